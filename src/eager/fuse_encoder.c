@@ -165,12 +165,17 @@ static bool has_shapes(const onv_finder *s, const onv_encoder_layer *layer, int6
            fits(s, &p[3], wide.raw, width);
 }
 
-/* The conditions of the module that a file tells: one activation, no mask, an even number of heads. */
+/* What the nodes alone tell. Most layers with such names end here: those of language models have more products. */
+static bool has_members(const parts *p)
+{
+    return p->n_products == ONV_ENCODER_PRODUCTS && p->n_norms == 2 && p->softmax != NULL &&
+           p->has_batch_first && p->has_relu != p->has_gelu;
+}
+
+/* The conditions of the module that a file tells: no mask, an even number of heads. */
 static bool is_fast(const onv_finder *s, parts *p)
 {
-    bool is_whole = p->n_products == ONV_ENCODER_PRODUCTS && p->n_norms == 2 && p->n_sources == 1 &&
-                    p->n_results == 1 && p->softmax != NULL;
-    if (!is_whole || !p->has_batch_first || p->has_relu == p->has_gelu) return false;
+    if (p->n_sources != 1 || p->n_results != 1) return false;
     const onv_type *scores = &onv_model_value(s->model, p->softmax->inputs[0])->type;
     const onv_type *src = &onv_model_value(s->model, p->src)->type;
     /* In 16 bits the dispatcher may take a kernel that the layer does not. */
@@ -208,7 +213,7 @@ void onv_find_encoder_layer(onv_finder *s, const onv_node *first)
         if (node->graph.index != 0 || !onv_find_take(s, &p.g, node)) return;
         add_node(s, &p, node);
     }
-    if (p.g.count == 0) return;
+    if (!has_members(&p)) return;
     count_borders(s, &p);
     if (!is_fast(s, &p) || !is_told(s, &at, &p)) return;
     onv_encoder_layer *layer = ONV_ARENA_ARRAY(&s->model->arena, onv_encoder_layer, 1);

@@ -257,7 +257,7 @@ onv_known *onv_op_new_known(onv_op_ctx *c, uint32_t k)
     if (!onv_dim_is_const(elems) || elems.raw > c->model->most_known) return NULL;
     onv_known *known = ONV_ARENA_ARRAY(c->arena, onv_known, 1);
     int64_t *dims = ONV_ARENA_ARRAY(c->arena, int64_t, (size_t)type->rank);
-    onv_scalar *values = ONV_ARENA_ARRAY(c->arena, onv_scalar, (size_t)elems.raw);
+    onv_scalar *values = onv_arena_alloc(c->arena, (size_t)elems.raw * sizeof *values);
     if (known == NULL || dims == NULL || values == NULL) return NULL;
     for (int i = 0; i < type->rank; i++) dims[i] = type->dims[i].raw;
     for (int64_t i = 0; i < elems.raw; i++) values[i] = onv_scalar_unknown();

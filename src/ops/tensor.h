@@ -58,13 +58,13 @@ void onv_fold_move(onv_op_ctx *c, uint32_t k, const onv_known *source, onv_place
 /* The same elements in the same order under another shape. */
 void onv_fold_copy(onv_op_ctx *c, uint32_t k, const onv_known *source);
 
-/* Element offset + sum of at[axis] * strides[axis]. */
+/* What element offset + sum of at[axis] * strides[axis] of `source` is; not known where there is none. */
 typedef struct onv_strided {
     int64_t offset;
     int64_t strides[ONV_MAX_RANK];
     int rank;
 } onv_strided;
 
-int64_t onv_place_strided(const void *how, uint32_t i, const int64_t *at);
+void onv_fold_strided(onv_op_ctx *c, uint32_t k, const onv_known *source, const onv_strided *how);
 
 #endif

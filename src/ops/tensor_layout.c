@@ -50,7 +50,7 @@ static onv_status fold_transpose(onv_op_ctx *c)
     ONV_TRY(read_perm(c, perm, &how.rank));
     onv_tensor_strides(from->dims, from->rank, strides);
     for (int i = 0; i < how.rank; i++) how.strides[i] = strides[perm[i]];
-    onv_fold_move(c, 0, from, onv_place_strided, &how, onv_scalar_unknown());
+    onv_fold_strided(c, 0, from, &how);
     return ONV_OK;
 }
 

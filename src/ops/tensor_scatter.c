@@ -9,10 +9,15 @@
 
 /* --- Folding ----------------------------------------------------------------------------------- */
 
-static onv_scalar combine(onv_op_ctx *c, onv_dtype dtype, onv_scalar a, onv_scalar b)
+/* How an element that is there and its update make one, as the operator names it. */
+static const char *read_reduction(onv_op_ctx *c)
 {
-    const char *how = c->op->since >= 16 ? onv_op_attr_string(c, "reduction", "none") : "none";
-    if (strcmp(how, "none") == 0) return b;
+    return c->op->since >= 16 ? onv_op_attr_string(c, "reduction", "none") : "none";
+}
+
+static onv_scalar combine(onv_op_ctx *c, const char *how, onv_dtype dtype, onv_scalar a,
+                          onv_scalar b)
+{
     a = onv_scalar_canonical(dtype, a);
     b = onv_scalar_canonical(dtype, b);
     if (strcmp(how, "add") == 0) return onv_scalar_add(c->dims, dtype, a, b);
@@ -37,14 +42,21 @@ static onv_known *start_scatter(onv_op_ctx *c)
     return out;
 }
 
-static void write_element(onv_op_ctx *c, onv_known *out, int64_t at, uint32_t update)
+/* Writes `n` updates from `update` on to what stands from `at` on. */
+static void write_elements(onv_op_ctx *c, onv_known *out, const char *how, int64_t at,
+                           int64_t update, int64_t n)
 {
     const onv_known *updates = onv_op_in_known(c, 2);
-    if (at < 0 || at >= (int64_t)out->count) return;
-    onv_scalar value =
-        updates != NULL && update < updates->count ? updates->elems[update] : onv_scalar_unknown();
-    onv_dtype dtype = (onv_dtype)out->dtype;
-    out->elems[at] = onv_scalar_fit(c->dims, dtype, combine(c, dtype, out->elems[at], value));
+    const onv_dtype dtype = (onv_dtype)out->dtype;
+    const bool is_combined = strcmp(how, "none") != 0;
+    if (at < 0 || n > (int64_t)out->count - at) return;
+    for (int64_t k = 0; k < n; k++) {
+        onv_scalar value = updates != NULL && update + k < (int64_t)updates->count
+                               ? updates->elems[update + k]
+                               : onv_scalar_unknown();
+        if (is_combined) value = combine(c, how, dtype, out->elems[at + k], value);
+        out->elems[at + k] = onv_scalar_fit(c->dims, dtype, value);
+    }
 }
 
 /* --- ScatterElements --------------------------------------------------------------------------- */
@@ -72,6 +84,7 @@ static onv_status fold_scatter_elements(onv_op_ctx *c)
     onv_known *out = start_scatter(c);
     if (out == NULL) return ONV_OK;
     const onv_known *indices = onv_op_in_known(c, 1);
+    const char *how = read_reduction(c);
     ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", 0), out->rank, &axis));
     onv_tensor_strides(out->dims, out->rank, strides);
     onv_tensor_strides(indices->dims, indices->rank, steps);
@@ -86,7 +99,7 @@ static onv_status fold_scatter_elements(onv_op_ctx *c)
                                    onv_op_shape_text(c, onv_op_in(c, 0)));
             at += (k == axis ? along : position) * strides[k];
         }
-        write_element(c, out, at, i);
+        write_elements(c, out, how, at, i, 1);
     }
     return ONV_OK;
 }
@@ -123,6 +136,7 @@ static onv_status fold_scatter_nd(onv_op_ctx *c)
     onv_known *out = start_scatter(c);
     if (out == NULL) return ONV_OK;
     const onv_known *indices = onv_op_in_known(c, 1);
+    const char *how = read_reduction(c);
     if (out->count == 0 || indices->rank < 1) return ONV_OK;
     int tuple = (int)indices->dims[indices->rank - 1];
     onv_tensor_strides(out->dims, out->rank, strides);
@@ -136,8 +150,7 @@ static onv_status fold_scatter_nd(onv_op_ctx *c)
             ONV_TRY(onv_tensor_index(c, index, out->dims[k], &along));
             at += along * strides[k];
         }
-        for (int64_t k = 0; k < slice; k++)
-            write_element(c, out, at + k, i * (uint32_t)slice + (uint32_t)k);
+        write_elements(c, out, how, at, i * slice, slice);
     }
     return ONV_OK;
 }

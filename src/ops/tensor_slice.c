@@ -204,7 +204,7 @@ static onv_status fold_slice(onv_op_ctx *c)
         /* An axis of at most one element takes no step, however long. */
         if (onv_dim_is_const(k->size) && k->size.raw > 1) how.strides[axis] *= k->step.raw;
     }
-    onv_fold_move(c, 0, from, onv_place_strided, &how, onv_scalar_unknown());
+    onv_fold_strided(c, 0, from, &how);
     return ONV_OK;
 }
 

@@ -199,11 +199,22 @@ void onv_fold_copy(onv_op_ctx *c, uint32_t k, const onv_known *source)
         memcpy(known->elems, source->elems, known->count * sizeof *known->elems);
 }
 
-int64_t onv_place_strided(const void *how, uint32_t i, const int64_t *at)
+void onv_fold_strided(onv_op_ctx *c, uint32_t k, const onv_known *source, const onv_strided *how)
 {
-    const onv_strided *s = how;
-    int64_t index = s->offset;
-    (void)i;
-    for (int axis = 0; axis < s->rank; axis++) index += at[axis] * s->strides[axis];
-    return index;
+    onv_known *known = onv_op_new_known(c, k);
+    if (known == NULL || known->rank != how->rank) return;
+    const int last = known->rank - 1;
+    const int64_t row = last >= 0 ? known->dims[last] : 1,
+                  step = last >= 0 ? how->strides[last] : 0;
+    int64_t at[ONV_MAX_RANK] = {0}, begin = how->offset;
+    for (uint32_t i = 0; i < known->count;) {
+        for (int64_t n = 0, from = begin; n < row; n++, from += step, i++)
+            if (from >= 0 && from < (int64_t)source->count) known->elems[i] = source->elems[from];
+        for (int axis = last - 1; axis >= 0; axis--) { /* of the next row */
+            begin += how->strides[axis];
+            if (++at[axis] < known->dims[axis]) break;
+            begin -= known->dims[axis] * how->strides[axis];
+            at[axis] = 0;
+        }
+    }
 }

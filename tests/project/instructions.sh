@@ -7,7 +7,10 @@ set -euo pipefail
 source=${ONV_SOURCE_DIR:?} build=${ONV_BUILD_DIR:?}
 table=$source/tests/project/instructions.tsv
 command -v valgrind >/dev/null || { echo "skipped: valgrind is not installed"; exit 77; }
-kind=$(sed -nE 's/^CMAKE_BUILD_TYPE:[A-Z]+=//p' "$build/CMakeCache.txt")
+# of VARIABLE: what the build was configured with.
+of() { sed -nE "s/^$1:[A-Z]+=//p" "$build/CMakeCache.txt"; }
+kind=$(of CMAKE_BUILD_TYPE)
+kind="$kind $(of "CMAKE_C_FLAGS_${kind^^}")"
 compiler=$("${CC:-cc}" --version | head -n 1 | cut -d ' ' -f 2-)
 grep -q '^ONV_SANITIZE:STRING=.' "$build/CMakeCache.txt" && { echo "skipped: a build with sanitizers"; exit 77; }
 grep -qE '^CMAKE_C_FLAGS:STRING=.' "$build/CMakeCache.txt" && { echo "skipped: a build with flags of its own"; exit 77; }
@@ -25,12 +28,16 @@ awk 'BEGIN { print "id,lower,upper,size"
     for (i = 0; i < 300; i++) { print 2 * i "," i "," 600 - i "," 4096 * (i % 7 + 1)
         print 2 * i + 1 "," i "," i + 2 + i % 3 "," 1024 * (i % 31 + 1) } }' >"$work/intervals.csv"
 cd "$source"
-names=(report quiet transformer training plan)
+names=(report quiet transformer parts parts-json language-text language-json training plan)
 # shellcheck disable=SC2034 # by their names, below
 {
 report=(samples/resnet50.onnx -b 256)
 quiet=(samples/resnet50.onnx -b 256 -q)
 transformer=(samples/vit_b_16-dynamo.onnx -b 8 -q --json="$work/report.json")
+parts=(samples/swin_t-dynamo.onnx -b 8 -q)
+partsjson=("${parts[@]}" --json="$work/report.json")
+languagetext=(samples/llama.onnx -b 8)
+languagejson=("${languagetext[@]}" -q --json="$work/report.json")
 training=(samples/resnet18-train.onnx -b 8 -q --train adamw)
 plan=(plan "$work/intervals.csv" -o "$work/planned.csv")
 }
@@ -38,7 +45,7 @@ plan=(plan "$work/intervals.csv" -o "$work/planned.csv")
 failed=0
 [ -z "$update" ] || { grep -vF "$key"$'\t' "$table" >"$work/table" || true; }
 for name in "${names[@]}"; do
-    declare -n arguments=$name
+    declare -n arguments=${name//-/}
     valgrind --tool=callgrind --callgrind-out-file=/dev/null "$build/onnxvram" "${arguments[@]}" \
         >"$work/out" 2>"$work/err" || { cat "$work/err"; exit 1; }
     count=$(sed -nE 's/.*Collected : ([0-9]+).*/\1/p' "$work/err")
