@@ -261,10 +261,11 @@ static void mark_clones(onv_lowering *l)
  * written, are not there. */
 static bool is_kernel(const onv_lowering *l, uint32_t fusion)
 {
-    static const char *const kernels[] = {"upsample", "affine_grid", "logcumsumexp"};
+    static const char *const kernels[] = {"upsample", "affine_grid", "logcumsumexp", "im2col"};
     const onv_fusion *f = fusion != 0 ? &l->fusions.at.at[fusion - 1] : NULL;
     if (f == NULL) return false;
     return f->kind == ONV_FUSION_WRITE || f->kind == ONV_FUSION_ADAPTIVE_POOL ||
+           f->kind == ONV_FUSION_CDIST ||
            (f->kind == ONV_FUSION_POINTWISE &&
             is_among(f->name, kernels, sizeof kernels / sizeof kernels[0]));
 }
