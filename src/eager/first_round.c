@@ -175,7 +175,7 @@ static uint32_t first_state(onv_lowering *l, onv_value_id state)
 
 uint32_t onv_first_round(onv_lowering *l, onv_value_id id)
 {
-    round r;
+    round r = {.from = 0};
     uint32_t k = 0;
     if (l->is_building || !onv_is_node(l->node) || l->options->inference ||
         l->options->as_exported || l->region != ONV_NO_REGION)
