@@ -221,6 +221,10 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == index; at++) {
         onv_weight_place p = onv_weight_place_of(&l->model->nodes.at[at->node], at->k);
         bool is_buffer = l->model->nodes.at[at->node].takes_buffer;
+        /* A filter that code made, a wavelet, say: no listed parameter has its name, nor is left for it. */
+        if (p == ONV_PLACE_WEIGHT && !is_buffer && l->n_listed > 0 &&
+            onv_weight_is_view(value->name) && find_named(l, index) == NULL)
+            return (verdict){ONV_WEIGHT_MADE, true, at};
         if (p == ONV_PLACE_WEIGHT)
             return (verdict){is_buffer ? ONV_WEIGHT_BUFFER : ONV_WEIGHT_TRAINED, true, at};
         made &= p == ONV_PLACE_MADE;

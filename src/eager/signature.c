@@ -405,6 +405,43 @@ static void report_folded_layers(const onv_lowering *l)
             n, first->name, (unsigned long long)bytes);
 }
 
+/* Products with constants that the exporter computed: had a parameter led to one of them, as an embedding that is joined to a
+ * table of rotations, autograd would keep what is multiplied. */
+static void report_factors(onv_lowering *l)
+{
+    const onv_value *first = NULL;
+    uint64_t bytes = 0;
+    bool *seen = ONV_ARENA_ARRAY(&l->model->arena, bool, l->eager->storages.count);
+    for (size_t i = 0; seen != NULL && i < l->model->nodes.count; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        if (node->graph.index != 0 || strcmp(node->op_type, "Mul") != 0 || node->n_inputs != 2)
+            continue;
+        for (uint32_t k = 0; k < 2; k++) {
+            onv_value_id factor = node->inputs[k], other = node->inputs[1 - k];
+            if (!onv_is_value(factor) || !onv_is_value(other)) continue;
+            const onv_value *value = onv_model_value(l->model, factor);
+            uint32_t x = l->tensor_of[other.index];
+            if (value->tensor == NULL || value->tensor->elems < 2 || x == ONV_NO_TENSOR ||
+                !l->tensor_known[other.index] || value->role != ONV_ROLE_NOT_NOTED ||
+                onv_weight_use_of(l, factor) != ONV_WEIGHT_MADE)
+                continue;
+            uint32_t storage = onv_tensor_at(l, x).storage;
+            if (l->saved.at[storage] || seen[storage] || !onv_tensor_needs_grad(l, x)) continue;
+            seen[storage] = true;
+            if (first == NULL) first = value;
+            if (!onv_u64_add(bytes, l->eager->storages.at[storage].bytes, &bytes))
+                bytes = UINT64_MAX;
+        }
+    }
+    if (bytes > 0)
+        onv_model_diag(
+            l->model, ONV_WARNING, "computed-factors", NULL,
+            "tensors are multiplied by constants that the exporter computed ('%s' first): "
+            "if a parameter without a tensor in the file leads to them, training keeps "
+            "what is multiplied, up to %llu bytes more",
+            first->name, (unsigned long long)bytes);
+}
+
 /* After lowering: what no tensor stands for. */
 void onv_signature_report(onv_lowering *l)
 {
@@ -430,6 +467,7 @@ void onv_signature_report(onv_lowering *l)
             "that are called alike, %llu bytes, without gradient",
             l->unused, l->first_unused, (unsigned long long)l->unused_bytes);
     if (!l->options->inference && l->n_listed > 0) report_folded_layers(l);
+    if (n > 0 && !l->options->inference) report_factors(l);
     if (n == 0 || l->options->parameters > 0) return;
     onv_model_diag(
         l->model, ONV_WARNING, "missing-parameters", NULL,
