@@ -212,6 +212,31 @@ static void name_exactly(onv_lowering *l)
     }
 }
 
+/* "getitem_6" before "getitem_7". */
+static bool is_next_call(const char *before, const char *name)
+{
+    const char *a = strrchr(before, '_'), *b = strrchr(name, '_');
+    if (a == NULL || b == NULL || a - before != b - name) return false;
+    if (memcmp(before, name, (size_t)(a - before)) != 0) return false;
+    return a[1] != '\0' && strtoul(a + 1, NULL, 10) + 1 == strtoul(b + 1, NULL, 10);
+}
+
+/* Parts of one parameter, as weights by which layers are mixed: the file has them behind each other. */
+static const char *of_neighbour(const onv_lowering *l, size_t at)
+{
+    enum { MAX_PARTS = 64 };
+    const onv_weight_read *read = &l->reads.at[at];
+    for (size_t i = at; i-- > 0 && at - i < MAX_PARTS;) {
+        const onv_weight_read *other = &l->reads.at[i];
+        if (other->scope != read->scope || other->value == read->value) continue;
+        bool is_next = is_next_call(l->model->values.at[other->value].name,
+                                    l->model->values.at[read->value].name);
+        return is_next && onv_weight_role_of(l, other) == ONV_WEIGHT_IS_NUMBER ? other->parameter
+                                                                               : NULL;
+    }
+    return NULL;
+}
+
 static void name_the_rest(onv_lowering *l, onv_weight_role role)
 {
     for (size_t i = 0; i < l->reads.count; i++) {
@@ -222,9 +247,10 @@ static void name_the_rest(onv_lowering *l, onv_weight_role role)
         }
         if (read->parameter != NULL || onv_weight_role_of(l, read) != role) continue;
         size_t at = find_left(l, read, role);
+        if (at == SIZE_MAX && role == ONV_WEIGHT_IS_NUMBER) read->parameter = of_neighbour(l, i);
         if (at == SIZE_MAX) continue;
         l->explained[at] = true;
-        if (role != ONV_WEIGHT_IS_NUMBER) read->parameter = l->listed[at];
+        read->parameter = l->listed[at];
     }
 }
 

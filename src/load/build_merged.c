@@ -63,13 +63,35 @@ static bool is_read_for_another(const char *const *inputs, uint32_t n_inputs, ui
     return reads > arguments;
 }
 
+static bool is_of_network(text name)
+{
+    static const char *const begins[] = {"p_", "b_", "c_"}; /* parameters, buffers, constants */
+    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
+        if (name.length > 2 && memcmp(name.at, begins[i], 2) == 0) return true;
+    return false;
+}
+
+/* Of a call that became several nodes, as stack() does, each reads some of the arguments. Constants that the exporter made up are
+ * none. */
+static bool reads_all(const onv_builder *b, const onv_scan_node *record, const text *names,
+                      uint32_t n)
+{
+    static const char made_up[] = "val_";
+    const char *const *inputs = onv_build_inputs(b, record);
+    uint32_t results = 0, n_inputs = 0;
+    for (uint32_t i = 0; i < n; i++) results += !is_of_network(names[i]);
+    for (uint32_t k = 0; k < record->n_inputs && k < MAX_ARGUMENTS; k++)
+        n_inputs += strncmp(inputs[k], made_up, sizeof made_up - 1) != 0;
+    return n < MAX_ARGUMENTS && results <= n_inputs;
+}
+
 /* An argument is a call of the same operation as an input of the node, which no input is. */
 static onv_status find_merged(onv_builder *b, const onv_scan_node *record, const text *names,
                               uint32_t n, const char **name)
 {
     const char *const *inputs = onv_build_inputs(b, record);
     uint32_t n_inputs = record->n_inputs < MAX_ARGUMENTS ? record->n_inputs : MAX_ARGUMENTS;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n && reads_all(b, record, names, n); i++) {
         size_t base = base_length(names[i]);
         bool is_read = false, is_like = false;
         for (uint32_t k = 0; k < n_inputs; k++) {
