@@ -173,7 +173,8 @@ static void each_is_one_operation(void **state)
         onv_error err = {0};
         onv_eager eager;
         onv_lower_options options = {.loss = ONV_LOSS_NONE, .no_inplace = true};
-        trainer_open_model(&t, build(&rows[i]));
+        model *m = build(&rows[i]);
+        trainer_open_model(&t, m);
         if (onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err) != ONV_OK)
             fail_msg("%s: %s (%s)", rows[i].name, err.message, err.node);
         const onv_eager_op *op = &eager.ops.at[eager.ops.count - 1];
@@ -191,6 +192,7 @@ static void each_is_one_operation(void **state)
                      (unsigned long long)rows[i].temps);
         onv_eager_cleanup(&eager);
         trainer_close(&t);
+        model_free(m);
     }
 }
 

@@ -104,7 +104,7 @@ static void what_arguments_name_is_computed_again(void **state)
 static void an_index_is_no_other_call(void **state)
 {
     (void)state;
-    static const char *const arguments[] = {"%exp, [None, %exp_7]", "%exp_7, [None, %add]"};
+    static const char *const arguments[] = {"%exp, [None, %exp_7]", "%exp_7"};
     for (size_t i = 0; i < 2; i++) {
         model *m = model_new(18);
         model_input(m, "x", "f32[4,8]");
