@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A batch changed by the program against the same network exported with that batch.
 
-    rebatch.py export DIR [--names NAME,...] [--exporter dynamo|torchscript] [--set small|real|fresh]
+    rebatch.py export DIR [--names NAME,...] [--exporter dynamo|torchscript] [--set small|real|fresh|drawn]
     rebatch.py compare DIR --onnxvram PROGRAM [--json FILE] [-- OPTION...]
 
 `export` writes DIR/NAME.EXPORTER.bN.onnx for every batch N (needs torch; the networks of libraries timm, torchvision,
@@ -540,7 +540,61 @@ def fresh_networks():
     }
 
 
-NETWORKS = {"small": small_networks, "real": real_networks, "fresh": fresh_networks}
+def drawn_networks():
+    """What seeds drew for scripts/export (drawn_again.py, drawn_inference.third()), of those that take a batch; written down before
+    any was exported."""
+    import torch
+    from torch import nn
+
+    class Wrapped(nn.Module):
+        def __init__(self, network, key, *inputs):
+            super().__init__()
+            self.network, self.key, self.inputs = network, key, inputs
+
+        def forward(self, *inputs):
+            result = self.network(*inputs)
+            return result if self.key is None else getattr(result, self.key)
+
+    def series(make, *shape):
+        def build(b):
+            sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "export"))
+            import drawn_again
+            return Wrapped(getattr(drawn_again, make)(), None, torch.rand(b, *shape))
+        return build
+
+    def language(name, config=None, **options):
+        def build(b):
+            import transformers
+            sizes = dict(vocab_size=50, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+                         d_model=32, decoder_layers=2, decoder_attention_heads=4, decoder_ffn_dim=64, n_embd=32, n_layer=2,
+                         n_head=4, head_dim=8, pad_token_id=0, bos_token_id=1, eos_token_id=2, use_cache=False, **options)
+            kind = getattr(transformers, (config or name.replace("ForCausalLM", "").replace("LMHeadModel", "")) + "Config")
+            known = kind()
+            network = getattr(transformers, name)(kind(**{k: v for k, v in sizes.items() if hasattr(known, k)}))
+            return Wrapped(network, "logits", torch.ones(b, 12, dtype=torch.int64))
+        return build
+
+    def image(name, size=64):
+        def build(b):
+            import timm
+            return Wrapped(timm.create_model(name, num_classes=10), None, torch.rand(b, 3, size, size))
+        return build
+
+    return {
+        "fusion-transformer": series("fusion_transformer", 36, 6), "graph-wavenet": series("graph_wavenet", 2, 20, 13),
+        "dlinear": series("decomposed", 96, 7), "pattern-attention": series("pattern_attention", 24, 8),
+        "segments": series("segments", 96, 7), "hunyuan": language("HunYuanDenseV1ForCausalLM", num_key_value_heads=2),
+        "apertus": language("ApertusForCausalLM", num_key_value_heads=2), "plbart": language("PLBartForCausalLM"),
+        "smollm3": language("SmolLM3ForCausalLM", num_key_value_heads=2), "openai-gpt": language("OpenAIGPTLMHeadModel"),
+        "bitnet": language("BitNetForCausalLM", num_key_value_heads=2),
+        "exaone4": language("Exaone4ForCausalLM", num_key_value_heads=2),
+        "nanochat": language("NanoChatForCausalLM", num_key_value_heads=4),
+        "diffllama": language("DiffLlamaForCausalLM", num_key_value_heads=2),
+        "hardcorenas": image("hardcorenas_a"), "tinynet": image("tinynet_d"), "darknet-focus": image("cs3darknet_focus_m"),
+    }
+
+
+NETWORKS = {"small": small_networks, "real": real_networks, "fresh": fresh_networks, "drawn": drawn_networks}
 
 
 def export(args):

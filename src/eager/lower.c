@@ -398,6 +398,7 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
         if (l->options->inference) make_missing(l, node);
         set_macs(l, first_op, macs);
         lower_lost_dropout(l, node);
+        onv_neutral_make(l, node);
         return;
     }
     uint64_t *sum = &l->fused_macs[fusion - 1];
@@ -406,6 +407,7 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
     onv_lower_fusion(l, &l->fusions.at.at[fusion - 1]);
     set_macs(l, first_op, *sum);
     lower_lost_dropout(l, node);
+    onv_neutral_make(l, node);
 }
 
 void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count)
@@ -457,13 +459,17 @@ static onv_status prepare(onv_lowering *l)
     l->cloned_for = ONV_ARENA_ARRAY(&l->model->arena, uint8_t, n);
     l->detached = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
     l->clone_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
+    l->neutral_for = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
+    l->neutral_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
     if (l->tensor_of == NULL || l->tensor_known == NULL || l->first_state == NULL ||
         l->widened == NULL || l->one_reader == NULL || l->is_statistic == NULL ||
         l->pad_of == NULL || l->padded == NULL || l->padded_name == NULL || l->cloned_for == NULL ||
-        l->clone_of == NULL || l->detached == NULL)
+        l->clone_of == NULL || l->neutral_for == NULL || l->neutral_of == NULL ||
+        l->detached == NULL)
         return onv_fail_memory(l->err);
     mark_readers(l);
     mark_clones(l);
+    onv_neutral_mark(l);
     ONV_TRY(onv_no_grad_find(l));
     return onv_weights_prepare(l);
 }

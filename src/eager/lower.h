@@ -155,9 +155,11 @@ typedef struct onv_lowering {
     const char **padded_name; /* by value: of that, as its note tells; NULL: not told */
     uint8_t *cloned_for;      /* by value: onv_cloned_for */
     uint32_t *detached; /* by value: 1 + the tensor that readers of it detached have, 0: none yet */
-    uint32_t *clone_of; /* by value: 1 + the tensor that readers of a clone have, 0: none yet */
-    uint32_t loops;     /* that exports alone run; see exported.c */
-    uint64_t loop_bytes; /* what is kept of them */
+    uint32_t *neutral_for; /* by value: 1 + a reader whose call added 0 to it, 0: none */
+    uint32_t *neutral_of;  /* by value: 1 + the tensor that this gave, 0: none yet */
+    uint32_t *clone_of;    /* by value: 1 + the tensor that readers of a clone have, 0: none yet */
+    uint32_t loops;        /* that exports alone run; see exported.c */
+    uint64_t loop_bytes;   /* what is kept of them */
     const char *first_loop;
     uint32_t unreached;               /* trained parameters that no gradient reaches */
     uint64_t unreached_bytes;         /* of them */
@@ -473,6 +475,9 @@ void onv_fill_again(onv_lowering *l, onv_value_id id);
 void onv_repeat_base(onv_lowering *l, const onv_node *node);
 /* Before the node: calls of which it reads a result that the exporter merged with another's. */
 void onv_repeat_merged(onv_lowering *l, const onv_node *node);
+/* Sums with 0 and products with 1, which the exporter removed: which values have one, and after a node, those of its results. */
+void onv_neutral_mark(onv_lowering *l);
+void onv_neutral_make(onv_lowering *l, const onv_node *node);
 /* What the first round of a loop made of zeros and parameters, for the constant that the file has in its place;
  * ONV_NO_TENSOR: it is none. */
 uint32_t onv_first_round(onv_lowering *l, onv_value_id id);

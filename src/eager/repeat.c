@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "eager/lower.h"
+#include "ops/op.h"
 
 /* Zeros, ones and the like, which exporters make once for all that read equal ones. */
 bool onv_value_is_fill(onv_lowering *l, onv_value_id id)
@@ -92,4 +93,48 @@ void onv_repeat_merged(onv_lowering *l, const onv_node *node)
             repeat_in_module(l, node->inputs[k], node);
         else if (onv_merged_starts(l, node->inputs[k], l->node.index))
             repeat(l, node->inputs[k]);
+}
+
+/* --- Operations that changed nothing ----------------------------------------------------------- */
+
+/* Where one reader's call had the result and another's is not told, both may have read either. */
+void onv_neutral_mark(onv_lowering *l)
+{
+    enum { UNTOLD = UINT32_MAX };
+    if (l->options->as_exported) return;
+    for (uint32_t i = 0; i < l->model->nodes.count; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        for (uint32_t k = 0; k < node->n_inputs; k++) {
+            if (!onv_is_value(node->inputs[k])) continue;
+            bool is_told = k < 32 && (node->neutral & ONV_BIT(k)) != 0 && node->graph.index == 0;
+            uint32_t *reader = &l->neutral_for[node->inputs[k].index];
+            if (!is_told)
+                *reader = UNTOLD;
+            else if (*reader == 0)
+                *reader = i + 1;
+        }
+    }
+    for (size_t i = 0; i < l->model->values.count; i++)
+        if (l->neutral_for[i] == UNTOLD || onv_value_is_weight(&l->model->values.at[i]))
+            l->neutral_for[i] = 0;
+}
+
+/* They run in the line that reads what they give. */
+void onv_neutral_make(onv_lowering *l, const onv_node *node)
+{
+    for (uint32_t k = 0; k < node->n_outputs && l->status == ONV_OK; k++) {
+        onv_value_id id = node->outputs[k];
+        uint32_t reader = onv_is_value(id) ? l->neutral_for[id.index] : 0;
+        uint32_t x = reader != 0 ? l->tensor_of[id.index] : ONV_NO_TENSOR;
+        if (reader == 0 || !l->tensor_known[id.index] || x == ONV_NO_TENSOR) continue;
+        onv_eager_tensor t = onv_tensor_at(l, x);
+        onv_node_id maker = l->node;
+        l->node = (onv_node_id){reader - 1};
+        onv_emit_begin(l, "add");
+        onv_emit_in(l, x, ONV_GRAD_ALIAS);
+        uint32_t out = onv_emit_out(l, onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL));
+        onv_emit_end(l);
+        l->node = maker;
+        l->neutral_of[id.index] = out + 1;
+    }
 }

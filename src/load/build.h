@@ -168,9 +168,10 @@ onv_status onv_build_signature(onv_builder *b, const onv_scan_graph *record);
 /* Those that the call of a node names; `args`: the text from its arguments on. */
 onv_status onv_build_parameters(onv_builder *b, const char *args, onv_node *node);
 
-/* The call that the exporter merged with one that the node reads, if an argument tells. */
+/* What arguments tell of calls that are not in the file: one that the exporter merged with one that the node reads, and those that
+ * changed nothing. */
 onv_status onv_build_merged(onv_builder *b, const onv_scan_node *record, const char *call,
-                            const char **name);
+                            onv_node *node);
 
 /* --- build_graph.c ----------------------------------------------------------------------------- */
 

@@ -228,7 +228,7 @@ static onv_status read_call(onv_builder *b, const onv_scan_node *record, const c
         node->call = onv_intern(&b->model->strings, call);
         if (node->call == NULL) return onv_fail_memory(b->err);
     }
-    return onv_build_merged(b, record, call, &node->merged_call);
+    return onv_build_merged(b, record, call, node);
 }
 
 onv_status onv_build_notes(onv_builder *b, const onv_scan_node *record, onv_node *node)
