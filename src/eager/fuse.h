@@ -50,6 +50,7 @@ typedef struct onv_encoder_layer {
     onv_encoder_product products[ONV_ENCODER_PRODUCTS];
     onv_value_id norm_weight[2], norm_bias[2];
     bool norm_first;
+    bool is_attention; /* and nothing else: two products, no norm */
     int64_t heads;
 } onv_encoder_layer;
 
@@ -96,7 +97,7 @@ typedef struct onv_fusions {
     uint32_t n_functions;       /* calls of the network's own torch.autograd.Functions */
     uint32_t n_functions_apart; /* nodes of others, that stay as they are */
     const char *function;       /* the last one of all */
-    uint32_t n_fast_layers;     /* of nn.TransformerEncoder */
+    uint32_t n_fast_layers;     /* of nn.TransformerEncoder, and attention alone */
     uint32_t n_grouped; /* calls of attention whose kernel has more queries than keys and values */
     uint32_t n_apart; /* calls of scaled_dot_product_attention that stay apart, but have a kernel */
 } onv_fusions;
