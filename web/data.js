@@ -38,7 +38,7 @@ class Execution {
     if (this.runtime !== "train") return this.runtime;
     if (this.plan === null) return "train";
     const plans = this.model.json.training?.plans ?? [];
-    return "train: " + clean(plans[this.plan]?.name ?? String(this.plan), 24);
+    return "train: " + (plans[this.plan] === undefined ? this.plan : planName(plans[this.plan]));
   }
 
   decode() {

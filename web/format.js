@@ -115,6 +115,11 @@ function nameSpan(text, most = 80) {
   return span;
 }
 
+/* A checkpointing plan's, with the budget where it is torch.compile. */
+function planName(plan) {
+  return clean(plan.name, 30) + (plan.memory_budget === undefined ? "" : ", compile=" + plan.memory_budget);
+}
+
 /* Buttons of which one is pressed. */
 function choice(label, options, chosen, choose) {
   const buttons = options.map(([value, text, title]) =>

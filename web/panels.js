@@ -96,7 +96,7 @@ class Verdict {
     this.formula = formula;
     const total = this.parts(formula);
     if (total === null) {
-      replace(this.bars, make("p.note", {}, "A size is not known, so nothing can be said: bind all dimensions."));
+      replace(this.bars, make("p.note", {}, "A size is not known: bind all dimensions."));
       return;
     }
     const rows = this.devices().map((gpu) => {
@@ -303,7 +303,7 @@ class Front {
 
   dot(p, k, cx, cy) {
     const isChosen = this.state.execution?.runtime === "train" && this.state.execution.plan === k;
-    const text = clean(p.name, 40) + ": peak " + bytesText(p.peak_bytes) + ", " + (100 * p.overhead).toFixed(1) + "% again";
+    const text = planName(p) + ": peak " + bytesText(p.peak_bytes) + ", " + (100 * p.overhead).toFixed(1) + "% again";
     const dot = makeSvg("circle.plan" + (isChosen ? ".chosen" : ""), { cx, cy, r: isChosen ? 8 : 6, tabindex: 0, role: "button",
       "aria-label": text, "aria-pressed": String(isChosen), "data-plan": k, click: () => this.choose(k),
       keydown: (event) => {
@@ -320,7 +320,7 @@ class Front {
     const rows = plans.map((p, k) => {
       const isChosen = this.state.execution?.runtime === "train" && this.state.execution.plan === k;
       const name = this.execution(k) !== undefined
-        ? make("button.link", { type: "button", click: () => this.choose(k) }, clean(p.name, 30)) : clean(p.name, 30);
+        ? make("button.link", { type: "button", click: () => this.choose(k) }, planName(p)) : planName(p);
       return make("tr" + (isChosen ? ".chosen" : ""), {}, make("td", {}, name), make("td.right", {}, bytesText(p.peak_bytes)),
         make("td.right", {}, bytesText(p.reserved_peak_bytes)), make("td.right", {}, (100 * p.overhead).toFixed(1) + "%"),
         make("td.right", {}, countText(p.segments.length)));

@@ -53,8 +53,10 @@ typedef struct onv_checkpoint_info {
     uint64_t host_bytes;                      /* of pinned memory for it */
     bool offloads;                            /* these three are figures of it */
     int64_t max_batch;                        /* that fits the budget; 0: none, or not asked for */
-    uint64_t by_hand; /* segments that nothing tells where in the network they are */
-    size_t kept;      /* operations in segments whose results stay */
+    uint64_t by_hand;     /* segments that nothing tells where in the network they are */
+    size_t kept;          /* operations in segments whose results stay */
+    bool compiles;        /* torch.compile in place of segments */
+    double memory_budget; /* then its activation_memory_budget, from 0 to 1 */
 } onv_checkpoint_info;
 
 /* False beyond the last one. */

@@ -23,12 +23,14 @@ class Plan:
     chosen: bool
     segments: Tuple[Tuple[str, str], ...]
     kept: Tuple[str, ...] = ()
+    offloaded_bytes: int = 0
+    memory_budget: Optional[float] = None  # of torch.compile, where the plan is that
     code: Optional[str] = None
     notes: Tuple[str, ...] = ()
 
     def apply(self, model: Module) -> Module:
         """Makes a PyTorch network run as the plan says, in place; it returns the network."""
-        if not self.segments:
+        if not self.segments and not self.offloaded_bytes and self.memory_budget is None:
             return model
         if self.code is None:
             raise UsageError(f"the plan '{self.name}' cannot be applied: {' '.join(self.notes) or 'it has no code'}")

@@ -58,7 +58,9 @@ bool onv_analysis_checkpoint_get(const onv_analysis *analysis, size_t index,
                                 .offloads = plan->saves_on_cpu || plan->offload_until > 0,
                                 .max_batch = plan->max_batch,
                                 .by_hand = plan->n_by_hand,
-                                .kept = plan->n_kept_ops};
+                                .kept = plan->n_kept_ops,
+                                .compiles = plan->compiles,
+                                .memory_budget = plan->memory_budget};
     return onv_give(info, size, &full, sizeof full);
 }
 

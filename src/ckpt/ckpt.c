@@ -122,8 +122,26 @@ static bool sort_items(const requests *list, onv_ckpt_plans *plans)
     return fits;
 }
 
-onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, const onv_train_options *options,
-                         const char *list, onv_ckpt_plans *plans, onv_error *err)
+/* Fronts come last: they are to better all others. */
+static onv_status make_fronts(const onv_ckpt_problem *others, onv_compiling *compiling,
+                              const requests *list, onv_ckpt_plans *plans, onv_error *err)
+{
+    onv_ckpt_problem problem = *others;
+    onv_ckpt_plans compiled = {0};
+    bool any = false;
+    for (size_t i = 0; i < list->at.count; i++) any |= list->at.at[i].kind->is_front;
+    onv_status status = ONV_OK;
+    if (any && compiling != NULL) status = onv_ckpt_compile(&problem, compiling, &compiled, err);
+    problem.compiled = &compiled;
+    problem.prunes = true;
+    if (status == ONV_OK) status = make_items(&problem, list, true, plans, err);
+    onv_ckpt_plans_cleanup(&compiled);
+    return status;
+}
+
+onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, onv_compiling *compiling,
+                         const onv_train_options *options, const char *list, onv_ckpt_plans *plans,
+                         onv_error *err)
 {
     requests parsed = {0};
     onv_ckpt_units units;
@@ -145,8 +163,7 @@ onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, const onv_tra
                                 .options = &known,
                                 .others = plans};
     if (status == ONV_OK) status = make_items(&problem, &parsed, false, plans, err);
-    problem.prunes = true;
-    if (status == ONV_OK) status = make_items(&problem, &parsed, true, plans, err);
+    if (status == ONV_OK) status = make_fronts(&problem, compiling, &parsed, plans, err);
     if (status == ONV_OK && !sort_items(&parsed, plans)) status = onv_fail_memory(err);
     onv_vec_cleanup(&parsed.at);
     onv_places_cleanup(&places);

@@ -12,6 +12,7 @@
 #ifndef ONV_CKPT_CKPT_H
 #define ONV_CKPT_CKPT_H
 
+#include "ckpt/compile.h"
 #include "ckpt/places.h"
 #include "ckpt/units.h"
 
@@ -27,6 +28,8 @@ typedef struct onv_ckpt_plan {
     uint32_t loop_from;       /* then as eager/program.h */
     bool saves_on_cpu;        /* likewise */
     uint32_t offload_until;   /* likewise */
+    bool compiles;            /* torch.compile with memory_budget, in place of all that */
+    double memory_budget;     /* from 0 to 1 */
     uint64_t peak_bytes;      /* measured on the program: tensors, sizes as asked for */
     uint64_t requested_bytes; /* the same with the workspaces of libraries */
     uint64_t recomputed_macs; /* measured too; of one forward and backward */
@@ -45,6 +48,7 @@ typedef struct onv_ckpt_problem {
     const onv_places *places;
     const onv_train_options *options; /* its segments are not looked at */
     const onv_ckpt_plans *others;     /* NULL, or plans that the list asks for besides */
+    const onv_ckpt_plans *compiled;   /* likewise, of torch.compile: for fronts */
     bool prunes;                      /* all plans, where the export tells of the code */
 } onv_ckpt_problem;
 
@@ -75,15 +79,19 @@ enum { ONV_CKPT_MACS_PER_BYTE = 1024 };
 uint64_t onv_ckpt_price(uint64_t recomputed_macs, uint64_t moved_bytes);
 
 /* Makes the plans of a list, in its order, items counted from 0. Requires no units: they are found
- * here. On failure there is nothing to clean up. */
-onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, const onv_train_options *options,
-                         const char *list, onv_ckpt_plans *plans, onv_error *err);
+ * here. `compiling` (NULL: none): fronts have plans of torch.compile, too. On failure there is nothing to clean up. */
+onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, onv_compiling *compiling,
+                         const onv_train_options *options, const char *list, onv_ckpt_plans *plans,
+                         onv_error *err);
 
 /* Builds the program of the plan, sets its peak_bytes and recomputed_macs. */
 onv_status onv_ckpt_measure(const onv_ckpt_problem *problem, onv_ckpt_plan *plan, onv_error *err);
 
 /* The plan's part of the options of a program. */
 void onv_ckpt_apply(const onv_ckpt_plan *plan, onv_train_options *options);
+/* Plans of torch.compile at budgets from 1 to 0: compiled_plans.c. */
+onv_status onv_ckpt_compile(const onv_ckpt_problem *problem, onv_compiling *compiling,
+                            onv_ckpt_plans *plans, onv_error *err);
 /* Copies the plan's lists into the model's arena, measures, and appends. */
 onv_status onv_ckpt_plans_take(const onv_ckpt_problem *problem, const onv_ckpt_plan *from,
                                onv_ckpt_plans *plans, onv_error *err);

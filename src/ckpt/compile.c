@@ -2,12 +2,21 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/heap.h"
 #include "ckpt/compile_memory.h"
 
+struct onv_compiling {
+    onv_model *model;
+    onv_eager eager; /* as lowered */
+    onv_joint joint;
+    onv_arena arena; /* of the joint graph */
+};
+
+/* One budget. */
 typedef struct job {
     onv_model *model;
-    const onv_eager *eager; /* as lowered */
-    onv_joint joint;
+    const onv_eager *eager;
+    const onv_joint *joint;
     onv_partition partition;
     onv_arena arena;
     onv_eager changed;  /* with what the partition keeps; shares all but operations and storages */
@@ -43,8 +52,8 @@ static onv_status find_last_uses(job *j, onv_error *err)
 {
     const onv_eager *e = j->eager;
     j->last_use = ONV_ARENA_ARRAY(&j->arena, uint32_t, e->storages.count);
-    j->keeper = ONV_ARENA_ARRAY(&j->arena, uint32_t, j->joint.nodes.count);
-    j->storage = ONV_ARENA_ARRAY(&j->arena, uint32_t, j->joint.nodes.count);
+    j->keeper = ONV_ARENA_ARRAY(&j->arena, uint32_t, j->joint->nodes.count);
+    j->storage = ONV_ARENA_ARRAY(&j->arena, uint32_t, j->joint->nodes.count);
     if (j->arena.failed) return onv_fail_memory(err);
     for (uint32_t i = 0; i < e->ops.count; i++) {
         const onv_eager_op *op = &e->ops.at[i];
@@ -52,7 +61,7 @@ static onv_status find_last_uses(job *j, onv_error *err)
             j->last_use[e->tensors.at[op->in[k].tensor].storage] = i;
         for (uint32_t k = 0; k < op->n_out; k++) j->last_use[e->tensors.at[op->out[k]].storage] = i;
     }
-    for (size_t i = 0; i < j->joint.nodes.count; i++) j->keeper[i] = ONV_JOINT_NONE;
+    for (size_t i = 0; i < j->joint->nodes.count; i++) j->keeper[i] = ONV_JOINT_NONE;
     return ONV_OK;
 }
 
@@ -68,7 +77,7 @@ static uint32_t choose_keeper(const job *j, uint32_t maker, uint32_t until, uint
 /* In memory of its own, which is made for it alone. */
 static onv_status keep_extra(job *j, uint32_t base, uint32_t last_read, onv_error *err)
 {
-    const onv_joint_node *node = &j->joint.nodes.at[base];
+    const onv_joint_node *node = &j->joint->nodes.at[base];
     onv_eager_storage extra = {.bytes = node->bytes,
                                .kind = ONV_STORAGE_EXTRA,
                                .becomes = UINT32_MAX,
@@ -82,8 +91,8 @@ static onv_status keep_extra(job *j, uint32_t base, uint32_t last_read, onv_erro
 
 static onv_status keep(job *j, uint32_t node, onv_error *err)
 {
-    uint32_t base = j->joint.nodes.at[node].base, last_read = j->partition.last_read[node];
-    const onv_joint_node *b = &j->joint.nodes.at[base];
+    uint32_t base = j->joint->nodes.at[node].base, last_read = j->partition.last_read[node];
+    const onv_joint_node *b = &j->joint->nodes.at[base];
     if (b->is_free || last_read == ONV_JOINT_NONE) return ONV_OK;
     if (b->tensor == ONV_NO_TENSOR) {
         if (j->keeper[base] != ONV_JOINT_NONE) return ONV_OK;
@@ -122,7 +131,7 @@ static onv_status add_copies(job *j, onv_error *err)
 /* Writes down, by operation, what it keeps. */
 static onv_status list_kept(job *j, onv_error *err)
 {
-    size_t n = j->joint.nodes.count;
+    size_t n = j->joint->nodes.count;
     uint32_t n_kept = 0;
     for (size_t i = 0; i < n; i++) {
         if (j->keeper[i] == ONV_JOINT_NONE) continue;
@@ -149,14 +158,14 @@ static onv_status list_kept(job *j, onv_error *err)
 static onv_status list_saved(job *j, onv_error *err)
 {
     onv_compiled *result = j->result;
-    size_t n = j->joint.nodes.count;
+    size_t n = j->joint->nodes.count;
     for (size_t i = 0; i < n; i++) result->n_saved += j->keeper[i] != ONV_JOINT_NONE;
     onv_compiled_tensor *saved =
         ONV_ARENA_ARRAY(&j->model->arena, onv_compiled_tensor, result->n_saved);
     if (saved == NULL) return onv_fail_memory(err);
     result->saved = saved;
     for (size_t i = 0; i < n; i++) {
-        const onv_joint_node *node = &j->joint.nodes.at[i];
+        const onv_joint_node *node = &j->joint->nodes.at[i];
         if (j->keeper[i] == ONV_JOINT_NONE) continue;
         const onv_eager_op *op = node->op != ONV_JOINT_NONE ? &j->eager->ops.at[node->op] : NULL;
         *saved++ = (onv_compiled_tensor){
@@ -171,77 +180,125 @@ static onv_status list_saved(job *j, onv_error *err)
 
 /* --- The figures ------------------------------------------------------------------------------- */
 
-static onv_status measure(job *j, const onv_train_options *options, onv_error *err)
+static onv_status build(job *j, const onv_train_options *options, onv_train_program *program,
+                        onv_error *err)
 {
-    onv_train_program program;
+    onv_compiled *result = j->result;
     onv_peak peak;
-    ONV_TRY(onv_train_program_build(j->model, &j->changed, options, &program, err));
+    ONV_TRY(onv_train_program_build(j->model, &j->changed, options, program, err));
     onv_status status =
-        onv_compile_add_again(&j->changed, &j->joint, &j->partition, &program.timeline, err);
-    if (status == ONV_OK) status = onv_compile_order_products(&program.timeline, err);
-    if (status == ONV_OK) status = onv_train_program_check(&program, err);
+        onv_compile_add_again(&j->changed, j->joint, &j->partition, &program->timeline, err);
+    if (status == ONV_OK) status = onv_compile_order_products(&program->timeline, err);
+    if (status == ONV_OK) status = onv_train_program_check(program, err);
     if (status == ONV_OK)
-        status = onv_timeline_peak_without(&program.timeline, ONV_BUFFERS_BESIDE_TENSORS, &peak,
+        status = onv_timeline_peak_without(&program->timeline, ONV_BUFFERS_BESIDE_TENSORS, &peak,
                                            NULL, err);
     if (status == ONV_OK) {
-        j->result->peak_bytes = peak.bytes;
-        j->result->saved_activation_bytes = program.saved_bytes - j->copies.total_bytes;
-        if (!onv_u64_mul(program.forward_macs, 3, &j->result->pass_macs))
-            j->result->pass_macs = UINT64_MAX;
+        result->peak_bytes = peak.bytes;
+        program->saved_bytes -= j->copies.total_bytes;
+        program->recomputed_macs = j->partition.recomputed_macs;
+        result->saved_activation_bytes = program->saved_bytes;
+        result->recomputed_macs = program->recomputed_macs;
+        if (!onv_u64_mul(program->forward_macs, 3, &result->pass_macs))
+            result->pass_macs = UINT64_MAX;
+        return ONV_OK;
     }
-    onv_train_program_cleanup(&program);
+    onv_train_program_cleanup(program);
     return status;
 }
 
-static onv_status divide(job *j, const onv_train_options *options, onv_error *err)
+static onv_status divide(job *j, const onv_train_options *options, onv_train_program *program,
+                         onv_error *err)
 {
-    ONV_TRY(onv_joint_make(j->eager, &j->arena, &j->joint, err));
-    ONV_TRY(onv_partition_make(&j->joint, j->result->budget, &j->arena, &j->partition, err));
-    ONV_TRY(onv_layout_copies_find(j->eager, &j->joint, &j->partition, &j->arena, &j->copies, err));
+    ONV_TRY(onv_partition_make(j->joint, j->result->budget, &j->arena, &j->partition, err));
+    ONV_TRY(onv_layout_copies_find(j->eager, j->joint, &j->partition, &j->arena, &j->copies, err));
     ONV_TRY(copy_tape(j, err));
     ONV_TRY(find_last_uses(j, err));
-    for (uint32_t i = 0; i < j->joint.nodes.count; i++)
+    for (uint32_t i = 0; i < j->joint->nodes.count; i++)
         if (j->partition.is_saved[i]) ONV_TRY(keep(j, i, err));
     ONV_TRY(list_kept(j, err));
     ONV_TRY(list_saved(j, err));
-    j->result->recomputed_macs = j->partition.recomputed_macs;
-    return measure(j, options, err);
+    return build(j, options, program, err);
 }
 
-static void warn(const job *j)
+onv_status onv_compiling_build(onv_compiling *compiling, double budget,
+                               const onv_train_options *options, onv_train_program *program,
+                               const onv_compiled **result, onv_error *err)
 {
-    if (j->joint.n_unknown == 0) return;
-    onv_model_diag(j->model, ONV_WARNING, "compile-unknown", NULL,
+    onv_train_options how = *options;
+    job j = {.model = compiling->model, .eager = &compiling->eager, .joint = &compiling->joint};
+    j.result = ONV_ARENA_ARRAY(&compiling->model->arena, onv_compiled, 1);
+    if (j.result == NULL) return onv_fail_memory(err);
+    j.result->budget = budget;
+    how.segments = NULL;
+    how.n_segments = 0;
+    how.order = NULL; /* of another tape */
+    onv_arena_init(&j.arena, SIZE_MAX);
+    onv_status status = divide(&j, &how, program, err);
+    onv_arena_cleanup(&j.arena);
+    onv_vec_cleanup(&j.changed.ops);
+    onv_vec_cleanup(&j.changed.storages);
+    if (status == ONV_OK) *result = j.result;
+    return status;
+}
+
+/* --- The network ------------------------------------------------------------------------------- */
+
+static void warn(const onv_compiling *c)
+{
+    if (c->joint.n_unknown == 0) return;
+    onv_model_diag(c->model, ONV_WARNING, "compile-unknown", NULL,
                    "what torch.compile makes of %u operations (first: %s) is not known: they are "
                    "taken for kernels of their own, which keep what eager PyTorch keeps",
-                   (unsigned)j->joint.n_unknown, j->joint.unknown);
+                   (unsigned)c->joint.n_unknown, c->joint.unknown);
+}
+
+onv_status onv_compiling_open(onv_model *model, const onv_live *live, const bool *is_host,
+                              const onv_train_options *options, onv_compiling **compiling,
+                              onv_error *err)
+{
+    onv_lower_options lower = options->lower;
+    onv_compiling *c = onv_heap_calloc(1, sizeof *c);
+    if (c == NULL) return onv_fail_memory(err);
+    c->model = model;
+    /* AOTAutograd makes operations that work in place into those that do not. */
+    lower.no_inplace = true;
+    lower.reports = false;
+    onv_status status = onv_eager_lower(model, live, is_host, &lower, &c->eager, err);
+    if (status != ONV_OK) {
+        onv_heap_free(c);
+        return status;
+    }
+    onv_arena_init(&c->arena, SIZE_MAX);
+    status = onv_eager_check(&c->eager, err);
+    if (status == ONV_OK) status = onv_joint_make(&c->eager, &c->arena, &c->joint, err);
+    if (status != ONV_OK) {
+        onv_compiling_close(c);
+        return status;
+    }
+    warn(c);
+    *compiling = c;
+    return ONV_OK;
+}
+
+void onv_compiling_close(onv_compiling *c)
+{
+    if (c == NULL) return;
+    onv_joint_cleanup(&c->joint);
+    onv_arena_cleanup(&c->arena);
+    onv_eager_cleanup(&c->eager);
+    onv_heap_free(c);
 }
 
 onv_status onv_compile_training(onv_model *model, const onv_live *live, const bool *is_host,
                                 const onv_train_options *options, double budget,
                                 const onv_compiled **result, onv_error *err)
 {
-    onv_eager eager;
-    onv_train_options how = *options;
-    job j = {.model = model, .eager = &eager};
-    j.result = ONV_ARENA_ARRAY(&model->arena, onv_compiled, 1);
-    if (j.result == NULL) return onv_fail_memory(err);
-    j.result->budget = budget;
-    /* AOTAutograd makes operations that work in place into those that do not. */
-    how.lower.no_inplace = true;
-    how.lower.reports = false;
-    how.segments = NULL;
-    how.n_segments = 0;
-    ONV_TRY(onv_eager_lower(model, live, is_host, &how.lower, &eager, err));
-    onv_arena_init(&j.arena, SIZE_MAX);
-    onv_status status = onv_eager_check(&eager, err);
-    if (status == ONV_OK) status = divide(&j, &how, err);
-    if (status == ONV_OK) warn(&j);
-    onv_joint_cleanup(&j.joint);
-    onv_arena_cleanup(&j.arena);
-    onv_vec_cleanup(&j.changed.ops);
-    onv_vec_cleanup(&j.changed.storages);
-    onv_eager_cleanup(&eager);
-    if (status == ONV_OK) *result = j.result;
+    onv_compiling *compiling;
+    onv_train_program program;
+    ONV_TRY(onv_compiling_open(model, live, is_host, options, &compiling, err));
+    onv_status status = onv_compiling_build(compiling, budget, options, &program, result, err);
+    if (status == ONV_OK) onv_train_program_cleanup(&program);
+    onv_compiling_close(compiling);
     return status;
 }

@@ -28,8 +28,23 @@ typedef struct onv_compiled {
     uint32_t n_saved;
 } onv_compiled;
 
-/* Requires what onv_eager_lower does. What makes the result less than exact goes on the model's list of
- * diagnostics. The result is in the model's arena. */
+/* A network that was traced once, to be divided at any budget. */
+typedef struct onv_compiling onv_compiling;
+
+/* Requires what onv_eager_lower does. What makes results less than exact goes on the model's list of
+ * diagnostics. `model` must outlive it. Closing takes NULL. */
+onv_status onv_compiling_open(onv_model *model, const onv_live *live, const bool *is_host,
+                              const onv_train_options *options, onv_compiling **compiling,
+                              onv_error *err);
+void onv_compiling_close(onv_compiling *compiling);
+
+/* Divides at the budget, and builds the program of training with it; its segments are not looked at. The
+ * result is in the model's arena; labels of the program live until the next build. */
+onv_status onv_compiling_build(onv_compiling *compiling, double budget,
+                               const onv_train_options *options, onv_train_program *program,
+                               const onv_compiled **result, onv_error *err);
+
+/* All of it, for one budget. */
 onv_status onv_compile_training(onv_model *model, const onv_live *live, const bool *is_host,
                                 const onv_train_options *options, double budget,
                                 const onv_compiled **result, onv_error *err);

@@ -92,6 +92,7 @@ static onv_status try_base(search *s, const onv_ckpt_plan *base, uint32_t n_plac
 {
     uint32_t n = s->problem->eager->first_loss_op, last = 0, part = 1;
     double total = 0, sum = 0;
+    if (base->compiles) return ONV_OK;
     find_kept(s, base);
     for (uint32_t i = 0; i < n; i++) total += (double)s->kept[i];
     for (uint32_t i = 0; i < n && total > 0; i++) {

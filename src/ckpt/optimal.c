@@ -3,7 +3,8 @@
  * Candidates are the plans of the tape's chain (tape.h, chain.h), exact under the chain's model of
  * memory; the named plans with every count; and the other plans of the list. Each is built and
  * measured as a training program, and what another one betters in both peak and recomputed operations
- * is dropped: so no plan of the list is better than all of these.
+ * is dropped: so no plan of the list is better than all of these. Where torch.compile was asked for, it
+ * stands among them with its memory budgets.
  *
  * The search is bounded. Units beyond MAX_UNITS are joined, fronts are thinned (chain.h), and of the
  * largest tapes not every candidate is built. What of this happened is noted in the model.
@@ -251,6 +252,14 @@ static uint32_t max_builds(const onv_eager *eager)
     return n > MIN_BUILDS ? (uint32_t)n : MIN_BUILDS;
 }
 
+static onv_status try_compiled(front *f, onv_error *err)
+{
+    const onv_ckpt_plans *compiled = f->problem->compiled;
+    for (size_t i = 0; compiled != NULL && i < compiled->at.count; i++)
+        ONV_TRY(onv_front_offer(&f->plans, &compiled->at.at[i], err));
+    return ONV_OK;
+}
+
 static onv_status make(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt_plans *plans,
                        onv_error *err)
 {
@@ -260,6 +269,7 @@ static onv_status make(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt
     onv_arena_init(&arena, SIZE_MAX);
     onv_status status = try_named(&f, err);
     if (status == ONV_OK) status = try_chains(&f, &arena, err);
+    if (status == ONV_OK) status = try_compiled(&f, err);
     for (size_t i = 0; i < f.plans.at.count && status == ONV_OK; i++) {
         f.plans.at.at[i].name = "optimal";
         if (!onv_vec_push(&plans->at, f.plans.at.at[i])) status = onv_fail_memory(err);

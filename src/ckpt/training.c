@@ -70,9 +70,26 @@ static onv_status serve(const onv_timeline *t, const onv_training_options *optio
     return status;
 }
 
+/* What is trained: eager, or compiled with a memory budget. */
+typedef struct network {
+    onv_model *model;
+    const onv_eager *eager;
+    onv_compiling *compiling; /* NULL: eager */
+    double budget;
+} network;
+
+static onv_status build(const network *n, const onv_train_options *options,
+                        onv_train_program *program, onv_error *err)
+{
+    const onv_compiled *compiled;
+    if (n->compiling == NULL)
+        return onv_train_program_build(n->model, n->eager, options, program, err);
+    return onv_compiling_build(n->compiling, n->budget, options, program, &compiled, err);
+}
+
 /* The first iteration of cudnn.benchmark, after which PyTorch empties its cache. */
-static onv_status measure_first(onv_model *model, const onv_eager *eager,
-                                const onv_train_options *options, uint64_t *bytes, onv_error *err)
+static onv_status measure_first(const network *n, const onv_train_options *options, uint64_t *bytes,
+                                onv_error *err)
 {
     onv_train_options first = *options;
     onv_train_program program;
@@ -80,7 +97,7 @@ static onv_status measure_first(onv_model *model, const onv_eager *eager,
     first.iterations = 1;
     first.tries_kernels = true;
     first.notes_holds = false;
-    ONV_TRY(onv_train_program_build(model, eager, &first, &program, err));
+    ONV_TRY(build(n, &first, &program, err));
     onv_status status = onv_timeline_peak(&program.timeline, &peak, NULL, err);
     if (status == ONV_OK) *bytes = peak.bytes;
     onv_train_program_cleanup(&program);
@@ -103,12 +120,11 @@ static onv_status find_locals_peak(onv_train_program *program, uint64_t *bytes, 
 }
 
 /* `locals`: the other end of the peak; left alone where options->train.notes_holds is not set. */
-static onv_status measure(onv_model *model, const onv_eager *eager,
-                          const onv_training_options *options, const char *plan,
+static onv_status measure(const network *n, const onv_training_options *options, const char *plan,
                           onv_training_figures *figures, uint64_t *locals, onv_error *err)
 {
     onv_train_program program;
-    ONV_TRY(onv_train_program_build(model, eager, &options->train, &program, err));
+    ONV_TRY(build(n, &options->train, &program, err));
     *figures = (onv_training_figures){.trained_elems = program.trained_elems,
                                       .saved_activation_bytes = program.saved_bytes,
                                       .parameter_bytes = program.parameter_bytes,
@@ -120,7 +136,7 @@ static onv_status measure(onv_model *model, const onv_eager *eager,
                                       .forward_macs = program.forward_macs,
                                       .parts = program.parts};
     /* Forward and backward run on threads of their own. */
-    if (!onv_u64_mul(onv_eager_handle_bytes(eager, &options->train.lower), 2,
+    if (!onv_u64_mul(onv_eager_handle_bytes(n->eager, &options->train.lower), 2,
                      &figures->driver_bytes))
         figures->driver_bytes = UINT64_MAX;
     onv_status status = onv_train_program_check(&program, err);
@@ -130,7 +146,7 @@ static onv_status measure(onv_model *model, const onv_eager *eager,
         status = find_locals_peak(&program, locals, err);
     onv_train_program_cleanup(&program);
     if (status == ONV_OK && options->train.lower.cuda.benchmark)
-        status = measure_first(model, eager, &options->train, &figures->first_peak_bytes, err);
+        status = measure_first(n, &options->train, &figures->first_peak_bytes, err);
     return status;
 }
 
@@ -181,11 +197,13 @@ static onv_status measure_placed(onv_model *model, const onv_eager *eager,
     return ONV_OK;
 }
 
-static onv_status measure_plan(onv_model *model, const onv_eager *eager,
-                               const onv_training_options *options, const onv_ckpt_plan *from,
-                               onv_training_plan *plan, onv_error *err)
+static onv_status measure_plan(const network *trained, const onv_training_options *options,
+                               const onv_ckpt_plan *from, onv_training_plan *plan, onv_error *err)
 {
     onv_training_options how = *options;
+    network n = *trained;
+    if (!from->compiles) n.compiling = NULL;
+    n.budget = from->memory_budget;
     onv_ckpt_apply(from, &how.train);
     plan->name = from->name;
     plan->item = from->item;
@@ -197,8 +215,10 @@ static onv_status measure_plan(onv_model *model, const onv_eager *eager,
     plan->sequential = from->sequential;
     plan->saves_on_cpu = from->saves_on_cpu;
     plan->offload_until = from->offload_until;
+    plan->compiles = from->compiles;
+    plan->memory_budget = from->memory_budget;
     plan->recomputed_macs = from->recomputed_macs;
-    ONV_TRY(measure(model, eager, &how, plan->name, &plan->figures, NULL, err));
+    ONV_TRY(measure(&n, &how, plan->name, &plan->figures, NULL, err));
     if (!onv_u64_mul(plan->figures.forward_macs, 3, &plan->pass_macs)) plan->pass_macs = UINT64_MAX;
     return ONV_OK;
 }
@@ -217,19 +237,21 @@ static onv_status name_plans(onv_model *model, const onv_eager *eager, onv_train
     return status;
 }
 
-static onv_status compute_plans(onv_model *model, const onv_eager *eager,
-                                const onv_training_options *options, onv_training *result,
-                                onv_error *err)
+static onv_status compute_plans(const network *n, const onv_training_options *options,
+                                onv_training *result, onv_error *err)
 {
+    onv_model *model = n->model;
+    const onv_eager *eager = n->eager;
     onv_ckpt_plans made;
     if (options->checkpoint == NULL) return ONV_OK;
-    ONV_TRY(onv_ckpt_make(model, eager, &options->train, options->checkpoint, &made, err));
+    ONV_TRY(onv_ckpt_make(model, eager, n->compiling, &options->train, options->checkpoint, &made,
+                          err));
     onv_status status = ONV_OK;
     result->n_plans = (uint32_t)made.at.count;
     result->plans = ONV_ARENA_ARRAY(&model->arena, onv_training_plan, result->n_plans);
     if (result->plans == NULL) status = onv_fail_memory(err);
     for (uint32_t i = 0; i < result->n_plans && status == ONV_OK; i++)
-        status = measure_plan(model, eager, options, &made.at.at[i], &result->plans[i], err);
+        status = measure_plan(n, options, &made.at.at[i], &result->plans[i], err);
     onv_ckpt_plans_cleanup(&made);
     if (status == ONV_OK) status = name_plans(model, eager, result, err);
     for (uint32_t i = 0; i < result->n_plans && status == ONV_OK; i++)
@@ -312,6 +334,18 @@ static onv_status shard(onv_model *model, const onv_eager *eager, onv_training_o
     return ONV_OK;
 }
 
+/* At the budget that was asked for. */
+static onv_status compile(const network *n, const onv_training_options *options,
+                          onv_training *result, onv_error *err)
+{
+    onv_train_program program;
+    if (n->compiling == NULL) return ONV_OK;
+    ONV_TRY(onv_compiling_build(n->compiling, options->compile_budget, &options->train, &program,
+                                &result->compiled, err));
+    onv_train_program_cleanup(&program);
+    return ONV_OK;
+}
+
 onv_status onv_training_compute(onv_model *model, const onv_live *live,
                                 const onv_training_options *options, onv_training *result,
                                 onv_error *err)
@@ -335,18 +369,20 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     result->opaque = eager.opaque;
     onv_status status = onv_eager_check(&eager, err);
     uint64_t locals = 0;
+    network n = {.model = model, .eager = &eager};
     if (status == ONV_OK) status = shard(model, &eager, &how, result, err);
     how.train.notes_holds = how.train.lower.reports && !how.train.lower.locals;
-    if (status == ONV_OK)
-        status = measure(model, &eager, &how, NULL, &result->figures, &locals, err);
+    if (status == ONV_OK) status = measure(&n, &how, NULL, &result->figures, &locals, err);
     how.train.notes_holds = false;
     if (status == ONV_OK) warn_of_locals(model, result->figures.peak_bytes, locals);
-    if (status == ONV_OK) status = compute_plans(model, &eager, &how, result, err);
+    if (status == ONV_OK && how.compiles)
+        status = onv_compiling_open(model, live, is_host, &how.train, &n.compiling, err);
+    if (status == ONV_OK) status = compute_plans(&n, &how, result, err);
     if (status == ONV_OK && options->lists_units && options->checkpoint != NULL)
         status = onv_unit_list_make(model, &eager, &how.train, &result->units, err);
+    if (status == ONV_OK) status = compile(&n, &how, result, err);
+    onv_compiling_close(n.compiling);
     onv_eager_cleanup(&eager);
     if (status == ONV_OK) warn(model, options, result);
-    if (status != ONV_OK || !how.compiles) return status;
-    return onv_compile_training(model, live, is_host, &how.train, how.compile_budget,
-                                &result->compiled, err);
+    return status;
 }

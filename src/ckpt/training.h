@@ -63,6 +63,8 @@ typedef struct onv_training_plan {
     bool saves_on_cpu;      /* as eager/program.h */
     uint32_t offload_until; /* likewise */
     const char *until;      /* where that is (borders.h); NULL: all of the network, or nothing */
+    bool compiles;          /* torch.compile, with this budget, in place of segments */
+    double memory_budget;
     /* Segments that nothing places in the code, and what the others alone come to; 0 where all are
      * placed, or none is. */
     uint32_t n_by_hand;

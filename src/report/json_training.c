@@ -1,6 +1,8 @@
 /* The part "training" of the JSON report: figures, plans, torch.compile. */
 #include "report/json_parts.h"
 
+enum { MILLION = 1000000 };
+
 static void write_plan(onv_json *json, const onv_training *t, uint32_t index)
 {
     const onv_training_plan *plan = &t->plans[index];
@@ -17,6 +19,9 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index)
         onv_json_put_u64(json, "returned_bytes", plan->figures.returned_bytes);
         onv_json_put_u64(json, "host_bytes", plan->figures.pinned_bytes);
     }
+    if (plan->compiles)
+        onv_json_put_ratio(json, "memory_budget", (uint64_t)(plan->memory_budget * MILLION + 0.5),
+                           MILLION);
     if (index == t->chosen) {
         onv_json_key(json, "chosen");
         onv_json_bool(json, true);
@@ -65,7 +70,6 @@ static void write_training_parts(onv_json *json, const onv_training *t)
 
 static void write_compiled(onv_json *json, const onv_model *model, const onv_compiled *c)
 {
-    enum { MILLION = 1000000 };
     if (c == NULL) return;
     onv_json_key(json, "compile");
     onv_json_open(json, '{', ONV_JSON_LINES);

@@ -73,6 +73,19 @@ static const char saving[] = "#: In PyTorch, where `model` is the network:\n"
                              "#\n"
                              "# model.forward = save_on_cpu(model.forward)\n";
 
+/* The network is compiled when it is called first. */
+static void write_compiled(onv_writer *out, const onv_training_plan *plan)
+{
+    onv_write_format(out,
+                     "#: In PyTorch, where `model` is the network:\n"
+                     "#\n"
+                     "# import torch._functorch.config\n"
+                     "#\n"
+                     "# torch._functorch.config.activation_memory_budget = %g\n"
+                     "# model.compile()\n",
+                     plan->memory_budget);
+}
+
 /* The names of modules are plain (names.h, borders.h), so the code is what it looks like. */
 static void write_chains(onv_writer *out, const onv_training_plan *plan)
 {
@@ -146,6 +159,10 @@ static void write_snippet(onv_writer *out, const onv_training_plan *plan)
         onv_write_text(out, saving);
         return;
     }
+    if (plan->compiles) {
+        write_compiled(out, plan);
+        return;
+    }
     uint32_t n_chains = 0, n_bordered = 0;
     for (uint32_t i = 0; i < plan->n_segments; i++) {
         n_chains += plan->names[i].is_chain;
@@ -192,7 +209,8 @@ static void write_plan(onv_writer *out, const onv_training_plan *plan, bool chos
         write_field(out, plan->until != NULL ? plan->until : "");
         onv_write_char(out, '\n');
     }
-    if (plan->n_segments > 0 || plan->saves_on_cpu || plan->offload_until > 0)
+    if (plan->compiles) onv_write_format(out, "compile\t%g\n", plan->memory_budget);
+    if (plan->n_segments > 0 || plan->saves_on_cpu || plan->offload_until > 0 || plan->compiles)
         write_snippet(out, plan);
 }
 

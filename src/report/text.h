@@ -42,6 +42,7 @@ void onv_write_training(const onv_view *view, const onv_page *page, bool verbose
 
 /* The largest batch: a number, "none", "no limit found". */
 const char *onv_batch_text(const onv_page *page, int64_t batch);
+const char *onv_plan_label(const onv_page *page, const onv_training_plan *plan);
 
 /* Whether it fits the budget, where one was given. */
 void onv_write_fit(const onv_view *view, const onv_page *page);

@@ -134,7 +134,8 @@ void onv_write_fit_verdict(const onv_view *view, const onv_page *page)
         onv_write_format(page->out, ", trained by %s %s", t->optimizer->name,
                          onv_label_bytes(t->figures.peak_bytes).text);
         if (t->chosen != ONV_NO_PLAN)
-            onv_write_format(page->out, " with checkpoints %s", t->plans[t->chosen].name);
+            onv_write_format(page->out, " with checkpoints %s",
+                             onv_plan_label(page, &t->plans[t->chosen]));
         if (t->compiled != NULL)
             onv_write_format(page->out, ", under torch.compile %s",
                              onv_label_bytes(t->compiled->peak_bytes).text);

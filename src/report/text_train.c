@@ -96,6 +96,12 @@ static bool moves(const onv_training_plan *plan)
     return plan->saves_on_cpu || plan->offload_until > 0;
 }
 
+const char *onv_plan_label(const onv_page *page, const onv_training_plan *plan)
+{
+    if (!plan->compiles) return plan->name;
+    return onv_arena_printf(page->arena, "%s, compile=%g", plan->name, plan->memory_budget);
+}
+
 /* Both ways, and what it takes there. */
 static void add_moved(onv_table *table, const onv_page *page, const onv_training_plan *plan)
 {
@@ -112,7 +118,7 @@ static void add_plan(onv_table *table, const onv_page *page, const onv_view *vie
     const onv_training *t = view->training;
     const onv_training_plan *plan = &t->plans[index];
     const char *const cells[] = {
-        plan->name,
+        onv_plan_label(page, plan),
         onv_arena_printf(page->arena, "%s", onv_label_bytes(plan->figures.peak_bytes).text),
         onv_arena_printf(page->arena, "%s",
                          onv_label_bytes(plan->figures.saved_activation_bytes).text),
@@ -206,15 +212,22 @@ static void write_assumptions(const onv_training *t, const onv_page *page)
                                     "--attention flash\n");
 }
 
+static bool compiles(const onv_training *t)
+{
+    return t->chosen != ONV_NO_PLAN && t->plans[t->chosen].compiles;
+}
+
 void onv_write_training(const onv_view *view, const onv_page *page, bool verbose)
 {
     const onv_training *t = view->training;
     if (t == NULL || t->optimizer == NULL) return;
     onv_page_line(page);
     onv_page_text(page, ONV_STYLE_TITLE, "Training");
-    onv_write_format(page->out, " with %s in eager PyTorch, loss: %s", t->optimizer->name, t->loss);
+    onv_write_format(page->out, " with %s in %s, loss: %s", t->optimizer->name,
+                     compiles(t) ? "PyTorch under torch.compile" : "eager PyTorch", t->loss);
     if (t->chosen != ONV_NO_PLAN)
-        onv_write_format(page->out, ", checkpoints: %s", t->plans[t->chosen].name);
+        onv_write_format(page->out, ", checkpoints: %s",
+                         onv_plan_label(page, &t->plans[t->chosen]));
     onv_page_line(page);
     onv_table table;
     onv_table_init(&table, columns, 3);

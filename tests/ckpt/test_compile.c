@@ -12,6 +12,7 @@
 
 #include "ckpt/compile.h"
 #include "ckpt/joint.h"
+#include "ckpt/training.h"
 #include "graph/storage.h"
 #include "support/flow.h"
 
@@ -234,6 +235,73 @@ static void budgets_are_a_front(void **state)
     assert_true(before.recomputed_macs <= before.pass_macs / 3);
 }
 
+static onv_training plans_for(flow *f, const char *list, bool compiles, double budget)
+{
+    onv_error err = {0};
+    onv_training result;
+    onv_training_options options = {.train = {.optimizer = onv_optimizer_find("momentum"),
+                                              .lower = {.loss = ONV_LOSS_CROSS_ENTROPY,
+                                                        .attention = ONV_ATTENTION_AUTO,
+                                                        .attention_dropout = -1}},
+                                    .checkpoint = list,
+                                    .compiles = compiles,
+                                    .compile_budget = budget};
+    flow_open(f, flow_sample("resnet18-train.onnx"), "batch=16", NULL);
+    if (onv_training_compute(&f->model, &f->live, &options, &result, &err) != ONV_OK)
+        fail_msg("%s: %s", list, err.message);
+    return result;
+}
+
+/* A user who can compile takes these plans: torch.compile betters no front at any of its budgets. */
+static void compiled_plans_stand_in_fronts(void **state)
+{
+    (void)state;
+    static const char *const lists[] = {"optimal", "joint"};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        flow f, g;
+        onv_training with = plans_for(&f, lists[i], true, 0.9);
+        uint32_t n_compiled = 0;
+        for (int budget = 0; budget <= 20; budget++) {
+            flow_open(&g, flow_sample("resnet18-train.onnx"), "batch=16", NULL);
+            onv_compiled alone =
+                compile_for(&g, "resnet18", budget / 20.0, "momentum", ONV_LOSS_CROSS_ENTROPY);
+            bool is_reached = false;
+            for (uint32_t k = 0; k < with.n_plans; k++) {
+                const onv_training_plan *plan = &with.plans[k];
+                is_reached |= plan->figures.peak_bytes <= alone.peak_bytes &&
+                              plan->recomputed_macs <= alone.recomputed_macs;
+                if (!plan->compiles || plan->memory_budget != budget / 20.0) continue;
+                n_compiled++;
+                assert_int_equal(plan->n_segments, 0);
+                assert_int_equal(plan->figures.peak_bytes, alone.peak_bytes);
+                assert_int_equal(plan->recomputed_macs, alone.recomputed_macs);
+                assert_int_equal(plan->figures.saved_activation_bytes,
+                                 alone.saved_activation_bytes);
+                assert_true(plan->figures.allocated_peak_bytes >= plan->figures.peak_bytes);
+            }
+            assert_true(is_reached);
+        }
+        assert_true(n_compiled > 0 && n_compiled < with.n_plans);
+        assert_true(with.compiled != NULL && with.compiled->budget == 0.9);
+        flow_close(&f);
+    }
+}
+
+/* Without --compile no plan asks for it; and no other kind of plan is one. */
+static void nothing_compiles_unasked(void **state)
+{
+    (void)state;
+    for (int compiles = 0; compiles < 2; compiles++) {
+        flow f;
+        onv_training found =
+            plans_for(&f, compiles ? "none,sqrt,offload" : "optimal,joint", compiles, 1);
+        assert_true(found.n_plans >= 3);
+        for (uint32_t k = 0; k < found.n_plans; k++) assert_false(found.plans[k].compiles);
+        assert_int_equal(found.compiled != NULL, compiles);
+        flow_close(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +311,8 @@ int main(void)
         cmocka_unit_test(recipes_are_found),
         cmocka_unit_test(peaks_are_those_of_inductor),
         cmocka_unit_test(budgets_are_a_front),
+        cmocka_unit_test(compiled_plans_stand_in_fronts),
+        cmocka_unit_test(nothing_compiles_unasked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

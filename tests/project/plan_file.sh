@@ -53,6 +53,10 @@ sys.modules["torch.utils.checkpoint"].checkpoint = checkpoint
 sys.modules["torch"].autograd = sys.modules["torch.autograd"]
 sys.modules["torch.autograd"].graph = sys.modules["torch.autograd.graph"]
 sys.modules["torch.autograd.graph"].save_on_cpu = saving
+for name in ("torch._functorch", "torch._functorch.config"):
+    sys.modules[name] = types.ModuleType(name)
+sys.modules["torch"]._functorch = sys.modules["torch._functorch"]
+sys.modules["torch._functorch"].config = sys.modules["torch._functorch.config"]
 
 
 BORDER = re.compile(r"(enter|leave) [\w.-]+ [1-9]\d*|op [\w.-]+ [a-z_]+ [1-9]\d*")
@@ -72,7 +76,17 @@ def check_borders(name, segments, code, by_hand):
     return len(pairs)
 
 
-def check(name, segments, code, by_hand):
+def check_compiled(name, code, budget):
+    compiled = []
+    model = types.SimpleNamespace(compile=lambda: compiled.append(sys.modules["torch._functorch.config"].activation_memory_budget))
+    exec("\n".join(code), {"model": model})
+    assert compiled == [budget], f"{name}: {compiled}, not {budget}"
+    return 1
+
+
+def check(name, segments, code, by_hand, budget):
+    if budget is not None:
+        return check_compiled(name, code, budget)
     if any(line.startswith("Recompute(model") for line in code):
         return check_borders(name, segments, code, by_hand)
     model = Module("network") if any("save_on_cpu" in line for line in code) else Model()
@@ -107,17 +121,20 @@ def main():
     for line in open(sys.argv[1]):
         fields = line.rstrip("\n").split("\t")
         if fields[0] == "plan":
-            plans.append((fields[1], [], [], []))
+            plans.append((fields[1], [], [], [], []))
+        elif fields[0] == "compile":
+            plans[-1][4].append(float(fields[1]))
         elif fields[0] == "segment":
             plans[-1][1].append(fields[1:])
         elif line.startswith("#: Segment"):
             plans[-1][3].append(line)
         elif line.startswith("# ") and plans:
             plans[-1][2].append(line[2:].rstrip("\n"))
-    for name, segments, code, by_hand in plans:
-        total += check(name, segments, code, len(by_hand))
+    for name, segments, code, by_hand, budget in plans:
+        total += check(name, segments, code, len(by_hand), *(budget or [None]))
     print(f"{len(plans)} plans, {total} segments")
     assert total >= int(sys.argv[2])
+    assert any(budget for _, _, _, _, budget in plans) == (sys.argv[3:] == ["compiled"])
 
 
 main()
@@ -128,7 +145,9 @@ check() { # sample, the least number of rows in all its plans, options
     shift 2
     "$program" "$samples/$sample.onnx" "$@" --train momentum --plan-out="$folder/plans.txt" -q >"$folder/said"
     echo -n "$sample: "
-    python3 "$folder/apply.py" "$folder/plans.txt" "$least"
+    case " $* " in *" --compile"*) least="$least compiled" ;; esac
+    # shellcheck disable=SC2086 # two words
+    python3 "$folder/apply.py" "$folder/plans.txt" $least
 }
 check resnet18-train 10 --batch 16 --checkpoint all
 check mobilenet_v2-train 40 --batch 16 --checkpoint all
@@ -136,3 +155,4 @@ check vit-small-train 8 --batch 16 --checkpoint all
 check unet-train 30 --batch 16 --dim height=64 --dim width=64 --checkpoint all
 check resnet18-train 1 --batch 16 --checkpoint sqrt
 check vit-small-train 50 --batch 16 --checkpoint offload,joint
+check resnet18-train 10 --batch 16 --compile --checkpoint optimal

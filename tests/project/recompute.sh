@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# The Python that plan files carry (python/onnxvram/recompute.py), on networks of a few numbers over a few lines
+# The Python that plan files carry (python/onnxvram/recompute.py, checkpoint_sequential), on networks of a few numbers over a few lines
 # that stand for PyTorch (small_torch.py). On networks of PyTorch's libraries it is run by scripts/export/plans_applied.py.
 set -euo pipefail
 cd "${ONV_SOURCE_DIR:-$(dirname "$0")/../..}"
 command -v python3 >/dev/null || { echo "skipped: there is no python3"; exit 77; }
-PYTHONDONTWRITEBYTECODE=1 python3 tests/project/recompute.py python/onnxvram/recompute.py
+export PYTHONDONTWRITEBYTECODE=1
+python3 tests/project/recompute.py python/onnxvram/recompute.py
+python3 tests/project/sequential.py "${ONV_BUILD_DIR:?}/onnxvram"

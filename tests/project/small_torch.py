@@ -291,6 +291,15 @@ def no_grad():
         grad_enabled[0] = before
 
 
+@contextlib.contextmanager
+def enable_grad():
+    before, grad_enabled[0] = grad_enabled[0], True
+    try:
+        yield
+    finally:
+        grad_enabled[0] = before
+
+
 def backward(tensor):
     """Of the sum of its elements. The node that was made last goes first."""
     node, index = tensor.node
@@ -359,6 +368,55 @@ class Module:
         return (x for x in self.tensors() if not x.requires_grad)
 
 
+class Sequential(Module):
+    def __init__(self, *modules):
+        super().__init__()
+        vars(self).update((str(i), module) for i, module in enumerate(modules))
+
+    def __iter__(self):
+        return (child for child in vars(self).values() if isinstance(child, Module))
+
+    def forward(self, x):
+        for module in self:
+            x = module(x)
+        return x
+
+
+# --- Checkpoints --------------------------------------------------------------------------------------------------------
+
+def checkpoint(function, x, use_reentrant):
+    """What autograd would keep is a number, until backward asks for the first one: then the function runs once more."""
+    assert use_reentrant is False
+    saved, n_saved = [], [0]
+
+    def pack(_):
+        n_saved[0] += 1
+        return n_saved[0] - 1
+
+    def unpack(number):
+        if not saved:
+            with enable_grad(), saved_tensors_hooks(lambda tensor: saved.append(tensor), lambda nothing: nothing):
+                function(x)
+        return saved[number]
+
+    with saved_tensors_hooks(pack, unpack):
+        return function(x)
+
+
+def checkpoint_sequential(functions, segments, input, use_reentrant):
+    def run(first, end):
+        def forward(x):
+            for function in functions[first:end]:
+                x = function(x)
+            return x
+        return forward
+
+    size = len(functions) // segments
+    for first in range(0, size * (segments - 1), size):
+        input = checkpoint(run(first, first + size), input, use_reentrant=use_reentrant)
+    return run(size * (segments - 1), len(functions))(input)
+
+
 # --- The rest -----------------------------------------------------------------------------------------------------------
 
 generators = {"cpu": random.Random(1), "cuda": random.Random(2)}
@@ -405,5 +463,6 @@ def install():
     module("torch.autograd")
     module("torch.autograd.graph", saved_tensors_hooks=saved_tensors_hooks)
     module("torch.utils")
+    module("torch.utils.checkpoint", checkpoint_sequential=checkpoint_sequential)
     module("torch.utils._python_dispatch", TorchDispatchMode=TorchDispatchMode)
     module("torch.utils._pytree", tree_iter=tree_iter, tree_map_only=tree_map_only)

@@ -2,6 +2,7 @@
 PyTorch is skipped where these are not installed."""
 import contextlib
 import copy
+import dataclasses
 import gc
 import importlib.util
 import inspect
@@ -452,6 +453,16 @@ class Plans(unittest.TestCase):
                 compile(plan.code, plan.name, "exec")
                 self.assertIn("model", plan.code)
         self.assertEqual(pickle.loads(pickle.dumps(a.plans)), a.plans)
+
+    def test_plans_without_segments_are_applied(self):
+        compiled = [p for p in analyze("resnet18-train", batch=16, train="sgd", checkpoint="optimal", compile=True).plans
+                    if p.memory_budget is not None]
+        self.assertTrue(compiled)
+        for plan in compiled + analyze("resnet18-train", batch=4, train="sgd", checkpoint="offload").plans:
+            unlike = dataclasses.replace(plan, code=None)
+            with self.assertRaisesRegex(onnxvram.UsageError, "cannot be applied"):
+                unlike.apply(object())
+            self.assertIn("model.compile()" if plan.memory_budget is not None else "save_on_cpu", plan.code)
 
     def test_only_the_chosen_one_has_code(self):
         a = analyze("resnet18-train", batch=4, train="adam", checkpoint="all", budget="16GiB")
