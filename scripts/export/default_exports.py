@@ -23,6 +23,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import drawn_again
 import drawn_families
 import drawn_networks
 import drawn_parts
@@ -360,7 +361,8 @@ def main():
              **drawn_parts.fourth(), **drawn_families.families(), **drawn_families.families_later(),
              **drawn_pictures.pictures(), **drawn_pictures.pictures_later(), **drawn_pictures.pictures_third(),
              **drawn_pictures.pictures_fourth(), **drawn_pictures.pictures_fifth(), **drawn_pictures.pictures_sixth(),
-             **drawn_sequences.first(), **drawn_sequences.second(), **drawn_sequences.third()}
+             **drawn_sequences.first(), **drawn_sequences.second(), **drawn_sequences.third(), **drawn_again.fourth(),
+             **drawn_again.fifth()}
     if arguments.what == "table":
         print("| network | momentum: predicted | measured | difference | AdamW: predicted | measured | difference |\n"
               "|---|--:|--:|--:|--:|--:|--:|" if suffix else

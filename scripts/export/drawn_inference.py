@@ -134,9 +134,40 @@ def second():
     ]
 
 
+def third():
+    """Drawn later: timm by random.Random(20261211), torchvision by 20261212, transformers by the seeds of drawn_again.py; what
+    was left out has over 80 million parameters."""
+    return [
+        ("sehalonet33ts", timm("sehalonet33ts"), image(256)),
+        ("lambda_resnet26rpt_256", timm("lambda_resnet26rpt_256"), image(256)),
+        ("hardcorenas_a", timm("hardcorenas_a"), image()),
+        ("gcvit_xtiny", timm("gcvit_xtiny"), image()),
+        ("resnetv2_50d_frn", timm("resnetv2_50d_frn"), image()),
+        ("fastvit_mci1", timm("fastvit_mci1"), image(256)),
+        ("tinynet_d", timm("tinynet_d"), image(152)),
+        ("cs3darknet_focus_m", timm("cs3darknet_focus_m"), image(256)),
+        ("fcn_resnet101", called(lambda: __import__("torchvision").models.segmentation.fcn_resnet101(
+            weights=None, weights_backbone=None), "out"), image()),
+        ("regnet_x_3_2gf", vision("regnet_x_3_2gf"), image()),
+        ("RoBERTa (pre-layer norm)", called(transformer("RobertaPreLayerNormForCausalLM", "RobertaPreLayerNormConfig"), 0), tokens()),
+        ("HunYuan dense", called(transformer("HunYuanDenseV1ForCausalLM", "HunYuanDenseV1Config", num_key_value_heads=2, head_dim=64), 0,
+                                 use_cache=False), tokens()),
+        ("PLBart decoder", called(transformer("PLBartForCausalLM", "PLBartConfig", {
+            "d_model": 256, "decoder_layers": 3, "decoder_attention_heads": 4, "decoder_ffn_dim": 512, "vocab_size": 1000}), 0,
+            use_cache=False), tokens()),
+        ("OpenAI GPT", called(transformer("OpenAIGPTLMHeadModel", "OpenAIGPTConfig", {
+            "n_embd": 256, "n_layer": 3, "n_head": 4, "vocab_size": 1000}), 0), tokens()),
+        ("Moonshine streaming encoder", called(lambda: transformer(
+            "MoonshineStreamingForConditionalGeneration", "MoonshineStreamingConfig", num_key_value_heads=4, encoder_config={
+                **{k: SMALL[k] for k in ("hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size")},
+                "num_key_value_heads": 4})().model.encoder, 0), values(16000)),
+        ("SEW encoder", called(transformer("SEWModel", "SEWConfig"), 0), values(16000)),
+    ]
+
+
 def table():
     """Name: (make, input, batch, "", "half" or "amp")."""
     chosen, rows = random.Random(2216), {}
-    for i, (name, make, inputs) in enumerate(first() + second()):
+    for i, (name, make, inputs) in enumerate(first() + second() + third()):
         rows[name] = (make, inputs, chosen.choice((1, 2, 4, 8)), ("", "half", "", "amp")[i % 4])
     return rows

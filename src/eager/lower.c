@@ -166,7 +166,7 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
 /* --- The graph --------------------------------------------------------------------------------- */
 
 /* zeros() and the like: the exporter writes those of numbers that it knows as an Expand of one. */
-static bool fills(const onv_node *node)
+bool onv_node_fills(const onv_node *node)
 {
     static const char *const calls[] = {"zeros",     "ones",      "full",       "zeros_like",
                                         "ones_like", "full_like", "new_zeros",  "new_ones",
@@ -184,7 +184,7 @@ static bool touches_device(onv_lowering *l, const onv_node *node)
     if (!any || (node->op != NULL && (node->op->flags & ONV_OP_HOST) != 0)) return false;
     for (uint32_t k = 0; k < node->n_inputs; k++)
         if (onv_node_in(l, node, k) != ONV_NO_TENSOR) return true;
-    return random || strcmp(node->op_type, "Range") == 0 || fills(node);
+    return random || strcmp(node->op_type, "Range") == 0 || onv_node_fills(node);
 }
 
 /* Of data on the host, or of none, there is no view: the result is a tensor of its own. Concat joins what there is. */
@@ -365,86 +365,13 @@ static void make_missing(onv_lowering *l, const onv_node *node)
     }
 }
 
-/* Zeros, ones and the like, which exporters make once for all that read equal ones. */
-bool onv_value_is_fill(onv_lowering *l, onv_value_id id)
+void onv_lower_once(onv_lowering *l, onv_node_id id)
 {
-    if (!onv_is_value(id) || !l->tensor_known[id.index]) return false;
-    const onv_value *value = onv_model_value(l->model, id);
-    if (onv_value_is_weight(value)) return onv_weight_use_of(l, id) == ONV_WEIGHT_MADE;
-    return onv_is_node(value->producer) && fills(onv_model_node(l->model, value->producer));
-}
-
-/* A weight of the file is made again where it is read. */
-static void repeat_fill(onv_lowering *l, onv_value_id id)
-{
-    onv_node_id producer = onv_model_value(l->model, id)->producer, reader = l->node;
-    if (!onv_is_node(producer)) {
-        l->tensor_known[id.index] = false;
-        return;
-    }
-    size_t first_op = l->eager->ops.count;
-    l->node = producer;
-    lower_node(l, onv_model_node(l->model, producer));
-    l->node = reader;
-    for (size_t i = first_op; i < l->eager->ops.count; i++) l->eager->ops.at[i].node = reader;
-}
-
-void onv_fill_again(onv_lowering *l, onv_value_id id)
-{
-    if (onv_value_is_fill(l, id) && !l->options->as_exported) repeat_fill(l, id);
-}
-
-/* What is scattered into is a tensor of the call's own, as is the state that a recurrent layer begins with. */
-static void repeat_base(onv_lowering *l, const onv_node *node)
-{
-    enum { SCATTERED_INTO = 0, INITIAL_STATE = 5 };
-    bool scatters = strncmp(node->op_type, "Scatter", 7) == 0;
-    uint32_t base = scatters ? SCATTERED_INTO : INITIAL_STATE;
-    if (!scatters && !onv_node_is_recurrent(node)) return;
-    if (node->n_inputs <= base || node->graph.index != 0) return;
-    onv_value_id id = node->inputs[base];
-    if (onv_is_value(id) && l->fusions.user[id.index].index != l->node.index) onv_fill_again(l, id);
-}
-
-/* Runs what made the value once more, for a reader that has a call of its own; what that fills, too. */
-static void repeat(onv_lowering *l, onv_value_id id)
-{
-    onv_node_id producer = onv_model_value(l->model, id)->producer, reader = l->node;
-    if (!onv_is_node(producer) || !l->tensor_known[id.index]) return;
-    const onv_node *node = onv_model_node(l->model, producer);
-    for (uint32_t k = 0; k < node->n_inputs; k++)
-        if (onv_value_is_fill(l, node->inputs[k])) repeat_fill(l, node->inputs[k]);
-    uint32_t fusion = l->fusions.of_node[producer.index];
-    size_t first_op = l->eager->ops.count;
-    l->node = producer;
+    uint32_t fusion = l->fusions.of_node[id.index];
     if (fusion != 0)
         onv_lower_fusion(l, &l->fusions.at.at[fusion - 1]);
     else
-        lower_node(l, onv_model_node(l->model, producer));
-    l->node = reader;
-    /* It runs in the call of the module that reads it. */
-    for (size_t i = first_op; i < l->eager->ops.count; i++) {
-        l->eager->ops.at[i].node = reader;
-        l->eager->ops.at[i].origin = producer;
-    }
-}
-
-/* The call that the node's own module makes of what another one computed, or that it makes again: all of it, from
- * what the modules were given. */
-static void repeat_in_module(onv_lowering *l, onv_value_id id, const onv_node *reader)
-{
-    onv_value_id chain[ONV_MAX_REPEATED];
-    uint32_t n = onv_merged_again(l, id, reader->scope, chain);
-    bool is_given = l->made_in[id.index] != NULL;
-    while (n-- > 0) {
-        if (onv_is_node(onv_model_value(l->model, chain[n])->producer))
-            repeat(l, chain[n]);
-        else
-            l->tensor_known[chain[n].index] = false;
-        if (is_given) l->made_in[chain[n].index] = reader->scope;
-    }
-    l->stands_for[id.index] = reader->merged_call;
-    l->merged++;
+        lower_node(l, onv_model_node(l->model, id));
 }
 
 /* The nodes of a fusion stand before its last one: their work waits for it. */
@@ -456,18 +383,13 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
     l->node = id;
     l->has_no_grad = onv_is_under_no_grad(l, node);
     l->working_op = SIZE_MAX;
-    repeat_base(l, node);
+    onv_repeat_base(l, node);
     /* What the forward pass makes is made before the operation that reads it. */
     for (uint32_t k = 0; k < node->n_inputs && !is_kernel(l, fusion); k++)
         if (onv_is_value(node->inputs[k]) &&
             onv_value_is_weight(onv_model_value(l->model, node->inputs[k])))
             onv_node_in(l, node, k);
-    for (uint32_t k = 0; k < node->n_inputs && node->graph.index == 0; k++)
-        if (onv_merged_is_other_module(l, node->inputs[k], node) ||
-            onv_merged_is_named(l, node->inputs[k], node))
-            repeat_in_module(l, node->inputs[k], node);
-        else if (onv_merged_starts(l, node->inputs[k], id.index))
-            repeat(l, node->inputs[k]);
+    onv_repeat_merged(l, node);
     for (uint32_t k = 0; k < node->n_inputs && node->detached != 0; k++) onv_node_in(l, node, k);
     size_t first_op = l->eager->ops.count;
     l->working_op = SIZE_MAX;
@@ -525,6 +447,7 @@ static onv_status prepare(onv_lowering *l)
     size_t n = l->model->values.count;
     l->tensor_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
     l->tensor_known = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
+    l->first_state = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
     l->widened = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
     l->one_reader = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
     l->is_statistic = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
@@ -534,9 +457,9 @@ static onv_status prepare(onv_lowering *l)
     l->cloned_for = ONV_ARENA_ARRAY(&l->model->arena, uint8_t, n);
     l->detached = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
     l->clone_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
-    if (l->tensor_of == NULL || l->tensor_known == NULL || l->widened == NULL ||
-        l->one_reader == NULL || l->is_statistic == NULL || l->pad_of == NULL ||
-        l->padded == NULL || l->padded_name == NULL || l->cloned_for == NULL ||
+    if (l->tensor_of == NULL || l->tensor_known == NULL || l->first_state == NULL ||
+        l->widened == NULL || l->one_reader == NULL || l->is_statistic == NULL ||
+        l->pad_of == NULL || l->padded == NULL || l->padded_name == NULL || l->cloned_for == NULL ||
         l->clone_of == NULL || l->detached == NULL)
         return onv_fail_memory(l->err);
     mark_readers(l);

@@ -129,6 +129,8 @@ typedef struct onv_lowering {
     bool *is_read_inside;    /* by value: by that module itself */
     const char **stands_for; /* by value: the call whose copy it is; NULL: the file's */
     bool *has_gaps;          /* by node: numbers of its kind of call are missing */
+    uint32_t
+        *first_state; /* by value: 1 + what stood for it in the first round of a loop; 0: none */
     ONV_VEC(onv_merged) copies;
     uint32_t merged;             /* calls that are counted again */
     uint32_t missing;            /* others that the numbers lack */
@@ -274,6 +276,8 @@ onv_status onv_weights_prepare(onv_lowering *l);
 void onv_weights_report(onv_lowering *l); /* diagnostics of what stays unsure */
 bool onv_has_made_up_name(const char *name);
 onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id);
+/* A single number that the exporter computed of a parameter, as a weight by which layers are mixed. */
+bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id);
 /* Of what an ONV_WEIGHT_VIEW is a view of; at least, where its contents are in another file. */
 uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id);
 
@@ -372,6 +376,9 @@ uint32_t onv_node_new(onv_lowering *l, const onv_node *node, uint32_t k, uint8_t
 uint32_t onv_value_new(onv_lowering *l, onv_value_id id, uint8_t dtype);
 /* Nodes in their order, those of a subgraph too. */
 void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count);
+/* The node, or all of the fusion that it is of, whatever its place. */
+void onv_lower_once(onv_lowering *l, onv_node_id id);
+bool onv_node_fills(const onv_node *node);
 /* The same for output 0, in the memory order of a tensor of its rank. */
 uint32_t onv_node_new_like(onv_lowering *l, const onv_node *node, uint8_t dtype,
                            const onv_eager_tensor *in);
@@ -462,6 +469,13 @@ void onv_lower_recurrent(onv_lowering *l, const onv_node *node);
 bool onv_value_is_fill(onv_lowering *l, onv_value_id id);
 /* Makes zeros and the like once more, for a reader that has its own. */
 void onv_fill_again(onv_lowering *l, onv_value_id id);
+/* What the node scatters into, or begins with, is its own. */
+void onv_repeat_base(onv_lowering *l, const onv_node *node);
+/* Before the node: calls of which it reads a result that the exporter merged with another's. */
+void onv_repeat_merged(onv_lowering *l, const onv_node *node);
+/* What the first round of a loop made of zeros and parameters, for the constant that the file has in its place;
+ * ONV_NO_TENSOR: it is none. */
+uint32_t onv_first_round(onv_lowering *l, onv_value_id id);
 /* Of all operations, when they are there. */
 void onv_copies_add(onv_lowering *l);
 void onv_reach_find(onv_lowering *l);

@@ -186,15 +186,33 @@ static void lower_rms_norm(onv_lowering *l, const onv_node *node)
 
 /* --- Pooling, dropout -------------------------------------------------------------------------- */
 
+/* F.adaptive_max_pool2d to a size that divides the image, which the exporter takes apart. Its kernels want all in the usual
+ * order: forward copies the input; backward the gradient and the indices, and makes a gradient that it copies back. */
+static void copy_for_adaptive(onv_lowering *l, const onv_eager_tensor *x, uint32_t out)
+{
+    onv_eager_tensor y = onv_tensor_at(l, out);
+    uint64_t indices, copies;
+    l->op.name = "adaptive_max_pool";
+    l->op.copies_first = true;
+    if (out == ONV_NO_TENSOR || onv_tensor_is_contiguous(x)) return;
+    bool fits = onv_u64_mul(y.elems, sizeof(int64_t), &indices) &&
+                onv_u64_add(indices, y.bytes, &copies) && onv_u64_add(copies, x->bytes, &copies);
+    onv_emit_temps(l, x->bytes, fits ? copies : UINT64_MAX);
+}
+
 static void lower_max_pool(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(l, x);
     uint32_t out = onv_node_new_image(l, node, &t, t.dtype);
+    bool has_indices = node->n_outputs > 1 && onv_is_value(node->outputs[1]);
     onv_emit_begin(l, "max_pool");
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_save(l, x);
     onv_emit_extra(l, onv_tensor_at(l, out).elems, sizeof(int64_t), "indices");
+    /* Other poolings keep their names; that one comes with indices that nobody reads. */
+    if (!has_indices && onv_node_is_aten(node, "max_pool2d_with_indices"))
+        copy_for_adaptive(l, &t, out);
     onv_node_set(l, node, 0, onv_emit_out(l, out));
     onv_emit_end(l);
 }

@@ -23,6 +23,10 @@ static uint32_t padded_before(onv_lowering *l, const onv_node *node, const onv_s
         return l->padded[value] - 1;
     if (pad == 0) return ONV_NO_TENSOR;
     onv_value_id result = l->model->nodes.at[pad - 1].outputs[0];
+    /* Of another call it is a copy of that: one that pads by nothing copies, too. */
+    const char *name = onv_model_value(l->model, result)->name;
+    if (node->padded != NULL && strncmp(name, "pad", 3) == 0 && strcmp(name, node->padded) != 0)
+        return ONV_NO_TENSOR;
     uint32_t tensor = l->tensor_known[result.index] ? l->tensor_of[result.index] : ONV_NO_TENSOR;
     return has_dims(l, tensor, shape) ? tensor : ONV_NO_TENSOR;
 }

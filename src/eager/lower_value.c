@@ -77,7 +77,7 @@ static bool is_host_weight(onv_lowering *l, onv_value_id id)
     if (is_place(l, id)) return true;
     if (!onv_dtype_is_float((onv_dtype)tensor->type.dtype))
         return tensor->elems <= 64 || onv_dtype_bits((onv_dtype)tensor->type.dtype) == 0;
-    if (tensor->type.rank == 0) return true;
+    if (tensor->type.rank == 0) return !onv_weight_is_parameters_number(l, id);
     if (tensor->elems > 1) return false;
     return !onv_value_may_train(l->model, value) ||
            (onv_has_made_up_name(value->name) &&
@@ -293,7 +293,9 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     const char *layer = use == ONV_WEIGHT_TRAINED ? onv_weight_layer(l, id, read) : NULL;
     onv_given given = {.value = ONV_NO_VALUE};
     uint32_t again = ONV_NO_TENSOR;
-    if (use == ONV_WEIGHT_MADE) again = onv_weight_given_before(l, id, read, &given);
+    if (use == ONV_WEIGHT_MADE) again = onv_first_round(l, id);
+    if (again == ONV_NO_TENSOR && use == ONV_WEIGHT_MADE)
+        again = onv_weight_given_before(l, id, read, &given);
     if (again != ONV_NO_TENSOR) return again;
     if (layer != NULL && onv_ptr_map_get(&l->layers, layer, &again) &&
         has_shape(&l->eager->tensors.at[again], &whole))

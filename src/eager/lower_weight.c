@@ -96,11 +96,6 @@ static bool is_made_in_forward(const char *name)
     return onv_is_call_of_any(name, makers, sizeof makers / sizeof makers[0]);
 }
 
-static bool is_lookup(const char *name)
-{
-    return onv_is_call_of(name, "embedding");
-}
-
 /* `path` against the first path inside the module `scope`. */
 static int against_inside(const char *path, const char *scope, size_t length)
 {
@@ -205,6 +200,13 @@ static const onv_weight_read *find_named(const onv_lowering *l, uint32_t index)
     return NULL;
 }
 
+bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id)
+{
+    const onv_weight_read *read = l->n_listed > 0 ? find_named(l, id.index) : NULL;
+    return read != NULL && !l->options->inference &&
+           onv_weight_role_of(l, read) == ONV_WEIGHT_IS_NUMBER;
+}
+
 /* A float weight without a note, in an export that has them. */
 static verdict judge_folded(const onv_lowering *l, uint32_t index)
 {
@@ -219,6 +221,10 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == index; at++) {
         onv_weight_place p = onv_weight_place_of(&l->model->nodes.at[at->node], at->k);
         bool is_buffer = l->model->nodes.at[at->node].takes_buffer;
+        /* A filter that code made, a wavelet, say: no listed parameter has its name, nor is left for it. */
+        if (p == ONV_PLACE_WEIGHT && !is_buffer && l->n_listed > 0 &&
+            onv_weight_is_view(value->name) && find_named(l, index) == NULL)
+            return (verdict){ONV_WEIGHT_MADE, true, at};
         if (p == ONV_PLACE_WEIGHT)
             return (verdict){is_buffer ? ONV_WEIGHT_BUFFER : ONV_WEIGHT_TRAINED, true, at};
         made &= p == ONV_PLACE_MADE;
@@ -226,7 +232,8 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     /* "conv1.weight_bias": derived from a parameter's name. */
     if (strchr(value->name, '.') != NULL) return (verdict){ONV_WEIGHT_TRAINED, true, first};
     if (made || is_made_in_forward(value->name)) return (verdict){ONV_WEIGHT_MADE, true, first};
-    if (is_lookup(value->name)) return (verdict){ONV_WEIGHT_TRAINED, false, first};
+    if (onv_is_call_of(value->name, "embedding"))
+        return (verdict){ONV_WEIGHT_TRAINED, false, first};
     const onv_node *node = &l->model->nodes.at[first->node];
     static const char *const parts[] = {"slice", "select", "view", "reshape"};
     const char *class = node->module_class != NULL ? node->module_class : "";
@@ -317,7 +324,7 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     if (!noted) return ONV_WEIGHT_TRAINED;
     verdict v = judge_folded(l, id.index);
     if (v.use != ONV_WEIGHT_TRAINED || v.read == NULL || l->options->as_exported) return v.use;
-    if (is_lookup(value->name) && !v.is_sure) return ONV_WEIGHT_LOOKED_UP;
+    if (onv_is_call_of(value->name, "embedding") && !v.is_sure) return ONV_WEIGHT_LOOKED_UP;
     bool of_distances = v.read->parameter != NULL &&
                         (value->type.rank >= 3 || is_looked_up(value, v.read->parameter)) &&
                         (strstr(v.read->parameter, "relative") != NULL ||
@@ -522,7 +529,7 @@ static void report(onv_lowering *l, const onv_value *value, const verdict *v)
     bool trained = v->use == ONV_WEIGHT_TRAINED || v->use == ONV_WEIGHT_EXPANDED;
     const char *class = node != NULL && node->module_class != NULL ? node->module_class : "";
     const char *note =
-        is_lookup(value->name)
+        onv_is_call_of(value->name, "embedding")
             ? "; rows of a table that are never looked up are not in the file, nor counted"
             : "";
     onv_model_diag(l->model, trained ? ONV_WARNING : ONV_NOTE,

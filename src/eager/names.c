@@ -29,6 +29,7 @@ typedef struct statement {
     bool has_called; /* what its first line calls, whose arguments later lines may make */
     bool has_sent;   /* propagate() has computed messages */
     bool has_joined; /* and a module has joined them */
+    uint32_t list;   /* 1 + the operation that joins the tensors of a list, 0: none */
 } statement;
 
 typedef struct naming {
@@ -41,6 +42,7 @@ typedef struct naming {
     uint32_t *current;  /* by call: its last statement */
     uint32_t *of_op;    /* by operation: its innermost statement */
     uint32_t *last_use; /* by tensor */
+    uint32_t *made_by;  /* by tensor: 1 + its operation, 0: none */
     uint32_t *leaving;  /* by call: named results that are read after it */
     bool *is_collected; /* by operation */
 } naming;
@@ -264,6 +266,8 @@ static bool find_statements(naming *n)
             if (inner != ONV_NO_CALL) n->at.at[last].inner = inner;
             if (n->at.at[last].first == ONV_NO_CALL) n->at.at[last].first = inner;
             n->at.at[last].has_called |= !hides(f.kind);
+            if (f.kind == ONV_STATEMENT_LISTS && is_own && n->eager->ops.at[i].n_in > 1)
+                n->at.at[last].list = i + 1;
             if (f.kind == ONV_STATEMENT_SENDS) collect(n, i, &n->at.at[last]);
             n->at.at[last].has_joined |= f.kind == ONV_STATEMENT_SENDS && !is_own;
             parent = last;
@@ -432,15 +436,43 @@ static void hold_result(naming *n, uint32_t op, uint32_t tensor)
     }
 }
 
+static bool joins(const onv_eager_op *op, uint32_t tensor)
+{
+    for (uint32_t k = 0; k < op->n_in; k++)
+        if (op->in[k].tensor == tensor) return true;
+    return false;
+}
+
+/* When the line that joined the list runs again, as the body of a loop does, and joins other tensors, the name has another list
+ * by then, which has begun with the first of them: before the second one is made. */
+static uint32_t list_until(const naming *n, const statement *s, uint32_t tensor)
+{
+    uint32_t next = s->next, end = n->calls->at.at[s->call].last_op;
+    for (uint32_t k = 0; k < MAX_LOOKED_AT && next != NO_STATEMENT;
+         k++, next = n->at.at[next].next) {
+        const statement *again = &n->at.at[next];
+        if (!same(again->line, s->line)) continue;
+        const onv_eager_op *op = again->list > 0 ? &n->eager->ops.at[again->list - 1] : NULL;
+        if (op == NULL || op->n_in < 2 || joins(op, tensor)) return end;
+        uint32_t second = n->made_by[op->in[1].tensor];
+        return second > s->last_op + 1 ? second - 1 : again->last_op;
+    }
+    return end;
+}
+
 /* The list that an operation joins stays with its name, which nothing else tells of. */
 static void hold_list(naming *n, uint32_t op)
 {
-    const onv_call *call = &n->calls->at.at[n->at.at[n->of_op[op]].call];
+    const statement *s = &n->at.at[n->of_op[op]];
     uint32_t level = 0;
-    for (uint32_t c = call->parent; c != ONV_NO_CALL; c = n->calls->at.at[c].parent) level++;
+    for (uint32_t c = n->calls->at.at[s->call].parent; c != ONV_NO_CALL;
+         c = n->calls->at.at[c].parent)
+        level++;
     if (kind_of(n, op, level) != ONV_STATEMENT_LISTS) return;
-    for (uint32_t k = 0; k < n->eager->ops.at[op].n_in; k++)
-        hold(n, n->eager->ops.at[op].in[k].tensor, call->last_op);
+    for (uint32_t k = 0; k < n->eager->ops.at[op].n_in; k++) {
+        uint32_t tensor = n->eager->ops.at[op].in[k].tensor;
+        hold(n, tensor, list_until(n, s, tensor));
+    }
 }
 
 static const onv_call *innermost_call(const naming *n, uint32_t op)
@@ -475,7 +507,10 @@ static void find_uses(naming *n)
     for (uint32_t i = 0; i < n->eager->ops.count; i++) {
         const onv_eager_op *op = &n->eager->ops.at[i];
         for (uint32_t k = 0; k < op->n_in; k++) n->last_use[op->in[k].tensor] = i;
-        for (uint32_t k = 0; k < op->n_out; k++) n->last_use[op->out[k]] = i;
+        for (uint32_t k = 0; k < op->n_out; k++) {
+            n->last_use[op->out[k]] = i;
+            if (n->made_by[op->out[k]] == 0) n->made_by[op->out[k]] = i + 1;
+        }
     }
 }
 
@@ -492,6 +527,7 @@ onv_status onv_names_hold(const onv_model *model, const onv_calls *calls, const 
                 .current = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count),
                 .of_op = ONV_ARENA_ARRAY(arena, uint32_t, n_ops),
                 .last_use = ONV_ARENA_ARRAY(arena, uint32_t, eager->tensors.count),
+                .made_by = ONV_ARENA_ARRAY(arena, uint32_t, eager->tensors.count),
                 .leaving = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count),
                 .is_collected = ONV_ARENA_ARRAY(arena, bool, n_ops)};
     if (arena->failed) return onv_fail_memory(err);

@@ -212,6 +212,31 @@ static void name_exactly(onv_lowering *l)
     }
 }
 
+/* "getitem_6" before "getitem_7". */
+static bool is_next_call(const char *before, const char *name)
+{
+    const char *a = strrchr(before, '_'), *b = strrchr(name, '_');
+    if (a == NULL || b == NULL || a - before != b - name) return false;
+    if (memcmp(before, name, (size_t)(a - before)) != 0) return false;
+    return a[1] != '\0' && strtoul(a + 1, NULL, 10) + 1 == strtoul(b + 1, NULL, 10);
+}
+
+/* Parts of one parameter, as weights by which layers are mixed: the file has them behind each other. */
+static const char *of_neighbour(const onv_lowering *l, size_t at)
+{
+    enum { MAX_PARTS = 64 };
+    const onv_weight_read *read = &l->reads.at[at];
+    for (size_t i = at; i-- > 0 && at - i < MAX_PARTS;) {
+        const onv_weight_read *other = &l->reads.at[i];
+        if (other->scope != read->scope || other->value == read->value) continue;
+        bool is_next = is_next_call(l->model->values.at[other->value].name,
+                                    l->model->values.at[read->value].name);
+        return is_next && onv_weight_role_of(l, other) == ONV_WEIGHT_IS_NUMBER ? other->parameter
+                                                                               : NULL;
+    }
+    return NULL;
+}
+
 static void name_the_rest(onv_lowering *l, onv_weight_role role)
 {
     for (size_t i = 0; i < l->reads.count; i++) {
@@ -222,9 +247,10 @@ static void name_the_rest(onv_lowering *l, onv_weight_role role)
         }
         if (read->parameter != NULL || onv_weight_role_of(l, read) != role) continue;
         size_t at = find_left(l, read, role);
+        if (at == SIZE_MAX && role == ONV_WEIGHT_IS_NUMBER) read->parameter = of_neighbour(l, i);
         if (at == SIZE_MAX) continue;
         l->explained[at] = true;
-        if (role != ONV_WEIGHT_IS_NUMBER) read->parameter = l->listed[at];
+        read->parameter = l->listed[at];
     }
 }
 
@@ -379,6 +405,43 @@ static void report_folded_layers(const onv_lowering *l)
             n, first->name, (unsigned long long)bytes);
 }
 
+/* Products with constants that the exporter computed: had a parameter led to one of them, as an embedding that is joined to a
+ * table of rotations, autograd would keep what is multiplied. */
+static void report_factors(onv_lowering *l)
+{
+    const onv_value *first = NULL;
+    uint64_t bytes = 0;
+    bool *seen = ONV_ARENA_ARRAY(&l->model->arena, bool, l->eager->storages.count);
+    for (size_t i = 0; seen != NULL && i < l->model->nodes.count; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        if (node->graph.index != 0 || strcmp(node->op_type, "Mul") != 0 || node->n_inputs != 2)
+            continue;
+        for (uint32_t k = 0; k < 2; k++) {
+            onv_value_id factor = node->inputs[k], other = node->inputs[1 - k];
+            if (!onv_is_value(factor) || !onv_is_value(other)) continue;
+            const onv_value *value = onv_model_value(l->model, factor);
+            uint32_t x = l->tensor_of[other.index];
+            if (value->tensor == NULL || value->tensor->elems < 2 || x == ONV_NO_TENSOR ||
+                !l->tensor_known[other.index] || value->role != ONV_ROLE_NOT_NOTED ||
+                onv_weight_use_of(l, factor) != ONV_WEIGHT_MADE)
+                continue;
+            uint32_t storage = onv_tensor_at(l, x).storage;
+            if (l->saved.at[storage] || seen[storage] || !onv_tensor_needs_grad(l, x)) continue;
+            seen[storage] = true;
+            if (first == NULL) first = value;
+            if (!onv_u64_add(bytes, l->eager->storages.at[storage].bytes, &bytes))
+                bytes = UINT64_MAX;
+        }
+    }
+    if (bytes > 0)
+        onv_model_diag(
+            l->model, ONV_WARNING, "computed-factors", NULL,
+            "tensors are multiplied by constants that the exporter computed ('%s' first): "
+            "if a parameter without a tensor in the file leads to them, training keeps "
+            "what is multiplied, up to %llu bytes more",
+            first->name, (unsigned long long)bytes);
+}
+
 /* After lowering: what no tensor stands for. */
 void onv_signature_report(onv_lowering *l)
 {
@@ -404,6 +467,7 @@ void onv_signature_report(onv_lowering *l)
             "that are called alike, %llu bytes, without gradient",
             l->unused, l->first_unused, (unsigned long long)l->unused_bytes);
     if (!l->options->inference && l->n_listed > 0) report_folded_layers(l);
+    if (n > 0 && !l->options->inference) report_factors(l);
     if (n == 0 || l->options->parameters > 0) return;
     onv_model_diag(
         l->model, ONV_WARNING, "missing-parameters", NULL,

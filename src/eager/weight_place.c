@@ -158,3 +158,10 @@ bool onv_weight_is_cached(const char *parameter)
     size_t length = strlen(parameter), n = sizeof name - 1;
     return length > n && strcmp(parameter + length - n, name) == 0;
 }
+
+bool onv_weight_is_view(const char *name)
+{
+    static const char *const views[] = {"unsqueeze", "squeeze", "view",   "reshape", "permute",
+                                        "transpose", "expand",  "repeat", "select",  "slice"};
+    return onv_is_call_of_any(name, views, sizeof views / sizeof views[0]);
+}

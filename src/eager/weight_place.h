@@ -34,6 +34,9 @@ const char *onv_weight_slot_name(const onv_node *node, uint32_t k);
 bool onv_is_call_of(const char *name, const char *operation);
 bool onv_is_call_of_any(const char *name, const char *const *operations, size_t n);
 
+/* The name of a call that gives a view, or a part. */
+bool onv_weight_is_view(const char *name);
+
 /* Of a constant that is no float: the forward pass computes it of shapes. */
 bool onv_weight_is_computed(const char *name);
 

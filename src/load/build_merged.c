@@ -53,18 +53,30 @@ static bool is_input(const char *input, text name)
     return strlen(input) == name.length && memcmp(input, name.at, name.length) == 0;
 }
 
+/* The node reads the value more often than the call has it as an argument: for another one, too. */
+static bool is_read_for_another(const char *const *inputs, uint32_t n_inputs, uint32_t input,
+                                const text *names, uint32_t n)
+{
+    uint32_t reads = 0, arguments = 0;
+    for (uint32_t k = 0; k < n_inputs; k++) reads += strcmp(inputs[k], inputs[input]) == 0;
+    for (uint32_t i = 0; i < n; i++) arguments += is_input(inputs[input], names[i]);
+    return reads > arguments;
+}
+
 /* An argument is a call of the same operation as an input of the node, which no input is. */
 static onv_status find_merged(onv_builder *b, const onv_scan_node *record, const text *names,
                               uint32_t n, const char **name)
 {
     const char *const *inputs = onv_build_inputs(b, record);
+    uint32_t n_inputs = record->n_inputs < MAX_ARGUMENTS ? record->n_inputs : MAX_ARGUMENTS;
     for (uint32_t i = 0; i < n; i++) {
         size_t base = base_length(names[i]);
         bool is_read = false, is_like = false;
-        for (uint32_t k = 0; k < record->n_inputs && k < MAX_ARGUMENTS; k++) {
+        for (uint32_t k = 0; k < n_inputs; k++) {
             text input = {inputs[k], strlen(inputs[k])};
             is_read |= is_input(inputs[k], names[i]);
-            is_like |= is_call_of(input, names[i].at, base);
+            is_like |= is_call_of(input, names[i].at, base) &&
+                       is_read_for_another(inputs, n_inputs, k, names, n);
         }
         if (is_read || !is_like || names[i].length > MAX_NAME) continue;
         *name = onv_intern_n(&b->model->strings, names[i].at, names[i].length);

@@ -78,9 +78,10 @@ onv_message onv_note_owner(onv_note note); /* the message that it is read of */
 /* In a line of a trace: it calls a function of transformers that solves a system of equations otherwise in exports. */
 #define ONV_NOTE_BY_ROWS " torch_chunk_gated_delta_rule("
 
-/* In a call: a linear layer, of which the exporter drops a bias of zeros; softmax and log_softmax, of which it
- * drops the type that they were asked for; attention, of which it drops the dropout; a tensor that was padded; a batch norm of a convolution that the exporter took apart; arguments that are slices or quotients, which it drops where they
- * change nothing. Other calls are dropped. */
+/* In a call: a linear layer, of which the exporter drops a bias of zeros; softmax and log_softmax, of which it drops the type
+ * that they were asked for; attention, of which it drops the dropout; a tensor that was padded; a batch norm of a convolution
+ * that the exporter took apart; arguments that are slices or quotients, which it drops where they change nothing. Calls
+ * without arguments are dropped. */
 #define ONV_NOTE_LINEAR    "aten.linear.default](args = ("
 #define ONV_NOTE_SOFTMAX   "softmax.int](args = ("
 #define ONV_NOTE_ATTENTION "aten.scaled_dot_product_attention.default](args = ("
@@ -92,13 +93,6 @@ onv_message onv_note_owner(onv_note note); /* the message that it is read of */
 #define ONV_NOTE_DETACH    "%detach"
 #define ONV_NOTE_PARAMETER "%p_"
 #define ONV_NOTE_BUFFER    "%b_"
-#define ONV_NOTE_SUB       "%sub_"
-#define ONV_NOTE_MUL       "%mul_"
-#define ONV_NOTE_ADD       "%add_"
-#define ONV_NOTE_EXP       "%exp_"
-#define ONV_NOTE_REPEAT    "%repeat_interleave_"
-#define ONV_NOTE_SIGMOID   "%sigmoid_"
-#define ONV_NOTE_TANH      "%tanh_"
 #define ONV_NOTE_PADDED    "](args = (%pad"
 #define ONV_NOTE_PADS      "](args = (%constant_pad_nd"
 #define ONV_NOTE_SAME      "norm_legit_functional.default](args = (%convolution"

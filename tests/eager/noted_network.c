@@ -35,10 +35,13 @@ outcome run_with(const network *n, uint64_t parameters)
         .optimizer = onv_optimizer_find("sgd"),
         .lower = {.loss = ONV_LOSS_NONE, .reports = true, .parameters = parameters}};
     o.figures = trainer_run(&t, &options).figures;
-    for (size_t i = 0; i < t.model.diags.count; i++)
+    for (size_t i = 0; i < t.model.diags.count; i++) {
+        if (strcmp(t.model.diags.at[i].code, "computed-factors") == 0)
+            snprintf(o.factors, sizeof o.factors, "%s", t.model.diags.at[i].message);
         if (strcmp(t.model.diags.at[i].code, "missing-parameters") == 0 ||
             strcmp(t.model.diags.at[i].code, "parameter-count") == 0)
             snprintf(o.text, sizeof o.text, "%s", t.model.diags.at[i].message);
+    }
     trainer_close(&t);
     model_free(m);
     return o;

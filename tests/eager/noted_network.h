@@ -25,6 +25,7 @@ typedef struct network {
 typedef struct outcome {
     onv_training_figures figures;
     char text[512];
+    char factors[512]; /* what is said of constants that the exporter computed */
 } outcome;
 
 /* x is [4, 8], the result y. */

@@ -45,6 +45,8 @@ static model *build(const step *steps)
     model_weight(m, "weights", "f32[6]");
     model_weight(m, "sizes", "f32[6,1]");
     model_weight(m, "mask", "bool[6,8]");
+    model_weight(m, "equal", "i64[2,2,1,1,1]");
+    model_ints(m, "inner", 2, (const int64_t[]){1, 3});
     model_float(m, "zero", 0);
     model_float(m, "two", 2);
     model_ints(m, "whole", 2, (const int64_t[]){4, 8});
@@ -124,6 +126,11 @@ static const row rows[] = {
       {"Gather", "b n1", "q", "axis=1", PLACE("_1")},
       {"Add", "p q", "r", "", "add", "aten.add.Tensor"},
       {"Div", "r weights", "y", "", "div", "aten.div.Tensor"}},
+     "adaptive_avg_pool",
+     H},
+    {"the same with equal windows, without a module: its input",
+     {{"GatherND", "h equal", "a", "", WINDOWS},
+      {"ReduceMean", "a inner", "y", "keepdims=0", "mean", "aten.mean.dim"}},
      "adaptive_avg_pool",
      H},
     {"x.var(-1), of later releases: its input",

@@ -110,6 +110,20 @@ static const row rows[] = {
       {"Mul", "a eye", "p", "", "diagonal", "aten.diagonal.default"},
       {"ReduceSum", "p last", "s", "keepdims=0", "diagonal", "aten.diagonal.default"},
       {"Slice", "s zero four axis", "y", "", "diagonal", "aten.diagonal.default"}}},
+    {"adaptive_max_pool",
+     2 * F,
+     F + F / 2 + F,
+     {{"Transpose", "a", "t", "perm=[0,2,1]", "transpose", "aten.transpose.int"},
+      {"Unsqueeze", "t two_ints", "u", "", "unsqueeze", "aten.unsqueeze.default"},
+      {"MaxPool", "u", "y", "kernel_shape=[1,2] strides=[1,2]", "max_pool2d_with_indices",
+       "aten.max_pool2d_with_indices.default"}}},
+    {"max_pool",
+     2 * F,
+     0,
+     {{"Transpose", "a", "t", "perm=[0,2,1]", "transpose", "aten.transpose.int"},
+      {"Unsqueeze", "t two_ints", "u", "", "unsqueeze", "aten.unsqueeze.default"},
+      {"MaxPool", "u", "y", "kernel_shape=[1,2] strides=[1,2]", "max_pool2d",
+       "aten.max_pool2d.default"}}},
     /* In lines of two modules it is what it looks like: the mask alone is kept. */
     {"Where",
      M,
@@ -130,6 +144,7 @@ static model *build(const row *r)
     model_ints(m, "zero", 1, &zero);
     model_ints(m, "four", 1, &four);
     model_ints(m, "axis", 1, &axis);
+    model_ints(m, "two_ints", 1, (const int64_t[]){2});
     model_role(m, "wa", "PARAMETER");
     model_role(m, "wb", "PARAMETER");
     model_node(m, "Constant", "one", "", "one", "value_float=1.0");

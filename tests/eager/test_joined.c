@@ -41,6 +41,31 @@ static void a_padding_that_two_read_is_one(void **state)
     }
 }
 
+/* A pooling reads what was padded; a convolution, into which the exporter joined the padding, reads that or a copy of it. */
+static void another_padding_is_a_copy(void **state)
+{
+    (void)state;
+    enum { PADDED = 2 * 4 * 12 * 4 };
+    static const int64_t pads[] = {0, 0, 2, 0, 0, 0};
+    for (int is_other = 0; is_other < 2; is_other++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[2,4,10]");
+        model_weight(m, "u", "f32[4,4,1]");
+        model_weight(m, "w", "f32[4,4,3]");
+        model_ints(m, "pads", 6, pads);
+        model_node(m, "Conv", "before", "x u", "h", "");
+        model_node(m, "Pad", "pad", "h pads", "pad", "");
+        model_node(m, "AveragePool", "pool", "pad", "a", "kernel_shape=[3]");
+        model_rules(m, "FuseConvPad");
+        model_call(m, "aten.conv1d.default", is_other ? "%pad_1, %p_w" : "%pad, %p_w");
+        model_node(m, "Conv", "conv", "h w", "b", "pads=[2,0]");
+        model_node(m, "Add", "sum", "a b", "y", "");
+        model_output(m, "y", "f32");
+        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                         2 * 4 * 10 * 4 + (is_other ? 2 : 1) * PADDED);
+    }
+}
+
 /* What a convolution pads itself is in no copy. With padding="same" PyTorch pads by the difference of both ends alone; the
  * exporter takes such a convolution apart, and a batch norm that it folded names it so. */
 static void what_a_convolution_pads_itself_is_in_no_copy(void **state)
@@ -212,6 +237,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_padding_that_two_read_is_one),
+        cmocka_unit_test(another_padding_is_a_copy),
         cmocka_unit_test(what_a_convolution_pads_itself_is_in_no_copy),
         cmocka_unit_test(scatters_to_extremes_keep_their_operands),
         cmocka_unit_test(recurrent_layers_have_zeros_of_their_own),

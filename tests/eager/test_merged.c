@@ -100,6 +100,30 @@ static void what_arguments_name_is_computed_again(void **state)
     }
 }
 
+/* An argument that the exporter computed may be called like one that the node reads under its own name. */
+static void an_index_is_no_other_call(void **state)
+{
+    (void)state;
+    static const char *const arguments[] = {"%exp, [None, %exp_7]", "%exp_7, [None, %add]"};
+    for (size_t i = 0; i < 2; i++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        add_call(m, "MatMul", "x w", "h", "mm");
+        add_call(m, "Exp", "h", "exp", "exp");
+        add_call(m, "Tanh", "exp", "t", "tanh");
+        model_source(m, "net", "sin");
+        model_call(m, "aten.index.Tensor", arguments[i]);
+        add_call(m, "Sin", "exp", "s", "sin");
+        add_call(m, "Mul", "t s", "y", "mul");
+        model_output(m, "y", "f32");
+        /* x, exp, t, s; and what sin reads, if that is another call. */
+        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                         (4 + i) * 4 * 8 * 4);
+    }
+}
+
 /* Zeros that two calls add rows to are two tensors, of which exporters write one. */
 static void scattered_rows_have_zeros_of_their_own(void **state)
 {
@@ -160,6 +184,7 @@ int main(void)
         cmocka_unit_test(what_layers_are_given_is_computed_once),
         cmocka_unit_test(a_loop_makes_again_what_arguments_name),
         cmocka_unit_test(what_arguments_name_is_computed_again),
+        cmocka_unit_test(an_index_is_no_other_call),
         cmocka_unit_test(scattered_rows_have_zeros_of_their_own),
         cmocka_unit_test(one_padding_is_read_by_two),
     };

@@ -65,6 +65,46 @@ static void parameters_without_a_tensor_are_reported(void **state)
     }
 }
 
+/* A view of a filter that code made, a wavelet, stands where a convolution has its weight: nothing is trained, nor kept. */
+static void filters_of_code_are_no_weights(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"unsqueeze_1", "val_7"};
+    for (size_t i = 0; i < 2; i++) {
+        char weights[64], inputs[64];
+        snprintf(weights, sizeof weights, "%s f32[8,8,3,3] val_1 f32[8,8,1,1]", names[i]);
+        snprintf(inputs, sizeof inputs, "image %s", names[i]);
+        const network n = {
+            "conv.weight",
+            weights,
+            {{"Conv", inputs, "a", "", "wavelet", "conv2d", "zoo.Wavelet", "aten.conv2d.default"},
+             {"Conv", "a val_1", "y", "", "conv", "conv2d_1", CONV, "aten.conv2d.default"}}};
+        outcome o = run(&n);
+        assert_int_equal(o.figures.gradient_bytes, (i == 0 ? 0 : 8 * 8 * 9 * 4) + 8 * 8 * 4);
+        assert_int_equal(o.figures.saved_activation_bytes,
+                         (i == 0 ? 0 : 8 * 6 * 6 * 4) + 8 * 4 * 4 * 4);
+    }
+}
+
+/* Where a parameter has no tensor, a table that the exporter computed may be made of it: what is multiplied by that. */
+static void tables_may_be_of_missing_parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *listed, *told;
+    } cases[] = {{"fc.weight embeddings.class", "up to 128 bytes"}, {"fc.weight", NULL}};
+    for (size_t i = 0; i < 2; i++) {
+        const network n = {cases[i].listed,
+                           "val_1 f32[8,8] cos f32[4,8]",
+                           {FC,
+                            {"Mul", "h cos", "y", "", "layers.0.attention", "mul", "zoo.Attention",
+                             "aten.mul.Tensor"}}};
+        outcome o = run(&n);
+        assert_int_equal(o.factors[0] != '\0', cases[i].told != NULL);
+        if (cases[i].told != NULL) assert_non_null(strstr(o.factors, cases[i].told));
+    }
+}
+
 /* How many elements there are says what the file lacks: in training and inference, without a gradient. */
 static void a_count_of_parameters_completes_them(void **state)
 {
@@ -523,6 +563,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_without_a_tensor_are_reported),
+        cmocka_unit_test(filters_of_code_are_no_weights),
+        cmocka_unit_test(tables_may_be_of_missing_parameters),
         cmocka_unit_test(a_count_of_parameters_completes_them),
         cmocka_unit_test(parameters_that_nothing_reads_are_held),
         cmocka_unit_test(norms_that_share_all_have_their_own),

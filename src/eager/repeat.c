@@ -1,0 +1,95 @@
+/* What the exporter has once and PyTorch made several times runs again: calls that were merged (merged.c says which), and zeros or
+ * ones that several calls begin with. */
+#include <string.h>
+
+#include "base/fail.h"
+#include "eager/lower.h"
+
+/* Zeros, ones and the like, which exporters make once for all that read equal ones. */
+bool onv_value_is_fill(onv_lowering *l, onv_value_id id)
+{
+    if (!onv_is_value(id) || !l->tensor_known[id.index]) return false;
+    const onv_value *value = onv_model_value(l->model, id);
+    if (onv_value_is_weight(value)) return onv_weight_use_of(l, id) == ONV_WEIGHT_MADE;
+    return onv_is_node(value->producer) &&
+           onv_node_fills(onv_model_node(l->model, value->producer));
+}
+
+/* A weight of the file is made again where it is read. */
+static void repeat_fill(onv_lowering *l, onv_value_id id)
+{
+    onv_node_id producer = onv_model_value(l->model, id)->producer, reader = l->node;
+    if (!onv_is_node(producer)) {
+        l->tensor_known[id.index] = false;
+        return;
+    }
+    size_t first_op = l->eager->ops.count;
+    l->node = producer;
+    onv_lower_once(l, producer);
+    l->node = reader;
+    for (size_t i = first_op; i < l->eager->ops.count; i++) l->eager->ops.at[i].node = reader;
+}
+
+void onv_fill_again(onv_lowering *l, onv_value_id id)
+{
+    if (onv_value_is_fill(l, id) && !l->options->as_exported) repeat_fill(l, id);
+}
+
+/* What is scattered into is a tensor of the call's own, as is the state that a recurrent layer begins with. */
+void onv_repeat_base(onv_lowering *l, const onv_node *node)
+{
+    enum { SCATTERED_INTO = 0, INITIAL_STATE = 5 };
+    bool scatters = strncmp(node->op_type, "Scatter", 7) == 0;
+    uint32_t base = scatters ? SCATTERED_INTO : INITIAL_STATE;
+    if (!scatters && !onv_node_is_recurrent(node)) return;
+    if (node->n_inputs <= base || node->graph.index != 0) return;
+    onv_value_id id = node->inputs[base];
+    if (onv_is_value(id) && l->fusions.user[id.index].index != l->node.index) onv_fill_again(l, id);
+}
+
+/* Runs what made the value once more, for a reader that has a call of its own; what that fills, too. */
+static void repeat(onv_lowering *l, onv_value_id id)
+{
+    onv_node_id producer = onv_model_value(l->model, id)->producer, reader = l->node;
+    if (!onv_is_node(producer) || !l->tensor_known[id.index]) return;
+    const onv_node *node = onv_model_node(l->model, producer);
+    for (uint32_t k = 0; k < node->n_inputs && strncmp(node->op_type, "Scatter", 7) == 0; k++)
+        if (onv_value_is_fill(l, node->inputs[k])) repeat_fill(l, node->inputs[k]);
+    size_t first_op = l->eager->ops.count;
+    l->node = producer;
+    onv_lower_once(l, producer);
+    l->node = reader;
+    /* It runs in the call of the module that reads it. */
+    for (size_t i = first_op; i < l->eager->ops.count; i++) {
+        l->eager->ops.at[i].node = reader;
+        l->eager->ops.at[i].origin = producer;
+    }
+}
+
+/* The call that the node's own module makes of what another one computed, or that it makes again: all of it, from
+ * what the modules were given. */
+static void repeat_in_module(onv_lowering *l, onv_value_id id, const onv_node *reader)
+{
+    onv_value_id chain[ONV_MAX_REPEATED];
+    uint32_t n = onv_merged_again(l, id, reader->scope, chain);
+    bool is_given = l->made_in[id.index] != NULL;
+    while (n-- > 0) {
+        if (onv_is_node(onv_model_value(l->model, chain[n])->producer))
+            repeat(l, chain[n]);
+        else
+            l->tensor_known[chain[n].index] = false;
+        if (is_given) l->made_in[chain[n].index] = reader->scope;
+    }
+    l->stands_for[id.index] = reader->merged_call;
+    l->merged++;
+}
+
+void onv_repeat_merged(onv_lowering *l, const onv_node *node)
+{
+    for (uint32_t k = 0; k < node->n_inputs && node->graph.index == 0; k++)
+        if (onv_merged_is_other_module(l, node->inputs[k], node) ||
+            onv_merged_is_named(l, node->inputs[k], node))
+            repeat_in_module(l, node->inputs[k], node);
+        else if (onv_merged_starts(l, node->inputs[k], l->node.index))
+            repeat(l, node->inputs[k]);
+}

@@ -1,0 +1,224 @@
+/* Loops over a sequence that the exporter unrolled: states that begin with zeros, and lists that each round begins anew. And
+ * numbers that it computed of parameters. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "eager/noted_network.h"
+#include "eager/pass.h"
+#include "eager/trainer.h"
+
+enum { TENSOR = 4 * 8 * 4 };
+
+static uint64_t kept(model *m)
+{
+    return trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+}
+
+static void add_line(model *m, const char *op, const char *inputs, const char *output,
+                     unsigned line, const char *text, const char *arguments)
+{
+    model_source(m, "net", output);
+    model_class(m, "zoo.Net", "aten.op.default");
+    model_statement(m, line, text);
+    if (arguments != NULL) model_call(m, "aten.op.default", arguments);
+    model_node(m, op, output, inputs, output, "");
+}
+
+/* h = relu(x + own * h), three times, of which the first product is a constant. Where the line or the operation is another
+ * one, nothing tells what it was. */
+static void first_rounds_keep_their_zeros(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *constant;
+        unsigned first_line;
+        int zeros;
+    } cases[] = {{"mul", 11, 1}, {"mul", 13, 0}, {"exp", 11, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const char line[] = "h = relu(x + self.own * h)";
+        char inputs[32];
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_weight(m, "own", "f32[8]");
+        model_weight(m, cases[i].constant, "f32[4,8]");
+        model_role(m, "w", "PARAMETER");
+        model_role(m, "own", "PARAMETER");
+        model_parameters(m, "w own");
+        add_line(m, "MatMul", "x w", "mm", 10, "x = mm(x, w)", "%x, %p_w");
+        snprintf(inputs, sizeof inputs, "mm %s", cases[i].constant);
+        add_line(m, "Add", inputs, "add", cases[i].first_line, line, "%mm, %mul");
+        add_line(m, "Relu", "add", "relu", 11, line, "%add");
+        add_line(m, "Mul", "own relu", "mul_1", 11, line, "%p_own, %relu");
+        add_line(m, "Add", "mm mul_1", "add_1", 11, line, "%mm, %mul_1");
+        add_line(m, "Relu", "add_1", "y", 11, line, "%add_1");
+        model_output(m, "y", "f32");
+        /* x, and both results; a state that is multiplied is kept as it is. */
+        assert_int_equal(kept(m), (3 + cases[i].zeros) * TENSOR);
+    }
+}
+
+/* h = c = zeros is one tensor; zeros that have a number of their own are two. */
+static void states_of_one_name_are_one(void **state)
+{
+    (void)state;
+    for (int is_own = 0; is_own < 2; is_own++) {
+        static const char line[] = "h = relu(x + self.own * h) * c";
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_weight(m, "own", "f32[8]");
+        model_weight(m, "mul", "f32[4,8]");
+        model_weight(m, is_own ? "zeros_1" : "zeros", "f32[4,8]");
+        model_role(m, "w", "PARAMETER");
+        model_role(m, "own", "PARAMETER");
+        model_parameters(m, "w own");
+        add_line(m, "MatMul", "x w", "mm", 10, "x = mm(x, w)", "%x, %p_w");
+        add_line(m, "Add", "mm mul", "add", 11, line, "%mm, %mul");
+        add_line(m, "Relu", "add", "relu", 11, line, "%add");
+        add_line(m, "Mul", is_own ? "relu zeros_1" : "relu zeros", "h", 11, line,
+                 is_own ? "%relu, %zeros_1" : "%relu, %zeros");
+        add_line(m, "Mul", "own h", "mul_2", 11, line, "%p_own, %h");
+        add_line(m, "Add", "mm mul_2", "add_1", 11, line, "%mm, %mul_2");
+        add_line(m, "Relu", "add_1", "y", 11, line, "%add_1");
+        model_output(m, "y", "f32");
+        /* x, relu, h, y, and the zeros */
+        assert_int_equal(kept(m), (5 + is_own) * TENSOR);
+    }
+}
+
+/* The exporter has one tensor of zeros; the arguments number those that there were, whatever they are multiplied with. */
+static void zeros_that_arguments_number_are_several(void **state)
+{
+    (void)state;
+    model *m = model_new(18);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_weight(m, "zeros", "f32[4,8]");
+    model_role(m, "w", "PARAMETER");
+    model_parameters(m, "w");
+    add_line(m, "MatMul", "zeros w", "mm", 10, "h = mm(h, w)", "%zeros, %p_w");
+    add_line(m, "Mul", "mm zeros", "mul", 11, "c = h * c", "%mm, %zeros_1");
+    add_line(m, "Add", "mul x", "y", 12, "y = c + x", "%mul, %x");
+    model_output(m, "y", "f32");
+    assert_int_equal(kept(m), 2 * TENSOR);
+}
+
+/* stack([a, b]) becomes a node for each, which reads one of the arguments: the others were not merged with it. */
+static void parts_of_a_call_read_some_arguments(void **state)
+{
+    (void)state;
+    model *m = model_new(18);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "w", "f32[8,8]");
+    static const int64_t axis[] = {0};
+    model_ints(m, "val_0", 1, axis);
+    model_role(m, "w", "PARAMETER");
+    model_parameters(m, "w");
+    add_line(m, "MatMul", "x w", "mm", 10, "a = mm(x, w)", "%x, %p_w");
+    add_line(m, "Exp", "mm", "exp", 11, "a = exp(a)", "%mm");
+    add_line(m, "Exp", "exp", "exp_1", 12, "b = exp(a)", "%exp");
+    for (int k = 0; k < 2; k++) {
+        model_source(m, "net", "stack");
+        model_class(m, "zoo.Net", "aten.stack.default");
+        model_call(m, "aten.stack.default", "[%exp, %exp_1]");
+        model_node(m, "Unsqueeze", k == 0 ? "u0" : "u1", k == 0 ? "exp val_0" : "exp_1 val_0",
+                   k == 0 ? "u0" : "u1", "");
+    }
+    model_source(m, "net", "stack");
+    model_class(m, "zoo.Net", "aten.stack.default");
+    model_node(m, "Concat", "y", "u0 u1", "y", "axis=0");
+    model_output(m, "y", "f32");
+    assert_int_equal(kept(m), 3 * TENSOR); /* x, exp, exp_1 */
+}
+
+/* The layers' mean by weights that a softmax of a parameter gave: the file has numbers. Each keeps what it weighs. */
+static void numbers_of_a_parameter_have_a_gradient(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *listed, *first, *second;
+        int kept;
+    } cases[] = {
+        {"w net.mix", "getitem", "getitem_1", 4}, /* x, two layers, the sum's exponential */
+        {"w", "getitem", "getitem_1", 3},
+        {"w net.mix", "val_1", "val_2", 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char inputs[2][32];
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_float(m, cases[i].first, 0.5F);
+        model_float(m, cases[i].second, 0.25F);
+        model_role(m, "w", "PARAMETER");
+        model_parameters(m, cases[i].listed);
+        snprintf(inputs[0], sizeof inputs[0], "%s mm", cases[i].first);
+        snprintf(inputs[1], sizeof inputs[1], "%s exp", cases[i].second);
+        add_line(m, "MatMul", "x w", "mm", 10, "a = mm(x, w)", "%x, %p_w");
+        add_line(m, "Exp", "mm", "exp", 11, "b = exp(a)", "%mm");
+        add_line(m, "Mul", inputs[0], "mul", 12, "return sum(w * h for w, h in zip(ws, hs))",
+                 "%getitem, %mm");
+        add_line(m, "Mul", inputs[1], "mul_1", 12, "return sum(w * h for w, h in zip(ws, hs))",
+                 "%getitem_1, %exp");
+        add_line(m, "Add", "mul mul_1", "add", 12, "return sum(w * h for w, h in zip(ws, hs))",
+                 "%mul, %mul_1");
+        add_line(m, "Exp", "add", "y", 13, "return exp(a)", "%add");
+        model_output(m, "y", "f32");
+        assert_int_equal(kept(m), cases[i].kept * TENSOR);
+    }
+}
+
+/* A list that each round begins with another tensor is gone when that is done; one that grows stays. */
+static void lists_end_where_the_next_round_begins(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *again;
+        uint32_t last_a;
+    } cases[] = {{"d e", 4}, {"d a", 7}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *ops[][4] = {{"Neg", "x", "a", "a = f(x)"},
+                                {"Neg", "a", "b", "found += [f(a)]"},
+                                {"Concat", "a b", "c", "x = torch.cat(found, 1)"},
+                                {"Neg", "c", "d", "a = f(x)"},
+                                {"Neg", "d", "e", "found += [f(a)]"},
+                                {"Concat", cases[i].again, "f", "x = torch.cat(found, 1)"},
+                                {"Neg", "f", "g", "x = f(x)"},
+                                {"Neg", "g", "y", "return f(x)"}};
+        static const unsigned lines[] = {10, 12, 14, 10, 12, 14, 15, 16};
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        for (uint32_t k = 0; k < 8; k++) {
+            bool joins = ops[k][0][0] == 'C';
+            model_source(m, "net", joins ? "cat" : "neg");
+            model_class(m, "Net", joins ? "aten.cat.default" : "aten.neg.default");
+            model_statement(m, lines[k], ops[k][3]);
+            model_node(m, ops[k][0], "", ops[k][1], ops[k][2], joins ? "axis=1" : "");
+        }
+        model_output(m, "y", "f32");
+        pass_run(&p, m, NULL);
+        if (pass_find(&p, "a")->last != cases[i].last_a)
+            fail_msg("%s: %u", cases[i].again, pass_find(&p, "a")->last);
+        pass_drop(&p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(first_rounds_keep_their_zeros),
+        cmocka_unit_test(states_of_one_name_are_one),
+        cmocka_unit_test(zeros_that_arguments_number_are_several),
+        cmocka_unit_test(parts_of_a_call_read_some_arguments),
+        cmocka_unit_test(numbers_of_a_parameter_have_a_gradient),
+        cmocka_unit_test(lists_end_where_the_next_round_begins),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
