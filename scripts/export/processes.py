@@ -19,7 +19,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from default_exports import losses
-from fresh_networks import picked
+from fresh_networks import picked, segmentation
 
 FLAGS = {"no-tf32": ["--no-tf32"], "channels-last": ["--channels-last"], "fp16": ["--amp", "fp16"], "bf16": ["--amp", "bf16"]}
 
@@ -133,6 +133,38 @@ ROWS = {
     "botnet26t_256": (timm("botnet26t_256"), (3, 256, 256), 4, "adamw", "channels-last"),
     "swiftformer_s": (timm("swiftformer_s"), (3, 224, 224), 16, "adamw", ""),
     "inception_next_tiny": (timm("inception_next_tiny"), (3, 224, 224), 16, "momentum", ""),
+    # Drawn by random.Random(2811), before the last rules: of timm as above, of torchvision, pairs of architecture and encoder of
+    # segmentation-models-pytorch that no layer was asked of, and language models of transformers that no script here has.
+    "cait_xxs24_224": (timm("cait_xxs24_224"), (3, 224, 224), 4, "adamw", ""),
+    "repghostnet_080": (timm("repghostnet_080"), (3, 224, 224), 4, "momentum", "fp16"),
+    "resnet50_clip_gap": (timm("resnet50_clip_gap"), (3, 224, 224), 16, "adamw", ""),
+    "dla60_res2net": (timm("dla60_res2net"), (3, 224, 224), 16, "adamw", "bf16"),
+    "gcvit_tiny": (timm("gcvit_tiny"), (3, 224, 224), 4, "adamw", "bf16"),
+    "ghostnetv3_100": (timm("ghostnetv3_100"), (3, 224, 224), 4, "adamw", ""),
+    "poolformerv2_s12": (timm("poolformerv2_s12"), (3, 224, 224), 8, "momentum", "channels-last"),
+    "rexnet_300": (timm("rexnet_300"), (3, 224, 224), 4, "momentum", ""),
+    "vit_srelpos_small_patch16_224": (timm("vit_srelpos_small_patch16_224"), (3, 224, 224), 4, "adamw", "no-tf32"),
+    "poolformerv2_s36": (timm("poolformerv2_s36"), (3, 224, 224), 8, "adamw", ""),
+    "selecsls60b": (timm("selecsls60b"), (3, 224, 224), 16, "adamw", ""),
+    "swin_s3_tiny_224": (timm("swin_s3_tiny_224"), (3, 224, 224), 8, "adamw", ""),
+    "regnetx_002": (timm("regnetx_002"), (3, 224, 224), 8, "adamw", ""),
+    "rdnet_tiny": (timm("rdnet_tiny"), (3, 224, 224), 16, "adamw", "bf16"),
+    "repvit_m1_5": (timm("repvit_m1_5"), (3, 224, 224), 4, "momentum", ""),
+    "crossvit_tiny_240": (timm("crossvit_tiny_240"), (3, 240, 240), 8, "adamw", ""),
+    "regnet_x_16gf": (vision("regnet_x_16gf"), (3, 224, 224), 16, "adamw", ""),
+    "regnet_x_8gf": (vision("regnet_x_8gf"), (3, 224, 224), 4, "momentum", "bf16"),
+    "UPerNet-efficientnet-b0": (segmentation("UPerNet", "efficientnet-b0"), (3, 256, 256), 4, "adamw", ""),
+    "Linknet-inceptionv4": (segmentation("Linknet", "inceptionv4"), (3, 160, 160), 4, "adamw", "fp16"),
+    "PAN-timm-efficientnet-b2": (segmentation("PAN", "timm-efficientnet-b2"), (3, 256, 256), 4, "momentum", ""),
+    "PSPNet-vgg13_bn": (segmentation("PSPNet", "vgg13_bn"), (3, 160, 160), 8, "adamw", "channels-last"),
+    "stablelm": (transformer("StableLmForCausalLM", "StableLmConfig"), 64, 4, "adamw", "fp16"),
+    "xglm": (transformer("XGLMForCausalLM", "XGLMConfig"), 160, 4, "adamw", ""),
+    "biogpt": (transformer("BioGptForCausalLM", "BioGptConfig"), 128, 8, "adamw", ""),
+    "granite": (transformer("GraniteForCausalLM", "GraniteConfig"), 64, 8, "adamw", "fp16"),
+    "gemma": (transformer("GemmaForCausalLM", "GemmaConfig"), 128, 8, "adamw", "bf16"),
+    "starcoder2": (transformer("Starcoder2ForCausalLM", "Starcoder2Config"), 160, 8, "adamw", ""),
+    "gptneo": (transformer("GPTNeoForCausalLM", "GPTNeoConfig"), 160, 8, "adamw", ""),
+    "gptneox": (transformer("GPTNeoXForCausalLM", "GPTNeoXConfig"), 128, 4, "adamw", ""),
 }
 
 

@@ -154,7 +154,7 @@ onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, onv_compiling
     if (status == ONV_OK) status = onv_ckpt_units_find(model, eager, &places, &units, err);
     onv_train_options known = *options;
     onv_parameter_order order;
-    if (status == ONV_OK) status = onv_train_order_parameters(eager, &arena, &order, err);
+    if (status == ONV_OK) status = onv_train_order_parameters(eager, model, &arena, &order, err);
     known.order = &order;
     onv_ckpt_problem problem = {.model = model,
                                 .eager = eager,

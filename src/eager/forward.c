@@ -37,21 +37,37 @@ static bool multiplies_bytes(const onv_simulation *s, const onv_eager_op *op)
 }
 
 /* What the matrix is made into, if it is quantized; the input is kept by who the format says. */
-static uint64_t dequantize(onv_simulation *s, const onv_eager_op *op, bool backward)
-{
-    uint32_t weight;
-    if (!reads_quantized(s, op, &weight)) return 0;
-    const onv_weight_format *format = s->options->weights;
-    uint64_t bytes =
-        onv_weight_temps(format, op, s->eager, s->eager->storages.at[weight].elems, backward);
-    uint64_t *most = &s->program->parts.dequantized_bytes;
-    if (bytes > *most) *most = bytes;
-    return bytes;
-}
-
 void onv_sim_dequantize(onv_simulation *s, const onv_eager_op *op, bool backward)
 {
-    onv_sim_temporary(s, dequantize(s, op, backward), "dequantized weight");
+    uint32_t weight;
+    uint64_t made[ONV_MAX_WEIGHT_MADE];
+    if (!reads_quantized(s, op, &weight)) return;
+    const onv_weight_format *format = s->options->weights;
+    uint64_t elems = s->eager->storages.at[weight].elems;
+    uint64_t bytes = onv_weight_temps(format, op, s->eager, elems, backward);
+    uint64_t *most = &s->program->parts.dequantized_bytes;
+    if (bytes > *most) *most = bytes;
+    uint32_t n = onv_weight_made(format, op, s->eager, elems, backward, made);
+    for (uint32_t k = 0; k < n; k++) onv_sim_temporary(s, made[k], "dequantized weight");
+}
+
+/* A step of its own: what looks for outliers is gone before the product. */
+static void quantize_input(onv_simulation *s, const onv_eager_op *op)
+{
+    uint32_t weight;
+    if (!reads_quantized(s, op, &weight)) return;
+    onv_weight_input in = onv_weight_input_of(s->options->weights, op, s->eager);
+    if (in.bytes == 0 || s->failed) return;
+    onv_sim_temporary(s, in.half, "input in float16");
+    uint32_t scales = onv_sim_alloc(s, in.scales, ONV_BUFFER_TEMPORARY, "quantized input");
+    uint32_t bytes = onv_sim_alloc(s, in.bytes, ONV_BUFFER_TEMPORARY, "quantized input");
+    onv_sim_temporary(s, in.magnitudes, "outliers");
+    onv_sim_temporary(s, in.mask, "outliers");
+    if (s->failed) return;
+    onv_sim_step(s, (onv_phase)s->timeline->steps.at[s->timeline->steps.count - 1].phase, op->node,
+                 op->name);
+    onv_sim_release(s, scales);
+    onv_sim_release(s, bytes);
 }
 
 /* As an attribute of autograd's node, which no backward frees. */
@@ -155,6 +171,7 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
     bool again = last_use == s->again_use;
     onv_phase phase = index < s->eager->first_loss_op ? ONV_PHASE_FORWARD : ONV_PHASE_LOSS;
     onv_sim_step(s, again ? ONV_PHASE_BACKWARD : phase, op->node, op->name);
+    quantize_input(s, op);
     onv_sim_work(s, op->macs, again);
     onv_sim_gather(s, op);
     if (again) onv_sim_cast_again(s, op);

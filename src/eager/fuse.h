@@ -52,6 +52,7 @@ typedef struct onv_encoder_layer {
     onv_encoder_product products[ONV_ENCODER_PRODUCTS];
     onv_value_id norm_weight[2], norm_bias[2];
     bool norm_first;
+    bool is_attention; /* and nothing else: two products, no norm */
     int64_t heads;
 } onv_encoder_layer;
 
@@ -103,7 +104,7 @@ typedef struct onv_fusions {
     const char *function;       /* the last one of all */
     uint32_t n_by_form;         /* operations that their form alone tells: fuse_decomposed.c */
     const char *by_form;        /* the first one */
-    uint32_t n_fast_layers;     /* of nn.TransformerEncoder */
+    uint32_t n_fast_layers;     /* of nn.TransformerEncoder, and attention alone */
     uint32_t n_grouped; /* calls of attention whose kernel has more queries than keys and values */
     uint32_t n_apart; /* calls of scaled_dot_product_attention that stay apart, but have a kernel */
 } onv_fusions;

@@ -1,31 +1,34 @@
-/* Layers of nn.TransformerEncoder, which PyTorch runs by one call of its own where no gradient is asked
- * for (torch._transformer_encoder_layer_fwd, the fast path). The export has the operations of the other
- * way: what was recorded was a call with gradients. */
+/* Layers of nn.TransformerEncoder, and nn.MultiheadAttention alone, which PyTorch runs by one call of its own
+ * where no gradient is asked for (torch._transformer_encoder_layer_fwd, torch._native_multi_head_attention:
+ * the fast path). The export has the operations of the other way: what was recorded was a call with gradients. */
 #include <string.h>
 
 #include "eager/fuse_find.h"
 #include "ops/op.h"
 
-#define LAYER_CLASS "torch.nn.modules.transformer.TransformerEncoderLayer"
+#define LAYER_CLASS     "torch.nn.modules.transformer.TransformerEncoderLayer"
+#define ATTENTION_CLASS "torch.nn.modules.activation.MultiheadAttention"
 
 /* The path of a module, by notes or, in exports of the older exporter, by a node's name. */
 typedef struct place {
     const char *path;
     size_t length; /* 0: no layer is told */
-    bool is_named;
+    bool is_named, is_attention;
 } place;
 
-/* Up to where `calls` names the layer. Both lists are written alike. */
+/* Up to where `calls` names the layer, or attention that is in none. Both lists are written alike. */
 static place place_noted(const onv_node *node)
 {
     const char *at = node->calls, *classes = node->call_classes;
     const char *found = strstr(classes, LAYER_CLASS);
+    bool is_attention = found == NULL;
+    if (is_attention) found = strstr(classes, ATTENTION_CLASS);
     if (found == NULL) return (place){0};
     uint32_t quotes = 0;
     for (const char *c = classes; c < found; c++) quotes += *c == '\'';
     for (uint32_t n = 0; *at != '\0'; at++)
         if (*at == '\'' && n++ == quotes) break;
-    return (place){node->calls, *at != '\0' ? (size_t)(at - node->calls) : 0, false};
+    return (place){node->calls, *at != '\0' ? (size_t)(at - node->calls) : 0, false, is_attention};
 }
 
 /* "/encoder/layers.0/self_attn/MatMul": the first node of a layer is one of its attention or its first norm. */
@@ -34,7 +37,8 @@ static place place_named(const onv_node *node)
     static const char *const members[] = {"/self_attn/", "/norm1/"};
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
         const char *found = node->name[0] == '/' ? strstr(node->name, members[i]) : NULL;
-        if (found != NULL) return (place){node->name, (size_t)(found - node->name) + 1, true};
+        if (found != NULL)
+            return (place){node->name, (size_t)(found - node->name) + 1, true, false};
     }
     return (place){0};
 }
@@ -158,6 +162,8 @@ static bool fits(const onv_finder *s, const onv_encoder_product *p, int64_t in, 
 static bool has_shapes(const onv_finder *s, const onv_encoder_layer *layer, int64_t width)
 {
     const onv_encoder_product *p = layer->products;
+    if (layer->is_attention)
+        return fits(s, &p[0], width, 3 * width) && fits(s, &p[1], width, width);
     const onv_type *inner = &onv_model_value(s->model, p[2].weight)->type;
     onv_dim wide = inner->dims[!p[2].is_turned];
     return onv_dim_is_const(wide) && wide.raw > 0 && fits(s, &p[0], width, 3 * width) &&
@@ -168,11 +174,14 @@ static bool has_shapes(const onv_finder *s, const onv_encoder_layer *layer, int6
 /* What the nodes alone tell. Most layers with such names end here: those of language models have more products. */
 static bool has_members(const parts *p)
 {
-    return p->n_products == ONV_ENCODER_PRODUCTS && p->n_norms == 2 && p->softmax != NULL &&
-           p->has_batch_first && p->has_relu != p->has_gelu;
+    if (p->softmax == NULL || !p->has_batch_first) return false;
+    if (p->layer.is_attention)
+        return p->n_products == 2 && p->n_norms == 0 && !p->has_relu && !p->has_gelu;
+    return p->n_products == ONV_ENCODER_PRODUCTS && p->n_norms == 2 && p->has_relu != p->has_gelu;
 }
 
-/* The conditions of the module that a file tells: no mask, an even number of heads. */
+/* The conditions of the module that a file tells: no mask, an even number of heads. Attention that also returns its weights has
+ * scores of rank 3. */
 static bool is_fast(const onv_finder *s, parts *p)
 {
     if (p->n_sources != 1 || p->n_results != 1) return false;
@@ -203,7 +212,7 @@ static bool is_told(const onv_finder *s, const place *at, const parts *p)
 void onv_find_encoder_layer(onv_finder *s, const onv_node *first)
 {
     place at = place_of(first);
-    parts p = {.src = ONV_NO_VALUE};
+    parts p = {.src = ONV_NO_VALUE, .layer = {.is_attention = at.is_attention}};
     if (at.length == 0) return;
     /* Its nodes stand together. */
     for (size_t i = (size_t)(first - s->model->nodes.at); i < s->model->nodes.count; i++) {

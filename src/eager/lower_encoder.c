@@ -1,4 +1,4 @@
-/* torch._transformer_encoder_layer_fwd: what its C++ holds while it runs. */
+/* torch._transformer_encoder_layer_fwd and torch._native_multi_head_attention: what their C++ holds while it runs. */
 #include "eager/lower.h"
 
 static uint32_t product(onv_lowering *l, uint32_t x, const onv_encoder_product *p)
@@ -60,6 +60,10 @@ void onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f)
     const onv_encoder_layer *layer = f->layer;
     uint32_t src = onv_value_tensor(l, f->x);
     if (src == ONV_NO_TENSOR || onv_tensor_at(l, src).rank != 3) return;
+    if (layer->is_attention) {
+        onv_value_set(l, f->out, attend(l, src, layer));
+        return;
+    }
     uint32_t x = attend(l, layer->norm_first ? norm(l, src, layer, 0) : src, layer);
     x = onv_emit_add_to(l, x, src, ONV_GRAD_ALIAS);
     if (!layer->norm_first) x = norm(l, x, layer, 0);

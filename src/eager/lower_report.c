@@ -24,9 +24,9 @@ static void report_inference(onv_lowering *l)
     const onv_node *fast = find_fast_path(l->model);
     if (l->fusions.n_fast_layers > 0)
         onv_model_diag(l->model, ONV_NOTE, "fast-path", fast != NULL ? fast->name : NULL,
-                       "%u layers of nn.TransformerEncoder are counted as PyTorch runs them in "
-                       "inference, by one call each (the fast path); --no-fast-path counts the "
-                       "operations of the export",
+                       "%u layers of nn.TransformerEncoder or nn.MultiheadAttention are counted "
+                       "as PyTorch runs them in inference, by one call each (the fast path); "
+                       "--no-fast-path counts the operations of the export",
                        l->fusions.n_fast_layers);
     else if (fast != NULL && onv_takes_fast_path(l))
         onv_model_diag(

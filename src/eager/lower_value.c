@@ -439,14 +439,38 @@ void onv_clone_results(onv_lowering *l)
     }
 }
 
+/* x.new_empty(...).bernoulli_(p), which drops whole paths: the export has it in float32, and a run in the type of x, which
+ * autocast may have lowered. */
+static bool is_drawn_like(const onv_lowering *l, onv_value_id id)
+{
+    static const char *const steps[] = {"Div", "Mul", "Cast", "Less", "RandomUniformLike"};
+    bool is_drawn = false;
+    for (uint32_t depth = 0; depth < 8 && onv_is_value(id); depth++) {
+        const onv_value *value = onv_model_value(l->model, id);
+        if (!onv_is_node(value->producer)) return false;
+        const onv_node *node = onv_model_node(l->model, value->producer);
+        if (strcmp(node->op_type, "ConstantOfShape") == 0)
+            return is_drawn && onv_node_is_aten(node, "new_empty");
+        bool goes_on = false;
+        for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+            goes_on |= strcmp(node->op_type, steps[i]) == 0;
+        if (!goes_on || node->n_inputs == 0) return false;
+        is_drawn |= onv_node_is_aten(node, "bernoulli");
+        id = node->inputs[0];
+    }
+    return false;
+}
+
 uint8_t onv_promoted(onv_lowering *l, const onv_node *node)
 {
+    bool lowers = l->options->amp != ONV_UNDEFINED && node->n_inputs == 2;
     uint8_t best = ONV_UNDEFINED;
     uint32_t most = 0;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         onv_eager_tensor t = onv_tensor_at(l, onv_node_in(l, node, k));
         uint32_t bits = onv_dtype_bits((onv_dtype)t.dtype);
         if (!onv_dtype_is_float((onv_dtype)t.dtype) || bits < most) continue;
+        if (lowers && k == 1 && most > 0 && is_drawn_like(l, node->inputs[1])) continue;
         best = bits == most && best != t.dtype && best != ONV_UNDEFINED ? ONV_FLOAT : t.dtype;
         most = bits;
     }

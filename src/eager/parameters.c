@@ -1,8 +1,9 @@
 /* The order in which PyTorch goes over parameters and buffers.
  *
  * Module.to() moves children before what a module has itself, Module.parameters() lists what it has before
- * its children; parameters stand before buffers. Names tell modules ("layer1.0.conv1.weight"), and children
- * stand in the order in which the network uses them first, as they are mostly registered. */
+ * its children; parameters stand before buffers. Names tell modules ("layer1.0.conv1.weight"). Children stand in the
+ * order in which they were registered, where the export lists all parameters; otherwise in that in which the network
+ * uses them first, as they are mostly registered. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,14 +14,15 @@ enum { MAX_DEPTH = 16 };
 
 typedef struct entry {
     const char *name;
-    uint32_t storage;
-    uint32_t first_use;
+    uint32_t storage; /* ONLY_LISTED: a name of the export's list */
+    uint32_t place;   /* in that list, or behind it by the first use */
     uint32_t child
-        [MAX_DEPTH]; /* by depth: the first use of the child that it is in; NO_CHILD: its own */
+        [MAX_DEPTH]; /* by depth: the first place of the child that it is in; NO_CHILD: its own */
     bool is_buffer;
 } entry;
 
-#define NO_CHILD UINT32_MAX
+#define NO_CHILD    UINT32_MAX
+#define ONLY_LISTED UINT32_MAX
 
 /* Length of the first `depth + 1` parts with the point that ends them; 0: it has not as many modules. */
 static size_t prefix_length(const char *name, uint32_t depth)
@@ -69,10 +71,10 @@ static bool find_children(entry *entries, size_t n, uint32_t depth)
     bool any = false;
     for (size_t i = 0, end; i < n; i = end) {
         size_t length = prefix_length(entries[i].name, depth);
-        uint32_t first = entries[i].first_use;
+        uint32_t first = entries[i].place;
         for (end = i + 1; end < n && length > 0; end++) {
             if (strncmp(entries[i].name, entries[end].name, length) != 0) break;
-            if (entries[end].first_use < first) first = entries[end].first_use;
+            if (entries[end].place < first) first = entries[end].place;
         }
         for (size_t k = i; k < end; k++) entries[k].child[depth] = length > 0 ? first : NO_CHILD;
         if (length == 0) end = i + 1;
@@ -89,29 +91,44 @@ static void find_first_uses(const onv_eager *eager, uint32_t *first_use)
             first_use[eager->tensors.at[eager->ops.at[i].in[k].tensor].storage] = i;
 }
 
-onv_status onv_train_order_parameters(const onv_eager *eager, onv_arena *arena,
-                                      onv_parameter_order *order, onv_error *err)
+/* The storages, then the listed names; returns how many storages there are. */
+static uint32_t collect(const onv_eager *eager, const onv_model *model, const uint32_t *first_use,
+                        entry *entries)
 {
-    size_t n = eager->storages.count;
-    entry *entries = ONV_ARENA_ARRAY(arena, entry, n);
+    uint32_t count = 0, listed = (uint32_t)model->n_parameters;
+    for (uint32_t i = 0; i < eager->storages.count; i++) {
+        const onv_eager_storage *storage = &eager->storages.at[i];
+        if (storage->kind < ONV_STORAGE_PARAMETER || storage->kind > ONV_STORAGE_CONSTANT) continue;
+        entries[count++] = (entry){
+            .name = storage->label != NULL ? storage->label : "",
+            .storage = i,
+            .place = first_use[i] < UINT32_MAX - listed ? listed + first_use[i] : UINT32_MAX,
+            .is_buffer = storage->kind != ONV_STORAGE_PARAMETER};
+    }
+    for (uint32_t i = 0; i < listed; i++)
+        entries[count + i] =
+            (entry){.name = model->parameters[i], .storage = ONLY_LISTED, .place = i};
+    return count;
+}
+
+onv_status onv_train_order_parameters(const onv_eager *eager, const onv_model *model,
+                                      onv_arena *arena, onv_parameter_order *order, onv_error *err)
+{
+    size_t n = eager->storages.count, all = n + model->n_parameters;
+    entry *entries = ONV_ARENA_ARRAY(arena, entry, all);
     uint32_t *first_use = ONV_ARENA_ARRAY(arena, uint32_t, n);
     order->moved = ONV_ARENA_ARRAY(arena, uint32_t, n);
     order->listed = ONV_ARENA_ARRAY(arena, uint32_t, n);
-    if (arena->failed) return onv_fail_memory(err);
+    if (arena->failed || all >= UINT32_MAX) return onv_fail_memory(err);
     find_first_uses(eager, first_use);
+    order->count = collect(eager, model, first_use, entries);
+    all = order->count + model->n_parameters;
+    qsort(entries, all, sizeof *entries, by_name);
+    for (uint32_t d = 0; d < MAX_DEPTH && find_children(entries, all, d); d++) {
+    }
     uint32_t count = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const onv_eager_storage *storage = &eager->storages.at[i];
-        if (storage->kind < ONV_STORAGE_PARAMETER || storage->kind > ONV_STORAGE_CONSTANT) continue;
-        entries[count++] = (entry){.name = storage->label != NULL ? storage->label : "",
-                                   .storage = i,
-                                   .first_use = first_use[i],
-                                   .is_buffer = storage->kind != ONV_STORAGE_PARAMETER};
-    }
-    order->count = count;
-    qsort(entries, count, sizeof *entries, by_name);
-    for (uint32_t d = 0; d < MAX_DEPTH && find_children(entries, count, d); d++) {
-    }
+    for (size_t i = 0; i < all; i++)
+        if (entries[i].storage != ONLY_LISTED) entries[count++] = entries[i];
     qsort(entries, count, sizeof *entries, as_moved);
     for (uint32_t i = 0; i < count; i++) order->moved[i] = entries[i].storage;
     qsort(entries, count, sizeof *entries, as_listed);
@@ -125,7 +142,7 @@ onv_status onv_sim_order_parameters(onv_simulation *s, onv_error *err)
     if (s->options->order != NULL)
         order = *s->options->order;
     else
-        ONV_TRY(onv_train_order_parameters(s->eager, &s->arena, &order, err));
+        ONV_TRY(onv_train_order_parameters(s->eager, s->model, &s->arena, &order, err));
     s->moved = order.moved;
     s->listed = order.listed;
     s->n_permanent = order.count;

@@ -104,19 +104,27 @@ uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage)
 
 /* --- Before the first iteration ---------------------------------------------------------------- */
 
-/* The tensors that stand for a quantized matrix. */
+/* The tensors that stand for a quantized matrix. It comes to the device as it is, by rows as float16, and is gone when
+ * they are made; with it the scales that are quantized in their turn. */
 static void place_quantized(onv_simulation *s, uint32_t index)
 {
     const onv_eager_storage *storage = &s->eager->storages.at[index];
+    const onv_weight_format *format = s->options->weights;
     uint64_t bytes[ONV_MAX_WEIGHT_PARTS];
-    uint32_t n =
-        onv_weight_parts(s->options->weights, storage->elems, s->quantized_rows[index], bytes);
+    if (s->timeline->steps.count == 0) onv_sim_step(s, ONV_PHASE_FORWARD, ONV_NO_NODE, "quantize");
+    onv_sim_temporary(s, format->block == 0 ? 2 * storage->elems : storage->bytes, storage->label);
+    if (format->second_block > 0)
+        for (uint32_t k = 0; k < 2; k++)
+            onv_sim_temporary(s, sizeof(float) * onv_weight_scales(format, storage->elems, 0),
+                              storage->label);
+    uint32_t n = onv_weight_parts(format, storage->elems, s->quantized_rows[index], bytes);
     for (uint32_t k = 0; k < n && !s->failed; k++) {
         uint32_t row = onv_sim_alloc(s, bytes[k], ONV_BUFFER_WEIGHT, storage->label);
         if (k == 0) s->row_of[index] = s->made_row[index] = row;
         add(&s->program->parameter_bytes, bytes[k]);
         add(&s->program->parts.quantized_bytes, bytes[k]);
     }
+    onv_sim_step(s, ONV_PHASE_FORWARD, ONV_NO_NODE, "quantize");
 }
 
 static void place(onv_simulation *s, uint32_t index)

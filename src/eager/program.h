@@ -130,8 +130,8 @@ typedef struct onv_train_program {
 } onv_train_program;
 
 /* In the arena. For who builds many programs of one tape. */
-onv_status onv_train_order_parameters(const onv_eager *eager, onv_arena *arena,
-                                      onv_parameter_order *order, onv_error *err);
+onv_status onv_train_order_parameters(const onv_eager *eager, const onv_model *model,
+                                      onv_arena *arena, onv_parameter_order *order, onv_error *err);
 
 /* The passes of an iteration that are simulated. */
 uint32_t onv_train_passes(const onv_train_options *options);

@@ -16,23 +16,53 @@ static uint64_t block_temps(const onv_weight_format *format, uint64_t elems, uin
     return temps;
 }
 
-/* LLM.int8() with its threshold: the input in bytes with a scale for each row, beside it either what looks
- * for outliers (absolute values and a mask, before the result is there), or the product in int32 and what it is in float16, where
- * the activations are of another type. A backward makes the matrix in the type of the activations. */
-static uint64_t row_temps(const onv_eager *eager, const onv_eager_op *op, uint64_t elems,
-                          uint64_t elem_bytes, bool backward)
+/* LLM.int8() with its threshold. What looks for outliers is gone before the product in int32 is there, and what that is
+ * in float16, where the activations are of another type. A backward makes the matrix in the type of the activations. */
+onv_weight_input onv_weight_input_of(const onv_weight_format *format, const onv_eager_op *op,
+                                     const onv_eager *eager)
 {
     const onv_eager_tensor *in = &eager->tensors.at[op->in[ONV_PRODUCT_INPUT].tensor];
-    const onv_eager_tensor *out = &eager->tensors.at[op->out[0]];
-    if (backward) return elems * elem_bytes;
+    if (format->block > 0) return (onv_weight_input){0};
     uint64_t width =
         in->rank > 0 && in->dims[in->rank - 1] > 0 ? (uint64_t)in->dims[in->rank - 1] : 1;
-    bool is_half = in->dtype == ONV_FLOAT16;
-    uint64_t cast = is_half ? 0 : 2 * in->elems;
-    uint64_t bytes = in->elems + in->elems / width * sizeof(float);
-    uint64_t outliers = cast + 3 * in->elems, product = (is_half ? 4 : 6) * out->elems;
+    return (onv_weight_input){.half = in->dtype == ONV_FLOAT16 ? 0 : 2 * in->elems,
+                              .scales = in->elems / width * sizeof(float),
+                              .bytes = in->elems,
+                              .magnitudes = 2 * in->elems,
+                              .mask = in->elems};
+}
+
+static uint64_t row_temps(const onv_weight_format *format, const onv_eager_op *op,
+                          const onv_eager *eager, uint64_t matrix, bool backward)
+{
+    const onv_eager_tensor *out = &eager->tensors.at[op->out[0]];
+    bool is_half = eager->tensors.at[op->in[ONV_PRODUCT_INPUT].tensor].dtype == ONV_FLOAT16;
+    if (backward) return matrix;
+    onv_weight_input in = onv_weight_input_of(format, op, eager);
+    uint64_t outliers = in.half + in.magnitudes + in.mask;
+    uint64_t product = (is_half ? 4 : 6) * out->elems;
     uint64_t before = outliers > out->bytes ? outliers - out->bytes : 0;
-    return bytes + (before > product ? before : product);
+    return in.bytes + in.scales + (before > product ? before : product);
+}
+
+uint32_t onv_weight_made(const onv_weight_format *format, const onv_eager_op *op,
+                         const onv_eager *eager, uint64_t elems, bool backward,
+                         uint64_t bytes[ONV_MAX_WEIGHT_MADE])
+{
+    const onv_eager_tensor *out = &eager->tensors.at[op->out[0]];
+    uint64_t elem_bytes = out->elems > 0 ? out->bytes / out->elems : sizeof(float);
+    uint32_t n = 0;
+    if (format->block == 0 && !backward) {
+        bool is_half = eager->tensors.at[op->in[ONV_PRODUCT_INPUT].tensor].dtype == ONV_FLOAT16;
+        bytes[n++] = 4 * out->elems;
+        if (!is_half) bytes[n++] = 2 * out->elems;
+        return n;
+    }
+    if (format->second_block > 0 && !backward)
+        for (uint32_t k = 0; k < 2; k++)
+            bytes[n++] = sizeof(float) * onv_weight_scales(format, elems, 0);
+    bytes[n++] = elems * elem_bytes;
+    return n;
 }
 
 uint64_t onv_weight_temps(const onv_weight_format *format, const onv_eager_op *op,
@@ -41,7 +71,7 @@ uint64_t onv_weight_temps(const onv_weight_format *format, const onv_eager_op *o
     const onv_eager_tensor *out = &eager->tensors.at[op->out[0]];
     uint64_t elem_bytes = out->elems > 0 ? out->bytes / out->elems : sizeof(float);
     return format->block > 0 ? block_temps(format, elems, elem_bytes, backward)
-                             : row_temps(eager, op, elems, elem_bytes, backward);
+                             : row_temps(format, op, eager, elems * elem_bytes, backward);
 }
 
 /* --- Which ones -------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "kernels/cudnn.h"
 
-enum { CONV_ARCHS = 4, CONV_MODES = 9 };
+enum { CONV_ARCHS = 4, CONV_MODES = 10 };
 enum { ARCH_90, ARCH_80, ARCH_86, ARCH_89 };
 enum {
     MODE_TF32,
@@ -19,7 +19,8 @@ enum {
     MODE_B_TF32,
     MODE_B_IEEE,
     MODE_B_HALF,
-    MODE_MOST
+    MODE_MOST,
+    MODE_OLD_IEEE /* of cuDNN 8 */
 };
 
 /* What a workspace consists of, without its tail. Capital letters: channels in multiples of 16 bytes. */
@@ -441,6 +442,17 @@ static uint64_t feature(const conv *c, uint32_t which)
     }
 }
 
+/* Releases before 2.4 bring cuDNN 8, which was asked without TF32, for compute capability 8.6 and 8.9 (the same). Those
+ * before 2.1 bring cuDNN 8.5, which is older than Ada (8.9): on a device that it does not know, cuDNN names no kernels
+ * with TF32. */
+static bool is_old_ieee(const onv_cuda_library_settings *settings)
+{
+    bool is_known = settings->pytorch >= 2001 || settings->compute_capability != 89;
+    return settings->pytorch > 0 && settings->pytorch < 2004 &&
+           settings->compute_capability >= 86 && settings->compute_capability < 90 &&
+           (!settings->tf32 || !is_known);
+}
+
 static uint32_t mode_of(const conv *c, onv_cudnn_heuristics heuristics,
                         const onv_cuda_library_settings *settings)
 {
@@ -449,6 +461,7 @@ static uint32_t mode_of(const conv *c, onv_cudnn_heuristics heuristics,
     if (heuristics == ONV_CUDNN_HEURISTICS_B)
         return half ? MODE_B_HALF : settings->tf32 ? MODE_B_TF32 : MODE_B_IEEE;
     if (settings->channels_last && c->rank == 2) return half ? MODE_HALF_NHWC : MODE_NHWC;
+    if (!half && is_old_ieee(settings)) return MODE_OLD_IEEE;
     return half ? MODE_HALF : settings->tf32 ? MODE_TF32 : MODE_IEEE;
 }
 

@@ -94,6 +94,22 @@ static void frozen_layers_are_quantized(void **state)
     trainer_close(&t);
 }
 
+/* A frozen layer, and a head behind it. */
+static void open_frozen(trainer *t, bool biased, bool is_large)
+{
+    model *m = model_new(17);
+    model_input(m, "x", is_large ? "f32[4096,768]" : "f32[16,256]");
+    model_weight(m, "blocks.0.weight", is_large ? "f32[768,3072]" : "f32[256,256]");
+    model_weight(m, "blocks.0.bias", is_large ? "f32[3072]" : "f32[256]");
+    model_weight(m, "blocks.1.weight", is_large ? "f32[3072,64]" : "f32[256,256]");
+    model_node(m, "Gemm", "/blocks.0/Gemm",
+               biased ? "x blocks.0.weight blocks.0.bias" : "x blocks.0.weight", "a", "");
+    model_node(m, "MatMul", "/blocks.1/MatMul", "a blocks.1.weight", "y", "");
+    model_output(m, "y", "f32");
+    trainer_open_model(t, m);
+    model_free(m);
+}
+
 /* A bias is an operand behind the matrix. */
 static void a_bias_does_not_hide_a_quantized_matrix(void **state)
 {
@@ -103,17 +119,7 @@ static void a_bias_does_not_hide_a_quantized_matrix(void **state)
     for (uint32_t f = 0; f < 2; f++) {
         for (uint32_t biased = 0; biased < 2; biased++) {
             trainer t;
-            model *m = model_new(17);
-            model_input(m, "x", "f32[16,256]");
-            model_weight(m, "blocks.0.weight", "f32[256,256]");
-            model_weight(m, "blocks.0.bias", "f32[256]");
-            model_weight(m, "blocks.1.weight", "f32[256,256]");
-            model_node(m, "Gemm", "/blocks.0/Gemm",
-                       biased ? "x blocks.0.weight blocks.0.bias" : "x blocks.0.weight", "a", "");
-            model_node(m, "MatMul", "/blocks.1/MatMul", "a blocks.1.weight", "y", "");
-            model_output(m, "y", "f32");
-            trainer_open_model(&t, m);
-            model_free(m);
+            open_frozen(&t, biased, false);
             onv_train_options options = with("sgd");
             options.weights = onv_weight_format_find(formats[f]);
             options.lower.freeze = frozen;
@@ -134,17 +140,7 @@ static void a_product_of_bytes_takes_no_workspace(void **state)
     static const char *const frozen[] = {"blocks.0"};
     for (uint32_t biased = 0; biased < 2; biased++) {
         trainer t;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4096,768]");
-        model_weight(m, "blocks.0.weight", "f32[768,3072]");
-        model_weight(m, "blocks.0.bias", "f32[3072]");
-        model_weight(m, "blocks.1.weight", "f32[3072,64]");
-        model_node(m, "Gemm", "/blocks.0/Gemm",
-                   biased ? "x blocks.0.weight blocks.0.bias" : "x blocks.0.weight", "a", "");
-        model_node(m, "MatMul", "/blocks.1/MatMul", "a blocks.1.weight", "y", "");
-        model_output(m, "y", "f32");
-        trainer_open_model(&t, m);
-        model_free(m);
+        open_frozen(&t, biased, true);
         onv_train_options options = with("sgd");
         options.weights = onv_weight_format_find("int8");
         options.lower.freeze = frozen;
@@ -153,6 +149,46 @@ static void a_product_of_bytes_takes_no_workspace(void **state)
         onv_training r = trainer_run(&t, &options);
         assert_int_equal(r.figures.parts.dequantized_bytes,
                          4096 * 768 + 4096 * 4 + 6 * 4096 * 3072);
+        trainer_close(&t);
+    }
+}
+
+/* Bytes of the matrix as it comes, and of what looks for outliers. */
+static onv_status find_early(void *context, const onv_timeline *t, const onv_placement *placement,
+                             const char *plan, onv_error *err)
+{
+    (void)placement, (void)plan, (void)err;
+    uint64_t *found = context;
+    for (size_t i = 0; i < t->buffers.count; i++) {
+        const onv_buffer *b = &t->buffers.at[i];
+        if (b->kind != ONV_BUFFER_TEMPORARY || b->first != b->last || b->label == NULL) continue;
+        if (strcmp(b->label, "blocks.0.weight") == 0) found[0] += b->bytes;
+        if (strcmp(b->label, "outliers") == 0 && t->steps.at[b->first].iteration == 0)
+            found[1] += b->bytes;
+    }
+    return ONV_OK;
+}
+
+/* Matrices come to the device whole, one after the other; LLM.int8() has them as float16. */
+static void a_quantized_matrix_was_whole_before(void **state)
+{
+    (void)state;
+    static const char *const formats[] = {"nf4", "int8"}, *const frozen[] = {"blocks.0"};
+    static const uint64_t whole[] = {4 * 65536 + 2 * 4 * 1024, 2 * 65536};
+    for (uint32_t f = 0; f < 2; f++) {
+        trainer t;
+        open_frozen(&t, false, false);
+        uint64_t found[2] = {0, 0};
+        onv_error err = {0};
+        onv_training result;
+        onv_training_options all = {
+            .train = with("sgd"), .take = find_early, .take_context = found};
+        all.train.weights = onv_weight_format_find(formats[f]);
+        all.train.lower.freeze = frozen;
+        all.train.lower.n_freeze = 1;
+        assert_int_equal(onv_training_compute(&t.model, &t.live, &all, &result, &err), ONV_OK);
+        assert_int_equal(found[0], whole[f]);
+        assert_int_equal(found[1], f == 1 ? 3 * 16 * 256 : 0);
         trainer_close(&t);
     }
 }
@@ -244,9 +280,7 @@ typedef struct buckets {
 static onv_status list_buckets(void *context, const onv_timeline *timeline,
                                const onv_placement *placement, const char *plan, onv_error *err)
 {
-    (void)placement;
-    (void)plan;
-    (void)err;
+    (void)placement, (void)plan, (void)err;
     buckets *found = context;
     for (size_t i = 0; i < timeline->buffers.count; i++) {
         const onv_buffer *b = &timeline->buffers.at[i];
@@ -547,6 +581,7 @@ int main(void)
         cmocka_unit_test(formats_have_scales),
         cmocka_unit_test(frozen_layers_are_quantized),
         cmocka_unit_test(a_bias_does_not_hide_a_quantized_matrix),
+        cmocka_unit_test(a_quantized_matrix_was_whole_before),
         cmocka_unit_test(a_product_of_bytes_takes_no_workspace),
         cmocka_unit_test(averages_and_masters_stand_beside),
         cmocka_unit_test(the_host_takes_what_is_offloaded),

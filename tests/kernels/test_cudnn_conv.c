@@ -252,6 +252,32 @@ static void a_stem_is_copied_and_split(void **state)
     assert_true(bytes >= 34872464 / 100 * 95 && bytes <= 34872464 / 100 * 105);
 }
 
+/* cuDNN 8.9 answers an FFT of 764,411,904 bytes where it may not use TF32, and so does 8.5, which PyTorch 2.0 brings, on
+ * a device that is younger than itself. */
+static void an_old_library_does_not_know_a_new_device(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t pytorch, capability;
+        bool tf32, is_fft;
+    } cases[] = {{2000, 89, true, true},  {2000, 89, false, true}, {2003, 86, false, true},
+                 {2003, 89, true, false}, {2000, 86, true, false}, {2004, 89, false, false},
+                 {2000, 90, true, false}, {2015, 89, true, false}, {0, 89, true, false}};
+    onv_conv_problem p =
+        P(ONV_FLOAT, 2, 128, 512, 512, 1, .in = DIMS(14, 14, 0), .out = DIMS(14, 14, 0),
+          .kernel = DIMS(3, 3, 0), .stride = DIMS(1, 1, 0), .pad_begin = DIMS(1, 1, 0),
+          .pad_end = DIMS(1, 1, 0), .dilation = DIMS(1, 1, 0));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_cuda_library_settings s = onv_cuda_library_defaults();
+        s.pytorch = cases[i].pytorch;
+        s.compute_capability = cases[i].capability;
+        s.tf32 = cases[i].tf32;
+        uint64_t bytes = onv_cudnn_conv_workspace(&p, ONV_CONV_BACKWARD_DATA, &s);
+        bool is_fft = away(bytes, 764411904) < 4096;
+        if (is_fft != cases[i].is_fft) fail_msg("case %zu: %llu", i, (unsigned long long)bytes);
+    }
+}
+
 static void onnx_runtime_asks_by_its_search(void **state)
 {
     (void)state;
@@ -279,6 +305,7 @@ int main(void)
         cmocka_unit_test(forms_are_not_stretched),
         cmocka_unit_test(images_larger_than_any_asked_are_doubted),
         cmocka_unit_test(a_stem_is_copied_and_split),
+        cmocka_unit_test(an_old_library_does_not_know_a_new_device),
         cmocka_unit_test(onnx_runtime_asks_by_its_search),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,6 +64,39 @@ model *encoder_layer(const char *perm)
     return layer(perm, NULL);
 }
 
+static void attention_node(model *m, const char *op, const char *in, const char *out,
+                           const char *attributes)
+{
+    model_source(m, "attention", "call");
+    model_class(m, "torch.nn.modules.activation.MultiheadAttention", "aten.call.default");
+    model_node(m, op, "", in, out, attributes);
+}
+
+model *attention_module(bool has_weights)
+{
+    static const int64_t heads[] = {2, 2, 4, 8}, weights[] = {4, 4, 8}, rows[] = {2, 4, 16},
+                         from[] = {0}, to[] = {16}, axis[] = {2};
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,4,16]");
+    model_weight(m, "qkv.weight", "f32[16,48]");
+    model_weight(m, "out.weight", "f32[16,16]");
+    model_ints(m, "heads", 4, heads);
+    model_ints(m, "weights", 3, weights);
+    model_ints(m, "rows", 3, rows);
+    model_ints(m, "from", 1, from);
+    model_ints(m, "to", 1, to);
+    model_ints(m, "axis", 1, axis);
+    attention_node(m, "Transpose", "x", "t", "perm=[1,0,2]");
+    attention_node(m, "MatMul", "t qkv.weight", "qkv", "");
+    attention_node(m, "Slice", "qkv from to axis", "q", "");
+    attention_node(m, "Reshape", has_weights ? "q weights" : "q heads", "scores", "");
+    attention_node(m, "Softmax", "scores", "p", "");
+    attention_node(m, "Reshape", "p rows", "v", "");
+    attention_node(m, "MatMul", "v out.weight", "y", "");
+    model_output(m, "y", "f32");
+    return m;
+}
+
 model *encoder_layer_named(const char *bias)
 {
     return layer("perm=[1,0,2]", bias);

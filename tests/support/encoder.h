@@ -1,4 +1,4 @@
-/* A layer of nn.TransformerEncoder as PyTorch's default exporter writes it. */
+/* A layer of nn.TransformerEncoder, or attention alone, as PyTorch's default exporter writes it. */
 #ifndef ONV_TESTS_ENCODER_H
 #define ONV_TESTS_ENCODER_H
 
@@ -9,5 +9,8 @@ model *encoder_layer(const char *perm);
 
 /* The same as the older exporter writes it; `bias` is the name of that of the packed projection. */
 model *encoder_layer_named(const char *bias);
+
+/* nn.MultiheadAttention alone, as the layer has it; `has_weights`: with scores as for weights that it returns. */
+model *attention_module(bool has_weights);
 
 #endif

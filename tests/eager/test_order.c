@@ -1,0 +1,108 @@
+/* In which order parameters come to the device, and in which type what drops whole paths is drawn. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "eager/trainer.h"
+
+typedef struct seen {
+    char weights[256];    /* labels, in the order of the allocations */
+    uint64_t mixed_bytes; /* the largest tensor of the product's step */
+} seen;
+
+static onv_status look(void *context, const onv_timeline *t, const onv_placement *placement,
+                       const char *plan, onv_error *err)
+{
+    (void)placement, (void)plan, (void)err;
+    seen *s = context;
+    for (size_t i = 0; i < t->buffers.count; i++) {
+        const onv_buffer *b = &t->buffers.at[i];
+        if (b->label == NULL) continue;
+        if (b->kind == ONV_BUFFER_WEIGHT) {
+            strncat(s->weights, b->label, sizeof s->weights - strlen(s->weights) - 2);
+            strcat(s->weights, " ");
+        }
+        if (b->kind == ONV_BUFFER_ACTIVATION && strcmp(b->label, "mixed") == 0)
+            s->mixed_bytes = b->bytes;
+    }
+    return ONV_OK;
+}
+
+static seen train(model *m, onv_dtype amp)
+{
+    trainer t;
+    seen s = {.weights = ""};
+    onv_error err = {0};
+    onv_training result;
+    trainer_open_model(&t, m);
+    model_free(m);
+    onv_training_options all = {.train = {.optimizer = onv_optimizer_find("sgd"), .lower.amp = amp},
+                                .take = look,
+                                .take_context = &s};
+    assert_int_equal(onv_training_compute(&t.model, &t.live, &all, &result, &err), ONV_OK);
+    trainer_close(&t);
+    return s;
+}
+
+/* A block that makes its shortcut before its layers and runs it behind them. */
+static void children_stand_as_they_were_registered(void **state)
+{
+    (void)state;
+    for (int is_listed = 0; is_listed < 2; is_listed++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[8,16]");
+        model_weight(m, "block.layer.weight", "f32[16,16]");
+        model_weight(m, "block.shortcut.weight", "f32[16,16]");
+        if (is_listed) model_parameters(m, "block.shortcut.weight block.layer.weight");
+        model_node(m, "MatMul", "a", "x block.layer.weight", "a", "");
+        model_node(m, "MatMul", "b", "x block.shortcut.weight", "b", "");
+        model_node(m, "Add", "y", "a b", "y", "");
+        model_output(m, "y", "f32");
+        assert_string_equal(train(m, ONV_UNDEFINED).weights,
+                            is_listed ? "block.shortcut.weight block.layer.weight "
+                                      : "block.layer.weight block.shortcut.weight ");
+    }
+}
+
+/* x.new_empty(shape).bernoulli_(keep) is in the type of x; torch.empty() is not. */
+static void dropped_paths_are_drawn_in_the_lowered_type(void **state)
+{
+    (void)state;
+    static const char *const made[] = {"aten.new_empty.default", "aten.empty.memory_format"};
+    for (size_t i = 0; i < 2; i++) {
+        static const int64_t dims[] = {8, 1};
+        model *m = model_new(17);
+        model_input(m, "x", "f32[8,16]");
+        model_weight(m, "weight", "f32[16,16]");
+        model_ints(m, "dims", 2, dims);
+        model_weight(m, "keep", "f32[]");
+        model_node(m, "MatMul", "product", "x weight", "product", "");
+        model_class(m, "network", made[i]);
+        model_node(m, "ConstantOfShape", "empty", "dims", "empty", "");
+        model_class(m, "network", "aten.bernoulli.p");
+        model_node(m, "RandomUniformLike", "random", "empty", "random", "");
+        model_class(m, "network", "aten.bernoulli.p");
+        model_node(m, "Less", "less", "random keep", "less", "");
+        model_class(m, "network", "aten.bernoulli.p");
+        model_node(m, "Cast", "drawn", "less", "drawn", "to=1");
+        model_node(m, "Div", "scaled", "drawn keep", "scaled", "");
+        model_node(m, "Mul", "mixed", "product scaled", "mixed", "");
+        model_node(m, "MatMul", "y", "mixed weight", "y", "");
+        model_output(m, "y", "f32");
+        assert_int_equal(train(m, ONV_FLOAT16).mixed_bytes, i == 0 ? 256 : 512);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(children_stand_as_they_were_registered),
+        cmocka_unit_test(dropped_paths_are_drawn_in_the_lowered_type),
+    };
+    return cmocka_run_group_tests_name("eager.order", tests, NULL, NULL);
+}
