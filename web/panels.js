@@ -96,7 +96,7 @@ class Verdict {
     this.formula = formula;
     const total = this.parts(formula);
     if (total === null) {
-      replace(this.bars, make("p.note", {}, "A size is not known, so nothing can be said: bind all dimensions."));
+      replace(this.bars, make("p.note", {}, "A size is not known: bind all dimensions."));
       return;
     }
     const rows = this.devices().map((gpu) => {

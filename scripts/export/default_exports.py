@@ -359,7 +359,7 @@ def main():
              **fresh_networks.drawn_later(), **drawn_networks.first(), **drawn_networks.later(), **drawn_parts.third(),
              **drawn_parts.fourth(), **drawn_families.families(), **drawn_families.families_later(),
              **drawn_pictures.pictures(), **drawn_pictures.pictures_later(), **drawn_pictures.pictures_third(),
-             **drawn_pictures.pictures_fourth(),
+             **drawn_pictures.pictures_fourth(), **drawn_pictures.pictures_fifth(), **drawn_pictures.pictures_sixth(),
              **drawn_sequences.first(), **drawn_sequences.second(), **drawn_sequences.third()}
     if arguments.what == "table":
         print("| network | momentum: predicted | measured | difference | AdamW: predicted | measured | difference |\n"

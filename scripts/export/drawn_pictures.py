@@ -258,3 +258,84 @@ def pictures_fourth():
         "ShuffleNet V2 (x2.0)": (vision("shufflenet_v2_x2_0", num_classes=10), image(), ()),
         "LowFormer-B1": (timm_model("lowformer_b1"), image(), ()),
     }
+
+
+def padless(name, **options):
+    return called(diffusers_model(name, **options), lambda n, x: n(x, return_dict=False)[0])
+
+
+def pictures_fifth():
+    """By random.Random(20261201), under the rules of pictures_third(), of timm single models of at most 30 million parameters.
+    Left out beside: networks of texts and points, those of two inputs of pictures, and SigLIP, which is in another table. Written
+    down on 2026-11-23 before any of them was exported."""
+    sight = {**SMALL, "image_size": 64, "patch_size": 8}
+    return {
+        "RepGhostNet (0.8)": (timm_model("repghostnet_080"), image(), ()),
+        "RegNet V (4.0 GF)": (timm_model("regnetv_040"), image(), ()),
+        "LowFormer-E2": (timm_model("lowformer_e2"), image(), ()),
+        "HGNet (small)": (timm_model("hgnet_small"), image(), ()),
+        "ViT-S/32 (384)": (timm_model("vit_small_patch32_384"), image(384), ()),
+        "LeViT-192": (timm_model("levit_192"), image(224), ()),
+        "ECA-ResNet-101-D (pruned)": (timm_model("ecaresnet101d_pruned"), image(), ()),
+        "HGNet V2-B4": (timm_model("hgnetv2_b4"), image(), ()),
+        "CaiT-XXS-36": (timm_model("cait_xxs36_224"), image(224), ()),
+        "ViTPose": (feature_map("VitPoseBackbone", "VitPoseBackboneConfig", image_size=[64, 48], patch_size=[16, 16], hidden_size=64,
+                                num_hidden_layers=2, num_attention_heads=4),
+                    lambda device: image(64)(device)[..., :48].contiguous(), ()),
+        "PP-LCNet V3": (feature_map("PPLCNetV3Backbone", "PPLCNetV3Config", scale=0.5), image(), ()),
+        "Sapiens 2": (feature_map("Sapiens2Backbone", "Sapiens2Config", num_key_value_attention_heads=2,
+                                  num_key_value_heads_per_layer=[4, 2], num_first_full_attention_layers=1,
+                                  num_last_full_attention_layers=0, **sight), image(), ()),
+        "MLCD": (called(library("MLCDVisionModel", "MLCDVisionConfig", **sight), lambda n, x: n(x).pooler_output), image(), ()),
+        "AutoencoderKLCosmos": (padless(
+            "AutoencoderKLCosmos", latent_channels=4, encoder_block_out_channels=(16, 16, 32), decode_block_out_channels=(16, 32, 32),
+            attention_resolutions=(8,), resolution=32, num_layers=1, patch_size=2, spatial_compression_ratio=4,
+            temporal_compression_ratio=2), values(3, 5, 32, 32), ()),
+        "AutoencoderKLLTX2Video": (padless(
+            "AutoencoderKLLTX2Video", latent_channels=8, block_out_channels=(16, 16, 32, 32), decoder_block_out_channels=(16, 16, 32),
+            layers_per_block=(1, 1, 1, 1, 1), decoder_layers_per_block=(1, 1, 1, 1)), values(3, 9, 64, 64), ()),
+        "Cosmos": (diffusion("CosmosTransformer3DModel", in_channels=4, out_channels=4, num_layers=2, text_embed_dim=64,
+                             adaln_lora_dim=16, max_size=(4, 16, 16), concat_padding_mask=False, extra_pos_embed_type=None,
+                             **HEADS), together(given(BATCH, 4, 2, 16, 16), given(BATCH), TEXT), ()),
+        "Stable Diffusion 3": (diffusion("SD3Transformer2DModel", sample_size=16, in_channels=4, num_layers=2, joint_attention_dim=64,
+                                         caption_projection_dim=64, pooled_projection_dim=32, out_channels=4, pos_embed_max_size=16,
+                                         **HEADS),
+                               together(image(16, 4), TEXT, given(BATCH, 32), whole(BATCH, below=1000)), ()),
+        "AutoencoderKLHunyuanImage": (padless(
+            "AutoencoderKLHunyuanImage", in_channels=3, out_channels=3, latent_channels=4, block_out_channels=(32, 64),
+            layers_per_block=1, spatial_compression_ratio=2, sample_size=32), image(32), ()),
+        "SegFormer (EfficientNet-B4)": (segmentation("Segformer", "timm-efficientnet-b4"), image(), ()),
+        "PSPNet (Xception)": (segmentation("PSPNet", "xception"), image(128), ()),
+        "U-Net (EfficientNet-Lite4)": (segmentation("Unet", "timm-tf_efficientnet_lite4"), image(), ()),
+        "MA-Net (VGG-13)": (segmentation("MAnet", "vgg13_bn"), image(), ()),
+        "U-Net (MiT-B0)": (segmentation("Unet", "mit_b0"), image(), ()),
+        "RegNet X (8 GF)": (vision("regnet_x_8gf", num_classes=10), image(), ()),
+        "Swin-S": (vision("swin_s", num_classes=10), image(), ()),
+    }
+
+
+def pictures_sixth():
+    """By random.Random(20261202), under the rules of pictures_fifth(), without what that has; written down with it."""
+    return {
+        "MixNet-S": (timm_model("mixnet_s"), image(), ()),
+        "LowFormer-E1": (timm_model("lowformer_e1"), image(), ()),
+        "ConvFormer-S18": (timm_model("convformer_s18"), image(), ()),
+        "ViT, parallel heads (256)": (timm_model("vit_pwee_patch16_reg1_gap_256"), image(256), ()),
+        "ResNeXt-26-TS": (timm_model("resnext26ts"), image(), ()),
+        "Res2Net of DLA-60": (timm_model("dla60_res2net"), image(), ()),
+        "ReXNet-R (2.0)": (timm_model("rexnetr_200"), image(), ()),
+        "HGNet (tiny)": (timm_model("hgnet_tiny"), image(), ()),
+        "AutoencoderKLLTXVideo": (padless(
+            "AutoencoderKLLTXVideo", latent_channels=8, block_out_channels=(16, 16, 32, 32), decoder_block_out_channels=(16, 16, 32, 32),
+            layers_per_block=(1, 1, 1, 1, 1), decoder_layers_per_block=(1, 1, 1, 1, 1)), values(3, 9, 64, 64), ()),
+        "Chroma": (called(diffusers_model("ChromaTransformer2DModel", in_channels=16, num_layers=1, num_single_layers=1,
+                                          joint_attention_dim=64, axes_dims_rope=(4, 6, 6), approximator_num_channels=16,
+                                          approximator_hidden_dim=32, approximator_layers=2, **HEADS),
+                          lambda n, x: n(x[0], x[1], x[2], x[3], x[4], return_dict=False)[0]),
+                   together(given(BATCH, 64, 16), TEXT, given(BATCH), given(64, 3), given(8, 3)), ()),
+        "UPerNet (VGG-13)": (segmentation("UPerNet", "vgg13_bn"), image(), ()),
+        "PAN (VGG-19)": (segmentation("PAN", "vgg19"), image(128), ()),
+        "DeepLabV3+ (MiT-B1)": (segmentation("DeepLabV3Plus", "mit_b1"), image(), ()),
+        "U-Net (EfficientNet-Lite0)": (segmentation("Unet", "timm-tf_efficientnet_lite0"), image(), ()),
+        "LinkNet (EfficientNet-B4)": (segmentation("Linknet", "timm-efficientnet-b4"), image(), ()),
+    }

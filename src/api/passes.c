@@ -200,7 +200,7 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     prepared p = prepare(analysis, runtime, &how);
     const onv_live *live = p.live;
     onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];
-    bool is_plan = runtime->consumer == ONV_SERVED_BY_PLAN;
+    bool is_plan = runtime->consumer == ONV_CONSUMER_PLANNER;
     if (!is_plan && analysis->replays.kind == NULL && !options->timelines) {
         ONV_TRY(onv_runtime_compute(runtime, p.model, live, &how, result, err));
         return find_ends(analysis, live, how, result, err);

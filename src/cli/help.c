@@ -15,6 +15,7 @@ static void list_names(FILE *to, const char *title, const char *(*name)(size_t, 
 static void print_row(FILE *to, const onv_cli_row *row)
 {
     char left[48];
+    if (row->heading != NULL) fprintf(to, "\n%s:\n", row->heading);
     const char *arg = row->arg != NULL ? row->arg : "";
     const char *gap = onv_cli_takes_value(row) ? " " : "";
     if (row->letter != 0)
@@ -36,14 +37,12 @@ void onv_cli_help(FILE *to)
           "       onnxvram simulate TRACE.csv --runtime NAME\n"
           "A model, intervals or a trace from standard input: -\n"
           "\n"
-          "Says how much GPU memory an exported ONNX model needs, and why.\n"
-          "\n"
-          "Options:\n",
+          "Says how much GPU memory an exported ONNX model needs, and why.\n",
           to);
     for (size_t i = 0; i < onv_cli_n_rows; i++) print_row(to, &onv_cli_rows[i]);
     const char *summary;
     list_names(to, "Orders:", onv_order_name);
-    list_names(to, "Runtimes (all, unless a comma-separated list is given):", onv_runtime_name);
+    list_names(to, "Runtimes (all, if no list is given):", onv_runtime_name);
     list_names(to, "Devices of --replay:", onv_replay_device_name);
     const char *values;
     fputs("\nSettings of ONNX Runtime:\n", to);
@@ -55,7 +54,7 @@ void onv_cli_help(FILE *to)
         fprintf(to, "  %-14s %s (%llu)\n", onv_limit_name(i, NULL, NULL), summary,
                 (unsigned long long)fallback);
     list_names(to, "Optimizers:", onv_optimizer_name);
-    fputs("\nReleases of PyTorch (the first, unless one is given):\n ", to);
+    fputs("\nReleases of PyTorch (default: the first):\n ", to);
     for (size_t i = 0; onv_pytorch_name(i) != NULL; i++) fprintf(to, " %s", onv_pytorch_name(i));
     fputs("\n", to);
     list_names(to, "Formats of --weights:", onv_weight_format_name);

@@ -26,6 +26,7 @@ typedef struct onv_cli_row {
     const char *fallback; /* for text that was left out */
     uint8_t needs;        /* onv_cli_needs */
     const char *like;     /* the option of analyses whose needs it has, too */
+    const char *heading;  /* what --help writes above it: it begins a group */
 } onv_cli_row;
 
 extern const onv_cli_row onv_cli_rows[];

@@ -82,7 +82,8 @@ static void make_grads(onv_simulation *s, uint32_t index)
         if (op->in[k].grad == ONV_GRAD_NONE) continue;
         if (op->in[k].grad == ONV_GRAD_NEW) {
             const char *label = s->eager->storages.at[t->storage].label;
-            s->made[k].row = onv_sim_alloc(s, t->bytes, ONV_BUFFER_GRADIENT, label);
+            uint64_t larger = op->in[k].grad_bytes, bytes = larger > t->bytes ? larger : t->bytes;
+            s->made[k].row = onv_sim_alloc(s, bytes, ONV_BUFFER_GRADIENT, label);
             s->made[k].of_view = op->in[k].is_turned;
             onv_sim_workspace(s, &op->in[k].workspace);
         } else if (op->in[k].grad == ONV_GRAD_KEPT) {

@@ -41,6 +41,31 @@ static const onv_eager_op *reader_of_swapped(const onv_lowering *l, const reader
     return view != NULL ? sole_reader(l, r, view->out[0]) : NULL;
 }
 
+/* The strides of the part of its gradient that an operation hands to an operand as it is: of what was summed, with strides
+ * of 0 along the dims that are gone, or of what was joined. */
+static bool part_strides(const onv_lowering *l, const onv_eager_op *op, uint32_t k,
+                         int64_t *strides)
+{
+    onv_eager_tensor x = onv_tensor_at(l, op->in[k].tensor), y = onv_tensor_at(l, op->out[0]);
+    int64_t step = 1;
+    if (strcmp(op->name, "cat") == 0 && x.rank == y.rank) {
+        for (uint32_t i = x.rank; i-- > 0; step *= y.dims[i]) strides[i] = step;
+        return true;
+    }
+    /* Dims of the result, those that are kept as 1 too, are the operand's from the end on; which are gone is told where all
+     * dims differ. */
+    if (strcmp(op->name, "sum") != 0) return false;
+    uint32_t at = y.rank;
+    for (uint32_t i = x.rank; i-- > 0;) {
+        bool stays = at > 0 && y.dims[at - 1] == x.dims[i];
+        bool is_kept = !stays && at > 0 && y.rank == x.rank;
+        strides[i] = stays ? step : 0;
+        if (stays) step *= x.dims[i];
+        at -= stays || is_kept;
+    }
+    return at == 0;
+}
+
 /* Patches: the places of an image in one dim, which is swapped with the channels, or channels moved last. The
  * gradient comes in the order of what reads that, but of another convolution, or one whose order it is. */
 static bool is_read_swapped(const onv_lowering *l, const readers *r, const onv_eager_op *op)
@@ -69,7 +94,9 @@ typedef enum kernel {
 static kernel kernel_of(const onv_lowering *l, const onv_eager_op *op)
 {
     if (!onv_is_node(op->node) || op->n_in == 0 || op->n_out == 0) return OTHER;
-    if (strcmp(op->name, "conv") == 0 || strcmp(op->name, "upsample") == 0) return COPIES;
+    if (strcmp(op->name, "conv") == 0 || strcmp(op->name, "upsample") == 0 ||
+        strcmp(op->name, "im2col") == 0)
+        return COPIES;
     const onv_node *node = onv_model_node(l->model, op->node);
     const onv_attr *mode = onv_node_attr(node, "mode");
     if (strcmp(op->name, node->op_type) != 0) return OTHER;
@@ -128,7 +155,8 @@ static bool is_swapped_norm(const onv_lowering *l, const readers *r, const onv_e
 static bool copies(const onv_lowering *l, const readers *r, const onv_eager_op *op)
 {
     if (!op->has_backward || op->n_in == 0 || op->n_out == 0) return false;
-    if (strcmp(op->name, "batch_norm") == 0) return is_swapped_norm(l, r, op);
+    if (strcmp(op->name, "batch_norm") == 0 || strcmp(op->name, "group_norm") == 0)
+        return is_swapped_norm(l, r, op);
     if (is_read_permuted(l, r, op)) return true;
     if (strcmp(op->name, "conv") == 0 && onv_tensor_at(l, op->out[0]).rank > 3)
         return is_read_swapped(l, r, op);
@@ -139,10 +167,34 @@ static bool copies(const onv_lowering *l, const readers *r, const onv_eager_op *
            kernel_of(l, next) != OTHER;
 }
 
+/* Such a part comes back through views; the first that cannot be one of it copies it (`grad.reshape()`). */
+static void copy_part(onv_lowering *l, const readers *r, const uint32_t *made_by,
+                      const onv_eager_op *op, uint32_t k)
+{
+    int64_t strides[ONV_MAX_RANK], before[ONV_MAX_RANK];
+    uint32_t tensor = op->in[k].tensor;
+    if (op->in[k].grad != ONV_GRAD_PART || !part_strides(l, op, k, strides)) return;
+    for (uint32_t n = 0; n < MAX_VIEWS; n++) {
+        uint32_t maker = made_by[tensor];
+        if (sole_reader(l, r, tensor) == NULL || maker == 0) return;
+        onv_eager_op *view = &l->eager->ops.at[maker - 1];
+        if (strcmp(view->name, "view") != 0 || view->in[0].grad != ONV_GRAD_ALIAS) return;
+        onv_eager_tensor part = onv_tensor_at(l, tensor), x = onv_tensor_at(l, view->in[0].tensor);
+        part.strides = strides;
+        if (!onv_view_strides(&part, x.rank, x.dims, before)) {
+            view->in[0].grad = ONV_GRAD_NEW;
+            return;
+        }
+        memcpy(strides, before, sizeof strides);
+        tensor = view->in[0].tensor;
+    }
+}
+
 void onv_copies_add(onv_lowering *l)
 {
     readers r = {ONV_ARENA_ARRAY(&l->model->arena, uint32_t, l->eager->tensors.count)};
-    if (r.of == NULL) {
+    uint32_t *made_by = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, l->eager->tensors.count);
+    if (r.of == NULL || made_by == NULL) {
         l->status = onv_fail_memory(l->err);
         return;
     }
@@ -152,9 +204,11 @@ void onv_copies_add(onv_lowering *l)
             uint32_t *reader = &r.of[op->in[k].tensor];
             *reader = *reader == 0 ? i + 1 : MANY;
         }
+        for (uint32_t k = 0; k < op->n_out; k++) made_by[op->out[k]] = i + 1;
     }
     for (uint32_t i = 0; i < l->eager->ops.count; i++) {
         onv_eager_op *op = &l->eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_in && op->n_out == 1; k++) copy_part(l, &r, made_by, op, k);
         if (!copies(l, &r, op)) continue;
         uint64_t bytes = onv_tensor_at(l, op->out[0]).bytes;
         if (!onv_u64_add(op->backward_temp_bytes, bytes, &op->backward_temp_bytes))

@@ -11,6 +11,7 @@
  *     s       a single number in the result's dtype
  *     [...]   a function or a statement of its own: when it ends, all but its last tensor go
  *     (...)   what is gone before the next tensor is made
+ *     <       in front of other's: it comes after self's, by their names ("target")
  *
  * All tensors of a statement live to its end, as C++ keeps what is not named until then; the last one
  * is the gradient. Formulas of several inputs run one after another, the last input's first (their
@@ -24,7 +25,7 @@
 
 typedef struct formula {
     const char *name;    /* of the operation, as it was emitted */
-    const char *of_self; /* of all inputs but the second */
+    const char *of_self; /* of all inputs but the second; NULL: one kernel */
     const char *of_other;
 } formula;
 
@@ -59,28 +60,40 @@ static const formula formulas[] = {
     {"Tan", "fff", NULL},             /* grad * (1 + result.pow(2)) */
     {"Where", "[sf]", "[sf]"},        /* where(condition, grad, 0) */
     {"atan2", "[fff]f(m)ff", "[fff]f(m)fffff"}, /* atan2_backward: both after one reciprocal */
-    {"clamp", "smmf", NULL},                    /* where(self > min && self < max, grad, 0) */
-    {"clamp_min", "smf", NULL},                 /* the same of one bound */
-    {"div", "f", "ffff"},                       /* grad / other; -grad * ((self / other) / other) */
-    {"exp2", "ff", NULL},                       /* grad * result * ln(2) */
-    {"expm1", "ff", NULL},                      /* grad * (result + 1) */
-    {"log10", "ff", NULL},                      /* grad / (self * ln(10)) */
-    {"log2", "ff", NULL},                       /* grad / (self * ln(2)) */
-    {"logsumexp", "xxx", NULL},                 /* as above */
+    {"addcdiv", "fyxff", "<yf"}, /* -grad * (tensor1 / (tensor2 * tensor2)); grad * (1 / tensor2) */
+    {"addcmul", "yf", "<yf"},    /* grad * (tensor1 * value); grad * (tensor2 * value) */
+    {"bce_with_logits", NULL, "<ff"}, /* sigmoid(self) - target, in place; -self * grad */
+    {"clamp", "smmf", NULL},          /* where(self > min && self < max, grad, 0) */
+    {"clamp_min", "smf", NULL},       /* the same of one bound */
+    {"div", "f", "ffff"},             /* grad / other; -grad * ((self / other) / other) */
+    {"exp2", "ff", NULL},             /* grad * result * ln(2) */
+    {"expm1", "ff", NULL},            /* grad * (result + 1) */
+    {"fmod_tensor", NULL, "fff"},     /* grad; -grad * self.div(other, "trunc") */
+    {"log10", "ff", NULL},            /* grad / (self * ln(10)) */
+    {"log2", "ff", NULL},             /* grad / (self * ln(2)) */
+    {"logaddexp", "ffff", NULL},      /* grad / (1 + exp(other - self)) */
+    {"logaddexp2", "ffff", NULL},     /* grad / (1 + pow(2, other - self)) */
+    {"logsumexp", "xxx", NULL},       /* as above */
     /* logcumsumexp_backward: log of grad where above 0, and of -grad where below, each summed from the end */
     {"logcumsumexp", "s[ff][mf][mf][f[fff]ff][f[fff]ff]f", NULL},
-    {"lerp_tensor", "ff", "ff"}, /* grad * weight; grad * (1 - weight); grad * (end - self) */
-    {"log1p", "ff", NULL},       /* grad / (self + 1) */
-    {"mul", "f", "f"},           /* grad * other; grad * self */
-    {"pow", "fff", NULL},        /* grad * (exponent * self.pow(exponent - 1)) */
-    {"pow_scalar", "ff", NULL},  /* grad * (result * log(base)) */
+    {"lerp_tensor", "ff", "ff"},     /* grad * weight; grad * (1 - weight); grad * (end - self) */
+    {"log1p", "ff", NULL},           /* grad / (self + 1) */
+    {"mul", "f", "f"},               /* grad * other; grad * self */
+    {"nan_to_num", "[mfmm]f", NULL}, /* grad * isfinite(self) */
+    {"nansum", "XXx", NULL},         /* nansum_backward: grad * self.isnan().logical_not() */
+    {"pow", "fff", NULL},            /* grad * (exponent * self.pow(exponent - 1)) */
+    {"pow_scalar", "ff", NULL},      /* grad * (result * log(base)) */
     {"pow_tensor", "yfffsYf", "[mmm]ffsff"}, /* pow_backward_self, pow_backward_exponent */
     {"reciprocal", "fff", NULL},             /* as above */
+    {"remainder_tensor", NULL, "fff"},       /* grad; -grad * self.div(other, "floor") */
     {"rsqrt", "fff", NULL},                  /* -0.5 * grad * result.pow(3) */
-    {"softmax", "fx", NULL},                 /* as above */
-    {"std", "[ff(m)]fxfx", NULL},            /* std_backward: grad / (2 * result), then as var */
-    {"sub", "x", "f"},                       /* grad; -grad */
-    {"var", "fxfx", NULL},                   /* var_backward: a * grad * (self - self.mean()) */
+    /* sinc_backward: self * pi; self * self * pi; grad * ((x cos x - sin x) / that); where that is 0 */
+    {"sinc", "f[ff][ffffff]msf", NULL},
+    {"softmax", "fx", NULL},      /* as above */
+    {"std", "[ff(m)]fxfx", NULL}, /* std_backward: grad / (2 * result), then as var */
+    {"sub", "x", "f"},            /* grad; -grad */
+    {"var", "fxfx", NULL},        /* var_backward: a * grad * (self - self.mean()) */
+    {"xlogy", "fmmmf", "ff"},     /* xlogy(grad, other), 0 where self is; grad * self / other */
 };
 
 static const formula *find(const char *name)
@@ -139,6 +152,27 @@ static uint64_t bytes_of(char letter, const operands *o)
     }
 }
 
+/* addcmul, addcdiv: the first operand is added. */
+static bool adds_product(const char *name)
+{
+    return strncmp(name, "addc", 4) == 0;
+}
+
+static const char *text_of(const formula *f, uint32_t input)
+{
+    const char *text = input == 1 && f->of_other != NULL ? f->of_other : f->of_self;
+    if (text == NULL || (input == 0 && adds_product(f->name))) return "x";
+    return *text == '<' ? text + 1 : text;
+}
+
+/* What a formula of that input calls the other one. */
+static uint32_t other_of(const formula *f, uint32_t input, uint32_t n_in)
+{
+    if (n_in < 2) return input;
+    if (adds_product(f->name) && n_in == 3 && input > 0) return 3 - input;
+    return input == 0 ? 1 : 0;
+}
+
 /* The size of the last tensor, which alone is left. */
 static uint64_t run(const char *text, const operands *o, memory *m)
 {
@@ -173,11 +207,13 @@ uint64_t onv_derivative_temps(const onv_lowering *l)
     memory m = {0};
     uint64_t all = 0, made[MAX_INPUTS] = {0};
     operands o = {.result = onv_tensor_at(l, l->out.at[0])};
-    for (uint32_t k = n_in; k-- > 0;) {
+    bool self_first = f->of_other != NULL && f->of_other[0] == '<';
+    for (uint32_t i = 0; i < n_in; i++) {
+        uint32_t k = self_first ? i : n_in - 1 - i;
         if (in[k].grad != ONV_GRAD_NEW) continue;
         o.self = onv_tensor_at(l, in[k].tensor);
-        o.other = onv_tensor_at(l, n_in > 1 ? in[k == 0 ? 1 : 0].tensor : in[k].tensor);
-        uint64_t bytes = run(k == 1 && f->of_other != NULL ? f->of_other : f->of_self, &o, &m);
+        o.other = onv_tensor_at(l, in[other_of(f, k, n_in)].tensor);
+        uint64_t bytes = run(text_of(f, k), &o, &m);
         if (k < MAX_INPUTS) made[k] = bytes;
         if (!onv_u64_add(all, o.self.bytes, &all)) all = UINT64_MAX;
     }

@@ -307,10 +307,9 @@ uint32_t onv_emit_view(onv_lowering *l, const char *name, uint32_t x, uint32_t r
     return view;
 }
 
-/* The strides with which `t` can be seen as `dims` without moving anything: groups of dims that are
- * adjacent in memory are cut anew. */
-static bool view_strides(const onv_eager_tensor *t, uint32_t rank, const int64_t *dims,
-                         int64_t *strides)
+/* Groups of dims that are adjacent in memory are cut anew. */
+bool onv_view_strides(const onv_eager_tensor *t, uint32_t rank, const int64_t *dims,
+                      int64_t *strides)
 {
     int64_t at = (int64_t)rank - 1;
     for (uint32_t i = t->rank; i > 0;) {
@@ -348,7 +347,7 @@ uint32_t onv_emit_reshape(onv_lowering *l, uint32_t x, uint32_t rank, const int6
     if (x == ONV_NO_TENSOR || l->status != ONV_OK) return ONV_NO_TENSOR;
     onv_eager_tensor t = onv_tensor_at(l, x);
     int64_t strides[ONV_MAX_RANK];
-    if (t.elems == 0 || view_strides(&t, rank, dims, strides))
+    if (t.elems == 0 || onv_view_strides(&t, rank, dims, strides))
         return onv_emit_view(l, "view", x, rank, dims, t.elems == 0 ? NULL : strides,
                              ONV_GRAD_ALIAS);
     return emit_copy(l, "reshape", x, rank, dims);

@@ -401,6 +401,7 @@ static void match(onv_finder *s, const onv_node *node)
     if (onv_find_is_op(node, "Div") || onv_find_is_op(node, "ReduceMean"))
         onv_find_adaptive_pool(s, node);
     if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
+    if (onv_find_is_op(node, "Add")) onv_find_add_product(s, node);
     if (onv_find_is_op(node, "Where")) onv_find_lerp(s, node);
     if (onv_find_is_op(node, "ReduceSum")) onv_find_affine_grid(s, node);
     if (onv_find_is_op(node, "Atan")) onv_find_atan2(s, node);
@@ -449,7 +450,10 @@ onv_status onv_fusions_find(onv_model *model, const onv_timeline *order, onv_fus
     *fusions = (onv_fusions){0};
     ONV_TRY(count_uses(model, fusions, err));
     onv_finder s = {.model = model, .f = fusions, .fusing = fusing, .kernels = kernels};
-    for (uint32_t i = 0; fusing != ONV_FUSE_NOTHING && i < order->steps.count && !s.failed; i++)
+    bool fuses = fusing != ONV_FUSE_NOTHING;
+    for (uint32_t i = 0; fuses && i < order->steps.count && !s.failed; i++)
+        onv_find_decomposed(&s, onv_model_node(model, order->steps.at[i].node));
+    for (uint32_t i = 0; fuses && i < order->steps.count && !s.failed; i++)
         match(&s, onv_model_node(model, order->steps.at[i].node));
     if (!s.failed) return ONV_OK;
     onv_fusions_cleanup(fusions);

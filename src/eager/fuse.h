@@ -12,24 +12,26 @@
 #include "timeline/timeline.h"
 
 typedef enum onv_fusion_kind {
-    ONV_FUSION_GELU,          /* x */
-    ONV_FUSION_SILU,          /* x */
-    ONV_FUSION_MISH,          /* x */
-    ONV_FUSION_HARD_SWISH,    /* x */
-    ONV_FUSION_LINEAR,        /* x, weight as the MatMul takes it, bias */
-    ONV_FUSION_LAYER_NORM,    /* x, weight, bias */
-    ONV_FUSION_GROUP_NORM,    /* x, weight, bias; groups */
-    ONV_FUSION_ROLL,          /* x */
-    ONV_FUSION_PACKED,        /* x: query, key and value of one projection are made contiguous */
-    ONV_FUSION_RECURRENT,     /* the last node with what arranges its weights */
-    ONV_FUSION_ATTENTION,     /* x: query; key, value, mask */
-    ONV_FUSION_SOFTMAX,       /* x: rows without a finite number give zeros */
-    ONV_FUSION_RMS_NORM,      /* x, weight; groups: the first axis that it runs along */
-    ONV_FUSION_BATCH_NORM,    /* x, weight: with the statistics of the batch, kept by no one */
-    ONV_FUSION_POINTWISE,     /* x, key, value where there are as many; name, saves */
+    ONV_FUSION_GELU,       /* x */
+    ONV_FUSION_SILU,       /* x */
+    ONV_FUSION_MISH,       /* x */
+    ONV_FUSION_HARD_SWISH, /* x */
+    ONV_FUSION_LINEAR,     /* x, weight as the MatMul takes it, bias */
+    ONV_FUSION_LAYER_NORM, /* x, weight, bias */
+    ONV_FUSION_GROUP_NORM, /* x, weight, bias; groups */
+    ONV_FUSION_ROLL,       /* x */
+    ONV_FUSION_PACKED,     /* x: query, key and value of one projection are made contiguous */
+    ONV_FUSION_RECURRENT,  /* the last node with what arranges its weights */
+    ONV_FUSION_ATTENTION,  /* x: query; key, value, mask */
+    ONV_FUSION_SOFTMAX,    /* x: rows without a finite number give zeros */
+    ONV_FUSION_RMS_NORM,   /* x, weight; groups: the first axis that it runs along */
+    ONV_FUSION_BATCH_NORM, /* x, weight: with the statistics of the batch, kept by no one */
+    ONV_FUSION_POINTWISE,  /* x, key, value where there are as many; name, saves */
+    ONV_FUSION_ADD_PRODUCT, /* x; key, value: the factors, or what is divided; reduction: their node; name */
     ONV_FUSION_COSINE,        /* x, key; reduction: along which dim */
     ONV_FUSION_CDIST,         /* x, key: rows of each */
     ONV_FUSION_UNFOLD,        /* x; groups: the dim; step */
+    ONV_FUSION_DIAGONAL,      /* x */
     ONV_FUSION_ADAPTIVE_POOL, /* x */
     ONV_FUSION_SCATTER,       /* x: the base, which does not count; the last node has the rest */
     ONV_FUSION_ENCODER_LAYER, /* x; layer */
@@ -72,6 +74,9 @@ enum onv_fusion_saves {
     ONV_SAVES_OUT = 2,
     ONV_RUNS_IN_FLOAT32 = 4, /* under autocast */
     ONV_HANDS_ON = 8,        /* its gradient is the incoming one */
+    ONV_HANDS_FIRST_ON =
+        16,               /* that of the first operand is, and operands are kept for the second's */
+    ONV_IS_ONE_NODE = 32, /* a node alone may be it */
 };
 
 /* Attention without a kernel of its own, as scaled_dot_product_attention runs it: query and key are
@@ -96,6 +101,8 @@ typedef struct onv_fusions {
     uint32_t n_functions;       /* calls of the network's own torch.autograd.Functions */
     uint32_t n_functions_apart; /* nodes of others, that stay as they are */
     const char *function;       /* the last one of all */
+    uint32_t n_by_form;         /* operations that their form alone tells: fuse_decomposed.c */
+    const char *by_form;        /* the first one */
     uint32_t n_fast_layers;     /* of nn.TransformerEncoder */
     uint32_t n_grouped; /* calls of attention whose kernel has more queries than keys and values */
     uint32_t n_apart; /* calls of scaled_dot_product_attention that stay apart, but have a kernel */

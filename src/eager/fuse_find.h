@@ -91,6 +91,11 @@ void onv_find_adaptive_pool(onv_finder *s, const onv_node *last);
 /* `x[:, t] = y`, from the first scatter that the exporter wrote for it on. */
 void onv_find_write(onv_finder *s, const onv_node *scatter);
 
+/* --- fuse_decomposed.c ------------------------------------------------------------------------- */
+
+/* From its last node back; before any other, of which parts may be operations. */
+void onv_find_decomposed(onv_finder *s, const onv_node *last);
+
 /* --- fuse_resample.c --------------------------------------------------------------------------- */
 
 /* From the last node of an index that the exporter wrote on. */
@@ -105,6 +110,8 @@ void onv_find_lerp(onv_finder *s, const onv_node *where);
 void onv_find_atan2(onv_finder *s, const onv_node *atan);
 /* F.cosine_similarity, from its quotient on. */
 void onv_find_cosine(onv_finder *s, const onv_node *div);
+/* torch.addcmul, torch.addcdiv, from the sum on. */
+void onv_find_add_product(onv_finder *s, const onv_node *add);
 /* torch.cdist of p = 2, from its root on. */
 void onv_find_cdist(onv_finder *s, const onv_node *root);
 /* Tensor.unfold: windows of one tensor, one Slice each. */

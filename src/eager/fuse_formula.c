@@ -132,6 +132,32 @@ void onv_find_atan2(onv_finder *s, const onv_node *atan)
     onv_find_publish(s, &g, fusion);
 }
 
+static bool is_same_call(const onv_node *a, const onv_node *b)
+{
+    return a->source_op == b->source_op && a->scope == b->scope && a->aten_op == b->aten_op;
+}
+
+/* x + [value *] a * b, x + [value *] a / b. */
+void onv_find_add_product(onv_finder *s, const onv_node *add)
+{
+    onv_group g = {0};
+    bool divides = onv_node_is_aten(add, "addcdiv");
+    if ((!divides && !onv_node_is_aten(add, "addcmul")) || add->n_inputs != 2) return;
+    const onv_node *product = onv_find_sole(s, add->inputs[1], divides ? "Div" : "Mul");
+    if (product == NULL || product->n_inputs != 2 || !is_same_call(add, product)) return;
+    onv_value_id factor = product->inputs[0];
+    const onv_node *scaled = onv_find_sole(s, factor, "Mul");
+    if (!onv_find_take(s, &g, add) || !onv_find_take(s, &g, product)) return;
+    if (scaled != NULL && is_same_call(add, scaled) && scaled->n_inputs == 2 &&
+        onv_find_is_number(s, scaled->inputs[0]) && onv_find_take(s, &g, scaled))
+        factor = scaled->inputs[1];
+    onv_fusion fusion = of_two(s, ONV_FUSION_ADD_PRODUCT, add->inputs[0], factor, add);
+    fusion.value = product->inputs[1];
+    fusion.reduction = onv_find_id(s, product);
+    fusion.name = divides ? "addcdiv" : "addcmul";
+    onv_find_publish(s, &g, fusion);
+}
+
 /* --- Along a dim ------------------------------------------------------------------------------- */
 
 static const onv_node *sum_of_product(const onv_finder *s, onv_value_id value)

@@ -40,8 +40,7 @@ bool onv_find_same_call(const onv_finder *s, const onv_group *g)
 }
 
 typedef struct call {
-    const char
-        *aten; /* without the overload, where that does not matter; or the class of a module */
+    const char *aten; /* without the overload, where that does not matter */
     const char *name; /* of the operation */
     uint8_t saves;
 } call;
@@ -56,8 +55,6 @@ static const call calls[] = {
     {"log_sigmoid", "log_sigmoid", ONV_SAVES_IN},
     {"elu", "elu", ONV_SAVES_IN},
     {"glu", "glu", ONV_SAVES_IN},
-    {"hardshrink", "hardshrink", ONV_SAVES_IN},
-    {"softshrink", "softshrink", ONV_SAVES_IN},
     {"rsqrt", "rsqrt", ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32},
     {"var", "var", ONV_SAVES_IN},
     {"std", "std", ONV_SAVES_IN | ONV_SAVES_OUT},
@@ -65,7 +62,7 @@ static const call calls[] = {
     {"log10", "log10", ONV_SAVES_IN | ONV_RUNS_IN_FLOAT32},
     {"log1p", "log1p", ONV_SAVES_IN | ONV_RUNS_IN_FLOAT32},
     {"expm1", "expm1", ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32},
-    {"exp2", "exp2", ONV_SAVES_OUT},
+    {"exp2", "exp2", ONV_SAVES_OUT | ONV_IS_ONE_NODE},
     {"logsumexp", "logsumexp", ONV_SAVES_IN | ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32},
     {"logcumsumexp", "logcumsumexp", ONV_SAVES_IN | ONV_SAVES_OUT},
     {"atan2", "atan2", ONV_SAVES_IN},
@@ -73,8 +70,17 @@ static const call calls[] = {
     {"remainder.Scalar", "remainder", ONV_HANDS_ON},
     {"fmod.Scalar", "fmod", ONV_HANDS_ON},
     {"frac", "frac", ONV_HANDS_ON},
+    {"remainder.Tensor", "remainder_tensor", ONV_SAVES_IN | ONV_HANDS_FIRST_ON},
+    {"fmod.Tensor", "fmod_tensor", ONV_SAVES_IN | ONV_HANDS_FIRST_ON | ONV_IS_ONE_NODE},
     {"lerp.Tensor", "lerp_tensor", ONV_SAVES_IN},
+    {"logaddexp", "logaddexp", ONV_SAVES_IN},
+    {"logaddexp2", "logaddexp2", ONV_SAVES_IN},
+    {"sinc", "sinc", ONV_SAVES_IN},
+    {"xlogy.Tensor", "xlogy", ONV_SAVES_IN},
+    {"mse_loss", "mse_loss", ONV_SAVES_IN},
     {"logit", "logit", ONV_SAVES_IN},
+    {"im2col", "im2col", ONV_SAVES_NOTHING},
+    {"diagonal", "diagonal", ONV_SAVES_NOTHING},
 };
 
 static const call *call_of(const onv_node *node)
@@ -92,21 +98,6 @@ static const call *call_of(const onv_node *node)
     return NULL;
 }
 
-/* Modules that the exporter takes apart into calls of their own. */
-static const call modules[] = {
-    {"torch.nn.modules.activation.Threshold", "threshold", ONV_SAVES_IN},
-    {"torch.nn.modules.activation.Softshrink", "softshrink", ONV_SAVES_IN},
-    {"torch.nn.modules.activation.Hardshrink", "hardshrink", ONV_SAVES_IN},
-};
-
-static const call *module_of(const onv_node *node)
-{
-    if (!is_noted(node)) return NULL;
-    for (size_t i = 0; i < sizeof modules / sizeof modules[0]; i++)
-        if (strcmp(modules[i].aten, node->module_class) == 0) return &modules[i];
-    return NULL;
-}
-
 /* A torch.autograd.Function of the network's own. */
 static bool is_of_function(const onv_node *node)
 {
@@ -120,12 +111,11 @@ static const call function = {"", "autograd function", ONV_SAVES_IN};
 static bool belongs(const onv_node *a, const onv_node *b)
 {
     if (is_of_function(a)) return a->scope == b->scope && a->function == b->function;
-    if (module_of(a) != NULL) return a->scope == b->scope && a->module_class == b->module_class;
     return is_same_call(a, b);
 }
 
 /* All nodes of the call that hang together with the first one. */
-static bool gather(onv_finder *s, const onv_node *node, onv_group *g)
+static bool gather(onv_finder *s, const onv_node *node, bool may_be_one, onv_group *g)
 {
     if (!onv_find_take(s, g, node)) return false;
     for (uint32_t at = 0; at < g->count; at++) {
@@ -146,7 +136,7 @@ static bool gather(onv_finder *s, const onv_node *node, onv_group *g)
             if (!known && !onv_find_take(s, g, other)) return false;
         }
     }
-    return g->count > 1;
+    return g->count > 1 || may_be_one;
 }
 
 static bool is_inside(const onv_group *g, onv_node_id id)
@@ -228,10 +218,10 @@ static bool reads_parameters(const onv_finder *s, const onv_group *g)
 static bool find_call(onv_finder *s, const onv_node *node, const call **made, onv_group *g,
                       onv_value_id in[MAX_OPERANDS], const onv_node **last)
 {
-    *made = is_of_function(node)      ? &function
-            : module_of(node) != NULL ? module_of(node)
-                                      : call_of(node);
-    if (*made == NULL || !gather(s, node, g) || !find_operands(s, g, in)) return false;
+    *made = is_of_function(node) ? &function : call_of(node);
+    if (*made == NULL || !gather(s, node, ((*made)->saves & ONV_IS_ONE_NODE) != 0, g) ||
+        !find_operands(s, g, in))
+        return false;
     if (*made == &function && reads_parameters(s, g)) return false;
     *last = find_result(s, g);
     return *last != NULL;
@@ -251,6 +241,12 @@ void onv_find_noted(onv_finder *s, const onv_node *node)
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, in[0], last);
     fusion.key = in[1];
     fusion.value = in[2];
+    /* xlogy(self, other): the exporter looks at other first; both may be one tensor. */
+    if (strcmp(made->name, "xlogy") == 0) {
+        fusion.x = onv_is_value(in[1]) ? in[1] : in[0];
+        fusion.key = in[0];
+    }
+    if (strcmp(made->name, "diagonal") == 0) fusion.kind = ONV_FUSION_DIAGONAL;
     fusion.name = made->name;
     fusion.saves = made->saves;
     s->f->n_functions += made == &function;
@@ -429,12 +425,19 @@ bool onv_scatter_reduces(const onv_node *node)
            strcmp(reduction->s, "add") != 0;
 }
 
+/* Scatters that write, of a call of scatter_reduce: the exporter has no mean, and leaves out the division. */
+static bool is_mean(const onv_node *node, const onv_node *reset)
+{
+    return onv_node_is_aten(node, "scatter_reduce") && !onv_scatter_reduces(reset);
+}
+
 /* The exporter first scatters values that any other replaces, of which PyTorch has none. */
 void onv_find_scatter(onv_finder *s, const onv_node *last)
 {
     onv_group g = {0};
     const onv_node *reset = onv_find_sole(s, last->inputs[0], "ScatterElements");
-    if (reset == NULL || !onv_scatter_reduces(last) || !onv_scatter_reduces(reset) ||
+    bool reduces = onv_scatter_reduces(last);
+    if (reset == NULL || (reduces ? !onv_scatter_reduces(reset) : !is_mean(last, reset)) ||
         reset->n_inputs < 3 || last->n_inputs < 3 || !is_noted(last) || !is_same_call(last, reset))
         return;
     const onv_node *worst = onv_find_sole(s, reset->inputs[2], "ConstantOfShape");

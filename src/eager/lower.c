@@ -187,6 +187,12 @@ static bool touches_device(onv_lowering *l, const onv_node *node)
     return random || strcmp(node->op_type, "Range") == 0 || fills(node);
 }
 
+/* Of data on the host, or of none, there is no view: the result is a tensor of its own. Concat joins what there is. */
+static bool makes_all(onv_lowering *l, const onv_node *node)
+{
+    return onv_node_in(l, node, 0) == ONV_NO_TENSOR && strcmp(node->op_type, "Concat") != 0;
+}
+
 static void lower_node(onv_lowering *l, const onv_node *node)
 {
     if (onv_node_has_graphs(node)) {
@@ -196,8 +202,8 @@ static void lower_node(onv_lowering *l, const onv_node *node)
     if (strcmp(node->op_type, "Constant") == 0 || !touches_device(l, node)) return;
     onv_lower_fn rule = NULL;
     if (node->domain[0] == '\0') {
-        bool makes = fills(node) && onv_node_in(l, node, 0) == ONV_NO_TENSOR;
-        rule = makes ? onv_lower_by_traits : onv_lower_view(node->op_type);
+        rule = onv_lower_view(node->op_type);
+        if (rule != NULL && makes_all(l, node)) rule = onv_lower_by_traits;
         if (rule == NULL) rule = onv_lower_math(node->op_type);
         if (rule == NULL) rule = onv_lower_nn(node->op_type);
     }
@@ -255,10 +261,11 @@ static void mark_clones(onv_lowering *l)
  * written, are not there. */
 static bool is_kernel(const onv_lowering *l, uint32_t fusion)
 {
-    static const char *const kernels[] = {"upsample", "affine_grid", "logcumsumexp"};
+    static const char *const kernels[] = {"upsample", "affine_grid", "logcumsumexp", "im2col"};
     const onv_fusion *f = fusion != 0 ? &l->fusions.at.at[fusion - 1] : NULL;
     if (f == NULL) return false;
     return f->kind == ONV_FUSION_WRITE || f->kind == ONV_FUSION_ADAPTIVE_POOL ||
+           f->kind == ONV_FUSION_CDIST ||
            (f->kind == ONV_FUSION_POINTWISE &&
             is_among(f->name, kernels, sizeof kernels / sizeof kernels[0]));
 }

@@ -139,6 +139,8 @@ typedef struct onv_lowering {
     uint64_t maxima_bytes;       /* what they keep more than these */
     uint32_t gates;              /* x * sigmoid(x) that may be two operations */
     uint64_t gate_bytes;         /* what these keep more than one */
+    uint32_t quotients;          /* 1 / x that may be reciprocals of x alone */
+    uint64_t quotient_bytes;     /* what these keep less */
     uint32_t activations;        /* that would keep less if they overwrote their input */
     uint64_t activation_bytes;   /* that */
     uint64_t benchmark_high;     /* the most that cudnn.benchmark may choose for one convolution */
@@ -224,6 +226,9 @@ void onv_emit_end(onv_lowering *l);
 /* Views and copies; each emits what PyTorch would run and returns the result. */
 uint32_t onv_emit_view(onv_lowering *l, const char *name, uint32_t x, uint32_t rank,
                        const int64_t *dims, const int64_t *strides, onv_grad grad);
+/* The strides with which `t` can be seen as `dims` without moving anything; false: it cannot. */
+bool onv_view_strides(const onv_eager_tensor *t, uint32_t rank, const int64_t *dims,
+                      int64_t *strides);
 uint32_t onv_emit_reshape(onv_lowering *l, uint32_t x, uint32_t rank, const int64_t *dims);
 uint32_t onv_emit_contiguous(onv_lowering *l, uint32_t x);
 uint32_t onv_emit_clone(onv_lowering *l, uint32_t x); /* in any case */
@@ -432,7 +437,11 @@ uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t 
 uint32_t onv_emit_dropout(onv_lowering *l, uint32_t x);
 uint32_t onv_emit_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b);
 void onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f);
+void onv_lower_reciprocal(onv_lowering *l, const onv_node *node);
+void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node);
 void onv_lower_cosine(onv_lowering *l, const onv_fusion *f);
+void onv_lower_add_product(onv_lowering *l, const onv_fusion *f);
+void onv_lower_diagonal(onv_lowering *l, const onv_fusion *f);
 void onv_lower_cdist(onv_lowering *l, const onv_fusion *f);
 void onv_lower_unfold(onv_lowering *l, const onv_fusion *f);
 void onv_lower_adaptive_pool(onv_lowering *l, const onv_fusion *f);

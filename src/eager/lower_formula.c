@@ -1,4 +1,6 @@
 /* What PyTorch runs for functions that the exporter writes down as a formula. */
+#include <string.h>
+
 #include "base/checked.h"
 #include "eager/lower.h"
 
@@ -6,6 +8,58 @@ static uint64_t sum_of(uint64_t a, uint64_t b)
 {
     uint64_t sum;
     return onv_u64_add(a, b, &sum) ? sum : UINT64_MAX;
+}
+
+/* --- Reciprocals ---------------------------------------------------------------------------- */
+
+/* Does a product by a number of the file alone read the value? */
+static bool is_multiplied(const onv_lowering *l, onv_value_id value)
+{
+    onv_node_id user = l->fusions.user[value.index];
+    if (!onv_is_node(user) || l->fusions.n_uses[value.index] != 1) return false;
+    const onv_node *node = onv_model_node(l->model, user);
+    if (strcmp(node->op_type, "Mul") != 0 || !onv_node_is_aten(node, "mul")) return false;
+    onv_value_id other = node->inputs[node->inputs[0].index == value.index];
+    const onv_value *number = onv_is_value(other) ? onv_model_value(l->model, other) : NULL;
+    return number != NULL && number->tensor != NULL && number->tensor->elems == 1;
+}
+
+/* `1 / x`: PyTorch multiplies the reciprocal by the number, which the exporter leaves out. */
+void onv_lower_reciprocal(onv_lowering *l, const onv_node *node)
+{
+    onv_lower_by_traits(l, node);
+    uint32_t inverse = onv_value_tensor(l, node->outputs[0]);
+    bool is_whole = is_multiplied(l, node->outputs[0]);
+    bool calls = node->in_place == ONV_IN_PLACE_NO || node->statements == NULL ||
+                 node->statements[0] == '\0';
+    if (inverse == ONV_NO_TENSOR || is_whole || calls || !onv_node_is_aten(node, "reciprocal"))
+        return;
+    uint32_t out = onv_node_new_pointwise(l, node, onv_tensor_at(l, inverse).dtype);
+    onv_emit_begin(l, "mul");
+    onv_emit_in(l, inverse, ONV_GRAD_NEW);
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+    if (node->in_place != ONV_IN_PLACE_UNTOLD || !onv_tensor_needs_grad(l, out)) return;
+    l->quotients++; /* its line is not told */
+    if (!onv_u64_add(l->quotient_bytes, onv_tensor_at(l, out).bytes, &l->quotient_bytes))
+        l->quotient_bytes = UINT64_MAX;
+}
+
+/* A number over a tensor is its reciprocal times the number. */
+void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 1);
+    uint8_t dtype = onv_promoted(l, node);
+    uint32_t inverse = onv_node_new_pointwise(l, node, dtype);
+    onv_emit_begin(l, "reciprocal");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_save(l, onv_emit_out(l, inverse));
+    onv_emit_end(l);
+    uint32_t out = onv_node_new_pointwise(l, node, dtype);
+    onv_emit_begin(l, "mul");
+    onv_emit_in(l, inverse, ONV_GRAD_NEW);
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
 }
 
 /* --- Cosine similarity ------------------------------------------------------------------------- */
@@ -130,6 +184,33 @@ void onv_lower_cdist(onv_lowering *l, const onv_fusion *f)
     onv_emit_end(l);
 }
 
+/* --- Products that are added -------------------------------------------------------------------- */
+
+void onv_lower_add_product(onv_lowering *l, const onv_fusion *f)
+{
+    const onv_node *product = onv_model_node(l->model, f->reduction), *scaled = product;
+    if (product->inputs[0].index != f->key.index)
+        scaled = onv_model_node(l->model, onv_model_value(l->model, product->inputs[0])->producer);
+    uint32_t in[3] = {onv_node_in(l, onv_model_node(l->model, f->last), 0),
+                      onv_node_in(l, scaled, scaled == product ? 0 : 1),
+                      onv_node_in(l, product, 1)};
+    bool divides = strcmp(f->name, "addcdiv") == 0;
+    bool wants[2] = {onv_tensor_needs_grad(l, in[1]), onv_tensor_needs_grad(l, in[2])};
+    uint32_t out = onv_node_new_pointwise(l, onv_model_node(l->model, f->last),
+                                          onv_promoted(l, onv_model_node(l->model, f->last)));
+    onv_emit_begin(l, f->name);
+    for (uint32_t k = 0; k < 3; k++) {
+        bool adds = k == 0 && in[0] != ONV_NO_TENSOR && out != ONV_NO_TENSOR &&
+                    onv_tensor_at(l, in[0]).elems == onv_tensor_at(l, out).elems;
+        onv_emit_in(l, in[k], adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
+        onv_emit_sum_workspace(l, in[k], out);
+    }
+    if (wants[1]) onv_emit_save(l, in[1]);
+    if (wants[0] || (divides && wants[1])) onv_emit_save(l, in[2]);
+    onv_value_set(l, f->out, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
 /* --- Windows ----------------------------------------------------------------------------------- */
 
 /* A view. Its backward adds up windows that overlap by a list of the places along the dim. */
@@ -154,6 +235,33 @@ void onv_lower_unfold(onv_lowering *l, const onv_fusion *f)
     onv_emit_temps(l, 0, places);
     onv_value_set(l, f->out, onv_emit_out(l, view));
     onv_emit_end(l);
+}
+
+/* Tensor.diagonal is a view, which the exporter writes as a sum over a product with ones; it moves both dims to the end
+ * before, where they are others. */
+void onv_lower_diagonal(onv_lowering *l, const onv_fusion *f)
+{
+    enum { MOST_NODES = 8 };
+    uint32_t x = onv_value_tensor(l, f->x);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_shape shape;
+    int64_t strides[ONV_MAX_RANK], from[ONV_MAX_RANK];
+    if (x == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape) || shape.rank + 1 != t.rank)
+        return;
+    for (uint32_t i = 0; i < t.rank; i++) from[i] = i;
+    const onv_node *node = onv_model_node(l->model, f->last);
+    for (uint32_t n = 0; n < MOST_NODES && node->inputs[0].index != f->x.index; n++) {
+        onv_node_id producer = onv_model_value(l->model, node->inputs[0])->producer;
+        if (!onv_is_node(producer)) return;
+        node = onv_model_node(l->model, producer);
+        const onv_attr *perm = onv_node_attr(node, "perm");
+        for (uint32_t i = 0; i < t.rank && perm != NULL && perm->count == t.rank; i++)
+            from[i] = perm->ints[i]; /* inference has checked it */
+    }
+    for (uint32_t i = 0; i < shape.rank; i++) strides[i] = t.strides[from[i]];
+    strides[shape.rank - 1] += t.strides[from[t.rank - 1]];
+    onv_value_set(l, f->out,
+                  onv_emit_view(l, "diagonal", x, shape.rank, shape.dims, strides, ONV_GRAD_NEW));
 }
 
 /* --- Adaptive pooling -------------------------------------------------------------------------- */

@@ -99,57 +99,11 @@ static void lower_sum(onv_lowering *l, const onv_node *node)
     onv_emit_end(l);
 }
 
-/* Does a product by a number of the file alone read the value? */
-static bool is_multiplied(const onv_lowering *l, onv_value_id value)
-{
-    onv_node_id user = l->fusions.user[value.index];
-    if (!onv_is_node(user) || l->fusions.n_uses[value.index] != 1) return false;
-    const onv_node *node = onv_model_node(l->model, user);
-    if (strcmp(node->op_type, "Mul") != 0 || !onv_node_is_aten(node, "mul")) return false;
-    onv_value_id other = node->inputs[node->inputs[0].index == value.index];
-    const onv_value *number = onv_is_value(other) ? onv_model_value(l->model, other) : NULL;
-    return number != NULL && number->tensor != NULL && number->tensor->elems == 1;
-}
-
-/* `1 / x`: PyTorch multiplies the reciprocal by the number, which the exporter leaves out. */
-static void lower_reciprocal(onv_lowering *l, const onv_node *node)
-{
-    onv_lower_by_traits(l, node);
-    uint32_t inverse = onv_value_tensor(l, node->outputs[0]);
-    bool is_whole = is_multiplied(l, node->outputs[0]);
-    bool calls = node->in_place == ONV_IN_PLACE_NO || node->statements == NULL ||
-                 node->statements[0] == '\0';
-    if (inverse == ONV_NO_TENSOR || is_whole || calls || !onv_node_is_aten(node, "reciprocal"))
-        return;
-    uint32_t out = onv_node_new_pointwise(l, node, onv_tensor_at(l, inverse).dtype);
-    onv_emit_begin(l, "mul");
-    onv_emit_in(l, inverse, ONV_GRAD_NEW);
-    onv_node_set(l, node, 0, onv_emit_out(l, out));
-    onv_emit_end(l);
-}
-
-/* A number over a tensor is its reciprocal times the number. */
-static void lower_quotient_of_number(onv_lowering *l, const onv_node *node)
-{
-    uint32_t x = onv_node_in(l, node, 1);
-    uint8_t dtype = onv_promoted(l, node);
-    uint32_t inverse = onv_node_new_pointwise(l, node, dtype);
-    onv_emit_begin(l, "reciprocal");
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_save(l, onv_emit_out(l, inverse));
-    onv_emit_end(l);
-    uint32_t out = onv_node_new_pointwise(l, node, dtype);
-    onv_emit_begin(l, "mul");
-    onv_emit_in(l, inverse, ONV_GRAD_NEW);
-    onv_node_set(l, node, 0, onv_emit_out(l, out));
-    onv_emit_end(l);
-}
-
 static void lower_product(onv_lowering *l, const onv_node *node)
 {
     bool divides = strcmp(node->op_type, "Div") == 0;
     if (divides && onv_node_in(l, node, 0) == ONV_NO_TENSOR) {
-        lower_quotient_of_number(l, node);
+        onv_lower_quotient_of_number(l, node);
         return;
     }
     uint32_t in[2] = {onv_amp_attention(l, node, 0), onv_amp_attention(l, node, 1)};
@@ -324,9 +278,13 @@ static void lower_maximum(onv_lowering *l, const onv_node *node)
     bool told = node->aten_op != NULL && node->aten_op[0] != '\0';
     uint64_t kept = onv_tensor_at(l, x).bytes + onv_tensor_at(l, out).bytes;
     uint64_t elems = onv_tensor_at(l, out).elems;
-    onv_emit_begin(l, indices ? name : is_pool(l, node) ? "adaptive_max_pool" : node->op_type);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    bool pools = is_pool(l, node);
+    onv_emit_begin(l, indices ? name : pools ? "adaptive_max_pool" : node->op_type);
     onv_emit_in(l, x, ONV_GRAD_NEW);
-    if (indices || is_pool(l, node)) {
+    if (pools && !onv_tensor_is_contiguous(&t)) onv_emit_temps(l, t.bytes, t.bytes);
+    l->op.copies_first = pools;
+    if (indices || pools) {
         if (!indices) onv_emit_save(l, x);
         onv_emit_extra(l, elems, sizeof(int64_t), "indices");
     } else {
@@ -579,7 +537,7 @@ onv_lower_fn onv_lower_math(const char *op_type)
         {"Mul", lower_product},
         {"Div", lower_product},
         {"Relu", lower_relu},
-        {"Reciprocal", lower_reciprocal},
+        {"Reciprocal", onv_lower_reciprocal},
         {"LeakyRelu", lower_leaky},
         {"Elu", lower_leaky},
         {"Celu", lower_leaky},

@@ -101,7 +101,7 @@ uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t 
 
 static void lower_instance_norm(onv_lowering *l, const onv_node *node)
 {
-    uint32_t x = onv_amp_fp32(l, onv_node_in(l, node, 0));
+    uint32_t x = onv_emit_contiguous(l, onv_amp_fp32(l, onv_node_in(l, node, 0)));
     onv_eager_tensor t = onv_tensor_at(l, x);
     uint32_t out = onv_node_new(l, node, 0, t.dtype);
     onv_node_set(l, node, 0, out);
@@ -242,6 +242,21 @@ static void lower_dropout(onv_lowering *l, const onv_node *node)
     onv_emit_end(l);
 }
 
+/* F.fold. Its result lies in the memory of a tensor like what it is given, if that is larger. */
+static void lower_fold(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0), out = onv_node_new(l, node, 0, onv_promoted(l, node));
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR || out == ONV_NO_TENSOR) return;
+    uint64_t *bytes = &l->eager->storages.at[onv_tensor_at(l, out).storage].bytes;
+    if (*bytes < t.bytes) *bytes = t.bytes;
+    onv_emit_begin(l, "col2im");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_temps(l, onv_tensor_is_contiguous(&t) ? 0 : t.bytes, 0);
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
 onv_lower_fn onv_lower_nn(const char *op_type)
 {
     static const struct {
@@ -257,6 +272,7 @@ onv_lower_fn onv_lower_nn(const char *op_type)
         {"RMSNormalization", lower_rms_norm},
         {"MaxPool", lower_max_pool},
         {"Dropout", lower_dropout},
+        {"Col2Im", lower_fold},
         {"LSTM", onv_lower_recurrent},
         {"GRU", onv_lower_recurrent},
         {"RNN", onv_lower_recurrent},
@@ -317,13 +333,21 @@ static void lower_pointwise(onv_lowering *l, const onv_fusion *f, bool in_place)
     uint32_t out = in_place
                        ? in[0]
                        : onv_tensor_new(l, t.dtype, shape.rank, shape.dims, alike ? strides : NULL);
+    bool first = (f->saves & ONV_HANDS_FIRST_ON) != 0;
+    bool keeps = (f->saves & ONV_SAVES_IN) != 0 && (!first || onv_tensor_needs_grad(l, in[1]));
     onv_emit_begin(l, f->name);
     l->op.in_place = in_place;
     for (uint32_t k = 0; k < 3; k++) {
-        onv_emit_in(l, in[k], (f->saves & ONV_HANDS_ON) != 0 ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
-        if ((f->saves & ONV_SAVES_IN) != 0) onv_emit_save(l, in[k]);
+        bool hands_on = (f->saves & ONV_HANDS_ON) != 0 || (first && k == 0);
+        onv_emit_in(l, in[k], hands_on && alike ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
+        if (keeps) onv_emit_save(l, in[k]);
     }
     if ((f->saves & ONV_SAVES_OUT) != 0) onv_emit_save(l, out);
+    /* Both kernels make their result like what they are given, and then change its size: their own, or their gradient's. */
+    if (strcmp(f->name, "im2col") == 0 && l->status == ONV_OK) {
+        l->in.at[0].grad_bytes = onv_tensor_at(l, out).bytes;
+        onv_emit_temps(l, t.bytes, 0);
+    }
     onv_value_set(l, f->out, onv_emit_out(l, out));
     onv_emit_end(l);
 }
@@ -425,8 +449,10 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
         break;
     case ONV_FUSION_BATCH_NORM: lower_fused_batch_norm(l, f, x); break;
     case ONV_FUSION_POINTWISE: lower_pointwise(l, f, in_place); break;
+    case ONV_FUSION_ADD_PRODUCT: onv_lower_add_product(l, f); break;
     case ONV_FUSION_COSINE: onv_lower_cosine(l, f); break;
     case ONV_FUSION_CDIST: onv_lower_cdist(l, f); break;
+    case ONV_FUSION_DIAGONAL: onv_lower_diagonal(l, f); break;
     case ONV_FUSION_UNFOLD: onv_lower_unfold(l, f); break;
     case ONV_FUSION_ADAPTIVE_POOL: onv_lower_adaptive_pool(l, f); break;
     case ONV_FUSION_SCATTER: onv_lower_scatter_fusion(l, f); break;

@@ -121,6 +121,19 @@ static void report_readings(onv_lowering *l)
             "%u parameters ('%s' first), %llu bytes, get no gradient and no state: no operation "
             "with a derivative leads from them to the loss",
             l->unreached, l->first_unreached, (unsigned long long)l->unreached_bytes);
+    if (l->fusions.n_by_form > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "by-form", NULL,
+            "%u groups of nodes ('%s' first) have the form in which PyTorch's exporter "
+            "writes one operation, and are counted as one; the same written by hand would "
+            "keep other tensors",
+            l->fusions.n_by_form, l->fusions.by_form);
+    if (l->quotients > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "reciprocal", NULL,
+            "%u reciprocals inside functions are counted as 1 / x, which multiplies them by "
+            "the number; torch.reciprocal(x) would keep up to %llu bytes less",
+            l->quotients, (unsigned long long)l->quotient_bytes);
     if (l->gates > 0)
         onv_model_diag(l->model, ONV_NOTE, "silu", NULL,
                        "%u products x * sigmoid(x) are counted as F.silu, which the older exporter "

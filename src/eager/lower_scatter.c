@@ -23,6 +23,22 @@ static uint64_t backward_bytes(const onv_eager_tensor *base, const onv_eager_ten
     return all;
 }
 
+/* To a mean. Forward: ones like the source, how many were added, which are none. Backward: that again, the base's gradient,
+ * and for the source the counts and the gradients that it takes, and their quotient; or the scatter that clears the base's. */
+static void mean_bytes(const onv_eager_tensor *base, const onv_eager_tensor *source,
+                       bool trains_base, uint64_t *forward, uint64_t *backward)
+{
+    uint64_t counts, sources, gathered, cleared;
+    *forward = *backward = UINT64_MAX;
+    if (!onv_u64_add(base->bytes, base->elems, &counts) ||
+        !onv_u64_add(source->bytes, counts, &counts) || !onv_u64_mul(source->bytes, 2, &sources) ||
+        !onv_u64_add(sources, trains_base ? base->bytes : 2 * base->bytes, &gathered) ||
+        !onv_u64_add(source->bytes, trains_base ? 2 * base->bytes : 3 * base->bytes, &cleared))
+        return;
+    *forward = counts;
+    *backward = gathered > cleared ? gathered : cleared;
+}
+
 static void lower(onv_lowering *l, onv_value_id base_id, const onv_node *node, bool resets)
 {
     uint32_t base = onv_value_tensor(l, base_id), source = onv_node_in(l, node, 2);
@@ -37,8 +53,13 @@ static void lower(onv_lowering *l, onv_value_id base_id, const onv_node *node, b
     onv_emit_save(l, source);
     onv_emit_save(l, out);
     const onv_attr *reduction = onv_node_attr(node, "reduction");
-    if (base != ONV_NO_TENSOR && source != ONV_NO_TENSOR && strcmp(reduction->s, "mul") != 0) {
-        onv_eager_tensor to = onv_tensor_at(l, base), from = onv_tensor_at(l, source);
+    onv_eager_tensor to = onv_tensor_at(l, base), from = onv_tensor_at(l, source);
+    bool both = base != ONV_NO_TENSOR && source != ONV_NO_TENSOR;
+    if (both && !onv_scatter_reduces(node)) {
+        uint64_t forward, backward;
+        mean_bytes(&to, &from, onv_tensor_needs_grad(l, base), &forward, &backward);
+        onv_emit_temps(l, forward, backward);
+    } else if (both && strcmp(reduction->s, "mul") != 0) {
         onv_emit_temps(l, 0, backward_bytes(&to, &from, onv_tensor_needs_grad(l, base), resets));
     }
     onv_node_set(l, node, 0, onv_emit_out(l, out));

@@ -97,6 +97,8 @@ onv_message onv_note_owner(onv_note note); /* the message that it is read of */
 #define ONV_NOTE_ADD       "%add_"
 #define ONV_NOTE_EXP       "%exp_"
 #define ONV_NOTE_REPEAT    "%repeat_interleave_"
+#define ONV_NOTE_SIGMOID   "%sigmoid_"
+#define ONV_NOTE_TANH      "%tanh_"
 #define ONV_NOTE_PADDED    "](args = (%pad"
 #define ONV_NOTE_PADS      "](args = (%constant_pad_nd"
 #define ONV_NOTE_SAME      "norm_legit_functional.default](args = (%convolution"

@@ -155,10 +155,10 @@ static bool holds(const unsigned char *text, size_t bytes, const char *wanted)
 static bool tells_of_call(const unsigned char *text, size_t bytes)
 {
     static const char *const told[] = {
-        ONV_NOTE_LINEAR, ONV_NOTE_SLICE,     ONV_NOTE_DIV,    ONV_NOTE_CLONE,
-        ONV_NOTE_DETACH, ONV_NOTE_SUB,       ONV_NOTE_PADDED, ONV_NOTE_PADS,
-        ONV_NOTE_SAME,   ONV_NOTE_PARAMETER, ONV_NOTE_BUFFER, ONV_NOTE_ATTENTION,
-        ONV_NOTE_MUL,    ONV_NOTE_ADD,       ONV_NOTE_EXP,    ONV_NOTE_REPEAT};
+        ONV_NOTE_LINEAR, ONV_NOTE_SLICE,     ONV_NOTE_DIV,  ONV_NOTE_CLONE, ONV_NOTE_DETACH,
+        ONV_NOTE_SUB,    ONV_NOTE_PADDED,    ONV_NOTE_PADS, ONV_NOTE_SAME,  ONV_NOTE_PARAMETER,
+        ONV_NOTE_BUFFER, ONV_NOTE_ATTENTION, ONV_NOTE_MUL,  ONV_NOTE_ADD,   ONV_NOTE_EXP,
+        ONV_NOTE_REPEAT, ONV_NOTE_SIGMOID,   ONV_NOTE_TANH};
     for (size_t i = 0; i < sizeof told / sizeof told[0]; i++)
         if (holds(text, bytes, told[i])) return true;
     return holds(text, bytes, ONV_NOTE_SOFTMAX) && holds(text, bytes, ONV_NOTE_FLOAT32);

@@ -260,6 +260,6 @@ static onv_status compute_greedy(onv_model *model, const onv_order_options *opti
 
 const onv_order onv_order_greedy = {
     .name = "greedy",
-    .summary = "next what grows memory least; the best of some such orders",
+    .summary = "smallest memory increase first; the best of several such orders",
     .compute = compute_greedy,
 };

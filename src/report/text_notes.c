@@ -45,9 +45,8 @@ static void write_diags(const onv_view *view, const onv_page *page, bool verbose
                                     diag->message));
     }
     if (left_out > 0)
-        write_note(
-            page, has_heading, NULL,
-            onv_arena_printf(page->arena, "more of them: %s", onv_label_count(left_out).text));
+        write_note(page, has_heading, NULL,
+                   onv_arena_printf(page->arena, "%s more", onv_label_count(left_out).text));
 }
 
 void onv_write_notes(const onv_view *view, const onv_page *page, bool verbose)

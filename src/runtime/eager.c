@@ -20,6 +20,7 @@ static onv_status produce_eager(onv_model *model, const onv_live *live,
     if (status == ONV_OK) status = onv_inference_build(model, &eager, &lower, &made->timeline, err);
     made->driver_bytes = onv_eager_handle_bytes(&eager, &lower);
     onv_eager_cleanup(&eager);
+    if (status == ONV_OK) status = onv_execution_share_outputs(model, made, err);
     return status;
 }
 
@@ -27,7 +28,7 @@ const onv_runtime onv_runtime_torch = {
     .name = "torch",
     .summary = "eager PyTorch with its caching allocator",
     .has_context = true,
-    .consumer = ONV_SERVED_BY_ALLOCATOR,
+    .consumer = ONV_CONSUMER_ALLOCATOR,
     .mode = "torch",
     .allocator = "torch",
     .produce = produce_eager,
@@ -37,7 +38,7 @@ const onv_runtime onv_runtime_async = {
     .name = "async",
     .summary = "eager execution on the device's stream-ordered pool (cudaMallocAsync)",
     .has_context = true,
-    .consumer = ONV_SERVED_BY_ALLOCATOR,
+    .consumer = ONV_CONSUMER_ALLOCATOR,
     .mode = "async",
     .allocator = "async",
     .produce = produce_eager,

@@ -71,6 +71,7 @@ static onv_status make_session(onv_model *model, const onv_live *live,
     uint32_t n_weights = beside_arena ? 0 : (uint32_t)made->timeline.buffers.count;
     ONV_TRY(add_kept(model, live, session, made, err));
     ONV_TRY(onv_ort_add_runs(&plan, N_RUNS, &options->alloc, &made->timeline, err));
+    ONV_TRY(onv_execution_share_outputs(model, made, err));
     return onv_ort_spread_weights(&made->timeline, n_weights, &options->alloc, spread, err);
 }
 
@@ -108,7 +109,7 @@ const onv_runtime onv_runtime_ort = {
     .order = "ort",
     .rewrites = true,
     .has_context = true,
-    .consumer = ONV_SERVED_BY_ALLOCATOR,
+    .consumer = ONV_CONSUMER_ALLOCATOR,
     .mode = "ort",
     .allocator = "bfc",
     .produce = produce_session,

@@ -107,6 +107,41 @@ onv_status onv_execution_add(onv_execution *made, const onv_buffer *buffers, siz
     return ONV_OK;
 }
 
+onv_status onv_execution_share_outputs(const onv_model *model, onv_execution *made, onv_error *err)
+{
+    onv_timeline *t = &made->timeline;
+    const onv_graph *graph = onv_model_graph(model, (onv_graph_id){0});
+    size_t n = model->values.count;
+    bool copies = model->n_shared > 0 && model->shared[0].is_copy; /* all are, or none */
+    if (model->n_shared == 0) return ONV_OK;
+    uint32_t *input_of = onv_heap_calloc(2 * n, sizeof *input_of);
+    if (input_of == NULL) return onv_fail_memory(err);
+    uint32_t *at_input = input_of + n;
+    for (size_t i = 0; i < n; i++) input_of[i] = at_input[i] = UINT32_MAX;
+    for (uint32_t i = 0; i < model->n_shared; i++) {
+        const onv_shared_output *s = &model->shared[i];
+        input_of[graph->outputs[s->output].index] = graph->inputs[s->input].index;
+    }
+    for (uint32_t b = 0; b < t->buffers.count; b++) {
+        onv_buffer *at = &t->buffers.at[b];
+        if (!onv_is_value(at->value) || at->value.index >= n || at->within != ONV_NO_BUFFER)
+            continue;
+        at_input[at->value.index] = b;
+        uint32_t in = input_of[at->value.index];
+        uint32_t whole = in != UINT32_MAX ? at_input[in] : UINT32_MAX;
+        if (whole == UINT32_MAX || whole == b || at->becomes != ONV_NO_BUFFER) continue;
+        onv_buffer *to = &t->buffers.at[whole];
+        if (at->last > to->last) to->last = at->last;
+        if (copies) continue;
+        if (at->bytes > to->bytes && !at->bound) to->bytes = at->bytes;
+        if (at->bytes > to->bytes) at->bytes = to->bytes;
+        at->within = whole;
+        at->offset = 0;
+    }
+    onv_heap_free(input_of);
+    return ONV_OK;
+}
+
 /* --- Serving ----------------------------------------------------------------------------------- */
 
 static onv_status take_one_path(onv_timeline *t, onv_error *err)
@@ -141,8 +176,8 @@ onv_status onv_runtime_place(const onv_runtime *runtime, const onv_runtime_optio
         ONV_TRY(onv_timeline_pack_weights(&made->timeline, runtime->pack_bytes, err));
     if (runtime->allocator == NULL) return plan_all(options, made, err);
     ONV_TRY(take_one_path(&made->timeline, err));
-    /* Where nobody serves, nothing is rounded: granules are the device's own affair. */
-    if (runtime->consumer == ONV_SERVED_BY_NOBODY) how.raw_granularity_bytes = 1;
+    /* A sweep rounds nothing: granules depend on the device. */
+    if (runtime->consumer == ONV_CONSUMER_SWEEP) how.raw_granularity_bytes = 1;
     return onv_alloc_run(&made->timeline, onv_alloc_model_find(runtime->allocator), &how,
                          &made->placement, err);
 }
@@ -181,15 +216,15 @@ static onv_status take_figures(const onv_execution *made, onv_runtime_result *re
     result->weight_bytes = sum_weights(&made->timeline);
     result->held_bytes = figures->reserved_peak;
     switch ((onv_runtime_consumer)result->runtime->consumer) {
-    case ONV_SERVED_BY_NOBODY:
+    case ONV_CONSUMER_SWEEP:
         ONV_TRY(onv_timeline_peak(&made->timeline, &peak, NULL, err));
         result->held_bytes = peak.bytes;
         break;
-    case ONV_SERVED_BY_PLAN:
+    case ONV_CONSUMER_PLANNER:
         result->lower_bound_bytes = made->plan.lower_bound;
         result->optimal = made->plan.optimal;
         break;
-    case ONV_SERVED_BY_ALLOCATOR:
+    case ONV_CONSUMER_ALLOCATOR:
         result->allocated_peak_bytes = figures->allocated_peak;
         result->reserved_peak_bytes = figures->reserved_peak;
         result->out_of_memory = figures->out_of_memory;
@@ -239,51 +274,14 @@ onv_status onv_runtime_add_up(onv_runtime_result *r, onv_error *err)
     return ONV_OK;
 }
 
-/* What the application holds of an input that an output continues: the input as long as the output, and where
- * it lets the output fill the memory of the input further, that is the only allocation. In each run. */
-static onv_status share_outputs(const onv_model *model, onv_timeline *t, onv_error *err)
-{
-    const onv_graph *graph = onv_model_graph(model, (onv_graph_id){0});
-    size_t n = model->values.count;
-    bool copies = model->n_shared > 0 && model->shared[0].is_copy; /* all are, or none */
-    if (model->n_shared == 0) return ONV_OK;
-    uint32_t *input_of = onv_heap_calloc(2 * n, sizeof *input_of);
-    if (input_of == NULL) return onv_fail_memory(err);
-    uint32_t *at_input = input_of + n;
-    for (size_t i = 0; i < n; i++) input_of[i] = at_input[i] = UINT32_MAX;
-    for (uint32_t i = 0; i < model->n_shared; i++) {
-        const onv_shared_output *s = &model->shared[i];
-        input_of[graph->outputs[s->output].index] = graph->inputs[s->input].index;
-    }
-    for (uint32_t b = 0; b < t->buffers.count; b++) {
-        onv_buffer *at = &t->buffers.at[b];
-        if (!onv_is_value(at->value) || at->value.index >= n || at->within != ONV_NO_BUFFER)
-            continue;
-        at_input[at->value.index] = b;
-        uint32_t in = input_of[at->value.index];
-        uint32_t whole = in != UINT32_MAX ? at_input[in] : UINT32_MAX;
-        if (whole == UINT32_MAX || whole == b || at->becomes != ONV_NO_BUFFER) continue;
-        onv_buffer *to = &t->buffers.at[whole];
-        if (at->last > to->last) to->last = at->last;
-        if (copies) continue;
-        if (at->bytes > to->bytes && !at->bound) to->bytes = at->bytes;
-        if (at->bytes > to->bytes) at->bytes = to->bytes;
-        at->within = whole;
-        at->offset = 0;
-    }
-    onv_heap_free(input_of);
-    return ONV_OK;
-}
-
 static onv_status execute(onv_model *model, const onv_live *live,
                           const onv_runtime_options *options, bool is_placed,
                           onv_runtime_result *result, onv_execution *made, onv_error *err)
 {
     const onv_runtime *runtime = result->runtime;
     ONV_TRY(runtime->produce(model, live, options, made, err));
-    ONV_TRY(share_outputs(model, &made->timeline, err));
     ONV_TRY(onv_timeline_check(&made->timeline, err));
-    if (is_placed || runtime->consumer != ONV_SERVED_BY_NOBODY)
+    if (is_placed || runtime->consumer != ONV_CONSUMER_SWEEP)
         ONV_TRY(onv_runtime_place(runtime, options, made, err));
     ONV_TRY(take_figures(made, result, err));
     return onv_runtime_add_up(result, err);

@@ -76,9 +76,9 @@ typedef struct onv_execution {
 void onv_execution_cleanup(onv_execution *e);
 
 typedef enum onv_runtime_consumer {
-    ONV_SERVED_BY_NOBODY, /* the sum of what is live */
-    ONV_SERVED_BY_PLAN,
-    ONV_SERVED_BY_ALLOCATOR,
+    ONV_CONSUMER_SWEEP, /* the sum of what is live */
+    ONV_CONSUMER_PLANNER,
+    ONV_CONSUMER_ALLOCATOR,
 } onv_runtime_consumer;
 
 struct onv_runtime {
@@ -146,6 +146,11 @@ onv_status onv_execution_add_weight_bytes(onv_execution *made, uint64_t bytes, c
                                           onv_error *err);
 onv_status onv_execution_add(onv_execution *made, const onv_buffer *buffers, size_t count,
                              onv_error *err);
+
+/* For producers, at their end: inputs that outputs continue (model->shared). The application holds such an
+ * input as long as the output; where the output fills the input's memory further, both are one allocation,
+ * in each run. */
+onv_status onv_execution_share_outputs(const onv_model *model, onv_execution *made, onv_error *err);
 
 /* Bytes of the weights that the device holds (initializers and constants that are no mere shape
  * arithmetic), each handed to `add`. */

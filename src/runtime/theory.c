@@ -26,13 +26,14 @@ static onv_status produce_values(onv_model *model, const onv_live *live,
         if (!onv_op_attr_weights(node, &bytes, &elems) || bytes == 0) continue; /* sums fit */
         ONV_TRY(onv_execution_add_weight_bytes(made, bytes, node->name, err));
     }
-    return onv_execution_add(made, live->timeline.buffers.at, live->timeline.buffers.count, err);
+    ONV_TRY(onv_execution_add(made, live->timeline.buffers.at, live->timeline.buffers.count, err));
+    return onv_execution_share_outputs(model, made, err);
 }
 
 const onv_runtime onv_runtime_ideal = {
     .name = "ideal",
     .summary = "the sum of what is live: no runtime can do with less without sharing memory",
-    .consumer = ONV_SERVED_BY_NOBODY,
+    .consumer = ONV_CONSUMER_SWEEP,
     .mode = "raw",
     .allocator = "raw",
     .produce = produce_values,
@@ -41,7 +42,7 @@ const onv_runtime onv_runtime_ideal = {
 const onv_runtime onv_runtime_arena = {
     .name = "arena",
     .summary = "every value at a planned offset in one block",
-    .consumer = ONV_SERVED_BY_PLAN,
+    .consumer = ONV_CONSUMER_PLANNER,
     .mode = "arena",
     .produce = produce_values,
 };

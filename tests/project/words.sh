@@ -28,6 +28,18 @@ words() {
 \beven in bytes\b	balanced by bytes
 \bresults alone\b	only outputs
 \bcannot be seen\b(?! on)	say where
+\bhangs on the data\b	data-dependent
+\bwhose memory to work out\b	runtimes to simulate
+\bhold a budget\b	enforce a budget
+\bis an assumption$|pool is an assumption	is assumed
+\bstands? between the passes\b	intermediate data
+\bask for before\b	safety limits
+\bshare out\b	number of data-parallel ranks
+\bnot those that it decomposed\b	do not fuse decomposed patterns
+\binput that decides shapes\b	shape-determining input
+\bnext what grows\b	smallest memory increase first
+\bmore of them:	N more
+\bnothing can be said\b	cannot check
 END
 }
 

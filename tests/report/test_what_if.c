@@ -336,6 +336,28 @@ static void attention_in_place_and_a_cache_that_does_not_grow(void **state)
     json_decref(c);
 }
 
+/* Orders of initializers are tried with the buffers that are shared, so that the range holds the figure. */
+static void one_buffer_is_in_the_range_of_orders(void **state)
+{
+    (void)state;
+    static const onv_dim_binding dims[] = {{"sequence", 1}, {"past", 1023}, {"total", 1024}};
+    onv_options options = onv_options_default();
+    onv_runtime_info info;
+    onv_analysis *a;
+    options.batch = 64;
+    options.dims = dims;
+    options.n_dims = 3;
+    options.kv_cache = "shared";
+    options.runtimes = "ort";
+    assert_int_equal(
+        onv_analysis_new(ONV_SOURCE_DIR "/samples/llama-attention.onnx", &options, &a, NULL),
+        ONV_OK);
+    assert_true(onv_analysis_runtime(a, 0, &info));
+    assert_true(info.low_bytes <= info.held_bytes);
+    assert_true(info.total_low <= info.total_high);
+    onv_analysis_destroy(a);
+}
+
 static void without_a_cache_there_is_nothing_to_say(void **state)
 {
     (void)state;
@@ -498,6 +520,7 @@ int main(void)
         cmocka_unit_test(copies_and_one_buffer),
         cmocka_unit_test(the_longest_context),
         cmocka_unit_test(attention_in_place_and_a_cache_that_does_not_grow),
+        cmocka_unit_test(one_buffer_is_in_the_range_of_orders),
         cmocka_unit_test(without_a_cache_there_is_nothing_to_say),
         cmocka_unit_test(changes_of_one_node),
         cmocka_unit_test(a_reader_may_run_earlier),

@@ -1,0 +1,149 @@
+/* Operations that torch.export takes apart before the exporter sees them (torch/_decomp, torch/_refs): their nodes are notes of
+ * as many calls, and only the form in which PyTorch writes each tells that they are one. */
+#include <string.h>
+
+#include "eager/fuse_find.h"
+
+/* A form is written from its last node back: operators with their operands, `x` and `y` for tensors, `#` for a number, `?` for
+ * anything; `z=` names what follows. A node may have more operands than are written. */
+typedef struct form {
+    const char *name; /* PyTorch's */
+    uint8_t kind, saves;
+    const char *text;
+} form;
+
+#define LOG1P "Log(Add(Neg(x)#))"
+
+static const form forms[] = {
+    {"threshold", ONV_FUSION_POINTWISE, ONV_SAVES_IN, "Where(LessOrEqual(x#)#x)"},
+    {"hardshrink", ONV_FUSION_POINTWISE, ONV_SAVES_IN, "Where(LessOrEqual(Abs(x)#)#x)"},
+    {"softshrink", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+     "Where(Greater(Abs(x)#)Sub(xMul(Sign(x)#))Mul(x#))"},
+    {"nan_to_num", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+     "Where(And(Greater(x#)IsInf(x))#Where(And(Less(x#)IsInf(x))#Where(IsNaN(x)#x)))"},
+    {"nansum", ONV_FUSION_POINTWISE, ONV_SAVES_IN, "ReduceSum(Where(IsNaN(x)#x))"},
+    {"huber_loss", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+     "Where(Less(z=Abs(Sub(xy))#)Mul(Mul(z#)z)Sub(z#))"},
+    {"huber_loss", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+     "Where(Less(z=Abs(Sub(xy))#)Mul(Mul(z#)z)Mul(Sub(z#)#))"},
+    {"smooth_l1_loss", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+     "Where(Less(z=Abs(Sub(xy))#)Mul(Pow(z#)#)Sub(z#))"},
+    {"smooth_l1_loss", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+     "Where(Less(z=Abs(Sub(xy))#)Div(Mul(Pow(z#)#)#)Sub(z#))"},
+    {"binary_cross_entropy", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+     "Sub(Mul(Sub(y#)Max(" LOG1P "#))Mul(yMax(Log(x)#)))"},
+    {"bce_with_logits", ONV_FUSION_POINTWISE, ONV_SAVES_IN, "Sub(Mul(Sub(#y)x)Log(Sigmoid(x)))"},
+    {"cdist", ONV_FUSION_CDIST, 0,
+     "Sqrt(Clip(MatMul(Concat(Mul(x#)ReduceSum(Pow(x#))?)Transpose(Concat(y?ReduceSum(Pow(y#)))))#)"
+     ")"},
+};
+
+enum { MAX_OPERATOR = 24, N_NAMES = 3 };
+
+typedef struct matching {
+    onv_finder *s;
+    const onv_node *last;
+    onv_value_id named[N_NAMES]; /* x, y, z; ONV_NO_VALUE: not yet */
+    onv_group g;
+} matching;
+
+static bool is_taken(const matching *m, const onv_node *node)
+{
+    for (uint32_t i = 0; i < m->g.count; i++)
+        if (onv_find_node(m->s, m->g.nodes[i]) == node) return true;
+    return false;
+}
+
+/* Of the same line of the same module. */
+static bool belongs(const onv_node *node, const onv_node *last)
+{
+    if (node == last) return true;
+    if (node->aten_op == NULL || node->aten_op[0] == '\0' || node->scope != last->scope)
+        return false;
+    const char *a = node->statements != NULL ? node->statements : "";
+    const char *b = last->statements != NULL ? last->statements : "";
+    return strcmp(a, b) == 0;
+}
+
+static bool match_name(matching *m, onv_value_id value, char name)
+{
+    onv_value_id *named = &m->named[name - 'x'];
+    if (!onv_is_value(value)) return false;
+    if (onv_is_value(*named)) return onv_find_same(*named, value);
+    const onv_value *v = onv_model_value(m->s->model, value);
+    *named = value;
+    return onv_dtype_is_float((onv_dtype)v->type.dtype);
+}
+
+/* Forms are as deep as they are written. */
+static bool match(matching *m, onv_value_id value, const char **at);
+
+/* `Operator(...)`, without its name so far. */
+static bool match_node(matching *m, onv_value_id value, const char **at)
+{
+    char op[MAX_OPERATOR];
+    size_t length = strcspn(*at, "(");
+    if (length >= sizeof op) return false;
+    memcpy(op, *at, length);
+    op[length] = '\0';
+    *at += length + 1;
+    const onv_node *node = onv_find_producer(m->s, value, op);
+    if (node == NULL || !belongs(node, m->last)) return false;
+    if (!is_taken(m, node) && !onv_find_take(m->s, &m->g, node)) return false;
+    for (uint32_t k = 0; **at != ')'; k++)
+        if (k >= node->n_inputs || !match(m, node->inputs[k], at)) return false;
+    (*at)++;
+    return true;
+}
+
+static bool match(matching *m, onv_value_id value, const char **at)
+{
+    char c = *(*at)++;
+    if (c == '?') return true;
+    if (c == '#') return onv_find_is_number(m->s, value);
+    if (c < 'x' || c > 'z') {
+        (*at)--;
+        return match_node(m, value, at);
+    }
+    if (**at == '=') {
+        (*at)++;
+        return match_node(m, value, at) && match_name(m, value, c);
+    }
+    return match_name(m, value, c);
+}
+
+/* Nothing outside reads what is inside. */
+static bool is_closed(const matching *m)
+{
+    for (uint32_t i = 0; i < m->g.count; i++) {
+        const onv_node *node = onv_find_node(m->s, m->g.nodes[i]);
+        if (node == m->last) continue;
+        uint32_t inside = 0, out = node->outputs[0].index;
+        for (uint32_t j = 0; j < m->g.count; j++) {
+            const onv_node *reader = onv_find_node(m->s, m->g.nodes[j]);
+            for (uint32_t k = 0; k < reader->n_inputs; k++)
+                inside += reader->inputs[k].index == out;
+        }
+        if (inside != m->s->f->n_uses[out]) return false;
+    }
+    return true;
+}
+
+void onv_find_decomposed(onv_finder *s, const onv_node *last)
+{
+    if (last->aten_op == NULL || last->aten_op[0] == '\0' || last->n_outputs == 0) return;
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0] && !s->failed; i++) {
+        const char *at = forms[i].text;
+        size_t length = strcspn(at, "(");
+        if (strncmp(last->op_type, at, length) != 0 || last->op_type[length] != '\0') continue;
+        matching m = {.s = s, .last = last, .named = {ONV_NO_VALUE, ONV_NO_VALUE, ONV_NO_VALUE}};
+        if (!match(&m, last->outputs[0], &at) || !is_closed(&m)) continue;
+        onv_fusion fusion = onv_find_unary(s, (onv_fusion_kind)forms[i].kind, m.named[0], last);
+        fusion.key = m.named[1];
+        fusion.name = forms[i].name;
+        fusion.saves = forms[i].saves;
+        onv_find_publish(s, &m.g, fusion);
+        if (s->f->n_by_form++ == 0) s->f->by_form = fusion.name;
+        return;
+    }
+}
