@@ -3,7 +3,8 @@
 
     python scripts/export/peers.py build/release/onnxvram samples/resnet50.onnx:8 [MODEL:BATCH[:DIM=N]...]
 
-    front        the least peak of the plans of `optimal` whose overhead is at most 0, 5, 10, 20 %
+    front        the least peak of the plans of `optimal` whose overhead is at most 0, 5, 10, 20 %, with --compile
+    eager        the same without --compile
     sequential   the same of segments=K, K from 1 to 32: checkpoint_sequential
     compiled     the same of --compile=BUDGET, from 1 to 0 in steps of 0.05: torch.compile
 
@@ -57,7 +58,8 @@ def main():
     for text in sys.argv[2:]:
         model, batch, *dims = text.split(":")
         name = model.split("/")[-1].removesuffix(".onnx")
-        for way, points in (("front", plans(run(program, model, batch, dims, "--checkpoint", "none,optimal"))),
+        for way, points in (("front", plans(run(program, model, batch, dims, "--checkpoint", "none,optimal", "--compile"))),
+                            ("eager", plans(run(program, model, batch, dims, "--checkpoint", "none,optimal"))),
                             ("sequential", sequential(program, model, batch, dims)),
                             ("compiled", compiled(program, model, batch, dims))):
             print(f"{name},{batch},{way},{row(points)}", flush=True)

@@ -6,7 +6,8 @@
 Drawn are, of what the documents and scripts did not mention (of the git REVISION, by default that before this file): families of timm, language
 models of transformers, and pairs of a decoder and an encoder of segmentation_models_pytorch. `drawn()` holds what the seed
 2211 gave: the first five, three and two, in its order, but for what the library does not build as it is asked here, or has
-more than 40 million parameters; and in the same way the first of each that 2311 gave later.
+more than 40 million parameters; in the same way the first of each that 2311 gave later; and five, three and two of 2711
+(commit cce66f3), but for networks that take images of 256 alone.
 """
 
 import random
@@ -70,13 +71,17 @@ def mask_model(decoder, encoder):
 
 def drawn():
     """Name: (make, size of images; None: words): 64, or the least that the network takes."""
-    images = ("regnetz_b16", "halonet_h1", "focalnet_tiny_srf", "cspnext_m", "ghostnetv3_050", "cspresnet50w")
+    images = ("regnetz_b16", "halonet_h1", "focalnet_tiny_srf", "cspnext_m", "ghostnetv3_050", "cspresnet50w",
+              "ecaresnet50d_pruned", "tnt_s_legacy_patch16_224", "semnasnet_140", "densenetblur121d", "darknetaa53")
     words = (("UltrabertForMaskedLM", "UltrabertConfig"), ("Ministral3ForCausalLM", "Ministral3Config"),
              ("BertGenerationDecoder", "BertGenerationConfig"), ("JetMoeForCausalLM", "JetMoeConfig"),
-             ("Lfm3ForCausalLM", "Lfm3Config"))
-    masks = (("PAN", "efficientnet-b5"), ("Linknet", "timm-skresnet18"), ("UPerNet", "timm-efficientnet-b3"))
+             ("Lfm3ForCausalLM", "Lfm3Config"), ("RoCBertForCausalLM", "RoCBertConfig"),
+             ("Emu3ForCausalLM", "Emu3TextConfig"), ("DiffLlamaForCausalLM", "DiffLlamaConfig"))
+    masks = (("PAN", "efficientnet-b5"), ("Linknet", "timm-skresnet18"), ("UPerNet", "timm-efficientnet-b3"),
+             ("Unet", "mobileone_s3"), ("PSPNet", "timm-tf_efficientnet_lite0"))
+    sized = {"tnt_s_legacy_patch16_224": {"img_size": 64}}
     return {
-        **{name: (image_model(name), 256 if name.startswith("halonet") else 64) for name in images},
+        **{name: (image_model(name, **sized.get(name, {})), 256 if name.startswith("halonet") else 64) for name in images},
         **{model: (drawn_networks.transformer(model, config), None) for model, config in words},
         **{f"{decoder}:{encoder}": (mask_model(decoder, encoder), 128 if decoder == "PAN" else 64)
            for decoder, encoder in masks},

@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/strings.h"
+#include "eager/fuse.h"
 
 /* Calls inside each other, and characters of a path; beyond them nothing is known. */
 enum { MAX_DEPTH = 64, MAX_PATH = 1000 };
@@ -145,6 +146,20 @@ static uint32_t owner_of(const onv_eager *eager, uint32_t index)
     return index + is_part;
 }
 
+/* What the exporter computed of a parameter: the operation that did that stands before the node that reads its
+ * result, and was in a module of its own (lower_value.c). */
+static bool is_computed(const finder *f, const onv_eager_op *op, const onv_node *node)
+{
+    if (op->n_in != 1 || kind_of(op) == NULL) return false;
+    const onv_eager *eager = f->eager;
+    bool reads_parameter = eager->storages.at[eager->tensors.at[op->in[0].tensor].storage].kind ==
+                           ONV_STORAGE_PARAMETER;
+    bool is_own = strcmp(op->name, "embedding") == 0
+                      ? strcmp(node->op_type, "Gather") == 0 || onv_node_is_aten(node, "embedding")
+                      : strcmp(op->name, "mm") != 0;
+    return reads_parameter && !is_own;
+}
+
 /* A node of two modules that an export folded (a convolution and its norm) notes one of them; the
  * operation's own path tells. Of others it does not: a weight may stand for equal ones of other modules. */
 static void find_around(finder *f, uint32_t index, around *a)
@@ -156,6 +171,7 @@ static void find_around(finder *f, uint32_t index, around *a)
     a->is_known = false;
     if (!onv_is_node(op->node)) return;
     const onv_node *node = onv_model_node(f->model, op->node);
+    if (is_computed(f, op, node)) return;
     if (node->calls != NULL && node->calls[0] != '\0')
         a->is_known = read_list(f, node->calls, a);
     else if (node->name[0] == '/')

@@ -1,4 +1,5 @@
-/* A front of plans: of any two, each is the better one in something: the peak, what runs again, bytes moved. */
+/* A front of plans: of any two, each is the better one in something: the peak, what runs again, bytes moved. Eager plans
+ * stay beside torch.compile's that better them. */
 #ifndef ONV_CKPT_FRONT_H
 #define ONV_CKPT_FRONT_H
 

@@ -183,35 +183,32 @@ static bool is_view(const onv_eager *eager, const onv_eager_op *op)
            eager->tensors.at[op->in[0].tensor].storage == eager->tensors.at[op->out[0]].storage;
 }
 
-/* A segment may as well begin before views of what comes in, and end behind views of what goes out. */
-static uint32_t begin_at(const onv_namer *namer, uint32_t op)
+/* The place before `op`, for what begins and what ends there: views may as well stand on its other side. */
+static uint32_t place_at(const onv_namer *namer, uint32_t op)
 {
-    while (op > 0 && !onv_border_is_known(&namer->borders->before[op]) &&
-           is_view(namer->eager, &namer->eager->ops.at[op]))
-        op--;
-    return op;
-}
-
-static uint32_t end_at(const onv_namer *namer, uint32_t op)
-{
-    while (op < namer->eager->first_loss_op && !onv_border_is_known(&namer->borders->before[op]) &&
-           is_view(namer->eager, &namer->eager->ops.at[op]))
-        op++;
-    return op;
+    const onv_border *before = namer->borders->before;
+    const onv_eager_op *ops = namer->eager->ops.at;
+    uint32_t at = op;
+    while (at < namer->eager->first_loss_op && !onv_border_is_known(&before[at]) &&
+           is_view(namer->eager, &ops[at]))
+        at++;
+    if (onv_border_is_known(&before[at])) return at;
+    for (at = op;
+         at > 0 && !onv_border_is_known(&before[at]) && is_view(namer->eager, &ops[at - 1]);)
+        at--;
+    return at;
 }
 
 bool onv_namer_knows_place(const onv_namer *namer, uint32_t op)
 {
-    const onv_border *before = namer->borders->before;
-    return onv_border_is_known(&before[begin_at(namer, op)]) &&
-           onv_border_is_known(&before[end_at(namer, op)]);
+    return onv_border_is_known(&namer->borders->before[place_at(namer, op)]);
 }
 
 static onv_status name_borders(onv_namer *namer, onv_tape_segment segment, onv_segment_names *names,
                                onv_error *err)
 {
     const onv_border *before = namer->borders->before;
-    uint32_t first = begin_at(namer, segment.first_op), end = end_at(namer, segment.last_op + 1);
+    uint32_t first = place_at(namer, segment.first_op), end = place_at(namer, segment.last_op + 1);
     if (!onv_border_is_known(&before[first]) || !onv_border_is_known(&before[end])) return ONV_OK;
     names->begin = onv_border_text(&before[first], &namer->model->arena);
     names->end = onv_border_text(&before[end], &namer->model->arena);
@@ -220,7 +217,7 @@ static onv_status name_borders(onv_namer *namer, onv_tape_segment segment, onv_s
 
 onv_status onv_place_name(const onv_namer *namer, uint32_t op, const char **text, onv_error *err)
 {
-    const onv_border *border = &namer->borders->before[begin_at(namer, op)];
+    const onv_border *border = &namer->borders->before[place_at(namer, op)];
     *text = NULL;
     if (op >= namer->eager->first_loss_op || !onv_border_is_known(border)) return ONV_OK;
     *text = onv_border_text(border, &namer->model->arena);

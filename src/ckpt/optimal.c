@@ -6,6 +6,9 @@
  * is dropped: so no plan of the list is better than all of these. Where torch.compile was asked for, it
  * stands among them with its memory budgets.
  *
+ * Then each plan's small changes are tried, and segments of other plans in it (improve.h): where segments are inside each other
+ * the chain's model takes operations to run again that pruned plans leave out.
+ *
  * The search is bounded. Units beyond MAX_UNITS are joined, fronts are thinned (chain.h), and of the
  * largest tapes not every candidate is built. What of this happened is noted in the model.
  *
@@ -18,6 +21,7 @@
 #include "base/heap.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/front.h"
+#include "ckpt/improve.h"
 #include "ckpt/tape.h"
 
 enum { MAX_UNITS = 160, MAX_COUNTS = 128, MAX_STEPS = 500000, MIN_BUILDS = 32 };
@@ -243,7 +247,8 @@ static onv_status try_chains(front *f, onv_arena *arena, onv_error *err)
         before = n_kept;
     }
     note_bounds(f);
-    return ONV_OK;
+    uint32_t n_all = keep_part(&c, 1, 1);
+    return onv_front_improve(f->problem, c.sorted, n_all, &f->plans, err);
 }
 
 static uint32_t max_builds(const onv_eager *eager)

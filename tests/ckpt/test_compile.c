@@ -282,6 +282,10 @@ static void compiled_plans_stand_in_fronts(void **state)
             assert_true(is_reached);
         }
         assert_true(n_compiled > 0 && n_compiled < with.n_plans);
+        /* All eager plans are there as without --compile. */
+        onv_training eager = plans_for(&g, lists[i], false, 0);
+        assert_int_equal(with.n_plans - n_compiled, eager.n_plans);
+        flow_close(&g);
         assert_true(with.compiled != NULL && with.compiled->budget == 0.9);
         flow_close(&f);
     }

@@ -202,6 +202,60 @@ static void notes_tell_modules(void **state)
     model_free(m);
 }
 
+/* Nothing tells of a view: what ends before it and what begins there name the same place. */
+static void places_at_views_are_one(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "a.weight", "f32[8,8]");
+    model_weight(m, "b.weight", "f32[4,8]");
+    model_ints(m, "shape", 2, (const int64_t[]){8, 4});
+    model_source(m, "block", "linear");
+    model_node(m, "MatMul", "node_1", "x a.weight", "a", "");
+    model_source(m, "block", "view");
+    model_node(m, "Reshape", "node_2", "a shape", "b", "");
+    model_source(m, "block", "linear_1");
+    model_node(m, "MatMul", "node_3", "b b.weight", "y", "");
+    model_output(m, "y", "f32");
+    named n;
+    taped_open_model(&n.t, m);
+    named_init(&n);
+    expect_borders(&n, "node_1", "node_1", "enter . 1", "op block product 2");
+    expect_borders(&n, "node_2", "node_3", "op block product 2", "leave . 1");
+    named_close(&n);
+    model_free(m);
+}
+
+/* What the exporter computed of a parameter alone was made in a module that the node that reads it does not tell. */
+static void computed_parameters_have_no_place(void **state)
+{
+    (void)state;
+    for (int is_computed = 0; is_computed < 2; is_computed++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "first.weight", "f32[8,8]");
+        model_source(m, "first", "linear");
+        model_node(m, "MatMul", "node_1", "x first.weight", "a", "");
+        model_source(m, "act", "sigmoid");
+        model_node(m, "Sigmoid", "node_2", "a", "y", "");
+        model_output(m, "y", "f32");
+        named n;
+        taped_open_model(&n.t, m);
+        onv_eager_op *product = &n.t.eager.ops.at[0];
+        assert_string_equal(product->name, "mm");
+        if (is_computed) {
+            product->in[0] = product->in[1];
+            product->n_in = 1;
+        }
+        named_init(&n);
+        assert_int_equal(onv_border_is_known(&n.borders.of_op[0]), !is_computed);
+        assert_int_equal(onv_border_is_known(&n.borders.before[1]), !is_computed);
+        named_close(&n);
+        model_free(m);
+    }
+}
+
 /* Padding that the export put into a convolution, which has the norm's note: no call of the norm goes before it. */
 static void padding_is_of_the_convolution(void **state)
 {
@@ -275,6 +329,8 @@ int main(void)
         cmocka_unit_test(what_stands_between_modules),
         cmocka_unit_test(what_goes_around_modules),
         cmocka_unit_test(notes_tell_modules),
+        cmocka_unit_test(places_at_views_are_one),
+        cmocka_unit_test(computed_parameters_have_no_place),
         cmocka_unit_test(padding_is_of_the_convolution),
         cmocka_unit_test(segments_are_of_whole_nodes),
     };

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "ckpt/front.h"
+#include "ckpt/improve.h"
 #include "ckpt/plans.h"
 #include "ckpt/tape.h"
 #include "ckpt/taped.h"
@@ -334,6 +336,48 @@ static void long_connections(void **state)
     close(&s);
 }
 
+/* --- Small changes ----------------------------------------------------------------------------- */
+
+/* From plans of one segment each come plans of several, and such as keep results. */
+static void plans_learn_from_each_other(void **state)
+{
+    (void)state;
+    subject s;
+    onv_error err = {0};
+    uint32_t products[64], n_products = 0, most_segments = 0, n_kept = 0;
+    uint64_t least = UINT64_MAX;
+    s.optimal = (onv_ckpt_plans){0};
+    taped_open_sample(&s.t, "resnet18-train.onnx", "batch=16", ONV_UNDEFINED);
+    s.t.problem.prunes = true;
+    onv_ckpt_plans every = taped_plans(&s.t, "every=2");
+    assert_true(every.at.at[0].n_segments >= 4);
+    for (uint32_t i = 0; i < every.at.at[0].n_segments; i++) {
+        onv_tape_segment segment = every.at.at[0].segments[i];
+        onv_ckpt_plan one = {.name = "one", .segments = &segment, .n_segments = 1, .prunes = true};
+        assert_int_equal(onv_ckpt_plans_take(&s.t.problem, &one, &s.optimal, &err), ONV_OK);
+        if (s.optimal.at.at[i].peak_bytes < least) least = s.optimal.at.at[i].peak_bytes;
+    }
+    for (uint32_t i = 0; i < s.t.eager.first_loss_op && n_products < 64; i++)
+        if (s.t.eager.ops.at[i].macs > 0 && onv_places_keeper(&s.t.places, &s.t.eager, i) == i)
+            products[n_products++] = i;
+    assert_true(n_products > 10);
+    assert_int_equal(onv_front_improve(&s.t.problem, products, n_products, &s.optimal, &err),
+                     ONV_OK);
+    check_front(&s);
+    for (size_t i = 0; i < s.optimal.at.count; i++) {
+        const onv_ckpt_plan *plan = &s.optimal.at.at[i];
+        if (plan->n_segments > most_segments) most_segments = plan->n_segments;
+        n_kept += plan->n_kept_ops;
+        for (uint32_t k = 1; k < plan->n_segments; k++)
+            assert_true(plan->segments[k].first_op >= plan->segments[k - 1].first_op);
+    }
+    assert_true(most_segments >= 2);
+    assert_true(n_kept > 0);
+    assert_true(least_peak(&s, UINT64_MAX) < least - least / 10);
+    onv_ckpt_plans_cleanup(&every);
+    close(&s);
+}
+
 /* --- Deep ones --------------------------------------------------------------------------------- */
 
 static model *deep_network(int n)
@@ -410,6 +454,7 @@ int main(void)
         cmocka_unit_test(networks_shrink),
         cmocka_unit_test(units_begin_at_places),
         cmocka_unit_test(long_connections),
+        cmocka_unit_test(plans_learn_from_each_other),
         cmocka_unit_test(deep_networks_are_searched_in_part),
         cmocka_unit_test(small_searches_are_whole),
     };
