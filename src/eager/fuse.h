@@ -78,6 +78,7 @@ enum onv_fusion_saves {
     ONV_HANDS_FIRST_ON =
         16,               /* that of the first operand is, and operands are kept for the second's */
     ONV_IS_ONE_NODE = 32, /* a node alone may be it */
+    ONV_OF_TENSORS = 64,  /* several operands, of which some may be parameters */
 };
 
 /* Attention without a kernel of its own, as scaled_dot_product_attention runs it: query and key are

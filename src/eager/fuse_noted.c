@@ -65,19 +65,20 @@ static const call calls[] = {
     {"exp2", "exp2", ONV_SAVES_OUT | ONV_IS_ONE_NODE},
     {"logsumexp", "logsumexp", ONV_SAVES_IN | ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32},
     {"logcumsumexp", "logcumsumexp", ONV_SAVES_IN | ONV_SAVES_OUT},
-    {"atan2", "atan2", ONV_SAVES_IN},
+    {"atan2", "atan2", ONV_SAVES_IN | ONV_OF_TENSORS},
     {"roll", "roll", ONV_SAVES_NOTHING},
     {"remainder.Scalar", "remainder", ONV_HANDS_ON},
     {"fmod.Scalar", "fmod", ONV_HANDS_ON},
     {"frac", "frac", ONV_HANDS_ON},
-    {"remainder.Tensor", "remainder_tensor", ONV_SAVES_IN | ONV_HANDS_FIRST_ON},
-    {"fmod.Tensor", "fmod_tensor", ONV_SAVES_IN | ONV_HANDS_FIRST_ON | ONV_IS_ONE_NODE},
-    {"lerp.Tensor", "lerp_tensor", ONV_SAVES_IN},
-    {"logaddexp", "logaddexp", ONV_SAVES_IN},
-    {"logaddexp2", "logaddexp2", ONV_SAVES_IN},
+    {"remainder.Tensor", "remainder_tensor", ONV_SAVES_IN | ONV_HANDS_FIRST_ON | ONV_OF_TENSORS},
+    {"fmod.Tensor", "fmod_tensor",
+     ONV_SAVES_IN | ONV_HANDS_FIRST_ON | ONV_IS_ONE_NODE | ONV_OF_TENSORS},
+    {"lerp.Tensor", "lerp_tensor", ONV_SAVES_IN | ONV_OF_TENSORS},
+    {"logaddexp", "logaddexp", ONV_SAVES_IN | ONV_OF_TENSORS},
+    {"logaddexp2", "logaddexp2", ONV_SAVES_IN | ONV_OF_TENSORS},
     {"sinc", "sinc", ONV_SAVES_IN},
-    {"xlogy.Tensor", "xlogy", ONV_SAVES_IN},
-    {"mse_loss", "mse_loss", ONV_SAVES_IN},
+    {"xlogy.Tensor", "xlogy", ONV_SAVES_IN | ONV_OF_TENSORS},
+    {"mse_loss", "mse_loss", ONV_SAVES_IN | ONV_OF_TENSORS},
     {"logit", "logit", ONV_SAVES_IN},
     {"im2col", "im2col", ONV_SAVES_NOTHING},
     {"diagonal", "diagonal", ONV_SAVES_NOTHING},
@@ -160,8 +161,9 @@ static uint32_t reads_inside(const onv_finder *s, const onv_group *g, onv_value_
 
 enum { MAX_OPERANDS = 3 };
 
-/* Float tensors from outside. */
-static bool find_operands(const onv_finder *s, const onv_group *g, onv_value_id in[MAX_OPERANDS])
+/* Float tensors from outside; of weights those that an operation of several tensors reads, numbers of its formula are none. */
+static bool find_operands(const onv_finder *s, const onv_group *g, bool of_tensors,
+                          onv_value_id in[MAX_OPERANDS])
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < MAX_OPERANDS; i++) in[i] = ONV_NO_VALUE;
@@ -172,7 +174,7 @@ static bool find_operands(const onv_finder *s, const onv_group *g, onv_value_id 
             if (!onv_is_value(id)) continue;
             const onv_value *value = onv_model_value(s->model, id);
             bool inside = onv_is_node(value->producer) && is_inside(g, value->producer);
-            bool weighs = onv_value_is_weight(value);
+            bool weighs = onv_value_is_weight(value) && (!of_tensors || value->type.rank == 0);
             if (inside || weighs || !onv_dtype_is_float((onv_dtype)value->type.dtype)) continue;
             bool known = false;
             for (uint32_t m = 0; m < n; m++) known |= in[m].index == id.index;
@@ -220,7 +222,7 @@ static bool find_call(onv_finder *s, const onv_node *node, const call **made, on
 {
     *made = is_of_function(node) ? &function : call_of(node);
     if (*made == NULL || !gather(s, node, ((*made)->saves & ONV_IS_ONE_NODE) != 0, g) ||
-        !find_operands(s, g, in))
+        !find_operands(s, g, ((*made)->saves & ONV_OF_TENSORS) != 0, in))
         return false;
     if (*made == &function && reads_parameters(s, g)) return false;
     *last = find_result(s, g);

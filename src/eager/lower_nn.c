@@ -334,11 +334,24 @@ static uint32_t emit_softmax(onv_lowering *l, uint32_t x)
     return out;
 }
 
+/* An operand as the node of the group has it that reads it: what a weight stands for depends on its reader. */
+static uint32_t operand(onv_lowering *l, const onv_fusion *f, onv_value_id id)
+{
+    enum { LOOK_BACK = 32 };
+    uint32_t fusion = l->fusions.of_node[f->last.index];
+    for (uint32_t back = 0; onv_is_value(id) && back < LOOK_BACK && back <= f->last.index; back++) {
+        const onv_node *node = onv_model_node(l->model, (onv_node_id){f->last.index - back});
+        if (l->fusions.of_node[f->last.index - back] != fusion) continue;
+        for (uint32_t k = 0; k < node->n_inputs; k++)
+            if (node->inputs[k].index == id.index) return onv_node_in(l, node, k);
+    }
+    return onv_value_tensor(l, id);
+}
+
 /* What notes tell to be one operation of up to three tensors. */
 static void lower_pointwise(onv_lowering *l, const onv_fusion *f, bool in_place)
 {
-    uint32_t in[3] = {onv_value_tensor(l, f->x), onv_value_tensor(l, f->key),
-                      onv_value_tensor(l, f->value)};
+    uint32_t in[3] = {operand(l, f, f->x), operand(l, f, f->key), operand(l, f, f->value)};
     for (uint32_t k = 0; k < 3 && (f->saves & ONV_RUNS_IN_FLOAT32) != 0; k++)
         in[k] = onv_amp_fp32(l, in[k]);
     onv_eager_tensor t = onv_tensor_at(l, in[0]);
