@@ -215,45 +215,6 @@ static void shared_layers_are_called_again(void **state)
     }
 }
 
-/* `a += b` is a itself, where nothing else reads it and it is the sum that the statement makes. */
-static void statements_overwrite(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *op, *aten, *line, *reader; /* what is read once more */
-        bool overwrites;
-        bool graph_module; /* which torch.fx traced: `a += b` is `a + b` there */
-    } cases[] = {
-        {"Add", "aten.add.Tensor", "a += b", "b", true, false},
-        {"Add", "aten.add.Tensor", "a += b", "b", false, true},
-        {"Mul", "aten.mul.Tensor", "a *= b", "b", false, true},
-        {"Mul", "aten.mul.Tensor", "a *= b", "b", true, false},
-        {"Sub", "aten.sub.Tensor", "a -= b", "b", true, false},
-        {"Add", "aten.add.Tensor", "a += b", "a", false, false},
-        {"Add", "aten.add.Tensor", "a = a + b", "b", false, false},
-        {"Mul", "aten.mul.Tensor", "c += a * b", "b", false, false},
-        {"Add", "aten.add.Tensor", "c += a + b", "b", false, false},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
-        model_node(m, "Neg", "0", "x", "a", "");
-        model_node(m, "Exp", "1", "x", "b", "");
-        model_source(m, "net", "one");
-        model_class(m, "Net", cases[i].aten);
-        model_statement(m, 10, cases[i].line);
-        model_node(m, cases[i].op, "2", "a b", "c", "");
-        model_node(m, "Neg", "3", cases[i].reader, "d", "");
-        model_node(m, "Add", "4", "c d", "y", "");
-        model_output(m, "y", "f32");
-        onv_lower_options how = {.graph_module = cases[i].graph_module};
-        pass_run(&p, m, &how);
-        if ((pass_find(&p, "c") == NULL) != cases[i].overwrites) fail_msg("%s", cases[i].line);
-        pass_drop(&p);
-    }
-}
-
 /* An encoder of four stages gives three results, in a list; whether it has the first one, too, nothing tells. */
 static void lists_of_results_may_hold_others(void **state)
 {
@@ -456,76 +417,6 @@ static void what_leads_nowhere_goes_with_its_last_tensor(void **state)
     }
 }
 
-/* `relu(x)` makes a new tensor, and so does a message's in PyTorch Geometric; `x.relu_()` overwrites, as sums of rows do
- * that go into new zeros. */
-static void lines_tell_what_is_overwritten(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *line, *class;
-        unsigned buffers; /* of b: b alone, or a and b */
-    } cases[] = {{"y = F.relu(x)", "zoo.Net", 2},
-                 {"y = x.relu()", "zoo.Net", 2},
-                 {"y = x.relu_()", "zoo.Net", 1},
-                 {"y = F.relu(x, inplace=True)", "zoo.Net", 1},
-                 {"return F.relu(input, inplace=self.inplace)", "zoo.Net", 1},
-                 {"y = call(x)", "zoo.Net", 1},
-                 {"y = call(x)", "torch_geometric.nn.conv.gin_conv.GINEConv", 2}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        pass p;
-        unsigned n = 0;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
-        model_node(m, "Neg", "", "x", "a", "");
-        model_source(m, "net", "relu");
-        model_class(m, cases[i].class, "aten.relu.default");
-        model_statement(m, 10, cases[i].line);
-        model_node(m, "Relu", "", "a", "b", "");
-        model_node(m, "Neg", "", "b", "y", "");
-        model_output(m, "y", "f32");
-        pass_run(&p, m, NULL);
-        for (size_t k = 0; k < p.t.buffers.count; k++)
-            n += p.t.buffers.at[k].kind == ONV_BUFFER_ACTIVATION &&
-                 p.t.buffers.at[k].bytes == 4 * 6 * 4;
-        if (n != cases[i].buffers) fail_msg("%s (%s): %u", cases[i].line, cases[i].class, n);
-        pass_drop(&p);
-    }
-}
-
-static void zeros_that_rows_are_added_to_become_the_sum(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *line, *class;
-        unsigned buffers;
-    } cases[] = {{"y = zeros.scatter_add_(0, at, x)", "zoo.Net", 1},
-                 {"y = zeros.scatter_add(0, at, x)", "zoo.Net", 2},
-                 {"return self.reduce(x, at)", "torch_geometric.nn.aggr.basic.SumAggregation", 1},
-                 {"return self.reduce(x, at)", "zoo.Sum", 2}};
-    static const int64_t shape[] = {3, 6};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        pass p;
-        unsigned n = 0;
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,6]");
-        model_input(m, "at", "i64[4,6]");
-        model_ints(m, "shape", 2, shape);
-        model_node(m, "ConstantOfShape", "", "shape", "zeros", "");
-        model_source(m, "net", "scatter_add");
-        model_class(m, cases[i].class, "aten.scatter_add.default");
-        model_statement(m, 10, cases[i].line);
-        model_node(m, "ScatterElements", "", "zeros at x", "a", "reduction='add'");
-        model_node(m, "ReduceSum", "", "a", "y", "");
-        model_output(m, "y", "f32");
-        pass_run(&p, m, NULL);
-        for (size_t k = 0; k < p.t.buffers.count; k++)
-            n += p.t.buffers.at[k].kind == ONV_BUFFER_ACTIVATION &&
-                 p.t.buffers.at[k].bytes == 3 * 6 * 4;
-        if (n != cases[i].buffers) fail_msg("%s (%s): %u", cases[i].line, cases[i].class, n);
-        pass_drop(&p);
-    }
-}
-
 /* What propagate() of PyTorch Geometric selects for messages stays until it returns; what it selects later does not. */
 static void collected_rows_stay(void **state)
 {
@@ -594,15 +485,12 @@ static void names_of_inner_graphs_hold_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_tell_what_is_overwritten),
-        cmocka_unit_test(zeros_that_rows_are_added_to_become_the_sum),
         cmocka_unit_test(collected_rows_stay),
         cmocka_unit_test(names_of_inner_graphs_hold_nothing),
         cmocka_unit_test(calls_hold_their_arguments),
         cmocka_unit_test(statements_tell_what_names_hold),
         cmocka_unit_test(lines_that_run_again_tell),
         cmocka_unit_test(shared_layers_are_called_again),
-        cmocka_unit_test(statements_overwrite),
         cmocka_unit_test(lists_hold_what_is_joined),
         cmocka_unit_test(lists_of_results_may_hold_others),
         cmocka_unit_test(folded_convolutions_stand_in_functions),
