@@ -167,8 +167,10 @@ static bool find_chain(onv_namer *namer, onv_tape_segment segment)
 {
     chain c = {.namer = namer, .first_op = segment.first_op};
     for (uint32_t i = segment.first_op; i <= segment.last_op && !c.is_broken; i++) {
-        if (namer->scopes->path_of[i] == NULL) return false; /* something between modules */
-        const onv_module_span *span = whole_module(namer->scopes, i, segment.last_op);
+        const onv_module_span *span = NULL;
+        if (namer->scopes->path_of[i] != NULL)
+            span = whole_module(namer->scopes, i, segment.last_op);
+        if (span == NULL) return false; /* something between modules */
         add_module(&c, (onv_tape_segment){i, span->last_op});
         i = span->last_op;
     }

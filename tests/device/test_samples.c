@@ -37,6 +37,9 @@ static void try_one(const onv_replay *replay, const char *file, void *context)
     onv_replay_result_cleanup(&r);
 }
 
+/* Larger samples are the same code on more bytes; all of them: ONV_ALL_REPLAYS=1. */
+enum { MOST_MIB = 125 / OF_ALIKE + 15, ALL_MODES_MIB = 50 / OF_ALIKE + 4 };
+
 static void try_all(each_what what, const char *kind, uint64_t most_mib, uint64_t limit_mib,
                     int least)
 {
@@ -52,17 +55,13 @@ static void try_all(each_what what, const char *kind, uint64_t most_mib, uint64_
 static void inference_holds_what_was_predicted(void **state)
 {
     (void)state;
-    /* Large ones are the same code on more bytes. */
-    if (OF_ALIKE > 1)
-        try_all(EACH_RUNTIME, "host", 14, 120, 24);
-    else
-        try_all(EACH_RUNTIME, "host", 60, 1000, 30);
+    try_all(EACH_RUNTIME, "host", ALL_MODES_MIB, MOST_MIB, 12);
 }
 
 static void training_holds_what_was_predicted(void **state)
 {
     (void)state;
-    try_all(EACH_TRAINING, "host", 14, 120, 24);
+    try_all(EACH_TRAINING, "host", 14, MOST_MIB / 2, 8);
 }
 
 /* The driver's way: with copies instead of plain memory, and the driver's own counts. */
@@ -70,7 +69,7 @@ static void a_driver_shows_the_same(void **state)
 {
     (void)state;
     setenv("ONNXVRAM_CUDA_DRIVER", ONV_BUILD_DIR "/tests/libonnxvram_fake_cuda.so", 1);
-    try_all(EACH_RUNTIME, "cuda", 14, 120, 24);
+    try_all(EACH_RUNTIME, "cuda", 14, MOST_MIB / 2, 8);
     try_all(EACH_TRAINING, "cuda", 6, 32, 10);
 }
 
