@@ -38,7 +38,7 @@ static void try_one(const onv_replay *replay, const char *file, void *context)
 }
 
 /* Larger samples are the same code on more bytes; all of them: ONV_ALL_REPLAYS=1. */
-enum { MOST_MIB = 125 / OF_ALIKE + 15, ALL_MODES_MIB = 50 / OF_ALIKE + 4 };
+enum { MOST_MIB = 60 / OF_ALIKE + 20, ALL_MODES_MIB = 20 / OF_ALIKE + 4 };
 
 static void try_all(each_what what, const char *kind, uint64_t most_mib, uint64_t limit_mib,
                     int least)
