@@ -15,12 +15,12 @@
 #ifdef __linux__
 #include <linux/magic.h>
 #include <sys/vfs.h>
-
-#include "base/fail.h"
 #else /* a page: its files are plain ones, and to open one wakes no device */
 #undef O_PATH
 #define O_PATH O_RDONLY
 #endif
+
+#include "base/fail.h"
 
 #ifndef CGROUP2_SUPER_MAGIC
 #define CGROUP2_SUPER_MAGIC 0x63677270
