@@ -53,10 +53,11 @@ typedef enum onv_weight_use {
     ONV_WEIGHT_TRAINED,
     ONV_WEIGHT_BUFFER,
     ONV_WEIGHT_CONSTANT,
-    ONV_WEIGHT_VIEW,      /* indices that repeat smaller ones, which alone have memory */
-    ONV_WEIGHT_MADE,      /* by the forward pass, each time */
-    ONV_WEIGHT_EXPANDED,  /* a view of a parameter, repeated along the batch */
-    ONV_WEIGHT_LOOKED_UP, /* rows of a trained table */
+    ONV_WEIGHT_VIEW,              /* indices that repeat smaller ones, which alone have memory */
+    ONV_WEIGHT_MADE,              /* by the forward pass, each time */
+    ONV_WEIGHT_EXPANDED,          /* a view of a parameter, repeated along the batch */
+    ONV_WEIGHT_LOOKED_UP,         /* rows of a trained table */
+    ONV_WEIGHT_LOOKED_UP_FOR_ALL, /* the same, a view of them for each sample */
     ONV_WEIGHT_BIASES, /* rows of a trained table of biases between positions, by their distance */
     ONV_WEIGHT_PROJECTED, /* a table times a parameter */
     ONV_WEIGHT_QUERY, /* of attention, the same for all samples: of a table, or a table times this */
@@ -325,6 +326,16 @@ bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv
 bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read);
 bool onv_weight_same_owner(const onv_weight_read *a, const onv_weight_read *b);
 bool onv_node_is_recurrent(const onv_node *node);
+
+/* --- weight_shape.c ----------------------------------------------------------------------------- */
+
+/* The root of a square number; 0: it is none. */
+int64_t onv_whole_root(int64_t n);
+/* The shape of the parameter that the file's tensor `whole` was computed from; false where it cannot be told. */
+bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,
+                      const onv_shape *whole, onv_shape *shape);
+/* Rows of the table `named`, expanded to all samples: `embed_positions(positions).expand_as(x)`. */
+bool onv_weight_is_for_all(const onv_value *value, const onv_weight_read *named);
 
 /* --- signature.c ------------------------------------------------------------------------------- */
 

@@ -243,6 +243,7 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     }
     const onv_weight_read *named = find_named(l, index);
     bool is_bias = named != NULL && strstr(named->parameter, "bias") != NULL;
+    if (onv_weight_is_for_all(value, named)) return (verdict){ONV_WEIGHT_TRAINED, false, named};
     if (onv_is_call_of(value->name, "expand") && (strcmp(node->op_type, "Concat") == 0 || is_bias))
         return (verdict){ONV_WEIGHT_EXPANDED, named != NULL, first};
     if (named != NULL) return (verdict){ONV_WEIGHT_TRAINED, true, named};
@@ -325,6 +326,7 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     verdict v = judge_folded(l, id.index);
     if (v.use != ONV_WEIGHT_TRAINED || v.read == NULL || l->options->as_exported) return v.use;
     if (onv_is_call_of(value->name, "embedding") && !v.is_sure) return ONV_WEIGHT_LOOKED_UP;
+    if (onv_weight_is_for_all(value, v.read)) return ONV_WEIGHT_LOOKED_UP_FOR_ALL;
     bool of_distances = v.read->parameter != NULL &&
                         (value->type.rank >= 3 || is_looked_up(value, v.read->parameter)) &&
                         (strstr(v.read->parameter, "relative") != NULL ||
@@ -529,7 +531,7 @@ static void report(onv_lowering *l, const onv_value *value, const verdict *v)
     bool trained = v->use == ONV_WEIGHT_TRAINED || v->use == ONV_WEIGHT_EXPANDED;
     const char *class = node != NULL && node->module_class != NULL ? node->module_class : "";
     const char *note =
-        onv_is_call_of(value->name, "embedding")
+        onv_is_call_of(value->name, "embedding") || onv_weight_is_for_all(value, v->read)
             ? "; rows of a table that are never looked up are not in the file, nor counted"
             : "";
     onv_model_diag(l->model, trained ? ONV_WARNING : ONV_NOTE,

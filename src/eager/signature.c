@@ -197,13 +197,42 @@ static const char *find_argument(const onv_lowering *l, const onv_weight_read *r
     return found;
 }
 
+/* The weight of an operation that a batch norm was folded into; the node has the name of the norm's module. */
+static bool is_before_norm(const onv_lowering *l, const onv_weight_read *read)
+{
+    const onv_node *node = &l->model->nodes.at[read->node];
+    return read->k == 1 && node->source_op != NULL &&
+           strstr(node->source_op, "batch_norm") != NULL &&
+           strcmp(node->op_type, "BatchNormalization") != 0 &&
+           find(l, l->model->values.at[read->value].name) != SIZE_MAX;
+}
+
+/* Embeddings that encoder, decoder and head share are listed by all their names; the calls have one of them. Nothing
+ * calls the module "shared" that such a network has beside: its name is that of the same table. */
+static void explain_shared(onv_lowering *l, size_t at, const char *table)
+{
+    static const char shared[] = "shared.weight";
+    if (table == l->listed[at] || strcmp(last_part(table), "weight") != 0) return;
+    for (size_t length = strlen(l->listed[at]); length > 0; length--) {
+        char name[1024];
+        if (l->listed[at][length - 1] != '.') continue;
+        int n = snprintf(name, sizeof name, "%.*s%s", (int)length, l->listed[at], shared);
+        if (n < (int)sizeof name) explain(l, find(l, name));
+    }
+}
+
 static void name_exactly(onv_lowering *l)
 {
     for (size_t i = 0; i < l->reads.count; i++) {
         onv_weight_read *read = &l->reads.at[i];
         const onv_value *value = &l->model->values.at[read->value];
         size_t at = find_attribute(l, read->scope, read->slot);
-        if (value->role == ONV_ROLE_PARAMETER && read->k == 1) read->parameter = value->name;
+        bool is_named = is_before_norm(l, read);
+        if (is_named || (value->role == ONV_ROLE_PARAMETER && read->k == 1))
+            read->parameter = value->name;
+        if (is_named) continue;
+        if (value->role == ONV_ROLE_PARAMETER && read->k == 0 && at != SIZE_MAX)
+            explain_shared(l, at, value->name);
         const char *argument = at == SIZE_MAX ? find_argument(l, read) : NULL;
         if (argument != NULL) at = find(l, argument);
         if (at == SIZE_MAX) continue;

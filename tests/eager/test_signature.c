@@ -55,6 +55,14 @@ static void parameters_without_a_tensor_are_reported(void **state)
           {{"Conv", "image conv.weight", "y", "", "conv", "conv2d", CONV, "aten.conv2d.default"}}},
          (16 * 8 * 9 + 16) * 4,
          NULL},
+        /* Of a layer before a norm that was folded into it: the node has the norm's name. */
+        {{"conv.bias conv.weight norm.bias norm.weight",
+          "conv.weight f32[16,8,3,3]",
+          {{"Conv", "image conv.weight", "y", "", "norm", "_native_batch_norm_legit_functional",
+            "torch.nn.modules.batchnorm.BatchNorm2d",
+            "aten._native_batch_norm_legit_functional.default"}}},
+         (16 * 8 * 9 + 3 * 16) * 4,
+         NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         outcome o = run(&cases[i].network);
@@ -159,6 +167,7 @@ static void parameters_that_nothing_reads_are_held(void **state)
          2 * W},
         {LIKE "layers.0.cross.k.weight", "val_1 f32[8,8] val_2 f32[8,8]", 0},
         {LIKE "layers.0.self.q.scale", "val_1 f32[8,8] val_2 f32[8,8]", 0},
+        {LIKE "last.0.self.q.weight", "val_1 f32[8,8] val_2 f32[8,8]", W},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         network n = {cases[i].listed, cases[i].weights, {FIRST, SECOND}};
@@ -175,6 +184,80 @@ static void parameters_that_nothing_reads_are_held(void **state)
     outcome o = run(&norms);
     assert_int_equal(o.figures.parameter_bytes, 4 * 8 * 4);
     assert_int_equal(o.figures.gradient_bytes, 2 * 8 * 4);
+}
+
+/* The more of its name others have, the more like it they are: a stage beside the layers has what layers have. */
+static void longer_names_are_more_alike(void **state)
+{
+    (void)state;
+    network n = {
+        LIKE "other.q.weight last.0.self.q.weight",
+        "val_1 f32[8,8] val_2 f32[8,8] val_3 f32[8,4]",
+        {FIRST,
+         {"MatMul", "h val_2", "g", "", "layers.1.self.q", "linear_1", LINEAR,
+          "aten.linear.default"},
+         {"MatMul", "g val_3", "y", "", "other.q", "linear_2", LINEAR, "aten.linear.default"}}};
+    outcome o = run(&n);
+    assert_int_equal(o.figures.parameter_bytes - o.figures.gradient_bytes, W);
+    assert_int_equal(o.text[0], '\0');
+}
+
+/* The table that encoder, decoder and head share is listed by each of its names, and by that of a module that nothing calls. */
+static void a_shared_table_is_listed_by_all_its_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *listed;
+        bool is_told;
+    } cases[] = {
+        {"net.shared.weight net.encoder.embed.weight head.weight", false},
+        {"net.pooler.weight net.encoder.embed.weight head.weight", true},
+        {"net.shared.weight head.weight", true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const int64_t tokens[] = {1, 2, 3, 4};
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "head.weight", "f32[16,8]");
+        model_role(m, "head.weight", "PARAMETER");
+        model_ints(m, "tokens", 4, tokens);
+        model_parameters(m, cases[i].listed);
+        model_source(m, "net.encoder.embed", "embedding");
+        model_class(m, "torch.nn.modules.sparse.Embedding", "aten.embedding.default");
+        model_node(m, "Gather", "look_up", "head.weight tokens", "e", "");
+        model_output(m, "e", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE, .reports = true}};
+        assert_int_equal(trainer_run(&t, &how).figures.parameter_bytes, 16 * 8 * 4);
+        bool is_told = false;
+        for (size_t k = 0; k < t.model.diags.count; k++)
+            is_told |= strcmp(t.model.diags.at[k].code, "missing-parameters") == 0;
+        assert_int_equal(is_told, cases[i].is_told);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+/* Positions that were looked up and expanded are a table's rows, once, and a view of them for each sample. */
+static void rows_for_all_samples_are_those_of_one(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *listed;
+        uint64_t elems;
+    } cases[] = {{"fc.weight net.embed_positions.weight", 4 * 8},
+                 {"fc.weight net.positions.table", 2 * 4 * 8}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        network n = {
+            cases[i].listed,
+            "val_1 f32[8,8] expand f32[2,4,8]",
+            {FC, {"Add", "h expand", "y", "", "net", "add", "zoo.Net", "aten.add.Tensor"}}};
+        outcome o = run(&n);
+        assert_int_equal(o.figures.gradient_bytes, W + cases[i].elems * 4);
+        assert_int_equal(o.text[0], '\0');
+    }
 }
 
 /* Norms of a network that was never trained share ones and zeros, with their running statistics too; each has
@@ -567,6 +650,9 @@ int main(void)
         cmocka_unit_test(tables_may_be_of_missing_parameters),
         cmocka_unit_test(a_count_of_parameters_completes_them),
         cmocka_unit_test(parameters_that_nothing_reads_are_held),
+        cmocka_unit_test(longer_names_are_more_alike),
+        cmocka_unit_test(a_shared_table_is_listed_by_all_its_names),
+        cmocka_unit_test(rows_for_all_samples_are_those_of_one),
         cmocka_unit_test(norms_that_share_all_have_their_own),
         cmocka_unit_test(what_modules_share_is_no_parameter_of_one),
         cmocka_unit_test(constants_have_the_names_that_calls_give),
