@@ -141,10 +141,10 @@ static bool is_as_it_is(onv_lowering *l, const char *name)
 
 /* A name that nothing explains: best of the module itself, and one that is called as the module would
  * call what the operation takes there. */
-static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight_role role)
+static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight_role role,
+                        uint32_t best_rank)
 {
     size_t best = SIZE_MAX, first, end;
-    uint32_t best_rank = UINT32_MAX;
     bool wants_bias = strcmp(read->slot, "bias") == 0;
     bool is_common = onv_weight_is_common(l, read);
     find_inside(l, read->scope, &first, &end);
@@ -266,7 +266,10 @@ static const char *of_neighbour(const onv_lowering *l, size_t at)
     return NULL;
 }
 
-static void name_the_rest(onv_lowering *l, onv_weight_role role)
+/* How much a name may differ from what the module would call it: a bias for a factor is likely none. */
+enum { LIKELY_NAME = 4, ANY_NAME = 8 };
+
+static void name_the_rest(onv_lowering *l, onv_weight_role role, uint32_t below)
 {
     for (size_t i = 0; i < l->reads.count; i++) {
         onv_weight_read *read = &l->reads.at[i];
@@ -275,7 +278,7 @@ static void name_the_rest(onv_lowering *l, onv_weight_role role)
             continue;
         }
         if (read->parameter != NULL || onv_weight_role_of(l, read) != role) continue;
-        size_t at = find_left(l, read, role);
+        size_t at = find_left(l, read, role, below);
         if (at == SIZE_MAX && role == ONV_WEIGHT_IS_NUMBER) read->parameter = of_neighbour(l, i);
         if (at == SIZE_MAX) continue;
         l->explained[at] = true;
@@ -317,11 +320,13 @@ onv_status onv_signature_prepare(onv_lowering *l)
     explain_modules(l);
     if (l->status != ONV_OK) return l->status;
     name_exactly(l);
-    name_the_rest(l, ONV_WEIGHT_IS_TAKEN);
+    name_the_rest(l, ONV_WEIGHT_IS_TAKEN, ANY_NAME);
     for (size_t i = 0; i < l->reads.count; i++) wait_for_bias(l, &l->reads.at[i]);
-    name_the_rest(l, ONV_WEIGHT_IS_SPREAD); /* before tables of positions, say, that are none */
-    name_the_rest(l, ONV_WEIGHT_IS_UNSURE);
-    name_the_rest(l, ONV_WEIGHT_IS_NUMBER);
+    /* Before tables of positions, say, that are none. */
+    name_the_rest(l, ONV_WEIGHT_IS_SPREAD, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, LIKELY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_NUMBER, ANY_NAME);
     return ONV_OK;
 }
 

@@ -497,6 +497,19 @@ static void constants_computed_from_parameters_are_trained(void **state)
     }
 }
 
+/* Of two constants, a bias is the one that is added. */
+static void a_bias_is_what_is_added(void **state)
+{
+    (void)state;
+    network n = {
+        "fc.weight net.mixer.gate_bias",
+        "val_1 f32[8,8] unsqueeze_3 f32[4,8] unsqueeze_4 f32[1,8]",
+        {FC,
+         {"Mul", "h unsqueeze_3", "g", "", MIXER},
+         {"Add", "g unsqueeze_4", "y", "", "net.mixer", "add", "zoo.Mixer", "aten.add.Tensor"}}};
+    assert_int_equal(run(&n).figures.parameter_bytes, W + 8 * 4);
+}
+
 /* What was expanded is a parameter's before what else the export computed, wherever both stand in the file: a class token,
  * and a table of positions. */
 static void an_expanded_constant_has_its_name_first(void **state)
@@ -660,6 +673,7 @@ int main(void)
         cmocka_unit_test(projected_positions_have_the_weight_of_a_layer_beside),
         cmocka_unit_test(inference_tells_of_missing_parameters),
         cmocka_unit_test(constants_computed_from_parameters_are_trained),
+        cmocka_unit_test(a_bias_is_what_is_added),
         cmocka_unit_test(an_expanded_constant_has_its_name_first),
         cmocka_unit_test(constants_of_layers_are_told),
         cmocka_unit_test(tables_of_sinusoidal_modules_are_not_trained),
