@@ -18,7 +18,7 @@ static int by_text(const void *left, const void *right)
     return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-static size_t find(const onv_lowering *l, const char *name)
+size_t onv_listed_find(const onv_lowering *l, const char *name)
 {
     const char **at = l->n_listed == 0
                           ? NULL
@@ -32,7 +32,7 @@ static size_t find_attribute(const onv_lowering *l, const char *module, const ch
     char name[1024];
     int length =
         snprintf(name, sizeof name, "%s%s%s", module, module[0] != '\0' ? "." : "", attribute);
-    return length < (int)sizeof name ? find(l, name) : SIZE_MAX;
+    return length < (int)sizeof name ? onv_listed_find(l, name) : SIZE_MAX;
 }
 
 static void explain(onv_lowering *l, size_t i)
@@ -40,8 +40,7 @@ static void explain(onv_lowering *l, size_t i)
     if (i != SIZE_MAX) l->explained[i] = true;
 }
 
-/* The first listed name that is not before `text`. */
-static size_t lower_bound(const onv_lowering *l, const char *text)
+size_t onv_listed_lower_bound(const onv_lowering *l, const char *text)
 {
     size_t low = 0, high = l->n_listed;
     while (low < high) {
@@ -73,7 +72,7 @@ enum { MAX_ATTRIBUTES = 4096 };
 static void find_inside(const onv_lowering *l, const char *module, size_t *first, size_t *end)
 {
     size_t length = strlen(module);
-    *first = lower_bound(l, module);
+    *first = onv_listed_lower_bound(l, module);
     *end = *first;
     while (*end < l->n_listed && *end - *first < MAX_ATTRIBUTES &&
            strncmp(l->listed[*end], module, length) == 0)
@@ -84,7 +83,7 @@ static void explain_modules(onv_lowering *l)
 {
     for (size_t i = 0; i < l->model->values.count; i++) {
         const onv_value *value = &l->model->values.at[i];
-        size_t at = value->tensor != NULL ? find(l, value->name) : SIZE_MAX;
+        size_t at = value->tensor != NULL ? onv_listed_find(l, value->name) : SIZE_MAX;
         explain(l, at);
         const char *layers = at != SIZE_MAX ? onv_name_of_layers(l, value->name) : NULL;
         if (layers != NULL && !onv_ptr_map_set(&l->in_file, layers, 1))
@@ -147,6 +146,8 @@ static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight
     uint32_t best_rank = UINT32_MAX;
     bool wants_bias = strcmp(read->slot, "bias") == 0;
     bool is_common = onv_weight_is_common(l, read);
+    /* Of a table that is large in one layer and small in another the exporter computes the small ones alone. */
+    bool is_look_up = onv_is_call_of(l->model->values.at[read->value].name, "index");
     find_inside(l, read->scope, &first, &end);
     for (size_t i = first; i < end; i++) {
         const char *name = last_part(l->listed[i]);
@@ -156,7 +157,7 @@ static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight
         bool is_bias = strstr(name, "bias") != NULL;
         if (is_bias && (is_common || is_no_bias(l, read))) continue;
         if (is_common && !is_in_each(l, read, l->listed[i])) continue;
-        if (role == ONV_WEIGHT_IS_UNSURE && is_as_it_is(l, l->listed[i])) continue;
+        if (role == ONV_WEIGHT_IS_UNSURE && !is_look_up && is_as_it_is(l, l->listed[i])) continue;
         uint32_t rank = depth + (strcmp(name, read->slot) == 0 ? 0 : is_bias == wants_bias ? 2 : 4);
         if (rank >= best_rank) continue;
         best = i;
@@ -175,7 +176,7 @@ static void wait_for_bias(onv_lowering *l, const onv_weight_read *read)
     length -= sizeof weight - 1;
     if (strcmp(read->parameter + length, weight) != 0) return;
     snprintf(name, sizeof name, "%.*sbias", (int)length, read->parameter);
-    size_t at = find(l, name);
+    size_t at = onv_listed_find(l, name);
     if (at != SIZE_MAX && !l->explained[at]) l->waits[at] = true;
 }
 
@@ -197,15 +198,27 @@ static const char *find_argument(const onv_lowering *l, const onv_weight_read *r
     return found;
 }
 
+/* The weight of a convolution into which a norm was folded, whose module the node names: it has a name of its own. */
+static bool is_convolved(const onv_lowering *l, const onv_weight_read *read)
+{
+    const onv_node *node = &l->model->nodes.at[read->node];
+    return read->k == 1 && strncmp(node->op_type, "Conv", 4) == 0 && node->source_op != NULL &&
+           strstr(node->source_op, "batch_norm") != NULL &&
+           onv_listed_find(l, l->model->values.at[read->value].name) != SIZE_MAX;
+}
+
 static void name_exactly(onv_lowering *l)
 {
     for (size_t i = 0; i < l->reads.count; i++) {
         onv_weight_read *read = &l->reads.at[i];
         const onv_value *value = &l->model->values.at[read->value];
         size_t at = find_attribute(l, read->scope, read->slot);
-        if (value->role == ONV_ROLE_PARAMETER && read->k == 1) read->parameter = value->name;
+        bool is_own = is_convolved(l, read);
+        if (is_own || (value->role == ONV_ROLE_PARAMETER && read->k == 1))
+            read->parameter = value->name;
+        if (is_own) continue;
         const char *argument = at == SIZE_MAX ? find_argument(l, read) : NULL;
-        if (argument != NULL) at = find(l, argument);
+        if (argument != NULL) at = onv_listed_find(l, argument);
         if (at == SIZE_MAX) continue;
         l->explained[at] = true;
         read->parameter = l->listed[at];
