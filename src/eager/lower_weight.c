@@ -173,6 +173,8 @@ onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read 
     if (value->role != ONV_ROLE_NOT_NOTED || value->tensor == NULL ||
         l->is_statistic[read->value] || !onv_dtype_is_float((onv_dtype)value->tensor->type.dtype))
         return ONV_WEIGHT_IS_OTHER;
+    if (onv_weight_is_product(l->model, &l->model->nodes.at[read->node], read->k))
+        return ONV_WEIGHT_IS_OTHER;
     if (onv_weight_place_of(&l->model->nodes.at[read->node], read->k) == ONV_PLACE_WEIGHT)
         return l->model->nodes.at[read->node].takes_buffer ? ONV_WEIGHT_IS_OTHER
                                                            : ONV_WEIGHT_IS_TAKEN;
@@ -184,6 +186,7 @@ onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read 
         made &= p == ONV_PLACE_MADE;
     }
     if (made || is_made_in_forward(name) || strchr(name, '.') != NULL) return ONV_WEIGHT_IS_OTHER;
+    if (value->tensor->elems > 1 && onv_is_call_of(name, "embedding")) return ONV_WEIGHT_IS_ROWS;
     if (value->tensor->elems > 1)
         return onv_is_call_of(name, "expand") ? ONV_WEIGHT_IS_SPREAD : ONV_WEIGHT_IS_UNSURE;
     bool is_literal = onv_has_made_up_name(name) || strncmp(name, "scalar_tensor", 13) == 0;
@@ -221,6 +224,8 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == index; at++) {
         onv_weight_place p = onv_weight_place_of(&l->model->nodes.at[at->node], at->k);
         bool is_buffer = l->model->nodes.at[at->node].takes_buffer;
+        if (onv_weight_is_product(l->model, &l->model->nodes.at[at->node], at->k))
+            return (verdict){ONV_WEIGHT_MADE, true, at};
         /* A filter that code made, a wavelet, say: no listed parameter has its name, nor is left for it. */
         if (p == ONV_PLACE_WEIGHT && !is_buffer && l->n_listed > 0 &&
             onv_weight_is_view(value->name) && find_named(l, index) == NULL)
