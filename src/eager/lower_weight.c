@@ -89,9 +89,16 @@ bool onv_has_made_up_name(const char *name)
 static bool is_made_in_forward(const char *name)
 {
     static const char *const makers[] = {
-        "zeros",      "zeros_like", "ones",     "ones_like",   "full",      "full_like", "empty",
-        "empty_like", "new_zeros",  "new_ones", "new_full",    "new_empty", "arange",    "eye",
-        "linspace",   "tril",       "triu",     "masked_fill", "where",
+        "zeros",     "zeros_like",
+        "ones",      "ones_like",
+        "full",      "full_like",
+        "empty",     "empty_like",
+        "new_zeros", "new_ones",
+        "new_full",  "new_empty",
+        "arange",    "eye",
+        "linspace",  "tril",
+        "triu",      "masked_fill",
+        "where",     "convert_element_type_default", /* a condition that is a factor */
     };
     return onv_is_call_of_any(name, makers, sizeof makers / sizeof makers[0]);
 }
