@@ -385,6 +385,7 @@ static void match(onv_finder *s, const onv_node *node)
     if (s->kernels.layers) onv_find_encoder_layer(s, node);
     if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
     if (s->kernels.cells) onv_find_cell(s, node);
+    if (s->kernels.cells) onv_find_unrolled(s, node);
     if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
     onv_find_noted(s, node);
     if (s->f->of_node[onv_find_id(s, node).index] != 0) return;

@@ -37,6 +37,7 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_ENCODER_LAYER, /* x; layer */
     ONV_FUSION_WRITE,         /* x, key: what is copied into a part of it */
     ONV_FUSION_CELL,          /* x, key: gates of input and state; value, state: before and after */
+    ONV_FUSION_UNROLLED,      /* x; recurrence */
 } onv_fusion_kind;
 
 /* A product with a weight, as nn.TransformerEncoderLayer has four: query, key and value, what is behind
@@ -56,6 +57,18 @@ typedef struct onv_encoder_layer {
     int64_t heads;
 } onv_encoder_layer;
 
+enum { ONV_MAX_RECURRENT_WEIGHTS = 128 };
+
+/* A call of nn.RNN that the exporter wrote step by step. */
+typedef struct onv_recurrence {
+    onv_value_id x;                                  /* [steps, batch, inputs] */
+    onv_value_id weights[ONV_MAX_RECURRENT_WEIGHTS]; /* and biases, of a layer after the other */
+    uint32_t n_weights;
+    uint32_t projections, directions; /* the former: layers times directions */
+    bool has_sequence;                /* what the fusion ends with; else it is a final state */
+    onv_node_id first, end;           /* its nodes; behind them */
+} onv_recurrence;
+
 typedef struct onv_fusion {
     onv_fusion_kind kind;
     onv_node_id last;
@@ -67,6 +80,7 @@ typedef struct onv_fusion {
     const char *name; /* POINTWISE: PyTorch's, static */
     uint8_t saves;    /* POINTWISE: of onv_fusion_saves */
     const onv_encoder_layer *layer;
+    const onv_recurrence *recurrence;
 } onv_fusion;
 
 enum onv_fusion_saves {

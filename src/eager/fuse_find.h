@@ -57,6 +57,11 @@ void onv_find_softmax(onv_finder *s, const onv_node *softmax);
 
 void onv_find_cell(onv_finder *s, const onv_node *node);
 
+/* --- fuse_unrolled.c ------------------------------------------------------------------------------ */
+
+/* From the first product of a call of nn.RNN on. */
+void onv_find_unrolled(onv_finder *s, const onv_node *node);
+
 /* --- fuse_encoder.c ----------------------------------------------------------------------------- */
 
 /* From the layer's first node on. */

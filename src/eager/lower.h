@@ -191,6 +191,8 @@ typedef struct onv_lowering {
     size_t recurrent_op;              /* the last one */
     uint64_t recurrent_mask;          /* bytes of the dropout before the next one */
     bool recurrent_drops;             /* the module has such dropout */
+    uint32_t deep_calls;              /* of nn.RNN with layers between which it may be */
+    uint64_t deep_bytes;              /* of the masks */
     onv_status status;
     onv_error *err;
 } onv_lowering;
@@ -527,6 +529,8 @@ void onv_copies_add(onv_lowering *l);
 void onv_reach_find(onv_lowering *l);
 void onv_lowering_report(onv_lowering *l); /* diagnostics of what was hidden, and how it was read */
 void onv_lower_cell(onv_lowering *l, const onv_fusion *fusion);
+/* A call of nn.RNN that the exporter wrote step by step; `out`: the sequence that it gives. */
+void onv_lower_unrolled(onv_lowering *l, const onv_recurrence *call, onv_value_id out);
 void onv_cells_report(onv_lowering *l); /* of those that stay in parts, after lowering */
 /* Dropout between the layers of a recurrent module, which cuDNN runs inside: false where it is none. */
 bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node);

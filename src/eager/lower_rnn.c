@@ -75,18 +75,20 @@ static void gather_weights(onv_lowering *l, onv_value_id id, uint32_t fusion, te
     if (!onv_vec_push(weights, tensor)) l->status = onv_fail_memory(l->err);
 }
 
+/* A layer while it is emitted. */
+typedef struct run {
+    const layer *kind;
+    const tensors *weights;
+    uint32_t x, h, c, lengths, out;
+    onv_rnn_problem problem; /* of this layer */
+    bool begins;             /* a module */
+} run;
+
 /* What the layer computes: [seq, batch, directions, hidden], contiguous, whatever the node's layout. */
-static uint32_t new_output(onv_lowering *l, const onv_node *node, uint8_t dtype, bool batch_first)
+static uint32_t new_output(onv_lowering *l, const onv_rnn_problem *p)
 {
-    onv_shape x, r;
-    if (!onv_value_shape(l, node->inputs[X], &x) || !onv_value_shape(l, node->inputs[R], &r))
-        return ONV_NO_TENSOR;
-    if (x.rank != 3 || r.rank != 3) {
-        l->status = onv_fail(l->err, ONV_ERR_MODEL, "input and recurrence weights need rank 3");
-        return ONV_NO_TENSOR;
-    }
-    const int64_t dims[] = {x.dims[batch_first], x.dims[!batch_first], r.dims[0], r.dims[2]};
-    return onv_tensor_new(l, dtype, 4, dims, NULL);
+    const int64_t dims[] = {p->steps, p->batch, p->bidirectional ? 2 : 1, p->hidden};
+    return onv_tensor_new(l, (uint8_t)p->dtype, 4, dims, NULL);
 }
 
 /* Y: the output with the directions before the batch (layout 0), or the batch before all. */
@@ -105,22 +107,13 @@ static uint32_t emit_result(onv_lowering *l, uint32_t out, bool batch_first)
 
 /* cuDNN runs all layers of a module in one call: what it takes stands at the last one, which backward
  * runs first. */
-static void describe_module(onv_lowering *l, const onv_node *node, const layer *kind, uint8_t dtype,
-                            bool batch_first, bool begins)
+static void describe_module(onv_lowering *l, const run *r)
 {
-    onv_shape x, r;
-    if (!onv_value_shape(l, node->inputs[X], &x) || !onv_value_shape(l, node->inputs[R], &r))
-        return;
-    l->recurrent_drops = !begins && (l->recurrent_drops || l->recurrent_mask > 0);
-    if (begins) {
+    l->recurrent_drops = !r->begins && (l->recurrent_drops || l->recurrent_mask > 0);
+    if (r->begins) {
         l->recurrent_op = SIZE_MAX;
-        l->recurrent_module = (onv_rnn_problem){.cell = kind->cell,
-                                                .dtype = (onv_dtype)dtype,
-                                                .steps = x.dims[batch_first],
-                                                .batch = x.dims[!batch_first],
-                                                .input = x.dims[2],
-                                                .hidden = r.dims[2],
-                                                .bidirectional = r.dims[0] == 2};
+        l->recurrent_module = r->problem;
+        l->recurrent_module.layers = 0;
     }
     l->recurrent_module.layers++;
     if (l->recurrent_op >= l->eager->ops.count) return;
@@ -130,9 +123,10 @@ static void describe_module(onv_lowering *l, const onv_node *node, const layer *
 }
 
 /* One pass of backward makes the gradients of x and the states, the other those of the weights. */
-static void emit_workspaces(onv_lowering *l, const uint32_t inputs[3], const tensors *weights)
+static void emit_workspaces(onv_lowering *l, const run *r)
 {
     const onv_cuda_library_settings *cuda = &l->options->cuda;
+    const uint32_t inputs[] = {r->x, r->h, r->c};
     onv_eager_workspace w = {.library = "cuDNN"};
     if (cuda->compute_capability == 0) return;
     w.bytes = onv_cudnn_rnn_workspace(&l->recurrent_module, !l->options->inference, cuda);
@@ -141,8 +135,8 @@ static void emit_workspaces(onv_lowering *l, const uint32_t inputs[3], const ten
         if (onv_tensor_needs_grad(l, inputs[i])) last = inputs[i];
     onv_emit_grad_workspace(l, last, w);
     last = ONV_NO_TENSOR;
-    for (size_t i = 0; i < weights->count; i++)
-        if (onv_tensor_needs_grad(l, weights->at[i])) last = weights->at[i];
+    for (size_t i = 0; i < r->weights->count; i++)
+        if (onv_tensor_needs_grad(l, r->weights->at[i])) last = r->weights->at[i];
     onv_emit_grad_workspace(l, last, w);
     w.stands_long = !l->options->inference;
     if (l->recurrent_drops) w.state_bytes = onv_cudnn_dropout_state(cuda);
@@ -151,54 +145,90 @@ static void emit_workspaces(onv_lowering *l, const uint32_t inputs[3], const ten
     l->recurrent_op = l->eager->ops.count;
 }
 
-static void emit_layer(onv_lowering *l, const onv_node *node, const layer *kind,
-                       const tensors *weights)
+/* Up to the results; gives the bytes of the reserve. */
+static uint64_t emit_begin(onv_lowering *l, const run *r)
+{
+    onv_emit_begin(l, r->kind->name);
+    onv_emit_in(l, r->x, ONV_GRAD_NEW);
+    onv_emit_in(l, r->h, ONV_GRAD_NEW);
+    onv_emit_in(l, r->c, ONV_GRAD_NEW);
+    onv_emit_in(l, r->lengths, ONV_GRAD_NONE);
+    for (size_t i = 0; i < r->weights->count; i++) {
+        onv_emit_in(l, r->weights->at[i], ONV_GRAD_NEW);
+        onv_emit_save(l, r->weights->at[i]);
+    }
+    onv_emit_save(l, r->x);
+    onv_emit_save(l, r->h);
+    onv_emit_save(l, r->c);
+    onv_emit_save(l, r->out);
+    uint64_t reserve = UINT64_MAX;
+    bool fits = onv_u64_mul(onv_tensor_at(l, r->out).bytes, r->kind->reserve, &reserve);
+    describe_module(l, r);
+    emit_workspaces(l, r);
+    fits =
+        fits && onv_u64_add(reserve, r->begins ? RESERVE_OF_MODULE : l->recurrent_mask, &reserve);
+    if (!fits) reserve = UINT64_MAX;
+    l->recurrent_mask = 0;
+    onv_emit_extra(l, reserve, 1, "cuDNN's reserve");
+    const onv_eager_tensor t = onv_tensor_at(l, r->x);
+    if (r->x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t)) onv_emit_temps(l, t.bytes, t.bytes);
+    onv_emit_out(l, r->out);
+    return reserve;
+}
+
+static void emit_end(onv_lowering *l, uint64_t reserve)
+{
+    onv_emit_end(l);
+    if (l->status != ONV_OK || !l->op.has_backward) return;
+    uint64_t *sum = &l->eager->reserve_bytes;
+    l->eager->recurrent++;
+    if (!onv_u64_add(*sum, reserve, sum)) *sum = UINT64_MAX;
+}
+
+/* False where the shapes are not known. */
+static bool describe_node(onv_lowering *l, const onv_node *node, run *r)
 {
     bool batch_first = onv_node_int(node, "layout", 0) != 0;
-    uint32_t x = onv_amp_low(l, onv_node_in(l, node, X));
-    uint32_t h = onv_amp_low(l, onv_node_in(l, node, INITIAL_H));
+    onv_shape x, w;
+    if (!onv_value_shape(l, node->inputs[X], &x) || !onv_value_shape(l, node->inputs[R], &w))
+        return false;
+    if (x.rank != 3 || w.rank != 3) {
+        l->status = onv_fail(l->err, ONV_ERR_MODEL, "input and recurrence weights need rank 3");
+        return false;
+    }
+    uint8_t dtype = r->x != ONV_NO_TENSOR ? onv_tensor_at(l, r->x).dtype : onv_promoted(l, node);
+    r->problem = (onv_rnn_problem){.cell = r->kind->cell,
+                                   .dtype = (onv_dtype)dtype,
+                                   .steps = x.dims[batch_first],
+                                   .batch = x.dims[!batch_first],
+                                   .input = x.dims[2],
+                                   .hidden = w.dims[2],
+                                   .bidirectional = w.dims[0] == 2};
+    return true;
+}
+
+static void emit_node(onv_lowering *l, const onv_node *node, const layer *kind,
+                      const tensors *weights)
+{
+    run r = {.kind = kind, .weights = weights};
+    r.x = onv_amp_low(l, onv_node_in(l, node, X));
+    r.h = onv_amp_low(l, onv_node_in(l, node, INITIAL_H));
     /* Both states are zeros of their own, which exporters write once. */
     if (node->n_inputs > INITIAL_C &&
         node->inputs[INITIAL_C].index == node->inputs[INITIAL_H].index)
         onv_fill_again(l, node->inputs[INITIAL_C]);
-    uint32_t c = onv_amp_low(l, onv_node_in(l, node, INITIAL_C));
-    onv_eager_tensor t = onv_tensor_at(l, x);
-    uint8_t dtype = x != ONV_NO_TENSOR ? t.dtype : onv_promoted(l, node);
-    uint32_t out = new_output(l, node, dtype, batch_first);
-    onv_emit_begin(l, kind->name);
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_in(l, h, ONV_GRAD_NEW);
-    onv_emit_in(l, c, ONV_GRAD_NEW);
-    onv_emit_in(l, onv_node_in(l, node, SEQUENCE_LENS), ONV_GRAD_NONE);
-    for (size_t i = 0; i < weights->count; i++) {
-        onv_emit_in(l, weights->at[i], ONV_GRAD_NEW);
-        onv_emit_save(l, weights->at[i]);
-    }
-    onv_emit_save(l, x);
-    onv_emit_save(l, h);
-    onv_emit_save(l, c);
-    onv_emit_save(l, out);
-    uint64_t reserve = UINT64_MAX;
-    bool fits = onv_u64_mul(onv_tensor_at(l, out).bytes, kind->reserve, &reserve);
-    bool begins = begins_module(l, node);
-    describe_module(l, node, kind, dtype, batch_first, begins);
-    emit_workspaces(l, (const uint32_t[]){x, h, c}, weights);
-    fits = fits && onv_u64_add(reserve, begins ? RESERVE_OF_MODULE : l->recurrent_mask, &reserve);
-    if (!fits) reserve = UINT64_MAX;
-    l->recurrent_mask = 0;
-    onv_emit_extra(l, reserve, 1, "cuDNN's reserve");
-    if (x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t)) onv_emit_temps(l, t.bytes, t.bytes);
-    onv_emit_out(l, out);
+    r.c = onv_amp_low(l, onv_node_in(l, node, INITIAL_C));
+    r.lengths = onv_node_in(l, node, SEQUENCE_LENS);
+    if (!describe_node(l, node, &r)) return;
+    r.begins = begins_module(l, node);
+    r.out = new_output(l, &r.problem);
+    uint64_t reserve = emit_begin(l, &r);
     for (uint32_t k = 1; k < node->n_outputs; k++)
-        onv_node_set(l, node, k, onv_emit_out(l, onv_node_new(l, node, k, dtype)));
-    onv_emit_end(l);
-    if (l->status != ONV_OK) return;
-    if (l->op.has_backward) {
-        uint64_t *sum = &l->eager->reserve_bytes;
-        l->eager->recurrent++;
-        if (!onv_u64_add(*sum, reserve, sum)) *sum = UINT64_MAX;
-    }
-    onv_node_set(l, node, 0, emit_result(l, out, batch_first));
+        onv_node_set(l, node, k,
+                     onv_emit_out(l, onv_node_new(l, node, k, (uint8_t)r.problem.dtype)));
+    emit_end(l, reserve);
+    if (l->status == ONV_OK)
+        onv_node_set(l, node, 0, emit_result(l, r.out, onv_node_int(node, "layout", 0) != 0));
 }
 
 void onv_lower_recurrent(onv_lowering *l, const onv_node *node)
@@ -211,7 +241,102 @@ void onv_lower_recurrent(onv_lowering *l, const onv_node *node)
     for (size_t i = 0; i < sizeof arranged / sizeof arranged[0]; i++)
         if (arranged[i] < node->n_inputs)
             gather_weights(l, node->inputs[arranged[i]], fusion, &weights);
-    if (l->status == ONV_OK) emit_layer(l, node, kind, &weights);
+    if (l->status == ONV_OK) emit_node(l, node, kind, &weights);
+    onv_vec_cleanup(&weights);
+}
+
+/* --- nn.RNN, step by step ------------------------------------------------------------------------ */
+
+/* Zeros that the module makes for all layers. */
+static uint32_t emit_state(onv_lowering *l, const onv_recurrence *call, const onv_rnn_problem *p)
+{
+    const int64_t dims[] = {(int64_t)call->projections, p->batch, p->hidden};
+    onv_emit_begin(l, "zeros");
+    uint32_t state = onv_emit_out(l, onv_tensor_new(l, (uint8_t)p->dtype, 3, dims, NULL));
+    onv_emit_end(l);
+    return state;
+}
+
+/* Last states that the module gives: results of steps that it reads behind the sequence. */
+static void emit_last_states(onv_lowering *l, const onv_recurrence *call, onv_node_id last)
+{
+    for (uint32_t i = last.index + 1; i < call->end.index; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        for (uint32_t k = 0; k < node->n_inputs; k++) {
+            onv_value_id id = node->inputs[k];
+            onv_node_id from =
+                onv_is_value(id) ? onv_model_value(l->model, id)->producer : ONV_NO_NODE;
+            if (!onv_is_node(from) || from.index < call->first.index || from.index > last.index ||
+                (call->has_sequence && from.index == last.index) || l->tensor_known[id.index])
+                continue;
+            onv_value_set(l, id, onv_emit_out(l, onv_value_new(l, id, ONV_UNDEFINED)));
+        }
+    }
+}
+
+/* [steps, batch, directions x hidden] of what a layer gives. */
+static uint32_t emit_sequence(onv_lowering *l, uint32_t out)
+{
+    const onv_eager_tensor t = onv_tensor_at(l, out);
+    if (out == ONV_NO_TENSOR) return out;
+    const int64_t dims[] = {t.dims[0], t.dims[1], t.dims[2] * t.dims[3]};
+    return onv_emit_reshape(l, out, 3, dims);
+}
+
+/* Those of one layer: as many as the others have. */
+static void take_weights(onv_lowering *l, const onv_recurrence *call, uint32_t nth,
+                         uint32_t n_layers, tensors *weights)
+{
+    uint32_t each = call->n_weights / n_layers;
+    weights->count = 0;
+    for (uint32_t i = nth * each; i < (nth + 1) * each && l->status == ONV_OK; i++) {
+        uint32_t tensor = onv_amp_low(l, onv_value_tensor(l, call->weights[i]));
+        if (tensor != ONV_NO_TENSOR && !onv_vec_push(weights, tensor))
+            l->status = onv_fail_memory(l->err);
+    }
+}
+
+/* The exporter writes no dropout between the layers. */
+static void note_dropout(onv_lowering *l, uint64_t values, bool bidirectional)
+{
+    uint64_t mask = onv_cudnn_rnn_dropout_bytes(values, bidirectional);
+    if (!onv_u64_add(l->deep_bytes, mask, &l->deep_bytes)) l->deep_bytes = UINT64_MAX;
+}
+
+void onv_lower_unrolled(onv_lowering *l, const onv_recurrence *call, onv_value_id out)
+{
+    const layer *kind = &layers[sizeof layers / sizeof layers[0] - 1];
+    uint32_t n_layers = call->projections / call->directions;
+    onv_node_id last = onv_model_value(l->model, out)->producer;
+    tensors weights = {0};
+    run r = {.kind = kind, .weights = &weights, .c = ONV_NO_TENSOR, .lengths = ONV_NO_TENSOR};
+    onv_shape x, y;
+    r.x = onv_amp_low(l, onv_value_tensor(l, call->x));
+    if (r.x == ONV_NO_TENSOR || !onv_value_shape(l, call->x, &x) || !onv_value_shape(l, out, &y))
+        return;
+    int64_t width = y.dims[y.rank - 1]; /* of a state, or of both directions */
+    r.problem = (onv_rnn_problem){.cell = kind->cell,
+                                  .dtype = (onv_dtype)onv_tensor_at(l, r.x).dtype,
+                                  .steps = x.dims[0],
+                                  .batch = x.dims[1],
+                                  .input = x.dims[2],
+                                  .hidden = call->has_sequence ? width / call->directions : width,
+                                  .bidirectional = call->directions == 2};
+    r.h = emit_state(l, call, &r.problem);
+    for (uint32_t i = 0; i < n_layers && l->status == ONV_OK; i++) {
+        take_weights(l, call, i, n_layers, &weights);
+        r.begins = i == 0;
+        if (i > 0) note_dropout(l, onv_tensor_at(l, r.x).elems, call->directions == 2);
+        r.out = new_output(l, &r.problem);
+        uint64_t reserve = emit_begin(l, &r);
+        if (i + 1 == n_layers) emit_last_states(l, call, last);
+        emit_end(l, reserve);
+        r.x = emit_sequence(l, r.out);
+        r.h = ONV_NO_TENSOR; /* of all layers, which the first one keeps */
+    }
+    l->recurrent = (onv_origin){0};
+    l->deep_calls += n_layers > 1;
+    if (call->has_sequence) onv_value_set(l, out, r.x);
     onv_vec_cleanup(&weights);
 }
 
@@ -255,8 +380,20 @@ void onv_lower_cell(onv_lowering *l, const onv_fusion *f)
     if (is_lstm) onv_value_set(l, f->state, after);
 }
 
+static void report_dropout(onv_lowering *l)
+{
+    uint64_t bytes = onv_cudnn_dropout_state(&l->options->cuda);
+    if (l->deep_calls == 0 || l->options->inference) return;
+    if (!onv_u64_add(bytes, l->deep_bytes, &bytes)) bytes = UINT64_MAX;
+    onv_model_diag(l->model, ONV_WARNING, "recurrent-dropout", NULL,
+                   "%u calls of nn.RNN have several layers, and the export has no dropout between "
+                   "them: networks that have some (dropout=P) keep %llu bytes more",
+                   l->deep_calls, (unsigned long long)bytes);
+}
+
 void onv_cells_report(onv_lowering *l)
 {
+    report_dropout(l);
     /* What the kernel keeps beside what the parts do, in halves of the state for each tanh: both gates, from the
      * input and the state, and a workspace of 5 (4) states; measured with PyTorch 2.15. */
     static const struct {
