@@ -188,8 +188,10 @@ void onv_neutral_make(onv_lowering *l, const onv_node *node)
         onv_eager_tensor t = onv_tensor_at(l, x);
         onv_node_id maker = l->node;
         l->node = (onv_node_id){reader - 1};
-        onv_emit_begin(l, "add");
-        onv_emit_in(l, x, ONV_GRAD_ALIAS);
+        const char *op = onv_model_node(l->model, l->node)->neutral_op;
+        bool adds = strcmp(op, "add") == 0 || strcmp(op, "sub") == 0;
+        onv_emit_begin(l, op);
+        onv_emit_in(l, x, adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW); /* grad * 1 is a tensor, too */
         uint32_t out = onv_emit_out(l, onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL));
         onv_emit_end(l);
         l->node = maker;

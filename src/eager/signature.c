@@ -150,17 +150,6 @@ static bool is_in_each(const onv_lowering *l, const onv_weight_read *read, const
     return true;
 }
 
-/* A view of what all modules are given, each of which has it for its queries and for its keys: a table of rotations. */
-static bool is_given_to_all(const onv_lowering *l, const onv_weight_read *read)
-{
-    const onv_weight_read *end = l->reads.at + l->reads.count;
-    if (!onv_weight_is_view(l->model->values.at[read->value].name)) return false;
-    for (const onv_weight_read *at = l->reads.at + l->first_read[read->value] - 1;
-         at + 1 < end && at[1].value == read->value; at++)
-        if (at[0].node != at[1].node && onv_weight_same_owner(at, at + 1)) return true;
-    return false;
-}
-
 /* Of another layer the file has that parameter as it is: what was computed here is not made of it. */
 static bool is_as_it_is(onv_lowering *l, const char *name)
 {
@@ -201,7 +190,6 @@ static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight
     bool is_factor = role == ONV_WEIGHT_IS_UNSURE &&
                      strcmp(l->model->nodes.at[read->node].op_type, "Mul") == 0; /* no table */
     bool is_common = onv_weight_is_common(l, read);
-    if (is_common && is_given_to_all(l, read)) return SIZE_MAX;
     find_inside(l, read->scope, &first, &end);
     for (size_t i = first; i < end; i++) {
         const char *name = last_part(l->listed[i]);
@@ -326,13 +314,52 @@ static const char *of_neighbour(const onv_lowering *l, size_t at)
     return NULL;
 }
 
+static const onv_node *producer(const onv_lowering *l, onv_value_id id, const char *op_type)
+{
+    if (!onv_is_value(id)) return NULL;
+    onv_node_id from = onv_model_value(l->model, id)->producer;
+    const onv_node *node = onv_is_node(from) ? onv_model_node(l->model, from) : NULL;
+    return node != NULL && strcmp(node->op_type, op_type) == 0 ? node : NULL;
+}
+
+/* cat(-x2, x1) times something. */
+static bool is_half_turned(const onv_lowering *l, const onv_node *mul)
+{
+    for (uint32_t k = 0; k < mul->n_inputs; k++) {
+        const onv_node *cat = producer(l, mul->inputs[k], "Concat");
+        if (cat != NULL && cat->n_inputs == 2 && producer(l, cat->inputs[0], "Neg") != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* x * cos + cat(-x2, x1) * sin: tables of positions, whatever parameters the module has. */
+static void mark_turned(onv_lowering *l, bool *is_table)
+{
+    for (size_t i = 0; i < l->model->nodes.count; i++) {
+        const onv_node *add = &l->model->nodes.at[i];
+        if (strcmp(add->op_type, "Add") != 0 || add->n_inputs != 2) continue;
+        const onv_node *mul[2] = {producer(l, add->inputs[0], "Mul"),
+                                  producer(l, add->inputs[1], "Mul")};
+        if (mul[0] == NULL || mul[1] == NULL ||
+            (!is_half_turned(l, mul[0]) && !is_half_turned(l, mul[1])))
+            continue;
+        for (uint32_t k = 0; k < 4; k++) {
+            onv_value_id id = mul[k / 2]->inputs[k % 2];
+            if (onv_is_value(id)) is_table[id.index] = true;
+        }
+    }
+}
+
 /* How much a name may differ from what the module would call it: a bias for a factor is likely none. */
 enum { LIKELY_NAME = 4, ANY_NAME = 8 };
 
-static void name_the_rest(onv_lowering *l, onv_weight_role role, uint32_t below)
+static void name_the_rest(onv_lowering *l, onv_weight_role role, const bool *is_table,
+                          uint32_t below)
 {
     for (size_t i = 0; i < l->reads.count; i++) {
         onv_weight_read *read = &l->reads.at[i];
+        if (is_table[read->value]) continue;
         if (i > 0 && onv_weight_same_owner(read, read - 1)) {
             if (read->parameter == NULL) read->parameter = read[-1].parameter;
             continue;
@@ -374,21 +401,23 @@ onv_status onv_signature_prepare(onv_lowering *l)
     l->listed = onv_arena_copy(arena, model->parameters, l->n_listed * sizeof *l->listed);
     l->explained = ONV_ARENA_ARRAY(arena, bool, l->n_listed);
     l->waits = ONV_ARENA_ARRAY(arena, bool, l->n_listed);
-    if (l->listed == NULL || l->explained == NULL || l->waits == NULL)
+    bool *is_table = ONV_ARENA_ARRAY(arena, bool, model->values.count);
+    if (l->listed == NULL || l->explained == NULL || l->waits == NULL || is_table == NULL)
         return onv_fail_memory(l->err);
     qsort(l->listed, l->n_listed, sizeof *l->listed, by_text);
     explain_modules(l);
     explain_head(l);
     if (l->status != ONV_OK) return l->status;
+    mark_turned(l, is_table);
     name_exactly(l);
-    name_the_rest(l, ONV_WEIGHT_IS_TAKEN, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_TAKEN, is_table, ANY_NAME);
     for (size_t i = 0; i < l->reads.count; i++) wait_for_bias(l, &l->reads.at[i]);
     /* Before tables of positions, say, that are none. */
-    name_the_rest(l, ONV_WEIGHT_IS_SPREAD, ANY_NAME);
-    name_the_rest(l, ONV_WEIGHT_IS_ROWS, ANY_NAME);
-    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, LIKELY_NAME);
-    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, ANY_NAME);
-    name_the_rest(l, ONV_WEIGHT_IS_NUMBER, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_SPREAD, is_table, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_ROWS, is_table, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, is_table, LIKELY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, is_table, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_NUMBER, is_table, ANY_NAME);
     return ONV_OK;
 }
 

@@ -94,25 +94,6 @@ static void filters_of_code_are_no_weights(void **state)
     }
 }
 
-/* Where a parameter has no tensor, a table that the exporter computed may be made of it: what is multiplied by that. */
-static void tables_may_be_of_missing_parameters(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *listed, *told;
-    } cases[] = {{"fc.weight embeddings.class", "up to 128 bytes"}, {"fc.weight", NULL}};
-    for (size_t i = 0; i < 2; i++) {
-        const network n = {cases[i].listed,
-                           "val_1 f32[8,8] cos f32[4,8]",
-                           {FC,
-                            {"Mul", "h cos", "y", "", "layers.0.attention", "mul", "zoo.Attention",
-                             "aten.mul.Tensor"}}};
-        outcome o = run(&n);
-        assert_int_equal(o.factors[0] != '\0', cases[i].told != NULL);
-        if (cases[i].told != NULL) assert_non_null(strstr(o.factors, cases[i].told));
-    }
-}
-
 /* How many elements there are says what the file lacks: in training and inference, without a gradient. */
 static void a_count_of_parameters_completes_them(void **state)
 {
@@ -642,22 +623,6 @@ static void constants_of_layers_are_told(void **state)
     }
 }
 
-static void tables_of_sinusoidal_modules_are_not_trained(void **state)
-{
-    (void)state;
-    for (int is_table = 0; is_table < 2; is_table++) {
-        network n = {"fc.weight positions.weight",
-                     "val_1 f32[8,8] positions.weight f32[4,8]",
-                     {FC,
-                      {"Add", "h positions.weight", "y", "", "positions", "add",
-                       is_table ? "zoo.SinusoidalPositionalEmbedding" : "zoo.Positions",
-                       "aten.add.Tensor"}}};
-        outcome o = run(&n);
-        assert_int_equal(o.figures.parameter_bytes, W + 4 * 8 * 4);
-        assert_int_equal(o.figures.gradient_bytes, W + (is_table ? 0 : 4 * 8 * 4));
-    }
-}
-
 /* A node of one module, and of one call of it. */
 static void add_noted(model *m, const char *op, const char *inputs, const char *output,
                       const char *class, const char *aten)
@@ -725,7 +690,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_without_a_tensor_are_reported),
         cmocka_unit_test(filters_of_code_are_no_weights),
-        cmocka_unit_test(tables_may_be_of_missing_parameters),
         cmocka_unit_test(a_count_of_parameters_completes_them),
         cmocka_unit_test(parameters_that_nothing_reads_are_held),
         cmocka_unit_test(longer_names_are_more_alike),
@@ -744,7 +708,6 @@ int main(void)
         cmocka_unit_test(the_bias_of_a_head_is_its_decoders),
         cmocka_unit_test(an_expanded_constant_has_its_name_first),
         cmocka_unit_test(constants_of_layers_are_told),
-        cmocka_unit_test(tables_of_sinusoidal_modules_are_not_trained),
         cmocka_unit_test(views_before_a_group_norm_are_joined_with_its_own),
         cmocka_unit_test(norms_have_vectors_of_their_own),
     };
