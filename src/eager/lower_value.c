@@ -147,18 +147,6 @@ static onv_weight_use use_for(onv_lowering *l, onv_value_id id, const onv_weight
                : use;
 }
 
-/* By these indices, a buffer of the module, the biases of all pairs in a window were looked up. Where a class has
- * a token, some libraries make them anew. */
-static void hold_places(onv_lowering *l, const onv_weight_read *read, uint64_t pairs)
-{
-    int64_t keys = pairs < INT64_MAX ? onv_whole_root((int64_t)pairs) : 0;
-    uint64_t bytes;
-    if ((onv_whole_root(keys) == 0 && !onv_weight_is_cached(read->parameter)) ||
-        !onv_u64_mul(pairs, sizeof(int64_t), &bytes))
-        return;
-    onv_storage_new(l, bytes, ONV_STORAGE_BUFFER, read->parameter);
-}
-
 /* Rows that all samples are given. */
 static uint32_t look_up_for_all(onv_lowering *l, const onv_tensor *file, const onv_shape *whole,
                                 uint32_t table)
@@ -183,17 +171,20 @@ static uint32_t compute_weight(onv_lowering *l, onv_weight_use use, const onv_we
     switch (use) {
     case ONV_WEIGHT_BIASES:
         if (onv_weight_is_cached(read->parameter)) {
-            hold_places(l, read, file->elems / (uint64_t)from.dims[0]);
+            onv_weight_hold_places(l, read, file->elems / (uint64_t)from.dims[0]);
             if (!l->options->inference) return emit_source(l, "index", tensor, out, 0);
             if (out != ONV_NO_TENSOR)
                 l->eager->storages.at[onv_tensor_at(l, out).storage].kind = ONV_STORAGE_CONSTANT;
             return out;
         }
         if (strstr(read->parameter, "table") != NULL) {
-            hold_places(l, read, file->elems / (uint64_t)from.dims[1]);
+            onv_weight_hold_places(l, read, file->elems / (uint64_t)from.dims[1]);
             return emit_source(l, "index", tensor, out, 0);
         }
-        return emit_source(l, "embedding", tensor, out, file->elems / (uint64_t)from.dims[1]);
+        return emit_source(
+            l,
+            whole->rank == 3 && strstr(read->parameter, "rel_pos") != NULL ? "index" : "embedding",
+            tensor, out, file->elems / (uint64_t)from.dims[1]);
     case ONV_WEIGHT_LOOKED_UP: return emit_source(l, "embedding", tensor, out, file->elems / row);
     case ONV_WEIGHT_PROJECTED: {
         bool is_first = !l->has_positions; /* of layers, which are all given one table */

@@ -49,8 +49,8 @@ void onv_repeat_base(onv_lowering *l, const onv_node *node)
     if (onv_is_value(id) && l->fusions.user[id.index].index != l->node.index) onv_fill_again(l, id);
 }
 
-/* Runs what made the value once more, for a reader that has a call of its own; what that fills, too. */
-static void repeat(onv_lowering *l, onv_value_id id)
+/* For a reader that has a call of its own; what that fills, too. */
+void onv_repeat_value(onv_lowering *l, onv_value_id id)
 {
     onv_node_id producer = onv_model_value(l->model, id)->producer, reader = l->node;
     if (!onv_is_node(producer) || !l->tensor_known[id.index]) return;
@@ -77,7 +77,7 @@ static void repeat_in_module(onv_lowering *l, onv_value_id id, const onv_node *r
     bool is_given = l->made_in[id.index] != NULL;
     while (n-- > 0) {
         if (onv_is_node(onv_model_value(l->model, chain[n])->producer))
-            repeat(l, chain[n]);
+            onv_repeat_value(l, chain[n]);
         else
             l->tensor_known[chain[n].index] = false;
         if (is_given) l->made_in[chain[n].index] = reader->scope;
@@ -137,20 +137,21 @@ static void repeat_attention(onv_lowering *l, const onv_node *product)
         onv_node_id producer = onv_model_value(l->model, parts[i])->producer;
         uint32_t fusion = l->fusions.of_node[producer.index];
         if (fusion == 0 || l->fusions.at.at[fusion - 1].last.index == producer.index)
-            repeat(l, parts[i]);
+            onv_repeat_value(l, parts[i]);
     }
     l->merged++;
 }
 
 void onv_repeat_merged(onv_lowering *l, const onv_node *node)
 {
+    onv_merged_norms_repeat(l);
     if (node->graph.index == 0) repeat_attention(l, node);
     for (uint32_t k = 0; k < node->n_inputs && node->graph.index == 0; k++)
         if (onv_merged_is_other_module(l, node->inputs[k], node) ||
             onv_merged_is_named(l, node->inputs[k], node))
             repeat_in_module(l, node->inputs[k], node);
         else if (onv_merged_starts(l, node->inputs[k], l->node.index))
-            repeat(l, node->inputs[k]);
+            onv_repeat_value(l, node->inputs[k]);
 }
 
 /* --- Operations that changed nothing ----------------------------------------------------------- */

@@ -19,7 +19,7 @@ static int by_text(const void *left, const void *right)
     return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-static size_t find(const onv_lowering *l, const char *name)
+size_t onv_listed_find(const onv_lowering *l, const char *name)
 {
     const char **at = l->n_listed == 0
                           ? NULL
@@ -33,7 +33,7 @@ static size_t find_attribute(const onv_lowering *l, const char *module, const ch
     char name[1024];
     int length =
         snprintf(name, sizeof name, "%s%s%s", module, module[0] != '\0' ? "." : "", attribute);
-    return length < (int)sizeof name ? find(l, name) : SIZE_MAX;
+    return length < (int)sizeof name ? onv_listed_find(l, name) : SIZE_MAX;
 }
 
 static void explain(onv_lowering *l, size_t i)
@@ -41,8 +41,7 @@ static void explain(onv_lowering *l, size_t i)
     if (i != SIZE_MAX) l->explained[i] = true;
 }
 
-/* The first listed name that is not before `text`. */
-static size_t lower_bound(const onv_lowering *l, const char *text)
+size_t onv_listed_lower_bound(const onv_lowering *l, const char *text)
 {
     size_t low = 0, high = l->n_listed;
     while (low < high) {
@@ -74,7 +73,7 @@ enum { MAX_ATTRIBUTES = 4096 };
 static void find_inside(const onv_lowering *l, const char *module, size_t *first, size_t *end)
 {
     size_t length = strlen(module);
-    *first = lower_bound(l, module);
+    *first = onv_listed_lower_bound(l, module);
     *end = *first;
     while (*end < l->n_listed && *end - *first < MAX_ATTRIBUTES &&
            strncmp(l->listed[*end], module, length) == 0)
@@ -85,7 +84,7 @@ static void explain_modules(onv_lowering *l)
 {
     for (size_t i = 0; i < l->model->values.count; i++) {
         const onv_value *value = &l->model->values.at[i];
-        size_t at = value->tensor != NULL ? find(l, value->name) : SIZE_MAX;
+        size_t at = value->tensor != NULL ? onv_listed_find(l, value->name) : SIZE_MAX;
         explain(l, at);
         const char *layers = at != SIZE_MAX ? onv_name_of_layers(l, value->name) : NULL;
         if (layers != NULL && !onv_ptr_map_set(&l->in_file, layers, 1))
@@ -118,7 +117,7 @@ static void explain_head(onv_lowering *l)
         if (strcmp(l->listed[i] + length, bias) != 0) continue;
         char decoder[1024];
         snprintf(decoder, sizeof decoder, "%.*s.decoder.bias", (int)length, l->listed[i]);
-        size_t at = find(l, decoder);
+        size_t at = onv_listed_find(l, decoder);
         l->explained[i] = at != SIZE_MAX && l->explained[at];
     }
 }
@@ -190,6 +189,8 @@ static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight
     bool is_factor = role == ONV_WEIGHT_IS_UNSURE &&
                      strcmp(l->model->nodes.at[read->node].op_type, "Mul") == 0; /* no table */
     bool is_common = onv_weight_is_common(l, read);
+    /* Of a table that is large in one layer and small in another the exporter computes the small ones alone. */
+    bool is_look_up = onv_is_call_of(l->model->values.at[read->value].name, "index");
     find_inside(l, read->scope, &first, &end);
     for (size_t i = first; i < end; i++) {
         const char *name = last_part(l->listed[i]);
@@ -201,7 +202,7 @@ static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight
         if (is_bias && role == ONV_WEIGHT_IS_NUMBER && !wants_bias) continue;
         if (is_factor && depth > 0 && strstr(l->listed[i], "embed") != NULL) continue;
         if (is_common && !is_in_each(l, read, l->listed[i])) continue;
-        if (role == ONV_WEIGHT_IS_UNSURE && is_as_it_is(l, l->listed[i])) continue;
+        if (role == ONV_WEIGHT_IS_UNSURE && !is_look_up && is_as_it_is(l, l->listed[i])) continue;
         uint32_t as_table = role == ONV_WEIGHT_IS_ROWS ? rank_table(l, read, l->listed[i]) : 0;
         if (as_table == UINT32_MAX) continue;
         bool is_called = role == ONV_WEIGHT_IS_ROWS || strcmp(name, read->slot) == 0;
@@ -223,7 +224,7 @@ static void wait_for_bias(onv_lowering *l, const onv_weight_read *read)
     length -= sizeof weight - 1;
     if (strcmp(read->parameter + length, weight) != 0) return;
     snprintf(name, sizeof name, "%.*sbias", (int)length, read->parameter);
-    size_t at = find(l, name);
+    size_t at = onv_listed_find(l, name);
     if (at != SIZE_MAX && !l->explained[at]) l->waits[at] = true;
 }
 
@@ -252,7 +253,7 @@ static bool is_before_norm(const onv_lowering *l, const onv_weight_read *read)
     return read->k == 1 && node->source_op != NULL &&
            strstr(node->source_op, "batch_norm") != NULL &&
            strcmp(node->op_type, "BatchNormalization") != 0 &&
-           find(l, l->model->values.at[read->value].name) != SIZE_MAX;
+           onv_listed_find(l, l->model->values.at[read->value].name) != SIZE_MAX;
 }
 
 /* Embeddings that encoder, decoder and head share are listed by all their names; the calls have one of them. Nothing
@@ -265,7 +266,7 @@ static void explain_shared(onv_lowering *l, size_t at, const char *table)
         char name[1024];
         if (l->listed[at][length - 1] != '.') continue;
         int n = snprintf(name, sizeof name, "%.*s%s", (int)length, l->listed[at], shared);
-        if (n < (int)sizeof name) explain(l, find(l, name));
+        if (n < (int)sizeof name) explain(l, onv_listed_find(l, name));
     }
 }
 
@@ -282,7 +283,7 @@ static void name_exactly(onv_lowering *l)
         if (value->role == ONV_ROLE_PARAMETER && read->k == 0 && at != SIZE_MAX)
             explain_shared(l, at, value->name);
         const char *argument = at == SIZE_MAX ? find_argument(l, read) : NULL;
-        if (argument != NULL) at = find(l, argument);
+        if (argument != NULL) at = onv_listed_find(l, argument);
         if (at == SIZE_MAX) continue;
         l->explained[at] = true;
         read->parameter = l->listed[at];
