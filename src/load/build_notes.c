@@ -85,6 +85,20 @@ static bool is_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
+/* `Root.apply(1 - x)` as the innermost line: the difference is what the function is given, not a part of it. */
+static bool is_argument(const char *call)
+{
+    size_t length = strcspn(call, "\n");
+    const char *rest = call + length, *at = call;
+    uint32_t depth = 0;
+    if (strstr(rest, "File \"") != NULL) return false;
+    for (; at < rest && (depth != 1 || *at != ')'); at++) {
+        if (depth > 0 && (*at == '(' || (*at == ' ' && at[1] != '\0' && at[2] == ' '))) return true;
+        depth += *at == '(';
+    }
+    return false;
+}
+
 /* The innermost `Name.apply(` of the lines of Python that called the operation. Classes begin with a
  * capital; nn.Module.apply, a method, does not run in forward passes. */
 static onv_status find_function(onv_builder *b, const char *trace, const char **function)
@@ -94,7 +108,7 @@ static onv_status find_function(onv_builder *b, const char *trace, const char **
     for (const char *at = trace; (at = strstr(at, ONV_NOTE_APPLY)) != NULL; at++) {
         const char *begin = at;
         while (begin > trace && is_word(begin[-1])) begin--;
-        if (begin == at || *begin < 'A' || *begin > 'Z') continue;
+        if (begin == at || *begin < 'A' || *begin > 'Z' || is_argument(at)) continue;
         found = begin;
         length = (size_t)(at - begin);
     }

@@ -545,6 +545,36 @@ static void products_and_conditions_are_no_biases(void **state)
     assert_int_equal(run(&condition).figures.parameter_bytes, W);
 }
 
+/* A weight that is computed, as weight norm does, has no name: the call names the bias of zeros that was dropped. */
+static void calls_name_the_bias_of_computed_weights(void **state)
+{
+    (void)state;
+    static const char *const arguments[] = {"%image, %mul", "%image, %mul, %p_conv_bias"};
+    for (size_t i = 0; i < 2; i++) {
+        model *m = model_new(18);
+        model_input(m, "image", "f32[1,8,6,6]");
+        model_weight(m, "conv.v", "f32[16,8,3,3]");
+        model_weight(m, "conv.g", "f32[16,1,1,1]");
+        model_role(m, "conv.v", "PARAMETER");
+        model_role(m, "conv.g", "PARAMETER");
+        model_parameters(m, "conv.v conv.g conv.bias");
+        add_call(m, "Mul", "conv.v conv.g", "mul", "mul");
+        model_source(m, "conv", "conv2d");
+        model_class(m, "zoo.Conv", "aten.conv2d.default");
+        model_call(m, "aten.conv2d.default", arguments[i]);
+        model_node(m, "Conv", "y", "image mul", "y", "");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+        uint64_t elems = 16 * 8 * 9 + 16 + 16 * i;
+        assert_int_equal(trainer_run(&t, &how).figures.gradient_bytes, elems * 4);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 /* Heads have the bias of their decoder as their own, too. */
 static void the_bias_of_a_head_is_its_decoders(void **state)
 {
@@ -705,6 +735,7 @@ int main(void)
         cmocka_unit_test(a_bias_is_what_is_added),
         cmocka_unit_test(rows_are_those_of_tables),
         cmocka_unit_test(products_and_conditions_are_no_biases),
+        cmocka_unit_test(calls_name_the_bias_of_computed_weights),
         cmocka_unit_test(the_bias_of_a_head_is_its_decoders),
         cmocka_unit_test(an_expanded_constant_has_its_name_first),
         cmocka_unit_test(constants_of_layers_are_told),

@@ -205,6 +205,9 @@ static void functions_come_from_metadata(void **state)
         {"line 3, in forward\n    return GeLUFunction.apply(x)", "GeLUFunction"},
         {"y = nets.Outer.apply(x)\n  z = Inner_2.apply(y)\n", "Inner_2"},
         {"net.apply(x)", ""},
+        {"y = Root.apply(1 - x)", ""}, /* an argument */
+        {"y = Root.apply(f(x), 1)", ""},
+        {"y = Root.apply(1 - x)\n  File \"net.py\", line 3, in forward\n    return x", "Root"},
         {".apply(x)", ""},
         {"return torch.relu(x)", ""},
         {"Open.apply(\xff", ""},

@@ -1,0 +1,171 @@
+/* What is said of parameters that the exporter lists, and that no tensor of the file explains. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "eager/lower.h"
+#include "eager/weight_place.h"
+
+/* The length of the name of the module that a parameter belongs to; one of the network itself stands for itself. */
+static size_t module_length(const char *parameter)
+{
+    const char *dot = strrchr(parameter, '.');
+    return dot != NULL ? (size_t)(dot - parameter) : strlen(parameter);
+}
+
+/* Modules whose parameters nothing explains, as text: those that are named, and how many more there are. */
+static uint64_t list_missing(const onv_lowering *l, char *text, size_t size)
+{
+    enum { MAX_NAMED = 3 };
+    const char *last = NULL;
+    uint64_t n = 0, modules = 0;
+    size_t used = 0;
+    for (size_t i = 0; i < l->n_listed; i++) {
+        if (l->explained[i]) continue;
+        const char *name = l->listed[i];
+        size_t length = module_length(name);
+        n++;
+        bool is_same =
+            last != NULL && module_length(last) == length && memcmp(name, last, length) == 0;
+        last = name;
+        if (is_same || modules++ >= MAX_NAMED || used >= size) continue;
+        used += (size_t)snprintf(text + used, size - used, "%s'%.*s'", modules > 1 ? ", " : "",
+                                 (int)length, name);
+    }
+    if (modules > MAX_NAMED && used < size)
+        snprintf(text + used, size - used, " and %llu more",
+                 (unsigned long long)(modules - MAX_NAMED));
+    return n;
+}
+
+/* Nothing reads what they give, so they have no gradient, and no state. */
+void onv_parameters_complete(onv_lowering *l)
+{
+    uint64_t elems = 0, each = sizeof(float), wanted = l->options->parameters;
+    if (wanted == 0 || l->options->as_exported) return;
+    for (size_t i = 0; i < l->eager->storages.count; i++) {
+        const onv_eager_storage *storage = &l->eager->storages.at[i];
+        if (storage->kind != ONV_STORAGE_PARAMETER || storage->elems == 0) continue;
+        if (elems == 0) each = storage->bytes / storage->elems;
+        elems += storage->elems; /* their bytes were counted */
+    }
+    if (wanted < elems) l->counted_elems = elems;
+    if (wanted <= elems) return;
+    uint64_t bytes;
+    if (!onv_u64_mul(wanted - elems, each, &bytes)) {
+        l->status =
+            onv_fail(l->err, ONV_ERR_OVERFLOW, "the bytes of --parameters do not fit 64 bits");
+        return;
+    }
+    uint32_t storage =
+        onv_storage_new(l, bytes, ONV_STORAGE_PARAMETER, "parameters that the file lacks");
+    if (storage == UINT32_MAX) return;
+    l->eager->storages.at[storage].elems = wanted - elems;
+    l->lacking_bytes = bytes;
+}
+
+/* Results of layers that only parameters lead to, as projections of queries that are trained: constants of the file. */
+static void report_folded_layers(const onv_lowering *l)
+{
+    static const char *const layers[] = {"linear",   "layer_norm", "rms_norm",
+                                         "conv1d",   "conv2d",     "group_norm",
+                                         "bilinear", "batch_norm", "multi_head_attention_forward"};
+    const onv_value *first = NULL;
+    uint64_t bytes = 0;
+    uint32_t n = 0;
+    for (size_t i = 0; i < l->model->values.count; i++) {
+        const onv_value *value = &l->model->values.at[i];
+        bool is_result = value->tensor != NULL && value->tensor->elems > 1 &&
+                         onv_is_call_of_any(value->name, layers, sizeof layers / sizeof layers[0]);
+        if (!is_result || value->role != ONV_ROLE_NOT_NOTED) continue;
+        if (first == NULL) first = value;
+        if (!onv_u64_add(bytes, value->tensor->bytes, &bytes)) bytes = UINT64_MAX;
+        n++;
+    }
+    if (n > 0)
+        onv_model_diag(
+            l->model, ONV_WARNING, "folded-layers", NULL,
+            "%u constants, '%s' first, %llu bytes, are results of layers that the exporter "
+            "computed, "
+            "as parameters alone lead to them: training makes them in each pass and keeps what "
+            "they are made of, and their parameters have gradients, which is not counted",
+            n, first->name, (unsigned long long)bytes);
+}
+
+/* Products with constants that the exporter computed: had a parameter led to one of them, as an embedding that is joined to a
+ * table of rotations, autograd would keep what is multiplied. */
+static void report_factors(onv_lowering *l)
+{
+    const onv_value *first = NULL;
+    uint64_t bytes = 0;
+    bool *seen = ONV_ARENA_ARRAY(&l->model->arena, bool, l->eager->storages.count);
+    for (size_t i = 0; seen != NULL && i < l->model->nodes.count; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        if (node->graph.index != 0 || strcmp(node->op_type, "Mul") != 0 || node->n_inputs != 2)
+            continue;
+        for (uint32_t k = 0; k < 2; k++) {
+            onv_value_id factor = node->inputs[k], other = node->inputs[1 - k];
+            if (!onv_is_value(factor) || !onv_is_value(other)) continue;
+            const onv_value *value = onv_model_value(l->model, factor);
+            uint32_t x = l->tensor_of[other.index];
+            if (value->tensor == NULL || value->tensor->elems < 2 || x == ONV_NO_TENSOR ||
+                !l->tensor_known[other.index] || value->role != ONV_ROLE_NOT_NOTED ||
+                onv_weight_use_of(l, factor) != ONV_WEIGHT_MADE)
+                continue;
+            uint32_t storage = onv_tensor_at(l, x).storage;
+            if (l->saved.at[storage] || seen[storage] || !onv_tensor_needs_grad(l, x)) continue;
+            seen[storage] = true;
+            if (first == NULL) first = value;
+            if (!onv_u64_add(bytes, l->eager->storages.at[storage].bytes, &bytes))
+                bytes = UINT64_MAX;
+        }
+    }
+    if (bytes > 0)
+        onv_model_diag(
+            l->model, ONV_WARNING, "computed-factors", NULL,
+            "tensors are multiplied by constants that the exporter computed ('%s' first): "
+            "if a parameter without a tensor in the file leads to them, training keeps "
+            "what is multiplied, up to %llu bytes more",
+            first->name, (unsigned long long)bytes);
+}
+
+/* After lowering: what no tensor stands for. */
+void onv_signature_report(onv_lowering *l)
+{
+    char modules[512] = "";
+    uint64_t n = list_missing(l, modules, sizeof modules);
+    if (l->lacking_bytes > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "missing-parameters", NULL,
+            "%llu bytes of parameters that the file lacks are counted (--parameters), without "
+            "gradients; where the network runs them, their results are not",
+            (unsigned long long)l->lacking_bytes);
+    if (l->counted_elems > 0)
+        onv_model_diag(
+            l->model, ONV_WARNING, "parameter-count", NULL,
+            "--parameters %llu, but %llu elements are counted as parameters: constants of the "
+            "file were taken for some; give the sum of p.numel() for p in model.parameters()",
+            (unsigned long long)l->options->parameters, (unsigned long long)l->counted_elems);
+    if (l->unused > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "unused-parameters", NULL,
+            "%u parameters that the export lists, '%s' first, have no tensor in the file, as "
+            "nothing reads what they give: they are counted with the sizes of parameters "
+            "that are called alike, %llu bytes, without gradient",
+            l->unused, l->first_unused, (unsigned long long)l->unused_bytes);
+    if (!l->options->inference && l->n_listed > 0) report_folded_layers(l);
+    if (n > 0 && !l->options->inference) report_factors(l);
+    if (n == 0 || l->options->parameters > 0) return;
+    onv_model_diag(
+        l->model, ONV_WARNING, "missing-parameters", NULL,
+        "%llu parameters that the export lists, in %s, have no tensor in the file, and "
+        "their sizes are not noted: nothing reads what they give, or the exporter removed "
+        "what does (a factor of 1) or merged it with an equal one. A network that has them holds "
+        "their bytes, and where it runs "
+        "them their results, in addition to these figures: --parameters N counts their bytes, "
+        "where N is "
+        "the "
+        "sum of p.numel() for p in model.parameters(); and export with weights that were trained",
+        (unsigned long long)n, modules);
+}
