@@ -307,6 +307,7 @@ static int analyse_models(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    return_memory(false);
     setlocale(LC_CTYPE, "");
     /* A closed pipe and a file that may not grow are write errors. */
     signal(SIGPIPE, SIG_IGN);

@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/heap.h"
 #include "eager/lower.h"
 #include "eager/weight_place.h"
 
@@ -18,7 +19,7 @@ static int by_text(const void *left, const void *right)
     return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-static size_t find(const onv_lowering *l, const char *name)
+size_t onv_listed_find(const onv_lowering *l, const char *name)
 {
     const char **at = l->n_listed == 0
                           ? NULL
@@ -32,7 +33,7 @@ static size_t find_attribute(const onv_lowering *l, const char *module, const ch
     char name[1024];
     int length =
         snprintf(name, sizeof name, "%s%s%s", module, module[0] != '\0' ? "." : "", attribute);
-    return length < (int)sizeof name ? find(l, name) : SIZE_MAX;
+    return length < (int)sizeof name ? onv_listed_find(l, name) : SIZE_MAX;
 }
 
 static void explain(onv_lowering *l, size_t i)
@@ -40,8 +41,7 @@ static void explain(onv_lowering *l, size_t i)
     if (i != SIZE_MAX) l->explained[i] = true;
 }
 
-/* The first listed name that is not before `text`. */
-static size_t lower_bound(const onv_lowering *l, const char *text)
+size_t onv_listed_lower_bound(const onv_lowering *l, const char *text)
 {
     size_t low = 0, high = l->n_listed;
     while (low < high) {
@@ -73,7 +73,7 @@ enum { MAX_ATTRIBUTES = 4096 };
 static void find_inside(const onv_lowering *l, const char *module, size_t *first, size_t *end)
 {
     size_t length = strlen(module);
-    *first = lower_bound(l, module);
+    *first = onv_listed_lower_bound(l, module);
     *end = *first;
     while (*end < l->n_listed && *end - *first < MAX_ATTRIBUTES &&
            strncmp(l->listed[*end], module, length) == 0)
@@ -84,7 +84,7 @@ static void explain_modules(onv_lowering *l)
 {
     for (size_t i = 0; i < l->model->values.count; i++) {
         const onv_value *value = &l->model->values.at[i];
-        size_t at = value->tensor != NULL ? find(l, value->name) : SIZE_MAX;
+        size_t at = value->tensor != NULL ? onv_listed_find(l, value->name) : SIZE_MAX;
         explain(l, at);
         const char *layers = at != SIZE_MAX ? onv_name_of_layers(l, value->name) : NULL;
         if (layers != NULL && !onv_ptr_map_set(&l->in_file, layers, 1))
@@ -102,6 +102,23 @@ static void explain_modules(onv_lowering *l)
         find_inside(l, node->scope, &first, &end);
         for (size_t k = first; k < end; k++)
             if (depth_in(l->listed[k], node->scope) != UINT32_MAX) l->explained[k] = true;
+    }
+}
+
+/* Heads of language models have the bias of their decoder as their own, too: "predictions.bias" beside
+ * "predictions.decoder.bias", which both are listed. */
+static void explain_head(onv_lowering *l)
+{
+    static const char bias[] = ".bias";
+    for (size_t i = 0; i < l->n_listed; i++) {
+        size_t length = strlen(l->listed[i]);
+        if (l->explained[i] || length < sizeof bias || length > 1000) continue;
+        length -= sizeof bias - 1;
+        if (strcmp(l->listed[i] + length, bias) != 0) continue;
+        char decoder[1024];
+        snprintf(decoder, sizeof decoder, "%.*s.decoder.bias", (int)length, l->listed[i]);
+        size_t at = onv_listed_find(l, decoder);
+        l->explained[i] = at != SIZE_MAX && l->explained[at];
     }
 }
 
@@ -132,6 +149,17 @@ static bool is_in_each(const onv_lowering *l, const onv_weight_read *read, const
     return true;
 }
 
+/* A view of what all modules are given, each of which has it for its queries and for its keys: a table of rotations. */
+static bool is_given_to_all(const onv_lowering *l, const onv_weight_read *read)
+{
+    const onv_weight_read *end = l->reads.at + l->reads.count;
+    if (!onv_weight_is_view(l->model->values.at[read->value].name)) return false;
+    for (const onv_weight_read *at = l->reads.at + l->first_read[read->value] - 1;
+         at + 1 < end && at[1].value == read->value; at++)
+        if (at[0].node != at[1].node && onv_weight_same_owner(at, at + 1)) return true;
+    return false;
+}
+
 /* Of another layer the file has that parameter as it is: what was computed here is not made of it. */
 static bool is_as_it_is(onv_lowering *l, const char *name)
 {
@@ -139,15 +167,42 @@ static bool is_as_it_is(onv_lowering *l, const char *name)
     return layers != NULL && onv_ptr_map_get(&l->in_file, layers, NULL);
 }
 
+/* All tokens are of one type, and each has a position of its own. */
+static bool is_one_row(onv_lowering *l, const onv_tensor *rows)
+{
+    if (rows->type.rank < 2 || rows->elems == 0) return false;
+    size_t row = (size_t)rows->type.dims[rows->type.rank - 1].raw * (rows->bytes / rows->elems);
+    unsigned char *buffer;
+    bool reads = row <= ONV_MOST_HEAD / 2 && 2 * row <= rows->bytes;
+    const unsigned char *data = reads ? onv_weight_head(l, rows, 2 * row, &buffer) : NULL;
+    bool is_one = data != NULL && memcmp(data, data + row, row) == 0;
+    if (reads) onv_heap_free(buffer);
+    return is_one;
+}
+
+/* How little a table of that name is one that rows may be of; UINT32_MAX: it is none. */
+static uint32_t rank_table(onv_lowering *l, const onv_weight_read *read, const char *table)
+{
+    bool is_of_types = strstr(table, "type") != NULL || strstr(table, "segment") != NULL;
+    if (strcmp(last_part(table), "weight") != 0 || strstr(table, "orm.weight") != NULL)
+        return UINT32_MAX;
+    bool is_one = is_one_row(l, l->model->values.at[read->value].tensor);
+    return (strstr(table, "embed") == NULL ? 2 : 0) + (is_of_types == is_one ? 0 : 1);
+}
+
 /* A name that nothing explains: best of the module itself, and one that is called as the module would
  * call what the operation takes there. */
 static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight_role role,
-                        bool must_fit)
+                        uint32_t best_rank)
 {
     size_t best = SIZE_MAX, first, end;
-    uint32_t best_rank = UINT32_MAX;
     bool wants_bias = strcmp(read->slot, "bias") == 0;
+    bool is_factor = role == ONV_WEIGHT_IS_UNSURE &&
+                     strcmp(l->model->nodes.at[read->node].op_type, "Mul") == 0; /* no table */
     bool is_common = onv_weight_is_common(l, read);
+    /* Of a table that is large in one layer and small in another the exporter computes the small ones alone. */
+    bool is_look_up = onv_is_call_of(l->model->values.at[read->value].name, "index");
+    if (is_common && is_given_to_all(l, read)) return SIZE_MAX;
     find_inside(l, read->scope, &first, &end);
     for (size_t i = first; i < end; i++) {
         const char *name = last_part(l->listed[i]);
@@ -156,11 +211,14 @@ static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight
         if (depth > 1 || (depth > 0 && read->scope[0] == '\0')) continue;
         bool is_bias = strstr(name, "bias") != NULL;
         if (is_bias && (is_common || is_no_bias(l, read))) continue;
+        if (is_bias && role == ONV_WEIGHT_IS_NUMBER && !wants_bias) continue;
+        if (is_factor && depth > 0 && strstr(l->listed[i], "embed") != NULL) continue;
         if (is_common && !is_in_each(l, read, l->listed[i])) continue;
-        if (role == ONV_WEIGHT_IS_UNSURE && is_as_it_is(l, l->listed[i])) continue;
-        uint32_t fit = strcmp(name, read->slot) == 0 ? 0 : is_bias == wants_bias ? 2 : 4;
-        uint32_t rank = depth + fit;
-        if (must_fit && fit == 4) continue;
+        if (role == ONV_WEIGHT_IS_UNSURE && !is_look_up && is_as_it_is(l, l->listed[i])) continue;
+        uint32_t as_table = role == ONV_WEIGHT_IS_ROWS ? rank_table(l, read, l->listed[i]) : 0;
+        if (as_table == UINT32_MAX) continue;
+        bool is_called = role == ONV_WEIGHT_IS_ROWS || strcmp(name, read->slot) == 0;
+        uint32_t rank = depth + as_table + (is_called ? 0 : is_bias == wants_bias ? 2 : 4);
         if (rank >= best_rank) continue;
         best = i;
         best_rank = rank;
@@ -178,7 +236,7 @@ static void wait_for_bias(onv_lowering *l, const onv_weight_read *read)
     length -= sizeof weight - 1;
     if (strcmp(read->parameter + length, weight) != 0) return;
     snprintf(name, sizeof name, "%.*sbias", (int)length, read->parameter);
-    size_t at = find(l, name);
+    size_t at = onv_listed_find(l, name);
     if (at != SIZE_MAX && !l->explained[at]) l->waits[at] = true;
 }
 
@@ -200,15 +258,44 @@ static const char *find_argument(const onv_lowering *l, const onv_weight_read *r
     return found;
 }
 
+/* The weight of an operation that a batch norm was folded into; the node has the name of the norm's module. */
+static bool is_before_norm(const onv_lowering *l, const onv_weight_read *read)
+{
+    const onv_node *node = &l->model->nodes.at[read->node];
+    return read->k == 1 && node->source_op != NULL &&
+           strstr(node->source_op, "batch_norm") != NULL &&
+           strcmp(node->op_type, "BatchNormalization") != 0 &&
+           onv_listed_find(l, l->model->values.at[read->value].name) != SIZE_MAX;
+}
+
+/* Embeddings that encoder, decoder and head share are listed by all their names; the calls have one of them. Nothing
+ * calls the module "shared" that such a network has beside: its name is that of the same table. */
+static void explain_shared(onv_lowering *l, size_t at, const char *table)
+{
+    static const char shared[] = "shared.weight";
+    if (table == l->listed[at] || strcmp(last_part(table), "weight") != 0) return;
+    for (size_t length = strlen(l->listed[at]); length > 0; length--) {
+        char name[1024];
+        if (l->listed[at][length - 1] != '.') continue;
+        int n = snprintf(name, sizeof name, "%.*s%s", (int)length, l->listed[at], shared);
+        if (n < (int)sizeof name) explain(l, onv_listed_find(l, name));
+    }
+}
+
 static void name_exactly(onv_lowering *l)
 {
     for (size_t i = 0; i < l->reads.count; i++) {
         onv_weight_read *read = &l->reads.at[i];
         const onv_value *value = &l->model->values.at[read->value];
         size_t at = find_attribute(l, read->scope, read->slot);
-        if (value->role == ONV_ROLE_PARAMETER && read->k == 1) read->parameter = value->name;
+        bool is_named = is_before_norm(l, read);
+        if (is_named || (value->role == ONV_ROLE_PARAMETER && read->k == 1))
+            read->parameter = value->name;
+        if (is_named) continue;
+        if (value->role == ONV_ROLE_PARAMETER && read->k == 0 && at != SIZE_MAX)
+            explain_shared(l, at, value->name);
         const char *argument = at == SIZE_MAX ? find_argument(l, read) : NULL;
-        if (argument != NULL) at = find(l, argument);
+        if (argument != NULL) at = onv_listed_find(l, argument);
         if (at == SIZE_MAX) continue;
         l->explained[at] = true;
         read->parameter = l->listed[at];
@@ -277,8 +364,11 @@ static void mark_turned(onv_lowering *l, bool *is_table)
     }
 }
 
+/* How much a name may differ from what the module would call it: a bias for a factor is likely none. */
+enum { LIKELY_NAME = 4, ANY_NAME = 8 };
+
 static void name_the_rest(onv_lowering *l, onv_weight_role role, const bool *is_table,
-                          bool must_fit)
+                          uint32_t below)
 {
     for (size_t i = 0; i < l->reads.count; i++) {
         onv_weight_read *read = &l->reads.at[i];
@@ -288,7 +378,7 @@ static void name_the_rest(onv_lowering *l, onv_weight_role role, const bool *is_
             continue;
         }
         if (read->parameter != NULL || onv_weight_role_of(l, read) != role) continue;
-        size_t at = find_left(l, read, role, must_fit);
+        size_t at = find_left(l, read, role, below);
         if (at == SIZE_MAX && role == ONV_WEIGHT_IS_NUMBER) read->parameter = of_neighbour(l, i);
         if (at == SIZE_MAX) continue;
         l->explained[at] = true;
@@ -329,17 +419,18 @@ onv_status onv_signature_prepare(onv_lowering *l)
         return onv_fail_memory(l->err);
     qsort(l->listed, l->n_listed, sizeof *l->listed, by_text);
     explain_modules(l);
+    explain_head(l);
     if (l->status != ONV_OK) return l->status;
     mark_turned(l, is_table);
     name_exactly(l);
-    name_the_rest(l, ONV_WEIGHT_IS_TAKEN, is_table, false);
+    name_the_rest(l, ONV_WEIGHT_IS_TAKEN, is_table, ANY_NAME);
     for (size_t i = 0; i < l->reads.count; i++) wait_for_bias(l, &l->reads.at[i]);
     /* Before tables of positions, say, that are none. */
-    name_the_rest(l, ONV_WEIGHT_IS_SPREAD, is_table, false);
-    /* A table that is multiplied leaves the bias to what is added. */
-    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, is_table, true);
-    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, is_table, false);
-    name_the_rest(l, ONV_WEIGHT_IS_NUMBER, is_table, false);
+    name_the_rest(l, ONV_WEIGHT_IS_SPREAD, is_table, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_ROWS, is_table, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, is_table, LIKELY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, is_table, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_NUMBER, is_table, ANY_NAME);
     return ONV_OK;
 }
 
