@@ -36,6 +36,8 @@ def kind_of(func):
         return "product"
     if name == "safe_softmax":
         return "softmax"
+    if name == "stack":  # as exports write it
+        return "cat"
     for kind in ("batch_norm", "layer_norm", "group_norm", "max_pool", "avg_pool", "convolution", "upsample"):
         if kind in name and "backward" not in name:
             return kind

@@ -68,6 +68,14 @@ def networks():
     }
 
 
+def drawn(names):
+    """Of plan_networks.py, those that are asked for."""
+    from plan_networks import drawn
+    table = drawn()
+    return {name: (table[name][0], fresh.tokens() if table[name][1] is None else fresh.image(table[name][1]))
+            for name in names if name in table}
+
+
 def operators():
     """Name: a network of few kilobytes around one operation, as (make, make input)."""
     import torch
@@ -106,12 +114,27 @@ def operators():
             super().__init__()
             self.attend, self.project, self.out = attend, nn.Linear(32, 96), nn.Linear(32, 32)
 
-        def forward(self, x):
+        def forward(self, x, *mask):
             q, k, v = (t.view(*x.shape[:2], 4, 8).transpose(1, 2) for t in self.project(x).chunk(3, -1))
-            return self.out(self.attend(q, k, v).transpose(1, 2).flatten(2))
+            return self.out(self.attend(q, k, v, *mask).transpose(1, 2).flatten(2))
 
     def attention(attend):
         return lambda: Attention(attend), lambda device: torch.rand(3, 10, 32, device=device)
+
+    class Packed(nn.Module):
+        """Samples in a row: a mask of places alone, which PyTorch's kernels have no flag for; each of two layers gets it."""
+
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(Attention(F.scaled_dot_product_attention) for _ in range(2))
+
+        def forward(self, x):
+            at = torch.arange(x.shape[1], device=x.device)
+            of = torch.zeros(x.shape[:2], dtype=torch.int64, device=x.device)
+            mask = (at[None, None, None] <= at[None, None, :, None]) & (of[:, None, None] == of[:, None, :, None])
+            for layer in self.layers:
+                x = layer(x, mask)
+            return x
 
     def tokens():
         return nn.Sequential(nn.Embedding(50, 32), nn.LayerNorm(32), nn.Linear(32, 50))
@@ -143,6 +166,7 @@ def operators():
         "concatenation": images(lambda x: torch.cat([x, x.relu()], 1), 16), "pixel_shuffle": images(nn.PixelShuffle(2), 2),
         "attention": attention(F.scaled_dot_product_attention),
         "attention_apart": attention(lambda q, k, v: (q @ k.transpose(-1, -2) / 8 ** 0.5).softmax(-1) @ v),
+        "attention_packed": (Packed, lambda device: torch.rand(4, 48, 32, device=device)),
         "embedding": (tokens, lambda device: torch.zeros(3, 10, dtype=torch.int64, device=device)),
     }
 
@@ -337,7 +361,7 @@ def main():
     if arguments.what == "operators":
         measure_operators(arguments.folder, arguments.names)
         return
-    table = networks()
+    table = {**networks(), **drawn(arguments.names)}
     if arguments.what == "table":
         print("| network | predicted | AOTAutograd | of eager's | " + " | ".join(f"budget {b:g}" for b in BUDGETS) +
               " |\n|---|--:|--:|" + "--:|" * (len(BUDGETS) + 1))

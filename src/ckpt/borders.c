@@ -81,7 +81,8 @@ typedef struct finder {
     const onv_scopes *scopes;
     onv_arena *arena;
     onv_strings paths;
-    count *counts; /* a hash table */
+    const around *before; /* of the operation before the one that is looked at */
+    count *counts;        /* a hash table */
     uint32_t n_slots;
 } finder;
 
@@ -137,6 +138,34 @@ static bool is_beside(const char *a, const char *b)
     return n == m && memcmp(a, b, n) == 0;
 }
 
+static size_t parent_length(const char *path)
+{
+    const char *last = strrchr(path, '.');
+    return last != NULL ? (size_t)(last - path) : 0;
+}
+
+/* Whether `path` is somewhere in the module around `a`. */
+static bool shares_parent(const char *a, const char *path)
+{
+    size_t n = parent_length(a);
+    return n == 0 || (strncmp(path, a, n) == 0 && path[n] == '.');
+}
+
+/* The module `path` inside the last one, and those between that the operation before is in: a Sequential. */
+static bool push_inside(finder *f, around *a, const char *path)
+{
+    const around *before = f->before;
+    size_t outer = a->n > 0 ? strlen(a->paths[a->n - 1]) + 1 : 0;
+    for (const char *at = path + outer; (at = strchr(at, '.')) != NULL; at++) {
+        const char *module = onv_intern_n(&f->paths, path, (size_t)(at - path));
+        bool is_called = false;
+        for (uint32_t i = 0; before != NULL && i < before->n; i++)
+            is_called |= before->paths[i] == module;
+        if (is_called && !push(f, a, path, (size_t)(at - path))) return false;
+    }
+    return push(f, a, path, strlen(path));
+}
+
 /* What pads the images of a convolution stands in its node, and runs in its module. */
 static uint32_t owner_of(const onv_eager *eager, uint32_t index)
 {
@@ -176,11 +205,17 @@ static void find_around(finder *f, uint32_t index, around *a)
         a->is_known = read_list(f, node->calls, a);
     else if (node->name[0] == '/')
         a->is_known = read_slashes(f, node->name, a);
-    bool is_folded = op->part != NULL || strcmp(op->name, "conv") == 0;
-    if (!a->is_known || path == NULL || a->n == 0 || !is_folded) return;
-    if (strcmp(a->paths[a->n - 1], path) == 0 || !is_beside(a->paths[a->n - 1], path)) return;
-    a->n--;
-    a->is_known = push(f, a, path, strlen(path));
+    bool is_conv = op->part == NULL && strcmp(op->name, "conv") == 0;
+    if (!a->is_known || path == NULL || a->n == 0 || (op->part == NULL && !is_conv)) return;
+    const char *noted = a->paths[a->n - 1];
+    if (strcmp(noted, path) == 0) return;
+    if (is_beside(noted, path)) {
+        a->n--;
+        a->is_known = push(f, a, path, strlen(path));
+    } else if (is_conv && shares_parent(noted, path)) {
+        a->n--;
+        a->is_known = push_inside(f, a, path);
+    }
 }
 
 /* --- Counting ---------------------------------------------------------------------------------- */
@@ -202,10 +237,11 @@ static uint32_t *counter(finder *f, const char *path, const char *kind)
 static uint32_t n_counted(finder *f)
 {
     uint64_t n = 2;
+    around calls[2] = {{.n = 0}, {.n = 0}};
     for (uint32_t i = 0; i < f->eager->first_loss_op; i++) {
-        around a;
-        find_around(f, i, &a);
-        n += 2 * (uint64_t)a.n + 1;
+        f->before = &calls[1 - i % 2];
+        find_around(f, i, &calls[i % 2]);
+        n += 2 * (uint64_t)calls[i % 2].n + 1;
     }
     return n < UINT32_MAX / 4 ? (uint32_t)n : 0;
 }
@@ -239,6 +275,7 @@ static void find_all(finder *f, onv_borders *borders)
     for (uint32_t i = 0; i < eager->first_loss_op; i++) {
         const onv_eager_op *op = &eager->ops.at[i];
         around *a = &calls[1 - now];
+        f->before = &calls[now];
         find_around(f, i, a);
         if (!a->is_known) {
             gap |= op->has_backward;

@@ -263,6 +263,7 @@ onv_status onv_compiling_open(onv_model *model, const onv_live *live, const bool
     c->model = model;
     /* AOTAutograd makes operations that work in place into those that do not. */
     lower.no_inplace = true;
+    lower.is_traced = true;
     lower.reports = false;
     onv_status status = onv_eager_lower(model, live, is_host, &lower, &c->eager, err);
     if (status != ONV_OK) {

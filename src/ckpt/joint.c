@@ -8,6 +8,9 @@
 /* Views of one node that are compared with a new one: equal ones are one. */
 enum { MAX_VIEWS = 16 };
 
+/* Masks that are compared with a new one, likewise. */
+enum { MAX_MASKS = 16 };
+
 typedef struct builder {
     const onv_eager *eager;
     onv_joint *joint;
@@ -16,8 +19,9 @@ typedef struct builder {
     bool *is_made;     /* by tensor: an operation of the tape makes it */
     const onv_eager_op *op;
     uint32_t op_index;
-    uint32_t var[128]; /* of the recipe: by letter */
-    bool failed;       /* memory */
+    uint32_t var[128];                  /* of the recipe: by letter */
+    uint32_t masks[MAX_MASKS], n_masks; /* operations that made one */
+    bool failed;                        /* memory */
 } builder;
 
 /* --- Nodes ------------------------------------------------------------------------------------- */
@@ -288,7 +292,7 @@ static const char *run_statement(builder *b, const char *text)
     text = parse_args(b, text + 2, &args);
     uint32_t node = ONV_JOINT_NONE;
     bool missing = args.found < args.named;
-    if (missing && args.found == 1 && kind == 'p') {
+    if (missing && args.found == 1 && args.named == 2 && kind == 'p') {
         node = args.at[0]; /* its other operand is not there: it is no operation */
     } else if (args.found > 0 || args.named == 0) {
         bool is_tuple = kind == 'P' || kind == 'C' || kind == 'N';
@@ -408,6 +412,27 @@ static bool pads_nothing(const builder *b, const onv_eager_op *op)
     return x->rank == out->rank && memcmp(x->dims, out->dims, x->rank * sizeof x->dims[0]) == 0;
 }
 
+/* Each call of attention makes a float mask of the boolean one that it is given: one for all, after AOTAutograd's elimination
+ * of common subexpressions. */
+static bool repeats_mask(builder *b, const onv_eager_op *op)
+{
+    bool makes = strcmp(op->name, "Where") == 0 && op->n_in == 1 && op->n_out == 1;
+    if (!makes || tensor_at(b, op->out[0])->needs_grad) return false;
+    uint32_t first = b->n_masks > MAX_MASKS ? b->n_masks - MAX_MASKS : 0;
+    const onv_eager_tensor *out = tensor_at(b, op->out[0]);
+    for (uint32_t i = b->n_masks; i-- > first;) {
+        const onv_eager_op *other = &b->eager->ops.at[b->masks[i % MAX_MASKS]];
+        uint32_t made = b->node_of[other->out[0]];
+        if (made == ONV_JOINT_NONE || !same_view(b, &b->joint->nodes.at[made], out) ||
+            b->node_of[other->in[0].tensor] != b->node_of[op->in[0].tensor])
+            continue;
+        set_node(b, op->out[0], made);
+        return true;
+    }
+    b->masks[b->n_masks++ % MAX_MASKS] = b->op_index;
+    return false;
+}
+
 static void add_op(builder *b)
 {
     const onv_eager_op *op = b->op;
@@ -420,6 +445,7 @@ static void add_op(builder *b)
         add_views(b);
         return;
     }
+    if (repeats_mask(b, op)) return;
     const onv_joint_recipe *recipe = onv_joint_recipe_of(recipe_name(b));
     if (strcmp(op->name, "cat") == 0) {
         add_plain(b, ONV_JOINT_CAT);

@@ -188,6 +188,7 @@ typedef struct onv_lower_options {
     bool as_exported;  /* no pattern is recognised */
     bool folded_norms; /* batch norms that the export folded stay folded */
     bool no_fast_path; /* inference: layers of nn.TransformerEncoder run as exported */
+    bool is_traced;    /* by torch.compile: what Python asks of values is not known */
     bool no_inplace;   /* activations make new tensors; otherwise Relu overwrites where it may */
     /* Segments run twice: what autograd copies of its operands ends the second run. */
     bool checkpoints;

@@ -136,6 +136,7 @@ typedef struct onv_fusing_kernels {
     bool rms_norm;
     bool layers; /* of nn.TransformerEncoder */
     bool cells;  /* of recurrent networks */
+    bool packed; /* masks of samples that follow each other in a row stay where there are none */
 } onv_fusing_kernels;
 
 /* Arrays live in the model's arena. */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "eager/fuse_find.h"
+#include "eager/weight_place.h"
 #include "ops/op.h"
 
 static bool is_single(const onv_finder *s, onv_value_id value)
@@ -151,6 +152,24 @@ static bool is_made_of_shapes(const onv_finder *s, onv_value_id id, uint32_t *bu
     return true;
 }
 
+/* Positions tell where samples in a row begin, and each sees itself alone. transformers asks for values whether there are any,
+ * and drops a mask of one sample, but not where torch.compile traces it, as the export does: the sample's number is
+ * compared with itself, "eq", for all pairs of places. */
+static bool is_of_packed(const onv_finder *s, onv_value_id id, uint32_t *budget)
+{
+    if (!onv_is_value(id) || *budget == 0) return false;
+    --*budget;
+    const onv_value *value = onv_model_value(s->model, id);
+    if (value->type.dtype == ONV_BOOL && value->type.rank == 4 && onv_is_call_of(value->name, "eq"))
+        return true;
+    const onv_node *node = onv_is_node(value->producer) ? onv_find_node(s, value->producer) : NULL;
+    bool goes_on = node != NULL && (onv_find_is_op(node, "And") || onv_find_is_op(node, "Where") ||
+                                    onv_find_is_op(node, "Expand"));
+    for (uint32_t k = 0; goes_on && k < node->n_inputs; k++)
+        if (is_of_packed(s, node->inputs[k], budget)) return true;
+    return false;
+}
+
 /* Kernels want heads of a multiple of 8 values, and rows that the softmax runs along. */
 static bool has_kernel(const onv_finder *s, const attention *a)
 {
@@ -213,7 +232,8 @@ static void publish_attention(onv_finder *s, attention *a)
 {
     uint32_t budget = 256;
     onv_value_id value = a->last->inputs[1];
-    bool is_masked = !is_made_of_shapes(s, a->mask, &budget);
+    bool is_masked = !is_made_of_shapes(s, a->mask, &budget) ||
+                     (s->kernels.packed && is_of_packed(s, a->mask, &budget));
     if (!is_masked) find_groups(s, a, &value);
     const onv_node *const inside[] = {
         a->scale_query, a->scale_key,   a->scores,       a->scale,       a->add,

@@ -490,7 +490,8 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     onv_fusing_kernels kernels = {.rms_norm =
                                       !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 9)),
                                   .layers = onv_takes_fast_path(&l),
-                                  .cells = !options->on_cpu};
+                                  .cells = !options->on_cpu,
+                                  .packed = options->is_traced};
     onv_fusing fusing = options->attention == ONV_ATTENTION_MATH ? ONV_FUSE
                         : options->attention == ONV_ATTENTION_AUTO
                             ? has_calls ? ONV_FUSE_CALLS : ONV_FUSE

@@ -39,13 +39,26 @@ static bool is_near(const onv_origin *origin, const char *module)
     return memchr(beside, '.', origin->length - (size_t)(beside - origin->path)) == NULL;
 }
 
+/* A convolution with the note of the norm that the exporter folded into it: its weight is elsewhere, in a Sequential, say, that
+ * the norm stands behind. */
+static bool is_before_norm(const onv_node *node, const onv_origin *origin)
+{
+    if (strcmp(node->op_type, "Conv") != 0 || node->source_op == NULL) return false;
+    const char *last = strrchr(node->scope, '.');
+    size_t parent = last != NULL ? (size_t)(last - node->scope) : 0;
+    return strstr(node->source_op, "batch_norm") != NULL &&
+           behind(origin, node->scope, parent) != NULL;
+}
+
 onv_origin onv_node_origin(const onv_model *model, const onv_node *node)
 {
     onv_origin origin = around(node->name, '/');
     if (origin.path != NULL) return origin;
     bool is_noted = node->scope != NULL && node->scope[0] != '\0';
     origin = of_weights(model, node);
-    if (origin.path != NULL && (!is_noted || is_near(&origin, node->scope))) return origin;
+    if (origin.path != NULL &&
+        (!is_noted || is_near(&origin, node->scope) || is_before_norm(node, &origin)))
+        return origin;
     if (is_noted) return (onv_origin){node->scope, strlen(node->scope), '.'};
     return around(node->name, '.');
 }

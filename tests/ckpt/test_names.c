@@ -322,6 +322,35 @@ static void removed_factors_count_as_products(void **state)
     }
 }
 
+/* A convolution in a Sequential that a norm stands behind, which the export folded into it, and whose note it has. */
+static void folded_convolutions_are_in_their_sequential(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,8,4,4]");
+    model_weight(m, "stem.0.weight", "f32[8,8,1,1]");
+    model_weight(m, "stem.2.weight", "f32[8,8,1,1]");
+    model_source(m, "stem.0", "conv2d");
+    model_node(m, "Conv", "node_0", "x stem.0.weight", "a", "");
+    model_source(m, "stem.1", "relu");
+    model_node(m, "Relu", "node_1", "a", "b", "");
+    model_source(m, "bn", "_native_batch_norm_legit_functional");
+    model_node(m, "Conv", "node_2", "b stem.2.weight", "c", "");
+    model_source(m, "act", "relu_1");
+    model_node(m, "Relu", "node_3", "c", "y", "");
+    model_output(m, "y", "f32");
+    named n;
+    taped_open_model(&n.t, m);
+    named_init(&n);
+    uint32_t convolution = op_of(&n, "node_2", false);
+    assert_string_equal(n.scopes.path_of[convolution], "stem.2");
+    assert_string_equal(n.borders.of_op[convolution].path, "stem.2");
+    assert_string_equal(n.borders.before[convolution].kind, "enter");
+    assert_string_equal(n.borders.before[convolution].path, "stem.2");
+    named_close(&n);
+    model_free(m);
+}
+
 /* A checkpoint can begin and end between nodes, not between a cast and the product it is for. */
 static void segments_are_of_whole_nodes(void **state)
 {
@@ -369,6 +398,7 @@ int main(void)
         cmocka_unit_test(computed_parameters_have_no_place),
         cmocka_unit_test(padding_is_of_the_convolution),
         cmocka_unit_test(removed_factors_count_as_products),
+        cmocka_unit_test(folded_convolutions_are_in_their_sequential),
         cmocka_unit_test(segments_are_of_whole_nodes),
     };
     return cmocka_run_group_tests_name("ckpt.names", tests, NULL, NULL);

@@ -204,6 +204,13 @@ class Properties(unittest.TestCase):
         self.assertEqual(runs_again(make, [whole], keep=["op . product 2"]), 2)
         self.assertEqual(runs_again(make, [whole], keep=[f"op . product {i}" for i in (1, 2, 3)]), 0)
 
+    def test_a_stack_counts_as_a_concatenation(self):
+        def run(module, x):
+            return t.mul(t.stack(t.mul(x, module.w), module.v), t.cat(x, module.w))
+
+        self.assertIn("op . cat 2", borders_of(network(run)))
+        self.assertEqual(runs_again(network(run), [("op . cat 1", "leave . 1")]), 2)
+
     def test_segments_in_segments_run_again_themselves(self):
         make, whole = network(products), ("enter . 1", "leave . 1")
         self.assertEqual(runs_again(make, [whole, ("op . product 2", "op . product 4")]), 3 + 1)

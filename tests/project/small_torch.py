@@ -175,6 +175,7 @@ batch_norm = Operation("cudnn_batch_norm", normalise, saves=(0, 1), grads=lambda
     *product_grads(grads, saved), grads[0], None, None])
 chunk = Operation("chunk", halves, grads=halves_grads, is_view=True)
 cat = Operation("cat", lambda x, y: Tensor(x.values() + y.values()), grads=join_grads)
+stack = Operation("stack", cat.run, grads=join_grads)
 detach = Operation("detach", Tensor.alias)
 clone = Operation("clone", lambda x: Tensor(x.values()))
 copy_ = Operation("copy_", in_place(lambda _, y: y), writes=(0,))
