@@ -63,10 +63,11 @@ typedef enum onv_weight_use {
     ONV_WEIGHT_TRAINED,
     ONV_WEIGHT_BUFFER,
     ONV_WEIGHT_CONSTANT,
-    ONV_WEIGHT_VIEW,      /* indices that repeat smaller ones, which alone have memory */
-    ONV_WEIGHT_MADE,      /* by the forward pass, each time */
-    ONV_WEIGHT_EXPANDED,  /* a view of a parameter, repeated along the batch */
-    ONV_WEIGHT_LOOKED_UP, /* rows of a trained table */
+    ONV_WEIGHT_VIEW,              /* indices that repeat smaller ones, which alone have memory */
+    ONV_WEIGHT_MADE,              /* by the forward pass, each time */
+    ONV_WEIGHT_EXPANDED,          /* a view of a parameter, repeated along the batch */
+    ONV_WEIGHT_LOOKED_UP,         /* rows of a trained table */
+    ONV_WEIGHT_LOOKED_UP_FOR_ALL, /* the same, a view of them for each sample */
     ONV_WEIGHT_BIASES, /* rows of a trained table of biases between positions, by their distance */
     ONV_WEIGHT_PROJECTED, /* a table times a parameter */
     ONV_WEIGHT_QUERY, /* of attention, the same for all samples: of a table, or a table times this */
@@ -298,11 +299,6 @@ bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id);
 /* Of what an ONV_WEIGHT_VIEW is a view of; at least, where its contents are in another file. */
 uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id);
 
-/* The table of which the file's tensor `whole` was looked up, by the parameter's name. */
-void onv_weight_table_shape(const char *name, const onv_shape *whole, bool is_of_axis,
-                            onv_shape *table);
-/* The indices of `pairs` places, where the module has them as a buffer. */
-void onv_weight_hold_places(onv_lowering *l, const onv_weight_read *read, uint64_t pairs);
 /* The tensor that another module of the class was given as it; ONV_NO_TENSOR: none, then `given` is noted once
  * there is one. */
 uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
@@ -331,6 +327,7 @@ bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all);
 typedef enum onv_weight_role {
     ONV_WEIGHT_IS_OTHER,
     ONV_WEIGHT_IS_TAKEN,  /* its operation takes a weight there */
+    ONV_WEIGHT_IS_ROWS,   /* of a table, that were looked up */
     ONV_WEIGHT_IS_SPREAD, /* one that was expanded: a class token */
     ONV_WEIGHT_IS_UNSURE, /* computed by the export, from a parameter or not */
     ONV_WEIGHT_IS_NUMBER, /* the same, of one element */
@@ -345,6 +342,17 @@ bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv
 bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read);
 bool onv_weight_same_owner(const onv_weight_read *a, const onv_weight_read *b);
 bool onv_node_is_recurrent(const onv_node *node);
+
+/* --- weight_shape.c ----------------------------------------------------------------------------- */
+
+/* The shape of the parameter that the file's tensor `whole` was computed from; false where it cannot be told. */
+bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,
+                      const onv_shape *whole, onv_shape *shape);
+/* Rows of the table `named`, expanded to all samples: `embed_positions(positions).expand_as(x)`. */
+bool onv_weight_is_for_all(const onv_value *value, const onv_weight_read *named);
+/* By these indices, a buffer of the module, the biases of all pairs in a window were looked up. Where a class has
+ * a token, some libraries make them anew. */
+void onv_weight_hold_places(onv_lowering *l, const onv_weight_read *read, uint64_t pairs);
 
 /* --- signature.c ------------------------------------------------------------------------------- */
 

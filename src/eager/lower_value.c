@@ -147,42 +147,16 @@ static onv_weight_use use_for(onv_lowering *l, onv_value_id id, const onv_weight
                : use;
 }
 
-static bool has_suffix(const char *name, const char *suffix)
+/* Rows that all samples are given. */
+static uint32_t look_up_for_all(onv_lowering *l, const onv_tensor *file, const onv_shape *whole,
+                                uint32_t table)
 {
-    size_t length = strlen(name), n = strlen(suffix);
-    return length > n && strcmp(name + length - n, suffix) == 0;
-}
-
-/* The shape of the parameter that the file's tensor `whole` was computed from; false where it cannot be told. */
-static bool parameter_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,
-                            const onv_shape *whole, onv_shape *shape)
-{
-    const char *name = read != NULL && read->parameter != NULL ? read->parameter : "";
-    *shape = *whole;
-    switch (use) {
-    case ONV_WEIGHT_EXPANDED: {
-        uint32_t n = strstr(name, "bias") != NULL ? shape->rank - 1 : 1;
-        for (uint32_t i = 0; i < n && i < shape->rank; i++) shape->dims[i] = 1;
-        return true;
-    }
-    case ONV_WEIGHT_PROJECTED: return onv_weight_projects(l, read, shape);
-    case ONV_WEIGHT_QUERY: { /* [samples, heads, queries, values] */
-        int64_t width;
-        if (!onv_i64_mul(whole->dims[1], whole->dims[3], &width)) return false;
-        if (has_suffix(name, ".weight")) *shape = (onv_shape){2, {width, width}};
-        shape->dims[0] = shape->rank == 2 ? width : 1;
-        return true;
-    }
-    case ONV_WEIGHT_LOOKED_UP: /* positions repeat along the batch; all tokens are of one type */
-        for (uint32_t i = 0; i + 2 < shape->rank; i++) shape->dims[i] = 1;
-        if (shape->rank > 1 && strstr(name, "token_type") != NULL) shape->dims[shape->rank - 2] = 1;
-        return true;
-    case ONV_WEIGHT_BIASES:
-        onv_weight_table_shape(
-            name, whole, onv_weight_is_of_axis(&l->model->values.at[read->value], name), shape);
-        return true;
-    default: return true;
-    }
+    onv_shape one = *whole;
+    one.dims[0] = 1;
+    uint32_t rows = onv_tensor_new(l, (onv_dtype)file->type.dtype, one.rank, one.dims, NULL);
+    uint64_t row = (uint64_t)(whole->dims[0] * whole->dims[whole->rank - 1]);
+    rows = emit_source(l, "embedding", table, rows, file->elems / row);
+    return onv_emit_expand(l, rows, whole->rank, whole->dims);
 }
 
 /* What the forward pass makes of the parameter `tensor`: what the file has. */
@@ -191,6 +165,7 @@ static uint32_t compute_weight(onv_lowering *l, onv_weight_use use, const onv_we
 {
     const onv_eager_tensor from = onv_tensor_at(l, tensor);
     if (use == ONV_WEIGHT_EXPANDED) return onv_emit_expand(l, tensor, whole->rank, whole->dims);
+    if (use == ONV_WEIGHT_LOOKED_UP_FOR_ALL) return look_up_for_all(l, file, whole, tensor);
     uint32_t out = onv_tensor_new(l, (onv_dtype)file->type.dtype, whole->rank, whole->dims, NULL);
     uint64_t row = whole->rank > 0 ? (uint64_t)whole->dims[whole->rank - 1] : 1;
     switch (use) {
@@ -267,7 +242,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     if (layer != NULL && onv_ptr_map_get(&l->layers, layer, &again) &&
         has_shape(&l->eager->tensors.at[again], &whole))
         return again;
-    if (!parameter_shape(l, use, read, &whole, &shape)) return ONV_NO_TENSOR;
+    if (!onv_weight_shape(l, use, read, &whole, &shape)) return ONV_NO_TENSOR;
     uint32_t tensor = onv_tensor_new(l, value->tensor->type.dtype, shape.rank, shape.dims, NULL);
     if (tensor == ONV_NO_TENSOR) return tensor;
     onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];

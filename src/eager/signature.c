@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/heap.h"
 #include "eager/lower.h"
 #include "eager/weight_place.h"
 
@@ -104,6 +105,23 @@ static void explain_modules(onv_lowering *l)
     }
 }
 
+/* Heads of language models have the bias of their decoder as their own, too: "predictions.bias" beside
+ * "predictions.decoder.bias", which both are listed. */
+static void explain_head(onv_lowering *l)
+{
+    static const char bias[] = ".bias";
+    for (size_t i = 0; i < l->n_listed; i++) {
+        size_t length = strlen(l->listed[i]);
+        if (l->explained[i] || length < sizeof bias || length > 1000) continue;
+        length -= sizeof bias - 1;
+        if (strcmp(l->listed[i] + length, bias) != 0) continue;
+        char decoder[1024];
+        snprintf(decoder, sizeof decoder, "%.*s.decoder.bias", (int)length, l->listed[i]);
+        size_t at = onv_listed_find(l, decoder);
+        l->explained[i] = at != SIZE_MAX && l->explained[at];
+    }
+}
+
 static const char *last_part(const char *name)
 {
     const char *dot = strrchr(name, '.');
@@ -131,6 +149,17 @@ static bool is_in_each(const onv_lowering *l, const onv_weight_read *read, const
     return true;
 }
 
+/* A view of what all modules are given, each of which has it for its queries and for its keys: a table of rotations. */
+static bool is_given_to_all(const onv_lowering *l, const onv_weight_read *read)
+{
+    const onv_weight_read *end = l->reads.at + l->reads.count;
+    if (!onv_weight_is_view(l->model->values.at[read->value].name)) return false;
+    for (const onv_weight_read *at = l->reads.at + l->first_read[read->value] - 1;
+         at + 1 < end && at[1].value == read->value; at++)
+        if (at[0].node != at[1].node && onv_weight_same_owner(at, at + 1)) return true;
+    return false;
+}
+
 /* Of another layer the file has that parameter as it is: what was computed here is not made of it. */
 static bool is_as_it_is(onv_lowering *l, const char *name)
 {
@@ -138,16 +167,42 @@ static bool is_as_it_is(onv_lowering *l, const char *name)
     return layers != NULL && onv_ptr_map_get(&l->in_file, layers, NULL);
 }
 
+/* All tokens are of one type, and each has a position of its own. */
+static bool is_one_row(onv_lowering *l, const onv_tensor *rows)
+{
+    if (rows->type.rank < 2 || rows->elems == 0) return false;
+    size_t row = (size_t)rows->type.dims[rows->type.rank - 1].raw * (rows->bytes / rows->elems);
+    unsigned char *buffer;
+    bool reads = row <= ONV_MOST_HEAD / 2 && 2 * row <= rows->bytes;
+    const unsigned char *data = reads ? onv_weight_head(l, rows, 2 * row, &buffer) : NULL;
+    bool is_one = data != NULL && memcmp(data, data + row, row) == 0;
+    if (reads) onv_heap_free(buffer);
+    return is_one;
+}
+
+/* How little a table of that name is one that rows may be of; UINT32_MAX: it is none. */
+static uint32_t rank_table(onv_lowering *l, const onv_weight_read *read, const char *table)
+{
+    bool is_of_types = strstr(table, "type") != NULL || strstr(table, "segment") != NULL;
+    if (strcmp(last_part(table), "weight") != 0 || strstr(table, "orm.weight") != NULL)
+        return UINT32_MAX;
+    bool is_one = is_one_row(l, l->model->values.at[read->value].tensor);
+    return (strstr(table, "embed") == NULL ? 2 : 0) + (is_of_types == is_one ? 0 : 1);
+}
+
 /* A name that nothing explains: best of the module itself, and one that is called as the module would
  * call what the operation takes there. */
-static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight_role role)
+static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight_role role,
+                        uint32_t best_rank)
 {
     size_t best = SIZE_MAX, first, end;
-    uint32_t best_rank = UINT32_MAX;
     bool wants_bias = strcmp(read->slot, "bias") == 0;
+    bool is_factor = role == ONV_WEIGHT_IS_UNSURE &&
+                     strcmp(l->model->nodes.at[read->node].op_type, "Mul") == 0; /* no table */
     bool is_common = onv_weight_is_common(l, read);
     /* Of a table that is large in one layer and small in another the exporter computes the small ones alone. */
     bool is_look_up = onv_is_call_of(l->model->values.at[read->value].name, "index");
+    if (is_common && is_given_to_all(l, read)) return SIZE_MAX;
     find_inside(l, read->scope, &first, &end);
     for (size_t i = first; i < end; i++) {
         const char *name = last_part(l->listed[i]);
@@ -156,9 +211,14 @@ static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight
         if (depth > 1 || (depth > 0 && read->scope[0] == '\0')) continue;
         bool is_bias = strstr(name, "bias") != NULL;
         if (is_bias && (is_common || is_no_bias(l, read))) continue;
+        if (is_bias && role == ONV_WEIGHT_IS_NUMBER && !wants_bias) continue;
+        if (is_factor && depth > 0 && strstr(l->listed[i], "embed") != NULL) continue;
         if (is_common && !is_in_each(l, read, l->listed[i])) continue;
         if (role == ONV_WEIGHT_IS_UNSURE && !is_look_up && is_as_it_is(l, l->listed[i])) continue;
-        uint32_t rank = depth + (strcmp(name, read->slot) == 0 ? 0 : is_bias == wants_bias ? 2 : 4);
+        uint32_t as_table = role == ONV_WEIGHT_IS_ROWS ? rank_table(l, read, l->listed[i]) : 0;
+        if (as_table == UINT32_MAX) continue;
+        bool is_called = role == ONV_WEIGHT_IS_ROWS || strcmp(name, read->slot) == 0;
+        uint32_t rank = depth + as_table + (is_called ? 0 : is_bias == wants_bias ? 2 : 4);
         if (rank >= best_rank) continue;
         best = i;
         best_rank = rank;
@@ -198,13 +258,28 @@ static const char *find_argument(const onv_lowering *l, const onv_weight_read *r
     return found;
 }
 
-/* The weight of a convolution into which a norm was folded, whose module the node names: it has a name of its own. */
-static bool is_convolved(const onv_lowering *l, const onv_weight_read *read)
+/* The weight of an operation that a batch norm was folded into; the node has the name of the norm's module. */
+static bool is_before_norm(const onv_lowering *l, const onv_weight_read *read)
 {
     const onv_node *node = &l->model->nodes.at[read->node];
-    return read->k == 1 && strncmp(node->op_type, "Conv", 4) == 0 && node->source_op != NULL &&
+    return read->k == 1 && node->source_op != NULL &&
            strstr(node->source_op, "batch_norm") != NULL &&
+           strcmp(node->op_type, "BatchNormalization") != 0 &&
            onv_listed_find(l, l->model->values.at[read->value].name) != SIZE_MAX;
+}
+
+/* Embeddings that encoder, decoder and head share are listed by all their names; the calls have one of them. Nothing
+ * calls the module "shared" that such a network has beside: its name is that of the same table. */
+static void explain_shared(onv_lowering *l, size_t at, const char *table)
+{
+    static const char shared[] = "shared.weight";
+    if (table == l->listed[at] || strcmp(last_part(table), "weight") != 0) return;
+    for (size_t length = strlen(l->listed[at]); length > 0; length--) {
+        char name[1024];
+        if (l->listed[at][length - 1] != '.') continue;
+        int n = snprintf(name, sizeof name, "%.*s%s", (int)length, l->listed[at], shared);
+        if (n < (int)sizeof name) explain(l, onv_listed_find(l, name));
+    }
 }
 
 static void name_exactly(onv_lowering *l)
@@ -213,10 +288,12 @@ static void name_exactly(onv_lowering *l)
         onv_weight_read *read = &l->reads.at[i];
         const onv_value *value = &l->model->values.at[read->value];
         size_t at = find_attribute(l, read->scope, read->slot);
-        bool is_own = is_convolved(l, read);
-        if (is_own || (value->role == ONV_ROLE_PARAMETER && read->k == 1))
+        bool is_named = is_before_norm(l, read);
+        if (is_named || (value->role == ONV_ROLE_PARAMETER && read->k == 1))
             read->parameter = value->name;
-        if (is_own) continue;
+        if (is_named) continue;
+        if (value->role == ONV_ROLE_PARAMETER && read->k == 0 && at != SIZE_MAX)
+            explain_shared(l, at, value->name);
         const char *argument = at == SIZE_MAX ? find_argument(l, read) : NULL;
         if (argument != NULL) at = onv_listed_find(l, argument);
         if (at == SIZE_MAX) continue;
@@ -250,16 +327,58 @@ static const char *of_neighbour(const onv_lowering *l, size_t at)
     return NULL;
 }
 
-static void name_the_rest(onv_lowering *l, onv_weight_role role)
+static const onv_node *producer(const onv_lowering *l, onv_value_id id, const char *op_type)
+{
+    if (!onv_is_value(id)) return NULL;
+    onv_node_id from = onv_model_value(l->model, id)->producer;
+    const onv_node *node = onv_is_node(from) ? onv_model_node(l->model, from) : NULL;
+    return node != NULL && strcmp(node->op_type, op_type) == 0 ? node : NULL;
+}
+
+/* cat(-x2, x1) times something. */
+static bool is_half_turned(const onv_lowering *l, const onv_node *mul)
+{
+    for (uint32_t k = 0; k < mul->n_inputs; k++) {
+        const onv_node *cat = producer(l, mul->inputs[k], "Concat");
+        if (cat != NULL && cat->n_inputs == 2 && producer(l, cat->inputs[0], "Neg") != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* x * cos + cat(-x2, x1) * sin: tables of positions, whatever parameters the module has. */
+static void mark_turned(onv_lowering *l, bool *is_table)
+{
+    for (size_t i = 0; i < l->model->nodes.count; i++) {
+        const onv_node *add = &l->model->nodes.at[i];
+        if (strcmp(add->op_type, "Add") != 0 || add->n_inputs != 2) continue;
+        const onv_node *mul[2] = {producer(l, add->inputs[0], "Mul"),
+                                  producer(l, add->inputs[1], "Mul")};
+        if (mul[0] == NULL || mul[1] == NULL ||
+            (!is_half_turned(l, mul[0]) && !is_half_turned(l, mul[1])))
+            continue;
+        for (uint32_t k = 0; k < 4; k++) {
+            onv_value_id id = mul[k / 2]->inputs[k % 2];
+            if (onv_is_value(id)) is_table[id.index] = true;
+        }
+    }
+}
+
+/* How much a name may differ from what the module would call it: a bias for a factor is likely none. */
+enum { LIKELY_NAME = 4, ANY_NAME = 8 };
+
+static void name_the_rest(onv_lowering *l, onv_weight_role role, const bool *is_table,
+                          uint32_t below)
 {
     for (size_t i = 0; i < l->reads.count; i++) {
         onv_weight_read *read = &l->reads.at[i];
+        if (is_table[read->value]) continue;
         if (i > 0 && onv_weight_same_owner(read, read - 1)) {
             if (read->parameter == NULL) read->parameter = read[-1].parameter;
             continue;
         }
         if (read->parameter != NULL || onv_weight_role_of(l, read) != role) continue;
-        size_t at = find_left(l, read, role);
+        size_t at = find_left(l, read, role, below);
         if (at == SIZE_MAX && role == ONV_WEIGHT_IS_NUMBER) read->parameter = of_neighbour(l, i);
         if (at == SIZE_MAX) continue;
         l->explained[at] = true;
@@ -295,17 +414,23 @@ onv_status onv_signature_prepare(onv_lowering *l)
     l->listed = onv_arena_copy(arena, model->parameters, l->n_listed * sizeof *l->listed);
     l->explained = ONV_ARENA_ARRAY(arena, bool, l->n_listed);
     l->waits = ONV_ARENA_ARRAY(arena, bool, l->n_listed);
-    if (l->listed == NULL || l->explained == NULL || l->waits == NULL)
+    bool *is_table = ONV_ARENA_ARRAY(arena, bool, model->values.count);
+    if (l->listed == NULL || l->explained == NULL || l->waits == NULL || is_table == NULL)
         return onv_fail_memory(l->err);
     qsort(l->listed, l->n_listed, sizeof *l->listed, by_text);
     explain_modules(l);
+    explain_head(l);
     if (l->status != ONV_OK) return l->status;
+    mark_turned(l, is_table);
     name_exactly(l);
-    name_the_rest(l, ONV_WEIGHT_IS_TAKEN);
+    name_the_rest(l, ONV_WEIGHT_IS_TAKEN, is_table, ANY_NAME);
     for (size_t i = 0; i < l->reads.count; i++) wait_for_bias(l, &l->reads.at[i]);
-    name_the_rest(l, ONV_WEIGHT_IS_SPREAD); /* before tables of positions, say, that are none */
-    name_the_rest(l, ONV_WEIGHT_IS_UNSURE);
-    name_the_rest(l, ONV_WEIGHT_IS_NUMBER);
+    /* Before tables of positions, say, that are none. */
+    name_the_rest(l, ONV_WEIGHT_IS_SPREAD, is_table, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_ROWS, is_table, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, is_table, LIKELY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, is_table, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_NUMBER, is_table, ANY_NAME);
     return ONV_OK;
 }
 

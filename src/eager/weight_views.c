@@ -1,7 +1,6 @@
 /* Weights that were views of smaller ones in PyTorch: indices that repeat along dims. */
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/fail.h"
 #include "base/heap.h"
 #include "base/strings.h"
@@ -143,51 +142,4 @@ void onv_weight_note_given(onv_lowering *l, onv_given given, uint32_t tensor)
     if (!onv_is_value(given.value) || l->given.count >= MAX_VIEWS) return;
     given.tensor = tensor;
     if (!onv_vec_push(&l->given, given) && l->status == ONV_OK) l->status = onv_fail_memory(l->err);
-}
-
-/* --- What was looked up ------------------------------------------------------------------------ */
-
-static int64_t square_root(int64_t n)
-{
-    int64_t root = 0;
-    while (root < 4096 && (root + 1) * (root + 1) <= n) root++;
-    return root * root == n ? root : 0;
-}
-
-/* The table of which [..., heads, queries, keys] was looked up: windows of w by w have (2 w - 1)^2 distances and,
- * with a token for the class, three more; distances of text are put into 32 buckets, as T5's. */
-void onv_weight_table_shape(const char *name, const onv_shape *whole, bool is_of_axis,
-                            onv_shape *table)
-{
-    enum { BUCKETS = 32, CLASS_TOKEN = 3 };
-    if (is_of_axis) { /* from the last query and the first key to the other ends */
-        int64_t most = whole->dims[whole->dims[0] < whole->dims[1]];
-        *table = (onv_shape){2, {2 * most - 1, whole->dims[2]}};
-        return;
-    }
-    if (onv_weight_is_cached(name)) { /* of a window to itself: as many distances as places */
-        *table = (onv_shape){2, {whole->dims[whole->rank - 3], whole->dims[whole->rank - 1]}};
-        return;
-    }
-    bool is_row = whole->rank == 2; /* of all pairs, before it was divided into queries and keys */
-    int64_t keys = is_row ? square_root(whole->dims[0]) : whole->dims[whole->rank - 1];
-    int64_t rows = BUCKETS;
-    int64_t window = square_root(keys), with_class = square_root(keys - 1);
-    if (strstr(name, "table") != NULL && window > 0)
-        rows = (2 * window - 1) * (2 * window - 1);
-    else if (strstr(name, "table") != NULL && with_class > 0)
-        rows = (2 * with_class - 1) * (2 * with_class - 1) + CLASS_TOKEN;
-    *table = (onv_shape){2, {rows, whole->dims[is_row ? 1 : whole->rank - 3]}};
-}
-
-/* By these indices, a buffer of the module, the biases of all pairs in a window were looked up. Where a class has
- * a token, some libraries make them anew. */
-void onv_weight_hold_places(onv_lowering *l, const onv_weight_read *read, uint64_t pairs)
-{
-    int64_t keys = pairs < INT64_MAX ? square_root((int64_t)pairs) : 0;
-    uint64_t bytes;
-    if ((square_root(keys) == 0 && !onv_weight_is_cached(read->parameter)) ||
-        !onv_u64_mul(pairs, sizeof(int64_t), &bytes))
-        return;
-    onv_storage_new(l, bytes, ONV_STORAGE_BUFFER, read->parameter);
 }
