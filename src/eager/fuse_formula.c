@@ -137,11 +137,32 @@ static bool is_same_call(const onv_node *a, const onv_node *b)
     return a->source_op == b->source_op && a->scope == b->scope && a->aten_op == b->aten_op;
 }
 
+/* x + a * b * 1: the older exporter, which has no notes, multiplies by the value that addcmul takes. */
+static void find_scaled_product(onv_finder *s, const onv_node *add)
+{
+    onv_group g = {0};
+    double value;
+    const onv_node *scaled = onv_find_sole(s, add->inputs[1], "Mul");
+    if (scaled == NULL || scaled->n_inputs != 2 || !find_number(s, scaled->inputs[1], &value) ||
+        value != 1)
+        return;
+    const onv_node *product = onv_find_sole(s, scaled->inputs[0], "Mul");
+    const onv_node *const parts[] = {product, scaled, add};
+    if (product == NULL || product->n_inputs != 2 || !take_all(s, &g, parts, 3)) return;
+    onv_fusion fusion = of_two(s, ONV_FUSION_ADD_PRODUCT, add->inputs[0], product->inputs[0], add);
+    fusion.value = product->inputs[1];
+    fusion.reduction = onv_find_id(s, product);
+    fusion.name = "addcmul";
+    onv_find_publish(s, &g, fusion);
+}
+
 /* x + [value *] a * b, x + [value *] a / b. */
 void onv_find_add_product(onv_finder *s, const onv_node *add)
 {
     onv_group g = {0};
     bool divides = onv_node_is_aten(add, "addcdiv");
+    if (add->n_inputs == 2 && (add->aten_op == NULL || add->aten_op[0] == '\0'))
+        find_scaled_product(s, add);
     if ((!divides && !onv_node_is_aten(add, "addcmul")) || add->n_inputs != 2) return;
     const onv_node *product = onv_find_sole(s, add->inputs[1], divides ? "Div" : "Mul");
     if (product == NULL || product->n_inputs != 2 || !is_same_call(add, product)) return;

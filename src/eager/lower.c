@@ -238,6 +238,13 @@ static bool reads_clone(const onv_node *node, uint32_t k)
     return k < 32 && (node->clones & ONV_BIT(k)) != 0 && strstr(node->aten_op, "view") == NULL;
 }
 
+/* A convolution into which a norm was folded has the note of the norm, which does not tell what the convolution read. */
+static bool is_untold(const onv_node *node)
+{
+    return strcmp(node->op_type, "BatchNormalization") != 0 && node->source_op != NULL &&
+           strstr(node->source_op, "batch_norm") != NULL;
+}
+
 /* Values of which readers have clones. Those in subgraphs have none. */
 static void mark_clones(onv_lowering *l)
 {
@@ -249,7 +256,7 @@ static void mark_clones(onv_lowering *l)
     }
     for (size_t i = 0; i < l->model->nodes.count; i++) {
         const onv_node *node = &l->model->nodes.at[i];
-        for (uint32_t k = 0; k < node->n_inputs; k++) {
+        for (uint32_t k = 0; k < node->n_inputs && !is_untold(node); k++) {
             if (!onv_is_value(node->inputs[k]) || reads_clone(node, k)) continue;
             uint8_t *cloned = &l->cloned_for[node->inputs[k].index];
             if (*cloned == ONV_CLONED_FOR_ALL) *cloned = ONV_CLONED_FOR_SOME;

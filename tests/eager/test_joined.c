@@ -233,6 +233,79 @@ static void what_was_detached_has_no_gradient(void **state)
     }
 }
 
+/* Of a convolution that was joined with a norm the note is the norm's: it reads the copy that contiguous() made, as the
+ * other reader of the value does, which tells. */
+static void joined_convolutions_read_the_copy(void **state)
+{
+    (void)state;
+    static const char *const notes[] = {"aten._native_batch_norm_legit_functional.default",
+                                        "aten.conv2d.default"};
+    uint64_t kept[2];
+    for (int i = 0; i < 2; i++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[2,6,4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        model_node(m, "Transpose", "swap", "h", "t", "perm=[0,3,1,2]");
+        static const char *const weights[] = {"a.weight", "b.weight"};
+        for (int k = 0; k < 2; k++) {
+            char inputs[32];
+            model_weight(m, weights[k], "f32[4,8,1,1]");
+            model_role(m, weights[k], "PARAMETER");
+            snprintf(inputs, sizeof inputs, "t %s", weights[k]);
+            bool is_joined = k == 1 && i == 0;
+            model_source(m, k == 0 ? "a" : "b.norm",
+                         is_joined ? "_native_batch_norm_legit_functional"
+                         : k == 0  ? "conv2d"
+                                   : "conv2d_1");
+            model_class(m, "Net", k == 0 ? notes[1] : notes[i]);
+            model_call(m, k == 0 ? notes[1] : notes[i],
+                       k == 0      ? "%clone, %p_a_weight"
+                       : is_joined ? "%conv2d_1, %p_b_norm_weight"
+                                   : "%t, %p_b_weight");
+            model_node(m, "Conv", k == 0 ? "c" : "d", inputs, k == 0 ? "p" : "q", "");
+        }
+        model_node(m, "Add", "sum", "p q", "y", "");
+        model_output(m, "y", "f32");
+        kept[i] = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+    }
+    enum { T = 2 * 6 * 4 * 8 * 4, NORM = 2 * 4 * 6 * 4 * 4 + 2 * 4 * 4 };
+    assert_int_equal(kept[0], 2 * T + NORM); /* x, the copy, and what the norm keeps */
+    assert_int_equal(kept[1], 3 * T);        /* x, the copy, and what is in the other order */
+}
+
+/* The older exporter writes addcmul(x, a, b) as x + a * b * 1, without notes. Backward makes the gradient of one factor at a
+ * time, where a product would make that of a * b as well. */
+static void a_factor_of_one_tells_of_addcmul(void **state)
+{
+    (void)state;
+    enum { X = 256 * 64 * 4 };
+    uint64_t peak[2];
+    for (int i = 0; i < 2; i++) {
+        static const float values[] = {1, 2};
+        model *m = model_new(17);
+        model_input(m, "x", "f32[256,64]");
+        model_weight(m, "w", "f32[64,64]");
+        model_weight(m, "scale", "f32[64]");
+        model_weight(m, "bias", "f32[64]");
+        model_float(m, "value", values[i]);
+        model_node(m, "MatMul", "first", "x w", "h", "");
+        model_node(m, "Mul", "product", "scale h", "p", "");
+        model_node(m, "Mul", "scaled", "p value", "s", "");
+        model_node(m, "Add", "sum", "bias s", "y", "");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
+        options.lower.loss = ONV_LOSS_MSE;
+        peak[i] = trainer_run(&t, &options).figures.phase_peak_bytes[ONV_PHASE_FORWARD];
+        trainer_close(&t);
+        model_free(m);
+    }
+    assert_int_equal(peak[1] - peak[0], X); /* the product, while it is multiplied by 2 */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +315,8 @@ int main(void)
         cmocka_unit_test(scatters_to_extremes_keep_their_operands),
         cmocka_unit_test(recurrent_layers_have_zeros_of_their_own),
         cmocka_unit_test(what_was_detached_has_no_gradient),
+        cmocka_unit_test(joined_convolutions_read_the_copy),
+        cmocka_unit_test(a_factor_of_one_tells_of_addcmul),
         cmocka_unit_test(contracted_labels_are_in_the_order_of_letters),
     };
     return cmocka_run_group_tests_name("eager.joined", tests, NULL, NULL);
