@@ -194,6 +194,20 @@ static bool calls_in_place(text code, text callee)
     return n == 1 && callee.length > 0;
 }
 
+/* `y[:, i] = v`, and the calls that the exporter writes as index_put: index_add_ and index_copy_. */
+static bool puts_in_place(text code, text operation)
+{
+    static const char put[] = "index_put";
+    if (operation.length != sizeof put - 1 || memcmp(operation.at, put, sizeof put - 1) != 0)
+        return false;
+    if (has(code, "index_add_(") || has(code, "index_copy_(")) return true;
+    char sign = '\0';
+    const char *equals = find_equals(code, &sign);
+    if (equals == NULL || sign != '\0') return false;
+    text target = trim((text){code.at, (size_t)(equals - code.at)});
+    return target.length > 0 && target.at[target.length - 1] == ']';
+}
+
 /* How the code calls what is called so. A member of a list has a number, and another name there. */
 static char kind_of(text code, text callee)
 {
@@ -358,7 +372,8 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, onv_node *nod
         }
         /* Of several operations of the same kind nothing tells which one it is. */
         bool updates = is_of_sign(callee, sign) && count(f.code, sign) == 1;
-        overwrites = !has_next && (updates || calls_in_place(f.code, callee));
+        overwrites = !has_next &&
+                     (updates || calls_in_place(f.code, callee) || puts_in_place(f.code, callee));
         makes_new = !has_next && calls(f.code, callee) && !has(f.code, "inplace");
     }
     bool fits = !next_frame(&trace, &f) && !w.full;

@@ -414,6 +414,40 @@ static void constants_computed_from_parameters_are_trained(void **state)
     }
 }
 
+/* A matrix of weights that the exporter computed of the parameter, `w - w.T`, is kept beside it; a view of it is not. */
+static void computed_matrices_are_kept(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *constant, *call;
+        bool is_computed;
+    } cases[] = {{"sub", NULL, true},          {"softmax", NULL, true},
+                 {"permute", NULL, false},     {"val_2", "%h, %div", true},
+                 {"val_2", "%h, %p_w", false}, {"val_2", "%h, %t", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char inputs[32];
+        snprintf(inputs, sizeof inputs, "h %s", cases[i].constant);
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "val_1", "f32[8,8]");
+        model_weight(m, cases[i].constant, "f32[8,8]");
+        model_parameters(m, "fc.weight net.w");
+        model_source(m, "fc", "linear");
+        model_class(m, LINEAR, "aten.linear.default");
+        model_node(m, "MatMul", "h", "x val_1", "h", "");
+        const char *name = cases[i].call != NULL ? "linear" : "matmul";
+        char operation[32];
+        snprintf(operation, sizeof operation, "aten.%s.default", name);
+        model_source(m, "net", name);
+        model_class(m, "zoo.Net", operation);
+        if (cases[i].call != NULL) model_call(m, operation, cases[i].call);
+        model_node(m, "MatMul", "y", inputs, "y", "");
+        model_output(m, "y", "f32");
+        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+        assert_int_equal(kept, 2 * 4 * 8 * 4 + (cases[i].is_computed ? W : 0)); /* x, h */
+    }
+}
+
 /* What was expanded is a parameter's before what else the export computed, wherever both stand in the file: a class token,
  * and a table of positions. */
 static void an_expanded_constant_has_its_name_first(void **state)
@@ -574,6 +608,7 @@ int main(void)
         cmocka_unit_test(projected_positions_have_the_weight_of_a_layer_beside),
         cmocka_unit_test(inference_tells_of_missing_parameters),
         cmocka_unit_test(constants_computed_from_parameters_are_trained),
+        cmocka_unit_test(computed_matrices_are_kept),
         cmocka_unit_test(an_expanded_constant_has_its_name_first),
         cmocka_unit_test(constants_of_layers_are_told),
         cmocka_unit_test(tables_of_sinusoidal_modules_are_not_trained),
