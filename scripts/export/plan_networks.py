@@ -72,14 +72,17 @@ def mask_model(decoder, encoder):
 def drawn():
     """Name: (make, size of images; None: words): 64, or the least that the network takes."""
     images = ("regnetz_b16", "halonet_h1", "focalnet_tiny_srf", "cspnext_m", "ghostnetv3_050", "cspresnet50w",
-              "ecaresnet50d_pruned", "tnt_s_legacy_patch16_224", "semnasnet_140", "densenetblur121d", "darknetaa53")
+              "ecaresnet50d_pruned", "tnt_s_legacy_patch16_224", "semnasnet_140", "densenetblur121d", "darknetaa53",
+              "coatnext_nano_rw_224", "gcresnext50ts", "resnetblur18", "spnasnet_100", "seresnetaa50d")
     words = (("UltrabertForMaskedLM", "UltrabertConfig"), ("Ministral3ForCausalLM", "Ministral3Config"),
              ("BertGenerationDecoder", "BertGenerationConfig"), ("JetMoeForCausalLM", "JetMoeConfig"),
              ("Lfm3ForCausalLM", "Lfm3Config"), ("RoCBertForCausalLM", "RoCBertConfig"),
-             ("Emu3ForCausalLM", "Emu3TextConfig"), ("DiffLlamaForCausalLM", "DiffLlamaConfig"))
+             ("Emu3ForCausalLM", "Emu3TextConfig"), ("DiffLlamaForCausalLM", "DiffLlamaConfig"),
+             ("BeamForCausalLM", "BeamConfig"), ("NomicBertForMaskedLM", "NomicBertConfig"),
+             ("GraniteSWAForCausalLM", "GraniteSWAConfig"))
     masks = (("PAN", "efficientnet-b5"), ("Linknet", "timm-skresnet18"), ("UPerNet", "timm-efficientnet-b3"),
-             ("Unet", "mobileone_s3"), ("PSPNet", "timm-tf_efficientnet_lite0"))
-    sized = {"tnt_s_legacy_patch16_224": {"img_size": 64}}
+             ("Unet", "mobileone_s3"), ("PSPNet", "timm-tf_efficientnet_lite0"), ("FPN", "vgg19_bn"), ("UPerNet", "mobileone_s4"))
+    sized = dict.fromkeys(("tnt_s_legacy_patch16_224", "coatnext_nano_rw_224"), {"img_size": 64})
     return {
         **{name: (image_model(name, **sized.get(name, {})), 256 if name.startswith("halonet") else 64) for name in images},
         **{model: (drawn_networks.transformer(model, config), None) for model, config in words},

@@ -103,14 +103,14 @@ NETWORKS = {
 }
 
 
-def plans_of(program, make, inputs, batch, folder):
+def plans_of(program, make, inputs, batch, folder, plans_list="all"):
     model, plans = str(Path(folder) / "network.onnx"), str(Path(folder) / "plans.txt")
     torch.manual_seed(0)
     network = make().train()
     torch.onnx.export(network, (inputs(batch),), model, dynamo=True, verbose=False, external_data=False,
                       input_names=["x"])
     subprocess.run([program, model, "--train", "momentum", "--loss", "mse", "--attention", "math", "--inplace",
-                    "--parameters", str(sum(p.numel() for p in network.parameters())), "--checkpoint", "all", "--plan-out", plans, "-q"], check=True, capture_output=True)
+                    "--parameters", str(sum(p.numel() for p in network.parameters())), "--checkpoint", plans_list, "--plan-out", plans, "-q"], check=True, capture_output=True)
     return read_plans(plans)
 
 
@@ -177,6 +177,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("names", nargs="*")
+    parser.add_argument("--list", default="all", help="of --checkpoint")
     parser.add_argument("--plans", type=int)
     parser.add_argument("--cuda", action="store_true")
     options = parser.parse_args()
@@ -187,7 +188,7 @@ def main():
     for name in options.names or NETWORKS:
         make, inputs, batch = NETWORKS[name]
         with tempfile.TemporaryDirectory() as folder:
-            plans = plans_of(options.program, make, inputs, batch, folder)
+            plans = plans_of(options.program, make, inputs, batch, folder, options.list)
         front = [plan for plan in plans if plan.name == "optimal"]
         n = min(options.plans or len(front), len(front))
         front = [front[i * (len(front) - 1) // max(1, n - 1)] for i in range(n)]

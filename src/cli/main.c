@@ -269,6 +269,21 @@ static int run(onv_cli *cli)
     return o.worst != EXIT_DONE ? o.worst : o.verdict;
 }
 
+/* What is freed goes back to the system, so that the process holds little more than what --limit memory counts: the C
+ * library raises its threshold for that by itself otherwise. Where plans are searched some is spare: thousands of
+ * programs of one size are built one after the other, and the system would clear their pages for each. */
+static void return_memory(bool builds_plans)
+{
+#ifdef __GLIBC__
+    const int least_mapped = builds_plans ? 32 << 20 : 256 << 10;
+    const int most_spare = builds_plans ? 64 << 20 : 1 << 20;
+    mallopt(M_MMAP_THRESHOLD, least_mapped);
+    mallopt(M_TRIM_THRESHOLD, most_spare);
+#else
+    (void)builds_plans;
+#endif
+}
+
 static int analyse_models(int argc, char **argv)
 {
     onv_cli cli;
@@ -276,6 +291,7 @@ static int analyse_models(int argc, char **argv)
     switch (onv_cli_parse(&cli, argc, argv)) {
     case ONV_CLI_RUN:
         fit_terminal(&cli);
+        return_memory(cli.analysis.checkpoint != NULL);
         if (cli.analysis.replay != NULL) {
             onv_cli_catch_stop();
             cli.analysis.cancelled = onv_cli_is_stopped;
@@ -289,20 +305,9 @@ static int analyse_models(int argc, char **argv)
     return status;
 }
 
-/* What is freed goes back to the system, so that the process holds little more than what --limit memory counts: the C
- * library raises its threshold for that by itself otherwise. */
-static void return_memory(void)
-{
-#ifdef __GLIBC__
-    enum { LEAST_MAPPED = 256 << 10, MOST_SPARE = 1 << 20 };
-    mallopt(M_MMAP_THRESHOLD, LEAST_MAPPED);
-    mallopt(M_TRIM_THRESHOLD, MOST_SPARE);
-#endif
-}
-
 int main(int argc, char **argv)
 {
-    return_memory();
+    return_memory(false);
     setlocale(LC_CTYPE, "");
     /* A closed pipe and a file that may not grow are write errors. */
     signal(SIGPIPE, SIG_IGN);

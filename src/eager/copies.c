@@ -155,7 +155,8 @@ static bool is_swapped_norm(const onv_lowering *l, const readers *r, const onv_e
 static bool copies(const onv_lowering *l, const readers *r, const onv_eager_op *op)
 {
     if (!op->has_backward || op->n_in == 0 || op->n_out == 0) return false;
-    if (strcmp(op->name, "batch_norm") == 0 || strcmp(op->name, "group_norm") == 0)
+    if (strcmp(op->name, "batch_norm") == 0 || strcmp(op->name, "group_norm") == 0 ||
+        strcmp(op->name, "layer_norm") == 0)
         return is_swapped_norm(l, r, op);
     if (is_read_permuted(l, r, op)) return true;
     if (strcmp(op->name, "conv") == 0 && onv_tensor_at(l, op->out[0]).rank > 3)

@@ -501,6 +501,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     eager->slow_attentions = l.fusions.n_apart;
     if (l.status == ONV_OK) l.status = onv_merged_find(&l);
     if (l.status == ONV_OK) l.status = onv_merged_mark_modules(&l);
+    if (l.status == ONV_OK) l.status = onv_merged_norms_find(&l);
     if (l.status == ONV_OK) lower_graph(&l);
     onv_fusions_cleanup(&l.fusions);
     onv_ptr_map_cleanup(&l.layers);
@@ -511,6 +512,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     onv_vec_cleanup(&l.given);
     onv_vec_cleanup(&l.copies);
     onv_vec_cleanup(&l.named);
+    onv_vec_cleanup(&l.merged_norms);
     onv_vec_cleanup(&l.saved);
     onv_vec_cleanup(&l.low_precision);
     onv_vec_cleanup(&l.mark);

@@ -55,14 +55,25 @@ typedef struct onv_merged {
     uint32_t after, next;
 } onv_merged;
 
+/* A batch norm and what follows it. */
+enum { ONV_MAX_AFTER_NORM = 3 };
+
+/* A norm that ran again for its reader; see merged_norms.c. */
+typedef struct onv_merged_norm {
+    onv_node_id reader;
+    onv_value_id value; /* that the reader takes */
+    size_t listed; /* the norm's weight among the listed names; SIZE_MAX: none is missing there */
+} onv_merged_norm;
+
 typedef enum onv_weight_use {
     ONV_WEIGHT_TRAINED,
     ONV_WEIGHT_BUFFER,
     ONV_WEIGHT_CONSTANT,
-    ONV_WEIGHT_VIEW,      /* indices that repeat smaller ones, which alone have memory */
-    ONV_WEIGHT_MADE,      /* by the forward pass, each time */
-    ONV_WEIGHT_EXPANDED,  /* a view of a parameter, repeated along the batch */
-    ONV_WEIGHT_LOOKED_UP, /* rows of a trained table */
+    ONV_WEIGHT_VIEW,              /* indices that repeat smaller ones, which alone have memory */
+    ONV_WEIGHT_MADE,              /* by the forward pass, each time */
+    ONV_WEIGHT_EXPANDED,          /* a view of a parameter, repeated along the batch */
+    ONV_WEIGHT_LOOKED_UP,         /* rows of a trained table */
+    ONV_WEIGHT_LOOKED_UP_FOR_ALL, /* the same, a view of them for each sample */
     ONV_WEIGHT_BIASES, /* rows of a trained table of biases between positions, by their distance */
     ONV_WEIGHT_PROJECTED, /* a table times a parameter */
     ONV_WEIGHT_QUERY, /* of attention, the same for all samples: of a table, or a table times this */
@@ -140,21 +151,26 @@ typedef struct onv_lowering {
     uint32_t
         *first_state; /* by value: 1 + what stood for it in the first round of a loop; 0: none */
     ONV_VEC(onv_merged) copies;
-    uint32_t merged;             /* calls that are counted again */
-    uint32_t missing;            /* others that the numbers lack */
-    const char *missing_kind;    /* one of them */
-    ONV_VEC(onv_value_id) views; /* weights that are views, one of each shape */
-    ONV_VEC(onv_given) given;    /* what modules are given as views, which the export computed */
-    uint32_t maxima;             /* reductions to a maximum that may be those with indices */
-    uint64_t maxima_bytes;       /* what they keep more than these */
-    uint32_t gates;              /* x * sigmoid(x) that may be two operations */
-    uint64_t gate_bytes;         /* what these keep more than one */
-    uint32_t quotients;          /* 1 / x that may be reciprocals of x alone */
-    uint64_t quotient_bytes;     /* what these keep less */
-    uint32_t activations;        /* that would keep less if they overwrote their input */
-    uint64_t activation_bytes;   /* that */
-    uint64_t benchmark_high;     /* the most that cudnn.benchmark may choose for one convolution */
-    uint32_t tables;             /* parameters that are computed once and never trained */
+    ONV_VEC(onv_merged_norm) merged_norms; /* in the order of readers */
+    size_t next_merged_norm;
+    uint32_t repeated_norms;                    /* of them */
+    const onv_merged_norm *merged_for;          /* for the node before; NULL: none */
+    uint32_t merged_before[ONV_MAX_AFTER_NORM]; /* the tensors that other readers have */
+    uint32_t merged;                            /* calls that are counted again */
+    uint32_t missing;                           /* others that the numbers lack */
+    const char *missing_kind;                   /* one of them */
+    ONV_VEC(onv_value_id) views;                /* weights that are views, one of each shape */
+    ONV_VEC(onv_given) given;  /* what modules are given as views, which the export computed */
+    uint32_t maxima;           /* reductions to a maximum that may be those with indices */
+    uint64_t maxima_bytes;     /* what they keep more than these */
+    uint32_t gates;            /* x * sigmoid(x) that may be two operations */
+    uint64_t gate_bytes;       /* what these keep more than one */
+    uint32_t quotients;        /* 1 / x that may be reciprocals of x alone */
+    uint64_t quotient_bytes;   /* what these keep less */
+    uint32_t activations;      /* that would keep less if they overwrote their input */
+    uint64_t activation_bytes; /* that */
+    uint64_t benchmark_high;   /* the most that cudnn.benchmark may choose for one convolution */
+    uint32_t tables;           /* parameters that are computed once and never trained */
     uint64_t table_bytes;
     bool has_positions;       /* a table that is projected was counted */
     const char *table;        /* one of them */
@@ -334,10 +350,25 @@ bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read);
 bool onv_weight_same_owner(const onv_weight_read *a, const onv_weight_read *b);
 bool onv_node_is_recurrent(const onv_node *node);
 
+/* --- weight_shape.c ----------------------------------------------------------------------------- */
+
+/* The shape of the parameter that the file's tensor `whole` was computed from; false where it cannot be told. */
+bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,
+                      const onv_shape *whole, onv_shape *shape);
+/* Rows of the table `named`, expanded to all samples: `embed_positions(positions).expand_as(x)`. */
+bool onv_weight_is_for_all(const onv_value *value, const onv_weight_read *named);
+/* By these indices, a buffer of the module, the biases of all pairs in a window were looked up. Where a class has
+ * a token, some libraries make them anew. */
+void onv_weight_hold_places(onv_lowering *l, const onv_weight_read *read, uint64_t pairs);
+
 /* --- signature.c ------------------------------------------------------------------------------- */
 
 /* Names of reads. Requires the reads. */
 onv_status onv_signature_prepare(onv_lowering *l);
+/* The place of the name among those that are listed; SIZE_MAX: it is not. */
+size_t onv_listed_find(const onv_lowering *l, const char *name);
+/* The first of them that is not before `text`. */
+size_t onv_listed_lower_bound(const onv_lowering *l, const char *text);
 /* The bias of zeros that the exporter dropped beside the weight that the node reads, or none. */
 uint32_t onv_dropped_bias(onv_lowering *l, const onv_node *node, int64_t size);
 /* Adds those that the file lacks, where it is told how many elements all have. */
@@ -431,6 +462,13 @@ bool onv_merged_is_own_module(const onv_lowering *l, onv_value_id id, const onv_
 uint32_t onv_merged_again(const onv_lowering *l, onv_value_id id, const onv_node *node,
                           onv_value_id *chain);
 
+/* --- merged_norms.c ---------------------------------------------------------------------------- */
+
+/* Which listed norms without a tensor ran for which node. Requires the fusions. */
+onv_status onv_merged_norms_find(onv_lowering *l);
+/* Before the node that is lowered now. */
+void onv_merged_norms_repeat(onv_lowering *l);
+
 /* --- lower_flow.c ------------------------------------------------------------------------------ */
 
 /* Nodes with subgraphs. */
@@ -488,6 +526,8 @@ void onv_fill_again(onv_lowering *l, onv_value_id id);
 void onv_repeat_base(onv_lowering *l, const onv_node *node);
 /* Before the node: calls of which it reads a result that the exporter merged with another's. */
 void onv_repeat_merged(onv_lowering *l, const onv_node *node);
+/* Runs what made the value once more, for the node that is lowered now. */
+void onv_repeat_value(onv_lowering *l, onv_value_id id);
 /* Sums with 0 and products with 1, which the exporter removed: which values have one, and after a node, those of its results. */
 void onv_neutral_mark(onv_lowering *l);
 void onv_neutral_make(onv_lowering *l, const onv_node *node);

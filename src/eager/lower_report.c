@@ -92,6 +92,11 @@ static void report_calls(onv_lowering *l)
             "the exporter merged %u calls with equal ones, as gaps in their numbers tell: "
             "they are counted again, parameters of their own are not",
             l->merged);
+    if (l->repeated_norms > 0)
+        onv_model_diag(l->model, ONV_NOTE, "merged-norms", NULL,
+                       "the exporter merged %u batch norms with equal ones whose parameters it "
+                       "lists: they are counted again, with parameters of their own",
+                       l->repeated_norms);
     if (l->missing > 0)
         onv_model_diag(
             l->model, ONV_WARNING, "missing-calls", NULL,

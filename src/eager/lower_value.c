@@ -137,33 +137,6 @@ static bool has_shape(const onv_eager_tensor *t, const onv_shape *shape)
     return same;
 }
 
-static int64_t square_root(int64_t n)
-{
-    int64_t root = 0;
-    while (root < 4096 && (root + 1) * (root + 1) <= n) root++;
-    return root * root == n ? root : 0;
-}
-
-/* The table of which [..., heads, queries, keys] was looked up: windows of w by w have (2 w - 1)^2 distances and,
- * with a token for the class, three more; distances of text are put into 32 buckets, as T5's. */
-static void make_table_shape(const char *name, const onv_shape *whole, onv_shape *table)
-{
-    enum { BUCKETS = 32, CLASS_TOKEN = 3 };
-    if (onv_weight_is_cached(name)) { /* of a window to itself: as many distances as places */
-        *table = (onv_shape){2, {whole->dims[whole->rank - 3], whole->dims[whole->rank - 1]}};
-        return;
-    }
-    bool is_row = whole->rank == 2; /* of all pairs, before it was divided into queries and keys */
-    int64_t keys = is_row ? square_root(whole->dims[0]) : whole->dims[whole->rank - 1];
-    int64_t rows = BUCKETS;
-    int64_t window = square_root(keys), with_class = square_root(keys - 1);
-    if (strstr(name, "table") != NULL && window > 0)
-        rows = (2 * window - 1) * (2 * window - 1);
-    else if (strstr(name, "table") != NULL && with_class > 0)
-        rows = (2 * with_class - 1) * (2 * with_class - 1) + CLASS_TOKEN;
-    *table = (onv_shape){2, {rows, whole->dims[is_row ? 1 : whole->rank - 3]}};
-}
-
 /* Of equal vectors that the exporter keeps once, those of statistics are not trained. */
 static onv_weight_use use_for(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
 {
@@ -174,51 +147,16 @@ static onv_weight_use use_for(onv_lowering *l, onv_value_id id, const onv_weight
                : use;
 }
 
-static bool has_suffix(const char *name, const char *suffix)
+/* Rows that all samples are given. */
+static uint32_t look_up_for_all(onv_lowering *l, const onv_tensor *file, const onv_shape *whole,
+                                uint32_t table)
 {
-    size_t length = strlen(name), n = strlen(suffix);
-    return length > n && strcmp(name + length - n, suffix) == 0;
-}
-
-/* The shape of the parameter that the file's tensor `whole` was computed from; false where it cannot be told. */
-static bool parameter_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,
-                            const onv_shape *whole, onv_shape *shape)
-{
-    const char *name = read != NULL && read->parameter != NULL ? read->parameter : "";
-    *shape = *whole;
-    switch (use) {
-    case ONV_WEIGHT_EXPANDED: {
-        uint32_t n = strstr(name, "bias") != NULL ? shape->rank - 1 : 1;
-        for (uint32_t i = 0; i < n && i < shape->rank; i++) shape->dims[i] = 1;
-        return true;
-    }
-    case ONV_WEIGHT_PROJECTED: return onv_weight_projects(l, read, shape);
-    case ONV_WEIGHT_QUERY: { /* [samples, heads, queries, values] */
-        int64_t width;
-        if (!onv_i64_mul(whole->dims[1], whole->dims[3], &width)) return false;
-        if (has_suffix(name, ".weight")) *shape = (onv_shape){2, {width, width}};
-        shape->dims[0] = shape->rank == 2 ? width : 1;
-        return true;
-    }
-    case ONV_WEIGHT_LOOKED_UP: /* positions repeat along the batch; all tokens are of one type */
-        for (uint32_t i = 0; i + 2 < shape->rank; i++) shape->dims[i] = 1;
-        if (shape->rank > 1 && strstr(name, "token_type") != NULL) shape->dims[shape->rank - 2] = 1;
-        return true;
-    case ONV_WEIGHT_BIASES: make_table_shape(name, whole, shape); return true;
-    default: return true;
-    }
-}
-
-/* By these indices, a buffer of the module, the biases of all pairs in a window were looked up. Where a class has
- * a token, some libraries make them anew. */
-static void hold_places(onv_lowering *l, const onv_weight_read *read, uint64_t pairs)
-{
-    int64_t keys = pairs < INT64_MAX ? square_root((int64_t)pairs) : 0;
-    uint64_t bytes;
-    if ((square_root(keys) == 0 && !onv_weight_is_cached(read->parameter)) ||
-        !onv_u64_mul(pairs, sizeof(int64_t), &bytes))
-        return;
-    onv_storage_new(l, bytes, ONV_STORAGE_BUFFER, read->parameter);
+    onv_shape one = *whole;
+    one.dims[0] = 1;
+    uint32_t rows = onv_tensor_new(l, (onv_dtype)file->type.dtype, one.rank, one.dims, NULL);
+    uint64_t row = (uint64_t)(whole->dims[0] * whole->dims[whole->rank - 1]);
+    rows = emit_source(l, "embedding", table, rows, file->elems / row);
+    return onv_emit_expand(l, rows, whole->rank, whole->dims);
 }
 
 /* What the forward pass makes of the parameter `tensor`: what the file has. */
@@ -227,22 +165,26 @@ static uint32_t compute_weight(onv_lowering *l, onv_weight_use use, const onv_we
 {
     const onv_eager_tensor from = onv_tensor_at(l, tensor);
     if (use == ONV_WEIGHT_EXPANDED) return onv_emit_expand(l, tensor, whole->rank, whole->dims);
+    if (use == ONV_WEIGHT_LOOKED_UP_FOR_ALL) return look_up_for_all(l, file, whole, tensor);
     uint32_t out = onv_tensor_new(l, (onv_dtype)file->type.dtype, whole->rank, whole->dims, NULL);
     uint64_t row = whole->rank > 0 ? (uint64_t)whole->dims[whole->rank - 1] : 1;
     switch (use) {
     case ONV_WEIGHT_BIASES:
         if (onv_weight_is_cached(read->parameter)) {
-            hold_places(l, read, file->elems / (uint64_t)from.dims[0]);
+            onv_weight_hold_places(l, read, file->elems / (uint64_t)from.dims[0]);
             if (!l->options->inference) return emit_source(l, "index", tensor, out, 0);
             if (out != ONV_NO_TENSOR)
                 l->eager->storages.at[onv_tensor_at(l, out).storage].kind = ONV_STORAGE_CONSTANT;
             return out;
         }
         if (strstr(read->parameter, "table") != NULL) {
-            hold_places(l, read, file->elems / (uint64_t)from.dims[1]);
+            onv_weight_hold_places(l, read, file->elems / (uint64_t)from.dims[1]);
             return emit_source(l, "index", tensor, out, 0);
         }
-        return emit_source(l, "embedding", tensor, out, file->elems / (uint64_t)from.dims[1]);
+        return emit_source(
+            l,
+            whole->rank == 3 && strstr(read->parameter, "rel_pos") != NULL ? "index" : "embedding",
+            tensor, out, file->elems / (uint64_t)from.dims[1]);
     case ONV_WEIGHT_LOOKED_UP: return emit_source(l, "embedding", tensor, out, file->elems / row);
     case ONV_WEIGHT_PROJECTED: {
         bool is_first = !l->has_positions; /* of layers, which are all given one table */
@@ -300,7 +242,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     if (layer != NULL && onv_ptr_map_get(&l->layers, layer, &again) &&
         has_shape(&l->eager->tensors.at[again], &whole))
         return again;
-    if (!parameter_shape(l, use, read, &whole, &shape)) return ONV_NO_TENSOR;
+    if (!onv_weight_shape(l, use, read, &whole, &shape)) return ONV_NO_TENSOR;
     uint32_t tensor = onv_tensor_new(l, value->tensor->type.dtype, shape.rank, shape.dims, NULL);
     if (tensor == ONV_NO_TENSOR) return tensor;
     onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];

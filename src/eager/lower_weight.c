@@ -181,13 +181,15 @@ onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read 
          at < end_of_reads(l) && at->value == read->value; at++) {
         onv_weight_place p = onv_weight_place_of(&l->model->nodes.at[at->node], at->k);
         if (p == ONV_PLACE_WEIGHT) return ONV_WEIGHT_IS_OTHER;
-        made &= p == ONV_PLACE_MADE;
+        made &= p == ONV_PLACE_MADE &&
+                !onv_weight_is_bias_of_scores(&l->model->nodes.at[at->node], value);
     }
     if (made || is_made_in_forward(name) || strchr(name, '.') != NULL) return ONV_WEIGHT_IS_OTHER;
     if (value->tensor->elems > 1)
         return onv_is_call_of(name, "expand") ? ONV_WEIGHT_IS_SPREAD : ONV_WEIGHT_IS_UNSURE;
-    bool is_literal = onv_has_made_up_name(name) || strncmp(name, "scalar_tensor", 13) == 0;
-    return is_literal ? ONV_WEIGHT_IS_OTHER : ONV_WEIGHT_IS_NUMBER;
+    return onv_has_made_up_name(name) || strncmp(name, "scalar_tensor", 13) == 0
+               ? ONV_WEIGHT_IS_OTHER
+               : ONV_WEIGHT_IS_NUMBER;
 }
 
 /* A read that is told to be that of a parameter. */
@@ -227,7 +229,8 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
             return (verdict){ONV_WEIGHT_MADE, true, at};
         if (p == ONV_PLACE_WEIGHT)
             return (verdict){is_buffer ? ONV_WEIGHT_BUFFER : ONV_WEIGHT_TRAINED, true, at};
-        made &= p == ONV_PLACE_MADE;
+        made &= p == ONV_PLACE_MADE &&
+                !onv_weight_is_bias_of_scores(&l->model->nodes.at[at->node], value);
     }
     /* "conv1.weight_bias": derived from a parameter's name. */
     if (strchr(value->name, '.') != NULL) return (verdict){ONV_WEIGHT_TRAINED, true, first};
@@ -243,6 +246,7 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     }
     const onv_weight_read *named = find_named(l, index);
     bool is_bias = named != NULL && strstr(named->parameter, "bias") != NULL;
+    if (onv_weight_is_for_all(value, named)) return (verdict){ONV_WEIGHT_TRAINED, false, named};
     if (onv_is_call_of(value->name, "expand") && (strcmp(node->op_type, "Concat") == 0 || is_bias))
         return (verdict){ONV_WEIGHT_EXPANDED, named != NULL, first};
     if (named != NULL) return (verdict){ONV_WEIGHT_TRAINED, true, named};
@@ -311,13 +315,6 @@ static bool is_derived(const onv_lowering *l, const onv_value *value, const onv_
     return onv_is_call_of_any(name, calculates, sizeof calculates / sizeof calculates[0]);
 }
 
-/* Rows of a table, one for each pair of places in a window: the exporter folded the look-up, and no more. */
-static bool is_looked_up(const onv_value *value, const char *parameter)
-{
-    return value->type.rank == 2 && onv_is_call_of(value->name, "index") &&
-           strstr(parameter, "table") != NULL;
-}
-
 onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
 {
     const onv_value *value = onv_model_value(l->model, id);
@@ -335,11 +332,13 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     verdict v = judge_folded(l, id.index);
     if (v.use != ONV_WEIGHT_TRAINED || v.read == NULL || l->options->as_exported) return v.use;
     if (onv_is_call_of(value->name, "embedding") && !v.is_sure) return ONV_WEIGHT_LOOKED_UP;
-    bool of_distances = v.read->parameter != NULL &&
-                        (value->type.rank >= 3 || is_looked_up(value, v.read->parameter)) &&
-                        (strstr(v.read->parameter, "relative") != NULL ||
-                         onv_weight_is_cached(v.read->parameter)) &&
-                        strstr(v.read->parameter, "proj") == NULL;
+    if (onv_weight_is_for_all(value, v.read)) return ONV_WEIGHT_LOOKED_UP_FOR_ALL;
+    bool of_distances =
+        v.read->parameter != NULL &&
+        (value->type.rank >= 3 || onv_weight_is_looked_up(value, v.read->parameter)) &&
+        (strstr(v.read->parameter, "relative") != NULL || onv_weight_is_cached(v.read->parameter) ||
+         onv_weight_is_of_axis(value, v.read->parameter)) &&
+        strstr(v.read->parameter, "proj") == NULL;
     if (of_distances && value->role == ONV_ROLE_NOT_NOTED &&
         onv_weight_place_of(&l->model->nodes.at[v.read->node], v.read->k) != ONV_PLACE_WEIGHT)
         return ONV_WEIGHT_BIASES;
@@ -539,7 +538,7 @@ static void report(onv_lowering *l, const onv_value *value, const verdict *v)
     bool trained = v->use == ONV_WEIGHT_TRAINED || v->use == ONV_WEIGHT_EXPANDED;
     const char *class = node != NULL && node->module_class != NULL ? node->module_class : "";
     const char *note =
-        onv_is_call_of(value->name, "embedding")
+        onv_is_call_of(value->name, "embedding") || onv_weight_is_for_all(value, v->read)
             ? "; rows of a table that are never looked up are not in the file, nor counted"
             : "";
     onv_model_diag(l->model, trained ? ONV_WARNING : ONV_NOTE,

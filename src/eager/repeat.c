@@ -48,8 +48,8 @@ void onv_repeat_base(onv_lowering *l, const onv_node *node)
     if (onv_is_value(id) && l->fusions.user[id.index].index != l->node.index) onv_fill_again(l, id);
 }
 
-/* Runs what made the value once more, for a reader that has a call of its own; what that fills, too. */
-static void repeat(onv_lowering *l, onv_value_id id)
+/* For a reader that has a call of its own; what that fills, too. */
+void onv_repeat_value(onv_lowering *l, onv_value_id id)
 {
     onv_node_id producer = onv_model_value(l->model, id)->producer, reader = l->node;
     if (!onv_is_node(producer) || !l->tensor_known[id.index]) return;
@@ -76,7 +76,7 @@ static void repeat_in_module(onv_lowering *l, onv_value_id id, const onv_node *r
     bool is_other = !onv_merged_is_own_module(l, id, reader);
     while (n-- > 0) {
         if (onv_is_node(onv_model_value(l->model, chain[n])->producer))
-            repeat(l, chain[n]);
+            onv_repeat_value(l, chain[n]);
         else
             l->tensor_known[chain[n].index] = false;
         if (is_other) l->made_in[chain[n].index] = reader->scope;
@@ -87,13 +87,14 @@ static void repeat_in_module(onv_lowering *l, onv_value_id id, const onv_node *r
 
 void onv_repeat_merged(onv_lowering *l, const onv_node *node)
 {
+    onv_merged_norms_repeat(l);
     for (uint32_t k = 0; k < node->n_inputs && node->graph.index == 0; k++) {
         onv_merged_select(l, node->inputs[k], node);
         if (onv_merged_is_other_module(l, node->inputs[k], node) ||
             onv_merged_is_named(l, node->inputs[k], node))
             repeat_in_module(l, node->inputs[k], node);
         else if (onv_merged_starts(l, node->inputs[k], l->node.index))
-            repeat(l, node->inputs[k]);
+            onv_repeat_value(l, node->inputs[k]);
     }
 }
 
@@ -132,8 +133,10 @@ void onv_neutral_make(onv_lowering *l, const onv_node *node)
         onv_eager_tensor t = onv_tensor_at(l, x);
         onv_node_id maker = l->node;
         l->node = (onv_node_id){reader - 1};
-        onv_emit_begin(l, "add");
-        onv_emit_in(l, x, ONV_GRAD_ALIAS);
+        const char *op = onv_model_node(l->model, l->node)->neutral_op;
+        bool adds = strcmp(op, "add") == 0 || strcmp(op, "sub") == 0;
+        onv_emit_begin(l, op);
+        onv_emit_in(l, x, adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW); /* grad * 1 is a tensor, too */
         uint32_t out = onv_emit_out(l, onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL));
         onv_emit_end(l);
         l->node = maker;

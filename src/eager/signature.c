@@ -18,7 +18,7 @@ static int by_text(const void *left, const void *right)
     return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-static size_t find(const onv_lowering *l, const char *name)
+size_t onv_listed_find(const onv_lowering *l, const char *name)
 {
     const char **at = l->n_listed == 0
                           ? NULL
@@ -32,7 +32,7 @@ static size_t find_attribute(const onv_lowering *l, const char *module, const ch
     char name[1024];
     int length =
         snprintf(name, sizeof name, "%s%s%s", module, module[0] != '\0' ? "." : "", attribute);
-    return length < (int)sizeof name ? find(l, name) : SIZE_MAX;
+    return length < (int)sizeof name ? onv_listed_find(l, name) : SIZE_MAX;
 }
 
 static void explain(onv_lowering *l, size_t i)
@@ -40,8 +40,7 @@ static void explain(onv_lowering *l, size_t i)
     if (i != SIZE_MAX) l->explained[i] = true;
 }
 
-/* The first listed name that is not before `text`. */
-static size_t lower_bound(const onv_lowering *l, const char *text)
+size_t onv_listed_lower_bound(const onv_lowering *l, const char *text)
 {
     size_t low = 0, high = l->n_listed;
     while (low < high) {
@@ -73,7 +72,7 @@ enum { MAX_ATTRIBUTES = 4096 };
 static void find_inside(const onv_lowering *l, const char *module, size_t *first, size_t *end)
 {
     size_t length = strlen(module);
-    *first = lower_bound(l, module);
+    *first = onv_listed_lower_bound(l, module);
     *end = *first;
     while (*end < l->n_listed && *end - *first < MAX_ATTRIBUTES &&
            strncmp(l->listed[*end], module, length) == 0)
@@ -84,7 +83,7 @@ static void explain_modules(onv_lowering *l)
 {
     for (size_t i = 0; i < l->model->values.count; i++) {
         const onv_value *value = &l->model->values.at[i];
-        size_t at = value->tensor != NULL ? find(l, value->name) : SIZE_MAX;
+        size_t at = value->tensor != NULL ? onv_listed_find(l, value->name) : SIZE_MAX;
         explain(l, at);
         const char *layers = at != SIZE_MAX ? onv_name_of_layers(l, value->name) : NULL;
         if (layers != NULL && !onv_ptr_map_set(&l->in_file, layers, 1))
@@ -141,12 +140,14 @@ static bool is_as_it_is(onv_lowering *l, const char *name)
 
 /* A name that nothing explains: best of the module itself, and one that is called as the module would
  * call what the operation takes there. */
-static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight_role role)
+static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight_role role,
+                        uint32_t best_rank)
 {
     size_t best = SIZE_MAX, first, end;
-    uint32_t best_rank = UINT32_MAX;
     bool wants_bias = strcmp(read->slot, "bias") == 0;
     bool is_common = onv_weight_is_common(l, read);
+    /* Of a table that is large in one layer and small in another the exporter computes the small ones alone. */
+    bool is_look_up = onv_is_call_of(l->model->values.at[read->value].name, "index");
     find_inside(l, read->scope, &first, &end);
     for (size_t i = first; i < end; i++) {
         const char *name = last_part(l->listed[i]);
@@ -156,8 +157,9 @@ static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight
         bool is_bias = strstr(name, "bias") != NULL;
         if (is_bias && (is_common || is_no_bias(l, read))) continue;
         if (is_common && !is_in_each(l, read, l->listed[i])) continue;
-        if (role == ONV_WEIGHT_IS_UNSURE && is_as_it_is(l, l->listed[i])) continue;
-        uint32_t rank = depth + (strcmp(name, read->slot) == 0 ? 0 : is_bias == wants_bias ? 2 : 4);
+        if (role == ONV_WEIGHT_IS_UNSURE && !is_look_up && is_as_it_is(l, l->listed[i])) continue;
+        uint32_t fit = strcmp(name, read->slot) == 0 ? 0 : is_bias == wants_bias ? 2 : 4;
+        uint32_t rank = depth + fit;
         if (rank >= best_rank) continue;
         best = i;
         best_rank = rank;
@@ -175,7 +177,7 @@ static void wait_for_bias(onv_lowering *l, const onv_weight_read *read)
     length -= sizeof weight - 1;
     if (strcmp(read->parameter + length, weight) != 0) return;
     snprintf(name, sizeof name, "%.*sbias", (int)length, read->parameter);
-    size_t at = find(l, name);
+    size_t at = onv_listed_find(l, name);
     if (at != SIZE_MAX && !l->explained[at]) l->waits[at] = true;
 }
 
@@ -197,15 +199,44 @@ static const char *find_argument(const onv_lowering *l, const onv_weight_read *r
     return found;
 }
 
+/* The weight of an operation that a batch norm was folded into; the node has the name of the norm's module. */
+static bool is_before_norm(const onv_lowering *l, const onv_weight_read *read)
+{
+    const onv_node *node = &l->model->nodes.at[read->node];
+    return read->k == 1 && node->source_op != NULL &&
+           strstr(node->source_op, "batch_norm") != NULL &&
+           strcmp(node->op_type, "BatchNormalization") != 0 &&
+           onv_listed_find(l, l->model->values.at[read->value].name) != SIZE_MAX;
+}
+
+/* Embeddings that encoder, decoder and head share are listed by all their names; the calls have one of them. Nothing
+ * calls the module "shared" that such a network has beside: its name is that of the same table. */
+static void explain_shared(onv_lowering *l, size_t at, const char *table)
+{
+    static const char shared[] = "shared.weight";
+    if (table == l->listed[at] || strcmp(last_part(table), "weight") != 0) return;
+    for (size_t length = strlen(l->listed[at]); length > 0; length--) {
+        char name[1024];
+        if (l->listed[at][length - 1] != '.') continue;
+        int n = snprintf(name, sizeof name, "%.*s%s", (int)length, l->listed[at], shared);
+        if (n < (int)sizeof name) explain(l, onv_listed_find(l, name));
+    }
+}
+
 static void name_exactly(onv_lowering *l)
 {
     for (size_t i = 0; i < l->reads.count; i++) {
         onv_weight_read *read = &l->reads.at[i];
         const onv_value *value = &l->model->values.at[read->value];
         size_t at = find_attribute(l, read->scope, read->slot);
-        if (value->role == ONV_ROLE_PARAMETER && read->k == 1) read->parameter = value->name;
+        bool is_named = is_before_norm(l, read);
+        if (is_named || (value->role == ONV_ROLE_PARAMETER && read->k == 1))
+            read->parameter = value->name;
+        if (is_named) continue;
+        if (value->role == ONV_ROLE_PARAMETER && read->k == 0 && at != SIZE_MAX)
+            explain_shared(l, at, value->name);
         const char *argument = at == SIZE_MAX ? find_argument(l, read) : NULL;
-        if (argument != NULL) at = find(l, argument);
+        if (argument != NULL) at = onv_listed_find(l, argument);
         if (at == SIZE_MAX) continue;
         l->explained[at] = true;
         read->parameter = l->listed[at];
@@ -237,16 +268,58 @@ static const char *of_neighbour(const onv_lowering *l, size_t at)
     return NULL;
 }
 
-static void name_the_rest(onv_lowering *l, onv_weight_role role)
+static const onv_node *producer(const onv_lowering *l, onv_value_id id, const char *op_type)
+{
+    if (!onv_is_value(id)) return NULL;
+    onv_node_id from = onv_model_value(l->model, id)->producer;
+    const onv_node *node = onv_is_node(from) ? onv_model_node(l->model, from) : NULL;
+    return node != NULL && strcmp(node->op_type, op_type) == 0 ? node : NULL;
+}
+
+/* cat(-x2, x1) times something. */
+static bool is_half_turned(const onv_lowering *l, const onv_node *mul)
+{
+    for (uint32_t k = 0; k < mul->n_inputs; k++) {
+        const onv_node *cat = producer(l, mul->inputs[k], "Concat");
+        if (cat != NULL && cat->n_inputs == 2 && producer(l, cat->inputs[0], "Neg") != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* x * cos + cat(-x2, x1) * sin: tables of positions, whatever parameters the module has. */
+static void mark_turned(onv_lowering *l, bool *is_table)
+{
+    for (size_t i = 0; i < l->model->nodes.count; i++) {
+        const onv_node *add = &l->model->nodes.at[i];
+        if (strcmp(add->op_type, "Add") != 0 || add->n_inputs != 2) continue;
+        const onv_node *mul[2] = {producer(l, add->inputs[0], "Mul"),
+                                  producer(l, add->inputs[1], "Mul")};
+        if (mul[0] == NULL || mul[1] == NULL ||
+            (!is_half_turned(l, mul[0]) && !is_half_turned(l, mul[1])))
+            continue;
+        for (uint32_t k = 0; k < 4; k++) {
+            onv_value_id id = mul[k / 2]->inputs[k % 2];
+            if (onv_is_value(id)) is_table[id.index] = true;
+        }
+    }
+}
+
+/* How much a name may differ from what the module would call it: a bias for a factor is likely none. */
+enum { LIKELY_NAME = 4, ANY_NAME = 8 };
+
+static void name_the_rest(onv_lowering *l, onv_weight_role role, const bool *is_table,
+                          uint32_t below)
 {
     for (size_t i = 0; i < l->reads.count; i++) {
         onv_weight_read *read = &l->reads.at[i];
+        if (is_table[read->value]) continue;
         if (i > 0 && onv_weight_same_owner(read, read - 1)) {
             if (read->parameter == NULL) read->parameter = read[-1].parameter;
             continue;
         }
         if (read->parameter != NULL || onv_weight_role_of(l, read) != role) continue;
-        size_t at = find_left(l, read, role);
+        size_t at = find_left(l, read, role, below);
         if (at == SIZE_MAX && role == ONV_WEIGHT_IS_NUMBER) read->parameter = of_neighbour(l, i);
         if (at == SIZE_MAX) continue;
         l->explained[at] = true;
@@ -282,17 +355,21 @@ onv_status onv_signature_prepare(onv_lowering *l)
     l->listed = onv_arena_copy(arena, model->parameters, l->n_listed * sizeof *l->listed);
     l->explained = ONV_ARENA_ARRAY(arena, bool, l->n_listed);
     l->waits = ONV_ARENA_ARRAY(arena, bool, l->n_listed);
-    if (l->listed == NULL || l->explained == NULL || l->waits == NULL)
+    bool *is_table = ONV_ARENA_ARRAY(arena, bool, model->values.count);
+    if (l->listed == NULL || l->explained == NULL || l->waits == NULL || is_table == NULL)
         return onv_fail_memory(l->err);
     qsort(l->listed, l->n_listed, sizeof *l->listed, by_text);
     explain_modules(l);
     if (l->status != ONV_OK) return l->status;
+    mark_turned(l, is_table);
     name_exactly(l);
-    name_the_rest(l, ONV_WEIGHT_IS_TAKEN);
+    name_the_rest(l, ONV_WEIGHT_IS_TAKEN, is_table, ANY_NAME);
     for (size_t i = 0; i < l->reads.count; i++) wait_for_bias(l, &l->reads.at[i]);
-    name_the_rest(l, ONV_WEIGHT_IS_SPREAD); /* before tables of positions, say, that are none */
-    name_the_rest(l, ONV_WEIGHT_IS_UNSURE);
-    name_the_rest(l, ONV_WEIGHT_IS_NUMBER);
+    /* Before tables of positions, say, that are none. */
+    name_the_rest(l, ONV_WEIGHT_IS_SPREAD, is_table, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, is_table, LIKELY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, is_table, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_NUMBER, is_table, ANY_NAME);
     return ONV_OK;
 }
 
@@ -467,7 +544,7 @@ void onv_signature_report(onv_lowering *l)
             "that are called alike, %llu bytes, without gradient",
             l->unused, l->first_unused, (unsigned long long)l->unused_bytes);
     if (!l->options->inference && l->n_listed > 0) report_folded_layers(l);
-    if (n > 0 && !l->options->inference) report_factors(l);
+    if (n + l->unused > 0 && !l->options->inference) report_factors(l);
     if (n == 0 || l->options->parameters > 0) return;
     onv_model_diag(
         l->model, ONV_WARNING, "missing-parameters", NULL,

@@ -2,8 +2,9 @@
  * that the forward pass never runs. They lie in memory all the same, without gradient.
  *
  * Their sizes are those of parameters of like names, where all of these agree: of the same place in another layer
- * ("blocks.3.back.weight", "blocks.0.back.weight"), else of modules that are called so ("cross.q_proj.weight",
- * "self.q_proj.weight", at least two), else, for norms, of other norms beside it. */
+ * ("blocks.3.back.weight", "blocks.0.back.weight"), else of at least two whose names end like it, in as many parts as
+ * possible ("last.layer.0.output.dense.weight", "first.layer.0.output.dense.weight"; "cross.q_proj.weight",
+ * "self.q_proj.weight"), else, for norms, of other norms beside it. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,13 @@
 #include "base/fail.h"
 #include "eager/lower.h"
 
-enum { MAX_KEY = 512, N_WAYS = 3 };
+enum {
+    MAX_KEY = 512,
+    MOST_PARTS = 6, /* of a name, from its end */
+    WAY_OF_TWO = MOST_PARTS - 1,
+    WAY_OF_NORMS,
+    N_WAYS
+};
 
 typedef struct known_name {
     const char *key; /* what is alike: the way, and a part of the name */
@@ -75,7 +82,11 @@ static bool make_key(const char *name, uint32_t way, char key[MAX_KEY])
     key[0] = (char)('0' + way);
     if (attribute == name || length >= MAX_KEY - 2) return false;
     if (way == 0) return put_without_numbers(key, used, name, length) > 1;
-    if (way == 1) return put_without_numbers(key, used, both, strlen(both)) > 1;
+    if (way <= WAY_OF_TWO) {
+        const char *end = last_parts(name, MOST_PARTS + 1 - way);
+        if (end == name && way != WAY_OF_TWO) return false;
+        return put_without_numbers(key, used, end, strlen(end)) > 1;
+    }
     size_t module = (size_t)(attribute - both);
     if (memmem(both, module, "norm", 4) == NULL) return false;
     used = put_without_numbers(key, used, name, (size_t)(both - name));
@@ -135,7 +146,9 @@ static const onv_eager_storage *find_like(const onv_lowering *l, const likes *kn
             found = other;
             n++;
         }
-        if (found != NULL) return agree && n > (way == 1) ? found : NULL;
+        if (!agree || (way == WAY_OF_TWO && n == 1)) return NULL;
+        bool is_close = way == 0 || way == WAY_OF_NORMS; /* one is enough */
+        if (n > (is_close ? 0 : 1)) return found;
     }
     return NULL;
 }

@@ -110,6 +110,22 @@ bool onv_weight_is_groups_scale(const onv_node *node, uint32_t k, const onv_valu
            onv_node_is_aten(node, "group_norm");
 }
 
+/* The attribute of the node's own module that a sum or a product takes, as its note tells where it is the only one. */
+static const char *noted_attribute(const onv_node *node, uint32_t k)
+{
+    static const char *const pointwise[] = {"Add", "Sub", "Mul", "Div"};
+    size_t scope = node->scope != NULL ? strlen(node->scope) : 0;
+    bool is_any = false;
+    for (size_t i = 0; i < sizeof pointwise / sizeof pointwise[0]; i++)
+        is_any |= strcmp(node->op_type, pointwise[i]) == 0;
+    if (!is_any || scope == 0 || node->n_parameters != 1 ||
+        onv_weight_place_of(node, k) != ONV_PLACE_UNKNOWN)
+        return NULL;
+    const char *name = node->parameters[0];
+    if (strncmp(name, node->scope, scope) != 0 || name[scope] != '.') return NULL;
+    return strchr(name + scope + 1, '.') == NULL ? name + scope + 1 : NULL;
+}
+
 /* What a module calls the parameter that a node takes there. */
 const char *onv_weight_slot_name(const onv_node *node, uint32_t k)
 {
@@ -117,6 +133,8 @@ const char *onv_weight_slot_name(const onv_node *node, uint32_t k)
     static const char *const norm[] = {"input", "weight", "bias", "running_mean", "running_var"};
     if (onv_node_is_recurrent(node) && k < 4) return recurrent[k];
     if (strcmp(node->op_type, "BatchNormalization") == 0 && k < 5) return norm[k];
+    const char *attribute = noted_attribute(node, k);
+    if (attribute != NULL) return attribute;
     if (strcmp(node->op_type, "Add") == 0 || strcmp(node->op_type, "Sub") == 0) return "bias";
     return k == 2 ? "bias" : "weight";
 }
@@ -164,4 +182,24 @@ bool onv_weight_is_view(const char *name)
     static const char *const views[] = {"unsqueeze", "squeeze", "view",   "reshape", "permute",
                                         "transpose", "expand",  "repeat", "select",  "slice"};
     return onv_is_call_of_any(name, views, sizeof views / sizeof views[0]);
+}
+
+/* Rows of a table, one for each pair of places in a window: the exporter folded the look-up, and no more. */
+bool onv_weight_is_looked_up(const onv_value *value, const char *parameter)
+{
+    return value->type.rank == 2 && onv_is_call_of(value->name, "index") &&
+           strstr(parameter, "table") != NULL;
+}
+
+/* [queries, keys, values] along one axis, of a row for each distance. */
+bool onv_weight_is_of_axis(const onv_value *value, const char *parameter)
+{
+    return value->type.rank == 3 && onv_is_call_of(value->name, "index") &&
+           strstr(parameter, "rel_pos") != NULL;
+}
+
+bool onv_weight_is_bias_of_scores(const onv_node *node, const onv_value *value)
+{
+    return value->type.rank >= 3 && onv_is_call_of(value->name, "index") &&
+           onv_node_is_aten(node, "scaled_dot_product_attention");
 }

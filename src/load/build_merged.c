@@ -88,23 +88,28 @@ static onv_status find_merged(onv_builder *b, const onv_scan_node *record, const
 /* `x + 0`, as sum() begins, and `x * 1`: the exporter removes them, so that the node reads x where its call had the result of
  * another operation. */
 static uint32_t find_neutral(const onv_builder *b, const onv_scan_node *record, const text *names,
-                             uint32_t n)
+                             uint32_t n, const char **op)
 {
-    static const char *const neutral[] = {"add", "mul", "sub"};
+    static const char *const neutral[] = {"add", "mul", "sub", "div"};
     static const char made_up[] = "val_";
     const char *const *inputs = onv_build_inputs(b, record);
     uint32_t found = 0;
     if (n != record->n_inputs || n >= MAX_ARGUMENTS) return 0;
     for (uint32_t i = 0; i < n; i++) {
         size_t base = base_length(names[i]);
-        bool is_any = false, is_read = false;
+        const char *call = NULL;
+        bool is_read = false;
         for (size_t k = 0; k < sizeof neutral / sizeof neutral[0]; k++)
-            is_any |= base == strlen(neutral[k]) && memcmp(names[i].at, neutral[k], base) == 0;
+            if (base == strlen(neutral[k]) && memcmp(names[i].at, neutral[k], base) == 0)
+                call = neutral[k];
         for (uint32_t k = 0; k < n; k++) is_read |= is_input(inputs[k], names[i]);
         text input = {inputs[i], strlen(inputs[i])};
         bool is_like = is_call_of(input, names[i].at, base);
-        if (is_any && !is_read && !is_like && strncmp(inputs[i], made_up, sizeof made_up - 1) != 0)
-            found |= UINT32_C(1) << i;
+        if (call == NULL || is_read || is_like ||
+            strncmp(inputs[i], made_up, sizeof made_up - 1) == 0)
+            continue;
+        found |= UINT32_C(1) << i;
+        *op = call;
     }
     return found;
 }
@@ -128,7 +133,7 @@ onv_status onv_build_merged(onv_builder *b, const onv_scan_node *record, const c
 {
     text names[MAX_ARGUMENTS];
     uint32_t n = list_arguments(call, names);
-    node->neutral = find_neutral(b, record, names, n);
+    node->neutral = find_neutral(b, record, names, n, &node->neutral_op);
     ONV_TRY(find_weight(b, record, call, names, n, &node->weight_call));
     return find_merged(b, record, names, n, &node->merged_call);
 }

@@ -12,6 +12,17 @@ typedef struct noted {
     const char *text[ONV_NOTED_COUNT];
 } noted;
 
+/* A part of a sequence has the path of the sequence, and its modules theirs: 'features.slice(4, 10, None).conv1'. */
+static void drop_slices(char *scopes)
+{
+    static const char begin[] = ".slice(";
+    for (char *at = scopes; (at = strstr(at, begin)) != NULL;) {
+        const char *end = strchr(at, ')');
+        if (end == NULL) return;
+        memmove(at, end + 1, strlen(end + 1) + 1);
+    }
+}
+
 /* Texts of notes stand in the file without an end: copies have one. */
 static onv_status read_notes(onv_builder *b, const onv_scan_node *record, noted *found)
 {
@@ -26,6 +37,7 @@ static onv_status read_notes(onv_builder *b, const onv_scan_node *record, noted 
         ONV_TRY(onv_source_view(b->scan->source, note->offset, note->bytes, &text, b->err));
         memcpy(to, text, note->bytes);
         to[note->bytes] = '\0';
+        if (note->note == ONV_NOTED_SCOPES) drop_slices(to);
         b->notes.count += (size_t)note->bytes + 1;
         found->text[note->note] = to;
     }

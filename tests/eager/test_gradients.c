@@ -112,12 +112,40 @@ static void norms_copy_swapped_gradients(void **state)
     assert_int_equal(peak[1] - peak[0], 4 * 64 * 64 * 4);
 }
 
+/* So does a layer norm, whose result a layer reads along the sequence. */
+static void layer_norms_copy_swapped_gradients(void **state)
+{
+    (void)state;
+    uint64_t peak[2];
+    for (int is_swapped = 0; is_swapped < 2; is_swapped++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,64,64]");
+        model_weight(m, "w", "f32[64,64]");
+        model_weight(m, "scale", "f32[64]");
+        model_weight(m, "bias", "f32[64]");
+        model_node(m, "MatMul", "first", "x w", "h", "");
+        model_node(m, "LayerNormalization", "norm", "h scale bias", "a", "");
+        model_node(m, "Transpose", "swap", "a", is_swapped ? "y" : "b", "perm=[0,2,1]");
+        if (!is_swapped) model_node(m, "Transpose", "again", "b", "y", "perm=[0,2,1]");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
+        options.lower.loss = ONV_LOSS_MSE;
+        peak[is_swapped] = trainer_run(&t, &options).figures.phase_peak_bytes[ONV_PHASE_BACKWARD];
+        trainer_close(&t);
+        model_free(m);
+    }
+    assert_int_equal(peak[1] - peak[0], 4 * 64 * 64 * 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_of_readers_add_in_place),
         cmocka_unit_test(gradients_of_a_shared_layer_make_a_sum),
         cmocka_unit_test(norms_copy_swapped_gradients),
+        cmocka_unit_test(layer_norms_copy_swapped_gradients),
     };
     return cmocka_run_group_tests_name("eager.gradients", tests, NULL, NULL);
 }

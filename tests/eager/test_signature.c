@@ -55,6 +55,14 @@ static void parameters_without_a_tensor_are_reported(void **state)
           {{"Conv", "image conv.weight", "y", "", "conv", "conv2d", CONV, "aten.conv2d.default"}}},
          (16 * 8 * 9 + 16) * 4,
          NULL},
+        /* Of a layer before a norm that was folded into it: the node has the norm's name. */
+        {{"conv.bias conv.weight norm.bias norm.weight",
+          "conv.weight f32[16,8,3,3]",
+          {{"Conv", "image conv.weight", "y", "", "norm", "_native_batch_norm_legit_functional",
+            "torch.nn.modules.batchnorm.BatchNorm2d",
+            "aten._native_batch_norm_legit_functional.default"}}},
+         (16 * 8 * 9 + 3 * 16) * 4,
+         NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         outcome o = run(&cases[i].network);
@@ -83,25 +91,6 @@ static void filters_of_code_are_no_weights(void **state)
         assert_int_equal(o.figures.gradient_bytes, (i == 0 ? 0 : 8 * 8 * 9 * 4) + 8 * 8 * 4);
         assert_int_equal(o.figures.saved_activation_bytes,
                          (i == 0 ? 0 : 8 * 6 * 6 * 4) + 8 * 4 * 4 * 4);
-    }
-}
-
-/* Where a parameter has no tensor, a table that the exporter computed may be made of it: what is multiplied by that. */
-static void tables_may_be_of_missing_parameters(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *listed, *told;
-    } cases[] = {{"fc.weight embeddings.class", "up to 128 bytes"}, {"fc.weight", NULL}};
-    for (size_t i = 0; i < 2; i++) {
-        const network n = {cases[i].listed,
-                           "val_1 f32[8,8] cos f32[4,8]",
-                           {FC,
-                            {"Mul", "h cos", "y", "", "layers.0.attention", "mul", "zoo.Attention",
-                             "aten.mul.Tensor"}}};
-        outcome o = run(&n);
-        assert_int_equal(o.factors[0] != '\0', cases[i].told != NULL);
-        if (cases[i].told != NULL) assert_non_null(strstr(o.factors, cases[i].told));
     }
 }
 
@@ -159,6 +148,7 @@ static void parameters_that_nothing_reads_are_held(void **state)
          2 * W},
         {LIKE "layers.0.cross.k.weight", "val_1 f32[8,8] val_2 f32[8,8]", 0},
         {LIKE "layers.0.self.q.scale", "val_1 f32[8,8] val_2 f32[8,8]", 0},
+        {LIKE "last.0.self.q.weight", "val_1 f32[8,8] val_2 f32[8,8]", W},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         network n = {cases[i].listed, cases[i].weights, {FIRST, SECOND}};
@@ -175,6 +165,80 @@ static void parameters_that_nothing_reads_are_held(void **state)
     outcome o = run(&norms);
     assert_int_equal(o.figures.parameter_bytes, 4 * 8 * 4);
     assert_int_equal(o.figures.gradient_bytes, 2 * 8 * 4);
+}
+
+/* The more of its name others have, the more like it they are: a stage beside the layers has what layers have. */
+static void longer_names_are_more_alike(void **state)
+{
+    (void)state;
+    network n = {
+        LIKE "other.q.weight last.0.self.q.weight",
+        "val_1 f32[8,8] val_2 f32[8,8] val_3 f32[8,4]",
+        {FIRST,
+         {"MatMul", "h val_2", "g", "", "layers.1.self.q", "linear_1", LINEAR,
+          "aten.linear.default"},
+         {"MatMul", "g val_3", "y", "", "other.q", "linear_2", LINEAR, "aten.linear.default"}}};
+    outcome o = run(&n);
+    assert_int_equal(o.figures.parameter_bytes - o.figures.gradient_bytes, W);
+    assert_int_equal(o.text[0], '\0');
+}
+
+/* The table that encoder, decoder and head share is listed by each of its names, and by that of a module that nothing calls. */
+static void a_shared_table_is_listed_by_all_its_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *listed;
+        bool is_told;
+    } cases[] = {
+        {"net.shared.weight net.encoder.embed.weight head.weight", false},
+        {"net.pooler.weight net.encoder.embed.weight head.weight", true},
+        {"net.shared.weight head.weight", true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const int64_t tokens[] = {1, 2, 3, 4};
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "head.weight", "f32[16,8]");
+        model_role(m, "head.weight", "PARAMETER");
+        model_ints(m, "tokens", 4, tokens);
+        model_parameters(m, cases[i].listed);
+        model_source(m, "net.encoder.embed", "embedding");
+        model_class(m, "torch.nn.modules.sparse.Embedding", "aten.embedding.default");
+        model_node(m, "Gather", "look_up", "head.weight tokens", "e", "");
+        model_output(m, "e", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE, .reports = true}};
+        assert_int_equal(trainer_run(&t, &how).figures.parameter_bytes, 16 * 8 * 4);
+        bool is_told = false;
+        for (size_t k = 0; k < t.model.diags.count; k++)
+            is_told |= strcmp(t.model.diags.at[k].code, "missing-parameters") == 0;
+        assert_int_equal(is_told, cases[i].is_told);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+/* Positions that were looked up and expanded are a table's rows, once, and a view of them for each sample. */
+static void rows_for_all_samples_are_those_of_one(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *listed;
+        uint64_t elems;
+    } cases[] = {{"fc.weight net.embed_positions.weight", 4 * 8},
+                 {"fc.weight net.positions.table", 2 * 4 * 8}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        network n = {
+            cases[i].listed,
+            "val_1 f32[8,8] expand f32[2,4,8]",
+            {FC, {"Add", "h expand", "y", "", "net", "add", "zoo.Net", "aten.add.Tensor"}}};
+        outcome o = run(&n);
+        assert_int_equal(o.figures.gradient_bytes, W + cases[i].elems * 4);
+        assert_int_equal(o.text[0], '\0');
+    }
 }
 
 /* Norms of a network that was never trained share ones and zeros, with their running statistics too; each has
@@ -448,6 +512,19 @@ static void computed_matrices_are_kept(void **state)
     }
 }
 
+/* Of two constants, a bias is the one that is added. */
+static void a_bias_is_what_is_added(void **state)
+{
+    (void)state;
+    network n = {
+        "fc.weight net.mixer.gate_bias",
+        "val_1 f32[8,8] unsqueeze_3 f32[4,8] unsqueeze_4 f32[1,8]",
+        {FC,
+         {"Mul", "h unsqueeze_3", "g", "", MIXER},
+         {"Add", "g unsqueeze_4", "y", "", "net.mixer", "add", "zoo.Mixer", "aten.add.Tensor"}}};
+    assert_int_equal(run(&n).figures.parameter_bytes, W + 8 * 4);
+}
+
 /* What was expanded is a parameter's before what else the export computed, wherever both stand in the file: a class token,
  * and a table of positions. */
 static void an_expanded_constant_has_its_name_first(void **state)
@@ -512,22 +589,6 @@ static void constants_of_layers_are_told(void **state)
         if (cases[i].parameters > 0) assert_int_equal(parameters, cases[i].parameters);
         trainer_close(&t);
         model_free(m);
-    }
-}
-
-static void tables_of_sinusoidal_modules_are_not_trained(void **state)
-{
-    (void)state;
-    for (int is_table = 0; is_table < 2; is_table++) {
-        network n = {"fc.weight positions.weight",
-                     "val_1 f32[8,8] positions.weight f32[4,8]",
-                     {FC,
-                      {"Add", "h positions.weight", "y", "", "positions", "add",
-                       is_table ? "zoo.SinusoidalPositionalEmbedding" : "zoo.Positions",
-                       "aten.add.Tensor"}}};
-        outcome o = run(&n);
-        assert_int_equal(o.figures.parameter_bytes, W + 4 * 8 * 4);
-        assert_int_equal(o.figures.gradient_bytes, W + (is_table ? 0 : 4 * 8 * 4));
     }
 }
 
@@ -598,9 +659,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_without_a_tensor_are_reported),
         cmocka_unit_test(filters_of_code_are_no_weights),
-        cmocka_unit_test(tables_may_be_of_missing_parameters),
         cmocka_unit_test(a_count_of_parameters_completes_them),
         cmocka_unit_test(parameters_that_nothing_reads_are_held),
+        cmocka_unit_test(longer_names_are_more_alike),
+        cmocka_unit_test(a_shared_table_is_listed_by_all_its_names),
+        cmocka_unit_test(rows_for_all_samples_are_those_of_one),
         cmocka_unit_test(norms_that_share_all_have_their_own),
         cmocka_unit_test(what_modules_share_is_no_parameter_of_one),
         cmocka_unit_test(constants_have_the_names_that_calls_give),
@@ -609,9 +672,9 @@ int main(void)
         cmocka_unit_test(inference_tells_of_missing_parameters),
         cmocka_unit_test(constants_computed_from_parameters_are_trained),
         cmocka_unit_test(computed_matrices_are_kept),
+        cmocka_unit_test(a_bias_is_what_is_added),
         cmocka_unit_test(an_expanded_constant_has_its_name_first),
         cmocka_unit_test(constants_of_layers_are_told),
-        cmocka_unit_test(tables_of_sinusoidal_modules_are_not_trained),
         cmocka_unit_test(views_before_a_group_norm_are_joined_with_its_own),
         cmocka_unit_test(norms_have_vectors_of_their_own),
     };
