@@ -363,14 +363,6 @@ static bool is_plain_call(onv_lowering *l, const onv_value *value)
            strcmp(from->source_op, value->name) == 0;
 }
 
-uint32_t onv_merged_again(const onv_lowering *l, onv_value_id id, const onv_node *node,
-                          onv_value_id *chain)
-{
-    uint32_t n = chain_of(l, id, chain);
-    bool is_own = l->made_in[id.index] != NULL && onv_merged_is_own_module(l, id, node);
-    return is_own && !is_view(l, onv_model_value(l->model, id)) ? 1 : n;
-}
-
 /* NULL: the value itself. */
 static const char *named_by(const onv_lowering *l, onv_value_id id, const onv_node *node)
 {
@@ -379,6 +371,25 @@ static const char *named_by(const onv_lowering *l, onv_value_id id, const onv_no
     named found = split_name(onv_model_value(l->model, id)->name, 0);
     bool is_later = is_same_kind(&wanted, &found) && wanted.number > found.number;
     return is_later ? node->merged_call : NULL;
+}
+
+static bool has_gap_behind(const onv_lowering *l, onv_value_id id)
+{
+    onv_value_id chain[ONV_MAX_REPEATED];
+    uint32_t n = chain_of(l, id, chain);
+    for (uint32_t i = 1; i < n; i++)
+        if (l->has_gaps[onv_model_value(l->model, chain[i])->producer.index]) return true;
+    return false;
+}
+
+uint32_t onv_merged_again(const onv_lowering *l, onv_value_id id, const onv_node *node,
+                          onv_value_id *chain)
+{
+    uint32_t n = chain_of(l, id, chain);
+    if (l->made_in[id.index] == NULL || is_view(l, onv_model_value(l->model, id))) return n;
+    bool is_alone = named_by(l, id, node) != NULL && !onv_merged_is_other_module(l, id, node) &&
+                    !has_gap_behind(l, id);
+    return is_alone || onv_merged_is_own_module(l, id, node) ? 1 : n;
 }
 
 /* Readers that name the one call and readers that name the other take turns. */
@@ -404,20 +415,12 @@ void onv_merged_select(onv_lowering *l, onv_value_id id, const onv_node *node)
     l->stands_for[id.index] = wanted;
 }
 
-static bool has_gap_behind(const onv_lowering *l, onv_value_id id)
-{
-    onv_value_id chain[ONV_MAX_REPEATED];
-    uint32_t n = chain_of(l, id, chain);
-    for (uint32_t i = 1; i < n; i++)
-        if (l->has_gaps[onv_model_value(l->model, chain[i])->producer.index]) return true;
-    return false;
-}
-
 bool onv_merged_is_named(onv_lowering *l, onv_value_id id, const onv_node *node)
 {
     if (!onv_is_value(id) || named_by(l, id, node) == NULL) return false;
     const onv_value *value = onv_model_value(l->model, id);
     if (l->stands_for[id.index] == node->merged_call) return false;
-    if (onv_merged_is_own_module(l, id, node) && !is_view(l, value)) return is_plain_call(l, value);
-    return !node->solves_by_rows && has_gap_behind(l, id);
+    if (!is_view(l, value) && is_plain_call(l, value)) return true;
+    bool is_own = onv_merged_is_own_module(l, id, node) && !is_view(l, value);
+    return !is_own && !node->solves_by_rows && has_gap_behind(l, id);
 }

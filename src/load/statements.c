@@ -34,6 +34,24 @@ static bool begins(text t, const char *with)
     return t.length >= length && memcmp(t.at, with, length) == 0;
 }
 
+/* What `if x is None: y = f(z)` does in its own line; the line, where it goes on in others. */
+static text without_condition(text code)
+{
+    static const char *const begins_with[] = {"if ", "elif ", "else:", "for ", "while ", "with "};
+    bool has_block = false;
+    int depth = 0;
+    for (size_t i = 0; i < sizeof begins_with / sizeof begins_with[0]; i++)
+        has_block |= begins(code, begins_with[i]);
+    for (size_t i = 0; has_block && i < code.length; i++) {
+        depth += code.at[i] != '\0' && strchr("([{", code.at[i]) != NULL;
+        depth -= code.at[i] != '\0' && strchr(")]}", code.at[i]) != NULL;
+        if (code.at[i] != ':' || depth != 0) continue;
+        text rest = trim((text){code.at + i + 1, code.length - i - 1});
+        return rest.length > 0 && rest.at[0] != '#' ? rest : code;
+    }
+    return code;
+}
+
 /* `File "PATH", line 213, in forward`, and the code below it. Frames of other functions are passed over. */
 static bool next_frame(const char **at, frame *f)
 {
@@ -49,7 +67,7 @@ static bool next_frame(const char **at, frame *f)
         size_t digits = strspn(number, "0123456789");
         text name = {number + digits, head.length - (size_t)(number + digits - head.at)};
         if (digits == 0 || !begins(name, in)) continue;
-        text code = trim(rest_of_line(*at));
+        text code = without_condition(trim(rest_of_line(*at)));
         f->line = (text){number, digits};
         f->code = code;
         if (begins(code, "File \"")) f->code.length = 0;
@@ -148,6 +166,18 @@ static uint32_t count(text code, char c)
 {
     uint32_t n = 0;
     for (size_t i = 0; i < code.length; i++) n += code.at[i] == c;
+    return n;
+}
+
+/* Operators of tensors: those between brackets are of places in a list. */
+static uint32_t count_outside(text code, char sign)
+{
+    uint32_t n = 0, depth = 0;
+    for (size_t i = 0; i < code.length; i++) {
+        depth += code.at[i] == '[';
+        depth -= code.at[i] == ']' && depth > 0;
+        n += code.at[i] == sign && depth == 0;
+    }
     return n;
 }
 
@@ -371,7 +401,7 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, onv_node *nod
             continue;
         }
         /* Of several operations of the same kind nothing tells which one it is. */
-        bool updates = is_of_sign(callee, sign) && count(f.code, sign) == 1;
+        bool updates = is_of_sign(callee, sign) && count_outside(f.code, sign) == 1;
         overwrites = !has_next &&
                      (updates || calls_in_place(f.code, callee) || puts_in_place(f.code, callee));
         makes_new = !has_next && calls(f.code, callee) && !has(f.code, "inplace");

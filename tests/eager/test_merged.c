@@ -121,6 +121,37 @@ static void readers_have_the_call_that_they_name(void **state)
     assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}), 6 * 4 * 8 * 4);
 }
 
+/* Blocks begin with the same activation of what all are given, which the exporter merged. */
+static void blocks_begin_with_calls_of_their_own(void **state)
+{
+    (void)state;
+    for (int is_named = 0; is_named < 2; is_named++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        static const char *const weights[] = {"w", "u", "v"};
+        for (int i = 0; i < 3; i++) {
+            model_weight(m, weights[i], "f32[8,8]");
+            model_role(m, weights[i], "PARAMETER");
+        }
+        add_call(m, "MatMul", "x w", "h", "mm");
+        model_source(m, "blocks.0", "exp");
+        model_class(m, "zoo.Block", "aten.exp.default");
+        model_node(m, "Exp", "exp", "h", "exp", "");
+        model_source(m, "blocks.0.conv", "mm_1");
+        model_class(m, "zoo.Product", "aten.mm.default");
+        model_node(m, "MatMul", "mm_1", "exp u", "a", "");
+        model_source(m, "blocks.1.conv", "mm_2");
+        model_class(m, "zoo.Product", "aten.mm.default");
+        if (is_named) model_call(m, "aten.mm.default", "%exp_1, %p_v");
+        model_node(m, "MatMul", "mm_2", "exp v", "b", "");
+        add_call(m, "Add", "a b", "y", "add");
+        model_output(m, "y", "f32");
+        /* x and one exponential or two */
+        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                         (2 + is_named) * 4 * 8 * 4);
+    }
+}
+
 /* A view that an argument names again was made of another call, where one is missing behind it. */
 static void views_are_of_the_call_that_is_missing(void **state)
 {
@@ -232,6 +263,7 @@ int main(void)
         cmocka_unit_test(a_loop_makes_again_what_arguments_name),
         cmocka_unit_test(what_arguments_name_is_computed_again),
         cmocka_unit_test(readers_have_the_call_that_they_name),
+        cmocka_unit_test(blocks_begin_with_calls_of_their_own),
         cmocka_unit_test(views_are_of_the_call_that_is_missing),
         cmocka_unit_test(an_index_is_no_other_call),
         cmocka_unit_test(scattered_rows_have_zeros_of_their_own),

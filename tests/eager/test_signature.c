@@ -156,6 +156,12 @@ static void parameters_that_nothing_reads_are_held(void **state)
         assert_int_equal(o.figures.parameter_bytes - o.figures.gradient_bytes, cases[i].unused);
         assert_int_equal(o.text[0] != '\0', cases[i].unused == 0);
     }
+    /* Had one of them a part in a table that the exporter computed, what is multiplied by that would be kept. */
+    network table = {
+        LIKE "layers.2.self.q.weight",
+        "val_1 f32[8,8] val_2 f32[8,8] mul_3 f32[4,8]",
+        {FIRST, SECOND, {"Mul", "y mul_3", "z", "", "net", "mul_4", "zoo.Net", "aten.mul.Tensor"}}};
+    assert_non_null(strstr(run(&table).factors, "'mul_3' first"));
     network norms = {"layers.0.norm.weight layers.0.norm.bias layers.0.cross_norm.weight "
                      "layers.0.cross_norm.bias",
                      "layers.0.norm.weight f32[8] layers.0.norm.bias f32[8]",
