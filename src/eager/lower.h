@@ -145,6 +145,7 @@ typedef struct onv_lowering {
     const char **made_in;    /* by value: the module that computed it last, of what it was given */
     bool *is_read_inside;    /* by value: by that module itself */
     const char **stands_for; /* by value: the call whose copy it is; NULL: the file's */
+    uint32_t n_buffer_views; /* constants that were looked for among buffers */
     uint32_t *first_named;   /* by value: 1 + the first of `named`, 0: none */
     ONV_VEC(onv_named_call) named;
     bool *has_gaps; /* by node: numbers of its kind of call are missing */
@@ -306,6 +307,9 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id);
 bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id);
 /* Of what an ONV_WEIGHT_VIEW is a view of; at least, where its contents are in another file. */
 uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id);
+/* The tensor of a constant that is a view of a buffer of the module that reads it; ONV_NO_TENSOR: it is none. */
+uint32_t onv_weight_of_buffer(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
+                              const onv_shape *shape);
 
 /* The tensor that another module of the class was given as it; ONV_NO_TENSOR: none, then `given` is noted once
  * there is one. */
