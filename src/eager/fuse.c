@@ -213,10 +213,17 @@ static void match_linear(onv_finder *s, const onv_node *matmul)
     const onv_value *w = onv_model_value(s->model, matmul->inputs[1]);
     if (b->type.rank != 1 || w->type.rank != 2) return;
     if (!onv_find_take(s, &g, matmul) || !onv_find_take(s, &g, add)) return;
+    if (!onv_find_same_call(s, &g)) return;
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_LINEAR, matmul->inputs[0], add);
     fusion.weight = matmul->inputs[1];
     fusion.bias = bias;
     onv_find_publish(s, &g, fusion);
+}
+
+static bool is_of_last_call(const onv_finder *s, const onv_fusion *fusion, const onv_node *node)
+{
+    onv_group both = {{fusion->last, onv_find_id(s, node)}, 2};
+    return onv_find_same_call(s, &both);
 }
 
 /* Adds `* w` and `+ b` with vectors of the file to a normalisation whose result is `out`. */
@@ -224,19 +231,19 @@ static void match_affine(onv_finder *s, onv_group *g, onv_fusion *fusion)
 {
     const onv_node *mul = onv_find_reader(s, fusion->out, "Mul");
     onv_value_id w = mul != NULL ? vector(s, onv_find_other(mul, fusion->out)) : ONV_NO_VALUE;
-    if (!onv_is_value(w) || !onv_find_take(s, g, mul)) return;
+    if (!onv_is_value(w) || !is_of_last_call(s, fusion, mul) || !onv_find_take(s, g, mul)) return;
     fusion->weight = w;
     fusion->out = mul->outputs[0];
     fusion->last = onv_find_id(s, mul);
     const onv_node *add = onv_find_reader(s, fusion->out, "Add");
     onv_value_id b = add != NULL ? vector(s, onv_find_other(add, fusion->out)) : ONV_NO_VALUE;
-    if (!onv_is_value(b) || !onv_find_take(s, g, add)) return;
+    if (!onv_is_value(b) || !is_of_last_call(s, fusion, add) || !onv_find_take(s, g, add)) return;
     fusion->bias = b;
     fusion->out = add->outputs[0];
     fusion->last = onv_find_id(s, add);
 }
 
-/* (x - mean) / sqrt(mean((x - mean)^2) + eps), from the Sub on. */
+/* (x - mean) / sqrt(mean((x - mean)^2) + eps), from the Sub on. Code that has the formula itself has a call for each part. */
 static void match_layer_norm(onv_finder *s, const onv_node *sub)
 {
     onv_group g = {0};
@@ -253,7 +260,8 @@ static void match_layer_norm(onv_finder *s, const onv_node *sub)
     if (div == NULL || !onv_find_same(div->inputs[0], centred)) return;
     if (!onv_find_take(s, &g, sub) || !onv_find_take(s, &g, mean) ||
         !onv_find_take(s, &g, square) || !onv_find_take(s, &g, variance) ||
-        !onv_find_take(s, &g, eps) || !onv_find_take(s, &g, root) || !onv_find_take(s, &g, div))
+        !onv_find_take(s, &g, eps) || !onv_find_take(s, &g, root) || !onv_find_take(s, &g, div) ||
+        !onv_find_same_call(s, &g))
         return;
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_LAYER_NORM, x, div);
     match_affine(s, &g, &fusion);

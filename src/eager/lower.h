@@ -339,6 +339,7 @@ bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all);
 typedef enum onv_weight_role {
     ONV_WEIGHT_IS_OTHER,
     ONV_WEIGHT_IS_TAKEN,  /* its operation takes a weight there */
+    ONV_WEIGHT_IS_ROWS,   /* of a table, that were looked up */
     ONV_WEIGHT_IS_SPREAD, /* one that was expanded: a class token */
     ONV_WEIGHT_IS_UNSURE, /* computed by the export, from a parameter or not */
     ONV_WEIGHT_IS_NUMBER, /* the same, of one element */

@@ -89,9 +89,16 @@ bool onv_has_made_up_name(const char *name)
 static bool is_made_in_forward(const char *name)
 {
     static const char *const makers[] = {
-        "zeros",      "zeros_like", "ones",     "ones_like",   "full",      "full_like", "empty",
-        "empty_like", "new_zeros",  "new_ones", "new_full",    "new_empty", "arange",    "eye",
-        "linspace",   "tril",       "triu",     "masked_fill", "where",
+        "zeros",     "zeros_like",
+        "ones",      "ones_like",
+        "full",      "full_like",
+        "empty",     "empty_like",
+        "new_zeros", "new_ones",
+        "new_full",  "new_empty",
+        "arange",    "eye",
+        "linspace",  "tril",
+        "triu",      "masked_fill",
+        "where",     "convert_element_type_default", /* a condition that is a factor */
     };
     return onv_is_call_of_any(name, makers, sizeof makers / sizeof makers[0]);
 }
@@ -173,6 +180,8 @@ onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read 
     if (value->role != ONV_ROLE_NOT_NOTED || value->tensor == NULL ||
         l->is_statistic[read->value] || !onv_dtype_is_float((onv_dtype)value->tensor->type.dtype))
         return ONV_WEIGHT_IS_OTHER;
+    if (onv_weight_is_product(l->model, &l->model->nodes.at[read->node], read->k))
+        return ONV_WEIGHT_IS_OTHER;
     if (onv_weight_place_of(&l->model->nodes.at[read->node], read->k) == ONV_PLACE_WEIGHT)
         return l->model->nodes.at[read->node].takes_buffer ? ONV_WEIGHT_IS_OTHER
                                                            : ONV_WEIGHT_IS_TAKEN;
@@ -185,6 +194,7 @@ onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read 
                 !onv_weight_is_bias_of_scores(&l->model->nodes.at[at->node], value);
     }
     if (made || is_made_in_forward(name) || strchr(name, '.') != NULL) return ONV_WEIGHT_IS_OTHER;
+    if (value->tensor->elems > 1 && onv_is_call_of(name, "embedding")) return ONV_WEIGHT_IS_ROWS;
     if (value->tensor->elems > 1)
         return onv_is_call_of(name, "expand") ? ONV_WEIGHT_IS_SPREAD : ONV_WEIGHT_IS_UNSURE;
     return onv_has_made_up_name(name) || strncmp(name, "scalar_tensor", 13) == 0
@@ -223,6 +233,8 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == index; at++) {
         onv_weight_place p = onv_weight_place_of(&l->model->nodes.at[at->node], at->k);
         bool is_buffer = l->model->nodes.at[at->node].takes_buffer;
+        if (onv_weight_is_product(l->model, &l->model->nodes.at[at->node], at->k))
+            return (verdict){ONV_WEIGHT_MADE, true, at};
         /* A filter that code made, a wavelet, say: no listed parameter has its name, nor is left for it. */
         if (p == ONV_PLACE_WEIGHT && !is_buffer && l->n_listed > 0 &&
             onv_weight_is_view(value->name) && find_named(l, index) == NULL)

@@ -1,5 +1,6 @@
 /* What the exporter has once and PyTorch made several times runs again: calls that were merged (merged.c says which), and zeros or
  * ones that several calls begin with. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -85,9 +86,66 @@ static void repeat_in_module(onv_lowering *l, onv_value_id id, const onv_node *r
     l->merged++;
 }
 
+enum { MAX_PARTS = 24 }; /* of a call of attention */
+
+/* The node that made the value, if it is a part of the call of that name. */
+static const onv_node *part_of(const onv_lowering *l, onv_value_id id, const char *call)
+{
+    onv_node_id producer = onv_is_value(id) ? onv_model_value(l->model, id)->producer : ONV_NO_NODE;
+    const onv_node *node = onv_is_node(producer) ? onv_model_node(l->model, producer) : NULL;
+    bool is_part = node != NULL && node->source_op == call && node->n_outputs == 1 &&
+                   onv_node_is_aten(node, "scaled_dot_product_attention");
+    return is_part ? node : NULL;
+}
+
+/* The parts of a call that lead to the value, the later ones first; false: they are too many. */
+static bool list_parts(const onv_lowering *l, onv_value_id id, const char *call,
+                       onv_value_id *parts, uint32_t *n)
+{
+    const onv_node *node = part_of(l, id, call);
+    if (node == NULL) return true;
+    for (uint32_t i = 0; i < *n; i++)
+        if (parts[i].index == id.index) return true;
+    if (*n == MAX_PARTS) return false;
+    parts[(*n)++] = id;
+    for (uint32_t k = 0; k < node->n_inputs; k++)
+        if (!list_parts(l, node->inputs[k], call, parts, n)) return false;
+    return true;
+}
+
+static int by_producer(const void *left, const void *right)
+{
+    const onv_value_id *a = left, *b = right;
+    return (a->index > b->index) - (a->index < b->index);
+}
+
+/* Two calls of attention with the same queries and keys have other values: of both, the exporter has the probabilities once. */
+static void repeat_attention(onv_lowering *l, const onv_node *product)
+{
+    onv_value_id parts[MAX_PARTS];
+    uint32_t n = 0;
+    if (strcmp(product->op_type, "MatMul") != 0 || product->n_inputs != 2 ||
+        !onv_node_is_aten(product, "scaled_dot_product_attention") || l->options->as_exported)
+        return;
+    onv_node_id from = onv_model_value(l->model, product->inputs[0])->producer;
+    const char *call = onv_is_node(from) ? onv_model_node(l->model, from)->source_op : NULL;
+    if (call == NULL || call == product->source_op ||
+        !list_parts(l, product->inputs[0], call, parts, &n) || n < 2)
+        return;
+    qsort(parts, n, sizeof *parts, by_producer);
+    for (uint32_t i = 0; i < n; i++) {
+        onv_node_id producer = onv_model_value(l->model, parts[i])->producer;
+        uint32_t fusion = l->fusions.of_node[producer.index];
+        if (fusion == 0 || l->fusions.at.at[fusion - 1].last.index == producer.index)
+            onv_repeat_value(l, parts[i]);
+    }
+    l->merged++;
+}
+
 void onv_repeat_merged(onv_lowering *l, const onv_node *node)
 {
     onv_merged_norms_repeat(l);
+    if (node->graph.index == 0) repeat_attention(l, node);
     for (uint32_t k = 0; k < node->n_inputs && node->graph.index == 0; k++) {
         onv_merged_select(l, node->inputs[k], node);
         if (onv_merged_is_other_module(l, node->inputs[k], node) ||

@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/heap.h"
 #include "eager/lower.h"
 #include "eager/weight_place.h"
 
@@ -104,6 +105,23 @@ static void explain_modules(onv_lowering *l)
     }
 }
 
+/* Heads of language models have the bias of their decoder as their own, too: "predictions.bias" beside
+ * "predictions.decoder.bias", which both are listed. */
+static void explain_head(onv_lowering *l)
+{
+    static const char bias[] = ".bias";
+    for (size_t i = 0; i < l->n_listed; i++) {
+        size_t length = strlen(l->listed[i]);
+        if (l->explained[i] || length < sizeof bias || length > 1000) continue;
+        length -= sizeof bias - 1;
+        if (strcmp(l->listed[i] + length, bias) != 0) continue;
+        char decoder[1024];
+        snprintf(decoder, sizeof decoder, "%.*s.decoder.bias", (int)length, l->listed[i]);
+        size_t at = onv_listed_find(l, decoder);
+        l->explained[i] = at != SIZE_MAX && l->explained[at];
+    }
+}
+
 static const char *last_part(const char *name)
 {
     const char *dot = strrchr(name, '.');
@@ -131,11 +149,45 @@ static bool is_in_each(const onv_lowering *l, const onv_weight_read *read, const
     return true;
 }
 
+/* A view of what all modules are given, each of which has it for its queries and for its keys: a table of rotations. */
+static bool is_given_to_all(const onv_lowering *l, const onv_weight_read *read)
+{
+    const onv_weight_read *end = l->reads.at + l->reads.count;
+    if (!onv_weight_is_view(l->model->values.at[read->value].name)) return false;
+    for (const onv_weight_read *at = l->reads.at + l->first_read[read->value] - 1;
+         at + 1 < end && at[1].value == read->value; at++)
+        if (at[0].node != at[1].node && onv_weight_same_owner(at, at + 1)) return true;
+    return false;
+}
+
 /* Of another layer the file has that parameter as it is: what was computed here is not made of it. */
 static bool is_as_it_is(onv_lowering *l, const char *name)
 {
     const char *layers = onv_name_of_layers(l, name);
     return layers != NULL && onv_ptr_map_get(&l->in_file, layers, NULL);
+}
+
+/* All tokens are of one type, and each has a position of its own. */
+static bool is_one_row(onv_lowering *l, const onv_tensor *rows)
+{
+    if (rows->type.rank < 2 || rows->elems == 0) return false;
+    size_t row = (size_t)rows->type.dims[rows->type.rank - 1].raw * (rows->bytes / rows->elems);
+    unsigned char *buffer;
+    bool reads = row <= ONV_MOST_HEAD / 2 && 2 * row <= rows->bytes;
+    const unsigned char *data = reads ? onv_weight_head(l, rows, 2 * row, &buffer) : NULL;
+    bool is_one = data != NULL && memcmp(data, data + row, row) == 0;
+    if (reads) onv_heap_free(buffer);
+    return is_one;
+}
+
+/* How little a table of that name is one that rows may be of; UINT32_MAX: it is none. */
+static uint32_t rank_table(onv_lowering *l, const onv_weight_read *read, const char *table)
+{
+    bool is_of_types = strstr(table, "type") != NULL || strstr(table, "segment") != NULL;
+    if (strcmp(last_part(table), "weight") != 0 || strstr(table, "orm.weight") != NULL)
+        return UINT32_MAX;
+    bool is_one = is_one_row(l, l->model->values.at[read->value].tensor);
+    return (strstr(table, "embed") == NULL ? 2 : 0) + (is_of_types == is_one ? 0 : 1);
 }
 
 /* A name that nothing explains: best of the module itself, and one that is called as the module would
@@ -145,9 +197,12 @@ static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight
 {
     size_t best = SIZE_MAX, first, end;
     bool wants_bias = strcmp(read->slot, "bias") == 0;
+    bool is_factor = role == ONV_WEIGHT_IS_UNSURE &&
+                     strcmp(l->model->nodes.at[read->node].op_type, "Mul") == 0; /* no table */
     bool is_common = onv_weight_is_common(l, read);
     /* Of a table that is large in one layer and small in another the exporter computes the small ones alone. */
     bool is_look_up = onv_is_call_of(l->model->values.at[read->value].name, "index");
+    if (is_common && is_given_to_all(l, read)) return SIZE_MAX;
     find_inside(l, read->scope, &first, &end);
     for (size_t i = first; i < end; i++) {
         const char *name = last_part(l->listed[i]);
@@ -156,10 +211,14 @@ static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight
         if (depth > 1 || (depth > 0 && read->scope[0] == '\0')) continue;
         bool is_bias = strstr(name, "bias") != NULL;
         if (is_bias && (is_common || is_no_bias(l, read))) continue;
+        if (is_bias && role == ONV_WEIGHT_IS_NUMBER && !wants_bias) continue;
+        if (is_factor && depth > 0 && strstr(l->listed[i], "embed") != NULL) continue;
         if (is_common && !is_in_each(l, read, l->listed[i])) continue;
         if (role == ONV_WEIGHT_IS_UNSURE && !is_look_up && is_as_it_is(l, l->listed[i])) continue;
-        uint32_t fit = strcmp(name, read->slot) == 0 ? 0 : is_bias == wants_bias ? 2 : 4;
-        uint32_t rank = depth + fit;
+        uint32_t as_table = role == ONV_WEIGHT_IS_ROWS ? rank_table(l, read, l->listed[i]) : 0;
+        if (as_table == UINT32_MAX) continue;
+        bool is_called = role == ONV_WEIGHT_IS_ROWS || strcmp(name, read->slot) == 0;
+        uint32_t rank = depth + as_table + (is_called ? 0 : is_bias == wants_bias ? 2 : 4);
         if (rank >= best_rank) continue;
         best = i;
         best_rank = rank;
@@ -360,6 +419,7 @@ onv_status onv_signature_prepare(onv_lowering *l)
         return onv_fail_memory(l->err);
     qsort(l->listed, l->n_listed, sizeof *l->listed, by_text);
     explain_modules(l);
+    explain_head(l);
     if (l->status != ONV_OK) return l->status;
     mark_turned(l, is_table);
     name_exactly(l);
@@ -367,6 +427,7 @@ onv_status onv_signature_prepare(onv_lowering *l)
     for (size_t i = 0; i < l->reads.count; i++) wait_for_bias(l, &l->reads.at[i]);
     /* Before tables of positions, say, that are none. */
     name_the_rest(l, ONV_WEIGHT_IS_SPREAD, is_table, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_ROWS, is_table, ANY_NAME);
     name_the_rest(l, ONV_WEIGHT_IS_UNSURE, is_table, LIKELY_NAME);
     name_the_rest(l, ONV_WEIGHT_IS_UNSURE, is_table, ANY_NAME);
     name_the_rest(l, ONV_WEIGHT_IS_NUMBER, is_table, ANY_NAME);

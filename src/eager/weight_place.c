@@ -82,6 +82,9 @@ bool onv_weight_is_query(const onv_node *node, uint32_t k)
 onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
 {
     if (!onv_node_is_noted(node)) return ONV_PLACE_UNKNOWN;
+    /* A condition has no gradient. */
+    if (strcmp(node->op_type, "Cast") == 0 && onv_node_int(node, "to", 0) == ONV_BOOL)
+        return ONV_PLACE_MADE;
     if (onv_node_is_recurrent(node)) return k >= 1 && k <= 3 ? ONV_PLACE_WEIGHT : ONV_PLACE_MADE;
     if (onv_node_is_aten(node, "group_norm") || onv_node_is_aten(node, "native_group_norm")) {
         bool scales = strcmp(node->op_type, "InstanceNormalization") == 0;
@@ -101,6 +104,17 @@ onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
                    : ONV_PLACE_MADE; /* the layer's input */
     if (onv_node_is_any_aten(node, others, sizeof others / sizeof others[0])) return ONV_PLACE_MADE;
     return ONV_PLACE_UNKNOWN;
+}
+
+bool onv_weight_is_product(const onv_model *model, const onv_node *node, uint32_t k)
+{
+    if (strcmp(node->op_type, "Add") != 0 || node->n_inputs != 2 || k > 1 ||
+        !onv_node_is_aten(node, "linear") || !onv_is_value(node->inputs[1 - k]))
+        return false;
+    const onv_value *value = onv_model_value(model, node->inputs[k]);
+    const onv_value *bias = onv_model_value(model, node->inputs[1 - k]);
+    return value->tensor != NULL && onv_has_made_up_name(value->name) && value->type.rank > 1 &&
+           bias->tensor != NULL && bias->type.rank == 1;
 }
 
 bool onv_weight_is_groups_scale(const onv_node *node, uint32_t k, const onv_value *value)

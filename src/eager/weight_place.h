@@ -34,6 +34,9 @@ bool onv_weight_is_bias_of_scores(const onv_node *node, const onv_value *value);
 
 onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k);
 
+/* What a layer made of a table by its weight, where the exporter had both: the operand beside the bias. */
+bool onv_weight_is_product(const onv_model *model, const onv_node *node, uint32_t k);
+
 /* What a module calls the parameter that a node takes there. */
 const char *onv_weight_slot_name(const onv_node *node, uint32_t k);
 

@@ -255,6 +255,81 @@ static void one_padding_is_read_by_two(void **state)
     }
 }
 
+/* The saved bytes of what add_call() wrote. */
+static uint64_t saved_of(model *m)
+{
+    trainer t;
+    model_output(m, "y", "f32");
+    trainer_open_model(&t, m);
+    onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                             .lower = {.loss = ONV_LOSS_NONE}};
+    uint64_t saved = trainer_run(&t, &how).figures.saved_activation_bytes;
+    trainer_close(&t);
+    model_free(m);
+    return saved;
+}
+
+/* Code that has the formula of a layer norm itself calls each part of it. */
+static void a_norm_of_code_keeps_its_parts(void **state)
+{
+    (void)state;
+    enum { H = 4 * 8 * 4, ROW = 4 * 4 };
+    for (int is_code = 0; is_code < 2; is_code++) {
+#define PART(op, in, out, name) add_call(m, op, in, out, is_code ? name : "layer_norm")
+        model *m = model_new(13);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        model_float(m, "two", 2);
+        model_float(m, "eps", 1e-5F);
+        add_call(m, "MatMul", "x w", "h", "mm");
+        model_source(m, "net", is_code ? "mean" : "layer_norm");
+        model_class(m, "zoo.Net", "aten.op.default");
+        model_node(m, "ReduceMean", "mean", "h", "mean", "axes=[-1]");
+        PART("Sub", "h mean", "c", "sub");
+        PART("Pow", "c two", "p", "pow_1");
+        model_source(m, "net", is_code ? "mean_1" : "layer_norm");
+        model_class(m, "zoo.Net", "aten.op.default");
+        model_node(m, "ReduceMean", "var", "p", "var", "axes=[-1]");
+        PART("Add", "var eps", "e", "add");
+        PART("Sqrt", "e", "r", "sqrt");
+        PART("Div", "c r", "y", "div");
+        /* x and, of the kernel, its input, mean and 1 / deviation; else what was centred, and the root. */
+        assert_int_equal(saved_of(m), is_code ? H + H + ROW : H + H + 2 * ROW);
+    }
+}
+
+/* Two calls of attention with the same queries and keys have probabilities each. */
+static void attention_with_other_values_is_another_call(void **state)
+{
+    (void)state;
+    uint64_t saved[2];
+    for (int is_other = 0; is_other < 2; is_other++) {
+        static const char attention[] = "scaled_dot_product_attention";
+        static const char *const in[] = {"h k", "s", "p v", "p u"}, *const out[] = {"s", "p", "a",
+                                                                                    "b"};
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        static const char *const weights[] = {"w f32[8,8]", "k f32[8,4]", "v f32[4,8]",
+                                              "u f32[4,8]"};
+        for (int i = 0; i < 4; i++) {
+            const char name[] = {weights[i][0], '\0'};
+            model_weight(m, name, weights[i] + 2);
+            model_role(m, name, "PARAMETER");
+        }
+        add_call(m, "MatMul", "x w", "h", "mm");
+        for (int i = 0; i < 4; i++) {
+            model_source(m, "net",
+                         i == 3 && is_other ? "scaled_dot_product_attention_1" : attention);
+            model_class(m, "zoo.Net", "aten.scaled_dot_product_attention.default");
+            model_node(m, i == 1 ? "Softmax" : "MatMul", out[i], in[i], out[i], "");
+        }
+        add_call(m, "Add", "a b", "y", "add");
+        saved[is_other] = saved_of(m);
+    }
+    assert_int_equal(saved[1] - saved[0], 4 * 4 * 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +343,8 @@ int main(void)
         cmocka_unit_test(an_index_is_no_other_call),
         cmocka_unit_test(scattered_rows_have_zeros_of_their_own),
         cmocka_unit_test(one_padding_is_read_by_two),
+        cmocka_unit_test(a_norm_of_code_keeps_its_parts),
+        cmocka_unit_test(attention_with_other_values_is_another_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
