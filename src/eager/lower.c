@@ -519,6 +519,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     onv_vec_cleanup(&l.views);
     onv_vec_cleanup(&l.given);
     onv_vec_cleanup(&l.copies);
+    onv_vec_cleanup(&l.named);
     onv_vec_cleanup(&l.merged_norms);
     onv_vec_cleanup(&l.saved);
     onv_vec_cleanup(&l.low_precision);

@@ -44,6 +44,12 @@ typedef struct onv_given {
     const char *module_class;
 } onv_given;
 
+/* What a merged call gave, for all that name it; `next`: 1 + another of the value, 0: none. */
+typedef struct onv_named_call {
+    const char *call; /* NULL: the file's */
+    uint32_t tensor, next;
+} onv_named_call;
+
 /* A call that the exporter merged: it ran after this node, and before the next reader. */
 typedef struct onv_merged {
     uint32_t after, next;
@@ -139,7 +145,10 @@ typedef struct onv_lowering {
     const char **made_in;    /* by value: the module that computed it last, of what it was given */
     bool *is_read_inside;    /* by value: by that module itself */
     const char **stands_for; /* by value: the call whose copy it is; NULL: the file's */
-    bool *has_gaps;          /* by node: numbers of its kind of call are missing */
+    uint32_t n_buffer_views; /* constants that were looked for among buffers */
+    uint32_t *first_named;   /* by value: 1 + the first of `named`, 0: none */
+    ONV_VEC(onv_named_call) named;
+    bool *has_gaps; /* by node: numbers of its kind of call are missing */
     uint32_t
         *first_state; /* by value: 1 + what stood for it in the first round of a loop; 0: none */
     ONV_VEC(onv_merged) copies;
@@ -300,6 +309,9 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id);
 bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id);
 /* Of what an ONV_WEIGHT_VIEW is a view of; at least, where its contents are in another file. */
 uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id);
+/* The tensor of a constant that is a view of a buffer of the module that reads it; ONV_NO_TENSOR: it is none. */
+uint32_t onv_weight_of_buffer(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
+                              const onv_shape *shape);
 
 /* The tensor that another module of the class was given as it; ONV_NO_TENSOR: none, then `given` is noted once
  * there is one. */
@@ -446,11 +458,15 @@ onv_status onv_merged_mark_modules(onv_lowering *l);
 bool onv_merged_is_other_module(const onv_lowering *l, onv_value_id id, const onv_node *node);
 /* Or that the node names as the result of a call that the exporter merged with the one that is there. */
 bool onv_merged_is_named(onv_lowering *l, onv_value_id id, const onv_node *node);
+
+/* What stands for the value is the call that this node names, where that was made before. */
+void onv_merged_select(onv_lowering *l, onv_value_id id, const onv_node *node);
 /* Operations behind each other, up to what the modules were given. */
 enum { ONV_MAX_REPEATED = 16 };
-/* What runs again for a reader in that module, from the value on; returns how many. In the module's own loop that is the
- * call alone. */
-uint32_t onv_merged_again(const onv_lowering *l, onv_value_id id, const char *scope,
+/* The reader's module made it, or one around that. */
+bool onv_merged_is_own_module(const onv_lowering *l, onv_value_id id, const onv_node *node);
+/* What runs again for the reader, from the value on; returns how many. In the module's own loop that is the call alone. */
+uint32_t onv_merged_again(const onv_lowering *l, onv_value_id id, const onv_node *node,
                           onv_value_id *chain);
 
 /* --- merged_norms.c ---------------------------------------------------------------------------- */
@@ -497,6 +513,7 @@ void onv_lower_unfold(onv_lowering *l, const onv_fusion *f);
 void onv_lower_adaptive_pool(onv_lowering *l, const onv_fusion *f);
 /* Of a module of PyTorch Geometric. */
 bool onv_node_is_geometric(const onv_node *node);
+void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node);
 void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node);
 void onv_lower_scatter_fusion(onv_lowering *l, const onv_fusion *f);
 void onv_lower_write(onv_lowering *l, const onv_fusion *f);

@@ -525,6 +525,29 @@ static void lower_gemm(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, unfolds ? onv_emit_unfolded_norm(l, node, out, norm_bias) : out);
 }
 
+/* Keeps its input, and the LU decomposition of that with pivots of int32. linalg_det_backward makes a diagonal matrix of the
+ * gradient, a sum, and solves with copies of both. */
+static void lower_det(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0), out = onv_node_new(l, node, 0, ONV_UNDEFINED);
+    if (x == ONV_NO_TENSOR || out == ONV_NO_TENSOR) return;
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    uint64_t rows =
+        t.rank > 0 && t.dims[t.rank - 1] > 0 ? t.elems / (uint64_t)t.dims[t.rank - 1] : 0;
+    uint64_t pivots, matrices;
+    bool fits = onv_u64_mul(rows, 2 * sizeof(int32_t), &pivots) &&
+                onv_u64_mul(t.bytes, 3, &matrices) && onv_u64_add(matrices, pivots, &matrices);
+    onv_emit_begin(l, "linalg_det");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_save(l, x);
+    onv_emit_save(l, out);
+    onv_emit_extra(l, t.elems, onv_dtype_bits((onv_dtype)t.dtype) / 8, "LU");
+    onv_emit_extra(l, rows, sizeof(int32_t), "pivots");
+    onv_emit_temps(l, 0, fits ? matrices : UINT64_MAX);
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
 onv_lower_fn onv_lower_math(const char *op_type)
 {
     static const struct {
@@ -546,6 +569,7 @@ onv_lower_fn onv_lower_math(const char *op_type)
         {"ReduceMin", lower_maximum},
         {"MatMul", lower_matmul},
         {"Gemm", lower_gemm},
+        {"Det", lower_det},
         {"Einsum", onv_lower_einsum},
         {"ReduceMean", lower_reduce},
         {"ReduceSum", lower_reduce},

@@ -125,6 +125,75 @@ static bool may_write(onv_lowering *l, uint32_t x)
     return is_own && !l->saved.at[t.storage] && t.storage >= l->first_storage;
 }
 
+/* --- Tensors of places ------------------------------------------------------------------------- */
+
+/* The strides before the exporter's own Transpose, which only ScatterND needs: what that gives is contiguous. */
+static bool find_untransposed(const onv_lowering *l, const onv_node *node, const onv_shape *shape,
+                              int64_t *strides)
+{
+    uint32_t value = node->outputs[0].index;
+    onv_node_id user = l->fusions.user[value];
+    const onv_node *reader = onv_is_node(user) ? onv_model_node(l->model, user) : NULL;
+    const onv_attr *perm = reader != NULL ? onv_node_attr(reader, "perm") : NULL;
+    bool own = perm != NULL && perm->kind == ONV_ATTR_INTS && perm->count == shape->rank &&
+               l->fusions.n_uses[value] == 1 && strcmp(reader->op_type, "Transpose") == 0 &&
+               reader->source_op == node->source_op;
+    int64_t step = 1;
+    for (uint32_t i = shape->rank; own && i-- > 0;) {
+        strides[perm->ints[i]] = step; /* inference has checked the permutation */
+        step *= shape->dims[perm->ints[i]];
+    }
+    return own;
+}
+
+/* `y[:, i] = v` writes into y, which is never kept before: a tensor of its own that the exporter has as a constant, or one
+ * that was computed. */
+static bool puts_in_place(onv_lowering *l, const onv_node *node, uint32_t base)
+{
+    if (base == ONV_NO_TENSOR || node->in_place != ONV_IN_PLACE_YES || l->options->no_inplace ||
+        !onv_node_is_aten(node, "index_put"))
+        return false;
+    return onv_value_is_fill(l, node->inputs[0]) || may_write(l, base);
+}
+
+static uint32_t new_result(onv_lowering *l, const onv_node *node, uint32_t base, bool in_place)
+{
+    onv_shape shape;
+    int64_t strides[ONV_MAX_RANK];
+    if (!onv_value_shape(l, node->outputs[0], &shape)) return ONV_NO_TENSOR;
+    bool own = find_untransposed(l, node, &shape, strides);
+    onv_eager_tensor t = onv_tensor_at(l, base);
+    if (!in_place)
+        return onv_tensor_new(l, onv_promoted(l, node), shape.rank, shape.dims,
+                              own ? strides : NULL);
+    bool is_fill = own && onv_value_is_fill(l, node->inputs[0]);
+    return onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, is_fill ? strides : t.strides);
+}
+
+/* index_add and index_copy, which the newer exporter writes as index_put, keep what they add or copy. */
+void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
+{
+    const onv_attr *reduction = onv_node_attr(node, "reduction");
+    bool adds = reduction != NULL && reduction->kind == ONV_ATTR_STRING &&
+                strcmp(reduction->s, "add") == 0 && onv_node_is_aten(node, "index_put");
+    uint32_t base = onv_node_in(l, node, 0);
+    bool in_place = puts_in_place(l, node, base);
+    if (!adds && !node->copies_by_index && !in_place) {
+        onv_lower_by_traits(l, node);
+        return;
+    }
+    uint32_t out = new_result(l, node, base, in_place);
+    onv_emit_begin(l, adds ? "index_add" : node->copies_by_index ? "index_copy" : "index_put");
+    l->op.in_place = in_place;
+    onv_emit_in(l, base, adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
+    onv_emit_in(l, onv_node_in(l, node, 1), ONV_GRAD_NONE);
+    onv_emit_in(l, onv_node_in(l, node, 2), ONV_GRAD_NEW);
+    onv_emit_save(l, onv_node_in(l, node, 1));
+    if (adds || node->copies_by_index) onv_emit_save(l, onv_node_in(l, node, 2));
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
 /* A copy into a view of x. Autograd's node for that (CopySlices) copies the incoming gradient, and from that copy the part,
  * which is the gradient of what was written; zeros take its place where x has a gradient. */
 void onv_lower_write(onv_lowering *l, const onv_fusion *f)

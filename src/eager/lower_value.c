@@ -235,7 +235,8 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     const char *layer = use == ONV_WEIGHT_TRAINED ? onv_weight_layer(l, id, read) : NULL;
     onv_given given = {.value = ONV_NO_VALUE};
     uint32_t again = ONV_NO_TENSOR;
-    if (use == ONV_WEIGHT_MADE) again = onv_first_round(l, id);
+    if (use == ONV_WEIGHT_MADE) again = onv_weight_of_buffer(l, id, read, &whole);
+    if (again == ONV_NO_TENSOR && use == ONV_WEIGHT_MADE) again = onv_first_round(l, id);
     if (again == ONV_NO_TENSOR && use == ONV_WEIGHT_MADE)
         again = onv_weight_given_before(l, id, read, &given);
     if (again != ONV_NO_TENSOR) return again;

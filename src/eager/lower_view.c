@@ -282,48 +282,6 @@ static void lower_gather_nd(onv_lowering *l, const onv_node *node)
         op->backward_temp_bytes = UINT64_MAX;
 }
 
-/* The result before the exporter's own Transpose, which only ScatterND needs: what that gives is
- * contiguous. */
-static uint32_t new_untransposed(onv_lowering *l, const onv_node *node)
-{
-    uint32_t value = node->outputs[0].index;
-    onv_node_id user = l->fusions.user[value];
-    const onv_node *reader = onv_is_node(user) ? onv_model_node(l->model, user) : NULL;
-    const onv_attr *perm = reader != NULL ? onv_node_attr(reader, "perm") : NULL;
-    onv_shape shape;
-    if (!onv_value_shape(l, node->outputs[0], &shape)) return ONV_NO_TENSOR;
-    bool own = perm != NULL && perm->kind == ONV_ATTR_INTS && perm->count == shape.rank &&
-               l->fusions.n_uses[value] == 1 && strcmp(reader->op_type, "Transpose") == 0 &&
-               reader->source_op == node->source_op;
-    int64_t strides[ONV_MAX_RANK], step = 1;
-    for (uint32_t i = shape.rank; own && i-- > 0;) {
-        strides[perm->ints[i]] = step; /* inference has checked the permutation */
-        step *= shape.dims[perm->ints[i]];
-    }
-    return onv_tensor_new(l, onv_promoted(l, node), shape.rank, shape.dims, own ? strides : NULL);
-}
-
-/* index_add, which the newer exporter writes as index_put, keeps what it adds. */
-static void lower_scatter_nd(onv_lowering *l, const onv_node *node)
-{
-    const onv_attr *reduction = onv_node_attr(node, "reduction");
-    bool adds = reduction != NULL && reduction->kind == ONV_ATTR_STRING &&
-                strcmp(reduction->s, "add") == 0 && onv_node_is_aten(node, "index_put");
-    if (!adds) {
-        onv_lower_by_traits(l, node);
-        return;
-    }
-    uint32_t out = new_untransposed(l, node);
-    onv_emit_begin(l, "index_add");
-    onv_emit_in(l, onv_node_in(l, node, 0), ONV_GRAD_ALIAS);
-    onv_emit_in(l, onv_node_in(l, node, 1), ONV_GRAD_NONE);
-    onv_emit_in(l, onv_node_in(l, node, 2), ONV_GRAD_NEW);
-    onv_emit_save(l, onv_node_in(l, node, 1));
-    onv_emit_save(l, onv_node_in(l, node, 2));
-    onv_node_set(l, node, 0, onv_emit_out(l, out));
-    onv_emit_end(l);
-}
-
 /* Images whose channels all come last are joined so. */
 static uint32_t new_joined(onv_lowering *l, const onv_node *node)
 {
@@ -367,7 +325,7 @@ onv_lower_fn onv_lower_view(const char *op_type)
         {"Gather", lower_gather},
         {"GatherND", lower_gather_nd},
         {"Concat", lower_concat},
-        {"ScatterND", lower_scatter_nd},
+        {"ScatterND", onv_lower_scatter_nd},
         {"ScatterElements", onv_lower_scatter_elements},
         {"SplitToSequence", lower_split_to_sequence},
         {"SequenceAt", lower_sequence_at},

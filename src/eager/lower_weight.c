@@ -304,17 +304,27 @@ bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv
     return false;
 }
 
-/* A result of operations on a parameter, in a layer that would read the parameter itself. */
+/* A result of operations on a parameter: in a layer that would read the parameter itself any but a view, elsewhere what
+ * calculates. */
 static bool is_derived(const onv_lowering *l, const onv_value *value, const onv_weight_read *read)
 {
     static const char *const layers[] = {"linear", "conv1d", "conv2d", "conv3d", "convolution"};
     /* Of the parameter itself; standardized weights end with a view. */
     static const char *const views[] = {"unsqueeze", "squeeze", "transpose", "permute", "t"};
+    static const char *const calculates[] = {
+        "add",  "sub",   "mul",     "div",     "neg",      "pow",    "exp", "log",
+        "sqrt", "rsqrt", "sigmoid", "softmax", "softplus", "matmul", "mm",  "tanh",
+    };
     const onv_node *node = &l->model->nodes.at[read->node];
-    if (onv_is_call_of_any(value->name, views, sizeof views / sizeof views[0])) return false;
-    return value->type.rank >= 2 && !onv_has_made_up_name(value->name) &&
-           strchr(value->name, '.') == NULL &&
-           onv_node_is_any_aten(node, layers, sizeof layers / sizeof layers[0]);
+    const char *name = value->name;
+    bool is_layer = onv_node_is_any_aten(node, layers, sizeof layers / sizeof layers[0]);
+    if (onv_has_made_up_name(name) && read->k == 1 && node->weight_call != NULL)
+        name = node->weight_call;
+    if (value->type.rank < 2 || onv_has_made_up_name(name) || strchr(name, '.') != NULL)
+        return false;
+    if (is_layer && name == value->name)
+        return !onv_is_call_of_any(name, views, sizeof views / sizeof views[0]);
+    return onv_is_call_of_any(name, calculates, sizeof calculates / sizeof calculates[0]);
 }
 
 onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)

@@ -265,9 +265,10 @@ onv_status onv_merged_mark_modules(onv_lowering *l)
     l->made_in = ONV_ARENA_ARRAY(arena, const char *, model->values.count);
     l->is_read_inside = ONV_ARENA_ARRAY(arena, bool, model->values.count);
     l->stands_for = ONV_ARENA_ARRAY(arena, const char *, model->values.count);
+    l->first_named = ONV_ARENA_ARRAY(arena, uint32_t, model->values.count);
     l->has_gaps = ONV_ARENA_ARRAY(arena, bool, model->nodes.count);
-    if (l->made_in == NULL || l->is_read_inside == NULL || l->stands_for == NULL ||
-        l->has_gaps == NULL)
+    if (l->first_named == NULL || l->made_in == NULL || l->is_read_inside == NULL ||
+        l->stands_for == NULL || l->has_gaps == NULL)
         return onv_fail_memory(l->err);
     if (l->options->inference || l->options->as_exported) return ONV_OK;
     if (!mark_gaps(l)) return onv_fail_memory(l->err);
@@ -331,23 +332,21 @@ static uint32_t chain_of(const onv_lowering *l, onv_value_id id, onv_value_id *c
     return n;
 }
 
+bool onv_merged_is_own_module(const onv_lowering *l, onv_value_id id, const onv_node *node)
+{
+    const char *made_in = l->made_in[id.index];
+    return made_in == NULL || made_in == node->scope || is_inside(node->scope, made_in);
+}
+
 /* A module that views a tensor again, in a loop, mostly computes it once. */
 static bool is_view(const onv_lowering *l, const onv_value *value)
 {
-    static const char *const views[] = {"Reshape",   "Unsqueeze", "Squeeze",
-                                        "Transpose", "Expand",    "Slice"};
+    static const char *const views[] = {"Reshape", "Unsqueeze", "Squeeze", "Transpose", "Expand"};
     if (!onv_is_node(value->producer)) return false;
     const onv_node *node = onv_model_node(l->model, value->producer);
     for (size_t i = 0; i < sizeof views / sizeof views[0]; i++)
         if (strcmp(views[i], node->op_type) == 0) return true;
-    return onv_node_is_aten(node, "select");
-}
-
-uint32_t onv_merged_again(const onv_lowering *l, onv_value_id id, const char *scope,
-                          onv_value_id *chain)
-{
-    uint32_t n = chain_of(l, id, chain);
-    return l->made_in[id.index] == scope ? 1 : n;
+    return false;
 }
 
 /* One that is not counted by its number (above), of a node of the main graph or of a constant that the forward pass makes. */
@@ -364,18 +363,64 @@ static bool is_plain_call(onv_lowering *l, const onv_value *value)
            strcmp(from->source_op, value->name) == 0;
 }
 
-bool onv_merged_is_named(onv_lowering *l, onv_value_id id, const onv_node *node)
+/* NULL: the value itself. */
+static const char *named_by(const onv_lowering *l, onv_value_id id, const onv_node *node)
 {
-    if (!onv_is_value(id) || node->merged_call == NULL) return false;
-    const onv_value *value = onv_model_value(l->model, id);
-    named wanted = split_name(node->merged_call, 0), found = split_name(value->name, 0);
-    if (!is_same_kind(&wanted, &found) || wanted.number <= found.number) return false;
-    if (l->stands_for[id.index] == node->merged_call) return false;
-    if (l->made_in[id.index] == NULL || l->made_in[id.index] == node->scope)
-        return !is_view(l, value) && is_plain_call(l, value);
+    if (node->merged_call == NULL) return NULL;
+    named wanted = split_name(node->merged_call, 0);
+    named found = split_name(onv_model_value(l->model, id)->name, 0);
+    bool is_later = is_same_kind(&wanted, &found) && wanted.number > found.number;
+    return is_later ? node->merged_call : NULL;
+}
+
+static bool has_gap_behind(const onv_lowering *l, onv_value_id id)
+{
     onv_value_id chain[ONV_MAX_REPEATED];
     uint32_t n = chain_of(l, id, chain);
     for (uint32_t i = 1; i < n; i++)
         if (l->has_gaps[onv_model_value(l->model, chain[i])->producer.index]) return true;
     return false;
+}
+
+uint32_t onv_merged_again(const onv_lowering *l, onv_value_id id, const onv_node *node,
+                          onv_value_id *chain)
+{
+    uint32_t n = chain_of(l, id, chain);
+    if (l->made_in[id.index] == NULL || is_view(l, onv_model_value(l->model, id))) return n;
+    bool is_alone = named_by(l, id, node) != NULL && !onv_merged_is_other_module(l, id, node) &&
+                    !has_gap_behind(l, id);
+    return is_alone || onv_merged_is_own_module(l, id, node) ? 1 : n;
+}
+
+/* Readers that name the one call and readers that name the other take turns. */
+void onv_merged_select(onv_lowering *l, onv_value_id id, const onv_node *node)
+{
+    if (!onv_is_value(id) || !l->tensor_known[id.index] || !onv_merged_is_own_module(l, id, node))
+        return;
+    const char *wanted = named_by(l, id, node), *now = l->stands_for[id.index];
+    if (wanted == now || (l->first_named[id.index] == 0 && wanted == NULL)) return;
+    uint32_t found = 0;
+    bool has_now = false;
+    for (uint32_t i = l->first_named[id.index]; i != 0; i = l->named.at[i - 1].next) {
+        if (l->named.at[i - 1].call == wanted) found = i;
+        has_now |= l->named.at[i - 1].call == now;
+    }
+    if (!has_now) {
+        onv_named_call call = {now, l->tensor_of[id.index], l->first_named[id.index]};
+        if (!onv_vec_push(&l->named, call)) l->status = onv_fail_memory(l->err);
+        l->first_named[id.index] = (uint32_t)l->named.count;
+    }
+    if (found == 0) return;
+    l->tensor_of[id.index] = l->named.at[found - 1].tensor;
+    l->stands_for[id.index] = wanted;
+}
+
+bool onv_merged_is_named(onv_lowering *l, onv_value_id id, const onv_node *node)
+{
+    if (!onv_is_value(id) || named_by(l, id, node) == NULL) return false;
+    const onv_value *value = onv_model_value(l->model, id);
+    if (l->stands_for[id.index] == node->merged_call) return false;
+    if (!is_view(l, value) && is_plain_call(l, value)) return true;
+    bool is_own = onv_merged_is_own_module(l, id, node) && !is_view(l, value);
+    return !is_own && !node->solves_by_rows && has_gap_behind(l, id);
 }

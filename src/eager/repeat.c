@@ -73,14 +73,14 @@ void onv_repeat_value(onv_lowering *l, onv_value_id id)
 static void repeat_in_module(onv_lowering *l, onv_value_id id, const onv_node *reader)
 {
     onv_value_id chain[ONV_MAX_REPEATED];
-    uint32_t n = onv_merged_again(l, id, reader->scope, chain);
-    bool is_given = l->made_in[id.index] != NULL;
+    uint32_t n = onv_merged_again(l, id, reader, chain);
+    bool is_other = !onv_merged_is_own_module(l, id, reader);
     while (n-- > 0) {
         if (onv_is_node(onv_model_value(l->model, chain[n])->producer))
             onv_repeat_value(l, chain[n]);
         else
             l->tensor_known[chain[n].index] = false;
-        if (is_given) l->made_in[chain[n].index] = reader->scope;
+        if (is_other) l->made_in[chain[n].index] = reader->scope;
     }
     l->stands_for[id.index] = reader->merged_call;
     l->merged++;
@@ -146,12 +146,14 @@ void onv_repeat_merged(onv_lowering *l, const onv_node *node)
 {
     onv_merged_norms_repeat(l);
     if (node->graph.index == 0) repeat_attention(l, node);
-    for (uint32_t k = 0; k < node->n_inputs && node->graph.index == 0; k++)
+    for (uint32_t k = 0; k < node->n_inputs && node->graph.index == 0; k++) {
+        onv_merged_select(l, node->inputs[k], node);
         if (onv_merged_is_other_module(l, node->inputs[k], node) ||
             onv_merged_is_named(l, node->inputs[k], node))
             repeat_in_module(l, node->inputs[k], node);
         else if (onv_merged_starts(l, node->inputs[k], l->node.index))
             onv_repeat_value(l, node->inputs[k]);
+    }
 }
 
 /* --- Operations that changed nothing ----------------------------------------------------------- */

@@ -155,7 +155,7 @@ void onv_signature_report(onv_lowering *l)
             "that are called alike, %llu bytes, without gradient",
             l->unused, l->first_unused, (unsigned long long)l->unused_bytes);
     if (!l->options->inference && l->n_listed > 0) report_folded_layers(l);
-    if (n > 0 && !l->options->inference) report_factors(l);
+    if (n + l->unused > 0 && !l->options->inference) report_factors(l);
     if (n == 0 || l->options->parameters > 0) return;
     onv_model_diag(
         l->model, ONV_WARNING, "missing-parameters", NULL,

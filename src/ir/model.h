@@ -148,6 +148,7 @@ typedef struct onv_node {
     uint32_t n_parameters;
     bool takes_buffer;       /* arguments of it are buffers, and none is a parameter */
     const char *inner_graph; /* that it stood in, "<eval_with_key>.7"; NULL: the network's */
+    bool copies_by_index;    /* where metadata says so: index_copy, written as index_put */
     bool solves_by_rows;     /* likewise: part of a function that exports run in another way */
     const char *function; /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
     onv_graph_id graph;   /* the graph it stands in */
@@ -155,6 +156,8 @@ typedef struct onv_node {
     uint8_t provider;     /* onv_provider; set by rewriting */
     bool has_pad;   /* where metadata says so: a Pad that the exporter joined to the convolution */
     bool pads_same; /* likewise: by the difference of both ends, as padding="same" does */
+    const char *
+        weight_call; /* of a linear layer: the call that gave its weight; NULL: a parameter, or not told */
     const char *padded;  /* likewise: what the convolution was given, "pad_2"; NULL: not told */
     const char *padding; /* likewise: what it pads itself, "[1, 1"; "": nothing */
     bool has_bias;       /* where metadata says so: PyTorch's linear layer, even if this has none */

@@ -114,11 +114,26 @@ static uint32_t find_neutral(const onv_builder *b, const onv_scan_node *record, 
     return found;
 }
 
+/* What a linear layer has for a weight, where that is no parameter: "div" of `linear(%x, %div)`. Its node reads what the exporter
+ * computed of that and called "val_5". */
+static onv_status find_weight(onv_builder *b, const onv_scan_node *record, const char *call,
+                              const text *names, uint32_t n, const char **name)
+{
+    static const char *const inputs[] = {"p_", "b_", "c_"};
+    if (n < 2 || record->n_inputs < 2 || strstr(call, ONV_NOTE_LINEAR) == NULL) return ONV_OK;
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
+        if (strncmp(names[1].at, inputs[i], strlen(inputs[i])) == 0) return ONV_OK;
+    if (names[1].length > MAX_NAME) return ONV_OK;
+    *name = onv_intern_n(&b->model->strings, names[1].at, names[1].length);
+    return *name != NULL ? ONV_OK : onv_fail_memory(b->err);
+}
+
 onv_status onv_build_merged(onv_builder *b, const onv_scan_node *record, const char *call,
                             onv_node *node)
 {
     text names[MAX_ARGUMENTS];
     uint32_t n = list_arguments(call, names);
     node->neutral = find_neutral(b, record, names, n, &node->neutral_op);
+    ONV_TRY(find_weight(b, record, call, names, n, &node->weight_call));
     return find_merged(b, record, names, n, &node->merged_call);
 }

@@ -126,6 +126,16 @@ static onv_status find_inner_graph(onv_builder *b, const char *trace, const char
     return *graph != NULL ? ONV_OK : onv_fail_memory(b->err);
 }
 
+/* The last frame of the trace. */
+static bool copies_by_index(const char *trace, const char *aten_op)
+{
+    static const char put[] = "aten.index_put.", frame[] = "File \"";
+    if (strncmp(aten_op, put, sizeof put - 1) != 0) return false;
+    const char *last = trace;
+    for (const char *at = trace; (at = strstr(at, frame)) != NULL; at++) last = at;
+    return strstr(last, ONV_NOTE_INDEX_COPY) != NULL;
+}
+
 static onv_status read_trace(onv_builder *b, const onv_scan_node *record, const char *trace,
                              onv_node *node)
 {
@@ -133,6 +143,7 @@ static onv_status read_trace(onv_builder *b, const onv_scan_node *record, const 
                     strstr(node->aten_op, "batch_norm") != NULL;
     ONV_TRY(find_function(b, trace, &node->function));
     ONV_TRY(find_inner_graph(b, trace, &node->inner_graph));
+    node->copies_by_index = copies_by_index(trace, node->aten_op);
     node->solves_by_rows = strstr(trace, ONV_NOTE_BY_ROWS) != NULL;
     /* A graph of its own binds names that PyTorch never had. */
     if (node->calls[0] == '\0' || node->inner_graph != NULL) return ONV_OK;

@@ -78,6 +78,9 @@ onv_message onv_note_owner(onv_note note); /* the message that it is read of */
 /* In a line of a trace: it calls a function of transformers that solves a system of equations otherwise in exports. */
 #define ONV_NOTE_BY_ROWS " torch_chunk_gated_delta_rule("
 
+/* In the innermost line of a trace: `x.index_copy(...)`, which the exporter writes as `x[index] = y`. */
+#define ONV_NOTE_INDEX_COPY "index_copy"
+
 /* In a call: a linear layer, of which the exporter drops a bias of zeros; softmax and log_softmax, of which it drops the type
  * that they were asked for; attention, of which it drops the dropout; a tensor that was padded; a batch norm of a convolution
  * that the exporter took apart; arguments that are slices or quotients, which it drops where they change nothing. Calls

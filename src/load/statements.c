@@ -34,6 +34,24 @@ static bool begins(text t, const char *with)
     return t.length >= length && memcmp(t.at, with, length) == 0;
 }
 
+/* What `if x is None: y = f(z)` does in its own line; the line, where it goes on in others. */
+static text without_condition(text code)
+{
+    static const char *const begins_with[] = {"if ", "elif ", "else:", "for ", "while ", "with "};
+    bool has_block = false;
+    int depth = 0;
+    for (size_t i = 0; i < sizeof begins_with / sizeof begins_with[0]; i++)
+        has_block |= begins(code, begins_with[i]);
+    for (size_t i = 0; has_block && i < code.length; i++) {
+        depth += code.at[i] != '\0' && strchr("([{", code.at[i]) != NULL;
+        depth -= code.at[i] != '\0' && strchr(")]}", code.at[i]) != NULL;
+        if (code.at[i] != ':' || depth != 0) continue;
+        text rest = trim((text){code.at + i + 1, code.length - i - 1});
+        return rest.length > 0 && rest.at[0] != '#' ? rest : code;
+    }
+    return code;
+}
+
 /* `File "PATH", line 213, in forward`, and the code below it. Frames of other functions are passed over. */
 static bool next_frame(const char **at, frame *f)
 {
@@ -49,7 +67,7 @@ static bool next_frame(const char **at, frame *f)
         size_t digits = strspn(number, "0123456789");
         text name = {number + digits, head.length - (size_t)(number + digits - head.at)};
         if (digits == 0 || !begins(name, in)) continue;
-        text code = trim(rest_of_line(*at));
+        text code = without_condition(trim(rest_of_line(*at)));
         f->line = (text){number, digits};
         f->code = code;
         if (begins(code, "File \"")) f->code.length = 0;
@@ -151,6 +169,18 @@ static uint32_t count(text code, char c)
     return n;
 }
 
+/* Operators of tensors: those between brackets are of places in a list. */
+static uint32_t count_outside(text code, char sign)
+{
+    uint32_t n = 0, depth = 0;
+    for (size_t i = 0; i < code.length; i++) {
+        depth += code.at[i] == '[';
+        depth -= code.at[i] == ']' && depth > 0;
+        n += code.at[i] == sign && depth == 0;
+    }
+    return n;
+}
+
 static bool is_number(text t)
 {
     size_t i = 0;
@@ -192,6 +222,20 @@ static bool calls_in_place(text code, text callee)
              code.at[i + callee.length] == '_' && code.at[i + callee.length + 1] == '(' &&
              (i == 0 || !is_word(code.at[i - 1]));
     return n == 1 && callee.length > 0;
+}
+
+/* `y[:, i] = v`, and the calls that the exporter writes as index_put: index_add_ and index_copy_. */
+static bool puts_in_place(text code, text operation)
+{
+    static const char put[] = "index_put";
+    if (operation.length != sizeof put - 1 || memcmp(operation.at, put, sizeof put - 1) != 0)
+        return false;
+    if (has(code, "index_add_(") || has(code, "index_copy_(")) return true;
+    char sign = '\0';
+    const char *equals = find_equals(code, &sign);
+    if (equals == NULL || sign != '\0') return false;
+    text target = trim((text){code.at, (size_t)(equals - code.at)});
+    return target.length > 0 && target.at[target.length - 1] == ']';
 }
 
 /* How the code calls what is called so. A member of a list has a number, and another name there. */
@@ -357,8 +401,9 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, onv_node *nod
             continue;
         }
         /* Of several operations of the same kind nothing tells which one it is. */
-        bool updates = is_of_sign(callee, sign) && count(f.code, sign) == 1;
-        overwrites = !has_next && (updates || calls_in_place(f.code, callee));
+        bool updates = is_of_sign(callee, sign) && count_outside(f.code, sign) == 1;
+        overwrites = !has_next &&
+                     (updates || calls_in_place(f.code, callee) || puts_in_place(f.code, callee));
         makes_new = !has_next && calls(f.code, callee) && !has(f.code, "inplace");
     }
     bool fits = !next_frame(&trace, &f) && !w.full;

@@ -144,6 +144,31 @@ static void backward_makes_what_formulas_make(void **state)
     assert_true(all);
 }
 
+/* A determinant keeps its matrix, the factors and the pivots; backward solves with copies. */
+static void determinants_keep_their_factors(void **state)
+{
+    (void)state;
+    enum { MATRIX = 2 * 8 * 8 * 4, PIVOTS = 2 * 8 * 4, NUMBERS = 2 * 4 };
+    trainer t;
+    onv_error err = {0};
+    onv_eager eager;
+    onv_lower_options options = {.loss = ONV_LOSS_NONE};
+    model *m = model_new(20);
+    model_input(m, "x", "f32[2,8,4]");
+    model_weight(m, "w", "f32[4,8]");
+    model_node(m, "MatMul", "product", "x w", "a", "");
+    model_node(m, "Det", "det", "a", "y", "");
+    model_output(m, "y", "f32");
+    trainer_open_model(&t, m);
+    assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err), ONV_OK);
+    const onv_eager_op *op = &eager.ops.at[eager.ops.count - 1];
+    assert_int_equal(op->backward_temp_bytes, 3 * MATRIX + 2 * PIVOTS);
+    onv_eager_cleanup(&eager);
+    assert_int_equal(trainer_saved(&t, &options), 2 * 8 * 4 * 4 + 2 * MATRIX + PIVOTS + NUMBERS);
+    trainer_close(&t);
+    model_free(m);
+}
+
 /* --- Copies that no formula tells -------------------------------------------------------------- */
 
 static void add_overwritten_norm(model *m)
@@ -329,6 +354,7 @@ static void kernels_copy_gradients(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(determinants_keep_their_factors),
         cmocka_unit_test(backward_makes_what_formulas_make),
         cmocka_unit_test(kernels_copy_gradients),
     };

@@ -100,6 +100,84 @@ static void what_arguments_name_is_computed_again(void **state)
     }
 }
 
+/* The first reader names a call that was merged with that of the second one. */
+static void readers_have_the_call_that_they_name(void **state)
+{
+    (void)state;
+    model *m = model_new(18);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_role(m, "w", "PARAMETER");
+    add_call(m, "MatMul", "x w", "h", "mm");
+    add_call(m, "Exp", "h", "exp", "exp");
+    const char *const named[] = {"%mm, %exp_1", "%mul, %exp", "%mul_1, %exp_1"};
+    const char *const inputs[] = {"h exp", "a exp", "b exp"}, *const out[] = {"a", "b", "y"};
+    for (int i = 0; i < 3; i++) {
+        model_call(m, "aten.mul.Tensor", named[i]);
+        add_call(m, "Mul", inputs[i], out[i], i == 0 ? "mul" : i == 1 ? "mul_1" : "mul_2");
+    }
+    model_output(m, "y", "f32");
+    /* x, h, both exponentials, a, b */
+    assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}), 6 * 4 * 8 * 4);
+}
+
+/* Blocks begin with the same activation of what all are given, which the exporter merged. */
+static void blocks_begin_with_calls_of_their_own(void **state)
+{
+    (void)state;
+    for (int is_named = 0; is_named < 2; is_named++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        static const char *const weights[] = {"w", "u", "v"};
+        for (int i = 0; i < 3; i++) {
+            model_weight(m, weights[i], "f32[8,8]");
+            model_role(m, weights[i], "PARAMETER");
+        }
+        add_call(m, "MatMul", "x w", "h", "mm");
+        model_source(m, "blocks.0", "exp");
+        model_class(m, "zoo.Block", "aten.exp.default");
+        model_node(m, "Exp", "exp", "h", "exp", "");
+        model_source(m, "blocks.0.conv", "mm_1");
+        model_class(m, "zoo.Product", "aten.mm.default");
+        model_node(m, "MatMul", "mm_1", "exp u", "a", "");
+        model_source(m, "blocks.1.conv", "mm_2");
+        model_class(m, "zoo.Product", "aten.mm.default");
+        if (is_named) model_call(m, "aten.mm.default", "%exp_1, %p_v");
+        model_node(m, "MatMul", "mm_2", "exp v", "b", "");
+        add_call(m, "Add", "a b", "y", "add");
+        model_output(m, "y", "f32");
+        /* x and one exponential or two */
+        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                         (2 + is_named) * 4 * 8 * 4);
+    }
+}
+
+/* A view that an argument names again was made of another call, where one is missing behind it. */
+static void views_are_of_the_call_that_is_missing(void **state)
+{
+    (void)state;
+    for (int has_gap = 0; has_gap < 2; has_gap++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[8,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        add_call(m, "MatMul", "x w", "h", "mm");
+        add_call(m, "Exp", "x", "exp", "exp");
+        model_source(m, "net", "transpose");
+        model_class(m, "zoo.Net", "aten.transpose.int");
+        model_node(m, "Transpose", "transpose", "exp", "transpose", "perm=[1,0]");
+        add_call(m, "Mul", "h transpose", "a", "mul");
+        model_source(m, "net", "mul_1");
+        model_call(m, "aten.mul.Tensor", "%mul, %transpose_1");
+        add_call(m, "Mul", "a transpose", "b", "mul_1");
+        add_call(m, "Exp", "b", "y", has_gap ? "exp_2" : "exp_1");
+        model_output(m, "y", "f32");
+        /* x, one exponential or two, y */
+        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                         (3 + has_gap) * 8 * 8 * 4);
+    }
+}
+
 /* An argument that the exporter computed may be called like one that the node reads under its own name. */
 static void an_index_is_no_other_call(void **state)
 {
@@ -259,6 +337,9 @@ int main(void)
         cmocka_unit_test(what_layers_are_given_is_computed_once),
         cmocka_unit_test(a_loop_makes_again_what_arguments_name),
         cmocka_unit_test(what_arguments_name_is_computed_again),
+        cmocka_unit_test(readers_have_the_call_that_they_name),
+        cmocka_unit_test(blocks_begin_with_calls_of_their_own),
+        cmocka_unit_test(views_are_of_the_call_that_is_missing),
         cmocka_unit_test(an_index_is_no_other_call),
         cmocka_unit_test(scattered_rows_have_zeros_of_their_own),
         cmocka_unit_test(one_padding_is_read_by_two),

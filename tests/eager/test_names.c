@@ -75,6 +75,8 @@ static void statements_tell_what_names_hold(void **state)
         {{"c.f(x)", ".f()", ".g()", "e = f(c)", "c = f(e)"}, false, 2, 4},
         {{"b.f(x)", ".f()", "c.f()", ".f()", "return f(d)"}, false, 4, 3},
         {{"a = f(x)", "b=f(a), d=e", "c = f(b)", "d = f(c)", "return f(d)"}, false, 2, 4},
+        {{"a = f(x)", "b = f(a)", "c = f(b)", "b = f(c)", "return f(b)"}, false, 3, 4},
+        {{"a = f(x)", "b = f(a)", "c = f(b)", "if s[1:]: b = f(c)", "return f(b)"}, false, 3, 4},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static const char *const values[] = {"x", "a", "b", "c", "d", "y"};

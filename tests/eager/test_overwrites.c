@@ -26,6 +26,7 @@ static void statements_overwrite(void **state)
         {"Mul", "aten.mul.Tensor", "a *= b", "b", false, true},
         {"Mul", "aten.mul.Tensor", "a *= b", "b", true, false},
         {"Sub", "aten.sub.Tensor", "a -= b", "b", true, false},
+        {"Add", "aten.add.Tensor", "a += b[i + 1]", "b", true, false},
         {"Add", "aten.add.Tensor", "a += b", "a", false, false},
         {"Add", "aten.add.Tensor", "a = a + b", "b", false, false},
         {"Mul", "aten.mul.Tensor", "c += a * b", "b", false, false},
@@ -121,11 +122,59 @@ static void zeros_that_rows_are_added_to_become_the_sum(void **state)
     }
 }
 
+/* `y[:, i] = v` and the like write into y, which exporters have as a ScatterND; index_copy keeps what it copies, too. */
+static void places_are_written_into(void **state)
+{
+    (void)state;
+    enum { A = 4 * 6 * 4, INDICES = 2 * 8, V = 2 * 6 * 4 };
+    static const struct {
+        const char *line;
+        unsigned buffers; /* like a: a alone, or what is made of it, too */
+        uint64_t kept;
+    } cases[] = {{"y[i] = v", 1, INDICES},
+                 {"y[i, :] = f(v)", 1, INDICES},
+                 {"y = y.index_put((i,), v)", 2, INDICES},
+                 {"y.index_copy_(0, i, v)", 1, INDICES + V},
+                 {"y = y.index_copy(0, i, v)", 2, INDICES + V}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pass p;
+        unsigned n = 0;
+        model *models[2];
+        for (int k = 0; k < 2; k++) {
+            model *m = models[k] = model_new(18);
+            model_input(m, "x", "f32[4,8]");
+            model_input(m, "i", "i64[2,1]");
+            model_weight(m, "w", "f32[8,6]");
+            model_weight(m, "u", "f32[8,6]");
+            model_role(m, "w", "PARAMETER");
+            model_role(m, "u", "PARAMETER");
+            model_input(m, "z", "f32[2,8]");
+            model_node(m, "MatMul", "0", "x w", "a", "");
+            model_node(m, "MatMul", "1", "z u", "v", "");
+            model_source(m, "net", "index_put");
+            model_class(m, "zoo.Net", "aten.index_put.default");
+            model_statement(m, 10, cases[i].line);
+            model_node(m, "ScatterND", "2", "a i v", "b", "");
+            model_node(m, "ReduceSum", "3", "b", "y", "");
+            model_output(m, "y", "f32");
+        }
+        pass_run(&p, models[0], NULL);
+        for (size_t k = 0; k < p.t.buffers.count; k++)
+            n += p.t.buffers.at[k].kind == ONV_BUFFER_ACTIVATION && p.t.buffers.at[k].bytes == A;
+        if (n != cases[i].buffers) fail_msg("%s: %u", cases[i].line, n);
+        pass_drop(&p);
+        /* x and z are the products' */
+        uint64_t kept = trainer_kept(models[1], &(onv_lower_options){.loss = ONV_LOSS_NONE});
+        assert_int_equal(kept, cases[i].kept + (4 + 2) * 8 * 4);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statements_overwrite),
         cmocka_unit_test(lines_tell_what_is_overwritten),
+        cmocka_unit_test(places_are_written_into),
         cmocka_unit_test(zeros_that_rows_are_added_to_become_the_sum),
     };
     return cmocka_run_group_tests_name("eager.overwrites", tests, NULL, NULL);

@@ -156,6 +156,12 @@ static void parameters_that_nothing_reads_are_held(void **state)
         assert_int_equal(o.figures.parameter_bytes - o.figures.gradient_bytes, cases[i].unused);
         assert_int_equal(o.text[0] != '\0', cases[i].unused == 0);
     }
+    /* Had one of them a part in a table that the exporter computed, what is multiplied by that would be kept. */
+    network table = {
+        LIKE "layers.2.self.q.weight",
+        "val_1 f32[8,8] val_2 f32[8,8] mul_3 f32[4,8]",
+        {FIRST, SECOND, {"Mul", "y mul_3", "z", "", "net", "mul_4", "zoo.Net", "aten.mul.Tensor"}}};
+    assert_non_null(strstr(run(&table).factors, "'mul_3' first"));
     network norms = {"layers.0.norm.weight layers.0.norm.bias layers.0.cross_norm.weight "
                      "layers.0.cross_norm.bias",
                      "layers.0.norm.weight f32[8] layers.0.norm.bias f32[8]",
@@ -478,6 +484,40 @@ static void constants_computed_from_parameters_are_trained(void **state)
     }
 }
 
+/* A matrix of weights that the exporter computed of the parameter, `w - w.T`, is kept beside it; a view of it is not. */
+static void computed_matrices_are_kept(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *constant, *call;
+        bool is_computed;
+    } cases[] = {{"sub", NULL, true},          {"softmax", NULL, true},
+                 {"permute", NULL, false},     {"val_2", "%h, %div", true},
+                 {"val_2", "%h, %p_w", false}, {"val_2", "%h, %t", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char inputs[32];
+        snprintf(inputs, sizeof inputs, "h %s", cases[i].constant);
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "val_1", "f32[8,8]");
+        model_weight(m, cases[i].constant, "f32[8,8]");
+        model_parameters(m, "fc.weight net.w");
+        model_source(m, "fc", "linear");
+        model_class(m, LINEAR, "aten.linear.default");
+        model_node(m, "MatMul", "h", "x val_1", "h", "");
+        const char *name = cases[i].call != NULL ? "linear" : "matmul";
+        char operation[32];
+        snprintf(operation, sizeof operation, "aten.%s.default", name);
+        model_source(m, "net", name);
+        model_class(m, "zoo.Net", operation);
+        if (cases[i].call != NULL) model_call(m, operation, cases[i].call);
+        model_node(m, "MatMul", "y", inputs, "y", "");
+        model_output(m, "y", "f32");
+        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+        assert_int_equal(kept, 2 * 4 * 8 * 4 + (cases[i].is_computed ? W : 0)); /* x, h */
+    }
+}
+
 /* Of two constants, a bias is the one that is added. */
 static void a_bias_is_what_is_added(void **state)
 {
@@ -489,6 +529,31 @@ static void a_bias_is_what_is_added(void **state)
          {"Mul", "h unsqueeze_3", "g", "", MIXER},
          {"Add", "g unsqueeze_4", "y", "", "net.mixer", "add", "zoo.Mixer", "aten.add.Tensor"}}};
     assert_int_equal(run(&n).figures.parameter_bytes, W + 8 * 4);
+}
+
+/* A buffer that is read as it is and turned: the exporter computed the view, which has no memory. */
+static void views_of_buffers_are_buffers(void **state)
+{
+    (void)state;
+    for (int is_view = 0; is_view < 2; is_view++) {
+        const char *turned = is_view ? "permute_1" : "exp_1";
+        char inputs[32];
+        snprintf(inputs, sizeof inputs, "h %s", turned);
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        model_weight(m, turned, "f32[8,4]");
+        model_weight(m, "net.c", "f32[4,8]");
+        model_role(m, "net.c", "BUFFER");
+        model_parameters(m, "w ~net.c");
+        add_call(m, "MatMul", "x w", "h", "mm");
+        add_call(m, "MatMul", inputs, "a", "mm_1");
+        add_call(m, "MatMul", "a net.c", "y", "mm_2");
+        model_output(m, "y", "f32");
+        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+        assert_int_equal(kept, 4 * 8 * 4 + (is_view ? 0 : 8 * 4 * 4)); /* x, and what is no view */
+    }
 }
 
 /* Rows that were looked up are a table's, whatever else the module computed; of two tables, that of types has one row. */
@@ -732,7 +797,9 @@ int main(void)
         cmocka_unit_test(projected_positions_have_the_weight_of_a_layer_beside),
         cmocka_unit_test(inference_tells_of_missing_parameters),
         cmocka_unit_test(constants_computed_from_parameters_are_trained),
+        cmocka_unit_test(computed_matrices_are_kept),
         cmocka_unit_test(a_bias_is_what_is_added),
+        cmocka_unit_test(views_of_buffers_are_buffers),
         cmocka_unit_test(rows_are_those_of_tables),
         cmocka_unit_test(products_and_conditions_are_no_biases),
         cmocka_unit_test(calls_name_the_bias_of_computed_weights),
