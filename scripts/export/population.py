@@ -432,7 +432,7 @@ def is_right(found):
 
 
 def cells(found):
-    return " | ".join(f"{percent + 0.0:+.2f} %" for percent in found)
+    return " | ".join(f"{round(percent, 2) + 0.0:+.2f} %" for percent in found)
 
 
 def table(folder, exe):
@@ -461,7 +461,7 @@ def table(folder, exe):
             if not error:
                 better = differences(again, measured, whole)
                 with_options += is_right(better)
-                note = f"{', '.join(f'{p + 0.0:+.2f}' for p in better)} with `{' '.join(options)}`"
+                note = f"{', '.join(f'{round(p, 2) + 0.0:+.2f}' for p in better)} with `{' '.join(options)}`"
         print(f"| {exported['name']} | {cells(found)} | {note} | {', '.join(warnings)} |", flush=True)
     print(f"\nRight: {right} of {count}, with the options {right + with_options}.")
 
