@@ -256,6 +256,37 @@ static void computed_parameters_have_no_place(void **state)
     }
 }
 
+/* Products inside of a function of the network's own do not count, and are no places. */
+static void functions_have_no_places_inside(void **state)
+{
+    (void)state;
+    for (int is_function = 0; is_function < 2; is_function++) {
+        static const char *const names[] = {"a", "b", "c", "y"};
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        for (int i = 0; i < 3; i++) {
+            char inputs[16];
+            snprintf(inputs, sizeof inputs, "%s w", i == 0 ? "x" : names[i - 1]);
+            model_source(m, "net", "matmul");
+            model_class(m, "Net", "aten.matmul.default");
+            model_trace(m, is_function && i == 1 ? "return Gate.apply(x)" : "return x @ w");
+            model_node(m, "MatMul", names[i], inputs, names[i], "");
+        }
+        model_source(m, "net", "relu");
+        model_node(m, "Relu", "relu", "c", "y", "");
+        model_output(m, "y", "f32");
+        named n;
+        taped_open_model(&n.t, m);
+        named_init(&n);
+        assert_int_equal(onv_border_is_known(&n.borders.of_op[1]), !is_function);
+        assert_int_equal(n.borders.of_op[2].count, is_function ? 2 : 3);
+        named_close(&n);
+        model_free(m);
+    }
+}
+
 /* Padding that the export put into a convolution, which has the norm's note: no call of the norm goes before it. */
 static void padding_is_of_the_convolution(void **state)
 {
@@ -396,6 +427,7 @@ int main(void)
         cmocka_unit_test(notes_tell_modules),
         cmocka_unit_test(places_at_views_are_one),
         cmocka_unit_test(computed_parameters_have_no_place),
+        cmocka_unit_test(functions_have_no_places_inside),
         cmocka_unit_test(padding_is_of_the_convolution),
         cmocka_unit_test(removed_factors_count_as_products),
         cmocka_unit_test(folded_convolutions_are_in_their_sequential),
