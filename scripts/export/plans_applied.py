@@ -109,7 +109,7 @@ def plans_of(program, make, inputs, batch, folder, plans_list="all"):
     network = make().train()
     torch.onnx.export(network, (inputs(batch),), model, dynamo=True, verbose=False, external_data=False,
                       input_names=["x"])
-    subprocess.run([program, model, "--train", "momentum", "--loss", "mse", "--attention", "math", "--inplace",
+    subprocess.run([program, model, "--train", "momentum", "--loss", "mse", "--attention", "math",
                     "--parameters", str(sum(p.numel() for p in network.parameters())), "--checkpoint", plans_list, "--plan-out", plans, "-q"], check=True, capture_output=True)
     return read_plans(plans)
 

@@ -81,8 +81,7 @@ typedef struct finder {
     const onv_scopes *scopes;
     onv_arena *arena;
     onv_strings paths;
-    const around *before; /* of the operation before the one that is looked at */
-    count *counts;        /* a hash table */
+    count *counts; /* a hash table */
     uint32_t n_slots;
 } finder;
 
@@ -152,15 +151,13 @@ static bool shares_parent(const char *a, const char *path)
 }
 
 /* The module `path` inside the last one, and those between that the operation before is in: a Sequential. */
-static bool push_inside(finder *f, around *a, const char *path)
+static bool push_inside(finder *f, around *a, const around *before, const char *path)
 {
-    const around *before = f->before;
     size_t outer = a->n > 0 ? strlen(a->paths[a->n - 1]) + 1 : 0;
     for (const char *at = path + outer; (at = strchr(at, '.')) != NULL; at++) {
         const char *module = onv_intern_n(&f->paths, path, (size_t)(at - path));
         bool is_called = false;
-        for (uint32_t i = 0; before != NULL && i < before->n; i++)
-            is_called |= before->paths[i] == module;
+        for (uint32_t i = 0; i < before->n; i++) is_called |= before->paths[i] == module;
         if (is_called && !push(f, a, path, (size_t)(at - path))) return false;
     }
     return push(f, a, path, strlen(path));
@@ -191,7 +188,7 @@ static bool is_computed(const finder *f, const onv_eager_op *op, const onv_node 
 
 /* A node of two modules that an export folded (a convolution and its norm) notes one of them; the
  * operation's own path tells. Of others it does not: a weight may stand for equal ones of other modules. */
-static void find_around(finder *f, uint32_t index, around *a)
+static void find_around(finder *f, uint32_t index, const around *before, around *a)
 {
     uint32_t owner = owner_of(f->eager, index);
     const onv_eager_op *op = &f->eager->ops.at[owner];
@@ -214,7 +211,7 @@ static void find_around(finder *f, uint32_t index, around *a)
         a->is_known = push(f, a, path, strlen(path));
     } else if (is_conv && shares_parent(noted, path)) {
         a->n--;
-        a->is_known = push_inside(f, a, path);
+        a->is_known = push_inside(f, a, before, path);
     }
 }
 
@@ -239,8 +236,7 @@ static uint32_t n_counted(finder *f)
     uint64_t n = 2;
     around calls[2] = {{.n = 0}, {.n = 0}};
     for (uint32_t i = 0; i < f->eager->first_loss_op; i++) {
-        f->before = &calls[1 - i % 2];
-        find_around(f, i, &calls[i % 2]);
+        find_around(f, i, &calls[1 - i % 2], &calls[i % 2]);
         n += 2 * (uint64_t)calls[i % 2].n + 1;
     }
     return n < UINT32_MAX / 4 ? (uint32_t)n : 0;
@@ -275,8 +271,7 @@ static void find_all(finder *f, onv_borders *borders)
     for (uint32_t i = 0; i < eager->first_loss_op; i++) {
         const onv_eager_op *op = &eager->ops.at[i];
         around *a = &calls[1 - now];
-        f->before = &calls[now];
-        find_around(f, i, a);
+        find_around(f, i, &calls[now], a);
         if (!a->is_known) {
             gap |= op->has_backward;
             continue;

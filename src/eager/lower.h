@@ -168,6 +168,7 @@ typedef struct onv_lowering {
     uint64_t gate_bytes;       /* what these keep more than one */
     uint32_t quotients;        /* 1 / x that may be reciprocals of x alone */
     uint64_t quotient_bytes;   /* what these keep less */
+    uint32_t built_in_place;   /* activations that their library has in place */
     uint32_t activations;      /* that would keep less if they overwrote their input */
     uint64_t activation_bytes; /* that */
     uint64_t benchmark_high;   /* the most that cudnn.benchmark may choose for one convolution */

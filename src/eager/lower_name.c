@@ -55,13 +55,34 @@ bool onv_is_frozen(onv_lowering *l, const char *name, const char *file)
     return frozen || !only;
 }
 
+/* Modules of libraries that build the activation in them with inplace=True unless they are told otherwise. */
+static bool is_built_in_place(const onv_node *node)
+{
+    static const char *const around[] = {"timm.layers.norm_act.",
+                                         "torchvision.ops.misc.Conv2dNormActivation",
+                                         "torchvision.ops.misc.Conv3dNormActivation"};
+    static const char activation[] = "torch.nn.modules.activation.";
+    const char *last = node->call_classes != NULL ? strstr(node->call_classes, activation) : NULL;
+    if (last == NULL || strstr(last + 1, activation) != NULL) return false;
+    for (size_t i = 0; i < sizeof around / sizeof around[0]; i++) {
+        const char *found = strstr(node->call_classes, around[i]);
+        /* Nothing is between the two: "', '". */
+        if (found != NULL && found < last && strchr(found, '\'') == last - 4) return true;
+    }
+    return false;
+}
+
 bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all)
 {
     const onv_lower_options *o = l->options;
     bool any = false;
     onv_origin origin = onv_node_origin(l->model, node);
     char path[1024] = "";
-    if (o->n_inplace == 0) return false;
+    if (o->n_inplace == 0) {
+        bool is_built = all && is_built_in_place(node);
+        l->built_in_place += is_built;
+        return is_built;
+    }
     if (origin.path != NULL && origin.length < sizeof path) {
         size_t n = 0; /* "/layer1/conv1" is "layer1.conv1" */
         for (size_t i = 0; i < origin.length; i++)

@@ -86,6 +86,13 @@ static void report_calls(onv_lowering *l)
                        "them in place, it keeps up to %llu bytes less: --inplace, or "
                        "--inplace=PATTERN for modules",
                        l->activations, (unsigned long long)l->activation_bytes);
+    if (l->built_in_place > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "library-inplace", NULL,
+            "%u activations overwrite their input, as the layers of timm and torchvision "
+            "that they are in are built so by default: --inplace=PATTERN names those of "
+            "a network that was built otherwise",
+            l->built_in_place);
     if (l->merged > 0)
         onv_model_diag(
             l->model, ONV_NOTE, "merged-calls", NULL,

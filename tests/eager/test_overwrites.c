@@ -169,9 +169,48 @@ static void places_are_written_into(void **state)
     }
 }
 
+/* A leaky ReLU overwrites its input where the layer that has it is built so, unless modules are named. */
+static void libraries_build_activations_in_place(void **state)
+{
+    (void)state;
+#define LEAKY "torch.nn.modules.activation.LeakyReLU"
+    static const char *const pattern = "other";
+    static const struct {
+        const char *classes;
+        bool names, overwrites;
+    } cases[] = {
+        {"timm.layers.norm_act.BatchNormAct2d', '" LEAKY, false, true},
+        {"torchvision.ops.misc.Conv2dNormActivation', '" LEAKY, false, true},
+        {"timm.layers.norm_act.BatchNormAct2d', '" LEAKY, true, false},
+        {"timm.layers.norm_act.BatchNormAct2d', 'zoo.Block', '" LEAKY, false, false},
+        {"timm.layers.norm_act.BatchNormAct2d", false, false},
+        {"timm.models.cspnet.BottleneckBlock', '" LEAKY, false, false},
+        {LEAKY, false, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        model_node(m, "Exp", "0", "x", "a", "");
+        model_source(m, "net.act", "one");
+        model_class(m, cases[i].classes, "aten.leaky_relu.default");
+        model_node(m, "LeakyRelu", "1", "a", "b", "");
+        model_source(m, "other", "two");
+        model_class(m, LEAKY, "aten.leaky_relu.default");
+        model_node(m, "LeakyRelu", "2", "b", "c", "");
+        model_node(m, "Exp", "3", "c", "y", "");
+        model_output(m, "y", "f32");
+        onv_lower_options how = {.inplace = &pattern, .n_inplace = cases[i].names};
+        pass_run(&p, m, &how);
+        if ((pass_find(&p, "b") == NULL) != cases[i].overwrites) fail_msg("%s", cases[i].classes);
+        pass_drop(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(libraries_build_activations_in_place),
         cmocka_unit_test(statements_overwrite),
         cmocka_unit_test(lines_tell_what_is_overwritten),
         cmocka_unit_test(places_are_written_into),
