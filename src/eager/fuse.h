@@ -77,8 +77,9 @@ typedef struct onv_fusion {
     onv_value_id out, state;
     int64_t groups, step;
     onv_node_id reduction;
-    const char *name; /* POINTWISE: PyTorch's, static */
-    uint8_t saves;    /* POINTWISE: of onv_fusion_saves */
+    onv_node_id first; /* ATTENTION: of its nodes */
+    const char *name;  /* POINTWISE: PyTorch's, static */
+    uint8_t saves;     /* POINTWISE: of onv_fusion_saves */
     const onv_encoder_layer *layer;
     const onv_recurrence *recurrence;
 } onv_fusion;

@@ -244,6 +244,9 @@ static void publish_attention(onv_finder *s, attention *a)
     for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
         if (inside[i] != NULL && !onv_find_take(s, &g, inside[i])) return;
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_ATTENTION, a->query, a->last);
+    fusion.first = fusion.last;
+    for (uint32_t i = 0; i < g.count; i++)
+        if (g.nodes[i].index < fusion.first.index) fusion.first = g.nodes[i];
     fusion.key = a->key;
     fusion.value = value;
     if (is_masked) fusion.mask = a->mask;
@@ -270,6 +273,22 @@ static void mark_lost_dropout(onv_finder *s, const attention *a, bool by_parts)
     s->f->n_lost_dropouts += !last->tells_dropout;
 }
 
+/* What autocast sees as one where the nodes run one by one; false where it is no call. */
+static bool mark_parts(onv_finder *s, const attention *a)
+{
+    if (a->scale_query == NULL || a->scale_key == NULL || a->scale != NULL) return false;
+    if (a->cast != NULL || a->cast_back != NULL) return false;
+    const onv_node *const inside[] = {a->scale_query, a->scale_key,    a->scores,      a->add,
+                                      a->softmax,     a->guard.is_nan, a->guard.where, a->dropout};
+    for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
+        if (inside[i] != NULL)
+            s->f->attention[onv_find_id(s, inside[i]).index] = ONV_ATTENTION_INSIDE;
+    s->f->attention[onv_find_id(s, a->last).index] = ONV_ATTENTION_LAST;
+    s->f->scaled_query[onv_find_id(s, a->last).index] = a->scores->inputs[0];
+    s->f->attended[onv_find_id(s, a->scale_query).index] = a->last->inputs[1];
+    return true;
+}
+
 void onv_find_attention(onv_finder *s, const onv_node *softmax)
 {
     attention a;
@@ -281,18 +300,9 @@ void onv_find_attention(onv_finder *s, const onv_node *softmax)
         s->fusing == ONV_FUSE_ATTENTION || (s->fusing == ONV_FUSE_CALLS && is_call(&a, by_parts));
     if (fits && fuses) {
         publish_attention(s, &a);
+        mark_parts(s, &a);
         return;
     }
     mark_lost_dropout(s, &a, by_parts);
-    if (a.scale_query == NULL || a.scale_key == NULL || a.scale != NULL) return;
-    if (a.cast != NULL || a.cast_back != NULL) return;
-    s->f->n_apart += fits;
-    const onv_node *const inside[] = {a.scale_query, a.scale_key,    a.scores,      a.add,
-                                      a.softmax,     a.guard.is_nan, a.guard.where, a.dropout};
-    for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
-        if (inside[i] != NULL)
-            s->f->attention[onv_find_id(s, inside[i]).index] = ONV_ATTENTION_INSIDE;
-    s->f->attention[onv_find_id(s, a.last).index] = ONV_ATTENTION_LAST;
-    s->f->scaled_query[onv_find_id(s, a.last).index] = a.scores->inputs[0];
-    s->f->attended[onv_find_id(s, a.scale_query).index] = a.last->inputs[1];
+    if (mark_parts(s, &a)) s->f->n_apart += fits;
 }

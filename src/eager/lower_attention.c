@@ -1,5 +1,7 @@
 /* Attention: as one operation after the other, which autocast sees as one; or in a kernel of its own,
  * which never writes the scores down. */
+#include <string.h>
+
 #include "base/checked.h"
 #include "eager/lower.h"
 #include "eager/pytorch.h"
@@ -222,6 +224,58 @@ void onv_lower_attention(onv_lowering *l, const onv_fusion *f)
     onv_shape shape;
     if (!onv_value_shape(l, f->out, &shape) || query == ONV_NO_TENSOR) return;
     onv_value_set(l, f->out, onv_emit_attention(l, query, key, value, mask, &shape));
+}
+
+/* Kernels read the values of a head one after the other. A key may stand for what it is transposed: two axes may be it. */
+static bool has_rows(const onv_lowering *l, onv_value_id id, uint32_t axes)
+{
+    if (!l->tensor_known[id.index] || l->tensor_of[id.index] == ONV_NO_TENSOR) return true;
+    onv_eager_tensor t = onv_tensor_at(l, l->tensor_of[id.index]);
+    for (uint32_t i = 1; i <= axes && i <= t.rank; i++)
+        if (t.dims[t.rank - i] == 1 || t.strides[t.rank - i] == 1) return true;
+    return t.rank == 0;
+}
+
+/* A softmax whose rows may be masked whole stays one operation. */
+static void keep_softmax(onv_lowering *l, onv_fusion *f, const onv_node_id *nodes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const onv_node *node = onv_model_node(l->model, nodes[i]);
+        if (strcmp(node->op_type, "IsNaN") != 0) continue;
+        onv_node_id softmax = onv_model_value(l->model, node->inputs[0])->producer;
+        onv_node_id where = l->fusions.user[node->outputs[0].index];
+        uint32_t own = (uint32_t)(f - l->fusions.at.at) + 1;
+        l->fusions.of_node[nodes[i].index] = l->fusions.of_node[softmax.index] = own;
+        l->fusions.of_node[where.index] = own;
+        *f = (onv_fusion){.kind = ONV_FUSION_SOFTMAX,
+                          .last = where,
+                          .x = onv_model_node(l->model, softmax)->inputs[0],
+                          .weight = ONV_NO_VALUE,
+                          .bias = ONV_NO_VALUE,
+                          .key = ONV_NO_VALUE,
+                          .value = ONV_NO_VALUE,
+                          .mask = ONV_NO_VALUE,
+                          .state = ONV_NO_VALUE,
+                          .out = onv_model_node(l->model, where)->outputs[0]};
+        return;
+    }
+}
+
+uint32_t onv_attention_apart(onv_lowering *l, uint32_t fusion, onv_node_id *nodes)
+{
+    onv_fusion *f = &l->fusions.at.at[fusion - 1];
+    uint32_t count = 0, last = f->last.index;
+    if (f->kind != ONV_FUSION_ATTENTION || l->options->attention != ONV_ATTENTION_AUTO ||
+        (has_rows(l, f->x, 1) && has_rows(l, f->key, 2) && has_rows(l, f->value, 1)))
+        return 0;
+    for (uint32_t i = f->first.index; i <= last && count < ONV_MAX_ATTENTION; i++) {
+        if (l->fusions.of_node[i] != fusion) continue;
+        l->fusions.of_node[i] = 0;
+        nodes[count++] = (onv_node_id){i};
+    }
+    l->fused_macs[fusion - 1] = 0;
+    keep_softmax(l, f, nodes, count);
+    return count;
 }
 
 /* nn.TransformerEncoderLayer looks for one of two kernels: otherwise it computes in another way, which is

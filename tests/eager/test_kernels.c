@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "eager/pass.h"
 #include "eager/trainer.h"
 
 /* --- Recurrent layers -------------------------------------------------------------------------- */
@@ -305,6 +306,56 @@ static void the_dispatcher_chooses_by_device_mask_and_type(void **state)
     }
 }
 
+/* Kernels want the values of a head side by side: where the query has them apart, the call runs as separate operations. */
+static void heads_whose_values_lie_apart_have_no_kernel(void **state)
+{
+    (void)state;
+    static const struct {
+        bool is_turned, is_guarded;
+        const char *operations;
+    } cases[] = {
+        {false, true, " permute efficient_attention"},
+        {true, false,
+         " permute mul mul expand view expand view bmm view Softmax expand view expand view "
+         "bmm view release"},
+        {true, true,
+         " permute mul mul expand view expand view bmm view softmax expand view expand "
+         "view bmm view release"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bool is_guarded = cases[i].is_guarded;
+        static const char *const ops[][3] = {
+            {"Mul", "q root", "q1"},  {"Mul", "k root", "k1"},
+            {"MatMul", "q1 k1", "s"}, {"Softmax", "s", "p"},
+            {"IsNaN", "p", "bad"},    {"Where", "bad zero p", "safe"},
+            {"MatMul", "p v", "o"},   {"MatMul", "safe v", "guarded"}};
+        pass p;
+        onv_lower_options how = {.attention = ONV_ATTENTION_AUTO};
+        model *m = model_new(17);
+        model_input(m, "x", "f32[2,2,8,8]");
+        model_input(m, "k", "f32[2,2,8,6]");
+        model_input(m, "v", "f32[2,2,6,8]");
+        model_constant(m, "root", "f32[]");
+        model_constant(m, "zero", "f32[]");
+        model_node(m, "Transpose", "", "x", "q",
+                   cases[i].is_turned ? "perm=[0,1,3,2]" : "perm=[1,0,2,3]");
+        for (size_t n = 0; n < sizeof ops / sizeof ops[0]; n++) {
+            if (n >= 4 && (n == 6) == is_guarded) continue;
+            if (n >= 4 && n != 6 && !is_guarded) continue;
+            model_source(m, "at", "sdpa");
+            model_class(m, "Net", "aten.scaled_dot_product_attention.default");
+            model_node(m, ops[n][0], "", ops[n][1], ops[n][2], "");
+        }
+        model_output(m, is_guarded ? "guarded" : "o", "f32");
+        pass_run(&p, m, &how);
+        char names[256] = "";
+        for (uint32_t k = 0; k < p.t.steps.count; k++)
+            snprintf(names + strlen(names), sizeof names - strlen(names), " %s",
+                     p.t.steps.at[k].label);
+        if (strcmp(names, cases[i].operations) != 0) fail_msg("case %zu:%s", i, names);
+        pass_drop(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +365,7 @@ int main(void)
         cmocka_unit_test(calls_in_16_bits_compute_in_float32),
         cmocka_unit_test(kernels_of_attention_keep_no_scores),
         cmocka_unit_test(attention_without_a_kernel_stays_apart),
+        cmocka_unit_test(heads_whose_values_lie_apart_have_no_kernel),
         cmocka_unit_test(the_dispatcher_chooses_by_device_mask_and_type),
     };
     return cmocka_run_group_tests_name("eager.kernels", tests, NULL, NULL);
