@@ -472,11 +472,12 @@ static onv_status prepare(onv_lowering *l)
     l->clone_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
     l->neutral_for = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
     l->neutral_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
+    l->neutral_next = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
     if (l->tensor_of == NULL || l->tensor_known == NULL || l->first_state == NULL ||
         l->widened == NULL || l->one_reader == NULL || l->is_statistic == NULL ||
         l->pad_of == NULL || l->padded == NULL || l->padded_name == NULL || l->cloned_for == NULL ||
         l->clone_of == NULL || l->neutral_for == NULL || l->neutral_of == NULL ||
-        l->detached == NULL)
+        l->neutral_next == NULL || l->detached == NULL)
         return onv_fail_memory(l->err);
     mark_readers(l);
     mark_clones(l);

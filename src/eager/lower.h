@@ -181,11 +181,13 @@ typedef struct onv_lowering {
     const char **padded_name; /* by value: of that, as its note tells; NULL: not told */
     uint8_t *cloned_for;      /* by value: onv_cloned_for */
     uint32_t *detached; /* by value: 1 + the tensor that readers of it detached have, 0: none yet */
-    uint32_t *neutral_for; /* by value: 1 + a reader whose call added 0 to it, 0: none */
-    uint32_t *neutral_of;  /* by value: 1 + the tensor that this gave, 0: none yet */
-    uint32_t *clone_of;    /* by value: 1 + the tensor that readers of a clone have, 0: none yet */
-    uint32_t loops;        /* that exports alone run; see exported.c */
-    uint64_t loop_bytes;   /* what is kept of them */
+    uint32_t *neutral_for;  /* by value: 1 + a reader whose call added 0 to it, 0: none */
+    uint32_t *neutral_of;   /* by value: 1 + the tensor that this gave, 0: none yet */
+    uint32_t neutral_first; /* 1 + the first value whose module has not returned, 0: none */
+    uint32_t *neutral_next; /* by value: likewise, the next one */
+    uint32_t *clone_of;     /* by value: 1 + the tensor that readers of a clone have, 0: none yet */
+    uint32_t loops;         /* that exports alone run; see exported.c */
+    uint64_t loop_bytes;    /* what is kept of them */
     const char *first_loop;
     uint32_t unreached;               /* trained parameters that no gradient reaches */
     uint64_t unreached_bytes;         /* of them */
@@ -482,6 +484,8 @@ uint32_t onv_merged_again(const onv_lowering *l, onv_value_id id, const onv_node
 onv_status onv_merged_norms_find(onv_lowering *l);
 /* Before the node that is lowered now. */
 void onv_merged_norms_repeat(onv_lowering *l);
+/* Is the value, for the node that is lowered now, that of a norm that ran again? */
+bool onv_merged_norm_gave(const onv_lowering *l, onv_value_id id);
 
 /* --- lower_flow.c ------------------------------------------------------------------------------ */
 

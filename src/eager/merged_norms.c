@@ -193,6 +193,15 @@ static void restore(onv_lowering *l)
     l->merged_for = NULL;
 }
 
+bool onv_merged_norm_gave(const onv_lowering *l, onv_value_id id)
+{
+    onv_value_id chain[MAX_CHAIN];
+    uint32_t n = l->merged_for != NULL ? chain_of(l, l->merged_for->value, chain) : 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (chain[i].index == id.index) return true;
+    return false;
+}
+
 void onv_merged_norms_repeat(onv_lowering *l)
 {
     restore(l);

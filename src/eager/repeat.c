@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/quota.h"
 #include "eager/lower.h"
 #include "ops/op.h"
 
@@ -158,7 +159,14 @@ void onv_repeat_merged(onv_lowering *l, const onv_node *node)
 
 /* --- Operations that changed nothing ----------------------------------------------------------- */
 
-/* Where one reader's call had the result and another's is not told, both may have read either. */
+static bool adds_zero(const onv_lowering *l, uint32_t reader)
+{
+    const char *op = l->model->nodes.at[reader].neutral_op;
+    return strcmp(op, "add") == 0 || strcmp(op, "sub") == 0;
+}
+
+/* Where one reader's call had the result and another's is not told, both may have read either; one that names the value
+ * itself is told. */
 void onv_neutral_mark(onv_lowering *l)
 {
     enum { UNTOLD = UINT32_MAX };
@@ -166,7 +174,8 @@ void onv_neutral_mark(onv_lowering *l)
     for (uint32_t i = 0; i < l->model->nodes.count; i++) {
         const onv_node *node = &l->model->nodes.at[i];
         for (uint32_t k = 0; k < node->n_inputs; k++) {
-            if (!onv_is_value(node->inputs[k])) continue;
+            bool is_itself = k < 32 && (node->named & ONV_BIT(k)) != 0;
+            if (!onv_is_value(node->inputs[k]) || is_itself) continue;
             bool is_told = k < 32 && (node->neutral & ONV_BIT(k)) != 0 && node->graph.index == 0;
             uint32_t *reader = &l->neutral_for[node->inputs[k].index];
             if (!is_told)
@@ -181,23 +190,58 @@ void onv_neutral_mark(onv_lowering *l)
 }
 
 /* They run in the line that reads what they give. */
+static void make_neutral(onv_lowering *l, uint32_t value)
+{
+    uint32_t reader = l->neutral_for[value] - 1, x = l->tensor_of[value];
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_node_id maker = l->node;
+    l->node = (onv_node_id){reader};
+    const char *op = onv_model_node(l->model, l->node)->neutral_op;
+    bool adds = adds_zero(l, reader);
+    onv_emit_begin(l, op);
+    onv_emit_in(l, x, adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW); /* grad * 1 is a tensor, too */
+    uint32_t out = onv_emit_out(l, onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL));
+    onv_emit_end(l);
+    l->node = maker;
+    l->neutral_of[value] = out + 1;
+}
+
+static bool is_of_call(const char *scope, const char *call)
+{
+    size_t length = strlen(call);
+    return scope != NULL && length > 0 && strncmp(scope, call, length) == 0 &&
+           (scope[length] == '\0' || scope[length] == '.');
+}
+
+/* A module returns before its caller adds 0 to what it gave. */
+static bool has_returned(const onv_lowering *l, uint32_t value)
+{
+    const onv_node *maker = onv_model_node(l->model, l->model->values.at[value].producer);
+    uint32_t reader = l->neutral_for[value] - 1, next = l->node.index + 1;
+    const char *call = maker->scope;
+    if (call == NULL || next >= reader || is_of_call(l->model->nodes.at[reader].scope, call))
+        return true;
+    return !is_of_call(l->model->nodes.at[next].scope, call);
+}
+
 void onv_neutral_make(onv_lowering *l, const onv_node *node)
 {
-    for (uint32_t k = 0; k < node->n_outputs && l->status == ONV_OK; k++) {
+    for (uint32_t k = 0; k < node->n_outputs; k++) {
         onv_value_id id = node->outputs[k];
-        uint32_t reader = onv_is_value(id) ? l->neutral_for[id.index] : 0;
-        uint32_t x = reader != 0 ? l->tensor_of[id.index] : ONV_NO_TENSOR;
-        if (reader == 0 || !l->tensor_known[id.index] || x == ONV_NO_TENSOR) continue;
-        onv_eager_tensor t = onv_tensor_at(l, x);
-        onv_node_id maker = l->node;
-        l->node = (onv_node_id){reader - 1};
-        const char *op = onv_model_node(l->model, l->node)->neutral_op;
-        bool adds = strcmp(op, "add") == 0 || strcmp(op, "sub") == 0;
-        onv_emit_begin(l, op);
-        onv_emit_in(l, x, adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW); /* grad * 1 is a tensor, too */
-        uint32_t out = onv_emit_out(l, onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL));
-        onv_emit_end(l);
-        l->node = maker;
-        l->neutral_of[id.index] = out + 1;
+        bool is_made = onv_is_value(id) && l->neutral_for[id.index] != 0 &&
+                       l->tensor_known[id.index] && l->tensor_of[id.index] != ONV_NO_TENSOR;
+        if (!is_made) continue;
+        l->neutral_next[id.index] = l->neutral_first;
+        l->neutral_first = id.index + 1;
+    }
+    for (uint32_t *at = &l->neutral_first; *at != 0 && l->status == ONV_OK;) {
+        uint32_t value = *at - 1;
+        bool is_due = has_returned(l, value);
+        if (!onv_work(1)) l->status = ONV_ERR_CANCELLED;
+        if (is_due) make_neutral(l, value);
+        if (is_due)
+            *at = l->neutral_next[value];
+        else
+            at = &l->neutral_next[value];
     }
 }

@@ -114,6 +114,18 @@ static uint32_t find_neutral(const onv_builder *b, const onv_scan_node *record, 
     return found;
 }
 
+/* Inputs that the call has under their own names. */
+static uint32_t find_named(const onv_builder *b, const onv_scan_node *record, const text *names,
+                           uint32_t n)
+{
+    const char *const *inputs = onv_build_inputs(b, record);
+    uint32_t found = 0;
+    for (uint32_t k = 0; k < record->n_inputs && k < MAX_ARGUMENTS; k++)
+        for (uint32_t i = 0; i < n; i++)
+            if (is_input(inputs[k], names[i])) found |= UINT32_C(1) << k;
+    return found;
+}
+
 /* What a linear layer has for a weight, where that is no parameter: "div" of `linear(%x, %div)`. Its node reads what the exporter
  * computed of that and called "val_5". */
 static onv_status find_weight(onv_builder *b, const onv_scan_node *record, const char *call,
@@ -134,6 +146,7 @@ onv_status onv_build_merged(onv_builder *b, const onv_scan_node *record, const c
     text names[MAX_ARGUMENTS];
     uint32_t n = list_arguments(call, names);
     node->neutral = find_neutral(b, record, names, n, &node->neutral_op);
+    node->named = find_named(b, record, names, n);
     ONV_TRY(find_weight(b, record, call, names, n, &node->weight_call));
     return find_merged(b, record, names, n, &node->merged_call);
 }

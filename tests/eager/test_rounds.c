@@ -211,15 +211,20 @@ static void lists_end_where_the_next_round_begins(void **state)
 }
 
 /* `exp(a) + 0`, as sum() begins, is a tensor of its own, which the exporter removed: the argument of its reader has another name.
- * Where a second reader's is not told, it is not counted. */
+ * Where a second reader's is not told, it is not counted; one that names exp(a) itself is. */
 static void sums_with_zero_are_tensors(void **state)
 {
     (void)state;
     static const struct {
         const char *call;
         bool has_other;
+        const char *other;
         int kept;
-    } cases[] = {{"%add, %mm_1", false, 4}, {"%exp, %mm_1", false, 3}, {"%add, %mm_1", true, 3}};
+    } cases[] = {{"%add, %mm_1", false, NULL, 4},
+                 {"%exp, %mm_1", false, NULL, 3},
+                 {"%add, %mm_1", true, NULL, 3},
+                 {"%add, %mm_1", true, "%mul, %exp", 4},
+                 {"%mul_9, %mm_1", true, "%mul, %exp", 4}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         model *m = model_new(18);
         model_input(m, "x", "f32[4,8]");
@@ -233,7 +238,7 @@ static void sums_with_zero_are_tensors(void **state)
         add_line(m, "Exp", "mm", "exp", 12, "a = exp(a)", "%mm");
         add_line(m, "Mul", "exp mm_1", "mul", 13, "a = a * b", cases[i].call);
         add_line(m, "Add", cases[i].has_other ? "mul exp" : "mul mm", "y", 14, "return a + c",
-                 NULL);
+                 cases[i].other);
         model_output(m, "y", "f32");
         assert_int_equal(kept(m), cases[i].kept * TENSOR); /* x, mm_1, exp */
     }
