@@ -327,10 +327,6 @@ uint32_t onv_weight_of_buffer(onv_lowering *l, onv_value_id id, const onv_weight
 uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
                                  onv_given *given);
 void onv_weight_note_given(onv_lowering *l, onv_given given, uint32_t tensor);
-enum { ONV_MOST_HEAD = 64 << 10 };
-/* The first `bytes` bytes of a constant, until the next one's; *buffer is to be freed. NULL where they are not at hand. */
-const unsigned char *onv_weight_head(onv_lowering *l, const onv_tensor *tensor, size_t bytes,
-                                     unsigned char **buffer);
 /* One copy in the file of what is several parameters. */
 bool onv_weight_is_shared(onv_lowering *l, onv_value_id id);
 /* The owner that operand k of the node stands for, k UINT32_MAX: any of its module; NULL where no node
@@ -365,6 +361,15 @@ bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv
 bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read);
 bool onv_weight_same_owner(const onv_weight_read *a, const onv_weight_read *b);
 bool onv_node_is_recurrent(const onv_node *node);
+
+/* --- weight_contents.c -------------------------------------------------------------------------- */
+
+enum { ONV_MOST_HEAD = 64 << 10 };
+/* The first `bytes` bytes of a constant, until the next one's; *buffer is to be freed. NULL where they are not at hand. */
+const unsigned char *onv_weight_head(onv_lowering *l, const onv_tensor *tensor, size_t bytes,
+                                     unsigned char **buffer);
+/* Are all elements the same? True where they cannot be read, or are more bytes in another file than that. */
+bool onv_weight_may_be_uniform(onv_lowering *l, const onv_tensor *tensor, size_t most_elsewhere);
 
 /* --- weight_shape.c ----------------------------------------------------------------------------- */
 

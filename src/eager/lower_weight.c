@@ -5,18 +5,13 @@
  * module, its class and PyTorch's operation. It also keeps one copy of small tensors that are equal, as
  * are the zeros and ones of a network that was never trained; each module that reads one has its own.
  */
-#include <fnmatch.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
-#include "base/heap.h"
 #include "eager/lower.h"
 #include "eager/weight_place.h"
 #include "ir/origin.h"
-#include "load/external.h"
-#include "load/load.h"
 
 /* The exporter keeps one copy of equal tensors up to this many elements. */
 enum { MAX_SHARED_ELEMS = 1024 };
@@ -364,41 +359,6 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
 
 /* --- Owners ------------------------------------------------------------------------------------ */
 
-static bool is_uniform(const unsigned char *data, uint64_t elems, size_t each)
-{
-    for (uint64_t i = 1; i < elems; i++)
-        if (memcmp(data, data + i * each, each) != 0) return false;
-    return true;
-}
-
-const unsigned char *onv_weight_head(onv_lowering *l, const onv_tensor *tensor, size_t bytes,
-                                     unsigned char **buffer)
-{
-    const unsigned char *data = NULL;
-    onv_error ignored = {
-        0}; /* a file of weights that is cut off, say: its contents are not known */
-    *buffer = NULL;
-    if (l->status != ONV_OK) return NULL;
-    onv_status status = onv_load_head(l->model, tensor, bytes, &data, buffer, &ignored);
-    if (status == ONV_ERR_MEMORY) l->status = onv_fail_memory(l->err);
-    return status == ONV_OK ? data : NULL;
-}
-
-/* Are all elements the same? True where they cannot be read, or are many in another file. */
-static bool may_be_uniform(onv_lowering *l, const onv_tensor *tensor, size_t most_elsewhere)
-{
-    bool is_elsewhere = tensor->payload.kind == ONV_PAYLOAD_EXTERNAL;
-    unsigned char *buffer;
-    if (tensor->elems < 2 || tensor->bytes % tensor->elems != 0 ||
-        (is_elsewhere && tensor->bytes > most_elsewhere))
-        return true;
-    const unsigned char *data = onv_weight_head(l, tensor, (size_t)tensor->bytes, &buffer);
-    bool may =
-        data == NULL || is_uniform(data, tensor->elems, (size_t)(tensor->bytes / tensor->elems));
-    onv_heap_free(buffer);
-    return may;
-}
-
 bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read)
 {
     const onv_value *value = &l->model->values.at[read->value];
@@ -406,7 +366,8 @@ bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read)
     for (const onv_weight_read *at = reads_of(l, read->value);
          at != NULL && at < end_of_reads(l) && at->value == read->value; at++)
         others |= strcmp(at->scope, read->scope) != 0;
-    return others && value->tensor != NULL && !may_be_uniform(l, value->tensor, ONV_MOST_HEAD);
+    return others && value->tensor != NULL &&
+           !onv_weight_may_be_uniform(l, value->tensor, ONV_MOST_HEAD);
 }
 
 static bool find_sharing(onv_lowering *l, onv_value_id id)
@@ -421,7 +382,7 @@ static bool find_sharing(onv_lowering *l, onv_value_id id)
         if (told != NULL && at->parameter != NULL && strcmp(told, at->parameter) != 0) return true;
         if (at->parameter != NULL) told = at->parameter;
     }
-    if (!may_be_uniform(l, value->tensor, 0)) return false;
+    if (!onv_weight_may_be_uniform(l, value->tensor, 0)) return false;
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == id.index; at++) {
         if (!onv_node_is_noted(&l->model->nodes.at[at->node])) return false;
         several |= !onv_weight_same_owner(first, at);

@@ -227,26 +227,6 @@ static void a_shared_table_is_listed_by_all_its_names(void **state)
     }
 }
 
-/* Positions that were looked up and expanded are a table's rows, once, and a view of them for each sample. */
-static void rows_for_all_samples_are_those_of_one(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *listed;
-        uint64_t elems;
-    } cases[] = {{"fc.weight net.embed_positions.weight", 4 * 8},
-                 {"fc.weight net.positions.table", 2 * 4 * 8}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        network n = {
-            cases[i].listed,
-            "val_1 f32[8,8] expand f32[2,4,8]",
-            {FC, {"Add", "h expand", "y", "", "net", "add", "zoo.Net", "aten.add.Tensor"}}};
-        outcome o = run(&n);
-        assert_int_equal(o.figures.gradient_bytes, W + cases[i].elems * 4);
-        assert_int_equal(o.text[0], '\0');
-    }
-}
-
 /* Norms of a network that was never trained share ones and zeros, with their running statistics too; each has
  * its own, the statistics without gradients. */
 static void norms_that_share_all_have_their_own(void **state)
@@ -315,52 +295,6 @@ static void what_modules_share_is_no_parameter_of_one(void **state)
     model_free(m);
 }
 
-/* Which parameter a constant was computed from, its call may say. */
-static void constants_have_the_names_that_calls_give(void **state)
-{
-    (void)state;
-    enum { N = 4 * 8 };
-    static const float ones[N] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-                                  1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
-                       steps[N] = {0, 1, 2, 3};
-    static const struct {
-        const float *data;
-        const char *arguments[2]; /* of the two calls */
-        uint64_t trained;         /* of the constant */
-    } cases[] = {
-        {ones, {"%linear, %unsqueeze", "%mul, %unsqueeze_1"}, 2 * N * 4},
-        {steps,
-         {"%linear, %unsqueeze", "%mul, %unsqueeze_1"},
-         2 * N * 4}, /* alike, as layers begin */
-        {steps, {"%linear, %p_a_scale", "%mul, %p_b_scale"}, 2 * N * 4},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "val_1", "f32[8,8]");
-        model_weight_data(m, "unsqueeze", "f32[4,8]", cases[i].data, N * sizeof(float));
-        model_parameters(m, "fc.weight a.scale b.scale");
-        model_source(m, "fc", "linear");
-        model_class(m, LINEAR, "aten.linear.default");
-        model_node(m, "MatMul", "product", "x val_1", "h", "");
-        for (int k = 0; k < 2; k++) {
-            model_source(m, k == 0 ? "a" : "b", k == 0 ? "mul" : "mul_1");
-            model_class(m, "zoo.Scale", "aten.mul.Tensor");
-            model_call(m, "aten.mul.Tensor", cases[i].arguments[k]);
-            model_node(m, "Mul", k == 0 ? "n" : "o", k == 0 ? "h unsqueeze" : "g unsqueeze",
-                       k == 0 ? "g" : "y", "");
-        }
-        model_output(m, "y", "f32");
-        trainer t;
-        trainer_open_model(&t, m);
-        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                                 .lower = {.loss = ONV_LOSS_NONE}};
-        assert_int_equal(trainer_run(&t, &how).figures.gradient_bytes, W + cases[i].trained);
-        trainer_close(&t);
-        model_free(m);
-    }
-}
-
 /* A graph inside the network's, with parameters of two modules, was under torch.no_grad(). */
 static void graphs_inside_keep_nothing(void **state)
 {
@@ -405,36 +339,6 @@ static void graphs_inside_keep_nothing(void **state)
     }
 }
 
-/* Positions that a layer projects: the file has the product alone. */
-static void projected_positions_have_the_weight_of_a_layer_beside(void **state)
-{
-    (void)state;
-    static const int64_t heads[] = {1, 4, 4, 2};
-    model *m = model_new(18);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "val_1", "f32[8,8]");
-    model_weight(m, "permute", "f32[1,4,2,6]");
-    model_ints(m, "heads", 4, heads);
-    model_parameters(m, "at.q_proj.weight at.relative_k_proj.weight");
-    model_source(m, "at.q_proj", "linear");
-    model_class(m, LINEAR, "aten.linear.default");
-    model_node(m, "MatMul", "product", "x val_1", "h", "");
-    model_source(m, "at", "view");
-    model_class(m, "zoo.Attention", "aten.view.default");
-    model_node(m, "Reshape", "view", "h heads", "v", "");
-    model_source(m, "at", "matmul");
-    model_class(m, "zoo.Attention", "aten.matmul.default");
-    model_node(m, "MatMul", "scores", "v permute", "y", "");
-    model_output(m, "y", "f32");
-    trainer t;
-    trainer_open_model(&t, m);
-    onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                             .lower = {.loss = ONV_LOSS_NONE}};
-    assert_int_equal(trainer_run(&t, &how).figures.gradient_bytes, 2 * W);
-    trainer_close(&t);
-    model_free(m);
-}
-
 /* Inference holds them as well. */
 static void inference_tells_of_missing_parameters(void **state)
 {
@@ -451,163 +355,6 @@ static void inference_tells_of_missing_parameters(void **state)
             assert_non_null(strstr(p.f.model.diags.at[0].message, "in 'pooler', have"));
         pass_drop(&p);
     }
-}
-
-/* What the export computed and a module reads, which has an attribute that nothing else is, was computed from
- * it; rows of a table of biases between 4 positions, of 32. A vector is one, too, unless all parameters are
- * listed and have tensors. */
-static void constants_computed_from_parameters_are_trained(void **state)
-{
-    (void)state;
-#define MIXER "net.mixer", "mul", "zoo.Mixer", "aten.mul.Tensor"
-    static const struct {
-        const char *listed, *constant;
-        uint64_t parameters;
-    } cases[] = {{"fc.weight", "unsqueeze_3 f32[4,8]", W},
-                 {"fc.weight net.mixer.scale", "unsqueeze_3 f32[4,8]", W + 4 * 8 * 4},
-                 {"fc.weight net.other.scale", "unsqueeze_3 f32[4,8]", W},
-                 {"fc.weight net.mixer.relative_attention_bias.weight", "permute f32[1,4,8]",
-                  W + 32 * 1 * 4},
-                 {"fc.weight", "div_2 f32[8]", W},
-                 {"fc.weight net.mixer.scale", "div_2 f32[8]", W + 8 * 4},
-                 {"fc.weight net.mixer.factor", "sub f32[1]", W + 4},
-                 {NULL, "div_2 f32[8]", W + 8 * 4}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char weights[64], inputs[32];
-        snprintf(weights, sizeof weights, "val_1 f32[8,8] %s", cases[i].constant);
-        snprintf(inputs, sizeof inputs, "h %.*s", (int)strcspn(cases[i].constant, " "),
-                 cases[i].constant);
-        network n = {cases[i].listed, weights, {FC, {"Mul", inputs, "y", "", MIXER}}};
-        outcome o = run(&n);
-        assert_int_equal(o.figures.parameter_bytes, cases[i].parameters);
-        assert_int_equal(o.text[0] != '\0', i == 2);
-    }
-}
-
-/* A matrix of weights that the exporter computed of the parameter, `w - w.T`, is kept beside it; a view of it is not. */
-static void computed_matrices_are_kept(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *constant, *call;
-        bool is_computed;
-    } cases[] = {{"sub", NULL, true},          {"softmax", NULL, true},
-                 {"permute", NULL, false},     {"val_2", "%h, %div", true},
-                 {"val_2", "%h, %p_w", false}, {"val_2", "%h, %t", false}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char inputs[32];
-        snprintf(inputs, sizeof inputs, "h %s", cases[i].constant);
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "val_1", "f32[8,8]");
-        model_weight(m, cases[i].constant, "f32[8,8]");
-        model_parameters(m, "fc.weight net.w");
-        model_source(m, "fc", "linear");
-        model_class(m, LINEAR, "aten.linear.default");
-        model_node(m, "MatMul", "h", "x val_1", "h", "");
-        const char *name = cases[i].call != NULL ? "linear" : "matmul";
-        char operation[32];
-        snprintf(operation, sizeof operation, "aten.%s.default", name);
-        model_source(m, "net", name);
-        model_class(m, "zoo.Net", operation);
-        if (cases[i].call != NULL) model_call(m, operation, cases[i].call);
-        model_node(m, "MatMul", "y", inputs, "y", "");
-        model_output(m, "y", "f32");
-        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
-        assert_int_equal(kept, 2 * 4 * 8 * 4 + (cases[i].is_computed ? W : 0)); /* x, h */
-    }
-}
-
-/* Of two constants, a bias is the one that is added. */
-static void a_bias_is_what_is_added(void **state)
-{
-    (void)state;
-    network n = {
-        "fc.weight net.mixer.gate_bias",
-        "val_1 f32[8,8] unsqueeze_3 f32[4,8] unsqueeze_4 f32[1,8]",
-        {FC,
-         {"Mul", "h unsqueeze_3", "g", "", MIXER},
-         {"Add", "g unsqueeze_4", "y", "", "net.mixer", "add", "zoo.Mixer", "aten.add.Tensor"}}};
-    assert_int_equal(run(&n).figures.parameter_bytes, W + 8 * 4);
-}
-
-/* A buffer that is read as it is and turned: the exporter computed the view, which has no memory. */
-static void views_of_buffers_are_buffers(void **state)
-{
-    (void)state;
-    for (int is_view = 0; is_view < 2; is_view++) {
-        const char *turned = is_view ? "permute_1" : "exp_1";
-        char inputs[32];
-        snprintf(inputs, sizeof inputs, "h %s", turned);
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
-        model_weight(m, turned, "f32[8,4]");
-        model_weight(m, "net.c", "f32[4,8]");
-        model_role(m, "net.c", "BUFFER");
-        model_parameters(m, "w ~net.c");
-        add_call(m, "MatMul", "x w", "h", "mm");
-        add_call(m, "MatMul", inputs, "a", "mm_1");
-        add_call(m, "MatMul", "a net.c", "y", "mm_2");
-        model_output(m, "y", "f32");
-        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
-        assert_int_equal(kept, 4 * 8 * 4 + (is_view ? 0 : 8 * 4 * 4)); /* x, and what is no view */
-    }
-}
-
-/* Rows that were looked up are a table's, whatever else the module computed; of two tables, that of types has one row. */
-static void rows_are_those_of_tables(void **state)
-{
-    (void)state;
-    static const float same[4 * 8] = {0}, other[4 * 8] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
-    static const struct {
-        const float *rows;
-        uint64_t elems;
-    } cases[] = {{same, 8}, {other, 4 * 8}};
-    for (size_t i = 0; i < 2; i++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
-        model_weight(m, "unsqueeze", "f32[4,1]");
-        model_weight_data(m, "embedding_1", "f32[4,8]", cases[i].rows, sizeof same);
-        model_parameters(m, "w net.embed_positions.weight net.embed_token_type.weight");
-        add_call(m, "MatMul", "x w", "h", "mm");
-        add_call(m, "Mul", "h unsqueeze", "g", "mul");
-        add_call(m, "Add", "g embedding_1", "y", "add");
-        model_output(m, "y", "f32");
-        trainer t;
-        trainer_open_model(&t, m);
-        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                                 .lower = {.loss = ONV_LOSS_NONE}};
-        assert_int_equal(trainer_run(&t, &how).figures.gradient_bytes, W + cases[i].elems * 4);
-        trainer_close(&t);
-        model_free(m);
-    }
-}
-
-/* A layer whose input is a table: the file has their product, which is no bias, nor is a mask that becomes a condition. */
-static void products_and_conditions_are_no_biases(void **state)
-{
-    (void)state;
-    network product = {
-        "fc.weight mlp.weight mlp.bias",
-        "val_1 f32[8,8] val_2 f32[4,8] mlp.bias f32[8]",
-        {FC,
-         {"Add", "val_2 mlp.bias", "t", "", "mlp", "linear_1", LINEAR, "aten.linear.default"},
-         {"Mul", "h t", "y", "", MIXER}}};
-    outcome o = run(&product);
-    assert_int_equal(o.figures.gradient_bytes, W + 8 * 4);
-    assert_non_null(strstr(o.text, "'mlp'"));
-    network condition = {
-        "fc.weight net.mixer.v_bias",
-        "val_1 f32[8,8] mul_2 f32[4,8]",
-        {FC,
-         {"Cast", "mul_2", "c", "to=9", "net.mixer", "_to_copy", "zoo.Mixer",
-          "aten._to_copy.default"},
-         {"Where", "c h h", "y", "", "net.mixer", "where", "zoo.Mixer", "aten.where.self"}}};
-    assert_int_equal(run(&condition).figures.parameter_bytes, W);
 }
 
 /* A weight that is computed, as weight norm does, has no name: the call names the bias of zeros that was dropped. */
@@ -649,73 +396,6 @@ static void the_bias_of_a_head_is_its_decoders(void **state)
         "val_1 f32[8,8] head.decoder.bias f32[8]",
         {FC, {"Add", "h head.decoder.bias", "y", "", "head", "add", "Net", "aten.add.Tensor"}}};
     assert_int_equal(run(&n).text[0], '\0');
-}
-
-/* What was expanded is a parameter's before what else the export computed, wherever both stand in the file: a class token,
- * and a table of positions. */
-static void an_expanded_constant_has_its_name_first(void **state)
-{
-    (void)state;
-    static const char *const weights[] = {"val_1 f32[8,8] expand f32[4,8] cat f32[4,8]",
-                                          "val_1 f32[8,8] cat f32[4,8] expand f32[4,8]"};
-    onv_training_figures figures[2];
-    for (size_t i = 0; i < 2; i++) {
-        network n = {
-            "fc.weight token",
-            weights[i],
-            {FC,
-             {"Mul", "h cat", "a", "", "", "mul", "zoo.Net", "aten.mul.Tensor"},
-             {"Concat", "expand a", "y", "axis=0", "", "cat_1", "zoo.Net", "aten.cat.default"}}};
-        outcome o = run(&n);
-        assert_int_equal(o.text[0], '\0');
-        figures[i] = o.figures;
-    }
-    assert_int_equal(figures[1].parameter_bytes, figures[0].parameter_bytes);
-    assert_int_equal(figures[1].saved_activation_bytes, figures[0].saved_activation_bytes);
-    assert_in_range(figures[0].parameter_bytes, W + 1, W + 4 * 8 * 4 - 1);
-}
-
-/* `linear_1`, a constant, is what a layer gives that only parameters lead to; a constant of another layer's operation is not
- * the parameter that the file has of every other layer. */
-static void constants_of_layers_are_told(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *constant, *listed, *told;
-        uint64_t parameters;
-    } cases[] = {
-        {"linear_1", "a.0.w a.1.w", "1 constants, 'linear_1' first, 128 bytes", 0},
-        {"clamp_1", "a.0.w a.1.w", NULL, 2 * W},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(18);
-        trainer t;
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "a.0.w", "f32[8,8]");
-        model_role(m, "a.0.w", "PARAMETER");
-        model_weight(m, cases[i].constant, "f32[4,8]");
-        model_parameters(m, cases[i].listed);
-        add_call(m, "MatMul", "x a.0.w", "h", "mm");
-        char inputs[32];
-        snprintf(inputs, sizeof inputs, "h %s", cases[i].constant);
-        model_source(m, "a.1", "mul");
-        model_class(m, "Net", "aten.mul.Tensor");
-        model_node(m, "Mul", "y", inputs, "y", "");
-        model_output(m, "y", "f32");
-        trainer_open_model(&t, m);
-        onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
-                                     .lower = {.loss = ONV_LOSS_NONE, .reports = true}};
-        uint64_t parameters = trainer_run(&t, &options).figures.parameter_bytes;
-        const char *told = NULL;
-        for (size_t k = 0; k < t.model.diags.count; k++)
-            if (strcmp(t.model.diags.at[k].code, "folded-layers") == 0)
-                told = t.model.diags.at[k].message;
-        assert_int_equal(told != NULL, cases[i].told != NULL);
-        if (told != NULL) assert_non_null(strstr(told, cases[i].told));
-        if (cases[i].parameters > 0) assert_int_equal(parameters, cases[i].parameters);
-        trainer_close(&t);
-        model_free(m);
-    }
 }
 
 /* A node of one module, and of one call of it. */
@@ -789,23 +469,12 @@ int main(void)
         cmocka_unit_test(parameters_that_nothing_reads_are_held),
         cmocka_unit_test(longer_names_are_more_alike),
         cmocka_unit_test(a_shared_table_is_listed_by_all_its_names),
-        cmocka_unit_test(rows_for_all_samples_are_those_of_one),
         cmocka_unit_test(norms_that_share_all_have_their_own),
         cmocka_unit_test(what_modules_share_is_no_parameter_of_one),
-        cmocka_unit_test(constants_have_the_names_that_calls_give),
         cmocka_unit_test(graphs_inside_keep_nothing),
-        cmocka_unit_test(projected_positions_have_the_weight_of_a_layer_beside),
         cmocka_unit_test(inference_tells_of_missing_parameters),
-        cmocka_unit_test(constants_computed_from_parameters_are_trained),
-        cmocka_unit_test(computed_matrices_are_kept),
-        cmocka_unit_test(a_bias_is_what_is_added),
-        cmocka_unit_test(views_of_buffers_are_buffers),
-        cmocka_unit_test(rows_are_those_of_tables),
-        cmocka_unit_test(products_and_conditions_are_no_biases),
         cmocka_unit_test(calls_name_the_bias_of_computed_weights),
         cmocka_unit_test(the_bias_of_a_head_is_its_decoders),
-        cmocka_unit_test(an_expanded_constant_has_its_name_first),
-        cmocka_unit_test(constants_of_layers_are_told),
         cmocka_unit_test(views_before_a_group_norm_are_joined_with_its_own),
         cmocka_unit_test(norms_have_vectors_of_their_own),
     };

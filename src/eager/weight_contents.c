@@ -1,0 +1,41 @@
+/* What weights contain, where that tells what they are: few of their bytes are ever read. */
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/heap.h"
+#include "eager/lower.h"
+#include "load/load.h"
+
+static bool is_uniform(const unsigned char *data, uint64_t elems, size_t each)
+{
+    for (uint64_t i = 1; i < elems; i++)
+        if (memcmp(data, data + i * each, each) != 0) return false;
+    return true;
+}
+
+const unsigned char *onv_weight_head(onv_lowering *l, const onv_tensor *tensor, size_t bytes,
+                                     unsigned char **buffer)
+{
+    const unsigned char *data = NULL;
+    onv_error ignored = {
+        0}; /* a file of weights that is cut off, say: its contents are not known */
+    *buffer = NULL;
+    if (l->status != ONV_OK) return NULL;
+    onv_status status = onv_load_head(l->model, tensor, bytes, &data, buffer, &ignored);
+    if (status == ONV_ERR_MEMORY) l->status = onv_fail_memory(l->err);
+    return status == ONV_OK ? data : NULL;
+}
+
+bool onv_weight_may_be_uniform(onv_lowering *l, const onv_tensor *tensor, size_t most_elsewhere)
+{
+    bool is_elsewhere = tensor->payload.kind == ONV_PAYLOAD_EXTERNAL;
+    unsigned char *buffer;
+    if (tensor->elems < 2 || tensor->bytes % tensor->elems != 0 ||
+        (is_elsewhere && tensor->bytes > most_elsewhere))
+        return true;
+    const unsigned char *data = onv_weight_head(l, tensor, (size_t)tensor->bytes, &buffer);
+    bool may =
+        data == NULL || is_uniform(data, tensor->elems, (size_t)(tensor->bytes / tensor->elems));
+    onv_heap_free(buffer);
+    return may;
+}
