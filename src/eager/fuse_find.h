@@ -9,7 +9,8 @@ typedef struct onv_finder {
     onv_fusions *f;
     onv_fusing fusing;
     onv_fusing_kernels kernels;
-    bool failed; /* memory */
+    uint32_t unrolled_end; /* behind the last call of nn.RNN that was looked at */
+    bool failed;           /* memory */
 } onv_finder;
 
 enum { ONV_MAX_GROUP = 256 };

@@ -115,13 +115,15 @@ void onv_find_unrolled(onv_finder *s, const onv_node *node)
 {
     unrolled u = {.first = onv_find_id(s, node).index, .fits = true};
     if (node->module_class == NULL || strcmp(node->module_class, RNN_CLASS) != 0 ||
-        node->scope == NULL || !is_projection(s, node) || node->graph.index != 0)
+        node->scope == NULL || !is_projection(s, node) || node->graph.index != 0 ||
+        u.first < s->unrolled_end)
         return;
     u.r.x = node->inputs[0];
     for (u.end = u.first; u.end < s->model->nodes.count; u.end++) {
         if (!is_of_call(&s->model->nodes.at[u.end], node)) break;
         add_node(s, &u, u.end);
     }
+    s->unrolled_end = (uint32_t)u.end;
     if (!u.fits || !u.has_step || u.last == 0 || u.r.directions > 2 ||
         u.r.projections % u.r.directions != 0 || !is_closed(s, &u))
         return;

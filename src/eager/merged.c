@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/quota.h"
 #include "eager/lower.h"
 
 static const char *const kinds[] = {
@@ -404,6 +405,7 @@ void onv_merged_select(onv_lowering *l, onv_value_id id, const onv_node *node)
     for (uint32_t i = l->first_named[id.index]; i != 0; i = l->named.at[i - 1].next) {
         if (l->named.at[i - 1].call == wanted) found = i;
         has_now |= l->named.at[i - 1].call == now;
+        if (!onv_work(1)) l->status = ONV_ERR_CANCELLED;
     }
     if (!has_now) {
         onv_named_call call = {now, l->tensor_of[id.index], l->first_named[id.index]};
