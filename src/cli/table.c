@@ -127,7 +127,8 @@ const onv_cli_row onv_cli_rows[] = {
      "dropout inside scaled_dot_product_attention, which exports leave out",
      .read = onv_cli_set_attention_dropout},
     {0, "inplace", "[=PATTERN]",
-     "activations that overwrite their input: all, or those of modules; repeatable",
+     "activations that overwrite their input: all, or those of modules; repeatable; "
+     "without it, those that timm and torchvision build so",
      LIST(inplace, analysis.n_inplace), .fallback = "*"},
     {0, "locals", NULL, "values stay until the call of the module that names them returns",
      AT(analysis.locals)},

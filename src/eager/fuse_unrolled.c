@@ -89,6 +89,13 @@ static void add_node(const onv_finder *s, unrolled *u, size_t i)
     add_weights(s, u, node);
 }
 
+/* [..., batch, hidden] */
+static bool is_state(const onv_finder *s, size_t node)
+{
+    onv_value_id out = s->model->nodes.at[node].outputs[0];
+    return onv_model_value(s->model, out)->type.rank >= 2;
+}
+
 /* Inner results that a node outside of the call reads would be missing. */
 static bool is_closed(const onv_finder *s, const unrolled *u)
 {
@@ -125,7 +132,7 @@ void onv_find_unrolled(onv_finder *s, const onv_node *node)
     }
     s->unrolled_end = (uint32_t)u.end;
     if (!u.fits || !u.has_step || u.last == 0 || u.r.directions > 2 ||
-        u.r.projections % u.r.directions != 0 || !is_closed(s, &u))
+        u.r.projections % u.r.directions != 0 || !is_state(s, u.last) || !is_closed(s, &u))
         return;
     onv_recurrence *recurrence = ONV_ARENA_ARRAY(&s->model->arena, onv_recurrence, 1);
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_UNROLLED, u.r.x, &s->model->nodes.at[u.last]);

@@ -396,10 +396,13 @@ uint32_t onv_merged_again(const onv_lowering *l, onv_value_id id, const onv_node
 /* Readers that name the one call and readers that name the other take turns. */
 void onv_merged_select(onv_lowering *l, onv_value_id id, const onv_node *node)
 {
-    if (!onv_is_value(id) || !l->tensor_known[id.index] || !onv_merged_is_own_module(l, id, node))
+    if (!onv_is_value(id) || !l->tensor_known[id.index] ||
+        (node->merged_call == NULL && l->first_named[id.index] == 0))
         return;
     const char *wanted = named_by(l, id, node), *now = l->stands_for[id.index];
-    if (wanted == now || (l->first_named[id.index] == 0 && wanted == NULL)) return;
+    if (wanted == now || (l->first_named[id.index] == 0 && wanted == NULL) ||
+        !onv_merged_is_own_module(l, id, node))
+        return;
     uint32_t found = 0;
     bool has_now = false;
     for (uint32_t i = l->first_named[id.index]; i != 0; i = l->named.at[i - 1].next) {

@@ -33,7 +33,10 @@ static uint32_t chain_of(const onv_lowering *l, onv_value_id value, onv_value_id
         is_shared |= l->fusions.n_uses[value.index] > 1;
         chain[n++] = value;
         if (strcmp(node->op_type, "BatchNormalization") == 0)
-            return is_shared && node->n_inputs >= 5 && node->scope != NULL ? n : 0;
+            return is_shared && node->n_inputs >= 5 && onv_is_value(node->inputs[1]) &&
+                           onv_is_value(node->inputs[2]) && node->scope != NULL
+                       ? n
+                       : 0;
         if (!is_activation(node)) return 0;
         value = node->inputs[0];
     }

@@ -114,7 +114,7 @@ static bool list_parts(const onv_lowering *l, onv_value_id id, const char *call,
     return true;
 }
 
-static int by_producer(const void *left, const void *right)
+static int by_index(const void *left, const void *right)
 {
     const onv_value_id *a = left, *b = right;
     return (a->index > b->index) - (a->index < b->index);
@@ -126,6 +126,7 @@ static void repeat_attention(onv_lowering *l, const onv_node *product)
     onv_value_id parts[MAX_PARTS];
     uint32_t n = 0;
     if (strcmp(product->op_type, "MatMul") != 0 || product->n_inputs != 2 ||
+        !onv_is_value(product->inputs[0]) ||
         !onv_node_is_aten(product, "scaled_dot_product_attention") || l->options->as_exported)
         return;
     onv_node_id from = onv_model_value(l->model, product->inputs[0])->producer;
@@ -133,7 +134,7 @@ static void repeat_attention(onv_lowering *l, const onv_node *product)
     if (call == NULL || call == product->source_op ||
         !list_parts(l, product->inputs[0], call, parts, &n) || n < 2)
         return;
-    qsort(parts, n, sizeof *parts, by_producer);
+    qsort(parts, n, sizeof *parts, by_index);
     for (uint32_t i = 0; i < n; i++) {
         onv_node_id producer = onv_model_value(l->model, parts[i])->producer;
         uint32_t fusion = l->fusions.of_node[producer.index];

@@ -133,12 +133,28 @@ static void asks_for_dropout_between_layers(void **state)
     }
 }
 
+/* A tanh of a number ends no layer. */
+static void numbers_are_no_states(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,4,8]");
+    model_weight(m, "ih0", "f32[8,8]");
+    model_role(m, "ih0", "PARAMETER");
+    add(m, "MatMul", "p", "x ih0", "p", "");
+    add(m, "ReduceSum", "sum", "p", "s", "keepdims=0");
+    add(m, "Tanh", "tanh", "s", "y", "");
+    model_output(m, "y", "f32");
+    assert_int_equal(kept(m, false), SEQUENCE + 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(call_is_one_kernel),
         cmocka_unit_test(steps_run_apart_on_cpu),
         cmocka_unit_test(asks_for_dropout_between_layers),
+        cmocka_unit_test(numbers_are_no_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static onv_training_figures train(model *m)
     return f;
 }
 
-static void add_norm(model *m)
+static void add_norm(model *m, const char *inputs)
 {
     static const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1}, zeros[8];
     model_weight_data(m, "a.bn.weight", "f32[8]", ones, sizeof ones);
@@ -38,8 +38,7 @@ static void add_norm(model *m)
     model_role(m, "a.bn.bias", "PARAMETER");
     model_source(m, "a.bn", "_native_batch_norm_legit_functional");
     model_class(m, NORM, FUNCTIONAL);
-    model_node(m, "BatchNormalization", "n", "x a.bn.weight a.bn.bias a.bn.bias a.bn.weight",
-               "getitem", "training_mode=0");
+    model_node(m, "BatchNormalization", "n", inputs, "getitem", "training_mode=0");
 }
 
 /* Two branches begin with a norm and an activation each; the other one's weights tell whose it was. */
@@ -58,7 +57,7 @@ static void branches_have_norms_of_their_own(void **state)
         model *m = model_new(18);
         model_input(m, "x", "f32[2,8,6,6]");
         model_parameters(m, cases[i].listed);
-        add_norm(m);
+        add_norm(m, "x a.bn.weight a.bn.bias a.bn.bias a.bn.weight");
         model_source(m, "a.act", "relu");
         model_class(m, "torch.nn.modules.activation.ReLU", "aten.relu.default");
         model_node(m, "Relu", "r", "getitem", "relu", "");
@@ -84,6 +83,27 @@ static void branches_have_norms_of_their_own(void **state)
         /* x, and for each norm the result of its activation, and statistics */
         assert_int_equal(f.saved_activation_bytes, (1 + n) * IMAGE + n * 2 * C);
     }
+}
+
+/* A norm without a bias, which only a file that no exporter wrote has, is not repeated. */
+static void norms_may_lack_inputs(void **state)
+{
+    (void)state;
+    model *m = model_new(18);
+    model_input(m, "x", "f32[2,8,6,6]");
+    model_parameters(m, "a.bn.weight a.bn.bias b.bn.weight b.bn.bias");
+    add_norm(m, "x a.bn.weight - a.bn.bias a.bn.weight");
+    static const char *const scopes[] = {"a.act", "b.act"}, *const results[] = {"p", "q"};
+    for (int k = 0; k < 2; k++) {
+        model_source(m, scopes[k], k == 0 ? "neg" : "neg_1");
+        model_class(m, "Act", "aten.neg.default");
+        model_node(m, "Neg", results[k], "getitem", results[k], "");
+    }
+    model_source(m, "", "add");
+    model_class(m, "Net", "aten.add.Tensor");
+    model_node(m, "Add", "sum", "p q", "y", "");
+    model_output(m, "y", "f32");
+    assert_int_equal(train(m).parameter_bytes, C);
 }
 
 /* A branch that is a norm alone, whose result is subtracted from the other's: that has a gradient through its own. */
@@ -223,6 +243,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(branches_have_norms_of_their_own),
+        cmocka_unit_test(norms_may_lack_inputs),
         cmocka_unit_test(a_branch_may_be_a_norm_alone),
         cmocka_unit_test(convolutions_before_norms_have_their_bias),
         cmocka_unit_test(a_module_may_have_two_scales),
