@@ -17,7 +17,7 @@ _onnxvram() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local options='-b --batch -d --dim -s --shape -i --input-value --op-shapes --precision --order
         --runtime --effort --jobs --limit --no-external-data --untrusted --expandable-segments --pytorch --gpu --channels-last --no-tf32 --cudnn-benchmark --ort --ort-advise --ort-partition --shape-trace --together --budget --margin --max-batch --list-gpus --replay
-        --train --amp --loss --freeze --train-only --inplace --parameters --attention-dropout --accumulate --zero --world --ddp --fsdp --master-weights
+        --train --amp --loss --freeze --train-only --inplace --parameters --buffers --attention-dropout --accumulate --zero --world --ddp --fsdp --master-weights
         --offload --ema --weights --kv-cache --pool --as-exported --folded-norms --graph-module --no-fast-path --attention --locals --zero-grad
         --optimizer-impl --checkpoint --plan-out --compile --json --html --svg --memory-viz --perfetto --model-explorer --timelines --csv
         --layers --formula --format --baseline --max-growth --max-dim --onnx-out --align --dump --top --color -q --quiet -v --verbose --version -h --help'

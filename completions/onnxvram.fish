@@ -59,6 +59,7 @@ complete -c onnxvram -n $analyse -l freeze -x -d 'Parameters that are not traine
 complete -c onnxvram -n $analyse -l train-only -x -d 'The only parameters that are trained'
 complete -c onnxvram -n $analyse -l inplace -d 'Activations that overwrite their input (=PATTERN)'
 complete -c onnxvram -n $analyse -l parameters -x -d 'Elements of all parameters of the network'
+complete -c onnxvram -n $analyse -l buffers -x -d 'Bytes of all registered buffers of the network'
 complete -c onnxvram -n $analyse -l attention-dropout -x -d 'Dropout inside attention'
 complete -c onnxvram -n $analyse -l accumulate -x -d 'Batches per step'
 complete -c onnxvram -n $analyse -l zero -x -a '1 2 3' -d 'ZeRO stage'

@@ -197,6 +197,8 @@ typedef struct onv_options {
                        ONV_FORMAT_HTML on, and "timelines" in ONV_FORMAT_JSON */
     /* Elements of all parameters of the network, as PyTorch counts them: those that the file lacks, too. 0: not told. */
     uint64_t parameters;
+    /* Bytes of all registered buffers of the network, as PyTorch counts them: those that the file lacks, too. 0: not told. */
+    uint64_t buffers;
 } onv_options;
 
 /* All options at their defaults; `size` is sizeof(onv_options) of the caller's header. */

@@ -19,7 +19,7 @@ TEXTS = ("order", "runtimes", "train", "loss", "ddp", "fsdp", "offload", "weight
 PATHS = ("op_shapes_file", "shape_trace")
 COUNTS = ("batch", "effort", "margin_percent", "accumulate", "zero_stage", "world", "compute_capability",
           "parameters")
-SIZES = ("pool", "align")
+SIZES = ("pool", "align", "buffers")
 FLAGS = ("expandable_segments", "max_batch", "master_weights", "ema", "as_exported", "no_external_data", "locals", "ort_advise",
          "ort_partition", "channels_last", "no_tf32", "cudnn_benchmark", "folded_norms", "graph_module", "no_fast_path",
          "example", "onnx_out", "savings", "timelines")

@@ -7,12 +7,15 @@
     python scripts/export/population.py table DIR --exe onnxvram           rows of docs/accuracy/default-exports.md
 
 Sources: `timm`, one model of each module; `transformers`, a small configuration of each type of model; `segmentation`, an
-architecture and an encoder of segmentation-models-pytorch; `layers` and `graphs`, of torch_geometric; `audio`, of torchaudio.
+architecture and an encoder of segmentation-models-pytorch; `layers` and `graphs`, of torch_geometric; `audio`, of torchaudio;
+`diffusers`, a small configuration of each class of diffusers.models (diffusion.py), which is given all tensors as inputs;
+`torchvision`, every model that is not quantized, of detectors the backbone and the head of all positions.
 
 The order is that of SHA-256 of a seed and the name. It depends on no other name: what a later version of a library adds comes
 in between, and the others keep their order. What this script cannot build small is a name, too, and fails when it is
 measured: nothing is left out by hand. Names may also be models of timm, and classes of transformers, instead of the module
-and of the type, which is taken in the first class that the library has for it.
+and of the type, which is taken in the first class that the library has for it: types that read text and pictures, sound and
+text, or series are those that no list of one kind of input has.
 
 `measure` needs the CUDA build of PyTorch and a device. It writes NAME.onnx, NAME.export.json, NAME.kept.json,
 NAME.momentum.json and NAME.adamw.json, or NAME.*.fail with the error, each by a process of its own; what is there is not
@@ -33,6 +36,7 @@ import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import default_exports
+import diffusion
 import fresh_networks
 
 BATCH = default_exports.BATCH
@@ -65,7 +69,10 @@ WIDTHS = ("hidden_size", "embed_dim", "num_layers", "num_heads", "num_attention_
 TASKS = {"CAUSAL_LM": "tokens", "MASKED_LM": "tokens", "SEQ_TO_SEQ_CAUSAL_LM": "tokens", "SEQUENCE_CLASSIFICATION": "tokens",
          "TOKEN_CLASSIFICATION": "tokens", "IMAGE_CLASSIFICATION": "image", "SEMANTIC_SEGMENTATION": "image",
          "DEPTH_ESTIMATION": "image", "AUDIO_CLASSIFICATION": "sound", "CTC": "sound", "VIDEO_CLASSIFICATION": "video",
-         "OBJECT_DETECTION": "image", "UNIVERSAL_SEGMENTATION": "image"}
+         "OBJECT_DETECTION": "image", "UNIVERSAL_SEGMENTATION": "image", "ZERO_SHOT_IMAGE_CLASSIFICATION": "pair",
+         "VISUAL_QUESTION_ANSWERING": "pair", "SPEECH_SEQ_2_SEQ": "speech", "IMAGE_TO_IMAGE": "image",
+         "MASKED_IMAGE_MODELING": "image", "KEYPOINT_DETECTION": "image", "POSE_ESTIMATION": "image", "IMAGE_MATTING": "image",
+         "TEXT_RECOGNITION": "image", "TIME_SERIES_CLASSIFICATION": "series", "MASK_GENERATION": "image"}
 
 
 def by_digest(names):
@@ -98,12 +105,33 @@ def small(config_class):
     return config_class(**options)
 
 
-def transformers_inputs(config, kind):
+def small_of_all(config_class):
+    """Small, and so are the configurations of its parts."""
+    known = small(config_class)
+    parts = {key: small_of_all(part).to_dict() for key, part in getattr(config_class, "sub_configs", {}).items()
+             if hasattr(part, "to_dict") and not part.__name__.startswith("Auto")}
+    return config_class(**{**{k: getattr(known, k) for k in SMALL if hasattr(known, k)}, **parts}) if parts else known
+
+
+def config_for(config, kind):
+    return (small_of_all if kind in ("pair", "speech") else small)(config)
+
+
+def transformers_inputs(config, kind, main_input):
     def make(device):
         import torch
-        c = small(config)
+        c = config_for(config, kind)
+        tokens = torch.zeros(BATCH, 48, dtype=torch.int64, device=device)
         if kind == "tokens":
-            return torch.zeros(BATCH, 48, dtype=torch.int64, device=device)
+            return tokens
+        if kind == "pair":
+            size = getattr(getattr(c, "vision_config", c), "image_size", 64)
+            return {"input_ids": tokens[:, :16].contiguous(), "pixel_values": torch.rand(BATCH, 3, size, size, device=device)}
+        if kind == "speech":
+            sound = ((4000,) if main_input == "input_values" else (96, getattr(c, "num_mel_bins", 80)))
+            return {main_input: torch.rand(BATCH, *sound, device=device), "decoder_input_ids": tokens[:, :16].contiguous()}
+        if kind == "series":
+            return torch.rand(BATCH, c.context_length, c.num_input_channels, device=device)
         if kind == "image":
             size = getattr(c, "image_size", 64)
             size = size[0] if isinstance(size, (list, tuple)) else size if isinstance(size, int) else 64
@@ -143,16 +171,16 @@ def transformers_network(name):
 
         def __init__(self):
             super().__init__()
-            self.network = getattr(transformers, model)(small(config))
+            self.network = getattr(transformers, model)(config_for(config, kind))
             self.network.config.return_dict = True
 
         def forward(self, x):
-            r = self.network(x)
-            for k in ("logits", "predicted_depth", "class_queries_logits", "last_hidden_state"):
+            r = self.network(**x) if isinstance(x, dict) else self.network(x)
+            for k in ("logits", "predicted_depth", "class_queries_logits", "logits_per_image", "last_hidden_state"):
                 if k in r and r[k] is not None:
                     return r[k]
             return r[0]
-    return Picked, transformers_inputs(config, kind)
+    return Picked, transformers_inputs(config, kind, getattr(transformers, model).main_input_name)
 
 
 # timm
@@ -331,6 +359,55 @@ def audio_network(name):
     return First, values(BATCH, *shape)
 
 
+# torchvision
+
+# Arguments of networks that take pictures of one size, and the sizes of those that do not take small ones.
+SIZED = {"vit_": {"image_size": 64}, "mvit_": {"spatial_size": (64, 64), "temporal_size": 8}}
+SIDES = {"inception_v3": 128, "maxvit_t": 224, "s3d": 224, "raft": 128, "swin_v2": 64, "ssd300": 300, "ssdlite320": 320}
+
+
+def vision_names():
+    """No quantized networks, which cannot be trained."""
+    import torchvision
+    return [n for n in torchvision.models.list_models() if not n.startswith("quantized")]
+
+
+def vision_network(name):
+    """Of detectors what does not depend on data: the backbone and the head of all positions."""
+    import torch
+    import torchvision
+    from torch import nn
+    options = next((o for begin, o in SIZED.items() if name.startswith(begin)), {})
+    side = next((s for begin, s in SIDES.items() if name.startswith(begin)), 64)
+    kind = torchvision.models.get_model_builder(name).__module__.split(".")[2]
+
+    class Whole(nn.Module):
+        def __init__(self):
+            super().__init__()
+            more = {"weights_backbone": None} if kind in ("detection", "segmentation") else {}
+            more = {"init_weights": False} if name in ("googlenet", "inception_v3") else more
+            self.network = torchvision.models.get_model(name, weights=None, **more, **options)
+
+        def forward(self, x):
+            if kind == "optical_flow":
+                return tuple(self.network(x[:, :3], x[:, 3:], num_flow_updates=3))
+            found = self.network(x)
+            return tuple(found.values()) if isinstance(found, dict) else tuple(found) if isinstance(found, tuple) else found
+
+    class Detector(nn.Module):
+        def __init__(self):
+            super().__init__()
+            network = torchvision.models.get_model(name, weights=None, weights_backbone=None)
+            self.backbone, self.head = network.backbone, network.rpn.head if hasattr(network, "rpn") else network.head
+
+        def forward(self, x):
+            maps = self.backbone(x)
+            found = self.head(list(maps.values()) if isinstance(maps, dict) else [maps])
+            return diffusion.results_of(found)
+    shape = {"video": (3, 16 if name == "s3d" else 8, side, side), "optical_flow": (6, side, side)}.get(kind, (3, side, side))
+    return Detector if kind == "detection" else Whole, lambda device: torch.rand(BATCH, *shape, device=device)
+
+
 # Source: (names, network of a name as (make, make input on a device)).
 SOURCES = {
     "timm": (timm_names, timm_network),
@@ -339,6 +416,8 @@ SOURCES = {
     "layers": (layer_names, layer_network),
     "graphs": (graphs, graph_network),
     "audio": (audio, audio_network),
+    "diffusers": (diffusion.classes, diffusion.network),
+    "torchvision": (vision_names, vision_network),
 }
 
 
@@ -361,9 +440,11 @@ def export(base, source, name):
     torch.manual_seed(0)
     network, x = make().train(), inputs("cpu")
     count = parameters(network)
-    torch.onnx.export(network, (x,), base + ".onnx", dynamo=True)
+    torch.onnx.export(network, (x, {}), base + ".onnx", dynamo=True)  # without {} a dict would be arguments by name
+    shape = {k: list(v.shape) for k, v in x.items()} if isinstance(x, dict) else list(x.shape)
     model = {"model": timm_model(name)[0]} if source == "timm" else {}
-    return {"name": f"{source} {name}", "parameters": count, "shape": list(x.shape), **model}
+    return {"name": f"{source} {name}", "parameters": count, "buffers": sum(b.nbytes for b in network.buffers()),
+            "shape": shape, **model}
 
 
 def in_a_process(base, kind, measure):
@@ -390,6 +471,8 @@ def in_a_process(base, kind, measure):
 
 
 def measure(folder, source, names):
+    import onnxscript  # noqa: F401 (here, so that not every process loads what takes longest)
+    import torch  # noqa: F401
     os.makedirs(folder, exist_ok=True)
     for name in names:
         base = os.path.join(folder, default_exports.slug(f"{source} {name}"))
@@ -431,6 +514,18 @@ def is_right(found):
     return abs(found[0]) <= 0.2 and abs(found[1]) <= 0.5 and abs(found[2]) <= 0.5
 
 
+def options_of(warnings, exported):
+    """What the warnings ask for, as whoever has the network knows it."""
+    options = []
+    if "missing-parameters" in warnings or "assumed-sizes" in warnings:
+        options += ["--parameters", str(exported["parameters"])]
+    if "missing-buffers" in warnings and exported.get("buffers"):
+        options += ["--buffers", str(exported["buffers"])]
+    if "attention-dropout" in warnings:
+        options += ["--attention-dropout", "0.1"]
+    return options
+
+
 def cells(found):
     return " | ".join(f"{round(percent, 2) + 0.0:+.2f} %" for percent in found)
 
@@ -452,8 +547,7 @@ def table(folder, exe):
         whole = is_recurrent(base + ".onnx", predicted[1])
         found = differences(predicted, measured, whole)
         warnings = sorted({d["code"] for d in predicted[1]["diagnostics"] if d["severity"] == "warning"})
-        options = (["--parameters", str(exported["parameters"])] if "missing-parameters" in warnings else []) + (
-            ["--attention-dropout", "0.1"] if "attention-dropout" in warnings else [])
+        options = options_of(warnings, exported)
         right, note = right + is_right(found), ""
         if not is_right(found) and options:
             again, error = predict(exe, base + ".onnx", *options)

@@ -121,6 +121,7 @@ static const struct {
     {"train-only", FIELD(n_train_only), {&training}},
     {"inplace", FIELD(n_inplace), {&pytorch}},
     {"parameters", FIELD(parameters), {&pytorch}},
+    {"buffers", FIELD(buffers), {&pytorch}},
     {"attention-dropout", FIELD(attention_dropout), {&training}},
     {"accumulate", FIELD(accumulate), {&training}},
     {"zero", FIELD(zero_stage), {&training, &world}},

@@ -111,6 +111,7 @@ static onv_status read_lowering(const onv_options *options, onv_loss loss, uint3
                                  .n_inplace = options->n_inplace,
                                  .attention_dropout = options->attention_dropout,
                                  .parameters = options->parameters,
+                                 .buffers = options->buffers,
                                  .reports = options->train != NULL,
                                  .loss = loss,
                                  .loss_chunks = chunks,

@@ -280,11 +280,44 @@ enum { PARTS_OF_NEWS = 50 };
 static void warn_of_locals(onv_model *model, uint64_t peak, uint64_t locals)
 {
     if (locals <= peak || locals - peak < peak / PARTS_OF_NEWS) return;
-    onv_model_diag(model, ONV_WARNING, "python-locals", NULL,
-                   "variables of the network's Python code may hold tensors until its functions "
-                   "return: the peak is from %llu to %llu bytes, which the file does not tell; "
-                   "--locals counts the upper end",
-                   (unsigned long long)peak, (unsigned long long)locals);
+    onv_model_diag(
+        model, ONV_WARNING, "python-locals", NULL,
+        "variables of the network's Python code may hold tensors until its functions "
+        "return: the peak is from %llu to %llu bytes, which the file does not tell; "
+        "--locals counts the upper end. What a function other than forward computes and "
+        "nothing reads, as the second result of f(x)[0], is not in the file: it comes on top",
+        (unsigned long long)peak, (unsigned long long)locals);
+}
+
+/* nn.ReLU overwrites its input or not, which no file tells. */
+static onv_status warn_of_relus(const network *n, const onv_live *live, const bool *is_host,
+                                const onv_training_options *how, const onv_training *result,
+                                onv_error *err)
+{
+    uint64_t peak = result->figures.peak_bytes;
+    if (n->eager->untold_relus == 0 || n->eager->untold_bytes < peak / PARTS_OF_NEWS ||
+        !how->train.lower.reports)
+        return ONV_OK;
+    onv_training_options other = *how;
+    onv_training_figures figures;
+    onv_eager eager;
+    other.train.lower.relu_makes_new = true;
+    other.train.lower.reports = false;
+    ONV_TRY(onv_eager_lower(n->model, live, is_host, &other.train.lower, &eager, err));
+    network again = {.model = n->model, .eager = &eager};
+    uint64_t locals = 0;
+    onv_status status = measure(&again, &other, NULL, &figures, &locals, err);
+    onv_eager_cleanup(&eager);
+    if (status != ONV_OK || figures.peak_bytes <= peak ||
+        figures.peak_bytes - peak < peak / PARTS_OF_NEWS)
+        return status;
+    onv_model_diag(
+        n->model, ONV_WARNING, "relu-inplace", NULL,
+        "%u ReLUs are taken to overwrite their input, which the file does not tell; where "
+        "they make new tensors, as nn.ReLU() does without inplace=True, the peak is %llu "
+        "bytes instead of %llu",
+        n->eager->untold_relus, (unsigned long long)figures.peak_bytes, (unsigned long long)peak);
+    return ONV_OK;
 }
 
 /* What the export hides from training. */
@@ -375,6 +408,8 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     if (status == ONV_OK) status = measure(&n, &how, NULL, &result->figures, &locals, err);
     how.train.notes_holds = false;
     if (status == ONV_OK) warn_of_locals(model, result->figures.peak_bytes, locals);
+    if (status == ONV_OK && how.train.units == NULL)
+        status = warn_of_relus(&n, live, is_host, &how, result, err);
     if (status == ONV_OK && how.compiles)
         status = onv_compiling_open(model, live, is_host, &how.train, &n.compiling, err);
     if (status == ONV_OK) status = compute_plans(&n, &how, result, err);

@@ -134,6 +134,8 @@ const onv_cli_row onv_cli_rows[] = {
      AT(analysis.locals)},
     {0, "parameters", "N", "number of elements of all parameters, where the file lacks some",
      .read = onv_cli_set_parameters},
+    {0, "buffers", "SIZE", "bytes of all registered buffers, where the file lacks some",
+     .read = onv_cli_set_buffers},
     {0, "graph-module", NULL,
      "the network is a torch.fx.GraphModule, whose code frees values after their last use",
      AT(analysis.graph_module)},

@@ -62,23 +62,27 @@ static const formula formulas[] = {
     {"atan2", "[fff]f(m)ff", "[fff]f(m)fffff"}, /* atan2_backward: both after one reciprocal */
     {"addcdiv", "fyxff", "<yf"}, /* -grad * (tensor1 / (tensor2 * tensor2)); grad * (1 / tensor2) */
     {"addcmul", "yf", "<yf"},    /* grad * (tensor1 * value); grad * (tensor2 * value) */
-    {"bce_with_logits", NULL, "<ff"}, /* sigmoid(self) - target, in place; -self * grad */
+    {"bce_with_logits", NULL, "<xx"}, /* sigmoid(self) - target, in place; -self * grad */
     {"clamp", "smmf", NULL},          /* where(self > min && self < max, grad, 0) */
     {"clamp_min", "smf", NULL},       /* the same of one bound */
-    {"div", "f", "ffff"},             /* grad / other; -grad * ((self / other) / other) */
-    {"exp2", "ff", NULL},             /* grad * result * ln(2) */
-    {"expm1", "ff", NULL},            /* grad * (result + 1) */
-    {"fmod_tensor", NULL, "fff"},     /* grad; -grad * self.div(other, "trunc") */
-    {"log10", "ff", NULL},            /* grad / (self * ln(10)) */
-    {"log2", "ff", NULL},             /* grad / (self * ln(2)) */
-    {"logaddexp", "ffff", NULL},      /* grad / (1 + exp(other - self)) */
-    {"logaddexp2", "ffff", NULL},     /* grad / (1 + pow(2, other - self)) */
-    {"logsumexp", "xxx", NULL},       /* as above */
+    {"clamp_tensor", "mfmf",
+     "mfmf"},                     /* where self > min, half where equal; and the other way round */
+    {"div", "f", "ffff"},         /* grad / other; -grad * ((self / other) / other) */
+    {"exp2", "ff", NULL},         /* grad * result * ln(2) */
+    {"expm1", "ff", NULL},        /* grad * (result + 1) */
+    {"fmod_tensor", NULL, "fff"}, /* grad; -grad * self.div(other, "trunc") */
+    {"log10", "ff", NULL},        /* grad / (self * ln(10)) */
+    {"log2", "ff", NULL},         /* grad / (self * ln(2)) */
+    {"logaddexp", "ffff", NULL},  /* grad / (1 + exp(other - self)) */
+    {"logaddexp2", "ffff", NULL}, /* grad / (1 + pow(2, other - self)) */
+    {"logsumexp", "xxx", NULL},   /* as above */
     /* logcumsumexp_backward: log of grad where above 0, and of -grad where below, each summed from the end */
     {"logcumsumexp", "s[ff][mf][mf][f[fff]ff][f[fff]ff]f", NULL},
-    {"lerp_tensor", "ff", "ff"},     /* grad * weight; grad * (1 - weight); grad * (end - self) */
-    {"log1p", "ff", NULL},           /* grad / (self + 1) */
-    {"mul", "f", "f"},               /* grad * other; grad * self */
+    {"lerp_tensor", "ff", "ff"}, /* grad * weight; grad * (1 - weight); grad * (end - self) */
+    {"log1p", "ff", NULL},       /* grad / (self + 1) */
+    {"max_all", "XXi(I)fx",
+     NULL},            /* evenly_distribute_backward: isnan, self == result, as ReduceMax */
+    {"mul", "f", "f"}, /* grad * other; grad * self */
     {"nan_to_num", "[mfmm]f", NULL}, /* grad * isfinite(self) */
     {"nansum", "XXx", NULL},         /* nansum_backward: grad * self.isnan().logical_not() */
     {"pow", "fff", NULL},            /* grad * (exponent * self.pow(exponent - 1)) */
@@ -89,11 +93,13 @@ static const formula formulas[] = {
     {"rsqrt", "fff", NULL},                  /* -0.5 * grad * result.pow(3) */
     /* sinc_backward: self * pi; self * self * pi; grad * ((x cos x - sin x) / that); where that is 0 */
     {"sinc", "f[ff][ffffff]msf", NULL},
-    {"softmax", "fx", NULL},      /* as above */
-    {"std", "[ff(m)]fxfx", NULL}, /* std_backward: grad / (2 * result), then as var */
-    {"sub", "x", "f"},            /* grad; -grad */
-    {"var", "fxfx", NULL},        /* var_backward: a * grad * (self - self.mean()) */
-    {"xlogy", "fmmmf", "ff"},     /* xlogy(grad, other), 0 where self is; grad * self / other */
+    {"softmax", "fx", NULL},             /* as above */
+    {"std", "[ff(m)]fxfx", NULL},        /* std_backward: grad / (2 * result), then as var */
+    {"sub", "x", "f"},                   /* grad; -grad */
+    {"var", "fxfx", NULL},               /* var_backward: a * grad * (self - self.mean()) */
+    {"std_mean", "[ff(m)fxfx]xx", NULL}, /* as std, and the mean's quotient, and their sum */
+    {"var_mean", "[fxfx]xx", NULL},      /* likewise */
+    {"xlogy", "fmmmf", "ff"}, /* xlogy(grad, other), 0 where self is; grad * self / other */
 };
 
 static const formula *find(const char *name)

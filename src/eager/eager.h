@@ -30,15 +30,16 @@ typedef enum onv_storage_kind {
 
 typedef struct onv_eager_storage {
     uint64_t bytes;
-    uint64_t elems; /* PARAMETER */
-    uint8_t kind;   /* onv_storage_kind */
-    bool trained;   /* PARAMETER: it gets a gradient */
-    bool gets_grad; /* PARAMETER: some operation gives it one */
-    bool on_host;   /* scalars and shapes: no device memory */
-    bool is_output; /* the caller holds it: the network's outputs, the loss */
-    bool is_cached; /* autocast holds it until it ends: after the loss */
-    bool is_bound;  /* `bytes` is an upper bound */
-    bool is_given;  /* the call around those that read it has a name for it */
+    uint64_t elems;      /* PARAMETER */
+    uint8_t kind;        /* onv_storage_kind */
+    bool trained;        /* PARAMETER: it gets a gradient */
+    bool gets_grad;      /* PARAMETER: some operation gives it one */
+    bool on_host;        /* scalars and shapes: no device memory */
+    bool is_output;      /* the caller holds it: the network's outputs, the loss */
+    bool is_cached;      /* autocast holds it until it ends: after the loss */
+    bool is_bound;       /* `bytes` is an upper bound */
+    uint32_t held_until; /* the operation until which a cache of the network has it; 0: none has */
+    bool is_given;       /* the call around those that read it has a name for it */
     /* What a branch or a body gives: it is there until the operation before this one is over (0: until
      * its last use), and then is the memory of another storage (UINT32_MAX: of none). */
     uint32_t stays_until, becomes;
@@ -100,6 +101,9 @@ typedef struct onv_eager_op {
     const char *name;   /* PyTorch's, static */
     onv_node_id node;   /* ONV_NO_NODE for the loss */
     onv_node_id origin; /* of a call that ran again for `node`: the node that made it; else none */
+    const char *
+        calls; /* of one that ran for another layer than its node's: the modules around it, as in onv_node;
+                          `origin` tells the rest. NULL: its node tells */
     const char
         *part; /* the module of what the export folded into the node; NULL: the node itself */
     onv_eager_arg *in;
@@ -118,6 +122,12 @@ typedef struct onv_eager_op {
     bool copies_first; /* its temporaries are copies of what comes in: made first, gone last */
     uint64_t macs;     /* multiply-accumulates of its forward; unknown ones count as 0 */
 } onv_eager_op;
+
+/* The node of which the lines of Python are those of the operation. */
+static inline onv_node_id onv_eager_told(const onv_eager_op *op)
+{
+    return op->calls != NULL ? op->origin : op->node;
+}
 
 /* Segments begin and end between nodes, or between a node and what was folded into it. */
 static inline bool onv_eager_same_node(const onv_eager_op *a, const onv_eager_op *b)
@@ -142,6 +152,8 @@ typedef struct onv_eager {
     uint32_t slow_attentions;     /* calls that run as separate operations, where a kernel could */
     uint32_t recurrent;           /* layers that cuDNN keeps more for than tensors of the graph */
     uint64_t reserve_bytes;       /* that: an estimate */
+    uint32_t untold_relus;        /* taken to overwrite their input, which nothing tells */
+    uint64_t untold_bytes;        /* of the largest of them */
     uint32_t opaque; /* nodes of unknown operators, of which only the results are seen */
 } onv_eager;
 
@@ -183,13 +195,14 @@ typedef struct onv_lower_options {
     uint32_t loss_chunks;             /* of ONV_LOSS_CHUNKED there */
     const char *losses;               /* "OUTPUT=NAME,...", or NULL */
     onv_attention_kernel attention;
-    bool locals;       /* calls of modules hold what they can (eager/calls.h) */
-    bool graph_module; /* there are no calls of modules, and nothing of this kind is held */
-    bool as_exported;  /* no pattern is recognised */
-    bool folded_norms; /* batch norms that the export folded stay folded */
-    bool no_fast_path; /* inference: layers of nn.TransformerEncoder run as exported */
-    bool is_traced;    /* by torch.compile: what Python asks of values is not known */
-    bool no_inplace;   /* activations make new tensors; otherwise Relu overwrites where it may */
+    bool locals;         /* calls of modules hold what they can (eager/calls.h) */
+    bool graph_module;   /* there are no calls of modules, and nothing of this kind is held */
+    bool as_exported;    /* no pattern is recognised */
+    bool folded_norms;   /* batch norms that the export folded stay folded */
+    bool no_fast_path;   /* inference: layers of nn.TransformerEncoder run as exported */
+    bool is_traced;      /* by torch.compile: what Python asks of values is not known */
+    bool relu_makes_new; /* where nothing tells that it overwrites its input */
+    bool no_inplace;     /* activations make new tensors; otherwise Relu overwrites where it may */
     /* Segments run twice: what autograd copies of its operands ends the second run. */
     bool checkpoints;
     bool on_cpu;               /* what PyTorch keeps on the CPU: dropout masks of floats */
@@ -203,6 +216,7 @@ typedef struct onv_lower_options {
     double attention_dropout;       /* below 0: not told */
     onv_cuda_library_settings cuda; /* whose workspaces; all 0: tensors alone */
     uint64_t parameters;            /* elements of those of the network; 0: not told */
+    uint64_t buffers;               /* bytes of those of the network; 0: not told */
     uint32_t pytorch_version; /* whose rules (eager/pytorch.h); 0: those of the newest release */
     bool reports;             /* adds diagnostics of what the export hides to the model */
 } onv_lower_options;

@@ -334,7 +334,7 @@ static void match_packed(onv_finder *s, const onv_node *squeeze)
 /* --- Recurrent layers -------------------------------------------------------------------------- */
 
 /* ONNX has the gates of a layer in another order than PyTorch, and the weights of both directions in
- * one tensor: exporters cut and join parameters for that. */
+ * one tensor: exporters cut and join parameters for that, once for all calls of a module. */
 static bool take_arrangement(onv_finder *s, onv_group *g, onv_value_id value)
 {
     static const char *const arranging[] = {"Slice",   "Concat",    "Unsqueeze", "Squeeze",
@@ -342,11 +342,22 @@ static bool take_arrangement(onv_finder *s, onv_group *g, onv_value_id value)
     if (!onv_is_value(value) || onv_value_is_weight(onv_model_value(s->model, value))) return true;
     const onv_node *node = NULL;
     for (size_t i = 0; i < sizeof arranging / sizeof arranging[0] && node == NULL; i++)
-        node = onv_find_sole(s, value, arranging[i]);
+        node = onv_find_producer(s, value, arranging[i]);
+    if (node == NULL) return false;
+    if (onv_fusions_arrange(s->f, onv_find_id(s, node))) return true; /* for a call before */
+    uint32_t n_uses = s->f->n_uses[value.index];
+    if (n_uses != 1 && n_uses != s->f->n_layer_uses[value.index]) return false;
     if (!onv_find_take(s, g, node)) return false;
     for (uint32_t k = 0; k < node->n_inputs; k++)
         if (!take_arrangement(s, g, node->inputs[k])) return false;
     return true;
+}
+
+bool onv_fusions_arrange(const onv_fusions *f, onv_node_id node)
+{
+    uint32_t n = f->of_node[node.index];
+    return n != 0 && f->at.at[n - 1].kind == ONV_FUSION_RECURRENT &&
+           f->at.at[n - 1].last.index != node.index;
 }
 
 static void match_recurrent(onv_finder *s, const onv_node *layer)
@@ -393,6 +404,7 @@ static void match(onv_finder *s, const onv_node *node)
     if (onv_find_is_op(node, "Split")) onv_find_glu(s, node);
     if (onv_find_is_op(node, "Sqrt")) onv_find_rsqrt(s, node);
     if (onv_find_is_op(node, "Mul")) onv_find_variance(s, node);
+    if (onv_find_is_op(node, "ReduceSum")) onv_find_var_mean(s, node);
     if (onv_find_is_op(node, "BatchNormalization")) onv_find_batch_norm(s, node);
     if (onv_find_is_op(node, "Erf")) match_gelu(s, node);
     if (onv_find_is_op(node, "Tanh")) match_tanh_gelu(s, node);
@@ -404,6 +416,7 @@ static void match(onv_finder *s, const onv_node *node)
     if (onv_find_is_op(node, "InstanceNormalization")) match_group_norm(s, node);
     if (onv_find_is_op(node, "Concat")) match_roll(s, node);
     if (onv_find_is_op(node, "Concat")) onv_find_unfold(s, node);
+    if (onv_find_is_op(node, "Gather")) onv_find_unfold_by_places(s, node);
     if (onv_find_is_op(node, "ScatterElements")) onv_find_scatter(s, node);
     if (strncmp(node->op_type, "Scatter", 7) == 0) onv_find_write(s, node);
     if (onv_node_is_aten(node, "_unsafe_index")) onv_find_upsample(s, node);
@@ -429,6 +442,7 @@ static onv_status count_uses(onv_model *model, onv_fusions *f, onv_error *err)
     size_t n = model->values.count;
     f->of_node = ONV_ARENA_ARRAY(&model->arena, uint32_t, model->nodes.count);
     f->n_uses = ONV_ARENA_ARRAY(&model->arena, uint32_t, n);
+    f->n_layer_uses = ONV_ARENA_ARRAY(&model->arena, uint32_t, n);
     f->user = ONV_ARENA_ARRAY(&model->arena, onv_node_id, n);
     f->attention = ONV_ARENA_ARRAY(&model->arena, uint8_t, model->nodes.count);
     f->scaled_query = ONV_ARENA_ARRAY(&model->arena, onv_value_id, model->nodes.count);
@@ -437,16 +451,18 @@ static onv_status count_uses(onv_model *model, onv_fusions *f, onv_error *err)
     f->lost_dropout = ONV_ARENA_ARRAY(&model->arena, bool, model->nodes.count);
     if (f->of_node == NULL || f->n_uses == NULL || f->user == NULL || f->attention == NULL ||
         f->scaled_query == NULL || f->attended == NULL || f->lost_dropout == NULL ||
-        f->live_dropout == NULL)
+        f->live_dropout == NULL || f->n_layer_uses == NULL)
         return onv_fail_memory(err);
     for (size_t i = 0; i < n; i++) f->user[i] = ONV_NO_NODE;
     for (uint32_t i = 0; i < model->nodes.count; i++) {
         const onv_node *node = &model->nodes.at[i];
+        bool is_layer = node->domain[0] == '\0' && onv_node_is_recurrent(node);
         f->attended[i] = ONV_NO_VALUE;
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             if (!onv_is_value(node->inputs[k])) continue;
             uint32_t value = node->inputs[k].index;
             if (f->n_uses[value]++ == 0) f->user[value] = (onv_node_id){i};
+            f->n_layer_uses[value] += is_layer && k >= 1 && k <= 3;
         }
     }
     for (size_t i = 0; i < n; i++) f->n_uses[i] += model->values.at[i].is_output;

@@ -26,7 +26,7 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_SOFTMAX,    /* x: rows without a finite number give zeros */
     ONV_FUSION_RMS_NORM,   /* x, weight; groups: the first axis that it runs along */
     ONV_FUSION_BATCH_NORM, /* x, weight: with the statistics of the batch, kept by no one */
-    ONV_FUSION_POINTWISE,  /* x, key, value where there are as many; name, saves */
+    ONV_FUSION_POINTWISE, /* x, key, value where there are as many; name, saves; groups: of a roll, its dims */
     ONV_FUSION_ADD_PRODUCT, /* x; key, value: the factors, or what is divided; reduction: their node; name */
     ONV_FUSION_COSINE,        /* x, key; reduction: along which dim */
     ONV_FUSION_CDIST,         /* x, key: rows of each */
@@ -77,7 +77,7 @@ typedef struct onv_fusion {
     onv_value_id out, state;
     int64_t groups, step;
     onv_node_id reduction;
-    onv_node_id first; /* ATTENTION: of its nodes */
+    onv_node_id first; /* ATTENTION: of its nodes; WRITE: that reads x */
     const char *name;  /* POINTWISE: PyTorch's, static */
     uint8_t saves;     /* POINTWISE: of onv_fusion_saves */
     const onv_encoder_layer *layer;
@@ -106,10 +106,11 @@ typedef enum onv_attention_part {
 
 typedef struct onv_fusions {
     ONV_VEC(onv_fusion) at;
-    uint32_t *of_node;  /* by node: 1 + its fusion, 0: none */
-    uint32_t *n_uses;   /* by value: how often nodes of the main graph and its outputs read it */
-    onv_node_id *user;  /* by value: the first node that reads it */
-    uint8_t *attention; /* by node: onv_attention_part */
+    uint32_t *of_node; /* by node: 1 + its fusion, 0: none */
+    uint32_t *n_uses;  /* by value: how often nodes of the main graph and its outputs read it */
+    uint32_t *n_layer_uses;     /* by value: how often recurrent layers read it as a weight */
+    onv_node_id *user;          /* by value: the first node that reads it */
+    uint8_t *attention;         /* by node: onv_attention_part */
     onv_value_id *scaled_query; /* by node: of the product with the values */
     onv_value_id *attended;     /* by node: of the query's scale, the values */
     bool *live_dropout;         /* by node: a Dropout that the export forgot to switch on */
@@ -144,6 +145,12 @@ typedef struct onv_fusing_kernels {
 onv_status onv_fusions_find(onv_model *model, const onv_timeline *order, onv_fusing fusing,
                             onv_fusing_kernels kernels, onv_fusions *fusions, onv_error *err);
 void onv_fusions_cleanup(onv_fusions *fusions);
+
+/* Does the node arrange weights of a recurrent layer, and is counted as part of one? Others may read them, too. */
+bool onv_fusions_arrange(const onv_fusions *f, onv_node_id node);
+
+/* An LSTM, a GRU or an RNN. */
+bool onv_node_is_recurrent(const onv_node *node);
 
 /* ScatterElements that reduces, but not to a sum. */
 bool onv_scatter_reduces(const onv_node *node);

@@ -129,6 +129,30 @@ static bool is_closed(const matching *m)
     return true;
 }
 
+/* "mean" and "sum" of all, as losses end with them. */
+static const onv_node *reduction_of(matching *m, const onv_node *last)
+{
+    static const char *const ends[][2] = {{"ReduceMean", "aten.mean.default"},
+                                          {"ReduceSum", "aten.sum.default"}};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        const onv_node *end = onv_find_reader(m->s, last->outputs[0], ends[i][0]);
+        if (end == NULL || !belongs(end, last) || strcmp(end->aten_op, ends[i][1]) != 0) continue;
+        if (!onv_find_take(m->s, &m->g, end)) continue;
+        const onv_node *number = onv_find_reader(m->s, end->outputs[0], "Squeeze");
+        bool is_own =
+            number != NULL && belongs(number, last) && strcmp(number->aten_op, ends[i][1]) == 0;
+        return is_own && onv_find_take(m->s, &m->g, number) ? number : end;
+    }
+    return last;
+}
+
+/* F.huber_loss and its like, which reduce what they compute. */
+static bool is_loss(const char *name)
+{
+    return strstr(name, "_loss") != NULL || strcmp(name, "binary_cross_entropy") == 0 ||
+           strcmp(name, "bce_with_logits") == 0;
+}
+
 void onv_find_decomposed(onv_finder *s, const onv_node *last)
 {
     if (last->aten_op == NULL || last->aten_op[0] == '\0' || last->n_outputs == 0) return;
@@ -138,6 +162,7 @@ void onv_find_decomposed(onv_finder *s, const onv_node *last)
         if (strncmp(last->op_type, at, length) != 0 || last->op_type[length] != '\0') continue;
         matching m = {.s = s, .last = last, .named = {ONV_NO_VALUE, ONV_NO_VALUE, ONV_NO_VALUE}};
         if (!match(&m, last->outputs[0], &at) || !is_closed(&m)) continue;
+        if (is_loss(forms[i].name)) last = reduction_of(&m, last);
         onv_fusion fusion = onv_find_unary(s, (onv_fusion_kind)forms[i].kind, m.named[0], last);
         fusion.key = m.named[1];
         fusion.name = forms[i].name;

@@ -81,6 +81,8 @@ void onv_find_glu(onv_finder *s, const onv_node *split);
 void onv_find_batch_norm(onv_finder *s, const onv_node *norm);
 /* Tensor.var and std, as the older exporter writes them; from the square on. */
 void onv_find_variance(onv_finder *s, const onv_node *square);
+/* torch.var_mean, std_mean, from the sum on. */
+void onv_find_var_mean(onv_finder *s, const onv_node *sum);
 /* 1 / sqrt(x). */
 void onv_find_rsqrt(onv_finder *s, const onv_node *root);
 
@@ -121,6 +123,7 @@ void onv_find_add_product(onv_finder *s, const onv_node *add);
 /* torch.cdist of p = 2, from its root on. */
 void onv_find_cdist(onv_finder *s, const onv_node *root);
 /* Tensor.unfold: windows of one tensor, one Slice each. */
+void onv_find_unfold_by_places(onv_finder *s, const onv_node *gather);
 void onv_find_unfold(onv_finder *s, const onv_node *concat);
 
 #endif

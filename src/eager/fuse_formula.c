@@ -165,7 +165,11 @@ void onv_find_add_product(onv_finder *s, const onv_node *add)
         find_scaled_product(s, add);
     if ((!divides && !onv_node_is_aten(add, "addcmul")) || add->n_inputs != 2) return;
     const onv_node *product = onv_find_sole(s, add->inputs[1], divides ? "Div" : "Mul");
+    const onv_node *times = divides ? onv_find_sole(s, add->inputs[1], "Mul") : NULL;
+    if (times != NULL && times->n_inputs == 2 && onv_find_is_number(s, times->inputs[1]))
+        product = onv_find_sole(s, times->inputs[0], "Div");
     if (product == NULL || product->n_inputs != 2 || !is_same_call(add, product)) return;
+    if (times != NULL && (!is_same_call(add, times) || !onv_find_take(s, &g, times))) return;
     onv_value_id factor = product->inputs[0];
     const onv_node *scaled = onv_find_sole(s, factor, "Mul");
     if (!onv_find_take(s, &g, add) || !onv_find_take(s, &g, product)) return;
@@ -313,4 +317,31 @@ void onv_find_unfold(onv_finder *s, const onv_node *concat)
         for (uint32_t i = 0; i < g.count; i++)
             s->f->of_node[g.nodes[i].index] = (uint32_t)s->f->at.count;
     }
+}
+
+/* As the newer exporter writes Tensor.unfold: rows of places, one for each window, then the places of a window are moved to the
+ * end. */
+void onv_find_unfold_by_places(onv_finder *s, const onv_node *gather)
+{
+    onv_group g = {0};
+    if (!onv_node_is_aten(gather, "unfold") || gather->n_inputs < 2 ||
+        !onv_is_value(gather->inputs[0]) || !onv_is_value(gather->inputs[1]))
+        return;
+    const onv_type *in = &onv_model_value(s->model, gather->inputs[0])->type;
+    const onv_type *places = &onv_model_value(s->model, gather->inputs[1])->type;
+    int64_t axis = onv_node_int(gather, "axis", 0);
+    if (axis < 0) axis += in->rank;
+    if (axis < 0 || axis >= in->rank || places->rank != 2 || !onv_dim_is_const(places->dims[0]) ||
+        !onv_dim_is_const(places->dims[1]) || !onv_dim_is_const(in->dims[axis]))
+        return;
+    const onv_node *move = onv_find_reader(s, gather->outputs[0], "Transpose");
+    bool moves = move != NULL && is_same_call(gather, move);
+    if (moves != (axis + 1 < in->rank) || !onv_find_take(s, &g, gather)) return;
+    if (moves && !onv_find_take(s, &g, move)) return;
+    int64_t windows = places->dims[0].raw, rest = in->dims[axis].raw - places->dims[1].raw;
+    onv_fusion fusion =
+        onv_find_unary(s, ONV_FUSION_UNFOLD, gather->inputs[0], moves ? move : gather);
+    fusion.groups = axis;
+    fusion.step = windows > 1 && rest > 0 ? rest / (windows - 1) : 1;
+    onv_find_publish(s, &g, fusion);
 }

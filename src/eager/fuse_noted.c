@@ -229,6 +229,14 @@ static bool find_call(onv_finder *s, const onv_node *node, const call **made, on
     return *last != NULL;
 }
 
+static uint32_t count_nodes(const onv_finder *s, const onv_group *g, const char *op_type)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->count; i++)
+        n += strcmp(onv_find_node(s, g->nodes[i])->op_type, op_type) == 0;
+    return n;
+}
+
 void onv_find_noted(onv_finder *s, const onv_node *node)
 {
     onv_group g = {0};
@@ -249,6 +257,7 @@ void onv_find_noted(onv_finder *s, const onv_node *node)
         fusion.key = in[0];
     }
     if (strcmp(made->name, "diagonal") == 0) fusion.kind = ONV_FUSION_DIAGONAL;
+    if (strcmp(made->name, "roll") == 0) fusion.groups = count_nodes(s, &g, "Concat");
     fusion.name = made->name;
     fusion.saves = made->saves;
     s->f->n_functions += made == &function;
@@ -417,6 +426,46 @@ void onv_find_variance(onv_finder *s, const onv_node *square)
     fusion.name = is_std ? "std" : "var";
     fusion.saves = is_std ? ONV_SAVES_IN | ONV_SAVES_OUT : ONV_SAVES_IN;
     onv_find_publish(s, &g, fusion);
+}
+
+/* The variance of x that was found last, if nothing has read it so far. */
+static onv_fusion *variance_before(const onv_finder *s, onv_value_id x, onv_node_id before)
+{
+    if (s->f->at.count == 0) return NULL;
+    onv_fusion *last = &s->f->at.at[s->f->at.count - 1];
+    bool is_other = last->kind != ONV_FUSION_POINTWISE || strcmp(last->name, "var") != 0 ||
+                    !onv_find_same(last->x, x) || last->last.index >= before.index;
+    return is_other ? NULL : last;
+}
+
+/* torch.var_mean and std_mean, which torch.export takes apart: the sum and its quotient are behind the variance, the root
+ * behind them. */
+void onv_find_var_mean(onv_finder *s, const onv_node *sum)
+{
+    onv_group g = {0};
+    if (!is_named(sum, "prims.sum.default") || sum->n_inputs == 0) return;
+    const onv_node *mean = onv_find_reader(s, sum->outputs[0], "Div");
+    onv_fusion *fusion = variance_before(s, sum->inputs[0], onv_find_id(s, sum));
+    if (fusion == NULL || mean == NULL || !is_named(mean, "prims.div.default") ||
+        !onv_find_is_number(s, mean->inputs[1]))
+        return;
+    const onv_node *root = onv_find_reader(s, fusion->out, "Sqrt");
+    bool is_std = root != NULL && root->scope == sum->scope &&
+                  is_named(root, "aten.sqrt.default") &&
+                  onv_find_id(s, root).index == onv_find_id(s, mean).index + 1;
+    const onv_node *end = is_std ? root : mean;
+    onv_node_id reader = s->f->user[fusion->out.index];
+    if (!is_std && onv_is_node(reader) && reader.index < onv_find_id(s, mean).index) return;
+    if (!onv_find_take(s, &g, sum) || !onv_find_take(s, &g, mean) ||
+        (is_std && !onv_find_take(s, &g, root)))
+        return;
+    for (uint32_t i = 0; i < g.count; i++)
+        s->f->of_node[g.nodes[i].index] = (uint32_t)s->f->at.count;
+    fusion->last = onv_find_id(s, end);
+    fusion->state = mean->outputs[0];
+    fusion->name = is_std ? "std_mean" : "var_mean";
+    if (is_std) fusion->out = root->outputs[0];
+    if (is_std) fusion->saves = ONV_SAVES_IN | ONV_SAVES_OUT;
 }
 
 bool onv_scatter_reduces(const onv_node *node)

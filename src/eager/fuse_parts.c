@@ -26,19 +26,21 @@ static const onv_node *producer_of(const onv_finder *s, onv_value_id value)
 /* One call: what it is given, and its last node. */
 typedef struct write {
     onv_value_id base, part, result;
-    const onv_node *last;
+    const onv_node *last, *reader; /* that gives the result; that takes the base */
 } write;
 
 /* What the nodes that the call begins with, which move dims, were given; takes them. */
 static onv_value_id take_moves(onv_finder *s, onv_group *g, const onv_node *scatter,
-                               onv_value_id value)
+                               onv_value_id value, const onv_node **reader)
 {
+    *reader = scatter;
     const onv_node *from = producer_of(s, value);
     for (uint32_t k = 0; k < MAX_VIEWS && from != NULL && is_same_write(scatter, from); k++) {
         bool moves = strcmp(from->op_type, "Transpose") == 0 ||
                      strcmp(from->op_type, "Unsqueeze") == 0 ||
                      strcmp(from->op_type, "Expand") == 0;
         if (!moves || s->f->n_uses[value.index] != 1 || !onv_find_take(s, g, from)) break;
+        *reader = from;
         value = from->inputs[0];
         from = producer_of(s, value);
     }
@@ -51,8 +53,9 @@ static bool take_write(onv_finder *s, onv_group *g, const onv_node *scatter, wri
     if (strncmp(scatter->op_type, "Scatter", 7) != 0 || scatter->n_inputs < 3 ||
         !onv_find_take(s, g, scatter))
         return false;
-    w->base = take_moves(s, g, scatter, scatter->inputs[0]);
-    w->part = take_moves(s, g, scatter, scatter->inputs[2]);
+    const onv_node *of_part;
+    w->base = take_moves(s, g, scatter, scatter->inputs[0], &w->reader);
+    w->part = take_moves(s, g, scatter, scatter->inputs[2], &of_part);
     w->last = scatter;
     const onv_node *back = onv_find_reader(s, scatter->outputs[0], "Transpose");
     if (back != NULL && is_same_write(scatter, back) && onv_find_take(s, g, back)) w->last = back;
@@ -107,5 +110,6 @@ void onv_find_write(onv_finder *s, const onv_node *scatter)
     }
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_WRITE, w.base, w.last);
     fusion.key = part;
+    fusion.first = onv_find_id(s, w.reader);
     onv_find_publish(s, &g, fusion);
 }

@@ -82,7 +82,11 @@ static const char *name_of(onv_lowering *l, const onv_node *node)
         return below && above ? "clamp" : "clamp_min";
     }
     bool bounds = strcmp(node->op_type, "Max") == 0 || strcmp(node->op_type, "Min") == 0;
-    if (bounds && onv_node_is_aten(node, "clamp")) return "clamp_min";
+    if (bounds && onv_node_is_aten(node, "clamp")) {
+        bool both = onv_node_in(l, node, 0) != ONV_NO_TENSOR && has[1] &&
+                    onv_node_in(l, node, 1) != ONV_NO_TENSOR;
+        return both ? "clamp_tensor" : "clamp_min";
+    }
     if (strcmp(node->op_type, "Log") == 0 && is_one_more(l, node->inputs[0])) return "log1p";
     return node->op_type;
 }
@@ -193,8 +197,24 @@ static bool makes_all(onv_lowering *l, const onv_node *node)
     return onv_node_in(l, node, 0) == ONV_NO_TENSOR && strcmp(node->op_type, "Concat") != 0;
 }
 
+/* A number that is scattered, which the exporter repeats for each place. */
+static bool repeats_number(const onv_lowering *l, const onv_node *node)
+{
+    if (strcmp(node->op_type, "ConstantOfShape") != 0 || node->source_op == NULL ||
+        node->source_op[0] == '\0' || !onv_is_value(node->outputs[0]) || l->options->as_exported)
+        return false;
+    onv_value_id out = node->outputs[0];
+    onv_node_id user = l->fusions.user[out.index];
+    const onv_node *reader = onv_is_node(user) ? onv_model_node(l->model, user) : NULL;
+    return reader != NULL && l->fusions.n_uses[out.index] == 1 &&
+           reader->source_op == node->source_op && reader->scope == node->scope &&
+           strcmp(reader->op_type, "ScatterElements") == 0 && reader->n_inputs > 2 &&
+           reader->inputs[2].index == out.index;
+}
+
 static void lower_node(onv_lowering *l, const onv_node *node)
 {
+    if (repeats_number(l, node)) return;
     if (onv_node_has_graphs(node)) {
         onv_lower_flow(l, node);
         return;
@@ -272,7 +292,7 @@ static bool is_kernel(const onv_lowering *l, uint32_t fusion)
     const onv_fusion *f = fusion != 0 ? &l->fusions.at.at[fusion - 1] : NULL;
     if (f == NULL) return false;
     return f->kind == ONV_FUSION_WRITE || f->kind == ONV_FUSION_ADAPTIVE_POOL ||
-           f->kind == ONV_FUSION_CDIST ||
+           f->kind == ONV_FUSION_CDIST || f->kind == ONV_FUSION_UNFOLD ||
            (f->kind == ONV_FUSION_POINTWISE &&
             is_among(f->name, kernels, sizeof kernels / sizeof kernels[0]));
 }
@@ -303,7 +323,8 @@ static void lower_inputs(onv_lowering *l)
     /* Parameters that no node reads are there too. */
     for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++)
         if (onv_value_may_train(l->model, &l->model->values.at[i]) &&
-            onv_value_is_held(&l->model->values.at[i]) && !is_for_kernel(l, i))
+            onv_value_is_held(&l->model->values.at[i]) && !is_for_kernel(l, i) &&
+            !l->is_in_member[i])
             onv_lower_weight(l, (onv_value_id){i});
 }
 
@@ -356,6 +377,7 @@ static void make_missing(onv_lowering *l, const onv_node *node)
         uint32_t tensor = ONV_NO_TENSOR;
         bool is_result = value->is_output && value->graph.index == 0;
         onv_shape shape;
+        if (repeats_number(l, node)) continue;
         if (!is_result && l->fusions.n_uses[id.index] == 0) continue;
         if (!onv_value_shape(l, id, &shape)) return;
         uint64_t elems = 1; /* the product fits where the tensor does, which is looked at below */
@@ -385,11 +407,16 @@ void onv_lower_once(onv_lowering *l, onv_node_id id)
 static void lower_in_order(onv_lowering *l, onv_node_id id)
 {
     const onv_node *node = onv_model_node(l->model, id);
+    if (l->is_member[id.index]) {
+        onv_lower_member(l, node);
+        return;
+    }
     uint32_t fusion = l->fusions.of_node[id.index];
     uint64_t macs = macs_of(l, node);
     l->node = id;
     l->has_no_grad = onv_is_under_no_grad(l, node);
     l->working_op = SIZE_MAX;
+    onv_cached_leave(l, node);
     onv_repeat_base(l, node);
     /* What the forward pass makes is made before the operation that reads it. */
     for (uint32_t k = 0; k < node->n_inputs && !is_kernel(l, fusion); k++)
@@ -427,6 +454,7 @@ void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count)
     for (uint32_t i = 0; i < count && l->status == ONV_OK; i++) {
         if (!onv_work(4)) l->status = ONV_ERR_CANCELLED;
         lower_in_order(l, nodes[i]);
+        if (l->next_unread < l->unread.count && l->status == ONV_OK) onv_unread_run(l);
         const onv_node *node = onv_model_node(l->model, nodes[i]);
         if (l->status != ONV_OK) onv_error_at(l->err, node->name, node->op_type);
     }
@@ -446,12 +474,14 @@ static void lower_graph(onv_lowering *l)
     }
     const onv_graph *graph = &l->model->graphs.at[0];
     l->has_no_grad = false;
+    onv_cached_finish(l);
     if (l->status == ONV_OK) onv_lower_loss(l, graph->outputs, graph->n_outputs);
     onv_unused_parameters(l);
     if (l->status == ONV_OK && !l->options->inference) onv_copies_add(l);
     if (l->status == ONV_OK && !l->options->inference) onv_reach_find(l);
     if (l->status == ONV_OK && !l->options->inference) onv_check_patterns(l);
     if (l->status == ONV_OK) onv_parameters_complete(l);
+    if (l->status == ONV_OK) onv_buffers_complete(l);
     if (l->status == ONV_OK && l->options->reports) onv_lowering_report(l);
 }
 
@@ -482,6 +512,7 @@ static onv_status prepare(onv_lowering *l)
     mark_readers(l);
     mark_clones(l);
     onv_neutral_mark(l);
+    ONV_TRY(onv_members_find(l));
     ONV_TRY(onv_no_grad_find(l));
     return onv_weights_prepare(l);
 }
@@ -515,6 +546,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     if (l.status == ONV_OK) l.status = onv_merged_find(&l);
     if (l.status == ONV_OK) l.status = onv_merged_mark_modules(&l);
     if (l.status == ONV_OK) l.status = onv_merged_norms_find(&l);
+    if (l.status == ONV_OK) l.status = onv_unread_find(&l);
     if (l.status == ONV_OK) lower_graph(&l);
     onv_fusions_cleanup(&l.fusions);
     onv_ptr_map_cleanup(&l.layers);
@@ -525,7 +557,11 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     onv_vec_cleanup(&l.given);
     onv_vec_cleanup(&l.copies);
     onv_vec_cleanup(&l.named);
+    onv_vec_cleanup(&l.cached);
     onv_vec_cleanup(&l.merged_norms);
+    onv_vec_cleanup(&l.calls);
+    onv_vec_cleanup(&l.unread);
+    onv_vec_cleanup(&l.unread_values);
     onv_vec_cleanup(&l.saved);
     onv_vec_cleanup(&l.low_precision);
     onv_vec_cleanup(&l.mark);

@@ -17,6 +17,8 @@
 
 #include "eager/eager.h"
 #include "eager/fuse.h"
+#include "eager/gaps.h"
+#include "eager/unread.h"
 #include "ir/origin.h"
 #include "kernels/cudnn.h"
 #include "load/ptr_map.h"
@@ -33,6 +35,7 @@ typedef struct onv_weight_read {
     const char *slot;      /* what the module calls it: "weight" */
     const char *parameter; /* its name in the network, where the export tells */
     uint32_t tensor;       /* of the owner, at its first read; ONV_NO_TENSOR: none yet */
+    bool is_part;          /* a view of the parameter, as the constant's note tells */
 } onv_weight_read;
 
 /* A constant that stands for a view of what several modules are given; see weight_views.c. */
@@ -49,6 +52,12 @@ typedef struct onv_named_call {
     const char *call; /* NULL: the file's */
     uint32_t tensor, next;
 } onv_named_call;
+
+/* Frames that a convolution's module keeps in a list of the module `owner`. */
+typedef struct onv_cached_clone {
+    const char *scope, *owner;
+    uint32_t storage;
+} onv_cached_clone;
 
 /* A call that the exporter merged: it ran after this node, and before the next reader. */
 typedef struct onv_merged {
@@ -102,7 +111,11 @@ typedef struct onv_lowering {
     bool has_notes;           /* the export notes parameters, modules and operations */
     const char **listed;      /* names of all parameters, sorted; see signature.c */
     bool *explained, *waits;  /* of them: the file has its tensor; a bias that was dropped */
+    uint64_t *file_elems;     /* of them, those of the tensor of that name; 0: there is none */
     size_t n_listed;
+    const char **
+        lacking; /* buffers that are listed and that the file has no tensor of, but statistics of norms */
+    size_t n_lacking;
     bool
         lacks_buffers; /* some are listed that the file has no tensor of: constants may be parts of them */
     onv_ptr_map
@@ -118,6 +131,8 @@ typedef struct onv_lowering {
     bool *inplace_used;              /* by pattern of `inplace` */
     bool *freeze_used;               /* by pattern: those of `freeze`, then those of `train_only` */
     bool *is_statistic;              /* by value: running statistics */
+    bool *is_member;                 /* by node: it makes what a module keeps; see members.c */
+    bool *is_in_member;              /* by value: nothing but such nodes reads it */
     ONV_VEC(bool) saved;             /* by storage: an operation so far keeps it */
     ONV_VEC(uint32_t) low_precision; /* by storage of a parameter: its cast under autocast */
     ONV_VEC(uint32_t) mark;          /* by storage: the last owner of a region that listed it */
@@ -148,13 +163,24 @@ typedef struct onv_lowering {
     uint32_t n_buffer_views; /* constants that were looked for among buffers */
     uint32_t *first_named;   /* by value: 1 + the first of `named`, 0: none */
     ONV_VEC(onv_named_call) named;
-    bool *has_gaps; /* by node: numbers of its kind of call are missing */
+    bool *has_gaps;                   /* by node: numbers of its kind of call are missing */
+    ONV_VEC(onv_call_name) calls;     /* of all nodes, by kind and number */
+    bool counts_batches;              /* numbers of additions are missing for that */
+    ONV_VEC(onv_cached_clone) cached; /* that caches of the network hold now */
+    const char *cached_scope;         /* the module that was entered last meanwhile */
+    const onv_node *first_cached;
+    uint32_t n_cached; /* of all calls */
+    uint64_t cached_bytes;
     uint32_t
         *first_state; /* by value: 1 + what stood for it in the first round of a loop; 0: none */
     ONV_VEC(onv_merged) copies;
     ONV_VEC(onv_merged_norm) merged_norms; /* in the order of readers */
     size_t next_merged_norm;
-    uint32_t repeated_norms;                    /* of them */
+    uint32_t repeated_norms;    /* of them */
+    ONV_VEC(onv_unread) unread; /* in the order of `after` */
+    ONV_VEC(onv_unread_value) unread_values;
+    size_t next_unread;
+    uint32_t unread_calls;                      /* of them: counted */
     const onv_merged_norm *merged_for;          /* for the node before; NULL: none */
     uint32_t merged_before[ONV_MAX_AFTER_NORM]; /* the tensors that other readers have */
     uint32_t merged;                            /* calls that are counted again */
@@ -189,22 +215,27 @@ typedef struct onv_lowering {
     uint32_t loops;         /* that exports alone run; see exported.c */
     uint64_t loop_bytes;    /* what is kept of them */
     const char *first_loop;
-    uint32_t unreached;               /* trained parameters that no gradient reaches */
-    uint64_t unreached_bytes;         /* of them */
-    const char *first_unreached;      /* one of them */
-    uint64_t lacking_bytes;           /* of parameters that the file lacks: counted */
-    uint64_t counted_elems;           /* of parameters, where they are more than was told; 0: not */
-    uint32_t unused;                  /* parameters without a tensor that have others' sizes */
-    uint64_t unused_bytes;            /* of them */
-    const char *first_unused;         /* one of them */
-    uint64_t lost_dropout_bytes;      /* what dropout inside attention would keep */
-    onv_origin recurrent;             /* the module of the last recurrent layer */
-    onv_rnn_problem recurrent_module; /* its layers so far */
-    size_t recurrent_op;              /* the last one */
-    uint64_t recurrent_mask;          /* bytes of the dropout before the next one */
-    bool recurrent_drops;             /* the module has such dropout */
-    uint32_t deep_calls;              /* of nn.RNN with layers between which it may be */
-    uint64_t deep_bytes;              /* of the masks */
+    uint32_t unreached;            /* trained parameters that no gradient reaches */
+    uint64_t unreached_bytes;      /* of them */
+    const char *first_unreached;   /* one of them */
+    uint64_t lacking_bytes;        /* of parameters that the file lacks: counted */
+    uint64_t counted_elems;        /* of parameters, where they are more than was told; 0: not */
+    uint32_t unused;               /* parameters without a tensor that have others' sizes */
+    uint64_t unused_bytes;         /* of them */
+    const char *first_unused;      /* one of them */
+    uint32_t unread_norms;         /* batch norms that ran, without a reader */
+    const char *first_unread_norm; /* the running mean of one of them */
+    const struct onv_assumed_shape *assumed; /* by listed name; NULL: none is held; see assumed.h */
+    uint64_t assumed_bytes[8];               /* by onv_assumption */
+    uint64_t lost_dropout_bytes;             /* what dropout inside attention would keep */
+    onv_origin recurrent;                    /* the module of the last recurrent layer */
+    const char *recurrent_call;              /* the call, as noted; or NULL */
+    onv_rnn_problem recurrent_module;        /* its layers so far */
+    size_t recurrent_op;                     /* the last one */
+    uint64_t recurrent_mask;                 /* bytes of the dropout before the next one */
+    bool recurrent_drops;                    /* the module has such dropout */
+    uint32_t deep_calls;                     /* of nn.RNN with layers between which it may be */
+    uint64_t deep_bytes;                     /* of the masks */
     onv_status status;
     onv_error *err;
 } onv_lowering;
@@ -308,6 +339,11 @@ uint32_t onv_emit_attention(onv_lowering *l, uint32_t query, uint32_t key, uint3
  * each row of them, and a zero. */
 uint64_t onv_safe_softmax_bytes(const onv_lowering *l, uint32_t scores);
 
+/* --- members.c --------------------------------------------------------------------------------- */
+
+onv_status onv_members_find(onv_lowering *l);
+void onv_lower_member(onv_lowering *l, const onv_node *node);
+
 /* --- lower_weight.c ---------------------------------------------------------------------------- */
 
 onv_status onv_weights_prepare(onv_lowering *l);
@@ -318,6 +354,8 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id);
 bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id);
 /* Of what an ONV_WEIGHT_VIEW is a view of; at least, where its contents are in another file. */
 uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id);
+/* Dims along which the tensor repeats, by its first bytes: bits; 0: none, or its elements are all alike, or not at hand. */
+uint32_t onv_weight_repeated_dims(onv_lowering *l, const onv_tensor *tensor);
 /* The tensor of a constant that is a view of a buffer of the module that reads it; ONV_NO_TENSOR: it is none. */
 uint32_t onv_weight_of_buffer(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
                               const onv_shape *shape);
@@ -360,7 +398,6 @@ bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv
 /* Several modules read it as it is, which no copies of equal parameters explain. */
 bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read);
 bool onv_weight_same_owner(const onv_weight_read *a, const onv_weight_read *b);
-bool onv_node_is_recurrent(const onv_node *node);
 
 /* --- weight_contents.c -------------------------------------------------------------------------- */
 
@@ -388,12 +425,26 @@ void onv_weight_hold_places(onv_lowering *l, const onv_weight_read *read, uint64
 onv_status onv_signature_prepare(onv_lowering *l);
 /* The place of the name among those that are listed; SIZE_MAX: it is not. */
 size_t onv_listed_find(const onv_lowering *l, const char *name);
+
+/* --- folded.c ---------------------------------------------------------------------------------- */
+
+/* The listed parameter that the constant is a view or a part of, as its note tells; SIZE_MAX: of none, or more was computed. */
+size_t onv_folded_part_of(const onv_lowering *l, const onv_value *value);
+
+/* Gives constants that are parts of a parameter that nothing else explains its name. */
+void onv_folded_name_parts(onv_lowering *l);
+
+/* Rows of a table that were looked up, of which views are added to the scores of attention. */
+bool onv_folded_is_biases(const onv_lowering *l, onv_value_id id);
+
 /* The first of them that is not before `text`. */
 size_t onv_listed_lower_bound(const onv_lowering *l, const char *text);
 /* The bias of zeros that the exporter dropped beside the weight that the node reads, or none. */
 uint32_t onv_dropped_bias(onv_lowering *l, const onv_node *node, int64_t size);
 /* Adds those that the file lacks, where it is told how many elements all have. */
 void onv_parameters_complete(onv_lowering *l);
+/* Likewise, where it is told how many bytes all buffers have. */
+void onv_buffers_complete(onv_lowering *l);
 void onv_signature_report(onv_lowering *l);
 
 /* --- no_grad.c --------------------------------------------------------------------------------- */
@@ -414,6 +465,8 @@ void onv_parts_report(onv_lowering *l);
 
 /* Counts parameters that nothing reads. Requires all others. */
 void onv_unused_parameters(onv_lowering *l);
+/* Norms ran whose results have no reader, which the export lacks. */
+bool onv_has_unread_norms(const onv_lowering *l);
 /* "blocks.#.back.weight", interned, of "blocks.3.back.weight"; NULL: it has no number, or memory is short. */
 const char *onv_name_of_layers(onv_lowering *l, const char *name);
 
@@ -464,6 +517,8 @@ uint32_t onv_node_operands(onv_lowering *l, const onv_node *node, uint32_t k); /
 /* Which results are those of several calls. Requires the fusions. */
 onv_status onv_merged_find(onv_lowering *l);
 /* Does the node, which reads the value now, read what another call gave? Asked in the order of reads. */
+/* Calls of that kind are missed by their numbers. */
+bool onv_merged_counts(const char *call);
 bool onv_merged_starts(onv_lowering *l, onv_value_id id, uint32_t node);
 
 /* Which results could be those of calls in several modules. */
@@ -476,11 +531,11 @@ bool onv_merged_is_named(onv_lowering *l, onv_value_id id, const onv_node *node)
 /* What stands for the value is the call that this node names, where that was made before. */
 void onv_merged_select(onv_lowering *l, onv_value_id id, const onv_node *node);
 /* Operations behind each other, up to what the modules were given. */
-enum { ONV_MAX_REPEATED = 16 };
+enum { ONV_MAX_REPEATED = 48 };
 /* The reader's module made it, or one around that. */
 bool onv_merged_is_own_module(const onv_lowering *l, onv_value_id id, const onv_node *node);
 /* What runs again for the reader, from the value on; returns how many. In the module's own loop that is the call alone. */
-uint32_t onv_merged_again(const onv_lowering *l, onv_value_id id, const onv_node *node,
+uint32_t onv_merged_again(onv_lowering *l, onv_value_id id, const onv_node *node,
                           onv_value_id *chain);
 
 /* --- merged_norms.c ---------------------------------------------------------------------------- */
@@ -505,10 +560,21 @@ onv_lower_fn onv_lower_view(const char *op_type);
 onv_lower_fn onv_lower_math(const char *op_type);
 onv_lower_fn onv_lower_nn(const char *op_type);
 
+/* --- lower_product.c ---------------------------------------------------------------------------- */
+
+void onv_lower_matmul(onv_lowering *l, const onv_node *node);
+void onv_lower_gemm(onv_lowering *l, const onv_node *node);
+
 /* --- lower_conv.c ------------------------------------------------------------------------------- */
 
 void onv_lower_conv(onv_lowering *l, const onv_node *node);
 bool onv_is_computed_conv(const onv_lowering *l, onv_value_id id);
+
+/* What causal convolutions keep for the next part of a video (lower_cached.c): before the convolution of x runs, before a node
+ * is lowered, and after the last one. */
+void onv_cached_keep(onv_lowering *l, const onv_node *conv, uint32_t x);
+void onv_cached_leave(onv_lowering *l, const onv_node *node);
+void onv_cached_finish(onv_lowering *l);
 
 void onv_lower_by_traits(onv_lowering *l, const onv_node *node);
 /* A batch norm that the exporter put into a convolution or a product, as its notes say. True where it
@@ -535,6 +601,7 @@ void onv_lower_scatter_fusion(onv_lowering *l, const onv_fusion *f);
 void onv_lower_write(onv_lowering *l, const onv_fusion *f);
 /* What a convolution is given: x, or its copy with a padding that the convolution itself cannot do. */
 uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x);
+void onv_lower_pad(onv_lowering *l, const onv_node *node);
 /* Every storage may be overwritten whose only reader is the node, and that nothing keeps. */
 bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t k);
 /* Inference: is the node's module one that works in place, and may the operation that reads `value`

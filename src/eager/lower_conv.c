@@ -118,6 +118,7 @@ void onv_lower_conv(onv_lowering *l, const onv_node *node)
     uint32_t w = onv_amp_low(l, onv_node_in(l, node, 1));
     uint32_t bias = onv_node_in(l, node, 2), norm_bias;
     bool unfolds = onv_node_unfolds(l, node, &bias, &norm_bias);
+    onv_cached_keep(l, node, x);
     onv_eager_tensor t = onv_tensor_at(l, x);
     bool is_last = x != ONV_NO_TENSOR && onv_tensor_is_channels_last(&t);
     copied bytes;

@@ -291,6 +291,7 @@ onv_lower_fn onv_lower_nn(const char *op_type)
         {"MaxPool", lower_max_pool},
         {"Dropout", lower_dropout},
         {"Col2Im", lower_fold},
+        {"Pad", onv_lower_pad},
         {"LSTM", onv_lower_recurrent},
         {"GRU", onv_lower_recurrent},
         {"RNN", onv_lower_recurrent},
@@ -348,6 +349,32 @@ static uint32_t operand(onv_lowering *l, const onv_fusion *f, onv_value_id id)
     return onv_value_tensor(l, id);
 }
 
+/* torch.roll rolls one dim after the other, and holds what it has so far until the last. Its backward is one, too. */
+static void emit_rolls(onv_lowering *l, const onv_fusion *f, uint64_t bytes)
+{
+    uint64_t all;
+    if (!onv_u64_mul(bytes, (uint64_t)f->groups - 1, &all)) all = UINT64_MAX;
+    onv_emit_temps(l, all, all);
+}
+
+/* A loss over all: what it computes before the sum. The kernels of some put that into the storage of the result, which keeps its
+ * size. */
+static void emit_reduced_loss(onv_lowering *l, const onv_fusion *f, const onv_eager_tensor *t,
+                              uint32_t out)
+{
+    static const char *const keep[] = {"mse_loss", "smooth_l1_loss", "binary_cross_entropy"};
+    bool is_large = false;
+    uint64_t both;
+    for (size_t i = 0; i < sizeof keep / sizeof keep[0]; i++)
+        is_large |= strcmp(f->name, keep[i]) == 0;
+    if (is_large && !l->options->on_cpu && out != ONV_NO_TENSOR)
+        l->eager->storages.at[onv_tensor_at(l, out).storage].bytes = t->bytes;
+    if (is_large || strcmp(f->name, "huber_loss") == 0)
+        onv_emit_temps(l, t->bytes, 0);
+    else if (strcmp(f->name, "bce_with_logits") == 0 && onv_u64_mul(t->bytes, 2, &both))
+        onv_emit_temps(l, both, 0);
+}
+
 /* What notes tell to be one operation of up to three tensors. */
 static void lower_pointwise(onv_lowering *l, const onv_fusion *f, bool in_place)
 {
@@ -379,7 +406,11 @@ static void lower_pointwise(onv_lowering *l, const onv_fusion *f, bool in_place)
         l->in.at[0].grad_bytes = onv_tensor_at(l, out).bytes;
         onv_emit_temps(l, t.bytes, 0);
     }
+    if (strcmp(f->name, "roll") == 0 && f->groups > 1) emit_rolls(l, f, t.bytes);
+    if (!alike && shape.rank == 0) emit_reduced_loss(l, f, &t, out);
     onv_value_set(l, f->out, onv_emit_out(l, out));
+    if (onv_is_value(f->state)) /* the mean beside the variance */
+        onv_value_set(l, f->state, onv_emit_out(l, onv_value_new(l, f->state, t.dtype)));
     onv_emit_end(l);
 }
 

@@ -52,7 +52,7 @@ static void report_caches(onv_lowering *l)
     uint32_t calls = 0;
     for (uint32_t i = 0; i < l->live->timeline.steps.count; i++) {
         const onv_node *node = onv_model_node(l->model, l->live->timeline.steps.at[i].node);
-        bool is_call = node->takes_cached && node->scope != scope && node->n_inputs > 0 &&
+        bool is_call = node->cache_call != NULL && node->scope != scope && node->n_inputs > 0 &&
                        onv_is_value(node->inputs[0]);
         if (node->graph.index == 0) scope = node->scope;
         uint32_t tensor = is_call ? l->tensor_of[node->inputs[0].index] : ONV_NO_TENSOR;
@@ -60,7 +60,16 @@ static void report_caches(onv_lowering *l)
         if (calls++ == 0) first = node;
         if (!onv_u64_add(bytes, onv_tensor_at(l, tensor).bytes, &bytes)) bytes = UINT64_MAX;
     }
-    if (calls > 0)
+    if (l->n_cached > 0)
+        onv_model_diag(l->model, ONV_WARNING, "cached-calls", l->first_cached->name,
+                       "%u calls of convolutions, '%s' first, are given a list or dictionary "
+                       "called a cache, in which networks of "
+                       "video keep clones of frames; what nothing reads there is not in the file: "
+                       "the last frames that each "
+                       "kernel needs, %llu bytes of all calls, are counted until the module "
+                       "returns that began the list",
+                       l->n_cached, l->first_cached->scope, (unsigned long long)l->cached_bytes);
+    else if (calls > 0)
         onv_model_diag(
             l->model, ONV_WARNING, "cached-calls", first->name,
             "%u calls of modules, '%s' first, are given a member of a list or dictionary called a "
@@ -104,6 +113,11 @@ static void report_calls(onv_lowering *l)
                        "the exporter merged %u batch norms with equal ones whose parameters it "
                        "lists: they are counted again, with parameters of their own",
                        l->repeated_norms);
+    if (l->unread_calls > 0)
+        onv_model_diag(l->model, ONV_NOTE, "unread-calls", NULL,
+                       "the exporter left out %u calls of layers whose results nothing reads, as "
+                       "parameters tell that are listed: they are counted as in the layer before",
+                       l->unread_calls);
     if (l->missing > 0)
         onv_model_diag(
             l->model, ONV_WARNING, "missing-calls", NULL,

@@ -25,20 +25,23 @@ typedef ONV_VEC(uint32_t) tensors;
 
 enum { RESERVE_OF_MODULE = 256 }; /* beside the layers', however many there are */
 
-/* Is it the module of the last recurrent layer? */
-static bool is_same_module(const onv_lowering *l, onv_origin at)
+/* Is it part of the last recurrent layer's call? Calls of one module have names of their own, where the export notes any. */
+static bool is_same_call(const onv_lowering *l, const onv_node *node, onv_origin at)
 {
     onv_origin last = l->recurrent;
+    const char *call = node->source_op, *before = l->recurrent_call;
+    if (call != NULL && before != NULL && strcmp(call, before) != 0) return false;
     return at.path != NULL && last.path != NULL && at.length == last.length &&
            memcmp(at.path, last.path, at.length) == 0;
 }
 
-/* Is it the first layer of a module? */
+/* Is it the first layer of a call? */
 static bool begins_module(onv_lowering *l, const onv_node *node)
 {
     onv_origin at = onv_node_origin(l->model, node);
-    bool begins = !is_same_module(l, at);
+    bool begins = !is_same_call(l, node, at);
     l->recurrent = at;
+    l->recurrent_call = node->source_op;
     return begins;
 }
 
@@ -47,7 +50,7 @@ bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node)
     onv_origin at = onv_node_origin(l->model, node);
     uint32_t x = onv_node_in(l, node, 0);
     /* The whole model is a module, too, but may hold dropout of its own. */
-    if (x == ONV_NO_TENSOR || at.length == 0 || l->options->on_cpu || !is_same_module(l, at))
+    if (x == ONV_NO_TENSOR || at.length == 0 || l->options->on_cpu || !is_same_call(l, node, at))
         return false;
     l->recurrent_mask =
         onv_cudnn_rnn_dropout_bytes(onv_tensor_at(l, x).elems, l->recurrent_module.bidirectional);
@@ -56,15 +59,14 @@ bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node)
 }
 
 /* The parameters that a weight of the node is arranged of, each once. The nodes that do it belong to
- * the fusion that this one ends. */
-static void gather_weights(onv_lowering *l, onv_value_id id, uint32_t fusion, tensors *weights)
+ * the fusion that this one ends, or to that of another call. */
+static void gather_weights(onv_lowering *l, onv_value_id id, tensors *weights)
 {
     if (!onv_is_value(id)) return;
     onv_node_id from = onv_model_value(l->model, id)->producer;
-    if (fusion != 0 && onv_is_node(from) && l->fusions.of_node[from.index] == fusion) {
+    if (onv_is_node(from) && onv_fusions_arrange(&l->fusions, from)) {
         const onv_node *node = onv_model_node(l->model, from);
-        for (uint32_t k = 0; k < node->n_inputs; k++)
-            gather_weights(l, node->inputs[k], fusion, weights);
+        for (uint32_t k = 0; k < node->n_inputs; k++) gather_weights(l, node->inputs[k], weights);
         return;
     }
     uint32_t tensor = onv_value_tensor(l, id);
@@ -236,11 +238,9 @@ void onv_lower_recurrent(onv_lowering *l, const onv_node *node)
     static const uint32_t arranged[] = {W, R, B, P};
     const layer *kind = layers;
     while (strcmp(kind->op_type, node->op_type) != 0) kind++;
-    uint32_t fusion = l->fusions.of_node[node - l->model->nodes.at];
     tensors weights = {0};
     for (size_t i = 0; i < sizeof arranged / sizeof arranged[0]; i++)
-        if (arranged[i] < node->n_inputs)
-            gather_weights(l, node->inputs[arranged[i]], fusion, &weights);
+        if (arranged[i] < node->n_inputs) gather_weights(l, node->inputs[arranged[i]], &weights);
     if (l->status == ONV_OK) emit_node(l, node, kind, &weights);
     onv_vec_cleanup(&weights);
 }
@@ -335,6 +335,7 @@ void onv_lower_unrolled(onv_lowering *l, const onv_recurrence *call, onv_value_i
         r.h = ONV_NO_TENSOR; /* of all layers, which the first one keeps */
     }
     l->recurrent = (onv_origin){0};
+    l->recurrent_call = NULL;
     l->deep_calls += n_layers > 1;
     if (call->has_sequence) onv_value_set(l, out, r.x);
     onv_vec_cleanup(&weights);
@@ -367,10 +368,11 @@ void onv_lower_cell(onv_lowering *l, const onv_fusion *f)
     onv_emit_save(l, own);
     onv_emit_save(l, before);
     onv_emit_save(l, after);
+    bool has_state_grad = onv_tensor_needs_grad(l, before); /* the kernel makes it in any case */
     if (l->op.has_backward)
         onv_emit_extra(l, workspace, fits ? 1 : UINT64_MAX, "workspace of a cell");
-    else
-        onv_emit_temps(l, workspace, 0);
+    onv_emit_temps(l, l->op.has_backward ? 0 : workspace,
+                   has_state_grad ? 0 : onv_tensor_at(l, out).bytes);
     /* The exporter has computed the gates of a constant state. */
     if (own == ONV_NO_TENSOR) onv_emit_extra(l, gates.bytes, 1, "gates of a state");
     onv_emit_out(l, out);

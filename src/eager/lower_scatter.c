@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "eager/lower.h"
+#include "ops/op.h"
 
 /* scatter_reduce_backward of a least or a most, beside both gradients. Of the result's size: where it was the base, how
  * many share a gradient, and their part; the base's gradient where nothing asked for it. Of the source's size: what was
@@ -73,20 +74,25 @@ bool onv_node_is_geometric(const onv_node *node)
            strncmp(node->module_class, library, sizeof library - 1) == 0;
 }
 
-/* zeros.scatter_add_(...): what is added to has no other reader, and becomes the result. PyTorch Geometric's scatter() does
- * so, which is no forward. */
-static bool adds_in_place(onv_lowering *l, const onv_node *node)
+static bool adds_up(const onv_node *node)
 {
     const onv_attr *reduction = onv_node_attr(node, "reduction");
-    bool adds =
-        reduction != NULL && reduction->kind == ONV_ATTR_STRING && strcmp(reduction->s, "add") == 0;
+    return reduction != NULL && reduction->kind == ONV_ATTR_STRING &&
+           strcmp(reduction->s, "add") == 0;
+}
+
+/* zeros.scatter_add_(...), zeros.scatter_(...): what is added to has no other reader, and becomes the result. PyTorch
+ * Geometric's scatter() does so, which is no forward. */
+static bool scatters_in_place(onv_lowering *l, const onv_node *node)
+{
+    bool adds = adds_up(node) || (!onv_scatter_reduces(node) && onv_node_is_aten(node, "scatter"));
     bool may = node->in_place == ONV_IN_PLACE_YES ||
                (node->in_place == ONV_IN_PLACE_UNTOLD && onv_node_is_geometric(node));
     if (!adds || !may || node->n_inputs < 3 || l->options->no_inplace) return false;
     return onv_value_is_fill(l, node->inputs[0]);
 }
 
-static void add_in_place(onv_lowering *l, const onv_node *node)
+static void scatter_in_place(onv_lowering *l, const onv_node *node)
 {
     uint32_t base = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(l, base);
@@ -103,8 +109,8 @@ static void add_in_place(onv_lowering *l, const onv_node *node)
 
 void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node)
 {
-    if (adds_in_place(l, node))
-        add_in_place(l, node);
+    if (scatters_in_place(l, node))
+        scatter_in_place(l, node);
     else if (onv_scatter_reduces(node) && node->n_inputs >= 3)
         lower(l, node->inputs[0], node, false);
     else
@@ -156,7 +162,42 @@ static bool puts_in_place(onv_lowering *l, const onv_node *node, uint32_t base)
     return onv_value_is_fill(l, node->inputs[0]) || may_write(l, base);
 }
 
-static uint32_t new_result(onv_lowering *l, const onv_node *node, uint32_t base, bool in_place)
+/* `y = x.clone()` before it, which the exporter leaves out: of what is contiguous it is a copy, too. */
+static uint32_t cloned_base(onv_lowering *l, const onv_node *node, uint32_t base)
+{
+    const onv_node *reader = node;
+    if (base == ONV_NO_TENSOR || !onv_is_value(node->inputs[0])) return base;
+    onv_node_id from = onv_model_value(l->model, node->inputs[0])->producer;
+    const onv_node *move = onv_is_node(from) ? onv_model_node(l->model, from) : NULL;
+    if (move != NULL && move->source_op == node->source_op && move->scope == node->scope &&
+        strcmp(move->op_type, "Transpose") == 0)
+        reader = move;
+    onv_value_id id = reader->inputs[0];
+    if ((reader->clones & ONV_BIT(0)) == 0 || !onv_is_value(id) ||
+        l->tensor_of[id.index] == ONV_NO_TENSOR)
+        return base;
+    onv_eager_tensor t = onv_tensor_at(l, base);
+    if (t.storage != onv_tensor_at(l, l->tensor_of[id.index]).storage)
+        return base; /* it was made */
+    int64_t strides[ONV_MAX_RANK];
+    onv_strides_like(&t, strides);
+    uint32_t copy = onv_tensor_new(l, t.dtype, t.rank, t.dims, strides);
+    onv_emit_begin(l, "clone");
+    onv_emit_in(l, base, ONV_GRAD_ALIAS);
+    onv_emit_out(l, copy);
+    onv_emit_end(l);
+    return copy;
+}
+
+/* The batch is not written into, but a clone of it, which exports leave out. */
+static bool writes_clone(const onv_lowering *l, uint32_t base)
+{
+    return l->eager->storages.at[onv_tensor_at(l, base).storage].kind == ONV_STORAGE_INPUT;
+}
+
+/* `is_new`: of what is written into. */
+static uint32_t new_result(onv_lowering *l, const onv_node *node, uint32_t base, bool in_place,
+                           bool is_new)
 {
     onv_shape shape;
     int64_t strides[ONV_MAX_RANK];
@@ -166,32 +207,77 @@ static uint32_t new_result(onv_lowering *l, const onv_node *node, uint32_t base,
     if (!in_place)
         return onv_tensor_new(l, onv_promoted(l, node), shape.rank, shape.dims,
                               own ? strides : NULL);
-    bool is_fill = own && onv_value_is_fill(l, node->inputs[0]);
-    return onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, is_fill ? strides : t.strides);
+    bool is_own = own && (is_new || onv_value_is_fill(l, node->inputs[0]));
+    return onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, is_own ? strides : t.strides);
+}
+
+/* index_put(accumulate=True) sorts places: where each is, both lists sorted, and numbers; and what is added, made contiguous. */
+static uint64_t sorting_bytes(onv_lowering *l, const onv_node *node)
+{
+    onv_eager_tensor indices = onv_tensor_at(l, onv_node_in(l, node, 1));
+    onv_eager_tensor values = onv_tensor_at(l, onv_node_in(l, node, 2));
+    if (indices.rank == 0 || indices.dims[indices.rank - 1] == 0) return 0;
+    uint64_t n = indices.elems / (uint64_t)indices.dims[indices.rank - 1], bytes;
+    if (!onv_u64_mul(n, 4 * sizeof(int64_t), &bytes) ||
+        !onv_u64_add(bytes, onv_tensor_is_contiguous(&values) ? 0 : values.bytes, &bytes))
+        return UINT64_MAX;
+    return bytes;
 }
 
 /* index_add and index_copy, which the newer exporter writes as index_put, keep what they add or copy. */
 void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
 {
-    const onv_attr *reduction = onv_node_attr(node, "reduction");
-    bool adds = reduction != NULL && reduction->kind == ONV_ATTR_STRING &&
-                strcmp(reduction->s, "add") == 0 && onv_node_is_aten(node, "index_put");
-    uint32_t base = onv_node_in(l, node, 0);
+    bool adds = adds_up(node) && onv_node_is_aten(node, "index_put");
+    uint32_t given = onv_node_in(l, node, 0), base = given;
+    if (node->in_place == ONV_IN_PLACE_YES) base = cloned_base(l, node, base);
     bool in_place = puts_in_place(l, node, base);
     if (!adds && !node->copies_by_index && !in_place) {
         onv_lower_by_traits(l, node);
         return;
     }
-    uint32_t out = new_result(l, node, base, in_place);
+    if (in_place && writes_clone(l, base)) base = onv_emit_clone(l, base);
+    bool is_new = base != given;
+    if (is_new && base != ONV_NO_TENSOR)
+        l->eager->storages.at[onv_tensor_at(l, base).storage].is_given = true; /* it has a name */
+    uint32_t out = new_result(l, node, base, in_place, is_new);
     onv_emit_begin(l, adds ? "index_add" : node->copies_by_index ? "index_copy" : "index_put");
     l->op.in_place = in_place;
     onv_emit_in(l, base, adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
     onv_emit_in(l, onv_node_in(l, node, 1), ONV_GRAD_NONE);
     onv_emit_in(l, onv_node_in(l, node, 2), ONV_GRAD_NEW);
     onv_emit_save(l, onv_node_in(l, node, 1));
-    if (adds || node->copies_by_index) onv_emit_save(l, onv_node_in(l, node, 2));
+    if ((adds && !node->puts_by_index) || node->copies_by_index)
+        onv_emit_save(l, onv_node_in(l, node, 2));
+    if (adds && node->puts_by_index) onv_emit_temps(l, sorting_bytes(l, node), 0);
     onv_node_set(l, node, 0, onv_emit_out(l, out));
     onv_emit_end(l);
+}
+
+/* torch.slice_scatter and select_scatter, called by name: a copy of x, and the part in it. Backward takes a part of the
+ * gradient, and for x writes zeros into a copy of it. */
+static uint32_t emit_scatter(onv_lowering *l, uint32_t x, uint32_t part)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    int64_t strides[ONV_MAX_RANK];
+    onv_strides_like(&t, strides);
+    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, strides);
+    onv_emit_begin(l, "slice_scatter");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_in(l, part, ONV_GRAD_PART);
+    onv_emit_temps(l, 0, onv_tensor_needs_grad(l, x) ? onv_tensor_at(l, part).bytes : 0);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+/* The call moves the dims of its result back, but not those of its base: that is of the exporter, or was moved by the call
+ * before. */
+static bool is_turned(onv_lowering *l, const onv_fusion *f, onv_shape *shape)
+{
+    const onv_node *last = onv_model_node(l->model, f->last);
+    return strcmp(last->op_type, "Transpose") == 0 && onv_is_node(f->first) &&
+           strncmp(onv_model_node(l->model, f->first)->op_type, "Scatter", 7) == 0 &&
+           onv_value_shape(l, f->out, shape);
 }
 
 /* A copy into a view of x. Autograd's node for that (CopySlices) copies the incoming gradient, and from that copy the part,
@@ -203,10 +289,19 @@ void onv_lower_write(onv_lowering *l, const onv_fusion *f)
         onv_value_set(l, f->out, onv_value_new(l, f->out, ONV_UNDEFINED));
         return;
     }
-    if (!may_write(l, x)) x = onv_emit_clone(l, x);
+    if (onv_model_node(l->model, f->last)->in_place == ONV_IN_PLACE_NO) {
+        onv_value_set(l, f->out, emit_scatter(l, x, part));
+        return;
+    }
+    bool is_clone =
+        onv_is_node(f->first) && (onv_model_node(l->model, f->first)->clones & ONV_BIT(0)) != 0;
+    if (is_clone || !may_write(l, x)) x = onv_emit_clone(l, x);
     if (x == ONV_NO_TENSOR) return;
     onv_eager_tensor t = onv_tensor_at(l, x), from = onv_tensor_at(l, part);
-    uint32_t out = onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides);
+    onv_shape shape;
+    uint32_t out = is_turned(l, f, &shape)
+                       ? onv_tensor_on(l, t.storage, t.dtype, shape.rank, shape.dims, NULL)
+                       : onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides);
     uint64_t temps = onv_tensor_needs_grad(l, x) ? from.bytes : t.bytes;
     bool fits = onv_tensor_needs_grad(l, part) || onv_u64_add(temps, from.bytes, &temps);
     onv_emit_begin(l, "copy_slices");

@@ -142,6 +142,9 @@ static onv_weight_use use_for(onv_lowering *l, onv_value_id id, const onv_weight
 {
     onv_weight_use use = onv_weight_use_of(l, id);
     bool is_statistic = read != NULL && strncmp(read->slot, "running_", 8) == 0;
+    bool is_bias = read != NULL && strcmp(read->slot, "bias") == 0;
+    if (use == ONV_WEIGHT_DERIVED && is_bias && onv_weight_is_shared(l, id))
+        return ONV_WEIGHT_TRAINED; /* zeros, as the factors are that another norm made of a parameter */
     return use == ONV_WEIGHT_TRAINED && is_statistic && onv_weight_is_shared(l, id)
                ? ONV_WEIGHT_BUFFER
                : use;
@@ -164,7 +167,11 @@ static uint32_t compute_weight(onv_lowering *l, onv_weight_use use, const onv_we
                                const onv_tensor *file, const onv_shape *whole, uint32_t tensor)
 {
     const onv_eager_tensor from = onv_tensor_at(l, tensor);
-    if (use == ONV_WEIGHT_EXPANDED) return onv_emit_expand(l, tensor, whole->rank, whole->dims);
+    if (use == ONV_WEIGHT_EXPANDED) {
+        uint32_t spread = onv_emit_expand(l, tensor, whole->rank, whole->dims);
+        bool copies = !onv_is_call_of(l->model->values.at[read->value].name, "expand");
+        return copies ? onv_emit_clone(l, spread) : spread;
+    }
     if (use == ONV_WEIGHT_LOOKED_UP_FOR_ALL) return look_up_for_all(l, file, whole, tensor);
     uint32_t out = onv_tensor_new(l, (onv_dtype)file->type.dtype, whole->rank, whole->dims, NULL);
     uint64_t row = whole->rank > 0 ? (uint64_t)whole->dims[whole->rank - 1] : 1;
@@ -293,7 +300,11 @@ static uint32_t read_value(onv_lowering *l, onv_value_id id, const onv_node *nod
     const onv_value *value = onv_model_value(l->model, id);
     if (!onv_value_is_weight(value)) return ONV_NO_TENSOR;
     bool owned = onv_value_may_train(l->model, value) && onv_weight_is_shared(l, id) &&
-                 !is_host_weight(l, id) && onv_weight_use_of(l, id) == ONV_WEIGHT_TRAINED;
+                 !is_host_weight(l, id);
+    if (owned) {
+        onv_weight_use use = onv_weight_use_of(l, id);
+        owned = use == ONV_WEIGHT_TRAINED || use == ONV_WEIGHT_DERIVED;
+    }
     if (owned) return owned_tensor(l, id, node, k);
     uint32_t tensor = weight_tensor(l, id, onv_weight_owner(l, id, node, k));
     onv_value_set(l, id, tensor);

@@ -214,8 +214,31 @@ bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id)
            onv_weight_role_of(l, read) == ONV_WEIGHT_IS_NUMBER;
 }
 
+/* What was expanded or repeated of a parameter for all samples. */
+static bool is_spread(onv_lowering *l, const onv_weight_read *first, const onv_weight_read *named,
+                      verdict *v)
+{
+    static const char *const spreading[] = {"expand", "repeat", "tile"};
+    const onv_value *value = &l->model->values.at[first->value];
+    if (!onv_is_call_of_any(value->name, spreading, sizeof spreading / sizeof spreading[0]))
+        return false;
+    const onv_node *node = &l->model->nodes.at[first->node];
+    bool is_bias = named != NULL && strstr(named->parameter, "bias") != NULL;
+    /* A class token; or positions, where no listed parameter is left for it. */
+    bool may_be_token = strcmp(node->op_type, "Concat") == 0 && (named != NULL || l->n_listed == 0);
+    if (may_be_token || is_bias) {
+        *v = (verdict){ONV_WEIGHT_EXPANDED, named != NULL, first};
+        return true;
+    }
+    if (named == NULL || (onv_weight_repeated_dims(l, value->tensor) == 0 &&
+                          !onv_weight_may_be_uniform(l, value->tensor, ONV_MOST_HEAD)))
+        return false;
+    *v = (verdict){ONV_WEIGHT_EXPANDED, true, named};
+    return true;
+}
+
 /* A float weight without a note, in an export that has them. */
-static verdict judge_folded(const onv_lowering *l, uint32_t index)
+static verdict judge_folded(onv_lowering *l, uint32_t index)
 {
     const onv_value *value = &l->model->values.at[index];
     const onv_weight_read *first = reads_of(l, index);
@@ -252,10 +275,8 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
         return v;
     }
     const onv_weight_read *named = find_named(l, index);
-    bool is_bias = named != NULL && strstr(named->parameter, "bias") != NULL;
     if (onv_weight_is_for_all(value, named)) return (verdict){ONV_WEIGHT_TRAINED, false, named};
-    if (onv_is_call_of(value->name, "expand") && (strcmp(node->op_type, "Concat") == 0 || is_bias))
-        return (verdict){ONV_WEIGHT_EXPANDED, named != NULL, first};
+    if (is_spread(l, first, named, &v)) return v;
     if (named != NULL) return (verdict){ONV_WEIGHT_TRAINED, true, named};
     if (onv_has_made_up_name(value->name))
         return (verdict){is_indexed(l, value, first) ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_MADE, false,
@@ -270,56 +291,39 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     return v;
 }
 
-/* A table of positions times the weight of a layer inside the module that reads the result: both were constants, so that
- * the file has neither. The weight has the shape of that of the next layer inside, which gives the row's size too. */
-bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv_shape *matrix)
-{
-    static const char suffix[] = "_proj.weight";
-    const onv_value *value = &l->model->values.at[read->value];
-    size_t scope = strlen(read->scope),
-           length = read->parameter != NULL ? strlen(read->parameter) : 0;
-    if (value->role != ONV_ROLE_NOT_NOTED || value->type.rank < 3 || scope == 0 ||
-        length < scope + sizeof suffix || strncmp(read->parameter, read->scope, scope) != 0 ||
-        read->parameter[scope] != '.' ||
-        strcmp(read->parameter + length - (sizeof suffix - 1), suffix) != 0)
-        return false;
-    for (size_t i = 0; i < l->reads.count; i++) {
-        const onv_weight_read *at = &l->reads.at[i];
-        const onv_type *type = &l->model->values.at[at->value].type;
-        if (type->rank != 2 || strncmp(at->scope, read->scope, scope) != 0 ||
-            at->scope[scope] != '.' || strcmp(at->slot, "weight") != 0)
-            continue;
-        *matrix = (onv_shape){.rank = 2};
-        for (uint32_t k = 0; k < 2; k++) {
-            if (!onv_dim_is_const(type->dims[k]) || type->dims[k].raw <= 0) return false;
-            matrix->dims[k] = type->dims[k].raw;
-        }
-        return value->tensor->elems % (uint64_t)matrix->dims[1] == 0;
-    }
-    return false;
-}
-
 /* A result of operations on a parameter: in a layer that would read the parameter itself any but a view, elsewhere what
  * calculates. */
-static bool is_derived(const onv_lowering *l, const onv_value *value, const onv_weight_read *read)
+static bool is_derived(onv_lowering *l, const onv_value *value, const onv_weight_read *read)
 {
     static const char *const layers[] = {"linear", "conv1d", "conv2d", "conv3d", "convolution"};
     /* Of the parameter itself; standardized weights end with a view. */
     static const char *const views[] = {"unsqueeze", "squeeze", "transpose", "permute", "t"};
     static const char *const calculates[] = {
-        "add",  "sub",   "mul",     "div",     "neg",      "pow",    "exp", "log",
-        "sqrt", "rsqrt", "sigmoid", "softmax", "softplus", "matmul", "mm",  "tanh",
+        "add",   "sub",     "mul",     "div",      "neg",    "pow", "exp",  "log",    "sqrt",
+        "rsqrt", "sigmoid", "softmax", "softplus", "matmul", "mm",  "tanh", "einsum", "bmm",
     };
     const onv_node *node = &l->model->nodes.at[read->node];
     const char *name = value->name;
     bool is_layer = onv_node_is_any_aten(node, layers, sizeof layers / sizeof layers[0]);
+    /* A gain times a number. */
+    if (read->k == 1 && node->weight_call != NULL &&
+        strcmp(node->op_type, "BatchNormalization") == 0)
+        return strchr(name, '.') == NULL;
     if (onv_has_made_up_name(name) && read->k == 1 && node->weight_call != NULL)
         name = node->weight_call;
     if (value->type.rank < 2 || onv_has_made_up_name(name) || strchr(name, '.') != NULL)
         return false;
     if (is_layer && name == value->name)
         return !onv_is_call_of_any(name, views, sizeof views / sizeof views[0]);
-    return onv_is_call_of_any(name, calculates, sizeof calculates / sizeof calculates[0]);
+    return onv_is_call_of_any(name, calculates, sizeof calculates / sizeof calculates[0]) ||
+           (name == value->name && onv_follows_folded(l, name));
+}
+
+/* "relative_attention_bias", "rel_attn_embed.weight". */
+static bool is_relative(const char *parameter)
+{
+    return strstr(parameter, "relative") != NULL ||
+           (strstr(parameter, "rel_") != NULL && strstr(parameter, "embed.weight") != NULL);
 }
 
 onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
@@ -343,8 +347,8 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     bool of_distances =
         v.read->parameter != NULL &&
         (value->type.rank >= 3 || onv_weight_is_looked_up(value, v.read->parameter)) &&
-        (strstr(v.read->parameter, "relative") != NULL || onv_weight_is_cached(v.read->parameter) ||
-         onv_weight_is_of_axis(value, v.read->parameter)) &&
+        (is_relative(v.read->parameter) || onv_weight_is_cached(v.read->parameter) ||
+         onv_weight_is_of_axis(value, v.read->parameter) || onv_folded_is_biases(l, id)) &&
         strstr(v.read->parameter, "proj") == NULL;
     if (of_distances && value->role == ONV_ROLE_NOT_NOTED &&
         onv_weight_place_of(&l->model->nodes.at[v.read->node], v.read->k) != ONV_PLACE_WEIGHT)
@@ -354,7 +358,8 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
                     onv_weight_is_query(&l->model->nodes.at[v.read->node], v.read->k);
     if (is_query) return ONV_WEIGHT_QUERY;
     if (onv_weight_projects(l, v.read, &matrix)) return ONV_WEIGHT_PROJECTED;
-    return is_derived(l, value, v.read) ? ONV_WEIGHT_DERIVED : ONV_WEIGHT_TRAINED;
+    return !v.read->is_part && is_derived(l, value, v.read) ? ONV_WEIGHT_DERIVED
+                                                            : ONV_WEIGHT_TRAINED;
 }
 
 /* --- Owners ------------------------------------------------------------------------------------ */

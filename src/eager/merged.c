@@ -4,18 +4,23 @@
  * The names tell: PyTorch numbers the calls of an operation, "sub", "sub_1", "sub_2", so a number that is
  * missing was a call. It is taken for one of the nearest call before it whose result is still read after
  * the call with the number before; these readers get a result of their own. Only operations that are not computed from
- * constants count, as those are folded, which leaves gaps too. */
+ * constants count, as those are folded, which leaves gaps too.
+ *
+ * Of "relu", what arguments of others name is found by these names (below), and is no gap; layers that ran without a reader
+ * leave gaps, too. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
 #include "base/quota.h"
 #include "eager/lower.h"
+#include "eager/weight_place.h"
+#include "ops/op.h"
 
 static const char *const kinds[] = {
-    "avg_pool2d", "dropout", "gelu",           "group_norm", "hardswish", "layer_norm",
-    "max_pool2d", "mish",    "native_dropout", "rms_norm",   "sigmoid",   "silu",
-    "softmax",    "sub",     "tanh",
+    "avg_pool2d", "dropout",        "gelu", "group_norm", "hardswish", "layer_norm", "max_pool2d",
+    "mish",       "native_dropout", "relu", "rms_norm",   "sigmoid",   "silu",       "softmax",
+    "sub",        "tanh",
 };
 
 #define NO_VALUE UINT32_MAX /* a call that was merged */
@@ -44,6 +49,17 @@ static bool read_name(const char *name, numbered *call)
         return true;
     }
     return false;
+}
+
+static bool is_relu(const char *name)
+{
+    return onv_is_call_of(name, "relu");
+}
+
+bool onv_merged_counts(const char *call)
+{
+    numbered n;
+    return read_name(call, &n);
 }
 
 static int by_number(const void *left, const void *right)
@@ -87,6 +103,47 @@ static bool list_calls(onv_lowering *l, calls *found)
     return true;
 }
 
+/* The node names another call than the one that it reads. */
+static bool is_told(const onv_lowering *l, onv_value_id id, const onv_node *node)
+{
+    const char *name = onv_model_value(l->model, id)->name;
+    return node->merged_call != NULL && is_relu(name) && is_relu(node->merged_call) &&
+           strcmp(name, node->merged_call) != 0;
+}
+
+/* Numbers of "relu" that arguments name, sorted, each once. */
+static bool list_told(const onv_lowering *l, calls *told)
+{
+    for (uint32_t i = 0; i < l->model->nodes.count; i++) {
+        const char *name = l->model->nodes.at[i].merged_call;
+        numbered call;
+        if (name == NULL || !is_relu(name) || !read_name(name, &call)) continue;
+        if (!onv_vec_push(told, call)) return false;
+    }
+    if (told->count > 0) qsort(told->at, told->count, sizeof *told->at, by_number);
+    size_t n = 0;
+    for (size_t i = 0; i < told->count; i++)
+        if (n == 0 || by_number(&told->at[n - 1], &told->at[i]) != 0) told->at[n++] = told->at[i];
+    told->count = n;
+    return true;
+}
+
+/* Those of them between both calls. */
+static uint32_t count_told(const calls *told, const numbered *after, const numbered *before)
+{
+    size_t low = 0, high = told->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (told->at[middle].number > after->number)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    uint32_t n = 0;
+    for (; low < told->count && told->at[low].number < before->number; low++) n++;
+    return n;
+}
+
 /* Calls behind the last one that is left, which arguments of others name. */
 static bool list_ends(const onv_lowering *l, calls *found)
 {
@@ -94,8 +151,8 @@ static bool list_ends(const onv_lowering *l, calls *found)
     numbered call;
     for (uint32_t i = 0; i < l->model->nodes.count; i++) {
         const char *name = l->model->nodes.at[i].merged_call;
-        if (name != NULL && read_name(name, &call) && call.number > most[call.kind])
-            most[call.kind] = call.number;
+        if (name == NULL || is_relu(name) || !read_name(name, &call)) continue;
+        if (call.number > most[call.kind]) most[call.kind] = call.number;
     }
     for (size_t i = 0; i < found->count; i++)
         if (found->at[i].number >= most[found->at[i].kind]) most[found->at[i].kind] = 0;
@@ -112,20 +169,56 @@ static uint32_t place_of(const onv_lowering *l, const numbered *call)
     return onv_model_value(l->model, (onv_value_id){call->value})->producer.index;
 }
 
-/* Gives the calls that are missing after `last` to it or to one before it. */
+/* Readers of the value behind the one place and before the other. */
+static uint32_t count_readers(const onv_lowering *l, uint32_t value, uint32_t after,
+                              uint32_t before)
+{
+    uint32_t n = 0, last = UINT32_MAX;
+    for (uint32_t i = after + 1; i < before && i <= l->last_read[value] && onv_work(1); i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        bool reads = false;
+        for (uint32_t k = 0; k < node->n_inputs && !reads; k++)
+            reads = node->inputs[k].index == value && !is_told(l, node->inputs[k], node);
+        if (!reads || reader(l, i) == last) continue;
+        last = reader(l, i);
+        n++;
+    }
+    return n;
+}
+
+/* As many of the missing calls as the value has readers for between both places, the first of all excepted, which reads the
+ * call that is left. */
+static bool give(onv_lowering *l, const numbered *call, uint32_t after, uint32_t before,
+                 uint32_t *missing)
+{
+    uint32_t value = call->value;
+    if (*missing == 0 || l->last_read[value] <= after || l->n_readers[value] < 2) return true;
+    uint32_t n = count_readers(l, value, after, before);
+    if (n > 0 && count_readers(l, value, place_of(l, call), after + 1) == 0) n--;
+    /* Those behind the next call were given away. */
+    for (uint32_t i = l->first_copy[value]; i != 0 && n > 0; i = l->copies.at[i - 1].next)
+        n -= l->copies.at[i - 1].after < before;
+    for (; *missing > 0 && n > 0 && l->n_readers[value] > 1; n--, (*missing)--) {
+        onv_merged copy = {.after = after, .next = l->first_copy[value]};
+        if (!onv_vec_push(&l->copies, copy)) return false;
+        l->first_copy[value] = (uint32_t)l->copies.count;
+        l->n_readers[value]--;
+    }
+    return true;
+}
+
+/* Gives the calls that are missing after `last` to it or to one before it: to one that is read before the next call of the
+ * kind, else to one that is read behind it. */
 static bool assign(onv_lowering *l, const calls *found, size_t last, uint32_t missing)
 {
-    const numbered *at = &found->at[last];
-    uint32_t after = place_of(l, at);
-    for (size_t i = 0; missing > 0 && i < LOOK_BACK && i <= last; i++, at--) {
-        if (at->kind != found->at[last].kind) break;
-        if (l->last_read[at->value] <= after) continue;
-        for (; missing > 0 && l->n_readers[at->value] > 1; missing--) {
-            onv_merged copy = {.after = after, .next = l->first_copy[at->value]};
-            if (!onv_vec_push(&l->copies, copy)) return false;
-            l->first_copy[at->value] = (uint32_t)l->copies.count;
-            l->n_readers[at->value]--;
-        }
+    uint32_t after = place_of(l, &found->at[last]), end = (uint32_t)l->model->nodes.count;
+    const numbered *next = &found->at[last + 1];
+    uint32_t before = next->value != NO_VALUE ? place_of(l, next) : end;
+    for (int pass = 0; pass < 2; pass++) {
+        const numbered *at = &found->at[last];
+        for (size_t i = 0; i < LOOK_BACK && i <= last && at->kind == found->at[last].kind;
+             i++, at--)
+            if (!give(l, at, after, pass == 0 ? before : end, &missing)) return false;
     }
     if (missing > 0) l->missing_kind = kinds[found->at[last].kind];
     if (missing > UINT32_MAX - l->missing) missing = UINT32_MAX - l->missing;
@@ -135,7 +228,7 @@ static bool assign(onv_lowering *l, const calls *found, size_t last, uint32_t mi
 
 onv_status onv_merged_find(onv_lowering *l)
 {
-    calls found = {0};
+    calls found = {0}, told = {0};
     onv_arena *arena = &l->model->arena;
     size_t n = l->model->values.count;
     l->n_readers = ONV_ARENA_ARRAY(arena, uint32_t, n);
@@ -151,26 +244,31 @@ onv_status onv_merged_find(onv_lowering *l)
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             if (!onv_is_value(node->inputs[k])) continue;
             uint32_t value = node->inputs[k].index;
+            if (is_told(l, node->inputs[k], node)) continue;
             l->n_readers[value] += reads_anew(l, value, i);
             l->last_read[value] = i;
         }
     }
     memset(l->last_reader, 0, n * sizeof *l->last_reader);
-    bool listed = list_calls(l, &found) && list_ends(l, &found);
+    bool listed = list_calls(l, &found) && list_ends(l, &found) && list_told(l, &told);
+    bool has_unread = onv_has_unread_norms(l);
     /* From the last one on: the copies of a result then stand in their order. */
     for (size_t i = found.count; listed && i-- > 1;) {
         const numbered *a = &found.at[i - 1], *b = &found.at[i];
         if (a->kind != b->kind || b->number <= a->number) continue;
         uint32_t missing = b->number - a->number - (b->value != NO_VALUE);
+        if (is_relu(kinds[a->kind])) missing = has_unread ? 0 : missing - count_told(&told, a, b);
         if (missing > 0) listed = assign(l, &found, i - 1, missing);
     }
     onv_vec_cleanup(&found);
+    onv_vec_cleanup(&told);
     return listed ? ONV_OK : onv_fail_memory(l->err);
 }
 
 bool onv_merged_starts(onv_lowering *l, onv_value_id id, uint32_t node)
 {
     if (!onv_is_value(id) || l->first_copy[id.index] == 0) return false;
+    if (is_told(l, id, onv_model_node(l->model, (onv_node_id){node}))) return false;
     bool is_first = l->last_reader[id.index] == 0;
     if (!reads_anew(l, id.index, node) || is_first) return false;
     const onv_merged *copy = &l->copies.at[l->first_copy[id.index] - 1];
@@ -205,60 +303,6 @@ static bool is_given(const onv_lowering *l, const onv_node *node, onv_value_id i
     return !is_inside(from->scope, node->scope);
 }
 
-typedef struct named {
-    const char *name;
-    size_t length; /* without the number */
-    uint32_t number, node;
-} named;
-
-static named split_name(const char *name, uint32_t node)
-{
-    named n = {name, strlen(name), 0, node};
-    size_t length = n.length;
-    while (length > 0 && name[length - 1] >= '0' && name[length - 1] <= '9') length--;
-    if (length < 2 || length == n.length || name[length - 1] != '_') return n;
-    for (const char *at = name + length; *at != '\0' && n.number < UINT32_MAX / 16; at++)
-        n.number = 10 * n.number + (uint32_t)(*at - '0');
-    n.length = length - 1;
-    return n;
-}
-
-static bool is_same_kind(const named *a, const named *b)
-{
-    return a->length == b->length && memcmp(a->name, b->name, a->length) == 0;
-}
-
-static int by_kind(const void *left, const void *right)
-{
-    const named *a = left, *b = right;
-    int order = strncmp(a->name, b->name, a->length < b->length ? a->length : b->length);
-    if (order != 0 || a->length != b->length)
-        return order != 0 ? order : a->length < b->length ? -1 : 1;
-    return a->number < b->number ? -1 : a->number > b->number;
-}
-
-/* A number that no node of the main graph has, before the last one. */
-static bool mark_gaps(onv_lowering *l)
-{
-    ONV_VEC(named) all = {0};
-    bool fits = true;
-    for (uint32_t i = 0; i < l->model->nodes.count && fits; i++) {
-        const onv_node *node = &l->model->nodes.at[i];
-        if (node->graph.index != 0 || node->source_op == NULL || node->source_op[0] == '\0')
-            continue;
-        fits = onv_vec_push(&all, split_name(node->source_op, i));
-    }
-    if (fits && all.count > 0) qsort(all.at, all.count, sizeof *all.at, by_kind);
-    for (size_t i = 0, end; i < all.count && fits; i = end) {
-        bool has_gap = all.at[i].number > 0;
-        for (end = i + 1; end < all.count && is_same_kind(&all.at[i], &all.at[end]); end++)
-            has_gap |= all.at[end].number > all.at[end - 1].number + 1;
-        for (size_t k = i; k < end && has_gap; k++) l->has_gaps[all.at[k].node] = true;
-    }
-    onv_vec_cleanup(&all);
-    return fits;
-}
-
 onv_status onv_merged_mark_modules(onv_lowering *l)
 {
     const onv_model *model = l->model;
@@ -267,12 +311,11 @@ onv_status onv_merged_mark_modules(onv_lowering *l)
     l->is_read_inside = ONV_ARENA_ARRAY(arena, bool, model->values.count);
     l->stands_for = ONV_ARENA_ARRAY(arena, const char *, model->values.count);
     l->first_named = ONV_ARENA_ARRAY(arena, uint32_t, model->values.count);
-    l->has_gaps = ONV_ARENA_ARRAY(arena, bool, model->nodes.count);
     if (l->first_named == NULL || l->made_in == NULL || l->is_read_inside == NULL ||
-        l->stands_for == NULL || l->has_gaps == NULL)
+        l->stands_for == NULL)
         return onv_fail_memory(l->err);
+    ONV_TRY(onv_gaps_find(l));
     if (l->options->inference || l->options->as_exported) return ONV_OK;
-    if (!mark_gaps(l)) return onv_fail_memory(l->err);
     for (uint32_t i = 0; i < l->live->timeline.steps.count; i++) {
         const onv_node *node = onv_model_node(model, l->live->timeline.steps.at[i].node);
         bool is_own = node->graph.index == 0 && node->scope != NULL && node->scope[0] != '\0' &&
@@ -354,7 +397,7 @@ static bool is_view(const onv_lowering *l, const onv_value *value)
 static bool is_plain_call(onv_lowering *l, const onv_value *value)
 {
     numbered call;
-    if (read_name(value->name, &call)) return false;
+    if (read_name(value->name, &call) && !is_relu(value->name)) return false;
     if (!onv_is_node(value->producer))
         return value->tensor != NULL &&
                onv_weight_use_of(l, (onv_value_id){(uint32_t)(value - l->model->values.at)}) ==
@@ -364,13 +407,25 @@ static bool is_plain_call(onv_lowering *l, const onv_value *value)
            strcmp(from->source_op, value->name) == 0;
 }
 
+/* The call has the value under its own name, and nothing else that it is. */
+static bool reads_itself(const onv_node *node, onv_value_id id)
+{
+    uint32_t reads = 0, named = 0;
+    for (uint32_t k = 0; k < node->n_inputs && k < 32; k++) {
+        if (node->inputs[k].index != id.index) continue;
+        reads++;
+        named += (node->named & ONV_BIT(k)) != 0;
+    }
+    return reads == 1 && named == 1;
+}
+
 /* NULL: the value itself. */
 static const char *named_by(const onv_lowering *l, onv_value_id id, const onv_node *node)
 {
-    if (node->merged_call == NULL) return NULL;
-    named wanted = split_name(node->merged_call, 0);
-    named found = split_name(onv_model_value(l->model, id)->name, 0);
-    bool is_later = is_same_kind(&wanted, &found) && wanted.number > found.number;
+    if (node->merged_call == NULL || reads_itself(node, id)) return NULL;
+    onv_call_name wanted = onv_call_name_of(node->merged_call, 0);
+    onv_call_name found = onv_call_name_of(onv_model_value(l->model, id)->name, 0);
+    bool is_later = onv_call_is_like(&wanted, &found) && wanted.number > found.number;
     return is_later ? node->merged_call : NULL;
 }
 
@@ -383,10 +438,17 @@ static bool has_gap_behind(const onv_lowering *l, onv_value_id id)
     return false;
 }
 
-uint32_t onv_merged_again(const onv_lowering *l, onv_value_id id, const onv_node *node,
+uint32_t onv_merged_again(onv_lowering *l, onv_value_id id, const onv_node *node,
                           onv_value_id *chain)
 {
-    uint32_t n = chain_of(l, id, chain);
+    bool sees_view = is_view(l, onv_model_value(l->model, id)),
+         is_other = onv_merged_is_other_module(l, id, node);
+    uint32_t n = 0;
+    if (!is_other && (sees_view || l->made_in[id.index] == NULL)) {
+        n = onv_gaps_chain(l, id, node, chain);
+        if (n > 0 || sees_view) return n;
+    }
+    n = chain_of(l, id, chain);
     if (l->made_in[id.index] == NULL || is_view(l, onv_model_value(l->model, id))) return n;
     bool is_alone = named_by(l, id, node) != NULL && !onv_merged_is_other_module(l, id, node) &&
                     !has_gap_behind(l, id);
@@ -426,6 +488,7 @@ bool onv_merged_is_named(onv_lowering *l, onv_value_id id, const onv_node *node)
     const onv_value *value = onv_model_value(l->model, id);
     if (l->stands_for[id.index] == node->merged_call) return false;
     if (!is_view(l, value) && is_plain_call(l, value)) return true;
-    bool is_own = onv_merged_is_own_module(l, id, node) && !is_view(l, value);
-    return !is_own && !node->solves_by_rows && has_gap_behind(l, id);
+    if (node->solves_by_rows) return false;
+    if (is_view(l, value)) return true;
+    return !onv_merged_is_own_module(l, id, node) && has_gap_behind(l, id);
 }

@@ -29,6 +29,7 @@ typedef struct statement {
     bool has_called; /* what its first line calls, whose arguments later lines may make */
     bool has_sent;   /* propagate() has computed messages */
     bool has_joined; /* and a module has joined them */
+    uint32_t joins;  /* 1 + the first operation that joins them, 0: none */
     uint32_t list;   /* 1 + the operation that joins the tensors of a list, 0: none */
 } statement;
 
@@ -102,7 +103,7 @@ static uint32_t calls_around(const naming *n, uint32_t op, uint32_t *around)
 
 static const char *statements_of(const naming *n, uint32_t op)
 {
-    onv_node_id node = n->eager->ops.at[op].node;
+    onv_node_id node = onv_eager_told(&n->eager->ops.at[op]);
     const char *told = onv_is_node(node) ? onv_model_node(n->model, node)->statements : NULL;
     return told != NULL ? told : "";
 }
@@ -205,7 +206,7 @@ static bool hides(char kind)
 
 static bool selects_rows(const naming *n, uint32_t op)
 {
-    onv_node_id node = n->eager->ops.at[op].node;
+    onv_node_id node = onv_eager_told(&n->eager->ops.at[op]);
     return onv_is_node(node) && onv_node_is_aten(onv_model_node(n->model, node), "index_select");
 }
 
@@ -216,17 +217,27 @@ static bool sends_again(const naming *n, uint32_t call, uint32_t op, bool is_own
     return s != NULL && is_own && s->has_joined && selects_rows(n, op);
 }
 
+static bool is_view(const naming *n, const onv_eager_op *op)
+{
+    return op->n_in > 0 && op->n_out > 0 &&
+           n->eager->tensors.at[op->in[0].tensor].storage ==
+               n->eager->tensors.at[op->out[0]].storage;
+}
+
 /* propagate() of PyTorch Geometric first collects what messages are made of, rows of the nodes' tensors, into a tuple that
  * it holds until it returns. */
 static void collect(naming *n, uint32_t op, statement *s)
 {
-    const onv_eager_op *at = &n->eager->ops.at[op];
-    bool is_view =
-        at->n_in > 0 && at->n_out > 0 &&
-        n->eager->tensors.at[at->in[0].tensor].storage == n->eager->tensors.at[at->out[0]].storage;
     bool selects = selects_rows(n, op);
     n->is_collected[op] = selects && !s->has_sent;
-    s->has_sent |= !selects && !is_view;
+    s->has_sent |= !selects && !is_view(n, &n->eager->ops.at[op]);
+}
+
+static bool joins_messages(const naming *n, uint32_t op)
+{
+    onv_node_id node = onv_eager_told(&n->eager->ops.at[op]);
+    const char *class = onv_is_node(node) ? onv_model_node(n->model, node)->module_class : NULL;
+    return class != NULL && strstr(class, "torch_geometric.nn.aggr.") != NULL;
 }
 
 static bool find_statements(naming *n)
@@ -270,6 +281,8 @@ static bool find_statements(naming *n)
                 n->at.at[last].list = i + 1;
             if (f.kind == ONV_STATEMENT_SENDS) collect(n, i, &n->at.at[last]);
             n->at.at[last].has_joined |= f.kind == ONV_STATEMENT_SENDS && !is_own;
+            if (f.kind == ONV_STATEMENT_SENDS && n->at.at[last].joins == 0 && joins_messages(n, i))
+                n->at.at[last].joins = i + 1;
             parent = last;
         }
         n->of_op[i] = parent;
@@ -416,6 +429,23 @@ static void hold_in_list(naming *n, const statement *s, uint32_t tensor)
         hold(n, tensor, n->calls->at.at[parent].last_op);
 }
 
+/* What message() has of a module and reads together with something else has a name there, as a rule, until messages are joined:
+ * `edges = self.lin(edges)`, and not `self.lin(edges).sigmoid()`. */
+static void hold_message(naming *n, const statement *s, uint32_t op, uint32_t tensor)
+{
+    if (s->kind != ONV_STATEMENT_SENDS || s->joins <= op + 1 || n->of_op[op] == NO_STATEMENT ||
+        &n->at.at[n->of_op[op]] == s)
+        return;
+    uint32_t reader = n->last_use[tensor];
+    const onv_eager_op *at = &n->eager->ops.at[reader];
+    while (is_view(n, at) && n->last_use[at->out[0]] > reader) {
+        reader = n->last_use[at->out[0]];
+        at = &n->eager->ops.at[reader];
+    }
+    bool is_read_there = n->of_op[reader] != NO_STATEMENT && &n->at.at[n->of_op[reader]] == s;
+    if (at->n_in >= 2 && is_read_there) hold(n, tensor, s->joins - 2);
+}
+
 static void hold_result(naming *n, uint32_t op, uint32_t tensor)
 {
     uint32_t index = n->of_op[op], level = 0;
@@ -428,6 +458,7 @@ static void hold_result(naming *n, uint32_t op, uint32_t tensor)
             bool is_hidden = hides(kind_of(n, op, level));
             if (n->upper_end && !is_chain && is_hidden) hold(n, tensor, end_of(n, s));
             if (n->is_collected[op]) hold(n, tensor, s->last_op);
+            hold_message(n, s, op, tensor);
             break;
         }
         hold(n, tensor, bound_until(n, s, tensor));
@@ -488,7 +519,7 @@ static void hold_repeated(naming *n, onv_arena *arena)
     if (made_by == NULL) return; /* the arena says so */
     for (uint32_t i = 0; i < n->eager->ops.count; i++) {
         const onv_eager_op *op = &n->eager->ops.at[i];
-        if (op->n_out == 0 || !onv_is_node(op->node)) continue;
+        if (op->n_out == 0 || !onv_is_node(op->node) || op->calls != NULL) continue;
         if (!onv_is_node(op->origin)) {
             made_by[op->node.index] = i + 1;
             continue;

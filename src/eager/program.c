@@ -290,6 +290,9 @@ static onv_status find_held(onv_simulation *s, onv_error *err)
         status = onv_calls_hold(s->model, &calls, s->eager, true, &s->arena, &most, err);
     onv_calls_cleanup(&calls);
     ONV_TRY(status);
+    for (size_t i = 0; i < s->eager->storages.count; i++)
+        if (s->eager->storages.at[i].held_until > told[i])
+            told[i] = s->eager->storages.at[i].held_until;
     ONV_TRY(list_holds(s, told, &s->held, err));
     for (size_t i = 0; most != NULL && i < s->eager->storages.count; i++)
         if (most[i] <= told[i]) most[i] = 0;

@@ -69,6 +69,26 @@ void onv_repeat_value(onv_lowering *l, onv_value_id id)
     }
 }
 
+static bool is_inside(const char *scope, const char *module)
+{
+    size_t length = module != NULL ? strlen(module) : 0;
+    if (scope == NULL || strncmp(scope, module != NULL ? module : "", length) != 0) return false;
+    return length == 0 ? scope[0] != '\0' : scope[length] == '.';
+}
+
+/* A module in the reader's own one was called again, line by line. A fusion is where its last node stands. */
+static void repeat_part(onv_lowering *l, onv_value_id id, const onv_node *reader)
+{
+    onv_node_id producer = onv_model_value(l->model, id)->producer;
+    const onv_node *node = onv_model_node(l->model, producer);
+    uint32_t fusion = l->fusions.of_node[producer.index];
+    if (fusion != 0 && l->fusions.at.at[fusion - 1].last.index != producer.index) return;
+    size_t first_op = l->eager->ops.count;
+    onv_repeat_value(l, id);
+    for (size_t i = first_op; i < l->eager->ops.count && is_inside(node->scope, reader->scope); i++)
+        l->eager->ops.at[i].calls = node->calls;
+}
+
 /* The call that the node's own module makes of what another one computed, or that it makes again: all of it, from
  * what the modules were given. */
 static void repeat_in_module(onv_lowering *l, onv_value_id id, const onv_node *reader)
@@ -76,9 +96,10 @@ static void repeat_in_module(onv_lowering *l, onv_value_id id, const onv_node *r
     onv_value_id chain[ONV_MAX_REPEATED];
     uint32_t n = onv_merged_again(l, id, reader, chain);
     bool is_other = !onv_merged_is_own_module(l, id, reader);
+    if (n == 0) return;
     while (n-- > 0) {
         if (onv_is_node(onv_model_value(l->model, chain[n])->producer))
-            onv_repeat_value(l, chain[n]);
+            repeat_part(l, chain[n], reader);
         else
             l->tensor_known[chain[n].index] = false;
         if (is_other) l->made_in[chain[n].index] = reader->scope;
@@ -150,7 +171,9 @@ void onv_repeat_merged(onv_lowering *l, const onv_node *node)
     if (node->graph.index == 0) repeat_attention(l, node);
     for (uint32_t k = 0; k < node->n_inputs && node->graph.index == 0; k++) {
         onv_merged_select(l, node->inputs[k], node);
-        if (onv_merged_is_other_module(l, node->inputs[k], node) ||
+        /* By its name it was given to this module. */
+        bool is_itself = k < 32 && (node->named & ONV_BIT(k)) != 0;
+        if ((!is_itself && onv_merged_is_other_module(l, node->inputs[k], node)) ||
             onv_merged_is_named(l, node->inputs[k], node))
             repeat_in_module(l, node->inputs[k], node);
         else if (onv_merged_starts(l, node->inputs[k], l->node.index))

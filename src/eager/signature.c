@@ -86,6 +86,7 @@ static void explain_modules(onv_lowering *l)
         const onv_value *value = &l->model->values.at[i];
         size_t at = value->tensor != NULL ? onv_listed_find(l, value->name) : SIZE_MAX;
         explain(l, at);
+        if (at != SIZE_MAX) l->file_elems[at] = value->tensor->elems;
         const char *layers = at != SIZE_MAX ? onv_name_of_layers(l, value->name) : NULL;
         if (layers != NULL && !onv_ptr_map_set(&l->in_file, layers, 1))
             l->status = onv_fail_memory(l->err);
@@ -188,7 +189,8 @@ static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight
     bool wants_bias = strcmp(read->slot, "bias") == 0;
     bool is_factor = role == ONV_WEIGHT_IS_UNSURE &&
                      strcmp(l->model->nodes.at[read->node].op_type, "Mul") == 0; /* no table */
-    bool is_common = onv_weight_is_common(l, read);
+    /* A norm is given what the module around it has, and spreads over the samples. */
+    bool is_common = role != ONV_WEIGHT_IS_SPREAD && onv_weight_is_common(l, read);
     /* Of a table that is large in one layer and small in another the exporter computes the small ones alone. */
     bool is_look_up = onv_is_call_of(l->model->values.at[read->value].name, "index");
     find_inside(l, read->scope, &first, &end);
@@ -270,6 +272,25 @@ static void explain_shared(onv_lowering *l, size_t at, const char *table)
     }
 }
 
+/* What a layer is given, and no parameter of its own: queries that are the same for all samples, before a norm. */
+static bool is_layers_input(const onv_lowering *l, const onv_weight_read *read)
+{
+    const onv_node *node = &l->model->nodes.at[read->node];
+    return read->k == 0 && strcmp(node->op_type, "LayerNormalization") == 0 &&
+           onv_weight_place_of(node, 0) == ONV_PLACE_MADE &&
+           l->model->values.at[read->value].role == ONV_ROLE_NOT_NOTED;
+}
+
+/* The file has that parameter, with another size: a convolution that standardizes its weight calls a batch norm, whose weight
+ * it has made of another one. Of sets of vectors for each sample, and of sums of products, no better name is known. */
+static bool is_another(const onv_lowering *l, size_t listed, const onv_value *value)
+{
+    static const char *const others[] = {"expand", "einsum"};
+    return l->file_elems[listed] > 0 && value->tensor != NULL &&
+           value->tensor->elems != l->file_elems[listed] &&
+           !onv_is_call_of_any(value->name, others, sizeof others / sizeof others[0]);
+}
+
 static void name_exactly(onv_lowering *l)
 {
     for (size_t i = 0; i < l->reads.count; i++) {
@@ -277,6 +298,7 @@ static void name_exactly(onv_lowering *l)
         const onv_value *value = &l->model->values.at[read->value];
         size_t at = find_attribute(l, read->scope, read->slot);
         bool is_named = is_before_norm(l, read);
+        if (is_layers_input(l, read)) continue;
         if (is_named || (value->role == ONV_ROLE_PARAMETER && read->k == 1))
             read->parameter = value->name;
         if (is_named) continue;
@@ -284,7 +306,7 @@ static void name_exactly(onv_lowering *l)
             explain_shared(l, at, value->name);
         const char *argument = at == SIZE_MAX ? find_argument(l, read) : NULL;
         if (argument != NULL) at = onv_listed_find(l, argument);
-        if (at == SIZE_MAX) continue;
+        if (at == SIZE_MAX || is_another(l, at, value)) continue;
         l->explained[at] = true;
         read->parameter = l->listed[at];
     }
@@ -323,28 +345,76 @@ static const onv_node *producer(const onv_lowering *l, onv_value_id id, const ch
     return node != NULL && strcmp(node->op_type, op_type) == 0 ? node : NULL;
 }
 
-/* cat(-x2, x1) times something. */
+/* Before a view of that kind, if it is one. */
+static onv_value_id before(const onv_lowering *l, onv_value_id id, const char *view)
+{
+    const onv_node *node = producer(l, id, view);
+    return node != NULL && node->n_inputs > 0 ? node->inputs[0] : id;
+}
+
+/* cat(-x2, x1) times something; or stack(-x2, x1) of pairs that are neighbours, made one dim again. */
 static bool is_half_turned(const onv_lowering *l, const onv_node *mul)
 {
     for (uint32_t k = 0; k < mul->n_inputs; k++) {
-        const onv_node *cat = producer(l, mul->inputs[k], "Concat");
-        if (cat != NULL && cat->n_inputs == 2 && producer(l, cat->inputs[0], "Neg") != NULL)
+        const onv_node *cat = producer(l, before(l, mul->inputs[k], "Reshape"), "Concat");
+        if (cat != NULL && cat->n_inputs == 2 &&
+            producer(l, before(l, cat->inputs[0], "Unsqueeze"), "Neg") != NULL)
             return true;
     }
     return false;
 }
 
-/* x * cos + cat(-x2, x1) * sin: tables of positions, whatever parameters the module has. */
+/* The tensor that this is a part of, or another view. */
+static onv_value_id whole_of(const onv_lowering *l, onv_value_id id)
+{
+    enum { MOST_VIEWS = 12 };
+    static const char *const views[] = {"Gather",  "Reshape",   "Slice",    "Split",
+                                        "Squeeze", "Transpose", "Unsqueeze"};
+    for (uint32_t n = 0; n < MOST_VIEWS; n++) {
+        onv_value_id before_it = id;
+        for (size_t i = 0; i < sizeof views / sizeof views[0]; i++)
+            before_it = before(l, before_it, views[i]);
+        if (!onv_is_value(before_it) || before_it.index == id.index) break;
+        id = before_it;
+    }
+    return id;
+}
+
+static bool is_constant(const onv_lowering *l, onv_value_id id)
+{
+    return onv_is_value(id) && onv_value_is_weight(onv_model_value(l->model, id));
+}
+
+/* x1 * cos - x2 * sin, where x1 and x2 are parts of one tensor. */
+static void mark_pairs(const onv_lowering *l, const onv_node *const mul[2], bool *is_table)
+{
+    for (uint32_t k = 0; k < 4; k++) {
+        onv_value_id x[2], table[2];
+        for (uint32_t i = 0; i < 2; i++) {
+            uint32_t at = i == 0 ? k / 2 : k % 2;
+            x[i] = whole_of(l, mul[i]->inputs[at]);
+            table[i] = whole_of(l, mul[i]->inputs[1 - at]);
+        }
+        if (!onv_is_value(x[0]) || x[0].index != x[1].index || is_constant(l, x[0]) ||
+            !is_constant(l, table[0]) || !is_constant(l, table[1]))
+            continue;
+        is_table[table[0].index] = is_table[table[1].index] = true;
+    }
+}
+
+/* x * cos + cat(-x2, x1) * sin, or by parts: tables of positions, whatever parameters the module has. */
 static void mark_turned(onv_lowering *l, bool *is_table)
 {
     for (size_t i = 0; i < l->model->nodes.count; i++) {
         const onv_node *add = &l->model->nodes.at[i];
-        if (strcmp(add->op_type, "Add") != 0 || add->n_inputs != 2) continue;
+        bool subtracts = strcmp(add->op_type, "Sub") == 0;
+        if ((strcmp(add->op_type, "Add") != 0 && !subtracts) || add->n_inputs != 2) continue;
         const onv_node *mul[2] = {producer(l, add->inputs[0], "Mul"),
                                   producer(l, add->inputs[1], "Mul")};
-        if (mul[0] == NULL || mul[1] == NULL ||
-            (!is_half_turned(l, mul[0]) && !is_half_turned(l, mul[1])))
+        if (mul[0] == NULL || mul[1] == NULL || mul[0]->n_inputs != 2 || mul[1]->n_inputs != 2)
             continue;
+        if (subtracts) mark_pairs(l, mul, is_table);
+        if (subtracts || (!is_half_turned(l, mul[0]) && !is_half_turned(l, mul[1]))) continue;
         for (uint32_t k = 0; k < 4; k++) {
             onv_value_id id = mul[k / 2]->inputs[k % 2];
             if (onv_is_value(id)) is_table[id.index] = true;
@@ -374,7 +444,17 @@ static void name_the_rest(onv_lowering *l, onv_weight_role role, const bool *is_
     }
 }
 
-/* By name: the file has no tensor of one of the network's buffers. */
+/* Buffers of norms: those of each norm are counted. */
+static bool is_statistic(const char *buffer)
+{
+    static const char *const names[] = {"running_mean", "running_var", "num_batches_tracked"};
+    const char *name = last_part(buffer);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+/* By name: buffers of the network that the file has no tensor of. */
 static onv_status find_lacking(onv_lowering *l)
 {
     const onv_model *model = l->model;
@@ -383,12 +463,15 @@ static onv_status find_lacking(onv_lowering *l)
     for (size_t i = 0; i < model->values.count && model->n_buffers > 0 && fits; i++)
         if (model->values.at[i].tensor != NULL)
             fits = onv_ptr_map_set(&has, model->values.at[i].name, 1);
-    for (size_t i = 0; i < model->n_buffers; i++) {
-        uint32_t any;
-        l->lacks_buffers |= !onv_ptr_map_get(&has, model->buffers[i], &any);
+    l->lacking = ONV_ARENA_ARRAY(&l->model->arena, const char *, model->n_buffers);
+    for (size_t i = 0; i < model->n_buffers && l->lacking != NULL; i++) {
+        if (onv_ptr_map_get(&has, model->buffers[i], NULL)) continue;
+        l->lacks_buffers = true;
+        if (i < model->n_registered && !is_statistic(model->buffers[i]))
+            l->lacking[l->n_lacking++] = model->buffers[i];
     }
     onv_ptr_map_cleanup(&has);
-    return fits ? ONV_OK : onv_fail_memory(l->err);
+    return fits && l->lacking != NULL ? ONV_OK : onv_fail_memory(l->err);
 }
 
 onv_status onv_signature_prepare(onv_lowering *l)
@@ -402,8 +485,10 @@ onv_status onv_signature_prepare(onv_lowering *l)
     l->listed = onv_arena_copy(arena, model->parameters, l->n_listed * sizeof *l->listed);
     l->explained = ONV_ARENA_ARRAY(arena, bool, l->n_listed);
     l->waits = ONV_ARENA_ARRAY(arena, bool, l->n_listed);
+    l->file_elems = ONV_ARENA_ARRAY(arena, uint64_t, l->n_listed);
     bool *is_table = ONV_ARENA_ARRAY(arena, bool, model->values.count);
-    if (l->listed == NULL || l->explained == NULL || l->waits == NULL || is_table == NULL)
+    if (l->listed == NULL || l->explained == NULL || l->waits == NULL || l->file_elems == NULL ||
+        is_table == NULL)
         return onv_fail_memory(l->err);
     qsort(l->listed, l->n_listed, sizeof *l->listed, by_text);
     explain_modules(l);
@@ -411,6 +496,7 @@ onv_status onv_signature_prepare(onv_lowering *l)
     if (l->status != ONV_OK) return l->status;
     mark_turned(l, is_table);
     name_exactly(l);
+    onv_folded_name_parts(l);
     name_the_rest(l, ONV_WEIGHT_IS_TAKEN, is_table, ANY_NAME);
     for (size_t i = 0; i < l->reads.count; i++) wait_for_bias(l, &l->reads.at[i]);
     /* Before tables of positions, say, that are none. */

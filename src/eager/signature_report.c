@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "eager/lower.h"
+#include "eager/assumed.h"
 #include "eager/weight_place.h"
 
 /* The length of the name of the module that a parameter belongs to; one of the network itself stands for itself. */
@@ -14,15 +14,22 @@ static size_t module_length(const char *parameter)
     return dot != NULL ? (size_t)(dot - parameter) : strlen(parameter);
 }
 
-/* Modules whose parameters nothing explains, as text: those that are named, and how many more there are. */
-static uint64_t list_missing(const onv_lowering *l, char *text, size_t size)
+static bool is_assumed(const onv_lowering *l, size_t i)
+{
+    return l->assumed != NULL && l->assumed[i].dims != NULL &&
+           l->assumed[i].why > ONV_BY_LIKE_NAMES;
+}
+
+/* Modules whose parameters nothing explains, or those that are assumed, as text: those that are named, and how many more
+ * there are. */
+static uint64_t list_missing(const onv_lowering *l, bool assumed, char *text, size_t size)
 {
     enum { MAX_NAMED = 3 };
     const char *last = NULL;
     uint64_t n = 0, modules = 0;
     size_t used = 0;
     for (size_t i = 0; i < l->n_listed; i++) {
-        if (l->explained[i]) continue;
+        if (assumed ? !is_assumed(l, i) : l->explained[i]) continue;
         const char *name = l->listed[i];
         size_t length = module_length(name);
         n++;
@@ -65,12 +72,77 @@ void onv_parameters_complete(onv_lowering *l)
     l->lacking_bytes = bytes;
 }
 
-/* Results of layers that only parameters lead to, as projections of queries that are trained: constants of the file. */
+/* As many bytes as all buffers of the network have. */
+void onv_buffers_complete(onv_lowering *l)
+{
+    uint64_t counted = 0, wanted = l->options->buffers;
+    if (wanted == 0 || l->options->as_exported) return;
+    for (size_t i = 0; i < l->eager->storages.count; i++)
+        if (l->eager->storages.at[i].kind == ONV_STORAGE_BUFFER)
+            counted += l->eager->storages.at[i].bytes; /* their sum was checked */
+    if (wanted <= counted) return;
+    onv_storage_new(l, wanted - counted, ONV_STORAGE_BUFFER, "buffers that the file lacks");
+}
+
+/* Modules that read tables and masks that the exporter computed. */
+static bool list_readers(const onv_lowering *l, onv_ptr_map *readers)
+{
+    const onv_model *model = l->model;
+    for (size_t i = 0; i < model->nodes.count; i++) {
+        const onv_node *node = &model->nodes.at[i];
+        bool reads = false;
+        for (uint32_t k = 0; k < node->n_inputs && node->scope != NULL && !reads; k++) {
+            if (!onv_is_value(node->inputs[k])) continue;
+            const onv_value *value = onv_model_value(model, node->inputs[k]);
+            uint32_t sides = 0;
+            for (int32_t d = 0; value->tensor != NULL && d < value->type.rank; d++)
+                sides += !onv_dim_is(value->type.dims[d], 1);
+            reads = sides > 1 && value->role == ONV_ROLE_NOT_NOTED &&
+                    !onv_has_made_up_name(value->name);
+        }
+        if (reads && !onv_ptr_map_set(readers, node->scope, 1)) return false;
+    }
+    return true;
+}
+
+/* Buffers that are listed, and no tensor of the file has the name of. The exporter computes with them, and a mask that was cut from a
+ * larger one is all that the file may have. */
+static void report_buffers(onv_lowering *l)
+{
+    onv_ptr_map readers = {0};
+    const char *first = NULL, *large = NULL;
+    uint64_t n = 0;
+    if (l->n_lacking > 0 && !list_readers(l, &readers)) l->status = onv_fail_memory(l->err);
+    for (size_t i = 0; i < l->n_lacking && l->status == ONV_OK; i++) {
+        const char *name = l->lacking[i], *dot = strrchr(name, '.');
+        const char *module =
+            onv_intern_n(&l->model->strings, name, dot != NULL ? (size_t)(dot - name) : 0);
+        if (module == NULL) l->status = onv_fail_memory(l->err);
+        n++;
+        if (first == NULL) first = name;
+        if (large == NULL && module != NULL && onv_ptr_map_get(&readers, module, NULL))
+            large = name;
+    }
+    onv_ptr_map_cleanup(&readers);
+    if (n == 0 || l->status != ONV_OK) return;
+    onv_model_diag(
+        l->model, large != NULL ? ONV_WARNING : ONV_NOTE, "missing-buffers", NULL,
+        "%llu buffers that the export lists, '%s' first, have no tensor in the file, which has "
+        "what the exporter computed of them, and their sizes are not noted: --buffers BYTES "
+        "counts them, where BYTES is the sum of b.nbytes for b in model.buffers()",
+        (unsigned long long)n, large != NULL ? large : first);
+}
+
+/* Results of layers and products that only parameters lead to, as projections of queries that are trained, or matrices of a
+ * graph that nodes have embeddings for: constants of the file. */
 static void report_folded_layers(const onv_lowering *l)
 {
     static const char *const layers[] = {"linear",   "layer_norm", "rms_norm",
                                          "conv1d",   "conv2d",     "group_norm",
-                                         "bilinear", "batch_norm", "multi_head_attention_forward"};
+                                         "bilinear", "batch_norm", "multi_head_attention_forward",
+                                         "matmul",   "mm",         "bmm",
+                                         "addmm",    "baddbmm",    "einsum",
+                                         "softmax"};
     const onv_value *first = NULL;
     uint64_t bytes = 0;
     uint32_t n = 0;
@@ -86,8 +158,8 @@ static void report_folded_layers(const onv_lowering *l)
     if (n > 0)
         onv_model_diag(
             l->model, ONV_WARNING, "folded-layers", NULL,
-            "%u constants, '%s' first, %llu bytes, are results of layers that the exporter "
-            "computed, "
+            "%u constants, '%s' first, %llu bytes, are results of layers and products that the "
+            "exporter computed, "
             "as parameters alone lead to them: training makes them in each pass and keeps what "
             "they are made of, and their parameters have gradients, which is not counted",
             n, first->name, (unsigned long long)bytes);
@@ -130,11 +202,56 @@ static void report_factors(onv_lowering *l)
             first->name, (unsigned long long)bytes);
 }
 
+/* What was assumed of the sizes of layers that never run, and how many bytes each assumption comes to. */
+static void report_assumed(const onv_lowering *l)
+{
+    static const char *const whys[] = {
+        [ONV_BY_STAGE] = "a stage is the one before it, twice as wide (where attention "
+                         "shrinks its keys: 1, 2, 5 and 8 times the first one)",
+        [ONV_BY_ROW] = "convolutions and norms are as wide as those before them",
+        [ONV_BY_HEAD] = "a last convolution, and its norm, is 4 times as wide as what it reads "
+                        "(EfficientNet), or "
+                        "1280 wide (its lite form, MobileNet)",
+        [ONV_BY_CLASSES] = "a classifier has 1000 classes"};
+    char modules[512] = "", assumptions[512] = "";
+    uint64_t n = list_missing(l, true, modules, sizeof modules), bytes = 0;
+    size_t used = 0;
+    if (n == 0) return;
+    for (size_t i = ONV_BY_STAGE; i <= ONV_BY_CLASSES; i++) {
+        if (l->assumed_bytes[i] == 0 || used >= sizeof assumptions) continue;
+        used += (size_t)snprintf(assumptions + used, sizeof assumptions - used, "%s%s (%llu bytes)",
+                                 bytes > 0 ? "; " : "", whys[i],
+                                 (unsigned long long)l->assumed_bytes[i]);
+        bytes += l->assumed_bytes[i]; /* of storages, whose sum was checked */
+    }
+    bool is_told = l->options->parameters > 0;
+    onv_model_diag(l->model, is_told ? ONV_NOTE : ONV_WARNING, "assumed-sizes", NULL,
+                   "%llu parameters that the export lists, in %s, have no tensor in the file, as "
+                   "nothing reads what they give. Their sizes are assumed, %llu bytes without "
+                   "gradient: %s. %s",
+                   (unsigned long long)n, modules, (unsigned long long)bytes, assumptions,
+                   is_told ? "With them there are as many elements as --parameters tells"
+                           : "So the figures are an estimate; --parameters N settles it, where N "
+                             "is the sum of p.numel() for p in model.parameters()");
+}
+
+static void report_unread(const onv_lowering *l)
+{
+    if (l->unread_norms == 0) return;
+    onv_model_diag(
+        l->model, ONV_WARNING, "unread-layers", NULL,
+        "%u batch norms ran in the forward pass, as it writes their running statistics "
+        "('%s' first), but nothing reads what they give, and the export lacks them and the "
+        "layers around them. Their results lie in memory until the call around them "
+        "returns, in addition to these figures",
+        l->unread_norms, l->first_unread_norm);
+}
+
 /* After lowering: what no tensor stands for. */
 void onv_signature_report(onv_lowering *l)
 {
     char modules[512] = "";
-    uint64_t n = list_missing(l, modules, sizeof modules);
+    uint64_t n = list_missing(l, false, modules, sizeof modules);
     if (l->lacking_bytes > 0)
         onv_model_diag(
             l->model, ONV_NOTE, "missing-parameters", NULL,
@@ -154,8 +271,11 @@ void onv_signature_report(onv_lowering *l)
             "nothing reads what they give: they are counted with the sizes of parameters "
             "that are called alike, %llu bytes, without gradient",
             l->unused, l->first_unused, (unsigned long long)l->unused_bytes);
+    report_assumed(l);
+    report_unread(l);
     if (!l->options->inference && l->n_listed > 0) report_folded_layers(l);
     if (n + l->unused > 0 && !l->options->inference) report_factors(l);
+    if (l->options->buffers == 0) report_buffers(l);
     if (n == 0 || l->options->parameters > 0) return;
     onv_model_diag(
         l->model, ONV_WARNING, "missing-parameters", NULL,

@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/fail.h"
-#include "eager/lower.h"
+#include "eager/assumed.h"
 
 enum {
     MAX_KEY = 512,
@@ -74,6 +75,13 @@ const char *onv_name_of_layers(onv_lowering *l, const char *name)
     return strchr(key, '#') != NULL ? onv_intern_n(&l->model->strings, key, used) : NULL;
 }
 
+/* "to_out.0." has one, "0." has none: "layers.0.weight" is not like "to_out.0.weight" in that both are the first of something. */
+static bool has_word(const char *from, const char *to)
+{
+    while (from < to && (*from == '.' || isdigit((unsigned char)*from))) from++;
+    return from < to;
+}
+
 /* What a parameter of that name has in common with those like it. False: nothing. */
 static bool make_key(const char *name, uint32_t way, char key[MAX_KEY])
 {
@@ -85,6 +93,7 @@ static bool make_key(const char *name, uint32_t way, char key[MAX_KEY])
     if (way <= WAY_OF_TWO) {
         const char *end = last_parts(name, MOST_PARTS + 1 - way);
         if (end == name && way != WAY_OF_TWO) return false;
+        if (!has_word(end, attribute)) return false;
         return put_without_numbers(key, used, end, strlen(end)) > 1;
     }
     size_t module = (size_t)(attribute - both);
@@ -165,22 +174,122 @@ static bool hold(onv_lowering *l, const char *name, const onv_eager_storage *lik
     return true;
 }
 
-void onv_unused_parameters(onv_lowering *l)
+static void hold_like_names(onv_lowering *l, onv_assumed *a)
 {
     likes known = {0};
-    if (l->n_listed == 0 || l->status != ONV_OK) return;
-    bool all = true;
-    for (size_t i = 0; i < l->n_listed && all; i++) all = l->explained[i];
-    if (all) return;
     l->status = list_known(l, &known);
     for (size_t i = 0; i < l->n_listed && l->status == ONV_OK; i++) {
-        if (l->explained[i]) continue;
+        if (l->explained[i] || a->at[i].why == ONV_BY_STAGE) continue;
         const onv_eager_storage *like = find_like(l, &known, l->listed[i]);
         if (like == NULL) continue;
         const uint64_t bytes = like->bytes; /* the storages move when one is added */
         if (!hold(l, l->listed[i], like)) continue;
+        const onv_eager_storage *held = &l->eager->storages.at[l->eager->storages.count - 1];
+        a->at[i] =
+            (onv_assumed_shape){.dims = held->dims, .rank = held->rank, .why = ONV_BY_LIKE_NAMES};
         l->explained[i] = true;
         if (l->unused++ == 0) l->first_unused = l->listed[i];
         l->unused_bytes += bytes; /* of storages, whose sum was checked */
     }
+}
+
+/* What the shapes that were assumed come to. False: more than 64 bits. */
+static bool sum_assumed(const onv_assumed *a, uint64_t *elems)
+{
+    for (size_t i = 0; i < a->l->n_listed; i++) {
+        const onv_assumed_shape *shape = &a->at[i];
+        uint64_t n = 1;
+        bool fits = true;
+        if (shape->why <= ONV_BY_LIKE_NAMES || shape->dims == NULL) continue;
+        for (uint32_t d = 0; d < shape->rank; d++)
+            fits = fits && onv_u64_mul(n, (uint64_t)shape->dims[d], &n);
+        if (!fits || !onv_u64_add(*elems, n, elems)) return false;
+    }
+    return true;
+}
+
+/* How many elements there are is told by --parameters: those that were assumed are these, or are not held. */
+static bool is_as_told(const onv_lowering *l, uint64_t elems)
+{
+    const uint64_t wanted = l->options->parameters;
+    for (size_t i = 0; i < l->eager->storages.count; i++)
+        if (l->eager->storages.at[i].kind == ONV_STORAGE_PARAMETER)
+            elems += l->eager->storages.at[i].elems; /* their bytes were counted */
+    return wanted == 0 || wanted == elems;
+}
+
+static void hold_assumed(onv_lowering *l, const onv_assumed *a)
+{
+    const uint64_t most = UINT64_C(1) << 48; /* bytes that a network may have */
+    uint64_t elems = 0, bytes;
+    if (!sum_assumed(a, &elems) || !onv_u64_mul(elems, a->element, &bytes) || bytes > most) return;
+    if (elems == 0 || !is_as_told(l, elems)) return;
+    for (size_t i = 0; i < l->n_listed && l->status == ONV_OK; i++) {
+        const onv_assumed_shape *shape = &a->at[i];
+        if (shape->why <= ONV_BY_LIKE_NAMES || shape->dims == NULL) continue;
+        onv_eager_storage like = {.elems = 1, .dims = shape->dims, .rank = shape->rank};
+        for (uint32_t d = 0; d < shape->rank; d++) like.elems *= (uint64_t)shape->dims[d];
+        like.bytes = like.elems * a->element;
+        if (!hold(l, l->listed[i], &like)) continue;
+        l->explained[i] = true;
+        l->assumed_bytes[shape->why] += like.bytes;
+    }
+    l->assumed = a->at;
+}
+
+/* A batch norm that never runs has its running statistics all the same, and the number of passes. */
+static void hold_statistics(onv_lowering *l, const onv_assumed *a)
+{
+    for (size_t i = 0; i < l->n_listed && l->status == ONV_OK; i++) {
+        const onv_assumed_shape *shape = &a->at[i];
+        const char *name = l->listed[i];
+        bool is_held = l->explained[i] && shape->why != ONV_BY_FILE && shape->rank == 1;
+        if (!is_held || strcmp(last_parts(name, 1), "weight") != 0) continue;
+        if (!onv_is_of_batch_norm(a, name)) continue;
+        uint64_t bytes;
+        if (!onv_u64_mul((uint64_t)shape->dims[0], sizeof(float), &bytes)) continue;
+        for (uint32_t k = 0; k < 2; k++) onv_storage_new(l, bytes, ONV_STORAGE_BUFFER, name);
+        onv_storage_new(l, sizeof(int64_t), ONV_STORAGE_BUFFER, name);
+    }
+}
+
+/* Batch norms that wrote their running statistics, and whose weight nothing in the file reads: the exporter removed what
+ * has no reader, of stages that ran all the same. */
+static uint32_t count_unread(const onv_lowering *l, const char **first)
+{
+    static const char statistic[] = ".running_mean";
+    uint32_t count = 0;
+    for (size_t i = 0; i < l->model->n_updated && l->n_listed > 0; i++) {
+        char weight[MAX_KEY];
+        const char *name = l->model->updated[i];
+        size_t length = strlen(name), n = sizeof statistic - 1;
+        if (length <= n || length >= sizeof weight || strcmp(name + length - n, statistic) != 0)
+            continue;
+        snprintf(weight, sizeof weight, "%.*s.weight", (int)(length - n), name);
+        size_t at = onv_listed_find(l, weight);
+        if (at == SIZE_MAX || l->explained[at]) continue;
+        if (count++ == 0) *first = name;
+    }
+    return count;
+}
+
+bool onv_has_unread_norms(const onv_lowering *l)
+{
+    const char *first;
+    return count_unread(l, &first) > 0;
+}
+
+void onv_unused_parameters(onv_lowering *l)
+{
+    if (l->n_listed == 0 || l->status != ONV_OK) return;
+    bool all = true;
+    for (size_t i = 0; i < l->n_listed && all; i++) all = l->explained[i];
+    if (all) return;
+    l->unread_norms = count_unread(l, &l->first_unread_norm);
+    onv_assumed assumed = {.l = l};
+    l->status = onv_assumed_begin(&assumed);
+    if (l->status == ONV_OK) hold_like_names(l, &assumed);
+    if (l->status == ONV_OK) l->status = onv_assumed_end(&assumed);
+    if (l->status == ONV_OK) hold_assumed(l, &assumed);
+    if (l->status == ONV_OK) hold_statistics(l, &assumed);
 }

@@ -47,6 +47,11 @@ bool onv_is_call_of_any(const char *name, const char *const *operations, size_t 
 /* The name of a call that gives a view, or a part. */
 bool onv_weight_is_view(const char *name);
 
+/* What the note of a constant tells, of which values the exporter computed it: a call of that operation, and the names of
+ * the others, one after another. */
+bool onv_folded_has_call(const onv_value *value, const char *operation);
+const char *onv_folded_next(const char **at, size_t *length);
+
 /* Of a constant that is no float: the forward pass computes it of shapes. */
 bool onv_weight_is_computed(const char *name);
 

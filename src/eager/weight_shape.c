@@ -45,6 +45,35 @@ static bool has_suffix(const char *name, const char *suffix)
     return length > n && strcmp(name + length - n, suffix) == 0;
 }
 
+/* A table of positions times the weight of a layer inside the module that reads the result: both were constants, so that
+ * the file has neither. The weight has the shape of that of the next layer inside, which gives the row's size too. */
+bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv_shape *matrix)
+{
+    static const char suffix[] = "_proj.weight";
+    const onv_value *value = &l->model->values.at[read->value];
+    size_t scope = strlen(read->scope),
+           length = read->parameter != NULL ? strlen(read->parameter) : 0;
+    if (value->role != ONV_ROLE_NOT_NOTED || value->type.rank < 3 || scope == 0 ||
+        length < scope + sizeof suffix || strncmp(read->parameter, read->scope, scope) != 0 ||
+        read->parameter[scope] != '.' ||
+        strcmp(read->parameter + length - (sizeof suffix - 1), suffix) != 0)
+        return false;
+    for (size_t i = 0; i < l->reads.count; i++) {
+        const onv_weight_read *at = &l->reads.at[i];
+        const onv_type *type = &l->model->values.at[at->value].type;
+        if (type->rank != 2 || strncmp(at->scope, read->scope, scope) != 0 ||
+            at->scope[scope] != '.' || strcmp(at->slot, "weight") != 0)
+            continue;
+        *matrix = (onv_shape){.rank = 2};
+        for (uint32_t k = 0; k < 2; k++) {
+            if (!onv_dim_is_const(type->dims[k]) || type->dims[k].raw <= 0) return false;
+            matrix->dims[k] = type->dims[k].raw;
+        }
+        return value->tensor->elems % (uint64_t)matrix->dims[1] == 0;
+    }
+    return false;
+}
+
 bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,
                       const onv_shape *whole, onv_shape *shape)
 {
@@ -52,8 +81,13 @@ bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read
     *shape = *whole;
     switch (use) {
     case ONV_WEIGHT_EXPANDED: {
+        const onv_tensor *tensor = read != NULL ? l->model->values.at[read->value].tensor : NULL;
+        uint32_t repeated = tensor != NULL ? onv_weight_repeated_dims(l, tensor) : 0;
         uint32_t n = strstr(name, "bias") != NULL ? shape->rank - 1 : 1;
-        for (uint32_t i = 0; i < n && i < shape->rank; i++) shape->dims[i] = 1;
+        for (uint32_t i = 0; i < shape->rank; i++)
+            if ((repeated >> i & 1) != 0) shape->dims[i] = 1;
+        /* Equal numbers, or none at hand: the samples are the first dim. */
+        for (uint32_t i = 0; i < n && i < shape->rank && repeated == 0; i++) shape->dims[i] = 1;
         return true;
     }
     case ONV_WEIGHT_PROJECTED: return onv_weight_projects(l, read, shape);

@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "base/heap.h"
+#include "base/quota.h"
 #include "base/strings.h"
 #include "eager/lower.h"
 #include "eager/weight_place.h"
@@ -59,11 +60,76 @@ static bool is_alike(const onv_lowering *l, onv_value_id a, onv_value_id b)
     return same;
 }
 
+/* Which node indexes by it along the first dim; NULL: none. */
+static const onv_node *first_dim_indexer(const onv_lowering *l, onv_value_id id)
+{
+    onv_node_id user = l->fusions.user[id.index];
+    const onv_node *node = onv_is_node(user) ? onv_model_node(l->model, user) : NULL;
+    bool indexes = node != NULL && strcmp(node->op_type, "ScatterElements") == 0 &&
+                   onv_node_int(node, "axis", 0) == 0;
+    return indexes ? node : NULL;
+}
+
+/* Do both repeat the same index for each row? Of as many rows as their first bytes have. */
+static bool repeats_same(onv_lowering *l, onv_value_id a, onv_value_id b, bool if_unknown)
+{
+    enum { PER_WORK = 256 }; /* bytes */
+    const onv_tensor *t[2] = {onv_model_value(l->model, a)->tensor,
+                              onv_model_value(l->model, b)->tensor};
+    const unsigned char *data[2];
+    unsigned char *buffers[2];
+    uint64_t row[2], n = UINT64_MAX;
+    if (!onv_work(2 * ONV_MOST_HEAD / PER_WORK)) l->status = ONV_ERR_CANCELLED;
+    for (int k = 0; k < 2; k++) {
+        size_t bytes = t[k]->bytes < ONV_MOST_HEAD ? (size_t)t[k]->bytes : ONV_MOST_HEAD;
+        row[k] = t[k]->bytes / (uint64_t)t[k]->type.dims[0].raw;
+        data[k] = onv_weight_head(l, t[k], bytes, &buffers[k]);
+        if (bytes / row[k] < n) n = bytes / row[k];
+    }
+    bool is_known = data[0] != NULL && data[1] != NULL, same = is_known || if_unknown;
+    size_t each = (size_t)(t[0]->bytes / t[0]->elems);
+    for (uint64_t i = 0; same && i < n && is_known; i++)
+        same = memcmp(data[0] + i * row[0], data[1] + i * row[1], each) == 0;
+    for (int k = 0; k < 2; k++) onv_heap_free(buffers[k]);
+    return same;
+}
+
+/* The same edges for layers of other widths. */
+static bool is_wider(onv_lowering *l, onv_value_id a, onv_value_id b)
+{
+    const onv_tensor *t = onv_model_value(l->model, a)->tensor,
+                     *other = onv_model_value(l->model, b)->tensor;
+    return t->type.dtype == other->type.dtype && t->type.rank == 2 && other->type.rank == 2 &&
+           t->elems > 0 && other->elems > 0 && t->bytes >= t->elems &&
+           onv_dim_same(t->type.dims[0], other->type.dims[0]) && first_dim_indexer(l, a) != NULL &&
+           first_dim_indexer(l, b) != NULL && repeats_same(l, a, b, true);
+}
+
+/* Does the file have the indices that it repeats as they are, which another operation reads? */
+static bool has_unrepeated(onv_lowering *l, onv_value_id id)
+{
+    const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
+    if (first_dim_indexer(l, id) == NULL || tensor->type.rank != 2 || tensor->elems == 0 ||
+        tensor->bytes < tensor->elems)
+        return false;
+    if (!onv_work(l->model->values.count)) l->status = ONV_ERR_CANCELLED;
+    for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++) {
+        const onv_value *value = &l->model->values.at[i];
+        const onv_tensor *other = value->tensor;
+        if (!onv_value_is_weight(value) || other == NULL || other->type.rank != 1 ||
+            other->type.dtype != tensor->type.dtype || l->fusions.n_uses[i] == 0 ||
+            !onv_dim_same(other->type.dims[0], tensor->type.dims[0]))
+            continue;
+        if (repeats_same(l, id, (onv_value_id){i}, false)) return true;
+    }
+    return false;
+}
+
 /* Calls in turn are given the same indices: those of one shape are views of one tensor. */
-static bool is_viewed_before(const onv_lowering *l, onv_value_id id)
+static bool is_viewed_before(onv_lowering *l, onv_value_id id)
 {
     for (size_t i = 0; i < l->views.count; i++)
-        if (is_alike(l, id, l->views.at[i])) return true;
+        if (is_alike(l, id, l->views.at[i]) || is_wider(l, id, l->views.at[i])) return true;
     return false;
 }
 
@@ -71,7 +137,7 @@ uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id)
 {
     const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
     const onv_payload *data = &tensor->payload;
-    if (is_viewed_before(l, id) || l->views.count >= MAX_VIEWS) return 0;
+    if (l->views.count >= MAX_VIEWS || is_viewed_before(l, id) || has_unrepeated(l, id)) return 0;
     if (!onv_vec_push(&l->views, id) && l->status == ONV_OK) l->status = onv_fail_memory(l->err);
     uint64_t left = tensor->bytes, outer = 1;
     const unsigned char *bytes = NULL;

@@ -66,6 +66,9 @@ onv_status onv_model_copy(const onv_model *from, onv_model *to, onv_error *err)
     to->n_parameters = from->n_parameters;
     to->buffers = from->buffers;
     to->n_buffers = from->n_buffers;
+    to->n_registered = from->n_registered;
+    to->updated = from->updated;
+    to->n_updated = from->n_updated;
     to->shared = from->shared;
     to->n_shared = from->n_shared;
     to->trains_constants = from->trains_constants;

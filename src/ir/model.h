@@ -136,7 +136,9 @@ typedef struct onv_node {
     const char *call_classes; /* of those, likewise */
     const char *statements;   /* that called it, likewise: load/statements.h; "" or NULL */
     onv_in_place in_place;    /* as the last of them tells */
-    bool takes_cached; /* one of them calls a module with a member of a cache, as they tell */
+    /* Modules that are given a member of a cache, or whose call binds one, as they tell: the innermost of them, and the one
+     * that calls the outermost; or NULL. */
+    const char *cache_call, *cache_owner;
     const char
         *merged_call;  /* an argument of it that the exporter merged with an equal one, which the
                                  node reads: "sub_5"; or NULL */
@@ -150,6 +152,8 @@ typedef struct onv_node {
     bool takes_buffer;       /* arguments of it are buffers, and none is a parameter */
     const char *inner_graph; /* that it stood in, "<eval_with_key>.7"; NULL: the network's */
     bool copies_by_index;    /* where metadata says so: index_copy, written as index_put */
+    bool puts_by_index;      /* likewise: index_put itself, and no index_add */
+    bool pools;              /* likewise: amax that is an adaptive max pooling to one place */
     bool solves_by_rows;     /* likewise: part of a function that exports run in another way */
     const char *function; /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
     onv_graph_id graph;   /* the graph it stands in */
@@ -158,7 +162,7 @@ typedef struct onv_node {
     bool has_pad;   /* where metadata says so: a Pad that the exporter joined to the convolution */
     bool pads_same; /* likewise: by the difference of both ends, as padding="same" does */
     const char *
-        weight_call; /* of a linear layer: the call that gave its weight; NULL: a parameter, or not told */
+        weight_call; /* of a linear layer or a batch norm: the call that gave its weight; NULL: a parameter, or not told */
     const char *padded;  /* likewise: what the convolution was given, "pad_2"; NULL: not told */
     const char *padding; /* likewise: what it pads itself, "[1, 1"; "": nothing */
     bool has_bias;       /* where metadata says so: PyTorch's linear layer, even if this has none */
@@ -206,8 +210,10 @@ typedef struct onv_value {
     onv_type type;         /* as inferred; inputs and constants: from the start */
     const onv_type
         *declared; /* from value_info or the graph's inputs and outputs; NULL where absent */
-    const onv_tensor *tensor;        /* INITIALIZER, CONSTANT (NULL for string constants) */
-    const onv_known *known;          /* contents, where they are tracked */
+    const onv_tensor *tensor; /* INITIALIZER, CONSTANT (NULL for string constants) */
+    const onv_known *known;   /* contents, where they are tracked */
+    const char
+        *folded_from; /* names of what the exporter computed it of, quoted; NULL: not noted */
     const struct onv_packed *packed; /* see weight_format.h; NULL: as it is */
 } onv_value;
 
@@ -271,7 +277,10 @@ typedef struct onv_model {
     const char *const *parameters;
     size_t n_parameters;
     const char *const *buffers; /* likewise its other tensors */
-    size_t n_buffers;
+    size_t n_buffers,
+        n_registered;           /* the first ones are registered buffers, the others attributes */
+    const char *const *updated; /* those of them that the pass writes */
+    size_t n_updated;
     const onv_shared_output *shared; /* where an application says so */
     uint32_t n_shared;
     bool trains_constants;     /* set by inference: Constant nodes hold the parameters */

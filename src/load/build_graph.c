@@ -152,6 +152,21 @@ onv_status onv_build_outputs(onv_builder *b, onv_scope *scope, onv_record_list n
     return ONV_OK;
 }
 
+/* The note of which values the exporter computed an initializer; it says nothing of any other value. */
+static onv_status read_folded(onv_builder *b, const onv_scan_value *record, onv_value *value)
+{
+    const unsigned char *text;
+    if (record->folded_bytes == 0 || value->tensor == NULL || value->folded_from != NULL)
+        return ONV_OK;
+    ONV_TRY(onv_source_view(b->scan->source, record->folded_offset, record->folded_bytes, &text,
+                            b->err));
+    char *copy = ONV_ARENA_ARRAY(&b->model->arena, char, (size_t)record->folded_bytes + 1);
+    if (copy == NULL) return onv_fail_memory(b->err);
+    memcpy(copy, text, record->folded_bytes);
+    value->folded_from = copy; /* the arena is zeroed */
+    return ONV_OK;
+}
+
 onv_status onv_build_declared(onv_builder *b, const onv_scope *scope, onv_record_list values,
                               onv_free_dims free_dims, size_t first_value)
 {
@@ -161,6 +176,7 @@ onv_status onv_build_declared(onv_builder *b, const onv_scope *scope, onv_record
         if (!onv_name_map_get(&scope->names, record->name, &id)) continue;
         if (!onv_is_value(id) || id.index < first_value) continue;
         if (record->role != ONV_ROLE_NOT_NOTED) onv_model_value(b->model, id)->role = record->role;
+        ONV_TRY(read_folded(b, record, onv_model_value(b->model, id)));
         if (onv_model_value(b->model, id)->declared != NULL) continue;
         onv_type *type = ONV_ARENA_ARRAY(&b->model->arena, onv_type, 1);
         if (type == NULL) return onv_fail_memory(b->err);

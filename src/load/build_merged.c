@@ -67,10 +67,12 @@ static bool is_read_for_another(const char *const *inputs, uint32_t n_inputs, ui
 static onv_status find_merged(onv_builder *b, const onv_scan_node *record, const text *names,
                               uint32_t n, const char **name)
 {
+    static const char number[] = "scalar_tensor"; /* which the host has */
     const char *const *inputs = onv_build_inputs(b, record);
     uint32_t n_inputs = record->n_inputs < MAX_ARGUMENTS ? record->n_inputs : MAX_ARGUMENTS;
     for (uint32_t i = 0; i < n; i++) {
         size_t base = base_length(names[i]);
+        if (strncmp(names[i].at, number, sizeof number - 1) == 0) continue;
         bool is_read = false, is_like = false;
         for (uint32_t k = 0; k < n_inputs; k++) {
             text input = {inputs[k], strlen(inputs[k])};
@@ -85,16 +87,28 @@ static onv_status find_merged(onv_builder *b, const onv_scan_node *record, const
     return ONV_OK;
 }
 
+/* Each argument is an input, but for a convolution's bias of zeros, which the exporter drops. */
+static bool has_all_inputs(const onv_scan_node *record, const char *call, const text *names,
+                           uint32_t n)
+{
+    static const char parameter[] = "p_";
+    if (n == record->n_inputs) return n < MAX_ARGUMENTS;
+    return n == record->n_inputs + 1 && n < MAX_ARGUMENTS && strstr(call, "aten.conv") != NULL &&
+           strncmp(names[n - 1].at, parameter, sizeof parameter - 1) == 0;
+}
+
 /* `x + 0`, as sum() begins, and `x * 1`: the exporter removes them, so that the node reads x where its call had the result of
  * another operation. */
-static uint32_t find_neutral(const onv_builder *b, const onv_scan_node *record, const text *names,
-                             uint32_t n, const char **op)
+static uint32_t find_neutral(const onv_builder *b, const onv_scan_node *record,
+                             const char *text_of_call, const text *names, uint32_t n,
+                             const char **op)
 {
     static const char *const neutral[] = {"add", "mul", "sub", "div"};
     static const char made_up[] = "val_";
     const char *const *inputs = onv_build_inputs(b, record);
     uint32_t found = 0;
-    if (n != record->n_inputs || n >= MAX_ARGUMENTS) return 0;
+    if (!has_all_inputs(record, text_of_call, names, n)) return 0;
+    n = (uint32_t)record->n_inputs;
     for (uint32_t i = 0; i < n; i++) {
         size_t base = base_length(names[i]);
         const char *call = NULL;
@@ -126,13 +140,15 @@ static uint32_t find_named(const onv_builder *b, const onv_scan_node *record, co
     return found;
 }
 
-/* What a linear layer has for a weight, where that is no parameter: "div" of `linear(%x, %div)`. Its node reads what the exporter
- * computed of that and called "val_5". */
+/* What a linear layer or a batch norm has for a weight, where that is no parameter: "div" of `linear(%x, %div)`. Its node
+ * reads what the exporter computed of that and called "val_5". */
 static onv_status find_weight(onv_builder *b, const onv_scan_node *record, const char *call,
                               const text *names, uint32_t n, const char **name)
 {
     static const char *const inputs[] = {"p_", "b_", "c_"};
-    if (n < 2 || record->n_inputs < 2 || strstr(call, ONV_NOTE_LINEAR) == NULL) return ONV_OK;
+    bool has_weight =
+        strstr(call, ONV_NOTE_LINEAR) != NULL || strstr(call, ONV_NOTE_BATCH_NORM) != NULL;
+    if (n < 2 || record->n_inputs < 2 || !has_weight) return ONV_OK;
     for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
         if (strncmp(names[1].at, inputs[i], strlen(inputs[i])) == 0) return ONV_OK;
     if (names[1].length > MAX_NAME) return ONV_OK;
@@ -145,7 +161,7 @@ onv_status onv_build_merged(onv_builder *b, const onv_scan_node *record, const c
 {
     text names[MAX_ARGUMENTS];
     uint32_t n = list_arguments(call, names);
-    node->neutral = find_neutral(b, record, names, n, &node->neutral_op);
+    node->neutral = find_neutral(b, record, call, names, n, &node->neutral_op);
     node->named = find_named(b, record, names, n);
     ONV_TRY(find_weight(b, record, call, names, n, &node->weight_call));
     return find_merged(b, record, names, n, &node->merged_call);

@@ -126,14 +126,30 @@ static onv_status find_inner_graph(onv_builder *b, const char *trace, const char
     return *graph != NULL ? ONV_OK : onv_fail_memory(b->err);
 }
 
-/* The last frame of the trace. */
-static bool copies_by_index(const char *trace, const char *aten_op)
+static const char *last_frame(const char *trace)
 {
-    static const char put[] = "aten.index_put.", frame[] = "File \"";
-    if (strncmp(aten_op, put, sizeof put - 1) != 0) return false;
+    static const char frame[] = "File \"";
     const char *last = trace;
     for (const char *at = trace; (at = strstr(at, frame)) != NULL; at++) last = at;
-    return strstr(last, ONV_NOTE_INDEX_COPY) != NULL;
+    return last;
+}
+
+/* The last frame has that call, which is written as index_put. */
+static bool calls_by_index(const char *trace, const char *aten_op, const char *call)
+{
+    static const char put[] = "aten.index_put.";
+    if (strncmp(aten_op, put, sizeof put - 1) != 0) return false;
+    return strstr(last_frame(trace), call) != NULL;
+}
+
+/* AdaptiveMaxPool2d(1). */
+static bool pools(const char *trace, const onv_node *node)
+{
+    static const char module[] = "torch.nn.modules.pooling.AdaptiveMaxPool",
+                      maximum[] = "aten.amax.";
+    if (strncmp(node->aten_op, maximum, sizeof maximum - 1) != 0) return false;
+    return strncmp(node->module_class, module, sizeof module - 1) == 0 ||
+           strstr(last_frame(trace), ONV_NOTE_MAX_POOL) != NULL;
 }
 
 static onv_status read_trace(onv_builder *b, const onv_scan_node *record, const char *trace,
@@ -143,7 +159,9 @@ static onv_status read_trace(onv_builder *b, const onv_scan_node *record, const 
                     strstr(node->aten_op, "batch_norm") != NULL;
     ONV_TRY(find_function(b, trace, &node->function));
     ONV_TRY(find_inner_graph(b, trace, &node->inner_graph));
-    node->copies_by_index = copies_by_index(trace, node->aten_op);
+    node->copies_by_index = calls_by_index(trace, node->aten_op, ONV_NOTE_INDEX_COPY);
+    node->puts_by_index = calls_by_index(trace, node->aten_op, ONV_NOTE_INDEX_PUT);
+    node->pools = pools(trace, node);
     node->solves_by_rows = strstr(trace, ONV_NOTE_BY_ROWS) != NULL;
     /* A graph of its own binds names that PyTorch never had. */
     if (node->calls[0] == '\0' || node->inner_graph != NULL) return ONV_OK;

@@ -15,6 +15,9 @@ static const char mark[] = ": PARAMETER target='";
 /* What the network has beside: registered buffers, and tensors that it merely has an attribute for. */
 static const char *const other_marks[] = {": BUFFER target='", ": CONSTANT_TENSOR target='"};
 
+/* Buffers that the pass writes, by results of the export: running statistics. */
+static const char *const update_marks[] = {": BUFFER_MUTATION target='"};
+
 static const char words[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
 
 /* The next name, NULL: there is none; and where ends what calls name it. */
@@ -52,23 +55,36 @@ static onv_status list_names(onv_builder *b, const char *text)
     return ONV_OK;
 }
 
-static onv_status list_others(onv_builder *b, const char *text)
+static onv_status list_marked(onv_builder *b, const char *text, const char *const *marks,
+                              size_t n_marks, const char *const **to, size_t *n_to)
 {
     onv_model *model = b->model;
     size_t n = 0;
-    for (size_t k = 0; k < sizeof other_marks / sizeof other_marks[0]; k++)
-        for (const char *at = text; (at = strstr(at, other_marks[k])) != NULL; at++) n++;
+    for (size_t k = 0; k < n_marks; k++)
+        for (const char *at = text; (at = strstr(at, marks[k])) != NULL; at++) n++;
     const char **names = ONV_ARENA_ARRAY(&model->arena, const char *, n);
     if (names == NULL) return onv_fail_memory(b->err);
-    for (size_t k = 0; k < sizeof other_marks / sizeof other_marks[0]; k++)
-        for (const char *at = text; (at = strstr(at, other_marks[k])) != NULL;) {
-            at += strlen(other_marks[k]);
+    n = 0;
+    for (size_t k = 0; k < n_marks; k++)
+        for (const char *at = text; (at = strstr(at, marks[k])) != NULL;) {
+            at += strlen(marks[k]);
             const char *name = onv_intern_n(&model->strings, at, strcspn(at, "'\n"));
             if (name == NULL) return onv_fail_memory(b->err);
-            names[model->n_buffers++] = name;
+            names[n++] = name;
         }
-    model->buffers = names;
+    *to = names;
+    *n_to = n;
     return ONV_OK;
+}
+
+static onv_status list_others(onv_builder *b, const char *text)
+{
+    onv_model *model = b->model;
+    ONV_TRY(list_marked(b, text, other_marks, sizeof other_marks / sizeof other_marks[0],
+                        &model->buffers, &model->n_buffers));
+    for (const char *at = text; (at = strstr(at, other_marks[0])) != NULL; at++)
+        model->n_registered++;
+    return list_marked(b, text, update_marks, 1, &model->updated, &model->n_updated);
 }
 
 onv_status onv_build_signature(onv_builder *b, const onv_scan_graph *record)

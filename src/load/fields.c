@@ -169,6 +169,7 @@ static const struct {
     [ONV_NOTED_CALL] = {"pkg.torch.onnx.fx_node", ONV_MSG_NODE},
     [ONV_NOTED_RULES] = {"pkg.onnxscript.rewriter.rule_name", ONV_MSG_NODE},
     [ONV_NOTED_ROLE] = {"pkg.torch.export.graph_signature.InputSpec.kind", ONV_MSG_VALUE_INFO},
+    [ONV_NOTED_FOLDED] = {"pkg.onnxscript.optimizer.folded_from", ONV_MSG_VALUE_INFO},
     [ONV_NOTED_SIGNATURE] = {"pkg.torch.export.ExportedProgram.graph_signature", ONV_MSG_GRAPH},
 };
 

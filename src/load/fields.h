@@ -62,6 +62,7 @@ typedef enum onv_note {
     ONV_NOTED_CALL,      /* the call with its arguments */
     ONV_NOTED_RULES,     /* the rules that made it */
     ONV_NOTED_ROLE,      /* of a value: whether an initializer was a parameter or a buffer */
+    ONV_NOTED_FOLDED,    /* of a value: of which others the exporter computed it */
     ONV_NOTED_SIGNATURE, /* of a graph: the names of all parameters */
     ONV_NOTED_COUNT
 } onv_note;
@@ -78,27 +79,31 @@ onv_message onv_note_owner(onv_note note); /* the message that it is read of */
 /* In a line of a trace: it calls a function of transformers that solves a system of equations otherwise in exports. */
 #define ONV_NOTE_BY_ROWS " torch_chunk_gated_delta_rule("
 
-/* In the innermost line of a trace: `x.index_copy(...)`, which the exporter writes as `x[index] = y`. */
+/* In the innermost line of a trace: `x.index_copy(...)`, which the exporter writes as `x[index] = y`, as it does index_put
+ * and index_add; a pooling to one place, which torch.export writes as amax. */
 #define ONV_NOTE_INDEX_COPY "index_copy"
+#define ONV_NOTE_INDEX_PUT  "index_put"
+#define ONV_NOTE_MAX_POOL   "adaptive_max_pool"
 
 /* In a call: a linear layer, of which the exporter drops a bias of zeros; softmax and log_softmax, of which it drops the type
  * that they were asked for; attention, of which it drops the dropout; a tensor that was padded; a batch norm of a convolution
  * that the exporter took apart; arguments that are slices or quotients, which it drops where they change nothing. Calls
  * without arguments are dropped. */
-#define ONV_NOTE_LINEAR    "aten.linear.default](args = ("
-#define ONV_NOTE_SOFTMAX   "softmax.int](args = ("
-#define ONV_NOTE_ATTENTION "aten.scaled_dot_product_attention.default](args = ("
-#define ONV_NOTE_FLOAT32   "torch.float32"
-#define ONV_NOTE_ARGS      "](args = ("
-#define ONV_NOTE_SLICE     "%slice_"
-#define ONV_NOTE_DIV       "%div"
-#define ONV_NOTE_CLONE     "%clone"
-#define ONV_NOTE_DETACH    "%detach"
-#define ONV_NOTE_PARAMETER "%p_"
-#define ONV_NOTE_BUFFER    "%b_"
-#define ONV_NOTE_PADDED    "](args = (%pad"
-#define ONV_NOTE_PADS      "](args = (%constant_pad_nd"
-#define ONV_NOTE_SAME      "norm_legit_functional.default](args = (%convolution"
+#define ONV_NOTE_BATCH_NORM "aten._native_batch_norm_legit.no_stats](args = ("
+#define ONV_NOTE_LINEAR     "aten.linear.default](args = ("
+#define ONV_NOTE_SOFTMAX    "softmax.int](args = ("
+#define ONV_NOTE_ATTENTION  "aten.scaled_dot_product_attention.default](args = ("
+#define ONV_NOTE_FLOAT32    "torch.float32"
+#define ONV_NOTE_ARGS       "](args = ("
+#define ONV_NOTE_SLICE      "%slice_"
+#define ONV_NOTE_DIV        "%div"
+#define ONV_NOTE_CLONE      "%clone"
+#define ONV_NOTE_DETACH     "%detach"
+#define ONV_NOTE_PARAMETER  "%p_"
+#define ONV_NOTE_BUFFER     "%b_"
+#define ONV_NOTE_PADDED     "](args = (%pad"
+#define ONV_NOTE_PADS       "](args = (%constant_pad_nd"
+#define ONV_NOTE_SAME       "norm_legit_functional.default](args = (%convolution"
 
 /* In the rules that made a node: a Pad became a part of a convolution. Other rules are dropped. */
 #define ONV_NOTE_PAD "FuseConvPad"

@@ -127,8 +127,10 @@ typedef struct onv_scan_node {
 
 typedef struct onv_scan_value {
     const char *name;
-    onv_span type; /* TypeProto; empty where none is given */
-    uint8_t role;  /* onv_role that a note gives it */
+    onv_span type;         /* TypeProto; empty where none is given */
+    uint8_t role;          /* onv_role that a note gives it */
+    uint32_t folded_bytes; /* the note of what it was computed of, in the source; 0: none */
+    uint64_t folded_offset;
     onv_record next;
 } onv_scan_value;
 

@@ -271,6 +271,12 @@ onv_status onv_walk_add_note(onv_walk *w, onv_note note, uint64_t offset, const 
         return ONV_OK;
     }
     if (bytes > UINT32_MAX) return ONV_OK;
+    if (note == ONV_NOTED_FOLDED) {
+        onv_scan_value *value = &scan->values.at[top->record];
+        value->folded_offset = offset;
+        value->folded_bytes = (uint32_t)bytes;
+        return ONV_OK;
+    }
     const onv_scan_note element = {
         .offset = offset, .bytes = (uint32_t)bytes, .note = (uint8_t)note};
     onv_record_list *list = top->message == ONV_MSG_GRAPH ? &scan->graphs.at[top->record].notes

@@ -359,13 +359,55 @@ static text owner_of(const char *weight)
     return last_part((text){weight, dot != NULL ? (size_t)(dot - weight) : 0});
 }
 
-/* `self.conv(x, feat_cache[i])`: the name of the list is of no meaning but this one. */
-static bool passes_cached(text code, text callee)
+/* `feat_cache[i]`, `cache_dict["conv"]`, `cache.get("conv")`. */
+static bool has_cached_member(text code)
 {
-    static const char member[] = "cache[";
-    if (!calls(code, callee)) return false;
-    const char *call = memmem(code.at, code.length, callee.at, callee.length);
-    return memmem(call, code.length - (size_t)(call - code.at), member, sizeof member - 1) != NULL;
+    static const char name[] = "cache";
+    const char *end = code.at + code.length, *at = code.at;
+    while ((at = memmem(at, (size_t)(end - at), name, sizeof name - 1)) != NULL) {
+        at += sizeof name - 1;
+        while (at < end && is_word(*at)) at++;
+        if (begins((text){at, (size_t)(end - at)}, "[") ||
+            begins((text){at, (size_t)(end - at)}, ".get("))
+            return true;
+    }
+    return false;
+}
+
+/* `self.conv(x, feat_cache[i])`, or `x, new_cache["conv"] = self.conv(`: the name of the list is of no meaning but this one. */
+static bool keeps_cached(text code, text callee)
+{
+    char sign;
+    const char *equals = find_equals(code, &sign);
+    size_t before = equals != NULL ? (size_t)(equals - code.at) : 0;
+    text given = {code.at + before, code.length - before};
+    if (callee.length == 0 || !calls(given, callee)) return false;
+    if (has_cached_member((text){code.at, before})) return true;
+    const char *call = memmem(given.at, given.length, callee.at, callee.length);
+    return has_cached_member((text){call, (size_t)(given.at + given.length - call)});
+}
+
+/* Modules of a node whose calls keep something in a cache. */
+typedef struct cached {
+    text call, owner;
+    bool is_any;
+} cached;
+
+static void note_cached(cached *c, text code, text caller, text called)
+{
+    if (!keeps_cached(code, last_part(called))) return;
+    if (!c->is_any) c->owner = caller;
+    c->is_any = true;
+    c->call = called;
+}
+
+static onv_status put_cached(onv_builder *b, const cached *c, onv_node *node)
+{
+    if (!c->is_any) return ONV_OK;
+    node->cache_call = onv_intern_n(&b->model->strings, c->call.at, c->call.length);
+    node->cache_owner = onv_intern_n(&b->model->strings, c->owner.at, c->owner.length);
+    bool fits = node->cache_call != NULL && node->cache_owner != NULL;
+    return fits ? ONV_OK : onv_fail_memory(b->err);
 }
 
 onv_status onv_build_statements(onv_builder *b, const char *trace, onv_node *node,
@@ -378,9 +420,12 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, onv_node *nod
     bool has_next = next_element(&list, &module);
     uint32_t n_frames = count_frames(trace), n_calls = count_calls(node->calls);
     uint32_t without_call = n_frames > n_calls ? n_frames - n_calls : 0;
-    bool overwrites = false, makes_new = false, takes_cached = false;
+    bool overwrites = false, makes_new = false;
+    cached keeps = {.is_any = false};
     while (has_next && next_frame(&trace, &f)) {
+        text caller = module;
         has_next = next_element(&list, &next);
+        if (has_next) module = next;
         text callee = has_next ? last_part(next) : operation(node->aten_op);
         char sign = '\0', kind = kind_of(f.code, callee);
         bool joins = !has_next && is_joining(callee) && takes_list(f.code, callee);
@@ -388,7 +433,7 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, onv_node *nod
         text other = folded != NULL && has_next ? owner_of(folded) : (text){0};
         if (other.length > 0 && calls(f.code, callee) && !calls(f.code, other))
             kind = ONV_STATEMENT_CALLS;
-        takes_cached |= has_next && callee.length > 0 && passes_cached(f.code, callee);
+        if (has_next) note_cached(&keeps, f.code, caller, next);
         put(&w, f.line.at, f.line.length);
         put(&w, (char[]){(char)(joins ? ONV_STATEMENT_LISTS : kind), ':'}, 2);
         put_targets(&w, f.code, &sign);
@@ -410,7 +455,7 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, onv_node *nod
     node->in_place = ONV_IN_PLACE_UNTOLD;
     if (fits && overwrites) node->in_place = ONV_IN_PLACE_YES;
     if (fits && makes_new && !overwrites) node->in_place = ONV_IN_PLACE_NO;
-    node->takes_cached = fits && takes_cached;
+    if (fits) ONV_TRY(put_cached(b, &keeps, node));
     node->statements = onv_intern_n(&b->model->strings, w.bytes, fits ? w.length : 0);
     return node->statements != NULL ? ONV_OK : onv_fail_memory(b->err);
 }

@@ -1,4 +1,6 @@
 /* Operators that keep the elements and their order: Reshape, Squeeze, Unsqueeze. */
+#include <string.h>
+
 #include "ops/tensor.h"
 
 /* --- Reshape ----------------------------------------------------------------------------------- */
@@ -158,6 +160,20 @@ static bool ones(onv_op_ctx *c, uint32_t *mask)
     return true;
 }
 
+/* PyTorch's squeeze() leaves a dim that is not 1, which its newer exporter writes down all the same. */
+static bool leaves_axis(onv_op_ctx *c, int axis)
+{
+    static const char call[] = "aten.squeeze";
+    const char *aten = c->node->aten_op;
+    if (aten == NULL || strncmp(aten, call, sizeof call - 1) != 0) return false;
+    onv_op_warn(
+        c, "squeezed-axis",
+        "torch.squeeze() leaves axis %d of %s, and so is counted; the ONNX operator does not "
+        "allow that, and ONNX Runtime refuses the file",
+        axis, onv_op_shape_text(c, onv_op_in(c, 0)));
+    return true;
+}
+
 static onv_status infer_squeeze(onv_op_ctx *c)
 {
     int rank = onv_op_in_rank(c, 0), count;
@@ -184,6 +200,10 @@ static onv_status infer_squeeze(onv_op_ctx *c)
         if (!(mask & ONV_BIT(axis))) {
             dims[n++] = dim;
         } else if (onv_dim_is_const(dim) && dim.raw != 1) {
+            if (leaves_axis(c, axis)) {
+                dims[n++] = dim;
+                continue;
+            }
             return onv_op_fail(c, "cannot squeeze axis %d of %s", axis,
                                onv_op_shape_text(c, onv_op_in(c, 0)));
         }

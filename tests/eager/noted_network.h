@@ -6,7 +6,7 @@
 
 #include "eager/trainer.h"
 
-enum { MAX_NODES = 8 };
+enum { MAX_NODES = 12 };
 
 typedef struct call {
     const char *op, *inputs, *output, *attributes;

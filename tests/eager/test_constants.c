@@ -15,22 +15,20 @@
 
 enum { W = 8 * 8 * 4 };
 
-/* Positions that were looked up and expanded are a table's rows, once, and a view of them for each sample. */
+/* Positions that were looked up and expanded are a table's rows, once, and a view of them for each sample; so is what was
+ * expanded without a look-up. */
 static void rows_for_all_samples_are_those_of_one(void **state)
 {
     (void)state;
-    static const struct {
-        const char *listed;
-        uint64_t elems;
-    } cases[] = {{"fc.weight net.embed_positions.weight", 4 * 8},
-                 {"fc.weight net.positions.table", 2 * 4 * 8}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    static const char *const listed[] = {"fc.weight net.embed_positions.weight",
+                                         "fc.weight net.positions.table"};
+    for (size_t i = 0; i < sizeof listed / sizeof listed[0]; i++) {
         network n = {
-            cases[i].listed,
+            listed[i],
             "val_1 f32[8,8] expand f32[2,4,8]",
             {FC, {"Add", "h expand", "y", "", "net", "add", "zoo.Net", "aten.add.Tensor"}}};
         outcome o = run(&n);
-        assert_int_equal(o.figures.gradient_bytes, W + cases[i].elems * 4);
+        assert_int_equal(o.figures.gradient_bytes, W + 4 * 8 * 4);
         assert_int_equal(o.text[0], '\0');
     }
 }
@@ -121,21 +119,26 @@ static void constants_computed_from_parameters_are_trained(void **state)
     static const struct {
         const char *listed, *constant;
         uint64_t parameters;
-    } cases[] = {{"fc.weight", "unsqueeze_3 f32[4,8]", W},
-                 {"fc.weight net.mixer.scale", "unsqueeze_3 f32[4,8]", W + 4 * 8 * 4},
-                 {"fc.weight net.other.scale", "unsqueeze_3 f32[4,8]", W},
+        const char *op; /* NULL: Mul */
+    } cases[] = {{"fc.weight", "unsqueeze_3 f32[4,8]", W, NULL},
+                 {"fc.weight net.mixer.scale", "unsqueeze_3 f32[4,8]", W + 4 * 8 * 4, NULL},
+                 {"fc.weight net.other.scale", "unsqueeze_3 f32[4,8]", W, NULL},
                  {"fc.weight net.mixer.relative_attention_bias.weight", "permute f32[1,4,8]",
-                  W + 32 * 1 * 4},
-                 {"fc.weight", "div_2 f32[8]", W},
-                 {"fc.weight net.mixer.scale", "div_2 f32[8]", W + 8 * 4},
-                 {"fc.weight net.mixer.factor", "sub f32[1]", W + 4},
-                 {NULL, "div_2 f32[8]", W + 8 * 4}};
+                  W + 32 * 1 * 4, NULL},
+                 {"fc.weight net.mixer.rel_attn_embed.weight", "unsqueeze_3 f32[1,1,8]",
+                  W + 32 * 1 * 4, "Add"},
+                 {"fc.weight", "div_2 f32[8]", W, NULL},
+                 {"fc.weight net.mixer.scale", "div_2 f32[8]", W + 8 * 4, NULL},
+                 {"fc.weight net.mixer.factor", "sub f32[1]", W + 4, NULL},
+                 {NULL, "div_2 f32[8]", W + 8 * 4, NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char weights[64], inputs[32];
         snprintf(weights, sizeof weights, "val_1 f32[8,8] %s", cases[i].constant);
         snprintf(inputs, sizeof inputs, "h %.*s", (int)strcspn(cases[i].constant, " "),
                  cases[i].constant);
-        network n = {cases[i].listed, weights, {FC, {"Mul", inputs, "y", "", MIXER}}};
+        network n = {cases[i].listed,
+                     weights,
+                     {FC, {cases[i].op != NULL ? cases[i].op : "Mul", inputs, "y", "", MIXER}}};
         outcome o = run(&n);
         assert_int_equal(o.figures.parameter_bytes, cases[i].parameters);
         assert_int_equal(o.text[0] != '\0', i == 2);
@@ -150,6 +153,7 @@ static void computed_matrices_are_kept(void **state)
         const char *constant, *call;
         bool is_computed;
     } cases[] = {{"sub", NULL, true},          {"softmax", NULL, true},
+                 {"t", NULL, false},           {"t_1", NULL, true},
                  {"permute", NULL, false},     {"val_2", "%h, %div", true},
                  {"val_2", "%h, %p_w", false}, {"val_2", "%h, %t", false}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -214,6 +218,47 @@ static void views_of_buffers_are_buffers(void **state)
     }
 }
 
+/* `self.index = self.make_index()`: a module keeps what its first pass computed of constants, and the nodes of that never run
+ * again. What has a name for the pass alone, and what is computed of a parameter, is made each time. */
+static void attributes_are_kept_by_their_module(void **state)
+{
+    (void)state;
+    enum { TABLE = 16 * 16 * 4 };
+    static const struct {
+        const char *line, *role;
+        bool stays;
+    } cases[] = {{"self.index = self.make_index(n)", NULL, true},
+                 {"index = self.make_index(n)", NULL, false},
+                 {"self.index, b = self.make_index(n)", NULL, false},
+                 {"self.index = self.make_index(n)", "PARAMETER", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[16,8]");
+        model_weight(m, "w", "f32[8,16]");
+        model_role(m, "w", "PARAMETER");
+        model_weight(m, "repeat", "f32[16,16]");
+        if (cases[i].role != NULL) model_role(m, "repeat", cases[i].role);
+        for (int k = 0; k < 2; k++) {
+            model_source(m, "net", k == 0 ? "exp" : "neg");
+            model_class(m, "zoo.Net", k == 0 ? "aten.exp.default" : "aten.neg.default");
+            model_statement(m, 10, cases[i].line);
+            model_node(m, k == 0 ? "Exp" : "Neg", k == 0 ? "e" : "n", k == 0 ? "repeat" : "e",
+                       k == 0 ? "e" : "n", "");
+        }
+        model_node(m, "MatMul", "first", "x w", "h", "");
+        model_node(m, "Add", "second", "h n", "y", "");
+        model_output(m, "y", "f32");
+        pass p;
+        pass_run(&p, m, NULL);
+        const onv_buffer *e = pass_find(&p, "e"), *n = pass_find(&p, "n"),
+                         *repeat = pass_find(&p, "repeat");
+        bool stays = e == NULL && repeat == NULL && n != NULL && n->kind != ONV_BUFFER_ACTIVATION;
+        if (stays != cases[i].stays) fail_msg("%s: %d", cases[i].line, stays);
+        if (stays) assert_int_equal(n->bytes, TABLE);
+        pass_drop(&p);
+    }
+}
+
 /* Rows that were looked up are a table's, whatever else the module computed; of two tables, that of types has one row. */
 static void rows_are_those_of_tables(void **state)
 {
@@ -240,6 +285,41 @@ static void rows_are_those_of_tables(void **state)
         onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
                                  .lower = {.loss = ONV_LOSS_NONE}};
         assert_int_equal(trainer_run(&t, &how).figures.gradient_bytes, W + cases[i].elems * 4);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+/* A parameter that is expanded along other dims than the batch, or repeated: its contents tell. */
+static void spread_parameters_have_their_own_size(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *constant;
+        uint64_t kept;
+    } cases[] = {{"expand", 0}, {"repeat_1", 4 * 3 * 8 * 4}, {"tile", 4 * 3 * 8 * 4}};
+    float rows[4][3][8];
+    for (int i = 0; i < 4 * 3 * 8; i++) rows[i / 24][i / 8 % 3][i % 8] = (float)(i % 8);
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        char inputs[32];
+        snprintf(inputs, sizeof inputs, "h %s", cases[k].constant);
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,3,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        model_weight_data(m, cases[k].constant, "f32[4,3,8]", rows, sizeof rows);
+        model_parameters(m, "w net.scale");
+        add_call(m, "MatMul", "x w", "h", "mm");
+        add_call(m, "Mul", inputs, "y", "mul");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+        onv_training_figures figures = trainer_run(&t, &how).figures;
+        assert_int_equal(figures.parameter_bytes, W + 8 * 4);
+        /* x, h, and a copy of the parameter */
+        assert_int_equal(figures.saved_activation_bytes, 2 * 4 * 3 * 8 * 4 + cases[k].kept);
         trainer_close(&t);
         model_free(m);
     }
@@ -292,6 +372,79 @@ static void an_expanded_constant_has_its_name_first(void **state)
     assert_in_range(figures[0].parameter_bytes, W + 1, W + 4 * 8 * 4 - 1);
 }
 
+/* Queries that are the same for all samples, which a norm is given first: the network's own, of one sample, and no factor of
+ * the norm. */
+static void a_norm_is_given_what_was_expanded(void **state)
+{
+    (void)state;
+    network n = {"fc.weight latents norm.weight",
+                 "val_1 f32[8,8] norm.weight f32[8] expand f32[4,8]",
+                 {FC,
+                  {"LayerNormalization", "expand norm.weight", "q", "", "norm", "layer_norm",
+                   "torch.nn.modules.normalization.LayerNorm", "aten.layer_norm.default"},
+                  {"Add", "expand q", "z", "", "", "add", "zoo.Net", "aten.add.Tensor"},
+                  {"Mul", "h z", "y", "", "", "mul", "zoo.Net", "aten.mul.Tensor"}}};
+    outcome o = run(&n);
+    assert_int_equal(o.text[0], '\0');
+    assert_int_equal(o.figures.parameter_bytes, W + 8 * 4 + 8 * 4);
+}
+
+/* A mask that was cut from a larger one, a number that nothing large is made of, and a buffer that the file has. */
+static void buffers_without_a_tensor_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *listed, *constant, *told;
+        onv_severity severity;
+        uint64_t given;
+    } cases[] = {
+        {"fc.weight ~net.mask", "eq f32[4,8]", "'net.mask' first", ONV_WARNING, 0},
+        {"fc.weight ~net.mask", "eq f32[4,8]", NULL, ONV_NOTE, 1000},
+        {"fc.weight ~other.mask", "eq f32[4,8]", "'other.mask' first", ONV_NOTE, 0},
+        {"fc.weight ~net.mask", "net.mask f32[4,8]", NULL, ONV_NOTE, 0},
+        {"fc.weight ~norm.running_mean", "eq f32[4,8]", NULL, ONV_NOTE, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char weights[64], inputs[32];
+        snprintf(weights, sizeof weights, "val_1 f32[8,8] %s", cases[i].constant);
+        snprintf(inputs, sizeof inputs, "h %.*s", (int)strcspn(cases[i].constant, " "),
+                 cases[i].constant);
+        network n = {cases[i].listed,
+                     weights,
+                     {FC, {"Mul", inputs, "y", "", "net", "mul", "zoo.Net", "aten.mul.Tensor"}}};
+        trainer t;
+        model *m = network_model(&n);
+        trainer_open_model(&t, m);
+        onv_train_options options = {
+            .optimizer = onv_optimizer_find("sgd"),
+            .lower = {.loss = ONV_LOSS_NONE, .reports = true, .buffers = cases[i].given}};
+        assert_int_equal(trainer_run(&t, &options).figures.buffer_bytes, cases[i].given);
+        const onv_diag *told = NULL;
+        for (size_t k = 0; k < t.model.diags.count; k++)
+            if (strcmp(t.model.diags.at[k].code, "missing-buffers") == 0)
+                told = &t.model.diags.at[k];
+        assert_int_equal(told != NULL, cases[i].told != NULL);
+        if (told != NULL) assert_int_equal(told->severity, cases[i].severity);
+        if (told != NULL) assert_non_null(strstr(told->message, cases[i].told));
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+/* Positions that were expanded to all samples, where every listed parameter has a tensor. */
+static void expanded_positions_are_no_parameter(void **state)
+{
+    (void)state;
+    for (int is_listed = 0; is_listed < 2; is_listed++) {
+        const network n = {
+            is_listed ? "fc.weight" : NULL,
+            "val_1 f32[8,8] expand f32[4,8]",
+            {FC,
+             {"Concat", "expand h", "y", "axis=0", "", "cat_1", "zoo.Net", "aten.cat.default"}}};
+        assert_int_equal(run(&n).figures.gradient_bytes, W + (is_listed ? 0 : 8 * 4));
+    }
+}
+
 /* `linear_1`, a constant, is what a layer gives that only parameters lead to; a constant of another layer's operation is not
  * the parameter that the file has of every other layer. */
 static void constants_of_layers_are_told(void **state)
@@ -302,6 +455,7 @@ static void constants_of_layers_are_told(void **state)
         uint64_t parameters;
     } cases[] = {
         {"linear_1", "a.0.w a.1.w", "1 constants, 'linear_1' first, 128 bytes", 0},
+        {"matmul_2", "a.0.w a.1.w", "1 constants, 'matmul_2' first, 128 bytes", 0},
         {"clamp_1", "a.0.w a.1.w", NULL, 2 * W},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -345,9 +499,14 @@ int main(void)
         cmocka_unit_test(computed_matrices_are_kept),
         cmocka_unit_test(a_bias_is_what_is_added),
         cmocka_unit_test(views_of_buffers_are_buffers),
+        cmocka_unit_test(attributes_are_kept_by_their_module),
         cmocka_unit_test(rows_are_those_of_tables),
         cmocka_unit_test(products_and_conditions_are_no_biases),
+        cmocka_unit_test(spread_parameters_have_their_own_size),
         cmocka_unit_test(an_expanded_constant_has_its_name_first),
+        cmocka_unit_test(a_norm_is_given_what_was_expanded),
+        cmocka_unit_test(buffers_without_a_tensor_are_told),
+        cmocka_unit_test(expanded_positions_are_no_parameter),
         cmocka_unit_test(constants_of_layers_are_told),
     };
     return cmocka_run_group_tests_name("eager.constants", tests, NULL, NULL);

@@ -139,6 +139,56 @@ static void layer_norms_copy_swapped_gradients(void **state)
     assert_int_equal(peak[1] - peak[0], 4 * 64 * 64 * 4);
 }
 
+static uint64_t backward_peak(model *m)
+{
+    trainer t;
+    trainer_open_model(&t, m);
+    onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
+    options.lower.loss = ONV_LOSS_MSE;
+    uint64_t peak = trainer_run(&t, &options).figures.phase_peak_bytes[ONV_PHASE_BACKWARD];
+    trainer_close(&t);
+    model_free(m);
+    return peak;
+}
+
+/* matmul() makes views of its operands, whose gradients make a third tensor; bmm() has none, and they add in place. */
+static void gradients_of_bmm_are_tensors(void **state)
+{
+    (void)state;
+    enum { MATRICES = 8 * 64 * 64 * 4 };
+    uint64_t peak[2];
+    for (int is_bmm = 0; is_bmm < 2; is_bmm++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[8,1,64]");
+        model_weight(m, "w", "f32[8,64,64]");
+        model_role(m, "w", "PARAMETER");
+        model_node(m, "Exp", "exp", "w", "e", "");
+        for (int k = 0; k < 2; k++) {
+            model_source(m, "layer", k == 0 ? "bmm" : "bmm_1");
+            model_class(m, "Layer", is_bmm ? "aten.bmm.default" : "aten.matmul.default");
+            model_node(m, "MatMul", k == 0 ? "a" : "b", k == 0 ? "x e" : "h e", k == 0 ? "h" : "y",
+                       "");
+        }
+        model_output(m, "y", "f32");
+        peak[is_bmm] = backward_peak(m);
+    }
+    assert_in_range(peak[0] - peak[1], MATRICES - 4096, MATRICES);
+}
+
+/* A trained matrix times a batch is one product of the turned batch: no gradient is as large as a matrix for each sample. */
+static void matrices_before_a_batch_are_not_expanded(void **state)
+{
+    (void)state;
+    enum { MATRIX = 64 * 64 * 4, SAMPLES = 32 };
+    model *m = model_new(17);
+    model_input(m, "x", "f32[32,64,1]");
+    model_weight(m, "w", "f32[64,64]");
+    model_role(m, "w", "PARAMETER");
+    model_node(m, "MatMul", "product", "w x", "y", "");
+    model_output(m, "y", "f32");
+    assert_true(backward_peak(m) < SAMPLES * MATRIX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +196,8 @@ int main(void)
         cmocka_unit_test(gradients_of_a_shared_layer_make_a_sum),
         cmocka_unit_test(norms_copy_swapped_gradients),
         cmocka_unit_test(layer_norms_copy_swapped_gradients),
+        cmocka_unit_test(gradients_of_bmm_are_tensors),
+        cmocka_unit_test(matrices_before_a_batch_are_not_expanded),
     };
     return cmocka_run_group_tests_name("eager.gradients", tests, NULL, NULL);
 }

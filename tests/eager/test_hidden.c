@@ -151,6 +151,7 @@ static void variables_may_hold_values(void **state)
     lower.locals = false;
     snprintf(ends, sizeof ends, "to %" PRIu64 " bytes", high);
     uint64_t low = train(sums(), &lower, "python-locals", ends).peak_bytes;
+    (void)train(sums(), &lower, "python-locals", "nothing reads");
     /* When the last one is made all others are there, not just the one before. */
     assert_in_range(high - low, 7 * H, 9 * H);
 }
@@ -230,6 +231,45 @@ static void expanded_indices_count_once(void **state)
     }
     assert_int_equal(held[1], held[0]);
     assert_true(held[0] > 0 && held[0] < EDGES * 8 * sizeof(int64_t));
+}
+
+/* Nor do those that repeat the same indices for another width, or indices that the file has as they are. */
+static void indices_of_other_widths_count_once(void **state)
+{
+    (void)state;
+    enum { EDGES = 128 };
+    uint64_t held[2];
+    int64_t plain[EDGES], wide[EDGES][8], thin[EDGES][4];
+    for (int64_t i = 0; i < EDGES; i++) {
+        plain[i] = i % 3;
+        for (int k = 0; k < 8; k++) wide[i][k] = thin[i][k / 2] = plain[i];
+    }
+    for (int n = 0; n < 2; n++) {
+        model *m = begin();
+        model_weight(m, "v", "f32[8,4]");
+        model_role(m, "v", "PARAMETER");
+        model_weight_data(m, "val_4", "i64[128]", plain, sizeof plain);
+        model_weight_data(m, "expand", "i64[128,8]", wide, sizeof wide);
+        if (n == 1) model_weight_data(m, "expand_1", "i64[128,4]", thin, sizeof thin);
+        model_node(m, "MatMul", "narrow", "h v", "k", "");
+        model_node(m, "Gather", "wide rows", "h val_4", "hs", "axis=0");
+        model_node(m, "Gather", "narrow rows", "k val_4", "ks", "axis=0");
+        model_source(m, "net", "scatter_add");
+        model_class(m, "Net", "aten.scatter_add.default");
+        model_node(m, "ScatterElements", "wide", "h expand hs", "a", "axis=0 reduction='add'");
+        model_source(m, "net", "scatter_add_1");
+        model_class(m, "Net", "aten.scatter_add.default");
+        if (n == 1)
+            model_node(m, "ScatterElements", "thin", "k expand_1 ks", "b",
+                       "axis=0 reduction='add'");
+        model_node(m, "MatMul", "last", "a v", "y", "");
+        model_output(m, "y", "f32");
+        if (n > 0) model_output(m, "b", "f32");
+        const onv_lower_options lower = {.loss = ONV_LOSS_NONE, .locals = true};
+        held[n] = train(m, &lower, NULL, "").buffer_bytes;
+    }
+    assert_int_equal(held[1], held[0]);
+    assert_int_equal(held[0], EDGES * sizeof(int64_t));
 }
 
 /* Two modules multiply by a table and its double, of which the export has a copy for each of them, as views: one tensor
@@ -322,9 +362,53 @@ static void caches_are_told(void **state)
     }
 }
 
+/* The last frames that a convolution needs, less what it moves by; in a video, not in a picture. */
+static void caches_of_convolutions_are_counted(void **state)
+{
+    (void)state;
+    enum { FRAME = 4 * 2 * 2 * 4 };
+    static const struct {
+        const char *x, *weight, *attributes;
+        bool is_wrapped; /* the convolution is the only one of the module that is called */
+        uint64_t kept;   /* 0: not told */
+    } cases[] = {{"f32[1,4,5,2,2]", "f32[4,4,3,1,1]", "", false, 2 * FRAME},
+                 {"f32[1,4,5,2,2]", "f32[4,4,3,1,1]", "", true, 2 * FRAME},
+                 {"f32[1,4,5,2,2]", "f32[4,4,3,1,1]", "strides=[2,1,1]", true, FRAME},
+                 {"f32[1,4,5,2,2]", "f32[4,4,1,1,1]", "", true, 5 * FRAME},
+                 {"f32[1,4,5,2,2]", "f32[4,4,2,1,1]", "strides=[2,1,1]", true, 0},
+                 {"f32[1,4,5,2]", "f32[4,4,3,1]", "", false, 0}};
+    uint64_t peaks[2] = {0};
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+        bool is_cache = i % 2 == 0, is_wrapped = cases[i / 2].is_wrapped;
+        model *m = model_new(17);
+        model_input(m, "x", cases[i / 2].x);
+        model_weight(m, "w", cases[i / 2].weight);
+        model_role(m, "w", "PARAMETER");
+        model_source(m, is_wrapped ? "net', 'net.conv', 'net.conv.conv" : "net', 'net.conv",
+                     "conv");
+        model_class(m, is_wrapped ? "zoo.Net', 'zoo.Causal', 'zoo.Conv" : "zoo.Net', 'zoo.Conv",
+                    "aten.conv3d.default");
+        char line[128];
+        snprintf(
+            line, sizeof line, "%s = self.conv(x)%s", is_cache ? "y, new_cache[\"conv\"]" : "y",
+            is_wrapped ? "\n  File \"net.py\", line 12, in forward\n    return self.conv(x)" : "");
+        model_statement(m, 5, line);
+        model_node(m, "Conv", "conv", "x w", "y", cases[i / 2].attributes);
+        model_output(m, "y", "f32");
+        char told[64];
+        snprintf(told, sizeof told, "%llu bytes", (unsigned long long)cases[i / 2].kept);
+        const onv_lower_options lower = {.loss = ONV_LOSS_MSE};
+        bool is_told = is_cache && cases[i / 2].kept > 0;
+        peaks[i % 2] =
+            train(m, &lower, is_cache ? "cached-calls" : NULL, is_told ? told : "").peak_bytes;
+        if (i % 2 == 1 && cases[i / 2].kept == 0) assert_int_equal(peaks[0], peaks[1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(caches_of_convolutions_are_counted),
         cmocka_unit_test(functions_keep_their_inputs),
         cmocka_unit_test(variables_may_hold_values),
         cmocka_unit_test(products_with_a_sigmoid_may_be_apart),
@@ -334,6 +418,7 @@ int main(void)
         cmocka_unit_test(what_all_modules_are_given_is_one),
         cmocka_unit_test(caches_are_told),
         cmocka_unit_test(expanded_indices_count_once),
+        cmocka_unit_test(indices_of_other_widths_count_once),
     };
     return cmocka_run_group_tests_name("eager.hidden", tests, NULL, NULL);
 }

@@ -153,6 +153,50 @@ static void arranged_weights_are_parameters(void **state)
     assert_int_equal(plain, fused + weights);
 }
 
+/* The exporter arranges weights once for all calls of a module, of which each has a reserve and keeps the module's
+ * parameters. */
+static void calls_of_a_module_share_arranged_weights(void **state)
+{
+    (void)state;
+    enum { Y = 6 * 3 * 4 * 4, CALLS = 4 };
+    for (unsigned has_reader = 0; has_reader < 2; has_reader++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[6,3,4]");
+        model_weight(m, "weight_ih", "f32[16,4]");
+        model_weight(m, "weight_hh", "f32[16,4]");
+        model_weight(m, "B", "f32[1,32]");
+        model_ints(m, "axis", 1, (const int64_t[]){1});
+        for (int i = 0; i < 5; i++) {
+            char name[16];
+            snprintf(name, sizeof name, "i%d", i);
+            model_ints(m, name, 1, &(int64_t){4 * i});
+        }
+        add_arrangement(m, "weight_ih", "W");
+        add_arrangement(m, "weight_hh", "R");
+        for (int i = 0; i < CALLS; i++) {
+            char call[16], inputs[32], all[16], out[16];
+            snprintf(call, sizeof call, "lstm_%d", i);
+            snprintf(inputs, sizeof inputs, "h%d W R B", i);
+            snprintf(all, sizeof all, "all%d", i);
+            snprintf(out, sizeof out, "h%d", i + 1);
+            model_source(m, "rnn", call);
+            model_node(m, "LSTM", call, i == 0 ? "x W R B" : inputs, all, "hidden_size=4");
+            snprintf(inputs, sizeof inputs, "%s axis", all);
+            model_node(m, "Squeeze", out, inputs, out, "");
+        }
+        model_output(m, "h4", "f32");
+        if (has_reader) {
+            model_node(m, "Relu", "relu", "W", "z", "");
+            model_output(m, "z", "f32");
+        }
+        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+        if (!has_reader)
+            assert_int_equal(kept, Y + CALLS * (Y + 5 * Y + 256)); /* x, results, reserves */
+        else
+            assert_true(kept > Y + CALLS * (Y + 5 * Y + 256)); /* something else needs W */
+    }
+}
+
 /* --- Attention --------------------------------------------------------------------------------- */
 
 /* Attention of 4 heads over 6 rows of two samples: query, key, value and result are 1,536 bytes each.
@@ -362,6 +406,7 @@ int main(void)
         cmocka_unit_test(recurrent_layers_keep_a_reserve),
         cmocka_unit_test(dropout_between_layers_keeps_bits),
         cmocka_unit_test(arranged_weights_are_parameters),
+        cmocka_unit_test(calls_of_a_module_share_arranged_weights),
         cmocka_unit_test(calls_in_16_bits_compute_in_float32),
         cmocka_unit_test(kernels_of_attention_keep_no_scores),
         cmocka_unit_test(attention_without_a_kernel_stays_apart),

@@ -6,6 +6,9 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
+#include <string.h>
+
 #include "eager/noted_network.h"
 #include "eager/pass.h"
 #include "eager/trainer.h"
@@ -28,6 +31,37 @@ static void layers_compute_what_they_are_given_each(void **state)
         outcome o = run(&n);
         /* x for the first layer, a for the second, and a table for each call. */
         assert_int_equal(o.figures.saved_activation_bytes, (i == 0 ? 4 : 3) * 4 * 8 * 4);
+    }
+}
+
+/* The second layer is given what the first one computed, if its call has that by its name. */
+static void a_layer_may_be_given_what_another_computed(void **state)
+{
+    (void)state;
+    for (int is_given = 0; is_given < 2; is_given++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_source(m, "layers.0", "exp");
+        model_class(m, "zoo.Layer", "aten.exp.default");
+        model_node(m, "Exp", "exp", "x", "exp", "");
+        for (int i = 0; i < 2; i++) {
+            char name[8], layer[16];
+            snprintf(name, sizeof name, "mul_%d", i);
+            snprintf(layer, sizeof layer, "layers.%d", i);
+            char weight[] = {'w', (char)('0' + i), '\0'};
+            model_weight(m, weight, "f32[4,8]");
+            model_role(m, weight, "PARAMETER");
+            model_source(m, layer, name);
+            model_class(m, "zoo.Layer", "aten.mul.Tensor");
+            model_call(m, "aten.mul.Tensor", i == 0 || is_given ? "%w, %exp" : "%w, %exp_1");
+            model_node(m, "Mul", name, i == 0 ? "w0 exp" : "w1 exp", name, "");
+        }
+        model_source(m, "net", "add");
+        model_class(m, "zoo.Net", "aten.add.Tensor");
+        model_node(m, "Add", "add", "mul_0 mul_1", "y", "");
+        model_output(m, "y", "f32");
+        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                         (is_given ? 1 : 2) * 4 * 8 * 4);
     }
 }
 
@@ -330,11 +364,102 @@ static void attention_with_other_values_is_another_call(void **state)
     assert_int_equal(saved[1] - saved[0], 4 * 4 * 4);
 }
 
+/* Branches that begin with the same activation have one each: its number is missing. An argument that names the call is not
+ * counted again, and where norms ran without a reader, activations beside them may have, too. */
+static void activations_whose_numbers_are_missing_run_again(void **state)
+{
+    (void)state;
+    enum { X = 2 * 4 * 10 * 4 };
+    static const struct {
+        const char *last, *second, *listed;
+        int calls; /* of the first activation */
+    } cases[] = {
+        {"relu_2", "%other, %p_w", "", 2},
+        {"relu_1", "%other, %p_w", "", 1},
+        {"relu_2", "%relu_1, %p_w", "", 2},
+        {"relu_2", "%other, %p_w", "n.weight ~n.running_mean ^n.running_mean", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[2,4,10]");
+        model_weight(m, "v", "f32[4,4,1]");
+        model_weight(m, "w", "f32[4,4,1]");
+        model_role(m, "v", "PARAMETER");
+        model_role(m, "w", "PARAMETER");
+        if (cases[i].listed[0] != '\0') model_parameters(m, cases[i].listed);
+        model_source(m, "stem", "tanh");
+        model_class(m, "zoo.Stem", "aten.tanh.default");
+        model_node(m, "Tanh", "tanh", "x", "tanh", "");
+        model_source(m, "left.act", "relu");
+        model_class(m, "zoo.Act", "aten.relu.default");
+        model_node(m, "Relu", "relu", "tanh", "relu", "");
+        model_source(m, "left.conv", "conv1d");
+        model_class(m, "zoo.Conv", "aten.conv1d.default");
+        model_call(m, "aten.conv1d.default", "%relu, %p_v");
+        model_node(m, "Conv", "conv1d", "relu v", "conv1d", "");
+        model_source(m, "right.conv", "conv1d_1");
+        model_class(m, "zoo.Conv", "aten.conv1d.default");
+        model_call(m, "aten.conv1d.default", cases[i].second);
+        model_node(m, "Conv", "conv1d_1", "relu w", "conv1d_1", "");
+        model_node(m, "Add", "add", "conv1d conv1d_1", "add", "");
+        model_source(m, "last", cases[i].last);
+        model_class(m, "zoo.Act", "aten.relu.default");
+        model_node(m, "Relu", cases[i].last, "add", "y", "");
+        model_output(m, "y", "f32");
+        /* What tanh and the first activations give. */
+        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                         (1 + cases[i].calls) * X);
+    }
+}
+
+static void add_layer(model *m, const char *type, const char *inputs, const char *made)
+{
+    bool is_conv = strcmp(type, "Conv") == 0;
+    char name[16], both[32];
+    if (is_conv) {
+        snprintf(name, sizeof name, "w_%s", made);
+        model_weight(m, name, "f32[4,4,1]");
+        model_role(m, name, "PARAMETER");
+    }
+    snprintf(both, sizeof both, "%s%s%s", inputs, is_conv ? " w_" : "", is_conv ? made : "");
+    model_source(m, made, made);
+    model_class(m, "zoo.Layer", "aten.layer.default");
+    model_node(m, type, made, both, made, "");
+    if (!is_conv) return;
+    snprintf(name, sizeof name, "s_%s", made);
+    model_node(m, "ReduceSum", name, made, name, "keepdims=0");
+}
+
+/* A missing activation is of what is read before the next one, though another that branches share has more readers, later. */
+static void activations_run_again_where_they_are_read(void **state)
+{
+    (void)state;
+    enum { LONG = 2 * 4 * 10 * 4, SHORT = 2 * 4 * 6 * 4 };
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,4,10]");
+    model_input(m, "z", "f32[2,4,6]");
+    add_layer(m, "Relu", "x", "relu");
+    add_layer(m, "Relu", "z", "relu_1");
+    add_layer(m, "Conv", "relu", "a");
+    add_layer(m, "Conv", "relu_1", "b");
+    add_layer(m, "Conv", "relu", "c"); /* of relu_2 */
+    model_node(m, "Sum", "sum", "s_a s_b s_c", "sum", "");
+    add_layer(m, "Relu", "sum", "relu_3");
+    add_layer(m, "Conv", "relu_1", "d"); /* of relu_4 */
+    add_layer(m, "Conv", "relu_1", "e");
+    model_node(m, "Sum", "all", "relu_3 s_d s_e", "all", "");
+    add_layer(m, "Relu", "all", "relu_5");
+    model_output(m, "relu_5", "f32");
+    assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                     2 * LONG + 2 * SHORT + 2 * 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_compute_what_they_are_given_each),
         cmocka_unit_test(what_layers_are_given_is_computed_once),
+        cmocka_unit_test(a_layer_may_be_given_what_another_computed),
         cmocka_unit_test(a_loop_makes_again_what_arguments_name),
         cmocka_unit_test(what_arguments_name_is_computed_again),
         cmocka_unit_test(readers_have_the_call_that_they_name),
@@ -345,6 +470,8 @@ int main(void)
         cmocka_unit_test(one_padding_is_read_by_two),
         cmocka_unit_test(a_norm_of_code_keeps_its_parts),
         cmocka_unit_test(attention_with_other_values_is_another_call),
+        cmocka_unit_test(activations_whose_numbers_are_missing_run_again),
+        cmocka_unit_test(activations_run_again_where_they_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -456,6 +456,43 @@ static void collected_rows_stay(void **state)
     }
 }
 
+/* What message() has of a module stays until messages are joined, if it is read together with something else. */
+static void results_of_modules_stay_in_messages(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *op, *inputs, *output, *module, *class;
+    } nodes[] = {
+        {"Gather", "x at", "a", "net", "Net"},
+        {"Exp", "a", "b", "net', 'net.lin", "Lin"},
+        {NULL, NULL, "c", "net", "Net"},
+        {"Neg", "c", "d", "net", "Net"},
+        {"Neg", "d", "e", "net', 'net.sum", "torch_geometric.nn.aggr.basic.SumAggregation"},
+        {"Neg", "e", "y", "net", "Net"}};
+    for (int adds = 0; adds < 2; adds++) {
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        model_input(m, "at", "i64[4]");
+        for (size_t k = 0; k < sizeof nodes / sizeof nodes[0]; k++) {
+            model_source(m, nodes[k].module, "call");
+            model_class(m, nodes[k].class,
+                        k == 0 ? "aten.index_select.default" : "aten.op.default");
+            model_statement(m, k == 5 ? 11 : 10,
+                            k == 5 ? "return neg(h)" : "h = self.propagate(at, x=x)");
+            if (k == 1 || k == 4) model_inner_statement(m, 20, "return call(x)");
+            bool is_reader = nodes[k].op == NULL;
+            model_node(m, is_reader ? (adds ? "Add" : "Neg") : nodes[k].op, "",
+                       is_reader ? (adds ? "a b" : "b") : nodes[k].inputs, nodes[k].output, "");
+        }
+        model_output(m, "y", "f32");
+        pass_run(&p, m, NULL);
+        if (pass_find(&p, "b")->last != (adds ? 3U : 2U))
+            fail_msg("%d: b %u", adds, pass_find(&p, "b")->last);
+        pass_drop(&p);
+    }
+}
+
 /* A graph of its own, as torch.no_grad() makes one, has lines that bind a name to each result. PyTorch ran the module's. */
 static void names_of_inner_graphs_hold_nothing(void **state)
 {
@@ -488,6 +525,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(collected_rows_stay),
+        cmocka_unit_test(results_of_modules_stay_in_messages),
         cmocka_unit_test(names_of_inner_graphs_hold_nothing),
         cmocka_unit_test(calls_hold_their_arguments),
         cmocka_unit_test(statements_tell_what_names_hold),

@@ -460,6 +460,45 @@ static void norms_have_vectors_of_their_own(void **state)
     assert_int_equal(o.figures.buffer_bytes, 2 * (2 * VECTOR + COUNTER));
 }
 
+/* A convolution that standardizes its weight calls a batch norm, whose factors it makes of a gain: each has a product of its own,
+ * though the exporter has equal ones once. */
+static void factors_of_standardized_weights_are_made_of_gains(void **state)
+{
+    (void)state;
+    enum { STATISTICS = 2 * 2 * 8 * 4, PRODUCTS = 2 * 8 * 4 };
+    for (int is_made = 0; is_made < 2; is_made++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[1,8,64]");
+        model_parameters(m, "a.weight a.gain b.weight b.gain");
+        static const char *const modules[] = {"a", "b"};
+        char weight[] = "a.weight", view[] = "a_view", out[] = "a_out", inputs[64], scaled[64] = "";
+        for (int i = 0; i < 2; i++) {
+            weight[0] = view[0] = out[0] = modules[i][0];
+            model_weight(m, weight, "f32[1,8,64]");
+            model_role(m, weight, "PARAMETER");
+        }
+        model_weight(m, "val_1", "f32[8]");
+        model_weight(m, "val_2", "f32[8]");
+        model_weight(m, "val_3", "f32[8]");
+        model_weight(m, "val_4", "f32[8]");
+        for (int i = 0; i < 2; i++) {
+            weight[0] = view[0] = out[0] = modules[i][0];
+            model_source(m, modules[i], "_native_batch_norm_legit");
+            model_class(m, "zoo.ScaledConv", "aten._native_batch_norm_legit.no_stats");
+            model_call(m, "aten._native_batch_norm_legit.no_stats",
+                       is_made ? "%view, %view_1, None, True, 0.0, 1e-05"
+                               : "%view, None, None, True, 0.0, 1e-05");
+            snprintf(inputs, sizeof inputs, "%s val_1 val_2 val_3 val_4", weight);
+            model_node(m, "BatchNormalization", out, inputs, out, "");
+            snprintf(scaled + strlen(scaled), sizeof scaled - strlen(scaled), "%s ", out);
+        }
+        model_node(m, "Add", "sum", scaled, "y", "");
+        model_output(m, "y", "f32");
+        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                         STATISTICS + (is_made ? PRODUCTS : 0));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -473,6 +512,7 @@ int main(void)
         cmocka_unit_test(what_modules_share_is_no_parameter_of_one),
         cmocka_unit_test(graphs_inside_keep_nothing),
         cmocka_unit_test(inference_tells_of_missing_parameters),
+        cmocka_unit_test(factors_of_standardized_weights_are_made_of_gains),
         cmocka_unit_test(calls_name_the_bias_of_computed_weights),
         cmocka_unit_test(the_bias_of_a_head_is_its_decoders),
         cmocka_unit_test(views_before_a_group_norm_are_joined_with_its_own),

@@ -202,6 +202,42 @@ static void a_recurrent_module_has_one_workspace(void **state)
     clean(&b, m);
 }
 
+/* As many bytes for every call of a module as for one, where the file tells calls from layers. */
+static void calls_of_a_recurrent_module_have_a_workspace_each(void **state)
+{
+    (void)state;
+    uint64_t least[2] = {UINT64_MAX, UINT64_MAX}, most[2] = {0};
+    for (unsigned of_one_call = 0; of_one_call < 2; of_one_call++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[64,8,256]");
+        model_weight(m, "w", "f32[1,1024,256]");
+        model_weight(m, "r", "f32[1,1024,256]");
+        model_ints(m, "axis", 1, (const int64_t[]){1});
+        model_source(m, "rnn", "lstm");
+        model_node(m, "LSTM", "first", "x w r", "all", "hidden_size=256");
+        model_node(m, "Squeeze", "squeeze", "all axis", "h", "");
+        model_source(m, "rnn", of_one_call ? "lstm" : "lstm_1");
+        model_node(m, "LSTM", "second", "h w r", "y", "hidden_size=256");
+        model_output(m, "y", "f32");
+        onv_train_options options = with(2015);
+        built b;
+        build(&b, m, &options);
+        const onv_timeline *t = &b.program.timeline;
+        for (size_t i = 0; i < t->buffers.count; i++) {
+            const onv_buffer *of = &t->buffers.at[i];
+            const onv_step *step = &t->steps.at[of->first];
+            if (of->kind != ONV_BUFFER_WORKSPACE || step->phase != ONV_PHASE_FORWARD ||
+                strcmp(step->label, "lstm") != 0)
+                continue;
+            if (of->bytes < least[of_one_call]) least[of_one_call] = of->bytes;
+            if (of->bytes > most[of_one_call]) most[of_one_call] = of->bytes;
+        }
+        clean(&b, m);
+    }
+    assert_int_equal(least[0], most[0]);
+    assert_true(most[0] > 0 && most[0] < most[1]);
+}
+
 /* A branch that is the first to multiply: the handle's workspace stays when it ends. */
 static void a_branch_may_be_the_first_to_multiply(void **state)
 {
@@ -377,6 +413,7 @@ int main(void)
         cmocka_unit_test(a_bias_comes_last),
         cmocka_unit_test(a_sum_over_many_rows_has_two_buffers),
         cmocka_unit_test(a_recurrent_module_has_one_workspace),
+        cmocka_unit_test(calls_of_a_recurrent_module_have_a_workspace_each),
         cmocka_unit_test(a_bias_that_the_exporter_dropped_is_added),
         cmocka_unit_test(a_branch_may_be_the_first_to_multiply),
         cmocka_unit_test(images_of_tokens_stay_so),

@@ -308,6 +308,14 @@ void model_role(model *m, const char *name, const char *role)
     put_message(current(m), 13, &info);
 }
 
+void model_folded(model *m, const char *name, const char *from)
+{
+    buffer info = {0};
+    put_text(&info, 1, name);
+    put_note(&info, 4, "pkg.onnxscript.optimizer.folded_from", from);
+    put_message(current(m), 13, &info);
+}
+
 void model_rules(model *m, const char *rules)
 {
     m->rules = rules;
@@ -322,11 +330,13 @@ void model_parameters(model *m, const char *names)
         char placeholder[256] = "";
         for (size_t i = 0; i < length && i + 1 < sizeof placeholder; i++)
             placeholder[i] = names[i] == '.' ? '_' : names[i];
-        bool is_buffer = names[0] == '~';
+        bool is_update = names[0] == '^', is_buffer = is_update || names[0] == '~';
         n += (size_t)snprintf(text + n, sizeof text - n, "%s_%s: %s target='%.*s'\n",
                               is_buffer ? "b" : "p", placeholder + is_buffer,
-                              is_buffer ? "BUFFER" : "PARAMETER", (int)length - is_buffer,
-                              names + is_buffer);
+                              is_update   ? "BUFFER_MUTATION"
+                              : is_buffer ? "BUFFER"
+                                          : "PARAMETER",
+                              (int)length - is_buffer, names + is_buffer);
         if (n >= sizeof text) fail_msg("too many names");
     }
     put_note(current(m), 16, "pkg.torch.export.ExportedProgram.graph_signature", text);
@@ -410,6 +420,13 @@ void model_statement(model *m, unsigned number, const char *line)
              "  File \"net.py\", line 9, in helper\n    x = y\n"
              "  File \"net.py\", line %u, in forward\n    %s",
              number, line);
+}
+
+void model_inner_statement(model *m, unsigned number, const char *line)
+{
+    size_t used = strlen(m->trace);
+    snprintf(m->trace + used, sizeof m->trace - used,
+             "\n  File \"inner.py\", line %u, in forward\n    %s", number, line);
 }
 
 void model_call(model *m, const char *operation, const char *arguments)

@@ -78,15 +78,19 @@ void model_trace(model *m, const char *line);
 void model_inner_trace(model *m, unsigned graph, unsigned number, const char *line);
 /* The same with what called that: a line of the model's own forward, and of a helper between. */
 void model_statement(model *m, unsigned number, const char *line);
+/* The line of a call inside of that. */
+void model_inner_statement(model *m, unsigned number, const char *line);
 /* PyTorch's call that it was, "aten.linear.default", with these arguments. */
 void model_call(model *m, const char *operation, const char *arguments);
 
 /* What it says an initializer is: "PARAMETER", "BUFFER". */
 void model_role(model *m, const char *name, const char *role);
+/* Of which values the exporter computed an initializer: "['a.weight', 'select']". */
+void model_folded(model *m, const char *name, const char *from);
 /* The next node came from these rules of the exporter's optimizer. */
 void model_rules(model *m, const char *rules);
 /* The graph's note of all parameters: names with a space between. Calls name "a.b" "%p_a_b". With
- * "~" before it, it is a buffer. */
+ * "~" before it, it is a buffer, with "^" one that the pass writes. */
 void model_parameters(model *m, const char *names);
 
 /* The file; belongs to the model. */

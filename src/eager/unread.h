@@ -1,0 +1,28 @@
+/* What the last of equal layers computes and nothing reads: nodes of another layer run for it, too. */
+#ifndef ONV_EAGER_UNREAD_H
+#define ONV_EAGER_UNREAD_H
+
+#include "base/status.h"
+#include "ir/model.h"
+
+struct onv_lowering;
+
+/* A node of a layer that runs for another one, too, behind a node of that; see unread.c. */
+typedef struct onv_unread {
+    onv_node_id node, after;
+    const char *calls; /* the modules around it there, as in onv_node */
+    size_t first_value, n_values;
+} onv_unread;
+
+/* A value of the layer, and the one that the other layer has in its place; UINT32_MAX: none, then the tensor. */
+typedef struct onv_unread_value {
+    uint32_t value, stands, tensor;
+    uint32_t before; /* while it is another one's: its own */
+    bool was_known;
+} onv_unread_value;
+
+onv_status onv_unread_find(struct onv_lowering *l);
+/* Those behind the node that was lowered. */
+void onv_unread_run(struct onv_lowering *l);
+
+#endif

@@ -1,0 +1,343 @@
+/* Calls that write into a part of a tensor, or roll, pad and bound one: what each makes. The figures are those that the CUDA
+ * build of PyTorch 2.15 asked its allocator for, over a substitute for the driver, of networks like these. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "eager/trainer.h"
+
+/* a and b are [4, 6], of products that keep x of [4, 8] for two weights. */
+enum { A = 4 * 6 * 4, X = 4 * 8 * 4, PART = 4 * 2 * 4, MASK = 4 * 6 };
+
+static model *begin(void)
+{
+    model *m = model_new(18);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "w", "f32[8,6]");
+    model_weight(m, "v", "f32[8,6]");
+    model_weight(m, "u", "f32[8,2]");
+    model_role(m, "w", "PARAMETER");
+    model_role(m, "v", "PARAMETER");
+    model_role(m, "u", "PARAMETER");
+    model_node(m, "MatMul", "first", "x w", "a", "");
+    model_node(m, "MatMul", "second", "x v", "b", "");
+    model_node(m, "MatMul", "third", "x u", "p", "");
+    return m;
+}
+
+/* Notes are of one node: those of all nodes of a call. */
+typedef struct note {
+    const char *call, *aten, *arguments, *line;
+} note;
+
+static void noted(model *m, const note *n, const char *op, const char *name, const char *inputs,
+                  const char *output, const char *attributes)
+{
+    char operation[64];
+    bool is_prim =
+        strcmp(n->call, "var") == 0 || strcmp(n->call, "sum_1") == 0 || strcmp(n->call, "div") == 0;
+    snprintf(operation, sizeof operation, "%s.%s", is_prim ? "prims" : "aten", n->aten);
+    model_source(m, "net", n->call);
+    model_class(m, "zoo.Net", operation);
+    model_call(m, operation, n->arguments);
+    model_statement(m, 10, n->line);
+    model_node(m, op, name, inputs, output, attributes);
+}
+
+/* As the exporter writes slice_scatter: it moves the dim to the front. */
+static void add_slice_scatter(model *m, const char *arguments, const char *line)
+{
+    model_input(m, "val_5", "i64[2,1]");
+    const note n = {"slice_scatter", "slice_scatter.default", arguments, line};
+    noted(m, &n, "Transpose", "t1", "p", "val_1", "perm=[1,0]");
+    noted(m, &n, "Transpose", "t2", "a", "val_2", "perm=[1,0]");
+    noted(m, &n, "ScatterND", "s", "val_2 val_5 val_1", "val_3", "");
+    noted(m, &n, "Transpose", "t3", "val_3", "c", "perm=[1,0]");
+}
+
+static void add_called_scatter(model *m)
+{
+    add_slice_scatter(m, "%a, %p, 1, 0, 2", "y = torch.slice_scatter(a, p, 1, 0, 2)");
+}
+
+static void add_assigned_part(model *m)
+{
+    add_slice_scatter(m, "%a, %copy, 1, 0, 2", "a[:, :2] = p");
+}
+
+static void add_assigned_part_of_clone(model *m)
+{
+    add_slice_scatter(m, "%clone, %copy, 1, 0, 2", "y[:, :2] = p");
+}
+
+/* Of zeros that the exporter computed, with their dims moved. */
+static void add_part_of_zeros(model *m)
+{
+    model_weight(m, "zeros_like", "f32[6,4]");
+    model_input(m, "val_5", "i64[2,1]");
+    const note n = {"slice_scatter", "slice_scatter.default", "%zeros_like, %copy, 1, 0, 2",
+                    "y[:, :2] = p"};
+    noted(m, &n, "Transpose", "t1", "p", "val_1", "perm=[1,0]");
+    noted(m, &n, "ScatterND", "s", "zeros_like val_5 val_1", "val_3", "");
+    noted(m, &n, "Transpose", "t3", "val_3", "c", "perm=[1,0]");
+}
+
+static void add_index_put(model *m, const char *arguments, const char *line, const char *reduction)
+{
+    model_input(m, "val_5", "i64[2,1]");
+    const note n = {"index_put", "index_put.default", arguments, line};
+    noted(m, &n, "Transpose", "t1", "p", "val_1", "perm=[1,0]");
+    noted(m, &n, "Transpose", "t2", "a", "val_2", "perm=[1,0]");
+    noted(m, &n, "ScatterND", "s", "val_2 val_5 val_1", "val_3", reduction);
+    noted(m, &n, "Transpose", "t3", "val_3", "c", "perm=[1,0]");
+}
+
+static void add_put(model *m)
+{
+    add_index_put(m, "%a, [None, %b_i], %p", "a[:, i] = p", "");
+}
+
+static void add_put_into_clone(model *m)
+{
+    add_index_put(m, "%clone, [None, %b_i], %p", "y[:, i] = p", "");
+}
+
+static void add_sum_by_index(model *m)
+{
+    add_index_put(m, "%a, [None, %b_i], %p, True", "y = a.index_put((j, i), p, accumulate=True)",
+                  "reduction='add'");
+}
+
+static void add_index_add(model *m)
+{
+    add_index_put(m, "%a, [None, %b_i], %p, True", "y = torch.index_add(a, 1, i, p)",
+                  "reduction='add'");
+}
+
+static void add_scatter(model *m, const char *line)
+{
+    model_weight(m, "zeros_like", "f32[4,6]");
+    model_input(m, "i", "i64[4,6]");
+    const note n = {"scatter", "scatter.src", "%zeros_like, 1, %b_i, %a", line};
+    noted(m, &n, "ScatterElements", "s", "zeros_like i a", "c", "axis=1");
+}
+
+static void add_scatter_in_place(model *m)
+{
+    add_scatter(m, "y.scatter_(1, i, a)");
+}
+
+static void add_scatter_anew(model *m)
+{
+    add_scatter(m, "y = zeros.scatter(1, i, a)");
+}
+
+static void add_roll(model *m, int dims)
+{
+    static const int64_t numbers[] = {0, 1, 2, 9};
+    model_ints(m, "i0", 1, &numbers[0]);
+    model_ints(m, "i1", 1, &numbers[1]);
+    model_ints(m, "i2", 1, &numbers[2]);
+    model_ints(m, "i9", 1, &numbers[3]);
+    const note n = {"roll", "roll.default", "%a, [2, 2], [0, 1]",
+                    "y = torch.roll(a, (2, 2), (0, 1))"};
+    noted(m, &n, "Slice", "0", "a i2 i9 i0", "r0", "");
+    noted(m, &n, "Slice", "1", "a i0 i2 i0", "r1", "");
+    noted(m, &n, "Concat", "2", "r0 r1", dims > 1 ? "r2" : "c", "axis=0");
+    if (dims == 1) return;
+    noted(m, &n, "Slice", "3", "r2 i2 i9 i1", "r3", "");
+    noted(m, &n, "Slice", "4", "r2 i0 i2 i1", "r4", "");
+    noted(m, &n, "Concat", "5", "r3 r4", "c", "axis=1");
+}
+
+static void add_roll_of_one(model *m)
+{
+    add_roll(m, 1);
+}
+
+static void add_roll_of_two(model *m)
+{
+    add_roll(m, 2);
+}
+
+static void add_circular_padding(model *m)
+{
+    model_ints(m, "ends", 4, (const int64_t[]){0, 1, 0, 1});
+    const note n = {"pad", "pad.default", "%a, [1, 1], circular",
+                    "y = F.pad(a, (1, 1), mode='circular')"};
+    noted(m, &n, "Pad", "pad", "a ends", "c", "mode='wrap'");
+}
+
+static void add_bound(model *m)
+{
+    const note n = {"clamp", "clamp.Tensor", "%a, %b", "y = torch.clamp(a, min=b)"};
+    noted(m, &n, "Max", "max", "a b", "c", "");
+}
+
+static void add_quotient(model *m)
+{
+    model_node(m, "Constant", "half", "", "half", "value_float=0.5");
+    const note n = {"addcdiv", "addcdiv.default", "%a, %b, %b",
+                    "y = torch.addcdiv(a, b, b, value=0.5)"};
+    noted(m, &n, "Div", "div", "b b", "d", "");
+    noted(m, &n, "Mul", "times", "d half", "e", "");
+    noted(m, &n, "Add", "add", "a e", "c", "");
+}
+
+static void add_difference_in_place(model *m)
+{
+    const note n = {"sub", "sub.Tensor", "%a, %b", "a -= b"};
+    noted(m, &n, "Sub", "sub", "a b", "c", "");
+}
+
+static void add_maximum(model *m)
+{
+    const note n = {"max_1", "max.default", "%a", "y = a.max()"};
+    noted(m, &n, "ReduceMax", "max", "a", "c", "keepdims=0");
+}
+
+static void add_pooling(model *m)
+{
+    model_ints(m, "axes", 1, (const int64_t[]){-1});
+    const note n = {"amax", "amax.default", "%a, [-1], True", "y = F.adaptive_max_pool1d(a, 1)"};
+    noted(m, &n, "ReduceMax", "max", "a axes", "c", "keepdims=1");
+}
+
+/* The unreduced values stay in the storage of the result. */
+static void add_loss(model *m)
+{
+    const note n = {"mse_loss", "mse_loss.default", "%a, %b", "y = F.mse_loss(a, b)"};
+    noted(m, &n, "Sub", "sub", "a b", "d", "");
+    noted(m, &n, "Mul", "square", "d d", "e", "");
+    noted(m, &n, "ReduceMean", "mean", "e", "c", "keepdims=0");
+}
+
+/* Tensor.unfold: a view, whose backward counts places. */
+static void add_windows(model *m)
+{
+    const note n = {"unfold", "unfold.default", "%a, 0, 2, 1", "y = a.unfold(0, 2, 1)"};
+    model_input(m, "val_5", "i64[3,2]");
+    noted(m, &n, "Gather", "rows", "a val_5", "r", "axis=0");
+    noted(m, &n, "Transpose", "move", "r", "c", "perm=[0,2,1]");
+}
+
+/* Which torch.export takes apart. */
+static void add_var_mean(model *m)
+{
+    const note var = {"var", "var.default", "%a, [1], 1.0", "v, u = torch.var_mean(a, 1)"};
+    const note sum = {"sum_1", "sum.default", "%a, [1]", "v, u = torch.var_mean(a, 1)"};
+    const note div = {"div", "div.default", "%sum_1, 6.0", "v, u = torch.var_mean(a, 1)"};
+    model_ints(m, "axes", 1, (const int64_t[]){1});
+    model_weight(m, "six", "f32[]");
+    model_weight(m, "five", "f32[]");
+    noted(m, &var, "ReduceMean", "m1", "a axes", "v1", "keepdims=1");
+    noted(m, &var, "Sub", "m2", "a v1", "v2", "");
+    noted(m, &var, "Mul", "m3", "v2 v2", "v3", "");
+    noted(m, &var, "ReduceMean", "m4", "v3 axes", "v4", "keepdims=0");
+    noted(m, &var, "Mul", "m5", "v4 six", "v5", "");
+    noted(m, &var, "Div", "m6", "v5 five", "v6", "");
+    noted(m, &sum, "ReduceSum", "m7", "a axes", "u1", "keepdims=0");
+    noted(m, &div, "Div", "m8", "u1 six", "u2", "");
+    model_node(m, "Add", "m9", "v6 u2", "c", "");
+}
+
+/* A number, which the exporter repeats. */
+static void add_scattered_number(model *m)
+{
+    const note n = {"scatter", "scatter.value", "%a, 1, %b_i, 0.5", "y = a.scatter(1, i, 0.5)"};
+    model_ints(m, "shape", 2, (const int64_t[]){4, 6});
+    model_input(m, "i", "i64[4,6]");
+    noted(m, &n, "ConstantOfShape", "fill", "shape", "f", "");
+    noted(m, &n, "ScatterElements", "s", "a i f", "c", "axis=1");
+}
+
+/* What the pass keeps beside x; temporaries; how many tensors are like a. */
+typedef struct expected {
+    const char *what;
+    void (*add)(model *m);
+    uint64_t kept, forward, backward;
+    unsigned made;
+} expected;
+
+static const expected cases[] = {
+    {"slice_scatter", add_called_scatter, 0, 0, PART, 3},
+    {"a part", add_assigned_part, 0, 0, PART, 2},
+    {"a part of a clone", add_assigned_part_of_clone, 0, 0, PART, 3},
+    {"a part of zeros", add_part_of_zeros, 0, 0, A, 3},
+    {"index_put", add_put, 2 * 8, 0, 0, 2},
+    {"index_put into a clone", add_put_into_clone, 2 * 8, 0, 0, 3},
+    {"index_put that adds", add_sum_by_index, 2 * 8, 2 * 4 * 8 + PART, 0, 3},
+    {"index_add", add_index_add, 2 * 8 + PART, 0, 0, 3},
+    {"scatter_", add_scatter_in_place, 4 * 6 * 8, 0, 0, 3},
+    {"scatter", add_scatter_anew, 4 * 6 * 8, 0, 0, 4},
+    {"roll", add_roll_of_one, 0, 0, 0, 3},
+    {"roll of two dims", add_roll_of_two, 0, A, A, 3},
+    {"circular padding", add_circular_padding, 0, 0, 4 * 8 * 4, 2},
+    {"a tensor as bound", add_bound, 2 * A, 0, A + 2 * MASK, 3},
+    {"addcdiv", add_quotient, A, 0, 4 * A, 3},
+    {"-=", add_difference_in_place, 0, 0, 0, 2},
+    {"max", add_maximum, A + 4, 0, 2 * MASK + 8 + A, 2},
+    {"scatter of a number", add_scattered_number, 4 * 6 * 8, 0, 0, 3},
+    {"unfold", add_windows, 0, 0, 4 * 8, 2},
+    {"var_mean", add_var_mean, A, 0, 2 * A, 2},
+    {"mse_loss", add_loss, 2 * A, A, 0, 3},
+    {"a pooling to one place", add_pooling, A + 4 * 8, 0, 0, 2},
+};
+
+static bool agrees(const expected *e)
+{
+    onv_error err = {0};
+    onv_eager eager;
+    onv_lower_options options = {.loss = ONV_LOSS_NONE};
+    model *m = begin();
+    e->add(m);
+    model_node(m, "Neg", "last", "c", "y", "");
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    if (onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err) != ONV_OK)
+        fail_msg("%s: %s (%s)", e->what, err.message, err.node);
+    expected is = {.what = e->what};
+    uint32_t neg = eager.outputs.at[0];
+    for (size_t i = 0; i < eager.ops.count; i++) {
+        is.forward += eager.ops.at[i].forward_temp_bytes;
+        is.backward += eager.ops.at[i].backward_temp_bytes;
+    }
+    for (size_t i = 0; i < eager.storages.count; i++)
+        is.made += eager.storages.at[i].kind == ONV_STORAGE_ACTIVATION &&
+                   eager.storages.at[i].bytes == A && i != eager.tensors.at[neg].storage;
+    onv_eager_cleanup(&eager);
+    is.kept = trainer_saved(&t, &options) - X;
+    trainer_close(&t);
+    model_free(m);
+    if (is.kept == e->kept && is.forward == e->forward && is.backward == e->backward &&
+        is.made == e->made)
+        return true;
+    print_error("%s: keeps %llu, makes %llu and %llu, %u tensors; expected %llu, %llu, %llu, %u\n",
+                e->what, (unsigned long long)is.kept, (unsigned long long)is.forward,
+                (unsigned long long)is.backward, is.made, (unsigned long long)e->kept,
+                (unsigned long long)e->forward, (unsigned long long)e->backward, e->made);
+    return false;
+}
+
+static void calls_make_what_pytorch_makes(void **state)
+{
+    (void)state;
+    bool all = true;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) all &= agrees(&cases[i]);
+    assert_true(all);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_make_what_pytorch_makes),
+    };
+    return cmocka_run_group_tests_name("eager.writes", tests, NULL, NULL);
+}
