@@ -19,6 +19,7 @@
 #include "eager/fuse.h"
 #include "eager/gaps.h"
 #include "eager/unread.h"
+#include "eager/weight.h"
 #include "ir/origin.h"
 #include "kernels/cudnn.h"
 #include "load/ptr_map.h"
@@ -27,25 +28,6 @@ typedef struct onv_extra {
     uint64_t bytes;
     const char *label;
 } onv_extra;
-
-/* A place where a node of the main graph reads an initializer; see lower_weight.c. */
-typedef struct onv_weight_read {
-    uint32_t value, node, k;
-    const char *scope;     /* the module that reads, "" */
-    const char *slot;      /* what the module calls it: "weight" */
-    const char *parameter; /* its name in the network, where the export tells */
-    uint32_t tensor;       /* of the owner, at its first read; ONV_NO_TENSOR: none yet */
-    bool is_part;          /* a view of the parameter, as the constant's note tells */
-} onv_weight_read;
-
-/* A constant that stands for a view of what several modules are given; see weight_views.c. */
-typedef struct onv_given {
-    onv_value_id value; /* the first of its copies */
-    uint32_t tensor;
-    uint64_t contents;      /* a hash of them; 0: not known */
-    const char *last_scope; /* the last module that read one */
-    const char *module_class;
-} onv_given;
 
 /* What a merged call gave, for all that name it; `next`: 1 + another of the value, 0: none. */
 typedef struct onv_named_call {
@@ -74,21 +56,6 @@ typedef struct onv_merged_norm {
     size_t listed; /* the norm's weight among the listed names; SIZE_MAX: none is missing there */
 } onv_merged_norm;
 
-typedef enum onv_weight_use {
-    ONV_WEIGHT_TRAINED,
-    ONV_WEIGHT_BUFFER,
-    ONV_WEIGHT_CONSTANT,
-    ONV_WEIGHT_VIEW,              /* indices that repeat smaller ones, which alone have memory */
-    ONV_WEIGHT_MADE,              /* by the forward pass, each time */
-    ONV_WEIGHT_EXPANDED,          /* a view of a parameter, repeated along the batch */
-    ONV_WEIGHT_LOOKED_UP,         /* rows of a trained table */
-    ONV_WEIGHT_LOOKED_UP_FOR_ALL, /* the same, a view of them for each sample */
-    ONV_WEIGHT_BIASES, /* rows of a trained table of biases between positions, by their distance */
-    ONV_WEIGHT_PROJECTED, /* a table times a parameter */
-    ONV_WEIGHT_QUERY, /* of attention, the same for all samples: of a table, or a table times this */
-    ONV_WEIGHT_DERIVED, /* computed from a parameter of the same size */
-} onv_weight_use;
-
 /* Whether residual blocks overwrite the result of their branch, in an export without notes. */
 typedef enum onv_updates {
     ONV_UPDATES_UNKNOWN,
@@ -96,7 +63,7 @@ typedef enum onv_updates {
     ONV_UPDATES_YES,
 } onv_updates;
 
-typedef struct onv_lowering {
+struct onv_lowering {
     onv_model *model;
     const onv_lower_options *options;
     const onv_live *live;
@@ -238,7 +205,7 @@ typedef struct onv_lowering {
     uint64_t deep_bytes;                     /* of the masks */
     onv_status status;
     onv_error *err;
-} onv_lowering;
+};
 
 /* Readers of which PyTorch's calls had a clone, of contiguous(), say. */
 typedef enum onv_cloned_for {
@@ -246,12 +213,6 @@ typedef enum onv_cloned_for {
     ONV_CLONED_FOR_SOME,
     ONV_CLONED_FOR_ALL,
 } onv_cloned_for;
-
-/* Room for a shape on the stack. */
-typedef struct onv_shape {
-    uint32_t rank;
-    int64_t dims[ONV_MAX_RANK];
-} onv_shape;
 
 /* --- emit.c ------------------------------------------------------------------------------------ */
 
@@ -344,109 +305,6 @@ uint64_t onv_safe_softmax_bytes(const onv_lowering *l, uint32_t scores);
 onv_status onv_members_find(onv_lowering *l);
 void onv_lower_member(onv_lowering *l, const onv_node *node);
 
-/* --- lower_weight.c ---------------------------------------------------------------------------- */
-
-onv_status onv_weights_prepare(onv_lowering *l);
-void onv_weights_report(onv_lowering *l); /* diagnostics of what stays unsure */
-bool onv_has_made_up_name(const char *name);
-onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id);
-/* A single number that the exporter computed of a parameter, as a weight by which layers are mixed. */
-bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id);
-/* Of what an ONV_WEIGHT_VIEW is a view of; at least, where its contents are in another file. */
-uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id);
-/* Dims along which the tensor repeats, by its first bytes: bits; 0: none, or its elements are all alike, or not at hand. */
-uint32_t onv_weight_repeated_dims(onv_lowering *l, const onv_tensor *tensor);
-/* The tensor of a constant that is a view of a buffer of the module that reads it; ONV_NO_TENSOR: it is none. */
-uint32_t onv_weight_of_buffer(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
-                              const onv_shape *shape);
-
-/* The tensor that another module of the class was given as it; ONV_NO_TENSOR: none, then `given` is noted once
- * there is one. */
-uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
-                                 onv_given *given);
-void onv_weight_note_given(onv_lowering *l, onv_given given, uint32_t tensor);
-/* One copy in the file of what is several parameters. */
-bool onv_weight_is_shared(onv_lowering *l, onv_value_id id);
-/* The owner that operand k of the node stands for, k UINT32_MAX: any of its module; NULL where no node
- * reads the value. */
-onv_weight_read *onv_weight_owner(onv_lowering *l, onv_value_id id, const onv_node *node,
-                                  uint32_t k);
-onv_weight_read *onv_weight_next_owner(const onv_lowering *l, const onv_weight_read *read);
-const char *onv_weight_layer(onv_lowering *l, onv_value_id id, const onv_weight_read *read);
-const char *onv_weight_name(onv_lowering *l, onv_value_id id, const onv_weight_read *read);
-const char *onv_parameter_name(onv_lowering *l, const char *module, const char *name);
-/* `file`: what the file calls it, NULL: nothing. */
-bool onv_is_frozen(onv_lowering *l, const char *name, const char *file);
-void onv_check_patterns(onv_lowering *l);
-/* Does --inplace name the module of the node? `all`: by its form without a pattern too. */
-bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all);
-
-typedef enum onv_weight_role {
-    ONV_WEIGHT_IS_OTHER,
-    ONV_WEIGHT_IS_TAKEN,  /* its operation takes a weight there */
-    ONV_WEIGHT_IS_ROWS,   /* of a table, that were looked up */
-    ONV_WEIGHT_IS_SPREAD, /* one that was expanded: a class token */
-    ONV_WEIGHT_IS_UNSURE, /* computed by the export, from a parameter or not */
-    ONV_WEIGHT_IS_NUMBER, /* the same, of one element */
-} onv_weight_role;
-
-/* A table that a module computes once and never trains, by the name of its class. */
-bool onv_weight_is_table(onv_lowering *l, const onv_weight_read *read);
-/* Of what has no name in the network. */
-onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read *read);
-bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv_shape *matrix);
-/* Several modules read it as it is, which no copies of equal parameters explain. */
-bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read);
-bool onv_weight_same_owner(const onv_weight_read *a, const onv_weight_read *b);
-
-/* --- weight_contents.c -------------------------------------------------------------------------- */
-
-enum { ONV_MOST_HEAD = 64 << 10 };
-/* The first `bytes` bytes of a constant, until the next one's; *buffer is to be freed. NULL where they are not at hand. */
-const unsigned char *onv_weight_head(onv_lowering *l, const onv_tensor *tensor, size_t bytes,
-                                     unsigned char **buffer);
-/* Are all elements the same? True where they cannot be read, or are more bytes in another file than that. */
-bool onv_weight_may_be_uniform(onv_lowering *l, const onv_tensor *tensor, size_t most_elsewhere);
-
-/* --- weight_shape.c ----------------------------------------------------------------------------- */
-
-/* The shape of the parameter that the file's tensor `whole` was computed from; false where it cannot be told. */
-bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,
-                      const onv_shape *whole, onv_shape *shape);
-/* Rows of the table `named`, expanded to all samples: `embed_positions(positions).expand_as(x)`. */
-bool onv_weight_is_for_all(const onv_value *value, const onv_weight_read *named);
-/* By these indices, a buffer of the module, the biases of all pairs in a window were looked up. Where a class has
- * a token, some libraries make them anew. */
-void onv_weight_hold_places(onv_lowering *l, const onv_weight_read *read, uint64_t pairs);
-
-/* --- signature.c ------------------------------------------------------------------------------- */
-
-/* Names of reads. Requires the reads. */
-onv_status onv_signature_prepare(onv_lowering *l);
-/* The place of the name among those that are listed; SIZE_MAX: it is not. */
-size_t onv_listed_find(const onv_lowering *l, const char *name);
-
-/* --- folded.c ---------------------------------------------------------------------------------- */
-
-/* The listed parameter that the constant is a view or a part of, as its note tells; SIZE_MAX: of none, or more was computed. */
-size_t onv_folded_part_of(const onv_lowering *l, const onv_value *value);
-
-/* Gives constants that are parts of a parameter that nothing else explains its name. */
-void onv_folded_name_parts(onv_lowering *l);
-
-/* Rows of a table that were looked up, of which views are added to the scores of attention. */
-bool onv_folded_is_biases(const onv_lowering *l, onv_value_id id);
-
-/* The first of them that is not before `text`. */
-size_t onv_listed_lower_bound(const onv_lowering *l, const char *text);
-/* The bias of zeros that the exporter dropped beside the weight that the node reads, or none. */
-uint32_t onv_dropped_bias(onv_lowering *l, const onv_node *node, int64_t size);
-/* Adds those that the file lacks, where it is told how many elements all have. */
-void onv_parameters_complete(onv_lowering *l);
-/* Likewise, where it is told how many bytes all buffers have. */
-void onv_buffers_complete(onv_lowering *l);
-void onv_signature_report(onv_lowering *l);
-
 /* --- no_grad.c --------------------------------------------------------------------------------- */
 
 onv_status onv_no_grad_find(onv_lowering *l);
@@ -460,15 +318,6 @@ void onv_exported_report(onv_lowering *l);
 /* --- parts.c ----------------------------------------------------------------------------------- */
 
 void onv_parts_report(onv_lowering *l);
-
-/* --- unused.c ---------------------------------------------------------------------------------- */
-
-/* Counts parameters that nothing reads. Requires all others. */
-void onv_unused_parameters(onv_lowering *l);
-/* Norms ran whose results have no reader, which the export lacks. */
-bool onv_has_unread_norms(const onv_lowering *l);
-/* "blocks.#.back.weight", interned, of "blocks.3.back.weight"; NULL: it has no number, or memory is short. */
-const char *onv_name_of_layers(onv_lowering *l, const char *name);
 
 /* --- lower_value.c ----------------------------------------------------------------------------------- */
 

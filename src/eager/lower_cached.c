@@ -10,20 +10,15 @@
 #include "base/fail.h"
 #include "base/quota.h"
 #include "eager/lower.h"
+#include "eager/path.h"
 
 /* Nodes of a module around a convolution that are looked at. */
 enum { MOST_AROUND = 64, TIME = 2 };
 
-static bool is_within(const char *scope, const char *module)
-{
-    size_t length = strlen(module);
-    return length == 0 ||
-           (strncmp(scope, module, length) == 0 && (scope[length] == '\0' || scope[length] == '.'));
-}
-
 static bool is_child(const char *scope, const char *module)
 {
-    return is_within(scope, module) && strchr(scope + strlen(module) + 1, '.') == NULL;
+    size_t length = strlen(module);
+    return onv_path_is_inside(scope, module) && strchr(scope + length + (length > 0), '.') == NULL;
 }
 
 /* Whether the module, whose nodes are around this one, has no other convolution. */
@@ -35,7 +30,7 @@ static bool is_only(onv_lowering *l, const onv_node *conv)
             if ((step < 0 && i == 0) || (step > 0 && i + 1 == l->model->nodes.count)) break;
             i += (uint32_t)step;
             const onv_node *node = &l->model->nodes.at[i];
-            if (node->scope == NULL || !is_within(node->scope, conv->cache_call)) break;
+            if (!onv_path_is_of(node->scope, conv->cache_call)) break;
             if (n == MOST_AROUND || !onv_work(1)) return false;
             if (strcmp(node->op_type, "Conv") == 0 && node->scope != conv->scope) return false;
         }
@@ -82,7 +77,7 @@ static void keep(onv_lowering *l, const onv_node *conv, uint32_t clone)
     for (size_t i = 0; i < l->cached.count; i++) {
         onv_cached_clone *other = &l->cached.at[i];
         if (!onv_work(1)) l->status = ONV_ERR_CANCELLED;
-        if (is_within(now.owner, other->owner)) now.owner = other->owner;
+        if (onv_path_is_of(now.owner, other->owner)) now.owner = other->owner;
         if (other->scope != now.scope) continue;
         end_clone(l, other);
         *other = now;
@@ -122,7 +117,7 @@ void onv_cached_leave(onv_lowering *l, const onv_node *node)
     if (!onv_work((uint32_t)l->cached.count)) l->status = ONV_ERR_CANCELLED;
     for (size_t i = 0; i < l->cached.count; i++) {
         const onv_cached_clone *clone = &l->cached.at[i];
-        if (is_within(node->scope, clone->owner) || is_within(clone->owner, node->scope))
+        if (onv_path_is_of(node->scope, clone->owner) || onv_path_is_of(clone->owner, node->scope))
             l->cached.at[left++] = *clone;
         else
             end_clone(l, clone);

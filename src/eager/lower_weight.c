@@ -10,6 +10,7 @@
 
 #include "base/fail.h"
 #include "eager/lower.h"
+#include "eager/path.h"
 #include "eager/weight_place.h"
 #include "ir/origin.h"
 
@@ -403,17 +404,12 @@ bool onv_weight_is_shared(onv_lowering *l, onv_value_id id)
     return *sharing == SEVERAL;
 }
 
-static bool is_inside(const char *name, const char *scope)
-{
-    size_t length = strlen(scope);
-    return length > 0 && strncmp(name, scope, length) == 0 && name[length] == '.';
-}
-
 const char *onv_weight_name(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
 {
     const onv_value *value = onv_model_value(l->model, id);
     if (value->role == ONV_ROLE_PARAMETER &&
-        (!onv_weight_is_shared(l, id) || is_inside(value->name, read->scope)))
+        (!onv_weight_is_shared(l, id) ||
+         (read->scope[0] != '\0' && onv_path_is_inside(value->name, read->scope))))
         return value->name;
     if (read != NULL && read->parameter != NULL) return read->parameter;
     if (read == NULL || read->scope[0] == '\0' || strchr(value->name, '.') != NULL)

@@ -14,6 +14,7 @@
 #include "base/fail.h"
 #include "base/quota.h"
 #include "eager/lower.h"
+#include "eager/path.h"
 #include "eager/weight_place.h"
 #include "ops/op.h"
 
@@ -285,12 +286,6 @@ bool onv_merged_starts(onv_lowering *l, onv_value_id id, uint32_t node)
  * given, no parameter and no module in it, that the module reads itself, and another module of its
  * class does. */
 
-static bool is_inside(const char *scope, const char *module)
-{
-    size_t length = strlen(module);
-    return strncmp(scope, module, length) == 0 && scope[length] == '.';
-}
-
 static bool is_given(const onv_lowering *l, const onv_node *node, onv_value_id id)
 {
     if (!onv_is_value(id)) return true;
@@ -300,7 +295,7 @@ static bool is_given(const onv_lowering *l, const onv_node *node, onv_value_id i
     const onv_node *from = onv_model_node(l->model, value->producer);
     if (from->scope == NULL || from->scope[0] == '\0') return from->aten_op != NULL;
     if (from->scope == node->scope) return l->made_in[id.index] != NULL;
-    return !is_inside(from->scope, node->scope);
+    return !onv_path_is_inside(from->scope, node->scope);
 }
 
 onv_status onv_merged_mark_modules(onv_lowering *l)
@@ -336,8 +331,8 @@ bool onv_merged_is_other_module(const onv_lowering *l, onv_value_id id, const on
 {
     if (!onv_is_value(id) || l->made_in[id.index] == NULL || !l->is_read_inside[id.index] ||
         node->scope == NULL || l->made_in[id.index] == node->scope ||
-        is_inside(node->scope, l->made_in[id.index]) ||
-        is_inside(l->made_in[id.index], node->scope))
+        onv_path_is_inside(node->scope, l->made_in[id.index]) ||
+        onv_path_is_inside(l->made_in[id.index], node->scope))
         return false;
     onv_node_id producer = onv_model_value(l->model, id)->producer;
     if (!onv_is_node(producer)) return false;
@@ -379,7 +374,7 @@ static uint32_t chain_of(const onv_lowering *l, onv_value_id id, onv_value_id *c
 bool onv_merged_is_own_module(const onv_lowering *l, onv_value_id id, const onv_node *node)
 {
     const char *made_in = l->made_in[id.index];
-    return made_in == NULL || made_in == node->scope || is_inside(node->scope, made_in);
+    return made_in == NULL || made_in == node->scope || onv_path_is_inside(node->scope, made_in);
 }
 
 /* A module that views a tensor again, in a loop, mostly computes it once. */

@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "eager/lower.h"
+#include "eager/path.h"
 
 enum { MAX_CHAIN = ONV_MAX_AFTER_NORM, MAX_PATH = 1024 };
 
@@ -48,11 +49,6 @@ static const onv_node *maker(const onv_lowering *l, onv_value_id value)
     return onv_model_node(l->model, onv_model_value(l->model, value)->producer);
 }
 
-static bool is_part_of(const char *name, const char *module, size_t length)
-{
-    return strncmp(name, module, length) == 0 && (name[length] == '.' || name[length] == '\0');
-}
-
 /* "a.norm" of a listed "a.norm.weight" that nothing explains, with its bias: the length, 0: it is none. */
 static size_t missing_norm(const onv_lowering *l, size_t i, char *module, size_t *bias)
 {
@@ -74,7 +70,7 @@ static bool is_own(const onv_node *node, const onv_node *norm)
 {
     const char *dot = strrchr(norm->scope, '.');
     size_t length = dot != NULL ? (size_t)(dot - norm->scope) : 0;
-    return length > 0 && node->scope != NULL && is_part_of(node->scope, norm->scope, length);
+    return length > 0 && onv_path_is_part(node->scope, norm->scope, length);
 }
 
 /* Nodes of other modules that read the result of a norm that has other readers, in their order. */
@@ -107,11 +103,12 @@ static bool find_in(onv_lowering *l, onv_merged_norm *at, const char *around, si
     snprintf(module, sizeof module, "%.*s", (int)length, around);
     size_t first = onv_listed_lower_bound(l, module);
     for (size_t i = first; i < l->n_listed && i - first < MAX_NAMES; i++) {
-        if (!is_part_of(l->listed[i], around, length)) return false;
+        if (!onv_path_is_part(l->listed[i], around, length)) return false;
         if (missing_norm(l, i, module, &bias) == 0) continue;
         const char *inner = strchr(module + length + 1, '.');
         size_t parent = inner != NULL ? (size_t)(inner - module) : length;
-        if ((inner != NULL && strchr(inner + 1, '.') != NULL) || is_part_of(other, module, parent))
+        if ((inner != NULL && strchr(inner + 1, '.') != NULL) ||
+            onv_path_is_part(other, module, parent))
             continue;
         at->listed = i;
         l->explained[i] = l->explained[bias] = true;

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/quota.h"
 #include "eager/lower.h"
+#include "eager/path.h"
 #include "ops/op.h"
 
 /* Zeros, ones and the like, which exporters make once for all that read equal ones. */
@@ -69,13 +70,6 @@ void onv_repeat_value(onv_lowering *l, onv_value_id id)
     }
 }
 
-static bool is_inside(const char *scope, const char *module)
-{
-    size_t length = module != NULL ? strlen(module) : 0;
-    if (scope == NULL || strncmp(scope, module != NULL ? module : "", length) != 0) return false;
-    return length == 0 ? scope[0] != '\0' : scope[length] == '.';
-}
-
 /* A module in the reader's own one was called again, line by line. A fusion is where its last node stands. */
 static void repeat_part(onv_lowering *l, onv_value_id id, const onv_node *reader)
 {
@@ -85,8 +79,8 @@ static void repeat_part(onv_lowering *l, onv_value_id id, const onv_node *reader
     if (fusion != 0 && l->fusions.at.at[fusion - 1].last.index != producer.index) return;
     size_t first_op = l->eager->ops.count;
     onv_repeat_value(l, id);
-    for (size_t i = first_op; i < l->eager->ops.count && is_inside(node->scope, reader->scope); i++)
-        l->eager->ops.at[i].calls = node->calls;
+    if (!onv_path_is_inside(node->scope, reader->scope != NULL ? reader->scope : "")) return;
+    for (size_t i = first_op; i < l->eager->ops.count; i++) l->eager->ops.at[i].calls = node->calls;
 }
 
 /* The call that the node's own module makes of what another one computed, or that it makes again: all of it, from
@@ -230,22 +224,16 @@ static void make_neutral(onv_lowering *l, uint32_t value)
     l->neutral_of[value] = out + 1;
 }
 
-static bool is_of_call(const char *scope, const char *call)
-{
-    size_t length = strlen(call);
-    return scope != NULL && length > 0 && strncmp(scope, call, length) == 0 &&
-           (scope[length] == '\0' || scope[length] == '.');
-}
-
 /* A module returns before its caller adds 0 to what it gave. */
 static bool has_returned(const onv_lowering *l, uint32_t value)
 {
     const onv_node *maker = onv_model_node(l->model, l->model->values.at[value].producer);
     uint32_t reader = l->neutral_for[value] - 1, next = l->node.index + 1;
     const char *call = maker->scope;
-    if (call == NULL || next >= reader || is_of_call(l->model->nodes.at[reader].scope, call))
+    if (call == NULL || call[0] == '\0' || next >= reader ||
+        onv_path_is_of(l->model->nodes.at[reader].scope, call))
         return true;
-    return !is_of_call(l->model->nodes.at[next].scope, call);
+    return !onv_path_is_of(l->model->nodes.at[next].scope, call);
 }
 
 void onv_neutral_make(onv_lowering *l, const onv_node *node)

@@ -16,6 +16,7 @@
 #include "base/fail.h"
 #include "base/quota.h"
 #include "eager/lower.h"
+#include "eager/path.h"
 
 enum { MAX_PATH = 1024, MAX_LAYERS = 64, MAX_BEFORE = 8, MAX_NODES = 1 << 14 };
 #define NO_VALUE UINT32_MAX
@@ -42,20 +43,13 @@ typedef struct pairing {
     size_t n_values, first_item, first_value;
 } pairing;
 
-static bool is_part_of(const char *scope, const char *module)
-{
-    size_t length = strlen(module);
-    return scope != NULL && strncmp(scope, module, length) == 0 &&
-           (scope[length] == '.' || scope[length] == '\0');
-}
-
 static bool list_nodes(onv_lowering *l, const char *module, nodes *found)
 {
     size_t n = l->model->nodes.count;
     if (!onv_work(n)) return false;
     for (uint32_t i = 0; i < n; i++) {
         const onv_node *node = &l->model->nodes.at[i];
-        if (node->graph.index == 0 && is_part_of(node->scope, module))
+        if (node->graph.index == 0 && onv_path_is_of(node->scope, module))
             found->at[found->count++] = i;
     }
     return true;
