@@ -517,7 +517,7 @@ def is_right(found):
 def options_of(warnings, exported):
     """What the warnings ask for, as whoever has the network knows it."""
     options = []
-    if "missing-parameters" in warnings or "assumed-sizes" in warnings:
+    if {"missing-parameters", "assumed-sizes", "assumed-parameter"} & set(warnings):
         options += ["--parameters", str(exported["parameters"])]
     if "missing-buffers" in warnings and exported.get("buffers"):
         options += ["--buffers", str(exported["buffers"])]

@@ -10,6 +10,12 @@ static void accumulate(onv_simulation *s, uint32_t tensor)
     const onv_eager_tensor *t = &s->eager->tensors.at[tensor];
     uint32_t *at = &s->grad_row[t->storage];
     if (grad->row == ONV_NO_ROW || s->failed) return;
+    if (s->eager->storages.at[t->storage].kind == ONV_STORAGE_INPUT) {
+        /* Of a view of the batch, which autograd's graph holds until the loss is bound anew. */
+        if (!onv_vec_push(&s->lingering, grad->row)) s->failed = true;
+        grad->row = ONV_NO_ROW;
+        return;
+    }
     bool owned = s->refs.at[grad->row] == 1 && grad->dense;
     if (*at != ONV_NO_ROW) {
         onv_sim_release(s, grad->row);

@@ -554,6 +554,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     onv_ptr_map_cleanup(&l.in_file);
     onv_vec_cleanup(&l.reads);
     onv_vec_cleanup(&l.views);
+    onv_vec_cleanup(&l.looked_up);
     onv_vec_cleanup(&l.given);
     onv_vec_cleanup(&l.copies);
     onv_vec_cleanup(&l.named);

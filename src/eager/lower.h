@@ -154,18 +154,20 @@ struct onv_lowering {
     uint32_t missing;                           /* others that the numbers lack */
     const char *missing_kind;                   /* one of them */
     ONV_VEC(onv_value_id) views;                /* weights that are views, one of each shape */
-    ONV_VEC(onv_given) given;  /* what modules are given as views, which the export computed */
-    uint32_t maxima;           /* reductions to a maximum that may be those with indices */
-    uint64_t maxima_bytes;     /* what they keep more than these */
-    uint32_t gates;            /* x * sigmoid(x) that may be two operations */
-    uint64_t gate_bytes;       /* what these keep more than one */
-    uint32_t quotients;        /* 1 / x that may be reciprocals of x alone */
-    uint64_t quotient_bytes;   /* what these keep less */
-    uint32_t built_in_place;   /* activations that their library has in place */
-    uint32_t activations;      /* that would keep less if they overwrote their input */
-    uint64_t activation_bytes; /* that */
-    uint64_t benchmark_high;   /* the most that cudnn.benchmark may choose for one convolution */
-    uint32_t tables;           /* parameters that are computed once and never trained */
+    ONV_VEC(onv_given) given; /* what modules are given as views, which the export computed */
+    uint32_t maxima;          /* reductions to a maximum that may be those with indices */
+    uint64_t maxima_bytes;    /* what they keep more than these */
+    uint32_t gates;           /* x * sigmoid(x) that may be two operations */
+    uint64_t gate_bytes;      /* what these keep more than one */
+    uint32_t quotients;       /* 1 / x that may be reciprocals of x alone */
+    uint64_t quotient_bytes;  /* what these keep less */
+    const onv_node *asks_for_gradient; /* of the network's input; NULL: none does */
+    uint64_t input_gradient_bytes;     /* of that */
+    uint32_t built_in_place;           /* activations that their library has in place */
+    uint32_t activations;              /* that would keep less if they overwrote their input */
+    uint64_t activation_bytes;         /* that */
+    uint64_t benchmark_high; /* the most that cudnn.benchmark may choose for one convolution */
+    uint32_t tables;         /* parameters that are computed once and never trained */
     uint64_t table_bytes;
     bool has_positions;       /* a table that is projected was counted */
     const char *table;        /* one of them */
@@ -182,16 +184,20 @@ struct onv_lowering {
     uint32_t loops;         /* that exports alone run; see exported.c */
     uint64_t loop_bytes;    /* what is kept of them */
     const char *first_loop;
-    uint32_t unreached;            /* trained parameters that no gradient reaches */
-    uint64_t unreached_bytes;      /* of them */
-    const char *first_unreached;   /* one of them */
-    uint64_t lacking_bytes;        /* of parameters that the file lacks: counted */
-    uint64_t counted_elems;        /* of parameters, where they are more than was told; 0: not */
-    uint32_t unused;               /* parameters without a tensor that have others' sizes */
-    uint64_t unused_bytes;         /* of them */
-    const char *first_unused;      /* one of them */
-    uint32_t unread_norms;         /* batch norms that ran, without a reader */
-    const char *first_unread_norm; /* the running mean of one of them */
+    uint32_t unreached;          /* trained parameters that no gradient reaches */
+    uint64_t unreached_bytes;    /* of them */
+    const char *first_unreached; /* one of them */
+    ONV_VEC(uint32_t)
+    looked_up;              /* tables of which the file has the rows that were looked up: tensors */
+    uint64_t lacking_bytes; /* of parameters that the file lacks: counted */
+    uint64_t grown_rows;    /* that were added to one of them */
+    const char *grown;      /* its name */
+    uint64_t counted_elems; /* of parameters, where they are more than was told; 0: not */
+    uint32_t unused;        /* parameters without a tensor that have others' sizes */
+    uint64_t unused_bytes;  /* of them */
+    const char *first_unused;                /* one of them */
+    uint32_t unread_norms;                   /* batch norms that ran, without a reader */
+    const char *first_unread_norm;           /* the running mean of one of them */
     const struct onv_assumed_shape *assumed; /* by listed name; NULL: none is held; see assumed.h */
     uint64_t assumed_bytes[8];               /* by onv_assumption */
     uint64_t lost_dropout_bytes;             /* what dropout inside attention would keep */

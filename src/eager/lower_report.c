@@ -102,6 +102,14 @@ static void report_calls(onv_lowering *l)
             "that they are in are built so by default: --inplace=PATTERN names those of "
             "a network that was built otherwise",
             l->built_in_place);
+    if (l->asks_for_gradient != NULL)
+        onv_model_diag(
+            l->model, ONV_NOTE, "input-gradient", l->asks_for_gradient->name,
+            "'%s' asks for a gradient of what it is given, as transformers writes it for "
+            "checkpointing: %llu bytes, which live as long as the loss; --freeze %s if it is "
+            "frozen",
+            l->asks_for_gradient->scope, (unsigned long long)l->input_gradient_bytes,
+            l->asks_for_gradient->scope);
     if (l->merged > 0)
         onv_model_diag(
             l->model, ONV_NOTE, "merged-calls", NULL,

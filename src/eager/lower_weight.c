@@ -513,7 +513,11 @@ static void report(onv_lowering *l, const onv_value *value, const verdict *v)
     const char *class = node != NULL && node->module_class != NULL ? node->module_class : "";
     const char *note =
         onv_is_call_of(value->name, "embedding") || onv_weight_is_for_all(value, v->read)
-            ? "; rows of a table that are never looked up are not in the file, nor counted"
+            ? l->options->parameters > 0
+                  ? ""
+                  : "; rows of a table that are never looked up are not in the file, nor counted: "
+                    "--parameters N counts them, where N is the sum of p.numel() for p in "
+                    "model.parameters()"
             : "";
     onv_model_diag(l->model, trained ? ONV_WARNING : ONV_NOTE,
                    trained ? "assumed-parameter" : "assumed-constant",

@@ -46,7 +46,46 @@ static uint64_t list_missing(const onv_lowering *l, bool assumed, char *text, si
     return n;
 }
 
-/* Nothing reads what they give, so they have no gradient, and no state. */
+/* Adds rows of that many elements; false: these are no whole rows, or too many. */
+static bool grow(onv_lowering *l, uint32_t tensor, uint64_t elems)
+{
+    onv_eager_tensor *t = &l->eager->tensors.at[tensor];
+    onv_eager_storage *storage = &l->eager->storages.at[t->storage];
+    int64_t width = t->dims[t->rank - 1], rows;
+    uint64_t bytes;
+    if (width <= 0 || storage->elems == 0 || elems % (uint64_t)width != 0 ||
+        elems / (uint64_t)width > INT64_MAX ||
+        !onv_i64_add(t->dims[t->rank - 2], (int64_t)(elems / (uint64_t)width), &rows) ||
+        !onv_u64_mul(elems, storage->bytes / storage->elems, &bytes) ||
+        !onv_u64_add(storage->bytes, bytes, &bytes))
+        return false;
+    int64_t *dims = ONV_ARENA_ARRAY(&l->model->arena, int64_t, t->rank);
+    if (dims == NULL) {
+        l->status = onv_fail_memory(l->err);
+        return true;
+    }
+    memcpy(dims, t->dims, t->rank * sizeof *dims);
+    dims[t->rank - 2] = rows;
+    t->dims = storage->dims = dims;
+    t->bytes = storage->bytes = bytes;
+    t->elems = storage->elems = storage->elems + elems;
+    l->grown_rows = elems / (uint64_t)width;
+    l->grown = storage->label;
+    return true;
+}
+
+/* Where every listed parameter has a tensor, elements that are still missing are rows that nothing looked up, of a table that
+ * has a gradient. Of which one makes no difference. */
+static bool complete_table(onv_lowering *l, uint64_t elems)
+{
+    for (size_t i = 0; i < l->n_listed; i++)
+        if (!l->explained[i]) return false;
+    for (size_t i = 0; i < l->looked_up.count; i++)
+        if (grow(l, l->looked_up.at[i], elems)) return true;
+    return false;
+}
+
+/* Nothing reads what others give, so they have no gradient, and no state. */
 void onv_parameters_complete(onv_lowering *l)
 {
     uint64_t elems = 0, each = sizeof(float), wanted = l->options->parameters;
@@ -58,7 +97,7 @@ void onv_parameters_complete(onv_lowering *l)
         elems += storage->elems; /* their bytes were counted */
     }
     if (wanted < elems) l->counted_elems = elems;
-    if (wanted <= elems) return;
+    if (wanted <= elems || complete_table(l, wanted - elems)) return;
     uint64_t bytes;
     if (!onv_u64_mul(wanted - elems, each, &bytes)) {
         l->status =
@@ -258,6 +297,12 @@ void onv_signature_report(onv_lowering *l)
             "%llu bytes of parameters that the file lacks are counted (--parameters), without "
             "gradients; where the network runs them, their results are not",
             (unsigned long long)l->lacking_bytes);
+    if (l->grown_rows > 0)
+        onv_model_diag(l->model, ONV_NOTE, "missing-rows", NULL,
+                       "%llu rows of '%s'%s that the file lacks, as nothing looks them up, are "
+                       "counted (--parameters), with their gradients",
+                       (unsigned long long)l->grown_rows, l->grown,
+                       l->looked_up.count > 1 ? " or other tables" : "");
     if (l->counted_elems > 0)
         onv_model_diag(
             l->model, ONV_WARNING, "parameter-count", NULL,

@@ -3,8 +3,8 @@
  *
  * Their sizes are those of parameters of like names, where all of these agree: of the same place in another layer
  * ("blocks.3.back.weight", "blocks.0.back.weight"), else of at least two whose names end like it, in as many parts as
- * possible ("last.layer.0.output.dense.weight", "first.layer.0.output.dense.weight"; "cross.q_proj.weight",
- * "self.q_proj.weight"), else, for norms, of other norms beside it. */
+ * possible ("last.layer.0.output.dense.weight", "first.layer.0.output.dense.weight"; "cross_attn.q_proj.weight",
+ * "self_attn.q_proj.weight"), else, for norms, of other norms beside it. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,6 +82,19 @@ static bool has_word(const char *from, const char *to)
     return from < to;
 }
 
+/* "attention.output" of "crossattention.output": layers of attention to others are built like those to themselves. */
+static const char *without_kind(const char *path)
+{
+    static const char *const words[] = {"attention.", "attn."};
+    size_t part = strcspn(path, ".") + 1;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        size_t length = strlen(words[i]);
+        if (part > length && strncmp(path + part - length, words[i], length) == 0)
+            return path + part - length;
+    }
+    return path;
+}
+
 /* What a parameter of that name has in common with those like it. False: nothing. */
 static bool make_key(const char *name, uint32_t way, char key[MAX_KEY])
 {
@@ -94,6 +107,7 @@ static bool make_key(const char *name, uint32_t way, char key[MAX_KEY])
         const char *end = last_parts(name, MOST_PARTS + 1 - way);
         if (end == name && way != WAY_OF_TWO) return false;
         if (!has_word(end, attribute)) return false;
+        end = without_kind(end);
         return put_without_numbers(key, used, end, strlen(end)) > 1;
     }
     size_t module = (size_t)(attribute - both);

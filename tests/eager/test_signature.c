@@ -124,6 +124,71 @@ static void a_count_of_parameters_completes_them(void **state)
     }
 }
 
+/* Of a table the file has the rows that were looked up; the others have gradients, too. Where a parameter has no tensor at
+ * all, what is missing is that one's. */
+static void a_count_of_parameters_completes_tables(void **state)
+{
+    (void)state;
+    enum { ROWS = 4 * 8 * 4 };
+    static const struct {
+        const char *listed;
+        uint64_t parameters, trained;
+    } cases[] = {{"embed.weight", 0, ROWS},
+                 {"embed.weight", 4 * 8, ROWS},
+                 {"embed.weight", 7 * 8, 7 * 8 * 4},
+                 {"embed.weight", 7 * 8 + 1, ROWS}, /* no whole rows */
+                 {"embed.weight stage4.conv.weight", 7 * 8, ROWS}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const network n = {cases[i].listed,
+                           "embedding f32[4,8]",
+                           {{"Add", "x embedding", "y", "", "embed", "add",
+                             "torch.nn.modules.sparse.Embedding", "aten.add.Tensor"}}};
+        outcome o = run_with(&n, cases[i].parameters);
+        uint64_t told = cases[i].parameters * 4;
+        assert_int_equal(o.figures.parameter_bytes, told > ROWS ? told : ROWS);
+        assert_int_equal(o.figures.gradient_bytes, cases[i].trained);
+    }
+}
+
+/* The view that an encoder of sound reads has a gradient, which stays until the next loss; not where the encoder is frozen. */
+static void an_encoder_of_sound_asks_for_a_gradient(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *class, *frozen;
+        uint64_t gradient;
+    } cases[] = {
+        {"transformers.models.hubert.modeling_hubert.HubertFeatureEncoder", NULL, 8 * 6 * 6 * 4},
+        {"transformers.models.hubert.modeling_hubert.HubertFeatureEncoder", "net", 0},
+        {"zoo.FeatureEncoder", NULL, 0},
+    };
+    uint64_t without = 0;
+    for (size_t i = sizeof cases / sizeof cases[0]; i-- > 0;) {
+        const network n = {
+            "net.conv.weight",
+            "net.conv.weight f32[8,8,1,1]",
+            {{"Unsqueeze", "image axes", "view", "", "net", "unsqueeze", cases[i].class,
+              "aten.unsqueeze.default"},
+             {"Relu", "view", "h", "", "net.act", "relu", "zoo.Act", "aten.relu.default"},
+             {"Relu", "h", "y", "", "net.act", "relu_1", "zoo.Act", "aten.relu.default"}}};
+        trainer t;
+        model *m = network_model(&n);
+        static const int64_t axes[] = {1};
+        model_ints(m, "axes", 1, axes);
+        trainer_open_model(&t, m);
+        onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
+                                     .lower = {.loss = ONV_LOSS_NONE,
+                                               .freeze = &cases[i].frozen,
+                                               .n_freeze = cases[i].frozen != NULL}};
+        onv_training_figures figures = trainer_run(&t, &options).figures;
+        if (i == 2) without = figures.peak_bytes;
+        assert_true(cases[i].gradient == 0 || figures.peak_bytes >= without + cases[i].gradient);
+        assert_true(cases[i].gradient > 0 || figures.peak_bytes == without);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 /* What nothing reads has no tensor; parameters of like names tell its size. */
 static void parameters_that_nothing_reads_are_held(void **state)
 {
@@ -171,6 +236,24 @@ static void parameters_that_nothing_reads_are_held(void **state)
     outcome o = run(&norms);
     assert_int_equal(o.figures.parameter_bytes, 4 * 8 * 4);
     assert_int_equal(o.figures.gradient_bytes, 2 * 8 * 4);
+}
+
+/* "out.q.weight" is of two sizes in the file, that of attention is of one. */
+static void attention_to_others_is_like_that_to_itself(void **state)
+{
+    (void)state;
+    network n = {
+        "0.attention.out.q.weight 1.attention.out.q.weight 0.out.q.weight "
+        "0.crossattention.out.q.weight",
+        "val_1 f32[8,8] val_2 f32[8,8] val_3 f32[8,16]",
+        {{"MatMul", "x val_1", "h", "", "0.attention.out.q", "linear", LINEAR,
+          "aten.linear.default"},
+         {"MatMul", "h val_2", "g", "", "1.attention.out.q", "linear_1", LINEAR,
+          "aten.linear.default"},
+         {"MatMul", "g val_3", "y", "", "0.out.q", "linear_2", LINEAR, "aten.linear.default"}}};
+    outcome o = run(&n);
+    assert_int_equal(o.figures.parameter_bytes - o.figures.gradient_bytes, W);
+    assert_int_equal(o.text[0], '\0');
 }
 
 /* The more of its name others have, the more like it they are: a stage beside the layers has what layers have. */
@@ -505,8 +588,11 @@ int main(void)
         cmocka_unit_test(parameters_without_a_tensor_are_reported),
         cmocka_unit_test(filters_of_code_are_no_weights),
         cmocka_unit_test(a_count_of_parameters_completes_them),
+        cmocka_unit_test(a_count_of_parameters_completes_tables),
+        cmocka_unit_test(an_encoder_of_sound_asks_for_a_gradient),
         cmocka_unit_test(parameters_that_nothing_reads_are_held),
         cmocka_unit_test(longer_names_are_more_alike),
+        cmocka_unit_test(attention_to_others_is_like_that_to_itself),
         cmocka_unit_test(a_shared_table_is_listed_by_all_its_names),
         cmocka_unit_test(norms_that_share_all_have_their_own),
         cmocka_unit_test(what_modules_share_is_no_parameter_of_one),
