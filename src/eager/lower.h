@@ -205,6 +205,7 @@ struct onv_lowering {
     const char *recurrent_call;              /* the call, as noted; or NULL */
     onv_rnn_problem recurrent_module;        /* its layers so far */
     size_t recurrent_op;                     /* the last one */
+    uint32_t recurrent_weights;              /* the first of its inputs that is a weight */
     uint64_t recurrent_mask;                 /* bytes of the dropout before the next one */
     bool recurrent_drops;                    /* the module has such dropout */
     uint32_t deep_calls;                     /* of nn.RNN with layers between which it may be */

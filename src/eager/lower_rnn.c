@@ -108,7 +108,7 @@ static uint32_t emit_result(onv_lowering *l, uint32_t out, bool batch_first)
 }
 
 /* cuDNN runs all layers of a module in one call: what it takes stands at the last one, which backward
- * runs first. */
+ * runs first, and that makes the gradients of all weights. */
 static void describe_module(onv_lowering *l, const run *r)
 {
     l->recurrent_drops = !r->begins && (l->recurrent_drops || l->recurrent_mask > 0);
@@ -122,6 +122,11 @@ static void describe_module(onv_lowering *l, const run *r)
     onv_eager_op *before = &l->eager->ops.at[l->recurrent_op];
     before->workspace = (onv_eager_workspace){0};
     for (uint32_t k = 0; k < before->n_in; k++) before->in[k].workspace = (onv_eager_workspace){0};
+    for (uint32_t k = l->recurrent_weights; k < before->n_in; k++) {
+        if (before->in[k].grad == ONV_GRAD_NONE) continue;
+        onv_emit_in(l, before->in[k].tensor, ONV_GRAD_NEW);
+        before->in[k].grad = ONV_GRAD_NONE;
+    }
 }
 
 /* One pass of backward makes the gradients of x and the states, the other those of the weights. */
@@ -155,6 +160,9 @@ static uint64_t emit_begin(onv_lowering *l, const run *r)
     onv_emit_in(l, r->h, ONV_GRAD_NEW);
     onv_emit_in(l, r->c, ONV_GRAD_NEW);
     onv_emit_in(l, r->lengths, ONV_GRAD_NONE);
+    uint32_t n_states = (uint32_t)l->in.count;
+    describe_module(l, r);
+    l->recurrent_weights = n_states;
     for (size_t i = 0; i < r->weights->count; i++) {
         onv_emit_in(l, r->weights->at[i], ONV_GRAD_NEW);
         onv_emit_save(l, r->weights->at[i]);
@@ -165,7 +173,6 @@ static uint64_t emit_begin(onv_lowering *l, const run *r)
     onv_emit_save(l, r->out);
     uint64_t reserve = UINT64_MAX;
     bool fits = onv_u64_mul(onv_tensor_at(l, r->out).bytes, r->kind->reserve, &reserve);
-    describe_module(l, r);
     emit_workspaces(l, r);
     fits =
         fits && onv_u64_add(reserve, r->begins ? RESERVE_OF_MODULE : l->recurrent_mask, &reserve);

@@ -202,6 +202,36 @@ static void a_recurrent_module_has_one_workspace(void **state)
     clean(&b, m);
 }
 
+/* One call makes the gradients of all layers' weights, before what it takes to add them up. */
+static void a_recurrent_module_makes_all_gradients_at_once(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[64,8,256]");
+    static const char *const weights[] = {"w", "r", "v", "s"};
+    for (size_t i = 0; i < 4; i++) model_weight(m, weights[i], "f32[1,1024,256]");
+    model_ints(m, "axis", 1, (const int64_t[]){1});
+    model_source(m, "rnn", "lstm");
+    model_node(m, "LSTM", "first", "x w r", "all", "hidden_size=256");
+    model_node(m, "Squeeze", "squeeze", "all axis", "h", "");
+    model_source(m, "rnn", "lstm");
+    model_node(m, "LSTM", "second", "h v s", "y", "hidden_size=256");
+    model_output(m, "y", "f32");
+    onv_train_options options = with(2015);
+    built b;
+    build(&b, m, &options);
+    const onv_timeline *t = &b.program.timeline;
+    uint32_t first = UINT32_MAX, gradients = 0;
+    for (size_t i = 0; i < t->buffers.count; i++) {
+        const onv_buffer *of = &t->buffers.at[i];
+        if (of->kind != ONV_BUFFER_GRADIENT || of->bytes != 1024 * 256 * 4) continue;
+        if (first == UINT32_MAX) first = of->first;
+        gradients += of->first == first;
+    }
+    assert_int_equal(gradients, 4);
+    clean(&b, m);
+}
+
 /* As many bytes for every call of a module as for one, where the file tells calls from layers. */
 static void calls_of_a_recurrent_module_have_a_workspace_each(void **state)
 {
@@ -413,6 +443,7 @@ int main(void)
         cmocka_unit_test(a_bias_comes_last),
         cmocka_unit_test(a_sum_over_many_rows_has_two_buffers),
         cmocka_unit_test(a_recurrent_module_has_one_workspace),
+        cmocka_unit_test(a_recurrent_module_makes_all_gradients_at_once),
         cmocka_unit_test(calls_of_a_recurrent_module_have_a_workspace_each),
         cmocka_unit_test(a_bias_that_the_exporter_dropped_is_added),
         cmocka_unit_test(a_branch_may_be_the_first_to_multiply),
