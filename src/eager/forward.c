@@ -95,10 +95,11 @@ static void produce(onv_simulation *s, uint32_t index, bool again)
     }
     if (!again && s->noted.until != NULL && s->noted.until[index] > 0)
         s->noted.row[index] = s->row_of[index];
-    if (!storage->is_output || again) return;
-    if (s->eager->loss == ONV_NO_TENSOR || onv_sim_storage(s, s->eager->loss) == index)
+    if ((!storage->is_output && !storage->is_attribute) || again) return;
+    if (storage->is_output &&
+        (s->eager->loss == ONV_NO_TENSOR || onv_sim_storage(s, s->eager->loss) == index))
         drop_lingering(s);
-    /* The name that held the last iteration's output is bound anew. */
+    /* The name that held the last iteration's output, or a module's weight, is bound anew. */
     onv_sim_release(s, s->output_row[index]);
     s->output_row[index] = s->row_of[index];
     onv_sim_hold(s, s->row_of[index]);

@@ -311,6 +311,8 @@ uint64_t onv_safe_softmax_bytes(const onv_lowering *l, uint32_t scores);
 
 onv_status onv_members_find(onv_lowering *l);
 void onv_lower_member(onv_lowering *l, const onv_node *node);
+/* Once all nodes are lowered. */
+void onv_members_hold_weights(onv_lowering *l);
 
 /* --- no_grad.c --------------------------------------------------------------------------------- */
 

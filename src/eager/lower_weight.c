@@ -382,13 +382,14 @@ static bool find_sharing(onv_lowering *l, onv_value_id id)
     const onv_weight_read *first = reads_of(l, id.index);
     if (!l->has_notes || l->options->as_exported || first == NULL) return false;
     if (value->tensor->elems > MAX_SHARED_ELEMS) return false;
-    bool several = false;
+    bool several = false, all_tell = true;
     const char *told = NULL;
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == id.index; at++) {
         if (told != NULL && at->parameter != NULL && strcmp(told, at->parameter) != 0) return true;
         if (at->parameter != NULL) told = at->parameter;
+        all_tell &= at->parameter != NULL && l->model->nodes.at[at->node].n_parameters > 0;
     }
-    if (!onv_weight_may_be_uniform(l, value->tensor, 0)) return false;
+    if (all_tell || !onv_weight_may_be_uniform(l, value->tensor, 0)) return false;
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == id.index; at++) {
         if (!onv_node_is_noted(&l->model->nodes.at[at->node])) return false;
         several |= !onv_weight_same_owner(first, at);
@@ -452,8 +453,8 @@ onv_weight_read *onv_weight_next_owner(const onv_lowering *l, const onv_weight_r
     return at < end_of_reads(l) && at->value == read->value ? at : NULL;
 }
 
-/* A layer that runs several times has its weight folded each time: one parameter. Modules that may have
- * several of one kind are left alone. The name where this can be, else NULL. */
+/* A layer that runs several times has its weight folded each time, and so has one that modules share: one parameter.
+ * Modules that may have several of one kind are left alone. The name where this can be, else NULL. */
 const char *onv_weight_layer(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
 {
     static const char linear[] = "torch.nn.modules.linear.Linear",
@@ -465,7 +466,7 @@ const char *onv_weight_layer(onv_lowering *l, onv_value_id id, const onv_weight_
     const char *class = l->model->nodes.at[read->node].module_class;
     bool single =
         class != NULL && (strcmp(class, linear) == 0 || strncmp(class, conv, sizeof conv - 1) == 0);
-    if (!single) return NULL;
+    if (!single || read->parameter != NULL) return single ? read->parameter : NULL;
     name = onv_parameter_name(l, read->scope, read->slot);
     name = onv_intern_n(&l->model->strings, name, strlen(name));
     if (name == NULL && l->status == ONV_OK) l->status = onv_fail_memory(l->err);

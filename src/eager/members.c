@@ -1,9 +1,14 @@
-/* Tables that a module makes in its first pass and keeps: `self.index = self.make_index(n)`. The export has run that pass,
- * so that its nodes compute them of constants; later passes find them in the module, as buffers. */
+/* What modules keep from one pass to the next.
+ *
+ * Tables that a module makes in its first pass: `self.index = self.make_index(n)`. The export has run that pass, so that its
+ * nodes compute them of constants; later passes find them in the module, as buffers. Weights that hooks of
+ * torch.nn.utils.weight_norm and spectral_norm compute before each pass are attributes of the module until the next one. */
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/quota.h"
 #include "eager/lower.h"
+#include "eager/weight_place.h"
 #include "load/statements.h"
 #include "ops/op.h"
 
@@ -76,5 +81,35 @@ void onv_lower_member(onv_lowering *l, const onv_node *node)
         storage->kind = ONV_STORAGE_BUFFER;
         storage->label = onv_model_value(l->model, id)->name;
         onv_value_set(l, id, tensor);
+    }
+}
+
+/* The hooks call parameters of theirs so; parametrizations, which no attribute holds, have other names. */
+static bool has_hook(const onv_lowering *l, const char *module)
+{
+    static const char *const parameters[] = {"weight_orig", "weight_g"};
+    for (size_t i = 0; i < sizeof parameters / sizeof parameters[0]; i++)
+        if (onv_has_parameter(l, module, parameters[i])) return true;
+    return false;
+}
+
+void onv_members_hold_weights(onv_lowering *l)
+{
+    for (size_t i = 0; i < l->model->nodes.count && l->n_listed > 0; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        if (!onv_work(1)) l->status = ONV_ERR_CANCELLED;
+        if (l->status != ONV_OK) return;
+        if (node->scope == NULL || node->scope[0] == '\0') continue;
+        for (uint32_t k = 0; k < node->n_inputs; k++) {
+            onv_value_id id = node->inputs[k];
+            uint32_t tensor = onv_is_value(id) ? l->tensor_of[id.index] : ONV_NO_TENSOR;
+            if (tensor == ONV_NO_TENSOR || !l->tensor_known[id.index] ||
+                onv_weight_place_of(node, k) != ONV_PLACE_WEIGHT ||
+                strcmp(onv_weight_slot_name(node, k), "weight") != 0)
+                continue;
+            onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
+            storage->is_attribute =
+                storage->kind == ONV_STORAGE_ACTIVATION && has_hook(l, node->scope);
+        }
     }
 }

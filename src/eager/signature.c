@@ -36,6 +36,11 @@ static size_t find_attribute(const onv_lowering *l, const char *module, const ch
     return length < (int)sizeof name ? onv_listed_find(l, name) : SIZE_MAX;
 }
 
+bool onv_has_parameter(const onv_lowering *l, const char *module, const char *attribute)
+{
+    return find_attribute(l, module, attribute) != SIZE_MAX;
+}
+
 static void explain(onv_lowering *l, size_t i)
 {
     if (i != SIZE_MAX) l->explained[i] = true;
@@ -248,6 +253,18 @@ static const char *find_argument(const onv_lowering *l, const onv_weight_read *r
     return found;
 }
 
+/* A layer that modules share is listed by all names that they have for it, of which all calls name one: that of the
+ * argument instead of `own`, its name in the module that calls it now; SIZE_MAX: the call names `own`, or neither. */
+static size_t find_shared(const onv_lowering *l, const onv_weight_read *read, size_t own)
+{
+    const onv_node *node = &l->model->nodes.at[read->node];
+    for (uint32_t i = 0; i < node->n_parameters; i++)
+        if (strcmp(node->parameters[i], l->listed[own]) == 0) return SIZE_MAX;
+    const char *name = find_argument(l, read);
+    bool is_called_alike = name != NULL && strcmp(last_part(name), read->slot) == 0;
+    return is_called_alike ? onv_listed_find(l, name) : SIZE_MAX;
+}
+
 /* The weight of an operation that a batch norm was folded into; the node has the name of the norm's module. */
 static bool is_before_norm(const onv_lowering *l, const onv_weight_read *read)
 {
@@ -306,6 +323,11 @@ static void name_exactly(onv_lowering *l)
             explain_shared(l, at, value->name);
         const char *argument = at == SIZE_MAX ? find_argument(l, read) : NULL;
         if (argument != NULL) at = onv_listed_find(l, argument);
+        size_t shared = at != SIZE_MAX && argument == NULL ? find_shared(l, read, at) : SIZE_MAX;
+        if (shared != SIZE_MAX) {
+            explain(l, at);
+            at = shared;
+        }
         if (at == SIZE_MAX || is_another(l, at, value)) continue;
         l->explained[at] = true;
         read->parameter = l->listed[at];

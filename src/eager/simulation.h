@@ -81,7 +81,7 @@ typedef struct onv_simulation {
     /* by storage */
     uint32_t *row_of;     /* its row, while it is in somebody's hands */
     uint32_t *made_row;   /* the last one that was made for it */
-    uint32_t *output_row; /* what the caller still holds of the last iteration */
+    uint32_t *output_row; /* what the caller or a module still holds of the last iteration */
     uint32_t *last_use;   /* the last forward operation that touches it */
     uint32_t *again_use; /* the same within a region that runs again; ONV_NO_OP: stays to its end */
     uint32_t *grad_row;  /* of a parameter: its .grad */
