@@ -306,6 +306,33 @@ static uint32_t list_targets(onv_lowering *l, const onv_value_id *outputs, uint3
     return n;
 }
 
+/* An output that others read is an end, too, where no gradient comes back from them: a sample is drawn of the logits. */
+static void find_ends(onv_lowering *l, target *targets, uint32_t n)
+{
+    const onv_eager *eager = l->eager;
+    bool *reached = ONV_ARENA_ARRAY(&l->model->arena, bool, eager->tensors.count);
+    uint32_t *target_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, eager->tensors.count);
+    if (reached == NULL || target_of == NULL) {
+        l->status = onv_fail_memory(l->err);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        target_of[targets[i].tensor] = i + 1;
+        reached[targets[i].tensor] |= targets[i].is_end;
+    }
+    for (size_t i = eager->ops.count; i-- > 0;) {
+        const onv_eager_op *op = &eager->ops.at[i];
+        bool runs = false;
+        for (uint32_t k = 0; k < op->n_out; k++) {
+            uint32_t out = op->out[k];
+            if (target_of[out] > 0) targets[target_of[out] - 1].is_end |= !reached[out];
+            runs |= target_of[out] > 0 || (reached[out] && onv_tensor_needs_grad(l, out));
+        }
+        for (uint32_t k = 0; k < op->n_in && runs; k++)
+            if (op->in[k].grad != ONV_GRAD_NONE) reached[op->in[k].tensor] = true;
+    }
+}
+
 static bool is_own_loss(const onv_lowering *l, const target *t)
 {
     return t->is_end && onv_tensor_at(l, t->tensor).rank == 0;
@@ -435,9 +462,8 @@ void onv_lower_loss(onv_lowering *l, const onv_value_id *outputs, uint32_t n_out
     l->eager->first_loss_op = (uint32_t)l->eager->ops.count;
     l->eager->loss_name = "none";
     if (n == 0 || l->status != ONV_OK || l->options->inference) return;
-    bool any_end = false;
-    for (uint32_t i = 0; i < n; i++) any_end |= targets[i].is_end;
-    targets[0].is_end |= !any_end; /* which is read by what is no output */
+    find_ends(l, targets, n);
+    if (l->status != ONV_OK) return;
     for (uint32_t i = 0; i < n; i++) has_own |= is_own_loss(l, &targets[i]);
     has_own &= l->options->loss == ONV_LOSS_AUTO;
     for (uint32_t i = 0; i < n; i++) {

@@ -376,6 +376,14 @@ bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read)
            !onv_weight_may_be_uniform(l, value->tensor, ONV_MOST_HEAD);
 }
 
+/* Does the call name that parameter? */
+static bool is_argument(const onv_node *node, const char *parameter)
+{
+    for (uint32_t i = 0; i < node->n_parameters; i++)
+        if (node->parameters[i] == parameter) return true;
+    return false;
+}
+
 static bool find_sharing(onv_lowering *l, onv_value_id id)
 {
     const onv_value *value = onv_model_value(l->model, id);
@@ -387,7 +395,7 @@ static bool find_sharing(onv_lowering *l, onv_value_id id)
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == id.index; at++) {
         if (told != NULL && at->parameter != NULL && strcmp(told, at->parameter) != 0) return true;
         if (at->parameter != NULL) told = at->parameter;
-        all_tell &= at->parameter != NULL && l->model->nodes.at[at->node].n_parameters > 0;
+        all_tell &= is_argument(&l->model->nodes.at[at->node], at->parameter);
     }
     if (all_tell || !onv_weight_may_be_uniform(l, value->tensor, 0)) return false;
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == id.index; at++) {

@@ -289,6 +289,46 @@ static void every_output_is_told(void **state)
     }
 }
 
+/* Logits of which the network draws what it goes on with have a loss of their own: no gradient comes back through the draw. */
+static void an_output_that_no_gradient_reaches_has_a_loss(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *second, *text;
+    } cases[] = {{"drawn", "2 outputs and their losses: 'y' cross-entropy, 'z' cross-entropy;"},
+                 {"mixed", "'z' cross-entropy, 'y' none (other operations read it);"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char operands[32];
+        snprintf(operands, sizeof operands, "%s w", cases[i].second);
+        model *m = model_new(17);
+        model_input(m, "x", "f32[16,64]");
+        model_weight(m, "w1", "f32[64,10]");
+        model_weight(m, "table", "f32[10,10]");
+        model_weight(m, "w", "f32[10,10]");
+        model_node(m, "MatMul", "head", "x w1", "y", "");
+        model_node(m, "ArgMax", "draw", "y", "ids", "axis=1 keepdims=0");
+        model_node(m, "Gather", "look_up", "table ids", "drawn", "");
+        model_node(m, "Add", "mix", "drawn y", "mixed", "");
+        model_node(m, "MatMul", "second", operands, "z", "");
+        model_output(m, "y", "f32");
+        model_output(m, "z", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_lower_options options = {.reports = true};
+        onv_error err = {0};
+        onv_eager eager;
+        assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err),
+                         ONV_OK);
+        bool is_told = false;
+        for (size_t k = 0; k < t.model.diags.count; k++)
+            is_told |= strstr(t.model.diags.at[k].message, cases[i].text) != NULL;
+        assert_true(is_told);
+        onv_eager_cleanup(&eager);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 /* What each implementation allocates beside states (as the CUDA build of PyTorch 2.15 asked for it over a
  * substitute for the driver; Lion and LAMB are not of torch.optim), and where gradients go. */
 static void steps_and_zeroing_are_options(void **state)
@@ -523,6 +563,7 @@ int main(void)
         cmocka_unit_test(what_leads_to_no_loss_goes_with_the_forward_pass),
         cmocka_unit_test(outputs_have_a_loss_each),
         cmocka_unit_test(every_output_is_told),
+        cmocka_unit_test(an_output_that_no_gradient_reaches_has_a_loss),
         cmocka_unit_test(steps_and_zeroing_are_options),
         cmocka_unit_test(options_move_memory),
         cmocka_unit_test(tensors_are_made_in_pytorchs_order),
