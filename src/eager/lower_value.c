@@ -77,7 +77,9 @@ static bool is_host_weight(onv_lowering *l, onv_value_id id)
     if (is_place(l, id)) return true;
     if (!onv_dtype_is_float((onv_dtype)tensor->type.dtype))
         return tensor->elems <= 64 || onv_dtype_bits((onv_dtype)tensor->type.dtype) == 0;
-    if (tensor->type.rank == 0) return !onv_weight_is_parameters_number(l, id);
+    bool is_listed =
+        l->n_listed > 0 && value->role == ONV_ROLE_PARAMETER; /* a factor that is trained */
+    if (tensor->type.rank == 0) return !is_listed && !onv_weight_is_parameters_number(l, id);
     if (tensor->elems > 1) return false;
     return !onv_value_may_train(l->model, value) ||
            (onv_has_made_up_name(value->name) &&

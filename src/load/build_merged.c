@@ -63,7 +63,8 @@ static bool is_read_for_another(const char *const *inputs, uint32_t n_inputs, ui
     return reads > arguments;
 }
 
-/* An argument is a call of the same operation as an input of the node, which no input is. */
+/* An argument is a call of the same operation as an input of the node, which no input is: as the one in its place, where there
+ * are as many. */
 static onv_status find_merged(onv_builder *b, const onv_scan_node *record, const text *names,
                               uint32_t n, const char **name)
 {
@@ -77,7 +78,7 @@ static onv_status find_merged(onv_builder *b, const onv_scan_node *record, const
         for (uint32_t k = 0; k < n_inputs; k++) {
             text input = {inputs[k], strlen(inputs[k])};
             is_read |= is_input(inputs[k], names[i]);
-            is_like |= is_call_of(input, names[i].at, base) &&
+            is_like |= (n != record->n_inputs || k == i) && is_call_of(input, names[i].at, base) &&
                        is_read_for_another(inputs, n_inputs, k, names, n);
         }
         if (is_read || !is_like || names[i].length > MAX_NAME) continue;

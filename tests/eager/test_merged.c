@@ -65,6 +65,35 @@ static void a_layer_may_be_given_what_another_computed(void **state)
     }
 }
 
+/* An argument stands for the input in its place: a product with 1, which the exporter removed, is none of the one beside it. */
+static void an_argument_is_the_input_in_its_place(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arguments, *inputs, *merged;
+    } cases[] = {{"%type_as, %mul_1", "mul exp", NULL},
+                 {"%mul_1, %exp", "mul exp", "mul_1"},
+                 {"%exp, %mul_1", "exp mul", "mul_1"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        add_call(m, "Neg", "x", "mul", "mul");
+        add_call(m, "Exp", "mul", "exp", "exp");
+        model_source(m, "net", "mul_2");
+        model_class(m, "zoo.Net", "aten.mul.Tensor");
+        model_call(m, "aten.mul.Tensor", cases[i].arguments);
+        model_node(m, "Mul", "y", cases[i].inputs, "y", "");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        const char *merged = t.model.nodes.at[2].merged_call;
+        assert_int_equal(merged != NULL, cases[i].merged != NULL);
+        if (merged != NULL) assert_string_equal(merged, cases[i].merged);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 /* What they are given was computed once: here a view of it is merged. */
 static void what_layers_are_given_is_computed_once(void **state)
 {
@@ -458,6 +487,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_compute_what_they_are_given_each),
+        cmocka_unit_test(an_argument_is_the_input_in_its_place),
         cmocka_unit_test(what_layers_are_given_is_computed_once),
         cmocka_unit_test(a_layer_may_be_given_what_another_computed),
         cmocka_unit_test(a_loop_makes_again_what_arguments_name),

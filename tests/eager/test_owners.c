@@ -1,4 +1,4 @@
-/* Weights of modules that are not theirs alone: of layers that several share, and of hooks that compute them. */
+/* Weights of modules: those that several share, that hooks compute, and single numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -94,11 +94,48 @@ static void computed_weights_stay_with_hooks(void **state)
     assert_int_equal(held[0], held[1] + 16 * 8 * 9 * 4);
 }
 
+/* `self.g = nn.Parameter(torch.tensor(1e-3))`: what it multiplies is kept for its gradient, of each module for its own. */
+static void numbers_are_trained(void **state)
+{
+    (void)state;
+    static const float small[] = {1e-3F};
+    static const char *const roles[] = {"PARAMETER", "BUFFER"};
+    for (int i = 0; i < 2; i++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "val_1", "f32[8,8]");
+        model_weight_data(m, "a.g", "f32", small, sizeof small);
+        model_role(m, "a.g", roles[i]);
+        model_parameters(m, i == 0 ? "fc.weight a.g b.g" : "fc.weight ~a.g ~b.g");
+        model_source(m, "fc", "linear");
+        model_class(m, LINEAR, "aten.linear.default");
+        model_node(m, "MatMul", "product", "x val_1", "h", "");
+        for (int k = 0; k < 2; k++) {
+            model_source(m, k == 0 ? "a" : "b", k == 0 ? "mul" : "mul_1");
+            model_class(m, "zoo.Scale", "aten.mul.Tensor");
+            model_call(m, "aten.mul.Tensor", k == 0 ? "%linear, %p_a_g" : "%mul, %p_b_g");
+            model_node(m, "Mul", k == 0 ? "n" : "o", k == 0 ? "h a.g" : "g a.g", k == 0 ? "g" : "y",
+                       "");
+        }
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+        onv_training_figures f = trainer_run(&t, &how).figures;
+        assert_int_equal(f.gradient_bytes, W + (i == 0 ? 2 * 4 : 0));
+        assert_int_equal(f.saved_activation_bytes, (i == 0 ? 3 : 1) * 4 * 8 * 4);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_of_a_shared_layer_name_one_parameter),
         cmocka_unit_test(computed_weights_stay_with_hooks),
+        cmocka_unit_test(numbers_are_trained),
     };
     return cmocka_run_group_tests_name("eager.owners", tests, NULL, NULL);
 }
