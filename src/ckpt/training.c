@@ -308,9 +308,9 @@ static onv_status warn_of_relus(const network *n, const onv_live *live, const bo
     uint64_t locals = 0;
     onv_status status = measure(&again, &other, NULL, &figures, &locals, err);
     onv_eager_cleanup(&eager);
-    if (status != ONV_OK || figures.peak_bytes <= peak ||
-        figures.peak_bytes - peak < peak / PARTS_OF_NEWS)
-        return status;
+    uint64_t most = figures.peak_bytes > peak ? figures.peak_bytes : peak;
+    uint64_t least = figures.peak_bytes < peak ? figures.peak_bytes : peak;
+    if (status != ONV_OK || most == least || most - least < peak / PARTS_OF_NEWS) return status;
     onv_model_diag(
         n->model, ONV_WARNING, "relu-inplace", NULL,
         "%u ReLUs are taken to overwrite their input, which the file does not tell; where "

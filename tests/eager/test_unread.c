@@ -217,6 +217,39 @@ static void relus_that_may_overwrite_are_told(void **state)
     }
 }
 
+/* What overwrites the result of an instance norm copies gradients in backward: the other way is the lower peak. */
+static void relus_that_copy_gradients_are_told(void **state)
+{
+    (void)state;
+    model *m = model_new(18);
+    model_input(m, "image", "f32[4,8,32,32]");
+    model_weight(m, "w", "f32[8,8,1,1]");
+    model_weight(m, "scale", "f32[8]");
+    model_weight(m, "shift", "f32[8]");
+    model_role(m, "w", "PARAMETER");
+    model_role(m, "scale", "PARAMETER");
+    model_role(m, "shift", "PARAMETER");
+    model_node(m, "Conv", "conv", "image w", "h", "");
+    model_node(m, "InstanceNormalization", "norm", "h scale shift", "n", "");
+    model_source(m, "act", "relu");
+    model_class(m, "torch.nn.modules.activation.ReLU", "aten.relu.default");
+    model_statement(m, 10, "return F.relu(input, inplace=self.inplace)");
+    model_node(m, "Relu", "relu", "n", "r", "");
+    model_node(m, "ReduceSum", "sum", "r", "y", "keepdims=0");
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                             .lower = {.loss = ONV_LOSS_NONE, .reports = true}};
+    trainer_run(&t, &how);
+    bool found = false;
+    for (size_t i = 0; i < t.model.diags.count; i++)
+        found |= strcmp(t.model.diags.at[i].code, "relu-inplace") == 0;
+    assert_true(found);
+    trainer_close(&t);
+    model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +260,7 @@ int main(void)
         cmocka_unit_test(operands_keep_their_names),
         cmocka_unit_test(squeeze_leaves_axes),
         cmocka_unit_test(relus_that_may_overwrite_are_told),
+        cmocka_unit_test(relus_that_copy_gradients_are_told),
     };
     return cmocka_run_group_tests_name("eager.unread", tests, NULL, NULL);
 }
