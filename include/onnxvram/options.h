@@ -123,7 +123,9 @@ typedef struct onv_options {
     size_t n_freeze;
     const char *const *train_only; /* likewise: all others are not trained */
     size_t n_train_only;
-    const char *const *inplace; /* likewise: modules whose activations overwrite their input */
+    const char *const
+        *inplace; /* likewise: modules whose activations overwrite their input; "none":
+                                   no activation does, ReLUs neither */
     size_t n_inplace;
     double attention_dropout; /* of scaled_dot_product_attention, which exports leave out; below 0:
                                  not told */

@@ -443,6 +443,7 @@ def export(base, source, name):
     torch.onnx.export(network, (x, {}), base + ".onnx", dynamo=True)  # without {} a dict would be arguments by name
     shape = {k: list(v.shape) for k, v in x.items()} if isinstance(x, dict) else list(x.shape)
     model = {"model": timm_model(name)[0]} if source == "timm" else {}
+    model["inplace"] = sorted({m.inplace for m in network.modules() if isinstance(getattr(m, "inplace", None), bool)})
     return {"name": f"{source} {name}", "parameters": count, "buffers": sum(b.nbytes for b in network.buffers()),
             "shape": shape, **model}
 
@@ -521,6 +522,10 @@ def options_of(warnings, exported):
         options += ["--parameters", str(exported["parameters"])]
     if "missing-buffers" in warnings and exported.get("buffers"):
         options += ["--buffers", str(exported["buffers"])]
+    if "relu-inplace" in warnings and exported.get("inplace") == [False]:
+        options.append("--inplace=none")
+    if "activation-inplace" in warnings and exported.get("inplace") == [True]:
+        options.append("--inplace")
     if "attention-dropout" in warnings:
         options += ["--attention-dropout", "0.1"]
     return options

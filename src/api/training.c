@@ -120,6 +120,8 @@ static onv_status read_lowering(const onv_options *options, onv_loss loss, uint3
                                  .cuda = read_device(options)};
     ONV_TRY(onv_pytorch_find(options->pytorch, &lower->pytorch_version, err));
     lower->cuda.pytorch = lower->pytorch_version;
+    for (size_t i = 0; i < options->n_inplace; i++)
+        lower->relu_makes_new |= strcmp(options->inplace[i], "none") == 0;
     if (options->amp == ONV_PRECISION_FP16) lower->amp = ONV_FLOAT16;
     if (options->amp == ONV_PRECISION_BF16) lower->amp = ONV_BFLOAT16;
     return ONV_OK;

@@ -315,7 +315,7 @@ static onv_status warn_of_relus(const network *n, const onv_live *live, const bo
         n->model, ONV_WARNING, "relu-inplace", NULL,
         "%u ReLUs are taken to overwrite their input, which the file does not tell; where "
         "they make new tensors, as nn.ReLU() does without inplace=True, the peak is %llu "
-        "bytes instead of %llu",
+        "bytes instead of %llu: --inplace=none",
         n->eager->untold_relus, (unsigned long long)figures.peak_bytes, (unsigned long long)peak);
     return ONV_OK;
 }

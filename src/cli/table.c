@@ -128,7 +128,7 @@ const onv_cli_row onv_cli_rows[] = {
      .read = onv_cli_set_attention_dropout},
     {0, "inplace", "[=PATTERN]",
      "activations that overwrite their input: all, or those of modules; repeatable; "
-     "without it, those that timm and torchvision build so",
+     "without it, ReLUs and those that timm and torchvision build so; none: no activation",
      LIST(inplace, analysis.n_inplace), .fallback = "*"},
     {0, "locals", NULL, "values stay until the call of the module that names them returns",
      AT(analysis.locals)},

@@ -202,7 +202,7 @@ typedef struct onv_lower_options {
     bool folded_norms;   /* batch norms that the export folded stay folded */
     bool no_fast_path;   /* inference: layers of nn.TransformerEncoder run as exported */
     bool is_traced;      /* by torch.compile: what Python asks of values is not known */
-    bool relu_makes_new; /* where nothing tells that it overwrites its input */
+    bool relu_makes_new; /* where nothing tells that it overwrites its input: --inplace=none */
     bool no_inplace;     /* activations make new tensors; otherwise Relu overwrites where it may */
     /* Segments run twice: what autograd copies of its operands ends the second run. */
     bool checkpoints;

@@ -91,8 +91,8 @@ bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all)
         path[n] = '\0';
     }
     for (size_t i = 0; i < o->n_inplace; i++) {
-        bool every = strcmp(o->inplace[i], "*") == 0;
-        bool match = every ? all : matches(o->inplace[i], path);
+        bool every = strcmp(o->inplace[i], "*") == 0, none = strcmp(o->inplace[i], "none") == 0;
+        bool match = every ? all : !none && matches(o->inplace[i], path);
         l->inplace_used[i] |= match || every;
         any |= match;
     }
@@ -104,7 +104,8 @@ void onv_check_patterns(onv_lowering *l)
 {
     const onv_lower_options *o = l->options;
     for (size_t i = 0; i < o->n_inplace && l->status == ONV_OK; i++)
-        if (!l->inplace_used[i] && strcmp(o->inplace[i], "*") != 0)
+        if (!l->inplace_used[i] && strcmp(o->inplace[i], "*") != 0 &&
+            strcmp(o->inplace[i], "none") != 0)
             l->status = onv_fail(l->err, ONV_ERR_USAGE,
                                  "--inplace '%.200s' matches no module with an activation that can "
                                  "work in place",

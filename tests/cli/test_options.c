@@ -132,6 +132,39 @@ static void write_noted(const char *name)
     program_write_model(name, m);
 }
 
+/* A ReLU, of which nothing tells whether it overwrites its input, does, and copies the gradient that an instance norm gets; the
+ * warning names the option that says otherwise. */
+static void relus_make_new_tensors_where_that_is_told(void **state)
+{
+    (void)state;
+    static const char *const weights[][2] = {
+        {"w", "f32[8,8,1,1]"}, {"scale", "f32[8]"}, {"shift", "f32[8]"}};
+    model *m = model_new(18);
+    model_input(m, "image", "f32[4,8,32,32]");
+    for (size_t i = 0; i < 3; i++) {
+        model_weight(m, weights[i][0], weights[i][1]);
+        model_role(m, weights[i][0], "PARAMETER");
+    }
+    model_node(m, "Conv", "conv", "image w", "h", "");
+    model_node(m, "InstanceNormalization", "norm", "h scale shift", "n", "");
+    model_source(m, "act", "relu");
+    model_class(m, "torch.nn.modules.activation.ReLU", "aten.relu.default");
+    model_statement(m, 10, "return F.relu(input, inplace=self.inplace)");
+    model_node(m, "Relu", "relu", "n", "r", "");
+    model_node(m, "ReduceSum", "sum", "r", "y", "keepdims=0");
+    model_output(m, "y", "f32");
+    program_write_model("relu.onnx", m);
+#define OF "--train sgd --loss none relu.onnx "
+    json_int_t over = figure(OF, "training.peak_bytes");
+    json_int_t anew = figure(OF "--inplace=none", "training.peak_bytes");
+    assert_true(anew < over);
+    char told[64];
+    snprintf(told, sizeof told, "peak is %" JSON_INTEGER_FORMAT " bytes instead of", anew);
+    program_expect(OF, 0, told);
+    program_expect(OF, 0, "--inplace=none");
+#undef OF
+}
+
 static void options_of_what_exports_hide(void **state)
 {
     (void)state;
@@ -151,6 +184,7 @@ static void options_of_what_exports_hide(void **state)
     GIVES("--inplace", "training.saved_activation_bytes", saved - H);
     GIVES("--inplace=body", "training.saved_activation_bytes", saved - H);
     GIVES("--inplace='*.1'", "training.saved_activation_bytes", saved - H);
+    GIVES("--inplace=none", "training.saved_activation_bytes", saved);
     GIVES("--attention-dropout 0.1", "training.saved_activation_bytes", saved + 5 * SCORES);
     GIVES("--attention-dropout 0", "training.saved_activation_bytes", saved);
     GIVES("", "training.gradient_bytes", 2 * 8 * 8 * 4);
@@ -330,6 +364,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(precision_halves_floats),
         cmocka_unit_test(options_of_training_change_what_they_name),
+        cmocka_unit_test(relus_make_new_tensors_where_that_is_told),
         cmocka_unit_test(options_of_what_exports_hide),
         cmocka_unit_test(options_of_inference_change_what_they_name),
         cmocka_unit_test(input_values_decide_shapes),
