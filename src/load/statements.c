@@ -213,10 +213,12 @@ static bool calls(text code, text callee)
     return false;
 }
 
-/* `x.relu_()`, once. */
+/* `x.relu_()`, once. selu_ and celu_ are written as elu. */
 static bool calls_in_place(text code, text callee)
 {
     uint32_t n = 0;
+    bool is_elu = callee.length == 3 && memcmp(callee.at, "elu", 3) == 0;
+    if (is_elu && (calls(code, (text){"selu_", 5}) || calls(code, (text){"celu_", 5}))) return true;
     for (size_t i = 0; i + callee.length + 1 < code.length; i++)
         n += memcmp(code.at + i, callee.at, callee.length) == 0 &&
              code.at[i + callee.length] == '_' && code.at[i + callee.length + 1] == '(' &&
