@@ -172,7 +172,7 @@ static bool is_loss(const char *name)
            strcmp(name, "bce_with_logits") == 0;
 }
 
-/* torch.block_diag: rows of blocks between zeros, which have no notes. */
+/* torch.block_diag: rows of blocks between zeros, of which some have no notes. */
 static void find_block_diag(onv_finder *s, const onv_node *last)
 {
     onv_group g = {0};
@@ -181,9 +181,9 @@ static void find_block_diag(onv_finder *s, const onv_node *last)
         return;
     for (uint32_t k = 0; k < last->n_inputs; k++) {
         const onv_node *row = onv_find_sole(s, last->inputs[k], "Concat");
-        if (row == NULL || (row->aten_op != NULL && row->aten_op[0] != '\0') ||
-            !onv_find_take(s, &g, row))
-            return;
+        bool is_own = row != NULL && (row->aten_op == NULL || row->aten_op[0] == '\0' ||
+                                      (row->line_calls & ONV_LINE_CALLS_BLOCK_DIAG) != 0);
+        if (!is_own || !onv_find_take(s, &g, row)) return;
     }
     onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_BLOCK_DIAG, ONV_NO_VALUE, last));
 }

@@ -200,7 +200,7 @@ static const row rows[] = {
      0,
      0,
      {{"Concat", "a zeros", "p", "axis=2", "", ""},
-      {"Concat", "zeros b", "q", "axis=2", "", ""},
+      {"Concat", "zeros b", "q", "axis=2", "cat_1", "aten.cat.default"},
       {"Concat", "p q", "y", "axis=1", "cat", "aten.cat.default"}},
      "y = torch.block_diag(a, b)"},
     /* The pooling keeps the indices. */

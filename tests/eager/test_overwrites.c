@@ -255,9 +255,46 @@ static void methods_overwrite(void **state)
     }
 }
 
+/* Autograd takes what overwrites a view for an operation on all that it is a view of: two copies in backward. */
+static void overwritten_views_are_copied(void **state)
+{
+    (void)state;
+    enum { BYTES = 4 * 8 * 4 };
+    static const struct {
+        const char *line, *input;
+        uint64_t temps;
+    } cases[] = {{"v.relu_()", "v", 2 * BYTES}, {"y = v.relu()", "v", 0}, {"a.relu_()", "a", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        trainer t;
+        onv_error err = {0};
+        onv_eager eager;
+        onv_lower_options options = {.loss = ONV_LOSS_NONE};
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        model_weight(m, "w", "f32[6,8]");
+        model_role(m, "w", "PARAMETER");
+        model_ints(m, "shape", 2, (const int64_t[]){8, 4});
+        model_node(m, "MatMul", "0", "x w", "a", "");
+        if (cases[i].input[0] == 'v') model_node(m, "Reshape", "1", "a shape", "v", "");
+        model_source(m, "net", "relu");
+        model_class(m, "Net", "aten.relu.default");
+        model_statement(m, 10, cases[i].line);
+        model_node(m, "Relu", "2", cases[i].input, "y", "");
+        model_output(m, "y", "f32");
+        trainer_open_model(&t, m);
+        if (onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err) != ONV_OK)
+            fail_msg("%s: %s", cases[i].line, err.message);
+        assert_int_equal(eager.ops.at[eager.ops.count - 1].backward_temp_bytes, cases[i].temps);
+        onv_eager_cleanup(&eager);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(overwritten_views_are_copied),
         cmocka_unit_test(methods_overwrite),
         cmocka_unit_test(libraries_build_activations_in_place),
         cmocka_unit_test(statements_overwrite),
