@@ -103,10 +103,14 @@ static const formula formulas[] = {
     {"rsqrt", "fff", NULL}, /* -0.5 * grad * result.pow(3) */
     /* sinc_backward: self * pi; self * self * pi; grad * ((x cos x - sin x) / that); where that is 0 */
     {"sinc", "f[ff][ffffff]msf", NULL},
-    {"softmax", "fx", NULL},             /* as above */
-    {"std", "[ff(m)]fxfx", NULL},        /* std_backward: grad / (2 * result), then as var */
-    {"sub_alpha", NULL, "ff"},           /* grad; -grad * alpha */
-    {"sub", "x", "f"},                   /* grad; -grad */
+    {"softmax", "fx", NULL},      /* as above */
+    {"std", "[ff(m)]fxfx", NULL}, /* std_backward: grad / (2 * result), then as var */
+    {"sub_alpha", NULL, "ff"},    /* grad; -grad * alpha */
+    {"sub", "x", "f"},            /* grad; -grad */
+    /* norm_backward: self * self.abs().pow_(p - 2), times what norms give; of infinity: isnan, self.abs() == norm, self.sgn()
+     * times the gradient where they are equal */
+    {"vector_norm", "[xx]x", NULL},
+    {"vector_norm_inf", "X[xX]xxx", NULL},
     {"var", "fxfx", NULL},               /* var_backward: a * grad * (self - self.mean()) */
     {"std_mean", "[ff(m)fxfx]xx", NULL}, /* as std, and the mean's quotient, and their sum */
     {"var_mean", "[fxfx]xx", NULL},      /* likewise */

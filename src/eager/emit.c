@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "eager/lower.h"
 #include "eager/pytorch.h"
+#include "eager/weight_place.h"
 #include "kernels/reduction.h"
 
 static void fail_memory(onv_lowering *l)
@@ -278,7 +279,10 @@ static bool is_view(const onv_lowering *l, uint32_t tensor)
             tensor = op->in[0].tensor; /* which it still is after it was overwritten */
             continue;
         }
-        return op->n_in > 0 && !op->in_place && op->has_backward &&
+        /* What a linear layer does to more than two dims is none for autograd. */
+        bool is_call =
+            onv_is_node(op->node) && onv_model_node(l->model, op->node)->traits.view_of != 0;
+        return is_call && op->n_in > 0 && !op->in_place && op->has_backward &&
                onv_tensor_at(l, op->in[0].tensor).storage == onv_tensor_at(l, tensor).storage;
     }
     return false;

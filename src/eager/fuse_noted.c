@@ -86,8 +86,9 @@ static const call calls[] = {
     {"diagonal", "diagonal", ONV_SAVES_NOTHING},
     {"add.Tensor", "add_alpha", ONV_HANDS_FIRST_ON | ONV_OF_TENSORS},
     {"sub.Tensor", "sub_alpha", ONV_HANDS_FIRST_ON | ONV_OF_TENSORS},
+    {"linalg_vector_norm", "vector_norm", ONV_SAVES_IN | ONV_SAVES_OUT},
     {"div.Tensor_mode", "div_mode", ONV_SAVES_IN | ONV_OF_TENSORS}, /* gradients are zeros */
-    {"diagonal_copy", "diagonal", ONV_SAVES_NOTHING}, /* of torch.trace */
+    {"diagonal_copy", "diagonal", ONV_SAVES_NOTHING},               /* of torch.trace */
     {"complex", "complex",
      ONV_SAVES_IN | ONV_HANDS_PARTS | ONV_IS_ONE_NODE | ONV_OF_TENSORS | ONV_OF_COMPLEX},
     {"polar", "polar", ONV_SAVES_OUT | ONV_OF_TENSORS | ONV_OF_COMPLEX},
@@ -302,6 +303,9 @@ void onv_find_noted(onv_finder *s, const onv_node *node)
     if ((made->saves & ONV_OF_COMPLEX) != 0 && !is_complex(last)) return;
     bool scales = strcmp(made->name, "add_alpha") == 0 || strcmp(made->name, "sub_alpha") == 0;
     if (scales && !is_scaled_sum(s, last, in)) return;
+    bool is_norm = strcmp(made->name, "vector_norm") == 0;
+    bool is_bound = is_norm && count_nodes(s, &g, "ReduceMax") == 1;
+    if (is_norm && !is_bound && count_nodes(s, &g, "Pow") != 2) return; /* of 1 or 2: one node */
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, in[0], last);
     fusion.key = in[1];
     fusion.value = in[2];
@@ -314,7 +318,7 @@ void onv_find_noted(onv_finder *s, const onv_node *node)
     if (strcmp(made->name, "roll") == 0) fusion.groups = count_nodes(s, &g, "Concat");
     bool adds = strcmp(made->name, "baddbmm") == 0 || strcmp(made->name, "addbmm") == 0;
     if (adds && !find_added(s, &g, in, &fusion)) return;
-    fusion.name = made->name;
+    fusion.name = is_bound ? "vector_norm_inf" : made->name;
     fusion.saves = made->saves;
     s->f->n_functions += made == &function;
     if (made == &function) s->f->function = node->function;

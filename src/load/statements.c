@@ -449,8 +449,9 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, onv_node *nod
         }
         /* Of several operations of the same kind nothing tells which one it is. */
         bool updates = is_of_sign(callee, sign) && count_outside(f.code, sign) == 1;
-        overwrites = !has_next &&
-                     (updates || calls_in_place(f.code, callee) || puts_in_place(f.code, callee));
+        bool asks = calls(f.code, callee) && has(f.code, "inplace=True");
+        overwrites = !has_next && (updates || asks || calls_in_place(f.code, callee) ||
+                                   puts_in_place(f.code, callee));
         makes_new = !has_next && calls(f.code, callee) && !has(f.code, "inplace");
     }
     bool fits = !next_frame(&trace, &f) && !w.full;

@@ -222,6 +222,8 @@ static void methods_overwrite(void **state)
         {"Abs", "aten.abs.default", "a.abs_()", "a", true, true},
         {"Elu", "aten.elu.default", "y = F.selu_(a)", "a", true, false},
         {"Elu", "aten.elu.default", "y = F.selu(a)", "a", false, false},
+        {"LeakyRelu", "aten.leaky_relu.default", "y = F.leaky_relu(a, inplace=True)", "a", true,
+         false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         trainer t;
