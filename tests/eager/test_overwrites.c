@@ -220,6 +220,8 @@ static void methods_overwrite(void **state)
         {"Exp", "aten.exp.default", "a.exp_()", "a", true, false},
         {"Exp", "aten.exp.default", "y = a.exp()", "a", false, false},
         {"Abs", "aten.abs.default", "a.abs_()", "a", true, true},
+        {"Mul", "aten.mul.Tensor", "a.mul_(b)", "a b", true, true},
+        {"Div", "aten.div.Tensor", "a /= b", "a b", true, true},
         {"Elu", "aten.elu.default", "y = F.selu_(a)", "a", true, false},
         {"Elu", "aten.elu.default", "y = F.selu(a)", "a", false, false},
         {"LeakyRelu", "aten.leaky_relu.default", "y = F.leaky_relu(a, inplace=True)", "a", true,
@@ -237,6 +239,7 @@ static void methods_overwrite(void **state)
         model_role(m, "w", "PARAMETER");
         model_node(m, "Constant", "c", "", "one", "value_float=1.0");
         model_node(m, "MatMul", "0", "x w", "a", "");
+        model_node(m, "MatMul", "b", "x w", "b", "");
         model_source(m, "net", "one");
         model_class(m, "Net", cases[i].aten);
         model_statement(m, 10, cases[i].line);
