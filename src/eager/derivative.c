@@ -105,12 +105,13 @@ static const formula formulas[] = {
     {"sinc", "f[ff][ffffff]msf", NULL},
     {"softmax", "fx", NULL},      /* as above */
     {"std", "[ff(m)]fxfx", NULL}, /* std_backward: grad / (2 * result), then as var */
+    {"add_alpha", NULL, "f"},     /* grad; grad * alpha */
     {"sub_alpha", NULL, "ff"},    /* grad; -grad * alpha */
     {"sub", "x", "f"},            /* grad; -grad */
-    /* norm_backward: self * self.abs().pow_(p - 2), times what norms give; of infinity: isnan, self.abs() == norm, self.sgn()
-     * times the gradient where they are equal */
+    /* norm_backward: self * self.abs().pow_(p - 2), times what norms give; of infinity: masks of isnan and self.abs() == norm, how many
+     * are equal, self.sgn() times the gradient where they are */
     {"vector_norm", "[xx]x", NULL},
-    {"vector_norm_inf", "X[xX]xxx", NULL},
+    {"vector_norm_inf", "XXXX[xX]ifxxx", NULL},
     {"var", "fxfx", NULL},               /* var_backward: a * grad * (self - self.mean()) */
     {"std_mean", "[ff(m)fxfx]xx", NULL}, /* as std, and the mean's quotient, and their sum */
     {"var_mean", "[fxfx]xx", NULL},      /* likewise */

@@ -267,6 +267,16 @@ static bool copy_lists(onv_lowering *l)
     return op->in != NULL && op->out != NULL && op->saved != NULL;
 }
 
+/* Not what the exporter moves for its own node, and not a linear layer's result of more than two dims, which is none for
+ * autograd. */
+static bool is_view_of_python(const onv_lowering *l, onv_node_id id)
+{
+    const onv_node *view = onv_model_node(l->model, id);
+    const onv_node *node = onv_model_node(l->model, l->node);
+    bool is_own = view->source_op == node->source_op && view->scope == node->scope;
+    return !is_own && strcmp(view->op_type, "MatMul") != 0 && !onv_node_is_aten(view, "linear");
+}
+
 /* Is the tensor a view of another one, by what made it lately? */
 static bool is_view(const onv_lowering *l, uint32_t tensor)
 {
@@ -279,9 +289,7 @@ static bool is_view(const onv_lowering *l, uint32_t tensor)
             tensor = op->in[0].tensor; /* which it still is after it was overwritten */
             continue;
         }
-        /* What a linear layer does to more than two dims is none for autograd. */
-        bool is_call =
-            onv_is_node(op->node) && onv_model_node(l->model, op->node)->traits.view_of != 0;
+        bool is_call = onv_is_node(op->node) && is_view_of_python(l, op->node);
         return is_call && op->n_in > 0 && !op->in_place && op->has_backward &&
                onv_tensor_at(l, op->in[0].tensor).storage == onv_tensor_at(l, tensor).storage;
     }

@@ -410,6 +410,7 @@ static void lower_pointwise(onv_lowering *l, const onv_fusion *f, bool in_place)
                        : onv_tensor_new(l, t.dtype, shape.rank, shape.dims, alike ? strides : NULL);
     bool first = (f->saves & ONV_HANDS_FIRST_ON) != 0;
     bool keeps = (f->saves & ONV_SAVES_IN) != 0 && (!first || onv_tensor_needs_grad(l, in[1]));
+    bool is_product = strcmp(f->name, "complex_mul") == 0; /* each is kept for the other */
     onv_emit_begin(l, f->name);
     l->op.in_place = in_place || updates;
     for (uint32_t k = 0; k < 3; k++) {
@@ -420,7 +421,8 @@ static void lower_pointwise(onv_lowering *l, const onv_fusion *f, bool in_place)
                     : is_part         ? ONV_GRAD_PART
                                       : ONV_GRAD_NEW);
         bool is_second = k == 1 && (f->saves & ONV_SAVES_SECOND) != 0;
-        if (keeps || is_second) onv_emit_save(l, in[k]);
+        bool is_wanted = !is_product || (k < 2 && onv_tensor_needs_grad(l, in[1 - k]));
+        if ((keeps && is_wanted) || is_second) onv_emit_save(l, in[k]);
     }
     if ((f->saves & ONV_SAVES_OUT) != 0) onv_emit_save(l, out);
     /* Both kernels make their result like what they are given, and then change its size: their own, or their gradient's. */

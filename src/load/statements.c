@@ -213,7 +213,15 @@ static bool calls(text code, text callee)
     return false;
 }
 
-/* `x.relu_()`, once. selu_ and celu_ are written as elu. */
+/* selu and celu are written as elu. */
+static bool calls_activation(text code, text callee)
+{
+    bool is_elu = callee.length == 3 && memcmp(callee.at, "elu", 3) == 0;
+    return calls(code, callee) ||
+           (is_elu && (calls(code, (text){"selu", 4}) || calls(code, (text){"celu", 4})));
+}
+
+/* `x.relu_()`, once; selu_ and celu_ likewise. */
 static bool calls_in_place(text code, text callee)
 {
     uint32_t n = 0;
@@ -449,7 +457,7 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, onv_node *nod
         }
         /* Of several operations of the same kind nothing tells which one it is. */
         bool updates = is_of_sign(callee, sign) && count_outside(f.code, sign) == 1;
-        bool asks = calls(f.code, callee) && has(f.code, "inplace=True");
+        bool asks = calls_activation(f.code, callee) && has(f.code, "inplace=True");
         overwrites = !has_next && (updates || asks || calls_in_place(f.code, callee) ||
                                    puts_in_place(f.code, callee));
         makes_new = !has_next && calls(f.code, callee) && !has(f.code, "inplace");

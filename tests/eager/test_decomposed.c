@@ -287,7 +287,7 @@ static const row rows[] = {
      NULL},
     {"vector_norm_inf",
      F + 4 * 8 * 4,
-     2 * F + 2 * M,
+     2 * F + 5 * M + 4 * 8 * 8 + 4 * 8 * 4,
      {{"Abs", "a", "p", "", "norm", "aten.linalg_vector_norm.default"},
       {"ReduceMax", "p last", "y", "keepdims=0", "norm", "aten.linalg_vector_norm.default"}},
      NULL},

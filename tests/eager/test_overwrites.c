@@ -224,6 +224,7 @@ static void methods_overwrite(void **state)
         {"Div", "aten.div.Tensor", "a /= b", "a b", true, true},
         {"Elu", "aten.elu.default", "y = F.selu_(a)", "a", true, false},
         {"Elu", "aten.elu.default", "y = F.selu(a)", "a", false, false},
+        {"Elu", "aten.elu.default", "y = F.selu(a, inplace=True)", "a", true, false},
         {"LeakyRelu", "aten.leaky_relu.default", "y = F.leaky_relu(a, inplace=True)", "a", true,
          false},
     };
