@@ -66,7 +66,12 @@ static const formula formulas[] = {
     {"clamp", "smmf", NULL},          /* where(self > min && self < max, grad, 0) */
     {"clamp_min", "smf", NULL},       /* the same of one bound */
     {"clamp_tensor", "mfmf",
-     "mfmf"},                     /* where self > min, half where equal; and the other way round */
+     "mfmf"}, /* where self > min, half where equal; and the other way round */
+    /* norm_backward of self - other; of other, its negative */
+    {"dist", "x[xmx]", "x[xmx]x"},
+    {"dist_l1", "x[xx]", "x[xx]x"},
+    {"complex_abs", "xx", NULL},  /* grad * self.sgn() */
+    {"complex_mul", "yf", "yf"},  /* grad * other.conj(), which is resolved */
     {"div", "f", "ffff"},         /* grad / other; -grad * ((self / other) / other) */
     {"exp2", "ff", NULL},         /* grad * result * ln(2) */
     {"expm1", "ff", NULL},        /* grad * (result + 1) */
@@ -85,17 +90,28 @@ static const formula formulas[] = {
     {"mul", "f", "f"}, /* grad * other; grad * self */
     {"nan_to_num", "[mfmm]f", NULL}, /* grad * isfinite(self) */
     {"nansum", "XXx", NULL},         /* nansum_backward: grad * self.isnan().logical_not() */
-    {"pow", "fff", NULL},            /* grad * (exponent * self.pow(exponent - 1)) */
-    {"pow_scalar", "ff", NULL},      /* grad * (result * log(base)) */
+    {"polar", "[fff]",
+     "<fff"},             /* real(grad.conj() * sgn(result)); real(grad.conj() * (result * 1j)) */
+    {"pow", "fff", NULL}, /* grad * (exponent * self.pow(exponent - 1)) */
+    {"pow_scalar", "ff", NULL},              /* grad * (result * log(base)) */
     {"pow_tensor", "yfffsYf", "[mmm]ffsff"}, /* pow_backward_self, pow_backward_exponent */
+    {"prod_all", "C(X)ww", NULL},            /* as ReduceProd, but zeros are looked for */
     {"reciprocal", "fff", NULL},             /* as above */
     {"remainder_tensor", NULL, "fff"},       /* grad; -grad * self.div(other, "floor") */
-    {"rsqrt", "fff", NULL},                  /* -0.5 * grad * result.pow(3) */
+    /* renorm_backward: self * grad, summed; norm_backward; maxnorm * invnorm * (grad - invnorm * that) where above */
+    {"renorm", "(x)[xx][xxx]x", NULL},
+    {"rsqrt", "fff", NULL}, /* -0.5 * grad * result.pow(3) */
     /* sinc_backward: self * pi; self * self * pi; grad * ((x cos x - sin x) / that); where that is 0 */
     {"sinc", "f[ff][ffffff]msf", NULL},
-    {"softmax", "fx", NULL},             /* as above */
-    {"std", "[ff(m)]fxfx", NULL},        /* std_backward: grad / (2 * result), then as var */
-    {"sub", "x", "f"},                   /* grad; -grad */
+    {"softmax", "fx", NULL},      /* as above */
+    {"std", "[ff(m)]fxfx", NULL}, /* std_backward: grad / (2 * result), then as var */
+    {"add_alpha", NULL, "f"},     /* grad; grad * alpha */
+    {"sub_alpha", NULL, "ff"},    /* grad; -grad * alpha */
+    {"sub", "x", "f"},            /* grad; -grad */
+    /* norm_backward: self * self.abs().pow_(p - 2), times what norms give; of infinity: masks of isnan and self.abs() == norm, how many
+     * are equal, self.sgn() times the gradient where they are */
+    {"vector_norm", "[xx]x", NULL},
+    {"vector_norm_inf", "XXXX[xX]ifxxx", NULL},
     {"var", "fxfx", NULL},               /* var_backward: a * grad * (self - self.mean()) */
     {"std_mean", "[ff(m)fxfx]xx", NULL}, /* as std, and the mean's quotient, and their sum */
     {"var_mean", "[fxfx]xx", NULL},      /* likewise */

@@ -1,7 +1,10 @@
+#include <string.h>
+
 #include "base/checked.h"
 #include "base/fail.h"
 #include "eager/lower.h"
 #include "eager/pytorch.h"
+#include "eager/weight_place.h"
 #include "kernels/reduction.h"
 
 static void fail_memory(onv_lowering *l)
@@ -264,10 +267,57 @@ static bool copy_lists(onv_lowering *l)
     return op->in != NULL && op->out != NULL && op->saved != NULL;
 }
 
+/* Not what the exporter moves for its own node, and not a linear layer's result of more than two dims, which is none for
+ * autograd. */
+static bool is_view_of_python(const onv_lowering *l, onv_node_id id)
+{
+    const onv_node *view = onv_model_node(l->model, id);
+    const onv_node *node = onv_model_node(l->model, l->node);
+    bool is_own = view->source_op == node->source_op && view->scope == node->scope;
+    return !is_own && strcmp(view->op_type, "MatMul") != 0 && !onv_node_is_aten(view, "linear");
+}
+
+/* Is the tensor a view of another one, by what made it lately? */
+static bool is_view(const onv_lowering *l, uint32_t tensor)
+{
+    enum { LOOK_BACK = 16 };
+    size_t n = l->eager->ops.count;
+    for (size_t back = 1; back <= LOOK_BACK && back <= n; back++) {
+        const onv_eager_op *op = &l->eager->ops.at[n - back];
+        if (op->n_out == 0 || op->out[0] != tensor) continue;
+        if (op->in_place && op->n_in > 0) {
+            tensor = op->in[0].tensor; /* which it still is after it was overwritten */
+            continue;
+        }
+        bool is_call = onv_is_node(op->node) && is_view_of_python(l, op->node);
+        return is_call && op->n_in > 0 && !op->in_place && op->has_backward &&
+               onv_tensor_at(l, op->in[0].tensor).storage == onv_tensor_at(l, tensor).storage;
+    }
+    return false;
+}
+
+/* Autograd takes what overwrites a view for an operation on all that it is a view of (CopySlices): backward copies the
+ * incoming gradient as a whole, clones the view of the copy, and copies the gradient that the operation makes of it back. */
+static void copy_slices(onv_lowering *l)
+{
+    if (!l->op.in_place || !l->op.has_backward || l->in.count == 0 || l->out.count == 0) return;
+    onv_eager_arg *first = &l->in.at[0];
+    bool is_told =
+        onv_is_node(l->node) && onv_model_node(l->model, l->node)->in_place == ONV_IN_PLACE_YES;
+    if (!is_told || first->grad == ONV_GRAD_NONE || strcmp(l->op.name, "copy_slices") == 0 ||
+        strcmp(l->op.name, "add_") == 0 || !is_view(l, first->tensor))
+        return;
+    uint64_t bytes = onv_tensor_at(l, first->tensor).bytes, twice;
+    if (!onv_u64_mul(bytes, 2, &twice)) twice = UINT64_MAX;
+    onv_emit_temps(l, 0, first->grad == ONV_GRAD_NEW ? twice : bytes);
+    first->grad = ONV_GRAD_NEW;
+}
+
 void onv_emit_end(onv_lowering *l)
 {
     l->is_building = false;
     if (l->status != ONV_OK) return;
+    copy_slices(l);
     if (l->in.count > 0 && onv_pytorch_keeps_input(l->options, &l->op))
         onv_emit_save(l, l->in.at[0].tensor);
     /* What only backward reads is made only where there is one. */

@@ -28,6 +28,7 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_BATCH_NORM, /* x, weight: with the statistics of the batch, kept by no one */
     ONV_FUSION_POINTWISE, /* x, key, value where there are as many; name, saves; groups: of a roll, its dims */
     ONV_FUSION_ADD_PRODUCT, /* x; key, value: the factors, or what is divided; reduction: their node; name */
+    ONV_FUSION_ADD_MATMUL,    /* x: what is added; reduction: the product; name */
     ONV_FUSION_COSINE,        /* x, key; reduction: along which dim */
     ONV_FUSION_CDIST,         /* x, key: rows of each */
     ONV_FUSION_UNFOLD,        /* x; groups: the dim; step */
@@ -36,8 +37,10 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_SCATTER,       /* x: the base, which does not count; the last node has the rest */
     ONV_FUSION_ENCODER_LAYER, /* x; layer */
     ONV_FUSION_WRITE,         /* x, key: what is copied into a part of it */
-    ONV_FUSION_CELL,          /* x, key: gates of input and state; value, state: before and after */
-    ONV_FUSION_UNROLLED,      /* x; recurrence */
+    ONV_FUSION_BLOCK_DIAG, /* of the operands of the last node's operands, those that are no constants */
+    ONV_FUSION_SAME,       /* x as it is */
+    ONV_FUSION_CELL,       /* x, key: gates of input and state; value, state: before and after */
+    ONV_FUSION_UNROLLED, /* x; recurrence */
 } onv_fusion_kind;
 
 /* A product with a weight, as nn.TransformerEncoderLayer has four: query, key and value, what is behind
@@ -79,7 +82,7 @@ typedef struct onv_fusion {
     onv_node_id reduction;
     onv_node_id first; /* ATTENTION: of its nodes; WRITE: that reads x */
     const char *name;  /* POINTWISE: PyTorch's, static */
-    uint8_t saves;     /* POINTWISE: of onv_fusion_saves */
+    uint16_t saves;    /* POINTWISE: of onv_fusion_saves */
     const onv_encoder_layer *layer;
     const onv_recurrence *recurrence;
 } onv_fusion;
@@ -93,7 +96,10 @@ enum onv_fusion_saves {
     ONV_HANDS_FIRST_ON =
         16,               /* that of the first operand is, and operands are kept for the second's */
     ONV_IS_ONE_NODE = 32, /* a node alone may be it */
-    ONV_OF_TENSORS = 64,  /* several operands, of which some may be parameters */
+    ONV_SAVES_SECOND = 128, /* alone */
+    ONV_HANDS_PARTS = 256,  /* gradients are views of parts of the incoming one */
+    ONV_OF_COMPLEX = 512,   /* numbers, which exporters write as a last dim of 2 */
+    ONV_OF_TENSORS = 64,    /* several operands, of which some may be parameters */
 };
 
 /* Attention without a kernel of its own, as scaled_dot_product_attention runs it: query and key are

@@ -42,7 +42,7 @@ bool onv_find_same_call(const onv_finder *s, const onv_group *g)
 typedef struct call {
     const char *aten; /* without the overload, where that does not matter */
     const char *name; /* of the operation */
-    uint8_t saves;
+    uint16_t saves;
 } call;
 
 static const call calls[] = {
@@ -67,6 +67,8 @@ static const call calls[] = {
     {"logcumsumexp", "logcumsumexp", ONV_SAVES_IN | ONV_SAVES_OUT},
     {"atan2", "atan2", ONV_SAVES_IN | ONV_OF_TENSORS},
     {"roll", "roll", ONV_SAVES_NOTHING},
+    {"baddbmm", "baddbmm", ONV_OF_TENSORS},
+    {"addbmm", "addbmm", ONV_OF_TENSORS},
     {"remainder.Scalar", "remainder", ONV_HANDS_ON},
     {"fmod.Scalar", "fmod", ONV_HANDS_ON},
     {"frac", "frac", ONV_HANDS_ON},
@@ -82,6 +84,16 @@ static const call calls[] = {
     {"logit", "logit", ONV_SAVES_IN},
     {"im2col", "im2col", ONV_SAVES_NOTHING},
     {"diagonal", "diagonal", ONV_SAVES_NOTHING},
+    {"add.Tensor", "add_alpha", ONV_HANDS_FIRST_ON | ONV_OF_TENSORS},
+    {"sub.Tensor", "sub_alpha", ONV_HANDS_FIRST_ON | ONV_OF_TENSORS},
+    {"linalg_vector_norm", "vector_norm", ONV_SAVES_IN | ONV_SAVES_OUT},
+    {"div.Tensor_mode", "div_mode", ONV_SAVES_IN | ONV_OF_TENSORS}, /* gradients are zeros */
+    {"diagonal_copy", "diagonal", ONV_SAVES_NOTHING},               /* of torch.trace */
+    {"complex", "complex",
+     ONV_SAVES_IN | ONV_HANDS_PARTS | ONV_IS_ONE_NODE | ONV_OF_TENSORS | ONV_OF_COMPLEX},
+    {"polar", "polar", ONV_SAVES_OUT | ONV_OF_TENSORS | ONV_OF_COMPLEX},
+    {"mul.Tensor", "complex_mul", ONV_SAVES_IN | ONV_OF_TENSORS | ONV_OF_COMPLEX},
+    {"abs", "complex_abs", ONV_SAVES_IN | ONV_IS_ONE_NODE | ONV_OF_COMPLEX},
 };
 
 static const call *call_of(const onv_node *node)
@@ -221,9 +233,13 @@ static bool find_call(onv_finder *s, const onv_node *node, const call **made, on
                       onv_value_id in[MAX_OPERANDS], const onv_node **last)
 {
     *made = is_of_function(node) ? &function : call_of(node);
-    if (*made == NULL || !gather(s, node, ((*made)->saves & ONV_IS_ONE_NODE) != 0, g) ||
-        !find_operands(s, g, ((*made)->saves & ONV_OF_TENSORS) != 0, in))
-        return false;
+    /* The views before it may be those of another call, too. */
+    bool joins = *made != NULL && strcmp((*made)->name, "complex") == 0;
+    if (joins && !onv_find_is_op(node, "Concat")) return false;
+    bool gathers =
+        joins ? onv_find_take(s, g, node)
+              : *made != NULL && gather(s, node, ((*made)->saves & ONV_IS_ONE_NODE) != 0, g);
+    if (!gathers || !find_operands(s, g, ((*made)->saves & ONV_OF_TENSORS) != 0, in)) return false;
     if (*made == &function && reads_parameters(s, g)) return false;
     *last = find_result(s, g);
     return *last != NULL;
@@ -237,6 +253,42 @@ static uint32_t count_nodes(const onv_finder *s, const onv_group *g, const char 
     return n;
 }
 
+/* The operand that the product of the group does not read. */
+static bool find_added(const onv_finder *s, const onv_group *g, const onv_value_id in[MAX_OPERANDS],
+                       onv_fusion *fusion)
+{
+    fusion->kind = ONV_FUSION_ADD_MATMUL;
+    fusion->reduction = ONV_NO_NODE;
+    for (uint32_t i = 0; i < g->count; i++)
+        if (onv_find_is_op(onv_find_node(s, g->nodes[i]), "MatMul"))
+            fusion->reduction = g->nodes[i];
+    const onv_node *product = onv_find_node(s, fusion->reduction);
+    if (product == NULL || !onv_find_is_op(onv_find_node(s, fusion->last), "Add")) return false;
+    fusion->x = ONV_NO_VALUE;
+    for (uint32_t k = 0; k < MAX_OPERANDS; k++)
+        if (onv_is_value(in[k]) && !onv_find_same(in[k], product->inputs[0]) &&
+            !onv_find_same(in[k], product->inputs[1]))
+            fusion->x = in[k];
+    return onv_is_value(fusion->x);
+}
+
+/* A result of pairs is joined of both parts; the absolute value of pairs is a norm. */
+static bool is_complex(const onv_node *last)
+{
+    return onv_find_is_op(last, "Concat") || onv_find_is_op(last, "ReduceL2");
+}
+
+/* x + alpha * y, whose x comes to be the first operand. */
+static bool is_scaled_sum(const onv_finder *s, const onv_node *last, onv_value_id in[MAX_OPERANDS])
+{
+    bool is_sum = onv_find_is_op(last, "Add") || onv_find_is_op(last, "Sub");
+    const onv_node *mul = is_sum ? onv_find_sole(s, last->inputs[1], "Mul") : NULL;
+    if (mul == NULL || !onv_find_same(last->inputs[0], in[1])) return false;
+    in[1] = in[0];
+    in[0] = last->inputs[0];
+    return true;
+}
+
 void onv_find_noted(onv_finder *s, const onv_node *node)
 {
     onv_group g = {0};
@@ -248,6 +300,12 @@ void onv_find_noted(onv_finder *s, const onv_node *node)
         if (made == &function) s->f->function = node->function;
         return;
     }
+    if ((made->saves & ONV_OF_COMPLEX) != 0 && !is_complex(last)) return;
+    bool scales = strcmp(made->name, "add_alpha") == 0 || strcmp(made->name, "sub_alpha") == 0;
+    if (scales && !is_scaled_sum(s, last, in)) return;
+    bool is_norm = strcmp(made->name, "vector_norm") == 0;
+    bool is_bound = is_norm && count_nodes(s, &g, "ReduceMax") == 1;
+    if (is_norm && !is_bound && count_nodes(s, &g, "Pow") != 2) return; /* of 1 or 2: one node */
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, in[0], last);
     fusion.key = in[1];
     fusion.value = in[2];
@@ -258,7 +316,9 @@ void onv_find_noted(onv_finder *s, const onv_node *node)
     }
     if (strcmp(made->name, "diagonal") == 0) fusion.kind = ONV_FUSION_DIAGONAL;
     if (strcmp(made->name, "roll") == 0) fusion.groups = count_nodes(s, &g, "Concat");
-    fusion.name = made->name;
+    bool adds = strcmp(made->name, "baddbmm") == 0 || strcmp(made->name, "addbmm") == 0;
+    if (adds && !find_added(s, &g, in, &fusion)) return;
+    fusion.name = is_bound ? "vector_norm_inf" : made->name;
     fusion.saves = made->saves;
     s->f->n_functions += made == &function;
     if (made == &function) s->f->function = node->function;

@@ -411,6 +411,11 @@ bool onv_merged_norm_gave(const onv_lowering *l, onv_value_id id);
 bool onv_node_has_graphs(const onv_node *node);
 void onv_lower_flow(onv_lowering *l, const onv_node *node);
 
+/* --- lower_sequence.c -------------------------------------------------------------------------- */
+
+/* False: the node has nothing to do with a list of tensors. */
+bool onv_lower_sequence(onv_lowering *l, const onv_node *node);
+
 /* --- the families: by operator name; NULL: the rule by traits ---------------------------------- */
 
 typedef void (*onv_lower_fn)(onv_lowering *l, const onv_node *node);
@@ -422,6 +427,7 @@ onv_lower_fn onv_lower_nn(const char *op_type);
 
 void onv_lower_matmul(onv_lowering *l, const onv_node *node);
 void onv_lower_gemm(onv_lowering *l, const onv_node *node);
+void onv_lower_add_matmul(onv_lowering *l, const onv_fusion *f);
 
 /* --- lower_conv.c ------------------------------------------------------------------------------- */
 
@@ -447,6 +453,7 @@ void onv_lower_reciprocal(onv_lowering *l, const onv_node *node);
 void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node);
 void onv_lower_cosine(onv_lowering *l, const onv_fusion *f);
 void onv_lower_add_product(onv_lowering *l, const onv_fusion *f);
+void onv_lower_block_diag(onv_lowering *l, const onv_fusion *f);
 void onv_lower_diagonal(onv_lowering *l, const onv_fusion *f);
 void onv_lower_cdist(onv_lowering *l, const onv_fusion *f);
 void onv_lower_unfold(onv_lowering *l, const onv_fusion *f);

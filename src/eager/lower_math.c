@@ -14,7 +14,7 @@ static onv_grad sum_grad(onv_lowering *l, uint32_t in, uint32_t out)
     return x.elems == y.elems && x.dtype == y.dtype ? ONV_GRAD_ALIAS : ONV_GRAD_NEW;
 }
 
-/* Backward needs x for the gradient of what it was multiplied by: autograd refuses to overwrite it. */
+/* Backward needs x for the gradient of what it was multiplied by: autograd copies it before it is overwritten. */
 static bool keeps_first(onv_lowering *l, const onv_node *node)
 {
     bool multiplies = strcmp(node->op_type, "Mul") == 0 || strcmp(node->op_type, "Div") == 0;
@@ -27,7 +27,8 @@ static uint32_t new_result(onv_lowering *l, const onv_node *node, uint8_t dtype)
     onv_eager_tensor x = onv_tensor_at(l, onv_node_in(l, node, 0));
     onv_shape shape;
     bool may = node->in_place == ONV_IN_PLACE_YES &&
-               (l->options->inference || !keeps_first(l, node)) && !l->options->no_inplace &&
+               (l->options->inference || !l->options->checkpoints || !keeps_first(l, node)) &&
+               !l->options->no_inplace &&
                !l->options->graph_module && /* torch.fx traces `x -= y` as `x - y` */
                x.dtype == dtype && onv_may_overwrite(l, node, 0) &&
                onv_value_shape(l, node->outputs[0], &shape) && shape.rank == x.rank;
@@ -128,7 +129,11 @@ static void lower_product(onv_lowering *l, const onv_node *node)
     onv_emit_in(l, in[0], ONV_GRAD_NEW);
     onv_emit_in(l, in[1], ONV_GRAD_NEW);
     for (uint32_t k = 0; k < 2; k++) onv_emit_sum_workspace(l, in[k], out);
-    if (wants[1]) onv_emit_save(l, in[0]);
+    l->op.extras_first = wants[1] && l->op.in_place;
+    if (l->op.extras_first)
+        onv_emit_extra(l, onv_tensor_at(l, in[0]).bytes, 1, "input");
+    else if (wants[1])
+        onv_emit_save(l, in[0]);
     if (wants[0] || (divides && wants[1])) onv_emit_save(l, in[1]);
     onv_node_set(l, node, 0, onv_emit_out(l, out));
     onv_emit_end(l);
@@ -237,7 +242,7 @@ static void lower_leaky(onv_lowering *l, const onv_node *node)
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(l, x);
     bool may = !l->options->no_inplace && onv_may_overwrite(l, node, 0);
-    bool in_place = may && onv_is_inplace(l, node, true);
+    bool in_place = may && (node->in_place == ONV_IN_PLACE_YES || onv_is_inplace(l, node, true));
     if (may && !in_place && onv_tensor_needs_grad(l, x)) {
         l->activations++;
         l->activation_bytes += t.bytes;

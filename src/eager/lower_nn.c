@@ -369,10 +369,25 @@ static void emit_reduced_loss(onv_lowering *l, const onv_fusion *f, const onv_ea
         is_large |= strcmp(f->name, keep[i]) == 0;
     if (is_large && !l->options->on_cpu && out != ONV_NO_TENSOR)
         l->eager->storages.at[onv_tensor_at(l, out).storage].bytes = t->bytes;
-    if (is_large || strcmp(f->name, "huber_loss") == 0)
+    bool is_distance = strncmp(f->name, "dist", strlen("dist")) == 0;
+    if (is_large || is_distance || strcmp(f->name, "huber_loss") == 0)
         onv_emit_temps(l, t->bytes, 0);
     else if (strcmp(f->name, "bce_with_logits") == 0 && onv_u64_mul(t->bytes, 2, &both))
         onv_emit_temps(l, both, 0);
+}
+
+/* `x.add_(y, alpha=2)`, F.selu_(x), which keeps its result instead of its input. */
+static bool updates_first(onv_lowering *l, const onv_fusion *f)
+{
+    static const char *const names[] = {"elu", "add_alpha", "sub_alpha"};
+    onv_node_id user = l->fusions.user[f->x.index];
+    const onv_node *reader = onv_is_node(user) ? onv_model_node(l->model, user) : NULL;
+    bool may = false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        may |= strcmp(f->name, names[i]) == 0;
+    return may && reader != NULL && reader->in_place == ONV_IN_PLACE_YES &&
+           reader->inputs[0].index == f->x.index && !l->options->no_inplace &&
+           !l->options->graph_module && onv_may_overwrite(l, reader, 0);
 }
 
 /* What notes tell to be one operation of up to three tensors. */
@@ -387,18 +402,27 @@ static void lower_pointwise(onv_lowering *l, const onv_fusion *f, bool in_place)
     if (in[0] == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape)) return;
     bool alike = shape.rank == t.rank;
     for (uint32_t i = 0; alike && i < t.rank; i++) alike = shape.dims[i] == t.dims[i];
+    bool updates = alike && updates_first(l, f);
     if (alike) onv_strides_like(&t, strides);
-    uint32_t out = in_place
-                       ? in[0]
+    uint32_t out = in_place ? in[0]
+                   : updates
+                       ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
                        : onv_tensor_new(l, t.dtype, shape.rank, shape.dims, alike ? strides : NULL);
     bool first = (f->saves & ONV_HANDS_FIRST_ON) != 0;
     bool keeps = (f->saves & ONV_SAVES_IN) != 0 && (!first || onv_tensor_needs_grad(l, in[1]));
+    bool is_product = strcmp(f->name, "complex_mul") == 0; /* each is kept for the other */
     onv_emit_begin(l, f->name);
-    l->op.in_place = in_place;
+    l->op.in_place = in_place || updates;
     for (uint32_t k = 0; k < 3; k++) {
         bool hands_on = (f->saves & ONV_HANDS_ON) != 0 || (first && k == 0);
-        onv_emit_in(l, in[k], hands_on && alike ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
-        if (keeps) onv_emit_save(l, in[k]);
+        bool is_part = (f->saves & ONV_HANDS_PARTS) != 0;
+        onv_emit_in(l, in[k],
+                    hands_on && alike ? ONV_GRAD_ALIAS
+                    : is_part         ? ONV_GRAD_PART
+                                      : ONV_GRAD_NEW);
+        bool is_second = k == 1 && (f->saves & ONV_SAVES_SECOND) != 0;
+        bool is_wanted = !is_product || (k < 2 && onv_tensor_needs_grad(l, in[1 - k]));
+        if ((keeps && is_wanted) || is_second) onv_emit_save(l, in[k]);
     }
     if ((f->saves & ONV_SAVES_OUT) != 0) onv_emit_save(l, out);
     /* Both kernels make their result like what they are given, and then change its size: their own, or their gradient's. */
@@ -512,6 +536,7 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     case ONV_FUSION_BATCH_NORM: lower_fused_batch_norm(l, f, x); break;
     case ONV_FUSION_POINTWISE: lower_pointwise(l, f, in_place); break;
     case ONV_FUSION_ADD_PRODUCT: onv_lower_add_product(l, f); break;
+    case ONV_FUSION_ADD_MATMUL: onv_lower_add_matmul(l, f); break;
     case ONV_FUSION_COSINE: onv_lower_cosine(l, f); break;
     case ONV_FUSION_CDIST: onv_lower_cdist(l, f); break;
     case ONV_FUSION_DIAGONAL: onv_lower_diagonal(l, f); break;
@@ -525,5 +550,7 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     case ONV_FUSION_CELL: onv_lower_cell(l, f); break;
     case ONV_FUSION_UNROLLED: onv_lower_unrolled(l, f->recurrence, f->out); break;
     case ONV_FUSION_PACKED: lower_packed(l, f, x); break;
+    case ONV_FUSION_BLOCK_DIAG: onv_lower_block_diag(l, f); break;
+    case ONV_FUSION_SAME: onv_value_set(l, f->out, x); break;
     }
 }

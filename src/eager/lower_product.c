@@ -1,4 +1,7 @@
 /* Products of matrices: mm, addmm, bmm, and what matmul() and linear() make of operands of other ranks. */
+#include <string.h>
+
+#include "base/checked.h"
 #include "eager/lower.h"
 #include "kernels/cublas.h"
 
@@ -37,8 +40,98 @@ static bool is_linear(const onv_lowering *l)
     return onv_is_node(l->node) && onv_node_is_aten(onv_model_node(l->model, l->node), "linear");
 }
 
+/* What is added to a product: `beta * bias + alpha * (a @ b)`. */
+typedef struct added {
+    uint32_t bias; /* ONV_NO_TENSOR: nothing */
+    bool scales_product, scales_bias;
+} added;
+
+/* As large as the result, and not multiplied: its gradient is that of the result. */
+static bool hands_on(onv_lowering *l, const added *c, uint32_t out)
+{
+    onv_eager_tensor x = onv_tensor_at(l, c->bias), y = onv_tensor_at(l, out);
+    bool same = c->bias != ONV_NO_TENSOR && !c->scales_bias && x.rank == y.rank;
+    for (uint32_t i = 0; same && i < x.rank; i++) same = x.dims[i] == y.dims[i];
+    return same;
+}
+
+static void grow(uint64_t *sum, uint64_t bytes)
+{
+    if (!onv_u64_add(*sum, bytes, sum)) *sum = UINT64_MAX;
+}
+
+/* mm_mat1_backward, mm_mat2_backward and maybe_multiply: each product of the gradient is multiplied by alpha, into a new
+ * tensor; what is added has a gradient as large as the result, times beta, before that is summed. */
+static uint64_t factor_temps(onv_lowering *l, uint32_t a, uint32_t b, const added *c, uint32_t out)
+{
+    uint64_t made = 0, most = 0;
+    const uint32_t sides[] = {a, b};
+    for (uint32_t i = 0; i < 2; i++) {
+        uint64_t bytes = onv_tensor_at(l, sides[i]).bytes, now;
+        if (!onv_tensor_needs_grad(l, sides[i])) continue;
+        grow(&made, bytes);
+        now = made;
+        grow(&now, c->scales_product ? bytes : 0);
+        most = now > most ? now : most;
+    }
+    if (onv_tensor_needs_grad(l, c->bias) && !hands_on(l, c, out)) {
+        uint64_t now = made, bytes = onv_tensor_at(l, c->bias).bytes;
+        grow(&made, bytes);
+        grow(&now, c->scales_bias ? onv_tensor_at(l, out).bytes : bytes);
+        if (c->scales_bias && bytes != onv_tensor_at(l, out).bytes) grow(&now, bytes);
+        most = now > most ? now : most;
+    }
+    return most > made ? most - made : 0;
+}
+
+/* cuBLAS takes rows or columns that stand behind each other; of others PyTorch makes a copy. */
+static uint64_t copied_bytes(onv_lowering *l, uint32_t x)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR || t.rank < 2) return 0;
+    const int64_t *strides = t.strides + t.rank - 2, *dims = t.dims + t.rank - 2;
+    if (dims[0] == 1 || dims[1] == 1) return 0; /* whose stride could be any number */
+    bool by_columns = strides[0] == 1 && strides[1] >= dims[0];
+    bool by_rows = strides[1] == 1 && strides[0] >= dims[1];
+    return by_columns || by_rows ? 0 : t.bytes;
+}
+
+/* Of a product: copies of its operands, and again of each for the gradient of the other. */
+static void emit_copies(onv_lowering *l, uint32_t a, uint32_t b, uint64_t backward)
+{
+    uint64_t of_a = copied_bytes(l, a), of_b = copied_bytes(l, b), forward = of_a;
+    grow(&forward, of_b);
+    if (!onv_tensor_needs_grad(l, b)) of_a = 0;
+    if (!onv_tensor_needs_grad(l, a)) of_b = 0;
+    grow(&backward, of_a > of_b ? of_a : of_b);
+    if (forward > 0 || backward > 0) onv_emit_temps(l, forward, backward);
+}
+
 /* Each side is kept for the gradient of the other. */
-static uint32_t emit_mm(onv_lowering *l, const char *name, uint32_t a, uint32_t b, uint32_t bias)
+static uint32_t emit_product(onv_lowering *l, const char *name, uint32_t a, uint32_t b, added c,
+                             uint32_t out)
+{
+    onv_emit_begin(l, name);
+    onv_emit_in(l, a, ONV_GRAD_NEW);
+    onv_emit_in(l, b, ONV_GRAD_NEW);
+    if (b != ONV_NO_TENSOR && onv_tensor_at(l, a).rank == 2 && is_linear(l))
+        l->in.at[l->in.count - 1].is_turned = true;
+    /* The sum of the gradient comes after the products. */
+    onv_emit_in(l, c.bias, hands_on(l, &c, out) ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
+    /* Gradients in the order of their names: mat2 and self of mm; mat1, mat2 and self of addmm. */
+    l->op.swaps_grads = c.bias == ONV_NO_TENSOR && !drops_bias(l);
+    emit_workspaces(l, a, b, c.bias);
+    onv_emit_sum_workspace(l, c.bias, out);
+    bool scales = c.scales_product || c.scales_bias;
+    emit_copies(l, a, b, scales ? factor_temps(l, a, b, &c, out) : 0);
+    if (onv_tensor_needs_grad(l, b)) onv_emit_save(l, a);
+    if (onv_tensor_needs_grad(l, a)) onv_emit_save(l, b);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+static uint32_t emit_mm_added(onv_lowering *l, const char *name, uint32_t a, uint32_t b, added c)
 {
     onv_eager_tensor x = onv_tensor_at(l, a), y = onv_tensor_at(l, b);
     if (l->status != ONV_OK || x.rank < 2 || y.rank != x.rank) return ONV_NO_TENSOR;
@@ -46,21 +139,12 @@ static uint32_t emit_mm(onv_lowering *l, const char *name, uint32_t a, uint32_t 
     for (uint32_t i = 0; i < x.rank; i++) dims[i] = x.dims[i];
     dims[x.rank - 1] = y.dims[y.rank - 1];
     uint32_t out = onv_tensor_new(l, x.dtype, x.rank, dims, NULL);
-    onv_emit_begin(l, name);
-    onv_emit_in(l, a, ONV_GRAD_NEW);
-    onv_emit_in(l, b, ONV_GRAD_NEW);
-    if (b != ONV_NO_TENSOR && x.rank == 2 && is_linear(l))
-        l->in.at[l->in.count - 1].is_turned = true;
-    onv_emit_in(l, bias, ONV_GRAD_NEW); /* the sum of the gradient comes after the products */
-    /* Gradients in the order of their names: mat2 and self of mm; mat1, mat2 and self of addmm. */
-    l->op.swaps_grads = bias == ONV_NO_TENSOR && !drops_bias(l);
-    emit_workspaces(l, a, b, bias);
-    onv_emit_sum_workspace(l, bias, out);
-    if (onv_tensor_needs_grad(l, b)) onv_emit_save(l, a);
-    if (onv_tensor_needs_grad(l, a)) onv_emit_save(l, b);
-    onv_emit_out(l, out);
-    onv_emit_end(l);
-    return out;
+    return emit_product(l, name, a, b, c, out);
+}
+
+static uint32_t emit_mm(onv_lowering *l, const char *name, uint32_t a, uint32_t b, uint32_t bias)
+{
+    return emit_mm_added(l, name, a, b, (added){.bias = bias});
 }
 
 uint32_t onv_emit_bmm(onv_lowering *l, uint32_t a, uint32_t b)
@@ -233,6 +317,49 @@ void onv_lower_matmul(onv_lowering *l, const onv_node *node)
         onv_node_set(l, node, 0, out);
 }
 
+/* What a product with a number other than 1 multiplies; the value itself where there is none. */
+static onv_value_id unscaled(onv_lowering *l, onv_value_id value, bool *is_scaled)
+{
+    onv_node_id from = onv_model_value(l->model, value)->producer;
+    const onv_node *mul = onv_is_node(from) ? onv_model_node(l->model, from) : NULL;
+    if (mul == NULL || strcmp(mul->op_type, "Mul") != 0 || mul->n_inputs != 2) return value;
+    for (uint32_t k = 0; k < 2; k++) {
+        double number;
+        if (!onv_node_scalar(l, mul, k, &number)) continue;
+        *is_scaled = number != 1;
+        return mul->inputs[1 - k];
+    }
+    return value;
+}
+
+/* torch.baddbmm and addbmm: one operation, which the exporter writes as a product, a sum over the batch for the latter, two
+ * products with the factors, and a sum. */
+void onv_lower_add_matmul(onv_lowering *l, const onv_fusion *f)
+{
+    const onv_node *product = onv_model_node(l->model, f->reduction);
+    const onv_node *sum = onv_model_node(l->model, f->last);
+    uint32_t a = onv_amp_low(l, onv_node_in(l, product, 0));
+    uint32_t b = onv_amp_low(l, onv_node_in(l, product, 1));
+    added c = {.bias = onv_amp_low(l, onv_value_tensor(l, f->x))};
+    onv_shape shape;
+    if (a == ONV_NO_TENSOR || b == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape)) return;
+    for (uint32_t k = 0; k < 2; k++) {
+        bool is_scaled = false;
+        onv_value_id term = sum->inputs[k];
+        bool is_bias = unscaled(l, term, &is_scaled).index == f->x.index;
+        *(is_bias ? &c.scales_bias : &c.scales_product) = is_scaled;
+    }
+    uint32_t out = onv_tensor_new(l, onv_tensor_at(l, a).dtype, shape.rank, shape.dims, NULL);
+    onv_value_set(l, f->out, emit_product(l, f->name, a, b, c, out));
+}
+
+/* alpha and beta of a Gemm. */
+static bool is_factor(const onv_node *node, const char *name)
+{
+    const onv_attr *attr = onv_node_attr(node, name);
+    return attr != NULL && attr->kind == ONV_ATTR_FLOAT && attr->f != 1;
+}
+
 void onv_lower_gemm(onv_lowering *l, const onv_node *node)
 {
     uint32_t a = onv_amp_low(l, onv_node_in(l, node, 0));
@@ -245,6 +372,9 @@ void onv_lower_gemm(onv_lowering *l, const onv_node *node)
     c = onv_amp_low(l, c);
     if (onv_node_int(node, "transA", 0) != 0) a = swapped(l, a);
     if (onv_node_int(node, "transB", 0) != 0) b = swapped(l, b);
-    uint32_t out = emit_mm(l, "addmm", a, b, c);
+    added sum = {.bias = c,
+                 .scales_product = is_factor(node, "alpha"),
+                 .scales_bias = is_factor(node, "beta")};
+    uint32_t out = emit_mm_added(l, "addmm", a, b, sum);
     onv_node_set(l, node, 0, unfolds ? onv_emit_unfolded_norm(l, node, out, norm_bias) : out);
 }

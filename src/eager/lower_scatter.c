@@ -40,13 +40,20 @@ static void mean_bytes(const onv_eager_tensor *base, const onv_eager_tensor *sou
     *backward = gathered > cleared ? gathered : cleared;
 }
 
+static bool adds_up(const onv_node *node)
+{
+    const onv_attr *reduction = onv_node_attr(node, "reduction");
+    return reduction != NULL && reduction->kind == ONV_ATTR_STRING &&
+           strcmp(reduction->s, "add") == 0;
+}
+
 static void lower(onv_lowering *l, onv_value_id base_id, const onv_node *node, bool resets)
 {
     uint32_t base = onv_value_tensor(l, base_id), source = onv_node_in(l, node, 2);
     uint32_t indices = onv_node_in(l, node, 1), out = onv_node_new(l, node, 0, ONV_UNDEFINED);
     if (out == ONV_NO_TENSOR) return;
     onv_emit_begin(l, "scatter_reduce");
-    onv_emit_in(l, base, ONV_GRAD_NEW);
+    onv_emit_in(l, base, adds_up(node) ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
     onv_emit_in(l, indices, ONV_GRAD_NONE);
     onv_emit_in(l, source, ONV_GRAD_NEW);
     onv_emit_save(l, base);
@@ -56,11 +63,11 @@ static void lower(onv_lowering *l, onv_value_id base_id, const onv_node *node, b
     const onv_attr *reduction = onv_node_attr(node, "reduction");
     onv_eager_tensor to = onv_tensor_at(l, base), from = onv_tensor_at(l, source);
     bool both = base != ONV_NO_TENSOR && source != ONV_NO_TENSOR;
-    if (both && !onv_scatter_reduces(node)) {
+    if (both && !onv_scatter_reduces(node) && !adds_up(node)) {
         uint64_t forward, backward;
         mean_bytes(&to, &from, onv_tensor_needs_grad(l, base), &forward, &backward);
         onv_emit_temps(l, forward, backward);
-    } else if (both && strcmp(reduction->s, "mul") != 0) {
+    } else if (both && onv_scatter_reduces(node) && strcmp(reduction->s, "mul") != 0) {
         onv_emit_temps(l, 0, backward_bytes(&to, &from, onv_tensor_needs_grad(l, base), resets));
     }
     onv_node_set(l, node, 0, onv_emit_out(l, out));
@@ -72,13 +79,6 @@ bool onv_node_is_geometric(const onv_node *node)
     static const char library[] = "torch_geometric.";
     return node->module_class != NULL &&
            strncmp(node->module_class, library, sizeof library - 1) == 0;
-}
-
-static bool adds_up(const onv_node *node)
-{
-    const onv_attr *reduction = onv_node_attr(node, "reduction");
-    return reduction != NULL && reduction->kind == ONV_ATTR_STRING &&
-           strcmp(reduction->s, "add") == 0;
 }
 
 /* zeros.scatter_add_(...), zeros.scatter_(...): what is added to has no other reader, and becomes the result. PyTorch
@@ -111,7 +111,8 @@ void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node)
 {
     if (scatters_in_place(l, node))
         scatter_in_place(l, node);
-    else if (onv_scatter_reduces(node) && node->n_inputs >= 3)
+    else if ((onv_scatter_reduces(node) || onv_node_is_aten(node, "scatter_reduce")) &&
+             node->n_inputs >= 3)
         lower(l, node->inputs[0], node, false);
     else
         onv_lower_by_traits(l, node);

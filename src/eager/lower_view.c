@@ -286,9 +286,26 @@ static void lower_gather(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, onv_emit_view(l, "select", x, t.rank - 1, dims, strides, grad));
 }
 
+/* torch.take keeps what it takes from, and adds up in zeros. */
+static bool lower_take(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0), indices = onv_node_in(l, node, 1);
+    if ((node->line_calls & ONV_LINE_CALLS_TAKE) == 0 || x == ONV_NO_TENSOR) return false;
+    uint32_t out = onv_node_new(l, node, 0, ONV_UNDEFINED);
+    onv_emit_begin(l, "take");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_in(l, indices, ONV_GRAD_NONE);
+    onv_emit_save(l, x);
+    onv_emit_save(l, indices);
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+    return true;
+}
+
 /* The backward of an index sorts the indices: four lists of int64. */
 static void lower_gather_nd(onv_lowering *l, const onv_node *node)
 {
+    if (lower_take(l, node)) return;
     size_t before = l->eager->ops.count;
     uint32_t indices = onv_node_in(l, node, 1);
     onv_lower_by_traits(l, node);

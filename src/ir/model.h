@@ -119,6 +119,16 @@ typedef enum onv_provider {
     ONV_PROVIDER_CUDA,
 } onv_provider;
 
+/* Functions of PyTorch that torch.export takes apart, so that no operation has their name. Bits. */
+typedef enum onv_line_call {
+    ONV_LINE_CALLS_BLOCK_DIAG = 1,
+    ONV_LINE_CALLS_DIST = 2,
+    ONV_LINE_CALLS_RENORM = 4,
+    ONV_LINE_CALLS_SGN = 8,
+    ONV_LINE_CALLS_TAKE = 16,
+    ONV_LINE_CALLS_MAX_UNPOOL = 32,
+} onv_line_call;
+
 typedef struct onv_node {
     const char *name; /* unique or "" as in the file; nodes of functions carry their path */
     const char *op_type;
@@ -151,10 +161,11 @@ typedef struct onv_node {
     uint32_t n_parameters;
     bool takes_buffer;       /* arguments of it are buffers, and none is a parameter */
     const char *inner_graph; /* that it stood in, "<eval_with_key>.7"; NULL: the network's */
-    bool copies_by_index;    /* where metadata says so: index_copy, written as index_put */
-    bool puts_by_index;      /* likewise: index_put itself, and no index_add */
-    bool pools;              /* likewise: amax that is an adaptive max pooling to one place */
-    bool solves_by_rows;     /* likewise: part of a function that exports run in another way */
+    uint32_t line_calls;  /* bits of onv_line_call: what the innermost line of Python calls, once */
+    bool copies_by_index; /* where metadata says so: index_copy, written as index_put */
+    bool puts_by_index;   /* likewise: index_put itself, and no index_add */
+    bool pools;           /* likewise: amax that is an adaptive max pooling to one place */
+    bool solves_by_rows;  /* likewise: part of a function that exports run in another way */
     const char *function; /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
     onv_graph_id graph;   /* the graph it stands in */
     uint32_t place;       /* in the file's main graph: of the node that it is, or is a part of */

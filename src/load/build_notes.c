@@ -142,6 +142,44 @@ static bool calls_by_index(const char *trace, const char *aten_op, const char *c
     return strstr(last_frame(trace), call) != NULL;
 }
 
+/* How often a line calls `name`, or `name_`, which overwrites. */
+static uint32_t count_in_line(const char *line, size_t length, const char *name)
+{
+    size_t size = strlen(name);
+    uint32_t n = 0;
+    for (size_t i = 0; i + size < length; i++) {
+        if (memcmp(line + i, name, size) != 0 || (i > 0 && is_word(line[i - 1]))) continue;
+        size_t end = i + size + (line[i + size] == '_');
+        n += end < length && line[end] == '(';
+    }
+    return n;
+}
+
+/* Of the code of the innermost frame. */
+static uint32_t line_calls(const char *trace)
+{
+    static const struct {
+        const char *name;
+        onv_line_call bit;
+    } functions[] = {
+        {"block_diag", ONV_LINE_CALLS_BLOCK_DIAG},
+        {"dist", ONV_LINE_CALLS_DIST},
+        {"max_unpool1d", ONV_LINE_CALLS_MAX_UNPOOL},
+        {"max_unpool2d", ONV_LINE_CALLS_MAX_UNPOOL},
+        {"max_unpool3d", ONV_LINE_CALLS_MAX_UNPOOL},
+        {"renorm", ONV_LINE_CALLS_RENORM},
+        {"sgn", ONV_LINE_CALLS_SGN},
+        {"take", ONV_LINE_CALLS_TAKE},
+    };
+    const char *frame = last_frame(trace), *code = frame + strcspn(frame, "\n");
+    if (*code == '\0') return 0;
+    size_t length = strcspn(++code, "\n");
+    uint32_t found = 0;
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
+        if (count_in_line(code, length, functions[i].name) == 1) found |= functions[i].bit;
+    return found;
+}
+
 /* AdaptiveMaxPool2d(1). */
 static bool pools(const char *trace, const onv_node *node)
 {
@@ -161,6 +199,7 @@ static onv_status read_trace(onv_builder *b, const onv_scan_node *record, const 
     ONV_TRY(find_inner_graph(b, trace, &node->inner_graph));
     node->copies_by_index = calls_by_index(trace, node->aten_op, ONV_NOTE_INDEX_COPY);
     node->puts_by_index = calls_by_index(trace, node->aten_op, ONV_NOTE_INDEX_PUT);
+    node->line_calls = line_calls(trace);
     node->pools = pools(trace, node);
     node->solves_by_rows = strstr(trace, ONV_NOTE_BY_ROWS) != NULL;
     /* A graph of its own binds names that PyTorch never had. */

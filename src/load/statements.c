@@ -213,10 +213,20 @@ static bool calls(text code, text callee)
     return false;
 }
 
-/* `x.relu_()`, once. */
+/* selu and celu are written as elu. */
+static bool calls_activation(text code, text callee)
+{
+    bool is_elu = callee.length == 3 && memcmp(callee.at, "elu", 3) == 0;
+    return calls(code, callee) ||
+           (is_elu && (calls(code, (text){"selu", 4}) || calls(code, (text){"celu", 4})));
+}
+
+/* `x.relu_()`, once; selu_ and celu_ likewise. */
 static bool calls_in_place(text code, text callee)
 {
     uint32_t n = 0;
+    bool is_elu = callee.length == 3 && memcmp(callee.at, "elu", 3) == 0;
+    if (is_elu && (calls(code, (text){"selu_", 5}) || calls(code, (text){"celu_", 5}))) return true;
     for (size_t i = 0; i + callee.length + 1 < code.length; i++)
         n += memcmp(code.at + i, callee.at, callee.length) == 0 &&
              code.at[i + callee.length] == '_' && code.at[i + callee.length + 1] == '(' &&
@@ -447,8 +457,9 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, onv_node *nod
         }
         /* Of several operations of the same kind nothing tells which one it is. */
         bool updates = is_of_sign(callee, sign) && count_outside(f.code, sign) == 1;
-        overwrites = !has_next &&
-                     (updates || calls_in_place(f.code, callee) || puts_in_place(f.code, callee));
+        bool asks = calls_activation(f.code, callee) && has(f.code, "inplace=True");
+        overwrites = !has_next && (updates || asks || calls_in_place(f.code, callee) ||
+                                   puts_in_place(f.code, callee));
         makes_new = !has_next && calls(f.code, callee) && !has(f.code, "inplace");
     }
     bool fits = !next_frame(&trace, &f) && !w.full;

@@ -292,6 +292,40 @@ static onv_status infer_concat_from_sequence(onv_op_ctx *c)
 
 /* --- SequenceMap ------------------------------------------------------------------------------- */
 
+/* More items are not told apart in results. */
+enum { MAX_MAPPED = 64 };
+
+static bool is_same_type(const onv_type *a, const onv_type *b)
+{
+    bool same = a->kind == b->kind && a->dtype == b->dtype && a->rank == b->rank;
+    for (int i = 0; same && i < a->rank; i++) same = onv_dim_same(a->dims[i], b->dims[i]);
+    return same;
+}
+
+/* Items of one sequence that differ: what the body makes of each. `items`: by output and item; NULL: they are not known. */
+static onv_status map_items(onv_op_ctx *c, onv_graph_id body, onv_op_value *in, onv_op_value *out,
+                            uint32_t n_out, onv_type **items)
+{
+    const onv_type *sequence = onv_op_in(c, 0);
+    bool differ = false;
+    *items = NULL;
+    if (c->n_in != 1 || !has_items(sequence) || sequence->length.raw > MAX_MAPPED) return ONV_OK;
+    uint32_t n = (uint32_t)sequence->length.raw;
+    for (uint32_t i = 1; i < n; i++)
+        differ |= !is_same_type(&sequence->items[0], &sequence->items[i]);
+    if (!differ) return ONV_OK;
+    onv_type elem = in[0].type;
+    *items = ONV_ARENA_ARRAY(c->arena, onv_type, (size_t)n * n_out);
+    if (*items == NULL) return onv_fail_memory(c->err);
+    for (uint32_t i = 0; i < n; i++) {
+        in[0].type = sequence->items[i];
+        ONV_TRY(c->run_subgraph(c, body, in, 1, out, n_out));
+        for (uint32_t k = 0; k < n_out; k++) (*items)[(size_t)k * n + i] = out[k].type;
+    }
+    in[0].type = elem;
+    return ONV_OK;
+}
+
 /* The body runs once per item of the first sequence; its inputs are the items, and tensors as they
  * are. */
 static onv_status infer_sequence_map(onv_op_ctx *c)
@@ -317,12 +351,15 @@ static onv_status infer_sequence_map(onv_op_ctx *c)
                                      &length));
         ONV_TRY(onv_sequence_elem(c, onv_op_in(c, k), &in[k].type));
     }
+    onv_type *items;
+    ONV_TRY(map_items(c, body, in, out, n_out, &items));
     ONV_TRY(c->run_subgraph(c, body, in, n_in, out, n_out));
     onv_model_graph(c->model, body)->trips = length;
     onv_model_graph(c->model, body)->never_runs = onv_dim_is(length, 0);
     for (uint32_t k = 0; k < c->n_out; k++) {
         elems[k] = out[k].type;
         onv_type sequence = onv_type_sequence(&elems[k], length);
+        if (items != NULL) sequence.items = items + (size_t)k * (size_t)length.raw;
         onv_op_set_out_type(c, k, &sequence);
         if (onv_op_has_out(c, k)) c->out[k].bound = out[k].bound;
     }

@@ -207,9 +207,101 @@ static void libraries_build_activations_in_place(void **state)
     }
 }
 
+/* Methods that end with an underscore, in training: where backward needs what they overwrite, autograd copies it first. */
+static void methods_overwrite(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *op, *aten, *line, *inputs;
+        bool overwrites, copies;
+    } cases[] = {
+        {"Where", "aten.masked_fill.Scalar", "a.masked_fill_(m, 0)", "m one a", true, false},
+        {"Where", "aten.masked_fill.Scalar", "y = a.masked_fill(m, 0)", "m one a", false, false},
+        {"Exp", "aten.exp.default", "a.exp_()", "a", true, false},
+        {"Exp", "aten.exp.default", "y = a.exp()", "a", false, false},
+        {"Abs", "aten.abs.default", "a.abs_()", "a", true, true},
+        {"Mul", "aten.mul.Tensor", "a.mul_(b)", "a b", true, true},
+        {"Div", "aten.div.Tensor", "a /= b", "a b", true, true},
+        {"Elu", "aten.elu.default", "y = F.selu_(a)", "a", true, false},
+        {"Elu", "aten.elu.default", "y = F.selu(a)", "a", false, false},
+        {"Elu", "aten.elu.default", "y = F.selu(a, inplace=True)", "a", true, false},
+        {"LeakyRelu", "aten.leaky_relu.default", "y = F.leaky_relu(a, inplace=True)", "a", true,
+         false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        trainer t;
+        onv_error err = {0};
+        onv_eager eager;
+        onv_lower_options options = {.loss = ONV_LOSS_NONE};
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        model_input(m, "m", "bool[4,8]");
+        model_weight(m, "w", "f32[6,8]");
+        model_role(m, "w", "PARAMETER");
+        model_node(m, "Constant", "c", "", "one", "value_float=1.0");
+        model_node(m, "MatMul", "0", "x w", "a", "");
+        model_node(m, "MatMul", "b", "x w", "b", "");
+        model_source(m, "net", "one");
+        model_class(m, "Net", cases[i].aten);
+        model_statement(m, 10, cases[i].line);
+        model_node(m, cases[i].op, "1", cases[i].inputs, "y", "");
+        model_output(m, "y", "f32");
+        trainer_open_model(&t, m);
+        if (onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err) != ONV_OK)
+            fail_msg("%s: %s", cases[i].line, err.message);
+        const onv_eager_op *op = &eager.ops.at[eager.ops.count - 1];
+        bool copies = false;
+        for (uint32_t k = 0; k < op->n_saved; k++)
+            copies |= eager.storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA;
+        if (op->in_place != cases[i].overwrites || copies != cases[i].copies)
+            fail_msg("%s", cases[i].line);
+        onv_eager_cleanup(&eager);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+/* Autograd takes what overwrites a view for an operation on all that it is a view of: two copies in backward. */
+static void overwritten_views_are_copied(void **state)
+{
+    (void)state;
+    enum { BYTES = 4 * 8 * 4 };
+    static const struct {
+        const char *line, *input;
+        uint64_t temps;
+    } cases[] = {{"v.relu_()", "v", 2 * BYTES}, {"y = v.relu()", "v", 0}, {"a.relu_()", "a", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        trainer t;
+        onv_error err = {0};
+        onv_eager eager;
+        onv_lower_options options = {.loss = ONV_LOSS_NONE};
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        model_weight(m, "w", "f32[6,8]");
+        model_role(m, "w", "PARAMETER");
+        model_ints(m, "shape", 2, (const int64_t[]){8, 4});
+        model_node(m, "MatMul", "0", "x w", "a", "");
+        if (cases[i].input[0] == 'v') model_node(m, "Reshape", "1", "a shape", "v", "");
+        model_source(m, "net", "relu");
+        model_class(m, "Net", "aten.relu.default");
+        model_statement(m, 10, cases[i].line);
+        model_node(m, "Relu", "2", cases[i].input, "y", "");
+        model_output(m, "y", "f32");
+        trainer_open_model(&t, m);
+        if (onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err) != ONV_OK)
+            fail_msg("%s: %s", cases[i].line, err.message);
+        assert_int_equal(eager.ops.at[eager.ops.count - 1].backward_temp_bytes, cases[i].temps);
+        onv_eager_cleanup(&eager);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(overwritten_views_are_copied),
+        cmocka_unit_test(methods_overwrite),
         cmocka_unit_test(libraries_build_activations_in_place),
         cmocka_unit_test(statements_overwrite),
         cmocka_unit_test(lines_tell_what_is_overwritten),

@@ -81,6 +81,7 @@ const onv_case onv_cases_sequence[] = {
     {"SequenceMap", 17, "seq(f32[2]) seq(f32[3])*4", "body=graph(2: f32[5])", "seq(f32[5])*4"},
     {"SequenceMap", 17, "seq(f32[2])*3 seq(f32[3])*4", "body=graph(2: f32[5])", "!must agree"},
     {"SequenceMap", 17, "seq(f32[2])*3", "body=graph(2: f32[5])", "!a body of 2 inputs"},
+    {"SequenceMap", 17, "seq{f32[2],f32[3]}", "body=graph(1: f32[5])", "seq{f32[5],f32[5]}"},
     {"SequenceMap", 17, "f32[2]", "body=graph(1: f32[5])", "!not a sequence"},
     {0},
 };
