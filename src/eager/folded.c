@@ -44,6 +44,21 @@ bool onv_folded_has_call(const onv_value *value, const char *operation)
     return false;
 }
 
+const char *onv_folded_source(const onv_value *value, size_t *length)
+{
+    char copy[MOST_NAME];
+    const char *at = value->folded_from, *name, *found = NULL;
+    if (!has_note(value)) return NULL;
+    for (size_t next; (name = onv_folded_next(&at, &next)) != NULL;) {
+        if (!copy_name(copy, name, next)) return NULL;
+        if (onv_weight_is_view(copy) || onv_has_made_up_name(copy)) continue;
+        if (found != NULL) return NULL;
+        found = name;
+        *length = next;
+    }
+    return found;
+}
+
 size_t onv_folded_part_of(const onv_lowering *l, const onv_value *value)
 {
     char copy[MOST_NAME];

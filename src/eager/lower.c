@@ -556,6 +556,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     onv_vec_cleanup(&l.reads);
     onv_vec_cleanup(&l.views);
     onv_vec_cleanup(&l.looked_up);
+    onv_vec_cleanup(&l.index_parts);
     onv_vec_cleanup(&l.given);
     onv_vec_cleanup(&l.copies);
     onv_vec_cleanup(&l.named);

@@ -32,6 +32,12 @@ typedef struct onv_given {
     const char *module_class;
 } onv_given;
 
+/* Indices that are a part of a buffer. */
+typedef struct onv_index_part {
+    onv_value_id value;
+    uint64_t contents; /* a hash of them */
+} onv_index_part;
+
 typedef enum onv_weight_use {
     ONV_WEIGHT_TRAINED,
     ONV_WEIGHT_BUFFER,
@@ -59,6 +65,8 @@ bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id);
 uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id);
 /* Dims along which the tensor repeats, by its first bytes: bits; 0: none, or its elements are all alike, or not at hand. */
 uint32_t onv_weight_repeated_dims(onv_lowering *l, const onv_tensor *tensor);
+/* Is it a part of a buffer of indices of which the file had the same before? */
+bool onv_weight_is_part_again(onv_lowering *l, onv_value_id id);
 /* The tensor of a constant that is a view of a buffer of the module that reads it; ONV_NO_TENSOR: it is none. */
 uint32_t onv_weight_of_buffer(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
                               const onv_shape *shape);
@@ -146,6 +154,9 @@ void onv_signature_report(onv_lowering *l);
 
 /* The listed parameter that the constant is a view or a part of, as its note tells; SIZE_MAX: of none, or more was computed. */
 size_t onv_folded_part_of(const onv_lowering *l, const onv_value *value);
+
+/* The one value that the constant is a view of, as its note tells: `length` characters; NULL: more was computed. */
+const char *onv_folded_source(const onv_value *value, size_t *length);
 
 /* Gives constants that are parts of a parameter that nothing else explains its name. */
 void onv_folded_name_parts(onv_lowering *l);

@@ -48,6 +48,7 @@ static uint64_t indexed_bytes(const onv_lowering *l, onv_value_id id)
     if (axis < 0) axis += rank;
     if (!indexes || axis < 0 || axis >= rank) return 0;
     uint64_t elems = (uint64_t)tensor->type.dims[axis].raw;
+    if (rank == 1) return tensor->bytes; /* it is the plain one */
     return has_plain_indices(l, elems) ? 0 : tensor->bytes / tensor->elems * elems;
 }
 
@@ -99,7 +100,7 @@ static bool is_wider(onv_lowering *l, onv_value_id a, onv_value_id b)
 {
     const onv_tensor *t = onv_model_value(l->model, a)->tensor,
                      *other = onv_model_value(l->model, b)->tensor;
-    return t->type.dtype == other->type.dtype && t->type.rank == 2 && other->type.rank == 2 &&
+    return t->type.dtype == other->type.dtype && t->type.rank > 1 && other->type.rank > 1 &&
            t->elems > 0 && other->elems > 0 && t->bytes >= t->elems &&
            onv_dim_same(t->type.dims[0], other->type.dims[0]) && first_dim_indexer(l, a) != NULL &&
            first_dim_indexer(l, b) != NULL && repeats_same(l, a, b, true);
@@ -109,7 +110,7 @@ static bool is_wider(onv_lowering *l, onv_value_id a, onv_value_id b)
 static bool has_unrepeated(onv_lowering *l, onv_value_id id)
 {
     const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
-    if (first_dim_indexer(l, id) == NULL || tensor->type.rank != 2 || tensor->elems == 0 ||
+    if (first_dim_indexer(l, id) == NULL || tensor->type.rank < 2 || tensor->elems == 0 ||
         tensor->bytes < tensor->elems)
         return false;
     if (!onv_work(l->model->values.count)) l->status = ONV_ERR_CANCELLED;
@@ -125,11 +126,18 @@ static bool has_unrepeated(onv_lowering *l, onv_value_id id)
     return false;
 }
 
-/* Calls in turn are given the same indices: those of one shape are views of one tensor. */
+static bool is_same_view(onv_lowering *l, onv_value_id a, onv_value_id b)
+{
+    const onv_tensor *t = onv_model_value(l->model, a)->tensor;
+    bool has_rows = t->type.rank > 0 && t->elems > 0 && t->bytes >= t->elems;
+    return is_alike(l, a, b) && (!has_rows || repeats_same(l, a, b, true));
+}
+
+/* Calls in turn are given the same indices: those of one shape are views of one tensor, if the file has nothing else. */
 static bool is_viewed_before(onv_lowering *l, onv_value_id id)
 {
     for (size_t i = 0; i < l->views.count; i++)
-        if (is_alike(l, id, l->views.at[i]) || is_wider(l, id, l->views.at[i])) return true;
+        if (is_same_view(l, id, l->views.at[i]) || is_wider(l, id, l->views.at[i])) return true;
     return false;
 }
 
@@ -151,6 +159,44 @@ uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id)
         outer *= count;
     }
     return left;
+}
+
+/* A hash of how the tensor's elements begin; 0 where they are not at hand. Tables of other angles differ from their second
+ * row on. */
+static uint64_t contents_of(onv_lowering *l, onv_value_id id)
+{
+    const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
+    size_t bytes = tensor->bytes < ONV_MOST_HEAD ? (size_t)tensor->bytes : ONV_MOST_HEAD;
+    unsigned char *buffer;
+    const unsigned char *data = onv_weight_head(l, tensor, bytes, &buffer);
+    uint64_t hash = data != NULL ? onv_hash_bytes(data, bytes, 1) : 0;
+    onv_heap_free(buffer);
+    return hash;
+}
+
+/* `edges[0]`: each layer has a view of the buffer, and the file a copy for each, where they are too large to be
+ * shared, in one shape or another. */
+bool onv_weight_is_part_again(onv_lowering *l, onv_value_id id)
+{
+    const onv_value *value = onv_model_value(l->model, id);
+    size_t length, other_length;
+    if (onv_dtype_is_float((onv_dtype)value->tensor->type.dtype) || l->options->as_exported ||
+        value->role != ONV_ROLE_NOT_NOTED || l->index_parts.count >= MAX_VIEWS)
+        return false;
+    const char *source = onv_folded_source(value, &length);
+    onv_index_part part = {id, source != NULL ? contents_of(l, id) : 0};
+    if (part.contents == 0) return false;
+    for (size_t i = 0; i < l->index_parts.count; i++) {
+        const onv_index_part *at = &l->index_parts.at[i];
+        const onv_value *first = onv_model_value(l->model, at->value);
+        if (at->contents != part.contents || first->tensor->bytes != value->tensor->bytes) continue;
+        const char *other = onv_folded_source(first, &other_length);
+        if (other != NULL && length == other_length && memcmp(source, other, length) == 0)
+            return true;
+    }
+    if (!onv_vec_push(&l->index_parts, part) && l->status == ONV_OK)
+        l->status = onv_fail_memory(l->err);
+    return false;
 }
 
 /* --- Views of buffers -------------------------------------------------------------------------- */
@@ -204,19 +250,6 @@ static bool is_given(const onv_lowering *l, onv_value_id id, const onv_weight_re
     return read != NULL && read->scope[0] != '\0' && l->region == ONV_NO_REGION &&
            l->model->nodes.at[read->node].module_class != NULL &&
            onv_is_call_of_any(name, views, sizeof views / sizeof views[0]);
-}
-
-/* A hash of how the tensor's elements begin; 0 where they are not at hand. Tables of other angles differ from their second
- * row on. */
-static uint64_t contents_of(onv_lowering *l, onv_value_id id)
-{
-    const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
-    size_t bytes = tensor->bytes < ONV_MOST_HEAD ? (size_t)tensor->bytes : ONV_MOST_HEAD;
-    unsigned char *buffer;
-    const unsigned char *data = onv_weight_head(l, tensor, bytes, &buffer);
-    uint64_t hash = data != NULL ? onv_hash_bytes(data, bytes, 1) : 0;
-    onv_heap_free(buffer);
-    return hash;
 }
 
 uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_weight_read *read,

@@ -104,11 +104,62 @@ static void notes_tell_of_biases_of_scores(void **state)
     }
 }
 
+/* Rows of edges that each layer selects of one buffer: the file has a copy for each, in one shape or another, or spread. */
+static void indices_of_one_buffer_count_once(void **state)
+{
+    (void)state;
+    enum { EDGES = 128, BYTES = EDGES * 8 };
+    static const struct {
+        const char *from, *shape;
+        int64_t step; /* of the second one's contents */
+        uint64_t bytes;
+    } cases[] = {{"['edges', 'select_2', 'val_3']", "i64[128]", 1, BYTES},
+                 {"['edges', 'select_2', 'unsqueeze', 'val_3']", "i64[128,1]", 1, BYTES},
+                 {"['edges', 'select_2']", "i64[128]", 2, 2 * BYTES},
+                 {"['others', 'select_2']", "i64[128]", 1, 2 * BYTES},
+                 {"['edges', 'select_2', 'offset']", "i64[128]", 1, 2 * BYTES},
+                 {NULL, "i64[128]", 1, 2 * BYTES}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int64_t first[EDGES], second[EDGES];
+        for (int64_t k = 0; k < EDGES; k++) {
+            first[k] = k % 5;
+            second[k] = cases[i].step * k % 5;
+        }
+        bool is_column = strchr(cases[i].shape, ',') != NULL;
+        model *m = model_new(18);
+        model_input(m, "x", "f32[5,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        model_weight_data(m, "val_4", "i64[128]", first, sizeof first);
+        model_weight_data(m, "val_9", cases[i].shape, second, sizeof second);
+        model_parameters(m, "w");
+        model_folded(m, "val_4", "['edges', 'select', 'val_3']");
+        if (cases[i].from != NULL) model_folded(m, "val_9", cases[i].from);
+        model_source(m, "net", "linear");
+        model_class(m, "Net", "aten.linear.default");
+        model_node(m, "MatMul", "h", "x w", "h", "");
+        model_node(m, "Gather", "a", "h val_4", "a", "axis=0");
+        model_node(m, is_column ? "GatherND" : "Gather", "y", "h val_9", "y",
+                   is_column ? "" : "axis=0");
+        model_output(m, "a", "f32");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+        uint64_t found = trainer_run(&t, &how).figures.buffer_bytes;
+        if (found != cases[i].bytes) fail_msg("%zu: %llu bytes", i, (unsigned long long)found);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(notes_tell_of_what_constants_are_views),
         cmocka_unit_test(notes_tell_of_biases_of_scores),
+        cmocka_unit_test(indices_of_one_buffer_count_once),
     };
     return cmocka_run_group_tests_name("eager.folded", tests, NULL, NULL);
 }
