@@ -143,7 +143,10 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
         onv_eager_tensor t = onv_tensor_at(l, in[0]);
         out = onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides);
     }
-    onv_emit_begin(l, name_of(l, node));
+    const char *name = name_of(l, node);
+    /* Of a trained exponent, whatever its size is. */
+    bool keeps_all = strcmp(name, "pow_tensor") == 0 && onv_tensor_needs_grad(l, in[1]);
+    onv_emit_begin(l, name);
     l->op.in_place = in_place || clones;
     if (clones) onv_emit_extra(l, onv_tensor_at(l, in[0]).bytes, 1, "input");
     l->op.extras_first = clones;
@@ -152,12 +155,14 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
         uint32_t x = k < n_in ? in[k] : onv_node_in(l, node, k);
         bool has_grad = onv_tensor_is_float(l, x) && !is_random;
         onv_emit_in(l, x, has_grad ? ONV_GRAD_NEW : ONV_GRAD_NONE);
-        if (k < 32 && (node->traits.save_in & ONV_BIT(k)) != 0 && !clones) onv_emit_save(l, x);
+        if (k < 32 && (keeps_all || (node->traits.save_in & ONV_BIT(k)) != 0) && !clones)
+            onv_emit_save(l, x);
     }
     for (uint32_t k = 0; k < node->n_outputs; k++) {
         uint32_t result = k == 0 ? out : onv_node_new(l, node, k, dtype);
         onv_node_set(l, node, k, onv_emit_out(l, result));
-        if (k < 32 && (node->traits.save_out & ONV_BIT(k)) != 0) onv_emit_save(l, result);
+        if (k < 32 && (keeps_all || (node->traits.save_out & ONV_BIT(k)) != 0))
+            onv_emit_save(l, result);
     }
     bool is_safe = strcmp(node->op_type, "Softmax") == 0 && l->status == ONV_OK &&
                    onv_node_attention(l, node) != ONV_ATTENTION_NONE && !l->options->as_exported;
@@ -556,7 +561,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     onv_vec_cleanup(&l.reads);
     onv_vec_cleanup(&l.views);
     onv_vec_cleanup(&l.looked_up);
-    onv_vec_cleanup(&l.index_parts);
+    onv_vec_cleanup(&l.buffer_parts);
     onv_vec_cleanup(&l.given);
     onv_vec_cleanup(&l.copies);
     onv_vec_cleanup(&l.named);

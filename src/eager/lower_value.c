@@ -259,7 +259,8 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     storage->label = value->name;
     storage->kind = use == ONV_WEIGHT_BUFFER ? ONV_STORAGE_BUFFER : ONV_STORAGE_CONSTANT;
     bool is_view = use == ONV_WEIGHT_VIEW;
-    if ((is_view || use == ONV_WEIGHT_CONSTANT) && onv_weight_is_part_again(l, id))
+    bool is_there = is_view || use == ONV_WEIGHT_CONSTANT || use == ONV_WEIGHT_BUFFER;
+    if (is_there && onv_weight_is_part_again(l, id))
         storage->bytes = 0;
     else if (is_view)
         storage->bytes = onv_weight_viewed_bytes(l, id);

@@ -174,27 +174,37 @@ static uint64_t contents_of(onv_lowering *l, onv_value_id id)
     return hash;
 }
 
+static bool is_in_file(const onv_lowering *l, const onv_folded_buffer *buffer)
+{
+    for (uint32_t i = 0; i < l->model->values.count && onv_work(1); i++) {
+        const onv_value *value = &l->model->values.at[i];
+        if (value->role == ONV_ROLE_BUFFER && strlen(value->name) == buffer->length &&
+            memcmp(value->name, buffer->name, buffer->length) == 0)
+            return l->fusions.n_uses[i] > 0;
+    }
+    return false;
+}
+
 /* `edges[0]`: each layer has a view of the buffer, and the file a copy for each, where they are too large to be
  * shared, in one shape or another. */
 bool onv_weight_is_part_again(onv_lowering *l, onv_value_id id)
 {
     const onv_value *value = onv_model_value(l->model, id);
-    size_t length, other_length;
-    if (onv_dtype_is_float((onv_dtype)value->tensor->type.dtype) || l->options->as_exported ||
-        value->role != ONV_ROLE_NOT_NOTED || l->index_parts.count >= MAX_VIEWS)
-        return false;
-    const char *source = onv_folded_source(value, &length);
-    onv_index_part part = {id, source != NULL ? contents_of(l, id) : 0};
+    if (l->options->as_exported || l->buffer_parts.count >= MAX_VIEWS) return false;
+    onv_folded_buffer buffer = onv_folded_buffer_of(l->model, value);
+    if (buffer.name == NULL || buffer.is_computed) return false;
+    onv_buffer_part part = {id, contents_of(l, id)};
     if (part.contents == 0) return false;
-    for (size_t i = 0; i < l->index_parts.count; i++) {
-        const onv_index_part *at = &l->index_parts.at[i];
+    for (size_t i = 0; i < l->buffer_parts.count; i++) {
+        const onv_buffer_part *at = &l->buffer_parts.at[i];
         const onv_value *first = onv_model_value(l->model, at->value);
         if (at->contents != part.contents || first->tensor->bytes != value->tensor->bytes) continue;
-        const char *other = onv_folded_source(first, &other_length);
-        if (other != NULL && length == other_length && memcmp(source, other, length) == 0)
+        onv_folded_buffer other = onv_folded_buffer_of(l->model, first);
+        if (other.length == buffer.length && memcmp(other.name, buffer.name, buffer.length) == 0)
             return true;
     }
-    if (!onv_vec_push(&l->index_parts, part) && l->status == ONV_OK)
+    if (is_in_file(l, &buffer)) return true;
+    if (!onv_vec_push(&l->buffer_parts, part) && l->status == ONV_OK)
         l->status = onv_fail_memory(l->err);
     return false;
 }
