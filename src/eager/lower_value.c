@@ -270,6 +270,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
         return tensor;
     if (use == ONV_WEIGHT_MADE) {
         storage->kind = ONV_STORAGE_ACTIVATION;
+        storage->bytes = onv_weight_unspread_bytes(l, id);
         onv_weight_note_given(l, given, tensor);
         return emit_source(l, "full", complemented(l, id), tensor, 0);
     }

@@ -338,11 +338,11 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     bool noted = l->has_notes && value->role == ONV_ROLE_NOT_NOTED;
     if (!onv_value_may_train(l->model, value)) return ONV_WEIGHT_CONSTANT;
     if (!is_float) {
-        if (noted && onv_is_call_of(value->name, "expand")) return ONV_WEIGHT_VIEW;
         onv_folded_buffer buffer = onv_folded_buffer_of(l->model, value);
-        bool made =
-            noted && (is_made_in_forward(value->name) || onv_weight_is_computed(value->name) ||
-                      (buffer.name != NULL && buffer.is_computed));
+        bool is_computed = buffer.name != NULL && buffer.is_computed;
+        if (noted && onv_is_call_of(value->name, "expand") && !is_computed) return ONV_WEIGHT_VIEW;
+        bool made = noted && (is_made_in_forward(value->name) ||
+                              onv_weight_is_computed(value->name) || is_computed);
         return made ? ONV_WEIGHT_MADE : ONV_WEIGHT_CONSTANT;
     }
     if (!noted) return ONV_WEIGHT_TRAINED;

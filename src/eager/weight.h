@@ -63,6 +63,8 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id);
 bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id);
 /* Of what an ONV_WEIGHT_VIEW is a view of; at least, where its contents are in another file. */
 uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id);
+/* Of indices that the forward pass makes: without what a view of them repeats. */
+uint64_t onv_weight_unspread_bytes(const onv_lowering *l, onv_value_id id);
 /* Dims along which the tensor repeats, by its first bytes: bits; 0: none, or its elements are all alike, or not at hand. */
 uint32_t onv_weight_repeated_dims(onv_lowering *l, const onv_tensor *tensor);
 /* Is it a part of a buffer of which the file has the same before, or all of it? */

@@ -156,6 +156,46 @@ static void indices_of_one_buffer_count_once(void **state)
     }
 }
 
+/* Indices of edges that are turned round in each pass, and repeated for each column: a view, whose rows alone are kept. */
+static void made_indices_are_kept_unrepeated(void **state)
+{
+    (void)state;
+    enum { EDGES = 128, COLUMNS = 8, X = EDGES * 4 * 4 };
+    for (int is_made = 0; is_made < 2; is_made++) {
+        static int64_t indices[EDGES][COLUMNS];
+        for (int64_t i = 0; i < EDGES * COLUMNS; i++)
+            indices[i / COLUMNS][i % COLUMNS] = i / COLUMNS % 5;
+        model *m = model_new(18);
+        model_input(m, "x", "f32[128,4]");
+        model_weight(m, "w", "f32[4,8]");
+        model_role(m, "w", "PARAMETER");
+        model_weight(m, "base", "f32[5,8]");
+        model_role(m, "base", "BUFFER");
+        model_weight_data(m, "expand_1", "i64[128,8]", indices, sizeof indices);
+        model_parameters(m, "w ~edges ~base");
+        model_folded(m, "expand_1",
+                     is_made ? "['edges', 'flip', 'select', 'view']"
+                             : "['edges', 'select', 'view']");
+        model_source(m, "net", "linear");
+        model_class(m, "Net", "aten.linear.default");
+        model_node(m, "MatMul", "h", "x w", "h", "");
+        model_source(m, "net", "scatter_add");
+        model_class(m, "Net", "aten.scatter_add.default");
+        model_node(m, "ScatterElements", "y", "base expand_1 h", "y", "axis=0 reduction='add'");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+        onv_training_figures figures = trainer_run(&t, &how).figures;
+        uint64_t rows = EDGES * sizeof(int64_t);
+        assert_int_equal(figures.saved_activation_bytes, X + (is_made ? rows : 0));
+        assert_int_equal(figures.buffer_bytes, 5 * 8 * 4 + (is_made ? 0 : rows));
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 /* y = (x W) * (a view of a buffer), in a module that has a parameter of the name that the factor would have: it is none, and
  * neither is the product kept for it. A part of a buffer that is in the file takes nothing. */
 static void views_of_noted_buffers_are_no_parameters(void **state)
@@ -214,6 +254,7 @@ int main(void)
         cmocka_unit_test(notes_tell_of_what_constants_are_views),
         cmocka_unit_test(notes_tell_of_biases_of_scores),
         cmocka_unit_test(indices_of_one_buffer_count_once),
+        cmocka_unit_test(made_indices_are_kept_unrepeated),
         cmocka_unit_test(views_of_noted_buffers_are_no_parameters),
     };
     return cmocka_run_group_tests_name("eager.folded", tests, NULL, NULL);
