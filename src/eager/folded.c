@@ -55,6 +55,8 @@ static bool is_buffer(const onv_model *model, const char *name, size_t length)
 onv_folded_buffer onv_folded_buffer_of(const onv_model *model, const onv_value *value)
 {
     static const char *const copies[] = {"repeat"};
+    static const char *const parts[] = {"getitem", "unbind", "split",  "chunk",
+                                        "narrow",  "detach", "flatten"};
     char copy[MOST_NAME];
     onv_folded_buffer found = {.name = NULL};
     if (value->role != ONV_ROLE_NOT_NOTED || model->n_registered == 0 || !has_note(value))
@@ -68,7 +70,9 @@ onv_folded_buffer onv_folded_buffer_of(const onv_model *model, const onv_value *
             found.name = name;
             found.length = length;
         } else if (!onv_has_made_up_name(copy)) {
-            found.is_computed |= !onv_weight_is_view(copy) || onv_is_call_of_any(copy, copies, 1);
+            bool is_view = onv_weight_is_view(copy) ||
+                           onv_is_call_of_any(copy, parts, sizeof parts / sizeof parts[0]);
+            found.is_computed |= !is_view || onv_is_call_of_any(copy, copies, 1);
             found.is_spread |= onv_is_call_of(copy, "expand");
         }
     }

@@ -53,6 +53,35 @@ void onv_messages_note(onv_naming *n, onv_statement *s, uint32_t op)
     if (s->joins == 0 && joins_messages(n, op)) s->joins = op + 1;
 }
 
+static bool reads(const onv_naming *n, uint32_t op, uint32_t storage)
+{
+    const onv_eager_op *at = &n->eager->ops.at[op];
+    for (uint32_t k = 0; k < at->n_in; k++)
+        if (n->eager->tensors.at[at->in[k].tensor].storage == storage) return true;
+    return false;
+}
+
+static bool is_of_type(const onv_naming *n, uint32_t op, const char *op_type)
+{
+    onv_node_id node = onv_eager_told(&n->eager->ops.at[op]);
+    return onv_is_node(node) && strcmp(onv_model_node(n->model, node)->op_type, op_type) == 0;
+}
+
+/* softmax() of PyTorch Geometric scatters the maxima of what it is given, subtracts them, and divides at its end. Returns 1 + the
+ * operation that divides; 0: the tensor is not given to it. */
+static uint32_t find_softmax_end(const onv_naming *n, const onv_statement *s, uint32_t op,
+                                 uint32_t tensor)
+{
+    enum { MOST_BETWEEN = 24 };
+    static const char *const steps[] = {"ScatterElements", "Sub", "Exp", "Div"};
+    uint32_t storage = n->eager->tensors.at[tensor].storage, step = 0;
+    for (uint32_t i = op + 1; i <= s->last_op && i <= op + MOST_BETWEEN; i++) {
+        if (!is_of_type(n, i, steps[step]) || (step < 2 && !reads(n, i, storage))) continue;
+        if (++step == sizeof steps / sizeof steps[0]) return i + 1;
+    }
+    return 0;
+}
+
 /* What message() has of a module and reads together with something else has a name there, as a rule, until it returns:
  * `edges = self.lin(edges)`, and not `self.lin(edges).sigmoid()`. */
 static void hold_module_result(onv_naming *n, const onv_statement *s, uint32_t op, uint32_t tensor)
@@ -75,5 +104,10 @@ void onv_messages_hold(onv_naming *n, const onv_statement *s, uint32_t op, uint3
     if (!sends(s)) return;
     bool is_given = s->collects > 0 && n->last_use[tensor] + 1 >= s->collects;
     if (n->is_collected[op] && is_given) onv_naming_hold(n, tensor, s->last_op);
-    hold_module_result(n, s, op, tensor);
+    /* Its result takes the name, as a rule: `alpha = softmax(alpha, index)`. */
+    uint32_t softmax = find_softmax_end(n, s, op, tensor);
+    if (softmax > 0)
+        onv_naming_hold(n, tensor, softmax - 1);
+    else
+        hold_module_result(n, s, op, tensor);
 }

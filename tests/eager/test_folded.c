@@ -115,6 +115,7 @@ static void indices_of_one_buffer_count_once(void **state)
         uint64_t bytes;
     } cases[] = {{"['edges', 'select_2', 'val_3']", "i64[128]", 1, BYTES},
                  {"['edges', 'select_2', 'unsqueeze', 'val_3']", "i64[128,1]", 1, BYTES},
+                 {"['edges', 'getitem_1', 'val_3']", "i64[128]", 1, BYTES},
                  {"['edges', 'select_2']", "i64[128]", 2, 2 * BYTES},
                  {"['others', 'select_2']", "i64[128]", 1, 2 * BYTES},
                  /* Made anew in each pass. */

@@ -181,6 +181,52 @@ static void edges_are_updated_of_what_stays(void **state)
     }
 }
 
+/* What softmax() is given has its name until it returns: then the result has it. Here a module gives it, and without the
+ * maxima it would stay until messages are joined. */
+static void softmax_takes_the_name(void **state)
+{
+    (void)state;
+    for (int has_maxima = 0; has_maxima < 2; has_maxima++) {
+        pass p;
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,6]");
+        model_input(m, "at", "i64[4]");
+        model_input(m, "where", "i64[4,6]");
+        model_input(m, "base", "f32[4,6]");
+        const struct {
+            const char *op, *inputs, *output, *attributes;
+            const char *module, *class;
+        } nodes[] = {{"Gather", "x at", "a", "axis=0", OWN},
+                     {"Neg", "a", "b", "", LINEAR},
+                     {has_maxima ? "ScatterElements" : "Add",
+                      has_maxima ? "base where b" : "base b", "c",
+                      has_maxima ? "axis=0 reduction='max'" : "", OWN},
+                     {"Sub", "b c", "d", "", OWN},
+                     {"Exp", "d", "e", "", OWN},
+                     {"Div", "e c", "f", "", OWN},
+                     {"Neg", "f", "g", "", OWN},
+                     {"Neg", "g", "h", "", JOINS},
+                     {"Neg", "h", "y", "", OWN}};
+        const size_t n = sizeof nodes / sizeof nodes[0];
+        for (size_t k = 0; k < n; k++) {
+            model_source(m, nodes[k].module, "call");
+            model_class(m, nodes[k].class,
+                        k == 0 ? "aten.index_select.default" : "aten.op.default");
+            model_statement(m, k + 1 < n ? 10 : 11,
+                            k + 1 < n ? "h = self.propagate(at, x=x)" : "return neg(h)");
+            if (strchr(nodes[k].module, ',') != NULL)
+                model_inner_statement(m, 20, "return call(x)");
+            model_node(m, nodes[k].op, nodes[k].output, nodes[k].inputs, nodes[k].output,
+                       nodes[k].attributes);
+        }
+        model_output(m, "y", "f32");
+        pass_run(&p, m, NULL);
+        const onv_buffer *b = pass_find(&p, "b"), *f = pass_find(&p, "f"), *g = pass_find(&p, "g");
+        assert_int_equal(b->last, has_maxima ? f->first : g->first);
+        pass_drop(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +236,7 @@ int main(void)
         cmocka_unit_test(loops_send_messages_again),
         cmocka_unit_test(arguments_of_messages_stay),
         cmocka_unit_test(edges_are_updated_of_what_stays),
+        cmocka_unit_test(softmax_takes_the_name),
     };
     return cmocka_run_group_tests_name("eager.messages", tests, NULL, NULL);
 }
