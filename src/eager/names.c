@@ -414,6 +414,18 @@ static const onv_call *innermost_call(const onv_naming *n, uint32_t op)
     return count > 0 ? &n->calls->at.at[around[count - 1]] : NULL;
 }
 
+/* What a module gives to the one around it has a name there, if that of the layer before does, whatever reads it. */
+static void hold_given(onv_naming *n, uint32_t tensor, const onv_call *own, uint32_t like,
+                       const onv_call *first)
+{
+    while (own->parent != ONV_NO_CALL && first->parent != ONV_NO_CALL &&
+           n->last_use[like] > first->last_op) {
+        own = &n->calls->at.at[own->parent];
+        first = &n->calls->at.at[first->parent];
+        if (!own->is_chain) onv_naming_hold(n, tensor, own->last_op);
+    }
+}
+
 /* What ran again for another module has a name there as long as what it repeats has one in its own. */
 static void hold_repeated(onv_naming *n, onv_arena *arena)
 {
@@ -421,9 +433,9 @@ static void hold_repeated(onv_naming *n, onv_arena *arena)
     if (made_by == NULL) return; /* the arena says so */
     for (uint32_t i = 0; i < n->eager->ops.count; i++) {
         const onv_eager_op *op = &n->eager->ops.at[i];
-        if (op->n_out == 0 || !onv_is_node(op->node) || op->calls != NULL) continue;
+        if (op->n_out == 0 || !onv_is_node(op->node)) continue;
         if (!onv_is_node(op->origin)) {
-            made_by[op->node.index] = i + 1;
+            if (op->calls == NULL) made_by[op->node.index] = i + 1;
             continue;
         }
         uint32_t from = made_by[op->origin.index];
@@ -431,7 +443,10 @@ static void hold_repeated(onv_naming *n, onv_arena *arena)
         const onv_call *first = from > 0 ? innermost_call(n, from - 1) : NULL;
         if (own == NULL || first == NULL) continue;
         uint32_t storage = n->eager->tensors.at[n->eager->ops.at[from - 1].out[0]].storage;
-        if (n->held[storage] == first->last_op) onv_naming_hold(n, op->out[0], own->last_op);
+        if (op->calls != NULL)
+            hold_given(n, op->out[0], own, n->eager->ops.at[from - 1].out[0], first);
+        else if (n->held[storage] == first->last_op)
+            onv_naming_hold(n, op->out[0], own->last_op);
     }
 }
 
