@@ -237,7 +237,8 @@ static void lower_leaky(onv_lowering *l, const onv_node *node)
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(l, x);
     bool may = !l->options->no_inplace && onv_may_overwrite(l, node, 0);
-    bool in_place = may && onv_is_inplace(l, node, true);
+    bool is_told = node->in_place == ONV_IN_PLACE_YES; /* `F.leaky_relu_(x)` */
+    bool in_place = may && (is_told || onv_is_inplace(l, node, true));
     if (may && !in_place && onv_tensor_needs_grad(l, x)) {
         l->activations++;
         l->activation_bytes += t.bytes;
