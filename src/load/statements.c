@@ -238,10 +238,18 @@ static bool puts_in_place(text code, text operation)
     return target.length > 0 && target.at[target.length - 1] == ']';
 }
 
+/* `getattr(self, f"layer{i}")(x)`, `self._modules["layer_%d" % i](x)`: by a name that ends with a number. */
+static bool is_looked_up(text code, text callee)
+{
+    char last = (char)(callee.length > 0 ? callee.at[callee.length - 1] : ' ');
+    return last >= '0' && last <= '9' && (has(code, "getattr(") || has(code, "_modules["));
+}
+
 /* How the code calls what is called so. A member of a list has a number, and another name there. */
 static char kind_of(text code, text callee)
 {
     if (callee.length > 0 && is_number(callee)) return ONV_STATEMENT_LOOPS;
+    if (is_looked_up(code, callee)) return ONV_STATEMENT_LOOPS;
     if (has(code, ".propagate(")) return ONV_STATEMENT_SENDS;
     if (has(code, ".edge_updater(")) return ONV_STATEMENT_EDGES;
     uint32_t n_calls = count(code, '(');
