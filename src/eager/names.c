@@ -414,7 +414,7 @@ static const onv_call *innermost_call(const onv_naming *n, uint32_t op)
     return count > 0 ? &n->calls->at.at[around[count - 1]] : NULL;
 }
 
-/* What a module gives to the one around it has a name there, if that of the layer before does, whatever reads it. */
+/* What a module gives to the one around it, where nothing reads it, has a name there, if that of the layer before does. */
 static void hold_given(onv_naming *n, uint32_t tensor, const onv_call *own, uint32_t like,
                        const onv_call *first)
 {
@@ -443,9 +443,10 @@ static void hold_repeated(onv_naming *n, onv_arena *arena)
         const onv_call *first = from > 0 ? innermost_call(n, from - 1) : NULL;
         if (own == NULL || first == NULL) continue;
         uint32_t storage = n->eager->tensors.at[n->eager->ops.at[from - 1].out[0]].storage;
-        if (op->calls != NULL)
+        bool is_read = n->last_use[op->out[0]] > i;
+        if (op->calls != NULL && !is_read)
             hold_given(n, op->out[0], own, n->eager->ops.at[from - 1].out[0], first);
-        else if (n->held[storage] == first->last_op)
+        if (op->calls == NULL && n->held[storage] == first->last_op)
             onv_naming_hold(n, op->out[0], own->last_op);
     }
 }

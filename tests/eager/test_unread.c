@@ -110,6 +110,7 @@ static void net_op(model *m, const char *path, const char *inputs, const char *o
     model_node(m,
                is_product                      ? "MatMul"
                : strcmp(name, "add") == 0      ? "Add"
+               : strcmp(name, "neg") == 0      ? "Neg"
                : strncmp(name, "relu", 4) == 0 ? "Relu"
                                                : "Exp",
                output, inputs, output, "");
@@ -128,7 +129,8 @@ static model *network_of_layers(bool is_listed)
                                   : "net.layers.0.w net.layers.0.v net.layers.1.w");
     net_op(m, first, "x net.layers.0.w", "h", "mm");
     net_op(m, first, "h net.layers.0.v", "a", "mm_1");
-    net_op(m, first, "a", "edges", "exp");
+    net_op(m, "net', 'net.layers.0', 'net.layers.0.act", "a", "b", "neg");
+    net_op(m, first, "b", "edges", "exp");
     net_op(m, "net", "edges", "used", "relu");
     net_op(m, "net", "h used", "nodes", "add");
     net_op(m, second, "nodes net.layers.1.w", "g", "mm_2");
