@@ -44,6 +44,42 @@ bool onv_folded_has_call(const onv_value *value, const char *operation)
     return false;
 }
 
+static bool is_buffer(const onv_model *model, const char *name, size_t length)
+{
+    for (size_t i = 0; i < model->n_registered && onv_work(1); i++)
+        if (strlen(model->buffers[i]) == length && memcmp(model->buffers[i], name, length) == 0)
+            return true;
+    return false;
+}
+
+onv_folded_buffer onv_folded_buffer_of(const onv_model *model, const onv_value *value)
+{
+    static const char *const copies[] = {"repeat"};
+    static const char *const parts[] = {"getitem", "unbind", "split",  "chunk",
+                                        "narrow",  "detach", "flatten"};
+    char copy[MOST_NAME];
+    onv_folded_buffer found = {.name = NULL};
+    if (value->role != ONV_ROLE_NOT_NOTED || model->n_registered == 0 || !has_note(value))
+        return found;
+    const char *at = value->folded_from, *name;
+    uint32_t n = 0;
+    for (size_t length; (name = onv_folded_next(&at, &length)) != NULL;) {
+        if (!copy_name(copy, name, length)) return (onv_folded_buffer){.name = NULL};
+        if (is_buffer(model, name, length)) {
+            n++;
+            found.name = name;
+            found.length = length;
+        } else if (!onv_has_made_up_name(copy)) {
+            bool is_view = onv_weight_is_view(copy) ||
+                           onv_is_call_of_any(copy, parts, sizeof parts / sizeof parts[0]);
+            found.is_computed |= !is_view || onv_is_call_of_any(copy, copies, 1);
+            found.is_spread |= onv_is_call_of(copy, "expand");
+        }
+    }
+    if (n != 1) found.name = NULL;
+    return found;
+}
+
 size_t onv_folded_part_of(const onv_lowering *l, const onv_value *value)
 {
     char copy[MOST_NAME];

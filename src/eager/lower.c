@@ -393,10 +393,10 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     if (l.status == ONV_OK)
         l.status = onv_fusions_find(model, &live->timeline, fusing, kernels, &l.fusions, err);
     eager->slow_attentions = l.fusions.n_apart;
+    if (l.status == ONV_OK) l.status = onv_unread_find(&l);
     if (l.status == ONV_OK) l.status = onv_merged_find(&l);
     if (l.status == ONV_OK) l.status = onv_merged_mark_modules(&l);
     if (l.status == ONV_OK) l.status = onv_merged_norms_find(&l);
-    if (l.status == ONV_OK) l.status = onv_unread_find(&l);
     if (l.status == ONV_OK) lower_graph(&l);
     onv_fusions_cleanup(&l.fusions);
     onv_ptr_map_cleanup(&l.layers);
@@ -405,6 +405,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     onv_vec_cleanup(&l.reads);
     onv_vec_cleanup(&l.views);
     onv_vec_cleanup(&l.looked_up);
+    onv_vec_cleanup(&l.buffer_parts);
     onv_vec_cleanup(&l.given);
     onv_vec_cleanup(&l.copies);
     onv_vec_cleanup(&l.named);

@@ -154,6 +154,7 @@ struct onv_lowering {
     uint32_t missing;                           /* others that the numbers lack */
     const char *missing_kind;                   /* one of them */
     ONV_VEC(onv_value_id) views;                /* weights that are views, one of each shape */
+    ONV_VEC(onv_buffer_part) buffer_parts;      /* of those that are equal the first */
     ONV_VEC(onv_given) given; /* what modules are given as views, which the export computed */
     uint32_t maxima;          /* reductions to a maximum that may be those with indices */
     uint64_t maxima_bytes;    /* what they keep more than these */

@@ -138,9 +138,9 @@ static int32_t overwritten_operand(onv_lowering *l, const onv_node *node, uint8_
 
 enum { MAX_CAST = 32 };
 
-/* What is overwritten comes first; a copy of it stays instead of it. */
+/* What is overwritten comes first; a copy of it stays instead of it. `kept`: bits of those that stay. */
 static void emit_operands(onv_lowering *l, const onv_node *node, const uint32_t cast[MAX_CAST],
-                          int32_t old, bool clones)
+                          int32_t old, bool clones, uint32_t kept)
 {
     /* torch.bernoulli has a gradient, of zeros. */
     bool is_random = node->op != NULL && (node->op->flags & ONV_OP_RANDOM) != 0 &&
@@ -152,7 +152,7 @@ static void emit_operands(onv_lowering *l, const onv_node *node, const uint32_t 
         bool has_grad = onv_tensor_is_float(l, x) && !is_random;
         onv_emit_in(l, x, has_grad ? ONV_GRAD_NEW : ONV_GRAD_NONE);
         bool is_copied = clones && (int32_t)k == old;
-        if (k < 32 && (node->traits.save_in & ONV_BIT(k)) != 0 && !is_copied) onv_emit_save(l, x);
+        if (k < 32 && (kept & ONV_BIT(k)) != 0 && !is_copied) onv_emit_save(l, x);
     }
 }
 
@@ -191,16 +191,20 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
         onv_eager_tensor t = onv_tensor_at(l, in[old]);
         out = onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides);
     }
-    onv_emit_begin(l, name_of(l, node));
+    const char *name = name_of(l, node);
+    /* Of a trained exponent, whatever its size is. */
+    bool keeps_all = strcmp(name, "pow_tensor") == 0 && onv_tensor_needs_grad(l, in[1]);
+    onv_emit_begin(l, name);
     l->op.in_place = in_place || old != NO_OPERAND;
     if (clones) onv_emit_extra(l, onv_tensor_at(l, in[old]).bytes, 1, "input");
     l->op.extras_first = clones;
     l->op.swaps_grads = pointwise && n_in == 2 && strcmp(node->op_type, "PRelu") != 0;
-    emit_operands(l, node, in, old, clones);
+    emit_operands(l, node, in, old, clones, keeps_all ? UINT32_MAX : node->traits.save_in);
     for (uint32_t k = 0; k < node->n_outputs; k++) {
         uint32_t result = k == 0 ? out : onv_node_new(l, node, k, dtype);
         onv_node_set(l, node, k, onv_emit_out(l, result));
-        if (k < 32 && (node->traits.save_out & ONV_BIT(k)) != 0) onv_emit_save(l, result);
+        if (k < 32 && (keeps_all || (node->traits.save_out & ONV_BIT(k)) != 0))
+            onv_emit_save(l, result);
     }
     bool is_safe = strcmp(node->op_type, "Softmax") == 0 && l->status == ONV_OK &&
                    onv_node_attention(l, node) != ONV_ATTENTION_NONE && !l->options->as_exported;

@@ -258,13 +258,19 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
     storage->label = value->name;
     storage->kind = use == ONV_WEIGHT_BUFFER ? ONV_STORAGE_BUFFER : ONV_STORAGE_CONSTANT;
-    if (use == ONV_WEIGHT_VIEW) storage->bytes = onv_weight_viewed_bytes(l, id);
+    bool is_view = use == ONV_WEIGHT_VIEW;
+    bool is_there = is_view || use == ONV_WEIGHT_CONSTANT || use == ONV_WEIGHT_BUFFER;
+    if (is_there && onv_weight_is_part_again(l, id))
+        storage->bytes = 0;
+    else if (is_view)
+        storage->bytes = onv_weight_viewed_bytes(l, id);
     if (use <= ONV_WEIGHT_VIEW && use != ONV_WEIGHT_TRAINED) return tensor;
     /* What one branch makes another one could not read. */
     if (l->region != ONV_NO_REGION && use > ONV_WEIGHT_VIEW && use != ONV_WEIGHT_EXPANDED)
         return tensor;
     if (use == ONV_WEIGHT_MADE) {
         storage->kind = ONV_STORAGE_ACTIVATION;
+        storage->bytes = onv_weight_unspread_bytes(l, id);
         onv_weight_note_given(l, given, tensor);
         return emit_source(l, "full", complemented(l, id), tensor, 0);
     }

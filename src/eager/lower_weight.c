@@ -248,6 +248,9 @@ static verdict judge_folded(onv_lowering *l, uint32_t index)
         v.use = strchr(value->name, '.') != NULL ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_CONSTANT;
         return v;
     }
+    onv_folded_buffer buffer = onv_folded_buffer_of(l->model, value);
+    if (buffer.name != NULL && !buffer.is_computed && !buffer.is_spread)
+        return (verdict){ONV_WEIGHT_BUFFER, true, first};
     bool made = true;
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == index; at++) {
         onv_weight_place p = onv_weight_place_of(&l->model->nodes.at[at->node], at->k);
@@ -335,9 +338,11 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     bool noted = l->has_notes && value->role == ONV_ROLE_NOT_NOTED;
     if (!onv_value_may_train(l->model, value)) return ONV_WEIGHT_CONSTANT;
     if (!is_float) {
-        if (noted && onv_is_call_of(value->name, "expand")) return ONV_WEIGHT_VIEW;
-        bool made =
-            noted && (is_made_in_forward(value->name) || onv_weight_is_computed(value->name));
+        onv_folded_buffer buffer = onv_folded_buffer_of(l->model, value);
+        bool is_computed = buffer.name != NULL && buffer.is_computed;
+        if (noted && onv_is_call_of(value->name, "expand") && !is_computed) return ONV_WEIGHT_VIEW;
+        bool made = noted && (is_made_in_forward(value->name) ||
+                              onv_weight_is_computed(value->name) || is_computed);
         return made ? ONV_WEIGHT_MADE : ONV_WEIGHT_CONSTANT;
     }
     if (!noted) return ONV_WEIGHT_TRAINED;

@@ -252,7 +252,7 @@ onv_status onv_merged_find(onv_lowering *l)
     }
     memset(l->last_reader, 0, n * sizeof *l->last_reader);
     bool listed = list_calls(l, &found) && list_ends(l, &found) && list_told(l, &told);
-    bool has_unread = onv_has_unread_norms(l);
+    bool has_unread = onv_has_unread_norms(l) || l->unread.count > 0;
     /* From the last one on: the copies of a result then stand in their order. */
     for (size_t i = found.count; listed && i-- > 1;) {
         const numbered *a = &found.at[i - 1], *b = &found.at[i];

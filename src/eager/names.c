@@ -1,4 +1,4 @@
-#include "eager/names.h"
+#include "eager/naming.h"
 
 #include <string.h>
 
@@ -6,52 +6,13 @@
 #include "eager/fuse.h"
 #include "load/statements.h"
 
-#define NO_STATEMENT UINT32_MAX
-
 /* Later statements that are looked at for one that binds a name again; behind them the call decides. */
 enum { MAX_LOOKED_AT = 1024 };
-
-typedef struct words {
-    const char *at;
-    size_t length;
-} words;
-
-/* One execution of it. */
-typedef struct statement {
-    uint32_t call, last_op;
-    uint32_t inner, first; /* the last call that it made, and the first one */
-    char kind;             /* of its first line */
-    bool is_whole;         /* it reads nothing but `reads` */
-    uint32_t parent;       /* the one of the call around it that made this call */
-    uint32_t before, next; /* of the same call */
-    words line, targets, reads;
-    uint32_t n_bound;
-    bool has_called; /* what its first line calls, whose arguments later lines may make */
-    bool has_sent;   /* propagate() has computed messages */
-    bool has_joined; /* and a module has joined them */
-    uint32_t joins;  /* 1 + the first operation that joins them, 0: none */
-    uint32_t list;   /* 1 + the operation that joins the tensors of a list, 0: none */
-} statement;
-
-typedef struct naming {
-    const onv_model *model;
-    const onv_calls *calls;
-    const onv_eager *eager;
-    bool upper_end;
-    uint32_t *held;
-    ONV_VEC(statement) at;
-    uint32_t *current;  /* by call: its last statement */
-    uint32_t *of_op;    /* by operation: its innermost statement */
-    uint32_t *last_use; /* by tensor */
-    uint32_t *made_by;  /* by tensor: 1 + its operation, 0: none */
-    uint32_t *leaving;  /* by call: named results that are read after it */
-    bool *is_collected; /* by operation */
-} naming;
 
 /* --- What is told ------------------------------------------------------------------------------ */
 
 typedef struct told_frame {
-    words line, targets, reads;
+    onv_words line, targets, reads;
     char kind; /* ONV_STATEMENT_... */
     bool is_whole;
 } told_frame;
@@ -67,7 +28,7 @@ static bool next_frame(const char **at, told_frame *f)
     *f = (told_frame){.line = {*at, digits}, .targets = {targets, bound}, .kind = (*at)[digits]};
     if (bound < length) {
         f->is_whole = targets[length - 1] != ONV_STATEMENT_GOES_ON;
-        f->reads = (words){targets + bound + 1, length - bound - 1 - !f->is_whole};
+        f->reads = (onv_words){targets + bound + 1, length - bound - 1 - !f->is_whole};
     }
     *at = targets + length + (targets[length] == ';');
     return true;
@@ -82,13 +43,13 @@ uint32_t onv_statements_lines(const onv_node *node, onv_statement_line *lines, u
     return count;
 }
 
-static bool same(words a, words b)
+static bool same(onv_words a, onv_words b)
 {
     return a.length == b.length && memcmp(a.at, b.at, a.length) == 0;
 }
 
 /* The calls around an operation of which the statements are told, outer first. */
-static uint32_t calls_around(const naming *n, uint32_t op, uint32_t *around)
+static uint32_t calls_around(const onv_naming *n, uint32_t op, uint32_t *around)
 {
     uint32_t count = 0;
     for (uint32_t c = n->calls->of_op[op]; c != ONV_NO_CALL; c = n->calls->at.at[c].parent)
@@ -101,35 +62,35 @@ static uint32_t calls_around(const naming *n, uint32_t op, uint32_t *around)
     return count;
 }
 
-static const char *statements_of(const naming *n, uint32_t op)
+static const char *statements_of(const onv_naming *n, uint32_t op)
 {
     onv_node_id node = onv_eager_told(&n->eager->ops.at[op]);
     const char *told = onv_is_node(node) ? onv_model_node(n->model, node)->statements : NULL;
     return told != NULL ? told : "";
 }
 
-static bool next_target(words *list, words *name)
+static bool next_target(onv_words *list, onv_words *name)
 {
     if (list->length == 0) return false;
     const char *comma = memchr(list->at, ',', list->length);
     size_t length = comma != NULL ? (size_t)(comma - list->at) : list->length;
-    *name = (words){list->at, length};
+    *name = (onv_words){list->at, length};
     size_t passed = length + (comma != NULL);
-    *list = (words){list->at + passed, list->length - passed};
+    *list = (onv_words){list->at + passed, list->length - passed};
     return true;
 }
 
-static bool lists(words list, words wanted)
+static bool lists(onv_words list, onv_words wanted)
 {
-    words name;
+    onv_words name;
     while (next_target(&list, &name))
         if (same(name, wanted)) return true;
     return false;
 }
 
-static bool list_alike(words list, words other)
+static bool list_alike(onv_words list, onv_words other)
 {
-    words name;
+    onv_words name;
     while (next_target(&list, &name))
         if (lists(other, name)) return true;
     return false;
@@ -138,10 +99,10 @@ static bool list_alike(words list, words other)
 /* A convolution whose norm is folded has the statement of the norm. Where that has one call alone, its own
  * is one before, which as a rule binds the same name. Where the one before calls a function, and binds what the norm
  * reads, the convolution stands in that function. */
-static void find_own(const naming *n, uint32_t op, uint32_t last, told_frame *f)
+static void find_own(const onv_naming *n, uint32_t op, uint32_t last, told_frame *f)
 {
     if (!n->calls->is_other[op] || f->kind != ONV_STATEMENT_CALLS) return;
-    const statement *before = last != NO_STATEMENT ? &n->at.at[last] : NULL;
+    const onv_statement *before = last != ONV_NO_STATEMENT ? &n->at.at[last] : NULL;
     bool is_inside = before != NULL && before->kind == ONV_STATEMENT_HIDES &&
                      list_alike(before->targets, f->reads);
     f->line.length = 0;
@@ -159,7 +120,7 @@ static size_t list_length(const onv_call *call)
 
 /* Members of two lists that one line calls in turn, `norm(layer(x))`, belong to one run of it; when the list of
  * its first call has its turn again, it runs again. */
-static bool goes_on_in_list(const naming *n, const statement *s, uint32_t inner,
+static bool goes_on_in_list(const onv_naming *n, const onv_statement *s, uint32_t inner,
                             const told_frame *f)
 {
     if (f->kind != ONV_STATEMENT_LOOPS || s->kind != ONV_STATEMENT_LOOPS) return false;
@@ -170,10 +131,10 @@ static bool goes_on_in_list(const naming *n, const statement *s, uint32_t inner,
 }
 
 /* A line of one call, or a loop over members, runs once for each call; another line may make several. */
-static bool runs_on(const naming *n, uint32_t call, uint32_t inner, const told_frame *f)
+static bool runs_on(const onv_naming *n, uint32_t call, uint32_t inner, const told_frame *f)
 {
-    if (n->current[call] == NO_STATEMENT) return false;
-    const statement *s = &n->at.at[n->current[call]];
+    if (n->current[call] == ONV_NO_STATEMENT) return false;
+    const onv_statement *s = &n->at.at[n->current[call]];
     if (!same(s->line, f->line)) return false;
     bool makes_one = f->kind == ONV_STATEMENT_CALLS || f->kind == ONV_STATEMENT_LOOPS ||
                      n->calls->at.at[call].is_chain;
@@ -185,92 +146,58 @@ static bool runs_on(const naming *n, uint32_t call, uint32_t inner, const told_f
 /* Exporters move views to where they are read: away from the statement, which is not run again. */
 enum { MAX_MOVED = 64 };
 
-static uint32_t find_moved(const naming *n, uint32_t op, uint32_t call, words line)
+static uint32_t find_moved(const onv_naming *n, uint32_t op, uint32_t call, onv_words line)
 {
     const onv_eager_op *at = &n->eager->ops.at[op];
     if (at->n_in == 0 || at->n_out == 0 ||
         n->eager->tensors.at[at->in[0].tensor].storage != n->eager->tensors.at[at->out[0]].storage)
-        return NO_STATEMENT;
+        return ONV_NO_STATEMENT;
     uint32_t index = n->current[call];
-    for (uint32_t k = 0; k < MAX_MOVED && index != NO_STATEMENT; k++) {
+    for (uint32_t k = 0; k < MAX_MOVED && index != ONV_NO_STATEMENT; k++) {
         if (same(n->at.at[index].line, line)) return index;
         index = n->at.at[index].before;
     }
-    return NO_STATEMENT;
+    return ONV_NO_STATEMENT;
 }
 
 static bool hides(char kind)
 {
-    return kind == ONV_STATEMENT_HIDES || kind == ONV_STATEMENT_SENDS;
+    return kind == ONV_STATEMENT_HIDES || kind == ONV_STATEMENT_SENDS ||
+           kind == ONV_STATEMENT_EDGES;
 }
 
-static bool selects_rows(const naming *n, uint32_t op)
-{
-    onv_node_id node = onv_eager_told(&n->eager->ops.at[op]);
-    return onv_is_node(node) && onv_node_is_aten(onv_model_node(n->model, node), "index_select");
-}
-
-/* A loop around propagate(): behind what joined messages it collects anew. */
-static bool sends_again(const naming *n, uint32_t call, uint32_t op, bool is_own)
-{
-    const statement *s = n->current[call] != NO_STATEMENT ? &n->at.at[n->current[call]] : NULL;
-    return s != NULL && is_own && s->has_joined && selects_rows(n, op);
-}
-
-static bool is_view(const naming *n, const onv_eager_op *op)
-{
-    return op->n_in > 0 && op->n_out > 0 &&
-           n->eager->tensors.at[op->in[0].tensor].storage ==
-               n->eager->tensors.at[op->out[0]].storage;
-}
-
-/* propagate() of PyTorch Geometric first collects what messages are made of, rows of the nodes' tensors, into a tuple that
- * it holds until it returns. */
-static void collect(naming *n, uint32_t op, statement *s)
-{
-    bool selects = selects_rows(n, op);
-    n->is_collected[op] = selects && !s->has_sent;
-    s->has_sent |= !selects && !is_view(n, &n->eager->ops.at[op]);
-}
-
-static bool joins_messages(const naming *n, uint32_t op)
-{
-    onv_node_id node = onv_eager_told(&n->eager->ops.at[op]);
-    const char *class = onv_is_node(node) ? onv_model_node(n->model, node)->module_class : NULL;
-    return class != NULL && strstr(class, "torch_geometric.nn.aggr.") != NULL;
-}
-
-static bool find_statements(naming *n)
+static bool find_statements(onv_naming *n)
 {
     uint32_t around[ONV_MAX_CALLS];
     for (uint32_t i = 0; i < n->eager->ops.count; i++) {
         const char *at = statements_of(n, i);
-        uint32_t count = calls_around(n, i, around), parent = NO_STATEMENT;
+        uint32_t count = calls_around(n, i, around), parent = ONV_NO_STATEMENT;
         told_frame f;
         for (uint32_t level = 0; level < count && next_frame(&at, &f); level++) {
             uint32_t last = n->current[around[level]];
             if (level + 1 == count) find_own(n, i, last, &f);
             uint32_t inner = level + 1 < count ? around[level + 1] : ONV_NO_CALL;
             bool is_own = level + 1 == count;
-            uint32_t moved = is_own ? find_moved(n, i, around[level], f.line) : NO_STATEMENT;
-            if (moved != NO_STATEMENT && moved != last) {
+            uint32_t moved = is_own ? find_moved(n, i, around[level], f.line) : ONV_NO_STATEMENT;
+            if (moved != ONV_NO_STATEMENT && moved != last) {
                 parent = moved;
                 break;
             }
-            if (!runs_on(n, around[level], inner, &f) || sends_again(n, around[level], i, is_own)) {
-                statement s = {.call = around[level],
-                               .parent = parent,
-                               .before = last,
-                               .next = NO_STATEMENT,
-                               .inner = ONV_NO_CALL,
-                               .first = ONV_NO_CALL,
-                               .kind = f.kind,
-                               .is_whole = f.is_whole,
-                               .line = f.line,
-                               .targets = f.targets,
-                               .reads = f.reads};
+            if (!runs_on(n, around[level], inner, &f) ||
+                (is_own && onv_messages_begin_again(n, around[level], i))) {
+                onv_statement s = {.call = around[level],
+                                   .parent = parent,
+                                   .before = last,
+                                   .next = ONV_NO_STATEMENT,
+                                   .inner = ONV_NO_CALL,
+                                   .first = ONV_NO_CALL,
+                                   .kind = f.kind,
+                                   .is_whole = f.is_whole,
+                                   .line = f.line,
+                                   .targets = f.targets,
+                                   .reads = f.reads};
                 if (!onv_vec_push(&n->at, s)) return false;
-                if (last != NO_STATEMENT) n->at.at[last].next = (uint32_t)n->at.count - 1;
+                if (last != ONV_NO_STATEMENT) n->at.at[last].next = (uint32_t)n->at.count - 1;
                 last = n->current[around[level]] = (uint32_t)n->at.count - 1;
             }
             n->at.at[last].last_op = i;
@@ -279,10 +206,7 @@ static bool find_statements(naming *n)
             n->at.at[last].has_called |= !hides(f.kind);
             if (f.kind == ONV_STATEMENT_LISTS && is_own && n->eager->ops.at[i].n_in > 1)
                 n->at.at[last].list = i + 1;
-            if (f.kind == ONV_STATEMENT_SENDS) collect(n, i, &n->at.at[last]);
-            n->at.at[last].has_joined |= f.kind == ONV_STATEMENT_SENDS && !is_own;
-            if (f.kind == ONV_STATEMENT_SENDS && n->at.at[last].joins == 0 && joins_messages(n, i))
-                n->at.at[last].joins = i + 1;
+            onv_messages_note(n, &n->at.at[last], i);
             parent = last;
         }
         n->of_op[i] = parent;
@@ -292,47 +216,48 @@ static bool find_statements(naming *n)
 
 /* --- What is held ------------------------------------------------------------------------------ */
 
-static bool binds(const statement *s, words wanted)
+static bool binds(const onv_statement *s, onv_words wanted)
 {
     return lists(s->targets, wanted);
 }
 
-static bool is_untold(const statement *s)
+static bool is_untold(const onv_statement *s)
 {
     return s->targets.length > 0 && s->targets.at[0] == ONV_STATEMENT_UNTOLD;
 }
 
 /* A line that goes on with the expression of the one before. */
-static bool goes_on(const naming *n, uint32_t index)
+static bool goes_on(const onv_naming *n, uint32_t index)
 {
-    return index != NO_STATEMENT && is_untold(&n->at.at[index]) &&
+    return index != ONV_NO_STATEMENT && is_untold(&n->at.at[index]) &&
            n->at.at[index].targets.length == 1;
 }
 
 /* The name that the whole expression has, as a rule; empty: unknown. */
-static words name_of_lines(const naming *n, const statement *s)
+static onv_words name_of_lines(const onv_naming *n, const onv_statement *s)
 {
     while (goes_on(n, s->before)) s = &n->at.at[s->before];
-    if (s->before == NO_STATEMENT || !is_untold(&n->at.at[s->before])) return (words){0};
-    words head = n->at.at[s->before].targets;
-    return (words){head.at + 1, head.length - 1};
+    if (s->before == ONV_NO_STATEMENT || !is_untold(&n->at.at[s->before])) return (onv_words){0};
+    onv_words head = n->at.at[s->before].targets;
+    return (onv_words){head.at + 1, head.length - 1};
 }
 
 /* The statement of that call which an operation stands in. */
-static const statement *of_call(const naming *n, uint32_t op, uint32_t call)
+static const onv_statement *of_call(const onv_naming *n, uint32_t op, uint32_t call)
 {
     uint32_t index = n->of_op[op];
-    while (index != NO_STATEMENT && n->at.at[index].call != call) index = n->at.at[index].parent;
-    return index != NO_STATEMENT ? &n->at.at[index] : NULL;
+    while (index != ONV_NO_STATEMENT && n->at.at[index].call != call)
+        index = n->at.at[index].parent;
+    return index != ONV_NO_STATEMENT ? &n->at.at[index] : NULL;
 }
 
 /* Whether a line of the call binds the name, other than that statement's and the reader's. */
-static bool is_bound_elsewhere(const naming *n, const statement *s, const statement *reader,
-                               words name)
+static bool is_bound_elsewhere(const onv_naming *n, const onv_statement *s,
+                               const onv_statement *reader, onv_words name)
 {
     uint32_t index = n->current[s->call];
-    for (uint32_t k = 0; k < MAX_LOOKED_AT && index != NO_STATEMENT; k++) {
-        const statement *at = &n->at.at[index];
+    for (uint32_t k = 0; k < MAX_LOOKED_AT && index != ONV_NO_STATEMENT; k++) {
+        const onv_statement *at = &n->at.at[index];
         if (!same(at->line, s->line) && !same(at->line, reader->line) && binds(at, name))
             return true;
         index = at->before;
@@ -343,10 +268,11 @@ static bool is_bound_elsewhere(const naming *n, const statement *s, const statem
 /* A line of a loop that read the tensor by the name and runs again without it: the name is another tensor's
  * by then. A line that is not whole may read it by any: `h = e`, then `h = layer(` again and again. What the
  * lines around the loop go on with is the name that the loop reads. */
-static bool has_lost_name(const naming *n, const statement *s, const statement *reader, words name)
+static bool has_lost_name(const onv_naming *n, const onv_statement *s, const onv_statement *reader,
+                          onv_words name)
 {
     if (reader->is_whole) return lists(reader->reads, name);
-    words list = reader->targets, target;
+    onv_words list = reader->targets, target;
     while (next_target(&list, &target))
         if (is_bound_elsewhere(n, s, reader, target)) return false;
     return is_bound_elsewhere(n, s, reader, name);
@@ -356,18 +282,18 @@ static bool has_lost_name(const naming *n, const statement *s, const statement *
  * gets none. Of more results than names the last one has the rest, a list of them. A line that reads the
  * tensor, and when it runs again does not, has its name for another one by then: `y = layer(x)`, `x = y[0]`,
  * of which the latter is no operation. */
-static uint32_t bound_until(naming *n, statement *s, uint32_t tensor)
+static uint32_t bound_until(onv_naming *n, onv_statement *s, uint32_t tensor)
 {
-    words list = s->targets, name = {0}, at;
+    onv_words list = s->targets, name = {0}, at;
     for (uint32_t k = 0; k <= s->n_bound && next_target(&list, &at); k++) name = at;
     s->n_bound++;
     if (name.length == 0 || (is_untold(s) && (name.length > 1 || goes_on(n, s->next)))) return 0;
     bool stays = memcmp(name.at, ONV_STATEMENT_MEMBER, 1) == 0;
     if (is_untold(s)) name = name_of_lines(n, s);
-    uint32_t next = stays ? NO_STATEMENT : s->next;
-    const statement *reader = of_call(n, n->last_use[tensor], s->call);
+    uint32_t next = stays ? ONV_NO_STATEMENT : s->next;
+    const onv_statement *reader = of_call(n, n->last_use[tensor], s->call);
     bool is_read = false;
-    for (uint32_t k = 0; k < MAX_LOOKED_AT && next != NO_STATEMENT; k++) {
+    for (uint32_t k = 0; k < MAX_LOOKED_AT && next != ONV_NO_STATEMENT; k++) {
         if (is_read && same(n->at.at[next].line, reader->line) && has_lost_name(n, s, reader, name))
             return reader->last_op;
         if (binds(&n->at.at[next], name)) return n->at.at[next].last_op;
@@ -377,14 +303,8 @@ static uint32_t bound_until(naming *n, statement *s, uint32_t tensor)
     return n->calls->at.at[s->call].last_op;
 }
 
-static void hold(naming *n, uint32_t tensor, uint32_t op)
-{
-    uint32_t storage = n->eager->tensors.at[tensor].storage;
-    if (n->held[storage] < op) n->held[storage] = op;
-}
-
 /* How the statement of that level called the operation. */
-static char kind_of(const naming *n, uint32_t op, uint32_t level)
+static char kind_of(const onv_naming *n, uint32_t op, uint32_t level)
 {
     const char *at = statements_of(n, op);
     told_frame f;
@@ -394,21 +314,21 @@ static char kind_of(const naming *n, uint32_t op, uint32_t level)
 }
 
 /* A convolution whose own statement is not told may be the end of the one before it. */
-static uint32_t end_of(const naming *n, const statement *s)
+static uint32_t end_of(const onv_naming *n, const onv_statement *s)
 {
-    const statement *next = s->next != NO_STATEMENT ? &n->at.at[s->next] : NULL;
+    const onv_statement *next = s->next != ONV_NO_STATEMENT ? &n->at.at[s->next] : NULL;
     return next != NULL && next->line.length == 0 ? next->last_op : s->last_op;
 }
 
 /* By all calls whose forwards go through a list of members: results with a name that leave them. */
-static void count_leaving(naming *n)
+static void count_leaving(onv_naming *n)
 {
     for (uint32_t i = 0; i < n->eager->ops.count; i++)
         for (uint32_t k = 0; k < n->eager->ops.at[i].n_out; k++) {
             uint32_t last = n->last_use[n->eager->ops.at[i].out[k]], index = n->of_op[i];
-            for (; index != NO_STATEMENT && last > n->at.at[index].last_op;
+            for (; index != ONV_NO_STATEMENT && last > n->at.at[index].last_op;
                  index = n->at.at[index].parent) {
-                const statement *s = &n->at.at[index];
+                const onv_statement *s = &n->at.at[index];
                 const onv_call *call = &n->calls->at.at[s->call];
                 bool leaves = !call->is_chain && s->kind == ONV_STATEMENT_LOOPS &&
                               s->targets.length > 0 && last > call->last_op;
@@ -421,47 +341,29 @@ static void count_leaving(naming *n)
  * them may be there, too. */
 enum { MANY_RESULTS = 3 };
 
-static void hold_in_list(naming *n, const statement *s, uint32_t tensor)
+static void hold_in_list(onv_naming *n, const onv_statement *s, uint32_t tensor)
 {
     uint32_t parent = n->calls->at.at[s->call].parent;
     if (n->upper_end && s->targets.length > 0 && n->leaving[s->call] >= MANY_RESULTS &&
         parent != ONV_NO_CALL)
-        hold(n, tensor, n->calls->at.at[parent].last_op);
+        onv_naming_hold(n, tensor, n->calls->at.at[parent].last_op);
 }
 
-/* What message() has of a module and reads together with something else has a name there, as a rule, until messages are joined:
- * `edges = self.lin(edges)`, and not `self.lin(edges).sigmoid()`. */
-static void hold_message(naming *n, const statement *s, uint32_t op, uint32_t tensor)
-{
-    if (s->kind != ONV_STATEMENT_SENDS || s->joins <= op + 1 || n->of_op[op] == NO_STATEMENT ||
-        &n->at.at[n->of_op[op]] == s)
-        return;
-    uint32_t reader = n->last_use[tensor];
-    const onv_eager_op *at = &n->eager->ops.at[reader];
-    while (is_view(n, at) && n->last_use[at->out[0]] > reader) {
-        reader = n->last_use[at->out[0]];
-        at = &n->eager->ops.at[reader];
-    }
-    bool is_read_there = n->of_op[reader] != NO_STATEMENT && &n->at.at[n->of_op[reader]] == s;
-    if (at->n_in >= 2 && is_read_there) hold(n, tensor, s->joins - 2);
-}
-
-static void hold_result(naming *n, uint32_t op, uint32_t tensor)
+static void hold_result(onv_naming *n, uint32_t op, uint32_t tensor)
 {
     uint32_t index = n->of_op[op], level = 0;
-    for (uint32_t i = index; i != NO_STATEMENT; i = n->at.at[i].parent) level++;
-    for (; index != NO_STATEMENT; index = n->at.at[index].parent) {
-        statement *s = &n->at.at[index];
+    for (uint32_t i = index; i != ONV_NO_STATEMENT; i = n->at.at[i].parent) level++;
+    for (; index != ONV_NO_STATEMENT; index = n->at.at[index].parent) {
+        onv_statement *s = &n->at.at[index];
         level--;
         if (n->last_use[tensor] <= s->last_op) {
             bool is_chain = n->calls->at.at[s->call].is_chain;
             bool is_hidden = hides(kind_of(n, op, level));
-            if (n->upper_end && !is_chain && is_hidden) hold(n, tensor, end_of(n, s));
-            if (n->is_collected[op]) hold(n, tensor, s->last_op);
-            hold_message(n, s, op, tensor);
+            if (n->upper_end && !is_chain && is_hidden) onv_naming_hold(n, tensor, end_of(n, s));
+            onv_messages_hold(n, s, op, tensor);
             break;
         }
-        hold(n, tensor, bound_until(n, s, tensor));
+        onv_naming_hold(n, tensor, bound_until(n, s, tensor));
         hold_in_list(n, s, tensor);
         if (n->last_use[tensor] <= n->calls->at.at[s->call].last_op) break; /* it never leaves */
     }
@@ -476,12 +378,12 @@ static bool joins(const onv_eager_op *op, uint32_t tensor)
 
 /* When the line that joined the list runs again, as the body of a loop does, and joins other tensors, the name has another list
  * by then, which has begun with the first of them: before the second one is made. */
-static uint32_t list_until(const naming *n, const statement *s, uint32_t tensor)
+static uint32_t list_until(const onv_naming *n, const onv_statement *s, uint32_t tensor)
 {
     uint32_t next = s->next, end = n->calls->at.at[s->call].last_op;
-    for (uint32_t k = 0; k < MAX_LOOKED_AT && next != NO_STATEMENT;
+    for (uint32_t k = 0; k < MAX_LOOKED_AT && next != ONV_NO_STATEMENT;
          k++, next = n->at.at[next].next) {
-        const statement *again = &n->at.at[next];
+        const onv_statement *again = &n->at.at[next];
         if (!same(again->line, s->line)) continue;
         const onv_eager_op *op = again->list > 0 ? &n->eager->ops.at[again->list - 1] : NULL;
         if (op == NULL || op->n_in < 2 || joins(op, tensor)) return end;
@@ -492,9 +394,9 @@ static uint32_t list_until(const naming *n, const statement *s, uint32_t tensor)
 }
 
 /* The list that an operation joins stays with its name, which nothing else tells of. */
-static void hold_list(naming *n, uint32_t op)
+static void hold_list(onv_naming *n, uint32_t op)
 {
-    const statement *s = &n->at.at[n->of_op[op]];
+    const onv_statement *s = &n->at.at[n->of_op[op]];
     uint32_t level = 0;
     for (uint32_t c = n->calls->at.at[s->call].parent; c != ONV_NO_CALL;
          c = n->calls->at.at[c].parent)
@@ -502,26 +404,38 @@ static void hold_list(naming *n, uint32_t op)
     if (kind_of(n, op, level) != ONV_STATEMENT_LISTS) return;
     for (uint32_t k = 0; k < n->eager->ops.at[op].n_in; k++) {
         uint32_t tensor = n->eager->ops.at[op].in[k].tensor;
-        hold(n, tensor, list_until(n, s, tensor));
+        onv_naming_hold(n, tensor, list_until(n, s, tensor));
     }
 }
 
-static const onv_call *innermost_call(const naming *n, uint32_t op)
+static const onv_call *innermost_call(const onv_naming *n, uint32_t op)
 {
     uint32_t around[ONV_MAX_CALLS], count = calls_around(n, op, around);
     return count > 0 ? &n->calls->at.at[around[count - 1]] : NULL;
 }
 
+/* What a module gives to the one around it, where nothing reads it, has a name there, if that of the layer before does. */
+static void hold_given(onv_naming *n, uint32_t tensor, const onv_call *own, uint32_t like,
+                       const onv_call *first)
+{
+    while (own->parent != ONV_NO_CALL && first->parent != ONV_NO_CALL &&
+           n->last_use[like] > first->last_op) {
+        own = &n->calls->at.at[own->parent];
+        first = &n->calls->at.at[first->parent];
+        if (!own->is_chain) onv_naming_hold(n, tensor, own->last_op);
+    }
+}
+
 /* What ran again for another module has a name there as long as what it repeats has one in its own. */
-static void hold_repeated(naming *n, onv_arena *arena)
+static void hold_repeated(onv_naming *n, onv_arena *arena)
 {
     uint32_t *made_by = ONV_ARENA_ARRAY(arena, uint32_t, n->model->nodes.count);
     if (made_by == NULL) return; /* the arena says so */
     for (uint32_t i = 0; i < n->eager->ops.count; i++) {
         const onv_eager_op *op = &n->eager->ops.at[i];
-        if (op->n_out == 0 || !onv_is_node(op->node) || op->calls != NULL) continue;
+        if (op->n_out == 0 || !onv_is_node(op->node)) continue;
         if (!onv_is_node(op->origin)) {
-            made_by[op->node.index] = i + 1;
+            if (op->calls == NULL) made_by[op->node.index] = i + 1;
             continue;
         }
         uint32_t from = made_by[op->origin.index];
@@ -529,11 +443,15 @@ static void hold_repeated(naming *n, onv_arena *arena)
         const onv_call *first = from > 0 ? innermost_call(n, from - 1) : NULL;
         if (own == NULL || first == NULL) continue;
         uint32_t storage = n->eager->tensors.at[n->eager->ops.at[from - 1].out[0]].storage;
-        if (n->held[storage] == first->last_op) hold(n, op->out[0], own->last_op);
+        bool is_read = n->last_use[op->out[0]] > i;
+        if (op->calls != NULL && !is_read)
+            hold_given(n, op->out[0], own, n->eager->ops.at[from - 1].out[0], first);
+        if (op->calls == NULL && n->held[storage] == first->last_op)
+            onv_naming_hold(n, op->out[0], own->last_op);
     }
 }
 
-static void find_uses(naming *n)
+static void find_uses(onv_naming *n)
 {
     for (uint32_t i = 0; i < n->eager->ops.count; i++) {
         const onv_eager_op *op = &n->eager->ops.at[i];
@@ -550,24 +468,24 @@ onv_status onv_names_hold(const onv_model *model, const onv_calls *calls, const 
                           onv_error *err)
 {
     size_t n_ops = eager->ops.count;
-    naming n = {.model = model,
-                .calls = calls,
-                .eager = eager,
-                .upper_end = upper_end,
-                .held = held,
-                .current = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count),
-                .of_op = ONV_ARENA_ARRAY(arena, uint32_t, n_ops),
-                .last_use = ONV_ARENA_ARRAY(arena, uint32_t, eager->tensors.count),
-                .made_by = ONV_ARENA_ARRAY(arena, uint32_t, eager->tensors.count),
-                .leaving = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count),
-                .is_collected = ONV_ARENA_ARRAY(arena, bool, n_ops)};
+    onv_naming n = {.model = model,
+                    .calls = calls,
+                    .eager = eager,
+                    .upper_end = upper_end,
+                    .held = held,
+                    .current = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count),
+                    .of_op = ONV_ARENA_ARRAY(arena, uint32_t, n_ops),
+                    .last_use = ONV_ARENA_ARRAY(arena, uint32_t, eager->tensors.count),
+                    .made_by = ONV_ARENA_ARRAY(arena, uint32_t, eager->tensors.count),
+                    .leaving = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count),
+                    .is_collected = ONV_ARENA_ARRAY(arena, bool, n_ops)};
     if (arena->failed) return onv_fail_memory(err);
-    for (size_t i = 0; i < calls->at.count; i++) n.current[i] = NO_STATEMENT;
+    for (size_t i = 0; i < calls->at.count; i++) n.current[i] = ONV_NO_STATEMENT;
     find_uses(&n);
     bool found = find_statements(&n);
     if (found && upper_end) count_leaving(&n);
     for (uint32_t i = 0; i < n_ops && found; i++) {
-        told[i] = n.of_op[i] != NO_STATEMENT;
+        told[i] = n.of_op[i] != ONV_NO_STATEMENT;
         for (uint32_t k = 0; k < eager->ops.at[i].n_out && told[i]; k++)
             hold_result(&n, i, eager->ops.at[i].out[k]);
         if (told[i]) hold_list(&n, i);

@@ -315,7 +315,8 @@ static void name_exactly(onv_lowering *l)
         const onv_value *value = &l->model->values.at[read->value];
         size_t at = find_attribute(l, read->scope, read->slot);
         bool is_named = is_before_norm(l, read);
-        if (is_layers_input(l, read)) continue;
+        if (is_layers_input(l, read) || onv_folded_buffer_of(l->model, value).name != NULL)
+            continue;
         if (is_named || (value->role == ONV_ROLE_PARAMETER && read->k == 1))
             read->parameter = value->name;
         if (is_named) continue;

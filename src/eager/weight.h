@@ -32,6 +32,12 @@ typedef struct onv_given {
     const char *module_class;
 } onv_given;
 
+/* A constant that is a part of a buffer. */
+typedef struct onv_buffer_part {
+    onv_value_id value;
+    uint64_t contents; /* a hash of them */
+} onv_buffer_part;
+
 typedef enum onv_weight_use {
     ONV_WEIGHT_TRAINED,
     ONV_WEIGHT_BUFFER,
@@ -57,8 +63,12 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id);
 bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id);
 /* Of what an ONV_WEIGHT_VIEW is a view of; at least, where its contents are in another file. */
 uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id);
+/* Of indices that the forward pass makes: without what a view of them repeats. */
+uint64_t onv_weight_unspread_bytes(const onv_lowering *l, onv_value_id id);
 /* Dims along which the tensor repeats, by its first bytes: bits; 0: none, or its elements are all alike, or not at hand. */
 uint32_t onv_weight_repeated_dims(onv_lowering *l, const onv_tensor *tensor);
+/* Is it a part of a buffer of which the file has the same before, or all of it? */
+bool onv_weight_is_part_again(onv_lowering *l, onv_value_id id);
 /* The tensor of a constant that is a view of a buffer of the module that reads it; ONV_NO_TENSOR: it is none. */
 uint32_t onv_weight_of_buffer(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
                               const onv_shape *shape);
@@ -146,6 +156,16 @@ void onv_signature_report(onv_lowering *l);
 
 /* The listed parameter that the constant is a view or a part of, as its note tells; SIZE_MAX: of none, or more was computed. */
 size_t onv_folded_part_of(const onv_lowering *l, const onv_value *value);
+
+/* The one buffer that the constant was made of, as its note tells. */
+typedef struct onv_folded_buffer {
+    const char *name; /* of `length` characters; NULL: there is none */
+    size_t length;
+    bool is_computed; /* more than views were made of it, in each pass */
+    bool is_spread;   /* a view repeats its elements */
+} onv_folded_buffer;
+
+onv_folded_buffer onv_folded_buffer_of(const onv_model *model, const onv_value *value);
 
 /* Gives constants that are parts of a parameter that nothing else explains its name. */
 void onv_folded_name_parts(onv_lowering *l);

@@ -48,6 +48,7 @@ static uint64_t indexed_bytes(const onv_lowering *l, onv_value_id id)
     if (axis < 0) axis += rank;
     if (!indexes || axis < 0 || axis >= rank) return 0;
     uint64_t elems = (uint64_t)tensor->type.dims[axis].raw;
+    if (rank == 1) return tensor->bytes; /* it is the plain one */
     return has_plain_indices(l, elems) ? 0 : tensor->bytes / tensor->elems * elems;
 }
 
@@ -99,17 +100,27 @@ static bool is_wider(onv_lowering *l, onv_value_id a, onv_value_id b)
 {
     const onv_tensor *t = onv_model_value(l->model, a)->tensor,
                      *other = onv_model_value(l->model, b)->tensor;
-    return t->type.dtype == other->type.dtype && t->type.rank == 2 && other->type.rank == 2 &&
+    return t->type.dtype == other->type.dtype && t->type.rank > 1 && other->type.rank > 1 &&
            t->elems > 0 && other->elems > 0 && t->bytes >= t->elems &&
            onv_dim_same(t->type.dims[0], other->type.dims[0]) && first_dim_indexer(l, a) != NULL &&
            first_dim_indexer(l, b) != NULL && repeats_same(l, a, b, true);
+}
+
+uint64_t onv_weight_unspread_bytes(const onv_lowering *l, onv_value_id id)
+{
+    const onv_value *value = onv_model_value(l->model, id);
+    const onv_tensor *tensor = value->tensor;
+    bool is_spread = onv_is_call_of(value->name, "expand") && first_dim_indexer(l, id) != NULL &&
+                     tensor->type.rank > 0 && tensor->elems > 0;
+    return is_spread ? tensor->bytes / tensor->elems * (uint64_t)tensor->type.dims[0].raw
+                     : tensor->bytes;
 }
 
 /* Does the file have the indices that it repeats as they are, which another operation reads? */
 static bool has_unrepeated(onv_lowering *l, onv_value_id id)
 {
     const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
-    if (first_dim_indexer(l, id) == NULL || tensor->type.rank != 2 || tensor->elems == 0 ||
+    if (first_dim_indexer(l, id) == NULL || tensor->type.rank < 2 || tensor->elems == 0 ||
         tensor->bytes < tensor->elems)
         return false;
     if (!onv_work(l->model->values.count)) l->status = ONV_ERR_CANCELLED;
@@ -125,11 +136,18 @@ static bool has_unrepeated(onv_lowering *l, onv_value_id id)
     return false;
 }
 
-/* Calls in turn are given the same indices: those of one shape are views of one tensor. */
+static bool is_same_view(onv_lowering *l, onv_value_id a, onv_value_id b)
+{
+    const onv_tensor *t = onv_model_value(l->model, a)->tensor;
+    bool has_rows = t->type.rank > 0 && t->elems > 0 && t->bytes >= t->elems;
+    return is_alike(l, a, b) && (!has_rows || repeats_same(l, a, b, true));
+}
+
+/* Calls in turn are given the same indices: those of one shape are views of one tensor, if the file has nothing else. */
 static bool is_viewed_before(onv_lowering *l, onv_value_id id)
 {
     for (size_t i = 0; i < l->views.count; i++)
-        if (is_alike(l, id, l->views.at[i]) || is_wider(l, id, l->views.at[i])) return true;
+        if (is_same_view(l, id, l->views.at[i]) || is_wider(l, id, l->views.at[i])) return true;
     return false;
 }
 
@@ -151,6 +169,54 @@ uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id)
         outer *= count;
     }
     return left;
+}
+
+/* A hash of how the tensor's elements begin; 0 where they are not at hand. Tables of other angles differ from their second
+ * row on. */
+static uint64_t contents_of(onv_lowering *l, onv_value_id id)
+{
+    const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
+    size_t bytes = tensor->bytes < ONV_MOST_HEAD ? (size_t)tensor->bytes : ONV_MOST_HEAD;
+    unsigned char *buffer;
+    const unsigned char *data = onv_weight_head(l, tensor, bytes, &buffer);
+    uint64_t hash = data != NULL ? onv_hash_bytes(data, bytes, 1) : 0;
+    onv_heap_free(buffer);
+    return hash;
+}
+
+static bool is_in_file(const onv_lowering *l, const onv_folded_buffer *buffer)
+{
+    for (uint32_t i = 0; i < l->model->values.count && onv_work(1); i++) {
+        const onv_value *value = &l->model->values.at[i];
+        if (value->role == ONV_ROLE_BUFFER && strlen(value->name) == buffer->length &&
+            memcmp(value->name, buffer->name, buffer->length) == 0)
+            return l->fusions.n_uses[i] > 0;
+    }
+    return false;
+}
+
+/* `edges[0]`: each layer has a view of the buffer, and the file a copy for each, where they are too large to be
+ * shared, in one shape or another. */
+bool onv_weight_is_part_again(onv_lowering *l, onv_value_id id)
+{
+    const onv_value *value = onv_model_value(l->model, id);
+    if (l->options->as_exported || l->buffer_parts.count >= MAX_VIEWS) return false;
+    onv_folded_buffer buffer = onv_folded_buffer_of(l->model, value);
+    if (buffer.name == NULL || buffer.is_computed) return false;
+    onv_buffer_part part = {id, contents_of(l, id)};
+    if (part.contents == 0) return false;
+    for (size_t i = 0; i < l->buffer_parts.count; i++) {
+        const onv_buffer_part *at = &l->buffer_parts.at[i];
+        const onv_value *first = onv_model_value(l->model, at->value);
+        if (at->contents != part.contents || first->tensor->bytes != value->tensor->bytes) continue;
+        onv_folded_buffer other = onv_folded_buffer_of(l->model, first);
+        if (other.length == buffer.length && memcmp(other.name, buffer.name, buffer.length) == 0)
+            return true;
+    }
+    if (is_in_file(l, &buffer)) return true;
+    if (!onv_vec_push(&l->buffer_parts, part) && l->status == ONV_OK)
+        l->status = onv_fail_memory(l->err);
+    return false;
 }
 
 /* --- Views of buffers -------------------------------------------------------------------------- */
@@ -204,19 +270,6 @@ static bool is_given(const onv_lowering *l, onv_value_id id, const onv_weight_re
     return read != NULL && read->scope[0] != '\0' && l->region == ONV_NO_REGION &&
            l->model->nodes.at[read->node].module_class != NULL &&
            onv_is_call_of_any(name, views, sizeof views / sizeof views[0]);
-}
-
-/* A hash of how the tensor's elements begin; 0 where they are not at hand. Tables of other angles differ from their second
- * row on. */
-static uint64_t contents_of(onv_lowering *l, onv_value_id id)
-{
-    const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
-    size_t bytes = tensor->bytes < ONV_MOST_HEAD ? (size_t)tensor->bytes : ONV_MOST_HEAD;
-    unsigned char *buffer;
-    const unsigned char *data = onv_weight_head(l, tensor, bytes, &buffer);
-    uint64_t hash = data != NULL ? onv_hash_bytes(data, bytes, 1) : 0;
-    onv_heap_free(buffer);
-    return hash;
 }
 
 uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_weight_read *read,

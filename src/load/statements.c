@@ -248,14 +248,23 @@ static bool puts_in_place(text code, text operation)
     return target.length > 0 && target.at[target.length - 1] == ']';
 }
 
+/* `getattr(self, f"layer{i}")(x)`, `self._modules["layer_%d" % i](x)`: by a name that ends with a number. */
+static bool is_looked_up(text code, text callee)
+{
+    char last = (char)(callee.length > 0 ? callee.at[callee.length - 1] : ' ');
+    return last >= '0' && last <= '9' && (has(code, "getattr(") || has(code, "_modules["));
+}
+
 /* How the code calls what is called so. A member of a list has a number, and another name there. */
 static char kind_of(text code, text callee)
 {
     if (callee.length > 0 && is_number(callee)) return ONV_STATEMENT_LOOPS;
-    bool is_named = calls(code, callee);
+    if (is_looked_up(code, callee)) return ONV_STATEMENT_LOOPS;
+    if (has(code, ".propagate(")) return ONV_STATEMENT_SENDS;
+    if (has(code, ".edge_updater(")) return ONV_STATEMENT_EDGES;
     uint32_t n_calls = count(code, '(');
     if (n_calls == 0) return ONV_STATEMENT_SHOWS;
-    if (!is_named) return has(code, ".propagate(") ? ONV_STATEMENT_SENDS : ONV_STATEMENT_HIDES;
+    if (!calls(code, callee)) return ONV_STATEMENT_HIDES;
     return n_calls == 1 ? ONV_STATEMENT_CALLS : ONV_STATEMENT_SHOWS;
 }
 
@@ -425,7 +434,7 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, onv_node *nod
 {
     writer w = {.length = 0};
     frame f;
-    text module, next = {0};
+    text module = {0}, next = {0};
     const char *list = node->calls;
     bool has_next = next_element(&list, &module);
     uint32_t n_frames = count_frames(trace), n_calls = count_calls(node->calls);

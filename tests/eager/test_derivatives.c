@@ -169,6 +169,36 @@ static void determinants_keep_their_factors(void **state)
     model_free(m);
 }
 
+/* A trained exponent keeps the base, itself and the result, of whatever size it is; a number keeps the base alone. */
+static void trained_exponents_keep_all(void **state)
+{
+    (void)state;
+    for (int is_trained = 0; is_trained < 2; is_trained++) {
+        trainer t;
+        const float three = 3;
+        model *m = model_new(20);
+        model_input(m, "x", "f32[8,4]");
+        model_weight(m, "w", "f32[4,8]");
+        model_role(m, "w", "PARAMETER");
+        model_weight_data(m, "net.p", "f32[1]", &three, sizeof three);
+        model_role(m, "net.p", is_trained ? "PARAMETER" : "BUFFER");
+        model_parameters(m, is_trained ? "w net.p" : "w ~net.p");
+        model_source(m, "net", "linear");
+        model_class(m, "Net", "aten.linear.default");
+        model_node(m, "MatMul", "product", "x w", "a", "");
+        model_source(m, "net", "pow_1");
+        model_class(m, "Net", "aten.pow.Tensor_Tensor");
+        model_node(m, "Pow", "pow", "a net.p", "y", "");
+        model_output(m, "y", "f32");
+        trainer_open_model(&t, m);
+        onv_lower_options options = {.loss = ONV_LOSS_NONE};
+        uint64_t saved = trainer_saved(&t, &options);
+        assert_int_equal(saved, 8 * 4 * 4 + (is_trained ? 2 : 1) * 8 * 8 * 4);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 /* --- Copies that no formula tells -------------------------------------------------------------- */
 
 static void add_overwritten_norm(model *m)
@@ -355,6 +385,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(determinants_keep_their_factors),
+        cmocka_unit_test(trained_exponents_keep_all),
         cmocka_unit_test(backward_makes_what_formulas_make),
         cmocka_unit_test(kernels_copy_gradients),
     };

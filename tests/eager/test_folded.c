@@ -104,11 +104,159 @@ static void notes_tell_of_biases_of_scores(void **state)
     }
 }
 
+/* Rows of edges that each layer selects of one buffer: the file has a copy for each, in one shape or another, or spread. */
+static void indices_of_one_buffer_count_once(void **state)
+{
+    (void)state;
+    enum { EDGES = 128, BYTES = EDGES * 8 };
+    static const struct {
+        const char *from, *shape;
+        int64_t step; /* of the second one's contents */
+        uint64_t bytes;
+    } cases[] = {{"['edges', 'select_2', 'val_3']", "i64[128]", 1, BYTES},
+                 {"['edges', 'select_2', 'unsqueeze', 'val_3']", "i64[128,1]", 1, BYTES},
+                 {"['edges', 'getitem_1', 'val_3']", "i64[128]", 1, BYTES},
+                 {"['edges', 'select_2']", "i64[128]", 2, 2 * BYTES},
+                 {"['others', 'select_2']", "i64[128]", 1, 2 * BYTES},
+                 /* Made anew in each pass. */
+                 {"['edges', 'flip', 'select_2']", "i64[128]", 1, BYTES},
+                 {"['edges', 'others', 'select_2']", "i64[128]", 1, 2 * BYTES},
+                 {NULL, "i64[128]", 1, 2 * BYTES}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int64_t first[EDGES], second[EDGES];
+        for (int64_t k = 0; k < EDGES; k++) {
+            first[k] = k % 5;
+            second[k] = cases[i].step * k % 5;
+        }
+        bool is_column = strchr(cases[i].shape, ',') != NULL;
+        model *m = model_new(18);
+        model_input(m, "x", "f32[5,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        model_weight_data(m, "val_4", "i64[128]", first, sizeof first);
+        model_weight_data(m, "val_9", cases[i].shape, second, sizeof second);
+        model_parameters(m, "w ~edges ~others");
+        model_folded(m, "val_4", "['edges', 'select', 'val_3']");
+        if (cases[i].from != NULL) model_folded(m, "val_9", cases[i].from);
+        model_source(m, "net", "linear");
+        model_class(m, "Net", "aten.linear.default");
+        model_node(m, "MatMul", "h", "x w", "h", "");
+        model_node(m, "Gather", "a", "h val_4", "a", "axis=0");
+        model_node(m, is_column ? "GatherND" : "Gather", "y", "h val_9", "y",
+                   is_column ? "" : "axis=0");
+        model_output(m, "a", "f32");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+        uint64_t found = trainer_run(&t, &how).figures.buffer_bytes;
+        if (found != cases[i].bytes) fail_msg("%zu: %llu bytes", i, (unsigned long long)found);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+/* Indices of edges that are turned round in each pass, and repeated for each column: a view, whose rows alone are kept. */
+static void made_indices_are_kept_unrepeated(void **state)
+{
+    (void)state;
+    enum { EDGES = 128, COLUMNS = 8, X = EDGES * 4 * 4 };
+    for (int is_made = 0; is_made < 2; is_made++) {
+        static int64_t indices[EDGES][COLUMNS];
+        for (int64_t i = 0; i < EDGES * COLUMNS; i++)
+            indices[i / COLUMNS][i % COLUMNS] = i / COLUMNS % 5;
+        model *m = model_new(18);
+        model_input(m, "x", "f32[128,4]");
+        model_weight(m, "w", "f32[4,8]");
+        model_role(m, "w", "PARAMETER");
+        model_weight(m, "base", "f32[5,8]");
+        model_role(m, "base", "BUFFER");
+        model_weight_data(m, "expand_1", "i64[128,8]", indices, sizeof indices);
+        model_parameters(m, "w ~edges ~base");
+        model_folded(m, "expand_1",
+                     is_made ? "['edges', 'flip', 'select', 'view']"
+                             : "['edges', 'select', 'view']");
+        model_source(m, "net", "linear");
+        model_class(m, "Net", "aten.linear.default");
+        model_node(m, "MatMul", "h", "x w", "h", "");
+        model_source(m, "net", "scatter_add");
+        model_class(m, "Net", "aten.scatter_add.default");
+        model_node(m, "ScatterElements", "y", "base expand_1 h", "y", "axis=0 reduction='add'");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+        onv_training_figures figures = trainer_run(&t, &how).figures;
+        uint64_t rows = EDGES * sizeof(int64_t);
+        assert_int_equal(figures.saved_activation_bytes, X + (is_made ? rows : 0));
+        assert_int_equal(figures.buffer_bytes, 5 * 8 * 4 + (is_made ? 0 : rows));
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+/* y = (x W) * (a view of a buffer), in a module that has a parameter of the name that the factor would have: it is none, and
+ * neither is the product kept for it. A part of a buffer that is in the file takes nothing. */
+static void views_of_noted_buffers_are_no_parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *from;
+        bool has_buffer;
+        uint64_t parameters, buffers;
+    } cases[] = {{NULL, false, W + 16, 0},
+                 {"['scale', 'val_3', 'view']", false, W, 16},
+                 {"['scale', 'val_3', 'view']", true, W, 16}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const float numbers[] = {1, 2, 3, 4};
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "fc.inner.weight", "f32[8,8]");
+        model_role(m, "fc.inner.weight", "PARAMETER");
+        model_weight_data(m, "view", "f32[4,1]", numbers, sizeof numbers);
+        model_parameters(m, "fc.inner.weight fc.weight ~scale");
+        if (cases[i].from != NULL) model_folded(m, "view", cases[i].from);
+        model_source(m, "fc', 'fc.inner", "linear");
+        model_class(m, "zoo.Net', '" LINEAR, "aten.linear.default");
+        model_node(m, "MatMul", "h", "x fc.inner.weight", "h", "");
+        model_source(m, "fc", "mul");
+        model_class(m, "zoo.Net", "aten.mul.Tensor");
+        model_node(m, "Mul", "z", "h view", cases[i].has_buffer ? "z" : "y", "");
+        if (cases[i].has_buffer) {
+            model_weight_data(m, "scale", "f32[4]", numbers, sizeof numbers);
+            model_role(m, "scale", "BUFFER");
+            model_source(m, "fc", "unsqueeze");
+            model_class(m, "zoo.Net", "aten.unsqueeze.default");
+            model_node(m, "Reshape", "wide", "scale column", "s", "");
+            model_ints(m, "column", 2, (const int64_t[]){4, 1});
+            model_node(m, "Add", "y", "z s", "y", "");
+        }
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+        onv_training_figures figures = trainer_run(&t, &how).figures;
+        if (figures.parameter_bytes != cases[i].parameters ||
+            figures.buffer_bytes != cases[i].buffers)
+            fail_msg("%zu: parameters %llu, buffers %llu", i,
+                     (unsigned long long)figures.parameter_bytes,
+                     (unsigned long long)figures.buffer_bytes);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(notes_tell_of_what_constants_are_views),
         cmocka_unit_test(notes_tell_of_biases_of_scores),
+        cmocka_unit_test(indices_of_one_buffer_count_once),
+        cmocka_unit_test(made_indices_are_kept_unrepeated),
+        cmocka_unit_test(views_of_noted_buffers_are_no_parameters),
     };
     return cmocka_run_group_tests_name("eager.folded", tests, NULL, NULL);
 }

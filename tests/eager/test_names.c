@@ -138,6 +138,19 @@ static void lines_that_run_again_tell(void **state)
          {10, 11, 11, 12},
          1,
          2},
+        /* Members that are looked up by names with numbers. */
+        {{"", "layer_0", "layer_1", ""},
+         {"h = neg(x)", "h = self._modules['layer_%d' % i](h)",
+          "h = self._modules['layer_%d' % i](h)", "return neg(h)"},
+         {10, 11, 11, 12},
+         1,
+         2},
+        {{"", "layer0", "layer1", ""},
+         {"h = neg(x)", "h = getattr(self, f'layer{i}')(h)", "h = getattr(self, f'layer{i}')(h)",
+          "return neg(h)"},
+         {10, 11, 11, 12},
+         1,
+         2},
         /* Two lists that are gone through together: the layer and its norm are one run of the line. */
         {{"layers.0", "norms.0", "layers.1", "norms.1"},
          {"x = norm(layer(x))", "x = norm(layer(x))", "x = norm(layer(x))", "x = norm(layer(x))"},
@@ -419,80 +432,6 @@ static void what_leads_nowhere_goes_with_its_last_tensor(void **state)
     }
 }
 
-/* What propagate() of PyTorch Geometric selects for messages stays until it returns; what it selects later does not. */
-static void collected_rows_stay(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *line;
-        unsigned first, second; /* the last steps of both selections */
-    } cases[] = {{"h = self.propagate(at, x=x)", 4, 3}, {"h = self.sends(at, x=x)", 1, 3}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        static const struct {
-            const char *op, *inputs, *output, *aten;
-        } nodes[] = {{"Gather", "x at", "a", "aten.index_select.default"},
-                     {"Neg", "a", "b", "aten.neg.default"},
-                     {"Gather", "b at", "c", "aten.index_select.default"},
-                     {"Neg", "c", "d", "aten.neg.default"},
-                     {"Neg", "d", "e", "aten.neg.default"},
-                     {"Neg", "e", "y", "aten.neg.default"}};
-        pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
-        model_input(m, "at", "i64[4]");
-        for (size_t k = 0; k < sizeof nodes / sizeof nodes[0]; k++) {
-            model_source(m, "net", "call");
-            model_class(m, "Net", nodes[k].aten);
-            model_statement(m, k == 5 ? 11 : 10, k == 5 ? "return neg(h)" : cases[i].line);
-            model_node(m, nodes[k].op, "", nodes[k].inputs, nodes[k].output, "");
-        }
-        model_output(m, "y", "f32");
-        pass_run(&p, m, NULL);
-        if (pass_find(&p, "a")->last != cases[i].first ||
-            pass_find(&p, "c")->last != cases[i].second)
-            fail_msg("%s: a %u, c %u", cases[i].line, pass_find(&p, "a")->last,
-                     pass_find(&p, "c")->last);
-        pass_drop(&p);
-    }
-}
-
-/* What message() has of a module stays until messages are joined, if it is read together with something else. */
-static void results_of_modules_stay_in_messages(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *op, *inputs, *output, *module, *class;
-    } nodes[] = {
-        {"Gather", "x at", "a", "net", "Net"},
-        {"Exp", "a", "b", "net', 'net.lin", "Lin"},
-        {NULL, NULL, "c", "net", "Net"},
-        {"Neg", "c", "d", "net", "Net"},
-        {"Neg", "d", "e", "net', 'net.sum", "torch_geometric.nn.aggr.basic.SumAggregation"},
-        {"Neg", "e", "y", "net", "Net"}};
-    for (int adds = 0; adds < 2; adds++) {
-        pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
-        model_input(m, "at", "i64[4]");
-        for (size_t k = 0; k < sizeof nodes / sizeof nodes[0]; k++) {
-            model_source(m, nodes[k].module, "call");
-            model_class(m, nodes[k].class,
-                        k == 0 ? "aten.index_select.default" : "aten.op.default");
-            model_statement(m, k == 5 ? 11 : 10,
-                            k == 5 ? "return neg(h)" : "h = self.propagate(at, x=x)");
-            if (k == 1 || k == 4) model_inner_statement(m, 20, "return call(x)");
-            bool is_reader = nodes[k].op == NULL;
-            model_node(m, is_reader ? (adds ? "Add" : "Neg") : nodes[k].op, "",
-                       is_reader ? (adds ? "a b" : "b") : nodes[k].inputs, nodes[k].output, "");
-        }
-        model_output(m, "y", "f32");
-        pass_run(&p, m, NULL);
-        if (pass_find(&p, "b")->last != (adds ? 3U : 2U))
-            fail_msg("%d: b %u", adds, pass_find(&p, "b")->last);
-        pass_drop(&p);
-    }
-}
-
 /* A graph of its own, as torch.no_grad() makes one, has lines that bind a name to each result. PyTorch ran the module's. */
 static void names_of_inner_graphs_hold_nothing(void **state)
 {
@@ -524,8 +463,6 @@ static void names_of_inner_graphs_hold_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(collected_rows_stay),
-        cmocka_unit_test(results_of_modules_stay_in_messages),
         cmocka_unit_test(names_of_inner_graphs_hold_nothing),
         cmocka_unit_test(calls_hold_their_arguments),
         cmocka_unit_test(statements_tell_what_names_hold),

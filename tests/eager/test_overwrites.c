@@ -169,6 +169,34 @@ static void places_are_written_into(void **state)
     }
 }
 
+/* `F.leaky_relu_(x)` keeps its result alone, which the product behind it keeps, too; as a module does where that is asked for. */
+static void lines_tell_which_activations_overwrite(void **state)
+{
+    (void)state;
+    enum { X = 4 * 6 * 4 };
+    static const struct {
+        const char *line;
+        unsigned kept;
+    } cases[] = {{"y = F.leaky_relu(x)", 3}, {"y = F.leaky_relu_(x)", 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        model_weight(m, "w", "f32[6,6]");
+        model_weight(m, "v", "f32[6,6]");
+        model_role(m, "w", "PARAMETER");
+        model_role(m, "v", "PARAMETER");
+        model_node(m, "MatMul", "", "x w", "a", "");
+        model_source(m, "net", "leaky_relu");
+        model_class(m, "zoo.Net", "aten.leaky_relu.default");
+        model_statement(m, 10, cases[i].line);
+        model_node(m, "LeakyRelu", "", "a", "b", "");
+        model_node(m, "MatMul", "", "b v", "y", "");
+        model_output(m, "y", "f32");
+        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                         cases[i].kept * X);
+    }
+}
+
 /* A leaky ReLU overwrites its input where the layer that has it is built so, unless modules are named. */
 static void libraries_build_activations_in_place(void **state)
 {
@@ -303,6 +331,7 @@ int main(void)
         cmocka_unit_test(overwritten_views_are_copied),
         cmocka_unit_test(methods_overwrite),
         cmocka_unit_test(libraries_build_activations_in_place),
+        cmocka_unit_test(lines_tell_which_activations_overwrite),
         cmocka_unit_test(statements_overwrite),
         cmocka_unit_test(lines_tell_what_is_overwritten),
         cmocka_unit_test(places_are_written_into),
