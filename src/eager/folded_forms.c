@@ -2,11 +2,25 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/quota.h"
 #include "eager/folded_solver.h"
 #include "eager/weight_place.h"
 
 /* Calls that lead to the smaller operand. */
 enum { MOST_BESIDE = 4 };
+
+/* A layer's own weight or bias, which is no factor. */
+static bool is_of_layer(const onv_solver *s, uint32_t calls, uint32_t leaves)
+{
+    if (!onv_set_is_one(leaves) || onv_term_calls_of(s, calls, ONV_TERM_LINEAR) == 0) return false;
+    const char *name = s->leaves[onv_set_first(leaves)].name;
+    return onv_term_ends_with(name, ".weight") || onv_term_ends_with(name, ".bias");
+}
+
+static bool is_buffer(const onv_solver *s, uint32_t leaves)
+{
+    return onv_set_is_one(leaves) && s->leaves[onv_set_first(leaves)].is_buffer;
+}
 
 /* `b` of the calls and leaves lead to the second operand, the others to the first. One leaf leads to both. */
 static bool solve_parts(onv_solver *s, uint32_t c, const onv_term_shape *shape,
@@ -14,16 +28,25 @@ static bool solve_parts(onv_solver *s, uint32_t c, const onv_term_shape *shape,
 {
     onv_attempt before = s->now;
     uint32_t most = onv_set_size(calls);
+    bool has_layers = (onv_term_calls_of(s, ONV_ALL_CALLS, ONV_TERM_LINEAR) |
+                       onv_term_calls_of(s, ONV_ALL_CALLS, ONV_TERM_PRODUCT)) != 0;
     if (most > MOST_BESIDE) most = MOST_BESIDE;
     for (uint32_t n = 0; n <= most; n++) {
         for (uint32_t b = calls;; b = (b - 1) & calls) {
+            if (s->steps++ >= ONV_TERM_MOST_STEPS || !onv_work(1)) return false;
             for (uint32_t of_b = leaves; onv_set_size(b) == n && of_b != 0;
                  of_b = (of_b - 1) & leaves) {
                 uint32_t of_a = onv_set_is_one(leaves) ? leaves : leaves & ~of_b;
+                /* Functions are of parameters. */
+                if ((b == 0 && b != calls && is_buffer(s, of_a)) ||
+                    (b == calls && b != 0 && is_buffer(s, of_b)))
+                    continue;
                 uint16_t operands[2];
-                bool is_pair = s->calls[c].kind->form == ONV_TERM_PAIR, is_alone = calls == 0;
+                bool is_pair = s->calls[c].kind->form == ONV_TERM_PAIR;
                 if (of_a == 0) continue;
-                if (is_pair && !is_alone &&
+                if (is_pair && (is_of_layer(s, calls, of_a) || is_of_layer(s, calls, of_b)))
+                    continue;
+                if (is_pair && has_layers &&
                     (onv_term_is_unknown_buffer(s, of_a) || onv_term_is_unknown_buffer(s, of_b)))
                     continue;
                 if (onv_term_solve(s, &in[0], calls & ~b, of_a, &operands[0]) &&
@@ -174,6 +197,15 @@ static bool solve_linear(onv_solver *s, uint32_t c, const onv_term_shape *shape,
     return false;
 }
 
+static bool is_last(const onv_solver *s, uint32_t c, uint32_t calls)
+{
+    for (uint32_t i = 0; i < s->n_calls; i++)
+        if ((calls >> i & 1) != 0 && s->calls[i].kind == s->calls[c].kind &&
+            s->calls[i].number > s->calls[c].number)
+            return false;
+    return true;
+}
+
 /* What is computed of sums, or of the like, of all numbers of a row: `x / x.norm()`, `x - x.mean()`. */
 static uint32_t of_rows(const onv_solver *s, uint32_t c, uint32_t calls)
 {
@@ -191,6 +223,7 @@ static uint32_t of_rows(const onv_solver *s, uint32_t c, uint32_t calls)
             divides && onv_is_call_of_any(kind->call, small, sizeof small / sizeof small[0]);
         bool is_taken =
             kind->form == ONV_TERM_REDUCTION ? !(divides && has_sub && is_mean) : is_small;
+        if (is_small && strcmp(kind->call, "add") == 0) is_taken = is_last(s, i, calls);
         if ((calls >> i & 1) != 0 && is_taken) found |= UINT32_C(1) << i;
     }
     return (found & reductions) != 0 ? found : 0;
@@ -257,6 +290,20 @@ static bool solve_places(onv_solver *s, uint32_t c, const onv_term_shape *shape,
     return false;
 }
 
+/* An operand is a function of a parameter alone, whose shape neither the file nor another term tells. */
+static bool may_be_smaller(const onv_solver *s, uint16_t pair)
+{
+    for (uint32_t k = 0; k < s->terms[pair].n_in; k++) {
+        const onv_term *at = &s->terms[s->terms[pair].in[k]];
+        while (at->form == ONV_TERM_POINTWISE || (at->form == ONV_TERM_PAIR && at->n_in == 1))
+            at = &s->terms[at->in[0]];
+        for (uint32_t i = 0; i < s->n_leaves && at->form == ONV_TERM_LEAF; i++)
+            if (s->leaves[i].name == at->name && !s->leaves[i].is_known && !s->leaves[i].is_buffer)
+                return true;
+    }
+    return false;
+}
+
 /* Of two operands, a number, or what no parameter leads to. */
 static bool solve_pair(onv_solver *s, uint32_t c, const onv_term_shape *shape, uint32_t calls,
                        uint32_t leaves, uint16_t *at)
@@ -268,9 +315,19 @@ static bool solve_pair(onv_solver *s, uint32_t c, const onv_term_shape *shape, u
     if (solve_by_rows(s, c, shape, calls, leaves, at)) return true;
     if (onv_term_calls_of(s, calls, ONV_TERM_REDUCTION) != 0) return false;
     const onv_term_shape both[2] = {*shape, *shape};
-    if (!onv_set_is_one(leaves) && solve_parts(s, c, shape, both, calls, leaves, at)) return true;
-    if (onv_term_solve(s, shape, calls, leaves, &in) && onv_term_add_call(s, c, shape, &in, 1, at))
-        return true;
+    bool has_layers =
+        onv_term_calls_of(s, calls, ONV_TERM_LINEAR) != 0; /* mostly scaled by a number */
+    for (uint32_t k = 0; k < 2; k++) {
+        bool is_number = (k == 0) == (has_layers || onv_set_is_one(leaves));
+        if (!is_number && solve_parts(s, c, shape, both, calls, leaves, at)) {
+            s->now.is_assumed |= may_be_smaller(s, *at);
+            return true;
+        }
+        if (is_number && onv_term_solve(s, shape, calls, leaves, &in) &&
+            onv_term_add_call(s, c, shape, &in, 1, at))
+            return true;
+        s->now = before;
+    }
     s->now = before;
     return false;
 }

@@ -74,7 +74,8 @@ static uint32_t make_view(onv_lowering *l, const onv_term *term, const onv_shape
     } else {
         x = onv_emit_reshape(l, x, shape->rank, shape->dims);
     }
-    return term->form == ONV_TERM_COPY ? onv_emit_clone(l, x) : x;
+    bool is_buffer = l->eager->storages.at[t.storage].kind == ONV_STORAGE_BUFFER;
+    return term->form == ONV_TERM_COPY && !is_buffer ? onv_emit_clone(l, x) : x;
 }
 
 /* Gradients of what is added are that of the sum, or sums of it. */
@@ -174,7 +175,8 @@ static uint32_t make_rows(onv_lowering *l, const onv_term *term, const onv_shape
     uint64_t row = (uint64_t)shape->dims[shape->rank - 1];
     onv_emit_begin(l, term->kind->op);
     onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_extra(l, onv_tensor_at(l, out).elems / row, sizeof(int64_t), "indices");
+    if (strcmp(term->kind->op, "index") != 0) /* which mostly takes a buffer */
+        onv_emit_extra(l, onv_tensor_at(l, out).elems / row, sizeof(int64_t), "indices");
     onv_emit_out(l, out);
     onv_emit_end(l);
     return out;

@@ -85,7 +85,8 @@ static void note_leaves(onv_lowering *l, const onv_folded_plan *plan)
         size_t listed = term->form == ONV_TERM_LEAF ? onv_listed_find(l, term->name) : SIZE_MAX;
         if (listed == SIZE_MAX) continue;
         l->explained[listed] = true;
-        if (l->leaves[listed].rank != UNKNOWN_RANK || !is_told(plan, term)) continue;
+        if (l->leaves[listed].rank != UNKNOWN_RANK || plan->is_assumed || !is_told(plan, term))
+            continue;
         l->leaves[listed].rank = term->shape.dims.rank;
         for (uint32_t k = 0; k < term->shape.dims.rank; k++)
             l->leaves[listed].dims[k] = onv_term_dim(plan, term->shape.dims.dims[k]);
@@ -206,12 +207,11 @@ static sum sum_parameters(onv_lowering *l)
 }
 
 /* The size that makes them as many as was told, 0: none does. */
-static int64_t told_size(onv_lowering *l)
+static int64_t told_size(const onv_lowering *l, const sum *all)
 {
-    sum all = sum_parameters(l);
     uint64_t wanted = l->options->parameters;
-    if (!all.is_told || all.times == 0 || wanted <= all.known) return 0;
-    uint64_t size = (wanted - all.known) / all.times;
+    if (!all->is_told || all->times == 0 || wanted <= all->known) return 0;
+    uint64_t size = (wanted - all->known) / all->times;
     return size > 0 && size <= ONV_TERM_MOST_FOLDED ? (int64_t)size : 0;
 }
 
@@ -233,15 +233,19 @@ static void settle(onv_lowering *l, onv_folded_plan *plan, int64_t told)
 /* Once the other parameters have their names. */
 void onv_folded_settle(onv_lowering *l)
 {
-    int64_t told = l->options->parameters > 0 ? told_size(l) : 0;
+    sum all = sum_parameters(l);
+    int64_t told = l->options->parameters > 0 ? told_size(l, &all) : 0;
+    bool is_exact = all.is_told && l->options->parameters == all.known + all.times * (uint64_t)told;
     for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++) {
         if (l->plans[i] == NULL) continue;
+        if (is_exact) l->plans[i]->is_assumed = false;
         bool is_open = false;
         for (uint32_t k = 0; k < l->plans[i]->n_terms; k++)
             is_open |= !is_told(l->plans[i], &l->plans[i]->terms[k]);
         if (!is_open) continue;
         onv_folded_plan *again = onv_folded_solve(l, i); /* as far as others tell by now */
         if (again != NULL) l->plans[i] = again;
+        if (is_exact) l->plans[i]->is_assumed = false;
         settle(l, l->plans[i], told);
     }
 }
@@ -261,11 +265,11 @@ void onv_folded_report(onv_lowering *l)
         n++;
     }
     if (n == 0) return;
-    onv_model_diag(
-        l->model, ONV_WARNING, "assumed-sizes", NULL,
-        "%u parameters, '%s' first, are in the file only as constants that the exporter "
-        "computed of them, which do not tell an inner size: it is assumed, %llu bytes of "
-        "parameters depend on it. --parameters N settles it, where N is the sum of "
-        "p.numel() for p in model.parameters()",
-        n, first, (unsigned long long)bytes);
+    onv_model_diag(l->model, ONV_WARNING, "assumed-sizes", NULL,
+                   "%u parameters, '%s' first, are in the file only as constants that the exporter "
+                   "computed of them, which do not tell all sizes: inner ones are assumed, and "
+                   "factors are taken to have the shape of what they scale; %llu bytes of "
+                   "parameters depend on it. --parameters N settles it, where N is the sum of "
+                   "p.numel() for p in model.parameters()",
+                   n, first, (unsigned long long)bytes);
 }

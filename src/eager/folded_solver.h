@@ -8,7 +8,7 @@
 enum {
     ONV_TERM_MOST_CALLS = 24,
     ONV_TERM_MOST_LEAVES = 8,
-    ONV_TERM_MOST_STEPS = 20000,
+    ONV_TERM_MOST_STEPS = 8000,
     ONV_TERM_VIEW_LATE = 4,
     ONV_NO_TERM = UINT16_MAX
 };
@@ -30,6 +30,8 @@ typedef struct onv_leaf {
 /* What an attempt that leads nowhere takes back. */
 typedef struct onv_attempt {
     uint32_t n_terms, n_unknowns;
+    bool
+        is_assumed; /* a factor has the shape of what it is multiplied by, where it may be smaller */
     int64_t sizes[ONV_TERM_MOST_UNKNOWNS], likely[ONV_TERM_MOST_UNKNOWNS];
     uint16_t leaf_term[ONV_TERM_MOST_LEAVES];
 } onv_attempt;

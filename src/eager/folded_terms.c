@@ -9,39 +9,39 @@
 #include "eager/weight_place.h"
 
 static const onv_term_kind kinds[] = {
-    {"softmax", "Softmax", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_RESULT, 9},
-    {"_softmax", "Softmax", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_RESULT, 9},
-    {"log_softmax", "LogSoftmax", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_RESULT, 9},
-    {"relu", "relu", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_RESULT, 8},
-    {"sigmoid", "Sigmoid", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_RESULT, 8},
-    {"tanh", "Tanh", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_RESULT, 8},
-    {"exp", "Exp", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_RESULT, 8},
-    {"sqrt", "Sqrt", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_RESULT, 8},
-    {"rsqrt", "rsqrt", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_RESULT, 8},
-    {"reciprocal", "reciprocal", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_RESULT, 8},
-    {"elu", "Elu", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 8},
-    {"leaky_relu", "LeakyRelu", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 8},
-    {"gelu", "gelu", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 8},
-    {"silu", "silu", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 8},
-    {"softplus", "Softplus", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 8},
-    {"sin", "Sin", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 8},
-    {"cos", "Cos", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 8},
-    {"log", "Log", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 8},
-    {"abs", "Abs", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 8},
-    {"pow", "pow", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 8},
-    {"clamp", "clamp", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 7},
-    {"clamp_min", "clamp_min", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 7},
-    {"neg", "Neg", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_NOTHING, 7},
-    {"add", "add", ONV_TERM_PAIR, ONV_TERM_KEEPS_NOTHING, 7},
-    {"sub", "sub", ONV_TERM_PAIR, ONV_TERM_KEEPS_NOTHING, 7},
-    {"mul", "mul", ONV_TERM_PAIR, ONV_TERM_KEEPS_OPERAND, 6},
-    {"div", "div", ONV_TERM_PAIR, ONV_TERM_KEEPS_OPERAND, 6},
+    {"softmax", "Softmax", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_RESULT, 12},
+    {"_softmax", "Softmax", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_RESULT, 12},
+    {"log_softmax", "LogSoftmax", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_RESULT, 12},
+    {"relu", "relu", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_RESULT, 11},
+    {"sigmoid", "Sigmoid", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_RESULT, 11},
+    {"tanh", "Tanh", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_RESULT, 11},
+    {"exp", "Exp", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_RESULT, 11},
+    {"sqrt", "Sqrt", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_RESULT, 11},
+    {"rsqrt", "rsqrt", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_RESULT, 11},
+    {"reciprocal", "reciprocal", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_RESULT, 11},
+    {"elu", "Elu", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 11},
+    {"leaky_relu", "LeakyRelu", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 11},
+    {"gelu", "gelu", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 11},
+    {"silu", "silu", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 11},
+    {"softplus", "Softplus", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 11},
+    {"sin", "Sin", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 11},
+    {"cos", "Cos", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 11},
+    {"log", "Log", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 11},
+    {"abs", "Abs", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 11},
+    {"pow", "pow", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 11},
+    {"clamp", "clamp", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 9},
+    {"clamp_min", "clamp_min", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_OPERAND, 9},
+    {"neg", "Neg", ONV_TERM_POINTWISE, ONV_TERM_KEEPS_NOTHING, 9},
+    {"add", "add", ONV_TERM_PAIR, ONV_TERM_KEEPS_NOTHING, 9},
+    {"sub", "sub", ONV_TERM_PAIR, ONV_TERM_KEEPS_NOTHING, 9},
+    {"mul", "mul", ONV_TERM_PAIR, ONV_TERM_KEEPS_OPERAND, 8},
+    {"div", "div", ONV_TERM_PAIR, ONV_TERM_KEEPS_OPERAND, 7},
     {"linear", "addmm", ONV_TERM_LINEAR, ONV_TERM_KEEPS_OPERAND, 5},
     {"mm", "mm", ONV_TERM_PRODUCT, ONV_TERM_KEEPS_OPERAND, 5},
     {"matmul", "mm", ONV_TERM_PRODUCT, ONV_TERM_KEEPS_OPERAND, 5},
     {"bmm", "bmm", ONV_TERM_PRODUCT, ONV_TERM_KEEPS_OPERAND, 5},
-    {"stack", "cat", ONV_TERM_JOIN, ONV_TERM_KEEPS_NOTHING, 9},
-    {"cat", "cat", ONV_TERM_JOIN, ONV_TERM_KEEPS_NOTHING, 9},
+    {"stack", "cat", ONV_TERM_JOIN, ONV_TERM_KEEPS_NOTHING, 12},
+    {"cat", "cat", ONV_TERM_JOIN, ONV_TERM_KEEPS_NOTHING, 12},
     {"view", "view", ONV_TERM_VIEW, ONV_TERM_KEEPS_NOTHING, ONV_TERM_VIEW_LATE},
     {"reshape", "view", ONV_TERM_VIEW, ONV_TERM_KEEPS_NOTHING, ONV_TERM_VIEW_LATE},
     {"flatten", "view", ONV_TERM_VIEW, ONV_TERM_KEEPS_NOTHING, ONV_TERM_VIEW_LATE},
@@ -75,6 +75,15 @@ static const onv_term_kind kinds[] = {
     {"_to_copy", "full", ONV_TERM_MADE, ONV_TERM_KEEPS_NOTHING, 0},
 };
 
+/* Above what counts of calls come to. */
+enum { LOOKS_UP = 1024 };
+
+static bool looks_up(const onv_solver *s, uint32_t calls)
+{
+    uint32_t rows = onv_term_calls_of(s, calls, ONV_TERM_ROWS);
+    return rows != 0 && strcmp(s->calls[onv_set_first(rows)].kind->op, "index") == 0;
+}
+
 /* How likely the call is the last one of them. Layers alternate with functions of what they give: as long as there are more
  * layers, the kind of which there are most comes last. */
 static uint32_t rank_last(const onv_solver *s, uint32_t c, uint32_t calls)
@@ -90,10 +99,18 @@ static uint32_t rank_last(const onv_solver *s, uint32_t c, uint32_t calls)
         if (s->calls[i].number > s->calls[c].number) return 0;
         n++;
     }
-    if (kind->form == ONV_TERM_ROWS && strcmp(kind->op, "index") == 0 && layers > 0) return 64;
+    /* Rows are looked up of what layers give, and what is computed of them comes behind. */
+    if (layers > 0 && looks_up(s, calls)) {
+        if (kind->form == ONV_TERM_ROWS) return LOOKS_UP;
+        if (kind->form == ONV_TERM_PAIR) return LOOKS_UP + 2;
+        if (kind->form == ONV_TERM_POINTWISE && functions >= layers) return LOOKS_UP + 1;
+    }
     if (kind->late <= ONV_TERM_VIEW_LATE) return kind->late;
-    if (functions >= layers)
-        return kind->late + (kind->form == ONV_TERM_PAIR && pairs >= functions ? 16 : 0);
+    /* Sums and products of numbers come behind functions, but quotients before, unless they are of sums of rows. */
+    bool divides = strcmp(kind->op, "div") == 0;
+    bool is_behind = kind->form == ONV_TERM_PAIR && pairs >= functions &&
+                     (!divides || onv_term_calls_of(s, calls, ONV_TERM_REDUCTION) != 0);
+    if (functions >= layers) return kind->late + (is_behind ? 16 : 0);
     return 16 * n + kind->late;
 }
 
@@ -192,6 +209,22 @@ static bool computes(const onv_solver *s)
     return false;
 }
 
+/* Exporters compute with tensors up to a limit, so that all but the constant itself are smaller. What is likely is so, too. */
+static bool fits(onv_solver *s)
+{
+    for (uint32_t i = 0; i + 1 < s->now.n_terms; i++) {
+        int64_t known, open = 0;
+        uint32_t n;
+        if (!onv_term_count(s, &s->terms[i].shape, &known, &n, &open) ||
+            known > ONV_TERM_MOST_FOLDED)
+            return false;
+        int64_t likely = n == 1 ? s->now.likely[-1 - open] : 0;
+        if (likely > ONV_TERM_MOST_FOLDED / known)
+            s->now.likely[-1 - open] = ONV_TERM_MOST_FOLDED / known;
+    }
+    return true;
+}
+
 static onv_folded_plan *make_plan(const onv_solver *s)
 {
     onv_arena *arena = &s->l->model->arena;
@@ -201,8 +234,10 @@ static onv_folded_plan *make_plan(const onv_solver *s)
         s->l->status = onv_fail_memory(s->l->err);
         return NULL;
     }
-    *plan = (onv_folded_plan){
-        .terms = terms, .n_terms = s->now.n_terms, .n_unknowns = s->now.n_unknowns};
+    *plan = (onv_folded_plan){.terms = terms,
+                              .n_terms = s->now.n_terms,
+                              .n_unknowns = s->now.n_unknowns,
+                              .is_assumed = s->now.is_assumed};
     memcpy(plan->sizes, s->now.sizes, sizeof plan->sizes);
     memcpy(plan->likely, s->now.likely, sizeof plan->likely);
     return plan;
@@ -247,6 +282,17 @@ static bool solve_scaled(onv_solver *s, const onv_term_shape *shape)
     return true;
 }
 
+/* Layers of a table of places that the file lacks: of a window's, shapes tell the rest, and of no other. */
+static bool is_of_unknown_places(const onv_solver *s)
+{
+    if (onv_term_calls_of(s, ONV_ALL_CALLS, ONV_TERM_LINEAR) == 0 ||
+        onv_term_calls_of(s, ONV_ALL_CALLS, ONV_TERM_ROWS) != 0)
+        return false;
+    for (uint32_t i = 0; i < s->n_leaves; i++)
+        if (onv_term_is_unknown_buffer(s, UINT32_C(1) << i)) return true;
+    return false;
+}
+
 onv_folded_plan *onv_folded_solve(onv_lowering *l, uint32_t value)
 {
     onv_solver s = {.l = l, .value = &l->model->values.at[value]};
@@ -255,6 +301,7 @@ onv_folded_plan *onv_folded_solve(onv_lowering *l, uint32_t value)
         !onv_dtype_is_float((onv_dtype)s.value->tensor->type.dtype) || type->rank > ONV_MAX_RANK ||
         !read_names(&s) || !add_root(&s) || s.n_leaves == 0)
         return NULL;
+    if (is_of_unknown_places(&s)) return NULL;
     onv_term_shape shape = {.dims = {.rank = type->rank > 0 ? (uint32_t)type->rank : 0}};
     for (uint32_t i = 0; i < shape.dims.rank; i++) {
         if (!onv_dim_is_const(type->dims[i]) || type->dims[i].raw <= 0) return NULL;
@@ -264,5 +311,5 @@ onv_folded_plan *onv_folded_solve(onv_lowering *l, uint32_t value)
     uint16_t at;
     bool is_solved = solve_scaled(&s, &shape) ||
                      onv_term_solve_call(&s, root, &shape, (UINT32_C(1) << root) - 1, leaves, &at);
-    return is_solved && computes(&s) && l->status == ONV_OK ? make_plan(&s) : NULL;
+    return is_solved && fits(&s) && computes(&s) && l->status == ONV_OK ? make_plan(&s) : NULL;
 }

@@ -148,6 +148,7 @@ void onv_signature_report(onv_lowering *l);
 /* The listed parameter that the constant is a view or a part of, as its note tells; SIZE_MAX: of none, or more was computed. */
 size_t onv_folded_part_of(const onv_lowering *l, const onv_value *value);
 
+bool onv_folded_has_listed(const onv_lowering *l, const onv_value *value);
 /* The listed parameter that is all that the note names; SIZE_MAX: it names others. */
 size_t onv_folded_only_name(const onv_lowering *l, const onv_value *value);
 

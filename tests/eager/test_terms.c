@@ -24,6 +24,7 @@ typedef struct term {
     uint64_t told;              /* --parameters */
     uint64_t parameters, saved; /* beside the layer's weight, and what the layer keeps */
     bool is_assumed;
+    uint32_t width; /* of the layer, if not 6 */
 } term;
 
 typedef struct found {
@@ -36,7 +37,8 @@ static found train(const term *c)
     char listed[128], inputs[64], name[32], type[32];
     model *m = model_new(18);
     model_input(m, "x", "f32[4,8]");
-    model_weight(m, "val_1", "f32[8,6]");
+    snprintf(type, sizeof type, "f32[8,%u]", c->width > 0 ? c->width : 6);
+    model_weight(m, "val_1", type);
     model_weight(m, c->name, c->type);
     if (c->in_file != NULL) {
         assert_int_equal(sscanf(c->in_file, "%31s %31s", name, type), 2);
@@ -80,46 +82,56 @@ static void notes_tell_what_is_computed_of_parameters(void **state)
         /* The graph of which the nodes' embeddings are in the file: both functions, and what is multiplied. */
         {"softmax", "f32[6,6]", "MatMul", "aten.matmul.default",
          "['mm', 'nodes', 'relu', 'transpose']", "nodes", "nodes f32[6,3]", 0, 6 * 3 * 4, 2 * A + H,
-         false},
+         false, 0},
         /* Two of them, which are not there. */
         {"softmax", "f32[6,6]", "MatMul", "aten.matmul.default", "['mm', 'e1', 'e2', 'relu']",
-         "e1 e2", NULL, 0, 2 * 6 * 8 * 4, 2 * A + H, true},
+         "e1 e2", NULL, 0, 2 * 6 * 8 * 4, 2 * A + H, true, 0},
         {"softmax", "f32[6,6]", "MatMul", "aten.matmul.default", "['mm', 'e1', 'e2', 'relu']",
-         "e1 e2", NULL, 8 * 6 + 2 * 6 * 3, 2 * 6 * 3 * 4, 2 * A + H, false},
+         "e1 e2", NULL, 8 * 6 + 2 * 6 * 3, 2 * 6 * 3 * 4, 2 * A + H, false, 0},
         /* A factor. */
-        {"exp", "f32[]", "Mul", "aten.mul.Tensor", "['scale']", "scale", NULL, 0, 4, 4 + H, false},
+        {"exp", "f32[]", "Mul", "aten.mul.Tensor", "['scale']", "scale", NULL, 0, 4, 4 + H, false,
+         0},
         /* A layer of a query that all samples are given, beside a layer of that width. */
         {"linear", "f32[4,6]", "Add", "aten.add.Tensor",
          "['q', 'q_proj.bias', 'q_proj.weight', 'repeat', 'val_2']", "q q_proj.bias q_proj.weight",
-         "q f32[1,6]", 0, (6 + 6 * 6 + 6) * 4, H, false},
+         "q f32[1,6]", 0, (6 + 6 * 6 + 6) * 4, H, false, 0},
         /* Layers, with a function between, of a vector. */
         {"view", "f32[6,6]", "MatMul", "aten.matmul.default",
          "['linear', 'linear_1', 'n.0.bias', 'n.0.weight', 'n.2.bias', 'n.2.weight', 'relu', 'z']",
          "n.0.bias n.0.weight n.2.bias n.2.weight z", "z f32[5]", 8 * 6 + 5 + 6 * 4 + 5 * 36,
-         (5 + 6 * 4 + 5 * 36) * 4, A + 4 * 4 + H, false},
+         (5 + 6 * 4 + 5 * 36) * 4, A + 4 * 4 + H, false, 0},
         /* Rows are divided by their norms, of which there is a smallest one. */
         {"div", "f32[6,6]", "MatMul", "aten.matmul.default",
          "['clamp_min', 'expand', 'linalg_vector_norm', 'w']", "w", NULL, 0, A, A + 2 * 6 * 4 + H,
-         false},
+         false, 0},
         {"mul", "f32[6,6]", "MatMul", "aten.matmul.default",
          "['div', 'f.weight.original0', 'f.weight.original1', 'linalg_vector_norm']",
-         "f.weight.original0 f.weight.original1", NULL, 0, A + 6 * 4, A + 6 * 4 + H, false},
-        /* A product that is added to a weight. */
+         "f.weight.original0 f.weight.original1", NULL, 0, A + 6 * 4, A + 6 * 4 + H, false, 0},
+        /* A product that is added to a weight, which may be smaller for all that is told. */
         {"add", "f32[6,6]", "MatMul", "aten.matmul.default",
          "['lora_a', 'lora_b', 'matmul', 'mul', 'w']", "lora_a lora_b w", "lora_a f32[2,6]", 0,
-         A + 2 * 2 * 6 * 4, A + H, false},
+         A + 2 * 2 * 6 * 4, A + H, true, 0},
         /* Slopes of heads, times distances. */
         {"mul", "f32[2,6,6]", "MatMul", "aten.matmul.default",
          "['abs_1', 'arange', 'neg', 'slopes', 'sub', 'unsqueeze', 'view']", "slopes", NULL, 0,
-         2 * 4, 3 * A + H, false},
+         2 * 4, 3 * A + H, false, 0},
+        /* Biases between places of a window of 2 by 2, by a network of their distances, of which the file has no table: its
+         * hidden layer has a width that nothing else tells. */
+        {"unsqueeze", "f32[1,2,4,4]", "MatMul", "aten.matmul.default",
+         "['clone', 'index', 'linear', 'linear_1', 'm.0.bias', 'm.0.weight', 'm.2.weight', 'mul', "
+         "'permute', 'places', 'relu', 'scalar_tensor_default_1', 'sigmoid', 'table', 'view', "
+         "'view_1']",
+         "m.0.bias m.0.weight m.2.weight ~places ~table", NULL, 8 * 4 + 5 * 7, 5 * 7 * 4,
+         9 * 7 * 4 + 2 * (2 * 16 * 4) + 4 * 4 * 4, false, 4},
         /* An identity beside a graph. */
         {"stack", "f32[2,6,6]", "MatMul", "aten.matmul.default",
          "['_to_copy', 'arange', 'eq', 'mm', 'nodes', 'transpose', 'unsqueeze']", "nodes",
-         "nodes f32[6,3]", 0, 6 * 3 * 4, 2 * A + H, false},
+         "nodes f32[6,3]", 0, 6 * 3 * 4, 2 * A + H, false, 0},
     };
     for (size_t i = 0; i < sizeof terms / sizeof terms[0]; i++) {
         found f = train(&terms[i]);
-        assert_int_equal(f.parameters, W + terms[i].parameters);
+        uint32_t weight = terms[i].width > 0 ? 8 * terms[i].width * 4 : W;
+        assert_int_equal(f.parameters, weight + terms[i].parameters);
         assert_int_equal(f.saved, X + terms[i].saved);
         assert_int_equal(f.is_assumed, terms[i].is_assumed);
         assert_false(f.is_folded);
