@@ -337,6 +337,8 @@ static void name_exactly(onv_lowering *l)
         onv_weight_read *read = &l->reads.at[i];
         const onv_value *value = &l->model->values.at[read->value];
         size_t at = find_attribute(l, read->scope, read->slot);
+        size_t part = onv_folded_part_of(l, value); /* what its note tells goes first */
+        if (part != SIZE_MAX && l->file_elems[part] == 0) at = part;
         bool is_named = is_before_norm(l, read);
         if (is_layers_input(l, read) || onv_folded_is_term(l, (onv_value_id){read->value}))
             continue;

@@ -138,10 +138,59 @@ static void notes_tell_what_is_computed_of_parameters(void **state)
     }
 }
 
+/* Names that no term fits: as many calls and parameters as are looked at, and more of them. Results of layers are reported. */
+static void notes_without_a_term_are_reported(void **state)
+{
+    (void)state;
+    for (uint32_t n = 8; n <= 32; n += 12) {
+        char from[1024] = "['a.weight', 'b', 'c.weight', 'd', 'linear'",
+             listed[] = "a.weight b c.weight d";
+        size_t used = strlen(from);
+        for (uint32_t i = 1; i <= n; i++)
+            used += (size_t)snprintf(from + used, sizeof from - used, ", '%s_%u'",
+                                     i % 3 == 0   ? "mul"
+                                     : i % 3 == 1 ? "matmul"
+                                                  : "einsum",
+                                     i);
+        snprintf(from + used, sizeof from - used, "]");
+        const term hostile = {"add_1", "f32[6,6]", "MatMul", "aten.matmul.default",
+                              from,    listed,     NULL,     0,
+                              0,       0,          false,    0};
+        assert_true(train(&hostile).is_folded);
+    }
+}
+
+/* The same of calls that are all known, of which none gives the constant's shape. */
+static void searches_for_terms_end(void **state)
+{
+    (void)state;
+    char from[1024] = "['a', 'b', 'c', 'd', 'e', 'f'";
+    size_t used = strlen(from);
+    for (uint32_t i = 1; i <= 20; i++)
+        used += (size_t)snprintf(from + used, sizeof from - used, ", '%s_%u'",
+                                 i % 2 == 0 ? "mul" : "mm", i);
+    snprintf(from + used, sizeof from - used, "]");
+    const term hostile = {"softmax",
+                          "f32[6,6]",
+                          "MatMul",
+                          "aten.matmul.default",
+                          from,
+                          "a b c d e f",
+                          "a f32[5,7]",
+                          0,
+                          0,
+                          0,
+                          false,
+                          0};
+    assert_true(train(&hostile).is_folded);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(notes_tell_what_is_computed_of_parameters),
+        cmocka_unit_test(notes_without_a_term_are_reported),
+        cmocka_unit_test(searches_for_terms_end),
     };
     return cmocka_run_group_tests_name("eager.terms", tests, NULL, NULL);
 }
