@@ -37,6 +37,9 @@ static size_t whole_of(const onv_lowering *l, const onv_value *value)
 
 static onv_status find_values(onv_lowering *l)
 {
+    for (size_t i = 0; i < l->model->n_buffers; i++)
+        if (!onv_ptr_map_set(&l->buffer_names, l->model->buffers[i], 1))
+            return onv_fail_memory(l->err);
     for (uint32_t i = 0; i < l->model->values.count; i++) {
         const onv_value *value = &l->model->values.at[i];
         onv_shape shape;
@@ -153,16 +156,24 @@ static uint64_t elems_of(const onv_shape *shape)
     return elems;
 }
 
-/* The parameter of another layer that is called alike, and that a term tells the shape of. */
-static size_t find_alike(onv_lowering *l, const char *name)
+/* By the name of layers: parameters that a term tells the shape of, those of other layers are called alike. */
+static void list_alike(onv_lowering *l, onv_ptr_map *alike)
 {
-    const char *layers = onv_name_of_layers(l, name);
-    for (size_t i = 0; i < l->n_listed && layers != NULL; i++) {
-        if (l->leaves[i].rank == UNKNOWN_RANK || strcmp(l->listed[i], name) == 0) continue;
-        if (!onv_work(1)) l->status = ONV_ERR_CANCELLED;
-        if (onv_name_of_layers(l, l->listed[i]) == layers) return i;
+    for (uint32_t i = 0; i < l->n_listed && l->status == ONV_OK; i++) {
+        if (l->leaves[i].rank == UNKNOWN_RANK) continue;
+        const char *layers = onv_name_of_layers(l, l->listed[i]);
+        if (layers != NULL && !onv_ptr_map_set(alike, layers, i))
+            l->status = onv_fail_memory(l->err);
     }
-    return SIZE_MAX;
+}
+
+/* The shape of the parameter: its own, or that of one that is called alike; NULL: none is known. */
+static const onv_shape *shape_alike(onv_lowering *l, const onv_ptr_map *alike, size_t listed)
+{
+    uint32_t other;
+    if (l->leaves[listed].rank != UNKNOWN_RANK) return &l->leaves[listed];
+    const char *layers = onv_name_of_layers(l, l->listed[listed]);
+    return layers != NULL && onv_ptr_map_get(alike, layers, &other) ? &l->leaves[other] : NULL;
 }
 
 /* Of all listed parameters; not told where one of them has neither a tensor nor a term. */
@@ -191,18 +202,16 @@ static sum sum_parameters(onv_lowering *l)
         seen[listed] = true;
         all.is_told &= onv_u64_add(all.known, tensor->elems, &all.known);
     }
+    onv_ptr_map alike = {0};
+    list_alike(l, &alike);
     for (size_t i = 0; i < l->n_listed && seen != NULL && l->status == ONV_OK; i++) {
-        const onv_shape *shape = &l->leaves[i];
-        size_t like = seen[i] ? SIZE_MAX : find_alike(l, l->listed[i]);
-        if (like != SIZE_MAX) shape = &l->leaves[like];
-        if (like != SIZE_MAX && shape->rank != UNKNOWN_RANK)
-            seen[i] = onv_u64_add(all.known, elems_of(shape), &all.known);
         if (!seen[i] && l->file_elems[i] > 0)
             seen[i] = onv_u64_add(all.known, l->file_elems[i], &all.known);
-        bool is_bias = !seen[i] && l->waits[i] && shape->rank == 1;
-        all.is_told &=
-            seen[i] || (is_bias && onv_u64_add(all.known, (uint64_t)shape->dims[0], &all.known));
+        const onv_shape *shape = seen[i] ? NULL : shape_alike(l, &alike, i);
+        if (shape != NULL) seen[i] = onv_u64_add(all.known, elems_of(shape), &all.known);
+        all.is_told &= seen[i];
     }
+    onv_ptr_map_cleanup(&alike);
     return all;
 }
 
@@ -233,6 +242,9 @@ static void settle(onv_lowering *l, onv_folded_plan *plan, int64_t told)
 /* Once the other parameters have their names. */
 void onv_folded_settle(onv_lowering *l)
 {
+    bool is_any = false;
+    for (uint32_t i = 0; i < l->model->values.count; i++) is_any |= l->plans[i] != NULL;
+    if (!is_any) return;
     sum all = sum_parameters(l);
     int64_t told = l->options->parameters > 0 ? told_size(l, &all) : 0;
     bool is_exact = all.is_told && l->options->parameters == all.known + all.times * (uint64_t)told;

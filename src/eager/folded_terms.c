@@ -150,13 +150,6 @@ static const onv_term_kind *find_kind(const char *name)
     return NULL;
 }
 
-static bool is_buffer(const onv_model *model, const char *name)
-{
-    for (size_t i = 0; i < model->n_buffers && onv_work(1); i++)
-        if (strcmp(model->buffers[i], name) == 0) return true;
-    return false;
-}
-
 static bool add_name(onv_solver *s, const char *name)
 {
     const onv_term_kind *kind = find_kind(name);
@@ -172,7 +165,7 @@ static bool add_name(onv_solver *s, const char *name)
     added->is_known = onv_folded_leaf_shape(s->l, name, &added->shape.dims);
     s->now.leaf_term[s->n_leaves++] = ONV_NO_TERM;
     added->is_buffer = onv_listed_find(s->l, name) == SIZE_MAX;
-    return added->is_known || !added->is_buffer || is_buffer(s->l->model, name);
+    return added->is_known || !added->is_buffer || onv_ptr_map_get(&s->l->buffer_names, name, NULL);
 }
 
 /* What the note names; false where something of it is not known. */

@@ -94,6 +94,7 @@ struct onv_lowering {
         leaf_values;   /* by name of a parameter or a buffer: the value that has its elements */
     onv_ptr_map names; /* of values, and of calls that were merged; see gaps.c */
     bool has_names;    /* it has them */
+    onv_ptr_map buffer_names; /* that are listed */
     onv_ptr_map folded_calls; /* by name: what calls gave that the exporter replaced by constants */
     ONV_VEC(onv_weight_read) reads; /* sorted by value and owner */
     uint32_t *first_read;           /* by value: 1 + the first of `reads`, 0: none */
