@@ -31,7 +31,11 @@ static bool solve_parts(onv_solver *s, uint32_t c, const onv_term_shape *shape,
     bool has_layers = (onv_term_calls_of(s, ONV_ALL_CALLS, ONV_TERM_LINEAR) |
                        onv_term_calls_of(s, ONV_ALL_CALLS, ONV_TERM_PRODUCT)) != 0;
     if (most > MOST_BESIDE) most = MOST_BESIDE;
-    for (uint32_t n = 0; n <= most; n++) {
+    /* Of two products each is one side of a pair. */
+    bool is_of_two = s->calls[c].kind->form == ONV_TERM_PAIR &&
+                     onv_set_size(onv_term_calls_of(s, calls, ONV_TERM_PRODUCT)) == 2;
+    for (uint32_t k = 0; k <= most; k++) {
+        uint32_t n = (k + is_of_two) % (most + 1);
         for (uint32_t b = calls;; b = (b - 1) & calls) {
             if (s->steps++ >= ONV_TERM_MOST_STEPS || !onv_work(1)) return false;
             for (uint32_t of_b = leaves; onv_set_size(b) == n && of_b != 0;

@@ -27,6 +27,8 @@ static uint32_t make_leaf(onv_lowering *l, const onv_folded_plan *plan, const on
         const int64_t dims[] = {t.dims[1], t.dims[0]}, strides[] = {t.strides[1], t.strides[0]};
         return onv_emit_view(l, "t", tensor, 2, dims, strides, ONV_GRAD_ALIAS);
     }
+    if (onv_ptr_map_get(&l->constants, term->name, &value))
+        return onv_value_tensor(l, (onv_value_id){value});
     if (onv_ptr_map_get(&l->layers, term->name, &tensor)) return tensor;
     bool is_listed = onv_listed_find(l, term->name) != SIZE_MAX;
     tensor = is_listed ? onv_parameter_new(l, dtype, &shape, term->name)

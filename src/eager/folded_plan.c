@@ -45,6 +45,11 @@ static onv_status find_values(onv_lowering *l)
         onv_shape shape;
         if (!onv_work(1)) return ONV_ERR_CANCELLED;
         if (value->tensor == NULL || value->graph.index != 0) continue;
+        bool is_constant = value->role == ONV_ROLE_NOT_NOTED && value->folded_from != NULL &&
+                           onv_dtype_is_float((onv_dtype)value->tensor->type.dtype) &&
+                           !onv_has_made_up_name(value->name);
+        if (is_constant && !onv_ptr_map_set(&l->constants, value->name, i))
+            return onv_fail_memory(l->err);
         if (value->role != ONV_ROLE_NOT_NOTED) {
             if (!onv_ptr_map_set(&l->leaf_values, value->name, i)) return onv_fail_memory(l->err);
             continue;
@@ -67,7 +72,8 @@ bool onv_folded_leaf_shape(const onv_lowering *l, const char *name, onv_shape *s
         *shape = l->leaves[listed];
         return true;
     }
-    return onv_ptr_map_get(&l->leaf_values, name, &value) &&
+    return (onv_ptr_map_get(&l->leaf_values, name, &value) ||
+            onv_ptr_map_get(&l->constants, name, &value)) &&
            type_shape(&l->model->values.at[value].type, shape);
 }
 

@@ -110,6 +110,8 @@ static uint32_t rank_last(const onv_solver *s, uint32_t c, uint32_t calls)
     bool divides = strcmp(kind->op, "div") == 0;
     bool is_behind = kind->form == ONV_TERM_PAIR && pairs >= functions &&
                      (!divides || onv_term_calls_of(s, calls, ONV_TERM_REDUCTION) != 0);
+    bool has_linear = onv_term_calls_of(s, calls, ONV_TERM_LINEAR) != 0;
+    if (functions == 0 && !has_linear) return kind->late; /* products of factors */
     if (functions >= layers) return kind->late + (is_behind ? 16 : 0);
     return 16 * n + kind->late;
 }
@@ -150,9 +152,15 @@ static const onv_term_kind *find_kind(const char *name)
     return NULL;
 }
 
+/* Another constant of the file, which the note names as a call. */
+static bool is_constant(const onv_solver *s, const char *name)
+{
+    return name != s->value->name && onv_ptr_map_get(&s->l->constants, name, NULL);
+}
+
 static bool add_name(onv_solver *s, const char *name)
 {
-    const onv_term_kind *kind = find_kind(name);
+    const onv_term_kind *kind = is_constant(s, name) ? NULL : find_kind(name);
     if (kind != NULL) {
         if (s->n_calls == ONV_TERM_MOST_CALLS) return false;
         onv_call_name call_name = onv_call_name_of(name, 0);
@@ -164,24 +172,49 @@ static bool add_name(onv_solver *s, const char *name)
     *added = (onv_leaf){.name = name};
     added->is_known = onv_folded_leaf_shape(s->l, name, &added->shape.dims);
     s->now.leaf_term[s->n_leaves++] = ONV_NO_TERM;
-    added->is_buffer = onv_listed_find(s->l, name) == SIZE_MAX;
+    added->is_buffer = onv_listed_find(s->l, name) == SIZE_MAX && !is_constant(s, name);
     return added->is_known || !added->is_buffer || onv_ptr_map_get(&s->l->buffer_names, name, NULL);
 }
 
-/* What the note names; false where something of it is not known. */
-static bool read_names(onv_solver *s)
+/* All that led to another constant is behind that. */
+static void hide_names(onv_solver *s, const char *constant, onv_ptr_map *hidden)
 {
-    enum { PER_WORK = 16 };
+    uint32_t value;
+    onv_ptr_map_get(&s->l->constants, constant, &value);
+    const char *at = s->l->model->values.at[value].folded_from, *name;
+    for (size_t length; (name = onv_folded_next(&at, &length)) != NULL;) {
+        const char *copy = onv_intern_n(&s->l->model->strings, name, length);
+        if (copy == NULL || !onv_work(1) || !onv_ptr_map_set(hidden, copy, 1)) {
+            s->l->status = onv_fail_memory(s->l->err);
+            return;
+        }
+    }
+}
+
+/* What the note names; false where something of it is not known. */
+static bool add_names(onv_solver *s, onv_ptr_map *hidden, bool hides)
+{
     const char *at = s->value->folded_from, *name;
-    if (at == NULL || !onv_work(1 + strlen(at) / PER_WORK)) return false;
     for (size_t length; (name = onv_folded_next(&at, &length)) != NULL;) {
         const char *copy = onv_intern_n(&s->l->model->strings, name, length);
         if (copy == NULL) s->l->status = onv_fail_memory(s->l->err);
         if (copy == NULL) return false;
         if (strncmp(copy, "scalar_tensor", 13) == 0 || onv_has_made_up_name(copy)) continue;
-        if (!add_name(s, copy)) return false;
+        if (hides && is_constant(s, copy)) hide_names(s, copy, hidden);
+        if (!hides && !onv_ptr_map_get(hidden, copy, NULL) && !add_name(s, copy)) return false;
     }
-    return true;
+    return s->l->status == ONV_OK;
+}
+
+static bool read_names(onv_solver *s)
+{
+    enum { PER_WORK = 16 };
+    onv_ptr_map hidden = {0};
+    if (s->value->folded_from == NULL || !onv_work(1 + strlen(s->value->folded_from) / PER_WORK))
+        return false;
+    bool is_known = add_names(s, &hidden, true) && add_names(s, &hidden, false);
+    onv_ptr_map_cleanup(&hidden);
+    return is_known;
 }
 
 /* Views and look-ups alone are other rules', but of a parameter that the file has as well. */

@@ -91,9 +91,10 @@ struct onv_lowering {
     onv_folded_plan **plans; /* by value: of what it was computed; NULL: not told */
     onv_shape *leaves;       /* by listed name: of parameters that constants were computed of */
     onv_ptr_map
-        leaf_values;   /* by name of a parameter or a buffer: the value that has its elements */
-    onv_ptr_map names; /* of values, and of calls that were merged; see gaps.c */
-    bool has_names;    /* it has them */
+        leaf_values;       /* by name of a parameter or a buffer: the value that has its elements */
+    onv_ptr_map names;     /* of values, and of calls that were merged; see gaps.c */
+    bool has_names;        /* it has them */
+    onv_ptr_map constants; /* by name: values that have notes */
     onv_ptr_map buffer_names; /* that are listed */
     onv_ptr_map folded_calls; /* by name: what calls gave that the exporter replaced by constants */
     ONV_VEC(onv_weight_read) reads; /* sorted by value and owner */

@@ -111,6 +111,10 @@ static void notes_tell_what_is_computed_of_parameters(void **state)
         {"add", "f32[6,6]", "MatMul", "aten.matmul.default",
          "['lora_a', 'lora_b', 'matmul', 'mul', 'w']", "lora_a lora_b w", "lora_a f32[2,6]", 0,
          A + 2 * 2 * 6 * 4, A + H, true, 0},
+        /* Two of them, each times the other. */
+        {"mul", "f32[6,6]", "MatMul", "aten.matmul.default",
+         "['a_1', 'a_2', 'b_1', 'b_2', 'matmul', 'matmul_1']", "a_1 a_2 b_1 b_2", NULL,
+         8 * 6 + 4 * 6 * 2, 4 * 6 * 2 * 4, 3 * A + H, false, 0},
         /* Slopes of heads, times distances. */
         {"mul", "f32[2,6,6]", "MatMul", "aten.matmul.default",
          "['abs_1', 'arange', 'neg', 'slopes', 'sub', 'unsqueeze', 'view']", "slopes", NULL, 0,
