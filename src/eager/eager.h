@@ -39,6 +39,7 @@ typedef struct onv_eager_storage {
     bool is_cached;      /* autocast holds it until it ends: after the loss */
     bool is_bound;       /* `bytes` is an upper bound */
     uint32_t held_until; /* the operation until which a cache of the network has it; 0: none has */
+    bool is_assumed;     /* PARAMETER: its size is not told */
     bool is_given;       /* the call around those that read it has a name for it */
     bool is_attribute;   /* its module has it, until the next pass gives it another one */
     /* What a branch or a body gives: it is there until the operation before this one is over (0: until

@@ -99,6 +99,30 @@ size_t onv_folded_part_of(const onv_lowering *l, const onv_value *value)
     return found;
 }
 
+bool onv_folded_has_listed(const onv_lowering *l, const onv_value *value)
+{
+    char copy[MOST_NAME];
+    if (!has_note(value)) return false;
+    const char *at = value->folded_from, *name;
+    for (size_t length; (name = onv_folded_next(&at, &length)) != NULL;)
+        if (copy_name(copy, name, length) && onv_listed_find(l, copy) != SIZE_MAX) return true;
+    return false;
+}
+
+size_t onv_folded_only_name(const onv_lowering *l, const onv_value *value)
+{
+    char copy[MOST_NAME];
+    const char *at = value->folded_from, *name;
+    size_t found = SIZE_MAX;
+    if (!has_note(value)) return SIZE_MAX;
+    for (size_t length; (name = onv_folded_next(&at, &length)) != NULL;) {
+        if (!copy_name(copy, name, length) || found != SIZE_MAX) return SIZE_MAX;
+        found = onv_listed_find(l, copy);
+        if (found == SIZE_MAX) return SIZE_MAX;
+    }
+    return found;
+}
+
 void onv_folded_name_parts(onv_lowering *l)
 {
     for (size_t i = 0; i < l->reads.count && l->status == ONV_OK; i++) {

@@ -230,23 +230,35 @@ uint32_t onv_gaps_chain(onv_lowering *l, onv_value_id id, const onv_node *reader
     return n;
 }
 
-bool onv_follows_folded(const onv_lowering *l, const char *name)
+/* Names of values, and of calls that were merged with others, once something asks for one. */
+static bool list_names(onv_lowering *l)
+{
+    const onv_model *model = l->model;
+    bool fits = onv_work(model->values.count + model->nodes.count);
+    l->has_names = fits;
+    if (!fits) l->status = ONV_ERR_CANCELLED;
+    for (size_t i = 0; i < model->values.count && fits; i++)
+        fits = onv_ptr_map_set(&l->names, model->values.at[i].name, 1);
+    for (size_t i = 0; i < model->nodes.count && fits; i++)
+        if (model->nodes.at[i].merged_call != NULL)
+            fits = onv_ptr_map_set(&l->names, model->nodes.at[i].merged_call, 1);
+    if (!fits && l->status == ONV_OK) l->status = onv_fail_memory(l->err);
+    return fits;
+}
+
+bool onv_follows_folded(onv_lowering *l, const char *name)
 {
     static const char *const views[] = {"t", "transpose", "permute"};
     onv_call_name call = onv_call_name_of(name, 0);
     char before[64];
     if (call.number == 0 || call.length + 16 > sizeof before ||
-        !onv_is_call_of_any(name, views, sizeof views / sizeof views[0]) ||
-        !onv_work(l->model->values.count + l->model->nodes.count))
+        !onv_is_call_of_any(name, views, sizeof views / sizeof views[0]) || l->status != ONV_OK ||
+        (!l->has_names && !list_names(l)))
         return false;
     int length = snprintf(before, sizeof before, "%.*s", (int)call.length, name);
     if (call.number > 1)
-        snprintf(before + length, sizeof before - (size_t)length, "_%u", call.number - 1);
-    for (size_t i = 0; i < l->model->values.count; i++)
-        if (strcmp(l->model->values.at[i].name, before) == 0) return false;
-    for (size_t i = 0; i < l->model->nodes.count; i++) { /* calls that were merged */
-        const char *merged = l->model->nodes.at[i].merged_call;
-        if (merged != NULL && strcmp(merged, before) == 0) return false;
-    }
-    return true;
+        length += snprintf(before + length, sizeof before - (size_t)length, "_%u", call.number - 1);
+    const char *interned = onv_intern_n(&l->model->strings, before, (size_t)length);
+    if (interned == NULL) l->status = onv_fail_memory(l->err);
+    return interned != NULL && !onv_ptr_map_get(&l->names, interned, NULL);
 }

@@ -25,6 +25,6 @@ onv_status onv_gaps_find(struct onv_lowering *l);
 uint32_t onv_gaps_chain(struct onv_lowering *l, onv_value_id id, const onv_node *reader,
                         onv_value_id *chain);
 /* "t_1" where nothing is "t", neither a result nor a constant: `w - w.t() - c`, turned, of which the file has the end. */
-bool onv_follows_folded(const struct onv_lowering *l, const char *name);
+bool onv_follows_folded(struct onv_lowering *l, const char *name);
 
 #endif

@@ -402,6 +402,11 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     onv_ptr_map_cleanup(&l.layers);
     onv_ptr_map_cleanup(&l.no_grad);
     onv_ptr_map_cleanup(&l.in_file);
+    onv_ptr_map_cleanup(&l.leaf_values);
+    onv_ptr_map_cleanup(&l.buffer_names);
+    onv_ptr_map_cleanup(&l.constants);
+    onv_ptr_map_cleanup(&l.folded_calls);
+    onv_ptr_map_cleanup(&l.names);
     onv_vec_cleanup(&l.reads);
     onv_vec_cleanup(&l.views);
     onv_vec_cleanup(&l.looked_up);

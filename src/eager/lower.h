@@ -16,6 +16,7 @@
 #define ONV_EAGER_LOWER_H
 
 #include "eager/eager.h"
+#include "eager/folded_terms.h"
 #include "eager/fuse.h"
 #include "eager/gaps.h"
 #include "eager/unread.h"
@@ -87,6 +88,15 @@ struct onv_lowering {
         lacks_buffers; /* some are listed that the file has no tensor of: constants may be parts of them */
     onv_ptr_map
         in_file; /* by name of layers: of one of them the file has that parameter as it is */
+    onv_folded_plan **plans; /* by value: of what it was computed; NULL: not told */
+    onv_shape *leaves;       /* by listed name: of parameters that constants were computed of */
+    onv_ptr_map
+        leaf_values;       /* by name of a parameter or a buffer: the value that has its elements */
+    onv_ptr_map names;     /* of values, and of calls that were merged; see gaps.c */
+    bool has_names;        /* it has them */
+    onv_ptr_map constants; /* by name: values that have notes */
+    onv_ptr_map buffer_names; /* that are listed */
+    onv_ptr_map folded_calls; /* by name: what calls gave that the exporter replaced by constants */
     ONV_VEC(onv_weight_read) reads; /* sorted by value and owner */
     uint32_t *first_read;           /* by value: 1 + the first of `reads`, 0: none */
     uint8_t *sharing;               /* by value: whether it has several owners, where known */
@@ -339,6 +349,9 @@ void onv_lower_weight(onv_lowering *l, onv_value_id id);
 /* A vector that the network trains although the graph has it no more: "bn1" and "weight". */
 uint32_t onv_lost_parameter(onv_lowering *l, uint8_t dtype, int64_t size, const char *module,
                             const char *name);
+/* Another that the file lacks. */
+uint32_t onv_parameter_new(onv_lowering *l, uint8_t dtype, const onv_shape *shape,
+                           const char *name);
 uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k);
 void onv_node_set(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t tensor);
 void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor);

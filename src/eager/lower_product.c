@@ -252,7 +252,13 @@ uint32_t onv_emit_linear(onv_lowering *l, uint32_t x, uint32_t w, uint32_t bias)
     x = onv_amp_low(l, x);
     w = onv_amp_low(l, w);
     bias = onv_amp_low(l, bias);
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(l, x), matrix = onv_tensor_at(l, w);
+    if (t.rank == 1 && matrix.rank == 2) { /* a matrix of one row */
+        uint32_t row = onv_emit_reshape(l, x, 2, (const int64_t[]){1, t.dims[0]});
+        uint32_t out = emit_mm(l, "mm", row, w, ONV_NO_TENSOR);
+        return onv_emit_add_to(l, onv_emit_reshape(l, out, 1, &matrix.dims[1]), bias,
+                               ONV_GRAD_ALIAS);
+    }
     if (t.rank == 2) return emit_mm(l, "addmm", x, w, bias);
     if (onv_tensor_is_contiguous(&t))
         return unflatten(l, emit_mm(l, "addmm", flatten(l, x), w, bias), x);

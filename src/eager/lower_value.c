@@ -75,6 +75,7 @@ static bool is_host_weight(onv_lowering *l, onv_value_id id)
     const onv_tensor *tensor = value->tensor;
     if (tensor == NULL || tensor->type.kind != ONV_TYPE_TENSOR || tensor->elems == 0) return true;
     if (is_place(l, id)) return true;
+    if (onv_folded_is_term(l, id)) return false;
     if (!onv_dtype_is_float((onv_dtype)tensor->type.dtype))
         return tensor->elems <= 64 || onv_dtype_bits((onv_dtype)tensor->type.dtype) == 0;
     bool is_listed =
@@ -108,13 +109,19 @@ static void freeze(onv_lowering *l, uint32_t tensor)
     t->needs_grad = t->is_leaf = false;
 }
 
+uint32_t onv_parameter_new(onv_lowering *l, uint8_t dtype, const onv_shape *shape, const char *name)
+{
+    uint32_t tensor = onv_tensor_new(l, dtype, shape->rank, shape->dims, NULL);
+    if (tensor == ONV_NO_TENSOR) return ONV_NO_TENSOR;
+    make_parameter(l, tensor, name, NULL);
+    return tensor;
+}
+
 uint32_t onv_lost_parameter(onv_lowering *l, uint8_t dtype, int64_t size, const char *module,
                             const char *name)
 {
-    uint32_t tensor = onv_tensor_new(l, dtype, 1, &size, NULL);
-    if (tensor == ONV_NO_TENSOR) return ONV_NO_TENSOR;
-    make_parameter(l, tensor, onv_parameter_name(l, module, name), NULL);
-    return tensor;
+    const onv_shape shape = {1, {size}};
+    return onv_parameter_new(l, dtype, &shape, onv_parameter_name(l, module, name));
 }
 
 /* The operation that gives what the export computed from a parameter, or made. */
@@ -241,6 +248,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     onv_shape shape, whole;
     if (is_host_weight(l, id) || !onv_value_shape(l, id, &whole)) return ONV_NO_TENSOR;
     onv_weight_use use = use_for(l, id, read);
+    if (use == ONV_WEIGHT_TERM && l->region == ONV_NO_REGION) return onv_folded_make(l, id);
     const char *layer = use == ONV_WEIGHT_TRAINED ? onv_weight_layer(l, id, read) : NULL;
     onv_given given = {.value = ONV_NO_VALUE};
     uint32_t again = ONV_NO_TENSOR;

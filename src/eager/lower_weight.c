@@ -174,7 +174,8 @@ onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read 
     const onv_value *value = &l->model->values.at[read->value];
     const char *name = value->name;
     if (value->role != ONV_ROLE_NOT_NOTED || value->tensor == NULL ||
-        l->is_statistic[read->value] || !onv_dtype_is_float((onv_dtype)value->tensor->type.dtype))
+        onv_folded_is_term(l, (onv_value_id){read->value}) || l->is_statistic[read->value] ||
+        !onv_dtype_is_float((onv_dtype)value->tensor->type.dtype))
         return ONV_WEIGHT_IS_OTHER;
     if (onv_weight_is_product(l->model, &l->model->nodes.at[read->node], read->k))
         return ONV_WEIGHT_IS_OTHER;
@@ -244,6 +245,8 @@ static verdict judge_folded(onv_lowering *l, uint32_t index)
     const onv_value *value = &l->model->values.at[index];
     const onv_weight_read *first = reads_of(l, index);
     verdict v = {ONV_WEIGHT_CONSTANT, false, first};
+    if (onv_folded_is_term(l, (onv_value_id){index}))
+        return (verdict){ONV_WEIGHT_TERM, true, first};
     if (first == NULL) {
         v.use = strchr(value->name, '.') != NULL ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_CONSTANT;
         return v;

@@ -235,6 +235,29 @@ static void wait_for_bias(onv_lowering *l, const onv_weight_read *read)
     if (at != SIZE_MAX && !l->explained[at]) l->waits[at] = true;
 }
 
+/* The same of a layer whose weight is computed, by the arguments of its call. */
+static void wait_for_biases_of_terms(onv_lowering *l)
+{
+    for (size_t i = 0; i < l->model->nodes.count; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        if (node->n_inputs != 2 || !onv_is_value(node->inputs[1])) continue;
+        const onv_value *weight = onv_model_value(l->model, node->inputs[1]);
+        bool is_turned = strcmp(node->op_type, "MatMul") == 0;
+        bool is_computed = onv_folded_is_term(l, node->inputs[1]) || !onv_value_is_weight(weight);
+        if (!is_computed || weight->type.rank < 2 ||
+            !onv_dim_is_const(weight->type.dims[is_turned]))
+            continue;
+        for (uint32_t k = 0; k < node->n_parameters; k++) {
+            size_t at = onv_listed_find(l, node->parameters[k]);
+            if (at == SIZE_MAX || l->explained[at] ||
+                strcmp(last_part(node->parameters[k]), "bias") != 0)
+                continue;
+            l->waits[at] = true;
+            l->leaves[at] = (onv_shape){1, {weight->type.dims[is_turned].raw}};
+        }
+    }
+}
+
 /* The argument of the call that the read stands for: one that is called as the module calls it, or the only one. */
 static const char *find_argument(const onv_lowering *l, const onv_weight_read *read)
 {
@@ -314,8 +337,12 @@ static void name_exactly(onv_lowering *l)
         onv_weight_read *read = &l->reads.at[i];
         const onv_value *value = &l->model->values.at[read->value];
         size_t at = find_attribute(l, read->scope, read->slot);
+        size_t part = onv_folded_part_of(l, value); /* what its note tells goes first */
+        if (part != SIZE_MAX && l->file_elems[part] == 0) at = part;
         bool is_named = is_before_norm(l, read);
-        if (is_layers_input(l, read) || onv_folded_buffer_of(l->model, value).name != NULL)
+        onv_value_id id = {read->value};
+        if (is_layers_input(l, read) || onv_folded_is_term(l, id) ||
+            onv_folded_buffer_of(l->model, value).name != NULL)
             continue;
         if (is_named || (value->role == ONV_ROLE_PARAMETER && read->k == 1))
             read->parameter = value->name;
@@ -518,6 +545,7 @@ onv_status onv_signature_prepare(onv_lowering *l)
     explain_head(l);
     if (l->status != ONV_OK) return l->status;
     mark_turned(l, is_table);
+    ONV_TRY(onv_folded_plan_all(l));
     name_exactly(l);
     onv_folded_name_parts(l);
     name_the_rest(l, ONV_WEIGHT_IS_TAKEN, is_table, ANY_NAME);
@@ -528,7 +556,9 @@ onv_status onv_signature_prepare(onv_lowering *l)
     name_the_rest(l, ONV_WEIGHT_IS_UNSURE, is_table, LIKELY_NAME);
     name_the_rest(l, ONV_WEIGHT_IS_UNSURE, is_table, ANY_NAME);
     name_the_rest(l, ONV_WEIGHT_IS_NUMBER, is_table, ANY_NAME);
-    return ONV_OK;
+    wait_for_biases_of_terms(l);
+    onv_folded_settle(l);
+    return l->status;
 }
 
 /* The bias of which the node's weight tells, or its call: a weight that is computed, as weight norm does, has no name. */
@@ -537,6 +567,8 @@ static size_t find_dropped(onv_lowering *l, const onv_node *node, char *module, 
     const onv_weight_read *read =
         node->n_inputs > 1 ? onv_weight_owner(l, node->inputs[1], node, 1) : NULL;
     const char *name = read != NULL ? read->parameter : NULL;
+    bool is_term = read != NULL && onv_folded_is_term(l, node->inputs[1]);
+    if (is_term) read = NULL;
     for (uint32_t i = 0; i < node->n_parameters && read == NULL; i++)
         if (strcmp(last_part(node->parameters[i]), "bias") == 0) name = node->parameters[i];
     const char *dot = name != NULL ? strrchr(name, '.') : NULL;

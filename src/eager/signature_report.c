@@ -187,9 +187,13 @@ static void report_folded_layers(const onv_lowering *l)
     uint32_t n = 0;
     for (size_t i = 0; i < l->model->values.count; i++) {
         const onv_value *value = &l->model->values.at[i];
-        bool is_result = value->tensor != NULL && value->tensor->elems > 1 &&
-                         onv_is_call_of_any(value->name, layers, sizeof layers / sizeof layers[0]);
-        if (!is_result || value->role != ONV_ROLE_NOT_NOTED) continue;
+        if (value->tensor == NULL || value->tensor->elems < 2 ||
+            value->role != ONV_ROLE_NOT_NOTED || onv_folded_is_term(l, (onv_value_id){(uint32_t)i}))
+            continue;
+        bool is_result = onv_is_call_of_any(value->name, layers, sizeof layers / sizeof layers[0]);
+        for (size_t k = 0; k < sizeof layers / sizeof layers[0] && !is_result; k++)
+            is_result = onv_folded_has_call(value, layers[k]) && onv_folded_has_listed(l, value);
+        if (!is_result) continue;
         if (first == NULL) first = value;
         if (!onv_u64_add(bytes, value->tensor->bytes, &bytes)) bytes = UINT64_MAX;
         n++;
@@ -317,6 +321,7 @@ void onv_signature_report(onv_lowering *l)
             "that are called alike, %llu bytes, without gradient",
             l->unused, l->first_unused, (unsigned long long)l->unused_bytes);
     report_assumed(l);
+    onv_folded_report(l);
     report_unread(l);
     if (!l->options->inference && l->n_listed > 0) report_folded_layers(l);
     if (n + l->unused > 0 && !l->options->inference) report_factors(l);

@@ -51,6 +51,7 @@ typedef enum onv_weight_use {
     ONV_WEIGHT_PROJECTED, /* a table times a parameter */
     ONV_WEIGHT_QUERY, /* of attention, the same for all samples: of a table, or a table times this */
     ONV_WEIGHT_DERIVED, /* computed from a parameter of the same size */
+    ONV_WEIGHT_TERM,    /* of parameters, as its note tells; see folded_terms.h */
 } onv_weight_use;
 
 /* --- lower_weight.c ---------------------------------------------------------------------------- */
@@ -166,12 +167,26 @@ typedef struct onv_folded_buffer {
 } onv_folded_buffer;
 
 onv_folded_buffer onv_folded_buffer_of(const onv_model *model, const onv_value *value);
+bool onv_folded_has_listed(const onv_lowering *l, const onv_value *value);
+/* The listed parameter that is all that the note names; SIZE_MAX: it names others. */
+size_t onv_folded_only_name(const onv_lowering *l, const onv_value *value);
 
 /* Gives constants that are parts of a parameter that nothing else explains its name. */
 void onv_folded_name_parts(onv_lowering *l);
 
 /* Rows of a table that were looked up, of which views are added to the scores of attention. */
 bool onv_folded_is_biases(const onv_lowering *l, onv_value_id id);
+
+/* --- folded_plan.c, folded_make.c --------------------------------------------------------------- */
+
+/* Finds constants that are terms of parameters; the sizes that they leave open, once the others have names; and what is
+ * said of these. */
+onv_status onv_folded_plan_all(onv_lowering *l);
+void onv_folded_settle(onv_lowering *l);
+void onv_folded_report(onv_lowering *l);
+bool onv_folded_is_term(const onv_lowering *l, onv_value_id id);
+/* What the forward pass computes of parameters. */
+uint32_t onv_folded_make(onv_lowering *l, onv_value_id id);
 
 /* --- unused.c ---------------------------------------------------------------------------------- */
 

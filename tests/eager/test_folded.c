@@ -249,6 +249,41 @@ static void views_of_noted_buffers_are_no_parameters(void **state)
     }
 }
 
+/* A module has a weight for each round in one parameter, and others beside it: notes tell which part is of which, whatever the
+ * module would call what a product takes. */
+static void notes_tell_which_parameter_parts_are_of(void **state)
+{
+    (void)state;
+    model *m = model_new(18);
+    trainer t;
+    model_input(m, "x", "f32[4,8]");
+    model_parameters(m, "net.init net.root net.weight");
+    static const char *const parts[] = {"select_1", "select_2", "select_3"};
+    static const char *const of[] = {"['net.root', 'val_4']", "['net.weight', 'val_4']",
+                                     "['net.root', 'val_5']"};
+    model_weight(m, "net.init", "f32[8,8]");
+    model_role(m, "net.init", "PARAMETER");
+    add_call(m, "MatMul", "x net.init", "y_0", "matmul");
+    for (int i = 0; i < 3; i++) {
+        char inputs[32], output[8], name[16];
+        model_weight(m, parts[i], "f32[8,8]");
+        model_folded(m, parts[i], of[i]);
+        snprintf(inputs, sizeof inputs, "y_%d %s", i, parts[i]);
+        snprintf(output, sizeof output, "y_%d", i + 1);
+        snprintf(name, sizeof name, "matmul_%d", i + 1);
+        add_call(m, "MatMul", inputs, output, name);
+    }
+    model_output(m, "y_3", "f32");
+    trainer_open_model(&t, m);
+    onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                             .lower = {.loss = ONV_LOSS_NONE, .reports = true}};
+    assert_int_equal(trainer_run(&t, &how).figures.parameter_bytes, 4 * W);
+    for (size_t i = 0; i < t.model.diags.count; i++)
+        assert_string_not_equal(t.model.diags.at[i].code, "missing-parameters");
+    trainer_close(&t);
+    model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +292,7 @@ int main(void)
         cmocka_unit_test(indices_of_one_buffer_count_once),
         cmocka_unit_test(made_indices_are_kept_unrepeated),
         cmocka_unit_test(views_of_noted_buffers_are_no_parameters),
+        cmocka_unit_test(notes_tell_which_parameter_parts_are_of),
     };
     return cmocka_run_group_tests_name("eager.folded", tests, NULL, NULL);
 }
