@@ -17,9 +17,6 @@
 /* The exporter keeps one copy of equal tensors up to this many elements. */
 enum { MAX_SHARED_ELEMS = 1024 };
 
-/* How many constants of unsure role are reported one by one. */
-enum { MAX_REPORTS = 12 };
-
 /* --- The reads --------------------------------------------------------------------------------- */
 
 static int by_owner(const void *left, const void *right)
@@ -147,12 +144,6 @@ bool onv_weight_is_table(onv_lowering *l, const onv_weight_read *read)
     return true;
 }
 
-typedef struct verdict {
-    onv_weight_use use;
-    bool is_sure;
-    const onv_weight_read *read; /* what told, or the first one */
-} verdict;
-
 static uint64_t spread_dims(const onv_value *value)
 {
     uint64_t n = 0;
@@ -218,7 +209,7 @@ bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id)
 
 /* What was expanded or repeated of a parameter for all samples. */
 static bool is_spread(onv_lowering *l, const onv_weight_read *first, const onv_weight_read *named,
-                      verdict *v)
+                      onv_weight_verdict *v)
 {
     static const char *const spreading[] = {"expand", "repeat", "tile"};
     const onv_value *value = &l->model->values.at[first->value];
@@ -229,51 +220,54 @@ static bool is_spread(onv_lowering *l, const onv_weight_read *first, const onv_w
     /* A class token; or positions, where no listed parameter is left for it. */
     bool may_be_token = strcmp(node->op_type, "Concat") == 0 && (named != NULL || l->n_listed == 0);
     if (may_be_token || is_bias) {
-        *v = (verdict){ONV_WEIGHT_EXPANDED, named != NULL, first};
+        *v = (onv_weight_verdict){ONV_WEIGHT_EXPANDED, named != NULL, first};
         return true;
     }
     if (named == NULL || (onv_weight_repeated_dims(l, value->tensor) == 0 &&
                           !onv_weight_may_be_uniform(l, value->tensor, ONV_MOST_HEAD)))
         return false;
-    *v = (verdict){ONV_WEIGHT_EXPANDED, true, named};
+    *v = (onv_weight_verdict){ONV_WEIGHT_EXPANDED, true, named};
     return true;
 }
 
 /* A float weight without a note, in an export that has them. */
-static verdict judge_folded(onv_lowering *l, uint32_t index)
+onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
 {
     const onv_value *value = &l->model->values.at[index];
     const onv_weight_read *first = reads_of(l, index);
-    verdict v = {ONV_WEIGHT_CONSTANT, false, first};
+    onv_weight_verdict v = {ONV_WEIGHT_CONSTANT, false, first};
     if (onv_folded_is_term(l, (onv_value_id){index}))
-        return (verdict){ONV_WEIGHT_TERM, true, first};
+        return (onv_weight_verdict){ONV_WEIGHT_TERM, true, first};
     if (first == NULL) {
         v.use = strchr(value->name, '.') != NULL ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_CONSTANT;
         return v;
     }
     onv_folded_buffer buffer = onv_folded_buffer_of(l->model, value);
     if (buffer.name != NULL && !buffer.is_computed && !buffer.is_spread)
-        return (verdict){ONV_WEIGHT_BUFFER, true, first};
+        return (onv_weight_verdict){ONV_WEIGHT_BUFFER, true, first};
     bool made = true;
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == index; at++) {
         onv_weight_place p = onv_weight_place_of(&l->model->nodes.at[at->node], at->k);
         bool is_buffer = l->model->nodes.at[at->node].takes_buffer;
         if (onv_weight_is_product(l->model, &l->model->nodes.at[at->node], at->k))
-            return (verdict){ONV_WEIGHT_MADE, true, at};
+            return (onv_weight_verdict){ONV_WEIGHT_MADE, true, at};
         /* A filter that code made, a wavelet, say: no listed parameter has its name, nor is left for it. */
         if (p == ONV_PLACE_WEIGHT && !is_buffer && l->n_listed > 0 &&
             onv_weight_is_view(value->name) && find_named(l, index) == NULL)
-            return (verdict){ONV_WEIGHT_MADE, true, at};
+            return (onv_weight_verdict){ONV_WEIGHT_MADE, true, at};
         if (p == ONV_PLACE_WEIGHT)
-            return (verdict){is_buffer ? ONV_WEIGHT_BUFFER : ONV_WEIGHT_TRAINED, true, at};
+            return (onv_weight_verdict){is_buffer ? ONV_WEIGHT_BUFFER : ONV_WEIGHT_TRAINED, true,
+                                        at};
         made &= p == ONV_PLACE_MADE &&
                 !onv_weight_is_bias_of_scores(&l->model->nodes.at[at->node], value);
     }
     /* "conv1.weight_bias": derived from a parameter's name. */
-    if (strchr(value->name, '.') != NULL) return (verdict){ONV_WEIGHT_TRAINED, true, first};
-    if (made || is_made_in_forward(value->name)) return (verdict){ONV_WEIGHT_MADE, true, first};
+    if (strchr(value->name, '.') != NULL)
+        return (onv_weight_verdict){ONV_WEIGHT_TRAINED, true, first};
+    if (made || is_made_in_forward(value->name))
+        return (onv_weight_verdict){ONV_WEIGHT_MADE, true, first};
     if (onv_is_call_of(value->name, "embedding"))
-        return (verdict){ONV_WEIGHT_TRAINED, false, first};
+        return (onv_weight_verdict){ONV_WEIGHT_TRAINED, false, first};
     const onv_node *node = &l->model->nodes.at[first->node];
     static const char *const parts[] = {"slice", "select", "view", "reshape"};
     const char *class = node->module_class != NULL ? node->module_class : "";
@@ -282,12 +276,13 @@ static verdict judge_folded(onv_lowering *l, uint32_t index)
         return v;
     }
     const onv_weight_read *named = find_named(l, index);
-    if (onv_weight_is_for_all(value, named)) return (verdict){ONV_WEIGHT_TRAINED, false, named};
+    if (onv_weight_is_for_all(value, named))
+        return (onv_weight_verdict){ONV_WEIGHT_TRAINED, false, named};
     if (is_spread(l, first, named, &v)) return v;
-    if (named != NULL) return (verdict){ONV_WEIGHT_TRAINED, true, named};
+    if (named != NULL) return (onv_weight_verdict){ONV_WEIGHT_TRAINED, true, named};
     if (onv_has_made_up_name(value->name))
-        return (verdict){is_indexed(l, value, first) ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_MADE, false,
-                         first};
+        return (onv_weight_verdict){
+            is_indexed(l, value, first) ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_MADE, false, first};
     /* Where all parameters are listed, one that is left has given its name to what is no single number. */
     bool may_be = l->n_listed == 0 || value->tensor->elems == 1;
     if (may_be && is_leaf(l, first->scope) && may_learn(class) && spread_dims(value) <= 1)
@@ -349,7 +344,7 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
         return made ? ONV_WEIGHT_MADE : ONV_WEIGHT_CONSTANT;
     }
     if (!noted) return ONV_WEIGHT_TRAINED;
-    verdict v = judge_folded(l, id.index);
+    onv_weight_verdict v = onv_weight_judge(l, id.index);
     if (v.use != ONV_WEIGHT_TRAINED || v.read == NULL || l->options->as_exported) return v.use;
     if (onv_is_call_of(value->name, "embedding") && !v.is_sure) return ONV_WEIGHT_LOOKED_UP;
     if (onv_weight_is_for_all(value, v.read)) return ONV_WEIGHT_LOOKED_UP_FOR_ALL;
@@ -519,86 +514,4 @@ onv_status onv_weights_prepare(onv_lowering *l)
         l->has_notes |= model->values.at[i].role == ONV_ROLE_PARAMETER;
     ONV_TRY(list_reads(l));
     return onv_signature_prepare(l);
-}
-
-/* --- What stays unsure ------------------------------------------------------------------------- */
-
-static void report(onv_lowering *l, const onv_value *value, const verdict *v)
-{
-    const onv_node *node = v->read != NULL ? &l->model->nodes.at[v->read->node] : NULL;
-    bool trained = v->use == ONV_WEIGHT_TRAINED || v->use == ONV_WEIGHT_EXPANDED;
-    const char *class = node != NULL && node->module_class != NULL ? node->module_class : "";
-    const char *note =
-        onv_is_call_of(value->name, "embedding") || onv_weight_is_for_all(value, v->read)
-            ? l->options->parameters > 0
-                  ? ""
-                  : "; rows of a table that are never looked up are not in the file, nor counted: "
-                    "--parameters N counts them, where N is the sum of p.numel() for p in "
-                    "model.parameters()"
-            : "";
-    onv_model_diag(l->model, trained ? ONV_WARNING : ONV_NOTE,
-                   trained ? "assumed-parameter" : "assumed-constant",
-                   node != NULL ? node->name : NULL,
-                   "'%s', %llu bytes, was computed by the export; module '%s'%s%s%s reads it: "
-                   "counted as %s%s",
-                   value->name, (unsigned long long)value->tensor->bytes,
-                   v->read != NULL ? v->read->scope : "", class[0] != '\0' ? " (" : "", class,
-                   class[0] != '\0' ? ")" : "",
-                   trained                     ? "a trained parameter"
-                   : v->use == ONV_WEIGHT_MADE ? "made in each forward pass, without gradient"
-                                               : "a constant without gradient",
-                   note);
-}
-
-/* Beside initializers, Constant nodes count as numbers in the code: unless they are few, that is said. */
-static void report_constants(onv_lowering *l)
-{
-    enum { WORTH_A_NOTE = 100 }; /* one in so many elements */
-    uint64_t n = 0, bytes = 0, elems = 0, trained = 0;
-    for (uint32_t i = 0; i < l->model->values.count && !l->model->trains_constants; i++) {
-        const onv_value *value = &l->model->values.at[i];
-        if (!onv_value_is_held(value) || value->tensor->elems < 2) continue;
-        if (!onv_dtype_is_float((onv_dtype)value->tensor->type.dtype)) continue;
-        if (value->kind == ONV_VALUE_INITIALIZER) trained += value->tensor->elems;
-        if (value->kind != ONV_VALUE_CONSTANT) continue;
-        n++;
-        bytes += value->tensor->bytes; /* liveness has checked the sum of all weights */
-        elems += value->tensor->elems;
-    }
-    if (elems > trained / WORTH_A_NOTE)
-        onv_model_diag(l->model, ONV_NOTE, "constants-not-trained", NULL,
-                       "%llu Constant nodes hold %llu bytes of floats: next to initializers they "
-                       "count as constants, without gradients",
-                       (unsigned long long)n, (unsigned long long)bytes);
-}
-
-void onv_weights_report(onv_lowering *l)
-{
-    report_constants(l);
-    onv_signature_report(l);
-    if (l->tables > 0)
-        onv_model_diag(
-            l->model, ONV_NOTE, "assumed-frozen", NULL,
-            "'%s' and %u more tables, %llu bytes, belong to modules whose class is called "
-            "sinusoidal: counted as parameters that are not trained",
-            l->table, l->tables - 1, (unsigned long long)l->table_bytes);
-    uint64_t left = 0, left_bytes = 0, n = 0;
-    for (uint32_t i = 0; i < l->model->values.count && l->has_notes; i++) {
-        const onv_value *value = &l->model->values.at[i];
-        if (value->kind != ONV_VALUE_INITIALIZER || value->role != ONV_ROLE_NOT_NOTED) continue;
-        if (value->tensor == NULL || value->tensor->elems < 2 || l->is_statistic[i]) continue;
-        if (!onv_dtype_is_float((onv_dtype)value->tensor->type.dtype)) continue;
-        verdict v = judge_folded(l, i);
-        if (v.is_sure) continue;
-        if (n++ < MAX_REPORTS) {
-            report(l, value, &v);
-        } else {
-            left++;
-            left_bytes += value->tensor->bytes;
-        }
-    }
-    if (left > 0)
-        onv_model_diag(l->model, ONV_NOTE, "assumed-constant", NULL,
-                       "%llu more constants of unsure role, %llu bytes", (unsigned long long)left,
-                       (unsigned long long)left_bytes);
 }

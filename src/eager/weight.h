@@ -57,7 +57,14 @@ typedef enum onv_weight_use {
 /* --- lower_weight.c ---------------------------------------------------------------------------- */
 
 onv_status onv_weights_prepare(onv_lowering *l);
-void onv_weights_report(onv_lowering *l); /* diagnostics of what stays unsure */
+/* What an initializer without a note of its own is taken for. */
+typedef struct onv_weight_verdict {
+    onv_weight_use use;
+    bool is_sure;
+    const onv_weight_read *read; /* what told, or the first one */
+} onv_weight_verdict;
+
+onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t value);
 bool onv_has_made_up_name(const char *name);
 onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id);
 /* A single number that the exporter computed of a parameter, as a weight by which layers are mixed. */
@@ -112,6 +119,10 @@ bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv
 /* Several modules read it as it is, which no copies of equal parameters explain. */
 bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read);
 bool onv_weight_same_owner(const onv_weight_read *a, const onv_weight_read *b);
+
+/* --- weight_report.c ---------------------------------------------------------------------------- */
+
+void onv_weights_report(onv_lowering *l); /* diagnostics of what stays unsure */
 
 /* --- weight_contents.c -------------------------------------------------------------------------- */
 
