@@ -52,11 +52,21 @@ static bool is_buffer(const onv_model *model, const char *name, size_t length)
     return false;
 }
 
-onv_folded_buffer onv_folded_buffer_of(const onv_model *model, const onv_value *value)
+/* What a call makes of a buffer. */
+static void add_call(onv_folded_buffer *found, const char *call)
 {
     static const char *const copies[] = {"repeat"};
-    static const char *const parts[] = {"getitem", "unbind", "split",  "chunk",
-                                        "narrow",  "detach", "flatten"};
+    static const char *const parts[] = {"getitem", "unbind", "split",   "chunk", "narrow",
+                                        "detach",  "alias",  "flatten", "to",    "type_as"};
+    if (onv_has_made_up_name(call)) return;
+    bool is_view =
+        onv_weight_is_view(call) || onv_is_call_of_any(call, parts, sizeof parts / sizeof parts[0]);
+    found->is_computed |= !is_view || onv_is_call_of_any(call, copies, 1);
+    found->is_spread |= onv_is_call_of(call, "expand");
+}
+
+onv_folded_buffer onv_folded_buffer_of(const onv_model *model, const onv_value *value)
+{
     char copy[MOST_NAME];
     onv_folded_buffer found = {.name = NULL};
     if (value->role != ONV_ROLE_NOT_NOTED || model->n_registered == 0 || !has_note(value))
@@ -69,13 +79,11 @@ onv_folded_buffer onv_folded_buffer_of(const onv_model *model, const onv_value *
             n++;
             found.name = name;
             found.length = length;
-        } else if (!onv_has_made_up_name(copy)) {
-            bool is_view = onv_weight_is_view(copy) ||
-                           onv_is_call_of_any(copy, parts, sizeof parts / sizeof parts[0]);
-            found.is_computed |= !is_view || onv_is_call_of_any(copy, copies, 1);
-            found.is_spread |= onv_is_call_of(copy, "expand");
+        } else {
+            add_call(&found, copy);
         }
     }
+    add_call(&found, value->name);
     if (n != 1) found.name = NULL;
     return found;
 }

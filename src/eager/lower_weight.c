@@ -243,8 +243,9 @@ onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
         return v;
     }
     onv_folded_buffer buffer = onv_folded_buffer_of(l->model, value);
-    if (buffer.name != NULL && !buffer.is_computed && !buffer.is_spread)
-        return (onv_weight_verdict){ONV_WEIGHT_BUFFER, true, first};
+    if (buffer.name != NULL && !buffer.is_computed)
+        return (onv_weight_verdict){buffer.is_spread ? ONV_WEIGHT_VIEW : ONV_WEIGHT_BUFFER, true,
+                                    first};
     bool made = true;
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == index; at++) {
         onv_weight_place p = onv_weight_place_of(&l->model->nodes.at[at->node], at->k);

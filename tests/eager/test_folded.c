@@ -284,6 +284,45 @@ static void notes_tell_which_parameter_parts_are_of(void **state)
     model_free(m);
 }
 
+/* z = (x W) * (what was made of a buffer): a view of it, spread or not, is no tensor; what a call computes of it is made in
+ * each pass, and its name is not in its own note. */
+static void computed_buffers_are_made_in_each_pass(void **state)
+{
+    (void)state;
+    enum { H = 4 * 8 * 4 };
+    static const struct {
+        const char *name, *from, *shape;
+        uint64_t buffers, kept; /* beside x, which the layer keeps */
+    } cases[] = {{"view", "['scale', 'val_3']", "f32[4,8]", H, 0},
+                 {"type_as", "['expand', 'scale', 'val_3']", "f32[4,8]", 8 * 4, 0},
+                 {"masked_fill", "['scale', 'val_3']", "f32[4,8]", 0, H}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static float numbers[4][8];
+        for (int k = 0; k < 32; k++) numbers[k / 8][k % 8] = (float)(i == 1 ? k % 8 : k);
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        model_weight_data(m, cases[i].name, cases[i].shape, numbers, sizeof numbers);
+        model_parameters(m, "w ~scale");
+        model_folded(m, cases[i].name, cases[i].from);
+        add_call(m, "MatMul", "x w", "h", "matmul");
+        char inputs[32];
+        snprintf(inputs, sizeof inputs, "h %s", cases[i].name);
+        add_call(m, "Mul", inputs, "y", "mul");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+        onv_training_figures figures = trainer_run(&t, &how).figures;
+        assert_int_equal(figures.buffer_bytes, cases[i].buffers);
+        assert_int_equal(figures.saved_activation_bytes, H + cases[i].kept);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +331,7 @@ int main(void)
         cmocka_unit_test(indices_of_one_buffer_count_once),
         cmocka_unit_test(made_indices_are_kept_unrepeated),
         cmocka_unit_test(views_of_noted_buffers_are_no_parameters),
+        cmocka_unit_test(computed_buffers_are_made_in_each_pass),
         cmocka_unit_test(notes_tell_which_parameter_parts_are_of),
     };
     return cmocka_run_group_tests_name("eager.folded", tests, NULL, NULL);
