@@ -1,6 +1,7 @@
 /* Copies of gradients that are not contiguous: between a linear layer and a convolution over time, an
  * interpolation or a padding, networks swap channels and time. The swap is a view, so the gradient arrives
- * in the other order: kernels copy it, those of batch norms too, and so does the reshape that a linear layer begins with. */
+ * in the other order: kernels copy it, those of batch norms too, and so does the reshape that a linear layer begins with.
+ * Products of matrices copy those that have neither dense rows nor dense columns. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -9,7 +10,7 @@
 
 enum { MANY = UINT32_MAX };
 
-enum { MAX_VIEWS = 6 };
+enum { MAX_VIEWS = 6, MAX_VIEWS_BETWEEN = 16 };
 
 typedef struct readers {
     uint32_t *of; /* by tensor: 1 + the operation that reads it, 0: none, MANY */
@@ -191,6 +192,62 @@ static void copy_part(onv_lowering *l, const readers *r, const uint32_t *made_by
     }
 }
 
+/* The strides of the gradient of a contiguous tensor, of which it gets that of a view: x, whose own gradient is
+ * contiguous. False: the gradient cannot be seen so, or not all of the tensor is read. */
+static bool strides_behind(const onv_eager_tensor *base, const onv_eager_tensor *x,
+                           int64_t *strides)
+{
+    int64_t of_x[ONV_MAX_RANK], step = 1;
+    if (base->elems != x->elems || x->elems == 0) return false;
+    for (uint32_t i = x->rank; i-- > 0; step *= x->dims[i]) of_x[i] = step;
+    for (uint32_t i = 0; i < base->rank; i++) strides[i] = 0;
+    for (uint32_t i = 0; i < base->rank; i++) {
+        int64_t own = base->strides[i];
+        for (uint32_t j = 0; j < x->rank && base->dims[i] > 1; j++)
+            if (x->dims[j] > 1 && x->strides[j] <= own && own < x->strides[j] * x->dims[j])
+                strides[i] = of_x[j] * (own / x->strides[j]);
+        for (uint32_t j = 0; j < x->rank && base->dims[i] > 1; j++)
+            if (x->dims[j] > 1 && x->strides[j] > own && x->strides[j] < own * base->dims[i] &&
+                of_x[j] != strides[i] * (x->strides[j] / own))
+                return false;
+    }
+    return true;
+}
+
+/* The view of all of a product whose gradient is contiguous: what another product reads, or has copied for it. What reads
+ * the result of an einsum otherwise gives a gradient in the order of that. */
+static uint32_t view_with_dense_gradient(const onv_lowering *l, const readers *r,
+                                         const onv_eager_op *product)
+{
+    uint32_t tensor = product->out[0], own = tensor;
+    const onv_eager_op *next = sole_reader(l, r, tensor);
+    for (uint32_t k = 0; k < MAX_VIEWS_BETWEEN && next != NULL && next->n_out == 1; k++) {
+        if (onv_tensor_at(l, next->out[0]).storage != onv_tensor_at(l, tensor).storage) break;
+        tensor = next->out[0];
+        if (next->node.index == product->node.index) own = tensor;
+        next = sole_reader(l, r, tensor);
+    }
+    bool copies = next != NULL && strcmp(next->name, "reshape") == 0 && next->n_out == 1;
+    if (copies) next = sole_reader(l, r, next->out[0]);
+    if (next != NULL && strcmp(next->name, "bmm") == 0) return tensor;
+    bool is_einsum = onv_is_node(product->node) &&
+                     strcmp(onv_model_node(l->model, product->node)->op_type, "Einsum") == 0;
+    return is_einsum ? own : ONV_NO_TENSOR;
+}
+
+/* CUDA's products copy a matrix that has neither rows nor columns that are dense, once for each gradient that they make,
+ * beside it. */
+static bool copies_for_product(const onv_lowering *l, const readers *r, const onv_eager_op *op)
+{
+    int64_t strides[ONV_MAX_RANK];
+    if (strcmp(op->name, "bmm") != 0 || !op->has_backward || l->options->on_cpu) return false;
+    uint32_t view = view_with_dense_gradient(l, r, op);
+    if (view == ONV_NO_TENSOR) return false;
+    onv_eager_tensor product = onv_tensor_at(l, op->out[0]), x = onv_tensor_at(l, view);
+    if (product.rank != 3 || !strides_behind(&product, &x, strides)) return false;
+    return product.dims[1] > 1 && product.dims[2] > 1 && strides[1] != 1 && strides[2] != 1;
+}
+
 void onv_copies_add(onv_lowering *l)
 {
     readers r = {ONV_ARENA_ARRAY(&l->model->arena, uint32_t, l->eager->tensors.count)};
@@ -210,7 +267,7 @@ void onv_copies_add(onv_lowering *l)
     for (uint32_t i = 0; i < l->eager->ops.count; i++) {
         onv_eager_op *op = &l->eager->ops.at[i];
         for (uint32_t k = 0; k < op->n_in && op->n_out == 1; k++) copy_part(l, &r, made_by, op, k);
-        if (!copies(l, &r, op)) continue;
+        if (!copies(l, &r, op) && !copies_for_product(l, &r, op)) continue;
         uint64_t bytes = onv_tensor_at(l, op->out[0]).bytes;
         if (!onv_u64_add(op->backward_temp_bytes, bytes, &op->backward_temp_bytes))
             op->backward_temp_bytes = UINT64_MAX;

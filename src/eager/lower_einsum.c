@@ -209,51 +209,12 @@ static uint32_t emit_permuted(onv_lowering *l, uint32_t x, const uint32_t *order
     return low ? onv_emit_cast(l, x, (uint8_t)l->options->amp) : x;
 }
 
-/* The last product of an einsum. */
-typedef struct last_product {
-    split s;
-    size_t op; /* SIZE_MAX: none */
-} last_product;
-
-static int64_t inner_stride(const onv_eager_tensor *t, const int64_t *strides, const uint32_t *dims,
-                            uint32_t n)
-{
-    int64_t least = n > 0 ? INT64_MAX : 1;
-    for (uint32_t i = 0; i < n; i++)
-        if (t->dims[dims[i]] > 1 && strides[dims[i]] < least) least = strides[dims[i]];
-    return least == INT64_MAX ? 1 : least;
-}
-
-/* The gradient of x, which that product made, is contiguous in another order of dims. CUDA's products copy a
- * matrix that has neither rows nor columns that are dense. */
-static void copy_gradient(onv_lowering *l, const last_product *last, const onv_eager_tensor *x,
-                          const uint32_t *order)
-{
-    if (l->status != ONV_OK || last->op >= l->eager->ops.count || l->options->on_cpu) return;
-    onv_eager_op *op = &l->eager->ops.at[last->op];
-    onv_eager_tensor product = onv_tensor_at(l, op->out[0]);
-    if (!op->has_backward || product.storage != x->storage || x->elems == 0) return;
-    int64_t strides[ONV_MAX_RANK], step = 1;
-    for (uint32_t i = x->rank; i-- > 0;) {
-        uint32_t dim = order != NULL ? order[i] : i;
-        strides[dim] = step;
-        step *= x->dims[dim];
-    }
-    if (inner_stride(x, strides, last->s.left, last->s.n_left) != 1 &&
-        inner_stride(x, strides, last->s.right, last->s.n_right) != 1)
-        op->backward_temp_bytes += product.bytes; /* which fits beside the product's */
-}
-
-static uint32_t emit_pair(onv_lowering *l, uint32_t a, uint32_t b, const bool *summed,
-                          last_product *last)
+static uint32_t emit_pair(onv_lowering *l, uint32_t a, uint32_t b, const bool *summed)
 {
     onv_eager_tensor x = onv_tensor_at(l, a), y = onv_tensor_at(l, b);
     if (l->status != ONV_OK) return ONV_NO_TENSOR;
     split s = classify(&x, &y, summed);
-    if (s.n_sum == 0) {
-        last->op = SIZE_MAX;
-        return emit_mul(l, a, b);
-    }
+    if (s.n_sum == 0) return emit_mul(l, a, b);
     uint32_t order[ONV_MAX_RANK], n;
     n = append(order, 0, s.both, s.n_both);
     n = append(order, n, s.left, s.n_left);
@@ -261,7 +222,6 @@ static uint32_t emit_pair(onv_lowering *l, uint32_t a, uint32_t b, const bool *s
     append(order, n, s.right, s.n_right);
     const int64_t both = size_of(&x, s.both, s.n_both), sum = size_of(&x, s.sum, s.n_sum);
     const int64_t left = size_of(&x, s.left, s.n_left), right = size_of(&y, s.right, s.n_right);
-    copy_gradient(l, last, &x, order);
     a = emit_permuted(l, a, order, (const int64_t[]){both, left, sum});
     n = append(order, 0, s.both, s.n_both);
     n = append(order, n, s.sum, s.n_sum);
@@ -269,7 +229,6 @@ static uint32_t emit_pair(onv_lowering *l, uint32_t a, uint32_t b, const bool *s
     append(order, n, s.left, s.n_left);
     b = emit_permuted(l, b, order, (const int64_t[]){both, sum, right});
     uint32_t product = onv_emit_bmm(l, a, b);
-    *last = (last_product){s, l->eager->ops.count - 1};
     /* Back: the dims of the product in its order, then in that of the labels. */
     int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
     n = append(order, 0, s.both, s.n_both);
@@ -311,7 +270,6 @@ void onv_lower_einsum(onv_lowering *l, const onv_node *node)
     }
     for (uint32_t k = 0; k < e.n_operands; k++) in[k] = arrange(l, &e, k, onv_node_in(l, node, k));
     uint32_t result = in[0];
-    last_product last = {.op = SIZE_MAX};
     for (uint32_t k = 1; k < e.n_operands || k == 1; k++) {
         for (uint32_t i = 0; i < e.n_labels; i++) summed[i] = !is_needed(&e, i, k + 1);
         if (e.n_operands == 1) {
@@ -325,11 +283,10 @@ void onv_lower_einsum(onv_lowering *l, const onv_node *node)
             left[i] = summed[i] && x.dims[i] != 1 && y.dims[i] == 1;
             right[i] = summed[i] && y.dims[i] != 1 && x.dims[i] == 1;
         }
-        result = emit_pair(l, emit_sum(l, result, left), emit_sum(l, in[k], right), summed, &last);
+        result = emit_pair(l, emit_sum(l, result, left), emit_sum(l, in[k], right), summed);
     }
     onv_eager_tensor t = onv_tensor_at(l, result);
     if (result == ONV_NO_TENSOR || l->status != ONV_OK) return;
-    copy_gradient(l, &last, &t, NULL);
     onv_node_set(l, node, 0,
                  onv_emit_view(l, "squeeze", result, e.n_out, t.dims, t.strides, ONV_GRAD_ALIAS));
 }

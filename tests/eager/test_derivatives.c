@@ -231,6 +231,22 @@ static void add_experts(model *m)
     model_node(m, "Einsum", "down", "h w2 g", "y", "equation='btef,efd,bte->btd'");
 }
 
+/* Experts that see all tokens, mixed by a second einsum: its product reads theirs with the experts last, in which order
+ * the gradient comes, too. */
+static void add_mixed_experts(model *m)
+{
+    static const int64_t split[] = {3, 2, 6, 8};
+    model_input(m, "x", "f32[3,12,8]");
+    model_input(m, "tokens", "f32[2,6,8]");
+    model_weight(m, "w", "f32[3,8,8]");
+    model_weight(m, "wg", "f32[8,3]");
+    model_ints(m, "split", 4, split);
+    model_node(m, "MatMul", "gate", "tokens wg", "g", "");
+    model_node(m, "Einsum", "experts", "x w", "a", "equation='end,edh->enh'");
+    model_node(m, "Reshape", "view", "a split", "b", "");
+    model_node(m, "Einsum", "mix", "b g", "y", "equation='ebnd,bne->bnd'");
+}
+
 static void add_index(model *m)
 {
     model_input(m, "x", "f32[4,8]");
@@ -348,6 +364,7 @@ static void kernels_copy_gradients(void **state)
     } cases[] = {{add_overwritten_norm, 2 * image},
                  {add_overwritten_product, 0},
                  {add_experts, product},
+                 {add_mixed_experts, 3 * 12 * 8 * 4},
                  {add_index, 4 * 8 * 4},
                  {add_distances, 2 * F + ROWS * 4 + 2 * DISTANT + 24 * 4 + 8 * ROWS * 4},
                  {add_windows, 12 * 8},
