@@ -255,10 +255,28 @@ static bool is_looked_up(text code, text callee)
     return last >= '0' && last <= '9' && (has(code, "getattr(") || has(code, "_modules["));
 }
 
+/* Of what the code calls: attributes alone, `self.query(x.relu())`, one of them the module's own. A member of a list is called by
+ * a name, `layer(x)`, or by its place, `self.layers[i](x)`. */
+static bool calls_methods(text code)
+{
+    bool is_own = false;
+    for (size_t i = 1; i < code.length; i++) {
+        if (code.at[i] != '(') continue;
+        size_t name = i, root;
+        while (name > 0 && is_word(code.at[name - 1])) name--;
+        if (name == i && strchr(")]", code.at[i - 1]) == NULL) continue; /* it groups */
+        if (name == i || name == 0 || code.at[name - 1] != '.') return false;
+        root = name;
+        while (root > 0 && (is_word(code.at[root - 1]) || code.at[root - 1] == '.')) root--;
+        is_own |= begins((text){code.at + root, code.length - root}, "self.");
+    }
+    return is_own;
+}
+
 /* How the code calls what is called so. A member of a list has a number, and another name there. */
 static char kind_of(text code, text callee)
 {
-    if (callee.length > 0 && is_number(callee)) return ONV_STATEMENT_LOOPS;
+    if (callee.length > 0 && is_number(callee) && !calls_methods(code)) return ONV_STATEMENT_LOOPS;
     if (is_looked_up(code, callee)) return ONV_STATEMENT_LOOPS;
     if (has(code, ".propagate(")) return ONV_STATEMENT_SENDS;
     if (has(code, ".edge_updater(")) return ONV_STATEMENT_EDGES;

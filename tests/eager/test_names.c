@@ -111,57 +111,89 @@ static void lines_that_run_again_tell(void **state)
         const char *modules[4], *lines[4];
         unsigned numbers[4];
         uint32_t last_a, last_b;
+        bool locals;
     } cases[] = {
         {{"", "layers.0", "layers.1", ""},
          {"h = neg(x)", "o = layer(h)", "o = layer(h)", "return neg(o)"},
          {10, 11, 11, 12},
          1,
-         2},
+         2,
+         false},
         {{"", "layers.0", "layers.1", ""},
          {"h = neg(x)", "o = layer(h)", "z = layer(o)", "return neg(z)"},
          {10, 11, 12, 13},
          3,
-         3},
+         3,
+         false},
         /* Another name than the one that the loop reads stays, be its line whole or not. */
         {{"", "layers.0", "layers.1", ""},
          {"e = neg(x)", "h = layer(h, mask=m.e)", "h = layer(h, mask=m.e)", "return neg(h)"},
          {10, 11, 11, 12},
          3,
-         2},
+         2,
+         false},
         {{"", "layers.0", "layers.1", ""},
          {"e = neg(x)", "h = layer(", "h = layer(", "return neg(h)"},
          {10, 11, 11, 12},
          3,
-         2},
+         2,
+         false},
         {{"", "layers.0", "layers.1", ""},
          {"h = neg(x)", "o = layer(", "o = layer(", "h = neg(o)"},
          {10, 11, 11, 12},
          1,
-         2},
+         2,
+         false},
         /* Members that are looked up by names with numbers. */
         {{"", "layer_0", "layer_1", ""},
          {"h = neg(x)", "h = self._modules['layer_%d' % i](h)",
           "h = self._modules['layer_%d' % i](h)", "return neg(h)"},
          {10, 11, 11, 12},
          1,
-         2},
+         2,
+         false},
         {{"", "layer0", "layer1", ""},
          {"h = neg(x)", "h = getattr(self, f'layer{i}')(h)", "h = getattr(self, f'layer{i}')(h)",
           "return neg(h)"},
          {10, 11, 11, 12},
          1,
-         2},
+         2,
+         false},
         /* Two lists that are gone through together: the layer and its norm are one run of the line. */
         {{"layers.0", "norms.0", "layers.1", "norms.1"},
          {"x = norm(layer(x))", "x = norm(layer(x))", "x = norm(layer(x))", "x = norm(layer(x))"},
          {11, 11, 11, 11},
          1,
-         3},
+         3,
+         false},
         {{"norm", "attend", "", ""},
          {"o, w = self.attend(", "o, w = self.attend(", "h = neg(o)", "return neg(h)"},
          {10, 10, 11, 12},
          1,
-         3},
+         3,
+         false},
+        /* A method that calls members of a list, and has names that are not told. */
+        {{"layers.0", "", "layers.1", ""},
+         {"o = self.query(m.e(x))", "o = self.query(m.e(x))", "o = self.query(m.e(x))",
+          "return neg(o)"},
+         {10, 10, 10, 12},
+         1,
+         2,
+         false},
+        {{"layers.0", "", "layers.1", ""},
+         {"o = self.query(m.e(x))", "o = self.query(m.e(x))", "o = self.query(m.e(x))",
+          "return neg(o)"},
+         {10, 10, 10, 12},
+         2,
+         2,
+         true},
+        {{"layers.0", "", "layers.1", ""},
+         {"o = self.layers[i](x)", "o = self.layers[i](x)", "o = self.layers[i](x)",
+          "return neg(o)"},
+         {10, 10, 10, 12},
+         1,
+         2,
+         true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static const char *const values[] = {"x", "a", "b", "c", "y"};
@@ -184,7 +216,7 @@ static void lines_that_run_again_tell(void **state)
             model_node(m, "Neg", "", values[k], values[k + 1], "");
         }
         model_output(m, "y", "f32");
-        pass_run(&p, m, NULL);
+        pass_run(&p, m, &(onv_lower_options){.locals = cases[i].locals});
         if (pass_find(&p, "a")->last != cases[i].last_a ||
             pass_find(&p, "b")->last != cases[i].last_b)
             fail_msg("case %zu: a %u, b %u", i, pass_find(&p, "a")->last, pass_find(&p, "b")->last);
