@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "eager/lower.h"
 #include "eager/weight_place.h"
 
@@ -303,6 +304,70 @@ static bool lower_take(onv_lowering *l, const onv_node *node)
 }
 
 /* The backward of an index sorts the indices: four lists of int64. */
+/* How many dims stand before the n that x[:, :, i, j] indexes with tensors. The exporter moves what is indexed to the front, by a
+ * transpose of the same call; PyTorch does where they do not stand side by side. -1: nothing tells. */
+static int64_t dims_before_index(const onv_lowering *l, const onv_node *node, uint32_t rank,
+                                 uint32_t n)
+{
+    onv_node_id producer = onv_model_value(l->model, node->inputs[0])->producer;
+    const onv_node *turn = onv_is_node(producer) ? onv_model_node(l->model, producer) : NULL;
+    bool is_turned = turn != NULL && turn->source_op != NULL && node->source_op != NULL &&
+                     strcmp(turn->op_type, "Transpose") == 0 &&
+                     strcmp(turn->source_op, node->source_op) == 0;
+    const onv_attr *perm = is_turned ? onv_node_attr(turn, "perm") : NULL;
+    if (!is_turned) return 0;
+    if (perm == NULL || perm->kind != ONV_ATTR_INTS || perm->count != rank) return -1;
+    bool is_together = true;
+    for (uint32_t i = 1; i < n; i++) is_together &= perm->ints[i] == perm->ints[0] + i;
+    for (uint32_t i = n; i < rank && is_together; i++)
+        if (perm->ints[i] != (i - n < perm->ints[0] ? i - n : i)) return -1;
+    return is_together ? perm->ints[0] : 0;
+}
+
+/* PyTorch's iterator gives what it indexes the memory order of the tensor, where that tells one; the places stand together. It
+ * begins at the last dim, and compares dims that the same operand has. */
+static void sort_indexed(const onv_eager_tensor *y, const int64_t *of_x, uint32_t places,
+                         uint32_t *order)
+{
+    for (uint32_t i = 1; i < y->rank; i++) {
+        uint32_t at = i;
+        for (uint32_t k = i; k-- > 0;) {
+            uint32_t faster = order[k], dim = order[at];
+            if (faster < places && dim < places) break;
+            if (of_x[faster] == 0 || of_x[dim] == 0) continue;
+            if (of_x[faster] < of_x[dim]) break;
+            if (of_x[faster] == of_x[dim] && y->dims[faster] <= y->dims[dim]) continue;
+            order[k] = dim;
+            order[at] = faster;
+            at = k;
+        }
+    }
+}
+
+static void order_indexed(onv_lowering *l, const onv_node *node, uint32_t out, uint32_t n)
+{
+    onv_eager_tensor x = onv_tensor_at(l, onv_node_in(l, node, 0)), y = onv_tensor_at(l, out);
+    if (!onv_node_is_aten(node, "index") || x.rank < n || y.rank < x.rank - n || y.elems == 0)
+        return;
+    uint32_t order[ONV_MAX_RANK], places = y.rank - (x.rank - n);
+    int64_t of_x[ONV_MAX_RANK], before = dims_before_index(l, node, x.rank, n);
+    if (before < 0 || before > (int64_t)(x.rank - n)) return;
+    int64_t *strides = ONV_ARENA_ARRAY(&l->model->arena, int64_t, y.rank);
+    if (strides == NULL) {
+        l->status = onv_fail_memory(l->err);
+        return;
+    }
+    for (uint32_t i = 0; i < y.rank; i++) {
+        uint32_t dim = i < before ? places + i : i < before + places ? i - (uint32_t)before : i;
+        order[y.rank - 1 - i] = dim;
+        of_x[i] = i < places ? 0 : x.strides[n + i - places]; /* 0: it tells of no order */
+    }
+    sort_indexed(&y, of_x, places, order);
+    int64_t step = 1;
+    for (uint32_t i = 0; i < y.rank; step *= y.dims[order[i++]]) strides[order[i]] = step;
+    l->eager->tensors.at[out].strides = strides;
+}
+
 static void lower_gather_nd(onv_lowering *l, const onv_node *node)
 {
     if (lower_take(l, node)) return;
@@ -317,6 +382,8 @@ static void lower_gather_nd(onv_lowering *l, const onv_node *node)
     if (stays)
         l->eager->storages.at[onv_tensor_at(l, op->out[0]).storage].kind = ONV_STORAGE_CONSTANT;
     onv_eager_tensor t = onv_tensor_at(l, indices);
+    if (op->n_out == 1 && t.rank > 0 && t.dims[t.rank - 1] >= 0)
+        order_indexed(l, node, op->out[0], (uint32_t)t.dims[t.rank - 1]);
     if (!op->has_backward || t.rank == 0 || t.dims[t.rank - 1] == 0) return;
     uint64_t n = t.elems / (uint64_t)t.dims[t.rank - 1], bytes;
     if (!onv_u64_mul(n, 4 * sizeof(int64_t), &bytes) ||

@@ -208,6 +208,56 @@ static void contracted_labels_are_in_the_order_of_letters(void **state)
     }
 }
 
+static uint32_t count_copies(model *m)
+{
+    onv_error err = {0};
+    onv_eager eager;
+    onv_lower_options how = {.loss = ONV_LOSS_NONE};
+    uint32_t n = 0;
+    trainer t;
+    trainer_open_model(&t, m);
+    if (onv_eager_lower(&t.model, &t.live, t.is_host, &how, &eager, &err) != ONV_OK)
+        fail_msg("%s (%s)", err.message, err.node);
+    for (size_t i = 0; i < eager.ops.count; i++) n += strcmp(eager.ops.at[i].name, "reshape") == 0;
+    onv_eager_cleanup(&eager);
+    trainer_close(&t);
+    model_free(m);
+    return n;
+}
+
+/* x[:, :, i, j] is made in the order of x's dims, though the exporter indexes a transpose of it, so that a product behind
+ * it reads a view; and not where the indices stand apart, or the tensor is a transpose itself. */
+static void what_is_indexed_has_the_order_of_its_tensor(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *x, *first, *perm;
+        uint32_t copies;
+    } cases[] = {{"f32[2,3,4,3,8]", NULL, "perm=[2,3,0,1,4]", 0},
+                 {"f32[4,2,3,3,8]", NULL, "perm=[0,2,1,3,4]", 1},
+                 {"f32[3,2,4,3,8]", "perm=[1,0,2,3,4]", "perm=[2,3,0,1,4]", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        model *m = model_new(18);
+        model_weight(m, "x", cases[i].x);
+        model_weight(m, "v", "f32[2,3,4,1,8]");
+        model_role(m, "x", "PARAMETER");
+        model_role(m, "v", "PARAMETER");
+        model_input(m, "places", "i64[4,5,2]");
+        if (cases[i].first != NULL) model_node(m, "Transpose", "first", "x", "u", cases[i].first);
+        model_source(m, "", "index");
+        model_class(m, "Net", "aten.index.Tensor");
+        model_node(m, "Transpose", "turn", cases[i].first != NULL ? "u" : "x", "t", cases[i].perm);
+        model_source(m, "", "index");
+        model_class(m, "Net", "aten.index.Tensor");
+        model_node(m, "GatherND", "gather", "t places", "g", "");
+        model_node(m, "Transpose", "back", "g", "h", "perm=[2,3,0,4,1]");
+        model_node(m, "MatMul", "product", "v h", "y", "");
+        model_output(m, "y", "f32");
+        uint32_t n = count_copies(m);
+        if (n != cases[i].copies) fail_msg("case %zu: %u", i, n);
+    }
+}
+
 /* detach() is left out of exports, but the arguments of a call name it: no gradient, so nothing is kept for one. */
 static void what_was_detached_has_no_gradient(void **state)
 {
@@ -345,6 +395,7 @@ int main(void)
         cmocka_unit_test(what_a_convolution_pads_itself_is_in_no_copy),
         cmocka_unit_test(scatters_to_extremes_keep_their_operands),
         cmocka_unit_test(recurrent_layers_have_zeros_of_their_own),
+        cmocka_unit_test(what_is_indexed_has_the_order_of_its_tensor),
         cmocka_unit_test(what_was_detached_has_no_gradient),
         cmocka_unit_test(joined_convolutions_read_the_copy),
         cmocka_unit_test(a_factor_of_one_tells_of_addcmul),
