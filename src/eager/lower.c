@@ -393,6 +393,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     if (l.status == ONV_OK)
         l.status = onv_fusions_find(model, &live->timeline, fusing, kernels, &l.fusions, err);
     eager->slow_attentions = l.fusions.n_apart;
+    if (l.status == ONV_OK) l.status = onv_gaps_find(&l);
     if (l.status == ONV_OK) l.status = onv_unread_find(&l);
     if (l.status == ONV_OK) l.status = onv_merged_find(&l);
     if (l.status == ONV_OK) l.status = onv_merged_mark_modules(&l);

@@ -122,10 +122,12 @@ static void report_calls(onv_lowering *l)
                        "lists: they are counted again, with parameters of their own",
                        l->repeated_norms);
     if (l->unread_calls > 0)
-        onv_model_diag(l->model, ONV_NOTE, "unread-calls", NULL,
-                       "the exporter left out %u calls of layers whose results nothing reads, as "
-                       "parameters tell that are listed: they are counted as in the layer before",
-                       l->unread_calls);
+        onv_model_diag(
+            l->model, ONV_NOTE, "unread-calls", NULL,
+            "the exporter left out %u calls of layers whose results nothing reads, as listed "
+            "parameters or missing numbers tell: they are counted as in the layer "
+            "before",
+            l->unread_calls);
     if (l->missing > 0)
         onv_model_diag(
             l->model, ONV_WARNING, "missing-calls", NULL,

@@ -309,7 +309,6 @@ onv_status onv_merged_mark_modules(onv_lowering *l)
     if (l->first_named == NULL || l->made_in == NULL || l->is_read_inside == NULL ||
         l->stands_for == NULL)
         return onv_fail_memory(l->err);
-    ONV_TRY(onv_gaps_find(l));
     if (l->options->inference || l->options->as_exported) return ONV_OK;
     for (uint32_t i = 0; i < l->live->timeline.steps.count; i++) {
         const onv_node *node = onv_model_node(model, l->live->timeline.steps.at[i].node);

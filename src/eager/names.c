@@ -393,10 +393,11 @@ static uint32_t list_until(const onv_naming *n, const onv_statement *s, uint32_t
     return end;
 }
 
-/* The list that an operation joins stays with its name, which nothing else tells of. */
+/* The list that an operation joins stays with its name, which nothing else tells of. So does what it gives, where nothing
+ * reads that. */
 static void hold_list(onv_naming *n, uint32_t op)
 {
-    const onv_statement *s = &n->at.at[n->of_op[op]];
+    onv_statement *s = &n->at.at[n->of_op[op]];
     uint32_t level = 0;
     for (uint32_t c = n->calls->at.at[s->call].parent; c != ONV_NO_CALL;
          c = n->calls->at.at[c].parent)
@@ -406,6 +407,9 @@ static void hold_list(onv_naming *n, uint32_t op)
         uint32_t tensor = n->eager->ops.at[op].in[k].tensor;
         onv_naming_hold(n, tensor, list_until(n, s, tensor));
     }
+    uint32_t out = n->eager->ops.at[op].out[0];
+    if (n->last_use[out] == op && s->targets.length > 0)
+        onv_naming_hold(n, out, bound_until(n, s, out));
 }
 
 static const onv_call *innermost_call(const onv_naming *n, uint32_t op)

@@ -375,6 +375,7 @@ onv_status onv_unread_find(onv_lowering *l)
     if (l->options->inference || l->options->as_exported) return ONV_OK;
     for (size_t i = 0; i < l->n_listed && l->status == ONV_OK; i++)
         if (!l->explained[i]) look_at(l, &r, l->listed[i], seen, &n_seen);
+    if (l->status == ONV_OK) onv_unread_lists_find(l);
     if (l->unread.count > 0) qsort(l->unread.at, l->unread.count, sizeof *l->unread.at, by_place);
     return l->status;
 }
@@ -409,9 +410,12 @@ static void run(onv_lowering *l, const onv_unread *item)
 {
     const onv_node *node = onv_model_node(l->model, item->node);
     uint32_t fusion = l->fusions.of_node[item->node.index];
-    if (fusion != 0 && l->fusions.at.at[fusion - 1].last.index != item->node.index) return;
+    if (fusion != 0 && !item->is_join &&
+        l->fusions.at.at[fusion - 1].last.index != item->node.index)
+        return;
     size_t first_op = l->eager->ops.count;
-    for (uint32_t k = 0; k < node->n_outputs; k++)
+    if (item->is_join) onv_unread_join(l, item);
+    for (uint32_t k = 0; k < node->n_outputs && !item->is_join; k++)
         if (onv_is_value(node->outputs[k]) && l->tensor_known[node->outputs[k].index]) {
             onv_repeat_value(l, node->outputs[k]);
             break;
@@ -429,9 +433,9 @@ void onv_unread_run(onv_lowering *l)
         const onv_unread *item = &l->unread.at[l->next_unread];
         if (item->after.index != l->node.index) return;
         if (!onv_work(item->n_values)) l->status = ONV_ERR_CANCELLED;
-        swap_in(l, item);
+        if (!item->is_join) swap_in(l, item);
         run(l, item);
-        swap_out(l, item);
+        if (!item->is_join) swap_out(l, item);
         l->next_unread++;
     }
 }

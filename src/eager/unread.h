@@ -12,6 +12,7 @@ typedef struct onv_unread {
     onv_node_id node, after;
     const char *calls; /* the modules around it there, as in onv_node */
     size_t first_value, n_values;
+    bool is_join; /* of a list; see unread_list.c. Its values are those that are joined */
 } onv_unread;
 
 /* A value of the layer, and the one that the other layer has in its place; UINT32_MAX: none, then the tensor. */
@@ -21,6 +22,8 @@ typedef struct onv_unread_value {
     bool was_known;
 } onv_unread_value;
 
+void onv_unread_lists_find(struct onv_lowering *l);
+void onv_unread_join(struct onv_lowering *l, const onv_unread *item);
 onv_status onv_unread_find(struct onv_lowering *l);
 /* Those behind the node that was lowered. */
 void onv_unread_run(struct onv_lowering *l);
