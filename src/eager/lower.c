@@ -367,6 +367,57 @@ static onv_status prepare(onv_lowering *l)
     return onv_weights_prepare(l);
 }
 
+/* Which nodes are one call. */
+static onv_status find_fusions(onv_lowering *l)
+{
+    const onv_lower_options *options = l->options;
+    bool has_calls = !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 0));
+    onv_fusing_kernels kernels = {.rms_norm =
+                                      !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 9)),
+                                  .layers = onv_takes_fast_path(l),
+                                  .cells = !options->on_cpu,
+                                  .packed = options->is_traced};
+    onv_fusing fusing = options->attention == ONV_ATTENTION_MATH ? ONV_FUSE
+                        : options->attention == ONV_ATTENTION_AUTO
+                            ? has_calls ? ONV_FUSE_CALLS : ONV_FUSE
+                            : ONV_FUSE_ATTENTION;
+    if (options->as_exported) fusing = ONV_FUSE_NOTHING;
+    return onv_fusions_find(l->model, &l->live->timeline, fusing, kernels, &l->fusions, l->err);
+}
+
+static void clean_up(onv_lowering *l)
+{
+    onv_fusions_cleanup(&l->fusions);
+    onv_ptr_map_cleanup(&l->layers);
+    onv_ptr_map_cleanup(&l->no_grad);
+    onv_ptr_map_cleanup(&l->in_file);
+    onv_ptr_map_cleanup(&l->leaf_values);
+    onv_ptr_map_cleanup(&l->buffer_names);
+    onv_ptr_map_cleanup(&l->constants);
+    onv_ptr_map_cleanup(&l->folded_calls);
+    onv_ptr_map_cleanup(&l->names);
+    onv_vec_cleanup(&l->reads);
+    onv_vec_cleanup(&l->views);
+    onv_vec_cleanup(&l->looked_up);
+    onv_vec_cleanup(&l->buffer_parts);
+    onv_vec_cleanup(&l->given);
+    onv_vec_cleanup(&l->copies);
+    onv_vec_cleanup(&l->named);
+    onv_vec_cleanup(&l->cached);
+    onv_vec_cleanup(&l->merged_norms);
+    onv_vec_cleanup(&l->calls);
+    onv_vec_cleanup(&l->unread);
+    onv_vec_cleanup(&l->unread_values);
+    onv_vec_cleanup(&l->saved);
+    onv_vec_cleanup(&l->low_precision);
+    onv_vec_cleanup(&l->mark);
+    onv_vec_cleanup(&l->in);
+    onv_vec_cleanup(&l->out);
+    onv_vec_cleanup(&l->keep);
+    onv_vec_cleanup(&l->extra);
+    onv_vec_cleanup(&l->to_clone);
+}
+
 onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *is_host,
                            const onv_lower_options *options, onv_eager *eager, onv_error *err)
 {
@@ -379,19 +430,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
                       .region = ONV_NO_REGION,
                       .err = err};
     l.status = prepare(&l);
-    bool has_calls = !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 0));
-    onv_fusing_kernels kernels = {.rms_norm =
-                                      !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 9)),
-                                  .layers = onv_takes_fast_path(&l),
-                                  .cells = !options->on_cpu,
-                                  .packed = options->is_traced};
-    onv_fusing fusing = options->attention == ONV_ATTENTION_MATH ? ONV_FUSE
-                        : options->attention == ONV_ATTENTION_AUTO
-                            ? has_calls ? ONV_FUSE_CALLS : ONV_FUSE
-                            : ONV_FUSE_ATTENTION;
-    if (options->as_exported) fusing = ONV_FUSE_NOTHING;
-    if (l.status == ONV_OK)
-        l.status = onv_fusions_find(model, &live->timeline, fusing, kernels, &l.fusions, err);
+    if (l.status == ONV_OK) l.status = find_fusions(&l);
     eager->slow_attentions = l.fusions.n_apart;
     if (l.status == ONV_OK) l.status = onv_gaps_find(&l);
     if (l.status == ONV_OK) l.status = onv_unread_find(&l);
@@ -399,35 +438,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     if (l.status == ONV_OK) l.status = onv_merged_mark_modules(&l);
     if (l.status == ONV_OK) l.status = onv_merged_norms_find(&l);
     if (l.status == ONV_OK) lower_graph(&l);
-    onv_fusions_cleanup(&l.fusions);
-    onv_ptr_map_cleanup(&l.layers);
-    onv_ptr_map_cleanup(&l.no_grad);
-    onv_ptr_map_cleanup(&l.in_file);
-    onv_ptr_map_cleanup(&l.leaf_values);
-    onv_ptr_map_cleanup(&l.buffer_names);
-    onv_ptr_map_cleanup(&l.constants);
-    onv_ptr_map_cleanup(&l.folded_calls);
-    onv_ptr_map_cleanup(&l.names);
-    onv_vec_cleanup(&l.reads);
-    onv_vec_cleanup(&l.views);
-    onv_vec_cleanup(&l.looked_up);
-    onv_vec_cleanup(&l.buffer_parts);
-    onv_vec_cleanup(&l.given);
-    onv_vec_cleanup(&l.copies);
-    onv_vec_cleanup(&l.named);
-    onv_vec_cleanup(&l.cached);
-    onv_vec_cleanup(&l.merged_norms);
-    onv_vec_cleanup(&l.calls);
-    onv_vec_cleanup(&l.unread);
-    onv_vec_cleanup(&l.unread_values);
-    onv_vec_cleanup(&l.saved);
-    onv_vec_cleanup(&l.low_precision);
-    onv_vec_cleanup(&l.mark);
-    onv_vec_cleanup(&l.in);
-    onv_vec_cleanup(&l.out);
-    onv_vec_cleanup(&l.keep);
-    onv_vec_cleanup(&l.extra);
-    onv_vec_cleanup(&l.to_clone);
+    clean_up(&l);
     if (l.status != ONV_OK) onv_eager_cleanup(eager);
     return l.status;
 }

@@ -79,8 +79,8 @@ static void report_caches(onv_lowering *l)
             calls, first->scope, (unsigned long long)bytes);
 }
 
-/* Calls that are not in the file as PyTorch made them. */
-static void report_calls(onv_lowering *l)
+/* What modules were told when they were built. */
+static void report_settings(onv_lowering *l)
 {
     uint32_t lost = l->fusions.n_lost_dropouts;
     if (lost > 0 && l->options->attention_dropout < 0)
@@ -110,6 +110,11 @@ static void report_calls(onv_lowering *l)
             "frozen",
             l->asks_for_gradient->scope, (unsigned long long)l->input_gradient_bytes,
             l->asks_for_gradient->scope);
+}
+
+/* Calls that are not in the file as PyTorch made them. */
+static void report_calls(onv_lowering *l)
+{
     if (l->merged > 0)
         onv_model_diag(
             l->model, ONV_NOTE, "merged-calls", NULL,
@@ -203,6 +208,7 @@ void onv_lowering_report(onv_lowering *l)
     onv_no_grad_report(l);
     onv_exported_report(l);
     onv_parts_report(l);
+    report_settings(l);
     report_calls(l);
     report_readings(l);
 }

@@ -64,7 +64,7 @@ typedef struct onv_weight_verdict {
     const onv_weight_read *read; /* what told, or the first one */
 } onv_weight_verdict;
 
-onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t value);
+onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index);
 bool onv_has_made_up_name(const char *name);
 onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id);
 /* A single number that the exporter computed of a parameter, as a weight by which layers are mixed. */
