@@ -219,9 +219,16 @@ static uint32_t make_term(onv_lowering *l, const onv_folded_plan *plan, const on
     return ONV_NO_TENSOR;
 }
 
+/* Constants that others were computed of, one behind the other. */
+enum { MOST_BEHIND = 32 };
+
 uint32_t onv_folded_make(onv_lowering *l, onv_value_id id)
 {
-    const onv_folded_plan *plan = l->plans[id.index];
+    onv_folded_plan *plan = l->plans[id.index];
+    if (l->folded_behind == MOST_BEHIND) return ONV_NO_TENSOR;
+    l->folded_behind++;
+    l->plans[id.index] =
+        NULL; /* notes may name each other's constants: while it is made it is none */
     uint8_t dtype = onv_model_value(l->model, id)->tensor->type.dtype;
     uint32_t made[ONV_TERM_MOST] = {0};
     for (uint32_t i = 0; i < plan->n_terms && l->status == ONV_OK; i++) {
@@ -232,5 +239,7 @@ uint32_t onv_folded_make(onv_lowering *l, onv_value_id id)
         if (is_call && !onv_ptr_map_set(&l->folded_calls, term->name, made[i]))
             l->status = onv_fail_memory(l->err);
     }
+    l->plans[id.index] = plan;
+    l->folded_behind--;
     return l->status == ONV_OK ? made[plan->n_terms - 1] : ONV_NO_TENSOR;
 }

@@ -97,6 +97,7 @@ struct onv_lowering {
     onv_ptr_map constants; /* by name: values that have notes */
     onv_ptr_map buffer_names; /* that are listed */
     onv_ptr_map folded_calls; /* by name: what calls gave that the exporter replaced by constants */
+    uint32_t folded_behind;   /* constants that are made for others now */
     ONV_VEC(onv_weight_read) reads; /* sorted by value and owner */
     uint32_t *first_read;           /* by value: 1 + the first of `reads`, 0: none */
     uint8_t *sharing;               /* by value: whether it has several owners, where known */

@@ -114,7 +114,7 @@ void onv_lower_block_diag(onv_lowering *l, const onv_fusion *f)
     onv_emit_begin(l, "block_diag");
     for (uint32_t k = 0; k < last->n_inputs; k++) {
         const onv_node *row = maker_of(l, last->inputs[k]);
-        for (uint32_t i = 0; i < row->n_inputs; i++) {
+        for (uint32_t i = 0; row != NULL && i < row->n_inputs; i++) {
             const onv_value *value = onv_model_value(l->model, row->inputs[i]);
             if (onv_value_is_weight(value) && value->role != ONV_ROLE_PARAMETER) continue;
             onv_emit_in(l, onv_node_in(l, row, i), ONV_GRAD_PART);

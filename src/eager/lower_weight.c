@@ -175,7 +175,7 @@ onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read 
                                                            : ONV_WEIGHT_IS_TAKEN;
     bool made = true;
     for (const onv_weight_read *at = reads_of(l, read->value);
-         at < end_of_reads(l) && at->value == read->value; at++) {
+         at != NULL && at < end_of_reads(l) && at->value == read->value; at++) {
         onv_weight_place p = onv_weight_place_of(&l->model->nodes.at[at->node], at->k);
         if (p == ONV_PLACE_WEIGHT) return ONV_WEIGHT_IS_OTHER;
         made &= p == ONV_PLACE_MADE &&

@@ -189,12 +189,47 @@ static void searches_for_terms_end(void **state)
     assert_true(train(&hostile).is_folded);
 }
 
+/* Each note names the constant after it, and the last one the first: what is computed of each other ends. */
+static void constants_may_name_each_other(void **state)
+{
+    (void)state;
+    enum { MANY = 3000 };
+    for (int n = 2; n <= MANY; n += MANY - 2) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "fc.weight", "f32[8,8]");
+        model_role(m, "fc.weight", "PARAMETER");
+        model_parameters(m, "fc.weight");
+        for (int i = 0; i < n; i++) {
+            char name[32], from[64], inputs[64], output[16], of[16];
+            snprintf(name, sizeof name, "relu_%d", i);
+            snprintf(from, sizeof from, "['relu_%d']", (i + 1) % n);
+            model_weight(m, name, "f32[4,8]");
+            model_folded(m, name, from);
+            snprintf(output, sizeof output, "y_%d", i);
+            snprintf(inputs, sizeof inputs, "x %s", name);
+            snprintf(of, sizeof of, "mul_%d", i);
+            add_call(m, "Mul", inputs, output, of);
+        }
+        add_call(m, "MatMul", "y_0 fc.weight", "y", "mm");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE, .reports = true}};
+        assert_true(trainer_run(&t, &how).figures.parameter_bytes >= 8 * 8 * 4);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(notes_tell_what_is_computed_of_parameters),
         cmocka_unit_test(notes_without_a_term_are_reported),
         cmocka_unit_test(searches_for_terms_end),
+        cmocka_unit_test(constants_may_name_each_other),
     };
     return cmocka_run_group_tests_name("eager.terms", tests, NULL, NULL);
 }
