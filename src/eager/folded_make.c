@@ -199,7 +199,7 @@ static uint32_t make_term(onv_lowering *l, const onv_folded_plan *plan, const on
                           uint8_t dtype, const uint32_t *made)
 {
     uint32_t in[3] = {ONV_NO_TENSOR, ONV_NO_TENSOR, ONV_NO_TENSOR};
-    onv_shape shape;
+    onv_shape shape = {0};
     sized(plan, term, &shape);
     for (uint32_t k = 0; k < term->n_in; k++) in[k] = made[term->in[k]];
     switch ((onv_term_form)term->form) {
