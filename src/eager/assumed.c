@@ -44,8 +44,8 @@ static bool read_known(onv_assumed *a)
 {
     const onv_lowering *l = a->l;
     const onv_model *model = l->model;
-    for (size_t i = 0; i < l->n_listed; i++)
-        a->at[i].why = l->explained[i] ? ONV_BY_FILE : ONV_BY_NOTHING;
+    for (size_t i = 0; i < l->signature.count; i++)
+        a->at[i].why = l->signature.explained[i] ? ONV_BY_FILE : ONV_BY_NOTHING;
     for (size_t i = 0; i < l->eager->storages.count; i++) {
         const onv_eager_storage *storage = &l->eager->storages.at[i];
         if (storage->kind != ONV_STORAGE_PARAMETER || storage->label == NULL) continue;
@@ -274,7 +274,7 @@ static void assume_rows(onv_assumed *a)
 
 onv_status onv_assumed_begin(onv_assumed *a)
 {
-    a->at = ONV_ARENA_ARRAY(&a->l->model->arena, onv_assumed_shape, a->l->n_listed);
+    a->at = ONV_ARENA_ARRAY(&a->l->model->arena, onv_assumed_shape, a->l->signature.count);
     if (a->at == NULL || !read_known(a)) return onv_fail_memory(a->l->err);
     onv_assume_stages(a);
     return a->l->status;

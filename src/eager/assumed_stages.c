@@ -178,7 +178,7 @@ static bool has_stage(const onv_assumed *a, const stage_name *s, uint32_t number
     int n = snprintf(text, sizeof text, "%.*s%u.", (int)s->digits, s->name, number);
     if (n >= (int)sizeof text) return false;
     size_t at = onv_listed_lower_bound(a->l, text);
-    return at < a->l->n_listed && strncmp(a->l->listed[at], text, (size_t)n) == 0;
+    return at < a->l->signature.count && strncmp(a->l->signature.names[at], text, (size_t)n) == 0;
 }
 
 /* False: no usual sequence. Networks whose attention reads fewer and fewer positions by a convolution "sr" (PVT, MiT) have widths of
@@ -202,8 +202,8 @@ static bool find_stage(const onv_assumed *a, const stage_name *s, size_t *first,
     if (n >= (int)sizeof text) return false;
     bool runs = false, has_blocks = a->is_pyramid;
     *first = onv_listed_lower_bound(a->l, text);
-    for (*end = *first; *end < a->l->n_listed; ++*end) {
-        const char *name = a->l->listed[*end];
+    for (*end = *first; *end < a->l->signature.count; ++*end) {
+        const char *name = a->l->signature.names[*end];
         stage_name part;
         if (strncmp(name, text, (size_t)n) != 0) break;
         runs |= a->at[*end].why == ONV_BY_FILE;
@@ -227,7 +227,8 @@ static void assume_stage(onv_assumed *a, size_t begin, const stage_name *of)
         stage_name s;
         if (!onv_work(MOST_BLOCKS)) a->l->status = ONV_ERR_CANCELLED;
         if (a->at[i].why != ONV_BY_NOTHING) continue;
-        fits = next_stage(a->l->listed[i], begin, &s) && assume_in_stage(a, &s, i, &g, &grows);
+        fits = next_stage(a->l->signature.names[i], begin, &s) &&
+               assume_in_stage(a, &s, i, &g, &grows);
     }
     for (size_t i = first; i < end; i++) {
         a->at[i].is_tried = true;
@@ -238,7 +239,7 @@ static void assume_stage(onv_assumed *a, size_t begin, const stage_name *of)
 
 static void assume_stages_of(onv_assumed *a, size_t i)
 {
-    const char *name = a->l->listed[i];
+    const char *name = a->l->signature.names[i];
     stage_name s;
     for (size_t from = 0; next_stage(name, from, &s); from = s.end + 1) {
         size_t begin = s.digits;
@@ -260,9 +261,9 @@ static void assume_stages_of(onv_assumed *a, size_t i)
 /* In the order of their names, so that a stage is known before the next one. */
 void onv_assume_stages(onv_assumed *a)
 {
-    for (size_t i = 0; i < a->l->n_listed; i++)
-        a->is_pyramid |= strstr(a->l->listed[i], ".attn.sr.") != NULL;
-    for (size_t i = 0; i < a->l->n_listed && a->l->status == ONV_OK; i++) {
+    for (size_t i = 0; i < a->l->signature.count; i++)
+        a->is_pyramid |= strstr(a->l->signature.names[i], ".attn.sr.") != NULL;
+    for (size_t i = 0; i < a->l->signature.count && a->l->status == ONV_OK; i++) {
         if (a->at[i].why != ONV_BY_NOTHING || a->at[i].is_tried) continue;
         if (!onv_work(8)) a->l->status = ONV_ERR_CANCELLED;
         assume_stages_of(a, i);

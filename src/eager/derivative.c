@@ -222,13 +222,13 @@ static uint64_t run(const char *text, const operands *o, memory *m)
 
 uint64_t onv_derivative_temps(const onv_lowering *l)
 {
-    const formula *f = find(l->op.name);
-    const onv_eager_arg *in = l->in.at;
-    uint32_t n_in = (uint32_t)l->in.count;
-    if (f == NULL || l->out.count == 0) return 0;
+    const formula *f = find(l->emit.op.name);
+    const onv_eager_arg *in = l->emit.in.at;
+    uint32_t n_in = (uint32_t)l->emit.in.count;
+    if (f == NULL || l->emit.out.count == 0) return 0;
     memory m = {0};
     uint64_t all = 0, made[MAX_INPUTS] = {0};
-    operands o = {.result = onv_tensor_at(l, l->out.at[0])};
+    operands o = {.result = onv_tensor_at(l, l->emit.out.at[0])};
     bool self_first = f->of_other != NULL && f->of_other[0] == '<';
     for (uint32_t i = 0; i < n_in; i++) {
         uint32_t k = self_first ? i : n_in - 1 - i;

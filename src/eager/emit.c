@@ -45,8 +45,8 @@ uint32_t onv_storage_new(onv_lowering *l, uint64_t bytes, onv_storage_kind kind,
                                  .label = label,
                                  .becomes = UINT32_MAX,
                                  .value = ONV_NO_VALUE};
-    if (!onv_vec_push(&l->eager->storages, storage) || !onv_vec_push(&l->saved, false) ||
-        !onv_vec_push(&l->low_precision, ONV_NO_TENSOR) || !onv_vec_push(&l->mark, 0)) {
+    if (!onv_vec_push(&l->eager->storages, storage) || !onv_vec_push(&l->emit.saved, false) ||
+        !onv_vec_push(&l->emit.low_precision, ONV_NO_TENSOR) || !onv_vec_push(&l->region.mark, 0)) {
         fail_memory(l);
         return UINT32_MAX;
     }
@@ -141,9 +141,10 @@ bool onv_tensor_is_channels_last(const onv_eager_tensor *t)
 
 void onv_emit_begin(onv_lowering *l, const char *name)
 {
-    l->op = (onv_eager_op){.name = name, .node = l->node, .origin = ONV_NO_NODE, .part = l->part};
-    l->is_building = true;
-    l->in.count = l->out.count = l->keep.count = l->extra.count = 0;
+    l->emit.op =
+        (onv_eager_op){.name = name, .node = l->node, .origin = ONV_NO_NODE, .part = l->emit.part};
+    l->emit.is_building = true;
+    l->emit.in.count = l->emit.out.count = l->emit.keep.count = l->emit.extra.count = 0;
 }
 
 void onv_emit_in(onv_lowering *l, uint32_t tensor, onv_grad grad)
@@ -152,47 +153,47 @@ void onv_emit_in(onv_lowering *l, uint32_t tensor, onv_grad grad)
     bool wants =
         l->eager->tensors.at[tensor].needs_grad && grad != ONV_GRAD_NONE && !l->has_no_grad;
     onv_eager_arg arg = {.tensor = tensor, .grad = (uint8_t)(wants ? grad : ONV_GRAD_NONE)};
-    if (!onv_vec_push(&l->in, arg)) fail_memory(l);
-    if (wants) l->op.has_backward = true;
+    if (!onv_vec_push(&l->emit.in, arg)) fail_memory(l);
+    if (wants) l->emit.op.has_backward = true;
 }
 
 void onv_emit_save(onv_lowering *l, uint32_t tensor)
 {
     if (tensor == ONV_NO_TENSOR) return;
-    if (!onv_vec_push(&l->keep, l->eager->tensors.at[tensor].storage)) fail_memory(l);
+    if (!onv_vec_push(&l->emit.keep, l->eager->tensors.at[tensor].storage)) fail_memory(l);
 }
 
 void onv_emit_extra(onv_lowering *l, uint64_t count, uint64_t bytes_each, const char *label)
 {
     onv_extra extra = {.label = label};
     if (!onv_u64_mul(count, bytes_each, &extra.bytes)) fail_overflow(l);
-    if (!onv_vec_push(&l->extra, extra)) fail_memory(l);
+    if (!onv_vec_push(&l->emit.extra, extra)) fail_memory(l);
 }
 
 uint32_t onv_emit_out(onv_lowering *l, uint32_t tensor)
 {
-    if (tensor != ONV_NO_TENSOR && !onv_vec_push(&l->out, tensor)) fail_memory(l);
+    if (tensor != ONV_NO_TENSOR && !onv_vec_push(&l->emit.out, tensor)) fail_memory(l);
     return tensor;
 }
 
 void onv_emit_temps(onv_lowering *l, uint64_t forward_bytes, uint64_t backward_bytes)
 {
-    l->op.forward_temp_bytes = forward_bytes;
-    l->op.backward_temp_bytes = backward_bytes;
+    l->emit.op.forward_temp_bytes = forward_bytes;
+    l->emit.op.backward_temp_bytes = backward_bytes;
 }
 
 void onv_emit_workspace(onv_lowering *l, onv_eager_workspace workspace)
 {
     if (workspace.bytes == UINT64_MAX) fail_overflow(l);
-    l->op.workspace = workspace;
+    l->emit.op.workspace = workspace;
 }
 
 void onv_emit_grad_workspace(onv_lowering *l, uint32_t in, onv_eager_workspace workspace)
 {
     if (workspace.bytes == UINT64_MAX) fail_overflow(l);
-    for (size_t i = 0; i < l->in.count; i++)
-        if (l->in.at[i].tensor == in && l->in.at[i].grad == ONV_GRAD_NEW)
-            l->in.at[i].workspace = workspace;
+    for (size_t i = 0; i < l->emit.in.count; i++)
+        if (l->emit.in.at[i].tensor == in && l->emit.in.at[i].grad == ONV_GRAD_NEW)
+            l->emit.in.at[i].workspace = workspace;
 }
 
 static bool has_channels_last(const onv_lowering *l, const onv_eager_tensor *t)
@@ -255,15 +256,15 @@ void onv_emit_pixel_sum(onv_lowering *l, uint32_t in, uint32_t out)
 
 static bool copy_lists(onv_lowering *l)
 {
-    onv_eager_op *op = &l->op;
+    onv_eager_op *op = &l->emit.op;
     onv_arena *arena = &l->model->arena;
-    op->n_in = (uint32_t)l->in.count;
+    op->n_in = (uint32_t)l->emit.in.count;
     op->swaps_grads = op->swaps_grads && op->n_in > 1; /* numbers are no inputs */
-    op->n_out = (uint32_t)l->out.count;
-    op->n_saved = op->has_backward ? (uint32_t)l->keep.count : 0;
-    op->in = onv_arena_copy(arena, l->in.at, l->in.count * sizeof *op->in);
-    op->out = onv_arena_copy(arena, l->out.at, l->out.count * sizeof *op->out);
-    op->saved = onv_arena_copy(arena, l->keep.at, op->n_saved * sizeof *op->saved);
+    op->n_out = (uint32_t)l->emit.out.count;
+    op->n_saved = op->has_backward ? (uint32_t)l->emit.keep.count : 0;
+    op->in = onv_arena_copy(arena, l->emit.in.at, l->emit.in.count * sizeof *op->in);
+    op->out = onv_arena_copy(arena, l->emit.out.at, l->emit.out.count * sizeof *op->out);
+    op->saved = onv_arena_copy(arena, l->emit.keep.at, op->n_saved * sizeof *op->saved);
     return op->in != NULL && op->out != NULL && op->saved != NULL;
 }
 
@@ -300,12 +301,14 @@ static bool is_view(const onv_lowering *l, uint32_t tensor)
  * incoming gradient as a whole, clones the view of the copy, and copies the gradient that the operation makes of it back. */
 static void copy_slices(onv_lowering *l)
 {
-    if (!l->op.in_place || !l->op.has_backward || l->in.count == 0 || l->out.count == 0) return;
-    onv_eager_arg *first = &l->in.at[0];
+    if (!l->emit.op.in_place || !l->emit.op.has_backward || l->emit.in.count == 0 ||
+        l->emit.out.count == 0)
+        return;
+    onv_eager_arg *first = &l->emit.in.at[0];
     bool is_told =
         onv_is_node(l->node) && onv_model_node(l->model, l->node)->in_place == ONV_IN_PLACE_YES;
-    if (!is_told || first->grad == ONV_GRAD_NONE || strcmp(l->op.name, "copy_slices") == 0 ||
-        strcmp(l->op.name, "add_") == 0 || !is_view(l, first->tensor))
+    if (!is_told || first->grad == ONV_GRAD_NONE || strcmp(l->emit.op.name, "copy_slices") == 0 ||
+        strcmp(l->emit.op.name, "add_") == 0 || !is_view(l, first->tensor))
         return;
     uint64_t bytes = onv_tensor_at(l, first->tensor).bytes, twice;
     if (!onv_u64_mul(bytes, 2, &twice)) twice = UINT64_MAX;
@@ -315,29 +318,29 @@ static void copy_slices(onv_lowering *l)
 
 void onv_emit_end(onv_lowering *l)
 {
-    l->is_building = false;
+    l->emit.is_building = false;
     if (l->status != ONV_OK) return;
     copy_slices(l);
-    if (l->in.count > 0 && onv_pytorch_keeps_input(l->options, &l->op))
-        onv_emit_save(l, l->in.at[0].tensor);
+    if (l->emit.in.count > 0 && onv_pytorch_keeps_input(l->options, &l->emit.op))
+        onv_emit_save(l, l->emit.in.at[0].tensor);
     /* What only backward reads is made only where there is one. */
-    for (size_t i = 0; l->op.has_backward && i < l->extra.count; i++) {
-        uint32_t storage =
-            onv_storage_new(l, l->extra.at[i].bytes, ONV_STORAGE_EXTRA, l->extra.at[i].label);
-        if (!onv_vec_push(&l->keep, storage)) fail_memory(l);
+    for (size_t i = 0; l->emit.op.has_backward && i < l->emit.extra.count; i++) {
+        uint32_t storage = onv_storage_new(l, l->emit.extra.at[i].bytes, ONV_STORAGE_EXTRA,
+                                           l->emit.extra.at[i].label);
+        if (!onv_vec_push(&l->emit.keep, storage)) fail_memory(l);
     }
     if (l->status != ONV_OK) return;
-    if (!onv_u64_add(l->op.backward_temp_bytes, onv_derivative_temps(l),
-                     &l->op.backward_temp_bytes))
+    if (!onv_u64_add(l->emit.op.backward_temp_bytes, onv_derivative_temps(l),
+                     &l->emit.op.backward_temp_bytes))
         fail_overflow(l);
-    if (!copy_lists(l) || !onv_vec_push(&l->eager->ops, l->op)) {
+    if (!copy_lists(l) || !onv_vec_push(&l->eager->ops, l->emit.op)) {
         fail_memory(l);
         return;
     }
-    for (uint32_t i = 0; i < l->op.n_saved; i++) l->saved.at[l->op.saved[i]] = true;
-    for (uint32_t i = 0; i < l->op.n_out; i++) {
-        onv_eager_tensor *out = &l->eager->tensors.at[l->op.out[i]];
-        out->needs_grad = l->op.has_backward && onv_dtype_is_float((onv_dtype)out->dtype);
+    for (uint32_t i = 0; i < l->emit.op.n_saved; i++) l->emit.saved.at[l->emit.op.saved[i]] = true;
+    for (uint32_t i = 0; i < l->emit.op.n_out; i++) {
+        onv_eager_tensor *out = &l->eager->tensors.at[l->emit.op.out[i]];
+        out->needs_grad = l->emit.op.has_backward && onv_dtype_is_float((onv_dtype)out->dtype);
     }
     onv_clone_results(l);
 }
@@ -453,9 +456,9 @@ uint32_t onv_amp_low(onv_lowering *l, uint32_t x)
     onv_eager_tensor t = onv_tensor_at(l, x);
     /* What a branch casts is not there for others. */
     bool of_parameter = l->eager->storages.at[t.storage].kind == ONV_STORAGE_PARAMETER &&
-                        l->region == ONV_NO_REGION;
-    if (of_parameter && l->low_precision.at[t.storage] != ONV_NO_TENSOR) {
-        uint32_t cached = l->low_precision.at[t.storage];
+                        l->region.current == ONV_NO_REGION;
+    if (of_parameter && l->emit.low_precision.at[t.storage] != ONV_NO_TENSOR) {
+        uint32_t cached = l->emit.low_precision.at[t.storage];
         onv_eager_tensor c = onv_tensor_at(l, cached);
         bool same = c.rank == t.rank;
         for (uint32_t i = 0; same && i < t.rank; i++) same = c.dims[i] == t.dims[i];
@@ -463,7 +466,7 @@ uint32_t onv_amp_low(onv_lowering *l, uint32_t x)
     }
     uint32_t low = onv_emit_cast(l, x, (uint8_t)l->options->amp);
     if (!of_parameter || l->status != ONV_OK) return low;
-    l->low_precision.at[t.storage] = low;
+    l->emit.low_precision.at[t.storage] = low;
     l->eager->storages.at[onv_tensor_at(l, low).storage].is_cached = true;
     return low;
 }
@@ -480,7 +483,7 @@ uint32_t onv_emit_add_to(onv_lowering *l, uint32_t x, uint32_t y, onv_grad grad)
     onv_eager_tensor t = onv_tensor_at(l, x);
     uint32_t out = onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides);
     onv_emit_begin(l, "add_");
-    l->op.in_place = true;
+    l->emit.op.in_place = true;
     onv_emit_in(l, x, ONV_GRAD_ALIAS);
     onv_emit_in(l, y, grad);
     onv_emit_sum_workspace(l, y, out);

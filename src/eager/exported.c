@@ -40,9 +40,9 @@ static uint64_t kept_bytes(const onv_lowering *l, const loop *at, const bool *is
 static void count(onv_lowering *l, const loop *at, const bool *is_saved)
 {
     if (at->rows < FEWEST_ROWS) return;
-    if (l->loops++ == 0) l->first_loop = at->first->name;
-    if (!onv_u64_add(l->loop_bytes, kept_bytes(l, at, is_saved), &l->loop_bytes))
-        l->loop_bytes = UINT64_MAX;
+    if (l->tally.loops.count++ == 0) l->tally.loops.first = at->first->name;
+    if (!onv_u64_add(l->tally.loops.bytes, kept_bytes(l, at, is_saved), &l->tally.loops.bytes))
+        l->tally.loops.bytes = UINT64_MAX;
 }
 
 void onv_exported_report(onv_lowering *l)
@@ -69,12 +69,12 @@ void onv_exported_report(onv_lowering *l)
         at.rows++;
     }
     count(l, &at, is_saved);
-    if (l->loops > 0)
-        onv_model_diag(l->model, ONV_WARNING, "exported-loop", l->first_loop,
+    if (l->tally.loops.count > 0)
+        onv_model_diag(l->model, ONV_WARNING, "exported-loop", l->tally.loops.first,
                        "%u triangular systems, this one first, are solved row by row, as "
                        "torch_chunk_gated_delta_rule of transformers does in exports alone: %llu "
                        "bytes that are "
                        "kept for backward are of these loops; where training calls "
                        "torch.linalg.solve_triangular, or a kernel of fla, it keeps none of them",
-                       l->loops, (unsigned long long)l->loop_bytes);
+                       l->tally.loops.count, (unsigned long long)l->tally.loops.bytes);
 }

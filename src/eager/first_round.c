@@ -142,16 +142,16 @@ static uint32_t shared_zeros(onv_lowering *l, onv_value_id state, const onv_node
     const onv_value *value = onv_model_value(l->model, id);
     if (!onv_value_is_weight(value) || !is_fill(value->name) || !has_same_shape(l, id, state))
         return ONV_NO_TENSOR;
-    const char *own = value->name, *last = l->stands_for[id.index], *call = own;
+    const char *own = value->name, *last = l->values[id.index].stands_for, *call = own;
     if (node->merged_call != NULL && is_same_operation(node->merged_call, own))
         call = node->merged_call;
-    uint32_t next = last != NULL                ? number_of(last) + 1
-                    : l->tensor_known[id.index] ? number_of(own) + 1
-                                                : 0;
+    uint32_t next = last != NULL                   ? number_of(last) + 1
+                    : l->values[id.index].is_known ? number_of(own) + 1
+                                                   : 0;
     if (number_of(call) > next) return ONV_NO_TENSOR;
     if (call != own && last != call) {
-        l->tensor_known[id.index] = false;
-        l->stands_for[id.index] = call;
+        l->values[id.index].is_known = false;
+        l->values[id.index].stands_for = call;
     }
     return onv_value_tensor(l, id);
 }
@@ -159,7 +159,7 @@ static uint32_t shared_zeros(onv_lowering *l, onv_value_id state, const onv_node
 /* Calls of one round that read the state share its zeros. */
 static uint32_t first_state(onv_lowering *l, onv_value_id state)
 {
-    uint32_t *made = &l->first_state[state.index], zeros = ONV_NO_TENSOR;
+    uint32_t *made = &l->values[state.index].first_state, zeros = ONV_NO_TENSOR;
     const onv_node *reader = onv_model_node(l->model, l->node);
     uint32_t from = l->node.index, n = (uint32_t)l->model->nodes.count;
     if (*made != 0) return *made - 1;
@@ -177,8 +177,8 @@ uint32_t onv_first_round(onv_lowering *l, onv_value_id id)
 {
     round r = {.from = 0};
     uint32_t k = 0;
-    if (l->is_building || !onv_is_node(l->node) || l->options->inference ||
-        l->options->as_exported || l->region != ONV_NO_REGION)
+    if (l->emit.is_building || !onv_is_node(l->node) || l->options->inference ||
+        l->options->as_exported || l->region.current != ONV_NO_REGION)
         return ONV_NO_TENSOR;
     const onv_node *reader = onv_model_node(l->model, l->node);
     while (k < reader->n_inputs && reader->inputs[k].index != id.index) k++;
@@ -195,13 +195,13 @@ uint32_t onv_first_round(onv_lowering *l, onv_value_id id)
     }
     l->node = outer;
     uint32_t result =
-        l->tensor_known[r.result.index] ? l->tensor_of[r.result.index] : ONV_NO_TENSOR;
+        l->values[r.result.index].is_known ? l->values[r.result.index].tensor : ONV_NO_TENSOR;
     /* Their own turn comes. */
-    l->tensor_known[r.state.index] = false;
+    l->values[r.state.index].is_known = false;
     for (uint32_t i = r.from; i <= r.to; i++) {
         const onv_node *node = onv_model_node(l->model, (onv_node_id){i});
         for (uint32_t o = 0; o < node->n_outputs; o++)
-            if (onv_is_value(node->outputs[o])) l->tensor_known[node->outputs[o].index] = false;
+            if (onv_is_value(node->outputs[o])) l->values[node->outputs[o].index].is_known = false;
     }
     for (size_t i = first_op; i < l->eager->ops.count; i++) l->eager->ops.at[i].node = outer;
     return result;

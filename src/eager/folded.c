@@ -133,17 +133,18 @@ size_t onv_folded_only_name(const onv_lowering *l, const onv_value *value)
 
 void onv_folded_name_parts(onv_lowering *l)
 {
-    for (size_t i = 0; i < l->reads.count && l->status == ONV_OK; i++) {
-        onv_weight_read *read = &l->reads.at[i];
+    for (size_t i = 0; i < l->weights.reads.count && l->status == ONV_OK; i++) {
+        onv_weight_read *read = &l->weights.reads.at[i];
         if (!onv_work(1)) l->status = ONV_ERR_CANCELLED;
         if (read->parameter != NULL) continue;
         size_t listed = onv_folded_part_of(l, &l->model->values.at[read->value]);
-        if (listed != SIZE_MAX && !l->explained[listed]) read->parameter = l->listed[listed];
+        if (listed != SIZE_MAX && !l->signature.explained[listed])
+            read->parameter = l->signature.names[listed];
         read->is_part = read->parameter != NULL;
     }
-    for (size_t i = 0; i < l->reads.count; i++)
-        if (l->reads.at[i].is_part)
-            l->explained[onv_listed_find(l, l->reads.at[i].parameter)] = true;
+    for (size_t i = 0; i < l->weights.reads.count; i++)
+        if (l->weights.reads.at[i].is_part)
+            l->signature.explained[onv_listed_find(l, l->weights.reads.at[i].parameter)] = true;
 }
 
 static const onv_node *producer_of(const onv_lowering *l, onv_value_id id)

@@ -19,7 +19,7 @@ static uint32_t make_leaf(onv_lowering *l, const onv_folded_plan *plan, const on
     uint32_t value, tensor;
     onv_shape shape;
     sized(plan, term, &shape);
-    if (onv_ptr_map_get(&l->leaf_values, term->name, &value)) {
+    if (onv_ptr_map_get(&l->folded.leaf_values, term->name, &value)) {
         tensor = onv_value_tensor(l, (onv_value_id){value});
         onv_eager_tensor t = onv_tensor_at(l, tensor);
         bool is_turned = l->model->values.at[value].role == ONV_ROLE_NOT_NOTED;
@@ -27,9 +27,9 @@ static uint32_t make_leaf(onv_lowering *l, const onv_folded_plan *plan, const on
         const int64_t dims[] = {t.dims[1], t.dims[0]}, strides[] = {t.strides[1], t.strides[0]};
         return onv_emit_view(l, "t", tensor, 2, dims, strides, ONV_GRAD_ALIAS);
     }
-    if (onv_ptr_map_get(&l->constants, term->name, &value))
+    if (onv_ptr_map_get(&l->folded.constants, term->name, &value))
         return onv_value_tensor(l, (onv_value_id){value});
-    if (onv_ptr_map_get(&l->layers, term->name, &tensor)) return tensor;
+    if (onv_ptr_map_get(&l->weights.layers, term->name, &tensor)) return tensor;
     bool is_listed = onv_listed_find(l, term->name) != SIZE_MAX;
     tensor = is_listed ? onv_parameter_new(l, dtype, &shape, term->name)
                        : onv_tensor_new(l, dtype, shape.rank, shape.dims, NULL);
@@ -38,7 +38,8 @@ static uint32_t make_leaf(onv_lowering *l, const onv_folded_plan *plan, const on
     storage->is_assumed = plan->is_assumed && is_listed;
     storage->label = term->name;
     if (!is_listed) storage->kind = ONV_STORAGE_BUFFER;
-    if (!onv_ptr_map_set(&l->layers, term->name, tensor)) l->status = onv_fail_memory(l->err);
+    if (!onv_ptr_map_set(&l->weights.layers, term->name, tensor))
+        l->status = onv_fail_memory(l->err);
     return tensor;
 }
 
@@ -98,7 +99,7 @@ static uint32_t make_pair(onv_lowering *l, const onv_term *term, const onv_shape
     bool wants[2] = {onv_tensor_needs_grad(l, in[0]), onv_tensor_needs_grad(l, in[1])};
     uint32_t out = onv_tensor_new(l, t.dtype, shape->rank, shape->dims, NULL);
     onv_emit_begin(l, op);
-    l->op.swaps_grads = true;
+    l->emit.op.swaps_grads = true;
     for (uint32_t k = 0; k < term->n_in; k++) {
         onv_grad grad = grad_of(l, op, in[k], out);
         onv_emit_in(l, in[k], k == 1 && strcmp(op, "sub") == 0 ? ONV_GRAD_NEW : grad);
@@ -224,22 +225,22 @@ enum { MOST_BEHIND = 32 };
 
 uint32_t onv_folded_make(onv_lowering *l, onv_value_id id)
 {
-    onv_folded_plan *plan = l->plans[id.index];
-    if (l->folded_behind == MOST_BEHIND) return ONV_NO_TENSOR;
-    l->folded_behind++;
-    l->plans[id.index] =
+    onv_folded_plan *plan = l->folded.plans[id.index];
+    if (l->folded.depth == MOST_BEHIND) return ONV_NO_TENSOR;
+    l->folded.depth++;
+    l->folded.plans[id.index] =
         NULL; /* notes may name each other's constants: while it is made it is none */
     uint8_t dtype = onv_model_value(l->model, id)->tensor->type.dtype;
     uint32_t made[ONV_TERM_MOST] = {0};
     for (uint32_t i = 0; i < plan->n_terms && l->status == ONV_OK; i++) {
         const onv_term *term = &plan->terms[i];
         bool is_call = term->form != ONV_TERM_LEAF && term->name != NULL;
-        if (is_call && onv_ptr_map_get(&l->folded_calls, term->name, &made[i])) continue;
+        if (is_call && onv_ptr_map_get(&l->folded.calls, term->name, &made[i])) continue;
         made[i] = make_term(l, plan, term, dtype, made);
-        if (is_call && !onv_ptr_map_set(&l->folded_calls, term->name, made[i]))
+        if (is_call && !onv_ptr_map_set(&l->folded.calls, term->name, made[i]))
             l->status = onv_fail_memory(l->err);
     }
-    l->plans[id.index] = plan;
-    l->folded_behind--;
+    l->folded.plans[id.index] = plan;
+    l->folded.depth--;
     return l->status == ONV_OK ? made[plan->n_terms - 1] : ONV_NO_TENSOR;
 }

@@ -32,13 +32,13 @@ static size_t whole_of(const onv_lowering *l, const onv_value *value)
                             onv_is_call_of_any(value->name, turns, sizeof turns / sizeof turns[0])
                         ? onv_folded_only_name(l, value)
                         : SIZE_MAX;
-    return listed != SIZE_MAX && l->file_elems[listed] == 0 ? listed : SIZE_MAX;
+    return listed != SIZE_MAX && l->signature.file_elems[listed] == 0 ? listed : SIZE_MAX;
 }
 
 static onv_status find_values(onv_lowering *l)
 {
     for (size_t i = 0; i < l->model->n_buffers; i++)
-        if (!onv_ptr_map_set(&l->buffer_names, l->model->buffers[i], 1))
+        if (!onv_ptr_map_set(&l->signature.buffers, l->model->buffers[i], 1))
             return onv_fail_memory(l->err);
     for (uint32_t i = 0; i < l->model->values.count; i++) {
         const onv_value *value = &l->model->values.at[i];
@@ -48,18 +48,20 @@ static onv_status find_values(onv_lowering *l)
         bool is_constant = value->role == ONV_ROLE_NOT_NOTED && value->folded_from != NULL &&
                            onv_dtype_is_float((onv_dtype)value->tensor->type.dtype) &&
                            !onv_has_made_up_name(value->name);
-        if (is_constant && !onv_ptr_map_set(&l->constants, value->name, i))
+        if (is_constant && !onv_ptr_map_set(&l->folded.constants, value->name, i))
             return onv_fail_memory(l->err);
         if (value->role != ONV_ROLE_NOT_NOTED) {
-            if (!onv_ptr_map_set(&l->leaf_values, value->name, i)) return onv_fail_memory(l->err);
+            if (!onv_ptr_map_set(&l->folded.leaf_values, value->name, i))
+                return onv_fail_memory(l->err);
             continue;
         }
         size_t listed = whole_of(l, value);
-        if (listed == SIZE_MAX || l->leaves[listed].rank != UNKNOWN_RANK ||
+        if (listed == SIZE_MAX || l->folded.leaves[listed].rank != UNKNOWN_RANK ||
             !type_shape(&value->type, &shape) || shape.rank != 2)
             continue;
-        l->leaves[listed] = (onv_shape){2, {shape.dims[1], shape.dims[0]}};
-        if (!onv_ptr_map_set(&l->leaf_values, l->listed[listed], i)) return onv_fail_memory(l->err);
+        l->folded.leaves[listed] = (onv_shape){2, {shape.dims[1], shape.dims[0]}};
+        if (!onv_ptr_map_set(&l->folded.leaf_values, l->signature.names[listed], i))
+            return onv_fail_memory(l->err);
     }
     return ONV_OK;
 }
@@ -68,12 +70,12 @@ bool onv_folded_leaf_shape(const onv_lowering *l, const char *name, onv_shape *s
 {
     uint32_t value;
     size_t listed = onv_listed_find(l, name);
-    if (listed != SIZE_MAX && l->leaves[listed].rank != UNKNOWN_RANK) {
-        *shape = l->leaves[listed];
+    if (listed != SIZE_MAX && l->folded.leaves[listed].rank != UNKNOWN_RANK) {
+        *shape = l->folded.leaves[listed];
         return true;
     }
-    return (onv_ptr_map_get(&l->leaf_values, name, &value) ||
-            onv_ptr_map_get(&l->constants, name, &value)) &&
+    return (onv_ptr_map_get(&l->folded.leaf_values, name, &value) ||
+            onv_ptr_map_get(&l->folded.constants, name, &value)) &&
            type_shape(&l->model->values.at[value].type, shape);
 }
 
@@ -93,36 +95,37 @@ static void note_leaves(onv_lowering *l, const onv_folded_plan *plan)
         const onv_term *term = &plan->terms[i];
         size_t listed = term->form == ONV_TERM_LEAF ? onv_listed_find(l, term->name) : SIZE_MAX;
         if (listed == SIZE_MAX) continue;
-        l->explained[listed] = true;
-        if (l->leaves[listed].rank != UNKNOWN_RANK || plan->is_assumed || !is_told(plan, term))
+        l->signature.explained[listed] = true;
+        if (l->folded.leaves[listed].rank != UNKNOWN_RANK || plan->is_assumed ||
+            !is_told(plan, term))
             continue;
-        l->leaves[listed].rank = term->shape.dims.rank;
+        l->folded.leaves[listed].rank = term->shape.dims.rank;
         for (uint32_t k = 0; k < term->shape.dims.rank; k++)
-            l->leaves[listed].dims[k] = onv_term_dim(plan, term->shape.dims.dims[k]);
+            l->folded.leaves[listed].dims[k] = onv_term_dim(plan, term->shape.dims.dims[k]);
     }
 }
 
 /* The gain of a convolution that standardizes its weight by a batch norm. */
 static bool is_of_norm(const onv_lowering *l, uint32_t value)
 {
-    const onv_weight_read *read = &l->reads.at[l->first_read[value] - 1];
+    const onv_weight_read *read = &l->weights.reads.at[l->values[value].first_read - 1];
     return strcmp(l->model->nodes.at[read->node].op_type, "BatchNormalization") == 0;
 }
 
 onv_status onv_folded_plan_all(onv_lowering *l)
 {
-    l->plans = ONV_ARENA_ARRAY(&l->model->arena, onv_folded_plan *, l->model->values.count);
-    l->leaves = ONV_ARENA_ARRAY(&l->model->arena, onv_shape, l->n_listed);
-    if (l->plans == NULL || l->leaves == NULL) return onv_fail_memory(l->err);
-    for (size_t i = 0; i < l->n_listed; i++) l->leaves[i].rank = UNKNOWN_RANK;
+    l->folded.plans = ONV_ARENA_ARRAY(&l->model->arena, onv_folded_plan *, l->model->values.count);
+    l->folded.leaves = ONV_ARENA_ARRAY(&l->model->arena, onv_shape, l->signature.count);
+    if (l->folded.plans == NULL || l->folded.leaves == NULL) return onv_fail_memory(l->err);
+    for (size_t i = 0; i < l->signature.count; i++) l->folded.leaves[i].rank = UNKNOWN_RANK;
     ONV_TRY(find_values(l));
     for (uint32_t round = 0; round < 2; round++) { /* what a later one tells */
         for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++) {
-            if (l->model->values.at[i].folded_from == NULL || l->first_read[i] == 0 ||
+            if (l->model->values.at[i].folded_from == NULL || l->values[i].first_read == 0 ||
                 is_of_norm(l, i))
                 continue;
-            l->plans[i] = onv_folded_solve(l, i);
-            if (l->plans[i] != NULL) note_leaves(l, l->plans[i]);
+            l->folded.plans[i] = onv_folded_solve(l, i);
+            if (l->folded.plans[i] != NULL) note_leaves(l, l->folded.plans[i]);
         }
     }
     return l->status;
@@ -130,7 +133,7 @@ onv_status onv_folded_plan_all(onv_lowering *l)
 
 bool onv_folded_is_term(const onv_lowering *l, onv_value_id id)
 {
-    return l->plans != NULL && l->plans[id.index] != NULL;
+    return l->folded.plans != NULL && l->folded.plans[id.index] != NULL;
 }
 
 /* --- Sizes that are left open ------------------------------------------------------------------- */
@@ -165,9 +168,9 @@ static uint64_t elems_of(const onv_shape *shape)
 /* By the name of layers: parameters that a term tells the shape of, those of other layers are called alike. */
 static void list_alike(onv_lowering *l, onv_ptr_map *alike)
 {
-    for (uint32_t i = 0; i < l->n_listed && l->status == ONV_OK; i++) {
-        if (l->leaves[i].rank == UNKNOWN_RANK) continue;
-        const char *layers = onv_name_of_layers(l, l->listed[i]);
+    for (uint32_t i = 0; i < l->signature.count && l->status == ONV_OK; i++) {
+        if (l->folded.leaves[i].rank == UNKNOWN_RANK) continue;
+        const char *layers = onv_name_of_layers(l, l->signature.names[i]);
         if (layers != NULL && !onv_ptr_map_set(alike, layers, i))
             l->status = onv_fail_memory(l->err);
     }
@@ -177,19 +180,20 @@ static void list_alike(onv_lowering *l, onv_ptr_map *alike)
 static const onv_shape *shape_alike(onv_lowering *l, const onv_ptr_map *alike, size_t listed)
 {
     uint32_t other;
-    if (l->leaves[listed].rank != UNKNOWN_RANK) return &l->leaves[listed];
-    const char *layers = onv_name_of_layers(l, l->listed[listed]);
-    return layers != NULL && onv_ptr_map_get(alike, layers, &other) ? &l->leaves[other] : NULL;
+    if (l->folded.leaves[listed].rank != UNKNOWN_RANK) return &l->folded.leaves[listed];
+    const char *layers = onv_name_of_layers(l, l->signature.names[listed]);
+    return layers != NULL && onv_ptr_map_get(alike, layers, &other) ? &l->folded.leaves[other]
+                                                                    : NULL;
 }
 
 /* Of all listed parameters; not told where one of them has neither a tensor nor a term. */
 static sum sum_parameters(onv_lowering *l)
 {
     sum all = {.is_told = true};
-    bool *seen = ONV_ARENA_ARRAY(&l->model->arena, bool, l->n_listed);
+    bool *seen = ONV_ARENA_ARRAY(&l->model->arena, bool, l->signature.count);
     if (seen == NULL) l->status = onv_fail_memory(l->err);
     for (uint32_t i = 0; i < l->model->values.count && seen != NULL; i++) {
-        const onv_folded_plan *plan = l->plans[i];
+        const onv_folded_plan *plan = l->folded.plans[i];
         for (uint32_t k = 0; plan != NULL && k < plan->n_terms; k++) {
             const onv_term *term = &plan->terms[k];
             size_t listed = term->form == ONV_TERM_LEAF ? onv_listed_find(l, term->name) : SIZE_MAX;
@@ -198,10 +202,10 @@ static sum sum_parameters(onv_lowering *l)
             add_leaf(&all, plan, term);
         }
     }
-    for (size_t i = 0; i < l->reads.count && seen != NULL; i++) {
-        const onv_weight_read *read = &l->reads.at[i];
+    for (size_t i = 0; i < l->weights.reads.count && seen != NULL; i++) {
+        const onv_weight_read *read = &l->weights.reads.at[i];
         const onv_tensor *tensor = l->model->values.at[read->value].tensor;
-        size_t listed = read->parameter != NULL && l->plans[read->value] == NULL
+        size_t listed = read->parameter != NULL && l->folded.plans[read->value] == NULL
                             ? onv_listed_find(l, read->parameter)
                             : SIZE_MAX;
         if (listed == SIZE_MAX || seen[listed] || tensor == NULL) continue;
@@ -210,9 +214,9 @@ static sum sum_parameters(onv_lowering *l)
     }
     onv_ptr_map alike = {0};
     list_alike(l, &alike);
-    for (size_t i = 0; i < l->n_listed && seen != NULL && l->status == ONV_OK; i++) {
-        if (!seen[i] && l->file_elems[i] > 0)
-            seen[i] = onv_u64_add(all.known, l->file_elems[i], &all.known);
+    for (size_t i = 0; i < l->signature.count && seen != NULL && l->status == ONV_OK; i++) {
+        if (!seen[i] && l->signature.file_elems[i] > 0)
+            seen[i] = onv_u64_add(all.known, l->signature.file_elems[i], &all.known);
         const onv_shape *shape = seen[i] ? NULL : shape_alike(l, &alike, i);
         if (shape != NULL) seen[i] = onv_u64_add(all.known, elems_of(shape), &all.known);
         all.is_told &= seen[i];
@@ -249,22 +253,22 @@ static void settle(onv_lowering *l, onv_folded_plan *plan, int64_t told)
 void onv_folded_settle(onv_lowering *l)
 {
     bool is_any = false;
-    for (uint32_t i = 0; i < l->model->values.count; i++) is_any |= l->plans[i] != NULL;
+    for (uint32_t i = 0; i < l->model->values.count; i++) is_any |= l->folded.plans[i] != NULL;
     if (!is_any) return;
     sum all = sum_parameters(l);
     int64_t told = l->options->parameters > 0 ? told_size(l, &all) : 0;
     bool is_exact = all.is_told && l->options->parameters == all.known + all.times * (uint64_t)told;
     for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++) {
-        if (l->plans[i] == NULL) continue;
-        if (is_exact) l->plans[i]->is_assumed = false;
+        if (l->folded.plans[i] == NULL) continue;
+        if (is_exact) l->folded.plans[i]->is_assumed = false;
         bool is_open = false;
-        for (uint32_t k = 0; k < l->plans[i]->n_terms; k++)
-            is_open |= !is_told(l->plans[i], &l->plans[i]->terms[k]);
+        for (uint32_t k = 0; k < l->folded.plans[i]->n_terms; k++)
+            is_open |= !is_told(l->folded.plans[i], &l->folded.plans[i]->terms[k]);
         if (!is_open) continue;
         onv_folded_plan *again = onv_folded_solve(l, i); /* as far as others tell by now */
-        if (again != NULL) l->plans[i] = again;
-        if (is_exact) l->plans[i]->is_assumed = false;
-        settle(l, l->plans[i], told);
+        if (again != NULL) l->folded.plans[i] = again;
+        if (is_exact) l->folded.plans[i]->is_assumed = false;
+        settle(l, l->folded.plans[i], told);
     }
 }
 

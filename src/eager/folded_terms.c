@@ -155,7 +155,7 @@ static const onv_term_kind *find_kind(const char *name)
 /* Another constant of the file, which the note names as a call. */
 static bool is_constant(const onv_solver *s, const char *name)
 {
-    return name != s->value->name && onv_ptr_map_get(&s->l->constants, name, NULL);
+    return name != s->value->name && onv_ptr_map_get(&s->l->folded.constants, name, NULL);
 }
 
 static bool add_name(onv_solver *s, const char *name)
@@ -173,14 +173,15 @@ static bool add_name(onv_solver *s, const char *name)
     added->is_known = onv_folded_leaf_shape(s->l, name, &added->shape.dims);
     s->now.leaf_term[s->n_leaves++] = ONV_NO_TERM;
     added->is_buffer = onv_listed_find(s->l, name) == SIZE_MAX && !is_constant(s, name);
-    return added->is_known || !added->is_buffer || onv_ptr_map_get(&s->l->buffer_names, name, NULL);
+    return added->is_known || !added->is_buffer ||
+           onv_ptr_map_get(&s->l->signature.buffers, name, NULL);
 }
 
 /* All that led to another constant is behind that. */
 static void hide_names(onv_solver *s, const char *constant, onv_ptr_map *hidden)
 {
     uint32_t value;
-    onv_ptr_map_get(&s->l->constants, constant, &value);
+    onv_ptr_map_get(&s->l->folded.constants, constant, &value);
     const char *at = s->l->model->values.at[value].folded_from, *name;
     for (size_t length; (name = onv_folded_next(&at, &length)) != NULL;) {
         const char *copy = onv_intern_n(&s->l->model->strings, name, length);
@@ -221,8 +222,8 @@ static bool read_names(onv_solver *s)
 static bool computes(const onv_solver *s)
 {
     size_t listed = s->n_leaves == 1 ? onv_listed_find(s->l, s->leaves[0].name) : SIZE_MAX;
-    bool is_view =
-        listed != SIZE_MAX && s->l->file_elems[listed] > 0 && !onv_has_made_up_name(s->value->name);
+    bool is_view = listed != SIZE_MAX && s->l->signature.file_elems[listed] > 0 &&
+                   !onv_has_made_up_name(s->value->name);
     for (uint32_t i = 0; i < s->now.n_terms && is_view; i++)
         is_view = s->terms[i].form == ONV_TERM_VIEW || s->terms[i].form == ONV_TERM_LEAF;
     if (is_view) return true;

@@ -9,6 +9,7 @@
 #define ONV_EAGER_FUSE_H
 
 #include "ir/model.h"
+#include "ir/notes.h"
 #include "timeline/timeline.h"
 
 typedef enum onv_fusion_kind {
@@ -155,13 +156,7 @@ void onv_fusions_cleanup(onv_fusions *fusions);
 /* Does the node arrange weights of a recurrent layer, and is counted as part of one? Others may read them, too. */
 bool onv_fusions_arrange(const onv_fusions *f, onv_node_id node);
 
-/* An LSTM, a GRU or an RNN. */
-bool onv_node_is_recurrent(const onv_node *node);
-
 /* ScatterElements that reduces, but not to a sum. */
 bool onv_scatter_reduces(const onv_node *node);
-
-/* By the exporter's notes: "silu" is "aten.silu.default". */
-bool onv_node_is_aten(const onv_node *node, const char *name);
 
 #endif

@@ -6,16 +6,6 @@
 
 /* --- Calls ------------------------------------------------------------------------------------- */
 
-bool onv_node_is_aten(const onv_node *node, const char *name)
-{
-    static const char prefix[] = "aten.";
-    size_t length = strlen(name);
-    const char *op = node->aten_op;
-    if (op == NULL || strncmp(op, prefix, sizeof prefix - 1) != 0) return false;
-    op += sizeof prefix - 1;
-    return strncmp(op, name, length) == 0 && (op[length] == '.' || op[length] == '\0');
-}
-
 static bool is_noted(const onv_node *node)
 {
     return node->aten_op != NULL && node->aten_op[0] != '\0' && node->source_op[0] != '\0';

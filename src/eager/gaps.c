@@ -60,24 +60,24 @@ static bool counts_batches(const onv_model *model)
 /* A number that no node of the main graph has, before the last one. */
 onv_status onv_gaps_find(onv_lowering *l)
 {
-    l->has_gaps = ONV_ARENA_ARRAY(&l->model->arena, bool, l->model->nodes.count);
-    if (l->has_gaps == NULL) return onv_fail_memory(l->err);
+    l->gaps.has_gaps = ONV_ARENA_ARRAY(&l->model->arena, bool, l->model->nodes.count);
+    if (l->gaps.has_gaps == NULL) return onv_fail_memory(l->err);
     if (l->options->inference || l->options->as_exported) return ONV_OK;
-    l->counts_batches = counts_batches(l->model);
+    l->gaps.counts_batches = counts_batches(l->model);
     for (uint32_t i = 0; i < l->model->nodes.count; i++) {
         const onv_node *node = &l->model->nodes.at[i];
         if (node->graph.index != 0 || node->source_op == NULL || node->source_op[0] == '\0')
             continue;
-        if (!onv_vec_push(&l->calls, onv_call_name_of(node->source_op, i)))
+        if (!onv_vec_push(&l->gaps.calls, onv_call_name_of(node->source_op, i)))
             return onv_fail_memory(l->err);
     }
-    onv_call_name *all = l->calls.at;
-    if (l->calls.count > 0) qsort(all, l->calls.count, sizeof *all, by_number);
-    for (size_t i = 0, end; i < l->calls.count; i = end) {
+    onv_call_name *all = l->gaps.calls.at;
+    if (l->gaps.calls.count > 0) qsort(all, l->gaps.calls.count, sizeof *all, by_number);
+    for (size_t i = 0, end; i < l->gaps.calls.count; i = end) {
         bool has_gap = all[i].number > 0;
-        for (end = i + 1; end < l->calls.count && onv_call_is_like(&all[i], &all[end]); end++)
+        for (end = i + 1; end < l->gaps.calls.count && onv_call_is_like(&all[i], &all[end]); end++)
             has_gap |= all[end].number > all[end - 1].number + 1;
-        for (size_t k = i; k < end && has_gap; k++) l->has_gaps[all[k].node] = true;
+        for (size_t k = i; k < end && has_gap; k++) l->gaps.has_gaps[all[k].node] = true;
     }
     return ONV_OK;
 }
@@ -87,11 +87,11 @@ onv_status onv_gaps_find(onv_lowering *l)
 /* The first of that kind behind the node, and whether there is any; the one before it is of the kind, or not. */
 static size_t first_behind(const onv_lowering *l, const onv_call_name *kind, uint32_t node)
 {
-    size_t low = 0, high = l->calls.count;
+    size_t low = 0, high = l->gaps.calls.count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        int order = by_kind(&l->calls.at[middle], kind);
-        if (order < 0 || (order == 0 && l->calls.at[middle].node <= node))
+        int order = by_kind(&l->gaps.calls.at[middle], kind);
+        if (order < 0 || (order == 0 && l->gaps.calls.at[middle].node <= node))
             low = middle + 1;
         else
             high = middle;
@@ -108,10 +108,10 @@ typedef struct gap {
 /* Numbers of the kind that are missing right before the reader, which itself may be of it. */
 static gap gap_before(const onv_lowering *l, const onv_call_name *kind, uint32_t reader)
 {
-    const onv_call_name *all = l->calls.at;
+    const onv_call_name *all = l->gaps.calls.at;
     size_t at = first_behind(l, kind, reader > 0 ? reader - 1 : 0);
     bool has_before = at > 0 && onv_call_is_like(&all[at - 1], kind);
-    bool has_behind = at < l->calls.count && onv_call_is_like(&all[at], kind);
+    bool has_behind = at < l->gaps.calls.count && onv_call_is_like(&all[at], kind);
     gap g = {.behind = at, .is_open = !has_behind};
     if (!has_behind) return g;
     uint32_t first = has_before ? all[at - 1].number + 1 : 0;
@@ -139,13 +139,13 @@ static bool claim(onv_lowering *l, const onv_node *node, uint32_t reader, bool i
     if (c->n == ONV_MAX_REPEATED) return false;
     onv_call_name kind = onv_call_name_of(node->source_op, 0);
     bool is_add = kind.length == 3 && memcmp(kind.name, "add", 3) == 0;
-    if (is_add && l->counts_batches && !is_first) return false;
+    if (is_add && l->gaps.counts_batches && !is_first) return false;
     gap g = gap_before(l, &kind, reader);
     bool is_known = !g.is_open;
     uint32_t taken = 0;
     if (g.is_open && g.behind > 0 && onv_call_is_like(&kind, &c->wanted)) {
-        uint32_t before = l->calls.at[g.behind - 1].number;
-        is_known = onv_call_is_like(&l->calls.at[g.behind - 1], &kind);
+        uint32_t before = l->gaps.calls.at[g.behind - 1].number;
+        is_known = onv_call_is_like(&l->gaps.calls.at[g.behind - 1], &kind);
         g.missing = c->wanted.number > before ? c->wanted.number - before : 0;
     }
     for (uint32_t i = 0; i < c->n; i++) taken += c->at[i] == g.behind;
@@ -179,23 +179,23 @@ static bool ran_again(onv_lowering *l, onv_value_id id, uint32_t reader, claims 
     onv_node_id producer = onv_model_value(l->model, id)->producer;
     if (!onv_is_node(producer)) return false;
     /* What is inside of a kernel has no tensor. */
-    if (!l->tensor_known[id.index] && l->fusions.of_node[producer.index] == 0) return false;
+    if (!l->values[id.index].is_known && l->fusions.of_node[producer.index] == 0) return false;
     const onv_node *node = onv_model_node(l->model, producer);
     if (node->graph.index != 0) return false;
     if (node->source_op == NULL || node->source_op[0] == '\0')
         return strcmp(node->op_type, "Split") == 0;
-    return claim(l, node, reader, l->made_in[id.index] != NULL, c);
+    return claim(l, node, reader, l->values[id.index].made_in != NULL, c);
 }
 
 /* Behind the last calls of all kinds other gaps of theirs tell, of what a module computes of what it was given. */
 static uint32_t by_other_gaps(const onv_lowering *l, onv_value_id *chain, uint32_t n)
 {
-    const char *module = l->made_in[chain[0].index];
+    const char *module = l->values[chain[0].index].made_in;
     uint32_t kept = 1;
     bool is_told = false;
     for (uint32_t i = 1; i < n && module != NULL; i++) {
-        if (l->made_in[chain[i].index] != module) continue;
-        is_told |= l->has_gaps[place_of(l, chain[i])];
+        if (l->values[chain[i].index].made_in != module) continue;
+        is_told |= l->gaps.has_gaps[place_of(l, chain[i])];
         chain[kept++] = chain[i];
     }
     if (!is_told) return 0;
@@ -223,8 +223,9 @@ uint32_t onv_gaps_chain(onv_lowering *l, onv_value_id id, const onv_node *reader
     }
     if (!c.is_told) return by_other_gaps(l, chain, n);
     for (uint32_t i = 0; i < c.n; i++) {
-        if (!c.is_open[i]) l->calls.at[c.at[i]].claimed++;
-        if (i > 0 && l->missing > 0 && onv_merged_counts(c.calls[i])) l->missing--;
+        if (!c.is_open[i]) l->gaps.calls.at[c.at[i]].claimed++;
+        if (i > 0 && l->tally.missing.count > 0 && onv_merged_counts(c.calls[i]))
+            l->tally.missing.count--;
     }
     sort_last_first(l, chain, n);
     return n;
@@ -235,13 +236,13 @@ static bool list_names(onv_lowering *l)
 {
     const onv_model *model = l->model;
     bool fits = onv_work(model->values.count + model->nodes.count);
-    l->has_names = fits;
+    l->gaps.has_names = fits;
     if (!fits) l->status = ONV_ERR_CANCELLED;
     for (size_t i = 0; i < model->values.count && fits; i++)
-        fits = onv_ptr_map_set(&l->names, model->values.at[i].name, 1);
+        fits = onv_ptr_map_set(&l->gaps.names, model->values.at[i].name, 1);
     for (size_t i = 0; i < model->nodes.count && fits; i++)
         if (model->nodes.at[i].merged_call != NULL)
-            fits = onv_ptr_map_set(&l->names, model->nodes.at[i].merged_call, 1);
+            fits = onv_ptr_map_set(&l->gaps.names, model->nodes.at[i].merged_call, 1);
     if (!fits && l->status == ONV_OK) l->status = onv_fail_memory(l->err);
     return fits;
 }
@@ -253,12 +254,12 @@ bool onv_follows_folded(onv_lowering *l, const char *name)
     char before[64];
     if (call.number == 0 || call.length + 16 > sizeof before ||
         !onv_is_call_of_any(name, views, sizeof views / sizeof views[0]) || l->status != ONV_OK ||
-        (!l->has_names && !list_names(l)))
+        (!l->gaps.has_names && !list_names(l)))
         return false;
     int length = snprintf(before, sizeof before, "%.*s", (int)call.length, name);
     if (call.number > 1)
         length += snprintf(before + length, sizeof before - (size_t)length, "_%u", call.number - 1);
     const char *interned = onv_intern_n(&l->model->strings, before, (size_t)length);
     if (interned == NULL) l->status = onv_fail_memory(l->err);
-    return interned != NULL && !onv_ptr_map_get(&l->names, interned, NULL);
+    return interned != NULL && !onv_ptr_map_get(&l->gaps.names, interned, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "ir/model.h"
+#include "load/ptr_map.h"
 
 struct onv_lowering;
 
@@ -15,6 +16,14 @@ typedef struct onv_call_name {
     uint32_t
         claimed; /* of the numbers that are missing before it: found to be calls that ran again */
 } onv_call_name;
+
+typedef struct onv_call_gaps {
+    ONV_VEC(onv_call_name) calls; /* of all nodes, by kind and number */
+    onv_ptr_map names;            /* of values, and of calls that were merged */
+    bool has_names;               /* `names` is filled */
+    bool *has_gaps;               /* by node: numbers of its kind of call are missing */
+    bool counts_batches;          /* numbers of additions are missing for that */
+} onv_call_gaps;
 
 onv_call_name onv_call_name_of(const char *name, uint32_t node);
 bool onv_call_is_like(const onv_call_name *a, const onv_call_name *b);

@@ -80,17 +80,18 @@ static void mark_readers(onv_lowering *l)
         bool pads = strcmp(node->op_type, "Pad") == 0 && node->graph.index == 0 &&
                     node->n_inputs > 0 && node->n_outputs > 0 && onv_is_value(node->inputs[0]) &&
                     onv_is_value(node->outputs[0]);
-        if (pads) l->pad_of[node->inputs[0].index] = (uint32_t)i + 1;
+        if (pads) l->values[node->inputs[0].index].pad = (uint32_t)i + 1;
         if (strcmp(node->op_type, "BatchNormalization") != 0) continue;
         for (uint32_t k = 3; k < 5 && k < node->n_inputs; k++)
-            if (onv_is_value(node->inputs[k])) l->is_statistic[node->inputs[k].index] = true;
+            if (onv_is_value(node->inputs[k])) l->values[node->inputs[k].index].is_statistic = true;
     }
     /* The exporter keeps one copy of equal vectors: a statistic may be a weight, too. */
     for (size_t i = 0; i < l->model->nodes.count; i++) {
         const onv_node *node = &l->model->nodes.at[i];
         if (strcmp(node->op_type, "BatchNormalization") != 0) continue;
         for (uint32_t k = 1; k < 3 && k < node->n_inputs; k++)
-            if (onv_is_value(node->inputs[k])) l->is_statistic[node->inputs[k].index] = false;
+            if (onv_is_value(node->inputs[k]))
+                l->values[node->inputs[k].index].is_statistic = false;
     }
 }
 
@@ -114,13 +115,13 @@ static void mark_clones(onv_lowering *l)
         const onv_node *node = &l->model->nodes.at[i];
         for (uint32_t k = 0; k < node->n_inputs; k++)
             if (onv_is_value(node->inputs[k]) && reads_clone(node, k))
-                l->cloned_for[node->inputs[k].index] = ONV_CLONED_FOR_ALL;
+                l->values[node->inputs[k].index].cloned_for = ONV_CLONED_FOR_ALL;
     }
     for (size_t i = 0; i < l->model->nodes.count; i++) {
         const onv_node *node = &l->model->nodes.at[i];
         for (uint32_t k = 0; k < node->n_inputs && !is_untold(node); k++) {
             if (!onv_is_value(node->inputs[k]) || reads_clone(node, k)) continue;
-            uint8_t *cloned = &l->cloned_for[node->inputs[k].index];
+            uint8_t *cloned = &l->values[node->inputs[k].index].cloned_for;
             if (*cloned == ONV_CLONED_FOR_ALL) *cloned = ONV_CLONED_FOR_SOME;
         }
     }
@@ -172,7 +173,7 @@ static void lower_inputs(onv_lowering *l)
     for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++)
         if (onv_value_may_train(l->model, &l->model->values.at[i]) &&
             onv_value_is_held(&l->model->values.at[i]) && !is_for_kernel(l, i) &&
-            !l->is_in_member[i])
+            !l->values[i].is_in_member)
             onv_lower_weight(l, (onv_value_id){i});
 }
 
@@ -206,7 +207,7 @@ static void lower_lost_dropout(onv_lowering *l, const onv_node *node)
     if (l->options->inference || !l->fusions.lost_dropout[l->node.index]) return;
     onv_eager_tensor t = onv_tensor_at(l, onv_value_tensor(l, node->outputs[0]));
     if (!node->tells_dropout)
-        l->lost_dropout_bytes += t.bytes + t.elems; /* what drops some, and its mask */
+        l->tally.lost_dropout.bytes += t.bytes + t.elems; /* what drops some, and its mask */
     if (onv_dropout_of_attention(l, node) <= 0) return;
     onv_value_set(l, node->outputs[0], onv_emit_dropout(l, onv_value_tensor(l, node->outputs[0])));
 }
@@ -303,7 +304,7 @@ void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count)
     for (uint32_t i = 0; i < count && l->status == ONV_OK; i++) {
         if (!onv_work(4)) l->status = ONV_ERR_CANCELLED;
         lower_in_order(l, nodes[i]);
-        if (l->next_unread < l->unread.count && l->status == ONV_OK) onv_unread_run(l);
+        if (l->unread.next < l->unread.runs.count && l->status == ONV_OK) onv_unread_run(l);
         const onv_node *node = onv_model_node(l->model, nodes[i]);
         if (l->status != ONV_OK) onv_error_at(l->err, node->name, node->op_type);
     }
@@ -337,28 +338,8 @@ static void lower_graph(onv_lowering *l)
 
 static onv_status prepare(onv_lowering *l)
 {
-    size_t n = l->model->values.count;
-    l->tensor_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
-    l->tensor_known = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
-    l->first_state = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
-    l->widened = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
-    l->one_reader = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
-    l->is_statistic = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
-    l->pad_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
-    l->padded = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
-    l->padded_name = ONV_ARENA_ARRAY(&l->model->arena, const char *, n);
-    l->cloned_for = ONV_ARENA_ARRAY(&l->model->arena, uint8_t, n);
-    l->detached = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
-    l->clone_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
-    l->neutral_for = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
-    l->neutral_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
-    l->neutral_next = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
-    if (l->tensor_of == NULL || l->tensor_known == NULL || l->first_state == NULL ||
-        l->widened == NULL || l->one_reader == NULL || l->is_statistic == NULL ||
-        l->pad_of == NULL || l->padded == NULL || l->padded_name == NULL || l->cloned_for == NULL ||
-        l->clone_of == NULL || l->neutral_for == NULL || l->neutral_of == NULL ||
-        l->neutral_next == NULL || l->detached == NULL)
-        return onv_fail_memory(l->err);
+    l->values = ONV_ARENA_ARRAY(&l->model->arena, onv_value_state, l->model->values.count);
+    if (l->values == NULL) return onv_fail_memory(l->err);
     mark_readers(l);
     mark_clones(l);
     onv_neutral_mark(l);
@@ -388,33 +369,33 @@ static onv_status find_fusions(onv_lowering *l)
 static void clean_up(onv_lowering *l)
 {
     onv_fusions_cleanup(&l->fusions);
-    onv_ptr_map_cleanup(&l->layers);
+    onv_ptr_map_cleanup(&l->weights.layers);
     onv_ptr_map_cleanup(&l->no_grad);
-    onv_ptr_map_cleanup(&l->in_file);
-    onv_ptr_map_cleanup(&l->leaf_values);
-    onv_ptr_map_cleanup(&l->buffer_names);
-    onv_ptr_map_cleanup(&l->constants);
-    onv_ptr_map_cleanup(&l->folded_calls);
-    onv_ptr_map_cleanup(&l->names);
-    onv_vec_cleanup(&l->reads);
-    onv_vec_cleanup(&l->views);
-    onv_vec_cleanup(&l->looked_up);
-    onv_vec_cleanup(&l->buffer_parts);
-    onv_vec_cleanup(&l->given);
-    onv_vec_cleanup(&l->copies);
-    onv_vec_cleanup(&l->named);
-    onv_vec_cleanup(&l->cached);
-    onv_vec_cleanup(&l->merged_norms);
-    onv_vec_cleanup(&l->calls);
-    onv_vec_cleanup(&l->unread);
-    onv_vec_cleanup(&l->unread_values);
-    onv_vec_cleanup(&l->saved);
-    onv_vec_cleanup(&l->low_precision);
-    onv_vec_cleanup(&l->mark);
-    onv_vec_cleanup(&l->in);
-    onv_vec_cleanup(&l->out);
-    onv_vec_cleanup(&l->keep);
-    onv_vec_cleanup(&l->extra);
+    onv_ptr_map_cleanup(&l->signature.in_file);
+    onv_ptr_map_cleanup(&l->folded.leaf_values);
+    onv_ptr_map_cleanup(&l->signature.buffers);
+    onv_ptr_map_cleanup(&l->folded.constants);
+    onv_ptr_map_cleanup(&l->folded.calls);
+    onv_ptr_map_cleanup(&l->gaps.names);
+    onv_vec_cleanup(&l->weights.reads);
+    onv_vec_cleanup(&l->weights.views);
+    onv_vec_cleanup(&l->signature.looked_up);
+    onv_vec_cleanup(&l->weights.buffer_parts);
+    onv_vec_cleanup(&l->weights.given);
+    onv_vec_cleanup(&l->merged.copies);
+    onv_vec_cleanup(&l->merged.named);
+    onv_vec_cleanup(&l->cached.frames);
+    onv_vec_cleanup(&l->merged.norms);
+    onv_vec_cleanup(&l->gaps.calls);
+    onv_vec_cleanup(&l->unread.runs);
+    onv_vec_cleanup(&l->unread.values);
+    onv_vec_cleanup(&l->emit.saved);
+    onv_vec_cleanup(&l->emit.low_precision);
+    onv_vec_cleanup(&l->region.mark);
+    onv_vec_cleanup(&l->emit.in);
+    onv_vec_cleanup(&l->emit.out);
+    onv_vec_cleanup(&l->emit.keep);
+    onv_vec_cleanup(&l->emit.extra);
     onv_vec_cleanup(&l->to_clone);
 }
 
@@ -427,7 +408,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
                       .live = live,
                       .is_host = is_host,
                       .eager = eager,
-                      .region = ONV_NO_REGION,
+                      .region.current = ONV_NO_REGION,
                       .err = err};
     l.status = prepare(&l);
     if (l.status == ONV_OK) l.status = find_fusions(&l);

@@ -31,7 +31,7 @@ uint32_t onv_amp_attention(onv_lowering *l, const onv_node *node, uint32_t k)
     if (onv_node_attention(l, node) == ONV_ATTENTION_NONE || x == ONV_NO_TENSOR) return x;
     onv_node_id from = onv_model_value(l->model, node->inputs[k])->producer;
     bool is_own = onv_is_node(from) && l->fusions.attention[from.index] == ONV_ATTENTION_INSIDE;
-    uint32_t done = l->widened[node->inputs[k].index];
+    uint32_t done = l->values[node->inputs[k].index].widened;
     if (done > 0 && k == 1 && onv_node_attention(l, node) == ONV_ATTENTION_LAST) return done - 1;
     if (is_own || !onv_tensor_is_float(l, x) || !widens(l, x)) return x;
     return onv_emit_cast(l, onv_amp_low(l, x), ONV_FLOAT);
@@ -44,7 +44,7 @@ void onv_widen_attended(onv_lowering *l, const onv_node *node)
     uint32_t x = onv_value_tensor(l, value);
     if (x == ONV_NO_TENSOR || !onv_tensor_is_float(l, x) || !widens(l, x)) return;
     uint32_t wide = onv_emit_cast(l, onv_amp_low(l, x), ONV_FLOAT);
-    if (l->status == ONV_OK && wide != x) l->widened[value.index] = wide + 1;
+    if (l->status == ONV_OK && wide != x) l->values[value.index].widened = wide + 1;
 }
 
 /* The result is in low precision again, and so are its probabilities: they are a result too, which
@@ -229,8 +229,8 @@ void onv_lower_attention(onv_lowering *l, const onv_fusion *f)
 /* Kernels read the values of a head one after the other. A key may stand for what it is transposed: two axes may be it. */
 static bool has_rows(const onv_lowering *l, onv_value_id id, uint32_t axes)
 {
-    if (!l->tensor_known[id.index] || l->tensor_of[id.index] == ONV_NO_TENSOR) return true;
-    onv_eager_tensor t = onv_tensor_at(l, l->tensor_of[id.index]);
+    if (!l->values[id.index].is_known || l->values[id.index].tensor == ONV_NO_TENSOR) return true;
+    onv_eager_tensor t = onv_tensor_at(l, l->values[id.index].tensor);
     for (uint32_t i = 1; i <= axes && i <= t.rank; i++)
         if (t.dims[t.rank - i] == 1 || t.strides[t.rank - i] == 1) return true;
     return t.rank == 0;

@@ -72,10 +72,11 @@ static void keep(onv_lowering *l, const onv_node *conv, uint32_t clone)
 {
     onv_cached_clone now = {conv->scope, conv->cache_owner, onv_tensor_at(l, clone).storage};
     uint64_t bytes = onv_tensor_at(l, clone).bytes;
-    if (l->n_cached++ == 0) l->first_cached = conv;
-    l->cached_bytes = bytes > UINT64_MAX - l->cached_bytes ? UINT64_MAX : l->cached_bytes + bytes;
-    for (size_t i = 0; i < l->cached.count; i++) {
-        onv_cached_clone *other = &l->cached.at[i];
+    if (l->tally.cached.count++ == 0) l->cached.first = conv;
+    l->tally.cached.bytes =
+        bytes > UINT64_MAX - l->tally.cached.bytes ? UINT64_MAX : l->tally.cached.bytes + bytes;
+    for (size_t i = 0; i < l->cached.frames.count; i++) {
+        onv_cached_clone *other = &l->cached.frames.at[i];
         if (!onv_work(1)) l->status = ONV_ERR_CANCELLED;
         if (onv_path_is_of(now.owner, other->owner)) now.owner = other->owner;
         if (other->scope != now.scope) continue;
@@ -83,7 +84,7 @@ static void keep(onv_lowering *l, const onv_node *conv, uint32_t clone)
         *other = now;
         return;
     }
-    if (!onv_vec_push(&l->cached, now)) l->status = onv_fail_memory(l->err);
+    if (!onv_vec_push(&l->cached.frames, now)) l->status = onv_fail_memory(l->err);
 }
 
 void onv_cached_keep(onv_lowering *l, const onv_node *conv, uint32_t x)
@@ -110,24 +111,24 @@ void onv_cached_keep(onv_lowering *l, const onv_node *conv, uint32_t x)
 void onv_cached_leave(onv_lowering *l, const onv_node *node)
 {
     size_t left = 0;
-    if (l->cached.count == 0 || l->eager->ops.count == 0 || node->graph.index != 0 ||
-        node->scope == NULL || node->scope == l->cached_scope)
+    if (l->cached.frames.count == 0 || l->eager->ops.count == 0 || node->graph.index != 0 ||
+        node->scope == NULL || node->scope == l->cached.scope)
         return;
-    l->cached_scope = node->scope;
-    if (!onv_work((uint32_t)l->cached.count)) l->status = ONV_ERR_CANCELLED;
-    for (size_t i = 0; i < l->cached.count; i++) {
-        const onv_cached_clone *clone = &l->cached.at[i];
+    l->cached.scope = node->scope;
+    if (!onv_work((uint32_t)l->cached.frames.count)) l->status = ONV_ERR_CANCELLED;
+    for (size_t i = 0; i < l->cached.frames.count; i++) {
+        const onv_cached_clone *clone = &l->cached.frames.at[i];
         if (onv_path_is_of(node->scope, clone->owner) || onv_path_is_of(clone->owner, node->scope))
-            l->cached.at[left++] = *clone;
+            l->cached.frames.at[left++] = *clone;
         else
             end_clone(l, clone);
     }
-    l->cached.count = left;
+    l->cached.frames.count = left;
 }
 
 void onv_cached_finish(onv_lowering *l)
 {
-    for (size_t i = 0; i < l->cached.count && l->eager->ops.count > 0; i++)
-        end_clone(l, &l->cached.at[i]);
-    l->cached.count = 0;
+    for (size_t i = 0; i < l->cached.frames.count && l->eager->ops.count > 0; i++)
+        end_clone(l, &l->cached.frames.at[i]);
+    l->cached.frames.count = 0;
 }

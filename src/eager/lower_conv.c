@@ -69,7 +69,7 @@ static void emit_conv_workspaces(onv_lowering *l, const onv_node *node, uint32_t
     if (cuda->compute_capability == 0 || !describe_conv(l, node, x, w, out, &p)) return;
     cuda->channels_last |= is_last;
     l->eager->uses_cudnn = true;
-    l->op.swaps_grads = p.spatial_rank < 3 && onv_is_native_depthwise(&p, cuda);
+    l->emit.op.swaps_grads = p.spatial_rank < 3 && onv_is_native_depthwise(&p, cuda);
     onv_cuda_library_settings first = *cuda;
     first.first = true;
     onv_eager_workspace of[3] = {0};
@@ -134,7 +134,7 @@ void onv_lower_conv(onv_lowering *l, const onv_node *node)
     onv_emit_save(l, w);
     emit_conv_workspaces(l, node, x, w, out, is_last);
     onv_emit_temps(l, bytes.forward, bytes.backward);
-    l->op.copies_first = true;
+    l->emit.op.copies_first = true;
     onv_emit_out(l, out);
     onv_emit_end(l);
     onv_node_set(l, node, 0, unfolds ? onv_emit_unfolded_norm(l, node, out, norm_bias) : out);

@@ -36,29 +36,29 @@ bool onv_node_has_graphs(const onv_node *node)
 static inside enter(onv_lowering *l, onv_region_kind kind, const char *label)
 {
     inside in = {.region = (uint32_t)l->eager->regions.count,
-                 .outer = l->region,
+                 .outer = l->region.current,
                  .first_op = (uint32_t)l->eager->ops.count,
                  .first_storage = (uint32_t)l->eager->storages.count,
-                 .outer_storage = l->first_storage};
+                 .outer_storage = l->region.first_storage};
     onv_region region = {.first = in.first_op,
                          .end = in.first_op,
-                         .parent = l->region,
+                         .parent = l->region.current,
                          .kind = (uint8_t)kind,
                          .trips = 1,
                          .node = l->node,
                          .label = label};
     if (l->status == ONV_OK && !onv_vec_push(&l->eager->regions, region))
         l->status = onv_fail_memory(l->err);
-    l->region = in.region;
-    l->first_storage = in.first_storage;
+    l->region.current = in.region;
+    l->region.first_storage = in.first_storage;
     return in;
 }
 
 static void leave(onv_lowering *l, const inside *in)
 {
     if (l->status == ONV_OK) l->eager->regions.at[in->region].end = (uint32_t)l->eager->ops.count;
-    l->region = in->outer;
-    l->first_storage = in->outer_storage;
+    l->region.current = in->outer;
+    l->region.first_storage = in->outer_storage;
 }
 
 static void lower_body(onv_lowering *l, onv_graph_id id)
@@ -81,13 +81,13 @@ static bool is_made_in(const onv_lowering *l, const inside *in, uint32_t tensor)
  * that have the current mark. */
 static void read_outside(onv_lowering *l, const inside *in)
 {
-    uint32_t mark = l->n_marks, end = (uint32_t)l->eager->ops.count;
+    uint32_t mark = l->region.n_marks, end = (uint32_t)l->eager->ops.count;
     for (uint32_t i = in->first_op; i < end && l->status == ONV_OK; i++) {
         const onv_eager_op *op = &l->eager->ops.at[i];
         for (uint32_t k = 0; k < op->n_in; k++) {
             uint32_t storage = onv_tensor_at(l, op->in[k].tensor).storage;
-            if (storage >= in->first_storage || l->mark.at[storage] == mark) continue;
-            l->mark.at[storage] = mark;
+            if (storage >= in->first_storage || l->region.mark.at[storage] == mark) continue;
+            l->region.mark.at[storage] = mark;
             onv_emit_in(l, op->in[k].tensor, ONV_GRAD_NONE);
         }
     }
@@ -175,7 +175,7 @@ static void lower_alternatives(onv_lowering *l, const onv_node *node,
     leave(l, &in);
     onv_emit_begin(l, node->op_type);
     onv_emit_in(l, onv_node_in(l, node, 0), ONV_GRAD_NONE);
-    l->n_marks++;
+    l->region.n_marks++;
     read_outside(l, &in);
     for (uint32_t k = 0; k < node->n_outputs && l->status == ONV_OK; k++) {
         if (!onv_is_value(node->outputs[k]) || l->is_host[node->outputs[k].index]) continue;
@@ -313,12 +313,12 @@ static void set_trips(onv_lowering *l, const inside *in, const onv_graph *body)
 static void lower_loop(onv_lowering *l, const onv_node *node, const onv_loop_form *form)
 {
     const onv_graph *body = onv_model_graph(l->model, form->body);
-    uint32_t outer_storage = l->first_storage;
+    uint32_t outer_storage = l->region.first_storage;
     inside in = enter(l, ONV_REGION_LOOP, body->owner_attr);
     set_trips(l, &in, body);
-    l->first_storage = outer_storage; /* the states come from outside */
+    l->region.first_storage = outer_storage; /* the states come from outside */
     begin_loop(l, node, form);
-    l->first_storage = in.first_storage;
+    l->region.first_storage = in.first_storage;
     lower_body(l, form->body);
     for (uint32_t k = form->body_out; k < body->n_outputs && l->status == ONV_OK; k++) {
         uint32_t given = onv_value_tensor(l, body->outputs[k]);
@@ -326,10 +326,11 @@ static void lower_loop(onv_lowering *l, const onv_node *node, const onv_loop_for
     }
     leave(l, &in);
     onv_emit_begin(l, node->op_type);
-    l->n_marks++;
+    l->region.n_marks++;
     for (uint32_t k = 0; k < form->n_states && l->status == ONV_OK; k++) {
         uint32_t state = onv_value_tensor(l, body->inputs[form->body_in + k]);
-        if (state != ONV_NO_TENSOR) l->mark.at[onv_tensor_at(l, state).storage] = l->n_marks;
+        if (state != ONV_NO_TENSOR)
+            l->region.mark.at[onv_tensor_at(l, state).storage] = l->region.n_marks;
     }
     in.first_op++; /* what the first operation reads ends there, or in the body */
     read_outside(l, &in);
@@ -374,7 +375,7 @@ static void lower_unknown(onv_lowering *l, const onv_node *node)
     onv_emit_begin(l, node->op_type);
     for (uint32_t k = 0; k < node->n_inputs; k++)
         onv_emit_in(l, onv_node_in(l, node, k), ONV_GRAD_NONE);
-    l->n_marks++;
+    l->region.n_marks++;
     read_outside(l, &all);
     for (uint32_t k = 0; k < node->n_outputs && l->status == ONV_OK; k++)
         if (onv_is_value(node->outputs[k]))

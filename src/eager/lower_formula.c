@@ -40,9 +40,10 @@ void onv_lower_reciprocal(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, onv_emit_out(l, out));
     onv_emit_end(l);
     if (node->in_place != ONV_IN_PLACE_UNTOLD || !onv_tensor_needs_grad(l, out)) return;
-    l->quotients++; /* its line is not told */
-    if (!onv_u64_add(l->quotient_bytes, onv_tensor_at(l, out).bytes, &l->quotient_bytes))
-        l->quotient_bytes = UINT64_MAX;
+    l->tally.quotients.count++; /* its line is not told */
+    if (!onv_u64_add(l->tally.quotients.bytes, onv_tensor_at(l, out).bytes,
+                     &l->tally.quotients.bytes))
+        l->tally.quotients.bytes = UINT64_MAX;
 }
 
 /* A number over a tensor is its reciprocal times the number. */
@@ -278,7 +279,7 @@ void onv_lower_adaptive_pool(onv_lowering *l, const onv_fusion *f)
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_save(l, x);
     onv_emit_temps(l, copies ? t.bytes : 0, 0);
-    l->op.copies_first = true;
+    l->emit.op.copies_first = true;
     onv_value_set(l, f->out, onv_emit_out(l, out));
     onv_emit_end(l);
 }

@@ -225,7 +225,7 @@ static uint32_t emit_chunked(onv_lowering *l, const head *h, uint32_t count)
     int64_t each = divide_up(h->rows, count), left = h->rows;
     uint32_t sum = ONV_NO_TENSOR, parts[ONV_LOSS_MAX_CHUNKS], n = 0;
     onv_emit_begin(l, "split");
-    l->op.zeroes_grads = true;
+    l->emit.op.zeroes_grads = true;
     onv_emit_in(l, h->x, ONV_GRAD_NEW);
     for (; left > 0 && n < ONV_LOSS_MAX_CHUNKS; left -= each) {
         int64_t dims[] = {left < each ? left : each, h->width};

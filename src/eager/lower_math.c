@@ -65,7 +65,7 @@ static bool has_residual_updates(onv_lowering *l)
                      l->fusions.n_uses[sum->outputs[0].index] == 1;
         *(fresh ? &found : &others) += 1;
     }
-    bool updates = found > 0 && others == 0 && !l->has_notes;
+    bool updates = found > 0 && others == 0 && !l->weights.has_notes;
     l->residual_updates = updates ? ONV_UPDATES_YES : ONV_UPDATES_NO;
     return updates;
 }
@@ -96,8 +96,8 @@ static void lower_sum(onv_lowering *l, const onv_node *node)
     uint32_t out = in_place ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
                             : new_result(l, node, onv_promoted(l, node));
     onv_emit_begin(l, negated ? "sub" : "add");
-    l->op.in_place = is_overwritten(l, onv_node_in(l, node, 0), out);
-    l->op.swaps_grads = negated;
+    l->emit.op.in_place = is_overwritten(l, onv_node_in(l, node, 0), out);
+    l->emit.op.swaps_grads = negated;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         uint32_t in = onv_node_in(l, node, k);
         onv_emit_in(l, in, negated && k == 1 ? ONV_GRAD_NEW : sum_grad(l, in, out));
@@ -124,13 +124,13 @@ static void lower_product(onv_lowering *l, const onv_node *node)
                         : onv_promoted(l, node);
     uint32_t out = new_result(l, node, dtype);
     onv_emit_begin(l, divides ? "div" : "mul");
-    l->op.in_place = is_overwritten(l, in[0], out);
-    l->op.swaps_grads = true; /* of `other` before `self`: autograd sorts them by name */
+    l->emit.op.in_place = is_overwritten(l, in[0], out);
+    l->emit.op.swaps_grads = true; /* of `other` before `self`: autograd sorts them by name */
     onv_emit_in(l, in[0], ONV_GRAD_NEW);
     onv_emit_in(l, in[1], ONV_GRAD_NEW);
     for (uint32_t k = 0; k < 2; k++) onv_emit_sum_workspace(l, in[k], out);
-    l->op.extras_first = wants[1] && l->op.in_place;
-    if (l->op.extras_first)
+    l->emit.op.extras_first = wants[1] && l->emit.op.in_place;
+    if (l->emit.op.extras_first)
         onv_emit_extra(l, onv_tensor_at(l, in[0]).bytes, 1, "input");
     else if (wants[1])
         onv_emit_save(l, in[0]);
@@ -143,9 +143,9 @@ static void lower_product(onv_lowering *l, const onv_node *node)
  * that is overwritten all along every node asks. */
 static bool has_one_reader(onv_lowering *l, onv_value_id value, uint32_t storage)
 {
-    bool *known = &l->one_reader[value.index];
+    bool *known = &l->values[value.index].has_one_reader;
     while (l->fusions.n_uses[value.index] == 1) {
-        if (l->one_reader[value.index]) return *known = true;
+        if (l->values[value.index].has_one_reader) return *known = true;
         onv_node_id producer = onv_model_value(l->model, value)->producer;
         if (producer.index == ONV_NO_NODE.index) return *known = true;
         const onv_node *node = onv_model_node(l->model, producer);
@@ -164,8 +164,8 @@ static bool is_free(onv_lowering *l, uint32_t tensor)
 {
     onv_eager_tensor t = onv_tensor_at(l, tensor);
     const onv_eager_storage *storage = &l->eager->storages.at[t.storage];
-    return storage->kind == ONV_STORAGE_ACTIVATION && !l->saved.at[t.storage] &&
-           t.storage >= l->first_storage && t.bytes >= storage->bytes;
+    return storage->kind == ONV_STORAGE_ACTIVATION && !l->emit.saved.at[t.storage] &&
+           t.storage >= l->region.first_storage && t.bytes >= storage->bytes;
 }
 
 bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t k)
@@ -195,7 +195,7 @@ bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, u
 static void copy_slices(onv_lowering *l, uint32_t x)
 {
     size_t n = l->eager->ops.count;
-    if (!l->op.in_place || n == 0 || x == ONV_NO_TENSOR) return;
+    if (!l->emit.op.in_place || n == 0 || x == ONV_NO_TENSOR) return;
     const onv_eager_op *from = &l->eager->ops.at[n - 1];
     if (from->n_out == 0 || from->out[0] != x || strcmp(from->name, "instance_norm") != 0) return;
     uint64_t bytes;
@@ -224,8 +224,8 @@ static void lower_relu(onv_lowering *l, const onv_node *node)
                        ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
                        : onv_node_new_pointwise(l, node, onv_promoted(l, node));
     onv_emit_begin(l, "relu");
-    l->op.in_place = out != ONV_NO_TENSOR && onv_tensor_at(l, out).storage == t.storage;
-    if (l->op.in_place && is_untold && onv_node_is_noted(node) && !is_of_library(node)) {
+    l->emit.op.in_place = out != ONV_NO_TENSOR && onv_tensor_at(l, out).storage == t.storage;
+    if (l->emit.op.in_place && is_untold && onv_node_is_noted(node) && !is_of_library(node)) {
         l->eager->untold_relus++;
         if (l->eager->untold_bytes < t.bytes) l->eager->untold_bytes = t.bytes;
     }
@@ -244,13 +244,13 @@ static void lower_leaky(onv_lowering *l, const onv_node *node)
     bool may = !l->options->no_inplace && onv_may_overwrite(l, node, 0);
     bool in_place = may && (node->in_place == ONV_IN_PLACE_YES || onv_is_inplace(l, node, true));
     if (may && !in_place && onv_tensor_needs_grad(l, x)) {
-        l->activations++;
-        l->activation_bytes += t.bytes;
+        l->tally.activations.count++;
+        l->tally.activations.bytes += t.bytes;
     }
     uint32_t out = in_place ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
                             : onv_node_new_pointwise(l, node, onv_promoted(l, node));
     onv_emit_begin(l, node->op_type);
-    l->op.in_place = in_place;
+    l->emit.op.in_place = in_place;
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_save(l, in_place ? out : x);
     copy_slices(l, x);
@@ -313,7 +313,7 @@ static void lower_maximum(onv_lowering *l, const onv_node *node)
                                                      : node->op_type);
     onv_emit_in(l, x, ONV_GRAD_NEW);
     if (pools && !onv_tensor_is_contiguous(&t)) onv_emit_temps(l, t.bytes, t.bytes);
-    l->op.copies_first = pools;
+    l->emit.op.copies_first = pools;
     if (indices || pools) {
         if (!indices) onv_emit_save(l, x);
         onv_emit_extra(l, elems, sizeof(int64_t), "indices");
@@ -323,10 +323,10 @@ static void lower_maximum(onv_lowering *l, const onv_node *node)
     }
     onv_node_set(l, node, 0, onv_emit_out(l, out));
     onv_emit_end(l);
-    if (told || !l->op.has_backward || l->status != ONV_OK || kept / sizeof(int64_t) <= elems)
+    if (told || !l->emit.op.has_backward || l->status != ONV_OK || kept / sizeof(int64_t) <= elems)
         return;
-    l->maxima++;
-    l->maxima_bytes += kept - elems * sizeof(int64_t);
+    l->tally.maxima.count++;
+    l->tally.maxima.bytes += kept - elems * sizeof(int64_t);
 }
 
 /* Keeps its input, and the LU decomposition of that with pivots of int32. linalg_det_backward makes a diagonal matrix of the

@@ -49,9 +49,9 @@ static bool matches_any(const char *const *patterns, size_t n, const char *name,
 bool onv_is_frozen(onv_lowering *l, const char *name, const char *file)
 {
     const onv_lower_options *o = l->options;
-    bool frozen = matches_any(o->freeze, o->n_freeze, name, file, l->freeze_used);
+    bool frozen = matches_any(o->freeze, o->n_freeze, name, file, l->weights.freeze_used);
     bool only = o->n_train_only == 0 || matches_any(o->train_only, o->n_train_only, name, file,
-                                                    l->freeze_used + o->n_freeze);
+                                                    l->weights.freeze_used + o->n_freeze);
     return frozen || !only;
 }
 
@@ -80,7 +80,7 @@ bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all)
     char path[1024] = "";
     if (o->n_inplace == 0) {
         bool is_built = all && is_built_in_place(node);
-        l->built_in_place += is_built;
+        l->tally.built_in_place.count += is_built;
         return is_built;
     }
     if (origin.path != NULL && origin.length < sizeof path) {
@@ -93,7 +93,7 @@ bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all)
     for (size_t i = 0; i < o->n_inplace; i++) {
         bool every = strcmp(o->inplace[i], "*") == 0, none = strcmp(o->inplace[i], "none") == 0;
         bool match = every ? all : !none && matches(o->inplace[i], path);
-        l->inplace_used[i] |= match || every;
+        l->weights.inplace_used[i] |= match || every;
         any |= match;
     }
     return any;
@@ -104,7 +104,7 @@ void onv_check_patterns(onv_lowering *l)
 {
     const onv_lower_options *o = l->options;
     for (size_t i = 0; i < o->n_inplace && l->status == ONV_OK; i++)
-        if (!l->inplace_used[i] && strcmp(o->inplace[i], "*") != 0 &&
+        if (!l->weights.inplace_used[i] && strcmp(o->inplace[i], "*") != 0 &&
             strcmp(o->inplace[i], "none") != 0)
             l->status = onv_fail(l->err, ONV_ERR_USAGE,
                                  "--inplace '%.200s' matches no module with an activation that can "
@@ -112,7 +112,7 @@ void onv_check_patterns(onv_lowering *l)
                                  o->inplace[i]);
     size_t n_trained = o->inference ? 0 : o->n_freeze + o->n_train_only; /* training asks */
     for (size_t i = 0; i < n_trained && l->status == ONV_OK; i++) {
-        if (l->freeze_used[i]) continue;
+        if (l->weights.freeze_used[i]) continue;
         const char *example = "none";
         for (size_t s = 0; s < l->eager->storages.count; s++) {
             const onv_eager_storage *storage = &l->eager->storages.at[s];

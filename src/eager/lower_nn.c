@@ -23,7 +23,7 @@ static uint32_t emit_norm(onv_lowering *l, const char *name, uint32_t x, uint32_
     onv_emit_extra(l, groups, sizeof(float), "1/std");
     bool copies = x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t);
     if (copies && strcmp(name, "batch_norm") != 0) onv_emit_temps(l, t.bytes, t.bytes);
-    l->op.copies_first = true;
+    l->emit.op.copies_first = true;
     onv_emit_out(l, out);
     onv_emit_end(l);
     return out;
@@ -93,9 +93,9 @@ uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t 
     if (l->eager->restored_norms++ == 0) l->eager->first_restored = node;
     if (!onv_u64_add(l->eager->restored_bytes, t.bytes, &l->eager->restored_bytes))
         l->eager->restored_bytes = UINT64_MAX;
-    l->part = module;
+    l->emit.part = module;
     emit_norm(l, "batch_norm", x, w, bias, channels, true, out);
-    l->part = NULL;
+    l->emit.part = NULL;
     return out;
 }
 
@@ -192,8 +192,8 @@ static void copy_for_adaptive(onv_lowering *l, const onv_eager_tensor *x, uint32
 {
     onv_eager_tensor y = onv_tensor_at(l, out);
     uint64_t indices, copies;
-    l->op.name = "adaptive_max_pool";
-    l->op.copies_first = true;
+    l->emit.op.name = "adaptive_max_pool";
+    l->emit.op.copies_first = true;
     if (out == ONV_NO_TENSOR || onv_tensor_is_contiguous(x)) return;
     bool fits = onv_u64_mul(y.elems, sizeof(int64_t), &indices) &&
                 onv_u64_add(indices, y.bytes, &copies) && onv_u64_add(copies, x->bytes, &copies);
@@ -228,7 +228,7 @@ uint32_t onv_emit_dropout(onv_lowering *l, uint32_t x)
     onv_emit_begin(l, "dropout");
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_extra(l, l->options->on_cpu ? t.bytes : t.elems, 1, "mask");
-    l->op.extras_first = true;
+    l->emit.op.extras_first = true;
     onv_emit_out(l, out);
     onv_emit_end(l);
     return out;
@@ -253,7 +253,7 @@ static void lower_dropout(onv_lowering *l, const onv_node *node)
                        ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
                        : onv_node_new_pointwise(l, node, onv_promoted(l, node));
     onv_emit_begin(l, "dropout_");
-    l->op.in_place = out != ONV_NO_TENSOR && onv_tensor_at(l, out).storage == t.storage;
+    l->emit.op.in_place = out != ONV_NO_TENSOR && onv_tensor_at(l, out).storage == t.storage;
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_extra(l, t.bytes, 1, "factors");
     onv_node_set(l, node, 0, onv_emit_out(l, out));
@@ -311,7 +311,7 @@ static uint32_t emit_unary(onv_lowering *l, const char *name, uint32_t x, bool k
     uint32_t out =
         in_place ? x : onv_tensor_new(l, t.dtype, t.rank, t.dims, keeps ? t.strides : NULL);
     onv_emit_begin(l, name);
-    l->op.in_place = in_place;
+    l->emit.op.in_place = in_place;
     onv_emit_in(l, x, ONV_GRAD_NEW);
     if (keeps) onv_emit_save(l, x);
     onv_emit_out(l, out);
@@ -412,7 +412,7 @@ static void lower_pointwise(onv_lowering *l, const onv_fusion *f, bool in_place)
     bool keeps = (f->saves & ONV_SAVES_IN) != 0 && (!first || onv_tensor_needs_grad(l, in[1]));
     bool is_product = strcmp(f->name, "complex_mul") == 0; /* each is kept for the other */
     onv_emit_begin(l, f->name);
-    l->op.in_place = in_place || updates;
+    l->emit.op.in_place = in_place || updates;
     for (uint32_t k = 0; k < 3; k++) {
         bool hands_on = (f->saves & ONV_HANDS_ON) != 0 || (first && k == 0);
         bool is_part = (f->saves & ONV_HANDS_PARTS) != 0;
@@ -427,7 +427,7 @@ static void lower_pointwise(onv_lowering *l, const onv_fusion *f, bool in_place)
     if ((f->saves & ONV_SAVES_OUT) != 0) onv_emit_save(l, out);
     /* Both kernels make their result like what they are given, and then change its size: their own, or their gradient's. */
     if (strcmp(f->name, "im2col") == 0 && l->status == ONV_OK) {
-        l->in.at[0].grad_bytes = onv_tensor_at(l, out).bytes;
+        l->emit.in.at[0].grad_bytes = onv_tensor_at(l, out).bytes;
         onv_emit_temps(l, t.bytes, 0);
     }
     if (strcmp(f->name, "roll") == 0 && f->groups > 1) emit_rolls(l, f, t.bytes);
@@ -469,9 +469,9 @@ static void count_gate(onv_lowering *l, const onv_fusion *f, uint32_t x)
     if (x == ONV_NO_TENSOR || !onv_tensor_needs_grad(l, x) ||
         !may_be_apart(l, onv_model_node(l->model, f->last)))
         return;
-    l->gates++;
-    if (!onv_u64_add(l->gate_bytes, onv_tensor_at(l, x).bytes, &l->gate_bytes))
-        l->gate_bytes = UINT64_MAX;
+    l->tally.gates.count++;
+    if (!onv_u64_add(l->tally.gates.bytes, onv_tensor_at(l, x).bytes, &l->tally.gates.bytes))
+        l->tally.gates.bytes = UINT64_MAX;
 }
 
 static uint32_t emit_safe_softmax(onv_lowering *l, uint32_t x)

@@ -17,17 +17,18 @@ static bool has_dims(const onv_lowering *l, uint32_t tensor, const onv_shape *sh
  * convolution with the same argument was given. */
 static uint32_t padded_before(onv_lowering *l, const onv_node *node, const onv_shape *shape)
 {
-    uint32_t value = node->inputs[0].index, pad = l->pad_of[value];
-    if (node->padded != NULL && node->padded == l->padded_name[value] &&
-        has_dims(l, l->padded[value] - 1, shape))
-        return l->padded[value] - 1;
+    uint32_t value = node->inputs[0].index, pad = l->values[value].pad;
+    if (node->padded != NULL && node->padded == l->values[value].padded_name &&
+        has_dims(l, l->values[value].padded - 1, shape))
+        return l->values[value].padded - 1;
     if (pad == 0) return ONV_NO_TENSOR;
     onv_value_id result = l->model->nodes.at[pad - 1].outputs[0];
     /* Of another call it is a copy of that: one that pads by nothing copies, too. */
     const char *name = onv_model_value(l->model, result)->name;
     if (node->padded != NULL && strncmp(name, "pad", 3) == 0 && strcmp(name, node->padded) != 0)
         return ONV_NO_TENSOR;
-    uint32_t tensor = l->tensor_known[result.index] ? l->tensor_of[result.index] : ONV_NO_TENSOR;
+    uint32_t tensor =
+        l->values[result.index].is_known ? l->values[result.index].tensor : ONV_NO_TENSOR;
     return has_dims(l, tensor, shape) ? tensor : ONV_NO_TENSOR;
 }
 
@@ -86,8 +87,8 @@ uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_out(l, out);
     onv_emit_end(l);
-    l->padded[node->inputs[0].index] = out + 1;
-    l->padded_name[node->inputs[0].index] = node->padded;
+    l->values[node->inputs[0].index].padded = out + 1;
+    l->values[node->inputs[0].index].padded_name = node->padded;
     return out;
 }
 

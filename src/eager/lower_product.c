@@ -115,11 +115,11 @@ static uint32_t emit_product(onv_lowering *l, const char *name, uint32_t a, uint
     onv_emit_in(l, a, ONV_GRAD_NEW);
     onv_emit_in(l, b, ONV_GRAD_NEW);
     if (b != ONV_NO_TENSOR && onv_tensor_at(l, a).rank == 2 && is_linear(l))
-        l->in.at[l->in.count - 1].is_turned = true;
+        l->emit.in.at[l->emit.in.count - 1].is_turned = true;
     /* The sum of the gradient comes after the products. */
     onv_emit_in(l, c.bias, hands_on(l, &c, out) ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
     /* Gradients in the order of their names: mat2 and self of mm; mat1, mat2 and self of addmm. */
-    l->op.swaps_grads = c.bias == ONV_NO_TENSOR && !drops_bias(l);
+    l->emit.op.swaps_grads = c.bias == ONV_NO_TENSOR && !drops_bias(l);
     emit_workspaces(l, a, b, c.bias);
     onv_emit_sum_workspace(l, c.bias, out);
     bool scales = c.scales_product || c.scales_bias;

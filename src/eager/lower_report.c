@@ -55,20 +55,21 @@ static void report_caches(onv_lowering *l)
         bool is_call = node->cache_call != NULL && node->scope != scope && node->n_inputs > 0 &&
                        onv_is_value(node->inputs[0]);
         if (node->graph.index == 0) scope = node->scope;
-        uint32_t tensor = is_call ? l->tensor_of[node->inputs[0].index] : ONV_NO_TENSOR;
+        uint32_t tensor = is_call ? l->values[node->inputs[0].index].tensor : ONV_NO_TENSOR;
         if (!is_call || tensor == ONV_NO_TENSOR) continue;
         if (calls++ == 0) first = node;
         if (!onv_u64_add(bytes, onv_tensor_at(l, tensor).bytes, &bytes)) bytes = UINT64_MAX;
     }
-    if (l->n_cached > 0)
-        onv_model_diag(l->model, ONV_WARNING, "cached-calls", l->first_cached->name,
+    if (l->tally.cached.count > 0)
+        onv_model_diag(l->model, ONV_WARNING, "cached-calls", l->cached.first->name,
                        "%u calls of convolutions, '%s' first, are given a list or dictionary "
                        "called a cache, in which networks of "
                        "video keep clones of frames; what nothing reads there is not in the file: "
                        "the last frames that each "
                        "kernel needs, %llu bytes of all calls, are counted until the module "
                        "returns that began the list",
-                       l->n_cached, l->first_cached->scope, (unsigned long long)l->cached_bytes);
+                       l->tally.cached.count, l->cached.first->scope,
+                       (unsigned long long)l->tally.cached.bytes);
     else if (calls > 0)
         onv_model_diag(
             l->model, ONV_WARNING, "cached-calls", first->name,
@@ -88,57 +89,57 @@ static void report_settings(onv_lowering *l)
                        "the exporter leaves out the dropout of scaled_dot_product_attention (%u "
                        "calls), which would keep %llu bytes; --attention-dropout P adds it, 0 says "
                        "that there was none",
-                       lost, (unsigned long long)l->lost_dropout_bytes);
-    if (l->activations > 0 && l->options->n_inplace == 0)
+                       lost, (unsigned long long)l->tally.lost_dropout.bytes);
+    if (l->tally.activations.count > 0 && l->options->n_inplace == 0)
         onv_model_diag(l->model, ONV_WARNING, "activation-inplace", NULL,
                        "%u activations are counted with a result of their own; if the network has "
                        "them in place, it keeps up to %llu bytes less: --inplace, or "
                        "--inplace=PATTERN for modules",
-                       l->activations, (unsigned long long)l->activation_bytes);
-    if (l->built_in_place > 0)
+                       l->tally.activations.count, (unsigned long long)l->tally.activations.bytes);
+    if (l->tally.built_in_place.count > 0)
         onv_model_diag(
             l->model, ONV_NOTE, "library-inplace", NULL,
             "%u activations overwrite their input, as the layers of timm and torchvision "
             "that they are in are built so by default: --inplace=PATTERN names those of "
             "a network that was built otherwise",
-            l->built_in_place);
+            l->tally.built_in_place.count);
     if (l->asks_for_gradient != NULL)
         onv_model_diag(
             l->model, ONV_NOTE, "input-gradient", l->asks_for_gradient->name,
             "'%s' asks for a gradient of what it is given, as transformers writes it for "
             "checkpointing: %llu bytes, which live as long as the loss; --freeze %s if it is "
             "frozen",
-            l->asks_for_gradient->scope, (unsigned long long)l->input_gradient_bytes,
+            l->asks_for_gradient->scope, (unsigned long long)l->tally.input_gradient.bytes,
             l->asks_for_gradient->scope);
 }
 
 /* Calls that are not in the file as PyTorch made them. */
 static void report_calls(onv_lowering *l)
 {
-    if (l->merged > 0)
+    if (l->tally.merged.count > 0)
         onv_model_diag(
             l->model, ONV_NOTE, "merged-calls", NULL,
             "the exporter merged %u calls with equal ones, as gaps in their numbers tell: "
             "they are counted again, parameters of their own are not",
-            l->merged);
-    if (l->repeated_norms > 0)
+            l->tally.merged.count);
+    if (l->tally.repeated_norms.count > 0)
         onv_model_diag(l->model, ONV_NOTE, "merged-norms", NULL,
                        "the exporter merged %u batch norms with equal ones whose parameters it "
                        "lists: they are counted again, with parameters of their own",
-                       l->repeated_norms);
-    if (l->unread_calls > 0)
+                       l->tally.repeated_norms.count);
+    if (l->tally.unread_calls.count > 0)
         onv_model_diag(
             l->model, ONV_NOTE, "unread-calls", NULL,
             "the exporter left out %u calls of layers whose results nothing reads, as listed "
             "parameters or missing numbers tell: they are counted as in the layer "
             "before",
-            l->unread_calls);
-    if (l->missing > 0)
+            l->tally.unread_calls.count);
+    if (l->tally.missing.count > 0)
         onv_model_diag(
             l->model, ONV_WARNING, "missing-calls", NULL,
             "the numbers of PyTorch's calls have gaps: the exporter merged or removed %u "
             "calls (%s), and what they keep is not counted",
-            l->missing, l->missing_kind);
+            l->tally.missing.count, l->tally.missing.first);
     if (l->fusions.n_functions > 0)
         onv_model_diag(
             l->model, ONV_WARNING, "autograd-function", NULL,
@@ -156,12 +157,13 @@ static void report_calls(onv_lowering *l)
 /* Where the file can be read in two ways. */
 static void report_readings(onv_lowering *l)
 {
-    if (l->unreached > 0)
+    if (l->tally.unreached.count > 0)
         onv_model_diag(
             l->model, ONV_NOTE, "no-gradient", NULL,
             "%u parameters ('%s' first), %llu bytes, get no gradient and no state: no operation "
             "with a derivative leads from them to the loss",
-            l->unreached, l->first_unreached, (unsigned long long)l->unreached_bytes);
+            l->tally.unreached.count, l->tally.unreached.first,
+            (unsigned long long)l->tally.unreached.bytes);
     if (l->fusions.n_by_form > 0)
         onv_model_diag(
             l->model, ONV_NOTE, "by-form", NULL,
@@ -169,23 +171,23 @@ static void report_readings(onv_lowering *l)
             "writes one operation, and are counted as one; the same written by hand would "
             "keep other tensors",
             l->fusions.n_by_form, l->fusions.by_form);
-    if (l->quotients > 0)
+    if (l->tally.quotients.count > 0)
         onv_model_diag(
             l->model, ONV_NOTE, "reciprocal", NULL,
             "%u reciprocals inside functions are counted as 1 / x, which multiplies them by "
             "the number; torch.reciprocal(x) would keep up to %llu bytes less",
-            l->quotients, (unsigned long long)l->quotient_bytes);
-    if (l->gates > 0)
+            l->tally.quotients.count, (unsigned long long)l->tally.quotients.bytes);
+    if (l->tally.gates.count > 0)
         onv_model_diag(l->model, ONV_NOTE, "silu", NULL,
                        "%u products x * sigmoid(x) are counted as F.silu, which the older exporter "
                        "writes so; were they written by hand, PyTorch would keep the sigmoids too: "
                        "%llu bytes more",
-                       l->gates, (unsigned long long)l->gate_bytes);
-    if (l->maxima > 0)
+                       l->tally.gates.count, (unsigned long long)l->tally.gates.bytes);
+    if (l->tally.maxima.count > 0)
         onv_model_diag(l->model, ONV_NOTE, "reduce-max", NULL,
                        "%u ReduceMax or ReduceMin keep input and result, as amax does; were they "
                        "torch.max(x, dim), PyTorch would keep indices: %llu bytes less",
-                       l->maxima, (unsigned long long)l->maxima_bytes);
+                       l->tally.maxima.count, (unsigned long long)l->tally.maxima.bytes);
 }
 
 void onv_lowering_report(onv_lowering *l)

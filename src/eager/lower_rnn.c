@@ -28,8 +28,8 @@ enum { RESERVE_OF_MODULE = 256 }; /* beside the layers', however many there are 
 /* Is it part of the last recurrent layer's call? Calls of one module have names of their own, where the export notes any. */
 static bool is_same_call(const onv_lowering *l, const onv_node *node, onv_origin at)
 {
-    onv_origin last = l->recurrent;
-    const char *call = node->source_op, *before = l->recurrent_call;
+    onv_origin last = l->recurrent.origin;
+    const char *call = node->source_op, *before = l->recurrent.call;
     if (call != NULL && before != NULL && strcmp(call, before) != 0) return false;
     return at.path != NULL && last.path != NULL && at.length == last.length &&
            memcmp(at.path, last.path, at.length) == 0;
@@ -40,8 +40,8 @@ static bool begins_module(onv_lowering *l, const onv_node *node)
 {
     onv_origin at = onv_node_origin(l->model, node);
     bool begins = !is_same_call(l, node, at);
-    l->recurrent = at;
-    l->recurrent_call = node->source_op;
+    l->recurrent.origin = at;
+    l->recurrent.call = node->source_op;
     return begins;
 }
 
@@ -52,8 +52,8 @@ bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node)
     /* The whole model is a module, too, but may hold dropout of its own. */
     if (x == ONV_NO_TENSOR || at.length == 0 || l->options->on_cpu || !is_same_call(l, node, at))
         return false;
-    l->recurrent_mask =
-        onv_cudnn_rnn_dropout_bytes(onv_tensor_at(l, x).elems, l->recurrent_module.bidirectional);
+    l->recurrent.mask_bytes =
+        onv_cudnn_rnn_dropout_bytes(onv_tensor_at(l, x).elems, l->recurrent.module.bidirectional);
     onv_node_set(l, node, 0, x);
     return true;
 }
@@ -111,18 +111,19 @@ static uint32_t emit_result(onv_lowering *l, uint32_t out, bool batch_first)
  * runs first, and that makes the gradients of all weights. */
 static void describe_module(onv_lowering *l, const run *r)
 {
-    l->recurrent_drops = !r->begins && (l->recurrent_drops || l->recurrent_mask > 0);
+    l->recurrent.has_dropout =
+        !r->begins && (l->recurrent.has_dropout || l->recurrent.mask_bytes > 0);
     if (r->begins) {
-        l->recurrent_op = SIZE_MAX;
-        l->recurrent_module = r->problem;
-        l->recurrent_module.layers = 0;
+        l->recurrent.op = SIZE_MAX;
+        l->recurrent.module = r->problem;
+        l->recurrent.module.layers = 0;
     }
-    l->recurrent_module.layers++;
-    if (l->recurrent_op >= l->eager->ops.count) return;
-    onv_eager_op *before = &l->eager->ops.at[l->recurrent_op];
+    l->recurrent.module.layers++;
+    if (l->recurrent.op >= l->eager->ops.count) return;
+    onv_eager_op *before = &l->eager->ops.at[l->recurrent.op];
     before->workspace = (onv_eager_workspace){0};
     for (uint32_t k = 0; k < before->n_in; k++) before->in[k].workspace = (onv_eager_workspace){0};
-    for (uint32_t k = l->recurrent_weights; k < before->n_in; k++) {
+    for (uint32_t k = l->recurrent.first_weight; k < before->n_in; k++) {
         if (before->in[k].grad == ONV_GRAD_NONE) continue;
         onv_emit_in(l, before->in[k].tensor, ONV_GRAD_NEW);
         before->in[k].grad = ONV_GRAD_NONE;
@@ -136,7 +137,7 @@ static void emit_workspaces(onv_lowering *l, const run *r)
     const uint32_t inputs[] = {r->x, r->h, r->c};
     onv_eager_workspace w = {.library = "cuDNN"};
     if (cuda->compute_capability == 0) return;
-    w.bytes = onv_cudnn_rnn_workspace(&l->recurrent_module, !l->options->inference, cuda);
+    w.bytes = onv_cudnn_rnn_workspace(&l->recurrent.module, !l->options->inference, cuda);
     uint32_t last = ONV_NO_TENSOR;
     for (uint32_t i = 0; i < 3; i++)
         if (onv_tensor_needs_grad(l, inputs[i])) last = inputs[i];
@@ -146,10 +147,10 @@ static void emit_workspaces(onv_lowering *l, const run *r)
         if (onv_tensor_needs_grad(l, r->weights->at[i])) last = r->weights->at[i];
     onv_emit_grad_workspace(l, last, w);
     w.stands_long = !l->options->inference;
-    if (l->recurrent_drops) w.state_bytes = onv_cudnn_dropout_state(cuda);
+    if (l->recurrent.has_dropout) w.state_bytes = onv_cudnn_dropout_state(cuda);
     onv_emit_workspace(l, w);
     l->eager->uses_cudnn = true;
-    l->recurrent_op = l->eager->ops.count;
+    l->recurrent.op = l->eager->ops.count;
 }
 
 /* Up to the results; gives the bytes of the reserve. */
@@ -160,9 +161,9 @@ static uint64_t emit_begin(onv_lowering *l, const run *r)
     onv_emit_in(l, r->h, ONV_GRAD_NEW);
     onv_emit_in(l, r->c, ONV_GRAD_NEW);
     onv_emit_in(l, r->lengths, ONV_GRAD_NONE);
-    uint32_t n_states = (uint32_t)l->in.count;
+    uint32_t n_states = (uint32_t)l->emit.in.count;
     describe_module(l, r);
-    l->recurrent_weights = n_states;
+    l->recurrent.first_weight = n_states;
     for (size_t i = 0; i < r->weights->count; i++) {
         onv_emit_in(l, r->weights->at[i], ONV_GRAD_NEW);
         onv_emit_save(l, r->weights->at[i]);
@@ -174,10 +175,10 @@ static uint64_t emit_begin(onv_lowering *l, const run *r)
     uint64_t reserve = UINT64_MAX;
     bool fits = onv_u64_mul(onv_tensor_at(l, r->out).bytes, r->kind->reserve, &reserve);
     emit_workspaces(l, r);
-    fits =
-        fits && onv_u64_add(reserve, r->begins ? RESERVE_OF_MODULE : l->recurrent_mask, &reserve);
+    fits = fits &&
+           onv_u64_add(reserve, r->begins ? RESERVE_OF_MODULE : l->recurrent.mask_bytes, &reserve);
     if (!fits) reserve = UINT64_MAX;
-    l->recurrent_mask = 0;
+    l->recurrent.mask_bytes = 0;
     onv_emit_extra(l, reserve, 1, "cuDNN's reserve");
     const onv_eager_tensor t = onv_tensor_at(l, r->x);
     if (r->x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t)) onv_emit_temps(l, t.bytes, t.bytes);
@@ -188,7 +189,7 @@ static uint64_t emit_begin(onv_lowering *l, const run *r)
 static void emit_end(onv_lowering *l, uint64_t reserve)
 {
     onv_emit_end(l);
-    if (l->status != ONV_OK || !l->op.has_backward) return;
+    if (l->status != ONV_OK || !l->emit.op.has_backward) return;
     uint64_t *sum = &l->eager->reserve_bytes;
     l->eager->recurrent++;
     if (!onv_u64_add(*sum, reserve, sum)) *sum = UINT64_MAX;
@@ -274,7 +275,7 @@ static void emit_last_states(onv_lowering *l, const onv_recurrence *call, onv_no
             onv_node_id from =
                 onv_is_value(id) ? onv_model_value(l->model, id)->producer : ONV_NO_NODE;
             if (!onv_is_node(from) || from.index < call->first.index || from.index > last.index ||
-                (call->has_sequence && from.index == last.index) || l->tensor_known[id.index])
+                (call->has_sequence && from.index == last.index) || l->values[id.index].is_known)
                 continue;
             onv_value_set(l, id, onv_emit_out(l, onv_value_new(l, id, ONV_UNDEFINED)));
         }
@@ -307,7 +308,8 @@ static void take_weights(onv_lowering *l, const onv_recurrence *call, uint32_t n
 static void note_dropout(onv_lowering *l, uint64_t values, bool bidirectional)
 {
     uint64_t mask = onv_cudnn_rnn_dropout_bytes(values, bidirectional);
-    if (!onv_u64_add(l->deep_bytes, mask, &l->deep_bytes)) l->deep_bytes = UINT64_MAX;
+    if (!onv_u64_add(l->tally.deep_calls.bytes, mask, &l->tally.deep_calls.bytes))
+        l->tally.deep_calls.bytes = UINT64_MAX;
 }
 
 void onv_lower_unrolled(onv_lowering *l, const onv_recurrence *call, onv_value_id out)
@@ -341,9 +343,9 @@ void onv_lower_unrolled(onv_lowering *l, const onv_recurrence *call, onv_value_i
         r.x = emit_sequence(l, r.out);
         r.h = ONV_NO_TENSOR; /* of all layers, which the first one keeps */
     }
-    l->recurrent = (onv_origin){0};
-    l->recurrent_call = NULL;
-    l->deep_calls += n_layers > 1;
+    l->recurrent.origin = (onv_origin){0};
+    l->recurrent.call = NULL;
+    l->tally.deep_calls.count += n_layers > 1;
     if (call->has_sequence) onv_value_set(l, out, r.x);
     onv_vec_cleanup(&weights);
 }
@@ -376,9 +378,9 @@ void onv_lower_cell(onv_lowering *l, const onv_fusion *f)
     onv_emit_save(l, before);
     onv_emit_save(l, after);
     bool has_state_grad = onv_tensor_needs_grad(l, before); /* the kernel makes it in any case */
-    if (l->op.has_backward)
+    if (l->emit.op.has_backward)
         onv_emit_extra(l, workspace, fits ? 1 : UINT64_MAX, "workspace of a cell");
-    onv_emit_temps(l, l->op.has_backward ? 0 : workspace,
+    onv_emit_temps(l, l->emit.op.has_backward ? 0 : workspace,
                    has_state_grad ? 0 : onv_tensor_at(l, out).bytes);
     /* The exporter has computed the gates of a constant state. */
     if (own == ONV_NO_TENSOR) onv_emit_extra(l, gates.bytes, 1, "gates of a state");
@@ -392,12 +394,12 @@ void onv_lower_cell(onv_lowering *l, const onv_fusion *f)
 static void report_dropout(onv_lowering *l)
 {
     uint64_t bytes = onv_cudnn_dropout_state(&l->options->cuda);
-    if (l->deep_calls == 0 || l->options->inference) return;
-    if (!onv_u64_add(bytes, l->deep_bytes, &bytes)) bytes = UINT64_MAX;
+    if (l->tally.deep_calls.count == 0 || l->options->inference) return;
+    if (!onv_u64_add(bytes, l->tally.deep_calls.bytes, &bytes)) bytes = UINT64_MAX;
     onv_model_diag(l->model, ONV_WARNING, "recurrent-dropout", NULL,
                    "%u calls of nn.RNN have several layers, and the export has no dropout between "
                    "them: networks that have some (dropout=P) keep %llu bytes more",
-                   l->deep_calls, (unsigned long long)bytes);
+                   l->tally.deep_calls.count, (unsigned long long)bytes);
 }
 
 void onv_cells_report(onv_lowering *l)

@@ -98,7 +98,7 @@ static void scatter_in_place(onv_lowering *l, const onv_node *node)
     onv_eager_tensor t = onv_tensor_at(l, base);
     uint32_t out = onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides);
     onv_emit_begin(l, node->op_type);
-    l->op.in_place = true;
+    l->emit.op.in_place = true;
     onv_emit_in(l, base, ONV_GRAD_ALIAS);
     onv_emit_in(l, onv_node_in(l, node, 1), ONV_GRAD_NONE);
     onv_emit_in(l, onv_node_in(l, node, 2), ONV_GRAD_NEW);
@@ -129,7 +129,7 @@ static bool may_write(onv_lowering *l, uint32_t x)
     onv_eager_tensor t = onv_tensor_at(l, x);
     const onv_eager_storage *storage = &l->eager->storages.at[t.storage];
     bool is_own = storage->kind == ONV_STORAGE_ACTIVATION || storage->kind == ONV_STORAGE_INPUT;
-    return is_own && !l->saved.at[t.storage] && t.storage >= l->first_storage;
+    return is_own && !l->emit.saved.at[t.storage] && t.storage >= l->region.first_storage;
 }
 
 /* --- Tensors of places ------------------------------------------------------------------------- */
@@ -175,10 +175,10 @@ static uint32_t cloned_base(onv_lowering *l, const onv_node *node, uint32_t base
         reader = move;
     onv_value_id id = reader->inputs[0];
     if ((reader->clones & ONV_BIT(0)) == 0 || !onv_is_value(id) ||
-        l->tensor_of[id.index] == ONV_NO_TENSOR)
+        l->values[id.index].tensor == ONV_NO_TENSOR)
         return base;
     onv_eager_tensor t = onv_tensor_at(l, base);
-    if (t.storage != onv_tensor_at(l, l->tensor_of[id.index]).storage)
+    if (t.storage != onv_tensor_at(l, l->values[id.index].tensor).storage)
         return base; /* it was made */
     int64_t strides[ONV_MAX_RANK];
     onv_strides_like(&t, strides);
@@ -242,7 +242,7 @@ void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
         l->eager->storages.at[onv_tensor_at(l, base).storage].is_given = true; /* it has a name */
     uint32_t out = new_result(l, node, base, in_place, is_new);
     onv_emit_begin(l, adds ? "index_add" : node->copies_by_index ? "index_copy" : "index_put");
-    l->op.in_place = in_place;
+    l->emit.op.in_place = in_place;
     onv_emit_in(l, base, adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
     onv_emit_in(l, onv_node_in(l, node, 1), ONV_GRAD_NONE);
     onv_emit_in(l, onv_node_in(l, node, 2), ONV_GRAD_NEW);
@@ -306,7 +306,7 @@ void onv_lower_write(onv_lowering *l, const onv_fusion *f)
     uint64_t temps = onv_tensor_needs_grad(l, x) ? from.bytes : t.bytes;
     bool fits = onv_tensor_needs_grad(l, part) || onv_u64_add(temps, from.bytes, &temps);
     onv_emit_begin(l, "copy_slices");
-    l->op.in_place = true;
+    l->emit.op.in_place = true;
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_in(l, part, ONV_GRAD_NEW);
     onv_emit_temps(l, 0, fits ? temps : UINT64_MAX);

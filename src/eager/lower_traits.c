@@ -195,10 +195,10 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
     /* Of a trained exponent, whatever its size is. */
     bool keeps_all = strcmp(name, "pow_tensor") == 0 && onv_tensor_needs_grad(l, in[1]);
     onv_emit_begin(l, name);
-    l->op.in_place = in_place || old != NO_OPERAND;
+    l->emit.op.in_place = in_place || old != NO_OPERAND;
     if (clones) onv_emit_extra(l, onv_tensor_at(l, in[old]).bytes, 1, "input");
-    l->op.extras_first = clones;
-    l->op.swaps_grads = pointwise && n_in == 2 && strcmp(node->op_type, "PRelu") != 0;
+    l->emit.op.extras_first = clones;
+    l->emit.op.swaps_grads = pointwise && n_in == 2 && strcmp(node->op_type, "PRelu") != 0;
     emit_operands(l, node, in, old, clones, keeps_all ? UINT32_MAX : node->traits.save_in);
     for (uint32_t k = 0; k < node->n_outputs; k++) {
         uint32_t result = k == 0 ? out : onv_node_new(l, node, k, dtype);

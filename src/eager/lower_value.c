@@ -79,12 +79,12 @@ static bool is_host_weight(onv_lowering *l, onv_value_id id)
     if (!onv_dtype_is_float((onv_dtype)tensor->type.dtype))
         return tensor->elems <= 64 || onv_dtype_bits((onv_dtype)tensor->type.dtype) == 0;
     bool is_listed =
-        l->n_listed > 0 && value->role == ONV_ROLE_PARAMETER; /* a factor that is trained */
+        l->signature.count > 0 && value->role == ONV_ROLE_PARAMETER; /* a factor that is trained */
     if (tensor->type.rank == 0) return !is_listed && !onv_weight_is_parameters_number(l, id);
     if (tensor->elems > 1) return false;
     return !onv_value_may_train(l->model, value) ||
            (onv_has_made_up_name(value->name) &&
-            (!l->has_notes || onv_weight_use_of(l, id) != ONV_WEIGHT_TRAINED));
+            (!l->weights.has_notes || onv_weight_use_of(l, id) != ONV_WEIGHT_TRAINED));
 }
 
 static void make_parameter(onv_lowering *l, uint32_t tensor, const char *name, const char *file)
@@ -203,8 +203,8 @@ static uint32_t compute_weight(onv_lowering *l, onv_weight_use use, const onv_we
             tensor, out, file->elems / (uint64_t)from.dims[1]);
     case ONV_WEIGHT_LOOKED_UP: return emit_source(l, "embedding", tensor, out, file->elems / row);
     case ONV_WEIGHT_PROJECTED: {
-        bool is_first = !l->has_positions; /* of layers, which are all given one table */
-        l->has_positions = true;
+        bool is_first = !l->weights.has_positions; /* of layers, which are all given one table */
+        l->weights.has_positions = true;
         uint64_t rows = file->elems / (uint64_t)from.dims[1];
         return emit_source(l, "mm", tensor, out, is_first ? rows * (uint64_t)from.dims[0] / 2 : 0);
     }
@@ -248,7 +248,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     onv_shape shape, whole;
     if (is_host_weight(l, id) || !onv_value_shape(l, id, &whole)) return ONV_NO_TENSOR;
     onv_weight_use use = use_for(l, id, read);
-    if (use == ONV_WEIGHT_TERM && l->region == ONV_NO_REGION) return onv_folded_make(l, id);
+    if (use == ONV_WEIGHT_TERM && l->region.current == ONV_NO_REGION) return onv_folded_make(l, id);
     const char *layer = use == ONV_WEIGHT_TRAINED ? onv_weight_layer(l, id, read) : NULL;
     onv_given given = {.value = ONV_NO_VALUE};
     uint32_t again = ONV_NO_TENSOR;
@@ -257,7 +257,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     if (again == ONV_NO_TENSOR && use == ONV_WEIGHT_MADE)
         again = onv_weight_given_before(l, id, read, &given);
     if (again != ONV_NO_TENSOR) return again;
-    if (layer != NULL && onv_ptr_map_get(&l->layers, layer, &again) &&
+    if (layer != NULL && onv_ptr_map_get(&l->weights.layers, layer, &again) &&
         has_shape(&l->eager->tensors.at[again], &whole))
         return again;
     if (!onv_weight_shape(l, use, read, &whole, &shape)) return ONV_NO_TENSOR;
@@ -274,7 +274,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
         storage->bytes = onv_weight_viewed_bytes(l, id);
     if (use <= ONV_WEIGHT_VIEW && use != ONV_WEIGHT_TRAINED) return tensor;
     /* What one branch makes another one could not read. */
-    if (l->region != ONV_NO_REGION && use > ONV_WEIGHT_VIEW && use != ONV_WEIGHT_EXPANDED)
+    if (l->region.current != ONV_NO_REGION && use > ONV_WEIGHT_VIEW && use != ONV_WEIGHT_EXPANDED)
         return tensor;
     if (use == ONV_WEIGHT_MADE) {
         storage->kind = ONV_STORAGE_ACTIVATION;
@@ -285,12 +285,12 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     make_parameter(l, tensor, onv_weight_name(l, id, read),
                    onv_weight_is_shared(l, id) ? NULL : value->name);
     if (onv_weight_is_table(l, read)) freeze(l, tensor);
-    if (layer != NULL && !onv_ptr_map_set(&l->layers, layer, tensor) && l->status == ONV_OK)
+    if (layer != NULL && !onv_ptr_map_set(&l->weights.layers, layer, tensor) && l->status == ONV_OK)
         l->status = onv_fail_memory(l->err);
     if (use == ONV_WEIGHT_TRAINED) return tensor;
     bool is_looked_up = use == ONV_WEIGHT_LOOKED_UP || use == ONV_WEIGHT_LOOKED_UP_FOR_ALL ||
                         use == ONV_WEIGHT_BIASES;
-    if (is_looked_up && shape.rank > 1 && !onv_vec_push(&l->looked_up, tensor))
+    if (is_looked_up && shape.rank > 1 && !onv_vec_push(&l->signature.looked_up, tensor))
         l->status = onv_fail_memory(l->err);
     return compute_weight(l, use, read, value->tensor, &whole, tensor);
 }
@@ -298,8 +298,8 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
 void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor)
 {
     if (!onv_is_value(id)) return;
-    l->tensor_of[id.index] = tensor;
-    l->tensor_known[id.index] = true;
+    l->values[id.index].tensor = tensor;
+    l->values[id.index].is_known = true;
     if (tensor == ONV_NO_TENSOR || l->status != ONV_OK) return;
     onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
     storage->is_bound |= onv_model_value(l->model, id)->bound_used;
@@ -316,7 +316,7 @@ static uint32_t owned_tensor(onv_lowering *l, onv_value_id id, const onv_node *n
 static uint32_t read_value(onv_lowering *l, onv_value_id id, const onv_node *node, uint32_t k)
 {
     if (!onv_is_value(id) || l->status != ONV_OK) return ONV_NO_TENSOR;
-    if (l->tensor_known[id.index]) return l->tensor_of[id.index];
+    if (l->values[id.index].is_known) return l->values[id.index].tensor;
     const onv_value *value = onv_model_value(l->model, id);
     if (!onv_value_is_weight(value)) return ONV_NO_TENSOR;
     bool owned = onv_value_may_train(l->model, value) && onv_weight_is_shared(l, id) &&
@@ -357,7 +357,7 @@ void onv_lower_weight(onv_lowering *l, onv_value_id id)
  * channels were last, which is not followed through convolutions; without training dropout has such notes, too. */
 static uint32_t clone_of(onv_lowering *l, onv_value_id id, uint32_t tensor)
 {
-    uint32_t *made = &l->clone_of[id.index];
+    uint32_t *made = &l->values[id.index].clone;
     bool is_image = onv_tensor_at(l, tensor).rank == 4 && !l->options->inference;
     if (*made == 0)
         *made = (is_image ? onv_emit_clone(l, tensor) : onv_emit_contiguous(l, tensor)) + 1;
@@ -367,7 +367,7 @@ static uint32_t clone_of(onv_lowering *l, onv_value_id id, uint32_t tensor)
 /* A view without a gradient, which is made before the operation that reads it. */
 static uint32_t detached(onv_lowering *l, onv_value_id id, uint32_t tensor)
 {
-    uint32_t *made = &l->detached[id.index];
+    uint32_t *made = &l->values[id.index].detached;
     if (!onv_tensor_needs_grad(l, tensor)) return tensor;
     if (*made != 0 && onv_tensor_at(l, *made - 1).storage == onv_tensor_at(l, tensor).storage)
         return *made - 1;
@@ -382,12 +382,12 @@ uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k)
     if (k >= node->n_inputs) return ONV_NO_TENSOR;
     onv_value_id id = node->inputs[k];
     bool has_neutral = k < 32 && (node->neutral & ONV_BIT(k)) != 0 && onv_is_value(id);
-    if (has_neutral && l->neutral_of[id.index] != 0 && !onv_merged_norm_gave(l, id))
-        return l->neutral_of[id.index] - 1;
+    if (has_neutral && l->values[id.index].neutral != 0 && !onv_merged_norm_gave(l, id))
+        return l->values[id.index].neutral - 1;
     uint32_t tensor = read_value(l, id, node, k);
     bool is_clone = k < 32 && (node->clones & ONV_BIT(k)) != 0 && onv_is_value(id) &&
                     strstr(node->aten_op, "view") == NULL &&
-                    l->cloned_for[id.index] == ONV_CLONED_FOR_SOME;
+                    l->values[id.index].cloned_for == ONV_CLONED_FOR_SOME;
     if (is_clone && tensor != ONV_NO_TENSOR) tensor = clone_of(l, id, tensor);
     bool is_detached = k < 32 && (node->detached & ONV_BIT(k)) != 0 && onv_is_value(id);
     return is_detached && !l->options->as_exported ? detached(l, id, tensor) : tensor;
@@ -397,20 +397,20 @@ void onv_node_set(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t te
 {
     if (k >= node->n_outputs || !onv_is_value(node->outputs[k])) return;
     onv_value_id id = node->outputs[k];
-    if (l->cloned_for[id.index] != ONV_CLONED_FOR_ALL || tensor == ONV_NO_TENSOR) {
+    if (l->values[id.index].cloned_for != ONV_CLONED_FOR_ALL || tensor == ONV_NO_TENSOR) {
         onv_value_set(l, id, tensor);
         return;
     }
-    l->tensor_of[id.index] = tensor;
+    l->values[id.index].tensor = tensor;
     if (!onv_vec_push(&l->to_clone, id)) l->status = onv_fail_memory(l->err);
-    if (!l->is_building) onv_clone_results(l);
+    if (!l->emit.is_building) onv_clone_results(l);
 }
 
 void onv_clone_results(onv_lowering *l)
 {
     while (l->to_clone.count > 0 && l->status == ONV_OK) {
         onv_value_id id = l->to_clone.at[--l->to_clone.count];
-        onv_value_set(l, id, onv_emit_contiguous(l, l->tensor_of[id.index]));
+        onv_value_set(l, id, onv_emit_contiguous(l, l->values[id.index].tensor));
     }
 }
 

@@ -35,7 +35,7 @@ static void lower_unsqueeze(onv_lowering *l, const onv_node *node)
     onv_eager_tensor *leaf = &l->eager->tensors.at[view];
     leaf->needs_grad = leaf->is_leaf = true;
     l->asks_for_gradient = node;
-    l->input_gradient_bytes = leaf->bytes;
+    l->tally.input_gradient.bytes = leaf->bytes;
 }
 
 static void lower_identity(onv_lowering *l, const onv_node *node)
@@ -134,13 +134,13 @@ static bool slice_steps(onv_lowering *l, const onv_node *node, uint32_t rank, in
 static bool lower_unbind(onv_lowering *l, const onv_node *node)
 {
     if (!onv_is_node(l->node) || !onv_node_is_aten(node, "unbind")) return false;
-    if (l->tensor_known[node->outputs[0].index]) return true;
+    if (l->values[node->outputs[0].index].is_known) return true;
     const onv_node *end = l->model->nodes.at + l->model->nodes.count;
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(l, x);
     if (x == ONV_NO_TENSOR) return false;
     onv_emit_begin(l, "unbind");
-    l->op.zeroes_grads = true;
+    l->emit.op.zeroes_grads = true;
     onv_emit_in(l, x, ONV_GRAD_NEW);
     for (const onv_node *at = node; at < end && at->source_op == node->source_op &&
                                     at->scope == node->scope && l->status == ONV_OK;
@@ -183,7 +183,7 @@ static void lower_split(onv_lowering *l, const onv_node *node)
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(l, x);
     onv_emit_begin(l, "split");
-    l->op.zeroes_grads = true;
+    l->emit.op.zeroes_grads = true;
     onv_emit_in(l, x, ONV_GRAD_NEW);
     for (uint32_t k = 0; k < node->n_outputs; k++) {
         onv_shape shape;

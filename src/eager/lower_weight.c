@@ -49,24 +49,25 @@ static onv_status list_reads(onv_lowering *l)
                                     .scope = node->scope != NULL ? node->scope : "",
                                     .slot = onv_weight_slot_name(node, k),
                                     .tensor = ONV_NO_TENSOR};
-            if (!onv_vec_push(&l->reads, read)) return onv_fail_memory(l->err);
+            if (!onv_vec_push(&l->weights.reads, read)) return onv_fail_memory(l->err);
         }
     }
-    if (l->reads.count > 0) qsort(l->reads.at, l->reads.count, sizeof *l->reads.at, by_owner);
-    for (uint32_t i = (uint32_t)l->reads.count; i-- > 0;)
-        l->first_read[l->reads.at[i].value] = i + 1;
+    if (l->weights.reads.count > 0)
+        qsort(l->weights.reads.at, l->weights.reads.count, sizeof *l->weights.reads.at, by_owner);
+    for (uint32_t i = (uint32_t)l->weights.reads.count; i-- > 0;)
+        l->values[l->weights.reads.at[i].value].first_read = i + 1;
     return ONV_OK;
 }
 
 static const onv_weight_read *end_of_reads(const onv_lowering *l)
 {
-    return l->reads.at + l->reads.count;
+    return l->weights.reads.at + l->weights.reads.count;
 }
 
 static onv_weight_read *reads_of(const onv_lowering *l, uint32_t value)
 {
-    uint32_t first = l->first_read[value];
-    return first > 0 ? &l->reads.at[first - 1] : NULL;
+    uint32_t first = l->values[value].first_read;
+    return first > 0 ? &l->weights.reads.at[first - 1] : NULL;
 }
 
 /* --- What a weight is -------------------------------------------------------------------------- */
@@ -106,16 +107,16 @@ static int against_inside(const char *path, const char *scope, size_t length)
 /* A module without modules in it. */
 static bool is_leaf(const onv_lowering *l, const char *scope)
 {
-    size_t length = strlen(scope), low = 0, high = l->n_scopes;
+    size_t length = strlen(scope), low = 0, high = l->weights.n_scopes;
     if (length == 0) return false;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (against_inside(l->scopes[middle], scope, length) < 0)
+        if (against_inside(l->weights.scopes[middle], scope, length) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    return low == l->n_scopes || against_inside(l->scopes[low], scope, length) != 0;
+    return low == l->weights.n_scopes || against_inside(l->weights.scopes[low], scope, length) != 0;
 }
 
 /* Classes of torch.nn that train nothing of their own, and those that hold what is computed. */
@@ -138,9 +139,9 @@ bool onv_weight_is_table(onv_lowering *l, const onv_weight_read *read)
     const char *class = read != NULL ? l->model->nodes.at[read->node].module_class : NULL;
     if (class == NULL || strstr(class, "Sinusoidal") == NULL || l->options->as_exported)
         return false;
-    l->tables++;
-    l->table_bytes += l->model->values.at[read->value].tensor->bytes;
-    l->table = l->model->values.at[read->value].name;
+    l->tally.tables.count++;
+    l->tally.tables.bytes += l->model->values.at[read->value].tensor->bytes;
+    l->tally.tables.first = l->model->values.at[read->value].name;
     return true;
 }
 
@@ -165,7 +166,7 @@ onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read 
     const onv_value *value = &l->model->values.at[read->value];
     const char *name = value->name;
     if (value->role != ONV_ROLE_NOT_NOTED || value->tensor == NULL ||
-        onv_folded_is_term(l, (onv_value_id){read->value}) || l->is_statistic[read->value] ||
+        onv_folded_is_term(l, (onv_value_id){read->value}) || l->values[read->value].is_statistic ||
         !onv_dtype_is_float((onv_dtype)value->tensor->type.dtype))
         return ONV_WEIGHT_IS_OTHER;
     if (onv_weight_is_product(l->model, &l->model->nodes.at[read->node], read->k))
@@ -202,7 +203,7 @@ static const onv_weight_read *find_named(const onv_lowering *l, uint32_t index)
 
 bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id)
 {
-    const onv_weight_read *read = l->n_listed > 0 ? find_named(l, id.index) : NULL;
+    const onv_weight_read *read = l->signature.count > 0 ? find_named(l, id.index) : NULL;
     return read != NULL && !l->options->inference &&
            onv_weight_role_of(l, read) == ONV_WEIGHT_IS_NUMBER;
 }
@@ -218,7 +219,8 @@ static bool is_spread(onv_lowering *l, const onv_weight_read *first, const onv_w
     const onv_node *node = &l->model->nodes.at[first->node];
     bool is_bias = named != NULL && strstr(named->parameter, "bias") != NULL;
     /* A class token; or positions, where no listed parameter is left for it. */
-    bool may_be_token = strcmp(node->op_type, "Concat") == 0 && (named != NULL || l->n_listed == 0);
+    bool may_be_token =
+        strcmp(node->op_type, "Concat") == 0 && (named != NULL || l->signature.count == 0);
     if (may_be_token || is_bias) {
         *v = (onv_weight_verdict){ONV_WEIGHT_EXPANDED, named != NULL, first};
         return true;
@@ -253,7 +255,7 @@ onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
         if (onv_weight_is_product(l->model, &l->model->nodes.at[at->node], at->k))
             return (onv_weight_verdict){ONV_WEIGHT_MADE, true, at};
         /* A filter that code made, a wavelet, say: no listed parameter has its name, nor is left for it. */
-        if (p == ONV_PLACE_WEIGHT && !is_buffer && l->n_listed > 0 &&
+        if (p == ONV_PLACE_WEIGHT && !is_buffer && l->signature.count > 0 &&
             onv_weight_is_view(value->name) && find_named(l, index) == NULL)
             return (onv_weight_verdict){ONV_WEIGHT_MADE, true, at};
         if (p == ONV_PLACE_WEIGHT)
@@ -285,10 +287,10 @@ onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
         return (onv_weight_verdict){
             is_indexed(l, value, first) ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_MADE, false, first};
     /* Where all parameters are listed, one that is left has given its name to what is no single number. */
-    bool may_be = l->n_listed == 0 || value->tensor->elems == 1;
+    bool may_be = l->signature.count == 0 || value->tensor->elems == 1;
     if (may_be && is_leaf(l, first->scope) && may_learn(class) && spread_dims(value) <= 1)
         v.use = ONV_WEIGHT_TRAINED;
-    else if (!l->lacks_buffers ||
+    else if (!l->signature.lacks_buffers ||
              !onv_is_call_of_any(value->name, parts, sizeof parts / sizeof parts[0]))
         v.use = ONV_WEIGHT_MADE; /* a part of a buffer is one, any other result is computed anew */
     return v;
@@ -333,8 +335,9 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
 {
     const onv_value *value = onv_model_value(l->model, id);
     bool is_float = onv_dtype_is_float((onv_dtype)value->tensor->type.dtype);
-    if (l->is_statistic[id.index] || value->role == ONV_ROLE_BUFFER) return ONV_WEIGHT_BUFFER;
-    bool noted = l->has_notes && value->role == ONV_ROLE_NOT_NOTED;
+    if (l->values[id.index].is_statistic || value->role == ONV_ROLE_BUFFER)
+        return ONV_WEIGHT_BUFFER;
+    bool noted = l->weights.has_notes && value->role == ONV_ROLE_NOT_NOTED;
     if (!onv_value_may_train(l->model, value)) return ONV_WEIGHT_CONSTANT;
     if (!is_float) {
         onv_folded_buffer buffer = onv_folded_buffer_of(l->model, value);
@@ -392,7 +395,7 @@ static bool find_sharing(onv_lowering *l, onv_value_id id)
 {
     const onv_value *value = onv_model_value(l->model, id);
     const onv_weight_read *first = reads_of(l, id.index);
-    if (!l->has_notes || l->options->as_exported || first == NULL) return false;
+    if (!l->weights.has_notes || l->options->as_exported || first == NULL) return false;
     if (value->tensor->elems > MAX_SHARED_ELEMS) return false;
     bool several = false, all_tell = true;
     const char *told = NULL;
@@ -412,7 +415,7 @@ static bool find_sharing(onv_lowering *l, onv_value_id id)
 bool onv_weight_is_shared(onv_lowering *l, onv_value_id id)
 {
     enum { UNKNOWN, ONE, SEVERAL };
-    uint8_t *sharing = &l->sharing[id.index];
+    uint8_t *sharing = &l->values[id.index].sharing;
     if (*sharing == UNKNOWN) *sharing = find_sharing(l, id) ? SEVERAL : ONE;
     return *sharing == SEVERAL;
 }
@@ -433,15 +436,15 @@ const char *onv_weight_name(onv_lowering *l, onv_value_id id, const onv_weight_r
 /* The first of the sorted reads that is not before this one. */
 static onv_weight_read *lower_bound(const onv_lowering *l, const onv_weight_read *key)
 {
-    size_t low = 0, high = l->reads.count;
+    size_t low = 0, high = l->weights.reads.count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (by_owner(&l->reads.at[middle], key) < 0)
+        if (by_owner(&l->weights.reads.at[middle], key) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < l->reads.count ? &l->reads.at[low] : NULL;
+    return low < l->weights.reads.count ? &l->weights.reads.at[low] : NULL;
 }
 
 onv_weight_read *onv_weight_owner(onv_lowering *l, onv_value_id id, const onv_node *node,
@@ -460,7 +463,7 @@ onv_weight_read *onv_weight_owner(onv_lowering *l, onv_value_id id, const onv_no
 
 onv_weight_read *onv_weight_next_owner(const onv_lowering *l, const onv_weight_read *read)
 {
-    onv_weight_read *at = &l->reads.at[read - l->reads.at];
+    onv_weight_read *at = &l->weights.reads.at[read - l->weights.reads.at];
     while (at < end_of_reads(l) && onv_weight_same_owner(at, read)) at++;
     return at < end_of_reads(l) && at->value == read->value ? at : NULL;
 }
@@ -497,22 +500,22 @@ onv_status onv_weights_prepare(onv_lowering *l)
     const onv_model *model = l->model;
     onv_arena *arena = &l->model->arena;
     size_t n_patterns = l->options->n_freeze + l->options->n_train_only;
-    l->first_read = ONV_ARENA_ARRAY(arena, uint32_t, model->values.count);
-    l->scopes = ONV_ARENA_ARRAY(arena, const char *, model->nodes.count);
-    l->freeze_used = ONV_ARENA_ARRAY(arena, bool, n_patterns);
-    l->inplace_used = ONV_ARENA_ARRAY(arena, bool, l->options->n_inplace);
-    l->sharing = ONV_ARENA_ARRAY(arena, uint8_t, model->values.count);
-    if (l->first_read == NULL || l->scopes == NULL || l->freeze_used == NULL ||
-        l->sharing == NULL || l->inplace_used == NULL)
+    l->weights.scopes = ONV_ARENA_ARRAY(arena, const char *, model->nodes.count);
+    l->weights.freeze_used = ONV_ARENA_ARRAY(arena, bool, n_patterns);
+    l->weights.inplace_used = ONV_ARENA_ARRAY(arena, bool, l->options->n_inplace);
+    if (l->weights.scopes == NULL || l->weights.freeze_used == NULL ||
+        l->weights.inplace_used == NULL)
         return onv_fail_memory(l->err);
     for (size_t i = 0; i < model->nodes.count; i++) {
         const onv_node *node = &model->nodes.at[i];
-        l->has_notes |= onv_node_is_noted(node);
-        if (node->scope != NULL && node->scope[0] != '\0') l->scopes[l->n_scopes++] = node->scope;
+        l->weights.has_notes |= onv_node_is_noted(node);
+        if (node->scope != NULL && node->scope[0] != '\0')
+            l->weights.scopes[l->weights.n_scopes++] = node->scope;
     }
-    if (l->n_scopes > 0) qsort(l->scopes, l->n_scopes, sizeof *l->scopes, by_text);
+    if (l->weights.n_scopes > 0)
+        qsort(l->weights.scopes, l->weights.n_scopes, sizeof *l->weights.scopes, by_text);
     for (size_t i = 0; i < model->values.count; i++)
-        l->has_notes |= model->values.at[i].role == ONV_ROLE_PARAMETER;
+        l->weights.has_notes |= model->values.at[i].role == ONV_ROLE_PARAMETER;
     ONV_TRY(list_reads(l));
     return onv_signature_prepare(l);
 }

@@ -49,21 +49,21 @@ onv_status onv_members_find(onv_lowering *l)
 {
     const onv_model *model = l->model;
     l->is_member = ONV_ARENA_ARRAY(&l->model->arena, bool, model->nodes.count);
-    l->is_in_member = ONV_ARENA_ARRAY(&l->model->arena, bool, model->values.count);
-    if (l->is_member == NULL || l->is_in_member == NULL) return onv_fail_memory(l->err);
+    if (l->is_member == NULL) return onv_fail_memory(l->err);
     if (l->options->as_exported) return ONV_OK;
     for (uint32_t i = 0; i < l->live->timeline.steps.count; i++) {
         onv_node_id id = l->live->timeline.steps.at[i].node;
         const onv_node *node = onv_model_node(model, id);
         l->is_member[id.index] = is_made_once(l, node);
         for (uint32_t k = 0; k < node->n_inputs && l->is_member[id.index]; k++)
-            if (onv_is_value(node->inputs[k])) l->is_in_member[node->inputs[k].index] = true;
+            if (onv_is_value(node->inputs[k])) l->values[node->inputs[k].index].is_in_member = true;
     }
     /* What others read is there. */
     for (uint32_t i = 0; i < model->nodes.count; i++) {
         const onv_node *node = &model->nodes.at[i];
         for (uint32_t k = 0; k < node->n_inputs && !l->is_member[i]; k++)
-            if (onv_is_value(node->inputs[k])) l->is_in_member[node->inputs[k].index] = false;
+            if (onv_is_value(node->inputs[k]))
+                l->values[node->inputs[k].index].is_in_member = false;
     }
     return ONV_OK;
 }
@@ -72,7 +72,7 @@ void onv_lower_member(onv_lowering *l, const onv_node *node)
 {
     for (uint32_t k = 0; k < node->n_outputs && l->status == ONV_OK; k++) {
         onv_value_id id = node->outputs[k];
-        if (!onv_is_value(id) || l->is_in_member[id.index] || l->is_host[id.index] ||
+        if (!onv_is_value(id) || l->values[id.index].is_in_member || l->is_host[id.index] ||
             l->fusions.n_uses[id.index] == 0)
             continue;
         uint32_t tensor = onv_value_new(l, id, ONV_UNDEFINED);
@@ -95,15 +95,15 @@ static bool has_hook(const onv_lowering *l, const char *module)
 
 void onv_members_hold_weights(onv_lowering *l)
 {
-    for (size_t i = 0; i < l->model->nodes.count && l->n_listed > 0; i++) {
+    for (size_t i = 0; i < l->model->nodes.count && l->signature.count > 0; i++) {
         const onv_node *node = &l->model->nodes.at[i];
         if (!onv_work(1)) l->status = ONV_ERR_CANCELLED;
         if (l->status != ONV_OK) return;
         if (node->scope == NULL || node->scope[0] == '\0') continue;
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             onv_value_id id = node->inputs[k];
-            uint32_t tensor = onv_is_value(id) ? l->tensor_of[id.index] : ONV_NO_TENSOR;
-            if (tensor == ONV_NO_TENSOR || !l->tensor_known[id.index] ||
+            uint32_t tensor = onv_is_value(id) ? l->values[id.index].tensor : ONV_NO_TENSOR;
+            if (tensor == ONV_NO_TENSOR || !l->values[id.index].is_known ||
                 onv_weight_place_of(node, k) != ONV_PLACE_WEIGHT ||
                 strcmp(onv_weight_slot_name(node, k), "weight") != 0)
                 continue;

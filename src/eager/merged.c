@@ -81,8 +81,8 @@ static uint32_t reader(const onv_lowering *l, uint32_t node)
 static bool reads_anew(onv_lowering *l, uint32_t value, uint32_t node)
 {
     uint32_t now = reader(l, node);
-    if (l->last_reader[value] == now) return false;
-    l->last_reader[value] = now;
+    if (l->values[value].last_reader == now) return false;
+    l->values[value].last_reader = now;
     return true;
 }
 
@@ -175,7 +175,8 @@ static uint32_t count_readers(const onv_lowering *l, uint32_t value, uint32_t af
                               uint32_t before)
 {
     uint32_t n = 0, last = UINT32_MAX;
-    for (uint32_t i = after + 1; i < before && i <= l->last_read[value] && onv_work(1); i++) {
+    for (uint32_t i = after + 1; i < before && i <= l->values[value].last_read && onv_work(1);
+         i++) {
         const onv_node *node = &l->model->nodes.at[i];
         bool reads = false;
         for (uint32_t k = 0; k < node->n_inputs && !reads; k++)
@@ -193,17 +194,19 @@ static bool give(onv_lowering *l, const numbered *call, uint32_t after, uint32_t
                  uint32_t *missing)
 {
     uint32_t value = call->value;
-    if (*missing == 0 || l->last_read[value] <= after || l->n_readers[value] < 2) return true;
+    if (*missing == 0 || l->values[value].last_read <= after || l->values[value].n_readers < 2)
+        return true;
     uint32_t n = count_readers(l, value, after, before);
     if (n > 0 && count_readers(l, value, place_of(l, call), after + 1) == 0) n--;
     /* Those behind the next call were given away. */
-    for (uint32_t i = l->first_copy[value]; i != 0 && n > 0; i = l->copies.at[i - 1].next)
-        n -= l->copies.at[i - 1].after < before;
-    for (; *missing > 0 && n > 0 && l->n_readers[value] > 1; n--, (*missing)--) {
-        onv_merged copy = {.after = after, .next = l->first_copy[value]};
-        if (!onv_vec_push(&l->copies, copy)) return false;
-        l->first_copy[value] = (uint32_t)l->copies.count;
-        l->n_readers[value]--;
+    for (uint32_t i = l->values[value].first_copy; i != 0 && n > 0;
+         i = l->merged.copies.at[i - 1].next)
+        n -= l->merged.copies.at[i - 1].after < before;
+    for (; *missing > 0 && n > 0 && l->values[value].n_readers > 1; n--, (*missing)--) {
+        onv_merged_call copy = {.after = after, .next = l->values[value].first_copy};
+        if (!onv_vec_push(&l->merged.copies, copy)) return false;
+        l->values[value].first_copy = (uint32_t)l->merged.copies.count;
+        l->values[value].n_readers--;
     }
     return true;
 }
@@ -221,24 +224,16 @@ static bool assign(onv_lowering *l, const calls *found, size_t last, uint32_t mi
              i++, at--)
             if (!give(l, at, after, pass == 0 ? before : end, &missing)) return false;
     }
-    if (missing > 0) l->missing_kind = kinds[found->at[last].kind];
-    if (missing > UINT32_MAX - l->missing) missing = UINT32_MAX - l->missing;
-    l->missing += missing;
+    if (missing > 0) l->tally.missing.first = kinds[found->at[last].kind];
+    if (missing > UINT32_MAX - l->tally.missing.count)
+        missing = UINT32_MAX - l->tally.missing.count;
+    l->tally.missing.count += missing;
     return true;
 }
 
 onv_status onv_merged_find(onv_lowering *l)
 {
     calls found = {0}, told = {0};
-    onv_arena *arena = &l->model->arena;
-    size_t n = l->model->values.count;
-    l->n_readers = ONV_ARENA_ARRAY(arena, uint32_t, n);
-    l->last_read = ONV_ARENA_ARRAY(arena, uint32_t, n);
-    l->first_copy = ONV_ARENA_ARRAY(arena, uint32_t, n);
-    l->last_reader = ONV_ARENA_ARRAY(arena, uint32_t, n);
-    if (l->n_readers == NULL || l->first_copy == NULL || l->last_reader == NULL ||
-        l->last_read == NULL)
-        return onv_fail_memory(l->err);
     if (l->options->inference || l->options->as_exported) return ONV_OK;
     for (uint32_t i = 0; i < l->model->nodes.count; i++) {
         const onv_node *node = &l->model->nodes.at[i];
@@ -246,13 +241,13 @@ onv_status onv_merged_find(onv_lowering *l)
             if (!onv_is_value(node->inputs[k])) continue;
             uint32_t value = node->inputs[k].index;
             if (is_told(l, node->inputs[k], node)) continue;
-            l->n_readers[value] += reads_anew(l, value, i);
-            l->last_read[value] = i;
+            l->values[value].n_readers += reads_anew(l, value, i);
+            l->values[value].last_read = i;
         }
     }
-    memset(l->last_reader, 0, n * sizeof *l->last_reader);
+    for (size_t i = 0; i < l->model->values.count; i++) l->values[i].last_reader = 0;
     bool listed = list_calls(l, &found) && list_ends(l, &found) && list_told(l, &told);
-    bool has_unread = onv_has_unread_norms(l) || l->unread.count > 0;
+    bool has_unread = onv_has_unread_norms(l) || l->unread.runs.count > 0;
     /* From the last one on: the copies of a result then stand in their order. */
     for (size_t i = found.count; listed && i-- > 1;) {
         const numbered *a = &found.at[i - 1], *b = &found.at[i];
@@ -268,14 +263,14 @@ onv_status onv_merged_find(onv_lowering *l)
 
 bool onv_merged_starts(onv_lowering *l, onv_value_id id, uint32_t node)
 {
-    if (!onv_is_value(id) || l->first_copy[id.index] == 0) return false;
+    if (!onv_is_value(id) || l->values[id.index].first_copy == 0) return false;
     if (is_told(l, id, onv_model_node(l->model, (onv_node_id){node}))) return false;
-    bool is_first = l->last_reader[id.index] == 0;
+    bool is_first = l->values[id.index].last_reader == 0;
     if (!reads_anew(l, id.index, node) || is_first) return false;
-    const onv_merged *copy = &l->copies.at[l->first_copy[id.index] - 1];
+    const onv_merged_call *copy = &l->merged.copies.at[l->values[id.index].first_copy - 1];
     if (node <= copy->after) return false;
-    l->first_copy[id.index] = copy->next;
-    l->merged++;
+    l->values[id.index].first_copy = copy->next;
+    l->tally.merged.count++;
     return true;
 }
 
@@ -294,21 +289,13 @@ static bool is_given(const onv_lowering *l, const onv_node *node, onv_value_id i
     if (!onv_is_node(value->producer)) return true;
     const onv_node *from = onv_model_node(l->model, value->producer);
     if (from->scope == NULL || from->scope[0] == '\0') return from->aten_op != NULL;
-    if (from->scope == node->scope) return l->made_in[id.index] != NULL;
+    if (from->scope == node->scope) return l->values[id.index].made_in != NULL;
     return !onv_path_is_inside(from->scope, node->scope);
 }
 
 onv_status onv_merged_mark_modules(onv_lowering *l)
 {
     const onv_model *model = l->model;
-    onv_arena *arena = &l->model->arena;
-    l->made_in = ONV_ARENA_ARRAY(arena, const char *, model->values.count);
-    l->is_read_inside = ONV_ARENA_ARRAY(arena, bool, model->values.count);
-    l->stands_for = ONV_ARENA_ARRAY(arena, const char *, model->values.count);
-    l->first_named = ONV_ARENA_ARRAY(arena, uint32_t, model->values.count);
-    if (l->first_named == NULL || l->made_in == NULL || l->is_read_inside == NULL ||
-        l->stands_for == NULL)
-        return onv_fail_memory(l->err);
     if (l->options->inference || l->options->as_exported) return ONV_OK;
     for (uint32_t i = 0; i < l->live->timeline.steps.count; i++) {
         const onv_node *node = onv_model_node(model, l->live->timeline.steps.at[i].node);
@@ -317,21 +304,24 @@ onv_status onv_merged_mark_modules(onv_lowering *l)
                       node->n_outputs > 0;
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             is_own = is_own && is_given(l, node, node->inputs[k]);
-            if (onv_is_value(node->inputs[k]) && l->made_in[node->inputs[k].index] == node->scope)
-                l->is_read_inside[node->inputs[k].index] = true;
+            if (onv_is_value(node->inputs[k]) &&
+                l->values[node->inputs[k].index].made_in == node->scope)
+                l->values[node->inputs[k].index].is_read_inside = true;
         }
         for (uint32_t k = 0; k < node->n_outputs && is_own; k++)
-            if (onv_is_value(node->outputs[k])) l->made_in[node->outputs[k].index] = node->scope;
+            if (onv_is_value(node->outputs[k]))
+                l->values[node->outputs[k].index].made_in = node->scope;
     }
     return ONV_OK;
 }
 
 bool onv_merged_is_other_module(const onv_lowering *l, onv_value_id id, const onv_node *node)
 {
-    if (!onv_is_value(id) || l->made_in[id.index] == NULL || !l->is_read_inside[id.index] ||
-        node->scope == NULL || l->made_in[id.index] == node->scope ||
-        onv_path_is_inside(node->scope, l->made_in[id.index]) ||
-        onv_path_is_inside(l->made_in[id.index], node->scope))
+    if (!onv_is_value(id) || l->values[id.index].made_in == NULL ||
+        !l->values[id.index].is_read_inside || node->scope == NULL ||
+        l->values[id.index].made_in == node->scope ||
+        onv_path_is_inside(node->scope, l->values[id.index].made_in) ||
+        onv_path_is_inside(l->values[id.index].made_in, node->scope))
         return false;
     onv_node_id producer = onv_model_value(l->model, id)->producer;
     if (!onv_is_node(producer)) return false;
@@ -347,7 +337,7 @@ static uint32_t place_in(const onv_lowering *l, onv_value_id id)
 
 static uint32_t chain_of(const onv_lowering *l, onv_value_id id, onv_value_id *chain)
 {
-    const char *module = l->made_in[id.index];
+    const char *module = l->values[id.index].made_in;
     uint32_t n = 1;
     chain[0] = id;
     for (uint32_t at = 0; at < n && module != NULL; at++) {
@@ -355,7 +345,7 @@ static uint32_t chain_of(const onv_lowering *l, onv_value_id id, onv_value_id *c
         const onv_node *from = onv_is_node(producer) ? onv_model_node(l->model, producer) : NULL;
         for (uint32_t k = 0; from != NULL && k < from->n_inputs; k++) {
             onv_value_id in = from->inputs[k];
-            bool is_new = onv_is_value(in) && l->made_in[in.index] == module;
+            bool is_new = onv_is_value(in) && l->values[in.index].made_in == module;
             for (uint32_t i = 0; i < n && is_new; i++) is_new = chain[i].index != in.index;
             if (is_new && n < ONV_MAX_REPEATED) chain[n++] = in;
         }
@@ -372,7 +362,7 @@ static uint32_t chain_of(const onv_lowering *l, onv_value_id id, onv_value_id *c
 
 bool onv_merged_is_own_module(const onv_lowering *l, onv_value_id id, const onv_node *node)
 {
-    const char *made_in = l->made_in[id.index];
+    const char *made_in = l->values[id.index].made_in;
     return made_in == NULL || made_in == node->scope || onv_path_is_inside(node->scope, made_in);
 }
 
@@ -428,7 +418,7 @@ static bool has_gap_behind(const onv_lowering *l, onv_value_id id)
     onv_value_id chain[ONV_MAX_REPEATED];
     uint32_t n = chain_of(l, id, chain);
     for (uint32_t i = 1; i < n; i++)
-        if (l->has_gaps[onv_model_value(l->model, chain[i])->producer.index]) return true;
+        if (l->gaps.has_gaps[onv_model_value(l->model, chain[i])->producer.index]) return true;
     return false;
 }
 
@@ -438,12 +428,12 @@ uint32_t onv_merged_again(onv_lowering *l, onv_value_id id, const onv_node *node
     bool sees_view = is_view(l, onv_model_value(l->model, id)),
          is_other = onv_merged_is_other_module(l, id, node);
     uint32_t n = 0;
-    if (!is_other && (sees_view || l->made_in[id.index] == NULL)) {
+    if (!is_other && (sees_view || l->values[id.index].made_in == NULL)) {
         n = onv_gaps_chain(l, id, node, chain);
         if (n > 0 || sees_view) return n;
     }
     n = chain_of(l, id, chain);
-    if (l->made_in[id.index] == NULL || is_view(l, onv_model_value(l->model, id))) return n;
+    if (l->values[id.index].made_in == NULL || is_view(l, onv_model_value(l->model, id))) return n;
     bool is_alone = named_by(l, id, node) != NULL && !onv_merged_is_other_module(l, id, node) &&
                     !has_gap_behind(l, id);
     return is_alone || onv_merged_is_own_module(l, id, node) ? 1 : n;
@@ -452,35 +442,35 @@ uint32_t onv_merged_again(onv_lowering *l, onv_value_id id, const onv_node *node
 /* Readers that name the one call and readers that name the other take turns. */
 void onv_merged_select(onv_lowering *l, onv_value_id id, const onv_node *node)
 {
-    if (!onv_is_value(id) || !l->tensor_known[id.index] ||
-        (node->merged_call == NULL && l->first_named[id.index] == 0))
+    if (!onv_is_value(id) || !l->values[id.index].is_known ||
+        (node->merged_call == NULL && l->values[id.index].first_named == 0))
         return;
-    const char *wanted = named_by(l, id, node), *now = l->stands_for[id.index];
-    if (wanted == now || (l->first_named[id.index] == 0 && wanted == NULL) ||
+    const char *wanted = named_by(l, id, node), *now = l->values[id.index].stands_for;
+    if (wanted == now || (l->values[id.index].first_named == 0 && wanted == NULL) ||
         !onv_merged_is_own_module(l, id, node))
         return;
     uint32_t found = 0;
     bool has_now = false;
-    for (uint32_t i = l->first_named[id.index]; i != 0; i = l->named.at[i - 1].next) {
-        if (l->named.at[i - 1].call == wanted) found = i;
-        has_now |= l->named.at[i - 1].call == now;
+    for (uint32_t i = l->values[id.index].first_named; i != 0; i = l->merged.named.at[i - 1].next) {
+        if (l->merged.named.at[i - 1].call == wanted) found = i;
+        has_now |= l->merged.named.at[i - 1].call == now;
         if (!onv_work(1)) l->status = ONV_ERR_CANCELLED;
     }
     if (!has_now) {
-        onv_named_call call = {now, l->tensor_of[id.index], l->first_named[id.index]};
-        if (!onv_vec_push(&l->named, call)) l->status = onv_fail_memory(l->err);
-        l->first_named[id.index] = (uint32_t)l->named.count;
+        onv_named_call call = {now, l->values[id.index].tensor, l->values[id.index].first_named};
+        if (!onv_vec_push(&l->merged.named, call)) l->status = onv_fail_memory(l->err);
+        l->values[id.index].first_named = (uint32_t)l->merged.named.count;
     }
     if (found == 0) return;
-    l->tensor_of[id.index] = l->named.at[found - 1].tensor;
-    l->stands_for[id.index] = wanted;
+    l->values[id.index].tensor = l->merged.named.at[found - 1].tensor;
+    l->values[id.index].stands_for = wanted;
 }
 
 bool onv_merged_is_named(onv_lowering *l, onv_value_id id, const onv_node *node)
 {
     if (!onv_is_value(id) || named_by(l, id, node) == NULL) return false;
     const onv_value *value = onv_model_value(l->model, id);
-    if (l->stands_for[id.index] == node->merged_call) return false;
+    if (l->values[id.index].stands_for == node->merged_call) return false;
     if (!is_view(l, value) && is_plain_call(l, value)) return true;
     if (node->solves_by_rows) return false;
     if (is_view(l, value)) return true;

@@ -53,14 +53,14 @@ static const onv_node *maker(const onv_lowering *l, onv_value_id value)
 static size_t missing_norm(const onv_lowering *l, size_t i, char *module, size_t *bias)
 {
     static const char suffix[] = ".weight";
-    const char *name = l->listed[i];
+    const char *name = l->signature.names[i];
     size_t length = strlen(name), n = sizeof suffix - 1;
-    if (l->explained[i] || length <= n || length + 1 >= MAX_PATH ||
+    if (l->signature.explained[i] || length <= n || length + 1 >= MAX_PATH ||
         strcmp(name + length - n, suffix) != 0)
         return 0;
     snprintf(module, MAX_PATH, "%.*s.bias", (int)(length - n), name);
     *bias = onv_listed_find(l, module);
-    if (*bias == SIZE_MAX || l->explained[*bias]) return 0;
+    if (*bias == SIZE_MAX || l->signature.explained[*bias]) return 0;
     module[length - n] = '\0';
     return length - n;
 }
@@ -83,7 +83,7 @@ static bool list_readers(onv_lowering *l)
             uint32_t n = chain_of(l, node->inputs[k], chain);
             if (n == 0 || is_activation(node) || is_own(node, maker(l, chain[n - 1]))) continue;
             onv_merged_norm found = {.reader = {i}, .value = node->inputs[k], .listed = SIZE_MAX};
-            if (!onv_vec_push(&l->merged_norms, found)) return false;
+            if (!onv_vec_push(&l->merged.norms, found)) return false;
             break;
         }
     }
@@ -102,8 +102,8 @@ static bool find_in(onv_lowering *l, onv_merged_norm *at, const char *around, si
     const char *other = maker(l, chain[n - 1])->scope;
     snprintf(module, sizeof module, "%.*s", (int)length, around);
     size_t first = onv_listed_lower_bound(l, module);
-    for (size_t i = first; i < l->n_listed && i - first < MAX_NAMES; i++) {
-        if (!onv_path_is_part(l->listed[i], around, length)) return false;
+    for (size_t i = first; i < l->signature.count && i - first < MAX_NAMES; i++) {
+        if (!onv_path_is_part(l->signature.names[i], around, length)) return false;
         if (missing_norm(l, i, module, &bias) == 0) continue;
         const char *inner = strchr(module + length + 1, '.');
         size_t parent = inner != NULL ? (size_t)(inner - module) : length;
@@ -111,7 +111,7 @@ static bool find_in(onv_lowering *l, onv_merged_norm *at, const char *around, si
             onv_path_is_part(other, module, parent))
             continue;
         at->listed = i;
-        l->explained[i] = l->explained[bias] = true;
+        l->signature.explained[i] = l->signature.explained[bias] = true;
         return true;
     }
     return false;
@@ -130,10 +130,10 @@ static size_t length_around(const char *name, uint32_t n)
 
 onv_status onv_merged_norms_find(onv_lowering *l)
 {
-    if (l->n_listed == 0 || l->options->inference || l->options->as_exported) return ONV_OK;
+    if (l->signature.count == 0 || l->options->inference || l->options->as_exported) return ONV_OK;
     if (!list_readers(l)) return onv_fail_memory(l->err);
-    for (size_t i = 0; i < l->merged_norms.count; i++) {
-        onv_merged_norm *at = &l->merged_norms.at[i];
+    for (size_t i = 0; i < l->merged.norms.count; i++) {
+        onv_merged_norm *at = &l->merged.norms.at[i];
         const onv_node *node = onv_model_node(l->model, at->reader);
         const char *scope = node->scope != NULL ? node->scope : "";
         bool found =
@@ -156,7 +156,7 @@ static void repeat_norm(onv_lowering *l, const onv_merged_norm *at)
     const onv_node *norm = maker(l, chain[n - 1]);
     onv_shape shape;
     if (!onv_value_shape(l, norm->inputs[1], &shape) || shape.rank != 1) return;
-    const char *name = l->listed[at->listed];
+    const char *name = l->signature.names[at->listed];
     int length = (int)(strlen(name) - strlen(".weight"));
     const char *module = onv_intern_n(&l->model->strings, name, (size_t)length);
     if (module == NULL) {
@@ -167,36 +167,36 @@ static void repeat_norm(onv_lowering *l, const onv_merged_norm *at)
     static const char *const slots[] = {"weight", "bias"};
     for (uint32_t k = 0; k < 2; k++) {
         uint32_t id = norm->inputs[1 + k].index;
-        before[k] = l->tensor_of[id];
-        known[k] = l->tensor_known[id];
-        l->tensor_of[id] = onv_lost_parameter(l, ONV_FLOAT, shape.dims[0], module, slots[k]);
-        l->tensor_known[id] = true;
+        before[k] = l->values[id].tensor;
+        known[k] = l->values[id].is_known;
+        l->values[id].tensor = onv_lost_parameter(l, ONV_FLOAT, shape.dims[0], module, slots[k]);
+        l->values[id].is_known = true;
         onv_storage_new(l, (uint64_t)shape.dims[0] * sizeof(float), ONV_STORAGE_BUFFER, module);
     }
-    for (uint32_t i = 0; i < n; i++) l->merged_before[i] = l->tensor_of[chain[i].index];
-    l->merged_for = at;
+    for (uint32_t i = 0; i < n; i++) l->merged.before_norm[i] = l->values[chain[i].index].tensor;
+    l->merged.norm = at;
     while (n-- > 0) onv_repeat_value(l, chain[n]);
     for (uint32_t k = 0; k < 2; k++) {
         uint32_t id = norm->inputs[1 + k].index;
-        l->tensor_of[id] = before[k];
-        l->tensor_known[id] = known[k];
+        l->values[id].tensor = before[k];
+        l->values[id].is_known = known[k];
     }
-    l->repeated_norms++;
+    l->tally.repeated_norms.count++;
 }
 
 /* For the readers behind this one the norm is the other one. */
 static void restore(onv_lowering *l)
 {
     onv_value_id chain[MAX_CHAIN];
-    uint32_t n = l->merged_for != NULL ? chain_of(l, l->merged_for->value, chain) : 0;
-    for (uint32_t i = 0; i < n; i++) l->tensor_of[chain[i].index] = l->merged_before[i];
-    l->merged_for = NULL;
+    uint32_t n = l->merged.norm != NULL ? chain_of(l, l->merged.norm->value, chain) : 0;
+    for (uint32_t i = 0; i < n; i++) l->values[chain[i].index].tensor = l->merged.before_norm[i];
+    l->merged.norm = NULL;
 }
 
 bool onv_merged_norm_gave(const onv_lowering *l, onv_value_id id)
 {
     onv_value_id chain[MAX_CHAIN];
-    uint32_t n = l->merged_for != NULL ? chain_of(l, l->merged_for->value, chain) : 0;
+    uint32_t n = l->merged.norm != NULL ? chain_of(l, l->merged.norm->value, chain) : 0;
     for (uint32_t i = 0; i < n; i++)
         if (chain[i].index == id.index) return true;
     return false;
@@ -205,8 +205,8 @@ bool onv_merged_norm_gave(const onv_lowering *l, onv_value_id id)
 void onv_merged_norms_repeat(onv_lowering *l)
 {
     restore(l);
-    for (; l->next_merged_norm < l->merged_norms.count; l->next_merged_norm++) {
-        const onv_merged_norm *at = &l->merged_norms.at[l->next_merged_norm];
+    for (; l->merged.next_norm < l->merged.norms.count; l->merged.next_norm++) {
+        const onv_merged_norm *at = &l->merged.norms.at[l->merged.next_norm];
         if (at->reader.index > l->node.index) return;
         if (at->reader.index == l->node.index && at->listed != SIZE_MAX) repeat_norm(l, at);
     }

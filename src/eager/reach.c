@@ -51,8 +51,8 @@ void onv_reach_find(onv_lowering *l)
         if (storage->kind != ONV_STORAGE_PARAMETER || !storage->trained || storage->gets_grad)
             continue;
         storage->trained = false;
-        if (l->unreached++ == 0) l->first_unreached = storage->label;
-        if (storage->bytes > UINT64_MAX - l->unreached_bytes) continue;
-        l->unreached_bytes += storage->bytes;
+        if (l->tally.unreached.count++ == 0) l->tally.unreached.first = storage->label;
+        if (storage->bytes > UINT64_MAX - l->tally.unreached.bytes) continue;
+        l->tally.unreached.bytes += storage->bytes;
     }
 }

@@ -12,7 +12,7 @@
 /* Zeros, ones and the like, which exporters make once for all that read equal ones. */
 bool onv_value_is_fill(onv_lowering *l, onv_value_id id)
 {
-    if (!onv_is_value(id) || !l->tensor_known[id.index]) return false;
+    if (!onv_is_value(id) || !l->values[id.index].is_known) return false;
     const onv_value *value = onv_model_value(l->model, id);
     if (onv_value_is_weight(value)) return onv_weight_use_of(l, id) == ONV_WEIGHT_MADE;
     return onv_is_node(value->producer) &&
@@ -24,7 +24,7 @@ static void repeat_fill(onv_lowering *l, onv_value_id id)
 {
     onv_node_id producer = onv_model_value(l->model, id)->producer, reader = l->node;
     if (!onv_is_node(producer)) {
-        l->tensor_known[id.index] = false;
+        l->values[id.index].is_known = false;
         return;
     }
     size_t first_op = l->eager->ops.count;
@@ -55,7 +55,7 @@ void onv_repeat_base(onv_lowering *l, const onv_node *node)
 void onv_repeat_value(onv_lowering *l, onv_value_id id)
 {
     onv_node_id producer = onv_model_value(l->model, id)->producer, reader = l->node;
-    if (!onv_is_node(producer) || !l->tensor_known[id.index]) return;
+    if (!onv_is_node(producer) || !l->values[id.index].is_known) return;
     const onv_node *node = onv_model_node(l->model, producer);
     for (uint32_t k = 0; k < node->n_inputs && strncmp(node->op_type, "Scatter", 7) == 0; k++)
         if (onv_value_is_fill(l, node->inputs[k])) repeat_fill(l, node->inputs[k]);
@@ -95,11 +95,11 @@ static void repeat_in_module(onv_lowering *l, onv_value_id id, const onv_node *r
         if (onv_is_node(onv_model_value(l->model, chain[n])->producer))
             repeat_part(l, chain[n], reader);
         else
-            l->tensor_known[chain[n].index] = false;
-        if (is_other) l->made_in[chain[n].index] = reader->scope;
+            l->values[chain[n].index].is_known = false;
+        if (is_other) l->values[chain[n].index].made_in = reader->scope;
     }
-    l->stands_for[id.index] = reader->merged_call;
-    l->merged++;
+    l->values[id.index].stands_for = reader->merged_call;
+    l->tally.merged.count++;
 }
 
 enum { MAX_PARTS = 24 }; /* of a call of attention */
@@ -156,7 +156,7 @@ static void repeat_attention(onv_lowering *l, const onv_node *product)
         if (fusion == 0 || l->fusions.at.at[fusion - 1].last.index == producer.index)
             onv_repeat_value(l, parts[i]);
     }
-    l->merged++;
+    l->tally.merged.count++;
 }
 
 void onv_repeat_merged(onv_lowering *l, const onv_node *node)
@@ -195,7 +195,7 @@ void onv_neutral_mark(onv_lowering *l)
             bool is_itself = k < 32 && (node->named & ONV_BIT(k)) != 0;
             if (!onv_is_value(node->inputs[k]) || is_itself) continue;
             bool is_told = k < 32 && (node->neutral & ONV_BIT(k)) != 0 && node->graph.index == 0;
-            uint32_t *reader = &l->neutral_for[node->inputs[k].index];
+            uint32_t *reader = &l->values[node->inputs[k].index].neutral_for;
             if (!is_told)
                 *reader = UNTOLD;
             else if (*reader == 0)
@@ -203,14 +203,14 @@ void onv_neutral_mark(onv_lowering *l)
         }
     }
     for (size_t i = 0; i < l->model->values.count; i++)
-        if (l->neutral_for[i] == UNTOLD || onv_value_is_weight(&l->model->values.at[i]))
-            l->neutral_for[i] = 0;
+        if (l->values[i].neutral_for == UNTOLD || onv_value_is_weight(&l->model->values.at[i]))
+            l->values[i].neutral_for = 0;
 }
 
 /* They run in the line that reads what they give. */
 static void make_neutral(onv_lowering *l, uint32_t value)
 {
-    uint32_t reader = l->neutral_for[value] - 1, x = l->tensor_of[value];
+    uint32_t reader = l->values[value].neutral_for - 1, x = l->values[value].tensor;
     onv_eager_tensor t = onv_tensor_at(l, x);
     onv_node_id maker = l->node;
     l->node = (onv_node_id){reader};
@@ -221,14 +221,14 @@ static void make_neutral(onv_lowering *l, uint32_t value)
     uint32_t out = onv_emit_out(l, onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL));
     onv_emit_end(l);
     l->node = maker;
-    l->neutral_of[value] = out + 1;
+    l->values[value].neutral = out + 1;
 }
 
 /* A module returns before its caller adds 0 to what it gave. */
 static bool has_returned(const onv_lowering *l, uint32_t value)
 {
     const onv_node *maker = onv_model_node(l->model, l->model->values.at[value].producer);
-    uint32_t reader = l->neutral_for[value] - 1, next = l->node.index + 1;
+    uint32_t reader = l->values[value].neutral_for - 1, next = l->node.index + 1;
     const char *call = maker->scope;
     if (call == NULL || call[0] == '\0' || next >= reader ||
         onv_path_is_of(l->model->nodes.at[reader].scope, call))
@@ -240,10 +240,10 @@ void onv_neutral_make(onv_lowering *l, const onv_node *node)
 {
     for (uint32_t k = 0; k < node->n_outputs; k++) {
         onv_value_id id = node->outputs[k];
-        bool is_made = onv_is_value(id) && l->neutral_for[id.index] != 0 &&
-                       l->tensor_known[id.index] && l->tensor_of[id.index] != ONV_NO_TENSOR;
+        bool is_made = onv_is_value(id) && l->values[id.index].neutral_for != 0 &&
+                       l->values[id.index].is_known && l->values[id.index].tensor != ONV_NO_TENSOR;
         if (!is_made) continue;
-        l->neutral_next[id.index] = l->neutral_first;
+        l->values[id.index].neutral_next = l->neutral_first;
         l->neutral_first = id.index + 1;
     }
     for (uint32_t *at = &l->neutral_first; *at != 0 && l->status == ONV_OK;) {
@@ -252,8 +252,8 @@ void onv_neutral_make(onv_lowering *l, const onv_node *node)
         if (!onv_work(1)) l->status = ONV_ERR_CANCELLED;
         if (is_due) make_neutral(l, value);
         if (is_due)
-            *at = l->neutral_next[value];
+            *at = l->values[value].neutral_next;
         else
-            at = &l->neutral_next[value];
+            at = &l->values[value].neutral_next;
     }
 }

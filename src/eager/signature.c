@@ -21,10 +21,11 @@ static int by_text(const void *left, const void *right)
 
 size_t onv_listed_find(const onv_lowering *l, const char *name)
 {
-    const char **at = l->n_listed == 0
+    const char **at = l->signature.count == 0
                           ? NULL
-                          : bsearch(&name, l->listed, l->n_listed, sizeof *l->listed, by_text);
-    return at == NULL ? SIZE_MAX : (size_t)(at - l->listed);
+                          : bsearch(&name, l->signature.names, l->signature.count,
+                                    sizeof *l->signature.names, by_text);
+    return at == NULL ? SIZE_MAX : (size_t)(at - l->signature.names);
 }
 
 /* The name of the module's attribute, where it is listed; SIZE_MAX: it is not. */
@@ -43,15 +44,15 @@ bool onv_has_parameter(const onv_lowering *l, const char *module, const char *at
 
 static void explain(onv_lowering *l, size_t i)
 {
-    if (i != SIZE_MAX) l->explained[i] = true;
+    if (i != SIZE_MAX) l->signature.explained[i] = true;
 }
 
 size_t onv_listed_lower_bound(const onv_lowering *l, const char *text)
 {
-    size_t low = 0, high = l->n_listed;
+    size_t low = 0, high = l->signature.count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (strcmp(l->listed[middle], text) < 0)
+        if (strcmp(l->signature.names[middle], text) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -80,8 +81,8 @@ static void find_inside(const onv_lowering *l, const char *module, size_t *first
     size_t length = strlen(module);
     *first = onv_listed_lower_bound(l, module);
     *end = *first;
-    while (*end < l->n_listed && *end - *first < MAX_ATTRIBUTES &&
-           strncmp(l->listed[*end], module, length) == 0)
+    while (*end < l->signature.count && *end - *first < MAX_ATTRIBUTES &&
+           strncmp(l->signature.names[*end], module, length) == 0)
         ++*end;
 }
 
@@ -91,9 +92,9 @@ static void explain_modules(onv_lowering *l)
         const onv_value *value = &l->model->values.at[i];
         size_t at = value->tensor != NULL ? onv_listed_find(l, value->name) : SIZE_MAX;
         explain(l, at);
-        if (at != SIZE_MAX) l->file_elems[at] = value->tensor->elems;
+        if (at != SIZE_MAX) l->signature.file_elems[at] = value->tensor->elems;
         const char *layers = at != SIZE_MAX ? onv_name_of_layers(l, value->name) : NULL;
-        if (layers != NULL && !onv_ptr_map_set(&l->in_file, layers, 1))
+        if (layers != NULL && !onv_ptr_map_set(&l->signature.in_file, layers, 1))
             l->status = onv_fail_memory(l->err);
     }
     for (size_t i = 0; i < l->model->nodes.count; i++) {
@@ -107,7 +108,8 @@ static void explain_modules(onv_lowering *l)
         size_t first, end;
         find_inside(l, node->scope, &first, &end);
         for (size_t k = first; k < end; k++)
-            if (depth_in(l->listed[k], node->scope) != UINT32_MAX) l->explained[k] = true;
+            if (depth_in(l->signature.names[k], node->scope) != UINT32_MAX)
+                l->signature.explained[k] = true;
     }
 }
 
@@ -116,15 +118,15 @@ static void explain_modules(onv_lowering *l)
 static void explain_head(onv_lowering *l)
 {
     static const char bias[] = ".bias";
-    for (size_t i = 0; i < l->n_listed; i++) {
-        size_t length = strlen(l->listed[i]);
-        if (l->explained[i] || length < sizeof bias || length > 1000) continue;
+    for (size_t i = 0; i < l->signature.count; i++) {
+        size_t length = strlen(l->signature.names[i]);
+        if (l->signature.explained[i] || length < sizeof bias || length > 1000) continue;
         length -= sizeof bias - 1;
-        if (strcmp(l->listed[i] + length, bias) != 0) continue;
+        if (strcmp(l->signature.names[i] + length, bias) != 0) continue;
         char decoder[1024];
-        snprintf(decoder, sizeof decoder, "%.*s.decoder.bias", (int)length, l->listed[i]);
+        snprintf(decoder, sizeof decoder, "%.*s.decoder.bias", (int)length, l->signature.names[i]);
         size_t at = onv_listed_find(l, decoder);
-        l->explained[i] = at != SIZE_MAX && l->explained[at];
+        l->signature.explained[i] = at != SIZE_MAX && l->signature.explained[at];
     }
 }
 
@@ -148,8 +150,8 @@ static bool is_no_bias(const onv_lowering *l, const onv_weight_read *read)
 static bool is_in_each(const onv_lowering *l, const onv_weight_read *read, const char *name)
 {
     const char *attribute = name + strlen(read->scope) + (read->scope[0] != '\0');
-    const onv_weight_read *end = l->reads.at + l->reads.count;
-    for (const onv_weight_read *at = l->reads.at + l->first_read[read->value] - 1;
+    const onv_weight_read *end = l->weights.reads.at + l->weights.reads.count;
+    for (const onv_weight_read *at = l->weights.reads.at + l->values[read->value].first_read - 1;
          at < end && at->value == read->value; at++)
         if (find_attribute(l, at->scope, attribute) == SIZE_MAX) return false;
     return true;
@@ -159,7 +161,7 @@ static bool is_in_each(const onv_lowering *l, const onv_weight_read *read, const
 static bool is_as_it_is(onv_lowering *l, const char *name)
 {
     const char *layers = onv_name_of_layers(l, name);
-    return layers != NULL && onv_ptr_map_get(&l->in_file, layers, NULL);
+    return layers != NULL && onv_ptr_map_get(&l->signature.in_file, layers, NULL);
 }
 
 /* All tokens are of one type, and each has a position of its own. */
@@ -200,17 +202,19 @@ static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight
     bool is_look_up = onv_is_call_of(l->model->values.at[read->value].name, "index");
     find_inside(l, read->scope, &first, &end);
     for (size_t i = first; i < end; i++) {
-        const char *name = last_part(l->listed[i]);
-        bool is_free = !l->explained[i] && !l->waits[i];
-        uint32_t depth = is_free ? depth_in(l->listed[i], read->scope) : UINT32_MAX;
+        const char *name = last_part(l->signature.names[i]);
+        bool is_free = !l->signature.explained[i] && !l->signature.waits[i];
+        uint32_t depth = is_free ? depth_in(l->signature.names[i], read->scope) : UINT32_MAX;
         if (depth > 1 || (depth > 0 && read->scope[0] == '\0')) continue;
         bool is_bias = strstr(name, "bias") != NULL;
         if (is_bias && (is_common || is_no_bias(l, read))) continue;
         if (is_bias && role == ONV_WEIGHT_IS_NUMBER && !wants_bias) continue;
-        if (is_factor && depth > 0 && strstr(l->listed[i], "embed") != NULL) continue;
-        if (is_common && !is_in_each(l, read, l->listed[i])) continue;
-        if (role == ONV_WEIGHT_IS_UNSURE && !is_look_up && is_as_it_is(l, l->listed[i])) continue;
-        uint32_t as_table = role == ONV_WEIGHT_IS_ROWS ? rank_table(l, read, l->listed[i]) : 0;
+        if (is_factor && depth > 0 && strstr(l->signature.names[i], "embed") != NULL) continue;
+        if (is_common && !is_in_each(l, read, l->signature.names[i])) continue;
+        if (role == ONV_WEIGHT_IS_UNSURE && !is_look_up && is_as_it_is(l, l->signature.names[i]))
+            continue;
+        uint32_t as_table =
+            role == ONV_WEIGHT_IS_ROWS ? rank_table(l, read, l->signature.names[i]) : 0;
         if (as_table == UINT32_MAX) continue;
         bool is_called = role == ONV_WEIGHT_IS_ROWS || strcmp(name, read->slot) == 0;
         uint32_t rank = depth + as_table + (is_called ? 0 : is_bias == wants_bias ? 2 : 4);
@@ -232,7 +236,7 @@ static void wait_for_bias(onv_lowering *l, const onv_weight_read *read)
     if (strcmp(read->parameter + length, weight) != 0) return;
     snprintf(name, sizeof name, "%.*sbias", (int)length, read->parameter);
     size_t at = onv_listed_find(l, name);
-    if (at != SIZE_MAX && !l->explained[at]) l->waits[at] = true;
+    if (at != SIZE_MAX && !l->signature.explained[at]) l->signature.waits[at] = true;
 }
 
 /* The same of a layer whose weight is computed, by the arguments of its call. */
@@ -249,11 +253,11 @@ static void wait_for_biases_of_terms(onv_lowering *l)
             continue;
         for (uint32_t k = 0; k < node->n_parameters; k++) {
             size_t at = onv_listed_find(l, node->parameters[k]);
-            if (at == SIZE_MAX || l->explained[at] ||
+            if (at == SIZE_MAX || l->signature.explained[at] ||
                 strcmp(last_part(node->parameters[k]), "bias") != 0)
                 continue;
-            l->waits[at] = true;
-            l->leaves[at] = (onv_shape){1, {weight->type.dims[is_turned].raw}};
+            l->signature.waits[at] = true;
+            l->folded.leaves[at] = (onv_shape){1, {weight->type.dims[is_turned].raw}};
         }
     }
 }
@@ -282,7 +286,7 @@ static size_t find_shared(const onv_lowering *l, const onv_weight_read *read, si
 {
     const onv_node *node = &l->model->nodes.at[read->node];
     for (uint32_t i = 0; i < node->n_parameters; i++)
-        if (strcmp(node->parameters[i], l->listed[own]) == 0) return SIZE_MAX;
+        if (strcmp(node->parameters[i], l->signature.names[own]) == 0) return SIZE_MAX;
     const char *name = find_argument(l, read);
     bool is_called_alike = name != NULL && strcmp(last_part(name), read->slot) == 0;
     return is_called_alike ? onv_listed_find(l, name) : SIZE_MAX;
@@ -303,11 +307,11 @@ static bool is_before_norm(const onv_lowering *l, const onv_weight_read *read)
 static void explain_shared(onv_lowering *l, size_t at, const char *table)
 {
     static const char shared[] = "shared.weight";
-    if (table == l->listed[at] || strcmp(last_part(table), "weight") != 0) return;
-    for (size_t length = strlen(l->listed[at]); length > 0; length--) {
+    if (table == l->signature.names[at] || strcmp(last_part(table), "weight") != 0) return;
+    for (size_t length = strlen(l->signature.names[at]); length > 0; length--) {
         char name[1024];
-        if (l->listed[at][length - 1] != '.') continue;
-        int n = snprintf(name, sizeof name, "%.*s%s", (int)length, l->listed[at], shared);
+        if (l->signature.names[at][length - 1] != '.') continue;
+        int n = snprintf(name, sizeof name, "%.*s%s", (int)length, l->signature.names[at], shared);
         if (n < (int)sizeof name) explain(l, onv_listed_find(l, name));
     }
 }
@@ -326,19 +330,19 @@ static bool is_layers_input(const onv_lowering *l, const onv_weight_read *read)
 static bool is_another(const onv_lowering *l, size_t listed, const onv_value *value)
 {
     static const char *const others[] = {"expand", "einsum"};
-    return l->file_elems[listed] > 0 && value->tensor != NULL &&
-           value->tensor->elems != l->file_elems[listed] &&
+    return l->signature.file_elems[listed] > 0 && value->tensor != NULL &&
+           value->tensor->elems != l->signature.file_elems[listed] &&
            !onv_is_call_of_any(value->name, others, sizeof others / sizeof others[0]);
 }
 
 static void name_exactly(onv_lowering *l)
 {
-    for (size_t i = 0; i < l->reads.count; i++) {
-        onv_weight_read *read = &l->reads.at[i];
+    for (size_t i = 0; i < l->weights.reads.count; i++) {
+        onv_weight_read *read = &l->weights.reads.at[i];
         const onv_value *value = &l->model->values.at[read->value];
         size_t at = find_attribute(l, read->scope, read->slot);
         size_t part = onv_folded_part_of(l, value); /* what its note tells goes first */
-        if (part != SIZE_MAX && l->file_elems[part] == 0) at = part;
+        if (part != SIZE_MAX && l->signature.file_elems[part] == 0) at = part;
         bool is_named = is_before_norm(l, read);
         onv_value_id id = {read->value};
         if (is_layers_input(l, read) || onv_folded_is_term(l, id) ||
@@ -357,8 +361,8 @@ static void name_exactly(onv_lowering *l)
             at = shared;
         }
         if (at == SIZE_MAX || is_another(l, at, value)) continue;
-        l->explained[at] = true;
-        read->parameter = l->listed[at];
+        l->signature.explained[at] = true;
+        read->parameter = l->signature.names[at];
     }
 }
 
@@ -375,9 +379,9 @@ static bool is_next_call(const char *before, const char *name)
 static const char *of_neighbour(const onv_lowering *l, size_t at)
 {
     enum { MAX_PARTS = 64 };
-    const onv_weight_read *read = &l->reads.at[at];
+    const onv_weight_read *read = &l->weights.reads.at[at];
     for (size_t i = at; i-- > 0 && at - i < MAX_PARTS;) {
-        const onv_weight_read *other = &l->reads.at[i];
+        const onv_weight_read *other = &l->weights.reads.at[i];
         if (other->scope != read->scope || other->value == read->value) continue;
         bool is_next = is_next_call(l->model->values.at[other->value].name,
                                     l->model->values.at[read->value].name);
@@ -478,8 +482,8 @@ enum { LIKELY_NAME = 4, ANY_NAME = 8 };
 static void name_the_rest(onv_lowering *l, onv_weight_role role, const bool *is_table,
                           uint32_t below)
 {
-    for (size_t i = 0; i < l->reads.count; i++) {
-        onv_weight_read *read = &l->reads.at[i];
+    for (size_t i = 0; i < l->weights.reads.count; i++) {
+        onv_weight_read *read = &l->weights.reads.at[i];
         if (is_table[read->value]) continue;
         if (i > 0 && onv_weight_same_owner(read, read - 1)) {
             if (read->parameter == NULL) read->parameter = read[-1].parameter;
@@ -489,8 +493,8 @@ static void name_the_rest(onv_lowering *l, onv_weight_role role, const bool *is_
         size_t at = find_left(l, read, role, below);
         if (at == SIZE_MAX && role == ONV_WEIGHT_IS_NUMBER) read->parameter = of_neighbour(l, i);
         if (at == SIZE_MAX) continue;
-        l->explained[at] = true;
-        read->parameter = l->listed[at];
+        l->signature.explained[at] = true;
+        read->parameter = l->signature.names[at];
     }
 }
 
@@ -513,34 +517,35 @@ static onv_status find_lacking(onv_lowering *l)
     for (size_t i = 0; i < model->values.count && model->n_buffers > 0 && fits; i++)
         if (model->values.at[i].tensor != NULL)
             fits = onv_ptr_map_set(&has, model->values.at[i].name, 1);
-    l->lacking = ONV_ARENA_ARRAY(&l->model->arena, const char *, model->n_buffers);
-    for (size_t i = 0; i < model->n_buffers && l->lacking != NULL; i++) {
+    l->signature.lacking = ONV_ARENA_ARRAY(&l->model->arena, const char *, model->n_buffers);
+    for (size_t i = 0; i < model->n_buffers && l->signature.lacking != NULL; i++) {
         if (onv_ptr_map_get(&has, model->buffers[i], NULL)) continue;
-        l->lacks_buffers = true;
+        l->signature.lacks_buffers = true;
         if (i < model->n_registered && !is_statistic(model->buffers[i]))
-            l->lacking[l->n_lacking++] = model->buffers[i];
+            l->signature.lacking[l->signature.n_lacking++] = model->buffers[i];
     }
     onv_ptr_map_cleanup(&has);
-    return fits && l->lacking != NULL ? ONV_OK : onv_fail_memory(l->err);
+    return fits && l->signature.lacking != NULL ? ONV_OK : onv_fail_memory(l->err);
 }
 
 onv_status onv_signature_prepare(onv_lowering *l)
 {
     const onv_model *model = l->model;
     onv_arena *arena = &l->model->arena;
-    l->n_listed = l->options->as_exported ? 0 : model->n_parameters;
-    l->lacks_buffers = l->n_listed == 0;
-    if (l->n_listed == 0) return ONV_OK;
+    l->signature.count = l->options->as_exported ? 0 : model->n_parameters;
+    l->signature.lacks_buffers = l->signature.count == 0;
+    if (l->signature.count == 0) return ONV_OK;
     ONV_TRY(find_lacking(l));
-    l->listed = onv_arena_copy(arena, model->parameters, l->n_listed * sizeof *l->listed);
-    l->explained = ONV_ARENA_ARRAY(arena, bool, l->n_listed);
-    l->waits = ONV_ARENA_ARRAY(arena, bool, l->n_listed);
-    l->file_elems = ONV_ARENA_ARRAY(arena, uint64_t, l->n_listed);
+    l->signature.names =
+        onv_arena_copy(arena, model->parameters, l->signature.count * sizeof *l->signature.names);
+    l->signature.explained = ONV_ARENA_ARRAY(arena, bool, l->signature.count);
+    l->signature.waits = ONV_ARENA_ARRAY(arena, bool, l->signature.count);
+    l->signature.file_elems = ONV_ARENA_ARRAY(arena, uint64_t, l->signature.count);
     bool *is_table = ONV_ARENA_ARRAY(arena, bool, model->values.count);
-    if (l->listed == NULL || l->explained == NULL || l->waits == NULL || l->file_elems == NULL ||
-        is_table == NULL)
+    if (l->signature.names == NULL || l->signature.explained == NULL ||
+        l->signature.waits == NULL || l->signature.file_elems == NULL || is_table == NULL)
         return onv_fail_memory(l->err);
-    qsort(l->listed, l->n_listed, sizeof *l->listed, by_text);
+    qsort(l->signature.names, l->signature.count, sizeof *l->signature.names, by_text);
     explain_modules(l);
     explain_head(l);
     if (l->status != ONV_OK) return l->status;
@@ -549,7 +554,7 @@ onv_status onv_signature_prepare(onv_lowering *l)
     name_exactly(l);
     onv_folded_name_parts(l);
     name_the_rest(l, ONV_WEIGHT_IS_TAKEN, is_table, ANY_NAME);
-    for (size_t i = 0; i < l->reads.count; i++) wait_for_bias(l, &l->reads.at[i]);
+    for (size_t i = 0; i < l->weights.reads.count; i++) wait_for_bias(l, &l->weights.reads.at[i]);
     /* Before tables of positions, say, that are none. */
     name_the_rest(l, ONV_WEIGHT_IS_SPREAD, is_table, ANY_NAME);
     name_the_rest(l, ONV_WEIGHT_IS_ROWS, is_table, ANY_NAME);
@@ -577,22 +582,25 @@ static size_t find_dropped(onv_lowering *l, const onv_node *node, char *module, 
         return SIZE_MAX;
     snprintf(module, size, "%.*s", (int)(dot - name), name);
     size_t at = find_attribute(l, module, "bias");
-    if (read == NULL && at != SIZE_MAX && !l->explained[at]) l->waits[at] = true;
-    return at != SIZE_MAX && l->waits[at] ? at : SIZE_MAX;
+    if (read == NULL && at != SIZE_MAX && !l->signature.explained[at])
+        l->signature.waits[at] = true;
+    return at != SIZE_MAX && l->signature.waits[at] ? at : SIZE_MAX;
 }
 
 uint32_t onv_dropped_bias(onv_lowering *l, const onv_node *node, int64_t size)
 {
     char module[1024];
-    if (size <= 0 || l->n_listed == 0 || l->status != ONV_OK) return ONV_NO_TENSOR;
+    if (size <= 0 || l->signature.count == 0 || l->status != ONV_OK) return ONV_NO_TENSOR;
     size_t at = find_dropped(l, node, module, sizeof module);
     if (at == SIZE_MAX) return ONV_NO_TENSOR;
     uint32_t again;
-    if (l->explained[at] && onv_ptr_map_get(&l->layers, l->listed[at], &again)) return again;
-    l->explained[at] = true;
+    if (l->signature.explained[at] &&
+        onv_ptr_map_get(&l->weights.layers, l->signature.names[at], &again))
+        return again;
+    l->signature.explained[at] = true;
     uint8_t dtype = onv_model_value(l->model, node->inputs[1])->type.dtype;
     uint32_t bias = onv_lost_parameter(l, dtype, size, module, "bias");
-    if (bias != ONV_NO_TENSOR && !onv_ptr_map_set(&l->layers, l->listed[at], bias))
+    if (bias != ONV_NO_TENSOR && !onv_ptr_map_set(&l->weights.layers, l->signature.names[at], bias))
         l->status = onv_fail_memory(l->err);
     return bias;
 }

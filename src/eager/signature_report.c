@@ -16,8 +16,8 @@ static size_t module_length(const char *parameter)
 
 static bool is_assumed(const onv_lowering *l, size_t i)
 {
-    return l->assumed != NULL && l->assumed[i].dims != NULL &&
-           l->assumed[i].why > ONV_BY_LIKE_NAMES;
+    return l->signature.assumed != NULL && l->signature.assumed[i].dims != NULL &&
+           l->signature.assumed[i].why > ONV_BY_LIKE_NAMES;
 }
 
 /* Modules whose parameters nothing explains, or those that are assumed, as text: those that are named, and how many more
@@ -28,9 +28,9 @@ static uint64_t list_missing(const onv_lowering *l, bool assumed, char *text, si
     const char *last = NULL;
     uint64_t n = 0, modules = 0;
     size_t used = 0;
-    for (size_t i = 0; i < l->n_listed; i++) {
-        if (assumed ? !is_assumed(l, i) : l->explained[i]) continue;
-        const char *name = l->listed[i];
+    for (size_t i = 0; i < l->signature.count; i++) {
+        if (assumed ? !is_assumed(l, i) : l->signature.explained[i]) continue;
+        const char *name = l->signature.names[i];
         size_t length = module_length(name);
         n++;
         bool is_same =
@@ -69,8 +69,8 @@ static bool grow(onv_lowering *l, uint32_t tensor, uint64_t elems)
     t->dims = storage->dims = dims;
     t->bytes = storage->bytes = bytes;
     t->elems = storage->elems = storage->elems + elems;
-    l->grown_rows = elems / (uint64_t)width;
-    l->grown = storage->label;
+    l->signature.grown_rows = elems / (uint64_t)width;
+    l->signature.grown = storage->label;
     return true;
 }
 
@@ -78,10 +78,10 @@ static bool grow(onv_lowering *l, uint32_t tensor, uint64_t elems)
  * has a gradient. Of which one makes no difference. */
 static bool complete_table(onv_lowering *l, uint64_t elems)
 {
-    for (size_t i = 0; i < l->n_listed; i++)
-        if (!l->explained[i]) return false;
-    for (size_t i = 0; i < l->looked_up.count; i++)
-        if (grow(l, l->looked_up.at[i], elems)) return true;
+    for (size_t i = 0; i < l->signature.count; i++)
+        if (!l->signature.explained[i]) return false;
+    for (size_t i = 0; i < l->signature.looked_up.count; i++)
+        if (grow(l, l->signature.looked_up.at[i], elems)) return true;
     return false;
 }
 
@@ -96,7 +96,7 @@ void onv_parameters_complete(onv_lowering *l)
         if (elems == 0) each = storage->bytes / storage->elems;
         elems += storage->elems; /* their bytes were counted */
     }
-    if (wanted < elems) l->counted_elems = elems;
+    if (wanted < elems) l->signature.counted_elems = elems;
     if (wanted <= elems || complete_table(l, wanted - elems)) return;
     uint64_t bytes;
     if (!onv_u64_mul(wanted - elems, each, &bytes)) {
@@ -108,7 +108,7 @@ void onv_parameters_complete(onv_lowering *l)
         onv_storage_new(l, bytes, ONV_STORAGE_PARAMETER, "parameters that the file lacks");
     if (storage == UINT32_MAX) return;
     l->eager->storages.at[storage].elems = wanted - elems;
-    l->lacking_bytes = bytes;
+    l->signature.lacking_bytes = bytes;
 }
 
 /* As many bytes as all buffers of the network have. */
@@ -151,9 +151,10 @@ static void report_buffers(onv_lowering *l)
     onv_ptr_map readers = {0};
     const char *first = NULL, *large = NULL;
     uint64_t n = 0;
-    if (l->n_lacking > 0 && !list_readers(l, &readers)) l->status = onv_fail_memory(l->err);
-    for (size_t i = 0; i < l->n_lacking && l->status == ONV_OK; i++) {
-        const char *name = l->lacking[i], *dot = strrchr(name, '.');
+    if (l->signature.n_lacking > 0 && !list_readers(l, &readers))
+        l->status = onv_fail_memory(l->err);
+    for (size_t i = 0; i < l->signature.n_lacking && l->status == ONV_OK; i++) {
+        const char *name = l->signature.lacking[i], *dot = strrchr(name, '.');
         const char *module =
             onv_intern_n(&l->model->strings, name, dot != NULL ? (size_t)(dot - name) : 0);
         if (module == NULL) l->status = onv_fail_memory(l->err);
@@ -223,13 +224,14 @@ static void report_factors(onv_lowering *l)
             onv_value_id factor = node->inputs[k], other = node->inputs[1 - k];
             if (!onv_is_value(factor) || !onv_is_value(other)) continue;
             const onv_value *value = onv_model_value(l->model, factor);
-            uint32_t x = l->tensor_of[other.index];
+            uint32_t x = l->values[other.index].tensor;
             if (value->tensor == NULL || value->tensor->elems < 2 || x == ONV_NO_TENSOR ||
-                !l->tensor_known[other.index] || value->role != ONV_ROLE_NOT_NOTED ||
+                !l->values[other.index].is_known || value->role != ONV_ROLE_NOT_NOTED ||
                 onv_weight_use_of(l, factor) != ONV_WEIGHT_MADE)
                 continue;
             uint32_t storage = onv_tensor_at(l, x).storage;
-            if (l->saved.at[storage] || seen[storage] || !onv_tensor_needs_grad(l, x)) continue;
+            if (l->emit.saved.at[storage] || seen[storage] || !onv_tensor_needs_grad(l, x))
+                continue;
             seen[storage] = true;
             if (first == NULL) first = value;
             if (!onv_u64_add(bytes, l->eager->storages.at[storage].bytes, &bytes))
@@ -261,11 +263,11 @@ static void report_assumed(const onv_lowering *l)
     size_t used = 0;
     if (n == 0) return;
     for (size_t i = ONV_BY_STAGE; i <= ONV_BY_CLASSES; i++) {
-        if (l->assumed_bytes[i] == 0 || used >= sizeof assumptions) continue;
+        if (l->signature.assumed_bytes[i] == 0 || used >= sizeof assumptions) continue;
         used += (size_t)snprintf(assumptions + used, sizeof assumptions - used, "%s%s (%llu bytes)",
                                  bytes > 0 ? "; " : "", whys[i],
-                                 (unsigned long long)l->assumed_bytes[i]);
-        bytes += l->assumed_bytes[i]; /* of storages, whose sum was checked */
+                                 (unsigned long long)l->signature.assumed_bytes[i]);
+        bytes += l->signature.assumed_bytes[i]; /* of storages, whose sum was checked */
     }
     bool is_told = l->options->parameters > 0;
     onv_model_diag(l->model, is_told ? ONV_NOTE : ONV_WARNING, "assumed-sizes", NULL,
@@ -280,14 +282,14 @@ static void report_assumed(const onv_lowering *l)
 
 static void report_unread(const onv_lowering *l)
 {
-    if (l->unread_norms == 0) return;
+    if (l->tally.unread_norms.count == 0) return;
     onv_model_diag(
         l->model, ONV_WARNING, "unread-layers", NULL,
         "%u batch norms ran in the forward pass, as it writes their running statistics "
         "('%s' first), but nothing reads what they give, and the export lacks them and the "
         "layers around them. Their results lie in memory until the call around them "
         "returns, in addition to these figures",
-        l->unread_norms, l->first_unread_norm);
+        l->tally.unread_norms.count, l->tally.unread_norms.first);
 }
 
 /* After lowering: what no tensor stands for. */
@@ -295,36 +297,38 @@ void onv_signature_report(onv_lowering *l)
 {
     char modules[512] = "";
     uint64_t n = list_missing(l, false, modules, sizeof modules);
-    if (l->lacking_bytes > 0)
+    if (l->signature.lacking_bytes > 0)
         onv_model_diag(
             l->model, ONV_NOTE, "missing-parameters", NULL,
             "%llu bytes of parameters that the file lacks are counted (--parameters), without "
             "gradients; where the network runs them, their results are not",
-            (unsigned long long)l->lacking_bytes);
-    if (l->grown_rows > 0)
+            (unsigned long long)l->signature.lacking_bytes);
+    if (l->signature.grown_rows > 0)
         onv_model_diag(l->model, ONV_NOTE, "missing-rows", NULL,
                        "%llu rows of '%s'%s that the file lacks, as nothing looks them up, are "
                        "counted (--parameters), with their gradients",
-                       (unsigned long long)l->grown_rows, l->grown,
-                       l->looked_up.count > 1 ? " or other tables" : "");
-    if (l->counted_elems > 0)
+                       (unsigned long long)l->signature.grown_rows, l->signature.grown,
+                       l->signature.looked_up.count > 1 ? " or other tables" : "");
+    if (l->signature.counted_elems > 0)
         onv_model_diag(
             l->model, ONV_WARNING, "parameter-count", NULL,
             "--parameters %llu, but %llu elements are counted as parameters: constants of the "
             "file were taken for some; give the sum of p.numel() for p in model.parameters()",
-            (unsigned long long)l->options->parameters, (unsigned long long)l->counted_elems);
-    if (l->unused > 0)
+            (unsigned long long)l->options->parameters,
+            (unsigned long long)l->signature.counted_elems);
+    if (l->tally.unused.count > 0)
         onv_model_diag(
             l->model, ONV_NOTE, "unused-parameters", NULL,
             "%u parameters that the export lists, '%s' first, have no tensor in the file, as "
             "nothing reads what they give: they are counted with the sizes of parameters "
             "that are called alike, %llu bytes, without gradient",
-            l->unused, l->first_unused, (unsigned long long)l->unused_bytes);
+            l->tally.unused.count, l->tally.unused.first,
+            (unsigned long long)l->tally.unused.bytes);
     report_assumed(l);
     onv_folded_report(l);
     report_unread(l);
-    if (!l->options->inference && l->n_listed > 0) report_folded_layers(l);
-    if (n + l->unused > 0 && !l->options->inference) report_factors(l);
+    if (!l->options->inference && l->signature.count > 0) report_folded_layers(l);
+    if (n + l->tally.unused.count > 0 && !l->options->inference) report_factors(l);
     if (l->options->buffers == 0) report_buffers(l);
     if (n == 0 || l->options->parameters > 0) return;
     onv_model_diag(

@@ -139,7 +139,7 @@ static bool add_item(pairing *p, uint32_t node, uint32_t after)
     uint32_t fusion = p->l->fusions.of_node[after];
     if (fusion != 0) after = p->l->fusions.at.at[fusion - 1].last.index;
     onv_unread item = {.node = {node}, .after = {after}};
-    return onv_vec_push(&p->l->unread, item);
+    return onv_vec_push(&p->l->unread.runs, item);
 }
 
 /* True where all nodes of the one are nodes of the other, in their order, and some are missing. */
@@ -168,7 +168,7 @@ static bool lay_side_by_side(pairing *p)
             p->is_made[like->outputs[k].index] = true;
         }
     }
-    return next == p->lacks.count && p->l->unread.count > p->first_item;
+    return next == p->lacks.count && p->l->unread.runs.count > p->first_item;
 }
 
 /* Calls that both layers make alike are merged, and in one of them alone: they are no unread ones, nor is what leads to them
@@ -176,8 +176,8 @@ static bool lay_side_by_side(pairing *p)
 static void leave_out_merged(pairing *p, bool *is_read, bool *is_read_unread)
 {
     const onv_model *model = p->l->model;
-    onv_unread *items = p->l->unread.at;
-    size_t last = p->l->unread.count, kept = last;
+    onv_unread *items = p->l->unread.runs.at;
+    size_t last = p->l->unread.runs.count, kept = last;
     for (size_t i = p->has.count; i-- > 0;) {
         const onv_node *node = &model->nodes.at[p->has.at[i]];
         bool is_item = last > p->first_item && items[last - 1].node.index == p->has.at[i];
@@ -197,15 +197,16 @@ static void leave_out_merged(pairing *p, bool *is_read, bool *is_read_unread)
         if (is_item) last--;
         if (is_unread) items[--kept] = items[last];
     }
-    size_t n = p->l->unread.count - kept;
+    size_t n = p->l->unread.runs.count - kept;
     memmove(items + p->first_item, items + kept, n * sizeof *items);
-    p->l->unread.count = p->first_item + n;
+    p->l->unread.runs.count = p->first_item + n;
 }
 
 static bool are_as_large(const pairing *p)
 {
-    for (size_t i = p->first_item; i < p->l->unread.count; i++)
-        if (!is_as_large(p, onv_model_node(p->l->model, p->l->unread.at[i].node))) return false;
+    for (size_t i = p->first_item; i < p->l->unread.runs.count; i++)
+        if (!is_as_large(p, onv_model_node(p->l->model, p->l->unread.runs.at[i].node)))
+            return false;
     return true;
 }
 
@@ -213,13 +214,13 @@ static bool are_as_large(const pairing *p)
 static bool has_whole_groups(const pairing *p)
 {
     const onv_lowering *l = p->l;
-    for (size_t i = p->first_item; i < l->unread.count; i++) {
-        uint32_t fusion = l->fusions.of_node[l->unread.at[i].node.index];
+    for (size_t i = p->first_item; i < l->unread.runs.count; i++) {
+        uint32_t fusion = l->fusions.of_node[l->unread.runs.at[i].node.index];
         size_t all = 0, missing = 0;
         for (size_t k = 0; k < p->has.count && fusion != 0; k++)
             all += l->fusions.of_node[p->has.at[k]] == fusion;
-        for (size_t k = p->first_item; k < l->unread.count && fusion != 0; k++)
-            missing += l->fusions.of_node[l->unread.at[k].node.index] == fusion;
+        for (size_t k = p->first_item; k < l->unread.runs.count && fusion != 0; k++)
+            missing += l->fusions.of_node[l->unread.runs.at[k].node.index] == fusion;
         if (all != missing || !onv_work(p->has.count)) return false;
     }
     return true;
@@ -247,8 +248,8 @@ static const char *calls_of(pairing *p, const char *calls)
 static bool take_items(pairing *p)
 {
     onv_lowering *l = p->l;
-    for (size_t i = p->first_item; i < l->unread.count; i++) {
-        onv_unread *item = &l->unread.at[i];
+    for (size_t i = p->first_item; i < l->unread.runs.count; i++) {
+        onv_unread *item = &l->unread.runs.at[i];
         const onv_node *node = onv_model_node(l->model, item->node);
         item->calls = node->calls != NULL ? calls_of(p, node->calls) : NULL;
         if (item->calls == NULL) return false;
@@ -258,7 +259,7 @@ static bool take_items(pairing *p)
     for (size_t i = 0; i < p->n_values; i++) {
         uint32_t value = p->values[i], stands = p->stands[value];
         onv_unread_value v = {value, stands != 0 ? stands - 1 : NO_VALUE, ONV_NO_TENSOR, 0, false};
-        if (onv_vec_push(&l->unread_values, v)) continue;
+        if (onv_vec_push(&l->unread.values, v)) continue;
         l->status = onv_fail_memory(l->err);
         return false;
     }
@@ -302,16 +303,16 @@ static bool pair_layers(onv_lowering *l, room *r, const char *of, const char *li
                  .stands = r->stands,
                  .is_made = r->is_made,
                  .values = r->values,
-                 .first_item = l->unread.count,
-                 .first_value = l->unread_values.count};
+                 .first_item = l->unread.runs.count,
+                 .first_value = l->unread.values.count};
     if (!list_nodes(l, of, &p.lacks) || !list_nodes(l, like, &p.has)) return false;
     bool fits = p.lacks.count > 0 && p.has.count > p.lacks.count && p.has.count <= MAX_NODES &&
                 lay_side_by_side(&p);
     if (fits) leave_out_merged(&p, r->is_read, r->is_read_unread);
-    fits = fits && l->unread.count > p.first_item && are_as_large(&p) && has_whole_groups(&p) &&
-           take_items(&p);
-    if (!fits) l->unread.count = p.first_item;
-    if (!fits) l->unread_values.count = p.first_value;
+    fits = fits && l->unread.runs.count > p.first_item && are_as_large(&p) &&
+           has_whole_groups(&p) && take_items(&p);
+    if (!fits) l->unread.runs.count = p.first_item;
+    if (!fits) l->unread.values.count = p.first_value;
     return fits;
 }
 
@@ -326,7 +327,7 @@ static bool find_like(onv_lowering *l, room *r, const char *name, size_t begin, 
         snprintf(like, sizeof like, "%.*s%lu", (int)begin, name, number - k);
         snprintf(other, sizeof other, "%s%s", like, name + end);
         size_t at = onv_listed_find(l, other);
-        if (at == SIZE_MAX || !l->explained[at]) continue;
+        if (at == SIZE_MAX || !l->signature.explained[at]) continue;
         return pair_layers(l, r, of, like);
     }
     return false;
@@ -373,10 +374,11 @@ onv_status onv_unread_find(onv_lowering *l)
     size_t n_seen = 0;
     room r = {0};
     if (l->options->inference || l->options->as_exported) return ONV_OK;
-    for (size_t i = 0; i < l->n_listed && l->status == ONV_OK; i++)
-        if (!l->explained[i]) look_at(l, &r, l->listed[i], seen, &n_seen);
+    for (size_t i = 0; i < l->signature.count && l->status == ONV_OK; i++)
+        if (!l->signature.explained[i]) look_at(l, &r, l->signature.names[i], seen, &n_seen);
     if (l->status == ONV_OK) onv_unread_lists_find(l);
-    if (l->unread.count > 0) qsort(l->unread.at, l->unread.count, sizeof *l->unread.at, by_place);
+    if (l->unread.runs.count > 0)
+        qsort(l->unread.runs.at, l->unread.runs.count, sizeof *l->unread.runs.at, by_place);
     return l->status;
 }
 
@@ -386,23 +388,23 @@ onv_status onv_unread_find(onv_lowering *l)
 static void swap_in(onv_lowering *l, const onv_unread *item)
 {
     for (size_t i = 0; i < item->n_values; i++) {
-        onv_unread_value *v = &l->unread_values.at[item->first_value + i];
-        bool stands = v->stands != NO_VALUE && l->tensor_known[v->stands];
-        uint32_t tensor = stands ? l->tensor_of[v->stands] : v->tensor;
-        v->before = l->tensor_of[v->value];
-        v->was_known = l->tensor_known[v->value];
-        if (tensor != ONV_NO_TENSOR) l->tensor_of[v->value] = tensor;
+        onv_unread_value *v = &l->unread.values.at[item->first_value + i];
+        bool stands = v->stands != NO_VALUE && l->values[v->stands].is_known;
+        uint32_t tensor = stands ? l->values[v->stands].tensor : v->tensor;
+        v->before = l->values[v->value].tensor;
+        v->was_known = l->values[v->value].is_known;
+        if (tensor != ONV_NO_TENSOR) l->values[v->value].tensor = tensor;
     }
 }
 
 static void swap_out(onv_lowering *l, const onv_unread *item)
 {
     for (size_t i = 0; i < item->n_values; i++) {
-        onv_unread_value *v = &l->unread_values.at[item->first_value + i];
-        if (v->stands == NO_VALUE && l->tensor_of[v->value] != v->before)
-            v->tensor = l->tensor_of[v->value];
-        l->tensor_of[v->value] = v->before;
-        l->tensor_known[v->value] = v->was_known;
+        onv_unread_value *v = &l->unread.values.at[item->first_value + i];
+        if (v->stands == NO_VALUE && l->values[v->value].tensor != v->before)
+            v->tensor = l->values[v->value].tensor;
+        l->values[v->value].tensor = v->before;
+        l->values[v->value].is_known = v->was_known;
     }
 }
 
@@ -416,7 +418,7 @@ static void run(onv_lowering *l, const onv_unread *item)
     size_t first_op = l->eager->ops.count;
     if (item->is_join) onv_unread_join(l, item);
     for (uint32_t k = 0; k < node->n_outputs && !item->is_join; k++)
-        if (onv_is_value(node->outputs[k]) && l->tensor_known[node->outputs[k].index]) {
+        if (onv_is_value(node->outputs[k]) && l->values[node->outputs[k].index].is_known) {
             onv_repeat_value(l, node->outputs[k]);
             break;
         }
@@ -424,18 +426,18 @@ static void run(onv_lowering *l, const onv_unread *item)
         l->eager->ops.at[i].origin = item->node;
         l->eager->ops.at[i].calls = item->calls;
     }
-    l->unread_calls += l->eager->ops.count > first_op;
+    l->tally.unread_calls.count += l->eager->ops.count > first_op;
 }
 
 void onv_unread_run(onv_lowering *l)
 {
-    while (l->next_unread < l->unread.count && l->status == ONV_OK) {
-        const onv_unread *item = &l->unread.at[l->next_unread];
+    while (l->unread.next < l->unread.runs.count && l->status == ONV_OK) {
+        const onv_unread *item = &l->unread.runs.at[l->unread.next];
         if (item->after.index != l->node.index) return;
         if (!onv_work(item->n_values)) l->status = ONV_ERR_CANCELLED;
         if (!item->is_join) swap_in(l, item);
         run(l, item);
         if (!item->is_join) swap_out(l, item);
-        l->next_unread++;
+        l->unread.next++;
     }
 }

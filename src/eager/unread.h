@@ -22,6 +22,12 @@ typedef struct onv_unread_value {
     bool was_known;
 } onv_unread_value;
 
+typedef struct onv_unread_calls {
+    ONV_VEC(onv_unread) runs; /* in the order of `after` */
+    ONV_VEC(onv_unread_value) values;
+    size_t next; /* of `runs` */
+} onv_unread_calls;
+
 void onv_unread_lists_find(struct onv_lowering *l);
 void onv_unread_join(struct onv_lowering *l, const onv_unread *item);
 onv_status onv_unread_find(struct onv_lowering *l);

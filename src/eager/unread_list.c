@@ -111,13 +111,13 @@ static void add_join(onv_lowering *l, onv_node_id join, const uint32_t *results,
     onv_unread item = {.node = join,
                        .after = {after},
                        .calls = node->calls,
-                       .first_value = l->unread_values.count,
+                       .first_value = l->unread.values.count,
                        .n_values = node->n_inputs,
                        .is_join = true};
-    bool fits = onv_vec_push(&l->unread, item);
+    bool fits = onv_vec_push(&l->unread.runs, item);
     for (uint32_t k = 0; k < node->n_inputs && fits; k++) {
         onv_unread_value v = {joined_value(l, node, k).index, results[k], ONV_NO_TENSOR, 0, false};
-        fits = onv_vec_push(&l->unread_values, v);
+        fits = onv_vec_push(&l->unread.values, v);
     }
     if (!fits) l->status = onv_fail_memory(l->err);
 }
@@ -125,8 +125,8 @@ static void add_join(onv_lowering *l, onv_node_id join, const uint32_t *results,
 void onv_unread_lists_find(onv_lowering *l)
 {
     uint32_t results[MAX_JOINED], last = 0;
-    for (size_t i = 0; i + 1 < l->calls.count && l->status == ONV_OK; i++) {
-        const onv_call_name *call = &l->calls.at[i], *next = &l->calls.at[i + 1];
+    for (size_t i = 0; i + 1 < l->gaps.calls.count && l->status == ONV_OK; i++) {
+        const onv_call_name *call = &l->gaps.calls.at[i], *next = &l->gaps.calls.at[i + 1];
         if (!onv_call_is_like(call, next) || next->number != call->number + 2) continue;
         const onv_node *node = &l->model->nodes.at[call->node];
         if (node->calls == NULL || !joins_list(node)) continue;
@@ -138,7 +138,7 @@ void onv_unread_lists_find(onv_lowering *l)
 void onv_unread_join(onv_lowering *l, const onv_unread *item)
 {
     const onv_node *node = onv_model_node(l->model, item->node);
-    const onv_unread_value *values = &l->unread_values.at[item->first_value];
+    const onv_unread_value *values = &l->unread.values.at[item->first_value];
     int64_t dims[ONV_MAX_RANK], axis = onv_node_int(node, "axis", 0);
     onv_shape shape;
     if (!onv_value_shape(l, node->outputs[0], &shape)) return;

@@ -192,25 +192,25 @@ static void hold_like_names(onv_lowering *l, onv_assumed *a)
 {
     likes known = {0};
     l->status = list_known(l, &known);
-    for (size_t i = 0; i < l->n_listed && l->status == ONV_OK; i++) {
-        if (l->explained[i] || a->at[i].why == ONV_BY_STAGE) continue;
-        const onv_eager_storage *like = find_like(l, &known, l->listed[i]);
+    for (size_t i = 0; i < l->signature.count && l->status == ONV_OK; i++) {
+        if (l->signature.explained[i] || a->at[i].why == ONV_BY_STAGE) continue;
+        const onv_eager_storage *like = find_like(l, &known, l->signature.names[i]);
         if (like == NULL) continue;
         const uint64_t bytes = like->bytes; /* the storages move when one is added */
-        if (!hold(l, l->listed[i], like)) continue;
+        if (!hold(l, l->signature.names[i], like)) continue;
         const onv_eager_storage *held = &l->eager->storages.at[l->eager->storages.count - 1];
         a->at[i] =
             (onv_assumed_shape){.dims = held->dims, .rank = held->rank, .why = ONV_BY_LIKE_NAMES};
-        l->explained[i] = true;
-        if (l->unused++ == 0) l->first_unused = l->listed[i];
-        l->unused_bytes += bytes; /* of storages, whose sum was checked */
+        l->signature.explained[i] = true;
+        if (l->tally.unused.count++ == 0) l->tally.unused.first = l->signature.names[i];
+        l->tally.unused.bytes += bytes; /* of storages, whose sum was checked */
     }
 }
 
 /* What the shapes that were assumed come to. False: more than 64 bits. */
 static bool sum_assumed(const onv_assumed *a, uint64_t *elems)
 {
-    for (size_t i = 0; i < a->l->n_listed; i++) {
+    for (size_t i = 0; i < a->l->signature.count; i++) {
         const onv_assumed_shape *shape = &a->at[i];
         uint64_t n = 1;
         bool fits = true;
@@ -238,26 +238,26 @@ static void hold_assumed(onv_lowering *l, const onv_assumed *a)
     uint64_t elems = 0, bytes;
     if (!sum_assumed(a, &elems) || !onv_u64_mul(elems, a->element, &bytes) || bytes > most) return;
     if (elems == 0 || !is_as_told(l, elems)) return;
-    for (size_t i = 0; i < l->n_listed && l->status == ONV_OK; i++) {
+    for (size_t i = 0; i < l->signature.count && l->status == ONV_OK; i++) {
         const onv_assumed_shape *shape = &a->at[i];
         if (shape->why <= ONV_BY_LIKE_NAMES || shape->dims == NULL) continue;
         onv_eager_storage like = {.elems = 1, .dims = shape->dims, .rank = shape->rank};
         for (uint32_t d = 0; d < shape->rank; d++) like.elems *= (uint64_t)shape->dims[d];
         like.bytes = like.elems * a->element;
-        if (!hold(l, l->listed[i], &like)) continue;
-        l->explained[i] = true;
-        l->assumed_bytes[shape->why] += like.bytes;
+        if (!hold(l, l->signature.names[i], &like)) continue;
+        l->signature.explained[i] = true;
+        l->signature.assumed_bytes[shape->why] += like.bytes;
     }
-    l->assumed = a->at;
+    l->signature.assumed = a->at;
 }
 
 /* A batch norm that never runs has its running statistics all the same, and the number of passes. */
 static void hold_statistics(onv_lowering *l, const onv_assumed *a)
 {
-    for (size_t i = 0; i < l->n_listed && l->status == ONV_OK; i++) {
+    for (size_t i = 0; i < l->signature.count && l->status == ONV_OK; i++) {
         const onv_assumed_shape *shape = &a->at[i];
-        const char *name = l->listed[i];
-        bool is_held = l->explained[i] && shape->why != ONV_BY_FILE && shape->rank == 1;
+        const char *name = l->signature.names[i];
+        bool is_held = l->signature.explained[i] && shape->why != ONV_BY_FILE && shape->rank == 1;
         if (!is_held || strcmp(last_parts(name, 1), "weight") != 0) continue;
         if (!onv_is_of_batch_norm(a, name)) continue;
         uint64_t bytes;
@@ -273,7 +273,7 @@ static uint32_t count_unread(const onv_lowering *l, const char **first)
 {
     static const char statistic[] = ".running_mean";
     uint32_t count = 0;
-    for (size_t i = 0; i < l->model->n_updated && l->n_listed > 0; i++) {
+    for (size_t i = 0; i < l->model->n_updated && l->signature.count > 0; i++) {
         char weight[MAX_KEY];
         const char *name = l->model->updated[i];
         size_t length = strlen(name), n = sizeof statistic - 1;
@@ -281,7 +281,7 @@ static uint32_t count_unread(const onv_lowering *l, const char **first)
             continue;
         snprintf(weight, sizeof weight, "%.*s.weight", (int)(length - n), name);
         size_t at = onv_listed_find(l, weight);
-        if (at == SIZE_MAX || l->explained[at]) continue;
+        if (at == SIZE_MAX || l->signature.explained[at]) continue;
         if (count++ == 0) *first = name;
     }
     return count;
@@ -295,11 +295,11 @@ bool onv_has_unread_norms(const onv_lowering *l)
 
 void onv_unused_parameters(onv_lowering *l)
 {
-    if (l->n_listed == 0 || l->status != ONV_OK) return;
+    if (l->signature.count == 0 || l->status != ONV_OK) return;
     bool all = true;
-    for (size_t i = 0; i < l->n_listed && all; i++) all = l->explained[i];
+    for (size_t i = 0; i < l->signature.count && all; i++) all = l->signature.explained[i];
     if (all) return;
-    l->unread_norms = count_unread(l, &l->first_unread_norm);
+    l->tally.unread_norms.count = count_unread(l, &l->tally.unread_norms.first);
     onv_assumed assumed = {.l = l};
     l->status = onv_assumed_begin(&assumed);
     if (l->status == ONV_OK) hold_like_names(l, &assumed);

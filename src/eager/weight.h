@@ -4,6 +4,7 @@
 #define ONV_EAGER_WEIGHT_H
 
 #include "ir/model.h"
+#include "load/ptr_map.h"
 
 typedef struct onv_lowering onv_lowering;
 
@@ -53,6 +54,22 @@ typedef enum onv_weight_use {
     ONV_WEIGHT_DERIVED, /* computed from a parameter of the same size */
     ONV_WEIGHT_TERM,    /* of parameters, as its note tells; see folded_terms.h */
 } onv_weight_use;
+
+/* What is known of all initializers. */
+typedef struct onv_weights {
+    bool has_notes;                 /* the export notes parameters, modules and operations */
+    ONV_VEC(onv_weight_read) reads; /* sorted by value and owner */
+    const char **scopes;            /* of all nodes, sorted */
+    size_t n_scopes;
+    onv_ptr_map layers;          /* by name of what a layer trains, interned: its tensor */
+    bool *inplace_used;          /* by pattern of `inplace` */
+    bool *freeze_used;           /* by pattern: those of `freeze`, then those of `train_only` */
+    bool has_positions;          /* a table that is projected was counted */
+    ONV_VEC(onv_value_id) views; /* weights that are views, one of each shape */
+    ONV_VEC(onv_buffer_part) buffer_parts; /* of those that are equal the first */
+    ONV_VEC(onv_given) given; /* what modules are given as views, which the export computed */
+    uint32_t n_buffer_views;  /* constants that were looked for among buffers */
+} onv_weights;
 
 /* --- lower_weight.c ---------------------------------------------------------------------------- */
 
@@ -143,69 +160,5 @@ bool onv_weight_is_for_all(const onv_value *value, const onv_weight_read *named)
 /* By these indices, a buffer of the module, the biases of all pairs in a window were looked up. Where a class has
  * a token, some libraries make them anew. */
 void onv_weight_hold_places(onv_lowering *l, const onv_weight_read *read, uint64_t pairs);
-
-/* --- signature.c ------------------------------------------------------------------------------- */
-
-/* Names of reads. Requires the reads. */
-onv_status onv_signature_prepare(onv_lowering *l);
-/* The place of the name among those that are listed; SIZE_MAX: it is not. */
-size_t onv_listed_find(const onv_lowering *l, const char *name);
-
-/* Is that attribute of the module among the names that are listed? */
-bool onv_has_parameter(const onv_lowering *l, const char *module, const char *attribute);
-
-/* The first of them that is not before `text`. */
-size_t onv_listed_lower_bound(const onv_lowering *l, const char *text);
-/* The bias of zeros that the exporter dropped beside the weight that the node reads, or none. */
-uint32_t onv_dropped_bias(onv_lowering *l, const onv_node *node, int64_t size);
-/* Adds those that the file lacks, where it is told how many elements all have. */
-void onv_parameters_complete(onv_lowering *l);
-/* Likewise, where it is told how many bytes all buffers have. */
-void onv_buffers_complete(onv_lowering *l);
-void onv_signature_report(onv_lowering *l);
-
-/* --- folded.c ---------------------------------------------------------------------------------- */
-
-/* The listed parameter that the constant is a view or a part of, as its note tells; SIZE_MAX: of none, or more was computed. */
-size_t onv_folded_part_of(const onv_lowering *l, const onv_value *value);
-
-/* The one buffer that the constant was made of, as its note tells. */
-typedef struct onv_folded_buffer {
-    const char *name; /* of `length` characters; NULL: there is none */
-    size_t length;
-    bool is_computed; /* more than views were made of it, in each pass */
-    bool is_spread;   /* a view repeats its elements */
-} onv_folded_buffer;
-
-onv_folded_buffer onv_folded_buffer_of(const onv_model *model, const onv_value *value);
-bool onv_folded_has_listed(const onv_lowering *l, const onv_value *value);
-/* The listed parameter that is all that the note names; SIZE_MAX: it names others. */
-size_t onv_folded_only_name(const onv_lowering *l, const onv_value *value);
-
-/* Gives constants that are parts of a parameter that nothing else explains its name. */
-void onv_folded_name_parts(onv_lowering *l);
-
-/* Rows of a table that were looked up, of which views are added to the scores of attention. */
-bool onv_folded_is_biases(const onv_lowering *l, onv_value_id id);
-
-/* --- folded_plan.c, folded_make.c --------------------------------------------------------------- */
-
-/* Finds constants that are terms of parameters; the sizes that they leave open, once the others have names; and what is
- * said of these. */
-onv_status onv_folded_plan_all(onv_lowering *l);
-void onv_folded_settle(onv_lowering *l);
-void onv_folded_report(onv_lowering *l);
-bool onv_folded_is_term(const onv_lowering *l, onv_value_id id);
-/* What the forward pass computes of parameters. */
-uint32_t onv_folded_make(onv_lowering *l, onv_value_id id);
-
-/* --- unused.c ---------------------------------------------------------------------------------- */
-
-/* Counts parameters that nothing reads. Requires all others. */
-void onv_unused_parameters(onv_lowering *l);
-/* Norms ran whose results have no reader, which the export lacks. */
-bool onv_has_unread_norms(const onv_lowering *l);
-/* "blocks.#.back.weight", interned, of "blocks.3.back.weight"; NULL: it has no number, or memory is short. */
-const char *onv_name_of_layers(onv_lowering *l, const char *name);
 
 #endif

@@ -4,24 +4,6 @@
 
 #include "eager/lower.h"
 
-bool onv_node_is_noted(const onv_node *node)
-{
-    return node->aten_op != NULL && node->aten_op[0] != '\0';
-}
-
-bool onv_node_is_recurrent(const onv_node *node)
-{
-    return strcmp(node->op_type, "LSTM") == 0 || strcmp(node->op_type, "GRU") == 0 ||
-           strcmp(node->op_type, "RNN") == 0;
-}
-
-bool onv_node_is_any_aten(const onv_node *node, const char *const *names, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (onv_node_is_aten(node, names[i])) return true;
-    return false;
-}
-
 /* Operations whose module trains what they read beside their input. */
 static const char *const layers[] = {
     "linear",
@@ -151,23 +133,6 @@ const char *onv_weight_slot_name(const onv_node *node, uint32_t k)
     if (attribute != NULL) return attribute;
     if (strcmp(node->op_type, "Add") == 0 || strcmp(node->op_type, "Sub") == 0) return "bias";
     return k == 2 ? "bias" : "weight";
-}
-
-/* "zeros_like_2" of "zeros_like": the name of a call of that operation. */
-bool onv_is_call_of(const char *name, const char *operation)
-{
-    size_t length = strlen(operation);
-    if (strncmp(name, operation, length) != 0) return false;
-    name += length;
-    if (*name == '\0') return true;
-    return *name == '_' && name[1] != '\0' && name[1 + strspn(name + 1, "0123456789")] == '\0';
-}
-
-bool onv_is_call_of_any(const char *name, const char *const *operations, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (onv_is_call_of(name, operations[i])) return true;
-    return false;
 }
 
 /* Integers and masks under the name of an operation that is no view: what the forward pass computes of shapes. A

@@ -10,12 +10,6 @@ typedef enum onv_weight_place {
     ONV_PLACE_MADE,   /* where the operation takes what it made itself: masks, zeros */
 } onv_weight_place;
 
-/* Whether the export notes the operation at all. */
-bool onv_node_is_noted(const onv_node *node);
-
-/* Whether it is one of these `n` operations. */
-bool onv_node_is_any_aten(const onv_node *node, const char *const *names, size_t n);
-
 /* What attention compares with the keys. */
 bool onv_weight_is_query(const onv_node *node, uint32_t k);
 
@@ -39,10 +33,6 @@ bool onv_weight_is_product(const onv_model *model, const onv_node *node, uint32_
 
 /* What a module calls the parameter that a node takes there. */
 const char *onv_weight_slot_name(const onv_node *node, uint32_t k);
-
-/* "zeros_like_2" of "zeros_like": the name of a call of that operation. */
-bool onv_is_call_of(const char *name, const char *operation);
-bool onv_is_call_of_any(const char *name, const char *const *operations, size_t n);
 
 /* The name of a call that gives a view, or a part. */
 bool onv_weight_is_view(const char *name);

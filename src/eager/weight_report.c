@@ -60,17 +60,19 @@ void onv_weights_report(onv_lowering *l)
 {
     report_constants(l);
     onv_signature_report(l);
-    if (l->tables > 0)
+    if (l->tally.tables.count > 0)
         onv_model_diag(
             l->model, ONV_NOTE, "assumed-frozen", NULL,
             "'%s' and %u more tables, %llu bytes, belong to modules whose class is called "
             "sinusoidal: counted as parameters that are not trained",
-            l->table, l->tables - 1, (unsigned long long)l->table_bytes);
+            l->tally.tables.first, l->tally.tables.count - 1,
+            (unsigned long long)l->tally.tables.bytes);
     uint64_t left = 0, left_bytes = 0, n = 0;
-    for (uint32_t i = 0; i < l->model->values.count && l->has_notes; i++) {
+    for (uint32_t i = 0; i < l->model->values.count && l->weights.has_notes; i++) {
         const onv_value *value = &l->model->values.at[i];
         if (value->kind != ONV_VALUE_INITIALIZER || value->role != ONV_ROLE_NOT_NOTED) continue;
-        if (value->tensor == NULL || value->tensor->elems < 2 || l->is_statistic[i]) continue;
+        if (value->tensor == NULL || value->tensor->elems < 2 || l->values[i].is_statistic)
+            continue;
         if (!onv_dtype_is_float((onv_dtype)value->tensor->type.dtype)) continue;
         onv_weight_verdict v = onv_weight_judge(l, i);
         if (v.is_sure) continue;

@@ -58,8 +58,8 @@ bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv
         read->parameter[scope] != '.' ||
         strcmp(read->parameter + length - (sizeof suffix - 1), suffix) != 0)
         return false;
-    for (size_t i = 0; i < l->reads.count; i++) {
-        const onv_weight_read *at = &l->reads.at[i];
+    for (size_t i = 0; i < l->weights.reads.count; i++) {
+        const onv_weight_read *at = &l->weights.reads.at[i];
         const onv_type *type = &l->model->values.at[at->value].type;
         if (type->rank != 2 || strncmp(at->scope, read->scope, scope) != 0 ||
             at->scope[scope] != '.' || strcmp(at->slot, "weight") != 0)

@@ -146,8 +146,9 @@ static bool is_same_view(onv_lowering *l, onv_value_id a, onv_value_id b)
 /* Calls in turn are given the same indices: those of one shape are views of one tensor, if the file has nothing else. */
 static bool is_viewed_before(onv_lowering *l, onv_value_id id)
 {
-    for (size_t i = 0; i < l->views.count; i++)
-        if (is_same_view(l, id, l->views.at[i]) || is_wider(l, id, l->views.at[i])) return true;
+    for (size_t i = 0; i < l->weights.views.count; i++)
+        if (is_same_view(l, id, l->weights.views.at[i]) || is_wider(l, id, l->weights.views.at[i]))
+            return true;
     return false;
 }
 
@@ -155,8 +156,10 @@ uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id)
 {
     const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
     const onv_payload *data = &tensor->payload;
-    if (l->views.count >= MAX_VIEWS || is_viewed_before(l, id) || has_unrepeated(l, id)) return 0;
-    if (!onv_vec_push(&l->views, id) && l->status == ONV_OK) l->status = onv_fail_memory(l->err);
+    if (l->weights.views.count >= MAX_VIEWS || is_viewed_before(l, id) || has_unrepeated(l, id))
+        return 0;
+    if (!onv_vec_push(&l->weights.views, id) && l->status == ONV_OK)
+        l->status = onv_fail_memory(l->err);
     uint64_t left = tensor->bytes, outer = 1;
     const unsigned char *bytes = NULL;
     if (data->bytes == tensor->bytes && tensor->bytes <= MAX_VIEW_BYTES && l->status == ONV_OK)
@@ -200,13 +203,13 @@ static bool is_in_file(const onv_lowering *l, const onv_folded_buffer *buffer)
 bool onv_weight_is_part_again(onv_lowering *l, onv_value_id id)
 {
     const onv_value *value = onv_model_value(l->model, id);
-    if (l->options->as_exported || l->buffer_parts.count >= MAX_VIEWS) return false;
+    if (l->options->as_exported || l->weights.buffer_parts.count >= MAX_VIEWS) return false;
     onv_folded_buffer buffer = onv_folded_buffer_of(l->model, value);
     if (buffer.name == NULL || buffer.is_computed) return false;
     onv_buffer_part part = {id, contents_of(l, id)};
     if (part.contents == 0) return false;
-    for (size_t i = 0; i < l->buffer_parts.count; i++) {
-        const onv_buffer_part *at = &l->buffer_parts.at[i];
+    for (size_t i = 0; i < l->weights.buffer_parts.count; i++) {
+        const onv_buffer_part *at = &l->weights.buffer_parts.at[i];
         const onv_value *first = onv_model_value(l->model, at->value);
         if (at->contents != part.contents || first->tensor->bytes != value->tensor->bytes) continue;
         onv_folded_buffer other = onv_folded_buffer_of(l->model, first);
@@ -214,7 +217,7 @@ bool onv_weight_is_part_again(onv_lowering *l, onv_value_id id)
             return true;
     }
     if (is_in_file(l, &buffer)) return true;
-    if (!onv_vec_push(&l->buffer_parts, part) && l->status == ONV_OK)
+    if (!onv_vec_push(&l->weights.buffer_parts, part) && l->status == ONV_OK)
         l->status = onv_fail_memory(l->err);
     return false;
 }
@@ -243,7 +246,7 @@ uint32_t onv_weight_of_buffer(onv_lowering *l, onv_value_id id, const onv_weight
     const onv_value *value = onv_model_value(l->model, id);
     if (read == NULL || shape->rank != 2 || l->options->as_exported ||
         !onv_is_call_of_any(value->name, turns, sizeof turns / sizeof turns[0]) ||
-        l->n_buffer_views++ >= MOST_LOOKED_FOR)
+        l->weights.n_buffer_views++ >= MOST_LOOKED_FOR)
         return ONV_NO_TENSOR;
     for (uint32_t i = 0; i < l->model->values.count; i++) {
         if (!is_buffer_of(&l->model->values.at[i], read->scope, value->tensor)) continue;
@@ -267,7 +270,7 @@ static bool is_given(const onv_lowering *l, onv_value_id id, const onv_weight_re
     static const char *const views[] = {"unsqueeze", "squeeze",   "permute", "expand", "select",
                                         "flatten",   "transpose", "slice",   "t"};
     const char *name = onv_model_value(l->model, id)->name;
-    return read != NULL && read->scope[0] != '\0' && l->region == ONV_NO_REGION &&
+    return read != NULL && read->scope[0] != '\0' && l->region.current == ONV_NO_REGION &&
            l->model->nodes.at[read->node].module_class != NULL &&
            onv_is_call_of_any(name, views, sizeof views / sizeof views[0]);
 }
@@ -279,8 +282,8 @@ uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_wei
     if (!is_given(l, id, read)) return ONV_NO_TENSOR;
     *given = (onv_given){id, ONV_NO_TENSOR, contents_of(l, id), read->scope,
                          l->model->nodes.at[read->node].module_class};
-    for (size_t i = 0; i < l->given.count; i++) {
-        onv_given *at = &l->given.at[i];
+    for (size_t i = 0; i < l->weights.given.count; i++) {
+        onv_given *at = &l->weights.given.at[i];
         bool is_other = strcmp(at->last_scope, given->last_scope) != 0;
         if ((!is_other && given->contents == 0) ||
             strcmp(at->module_class, given->module_class) != 0 || !is_alike(l, id, at->value) ||
@@ -295,7 +298,8 @@ uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_wei
 
 void onv_weight_note_given(onv_lowering *l, onv_given given, uint32_t tensor)
 {
-    if (!onv_is_value(given.value) || l->given.count >= MAX_VIEWS) return;
+    if (!onv_is_value(given.value) || l->weights.given.count >= MAX_VIEWS) return;
     given.tensor = tensor;
-    if (!onv_vec_push(&l->given, given) && l->status == ONV_OK) l->status = onv_fail_memory(l->err);
+    if (!onv_vec_push(&l->weights.given, given) && l->status == ONV_OK)
+        l->status = onv_fail_memory(l->err);
 }
