@@ -4,7 +4,7 @@
 
 #include "base/fail.h"
 #include "base/strings.h"
-#include "eager/fuse.h"
+#include "fuse/fuse.h"
 
 /* Calls inside each other, and characters of a path; beyond them nothing is known. */
 enum { MAX_DEPTH = 64, MAX_PATH = 1000 };
@@ -173,7 +173,7 @@ static uint32_t owner_of(const onv_eager *eager, uint32_t index)
 }
 
 /* What the exporter computed of a parameter: the operation that did that stands before the node that reads its
- * result, and was in a module of its own (lower_value.c). */
+ * result, and was in a module of its own (lower/value.c). */
 static bool is_computed(const finder *f, const onv_eager_op *op, const onv_node *node)
 {
     if (op->n_in != 1 || kind_of(op) == NULL) return false;

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/heap.h"
 #include "ckpt/compile_memory.h"
+#include "lower/lower.h"
 
 struct onv_compiling {
     onv_model *model;

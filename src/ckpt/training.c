@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "ckpt/shard_units.h"
 #include "graph/storage.h"
+#include "lower/lower.h"
 
 /* A sum of the program's, which was checked, where `kind` is one of few. */
 static uint64_t sum_of_kind(const onv_timeline *t, onv_buffer_kind kind)

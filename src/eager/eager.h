@@ -223,11 +223,6 @@ typedef struct onv_lower_options {
     bool reports;             /* adds diagnostics of what the export hides to the model */
 } onv_lower_options;
 
-/* In the order of `live`; `is_host` by value index: computed on the host (shapes). Fails with
- * ONV_ERR_USAGE where a size is no number, and for training where one of several branches or a loop
- * would run. */
-onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *is_host,
-                           const onv_lower_options *options, onv_eager *eager, onv_error *err);
 void onv_eager_cleanup(onv_eager *eager);
 
 /* The saved set: bytes that stay allocated between forward and backward beyond parameters and

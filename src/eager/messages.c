@@ -6,8 +6,8 @@
  */
 #include <string.h>
 
-#include "eager/fuse.h"
 #include "eager/naming.h"
+#include "fuse/fuse.h"
 #include "load/statements.h"
 
 static bool sends(const onv_statement *s)

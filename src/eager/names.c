@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "eager/fuse.h"
+#include "fuse/fuse.h"
 #include "load/statements.h"
 
 /* Later statements that are looked at for one that binds a name again; behind them the call decides. */

@@ -3,6 +3,7 @@
  * (PyTorch's backend:cudaMallocAsync). */
 #include "eager/inference.h"
 #include "graph/storage.h"
+#include "lower/lower.h"
 #include "runtime/runtime.h"
 
 static onv_status produce_eager(onv_model *model, const onv_live *live,

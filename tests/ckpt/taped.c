@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "graph/storage.h"
+#include "lower/lower.h"
 
 static void lower(taped *t, onv_dtype amp)
 {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "graph/storage.h"
+#include "lower/lower.h"
 
 void pass_run(pass *p, model *m, const onv_lower_options *options)
 {

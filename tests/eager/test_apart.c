@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "eager/trainer.h"
+#include "lower/lower.h"
 
 enum { H = 4 * 8 * 4, MAX_STEPS = 8 };
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "eager/trainer.h"
+#include "lower/lower.h"
 
 /* a and b are products of the input, [4, 8, 8]; F: one of them, M: a mask of it. */
 enum { F = 4 * 8 * 8 * 4, M = F / 4, MAX_STEPS = 12 };

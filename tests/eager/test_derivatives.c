@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "eager/trainer.h"
+#include "lower/lower.h"
 
 /* a and b are [3, 512, 4], r is [3, 512, 1]. F: one of the former in float32; H: in float16. */
 enum { ELEMS = 3 * 512 * 4, ROWS = 3 * 512, F = 4 * ELEMS, H = F / 2, MASK = ELEMS };

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "eager/noted_network.h"
+#include "lower/lower.h"
 
 /* Gradients of two readers meet: a sum hands the same gradient to both, so the first product adds
  * into it once the second has let go of it. No third tensor is made. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "eager/pass.h"
+#include "lower/lower.h"
 #include "support/encoder.h"
 #include "support/nested.h"
 

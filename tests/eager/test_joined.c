@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "eager/trainer.h"
+#include "lower/lower.h"
 
 /* Two convolutions of one padded tensor, into each of which the exporter joined the padding: their first argument
  * tells that it is one. */

@@ -11,6 +11,7 @@
 
 #include "eager/pass.h"
 #include "eager/trainer.h"
+#include "lower/lower.h"
 
 /* `a += b` is a itself, where nothing else reads it and it is the sum that the statement makes. */
 static void statements_overwrite(void **state)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "eager/trainer.h"
+#include "lower/lower.h"
 
 /* One line of a table: nodes "Op(input input)output,output attributes", from h to y. h is [4, 8]
  * float32 and needs a gradient; one, half and number are scalars, v and u vectors of 8, s of 2. */

@@ -12,6 +12,7 @@
 
 #include "base/heap.h"
 #include "eager/trainer.h"
+#include "lower/lower.h"
 
 static onv_train_options with(const char *optimizer)
 {

@@ -10,6 +10,7 @@
 
 #include "eager/pytorch.h"
 #include "eager/trainer.h"
+#include "lower/lower.h"
 
 static void releases_are_found_by_name(void **state)
 {

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "eager/trainer.h"
+#include "lower/lower.h"
 
 /* --- Whole networks ---------------------------------------------------------------------------- */
 

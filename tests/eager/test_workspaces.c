@@ -11,6 +11,7 @@
 #include "eager/inference.h"
 #include "eager/pass.h"
 #include "eager/trainer.h"
+#include "lower/lower.h"
 
 #define LARGE UINT64_C(33554432)
 

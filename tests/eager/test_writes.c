@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "eager/trainer.h"
+#include "lower/lower.h"
 
 /* a and b are [4, 6], of products that keep x of [4, 8] for two weights. */
 enum { A = 4 * 6 * 4, X = 4 * 8 * 4, PART = 4 * 2 * 4, MASK = 4 * 6 };

@@ -13,6 +13,7 @@
 #include "infer/infer.h"
 #include "ir/check.h"
 #include "load/load.h"
+#include "lower/lower.h"
 
 static void finish(trainer *t, onv_status status, const onv_options *options, onv_error *err)
 {

@@ -1,0 +1,68 @@
+#include "eager/eager.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "kernels/cublas.h"
+#include "kernels/cudnn.h"
+
+static bool counts(const onv_eager_storage *storage)
+{
+    return !storage->on_host &&
+           (storage->kind == ONV_STORAGE_INPUT || storage->kind == ONV_STORAGE_ACTIVATION ||
+            storage->kind == ONV_STORAGE_EXTRA);
+}
+
+onv_status onv_eager_saved(onv_model *model, const onv_eager *eager, uint64_t *bytes,
+                           bool **is_saved, onv_error *err)
+{
+    bool *seen = ONV_ARENA_ARRAY(&model->arena, bool, eager->storages.count);
+    if (seen == NULL) return onv_fail_memory(err);
+    *bytes = 0;
+    for (size_t i = 0; i < eager->ops.count; i++) {
+        const onv_eager_op *op = &eager->ops.at[i];
+        if (op->life == ONV_LIFE_FORWARD) continue;
+        for (uint32_t k = 0; k < op->n_saved; k++) {
+            uint32_t storage = op->saved[k];
+            if (seen[storage]) continue;
+            seen[storage] = true;
+            if (!counts(&eager->storages.at[storage])) continue;
+            if (!onv_u64_add(*bytes, eager->storages.at[storage].bytes, bytes))
+                return onv_fail(err, ONV_ERR_OVERFLOW, "the saved bytes do not fit 64 bits");
+        }
+    }
+    if (is_saved != NULL) *is_saved = seen;
+    return ONV_OK;
+}
+
+uint64_t onv_eager_handle_bytes(const onv_eager *eager, const onv_lower_options *options)
+{
+    uint64_t bytes = 0;
+    if (eager->uses_cublas) bytes += onv_cublas_handle_bytes(&options->cuda);
+    if (eager->uses_cudnn) bytes += onv_cudnn_handle_bytes(&options->cuda);
+    return bytes;
+}
+
+onv_status onv_eager_check(const onv_eager *eager, onv_error *err)
+{
+    for (size_t i = 0; i < eager->tensors.count; i++)
+        if (eager->tensors.at[i].storage >= eager->storages.count)
+            return onv_fail(err, ONV_ERR_MODEL, "eager tensor %zu has no storage", i);
+    for (size_t i = 0; i < eager->ops.count; i++) {
+        const onv_eager_op *op = &eager->ops.at[i];
+        bool good = true;
+        for (uint32_t k = 0; k < op->n_in; k++) good &= op->in[k].tensor < eager->tensors.count;
+        for (uint32_t k = 0; k < op->n_out; k++) good &= op->out[k] < eager->tensors.count;
+        for (uint32_t k = 0; k < op->n_saved; k++) good &= op->saved[k] < eager->storages.count;
+        if (!good) return onv_fail(err, ONV_ERR_MODEL, "eager operation %zu is damaged", i);
+    }
+    return ONV_OK;
+}
+
+void onv_eager_cleanup(onv_eager *eager)
+{
+    onv_vec_cleanup(&eager->storages);
+    onv_vec_cleanup(&eager->tensors);
+    onv_vec_cleanup(&eager->ops);
+    onv_vec_cleanup(&eager->outputs);
+    onv_vec_cleanup(&eager->regions);
+    *eager = (onv_eager){.loss = ONV_NO_TENSOR};
+}

@@ -1,0 +1,215 @@
+/* Operations that torch.export takes apart before the exporter sees them (torch/_decomp, torch/_refs): their nodes are notes of
+ * as many calls, and only the form in which PyTorch writes each tells that they are one. */
+#include <string.h>
+
+#include "fuse/find.h"
+
+/* A form is written from its last node back: operators with their operands, `x` and `y` for tensors, `w` for one of integers, `#` for a number,
+ * `?` for anything; `z=` names what follows. A node may have more operands than are written. */
+typedef struct form {
+    const char *name; /* PyTorch's */
+    uint8_t kind;
+    uint16_t saves;
+    const char *text;
+    uint32_t call; /* of onv_line_call: the line has to have it; 0: the form tells enough */
+} form;
+
+#define LOG1P "Log(Add(Neg(x)#))"
+
+static const form forms[] = {
+    {"threshold", ONV_FUSION_POINTWISE, ONV_SAVES_IN, "Where(LessOrEqual(x#)#x)", 0},
+    {"hardshrink", ONV_FUSION_POINTWISE, ONV_SAVES_IN, "Where(LessOrEqual(Abs(x)#)#x)", 0},
+    {"softshrink", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+     "Where(Greater(Abs(x)#)Sub(xMul(Sign(x)#))Mul(x#))", 0},
+    {"nan_to_num", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+     "Where(And(Greater(x#)IsInf(x))#Where(And(Less(x#)IsInf(x))#Where(IsNaN(x)#x)))", 0},
+    {"nansum", ONV_FUSION_POINTWISE, ONV_SAVES_IN, "ReduceSum(Where(IsNaN(x)#x))", 0},
+    {"huber_loss", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+     "Where(Less(z=Abs(Sub(xy))#)Mul(Mul(z#)z)Sub(z#))", 0},
+    {"huber_loss", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+     "Where(Less(z=Abs(Sub(xy))#)Mul(Mul(z#)z)Mul(Sub(z#)#))", 0},
+    {"smooth_l1_loss", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+     "Where(Less(z=Abs(Sub(xy))#)Mul(Pow(z#)#)Sub(z#))", 0},
+    {"smooth_l1_loss", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+     "Where(Less(z=Abs(Sub(xy))#)Div(Mul(Pow(z#)#)#)Sub(z#))", 0},
+    {"binary_cross_entropy", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+     "Sub(Mul(Sub(y#)Max(" LOG1P "#))Mul(yMax(Log(x)#)))", 0},
+    {"bce_with_logits", ONV_FUSION_POINTWISE, ONV_SAVES_IN, "Sub(Mul(Sub(#y)x)Log(Sigmoid(x)))", 0},
+    {"cdist", ONV_FUSION_CDIST, 0,
+     "Sqrt(Clip(MatMul(Concat(Mul(x#)ReduceSum(Pow(x#))?)Transpose(Concat(y?ReduceSum(Pow(y#)))))#)"
+     ")",
+     0},
+    {"dist", ONV_FUSION_POINTWISE, ONV_SAVES_IN | ONV_SAVES_OUT, "ReduceL2(Reshape(Sub(xy)?))",
+     ONV_LINE_CALLS_DIST},
+    {"dist_l1", ONV_FUSION_POINTWISE, ONV_SAVES_IN | ONV_SAVES_OUT, "ReduceL1(Reshape(Sub(xy)?))",
+     ONV_LINE_CALLS_DIST},
+    {"renorm", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+     "Mul(xWhere(Greater(z=ReduceL2(x?)#)Reciprocal(Add(z#))#))", ONV_LINE_CALLS_RENORM},
+    {"renorm", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+     "Mul(xWhere(Greater(z=ReduceL2(x?)#)Mul(Reciprocal(Add(z#))#)#))", ONV_LINE_CALLS_RENORM},
+    /* Its gradient is a tensor of zeros without memory. */
+    {"sgn", ONV_FUSION_POINTWISE, ONV_SAVES_IN | ONV_SAVES_OUT | ONV_HANDS_ON, "Sign(x)",
+     ONV_LINE_CALLS_SGN},
+    {"max_unpool", ONV_FUSION_POINTWISE, ONV_SAVES_SECOND,
+     "Reshape(ScatterND(Reshape(ConstantOfShape(?)?)Unsqueeze(Reshape(Add(w?)?)?)Reshape(x?)))",
+     ONV_LINE_CALLS_MAX_UNPOOL},
+    /* Indices of a pooling, which the exporter counts from the start of each image again. */
+    {"indices", ONV_FUSION_SAME, 0, "Sub(wSlice(MaxPool(x)))", 0},
+};
+
+enum { MAX_OPERATOR = 24, N_NAMES = 4 };
+
+typedef struct matching {
+    onv_finder *s;
+    const onv_node *last;
+    onv_value_id named[N_NAMES]; /* w, x, y, z; ONV_NO_VALUE: not yet */
+    onv_group g;
+} matching;
+
+static bool is_taken(const matching *m, const onv_node *node)
+{
+    for (uint32_t i = 0; i < m->g.count; i++)
+        if (onv_find_node(m->s, m->g.nodes[i]) == node) return true;
+    return false;
+}
+
+/* Of the same line of the same module. */
+static bool belongs(const onv_node *node, const onv_node *last)
+{
+    if (node == last) return true;
+    if (node->aten_op == NULL || node->aten_op[0] == '\0' || node->scope != last->scope)
+        return false;
+    const char *a = node->statements != NULL ? node->statements : "";
+    const char *b = last->statements != NULL ? last->statements : "";
+    return strcmp(a, b) == 0;
+}
+
+static bool match_name(matching *m, onv_value_id value, char name)
+{
+    onv_value_id *named = &m->named[name - 'w'];
+    if (!onv_is_value(value)) return false;
+    if (onv_is_value(*named)) return onv_find_same(*named, value);
+    const onv_value *v = onv_model_value(m->s->model, value);
+    *named = value;
+    return onv_dtype_is_float((onv_dtype)v->type.dtype) == (name != 'w');
+}
+
+/* Forms are as deep as they are written. */
+static bool match(matching *m, onv_value_id value, const char **at);
+
+/* `Operator(...)`, without its name so far. */
+static bool match_node(matching *m, onv_value_id value, const char **at)
+{
+    char op[MAX_OPERATOR];
+    size_t length = strcspn(*at, "(");
+    if (length >= sizeof op) return false;
+    memcpy(op, *at, length);
+    op[length] = '\0';
+    *at += length + 1;
+    const onv_node *node = onv_find_producer(m->s, value, op);
+    if (node == NULL || !belongs(node, m->last)) return false;
+    if (!is_taken(m, node) && !onv_find_take(m->s, &m->g, node)) return false;
+    for (uint32_t k = 0; **at != ')'; k++)
+        if (k >= node->n_inputs || !match(m, node->inputs[k], at)) return false;
+    (*at)++;
+    return true;
+}
+
+static bool match(matching *m, onv_value_id value, const char **at)
+{
+    char c = *(*at)++;
+    if (c == '?') return true;
+    if (c == '#') return onv_find_is_number(m->s, value);
+    if (c < 'w' || c > 'z') {
+        (*at)--;
+        return match_node(m, value, at);
+    }
+    if (**at == '=') {
+        (*at)++;
+        return match_node(m, value, at) && match_name(m, value, c);
+    }
+    return match_name(m, value, c);
+}
+
+/* Nothing outside reads what is inside. */
+static bool is_closed(const matching *m)
+{
+    for (uint32_t i = 0; i < m->g.count; i++) {
+        const onv_node *node = onv_find_node(m->s, m->g.nodes[i]);
+        if (node == m->last) continue;
+        uint32_t inside = 0, out = node->outputs[0].index;
+        for (uint32_t j = 0; j < m->g.count; j++) {
+            const onv_node *reader = onv_find_node(m->s, m->g.nodes[j]);
+            for (uint32_t k = 0; k < reader->n_inputs; k++)
+                inside += reader->inputs[k].index == out;
+        }
+        if (inside != m->s->f->n_uses[out]) return false;
+    }
+    return true;
+}
+
+/* "mean" and "sum" of all, as losses end with them. */
+static const onv_node *reduction_of(matching *m, const onv_node *last)
+{
+    static const char *const ends[][2] = {{"ReduceMean", "aten.mean.default"},
+                                          {"ReduceSum", "aten.sum.default"}};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        const onv_node *end = onv_find_reader(m->s, last->outputs[0], ends[i][0]);
+        if (end == NULL || !belongs(end, last) || strcmp(end->aten_op, ends[i][1]) != 0) continue;
+        if (!onv_find_take(m->s, &m->g, end)) continue;
+        const onv_node *number = onv_find_reader(m->s, end->outputs[0], "Squeeze");
+        bool is_own =
+            number != NULL && belongs(number, last) && strcmp(number->aten_op, ends[i][1]) == 0;
+        return is_own && onv_find_take(m->s, &m->g, number) ? number : end;
+    }
+    return last;
+}
+
+/* F.huber_loss and its like, which reduce what they compute. */
+static bool is_loss(const char *name)
+{
+    return strstr(name, "_loss") != NULL || strcmp(name, "binary_cross_entropy") == 0 ||
+           strcmp(name, "bce_with_logits") == 0;
+}
+
+/* torch.block_diag: rows of blocks between zeros, of which some have no notes. */
+static void find_block_diag(onv_finder *s, const onv_node *last)
+{
+    onv_group g = {0};
+    if ((last->line_calls & ONV_LINE_CALLS_BLOCK_DIAG) == 0 || !onv_find_is_op(last, "Concat") ||
+        !onv_find_take(s, &g, last))
+        return;
+    for (uint32_t k = 0; k < last->n_inputs; k++) {
+        const onv_node *row = onv_find_sole(s, last->inputs[k], "Concat");
+        bool is_own = row != NULL && (row->aten_op == NULL || row->aten_op[0] == '\0' ||
+                                      (row->line_calls & ONV_LINE_CALLS_BLOCK_DIAG) != 0);
+        if (!is_own || !onv_find_take(s, &g, row)) return;
+    }
+    onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_BLOCK_DIAG, ONV_NO_VALUE, last));
+}
+
+void onv_find_decomposed(onv_finder *s, const onv_node *last)
+{
+    if (last->aten_op == NULL || last->aten_op[0] == '\0' || last->n_outputs == 0) return;
+    find_block_diag(s, last);
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0] && !s->failed; i++) {
+        const char *at = forms[i].text;
+        size_t length = strcspn(at, "(");
+        if (strncmp(last->op_type, at, length) != 0 || last->op_type[length] != '\0') continue;
+        if ((last->line_calls & forms[i].call) != forms[i].call) continue;
+        matching m = {.s = s,
+                      .last = last,
+                      .named = {ONV_NO_VALUE, ONV_NO_VALUE, ONV_NO_VALUE, ONV_NO_VALUE}};
+        if (!match(&m, last->outputs[0], &at) || !is_closed(&m)) continue;
+        if (is_loss(forms[i].name)) last = reduction_of(&m, last);
+        bool is_same = forms[i].kind == ONV_FUSION_SAME;
+        onv_fusion fusion =
+            onv_find_unary(s, (onv_fusion_kind)forms[i].kind, m.named[is_same ? 0 : 1], last);
+        fusion.key = onv_is_value(m.named[0]) && !is_same ? m.named[0] : m.named[2];
+        fusion.name = forms[i].name;
+        fusion.saves = forms[i].saves;
+        onv_find_publish(s, &m.g, fusion);
+        if (s->f->n_by_form++ == 0) s->f->by_form = fusion.name;
+        return;
+    }
+}

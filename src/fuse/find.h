@@ -1,0 +1,129 @@
+/* What the files that look for fusions share. */
+#ifndef ONV_FUSE_FIND_H
+#define ONV_FUSE_FIND_H
+
+#include "fuse/fuse.h"
+
+typedef struct onv_finder {
+    onv_model *model;
+    onv_fusions *f;
+    onv_fusing fusing;
+    onv_fusing_kernels kernels;
+    uint32_t unrolled_end; /* behind the last call of nn.RNN that was looked at */
+    bool failed;           /* memory */
+} onv_finder;
+
+enum { ONV_MAX_GROUP = 256 };
+
+/* The nodes of a group while it is being matched. */
+typedef struct onv_group {
+    onv_node_id nodes[ONV_MAX_GROUP];
+    uint32_t count;
+} onv_group;
+
+static inline bool onv_find_same(onv_value_id a, onv_value_id b)
+{
+    return a.index == b.index && onv_is_value(a);
+}
+
+/* --- fuse.c ------------------------------------------------------------------------------------ */
+
+/* A node of that operator, with a result that has a name: what is not read by anything is no part of a
+ * pattern, and has no uses to look at. */
+bool onv_find_is_op(const onv_node *node, const char *op_type);
+onv_node_id onv_find_id(const onv_finder *s, const onv_node *node);
+const onv_node *onv_find_node(const onv_finder *s, onv_node_id id);
+/* The node of that operator that made the value, or NULL. */
+const onv_node *onv_find_producer(const onv_finder *s, onv_value_id value, const char *op_type);
+/* The same where nothing else reads the value: the producer may become part of a group. */
+const onv_node *onv_find_sole(const onv_finder *s, onv_value_id value, const char *op_type);
+/* The only reader of a value, if it is of that operator. */
+const onv_node *onv_find_reader(const onv_finder *s, onv_value_id value, const char *op_type);
+/* Of a node with two inputs, the one that is not `value`. */
+onv_value_id onv_find_other(const onv_node *node, onv_value_id value);
+bool onv_find_is_number(const onv_finder *s, onv_value_id value);
+bool onv_find_take(onv_finder *s, onv_group *g, const onv_node *node);
+onv_fusion onv_find_unary(onv_finder *s, onv_fusion_kind kind, onv_value_id x,
+                          const onv_node *last);
+/* Nothing of the group is another one's by now. */
+void onv_find_publish(onv_finder *s, const onv_group *g, onv_fusion fusion);
+
+/* --- attention.c -------------------------------------------------------------------------- */
+
+/* From the Softmax on. */
+void onv_find_attention(onv_finder *s, const onv_node *softmax);
+void onv_find_softmax(onv_finder *s, const onv_node *softmax);
+
+/* --- cell.c ---------------------------------------------------------------------------------- */
+
+void onv_find_cell(onv_finder *s, const onv_node *node);
+
+/* --- unrolled.c ------------------------------------------------------------------------------ */
+
+/* From the first product of a call of nn.RNN on. */
+void onv_find_unrolled(onv_finder *s, const onv_node *node);
+
+/* --- encoder.c ----------------------------------------------------------------------------- */
+
+/* From the layer's first node on. */
+void onv_find_encoder_layer(onv_finder *s, const onv_node *first);
+
+/* --- noted.c ------------------------------------------------------------------------------ */
+
+/* Nodes that PyTorch's exporter notes as one operation, or as several. */
+void onv_find_noted(onv_finder *s, const onv_node *node);
+bool onv_find_same_call(const onv_finder *s, const onv_group *g);
+/* rsqrt(mean(x x) + eps) x w, from the Pow on. */
+void onv_find_rms_norm(onv_finder *s, const onv_node *pow);
+/* a sigmoid(b) of the halves of one tensor, from the Split on. */
+void onv_find_glu(onv_finder *s, const onv_node *split);
+/* A batch norm whose statistics the graph computes from the batch. */
+void onv_find_batch_norm(onv_finder *s, const onv_node *norm);
+/* Tensor.var and std, as the older exporter writes them; from the square on. */
+void onv_find_variance(onv_finder *s, const onv_node *square);
+/* torch.var_mean, std_mean, from the sum on. */
+void onv_find_var_mean(onv_finder *s, const onv_node *sum);
+/* 1 / sqrt(x). */
+void onv_find_rsqrt(onv_finder *s, const onv_node *root);
+
+/* scatter_reduce(include_self=False), from its last scatter on. */
+void onv_find_scatter(onv_finder *s, const onv_node *last);
+
+/* --- pool.c ------------------------------------------------------------------------------- */
+
+/* From the quotient or the mean on that gives the result. */
+void onv_find_adaptive_pool(onv_finder *s, const onv_node *last);
+
+/* --- parts.c ------------------------------------------------------------------------------ */
+
+/* `x[:, t] = y`, from the first scatter that the exporter wrote for it on. */
+void onv_find_write(onv_finder *s, const onv_node *scatter);
+
+/* --- decomposed.c ------------------------------------------------------------------------- */
+
+/* From its last node back; before any other, of which parts may be operations. */
+void onv_find_decomposed(onv_finder *s, const onv_node *last);
+
+/* --- resample.c --------------------------------------------------------------------------- */
+
+/* From the last node of an index that the exporter wrote on. */
+void onv_find_upsample(onv_finder *s, const onv_node *node);
+
+/* --- formula.c ---------------------------------------------------------------------------- */
+
+/* F.affine_grid, from its sum on. */
+void onv_find_affine_grid(onv_finder *s, const onv_node *sum);
+/* torch.lerp, from the choice of its branch on. */
+void onv_find_lerp(onv_finder *s, const onv_node *where);
+void onv_find_atan2(onv_finder *s, const onv_node *atan);
+/* F.cosine_similarity, from its quotient on. */
+void onv_find_cosine(onv_finder *s, const onv_node *div);
+/* torch.addcmul, torch.addcdiv, from the sum on. */
+void onv_find_add_product(onv_finder *s, const onv_node *add);
+/* torch.cdist of p = 2, from its root on. */
+void onv_find_cdist(onv_finder *s, const onv_node *root);
+/* Tensor.unfold: windows of one tensor, one Slice each. */
+void onv_find_unfold_by_places(onv_finder *s, const onv_node *gather);
+void onv_find_unfold(onv_finder *s, const onv_node *concat);
+
+#endif

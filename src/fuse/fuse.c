@@ -1,0 +1,491 @@
+#include "fuse/find.h"
+
+#include <string.h>
+
+#include "base/fail.h"
+#include "ops/op.h"
+
+/* --- Looking around ---------------------------------------------------------------------------- */
+
+bool onv_find_is_op(const onv_node *node, const char *op_type)
+{
+    return node != NULL && node->domain[0] == '\0' && strcmp(node->op_type, op_type) == 0 &&
+           node->n_outputs > 0 && onv_is_value(node->outputs[0]);
+}
+
+const onv_node *onv_find_node(const onv_finder *s, onv_node_id id)
+{
+    return onv_is_node(id) ? onv_model_node(s->model, id) : NULL;
+}
+
+onv_node_id onv_find_id(const onv_finder *s, const onv_node *node)
+{
+    return (onv_node_id){(uint32_t)(node - s->model->nodes.at)};
+}
+
+const onv_node *onv_find_producer(const onv_finder *s, onv_value_id value, const char *op_type)
+{
+    if (!onv_is_value(value)) return NULL;
+    const onv_node *node = onv_find_node(s, onv_model_value(s->model, value)->producer);
+    return onv_find_is_op(node, op_type) ? node : NULL;
+}
+
+const onv_node *onv_find_sole(const onv_finder *s, onv_value_id value, const char *op_type)
+{
+    const onv_node *node = onv_find_producer(s, value, op_type);
+    return node != NULL && s->f->n_uses[value.index] == 1 ? node : NULL;
+}
+
+const onv_node *onv_find_reader(const onv_finder *s, onv_value_id value, const char *op_type)
+{
+    if (!onv_is_value(value) || s->f->n_uses[value.index] != 1) return NULL;
+    const onv_node *node = onv_find_node(s, s->f->user[value.index]);
+    return onv_find_is_op(node, op_type) ? node : NULL;
+}
+
+bool onv_find_is_number(const onv_finder *s, onv_value_id value)
+{
+    if (!onv_is_value(value)) return false;
+    const onv_value *v = onv_model_value(s->model, value);
+    return v->tensor != NULL && onv_value_is_weight(v) && v->tensor->elems == 1 &&
+           v->tensor->type.rank == 0;
+}
+
+/* Any float vector of the file, plain, or with dims of 1 put behind it. */
+static onv_value_id vector(const onv_finder *s, onv_value_id value)
+{
+    const onv_node *unsqueeze = onv_find_producer(s, value, "Unsqueeze");
+    if (unsqueeze != NULL) value = unsqueeze->inputs[0];
+    /* The older exporter keeps one copy of equal vectors, as those of networks that were never trained. */
+    const onv_node *twin = onv_find_producer(s, value, "Identity");
+    onv_value_id kept = twin != NULL ? twin->inputs[0] : value;
+    if (!onv_is_value(kept)) return ONV_NO_VALUE;
+    const onv_value *v = onv_model_value(s->model, kept);
+    return onv_value_may_train(s->model, v) && v->type.rank >= 1 ? value : ONV_NO_VALUE;
+}
+
+onv_value_id onv_find_other(const onv_node *node, onv_value_id value)
+{
+    if (node == NULL || node->n_inputs != 2) return ONV_NO_VALUE;
+    if (onv_find_same(node->inputs[0], value)) return node->inputs[1];
+    return onv_find_same(node->inputs[1], value) ? node->inputs[0] : ONV_NO_VALUE;
+}
+
+/* Of a node with two inputs, the one beside a number. */
+static onv_value_id beside_number(const onv_finder *s, const onv_node *node)
+{
+    if (node == NULL || node->n_inputs != 2) return ONV_NO_VALUE;
+    if (onv_find_is_number(s, node->inputs[0])) return node->inputs[1];
+    return onv_find_is_number(s, node->inputs[1]) ? node->inputs[0] : ONV_NO_VALUE;
+}
+
+bool onv_find_take(onv_finder *s, onv_group *g, const onv_node *node)
+{
+    if (node == NULL || g->count == ONV_MAX_GROUP) return false;
+    onv_node_id id = onv_find_id(s, node);
+    if (s->f->of_node[id.index] != 0) return false;
+    /* What runs in a branch or a body is not part of what runs outside. */
+    if (g->count > 0 && onv_model_node(s->model, g->nodes[0])->graph.index != node->graph.index)
+        return false;
+    g->nodes[g->count++] = id;
+    return true;
+}
+
+void onv_find_publish(onv_finder *s, const onv_group *g, onv_fusion fusion)
+{
+    if (!onv_vec_push(&s->f->at, fusion)) {
+        s->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < g->count; i++)
+        s->f->of_node[g->nodes[i].index] = (uint32_t)s->f->at.count;
+}
+
+onv_fusion onv_find_unary(onv_finder *s, onv_fusion_kind kind, onv_value_id x, const onv_node *last)
+{
+    return (onv_fusion){.kind = kind,
+                        .last = onv_find_id(s, last),
+                        .x = x,
+                        .weight = ONV_NO_VALUE,
+                        .bias = ONV_NO_VALUE,
+                        .key = ONV_NO_VALUE,
+                        .value = ONV_NO_VALUE,
+                        .mask = ONV_NO_VALUE,
+                        .out = last->outputs[0],
+                        .state = ONV_NO_VALUE};
+}
+
+/* --- Activations ------------------------------------------------------------------------------- */
+
+/* From t on: (t + 1) * x * 0.5 in any order of the factors. */
+static const onv_node *match_half_product(onv_finder *s, onv_group *g, onv_value_id t,
+                                          onv_value_id x)
+{
+    const onv_node *plus = onv_find_reader(s, t, "Add");
+    if (plus == NULL || !onv_find_is_number(s, onv_find_other(plus, t)) ||
+        !onv_find_take(s, g, plus))
+        return NULL;
+    const onv_node *first = onv_find_reader(s, plus->outputs[0], "Mul");
+    if (first == NULL || !onv_find_take(s, g, first)) return NULL;
+    onv_value_id factor = onv_find_other(first, plus->outputs[0]);
+    const onv_node *half = onv_find_sole(s, factor, "Mul");
+    if (half != NULL && onv_find_same(beside_number(s, half), x))
+        return onv_find_take(s, g, half) ? first : NULL;
+    const onv_node *second = onv_find_reader(s, first->outputs[0], "Mul");
+    if (second == NULL || !onv_find_take(s, g, second)) return NULL;
+    onv_value_id rest = onv_find_other(second, first->outputs[0]);
+    bool good = (onv_find_same(factor, x) && onv_find_is_number(s, rest)) ||
+                (onv_find_is_number(s, factor) && onv_find_same(rest, x));
+    return good ? second : NULL;
+}
+
+/* Erf(x / sqrt(2)), as F.gelu is exported. */
+static void match_gelu(onv_finder *s, const onv_node *erf)
+{
+    onv_group g = {0};
+    const onv_node *scale = onv_find_sole(s, erf->inputs[0], "Div");
+    if (scale == NULL) scale = onv_find_sole(s, erf->inputs[0], "Mul");
+    if (scale == NULL || !onv_find_take(s, &g, erf) || !onv_find_take(s, &g, scale)) return;
+    onv_value_id x = beside_number(s, scale);
+    const onv_node *last = match_half_product(s, &g, erf->outputs[0], x);
+    /* Written by hand it is as many operations in eager PyTorch, as the notes of the newer exporter tell. */
+    if (last != NULL && onv_find_same_call(s, &g))
+        onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_GELU, x, last));
+}
+
+/* Tanh(b (x + k x (x x))): F.gelu(approximate="tanh"). With Pow it is a formula in Python, which
+ * eager PyTorch runs as written. */
+static void match_tanh_gelu(onv_finder *s, const onv_node *tanh)
+{
+    onv_group g = {0};
+    const onv_node *scale = onv_find_sole(s, tanh->inputs[0], "Mul");
+    const onv_node *sum = scale != NULL ? onv_find_sole(s, beside_number(s, scale), "Add") : NULL;
+    if (sum == NULL || sum->n_inputs != 2) return;
+    for (uint32_t k = 0; k < 2; k++) {
+        onv_value_id x = sum->inputs[k];
+        const onv_node *kappa = onv_find_sole(s, sum->inputs[1 - k], "Mul");
+        const onv_node *cube =
+            kappa != NULL ? onv_find_sole(s, beside_number(s, kappa), "Mul") : NULL;
+        const onv_node *square =
+            cube != NULL ? onv_find_sole(s, onv_find_other(cube, x), "Mul") : NULL;
+        if (square == NULL || !onv_find_same(square->inputs[0], x) ||
+            !onv_find_same(square->inputs[1], x))
+            continue;
+        if (!onv_find_take(s, &g, tanh) || !onv_find_take(s, &g, scale) ||
+            !onv_find_take(s, &g, sum) || !onv_find_take(s, &g, kappa) ||
+            !onv_find_take(s, &g, cube) || !onv_find_take(s, &g, square))
+            return;
+        const onv_node *last = match_half_product(s, &g, tanh->outputs[0], x);
+        if (last != NULL && onv_find_same_call(s, &g))
+            onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_GELU, x, last));
+        return;
+    }
+}
+
+/* x * gate(x). */
+static void match_gate(onv_finder *s, const onv_node *gate, onv_fusion_kind kind)
+{
+    onv_group g = {0};
+    const onv_node *outer = gate, *inner = NULL;
+    if (kind == ONV_FUSION_MISH) {
+        inner = gate;
+        outer = onv_find_reader(s, gate->outputs[0], "Tanh");
+        if (outer == NULL || !onv_find_take(s, &g, inner)) return;
+    }
+    onv_value_id x = gate->inputs[0];
+    const onv_node *product = onv_find_reader(s, outer->outputs[0], "Mul");
+    if (product == NULL || !onv_find_same(onv_find_other(product, outer->outputs[0]), x)) return;
+    if (!onv_find_take(s, &g, outer) || !onv_find_take(s, &g, product)) return;
+    if (!onv_find_same_call(s, &g)) return;
+    onv_find_publish(s, &g, onv_find_unary(s, kind, x, product));
+}
+
+/* --- Linear and norms -------------------------------------------------------------------------- */
+
+static void match_linear(onv_finder *s, const onv_node *matmul)
+{
+    onv_group g = {0};
+    const onv_node *add = onv_find_reader(s, matmul->outputs[0], "Add");
+    if (add == NULL) return;
+    onv_value_id bias = onv_find_other(add, matmul->outputs[0]);
+    if (!onv_find_same(vector(s, bias), bias)) return;
+    const onv_value *b = onv_model_value(s->model, bias);
+    const onv_value *w = onv_model_value(s->model, matmul->inputs[1]);
+    if (b->type.rank != 1 || w->type.rank != 2) return;
+    if (!onv_find_take(s, &g, matmul) || !onv_find_take(s, &g, add)) return;
+    if (!onv_find_same_call(s, &g)) return;
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_LINEAR, matmul->inputs[0], add);
+    fusion.weight = matmul->inputs[1];
+    fusion.bias = bias;
+    onv_find_publish(s, &g, fusion);
+}
+
+static bool is_of_last_call(const onv_finder *s, const onv_fusion *fusion, const onv_node *node)
+{
+    onv_group both = {{fusion->last, onv_find_id(s, node)}, 2};
+    return onv_find_same_call(s, &both);
+}
+
+/* Adds `* w` and `+ b` with vectors of the file to a normalisation whose result is `out`. */
+static void match_affine(onv_finder *s, onv_group *g, onv_fusion *fusion)
+{
+    const onv_node *mul = onv_find_reader(s, fusion->out, "Mul");
+    onv_value_id w = mul != NULL ? vector(s, onv_find_other(mul, fusion->out)) : ONV_NO_VALUE;
+    if (!onv_is_value(w) || !is_of_last_call(s, fusion, mul) || !onv_find_take(s, g, mul)) return;
+    fusion->weight = w;
+    fusion->out = mul->outputs[0];
+    fusion->last = onv_find_id(s, mul);
+    const onv_node *add = onv_find_reader(s, fusion->out, "Add");
+    onv_value_id b = add != NULL ? vector(s, onv_find_other(add, fusion->out)) : ONV_NO_VALUE;
+    if (!onv_is_value(b) || !is_of_last_call(s, fusion, add) || !onv_find_take(s, g, add)) return;
+    fusion->bias = b;
+    fusion->out = add->outputs[0];
+    fusion->last = onv_find_id(s, add);
+}
+
+/* (x - mean) / sqrt(mean((x - mean)^2) + eps), from the Sub on. Code that has the formula itself has a call for each part. */
+static void match_layer_norm(onv_finder *s, const onv_node *sub)
+{
+    onv_group g = {0};
+    onv_value_id x = sub->inputs[0];
+    const onv_node *mean = onv_find_sole(s, sub->inputs[1], "ReduceMean");
+    if (mean == NULL || !onv_find_same(mean->inputs[0], x)) return;
+    onv_value_id centred = sub->outputs[0];
+    const onv_node *square = onv_find_node(s, s->f->user[centred.index]);
+    if (s->f->n_uses[centred.index] != 2 || !onv_find_is_op(square, "Pow")) return;
+    const onv_node *variance = onv_find_reader(s, square->outputs[0], "ReduceMean");
+    const onv_node *eps = variance != NULL ? onv_find_reader(s, variance->outputs[0], "Add") : NULL;
+    const onv_node *root = eps != NULL ? onv_find_reader(s, eps->outputs[0], "Sqrt") : NULL;
+    const onv_node *div = root != NULL ? onv_find_reader(s, root->outputs[0], "Div") : NULL;
+    if (div == NULL || !onv_find_same(div->inputs[0], centred)) return;
+    if (!onv_find_take(s, &g, sub) || !onv_find_take(s, &g, mean) ||
+        !onv_find_take(s, &g, square) || !onv_find_take(s, &g, variance) ||
+        !onv_find_take(s, &g, eps) || !onv_find_take(s, &g, root) || !onv_find_take(s, &g, div) ||
+        !onv_find_same_call(s, &g))
+        return;
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_LAYER_NORM, x, div);
+    match_affine(s, &g, &fusion);
+    onv_find_publish(s, &g, fusion);
+}
+
+/* Reshape to [N, groups, -1], InstanceNormalization, Reshape back, times weight, plus bias. */
+static void match_group_norm(onv_finder *s, const onv_node *norm)
+{
+    onv_group g = {0};
+    const onv_node *split = onv_find_producer(s, norm->inputs[0], "Reshape");
+    const onv_node *join = onv_find_reader(s, norm->outputs[0], "Reshape");
+    if (split == NULL || s->f->n_uses[norm->inputs[0].index] != 1) return;
+    const onv_value *x = onv_model_value(s->model, split->inputs[0]);
+    const onv_value *grouped = onv_model_value(s->model, norm->inputs[0]);
+    /* Channels along one dim, a group each: the exporter saw that the second reshape does nothing. */
+    if (join == NULL && (x->type.rank != 3 || !onv_node_is_aten(norm, "group_norm"))) return;
+    const onv_node *last = join != NULL ? join : norm;
+    const onv_value *out = onv_model_value(s->model, last->outputs[0]);
+    if (out->type.rank < 2 || grouped->type.rank != 3) return;
+    /* Its split may be joined with a view before it. */
+    if (out->type.rank != x->type.rank && !onv_node_is_aten(norm, "group_norm")) return;
+    if (!onv_find_take(s, &g, split) || !onv_find_take(s, &g, norm)) return;
+    if (join != NULL && !onv_find_take(s, &g, join)) return;
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_GROUP_NORM, split->inputs[0], last);
+    fusion.groups = onv_dim_is_const(grouped->type.dims[1]) ? grouped->type.dims[1].raw : 1;
+    match_affine(s, &g, &fusion);
+    onv_find_publish(s, &g, fusion);
+}
+
+/* --- Layout ------------------------------------------------------------------------------------ */
+
+/* torch.roll: the two parts of one tensor, the later one first. */
+static void match_roll(onv_finder *s, const onv_node *concat)
+{
+    onv_group g = {0};
+    if (concat->n_inputs != 2) return;
+    const onv_node *a = onv_find_producer(s, concat->inputs[0], "Slice");
+    const onv_node *b = onv_find_producer(s, concat->inputs[1], "Slice");
+    if (a == NULL || b == NULL || a == b || !onv_find_same(a->inputs[0], b->inputs[0])) return;
+    const onv_value *x = onv_model_value(s->model, a->inputs[0]);
+    const onv_value *y = onv_model_value(s->model, concat->outputs[0]);
+    if (x->type.rank < 1 || x->type.rank != y->type.rank) return;
+    for (int i = 0; i < x->type.rank; i++)
+        if (!onv_dim_same(x->type.dims[i], y->type.dims[i])) return;
+    if (onv_find_reader(s, a->outputs[0], "Concat") == NULL ||
+        onv_find_reader(s, b->outputs[0], "Concat") == NULL)
+        return;
+    if (onv_find_take(s, &g, a) && onv_find_take(s, &g, b) && onv_find_take(s, &g, concat))
+        onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_ROLL, a->inputs[0], concat));
+}
+
+/* nn.MultiheadAttention unpacks its joint projection with unsqueeze, transpose, squeeze and
+ * contiguous; an export does not show the last. */
+static void match_packed(onv_finder *s, const onv_node *squeeze)
+{
+    onv_group g = {0};
+    const onv_node *transpose = onv_find_producer(s, squeeze->inputs[0], "Transpose");
+    const onv_node *unsqueeze =
+        transpose != NULL ? onv_find_producer(s, transpose->inputs[0], "Unsqueeze") : NULL;
+    const onv_node *user = onv_find_node(s, s->f->user[squeeze->outputs[0].index]);
+    const onv_value *out = onv_model_value(s->model, squeeze->outputs[0]);
+    if (unsqueeze == NULL || !onv_find_is_op(user, "Gather") || out->type.rank < 1) return;
+    bool packed = onv_dim_is(out->type.dims[0], 3) || onv_dim_is(out->type.dims[0], 2);
+    if (!packed || s->f->n_uses[squeeze->outputs[0].index] < 2) return;
+    if (onv_find_take(s, &g, squeeze))
+        onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_PACKED, squeeze->inputs[0], squeeze));
+}
+
+/* --- Recurrent layers -------------------------------------------------------------------------- */
+
+/* ONNX has the gates of a layer in another order than PyTorch, and the weights of both directions in
+ * one tensor: exporters cut and join parameters for that, once for all calls of a module. */
+static bool take_arrangement(onv_finder *s, onv_group *g, onv_value_id value)
+{
+    static const char *const arranging[] = {"Slice",   "Concat",    "Unsqueeze", "Squeeze",
+                                            "Reshape", "Transpose", "Identity"};
+    if (!onv_is_value(value) || onv_value_is_weight(onv_model_value(s->model, value))) return true;
+    const onv_node *node = NULL;
+    for (size_t i = 0; i < sizeof arranging / sizeof arranging[0] && node == NULL; i++)
+        node = onv_find_producer(s, value, arranging[i]);
+    if (node == NULL) return false;
+    if (onv_fusions_arrange(s->f, onv_find_id(s, node))) return true; /* for a call before */
+    uint32_t n_uses = s->f->n_uses[value.index];
+    if (n_uses != 1 && n_uses != s->f->n_layer_uses[value.index]) return false;
+    if (!onv_find_take(s, g, node)) return false;
+    for (uint32_t k = 0; k < node->n_inputs; k++)
+        if (!take_arrangement(s, g, node->inputs[k])) return false;
+    return true;
+}
+
+bool onv_fusions_arrange(const onv_fusions *f, onv_node_id node)
+{
+    uint32_t n = f->of_node[node.index];
+    return n != 0 && f->at.at[n - 1].kind == ONV_FUSION_RECURRENT &&
+           f->at.at[n - 1].last.index != node.index;
+}
+
+static void match_recurrent(onv_finder *s, const onv_node *layer)
+{
+    onv_group g = {0};
+    for (uint32_t k = 1; k < 4 && k < layer->n_inputs; k++)
+        if (!take_arrangement(s, &g, layer->inputs[k])) return;
+    if (g.count > 0 && onv_find_take(s, &g, layer))
+        onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_RECURRENT, layer->inputs[0], layer));
+}
+
+/* The padding of a pooling, which PyTorch's exporter wrote apart before version 2. */
+static void match_padded_pool(onv_finder *s, const onv_node *pad)
+{
+    onv_group g = {0};
+    const onv_node *pool = onv_find_reader(s, pad->outputs[0], "AveragePool");
+    const onv_attr *mode = onv_node_attr(pad, "mode");
+    bool constant =
+        mode == NULL || (mode->kind == ONV_ATTR_STRING && strcmp(mode->s, "constant") == 0);
+    const char *producer = s->model->producer;
+    if (pool == NULL || !constant || producer == NULL || strstr(producer, "pytorch 1.") == NULL)
+        return;
+    if (!onv_find_take(s, &g, pad) || !onv_find_take(s, &g, pool)) return;
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, pad->inputs[0], pool);
+    fusion.name = "avg_pool";
+    fusion.saves = ONV_SAVES_IN;
+    onv_find_publish(s, &g, fusion);
+}
+
+/* --- All of them ------------------------------------------------------------------------------- */
+
+static void match(onv_finder *s, const onv_node *node)
+{
+    if (s->f->of_node[onv_find_id(s, node).index] != 0 || node->n_inputs == 0) return;
+    if (!onv_is_value(node->inputs[0])) return;
+    if (s->kernels.layers) onv_find_encoder_layer(s, node);
+    if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
+    if (s->kernels.cells) onv_find_cell(s, node);
+    if (s->kernels.cells) onv_find_unrolled(s, node);
+    if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
+    onv_find_noted(s, node);
+    if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
+    if (onv_find_is_op(node, "Pow") && s->kernels.rms_norm) onv_find_rms_norm(s, node);
+    if (onv_find_is_op(node, "Split")) onv_find_glu(s, node);
+    if (onv_find_is_op(node, "Sqrt")) onv_find_rsqrt(s, node);
+    if (onv_find_is_op(node, "Mul")) onv_find_variance(s, node);
+    if (onv_find_is_op(node, "ReduceSum")) onv_find_var_mean(s, node);
+    if (onv_find_is_op(node, "BatchNormalization")) onv_find_batch_norm(s, node);
+    if (onv_find_is_op(node, "Erf")) match_gelu(s, node);
+    if (onv_find_is_op(node, "Tanh")) match_tanh_gelu(s, node);
+    if (onv_find_is_op(node, "Sigmoid")) match_gate(s, node, ONV_FUSION_SILU);
+    if (onv_find_is_op(node, "Softplus")) match_gate(s, node, ONV_FUSION_MISH);
+    if (onv_find_is_op(node, "HardSigmoid")) match_gate(s, node, ONV_FUSION_HARD_SWISH);
+    if (onv_find_is_op(node, "MatMul")) match_linear(s, node);
+    if (onv_find_is_op(node, "Sub")) match_layer_norm(s, node);
+    if (onv_find_is_op(node, "InstanceNormalization")) match_group_norm(s, node);
+    if (onv_find_is_op(node, "Concat")) match_roll(s, node);
+    if (onv_find_is_op(node, "Concat")) onv_find_unfold(s, node);
+    if (onv_find_is_op(node, "Gather")) onv_find_unfold_by_places(s, node);
+    if (onv_find_is_op(node, "ScatterElements")) onv_find_scatter(s, node);
+    if (strncmp(node->op_type, "Scatter", 7) == 0) onv_find_write(s, node);
+    if (onv_node_is_aten(node, "_unsafe_index")) onv_find_upsample(s, node);
+    if (onv_find_is_op(node, "Div") || onv_find_is_op(node, "ReduceMean"))
+        onv_find_adaptive_pool(s, node);
+    if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
+    if (onv_find_is_op(node, "Add")) onv_find_add_product(s, node);
+    if (onv_find_is_op(node, "Where")) onv_find_lerp(s, node);
+    if (onv_find_is_op(node, "ReduceSum")) onv_find_affine_grid(s, node);
+    if (onv_find_is_op(node, "Atan")) onv_find_atan2(s, node);
+    if (onv_find_is_op(node, "Div")) onv_find_cosine(s, node);
+    if (onv_find_is_op(node, "Pow")) onv_find_cdist(s, node);
+    if (onv_find_is_op(node, "Squeeze")) match_packed(s, node);
+    if (onv_find_is_op(node, "Softmax")) onv_find_attention(s, node);
+    if (onv_find_is_op(node, "Softmax")) onv_find_softmax(s, node);
+    if (onv_find_is_op(node, "Pad")) match_padded_pool(s, node);
+    if (onv_find_is_op(node, "LSTM") || onv_find_is_op(node, "GRU") || onv_find_is_op(node, "RNN"))
+        match_recurrent(s, node);
+}
+
+static onv_status count_uses(onv_model *model, onv_fusions *f, onv_error *err)
+{
+    size_t n = model->values.count;
+    f->of_node = ONV_ARENA_ARRAY(&model->arena, uint32_t, model->nodes.count);
+    f->n_uses = ONV_ARENA_ARRAY(&model->arena, uint32_t, n);
+    f->n_layer_uses = ONV_ARENA_ARRAY(&model->arena, uint32_t, n);
+    f->user = ONV_ARENA_ARRAY(&model->arena, onv_node_id, n);
+    f->attention = ONV_ARENA_ARRAY(&model->arena, uint8_t, model->nodes.count);
+    f->scaled_query = ONV_ARENA_ARRAY(&model->arena, onv_value_id, model->nodes.count);
+    f->attended = ONV_ARENA_ARRAY(&model->arena, onv_value_id, model->nodes.count);
+    f->live_dropout = ONV_ARENA_ARRAY(&model->arena, bool, model->nodes.count);
+    f->lost_dropout = ONV_ARENA_ARRAY(&model->arena, bool, model->nodes.count);
+    if (f->of_node == NULL || f->n_uses == NULL || f->user == NULL || f->attention == NULL ||
+        f->scaled_query == NULL || f->attended == NULL || f->lost_dropout == NULL ||
+        f->live_dropout == NULL || f->n_layer_uses == NULL)
+        return onv_fail_memory(err);
+    for (size_t i = 0; i < n; i++) f->user[i] = ONV_NO_NODE;
+    for (uint32_t i = 0; i < model->nodes.count; i++) {
+        const onv_node *node = &model->nodes.at[i];
+        bool is_layer = node->domain[0] == '\0' && onv_node_is_recurrent(node);
+        f->attended[i] = ONV_NO_VALUE;
+        for (uint32_t k = 0; k < node->n_inputs; k++) {
+            if (!onv_is_value(node->inputs[k])) continue;
+            uint32_t value = node->inputs[k].index;
+            if (f->n_uses[value]++ == 0) f->user[value] = (onv_node_id){i};
+            f->n_layer_uses[value] += is_layer && k >= 1 && k <= 3;
+        }
+    }
+    for (size_t i = 0; i < n; i++) f->n_uses[i] += model->values.at[i].is_output;
+    return ONV_OK;
+}
+
+onv_status onv_fusions_find(onv_model *model, const onv_timeline *order, onv_fusing fusing,
+                            onv_fusing_kernels kernels, onv_fusions *fusions, onv_error *err)
+{
+    *fusions = (onv_fusions){0};
+    ONV_TRY(count_uses(model, fusions, err));
+    onv_finder s = {.model = model, .f = fusions, .fusing = fusing, .kernels = kernels};
+    bool fuses = fusing != ONV_FUSE_NOTHING;
+    for (uint32_t i = 0; fuses && i < order->steps.count && !s.failed; i++)
+        onv_find_decomposed(&s, onv_model_node(model, order->steps.at[i].node));
+    for (uint32_t i = 0; fuses && i < order->steps.count && !s.failed; i++)
+        match(&s, onv_model_node(model, order->steps.at[i].node));
+    if (!s.failed) return ONV_OK;
+    onv_fusions_cleanup(fusions);
+    return onv_fail_memory(err);
+}
+
+void onv_fusions_cleanup(onv_fusions *fusions)
+{
+    onv_vec_cleanup(&fusions->at);
+}

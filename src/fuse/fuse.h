@@ -1,0 +1,162 @@
+/* Fusions: groups of nodes that an exporter wrote for one operation of PyTorch.
+ *
+ * Training memory follows what eager PyTorch keeps, not what the exporter decomposed it into: an
+ * erf-GELU is one operation that keeps its input, its five nodes would keep four tensors. A group is
+ * found by its shape in the graph; its inner values must have no other reader. It runs where its
+ * last node stands.
+ */
+#ifndef ONV_FUSE_FUSE_H
+#define ONV_FUSE_FUSE_H
+
+#include "ir/model.h"
+#include "ir/notes.h"
+#include "timeline/timeline.h"
+
+typedef enum onv_fusion_kind {
+    ONV_FUSION_GELU,       /* x */
+    ONV_FUSION_SILU,       /* x */
+    ONV_FUSION_MISH,       /* x */
+    ONV_FUSION_HARD_SWISH, /* x */
+    ONV_FUSION_LINEAR,     /* x, weight as the MatMul takes it, bias */
+    ONV_FUSION_LAYER_NORM, /* x, weight, bias */
+    ONV_FUSION_GROUP_NORM, /* x, weight, bias; groups */
+    ONV_FUSION_ROLL,       /* x */
+    ONV_FUSION_PACKED,     /* x: query, key and value of one projection are made contiguous */
+    ONV_FUSION_RECURRENT,  /* the last node with what arranges its weights */
+    ONV_FUSION_ATTENTION,  /* x: query; key, value, mask */
+    ONV_FUSION_SOFTMAX,    /* x: rows without a finite number give zeros */
+    ONV_FUSION_RMS_NORM,   /* x, weight; groups: the first axis that it runs along */
+    ONV_FUSION_BATCH_NORM, /* x, weight: with the statistics of the batch, kept by no one */
+    ONV_FUSION_POINTWISE, /* x, key, value where there are as many; name, saves; groups: of a roll, its dims */
+    ONV_FUSION_ADD_PRODUCT, /* x; key, value: the factors, or what is divided; reduction: their node; name */
+    ONV_FUSION_ADD_MATMUL,    /* x: what is added; reduction: the product; name */
+    ONV_FUSION_COSINE,        /* x, key; reduction: along which dim */
+    ONV_FUSION_CDIST,         /* x, key: rows of each */
+    ONV_FUSION_UNFOLD,        /* x; groups: the dim; step */
+    ONV_FUSION_DIAGONAL,      /* x */
+    ONV_FUSION_ADAPTIVE_POOL, /* x */
+    ONV_FUSION_SCATTER,       /* x: the base, which does not count; the last node has the rest */
+    ONV_FUSION_ENCODER_LAYER, /* x; layer */
+    ONV_FUSION_WRITE,         /* x, key: what is copied into a part of it */
+    ONV_FUSION_BLOCK_DIAG, /* of the operands of the last node's operands, those that are no constants */
+    ONV_FUSION_SAME,       /* x as it is */
+    ONV_FUSION_CELL,       /* x, key: gates of input and state; value, state: before and after */
+    ONV_FUSION_UNROLLED, /* x; recurrence */
+} onv_fusion_kind;
+
+/* A product with a weight, as nn.TransformerEncoderLayer has four: query, key and value, what is behind
+ * the attention, and two of its feed-forward network. */
+typedef struct onv_encoder_product {
+    onv_value_id weight, bias; /* ONV_NO_VALUE: of zeros, which the exporter drops */
+    bool is_turned;            /* the weight is [outputs, inputs] */
+} onv_encoder_product;
+
+enum { ONV_ENCODER_PRODUCTS = 4 };
+
+typedef struct onv_encoder_layer {
+    onv_encoder_product products[ONV_ENCODER_PRODUCTS];
+    onv_value_id norm_weight[2], norm_bias[2];
+    bool norm_first;
+    bool is_attention; /* and nothing else: two products, no norm */
+    int64_t heads;
+} onv_encoder_layer;
+
+enum { ONV_MAX_RECURRENT_WEIGHTS = 128 };
+
+/* A call of nn.RNN that the exporter wrote step by step. */
+typedef struct onv_recurrence {
+    onv_value_id x;                                  /* [steps, batch, inputs] */
+    onv_value_id weights[ONV_MAX_RECURRENT_WEIGHTS]; /* and biases, of a layer after the other */
+    uint32_t n_weights;
+    uint32_t projections, directions; /* the former: layers times directions */
+    bool has_sequence;                /* what the fusion ends with; else it is a final state */
+    onv_node_id first, end;           /* its nodes; behind them */
+} onv_recurrence;
+
+typedef struct onv_fusion {
+    onv_fusion_kind kind;
+    onv_node_id last;
+    onv_value_id x, weight, bias;  /* ONV_NO_VALUE where absent */
+    onv_value_id key, value, mask; /* likewise */
+    onv_value_id out, state;
+    int64_t groups, step;
+    onv_node_id reduction;
+    onv_node_id first; /* ATTENTION: of its nodes; WRITE: that reads x */
+    const char *name;  /* POINTWISE: PyTorch's, static */
+    uint16_t saves;    /* POINTWISE: of onv_fusion_saves */
+    const onv_encoder_layer *layer;
+    const onv_recurrence *recurrence;
+} onv_fusion;
+
+enum onv_fusion_saves {
+    ONV_SAVES_NOTHING = 0,
+    ONV_SAVES_IN = 1,
+    ONV_SAVES_OUT = 2,
+    ONV_RUNS_IN_FLOAT32 = 4, /* under autocast */
+    ONV_HANDS_ON = 8,        /* its gradient is the incoming one */
+    ONV_HANDS_FIRST_ON =
+        16,               /* that of the first operand is, and operands are kept for the second's */
+    ONV_IS_ONE_NODE = 32, /* a node alone may be it */
+    ONV_SAVES_SECOND = 128, /* alone */
+    ONV_HANDS_PARTS = 256,  /* gradients are views of parts of the incoming one */
+    ONV_OF_COMPLEX = 512,   /* numbers, which exporters write as a last dim of 2 */
+    ONV_OF_TENSORS = 64,    /* several operands, of which some may be parameters */
+};
+
+/* Attention without a kernel of its own, as scaled_dot_product_attention runs it: query and key are
+ * each multiplied by the root of the scale. Its nodes run one by one; only autocast sees it as one. */
+typedef enum onv_attention_part {
+    ONV_ATTENTION_NONE,
+    ONV_ATTENTION_INSIDE,
+    ONV_ATTENTION_LAST, /* the product with the values */
+} onv_attention_part;
+
+typedef struct onv_fusions {
+    ONV_VEC(onv_fusion) at;
+    uint32_t *of_node; /* by node: 1 + its fusion, 0: none */
+    uint32_t *n_uses;  /* by value: how often nodes of the main graph and its outputs read it */
+    uint32_t *n_layer_uses;     /* by value: how often recurrent layers read it as a weight */
+    onv_node_id *user;          /* by value: the first node that reads it */
+    uint8_t *attention;         /* by node: onv_attention_part */
+    onv_value_id *scaled_query; /* by node: of the product with the values */
+    onv_value_id *attended;     /* by node: of the query's scale, the values */
+    bool *live_dropout;         /* by node: a Dropout that the export forgot to switch on */
+    bool *lost_dropout; /* by node: its result are probabilities that the network drops some of */
+    uint32_t n_lost_dropouts;
+    uint32_t n_functions;       /* calls of the network's own torch.autograd.Functions */
+    uint32_t n_functions_apart; /* nodes of others, that stay as they are */
+    const char *function;       /* the last one of all */
+    uint32_t n_by_form;         /* operations that their form alone tells: decomposed.c */
+    const char *by_form;        /* the first one */
+    uint32_t n_fast_layers;     /* of nn.TransformerEncoder, and attention alone */
+    uint32_t n_grouped; /* calls of attention whose kernel has more queries than keys and values */
+    uint32_t n_apart; /* calls of scaled_dot_product_attention that stay apart, but have a kernel */
+} onv_fusions;
+
+typedef enum onv_fusing {
+    ONV_FUSE_NOTHING,   /* only the uses are counted */
+    ONV_FUSE,           /* attention stays apart */
+    ONV_FUSE_CALLS,     /* calls of scaled_dot_product_attention too */
+    ONV_FUSE_ATTENTION, /* all attention */
+} onv_fusing;
+
+/* What is one operation, or not, by release and device. */
+typedef struct onv_fusing_kernels {
+    bool rms_norm;
+    bool layers; /* of nn.TransformerEncoder */
+    bool cells;  /* of recurrent networks */
+    bool packed; /* masks of samples that follow each other in a row stay where there are none */
+} onv_fusing_kernels;
+
+/* Arrays live in the model's arena. */
+onv_status onv_fusions_find(onv_model *model, const onv_timeline *order, onv_fusing fusing,
+                            onv_fusing_kernels kernels, onv_fusions *fusions, onv_error *err);
+void onv_fusions_cleanup(onv_fusions *fusions);
+
+/* Does the node arrange weights of a recurrent layer, and is counted as part of one? Others may read them, too. */
+bool onv_fusions_arrange(const onv_fusions *f, onv_node_id node);
+
+/* ScatterElements that reduces, but not to a sum. */
+bool onv_scatter_reduces(const onv_node *node);
+
+#endif

@@ -1,0 +1,548 @@
+/* Fusions that the notes of PyTorch's exporter tell, or forbid: all nodes that it wrote for one call bear
+ * the call's name. Without notes the shape of the graph decides. */
+#include <string.h>
+
+#include "fuse/find.h"
+
+/* --- Calls ------------------------------------------------------------------------------------- */
+
+static bool is_noted(const onv_node *node)
+{
+    return node->aten_op != NULL && node->aten_op[0] != '\0' && node->source_op[0] != '\0';
+}
+
+/* Names are interned. */
+static bool is_same_call(const onv_node *a, const onv_node *b)
+{
+    return a->source_op == b->source_op && a->scope == b->scope && a->aten_op == b->aten_op;
+}
+
+bool onv_find_same_call(const onv_finder *s, const onv_group *g)
+{
+    const onv_node *first = NULL;
+    for (uint32_t i = 0; i < g->count; i++) {
+        const onv_node *node = onv_find_node(s, g->nodes[i]);
+        if (!is_noted(node)) continue;
+        if (first != NULL && !is_same_call(first, node)) return false;
+        first = node;
+    }
+    return true;
+}
+
+typedef struct call {
+    const char *aten; /* without the overload, where that does not matter */
+    const char *name; /* of the operation */
+    uint16_t saves;
+} call;
+
+static const call calls[] = {
+    {"silu", "silu", ONV_SAVES_IN},
+    {"gelu", "gelu", ONV_SAVES_IN},
+    {"mish", "mish", ONV_SAVES_IN},
+    {"hardswish", "hardswish", ONV_SAVES_IN},
+    {"hardsigmoid", "hardsigmoid", ONV_SAVES_IN},
+    {"softplus", "softplus", ONV_SAVES_IN | ONV_RUNS_IN_FLOAT32},
+    {"log_sigmoid", "log_sigmoid", ONV_SAVES_IN},
+    {"elu", "elu", ONV_SAVES_IN},
+    {"glu", "glu", ONV_SAVES_IN},
+    {"rsqrt", "rsqrt", ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32},
+    {"var", "var", ONV_SAVES_IN},
+    {"std", "std", ONV_SAVES_IN | ONV_SAVES_OUT},
+    {"log2", "log2", ONV_SAVES_IN | ONV_RUNS_IN_FLOAT32},
+    {"log10", "log10", ONV_SAVES_IN | ONV_RUNS_IN_FLOAT32},
+    {"log1p", "log1p", ONV_SAVES_IN | ONV_RUNS_IN_FLOAT32},
+    {"expm1", "expm1", ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32},
+    {"exp2", "exp2", ONV_SAVES_OUT | ONV_IS_ONE_NODE},
+    {"logsumexp", "logsumexp", ONV_SAVES_IN | ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32},
+    {"logcumsumexp", "logcumsumexp", ONV_SAVES_IN | ONV_SAVES_OUT},
+    {"atan2", "atan2", ONV_SAVES_IN | ONV_OF_TENSORS},
+    {"roll", "roll", ONV_SAVES_NOTHING},
+    {"baddbmm", "baddbmm", ONV_OF_TENSORS},
+    {"addbmm", "addbmm", ONV_OF_TENSORS},
+    {"remainder.Scalar", "remainder", ONV_HANDS_ON},
+    {"fmod.Scalar", "fmod", ONV_HANDS_ON},
+    {"frac", "frac", ONV_HANDS_ON},
+    {"remainder.Tensor", "remainder_tensor", ONV_SAVES_IN | ONV_HANDS_FIRST_ON | ONV_OF_TENSORS},
+    {"fmod.Tensor", "fmod_tensor",
+     ONV_SAVES_IN | ONV_HANDS_FIRST_ON | ONV_IS_ONE_NODE | ONV_OF_TENSORS},
+    {"lerp.Tensor", "lerp_tensor", ONV_SAVES_IN | ONV_OF_TENSORS},
+    {"logaddexp", "logaddexp", ONV_SAVES_IN | ONV_OF_TENSORS},
+    {"logaddexp2", "logaddexp2", ONV_SAVES_IN | ONV_OF_TENSORS},
+    {"sinc", "sinc", ONV_SAVES_IN},
+    {"xlogy.Tensor", "xlogy", ONV_SAVES_IN | ONV_OF_TENSORS},
+    {"mse_loss", "mse_loss", ONV_SAVES_IN | ONV_OF_TENSORS},
+    {"logit", "logit", ONV_SAVES_IN},
+    {"im2col", "im2col", ONV_SAVES_NOTHING},
+    {"diagonal", "diagonal", ONV_SAVES_NOTHING},
+    {"add.Tensor", "add_alpha", ONV_HANDS_FIRST_ON | ONV_OF_TENSORS},
+    {"sub.Tensor", "sub_alpha", ONV_HANDS_FIRST_ON | ONV_OF_TENSORS},
+    {"linalg_vector_norm", "vector_norm", ONV_SAVES_IN | ONV_SAVES_OUT},
+    {"div.Tensor_mode", "div_mode", ONV_SAVES_IN | ONV_OF_TENSORS}, /* gradients are zeros */
+    {"diagonal_copy", "diagonal", ONV_SAVES_NOTHING},               /* of torch.trace */
+    {"complex", "complex",
+     ONV_SAVES_IN | ONV_HANDS_PARTS | ONV_IS_ONE_NODE | ONV_OF_TENSORS | ONV_OF_COMPLEX},
+    {"polar", "polar", ONV_SAVES_OUT | ONV_OF_TENSORS | ONV_OF_COMPLEX},
+    {"mul.Tensor", "complex_mul", ONV_SAVES_IN | ONV_OF_TENSORS | ONV_OF_COMPLEX},
+    {"abs", "complex_abs", ONV_SAVES_IN | ONV_IS_ONE_NODE | ONV_OF_COMPLEX},
+};
+
+static const call *call_of(const onv_node *node)
+{
+    if (!is_noted(node)) return NULL;
+    const char *op =
+        strchr(node->aten_op, '.'); /* "aten.var.default", of later releases "prims.var.default" */
+    if (op == NULL) return NULL;
+    op++;
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        size_t length = strlen(calls[i].aten);
+        bool ends = strncmp(calls[i].aten, op, length) == 0;
+        if (ends && (op[length] == '.' || op[length] == '\0')) return &calls[i];
+    }
+    return NULL;
+}
+
+/* A torch.autograd.Function of the network's own. */
+static bool is_of_function(const onv_node *node)
+{
+    return node->function != NULL && node->function[0] != '\0';
+}
+
+/* What its forward keeps is not in the file: nearly always its inputs, and backward computes the rest
+ * again. */
+static const call function = {"", "autograd function", ONV_SAVES_IN};
+
+static bool belongs(const onv_node *a, const onv_node *b)
+{
+    if (is_of_function(a)) return a->scope == b->scope && a->function == b->function;
+    return is_same_call(a, b);
+}
+
+/* All nodes of the call that hang together with the first one. */
+static bool gather(onv_finder *s, const onv_node *node, bool may_be_one, onv_group *g)
+{
+    if (!onv_find_take(s, g, node)) return false;
+    for (uint32_t at = 0; at < g->count; at++) {
+        const onv_node *from = onv_find_node(s, g->nodes[at]);
+        onv_node_id near[ONV_MAX_GROUP];
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < from->n_inputs && n < ONV_MAX_GROUP; k++)
+            if (onv_is_value(from->inputs[k]))
+                near[n++] = onv_model_value(s->model, from->inputs[k])->producer;
+        for (uint32_t k = 0; k < from->n_outputs && n < ONV_MAX_GROUP; k++)
+            if (onv_is_value(from->outputs[k])) near[n++] = s->f->user[from->outputs[k].index];
+        for (uint32_t i = 0; i < n; i++) {
+            const onv_node *other = onv_find_node(s, near[i]);
+            if (other == NULL || !belongs(node, other)) continue;
+            if (!is_noted(other) && !is_of_function(other)) continue;
+            bool known = false;
+            for (uint32_t k = 0; k < g->count; k++) known |= g->nodes[k].index == near[i].index;
+            if (!known && !onv_find_take(s, g, other)) return false;
+        }
+    }
+    return g->count > 1 || may_be_one;
+}
+
+static bool is_inside(const onv_group *g, onv_node_id id)
+{
+    for (uint32_t i = 0; i < g->count; i++)
+        if (g->nodes[i].index == id.index) return true;
+    return false;
+}
+
+/* How often nodes of the group read the value. */
+static uint32_t reads_inside(const onv_finder *s, const onv_group *g, onv_value_id value)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->count; i++) {
+        const onv_node *node = onv_find_node(s, g->nodes[i]);
+        for (uint32_t k = 0; k < node->n_inputs; k++)
+            n += node->inputs[k].index == value.index && onv_is_value(value);
+    }
+    return n;
+}
+
+enum { MAX_OPERANDS = 3 };
+
+/* Float tensors from outside; of weights those that an operation of several tensors reads, numbers of its formula are none. */
+static bool find_operands(const onv_finder *s, const onv_group *g, bool of_tensors,
+                          onv_value_id in[MAX_OPERANDS])
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < MAX_OPERANDS; i++) in[i] = ONV_NO_VALUE;
+    for (uint32_t i = 0; i < g->count; i++) {
+        const onv_node *node = onv_find_node(s, g->nodes[i]);
+        for (uint32_t k = 0; k < node->n_inputs; k++) {
+            onv_value_id id = node->inputs[k];
+            if (!onv_is_value(id)) continue;
+            const onv_value *value = onv_model_value(s->model, id);
+            bool inside = onv_is_node(value->producer) && is_inside(g, value->producer);
+            bool weighs = onv_value_is_weight(value) && (!of_tensors || value->type.rank == 0);
+            if (inside || weighs || !onv_dtype_is_float((onv_dtype)value->type.dtype)) continue;
+            bool known = false;
+            for (uint32_t m = 0; m < n; m++) known |= in[m].index == id.index;
+            if (known) continue;
+            if (n == MAX_OPERANDS) return false;
+            in[n++] = id;
+        }
+    }
+    return n > 0;
+}
+
+/* The one result that is read outside, of the node that is the last one. */
+static const onv_node *find_result(const onv_finder *s, const onv_group *g)
+{
+    const onv_node *last = NULL;
+    for (uint32_t i = 0; i < g->count; i++) {
+        const onv_node *node = onv_find_node(s, g->nodes[i]);
+        for (uint32_t k = 0; k < node->n_outputs; k++) {
+            if (!onv_is_value(node->outputs[k])) continue;
+            if (s->f->n_uses[node->outputs[k].index] == reads_inside(s, g, node->outputs[k]))
+                continue;
+            if (last != NULL || k > 0) return NULL;
+            last = node;
+        }
+    }
+    return last;
+}
+
+/* Parameters are read inside: the group is more than an operation of two tensors. */
+static bool reads_parameters(const onv_finder *s, const onv_group *g)
+{
+    for (uint32_t i = 0; i < g->count; i++) {
+        const onv_node *node = onv_find_node(s, g->nodes[i]);
+        for (uint32_t k = 0; k < node->n_inputs; k++) {
+            if (!onv_is_value(node->inputs[k])) continue;
+            const onv_value *value = onv_model_value(s->model, node->inputs[k]);
+            if (onv_value_may_train(s->model, value) && value->type.rank > 0) return true;
+        }
+    }
+    return false;
+}
+
+static bool find_call(onv_finder *s, const onv_node *node, const call **made, onv_group *g,
+                      onv_value_id in[MAX_OPERANDS], const onv_node **last)
+{
+    *made = is_of_function(node) ? &function : call_of(node);
+    /* The views before it may be those of another call, too. */
+    bool joins = *made != NULL && strcmp((*made)->name, "complex") == 0;
+    if (joins && !onv_find_is_op(node, "Concat")) return false;
+    bool gathers =
+        joins ? onv_find_take(s, g, node)
+              : *made != NULL && gather(s, node, ((*made)->saves & ONV_IS_ONE_NODE) != 0, g);
+    if (!gathers || !find_operands(s, g, ((*made)->saves & ONV_OF_TENSORS) != 0, in)) return false;
+    if (*made == &function && reads_parameters(s, g)) return false;
+    *last = find_result(s, g);
+    return *last != NULL;
+}
+
+static uint32_t count_nodes(const onv_finder *s, const onv_group *g, const char *op_type)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->count; i++)
+        n += strcmp(onv_find_node(s, g->nodes[i])->op_type, op_type) == 0;
+    return n;
+}
+
+/* The operand that the product of the group does not read. */
+static bool find_added(const onv_finder *s, const onv_group *g, const onv_value_id in[MAX_OPERANDS],
+                       onv_fusion *fusion)
+{
+    fusion->kind = ONV_FUSION_ADD_MATMUL;
+    fusion->reduction = ONV_NO_NODE;
+    for (uint32_t i = 0; i < g->count; i++)
+        if (onv_find_is_op(onv_find_node(s, g->nodes[i]), "MatMul"))
+            fusion->reduction = g->nodes[i];
+    const onv_node *product = onv_find_node(s, fusion->reduction);
+    if (product == NULL || !onv_find_is_op(onv_find_node(s, fusion->last), "Add")) return false;
+    fusion->x = ONV_NO_VALUE;
+    for (uint32_t k = 0; k < MAX_OPERANDS; k++)
+        if (onv_is_value(in[k]) && !onv_find_same(in[k], product->inputs[0]) &&
+            !onv_find_same(in[k], product->inputs[1]))
+            fusion->x = in[k];
+    return onv_is_value(fusion->x);
+}
+
+/* A result of pairs is joined of both parts; the absolute value of pairs is a norm. */
+static bool is_complex(const onv_node *last)
+{
+    return onv_find_is_op(last, "Concat") || onv_find_is_op(last, "ReduceL2");
+}
+
+/* x + alpha * y, whose x comes to be the first operand. */
+static bool is_scaled_sum(const onv_finder *s, const onv_node *last, onv_value_id in[MAX_OPERANDS])
+{
+    bool is_sum = onv_find_is_op(last, "Add") || onv_find_is_op(last, "Sub");
+    const onv_node *mul = is_sum ? onv_find_sole(s, last->inputs[1], "Mul") : NULL;
+    if (mul == NULL || !onv_find_same(last->inputs[0], in[1])) return false;
+    in[1] = in[0];
+    in[0] = last->inputs[0];
+    return true;
+}
+
+void onv_find_noted(onv_finder *s, const onv_node *node)
+{
+    onv_group g = {0};
+    onv_value_id in[MAX_OPERANDS];
+    const call *made;
+    const onv_node *last = NULL;
+    if (!find_call(s, node, &made, &g, in, &last)) {
+        if (made == &function) s->f->n_functions_apart++;
+        if (made == &function) s->f->function = node->function;
+        return;
+    }
+    if ((made->saves & ONV_OF_COMPLEX) != 0 && !is_complex(last)) return;
+    bool scales = strcmp(made->name, "add_alpha") == 0 || strcmp(made->name, "sub_alpha") == 0;
+    if (scales && !is_scaled_sum(s, last, in)) return;
+    bool is_norm = strcmp(made->name, "vector_norm") == 0;
+    bool is_bound = is_norm && count_nodes(s, &g, "ReduceMax") == 1;
+    if (is_norm && !is_bound && count_nodes(s, &g, "Pow") != 2) return; /* of 1 or 2: one node */
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, in[0], last);
+    fusion.key = in[1];
+    fusion.value = in[2];
+    /* xlogy(self, other): the exporter looks at other first; both may be one tensor. */
+    if (strcmp(made->name, "xlogy") == 0) {
+        fusion.x = onv_is_value(in[1]) ? in[1] : in[0];
+        fusion.key = in[0];
+    }
+    if (strcmp(made->name, "diagonal") == 0) fusion.kind = ONV_FUSION_DIAGONAL;
+    if (strcmp(made->name, "roll") == 0) fusion.groups = count_nodes(s, &g, "Concat");
+    bool adds = strcmp(made->name, "baddbmm") == 0 || strcmp(made->name, "addbmm") == 0;
+    if (adds && !find_added(s, &g, in, &fusion)) return;
+    fusion.name = is_bound ? "vector_norm_inf" : made->name;
+    fusion.saves = made->saves;
+    s->f->n_functions += made == &function;
+    if (made == &function) s->f->function = node->function;
+    onv_find_publish(s, &g, fusion);
+}
+
+/* --- Shapes of the graph ----------------------------------------------------------------------- */
+
+static bool is_named(const onv_node *node, const char *aten_op)
+{
+    return node->aten_op != NULL && strcmp(node->aten_op, aten_op) == 0;
+}
+
+/* PyTorch writes rms_norm apart with the sum of a tensor and a number; a network by hand with that of
+ * tensors. */
+static bool is_one_norm(const onv_node *eps)
+{
+    static const char class[] = "torch.nn.modules.normalization.RMSNorm";
+    bool is_module = eps->module_class != NULL && strcmp(eps->module_class, class) == 0;
+    return is_module || is_named(eps, "aten.add.Scalar");
+}
+
+static int64_t first_axis(const onv_finder *s, const onv_node *mean)
+{
+    const onv_type *in = &onv_model_value(s->model, mean->inputs[0])->type;
+    const onv_attr *axes = onv_node_attr(mean, "axes");
+    uint32_t n = axes != NULL && axes->kind == ONV_ATTR_INTS ? axes->count : 0;
+    if (n == 0 && mean->n_inputs > 1 && onv_is_value(mean->inputs[1])) {
+        const onv_type *given = &onv_model_value(s->model, mean->inputs[1])->type;
+        if (given->rank == 1 && onv_dim_is_const(given->dims[0])) n = (uint32_t)given->dims[0].raw;
+    }
+    return in->rank - (int64_t)(n > 0 ? n : 1);
+}
+
+void onv_find_rms_norm(onv_finder *s, const onv_node *pow)
+{
+    onv_group g = {0};
+    onv_value_id x = pow->inputs[0];
+    const onv_node *mean = onv_find_reader(s, pow->outputs[0], "ReduceMean");
+    const onv_node *eps = mean != NULL ? onv_find_reader(s, mean->outputs[0], "Add") : NULL;
+    const onv_node *root = eps != NULL ? onv_find_reader(s, eps->outputs[0], "Sqrt") : NULL;
+    const onv_node *inverse =
+        root != NULL ? onv_find_reader(s, root->outputs[0], "Reciprocal") : NULL;
+    const onv_node *scaled =
+        inverse != NULL ? onv_find_reader(s, inverse->outputs[0], "Mul") : NULL;
+    if (scaled == NULL || !is_one_norm(eps)) return;
+    if (onv_find_other(scaled, inverse->outputs[0]).index != x.index) return;
+    const onv_node *const parts[] = {pow, mean, eps, root, inverse, scaled};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (!onv_find_take(s, &g, parts[i])) return;
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_RMS_NORM, x, scaled);
+    fusion.groups = first_axis(s, mean);
+    const onv_node *mul = onv_find_reader(s, scaled->outputs[0], "Mul");
+    onv_value_id weight = onv_find_other(mul, scaled->outputs[0]);
+    bool own = mul != NULL && onv_is_value(weight) && mul->scope == scaled->scope &&
+               onv_value_is_weight(onv_model_value(s->model, weight));
+    if (own && onv_find_take(s, &g, mul)) {
+        fusion.weight = weight;
+        fusion.out = mul->outputs[0];
+        fusion.last = onv_find_id(s, mul);
+    }
+    onv_find_publish(s, &g, fusion);
+}
+
+void onv_find_batch_norm(onv_finder *s, const onv_node *norm)
+{
+    onv_group g = {0};
+    if (norm->n_inputs < 5) return;
+    const onv_node *mean = onv_find_producer(s, norm->inputs[3], "ReduceMean");
+    const onv_node *variance = onv_find_producer(s, norm->inputs[4], "ReduceMean");
+    const onv_node *square =
+        variance != NULL ? onv_find_producer(s, variance->inputs[0], "Mul") : NULL;
+    const onv_node *sub = square != NULL ? onv_find_producer(s, square->inputs[0], "Sub") : NULL;
+    const onv_node *centre =
+        sub != NULL ? onv_find_producer(s, sub->inputs[1], "ReduceMean") : NULL;
+    if (mean == NULL || centre == NULL || mean->inputs[0].index != sub->inputs[0].index ||
+        centre->inputs[0].index != sub->inputs[0].index)
+        return;
+    const onv_node *const parts[] = {mean, centre, sub, square, variance, norm};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (!onv_find_take(s, &g, parts[i])) return;
+    /* The older exporter moves the channels before it sums. */
+    onv_value_id summed = sub->inputs[0];
+    static const char *const moves[] = {"Transpose", "Reshape"};
+    for (size_t i = 0; i < 2 && summed.index != norm->inputs[0].index; i++) {
+        const onv_node *move = onv_find_producer(s, summed, moves[i]);
+        if (move == NULL || !onv_find_take(s, &g, move)) return;
+        summed = move->inputs[0];
+    }
+    if (summed.index != norm->inputs[0].index) return;
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_BATCH_NORM, norm->inputs[0], norm);
+    fusion.weight = norm->inputs[1];
+    onv_find_publish(s, &g, fusion);
+}
+
+void onv_find_glu(onv_finder *s, const onv_node *split)
+{
+    onv_group g = {0};
+    if (split->n_outputs != 2 || !onv_is_value(split->outputs[1])) return;
+    const onv_node *gate = onv_find_reader(s, split->outputs[1], "Sigmoid");
+    const onv_node *product = gate != NULL ? onv_find_reader(s, gate->outputs[0], "Mul") : NULL;
+    if (product == NULL || s->f->n_uses[split->outputs[0].index] != 1) return;
+    if (onv_find_other(product, gate->outputs[0]).index != split->outputs[0].index) return;
+    if (!onv_find_take(s, &g, split) || !onv_find_take(s, &g, gate) ||
+        !onv_find_take(s, &g, product) || !onv_find_same_call(s, &g))
+        return;
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, split->inputs[0], product);
+    fusion.name = "glu";
+    fusion.saves = ONV_SAVES_IN;
+    onv_find_publish(s, &g, fusion);
+}
+
+void onv_find_rsqrt(onv_finder *s, const onv_node *root)
+{
+    onv_group g = {0};
+    const onv_node *inverse = onv_find_reader(s, root->outputs[0], "Reciprocal");
+    const onv_node *quotient = onv_find_reader(s, root->outputs[0], "Div");
+    if (inverse == NULL && quotient != NULL &&
+        quotient->inputs[1].index == root->outputs[0].index &&
+        onv_find_is_number(s, quotient->inputs[0]))
+        inverse = quotient;
+    if (inverse == NULL || !onv_find_take(s, &g, root) || !onv_find_take(s, &g, inverse)) return;
+    if (!onv_find_same_call(s, &g)) return;
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, root->inputs[0], inverse);
+    fusion.name = "rsqrt";
+    fusion.saves = ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32;
+    onv_find_publish(s, &g, fusion);
+}
+
+/* A number that the graph computes from a shape, or that the exporter computed. */
+static bool is_count(const onv_finder *s, onv_value_id value, const char *op_type)
+{
+    return onv_find_is_number(s, value) || onv_find_producer(s, value, op_type) != NULL;
+}
+
+/* mean((x - mean)(x - mean)) n / (n - 1), and its root. */
+void onv_find_variance(onv_finder *s, const onv_node *square)
+{
+    onv_group g = {0};
+    if (square->n_inputs != 2 || !onv_find_same(square->inputs[0], square->inputs[1])) return;
+    const onv_node *sub = onv_find_producer(s, square->inputs[0], "Sub");
+    if (sub == NULL || s->f->n_uses[square->inputs[0].index] != 2) return;
+    onv_value_id x = sub->inputs[0];
+    const onv_node *mean = onv_find_producer(s, sub->inputs[1], "ReduceMean");
+    if (mean == NULL || !onv_find_same(mean->inputs[0], x)) return;
+    /* That of a call of mean() beside it, with which the exporter merged its own. */
+    bool is_other = is_noted(sub) && is_noted(mean) && !is_same_call(sub, mean);
+    if (!is_other && s->f->n_uses[sub->inputs[1].index] != 1) return;
+    const onv_node *sum = onv_find_reader(s, square->outputs[0], "ReduceMean");
+    const onv_node *times = sum != NULL ? onv_find_reader(s, sum->outputs[0], "Mul") : NULL;
+    if (times == NULL || !is_count(s, onv_find_other(times, sum->outputs[0]), "Cast")) return;
+    const onv_node *last = onv_find_reader(s, times->outputs[0], "Div");
+    if (last == NULL || !onv_find_same(last->inputs[0], times->outputs[0]) ||
+        !is_count(s, last->inputs[1], "Sub"))
+        return;
+    if (!onv_find_take(s, &g, square) || !onv_find_take(s, &g, sub) ||
+        (!is_other && !onv_find_take(s, &g, mean)) || !onv_find_take(s, &g, sum) ||
+        !onv_find_take(s, &g, times) || !onv_find_take(s, &g, last))
+        return;
+    const onv_node *root = onv_find_reader(s, last->outputs[0], "Sqrt");
+    bool is_std = root != NULL && onv_find_reader(s, root->outputs[0], "Reciprocal") == NULL;
+    if (is_std && !onv_find_take(s, &g, root)) return;
+    if (!onv_find_same_call(s, &g)) return;
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, x, is_std ? root : last);
+    fusion.name = is_std ? "std" : "var";
+    fusion.saves = is_std ? ONV_SAVES_IN | ONV_SAVES_OUT : ONV_SAVES_IN;
+    onv_find_publish(s, &g, fusion);
+}
+
+/* The variance of x that was found last, if nothing has read it so far. */
+static onv_fusion *variance_before(const onv_finder *s, onv_value_id x, onv_node_id before)
+{
+    if (s->f->at.count == 0) return NULL;
+    onv_fusion *last = &s->f->at.at[s->f->at.count - 1];
+    bool is_other = last->kind != ONV_FUSION_POINTWISE || strcmp(last->name, "var") != 0 ||
+                    !onv_find_same(last->x, x) || last->last.index >= before.index;
+    return is_other ? NULL : last;
+}
+
+/* torch.var_mean and std_mean, which torch.export takes apart: the sum and its quotient are behind the variance, the root
+ * behind them. */
+void onv_find_var_mean(onv_finder *s, const onv_node *sum)
+{
+    onv_group g = {0};
+    if (!is_named(sum, "prims.sum.default") || sum->n_inputs == 0) return;
+    const onv_node *mean = onv_find_reader(s, sum->outputs[0], "Div");
+    onv_fusion *fusion = variance_before(s, sum->inputs[0], onv_find_id(s, sum));
+    if (fusion == NULL || mean == NULL || !is_named(mean, "prims.div.default") ||
+        !onv_find_is_number(s, mean->inputs[1]))
+        return;
+    const onv_node *root = onv_find_reader(s, fusion->out, "Sqrt");
+    bool is_std = root != NULL && root->scope == sum->scope &&
+                  is_named(root, "aten.sqrt.default") &&
+                  onv_find_id(s, root).index == onv_find_id(s, mean).index + 1;
+    const onv_node *end = is_std ? root : mean;
+    onv_node_id reader = s->f->user[fusion->out.index];
+    if (!is_std && onv_is_node(reader) && reader.index < onv_find_id(s, mean).index) return;
+    if (!onv_find_take(s, &g, sum) || !onv_find_take(s, &g, mean) ||
+        (is_std && !onv_find_take(s, &g, root)))
+        return;
+    for (uint32_t i = 0; i < g.count; i++)
+        s->f->of_node[g.nodes[i].index] = (uint32_t)s->f->at.count;
+    fusion->last = onv_find_id(s, end);
+    fusion->state = mean->outputs[0];
+    fusion->name = is_std ? "std_mean" : "var_mean";
+    if (is_std) fusion->out = root->outputs[0];
+    if (is_std) fusion->saves = ONV_SAVES_IN | ONV_SAVES_OUT;
+}
+
+bool onv_scatter_reduces(const onv_node *node)
+{
+    const onv_attr *reduction = onv_node_attr(node, "reduction");
+    return strcmp(node->op_type, "ScatterElements") == 0 && reduction != NULL &&
+           reduction->kind == ONV_ATTR_STRING && strcmp(reduction->s, "none") != 0 &&
+           strcmp(reduction->s, "add") != 0;
+}
+
+/* Scatters that write, of a call of scatter_reduce: the exporter has no mean, and leaves out the division. */
+static bool is_mean(const onv_node *node, const onv_node *reset)
+{
+    return onv_node_is_aten(node, "scatter_reduce") && !onv_scatter_reduces(reset);
+}
+
+/* The exporter first scatters values that any other replaces, of which PyTorch has none. */
+void onv_find_scatter(onv_finder *s, const onv_node *last)
+{
+    onv_group g = {0};
+    const onv_node *reset = onv_find_sole(s, last->inputs[0], "ScatterElements");
+    bool reduces = onv_scatter_reduces(last);
+    if (reset == NULL || (reduces ? !onv_scatter_reduces(reset) : !is_mean(last, reset)) ||
+        reset->n_inputs < 3 || last->n_inputs < 3 || !is_noted(last) || !is_same_call(last, reset))
+        return;
+    const onv_node *worst = onv_find_sole(s, reset->inputs[2], "ConstantOfShape");
+    if (!onv_find_take(s, &g, reset) || !onv_find_take(s, &g, last)) return;
+    if (worst != NULL && is_same_call(last, worst) && !onv_find_take(s, &g, worst)) return;
+    onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_SCATTER, reset->inputs[0], last));
+}

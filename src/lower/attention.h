@@ -1,0 +1,35 @@
+/* Attention: as one kernel, or in parts. */
+#ifndef ONV_LOWER_ATTENTION_H
+#define ONV_LOWER_ATTENTION_H
+
+#include "fuse/fuse.h"
+#include "lower/weight.h"
+
+/* Operand k of the node, if it is a part of attention, which takes low precision and computes in
+ * float32; ONV_ATTENTION_NONE: as it comes. */
+uint32_t onv_amp_attention(onv_lowering *l, const onv_node *node, uint32_t k);
+/* Where the query is scaled: the values are cast, too, before anything is computed. */
+void onv_widen_attended(onv_lowering *l, const onv_node *node);
+/* The product of probabilities and values as the caller gets it, who gave values of the type. */
+uint32_t onv_emit_attention_result(onv_lowering *l, uint8_t dtype, uint32_t probabilities,
+                                   uint32_t out);
+/* Of the call that the node is a part of: what the user says, else what its note does; below 0: nobody. */
+double onv_dropout_of_attention(const onv_lowering *l, const onv_node *node);
+onv_attention_part onv_node_attention(const onv_lowering *l, const onv_node *node);
+void onv_lower_attention(onv_lowering *l, const onv_fusion *fusion);
+
+enum { ONV_MAX_ATTENTION = 32 }; /* nodes */
+
+/* Where no kernel takes the operands of that attention: its nodes, in order, which are of no fusion any more, or of one
+ * that is smaller. Returns how many, 0: it stays as it is. */
+uint32_t onv_attention_apart(onv_lowering *l, uint32_t fusion, onv_node_id *nodes);
+void onv_attention_report(const onv_lowering *l);
+bool onv_takes_fast_path(const onv_lowering *l);
+/* The kernel alone; its result has the shape. */
+uint32_t onv_emit_attention(onv_lowering *l, uint32_t query, uint32_t key, uint32_t value,
+                            uint32_t mask, const onv_shape *shape);
+/* What scaled_dot_product_attention's softmax looks for: a byte for each score that is -inf, one for
+ * each row of them, and a zero. */
+uint64_t onv_safe_softmax_bytes(const onv_lowering *l, uint32_t scores);
+
+#endif

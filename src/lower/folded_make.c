@@ -1,0 +1,246 @@
+/* The operations of terms that the exporter replaced by constants: what PyTorch runs in each pass. */
+#include <string.h>
+
+#include "base/fail.h"
+#include "lower/folded_terms.h"
+#include "lower/lowering.h"
+
+static void sized(const onv_folded_plan *plan, const onv_term *term, onv_shape *shape)
+{
+    shape->rank = term->shape.dims.rank;
+    for (uint32_t i = 0; i < shape->rank; i++)
+        shape->dims[i] = onv_term_dim(plan, term->shape.dims.dims[i]);
+}
+
+/* One that other constants were computed of, too, is there once. */
+static uint32_t make_leaf(onv_lowering *l, const onv_folded_plan *plan, const onv_term *term,
+                          uint8_t dtype)
+{
+    uint32_t value, tensor;
+    onv_shape shape;
+    sized(plan, term, &shape);
+    if (onv_ptr_map_get(&l->folded.leaf_values, term->name, &value)) {
+        tensor = onv_value_tensor(l, (onv_value_id){value});
+        onv_eager_tensor t = onv_tensor_at(l, tensor);
+        bool is_turned = l->model->values.at[value].role == ONV_ROLE_NOT_NOTED;
+        if (tensor == ONV_NO_TENSOR || !is_turned || t.rank != 2) return tensor;
+        const int64_t dims[] = {t.dims[1], t.dims[0]}, strides[] = {t.strides[1], t.strides[0]};
+        return onv_emit_view(l, "t", tensor, 2, dims, strides, ONV_GRAD_ALIAS);
+    }
+    if (onv_ptr_map_get(&l->folded.constants, term->name, &value))
+        return onv_value_tensor(l, (onv_value_id){value});
+    if (onv_ptr_map_get(&l->weights.layers, term->name, &tensor)) return tensor;
+    bool is_listed = onv_listed_find(l, term->name) != SIZE_MAX;
+    tensor = is_listed ? onv_parameter_new(l, dtype, &shape, term->name)
+                       : onv_tensor_new(l, dtype, shape.rank, shape.dims, NULL);
+    if (tensor == ONV_NO_TENSOR) return tensor;
+    onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
+    storage->is_assumed = plan->is_assumed && is_listed;
+    storage->label = term->name;
+    if (!is_listed) storage->kind = ONV_STORAGE_BUFFER;
+    if (!onv_ptr_map_set(&l->weights.layers, term->name, tensor))
+        l->status = onv_fail_memory(l->err);
+    return tensor;
+}
+
+static uint32_t make_pointwise(onv_lowering *l, const onv_term_kind *kind, uint32_t x)
+{
+    static const char *const in_float32[] = {"Softmax", "LogSoftmax", "Exp",
+                                             "Log",     "Softplus",   "pow"};
+    for (size_t i = 0; i < sizeof in_float32 / sizeof in_float32[0]; i++)
+        if (strcmp(kind->op, in_float32[i]) == 0) x = onv_amp_fp32(l, x);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR) return x;
+    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+    onv_emit_begin(l, kind->op);
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    if (kind->keeps == ONV_TERM_KEEPS_RESULT) onv_emit_save(l, out);
+    if (kind->keeps == ONV_TERM_KEEPS_OPERAND) onv_emit_save(l, x);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+static uint32_t make_view(onv_lowering *l, const onv_term *term, const onv_shape *shape, uint32_t x)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    uint64_t elems = 1;
+    if (x == ONV_NO_TENSOR) return x;
+    for (uint32_t i = 0; i < shape->rank; i++) elems *= (uint64_t)shape->dims[i]; /* a constant's */
+    bool is_turned = t.rank == 2 && shape->rank == 2 && t.dims[0] == shape->dims[1] &&
+                     t.dims[1] == shape->dims[0];
+    if (elems != t.elems) {
+        x = onv_emit_expand(l, x, shape->rank, shape->dims);
+    } else if (is_turned && strcmp(term->kind->op, "view") != 0) {
+        const int64_t strides[] = {t.strides[1], t.strides[0]};
+        return onv_emit_view(l, term->kind->op, x, 2, shape->dims, strides, ONV_GRAD_ALIAS);
+    } else {
+        x = onv_emit_reshape(l, x, shape->rank, shape->dims);
+    }
+    bool is_buffer = l->eager->storages.at[t.storage].kind == ONV_STORAGE_BUFFER;
+    return term->form == ONV_TERM_COPY && !is_buffer ? onv_emit_clone(l, x) : x;
+}
+
+/* Gradients of what is added are that of the sum, or sums of it. */
+static onv_grad grad_of(const onv_lowering *l, const char *op, uint32_t x, uint32_t out)
+{
+    bool adds = strcmp(op, "add") == 0 || strcmp(op, "sub") == 0;
+    bool is_same = onv_tensor_at(l, x).elems == onv_tensor_at(l, out).elems;
+    return adds && is_same ? ONV_GRAD_ALIAS : ONV_GRAD_NEW;
+}
+
+static uint32_t make_pair(onv_lowering *l, const onv_term *term, const onv_shape *shape,
+                          const uint32_t in[2])
+{
+    const char *op = term->kind->op;
+    onv_eager_tensor t = onv_tensor_at(l, in[0]);
+    if (in[0] == ONV_NO_TENSOR) return in[0];
+    bool keeps = term->kind->keeps == ONV_TERM_KEEPS_OPERAND && term->n_in == 2;
+    bool wants[2] = {onv_tensor_needs_grad(l, in[0]), onv_tensor_needs_grad(l, in[1])};
+    uint32_t out = onv_tensor_new(l, t.dtype, shape->rank, shape->dims, NULL);
+    onv_emit_begin(l, op);
+    l->emit.op.swaps_grads = true;
+    for (uint32_t k = 0; k < term->n_in; k++) {
+        onv_grad grad = grad_of(l, op, in[k], out);
+        onv_emit_in(l, in[k], k == 1 && strcmp(op, "sub") == 0 ? ONV_GRAD_NEW : grad);
+    }
+    if (keeps && wants[1]) onv_emit_save(l, in[0]);
+    if (keeps && (wants[0] || strcmp(op, "div") == 0)) onv_emit_save(l, in[1]);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+static uint32_t make_filled(onv_lowering *l, const onv_shape *shape, uint8_t dtype)
+{
+    uint32_t out = onv_tensor_new(l, dtype, shape->rank, shape->dims, NULL);
+    onv_emit_begin(l, "full");
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+/* Of each output a norm is kept, in float32. */
+static uint32_t make_scaled(onv_lowering *l, const onv_shape *shape, const uint32_t in[2])
+{
+    onv_eager_tensor t = onv_tensor_at(l, in[0]);
+    if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR) return ONV_NO_TENSOR;
+    uint32_t out = onv_tensor_new(l, t.dtype, shape->rank, shape->dims, NULL);
+    onv_emit_begin(l, "_weight_norm_interface");
+    for (uint32_t k = 0; k < 2; k++) {
+        onv_emit_in(l, in[k], ONV_GRAD_NEW);
+        onv_emit_save(l, in[k]);
+    }
+    onv_emit_extra(l, (uint64_t)shape->dims[0], sizeof(float), "norms");
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+/* Beside the part of parameters there is one of none, as an identity. */
+static uint32_t make_join(onv_lowering *l, const onv_term *term, const onv_shape *shape, uint32_t x)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR) return x;
+    onv_shape same = {.rank = t.rank};
+    for (uint32_t i = 0; i < t.rank; i++) same.dims[i] = t.dims[i];
+    uint32_t other = make_filled(l, &same, t.dtype);
+    uint32_t out = onv_tensor_new(l, t.dtype, shape->rank, shape->dims, NULL);
+    onv_emit_begin(l, term->kind->op);
+    onv_emit_in(l, other, ONV_GRAD_NONE);
+    onv_emit_in(l, x, ONV_GRAD_PART);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+static uint32_t make_reduction(onv_lowering *l, const onv_term *term, const onv_shape *shape,
+                               uint32_t x)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR) return x;
+    bool is_norm = strcmp(term->kind->op, "ReduceL2") == 0 || strcmp(term->kind->op, "std") == 0;
+    uint32_t out = onv_tensor_new(l, t.dtype, shape->rank, shape->dims, NULL);
+    onv_emit_begin(l, term->kind->op);
+    onv_emit_in(l, x, strcmp(term->kind->op, "sum") == 0 ? ONV_GRAD_PART : ONV_GRAD_NEW);
+    if (term->kind->keeps == ONV_TERM_KEEPS_OPERAND) onv_emit_save(l, x);
+    if (is_norm) onv_emit_save(l, out);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+static uint32_t make_rows(onv_lowering *l, const onv_term *term, const onv_shape *shape, uint32_t x)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR) return x;
+    uint32_t out = onv_tensor_new(l, t.dtype, shape->rank, shape->dims, NULL);
+    uint64_t row = (uint64_t)shape->dims[shape->rank - 1];
+    onv_emit_begin(l, term->kind->op);
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    if (strcmp(term->kind->op, "index") != 0) /* which mostly takes a buffer */
+        onv_emit_extra(l, onv_tensor_at(l, out).elems / row, sizeof(int64_t), "indices");
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+static uint32_t make_linear(onv_lowering *l, uint32_t x, uint32_t weight, uint32_t bias)
+{
+    onv_eager_tensor w = onv_tensor_at(l, weight);
+    if (x == ONV_NO_TENSOR || w.rank != 2) return ONV_NO_TENSOR;
+    const int64_t dims[] = {w.dims[1], w.dims[0]}, strides[] = {w.strides[1], w.strides[0]};
+    uint32_t turned = onv_emit_view(l, "t", weight, 2, dims, strides, ONV_GRAD_ALIAS);
+    bool is_linear = bias != ONV_NO_TENSOR || onv_tensor_at(l, x).rank == 1;
+    return is_linear ? onv_emit_linear(l, x, turned, bias)
+                     : onv_emit_matmul(l, onv_amp_low(l, x), onv_amp_low(l, turned));
+}
+
+static uint32_t make_term(onv_lowering *l, const onv_folded_plan *plan, const onv_term *term,
+                          uint8_t dtype, const uint32_t *made)
+{
+    uint32_t in[3] = {ONV_NO_TENSOR, ONV_NO_TENSOR, ONV_NO_TENSOR};
+    onv_shape shape = {0};
+    sized(plan, term, &shape);
+    for (uint32_t k = 0; k < term->n_in; k++) in[k] = made[term->in[k]];
+    switch ((onv_term_form)term->form) {
+    case ONV_TERM_LEAF: return make_leaf(l, plan, term, dtype);
+    case ONV_TERM_POINTWISE: return make_pointwise(l, term->kind, in[0]);
+    case ONV_TERM_VIEW:
+    case ONV_TERM_COPY: return make_view(l, term, &shape, in[0]);
+    case ONV_TERM_PRODUCT: return onv_emit_matmul(l, onv_amp_low(l, in[0]), onv_amp_low(l, in[1]));
+    case ONV_TERM_LINEAR: return make_linear(l, in[0], in[1], in[2]);
+    case ONV_TERM_PAIR: return make_pair(l, term, &shape, in);
+    case ONV_TERM_JOIN: return make_join(l, term, &shape, in[0]);
+    case ONV_TERM_REDUCTION: return make_reduction(l, term, &shape, in[0]);
+    case ONV_TERM_ROWS: return make_rows(l, term, &shape, in[0]);
+    case ONV_TERM_MADE: return make_filled(l, &shape, dtype);
+    case ONV_TERM_SCALED: return make_scaled(l, &shape, in);
+    }
+    return ONV_NO_TENSOR;
+}
+
+/* Constants that others were computed of, one behind the other. */
+enum { MOST_BEHIND = 32 };
+
+uint32_t onv_folded_make(onv_lowering *l, onv_value_id id)
+{
+    onv_folded_plan *plan = l->folded.plans[id.index];
+    if (l->folded.depth == MOST_BEHIND) return ONV_NO_TENSOR;
+    l->folded.depth++;
+    l->folded.plans[id.index] =
+        NULL; /* notes may name each other's constants: while it is made it is none */
+    uint8_t dtype = onv_model_value(l->model, id)->tensor->type.dtype;
+    uint32_t made[ONV_TERM_MOST] = {0};
+    for (uint32_t i = 0; i < plan->n_terms && l->status == ONV_OK; i++) {
+        const onv_term *term = &plan->terms[i];
+        bool is_call = term->form != ONV_TERM_LEAF && term->name != NULL;
+        if (is_call && onv_ptr_map_get(&l->folded.calls, term->name, &made[i])) continue;
+        made[i] = make_term(l, plan, term, dtype, made);
+        if (is_call && !onv_ptr_map_set(&l->folded.calls, term->name, made[i]))
+            l->status = onv_fail_memory(l->err);
+    }
+    l->folded.plans[id.index] = plan;
+    l->folded.depth--;
+    return l->status == ONV_OK ? made[plan->n_terms - 1] : ONV_NO_TENSOR;
+}

@@ -1,0 +1,246 @@
+/* The inside of lowering: what its files share. Each part has a header of its own, with its share of the state:
+ *
+ *     emit.h         the operation that is being built          rules.h     a rule for each operator and fusion
+ *     weight.h       what reads of initializers stand for       attention.h attention, in parts or as one kernel
+ *     signature.h    the parameters that the export lists       merged.h    calls that the exporter merged
+ *     folded.h       constants that were computed of them       unread.h    layers whose results nothing reads
+ *     gaps.h         numbers of calls that are missing
+ */
+#ifndef ONV_LOWER_LOWERING_H
+#define ONV_LOWER_LOWERING_H
+
+#include "eager/eager.h"
+#include "fuse/fuse.h"
+#include "ir/origin.h"
+#include "kernels/cudnn.h"
+#include "load/ptr_map.h"
+#include "lower/attention.h"
+#include "lower/emit.h"
+#include "lower/folded.h"
+#include "lower/gaps.h"
+#include "lower/merged.h"
+#include "lower/rules.h"
+#include "lower/signature.h"
+#include "lower/unread.h"
+#include "lower/weight.h"
+
+/* Readers of which PyTorch's calls had a clone, of contiguous(), say. */
+typedef enum onv_cloned_for {
+    ONV_CLONED_FOR_NONE,
+    ONV_CLONED_FOR_SOME,
+    ONV_CLONED_FOR_ALL,
+} onv_cloned_for;
+
+/* Of each value. "1 +": 0 is none. */
+typedef struct onv_value_state {
+    uint32_t tensor;     /* that stands for it now; ONV_NO_TENSOR: none yet, or on the host */
+    bool is_known;       /* `tensor` is set */
+    bool has_one_reader; /* so has what it is a view of */
+    bool is_statistic;   /* running statistics */
+    bool is_in_member; /* nothing reads it but nodes that make what a module keeps; see members.c */
+    bool is_read_inside;     /* by the module that computed it */
+    uint8_t cloned_for;      /* onv_cloned_for */
+    uint8_t sharing;         /* whether it has several owners, where known */
+    uint32_t first_read;     /* 1 + the first of `weights.reads` */
+    uint32_t widened;        /* 1 + its cast to float32 for attention */
+    uint32_t first_state;    /* 1 + what stood for it in the first round of a loop */
+    uint32_t detached;       /* 1 + the tensor that readers of it detached have */
+    uint32_t clone;          /* 1 + the tensor that readers of a clone have */
+    uint32_t pad;            /* 1 + the node that pads it */
+    uint32_t padded;         /* 1 + the tensor that a convolution padded last */
+    const char *padded_name; /* of that, as its note tells; NULL: not told */
+    /* Sums with 0 and products with 1. */
+    uint32_t neutral_for;  /* 1 + a reader whose call added 0 to it */
+    uint32_t neutral;      /* 1 + the tensor that this gave */
+    uint32_t neutral_next; /* 1 + the next value whose module has not returned */
+    /* See merged.c. */
+    uint32_t n_readers;     /* without a copy */
+    uint32_t last_read;     /* the last node that reads it */
+    uint32_t last_reader;   /* so far */
+    uint32_t first_copy;    /* 1 + the next of `merged.copies` */
+    uint32_t first_named;   /* 1 + the first of `merged.named` */
+    const char *made_in;    /* the module that computed it last, of what it was given */
+    const char *stands_for; /* the call whose copy it is; NULL: the file's */
+} onv_value_state;
+
+/* What a diagnostic says of some operations. */
+typedef struct onv_tally {
+    uint32_t count;
+    uint64_t bytes;
+    const char *first; /* one of them */
+} onv_tally;
+
+typedef struct onv_tallies {
+    onv_tally activations;    /* that would keep less if they overwrote their input, and how much */
+    onv_tally built_in_place; /* activations that their library has in place */
+    onv_tally cached;         /* calls that keep frames for the next part of a video */
+    onv_tally deep_calls; /* of nn.RNN with layers between which dropout may be, and its masks */
+    onv_tally gates;      /* x * sigmoid(x) that may be two operations, which keep more */
+    onv_tally input_gradient; /* bytes alone */
+    onv_tally loops;          /* that exports alone run, and what is kept of them; see exported.c */
+    onv_tally lost_dropout;   /* what dropout inside attention would keep: bytes alone */
+    onv_tally maxima;         /* reductions to a maximum, which keep more than those with indices */
+    onv_tally merged;         /* calls that are counted again */
+    onv_tally missing;        /* others that the numbers lack; the kind of one of them */
+    onv_tally quotients;      /* 1 / x that may be reciprocals of x alone, which keep less */
+    onv_tally repeated_norms; /* of `merged.norms` */
+    onv_tally tables;         /* parameters that are computed once and never trained */
+    onv_tally unreached;      /* trained parameters that no gradient reaches */
+    onv_tally unread_calls;   /* of `unread.runs`: counted */
+    onv_tally unread_norms;   /* batch norms that ran, without a reader; a running mean */
+    onv_tally unused;         /* parameters without a tensor that have others' sizes */
+} onv_tallies;
+
+/* The branch, the body or the segment around what is lowered now. */
+typedef struct onv_region_state {
+    uint32_t current;       /* ONV_NO_REGION: none */
+    uint32_t first_storage; /* those before were made outside of it */
+    ONV_VEC(uint32_t) mark; /* by storage: the last owner of a region that listed it */
+    uint32_t n_marks;
+} onv_region_state;
+
+/* Frames that a convolution's module keeps in a list of the module `owner`. */
+typedef struct onv_cached_clone {
+    const char *scope, *owner;
+    uint32_t storage;
+} onv_cached_clone;
+
+typedef struct onv_frame_caches {
+    ONV_VEC(onv_cached_clone) frames; /* that caches of the network hold now */
+    const char *scope;                /* the module that was entered last meanwhile */
+    const onv_node *first;
+} onv_frame_caches;
+
+/* The recurrent module of the last layer. */
+typedef struct onv_recurrent_state {
+    onv_origin origin;
+    const char *call;       /* as noted; or NULL */
+    onv_rnn_problem module; /* its layers so far */
+    size_t op;              /* the last one */
+    uint32_t first_weight;  /* of the inputs of that */
+    uint64_t mask_bytes;    /* of the dropout before the next one */
+    bool has_dropout;       /* between layers */
+} onv_recurrent_state;
+
+/* Whether residual blocks overwrite the result of their branch, in an export without notes. */
+typedef enum onv_updates {
+    ONV_UPDATES_UNKNOWN,
+    ONV_UPDATES_NO,
+    ONV_UPDATES_YES,
+} onv_updates;
+
+struct onv_lowering {
+    onv_model *model;
+    const onv_lower_options *options;
+    const onv_live *live;
+    const bool *is_host; /* by value */
+    onv_eager *eager;
+    onv_status status;
+    onv_error *err;
+
+    onv_fusions fusions;
+    onv_value_state *values;  /* by value */
+    bool *is_member;          /* by node: it makes what a module keeps; see members.c */
+    uint64_t *fused_macs;     /* by fusion */
+    onv_ptr_map no_grad;      /* by name: graphs inside of which nothing has a gradient */
+    uint8_t residual_updates; /* onv_updates */
+    uint32_t neutral_first;   /* 1 + the first value whose module has not returned, 0: none */
+
+    /* What is lowered now. */
+    onv_node_id node;
+    bool has_no_grad; /* nothing of it has one */
+    bool has_bias;    /* products have one, even if the file has none */
+    bool
+        adds_bias; /* what the product's layer adds to it comes after it: beyond two dims, in no usual order */
+    size_t
+        working_op; /* the operation that does the node's work; SIZE_MAX: its last one that is no view */
+    ONV_VEC(onv_value_id) to_clone; /* its results that PyTorch clones: once it is complete */
+    onv_emitter emit;
+    onv_region_state region;
+    onv_frame_caches cached;
+    onv_recurrent_state recurrent;
+
+    /* What the file says, and hides. */
+    onv_weights weights;
+    onv_signature signature;
+    onv_folding folded;
+    onv_call_gaps gaps;
+    onv_merging merged;
+    onv_unread_calls unread;
+
+    /* What is said of it. */
+    onv_tallies tally;
+    const onv_node *asks_for_gradient; /* of the network's input; NULL: none does */
+    uint64_t benchmark_high; /* the most that cudnn.benchmark may choose for one convolution */
+};
+
+/* --- lower.c ------------------------------------------------------------------------------------ */
+
+/* Nodes in their order, those of a subgraph too. */
+void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count);
+/* The node, or all of the fusion that it is of, whatever its place. */
+void onv_lower_once(onv_lowering *l, onv_node_id id);
+bool onv_node_fills(const onv_node *node);
+
+/* --- value.c ------------------------------------------------------------------------------ */
+
+/* False where there is no such value, or status is set. */
+bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape);
+uint32_t onv_value_tensor(onv_lowering *l, onv_value_id id);
+/* What is there from the start: parameters of all owners, buffers and constants. */
+void onv_lower_weight(onv_lowering *l, onv_value_id id);
+/* A vector that the network trains although the graph has it no more: "bn1" and "weight". */
+uint32_t onv_lost_parameter(onv_lowering *l, uint8_t dtype, int64_t size, const char *module,
+                            const char *name);
+/* Another that the file lacks. */
+uint32_t onv_parameter_new(onv_lowering *l, uint8_t dtype, const onv_shape *shape,
+                           const char *name);
+uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k);
+void onv_node_set(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t tensor);
+void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor);
+/* Those results of the last operation that PyTorch clones. */
+void onv_clone_results(onv_lowering *l);
+/* A new tensor with the shape of output k, in `dtype` (ONV_UNDEFINED: that of the graph). */
+uint32_t onv_node_new(onv_lowering *l, const onv_node *node, uint32_t k, uint8_t dtype);
+/* The same for any value; dtype as it comes. */
+uint32_t onv_value_new(onv_lowering *l, onv_value_id id, uint8_t dtype);
+/* The same for output 0, in the memory order of a tensor of its rank. */
+uint32_t onv_node_new_like(onv_lowering *l, const onv_node *node, uint8_t dtype,
+                           const onv_eager_tensor *in);
+/* The same for output 0 of a pointwise operation, in the memory order of its operands. */
+uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t dtype);
+/* The same for output 0 of an operation of images, whose channels come last where those of `like` do. */
+uint32_t onv_node_new_image(onv_lowering *l, const onv_node *node, const onv_eager_tensor *like,
+                            uint8_t dtype);
+/* The memory order in which PyTorch makes a tensor like `in`. */
+void onv_strides_like(const onv_eager_tensor *in, int64_t *strides);
+/* The dtype that float operands of a pointwise operation are promoted to. */
+uint8_t onv_promoted(onv_lowering *l, const onv_node *node);
+bool onv_node_scalar(onv_lowering *l, const onv_node *node, uint32_t k, double *number);
+/* Element i of a constant integer operand; `fallback` where it is not known. */
+int64_t onv_node_operand(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t i,
+                         int64_t fallback);
+uint32_t onv_node_operands(onv_lowering *l, const onv_node *node, uint32_t k); /* how many */
+
+/* --- members.c --------------------------------------------------------------------------------- */
+
+onv_status onv_members_find(onv_lowering *l);
+void onv_lower_member(onv_lowering *l, const onv_node *node);
+/* Once all nodes are lowered. */
+void onv_members_hold_weights(onv_lowering *l);
+
+/* --- no_grad.c --------------------------------------------------------------------------------- */
+
+onv_status onv_no_grad_find(onv_lowering *l);
+bool onv_is_under_no_grad(const onv_lowering *l, const onv_node *node);
+void onv_no_grad_report(onv_lowering *l);
+
+/* --- Of all operations, when they are there ------------------------------------------------------ */
+
+void onv_copies_add(onv_lowering *l);
+void onv_reach_find(onv_lowering *l);
+void onv_lowering_report(onv_lowering *l); /* diagnostics of what was hidden, and how it was read */
+void onv_exported_report(onv_lowering *l);
+void onv_parts_report(onv_lowering *l);
+
+#endif

@@ -1,0 +1,130 @@
+/* Names of parameters and modules, and the patterns of options that they match. */
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "ir/origin.h"
+#include "lower/lowering.h"
+
+const char *onv_parameter_name(onv_lowering *l, const char *module, const char *name)
+{
+    size_t length = strlen(module) + 1 + strlen(name) + 1;
+    char *path = onv_arena_alloc(&l->model->arena, length);
+    if (path == NULL) {
+        if (l->status == ONV_OK) l->status = onv_fail_memory(l->err);
+        return name;
+    }
+    snprintf(path, length, "%s%s%s", module, module[0] != '\0' ? "." : "", name);
+    return path;
+}
+
+/* Does the pattern match the name, or a module that it is in? */
+static bool matches(const char *pattern, const char *name)
+{
+    char module[1024];
+    if (fnmatch(pattern, name, 0) == 0) return true;
+    if (strlen(name) >= sizeof module) return false;
+    strcpy(module, name); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): it fits */
+    for (char *dot; (dot = strrchr(module, '.')) != NULL;) {
+        *dot = '\0';
+        if (fnmatch(pattern, module, 0) == 0) return true;
+    }
+    return false;
+}
+
+static bool matches_any(const char *const *patterns, size_t n, const char *name, const char *file,
+                        bool *used)
+{
+    bool any = false;
+    for (size_t i = 0; i < n; i++) {
+        bool match = matches(patterns[i], name) || (file != NULL && matches(patterns[i], file));
+        used[i] |= match;
+        any |= match;
+    }
+    return any;
+}
+
+bool onv_is_frozen(onv_lowering *l, const char *name, const char *file)
+{
+    const onv_lower_options *o = l->options;
+    bool frozen = matches_any(o->freeze, o->n_freeze, name, file, l->weights.freeze_used);
+    bool only = o->n_train_only == 0 || matches_any(o->train_only, o->n_train_only, name, file,
+                                                    l->weights.freeze_used + o->n_freeze);
+    return frozen || !only;
+}
+
+/* Modules of libraries that build the activation in them with inplace=True unless they are told otherwise. */
+static bool is_built_in_place(const onv_node *node)
+{
+    static const char *const around[] = {"timm.layers.norm_act.",
+                                         "torchvision.ops.misc.Conv2dNormActivation",
+                                         "torchvision.ops.misc.Conv3dNormActivation"};
+    static const char activation[] = "torch.nn.modules.activation.";
+    const char *last = node->call_classes != NULL ? strstr(node->call_classes, activation) : NULL;
+    if (last == NULL || strstr(last + 1, activation) != NULL) return false;
+    for (size_t i = 0; i < sizeof around / sizeof around[0]; i++) {
+        const char *found = strstr(node->call_classes, around[i]);
+        /* Nothing is between the two: "', '". */
+        if (found != NULL && found < last && strchr(found, '\'') == last - 4) return true;
+    }
+    return false;
+}
+
+bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all)
+{
+    const onv_lower_options *o = l->options;
+    bool any = false;
+    onv_origin origin = onv_node_origin(l->model, node);
+    char path[1024] = "";
+    if (o->n_inplace == 0) {
+        bool is_built = all && is_built_in_place(node);
+        l->tally.built_in_place.count += is_built;
+        return is_built;
+    }
+    if (origin.path != NULL && origin.length < sizeof path) {
+        size_t n = 0; /* "/layer1/conv1" is "layer1.conv1" */
+        for (size_t i = 0; i < origin.length; i++)
+            if (origin.path[i] != '/' || n > 0)
+                path[n++] = (char)(origin.path[i] == '/' ? '.' : origin.path[i]);
+        path[n] = '\0';
+    }
+    for (size_t i = 0; i < o->n_inplace; i++) {
+        bool every = strcmp(o->inplace[i], "*") == 0, none = strcmp(o->inplace[i], "none") == 0;
+        bool match = every ? all : !none && matches(o->inplace[i], path);
+        l->weights.inplace_used[i] |= match || every;
+        any |= match;
+    }
+    return any;
+}
+
+/* A pattern without a match is a mistake that would pass for an answer. */
+void onv_check_patterns(onv_lowering *l)
+{
+    const onv_lower_options *o = l->options;
+    for (size_t i = 0; i < o->n_inplace && l->status == ONV_OK; i++)
+        if (!l->weights.inplace_used[i] && strcmp(o->inplace[i], "*") != 0 &&
+            strcmp(o->inplace[i], "none") != 0)
+            l->status = onv_fail(l->err, ONV_ERR_USAGE,
+                                 "--inplace '%.200s' matches no module with an activation that can "
+                                 "work in place",
+                                 o->inplace[i]);
+    size_t n_trained = o->inference ? 0 : o->n_freeze + o->n_train_only; /* training asks */
+    for (size_t i = 0; i < n_trained && l->status == ONV_OK; i++) {
+        if (l->weights.freeze_used[i]) continue;
+        const char *example = "none";
+        for (size_t s = 0; s < l->eager->storages.count; s++) {
+            const onv_eager_storage *storage = &l->eager->storages.at[s];
+            if (storage->kind != ONV_STORAGE_PARAMETER) continue;
+            example = storage->label;
+            break;
+        }
+        bool is_freeze = i < o->n_freeze;
+        l->status = onv_fail(
+            l->err, ONV_ERR_USAGE,
+            "--%s '%.200s' matches no parameter and no module; the first parameter is '%.200s'",
+            is_freeze ? "freeze" : "train-only",
+            is_freeze ? o->freeze[i] : o->train_only[i - o->n_freeze], example);
+    }
+}

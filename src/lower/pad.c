@@ -1,0 +1,108 @@
+/* Copies that PyTorch makes before a convolution because it pads in a way that the convolution cannot. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "lower/lowering.h"
+
+static bool has_dims(const onv_lowering *l, uint32_t tensor, const onv_shape *shape)
+{
+    onv_eager_tensor t = onv_tensor_at(l, tensor);
+    bool same = tensor != ONV_NO_TENSOR && t.rank == shape->rank;
+    for (uint32_t i = 0; same && i < t.rank; i++) same = t.dims[i] == shape->dims[i];
+    return same;
+}
+
+/* The same tensor padded to the same size, which the convolution reads too: the result of a Pad, or what another
+ * convolution with the same argument was given. */
+static uint32_t padded_before(onv_lowering *l, const onv_node *node, const onv_shape *shape)
+{
+    uint32_t value = node->inputs[0].index, pad = l->values[value].pad;
+    if (node->padded != NULL && node->padded == l->values[value].padded_name &&
+        has_dims(l, l->values[value].padded - 1, shape))
+        return l->values[value].padded - 1;
+    if (pad == 0) return ONV_NO_TENSOR;
+    onv_value_id result = l->model->nodes.at[pad - 1].outputs[0];
+    /* Of another call it is a copy of that: one that pads by nothing copies, too. */
+    const char *name = onv_model_value(l->model, result)->name;
+    if (node->padded != NULL && strncmp(name, "pad", 3) == 0 && strcmp(name, node->padded) != 0)
+        return ONV_NO_TENSOR;
+    uint32_t tensor =
+        l->values[result.index].is_known ? l->values[result.index].tensor : ONV_NO_TENSOR;
+    return has_dims(l, tensor, shape) ? tensor : ONV_NO_TENSOR;
+}
+
+/* What the convolution pads itself, at both ends of spatial dim `i`: with padding="same" all but the difference of both
+ * ends (_convolution_same). */
+static int64_t own_padding(const onv_node *node, uint32_t i, int64_t begin, int64_t end)
+{
+    int64_t least = begin < end ? begin : end, own = 0;
+    if (least < 0) return 0;
+    if (node->pads_same) return least;
+    const char *at = node->padding;
+    for (uint32_t k = 0; at != NULL && *at != '\0' && k <= i; k++) {
+        own = strtoll(at + 1, NULL, 10);
+        at = strchr(at + 1, ',');
+    }
+    return own > 0 && own <= least ? own : 0;
+}
+
+/* The shape of what the convolution is given, if that is a copy. */
+static bool find_padded(const onv_node *node, const onv_attr *pads, onv_shape *shape, bool *uneven)
+{
+    uint32_t n = shape->rank - 2;
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t begin = pads->ints[i], end = pads->ints[n + i];
+        int64_t own = own_padding(node, i, begin, end);
+        *uneven |= begin != end;
+        if (!onv_i64_add(shape->dims[2 + i], begin - own, &shape->dims[2 + i]) ||
+            !onv_i64_add(shape->dims[2 + i], end - own, &shape->dims[2 + i]) ||
+            shape->dims[2 + i] < 0)
+            return false;
+    }
+    return true;
+}
+
+/* A convolution pads both ends alike, unless its notes tell of a padding of its own: what does not was padded before it, into a copy. */
+uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
+{
+    const onv_attr *pads = onv_node_attr(node, "pads");
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_shape shape = {.rank = t.rank};
+    bool uneven = false;
+    if (x == ONV_NO_TENSOR || pads == NULL || pads->kind != ONV_ATTR_INTS || t.rank < 3) return x;
+    if (pads->count != 2 * (t.rank - 2) || strcmp(node->op_type, "Conv") != 0) return x;
+    for (uint32_t i = 0; i < t.rank; i++) shape.dims[i] = t.dims[i];
+    if (!find_padded(node, pads, &shape, &uneven)) return x;
+    if ((!uneven && !node->has_pad) || l->options->as_exported) return x;
+    uint32_t again = padded_before(l, node, &shape);
+    if (again != ONV_NO_TENSOR) return again;
+    int64_t strides[ONV_MAX_RANK];
+    bool last = onv_tensor_is_channels_last(&t);
+    onv_eager_tensor padded = t;
+    padded.dims = shape.dims;
+    if (last) onv_strides_like(&padded, strides);
+    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, shape.dims, last ? strides : NULL);
+    onv_emit_begin(l, "pad");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    l->values[node->inputs[0].index].padded = out + 1;
+    l->values[node->inputs[0].index].padded_name = node->padded;
+    return out;
+}
+
+/* F.pad(mode="circular") writes parts of its input into an empty tensor. Backward undoes one write after the other; the last
+ * one, that of the whole input, has a copy of the incoming gradient, of which the gradient is a part. */
+void onv_lower_pad(onv_lowering *l, const onv_node *node)
+{
+    size_t before = l->eager->ops.count;
+    const onv_attr *mode = onv_node_attr(node, "mode");
+    onv_lower_by_traits(l, node);
+    bool is_circular = mode != NULL && mode->kind == ONV_ATTR_STRING &&
+                       strcmp(mode->s, "wrap") == 0 && onv_node_is_aten(node, "pad");
+    if (!is_circular || l->status != ONV_OK || l->eager->ops.count == before) return;
+    onv_eager_op *op = &l->eager->ops.at[l->eager->ops.count - 1];
+    if (op->has_backward && op->n_out > 0)
+        op->backward_temp_bytes = onv_tensor_at(l, op->out[0]).bytes;
+}

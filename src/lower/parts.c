@@ -1,0 +1,81 @@
+/* Calls of one operation that stay in the parts that the exporter wrote for them: autograd is counted to keep what stands between
+ * the parts, of which PyTorch's own kernel makes nothing. Which tensors that are, and how many bytes, is told. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "lower/lowering.h"
+#include "lower/weight_place.h"
+
+static const onv_node *node_of(const onv_lowering *l, const onv_eager_op *op)
+{
+    const onv_node *node = onv_is_node(op->node) ? onv_model_node(l->model, op->node) : NULL;
+    return node != NULL && onv_node_is_noted(node) && node->source_op != NULL ? node : NULL;
+}
+
+/* PyTorch runs these by parts itself, or they are counted as one although they stand in parts. */
+static bool runs_in_parts(const onv_node *node)
+{
+    static const char *const calls[] = {"scaled_dot_product_attention",
+                                        "einsum",
+                                        "linear",
+                                        "lstm",
+                                        "gru",
+                                        "rnn_tanh",
+                                        "rnn_relu",
+                                        "index",
+                                        "index_put",
+                                        "scatter_reduce"};
+    return onv_node_is_any_aten(node, calls, sizeof calls / sizeof calls[0]);
+}
+
+static bool is_same_call(const onv_node *a, const onv_node *b)
+{
+    return a != b && a->source_op == b->source_op && a->scope == b->scope &&
+           a->aten_op == b->aten_op && a->source_op[0] != '\0';
+}
+
+/* By storage: 1 + the operation that made it. */
+static uint32_t *find_makers(onv_lowering *l)
+{
+    uint32_t *made_by = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, l->eager->storages.count);
+    for (uint32_t i = 0; made_by != NULL && i < l->eager->ops.count; i++)
+        for (uint32_t k = 0; k < l->eager->ops.at[i].n_out; k++) {
+            uint32_t *maker = &made_by[onv_tensor_at(l, l->eager->ops.at[i].out[k]).storage];
+            if (*maker == 0) *maker = i + 1;
+        }
+    return made_by;
+}
+
+void onv_parts_report(onv_lowering *l)
+{
+    uint32_t *made_by = find_makers(l), n = 0;
+    const onv_node *first = NULL;
+    uint64_t bytes = 0;
+    if (made_by == NULL) {
+        l->status = onv_fail_memory(l->err);
+        return;
+    }
+    /* What one part makes and another one keeps, each once. */
+    for (uint32_t i = 0; i < l->eager->ops.count; i++) {
+        const onv_eager_op *op = &l->eager->ops.at[i];
+        const onv_node *node = node_of(l, op);
+        if (node == NULL || op->life == ONV_LIFE_FORWARD || runs_in_parts(node)) continue;
+        for (uint32_t k = 0; k < op->n_saved; k++) {
+            uint32_t storage = op->saved[k], maker = made_by[storage];
+            const onv_node *from = maker > 0 ? node_of(l, &l->eager->ops.at[maker - 1]) : NULL;
+            if (from == NULL || !is_same_call(node, from)) continue;
+            made_by[storage] = 0;
+            if (n++ == 0) first = node;
+            if (!onv_u64_add(bytes, l->eager->storages.at[storage].bytes, &bytes))
+                bytes = UINT64_MAX;
+        }
+    }
+    if (n > 0)
+        onv_model_diag(
+            l->model, ONV_WARNING, "calls-in-parts", first->name,
+            "%u tensors, %llu bytes, are counted as kept inside calls of one operation "
+            "(%s first), which the exporter wrote as several: PyTorch's own kernel keeps "
+            "what its derivative reads instead",
+            n, (unsigned long long)bytes, first->aten_op);
+}

@@ -1,0 +1,216 @@
+/* What is said of a lowering once it is done: what the export hides, and what was counted in its place. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "lower/lowering.h"
+
+/* Modules that have fused kernels of their own for inference. */
+static const onv_node *find_fast_path(const onv_model *model)
+{
+    static const char *const classes[] = {"torch.nn.modules.transformer.TransformerEncoderLayer",
+                                          "torch.nn.modules.activation.MultiheadAttention"};
+    for (size_t k = 0; k < sizeof classes / sizeof classes[0]; k++)
+        for (size_t i = 0; i < model->nodes.count; i++) {
+            const char *around = model->nodes.at[i].call_classes;
+            if (around != NULL && strstr(around, classes[k]) != NULL) return &model->nodes.at[i];
+        }
+    return NULL;
+}
+
+static void report_inference(onv_lowering *l)
+{
+    const onv_eager *e = l->eager;
+    onv_signature_report(l);
+    const onv_node *fast = find_fast_path(l->model);
+    if (l->fusions.n_fast_layers > 0)
+        onv_model_diag(l->model, ONV_NOTE, "fast-path", fast != NULL ? fast->name : NULL,
+                       "%u layers of nn.TransformerEncoder or nn.MultiheadAttention are counted "
+                       "as PyTorch runs them in inference, by one call each (the fast path); "
+                       "--no-fast-path counts the operations of the export",
+                       l->fusions.n_fast_layers);
+    else if (fast != NULL && onv_takes_fast_path(l))
+        onv_model_diag(
+            l->model, ONV_NOTE, "fast-path", fast->name,
+            "in inference PyTorch may run nn.MultiheadAttention and "
+            "nn.TransformerEncoderLayer by fused kernels (the fast path), which take less "
+            "memory than the operations of the export, which are counted");
+    if (e->restored_norms > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "folded-norms", e->first_restored->name,
+            "eager PyTorch runs %u batch norms that the exporter folded into convolutions "
+            "or products, this one first: their results, %llu bytes together, are counted; "
+            "--folded-norms leaves them out",
+            e->restored_norms, (unsigned long long)e->restored_bytes);
+}
+
+/* What the first operation of such a call reads is what its caller may have cloned before. */
+static void report_caches(onv_lowering *l)
+{
+    const onv_node *first = NULL;
+    const char *scope = NULL;
+    uint64_t bytes = 0;
+    uint32_t calls = 0;
+    for (uint32_t i = 0; i < l->live->timeline.steps.count; i++) {
+        const onv_node *node = onv_model_node(l->model, l->live->timeline.steps.at[i].node);
+        bool is_call = node->cache_call != NULL && node->scope != scope && node->n_inputs > 0 &&
+                       onv_is_value(node->inputs[0]);
+        if (node->graph.index == 0) scope = node->scope;
+        uint32_t tensor = is_call ? l->values[node->inputs[0].index].tensor : ONV_NO_TENSOR;
+        if (!is_call || tensor == ONV_NO_TENSOR) continue;
+        if (calls++ == 0) first = node;
+        if (!onv_u64_add(bytes, onv_tensor_at(l, tensor).bytes, &bytes)) bytes = UINT64_MAX;
+    }
+    if (l->tally.cached.count > 0)
+        onv_model_diag(l->model, ONV_WARNING, "cached-calls", l->cached.first->name,
+                       "%u calls of convolutions, '%s' first, are given a list or dictionary "
+                       "called a cache, in which networks of "
+                       "video keep clones of frames; what nothing reads there is not in the file: "
+                       "the last frames that each "
+                       "kernel needs, %llu bytes of all calls, are counted until the module "
+                       "returns that began the list",
+                       l->tally.cached.count, l->cached.first->scope,
+                       (unsigned long long)l->tally.cached.bytes);
+    else if (calls > 0)
+        onv_model_diag(
+            l->model, ONV_WARNING, "cached-calls", first->name,
+            "%u calls of modules, '%s' first, are given a member of a list or dictionary called a "
+            "cache, in which networks of video keep clones of frames until the next pass; what "
+            "nothing reads there is not in the file: up to %llu bytes, all that these calls read, "
+            "are to be added to the figures",
+            calls, first->scope, (unsigned long long)bytes);
+}
+
+/* What modules were told when they were built. */
+static void report_settings(onv_lowering *l)
+{
+    uint32_t lost = l->fusions.n_lost_dropouts;
+    if (lost > 0 && l->options->attention_dropout < 0)
+        onv_model_diag(l->model, ONV_WARNING, "attention-dropout", NULL,
+                       "the exporter leaves out the dropout of scaled_dot_product_attention (%u "
+                       "calls), which would keep %llu bytes; --attention-dropout P adds it, 0 says "
+                       "that there was none",
+                       lost, (unsigned long long)l->tally.lost_dropout.bytes);
+    if (l->tally.activations.count > 0 && l->options->n_inplace == 0)
+        onv_model_diag(l->model, ONV_WARNING, "activation-inplace", NULL,
+                       "%u activations are counted with a result of their own; if the network has "
+                       "them in place, it keeps up to %llu bytes less: --inplace, or "
+                       "--inplace=PATTERN for modules",
+                       l->tally.activations.count, (unsigned long long)l->tally.activations.bytes);
+    if (l->tally.built_in_place.count > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "library-inplace", NULL,
+            "%u activations overwrite their input, as the layers of timm and torchvision "
+            "that they are in are built so by default: --inplace=PATTERN names those of "
+            "a network that was built otherwise",
+            l->tally.built_in_place.count);
+    if (l->asks_for_gradient != NULL)
+        onv_model_diag(
+            l->model, ONV_NOTE, "input-gradient", l->asks_for_gradient->name,
+            "'%s' asks for a gradient of what it is given, as transformers writes it for "
+            "checkpointing: %llu bytes, which live as long as the loss; --freeze %s if it is "
+            "frozen",
+            l->asks_for_gradient->scope, (unsigned long long)l->tally.input_gradient.bytes,
+            l->asks_for_gradient->scope);
+}
+
+/* Calls that are not in the file as PyTorch made them. */
+static void report_calls(onv_lowering *l)
+{
+    if (l->tally.merged.count > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "merged-calls", NULL,
+            "the exporter merged %u calls with equal ones, as gaps in their numbers tell: "
+            "they are counted again, parameters of their own are not",
+            l->tally.merged.count);
+    if (l->tally.repeated_norms.count > 0)
+        onv_model_diag(l->model, ONV_NOTE, "merged-norms", NULL,
+                       "the exporter merged %u batch norms with equal ones whose parameters it "
+                       "lists: they are counted again, with parameters of their own",
+                       l->tally.repeated_norms.count);
+    if (l->tally.unread_calls.count > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "unread-calls", NULL,
+            "the exporter left out %u calls of layers whose results nothing reads, as listed "
+            "parameters or missing numbers tell: they are counted as in the layer "
+            "before",
+            l->tally.unread_calls.count);
+    if (l->tally.missing.count > 0)
+        onv_model_diag(
+            l->model, ONV_WARNING, "missing-calls", NULL,
+            "the numbers of PyTorch's calls have gaps: the exporter merged or removed %u "
+            "calls (%s), and what they keep is not counted",
+            l->tally.missing.count, l->tally.missing.first);
+    if (l->fusions.n_functions > 0)
+        onv_model_diag(
+            l->model, ONV_WARNING, "autograd-function", NULL,
+            "%u calls of torch.autograd.Functions (%s): their inputs alone are counted as "
+            "kept; what their forward saves is not in the file",
+            l->fusions.n_functions, l->fusions.function);
+    if (l->fusions.n_functions_apart > 0)
+        onv_model_diag(l->model, ONV_WARNING, "autograd-function", NULL,
+                       "%u nodes belong to torch.autograd.Functions (%s), and are counted as if "
+                       "autograd kept what their derivatives read; what their forward saves is not "
+                       "in the file",
+                       l->fusions.n_functions_apart, l->fusions.function);
+}
+
+/* Where the file can be read in two ways. */
+static void report_readings(onv_lowering *l)
+{
+    if (l->tally.unreached.count > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "no-gradient", NULL,
+            "%u parameters ('%s' first), %llu bytes, get no gradient and no state: no operation "
+            "with a derivative leads from them to the loss",
+            l->tally.unreached.count, l->tally.unreached.first,
+            (unsigned long long)l->tally.unreached.bytes);
+    if (l->fusions.n_by_form > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "by-form", NULL,
+            "%u groups of nodes ('%s' first) have the form in which PyTorch's exporter "
+            "writes one operation, and are counted as one; the same written by hand would "
+            "keep other tensors",
+            l->fusions.n_by_form, l->fusions.by_form);
+    if (l->tally.quotients.count > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "reciprocal", NULL,
+            "%u reciprocals inside functions are counted as 1 / x, which multiplies them by "
+            "the number; torch.reciprocal(x) would keep up to %llu bytes less",
+            l->tally.quotients.count, (unsigned long long)l->tally.quotients.bytes);
+    if (l->tally.gates.count > 0)
+        onv_model_diag(l->model, ONV_NOTE, "silu", NULL,
+                       "%u products x * sigmoid(x) are counted as F.silu, which the older exporter "
+                       "writes so; were they written by hand, PyTorch would keep the sigmoids too: "
+                       "%llu bytes more",
+                       l->tally.gates.count, (unsigned long long)l->tally.gates.bytes);
+    if (l->tally.maxima.count > 0)
+        onv_model_diag(l->model, ONV_NOTE, "reduce-max", NULL,
+                       "%u ReduceMax or ReduceMin keep input and result, as amax does; were they "
+                       "torch.max(x, dim), PyTorch would keep indices: %llu bytes less",
+                       l->tally.maxima.count, (unsigned long long)l->tally.maxima.bytes);
+}
+
+void onv_lowering_report(onv_lowering *l)
+{
+    if (l->benchmark_high > 0)
+        onv_model_diag(
+            l->model, ONV_WARNING, "cudnn-benchmark", NULL,
+            "which kernel is the fastest only the GPU can say: after the first iteration a "
+            "convolution takes from 0 to %llu bytes of workspace; what cuDNN's heuristics "
+            "choose is counted",
+            (unsigned long long)l->benchmark_high);
+    onv_attention_report(l);
+    report_caches(l);
+    if (l->options->inference) {
+        report_inference(l);
+        return;
+    }
+    onv_weights_report(l);
+    onv_cells_report(l);
+    onv_no_grad_report(l);
+    onv_exported_report(l);
+    onv_parts_report(l);
+    report_settings(l);
+    report_calls(l);
+    report_readings(l);
+}

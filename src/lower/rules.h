@@ -1,0 +1,107 @@
+/* Rules that lower one node or one fusion each, by what PyTorch runs for it. */
+#ifndef ONV_LOWER_RULES_H
+#define ONV_LOWER_RULES_H
+
+#include "eager/eager.h"
+#include "fuse/fuse.h"
+#include "lower/weight.h"
+
+/* --- By operator: NULL: the rule by traits ------------------------------------------------------ */
+
+typedef void (*onv_lower_fn)(onv_lowering *l, const onv_node *node);
+onv_lower_fn onv_lower_view(const char *op_type);
+onv_lower_fn onv_lower_math(const char *op_type);
+onv_lower_fn onv_lower_nn(const char *op_type);
+void onv_lower_by_traits(onv_lowering *l, const onv_node *node);
+
+/* --- flow.c ------------------------------------------------------------------------------ */
+
+/* Nodes with subgraphs. */
+bool onv_node_has_graphs(const onv_node *node);
+void onv_lower_flow(onv_lowering *l, const onv_node *node);
+
+/* --- sequence.c -------------------------------------------------------------------------- */
+
+/* False: the node has nothing to do with a list of tensors. */
+bool onv_lower_sequence(onv_lowering *l, const onv_node *node);
+
+/* --- product.c, einsum.c ------------------------------------------------------------ */
+
+void onv_lower_matmul(onv_lowering *l, const onv_node *node);
+void onv_lower_gemm(onv_lowering *l, const onv_node *node);
+void onv_lower_add_matmul(onv_lowering *l, const onv_fusion *f);
+void onv_lower_einsum(onv_lowering *l, const onv_node *node);
+/* linear(x, w, bias) and x @ w as PyTorch decides; w may be a view of a parameter. */
+uint32_t onv_emit_matmul(onv_lowering *l, uint32_t a, uint32_t b);
+uint32_t onv_emit_bmm(onv_lowering *l, uint32_t a, uint32_t b);
+uint32_t onv_emit_linear(onv_lowering *l, uint32_t x, uint32_t w, uint32_t bias);
+
+/* --- conv.c, pad.c, cached.c --------------------------------------------------- */
+
+void onv_lower_conv(onv_lowering *l, const onv_node *node);
+bool onv_is_computed_conv(const onv_lowering *l, onv_value_id id);
+/* What a convolution is given: x, or its copy with a padding that the convolution itself cannot do. */
+uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x);
+void onv_lower_pad(onv_lowering *l, const onv_node *node);
+/* What causal convolutions keep for the next part of a video: before the convolution of x runs, before a node
+ * is lowered, and after the last one. */
+void onv_cached_keep(onv_lowering *l, const onv_node *conv, uint32_t x);
+void onv_cached_leave(onv_lowering *l, const onv_node *node);
+void onv_cached_finish(onv_lowering *l);
+
+/* --- nn.c, encoder.c ----------------------------------------------------------------- */
+
+/* A batch norm that the exporter put into a convolution or a product, as its notes say. True where it
+ * did: the bias may become the norm's. */
+bool onv_node_unfolds(onv_lowering *l, const onv_node *node, uint32_t *bias, uint32_t *norm_bias);
+uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t bias);
+/* What CUDA's dropout makes of x: a new tensor and a mask of bytes. */
+uint32_t onv_emit_dropout(onv_lowering *l, uint32_t x);
+uint32_t onv_emit_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b);
+void onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f);
+
+/* --- math.c --------------------------------------------------------------------------------- */
+
+/* Every storage may be overwritten whose only reader is the node, and that nothing keeps. */
+bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t k);
+/* Inference: is the node's module one that works in place, and may the operation that reads `value`
+ * `n_reads` times overwrite it? */
+bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, uint32_t n_reads);
+
+/* --- formula.c ------------------------------------------------------------------------------ */
+
+void onv_lower_reciprocal(onv_lowering *l, const onv_node *node);
+void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node);
+void onv_lower_cosine(onv_lowering *l, const onv_fusion *f);
+void onv_lower_add_product(onv_lowering *l, const onv_fusion *f);
+void onv_lower_block_diag(onv_lowering *l, const onv_fusion *f);
+void onv_lower_diagonal(onv_lowering *l, const onv_fusion *f);
+void onv_lower_cdist(onv_lowering *l, const onv_fusion *f);
+void onv_lower_unfold(onv_lowering *l, const onv_fusion *f);
+void onv_lower_adaptive_pool(onv_lowering *l, const onv_fusion *f);
+
+/* --- scatter.c ------------------------------------------------------------------------------ */
+
+/* Of a module of PyTorch Geometric. */
+bool onv_node_is_geometric(const onv_node *node);
+void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node);
+void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node);
+void onv_lower_scatter_fusion(onv_lowering *l, const onv_fusion *f);
+void onv_lower_write(onv_lowering *l, const onv_fusion *f);
+
+/* --- rnn.c ---------------------------------------------------------------------------------- */
+
+void onv_lower_recurrent(onv_lowering *l, const onv_node *node);
+void onv_lower_cell(onv_lowering *l, const onv_fusion *fusion);
+/* A call of nn.RNN that the exporter wrote step by step; `out`: the sequence that it gives. */
+void onv_lower_unrolled(onv_lowering *l, const onv_recurrence *call, onv_value_id out);
+void onv_cells_report(onv_lowering *l); /* of those that stay in parts, after lowering */
+/* Dropout between the layers of a recurrent module, which cuDNN runs inside: false where it is none. */
+bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node);
+
+/* --- Of fusions, and of all outputs ---------------------------------------------------------------- */
+
+void onv_lower_fusion(onv_lowering *l, const onv_fusion *fusion);
+void onv_lower_loss(onv_lowering *l, const onv_value_id *outputs, uint32_t n_outputs);
+
+#endif

@@ -1,0 +1,315 @@
+/* Scatters: writes into a part of a tensor, and those that reduce: scatter_reduce to the least, the most or the product. Sums are scatter_add, which keeps
+ * indices alone. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "lower/lowering.h"
+#include "ops/op.h"
+
+/* scatter_reduce_backward of a least or a most, beside both gradients. Of the result's size: where it was the base, how
+ * many share a gradient, and their part; the base's gradient where nothing asked for it. Of the source's size: what was
+ * taken, where that was the source; then the part that comes back with a comparison, or, where the base does not count
+ * (include_self=False), the scatter that clears its gradient. */
+static uint64_t backward_bytes(const onv_eager_tensor *base, const onv_eager_tensor *source,
+                               bool trains_base, bool resets)
+{
+    uint64_t result, sources, part, kept, all;
+    if (!onv_dtype_bytes((onv_dtype)base->dtype, base->elems, &result) ||
+        !onv_dtype_bytes((onv_dtype)source->dtype, source->elems, &sources) ||
+        !onv_u64_add(sources, source->elems, &part) ||
+        !onv_u64_mul(result, trains_base ? 3 : 4, &kept) || !onv_u64_mul(sources, 2, &all) ||
+        !onv_u64_add(all, kept, &all) ||
+        !onv_u64_add(all, resets && result > part ? result : part, &all))
+        return UINT64_MAX;
+    return all;
+}
+
+/* To a mean. Forward: ones like the source, how many were added, which are none. Backward: that again, the base's gradient,
+ * and for the source the counts and the gradients that it takes, and their quotient; or the scatter that clears the base's. */
+static void mean_bytes(const onv_eager_tensor *base, const onv_eager_tensor *source,
+                       bool trains_base, uint64_t *forward, uint64_t *backward)
+{
+    uint64_t counts, sources, gathered, cleared;
+    *forward = *backward = UINT64_MAX;
+    if (!onv_u64_add(base->bytes, base->elems, &counts) ||
+        !onv_u64_add(source->bytes, counts, &counts) || !onv_u64_mul(source->bytes, 2, &sources) ||
+        !onv_u64_add(sources, trains_base ? base->bytes : 2 * base->bytes, &gathered) ||
+        !onv_u64_add(source->bytes, trains_base ? 2 * base->bytes : 3 * base->bytes, &cleared))
+        return;
+    *forward = counts;
+    *backward = gathered > cleared ? gathered : cleared;
+}
+
+static bool adds_up(const onv_node *node)
+{
+    const onv_attr *reduction = onv_node_attr(node, "reduction");
+    return reduction != NULL && reduction->kind == ONV_ATTR_STRING &&
+           strcmp(reduction->s, "add") == 0;
+}
+
+static void lower(onv_lowering *l, onv_value_id base_id, const onv_node *node, bool resets)
+{
+    uint32_t base = onv_value_tensor(l, base_id), source = onv_node_in(l, node, 2);
+    uint32_t indices = onv_node_in(l, node, 1), out = onv_node_new(l, node, 0, ONV_UNDEFINED);
+    if (out == ONV_NO_TENSOR) return;
+    onv_emit_begin(l, "scatter_reduce");
+    onv_emit_in(l, base, adds_up(node) ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
+    onv_emit_in(l, indices, ONV_GRAD_NONE);
+    onv_emit_in(l, source, ONV_GRAD_NEW);
+    onv_emit_save(l, base);
+    onv_emit_save(l, indices);
+    onv_emit_save(l, source);
+    onv_emit_save(l, out);
+    const onv_attr *reduction = onv_node_attr(node, "reduction");
+    onv_eager_tensor to = onv_tensor_at(l, base), from = onv_tensor_at(l, source);
+    bool both = base != ONV_NO_TENSOR && source != ONV_NO_TENSOR;
+    if (both && !onv_scatter_reduces(node) && !adds_up(node)) {
+        uint64_t forward, backward;
+        mean_bytes(&to, &from, onv_tensor_needs_grad(l, base), &forward, &backward);
+        onv_emit_temps(l, forward, backward);
+    } else if (both && onv_scatter_reduces(node) && strcmp(reduction->s, "mul") != 0) {
+        onv_emit_temps(l, 0, backward_bytes(&to, &from, onv_tensor_needs_grad(l, base), resets));
+    }
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
+bool onv_node_is_geometric(const onv_node *node)
+{
+    static const char library[] = "torch_geometric.";
+    return node->module_class != NULL &&
+           strncmp(node->module_class, library, sizeof library - 1) == 0;
+}
+
+/* zeros.scatter_add_(...), zeros.scatter_(...): what is added to has no other reader, and becomes the result. PyTorch
+ * Geometric's scatter() does so, which is no forward. */
+static bool scatters_in_place(onv_lowering *l, const onv_node *node)
+{
+    bool adds = adds_up(node) || (!onv_scatter_reduces(node) && onv_node_is_aten(node, "scatter"));
+    bool may = node->in_place == ONV_IN_PLACE_YES ||
+               (node->in_place == ONV_IN_PLACE_UNTOLD && onv_node_is_geometric(node));
+    if (!adds || !may || node->n_inputs < 3 || l->options->no_inplace) return false;
+    return onv_value_is_fill(l, node->inputs[0]);
+}
+
+static void scatter_in_place(onv_lowering *l, const onv_node *node)
+{
+    uint32_t base = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(l, base);
+    uint32_t out = onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides);
+    onv_emit_begin(l, node->op_type);
+    l->emit.op.in_place = true;
+    onv_emit_in(l, base, ONV_GRAD_ALIAS);
+    onv_emit_in(l, onv_node_in(l, node, 1), ONV_GRAD_NONE);
+    onv_emit_in(l, onv_node_in(l, node, 2), ONV_GRAD_NEW);
+    onv_emit_save(l, onv_node_in(l, node, 1));
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
+void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node)
+{
+    if (scatters_in_place(l, node))
+        scatter_in_place(l, node);
+    else if ((onv_scatter_reduces(node) || onv_node_is_aten(node, "scatter_reduce")) &&
+             node->n_inputs >= 3)
+        lower(l, node->inputs[0], node, false);
+    else
+        onv_lower_by_traits(l, node);
+}
+
+void onv_lower_scatter_fusion(onv_lowering *l, const onv_fusion *f)
+{
+    lower(l, f->x, onv_model_node(l->model, f->last), true);
+}
+
+/* What may be written into: it is no constant, and no operation keeps it, which autograd would refuse. */
+static bool may_write(onv_lowering *l, uint32_t x)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    const onv_eager_storage *storage = &l->eager->storages.at[t.storage];
+    bool is_own = storage->kind == ONV_STORAGE_ACTIVATION || storage->kind == ONV_STORAGE_INPUT;
+    return is_own && !l->emit.saved.at[t.storage] && t.storage >= l->region.first_storage;
+}
+
+/* --- Tensors of places ------------------------------------------------------------------------- */
+
+/* The strides before the exporter's own Transpose, which only ScatterND needs: what that gives is contiguous. */
+static bool find_untransposed(const onv_lowering *l, const onv_node *node, const onv_shape *shape,
+                              int64_t *strides)
+{
+    uint32_t value = node->outputs[0].index;
+    onv_node_id user = l->fusions.user[value];
+    const onv_node *reader = onv_is_node(user) ? onv_model_node(l->model, user) : NULL;
+    const onv_attr *perm = reader != NULL ? onv_node_attr(reader, "perm") : NULL;
+    bool own = perm != NULL && perm->kind == ONV_ATTR_INTS && perm->count == shape->rank &&
+               l->fusions.n_uses[value] == 1 && strcmp(reader->op_type, "Transpose") == 0 &&
+               reader->source_op == node->source_op;
+    int64_t step = 1;
+    for (uint32_t i = shape->rank; own && i-- > 0;) {
+        strides[perm->ints[i]] = step; /* inference has checked the permutation */
+        step *= shape->dims[perm->ints[i]];
+    }
+    return own;
+}
+
+/* `y[:, i] = v` writes into y, which is never kept before: a tensor of its own that the exporter has as a constant, or one
+ * that was computed. */
+static bool puts_in_place(onv_lowering *l, const onv_node *node, uint32_t base)
+{
+    if (base == ONV_NO_TENSOR || node->in_place != ONV_IN_PLACE_YES || l->options->no_inplace ||
+        !onv_node_is_aten(node, "index_put"))
+        return false;
+    return onv_value_is_fill(l, node->inputs[0]) || may_write(l, base);
+}
+
+/* `y = x.clone()` before it, which the exporter leaves out: of what is contiguous it is a copy, too. */
+static uint32_t cloned_base(onv_lowering *l, const onv_node *node, uint32_t base)
+{
+    const onv_node *reader = node;
+    if (base == ONV_NO_TENSOR || !onv_is_value(node->inputs[0])) return base;
+    onv_node_id from = onv_model_value(l->model, node->inputs[0])->producer;
+    const onv_node *move = onv_is_node(from) ? onv_model_node(l->model, from) : NULL;
+    if (move != NULL && move->source_op == node->source_op && move->scope == node->scope &&
+        strcmp(move->op_type, "Transpose") == 0)
+        reader = move;
+    onv_value_id id = reader->inputs[0];
+    if ((reader->clones & ONV_BIT(0)) == 0 || !onv_is_value(id) ||
+        l->values[id.index].tensor == ONV_NO_TENSOR)
+        return base;
+    onv_eager_tensor t = onv_tensor_at(l, base);
+    if (t.storage != onv_tensor_at(l, l->values[id.index].tensor).storage)
+        return base; /* it was made */
+    int64_t strides[ONV_MAX_RANK];
+    onv_strides_like(&t, strides);
+    uint32_t copy = onv_tensor_new(l, t.dtype, t.rank, t.dims, strides);
+    onv_emit_begin(l, "clone");
+    onv_emit_in(l, base, ONV_GRAD_ALIAS);
+    onv_emit_out(l, copy);
+    onv_emit_end(l);
+    return copy;
+}
+
+/* The batch is not written into, but a clone of it, which exports leave out. */
+static bool writes_clone(const onv_lowering *l, uint32_t base)
+{
+    return l->eager->storages.at[onv_tensor_at(l, base).storage].kind == ONV_STORAGE_INPUT;
+}
+
+/* `is_new`: of what is written into. */
+static uint32_t new_result(onv_lowering *l, const onv_node *node, uint32_t base, bool in_place,
+                           bool is_new)
+{
+    onv_shape shape;
+    int64_t strides[ONV_MAX_RANK];
+    if (!onv_value_shape(l, node->outputs[0], &shape)) return ONV_NO_TENSOR;
+    bool own = find_untransposed(l, node, &shape, strides);
+    onv_eager_tensor t = onv_tensor_at(l, base);
+    if (!in_place)
+        return onv_tensor_new(l, onv_promoted(l, node), shape.rank, shape.dims,
+                              own ? strides : NULL);
+    bool is_own = own && (is_new || onv_value_is_fill(l, node->inputs[0]));
+    return onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, is_own ? strides : t.strides);
+}
+
+/* index_put(accumulate=True) sorts places: where each is, both lists sorted, and numbers; and what is added, made contiguous. */
+static uint64_t sorting_bytes(onv_lowering *l, const onv_node *node)
+{
+    onv_eager_tensor indices = onv_tensor_at(l, onv_node_in(l, node, 1));
+    onv_eager_tensor values = onv_tensor_at(l, onv_node_in(l, node, 2));
+    if (indices.rank == 0 || indices.dims[indices.rank - 1] == 0) return 0;
+    uint64_t n = indices.elems / (uint64_t)indices.dims[indices.rank - 1], bytes;
+    if (!onv_u64_mul(n, 4 * sizeof(int64_t), &bytes) ||
+        !onv_u64_add(bytes, onv_tensor_is_contiguous(&values) ? 0 : values.bytes, &bytes))
+        return UINT64_MAX;
+    return bytes;
+}
+
+/* index_add and index_copy, which the newer exporter writes as index_put, keep what they add or copy. */
+void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
+{
+    bool adds = adds_up(node) && onv_node_is_aten(node, "index_put");
+    uint32_t given = onv_node_in(l, node, 0), base = given;
+    if (node->in_place == ONV_IN_PLACE_YES) base = cloned_base(l, node, base);
+    bool in_place = puts_in_place(l, node, base);
+    if (!adds && !node->copies_by_index && !in_place) {
+        onv_lower_by_traits(l, node);
+        return;
+    }
+    if (in_place && writes_clone(l, base)) base = onv_emit_clone(l, base);
+    bool is_new = base != given;
+    if (is_new && base != ONV_NO_TENSOR)
+        l->eager->storages.at[onv_tensor_at(l, base).storage].is_given = true; /* it has a name */
+    uint32_t out = new_result(l, node, base, in_place, is_new);
+    onv_emit_begin(l, adds ? "index_add" : node->copies_by_index ? "index_copy" : "index_put");
+    l->emit.op.in_place = in_place;
+    onv_emit_in(l, base, adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
+    onv_emit_in(l, onv_node_in(l, node, 1), ONV_GRAD_NONE);
+    onv_emit_in(l, onv_node_in(l, node, 2), ONV_GRAD_NEW);
+    onv_emit_save(l, onv_node_in(l, node, 1));
+    if ((adds && !node->puts_by_index) || node->copies_by_index)
+        onv_emit_save(l, onv_node_in(l, node, 2));
+    if (adds && node->puts_by_index) onv_emit_temps(l, sorting_bytes(l, node), 0);
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
+/* torch.slice_scatter and select_scatter, called by name: a copy of x, and the part in it. Backward takes a part of the
+ * gradient, and for x writes zeros into a copy of it. */
+static uint32_t emit_scatter(onv_lowering *l, uint32_t x, uint32_t part)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    int64_t strides[ONV_MAX_RANK];
+    onv_strides_like(&t, strides);
+    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, strides);
+    onv_emit_begin(l, "slice_scatter");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_in(l, part, ONV_GRAD_PART);
+    onv_emit_temps(l, 0, onv_tensor_needs_grad(l, x) ? onv_tensor_at(l, part).bytes : 0);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+/* The call moves the dims of its result back, but not those of its base: that is of the exporter, or was moved by the call
+ * before. */
+static bool is_turned(onv_lowering *l, const onv_fusion *f, onv_shape *shape)
+{
+    const onv_node *last = onv_model_node(l->model, f->last);
+    return strcmp(last->op_type, "Transpose") == 0 && onv_is_node(f->first) &&
+           strncmp(onv_model_node(l->model, f->first)->op_type, "Scatter", 7) == 0 &&
+           onv_value_shape(l, f->out, shape);
+}
+
+/* A copy into a view of x. Autograd's node for that (CopySlices) copies the incoming gradient, and from that copy the part,
+ * which is the gradient of what was written; zeros take its place where x has a gradient. */
+void onv_lower_write(onv_lowering *l, const onv_fusion *f)
+{
+    uint32_t x = onv_value_tensor(l, f->x), part = onv_value_tensor(l, f->key);
+    if (x == ONV_NO_TENSOR) { /* of the host */
+        onv_value_set(l, f->out, onv_value_new(l, f->out, ONV_UNDEFINED));
+        return;
+    }
+    if (onv_model_node(l->model, f->last)->in_place == ONV_IN_PLACE_NO) {
+        onv_value_set(l, f->out, emit_scatter(l, x, part));
+        return;
+    }
+    bool is_clone =
+        onv_is_node(f->first) && (onv_model_node(l->model, f->first)->clones & ONV_BIT(0)) != 0;
+    if (is_clone || !may_write(l, x)) x = onv_emit_clone(l, x);
+    if (x == ONV_NO_TENSOR) return;
+    onv_eager_tensor t = onv_tensor_at(l, x), from = onv_tensor_at(l, part);
+    onv_shape shape;
+    uint32_t out = is_turned(l, f, &shape)
+                       ? onv_tensor_on(l, t.storage, t.dtype, shape.rank, shape.dims, NULL)
+                       : onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides);
+    uint64_t temps = onv_tensor_needs_grad(l, x) ? from.bytes : t.bytes;
+    bool fits = onv_tensor_needs_grad(l, part) || onv_u64_add(temps, from.bytes, &temps);
+    onv_emit_begin(l, "copy_slices");
+    l->emit.op.in_place = true;
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_in(l, part, ONV_GRAD_NEW);
+    onv_emit_temps(l, 0, fits ? temps : UINT64_MAX);
+    onv_value_set(l, f->out, onv_emit_out(l, out));
+    onv_emit_end(l);
+}

@@ -1,0 +1,521 @@
+/* The parameters that the exporter lists, and where the file has them.
+ *
+ * Most stand in the file under their names, or are read where a module takes its weight or its bias. What
+ * is left over, and a constant that the export computed and a module reads, belong together where the
+ * name is that of an attribute of this module, or of a module in it: `-exp(self.A_log)`. A bias without a tensor
+ * was one of zeros, which exporters drop. Names that nothing explains are reported. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/heap.h"
+#include "lower/lowering.h"
+#include "lower/weight_place.h"
+
+static int by_text(const void *left, const void *right)
+{
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+size_t onv_listed_find(const onv_lowering *l, const char *name)
+{
+    const char **at = l->signature.count == 0
+                          ? NULL
+                          : bsearch(&name, l->signature.names, l->signature.count,
+                                    sizeof *l->signature.names, by_text);
+    return at == NULL ? SIZE_MAX : (size_t)(at - l->signature.names);
+}
+
+/* The name of the module's attribute, where it is listed; SIZE_MAX: it is not. */
+static size_t find_attribute(const onv_lowering *l, const char *module, const char *attribute)
+{
+    char name[1024];
+    int length =
+        snprintf(name, sizeof name, "%s%s%s", module, module[0] != '\0' ? "." : "", attribute);
+    return length < (int)sizeof name ? onv_listed_find(l, name) : SIZE_MAX;
+}
+
+bool onv_has_parameter(const onv_lowering *l, const char *module, const char *attribute)
+{
+    return find_attribute(l, module, attribute) != SIZE_MAX;
+}
+
+static void explain(onv_lowering *l, size_t i)
+{
+    if (i != SIZE_MAX) l->signature.explained[i] = true;
+}
+
+size_t onv_listed_lower_bound(const onv_lowering *l, const char *text)
+{
+    size_t low = 0, high = l->signature.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(l->signature.names[middle], text) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* How many modules are between the module and the attribute of that name; UINT32_MAX: it is not inside. */
+static uint32_t depth_in(const char *name, const char *module)
+{
+    size_t length = strlen(module);
+    uint32_t depth = 0;
+    if (length > 0 && (strncmp(name, module, length) != 0 || name[length] != '.'))
+        return UINT32_MAX;
+    for (const char *at = name + length + (length > 0); (at = strchr(at, '.')) != NULL; at++)
+        depth++;
+    return depth;
+}
+
+/* Attributes of one module that are looked at. */
+enum { MAX_ATTRIBUTES = 4096 };
+
+/* Those of a module, and of all in it: [first, end) without gaps, but for modules whose names go on. */
+static void find_inside(const onv_lowering *l, const char *module, size_t *first, size_t *end)
+{
+    size_t length = strlen(module);
+    *first = onv_listed_lower_bound(l, module);
+    *end = *first;
+    while (*end < l->signature.count && *end - *first < MAX_ATTRIBUTES &&
+           strncmp(l->signature.names[*end], module, length) == 0)
+        ++*end;
+}
+
+static void explain_modules(onv_lowering *l)
+{
+    for (size_t i = 0; i < l->model->values.count; i++) {
+        const onv_value *value = &l->model->values.at[i];
+        size_t at = value->tensor != NULL ? onv_listed_find(l, value->name) : SIZE_MAX;
+        explain(l, at);
+        if (at != SIZE_MAX) l->signature.file_elems[at] = value->tensor->elems;
+        const char *layers = at != SIZE_MAX ? onv_name_of_layers(l, value->name) : NULL;
+        if (layers != NULL && !onv_ptr_map_set(&l->signature.in_file, layers, 1))
+            l->status = onv_fail_memory(l->err);
+    }
+    for (size_t i = 0; i < l->model->nodes.count; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        if (node->scope == NULL || node->scope[0] == '\0') continue;
+        if (node->source_op != NULL && strstr(node->source_op, "batch_norm") != NULL) {
+            explain(l, find_attribute(l, node->scope, "weight"));
+            explain(l, find_attribute(l, node->scope, "bias"));
+        }
+        if (!onv_node_is_recurrent(node)) continue; /* whose weights are joined */
+        size_t first, end;
+        find_inside(l, node->scope, &first, &end);
+        for (size_t k = first; k < end; k++)
+            if (depth_in(l->signature.names[k], node->scope) != UINT32_MAX)
+                l->signature.explained[k] = true;
+    }
+}
+
+/* Heads of language models have the bias of their decoder as their own, too: "predictions.bias" beside
+ * "predictions.decoder.bias", which both are listed. */
+static void explain_head(onv_lowering *l)
+{
+    static const char bias[] = ".bias";
+    for (size_t i = 0; i < l->signature.count; i++) {
+        size_t length = strlen(l->signature.names[i]);
+        if (l->signature.explained[i] || length < sizeof bias || length > 1000) continue;
+        length -= sizeof bias - 1;
+        if (strcmp(l->signature.names[i] + length, bias) != 0) continue;
+        char decoder[1024];
+        snprintf(decoder, sizeof decoder, "%.*s.decoder.bias", (int)length, l->signature.names[i]);
+        size_t at = onv_listed_find(l, decoder);
+        l->signature.explained[i] = at != SIZE_MAX && l->signature.explained[at];
+    }
+}
+
+static const char *last_part(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot != NULL ? dot + 1 : name;
+}
+
+/* A matrix that a module of PyTorch's own reads, none of which has a matrix for a bias: a mask of attention. */
+static bool is_no_bias(const onv_lowering *l, const onv_weight_read *read)
+{
+    const onv_type *type = &l->model->values.at[read->value].type;
+    const char *class = l->model->nodes.at[read->node].module_class;
+    uint32_t n = 0;
+    for (int32_t i = 0; i < type->rank; i++) n += !onv_dim_is(type->dims[i], 1);
+    return n > 1 && class != NULL && strncmp(class, "torch.nn.modules.", 17) == 0;
+}
+
+/* Whether all modules that read the value have a parameter of that name, as layers do that begin alike. */
+static bool is_in_each(const onv_lowering *l, const onv_weight_read *read, const char *name)
+{
+    const char *attribute = name + strlen(read->scope) + (read->scope[0] != '\0');
+    const onv_weight_read *end = l->weights.reads.at + l->weights.reads.count;
+    for (const onv_weight_read *at = l->weights.reads.at + l->values[read->value].first_read - 1;
+         at < end && at->value == read->value; at++)
+        if (find_attribute(l, at->scope, attribute) == SIZE_MAX) return false;
+    return true;
+}
+
+/* Of another layer the file has that parameter as it is: what was computed here is not made of it. */
+static bool is_as_it_is(onv_lowering *l, const char *name)
+{
+    const char *layers = onv_name_of_layers(l, name);
+    return layers != NULL && onv_ptr_map_get(&l->signature.in_file, layers, NULL);
+}
+
+/* All tokens are of one type, and each has a position of its own. */
+static bool is_one_row(onv_lowering *l, const onv_tensor *rows)
+{
+    if (rows->type.rank < 2 || rows->elems == 0) return false;
+    size_t row = (size_t)rows->type.dims[rows->type.rank - 1].raw * (rows->bytes / rows->elems);
+    unsigned char *buffer;
+    bool reads = row <= ONV_MOST_HEAD / 2 && 2 * row <= rows->bytes;
+    const unsigned char *data = reads ? onv_weight_head(l, rows, 2 * row, &buffer) : NULL;
+    bool is_one = data != NULL && memcmp(data, data + row, row) == 0;
+    if (reads) onv_heap_free(buffer);
+    return is_one;
+}
+
+/* How little a table of that name is one that rows may be of; UINT32_MAX: it is none. */
+static uint32_t rank_table(onv_lowering *l, const onv_weight_read *read, const char *table)
+{
+    bool is_of_types = strstr(table, "type") != NULL || strstr(table, "segment") != NULL;
+    if (strcmp(last_part(table), "weight") != 0 || strstr(table, "orm.weight") != NULL)
+        return UINT32_MAX;
+    bool is_one = is_one_row(l, l->model->values.at[read->value].tensor);
+    return (strstr(table, "embed") == NULL ? 2 : 0) + (is_of_types == is_one ? 0 : 1);
+}
+
+/* A name that nothing explains: best of the module itself, and one that is called as the module would
+ * call what the operation takes there. */
+static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight_role role,
+                        uint32_t best_rank)
+{
+    size_t best = SIZE_MAX, first, end;
+    bool wants_bias = strcmp(read->slot, "bias") == 0;
+    bool is_factor = role == ONV_WEIGHT_IS_UNSURE &&
+                     strcmp(l->model->nodes.at[read->node].op_type, "Mul") == 0; /* no table */
+    /* A norm is given what the module around it has, and spreads over the samples. */
+    bool is_common = role != ONV_WEIGHT_IS_SPREAD && onv_weight_is_common(l, read);
+    /* Of a table that is large in one layer and small in another the exporter computes the small ones alone. */
+    bool is_look_up = onv_is_call_of(l->model->values.at[read->value].name, "index");
+    find_inside(l, read->scope, &first, &end);
+    for (size_t i = first; i < end; i++) {
+        const char *name = last_part(l->signature.names[i]);
+        bool is_free = !l->signature.explained[i] && !l->signature.waits[i];
+        uint32_t depth = is_free ? depth_in(l->signature.names[i], read->scope) : UINT32_MAX;
+        if (depth > 1 || (depth > 0 && read->scope[0] == '\0')) continue;
+        bool is_bias = strstr(name, "bias") != NULL;
+        if (is_bias && (is_common || is_no_bias(l, read))) continue;
+        if (is_bias && role == ONV_WEIGHT_IS_NUMBER && !wants_bias) continue;
+        if (is_factor && depth > 0 && strstr(l->signature.names[i], "embed") != NULL) continue;
+        if (is_common && !is_in_each(l, read, l->signature.names[i])) continue;
+        if (role == ONV_WEIGHT_IS_UNSURE && !is_look_up && is_as_it_is(l, l->signature.names[i]))
+            continue;
+        uint32_t as_table =
+            role == ONV_WEIGHT_IS_ROWS ? rank_table(l, read, l->signature.names[i]) : 0;
+        if (as_table == UINT32_MAX) continue;
+        bool is_called = role == ONV_WEIGHT_IS_ROWS || strcmp(name, read->slot) == 0;
+        uint32_t rank = depth + as_table + (is_called ? 0 : is_bias == wants_bias ? 2 : 4);
+        if (rank >= best_rank) continue;
+        best = i;
+        best_rank = rank;
+    }
+    return best;
+}
+
+/* The bias beside a weight "conv.weight" is that of an operation without one. */
+static void wait_for_bias(onv_lowering *l, const onv_weight_read *read)
+{
+    char name[1024];
+    size_t length = read->parameter != NULL ? strlen(read->parameter) : 0;
+    static const char weight[] = "weight";
+    if (length < sizeof weight || length >= sizeof name) return;
+    length -= sizeof weight - 1;
+    if (strcmp(read->parameter + length, weight) != 0) return;
+    snprintf(name, sizeof name, "%.*sbias", (int)length, read->parameter);
+    size_t at = onv_listed_find(l, name);
+    if (at != SIZE_MAX && !l->signature.explained[at]) l->signature.waits[at] = true;
+}
+
+/* The same of a layer whose weight is computed, by the arguments of its call. */
+static void wait_for_biases_of_terms(onv_lowering *l)
+{
+    for (size_t i = 0; i < l->model->nodes.count; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        if (node->n_inputs != 2 || !onv_is_value(node->inputs[1])) continue;
+        const onv_value *weight = onv_model_value(l->model, node->inputs[1]);
+        bool is_turned = strcmp(node->op_type, "MatMul") == 0;
+        bool is_computed = onv_folded_is_term(l, node->inputs[1]) || !onv_value_is_weight(weight);
+        if (!is_computed || weight->type.rank < 2 ||
+            !onv_dim_is_const(weight->type.dims[is_turned]))
+            continue;
+        for (uint32_t k = 0; k < node->n_parameters; k++) {
+            size_t at = onv_listed_find(l, node->parameters[k]);
+            if (at == SIZE_MAX || l->signature.explained[at] ||
+                strcmp(last_part(node->parameters[k]), "bias") != 0)
+                continue;
+            l->signature.waits[at] = true;
+            l->folded.leaves[at] = (onv_shape){1, {weight->type.dims[is_turned].raw}};
+        }
+    }
+}
+
+/* The argument of the call that the read stands for: one that is called as the module calls it, or the only one. */
+static const char *find_argument(const onv_lowering *l, const onv_weight_read *read)
+{
+    const onv_node *node = &l->model->nodes.at[read->node];
+    const char *found = NULL;
+    for (uint32_t i = 0; i < node->n_parameters; i++) {
+        const char *name = node->parameters[i];
+        bool is_taken = false;
+        for (uint32_t k = 0; k < node->n_inputs && !is_taken; k++)
+            is_taken = k != read->k && onv_is_value(node->inputs[k]) &&
+                       onv_model_value(l->model, node->inputs[k])->name == name;
+        if (is_taken) continue;
+        if (strcmp(last_part(name), read->slot) == 0) return name;
+        if (node->n_parameters == 1) found = name;
+    }
+    return found;
+}
+
+/* A layer that modules share is listed by all names that they have for it, of which all calls name one: that of the
+ * argument instead of `own`, its name in the module that calls it now; SIZE_MAX: the call names `own`, or neither. */
+static size_t find_shared(const onv_lowering *l, const onv_weight_read *read, size_t own)
+{
+    const onv_node *node = &l->model->nodes.at[read->node];
+    for (uint32_t i = 0; i < node->n_parameters; i++)
+        if (strcmp(node->parameters[i], l->signature.names[own]) == 0) return SIZE_MAX;
+    const char *name = find_argument(l, read);
+    bool is_called_alike = name != NULL && strcmp(last_part(name), read->slot) == 0;
+    return is_called_alike ? onv_listed_find(l, name) : SIZE_MAX;
+}
+
+/* The weight of an operation that a batch norm was folded into; the node has the name of the norm's module. */
+static bool is_before_norm(const onv_lowering *l, const onv_weight_read *read)
+{
+    const onv_node *node = &l->model->nodes.at[read->node];
+    return read->k == 1 && node->source_op != NULL &&
+           strstr(node->source_op, "batch_norm") != NULL &&
+           strcmp(node->op_type, "BatchNormalization") != 0 &&
+           onv_listed_find(l, l->model->values.at[read->value].name) != SIZE_MAX;
+}
+
+/* Embeddings that encoder, decoder and head share are listed by all their names; the calls have one of them. Nothing
+ * calls the module "shared" that such a network has beside: its name is that of the same table. */
+static void explain_shared(onv_lowering *l, size_t at, const char *table)
+{
+    static const char shared[] = "shared.weight";
+    if (table == l->signature.names[at] || strcmp(last_part(table), "weight") != 0) return;
+    for (size_t length = strlen(l->signature.names[at]); length > 0; length--) {
+        char name[1024];
+        if (l->signature.names[at][length - 1] != '.') continue;
+        int n = snprintf(name, sizeof name, "%.*s%s", (int)length, l->signature.names[at], shared);
+        if (n < (int)sizeof name) explain(l, onv_listed_find(l, name));
+    }
+}
+
+/* What a layer is given, and no parameter of its own: queries that are the same for all samples, before a norm. */
+static bool is_layers_input(const onv_lowering *l, const onv_weight_read *read)
+{
+    const onv_node *node = &l->model->nodes.at[read->node];
+    return read->k == 0 && strcmp(node->op_type, "LayerNormalization") == 0 &&
+           onv_weight_place_of(node, 0) == ONV_PLACE_MADE &&
+           l->model->values.at[read->value].role == ONV_ROLE_NOT_NOTED;
+}
+
+/* The file has that parameter, with another size: a convolution that standardizes its weight calls a batch norm, whose weight
+ * it has made of another one. Of sets of vectors for each sample, and of sums of products, no better name is known. */
+static bool is_another(const onv_lowering *l, size_t listed, const onv_value *value)
+{
+    static const char *const others[] = {"expand", "einsum"};
+    return l->signature.file_elems[listed] > 0 && value->tensor != NULL &&
+           value->tensor->elems != l->signature.file_elems[listed] &&
+           !onv_is_call_of_any(value->name, others, sizeof others / sizeof others[0]);
+}
+
+static void name_exactly(onv_lowering *l)
+{
+    for (size_t i = 0; i < l->weights.reads.count; i++) {
+        onv_weight_read *read = &l->weights.reads.at[i];
+        const onv_value *value = &l->model->values.at[read->value];
+        size_t at = find_attribute(l, read->scope, read->slot);
+        size_t part = onv_folded_part_of(l, value); /* what its note tells goes first */
+        if (part != SIZE_MAX && l->signature.file_elems[part] == 0) at = part;
+        bool is_named = is_before_norm(l, read);
+        onv_value_id id = {read->value};
+        if (is_layers_input(l, read) || onv_folded_is_term(l, id) ||
+            onv_folded_buffer_of(l->model, value).name != NULL)
+            continue;
+        if (is_named || (value->role == ONV_ROLE_PARAMETER && read->k == 1))
+            read->parameter = value->name;
+        if (is_named) continue;
+        if (value->role == ONV_ROLE_PARAMETER && read->k == 0 && at != SIZE_MAX)
+            explain_shared(l, at, value->name);
+        const char *argument = at == SIZE_MAX ? find_argument(l, read) : NULL;
+        if (argument != NULL) at = onv_listed_find(l, argument);
+        size_t shared = at != SIZE_MAX && argument == NULL ? find_shared(l, read, at) : SIZE_MAX;
+        if (shared != SIZE_MAX) {
+            explain(l, at);
+            at = shared;
+        }
+        if (at == SIZE_MAX || is_another(l, at, value)) continue;
+        l->signature.explained[at] = true;
+        read->parameter = l->signature.names[at];
+    }
+}
+
+/* "getitem_6" before "getitem_7". */
+static bool is_next_call(const char *before, const char *name)
+{
+    const char *a = strrchr(before, '_'), *b = strrchr(name, '_');
+    if (a == NULL || b == NULL || a - before != b - name) return false;
+    if (memcmp(before, name, (size_t)(a - before)) != 0) return false;
+    return a[1] != '\0' && strtoul(a + 1, NULL, 10) + 1 == strtoul(b + 1, NULL, 10);
+}
+
+/* Parts of one parameter, as weights by which layers are mixed: the file has them behind each other. */
+static const char *of_neighbour(const onv_lowering *l, size_t at)
+{
+    enum { MAX_PARTS = 64 };
+    const onv_weight_read *read = &l->weights.reads.at[at];
+    for (size_t i = at; i-- > 0 && at - i < MAX_PARTS;) {
+        const onv_weight_read *other = &l->weights.reads.at[i];
+        if (other->scope != read->scope || other->value == read->value) continue;
+        bool is_next = is_next_call(l->model->values.at[other->value].name,
+                                    l->model->values.at[read->value].name);
+        return is_next && onv_weight_role_of(l, other) == ONV_WEIGHT_IS_NUMBER ? other->parameter
+                                                                               : NULL;
+    }
+    return NULL;
+}
+
+/* How much a name may differ from what the module would call it: a bias for a factor is likely none. */
+enum { LIKELY_NAME = 4, ANY_NAME = 8 };
+
+static void name_the_rest(onv_lowering *l, onv_weight_role role, const bool *is_table,
+                          uint32_t below)
+{
+    for (size_t i = 0; i < l->weights.reads.count; i++) {
+        onv_weight_read *read = &l->weights.reads.at[i];
+        if (is_table[read->value]) continue;
+        if (i > 0 && onv_weight_same_owner(read, read - 1)) {
+            if (read->parameter == NULL) read->parameter = read[-1].parameter;
+            continue;
+        }
+        if (read->parameter != NULL || onv_weight_role_of(l, read) != role) continue;
+        size_t at = find_left(l, read, role, below);
+        if (at == SIZE_MAX && role == ONV_WEIGHT_IS_NUMBER) read->parameter = of_neighbour(l, i);
+        if (at == SIZE_MAX) continue;
+        l->signature.explained[at] = true;
+        read->parameter = l->signature.names[at];
+    }
+}
+
+/* Buffers of norms: those of each norm are counted. */
+static bool is_statistic(const char *buffer)
+{
+    static const char *const names[] = {"running_mean", "running_var", "num_batches_tracked"};
+    const char *name = last_part(buffer);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+/* By name: buffers of the network that the file has no tensor of. */
+static onv_status find_lacking(onv_lowering *l)
+{
+    const onv_model *model = l->model;
+    onv_ptr_map has = {0};
+    bool fits = true;
+    for (size_t i = 0; i < model->values.count && model->n_buffers > 0 && fits; i++)
+        if (model->values.at[i].tensor != NULL)
+            fits = onv_ptr_map_set(&has, model->values.at[i].name, 1);
+    l->signature.lacking = ONV_ARENA_ARRAY(&l->model->arena, const char *, model->n_buffers);
+    for (size_t i = 0; i < model->n_buffers && l->signature.lacking != NULL; i++) {
+        if (onv_ptr_map_get(&has, model->buffers[i], NULL)) continue;
+        l->signature.lacks_buffers = true;
+        if (i < model->n_registered && !is_statistic(model->buffers[i]))
+            l->signature.lacking[l->signature.n_lacking++] = model->buffers[i];
+    }
+    onv_ptr_map_cleanup(&has);
+    return fits && l->signature.lacking != NULL ? ONV_OK : onv_fail_memory(l->err);
+}
+
+onv_status onv_signature_prepare(onv_lowering *l)
+{
+    const onv_model *model = l->model;
+    onv_arena *arena = &l->model->arena;
+    l->signature.count = l->options->as_exported ? 0 : model->n_parameters;
+    l->signature.lacks_buffers = l->signature.count == 0;
+    if (l->signature.count == 0) return ONV_OK;
+    ONV_TRY(find_lacking(l));
+    l->signature.names =
+        onv_arena_copy(arena, model->parameters, l->signature.count * sizeof *l->signature.names);
+    l->signature.explained = ONV_ARENA_ARRAY(arena, bool, l->signature.count);
+    l->signature.waits = ONV_ARENA_ARRAY(arena, bool, l->signature.count);
+    l->signature.file_elems = ONV_ARENA_ARRAY(arena, uint64_t, l->signature.count);
+    bool *is_table = ONV_ARENA_ARRAY(arena, bool, model->values.count);
+    if (l->signature.names == NULL || l->signature.explained == NULL ||
+        l->signature.waits == NULL || l->signature.file_elems == NULL || is_table == NULL)
+        return onv_fail_memory(l->err);
+    qsort(l->signature.names, l->signature.count, sizeof *l->signature.names, by_text);
+    explain_modules(l);
+    explain_head(l);
+    if (l->status != ONV_OK) return l->status;
+    onv_rotary_mark(l, is_table);
+    ONV_TRY(onv_folded_plan_all(l));
+    name_exactly(l);
+    onv_folded_name_parts(l);
+    name_the_rest(l, ONV_WEIGHT_IS_TAKEN, is_table, ANY_NAME);
+    for (size_t i = 0; i < l->weights.reads.count; i++) wait_for_bias(l, &l->weights.reads.at[i]);
+    /* Before tables of positions, say, that are none. */
+    name_the_rest(l, ONV_WEIGHT_IS_SPREAD, is_table, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_ROWS, is_table, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, is_table, LIKELY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, is_table, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_NUMBER, is_table, ANY_NAME);
+    wait_for_biases_of_terms(l);
+    onv_folded_settle(l);
+    return l->status;
+}
+
+/* The bias of which the node's weight tells, or its call: a weight that is computed, as weight norm does, has no name. */
+static size_t find_dropped(onv_lowering *l, const onv_node *node, char *module, size_t size)
+{
+    const onv_weight_read *read =
+        node->n_inputs > 1 ? onv_weight_owner(l, node->inputs[1], node, 1) : NULL;
+    const char *name = read != NULL ? read->parameter : NULL;
+    bool is_term = read != NULL && onv_folded_is_term(l, node->inputs[1]);
+    if (is_term) read = NULL;
+    for (uint32_t i = 0; i < node->n_parameters && read == NULL; i++)
+        if (strcmp(last_part(node->parameters[i]), "bias") == 0) name = node->parameters[i];
+    const char *dot = name != NULL ? strrchr(name, '.') : NULL;
+    if (dot == NULL || (read != NULL && strcmp(dot + 1, "weight") != 0) ||
+        (size_t)(dot - name) >= size)
+        return SIZE_MAX;
+    snprintf(module, size, "%.*s", (int)(dot - name), name);
+    size_t at = find_attribute(l, module, "bias");
+    if (read == NULL && at != SIZE_MAX && !l->signature.explained[at])
+        l->signature.waits[at] = true;
+    return at != SIZE_MAX && l->signature.waits[at] ? at : SIZE_MAX;
+}
+
+uint32_t onv_dropped_bias(onv_lowering *l, const onv_node *node, int64_t size)
+{
+    char module[1024];
+    if (size <= 0 || l->signature.count == 0 || l->status != ONV_OK) return ONV_NO_TENSOR;
+    size_t at = find_dropped(l, node, module, sizeof module);
+    if (at == SIZE_MAX) return ONV_NO_TENSOR;
+    uint32_t again;
+    if (l->signature.explained[at] &&
+        onv_ptr_map_get(&l->weights.layers, l->signature.names[at], &again))
+        return again;
+    l->signature.explained[at] = true;
+    uint8_t dtype = onv_model_value(l->model, node->inputs[1])->type.dtype;
+    uint32_t bias = onv_lost_parameter(l, dtype, size, module, "bias");
+    if (bias != ONV_NO_TENSOR && !onv_ptr_map_set(&l->weights.layers, l->signature.names[at], bias))
+        l->status = onv_fail_memory(l->err);
+    return bias;
+}

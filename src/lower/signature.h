@@ -1,0 +1,62 @@
+/* The names that the export lists: of all parameters and buffers of the network, those too that the file has no tensor of. */
+#ifndef ONV_LOWER_SIGNATURE_H
+#define ONV_LOWER_SIGNATURE_H
+
+#include "lower/weight.h"
+
+typedef struct onv_signature {
+    const char **names; /* of all parameters, sorted */
+    size_t count;
+    bool *explained, *waits; /* of them: the file has its tensor; a bias that was dropped */
+    uint64_t *file_elems;    /* of them, those of the tensor of that name; 0: there is none */
+    onv_ptr_map
+        in_file; /* by name of layers: of one of them the file has that parameter as it is */
+    onv_ptr_map buffers;  /* by name */
+    const char **lacking; /* buffers that the file has no tensor of, but statistics of norms */
+    size_t n_lacking;
+    bool lacks_buffers; /* the file has no tensor of some: constants may be parts of them */
+    ONV_VEC(uint32_t)
+    looked_up; /* tables of which the file has the rows that were looked up: tensors */
+    const struct onv_assumed_shape *assumed; /* by name; NULL: none is held; see assumed.h */
+    uint64_t assumed_bytes[8];               /* by onv_assumption */
+    uint64_t lacking_bytes;                  /* of parameters that the file lacks: counted */
+    uint64_t grown_rows;                     /* that were added to one of them */
+    const char *grown;                       /* its name */
+    uint64_t counted_elems; /* of parameters, where they are more than was told; 0: not */
+} onv_signature;
+
+/* --- signature.c ------------------------------------------------------------------------------- */
+
+/* Names of reads. Requires the reads. */
+onv_status onv_signature_prepare(onv_lowering *l);
+/* The place of the name among those that are listed; SIZE_MAX: it is not. */
+size_t onv_listed_find(const onv_lowering *l, const char *name);
+
+/* Is that attribute of the module among the names that are listed? */
+bool onv_has_parameter(const onv_lowering *l, const char *module, const char *attribute);
+
+/* The first of them that is not before `text`. */
+size_t onv_listed_lower_bound(const onv_lowering *l, const char *text);
+/* The bias of zeros that the exporter dropped beside the weight that the node reads, or none. */
+uint32_t onv_dropped_bias(onv_lowering *l, const onv_node *node, int64_t size);
+/* Adds those that the file lacks, where it is told how many elements all have. */
+void onv_parameters_complete(onv_lowering *l);
+/* Likewise, where it is told how many bytes all buffers have. */
+void onv_buffers_complete(onv_lowering *l);
+void onv_signature_report(onv_lowering *l);
+
+/* --- rotary.c ---------------------------------------------------------------------------------- */
+
+/* Marks, by value, tables of positions in x * cos + cat(-x2, x1) * sin, or by parts, whatever parameters the module has. */
+void onv_rotary_mark(const onv_lowering *l, bool *is_table);
+
+/* --- unused.c ---------------------------------------------------------------------------------- */
+
+/* Counts parameters that nothing reads. Requires all others. */
+void onv_unused_parameters(onv_lowering *l);
+/* Norms ran whose results have no reader, which the export lacks. */
+bool onv_has_unread_norms(const onv_lowering *l);
+/* "blocks.#.back.weight", interned, of "blocks.3.back.weight"; NULL: it has no number, or memory is short. */
+const char *onv_name_of_layers(onv_lowering *l, const char *name);
+
+#endif

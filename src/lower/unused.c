@@ -1,0 +1,309 @@
+/* Parameters that the exporter lists and that have no tensor in the file, as nothing reads what they give: a stage
+ * that the forward pass never runs. They lie in memory all the same, without gradient.
+ *
+ * Their sizes are those of parameters of like names, where all of these agree: of the same place in another layer
+ * ("blocks.3.back.weight", "blocks.0.back.weight"), else of at least two whose names end like it, in as many parts as
+ * possible ("last.layer.0.output.dense.weight", "first.layer.0.output.dense.weight"; "cross_attn.q_proj.weight",
+ * "self_attn.q_proj.weight"), else, for norms, of other norms beside it. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "lower/assumed.h"
+
+enum {
+    MAX_KEY = 512,
+    MOST_PARTS = 6, /* of a name, from its end */
+    WAY_OF_TWO = MOST_PARTS - 1,
+    WAY_OF_NORMS,
+    N_WAYS
+};
+
+typedef struct known_name {
+    const char *key; /* what is alike: the way, and a part of the name */
+    uint32_t storage;
+} known_name;
+
+typedef struct likes {
+    known_name *at;
+    size_t count;
+} likes;
+
+static int by_key(const void *left, const void *right)
+{
+    const known_name *a = left, *b = right;
+    int order = strcmp(a->key, b->key);
+    return order != 0 ? order : (a->storage > b->storage) - (a->storage < b->storage);
+}
+
+/* The part of the name that begins with its last `n` ones. */
+static const char *last_parts(const char *name, uint32_t n)
+{
+    const char *at = name + strlen(name);
+    while (at > name && (at[-1] != '.' || --n > 0)) at--;
+    return at;
+}
+
+/* All but numbers between points, which become "#". */
+static size_t put_without_numbers(char *key, size_t used, const char *name, size_t length)
+{
+    for (size_t i = 0; i < length && used < MAX_KEY - 2;) {
+        size_t part = 0, digits = 0;
+        for (; i + part < length && name[i + part] != '.'; part++)
+            digits += isdigit((unsigned char)name[i + part]) != 0;
+        if (digits == part && part > 0)
+            key[used++] = '#';
+        else
+            for (size_t k = 0; k < part && used < MAX_KEY - 2; k++) key[used++] = name[i + k];
+        i += part;
+        if (i < length) key[used++] = name[i++];
+    }
+    key[used] = '\0';
+    return used;
+}
+
+/* "blocks.#.back.weight", interned, of "blocks.3.back.weight"; NULL: it has no number, or memory is short. */
+const char *onv_name_of_layers(onv_lowering *l, const char *name)
+{
+    char key[MAX_KEY];
+    size_t length = strlen(name);
+    if (length >= MAX_KEY - 2) return NULL;
+    size_t used = put_without_numbers(key, 0, name, length);
+    return strchr(key, '#') != NULL ? onv_intern_n(&l->model->strings, key, used) : NULL;
+}
+
+/* "to_out.0." has one, "0." has none: "layers.0.weight" is not like "to_out.0.weight" in that both are the first of something. */
+static bool has_word(const char *from, const char *to)
+{
+    while (from < to && (*from == '.' || isdigit((unsigned char)*from))) from++;
+    return from < to;
+}
+
+/* "attention.output" of "crossattention.output": layers of attention to others are built like those to themselves. */
+static const char *without_kind(const char *path)
+{
+    static const char *const words[] = {"attention.", "attn."};
+    size_t part = strcspn(path, ".") + 1;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        size_t length = strlen(words[i]);
+        if (part > length && strncmp(path + part - length, words[i], length) == 0)
+            return path + part - length;
+    }
+    return path;
+}
+
+/* What a parameter of that name has in common with those like it. False: nothing. */
+static bool make_key(const char *name, uint32_t way, char key[MAX_KEY])
+{
+    const char *attribute = last_parts(name, 1), *both = last_parts(name, 2);
+    size_t used = 1, length = strlen(name);
+    key[0] = (char)('0' + way);
+    if (attribute == name || length >= MAX_KEY - 2) return false;
+    if (way == 0) return put_without_numbers(key, used, name, length) > 1;
+    if (way <= WAY_OF_TWO) {
+        const char *end = last_parts(name, MOST_PARTS + 1 - way);
+        if (end == name && way != WAY_OF_TWO) return false;
+        if (!has_word(end, attribute)) return false;
+        end = without_kind(end);
+        return put_without_numbers(key, used, end, strlen(end)) > 1;
+    }
+    size_t module = (size_t)(attribute - both);
+    if (memmem(both, module, "norm", 4) == NULL) return false;
+    used = put_without_numbers(key, used, name, (size_t)(both - name));
+    snprintf(key + used, MAX_KEY - used, "norm.%s", attribute);
+    return true;
+}
+
+static onv_status list_known(onv_lowering *l, likes *known)
+{
+    onv_arena *arena = &l->model->arena;
+    size_t n = l->eager->storages.count;
+    known->at = ONV_ARENA_ARRAY(arena, known_name, n * N_WAYS);
+    if (known->at == NULL) return onv_fail_memory(l->err);
+    for (uint32_t i = 0; i < n; i++) {
+        const onv_eager_storage *storage = &l->eager->storages.at[i];
+        char key[MAX_KEY];
+        if (storage->kind != ONV_STORAGE_PARAMETER || storage->label == NULL) continue;
+        for (uint32_t way = 0; way < N_WAYS; way++) {
+            if (!make_key(storage->label, way, key)) continue;
+            const char *copy = onv_arena_copy(arena, key, strlen(key) + 1);
+            if (copy == NULL) return onv_fail_memory(l->err);
+            known->at[known->count++] = (known_name){copy, i};
+        }
+    }
+    if (known->count > 0) qsort(known->at, known->count, sizeof *known->at, by_key);
+    return ONV_OK;
+}
+
+static size_t first_like(const likes *known, const char *key)
+{
+    size_t low = 0, high = known->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(known->at[middle].key, key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Sizes alone count: a weight may stand in the file the other way round. */
+static const onv_eager_storage *find_like(const onv_lowering *l, const likes *known,
+                                          const char *name)
+{
+    enum { MAX_LIKE = 1000 };
+    char key[MAX_KEY];
+    for (uint32_t way = 0; way < N_WAYS; way++) {
+        if (!make_key(name, way, key)) continue;
+        const onv_eager_storage *found = NULL;
+        bool agree = true;
+        uint32_t n = 0;
+        for (size_t i = first_like(known, key); i < known->count && agree && n < MAX_LIKE; i++) {
+            if (strcmp(known->at[i].key, key) != 0) break;
+            const onv_eager_storage *other = &l->eager->storages.at[known->at[i].storage];
+            agree = found == NULL || found->bytes == other->bytes;
+            found = other;
+            n++;
+        }
+        if (!agree || (way == WAY_OF_TWO && n == 1)) return NULL;
+        bool is_close = way == 0 || way == WAY_OF_NORMS; /* one is enough */
+        if (n > (is_close ? 0 : 1)) return found;
+    }
+    return NULL;
+}
+
+static bool hold(onv_lowering *l, const char *name, const onv_eager_storage *like)
+{
+    onv_eager_storage copy = *like;
+    uint32_t storage = onv_storage_new(l, copy.bytes, ONV_STORAGE_PARAMETER, name);
+    if (storage == UINT32_MAX) return false;
+    onv_eager_storage *held = &l->eager->storages.at[storage];
+    held->elems = copy.elems;
+    held->dims = copy.dims;
+    held->rank = copy.rank;
+    return true;
+}
+
+static void hold_like_names(onv_lowering *l, onv_assumed *a)
+{
+    likes known = {0};
+    l->status = list_known(l, &known);
+    for (size_t i = 0; i < l->signature.count && l->status == ONV_OK; i++) {
+        if (l->signature.explained[i] || a->at[i].why == ONV_BY_STAGE) continue;
+        const onv_eager_storage *like = find_like(l, &known, l->signature.names[i]);
+        if (like == NULL) continue;
+        const uint64_t bytes = like->bytes; /* the storages move when one is added */
+        if (!hold(l, l->signature.names[i], like)) continue;
+        const onv_eager_storage *held = &l->eager->storages.at[l->eager->storages.count - 1];
+        a->at[i] =
+            (onv_assumed_shape){.dims = held->dims, .rank = held->rank, .why = ONV_BY_LIKE_NAMES};
+        l->signature.explained[i] = true;
+        if (l->tally.unused.count++ == 0) l->tally.unused.first = l->signature.names[i];
+        l->tally.unused.bytes += bytes; /* of storages, whose sum was checked */
+    }
+}
+
+/* What the shapes that were assumed come to. False: more than 64 bits. */
+static bool sum_assumed(const onv_assumed *a, uint64_t *elems)
+{
+    for (size_t i = 0; i < a->l->signature.count; i++) {
+        const onv_assumed_shape *shape = &a->at[i];
+        uint64_t n = 1;
+        bool fits = true;
+        if (shape->why <= ONV_BY_LIKE_NAMES || shape->dims == NULL) continue;
+        for (uint32_t d = 0; d < shape->rank; d++)
+            fits = fits && onv_u64_mul(n, (uint64_t)shape->dims[d], &n);
+        if (!fits || !onv_u64_add(*elems, n, elems)) return false;
+    }
+    return true;
+}
+
+/* How many elements there are is told by --parameters: those that were assumed are these, or are not held. */
+static bool is_as_told(const onv_lowering *l, uint64_t elems)
+{
+    const uint64_t wanted = l->options->parameters;
+    for (size_t i = 0; i < l->eager->storages.count; i++)
+        if (l->eager->storages.at[i].kind == ONV_STORAGE_PARAMETER)
+            elems += l->eager->storages.at[i].elems; /* their bytes were counted */
+    return wanted == 0 || wanted == elems;
+}
+
+static void hold_assumed(onv_lowering *l, const onv_assumed *a)
+{
+    const uint64_t most = UINT64_C(1) << 48; /* bytes that a network may have */
+    uint64_t elems = 0, bytes;
+    if (!sum_assumed(a, &elems) || !onv_u64_mul(elems, a->element, &bytes) || bytes > most) return;
+    if (elems == 0 || !is_as_told(l, elems)) return;
+    for (size_t i = 0; i < l->signature.count && l->status == ONV_OK; i++) {
+        const onv_assumed_shape *shape = &a->at[i];
+        if (shape->why <= ONV_BY_LIKE_NAMES || shape->dims == NULL) continue;
+        onv_eager_storage like = {.elems = 1, .dims = shape->dims, .rank = shape->rank};
+        for (uint32_t d = 0; d < shape->rank; d++) like.elems *= (uint64_t)shape->dims[d];
+        like.bytes = like.elems * a->element;
+        if (!hold(l, l->signature.names[i], &like)) continue;
+        l->signature.explained[i] = true;
+        l->signature.assumed_bytes[shape->why] += like.bytes;
+    }
+    l->signature.assumed = a->at;
+}
+
+/* A batch norm that never runs has its running statistics all the same, and the number of passes. */
+static void hold_statistics(onv_lowering *l, const onv_assumed *a)
+{
+    for (size_t i = 0; i < l->signature.count && l->status == ONV_OK; i++) {
+        const onv_assumed_shape *shape = &a->at[i];
+        const char *name = l->signature.names[i];
+        bool is_held = l->signature.explained[i] && shape->why != ONV_BY_FILE && shape->rank == 1;
+        if (!is_held || strcmp(last_parts(name, 1), "weight") != 0) continue;
+        if (!onv_is_of_batch_norm(a, name)) continue;
+        uint64_t bytes;
+        if (!onv_u64_mul((uint64_t)shape->dims[0], sizeof(float), &bytes)) continue;
+        for (uint32_t k = 0; k < 2; k++) onv_storage_new(l, bytes, ONV_STORAGE_BUFFER, name);
+        onv_storage_new(l, sizeof(int64_t), ONV_STORAGE_BUFFER, name);
+    }
+}
+
+/* Batch norms that wrote their running statistics, and whose weight nothing in the file reads: the exporter removed what
+ * has no reader, of stages that ran all the same. */
+static uint32_t count_unread(const onv_lowering *l, const char **first)
+{
+    static const char statistic[] = ".running_mean";
+    uint32_t count = 0;
+    for (size_t i = 0; i < l->model->n_updated && l->signature.count > 0; i++) {
+        char weight[MAX_KEY];
+        const char *name = l->model->updated[i];
+        size_t length = strlen(name), n = sizeof statistic - 1;
+        if (length <= n || length >= sizeof weight || strcmp(name + length - n, statistic) != 0)
+            continue;
+        snprintf(weight, sizeof weight, "%.*s.weight", (int)(length - n), name);
+        size_t at = onv_listed_find(l, weight);
+        if (at == SIZE_MAX || l->signature.explained[at]) continue;
+        if (count++ == 0) *first = name;
+    }
+    return count;
+}
+
+bool onv_has_unread_norms(const onv_lowering *l)
+{
+    const char *first;
+    return count_unread(l, &first) > 0;
+}
+
+void onv_unused_parameters(onv_lowering *l)
+{
+    if (l->signature.count == 0 || l->status != ONV_OK) return;
+    bool all = true;
+    for (size_t i = 0; i < l->signature.count && all; i++) all = l->signature.explained[i];
+    if (all) return;
+    l->tally.unread_norms.count = count_unread(l, &l->tally.unread_norms.first);
+    onv_assumed assumed = {.l = l};
+    l->status = onv_assumed_begin(&assumed);
+    if (l->status == ONV_OK) hold_like_names(l, &assumed);
+    if (l->status == ONV_OK) l->status = onv_assumed_end(&assumed);
+    if (l->status == ONV_OK) hold_assumed(l, &assumed);
+    if (l->status == ONV_OK) hold_statistics(l, &assumed);
+}

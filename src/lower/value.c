@@ -1,0 +1,570 @@
+/* Tensors of values: what the file holds, what the forward pass makes of it, and what rules ask about
+ * their node. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "load/load.h"
+#include "lower/lowering.h"
+#include "lower/weight_place.h"
+#include "ops/op.h"
+
+/* --- Values ------------------------------------------------------------------------------------ */
+
+static bool is_tensor(const onv_value *value)
+{
+    return value->type.kind == ONV_TYPE_TENSOR || value->type.kind == ONV_TYPE_SPARSE_TENSOR;
+}
+
+/* Of a sequence or an optional: a list holds its tensors. Maps are on the host. */
+static uint64_t other_bytes(const onv_lowering *l, onv_value_id id)
+{
+    uint32_t row = l->live->of_value[id.index];
+    uint64_t bytes = row != UINT32_MAX ? l->live->timeline.buffers.at[row].bytes : 0;
+    return bytes <= INT64_MAX ? bytes : INT64_MAX;
+}
+
+bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
+{
+    if (l->status != ONV_OK || !onv_is_value(id)) return false;
+    const onv_value *value = onv_model_value(l->model, id);
+    if (!is_tensor(value) && l->options->inference) {
+        *shape = (onv_shape){1, {(int64_t)other_bytes(l, id)}};
+        return true;
+    }
+    if (value->type.kind == ONV_TYPE_SEQUENCE || value->type.kind == ONV_TYPE_MAP) {
+        l->status = onv_fail(l->err, ONV_ERR_USAGE, "'%s' is not a tensor; cannot size training",
+                             value->name);
+        return false;
+    }
+    bool known = onv_type_has_rank(&value->type);
+    shape->rank = known ? (uint32_t)value->type.rank : 0;
+    for (uint32_t i = 0; known && i < shape->rank; i++) {
+        onv_dim dim = onv_dim_substitute_bounds(&l->model->dims, value->type.dims[i]);
+        known = onv_dim_is_const(dim) && dim.raw >= 0;
+        shape->dims[i] = dim.raw;
+    }
+    if (!known && l->options->inference && value->type.dtype == ONV_STRING) {
+        *shape = (onv_shape){1, {0}}; /* text is on the host, however much of it there is */
+        return true;
+    }
+    if (!known)
+        l->status = onv_fail(
+            l->err, ONV_ERR_USAGE,
+            "the size of '%s' is not a number; bind its dims to see PyTorch's memory", value->name);
+    return known;
+}
+
+/* Places by which the exporter writes a view, or a write into a part, which have none. */
+static bool is_place(const onv_lowering *l, onv_value_id id)
+{
+    onv_node_id user = l->fusions.user[id.index];
+    if (!onv_is_node(user) || l->options->as_exported) return false;
+    const onv_node *node = onv_model_node(l->model, user);
+    uint32_t fusion = l->fusions.of_node[user.index];
+    bool writes = fusion != 0 && l->fusions.at.at[fusion - 1].kind == ONV_FUSION_WRITE &&
+                  strncmp(node->op_type, "Scatter", 7) == 0;
+    return (writes && node->n_inputs > 1 && node->inputs[1].index == id.index) ||
+           onv_node_is_aten(node, "as_strided");
+}
+
+/* Single numbers and small integers are arguments, not tensors on the device. */
+static bool is_host_weight(onv_lowering *l, onv_value_id id)
+{
+    const onv_value *value = onv_model_value(l->model, id);
+    const onv_tensor *tensor = value->tensor;
+    if (tensor == NULL || tensor->type.kind != ONV_TYPE_TENSOR || tensor->elems == 0) return true;
+    if (is_place(l, id)) return true;
+    if (onv_folded_is_term(l, id)) return false;
+    if (!onv_dtype_is_float((onv_dtype)tensor->type.dtype))
+        return tensor->elems <= 64 || onv_dtype_bits((onv_dtype)tensor->type.dtype) == 0;
+    bool is_listed =
+        l->signature.count > 0 && value->role == ONV_ROLE_PARAMETER; /* a factor that is trained */
+    if (tensor->type.rank == 0) return !is_listed && !onv_weight_is_parameters_number(l, id);
+    if (tensor->elems > 1) return false;
+    return !onv_value_may_train(l->model, value) ||
+           (onv_has_made_up_name(value->name) &&
+            (!l->weights.has_notes || onv_weight_use_of(l, id) != ONV_WEIGHT_TRAINED));
+}
+
+static void make_parameter(onv_lowering *l, uint32_t tensor, const char *name, const char *file)
+{
+    if (l->status != ONV_OK) return;
+    onv_eager_tensor *t = &l->eager->tensors.at[tensor];
+    onv_eager_storage *storage = &l->eager->storages.at[t->storage];
+    storage->kind = ONV_STORAGE_PARAMETER;
+    storage->label = name;
+    storage->elems = t->elems;
+    storage->dims = t->dims;
+    storage->rank = t->rank;
+    storage->trained = !l->options->inference && !onv_is_frozen(l, name, file);
+    t->needs_grad = t->is_leaf = storage->trained;
+}
+
+static void freeze(onv_lowering *l, uint32_t tensor)
+{
+    if (l->status != ONV_OK) return;
+    onv_eager_tensor *t = &l->eager->tensors.at[tensor];
+    l->eager->storages.at[t->storage].trained = false;
+    t->needs_grad = t->is_leaf = false;
+}
+
+uint32_t onv_parameter_new(onv_lowering *l, uint8_t dtype, const onv_shape *shape, const char *name)
+{
+    uint32_t tensor = onv_tensor_new(l, dtype, shape->rank, shape->dims, NULL);
+    if (tensor == ONV_NO_TENSOR) return ONV_NO_TENSOR;
+    make_parameter(l, tensor, name, NULL);
+    return tensor;
+}
+
+uint32_t onv_lost_parameter(onv_lowering *l, uint8_t dtype, int64_t size, const char *module,
+                            const char *name)
+{
+    const onv_shape shape = {1, {size}};
+    return onv_parameter_new(l, dtype, &shape, onv_parameter_name(l, module, name));
+}
+
+/* The operation that gives what the export computed from a parameter, or made. */
+static uint32_t emit_source(onv_lowering *l, const char *name, uint32_t parameter, uint32_t out,
+                            uint64_t indices)
+{
+    onv_emit_begin(l, name);
+    onv_emit_in(l, parameter, ONV_GRAD_NEW);
+    if (indices > 0)
+        onv_emit_extra(l, indices, sizeof(int64_t), "indices");
+    else
+        onv_emit_save(l, parameter);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+static bool has_shape(const onv_eager_tensor *t, const onv_shape *shape)
+{
+    bool same = t->rank == shape->rank;
+    for (uint32_t i = 0; same && i < t->rank; i++) same = t->dims[i] == shape->dims[i];
+    return same;
+}
+
+/* Of equal vectors that the exporter keeps once, those of statistics are not trained. */
+static onv_weight_use use_for(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
+{
+    onv_weight_use use = onv_weight_use_of(l, id);
+    bool is_statistic = read != NULL && strncmp(read->slot, "running_", 8) == 0;
+    bool is_bias = read != NULL && strcmp(read->slot, "bias") == 0;
+    if (use == ONV_WEIGHT_DERIVED && is_bias && onv_weight_is_shared(l, id))
+        return ONV_WEIGHT_TRAINED; /* zeros, as the factors are that another norm made of a parameter */
+    return use == ONV_WEIGHT_TRAINED && is_statistic && onv_weight_is_shared(l, id)
+               ? ONV_WEIGHT_BUFFER
+               : use;
+}
+
+/* Rows that all samples are given. */
+static uint32_t look_up_for_all(onv_lowering *l, const onv_tensor *file, const onv_shape *whole,
+                                uint32_t table)
+{
+    onv_shape one = *whole;
+    one.dims[0] = 1;
+    uint32_t rows = onv_tensor_new(l, (onv_dtype)file->type.dtype, one.rank, one.dims, NULL);
+    uint64_t row = (uint64_t)(whole->dims[0] * whole->dims[whole->rank - 1]);
+    rows = emit_source(l, "embedding", table, rows, file->elems / row);
+    return onv_emit_expand(l, rows, whole->rank, whole->dims);
+}
+
+/* What the forward pass makes of the parameter `tensor`: what the file has. */
+static uint32_t compute_weight(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,
+                               const onv_tensor *file, const onv_shape *whole, uint32_t tensor)
+{
+    const onv_eager_tensor from = onv_tensor_at(l, tensor);
+    if (use == ONV_WEIGHT_EXPANDED) {
+        uint32_t spread = onv_emit_expand(l, tensor, whole->rank, whole->dims);
+        bool copies = !onv_is_call_of(l->model->values.at[read->value].name, "expand");
+        return copies ? onv_emit_clone(l, spread) : spread;
+    }
+    if (use == ONV_WEIGHT_LOOKED_UP_FOR_ALL) return look_up_for_all(l, file, whole, tensor);
+    uint32_t out = onv_tensor_new(l, (onv_dtype)file->type.dtype, whole->rank, whole->dims, NULL);
+    uint64_t row = whole->rank > 0 ? (uint64_t)whole->dims[whole->rank - 1] : 1;
+    switch (use) {
+    case ONV_WEIGHT_BIASES:
+        if (onv_weight_is_cached(read->parameter)) {
+            onv_weight_hold_places(l, read, file->elems / (uint64_t)from.dims[0]);
+            if (!l->options->inference) return emit_source(l, "index", tensor, out, 0);
+            if (out != ONV_NO_TENSOR)
+                l->eager->storages.at[onv_tensor_at(l, out).storage].kind = ONV_STORAGE_CONSTANT;
+            return out;
+        }
+        if (strstr(read->parameter, "table") != NULL) {
+            onv_weight_hold_places(l, read, file->elems / (uint64_t)from.dims[1]);
+            return emit_source(l, "index", tensor, out, 0);
+        }
+        return emit_source(
+            l,
+            whole->rank == 3 && strstr(read->parameter, "rel_pos") != NULL ? "index" : "embedding",
+            tensor, out, file->elems / (uint64_t)from.dims[1]);
+    case ONV_WEIGHT_LOOKED_UP: return emit_source(l, "embedding", tensor, out, file->elems / row);
+    case ONV_WEIGHT_PROJECTED: {
+        bool is_first = !l->weights.has_positions; /* of layers, which are all given one table */
+        l->weights.has_positions = true;
+        uint64_t rows = file->elems / (uint64_t)from.dims[1];
+        return emit_source(l, "mm", tensor, out, is_first ? rows * (uint64_t)from.dims[0] / 2 : 0);
+    }
+    default: return emit_source(l, "parametrize", tensor, out, 0);
+    }
+}
+
+/* Of a x + (1 - a) y, whose a the exporter computed of a parameter: the a of "sub". */
+static uint32_t complemented(onv_lowering *l, onv_value_id id)
+{
+    onv_node_id user = l->fusions.user[id.index];
+    const onv_node *product = onv_is_node(user) ? onv_model_node(l->model, user) : NULL;
+    if (product == NULL || strcmp(product->op_type, "Mul") != 0 || product->n_inputs != 2 ||
+        !onv_is_call_of(onv_model_value(l->model, id)->name, "sub"))
+        return ONV_NO_TENSOR;
+    onv_node_id reader = l->fusions.user[product->outputs[0].index];
+    const onv_node *sum = onv_is_node(reader) ? onv_model_node(l->model, reader) : NULL;
+    if (sum == NULL || strcmp(sum->op_type, "Add") != 0 || sum->n_inputs != 2) return ONV_NO_TENSOR;
+    onv_value_id other = sum->inputs[sum->inputs[0].index == product->outputs[0].index];
+    onv_node_id from =
+        onv_is_value(other) ? onv_model_value(l->model, other)->producer : ONV_NO_NODE;
+    const onv_node *before = onv_is_node(from) ? onv_model_node(l->model, from) : NULL;
+    if (before == NULL || before == product || strcmp(before->op_type, "Mul") != 0 ||
+        before->n_inputs != 2 || before->scope != product->scope)
+        return ONV_NO_TENSOR;
+    for (uint32_t k = 0; k < 2; k++) {
+        const onv_value *value =
+            onv_is_value(before->inputs[k]) ? onv_model_value(l->model, before->inputs[k]) : NULL;
+        if (value == NULL || !onv_value_is_weight(value) || value->role != ONV_ROLE_NOT_NOTED)
+            continue;
+        uint32_t a = onv_node_in(l, before, k);
+        if (onv_tensor_needs_grad(l, a)) return a;
+    }
+    return ONV_NO_TENSOR;
+}
+
+/* Only before the operation that reads it: what is not there from the start is made by one of its own. */
+static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
+{
+    const onv_value *value = onv_model_value(l->model, id);
+    onv_shape shape, whole;
+    if (is_host_weight(l, id) || !onv_value_shape(l, id, &whole)) return ONV_NO_TENSOR;
+    onv_weight_use use = use_for(l, id, read);
+    if (use == ONV_WEIGHT_TERM && l->region.current == ONV_NO_REGION) return onv_folded_make(l, id);
+    const char *layer = use == ONV_WEIGHT_TRAINED ? onv_weight_layer(l, id, read) : NULL;
+    onv_given given = {.value = ONV_NO_VALUE};
+    uint32_t again = ONV_NO_TENSOR;
+    if (use == ONV_WEIGHT_MADE) again = onv_weight_of_buffer(l, id, read, &whole);
+    if (again == ONV_NO_TENSOR && use == ONV_WEIGHT_MADE) again = onv_first_round(l, id);
+    if (again == ONV_NO_TENSOR && use == ONV_WEIGHT_MADE)
+        again = onv_weight_given_before(l, id, read, &given);
+    if (again != ONV_NO_TENSOR) return again;
+    if (layer != NULL && onv_ptr_map_get(&l->weights.layers, layer, &again) &&
+        has_shape(&l->eager->tensors.at[again], &whole))
+        return again;
+    if (!onv_weight_shape(l, use, read, &whole, &shape)) return ONV_NO_TENSOR;
+    uint32_t tensor = onv_tensor_new(l, value->tensor->type.dtype, shape.rank, shape.dims, NULL);
+    if (tensor == ONV_NO_TENSOR) return tensor;
+    onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
+    storage->label = value->name;
+    storage->kind = use == ONV_WEIGHT_BUFFER ? ONV_STORAGE_BUFFER : ONV_STORAGE_CONSTANT;
+    bool is_view = use == ONV_WEIGHT_VIEW;
+    bool is_there = is_view || use == ONV_WEIGHT_CONSTANT || use == ONV_WEIGHT_BUFFER;
+    if (is_there && onv_weight_is_part_again(l, id))
+        storage->bytes = 0;
+    else if (is_view)
+        storage->bytes = onv_weight_viewed_bytes(l, id);
+    if (use <= ONV_WEIGHT_VIEW && use != ONV_WEIGHT_TRAINED) return tensor;
+    /* What one branch makes another one could not read. */
+    if (l->region.current != ONV_NO_REGION && use > ONV_WEIGHT_VIEW && use != ONV_WEIGHT_EXPANDED)
+        return tensor;
+    if (use == ONV_WEIGHT_MADE) {
+        storage->kind = ONV_STORAGE_ACTIVATION;
+        storage->bytes = onv_weight_unspread_bytes(l, id);
+        onv_weight_note_given(l, given, tensor);
+        return emit_source(l, "full", complemented(l, id), tensor, 0);
+    }
+    make_parameter(l, tensor, onv_weight_name(l, id, read),
+                   onv_weight_is_shared(l, id) ? NULL : value->name);
+    if (onv_weight_is_table(l, read)) freeze(l, tensor);
+    if (layer != NULL && !onv_ptr_map_set(&l->weights.layers, layer, tensor) && l->status == ONV_OK)
+        l->status = onv_fail_memory(l->err);
+    if (use == ONV_WEIGHT_TRAINED) return tensor;
+    bool is_looked_up = use == ONV_WEIGHT_LOOKED_UP || use == ONV_WEIGHT_LOOKED_UP_FOR_ALL ||
+                        use == ONV_WEIGHT_BIASES;
+    if (is_looked_up && shape.rank > 1 && !onv_vec_push(&l->signature.looked_up, tensor))
+        l->status = onv_fail_memory(l->err);
+    return compute_weight(l, use, read, value->tensor, &whole, tensor);
+}
+
+void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor)
+{
+    if (!onv_is_value(id)) return;
+    l->values[id.index].tensor = tensor;
+    l->values[id.index].is_known = true;
+    if (tensor == ONV_NO_TENSOR || l->status != ONV_OK) return;
+    onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
+    storage->is_bound |= onv_model_value(l->model, id)->bound_used;
+    if (!onv_is_value(storage->value)) storage->value = id;
+}
+
+static uint32_t owned_tensor(onv_lowering *l, onv_value_id id, const onv_node *node, uint32_t k)
+{
+    onv_weight_read *owner = onv_weight_owner(l, id, node, k);
+    if (owner->tensor == ONV_NO_TENSOR) owner->tensor = weight_tensor(l, id, owner);
+    return owner->tensor;
+}
+
+static uint32_t read_value(onv_lowering *l, onv_value_id id, const onv_node *node, uint32_t k)
+{
+    if (!onv_is_value(id) || l->status != ONV_OK) return ONV_NO_TENSOR;
+    if (l->values[id.index].is_known) return l->values[id.index].tensor;
+    const onv_value *value = onv_model_value(l->model, id);
+    if (!onv_value_is_weight(value)) return ONV_NO_TENSOR;
+    bool owned = onv_value_may_train(l->model, value) && onv_weight_is_shared(l, id) &&
+                 !is_host_weight(l, id);
+    if (owned) {
+        onv_weight_use use = onv_weight_use_of(l, id);
+        owned = use == ONV_WEIGHT_TRAINED || use == ONV_WEIGHT_DERIVED;
+    }
+    if (owned) return owned_tensor(l, id, node, k);
+    uint32_t tensor = weight_tensor(l, id, onv_weight_owner(l, id, node, k));
+    onv_value_set(l, id, tensor);
+    return tensor;
+}
+
+uint32_t onv_value_tensor(onv_lowering *l, onv_value_id id)
+{
+    const onv_node *node = onv_is_node(l->node) ? onv_model_node(l->model, l->node) : NULL;
+    return read_value(l, id, node, UINT32_MAX);
+}
+
+void onv_lower_weight(onv_lowering *l, onv_value_id id)
+{
+    if (is_host_weight(l, id)) return;
+    onv_weight_use use = onv_weight_use_of(l, id);
+    if (use > ONV_WEIGHT_VIEW) return;
+    if (use != ONV_WEIGHT_TRAINED || !onv_weight_is_shared(l, id)) {
+        onv_value_tensor(l, id);
+        return;
+    }
+    onv_weight_read *owner = onv_weight_owner(l, id, NULL, UINT32_MAX);
+    for (; owner != NULL && l->status == ONV_OK; owner = onv_weight_next_owner(l, owner))
+        if (owner->tensor == ONV_NO_TENSOR) owner->tensor = weight_tensor(l, id, owner);
+}
+
+/* --- What rules ask about their node ----------------------------------------------------------- */
+
+/* What contiguous() gives for some of the readers; made for the first of them. That there was one says that
+ * channels were last, which is not followed through convolutions; without training dropout has such notes, too. */
+static uint32_t clone_of(onv_lowering *l, onv_value_id id, uint32_t tensor)
+{
+    uint32_t *made = &l->values[id.index].clone;
+    bool is_image = onv_tensor_at(l, tensor).rank == 4 && !l->options->inference;
+    if (*made == 0)
+        *made = (is_image ? onv_emit_clone(l, tensor) : onv_emit_contiguous(l, tensor)) + 1;
+    return *made - 1;
+}
+
+/* A view without a gradient, which is made before the operation that reads it. */
+static uint32_t detached(onv_lowering *l, onv_value_id id, uint32_t tensor)
+{
+    uint32_t *made = &l->values[id.index].detached;
+    if (!onv_tensor_needs_grad(l, tensor)) return tensor;
+    if (*made != 0 && onv_tensor_at(l, *made - 1).storage == onv_tensor_at(l, tensor).storage)
+        return *made - 1;
+    onv_eager_tensor t = onv_tensor_at(l, tensor);
+    tensor = onv_emit_view(l, "detach", tensor, t.rank, t.dims, t.strides, ONV_GRAD_NONE);
+    *made = tensor + 1;
+    return tensor;
+}
+
+uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k)
+{
+    if (k >= node->n_inputs) return ONV_NO_TENSOR;
+    onv_value_id id = node->inputs[k];
+    bool has_neutral = k < 32 && (node->neutral & ONV_BIT(k)) != 0 && onv_is_value(id);
+    if (has_neutral && l->values[id.index].neutral != 0 && !onv_merged_norm_gave(l, id))
+        return l->values[id.index].neutral - 1;
+    uint32_t tensor = read_value(l, id, node, k);
+    bool is_clone = k < 32 && (node->clones & ONV_BIT(k)) != 0 && onv_is_value(id) &&
+                    strstr(node->aten_op, "view") == NULL &&
+                    l->values[id.index].cloned_for == ONV_CLONED_FOR_SOME;
+    if (is_clone && tensor != ONV_NO_TENSOR) tensor = clone_of(l, id, tensor);
+    bool is_detached = k < 32 && (node->detached & ONV_BIT(k)) != 0 && onv_is_value(id);
+    return is_detached && !l->options->as_exported ? detached(l, id, tensor) : tensor;
+}
+
+void onv_node_set(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t tensor)
+{
+    if (k >= node->n_outputs || !onv_is_value(node->outputs[k])) return;
+    onv_value_id id = node->outputs[k];
+    if (l->values[id.index].cloned_for != ONV_CLONED_FOR_ALL || tensor == ONV_NO_TENSOR) {
+        onv_value_set(l, id, tensor);
+        return;
+    }
+    l->values[id.index].tensor = tensor;
+    if (!onv_vec_push(&l->to_clone, id)) l->status = onv_fail_memory(l->err);
+    if (!l->emit.is_building) onv_clone_results(l);
+}
+
+void onv_clone_results(onv_lowering *l)
+{
+    while (l->to_clone.count > 0 && l->status == ONV_OK) {
+        onv_value_id id = l->to_clone.at[--l->to_clone.count];
+        onv_value_set(l, id, onv_emit_contiguous(l, l->values[id.index].tensor));
+    }
+}
+
+/* x.new_empty(...).bernoulli_(p), which drops whole paths: the export has it in float32, and a run in the type of x, which
+ * autocast may have lowered. */
+static bool is_drawn_like(const onv_lowering *l, onv_value_id id)
+{
+    static const char *const steps[] = {"Div", "Mul", "Cast", "Less", "RandomUniformLike"};
+    bool is_drawn = false;
+    for (uint32_t depth = 0; depth < 8 && onv_is_value(id); depth++) {
+        const onv_value *value = onv_model_value(l->model, id);
+        if (!onv_is_node(value->producer)) return false;
+        const onv_node *node = onv_model_node(l->model, value->producer);
+        if (strcmp(node->op_type, "ConstantOfShape") == 0)
+            return is_drawn && onv_node_is_aten(node, "new_empty");
+        bool goes_on = false;
+        for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+            goes_on |= strcmp(node->op_type, steps[i]) == 0;
+        if (!goes_on || node->n_inputs == 0) return false;
+        is_drawn |= onv_node_is_aten(node, "bernoulli");
+        id = node->inputs[0];
+    }
+    return false;
+}
+
+uint8_t onv_promoted(onv_lowering *l, const onv_node *node)
+{
+    bool lowers = l->options->amp != ONV_UNDEFINED && node->n_inputs == 2;
+    uint8_t best = ONV_UNDEFINED;
+    uint32_t most = 0;
+    for (uint32_t k = 0; k < node->n_inputs; k++) {
+        onv_eager_tensor t = onv_tensor_at(l, onv_node_in(l, node, k));
+        uint32_t bits = onv_dtype_bits((onv_dtype)t.dtype);
+        if (!onv_dtype_is_float((onv_dtype)t.dtype) || bits < most) continue;
+        if (lowers && k == 1 && most > 0 && is_drawn_like(l, node->inputs[1])) continue;
+        best = bits == most && best != t.dtype && best != ONV_UNDEFINED ? ONV_FLOAT : t.dtype;
+        most = bits;
+    }
+    return best;
+}
+
+static uint8_t result_dtype(const onv_lowering *l, onv_value_id id, uint8_t dtype)
+{
+    if (!is_tensor(onv_model_value(l->model, id))) return ONV_UINT8; /* bytes */
+    uint8_t declared = onv_model_value(l->model, id)->type.dtype;
+    bool given = dtype != ONV_UNDEFINED && onv_dtype_is_float((onv_dtype)declared);
+    return given ? dtype : declared;
+}
+
+uint32_t onv_value_new(onv_lowering *l, onv_value_id id, uint8_t dtype)
+{
+    onv_shape shape;
+    if (!onv_value_shape(l, id, &shape)) return ONV_NO_TENSOR;
+    return onv_tensor_new(l, result_dtype(l, id, dtype), shape.rank, shape.dims, NULL);
+}
+
+uint32_t onv_node_new(onv_lowering *l, const onv_node *node, uint32_t k, uint8_t dtype)
+{
+    return k < node->n_outputs ? onv_value_new(l, node->outputs[k], dtype) : ONV_NO_TENSOR;
+}
+
+/* PyTorch's iterator gives a pointwise result the memory order of its operands: the order of the
+ * first one that has the full shape. */
+void onv_strides_like(const onv_eager_tensor *in, int64_t *strides)
+{
+    uint32_t order[ONV_MAX_RANK];
+    for (uint32_t i = 0; i < in->rank; i++) {
+        uint32_t at = i;
+        while (at > 0 && in->strides[order[at - 1]] < in->strides[i]) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = i;
+    }
+    int64_t step = 1;
+    for (uint32_t i = in->rank; i-- > 0;) {
+        /* cppcheck-suppress uninitvar ; the loop above has set order[0] to order[rank - 1] */
+        strides[order[i]] = step;
+        step *= in->elems > 0 ? in->dims[order[i]] : 1;
+    }
+}
+
+uint32_t onv_node_new_like(onv_lowering *l, const onv_node *node, uint8_t dtype,
+                           const onv_eager_tensor *in)
+{
+    onv_shape shape;
+    int64_t strides[ONV_MAX_RANK];
+    if (dtype == ONV_UNDEFINED || !onv_value_shape(l, node->outputs[0], &shape) ||
+        shape.rank != in->rank)
+        return onv_node_new(l, node, 0, dtype);
+    onv_eager_tensor like = *in;
+    like.dims = shape.dims;
+    like.elems = 1; /* strides of an empty tensor would say nothing */
+    onv_strides_like(&like, strides);
+    return onv_tensor_new(l, dtype, shape.rank, shape.dims, strides);
+}
+
+uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t dtype)
+{
+    onv_shape shape;
+    if (!onv_value_shape(l, node->outputs[0], &shape)) return ONV_NO_TENSOR;
+    dtype = result_dtype(l, node->outputs[0], dtype);
+    for (uint32_t k = 0; k < node->n_inputs; k++) {
+        uint32_t in = onv_node_in(l, node, k);
+        onv_eager_tensor x = onv_tensor_at(l, in);
+        bool full = in != ONV_NO_TENSOR && x.rank == shape.rank;
+        for (uint32_t i = 0; full && i < x.rank; i++) full = x.dims[i] == shape.dims[i];
+        if (!full) continue;
+        int64_t strides[ONV_MAX_RANK];
+        onv_strides_like(&x, strides);
+        return onv_tensor_new(l, dtype, shape.rank, shape.dims, strides);
+    }
+    return onv_tensor_new(l, dtype, shape.rank, shape.dims, NULL);
+}
+
+uint32_t onv_node_new_image(onv_lowering *l, const onv_node *node, const onv_eager_tensor *like,
+                            uint8_t dtype)
+{
+    if (!onv_tensor_is_channels_last(like)) return onv_node_new(l, node, 0, dtype);
+    return onv_node_new_like(l, node, result_dtype(l, node->outputs[0], dtype), like);
+}
+
+/* The contents of a small constant operand, or NULL. */
+static const onv_known *operand(onv_lowering *l, const onv_node *node, uint32_t k)
+{
+    if (k >= node->n_inputs || !onv_is_value(node->inputs[k]) || l->status != ONV_OK) return NULL;
+    const onv_value *value = onv_model_value(l->model, node->inputs[k]);
+    const onv_known *known = value->known;
+    if (known == NULL && value->tensor != NULL && value->tensor->elems <= ONV_MAX_RANK)
+        l->status = onv_load_known(l->model, value->tensor, &known, l->err);
+    return known;
+}
+
+bool onv_node_scalar(onv_lowering *l, const onv_node *node, uint32_t k, double *number)
+{
+    const onv_known *known = operand(l, node, k);
+    if (known == NULL || known->count != 1) return false;
+    onv_scalar s = known->elems[0];
+    if (!onv_dim_is_const(s.i)) return false;
+    bool is_float = onv_dtype_is_float((onv_dtype)known->dtype);
+    *number = is_float ? s.f * (double)s.i.raw : (double)s.i.raw;
+    return *number == *number;
+}
+
+uint32_t onv_node_operands(onv_lowering *l, const onv_node *node, uint32_t k)
+{
+    const onv_known *known = operand(l, node, k);
+    return known != NULL ? known->count : 0;
+}
+
+int64_t onv_node_operand(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t i,
+                         int64_t fallback)
+{
+    const onv_known *known = operand(l, node, k);
+    bool good = known != NULL && i < known->count && onv_dim_is_const(known->elems[i].i);
+    return good ? known->elems[i].i.raw : fallback;
+}

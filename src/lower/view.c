@@ -1,0 +1,445 @@
+/* Operators that PyTorch runs as views, and the copies that stand beside them. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "lower/lowering.h"
+#include "lower/weight_place.h"
+
+static void lower_reshape(onv_lowering *l, const onv_node *node)
+{
+    onv_shape shape;
+    if (!onv_value_shape(l, node->outputs[0], &shape)) return;
+    onv_node_set(l, node, 0, onv_emit_reshape(l, onv_node_in(l, node, 0), shape.rank, shape.dims));
+}
+
+/* The encoders of sound in transformers ask for a gradient of what they view, so that checkpointing works. */
+static bool asks_for_gradient(onv_lowering *l, const onv_node *node, uint32_t x)
+{
+    static const char library[] = "transformers.models.", class[] = "FeatureEncoder";
+    size_t length = node->module_class != NULL ? strlen(node->module_class) : 0;
+    return length > sizeof class && strncmp(node->module_class, library, sizeof library - 1) == 0 &&
+           strcmp(node->module_class + length + 1 - sizeof class, class) == 0 &&
+           onv_tensor_is_float(l, x) && !l->options->inference && !l->options->as_exported &&
+           l->eager->storages.at[onv_tensor_at(l, x).storage].kind == ONV_STORAGE_INPUT &&
+           !onv_is_frozen(l, node->scope, NULL);
+}
+
+static void lower_unsqueeze(onv_lowering *l, const onv_node *node)
+{
+    lower_reshape(l, node);
+    uint32_t x = onv_node_in(l, node, 0), view = onv_value_tensor(l, node->outputs[0]);
+    if (x == ONV_NO_TENSOR || view == ONV_NO_TENSOR || view == x || l->status != ONV_OK ||
+        !asks_for_gradient(l, node, x))
+        return;
+    onv_eager_tensor *leaf = &l->eager->tensors.at[view];
+    leaf->needs_grad = leaf->is_leaf = true;
+    l->asks_for_gradient = node;
+    l->tally.input_gradient.bytes = leaf->bytes;
+}
+
+static void lower_identity(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR) return;
+    /* Exporters keep one copy of parameters that are equal; the network has two. */
+    if (onv_value_may_train(l->model, onv_model_value(l->model, node->inputs[0]))) {
+        uint32_t twin = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+        if (twin == ONV_NO_TENSOR) return;
+        onv_eager_storage *to = &l->eager->storages.at[onv_tensor_at(l, twin).storage];
+        const onv_eager_storage *from = &l->eager->storages.at[t.storage];
+        *to = *from;
+        l->eager->tensors.at[twin].needs_grad = t.needs_grad;
+        l->eager->tensors.at[twin].is_leaf = t.is_leaf;
+        x = twin;
+    }
+    onv_node_set(l, node, 0, x);
+}
+
+/* A cast of the exporter's own: PyTorch's kernels take operands of two types, a mask of bytes, say, and keep what they are
+ * given. */
+static bool is_promotion(const onv_lowering *l, const onv_node *node, uint32_t x)
+{
+    static const char prefix[] = "prims.convert_element_type";
+    static const char *const kernels[] = {"Add", "Sub", "Mul", "Div", "Where"};
+    onv_node_id user = l->fusions.user[node->outputs[0].index];
+    bool is_own = node->aten_op != NULL && strncmp(node->aten_op, prefix, sizeof prefix - 1) == 0 &&
+                  onv_is_node(user) && l->fusions.n_uses[node->outputs[0].index] == 1 &&
+                  l->fusions.of_node[user.index] == 0;
+    uint8_t to = onv_model_value(l->model, node->outputs[0])->type.dtype;
+    if (!is_own || onv_tensor_is_float(l, x) || !onv_dtype_is_float((onv_dtype)to)) return false;
+    const char *op = onv_model_node(l->model, user)->op_type;
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
+        if (strcmp(kernels[i], op) == 0) return true;
+    return false;
+}
+
+static void lower_cast(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    if (x != ONV_NO_TENSOR && is_promotion(l, node, x)) {
+        onv_node_set(l, node, 0, x);
+        return;
+    }
+    uint8_t to = onv_model_value(l->model, node->outputs[0])->type.dtype;
+    onv_node_set(l, node, 0, onv_emit_cast(l, x, to));
+}
+
+static void lower_transpose(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    const onv_attr *perm = onv_node_attr(node, "perm");
+    int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
+    for (uint32_t i = 0; i < t.rank; i++) {
+        int64_t from = t.rank - 1 - (int64_t)i;
+        if (perm != NULL && perm->kind == ONV_ATTR_INTS && perm->count == t.rank)
+            from = perm->ints[i];
+        if (from < 0 || from >= (int64_t)t.rank) { /* a user-defined rule does not look at it */
+            onv_lower_by_traits(l, node);
+            return;
+        }
+        dims[i] = t.dims[from];
+        strides[i] = t.strides[from];
+    }
+    onv_node_set(l, node, 0, onv_emit_view(l, "permute", x, t.rank, dims, strides, ONV_GRAD_ALIAS));
+}
+
+static void lower_expand(onv_lowering *l, const onv_node *node)
+{
+    onv_shape shape;
+    if (!onv_value_shape(l, node->outputs[0], &shape)) return;
+    onv_node_set(l, node, 0, onv_emit_expand(l, onv_node_in(l, node, 0), shape.rank, shape.dims));
+}
+
+/* Steps along the axes; false where one is negative or not known. */
+static bool slice_steps(onv_lowering *l, const onv_node *node, uint32_t rank, int64_t *steps)
+{
+    for (uint32_t i = 0; i < rank; i++) steps[i] = 1;
+    if (node->n_inputs < 5 || !onv_is_value(node->inputs[4])) return true;
+    uint32_t n = onv_node_operands(l, node, 4);
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t axis = onv_node_operand(l, node, 3, i, i);
+        if (axis < 0) axis += rank;
+        if (axis < 0 || axis >= (int64_t)rank) return false;
+        steps[axis] = onv_node_operand(l, node, 4, i, 0);
+        if (steps[axis] < 1) return false;
+    }
+    return n > 0;
+}
+
+/* Tensor.unbind, and a loop over a tensor: one operation, of which the exporter writes each result apart. They stand behind
+ * each other. */
+static bool lower_unbind(onv_lowering *l, const onv_node *node)
+{
+    if (!onv_is_node(l->node) || !onv_node_is_aten(node, "unbind")) return false;
+    if (l->values[node->outputs[0].index].is_known) return true;
+    const onv_node *end = l->model->nodes.at + l->model->nodes.count;
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR) return false;
+    onv_emit_begin(l, "unbind");
+    l->emit.op.zeroes_grads = true;
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    for (const onv_node *at = node; at < end && at->source_op == node->source_op &&
+                                    at->scope == node->scope && l->status == ONV_OK;
+         at++) {
+        onv_shape shape;
+        if (strcmp(at->op_type, "Slice") != 0 || at->inputs[0].index != node->inputs[0].index)
+            continue;
+        if (!onv_value_shape(l, at->outputs[0], &shape) || shape.rank != t.rank) continue;
+        uint32_t part = onv_tensor_on(l, t.storage, t.dtype, shape.rank, shape.dims, t.strides);
+        onv_node_set(l, at, 0, onv_emit_out(l, part));
+    }
+    onv_emit_end(l);
+    return true;
+}
+
+static void lower_slice(onv_lowering *l, const onv_node *node)
+{
+    if (lower_unbind(l, node)) return;
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_shape shape;
+    int64_t strides[ONV_MAX_RANK];
+    if (!onv_value_shape(l, node->outputs[0], &shape)) return;
+    if (!slice_steps(l, node, t.rank, strides)) { /* flip copies */
+        onv_lower_by_traits(l, node);
+        return;
+    }
+    bool whole = true;
+    for (uint32_t i = 0; i < t.rank; i++) {
+        /* A step past the end is never taken, and could be any number. */
+        strides[i] = shape.dims[i] > 1 ? strides[i] * t.strides[i] : t.strides[i];
+        whole &= shape.dims[i] == t.dims[i];
+    }
+    onv_grad grad = whole ? ONV_GRAD_ALIAS : ONV_GRAD_NEW;
+    onv_node_set(l, node, 0, onv_emit_view(l, "slice", x, shape.rank, shape.dims, strides, grad));
+}
+
+static void lower_split(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_emit_begin(l, "split");
+    l->emit.op.zeroes_grads = true;
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    for (uint32_t k = 0; k < node->n_outputs; k++) {
+        onv_shape shape;
+        if (!onv_is_value(node->outputs[k]) || !onv_value_shape(l, node->outputs[k], &shape))
+            continue;
+        uint32_t part = onv_tensor_on(l, t.storage, t.dtype, shape.rank, shape.dims, t.strides);
+        onv_node_set(l, node, k, onv_emit_out(l, part));
+    }
+    onv_emit_end(l);
+}
+
+/* A sequence stands for what was split; PyTorch has its parts from the start. */
+static void lower_split_to_sequence(onv_lowering *l, const onv_node *node)
+{
+    onv_node_set(l, node, 0, onv_node_in(l, node, 0));
+}
+
+static void lower_sequence_at(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_shape shape;
+    if (x == ONV_NO_TENSOR || !onv_value_shape(l, node->outputs[0], &shape)) return;
+    /* Without keepdims the parts have no axis that they were split along. */
+    onv_node_id from = onv_model_value(l->model, node->inputs[0])->producer;
+    if (!onv_is_node(from) ||
+        strcmp(onv_model_node(l->model, from)->op_type, "SplitToSequence") != 0) {
+        onv_lower_by_traits(l, node); /* a sequence of something else */
+        return;
+    }
+    int64_t axis = onv_is_node(from) ? onv_node_int(onv_model_node(l->model, from), "axis", 0) : 0;
+    if (axis < 0) axis += t.rank;
+    int64_t strides[ONV_MAX_RANK];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t.rank; i++)
+        if (shape.rank == t.rank || i != axis) strides[n++] = t.strides[i];
+    if (n != shape.rank)
+        onv_lower_by_traits(l, node);
+    else
+        onv_node_set(l, node, 0,
+                     onv_emit_view(l, "split", x, n, shape.dims, strides, ONV_GRAD_NEW));
+}
+
+/* All of a tensor in other strides, as pooling to one place leaves it: a view, which the exporter writes with
+ * indices. */
+static bool is_restrided(onv_lowering *l, const onv_node *node)
+{
+    onv_shape from, to;
+    uint64_t elems = 1;
+    if (!onv_node_is_aten(node, "as_strided") || !onv_value_shape(l, node->inputs[0], &from) ||
+        !onv_value_shape(l, node->outputs[0], &to) || from.rank != 1)
+        return false;
+    for (uint32_t i = 0; i < to.rank; i++)
+        if (!onv_u64_mul(elems, (uint64_t)to.dims[i], &elems)) return false;
+    return elems == (uint64_t)from.dims[0];
+}
+
+/* Pooling to one place does so where channels come last, and leaves them last. */
+static void lower_restrided(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_shape to;
+    if (!onv_value_shape(l, node->outputs[0], &to)) return;
+    if (to.rank == 4 && to.dims[2] == 1 && to.dims[3] == 1) {
+        const int64_t strides[] = {to.dims[1], 1, to.dims[1], to.dims[1]};
+        x = onv_emit_view(l, "as_strided", x, to.rank, to.dims, strides, ONV_GRAD_ALIAS);
+    } else {
+        x = onv_emit_reshape(l, x, to.rank, to.dims);
+    }
+    onv_node_set(l, node, 0, x);
+}
+
+/* x[i] is a view; a table looked up by tokens is an embedding, anything else a copy that keeps the
+ * indices. */
+static void lower_gather(onv_lowering *l, const onv_node *node)
+{
+    if (is_restrided(l, node)) {
+        lower_restrided(l, node);
+        return;
+    }
+    uint32_t x = onv_node_in(l, node, 0), indices = onv_node_in(l, node, 1);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    const onv_type *index = &onv_model_value(l->model, node->inputs[1])->type;
+    if (x == ONV_NO_TENSOR || index->rank != 0) {
+        onv_lower_by_traits(l, node);
+        return;
+    }
+    int64_t axis = onv_node_int(node, "axis", 0);
+    if (axis < 0) axis += t.rank;
+    if (indices != ONV_NO_TENSOR || axis < 0 || axis >= (int64_t)t.rank) {
+        onv_lower_by_traits(l, node);
+        return;
+    }
+    int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
+    for (uint32_t i = 0, to = 0; i < t.rank; i++) {
+        if (i == axis) continue;
+        dims[to] = t.dims[i];
+        strides[to++] = t.strides[i];
+    }
+    onv_grad grad = t.dims[axis] == 1 ? ONV_GRAD_ALIAS : ONV_GRAD_NEW;
+    onv_node_set(l, node, 0, onv_emit_view(l, "select", x, t.rank - 1, dims, strides, grad));
+}
+
+/* torch.take keeps what it takes from, and adds up in zeros. */
+static bool lower_take(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0), indices = onv_node_in(l, node, 1);
+    if ((node->line_calls & ONV_LINE_CALLS_TAKE) == 0 || x == ONV_NO_TENSOR) return false;
+    uint32_t out = onv_node_new(l, node, 0, ONV_UNDEFINED);
+    onv_emit_begin(l, "take");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_in(l, indices, ONV_GRAD_NONE);
+    onv_emit_save(l, x);
+    onv_emit_save(l, indices);
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+    return true;
+}
+
+/* The backward of an index sorts the indices: four lists of int64. */
+/* How many dims stand before the n that x[:, :, i, j] indexes with tensors. The exporter moves what is indexed to the front, by a
+ * transpose of the same call; PyTorch does where they do not stand side by side. -1: nothing tells. */
+static int64_t dims_before_index(const onv_lowering *l, const onv_node *node, uint32_t rank,
+                                 uint32_t n)
+{
+    onv_node_id producer = onv_model_value(l->model, node->inputs[0])->producer;
+    const onv_node *turn = onv_is_node(producer) ? onv_model_node(l->model, producer) : NULL;
+    bool is_turned = turn != NULL && turn->source_op != NULL && node->source_op != NULL &&
+                     strcmp(turn->op_type, "Transpose") == 0 &&
+                     strcmp(turn->source_op, node->source_op) == 0;
+    const onv_attr *perm = is_turned ? onv_node_attr(turn, "perm") : NULL;
+    if (!is_turned) return 0;
+    if (perm == NULL || perm->kind != ONV_ATTR_INTS || perm->count != rank) return -1;
+    bool is_together = true;
+    for (uint32_t i = 1; i < n; i++) is_together &= perm->ints[i] == perm->ints[0] + i;
+    for (uint32_t i = n; i < rank && is_together; i++)
+        if (perm->ints[i] != (i - n < perm->ints[0] ? i - n : i)) return -1;
+    return is_together ? perm->ints[0] : 0;
+}
+
+/* PyTorch's iterator gives what it indexes the memory order of the tensor, where that tells one; the places stand together. It
+ * begins at the last dim, and compares dims that the same operand has. */
+static void sort_indexed(const onv_eager_tensor *y, const int64_t *of_x, uint32_t places,
+                         uint32_t *order)
+{
+    for (uint32_t i = 1; i < y->rank; i++) {
+        uint32_t at = i;
+        for (uint32_t k = i; k-- > 0;) {
+            uint32_t faster = order[k], dim = order[at];
+            if (faster < places && dim < places) break;
+            if (of_x[faster] == 0 || of_x[dim] == 0) continue;
+            if (of_x[faster] < of_x[dim]) break;
+            if (of_x[faster] == of_x[dim] && y->dims[faster] <= y->dims[dim]) continue;
+            order[k] = dim;
+            order[at] = faster;
+            at = k;
+        }
+    }
+}
+
+static void order_indexed(onv_lowering *l, const onv_node *node, uint32_t out, uint32_t n)
+{
+    onv_eager_tensor x = onv_tensor_at(l, onv_node_in(l, node, 0)), y = onv_tensor_at(l, out);
+    if (!onv_node_is_aten(node, "index") || x.rank < n || y.rank < x.rank - n || y.elems == 0)
+        return;
+    uint32_t order[ONV_MAX_RANK], places = y.rank - (x.rank - n);
+    int64_t of_x[ONV_MAX_RANK], before = dims_before_index(l, node, x.rank, n);
+    if (before < 0 || before > (int64_t)(x.rank - n)) return;
+    int64_t *strides = ONV_ARENA_ARRAY(&l->model->arena, int64_t, y.rank);
+    if (strides == NULL) {
+        l->status = onv_fail_memory(l->err);
+        return;
+    }
+    for (uint32_t i = 0; i < y.rank; i++) {
+        uint32_t dim = i < before ? places + i : i < before + places ? i - (uint32_t)before : i;
+        order[y.rank - 1 - i] = dim;
+        of_x[i] = i < places ? 0 : x.strides[n + i - places]; /* 0: it tells of no order */
+    }
+    sort_indexed(&y, of_x, places, order);
+    int64_t step = 1;
+    for (uint32_t i = 0; i < y.rank; step *= y.dims[order[i++]]) strides[order[i]] = step;
+    l->eager->tensors.at[out].strides = strides;
+}
+
+static void lower_gather_nd(onv_lowering *l, const onv_node *node)
+{
+    if (lower_take(l, node)) return;
+    size_t before = l->eager->ops.count;
+    uint32_t indices = onv_node_in(l, node, 1);
+    onv_lower_by_traits(l, node);
+    if (l->status != ONV_OK || l->eager->ops.count == before || indices == ONV_NO_TENSOR) return;
+    onv_eager_op *op = &l->eager->ops.at[l->eager->ops.count - 1];
+    const onv_weight_read *read = onv_weight_owner(l, node->inputs[0], node, 0);
+    bool stays = l->options->inference && op->n_out > 0 && read != NULL &&
+                 read->parameter != NULL && onv_weight_is_cached(read->parameter);
+    if (stays)
+        l->eager->storages.at[onv_tensor_at(l, op->out[0]).storage].kind = ONV_STORAGE_CONSTANT;
+    onv_eager_tensor t = onv_tensor_at(l, indices);
+    if (op->n_out == 1 && t.rank > 0 && t.dims[t.rank - 1] >= 0)
+        order_indexed(l, node, op->out[0], (uint32_t)t.dims[t.rank - 1]);
+    if (!op->has_backward || t.rank == 0 || t.dims[t.rank - 1] == 0) return;
+    uint64_t n = t.elems / (uint64_t)t.dims[t.rank - 1], bytes;
+    if (!onv_u64_mul(n, 4 * sizeof(int64_t), &bytes) ||
+        !onv_u64_add(op->backward_temp_bytes, bytes, &op->backward_temp_bytes))
+        op->backward_temp_bytes = UINT64_MAX;
+}
+
+/* Images whose channels all come last are joined so. */
+static uint32_t new_joined(onv_lowering *l, const onv_node *node)
+{
+    onv_eager_tensor x = {0};
+    uint8_t dtype = onv_promoted(l, node);
+    bool is_last = node->n_inputs > 0 && onv_is_value(node->outputs[0]);
+    for (uint32_t k = 0; k < node->n_inputs && is_last; k++) {
+        uint32_t in = onv_node_in(l, node, k);
+        x = onv_tensor_at(l, in);
+        is_last = in != ONV_NO_TENSOR && onv_tensor_is_channels_last(&x);
+    }
+    return is_last ? onv_node_new_like(l, node, dtype, &x) : onv_node_new(l, node, 0, dtype);
+}
+
+static void lower_concat(onv_lowering *l, const onv_node *node)
+{
+    uint32_t out = new_joined(l, node);
+    onv_emit_begin(l, "cat");
+    for (uint32_t k = 0; k < node->n_inputs; k++)
+        onv_emit_in(l, onv_node_in(l, node, k), ONV_GRAD_PART);
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
+onv_lower_fn onv_lower_view(const char *op_type)
+{
+    static const struct {
+        const char *name;
+        onv_lower_fn rule;
+    } rules[] = {
+        {"Reshape", lower_reshape},
+        {"Flatten", lower_reshape},
+        {"Squeeze", lower_reshape},
+        {"Unsqueeze", lower_unsqueeze},
+        {"Identity", lower_identity},
+        {"Cast", lower_cast},
+        {"Transpose", lower_transpose},
+        {"Expand", lower_expand},
+        {"Slice", lower_slice},
+        {"Split", lower_split},
+        {"Gather", lower_gather},
+        {"GatherND", lower_gather_nd},
+        {"Concat", lower_concat},
+        {"ScatterND", onv_lower_scatter_nd},
+        {"ScatterElements", onv_lower_scatter_elements},
+        {"SplitToSequence", lower_split_to_sequence},
+        {"SequenceAt", lower_sequence_at},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (strcmp(rules[i].name, op_type) == 0) return rules[i].rule;
+    return NULL;
+}

@@ -1,0 +1,521 @@
+/* Which weights of the file are parameters of the network, and whose.
+ *
+ * The newer exporter notes parameters and buffers by name. What it folded itself has no note: a
+ * transposed weight, a view of one, a mask, zeros. The nodes that read it tell: their notes name the
+ * module, its class and PyTorch's operation. It also keeps one copy of small tensors that are equal, as
+ * are the zeros and ones of a network that was never trained; each module that reads one has its own.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "ir/origin.h"
+#include "ir/path.h"
+#include "lower/lowering.h"
+#include "lower/weight_place.h"
+
+/* The exporter keeps one copy of equal tensors up to this many elements. */
+enum { MAX_SHARED_ELEMS = 1024 };
+
+/* --- The reads --------------------------------------------------------------------------------- */
+
+static int by_owner(const void *left, const void *right)
+{
+    const onv_weight_read *a = left, *b = right;
+    if (a->value != b->value) return a->value < b->value ? -1 : 1;
+    int scopes = strcmp(a->scope, b->scope);
+    return scopes != 0 ? scopes : strcmp(a->slot, b->slot);
+}
+
+bool onv_weight_same_owner(const onv_weight_read *a, const onv_weight_read *b)
+{
+    return by_owner(a, b) == 0;
+}
+
+static onv_status list_reads(onv_lowering *l)
+{
+    const onv_model *model = l->model;
+    for (uint32_t i = 0; i < model->nodes.count; i++) {
+        const onv_node *node = &model->nodes.at[i];
+        if (node->graph.index != 0) continue;
+        for (uint32_t k = 0; k < node->n_inputs; k++) {
+            if (!onv_is_value(node->inputs[k])) continue;
+            const onv_value *value = &model->values.at[node->inputs[k].index];
+            if (!onv_value_may_train(model, value) || onv_weight_is_groups_scale(node, k, value))
+                continue;
+            onv_weight_read read = {.value = node->inputs[k].index,
+                                    .node = i,
+                                    .k = k,
+                                    .scope = node->scope != NULL ? node->scope : "",
+                                    .slot = onv_weight_slot_name(node, k),
+                                    .tensor = ONV_NO_TENSOR};
+            if (!onv_vec_push(&l->weights.reads, read)) return onv_fail_memory(l->err);
+        }
+    }
+    if (l->weights.reads.count > 0)
+        qsort(l->weights.reads.at, l->weights.reads.count, sizeof *l->weights.reads.at, by_owner);
+    for (uint32_t i = (uint32_t)l->weights.reads.count; i-- > 0;)
+        l->values[l->weights.reads.at[i].value].first_read = i + 1;
+    return ONV_OK;
+}
+
+static const onv_weight_read *end_of_reads(const onv_lowering *l)
+{
+    return l->weights.reads.at + l->weights.reads.count;
+}
+
+static onv_weight_read *reads_of(const onv_lowering *l, uint32_t value)
+{
+    uint32_t first = l->values[value].first_read;
+    return first > 0 ? &l->weights.reads.at[first - 1] : NULL;
+}
+
+/* --- What a weight is -------------------------------------------------------------------------- */
+
+/* "val_84": what PyTorch's exporter computed itself has no name in the network. */
+bool onv_has_made_up_name(const char *name)
+{
+    size_t digits = strncmp(name, "val_", 4) == 0 ? strspn(name + 4, "0123456789") : 0;
+    return digits > 0 && name[4 + digits] == '\0';
+}
+
+/* What the forward pass makes anew each time. */
+static bool is_made_in_forward(const char *name)
+{
+    static const char *const makers[] = {
+        "zeros",     "zeros_like",
+        "ones",      "ones_like",
+        "full",      "full_like",
+        "empty",     "empty_like",
+        "new_zeros", "new_ones",
+        "new_full",  "new_empty",
+        "arange",    "eye",
+        "linspace",  "tril",
+        "triu",      "masked_fill",
+        "where",     "convert_element_type_default", /* a condition that is a factor */
+    };
+    return onv_is_call_of_any(name, makers, sizeof makers / sizeof makers[0]);
+}
+
+/* `path` against the first path inside the module `scope`. */
+static int against_inside(const char *path, const char *scope, size_t length)
+{
+    int head = strncmp(path, scope, length);
+    return head != 0 ? head : (int)(unsigned char)path[length] - '.';
+}
+
+/* A module without modules in it. */
+static bool is_leaf(const onv_lowering *l, const char *scope)
+{
+    size_t length = strlen(scope), low = 0, high = l->weights.n_scopes;
+    if (length == 0) return false;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (against_inside(l->weights.scopes[middle], scope, length) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low == l->weights.n_scopes || against_inside(l->weights.scopes[low], scope, length) != 0;
+}
+
+/* Classes of torch.nn that train nothing of their own, and those that hold what is computed. */
+static bool may_learn(const char *module_class)
+{
+    static const char *const none[] = {"torch.nn.modules.activation.",
+                                       "torch.nn.modules.dropout.",
+                                       "torch.nn.modules.pooling.",
+                                       "torch.nn.modules.padding.",
+                                       "torch.nn.modules.upsampling.",
+                                       "Rotary",
+                                       "Sinusoidal"};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+        if (strstr(module_class, none[i]) != NULL) return false;
+    return module_class[0] != '\0';
+}
+
+bool onv_weight_is_table(onv_lowering *l, const onv_weight_read *read)
+{
+    const char *class = read != NULL ? l->model->nodes.at[read->node].module_class : NULL;
+    if (class == NULL || strstr(class, "Sinusoidal") == NULL || l->options->as_exported)
+        return false;
+    l->tally.tables.count++;
+    l->tally.tables.bytes += l->model->values.at[read->value].tensor->bytes;
+    l->tally.tables.first = l->model->values.at[read->value].name;
+    return true;
+}
+
+static uint64_t spread_dims(const onv_value *value)
+{
+    uint64_t n = 0;
+    for (int32_t i = 0; i < value->type.rank; i++) n += !onv_dim_is(value->type.dims[i], 1);
+    return n;
+}
+
+/* table[tokens]: rows of a matrix, by indices that are no constant. */
+static bool is_indexed(const onv_lowering *l, const onv_value *value, const onv_weight_read *read)
+{
+    const onv_node *node = &l->model->nodes.at[read->node];
+    if (read->k != 0 || node->n_inputs < 2 || value->type.rank < 2) return false;
+    return onv_node_is_aten(node, "index") &&
+           !onv_value_is_weight(onv_model_value(l->model, node->inputs[1]));
+}
+
+onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read *read)
+{
+    const onv_value *value = &l->model->values.at[read->value];
+    const char *name = value->name;
+    if (value->role != ONV_ROLE_NOT_NOTED || value->tensor == NULL ||
+        onv_folded_is_term(l, (onv_value_id){read->value}) || l->values[read->value].is_statistic ||
+        !onv_dtype_is_float((onv_dtype)value->tensor->type.dtype))
+        return ONV_WEIGHT_IS_OTHER;
+    if (onv_weight_is_product(l->model, &l->model->nodes.at[read->node], read->k))
+        return ONV_WEIGHT_IS_OTHER;
+    if (onv_weight_place_of(&l->model->nodes.at[read->node], read->k) == ONV_PLACE_WEIGHT)
+        return l->model->nodes.at[read->node].takes_buffer ? ONV_WEIGHT_IS_OTHER
+                                                           : ONV_WEIGHT_IS_TAKEN;
+    bool made = true;
+    for (const onv_weight_read *at = reads_of(l, read->value);
+         at != NULL && at < end_of_reads(l) && at->value == read->value; at++) {
+        onv_weight_place p = onv_weight_place_of(&l->model->nodes.at[at->node], at->k);
+        if (p == ONV_PLACE_WEIGHT) return ONV_WEIGHT_IS_OTHER;
+        made &= p == ONV_PLACE_MADE &&
+                !onv_weight_is_bias_of_scores(&l->model->nodes.at[at->node], value);
+    }
+    if (made || is_made_in_forward(name) || strchr(name, '.') != NULL) return ONV_WEIGHT_IS_OTHER;
+    if (value->tensor->elems > 1 && onv_is_call_of(name, "embedding")) return ONV_WEIGHT_IS_ROWS;
+    if (value->tensor->elems > 1)
+        return onv_is_call_of(name, "expand") ? ONV_WEIGHT_IS_SPREAD : ONV_WEIGHT_IS_UNSURE;
+    return onv_has_made_up_name(name) || strncmp(name, "scalar_tensor", 13) == 0
+               ? ONV_WEIGHT_IS_OTHER
+               : ONV_WEIGHT_IS_NUMBER;
+}
+
+/* A read that is told to be that of a parameter. */
+static const onv_weight_read *find_named(const onv_lowering *l, uint32_t index)
+{
+    for (const onv_weight_read *at = reads_of(l, index); at != NULL && at < end_of_reads(l); at++) {
+        if (at->value != index) break;
+        if (at->parameter != NULL) return at;
+    }
+    return NULL;
+}
+
+bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id)
+{
+    const onv_weight_read *read = l->signature.count > 0 ? find_named(l, id.index) : NULL;
+    return read != NULL && !l->options->inference &&
+           onv_weight_role_of(l, read) == ONV_WEIGHT_IS_NUMBER;
+}
+
+/* What was expanded or repeated of a parameter for all samples. */
+static bool is_spread(onv_lowering *l, const onv_weight_read *first, const onv_weight_read *named,
+                      onv_weight_verdict *v)
+{
+    static const char *const spreading[] = {"expand", "repeat", "tile"};
+    const onv_value *value = &l->model->values.at[first->value];
+    if (!onv_is_call_of_any(value->name, spreading, sizeof spreading / sizeof spreading[0]))
+        return false;
+    const onv_node *node = &l->model->nodes.at[first->node];
+    bool is_bias = named != NULL && strstr(named->parameter, "bias") != NULL;
+    /* A class token; or positions, where no listed parameter is left for it. */
+    bool may_be_token =
+        strcmp(node->op_type, "Concat") == 0 && (named != NULL || l->signature.count == 0);
+    if (may_be_token || is_bias) {
+        *v = (onv_weight_verdict){ONV_WEIGHT_EXPANDED, named != NULL, first};
+        return true;
+    }
+    if (named == NULL || (onv_weight_repeated_dims(l, value->tensor) == 0 &&
+                          !onv_weight_may_be_uniform(l, value->tensor, ONV_MOST_HEAD)))
+        return false;
+    *v = (onv_weight_verdict){ONV_WEIGHT_EXPANDED, true, named};
+    return true;
+}
+
+/* A float weight without a note, in an export that has them. */
+onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
+{
+    const onv_value *value = &l->model->values.at[index];
+    const onv_weight_read *first = reads_of(l, index);
+    onv_weight_verdict v = {ONV_WEIGHT_CONSTANT, false, first};
+    if (onv_folded_is_term(l, (onv_value_id){index}))
+        return (onv_weight_verdict){ONV_WEIGHT_TERM, true, first};
+    if (first == NULL) {
+        v.use = strchr(value->name, '.') != NULL ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_CONSTANT;
+        return v;
+    }
+    onv_folded_buffer buffer = onv_folded_buffer_of(l->model, value);
+    if (buffer.name != NULL && !buffer.is_computed)
+        return (onv_weight_verdict){buffer.is_spread ? ONV_WEIGHT_VIEW : ONV_WEIGHT_BUFFER, true,
+                                    first};
+    bool made = true;
+    for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == index; at++) {
+        onv_weight_place p = onv_weight_place_of(&l->model->nodes.at[at->node], at->k);
+        bool is_buffer = l->model->nodes.at[at->node].takes_buffer;
+        if (onv_weight_is_product(l->model, &l->model->nodes.at[at->node], at->k))
+            return (onv_weight_verdict){ONV_WEIGHT_MADE, true, at};
+        /* A filter that code made, a wavelet, say: no listed parameter has its name, nor is left for it. */
+        if (p == ONV_PLACE_WEIGHT && !is_buffer && l->signature.count > 0 &&
+            onv_weight_is_view(value->name) && find_named(l, index) == NULL)
+            return (onv_weight_verdict){ONV_WEIGHT_MADE, true, at};
+        if (p == ONV_PLACE_WEIGHT)
+            return (onv_weight_verdict){is_buffer ? ONV_WEIGHT_BUFFER : ONV_WEIGHT_TRAINED, true,
+                                        at};
+        made &= p == ONV_PLACE_MADE &&
+                !onv_weight_is_bias_of_scores(&l->model->nodes.at[at->node], value);
+    }
+    /* "conv1.weight_bias": derived from a parameter's name. */
+    if (strchr(value->name, '.') != NULL)
+        return (onv_weight_verdict){ONV_WEIGHT_TRAINED, true, first};
+    if (made || is_made_in_forward(value->name))
+        return (onv_weight_verdict){ONV_WEIGHT_MADE, true, first};
+    if (onv_is_call_of(value->name, "embedding"))
+        return (onv_weight_verdict){ONV_WEIGHT_TRAINED, false, first};
+    const onv_node *node = &l->model->nodes.at[first->node];
+    static const char *const parts[] = {"slice", "select", "view", "reshape"};
+    const char *class = node->module_class != NULL ? node->module_class : "";
+    if (!onv_node_is_noted(node)) { /* nothing is known of the reader: as an older export */
+        v.use = onv_has_made_up_name(value->name) ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_CONSTANT;
+        return v;
+    }
+    const onv_weight_read *named = find_named(l, index);
+    if (onv_weight_is_for_all(value, named))
+        return (onv_weight_verdict){ONV_WEIGHT_TRAINED, false, named};
+    if (is_spread(l, first, named, &v)) return v;
+    if (named != NULL) return (onv_weight_verdict){ONV_WEIGHT_TRAINED, true, named};
+    if (onv_has_made_up_name(value->name))
+        return (onv_weight_verdict){
+            is_indexed(l, value, first) ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_MADE, false, first};
+    /* Where all parameters are listed, one that is left has given its name to what is no single number. */
+    bool may_be = l->signature.count == 0 || value->tensor->elems == 1;
+    if (may_be && is_leaf(l, first->scope) && may_learn(class) && spread_dims(value) <= 1)
+        v.use = ONV_WEIGHT_TRAINED;
+    else if (!l->signature.lacks_buffers ||
+             !onv_is_call_of_any(value->name, parts, sizeof parts / sizeof parts[0]))
+        v.use = ONV_WEIGHT_MADE; /* a part of a buffer is one, any other result is computed anew */
+    return v;
+}
+
+/* A result of operations on a parameter: in a layer that would read the parameter itself any but a view, elsewhere what
+ * calculates. */
+static bool is_derived(onv_lowering *l, const onv_value *value, const onv_weight_read *read)
+{
+    static const char *const layers[] = {"linear", "conv1d", "conv2d", "conv3d", "convolution"};
+    /* Of the parameter itself; standardized weights end with a view. */
+    static const char *const views[] = {"unsqueeze", "squeeze", "transpose", "permute", "t"};
+    static const char *const calculates[] = {
+        "add",   "sub",     "mul",     "div",      "neg",    "pow", "exp",  "log",    "sqrt",
+        "rsqrt", "sigmoid", "softmax", "softplus", "matmul", "mm",  "tanh", "einsum", "bmm",
+    };
+    const onv_node *node = &l->model->nodes.at[read->node];
+    const char *name = value->name;
+    bool is_layer = onv_node_is_any_aten(node, layers, sizeof layers / sizeof layers[0]);
+    /* A gain times a number. */
+    if (read->k == 1 && node->weight_call != NULL &&
+        strcmp(node->op_type, "BatchNormalization") == 0)
+        return strchr(name, '.') == NULL;
+    if (onv_has_made_up_name(name) && read->k == 1 && node->weight_call != NULL)
+        name = node->weight_call;
+    if (value->type.rank < 2 || onv_has_made_up_name(name) || strchr(name, '.') != NULL)
+        return false;
+    if (is_layer && name == value->name)
+        return !onv_is_call_of_any(name, views, sizeof views / sizeof views[0]);
+    return onv_is_call_of_any(name, calculates, sizeof calculates / sizeof calculates[0]) ||
+           (name == value->name && onv_follows_folded(l, name));
+}
+
+/* "relative_attention_bias", "rel_attn_embed.weight". */
+static bool is_relative(const char *parameter)
+{
+    return strstr(parameter, "relative") != NULL ||
+           (strstr(parameter, "rel_") != NULL && strstr(parameter, "embed.weight") != NULL);
+}
+
+onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
+{
+    const onv_value *value = onv_model_value(l->model, id);
+    bool is_float = onv_dtype_is_float((onv_dtype)value->tensor->type.dtype);
+    if (l->values[id.index].is_statistic || value->role == ONV_ROLE_BUFFER)
+        return ONV_WEIGHT_BUFFER;
+    bool noted = l->weights.has_notes && value->role == ONV_ROLE_NOT_NOTED;
+    if (!onv_value_may_train(l->model, value)) return ONV_WEIGHT_CONSTANT;
+    if (!is_float) {
+        onv_folded_buffer buffer = onv_folded_buffer_of(l->model, value);
+        bool is_computed = buffer.name != NULL && buffer.is_computed;
+        if (noted && onv_is_call_of(value->name, "expand") && !is_computed) return ONV_WEIGHT_VIEW;
+        bool made = noted && (is_made_in_forward(value->name) ||
+                              onv_weight_is_computed(value->name) || is_computed);
+        return made ? ONV_WEIGHT_MADE : ONV_WEIGHT_CONSTANT;
+    }
+    if (!noted) return ONV_WEIGHT_TRAINED;
+    onv_weight_verdict v = onv_weight_judge(l, id.index);
+    if (v.use != ONV_WEIGHT_TRAINED || v.read == NULL || l->options->as_exported) return v.use;
+    if (onv_is_call_of(value->name, "embedding") && !v.is_sure) return ONV_WEIGHT_LOOKED_UP;
+    if (onv_weight_is_for_all(value, v.read)) return ONV_WEIGHT_LOOKED_UP_FOR_ALL;
+    bool of_distances =
+        v.read->parameter != NULL &&
+        (value->type.rank >= 3 || onv_weight_is_looked_up(value, v.read->parameter)) &&
+        (is_relative(v.read->parameter) || onv_weight_is_cached(v.read->parameter) ||
+         onv_weight_is_of_axis(value, v.read->parameter) || onv_folded_is_biases(l, id)) &&
+        strstr(v.read->parameter, "proj") == NULL;
+    if (of_distances && value->role == ONV_ROLE_NOT_NOTED &&
+        onv_weight_place_of(&l->model->nodes.at[v.read->node], v.read->k) != ONV_PLACE_WEIGHT)
+        return ONV_WEIGHT_BIASES;
+    onv_shape matrix;
+    bool is_query = onv_has_made_up_name(value->name) && value->type.rank == 4 &&
+                    onv_weight_is_query(&l->model->nodes.at[v.read->node], v.read->k);
+    if (is_query) return ONV_WEIGHT_QUERY;
+    if (onv_weight_projects(l, v.read, &matrix)) return ONV_WEIGHT_PROJECTED;
+    return !v.read->is_part && is_derived(l, value, v.read) ? ONV_WEIGHT_DERIVED
+                                                            : ONV_WEIGHT_TRAINED;
+}
+
+/* --- Owners ------------------------------------------------------------------------------------ */
+
+bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read)
+{
+    const onv_value *value = &l->model->values.at[read->value];
+    bool others = false;
+    for (const onv_weight_read *at = reads_of(l, read->value);
+         at != NULL && at < end_of_reads(l) && at->value == read->value; at++)
+        others |= strcmp(at->scope, read->scope) != 0;
+    return others && value->tensor != NULL &&
+           !onv_weight_may_be_uniform(l, value->tensor, ONV_MOST_HEAD);
+}
+
+/* Does the call name that parameter? */
+static bool is_argument(const onv_node *node, const char *parameter)
+{
+    for (uint32_t i = 0; i < node->n_parameters; i++)
+        if (node->parameters[i] == parameter) return true;
+    return false;
+}
+
+static bool find_sharing(onv_lowering *l, onv_value_id id)
+{
+    const onv_value *value = onv_model_value(l->model, id);
+    const onv_weight_read *first = reads_of(l, id.index);
+    if (!l->weights.has_notes || l->options->as_exported || first == NULL) return false;
+    if (value->tensor->elems > MAX_SHARED_ELEMS) return false;
+    bool several = false, all_tell = true;
+    const char *told = NULL;
+    for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == id.index; at++) {
+        if (told != NULL && at->parameter != NULL && strcmp(told, at->parameter) != 0) return true;
+        if (at->parameter != NULL) told = at->parameter;
+        all_tell &= is_argument(&l->model->nodes.at[at->node], at->parameter);
+    }
+    if (all_tell || !onv_weight_may_be_uniform(l, value->tensor, 0)) return false;
+    for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == id.index; at++) {
+        if (!onv_node_is_noted(&l->model->nodes.at[at->node])) return false;
+        several |= !onv_weight_same_owner(first, at);
+    }
+    return several;
+}
+
+bool onv_weight_is_shared(onv_lowering *l, onv_value_id id)
+{
+    enum { UNKNOWN, ONE, SEVERAL };
+    uint8_t *sharing = &l->values[id.index].sharing;
+    if (*sharing == UNKNOWN) *sharing = find_sharing(l, id) ? SEVERAL : ONE;
+    return *sharing == SEVERAL;
+}
+
+const char *onv_weight_name(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
+{
+    const onv_value *value = onv_model_value(l->model, id);
+    if (value->role == ONV_ROLE_PARAMETER &&
+        (!onv_weight_is_shared(l, id) ||
+         (read->scope[0] != '\0' && onv_path_is_inside(value->name, read->scope))))
+        return value->name;
+    if (read != NULL && read->parameter != NULL) return read->parameter;
+    if (read == NULL || read->scope[0] == '\0' || strchr(value->name, '.') != NULL)
+        if (read == NULL || !onv_weight_is_shared(l, id)) return value->name;
+    return onv_parameter_name(l, read->scope, read->slot);
+}
+
+/* The first of the sorted reads that is not before this one. */
+static onv_weight_read *lower_bound(const onv_lowering *l, const onv_weight_read *key)
+{
+    size_t low = 0, high = l->weights.reads.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (by_owner(&l->weights.reads.at[middle], key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < l->weights.reads.count ? &l->weights.reads.at[low] : NULL;
+}
+
+onv_weight_read *onv_weight_owner(onv_lowering *l, onv_value_id id, const onv_node *node,
+                                  uint32_t k)
+{
+    onv_weight_read key = {.value = id.index, .slot = ""};
+    key.scope = node != NULL && node->scope != NULL ? node->scope : "";
+    if (node != NULL && k != UINT32_MAX) key.slot = onv_weight_slot_name(node, k);
+    onv_weight_read *at = lower_bound(l, &key);
+    if (at != NULL && onv_weight_same_owner(at, &key)) return at;
+    key.slot = "";
+    at = lower_bound(l, &key);
+    bool in_scope = at != NULL && at->value == id.index && strcmp(at->scope, key.scope) == 0;
+    return in_scope ? at : reads_of(l, id.index);
+}
+
+onv_weight_read *onv_weight_next_owner(const onv_lowering *l, const onv_weight_read *read)
+{
+    onv_weight_read *at = &l->weights.reads.at[read - l->weights.reads.at];
+    while (at < end_of_reads(l) && onv_weight_same_owner(at, read)) at++;
+    return at < end_of_reads(l) && at->value == read->value ? at : NULL;
+}
+
+/* A layer that runs several times has its weight folded each time, and so has one that modules share: one parameter.
+ * Modules that may have several of one kind are left alone. The name where this can be, else NULL. */
+const char *onv_weight_layer(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
+{
+    static const char linear[] = "torch.nn.modules.linear.Linear",
+                      conv[] = "torch.nn.modules.conv.Conv";
+    const char *name = onv_model_value(l->model, id)->name;
+    if (read == NULL || !onv_has_made_up_name(name)) return NULL;
+    if (onv_is_under_no_grad(l, &l->model->nodes.at[read->node])) return read->parameter;
+    if (read->scope[0] == '\0') return NULL;
+    const char *class = l->model->nodes.at[read->node].module_class;
+    bool single =
+        class != NULL && (strcmp(class, linear) == 0 || strncmp(class, conv, sizeof conv - 1) == 0);
+    if (!single || read->parameter != NULL) return single ? read->parameter : NULL;
+    name = onv_parameter_name(l, read->scope, read->slot);
+    name = onv_intern_n(&l->model->strings, name, strlen(name));
+    if (name == NULL && l->status == ONV_OK) l->status = onv_fail_memory(l->err);
+    return name;
+}
+
+/* --- Preparation ------------------------------------------------------------------------------- */
+
+static int by_text(const void *left, const void *right)
+{
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+onv_status onv_weights_prepare(onv_lowering *l)
+{
+    const onv_model *model = l->model;
+    onv_arena *arena = &l->model->arena;
+    size_t n_patterns = l->options->n_freeze + l->options->n_train_only;
+    l->weights.scopes = ONV_ARENA_ARRAY(arena, const char *, model->nodes.count);
+    l->weights.freeze_used = ONV_ARENA_ARRAY(arena, bool, n_patterns);
+    l->weights.inplace_used = ONV_ARENA_ARRAY(arena, bool, l->options->n_inplace);
+    if (l->weights.scopes == NULL || l->weights.freeze_used == NULL ||
+        l->weights.inplace_used == NULL)
+        return onv_fail_memory(l->err);
+    for (size_t i = 0; i < model->nodes.count; i++) {
+        const onv_node *node = &model->nodes.at[i];
+        l->weights.has_notes |= onv_node_is_noted(node);
+        if (node->scope != NULL && node->scope[0] != '\0')
+            l->weights.scopes[l->weights.n_scopes++] = node->scope;
+    }
+    if (l->weights.n_scopes > 0)
+        qsort(l->weights.scopes, l->weights.n_scopes, sizeof *l->weights.scopes, by_text);
+    for (size_t i = 0; i < model->values.count; i++)
+        l->weights.has_notes |= model->values.at[i].role == ONV_ROLE_PARAMETER;
+    ONV_TRY(list_reads(l));
+    return onv_signature_prepare(l);
+}

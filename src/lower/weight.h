@@ -1,0 +1,164 @@
+/* Parameters and buffers of the network, of which the file has tensors, constants that were made of them, or nothing: what
+ * every read of an initializer stands for. */
+#ifndef ONV_LOWER_WEIGHT_H
+#define ONV_LOWER_WEIGHT_H
+
+#include "ir/model.h"
+#include "load/ptr_map.h"
+
+typedef struct onv_lowering onv_lowering;
+
+/* Room for a shape on the stack. */
+typedef struct onv_shape {
+    uint32_t rank;
+    int64_t dims[ONV_MAX_RANK];
+} onv_shape;
+
+/* A place where a node of the main graph reads an initializer; see weight.c. */
+typedef struct onv_weight_read {
+    uint32_t value, node, k;
+    const char *scope;     /* the module that reads, "" */
+    const char *slot;      /* what the module calls it: "weight" */
+    const char *parameter; /* its name in the network, where the export tells */
+    uint32_t tensor;       /* of the owner, at its first read; ONV_NO_TENSOR: none yet */
+    bool is_part;          /* a view of the parameter, as the constant's note tells */
+} onv_weight_read;
+
+/* A constant that stands for a view of what several modules are given; see weight_views.c. */
+typedef struct onv_given {
+    onv_value_id value; /* the first of its copies */
+    uint32_t tensor;
+    uint64_t contents;      /* a hash of them; 0: not known */
+    const char *last_scope; /* the last module that read one */
+    const char *module_class;
+} onv_given;
+
+/* A constant that is a part of a buffer. */
+typedef struct onv_buffer_part {
+    onv_value_id value;
+    uint64_t contents; /* a hash of them */
+} onv_buffer_part;
+
+typedef enum onv_weight_use {
+    ONV_WEIGHT_TRAINED,
+    ONV_WEIGHT_BUFFER,
+    ONV_WEIGHT_CONSTANT,
+    ONV_WEIGHT_VIEW,              /* indices that repeat smaller ones, which alone have memory */
+    ONV_WEIGHT_MADE,              /* by the forward pass, each time */
+    ONV_WEIGHT_EXPANDED,          /* a view of a parameter, repeated along the batch */
+    ONV_WEIGHT_LOOKED_UP,         /* rows of a trained table */
+    ONV_WEIGHT_LOOKED_UP_FOR_ALL, /* the same, a view of them for each sample */
+    ONV_WEIGHT_BIASES, /* rows of a trained table of biases between positions, by their distance */
+    ONV_WEIGHT_PROJECTED, /* a table times a parameter */
+    ONV_WEIGHT_QUERY, /* of attention, the same for all samples: of a table, or a table times this */
+    ONV_WEIGHT_DERIVED, /* computed from a parameter of the same size */
+    ONV_WEIGHT_TERM,    /* of parameters, as its note tells; see folded_terms.h */
+} onv_weight_use;
+
+/* What is known of all initializers. */
+typedef struct onv_weights {
+    bool has_notes;                 /* the export notes parameters, modules and operations */
+    ONV_VEC(onv_weight_read) reads; /* sorted by value and owner */
+    const char **scopes;            /* of all nodes, sorted */
+    size_t n_scopes;
+    onv_ptr_map layers;          /* by name of what a layer trains, interned: its tensor */
+    bool *inplace_used;          /* by pattern of `inplace` */
+    bool *freeze_used;           /* by pattern: those of `freeze`, then those of `train_only` */
+    bool has_positions;          /* a table that is projected was counted */
+    ONV_VEC(onv_value_id) views; /* weights that are views, one of each shape */
+    ONV_VEC(onv_buffer_part) buffer_parts; /* of those that are equal the first */
+    ONV_VEC(onv_given) given; /* what modules are given as views, which the export computed */
+    uint32_t n_buffer_views;  /* constants that were looked for among buffers */
+} onv_weights;
+
+/* --- weight.c ---------------------------------------------------------------------------- */
+
+onv_status onv_weights_prepare(onv_lowering *l);
+/* What an initializer without a note of its own is taken for. */
+typedef struct onv_weight_verdict {
+    onv_weight_use use;
+    bool is_sure;
+    const onv_weight_read *read; /* what told, or the first one */
+} onv_weight_verdict;
+
+onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index);
+bool onv_has_made_up_name(const char *name);
+onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id);
+/* A single number that the exporter computed of a parameter, as a weight by which layers are mixed. */
+bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id);
+/* Of what an ONV_WEIGHT_VIEW is a view of; at least, where its contents are in another file. */
+uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id);
+/* Of indices that the forward pass makes: without what a view of them repeats. */
+uint64_t onv_weight_unspread_bytes(const onv_lowering *l, onv_value_id id);
+/* Dims along which the tensor repeats, by its first bytes: bits; 0: none, or its elements are all alike, or not at hand. */
+uint32_t onv_weight_repeated_dims(onv_lowering *l, const onv_tensor *tensor);
+/* Is it a part of a buffer of which the file has the same before, or all of it? */
+bool onv_weight_is_part_again(onv_lowering *l, onv_value_id id);
+/* The tensor of a constant that is a view of a buffer of the module that reads it; ONV_NO_TENSOR: it is none. */
+uint32_t onv_weight_of_buffer(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
+                              const onv_shape *shape);
+
+/* The tensor that another module of the class was given as it; ONV_NO_TENSOR: none, then `given` is noted once
+ * there is one. */
+uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
+                                 onv_given *given);
+void onv_weight_note_given(onv_lowering *l, onv_given given, uint32_t tensor);
+/* One copy in the file of what is several parameters. */
+bool onv_weight_is_shared(onv_lowering *l, onv_value_id id);
+/* The owner that operand k of the node stands for, k UINT32_MAX: any of its module; NULL where no node
+ * reads the value. */
+onv_weight_read *onv_weight_owner(onv_lowering *l, onv_value_id id, const onv_node *node,
+                                  uint32_t k);
+onv_weight_read *onv_weight_next_owner(const onv_lowering *l, const onv_weight_read *read);
+const char *onv_weight_layer(onv_lowering *l, onv_value_id id, const onv_weight_read *read);
+const char *onv_weight_name(onv_lowering *l, onv_value_id id, const onv_weight_read *read);
+const char *onv_parameter_name(onv_lowering *l, const char *module, const char *name);
+/* `file`: what the file calls it, NULL: nothing. */
+bool onv_is_frozen(onv_lowering *l, const char *name, const char *file);
+void onv_check_patterns(onv_lowering *l);
+/* Does --inplace name the module of the node? `all`: by its form without a pattern too. */
+bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all);
+
+typedef enum onv_weight_role {
+    ONV_WEIGHT_IS_OTHER,
+    ONV_WEIGHT_IS_TAKEN,  /* its operation takes a weight there */
+    ONV_WEIGHT_IS_ROWS,   /* of a table, that were looked up */
+    ONV_WEIGHT_IS_SPREAD, /* one that was expanded: a class token */
+    ONV_WEIGHT_IS_UNSURE, /* computed by the export, from a parameter or not */
+    ONV_WEIGHT_IS_NUMBER, /* the same, of one element */
+} onv_weight_role;
+
+/* A table that a module computes once and never trains, by the name of its class. */
+bool onv_weight_is_table(onv_lowering *l, const onv_weight_read *read);
+/* Of what has no name in the network. */
+onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read *read);
+bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv_shape *matrix);
+/* Several modules read it as it is, which no copies of equal parameters explain. */
+bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read);
+bool onv_weight_same_owner(const onv_weight_read *a, const onv_weight_read *b);
+
+/* --- weight_report.c ---------------------------------------------------------------------------- */
+
+void onv_weights_report(onv_lowering *l); /* diagnostics of what stays unsure */
+
+/* --- weight_contents.c -------------------------------------------------------------------------- */
+
+enum { ONV_MOST_HEAD = 64 << 10 };
+/* The first `bytes` bytes of a constant, until the next one's; *buffer is to be freed. NULL where they are not at hand. */
+const unsigned char *onv_weight_head(onv_lowering *l, const onv_tensor *tensor, size_t bytes,
+                                     unsigned char **buffer);
+/* Are all elements the same? True where they cannot be read, or are more bytes in another file than that. */
+bool onv_weight_may_be_uniform(onv_lowering *l, const onv_tensor *tensor, size_t most_elsewhere);
+
+/* --- weight_shape.c ----------------------------------------------------------------------------- */
+
+/* The shape of the parameter that the file's tensor `whole` was computed from; false where it cannot be told. */
+bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,
+                      const onv_shape *whole, onv_shape *shape);
+/* Rows of the table `named`, expanded to all samples: `embed_positions(positions).expand_as(x)`. */
+bool onv_weight_is_for_all(const onv_value *value, const onv_weight_read *named);
+/* By these indices, a buffer of the module, the biases of all pairs in a window were looked up. Where a class has
+ * a token, some libraries make them anew. */
+void onv_weight_hold_places(onv_lowering *l, const onv_weight_read *read, uint64_t pairs);
+
+#endif

@@ -1,0 +1,184 @@
+#include "lower/weight_place.h"
+
+#include <string.h>
+
+#include "lower/lowering.h"
+
+/* Operations whose module trains what they read beside their input. */
+static const char *const layers[] = {
+    "linear",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "convolution",
+    "layer_norm",
+    "rms_norm",
+    "native_layer_norm",
+    "prelu",
+    "_weight_norm",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "bilinear",
+    "instance_norm",
+    "_native_batch_norm_legit_functional",
+    "_native_batch_norm_legit",
+    "batch_norm",
+    "native_batch_norm",
+    "addmm",
+};
+/* Operations that make what they read. */
+static const char *const others[] = {
+    "index_put",
+    "scatter",
+    "scatter_add",
+    "scatter_reduce",
+    "select_scatter",
+    "slice_scatter",
+    "bernoulli",
+    "rand_like",
+    "randn_like",
+    "upsample_bilinear2d",
+    "upsample_bicubic2d",
+    "upsample_nearest2d",
+    "upsample_linear1d",
+    "upsample_trilinear3d",
+    "masked_fill",
+    "where",
+    "arange",
+    "index_add",
+    "index_copy",
+    "full_like",
+    "new_zeros",
+    "fill",
+    "rot90",
+    "clamp",
+};
+
+bool onv_weight_is_query(const onv_node *node, uint32_t k)
+{
+    return k == 0 && strcmp(node->op_type, "MatMul") == 0 &&
+           onv_node_is_aten(node, "scaled_dot_product_attention");
+}
+
+onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
+{
+    if (!onv_node_is_noted(node)) return ONV_PLACE_UNKNOWN;
+    /* A condition has no gradient. */
+    if (strcmp(node->op_type, "Cast") == 0 && onv_node_int(node, "to", 0) == ONV_BOOL)
+        return ONV_PLACE_MADE;
+    if (onv_node_is_recurrent(node)) return k >= 1 && k <= 3 ? ONV_PLACE_WEIGHT : ONV_PLACE_MADE;
+    if (onv_node_is_aten(node, "group_norm") || onv_node_is_aten(node, "native_group_norm")) {
+        bool scales = strcmp(node->op_type, "InstanceNormalization") == 0;
+        return scales ? ONV_PLACE_MADE : ONV_PLACE_WEIGHT;
+    }
+    if (onv_node_is_aten(node, "embedding") || onv_node_is_aten(node, "embedding_bag"))
+        return k == 0 ? ONV_PLACE_WEIGHT : ONV_PLACE_MADE;
+    if (onv_node_is_aten(node, "scaled_dot_product_attention"))
+        return onv_weight_is_query(node, k) ? ONV_PLACE_UNKNOWN : ONV_PLACE_MADE;
+    /* A norm without statistics of its own, over a weight: its scale is a weight, its bias is made. */
+    if (onv_node_is_aten(node, "_native_batch_norm_legit") &&
+        strstr(node->aten_op, "no_stats") != NULL)
+        return k == 1 ? ONV_PLACE_WEIGHT : ONV_PLACE_MADE;
+    if (onv_node_is_any_aten(node, layers, sizeof layers / sizeof layers[0]))
+        return k > 0 || strcmp(node->op_type, "Add") == 0 || strcmp(node->op_type, "Mul") == 0
+                   ? ONV_PLACE_WEIGHT
+                   : ONV_PLACE_MADE; /* the layer's input */
+    if (onv_node_is_any_aten(node, others, sizeof others / sizeof others[0])) return ONV_PLACE_MADE;
+    return ONV_PLACE_UNKNOWN;
+}
+
+bool onv_weight_is_product(const onv_model *model, const onv_node *node, uint32_t k)
+{
+    if (strcmp(node->op_type, "Add") != 0 || node->n_inputs != 2 || k > 1 ||
+        !onv_node_is_aten(node, "linear") || !onv_is_value(node->inputs[1 - k]))
+        return false;
+    const onv_value *value = onv_model_value(model, node->inputs[k]);
+    const onv_value *bias = onv_model_value(model, node->inputs[1 - k]);
+    return value->tensor != NULL && onv_has_made_up_name(value->name) && value->type.rank > 1 &&
+           bias->tensor != NULL && bias->type.rank == 1;
+}
+
+bool onv_weight_is_groups_scale(const onv_node *node, uint32_t k, const onv_value *value)
+{
+    return k > 0 && value->role == ONV_ROLE_PARAMETER &&
+           strcmp(node->op_type, "InstanceNormalization") == 0 &&
+           onv_node_is_aten(node, "group_norm");
+}
+
+/* The attribute of the node's own module that a sum or a product takes, as its note tells where it is the only one. */
+static const char *noted_attribute(const onv_node *node, uint32_t k)
+{
+    static const char *const pointwise[] = {"Add", "Sub", "Mul", "Div"};
+    size_t scope = node->scope != NULL ? strlen(node->scope) : 0;
+    bool is_any = false;
+    for (size_t i = 0; i < sizeof pointwise / sizeof pointwise[0]; i++)
+        is_any |= strcmp(node->op_type, pointwise[i]) == 0;
+    if (!is_any || scope == 0 || node->n_parameters != 1 ||
+        onv_weight_place_of(node, k) != ONV_PLACE_UNKNOWN)
+        return NULL;
+    const char *name = node->parameters[0];
+    if (strncmp(name, node->scope, scope) != 0 || name[scope] != '.') return NULL;
+    return strchr(name + scope + 1, '.') == NULL ? name + scope + 1 : NULL;
+}
+
+/* What a module calls the parameter that a node takes there. */
+const char *onv_weight_slot_name(const onv_node *node, uint32_t k)
+{
+    static const char *const recurrent[] = {"input", "weight_ih", "weight_hh", "bias"};
+    static const char *const norm[] = {"input", "weight", "bias", "running_mean", "running_var"};
+    if (onv_node_is_recurrent(node) && k < 4) return recurrent[k];
+    if (strcmp(node->op_type, "BatchNormalization") == 0 && k < 5) return norm[k];
+    const char *attribute = noted_attribute(node, k);
+    if (attribute != NULL) return attribute;
+    if (strcmp(node->op_type, "Add") == 0 || strcmp(node->op_type, "Sub") == 0) return "bias";
+    return k == 2 ? "bias" : "weight";
+}
+
+/* Integers and masks under the name of an operation that is no view: what the forward pass computes of shapes. A
+ * list that the code wrote down is moved to the device once. */
+bool onv_weight_is_computed(const char *name)
+{
+    static const char *const not_made[] = {
+        "slice",    "select",    "view",  "reshape", "unsqueeze",  "squeeze",
+        "permute",  "transpose", "t",     "expand",  "flatten",    "lift_fresh_copy",
+        "_to_copy", "clone",     "split", "getitem", "contiguous", "index_select"};
+    return !onv_has_made_up_name(name) && strchr(name, '.') == NULL &&
+           strncmp(name, "lifted_tensor", 13) != 0 && strncmp(name, "_tensor_constant", 16) != 0 &&
+           strncmp(name, "c_", 2) != 0 && strncmp(name, "b_", 2) != 0 &&
+           !onv_is_call_of_any(name, not_made, sizeof not_made / sizeof not_made[0]);
+}
+
+bool onv_weight_is_cached(const char *parameter)
+{
+    static const char name[] = ".attention_biases";
+    size_t length = strlen(parameter), n = sizeof name - 1;
+    return length > n && strcmp(parameter + length - n, name) == 0;
+}
+
+bool onv_weight_is_view(const char *name)
+{
+    static const char *const views[] = {"unsqueeze", "squeeze", "view",   "reshape", "permute",
+                                        "transpose", "expand",  "repeat", "select",  "slice"};
+    return onv_is_call_of_any(name, views, sizeof views / sizeof views[0]);
+}
+
+/* Rows of a table, one for each pair of places in a window: the exporter folded the look-up, and no more. */
+bool onv_weight_is_looked_up(const onv_value *value, const char *parameter)
+{
+    return value->type.rank == 2 && onv_is_call_of(value->name, "index") &&
+           strstr(parameter, "table") != NULL;
+}
+
+/* [queries, keys, values] along one axis, of a row for each distance. */
+bool onv_weight_is_of_axis(const onv_value *value, const char *parameter)
+{
+    return value->type.rank == 3 && onv_is_call_of(value->name, "index") &&
+           strstr(parameter, "rel_pos") != NULL;
+}
+
+bool onv_weight_is_bias_of_scores(const onv_node *node, const onv_value *value)
+{
+    return value->type.rank >= 3 && onv_is_call_of(value->name, "index") &&
+           onv_node_is_aten(node, "scaled_dot_product_attention");
+}

@@ -1,0 +1,131 @@
+/* The shapes of parameters of which the file has only what was computed from them. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "lower/lowering.h"
+#include "lower/weight_place.h"
+
+/* 0: it is no square. */
+static int64_t square_root(int64_t n)
+{
+    int64_t root = 0;
+    while (root < 4096 && (root + 1) * (root + 1) <= n) root++;
+    return root * root == n ? root : 0;
+}
+
+/* The table of which [..., heads, queries, keys] was looked up: windows of w by w have (2 w - 1)^2 distances and,
+ * with a token for the class, three more; distances of text are put into 32 buckets, as T5's. */
+static void make_table_shape(const char *name, const onv_shape *whole, bool is_of_axis,
+                             onv_shape *table)
+{
+    enum { BUCKETS = 32, CLASS_TOKEN = 3 };
+    if (is_of_axis) { /* from the last query and the first key to the other ends */
+        int64_t most = whole->dims[whole->dims[0] < whole->dims[1]];
+        *table = (onv_shape){2, {2 * most - 1, whole->dims[2]}};
+        return;
+    }
+    if (onv_weight_is_cached(name)) { /* of a window to itself: as many distances as places */
+        *table = (onv_shape){2, {whole->dims[whole->rank - 3], whole->dims[whole->rank - 1]}};
+        return;
+    }
+    bool is_row = whole->rank == 2; /* of all pairs, before it was divided into queries and keys */
+    int64_t keys = is_row ? square_root(whole->dims[0]) : whole->dims[whole->rank - 1];
+    int64_t rows = BUCKETS;
+    int64_t window = square_root(keys), with_class = square_root(keys - 1);
+    if (strstr(name, "table") != NULL && window > 0)
+        rows = (2 * window - 1) * (2 * window - 1);
+    else if (strstr(name, "table") != NULL && with_class > 0)
+        rows = (2 * with_class - 1) * (2 * with_class - 1) + CLASS_TOKEN;
+    *table = (onv_shape){2, {rows, whole->dims[is_row ? 1 : whole->rank - 3]}};
+}
+
+static bool has_suffix(const char *name, const char *suffix)
+{
+    size_t length = strlen(name), n = strlen(suffix);
+    return length > n && strcmp(name + length - n, suffix) == 0;
+}
+
+/* A table of positions times the weight of a layer inside the module that reads the result: both were constants, so that
+ * the file has neither. The weight has the shape of that of the next layer inside, which gives the row's size too. */
+bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv_shape *matrix)
+{
+    static const char suffix[] = "_proj.weight";
+    const onv_value *value = &l->model->values.at[read->value];
+    size_t scope = strlen(read->scope),
+           length = read->parameter != NULL ? strlen(read->parameter) : 0;
+    if (value->role != ONV_ROLE_NOT_NOTED || value->type.rank < 3 || scope == 0 ||
+        length < scope + sizeof suffix || strncmp(read->parameter, read->scope, scope) != 0 ||
+        read->parameter[scope] != '.' ||
+        strcmp(read->parameter + length - (sizeof suffix - 1), suffix) != 0)
+        return false;
+    for (size_t i = 0; i < l->weights.reads.count; i++) {
+        const onv_weight_read *at = &l->weights.reads.at[i];
+        const onv_type *type = &l->model->values.at[at->value].type;
+        if (type->rank != 2 || strncmp(at->scope, read->scope, scope) != 0 ||
+            at->scope[scope] != '.' || strcmp(at->slot, "weight") != 0)
+            continue;
+        *matrix = (onv_shape){.rank = 2};
+        for (uint32_t k = 0; k < 2; k++) {
+            if (!onv_dim_is_const(type->dims[k]) || type->dims[k].raw <= 0) return false;
+            matrix->dims[k] = type->dims[k].raw;
+        }
+        return value->tensor->elems % (uint64_t)matrix->dims[1] == 0;
+    }
+    return false;
+}
+
+bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,
+                      const onv_shape *whole, onv_shape *shape)
+{
+    const char *name = read != NULL && read->parameter != NULL ? read->parameter : "";
+    *shape = *whole;
+    switch (use) {
+    case ONV_WEIGHT_EXPANDED: {
+        const onv_tensor *tensor = read != NULL ? l->model->values.at[read->value].tensor : NULL;
+        uint32_t repeated = tensor != NULL ? onv_weight_repeated_dims(l, tensor) : 0;
+        uint32_t n = strstr(name, "bias") != NULL ? shape->rank - 1 : 1;
+        for (uint32_t i = 0; i < shape->rank; i++)
+            if ((repeated >> i & 1) != 0) shape->dims[i] = 1;
+        /* Equal numbers, or none at hand: the samples are the first dim. */
+        for (uint32_t i = 0; i < n && i < shape->rank && repeated == 0; i++) shape->dims[i] = 1;
+        return true;
+    }
+    case ONV_WEIGHT_PROJECTED: return onv_weight_projects(l, read, shape);
+    case ONV_WEIGHT_QUERY: { /* [samples, heads, queries, values] */
+        int64_t width;
+        if (!onv_i64_mul(whole->dims[1], whole->dims[3], &width)) return false;
+        if (has_suffix(name, ".weight")) *shape = (onv_shape){2, {width, width}};
+        shape->dims[0] = shape->rank == 2 ? width : 1;
+        return true;
+    }
+    case ONV_WEIGHT_LOOKED_UP_FOR_ALL:
+    case ONV_WEIGHT_LOOKED_UP: /* positions repeat along the batch; all tokens are of one type */
+        for (uint32_t i = 0; i + 2 < shape->rank; i++) shape->dims[i] = 1;
+        if (shape->rank > 1 && strstr(name, "token_type") != NULL) shape->dims[shape->rank - 2] = 1;
+        return true;
+    case ONV_WEIGHT_BIASES:
+        make_table_shape(name, whole,
+                         onv_weight_is_of_axis(&l->model->values.at[read->value], name), shape);
+        return true;
+    default: return true;
+    }
+}
+
+bool onv_weight_is_for_all(const onv_value *value, const onv_weight_read *named)
+{
+    const char *table = named != NULL && named->parameter != NULL ? named->parameter : "";
+    const char *embedding = strstr(table, "embed");
+    return onv_is_call_of(value->name, "expand") && value->type.rank > 2 && embedding != NULL &&
+           strlen(table) > strlen(named->scope) && strchr(embedding, '.') != NULL &&
+           strcmp(strrchr(embedding, '.'), ".weight") == 0;
+}
+
+void onv_weight_hold_places(onv_lowering *l, const onv_weight_read *read, uint64_t pairs)
+{
+    int64_t keys = pairs < INT64_MAX ? square_root((int64_t)pairs) : 0;
+    uint64_t bytes;
+    if ((square_root(keys) == 0 && !onv_weight_is_cached(read->parameter)) ||
+        !onv_u64_mul(pairs, sizeof(int64_t), &bytes))
+        return;
+    onv_storage_new(l, bytes, ONV_STORAGE_BUFFER, read->parameter);
+}

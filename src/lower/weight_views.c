@@ -1,0 +1,305 @@
+/* Weights that were views of smaller ones in PyTorch: indices that repeat along dims. */
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/heap.h"
+#include "base/quota.h"
+#include "base/strings.h"
+#include "load/load.h"
+#include "lower/lowering.h"
+#include "lower/weight_place.h"
+
+/* Does the tensor repeat along a dim of `count` blocks of `block` bytes each? */
+static bool repeats(const unsigned char *data, uint64_t outer, uint64_t count, size_t block)
+{
+    for (uint64_t o = 0; o < outer; o++, data += count * block)
+        for (uint64_t i = 1; i < count; i++)
+            if (memcmp(data, data + i * block, block) != 0) return false;
+    return true;
+}
+
+/* Larger ones are not read, and so many are compared. */
+enum { MAX_VIEW_BYTES = 64 << 20, MAX_VIEWS = 64 };
+
+/* Does a scatter take `elems` indices that the file has as they are? They are what others repeat. */
+static bool has_plain_indices(const onv_lowering *l, uint64_t elems)
+{
+    for (size_t i = 0; i < l->model->nodes.count; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        if (strcmp(node->op_type, "ScatterElements") != 0 || node->n_inputs < 2) continue;
+        if (!onv_is_value(node->inputs[1])) continue;
+        const onv_value *index = onv_model_value(l->model, node->inputs[1]);
+        if (onv_value_is_weight(index) && index->tensor != NULL && index->tensor->elems == elems)
+            return true;
+    }
+    return false;
+}
+
+/* Indices of elements have at least the dim that they index along. */
+static uint64_t indexed_bytes(const onv_lowering *l, onv_value_id id)
+{
+    const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
+    onv_node_id user = l->fusions.user[id.index];
+    if (!onv_is_node(user) || tensor->elems == 0) return 0;
+    const onv_node *node = onv_model_node(l->model, user);
+    int64_t rank = tensor->type.rank, axis = onv_node_int(node, "axis", 0);
+    bool indexes = strcmp(node->op_type, "ScatterElements") == 0 ||
+                   strcmp(node->op_type, "GatherElements") == 0;
+    if (axis < 0) axis += rank;
+    if (!indexes || axis < 0 || axis >= rank) return 0;
+    uint64_t elems = (uint64_t)tensor->type.dims[axis].raw;
+    if (rank == 1) return tensor->bytes; /* it is the plain one */
+    return has_plain_indices(l, elems) ? 0 : tensor->bytes / tensor->elems * elems;
+}
+
+static bool is_alike(const onv_lowering *l, onv_value_id a, onv_value_id b)
+{
+    const onv_type *type = &onv_model_value(l->model, a)->tensor->type;
+    const onv_type *other = &onv_model_value(l->model, b)->tensor->type;
+    bool same = type->dtype == other->dtype && type->rank == other->rank;
+    for (int d = 0; same && d < type->rank; d++) same = onv_dim_same(type->dims[d], other->dims[d]);
+    return same;
+}
+
+/* Which node indexes by it along the first dim; NULL: none. */
+static const onv_node *first_dim_indexer(const onv_lowering *l, onv_value_id id)
+{
+    onv_node_id user = l->fusions.user[id.index];
+    const onv_node *node = onv_is_node(user) ? onv_model_node(l->model, user) : NULL;
+    bool indexes = node != NULL && strcmp(node->op_type, "ScatterElements") == 0 &&
+                   onv_node_int(node, "axis", 0) == 0;
+    return indexes ? node : NULL;
+}
+
+/* Do both repeat the same index for each row? Of as many rows as their first bytes have. */
+static bool repeats_same(onv_lowering *l, onv_value_id a, onv_value_id b, bool if_unknown)
+{
+    enum { PER_WORK = 256 }; /* bytes */
+    const onv_tensor *t[2] = {onv_model_value(l->model, a)->tensor,
+                              onv_model_value(l->model, b)->tensor};
+    const unsigned char *data[2];
+    unsigned char *buffers[2];
+    uint64_t row[2], n = UINT64_MAX;
+    if (!onv_work(2 * ONV_MOST_HEAD / PER_WORK)) l->status = ONV_ERR_CANCELLED;
+    for (int k = 0; k < 2; k++) {
+        size_t bytes = t[k]->bytes < ONV_MOST_HEAD ? (size_t)t[k]->bytes : ONV_MOST_HEAD;
+        row[k] = t[k]->bytes / (uint64_t)t[k]->type.dims[0].raw;
+        data[k] = onv_weight_head(l, t[k], bytes, &buffers[k]);
+        if (bytes / row[k] < n) n = bytes / row[k];
+    }
+    bool is_known = data[0] != NULL && data[1] != NULL, same = is_known || if_unknown;
+    size_t each = (size_t)(t[0]->bytes / t[0]->elems);
+    for (uint64_t i = 0; same && i < n && is_known; i++)
+        same = memcmp(data[0] + i * row[0], data[1] + i * row[1], each) == 0;
+    for (int k = 0; k < 2; k++) onv_heap_free(buffers[k]);
+    return same;
+}
+
+/* The same edges for layers of other widths. */
+static bool is_wider(onv_lowering *l, onv_value_id a, onv_value_id b)
+{
+    const onv_tensor *t = onv_model_value(l->model, a)->tensor,
+                     *other = onv_model_value(l->model, b)->tensor;
+    return t->type.dtype == other->type.dtype && t->type.rank > 1 && other->type.rank > 1 &&
+           t->elems > 0 && other->elems > 0 && t->bytes >= t->elems &&
+           onv_dim_same(t->type.dims[0], other->type.dims[0]) && first_dim_indexer(l, a) != NULL &&
+           first_dim_indexer(l, b) != NULL && repeats_same(l, a, b, true);
+}
+
+uint64_t onv_weight_unspread_bytes(const onv_lowering *l, onv_value_id id)
+{
+    const onv_value *value = onv_model_value(l->model, id);
+    const onv_tensor *tensor = value->tensor;
+    bool is_spread = onv_is_call_of(value->name, "expand") && first_dim_indexer(l, id) != NULL &&
+                     tensor->type.rank > 0 && tensor->elems > 0;
+    return is_spread ? tensor->bytes / tensor->elems * (uint64_t)tensor->type.dims[0].raw
+                     : tensor->bytes;
+}
+
+/* Does the file have the indices that it repeats as they are, which another operation reads? */
+static bool has_unrepeated(onv_lowering *l, onv_value_id id)
+{
+    const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
+    if (first_dim_indexer(l, id) == NULL || tensor->type.rank < 2 || tensor->elems == 0 ||
+        tensor->bytes < tensor->elems)
+        return false;
+    if (!onv_work(l->model->values.count)) l->status = ONV_ERR_CANCELLED;
+    for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++) {
+        const onv_value *value = &l->model->values.at[i];
+        const onv_tensor *other = value->tensor;
+        if (!onv_value_is_weight(value) || other == NULL || other->type.rank != 1 ||
+            other->type.dtype != tensor->type.dtype || l->fusions.n_uses[i] == 0 ||
+            !onv_dim_same(other->type.dims[0], tensor->type.dims[0]))
+            continue;
+        if (repeats_same(l, id, (onv_value_id){i}, false)) return true;
+    }
+    return false;
+}
+
+static bool is_same_view(onv_lowering *l, onv_value_id a, onv_value_id b)
+{
+    const onv_tensor *t = onv_model_value(l->model, a)->tensor;
+    bool has_rows = t->type.rank > 0 && t->elems > 0 && t->bytes >= t->elems;
+    return is_alike(l, a, b) && (!has_rows || repeats_same(l, a, b, true));
+}
+
+/* Calls in turn are given the same indices: those of one shape are views of one tensor, if the file has nothing else. */
+static bool is_viewed_before(onv_lowering *l, onv_value_id id)
+{
+    for (size_t i = 0; i < l->weights.views.count; i++)
+        if (is_same_view(l, id, l->weights.views.at[i]) || is_wider(l, id, l->weights.views.at[i]))
+            return true;
+    return false;
+}
+
+uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id)
+{
+    const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
+    const onv_payload *data = &tensor->payload;
+    if (l->weights.views.count >= MAX_VIEWS || is_viewed_before(l, id) || has_unrepeated(l, id))
+        return 0;
+    if (!onv_vec_push(&l->weights.views, id) && l->status == ONV_OK)
+        l->status = onv_fail_memory(l->err);
+    uint64_t left = tensor->bytes, outer = 1;
+    const unsigned char *bytes = NULL;
+    if (data->bytes == tensor->bytes && tensor->bytes <= MAX_VIEW_BYTES && l->status == ONV_OK)
+        l->status = onv_load_raw(l->model, tensor, &bytes, l->err);
+    if (bytes == NULL || tensor->elems == 0) return indexed_bytes(l, id);
+    for (int i = 0; i < tensor->type.rank; i++) {
+        uint64_t count = (uint64_t)tensor->type.dims[i].raw;
+        uint64_t block = tensor->bytes / outer / count;
+        if (repeats(bytes, outer, count, (size_t)block)) left /= count;
+        outer *= count;
+    }
+    return left;
+}
+
+/* A hash of how the tensor's elements begin; 0 where they are not at hand. Tables of other angles differ from their second
+ * row on. */
+static uint64_t contents_of(onv_lowering *l, onv_value_id id)
+{
+    const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
+    size_t bytes = tensor->bytes < ONV_MOST_HEAD ? (size_t)tensor->bytes : ONV_MOST_HEAD;
+    unsigned char *buffer;
+    const unsigned char *data = onv_weight_head(l, tensor, bytes, &buffer);
+    uint64_t hash = data != NULL ? onv_hash_bytes(data, bytes, 1) : 0;
+    onv_heap_free(buffer);
+    return hash;
+}
+
+static bool is_in_file(const onv_lowering *l, const onv_folded_buffer *buffer)
+{
+    for (uint32_t i = 0; i < l->model->values.count && onv_work(1); i++) {
+        const onv_value *value = &l->model->values.at[i];
+        if (value->role == ONV_ROLE_BUFFER && strlen(value->name) == buffer->length &&
+            memcmp(value->name, buffer->name, buffer->length) == 0)
+            return l->fusions.n_uses[i] > 0;
+    }
+    return false;
+}
+
+/* `edges[0]`: each layer has a view of the buffer, and the file a copy for each, where they are too large to be
+ * shared, in one shape or another. */
+bool onv_weight_is_part_again(onv_lowering *l, onv_value_id id)
+{
+    const onv_value *value = onv_model_value(l->model, id);
+    if (l->options->as_exported || l->weights.buffer_parts.count >= MAX_VIEWS) return false;
+    onv_folded_buffer buffer = onv_folded_buffer_of(l->model, value);
+    if (buffer.name == NULL || buffer.is_computed) return false;
+    onv_buffer_part part = {id, contents_of(l, id)};
+    if (part.contents == 0) return false;
+    for (size_t i = 0; i < l->weights.buffer_parts.count; i++) {
+        const onv_buffer_part *at = &l->weights.buffer_parts.at[i];
+        const onv_value *first = onv_model_value(l->model, at->value);
+        if (at->contents != part.contents || first->tensor->bytes != value->tensor->bytes) continue;
+        onv_folded_buffer other = onv_folded_buffer_of(l->model, first);
+        if (other.length == buffer.length && memcmp(other.name, buffer.name, buffer.length) == 0)
+            return true;
+    }
+    if (is_in_file(l, &buffer)) return true;
+    if (!onv_vec_push(&l->weights.buffer_parts, part) && l->status == ONV_OK)
+        l->status = onv_fail_memory(l->err);
+    return false;
+}
+
+/* --- Views of buffers -------------------------------------------------------------------------- */
+
+/* "f.0.c" of the module "f.0": its name, and the size of the tensor. */
+static bool is_buffer_of(const onv_value *buffer, const char *scope, const onv_tensor *tensor)
+{
+    size_t length = strlen(scope);
+    const char *name = buffer->name;
+    if (buffer->role != ONV_ROLE_BUFFER || buffer->tensor == NULL ||
+        buffer->tensor->elems != tensor->elems ||
+        buffer->tensor->type.dtype != tensor->type.dtype || strncmp(name, scope, length) != 0)
+        return false;
+    if (length > 0 && name[length] != '.') return false;
+    return strchr(name + length + (length > 0), '.') == NULL;
+}
+
+/* `self.c.T`: the exporter computed it, and the file may have the buffer, too. */
+uint32_t onv_weight_of_buffer(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
+                              const onv_shape *shape)
+{
+    static const char *const turns[] = {"permute", "transpose", "t"};
+    enum { MOST_LOOKED_FOR = 256 };
+    const onv_value *value = onv_model_value(l->model, id);
+    if (read == NULL || shape->rank != 2 || l->options->as_exported ||
+        !onv_is_call_of_any(value->name, turns, sizeof turns / sizeof turns[0]) ||
+        l->weights.n_buffer_views++ >= MOST_LOOKED_FOR)
+        return ONV_NO_TENSOR;
+    for (uint32_t i = 0; i < l->model->values.count; i++) {
+        if (!is_buffer_of(&l->model->values.at[i], read->scope, value->tensor)) continue;
+        uint32_t buffer = onv_value_tensor(l, (onv_value_id){i});
+        if (buffer == ONV_NO_TENSOR) return ONV_NO_TENSOR;
+        const int64_t strides[] = {1, shape->dims[0]};
+        return onv_tensor_on(l, onv_tensor_at(l, buffer).storage, value->tensor->type.dtype, 2,
+                             shape->dims, strides);
+    }
+    return ONV_NO_TENSOR;
+}
+
+/* --- What modules are given -------------------------------------------------------------------- */
+
+/* "unsqueeze_14" is a view of what something else made: of tables of rotations, say, that all layers are given. An
+ * export that computed them has a copy for each layer. They are one tensor where modules of one class read them, and where
+ * the file has the same of them: layers of two kinds, with global and with local attention, are given a table each. Where
+ * their contents are not at hand, the order decides in which each module reads them. */
+static bool is_given(const onv_lowering *l, onv_value_id id, const onv_weight_read *read)
+{
+    static const char *const views[] = {"unsqueeze", "squeeze",   "permute", "expand", "select",
+                                        "flatten",   "transpose", "slice",   "t"};
+    const char *name = onv_model_value(l->model, id)->name;
+    return read != NULL && read->scope[0] != '\0' && l->region.current == ONV_NO_REGION &&
+           l->model->nodes.at[read->node].module_class != NULL &&
+           onv_is_call_of_any(name, views, sizeof views / sizeof views[0]);
+}
+
+uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
+                                 onv_given *given)
+{
+    *given = (onv_given){.value = ONV_NO_VALUE};
+    if (!is_given(l, id, read)) return ONV_NO_TENSOR;
+    *given = (onv_given){id, ONV_NO_TENSOR, contents_of(l, id), read->scope,
+                         l->model->nodes.at[read->node].module_class};
+    for (size_t i = 0; i < l->weights.given.count; i++) {
+        onv_given *at = &l->weights.given.at[i];
+        bool is_other = strcmp(at->last_scope, given->last_scope) != 0;
+        if ((!is_other && given->contents == 0) ||
+            strcmp(at->module_class, given->module_class) != 0 || !is_alike(l, id, at->value) ||
+            at->contents != given->contents)
+            continue;
+        at->last_scope = given->last_scope;
+        l->eager->storages.at[l->eager->tensors.at[at->tensor].storage].is_given = true;
+        return at->tensor;
+    }
+    return ONV_NO_TENSOR;
+}
+
+void onv_weight_note_given(onv_lowering *l, onv_given given, uint32_t tensor)
+{
+    if (!onv_is_value(given.value) || l->weights.given.count >= MAX_VIEWS) return;
+    given.tensor = tensor;
+    if (!onv_vec_push(&l->weights.given, given) && l->status == ONV_OK)
+        l->status = onv_fail_memory(l->err);
+}

@@ -1,0 +1,43 @@
+/* Dotted paths of modules. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "ir/path.h"
+
+static void a_module_has_what_follows_a_dot(void **state)
+{
+    (void)state;
+    assert_true(onv_path_is_inside("layer1.0.conv", "layer1"));
+    assert_true(onv_path_is_inside("layer1.0.conv", "layer1.0"));
+    assert_false(onv_path_is_inside("layer10.conv", "layer1"));
+    assert_false(onv_path_is_inside("layer1", "layer1"));
+    assert_false(onv_path_is_inside("layer", "layer1"));
+    assert_true(onv_path_is_of("layer1", "layer1"));
+    assert_true(onv_path_is_of("layer1.0", "layer1"));
+    assert_false(onv_path_is_of("layer10", "layer1"));
+    assert_true(onv_path_is_part("layer1.0", "layer1.1", 6));
+    assert_false(onv_path_is_part("layer1.0", "layer1.1", 8));
+}
+
+static void everything_is_inside_of_the_network(void **state)
+{
+    (void)state;
+    assert_true(onv_path_is_inside("layer1", ""));
+    assert_false(onv_path_is_inside("", ""));
+    assert_true(onv_path_is_of("", ""));
+    assert_false(onv_path_is_of(NULL, ""));
+    assert_false(onv_path_is_inside(NULL, "layer1"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_module_has_what_follows_a_dot),
+        cmocka_unit_test(everything_is_inside_of_the_network),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
