@@ -329,6 +329,13 @@ static void warn(onv_model *model, const onv_training_options *options, const on
                        "batch norms seem folded into %u convolutions; export with "
                        "training=TrainingMode.TRAINING to see what training keeps for them",
                        result->folded_norms);
+    if (result->is_unlisted)
+        onv_model_diag(
+            model, ONV_NOTE, "unlisted-parameters", NULL,
+            "the export does not list the network's parameters, as PyTorch's default exporter "
+            "does: those of layers whose results nothing reads are not in the file, nor in these "
+            "figures; --parameters N counts them, where N is the sum of p.numel() for p in "
+            "model.parameters()");
     if (result->restored_norms > 0)
         onv_model_diag(model, ONV_NOTE, "restored-batch-norm", NULL,
                        "the export folded batch norms into %u nodes; they are counted as its notes "
@@ -397,6 +404,7 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     result->loss = eager.loss_name;
     result->folded_norms = eager.folded_norms;
     result->restored_norms = eager.restored_norms;
+    result->is_unlisted = model->n_parameters == 0 && lower.parameters == 0;
     result->slow_attentions = eager.slow_attentions;
     result->recurrent = eager.recurrent;
     result->reserve_bytes = eager.reserve_bytes;

@@ -84,8 +84,9 @@ typedef struct onv_training {
     uint32_t slow_attentions; /* in separate operations where a kernel would keep less */
     uint32_t recurrent;       /* layers for which cuDNN keeps a reserve */
     uint64_t reserve_bytes;   /* of all of them: an estimate */
-    uint32_t opaque;          /* nodes of which only the results are counted */
-    uint32_t n_units;         /* that FSDP gathers one by one, beside the root */
+    bool is_unlisted; /* nothing tells of parameters that no operation reads: not in the figures */
+    uint32_t opaque;  /* nodes of which only the results are counted */
+    uint32_t n_units; /* that FSDP gathers one by one, beside the root */
     onv_training_figures figures;
     onv_training_plan *plans; /* that were asked for, in the model's arena */
     uint32_t n_plans;

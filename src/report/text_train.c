@@ -231,7 +231,8 @@ void onv_write_training(const onv_view *view, const onv_page *page, bool verbose
     onv_page_line(page);
     onv_table table;
     onv_table_init(&table, columns, 3);
-    add(&table, page, "parameters", t->figures.parameter_bytes, "");
+    add(&table, page, "parameters", t->figures.parameter_bytes,
+        t->is_unlisted ? "that operations read: the export lists none" : "");
     add(&table, page, "buffers", t->figures.buffer_bytes, "running statistics, constants");
     add(&table, page, "gradients", t->figures.gradient_bytes, "");
     add(&table, page, "optimizer", t->figures.optimizer_bytes, "state");

@@ -124,6 +124,35 @@ static void a_count_of_parameters_completes_them(void **state)
     }
 }
 
+/* The older exporter lists nothing: whether there are others, the user alone knows. */
+static void an_export_without_a_list_says_so(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *listed;
+        uint64_t parameters;
+        bool is_told;
+    } cases[] = {{"", 0, true}, {"", 64, false}, {"fc.weight", 0, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const network n = {cases[i].listed,
+                           "val_1 f32[8,8]",
+                           {FC, {.op = "Relu", .inputs = "h", .output = "y", .attributes = ""}}};
+        trainer t;
+        model *m = network_model(&n);
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower.loss = ONV_LOSS_NONE,
+                                 .lower.parameters = cases[i].parameters};
+        assert_int_equal(trainer_run(&t, &how).is_unlisted, cases[i].is_told);
+        bool is_told = false;
+        for (size_t k = 0; k < t.model.diags.count; k++)
+            is_told |= strcmp(t.model.diags.at[k].code, "unlisted-parameters") == 0;
+        assert_int_equal(is_told, cases[i].is_told);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 /* Of a table the file has the rows that were looked up; the others have gradients, too. Where a parameter has no tensor at
  * all, what is missing is that one's. */
 static void a_count_of_parameters_completes_tables(void **state)
@@ -550,6 +579,7 @@ int main(void)
         cmocka_unit_test(filters_of_code_are_no_weights),
         cmocka_unit_test(a_count_of_parameters_completes_them),
         cmocka_unit_test(a_count_of_parameters_completes_tables),
+        cmocka_unit_test(an_export_without_a_list_says_so),
         cmocka_unit_test(parameters_that_nothing_reads_are_held),
         cmocka_unit_test(longer_names_are_more_alike),
         cmocka_unit_test(attention_to_others_is_like_that_to_itself),
