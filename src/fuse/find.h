@@ -120,6 +120,8 @@ void onv_find_atan2(onv_finder *s, const onv_node *atan);
 void onv_find_cosine(onv_finder *s, const onv_node *div);
 /* torch.addcmul, torch.addcdiv, from the sum on. */
 void onv_find_add_product(onv_finder *s, const onv_node *add);
+/* torch._weight_norm, from its product on. */
+void onv_find_weight_norm(onv_finder *s, const onv_node *product);
 /* torch.cdist of p = 2, from its root on. */
 void onv_find_cdist(onv_finder *s, const onv_node *root);
 /* Tensor.unfold: windows of one tensor, one Slice each. */

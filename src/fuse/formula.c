@@ -221,6 +221,30 @@ void onv_find_cosine(onv_finder *s, const onv_node *div)
     onv_find_publish(s, &g, fusion);
 }
 
+/* v / |v| * g of two parameters, where the kernel takes the dim of the lengths: the first or the last one. */
+void onv_find_weight_norm(onv_finder *s, const onv_node *product)
+{
+    onv_group g = {0};
+    const onv_node *div = onv_find_sole(s, product->inputs[0], "Div");
+    if (div == NULL || div->n_inputs != 2 || product->n_inputs != 2) return;
+    const onv_node *norm = onv_find_sole(s, div->inputs[1], "ReduceL2");
+    onv_value_id v = div->inputs[0], lengths = product->inputs[1];
+    if (norm == NULL || !onv_find_same(norm->inputs[0], v) || !onv_is_value(lengths)) return;
+    const onv_value *of = onv_model_value(s->model, v), *by = onv_model_value(s->model, lengths);
+    if (!onv_value_may_train(s->model, of) || !onv_value_may_train(s->model, by)) return;
+    int rank = of->type.rank, at = -1;
+    if (rank < 2 || by->type.rank != rank) return;
+    for (int i = 0; i < rank; i++) {
+        bool is_one = onv_dim_is(by->type.dims[i], 1);
+        if (!is_one && (at >= 0 || !onv_dim_same(by->type.dims[i], of->type.dims[i]))) return;
+        if (!is_one) at = i;
+    }
+    if (at != 0 && at != rank - 1) return;
+    const onv_node *const parts[] = {norm, div, product};
+    if (!take_all(s, &g, parts, sizeof parts / sizeof parts[0])) return;
+    onv_find_publish(s, &g, of_two(s, ONV_FUSION_WEIGHT_NORM, v, lengths, product));
+}
+
 /* Of [.., rows, 1, n] or [.., 1, rows, n]: what it was before the dim was put in. */
 static onv_value_id without_dim(const onv_finder *s, onv_value_id value)
 {

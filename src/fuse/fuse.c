@@ -428,6 +428,7 @@ static void match(onv_finder *s, const onv_node *node)
     if (onv_find_is_op(node, "ReduceSum")) onv_find_affine_grid(s, node);
     if (onv_find_is_op(node, "Atan")) onv_find_atan2(s, node);
     if (onv_find_is_op(node, "Div")) onv_find_cosine(s, node);
+    if (onv_find_is_op(node, "Mul")) onv_find_weight_norm(s, node);
     if (onv_find_is_op(node, "Pow")) onv_find_cdist(s, node);
     if (onv_find_is_op(node, "Squeeze")) match_packed(s, node);
     if (onv_find_is_op(node, "Softmax")) onv_find_attention(s, node);

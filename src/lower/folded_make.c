@@ -120,23 +120,6 @@ static uint32_t make_filled(onv_lowering *l, const onv_shape *shape, uint8_t dty
     return out;
 }
 
-/* Of each output a norm is kept, in float32. */
-static uint32_t make_scaled(onv_lowering *l, const onv_shape *shape, const uint32_t in[2])
-{
-    onv_eager_tensor t = onv_tensor_at(l, in[0]);
-    if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR) return ONV_NO_TENSOR;
-    uint32_t out = onv_tensor_new(l, t.dtype, shape->rank, shape->dims, NULL);
-    onv_emit_begin(l, "_weight_norm_interface");
-    for (uint32_t k = 0; k < 2; k++) {
-        onv_emit_in(l, in[k], ONV_GRAD_NEW);
-        onv_emit_save(l, in[k]);
-    }
-    onv_emit_extra(l, (uint64_t)shape->dims[0], sizeof(float), "norms");
-    onv_emit_out(l, out);
-    onv_emit_end(l);
-    return out;
-}
-
 /* Beside the part of parameters there is one of none, as an identity. */
 static uint32_t make_join(onv_lowering *l, const onv_term *term, const onv_shape *shape, uint32_t x)
 {
@@ -215,7 +198,7 @@ static uint32_t make_term(onv_lowering *l, const onv_folded_plan *plan, const on
     case ONV_TERM_REDUCTION: return make_reduction(l, term, &shape, in[0]);
     case ONV_TERM_ROWS: return make_rows(l, term, &shape, in[0]);
     case ONV_TERM_MADE: return make_filled(l, &shape, dtype);
-    case ONV_TERM_SCALED: return make_scaled(l, &shape, in);
+    case ONV_TERM_SCALED: return onv_emit_weight_norm(l, in[0], in[1]);
     }
     return ONV_NO_TENSOR;
 }

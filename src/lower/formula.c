@@ -92,6 +92,22 @@ static uint32_t emit_unit(onv_lowering *l, uint32_t x, const onv_shape *norm)
     return unit;
 }
 
+uint32_t onv_emit_weight_norm(onv_lowering *l, uint32_t v, uint32_t g)
+{
+    onv_eager_tensor t = onv_tensor_at(l, v);
+    if (v == ONV_NO_TENSOR || g == ONV_NO_TENSOR) return ONV_NO_TENSOR;
+    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+    onv_emit_begin(l, "_weight_norm_interface");
+    onv_emit_in(l, v, ONV_GRAD_NEW);
+    onv_emit_in(l, g, ONV_GRAD_NEW);
+    onv_emit_save(l, v);
+    onv_emit_save(l, g);
+    onv_emit_extra(l, onv_tensor_at(l, g).elems, sizeof(float), "norms");
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
 void onv_lower_cosine(onv_lowering *l, const onv_fusion *f)
 {
     uint32_t in[2] = {onv_amp_fp32(l, onv_value_tensor(l, f->x)),

@@ -448,27 +448,11 @@ static bool is_gate(const onv_fusion *f)
            f->kind == ONV_FUSION_MISH;
 }
 
-/* Without notes of its call, in a module that has other nodes too, as the names of its neighbours tell: nothing
- * says that it is one function. Names are like "/layers.0/act/Mul". */
-static bool may_be_apart(const onv_lowering *l, const onv_node *node)
-{
-    if (node->aten_op != NULL && node->aten_op[0] != '\0') return false;
-    const char *slash = node->name[0] == '/' ? strrchr(node->name, '/') : NULL;
-    size_t length = slash != NULL ? (size_t)(slash + 1 - node->name) : 0;
-    for (uint32_t k = 0; k < node->n_outputs && length > 1; k++) {
-        onv_value_id out = node->outputs[k];
-        onv_node_id reader = onv_is_value(out) ? l->fusions.user[out.index] : ONV_NO_NODE;
-        if (!onv_is_node(reader)) continue;
-        if (strncmp(onv_model_node(l->model, reader)->name, node->name, length) == 0) return true;
-    }
-    return length == 1;
-}
-
+/* Without notes of its call nothing says that it is one function, even in a module of its own. */
 static void count_gate(onv_lowering *l, const onv_fusion *f, uint32_t x)
 {
-    if (x == ONV_NO_TENSOR || !onv_tensor_needs_grad(l, x) ||
-        !may_be_apart(l, onv_model_node(l->model, f->last)))
-        return;
+    const onv_node *node = onv_model_node(l->model, f->last);
+    if (x == ONV_NO_TENSOR || !onv_tensor_needs_grad(l, x) || onv_node_is_noted(node)) return;
     l->tally.gates.count++;
     if (!onv_u64_add(l->tally.gates.bytes, onv_tensor_at(l, x).bytes, &l->tally.gates.bytes))
         l->tally.gates.bytes = UINT64_MAX;
@@ -537,6 +521,11 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     case ONV_FUSION_POINTWISE: lower_pointwise(l, f, in_place); break;
     case ONV_FUSION_ADD_PRODUCT: onv_lower_add_product(l, f); break;
     case ONV_FUSION_ADD_MATMUL: onv_lower_add_matmul(l, f); break;
+    case ONV_FUSION_WEIGHT_NORM:
+        onv_value_set(
+            l, f->out,
+            onv_emit_weight_norm(l, onv_value_tensor(l, f->x), onv_value_tensor(l, f->key)));
+        break;
     case ONV_FUSION_COSINE: onv_lower_cosine(l, f); break;
     case ONV_FUSION_CDIST: onv_lower_cdist(l, f); break;
     case ONV_FUSION_DIAGONAL: onv_lower_diagonal(l, f); break;

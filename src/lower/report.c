@@ -154,9 +154,21 @@ static void report_calls(onv_lowering *l)
                        l->fusions.n_functions_apart, l->fusions.function);
 }
 
+enum { ONE_IN = 50 };
+
+/* Of a reading that decides over so many bytes: one that may be off by more than 2 % is to be seen. */
+static onv_severity severity_of(uint64_t bytes, uint64_t kept)
+{
+    return bytes > kept / ONE_IN ? ONV_WARNING : ONV_NOTE;
+}
+
 /* Where the file can be read in two ways. */
 static void report_readings(onv_lowering *l)
 {
+    uint64_t kept = 0;
+    if (l->tally.quotients.count + l->tally.gates.count + l->tally.maxima.count > 0)
+        l->status = onv_eager_saved(l->model, l->eager, &kept, NULL, l->err);
+    if (l->status != ONV_OK) return;
     if (l->tally.unreached.count > 0)
         onv_model_diag(
             l->model, ONV_NOTE, "no-gradient", NULL,
@@ -173,18 +185,18 @@ static void report_readings(onv_lowering *l)
             l->fusions.n_by_form, l->fusions.by_form);
     if (l->tally.quotients.count > 0)
         onv_model_diag(
-            l->model, ONV_NOTE, "reciprocal", NULL,
+            l->model, severity_of(l->tally.quotients.bytes, kept), "reciprocal", NULL,
             "%u reciprocals inside functions are counted as 1 / x, which multiplies them by "
             "the number; torch.reciprocal(x) would keep up to %llu bytes less",
             l->tally.quotients.count, (unsigned long long)l->tally.quotients.bytes);
     if (l->tally.gates.count > 0)
-        onv_model_diag(l->model, ONV_NOTE, "silu", NULL,
+        onv_model_diag(l->model, severity_of(l->tally.gates.bytes, kept), "silu", NULL,
                        "%u products x * sigmoid(x) are counted as F.silu, which the older exporter "
                        "writes so; were they written by hand, PyTorch would keep the sigmoids too: "
                        "%llu bytes more",
                        l->tally.gates.count, (unsigned long long)l->tally.gates.bytes);
     if (l->tally.maxima.count > 0)
-        onv_model_diag(l->model, ONV_NOTE, "reduce-max", NULL,
+        onv_model_diag(l->model, severity_of(l->tally.maxima.bytes, kept), "reduce-max", NULL,
                        "%u ReduceMax or ReduceMin keep input and result, as amax does; were they "
                        "torch.max(x, dim), PyTorch would keep indices: %llu bytes less",
                        l->tally.maxima.count, (unsigned long long)l->tally.maxima.bytes);

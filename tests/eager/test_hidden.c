@@ -70,7 +70,7 @@ static void a_benchmark_of_kernels_has_a_range(void **state)
     train(m, &lower, "cudnn-benchmark", "from 0 to ");
 }
 
-/* Only a module of its own tells that x * sigmoid(x) is one function. */
+/* Nothing tells that x * sigmoid(x) is one function, not even a module of its own. */
 static void products_with_a_sigmoid_may_be_apart(void **state)
 {
     (void)state;
@@ -84,8 +84,34 @@ static void products_with_a_sigmoid_may_be_apart(void **state)
         model_node(m, "Mul", names[i][1], "h a", "b", "");
         model_node(m, "MatMul", names[i][2], "b w", "y", "");
         model_output(m, "y", "f32");
-        train(m, &(onv_lower_options){.loss = ONV_LOSS_MSE}, i < 2 ? "silu" : NULL,
-              "128 bytes more");
+        train(m, &(onv_lower_options){.loss = ONV_LOSS_MSE}, "silu", "128 bytes more");
+    }
+}
+
+/* A reading is a warning where it decides over more than 2 % of what is kept. */
+static void readings_that_matter_are_warnings(void **state)
+{
+    (void)state;
+    static const char *const inputs[] = {"f32[8,8]", "f32[8,800]"};
+    for (size_t i = 0; i < 2; i++) {
+        model *m = model_new(17);
+        model_input(m, "x", inputs[i]);
+        model_weight(m, "w", i == 0 ? "f32[8,8]" : "f32[800,8]");
+        model_role(m, "w", "PARAMETER");
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        model_node(m, "Sigmoid", "/act/Sigmoid", "h", "a", "");
+        model_node(m, "Mul", "/act/Mul", "h a", "y", "");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
+                                     .lower = {.loss = ONV_LOSS_MSE, .reports = true}};
+        trainer_run(&t, &options);
+        for (size_t k = 0; k < t.model.diags.count; k++)
+            if (strcmp(t.model.diags.at[k].code, "silu") == 0)
+                assert_int_equal(t.model.diags.at[k].severity, i == 0 ? ONV_WARNING : ONV_NOTE);
+        trainer_close(&t);
+        model_free(m);
     }
 }
 
@@ -412,6 +438,7 @@ int main(void)
         cmocka_unit_test(functions_keep_their_inputs),
         cmocka_unit_test(variables_may_hold_values),
         cmocka_unit_test(products_with_a_sigmoid_may_be_apart),
+        cmocka_unit_test(readings_that_matter_are_warnings),
         cmocka_unit_test(activations_say_what_they_may_save),
         cmocka_unit_test(groups_of_one_channel_are_a_group_norm),
         cmocka_unit_test(a_benchmark_of_kernels_has_a_range),
