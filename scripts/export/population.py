@@ -4,6 +4,7 @@
     python scripts/export/population.py list SOURCE                        the names in their order, with their numbers
     python scripts/export/population.py measure DIR SOURCE FROM TO         the names of numbers FROM to TO - 1
     python scripts/export/population.py measure DIR SOURCE --names NAME... or these
+    python scripts/export/population.py older DIR                          what is measured there, by the older exporter, too
     python scripts/export/population.py table DIR --exe onnxvram           rows of docs/accuracy/default-exports.md
 
 Sources: `timm`, one model of each module; `transformers`, a small configuration of each type of model; `segmentation`, an
@@ -19,7 +20,8 @@ text, or series are those that no list of one kind of input has.
 
 `measure` needs the CUDA build of PyTorch and a device. It writes NAME.onnx, NAME.export.json, NAME.kept.json,
 NAME.momentum.json and NAME.adamw.json, or NAME.*.fail with the error, each by a process of its own; what is there is not
-measured again. `table` needs the files and the program. The figures are those of default_exports.py. Recurrent networks are
+measured again. `older` writes NAME.older.onnx, in training mode and without folding constants, which `table --older`
+reads instead; what is measured is the same. `table` needs the files and the program. The figures are those of default_exports.py. Recurrent networks are
 compared by all bytes that are asked for: the workspace of cuDNN's recurrences is a tensor of PyTorch.
 """
 
@@ -43,7 +45,7 @@ BATCH = default_exports.BATCH
 SEED = 2311
 PARAMETERS = 120_000_000  # most that is measured
 MODULE = 90_000_000  # most of a model that is taken for its module of timm
-SECONDS = {"export": 500, "kept": 300, "momentum": 300, "adamw": 300}
+SECONDS = {"export": 500, "older": 300, "kept": 300, "momentum": 300, "adamw": 300}
 
 # The sizes of small networks, by the names that configurations of transformers have for them.
 SMALL = {
@@ -484,6 +486,25 @@ def measure(folder, source, names):
         print(name, f"failed: {failed}" if failed else "measured", flush=True)
 
 
+def export_older(base, source, name):
+    import torch
+    make, inputs = SOURCES[source][1](name)
+    torch.manual_seed(0)
+    torch.onnx.export(make().train(), (inputs("cpu"), {}), base + ".older.onnx", dynamo=False, do_constant_folding=False,
+                      training=torch.onnx.TrainingMode.TRAINING)
+    return {}
+
+
+def older(folder):
+    import onnxscript  # noqa: F401
+    import torch  # noqa: F401
+    for path in sorted(glob.glob(os.path.join(folder, "*.adamw.json"))):
+        base = path[:-len(".adamw.json")]
+        source, name = default_exports.read(base + ".export.json")["name"].split(" ", 1)
+        done = in_a_process(base, "older", lambda base=base, source=source, name=name: export_older(base, source, name))
+        print(name, "exported" if done else "failed", flush=True)
+
+
 def predict(exe, path, *options):
     """Two predictions, momentum and AdamW, and the error of the program."""
     results = []
@@ -518,7 +539,7 @@ def is_right(found):
 def options_of(warnings, exported):
     """What the warnings ask for, as whoever has the network knows it."""
     options = []
-    if {"missing-parameters", "assumed-sizes", "assumed-parameter"} & set(warnings):
+    if {"missing-parameters", "assumed-sizes", "assumed-parameter", "unlisted-parameters"} & set(warnings):
         options += ["--parameters", str(exported["parameters"])]
     if "missing-buffers" in warnings and exported.get("buffers"):
         options += ["--buffers", str(exported["buffers"])]
@@ -535,27 +556,28 @@ def cells(found):
     return " | ".join(f"{round(percent, 2) + 0.0:+.2f} %" for percent in found)
 
 
-def table(folder, exe):
+def table(folder, exe, ending):
     print("| network | kept | peak (momentum) | AdamW | with options that warnings name | warnings |\n"
           "|---|--:|--:|--:|---|---|")
     count = right = with_options = 0
     for path in sorted(glob.glob(os.path.join(folder, "*.export.json"))):
         base, exported = path[:-len(".export.json")], default_exports.read(path)
         measured = [default_exports.read(f"{base}.{kind}.json") for kind in ("kept", "momentum", "adamw")]
-        if None in measured:
+        if None in measured or not os.path.exists(base + ending):
             continue
         count += 1
-        predicted, error = predict(exe, base + ".onnx")
+        predicted, error = predict(exe, base + ending)
         if error:
             print(f"| {exported['name']} | {error} |")
             continue
-        whole = is_recurrent(base + ".onnx", predicted[1])
+        whole = is_recurrent(base + ending, predicted[1])
         found = differences(predicted, measured, whole)
-        warnings = sorted({d["code"] for d in predicted[1]["diagnostics"] if d["severity"] == "warning"})
+        warnings = sorted({d["code"] for d in predicted[1]["diagnostics"]
+                           if d["severity"] == "warning" or d["code"] == "unlisted-parameters"})
         options = options_of(warnings, exported)
         right, note = right + is_right(found), ""
         if not is_right(found) and options:
-            again, error = predict(exe, base + ".onnx", *options)
+            again, error = predict(exe, base + ending, *options)
             note = error
             if not error:
                 better = differences(again, measured, whole)
@@ -575,12 +597,18 @@ def main():
     command.add_argument("source", choices=SOURCES)
     command.add_argument("range", nargs="*", type=int, metavar="FROM TO")
     command.add_argument("--names", nargs="+")
+    command = commands.add_parser("older")
+    command.add_argument("folder")
     command = commands.add_parser("table")
     command.add_argument("folder")
+    command.add_argument("--older", action="store_const", const=".older.onnx", default=".onnx", dest="ending")
     command.add_argument("--exe", default="onnxvram")
     arguments = parser.parse_args()
     if arguments.what == "table":
-        table(arguments.folder, arguments.exe)
+        table(arguments.folder, arguments.exe, arguments.ending)
+        return
+    if arguments.what == "older":
+        older(arguments.folder)
         return
     names = by_digest(SOURCES[arguments.source][0]())
     if arguments.what == "list":
