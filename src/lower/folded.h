@@ -13,6 +13,7 @@ typedef struct onv_folding {
         leaf_values;       /* by name of a parameter or a buffer: the value that has its elements */
     onv_ptr_map constants; /* by name: values that have notes */
     onv_ptr_map calls;     /* by name: what calls gave that the exporter replaced by constants */
+    onv_ptr_map parts;     /* by what they are parts of: how many different ones there are */
     uint32_t depth;        /* constants that are made for others now */
 } onv_folding;
 
@@ -39,6 +40,12 @@ void onv_folded_name_parts(onv_lowering *l);
 
 /* Rows of a table that were looked up, of which views are added to the scores of attention. */
 bool onv_folded_is_biases(const onv_lowering *l, onv_value_id id);
+
+/* --- folded_parts.c ---------------------------------------------------------------------------- */
+
+void onv_folded_count_parts(onv_lowering *l);
+/* Of that which the constant is a part of: how many different ones the file has; 0: it is none. */
+uint32_t onv_folded_parts(const onv_lowering *l, uint32_t value);
 
 /* --- folded_plan.c, folded_make.c --------------------------------------------------------------- */
 

@@ -389,6 +389,32 @@ static bool solve_view(onv_solver *s, uint32_t c, const onv_term_shape *shape, u
            onv_term_add_call(s, c, &result, &in, 1, at);
 }
 
+/* The file has all parts, of the parts of parts, too: how many there are along each dim makes no difference. */
+static bool solve_part(onv_solver *s, uint32_t c, const onv_term_shape *shape, uint32_t calls,
+                       uint32_t leaves, uint16_t *at)
+{
+    enum { LIKELY_PARTS = 2 };
+    onv_attempt before = s->now;
+    uint32_t rank = shape->dims.rank;
+    bool is_last = c + 1 == s->n_calls;
+    uint16_t in;
+    for (uint32_t dim = 0; dim <= rank && rank < ONV_MAX_RANK; dim++) {
+        onv_term_shape whole = *shape;
+        int64_t n;
+        s->now = before;
+        memmove(whole.dims.dims + dim + 1, whole.dims.dims + dim,
+                (rank - dim) * sizeof *whole.dims.dims);
+        if (!onv_term_unknown(s, is_last && s->n_parts > 1 ? s->n_parts : LIKELY_PARTS, &n)) break;
+        whole.dims.dims[dim] = n;
+        whole.dims.rank = rank + 1;
+        if (!onv_term_solve(s, &whole, calls, leaves, &in)) continue;
+        if (s->n_parts > 1) onv_term_set(s, n, is_last ? s->n_parts : 1);
+        return onv_term_add_call(s, c, shape, &in, 1, at);
+    }
+    s->now = before;
+    return false;
+}
+
 static int64_t root_of(int64_t n)
 {
     int64_t root = 0;
@@ -462,6 +488,7 @@ bool onv_term_solve_call(onv_solver *s, uint32_t c, const onv_term_shape *shape,
                onv_term_add_call(s, c, shape, &in, 1, at);
     case ONV_TERM_VIEW:
     case ONV_TERM_COPY: return solve_view(s, c, shape, calls, leaves, at);
+    case ONV_TERM_PART: return solve_part(s, c, shape, calls, leaves, at);
     case ONV_TERM_PRODUCT: return solve_product(s, c, shape, calls, leaves, at);
     case ONV_TERM_LINEAR: return solve_linear(s, c, shape, calls, leaves, at);
     case ONV_TERM_PAIR: return solve_pair(s, c, shape, calls, leaves, at);

@@ -81,6 +81,19 @@ static uint32_t make_view(onv_lowering *l, const onv_term *term, const onv_shape
     return term->form == ONV_TERM_COPY && !is_buffer ? onv_emit_clone(l, x) : x;
 }
 
+/* The first one: their gradients are zeros around that of the part. */
+static uint32_t make_part(onv_lowering *l, const onv_term *term, const onv_shape *shape, uint32_t x)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    int64_t strides[ONV_MAX_RANK];
+    if (x == ONV_NO_TENSOR || t.rank != shape->rank + 1) return ONV_NO_TENSOR;
+    uint32_t dim = 0;
+    while (dim < shape->rank && t.dims[dim] == shape->dims[dim]) dim++;
+    for (uint32_t i = 0; i < shape->rank; i++) strides[i] = t.strides[i + (i >= dim)];
+    return onv_emit_view(l, term->kind->op, x, shape->rank, shape->dims, strides,
+                         t.dims[dim] == 1 ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
+}
+
 /* Gradients of what is added are that of the sum, or sums of it. */
 static onv_grad grad_of(const onv_lowering *l, const char *op, uint32_t x, uint32_t out)
 {
@@ -191,6 +204,7 @@ static uint32_t make_term(onv_lowering *l, const onv_folded_plan *plan, const on
     case ONV_TERM_POINTWISE: return make_pointwise(l, term->kind, in[0]);
     case ONV_TERM_VIEW:
     case ONV_TERM_COPY: return make_view(l, term, &shape, in[0]);
+    case ONV_TERM_PART: return make_part(l, term, &shape, in[0]);
     case ONV_TERM_PRODUCT: return onv_emit_matmul(l, onv_amp_low(l, in[0]), onv_amp_low(l, in[1]));
     case ONV_TERM_LINEAR: return make_linear(l, in[0], in[1], in[2]);
     case ONV_TERM_PAIR: return make_pair(l, term, &shape, in);

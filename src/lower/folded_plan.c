@@ -119,6 +119,7 @@ onv_status onv_folded_plan_all(onv_lowering *l)
     if (l->folded.plans == NULL || l->folded.leaves == NULL) return onv_fail_memory(l->err);
     for (size_t i = 0; i < l->signature.count; i++) l->folded.leaves[i].rank = UNKNOWN_RANK;
     ONV_TRY(find_values(l));
+    onv_folded_count_parts(l);
     for (uint32_t round = 0; round < 2; round++) { /* what a later one tells */
         for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++) {
             if (l->model->values.at[i].folded_from == NULL || l->values[i].first_read == 0 ||

@@ -37,6 +37,12 @@ void onv_term_set_likely(onv_solver *s, int64_t dim, int64_t likely)
     if (dim < 0) s->now.likely[TO_UNKNOWN(dim)] = likely;
 }
 
+void onv_term_set(onv_solver *s, int64_t dim, int64_t size)
+{
+    dim = onv_term_resolve(s->now.sizes, dim);
+    if (dim < 0) s->now.sizes[TO_UNKNOWN(dim)] = size;
+}
+
 static bool same_dim(onv_solver *s, int64_t a, int64_t b)
 {
     a = onv_term_resolve(s->now.sizes, a);

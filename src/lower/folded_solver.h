@@ -42,6 +42,7 @@ typedef struct onv_solver {
     onv_call calls[ONV_TERM_MOST_CALLS];
     onv_leaf leaves[ONV_TERM_MOST_LEAVES];
     uint32_t n_calls, n_leaves, steps;
+    uint32_t n_parts; /* that the file has of what the constant is a part of */
     onv_term terms[ONV_TERM_MOST];
     onv_attempt now;
 } onv_solver;
@@ -55,6 +56,8 @@ uint32_t onv_set_size(uint32_t set);
 int64_t onv_term_resolve(const int64_t *sizes, int64_t dim);
 /* A new one; `likely`: what is taken where nothing tells it. */
 bool onv_term_unknown(onv_solver *s, int64_t likely, int64_t *dim);
+/* Where nothing else tells it. */
+void onv_term_set(onv_solver *s, int64_t dim, int64_t size);
 void onv_term_set_likely(onv_solver *s, int64_t dim, int64_t likely);
 onv_term_shape onv_term_matrix(int64_t rows, int64_t columns);
 /* The product of the dims that are known, and how many are not; false where it does not fit. */

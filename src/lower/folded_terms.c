@@ -52,6 +52,7 @@ static const onv_term_kind kinds[] = {
     {"t", "t", ONV_TERM_VIEW, ONV_TERM_KEEPS_NOTHING, ONV_TERM_VIEW_LATE},
     {"numpy_T", "t", ONV_TERM_VIEW, ONV_TERM_KEEPS_NOTHING, ONV_TERM_VIEW_LATE},
     {"expand", "expand", ONV_TERM_VIEW, ONV_TERM_KEEPS_NOTHING, ONV_TERM_VIEW_LATE},
+    {"select", "select", ONV_TERM_PART, ONV_TERM_KEEPS_NOTHING, ONV_TERM_VIEW_LATE},
     {"repeat", "repeat", ONV_TERM_COPY, ONV_TERM_KEEPS_NOTHING, ONV_TERM_VIEW_LATE},
     {"clone", "clone", ONV_TERM_COPY, ONV_TERM_KEEPS_NOTHING, ONV_TERM_VIEW_LATE},
     {"linalg_vector_norm", "ReduceL2", ONV_TERM_REDUCTION, ONV_TERM_KEEPS_OPERAND, 1},
@@ -218,6 +219,14 @@ static bool read_names(onv_solver *s)
     return is_known;
 }
 
+/* Of a parameter alone, several parts of which the file has. */
+static bool takes_parts(const onv_solver *s)
+{
+    for (uint32_t i = 0; i < s->now.n_terms; i++)
+        if (s->terms[i].form != ONV_TERM_PART && s->terms[i].form != ONV_TERM_LEAF) return false;
+    return s->n_parts > 1;
+}
+
 /* Views and look-ups alone are other rules', but of a parameter that the file has as well. */
 static bool computes(const onv_solver *s)
 {
@@ -226,7 +235,7 @@ static bool computes(const onv_solver *s)
                    !onv_has_made_up_name(s->value->name);
     for (uint32_t i = 0; i < s->now.n_terms && is_view; i++)
         is_view = s->terms[i].form == ONV_TERM_VIEW || s->terms[i].form == ONV_TERM_LEAF;
-    if (is_view) return true;
+    if (is_view || (s->n_leaves == 1 && listed != SIZE_MAX && takes_parts(s))) return true;
     for (uint32_t i = 0; i < s->now.n_terms; i++) {
         uint8_t form = s->terms[i].form;
         if (form == ONV_TERM_SCALED || form == ONV_TERM_REDUCTION || form == ONV_TERM_PRODUCT ||
@@ -322,7 +331,8 @@ static bool is_of_unknown_places(const onv_solver *s)
 
 onv_folded_plan *onv_folded_solve(onv_lowering *l, uint32_t value)
 {
-    onv_solver s = {.l = l, .value = &l->model->values.at[value]};
+    onv_solver s = {
+        .l = l, .value = &l->model->values.at[value], .n_parts = onv_folded_parts(l, value)};
     const onv_type *type = &s.value->type;
     if (s.value->tensor == NULL || s.value->role != ONV_ROLE_NOT_NOTED ||
         !onv_dtype_is_float((onv_dtype)s.value->tensor->type.dtype) || type->rank > ONV_MAX_RANK ||

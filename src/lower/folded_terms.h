@@ -22,6 +22,7 @@ typedef enum onv_term_form {
     ONV_TERM_MADE,      /* of no parameter: a range, zeros */
     ONV_TERM_POINTWISE, /* of one operand, of its shape */
     ONV_TERM_VIEW,
+    ONV_TERM_PART, /* one of several along a dim */
     ONV_TERM_COPY, /* what repeats is expanded before */
     ONV_TERM_PRODUCT,
     ONV_TERM_LINEAR, /* operand, weight, bias or none */

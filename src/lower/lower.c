@@ -377,6 +377,7 @@ static void clean_up(onv_lowering *l)
     onv_ptr_map_cleanup(&l->signature.buffers);
     onv_ptr_map_cleanup(&l->folded.constants);
     onv_ptr_map_cleanup(&l->folded.calls);
+    onv_ptr_map_cleanup(&l->folded.parts);
     onv_ptr_map_cleanup(&l->gaps.names);
     onv_vec_cleanup(&l->weights.reads);
     onv_vec_cleanup(&l->weights.views);

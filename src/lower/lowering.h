@@ -42,6 +42,7 @@ typedef struct onv_value_state {
     uint8_t cloned_for;      /* onv_cloned_for */
     uint8_t sharing;         /* whether it has several owners, where known */
     uint32_t first_read;     /* 1 + the first of `weights.reads` */
+    const char *part_of;     /* what the constant is a part of; NULL: it is none */
     uint32_t widened;        /* 1 + its cast to float32 for attention */
     uint32_t first_state;    /* 1 + what stood for it in the first round of a loop */
     uint32_t detached;       /* 1 + the tensor that readers of it detached have */

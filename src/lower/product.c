@@ -231,8 +231,20 @@ static uint32_t emit_turned(onv_lowering *l, uint32_t matrix, uint32_t batch)
     return onv_emit_contiguous(l, swapped(l, unflatten(l, product, turned)));
 }
 
+/* Of two batches, one of a single matrix that has a gradient is taken for that matrix. */
+static uint32_t squeeze_single(onv_lowering *l, uint32_t single, uint32_t batch)
+{
+    onv_eager_tensor t = onv_tensor_at(l, single), other = onv_tensor_at(l, batch);
+    if (t.rank != 3 || other.rank != 3 || t.dims[0] != 1 || other.dims[0] == 1 ||
+        !onv_tensor_needs_grad(l, single))
+        return single;
+    return onv_emit_view(l, "squeeze", single, 2, t.dims + 1, t.strides + 1, ONV_GRAD_ALIAS);
+}
+
 uint32_t onv_emit_matmul(onv_lowering *l, uint32_t a, uint32_t b)
 {
+    a = squeeze_single(l, a, b);
+    b = squeeze_single(l, b, a);
     onv_eager_tensor x = onv_tensor_at(l, a), y = onv_tensor_at(l, b);
     if (l->status != ONV_OK || x.rank < 2 || y.rank < 2) return ONV_NO_TENSOR;
     if (x.rank == 2 && y.rank == 2) return emit_mm(l, "mm", a, b, ONV_NO_TENSOR);

@@ -150,6 +150,10 @@ const unsigned char *onv_weight_head(onv_lowering *l, const onv_tensor *tensor, 
 /* Are all elements the same? True where they cannot be read, or are more bytes in another file than that. */
 bool onv_weight_may_be_uniform(onv_lowering *l, const onv_tensor *tensor, size_t most_elsewhere);
 
+/* A hash of how the tensor's elements begin; 0 where they are not at hand. Tables of other angles differ from their second
+ * row on. */
+uint64_t onv_weight_contents(onv_lowering *l, onv_value_id id);
+
 /* --- weight_shape.c ----------------------------------------------------------------------------- */
 
 /* The shape of the parameter that the file's tensor `whole` was computed from; false where it cannot be told. */

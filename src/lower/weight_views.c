@@ -174,9 +174,7 @@ uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id)
     return left;
 }
 
-/* A hash of how the tensor's elements begin; 0 where they are not at hand. Tables of other angles differ from their second
- * row on. */
-static uint64_t contents_of(onv_lowering *l, onv_value_id id)
+uint64_t onv_weight_contents(onv_lowering *l, onv_value_id id)
 {
     const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
     size_t bytes = tensor->bytes < ONV_MOST_HEAD ? (size_t)tensor->bytes : ONV_MOST_HEAD;
@@ -206,7 +204,7 @@ bool onv_weight_is_part_again(onv_lowering *l, onv_value_id id)
     if (l->options->as_exported || l->weights.buffer_parts.count >= MAX_VIEWS) return false;
     onv_folded_buffer buffer = onv_folded_buffer_of(l->model, value);
     if (buffer.name == NULL || buffer.is_computed) return false;
-    onv_buffer_part part = {id, contents_of(l, id)};
+    onv_buffer_part part = {id, onv_weight_contents(l, id)};
     if (part.contents == 0) return false;
     for (size_t i = 0; i < l->weights.buffer_parts.count; i++) {
         const onv_buffer_part *at = &l->weights.buffer_parts.at[i];
@@ -280,7 +278,7 @@ uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_wei
 {
     *given = (onv_given){.value = ONV_NO_VALUE};
     if (!is_given(l, id, read)) return ONV_NO_TENSOR;
-    *given = (onv_given){id, ONV_NO_TENSOR, contents_of(l, id), read->scope,
+    *given = (onv_given){id, ONV_NO_TENSOR, onv_weight_contents(l, id), read->scope,
                          l->model->nodes.at[read->node].module_class};
     for (size_t i = 0; i < l->weights.given.count; i++) {
         onv_given *at = &l->weights.given.at[i];
