@@ -107,14 +107,15 @@ size_t onv_folded_part_of(const onv_lowering *l, const onv_value *value)
     return found;
 }
 
-bool onv_folded_has_listed(const onv_lowering *l, const onv_value *value)
+size_t onv_folded_first_listed(const onv_lowering *l, const onv_value *value)
 {
     char copy[MOST_NAME];
-    if (!has_note(value)) return false;
+    size_t listed = SIZE_MAX;
+    if (!has_note(value)) return SIZE_MAX;
     const char *at = value->folded_from, *name;
-    for (size_t length; (name = onv_folded_next(&at, &length)) != NULL;)
-        if (copy_name(copy, name, length) && onv_listed_find(l, copy) != SIZE_MAX) return true;
-    return false;
+    for (size_t length; listed == SIZE_MAX && (name = onv_folded_next(&at, &length)) != NULL;)
+        if (copy_name(copy, name, length)) listed = onv_listed_find(l, copy);
+    return listed;
 }
 
 size_t onv_folded_only_name(const onv_lowering *l, const onv_value *value)

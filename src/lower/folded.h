@@ -13,6 +13,7 @@ typedef struct onv_folding {
         leaf_values;       /* by name of a parameter or a buffer: the value that has its elements */
     onv_ptr_map constants; /* by name: values that have notes */
     onv_ptr_map calls;     /* by name: what calls gave that the exporter replaced by constants */
+    bool takes_rows;       /* terms may be rows of a table alone */
     onv_ptr_map parts;     /* by what they are parts of: how many different ones there are */
     uint32_t depth;        /* constants that are made for others now */
 } onv_folding;
@@ -31,7 +32,8 @@ typedef struct onv_folded_buffer {
 } onv_folded_buffer;
 
 onv_folded_buffer onv_folded_buffer_of(const onv_model *model, const onv_value *value);
-bool onv_folded_has_listed(const onv_lowering *l, const onv_value *value);
+/* The first listed parameter that the note names; SIZE_MAX: there is none. */
+size_t onv_folded_first_listed(const onv_lowering *l, const onv_value *value);
 /* The listed parameter that is all that the note names; SIZE_MAX: it names others. */
 size_t onv_folded_only_name(const onv_lowering *l, const onv_value *value);
 
@@ -53,9 +55,16 @@ uint32_t onv_folded_parts(const onv_lowering *l, uint32_t value);
  * said of these. */
 onv_status onv_folded_plan_all(onv_lowering *l);
 void onv_folded_settle(onv_lowering *l);
-void onv_folded_report(onv_lowering *l);
 bool onv_folded_is_term(const onv_lowering *l, onv_value_id id);
 /* What the forward pass computes of parameters. */
 uint32_t onv_folded_make(onv_lowering *l, onv_value_id id);
+
+/* --- folded_report.c ---------------------------------------------------------------------------- */
+
+void onv_folded_report(onv_lowering *l);
+/* `lacks`: parameters are listed that have neither a tensor in the file nor a size. */
+void onv_folded_report_constants(onv_lowering *l, bool lacks);
+/* Of a parameter and of something else: it may be smaller than the constant. */
+bool onv_folded_is_of_several(onv_lowering *l, const onv_value *value);
 
 #endif

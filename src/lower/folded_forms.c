@@ -22,6 +22,14 @@ static bool is_buffer(const onv_solver *s, uint32_t leaves)
     return onv_set_is_one(leaves) && s->leaves[onv_set_first(leaves)].is_buffer;
 }
 
+static bool turns(const onv_solver *s, uint32_t calls)
+{
+    static const char *const turning[] = {"t", "transpose", "numpy_T", "permute"};
+    for (uint32_t i = 0; i < s->n_calls; i++)
+        if ((calls >> i & 1) != 0 && onv_is_call_of_any(s->calls[i].name, turning, 4)) return true;
+    return false;
+}
+
 /* `b` of the calls and leaves lead to the second operand, the others to the first. One leaf leads to both. */
 static bool solve_parts(onv_solver *s, uint32_t c, const onv_term_shape *shape,
                         const onv_term_shape in[2], uint32_t calls, uint32_t leaves, uint16_t *at)
@@ -32,8 +40,9 @@ static bool solve_parts(onv_solver *s, uint32_t c, const onv_term_shape *shape,
                        onv_term_calls_of(s, ONV_ALL_CALLS, ONV_TERM_PRODUCT)) != 0;
     if (most > MOST_BESIDE) most = MOST_BESIDE;
     /* Of two products each is one side of a pair. */
-    bool is_of_two = s->calls[c].kind->form == ONV_TERM_PAIR &&
-                     onv_set_size(onv_term_calls_of(s, calls, ONV_TERM_PRODUCT)) == 2;
+    bool is_of_two = s->calls[c].kind->form == ONV_TERM_PAIR
+                         ? onv_set_size(onv_term_calls_of(s, calls, ONV_TERM_PRODUCT)) == 2
+                         : turns(s, calls); /* `a @ a.T` */
     for (uint32_t k = 0; k <= most; k++) {
         uint32_t n = (k + is_of_two) % (most + 1);
         for (uint32_t b = calls;; b = (b - 1) & calls) {
@@ -299,7 +308,8 @@ static bool may_be_smaller(const onv_solver *s, uint16_t pair)
 {
     for (uint32_t k = 0; k < s->terms[pair].n_in; k++) {
         const onv_term *at = &s->terms[s->terms[pair].in[k]];
-        while (at->form == ONV_TERM_POINTWISE || (at->form == ONV_TERM_PAIR && at->n_in == 1))
+        while (at->form == ONV_TERM_POINTWISE || at->form == ONV_TERM_VIEW ||
+               (at->form == ONV_TERM_PAIR && at->n_in == 1))
             at = &s->terms[at->in[0]];
         for (uint32_t i = 0; i < s->n_leaves && at->form == ONV_TERM_LEAF; i++)
             if (s->leaves[i].name == at->name && !s->leaves[i].is_known && !s->leaves[i].is_buffer)
@@ -398,17 +408,20 @@ static bool solve_part(onv_solver *s, uint32_t c, const onv_term_shape *shape, u
     uint32_t rank = shape->dims.rank;
     bool is_last = c + 1 == s->n_calls;
     uint16_t in;
-    for (uint32_t dim = 0; dim <= rank && rank < ONV_MAX_RANK; dim++) {
+    for (uint32_t dim = 0; dim <= 2 * rank + 1 && rank < ONV_MAX_RANK; dim++) {
         onv_term_shape whole = *shape;
-        int64_t n;
+        int64_t n, told = is_last ? s->n_parts : 1;
+        uint32_t to = dim % (rank + 1);
         s->now = before;
-        memmove(whole.dims.dims + dim + 1, whole.dims.dims + dim,
-                (rank - dim) * sizeof *whole.dims.dims);
+        memmove(whole.dims.dims + to + 1, whole.dims.dims + to,
+                (rank - to) * sizeof *whole.dims.dims);
         if (!onv_term_unknown(s, is_last && s->n_parts > 1 ? s->n_parts : LIKELY_PARTS, &n)) break;
-        whole.dims.dims[dim] = n;
+        whole.dims.dims[to] = n;
         whole.dims.rank = rank + 1;
+        if (dim > rank && s->n_parts < 2) break;
+        if (dim > rank) onv_term_set(s, n, told); /* what is not in the file */
         if (!onv_term_solve(s, &whole, calls, leaves, &in)) continue;
-        if (s->n_parts > 1) onv_term_set(s, n, is_last ? s->n_parts : 1);
+        if (s->n_parts > 1) onv_term_set(s, n, told);
         return onv_term_add_call(s, c, shape, &in, 1, at);
     }
     s->now = before;
@@ -439,6 +452,7 @@ static bool solve_rows(onv_solver *s, uint32_t c, const onv_term_shape *shape, u
 {
     uint32_t rank = shape->dims.rank, n = 0;
     int64_t rows = 1;
+    onv_term_shape result = *shape;
     uint16_t in;
     onv_term_shape table;
     for (uint32_t i = 0; i < s->n_leaves; i++)
@@ -456,12 +470,14 @@ static bool solve_rows(onv_solver *s, uint32_t c, const onv_term_shape *shape, u
             int64_t dim = onv_term_resolve(s->now.sizes, shape->dims.dims[i]);
             if (dim < 0 || !onv_i64_mul(rows, dim, &rows)) return false;
         }
-        if (rank < 2 || shape->is_wild) return false;
+        if (rank < 2 || (shape->is_wild && (shape->is_reshaped || !s->l->folded.takes_rows)))
+            return false;
         table = onv_term_matrix(rows, shape->dims.dims[rank - 1]);
+        if (shape->is_wild) result = table;
         if (!onv_term_unknown(s, rows, &table.dims.dims[0])) return false;
     }
     return onv_term_solve(s, &table, calls, leaves, &in) &&
-           onv_term_add_call(s, c, shape, &in, 1, at);
+           onv_term_add_call(s, c, &result, &in, 1, at);
 }
 
 /* Of functions of a parameter whose shape is known: a constant's own dims do not tell of what it is a sum. */

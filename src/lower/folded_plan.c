@@ -250,10 +250,32 @@ static void settle(onv_lowering *l, onv_folded_plan *plan, int64_t told)
     note_leaves(l, plan);
 }
 
+/* Rows of tables that nothing else explains, which several constants may have. */
+static void plan_rows(onv_lowering *l)
+{
+    bool *was_explained =
+        onv_arena_copy(&l->model->arena, l->signature.explained, l->signature.count);
+    if (was_explained == NULL) l->status = onv_fail_memory(l->err);
+    l->folded.takes_rows = true;
+    for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++) {
+        const onv_value *value = &l->model->values.at[i];
+        if (value->folded_from == NULL || l->values[i].first_read == 0 ||
+            l->folded.plans[i] != NULL ||
+            !(onv_folded_has_call(value, "embedding") || onv_is_call_of(value->name, "embedding")))
+            continue;
+        size_t listed = onv_folded_first_listed(l, value);
+        if (listed == SIZE_MAX || was_explained[listed]) continue;
+        l->folded.plans[i] = onv_folded_solve(l, i);
+        if (l->folded.plans[i] != NULL) note_leaves(l, l->folded.plans[i]);
+    }
+    l->folded.takes_rows = false;
+}
+
 /* Once the other parameters have their names. */
 void onv_folded_settle(onv_lowering *l)
 {
     bool is_any = false;
+    plan_rows(l);
     for (uint32_t i = 0; i < l->model->values.count; i++) is_any |= l->folded.plans[i] != NULL;
     if (!is_any) return;
     sum all = sum_parameters(l);
@@ -271,28 +293,4 @@ void onv_folded_settle(onv_lowering *l)
         if (is_exact) l->folded.plans[i]->is_assumed = false;
         settle(l, l->folded.plans[i], told);
     }
-}
-
-/* --- What is said of them ----------------------------------------------------------------------- */
-
-void onv_folded_report(onv_lowering *l)
-{
-    const char *first = NULL;
-    uint64_t bytes = 0;
-    uint32_t n = 0;
-    for (size_t i = 0; i < l->eager->storages.count; i++) {
-        const onv_eager_storage *storage = &l->eager->storages.at[i];
-        if (!storage->is_assumed) continue;
-        if (first == NULL) first = storage->label;
-        bytes += storage->bytes; /* their sum was checked */
-        n++;
-    }
-    if (n == 0) return;
-    onv_model_diag(l->model, ONV_WARNING, "assumed-sizes", NULL,
-                   "%u parameters, '%s' first, are in the file only as constants that the exporter "
-                   "computed of them, which do not tell all sizes: inner ones are assumed, and "
-                   "factors are taken to have the shape of what they scale; %llu bytes of "
-                   "parameters depend on it. --parameters N settles it, where N is the sum of "
-                   "p.numel() for p in model.parameters()",
-                   n, first, (unsigned long long)bytes);
 }

@@ -227,6 +227,21 @@ static bool takes_parts(const onv_solver *s)
     return s->n_parts > 1;
 }
 
+/* Rows of a parameter that no other rule has found. */
+static bool looks_up_rows(const onv_solver *s)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < s->now.n_terms; i++) found |= s->terms[i].form == ONV_TERM_ROWS;
+    return found && s->l->folded.takes_rows;
+}
+
+static bool is_planned(const onv_lowering *l, const char *constant)
+{
+    uint32_t value;
+    return onv_ptr_map_get(&l->folded.constants, constant, &value) &&
+           l->folded.plans[value] != NULL;
+}
+
 /* Views and look-ups alone are other rules', but of a parameter that the file has as well. */
 static bool computes(const onv_solver *s)
 {
@@ -235,7 +250,11 @@ static bool computes(const onv_solver *s)
                    !onv_has_made_up_name(s->value->name);
     for (uint32_t i = 0; i < s->now.n_terms && is_view; i++)
         is_view = s->terms[i].form == ONV_TERM_VIEW || s->terms[i].form == ONV_TERM_LEAF;
-    if (is_view || (s->n_leaves == 1 && listed != SIZE_MAX && takes_parts(s))) return true;
+    bool is_of_term = s->n_leaves == 1 && listed == SIZE_MAX && is_constant(s, s->leaves[0].name) &&
+                      is_planned(s->l, s->leaves[0].name);
+    if (is_view || is_of_term || (s->n_leaves == 1 && listed != SIZE_MAX && looks_up_rows(s)) ||
+        (s->n_leaves == 1 && listed != SIZE_MAX && takes_parts(s)))
+        return true;
     for (uint32_t i = 0; i < s->now.n_terms; i++) {
         uint8_t form = s->terms[i].form;
         if (form == ONV_TERM_SCALED || form == ONV_TERM_REDUCTION || form == ONV_TERM_PRODUCT ||

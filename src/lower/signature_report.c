@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/quota.h"
 #include "lower/assumed.h"
 #include "lower/weight_place.h"
 
@@ -111,14 +112,23 @@ void onv_parameters_complete(onv_lowering *l)
     l->signature.lacking_bytes = bytes;
 }
 
+/* A buffer, or a view of one, of which the file has a copy. */
+static bool is_of_buffer(const onv_lowering *l, const onv_eager_storage *storage)
+{
+    if (storage->kind == ONV_STORAGE_BUFFER) return true;
+    if (storage->kind != ONV_STORAGE_CONSTANT || !onv_is_value(storage->value)) return false;
+    onv_folded_buffer of =
+        onv_folded_buffer_of(l->model, onv_model_value(l->model, storage->value));
+    return of.name != NULL && !of.is_computed;
+}
+
 /* As many bytes as all buffers of the network have. */
 void onv_buffers_complete(onv_lowering *l)
 {
     uint64_t counted = 0, wanted = l->options->buffers;
     if (wanted == 0 || l->options->as_exported) return;
-    for (size_t i = 0; i < l->eager->storages.count; i++)
-        if (l->eager->storages.at[i].kind == ONV_STORAGE_BUFFER)
-            counted += l->eager->storages.at[i].bytes; /* their sum was checked */
+    for (size_t i = 0; i < l->eager->storages.count; i++) /* their sum was checked */
+        if (is_of_buffer(l, &l->eager->storages.at[i])) counted += l->eager->storages.at[i].bytes;
     if (wanted <= counted) return;
     onv_storage_new(l, wanted - counted, ONV_STORAGE_BUFFER, "buffers that the file lacks");
 }
@@ -144,14 +154,32 @@ static bool list_readers(const onv_lowering *l, onv_ptr_map *readers)
     return true;
 }
 
+/* Buffers that constants were computed of, in large: by more than views, so that they lie in memory beside what was computed. */
+static bool list_computed(onv_lowering *l, onv_ptr_map *computed)
+{
+    enum { LARGE = 1024, PER_WORK = 16 };
+    for (size_t i = 0; i < l->model->values.count; i++) {
+        const onv_value *value = &l->model->values.at[i];
+        if (value->tensor == NULL || value->folded_from == NULL || value->tensor->elems < LARGE ||
+            l->fusions.n_uses[i] == 0)
+            continue;
+        if (!onv_work(1 + strlen(value->folded_from) / PER_WORK)) l->status = ONV_ERR_CANCELLED;
+        onv_folded_buffer buffer = onv_folded_buffer_of(l->model, value);
+        if (buffer.name == NULL || !buffer.is_computed) continue;
+        const char *name = onv_intern_n(&l->model->strings, buffer.name, buffer.length);
+        if (name == NULL || !onv_ptr_map_set(computed, name, 1)) return false;
+    }
+    return true;
+}
+
 /* Buffers that are listed, and no tensor of the file has the name of. The exporter computes with them, and a mask that was cut from a
  * larger one is all that the file may have. */
 static void report_buffers(onv_lowering *l)
 {
-    onv_ptr_map readers = {0};
+    onv_ptr_map readers = {0}, computed = {0};
     const char *first = NULL, *large = NULL;
     uint64_t n = 0;
-    if (l->signature.n_lacking > 0 && !list_readers(l, &readers))
+    if (l->signature.n_lacking > 0 && (!list_readers(l, &readers) || !list_computed(l, &computed)))
         l->status = onv_fail_memory(l->err);
     for (size_t i = 0; i < l->signature.n_lacking && l->status == ONV_OK; i++) {
         const char *name = l->signature.lacking[i], *dot = strrchr(name, '.');
@@ -160,10 +188,11 @@ static void report_buffers(onv_lowering *l)
         if (module == NULL) l->status = onv_fail_memory(l->err);
         n++;
         if (first == NULL) first = name;
-        if (large == NULL && module != NULL && onv_ptr_map_get(&readers, module, NULL))
-            large = name;
+        bool is_read = module != NULL && onv_ptr_map_get(&readers, module, NULL);
+        if (large == NULL && (is_read || onv_ptr_map_get(&computed, name, NULL))) large = name;
     }
     onv_ptr_map_cleanup(&readers);
+    onv_ptr_map_cleanup(&computed);
     if (n == 0 || l->status != ONV_OK) return;
     onv_model_diag(
         l->model, large != NULL ? ONV_WARNING : ONV_NOTE, "missing-buffers", NULL,
@@ -171,42 +200,6 @@ static void report_buffers(onv_lowering *l)
         "what the exporter computed of them, and their sizes are not noted: --buffers BYTES "
         "counts them, where BYTES is the sum of b.nbytes for b in model.buffers()",
         (unsigned long long)n, large != NULL ? large : first);
-}
-
-/* Results of layers and products that only parameters lead to, as projections of queries that are trained, or matrices of a
- * graph that nodes have embeddings for: constants of the file. */
-static void report_folded_layers(const onv_lowering *l)
-{
-    static const char *const layers[] = {"linear",   "layer_norm", "rms_norm",
-                                         "conv1d",   "conv2d",     "group_norm",
-                                         "bilinear", "batch_norm", "multi_head_attention_forward",
-                                         "matmul",   "mm",         "bmm",
-                                         "addmm",    "baddbmm",    "einsum",
-                                         "softmax"};
-    const onv_value *first = NULL;
-    uint64_t bytes = 0;
-    uint32_t n = 0;
-    for (size_t i = 0; i < l->model->values.count; i++) {
-        const onv_value *value = &l->model->values.at[i];
-        if (value->tensor == NULL || value->tensor->elems < 2 ||
-            value->role != ONV_ROLE_NOT_NOTED || onv_folded_is_term(l, (onv_value_id){(uint32_t)i}))
-            continue;
-        bool is_result = onv_is_call_of_any(value->name, layers, sizeof layers / sizeof layers[0]);
-        for (size_t k = 0; k < sizeof layers / sizeof layers[0] && !is_result; k++)
-            is_result = onv_folded_has_call(value, layers[k]) && onv_folded_has_listed(l, value);
-        if (!is_result) continue;
-        if (first == NULL) first = value;
-        if (!onv_u64_add(bytes, value->tensor->bytes, &bytes)) bytes = UINT64_MAX;
-        n++;
-    }
-    if (n > 0)
-        onv_model_diag(
-            l->model, ONV_WARNING, "folded-layers", NULL,
-            "%u constants, '%s' first, %llu bytes, are results of layers and products that the "
-            "exporter computed, "
-            "as parameters alone lead to them: training makes them in each pass and keeps what "
-            "they are made of, and their parameters have gradients, which is not counted",
-            n, first->name, (unsigned long long)bytes);
 }
 
 /* Products with constants that the exporter computed: had a parameter led to one of them, as an embedding that is joined to a
@@ -327,7 +320,7 @@ void onv_signature_report(onv_lowering *l)
     report_assumed(l);
     onv_folded_report(l);
     report_unread(l);
-    if (!l->options->inference && l->signature.count > 0) report_folded_layers(l);
+    if (!l->options->inference && l->signature.count > 0) onv_folded_report_constants(l, n > 0);
     if (n + l->tally.unused.count > 0 && !l->options->inference) report_factors(l);
     if (l->options->buffers == 0) report_buffers(l);
     if (n == 0 || l->options->parameters > 0) return;

@@ -284,6 +284,11 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     }
     make_parameter(l, tensor, onv_weight_name(l, id, read),
                    onv_weight_is_shared(l, id) ? NULL : value->name);
+    bool is_weight = read != NULL && onv_weight_place_of(&l->model->nodes.at[read->node],
+                                                         read->k) == ONV_PLACE_WEIGHT;
+    if (use == ONV_WEIGHT_DERIVED && !is_weight && onv_folded_is_of_several(l, value) &&
+        l->status == ONV_OK) /* a layer's weight is scaled */
+        l->eager->storages.at[onv_tensor_at(l, tensor).storage].is_assumed = true;
     if (onv_weight_is_table(l, read)) freeze(l, tensor);
     if (layer != NULL && !onv_ptr_map_set(&l->weights.layers, layer, tensor) && l->status == ONV_OK)
         l->status = onv_fail_memory(l->err);

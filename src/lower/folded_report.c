@@ -1,0 +1,187 @@
+/* What is said of constants that the exporter computed of parameters: sizes that are assumed, and those that no term is found
+ * of. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/quota.h"
+#include "lower/lowering.h"
+#include "lower/weight_place.h"
+
+void onv_folded_report(onv_lowering *l)
+{
+    const char *first = NULL;
+    uint64_t bytes = 0;
+    uint32_t n = 0;
+    for (size_t i = 0; i < l->eager->storages.count; i++) {
+        const onv_eager_storage *storage = &l->eager->storages.at[i];
+        if (!storage->is_assumed) continue;
+        if (first == NULL) first = storage->label;
+        bytes += storage->bytes; /* their sum was checked */
+        n++;
+    }
+    if (n == 0) return;
+    onv_model_diag(l->model, ONV_WARNING, "assumed-sizes", NULL,
+                   "%u parameters, '%s' first, are in the file only as constants that the exporter "
+                   "computed of them, which do not tell all sizes: inner ones are assumed, and "
+                   "factors are taken to have the shape of what they scale; %llu bytes of "
+                   "parameters depend on it. --parameters N settles it, where N is the sum of "
+                   "p.numel() for p in model.parameters()",
+                   n, first, (unsigned long long)bytes);
+}
+
+/* --- Constants without a term ------------------------------------------------------------------- */
+
+enum { MOST_NAME = 256 };
+
+typedef struct note {
+    uint32_t parameters, others; /* that are listed; buffers, and what calls make of nothing */
+    uint32_t results;            /* of calls that give no view */
+    bool has_layer;
+} note;
+
+static bool is_layer(const char *call)
+{
+    static const char *const layers[] = {"linear",   "layer_norm", "rms_norm",
+                                         "conv1d",   "conv2d",     "group_norm",
+                                         "bilinear", "batch_norm", "multi_head_attention_forward",
+                                         "matmul",   "mm",         "bmm",
+                                         "addmm",    "baddbmm",    "einsum",
+                                         "softmax"};
+    return onv_is_call_of_any(call, layers, sizeof layers / sizeof layers[0]);
+}
+
+static void add_call(note *of, const char *call)
+{
+    static const char *const views[] = {"t",     "numpy_T", "flatten",  "detach", "alias",
+                                        "chunk", "split",   "getitem",  "unbind", "_to_copy",
+                                        "clone", "index",   "embedding"};
+    static const char *const made[] = {"arange", "linspace", "eye", "zeros", "ones", "full"};
+    bool is_made = onv_is_call_of_any(call, made, sizeof made / sizeof made[0]);
+    of->others += is_made;
+    of->has_layer |= is_layer(call);
+    bool is_view =
+        onv_weight_is_view(call) || onv_is_call_of_any(call, views, sizeof views / sizeof views[0]);
+    of->results += !is_view && !is_made && strncmp(call, "scalar_tensor", 13) != 0;
+}
+
+static bool is_buffer(onv_lowering *l, const char *name, size_t length)
+{
+    const char *interned = onv_intern_n(&l->model->strings, name, length);
+    if (interned == NULL) l->status = onv_fail_memory(l->err);
+    return interned != NULL && onv_ptr_map_get(&l->signature.buffers, interned, NULL);
+}
+
+static note read_note(onv_lowering *l, const onv_value *value)
+{
+    enum { PER_WORK = 16 };
+    note of = {0};
+    const char *at = value->folded_from, *name;
+    if (!onv_has_made_up_name(value->name)) add_call(&of, value->name);
+    if (at == NULL || !onv_work(1 + strlen(at) / PER_WORK)) return of;
+    for (size_t length; (name = onv_folded_next(&at, &length)) != NULL;) {
+        char copy[MOST_NAME];
+        if (length >= sizeof copy) continue;
+        memcpy(copy, name, length);
+        copy[length] = '\0';
+        if (onv_listed_find(l, copy) != SIZE_MAX)
+            of.parameters++;
+        else if (strchr(copy, '.') != NULL || is_buffer(l, name, length))
+            of.others++;
+        else if (!onv_has_made_up_name(copy))
+            add_call(&of, copy);
+    }
+    return of;
+}
+
+bool onv_folded_is_of_several(onv_lowering *l, const onv_value *value)
+{
+    note of = read_note(l, value);
+    return of.parameters > 0 && of.parameters + of.others > 1;
+}
+
+/* A layer's weight that has the name of a call, and no note: code made it, or computed it of what the file lacks. */
+static bool is_weight_of_unknown(const onv_lowering *l, uint32_t value)
+{
+    const onv_value *v = &l->model->values.at[value];
+    const onv_weight_read *read = &l->weights.reads.at[l->values[value].first_read - 1];
+    return v->folded_from == NULL && v->tensor->elems > 1 && onv_weight_is_view(v->name) &&
+           onv_weight_place_of(&l->model->nodes.at[read->node], read->k) == ONV_PLACE_WEIGHT;
+}
+
+/* Is more computed of parameters than is counted? */
+static bool is_open(onv_lowering *l, uint32_t value, const note *of, bool lacks)
+{
+    const onv_value *v = &l->model->values.at[value];
+    if (v->tensor == NULL || v->role != ONV_ROLE_NOT_NOTED ||
+        onv_folded_is_term(l, (onv_value_id){value}))
+        return false;
+    if (v->tensor->elems > 1 && is_layer(v->name)) return true;
+    if (of->has_layer && of->parameters > 0 && v->tensor->elems > 1) return true;
+    if (l->values[value].first_read == 0 || !onv_dtype_is_float((onv_dtype)v->tensor->type.dtype))
+        return false;
+    onv_weight_use use = onv_weight_use_of(l, (onv_value_id){value});
+    if (use == ONV_WEIGHT_MADE && lacks && is_weight_of_unknown(l, value)) return true;
+    return of->parameters > 0 && of->results > 0 &&
+           (use == ONV_WEIGHT_MADE || use == ONV_WEIGHT_CONSTANT);
+}
+
+/* What readers multiply by it, and would keep if it had a gradient. */
+static uint64_t multiplied_bytes(const onv_lowering *l, uint32_t value)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = l->values[value].first_read; i > 0 && i <= l->weights.reads.count; i++) {
+        const onv_weight_read *read = &l->weights.reads.at[i - 1];
+        if (read->value != value || !onv_work(1)) break;
+        const onv_node *node = &l->model->nodes.at[read->node];
+        for (uint32_t k = 0; k < node->n_inputs; k++) {
+            onv_value_id other = node->inputs[k];
+            if (!onv_is_value(other) || other.index == value || !l->values[other.index].is_known ||
+                l->values[other.index].tensor == ONV_NO_TENSOR ||
+                strcmp(node->op_type, "Add") == 0 || strcmp(node->op_type, "Sub") == 0)
+                continue;
+            uint32_t storage = onv_tensor_at(l, l->values[other.index].tensor).storage;
+            if (!l->emit.saved.at[storage] &&
+                !onv_u64_add(bytes, l->eager->storages.at[storage].bytes, &bytes))
+                bytes = UINT64_MAX;
+        }
+    }
+    return bytes;
+}
+
+/* Exporters compute with small tensors: results are no larger, but the constant itself. */
+static uint64_t most_results(const onv_value *value, const note *of)
+{
+    uint64_t each = value->tensor->elems > 0 ? value->tensor->bytes / value->tensor->elems : 0;
+    uint64_t most = each * ONV_TERM_MOST_FOLDED, bytes;
+    if (value->tensor->bytes > most) most = value->tensor->bytes;
+    return onv_u64_mul(most, of->results + of->parameters, &bytes) ? bytes : UINT64_MAX;
+}
+
+void onv_folded_report_constants(onv_lowering *l, bool lacks)
+{
+    const onv_value *first = NULL;
+    uint64_t bytes = 0, results = 0, multiplied = 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++) {
+        const onv_value *value = &l->model->values.at[i];
+        if (value->tensor == NULL || value->role != ONV_ROLE_NOT_NOTED) continue;
+        note of = read_note(l, value);
+        if (!is_open(l, i, &of, lacks)) continue;
+        if (first == NULL) first = value;
+        if (!onv_u64_add(bytes, value->tensor->bytes, &bytes)) bytes = UINT64_MAX;
+        if (!onv_u64_add(results, most_results(value, &of), &results)) results = UINT64_MAX;
+        if (!onv_u64_add(multiplied, multiplied_bytes(l, i), &multiplied)) multiplied = UINT64_MAX;
+        n++;
+    }
+    if (n > 0)
+        onv_model_diag(
+            l->model, ONV_WARNING, "folded-layers", NULL,
+            "%u constants, '%s' first, %llu bytes, were computed by the exporter, as parameters "
+            "alone lead to them (layers, products, functions). Training computes them in each "
+            "pass, and their parameters have gradients, which is not counted: what they are made "
+            "of is up to %llu bytes, by the size of tensors that exporters compute with, and what "
+            "is multiplied by them and then kept %llu bytes",
+            n, first->name, (unsigned long long)bytes, (unsigned long long)results,
+            (unsigned long long)multiplied);
+}
