@@ -168,6 +168,26 @@ static int64_t likely_width(int64_t size)
     return size < most || most == 0 ? size : most;
 }
 
+/* What no parameter leads to: a table of angles, made of a buffer that the file lacks. Layers share it. */
+static bool solve_made(onv_solver *s, const onv_term_shape *shape, uint32_t calls, uint32_t leaves,
+                       uint16_t *at)
+{
+    static const onv_term_kind filled = {"full", "full", ONV_TERM_MADE, ONV_TERM_KEEPS_NOTHING, 0};
+    uint32_t functions = onv_term_calls_of(s, calls, ONV_TERM_POINTWISE);
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < s->n_leaves; i++)
+        if ((leaves >> i & 1) != 0 && (!s->leaves[i].is_buffer || s->leaves[i].is_known))
+            return false;
+    for (uint32_t i = 0; i < s->n_calls; i++)
+        if ((calls >> i & 1) != 0 && s->calls[i].kind->late >= s->calls[last].kind->late) last = i;
+    if (functions == 0 || (calls >> last & 1) == 0 ||
+        onv_term_calls_of(s, calls, ONV_TERM_MADE) == 0)
+        return false;
+    onv_term made = {.kind = &filled, .name = s->calls[last].name, .form = ONV_TERM_MADE};
+    made.shape = *shape;
+    return onv_term_add(s, made, at);
+}
+
 static bool solve_layer(onv_solver *s, uint32_t c, const onv_term_shape *result, uint32_t calls,
                         uint32_t leaves, uint32_t w, uint32_t bias, uint16_t *at)
 {
@@ -183,7 +203,8 @@ static bool solve_layer(onv_solver *s, uint32_t c, const onv_term_shape *result,
     if (is_of_places) onv_term_set_likely(s, size, LIKELY_HIDDEN);
     x.dims.dims[rank - 1] = inner;
     onv_term_shape weight = onv_term_matrix(size, inner), vector = {.dims = {1, {size}}};
-    return onv_term_solve(s, &x, calls, leaves, &in[0]) &&
+    return (solve_made(s, &x, calls, leaves, &in[0]) ||
+            onv_term_solve(s, &x, calls, leaves, &in[0])) &&
            onv_term_use_leaf(s, w, &weight, &in[1]) &&
            (bias == UINT32_MAX || onv_term_use_leaf(s, bias, &vector, &in[2])) &&
            onv_term_add_call(s, c, result, in, bias == UINT32_MAX ? 2 : 3, at);

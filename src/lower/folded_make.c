@@ -212,6 +212,7 @@ static uint32_t make_term(onv_lowering *l, const onv_folded_plan *plan, const on
     case ONV_TERM_REDUCTION: return make_reduction(l, term, &shape, in[0]);
     case ONV_TERM_ROWS: return make_rows(l, term, &shape, in[0]);
     case ONV_TERM_MADE: return make_filled(l, &shape, dtype);
+    case ONV_TERM_OTHER: break;
     case ONV_TERM_SCALED: return onv_emit_weight_norm(l, in[0], in[1]);
     }
     return ONV_NO_TENSOR;

@@ -139,9 +139,9 @@ bool onv_folded_is_term(const onv_lowering *l, onv_value_id id)
 
 /* --- Sizes that are left open ------------------------------------------------------------------- */
 
-/* Elements of parameters: those that are known, and how often the one size that is not. */
+/* Elements of parameters: those that are known, and how often the one size that is not, and its square. */
 typedef struct sum {
-    uint64_t known, times;
+    uint64_t known, times, squares;
     bool is_told;
 } sum;
 
@@ -154,8 +154,9 @@ static void add_leaf(sum *all, const onv_folded_plan *plan, const onv_term *term
         open += dim == 0;
         if (dim > 0) all->is_told &= onv_u64_mul(elems, (uint64_t)dim, &elems);
     }
-    all->is_told &= open < 2 && onv_u64_add(open > 0 ? all->times : all->known, elems,
-                                            open > 0 ? &all->times : &all->known);
+    uint64_t *of[] = {&all->known, &all->times, &all->squares};
+    all->is_told &=
+        open < 3 && onv_u64_add(*of[open < 3 ? open : 2], elems, of[open < 3 ? open : 2]);
 }
 
 static uint64_t elems_of(const onv_shape *shape)
@@ -226,13 +227,30 @@ static sum sum_parameters(onv_lowering *l)
     return all;
 }
 
-/* The size that makes them as many as was told, 0: none does. */
+/* With that size. */
+static uint64_t elems_with(const sum *all, uint64_t size)
+{
+    uint64_t by_square, by_size, elems;
+    if (!onv_u64_mul(all->squares, size * size, &by_square) ||
+        !onv_u64_mul(all->times, size, &by_size) || !onv_u64_add(by_square, by_size, &elems) ||
+        !onv_u64_add(elems, all->known, &elems))
+        return UINT64_MAX;
+    return elems;
+}
+
+/* The size that makes them as many as was told, or not more; 0: none does. */
 static int64_t told_size(const onv_lowering *l, const sum *all)
 {
-    uint64_t wanted = l->options->parameters;
-    if (!all->is_told || all->times == 0 || wanted <= all->known) return 0;
-    uint64_t size = (wanted - all->known) / all->times;
-    return size > 0 && size <= ONV_TERM_MOST_FOLDED ? (int64_t)size : 0;
+    uint64_t wanted = l->options->parameters, low = 0, high = ONV_TERM_MOST_FOLDED;
+    if (!all->is_told || all->times + all->squares == 0 || wanted <= all->known) return 0;
+    while (low < high) {
+        uint64_t middle = (low + high + 1) / 2;
+        if (elems_with(all, middle) <= wanted)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return (int64_t)low;
 }
 
 static void settle(onv_lowering *l, onv_folded_plan *plan, int64_t told)
@@ -250,6 +268,15 @@ static void settle(onv_lowering *l, onv_folded_plan *plan, int64_t told)
     note_leaves(l, plan);
 }
 
+static bool is_named(const onv_lowering *l, uint32_t value)
+{
+    for (size_t i = l->values[value].first_read; i > 0 && i <= l->weights.reads.count; i++) {
+        if (l->weights.reads.at[i - 1].value != value || !onv_work(1)) break;
+        if (l->weights.reads.at[i - 1].parameter != NULL) return true;
+    }
+    return false;
+}
+
 /* Rows of tables that nothing else explains, which several constants may have. */
 static void plan_rows(onv_lowering *l)
 {
@@ -264,7 +291,7 @@ static void plan_rows(onv_lowering *l)
             !(onv_folded_has_call(value, "embedding") || onv_is_call_of(value->name, "embedding")))
             continue;
         size_t listed = onv_folded_first_listed(l, value);
-        if (listed == SIZE_MAX || was_explained[listed]) continue;
+        if (listed == SIZE_MAX || was_explained[listed] || is_named(l, i)) continue;
         l->folded.plans[i] = onv_folded_solve(l, i);
         if (l->folded.plans[i] != NULL) note_leaves(l, l->folded.plans[i]);
     }
@@ -280,7 +307,7 @@ void onv_folded_settle(onv_lowering *l)
     if (!is_any) return;
     sum all = sum_parameters(l);
     int64_t told = l->options->parameters > 0 ? told_size(l, &all) : 0;
-    bool is_exact = all.is_told && l->options->parameters == all.known + all.times * (uint64_t)told;
+    bool is_exact = all.is_told && l->options->parameters == elems_with(&all, (uint64_t)told);
     for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++) {
         if (l->folded.plans[i] == NULL) continue;
         if (is_exact) l->folded.plans[i]->is_assumed = false;

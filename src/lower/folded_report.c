@@ -116,7 +116,8 @@ static bool is_open(onv_lowering *l, uint32_t value, const note *of, bool lacks)
     if (v->tensor == NULL || v->role != ONV_ROLE_NOT_NOTED ||
         onv_folded_is_term(l, (onv_value_id){value}))
         return false;
-    if (v->tensor->elems > 1 && is_layer(v->name)) return true;
+    bool is_noted = v->folded_from != NULL && of->parameters == 0; /* of buffers alone */
+    if (v->tensor->elems > 1 && is_layer(v->name) && !is_noted) return true;
     if (of->has_layer && of->parameters > 0 && v->tensor->elems > 1) return true;
     if (l->values[value].first_read == 0 || !onv_dtype_is_float((onv_dtype)v->tensor->type.dtype))
         return false;

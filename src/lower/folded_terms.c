@@ -161,7 +161,13 @@ static bool is_constant(const onv_solver *s, const char *name)
 
 static bool add_name(onv_solver *s, const char *name)
 {
+    static const onv_term_kind other = {"", "", ONV_TERM_OTHER, ONV_TERM_KEEPS_NOTHING, 0};
     const onv_term_kind *kind = is_constant(s, name) ? NULL : find_kind(name);
+    bool is_call = !is_constant(s, name) && onv_listed_find(s->l, name) == SIZE_MAX &&
+                   strchr(name, '.') == NULL &&
+                   !onv_ptr_map_get(&s->l->signature.buffers, name, NULL) &&
+                   !onv_folded_leaf_shape(s->l, name, &(onv_shape){0});
+    if (kind == NULL && is_call) kind = &other;
     if (kind != NULL) {
         if (s->n_calls == ONV_TERM_MOST_CALLS) return false;
         onv_call_name call_name = onv_call_name_of(name, 0);
@@ -341,7 +347,8 @@ static bool solve_scaled(onv_solver *s, const onv_term_shape *shape)
 static bool is_of_unknown_places(const onv_solver *s)
 {
     if (onv_term_calls_of(s, ONV_ALL_CALLS, ONV_TERM_LINEAR) == 0 ||
-        onv_term_calls_of(s, ONV_ALL_CALLS, ONV_TERM_ROWS) != 0)
+        onv_term_calls_of(s, ONV_ALL_CALLS, ONV_TERM_ROWS) != 0 ||
+        onv_term_calls_of(s, ONV_ALL_CALLS, ONV_TERM_MADE) != 0)
         return false;
     for (uint32_t i = 0; i < s->n_leaves; i++)
         if (onv_term_is_unknown_buffer(s, UINT32_C(1) << i)) return true;

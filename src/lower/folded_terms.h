@@ -30,6 +30,7 @@ typedef enum onv_term_form {
     ONV_TERM_JOIN,
     ONV_TERM_REDUCTION, /* and what is computed of it: by rows of the operand */
     ONV_TERM_ROWS,      /* of a table */
+    ONV_TERM_OTHER,     /* a call that has no rule: as far as no parameter leads to it */
     ONV_TERM_SCALED,    /* weight norm: directions, and their lengths, in one kernel */
 } onv_term_form;
 
