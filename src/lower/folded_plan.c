@@ -268,15 +268,6 @@ static void settle(onv_lowering *l, onv_folded_plan *plan, int64_t told)
     note_leaves(l, plan);
 }
 
-static bool is_named(const onv_lowering *l, uint32_t value)
-{
-    for (size_t i = l->values[value].first_read; i > 0 && i <= l->weights.reads.count; i++) {
-        if (l->weights.reads.at[i - 1].value != value || !onv_work(1)) break;
-        if (l->weights.reads.at[i - 1].parameter != NULL) return true;
-    }
-    return false;
-}
-
 /* Rows of tables that nothing else explains, which several constants may have. */
 static void plan_rows(onv_lowering *l)
 {
@@ -291,7 +282,9 @@ static void plan_rows(onv_lowering *l)
             !(onv_folded_has_call(value, "embedding") || onv_is_call_of(value->name, "embedding")))
             continue;
         size_t listed = onv_folded_first_listed(l, value);
-        if (listed == SIZE_MAX || was_explained[listed] || is_named(l, i)) continue;
+        if (listed == SIZE_MAX || was_explained[listed] ||
+            onv_weight_use_of(l, (onv_value_id){i}) != ONV_WEIGHT_MADE)
+            continue;
         l->folded.plans[i] = onv_folded_solve(l, i);
         if (l->folded.plans[i] != NULL) note_leaves(l, l->folded.plans[i]);
     }
@@ -308,6 +301,7 @@ void onv_folded_settle(onv_lowering *l)
     sum all = sum_parameters(l);
     int64_t told = l->options->parameters > 0 ? told_size(l, &all) : 0;
     bool is_exact = all.is_told && l->options->parameters == elems_with(&all, (uint64_t)told);
+    if (!is_exact && all.squares > 0) told = 0; /* there are several open sizes */
     for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++) {
         if (l->folded.plans[i] == NULL) continue;
         if (is_exact) l->folded.plans[i]->is_assumed = false;
