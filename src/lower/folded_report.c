@@ -122,7 +122,8 @@ static bool is_open(onv_lowering *l, uint32_t value, const note *of, bool lacks)
     if (l->values[value].first_read == 0 || !onv_dtype_is_float((onv_dtype)v->tensor->type.dtype))
         return false;
     onv_weight_use use = onv_weight_use_of(l, (onv_value_id){value});
-    if (use == ONV_WEIGHT_MADE && lacks && is_weight_of_unknown(l, value)) return true;
+    bool is_counted_whole = use == ONV_WEIGHT_MADE || use == ONV_WEIGHT_TRAINED;
+    if (is_counted_whole && lacks && is_weight_of_unknown(l, value)) return true;
     return of->parameters > 0 && of->results > 0 &&
            (use == ONV_WEIGHT_MADE || use == ONV_WEIGHT_CONSTANT);
 }

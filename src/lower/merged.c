@@ -145,6 +145,47 @@ static uint32_t count_told(const calls *told, const numbered *after, const numbe
     return n;
 }
 
+/* Results of dropout are "getitem_4", and others have such names, too: calls that readers of dropout name by another one than
+ * theirs, each once. */
+static bool count_dropouts(const onv_lowering *l, uint32_t *count)
+{
+    onv_ptr_map seen = {0};
+    bool fits = true;
+    for (uint32_t i = 0; i < l->model->nodes.count && fits; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        if (node->merged_call == NULL || !onv_is_call_of(node->merged_call, "getitem")) continue;
+        bool reads = false;
+        for (uint32_t k = 0; k < node->n_inputs; k++) {
+            onv_node_id from = onv_is_value(node->inputs[k])
+                                   ? onv_model_value(l->model, node->inputs[k])->producer
+                                   : ONV_NO_NODE;
+            reads |= onv_is_node(from) &&
+                     strcmp(onv_model_node(l->model, from)->op_type, "Dropout") == 0;
+        }
+        if (!reads || onv_ptr_map_get(&seen, node->merged_call, NULL)) continue;
+        fits = onv_ptr_map_set(&seen, node->merged_call, 1);
+        ++*count;
+    }
+    onv_ptr_map_cleanup(&seen);
+    return fits;
+}
+
+/* Dropouts that were merged behind the last one that is left: those that readers name, but the gaps before it. */
+static bool end_dropouts(const onv_lowering *l, calls *found)
+{
+    uint32_t named = 0, gaps = 0, next = 0, last = UINT32_MAX;
+    if (!count_dropouts(l, &named)) return false;
+    for (size_t i = 0; i < found->count; i++) {
+        if (strcmp(kinds[found->at[i].kind], "native_dropout") != 0) continue;
+        if (found->at[i].number > next) gaps += found->at[i].number - next;
+        next = found->at[i].number + 1;
+        last = (uint32_t)i;
+    }
+    if (last == UINT32_MAX || named <= gaps) return true;
+    numbered end = {found->at[last].kind, next - 1 + named - gaps, NO_VALUE};
+    return onv_vec_push(found, end);
+}
+
 /* Calls behind the last one that is left, which arguments of others name. */
 static bool list_ends(const onv_lowering *l, calls *found)
 {
@@ -161,6 +202,7 @@ static bool list_ends(const onv_lowering *l, calls *found)
         call = (numbered){.kind = k, .number = most[k], .value = NO_VALUE};
         if (most[k] > 0 && !onv_vec_push(found, call)) return false;
     }
+    if (!end_dropouts(l, found)) return false;
     if (found->count > 0) qsort(found->at, found->count, sizeof *found->at, by_number);
     return true;
 }

@@ -178,7 +178,9 @@ static uint32_t compute_weight(onv_lowering *l, onv_weight_use use, const onv_we
     const onv_eager_tensor from = onv_tensor_at(l, tensor);
     if (use == ONV_WEIGHT_EXPANDED) {
         uint32_t spread = onv_emit_expand(l, tensor, whole->rank, whole->dims);
-        bool copies = !onv_is_call_of(l->model->values.at[read->value].name, "expand");
+        const onv_value *value = &l->model->values.at[read->value];
+        bool copies =
+            !onv_is_call_of(value->name, "expand") && !onv_folded_has_call(value, "expand");
         return copies ? onv_emit_clone(l, spread) : spread;
     }
     if (use == ONV_WEIGHT_LOOKED_UP_FOR_ALL) return look_up_for_all(l, file, whole, tensor);

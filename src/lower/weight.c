@@ -214,8 +214,15 @@ static bool is_spread(onv_lowering *l, const onv_weight_read *first, const onv_w
 {
     static const char *const spreading[] = {"expand", "repeat", "tile"};
     const onv_value *value = &l->model->values.at[first->value];
-    if (!onv_is_call_of_any(value->name, spreading, sizeof spreading / sizeof spreading[0]))
-        return false;
+    if (!onv_is_call_of_any(value->name, spreading, sizeof spreading / sizeof spreading[0])) {
+        if (named == NULL || onv_folded_part_of(l, value) == SIZE_MAX ||
+            !onv_folded_has_call(value, "expand") ||
+            onv_weight_repeated_dims(l, value->tensor) == 0)
+            return false;
+        *v = (onv_weight_verdict){ONV_WEIGHT_EXPANDED, true,
+                                  named}; /* a view of what was expanded */
+        return true;
+    }
     const onv_node *node = &l->model->nodes.at[first->node];
     bool is_bias = named != NULL && strstr(named->parameter, "bias") != NULL;
     /* A class token; or positions, where no listed parameter is left for it. */
