@@ -88,12 +88,19 @@ static onv_status find_merged(onv_builder *b, const onv_scan_node *record, const
     return ONV_OK;
 }
 
-/* Each argument is an input, but for a convolution's bias of zeros, which the exporter drops. */
-static bool has_all_inputs(const onv_scan_node *record, const char *call, const text *names,
-                           uint32_t n)
+static bool is_made_up(const char *input)
+{
+    static const char made_up[] = "val_";
+    return strncmp(input, made_up, sizeof made_up - 1) == 0;
+}
+
+/* Each argument is an input, but for a convolution's bias of zeros, which the exporter drops; and axes, which it adds. */
+static bool has_all_inputs(const onv_builder *b, const onv_scan_node *record, const char *call,
+                           const text *names, uint32_t n)
 {
     static const char parameter[] = "p_";
     if (n == record->n_inputs) return n < MAX_ARGUMENTS;
+    if (n == 1 && record->n_inputs == 2) return is_made_up(onv_build_inputs(b, record)[1]);
     return n == record->n_inputs + 1 && n < MAX_ARGUMENTS && strstr(call, "aten.conv") != NULL &&
            strncmp(names[n - 1].at, parameter, sizeof parameter - 1) == 0;
 }
@@ -105,11 +112,10 @@ static uint32_t find_neutral(const onv_builder *b, const onv_scan_node *record,
                              const char **op)
 {
     static const char *const neutral[] = {"add", "mul", "sub", "div"};
-    static const char made_up[] = "val_";
     const char *const *inputs = onv_build_inputs(b, record);
     uint32_t found = 0;
-    if (!has_all_inputs(record, text_of_call, names, n)) return 0;
-    n = (uint32_t)record->n_inputs;
+    if (!has_all_inputs(b, record, text_of_call, names, n)) return 0;
+    if (n > record->n_inputs) n = (uint32_t)record->n_inputs;
     for (uint32_t i = 0; i < n; i++) {
         size_t base = base_length(names[i]);
         const char *call = NULL;
@@ -120,9 +126,7 @@ static uint32_t find_neutral(const onv_builder *b, const onv_scan_node *record,
         for (uint32_t k = 0; k < n; k++) is_read |= is_input(inputs[k], names[i]);
         text input = {inputs[i], strlen(inputs[i])};
         bool is_like = is_call_of(input, names[i].at, base);
-        if (call == NULL || is_read || is_like ||
-            strncmp(inputs[i], made_up, sizeof made_up - 1) == 0)
-            continue;
+        if (call == NULL || is_read || is_like || is_made_up(inputs[i])) continue;
         found |= UINT32_C(1) << i;
         *op = call;
     }

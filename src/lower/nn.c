@@ -227,7 +227,10 @@ uint32_t onv_emit_dropout(onv_lowering *l, uint32_t x)
     uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, strides);
     onv_emit_begin(l, "dropout");
     onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_extra(l, l->options->on_cpu ? t.bytes : t.elems, 1, "mask");
+    uint64_t mask = l->options->on_cpu ? t.bytes : t.elems;
+    onv_emit_extra(l, mask, 1, "mask");
+    if (!onv_tensor_needs_grad(l, x))
+        onv_emit_temps(l, mask, 0); /* made, though nothing keeps it */
     l->emit.op.extras_first = true;
     onv_emit_out(l, out);
     onv_emit_end(l);
