@@ -199,7 +199,8 @@ static bool solve_layer(onv_solver *s, uint32_t c, const onv_term_shape *result,
         onv_term_calls_of(s, calls, ONV_TERM_VIEW) | onv_term_calls_of(s, calls, ONV_TERM_COPY);
     bool is_of_places = calls == views && onv_term_is_unknown_buffer(s, leaves);
     if (rank == 0 || !onv_term_unknown(s, likely_width(size), &inner)) return false;
-    if (is_of_places) inner = COORDINATES;
+    if (is_of_places && size <= 0) inner = COORDINATES;
+    if (is_of_places) onv_term_set_likely(s, inner, LIKELY_INNER);
     if (is_of_places) onv_term_set_likely(s, size, LIKELY_HIDDEN);
     x.dims.dims[rank - 1] = inner;
     onv_term_shape weight = onv_term_matrix(size, inner), vector = {.dims = {1, {size}}};
@@ -367,6 +368,35 @@ static bool solve_pair(onv_solver *s, uint32_t c, const onv_term_shape *shape, u
     return false;
 }
 
+/* cat([a, b]) of parameters: those whose size nothing tells share what is left, as their sum is all that counts. */
+static bool solve_cat(onv_solver *s, uint32_t c, const onv_term_shape *shape, uint32_t leaves,
+                      uint16_t *at)
+{
+    enum { MOST = sizeof s->terms->in / sizeof *s->terms->in };
+    uint32_t rank = shape->dims.rank, n = onv_set_size(leaves), n_open = 0;
+    uint16_t in[MOST];
+    if (n < 2 || n > MOST || rank == 0 || shape->is_wild || shape->dims.dims[0] <= 0) return false;
+    int64_t left = shape->dims.dims[0];
+    for (uint32_t i = 0; i < s->n_leaves; i++) {
+        const onv_leaf *leaf = &s->leaves[i];
+        if ((leaves >> i & 1) == 0) continue;
+        n_open += !leaf->is_known;
+        if (leaf->is_known && leaf->shape.dims.rank > 0) left -= leaf->shape.dims.dims[0];
+    }
+    if (left < n_open || (n_open == 0 && left != 0)) return false;
+    n = 0;
+    for (uint32_t i = 0; i < s->n_leaves; i++) {
+        const onv_leaf *leaf = &s->leaves[i];
+        onv_term_shape part = *shape;
+        if ((leaves >> i & 1) == 0) continue;
+        part.dims.dims[0] = leaf->is_known ? leaf->shape.dims.dims[0] : left / n_open;
+        if (!leaf->is_known) left -= part.dims.dims[0];
+        n_open -= !leaf->is_known;
+        if (!onv_term_use_leaf(s, i, &part, &in[n++])) return false;
+    }
+    return onv_term_add_call(s, c, shape, in, n, at);
+}
+
 /* stack([eye(n), a]): one of its parts is of parameters. */
 static bool solve_join(onv_solver *s, uint32_t c, const onv_term_shape *shape, uint32_t calls,
                        uint32_t leaves, uint16_t *at)
@@ -374,6 +404,8 @@ static bool solve_join(onv_solver *s, uint32_t c, const onv_term_shape *shape, u
     onv_attempt before = s->now;
     uint32_t made = onv_term_calls_of(s, calls, ONV_TERM_MADE), rank = shape->dims.rank;
     uint16_t in;
+    if (strcmp(s->calls[c].kind->call, "cat") == 0 && calls == 0)
+        return solve_cat(s, c, shape, leaves, at);
     if (strcmp(s->calls[c].kind->call, "stack") != 0 || made == 0 || rank < 2) return false;
     for (uint32_t i = 0; i < s->n_calls;
          i++) /* "eye" is a comparison of two ranges that have a dim more */

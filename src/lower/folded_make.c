@@ -133,18 +133,20 @@ static uint32_t make_filled(onv_lowering *l, const onv_shape *shape, uint8_t dty
     return out;
 }
 
-/* Beside the part of parameters there is one of none, as an identity. */
-static uint32_t make_join(onv_lowering *l, const onv_term *term, const onv_shape *shape, uint32_t x)
+/* Beside a single part of parameters there is one of none, as an identity. */
+static uint32_t make_join(onv_lowering *l, const onv_term *term, const onv_shape *shape,
+                          const uint32_t *in)
 {
-    onv_eager_tensor t = onv_tensor_at(l, x);
-    if (x == ONV_NO_TENSOR) return x;
+    onv_eager_tensor t = onv_tensor_at(l, in[0]);
+    uint32_t other = ONV_NO_TENSOR;
+    if (in[0] == ONV_NO_TENSOR) return in[0];
     onv_shape same = {.rank = t.rank};
     for (uint32_t i = 0; i < t.rank; i++) same.dims[i] = t.dims[i];
-    uint32_t other = make_filled(l, &same, t.dtype);
+    if (term->n_in == 1) other = make_filled(l, &same, t.dtype);
     uint32_t out = onv_tensor_new(l, t.dtype, shape->rank, shape->dims, NULL);
     onv_emit_begin(l, term->kind->op);
-    onv_emit_in(l, other, ONV_GRAD_NONE);
-    onv_emit_in(l, x, ONV_GRAD_PART);
+    if (term->n_in == 1) onv_emit_in(l, other, ONV_GRAD_NONE);
+    for (uint32_t k = 0; k < term->n_in; k++) onv_emit_in(l, in[k], ONV_GRAD_PART);
     onv_emit_out(l, out);
     onv_emit_end(l);
     return out;
@@ -208,7 +210,7 @@ static uint32_t make_term(onv_lowering *l, const onv_folded_plan *plan, const on
     case ONV_TERM_PRODUCT: return onv_emit_matmul(l, onv_amp_low(l, in[0]), onv_amp_low(l, in[1]));
     case ONV_TERM_LINEAR: return make_linear(l, in[0], in[1], in[2]);
     case ONV_TERM_PAIR: return make_pair(l, term, &shape, in);
-    case ONV_TERM_JOIN: return make_join(l, term, &shape, in[0]);
+    case ONV_TERM_JOIN: return make_join(l, term, &shape, in);
     case ONV_TERM_REDUCTION: return make_reduction(l, term, &shape, in[0]);
     case ONV_TERM_ROWS: return make_rows(l, term, &shape, in[0]);
     case ONV_TERM_MADE: return make_filled(l, &shape, dtype);

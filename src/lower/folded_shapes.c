@@ -163,6 +163,7 @@ bool onv_term_use_leaf(onv_solver *s, uint32_t i, const onv_term_shape *shape, u
     uint32_t n_unknown;
     if (onv_term_is_unknown_buffer(s, UINT32_C(1) << i) &&
         onv_term_calls_of(s, ONV_ALL_CALLS, ONV_TERM_ROWS) == 0 &&
+        onv_term_calls_of(s, ONV_ALL_CALLS, ONV_TERM_LINEAR) == 0 &&
         (!onv_term_count(s, shape, &known, &n_unknown, &unknown) || n_unknown > 0))
         return false;
     if (from->is_known && !same_shape(s, &from->shape, shape)) return false;

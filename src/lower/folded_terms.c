@@ -263,8 +263,10 @@ static bool computes(const onv_solver *s)
         return true;
     for (uint32_t i = 0; i < s->now.n_terms; i++) {
         uint8_t form = s->terms[i].form;
-        if (form == ONV_TERM_SCALED || form == ONV_TERM_REDUCTION || form == ONV_TERM_PRODUCT ||
-            form == ONV_TERM_LINEAR || form == ONV_TERM_PAIR || form == ONV_TERM_POINTWISE)
+        bool joins = form == ONV_TERM_JOIN && s->terms[i].n_in > 1;
+        if (joins || form == ONV_TERM_SCALED || form == ONV_TERM_REDUCTION ||
+            form == ONV_TERM_PRODUCT || form == ONV_TERM_LINEAR || form == ONV_TERM_PAIR ||
+            form == ONV_TERM_POINTWISE)
             return true;
     }
     return false;
@@ -304,15 +306,21 @@ static onv_folded_plan *make_plan(const onv_solver *s)
     return plan;
 }
 
-/* The constant itself is the last call, unless the exporter made its name up: a layer's weight, which it turned. */
+/* The constant itself is the last call, unless the exporter made its name up: a layer's weight, which it turned, or what a
+ * layer gives before its bias is added. */
 static bool add_root(onv_solver *s)
 {
     static const onv_term_kind turned = {"t", "t", ONV_TERM_VIEW, ONV_TERM_KEEPS_NOTHING,
                                          ONV_TERM_VIEW_LATE};
     const onv_term_kind *kind = find_kind(s->value->name);
     bool is_made_up = onv_has_made_up_name(s->value->name);
+    const onv_weight_read *read =
+        &s->l->weights.reads.at[s->l->values[s->value - s->l->model->values.at].first_read - 1];
     if (s->n_calls == ONV_TERM_MOST_CALLS || (kind == NULL && !is_made_up)) return false;
-    if (is_made_up) kind = &turned;
+    if (is_made_up)
+        kind = onv_weight_is_product(s->l->model, &s->l->model->nodes.at[read->node], read->k)
+                   ? find_kind("linear")
+                   : &turned;
     s->calls[s->n_calls++] = (onv_call){kind, s->value->name, UINT32_MAX};
     return true;
 }
@@ -343,10 +351,10 @@ static bool solve_scaled(onv_solver *s, const onv_term_shape *shape)
     return true;
 }
 
-/* Layers of a table of places that the file lacks: of a window's, shapes tell the rest, and of no other. */
+/* Several layers of a table of places that the file lacks: of a window's, shapes tell the rest, and of no other. */
 static bool is_of_unknown_places(const onv_solver *s)
 {
-    if (onv_term_calls_of(s, ONV_ALL_CALLS, ONV_TERM_LINEAR) == 0 ||
+    if (onv_set_size(onv_term_calls_of(s, ONV_ALL_CALLS, ONV_TERM_LINEAR)) < 2 ||
         onv_term_calls_of(s, ONV_ALL_CALLS, ONV_TERM_ROWS) != 0 ||
         onv_term_calls_of(s, ONV_ALL_CALLS, ONV_TERM_MADE) != 0)
         return false;
