@@ -58,6 +58,9 @@ void onv_folded_settle(onv_lowering *l);
 bool onv_folded_is_term(const onv_lowering *l, onv_value_id id);
 /* What the forward pass computes of parameters. */
 uint32_t onv_folded_make(onv_lowering *l, onv_value_id id);
+/* For a reader in the module `scope` whose note has it as the result of another call. */
+uint32_t onv_folded_make_again(onv_lowering *l, onv_value_id id, const char *call,
+                               const char *scope);
 
 /* --- folded_report.c ---------------------------------------------------------------------------- */
 

@@ -1,7 +1,9 @@
 /* The operations of terms that the exporter replaced by constants: what PyTorch runs in each pass. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/quota.h"
 #include "lower/folded_terms.h"
 #include "lower/lowering.h"
 
@@ -218,6 +220,59 @@ static uint32_t make_term(onv_lowering *l, const onv_folded_plan *plan, const on
     case ONV_TERM_SCALED: return onv_emit_weight_norm(l, in[0], in[1]);
     }
     return ONV_NO_TENSOR;
+}
+
+/* Of another layer, which has a parameter of that name, too. */
+static const char *renamed(onv_lowering *l, const char *leaf, const char *from, const char *to)
+{
+    enum { MOST = 512 };
+    char name[MOST];
+    size_t length = strlen(from);
+    if (length == 0 || strncmp(leaf, from, length) != 0 || leaf[length] != '.') return leaf;
+    int n = snprintf(name, sizeof name, "%s%s", to, leaf + length);
+    if (n < 0 || (size_t)n >= sizeof name) return leaf;
+    size_t listed = onv_listed_find(l, name);
+    if (listed == SIZE_MAX) return leaf;
+    l->signature.explained[listed] = true;
+    return l->signature.names[listed];
+}
+
+/* What reads of a parameter of that name have, of which the file has one copy with an equal one: ONV_NO_TENSOR: none do. */
+static uint32_t read_as(onv_lowering *l, const char *leaf, const char *name)
+{
+    uint32_t value;
+    if (name == leaf || !onv_ptr_map_get(&l->folded.leaf_values, leaf, &value))
+        return ONV_NO_TENSOR;
+    for (uint32_t i = l->values[value].first_read;
+         i > 0 && i <= l->weights.reads.count && onv_work(1); i++) {
+        const onv_weight_read *read = &l->weights.reads.at[i - 1];
+        if (read->value != value) break;
+        if (read->parameter != NULL && strcmp(read->parameter, name) == 0)
+            return onv_node_in(l, &l->model->nodes.at[read->node], read->k);
+    }
+    return ONV_NO_TENSOR;
+}
+
+/* The exporter merged the constant with that of another call, which computed it again: of parameters of its own, where the
+ * reader is in another layer. */
+uint32_t onv_folded_make_again(onv_lowering *l, onv_value_id id, const char *call,
+                               const char *scope)
+{
+    const onv_folded_plan *plan = l->folded.plans[id.index];
+    const onv_weight_read *first = &l->weights.reads.at[l->values[id.index].first_read - 1];
+    uint8_t dtype = onv_model_value(l->model, id)->tensor->type.dtype;
+    uint32_t made[ONV_TERM_MOST] = {0}, again;
+    if (onv_ptr_map_get(&l->folded.calls, call, &again)) return again;
+    for (uint32_t i = 0; i < plan->n_terms && l->status == ONV_OK; i++) {
+        onv_term term = plan->terms[i];
+        if (term.form == ONV_TERM_LEAF) term.name = renamed(l, term.name, first->scope, scope);
+        made[i] = read_as(l, plan->terms[i].name, term.name);
+        if (made[i] == ONV_NO_TENSOR) made[i] = make_term(l, plan, &term, dtype, made);
+    }
+    if (l->status != ONV_OK) return ONV_NO_TENSOR;
+    if (!onv_ptr_map_set(&l->folded.calls, call, made[plan->n_terms - 1]))
+        l->status = onv_fail_memory(l->err);
+    return made[plan->n_terms - 1];
 }
 
 /* Constants that others were computed of, one behind the other. */

@@ -445,8 +445,7 @@ static bool reads_itself(const onv_node *node, onv_value_id id)
     return reads == 1 && named == 1;
 }
 
-/* NULL: the value itself. */
-static const char *named_by(const onv_lowering *l, onv_value_id id, const onv_node *node)
+const char *onv_merged_name(const onv_lowering *l, onv_value_id id, const onv_node *node)
 {
     if (node->merged_call == NULL || reads_itself(node, id)) return NULL;
     onv_call_name wanted = onv_call_name_of(node->merged_call, 0);
@@ -476,8 +475,8 @@ uint32_t onv_merged_again(onv_lowering *l, onv_value_id id, const onv_node *node
     }
     n = chain_of(l, id, chain);
     if (l->values[id.index].made_in == NULL || is_view(l, onv_model_value(l->model, id))) return n;
-    bool is_alone = named_by(l, id, node) != NULL && !onv_merged_is_other_module(l, id, node) &&
-                    !has_gap_behind(l, id);
+    bool is_alone = onv_merged_name(l, id, node) != NULL &&
+                    !onv_merged_is_other_module(l, id, node) && !has_gap_behind(l, id);
     return is_alone || onv_merged_is_own_module(l, id, node) ? 1 : n;
 }
 
@@ -487,7 +486,7 @@ void onv_merged_select(onv_lowering *l, onv_value_id id, const onv_node *node)
     if (!onv_is_value(id) || !l->values[id.index].is_known ||
         (node->merged_call == NULL && l->values[id.index].first_named == 0))
         return;
-    const char *wanted = named_by(l, id, node), *now = l->values[id.index].stands_for;
+    const char *wanted = onv_merged_name(l, id, node), *now = l->values[id.index].stands_for;
     if (wanted == now || (l->values[id.index].first_named == 0 && wanted == NULL) ||
         !onv_merged_is_own_module(l, id, node))
         return;
@@ -510,7 +509,7 @@ void onv_merged_select(onv_lowering *l, onv_value_id id, const onv_node *node)
 
 bool onv_merged_is_named(onv_lowering *l, onv_value_id id, const onv_node *node)
 {
-    if (!onv_is_value(id) || named_by(l, id, node) == NULL) return false;
+    if (!onv_is_value(id) || onv_merged_name(l, id, node) == NULL) return false;
     const onv_value *value = onv_model_value(l->model, id);
     if (l->values[id.index].stands_for == node->merged_call) return false;
     if (!is_view(l, value) && is_plain_call(l, value)) return true;

@@ -48,6 +48,8 @@ bool onv_merged_starts(onv_lowering *l, onv_value_id id, uint32_t node);
 onv_status onv_merged_mark_modules(onv_lowering *l);
 /* Does the node read what another module of its class computed in a call that its own has, too? */
 bool onv_merged_is_other_module(const onv_lowering *l, onv_value_id id, const onv_node *node);
+/* The call whose result the node's own note has there; NULL: the value itself. */
+const char *onv_merged_name(const onv_lowering *l, onv_value_id id, const onv_node *node);
 /* Or that the node names as the result of a call that the exporter merged with the one that is there. */
 bool onv_merged_is_named(onv_lowering *l, onv_value_id id, const onv_node *node);
 

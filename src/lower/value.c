@@ -323,8 +323,14 @@ static uint32_t owned_tensor(onv_lowering *l, onv_value_id id, const onv_node *n
 static uint32_t read_value(onv_lowering *l, onv_value_id id, const onv_node *node, uint32_t k)
 {
     if (!onv_is_value(id) || l->status != ONV_OK) return ONV_NO_TENSOR;
-    if (l->values[id.index].is_known) return l->values[id.index].tensor;
     const onv_value *value = onv_model_value(l->model, id);
+    const char *other = l->values[id.index].is_known && node != NULL && onv_folded_is_term(l, id) &&
+                                l->region.current == ONV_NO_REGION
+                            ? onv_merged_name(l, id, node)
+                            : NULL;
+    if (other != NULL)
+        return onv_folded_make_again(l, id, other, node->scope != NULL ? node->scope : "");
+    if (l->values[id.index].is_known) return l->values[id.index].tensor;
     if (!onv_value_is_weight(value)) return ONV_NO_TENSOR;
     bool owned = onv_value_may_train(l->model, value) && onv_weight_is_shared(l, id) &&
                  !is_host_weight(l, id);
