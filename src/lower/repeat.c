@@ -207,6 +207,40 @@ void onv_neutral_mark(onv_lowering *l)
             l->values[i].neutral_for = 0;
 }
 
+/* A factor that is trained, and 1 in the file: the first listed parameter of the reader's own module that no tensor stands for;
+ * SIZE_MAX: there is none. */
+static size_t factor_of(const onv_lowering *l, const onv_node *reader)
+{
+    const char *scope = reader->scope != NULL ? reader->scope : "", *op = reader->neutral_op;
+    size_t length = strlen(scope);
+    if (l->signature.count == 0 || (strcmp(op, "mul") != 0 && strcmp(op, "div") != 0))
+        return SIZE_MAX;
+    for (size_t i = onv_listed_lower_bound(l, scope); i < l->signature.count && onv_work(1); i++) {
+        const char *name = l->signature.names[i];
+        if (strncmp(name, scope, length) != 0) break;
+        const char *attribute = name + length + (length > 0);
+        if ((length == 0 || name[length] == '.') && strchr(attribute, '.') == NULL &&
+            !l->signature.explained[i])
+            return i;
+    }
+    return SIZE_MAX;
+}
+
+static uint32_t emit_factor(onv_lowering *l, const char *op, uint32_t x, uint32_t factor)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    bool wants[2] = {onv_tensor_needs_grad(l, x), onv_tensor_needs_grad(l, factor)};
+    onv_emit_begin(l, op);
+    l->emit.op.swaps_grads = true;
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_in(l, factor, ONV_GRAD_NEW);
+    if (wants[1]) onv_emit_save(l, x);
+    if (wants[0] || strcmp(op, "div") == 0) onv_emit_save(l, factor);
+    uint32_t out = onv_emit_out(l, onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL));
+    onv_emit_end(l);
+    return out;
+}
+
 /* They run in the line that reads what they give. */
 static void make_neutral(onv_lowering *l, uint32_t value)
 {
@@ -216,6 +250,15 @@ static void make_neutral(onv_lowering *l, uint32_t value)
     l->node = (onv_node_id){reader};
     const char *op = onv_model_node(l->model, l->node)->neutral_op;
     bool adds = adds_zero(l, reader);
+    size_t listed = factor_of(l, onv_model_node(l->model, l->node));
+    if (listed != SIZE_MAX) {
+        l->signature.explained[listed] = true;
+        uint32_t factor =
+            onv_parameter_new(l, t.dtype, &(onv_shape){0}, l->signature.names[listed]);
+        l->values[value].neutral = emit_factor(l, op, x, factor) + 1;
+        l->node = maker;
+        return;
+    }
     onv_emit_begin(l, op);
     onv_emit_in(l, x, adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW); /* grad * 1 is a tensor, too */
     uint32_t out = onv_emit_out(l, onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL));
