@@ -55,7 +55,7 @@ static void notes_tell_of_what_constants_are_views(void **state)
         bool is_part;
     } cases[] = {{NULL, false},
                  {"['rope.freqs', 'select', 'val_6']", true},
-                 {"['rope.freqs', 'cos', 'select']", false},
+                 {"['polar', 'rope.freqs', 'select']", false},
                  {"['rope.angles', 'val_5']", false},
                  {"['rope.freqs", true},
                  {"", false}};
