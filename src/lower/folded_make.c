@@ -232,9 +232,20 @@ static const char *renamed(onv_lowering *l, const char *leaf, const char *from, 
     int n = snprintf(name, sizeof name, "%s%s", to, leaf + length);
     if (n < 0 || (size_t)n >= sizeof name) return leaf;
     size_t listed = onv_listed_find(l, name);
-    if (listed == SIZE_MAX) return leaf;
-    l->signature.explained[listed] = true;
-    return l->signature.names[listed];
+    return listed != SIZE_MAX ? l->signature.names[listed] : leaf;
+}
+
+/* A view that ran again, as `w.t()` in a loop, is a view of the same. */
+static bool is_view_of_same(onv_lowering *l, const onv_folded_plan *plan, const char *from,
+                            const char *to)
+{
+    uint8_t form = plan->terms[plan->n_terms - 1].form;
+    for (uint32_t i = 0; i < plan->n_terms; i++) {
+        const onv_term *term = &plan->terms[i];
+        if (term->form == ONV_TERM_LEAF && renamed(l, term->name, from, to) != term->name)
+            return false;
+    }
+    return form == ONV_TERM_VIEW || form == ONV_TERM_PART;
 }
 
 /* What reads of a parameter of that name have, of which the file has one copy with an equal one: ONV_NO_TENSOR: none do. */
@@ -263,9 +274,14 @@ uint32_t onv_folded_make_again(onv_lowering *l, onv_value_id id, const char *cal
     uint8_t dtype = onv_model_value(l->model, id)->tensor->type.dtype;
     uint32_t made[ONV_TERM_MOST] = {0}, again;
     if (onv_ptr_map_get(&l->folded.calls, call, &again)) return again;
+    if (is_view_of_same(l, plan, first->scope, scope)) return l->values[id.index].tensor;
     for (uint32_t i = 0; i < plan->n_terms && l->status == ONV_OK; i++) {
         onv_term term = plan->terms[i];
-        if (term.form == ONV_TERM_LEAF) term.name = renamed(l, term.name, first->scope, scope);
+        if (term.form == ONV_TERM_LEAF) {
+            term.name = renamed(l, term.name, first->scope, scope);
+            size_t listed = onv_listed_find(l, term.name);
+            if (listed != SIZE_MAX) l->signature.explained[listed] = true;
+        }
         made[i] = read_as(l, plan->terms[i].name, term.name);
         if (made[i] == ONV_NO_TENSOR) made[i] = make_term(l, plan, &term, dtype, made);
     }
