@@ -4,6 +4,8 @@
     python scripts/export/inference.py export DIR [NAME...]            NAME.dynamo.onnx, NAME.torchscript.onnx
     python scripts/export/inference.py measure DIR [NAME...]           NAME.json
     python scripts/export/inference.py table DIR --exe onnxvram        the tables of docs/accuracy/inference.md
+    python scripts/export/inference.py library DIR SOURCE NAME...      names of population.py: export and measure
+    python scripts/export/inference.py library-table DIR               their table
 
 `--amp fp16` and `--amp bf16` measure and compare under autocast (NAME.fp16.json), `--setting` without TF32 or with channels
 last; `--gpu` names the device that was measured.
@@ -12,10 +14,14 @@ last; `--gpu` names the device that was measured.
 no_grad(), workspaces left out, what the allocator held and had from the device in the third; the caller holds the input and the result. The network runs as its library makes it: activations in place where their modules say so, attention and
 nn.MultiheadAttention as PyTorch chooses. `table` needs nothing but the files; it passes --inplace where a module other
 than ReLU is in place, which its user knows.
+
+`library` takes the networks of whole libraries that population.py builds, which see: a process each, NAME.export.json and
+NAME.4.json, or NAME.*.fail. In their table, tensors have a second end (`--locals`), and a third figure with the options that warnings name.
 """
 
 import argparse
 import gc
+import glob
 import json
 import os
 import subprocess
@@ -24,6 +30,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import drawn_inference  # noqa: E402
 import drawn_parts  # noqa: E402
+import population  # noqa: E402
 from default_exports import difference, is_tensor, read, slug  # noqa: E402
 
 BATCH = 4
@@ -319,9 +326,54 @@ def rows(exe, base, name, network, amp, setting, gpu):
                                      ", ".join(result["codes"])]) + " |", flush=True)
 
 
+def library_network(source, name):
+    make, inputs = population.SOURCES[source][1](name)
+    return make, lambda device, batch: inputs(device), (BATCH,), ("dynamo",), ""
+
+
+def library(folder, source, names):
+    import onnxscript  # noqa: F401 (here, so that not every process loads what takes longest)
+    import torch  # noqa: F401
+    os.makedirs(folder, exist_ok=True)
+    for name in names:
+        base = os.path.join(folder, slug(f"{source} {name}"))
+        kinds = {"export": lambda: population.export(base, source, name, is_training=False),
+                 str(BATCH): lambda: measure(library_network(source, name), BATCH, "", "")}
+        failed = next((kind for kind, f in kinds.items() if not population.in_a_process(base, kind, f)), None)
+        print(source, name, f"failed: {failed}" if failed else "measured", flush=True)
+
+
+def library_table(folder, exe, gpu):
+    print("| network | tensors: measured | predicted | difference | with `--locals` | with options that warnings name | allocated | "
+          "reserved | diagnostics |\n|---|--:|--:|--:|--:|---|--:|--:|---|")
+    for path in sorted(glob.glob(os.path.join(folder, "*.export.json"))):
+        base, exported = path[:-len(".export.json")], read(path)
+        found = read(result_of(base, BATCH))
+        if found is None:
+            continue
+        always = ["--gpu", gpu] + (["--inplace"] if found["inplace"] else [])
+
+        def tensors(*options):
+            result = predicted(exe, base + ".onnx", [*always, *options])
+            return result if isinstance(result, str) else difference(result["tensor_peak_bytes"], found["tensors"])
+        result = predicted(exe, base + ".onnx", always)
+        if isinstance(result, str):
+            print(f"| {exported['name']} | {result} |", flush=True)
+            continue
+        options = population.options_of(result["codes"], exported)
+        asked = " ".join(options)
+        print("| " + " | ".join([exported["name"], f"{found['tensors']:,}", f"{result['tensor_peak_bytes']:,}",
+                                 difference(result["tensor_peak_bytes"], found["tensors"]),
+                                 tensors("--locals") if "python-locals" in result["codes"] else "",
+                                 f"{tensors(*options)} with `{asked}`" if options else "",
+                                 difference(result["allocated_peak_bytes"], found["allocated"]),
+                                 difference(result["reserved_peak_bytes"], found["reserved"]),
+                                 ", ".join(result["codes"])]) + " |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("export", "measure", "table"))
+    parser.add_argument("what", choices=("export", "measure", "table", "library", "library-table"))
     parser.add_argument("folder")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--exe", default="onnxvram")
@@ -329,6 +381,12 @@ def main():
     parser.add_argument("--setting", default="", choices=("", "no-tf32", "channels-last"))
     parser.add_argument("--gpu", default="H100")
     arguments = parser.parse_args()
+    if arguments.what == "library":
+        library(arguments.folder, arguments.names[0], arguments.names[1:])
+        return
+    if arguments.what == "library-table":
+        library_table(arguments.folder, arguments.exe, arguments.gpu)
+        return
     table = networks()
     if arguments.what == "table":
         print("| network | batch | export | tensors: measured | predicted | difference | allocated | with `--locals` | "

@@ -423,7 +423,7 @@ SOURCES = {
 }
 
 
-def export(base, source, name):
+def export(base, source, name, is_training=True):
     import torch
     make, inputs = SOURCES[source][1](name)
 
@@ -440,7 +440,7 @@ def export(base, source, name):
         if network is not None:
             parameters(network)
     torch.manual_seed(0)
-    network, x = make().train(), inputs("cpu")
+    network, x = make().train(is_training), inputs("cpu")
     count = parameters(network)
     torch.onnx.export(network, (x, {}), base + ".onnx", dynamo=True)  # without {} a dict would be arguments by name
     shape = {k: list(v.shape) for k, v in x.items()} if isinstance(x, dict) else list(x.shape)
@@ -456,7 +456,7 @@ def in_a_process(base, kind, measure):
         return os.path.exists(f"{base}.{kind}.json")
     child = os.fork()
     if child == 0:
-        signal.alarm(SECONDS[kind])
+        signal.alarm(SECONDS.get(kind, 300))
         try:
             result = measure()
             with open(f"{base}.{kind}.json", "w") as file:
