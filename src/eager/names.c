@@ -1,13 +1,8 @@
 #include "eager/naming.h"
 
-#include <string.h>
-
 #include "base/fail.h"
 #include "fuse/fuse.h"
 #include "load/statements.h"
-
-/* Later statements that are looked at for one that binds a name again; behind them the call decides. */
-enum { MAX_LOOKED_AT = 1024 };
 
 /* --- What is told ------------------------------------------------------------------------------ */
 
@@ -43,11 +38,6 @@ uint32_t onv_statements_lines(const onv_node *node, onv_statement_line *lines, u
     return count;
 }
 
-static bool same(onv_words a, onv_words b)
-{
-    return a.length == b.length && memcmp(a.at, b.at, a.length) == 0;
-}
-
 /* The calls around an operation of which the statements are told, outer first. */
 static uint32_t calls_around(const onv_naming *n, uint32_t op, uint32_t *around)
 {
@@ -69,30 +59,11 @@ static const char *statements_of(const onv_naming *n, uint32_t op)
     return told != NULL ? told : "";
 }
 
-static bool next_target(onv_words *list, onv_words *name)
-{
-    if (list->length == 0) return false;
-    const char *comma = memchr(list->at, ',', list->length);
-    size_t length = comma != NULL ? (size_t)(comma - list->at) : list->length;
-    *name = (onv_words){list->at, length};
-    size_t passed = length + (comma != NULL);
-    *list = (onv_words){list->at + passed, list->length - passed};
-    return true;
-}
-
-static bool lists(onv_words list, onv_words wanted)
-{
-    onv_words name;
-    while (next_target(&list, &name))
-        if (same(name, wanted)) return true;
-    return false;
-}
-
 static bool list_alike(onv_words list, onv_words other)
 {
     onv_words name;
-    while (next_target(&list, &name))
-        if (lists(other, name)) return true;
+    while (onv_words_next(&list, &name))
+        if (onv_words_list(other, name)) return true;
     return false;
 }
 
@@ -135,7 +106,7 @@ static bool runs_on(const onv_naming *n, uint32_t call, uint32_t inner, const to
 {
     if (n->current[call] == ONV_NO_STATEMENT) return false;
     const onv_statement *s = &n->at.at[n->current[call]];
-    if (!same(s->line, f->line)) return false;
+    if (!onv_words_same(s->line, f->line)) return false;
     bool makes_one = f->kind == ONV_STATEMENT_CALLS || f->kind == ONV_STATEMENT_LOOPS ||
                      n->calls->at.at[call].is_chain;
     bool is_argument = f->kind == ONV_STATEMENT_CALLS && !s->has_called;
@@ -154,7 +125,7 @@ static uint32_t find_moved(const onv_naming *n, uint32_t op, uint32_t call, onv_
         return ONV_NO_STATEMENT;
     uint32_t index = n->current[call];
     for (uint32_t k = 0; k < MAX_MOVED && index != ONV_NO_STATEMENT; k++) {
-        if (same(n->at.at[index].line, line)) return index;
+        if (onv_words_same(n->at.at[index].line, line)) return index;
         index = n->at.at[index].before;
     }
     return ONV_NO_STATEMENT;
@@ -216,20 +187,15 @@ static bool find_statements(onv_naming *n)
 
 /* --- What is held ------------------------------------------------------------------------------ */
 
-static bool binds(const onv_statement *s, onv_words wanted)
+static bool adds_to_list(const onv_statement *s)
 {
-    return lists(s->targets, wanted);
-}
-
-static bool is_untold(const onv_statement *s)
-{
-    return s->targets.length > 0 && s->targets.at[0] == ONV_STATEMENT_UNTOLD;
+    return s->targets.length > 1 && s->targets.at[0] == ONV_STATEMENT_ADDS;
 }
 
 /* A line that goes on with the expression of the one before. */
 static bool goes_on(const onv_naming *n, uint32_t index)
 {
-    return index != ONV_NO_STATEMENT && is_untold(&n->at.at[index]) &&
+    return index != ONV_NO_STATEMENT && onv_statement_is_untold(&n->at.at[index]) &&
            n->at.at[index].targets.length == 1;
 }
 
@@ -237,18 +203,10 @@ static bool goes_on(const onv_naming *n, uint32_t index)
 static onv_words name_of_lines(const onv_naming *n, const onv_statement *s)
 {
     while (goes_on(n, s->before)) s = &n->at.at[s->before];
-    if (s->before == ONV_NO_STATEMENT || !is_untold(&n->at.at[s->before])) return (onv_words){0};
+    if (s->before == ONV_NO_STATEMENT || !onv_statement_is_untold(&n->at.at[s->before]))
+        return (onv_words){0};
     onv_words head = n->at.at[s->before].targets;
     return (onv_words){head.at + 1, head.length - 1};
-}
-
-/* The statement of that call which an operation stands in. */
-static const onv_statement *of_call(const onv_naming *n, uint32_t op, uint32_t call)
-{
-    uint32_t index = n->of_op[op];
-    while (index != ONV_NO_STATEMENT && n->at.at[index].call != call)
-        index = n->at.at[index].parent;
-    return index != ONV_NO_STATEMENT ? &n->at.at[index] : NULL;
 }
 
 /* Whether a line of the call binds the name, other than that statement's and the reader's. */
@@ -256,9 +214,10 @@ static bool is_bound_elsewhere(const onv_naming *n, const onv_statement *s,
                                const onv_statement *reader, onv_words name)
 {
     uint32_t index = n->current[s->call];
-    for (uint32_t k = 0; k < MAX_LOOKED_AT && index != ONV_NO_STATEMENT; k++) {
+    for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && index != ONV_NO_STATEMENT; k++) {
         const onv_statement *at = &n->at.at[index];
-        if (!same(at->line, s->line) && !same(at->line, reader->line) && binds(at, name))
+        if (!onv_words_same(at->line, s->line) && !onv_words_same(at->line, reader->line) &&
+            onv_statement_binds(at, name))
             return true;
         index = at->before;
     }
@@ -271,9 +230,9 @@ static bool is_bound_elsewhere(const onv_naming *n, const onv_statement *s,
 static bool has_lost_name(const onv_naming *n, const onv_statement *s, const onv_statement *reader,
                           onv_words name)
 {
-    if (reader->is_whole) return lists(reader->reads, name);
+    if (reader->is_whole) return onv_words_list(reader->reads, name);
     onv_words list = reader->targets, target;
-    while (next_target(&list, &target))
+    while (onv_words_next(&list, &target))
         if (is_bound_elsewhere(n, s, reader, target)) return false;
     return is_bound_elsewhere(n, s, reader, name);
 }
@@ -285,18 +244,22 @@ static bool has_lost_name(const onv_naming *n, const onv_statement *s, const onv
 static uint32_t bound_until(onv_naming *n, onv_statement *s, uint32_t tensor)
 {
     onv_words list = s->targets, name = {0}, at;
-    for (uint32_t k = 0; k <= s->n_bound && next_target(&list, &at); k++) name = at;
+    for (uint32_t k = 0; k <= s->n_bound && onv_words_next(&list, &at); k++) name = at;
     s->n_bound++;
-    if (name.length == 0 || (is_untold(s) && (name.length > 1 || goes_on(n, s->next)))) return 0;
+    if (name.length == 0 ||
+        (onv_statement_is_untold(s) && (name.length > 1 || goes_on(n, s->next))))
+        return onv_naming_unnamed_until(n, s, tensor);
+    if (adds_to_list(s)) name = (onv_words){name.at + 1, name.length - 1};
     bool stays = memcmp(name.at, ONV_STATEMENT_MEMBER, 1) == 0;
-    if (is_untold(s)) name = name_of_lines(n, s);
+    if (onv_statement_is_untold(s)) name = name_of_lines(n, s);
     uint32_t next = stays ? ONV_NO_STATEMENT : s->next;
-    const onv_statement *reader = of_call(n, n->last_use[tensor], s->call);
+    const onv_statement *reader = onv_naming_statement(n, n->last_use[tensor], s->call);
     bool is_read = false;
-    for (uint32_t k = 0; k < MAX_LOOKED_AT && next != ONV_NO_STATEMENT; k++) {
-        if (is_read && same(n->at.at[next].line, reader->line) && has_lost_name(n, s, reader, name))
+    for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && next != ONV_NO_STATEMENT; k++) {
+        if (is_read && onv_words_same(n->at.at[next].line, reader->line) &&
+            has_lost_name(n, s, reader, name))
             return reader->last_op;
-        if (binds(&n->at.at[next], name)) return n->at.at[next].last_op;
+        if (onv_statement_binds(&n->at.at[next], name)) return n->at.at[next].last_op;
         is_read |= &n->at.at[next] == reader;
         next = n->at.at[next].next;
     }
@@ -320,7 +283,8 @@ static uint32_t end_of(const onv_naming *n, const onv_statement *s)
     return next != NULL && next->line.length == 0 ? next->last_op : s->last_op;
 }
 
-/* By all calls whose forwards go through a list of members: results with a name that leave them. */
+/* By call: results that leave it and share a name, so that a list has them, as of members that it goes through. No zeros, which
+ * exporters make once for all. */
 static void count_leaving(onv_naming *n)
 {
     for (uint32_t i = 0; i < n->eager->ops.count; i++)
@@ -330,15 +294,14 @@ static void count_leaving(onv_naming *n)
                  index = n->at.at[index].parent) {
                 const onv_statement *s = &n->at.at[index];
                 const onv_call *call = &n->calls->at.at[s->call];
-                bool leaves = !call->is_chain && s->kind == ONV_STATEMENT_LOOPS &&
-                              s->targets.length > 0 && last > call->last_op;
-                n->leaving[s->call] += leaves;
+                if (call->is_chain || s->targets.length == 0 || last <= call->last_op) continue;
+                bool is_shared = n->eager->ops.at[i].n_in > 0 && onv_naming_shares_name(n, s);
+                n->leaving[s->call] += s->kind == ONV_STATEMENT_LOOPS || is_shared;
             }
         }
 }
 
-/* A call that gives many of its members' results has them in a list, as encoders do, and what nobody reads of
- * them may be there, too. */
+/* A call that gives many of its results has them in a list, as encoders do, and what nobody reads of them may be there, too. */
 enum { MANY_RESULTS = 3 };
 
 static void hold_in_list(onv_naming *n, const onv_statement *s, uint32_t tensor)
@@ -361,9 +324,11 @@ static void hold_result(onv_naming *n, uint32_t op, uint32_t tensor)
             bool is_hidden = hides(kind_of(n, op, level));
             if (n->upper_end && !is_chain && is_hidden) onv_naming_hold(n, tensor, end_of(n, s));
             onv_messages_hold(n, s, op, tensor);
+            if (adds_to_list(s) && op == s->last_op)
+                onv_naming_hold(n, tensor, bound_until(n, s, tensor));
             break;
         }
-        onv_naming_hold(n, tensor, bound_until(n, s, tensor));
+        onv_naming_hold(n, tensor, onv_naming_alias_until(n, s, tensor, bound_until(n, s, tensor)));
         hold_in_list(n, s, tensor);
         if (n->last_use[tensor] <= n->calls->at.at[s->call].last_op) break; /* it never leaves */
     }
@@ -381,10 +346,10 @@ static bool joins(const onv_eager_op *op, uint32_t tensor)
 static uint32_t list_until(const onv_naming *n, const onv_statement *s, uint32_t tensor)
 {
     uint32_t next = s->next, end = n->calls->at.at[s->call].last_op;
-    for (uint32_t k = 0; k < MAX_LOOKED_AT && next != ONV_NO_STATEMENT;
+    for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && next != ONV_NO_STATEMENT;
          k++, next = n->at.at[next].next) {
         const onv_statement *again = &n->at.at[next];
-        if (!same(again->line, s->line)) continue;
+        if (!onv_words_same(again->line, s->line)) continue;
         const onv_eager_op *op = again->list > 0 ? &n->eager->ops.at[again->list - 1] : NULL;
         if (op == NULL || op->n_in < 2 || joins(op, tensor)) return end;
         uint32_t second = n->made_by[op->in[1].tensor];

@@ -2,9 +2,15 @@
 #ifndef ONV_EAGER_NAMING_H
 #define ONV_EAGER_NAMING_H
 
+#include <string.h>
+
 #include "eager/names.h"
+#include "load/statements.h"
 
 #define ONV_NO_STATEMENT UINT32_MAX
+
+/* Later statements that are looked at for one that binds a name again; behind them the call decides. */
+enum { ONV_MAX_LOOKED_AT = 1024 };
 
 typedef struct onv_words {
     const char *at;
@@ -49,6 +55,64 @@ static inline void onv_naming_hold(onv_naming *n, uint32_t tensor, uint32_t op)
     uint32_t storage = n->eager->tensors.at[tensor].storage;
     if (n->held[storage] < op) n->held[storage] = op;
 }
+
+/* --- Lists of names, "a,b" --- */
+
+static inline bool onv_words_same(onv_words a, onv_words b)
+{
+    return a.length == b.length && memcmp(a.at, b.at, a.length) == 0;
+}
+
+static inline bool onv_words_next(onv_words *list, onv_words *name)
+{
+    if (list->length == 0) return false;
+    const char *comma = memchr(list->at, ',', list->length);
+    size_t length = comma != NULL ? (size_t)(comma - list->at) : list->length;
+    *name = (onv_words){list->at, length};
+    size_t passed = length + (comma != NULL);
+    *list = (onv_words){list->at + passed, list->length - passed};
+    return true;
+}
+
+static inline bool onv_words_list(onv_words list, onv_words wanted)
+{
+    onv_words name;
+    while (onv_words_next(&list, &name))
+        if (onv_words_same(name, wanted)) return true;
+    return false;
+}
+
+/* --- Statements --- */
+
+static inline bool onv_statement_binds(const onv_statement *s, onv_words wanted)
+{
+    return onv_words_list(s->targets, wanted);
+}
+
+static inline bool onv_statement_is_untold(const onv_statement *s)
+{
+    return s->targets.length > 0 && s->targets.at[0] == ONV_STATEMENT_UNTOLD;
+}
+
+/* The statement of that call which an operation stands in. */
+static inline const onv_statement *onv_naming_statement(const onv_naming *n, uint32_t op,
+                                                        uint32_t call)
+{
+    uint32_t index = n->of_op[op];
+    while (index != ONV_NO_STATEMENT && n->at.at[index].call != call)
+        index = n->at.at[index].parent;
+    return index != ONV_NO_STATEMENT ? &n->at.at[index] : NULL;
+}
+
+/* --- aliases.c: names that no statement tells --- */
+
+/* The last operation before the name goes that a line further down has for the statement's result; 0: none has. */
+uint32_t onv_naming_unnamed_until(const onv_naming *n, const onv_statement *s, uint32_t tensor);
+/* Of a tensor whose name goes with the operation `until`: that, or the one at which another name goes. */
+uint32_t onv_naming_alias_until(const onv_naming *n, const onv_statement *s, uint32_t tensor,
+                                uint32_t until);
+/* The first name that the line binds is another tensor's in other lines. */
+bool onv_naming_shares_name(const onv_naming *n, const onv_statement *s);
 
 /* --- messages.c -------------------------------------------------------------------------------- */
 

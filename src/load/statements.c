@@ -317,13 +317,19 @@ static void put(writer *w, const char *at, size_t length)
     w->length += length;
 }
 
-/* `y.permute(...)` and `.reshape(...)` in lines of their own. */
+static bool adds_to_list(text method)
+{
+    return begins(method, ".append(") || begins(method, ".extend(") || begins(method, ".insert(");
+}
+
+/* `y.permute(...)` and `.reshape(...)` in lines of their own, and `y.append(...)`. */
 static void put_untold(writer *w, text code)
 {
     size_t n = 0;
     while (n < code.length && is_word(code.at[n])) n++;
     if (n >= code.length || code.at[n] != '.') return;
-    put(w, (char[]){ONV_STATEMENT_UNTOLD}, 1);
+    bool adds = n > 0 && adds_to_list((text){code.at + n, code.length - n});
+    put(w, (char[]){(char)(adds ? ONV_STATEMENT_ADDS : ONV_STATEMENT_UNTOLD)}, 1);
     put(w, code.at, n);
 }
 
@@ -474,7 +480,7 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, onv_node *nod
         put(&w, f.line.at, f.line.length);
         put(&w, (char[]){(char)(joins ? ONV_STATEMENT_LISTS : kind), ':'}, 2);
         put_targets(&w, f.code, &sign);
-        if (kind != ONV_STATEMENT_SHOWS) put_reads(&w, f.code);
+        put_reads(&w, f.code);
         put(&w, ";", 1);
         /* `super().forward(x)` calls no module: its frame is a part of this one. */
         if (without_call > 0 && has(f.code, ".forward(")) {

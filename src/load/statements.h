@@ -31,6 +31,9 @@ enum {
  * `.reshape(...)` after it "?". What the last of them gives has a name that is not told, as a rule y again. */
 #define ONV_STATEMENT_UNTOLD '?'
 
+/* Before the name of a list that a line adds to: `features.append(self.layer(x))`, which binds no name. */
+#define ONV_STATEMENT_ADDS '+'
+
 /* Before the names that a line reads, and behind them where it goes on in the next one. */
 #define ONV_STATEMENT_READS   '<'
 #define ONV_STATEMENT_GOES_ON '('

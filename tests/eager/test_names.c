@@ -77,6 +77,13 @@ static void statements_tell_what_names_hold(void **state)
         {{"a = f(x)", "b=f(a), d=e", "c = f(b)", "d = f(c)", "return f(d)"}, false, 2, 4},
         {{"a = f(x)", "b = f(a)", "c = f(b)", "b = f(c)", "return f(b)"}, false, 3, 4},
         {{"a = f(x)", "b = f(a)", "c = f(b)", "if s[1:]: b = f(c)", "return f(b)"}, false, 3, 4},
+        /* `b, e = (`, and an element in a line of its own. Its reader may bind b again, where it binds no name from before. */
+        {{"a = f(x)", "f(a),", "b = f(b)", "d = f(c)", "return f(d)"}, false, 2, 4},
+        {{"a = f(x)", "f(a),", "a = f(b)", "d = f(c)", "return f(d)"}, false, 4, 4},
+        {{"a = f(x)", "f(a),", "b = f(b)", "d = f(c)", "return f(d)"}, true, 4, 4},
+        /* In a list as long as that has its name. */
+        {{"a = f(x)", "e.append(f(a))", "c = f(b)", "d = f(c)", "return f(d)"}, false, 4, 4},
+        {{"a = f(x)", "e.append(f(a))", "c = f(b)", "e = f(c)", "return f(d)"}, false, 3, 4},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static const char *const values[] = {"x", "a", "b", "c", "d", "y"};
@@ -171,6 +178,13 @@ static void lines_that_run_again_tell(void **state)
          {10, 10, 11, 12},
          1,
          3,
+         false},
+        /* An argument in a line of its own, whose call has the line that it begins with. */
+        {{"", "", "", ""},
+         {"o = neg(x)", "neg(o),", "o = g(", "return neg(o)"},
+         {10, 12, 11, 13},
+         2,
+         2,
          false},
         /* A method that calls members of a list, and has names that are not told. */
         {{"layers.0", "", "layers.1", ""},
@@ -267,19 +281,24 @@ static void lists_of_results_may_hold_others(void **state)
 {
     (void)state;
     for (int n_read = 2; n_read < 4; n_read++)
-        for (int locals = 0; locals < 2; locals++) {
+        for (int locals = 0; locals < 4; locals++) {
             static const char *const values[] = {"x", "a", "b", "c", "d"};
+            bool loops = locals < 2;
             pass p;
             model *m = model_new(17);
             model_input(m, "x", "f32[4,6]");
             for (unsigned k = 0; k < 4; k++) {
-                char modules[64];
-                snprintf(modules, sizeof modules, "encoder', 'encoder.%u", k);
+                char modules[64], lines[256], call[32] = "stage";
+                if (!loops) snprintf(call, sizeof call, "self.stage%u", k);
+                snprintf(modules, sizeof modules, "encoder', 'encoder.%s%u", loops ? "" : "stage",
+                         k);
                 model_source(m, modules, "neg");
                 model_class(m, "Encoder', 'Stage", "aten.neg.default");
-                model_trace(
-                    m, "found = self.encoder(x)\n  File \"n.py\", line 11, in forward\n    x = "
-                       "stage(x)\n  File \"n.py\", line 20, in forward\n    return neg(x)");
+                snprintf(lines, sizeof lines,
+                         "found = self.encoder(x)\n  File \"n.py\", line %u, in forward\n    x = "
+                         "%s(x)\n  File \"n.py\", line 20, in forward\n    return neg(x)",
+                         loops ? 11 : 11 + k, call);
+                model_trace(m, lines);
                 model_node(m, "Neg", "", values[k], values[k + 1], "");
             }
             model_source(m, "net", "add");
@@ -287,8 +306,9 @@ static void lists_of_results_may_hold_others(void **state)
             model_trace(m, "return sum(found[1:])");
             model_node(m, "Sum", "", n_read == 3 ? "b c d" : "c d", "y", "");
             model_output(m, "y", "f32");
-            pass_run(&p, m, &(onv_lower_options){.locals = locals});
-            assert_int_equal(pass_find(&p, "a")->last, locals && n_read == 3 ? 4 : 1);
+            bool is_upper = locals % 2 == 1;
+            pass_run(&p, m, &(onv_lower_options){.locals = is_upper});
+            assert_int_equal(pass_find(&p, "a")->last, is_upper && n_read == 3 ? 4 : 1);
             pass_drop(&p);
         }
 }
@@ -316,8 +336,8 @@ static void lists_hold_what_is_joined(void **state)
         model *m = model_new(17);
         model_input(m, "x", "f32[4,6]");
         for (uint32_t k = 0; k < 5; k++) {
-            static const char *const lines[] = {"found.append(f(x))", "found.append(f(a))", NULL,
-                                                "d = f(c)", "return f(d)"};
+            static const char *const lines[] = {"self.add(found, f(x))", "self.add(found, f(a))",
+                                                NULL, "d = f(c)", "return f(d)"};
             model_source(m, "net", "neg");
             model_class(m, "Net", k == 2 ? cases[i].aten : "aten.neg.default");
             model_statement(m, 10 + k, k == 2 ? cases[i].line : lines[k]);
@@ -327,6 +347,41 @@ static void lists_hold_what_is_joined(void **state)
         pass_run(&p, m, NULL);
         if (pass_find(&p, "a")->last != cases[i].last_a)
             fail_msg("%s: %u", cases[i].line, pass_find(&p, "a")->last);
+        pass_drop(&p);
+    }
+}
+
+/* `residual = h` is no operation: that is the name by which a sum reads what `h` was before. It stays when no line reads it again. */
+static void other_names_hold(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *sum, *after;
+        uint32_t last_a;
+    } cases[] = {
+        {"h = residual + h", "h = f(h)", 4}, {"h = residual + h", "h = f(h, residual)", 2},
+        {"h = a + h", "h = f(h)", 4},        {"h = self.f(1, h)", "h = f(h)", 2},
+        {"h = g(", "h = f(h)", 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *const ops[][4] = {{"Neg", "x", "a", "h = f(x)"},
+                                      {"Neg", "a", "b", "h = f(h)"},
+                                      {"Add", "a b", "c", cases[i].sum},
+                                      {"Neg", "c", "d", cases[i].after},
+                                      {"Neg", "d", "y", "return f(h)"}};
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        for (unsigned k = 0; k < 5; k++) {
+            model_source(m, "net", "f");
+            model_class(m, "Net", k == 2 ? "aten.add.Tensor" : "aten.f.default");
+            model_statement(m, 10 + k, ops[k][3]);
+            model_node(m, ops[k][0], "", ops[k][1], ops[k][2], "");
+        }
+        model_output(m, "y", "f32");
+        pass_run(&p, m, NULL);
+        if (pass_find(&p, "a")->last != cases[i].last_a)
+            fail_msg("%s: %u", cases[i].sum, pass_find(&p, "a")->last);
         pass_drop(&p);
     }
 }
@@ -500,6 +555,7 @@ int main(void)
         cmocka_unit_test(statements_tell_what_names_hold),
         cmocka_unit_test(lines_that_run_again_tell),
         cmocka_unit_test(shared_layers_are_called_again),
+        cmocka_unit_test(other_names_hold),
         cmocka_unit_test(lists_hold_what_is_joined),
         cmocka_unit_test(lists_of_results_may_hold_others),
         cmocka_unit_test(folded_convolutions_stand_in_functions),

@@ -1,0 +1,107 @@
+/* Names of tensors that no line of a trace binds. */
+#include "eager/naming.h"
+
+static uint64_t number_of(onv_words line)
+{
+    uint64_t number = 0;
+    for (size_t i = 0; i < line.length && number < UINT64_MAX / 16; i++)
+        number = 10 * number + (uint64_t)(line.at[i] - '0');
+    return number;
+}
+
+static bool was_bound_before(const onv_naming *n, const onv_statement *s, onv_words name)
+{
+    for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && s->before != ONV_NO_STATEMENT; k++) {
+        s = &n->at.at[s->before];
+        if (onv_statement_binds(s, name)) return true;
+    }
+    return false;
+}
+
+/* What a line binds nothing for and one further down reads has a name, of a statement of several lines, which its first
+ * one tells:
+ *
+ *     first, rest = (
+ *         x[..., :n],
+ *         x[..., n:],
+ *     )
+ *     first = rotate(first)
+ *
+ * A call has the line that it begins with, so that its arguments are read further up, or in a line of their own, `.reshape(...)`.
+ * What reads the result last may bind its name again, unless that is one of those that were bound before. */
+uint32_t onv_naming_unnamed_until(const onv_naming *n, const onv_statement *s, uint32_t tensor)
+{
+    const onv_statement *reader = onv_naming_statement(n, n->last_use[tensor], s->call);
+    if (reader == NULL || number_of(reader->line) <= number_of(s->line)) return 0;
+    if (onv_statement_is_untold(reader) && reader->targets.length == 1) return 0;
+    onv_words list = reader->targets, name;
+    while (!n->upper_end && onv_words_next(&list, &name))
+        if (onv_statement_is_untold(reader) || !was_bound_before(n, s, name))
+            return reader->last_op;
+    if (!n->upper_end && reader->targets.length == 0) return reader->last_op;
+    return n->calls->at.at[s->call].last_op;
+}
+
+bool onv_naming_shares_name(const onv_naming *n, const onv_statement *s)
+{
+    onv_words list = s->targets, name;
+    uint32_t next = s->next;
+    if (!onv_words_next(&list, &name)) return false;
+    if (was_bound_before(n, s, name)) return true;
+    for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && next != ONV_NO_STATEMENT; k++) {
+        if (onv_statement_binds(&n->at.at[next], name)) return true;
+        next = n->at.at[next].next;
+    }
+    return false;
+}
+
+static bool is_bound_in_call(const onv_naming *n, const onv_statement *s, onv_words name)
+{
+    uint32_t index = n->current[s->call];
+    for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && index != ONV_NO_STATEMENT; k++) {
+        if (onv_statement_binds(&n->at.at[index], name)) return true;
+        index = n->at.at[index].before;
+    }
+    return false;
+}
+
+/* Names of modules, and of Python. */
+static bool is_no_tensor(onv_words name)
+{
+    static const char *const others[] = {"self", "torch", "F",   "nn",  "functional",
+                                         "if",   "else",  "not", "is",  "None",
+                                         "and",  "or",    "in",  "for", "return"};
+    bool is_number = name.at[0] >= '0' && name.at[0] <= '9';
+    for (size_t i = 0; i < sizeof others / sizeof others[0] && !is_number; i++)
+        if (onv_words_same(name, (onv_words){others[i], strlen(others[i])})) return true;
+    return is_number;
+}
+
+static bool is_read_later(const onv_naming *n, const onv_statement *s, onv_words name)
+{
+    uint32_t next = s->next;
+    for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && next != ONV_NO_STATEMENT; k++) {
+        if (onv_words_list(n->at.at[next].reads, name)) return true;
+        next = n->at.at[next].next;
+    }
+    return false;
+}
+
+/* `residual = x` is no operation, so that no trace has it. A tensor that is read when its own name is another one's has such a name:
+ * one that the line reads and no line binds. Where no later line reads it, it is not bound again either. */
+uint32_t onv_naming_alias_until(const onv_naming *n, const onv_statement *s, uint32_t tensor,
+                                uint32_t until)
+{
+    const onv_statement *reader = onv_naming_statement(n, n->last_use[tensor], s->call);
+    if (until == 0 || reader == NULL || reader == s || until >= reader->last_op ||
+        !reader->is_whole)
+        return until;
+    onv_words list = reader->reads, name;
+    bool has_alias = false;
+    while (onv_words_next(&list, &name)) {
+        if (is_no_tensor(name) || is_bound_in_call(n, s, name)) continue;
+        if (is_read_later(n, reader, name)) return until;
+        has_alias = true;
+    }
+    return has_alias ? n->calls->at.at[s->call].last_op : until;
+}
