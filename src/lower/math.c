@@ -107,6 +107,19 @@ static void lower_sum(onv_lowering *l, const onv_node *node)
     onv_emit_end(l);
 }
 
+/* `x.mul_(x.sigmoid())` of timm's Swish, which may overwrite x. */
+static bool is_library_gate(const onv_lowering *l, const onv_node *node)
+{
+    static const char swish[] = "timm.layers.activations.Swish";
+    if (strcmp(node->op_type, "Mul") != 0 || node->call_classes == NULL ||
+        strstr(node->call_classes, swish) == NULL || !onv_is_value(node->inputs[1]))
+        return false;
+    onv_node_id gate = onv_model_value(l->model, node->inputs[1])->producer;
+    const onv_node *from = onv_is_node(gate) ? onv_model_node(l->model, gate) : node;
+    return strcmp(from->op_type, "Sigmoid") == 0 &&
+           from->inputs[0].index == node->inputs[0].index && from->scope == node->scope;
+}
+
 static void lower_product(onv_lowering *l, const onv_node *node)
 {
     bool divides = strcmp(node->op_type, "Div") == 0;
@@ -122,7 +135,8 @@ static void lower_product(onv_lowering *l, const onv_node *node)
                     : in_attention && in[0] != onv_node_in(l, node, 0)
                         ? onv_tensor_at(l, in[0]).dtype
                         : onv_promoted(l, node);
-    uint32_t out = new_result(l, node, dtype);
+    bool overwrites = is_library_gate(l, node) && onv_overwrites(l, node, node->inputs[0], 2);
+    uint32_t out = overwrites ? in[0] : new_result(l, node, dtype);
     onv_emit_begin(l, divides ? "div" : "mul");
     l->emit.op.in_place = is_overwritten(l, in[0], out);
     l->emit.op.swaps_grads = true; /* of `other` before `self`: autograd sorts them by name */

@@ -61,13 +61,17 @@ static bool is_built_in_place(const onv_node *node)
     static const char *const around[] = {"timm.layers.norm_act.",
                                          "torchvision.ops.misc.Conv2dNormActivation",
                                          "torchvision.ops.misc.Conv3dNormActivation"};
-    static const char activation[] = "torch.nn.modules.activation.";
-    const char *last = node->call_classes != NULL ? strstr(node->call_classes, activation) : NULL;
-    if (last == NULL || strstr(last + 1, activation) != NULL) return false;
-    for (size_t i = 0; i < sizeof around / sizeof around[0]; i++) {
-        const char *found = strstr(node->call_classes, around[i]);
-        /* Nothing is between the two: "', '". */
-        if (found != NULL && found < last && strchr(found, '\'') == last - 4) return true;
+    static const char *const activations[] = {"torch.nn.modules.activation.",
+                                              "timm.layers.activations.Swish"};
+    for (size_t i = 0; i < sizeof activations / sizeof activations[0]; i++) {
+        const char *classes = node->call_classes != NULL ? node->call_classes : "";
+        const char *last = strstr(classes, activations[i]);
+        if (last == NULL || strstr(last + 1, activations[i]) != NULL) continue;
+        for (size_t k = 0; k < sizeof around / sizeof around[0]; k++) {
+            const char *found = strstr(classes, around[k]);
+            /* Nothing is between the two: "', '". */
+            if (found != NULL && found < last && strchr(found, '\'') == last - 4) return true;
+        }
     }
     return false;
 }

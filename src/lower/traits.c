@@ -111,9 +111,8 @@ static int32_t updated_operand(onv_lowering *l, const onv_node *node, uint8_t dt
 {
     const onv_lower_options *o = l->options;
     int32_t k = strcmp(node->op_type, "Where") == 0 ? 2 : 0;
-    if (node->in_place != ONV_IN_PLACE_YES || o->inference || o->no_inplace || o->graph_module ||
-        o->checkpoints || (node->traits.inplace & ONV_BIT(k)) == 0 ||
-        !onv_may_overwrite(l, node, (uint32_t)k))
+    if (node->in_place != ONV_IN_PLACE_YES || o->no_inplace || o->graph_module || o->checkpoints ||
+        (node->traits.inplace & ONV_BIT(k)) == 0 || !onv_may_overwrite(l, node, (uint32_t)k))
         return NO_OPERAND;
     onv_eager_tensor t = onv_tensor_at(l, onv_node_in(l, node, (uint32_t)k));
     onv_shape shape;
