@@ -274,6 +274,8 @@ onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
     /* "conv1.weight_bias": derived from a parameter's name. */
     if (strchr(value->name, '.') != NULL)
         return (onv_weight_verdict){ONV_WEIGHT_TRAINED, true, first};
+    /* A view of a parameter that an operation reads which would not train what it is given: a table that is resized. */
+    made &= !onv_weight_is_view(value->name) || find_named(l, index) == NULL;
     if (made || is_made_in_forward(value->name))
         return (onv_weight_verdict){ONV_WEIGHT_MADE, true, first};
     if (onv_is_call_of(value->name, "embedding"))

@@ -104,6 +104,43 @@ static void notes_tell_of_biases_of_scores(void **state)
     }
 }
 
+/* A table of positions whose view is resized: the view alone would tell of no parameter. */
+static void resized_tables_are_parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *from;
+        bool is_parameter;
+    } cases[] = {{"permute_1", "['net.table']", true}, {"permute_1", NULL, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const int64_t size[] = {1, 4, 2, 2};
+        model *m = model_new(18);
+        model_input(m, "x", "f32[1,4,2,2]");
+        model_weight(m, "w", "f32[2,2]");
+        model_role(m, "w", "PARAMETER");
+        model_weight(m, cases[i].name, "f32[1,4,6,6]");
+        model_ints(m, "size", 4, size);
+        model_parameters(m, cases[i].from != NULL ? "w net.table" : "w");
+        if (cases[i].from != NULL) model_folded(m, cases[i].name, cases[i].from);
+        model_source(m, "net", "upsample_bilinear2d");
+        model_class(m, "zoo.Net", "aten.upsample_bilinear2d.vec");
+        model_node(m, "Resize", "resize", "permute_1 - - size", "u", "mode='linear'");
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        model_source(m, "net", "add");
+        model_class(m, "zoo.Net", "aten.add.Tensor");
+        model_node(m, "Add", "y", "h u", "y", "");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+        assert_int_equal(trainer_run(&t, &how).figures.parameter_bytes,
+                         2 * 2 * 4 + (cases[i].is_parameter ? 4 * 6 * 6 * 4 : 0));
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 /* Rows of edges that each layer selects of one buffer: the file has a copy for each, in one shape or another, or spread. */
 static void indices_of_one_buffer_count_once(void **state)
 {
@@ -328,6 +365,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(notes_tell_of_what_constants_are_views),
         cmocka_unit_test(notes_tell_of_biases_of_scores),
+        cmocka_unit_test(resized_tables_are_parameters),
         cmocka_unit_test(indices_of_one_buffer_count_once),
         cmocka_unit_test(made_indices_are_kept_unrepeated),
         cmocka_unit_test(views_of_noted_buffers_are_no_parameters),
