@@ -312,6 +312,34 @@ static void hold_in_list(onv_naming *n, const onv_statement *s, uint32_t tensor)
         onv_naming_hold(n, tensor, n->calls->at.at[parent].last_op);
 }
 
+/* Attention, and products of two results: what they read has names, as a rule, even in a function that is not told. */
+static bool is_joined(const onv_naming *n, uint32_t tensor)
+{
+    enum { MOST_VIEWS = 8 };
+    static const char *const products[] = {"mm", "bmm", "flash_attention", "cudnn_attention",
+                                           "efficient_attention"};
+    const onv_eager_tensor *all = n->eager->tensors.at;
+    const onv_eager_op *at = &n->eager->ops.at[n->last_use[tensor]];
+    for (uint32_t k = 0; k < MOST_VIEWS && at->n_out > 0 && at->out[0] != tensor &&
+                         all[at->out[0]].storage == all[tensor].storage;
+         k++) {
+        tensor = at->out[0];
+        at = &n->eager->ops.at[n->last_use[tensor]];
+    }
+    bool is_product = false;
+    for (size_t i = 0; i < sizeof products / sizeof products[0]; i++)
+        is_product |= strcmp(at->name, products[i]) == 0;
+    uint32_t made = 0;
+    for (uint32_t k = 0; k < at->n_in && is_product; k++) made += n->made_by[at->in[k].tensor] > 0;
+    return made > 1;
+}
+
+static bool is_weights_of_attention(const onv_naming *n, uint32_t op, uint32_t tensor)
+{
+    const char *name = n->eager->ops.at[op].name;
+    return (strcmp(name, "softmax") == 0 || strcmp(name, "Softmax") == 0) && is_joined(n, tensor);
+}
+
 static void hold_result(onv_naming *n, uint32_t op, uint32_t tensor)
 {
     uint32_t index = n->of_op[op], level = 0;
@@ -322,15 +350,21 @@ static void hold_result(onv_naming *n, uint32_t op, uint32_t tensor)
         if (n->last_use[tensor] <= s->last_op) {
             bool is_chain = n->calls->at.at[s->call].is_chain;
             bool is_hidden = hides(kind_of(n, op, level));
-            if (n->upper_end && !is_chain && is_hidden) onv_naming_hold(n, tensor, end_of(n, s));
+            bool is_named = n->upper_end || is_joined(n, tensor);
+            if (is_named && !is_chain && is_hidden) onv_naming_hold(n, tensor, end_of(n, s));
             onv_messages_hold(n, s, op, tensor);
+            onv_naming_hold_folded(n, s, op, tensor);
+            if (is_hidden && is_weights_of_attention(n, op, tensor))
+                onv_naming_hold_weights(n, s, true, tensor);
             if (adds_to_list(s) && op == s->last_op)
                 onv_naming_hold(n, tensor, bound_until(n, s, tensor));
             break;
         }
         onv_naming_hold(n, tensor, onv_naming_alias_until(n, s, tensor, bound_until(n, s, tensor)));
         hold_in_list(n, s, tensor);
-        if (n->last_use[tensor] <= n->calls->at.at[s->call].last_op) break; /* it never leaves */
+        if (n->last_use[tensor] > n->calls->at.at[s->call].last_op) continue;
+        if (is_weights_of_attention(n, op, tensor)) onv_naming_hold_weights(n, s, false, tensor);
+        break; /* it never leaves */
     }
 }
 

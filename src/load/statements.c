@@ -354,6 +354,18 @@ static void put_targets(writer *w, text code, char *sign)
     }
 }
 
+/* `f(x)`, `self.layer(x)` and `torch.sum(x)`, but no method of a name, `y.view(x)`. `at`: the name before the bracket. */
+static bool is_call(text code, const char *at)
+{
+    static const char *const roots[] = {"self.", "torch.", "F.", "nn."};
+    const char *root = at;
+    if (at == code.at || at[-1] != '.') return true;
+    while (root > code.at && (is_word(root[-1]) || root[-1] == '.')) root--;
+    for (size_t i = 0; i < sizeof roots / sizeof roots[0]; i++)
+        if (begins((text){root, (size_t)(code.at + code.length - root)}, roots[i])) return true;
+    return false;
+}
+
 /* `y` and `mask` of `x = f(y, mask=mask)`: neither what is called, nor members, nor names of arguments. */
 static void put_reads(writer *w, text code)
 {
@@ -361,6 +373,7 @@ static void put_reads(writer *w, text code)
     const char *equals = find_equals(code, &sign), *end = code.at + code.length;
     const char *at = equals != NULL ? equals + 1 : code.at;
     int depth = 0;
+    bool calls = false;
     put(w, (char[]){ONV_STATEMENT_READS}, 1);
     while (at < end) {
         size_t n = 0;
@@ -368,14 +381,22 @@ static void put_reads(writer *w, text code)
         text behind = trim((text){at + n, (size_t)(end - at) - n});
         bool is_named = behind.length > 0 && behind.at[0] == '=' && !begins(behind, "==");
         bool is_other = is_named || begins(behind, "(") || (at > code.at && at[-1] == '.');
+        bool is_indexed =
+            behind.length > 1 && behind.at[0] == '[' && behind.at[1] >= '0' && behind.at[1] <= '9';
         if (n > 0 && !is_other) {
             put(w, at, n);
             put(w, ",", 1);
         }
+        if (n > 0 && !is_other && is_indexed) {
+            put(w, at, n);
+            put(w, (char[]){ONV_STATEMENT_INDEXED, ','}, 2);
+        }
+        calls |= n > 0 && begins(behind, "(") && is_call(code, at);
         depth += n == 0 && strchr("([{", *at) != NULL;
         depth -= n == 0 && strchr(")]}", *at) != NULL;
         at += n > 0 ? n : 1;
     }
+    if (calls) put(w, ONV_STATEMENT_CALL ",", sizeof ONV_STATEMENT_CALL);
     if (depth > 0) put(w, (char[]){ONV_STATEMENT_GOES_ON}, 1);
 }
 

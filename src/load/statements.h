@@ -31,6 +31,12 @@ enum {
  * `.reshape(...)` after it "?". What the last of them gives has a name that is not told, as a rule y again. */
 #define ONV_STATEMENT_UNTOLD '?'
 
+/* Among the names that a line reads: it calls a function, or the module or one in it, whose results have no name there. */
+#define ONV_STATEMENT_CALL "()"
+
+/* Behind a name that a line reads a member of, by a number: `outputs[0]`. */
+#define ONV_STATEMENT_INDEXED '['
+
 /* Before the name of a list that a line adds to: `features.append(self.layer(x))`, which binds no name. */
 #define ONV_STATEMENT_ADDS '+'
 

@@ -71,7 +71,9 @@ static bool is_no_tensor(onv_words name)
     static const char *const others[] = {"self", "torch", "F",   "nn",  "functional",
                                          "if",   "else",  "not", "is",  "None",
                                          "and",  "or",    "in",  "for", "return"};
-    bool is_number = name.at[0] >= '0' && name.at[0] <= '9';
+    bool is_number =
+        name.length == 0 || (name.at[0] >= '0' && name.at[0] <= '9') ||
+        onv_words_same(name, (onv_words){ONV_STATEMENT_CALL, strlen(ONV_STATEMENT_CALL)});
     for (size_t i = 0; i < sizeof others / sizeof others[0] && !is_number; i++)
         if (onv_words_same(name, (onv_words){others[i], strlen(others[i])})) return true;
     return is_number;
@@ -104,4 +106,84 @@ uint32_t onv_naming_alias_until(const onv_naming *n, const onv_statement *s, uin
         has_alias = true;
     }
     return has_alias ? n->calls->at.at[s->call].last_op : until;
+}
+
+/* What the export has computed, of parameters or of nothing. */
+static bool is_folded(const onv_naming *n, const onv_eager_op *op)
+{
+    if (op->n_in == 0 && op->n_out > 0) {
+        onv_value_id id = n->eager->storages.at[n->eager->tensors.at[op->out[0]].storage].value;
+        return onv_is_value(id) && onv_model_value(n->model, id)->folded_from != NULL;
+    }
+    for (uint32_t k = 0; k < op->n_in; k++) {
+        uint32_t storage = n->eager->tensors.at[op->in[k].tensor].storage;
+        if (n->eager->storages.at[storage].kind != ONV_STORAGE_PARAMETER) return false;
+    }
+    return op->n_in > 0;
+}
+
+void onv_naming_hold_folded(onv_naming *n, const onv_statement *s, uint32_t op, uint32_t tensor)
+{
+    static const onv_words self = {"self", 4},
+                           call = {ONV_STATEMENT_CALL, sizeof ONV_STATEMENT_CALL - 1};
+    onv_words list = s->reads, name;
+    if (!s->is_whole || !is_folded(n, &n->eager->ops.at[op]) || onv_words_list(list, self) ||
+        onv_words_list(list, call))
+        return;
+    while (onv_words_next(&list, &name))
+        if (!is_no_tensor(name) && !is_bound_in_call(n, s, name)) {
+            onv_naming_hold(n, tensor, n->calls->at.at[s->call].last_op);
+            return;
+        }
+}
+
+static onv_words last_target(const onv_statement *s)
+{
+    onv_words list = s->targets, name = {0}, at;
+    while (onv_words_next(&list, &at)) name = at;
+    return name;
+}
+
+/* The last operation before a later statement binds the name, or the call returns. */
+static uint32_t name_until(const onv_naming *n, const onv_statement *s, onv_words name)
+{
+    uint32_t next = s->next;
+    for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && next != ONV_NO_STATEMENT; k++) {
+        if (onv_statement_binds(&n->at.at[next], name)) return n->at.at[next].last_op;
+        next = n->at.at[next].next;
+    }
+    return n->calls->at.at[s->call].last_op;
+}
+
+/* `context, weights = attend(x)`; or `found = attend(x)`, of which a later line takes `found[0]`. */
+static bool gets_several(const onv_naming *n, const onv_statement *s)
+{
+    onv_words name = last_target(s);
+    char indexed[64];
+    if (name.length == 0 || name.length + 1 >= sizeof indexed) return false;
+    if (name.length < s->targets.length) return true;
+    memcpy(indexed, name.at, name.length);
+    indexed[name.length] = ONV_STATEMENT_INDEXED;
+    return is_read_later(n, s, (onv_words){indexed, name.length + 1});
+}
+
+void onv_naming_hold_weights(onv_naming *n, const onv_statement *s, bool is_hidden, uint32_t tensor)
+{
+    onv_words name = last_target(s);
+    if (name.length == 0 || onv_statement_is_untold(s)) return;
+    if (is_hidden && !gets_several(n, s)) return;
+    uint32_t until = name_until(n, s, name);
+    if (is_hidden) onv_naming_hold(n, tensor, until);
+    for (bool is_given = true; is_given; is_given = n->upper_end) {
+        const onv_call *call = &n->calls->at.at[s->call];
+        if (until != call->last_op || s->parent == ONV_NO_STATEMENT)
+            return; /* its name is another's */
+        s = &n->at.at[s->parent];
+        name = last_target(s);
+        if (name.length == 0 || onv_statement_is_untold(s) ||
+            (!n->upper_end && !gets_several(n, s)))
+            return;
+        until = name_until(n, s, name);
+        onv_naming_hold(n, tensor, until);
+    }
 }

@@ -351,41 +351,6 @@ static void lists_hold_what_is_joined(void **state)
     }
 }
 
-/* `residual = h` is no operation: that is the name by which a sum reads what `h` was before. It stays when no line reads it again. */
-static void other_names_hold(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *sum, *after;
-        uint32_t last_a;
-    } cases[] = {
-        {"h = residual + h", "h = f(h)", 4}, {"h = residual + h", "h = f(h, residual)", 2},
-        {"h = a + h", "h = f(h)", 4},        {"h = self.f(1, h)", "h = f(h)", 2},
-        {"h = g(", "h = f(h)", 2},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const char *const ops[][4] = {{"Neg", "x", "a", "h = f(x)"},
-                                      {"Neg", "a", "b", "h = f(h)"},
-                                      {"Add", "a b", "c", cases[i].sum},
-                                      {"Neg", "c", "d", cases[i].after},
-                                      {"Neg", "d", "y", "return f(h)"}};
-        pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
-        for (unsigned k = 0; k < 5; k++) {
-            model_source(m, "net", "f");
-            model_class(m, "Net", k == 2 ? "aten.add.Tensor" : "aten.f.default");
-            model_statement(m, 10 + k, ops[k][3]);
-            model_node(m, ops[k][0], "", ops[k][1], ops[k][2], "");
-        }
-        model_output(m, "y", "f32");
-        pass_run(&p, m, NULL);
-        if (pass_find(&p, "a")->last != cases[i].last_a)
-            fail_msg("%s: %u", cases[i].sum, pass_find(&p, "a")->last);
-        pass_drop(&p);
-    }
-}
-
 /* A convolution with a norm, which is read by the name that the line of a function before gave: it stands in that
  * function. `a`, which it reads, has no name then, and its own result has. */
 static void folded_convolutions_stand_in_functions(void **state)
@@ -555,7 +520,6 @@ int main(void)
         cmocka_unit_test(statements_tell_what_names_hold),
         cmocka_unit_test(lines_that_run_again_tell),
         cmocka_unit_test(shared_layers_are_called_again),
-        cmocka_unit_test(other_names_hold),
         cmocka_unit_test(lists_hold_what_is_joined),
         cmocka_unit_test(lists_of_results_may_hold_others),
         cmocka_unit_test(folded_convolutions_stand_in_functions),

@@ -1,0 +1,167 @@
+/* Names that no line of a trace binds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "eager/pass.h"
+
+/* `residual = h` is no operation: that is the name by which a sum reads what `h` was before. It stays when no line reads it again. */
+static void other_names_hold(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *sum, *after;
+        uint32_t last_a;
+    } cases[] = {
+        {"h = residual + h", "h = f(h)", 4}, {"h = residual + h", "h = f(h, residual)", 2},
+        {"h = a + h", "h = f(h)", 4},        {"h = self.f(1, h)", "h = f(h)", 2},
+        {"h = g(", "h = f(h)", 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *const ops[][4] = {{"Neg", "x", "a", "h = f(x)"},
+                                      {"Neg", "a", "b", "h = f(h)"},
+                                      {"Add", "a b", "c", cases[i].sum},
+                                      {"Neg", "c", "d", cases[i].after},
+                                      {"Neg", "d", "y", "return f(h)"}};
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        for (unsigned k = 0; k < 5; k++) {
+            model_source(m, "net", "f");
+            model_class(m, "Net", k == 2 ? "aten.add.Tensor" : "aten.f.default");
+            model_statement(m, 10 + k, ops[k][3]);
+            model_node(m, ops[k][0], "", ops[k][1], ops[k][2], "");
+        }
+        model_output(m, "y", "f32");
+        pass_run(&p, m, NULL);
+        if (pass_find(&p, "a")->last != cases[i].last_a)
+            fail_msg("%s: %u", cases[i].sum, pass_find(&p, "a")->last);
+        pass_drop(&p);
+    }
+}
+
+/* What a product reads has a name in a function that is not told; operands of a sum may be parts of one expression. */
+static void operands_of_products_have_names(void **state)
+{
+    (void)state;
+    for (int is_product = 0; is_product < 2; is_product++) {
+        const char *const ops[][4] = {
+            {"Neg", "x", "a", "a = f(x)"}, {"Neg", "a", "b", "d = g(a)"},
+            {"Exp", "a", "c", "d = g(a)"}, {is_product ? "MatMul" : "Add", "b c", "d", "d = g(a)"},
+            {"Neg", "d", "e", "d = g(a)"}, {"Neg", "e", "y", "return f(d)"}};
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[6,6]");
+        for (unsigned k = 0; k < 6; k++) {
+            model_source(m, "net", "f");
+            model_class(m, "Net", k == 3 ? "aten.matmul.default" : "aten.neg.default");
+            model_statement(m, k == 0 ? 10 : k < 5 ? 11 : 12, ops[k][3]);
+            model_node(m, ops[k][0], "", ops[k][1], ops[k][2], "");
+        }
+        model_output(m, "y", "f32");
+        pass_run(&p, m, NULL);
+        assert_int_equal(pass_find(&p, "b")->last, is_product ? 4 : 3);
+        pass_drop(&p);
+    }
+}
+
+/* Weights of attention that a module gives beside its result, where the line around the call gets several. */
+static void weights_of_attention_are_given(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *call, *after;
+        bool locals;
+        uint32_t last_w;
+    } cases[] = {
+        {"o, w = self.attend(x)", "h = f(o)", false, 3},
+        {"found = self.attend(x)", "h = f(found[0])", false, 3},
+        {"o = self.attend(x)", "h = f(o)", false, 1},
+        {"o = self.attend(x)", "h = f(o)", true, 3},
+        {"o = self.attend(x)", "o = f(o)", true, 2},
+        {"return self.attend(x)", "h = f(o)", true, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *const ops[][3] = {
+            {"Softmax", "x", "w"}, {"MatMul", "w x", "o"}, {"Neg", "o", "h"}, {"Neg", "h", "y"}};
+        const char *const inner[] = {"p = softmax(x)", "o = torch.matmul(p, x)"};
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "z", "f32[6,6]");
+        model_node(m, "Neg", "begin", "z", "x", "");
+        for (unsigned k = 0; k < 4; k++) {
+            char lines[256];
+            static const char outer[] = "return self.net(x)\n  File \"n.py\", line ";
+            if (k < 2)
+                snprintf(lines, sizeof lines,
+                         "%s11, in forward\n    %s\n  File \"n.py\", line %u, in forward\n    %s",
+                         outer, cases[i].call, 20 + k, inner[k]);
+            else
+                snprintf(lines, sizeof lines, "%s%u, in forward\n    %s", outer, 10 + k,
+                         k == 2 ? cases[i].after : "return f(h)");
+            model_source(m, k < 2 ? "net', 'net.attend" : "net", "f");
+            model_class(m, k < 2 ? "Net', 'Attend" : "Net",
+                        k == 1 ? "aten.matmul.default" : "aten.f.default");
+            model_trace(m, lines);
+            model_node(m, ops[k][0], "", ops[k][1], ops[k][2], "");
+        }
+        model_output(m, "y", "f32");
+        pass_run(&p, m, &(onv_lower_options){.locals = cases[i].locals});
+        if (pass_find(&p, "w")->last != cases[i].last_w + 1)
+            fail_msg("case %zu: %u", i, pass_find(&p, "w")->last);
+        pass_drop(&p);
+    }
+}
+
+/* Rows of a table that the export looked up: `places` is what the sum reads, and no line binds it. */
+static void names_of_folded_results_hold(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        uint32_t last;
+    } cases[] = {{"a = x + places", 4}, {"a = x + self.places(i)", 1}, {"a = x + self.w[i]", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const char *const values[] = {"a", "b", "c", "y"};
+        const char *const lines[] = {"b = f(a)", "c = f(b)", "return f(c)"};
+        pass p;
+        uint32_t last = 0;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        model_weight(m, "embedding_1", "f32[4,6]");
+        model_parameters(m, "net.places.weight");
+        model_folded(m, "embedding_1", "['net.places.weight', 'arange']");
+        for (unsigned k = 0; k < 4; k++) {
+            model_source(m, "net", k == 0 ? "add" : "f");
+            model_class(m, "Net", k == 0 ? "aten.add.Tensor" : "aten.f.default");
+            model_statement(m, 10 + k, k == 0 ? cases[i].line : lines[k - 1]);
+            model_node(m, k == 0 ? "Add" : "Neg", "", k == 0 ? "x embedding_1" : values[k - 1],
+                       values[k], "");
+        }
+        model_output(m, "y", "f32");
+        pass_run(&p, m, NULL);
+        for (size_t b = 0; b < p.t.buffers.count; b++)
+            if (strcmp(p.t.buffers.at[b].label, "embedding_1") == 0 &&
+                p.t.buffers.at[b].kind == ONV_BUFFER_ACTIVATION)
+                last = p.t.buffers.at[b].last;
+        if (last != cases[i].last) fail_msg("%s: %u", cases[i].line, last);
+        pass_drop(&p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(other_names_hold),
+        cmocka_unit_test(operands_of_products_have_names),
+        cmocka_unit_test(weights_of_attention_are_given),
+        cmocka_unit_test(names_of_folded_results_hold),
+    };
+    return cmocka_run_group_tests_name("eager.aliases", tests, NULL, NULL);
+}
