@@ -68,6 +68,17 @@ static void finish_storage(onv_simulation *s, uint32_t index, uint32_t held, uin
     if (storage->becomes != UINT32_MAX) buffer->becomes = s->made_row[storage->becomes];
 }
 
+/* Weights that modules have since the pass before, until they get new ones. */
+static void place_attributes(onv_simulation *s)
+{
+    for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
+        const onv_eager_storage *storage = &s->eager->storages.at[i];
+        if (storage->is_attribute)
+            s->output_row[i] =
+                onv_sim_alloc(s, storage->bytes, ONV_BUFFER_ACTIVATION, storage->label);
+    }
+}
+
 static onv_status run(onv_simulation *s, const onv_lower_options *how, onv_error *err)
 {
     onv_timeline *t = s->timeline;
@@ -78,6 +89,7 @@ static onv_status run(onv_simulation *s, const onv_lower_options *how, onv_error
     if (s->options->weights != NULL)
         ONV_TRY(onv_weight_find(s->eager, &s->arena, &s->quantized_rows, err));
     onv_sim_place_permanent(s);
+    if (!how->graph_module) place_attributes(s);
     /* Weights and inputs are there before a branch begins, and if nothing runs at all. */
     size_t n_regions = s->eager->regions.count;
     if (s->eager->ops.count == 0 || (n_regions > 0 && s->eager->regions.at[0].first == 0))

@@ -326,7 +326,7 @@ static void lower_graph(onv_lowering *l)
     const onv_graph *graph = &l->model->graphs.at[0];
     l->has_no_grad = false;
     onv_cached_finish(l);
-    if (l->status == ONV_OK && !l->options->inference) onv_members_hold_weights(l);
+    if (l->status == ONV_OK) onv_members_hold_weights(l);
     if (l->status == ONV_OK) onv_lower_loss(l, graph->outputs, graph->n_outputs);
     onv_unused_parameters(l);
     if (l->status == ONV_OK && !l->options->inference) onv_copies_add(l);
