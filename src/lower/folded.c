@@ -107,6 +107,26 @@ size_t onv_folded_part_of(const onv_lowering *l, const onv_value *value)
     return found;
 }
 
+/* Of a view whose parameter alone its own name would tell. */
+bool onv_folded_computes(const onv_lowering *l, const onv_value *value)
+{
+    static const char *const others[] = {"getitem", "unbind", "split",  "chunk",
+                                         "narrow",  "detach", "alias",  "to",
+                                         "type_as", "t",      "flatten"};
+    char copy[MOST_NAME];
+    bool computes = false;
+    if (!onv_weight_is_view(value->name) || !has_note(value)) return false;
+    const char *at = value->folded_from, *name;
+    for (size_t length; (name = onv_folded_next(&at, &length)) != NULL;) {
+        if (!copy_name(copy, name, length)) return false;
+        bool is_call = strchr(copy, '.') == NULL && onv_listed_find(l, copy) == SIZE_MAX &&
+                       !is_buffer(l->model, name, length);
+        computes |= is_call && !onv_weight_is_view(copy) && !onv_has_made_up_name(copy) &&
+                    !onv_is_call_of_any(copy, others, sizeof others / sizeof others[0]);
+    }
+    return computes;
+}
+
 size_t onv_folded_first_listed(const onv_lowering *l, const onv_value *value)
 {
     char copy[MOST_NAME];

@@ -330,7 +330,7 @@ static bool is_derived(onv_lowering *l, const onv_value *value, const onv_weight
     if (is_layer && name == value->name)
         return !onv_is_call_of_any(name, views, sizeof views / sizeof views[0]);
     return onv_is_call_of_any(name, calculates, sizeof calculates / sizeof calculates[0]) ||
-           (name == value->name && onv_follows_folded(l, name));
+           (name == value->name && (onv_follows_folded(l, name) || onv_folded_computes(l, value)));
 }
 
 /* "relative_attention_bias", "rel_attn_embed.weight". */
