@@ -127,6 +127,8 @@ typedef enum onv_line_call {
     ONV_LINE_CALLS_SGN = 8,
     ONV_LINE_CALLS_TAKE = 16,
     ONV_LINE_CALLS_MAX_UNPOOL = 32,
+    ONV_LINE_CALLS_STD_MEAN = 64,
+    ONV_LINE_CALLS_VAR_MEAN = 128,
 } onv_line_call;
 
 typedef struct onv_node {
@@ -178,7 +180,9 @@ typedef struct onv_node {
     const char *padding; /* likewise: what it pads itself, "[1, 1"; "": nothing */
     bool has_bias;       /* where metadata says so: PyTorch's linear layer, even if this has none */
     bool asks_for_float32; /* likewise: of a softmax, whatever it is given */
-    bool tells_dropout;    /* likewise: of attention, in `dropout` */
+    bool lacks_scale; /* likewise: of a layer norm without weights, of which exporters write ones */
+    bool smooths_labels; /* likewise: of a cross-entropy */
+    bool tells_dropout;  /* likewise: of attention, in `dropout` */
     float dropout;
     int32_t version; /* of the domain's opset that applies here */
     uint32_t n_inputs, n_outputs, n_attrs;

@@ -99,9 +99,65 @@ static bool is_argument(const char *call)
     return false;
 }
 
+static uint32_t count_modules(const char *calls)
+{
+    uint32_t quotes = 0;
+    for (; *calls != '\0'; calls++) quotes += *calls == '\'' || *calls == '"';
+    return (quotes + 1) / 2;
+}
+
+/* The line of code that follows a frame's header, and its length. */
+static const char *code_of(const char *header, size_t *length)
+{
+    const char *code = header + strcspn(header, "\n");
+    code += *code != '\0';
+    *length = strcspn(code, "\n");
+    return code;
+}
+
+static bool has_text(const char *line, size_t length, const char *text)
+{
+    size_t size = strlen(text);
+    for (size_t i = 0; i + size <= length; i++)
+        if (memcmp(line + i, text, size) == 0) return true;
+    return false;
+}
+
+/* `y = swish(x)`, where the code has `swish = Swish.apply`: one more forward() runs than modules do, and it has no `self`. Gives
+ * the name before the first call of the line. */
+static const char *find_alias(const char *trace, const onv_node *node, size_t *length)
+{
+    static const char library[] = "/torch/";
+    const char *caller = NULL, *code = NULL;
+    size_t caller_length = 0, code_length = 0;
+    uint32_t n = 0;
+    for (const char *at = trace; (at = strstr(at, "File \"")) != NULL; at++) {
+        size_t header = strcspn(at, "\n");
+        /* A frame of torch.export itself runs the network. */
+        bool runs = at[header] == '\n' && has_text(at, header + 1, ONV_NOTE_FORWARD) &&
+                    !has_text(at, header, "/torch/_dynamo/");
+        if (runs) {
+            bool by_name = code != NULL && has_text(code, code_length, ".forward(");
+            n += !by_name;
+            caller = code;
+            caller_length = code_length;
+        }
+        code = code_of(at, &code_length);
+        if (!runs) continue;
+        if (n <= count_modules(node->calls) || caller == NULL || has_text(at, header, library) ||
+            has_text(code, code_length, "self."))
+            continue;
+        const char *end = memchr(caller, '(', caller_length), *begin = end;
+        while (begin != NULL && begin > caller && is_word(begin[-1])) begin--;
+        *length = end != NULL ? (size_t)(end - begin) : 0;
+        return begin;
+    }
+    return NULL;
+}
+
 /* The innermost `Name.apply(` of the lines of Python that called the operation. Classes begin with a
  * capital; nn.Module.apply, a method, does not run in forward passes. */
-static onv_status find_function(onv_builder *b, const char *trace, const char **function)
+static onv_status find_function(onv_builder *b, const char *trace, onv_node *node)
 {
     const char *found = "";
     size_t length = 0;
@@ -112,8 +168,10 @@ static onv_status find_function(onv_builder *b, const char *trace, const char **
         found = begin;
         length = (size_t)(at - begin);
     }
-    *function = onv_intern_n(&b->model->strings, found, length);
-    return *function != NULL ? ONV_OK : onv_fail_memory(b->err);
+    const char *alias =
+        length == 0 && node->calls[0] != '\0' ? find_alias(trace, node, &length) : NULL;
+    node->function = onv_intern_n(&b->model->strings, alias != NULL ? alias : found, length);
+    return node->function != NULL ? ONV_OK : onv_fail_memory(b->err);
 }
 
 /* The graph inside of the network's, as torch.no_grad() makes one, that the exporter joined with it. */
@@ -169,7 +227,9 @@ static uint32_t line_calls(const char *trace)
         {"max_unpool3d", ONV_LINE_CALLS_MAX_UNPOOL},
         {"renorm", ONV_LINE_CALLS_RENORM},
         {"sgn", ONV_LINE_CALLS_SGN},
+        {"std_mean", ONV_LINE_CALLS_STD_MEAN},
         {"take", ONV_LINE_CALLS_TAKE},
+        {"var_mean", ONV_LINE_CALLS_VAR_MEAN},
     };
     const char *frame = last_frame(trace), *code = frame + strcspn(frame, "\n");
     if (*code == '\0') return 0;
@@ -195,7 +255,7 @@ static onv_status read_trace(onv_builder *b, const onv_scan_node *record, const 
 {
     bool has_norm = record->n_inputs > 1 && strcmp(record->op_type, "BatchNormalization") != 0 &&
                     strstr(node->aten_op, "batch_norm") != NULL;
-    ONV_TRY(find_function(b, trace, &node->function));
+    ONV_TRY(find_function(b, trace, node));
     ONV_TRY(find_inner_graph(b, trace, &node->inner_graph));
     node->copies_by_index = calls_by_index(trace, node->aten_op, ONV_NOTE_INDEX_COPY);
     node->puts_by_index = calls_by_index(trace, node->aten_op, ONV_NOTE_INDEX_PUT);
@@ -266,6 +326,31 @@ static uint32_t left_out(const onv_builder *b, const onv_scan_node *record, cons
     return n > count_calls(args, prefix) ? placed : found;
 }
 
+/* Argument k of the call whose arguments begin there; "" where it has fewer. */
+static const char *argument(const char *args, uint32_t k)
+{
+    uint32_t depth = 0;
+    for (; *args != '\0' && *args != ')' && k > 0; args++) {
+        depth += *args == '[';
+        depth -= *args == ']' && depth > 0;
+        k -= *args == ',' && depth == 0;
+    }
+    return k == 0 ? args + strspn(args, " ") : "";
+}
+
+static void read_layers(const char *call, onv_node *node)
+{
+    static const char none[] = "None";
+    const char *at = strstr(call, ONV_NOTE_LAYER_NORM);
+    if (at != NULL)
+        node->lacks_scale =
+            strncmp(argument(at + sizeof ONV_NOTE_LAYER_NORM - 1, 2), none, sizeof none - 1) == 0;
+    at = strstr(call, ONV_NOTE_CROSS_ENTROPY);
+    if (at != NULL)
+        node->smooths_labels =
+            strtof(argument(at + sizeof ONV_NOTE_CROSS_ENTROPY - 1, 5), NULL) > 0;
+}
+
 /* The probability of dropout in attention: its fifth argument, or that of the name; none where it has neither. */
 static void read_dropout(const char *call, onv_node *node)
 {
@@ -312,6 +397,7 @@ static onv_status read_call(onv_builder *b, const onv_scan_node *record, const c
     node->asks_for_float32 =
         strstr(call, ONV_NOTE_SOFTMAX) != NULL && strstr(call, ONV_NOTE_FLOAT32) != NULL;
     read_dropout(call, node);
+    read_layers(call, node);
     if (args != NULL) node->clones = left_out(b, record, args, ONV_NOTE_CLONE);
     if (args != NULL) node->detached = left_out(b, record, args, ONV_NOTE_DETACH);
     if (args != NULL) ONV_TRY(onv_build_parameters(b, args, node));

@@ -223,6 +223,42 @@ static void functions_come_from_metadata(void **state)
     }
 }
 
+/* `swish = Swish.apply`: one more forward() runs than modules are called, and has no `self`. */
+static void functions_have_other_names(void **state)
+{
+    (void)state;
+#define OUTER "  File \"net.py\", line 8, in forward\n    y = self.swish(x) + 1\n"
+#define INNER "  File \"net.py\", line 3, in forward\n    return x * x.sigmoid()"
+#define SELF  "  File \"net.py\", line 3, in forward\n    return x * self.p"
+#define BASE  "  File \"net.py\", line 8, in forward\n    y = super().forward(x)\n"
+#define EXPORT                                                                                     \
+    "  File \"/lib/torch/_dynamo/a.py\", line 1, in forward\n    res = self.root(*args)\n"
+#define LIB "  File \"/lib/torch/nn/a.py\", line 1, in forward\n    return F.silu(x)"
+    static const struct {
+        const char *scopes, *trace, *function;
+    } cases[] = {
+        {"['', 'relu']", OUTER INNER, "swish"},
+        {"['', 'swish', 'relu']", OUTER INNER, ""},
+        {"['', 'relu']", OUTER SELF, ""},
+        {"['', 'relu']", BASE INNER, ""},
+        {"['', 'act', 'relu']", OUTER LIB, ""},
+        {"['', 'relu']", OUTER LIB, ""},
+        {"['', 'act', 'relu']", EXPORT OUTER INNER, ""},
+        {"['', 'relu']", INNER, ""},
+        {"['', 'relu']", "File \"net.py\", line 3, in forward\n\nFile \"\", in forward\n", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        msg *graph = m_graph("x", "y"), *node = m_node("Relu", "r", "x", "y");
+        m_put(node, N_METADATA, m_pair("pkg.torch.onnx.name_scopes", cases[i].scopes));
+        m_put(node, N_METADATA, m_pair("pkg.torch.onnx.stack_trace", cases[i].trace));
+        m_put(graph, G_NODE, node);
+        msg *file = m_model(graph);
+        onv_model *model = built_load(file);
+        assert_string_equal(model->nodes.at[0].function, cases[i].function);
+        built_done(model, file);
+    }
+}
+
 static void roles_come_from_metadata(void **state)
 {
     (void)state;
@@ -504,6 +540,7 @@ int main(void)
         cmocka_unit_test(long_paths_become_numbers),
         cmocka_unit_test(scopes_come_from_metadata),
         cmocka_unit_test(functions_come_from_metadata),
+        cmocka_unit_test(functions_have_other_names),
         cmocka_unit_test(roles_come_from_metadata),
         cmocka_unit_test(types_of_inputs_and_others),
         cmocka_unit_test(inputs_of_subgraphs_make_no_symbols),
