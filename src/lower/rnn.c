@@ -83,8 +83,47 @@ typedef struct run {
     const tensors *weights;
     uint32_t x, h, c, lengths, out;
     onv_rnn_problem problem; /* of this layer */
-    bool begins;             /* a module */
+    int64_t width; /* of its cell, which an LSTM may project to a smaller state; 0: it does not */
+    bool begins;   /* a module */
 } run;
+
+static uint64_t sum_of(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return onv_u64_add(a, b, &sum) ? sum : UINT64_MAX;
+}
+
+static uint64_t product_of(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return onv_u64_mul(a, b, &product) ? product : UINT64_MAX;
+}
+
+/* Of a cell that is projected: 6 values for each of its own, and the result; between layers one more, and not the result, which
+ * stands in the graph. */
+static uint64_t reserve_of(onv_lowering *l, const run *r)
+{
+    uint64_t out = onv_tensor_at(l, r->out).bytes;
+    if (r->width == 0 || r->problem.hidden <= 0) return product_of(out, r->kind->reserve);
+    uint64_t cells = product_of(out / (uint64_t)r->problem.hidden, (uint64_t)r->width);
+    uint64_t all = sum_of(product_of(cells, r->kind->reserve + 1), out);
+    return r->begins || cells < out ? all : sum_of(all, cells - out);
+}
+
+/* What backward makes for the states of all layers beside their gradients, where nothing asks for those: zeros for what comes
+ * in, and what the kernel gives. */
+static uint64_t state_temps(onv_lowering *l, const run *r, uint64_t n_layers)
+{
+    const onv_rnn_problem *p = &r->problem;
+    onv_eager_tensor t = onv_tensor_at(l, r->out);
+    bool has_cell = p->cell == ONV_RNN_LSTM;
+    uint64_t state = p->steps > 0 ? t.bytes / (uint64_t)p->steps : 0, cell = state;
+    if (r->width > 0 && p->hidden > 0)
+        cell = product_of(state / (uint64_t)p->hidden, (uint64_t)r->width);
+    uint64_t each = product_of(state, 2 - onv_tensor_needs_grad(l, r->h));
+    if (has_cell) each = sum_of(each, product_of(cell, 2 - onv_tensor_needs_grad(l, r->c)));
+    return product_of(each, n_layers);
+}
 
 /* What the layer computes: [seq, batch, directions, hidden], contiguous, whatever the node's layout. */
 static uint32_t new_output(onv_lowering *l, const onv_rnn_problem *p)
@@ -121,6 +160,9 @@ static void describe_module(onv_lowering *l, const run *r)
     l->recurrent.module.layers++;
     if (l->recurrent.op >= l->eager->ops.count) return;
     onv_eager_op *before = &l->eager->ops.at[l->recurrent.op];
+    uint64_t states = state_temps(l, r, l->recurrent.module.layers - 1);
+    before->backward_temp_bytes -=
+        states < before->backward_temp_bytes ? states : before->backward_temp_bytes;
     before->workspace = (onv_eager_workspace){0};
     for (uint32_t k = 0; k < before->n_in; k++) before->in[k].workspace = (onv_eager_workspace){0};
     for (uint32_t k = l->recurrent.first_weight; k < before->n_in; k++) {
@@ -172,16 +214,17 @@ static uint64_t emit_begin(onv_lowering *l, const run *r)
     onv_emit_save(l, r->h);
     onv_emit_save(l, r->c);
     onv_emit_save(l, r->out);
-    uint64_t reserve = UINT64_MAX;
-    bool fits = onv_u64_mul(onv_tensor_at(l, r->out).bytes, r->kind->reserve, &reserve);
+    bool joins = l->recurrent.op < l->eager->ops.count; /* the module's other layers */
     emit_workspaces(l, r);
-    fits = fits &&
-           onv_u64_add(reserve, r->begins ? RESERVE_OF_MODULE : l->recurrent.mask_bytes, &reserve);
-    if (!fits) reserve = UINT64_MAX;
+    uint64_t reserve =
+        sum_of(reserve_of(l, r), r->begins ? RESERVE_OF_MODULE : l->recurrent.mask_bytes);
     l->recurrent.mask_bytes = 0;
     onv_emit_extra(l, reserve, 1, "cuDNN's reserve");
     const onv_eager_tensor t = onv_tensor_at(l, r->x);
-    if (r->x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t)) onv_emit_temps(l, t.bytes, t.bytes);
+    uint64_t copy = r->x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t) ? t.bytes : 0;
+    l->emit.op.copies_first = true;
+    onv_emit_temps(l, copy,
+                   sum_of(copy, state_temps(l, r, joins ? l->recurrent.module.layers : 1)));
     onv_emit_out(l, r->out);
     return reserve;
 }
@@ -214,6 +257,10 @@ static bool describe_node(onv_lowering *l, const onv_node *node, run *r)
                                    .input = x.dims[2],
                                    .hidden = w.dims[2],
                                    .bidirectional = w.dims[0] == 2};
+    onv_shape c;
+    bool has_cell = node->n_inputs > INITIAL_C && onv_is_value(node->inputs[INITIAL_C]) &&
+                    onv_value_shape(l, node->inputs[INITIAL_C], &c) && c.rank == 3;
+    if (has_cell && c.dims[2] != r->problem.hidden) r->width = c.dims[2];
     return true;
 }
 

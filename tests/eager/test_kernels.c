@@ -12,6 +12,7 @@
 
 #include "eager/pass.h"
 #include "eager/trainer.h"
+#include "lower/lower.h"
 
 /* --- Recurrent layers -------------------------------------------------------------------------- */
 
@@ -74,6 +75,56 @@ static void recurrent_layers_keep_a_reserve(void **state)
         expect_layers_keep("GRU", 3, 6, batch_first);
         expect_layers_keep("RNN", 1, 1, batch_first);
     }
+}
+
+/* Of an LSTM of 4 steps of 2 samples, whose cells have 8 values: what it keeps, and what backward makes for its states. */
+static uint64_t keep_of_cells(int64_t hidden, uint64_t *temps)
+{
+    char w[32], r[32], h[32], attributes[32];
+    onv_eager eager;
+    onv_error err = {0};
+    uint64_t kept = 0;
+    trainer t;
+    onv_lower_options options = {.loss = ONV_LOSS_NONE};
+    model *m = model_new(17);
+    snprintf(w, sizeof w, "f32[1,%d,8]", (int)(4 * hidden)); /* as exporters cut it */
+    snprintf(r, sizeof r, "f32[1,%d,%d]", (int)(4 * hidden), (int)hidden);
+    snprintf(h, sizeof h, "f32[1,2,%d]", (int)hidden);
+    snprintf(attributes, sizeof attributes, "hidden_size=%d", (int)hidden);
+    model_input(m, "x", "f32[4,2,8]");
+    model_input(m, "h", h);
+    model_input(m, "c", "f32[1,2,8]");
+    model_weight(m, "w", w);
+    model_weight(m, "r", r);
+    model_node(m, "LSTM", "lstm", "x w r - - h c", "y", attributes);
+    model_output(m, "y", "f32");
+    trainer_open_model(&t, m);
+    assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err), ONV_OK);
+    for (size_t i = 0; i < eager.ops.count; i++) {
+        const onv_eager_op *op = &eager.ops.at[i];
+        if (strcmp(op->name, "lstm") != 0) continue;
+        *temps = op->backward_temp_bytes;
+        for (uint32_t k = 0; k < op->n_saved; k++)
+            if (eager.storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA)
+                kept += eager.storages.at[op->saved[k]].bytes;
+    }
+    onv_eager_cleanup(&eager);
+    trainer_close(&t);
+    model_free(m);
+    return kept;
+}
+
+/* The projection makes the state smaller than the cell; cuDNN keeps both. Gradients of states are made where nothing asks for
+ * them, of zeros that are as large. */
+static void cells_may_be_projected(void **state)
+{
+    (void)state;
+    enum { STEPS = 4, STATE = 2 * 8 * 4 };
+    uint64_t temps;
+    assert_int_equal(keep_of_cells(8, &temps), 5 * STEPS * STATE + 256);
+    assert_int_equal(temps, 4 * STATE);
+    assert_int_equal(keep_of_cells(2, &temps), 6 * STEPS * STATE + STEPS * STATE / 4 + 256);
+    assert_int_equal(temps, 2 * STATE + 2 * STATE / 4);
 }
 
 static uint64_t kept_with_dropout(const char *dropout, bool on_cpu)
@@ -404,6 +455,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recurrent_layers_keep_a_reserve),
+        cmocka_unit_test(cells_may_be_projected),
         cmocka_unit_test(dropout_between_layers_keeps_bits),
         cmocka_unit_test(arranged_weights_are_parameters),
         cmocka_unit_test(calls_of_a_module_share_arranged_weights),
