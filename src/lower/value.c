@@ -74,7 +74,7 @@ static bool is_host_weight(onv_lowering *l, onv_value_id id)
     const onv_value *value = onv_model_value(l->model, id);
     const onv_tensor *tensor = value->tensor;
     if (tensor == NULL || tensor->type.kind != ONV_TYPE_TENSOR || tensor->elems == 0) return true;
-    if (is_place(l, id)) return true;
+    if (is_place(l, id) || onv_weight_is_unit(l, id)) return true;
     if (onv_folded_is_term(l, id)) return false;
     if (!onv_dtype_is_float((onv_dtype)tensor->type.dtype))
         return tensor->elems <= 64 || onv_dtype_bits((onv_dtype)tensor->type.dtype) == 0;

@@ -191,6 +191,19 @@ onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read 
                : ONV_WEIGHT_IS_NUMBER;
 }
 
+/* Ones that the exporter alone has, for the scale of layer norms without weights. */
+bool onv_weight_is_unit(const onv_lowering *l, onv_value_id id)
+{
+    const onv_weight_read *at = reads_of(l, id.index);
+    if (at == NULL || onv_model_value(l->model, id)->role != ONV_ROLE_NOT_NOTED) return false;
+    for (; at < end_of_reads(l) && at->value == id.index; at++) {
+        const onv_node *node = &l->model->nodes.at[at->node];
+        if (!node->lacks_scale || at->k != 1 || strcmp(node->op_type, "LayerNormalization") != 0)
+            return false;
+    }
+    return true;
+}
+
 /* A read that is told to be that of a parameter. */
 static const onv_weight_read *find_named(const onv_lowering *l, uint32_t index)
 {

@@ -83,6 +83,7 @@ typedef struct onv_weight_verdict {
 
 onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index);
 bool onv_has_made_up_name(const char *name);
+bool onv_weight_is_unit(const onv_lowering *l, onv_value_id id);
 onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id);
 /* A single number that the exporter computed of a parameter, as a weight by which layers are mixed. */
 bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id);

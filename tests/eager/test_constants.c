@@ -389,6 +389,42 @@ static void a_norm_is_given_what_was_expanded(void **state)
     assert_int_equal(o.figures.parameter_bytes, W + 8 * 4 + 8 * 4);
 }
 
+/* The exporter writes a norm without weights with ones, which the network has not. */
+static void norms_without_weights_have_none(void **state)
+{
+    (void)state;
+    uint64_t parameters[2];
+    for (int i = 0; i < 2; i++) {
+        onv_training_figures figures;
+        trainer t;
+        model *m = model_new(18);
+        onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
+                                     .lower = {.loss = ONV_LOSS_NONE, .reports = true}};
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "fc.weight", "f32[8,8]");
+        model_role(m, "fc.weight", "PARAMETER");
+        model_weight(m, "val_1", "f32[8]");
+        model_parameters(m, i == 0 ? "fc.weight" : "fc.weight norm.weight");
+        model_source(m, "fc", "linear");
+        model_class(m, "torch.nn.modules.linear.Linear", "aten.linear.default");
+        model_node(m, "MatMul", "fc", "x fc.weight", "h", "");
+        model_source(m, "norm", "layer_norm");
+        model_class(m, "torch.nn.modules.normalization.LayerNorm", "aten.layer_norm.default");
+        model_call(m, "aten.layer_norm.default",
+                   i == 0 ? "%linear, [8], None, None, 1e-05, False"
+                          : "%linear, [8], %p_norm_weight, None, 1e-05, False");
+        model_node(m, "LayerNormalization", "norm", "h val_1", "y", "axis=-1");
+        model_output(m, "y", "f32");
+        trainer_open_model(&t, m);
+        figures = trainer_run(&t, &options).figures;
+        parameters[i] = figures.parameter_bytes;
+        trainer_close(&t);
+        model_free(m);
+    }
+    assert_int_equal(parameters[0], 8 * 8 * 4);
+    assert_int_equal(parameters[1], 8 * 8 * 4 + 8 * 4);
+}
+
 /* A mask that was cut from a larger one, a number that nothing large is made of, and a buffer that the file has. */
 static void buffers_without_a_tensor_are_told(void **state)
 {
@@ -505,6 +541,7 @@ int main(void)
         cmocka_unit_test(spread_parameters_have_their_own_size),
         cmocka_unit_test(an_expanded_constant_has_its_name_first),
         cmocka_unit_test(a_norm_is_given_what_was_expanded),
+        cmocka_unit_test(norms_without_weights_have_none),
         cmocka_unit_test(buffers_without_a_tensor_are_told),
         cmocka_unit_test(expanded_positions_are_no_parameter),
         cmocka_unit_test(constants_of_layers_are_told),
