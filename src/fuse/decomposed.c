@@ -35,6 +35,12 @@ static const form forms[] = {
     {"binary_cross_entropy", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
      "Sub(Mul(Sub(y#)Max(" LOG1P "#))Mul(yMax(Log(x)#)))", 0},
     {"bce_with_logits", ONV_FUSION_POINTWISE, ONV_SAVES_IN, "Sub(Mul(Sub(#y)x)Log(Sigmoid(x)))", 0},
+    {"bce_with_logits_weighted", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+     "Sub(Mul(Sub(#y)x)Mul(Add(Mul(?y)#)Log(Sigmoid(x))))", 0},
+    {"multi_margin_loss", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+     "ReduceMean(Where(Not(Equal(?Unsqueeze(w?)))Clip(Add(Sub(#"
+     "GatherElements(xUnsqueeze(w?)))x)#)#)?)",
+     0},
     {"cdist", ONV_FUSION_CDIST, 0,
      "Sqrt(Clip(MatMul(Concat(Mul(x#)ReduceSum(Pow(x#))?)Transpose(Concat(y?ReduceSum(Pow(y#)))))#)"
      ")",
@@ -64,6 +70,7 @@ typedef struct matching {
     const onv_node *last;
     onv_value_id named[N_NAMES]; /* w, x, y, z; ONV_NO_VALUE: not yet */
     onv_group g;
+    bool of_loss;
 } matching;
 
 static bool is_taken(const matching *m, const onv_node *node)
@@ -73,15 +80,29 @@ static bool is_taken(const matching *m, const onv_node *node)
     return false;
 }
 
-/* Of the same line of the same module. */
-static bool belongs(const onv_node *node, const onv_node *last)
+/* The same lines called both, even if they name what one of them is, but not the other. */
+static bool has_same_lines(const char *a, const char *b)
+{
+    while (*a != '\0' && *b != '\0') {
+        size_t digits = strspn(a, "0123456789");
+        if (digits != strspn(b, "0123456789") || strncmp(a, b, digits) != 0) return false;
+        a += strcspn(a, ";");
+        b += strcspn(b, ";");
+        a += *a == ';';
+        b += *b == ';';
+    }
+    return *a == *b;
+}
+
+/* Of the same line of the same module. Losses are long enough for any call of the line to be a part of them. */
+static bool belongs(const onv_node *node, const onv_node *last, bool of_loss)
 {
     if (node == last) return true;
     if (node->aten_op == NULL || node->aten_op[0] == '\0' || node->scope != last->scope)
         return false;
     const char *a = node->statements != NULL ? node->statements : "";
     const char *b = last->statements != NULL ? last->statements : "";
-    return strcmp(a, b) == 0;
+    return of_loss ? has_same_lines(a, b) : strcmp(a, b) == 0;
 }
 
 static bool match_name(matching *m, onv_value_id value, char name)
@@ -107,7 +128,7 @@ static bool match_node(matching *m, onv_value_id value, const char **at)
     op[length] = '\0';
     *at += length + 1;
     const onv_node *node = onv_find_producer(m->s, value, op);
-    if (node == NULL || !belongs(node, m->last)) return false;
+    if (node == NULL || !belongs(node, m->last, m->of_loss)) return false;
     if (!is_taken(m, node) && !onv_find_take(m->s, &m->g, node)) return false;
     for (uint32_t k = 0; **at != ')'; k++)
         if (k >= node->n_inputs || !match(m, node->inputs[k], at)) return false;
@@ -155,11 +176,12 @@ static const onv_node *reduction_of(matching *m, const onv_node *last)
                                           {"ReduceSum", "aten.sum.default"}};
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         const onv_node *end = onv_find_reader(m->s, last->outputs[0], ends[i][0]);
-        if (end == NULL || !belongs(end, last) || strcmp(end->aten_op, ends[i][1]) != 0) continue;
+        if (end == NULL || !belongs(end, last, true) || strcmp(end->aten_op, ends[i][1]) != 0)
+            continue;
         if (!onv_find_take(m->s, &m->g, end)) continue;
         const onv_node *number = onv_find_reader(m->s, end->outputs[0], "Squeeze");
-        bool is_own =
-            number != NULL && belongs(number, last) && strcmp(number->aten_op, ends[i][1]) == 0;
+        bool is_own = number != NULL && belongs(number, last, true) &&
+                      strcmp(number->aten_op, ends[i][1]) == 0;
         return is_own && onv_find_take(m->s, &m->g, number) ? number : end;
     }
     return last;
@@ -169,7 +191,7 @@ static const onv_node *reduction_of(matching *m, const onv_node *last)
 static bool is_loss(const char *name)
 {
     return strstr(name, "_loss") != NULL || strcmp(name, "binary_cross_entropy") == 0 ||
-           strcmp(name, "bce_with_logits") == 0;
+           strncmp(name, "bce_with_logits", strlen("bce_with_logits")) == 0;
 }
 
 /* torch.block_diag: rows of blocks between zeros, of which some have no notes. */
@@ -188,10 +210,28 @@ static void find_block_diag(onv_finder *s, const onv_node *last)
     onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_BLOCK_DIAG, ONV_NO_VALUE, last));
 }
 
+/* index_add(alpha=2): torch.export multiplies what is added, which the call itself does. */
+static void find_index_add(onv_finder *s, const onv_node *scatter)
+{
+    onv_group g = {0};
+    const onv_attr *reduction = onv_node_attr(scatter, "reduction");
+    if (!onv_find_is_op(scatter, "ScatterND") || !onv_node_is_aten(scatter, "index_put") ||
+        scatter->puts_by_index || scatter->n_inputs < 3 || reduction == NULL)
+        return;
+    const onv_node *move = onv_find_sole(s, scatter->inputs[2], "Transpose");
+    bool is_own = move != NULL && move->source_op == scatter->source_op;
+    const onv_node *mul = onv_find_sole(s, is_own ? move->inputs[0] : scatter->inputs[2], "Mul");
+    if (mul == NULL || mul->n_inputs != 2 || !belongs(mul, scatter, false) ||
+        !onv_find_is_number(s, mul->inputs[1]) || !onv_find_take(s, &g, mul))
+        return;
+    onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_SAME, mul->inputs[0], mul));
+}
+
 void onv_find_decomposed(onv_finder *s, const onv_node *last)
 {
     if (last->aten_op == NULL || last->aten_op[0] == '\0' || last->n_outputs == 0) return;
     find_block_diag(s, last);
+    find_index_add(s, last);
     for (size_t i = 0; i < sizeof forms / sizeof forms[0] && !s->failed; i++) {
         const char *at = forms[i].text;
         size_t length = strcspn(at, "(");
@@ -199,9 +239,10 @@ void onv_find_decomposed(onv_finder *s, const onv_node *last)
         if ((last->line_calls & forms[i].call) != forms[i].call) continue;
         matching m = {.s = s,
                       .last = last,
+                      .of_loss = is_loss(forms[i].name),
                       .named = {ONV_NO_VALUE, ONV_NO_VALUE, ONV_NO_VALUE, ONV_NO_VALUE}};
         if (!match(&m, last->outputs[0], &at) || !is_closed(&m)) continue;
-        if (is_loss(forms[i].name)) last = reduction_of(&m, last);
+        if (m.of_loss) last = reduction_of(&m, last);
         bool is_same = forms[i].kind == ONV_FUSION_SAME;
         onv_fusion fusion =
             onv_find_unary(s, (onv_fusion_kind)forms[i].kind, m.named[is_same ? 0 : 1], last);

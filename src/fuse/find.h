@@ -79,15 +79,18 @@ void onv_find_rms_norm(onv_finder *s, const onv_node *pow);
 void onv_find_glu(onv_finder *s, const onv_node *split);
 /* A batch norm whose statistics the graph computes from the batch. */
 void onv_find_batch_norm(onv_finder *s, const onv_node *norm);
-/* Tensor.var and std, as the older exporter writes them; from the square on. */
-void onv_find_variance(onv_finder *s, const onv_node *square);
-/* torch.var_mean, std_mean, from the sum on. */
-void onv_find_var_mean(onv_finder *s, const onv_node *sum);
 /* 1 / sqrt(x). */
 void onv_find_rsqrt(onv_finder *s, const onv_node *root);
 
 /* scatter_reduce(include_self=False), from its last scatter on. */
 void onv_find_scatter(onv_finder *s, const onv_node *last);
+
+/* --- statistics.c ------------------------------------------------------------------------- */
+
+/* Tensor.var and std, as the older exporter writes them; from the square on. */
+void onv_find_variance(onv_finder *s, const onv_node *square);
+/* torch.var_mean, std_mean, from the sum on. */
+void onv_find_var_mean(onv_finder *s, const onv_node *sum);
 
 /* --- pool.c ------------------------------------------------------------------------------- */
 
@@ -116,6 +119,8 @@ void onv_find_affine_grid(onv_finder *s, const onv_node *sum);
 /* torch.lerp, from the choice of its branch on. */
 void onv_find_lerp(onv_finder *s, const onv_node *where);
 void onv_find_atan2(onv_finder *s, const onv_node *atan);
+/* F.bilinear, from its second product on. */
+void onv_find_bilinear(onv_finder *s, const onv_node *product);
 /* F.cosine_similarity, from its quotient on. */
 void onv_find_cosine(onv_finder *s, const onv_node *div);
 /* torch.addcmul, torch.addcdiv, from the sum on. */

@@ -183,6 +183,33 @@ void onv_find_add_product(onv_finder *s, const onv_node *add)
     onv_find_publish(s, &g, fusion);
 }
 
+/* x1 times the weight, [inputs, outputs * inputs], as [rows, outputs, inputs], times x2 as a column, and the bias. */
+void onv_find_bilinear(onv_finder *s, const onv_node *product)
+{
+    onv_group g = {0};
+    if (!onv_node_is_aten(product, "bilinear") || product->n_inputs != 2) return;
+    const onv_node *rows = onv_find_sole(s, product->inputs[0], "Reshape");
+    const onv_node *column = onv_find_sole(s, product->inputs[1], "Unsqueeze");
+    const onv_node *first = rows != NULL ? onv_find_sole(s, rows->inputs[0], "MatMul") : NULL;
+    const onv_node *last = onv_find_reader(s, product->outputs[0], "Squeeze");
+    if (first == NULL || column == NULL || last == NULL || first->n_inputs != 2) return;
+    const onv_node *matrix = onv_find_sole(s, first->inputs[1], "Reshape");
+    const onv_node *sum = onv_find_reader(s, last->outputs[0], "Add");
+    const onv_node *const parts[] = {rows, column, first, product, last};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (!is_same_call(product, parts[i]) || !onv_find_take(s, &g, parts[i])) return;
+    bool is_own = matrix != NULL && is_same_call(product, matrix);
+    if (is_own && !onv_find_take(s, &g, matrix)) return;
+    bool adds = sum != NULL && is_same_call(product, sum) && sum->n_inputs == 2;
+    if (adds && !onv_find_take(s, &g, sum)) return;
+    onv_fusion fusion =
+        of_two(s, ONV_FUSION_BILINEAR, first->inputs[0], column->inputs[0], adds ? sum : last);
+    fusion.weight = is_own ? matrix->inputs[0] : first->inputs[1];
+    fusion.reduction = onv_find_id(s, is_own ? matrix : first);
+    if (adds) fusion.bias = onv_find_other(sum, last->outputs[0]);
+    onv_find_publish(s, &g, fusion);
+}
+
 /* --- Along a dim ------------------------------------------------------------------------------- */
 
 static const onv_node *sum_of_product(const onv_finder *s, onv_value_id value)

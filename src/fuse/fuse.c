@@ -411,6 +411,7 @@ static void match(onv_finder *s, const onv_node *node)
     if (onv_find_is_op(node, "Sigmoid")) match_gate(s, node, ONV_FUSION_SILU);
     if (onv_find_is_op(node, "Softplus")) match_gate(s, node, ONV_FUSION_MISH);
     if (onv_find_is_op(node, "HardSigmoid")) match_gate(s, node, ONV_FUSION_HARD_SWISH);
+    if (onv_find_is_op(node, "MatMul")) onv_find_bilinear(s, node);
     if (onv_find_is_op(node, "MatMul")) match_linear(s, node);
     if (onv_find_is_op(node, "Sub")) match_layer_norm(s, node);
     if (onv_find_is_op(node, "InstanceNormalization")) match_group_norm(s, node);

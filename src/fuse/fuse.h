@@ -30,6 +30,7 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_POINTWISE, /* x, key, value where there are as many; name, saves; groups: of a roll, its dims */
     ONV_FUSION_ADD_PRODUCT, /* x; key, value: the factors, or what is divided; reduction: their node; name */
     ONV_FUSION_ADD_MATMUL,    /* x: what is added; reduction: the product; name */
+    ONV_FUSION_BILINEAR,      /* x, key; weight, bias; reduction: that reads the weight */
     ONV_FUSION_COSINE,        /* x, key; reduction: along which dim */
     ONV_FUSION_WEIGHT_NORM,   /* x: directions; key: lengths, one for each row or column */
     ONV_FUSION_CDIST,         /* x, key: rows of each */

@@ -59,6 +59,8 @@ static const call calls[] = {
     {"roll", "roll", ONV_SAVES_NOTHING},
     {"baddbmm", "baddbmm", ONV_OF_TENSORS},
     {"addbmm", "addbmm", ONV_OF_TENSORS},
+    {"addmv", "addmv", ONV_OF_TENSORS},
+    {"addr", "addr", ONV_OF_TENSORS},
     {"remainder.Scalar", "remainder", ONV_HANDS_ON},
     {"fmod.Scalar", "fmod", ONV_HANDS_ON},
     {"frac", "frac", ONV_HANDS_ON},
@@ -243,6 +245,14 @@ static uint32_t count_nodes(const onv_finder *s, const onv_group *g, const char 
     return n;
 }
 
+/* What the product of the group takes, which may be a vector that the exporter reshapes for it. */
+static onv_value_id factor(const onv_finder *s, const onv_group *g, onv_value_id value)
+{
+    const onv_node *reshape = onv_find_producer(s, value, "Reshape");
+    bool is_own = reshape != NULL && is_inside(g, onv_find_id(s, reshape));
+    return is_own ? reshape->inputs[0] : value;
+}
+
 /* The operand that the product of the group does not read. */
 static bool find_added(const onv_finder *s, const onv_group *g, const onv_value_id in[MAX_OPERANDS],
                        onv_fusion *fusion)
@@ -256,8 +266,8 @@ static bool find_added(const onv_finder *s, const onv_group *g, const onv_value_
     if (product == NULL || !onv_find_is_op(onv_find_node(s, fusion->last), "Add")) return false;
     fusion->x = ONV_NO_VALUE;
     for (uint32_t k = 0; k < MAX_OPERANDS; k++)
-        if (onv_is_value(in[k]) && !onv_find_same(in[k], product->inputs[0]) &&
-            !onv_find_same(in[k], product->inputs[1]))
+        if (onv_is_value(in[k]) && !onv_find_same(in[k], factor(s, g, product->inputs[0])) &&
+            !onv_find_same(in[k], factor(s, g, product->inputs[1])))
             fusion->x = in[k];
     return onv_is_value(fusion->x);
 }
@@ -277,6 +287,14 @@ static bool is_scaled_sum(const onv_finder *s, const onv_node *last, onv_value_i
     in[1] = in[0];
     in[0] = last->inputs[0];
     return true;
+}
+
+static bool adds_to_product(const char *name)
+{
+    static const char *const names[] = {"baddbmm", "addbmm", "addmv", "addr"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
 }
 
 void onv_find_noted(onv_finder *s, const onv_node *node)
@@ -306,8 +324,7 @@ void onv_find_noted(onv_finder *s, const onv_node *node)
     }
     if (strcmp(made->name, "diagonal") == 0) fusion.kind = ONV_FUSION_DIAGONAL;
     if (strcmp(made->name, "roll") == 0) fusion.groups = count_nodes(s, &g, "Concat");
-    bool adds = strcmp(made->name, "baddbmm") == 0 || strcmp(made->name, "addbmm") == 0;
-    if (adds && !find_added(s, &g, in, &fusion)) return;
+    if (adds_to_product(made->name) && !find_added(s, &g, in, &fusion)) return;
     fusion.name = is_bound ? "vector_norm_inf" : made->name;
     fusion.saves = made->saves;
     s->f->n_functions += made == &function;
@@ -436,86 +453,6 @@ void onv_find_rsqrt(onv_finder *s, const onv_node *root)
     fusion.name = "rsqrt";
     fusion.saves = ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32;
     onv_find_publish(s, &g, fusion);
-}
-
-/* A number that the graph computes from a shape, or that the exporter computed. */
-static bool is_count(const onv_finder *s, onv_value_id value, const char *op_type)
-{
-    return onv_find_is_number(s, value) || onv_find_producer(s, value, op_type) != NULL;
-}
-
-/* mean((x - mean)(x - mean)) n / (n - 1), and its root. */
-void onv_find_variance(onv_finder *s, const onv_node *square)
-{
-    onv_group g = {0};
-    if (square->n_inputs != 2 || !onv_find_same(square->inputs[0], square->inputs[1])) return;
-    const onv_node *sub = onv_find_producer(s, square->inputs[0], "Sub");
-    if (sub == NULL || s->f->n_uses[square->inputs[0].index] != 2) return;
-    onv_value_id x = sub->inputs[0];
-    const onv_node *mean = onv_find_producer(s, sub->inputs[1], "ReduceMean");
-    if (mean == NULL || !onv_find_same(mean->inputs[0], x)) return;
-    /* That of a call of mean() beside it, with which the exporter merged its own. */
-    bool is_other = is_noted(sub) && is_noted(mean) && !is_same_call(sub, mean);
-    if (!is_other && s->f->n_uses[sub->inputs[1].index] != 1) return;
-    const onv_node *sum = onv_find_reader(s, square->outputs[0], "ReduceMean");
-    const onv_node *times = sum != NULL ? onv_find_reader(s, sum->outputs[0], "Mul") : NULL;
-    if (times == NULL || !is_count(s, onv_find_other(times, sum->outputs[0]), "Cast")) return;
-    const onv_node *last = onv_find_reader(s, times->outputs[0], "Div");
-    if (last == NULL || !onv_find_same(last->inputs[0], times->outputs[0]) ||
-        !is_count(s, last->inputs[1], "Sub"))
-        return;
-    if (!onv_find_take(s, &g, square) || !onv_find_take(s, &g, sub) ||
-        (!is_other && !onv_find_take(s, &g, mean)) || !onv_find_take(s, &g, sum) ||
-        !onv_find_take(s, &g, times) || !onv_find_take(s, &g, last))
-        return;
-    const onv_node *root = onv_find_reader(s, last->outputs[0], "Sqrt");
-    bool is_std = root != NULL && onv_find_reader(s, root->outputs[0], "Reciprocal") == NULL;
-    if (is_std && !onv_find_take(s, &g, root)) return;
-    if (!onv_find_same_call(s, &g)) return;
-    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, x, is_std ? root : last);
-    fusion.name = is_std ? "std" : "var";
-    fusion.saves = is_std ? ONV_SAVES_IN | ONV_SAVES_OUT : ONV_SAVES_IN;
-    onv_find_publish(s, &g, fusion);
-}
-
-/* The variance of x that was found last, if nothing has read it so far. */
-static onv_fusion *variance_before(const onv_finder *s, onv_value_id x, onv_node_id before)
-{
-    if (s->f->at.count == 0) return NULL;
-    onv_fusion *last = &s->f->at.at[s->f->at.count - 1];
-    bool is_other = last->kind != ONV_FUSION_POINTWISE || strcmp(last->name, "var") != 0 ||
-                    !onv_find_same(last->x, x) || last->last.index >= before.index;
-    return is_other ? NULL : last;
-}
-
-/* torch.var_mean and std_mean, which torch.export takes apart: the sum and its quotient are behind the variance, the root
- * behind them. */
-void onv_find_var_mean(onv_finder *s, const onv_node *sum)
-{
-    onv_group g = {0};
-    if (!is_named(sum, "prims.sum.default") || sum->n_inputs == 0) return;
-    const onv_node *mean = onv_find_reader(s, sum->outputs[0], "Div");
-    onv_fusion *fusion = variance_before(s, sum->inputs[0], onv_find_id(s, sum));
-    if (fusion == NULL || mean == NULL || !is_named(mean, "prims.div.default") ||
-        !onv_find_is_number(s, mean->inputs[1]))
-        return;
-    const onv_node *root = onv_find_reader(s, fusion->out, "Sqrt");
-    bool is_std = root != NULL && root->scope == sum->scope &&
-                  is_named(root, "aten.sqrt.default") &&
-                  onv_find_id(s, root).index == onv_find_id(s, mean).index + 1;
-    const onv_node *end = is_std ? root : mean;
-    onv_node_id reader = s->f->user[fusion->out.index];
-    if (!is_std && onv_is_node(reader) && reader.index < onv_find_id(s, mean).index) return;
-    if (!onv_find_take(s, &g, sum) || !onv_find_take(s, &g, mean) ||
-        (is_std && !onv_find_take(s, &g, root)))
-        return;
-    for (uint32_t i = 0; i < g.count; i++)
-        s->f->of_node[g.nodes[i].index] = (uint32_t)s->f->at.count;
-    fusion->last = onv_find_id(s, end);
-    fusion->state = mean->outputs[0];
-    fusion->name = is_std ? "std_mean" : "var_mean";
-    if (is_std) fusion->out = root->outputs[0];
-    if (is_std) fusion->saves = ONV_SAVES_IN | ONV_SAVES_OUT;
 }
 
 bool onv_scatter_reduces(const onv_node *node)

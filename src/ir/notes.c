@@ -24,6 +24,12 @@ bool onv_node_is_any_aten(const onv_node *node, const char *const *names, size_t
     return false;
 }
 
+bool onv_node_tells_truth(const onv_node *node)
+{
+    static const char *const names[] = {"any", "all"};
+    return onv_node_is_any_aten(node, names, sizeof names / sizeof names[0]);
+}
+
 bool onv_node_is_recurrent(const onv_node *node)
 {
     return strcmp(node->op_type, "LSTM") == 0 || strcmp(node->op_type, "GRU") == 0 ||

@@ -13,6 +13,9 @@ bool onv_node_is_aten(const onv_node *node, const char *name);
 /* Whether it is one of these `n` operations. */
 bool onv_node_is_any_aten(const onv_node *node, const char *const *names, size_t n);
 
+/* any() and all(). */
+bool onv_node_tells_truth(const onv_node *node);
+
 /* An LSTM, a GRU or an RNN, noted or not. */
 bool onv_node_is_recurrent(const onv_node *node);
 

@@ -63,8 +63,10 @@ static const formula formulas[] = {
     {"addcdiv", "fyxff", "<yf"}, /* -grad * (tensor1 / (tensor2 * tensor2)); grad * (1 / tensor2) */
     {"addcmul", "yf", "<yf"},    /* grad * (tensor1 * value); grad * (tensor2 * value) */
     {"bce_with_logits", NULL, "<xx"}, /* sigmoid(self) - target, in place; -self * grad */
-    {"clamp", "smmf", NULL},          /* where(self > min && self < max, grad, 0) */
-    {"clamp_min", "smf", NULL},       /* the same of one bound */
+    {"bce_with_logits_weighted", "fxx",
+     NULL},                     /* of pos_weight * target, that and 1, sigmoid(self) */
+    {"clamp", "smmf", NULL},    /* where(self > min && self < max, grad, 0) */
+    {"clamp_min", "smf", NULL}, /* the same of one bound */
     {"clamp_tensor", "mfmf",
      "mfmf"}, /* where self > min, half where equal; and the other way round */
     /* norm_backward of self - other; of other, its negative */

@@ -114,13 +114,13 @@ static bool is_open(onv_lowering *l, uint32_t value, const note *of, bool lacks)
 {
     const onv_value *v = &l->model->values.at[value];
     if (v->tensor == NULL || v->role != ONV_ROLE_NOT_NOTED ||
+        !onv_dtype_is_float((onv_dtype)v->tensor->type.dtype) || /* a shape */
         onv_folded_is_term(l, (onv_value_id){value}))
         return false;
     bool is_noted = v->folded_from != NULL && of->parameters == 0; /* of buffers alone */
     if (v->tensor->elems > 1 && is_layer(v->name) && !is_noted) return true;
     if (of->has_layer && of->parameters > 0 && v->tensor->elems > 1) return true;
-    if (l->values[value].first_read == 0 || !onv_dtype_is_float((onv_dtype)v->tensor->type.dtype))
-        return false;
+    if (l->values[value].first_read == 0) return false;
     onv_weight_use use = onv_weight_use_of(l, (onv_value_id){value});
     bool is_counted_whole = use == ONV_WEIGHT_MADE || use == ONV_WEIGHT_TRAINED;
     if (is_counted_whole && lacks && is_weight_of_unknown(l, value)) return true;

@@ -307,9 +307,23 @@ static bool is_pool(const onv_lowering *l, const onv_node *node)
            onv_node_is_aten(onv_model_node(l->model, from), "unsqueeze");
 }
 
+/* A mask, without a gradient. */
+static void lower_truth(onv_lowering *l, const onv_node *node)
+{
+    uint32_t out = onv_node_new(l, node, 0, ONV_BOOL);
+    onv_emit_begin(l, "any");
+    onv_emit_in(l, onv_node_in(l, node, 0), ONV_GRAD_NONE);
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
 /* amax keeps input and result; max(x, dim) the indices, which no one else may read. */
 static void lower_maximum(onv_lowering *l, const onv_node *node)
 {
+    if (onv_node_tells_truth(node)) {
+        lower_truth(l, node);
+        return;
+    }
     const char *name = strcmp(node->op_type, "ReduceMax") == 0 ? "max" : "min";
     uint32_t x = onv_node_in(l, node, 0);
     uint32_t out = onv_node_new(l, node, 0, onv_tensor_at(l, x).dtype);
@@ -389,6 +403,7 @@ onv_lower_fn onv_lower_math(const char *op_type)
         {"Gemm", onv_lower_gemm},
         {"Det", lower_det},
         {"Einsum", onv_lower_einsum},
+        {"SoftmaxCrossEntropyLoss", onv_lower_cross_entropy},
         {"ReduceMean", lower_reduce},
         {"ReduceSum", lower_reduce},
         {"GlobalAveragePool", lower_reduce},

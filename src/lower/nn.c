@@ -428,6 +428,9 @@ static void lower_pointwise(onv_lowering *l, const onv_fusion *f, bool in_place)
         if ((keeps && is_wanted) || is_second) onv_emit_save(l, in[k]);
     }
     if ((f->saves & ONV_SAVES_OUT) != 0) onv_emit_save(l, out);
+    /* Nothing reads what the call gives beside the mean, but its backward. */
+    if (strcmp(f->name, "mean_of_std") == 0 && l->status == ONV_OK)
+        onv_emit_extra(l, onv_tensor_at(l, out).bytes, 1, "deviations");
     /* Both kernels make their result like what they are given, and then change its size: their own, or their gradient's. */
     if (strcmp(f->name, "im2col") == 0 && l->status == ONV_OK) {
         l->emit.in.at[0].grad_bytes = onv_tensor_at(l, out).bytes;
@@ -435,6 +438,8 @@ static void lower_pointwise(onv_lowering *l, const onv_fusion *f, bool in_place)
     }
     if (strcmp(f->name, "roll") == 0 && f->groups > 1) emit_rolls(l, f, t.bytes);
     if (!alike && shape.rank == 0) emit_reduced_loss(l, f, &t, out);
+    if (strcmp(f->name, "bce_with_logits_weighted") == 0) /* logarithms, and their weights */
+        onv_emit_temps(l, t.bytes < UINT64_MAX / 3 ? (alike ? 2 : 3) * t.bytes : UINT64_MAX, 0);
     onv_value_set(l, f->out, onv_emit_out(l, out));
     if (onv_is_value(f->state)) /* the mean beside the variance */
         onv_value_set(l, f->state, onv_emit_out(l, onv_value_new(l, f->state, t.dtype)));
@@ -529,6 +534,7 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
             l, f->out,
             onv_emit_weight_norm(l, onv_value_tensor(l, f->x), onv_value_tensor(l, f->key)));
         break;
+    case ONV_FUSION_BILINEAR: onv_lower_bilinear(l, f); break;
     case ONV_FUSION_COSINE: onv_lower_cosine(l, f); break;
     case ONV_FUSION_CDIST: onv_lower_cdist(l, f); break;
     case ONV_FUSION_DIAGONAL: onv_lower_diagonal(l, f); break;

@@ -28,6 +28,13 @@ static void emit_workspaces(onv_lowering *l, uint32_t a, uint32_t b, uint32_t bi
     bool is_dropped = bias == ONV_NO_TENSOR && drops_bias(l);
     bool is_vector = x.rank == 2 && (is_dropped || (bias != ONV_NO_TENSOR && c.rank == 1));
     onv_eager_workspace product = of_cublas(l, onv_cublas_product(cuda));
+    if (x.rank < 2 ||
+        y.rank < 2) { /* the gradient of a matrix is an outer product, which is no call of cuBLAS */
+        if (x.rank > 1) onv_emit_workspace(l, product);
+        if (x.rank < 2) onv_emit_grad_workspace(l, a, product);
+        onv_emit_grad_workspace(l, b, product);
+        return;
+    }
     onv_emit_workspace(l, of_cublas(l, onv_cublas_linear(y.dims[y.rank - 2], y.dims[y.rank - 1],
                                                          is_vector, cuda)));
     onv_emit_grad_workspace(l, a, product);
@@ -61,24 +68,31 @@ static void grow(uint64_t *sum, uint64_t bytes)
 }
 
 /* mm_mat1_backward, mm_mat2_backward and maybe_multiply: each product of the gradient is multiplied by alpha, into a new
- * tensor; what is added has a gradient as large as the result, times beta, before that is summed. */
+ * tensor; what is added has a gradient as large as the result, times beta, before that is summed. Gradients are made in the
+ * order of their names: mat1, mat2, self; mat, self, vec of addmv; self, vec1, vec2 of addr. */
 static uint64_t factor_temps(onv_lowering *l, uint32_t a, uint32_t b, const added *c, uint32_t out)
 {
     uint64_t made = 0, most = 0;
-    const uint32_t sides[] = {a, b};
-    for (uint32_t i = 0; i < 2; i++) {
-        uint64_t bytes = onv_tensor_at(l, sides[i]).bytes, now;
-        if (!onv_tensor_needs_grad(l, sides[i])) continue;
-        grow(&made, bytes);
-        now = made;
-        grow(&now, c->scales_product ? bytes : 0);
-        most = now > most ? now : most;
+    uint32_t order[] = {a, b, c->bias}, n_vectors = 0;
+    n_vectors += onv_tensor_at(l, a).rank < 2;
+    n_vectors += onv_tensor_at(l, b).rank < 2;
+    for (uint32_t i = 2; i > 2 - n_vectors; i--) {
+        order[i] = order[i - 1];
+        order[i - 1] = c->bias;
     }
-    if (onv_tensor_needs_grad(l, c->bias) && !hands_on(l, c, out)) {
-        uint64_t now = made, bytes = onv_tensor_at(l, c->bias).bytes;
+    for (uint32_t i = 0; i < 3; i++) {
+        uint64_t bytes = onv_tensor_at(l, order[i]).bytes, now = made;
+        bool is_added = order[i] == c->bias;
+        if (!onv_tensor_needs_grad(l, order[i]) || (is_added && hands_on(l, c, out))) continue;
         grow(&made, bytes);
-        grow(&now, c->scales_bias ? onv_tensor_at(l, out).bytes : bytes);
-        if (c->scales_bias && bytes != onv_tensor_at(l, out).bytes) grow(&now, bytes);
+        if (is_added) {
+            uint64_t whole = onv_tensor_at(l, out).bytes;
+            grow(&now, c->scales_bias ? whole : bytes);
+            if (c->scales_bias && bytes != whole) grow(&now, bytes);
+        } else {
+            grow(&now, bytes);
+            grow(&now, c->scales_product ? bytes : 0);
+        }
         most = now > most ? now : most;
     }
     return most > made ? most - made : 0;
@@ -350,14 +364,24 @@ static onv_value_id unscaled(onv_lowering *l, onv_value_id value, bool *is_scale
     return value;
 }
 
-/* torch.baddbmm and addbmm: one operation, which the exporter writes as a product, a sum over the batch for the latter, two
- * products with the factors, and a sum. */
+/* A vector that the exporter reshapes to a matrix for its product. */
+static uint32_t factor_of(onv_lowering *l, const onv_fusion *f, onv_value_id value)
+{
+    onv_node_id from = onv_model_value(l->model, value)->producer;
+    bool is_own = onv_is_node(from) && l->fusions.of_node[from.index] != 0 &&
+                  &l->fusions.at.at[l->fusions.of_node[from.index] - 1] == f;
+    return onv_amp_low(
+        l, onv_value_tensor(l, is_own ? onv_model_node(l->model, from)->inputs[0] : value));
+}
+
+/* torch.baddbmm, addbmm, addmv and addr: one operation, which the exporter writes as a product, a sum over the batch for addbmm,
+ * two products with the factors, and a sum. */
 void onv_lower_add_matmul(onv_lowering *l, const onv_fusion *f)
 {
     const onv_node *product = onv_model_node(l->model, f->reduction);
     const onv_node *sum = onv_model_node(l->model, f->last);
-    uint32_t a = onv_amp_low(l, onv_node_in(l, product, 0));
-    uint32_t b = onv_amp_low(l, onv_node_in(l, product, 1));
+    uint32_t a = factor_of(l, f, product->inputs[0]);
+    uint32_t b = factor_of(l, f, product->inputs[1]);
     added c = {.bias = onv_amp_low(l, onv_value_tensor(l, f->x))};
     onv_shape shape;
     if (a == ONV_NO_TENSOR || b == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape)) return;

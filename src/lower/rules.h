@@ -30,6 +30,7 @@ bool onv_lower_sequence(onv_lowering *l, const onv_node *node);
 void onv_lower_matmul(onv_lowering *l, const onv_node *node);
 void onv_lower_gemm(onv_lowering *l, const onv_node *node);
 void onv_lower_add_matmul(onv_lowering *l, const onv_fusion *f);
+void onv_lower_bilinear(onv_lowering *l, const onv_fusion *f);
 void onv_lower_einsum(onv_lowering *l, const onv_node *node);
 /* linear(x, w, bias) and x @ w as PyTorch decides; w may be a view of a parameter. */
 uint32_t onv_emit_matmul(onv_lowering *l, uint32_t a, uint32_t b);
@@ -104,6 +105,7 @@ bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node);
 /* --- Of fusions, and of all outputs ---------------------------------------------------------------- */
 
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *fusion);
+void onv_lower_cross_entropy(onv_lowering *l, const onv_node *node);
 void onv_lower_loss(onv_lowering *l, const onv_value_id *outputs, uint32_t n_outputs);
 
 #endif

@@ -225,6 +225,20 @@ static uint64_t sorting_bytes(onv_lowering *l, const onv_node *node)
     return bytes;
 }
 
+/* index_add(alpha=2): its gradient of what is added is multiplied once more. */
+static uint64_t alpha_bytes(const onv_lowering *l, const onv_node *node)
+{
+    onv_node_id from = onv_model_value(l->model, node->inputs[2])->producer;
+    const onv_node *mul = onv_is_node(from) ? onv_model_node(l->model, from) : NULL;
+    if (mul != NULL && strcmp(mul->op_type, "Transpose") == 0) {
+        from = onv_model_value(l->model, mul->inputs[0])->producer;
+        mul = onv_is_node(from) ? onv_model_node(l->model, from) : NULL;
+    }
+    uint32_t fusion = mul != NULL ? l->fusions.of_node[from.index] : 0;
+    bool is_alpha = fusion != 0 && l->fusions.at.at[fusion - 1].kind == ONV_FUSION_SAME;
+    return is_alpha ? onv_tensor_at(l, l->values[node->inputs[2].index].tensor).bytes : 0;
+}
+
 /* index_add and index_copy, which the newer exporter writes as index_put, keep what they add or copy. */
 void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
 {
@@ -250,6 +264,8 @@ void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
     if ((adds && !node->puts_by_index) || node->copies_by_index)
         onv_emit_save(l, onv_node_in(l, node, 2));
     if (adds && node->puts_by_index) onv_emit_temps(l, sorting_bytes(l, node), 0);
+    if (adds && !node->puts_by_index && onv_is_value(node->inputs[2]))
+        onv_emit_temps(l, 0, alpha_bytes(l, node));
     onv_node_set(l, node, 0, onv_emit_out(l, out));
     onv_emit_end(l);
 }

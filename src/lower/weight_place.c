@@ -80,6 +80,8 @@ onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
     if (onv_node_is_aten(node, "_native_batch_norm_legit") &&
         strstr(node->aten_op, "no_stats") != NULL)
         return k == 1 ? ONV_PLACE_WEIGHT : ONV_PLACE_MADE;
+    if (onv_node_is_aten(node, "bilinear") && strcmp(node->op_type, "Reshape") == 0)
+        return k == 0 ? ONV_PLACE_WEIGHT : ONV_PLACE_MADE; /* it multiplies by a matrix */
     if (onv_node_is_any_aten(node, layers, sizeof layers / sizeof layers[0]))
         return k > 0 || strcmp(node->op_type, "Add") == 0 || strcmp(node->op_type, "Mul") == 0
                    ? ONV_PLACE_WEIGHT

@@ -98,6 +98,58 @@ static const row rows[] = {
       {"Log", "s", "q", "", "log_sigmoid", "aten.log_sigmoid.default"},
       {"Sub", "p q", "y", "", "sub_1", "aten.sub.Tensor"}},
      NULL},
+    /* b is a weight of the positive targets, which is made with their sum. */
+    {"bce_with_logits_weighted",
+     2 * F,
+     2 * F,
+     {{"Sub", "one b", "d", "", "sub", "aten.sub.Tensor"},
+      {"Mul", "d a", "p", "", "mul", "aten.mul.Tensor"},
+      {"Mul", "wu b", "w", "", "mul_1", "aten.mul.Tensor"},
+      {"Add", "w one", "v", "", "add", "aten.add.Tensor"},
+      {"Sigmoid", "a", "s", "", "log_sigmoid", "aten.log_sigmoid.default"},
+      {"Log", "s", "q", "", "log_sigmoid", "aten.log_sigmoid.default"},
+      {"Mul", "v q", "r", "", "mul_2", "aten.mul.Tensor"},
+      {"Sub", "p r", "y", "", "sub_1", "aten.sub.Tensor"}},
+     NULL},
+    /* Constants are on the host, where they are as small as these labels. */
+    {"multi_margin_loss",
+     F,
+     0,
+     {{"Reshape", "a tall", "p", "", "view", "aten.view.default"},
+      {"Unsqueeze", "labels axis", "t", "", "unsqueeze", "aten.unsqueeze.default"},
+      {"GatherElements", "p t", "g", "axis=1", "gather", "aten.gather.default"},
+      {"Sub", "one g", "d", "", "sub", "aten.sub.Tensor"},
+      {"Add", "d p", "s", "", "add", "aten.add.Tensor"},
+      {"Clip", "s one", "c", "", "clamp_min", "aten.clamp_min.Tensor"},
+      {"Equal", "places_of_classes t", "e", "", "ne", "aten.ne.Tensor"},
+      {"Not", "e", "n", "", "ne", "aten.ne.Tensor"},
+      {"Where", "n c one", "w", "", "where", "aten.where.self"},
+      {"ReduceMean", "w axis", "y", "keepdims=0", "mean", "aten.mean.dim"}},
+     NULL},
+    /* Of classes, unreduced: the logarithms, and a number. */
+    {"nll_loss",
+     F + 4,
+     0,
+     {{"Reshape", "a tall", "p", "", "view", "aten.view.default"},
+      {"SoftmaxCrossEntropyLoss", "p labels", "y", "reduction='none'", "cross_entropy_loss",
+       "aten.cross_entropy_loss.default"}},
+     NULL},
+    /* Masks: no kernel makes truth of numbers first. */
+    {"any",
+     0,
+     0,
+     {{"Cast", "a", "t", "to=9", "convert", "prims.convert_element_type.default"},
+      {"Cast", "t", "i", "to=7", "any_1", "aten.any.dim"},
+      {"ReduceMax", "i last", "y", "keepdims=0", "any_1", "aten.any.dim"}},
+     NULL},
+    /* What is added is a part of b. */
+    {"index_add",
+     F,
+     3 * 8 * 8 * 4,
+     {{"Slice", "b zero_int three_ints", "p", "", "slice_1", "aten.slice.Tensor"},
+      {"Mul", "p two", "q", "", "mul", "aten.mul.Tensor"},
+      {"ScatterND", "a places q", "y", "reduction='add'", "index_put", "aten.index_put.default"}},
+     "y = a.index_add(0, places, b[:3], alpha=2)"},
     {"exp2", F, F, {{"Pow", "two a", "y", "", "exp2", "aten.exp2.default"}}, NULL},
     {"fmod_tensor",
      2 * F,
@@ -246,6 +298,51 @@ static const row rows[] = {
       {"ReduceSum", "p zero", "s", "keepdims=0", "addbmm", "aten.addbmm.default"},
       {"Add", "wb s", "y", "", "addbmm", "aten.addbmm.default"}},
      NULL},
+    /* The exporter makes matrices of the vectors; beta * grad is made before the others. */
+    {"addr",
+     2 * 8 * 4,
+     8 * 4,
+     {{"Reshape", "wv column", "p", "", "addr", "aten.addr.default"},
+      {"Reshape", "wu line", "q", "", "addr", "aten.addr.default"},
+      {"MatMul", "p q", "r", "", "addr", "aten.addr.default"},
+      {"Mul", "two r", "s", "", "addr", "aten.addr.default"},
+      {"Add", "wb s", "y", "", "addr", "aten.addr.default"}},
+     NULL},
+    {"addmv",
+     8 * 8 * 4 + 8 * 4,
+     8 * 8 * 4 - 8 * 4,
+     {{"MatMul", "wb wv", "p", "", "addmv", "aten.addmv.default"},
+      {"Mul", "p two", "q", "", "addmv", "aten.addmv.default"},
+      {"Add", "wu q", "y", "", "addmv", "aten.addmv.default"}},
+     NULL},
+    /* The mean of both, and deviations that nothing reads. */
+    {"mean_of_std",
+     F + 4 * 8 * 4,
+     0,
+     {{"ReduceSum", "a last", "s", "keepdims=0", "sum_1", "prims.sum.default"},
+      {"Reshape", "s offset_shape", "t", "", "broadcast_in_dim_1",
+       "prims.broadcast_in_dim.default"},
+      {"Div", "t two", "y", "", "div", "prims.div.default"}},
+     "y = torch.std_mean(a, -1, keepdim=True)[1]"},
+    {"mean_of_var",
+     F,
+     0,
+     {{"ReduceSum", "a last", "s", "keepdims=0", "sum_1", "prims.sum.default"},
+      {"Div", "s two", "y", "", "div", "prims.div.default"}},
+     "y = torch.var_mean(a, -1)[1]"},
+    /* Each product of a row is as large as its weight. */
+    {"trilinear",
+     2 * F + 4 * 8 * 8 * 4,
+     32 * 8 * 8 * 4 - 4 * 8 * 8 * 4,
+     {{"Reshape", "a tall", "p", "", "view", "aten.view.default"},
+      {"Reshape", "b tall", "q", "", "view_1", "aten.view.default"},
+      {"Reshape", "turned turned_shape", "w", "", "bilinear", "aten.bilinear.default"},
+      {"MatMul", "p w", "r", "", "bilinear", "aten.bilinear.default"},
+      {"Reshape", "r rows_shape", "s", "", "bilinear", "aten.bilinear.default"},
+      {"Unsqueeze", "q last", "u", "", "bilinear", "aten.bilinear.default"},
+      {"MatMul", "s u", "t", "", "bilinear", "aten.bilinear.default"},
+      {"Squeeze", "t last", "y", "", "bilinear", "aten.bilinear.default"}},
+     NULL},
     /* A copy of the columns that do not stand behind each other, for the gradient of b's part. */
     {"bmm",
      2 * F,
@@ -373,6 +470,20 @@ static model *build(const row *r)
     model_ints(m, "wide", 2, (const int64_t[]){8, 32});
     model_node(m, "Constant", "n0", "", "n0", "value_int=0");
     model_node(m, "Constant", "n1", "", "n1", "value_int=1");
+    model_weight(m, "labels", "i64[32]");
+    model_weight(m, "places_of_classes", "i64[8]");
+    model_ints(m, "zero_int", 1, &zero);
+    model_ints(m, "three_ints", 1, (const int64_t[]){3});
+    model_ints(m, "column", 2, (const int64_t[]){8, 1});
+    model_ints(m, "line", 2, (const int64_t[]){1, 8});
+    model_ints(m, "offset_shape", 3, (const int64_t[]){4, 8, 1});
+    model_ints(m, "turned_shape", 2, (const int64_t[]){8, 32});
+    model_ints(m, "rows_shape", 3, (const int64_t[]){32, 4, 8});
+    model_weight(m, "turned", "f32[8,4,8]");
+    model_weight(m, "wu", "f32[8]");
+    model_weight(m, "wv", "f32[8]");
+    model_role(m, "wu", "PARAMETER");
+    model_role(m, "wv", "PARAMETER");
     model_weight(m, "zeros", "f32[4,8,8]");
     model_weight(m, "places", "i64[3,1]");
     model_weight(m, "offsets", "i64[4,8,1]");
