@@ -379,6 +379,7 @@ static void clean_up(onv_lowering *l)
     onv_ptr_map_cleanup(&l->folded.calls);
     onv_ptr_map_cleanup(&l->folded.parts);
     onv_ptr_map_cleanup(&l->gaps.names);
+    onv_ptr_map_cleanup(&l->merged.told);
     onv_vec_cleanup(&l->weights.reads);
     onv_vec_cleanup(&l->weights.views);
     onv_vec_cleanup(&l->signature.looked_up);

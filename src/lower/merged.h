@@ -3,6 +3,7 @@
 #ifndef ONV_LOWER_MERGED_H
 #define ONV_LOWER_MERGED_H
 
+#include "load/ptr_map.h"
 #include "lower/weight.h"
 
 /* What a merged call gave, for all that name it; `next`: 1 + another of the value, 0: none. */
@@ -31,6 +32,9 @@ typedef struct onv_merging {
     ONV_VEC(onv_named_call) named;
     ONV_VEC(onv_merged_norm) norms; /* in the order of readers */
     size_t next_norm;
+    onv_ptr_map
+        told; /* by name of layers: parameters that something stands for, without factors of 1 */
+    bool has_told;                            /* it has them */
     const onv_merged_norm *norm;              /* for the node before; NULL: none */
     uint32_t before_norm[ONV_MAX_AFTER_NORM]; /* the tensors that other readers have */
 } onv_merging;

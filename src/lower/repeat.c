@@ -207,9 +207,23 @@ void onv_neutral_mark(onv_lowering *l)
             l->values[i].neutral_for = 0;
 }
 
+/* Of one layer something stands for the parameter of that name: then it is no 1 that the exporter removed. */
+static bool is_told_of_layers(onv_lowering *l, size_t listed)
+{
+    for (size_t i = 0; i < l->signature.count && !l->merged.has_told; i++) {
+        const char *name =
+            l->signature.explained[i] ? onv_name_of_layers(l, l->signature.names[i]) : NULL;
+        if (name != NULL && !onv_ptr_map_set(&l->merged.told, name, 1))
+            l->status = onv_fail_memory(l->err);
+    }
+    l->merged.has_told = true;
+    const char *name = onv_name_of_layers(l, l->signature.names[listed]);
+    return name != NULL && onv_ptr_map_get(&l->merged.told, name, NULL);
+}
+
 /* A factor that is trained, and 1 in the file: the first listed parameter of the reader's own module that no tensor stands for;
  * SIZE_MAX: there is none. */
-static size_t factor_of(const onv_lowering *l, const onv_node *reader)
+static size_t factor_of(onv_lowering *l, const onv_node *reader)
 {
     const char *scope = reader->scope != NULL ? reader->scope : "", *op = reader->neutral_op;
     size_t length = strlen(scope);
@@ -220,7 +234,7 @@ static size_t factor_of(const onv_lowering *l, const onv_node *reader)
         if (strncmp(name, scope, length) != 0) break;
         const char *attribute = name + length + (length > 0);
         if ((length == 0 || name[length] == '.') && strchr(attribute, '.') == NULL &&
-            !l->signature.explained[i])
+            !l->signature.explained[i] && !is_told_of_layers(l, i))
             return i;
     }
     return SIZE_MAX;
