@@ -268,6 +268,87 @@ static void a_batch_of_one_matrix_is_a_matrix(void **state)
     assert_int_equal(saved[1], H + V); /* the copy of the batch */
 }
 
+/* `embedding(arange(n)).unsqueeze(0)` of one table for two modules: its rows are counted once. */
+static void rows_behind_views_are_of_one_table(void **state)
+{
+    (void)state;
+    model *m = begin("position.weight");
+    add_constant(m, "unsqueeze", "f32[1,4,8]", "['arange', 'embedding', 'position.weight']");
+    add_constant(m, "unsqueeze_3", "f32[1,4,8]", "['arange_1', 'embedding_1', 'position.weight']");
+    add_call(m, "Add", "h unsqueeze", "a", "add");
+    add_call(m, "Add", "a unsqueeze_3", "y", "add_1");
+    model_output(m, "y", "f32");
+    found f = train(m, (onv_lower_options){.loss = ONV_LOSS_NONE});
+    assert_int_equal(f.parameters, W + X);
+    assert_true(f.is_assumed);
+    assert_false(f.is_folded);
+}
+
+/* `nodes.expand(4, -1).view(4, 8)`: the parameter has the rows once. */
+static void views_of_what_was_expanded_are_views(void **state)
+{
+    (void)state;
+    float data[4][8];
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 8; k++) data[i][k] = (float)k;
+    model *m = begin("nodes");
+    model_weight_data(m, "view_2", "f32[4,8]", data, sizeof data);
+    model_folded(m, "view_2", "['expand', 'nodes', 'val_3']");
+    model_weight(m, "v", "f32[8,8]");
+    add_call(m, "MatMul", "h v", "k", "mm_1");
+    add_call(m, "Mul", "k view_2", "y", "mul");
+    model_output(m, "y", "f32");
+    assert_int_equal(train(m, (onv_lower_options){.loss = ONV_LOSS_NONE}).parameters,
+                     W + 8 * 4);
+}
+
+/* Indices that the exporter computed of a buffer by more than views: the buffer lies beside them. */
+static void buffers_behind_large_results_are_missed(void **state)
+{
+    (void)state;
+    for (int is_computed = 0; is_computed < 2; is_computed++) {
+        model *m = begin("~edges");
+        model_input(m, "z", "f32[2000,8]");
+        add_constant(m, "select", "i64[1500]",
+                     is_computed ? "['edges', 'remainder', 'val_1']" : "['edges', 'val_1']");
+        add_call(m, "Gather", "z select", "g", "index_select");
+        add_call(m, "MatMul", "g fc.weight", "y", "mm_1");
+        model_output(m, "y", "f32");
+        found f = train(m, (onv_lower_options){.loss = ONV_LOSS_NONE});
+        assert_int_equal(f.lacks_buffers, is_computed);
+    }
+}
+
+/* dropout(A) x, twice, of a buffer: the exporter merged the second one, which is another number. */
+static void dropouts_at_the_end_ran_each(void **state)
+{
+    (void)state;
+    uint64_t saved[2];
+    for (int is_merged = 0; is_merged < 2; is_merged++) {
+        model *m = begin("~A");
+        model_weight(m, "A", "f32[4,4]");
+        model_role(m, "A", "BUFFER");
+        model_float(m, "val_0", 0.5f);
+        model_bool(m, "val_1", true);
+        model_source(m, "", "native_dropout");
+        model_class(m, "zoo.Net", "aten.native_dropout.default");
+        model_call(m, "aten.native_dropout.default", "%b_a, 0.5, True");
+        model_node(m, "Dropout", "native_dropout", "A val_0 val_1", "getitem", "");
+        static const char *const arguments[] = {"%getitem, %h", "%getitem, %matmul",
+                                                "%getitem_2, %matmul"};
+        for (int i = 0; i < 2; i++) {
+            model_source(m, "", i == 0 ? "matmul" : "matmul_1");
+            model_class(m, "zoo.Net", "aten.matmul.default");
+            model_call(m, "aten.matmul.default", arguments[i == 0 ? 0 : 1 + is_merged]);
+            model_node(m, "MatMul", i == 0 ? "matmul" : "matmul_1",
+                       i == 0 ? "getitem h" : "getitem matmul", i == 0 ? "matmul" : "y", "");
+        }
+        model_output(m, "y", "f32");
+        saved[is_merged] = train(m, (onv_lower_options){.loss = ONV_LOSS_NONE}).saved;
+    }
+    assert_int_equal(saved[1] - saved[0], 4 * 4 * 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +361,10 @@ int main(void)
         cmocka_unit_test(merged_terms_are_of_the_layers_own_parameters),
         cmocka_unit_test(constants_without_a_term_are_told),
         cmocka_unit_test(a_batch_of_one_matrix_is_a_matrix),
+        cmocka_unit_test(rows_behind_views_are_of_one_table),
+        cmocka_unit_test(views_of_what_was_expanded_are_views),
+        cmocka_unit_test(buffers_behind_large_results_are_missed),
+        cmocka_unit_test(dropouts_at_the_end_ran_each),
     };
     return cmocka_run_group_tests_name("eager.term_parts", tests, NULL, NULL);
 }
