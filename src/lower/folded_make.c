@@ -14,6 +14,15 @@ static void sized(const onv_folded_plan *plan, const onv_term *term, onv_shape *
         shape->dims[i] = onv_term_dim(plan, term->shape.dims.dims[i]);
 }
 
+static uint32_t make_filled(onv_lowering *l, const onv_shape *shape, uint8_t dtype)
+{
+    uint32_t out = onv_tensor_new(l, dtype, shape->rank, shape->dims, NULL);
+    onv_emit_begin(l, "full");
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
 /* One that other constants were computed of, too, is there once. */
 static uint32_t make_leaf(onv_lowering *l, const onv_folded_plan *plan, const onv_term *term,
                           uint8_t dtype)
@@ -32,6 +41,8 @@ static uint32_t make_leaf(onv_lowering *l, const onv_folded_plan *plan, const on
     if (onv_ptr_map_get(&l->folded.constants, term->name, &value))
         return onv_value_tensor(l, (onv_value_id){value});
     if (onv_ptr_map_get(&l->weights.layers, term->name, &tensor)) return tensor;
+    /* An attribute that is no buffer stays where it was made: each call copies it to the device. */
+    if (strstr(term->name, "lifted_tensor") != NULL) return make_filled(l, &shape, dtype);
     bool is_listed = onv_listed_find(l, term->name) != SIZE_MAX;
     tensor = is_listed ? onv_parameter_new(l, dtype, &shape, term->name)
                        : onv_tensor_new(l, dtype, shape.rank, shape.dims, NULL);
@@ -121,15 +132,6 @@ static uint32_t make_pair(onv_lowering *l, const onv_term *term, const onv_shape
     }
     if (keeps && wants[1]) onv_emit_save(l, in[0]);
     if (keeps && (wants[0] || strcmp(op, "div") == 0)) onv_emit_save(l, in[1]);
-    onv_emit_out(l, out);
-    onv_emit_end(l);
-    return out;
-}
-
-static uint32_t make_filled(onv_lowering *l, const onv_shape *shape, uint8_t dtype)
-{
-    uint32_t out = onv_tensor_new(l, dtype, shape->rank, shape->dims, NULL);
-    onv_emit_begin(l, "full");
     onv_emit_out(l, out);
     onv_emit_end(l);
     return out;
