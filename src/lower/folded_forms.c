@@ -78,6 +78,16 @@ static bool solve_parts(onv_solver *s, uint32_t c, const onv_term_shape *shape,
 /* Inner sizes of products are small, or what is multiplied would be one parameter. */
 enum { LIKELY_INNER = 8, COORDINATES = 2, LIKELY_HIDDEN = 512 };
 
+/* 'nd,dkio->nkio': rows of factors, times what is of each factor. */
+static bool solve_einsum(onv_solver *s, uint32_t c, const onv_term_shape *shape, int64_t inner,
+                         uint32_t calls, uint32_t leaves, uint16_t *at)
+{
+    if (shape->is_wild) return false;
+    onv_term_shape in[2] = {onv_term_matrix(shape->dims.dims[0], inner), *shape};
+    in[1].dims.dims[0] = inner;
+    return solve_parts(s, c, shape, in, calls, leaves, at);
+}
+
 static bool solve_product(onv_solver *s, uint32_t c, const onv_term_shape *shape, uint32_t calls,
                           uint32_t leaves, uint16_t *at)
 {
@@ -85,6 +95,8 @@ static bool solve_product(onv_solver *s, uint32_t c, const onv_term_shape *shape
     uint32_t rank = shape->dims.rank;
     int64_t inner;
     if (rank < 2 || !onv_term_unknown(s, LIKELY_INNER, &inner)) return false;
+    if (strcmp(s->calls[c].kind->call, "einsum") == 0 && rank > 2)
+        return solve_einsum(s, c, shape, inner, calls, leaves, at);
     onv_term_shape in[2] = {*shape, onv_term_matrix(inner, shape->dims.dims[rank - 1])};
     in[0].dims.dims[rank - 1] = inner;
     if (!shape->is_wild || rank == 2) {

@@ -198,6 +198,18 @@ static uint32_t make_linear(onv_lowering *l, uint32_t x, uint32_t weight, uint32
                      : onv_emit_matmul(l, onv_amp_low(l, x), onv_amp_low(l, turned));
 }
 
+/* einsum makes a matrix of what has more dims. */
+static uint32_t make_product(onv_lowering *l, const onv_shape *shape, uint32_t a, uint32_t b)
+{
+    onv_eager_tensor x = onv_tensor_at(l, a), y = onv_tensor_at(l, b);
+    if (x.rank != 2 || y.rank < 3 || y.rank != shape->rank || x.dims[1] != y.dims[0] ||
+        y.elems == 0)
+        return onv_emit_matmul(l, a, b);
+    const int64_t matrix[] = {y.dims[0], (int64_t)(y.elems / (uint64_t)y.dims[0])};
+    uint32_t product = onv_emit_matmul(l, a, onv_emit_reshape(l, b, 2, matrix));
+    return onv_emit_reshape(l, product, shape->rank, shape->dims);
+}
+
 static uint32_t make_term(onv_lowering *l, const onv_folded_plan *plan, const onv_term *term,
                           uint8_t dtype, const uint32_t *made)
 {
@@ -211,7 +223,8 @@ static uint32_t make_term(onv_lowering *l, const onv_folded_plan *plan, const on
     case ONV_TERM_VIEW:
     case ONV_TERM_COPY: return make_view(l, term, &shape, in[0]);
     case ONV_TERM_PART: return make_part(l, term, &shape, in[0]);
-    case ONV_TERM_PRODUCT: return onv_emit_matmul(l, onv_amp_low(l, in[0]), onv_amp_low(l, in[1]));
+    case ONV_TERM_PRODUCT:
+        return make_product(l, &shape, onv_amp_low(l, in[0]), onv_amp_low(l, in[1]));
     case ONV_TERM_LINEAR: return make_linear(l, in[0], in[1], in[2]);
     case ONV_TERM_PAIR: return make_pair(l, term, &shape, in);
     case ONV_TERM_JOIN: return make_join(l, term, &shape, in);

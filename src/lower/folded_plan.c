@@ -96,6 +96,8 @@ static void note_leaves(onv_lowering *l, const onv_folded_plan *plan)
         size_t listed = term->form == ONV_TERM_LEAF ? onv_listed_find(l, term->name) : SIZE_MAX;
         if (listed == SIZE_MAX) continue;
         l->signature.explained[listed] = true;
+        if (l->folded.leaf_rank[listed] == 0 && !term->shape.is_wild)
+            l->folded.leaf_rank[listed] = (uint8_t)(1 + term->shape.dims.rank);
         if (l->folded.leaves[listed].rank != UNKNOWN_RANK || plan->is_assumed ||
             !is_told(plan, term))
             continue;
@@ -116,7 +118,9 @@ onv_status onv_folded_plan_all(onv_lowering *l)
 {
     l->folded.plans = ONV_ARENA_ARRAY(&l->model->arena, onv_folded_plan *, l->model->values.count);
     l->folded.leaves = ONV_ARENA_ARRAY(&l->model->arena, onv_shape, l->signature.count);
-    if (l->folded.plans == NULL || l->folded.leaves == NULL) return onv_fail_memory(l->err);
+    l->folded.leaf_rank = ONV_ARENA_ARRAY(&l->model->arena, uint8_t, l->signature.count);
+    if (l->folded.plans == NULL || l->folded.leaves == NULL || l->folded.leaf_rank == NULL)
+        return onv_fail_memory(l->err);
     for (size_t i = 0; i < l->signature.count; i++) l->folded.leaves[i].rank = UNKNOWN_RANK;
     ONV_TRY(find_values(l));
     onv_folded_count_parts(l);

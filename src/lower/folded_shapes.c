@@ -167,6 +167,11 @@ bool onv_term_use_leaf(onv_solver *s, uint32_t i, const onv_term_shape *shape, u
         (!onv_term_count(s, shape, &known, &n_unknown, &unknown) || n_unknown > 0))
         return false;
     if (from->is_known && !same_shape(s, &from->shape, shape)) return false;
+    size_t listed = onv_listed_find(s->l, from->name);
+    if (!from->is_known && listed != SIZE_MAX && !shape->is_wild &&
+        s->l->folded.leaf_rank[listed] != 0 &&
+        s->l->folded.leaf_rank[listed] != 1 + shape->dims.rank)
+        return false;
     if (s->now.leaf_term[i] != ONV_NO_TERM) {
         *at = s->now.leaf_term[i];
         return from->is_known || same_shape(s, &s->terms[*at].shape, shape);

@@ -40,6 +40,7 @@ static const onv_term_kind kinds[] = {
     {"mm", "mm", ONV_TERM_PRODUCT, ONV_TERM_KEEPS_OPERAND, 5},
     {"matmul", "mm", ONV_TERM_PRODUCT, ONV_TERM_KEEPS_OPERAND, 5},
     {"bmm", "bmm", ONV_TERM_PRODUCT, ONV_TERM_KEEPS_OPERAND, 5},
+    {"einsum", "einsum", ONV_TERM_PRODUCT, ONV_TERM_KEEPS_OPERAND, 5},
     {"stack", "cat", ONV_TERM_JOIN, ONV_TERM_KEEPS_NOTHING, 12},
     {"cat", "cat", ONV_TERM_JOIN, ONV_TERM_KEEPS_NOTHING, 12},
     {"view", "view", ONV_TERM_VIEW, ONV_TERM_KEEPS_NOTHING, ONV_TERM_VIEW_LATE},

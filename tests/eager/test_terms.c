@@ -127,6 +127,9 @@ static void notes_tell_what_is_computed_of_parameters(void **state)
          "'view_1']",
          "m.0.bias m.0.weight m.2.weight ~places ~table", NULL, 8 * 4 + 5 * 7, 5 * 7 * 4,
          9 * 7 * 4 + 2 * (2 * 16 * 4) + 4 * 4 * 4, false, 4},
+        /* Weights of nodes, of a pool of them: the pool has what the constant has, for each of the embeddings' values. */
+        {"einsum", "f32[6,6,2]", "MatMul", "aten.matmul.default", "['nodes', 'pool']", "nodes pool",
+         "nodes f32[6,3]", 0, (6 * 3 + 3 * 6 * 2) * 4, 2 * A + H, false, 0},
         /* An identity beside a graph. */
         {"stack", "f32[2,6,6]", "MatMul", "aten.matmul.default",
          "['_to_copy', 'arange', 'eq', 'mm', 'nodes', 'transpose', 'unsqueeze']", "nodes",
