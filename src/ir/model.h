@@ -167,6 +167,7 @@ typedef struct onv_node {
     bool copies_by_index; /* where metadata says so: index_copy, written as index_put */
     bool puts_by_index;   /* likewise: index_put itself, and no index_add */
     bool pools;           /* likewise: amax that is an adaptive max pooling to one place */
+    bool is_checkpointed; /* likewise: inside of torch.utils.checkpoint */
     bool solves_by_rows;  /* likewise: part of a function that exports run in another way */
     const char *function; /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
     onv_graph_id graph;   /* the graph it stands in */

@@ -261,6 +261,7 @@ static onv_status read_trace(onv_builder *b, const onv_scan_node *record, const 
     node->puts_by_index = calls_by_index(trace, node->aten_op, ONV_NOTE_INDEX_PUT);
     node->line_calls = line_calls(trace);
     node->pools = pools(trace, node);
+    node->is_checkpointed = count_in_line(trace, strlen(trace), ONV_NOTE_CHECKPOINT) > 0;
     node->solves_by_rows = strstr(trace, ONV_NOTE_BY_ROWS) != NULL;
     /* A graph of its own binds names that PyTorch never had. */
     if (node->calls[0] == '\0' || node->inner_graph != NULL) return ONV_OK;

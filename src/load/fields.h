@@ -75,6 +75,8 @@ onv_message onv_note_owner(onv_note note); /* the message that it is read of */
 
 /* In a line of a trace: it calls a torch.autograd.Function. */
 #define ONV_NOTE_APPLY ".apply("
+/* torch.utils.checkpoint.checkpoint(...) */
+#define ONV_NOTE_CHECKPOINT "checkpoint"
 
 /* In a line of a trace: it calls a function of transformers that solves a system of equations otherwise in exports. */
 #define ONV_NOTE_BY_ROWS " torch_chunk_gated_delta_rule("

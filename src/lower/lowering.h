@@ -243,5 +243,7 @@ void onv_reach_find(onv_lowering *l);
 void onv_lowering_report(onv_lowering *l); /* diagnostics of what was hidden, and how it was read */
 void onv_exported_report(onv_lowering *l);
 void onv_parts_report(onv_lowering *l);
+/* Calls that the network's own code checkpoints. */
+void onv_checkpointed_report(onv_lowering *l);
 
 #endif

@@ -35,6 +35,11 @@ static bool is_same_call(const onv_node *a, const onv_node *b)
            a->aten_op == b->aten_op && a->source_op[0] != '\0';
 }
 
+static bool is_checkpointed(const onv_lowering *l, const onv_eager_op *op)
+{
+    return onv_is_node(op->node) && onv_model_node(l->model, op->node)->is_checkpointed;
+}
+
 /* By storage: 1 + the operation that made it. */
 static uint32_t *find_makers(onv_lowering *l)
 {
@@ -78,4 +83,39 @@ void onv_parts_report(onv_lowering *l)
             "(%s first), which the exporter wrote as several: PyTorch's own kernel keeps "
             "what its derivative reads instead",
             n, (unsigned long long)bytes, first->aten_op);
+}
+
+/* What the network's own code checkpoints is counted as any other: which bytes checkpoint() would not keep. */
+void onv_checkpointed_report(onv_lowering *l)
+{
+    enum { INSIDE = 1, OUTSIDE = 2 };
+    uint32_t *made_by = find_makers(l), n = 0;
+    uint8_t *kept = ONV_ARENA_ARRAY(&l->model->arena, uint8_t, l->eager->storages.count);
+    uint64_t bytes = 0;
+    if (made_by == NULL || kept == NULL) {
+        l->status = onv_fail_memory(l->err);
+        return;
+    }
+    for (uint32_t i = 0; i < l->eager->ops.count; i++) {
+        const onv_eager_op *op = &l->eager->ops.at[i];
+        bool is_inside = is_checkpointed(l, op);
+        n += is_inside && op->n_saved > 0;
+        for (uint32_t k = 0; k < op->n_saved; k++) {
+            uint32_t storage = op->saved[k], maker = made_by[storage];
+            uint8_t kind = l->eager->storages.at[storage].kind;
+            bool is_made = kind == ONV_STORAGE_ACTIVATION && maker > 0 &&
+                           is_checkpointed(l, &l->eager->ops.at[maker - 1]);
+            bool is_own = is_made || kind == ONV_STORAGE_EXTRA;
+            kept[storage] |= is_inside && is_own ? INSIDE : OUTSIDE;
+        }
+    }
+    for (uint32_t i = 0; i < l->eager->storages.count; i++)
+        if (kept[i] == INSIDE && !onv_u64_add(bytes, l->eager->storages.at[i].bytes, &bytes))
+            bytes = UINT64_MAX;
+    if (n > 0)
+        onv_model_diag(l->model, ONV_WARNING, "checkpointed-calls", NULL,
+                       "%u operations run inside torch.utils.checkpoint, as lines of the network "
+                       "tell, and are counted as if it kept what they do, %llu bytes: it keeps "
+                       "what it is given, and runs them again in backward",
+                       n, (unsigned long long)bytes);
 }

@@ -222,6 +222,7 @@ void onv_lowering_report(onv_lowering *l)
     onv_no_grad_report(l);
     onv_exported_report(l);
     onv_parts_report(l);
+    onv_checkpointed_report(l);
     report_settings(l);
     report_calls(l);
     report_readings(l);

@@ -132,6 +132,17 @@ static model *gated(const char *line, bool has_parameter)
     return m;
 }
 
+/* The network's own code checkpoints: of h and two results only the last one is kept by what is behind. */
+static void checkpoints_of_the_network_are_told(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"y = checkpoint.checkpoint(self.act, h)",
+                                        "y = self.act(h)  # checkpointed later"};
+    for (int i = 0; i < 2; i++)
+        train(gated(lines[i], true), &(onv_lower_options){.loss = ONV_LOSS_MSE},
+              i == 0 ? "checkpointed-calls" : NULL, "2 operations run inside");
+}
+
 static void functions_keep_their_inputs(void **state)
 {
     (void)state;
@@ -435,6 +446,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(caches_of_convolutions_are_counted),
+        cmocka_unit_test(checkpoints_of_the_network_are_told),
         cmocka_unit_test(functions_keep_their_inputs),
         cmocka_unit_test(variables_may_hold_values),
         cmocka_unit_test(products_with_a_sigmoid_may_be_apart),
