@@ -67,6 +67,7 @@ static const call calls[] = {
     {"remainder.Tensor", "remainder_tensor", ONV_SAVES_IN | ONV_HANDS_FIRST_ON | ONV_OF_TENSORS},
     {"fmod.Tensor", "fmod_tensor",
      ONV_SAVES_IN | ONV_HANDS_FIRST_ON | ONV_IS_ONE_NODE | ONV_OF_TENSORS},
+    {"clamp.Tensor", "clamp_between", ONV_SAVES_IN | ONV_OF_TENSORS},
     {"lerp.Tensor", "lerp_tensor", ONV_SAVES_IN | ONV_OF_TENSORS},
     {"logaddexp", "logaddexp", ONV_SAVES_IN | ONV_OF_TENSORS},
     {"logaddexp2", "logaddexp2", ONV_SAVES_IN | ONV_OF_TENSORS},

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "lower/lowering.h"
+#include "ops/op.h"
 
 enum { MANY = UINT32_MAX };
 
@@ -169,6 +170,23 @@ static bool copies(const onv_lowering *l, const readers *r, const onv_eager_op *
            kernel_of(l, next) != OTHER;
 }
 
+/* The strides of a gradient in front of a permutation, whose result has it in these: dims are told by their own strides. */
+static bool strides_before(const onv_eager_tensor *x, const onv_eager_tensor *y,
+                           const int64_t *strides, int64_t *before)
+{
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        uint32_t k = 0;
+        while (k < y->rank && ((taken & ONV_BIT(k)) != 0 || y->dims[k] != x->dims[i] ||
+                               (x->dims[i] > 1 && y->strides[k] != x->strides[i])))
+            k++;
+        if (k == y->rank && x->dims[i] > 1) return false;
+        before[i] = k < y->rank ? strides[k] : 0;
+        if (k < y->rank) taken |= ONV_BIT(k);
+    }
+    return true;
+}
+
 /* Such a part comes back through views; the first that cannot be one of it copies it (`grad.reshape()`). */
 static void copy_part(onv_lowering *l, const readers *r, const uint32_t *made_by,
                       const onv_eager_op *op, uint32_t k)
@@ -180,10 +198,13 @@ static void copy_part(onv_lowering *l, const readers *r, const uint32_t *made_by
         uint32_t maker = made_by[tensor];
         if (sole_reader(l, r, tensor) == NULL || maker == 0) return;
         onv_eager_op *view = &l->eager->ops.at[maker - 1];
-        if (strcmp(view->name, "view") != 0 || view->in[0].grad != ONV_GRAD_ALIAS) return;
         onv_eager_tensor part = onv_tensor_at(l, tensor), x = onv_tensor_at(l, view->in[0].tensor);
+        bool permutes = strcmp(view->name, "permute") == 0;
+        if ((!permutes && strcmp(view->name, "view") != 0) || view->in[0].grad != ONV_GRAD_ALIAS ||
+            (permutes && !strides_before(&x, &part, strides, before)))
+            return;
         part.strides = strides;
-        if (!onv_view_strides(&part, x.rank, x.dims, before)) {
+        if (!permutes && !onv_view_strides(&part, x.rank, x.dims, before)) {
             view->in[0].grad = ONV_GRAD_NEW;
             return;
         }

@@ -64,8 +64,10 @@ static const formula formulas[] = {
     {"addcmul", "yf", "<yf"},    /* grad * (tensor1 * value); grad * (tensor2 * value) */
     {"bce_with_logits", NULL, "<xx"}, /* sigmoid(self) - target, in place; -self * grad */
     {"bce_with_logits_weighted", "fxx",
-     NULL},                     /* of pos_weight * target, that and 1, sigmoid(self) */
-    {"clamp", "smmf", NULL},    /* where(self > min && self < max, grad, 0) */
+     NULL},                  /* of pos_weight * target, that and 1, sigmoid(self) */
+    {"clamp", "smmf", NULL}, /* where(self > min && self < max, grad, 0) */
+    {"clamp_between", "mmmff",
+     "mmmff"},                  /* of tensors: half where equal to one of them, 0 outside */
     {"clamp_min", "smf", NULL}, /* the same of one bound */
     {"clamp_tensor", "mfmf",
      "mfmf"}, /* where self > min, half where equal; and the other way round */

@@ -121,6 +121,7 @@ typedef struct onv_recurrent_state {
     uint32_t first_weight;  /* of the inputs of that */
     uint64_t mask_bytes;    /* of the dropout before the next one */
     bool has_dropout;       /* between layers */
+    uint64_t temps;         /* what its backward makes for states and weights */
 } onv_recurrent_state;
 
 /* Whether residual blocks overwrite the result of their branch, in an export without notes. */

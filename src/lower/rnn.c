@@ -85,6 +85,7 @@ typedef struct run {
     onv_rnn_problem problem; /* of this layer */
     int64_t width; /* of its cell, which an LSTM may project to a smaller state; 0: it does not */
     bool begins;   /* a module */
+    bool lacks_bias;
 } run;
 
 static uint64_t sum_of(uint64_t a, uint64_t b)
@@ -110,19 +111,23 @@ static uint64_t reserve_of(onv_lowering *l, const run *r)
     return r->begins || cells < out ? all : sum_of(all, cells - out);
 }
 
-/* What backward makes for the states of all layers beside their gradients, where nothing asks for those: zeros for what comes
- * in, and what the kernel gives. */
-static uint64_t state_temps(onv_lowering *l, const run *r, uint64_t n_layers)
+/* What backward makes for the states of a layer beside their gradients, where nothing asks for those: zeros for what comes in,
+ * and what the kernel gives. Without biases it makes the gradients of weights with room for those, and copies them. */
+static uint64_t layer_temps(onv_lowering *l, const run *r)
 {
+    static const uint64_t gates[] = {[ONV_RNN_LSTM] = 4, [ONV_RNN_GRU] = 3, [ONV_RNN_PLAIN] = 1};
     const onv_rnn_problem *p = &r->problem;
     onv_eager_tensor t = onv_tensor_at(l, r->out);
     bool has_cell = p->cell == ONV_RNN_LSTM;
     uint64_t state = p->steps > 0 ? t.bytes / (uint64_t)p->steps : 0, cell = state;
     if (r->width > 0 && p->hidden > 0)
         cell = product_of(state / (uint64_t)p->hidden, (uint64_t)r->width);
-    uint64_t each = product_of(state, 2 - onv_tensor_needs_grad(l, r->h));
-    if (has_cell) each = sum_of(each, product_of(cell, 2 - onv_tensor_needs_grad(l, r->c)));
-    return product_of(each, n_layers);
+    uint64_t all = product_of(state, 2 - onv_tensor_needs_grad(l, r->h));
+    if (has_cell) all = sum_of(all, product_of(cell, 2 - onv_tensor_needs_grad(l, r->c)));
+    if (!r->lacks_bias || p->batch <= 0) return all;
+    for (size_t i = 0; i < r->weights->count; i++)
+        all = sum_of(all, onv_tensor_at(l, r->weights->at[i]).bytes);
+    return sum_of(all, product_of(cell / (uint64_t)p->batch, 2 * gates[p->cell]));
 }
 
 /* What the layer computes: [seq, batch, directions, hidden], contiguous, whatever the node's layout. */
@@ -160,9 +165,7 @@ static void describe_module(onv_lowering *l, const run *r)
     l->recurrent.module.layers++;
     if (l->recurrent.op >= l->eager->ops.count) return;
     onv_eager_op *before = &l->eager->ops.at[l->recurrent.op];
-    uint64_t states = state_temps(l, r, l->recurrent.module.layers - 1);
-    before->backward_temp_bytes -=
-        states < before->backward_temp_bytes ? states : before->backward_temp_bytes;
+    before->backward_temp_bytes -= l->recurrent.temps; /* which are this one's now */
     before->workspace = (onv_eager_workspace){0};
     for (uint32_t k = 0; k < before->n_in; k++) before->in[k].workspace = (onv_eager_workspace){0};
     for (uint32_t k = l->recurrent.first_weight; k < before->n_in; k++) {
@@ -223,8 +226,8 @@ static uint64_t emit_begin(onv_lowering *l, const run *r)
     const onv_eager_tensor t = onv_tensor_at(l, r->x);
     uint64_t copy = r->x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t) ? t.bytes : 0;
     l->emit.op.copies_first = true;
-    onv_emit_temps(l, copy,
-                   sum_of(copy, state_temps(l, r, joins ? l->recurrent.module.layers : 1)));
+    l->recurrent.temps = sum_of(layer_temps(l, r), joins ? l->recurrent.temps : 0);
+    onv_emit_temps(l, copy, sum_of(copy, l->recurrent.temps));
     onv_emit_out(l, r->out);
     return reserve;
 }
@@ -267,7 +270,8 @@ static bool describe_node(onv_lowering *l, const onv_node *node, run *r)
 static void emit_node(onv_lowering *l, const onv_node *node, const layer *kind,
                       const tensors *weights)
 {
-    run r = {.kind = kind, .weights = weights};
+    bool has_bias = node->n_inputs > B && onv_is_value(node->inputs[B]);
+    run r = {.kind = kind, .weights = weights, .lacks_bias = !has_bias && node->n_parameters > 0};
     r.x = onv_amp_low(l, onv_node_in(l, node, X));
     r.h = onv_amp_low(l, onv_node_in(l, node, INITIAL_H));
     /* Both states are zeros of their own, which exporters write once. */

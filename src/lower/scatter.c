@@ -24,6 +24,19 @@ static uint64_t backward_bytes(const onv_eager_tensor *base, const onv_eager_ten
     return all;
 }
 
+/* Of a product, without what share zeros have. Of the base's size: that without zeros and what it gives, what the source gives
+ * without a single zero, and two products with the gradient. Of the source's: how many zeros, itself without them and without
+ * a single one, both products at its places, and a quotient; two masks. */
+static uint64_t product_bytes(const onv_eager_tensor *base, const onv_eager_tensor *source)
+{
+    uint64_t bases, sources, masks, all;
+    if (!onv_u64_mul(base->bytes, 5, &bases) || !onv_u64_mul(source->bytes, 6, &sources) ||
+        !onv_u64_mul(source->elems, 2, &masks) || !onv_u64_add(bases, sources, &all) ||
+        !onv_u64_add(all, masks, &all))
+        return UINT64_MAX;
+    return all;
+}
+
 /* To a mean. Forward: ones like the source, how many were added, which are none. Backward: that again, the base's gradient,
  * and for the source the counts and the gradients that it takes, and their quotient; or the scatter that clears the base's. */
 static void mean_bytes(const onv_eager_tensor *base, const onv_eager_tensor *source,
@@ -67,7 +80,9 @@ static void lower(onv_lowering *l, onv_value_id base_id, const onv_node *node, b
         uint64_t forward, backward;
         mean_bytes(&to, &from, onv_tensor_needs_grad(l, base), &forward, &backward);
         onv_emit_temps(l, forward, backward);
-    } else if (both && onv_scatter_reduces(node) && strcmp(reduction->s, "mul") != 0) {
+    } else if (both && onv_scatter_reduces(node) && strcmp(reduction->s, "mul") == 0) {
+        onv_emit_temps(l, 0, product_bytes(&to, &from));
+    } else if (both && onv_scatter_reduces(node)) {
         onv_emit_temps(l, 0, backward_bytes(&to, &from, onv_tensor_needs_grad(l, base), resets));
     }
     onv_node_set(l, node, 0, onv_emit_out(l, out));

@@ -176,6 +176,34 @@ static void gradients_of_bmm_are_tensors(void **state)
     assert_in_range(peak[0] - peak[1], MATRICES - 4096, MATRICES);
 }
 
+/* A sum over a dim that was moved, behind a view: its gradient, which repeats that of the sum, is permuted back and copied. */
+static void gradients_of_permuted_sums_are_copied(void **state)
+{
+    (void)state;
+    enum { X = 64 * 32 * 16 * 4 };
+    static const int64_t shape[] = {64, 32, 16}, axis[] = {1};
+    uint64_t peaks[2];
+    for (int i = 0; i < 2; i++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[64,4]");
+        model_weight(m, "w", "f32[4,512]");
+        model_role(m, "w", "PARAMETER");
+        model_ints(m, "shape", 3, shape);
+        model_ints(m, "axis", 1, axis);
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        model_node(m, "Reshape", "view", "h shape", "v", "");
+        model_node(m, "Transpose", "move", "v", "t", "perm=[2,0,1]");
+        if (i == 0)
+            model_node(m, "ReduceMean", "mean", "t", "y", "axes=[1] keepdims=0");
+        else
+            model_node(m, "ReduceSum", "sum", "t axis", "y", "keepdims=0");
+        model_output(m, "y", "f32");
+        peaks[i] = backward_peak(m);
+    }
+    assert_true(peaks[0] >= X);
+    assert_true(peaks[1] >= X);
+}
+
 /* A trained matrix times a batch is one product of the turned batch: no gradient is as large as a matrix for each sample. */
 static void matrices_before_a_batch_are_not_expanded(void **state)
 {
@@ -237,6 +265,7 @@ int main(void)
         cmocka_unit_test(norms_copy_swapped_gradients),
         cmocka_unit_test(layer_norms_copy_swapped_gradients),
         cmocka_unit_test(gradients_of_bmm_are_tensors),
+        cmocka_unit_test(gradients_of_permuted_sums_are_copied),
         cmocka_unit_test(matrices_before_a_batch_are_not_expanded),
         cmocka_unit_test(an_encoder_of_sound_asks_for_a_gradient),
     };

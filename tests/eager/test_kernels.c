@@ -78,7 +78,7 @@ static void recurrent_layers_keep_a_reserve(void **state)
 }
 
 /* Of an LSTM of 4 steps of 2 samples, whose cells have 8 values: what it keeps, and what backward makes for its states. */
-static uint64_t keep_of_cells(int64_t hidden, uint64_t *temps)
+static uint64_t keep_of_cells(int64_t hidden, const char *call, uint64_t *temps)
 {
     char w[32], r[32], h[32], attributes[32];
     onv_eager eager;
@@ -93,6 +93,10 @@ static uint64_t keep_of_cells(int64_t hidden, uint64_t *temps)
     snprintf(attributes, sizeof attributes, "hidden_size=%d", (int)hidden);
     model_input(m, "x", "f32[4,2,8]");
     model_input(m, "h", h);
+    model_parameters(m, "w r");
+    model_source(m, "lstm", "lstm");
+    model_class(m, "torch.nn.modules.rnn.LSTM", "aten.lstm.input");
+    if (call != NULL) model_call(m, "aten.lstm.input", call);
     model_input(m, "c", "f32[1,2,8]");
     model_weight(m, "w", w);
     model_weight(m, "r", r);
@@ -121,10 +125,14 @@ static void cells_may_be_projected(void **state)
     (void)state;
     enum { STEPS = 4, STATE = 2 * 8 * 4 };
     uint64_t temps;
-    assert_int_equal(keep_of_cells(8, &temps), 5 * STEPS * STATE + 256);
+    assert_int_equal(keep_of_cells(8, NULL, &temps), 5 * STEPS * STATE + 256);
     assert_int_equal(temps, 4 * STATE);
-    assert_int_equal(keep_of_cells(2, &temps), 6 * STEPS * STATE + STEPS * STATE / 4 + 256);
+    assert_int_equal(keep_of_cells(2, NULL, &temps), 6 * STEPS * STATE + STEPS * STATE / 4 + 256);
     assert_int_equal(temps, 2 * STATE + 2 * STATE / 4);
+    /* Without biases: gradients of weights in cuDNN's own order, with room for biases. */
+    enum { WEIGHTS = 4 * 2 * 8 * 8 * 4, BIASES = 4 * 2 * 8 * 4 };
+    keep_of_cells(8, "%x, [%h, %c], [%p_w, %p_r], False", &temps);
+    assert_int_equal(temps, 4 * STATE + WEIGHTS + BIASES);
 }
 
 static uint64_t kept_with_dropout(const char *dropout, bool on_cpu)
