@@ -7,463 +7,374 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "eager/trainer.h"
 #include "lower/lower.h"
 
 /* a and b are products of the input, [4, 8, 8]; F: one of them, M: a mask of it. */
-enum { F = 4 * 8 * 8 * 4, M = F / 4, MAX_STEPS = 12 };
+enum { F = 4 * 8 * 8 * 4, M = F / 4 };
 
 #define LINEAR "torch.nn.modules.linear.Linear"
 
-typedef struct step {
-    const char *op, *inputs, *output, *attributes, *call, *aten;
-} step;
-
 typedef struct row {
-    const char *name; /* of the operation that gives y; NULL: the last node is one by itself */
+    const char *name; /* of the operation that gives y */
     uint64_t kept, temps;
-    step steps[MAX_STEPS];
+    /* Nodes, "results Operator operands attributes @call": lists of results have commas. PyTorch's operation is called as the
+     * call is, without its number; ".Overload" may follow, or "=" and another name. */
+    const char *nodes;
     const char *line; /* of Python that calls all of them, where it matters */
 } row;
 
-#define Z1                                                                                         \
-    {"Sub", "a b", "d", "", "sub", "aten.sub.Tensor"},                                             \
-        {"Abs", "d", "z", "", "abs_1", "aten.abs.default"},                                        \
-    {                                                                                              \
-        "Less", "z one", "lt", "", "lt", "aten.lt.Scalar"                                          \
-    }
+/* |a - b|, and where it is below 1. */
+#define DISTANCE "d Sub a b @sub.Tensor; z Abs d @abs_1; lt Less z one @lt.Scalar;"
 
 static const row rows[] = {
-    {"threshold",
-     F,
-     0,
-     {{"LessOrEqual", "a one", "m", "", "le", "aten.le.Scalar"},
-      {"Where", "m one a", "y", "", "where", "aten.where.ScalarSelf"}},
+    {"threshold", F, 0,
+     "m LessOrEqual a one @le.Scalar;"
+     "y Where m one a @where.ScalarSelf",
      NULL},
-    {"softshrink",
-     F,
-     0,
-     {{"Abs", "a", "z", "", "abs_1", "aten.abs.default"},
-      {"Greater", "z one", "m", "", "gt", "aten.gt.Scalar"},
-      {"Sign", "a", "s", "", "sign", "aten.sign.default"},
-      {"Mul", "s one", "p", "", "mul", "aten.mul.Tensor"},
-      {"Sub", "a p", "d", "", "sub", "aten.sub.Tensor"},
-      {"Mul", "a two", "q", "", "mul_1", "aten.mul.Tensor"},
-      {"Where", "m d q", "y", "", "where", "aten.where.self"}},
+    {"softshrink", F, 0,
+     "z Abs a @abs_1;"
+     "m Greater z one @gt.Scalar;"
+     "s Sign a @sign;"
+     "p Mul s one @mul.Tensor;"
+     "d Sub a p @sub.Tensor;"
+     "q Mul a two @mul_1.Tensor;"
+     "y Where m d q @where.self",
      NULL},
-    {"nansum",
-     F,
-     2 * M,
-     {{"IsNaN", "a", "m", "", "isnan", "aten.isnan.default"},
-      {"Where", "m one a", "z", "", "where", "aten.where.self"},
-      {"ReduceSum", "z last", "y", "keepdims=0", "sum_1", "aten.sum.dim_IntList"}},
+    {"nansum", F, 2 * M,
+     "m IsNaN a @isnan;"
+     "z Where m one a @where.self;"
+     "y ReduceSum z last keepdims=0 @sum_1.dim_IntList",
      NULL},
-    {"huber_loss",
-     2 * F,
-     0,
-     {Z1,
-      {"Mul", "z one", "p", "", "mul", "aten.mul.Tensor"},
-      {"Mul", "p z", "q", "", "mul_1", "aten.mul.Tensor"},
-      {"Sub", "z one", "s", "", "sub_1", "aten.sub.Tensor"},
-      {"Where", "lt q s", "y", "", "where", "aten.where.self"}},
+    {"huber_loss", 2 * F, 0,
+     DISTANCE "p Mul z one @mul.Tensor;"
+              "q Mul p z @mul_1.Tensor;"
+              "s Sub z one @sub_1.Tensor;"
+              "y Where lt q s @where.self",
      NULL},
     /* Reduced in the same line. */
-    {"huber_loss",
-     2 * F,
-     0,
-     {Z1,
-      {"Mul", "z one", "p", "", "mul", "aten.mul.Tensor"},
-      {"Mul", "p z", "q", "", "mul_1", "aten.mul.Tensor"},
-      {"Sub", "z one", "s", "", "sub_1", "aten.sub.Tensor"},
-      {"Where", "lt q s", "w", "", "where", "aten.where.self"},
-      {"ReduceMean", "w", "y", "keepdims=0", "mean", "aten.mean.default"}},
+    {"huber_loss", 2 * F, 0,
+     DISTANCE "p Mul z one @mul.Tensor;"
+              "q Mul p z @mul_1.Tensor;"
+              "s Sub z one @sub_1.Tensor;"
+              "w Where lt q s @where.self;"
+              "y ReduceMean w keepdims=0 @mean",
      NULL},
-    {"smooth_l1_loss",
-     2 * F,
-     0,
-     {Z1,
-      {"Pow", "z two", "p", "", "pow_1", "aten.pow.Tensor_Scalar"},
-      {"Mul", "p one", "q", "", "mul", "aten.mul.Tensor"},
-      {"Sub", "z one", "s", "", "sub_1", "aten.sub.Tensor"},
-      {"Where", "lt q s", "y", "", "where", "aten.where.self"}},
+    {"smooth_l1_loss", 2 * F, 0,
+     DISTANCE "p Pow z two @pow_1.Tensor_Scalar;"
+              "q Mul p one @mul.Tensor;"
+              "s Sub z one @sub_1.Tensor;"
+              "y Where lt q s @where.self",
      NULL},
-    {"bce_with_logits",
-     2 * F,
-     F,
-     {{"Sub", "one b", "d", "", "sub", "aten.sub.Tensor"},
-      {"Mul", "d a", "p", "", "mul", "aten.mul.Tensor"},
-      {"Sigmoid", "a", "s", "", "log_sigmoid", "aten.log_sigmoid.default"},
-      {"Log", "s", "q", "", "log_sigmoid", "aten.log_sigmoid.default"},
-      {"Sub", "p q", "y", "", "sub_1", "aten.sub.Tensor"}},
+    {"bce_with_logits", 2 * F, F,
+     "d Sub one b @sub.Tensor;"
+     "p Mul d a @mul.Tensor;"
+     "s Sigmoid a @log_sigmoid;"
+     "q Log s @log_sigmoid;"
+     "y Sub p q @sub_1.Tensor",
      NULL},
     /* b is a weight of the positive targets, which is made with their sum. */
-    {"bce_with_logits_weighted",
-     2 * F,
-     2 * F,
-     {{"Sub", "one b", "d", "", "sub", "aten.sub.Tensor"},
-      {"Mul", "d a", "p", "", "mul", "aten.mul.Tensor"},
-      {"Mul", "wu b", "w", "", "mul_1", "aten.mul.Tensor"},
-      {"Add", "w one", "v", "", "add", "aten.add.Tensor"},
-      {"Sigmoid", "a", "s", "", "log_sigmoid", "aten.log_sigmoid.default"},
-      {"Log", "s", "q", "", "log_sigmoid", "aten.log_sigmoid.default"},
-      {"Mul", "v q", "r", "", "mul_2", "aten.mul.Tensor"},
-      {"Sub", "p r", "y", "", "sub_1", "aten.sub.Tensor"}},
+    {"bce_with_logits_weighted", 2 * F, 2 * F,
+     "d Sub one b @sub.Tensor;"
+     "p Mul d a @mul.Tensor;"
+     "w Mul wu b @mul_1.Tensor;"
+     "v Add w one @add.Tensor;"
+     "s Sigmoid a @log_sigmoid;"
+     "q Log s @log_sigmoid;"
+     "r Mul v q @mul_2.Tensor;"
+     "y Sub p r @sub_1.Tensor",
      NULL},
     /* Constants are on the host, where they are as small as these labels. */
-    {"multi_margin_loss",
-     F,
-     0,
-     {{"Reshape", "a tall", "p", "", "view", "aten.view.default"},
-      {"Unsqueeze", "labels axis", "t", "", "unsqueeze", "aten.unsqueeze.default"},
-      {"GatherElements", "p t", "g", "axis=1", "gather", "aten.gather.default"},
-      {"Sub", "one g", "d", "", "sub", "aten.sub.Tensor"},
-      {"Add", "d p", "s", "", "add", "aten.add.Tensor"},
-      {"Clip", "s one", "c", "", "clamp_min", "aten.clamp_min.Tensor"},
-      {"Equal", "places_of_classes t", "e", "", "ne", "aten.ne.Tensor"},
-      {"Not", "e", "n", "", "ne", "aten.ne.Tensor"},
-      {"Where", "n c one", "w", "", "where", "aten.where.self"},
-      {"ReduceMean", "w axis", "y", "keepdims=0", "mean", "aten.mean.dim"}},
+    {"multi_margin_loss", F, 0,
+     "p Reshape a tall @view;"
+     "t Unsqueeze labels axis @unsqueeze;"
+     "g GatherElements p t axis=1 @gather;"
+     "d Sub one g @sub.Tensor;"
+     "s Add d p @add.Tensor;"
+     "c Clip s one @clamp_min.Tensor;"
+     "e Equal places_of_classes t @ne.Tensor;"
+     "n Not e @ne.Tensor;"
+     "w Where n c one @where.self;"
+     "y ReduceMean w axis keepdims=0 @mean.dim",
      NULL},
     /* Of classes, unreduced: the logarithms, and a number. */
-    {"nll_loss",
-     F + 4,
-     0,
-     {{"Reshape", "a tall", "p", "", "view", "aten.view.default"},
-      {"SoftmaxCrossEntropyLoss", "p labels", "y", "reduction='none'", "cross_entropy_loss",
-       "aten.cross_entropy_loss.default"}},
+    {"nll_loss", F + 4, 0,
+     "p Reshape a tall @view;"
+     "y SoftmaxCrossEntropyLoss p labels reduction='none' @cross_entropy_loss",
      NULL},
     /* Masks: no kernel makes truth of numbers first. */
-    {"any",
-     0,
-     0,
-     {{"Cast", "a", "t", "to=9", "convert", "prims.convert_element_type.default"},
-      {"Cast", "t", "i", "to=7", "any_1", "aten.any.dim"},
-      {"ReduceMax", "i last", "y", "keepdims=0", "any_1", "aten.any.dim"}},
+    {"any", 0, 0,
+     "t Cast a to=9 @convert=prims.convert_element_type.default;"
+     "i Cast t to=7 @any_1.dim;"
+     "y ReduceMax i last keepdims=0 @any_1.dim",
      NULL},
     /* What is added is a part of b. */
-    {"index_add",
-     F,
-     3 * 8 * 8 * 4,
-     {{"Slice", "b zero_int three_ints", "p", "", "slice_1", "aten.slice.Tensor"},
-      {"Mul", "p two", "q", "", "mul", "aten.mul.Tensor"},
-      {"ScatterND", "a places q", "y", "reduction='add'", "index_put", "aten.index_put.default"}},
+    {"index_add", F, 3 * 8 * 8 * 4,
+     "p Slice b zero_int three_ints @slice_1.Tensor;"
+     "q Mul p two @mul.Tensor;"
+     "y ScatterND a places q reduction='add' @index_put",
      "y = a.index_add(0, places, b[:3], alpha=2)"},
-    {"exp2", F, F, {{"Pow", "two a", "y", "", "exp2", "aten.exp2.default"}}, NULL},
-    {"fmod_tensor",
-     2 * F,
-     2 * F,
-     {{"Mod", "a b", "y", "fmod=1", "fmod", "aten.fmod.Tensor"}},
-     NULL},
+    {"exp2", F, F, "y Pow two a @exp2", NULL},
+    {"fmod_tensor", 2 * F, 2 * F, "y Mod a b fmod=1 @fmod.Tensor", NULL},
     /* A parameter is an operand, too. */
-    {"remainder_tensor",
-     F + 8 * 8 * 4,
-     3 * F - 8 * 8 * 4,
-     {{"Div", "a wb", "d", "", "remainder", "aten.remainder.Tensor"},
-      {"Floor", "d", "f", "", "remainder", "aten.remainder.Tensor"},
-      {"Mul", "f wb", "p", "", "remainder", "aten.remainder.Tensor"},
-      {"Sub", "a p", "y", "", "remainder", "aten.remainder.Tensor"}},
+    {"remainder_tensor", F + 8 * 8 * 4, 3 * F - 8 * 8 * 4,
+     "d Div a wb @remainder.Tensor;"
+     "f Floor d @remainder.Tensor;"
+     "p Mul f wb @remainder.Tensor;"
+     "y Sub a p @remainder.Tensor",
      NULL},
-    {"logaddexp",
-     2 * F,
-     3 * F,
-     {{"Exp", "a", "p", "", "logaddexp", "aten.logaddexp.default"},
-      {"Exp", "b", "q", "", "logaddexp", "aten.logaddexp.default"},
-      {"Add", "p q", "s", "", "logaddexp", "aten.logaddexp.default"},
-      {"Log", "s", "y", "", "logaddexp", "aten.logaddexp.default"}},
+    {"logaddexp", 2 * F, 3 * F,
+     "p Exp a @logaddexp;"
+     "q Exp b @logaddexp;"
+     "s Add p q @logaddexp;"
+     "y Log s @logaddexp",
      NULL},
-    {"mse_loss",
-     2 * F,
-     0,
-     {{"Sub", "a b", "d", "", "mse_loss", "aten.mse_loss.default"},
-      {"Mul", "d d", "y", "", "mse_loss", "aten.mse_loss.default"}},
+    {"mse_loss", 2 * F, 0,
+     "d Sub a b @mse_loss;"
+     "y Mul d d @mse_loss",
      NULL},
-    {"addcmul",
-     2 * F,
-     F,
-     {{"Mul", "a b", "p", "", "addcmul", "aten.addcmul.default"},
-      {"Add", "b p", "y", "", "addcmul", "aten.addcmul.default"}},
+    {"addcmul", 2 * F, F,
+     "p Mul a b @addcmul;"
+     "y Add b p @addcmul",
      NULL},
-    {"addcdiv",
-     2 * F,
-     4 * F,
-     {{"Div", "a b", "p", "", "addcdiv", "aten.addcdiv.default"},
-      {"Add", "a p", "y", "", "addcdiv", "aten.addcdiv.default"}},
+    {"addcdiv", 2 * F, 4 * F,
+     "p Div a b @addcdiv;"
+     "y Add a p @addcdiv",
      NULL},
-    {"diagonal",
-     0,
-     0,
-     {{"EyeLike", "square", "eye", "", "diagonal", "aten.diagonal.default"},
-      {"Mul", "a eye", "p", "", "diagonal", "aten.diagonal.default"},
-      {"ReduceSum", "p last", "s", "keepdims=0", "diagonal", "aten.diagonal.default"},
-      {"Slice", "s zero four axis", "y", "", "diagonal", "aten.diagonal.default"}},
+    {"diagonal", 0, 0,
+     "eye EyeLike square @diagonal;"
+     "p Mul a eye @diagonal;"
+     "s ReduceSum p last keepdims=0 @diagonal;"
+     "y Slice s zero four axis @diagonal",
      NULL},
-    {"adaptive_max_pool",
-     2 * F,
-     F + F / 2 + F,
-     {{"Transpose", "a", "t", "perm=[0,2,1]", "transpose", "aten.transpose.int"},
-      {"Unsqueeze", "t two_ints", "u", "", "unsqueeze", "aten.unsqueeze.default"},
-      {"MaxPool", "u", "y", "kernel_shape=[1,2] strides=[1,2]", "max_pool2d_with_indices",
-       "aten.max_pool2d_with_indices.default"}},
+    {"adaptive_max_pool", 2 * F, F + F / 2 + F,
+     "t Transpose a perm=[0,2,1] @transpose.int;"
+     "u Unsqueeze t two_ints @unsqueeze;"
+     "y MaxPool u kernel_shape=[1,2] strides=[1,2] @max_pool2d_with_indices",
      NULL},
-    {"max_pool",
-     2 * F,
-     0,
-     {{"Transpose", "a", "t", "perm=[0,2,1]", "transpose", "aten.transpose.int"},
-      {"Unsqueeze", "t two_ints", "u", "", "unsqueeze", "aten.unsqueeze.default"},
-      {"MaxPool", "u", "y", "kernel_shape=[1,2] strides=[1,2]", "max_pool2d",
-       "aten.max_pool2d.default"}},
+    {"max_pool", 2 * F, 0,
+     "t Transpose a perm=[0,2,1] @transpose.int;"
+     "u Unsqueeze t two_ints @unsqueeze;"
+     "y MaxPool u kernel_shape=[1,2] strides=[1,2] @max_pool2d",
      NULL},
-    {"dist",
-     2 * F + 4,
-     2 * F,
-     {{"Sub", "a b", "d", "", "sub", "aten.sub.Tensor"},
-      {"Reshape", "d last", "r", "", "linalg_vector_norm", "aten.linalg_vector_norm.default"},
-      {"ReduceL2", "r", "y", "keepdims=0", "linalg_vector_norm",
-       "aten.linalg_vector_norm.default"}},
+    {"dist", 2 * F + 4, 2 * F,
+     "d Sub a b @sub.Tensor;"
+     "r Reshape d last @linalg_vector_norm;"
+     "y ReduceL2 r keepdims=0 @linalg_vector_norm",
      "y = torch.dist(a, b)"},
     /* (a - b).norm() is as many operations. */
-    {"ReduceL2",
-     F + 4,
-     F,
-     {{"Sub", "a b", "d", "", "sub", "aten.sub.Tensor"},
-      {"Reshape", "d last", "r", "", "linalg_vector_norm", "aten.linalg_vector_norm.default"},
-      {"ReduceL2", "r", "y", "keepdims=0", "linalg_vector_norm",
-       "aten.linalg_vector_norm.default"}},
+    {"ReduceL2", F + 4, F,
+     "d Sub a b @sub.Tensor;"
+     "r Reshape d last @linalg_vector_norm;"
+     "y ReduceL2 r keepdims=0 @linalg_vector_norm",
      "y = distance(a, b) + torch.norm(a - b)"},
-    {"renorm",
-     F,
-     3 * F,
-     {{"ReduceL2", "a axis", "n", "keepdims=1", "norm", "aten.linalg_vector_norm.default"},
-      {"Greater", "n one", "g", "", "gt", "aten.gt.Scalar"},
-      {"Add", "n two", "s", "", "add", "aten.add.Tensor"},
-      {"Reciprocal", "s", "i", "", "reciprocal", "aten.reciprocal.default"},
-      {"Where", "g i one", "w", "", "where", "aten.where.ScalarOther"},
-      {"Mul", "a w", "y", "", "mul", "aten.mul.Tensor"}},
+    {"renorm", F, 3 * F,
+     "n ReduceL2 a axis keepdims=1 @norm=aten.linalg_vector_norm.default;"
+     "g Greater n one @gt.Scalar;"
+     "s Add n two @add.Tensor;"
+     "i Reciprocal s @reciprocal;"
+     "w Where g i one @where.ScalarOther;"
+     "y Mul a w @mul.Tensor",
      "y = a.renorm(2, 1, 1.0)"},
-    {"sgn", 2 * F, 0, {{"Sign", "a", "y", "", "sign", "aten.sign.default"}}, "y = torch.sgn(a)"},
-    {"take",
-     F,
-     0,
-     {{"Reshape", "a last", "r", "", "view", "aten.view.default"},
-      {"GatherND", "r places", "y", "", "index", "aten.index.Tensor"}},
+    {"sgn", 2 * F, 0, "y Sign a @sign", "y = torch.sgn(a)"},
+    {"take", F, 0,
+     "r Reshape a last @view;"
+     "y GatherND r places @index.Tensor",
      "y = torch.take(a, places)"},
-    {"block_diag",
-     0,
-     0,
-     {{"Concat", "a zeros", "p", "axis=2", "", ""},
-      {"Concat", "zeros b", "q", "axis=2", "cat_1", "aten.cat.default"},
-      {"Concat", "p q", "y", "axis=1", "cat", "aten.cat.default"}},
+    {"block_diag", 0, 0,
+     "p Concat a zeros axis=2 @;"
+     "q Concat zeros b axis=2 @cat_1;"
+     "y Concat p q axis=1 @cat",
      "y = torch.block_diag(a, b)"},
     /* The pooling keeps the indices. */
-    {"max_unpool",
-     0,
-     0,
-     {{"MaxPool", "a", "p i", "kernel_shape=[2] strides=[2]", "max_pool1d_with_indices",
-       "aten.max_pool1d_with_indices.default"},
-      {"Add", "i offsets", "s", "", "add", "aten.add.Tensor"},
-      {"Reshape", "s last", "si", "", "view", "aten.view.default"},
-      {"Unsqueeze", "si last", "u", "", "put", "aten._unsafe_index_put.default"},
-      {"ConstantOfShape", "shape", "c", "", "new_zeros", "aten.new_zeros.default"},
-      {"Reshape", "c last", "cf", "", "view_1", "aten.view.default"},
-      {"Reshape", "p last", "pf", "", "view_2", "aten.view.default"},
-      {"ScatterND", "cf u pf", "z", "", "put", "aten._unsafe_index_put.default"},
-      {"Reshape", "z shape", "y", "", "view_3", "aten.view.default"}},
+    {"max_unpool", 0, 0,
+     "p,i MaxPool a kernel_shape=[2] strides=[2] @max_pool1d_with_indices;"
+     "s Add i offsets @add.Tensor;"
+     "si Reshape s last @view;"
+     "u Unsqueeze si last @put=aten._unsafe_index_put.default;"
+     "c ConstantOfShape shape @new_zeros;"
+     "cf Reshape c last @view_1;"
+     "pf Reshape p last @view_2;"
+     "z ScatterND cf u pf @put=aten._unsafe_index_put.default;"
+     "y Reshape z shape @view_3",
      "y = F.max_unpool1d(*F.max_pool1d(a, 2, return_indices=True), 2)"},
-    {"prod_all",
-     F + 4,
-     F,
-     {{"ReduceProd", "a", "y", "keepdims=0", "prod", "aten.prod.default"}},
-     NULL},
+    {"prod_all", F + 4, F, "y ReduceProd a keepdims=0 @prod", NULL},
     /* Factors: each gradient of a product is multiplied once more. */
-    {"addmm",
-     2 * F,
-     F,
-     {{"Reshape", "a tall", "p", "", "view", "aten.view.default"},
-      {"Reshape", "b wide", "q", "", "view_1", "aten.view.default"},
-      {"Gemm", "p q wc", "y", "alpha=2.0", "addmm", "aten.addmm.default"}},
+    {"addmm", 2 * F, F,
+     "p Reshape a tall @view;"
+     "q Reshape b wide @view_1;"
+     "y Gemm p q wc alpha=2.0 @addmm",
      NULL},
-    {"baddbmm",
-     2 * F,
-     F,
-     {{"MatMul", "a b", "p", "", "baddbmm", "aten.baddbmm.default"},
-      {"Mul", "p two", "q", "", "baddbmm", "aten.baddbmm.default"},
-      {"Add", "q x", "y", "", "baddbmm", "aten.baddbmm.default"}},
+    {"baddbmm", 2 * F, F,
+     "p MatMul a b @baddbmm;"
+     "q Mul p two @baddbmm;"
+     "y Add q x @baddbmm",
      NULL},
-    {"addbmm",
-     2 * F,
-     0,
-     {{"MatMul", "a b", "p", "", "addbmm", "aten.addbmm.default"},
-      {"ReduceSum", "p zero", "s", "keepdims=0", "addbmm", "aten.addbmm.default"},
-      {"Add", "wb s", "y", "", "addbmm", "aten.addbmm.default"}},
+    {"addbmm", 2 * F, 0,
+     "p MatMul a b @addbmm;"
+     "s ReduceSum p zero keepdims=0 @addbmm;"
+     "y Add wb s @addbmm",
      NULL},
     /* The exporter makes matrices of the vectors; beta * grad is made before the others. */
-    {"addr",
-     2 * 8 * 4,
-     8 * 4,
-     {{"Reshape", "wv column", "p", "", "addr", "aten.addr.default"},
-      {"Reshape", "wu line", "q", "", "addr", "aten.addr.default"},
-      {"MatMul", "p q", "r", "", "addr", "aten.addr.default"},
-      {"Mul", "two r", "s", "", "addr", "aten.addr.default"},
-      {"Add", "wb s", "y", "", "addr", "aten.addr.default"}},
+    {"addr", 2 * 8 * 4, 8 * 4,
+     "p Reshape wv column @addr;"
+     "q Reshape wu line @addr;"
+     "r MatMul p q @addr;"
+     "s Mul two r @addr;"
+     "y Add wb s @addr",
      NULL},
-    {"addmv",
-     8 * 8 * 4 + 8 * 4,
-     8 * 8 * 4 - 8 * 4,
-     {{"MatMul", "wb wv", "p", "", "addmv", "aten.addmv.default"},
-      {"Mul", "p two", "q", "", "addmv", "aten.addmv.default"},
-      {"Add", "wu q", "y", "", "addmv", "aten.addmv.default"}},
+    {"addmv", 8 * 8 * 4 + 8 * 4, 8 * 8 * 4 - 8 * 4,
+     "p MatMul wb wv @addmv;"
+     "q Mul p two @addmv;"
+     "y Add wu q @addmv",
      NULL},
     /* The mean of both, and deviations that nothing reads. */
-    {"mean_of_std",
-     F + 4 * 8 * 4,
-     0,
-     {{"ReduceSum", "a last", "s", "keepdims=0", "sum_1", "prims.sum.default"},
-      {"Reshape", "s offset_shape", "t", "", "broadcast_in_dim_1",
-       "prims.broadcast_in_dim.default"},
-      {"Div", "t two", "y", "", "div", "prims.div.default"}},
+    {"mean_of_std", F + 4 * 8 * 4, 0,
+     "s ReduceSum a last keepdims=0 @sum_1=prims.sum.default;"
+     "t Reshape s offset_shape @broadcast_in_dim_1=prims.broadcast_in_dim.default;"
+     "y Div t two @div=prims.div.default",
      "y = torch.std_mean(a, -1, keepdim=True)[1]"},
-    {"mean_of_var",
-     F,
-     0,
-     {{"ReduceSum", "a last", "s", "keepdims=0", "sum_1", "prims.sum.default"},
-      {"Div", "s two", "y", "", "div", "prims.div.default"}},
+    {"mean_of_var", F, 0,
+     "s ReduceSum a last keepdims=0 @sum_1=prims.sum.default;"
+     "y Div s two @div=prims.div.default",
      "y = torch.var_mean(a, -1)[1]"},
     /* Each product of a row is as large as its weight. */
-    {"trilinear",
-     2 * F + 4 * 8 * 8 * 4,
-     32 * 8 * 8 * 4 - 4 * 8 * 8 * 4,
-     {{"Reshape", "a tall", "p", "", "view", "aten.view.default"},
-      {"Reshape", "b tall", "q", "", "view_1", "aten.view.default"},
-      {"Reshape", "turned turned_shape", "w", "", "bilinear", "aten.bilinear.default"},
-      {"MatMul", "p w", "r", "", "bilinear", "aten.bilinear.default"},
-      {"Reshape", "r rows_shape", "s", "", "bilinear", "aten.bilinear.default"},
-      {"Unsqueeze", "q last", "u", "", "bilinear", "aten.bilinear.default"},
-      {"MatMul", "s u", "t", "", "bilinear", "aten.bilinear.default"},
-      {"Squeeze", "t last", "y", "", "bilinear", "aten.bilinear.default"}},
+    {"trilinear", 2 * F + 4 * 8 * 8 * 4, 32 * 8 * 8 * 4 - 4 * 8 * 8 * 4,
+     "p Reshape a tall @view;"
+     "q Reshape b tall @view_1;"
+     "w Reshape turned turned_shape @bilinear;"
+     "r MatMul p w @bilinear;"
+     "s Reshape r rows_shape @bilinear;"
+     "u Unsqueeze q last @bilinear;"
+     "t MatMul s u @bilinear;"
+     "y Squeeze t last @bilinear",
      NULL},
     /* A copy of the columns that do not stand behind each other, for the gradient of b's part. */
-    {"bmm",
-     2 * F,
-     F / 2,
-     {{"Slice", "a zero four two_ints two_ints", "p", "", "slice_1", "aten.slice.Tensor"},
-      {"Slice", "b zero four axis two_ints", "q", "", "slice_2", "aten.slice.Tensor"},
-      {"MatMul", "p q", "y", "", "bmm", "aten.bmm.default"}},
+    {"bmm", 2 * F, F / 2,
+     "p Slice a zero four two_ints two_ints @slice_1.Tensor;"
+     "q Slice b zero four axis two_ints @slice_2.Tensor;"
+     "y MatMul p q @bmm",
      NULL},
-    {"add_alpha",
-     0,
-     0,
-     {{"Mul", "b two", "p", "", "add", "aten.add.Tensor"},
-      {"Add", "a p", "y", "", "add", "aten.add.Tensor"}},
+    {"add_alpha", 0, 0,
+     "p Mul b two @add.Tensor;"
+     "y Add a p @add.Tensor",
      NULL},
-    {"sub_alpha",
-     0,
-     F,
-     {{"Mul", "b two", "p", "", "sub", "aten.sub.Tensor"},
-      {"Sub", "a p", "y", "", "sub", "aten.sub.Tensor"}},
+    {"sub_alpha", 0, F,
+     "p Mul b two @sub.Tensor;"
+     "y Sub a p @sub.Tensor",
      NULL},
-    {"div_mode",
-     2 * F,
-     0,
-     {{"Div", "a b", "p", "", "div", "aten.div.Tensor_mode"},
-      {"Floor", "p", "y", "", "div", "aten.div.Tensor_mode"}},
+    {"div_mode", 2 * F, 0,
+     "p Div a b @div.Tensor_mode;"
+     "y Floor p @div.Tensor_mode",
      NULL},
-    {"scatter_reduce",
-     3 * F + 2 * F,
-     0,
-     {{"ScatterElements", "a elements b", "y", "reduction='add'", "scatter_reduce",
-       "aten.scatter_reduce.two"}},
-     NULL},
-    {"scatter_reduce",
-     3 * F + 2 * F,
-     11 * F + 2 * M,
-     {{"ScatterElements", "a elements b", "y", "reduction='mul'", "scatter_reduce",
-       "aten.scatter_reduce.two"}},
-     NULL},
+    {"scatter_reduce", 3 * F + 2 * F, 0,
+     "y ScatterElements a elements b reduction='add' @scatter_reduce.two", NULL},
+    {"scatter_reduce", 3 * F + 2 * F, 11 * F + 2 * M,
+     "y ScatterElements a elements b reduction='mul' @scatter_reduce.two", NULL},
     /* Bounds that are tensors. */
-    {"clamp_between",
-     3 * F,
-     3 * M + F,
-     {{"Max", "a x", "p", "", "clamp", "aten.clamp.Tensor"},
-      {"Min", "p b", "y", "", "clamp", "aten.clamp.Tensor"}},
+    {"clamp_between", 3 * F, 3 * M + F,
+     "p Max a x @clamp.Tensor;"
+     "y Min p b @clamp.Tensor",
      NULL},
-    {"vector_norm",
-     F + 4 * 8 * 4,
-     F,
-     {{"Abs", "a", "p", "", "norm", "aten.linalg_vector_norm.default"},
-      {"Pow", "p two", "q", "", "norm", "aten.linalg_vector_norm.default"},
-      {"ReduceSum", "q last", "s", "keepdims=0", "norm", "aten.linalg_vector_norm.default"},
-      {"Pow", "s one", "y", "", "norm", "aten.linalg_vector_norm.default"}},
+    {"vector_norm", F + 4 * 8 * 4, F,
+     "p Abs a @norm=aten.linalg_vector_norm.default;"
+     "q Pow p two @norm=aten.linalg_vector_norm.default;"
+     "s ReduceSum q last keepdims=0 @norm=aten.linalg_vector_norm.default;"
+     "y Pow s one @norm=aten.linalg_vector_norm.default",
      NULL},
-    {"vector_norm_inf",
-     F + 4 * 8 * 4,
-     2 * F + 5 * M + 4 * 8 * 8 + 4 * 8 * 4,
-     {{"Abs", "a", "p", "", "norm", "aten.linalg_vector_norm.default"},
-      {"ReduceMax", "p last", "y", "keepdims=0", "norm", "aten.linalg_vector_norm.default"}},
+    {"vector_norm_inf", F + 4 * 8 * 4, 2 * F + 5 * M + 4 * 8 * 8 + 4 * 8 * 4,
+     "p Abs a @norm=aten.linalg_vector_norm.default;"
+     "y ReduceMax p last keepdims=0 @norm=aten.linalg_vector_norm.default",
      NULL},
     /* torch.trace */
-    {"diagonal",
-     0,
-     0,
-     {{"EyeLike", "square", "eye", "", "diagonal_copy", "aten.diagonal_copy.default"},
-      {"Mul", "a eye", "p", "", "diagonal_copy", "aten.diagonal_copy.default"},
-      {"ReduceSum", "p last", "y", "keepdims=0", "diagonal_copy", "aten.diagonal_copy.default"}},
+    {"diagonal", 0, 0,
+     "eye EyeLike square @diagonal_copy;"
+     "p Mul a eye @diagonal_copy;"
+     "y ReduceSum p last keepdims=0 @diagonal_copy",
      NULL},
     /* Complex numbers are pairs. */
-    {"complex",
-     2 * F,
-     0,
-     {{"Unsqueeze", "a last", "p", "", "complex", "aten.complex.default"},
-      {"Unsqueeze", "b last", "q", "", "complex", "aten.complex.default"},
-      {"Concat", "p q", "y", "axis=-1", "complex", "aten.complex.default"}},
+    {"complex", 2 * F, 0,
+     "p Unsqueeze a last @complex;"
+     "q Unsqueeze b last @complex;"
+     "y Concat p q axis=-1 @complex",
      NULL},
-    {"polar",
-     2 * F,
-     3 * 2 * F,
-     {{"Cos", "b", "c", "", "polar", "aten.polar.default"},
-      {"Mul", "a c", "p", "", "polar", "aten.polar.default"},
-      {"Sin", "b", "s", "", "polar", "aten.polar.default"},
-      {"Mul", "a s", "q", "", "polar", "aten.polar.default"},
-      {"Concat", "p q", "y", "axis=-1", "polar", "aten.polar.default"}},
+    {"polar", 2 * F, 3 * 2 * F,
+     "c Cos b @polar;"
+     "p Mul a c @polar;"
+     "s Sin b @polar;"
+     "q Mul a s @polar;"
+     "y Concat p q axis=-1 @polar",
      NULL},
-    {"complex_mul",
-     2 * F,
-     3 * F,
-     {{"Mul", "a b", "p", "", "mul", "aten.mul.Tensor"},
-      {"Sub", "p a", "q", "", "mul", "aten.mul.Tensor"},
-      {"Concat", "p q", "y", "axis=-1", "mul", "aten.mul.Tensor"}},
+    {"complex_mul", 2 * F, 3 * F,
+     "p Mul a b @mul.Tensor;"
+     "q Sub p a @mul.Tensor;"
+     "y Concat p q axis=-1 @mul.Tensor",
      NULL},
-    {"complex_abs",
-     F,
-     F,
-     {{"ReduceL2", "a last", "y", "keepdims=0", "abs_1", "aten.abs.default"}},
-     NULL},
+    {"complex_abs", F, F, "y ReduceL2 a last keepdims=0 @abs_1", NULL},
     /* Lists of tensors, as hstack has them. */
-    {"cat",
-     0,
-     0,
-     {{"SequenceConstruct", "a b", "s", "", "atleast_1d", "aten.atleast_1d.Sequence"},
-      {"SequenceAt", "s n0", "p", "", "getitem", "getitem"},
-      {"SequenceAt", "s n1", "q", "", "getitem_1", "getitem"},
-      {"Concat", "p q", "y", "axis=1", "cat", "aten.cat.default"}},
+    {"cat", 0, 0,
+     "s SequenceConstruct a b @atleast_1d.Sequence;"
+     "p SequenceAt s n0 @getitem=getitem;"
+     "q SequenceAt s n1 @getitem_1=getitem;"
+     "y Concat p q axis=1 @cat",
      NULL},
-    {"stack",
-     0,
-     0,
-     {{"SequenceEmpty", "", "e", "", "stack", "aten.stack.default"},
-      {"SequenceInsert", "e a", "s", "", "stack", "aten.stack.default"},
-      {"SequenceInsert", "s b", "t", "", "stack", "aten.stack.default"},
-      {"ConcatFromSequence", "t", "y", "axis=1 new_axis=1", "stack", "aten.stack.default"}},
+    {"stack", 0, 0,
+     "e SequenceEmpty @stack;"
+     "s SequenceInsert e a @stack;"
+     "t SequenceInsert s b @stack;"
+     "y ConcatFromSequence t axis=1 new_axis=1 @stack",
      NULL},
     /* In lines of two modules it is what it looks like: the mask alone is kept. */
-    {"Where",
-     M,
-     0,
-     {{"LessOrEqual", "a one", "m", "", "elsewhere", "aten.le.Scalar"},
-      {"Where", "m one a", "y", "", "where", "aten.where.ScalarSelf"}},
+    {"Where", M, 0,
+     "m LessOrEqual a one @elsewhere=aten.le.Scalar;"
+     "y Where m one a @where.ScalarSelf",
      NULL},
 };
+
+/* Adds a word to a list. */
+static void append(char *list, size_t size, const char *word)
+{
+    size_t length = strlen(list);
+    snprintf(list + length, size - length, length > 0 ? " %s" : "%s", word);
+}
+
+/* "sub_1.Tensor" of the operation "aten.sub.Tensor". */
+static void set_call(model *m, char *call)
+{
+    char aten[96];
+    char *end = call + strcspn(call, ".="), mark = *end;
+    if (mark != '\0') *end++ = '\0';
+    const char *number = strrchr(call, '_');
+    bool is_numbered = number != NULL && number[1 + strspn(number + 1, "0123456789")] == '\0';
+    int length = (int)(is_numbered ? (size_t)(number - call) : strlen(call));
+    if (mark == '=' || call[0] == '\0')
+        snprintf(aten, sizeof aten, "%s", end);
+    else
+        snprintf(aten, sizeof aten, "aten.%.*s.%s", length, call, mark == '.' ? end : "default");
+    model_source(m, strcmp(call, "elsewhere") == 0 ? "other" : "m", call);
+    model_class(m, "Net", aten);
+}
+
+static void add_node(model *m, char *node, const char *line)
+{
+    char inputs[128] = "", attributes[128] = "", *rest = node;
+    char *results = strtok_r(rest, " ", &rest);
+    const char *op = strtok_r(rest, " ", &rest);
+    for (char *word; (word = strtok_r(rest, " ", &rest)) != NULL;) {
+        if (word[0] == '@')
+            set_call(m, word + 1);
+        else if (strchr(word, '=') != NULL)
+            append(attributes, sizeof attributes, word);
+        else
+            append(inputs, sizeof inputs, word);
+    }
+    for (char *comma = results; (comma = strchr(comma, ',')) != NULL;) *comma = ' ';
+    if (line != NULL) model_trace(m, line);
+    model_node(m, op, results, inputs, results, attributes);
+}
 
 static model *build(const row *r)
 {
@@ -513,13 +424,9 @@ static model *build(const row *r)
         model_node(m, "MatMul", k == 0 ? "a" : "b", k == 0 ? "x wa" : "x wb", k == 0 ? "a" : "b",
                    "");
     }
-    for (uint32_t i = 0; i < MAX_STEPS && r->steps[i].op != NULL; i++) {
-        const step *s = &r->steps[i];
-        model_source(m, strcmp(s->call, "elsewhere") == 0 ? "other" : "m", s->call);
-        model_class(m, "Net", s->aten);
-        if (r->line != NULL) model_trace(m, r->line);
-        model_node(m, s->op, s->output, s->inputs, s->output, s->attributes);
-    }
+    char nodes[1024], *rest = nodes;
+    assert_true(snprintf(nodes, sizeof nodes, "%s", r->nodes) < (int)sizeof nodes);
+    for (char *node; (node = strtok_r(rest, ";", &rest)) != NULL;) add_node(m, node, r->line);
     model_output(m, "y", "f32");
     return m;
 }
