@@ -130,7 +130,7 @@ static const char *find_alias(const char *trace, const onv_node *node, size_t *l
     static const char library[] = "/torch/";
     const char *caller = NULL, *code = NULL;
     size_t caller_length = 0, code_length = 0;
-    uint32_t n = 0;
+    uint32_t n = 0, n_modules = count_modules(node->calls);
     for (const char *at = trace; (at = strstr(at, "File \"")) != NULL; at++) {
         size_t header = strcspn(at, "\n");
         /* A frame of torch.export itself runs the network. */
@@ -144,7 +144,7 @@ static const char *find_alias(const char *trace, const onv_node *node, size_t *l
         }
         code = code_of(at, &code_length);
         if (!runs) continue;
-        if (n <= count_modules(node->calls) || caller == NULL || has_text(at, header, library) ||
+        if (n <= n_modules || caller == NULL || has_text(at, header, library) ||
             has_text(code, code_length, "self."))
             continue;
         const char *end = memchr(caller, '(', caller_length), *begin = end;

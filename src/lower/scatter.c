@@ -245,7 +245,7 @@ static uint64_t alpha_bytes(const onv_lowering *l, const onv_node *node)
 {
     onv_node_id from = onv_model_value(l->model, node->inputs[2])->producer;
     const onv_node *mul = onv_is_node(from) ? onv_model_node(l->model, from) : NULL;
-    if (mul != NULL && strcmp(mul->op_type, "Transpose") == 0) {
+    if (mul != NULL && strcmp(mul->op_type, "Transpose") == 0 && onv_is_value(mul->inputs[0])) {
         from = onv_model_value(l->model, mul->inputs[0])->producer;
         mul = onv_is_node(from) ? onv_model_node(l->model, from) : NULL;
     }
