@@ -99,11 +99,18 @@ static bool is_argument(const char *call)
     return false;
 }
 
-static uint32_t count_modules(const char *calls)
+/* Of a list of modules or of classes, those that are not PyTorch's. */
+static uint32_t count_modules(const char *list)
 {
-    uint32_t quotes = 0;
-    for (; *calls != '\0'; calls++) quotes += *calls == '\'' || *calls == '"';
-    return (quotes + 1) / 2;
+    static const char library[] = "torch.";
+    uint32_t n = 0;
+    for (const char *at = list; *(at += strcspn(at, "'\"")) != '\0';) {
+        const char *end = strchr(at + 1, *at);
+        n += strncmp(at + 1, library, sizeof library - 1) != 0;
+        if (end == NULL) break;
+        at = end + 1;
+    }
+    return n;
 }
 
 /* The line of code that follows a frame's header, and its length. */
@@ -123,28 +130,29 @@ static bool has_text(const char *line, size_t length, const char *text)
     return false;
 }
 
-/* `y = swish(x)`, where the code has `swish = Swish.apply`: one more forward() runs than modules do, and it has no `self`. Gives
- * the name before the first call of the line. */
+/* `y = swish(x)`, where the code has `swish = Swish.apply`: one more forward() runs than modules do, and it has no `self`. Slices of
+ * nn.Sequential run as modules that are in no list. Gives the name before the first call of the line. */
 static const char *find_alias(const char *trace, const onv_node *node, size_t *length)
 {
     static const char library[] = "/torch/";
     const char *caller = NULL, *code = NULL;
     size_t caller_length = 0, code_length = 0;
-    uint32_t n = 0, n_modules = count_modules(node->calls);
+    uint32_t n = 0, all = count_modules(node->calls);
+    uint32_t n_own = 0, own = count_modules(node->call_classes);
     for (const char *at = trace; (at = strstr(at, "File \"")) != NULL; at++) {
         size_t header = strcspn(at, "\n");
-        /* A frame of torch.export itself runs the network. */
         bool runs = at[header] == '\n' && has_text(at, header + 1, ONV_NOTE_FORWARD) &&
-                    !has_text(at, header, "/torch/_dynamo/");
-        if (runs) {
-            bool by_name = code != NULL && has_text(code, code_length, ".forward(");
-            n += !by_name;
+                    strncmp(at, ONV_NOTE_INNER, sizeof ONV_NOTE_INNER - 2) != 0;
+        bool is_own = runs && !has_text(at, header, library);
+        bool by_name = code != NULL && has_text(code, code_length, ".forward(");
+        n += runs && !by_name;
+        n_own += is_own && !by_name;
+        if (is_own) {
             caller = code;
             caller_length = code_length;
         }
         code = code_of(at, &code_length);
-        if (!runs) continue;
-        if (n <= n_modules || caller == NULL || has_text(at, header, library) ||
+        if (!is_own || n <= all || n_own <= own || caller == NULL ||
             has_text(code, code_length, "self."))
             continue;
         const char *end = memchr(caller, '(', caller_length), *begin = end;
@@ -169,7 +177,7 @@ static onv_status find_function(onv_builder *b, const char *trace, onv_node *nod
         length = (size_t)(at - begin);
     }
     const char *alias =
-        length == 0 && node->calls[0] != '\0' ? find_alias(trace, node, &length) : NULL;
+        length == 0 && node->call_classes[0] != '\0' ? find_alias(trace, node, &length) : NULL;
     node->function = onv_intern_n(&b->model->strings, alias != NULL ? alias : found, length);
     return node->function != NULL ? ONV_OK : onv_fail_memory(b->err);
 }

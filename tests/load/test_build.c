@@ -233,23 +233,30 @@ static void functions_have_other_names(void **state)
 #define BASE  "  File \"net.py\", line 8, in forward\n    y = super().forward(x)\n"
 #define EXPORT                                                                                     \
     "  File \"/lib/torch/_dynamo/a.py\", line 1, in forward\n    res = self.root(*args)\n"
-#define LIB "  File \"/lib/torch/nn/a.py\", line 1, in forward\n    return F.silu(x)"
+#define LIB    "  File \"/lib/torch/nn/a.py\", line 1, in forward\n    return F.silu(x)"
+#define NET    "['net.Net', 'aten.relu.default']"
+#define ACT    "['net.Net', 'net.Swish', 'aten.relu.default']"
+#define PART   "  File \"net.py\", line 8, in forward\n    y = self.layers[1:](x)\n"
+#define ROW    "  File \"/lib/torch/nn/row.py\", line 1, in forward\n    input = module(input)\n"
+#define TRACED "  File \"<eval_with_key>.7\", line 1, in forward\n    act = self.act(x)\n"
     static const struct {
-        const char *scopes, *trace, *function;
+        const char *classes, *trace, *function;
     } cases[] = {
-        {"['', 'relu']", OUTER INNER, "swish"},
-        {"['', 'swish', 'relu']", OUTER INNER, ""},
-        {"['', 'relu']", OUTER SELF, ""},
-        {"['', 'relu']", BASE INNER, ""},
-        {"['', 'act', 'relu']", OUTER LIB, ""},
-        {"['', 'relu']", OUTER LIB, ""},
-        {"['', 'act', 'relu']", EXPORT OUTER INNER, ""},
-        {"['', 'relu']", INNER, ""},
-        {"['', 'relu']", "File \"net.py\", line 3, in forward\n\nFile \"\", in forward\n", ""},
+        {NET, OUTER INNER, "swish"},
+        {ACT, OUTER INNER, ""},
+        {NET, OUTER SELF, ""},
+        {NET, BASE INNER, ""},
+        {NET, OUTER LIB, ""},
+        {ACT, EXPORT OUTER INNER, ""},
+        {ACT, PART ROW INNER, ""}, /* a slice of a sequence is no module that is noted */
+        {"['torch.fx.GraphModule', 'net.Swish', 'aten.relu.default']", TRACED INNER, ""},
+        {NET, INNER, ""},
+        {NET, "File \"net.py\", line 3, in forward\n\nFile \"\", in forward\n", ""},
+        {"['", OUTER INNER, ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         msg *graph = m_graph("x", "y"), *node = m_node("Relu", "r", "x", "y");
-        m_put(node, N_METADATA, m_pair("pkg.torch.onnx.name_scopes", cases[i].scopes));
+        m_put(node, N_METADATA, m_pair("pkg.torch.onnx.class_hierarchy", cases[i].classes));
         m_put(node, N_METADATA, m_pair("pkg.torch.onnx.stack_trace", cases[i].trace));
         m_put(graph, G_NODE, node);
         msg *file = m_model(graph);
