@@ -9,8 +9,7 @@
 typedef struct onv_folding {
     onv_folded_plan **plans; /* by value: of what it was computed; NULL: not told */
     onv_shape *leaves;       /* by listed name: of parameters that constants were computed of */
-    uint8_t *
-        leaf_rank; /* by listed name: 1 + the rank that a term gives it, some of whose sizes are open; 0: none does */
+    onv_shape *open_leaves;  /* by listed name: likewise, sizes that terms leave open are 0 */
     onv_ptr_map
         leaf_values;       /* by name of a parameter or a buffer: the value that has its elements */
     onv_ptr_map constants; /* by name: values that have notes */

@@ -88,6 +88,14 @@ static bool is_told(const onv_folded_plan *plan, const onv_term *term)
     return true;
 }
 
+static onv_shape shape_of(const onv_folded_plan *plan, const onv_term *term)
+{
+    onv_shape shape = {.rank = term->shape.dims.rank};
+    for (uint32_t k = 0; k < shape.rank; k++)
+        shape.dims[k] = onv_term_dim(plan, term->shape.dims.dims[k]);
+    return shape;
+}
+
 /* The parameters of the term, as far as it tells their sizes, are those of other terms as well. */
 static void note_leaves(onv_lowering *l, const onv_folded_plan *plan)
 {
@@ -96,14 +104,12 @@ static void note_leaves(onv_lowering *l, const onv_folded_plan *plan)
         size_t listed = term->form == ONV_TERM_LEAF ? onv_listed_find(l, term->name) : SIZE_MAX;
         if (listed == SIZE_MAX) continue;
         l->signature.explained[listed] = true;
-        if (l->folded.leaf_rank[listed] == 0 && !term->shape.is_wild)
-            l->folded.leaf_rank[listed] = (uint8_t)(1 + term->shape.dims.rank);
+        if (l->folded.open_leaves[listed].rank == UNKNOWN_RANK && !term->shape.is_wild)
+            l->folded.open_leaves[listed] = shape_of(plan, term);
         if (l->folded.leaves[listed].rank != UNKNOWN_RANK || plan->is_assumed ||
             !is_told(plan, term))
             continue;
-        l->folded.leaves[listed].rank = term->shape.dims.rank;
-        for (uint32_t k = 0; k < term->shape.dims.rank; k++)
-            l->folded.leaves[listed].dims[k] = onv_term_dim(plan, term->shape.dims.dims[k]);
+        l->folded.leaves[listed] = shape_of(plan, term);
     }
 }
 
@@ -118,10 +124,11 @@ onv_status onv_folded_plan_all(onv_lowering *l)
 {
     l->folded.plans = ONV_ARENA_ARRAY(&l->model->arena, onv_folded_plan *, l->model->values.count);
     l->folded.leaves = ONV_ARENA_ARRAY(&l->model->arena, onv_shape, l->signature.count);
-    l->folded.leaf_rank = ONV_ARENA_ARRAY(&l->model->arena, uint8_t, l->signature.count);
-    if (l->folded.plans == NULL || l->folded.leaves == NULL || l->folded.leaf_rank == NULL)
+    l->folded.open_leaves = ONV_ARENA_ARRAY(&l->model->arena, onv_shape, l->signature.count);
+    if (l->folded.plans == NULL || l->folded.leaves == NULL || l->folded.open_leaves == NULL)
         return onv_fail_memory(l->err);
-    for (size_t i = 0; i < l->signature.count; i++) l->folded.leaves[i].rank = UNKNOWN_RANK;
+    for (size_t i = 0; i < l->signature.count; i++)
+        l->folded.leaves[i].rank = l->folded.open_leaves[i].rank = UNKNOWN_RANK;
     ONV_TRY(find_values(l));
     onv_folded_count_parts(l);
     for (uint32_t round = 0; round < 2; round++) { /* what a later one tells */

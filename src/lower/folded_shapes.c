@@ -156,6 +156,20 @@ bool onv_term_is_unknown_buffer(const onv_solver *s, uint32_t leaves)
     return only != NULL && only->is_buffer && !only->is_known;
 }
 
+/* What other terms make of the parameter: the dims that they tell, and while there is a choice none that they leave open. */
+static bool fits_others(onv_solver *s, const onv_leaf *leaf, const onv_term_shape *shape)
+{
+    size_t listed = onv_listed_find(s->l, leaf->name);
+    const onv_shape *open = listed != SIZE_MAX ? &s->l->folded.open_leaves[listed] : NULL;
+    if (open == NULL || open->rank == UINT32_MAX || shape->is_wild) return true;
+    bool fits = open->rank == shape->dims.rank;
+    for (uint32_t i = 0; i < open->rank && fits; i++) {
+        int64_t dim = onv_term_resolve(s->now.sizes, shape->dims.dims[i]);
+        fits = open->dims[i] > 0 ? same_dim(s, dim, open->dims[i]) : dim < 0 || !s->is_strict;
+    }
+    return fits || !s->is_strict;
+}
+
 bool onv_term_use_leaf(onv_solver *s, uint32_t i, const onv_term_shape *shape, uint16_t *at)
 {
     const onv_leaf *from = &s->leaves[i];
@@ -167,11 +181,7 @@ bool onv_term_use_leaf(onv_solver *s, uint32_t i, const onv_term_shape *shape, u
         (!onv_term_count(s, shape, &known, &n_unknown, &unknown) || n_unknown > 0))
         return false;
     if (from->is_known && !same_shape(s, &from->shape, shape)) return false;
-    size_t listed = onv_listed_find(s->l, from->name);
-    if (!from->is_known && listed != SIZE_MAX && !shape->is_wild &&
-        s->l->folded.leaf_rank[listed] != 0 &&
-        s->l->folded.leaf_rank[listed] != 1 + shape->dims.rank)
-        return false;
+    if (!from->is_known && !fits_others(s, from, shape)) return false;
     if (s->now.leaf_term[i] != ONV_NO_TERM) {
         *at = s->now.leaf_term[i];
         return from->is_known || same_shape(s, &s->terms[*at].shape, shape);

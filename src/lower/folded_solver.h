@@ -42,6 +42,7 @@ typedef struct onv_solver {
     onv_call calls[ONV_TERM_MOST_CALLS];
     onv_leaf leaves[ONV_TERM_MOST_LEAVES];
     uint32_t n_calls, n_leaves, steps;
+    bool is_strict;   /* parameters have the shapes that other terms give them */
     uint32_t n_parts; /* that the file has of what the constant is a part of */
     onv_term terms[ONV_TERM_MOST];
     onv_attempt now;

@@ -381,7 +381,13 @@ onv_folded_plan *onv_folded_solve(onv_lowering *l, uint32_t value)
     }
     uint32_t root = s.n_calls - 1, leaves = (UINT32_C(1) << s.n_leaves) - 1;
     uint16_t at;
-    bool is_solved = solve_scaled(&s, &shape) ||
-                     onv_term_solve_call(&s, root, &shape, (UINT32_C(1) << root) - 1, leaves, &at);
+    bool is_solved = solve_scaled(&s, &shape);
+    onv_attempt before = s.now;
+    for (s.is_strict = true; !is_solved; s.is_strict = false) {
+        s.now = before;
+        s.steps = 0;
+        is_solved = onv_term_solve_call(&s, root, &shape, (UINT32_C(1) << root) - 1, leaves, &at);
+        if (!s.is_strict) break;
+    }
     return is_solved && fits(&s) && computes(&s) && l->status == ONV_OK ? make_plan(&s) : NULL;
 }

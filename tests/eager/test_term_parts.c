@@ -298,8 +298,7 @@ static void views_of_what_was_expanded_are_views(void **state)
     add_call(m, "MatMul", "h v", "k", "mm_1");
     add_call(m, "Mul", "k view_2", "y", "mul");
     model_output(m, "y", "f32");
-    assert_int_equal(train(m, (onv_lower_options){.loss = ONV_LOSS_NONE}).parameters,
-                     W + 8 * 4);
+    assert_int_equal(train(m, (onv_lower_options){.loss = ONV_LOSS_NONE}).parameters, W + 8 * 4);
 }
 
 /* Indices that the exporter computed of a buffer by more than views: the buffer lies beside them. */
@@ -349,6 +348,23 @@ static void dropouts_at_the_end_ran_each(void **state)
     assert_int_equal(saved[1] - saved[0], 4 * 4 * 4);
 }
 
+/* softmax(nodes nodes^T) and `nodes @ pool`: the size that both leave open is one, and what one term makes of a parameter
+ * tells which operand it is of another. */
+static void terms_agree_on_shapes_of_parameters(void **state)
+{
+    (void)state;
+    model *m = begin("a_pool nodes");
+    add_constant(m, "softmax", "f32[4,4]", "['mm_7', 'nodes', 'transpose']");
+    add_constant(m, "matmul", "f32[4,8]", "['a_pool', 'nodes']");
+    add_call(m, "MatMul", "softmax h", "k", "mm_8");
+    add_call(m, "Add", "k matmul", "y", "add");
+    model_output(m, "y", "f32");
+    enum { OPEN = 3, ELEMS = 4 * OPEN + OPEN * 8 };
+    found f = train(m, (onv_lower_options){.loss = ONV_LOSS_NONE, .parameters = 8 * 8 + ELEMS});
+    assert_int_equal(f.parameters, W + ELEMS * 4);
+    assert_false(f.is_assumed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +381,7 @@ int main(void)
         cmocka_unit_test(views_of_what_was_expanded_are_views),
         cmocka_unit_test(buffers_behind_large_results_are_missed),
         cmocka_unit_test(dropouts_at_the_end_ran_each),
+        cmocka_unit_test(terms_agree_on_shapes_of_parameters),
     };
     return cmocka_run_group_tests_name("eager.term_parts", tests, NULL, NULL);
 }
