@@ -301,7 +301,7 @@ static bool is_of_sign(text operation, char sign)
 
 /* --- All frames -------------------------------------------------------------------------------- */
 
-enum { MAX_BYTES = 3000 };
+enum { MAX_BYTES = 6000 };
 
 typedef struct writer {
     char bytes[MAX_BYTES];
