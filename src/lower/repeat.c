@@ -221,13 +221,15 @@ static bool is_told_of_layers(onv_lowering *l, size_t listed)
     return name != NULL && onv_ptr_map_get(&l->merged.told, name, NULL);
 }
 
-/* A factor that is trained, and 1 in the file: the first listed parameter of the reader's own module that no tensor stands for;
- * SIZE_MAX: there is none. */
+/* A factor that is trained, and 1 in the file: the first listed parameter of the reader's own module that no tensor stands for,
+ * which no layer of PyTorch's own multiplies by; SIZE_MAX: there is none. */
 static size_t factor_of(onv_lowering *l, const onv_node *reader)
 {
     const char *scope = reader->scope != NULL ? reader->scope : "", *op = reader->neutral_op;
     size_t length = strlen(scope);
-    if (l->signature.count == 0 || (strcmp(op, "mul") != 0 && strcmp(op, "div") != 0))
+    const char *class = reader->module_class;
+    bool is_layer = class != NULL && strncmp(class, "torch.nn.modules.", 17) == 0;
+    if (l->signature.count == 0 || (strcmp(op, "mul") != 0 && strcmp(op, "div") != 0) || is_layer)
         return SIZE_MAX;
     for (size_t i = onv_listed_lower_bound(l, scope); i < l->signature.count && onv_work(1); i++) {
         const char *name = l->signature.names[i];

@@ -252,6 +252,30 @@ static bool is_spread(onv_lowering *l, const onv_weight_read *first, const onv_w
     return true;
 }
 
+/* The operation that reads it takes a weight there, or a buffer, or what a layer made. `made`: all take what they made. */
+static bool is_told_by_place(onv_lowering *l, uint32_t index, onv_weight_verdict *v, bool *made)
+{
+    const onv_value *value = &l->model->values.at[index];
+    for (const onv_weight_read *at = v->read; at < end_of_reads(l) && at->value == index; at++) {
+        const onv_node *node = &l->model->nodes.at[at->node];
+        onv_weight_place place = onv_weight_place_of(node, at->k);
+        /* A filter that code made, a wavelet, say: no listed parameter has its name, nor is left for it. */
+        bool is_filter = place == ONV_PLACE_WEIGHT && !node->takes_buffer &&
+                         l->signature.count > 0 && onv_weight_is_view(value->name) &&
+                         find_named(l, index) == NULL;
+        bool is_product = onv_weight_is_product(l->model, node, at->k);
+        if (is_product || place == ONV_PLACE_WEIGHT) {
+            onv_weight_use use = is_product || is_filter ? ONV_WEIGHT_MADE
+                                 : node->takes_buffer    ? ONV_WEIGHT_BUFFER
+                                                         : ONV_WEIGHT_TRAINED;
+            *v = (onv_weight_verdict){use, true, at};
+            return true;
+        }
+        *made &= place == ONV_PLACE_MADE && !onv_weight_is_bias_of_scores(node, value);
+    }
+    return false;
+}
+
 /* A float weight without a note, in an export that has them. */
 onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
 {
@@ -269,21 +293,7 @@ onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
         return (onv_weight_verdict){buffer.is_spread ? ONV_WEIGHT_VIEW : ONV_WEIGHT_BUFFER, true,
                                     first};
     bool made = true;
-    for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == index; at++) {
-        onv_weight_place p = onv_weight_place_of(&l->model->nodes.at[at->node], at->k);
-        bool is_buffer = l->model->nodes.at[at->node].takes_buffer;
-        if (onv_weight_is_product(l->model, &l->model->nodes.at[at->node], at->k))
-            return (onv_weight_verdict){ONV_WEIGHT_MADE, true, at};
-        /* A filter that code made, a wavelet, say: no listed parameter has its name, nor is left for it. */
-        if (p == ONV_PLACE_WEIGHT && !is_buffer && l->signature.count > 0 &&
-            onv_weight_is_view(value->name) && find_named(l, index) == NULL)
-            return (onv_weight_verdict){ONV_WEIGHT_MADE, true, at};
-        if (p == ONV_PLACE_WEIGHT)
-            return (onv_weight_verdict){is_buffer ? ONV_WEIGHT_BUFFER : ONV_WEIGHT_TRAINED, true,
-                                        at};
-        made &= p == ONV_PLACE_MADE &&
-                !onv_weight_is_bias_of_scores(&l->model->nodes.at[at->node], value);
-    }
+    if (is_told_by_place(l, index, &v, &made)) return v;
     /* "conv1.weight_bias": derived from a parameter's name. */
     if (strchr(value->name, '.') != NULL)
         return (onv_weight_verdict){ONV_WEIGHT_TRAINED, true, first};

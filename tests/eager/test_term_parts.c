@@ -137,12 +137,12 @@ static void layers_of_buffers_have_gradients(void **state)
     }
 }
 
-/* relu((x W) * scale.exp()) of scale = 0: the exporter removes the product with 1. */
+/* tanh((x W) * scale.exp()) of scale = 0: the exporter removes the product with 1. No layer of PyTorch has such a factor. */
 static void a_factor_of_1_is_the_parameter_without_a_tensor(void **state)
 {
     (void)state;
-    static const char *const listed[] = {"scale", "", "other.scale"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const listed[] = {"scale", "", "other.scale", "scale"};
+    for (int i = 0; i < 4; i++) {
         model *m = model_new(18);
         model_input(m, "x", "f32[4,8]");
         model_weight(m, "w", "f32[8,8]");
@@ -155,7 +155,7 @@ static void a_factor_of_1_is_the_parameter_without_a_tensor(void **state)
         model_call(m, "aten.mm.default", "%x, %p_w");
         model_node(m, "MatMul", "mm", "x w", "mm", "");
         model_source(m, "", "tanh");
-        model_class(m, "zoo.Net", "aten.tanh.default");
+        model_class(m, i < 3 ? "zoo.Net" : "torch.nn.modules.activation.Tanh", "aten.tanh.default");
         model_call(m, "aten.tanh.default", "%mul");
         model_node(m, "Tanh", "tanh", "mm", "y", "");
         model_output(m, "y", "f32");
