@@ -139,18 +139,32 @@ static const onv_node *match_half_product(onv_finder *s, onv_group *g, onv_value
     return good ? second : NULL;
 }
 
-/* Erf(x / sqrt(2)), as F.gelu is exported. */
+/* From opset 20 on the older exporter writes F.gelu as Gelu: what is a formula there is one in Python. */
+static bool is_gelu_of_python(const onv_node *node)
+{
+    return !onv_node_is_noted(node) && node->version >= 20;
+}
+
+static void publish_gelu(onv_finder *s, const onv_group *g, onv_value_id x, const onv_node *last,
+                         int64_t more)
+{
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_GELU, x, last);
+    fusion.groups = more;
+    onv_find_publish(s, g, fusion);
+}
+
+/* Erf(x / sqrt(2)), as F.gelu is exported before. */
 static void match_gelu(onv_finder *s, const onv_node *erf)
 {
     onv_group g = {0};
+    if (is_gelu_of_python(erf)) return;
     const onv_node *scale = onv_find_sole(s, erf->inputs[0], "Div");
     if (scale == NULL) scale = onv_find_sole(s, erf->inputs[0], "Mul");
     if (scale == NULL || !onv_find_take(s, &g, erf) || !onv_find_take(s, &g, scale)) return;
     onv_value_id x = beside_number(s, scale);
     const onv_node *last = match_half_product(s, &g, erf->outputs[0], x);
     /* Written by hand it is as many operations in eager PyTorch, as the notes of the newer exporter tell. */
-    if (last != NULL && onv_find_same_call(s, &g))
-        onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_GELU, x, last));
+    if (last != NULL && onv_find_same_call(s, &g)) publish_gelu(s, &g, x, last, 2);
 }
 
 /* Tanh(b (x + k x (x x))): F.gelu(approximate="tanh"). With Pow it is a formula in Python, which
@@ -158,6 +172,7 @@ static void match_gelu(onv_finder *s, const onv_node *erf)
 static void match_tanh_gelu(onv_finder *s, const onv_node *tanh)
 {
     onv_group g = {0};
+    if (is_gelu_of_python(tanh)) return;
     const onv_node *scale = onv_find_sole(s, tanh->inputs[0], "Mul");
     const onv_node *sum = scale != NULL ? onv_find_sole(s, beside_number(s, scale), "Add") : NULL;
     if (sum == NULL || sum->n_inputs != 2) return;
@@ -176,8 +191,7 @@ static void match_tanh_gelu(onv_finder *s, const onv_node *tanh)
             !onv_find_take(s, &g, cube) || !onv_find_take(s, &g, square))
             return;
         const onv_node *last = match_half_product(s, &g, tanh->outputs[0], x);
-        if (last != NULL && onv_find_same_call(s, &g))
-            onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_GELU, x, last));
+        if (last != NULL && onv_find_same_call(s, &g)) publish_gelu(s, &g, x, last, 3);
         return;
     }
 }

@@ -13,7 +13,7 @@
 #include "timeline/timeline.h"
 
 typedef enum onv_fusion_kind {
-    ONV_FUSION_GELU,       /* x */
+    ONV_FUSION_GELU,       /* x; groups: how many tensors of its size the formula would keep more */
     ONV_FUSION_SILU,       /* x */
     ONV_FUSION_MISH,       /* x */
     ONV_FUSION_HARD_SWISH, /* x */

@@ -77,6 +77,7 @@ typedef struct onv_tallies {
     onv_tally cached;         /* calls that keep frames for the next part of a video */
     onv_tally deep_calls; /* of nn.RNN with layers between which dropout may be, and its masks */
     onv_tally gates;      /* x * sigmoid(x) that may be two operations, which keep more */
+    onv_tally gelus;      /* formulas of GELU that may be written by hand, which keep more */
     onv_tally input_gradient; /* bytes alone */
     onv_tally loops;          /* that exports alone run, and what is kept of them; see exported.c */
     onv_tally lost_dropout;   /* what dropout inside attention would keep: bytes alone */

@@ -456,14 +456,18 @@ static bool is_gate(const onv_fusion *f)
            f->kind == ONV_FUSION_MISH;
 }
 
-/* Without notes of its call nothing says that it is one function, even in a module of its own. */
-static void count_gate(onv_lowering *l, const onv_fusion *f, uint32_t x)
+/* Without notes of its call nothing says that it is one function, even in a module of its own: as a formula it would keep
+ * so many tensors more. */
+static void count_formula(onv_lowering *l, const onv_fusion *f, uint32_t x, uint64_t more,
+                          onv_tally *tally)
 {
     const onv_node *node = onv_model_node(l->model, f->last);
+    uint64_t bytes;
     if (x == ONV_NO_TENSOR || !onv_tensor_needs_grad(l, x) || onv_node_is_noted(node)) return;
-    l->tally.gates.count++;
-    if (!onv_u64_add(l->tally.gates.bytes, onv_tensor_at(l, x).bytes, &l->tally.gates.bytes))
-        l->tally.gates.bytes = UINT64_MAX;
+    tally->count++;
+    if (!onv_u64_mul(onv_tensor_at(l, x).bytes, more, &bytes) ||
+        !onv_u64_add(tally->bytes, bytes, &tally->bytes))
+        tally->bytes = UINT64_MAX;
 }
 
 static uint32_t emit_safe_softmax(onv_lowering *l, uint32_t x)
@@ -497,9 +501,12 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     uint32_t x = onv_value_tensor(l, f->x);
     bool in_place = is_gate(f) && onv_overwrites(l, onv_model_node(l->model, f->last), f->x, 2);
     switch (f->kind) {
-    case ONV_FUSION_GELU: onv_value_set(l, f->out, emit_unary(l, "gelu", x, true, false)); break;
+    case ONV_FUSION_GELU:
+        count_formula(l, f, x, (uint64_t)f->groups, &l->tally.gelus);
+        onv_value_set(l, f->out, emit_unary(l, "gelu", x, true, false));
+        break;
     case ONV_FUSION_SILU:
-        count_gate(l, f, x);
+        count_formula(l, f, x, 1, &l->tally.gates);
         onv_value_set(l, f->out, emit_unary(l, "silu", x, true, in_place));
         break;
     case ONV_FUSION_MISH: onv_value_set(l, f->out, emit_unary(l, "mish", x, true, in_place)); break;

@@ -166,7 +166,9 @@ static onv_severity severity_of(uint64_t bytes, uint64_t kept)
 static void report_readings(onv_lowering *l)
 {
     uint64_t kept = 0;
-    if (l->tally.quotients.count + l->tally.gates.count + l->tally.maxima.count > 0)
+    if (l->tally.quotients.count + l->tally.gates.count + l->tally.gelus.count +
+            l->tally.maxima.count >
+        0)
         l->status = onv_eager_saved(l->model, l->eager, &kept, NULL, l->err);
     if (l->status != ONV_OK) return;
     if (l->tally.unreached.count > 0)
@@ -195,6 +197,12 @@ static void report_readings(onv_lowering *l)
                        "writes so; were they written by hand, PyTorch would keep the sigmoids too: "
                        "%llu bytes more",
                        l->tally.gates.count, (unsigned long long)l->tally.gates.bytes);
+    if (l->tally.gelus.count > 0)
+        onv_model_diag(l->model, severity_of(l->tally.gelus.bytes, kept), "gelu", NULL,
+                       "%u formulas of GELU are counted as F.gelu, which the older exporter writes "
+                       "so before opset 20; were they written by hand, PyTorch would keep %llu "
+                       "bytes more",
+                       l->tally.gelus.count, (unsigned long long)l->tally.gelus.bytes);
     if (l->tally.maxima.count > 0)
         onv_model_diag(l->model, severity_of(l->tally.maxima.bytes, kept), "reduce-max", NULL,
                        "%u ReduceMax or ReduceMin keep input and result, as amax does; were they "

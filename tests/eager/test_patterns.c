@@ -245,6 +245,29 @@ static void views_and_their_copies(void **state)
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) expect(&table[i], false);
 }
 
+/* From opset 20 on F.gelu is a Gelu: a formula is one in Python, too, and keeps what its operations do. */
+static void formulas_of_gelu_depend_on_the_opset(void **state)
+{
+    (void)state;
+    for (int opset = 17; opset <= 20; opset += 3) {
+        model *m = model_new(opset);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_node(m, "Constant", "c0", "", "root", "value_float=1.4142135");
+        model_node(m, "Constant", "c1", "", "one", "value_float=1.0");
+        model_node(m, "Constant", "c2", "", "half", "value_float=0.5");
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        model_node(m, "Div", "scaled", "h root", "s", "");
+        model_node(m, "Erf", "erf", "s", "e", "");
+        model_node(m, "Add", "plus", "e one", "p", "");
+        model_node(m, "Mul", "times", "h p", "t", "");
+        model_node(m, "Mul", "halved", "t half", "y", "");
+        model_output(m, "y", "f32");
+        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                         opset < 20 ? H + H : H + 3 * H);
+    }
+}
+
 /* The older exporter's torch._weight_norm, of two parameters: one kernel, which keeps the norms. What is computed of a
  * parameter and something else is no such call, nor are lengths along several dims. */
 static void norms_of_weights_are_one_operation(void **state)
@@ -279,6 +302,7 @@ int main(void)
         cmocka_unit_test(look_alikes_stay_what_they_are),
         cmocka_unit_test(views_and_their_copies),
         cmocka_unit_test(norms_of_weights_are_one_operation),
+        cmocka_unit_test(formulas_of_gelu_depend_on_the_opset),
     };
     return cmocka_run_group_tests_name("eager.patterns", tests, NULL, NULL);
 }
