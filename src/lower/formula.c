@@ -108,6 +108,12 @@ uint32_t onv_emit_weight_norm(onv_lowering *l, uint32_t v, uint32_t g)
     return out;
 }
 
+void onv_lower_weight_norm(onv_lowering *l, const onv_fusion *f)
+{
+    uint32_t v = onv_value_tensor(l, f->x), g = onv_value_tensor(l, f->key);
+    onv_value_set(l, f->out, onv_emit_weight_norm(l, v, g));
+}
+
 void onv_lower_cosine(onv_lowering *l, const onv_fusion *f)
 {
     uint32_t in[2] = {onv_amp_fp32(l, onv_value_tensor(l, f->x)),

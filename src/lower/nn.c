@@ -536,11 +536,7 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     case ONV_FUSION_POINTWISE: lower_pointwise(l, f, in_place); break;
     case ONV_FUSION_ADD_PRODUCT: onv_lower_add_product(l, f); break;
     case ONV_FUSION_ADD_MATMUL: onv_lower_add_matmul(l, f); break;
-    case ONV_FUSION_WEIGHT_NORM:
-        onv_value_set(
-            l, f->out,
-            onv_emit_weight_norm(l, onv_value_tensor(l, f->x), onv_value_tensor(l, f->key)));
-        break;
+    case ONV_FUSION_WEIGHT_NORM: onv_lower_weight_norm(l, f); break;
     case ONV_FUSION_BILINEAR: onv_lower_bilinear(l, f); break;
     case ONV_FUSION_COSINE: onv_lower_cosine(l, f); break;
     case ONV_FUSION_CDIST: onv_lower_cdist(l, f); break;

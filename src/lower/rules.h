@@ -75,6 +75,7 @@ void onv_lower_reciprocal(onv_lowering *l, const onv_node *node);
 void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node);
 /* Of each length a norm is kept, in float32. */
 uint32_t onv_emit_weight_norm(onv_lowering *l, uint32_t v, uint32_t g);
+void onv_lower_weight_norm(onv_lowering *l, const onv_fusion *f);
 void onv_lower_cosine(onv_lowering *l, const onv_fusion *f);
 void onv_lower_add_product(onv_lowering *l, const onv_fusion *f);
 void onv_lower_block_diag(onv_lowering *l, const onv_fusion *f);
