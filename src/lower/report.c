@@ -154,23 +154,23 @@ static void report_calls(onv_lowering *l)
                        l->fusions.n_functions_apart, l->fusions.function);
 }
 
+/* A reading that decides over more than 2 % of what is kept is to be seen. */
 enum { ONE_IN = 50 };
 
-/* Of a reading that decides over so many bytes: one that may be off by more than 2 % is to be seen. */
-static onv_severity severity_of(uint64_t bytes, uint64_t kept)
+static void report_reading(onv_lowering *l, const char *code, const onv_tally *tally,
+                           const char *reading, const char *other)
 {
-    return bytes > kept / ONE_IN ? ONV_WARNING : ONV_NOTE;
+    uint64_t kept = 0;
+    if (tally->count == 0 || l->status != ONV_OK) return;
+    l->status = onv_eager_saved(l->model, l->eager, &kept, NULL, l->err);
+    onv_model_diag(l->model, tally->bytes > kept / ONE_IN ? ONV_WARNING : ONV_NOTE, code, NULL,
+                   "%u %s: %llu bytes %s", tally->count, reading, (unsigned long long)tally->bytes,
+                   other);
 }
 
 /* Where the file can be read in two ways. */
 static void report_readings(onv_lowering *l)
 {
-    uint64_t kept = 0;
-    if (l->tally.quotients.count + l->tally.gates.count + l->tally.gelus.count +
-            l->tally.maxima.count >
-        0)
-        l->status = onv_eager_saved(l->model, l->eager, &kept, NULL, l->err);
-    if (l->status != ONV_OK) return;
     if (l->tally.unreached.count > 0)
         onv_model_diag(
             l->model, ONV_NOTE, "no-gradient", NULL,
@@ -185,29 +185,22 @@ static void report_readings(onv_lowering *l)
             "writes one operation, and are counted as one; the same written by hand would "
             "keep other tensors",
             l->fusions.n_by_form, l->fusions.by_form);
-    if (l->tally.quotients.count > 0)
-        onv_model_diag(
-            l->model, severity_of(l->tally.quotients.bytes, kept), "reciprocal", NULL,
-            "%u reciprocals inside functions are counted as 1 / x, which multiplies them by "
-            "the number; torch.reciprocal(x) would keep up to %llu bytes less",
-            l->tally.quotients.count, (unsigned long long)l->tally.quotients.bytes);
-    if (l->tally.gates.count > 0)
-        onv_model_diag(l->model, severity_of(l->tally.gates.bytes, kept), "silu", NULL,
-                       "%u products x * sigmoid(x) are counted as F.silu, which the older exporter "
-                       "writes so; were they written by hand, PyTorch would keep the sigmoids too: "
-                       "%llu bytes more",
-                       l->tally.gates.count, (unsigned long long)l->tally.gates.bytes);
-    if (l->tally.gelus.count > 0)
-        onv_model_diag(l->model, severity_of(l->tally.gelus.bytes, kept), "gelu", NULL,
-                       "%u formulas of GELU are counted as F.gelu, which the older exporter writes "
-                       "so before opset 20; were they written by hand, PyTorch would keep %llu "
-                       "bytes more",
-                       l->tally.gelus.count, (unsigned long long)l->tally.gelus.bytes);
-    if (l->tally.maxima.count > 0)
-        onv_model_diag(l->model, severity_of(l->tally.maxima.bytes, kept), "reduce-max", NULL,
-                       "%u ReduceMax or ReduceMin keep input and result, as amax does; were they "
-                       "torch.max(x, dim), PyTorch would keep indices: %llu bytes less",
-                       l->tally.maxima.count, (unsigned long long)l->tally.maxima.bytes);
+    report_reading(l, "reciprocal", &l->tally.quotients,
+                   "reciprocals inside functions are counted as 1 / x, which multiplies them by "
+                   "the number; were they torch.reciprocal(x), PyTorch would keep",
+                   "less at most");
+    report_reading(l, "silu", &l->tally.gates,
+                   "products x * sigmoid(x) are counted as F.silu, which the older exporter writes "
+                   "so; were they written by hand, PyTorch would keep the sigmoids too",
+                   "more");
+    report_reading(l, "gelu", &l->tally.gelus,
+                   "formulas of GELU are counted as F.gelu, which the older exporter writes so "
+                   "before opset 20; were they written by hand, PyTorch would keep",
+                   "more");
+    report_reading(l, "reduce-max", &l->tally.maxima,
+                   "ReduceMax or ReduceMin keep input and result, as amax does; were they "
+                   "torch.max(x, dim), PyTorch would keep indices",
+                   "less");
 }
 
 void onv_lowering_report(onv_lowering *l)
