@@ -257,29 +257,39 @@ static uint32_t emit_factor(onv_lowering *l, const char *op, uint32_t x, uint32_
     return out;
 }
 
-/* They run in the line that reads what they give. */
+/* They run in the line that reads what they give, but where that is in a module that was given it: then in no line of a node,
+ * behind the one that made their operand. */
+static bool is_in_readers_line(const onv_node *maker, const onv_node *reader)
+{
+    if (maker->scope == NULL || reader->scope == NULL) return true;
+    return onv_path_is_of(maker->scope, reader->scope) ||
+           onv_path_is_of(reader->scope, maker->scope);
+}
+
 static void make_neutral(onv_lowering *l, uint32_t value)
 {
     uint32_t reader = l->values[value].neutral_for - 1, x = l->values[value].tensor;
     onv_eager_tensor t = onv_tensor_at(l, x);
-    onv_node_id maker = l->node;
-    l->node = (onv_node_id){reader};
-    const char *op = onv_model_node(l->model, l->node)->neutral_op;
+    onv_node_id now = l->node, maker = l->model->values.at[value].producer;
+    const onv_node *node = &l->model->nodes.at[reader];
+    bool is_its_line = is_in_readers_line(onv_model_node(l->model, maker), node);
+    l->node = is_its_line ? (onv_node_id){reader} : maker;
+    const char *op = node->neutral_op;
     bool adds = adds_zero(l, reader);
-    size_t listed = factor_of(l, onv_model_node(l->model, l->node));
+    size_t listed = factor_of(l, node);
     if (listed != SIZE_MAX) {
         l->signature.explained[listed] = true;
         uint32_t factor =
             onv_parameter_new(l, t.dtype, &(onv_shape){0}, l->signature.names[listed]);
         l->values[value].neutral = emit_factor(l, op, x, factor) + 1;
-        l->node = maker;
+        l->node = now;
         return;
     }
     onv_emit_begin(l, op);
     onv_emit_in(l, x, adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW); /* grad * 1 is a tensor, too */
     uint32_t out = onv_emit_out(l, onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL));
     onv_emit_end(l);
-    l->node = maker;
+    l->node = now;
     l->values[value].neutral = out + 1;
 }
 

@@ -165,9 +165,39 @@ static void names_of_folded_results_hold(void **state)
     }
 }
 
+/* norm(embed(x) * 1): the product runs in no line of the norm, and what it read goes before the layer begins. */
+static void factors_of_1_run_before_the_module_that_is_given_them(void **state)
+{
+    (void)state;
+    for (int has_factor = 0; has_factor < 2; has_factor++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        model_source(m, "embed", "mm");
+        model_class(m, "zoo.Embed", "aten.mm.default");
+        model_call(m, "aten.mm.default", "%x, %p_w");
+        model_node(m, "MatMul", "mm", "x w", "mm", "");
+        model_source(m, "layer.norm", "tanh");
+        model_class(m, "zoo.Norm", "aten.tanh.default");
+        model_call(m, "aten.tanh.default", has_factor ? "%mul" : "%mm");
+        model_node(m, "Tanh", "tanh", "mm", "t", "");
+        model_source(m, "layer.act", "exp");
+        model_class(m, "zoo.Act", "aten.exp.default");
+        model_call(m, "aten.exp.default", "%tanh");
+        model_node(m, "Exp", "exp", "t", "y", "");
+        model_output(m, "y", "f32");
+        pass p;
+        pass_run(&p, m, NULL);
+        assert_int_equal(pass_find(&p, "mm")->last, 1);
+        pass_drop(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(factors_of_1_run_before_the_module_that_is_given_them),
         cmocka_unit_test(other_names_hold),
         cmocka_unit_test(operands_of_products_have_names),
         cmocka_unit_test(weights_of_attention_are_given),

@@ -89,9 +89,9 @@ static void parts_of_a_parameter_are_counted_once(void **state)
                                        "['select_4', 'val_0', 'w']", "['select_6', 'val_1', 'w']"};
     model *m = begin("w");
     const char *before = "h";
-    char outputs[4][8];
+    char outputs[4][16];
     for (int i = 0; i < 4; i++) {
-        char name[16], inputs[48], number[16];
+        char name[16], inputs[96], number[16];
         snprintf(name, sizeof name, "select_%d", 2 * i + 1);
         add_constant(m, name, "f32[8,8]", from[i]);
         snprintf(inputs, sizeof inputs, "%s %s", before, name);
