@@ -273,7 +273,8 @@ static void make_neutral(onv_lowering *l, uint32_t value)
     onv_node_id now = l->node, maker = l->model->values.at[value].producer;
     const onv_node *node = &l->model->nodes.at[reader];
     bool is_its_line = is_in_readers_line(onv_model_node(l->model, maker), node);
-    l->node = is_its_line ? (onv_node_id){reader} : maker;
+    l->node = maker;
+    if (is_its_line) l->node.index = reader;
     const char *op = node->neutral_op;
     bool adds = adds_zero(l, reader);
     size_t listed = factor_of(l, node);
