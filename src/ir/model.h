@@ -299,9 +299,12 @@ typedef struct onv_model {
     size_t n_updated;
     const onv_shared_output *shared; /* where an application says so */
     uint32_t n_shared;
-    bool trains_constants;     /* set by inference: Constant nodes hold the parameters */
-    bool has_providers;        /* set by rewriting: of nodes, and where values lie */
-    struct onv_source *source; /* its file, see load/source.h */
+    bool trains_constants; /* set by inference: Constant nodes hold the parameters */
+    bool has_providers;    /* set by rewriting: of nodes, and where values lie */
+    /* The model is the view of a program (src/program): node i is call i, value i is value i, and eager
+     * PyTorch runs the program's calls. NULL: it is what a file of ONNX says. */
+    const struct onv_program *program;
+    struct onv_source *source;                       /* its file, see load/source.h */
     void (*source_close)(struct onv_source *source); /* NULL: the file is another model's */
 } onv_model;
 
