@@ -29,9 +29,9 @@ static int by_text(const void *left, const void *right)
 bool onv_assume(onv_assumed *a, size_t i, uint32_t rank, const int64_t *dims, onv_assumption why)
 {
     onv_assumed_shape *shape = &a->at[i];
-    int64_t *copy = ONV_ARENA_ARRAY(&a->l->model->arena, int64_t, rank);
+    int64_t *copy = ONV_ARENA_ARRAY(&a->l->emit.model->arena, int64_t, rank);
     if (copy == NULL) {
-        a->l->status = onv_fail_memory(a->l->err);
+        a->l->emit.status = onv_fail_memory(a->l->emit.err);
         return false;
     }
     memcpy(copy, dims, rank * sizeof *dims);
@@ -43,11 +43,11 @@ bool onv_assume(onv_assumed *a, size_t i, uint32_t rank, const int64_t *dims, on
 static bool read_known(onv_assumed *a)
 {
     const onv_lowering *l = a->l;
-    const onv_model *model = l->model;
+    const onv_model *model = l->emit.model;
     for (size_t i = 0; i < l->signature.count; i++)
         a->at[i].why = l->signature.explained[i] ? ONV_BY_FILE : ONV_BY_NOTHING;
-    for (size_t i = 0; i < l->eager->storages.count; i++) {
-        const onv_eager_storage *storage = &l->eager->storages.at[i];
+    for (size_t i = 0; i < l->emit.eager->storages.count; i++) {
+        const onv_eager_storage *storage = &l->emit.eager->storages.at[i];
         if (storage->kind != ONV_STORAGE_PARAMETER || storage->label == NULL) continue;
         if (storage->elems == 0 || storage->dims == NULL) continue;
         size_t at = onv_listed_find(l, storage->label);
@@ -57,8 +57,8 @@ static bool read_known(onv_assumed *a)
         a->at[at].why = ONV_BY_FILE;
         if (a->element == 0) a->element = storage->bytes / storage->elems;
     }
-    a->buffers =
-        onv_arena_copy(&l->model->arena, model->buffers, model->n_buffers * sizeof *model->buffers);
+    a->buffers = onv_arena_copy(&l->emit.model->arena, model->buffers,
+                                model->n_buffers * sizeof *model->buffers);
     if (a->buffers == NULL && model->n_buffers > 0) return false;
     if (model->n_buffers > 0) qsort(a->buffers, model->n_buffers, sizeof *a->buffers, by_text);
     return true;
@@ -82,7 +82,7 @@ bool onv_is_of_batch_norm(const onv_assumed *a, const char *parameter)
 {
     char text[MAX_NAME];
     const char *name = text;
-    size_t length = module_length(parameter), n = a->l->model->n_buffers;
+    size_t length = module_length(parameter), n = a->l->emit.model->n_buffers;
     if (n == 0 || length == 0) return false;
     int put = snprintf(text, sizeof text, "%.*s.running_mean", (int)length, parameter);
     return put < (int)sizeof text &&
@@ -114,7 +114,7 @@ static bool is_in_one_row(const char *name, const char *other)
 /* Whether a module follows, in the order in which the network lists its parameters, that is a batch norm. */
 static bool is_before_norm(const onv_assumed *a, size_t place)
 {
-    const onv_model *model = a->l->model;
+    const onv_model *model = a->l->emit.model;
     const char *name = model->parameters[place];
     if (place + 1 >= model->n_parameters) return false;
     const char *next = model->parameters[place + 1];
@@ -153,7 +153,7 @@ typedef struct row {
 /* A weight of four dims, or none: false. */
 static bool assume_convolution(onv_assumed *a, size_t place, size_t i, const row *before)
 {
-    const char *name = a->l->model->parameters[place];
+    const char *name = a->l->emit.model->parameters[place];
     size_t length = module_length(name);
     if (before->dims == NULL) return false;
     const int64_t *dims = before->dims;
@@ -211,7 +211,7 @@ static bool is_classifier(const char *name, size_t length)
 
 static bool assume_classifier(onv_assumed *a, size_t place, size_t i, const row *before)
 {
-    const char *name = a->l->model->parameters[place];
+    const char *name = a->l->emit.model->parameters[place];
     size_t length = module_length(name);
     if (!before->has_convolutions || before->width == 0) return false;
     if (find_beside(a, name, "bias") == SIZE_MAX || onv_is_of_batch_norm(a, name)) return false;
@@ -228,7 +228,7 @@ static bool assume_classifier(onv_assumed *a, size_t place, size_t i, const row 
 
 static bool assume_weight(onv_assumed *a, size_t place, size_t i, const row *before)
 {
-    if (onv_is_of_batch_norm(a, a->l->model->parameters[place]))
+    if (onv_is_of_batch_norm(a, a->l->emit.model->parameters[place]))
         return before->why > ONV_BY_LIKE_NAMES && onv_assume(a, i, 1, &before->width, before->why);
     return assume_convolution(a, place, i, before) || assume_classifier(a, place, i, before);
 }
@@ -245,13 +245,13 @@ static bool assume_bias(onv_assumed *a, size_t i, const char *name)
 /* In the order in which the network has them. */
 static void assume_rows(onv_assumed *a)
 {
-    const onv_model *model = a->l->model;
+    const onv_model *model = a->l->emit.model;
     row before = {0};
-    for (size_t place = 0; place < model->n_parameters && a->l->status == ONV_OK; place++) {
+    for (size_t place = 0; place < model->n_parameters && a->l->emit.status == ONV_OK; place++) {
         const char *name = model->parameters[place];
         size_t i = onv_listed_find(a->l, name);
         onv_assumed_shape *shape = &a->at[i];
-        if (!onv_work(1)) a->l->status = ONV_ERR_CANCELLED;
+        if (!onv_work(1)) a->l->emit.status = ONV_ERR_CANCELLED;
         if (shape->why == ONV_BY_NOTHING && module_length(name) > 0) {
             if (strcmp(attribute_of(name), "weight") == 0)
                 (void)assume_weight(a, place, i, &before);
@@ -274,14 +274,14 @@ static void assume_rows(onv_assumed *a)
 
 onv_status onv_assumed_begin(onv_assumed *a)
 {
-    a->at = ONV_ARENA_ARRAY(&a->l->model->arena, onv_assumed_shape, a->l->signature.count);
-    if (a->at == NULL || !read_known(a)) return onv_fail_memory(a->l->err);
+    a->at = ONV_ARENA_ARRAY(&a->l->emit.model->arena, onv_assumed_shape, a->l->signature.count);
+    if (a->at == NULL || !read_known(a)) return onv_fail_memory(a->l->emit.err);
     onv_assume_stages(a);
-    return a->l->status;
+    return a->l->emit.status;
 }
 
 onv_status onv_assumed_end(onv_assumed *a)
 {
     assume_rows(a);
-    return a->l->status;
+    return a->l->emit.status;
 }

@@ -209,7 +209,7 @@ static bool find_stage(const onv_assumed *a, const stage_name *s, size_t *first,
         runs |= a->at[*end].why == ONV_BY_FILE;
         has_blocks |= next_stage(name, s->digits, &part) && part.block_end > part.block;
         if (!onv_work(1)) {
-            a->l->status = ONV_ERR_CANCELLED;
+            a->l->emit.status = ONV_ERR_CANCELLED;
             return false;
         }
     }
@@ -223,9 +223,9 @@ static void assume_stage(onv_assumed *a, size_t begin, const stage_name *of)
     growth g;
     bool fits = find_growth(a, of, &g), grows = false;
     fits = find_stage(a, of, &first, &end) && fits;
-    for (size_t i = first; i < end && fits && a->l->status == ONV_OK; i++) {
+    for (size_t i = first; i < end && fits && a->l->emit.status == ONV_OK; i++) {
         stage_name s;
-        if (!onv_work(MOST_BLOCKS)) a->l->status = ONV_ERR_CANCELLED;
+        if (!onv_work(MOST_BLOCKS)) a->l->emit.status = ONV_ERR_CANCELLED;
         if (a->at[i].why != ONV_BY_NOTHING) continue;
         fits = next_stage(a->l->signature.names[i], begin, &s) &&
                assume_in_stage(a, &s, i, &g, &grows);
@@ -245,7 +245,7 @@ static void assume_stages_of(onv_assumed *a, size_t i)
         size_t begin = s.digits;
         while (begin > 0 && name[begin - 1] != '.') begin--;
         if (!onv_work(4)) {
-            a->l->status = ONV_ERR_CANCELLED;
+            a->l->emit.status = ONV_ERR_CANCELLED;
             return;
         }
         if (s.number < 2 || !has_stage(a, &s, s.number - 1)) continue;
@@ -263,9 +263,9 @@ void onv_assume_stages(onv_assumed *a)
 {
     for (size_t i = 0; i < a->l->signature.count; i++)
         a->is_pyramid |= strstr(a->l->signature.names[i], ".attn.sr.") != NULL;
-    for (size_t i = 0; i < a->l->signature.count && a->l->status == ONV_OK; i++) {
+    for (size_t i = 0; i < a->l->signature.count && a->l->emit.status == ONV_OK; i++) {
         if (a->at[i].why != ONV_BY_NOTHING || a->at[i].is_tried) continue;
-        if (!onv_work(8)) a->l->status = ONV_ERR_CANCELLED;
+        if (!onv_work(8)) a->l->emit.status = ONV_ERR_CANCELLED;
         assume_stages_of(a, i);
     }
 }

@@ -60,16 +60,16 @@ static bool counts_batches(const onv_model *model)
 /* A number that no node of the main graph has, before the last one. */
 onv_status onv_gaps_find(onv_lowering *l)
 {
-    l->gaps.has_gaps = ONV_ARENA_ARRAY(&l->model->arena, bool, l->model->nodes.count);
-    if (l->gaps.has_gaps == NULL) return onv_fail_memory(l->err);
-    if (l->options->inference || l->options->as_exported) return ONV_OK;
-    l->gaps.counts_batches = counts_batches(l->model);
-    for (uint32_t i = 0; i < l->model->nodes.count; i++) {
-        const onv_node *node = &l->model->nodes.at[i];
+    l->gaps.has_gaps = ONV_ARENA_ARRAY(&l->emit.model->arena, bool, l->emit.model->nodes.count);
+    if (l->gaps.has_gaps == NULL) return onv_fail_memory(l->emit.err);
+    if (l->emit.options->inference || l->emit.options->as_exported) return ONV_OK;
+    l->gaps.counts_batches = counts_batches(l->emit.model);
+    for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
+        const onv_node *node = &l->emit.model->nodes.at[i];
         if (node->graph.index != 0 || node->source_op == NULL || node->source_op[0] == '\0')
             continue;
         if (!onv_vec_push(&l->gaps.calls, onv_call_name_of(node->source_op, i)))
-            return onv_fail_memory(l->err);
+            return onv_fail_memory(l->emit.err);
     }
     onv_call_name *all = l->gaps.calls.at;
     if (l->gaps.calls.count > 0) qsort(all, l->gaps.calls.count, sizeof *all, by_number);
@@ -160,7 +160,7 @@ static bool claim(onv_lowering *l, const onv_node *node, uint32_t reader, bool i
 
 static uint32_t place_of(const onv_lowering *l, onv_value_id id)
 {
-    return onv_model_value(l->model, id)->producer.index;
+    return onv_model_value(l->emit.model, id)->producer.index;
 }
 
 static void sort_last_first(const onv_lowering *l, onv_value_id *chain, uint32_t n)
@@ -176,11 +176,11 @@ static void sort_last_first(const onv_lowering *l, onv_value_id *chain, uint32_t
 /* Results of a node of several, of which the exporter notes nothing, go with what they are made of. */
 static bool ran_again(onv_lowering *l, onv_value_id id, uint32_t reader, claims *c)
 {
-    onv_node_id producer = onv_model_value(l->model, id)->producer;
+    onv_node_id producer = onv_model_value(l->emit.model, id)->producer;
     if (!onv_is_node(producer)) return false;
     /* What is inside of a kernel has no tensor. */
     if (!l->values[id.index].is_known && l->fusions.of_node[producer.index] == 0) return false;
-    const onv_node *node = onv_model_node(l->model, producer);
+    const onv_node *node = onv_model_node(l->emit.model, producer);
     if (node->graph.index != 0) return false;
     if (node->source_op == NULL || node->source_op[0] == '\0')
         return strcmp(node->op_type, "Split") == 0;
@@ -206,20 +206,20 @@ static uint32_t by_other_gaps(const onv_lowering *l, onv_value_id *chain, uint32
 uint32_t onv_gaps_chain(onv_lowering *l, onv_value_id id, const onv_node *reader,
                         onv_value_id *chain)
 {
-    uint32_t place = (uint32_t)(reader - l->model->nodes.at), n = 0;
+    uint32_t place = (uint32_t)(reader - l->emit.model->nodes.at), n = 0;
     claims c = {.wanted = onv_call_name_of(reader->merged_call, 0)};
     if (!ran_again(l, id, place, &c)) return 0;
     chain[n++] = id;
     for (uint32_t at = 0; at < n; at++) {
         const onv_node *from =
-            onv_model_node(l->model, onv_model_value(l->model, chain[at])->producer);
+            onv_model_node(l->emit.model, onv_model_value(l->emit.model, chain[at])->producer);
         for (uint32_t k = 0; k < from->n_inputs; k++) {
             onv_value_id in = from->inputs[k];
             bool is_new = onv_is_value(in) && n < ONV_MAX_REPEATED;
             for (uint32_t i = 0; i < n && is_new; i++) is_new = chain[i].index != in.index;
             if (is_new && ran_again(l, in, place, &c)) chain[n++] = in;
         }
-        if (!onv_work(n)) l->status = ONV_ERR_CANCELLED;
+        if (!onv_work(n)) l->emit.status = ONV_ERR_CANCELLED;
     }
     if (!c.is_told) return by_other_gaps(l, chain, n);
     for (uint32_t i = 0; i < c.n; i++) {
@@ -234,16 +234,16 @@ uint32_t onv_gaps_chain(onv_lowering *l, onv_value_id id, const onv_node *reader
 /* Names of values, and of calls that were merged with others, once something asks for one. */
 static bool list_names(onv_lowering *l)
 {
-    const onv_model *model = l->model;
+    const onv_model *model = l->emit.model;
     bool fits = onv_work(model->values.count + model->nodes.count);
     l->gaps.has_names = fits;
-    if (!fits) l->status = ONV_ERR_CANCELLED;
+    if (!fits) l->emit.status = ONV_ERR_CANCELLED;
     for (size_t i = 0; i < model->values.count && fits; i++)
         fits = onv_ptr_map_set(&l->gaps.names, model->values.at[i].name, 1);
     for (size_t i = 0; i < model->nodes.count && fits; i++)
         if (model->nodes.at[i].merged_call != NULL)
             fits = onv_ptr_map_set(&l->gaps.names, model->nodes.at[i].merged_call, 1);
-    if (!fits && l->status == ONV_OK) l->status = onv_fail_memory(l->err);
+    if (!fits && l->emit.status == ONV_OK) l->emit.status = onv_fail_memory(l->emit.err);
     return fits;
 }
 
@@ -253,13 +253,13 @@ bool onv_follows_folded(onv_lowering *l, const char *name)
     onv_call_name call = onv_call_name_of(name, 0);
     char before[64];
     if (call.number == 0 || call.length + 16 > sizeof before ||
-        !onv_is_call_of_any(name, views, sizeof views / sizeof views[0]) || l->status != ONV_OK ||
-        (!l->gaps.has_names && !list_names(l)))
+        !onv_is_call_of_any(name, views, sizeof views / sizeof views[0]) ||
+        l->emit.status != ONV_OK || (!l->gaps.has_names && !list_names(l)))
         return false;
     int length = snprintf(before, sizeof before, "%.*s", (int)call.length, name);
     if (call.number > 1)
         length += snprintf(before + length, sizeof before - (size_t)length, "_%u", call.number - 1);
-    const char *interned = onv_intern_n(&l->model->strings, before, (size_t)length);
-    if (interned == NULL) l->status = onv_fail_memory(l->err);
+    const char *interned = onv_intern_n(&l->emit.model->strings, before, (size_t)length);
+    if (interned == NULL) l->emit.status = onv_fail_memory(l->emit.err);
     return interned != NULL && !onv_ptr_map_get(&l->gaps.names, interned, NULL);
 }

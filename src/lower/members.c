@@ -28,9 +28,9 @@ static bool binds_member(const onv_node *node)
 static bool is_fixed(const onv_lowering *l, onv_value_id id)
 {
     if (!onv_is_value(id)) return true;
-    const onv_value *value = onv_model_value(l->model, id);
+    const onv_value *value = onv_model_value(l->emit.model, id);
     if (onv_is_node(value->producer)) {
-        const onv_node *from = onv_model_node(l->model, value->producer);
+        const onv_node *from = onv_model_node(l->emit.model, value->producer);
         return l->is_member[value->producer.index] || strcmp(from->op_type, "Constant") == 0;
     }
     return onv_value_is_weight(value) && value->role == ONV_ROLE_NOT_NOTED;
@@ -47,10 +47,10 @@ static bool is_made_once(const onv_lowering *l, const onv_node *node)
 
 onv_status onv_members_find(onv_lowering *l)
 {
-    const onv_model *model = l->model;
-    l->is_member = ONV_ARENA_ARRAY(&l->model->arena, bool, model->nodes.count);
-    if (l->is_member == NULL) return onv_fail_memory(l->err);
-    if (l->options->as_exported) return ONV_OK;
+    const onv_model *model = l->emit.model;
+    l->is_member = ONV_ARENA_ARRAY(&l->emit.model->arena, bool, model->nodes.count);
+    if (l->is_member == NULL) return onv_fail_memory(l->emit.err);
+    if (l->emit.options->as_exported) return ONV_OK;
     for (uint32_t i = 0; i < l->live->timeline.steps.count; i++) {
         onv_node_id id = l->live->timeline.steps.at[i].node;
         const onv_node *node = onv_model_node(model, id);
@@ -70,16 +70,17 @@ onv_status onv_members_find(onv_lowering *l)
 
 void onv_lower_member(onv_lowering *l, const onv_node *node)
 {
-    for (uint32_t k = 0; k < node->n_outputs && l->status == ONV_OK; k++) {
+    for (uint32_t k = 0; k < node->n_outputs && l->emit.status == ONV_OK; k++) {
         onv_value_id id = node->outputs[k];
         if (!onv_is_value(id) || l->values[id.index].is_in_member || l->is_host[id.index] ||
             l->fusions.n_uses[id.index] == 0)
             continue;
         uint32_t tensor = onv_value_new(l, id, ONV_UNDEFINED);
         if (tensor == ONV_NO_TENSOR) continue;
-        onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
+        onv_eager_storage *storage =
+            &l->emit.eager->storages.at[onv_tensor_at(&l->emit, tensor).storage];
         storage->kind = ONV_STORAGE_BUFFER;
-        storage->label = onv_model_value(l->model, id)->name;
+        storage->label = onv_model_value(l->emit.model, id)->name;
         onv_value_set(l, id, tensor);
     }
 }
@@ -95,10 +96,10 @@ static bool has_hook(const onv_lowering *l, const char *module)
 
 void onv_members_hold_weights(onv_lowering *l)
 {
-    for (size_t i = 0; i < l->model->nodes.count && l->signature.count > 0; i++) {
-        const onv_node *node = &l->model->nodes.at[i];
-        if (!onv_work(1)) l->status = ONV_ERR_CANCELLED;
-        if (l->status != ONV_OK) return;
+    for (size_t i = 0; i < l->emit.model->nodes.count && l->signature.count > 0; i++) {
+        const onv_node *node = &l->emit.model->nodes.at[i];
+        if (!onv_work(1)) l->emit.status = ONV_ERR_CANCELLED;
+        if (l->emit.status != ONV_OK) return;
         if (node->scope == NULL || node->scope[0] == '\0') continue;
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             onv_value_id id = node->inputs[k];
@@ -107,7 +108,8 @@ void onv_members_hold_weights(onv_lowering *l)
                 onv_weight_place_of(node, k) != ONV_PLACE_WEIGHT ||
                 strcmp(onv_weight_slot_name(node, k), "weight") != 0)
                 continue;
-            onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
+            onv_eager_storage *storage =
+                &l->emit.eager->storages.at[onv_tensor_at(&l->emit, tensor).storage];
             storage->is_attribute =
                 storage->kind == ONV_STORAGE_ACTIVATION && has_hook(l, node->scope);
         }

@@ -28,9 +28,9 @@ static uint32_t chain_of(const onv_lowering *l, onv_value_id value, onv_value_id
 {
     bool is_shared = false;
     for (uint32_t n = 0; n < MAX_CHAIN && onv_is_value(value);) {
-        onv_node_id producer = onv_model_value(l->model, value)->producer;
+        onv_node_id producer = onv_model_value(l->emit.model, value)->producer;
         if (!onv_is_node(producer)) return 0;
-        const onv_node *node = onv_model_node(l->model, producer);
+        const onv_node *node = onv_model_node(l->emit.model, producer);
         is_shared |= l->fusions.n_uses[value.index] > 1;
         chain[n++] = value;
         if (strcmp(node->op_type, "BatchNormalization") == 0)
@@ -46,7 +46,7 @@ static uint32_t chain_of(const onv_lowering *l, onv_value_id value, onv_value_id
 
 static const onv_node *maker(const onv_lowering *l, onv_value_id value)
 {
-    return onv_model_node(l->model, onv_model_value(l->model, value)->producer);
+    return onv_model_node(l->emit.model, onv_model_value(l->emit.model, value)->producer);
 }
 
 /* "a.norm" of a listed "a.norm.weight" that nothing explains, with its bias: the length, 0: it is none. */
@@ -77,8 +77,8 @@ static bool is_own(const onv_node *node, const onv_node *norm)
 static bool list_readers(onv_lowering *l)
 {
     onv_value_id chain[MAX_CHAIN];
-    for (uint32_t i = 0; i < l->model->nodes.count; i++) {
-        const onv_node *node = &l->model->nodes.at[i];
+    for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
+        const onv_node *node = &l->emit.model->nodes.at[i];
         for (uint32_t k = 0; k < node->n_inputs && node->graph.index == 0; k++) {
             uint32_t n = chain_of(l, node->inputs[k], chain);
             if (n == 0 || is_activation(node) || is_own(node, maker(l, chain[n - 1]))) continue;
@@ -130,17 +130,18 @@ static size_t length_around(const char *name, uint32_t n)
 
 onv_status onv_merged_norms_find(onv_lowering *l)
 {
-    if (l->signature.count == 0 || l->options->inference || l->options->as_exported) return ONV_OK;
-    if (!list_readers(l)) return onv_fail_memory(l->err);
+    if (l->signature.count == 0 || l->emit.options->inference || l->emit.options->as_exported)
+        return ONV_OK;
+    if (!list_readers(l)) return onv_fail_memory(l->emit.err);
     for (size_t i = 0; i < l->merged.norms.count; i++) {
         onv_merged_norm *at = &l->merged.norms.at[i];
-        const onv_node *node = onv_model_node(l->model, at->reader);
+        const onv_node *node = onv_model_node(l->emit.model, at->reader);
         const char *scope = node->scope != NULL ? node->scope : "";
         bool found =
             find_in(l, at, scope, strlen(scope)) || find_in(l, at, scope, length_around(scope, 1));
         for (uint32_t k = 1; k < node->n_inputs && k < 3 && !found; k++) {
             if (!onv_is_value(node->inputs[k])) continue;
-            const onv_value *weight = onv_model_value(l->model, node->inputs[k]);
+            const onv_value *weight = onv_model_value(l->emit.model, node->inputs[k]);
             if (onv_value_is_weight(weight))
                 found = find_in(l, at, weight->name, length_around(weight->name, 2));
         }
@@ -158,9 +159,9 @@ static void repeat_norm(onv_lowering *l, const onv_merged_norm *at)
     if (!onv_value_shape(l, norm->inputs[1], &shape) || shape.rank != 1) return;
     const char *name = l->signature.names[at->listed];
     int length = (int)(strlen(name) - strlen(".weight"));
-    const char *module = onv_intern_n(&l->model->strings, name, (size_t)length);
+    const char *module = onv_intern_n(&l->emit.model->strings, name, (size_t)length);
     if (module == NULL) {
-        l->status = onv_fail_memory(l->err);
+        l->emit.status = onv_fail_memory(l->emit.err);
         return;
     }
     bool known[2];
@@ -171,7 +172,8 @@ static void repeat_norm(onv_lowering *l, const onv_merged_norm *at)
         known[k] = l->values[id].is_known;
         l->values[id].tensor = onv_lost_parameter(l, ONV_FLOAT, shape.dims[0], module, slots[k]);
         l->values[id].is_known = true;
-        onv_storage_new(l, (uint64_t)shape.dims[0] * sizeof(float), ONV_STORAGE_BUFFER, module);
+        onv_storage_new(&l->emit, (uint64_t)shape.dims[0] * sizeof(float), ONV_STORAGE_BUFFER,
+                        module);
     }
     for (uint32_t i = 0; i < n; i++) l->merged.before_norm[i] = l->values[chain[i].index].tensor;
     l->merged.norm = at;
@@ -207,7 +209,7 @@ void onv_merged_norms_repeat(onv_lowering *l)
     restore(l);
     for (; l->merged.next_norm < l->merged.norms.count; l->merged.next_norm++) {
         const onv_merged_norm *at = &l->merged.norms.at[l->merged.next_norm];
-        if (at->reader.index > l->node.index) return;
-        if (at->reader.index == l->node.index && at->listed != SIZE_MAX) repeat_norm(l, at);
+        if (at->reader.index > l->emit.node.index) return;
+        if (at->reader.index == l->emit.node.index && at->listed != SIZE_MAX) repeat_norm(l, at);
     }
 }

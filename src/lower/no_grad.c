@@ -20,10 +20,10 @@ static size_t inner_module(const char *parameter, const char *scope)
 
 onv_status onv_no_grad_find(onv_lowering *l)
 {
-    const onv_model *model = l->model;
+    const onv_model *model = l->emit.model;
     onv_ptr_map first = {0}; /* by graph: 1 + the node that reads a parameter of a module inside */
     bool fits = true;
-    for (uint32_t i = 0; i < model->nodes.count && fits && !l->options->as_exported; i++) {
+    for (uint32_t i = 0; i < model->nodes.count && fits && !l->emit.options->as_exported; i++) {
         const onv_node *node = &model->nodes.at[i];
         uint32_t before;
         if (node->inner_graph == NULL || node->n_parameters == 0) continue;
@@ -39,7 +39,7 @@ onv_status onv_no_grad_find(onv_lowering *l)
         if (!is_same) fits = onv_ptr_map_set(&l->no_grad, node->inner_graph, 1);
     }
     onv_ptr_map_cleanup(&first);
-    return fits ? ONV_OK : onv_fail_memory(l->err);
+    return fits ? ONV_OK : onv_fail_memory(l->emit.err);
 }
 
 bool onv_is_under_no_grad(const onv_lowering *l, const onv_node *node)
@@ -51,14 +51,14 @@ void onv_no_grad_report(onv_lowering *l)
 {
     uint32_t n = 0;
     const onv_node *first = NULL;
-    for (uint32_t i = 0; i < l->model->nodes.count; i++) {
-        const onv_node *node = &l->model->nodes.at[i];
+    for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
+        const onv_node *node = &l->emit.model->nodes.at[i];
         if (!onv_is_under_no_grad(l, node)) continue;
         if (n++ == 0) first = node;
     }
     if (n > 0)
         onv_model_diag(
-            l->model, ONV_WARNING, "no-grad", first->name,
+            l->emit.model, ONV_WARNING, "no-grad", first->name,
             "%u nodes, this one first, came from graphs inside the network's, as torch.no_grad() "
             "makes them: they are counted without gradient, and keep nothing; what leads to them "
             "alone is counted until the forward pass ends, Python may free it earlier",

@@ -45,10 +45,10 @@ typedef struct pairing {
 
 static bool list_nodes(onv_lowering *l, const char *module, nodes *found)
 {
-    size_t n = l->model->nodes.count;
+    size_t n = l->emit.model->nodes.count;
     if (!onv_work(n)) return false;
     for (uint32_t i = 0; i < n; i++) {
-        const onv_node *node = &l->model->nodes.at[i];
+        const onv_node *node = &l->emit.model->nodes.at[i];
         if (node->graph.index == 0 && onv_path_is_of(node->scope, module))
             found->at[found->count++] = i;
     }
@@ -71,8 +71,8 @@ static const char *without_first(const char *statements)
 static bool same_sizes(const onv_lowering *l, onv_value_id a, onv_value_id b)
 {
     if (!onv_is_value(a) || !onv_is_value(b)) return onv_is_value(a) == onv_is_value(b);
-    const onv_type *x = &onv_model_value(l->model, a)->type,
-                   *y = &onv_model_value(l->model, b)->type;
+    const onv_type *x = &onv_model_value(l->emit.model, a)->type,
+                   *y = &onv_model_value(l->emit.model, b)->type;
     if (!onv_type_has_rank(x) || !onv_type_has_rank(y) || x->rank != y->rank) return false;
     for (int16_t i = 0; i < x->rank; i++)
         if (x->dims[i].raw != y->dims[i].raw) return false;
@@ -81,7 +81,7 @@ static bool same_sizes(const onv_lowering *l, onv_value_id a, onv_value_id b)
 
 static bool is_constant(const onv_lowering *l, onv_value_id id)
 {
-    return !onv_is_value(id) || onv_value_is_weight(onv_model_value(l->model, id));
+    return !onv_is_value(id) || onv_value_is_weight(onv_model_value(l->emit.model, id));
 }
 
 /* Could the operand of the one be that of the other? */
@@ -145,7 +145,7 @@ static bool add_item(pairing *p, uint32_t node, uint32_t after)
 /* True where all nodes of the one are nodes of the other, in their order, and some are missing. */
 static bool lay_side_by_side(pairing *p)
 {
-    const onv_model *model = p->l->model;
+    const onv_model *model = p->l->emit.model;
     size_t next = 0;
     for (size_t i = 0; i < p->has.count; i++) {
         const onv_node *like = &model->nodes.at[p->has.at[i]];
@@ -158,7 +158,7 @@ static bool lay_side_by_side(pairing *p)
             uint32_t after = next > 0 ? p->lacks.at[next - 1] : p->lacks.at[0] - 1;
             if (p->lacks.at[0] == 0) return false;
             if (!add_item(p, p->has.at[i], after)) {
-                p->l->status = onv_fail_memory(p->l->err);
+                p->l->emit.status = onv_fail_memory(p->l->emit.err);
                 return false;
             }
         }
@@ -175,7 +175,7 @@ static bool lay_side_by_side(pairing *p)
  * only. */
 static void leave_out_merged(pairing *p, bool *is_read, bool *is_read_unread)
 {
-    const onv_model *model = p->l->model;
+    const onv_model *model = p->l->emit.model;
     onv_unread *items = p->l->unread.runs.at;
     size_t last = p->l->unread.runs.count, kept = last;
     for (size_t i = p->has.count; i-- > 0;) {
@@ -205,7 +205,7 @@ static void leave_out_merged(pairing *p, bool *is_read, bool *is_read_unread)
 static bool are_as_large(const pairing *p)
 {
     for (size_t i = p->first_item; i < p->l->unread.runs.count; i++)
-        if (!is_as_large(p, onv_model_node(p->l->model, p->l->unread.runs.at[i].node)))
+        if (!is_as_large(p, onv_model_node(p->l->emit.model, p->l->unread.runs.at[i].node)))
             return false;
     return true;
 }
@@ -242,7 +242,7 @@ static const char *calls_of(pairing *p, const char *calls)
         } else
             text[used++] = *at++;
     }
-    return onv_intern_n(&p->l->model->strings, text, used);
+    return onv_intern_n(&p->l->emit.model->strings, text, used);
 }
 
 static bool take_items(pairing *p)
@@ -250,7 +250,7 @@ static bool take_items(pairing *p)
     onv_lowering *l = p->l;
     for (size_t i = p->first_item; i < l->unread.runs.count; i++) {
         onv_unread *item = &l->unread.runs.at[i];
-        const onv_node *node = onv_model_node(l->model, item->node);
+        const onv_node *node = onv_model_node(l->emit.model, item->node);
         item->calls = node->calls != NULL ? calls_of(p, node->calls) : NULL;
         if (item->calls == NULL) return false;
         item->first_value = p->first_value;
@@ -260,7 +260,7 @@ static bool take_items(pairing *p)
         uint32_t value = p->values[i], stands = p->stands[value];
         onv_unread_value v = {value, stands != 0 ? stands - 1 : NO_VALUE, ONV_NO_TENSOR, 0, false};
         if (onv_vec_push(&l->unread.values, v)) continue;
-        l->status = onv_fail_memory(l->err);
+        l->emit.status = onv_fail_memory(l->emit.err);
         return false;
     }
     return true;
@@ -270,8 +270,8 @@ static bool take_items(pairing *p)
 
 static bool make_room(onv_lowering *l, room *r)
 {
-    onv_arena *arena = &l->model->arena;
-    size_t n = l->model->values.count, n_nodes = l->model->nodes.count;
+    onv_arena *arena = &l->emit.model->arena;
+    size_t n = l->emit.model->values.count, n_nodes = l->emit.model->nodes.count;
     if (r->stands == NULL)
         *r = (room){.stands = ONV_ARENA_ARRAY(arena, uint32_t, n),
                     .values = ONV_ARENA_ARRAY(arena, uint32_t, n),
@@ -281,7 +281,7 @@ static bool make_room(onv_lowering *l, room *r)
                     .is_read = ONV_ARENA_ARRAY(arena, bool, n),
                     .is_read_unread = ONV_ARENA_ARRAY(arena, bool, n)};
     if (arena->failed) {
-        l->status = onv_fail_memory(l->err);
+        l->emit.status = onv_fail_memory(l->emit.err);
         return false;
     }
     if (!onv_work(n)) return false;
@@ -351,16 +351,17 @@ static int by_place(const void *left, const void *right)
 static void look_at(onv_lowering *l, room *r, const char *name, const char **seen, size_t *n_seen)
 {
     enum { MOST_DIGITS = 6 };
-    for (size_t i = 0; name[i] != '\0' && strlen(name) < MAX_PATH && l->status == ONV_OK; i++) {
+    for (size_t i = 0; name[i] != '\0' && strlen(name) < MAX_PATH && l->emit.status == ONV_OK;
+         i++) {
         if (!isdigit((unsigned char)name[i])) continue;
         size_t end = i;
         while (isdigit((unsigned char)name[end])) end++;
         bool is_layer = name[end] == '.' && end - i <= MOST_DIGITS && i > 0;
         if (is_layer && was_seen(name, end, seen, *n_seen)) return;
         if (is_layer && *n_seen < MAX_LAYERS) {
-            seen[*n_seen] = onv_intern_n(&l->model->strings, name, end);
-            if (seen[*n_seen] == NULL) l->status = onv_fail_memory(l->err);
-            if (l->status != ONV_OK) return;
+            seen[*n_seen] = onv_intern_n(&l->emit.model->strings, name, end);
+            if (seen[*n_seen] == NULL) l->emit.status = onv_fail_memory(l->emit.err);
+            if (l->emit.status != ONV_OK) return;
             ++*n_seen;
             if (find_like(l, r, name, i, end)) return;
         }
@@ -373,13 +374,13 @@ onv_status onv_unread_find(onv_lowering *l)
     const char *seen[MAX_LAYERS];
     size_t n_seen = 0;
     room r = {0};
-    if (l->options->inference || l->options->as_exported) return ONV_OK;
-    for (size_t i = 0; i < l->signature.count && l->status == ONV_OK; i++)
+    if (l->emit.options->inference || l->emit.options->as_exported) return ONV_OK;
+    for (size_t i = 0; i < l->signature.count && l->emit.status == ONV_OK; i++)
         if (!l->signature.explained[i]) look_at(l, &r, l->signature.names[i], seen, &n_seen);
-    if (l->status == ONV_OK) onv_unread_lists_find(l);
+    if (l->emit.status == ONV_OK) onv_unread_lists_find(l);
     if (l->unread.runs.count > 0)
         qsort(l->unread.runs.at, l->unread.runs.count, sizeof *l->unread.runs.at, by_place);
-    return l->status;
+    return l->emit.status;
 }
 
 /* --- Running ------------------------------------------------------------------------------------ */
@@ -410,31 +411,31 @@ static void swap_out(onv_lowering *l, const onv_unread *item)
 
 static void run(onv_lowering *l, const onv_unread *item)
 {
-    const onv_node *node = onv_model_node(l->model, item->node);
+    const onv_node *node = onv_model_node(l->emit.model, item->node);
     uint32_t fusion = l->fusions.of_node[item->node.index];
     if (fusion != 0 && !item->is_join &&
         l->fusions.at.at[fusion - 1].last.index != item->node.index)
         return;
-    size_t first_op = l->eager->ops.count;
+    size_t first_op = l->emit.eager->ops.count;
     if (item->is_join) onv_unread_join(l, item);
     for (uint32_t k = 0; k < node->n_outputs && !item->is_join; k++)
         if (onv_is_value(node->outputs[k]) && l->values[node->outputs[k].index].is_known) {
             onv_repeat_value(l, node->outputs[k]);
             break;
         }
-    for (size_t i = first_op; i < l->eager->ops.count; i++) {
-        l->eager->ops.at[i].origin = item->node;
-        l->eager->ops.at[i].calls = item->calls;
+    for (size_t i = first_op; i < l->emit.eager->ops.count; i++) {
+        l->emit.eager->ops.at[i].origin = item->node;
+        l->emit.eager->ops.at[i].calls = item->calls;
     }
-    l->tally.unread_calls.count += l->eager->ops.count > first_op;
+    l->tally.unread_calls.count += l->emit.eager->ops.count > first_op;
 }
 
 void onv_unread_run(onv_lowering *l)
 {
-    while (l->unread.next < l->unread.runs.count && l->status == ONV_OK) {
+    while (l->unread.next < l->unread.runs.count && l->emit.status == ONV_OK) {
         const onv_unread *item = &l->unread.runs.at[l->unread.next];
-        if (item->after.index != l->node.index) return;
-        if (!onv_work(item->n_values)) l->status = ONV_ERR_CANCELLED;
+        if (item->after.index != l->emit.node.index) return;
+        if (!onv_work(item->n_values)) l->emit.status = ONV_ERR_CANCELLED;
         if (!item->is_join) swap_in(l, item);
         run(l, item);
         if (!item->is_join) swap_out(l, item);

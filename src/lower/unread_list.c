@@ -27,9 +27,10 @@ enum { MAX_PATH = 1024, MAX_JOINED = 256 };
 static onv_value_id joined_value(const onv_lowering *l, const onv_node *join, uint32_t k)
 {
     onv_value_id id = join->inputs[k];
-    onv_node_id producer = onv_is_value(id) ? onv_model_value(l->model, id)->producer : ONV_NO_NODE;
+    onv_node_id producer =
+        onv_is_value(id) ? onv_model_value(l->emit.model, id)->producer : ONV_NO_NODE;
     if (!onv_is_node(producer)) return ONV_NO_VALUE;
-    const onv_node *node = onv_model_node(l->model, producer);
+    const onv_node *node = onv_model_node(l->emit.model, producer);
     bool is_own = node->source_op != NULL && strcmp(node->source_op, join->source_op) == 0;
     return is_own && node->n_inputs > 0 ? node->inputs[0] : id;
 }
@@ -37,8 +38,9 @@ static onv_value_id joined_value(const onv_lowering *l, const onv_node *join, ui
 static const onv_node *maker_of(const onv_lowering *l, const onv_node *join, uint32_t k)
 {
     onv_value_id id = joined_value(l, join, k);
-    onv_node_id producer = onv_is_value(id) ? onv_model_value(l->model, id)->producer : ONV_NO_NODE;
-    const onv_node *node = onv_is_node(producer) ? onv_model_node(l->model, producer) : NULL;
+    onv_node_id producer =
+        onv_is_value(id) ? onv_model_value(l->emit.model, id)->producer : ONV_NO_NODE;
+    const onv_node *node = onv_is_node(producer) ? onv_model_node(l->emit.model, producer) : NULL;
     bool is_told = node != NULL && node->scope != NULL && node->statements != NULL &&
                    node->statements[0] != '\0' && node->n_outputs == 1;
     return is_told ? node : NULL;
@@ -87,11 +89,11 @@ static bool list_next(onv_lowering *l, const onv_node *join, uint32_t end, uint3
 {
     char path[MAX_PATH];
     const onv_node *maker = common_maker(l, join);
-    uint32_t n = 0, begin = (uint32_t)(join - l->model->nodes.at) + 1;
+    uint32_t n = 0, begin = (uint32_t)(join - l->emit.model->nodes.at) + 1;
     if (maker == NULL || !next_member(maker->scope, join->scope, path) || !onv_work(end))
         return false;
     for (uint32_t i = begin; i < end; i++) {
-        const onv_node *node = &l->model->nodes.at[i];
+        const onv_node *node = &l->emit.model->nodes.at[i];
         if (node->graph.index != 0 || node->scope == NULL || strcmp(node->scope, path) != 0 ||
             node->statements == NULL || strcmp(node->statements, maker->statements) != 0 ||
             strcmp(node->op_type, maker->op_type) != 0)
@@ -105,7 +107,7 @@ static bool list_next(onv_lowering *l, const onv_node *join, uint32_t end, uint3
 
 static void add_join(onv_lowering *l, onv_node_id join, const uint32_t *results, uint32_t after)
 {
-    const onv_node *node = onv_model_node(l->model, join);
+    const onv_node *node = onv_model_node(l->emit.model, join);
     uint32_t fusion = l->fusions.of_node[after];
     if (fusion != 0) after = l->fusions.at.at[fusion - 1].last.index;
     onv_unread item = {.node = join,
@@ -119,16 +121,16 @@ static void add_join(onv_lowering *l, onv_node_id join, const uint32_t *results,
         onv_unread_value v = {joined_value(l, node, k).index, results[k], ONV_NO_TENSOR, 0, false};
         fits = onv_vec_push(&l->unread.values, v);
     }
-    if (!fits) l->status = onv_fail_memory(l->err);
+    if (!fits) l->emit.status = onv_fail_memory(l->emit.err);
 }
 
 void onv_unread_lists_find(onv_lowering *l)
 {
     uint32_t results[MAX_JOINED], last = 0;
-    for (size_t i = 0; i + 1 < l->gaps.calls.count && l->status == ONV_OK; i++) {
+    for (size_t i = 0; i + 1 < l->gaps.calls.count && l->emit.status == ONV_OK; i++) {
         const onv_call_name *call = &l->gaps.calls.at[i], *next = &l->gaps.calls.at[i + 1];
         if (!onv_call_is_like(call, next) || next->number != call->number + 2) continue;
-        const onv_node *node = &l->model->nodes.at[call->node];
+        const onv_node *node = &l->emit.model->nodes.at[call->node];
         if (node->calls == NULL || !joins_list(node)) continue;
         if (list_next(l, node, next->node, results, &last))
             add_join(l, (onv_node_id){call->node}, results, last);
@@ -137,22 +139,23 @@ void onv_unread_lists_find(onv_lowering *l)
 
 void onv_unread_join(onv_lowering *l, const onv_unread *item)
 {
-    const onv_node *node = onv_model_node(l->model, item->node);
+    const onv_node *node = onv_model_node(l->emit.model, item->node);
     const onv_unread_value *values = &l->unread.values.at[item->first_value];
     int64_t dims[ONV_MAX_RANK], axis = onv_node_int(node, "axis", 0);
     onv_shape shape;
     if (!onv_value_shape(l, node->outputs[0], &shape)) return;
-    onv_eager_tensor x = onv_tensor_at(l, onv_value_tensor(l, (onv_value_id){values[0].stands}));
+    onv_eager_tensor x =
+        onv_tensor_at(&l->emit, onv_value_tensor(l, (onv_value_id){values[0].stands}));
     bool is_stack = shape.rank == x.rank + 1;
     if (axis < 0) axis += shape.rank;
     if ((!is_stack && shape.rank != x.rank) || axis < 0 || axis >= (int64_t)shape.rank) return;
     for (uint32_t i = 0; i < shape.rank; i++)
         dims[i] = !is_stack || i < axis ? x.dims[i] : i > axis ? x.dims[i - 1] : 1;
     dims[axis] *= (int64_t)item->n_values;
-    uint32_t out = onv_tensor_new(l, x.dtype, shape.rank, dims, NULL);
-    onv_emit_begin(l, "cat");
+    uint32_t out = onv_tensor_new(&l->emit, x.dtype, shape.rank, dims, NULL);
+    onv_emit_begin(&l->emit, "cat");
     for (size_t i = 0; i < item->n_values; i++)
-        onv_emit_in(l, onv_value_tensor(l, (onv_value_id){values[i].stands}), ONV_GRAD_PART);
-    onv_emit_out(l, out);
-    onv_emit_end(l);
+        onv_emit_in(&l->emit, onv_value_tensor(l, (onv_value_id){values[i].stands}), ONV_GRAD_PART);
+    onv_emit_out(&l->emit, out);
+    onv_emit_end(&l->emit);
 }
