@@ -359,8 +359,8 @@ static void lower_graph(onv_lowering *l)
     if (l->emit.status == ONV_OK) onv_members_hold_weights(l);
     if (l->emit.status == ONV_OK) lower_loss(l, graph);
     onv_unused_parameters(l);
-    if (l->emit.status == ONV_OK && !l->emit.options->inference) onv_copies_add(l);
-    if (l->emit.status == ONV_OK && !l->emit.options->inference) onv_reach_find(l);
+    if (l->emit.status == ONV_OK && !l->emit.options->inference) onv_copies_add(&l->emit);
+    if (l->emit.status == ONV_OK && !l->emit.options->inference) onv_reach_find(&l->emit);
     if (l->emit.status == ONV_OK && !l->emit.options->inference) onv_check_patterns(l);
     if (l->emit.status == ONV_OK) onv_parameters_complete(l);
     if (l->emit.status == ONV_OK) onv_buffers_complete(l);

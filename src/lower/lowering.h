@@ -63,13 +63,6 @@ typedef struct onv_value_state {
     const char *stands_for; /* the call whose copy it is; NULL: the file's */
 } onv_value_state;
 
-/* What a diagnostic says of some operations. */
-typedef struct onv_tally {
-    uint32_t count;
-    uint64_t bytes;
-    const char *first; /* one of them */
-} onv_tally;
-
 typedef struct onv_tallies {
     onv_tally activations;    /* that would keep less if they overwrote their input, and how much */
     onv_tally built_in_place; /* activations that their library has in place */
@@ -86,7 +79,6 @@ typedef struct onv_tallies {
     onv_tally quotients;      /* 1 / x that may be reciprocals of x alone, which keep less */
     onv_tally repeated_norms; /* of `merged.norms` */
     onv_tally tables;         /* parameters that are computed once and never trained */
-    onv_tally unreached;      /* trained parameters that no gradient reaches */
     onv_tally unread_calls;   /* of `unread.runs`: counted */
     onv_tally unread_norms;   /* batch norms that ran, without a reader; a running mean */
     onv_tally unused;         /* parameters without a tensor that have others' sizes */
@@ -221,8 +213,6 @@ void onv_no_grad_report(onv_lowering *l);
 
 /* --- Of all operations, when they are there ------------------------------------------------------ */
 
-void onv_copies_add(onv_lowering *l);
-void onv_reach_find(onv_lowering *l);
 void onv_lowering_report(onv_lowering *l); /* diagnostics of what was hidden, and how it was read */
 void onv_exported_report(onv_lowering *l);
 void onv_parts_report(onv_lowering *l);
