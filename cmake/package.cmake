@@ -39,7 +39,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION
   "${about}\n.\nThis package has the header, the static library and what builds look for.")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-  "${library} (= ${PROJECT_VERSION}-1), libprotobuf-c-dev, libjansson-dev")
+  "${library} (= ${PROJECT_VERSION}-1), libprotobuf-c-dev, libjansson-dev, libyajl-dev, libminizip-dev, zlib1g-dev")
 
 # CPack's own shlibs come with no trigger for ldconfig.
 configure_file(packaging/debian/shlibs.in shlibs @ONLY)
