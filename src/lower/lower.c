@@ -9,8 +9,8 @@
 #include "lower/lower.h"
 #include "lower/lowering.h"
 #include "lower/weight_place.h"
-#include "tape/tape.h"
 #include "ops/op.h"
+#include "tape/tape.h"
 
 /* --- The graph --------------------------------------------------------------------------------- */
 
@@ -476,8 +476,7 @@ static void clone_results(onv_emitter *e)
 onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *is_host,
                            const onv_lower_options *options, onv_eager *eager, onv_error *err)
 {
-    if (model->program != NULL)
-        return onv_tape_lower(model->program, model, options, eager, err);
+    if (model->program != NULL) return onv_tape_lower(model->program, model, options, eager, err);
     *eager = (onv_eager){.loss = ONV_NO_TENSOR};
     onv_lowering l = {.emit = {.model = model,
                                .options = options,
