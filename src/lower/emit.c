@@ -150,8 +150,7 @@ void onv_emit_begin(onv_lowering *l, const char *name)
 void onv_emit_in(onv_lowering *l, uint32_t tensor, onv_grad grad)
 {
     if (tensor == ONV_NO_TENSOR) return;
-    bool wants =
-        l->eager->tensors.at[tensor].needs_grad && grad != ONV_GRAD_NONE && !l->has_no_grad;
+    bool wants = l->eager->tensors.at[tensor].needs_grad && grad != ONV_GRAD_NONE;
     onv_eager_arg arg = {.tensor = tensor, .grad = (uint8_t)(wants ? grad : ONV_GRAD_NONE)};
     if (!onv_vec_push(&l->emit.in, arg)) fail_memory(l);
     if (wants) l->emit.op.has_backward = true;

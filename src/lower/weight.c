@@ -353,7 +353,7 @@ static bool is_derived(onv_lowering *l, const onv_value *value, const onv_weight
     if (is_layer && name == value->name)
         return !onv_is_call_of_any(name, views, sizeof views / sizeof views[0]);
     return onv_is_call_of_any(name, calculates, sizeof calculates / sizeof calculates[0]) ||
-           (name == value->name && (onv_follows_folded(l, name) || onv_folded_computes(l, value)));
+           (name == value->name && onv_folded_computes(l, value));
 }
 
 /* "relative_attention_bias", "rel_attn_embed.weight". */
@@ -508,7 +508,6 @@ const char *onv_weight_layer(onv_lowering *l, onv_value_id id, const onv_weight_
                       conv[] = "torch.nn.modules.conv.Conv";
     const char *name = onv_model_value(l->model, id)->name;
     if (read == NULL || !onv_has_made_up_name(name)) return NULL;
-    if (onv_is_under_no_grad(l, &l->model->nodes.at[read->node])) return read->parameter;
     if (read->scope[0] == '\0') return NULL;
     const char *class = l->model->nodes.at[read->node].module_class;
     bool single =
