@@ -1,6 +1,6 @@
 /* The inside of lowering: what its files share. Each part has a header of its own, with its share of the state:
  *
- *     emit.h         the operation that is being built          rules.h     a rule for each operator and fusion
+ *     rules.h        a rule for each operator and fusion
  *     weight.h       what reads of initializers stand for       attention.h attention, in parts or as one kernel
  *     signature.h    the parameters that the export lists       merged.h    calls that the exporter merged
  *     folded.h       constants that were computed of them
@@ -9,12 +9,11 @@
 #define ONV_LOWER_LOWERING_H
 
 #include "eager/eager.h"
+#include "emit/emit.h"
 #include "fuse/fuse.h"
 #include "ir/origin.h"
-#include "kernels/cudnn.h"
 #include "load/ptr_map.h"
 #include "lower/attention.h"
-#include "lower/emit.h"
 #include "lower/folded.h"
 #include "lower/merged.h"
 #include "lower/rules.h"
@@ -89,7 +88,6 @@ typedef struct onv_tallies {
 
 /* The branch, the body or the segment around what is lowered now. */
 typedef struct onv_region_state {
-    uint32_t current;       /* ONV_NO_REGION: none */
     uint32_t first_storage; /* those before were made outside of it */
     ONV_VEC(uint32_t) mark; /* by storage: the last owner of a region that listed it */
     uint32_t n_marks;
@@ -110,13 +108,7 @@ typedef struct onv_frame_caches {
 /* The recurrent module of the last layer. */
 typedef struct onv_recurrent_state {
     onv_origin origin;
-    const char *call;       /* as noted; or NULL */
-    onv_rnn_problem module; /* its layers so far */
-    size_t op;              /* the last one */
-    uint32_t first_weight;  /* of the inputs of that */
-    uint64_t mask_bytes;    /* of the dropout before the next one */
-    bool has_dropout;       /* between layers */
-    uint64_t temps;         /* what its backward makes for states and weights */
+    const char *call; /* as noted; or NULL */
 } onv_recurrent_state;
 
 /* Whether residual blocks overwrite the result of their branch, in an export without notes. */
@@ -127,13 +119,9 @@ typedef enum onv_updates {
 } onv_updates;
 
 struct onv_lowering {
-    onv_model *model;
-    const onv_lower_options *options;
+    onv_emitter emit; /* first: its callbacks find the rest by it */
     const onv_live *live;
     const bool *is_host; /* by value */
-    onv_eager *eager;
-    onv_status status;
-    onv_error *err;
 
     onv_fusions fusions;
     onv_value_state *values;  /* by value */
@@ -142,14 +130,9 @@ struct onv_lowering {
     uint32_t neutral_first;   /* 1 + the first value whose module has not returned, 0: none */
 
     /* What is lowered now. */
-    onv_node_id node;
-    bool has_bias; /* products have one, even if the file has none */
-    bool
-        adds_bias; /* what the product's layer adds to it comes after it: beyond two dims, in no usual order */
     size_t
         working_op; /* the operation that does the node's work; SIZE_MAX: its last one that is no view */
     ONV_VEC(onv_value_id) to_clone; /* its results that PyTorch clones: once it is complete */
-    onv_emitter emit;
     onv_region_state region;
     onv_frame_caches cached;
     onv_recurrent_state recurrent;
@@ -163,11 +146,12 @@ struct onv_lowering {
     /* What is said of it. */
     onv_tallies tally;
     const onv_node *asks_for_gradient; /* of the network's input; NULL: none does */
-    uint64_t benchmark_high; /* the most that cudnn.benchmark may choose for one convolution */
 };
 
 /* --- lower.c ------------------------------------------------------------------------------------ */
 
+/* What is emitted from now on is of that node; ONV_NO_NODE: of none. */
+void onv_lower_at(onv_lowering *l, onv_node_id id);
 /* Nodes in their order, those of a subgraph too. */
 void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count);
 /* The node, or all of the fusion that it is of, whatever its place. */
@@ -204,8 +188,6 @@ uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t d
 /* The same for output 0 of an operation of images, whose channels come last where those of `like` do. */
 uint32_t onv_node_new_image(onv_lowering *l, const onv_node *node, const onv_eager_tensor *like,
                             uint8_t dtype);
-/* The memory order in which PyTorch makes a tensor like `in`. */
-void onv_strides_like(const onv_eager_tensor *in, int64_t *strides);
 /* The dtype that float operands of a pointwise operation are promoted to. */
 uint8_t onv_promoted(onv_lowering *l, const onv_node *node);
 bool onv_node_scalar(onv_lowering *l, const onv_node *node, uint32_t k, double *number);

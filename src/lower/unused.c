@@ -72,7 +72,7 @@ const char *onv_name_of_layers(onv_lowering *l, const char *name)
     size_t length = strlen(name);
     if (length >= MAX_KEY - 2) return NULL;
     size_t used = put_without_numbers(key, 0, name, length);
-    return strchr(key, '#') != NULL ? onv_intern_n(&l->model->strings, key, used) : NULL;
+    return strchr(key, '#') != NULL ? onv_intern_n(&l->emit.model->strings, key, used) : NULL;
 }
 
 /* "to_out.0." has one, "0." has none: "layers.0.weight" is not like "to_out.0.weight" in that both are the first of something. */
@@ -119,18 +119,18 @@ static bool make_key(const char *name, uint32_t way, char key[MAX_KEY])
 
 static onv_status list_known(onv_lowering *l, likes *known)
 {
-    onv_arena *arena = &l->model->arena;
-    size_t n = l->eager->storages.count;
+    onv_arena *arena = &l->emit.model->arena;
+    size_t n = l->emit.eager->storages.count;
     known->at = ONV_ARENA_ARRAY(arena, known_name, n * N_WAYS);
-    if (known->at == NULL) return onv_fail_memory(l->err);
+    if (known->at == NULL) return onv_fail_memory(l->emit.err);
     for (uint32_t i = 0; i < n; i++) {
-        const onv_eager_storage *storage = &l->eager->storages.at[i];
+        const onv_eager_storage *storage = &l->emit.eager->storages.at[i];
         char key[MAX_KEY];
         if (storage->kind != ONV_STORAGE_PARAMETER || storage->label == NULL) continue;
         for (uint32_t way = 0; way < N_WAYS; way++) {
             if (!make_key(storage->label, way, key)) continue;
             const char *copy = onv_arena_copy(arena, key, strlen(key) + 1);
-            if (copy == NULL) return onv_fail_memory(l->err);
+            if (copy == NULL) return onv_fail_memory(l->emit.err);
             known->at[known->count++] = (known_name){copy, i};
         }
     }
@@ -164,7 +164,7 @@ static const onv_eager_storage *find_like(const onv_lowering *l, const likes *kn
         uint32_t n = 0;
         for (size_t i = first_like(known, key); i < known->count && agree && n < MAX_LIKE; i++) {
             if (strcmp(known->at[i].key, key) != 0) break;
-            const onv_eager_storage *other = &l->eager->storages.at[known->at[i].storage];
+            const onv_eager_storage *other = &l->emit.eager->storages.at[known->at[i].storage];
             agree = found == NULL || found->bytes == other->bytes;
             found = other;
             n++;
@@ -179,9 +179,9 @@ static const onv_eager_storage *find_like(const onv_lowering *l, const likes *kn
 static bool hold(onv_lowering *l, const char *name, const onv_eager_storage *like)
 {
     onv_eager_storage copy = *like;
-    uint32_t storage = onv_storage_new(l, copy.bytes, ONV_STORAGE_PARAMETER, name);
+    uint32_t storage = onv_storage_new(&l->emit, copy.bytes, ONV_STORAGE_PARAMETER, name);
     if (storage == UINT32_MAX) return false;
-    onv_eager_storage *held = &l->eager->storages.at[storage];
+    onv_eager_storage *held = &l->emit.eager->storages.at[storage];
     held->elems = copy.elems;
     held->dims = copy.dims;
     held->rank = copy.rank;
@@ -198,22 +198,23 @@ static void hold_statistics(onv_lowering *l, const onv_ptr_map *buffers, const c
     uint64_t bytes;
     if (held->rank != 1 || strcmp(attribute, "weight") != 0 || length >= (int)sizeof text) return;
     if (!onv_u64_mul((uint64_t)held->dims[0], sizeof(float), &bytes)) return;
-    const char *mean = onv_intern_n(&l->model->strings, text, (size_t)length);
+    const char *mean = onv_intern_n(&l->emit.model->strings, text, (size_t)length);
     if (mean == NULL || !onv_ptr_map_get(buffers, mean, NULL)) return;
-    for (uint32_t k = 0; k < 2; k++) onv_storage_new(l, bytes, ONV_STORAGE_BUFFER, weight);
-    onv_storage_new(l, sizeof(int64_t), ONV_STORAGE_BUFFER, weight);
+    for (uint32_t k = 0; k < 2; k++) onv_storage_new(&l->emit, bytes, ONV_STORAGE_BUFFER, weight);
+    onv_storage_new(&l->emit, sizeof(int64_t), ONV_STORAGE_BUFFER, weight);
 }
 
 static void hold_like_names(onv_lowering *l, const onv_ptr_map *buffers)
 {
     likes known = {0};
-    l->status = list_known(l, &known);
-    for (size_t i = 0; i < l->signature.count && l->status == ONV_OK; i++) {
+    l->emit.status = list_known(l, &known);
+    for (size_t i = 0; i < l->signature.count && l->emit.status == ONV_OK; i++) {
         if (l->signature.explained[i]) continue;
         const char *name = l->signature.names[i];
         const onv_eager_storage *like = find_like(l, &known, name);
         if (like == NULL || !hold(l, name, like)) continue;
-        const onv_eager_storage held = l->eager->storages.at[l->eager->storages.count - 1];
+        const onv_eager_storage held =
+            l->emit.eager->storages.at[l->emit.eager->storages.count - 1];
         l->signature.explained[i] = true;
         if (l->tally.unused.count++ == 0) l->tally.unused.first = name;
         l->tally.unused.bytes += held.bytes; /* of storages, whose sum was checked */
@@ -227,9 +228,9 @@ static uint32_t count_unread(const onv_lowering *l, const char **first)
 {
     static const char statistic[] = ".running_mean";
     uint32_t count = 0;
-    for (size_t i = 0; i < l->model->n_updated && l->signature.count > 0; i++) {
+    for (size_t i = 0; i < l->emit.model->n_updated && l->signature.count > 0; i++) {
         char weight[MAX_KEY];
-        const char *name = l->model->updated[i];
+        const char *name = l->emit.model->updated[i];
         size_t length = strlen(name), n = sizeof statistic - 1;
         if (length <= n || length >= sizeof weight || strcmp(name + length - n, statistic) != 0)
             continue;
@@ -243,18 +244,18 @@ static uint32_t count_unread(const onv_lowering *l, const char **first)
 
 void onv_unused_parameters(onv_lowering *l)
 {
-    if (l->signature.count == 0 || l->status != ONV_OK) return;
+    if (l->signature.count == 0 || l->emit.status != ONV_OK) return;
     bool all = true;
     for (size_t i = 0; i < l->signature.count && all; i++) all = l->signature.explained[i];
     if (all) return;
     l->tally.unread_norms.count = count_unread(l, &l->tally.unread_norms.first);
     onv_ptr_map buffers = {0};
     bool fits = true;
-    for (size_t i = 0; i < l->model->n_buffers && fits; i++)
-        fits = onv_ptr_map_set(&buffers, l->model->buffers[i], 1);
+    for (size_t i = 0; i < l->emit.model->n_buffers && fits; i++)
+        fits = onv_ptr_map_set(&buffers, l->emit.model->buffers[i], 1);
     if (fits)
         hold_like_names(l, &buffers);
     else
-        l->status = onv_fail_memory(l->err);
+        l->emit.status = onv_fail_memory(l->emit.err);
     onv_ptr_map_cleanup(&buffers);
 }
