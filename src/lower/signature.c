@@ -168,9 +168,10 @@ static bool is_as_it_is(onv_lowering *l, const char *name)
 static bool is_one_row(onv_lowering *l, const onv_tensor *rows)
 {
     if (rows->type.rank < 2 || rows->elems == 0) return false;
-    size_t row = (size_t)rows->type.dims[rows->type.rank - 1].raw * (rows->bytes / rows->elems);
+    uint64_t bytes = rows->type.dims[rows->type.rank - 1].raw * (rows->bytes / rows->elems);
     unsigned char *buffer;
-    bool reads = row <= ONV_MOST_HEAD / 2 && 2 * row <= rows->bytes;
+    bool reads = bytes <= ONV_MOST_HEAD / 2 && 2 * bytes <= rows->bytes;
+    size_t row = reads ? (size_t)bytes : 0;
     const unsigned char *data = reads ? onv_weight_head(l, rows, 2 * row, &buffer) : NULL;
     bool is_one = data != NULL && memcmp(data, data + row, row) == 0;
     if (reads) onv_heap_free(buffer);
