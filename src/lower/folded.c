@@ -46,8 +46,9 @@ bool onv_folded_has_call(const onv_value *value, const char *operation)
 
 static bool is_buffer(const onv_model *model, const char *name, size_t length)
 {
-    for (size_t i = 0; i < model->n_registered && onv_work(1); i++)
-        if (strlen(model->buffers[i]) == length && memcmp(model->buffers[i], name, length) == 0)
+    for (size_t i = 0; i < model->listed.n_registered && onv_work(1); i++)
+        if (strlen(model->listed.buffers[i]) == length &&
+            memcmp(model->listed.buffers[i], name, length) == 0)
             return true;
     return false;
 }
@@ -69,7 +70,7 @@ onv_folded_buffer onv_folded_buffer_of(const onv_model *model, const onv_value *
 {
     char copy[MOST_NAME];
     onv_folded_buffer found = {.name = NULL};
-    if (value->role != ONV_ROLE_NOT_NOTED || model->n_registered == 0 || !has_note(value))
+    if (value->role != ONV_ROLE_NOT_NOTED || model->listed.n_registered == 0 || !has_note(value))
         return found;
     const char *at = value->folded_from, *name;
     uint32_t n = 0;

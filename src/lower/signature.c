@@ -429,15 +429,15 @@ static onv_status find_lacking(onv_lowering *l)
     const onv_model *model = l->model;
     onv_ptr_map has = {0};
     bool fits = true;
-    for (size_t i = 0; i < model->values.count && model->n_buffers > 0 && fits; i++)
+    for (size_t i = 0; i < model->values.count && model->listed.n_buffers > 0 && fits; i++)
         if (model->values.at[i].tensor != NULL)
             fits = onv_ptr_map_set(&has, model->values.at[i].name, 1);
-    l->signature.lacking = ONV_ARENA_ARRAY(&l->model->arena, const char *, model->n_buffers);
-    for (size_t i = 0; i < model->n_buffers && l->signature.lacking != NULL; i++) {
-        if (onv_ptr_map_get(&has, model->buffers[i], NULL)) continue;
+    l->signature.lacking = ONV_ARENA_ARRAY(&l->model->arena, const char *, model->listed.n_buffers);
+    for (size_t i = 0; i < model->listed.n_buffers && l->signature.lacking != NULL; i++) {
+        if (onv_ptr_map_get(&has, model->listed.buffers[i], NULL)) continue;
         l->signature.lacks_buffers = true;
-        if (i < model->n_registered && !is_statistic(model->buffers[i]))
-            l->signature.lacking[l->signature.n_lacking++] = model->buffers[i];
+        if (i < model->listed.n_registered && !is_statistic(model->listed.buffers[i]))
+            l->signature.lacking[l->signature.n_lacking++] = model->listed.buffers[i];
     }
     onv_ptr_map_cleanup(&has);
     return fits && l->signature.lacking != NULL ? ONV_OK : onv_fail_memory(l->err);
@@ -447,12 +447,12 @@ onv_status onv_signature_prepare(onv_lowering *l)
 {
     const onv_model *model = l->model;
     onv_arena *arena = &l->model->arena;
-    l->signature.count = l->options->as_exported ? 0 : model->n_parameters;
+    l->signature.count = l->options->as_exported ? 0 : model->listed.n_parameters;
     l->signature.lacks_buffers = l->signature.count == 0;
     if (l->signature.count == 0) return ONV_OK;
     ONV_TRY(find_lacking(l));
-    l->signature.names =
-        onv_arena_copy(arena, model->parameters, l->signature.count * sizeof *l->signature.names);
+    l->signature.names = onv_arena_copy(arena, model->listed.parameters,
+                                        l->signature.count * sizeof *l->signature.names);
     l->signature.explained = ONV_ARENA_ARRAY(arena, bool, l->signature.count);
     l->signature.waits = ONV_ARENA_ARRAY(arena, bool, l->signature.count);
     l->signature.file_elems = ONV_ARENA_ARRAY(arena, uint64_t, l->signature.count);

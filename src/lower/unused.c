@@ -227,9 +227,9 @@ static uint32_t count_unread(const onv_lowering *l, const char **first)
 {
     static const char statistic[] = ".running_mean";
     uint32_t count = 0;
-    for (size_t i = 0; i < l->model->n_updated && l->signature.count > 0; i++) {
+    for (size_t i = 0; i < l->model->listed.n_updated && l->signature.count > 0; i++) {
         char weight[MAX_KEY];
-        const char *name = l->model->updated[i];
+        const char *name = l->model->listed.updated[i];
         size_t length = strlen(name), n = sizeof statistic - 1;
         if (length <= n || length >= sizeof weight || strcmp(name + length - n, statistic) != 0)
             continue;
