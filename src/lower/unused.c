@@ -250,8 +250,8 @@ void onv_unused_parameters(onv_lowering *l)
     l->tally.unread_norms.count = count_unread(l, &l->tally.unread_norms.first);
     onv_ptr_map buffers = {0};
     bool fits = true;
-    for (size_t i = 0; i < l->model->n_buffers && fits; i++)
-        fits = onv_ptr_map_set(&buffers, l->model->buffers[i], 1);
+    for (size_t i = 0; i < l->model->listed.n_buffers && fits; i++)
+        fits = onv_ptr_map_set(&buffers, l->model->listed.buffers[i], 1);
     if (fits)
         hold_like_names(l, &buffers);
     else
