@@ -37,9 +37,6 @@ static size_t whole_of(const onv_lowering *l, const onv_value *value)
 
 static onv_status find_values(onv_lowering *l)
 {
-    for (size_t i = 0; i < l->model->listed.n_buffers; i++)
-        if (!onv_ptr_map_set(&l->signature.buffers, l->model->listed.buffers[i], 1))
-            return onv_fail_memory(l->err);
     for (uint32_t i = 0; i < l->model->values.count; i++) {
         const onv_value *value = &l->model->values.at[i];
         onv_shape shape;

@@ -346,7 +346,7 @@ static void name_exactly(onv_lowering *l)
         bool is_named = is_before_norm(l, read);
         onv_value_id id = {read->value};
         if (is_layers_input(l, read) || onv_folded_is_term(l, id) ||
-            onv_folded_buffer_of(l->model, value).name != NULL)
+            onv_folded_buffer_of(l, value).name != NULL)
             continue;
         if (is_named || (value->role == ONV_ROLE_PARAMETER && read->k == 1))
             read->parameter = value->name;
@@ -441,6 +441,25 @@ static onv_status find_lacking(onv_lowering *l)
     }
     onv_ptr_map_cleanup(&has);
     return fits && l->signature.lacking != NULL ? ONV_OK : onv_fail_memory(l->err);
+}
+
+/* One that two lines list is registered if one of them says so. */
+onv_status onv_buffers_list(onv_lowering *l)
+{
+    const onv_listed *listed = &l->model->listed;
+    for (size_t i = listed->n_buffers; i-- > 0;)
+        if (!onv_ptr_map_set(&l->signature.buffers, listed->buffers[i], i < listed->n_registered))
+            return onv_fail_memory(l->err);
+    return ONV_OK;
+}
+
+bool onv_is_listed_buffer(const onv_lowering *l, const char *name, bool *registered)
+{
+    uint32_t value = 0;
+    const char *interned = onv_interned(&l->model->strings, name);
+    bool found = interned != NULL && onv_ptr_map_get(&l->signature.buffers, interned, &value);
+    if (registered != NULL) *registered = value != 0;
+    return found;
 }
 
 onv_status onv_signature_prepare(onv_lowering *l)
