@@ -25,6 +25,10 @@ typedef struct onv_signature {
 
 /* --- signature.c ------------------------------------------------------------------------------- */
 
+/* The buffers that are listed, by name. Requires nothing. */
+onv_status onv_buffers_list(onv_lowering *l);
+/* Whether the name is one of them, and (NULL allowed) whether it is a registered buffer, not an attribute. */
+bool onv_is_listed_buffer(const onv_lowering *l, const char *name, bool *registered);
 /* Names of reads. Requires the reads. */
 onv_status onv_signature_prepare(onv_lowering *l);
 /* The place of the name among those that are listed; SIZE_MAX: it is not. */

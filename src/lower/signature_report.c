@@ -110,8 +110,7 @@ static bool is_of_buffer(const onv_lowering *l, const onv_eager_storage *storage
 {
     if (storage->kind == ONV_STORAGE_BUFFER) return true;
     if (storage->kind != ONV_STORAGE_CONSTANT || !onv_is_value(storage->value)) return false;
-    onv_folded_buffer of =
-        onv_folded_buffer_of(l->emit.model, onv_model_value(l->emit.model, storage->value));
+    onv_folded_buffer of = onv_folded_buffer_of(l, onv_model_value(l->emit.model, storage->value));
     return of.name != NULL && !of.is_computed;
 }
 
@@ -159,7 +158,7 @@ static bool list_computed(onv_lowering *l, onv_ptr_map *computed)
             continue;
         if (!onv_work(1 + strlen(value->folded_from) / PER_WORK))
             l->emit.status = ONV_ERR_CANCELLED;
-        onv_folded_buffer buffer = onv_folded_buffer_of(l->emit.model, value);
+        onv_folded_buffer buffer = onv_folded_buffer_of(l, value);
         if (buffer.name == NULL || !buffer.is_computed) continue;
         const char *name = onv_intern_n(&l->emit.model->strings, buffer.name, buffer.length);
         if (name == NULL || !onv_ptr_map_set(computed, name, 1)) return false;

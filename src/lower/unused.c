@@ -189,8 +189,7 @@ static bool hold(onv_lowering *l, const char *name, const onv_eager_storage *lik
 }
 
 /* A batch norm that never runs has its running statistics all the same, and the number of passes. */
-static void hold_statistics(onv_lowering *l, const onv_ptr_map *buffers, const char *weight,
-                            const onv_eager_storage *held)
+static void hold_statistics(onv_lowering *l, const char *weight, const onv_eager_storage *held)
 {
     char text[MAX_KEY];
     const char *attribute = last_parts(weight, 1);
@@ -198,13 +197,12 @@ static void hold_statistics(onv_lowering *l, const onv_ptr_map *buffers, const c
     uint64_t bytes;
     if (held->rank != 1 || strcmp(attribute, "weight") != 0 || length >= (int)sizeof text) return;
     if (!onv_u64_mul((uint64_t)held->dims[0], sizeof(float), &bytes)) return;
-    const char *mean = onv_intern_n(&l->emit.model->strings, text, (size_t)length);
-    if (mean == NULL || !onv_ptr_map_get(buffers, mean, NULL)) return;
+    if (!onv_is_listed_buffer(l, text, NULL)) return;
     for (uint32_t k = 0; k < 2; k++) onv_storage_new(&l->emit, bytes, ONV_STORAGE_BUFFER, weight);
     onv_storage_new(&l->emit, sizeof(int64_t), ONV_STORAGE_BUFFER, weight);
 }
 
-static void hold_like_names(onv_lowering *l, const onv_ptr_map *buffers)
+static void hold_like_names(onv_lowering *l)
 {
     likes known = {0};
     l->emit.status = list_known(l, &known);
@@ -218,7 +216,7 @@ static void hold_like_names(onv_lowering *l, const onv_ptr_map *buffers)
         l->signature.explained[i] = true;
         if (l->tally.unused.count++ == 0) l->tally.unused.first = name;
         l->tally.unused.bytes += held.bytes; /* of storages, whose sum was checked */
-        hold_statistics(l, buffers, name, &held);
+        hold_statistics(l, name, &held);
     }
 }
 
@@ -228,9 +226,9 @@ static uint32_t count_unread(const onv_lowering *l, const char **first)
 {
     static const char statistic[] = ".running_mean";
     uint32_t count = 0;
-    for (size_t i = 0; i < l->emit.model->n_updated && l->signature.count > 0; i++) {
+    for (size_t i = 0; i < l->emit.model->listed.n_updated && l->signature.count > 0; i++) {
         char weight[MAX_KEY];
-        const char *name = l->emit.model->updated[i];
+        const char *name = l->emit.model->listed.updated[i];
         size_t length = strlen(name), n = sizeof statistic - 1;
         if (length <= n || length >= sizeof weight || strcmp(name + length - n, statistic) != 0)
             continue;
@@ -249,13 +247,5 @@ void onv_unused_parameters(onv_lowering *l)
     for (size_t i = 0; i < l->signature.count && all; i++) all = l->signature.explained[i];
     if (all) return;
     l->tally.unread_norms.count = count_unread(l, &l->tally.unread_norms.first);
-    onv_ptr_map buffers = {0};
-    bool fits = true;
-    for (size_t i = 0; i < l->emit.model->n_buffers && fits; i++)
-        fits = onv_ptr_map_set(&buffers, l->emit.model->buffers[i], 1);
-    if (fits)
-        hold_like_names(l, &buffers);
-    else
-        l->emit.status = onv_fail_memory(l->emit.err);
-    onv_ptr_map_cleanup(&buffers);
+    hold_like_names(l);
 }
