@@ -1,10 +1,13 @@
 #include "alloc/release.h"
 
+/* Segments that grow are ranges of addresses: their memory comes and goes by mappings. */
 static uint64_t sum_returned(const onv_placement *p)
 {
     uint64_t bytes = 0;
-    for (size_t i = 0; i < p->segments.count; i++)
-        if (p->segments.at[i].returned < p->events.count) bytes += p->segments.at[i].bytes;
+    for (size_t i = 0; i < p->segments.count; i++) {
+        const onv_taken_segment *s = &p->segments.at[i];
+        if (!s->grows && s->returned < p->events.count) bytes += s->bytes;
+    }
     for (size_t i = 0; i < p->mappings.count; i++)
         if (p->mappings.at[i].goes_back) bytes += p->mappings.at[i].bytes;
     return bytes;
