@@ -38,6 +38,12 @@ typedef struct onv_runtime_info {
     /* Of the first budget: as onv_fit_info. */
     bool fits;
     int64_t max_batch;
+    /* PyTorch's allocator: see onv_fit_info. */
+    bool fits_by_release;
+    int64_t max_batch_by_release;
+    uint64_t
+        released_bytes; /* cached memory that is returned to the device over the whole run; 0: it fits, or
+                              * that does not help */
 } onv_runtime_info;
 
 /* The runtimes asked for; none while a tensor is of unknown size. */
@@ -90,6 +96,11 @@ typedef struct onv_fit_info {
     bool has_max_batch;      /* it was asked for */
     const char *max_dim;     /* the dim whose largest size `max_batch` is; NULL: the batch */
     unsigned margin_percent;
+    /* It does not fit, unless PyTorch's allocator returns cached memory to the device and requests it again, which is
+     * slower. */
+    bool fits_by_release;
+    int64_t
+        max_batch_by_release; /* the largest batch then, at least max_batch; 0: none, or not asked for */
 } onv_fit_info;
 
 /* False where no budget was given, or a tensor is of unknown size. */
@@ -152,6 +163,8 @@ typedef struct onv_device_runtime_info {
     uint64_t total_high;
     bool fits;
     int64_t max_batch;
+    bool fits_by_release; /* as in onv_fit_info */
+    int64_t max_batch_by_release;
 } onv_device_runtime_info;
 
 /* False beyond the last device, and the last runtime. */

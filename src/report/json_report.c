@@ -296,10 +296,20 @@ static void write_order(const onv_json_part *job)
 }
 
 /* Every runtime asked for must fit, at the upper end of the estimates. */
-static void write_largest(onv_json *json, const onv_fit *fit, int64_t size)
+static void write_fits(onv_json *json, const onv_fit *fit, onv_fit_of of)
 {
-    if (fit->has_max_batch)
-        onv_json_put_u64(json, fit->max_dim != NULL ? "max_size" : "max_batch", (uint64_t)size);
+    bool is_dim = fit->max_dim != NULL;
+    onv_json_key(json, "fits");
+    onv_json_bool(json, of.fits);
+    if (of.fits_by_release) {
+        onv_json_key(json, "fits_by_release");
+        onv_json_bool(json, true);
+    }
+    if (!fit->has_max_batch) return;
+    onv_json_put_u64(json, is_dim ? "max_size" : "max_batch", (uint64_t)of.max_batch);
+    if (of.max_batch_by_release > of.max_batch)
+        onv_json_put_u64(json, is_dim ? "max_size_by_release" : "max_batch_by_release",
+                         (uint64_t)of.max_batch_by_release);
 }
 
 static void write_device(const onv_json_part *job, const char *name, const onv_fit *fit)
@@ -310,18 +320,14 @@ static void write_device(const onv_json_part *job, const char *name, const onv_f
     onv_json_put_u64(json, "budget_bytes", fit->budget_bytes);
     onv_json_put_u64(json, "margin_percent", fit->margin_percent);
     onv_json_put_u64(json, "usable_bytes", fit->usable_bytes);
-    onv_json_key(json, "fits");
-    onv_json_bool(json, fit->fits);
     if (fit->max_dim != NULL) onv_json_put_string(json, "max_dim", fit->max_dim);
-    write_largest(json, fit, fit->max_batch);
+    write_fits(json, fit, fit->all);
     onv_json_key(json, "runtimes");
     onv_json_open(json, '{', ONV_JSON_LINES);
     for (size_t i = 0; i < job->view->n_runtimes; i++) {
         onv_json_key(json, job->view->runtimes[i].runtime->name);
         onv_json_open(json, '{', ONV_JSON_INLINE);
-        onv_json_key(json, "fits");
-        onv_json_bool(json, fit->of[i].fits);
-        write_largest(json, fit, fit->of[i].max_batch);
+        write_fits(json, fit, fit->of[i]);
         onv_json_close(json);
     }
     onv_json_close(json);

@@ -8,6 +8,15 @@ const char *onv_batch_text(const onv_page *page, int64_t batch)
     return onv_arena_printf(page->arena, "%s", onv_label_count((uint64_t)batch).text);
 }
 
+const char *onv_batches_text(const onv_page *page, int64_t batch, int64_t by_release)
+{
+    const char *first = onv_batch_text(page, batch);
+    if (by_release <= batch || first == NULL) return first;
+    const char *second = onv_batch_text(page, by_release);
+    if (second == NULL) return NULL;
+    return onv_arena_printf(page->arena, "%s; %s", first, second);
+}
+
 static const char *searched(const onv_view *view, const onv_page *page)
 {
     return onv_arena_printf(page->arena, "largest %s",
@@ -34,6 +43,15 @@ static void write_verdict(const onv_view *view, const onv_page *page)
         onv_write_text(page->out, "It fits.\n");
     else
         onv_write_format(page->out, "It does not fit: %s.\n", text);
+    if (view->fit->all.fits_by_release) {
+        onv_page_item(page);
+        onv_write_text(page->out, "It fits if PyTorch returns cached memory to the device, and "
+                                  "slower.\n");
+    }
+    if (view->fit->all.max_batch_by_release <= view->fit->all.max_batch) return;
+    onv_page_item(page);
+    onv_write_text(page->out, "The second figure: if PyTorch returns cached memory to the device, "
+                              "and slower.\n");
 }
 
 static void write_margin(const onv_fit *fit, const onv_page *page)
@@ -69,7 +87,9 @@ static void write_one(const onv_view *view, const onv_page *page)
         onv_table_add(
             &table, onv_arena_printf(page->arena, "%s", onv_label_bytes(r->total_bytes.high).text));
         onv_table_add(&table, fit->of[i].fits ? "yes" : "no");
-        if (fit->has_max_batch) onv_table_add(&table, onv_batch_text(page, fit->of[i].max_batch));
+        if (fit->has_max_batch)
+            onv_table_add(&table, onv_batches_text(page, fit->of[i].max_batch,
+                                                   fit->of[i].max_batch_by_release));
     }
     onv_table_finish(&table, page);
     write_verdict(view, page);
@@ -78,7 +98,9 @@ static void write_one(const onv_view *view, const onv_page *page)
 /* What a device says of a runtime: what is asked of it, and the largest batch where that was asked. */
 static const char *cell(const onv_page *page, const onv_device_fit *device, size_t runtime)
 {
-    if (device->fit.has_max_batch) return onv_batch_text(page, device->fit.of[runtime].max_batch);
+    const onv_fit_of *of = &device->fit.of[runtime];
+    if (device->fit.has_max_batch)
+        return onv_batches_text(page, of->max_batch, of->max_batch_by_release);
     return onv_arena_printf(page->arena, "%s%s", onv_label_bytes(device->totals[runtime]).text,
                             device->fit.of[runtime].fits ? "" : ": no");
 }
@@ -105,7 +127,7 @@ static void write_several(const onv_view *view, const onv_page *page)
             onv_arena_printf(page->arena, "%s", onv_label_bytes(device->fit.budget_bytes).text);
         onv_table_add(&table, device->name != NULL ? device->name : memory);
         onv_table_add(&table, memory);
-        onv_table_add(&table, device->fit.fits ? "yes" : "no");
+        onv_table_add(&table, device->fit.all.fits ? "yes" : "no");
         for (size_t r = 0; r < view->n_runtimes; r++) onv_table_add(&table, cell(page, device, r));
     }
     onv_table_finish(&table, page);
@@ -116,11 +138,12 @@ static void write_device_verdict(const onv_view *view, const onv_page *page, con
 {
     const char *text = misfits(view, page, fit);
     if (text == NULL) return;
-    onv_write_format(page->out, ", %s %s", fit->fits ? "fits" : "does not fit",
+    onv_write_format(page->out, ", %s %s", fit->all.fits ? "fits" : "does not fit",
                      name != NULL ? name : onv_label_bytes(fit->budget_bytes).text);
-    if (!fit->fits) onv_write_format(page->out, ": %s", text);
+    if (!fit->all.fits) onv_write_format(page->out, ": %s", text);
     if (!fit->has_max_batch) return;
-    const char *what = searched(view, page), *most = onv_batch_text(page, fit->max_batch);
+    const char *what = searched(view, page),
+               *most = onv_batches_text(page, fit->all.max_batch, fit->all.max_batch_by_release);
     if (what == NULL || most == NULL) return;
     onv_write_text(page->out, ", ");
     onv_write_clean(page->out, what, page->mode);

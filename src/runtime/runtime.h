@@ -30,6 +30,7 @@ typedef struct onv_runtime_result {
     uint64_t driver_bytes;     /* handles of libraries, beside the allocator */
     onv_range context_bytes;   /* of the driver and its kernels; an estimate */
     onv_range total_bytes;     /* held + driver + context */
+    onv_release release;       /* torch, train: within onv_runtime_options.room_bytes */
 
     /* torch, async, ort: as the allocator's own statistics count */
     uint64_t allocated_peak_bytes, reserved_peak_bytes;
@@ -54,6 +55,7 @@ typedef struct onv_runtime_result {
 
 typedef struct onv_runtime_options {
     onv_alloc_options alloc;          /* settings of the allocators */
+    uint64_t room_bytes;              /* onv_runtime_room(); 0: no limit */
     onv_lower_options lower;          /* how eager PyTorch runs the model */
     const onv_ort_settings *ort;      /* NULL: onv_ort_settings_default */
     uint64_t plan_effort;             /* of the offset planner; 0: its default */
@@ -126,6 +128,9 @@ const uint64_t *onv_runtime_offsets(const onv_execution *made, const onv_live *l
 
 /* What a replay of the placement must hold at most, as the result has it. */
 uint64_t onv_runtime_figure(const onv_runtime_result *result, const onv_placement *placement);
+
+/* Of that much of a device, what is left beside the context: for allocators and handles of libraries. 0: nothing. */
+uint64_t onv_runtime_room(uint64_t usable_bytes);
 
 /* The session that the runtime `ort` plans for. */
 onv_ort_session onv_ort_session_of(const onv_runtime_options *options);

@@ -19,6 +19,7 @@ onv_status onv_runtime_of_training(const onv_training_figures *t, onv_runtime_re
                                    .allocated_peak_bytes = t->allocated_peak_bytes,
                                    .reserved_peak_bytes = t->reserved_peak_bytes,
                                    .tensor_peak_bytes = t->peak_bytes,
-                                   .driver_bytes = t->driver_bytes};
+                                   .driver_bytes = t->driver_bytes,
+                                   .release = t->release};
     return onv_runtime_add_up(result, err);
 }

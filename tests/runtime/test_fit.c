@@ -18,14 +18,14 @@ static void the_margin_is_kept_free(void **state)
     assert_int_equal(fit.usable_bytes, 900);
     assert_true(fit.of[0].fits);
     assert_false(fit.of[1].fits); /* by the upper end of its range */
-    assert_false(fit.fits);
+    assert_false(fit.all.fits);
     onv_fit_judge(&fit, results, 1);
-    assert_true(fit.fits);
+    assert_true(fit.all.fits);
     fit = (onv_fit){.budget_bytes = UINT64_MAX, .margin_percent = 1};
     onv_fit_judge(&fit, results, 2);
     assert_int_equal(fit.usable_bytes, UINT64_MAX / 100 * 99 + UINT64_MAX % 100 * 99 / 100);
     onv_fit_judge(&fit, results, 0);
-    assert_false(fit.fits); /* nothing was computed */
+    assert_false(fit.all.fits); /* nothing was computed */
 }
 
 /* 8,192 bytes for each of the batch, and 4,096 of weights. */
