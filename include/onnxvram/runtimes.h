@@ -44,6 +44,7 @@ typedef struct onv_runtime_info {
     uint64_t
         released_bytes; /* cached memory that is returned to the device over the whole run; 0: it fits, or
                               * that does not help */
+    bool is_judged; /* verdicts, the largest batch and the answer (answer.h) are of it */
 } onv_runtime_info;
 
 /* The runtimes asked for; none while a tensor is of unknown size. */
@@ -91,7 +92,7 @@ static inline bool onv_analysis_runtime_setting(const onv_analysis *analysis, si
 
 typedef struct onv_fit_info {
     uint64_t budget, usable; /* usable: less the margin */
-    bool fits;               /* for every runtime asked for, at the upper end of the estimates */
+    bool fits;               /* every runtime that is judged, at the upper end of the estimates */
     int64_t max_batch;       /* that fits all of them; 0: none, or not asked for */
     bool has_max_batch;      /* it was asked for */
     const char *max_dim;     /* the dim whose largest size `max_batch` is; NULL: the batch */

@@ -263,22 +263,24 @@ static void note_falls(probes *p, onv_analysis *analysis, size_t runtime)
                    also != NULL ? also : "");
 }
 
-/* Of each runtime, and of all of them: one alone may take more at some smaller size. */
+/* Of each runtime that is judged, and of all of them: one alone may take more at some smaller size. */
 static onv_status find_of_runtimes(probes *p, onv_analysis *analysis, onv_error *err)
 {
     onv_fit *fit = &analysis->fit;
     size_t n = analysis->n_runtimes;
     bool has_plans = analysis->training.n_plans > 0;
     fit->has_max_batch = true;
-    for (size_t i = 0; i < n - has_plans; i++) {
-        ONV_TRY(find_both(p, i, &fit->of[i], err));
-    }
+    const onv_runtime_result *of = analysis->runtimes;
+    for (size_t i = 0; i < n - has_plans; i++)
+        if (of[i].is_judged) ONV_TRY(find_both(p, i, &fit->of[i], err));
     if (!has_plans) ONV_TRY(find_both(p, ALL_RUNTIMES, &fit->all, err));
-    for (size_t i = 0; i < n - has_plans; i++) note_falls(p, analysis, i);
+    for (size_t i = 0; i < n - has_plans; i++)
+        if (of[i].is_judged) note_falls(p, analysis, i);
     if (!has_plans) return ONV_OK;
     ONV_TRY(find_plan_batches(p, analysis, err));
     fit->all.max_batch = fit->all.max_batch_by_release = ONV_MAX_BATCH;
     for (size_t i = 0; i < n; i++) {
+        if (!of[i].is_judged) continue;
         lower_to(&fit->all.max_batch, fit->of[i].max_batch);
         lower_to(&fit->all.max_batch_by_release, fit->of[i].max_batch_by_release);
     }

@@ -181,6 +181,7 @@ static onv_status hand_over(onv_analysis *analysis, prepared p, const onv_runtim
 static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *runtime,
                                   const onv_options *options, onv_watch *w, onv_error *err)
 {
+    bool is_named = options->runtimes != NULL;
     onv_tell(options, "the runtime %s", runtime->name);
     onv_runtime_options how = {.ort = &analysis->ort,
                                .plan_effort = options->effort,
@@ -203,12 +204,15 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     const onv_live *live = p.live;
     onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];
     bool is_plan = runtime->consumer == ONV_CONSUMER_PLANNER;
+    bool is_judged = is_named || (options->train == NULL && runtime->is_usual);
     if (!is_plan && analysis->replays.kind == NULL && !options->timelines) {
         ONV_TRY(onv_runtime_compute(runtime, p.model, live, &how, result, err));
+        result->is_judged = is_judged;
         return find_ends(analysis, live, how, result, err);
     }
     onv_execution made;
     ONV_TRY(onv_runtime_execute(runtime, p.model, live, &how, result, &made, err));
+    result->is_judged = is_judged;
     if (is_plan) analysis->plan_offsets = onv_runtime_offsets(&made, live, &analysis->model.arena);
     onv_status status = is_plan && analysis->plan_offsets == NULL
                             ? onv_fail_memory(err)

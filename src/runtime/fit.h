@@ -27,14 +27,15 @@ typedef struct onv_fit {
     uint64_t usable_bytes; /* the budget less the margin */
     bool has_max_batch;
     const char *max_dim;             /* the dim that was searched; NULL: the batch */
-    onv_fit_of all;                  /* every runtime asked for */
+    onv_fit_of all;                  /* every runtime that is judged */
     onv_fit_of of[ONV_MAX_RUNTIMES]; /* in the order of the results */
 } onv_fit;
 
 /* One device of several, with the figures that its libraries make. */
 typedef struct onv_device_fit {
-    const char *name;                  /* the GPU's; NULL: a size was given */
-    uint64_t totals[ONV_MAX_RUNTIMES]; /* the upper ends, in the order of the results */
+    const char *name;                   /* the GPU's; NULL: a size was given */
+    const char *gpu;                    /* whose libraries count; NULL: those of the options */
+    onv_range totals[ONV_MAX_RUNTIMES]; /* in the order of the results */
     onv_fit fit;
 } onv_device_fit;
 

@@ -211,6 +211,14 @@ static void take_runs(const onv_execution *made, onv_runtime_result *result)
     result->steady_bytes = made->placement.reserved_at[t->steps.count - 1];
 }
 
+static void take_peak(const onv_timeline *t, uint32_t step, onv_runtime_result *result)
+{
+    const onv_step *at = &t->steps.at[step];
+    result->peak_node = at->node;
+    result->peak_label = at->label;
+    result->peak_phase = (onv_phase)at->phase;
+}
+
 static bool is_torch(const onv_runtime *runtime)
 {
     return runtime->allocator != NULL && strcmp(runtime->allocator, "torch") == 0;
@@ -233,6 +241,7 @@ static onv_status take_figures(const onv_execution *made, const onv_runtime_opti
     case ONV_CONSUMER_PLANNER:
         result->lower_bound_bytes = made->plan.lower_bound;
         result->optimal = made->plan.optimal;
+        ONV_TRY(onv_timeline_peak(&made->timeline, &peak, NULL, err));
         break;
     case ONV_CONSUMER_ALLOCATOR:
         result->allocated_peak_bytes = figures->allocated_peak;
@@ -245,6 +254,7 @@ static onv_status take_figures(const onv_execution *made, const onv_runtime_opti
         take_runs(made, result);
         break;
     }
+    take_peak(&made->timeline, peak.step, result);
     if (options->room_bytes > made->driver_bytes && is_torch(result->runtime))
         ONV_TRY(onv_release_find(&made->timeline, &options->alloc,
                                  options->room_bytes - made->driver_bytes, figures,

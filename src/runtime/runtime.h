@@ -24,6 +24,7 @@ typedef struct onv_runtime onv_runtime;
 
 typedef struct onv_runtime_result {
     const onv_runtime *runtime;
+    bool is_judged;            /* verdicts and the largest batch are of it; the caller sets it */
     uint64_t weight_bytes;     /* as the runtime stores them */
     uint64_t activation_bytes; /* the most that is held beyond the weights */
     uint64_t held_bytes;       /* weights and activations together, as taken from the device */
@@ -35,6 +36,10 @@ typedef struct onv_runtime_result {
     /* torch, async, ort: as the allocator's own statistics count */
     uint64_t allocated_peak_bytes, reserved_peak_bytes;
     uint64_t tensor_peak_bytes; /* torch, async: sizes as asked for, without workspaces */
+    /* Where the most is live: a node of the graph that ran, and the runtime's name for what it runs. */
+    onv_node_id peak_node;
+    const char *peak_label;
+    onv_phase peak_phase;
     /* torch: the allocated peak where names of modules hold what they can, and where all activations
      * work in place that may; as above where that is what was asked for */
     uint64_t locals_peak_bytes, inplace_peak_bytes;
@@ -87,9 +92,11 @@ struct onv_runtime {
     const char *name;    /* as --runtime takes it */
     const char *summary; /* one line */
     const char *order;   /* the order of execution it insists on, NULL: the user's */
-    bool rewrites;    /* it runs a graph that it made of the model (src/rewrite), in that order */
-    bool has_context; /* total counts a CUDA context */
-    uint8_t consumer; /* onv_runtime_consumer */
+    bool rewrites;      /* it runs a graph that it made of the model (src/rewrite), in that order */
+    bool has_context;   /* total counts a CUDA context */
+    bool is_usual;      /* judged where no runtime is named */
+    const char *holder; /* what decides how much is held: "PyTorch's caching allocator" */
+    uint8_t consumer;   /* onv_runtime_consumer */
     /* A replay: what it is called, and the model of src/alloc that places buffers, NULL: a plan. */
     const char *mode, *allocator;
     uint64_t pack_bytes; /* weights lie in one block, each rounded up to this; 0: each by itself */

@@ -290,7 +290,7 @@ static json_t *runtimes(const onv_analysis *a)
     return object;
 }
 
-static void put_fits(json_t *object, const onv_fit_info *of, const onv_device_runtime_info *f)
+void asked_put_fits(json_t *object, const onv_fit_info *of, const onv_device_runtime_info *f)
 {
     bool is_dim = of->max_dim != NULL;
     put_bool(object, "fits", f->fits);
@@ -314,14 +314,15 @@ static json_t *fit(const onv_analysis *a, size_t device, const char *name, const
     put_u64(object, "margin_percent", f->margin_percent);
     put_u64(object, "usable_bytes", f->usable);
     if (f->max_dim != NULL) put_text(object, "max_dim", f->max_dim);
-    put_fits(object, f, &all);
+    asked_put_fits(object, f, &all);
     for (size_t i = 0; onv_analysis_runtime(a, i, &r); i++) {
+        if (!r.is_judged) continue;
         onv_device_runtime_info there = {r.total_high, r.fits, r.max_batch, r.fits_by_release,
                                          r.max_batch_by_release};
         json_t *row = json_object();
         if (device != ONV_NO_INDEX) assert_true(onv_analysis_device_runtime(a, device, i, &there));
         assert_int_equal(there.fits, there.total_high <= f->usable);
-        put_fits(row, f, &there);
+        asked_put_fits(row, f, &there);
         put(of, r.name, row);
     }
     put(object, "runtimes", of);
@@ -538,6 +539,7 @@ json_t *asked_model(const onv_analysis *a)
     bool has_macs = true;
     onv_analysis_summary(a, &sums);
     for (size_t i = 0; onv_analysis_step(a, i, &step); i++) has_macs &= step.macs.number >= 0;
+    asked_add_answer(object, a);
     add_file(object, a);
     put_known(object, "macs", has_macs, sums.macs);
     add_open(object, a);
