@@ -38,8 +38,8 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libonnxvram-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION
   "${about}\n.\nThis package has the header, the static library and what builds look for.")
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-  "${library} (= ${PROJECT_VERSION}-1), libprotobuf-c-dev, libjansson-dev, libyajl-dev, libminizip-dev, zlib1g-dev")
+list(JOIN ONV_DEP_PACKAGES ", " depends)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${library} (= ${PROJECT_VERSION}-1), ${depends}")
 
 # CPack's own shlibs come with no trigger for ldconfig.
 configure_file(packaging/debian/shlibs.in shlibs @ONLY)

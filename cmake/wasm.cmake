@@ -14,17 +14,15 @@ foreach(folder ONV_PROTOBUF_C ONV_JANSSON)
 endforeach()
 
 add_library(protobuf-c STATIC ${ONV_PROTOBUF_C}/protobuf-c/protobuf-c.c)
-set(PROTOBUF_C_INCLUDE_DIRS ${ONV_PROTOBUF_C})
-target_include_directories(protobuf-c PRIVATE ${PROTOBUF_C_INCLUDE_DIRS})
+target_include_directories(protobuf-c PRIVATE ${ONV_PROTOBUF_C})
 file(GLOB jansson ${ONV_JANSSON}/src/*.c)
 add_library(jansson STATIC ${jansson})
 # android/: the header that configure would make, for a system without a configure.
-set(JANSSON_INCLUDE_DIRS ${ONV_JANSSON}/src ${ONV_JANSSON}/android)
-target_include_directories(jansson PRIVATE ${JANSSON_INCLUDE_DIRS})
-target_include_directories(jansson PRIVATE ${CMAKE_BINARY_DIR}/jansson)
+set(ONV_DEP_INCLUDES ${ONV_PROTOBUF_C} ${ONV_JANSSON}/src ${ONV_JANSSON}/android)
+target_include_directories(jansson PRIVATE ${ONV_DEP_INCLUDES} ${CMAKE_BINARY_DIR}/jansson)
 target_compile_definitions(jansson PRIVATE HAVE_STDINT_H)
 file(WRITE ${CMAKE_BINARY_DIR}/jansson/jansson_private_config.h "")
-set(ONV_WASM_DEPS protobuf-c jansson)
+set(ONV_DEPS protobuf-c jansson m)
 
 function(onv_page target)
   target_link_options(${target} PRIVATE -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=4GB -sENVIRONMENT=worker

@@ -140,8 +140,11 @@ uint32_t onv_emit_attention(onv_emitter *e, uint32_t query, uint32_t key, uint32
     uint32_t out = emit_result(e, &q, shape, chosen != EFFICIENT);
     onv_emit_save(e, out);
     onv_emit_extra(e, float_bytes(r, chosen == EFFICIENT ? 32 : 1, 1), 1, "logsumexp");
-    onv_emit_extra(e, chosen == FLASH ? 2 : 1, sizeof(uint64_t), "seed");
-    onv_emit_extra(e, 1, sizeof(uint64_t), "offset");
+    /* Where it drops, the memory-efficient kernel has the state of random numbers on the host. */
+    if (chosen != EFFICIENT || e->dropout <= 0) {
+        onv_emit_extra(e, chosen == FLASH ? 2 : 1, sizeof(uint64_t), "seed");
+        onv_emit_extra(e, 1, sizeof(uint64_t), "offset");
+    }
     onv_eager_tensor v = onv_tensor_at(e, value);
     uint64_t n_keys = v.rank >= 2 ? (uint64_t)v.dims[v.rank - 2] : 0;
     onv_emit_temps(e, 0, backward_bytes(e, chosen, r, n_keys, low));

@@ -44,12 +44,10 @@ bool onv_folded_has_call(const onv_value *value, const char *operation)
     return false;
 }
 
-static bool is_buffer(const onv_model *model, const char *name, size_t length)
+static bool is_buffer(const onv_lowering *l, const char *name)
 {
-    for (size_t i = 0; i < model->n_registered && onv_work(1); i++)
-        if (strlen(model->buffers[i]) == length && memcmp(model->buffers[i], name, length) == 0)
-            return true;
-    return false;
+    bool registered;
+    return onv_is_listed_buffer(l, name, &registered) && registered;
 }
 
 /* What a call makes of a buffer. */
@@ -65,17 +63,18 @@ static void add_call(onv_folded_buffer *found, const char *call)
     found->is_spread |= onv_is_call_of(call, "expand");
 }
 
-onv_folded_buffer onv_folded_buffer_of(const onv_model *model, const onv_value *value)
+onv_folded_buffer onv_folded_buffer_of(const onv_lowering *l, const onv_value *value)
 {
     char copy[MOST_NAME];
     onv_folded_buffer found = {.name = NULL};
-    if (value->role != ONV_ROLE_NOT_NOTED || model->n_registered == 0 || !has_note(value))
+    if (value->role != ONV_ROLE_NOT_NOTED || l->emit.model->listed.n_registered == 0 ||
+        !has_note(value))
         return found;
     const char *at = value->folded_from, *name;
     uint32_t n = 0;
     for (size_t length; (name = onv_folded_next(&at, &length)) != NULL;) {
         if (!copy_name(copy, name, length)) return (onv_folded_buffer){.name = NULL};
-        if (is_buffer(model, name, length)) {
+        if (is_buffer(l, copy)) {
             n++;
             found.name = name;
             found.length = length;
@@ -120,7 +119,7 @@ bool onv_folded_computes(const onv_lowering *l, const onv_value *value)
     for (size_t length; (name = onv_folded_next(&at, &length)) != NULL;) {
         if (!copy_name(copy, name, length)) return false;
         bool is_call = strchr(copy, '.') == NULL && onv_listed_find(l, copy) == SIZE_MAX &&
-                       !is_buffer(l->emit.model, name, length);
+                       !is_buffer(l, copy);
         computes |= is_call && !onv_weight_is_view(copy) && !onv_has_made_up_name(copy) &&
                     !onv_is_call_of_any(copy, others, sizeof others / sizeof others[0]);
     }

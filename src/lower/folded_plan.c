@@ -37,9 +37,6 @@ static size_t whole_of(const onv_lowering *l, const onv_value *value)
 
 static onv_status find_values(onv_lowering *l)
 {
-    for (size_t i = 0; i < l->emit.model->n_buffers; i++)
-        if (!onv_ptr_map_set(&l->signature.buffers, l->emit.model->buffers[i], 1))
-            return onv_fail_memory(l->emit.err);
     for (uint32_t i = 0; i < l->emit.model->values.count; i++) {
         const onv_value *value = &l->emit.model->values.at[i];
         onv_shape shape;

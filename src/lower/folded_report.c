@@ -65,13 +65,6 @@ static void add_call(note *of, const char *call)
     of->results += !is_view && !is_made && strncmp(call, "scalar_tensor", 13) != 0;
 }
 
-static bool is_buffer(onv_lowering *l, const char *name, size_t length)
-{
-    const char *interned = onv_intern_n(&l->emit.model->strings, name, length);
-    if (interned == NULL) l->emit.status = onv_fail_memory(l->emit.err);
-    return interned != NULL && onv_ptr_map_get(&l->signature.buffers, interned, NULL);
-}
-
 static note read_note(onv_lowering *l, const onv_value *value)
 {
     enum { PER_WORK = 16 };
@@ -86,7 +79,7 @@ static note read_note(onv_lowering *l, const onv_value *value)
         copy[length] = '\0';
         if (onv_listed_find(l, copy) != SIZE_MAX)
             of.parameters++;
-        else if (strchr(copy, '.') != NULL || is_buffer(l, name, length))
+        else if (strchr(copy, '.') != NULL || onv_is_listed_buffer(l, copy, NULL))
             of.others++;
         else if (!onv_has_made_up_name(copy))
             add_call(&of, copy);

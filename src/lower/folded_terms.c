@@ -171,7 +171,7 @@ static bool add_name(onv_solver *s, const char *name)
     if (kind == NULL && is_call) kind = &other;
     if (kind != NULL) {
         if (s->n_calls == ONV_TERM_MOST_CALLS) return false;
-        onv_call_name call_name = onv_call_name_of(name, 0);
+        onv_call_name call_name = onv_call_name_of(name);
         s->calls[s->n_calls++] = (onv_call){kind, name, call_name.number};
         return true;
     }

@@ -177,8 +177,7 @@ static void lower_inputs(onv_lowering *l)
     /* Parameters that no node reads are there too. */
     for (uint32_t i = 0; i < l->emit.model->values.count && l->emit.status == ONV_OK; i++)
         if (onv_value_may_train(l->emit.model, &l->emit.model->values.at[i]) &&
-            onv_value_is_held(&l->emit.model->values.at[i]) && !is_for_kernel(l, i) &&
-            !l->values[i].is_in_member)
+            onv_value_is_held(&l->emit.model->values.at[i]) && !is_for_kernel(l, i))
             onv_lower_weight(l, (onv_value_id){i});
 }
 
@@ -273,14 +272,9 @@ void onv_lower_at(onv_lowering *l, onv_node_id id)
 static void lower_in_order(onv_lowering *l, onv_node_id id)
 {
     const onv_node *node = onv_model_node(l->emit.model, id);
-    if (l->is_member[id.index]) {
-        onv_lower_member(l, node);
-        return;
-    }
     uint32_t fusion = l->fusions.of_node[id.index];
     uint64_t macs = macs_of(l, node);
     onv_lower_at(l, id);
-    l->emit.has_no_grad = onv_is_under_no_grad(l, node);
     l->working_op = SIZE_MAX;
     onv_cached_leave(l, node);
     onv_repeat_base(l, node);
@@ -320,7 +314,6 @@ void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count)
     for (uint32_t i = 0; i < count && l->emit.status == ONV_OK; i++) {
         if (!onv_work(4)) l->emit.status = ONV_ERR_CANCELLED;
         lower_in_order(l, nodes[i]);
-        if (l->unread.next < l->unread.runs.count && l->emit.status == ONV_OK) onv_unread_run(l);
         const onv_node *node = onv_model_node(l->emit.model, nodes[i]);
         if (l->emit.status != ONV_OK) onv_error_at(l->emit.err, node->name, node->op_type);
     }
@@ -355,9 +348,7 @@ static void lower_graph(onv_lowering *l)
             onv_lower_nodes(l, &l->live->timeline.steps.at[i].node, 1);
     }
     const onv_graph *graph = &l->emit.model->graphs.at[0];
-    l->emit.has_no_grad = false;
     onv_cached_finish(l);
-    if (l->emit.status == ONV_OK) onv_members_hold_weights(l);
     if (l->emit.status == ONV_OK) lower_loss(l, graph);
     onv_unused_parameters(l);
     if (l->emit.status == ONV_OK && !l->emit.options->inference) onv_copies_add(&l->emit);
@@ -376,8 +367,6 @@ static onv_status prepare(onv_lowering *l)
     mark_readers(l);
     mark_clones(l);
     onv_neutral_mark(l);
-    ONV_TRY(onv_members_find(l));
-    ONV_TRY(onv_no_grad_find(l));
     return onv_weights_prepare(l);
 }
 
@@ -404,14 +393,12 @@ static void clean_up(onv_lowering *l)
 {
     onv_fusions_cleanup(&l->fusions);
     onv_ptr_map_cleanup(&l->weights.layers);
-    onv_ptr_map_cleanup(&l->no_grad);
     onv_ptr_map_cleanup(&l->signature.in_file);
     onv_ptr_map_cleanup(&l->folded.leaf_values);
     onv_ptr_map_cleanup(&l->signature.buffers);
     onv_ptr_map_cleanup(&l->folded.constants);
     onv_ptr_map_cleanup(&l->folded.calls);
     onv_ptr_map_cleanup(&l->folded.parts);
-    onv_ptr_map_cleanup(&l->gaps.names);
     onv_ptr_map_cleanup(&l->merged.told);
     onv_vec_cleanup(&l->weights.reads);
     onv_vec_cleanup(&l->weights.views);
@@ -421,10 +408,6 @@ static void clean_up(onv_lowering *l)
     onv_vec_cleanup(&l->merged.copies);
     onv_vec_cleanup(&l->merged.named);
     onv_vec_cleanup(&l->cached.frames);
-    onv_vec_cleanup(&l->merged.norms);
-    onv_vec_cleanup(&l->gaps.calls);
-    onv_vec_cleanup(&l->unread.runs);
-    onv_vec_cleanup(&l->unread.values);
     onv_emitter_cleanup(&l->emit);
     onv_vec_cleanup(&l->region.mark);
     onv_vec_cleanup(&l->to_clone);
@@ -491,11 +474,8 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     l.emit.status = prepare(&l);
     if (l.emit.status == ONV_OK) l.emit.status = find_fusions(&l);
     eager->slow_attentions = l.fusions.n_apart;
-    if (l.emit.status == ONV_OK) l.emit.status = onv_gaps_find(&l);
-    if (l.emit.status == ONV_OK) l.emit.status = onv_unread_find(&l);
     if (l.emit.status == ONV_OK) l.emit.status = onv_merged_find(&l);
     if (l.emit.status == ONV_OK) l.emit.status = onv_merged_mark_modules(&l);
-    if (l.emit.status == ONV_OK) l.emit.status = onv_merged_norms_find(&l);
     if (l.emit.status == ONV_OK) lower_graph(&l);
     clean_up(&l);
     if (l.emit.status != ONV_OK) onv_eager_cleanup(eager);

@@ -3,8 +3,7 @@
  *     rules.h        a rule for each operator and fusion
  *     weight.h       what reads of initializers stand for       attention.h attention, in parts or as one kernel
  *     signature.h    the parameters that the export lists       merged.h    calls that the exporter merged
- *     folded.h       constants that were computed of them       unread.h    layers whose results nothing reads
- *     gaps.h         numbers of calls that are missing
+ *     folded.h       constants that were computed of them
  */
 #ifndef ONV_LOWER_LOWERING_H
 #define ONV_LOWER_LOWERING_H
@@ -16,11 +15,9 @@
 #include "load/ptr_map.h"
 #include "lower/attention.h"
 #include "lower/folded.h"
-#include "lower/gaps.h"
 #include "lower/merged.h"
 #include "lower/rules.h"
 #include "lower/signature.h"
-#include "lower/unread.h"
 #include "lower/weight.h"
 
 /* Readers of which PyTorch's calls had a clone, of contiguous(), say. */
@@ -32,11 +29,10 @@ typedef enum onv_cloned_for {
 
 /* Of each value. "1 +": 0 is none. */
 typedef struct onv_value_state {
-    uint32_t tensor;     /* that stands for it now; ONV_NO_TENSOR: none yet, or on the host */
-    bool is_known;       /* `tensor` is set */
-    bool has_one_reader; /* so has what it is a view of */
-    bool is_statistic;   /* running statistics */
-    bool is_in_member; /* nothing reads it but nodes that make what a module keeps; see members.c */
+    uint32_t tensor;         /* that stands for it now; ONV_NO_TENSOR: none yet, or on the host */
+    bool is_known;           /* `tensor` is set */
+    bool has_one_reader;     /* so has what it is a view of */
+    bool is_statistic;       /* running statistics */
     bool is_read_inside;     /* by the module that computed it */
     uint8_t cloned_for;      /* onv_cloned_for */
     uint8_t sharing;         /* whether it has several owners, where known */
@@ -77,9 +73,7 @@ typedef struct onv_tallies {
     onv_tally merged;         /* calls that are counted again */
     onv_tally missing;        /* others that the numbers lack; the kind of one of them */
     onv_tally quotients;      /* 1 / x that may be reciprocals of x alone, which keep less */
-    onv_tally repeated_norms; /* of `merged.norms` */
     onv_tally tables;         /* parameters that are computed once and never trained */
-    onv_tally unread_calls;   /* of `unread.runs`: counted */
     onv_tally unread_norms;   /* batch norms that ran, without a reader; a running mean */
     onv_tally unused;         /* parameters without a tensor that have others' sizes */
 } onv_tallies;
@@ -123,9 +117,7 @@ struct onv_lowering {
 
     onv_fusions fusions;
     onv_value_state *values;  /* by value */
-    bool *is_member;          /* by node: it makes what a module keeps; see members.c */
     uint64_t *fused_macs;     /* by fusion */
-    onv_ptr_map no_grad;      /* by name: graphs inside of which nothing has a gradient */
     uint8_t residual_updates; /* onv_updates */
     uint32_t neutral_first;   /* 1 + the first value whose module has not returned, 0: none */
 
@@ -141,9 +133,7 @@ struct onv_lowering {
     onv_weights weights;
     onv_signature signature;
     onv_folding folded;
-    onv_call_gaps gaps;
     onv_merging merged;
-    onv_unread_calls unread;
 
     /* What is said of it. */
     onv_tallies tally;
@@ -197,19 +187,6 @@ bool onv_node_scalar(onv_lowering *l, const onv_node *node, uint32_t k, double *
 int64_t onv_node_operand(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t i,
                          int64_t fallback);
 uint32_t onv_node_operands(onv_lowering *l, const onv_node *node, uint32_t k); /* how many */
-
-/* --- members.c --------------------------------------------------------------------------------- */
-
-onv_status onv_members_find(onv_lowering *l);
-void onv_lower_member(onv_lowering *l, const onv_node *node);
-/* Once all nodes are lowered. */
-void onv_members_hold_weights(onv_lowering *l);
-
-/* --- no_grad.c --------------------------------------------------------------------------------- */
-
-onv_status onv_no_grad_find(onv_lowering *l);
-bool onv_is_under_no_grad(const onv_lowering *l, const onv_node *node);
-void onv_no_grad_report(onv_lowering *l);
 
 /* --- Of all operations, when they are there ------------------------------------------------------ */
 

@@ -289,13 +289,12 @@ onv_status onv_merged_find(onv_lowering *l)
     }
     for (size_t i = 0; i < l->emit.model->values.count; i++) l->values[i].last_reader = 0;
     bool listed = list_calls(l, &found) && list_ends(l, &found) && list_told(l, &told);
-    bool has_unread = onv_has_unread_norms(l) || l->unread.runs.count > 0;
     /* From the last one on: the copies of a result then stand in their order. */
     for (size_t i = found.count; listed && i-- > 1;) {
         const numbered *a = &found.at[i - 1], *b = &found.at[i];
         if (a->kind != b->kind || b->number <= a->number) continue;
         uint32_t missing = b->number - a->number - (b->value != NO_VALUE);
-        if (is_relu(kinds[a->kind])) missing = has_unread ? 0 : missing - count_told(&told, a, b);
+        if (is_relu(kinds[a->kind])) missing -= count_told(&told, a, b);
         if (missing > 0) listed = assign(l, &found, i - 1, missing);
     }
     onv_vec_cleanup(&found);
@@ -446,39 +445,40 @@ static bool reads_itself(const onv_node *node, onv_value_id id)
     return reads == 1 && named == 1;
 }
 
+onv_call_name onv_call_name_of(const char *name)
+{
+    onv_call_name n = {name, strlen(name), 0};
+    size_t length = n.length;
+    while (length > 0 && name[length - 1] >= '0' && name[length - 1] <= '9') length--;
+    if (length < 2 || length == n.length || name[length - 1] != '_') return n;
+    for (const char *at = name + length; *at != '\0' && n.number < UINT32_MAX / 16; at++)
+        n.number = 10 * n.number + (uint32_t)(*at - '0');
+    n.length = length - 1;
+    return n;
+}
+
+bool onv_call_is_like(const onv_call_name *a, const onv_call_name *b)
+{
+    return a->length == b->length && memcmp(a->name, b->name, a->length) == 0;
+}
+
 const char *onv_merged_name(const onv_lowering *l, onv_value_id id, const onv_node *node)
 {
     if (node->merged_call == NULL || reads_itself(node, id)) return NULL;
-    onv_call_name wanted = onv_call_name_of(node->merged_call, 0);
-    onv_call_name found = onv_call_name_of(onv_model_value(l->emit.model, id)->name, 0);
+    onv_call_name wanted = onv_call_name_of(node->merged_call);
+    onv_call_name found = onv_call_name_of(onv_model_value(l->emit.model, id)->name);
     bool is_later = onv_call_is_like(&wanted, &found) && wanted.number > found.number;
     return is_later ? node->merged_call : NULL;
-}
-
-static bool has_gap_behind(const onv_lowering *l, onv_value_id id)
-{
-    onv_value_id chain[ONV_MAX_REPEATED];
-    uint32_t n = chain_of(l, id, chain);
-    for (uint32_t i = 1; i < n; i++)
-        if (l->gaps.has_gaps[onv_model_value(l->emit.model, chain[i])->producer.index]) return true;
-    return false;
 }
 
 uint32_t onv_merged_again(onv_lowering *l, onv_value_id id, const onv_node *node,
                           onv_value_id *chain)
 {
-    bool sees_view = is_view(l, onv_model_value(l->emit.model, id)),
-         is_other = onv_merged_is_other_module(l, id, node);
-    uint32_t n = 0;
-    if (!is_other && (sees_view || l->values[id.index].made_in == NULL)) {
-        n = onv_gaps_chain(l, id, node, chain);
-        if (n > 0 || sees_view) return n;
-    }
-    n = chain_of(l, id, chain);
+    bool is_other = onv_merged_is_other_module(l, id, node);
+    uint32_t n = chain_of(l, id, chain);
     if (l->values[id.index].made_in == NULL || is_view(l, onv_model_value(l->emit.model, id)))
         return n;
-    bool is_alone = onv_merged_name(l, id, node) != NULL &&
-                    !onv_merged_is_other_module(l, id, node) && !has_gap_behind(l, id);
+    bool is_alone = onv_merged_name(l, id, node) != NULL && !is_other;
     return is_alone || onv_merged_is_own_module(l, id, node) ? 1 : n;
 }
 
@@ -514,8 +514,6 @@ bool onv_merged_is_named(onv_lowering *l, onv_value_id id, const onv_node *node)
     if (!onv_is_value(id) || onv_merged_name(l, id, node) == NULL) return false;
     const onv_value *value = onv_model_value(l->emit.model, id);
     if (l->values[id.index].stands_for == node->merged_call) return false;
-    if (!is_view(l, value) && is_plain_call(l, value)) return true;
-    if (node->solves_by_rows) return false;
-    if (is_view(l, value)) return true;
-    return !onv_merged_is_own_module(l, id, node) && has_gap_behind(l, id);
+    if (is_view(l, value)) return !node->solves_by_rows;
+    return is_plain_call(l, value);
 }

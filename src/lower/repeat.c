@@ -165,7 +165,6 @@ static void repeat_attention(onv_lowering *l, const onv_node *product)
 
 void onv_repeat_merged(onv_lowering *l, const onv_node *node)
 {
-    onv_merged_norms_repeat(l);
     if (node->graph.index == 0) repeat_attention(l, node);
     for (uint32_t k = 0; k < node->n_inputs && node->graph.index == 0; k++) {
         onv_merged_select(l, node->inputs[k], node);

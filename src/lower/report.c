@@ -113,6 +113,26 @@ static void report_settings(onv_lowering *l)
             l->asks_for_gradient->scope);
 }
 
+/* Of graphs inside the network's the file does not say whether torch.no_grad() or torch.autocast() made them. */
+static void report_inner_graphs(onv_lowering *l)
+{
+    const onv_node *first = NULL;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
+        const onv_node *node = &l->emit.model->nodes.at[i];
+        if (node->inner_graph == NULL || node->n_parameters == 0) continue;
+        if (n++ == 0) first = node;
+    }
+    if (n > 0)
+        onv_model_diag(l->emit.model, ONV_WARNING, "inner-graph", first->name,
+                       "%u nodes with parameters, this one first, came from graphs inside the "
+                       "network's, as torch.no_grad() or torch.autocast() makes them: they are "
+                       "counted with gradient, and keep more than under no_grad; "
+                       "torch.onnx.export(..., dump_exported_program=True) writes the program, "
+                       "which says so",
+                       n);
+}
+
 /* Calls that are not in the file as PyTorch made them. */
 static void report_calls(onv_lowering *l)
 {
@@ -122,18 +142,6 @@ static void report_calls(onv_lowering *l)
             "the exporter merged %u calls with equal ones, as gaps in their numbers tell: "
             "they are counted again, parameters of their own are not",
             l->tally.merged.count);
-    if (l->tally.repeated_norms.count > 0)
-        onv_model_diag(l->emit.model, ONV_NOTE, "merged-norms", NULL,
-                       "the exporter merged %u batch norms with equal ones whose parameters it "
-                       "lists: they are counted again, with parameters of their own",
-                       l->tally.repeated_norms.count);
-    if (l->tally.unread_calls.count > 0)
-        onv_model_diag(
-            l->emit.model, ONV_NOTE, "unread-calls", NULL,
-            "the exporter left out %u calls of layers whose results nothing reads, as listed "
-            "parameters or missing numbers tell: they are counted as in the layer "
-            "before",
-            l->tally.unread_calls.count);
     if (l->tally.missing.count > 0)
         onv_model_diag(
             l->emit.model, ONV_WARNING, "missing-calls", NULL,
@@ -220,7 +228,7 @@ void onv_lowering_report(onv_lowering *l)
     }
     onv_weights_report(l);
     onv_cells_report(l);
-    onv_no_grad_report(l);
+    report_inner_graphs(l);
     onv_exported_report(l);
     onv_parts_report(l);
     onv_checkpointed_report(l);

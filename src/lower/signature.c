@@ -168,9 +168,10 @@ static bool is_as_it_is(onv_lowering *l, const char *name)
 static bool is_one_row(onv_lowering *l, const onv_tensor *rows)
 {
     if (rows->type.rank < 2 || rows->elems == 0) return false;
-    size_t row = (size_t)rows->type.dims[rows->type.rank - 1].raw * (rows->bytes / rows->elems);
+    uint64_t bytes = rows->type.dims[rows->type.rank - 1].raw * (rows->bytes / rows->elems);
     unsigned char *buffer;
-    bool reads = row <= ONV_MOST_HEAD / 2 && 2 * row <= rows->bytes;
+    bool reads = bytes <= ONV_MOST_HEAD / 2 && 2 * bytes <= rows->bytes;
+    size_t row = reads ? (size_t)bytes : 0;
     const unsigned char *data = reads ? onv_weight_head(l, rows, 2 * row, &buffer) : NULL;
     bool is_one = data != NULL && memcmp(data, data + row, row) == 0;
     if (reads) onv_heap_free(buffer);
@@ -346,7 +347,7 @@ static void name_exactly(onv_lowering *l)
         bool is_named = is_before_norm(l, read);
         onv_value_id id = {read->value};
         if (is_layers_input(l, read) || onv_folded_is_term(l, id) ||
-            onv_folded_buffer_of(l->emit.model, value).name != NULL)
+            onv_folded_buffer_of(l, value).name != NULL)
             continue;
         if (is_named || (value->role == ONV_ROLE_PARAMETER && read->k == 1))
             read->parameter = value->name;
@@ -429,30 +430,50 @@ static onv_status find_lacking(onv_lowering *l)
     const onv_model *model = l->emit.model;
     onv_ptr_map has = {0};
     bool fits = true;
-    for (size_t i = 0; i < model->values.count && model->n_buffers > 0 && fits; i++)
+    for (size_t i = 0; i < model->values.count && model->listed.n_buffers > 0 && fits; i++)
         if (model->values.at[i].tensor != NULL)
             fits = onv_ptr_map_set(&has, model->values.at[i].name, 1);
-    l->signature.lacking = ONV_ARENA_ARRAY(&l->emit.model->arena, const char *, model->n_buffers);
-    for (size_t i = 0; i < model->n_buffers && l->signature.lacking != NULL; i++) {
-        if (onv_ptr_map_get(&has, model->buffers[i], NULL)) continue;
+    l->signature.lacking =
+        ONV_ARENA_ARRAY(&l->emit.model->arena, const char *, model->listed.n_buffers);
+    for (size_t i = 0; i < model->listed.n_buffers && l->signature.lacking != NULL; i++) {
+        if (onv_ptr_map_get(&has, model->listed.buffers[i], NULL)) continue;
         l->signature.lacks_buffers = true;
-        if (i < model->n_registered && !is_statistic(model->buffers[i]))
-            l->signature.lacking[l->signature.n_lacking++] = model->buffers[i];
+        if (i < model->listed.n_registered && !is_statistic(model->listed.buffers[i]))
+            l->signature.lacking[l->signature.n_lacking++] = model->listed.buffers[i];
     }
     onv_ptr_map_cleanup(&has);
     return fits && l->signature.lacking != NULL ? ONV_OK : onv_fail_memory(l->emit.err);
+}
+
+/* One that two lines list is registered if one of them says so. */
+onv_status onv_buffers_list(onv_lowering *l)
+{
+    const onv_listed *listed = &l->emit.model->listed;
+    for (size_t i = listed->n_buffers; i-- > 0;)
+        if (!onv_ptr_map_set(&l->signature.buffers, listed->buffers[i], i < listed->n_registered))
+            return onv_fail_memory(l->emit.err);
+    return ONV_OK;
+}
+
+bool onv_is_listed_buffer(const onv_lowering *l, const char *name, bool *registered)
+{
+    uint32_t value = 0;
+    const char *interned = onv_interned(&l->emit.model->strings, name);
+    bool found = interned != NULL && onv_ptr_map_get(&l->signature.buffers, interned, &value);
+    if (registered != NULL) *registered = value != 0;
+    return found;
 }
 
 onv_status onv_signature_prepare(onv_lowering *l)
 {
     const onv_model *model = l->emit.model;
     onv_arena *arena = &l->emit.model->arena;
-    l->signature.count = l->emit.options->as_exported ? 0 : model->n_parameters;
+    l->signature.count = l->emit.options->as_exported ? 0 : model->listed.n_parameters;
     l->signature.lacks_buffers = l->signature.count == 0;
     if (l->signature.count == 0) return ONV_OK;
     ONV_TRY(find_lacking(l));
-    l->signature.names =
-        onv_arena_copy(arena, model->parameters, l->signature.count * sizeof *l->signature.names);
+    l->signature.names = onv_arena_copy(arena, model->listed.parameters,
+                                        l->signature.count * sizeof *l->signature.names);
     l->signature.explained = ONV_ARENA_ARRAY(arena, bool, l->signature.count);
     l->signature.waits = ONV_ARENA_ARRAY(arena, bool, l->signature.count);
     l->signature.file_elems = ONV_ARENA_ARRAY(arena, uint64_t, l->signature.count);

@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/quota.h"
-#include "lower/assumed.h"
+#include "lower/lowering.h"
 #include "lower/weight_place.h"
 
 /* The length of the name of the module that a parameter belongs to; one of the network itself stands for itself. */
@@ -15,22 +15,15 @@ static size_t module_length(const char *parameter)
     return dot != NULL ? (size_t)(dot - parameter) : strlen(parameter);
 }
 
-static bool is_assumed(const onv_lowering *l, size_t i)
-{
-    return l->signature.assumed != NULL && l->signature.assumed[i].dims != NULL &&
-           l->signature.assumed[i].why > ONV_BY_LIKE_NAMES;
-}
-
-/* Modules whose parameters nothing explains, or those that are assumed, as text: those that are named, and how many more
- * there are. */
-static uint64_t list_missing(const onv_lowering *l, bool assumed, char *text, size_t size)
+/* Modules whose parameters nothing explains, as text: some by name, and how many more. */
+static uint64_t list_missing(const onv_lowering *l, char *text, size_t size)
 {
     enum { MAX_NAMED = 3 };
     const char *last = NULL;
     uint64_t n = 0, modules = 0;
     size_t used = 0;
     for (size_t i = 0; i < l->signature.count; i++) {
-        if (assumed ? !is_assumed(l, i) : l->signature.explained[i]) continue;
+        if (l->signature.explained[i]) continue;
         const char *name = l->signature.names[i];
         size_t length = module_length(name);
         n++;
@@ -117,8 +110,7 @@ static bool is_of_buffer(const onv_lowering *l, const onv_eager_storage *storage
 {
     if (storage->kind == ONV_STORAGE_BUFFER) return true;
     if (storage->kind != ONV_STORAGE_CONSTANT || !onv_is_value(storage->value)) return false;
-    onv_folded_buffer of =
-        onv_folded_buffer_of(l->emit.model, onv_model_value(l->emit.model, storage->value));
+    onv_folded_buffer of = onv_folded_buffer_of(l, onv_model_value(l->emit.model, storage->value));
     return of.name != NULL && !of.is_computed;
 }
 
@@ -166,7 +158,7 @@ static bool list_computed(onv_lowering *l, onv_ptr_map *computed)
             continue;
         if (!onv_work(1 + strlen(value->folded_from) / PER_WORK))
             l->emit.status = ONV_ERR_CANCELLED;
-        onv_folded_buffer buffer = onv_folded_buffer_of(l->emit.model, value);
+        onv_folded_buffer buffer = onv_folded_buffer_of(l, value);
         if (buffer.name == NULL || !buffer.is_computed) continue;
         const char *name = onv_intern_n(&l->emit.model->strings, buffer.name, buffer.length);
         if (name == NULL || !onv_ptr_map_set(computed, name, 1)) return false;
@@ -242,39 +234,6 @@ static void report_factors(onv_lowering *l)
             first->name, (unsigned long long)bytes);
 }
 
-/* What was assumed of the sizes of layers that never run, and how many bytes each assumption comes to. */
-static void report_assumed(const onv_lowering *l)
-{
-    static const char *const whys[] = {
-        [ONV_BY_STAGE] = "a stage is the one before it, twice as wide (where attention "
-                         "shrinks its keys: 1, 2, 5 and 8 times the first one)",
-        [ONV_BY_ROW] = "convolutions and norms are as wide as those before them",
-        [ONV_BY_HEAD] = "a last convolution, and its norm, is 4 times as wide as what it reads "
-                        "(EfficientNet), or "
-                        "1280 wide (its lite form, MobileNet)",
-        [ONV_BY_CLASSES] = "a classifier has 1000 classes"};
-    char modules[512] = "", assumptions[512] = "";
-    uint64_t n = list_missing(l, true, modules, sizeof modules), bytes = 0;
-    size_t used = 0;
-    if (n == 0) return;
-    for (size_t i = ONV_BY_STAGE; i <= ONV_BY_CLASSES; i++) {
-        if (l->signature.assumed_bytes[i] == 0 || used >= sizeof assumptions) continue;
-        used += (size_t)snprintf(assumptions + used, sizeof assumptions - used, "%s%s (%llu bytes)",
-                                 bytes > 0 ? "; " : "", whys[i],
-                                 (unsigned long long)l->signature.assumed_bytes[i]);
-        bytes += l->signature.assumed_bytes[i]; /* of storages, whose sum was checked */
-    }
-    bool is_told = l->emit.options->parameters > 0;
-    onv_model_diag(l->emit.model, is_told ? ONV_NOTE : ONV_WARNING, "assumed-sizes", NULL,
-                   "%llu parameters that the export lists, in %s, have no tensor in the file, as "
-                   "nothing reads what they give. Their sizes are assumed, %llu bytes without "
-                   "gradient: %s. %s",
-                   (unsigned long long)n, modules, (unsigned long long)bytes, assumptions,
-                   is_told ? "With them there are as many elements as --parameters tells"
-                           : "So the figures are an estimate; --parameters N settles it, where N "
-                             "is the sum of p.numel() for p in model.parameters()");
-}
-
 static void report_unread(const onv_lowering *l)
 {
     if (l->tally.unread_norms.count == 0) return;
@@ -291,7 +250,7 @@ static void report_unread(const onv_lowering *l)
 void onv_signature_report(onv_lowering *l)
 {
     char modules[512] = "";
-    uint64_t n = list_missing(l, false, modules, sizeof modules);
+    uint64_t n = list_missing(l, modules, sizeof modules);
     if (l->signature.lacking_bytes > 0)
         onv_model_diag(
             l->emit.model, ONV_NOTE, "missing-parameters", NULL,
@@ -319,7 +278,6 @@ void onv_signature_report(onv_lowering *l)
             "that are called alike, %llu bytes, without gradient",
             l->tally.unused.count, l->tally.unused.first,
             (unsigned long long)l->tally.unused.bytes);
-    report_assumed(l);
     onv_folded_report(l);
     report_unread(l);
     if (!l->emit.options->inference && l->signature.count > 0)
@@ -332,10 +290,9 @@ void onv_signature_report(onv_lowering *l)
         "%llu parameters that the export lists, in %s, have no tensor in the file, and "
         "their sizes are not noted: nothing reads what they give, or the exporter removed "
         "what does (a factor of 1) or merged it with an equal one. A network that has them holds "
-        "their bytes, and where it runs "
-        "them their results, in addition to these figures: --parameters N counts their bytes, "
-        "where N is "
-        "the "
-        "sum of p.numel() for p in model.parameters(); and export with weights that were trained",
+        "their bytes, and where it runs them their results, in addition to these figures: "
+        "torch.onnx.export(..., dump_exported_program=True) writes the program that has them; "
+        "--parameters N counts their bytes, where N is the sum of p.numel() for p in "
+        "model.parameters()",
         (unsigned long long)n, modules);
 }

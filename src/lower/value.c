@@ -406,8 +406,7 @@ uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k)
     if (k >= node->n_inputs) return ONV_NO_TENSOR;
     onv_value_id id = node->inputs[k];
     bool has_neutral = k < 32 && (node->neutral & ONV_BIT(k)) != 0 && onv_is_value(id);
-    if (has_neutral && l->values[id.index].neutral != 0 && !onv_merged_norm_gave(l, id))
-        return l->values[id.index].neutral - 1;
+    if (has_neutral && l->values[id.index].neutral != 0) return l->values[id.index].neutral - 1;
     uint32_t tensor = read_value(l, id, node, k);
     bool is_clone = k < 32 && (node->clones & ONV_BIT(k)) != 0 && onv_is_value(id) &&
                     strstr(node->aten_op, "view") == NULL &&

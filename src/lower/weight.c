@@ -288,7 +288,7 @@ onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
         v.use = strchr(value->name, '.') != NULL ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_CONSTANT;
         return v;
     }
-    onv_folded_buffer buffer = onv_folded_buffer_of(l->emit.model, value);
+    onv_folded_buffer buffer = onv_folded_buffer_of(l, value);
     if (buffer.name != NULL && !buffer.is_computed)
         return (onv_weight_verdict){buffer.is_spread ? ONV_WEIGHT_VIEW : ONV_WEIGHT_BUFFER, true,
                                     first};
@@ -353,7 +353,7 @@ static bool is_derived(onv_lowering *l, const onv_value *value, const onv_weight
     if (is_layer && name == value->name)
         return !onv_is_call_of_any(name, views, sizeof views / sizeof views[0]);
     return onv_is_call_of_any(name, calculates, sizeof calculates / sizeof calculates[0]) ||
-           (name == value->name && (onv_follows_folded(l, name) || onv_folded_computes(l, value)));
+           (name == value->name && onv_folded_computes(l, value));
 }
 
 /* "relative_attention_bias", "rel_attn_embed.weight". */
@@ -372,7 +372,7 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     bool noted = l->weights.has_notes && value->role == ONV_ROLE_NOT_NOTED;
     if (!onv_value_may_train(l->emit.model, value)) return ONV_WEIGHT_CONSTANT;
     if (!is_float) {
-        onv_folded_buffer buffer = onv_folded_buffer_of(l->emit.model, value);
+        onv_folded_buffer buffer = onv_folded_buffer_of(l, value);
         bool is_computed = buffer.name != NULL && buffer.is_computed;
         if (noted && onv_is_call_of(value->name, "expand") && !is_computed) return ONV_WEIGHT_VIEW;
         bool made = noted && (is_made_in_forward(value->name) ||
@@ -508,7 +508,6 @@ const char *onv_weight_layer(onv_lowering *l, onv_value_id id, const onv_weight_
                       conv[] = "torch.nn.modules.conv.Conv";
     const char *name = onv_model_value(l->emit.model, id)->name;
     if (read == NULL || !onv_has_made_up_name(name)) return NULL;
-    if (onv_is_under_no_grad(l, &l->emit.model->nodes.at[read->node])) return read->parameter;
     if (read->scope[0] == '\0') return NULL;
     const char *class = l->emit.model->nodes.at[read->node].module_class;
     bool single =
@@ -546,6 +545,7 @@ onv_status onv_weights_prepare(onv_lowering *l)
         qsort(l->weights.scopes, l->weights.n_scopes, sizeof *l->weights.scopes, by_text);
     for (size_t i = 0; i < model->values.count; i++)
         l->weights.has_notes |= model->values.at[i].role == ONV_ROLE_PARAMETER;
+    ONV_TRY(onv_buffers_list(l));
     ONV_TRY(list_reads(l));
     return onv_signature_prepare(l);
 }

@@ -202,7 +202,7 @@ bool onv_weight_is_part_again(onv_lowering *l, onv_value_id id)
 {
     const onv_value *value = onv_model_value(l->emit.model, id);
     if (l->emit.options->as_exported || l->weights.buffer_parts.count >= MAX_VIEWS) return false;
-    onv_folded_buffer buffer = onv_folded_buffer_of(l->emit.model, value);
+    onv_folded_buffer buffer = onv_folded_buffer_of(l, value);
     if (buffer.name == NULL || buffer.is_computed) return false;
     onv_buffer_part part = {id, onv_weight_contents(l, id)};
     if (part.contents == 0) return false;
@@ -210,7 +210,7 @@ bool onv_weight_is_part_again(onv_lowering *l, onv_value_id id)
         const onv_buffer_part *at = &l->weights.buffer_parts.at[i];
         const onv_value *first = onv_model_value(l->emit.model, at->value);
         if (at->contents != part.contents || first->tensor->bytes != value->tensor->bytes) continue;
-        onv_folded_buffer other = onv_folded_buffer_of(l->emit.model, first);
+        onv_folded_buffer other = onv_folded_buffer_of(l, first);
         if (other.length == buffer.length && memcmp(other.name, buffer.name, buffer.length) == 0)
             return true;
     }

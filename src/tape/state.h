@@ -33,6 +33,7 @@ typedef struct onv_tape {
     onv_tape_value *values;  /* by value of the program */
     const onv_aten_op **ops; /* by call; NULL: no row */
     bool *in_place;          /* by call */
+    uint32_t *last_op;       /* by call: operations when it was over */
     ONV_VEC(onv_tape_operand) operands;
     onv_tally unknown;      /* calls without a row: bytes of results */
     onv_tally contradicted; /* of a recording: results that are views, or not, against the table */
@@ -174,6 +175,11 @@ void onv_tape_loss(onv_tape *t, const onv_program_call *c, const onv_aten_op *op
 
 /* graphs.c */
 void onv_tape_graphs(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+
+/* --- recorded.c --------------------------------------------------------------------------------- */
+
+/* Of a recording: until when storages are held, and whether it says the same of storages and of what is kept. */
+void onv_tape_lifetimes(onv_tape *t);
 
 /* --- tape.c ------------------------------------------------------------------------------------- */
 

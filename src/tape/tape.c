@@ -141,6 +141,7 @@ void onv_tape_calls(onv_tape *t, const onv_program_graph *graph)
         const onv_program_call *call = &t->program->calls.at[graph->first_call + i];
         if (!onv_work(4)) t->emit.status = ONV_ERR_CANCELLED;
         lower_call(t, graph->first_call + i);
+        t->last_op[graph->first_call + i] = (uint32_t)t->emit.eager->ops.count;
         if (t->emit.status != ONV_OK) onv_error_at(t->emit.err, call->name, call->op_name);
     }
     t->emit.node = outer;
@@ -171,7 +172,8 @@ static onv_status prepare(onv_tape *t)
     t->values = ONV_ARENA_ARRAY(arena, onv_tape_value, n_values);
     t->ops = ONV_ARENA_ARRAY(arena, const onv_aten_op *, n_calls);
     t->in_place = ONV_ARENA_ARRAY(arena, bool, n_calls);
-    if (t->values == NULL || t->ops == NULL || t->in_place == NULL)
+    t->last_op = ONV_ARENA_ARRAY(arena, uint32_t, n_calls);
+    if (t->values == NULL || t->ops == NULL || t->in_place == NULL || t->last_op == NULL)
         return onv_fail_memory(t->emit.err);
     for (uint32_t i = 0; i < n_values; i++)
         t->values[i] =
@@ -220,6 +222,7 @@ static void lower(onv_tape *t)
     const onv_lower_options *options = t->emit.options;
     make_all(t);
     onv_tape_calls(t, &t->program->graphs.at[0]);
+    if (onv_program_is_recorded(t->program) && t->emit.status == ONV_OK) onv_tape_lifetimes(t);
     t->emit.has_no_grad = false;
     if (t->emit.status == ONV_OK) emit_losses(t);
     if (t->emit.status == ONV_OK && !options->inference) onv_copies_add(&t->emit);
