@@ -80,7 +80,7 @@ uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t 
 
 static void lower_instance_norm(onv_lowering *l, const onv_node *node)
 {
-    uint32_t x = onv_emit_contiguous(&l->emit, onv_amp_fp32(&l->emit, onv_node_in(l, node, 0)));
+    uint32_t x = onv_emit_contiguous(&l->emit, onv_node_in(l, node, 0));
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     uint32_t out = onv_node_new(l, node, 0, t.dtype);
     onv_node_set(l, node, 0, out);

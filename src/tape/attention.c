@@ -15,12 +15,19 @@ static bool has_rows(const onv_tape *t, uint32_t x)
     return s.rank == 0 || s.dims[s.rank - 1] == 1 || s.strides[s.rank - 1] == 1;
 }
 
+/* Bytes of a head's row that the memory-efficient kernel takes. */
+enum { ROW_STEP = 16 };
+
 static bool takes_kernel(const onv_tape *t, const uint32_t in[4])
 {
     const onv_lower_options *options = t->emit.options;
     bool has_calls = !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 0));
     onv_eager_tensor q = onv_tensor_at(&t->emit, in[0]);
     if (options->attention == ONV_ATTENTION_MATH || !has_calls || q.rank != 4) return false;
+    bool low = onv_dtype_bits((onv_dtype)q.dtype) == 16;
+    uint64_t row = (uint64_t)q.dims[3] * onv_dtype_bits((onv_dtype)q.dtype) / 8;
+    bool is_flash = low && in[3] == ONV_NO_TENSOR && options->attention != ONV_ATTENTION_EFFICIENT;
+    if (!is_flash && row % ROW_STEP != 0) return false;
     return has_rows(t, in[0]) && has_rows(t, in[1]) && has_rows(t, in[2]);
 }
 
