@@ -166,7 +166,10 @@ void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_o
     double told = t->emit.options->attention_dropout, p = onv_call_real(c, "dropout_p", 0);
     t->emit.dropout = t->emit.options->inference ? 0 : told >= 0 ? told : p;
     uint32_t out;
-    if (takes_kernel(t, in)) {
+    if (op->rule ==
+        ONV_RULE_ATTENTION_KERNEL) { /* what the public function does before was recorded */
+        out = onv_emit_attention(&t->emit, in[0], in[1], in[2], in[3], &shape);
+    } else if (takes_kernel(t, in)) {
         bool low = onv_dtype_bits((onv_dtype)onv_tensor_at(&t->emit, in[0]).dtype) == 16;
         in[3] = converted_mask(t, in[3], onv_tensor_at(&t->emit, in[0]).dtype);
         in[3] = aligned_mask(t, in[3]);

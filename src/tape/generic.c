@@ -273,7 +273,9 @@ void onv_tape_by_row(onv_tape *t, const onv_program_call *call, const onv_aten_o
     emit_operands(t, &k, writes, base, out);
     emit_results(t, call, &k, out);
     onv_emit_end(&t->emit);
-    if (writes)
+    if (base != ONV_NO_TENSOR)
+        onv_tape_set_base_written(t, onv_call_result(call, 0), target, out);
+    else if (writes)
         onv_tape_set_written(t, onv_call_result(call, 0), target, out);
     else
         onv_tape_give(t, call, 0, out);

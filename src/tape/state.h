@@ -51,8 +51,9 @@ uint32_t onv_tape_tensor(onv_tape *t, uint32_t value);
 void onv_tape_set(onv_tape *t, uint32_t value, uint32_t tensor);
 /* `value` is a view of `base`, for autograd. */
 void onv_tape_set_view(onv_tape *t, uint32_t value, uint32_t base, uint32_t tensor);
-/* `value` is another name of the object `of`, which now has that tensor. */
+/* `value` is another name of the object `of`, which now has that tensor; or, of a view, its base has one. */
 void onv_tape_set_written(onv_tape *t, uint32_t value, uint32_t of, uint32_t tensor);
+void onv_tape_set_base_written(onv_tape *t, uint32_t value, uint32_t of, uint32_t base_tensor);
 /* A new tensor for it, in that dtype (ONV_UNDEFINED: the program's), in the program's strides. */
 uint32_t onv_tape_new(onv_tape *t, uint32_t value, uint8_t dtype);
 /* The dtype of a result: the program's, or under autocast that of its float operands. */
