@@ -6,7 +6,11 @@
 #include "emit/rnn.h"
 #include "tape/state.h"
 
-enum { MAX_WEIGHTS = 16 }; /* of a layer: five of each direction */
+enum {
+    MAX_WEIGHTS = 16,
+    MOST_OF_DIRECTION = 5,
+    LEAST_WITH_BIASES = 4
+}; /* of a layer, and of each direction */
 
 /* A call of aten.lstm.input, gru.input, rnn_tanh.input: all layers of a module. */
 typedef struct module {
@@ -18,8 +22,11 @@ typedef struct module {
     bool batch_first, has_biases;
 } module;
 
-static onv_rnn_cell cell_of(const onv_program_call *c)
+static onv_rnn_cell cell_of(onv_tape *t, const onv_program_call *c)
 {
+    enum { LSTM = 2, GRU = 3 }; /* modes of _cudnn_rnn */
+    int64_t mode = onv_call_int(t, c, "mode", -1);
+    if (mode >= 0) return mode == LSTM ? ONV_RNN_LSTM : mode == GRU ? ONV_RNN_GRU : ONV_RNN_PLAIN;
     return strstr(c->op_name, ".lstm") != NULL  ? ONV_RNN_LSTM
            : strstr(c->op_name, ".gru") != NULL ? ONV_RNN_GRU
                                                 : ONV_RNN_PLAIN;
@@ -41,15 +48,20 @@ static bool describe(onv_tape *t, const onv_program_call *c, uint32_t x, module 
                   .dropout = t->emit.options->inference ? 0 : onv_call_real(c, "dropout", 0),
                   .batch_first = onv_call_flag(c, "batch_first", false),
                   .has_biases = onv_call_flag(c, "has_biases", true)};
+    uint32_t cx = onv_call_value(c, "cx");
+    if (m->params == NULL) m->params = onv_call_argument(c, "weight"); /* of _cudnn_rnn */
+    m->has_biases &=
+        onv_call_int(t, c, "weight_stride0", MOST_OF_DIRECTION) > LEAST_WITH_BIASES - 1;
     m->h = onv_amp_low(&t->emit, onv_tape_tensor(t, nth_of(hx, 0)));
-    m->c = onv_amp_low(&t->emit, onv_tape_tensor(t, nth_of(hx, 1)));
+    m->c =
+        onv_amp_low(&t->emit, onv_tape_tensor(t, cx != ONV_NO_PROGRAM_VALUE ? cx : nth_of(hx, 1)));
     onv_eager_tensor h = onv_tensor_at(&t->emit, m->h), cell = onv_tensor_at(&t->emit, m->c);
     if (m->params == NULL || m->params->kind != ONV_ARGUMENT_TENSORS || in.rank != 3 ||
         h.rank != 3 || m->n_layers == 0 || m->params->count / m->n_layers > MAX_WEIGHTS)
         return false;
     if (m->c != ONV_NO_TENSOR && cell.rank == 3 && cell.dims[2] != h.dims[2])
         m->width = cell.dims[2];
-    m->problem = (onv_rnn_problem){.cell = cell_of(c),
+    m->problem = (onv_rnn_problem){.cell = cell_of(t, c),
                                    .dtype = (onv_dtype)in.dtype,
                                    .steps = in.dims[m->batch_first],
                                    .batch = in.dims[!m->batch_first],
@@ -92,7 +104,8 @@ static void emit_layer(onv_tape *t, const onv_program_call *c, const module *m, 
             onv_tensor_at(&t->emit, layer->x).elems, layer->problem.bidirectional);
     layer->out = onv_emit_rnn_output(&t->emit, &layer->problem);
     uint64_t reserve = onv_emit_rnn_begin(&t->emit, layer);
-    for (uint32_t k = 1; k < c->n_results && nth + 1 == m->n_layers; k++)
+    uint32_t n_states = m->problem.cell == ONV_RNN_LSTM ? 2 : 1;
+    for (uint32_t k = 1; k < c->n_results && k <= n_states && nth + 1 == m->n_layers; k++)
         onv_tape_give(
             t, c, k,
             onv_emit_out(&t->emit, onv_tape_new(t, c->results[k], (uint8_t)m->problem.dtype)));
@@ -138,14 +151,14 @@ static uint32_t gates_of(onv_tape *t, uint32_t x, uint32_t weight)
 void onv_tape_cell(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
 {
     const onv_argument *hx = onv_call_argument(c, "hx");
-    bool is_lstm = cell_of(c) == ONV_RNN_LSTM;
+    bool is_lstm = cell_of(t, c) == ONV_RNN_LSTM;
     uint32_t x = onv_amp_low(&t->emit, onv_call_tensor(t, c, "input")), after;
     uint32_t h = onv_amp_low(&t->emit, onv_tape_tensor(t, nth_of(hx, 0)));
     uint32_t w[2] = {onv_amp_low(&t->emit, onv_call_tensor(t, c, "w_ih")),
                      onv_amp_low(&t->emit, onv_call_tensor(t, c, "w_hh"))};
     uint32_t result = onv_call_result(c, 0);
     onv_shape shape;
-    if (cell_of(c) == ONV_RNN_PLAIN || x == ONV_NO_TENSOR || h == ONV_NO_TENSOR ||
+    if (cell_of(t, c) == ONV_RNN_PLAIN || x == ONV_NO_TENSOR || h == ONV_NO_TENSOR ||
         w[0] == ONV_NO_TENSOR || w[1] == ONV_NO_TENSOR || !onv_tape_shape(t, result, &shape)) {
         onv_tape_by_row(t, c, op, in_place);
         return;

@@ -26,6 +26,7 @@ onv_tape_fn onv_tape_rule(onv_aten_rule rule)
         [ONV_RULE_LOG_SOFTMAX] = onv_tape_softmax,
         [ONV_RULE_ATTENTION] = onv_tape_attention,
         [ONV_RULE_ATTENTION_KERNEL] = onv_tape_attention,
+        [ONV_RULE_ENCODER] = onv_tape_encoder,
         [ONV_RULE_EMBEDDING] = onv_tape_embedding,
         [ONV_RULE_MAX_POOL] = onv_tape_max_pool,
         [ONV_RULE_ADAPTIVE_MAX_POOL] = onv_tape_adaptive_max_pool,

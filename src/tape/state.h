@@ -133,6 +133,12 @@ void onv_tape_softmax(onv_tape *t, const onv_program_call *c, const onv_aten_op 
 void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
                         bool in_place);
 
+/* encoder.c */
+void onv_tape_encoder(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+/* Where calls from `first` on are a module that takes another path without gradients: emits that, and gives the call behind it;
+ * else gives `first`. */
+uint32_t onv_tape_fast_path(onv_tape *t, uint32_t first, uint32_t end);
+
 /* recurrent.c */
 void onv_tape_recurrent(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
                         bool in_place);

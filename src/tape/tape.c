@@ -137,11 +137,14 @@ static void lower_call(onv_tape *t, uint32_t index)
 void onv_tape_calls(onv_tape *t, const onv_program_graph *graph)
 {
     onv_node_id outer = t->emit.node;
-    for (uint32_t i = 0; i < graph->n_calls && t->emit.status == ONV_OK; i++) {
-        const onv_program_call *call = &t->program->calls.at[graph->first_call + i];
+    uint32_t end = graph->first_call + graph->n_calls;
+    for (uint32_t i = graph->first_call; i < end && t->emit.status == ONV_OK; i++) {
+        const onv_program_call *call = &t->program->calls.at[i];
+        uint32_t next = onv_tape_fast_path(t, i, end);
         if (!onv_work(4)) t->emit.status = ONV_ERR_CANCELLED;
-        lower_call(t, graph->first_call + i);
-        t->last_op[graph->first_call + i] = (uint32_t)t->emit.eager->ops.count;
+        if (next == i) lower_call(t, i);
+        for (; next > i + 1; i++) t->last_op[i] = (uint32_t)t->emit.eager->ops.count;
+        t->last_op[i] = (uint32_t)t->emit.eager->ops.count;
         if (t->emit.status != ONV_OK) onv_error_at(t->emit.err, call->name, call->op_name);
     }
     t->emit.node = outer;

@@ -105,7 +105,9 @@ void onv_tape_set_written(onv_tape *t, uint32_t value, uint32_t of, uint32_t ten
     onv_tape_value *object = object_of(t, of);
     if (value != ONV_NO_PROGRAM_VALUE) t->values[value].object = t->values[of].object;
     object->tensor = tensor;
-    if (object->base == ONV_NO_PROGRAM_VALUE) object->writes++;
+    /* For gradients alone other views of it are made again. */
+    if (object->base == ONV_NO_PROGRAM_VALUE && onv_tensor_needs_grad(&t->emit, tensor))
+        object->writes++;
 }
 
 void onv_tape_set_base_written(onv_tape *t, uint32_t value, uint32_t of, uint32_t base_tensor)
