@@ -76,6 +76,7 @@ extern const onv_report_format onv_format_json;
 extern const onv_report_format onv_format_csv;
 extern const onv_report_format onv_format_layers;
 extern const onv_report_format onv_format_dump_graph;
+extern const onv_report_format onv_format_dump_program;
 extern const onv_report_format onv_format_dump_intervals;
 extern const onv_report_format onv_format_dump_plan;
 extern const onv_report_format onv_format_dump_trace;
