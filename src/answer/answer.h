@@ -42,6 +42,15 @@ typedef struct onv_answer_device {
     onv_verdict verdict;
 } onv_answer_device;
 
+/* What would make it fit, or at least smaller; confirmed by an analysis. */
+typedef struct onv_remedy {
+    const char *option; /* to add to the command, as it is typed */
+    const char *what;
+    const char *runtime; /* the one that decided; where it does not fit, that decides then */
+    onv_range total;     /* of it */
+    bool fits;
+} onv_remedy;
+
 typedef struct onv_answer {
     const char *gpu; /* whose libraries count; NULL: none do */
     bool is_assumed; /* it was not named: the usual one */
@@ -54,6 +63,9 @@ typedef struct onv_answer {
     onv_answer_device *devices;
     const char **warnings; /* codes, each once */
     uint32_t n_warnings;
+    const onv_remedy
+        *remedies; /* those that fit first; none: it fits, or they were not asked for */
+    uint32_t n_remedies;
 } onv_answer;
 
 /* What an answer is made of. */

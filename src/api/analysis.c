@@ -9,6 +9,7 @@
 #include "api/locale.h"
 #include "api/names.h"
 #include "api/needs.h"
+#include "api/remedies.h"
 #include "api/replay.h"
 #include "api/savings.h"
 #include "api/sessions.h"
@@ -111,7 +112,8 @@ static onv_status complete(const onv_request *from, const onv_options *options,
     ONV_TRY(onv_session_extras(from, options, analysis, err));
     ONV_TRY(onv_analysis_infer_unbound(options, analysis, err));
     ONV_TRY(replay(from, options, analysis, err));
-    return answer(options, analysis, err);
+    ONV_TRY(answer(options, analysis, err));
+    return onv_analysis_find_remedies(from, options, analysis, err);
 }
 
 static onv_status create(const onv_request *from, const onv_options *options, onv_analysis **result,

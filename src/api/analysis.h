@@ -100,6 +100,11 @@ onv_status onv_analysis_judge(const onv_request *from, const onv_options *option
 onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *options,
                                    onv_analysis *analysis, onv_error *err);
 
+/* The largest batch, or size of the dim at that place of the options (SIZE_MAX: the batch), with which all that is judged
+ * fits; 0: none does. */
+onv_status onv_analysis_search_size(const onv_request *from, const onv_options *options, size_t dim,
+                                    int64_t *largest, onv_error *err);
+
 /* ONV_ERR_USAGE: "cannot WHAT", as tensors have no size; with the options that bind their dims. */
 onv_status onv_fail_unsized(const onv_analysis *analysis, const char *what, onv_error *err);
 

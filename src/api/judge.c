@@ -30,6 +30,7 @@ static onv_status judge_other(const onv_request *from, onv_options options,
     options.compute_capability = budget->compute_capability;
     options.replay = NULL;
     options.timelines = false;
+    options.remedies = false;
     ONV_TRY(onv_analysis_create(from, &options, &other, err));
     onv_status status = judge(from, &options, other, err);
     if (status == ONV_OK) take(device, other);

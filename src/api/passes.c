@@ -416,7 +416,8 @@ static onv_status copy_loaded(const onv_model *from, onv_model *to, onv_error *e
 /* Whether more analyses of the model may follow (analysis.c), for each of which it is copied, not read again. */
 static bool is_asked_again(const onv_options *options)
 {
-    return options->savings || options->example || options->max_batch || options->n_budgets > 1;
+    return options->savings || options->example || options->max_batch || options->remedies ||
+           options->n_budgets > 1;
 }
 
 static onv_status load(const onv_request *from, const onv_options *options, onv_analysis *analysis,

@@ -75,6 +75,15 @@ bool onv_analysis_answer_fit_get(const onv_analysis *analysis, size_t device, si
     return onv_give(info, size, &full, sizeof full);
 }
 
+bool onv_analysis_remedy_get(const onv_analysis *analysis, size_t index, onv_remedy_info *info,
+                             size_t size)
+{
+    if (index >= analysis->answer.n_remedies) return false;
+    const onv_remedy *r = &analysis->answer.remedies[index];
+    onv_remedy_info full = {r->option, r->what, r->runtime, r->total.low, r->total.high, r->fits};
+    return onv_give(info, size, &full, sizeof full);
+}
+
 const char *onv_analysis_answer_warning(const onv_analysis *analysis, size_t index)
 {
     return index < analysis->answer.n_warnings ? analysis->answer.warnings[index] : NULL;

@@ -165,12 +165,32 @@ static void write_several(const onv_answer *answer, const onv_page *page)
         write_sentence(page, "The second figure: if PyTorch returns cached memory, and slower.");
 }
 
+/* --- What would make it fit -------------------------------------------------------------------- */
+
+static void write_remedies(const onv_answer *answer, const onv_page *page)
+{
+    const char *dash = onv_page_is_unicode(page) ? "–" : "-";
+    if (answer->n_remedies == 0) return;
+    onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_TITLE, "To make it fit");
+    onv_write_text(page->out, ", add one of these to the command\n");
+    if (onv_page_is_markdown(page)) onv_page_line(page);
+    for (uint32_t i = 0; i < answer->n_remedies; i++) {
+        const onv_remedy *r = &answer->remedies[i];
+        write_sentence(page,
+                       onv_arena_printf(page->arena, "%s: %s %s, %s (%s)", r->option, r->runtime,
+                                        onv_label_range(r->total.low, r->total.high, dash).text,
+                                        r->fits ? "fits" : "not enough", r->what));
+    }
+}
+
 void onv_write_fit(const onv_answer *answer, const onv_page *page)
 {
     if (answer->n_devices > 1)
         write_several(answer, page);
     else if (answer->n_devices == 1)
         write_one(answer, &answer->devices[0], page);
+    write_remedies(answer, page);
 }
 
 /* --- In a line --------------------------------------------------------------------------------- */

@@ -95,6 +95,21 @@ void asked_add_answer(json_t *object, const onv_analysis *a)
     assert_int_equal(json_array_size(rows), info.runtimes);
     put(answer, "runtimes", rows);
     put(object, "answer", answer);
+    json_t *remedies = json_array();
+    onv_remedy_info remedy;
+    for (size_t i = 0; onv_analysis_remedy(a, i, &remedy); i++) {
+        json_t *one = json_object();
+        put_text(one, "option", remedy.option);
+        put_text(one, "what", remedy.what);
+        put_text(one, "runtime", remedy.runtime);
+        put_total(one, remedy.low_bytes, remedy.high_bytes);
+        put_bool(one, "fits", remedy.fits);
+        json_array_append_new(remedies, one);
+    }
+    if (json_array_size(remedies) > 0)
+        put(answer, "remedies", remedies);
+    else
+        json_decref(remedies);
     if (info.devices == 0) return;
     json_t *devices = json_array();
     onv_answer_device_info d;
