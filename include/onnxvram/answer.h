@@ -25,6 +25,9 @@ typedef struct onv_answer_info {
     bool fits_by_release; /* it does not, unless PyTorch returns cached memory (onv_fit_info) */
     const char *set_by;   /* where the peak is, and what reserves it */
     size_t runtimes, devices, warnings; /* rows of the functions below */
+    /* GPUs behind the devices, each with its own libraries: where no budget was given, for a page
+     * (onv_options.timelines). */
+    size_t usual_devices;
 } onv_answer_info;
 
 /* Always true. */

@@ -60,6 +60,7 @@ typedef struct onv_answer {
     onv_verdict verdict; /* on the first device, which the rows are of */
     bool fits_some;      /* a device, of several */
     uint32_t n_devices;  /* that were given; 0: none */
+    uint32_t n_usual;    /* behind them, for a page: no part of the verdict */
     onv_answer_device *devices;
     const char **warnings; /* codes, each once */
     uint32_t n_warnings;
@@ -73,9 +74,10 @@ typedef struct onv_answer_parts {
     onv_model *model; /* whose diagnostics count, and whose arena is used */
     const onv_runtime_result *results;
     size_t n_results;
-    const onv_fit *fit; /* NULL, or without a budget: there is none */
-    const onv_device_fit *devices;
+    const onv_device_fit *devices; /* that were given; they live as long as the answer */
     size_t n_devices;
+    const onv_device_fit *usual; /* others, to be shown: likewise */
+    size_t n_usual;
     const char *gpu; /* as named; NULL: the usual one is assumed */
 } onv_answer_parts;
 

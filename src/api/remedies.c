@@ -239,15 +239,6 @@ static onv_status try_gpus(search *s, onv_error *err)
 
 /* --- All of them ------------------------------------------------------------------------------- */
 
-/* Further analyses take as much again; a search takes some tens of them. */
-static bool has_room(const onv_watch *watch)
-{
-    enum { SEARCH = 64 };
-    const onv_quota *q = &watch->quota;
-    return q->limit - q->used > 2 * q->most &&
-           (q->most_work == 0 || q->work < q->most_work / SEARCH);
-}
-
 /* The runtimes that are judged, as --runtime takes them; training comes by itself. */
 static const char *judged_runtimes(const onv_answer *answer, onv_arena *arena)
 {
@@ -279,7 +270,7 @@ onv_status onv_analysis_find_remedies(const onv_request *from, const onv_options
     onv_answer *answer = &analysis->answer;
     if (!options->remedies || answer->verdict == ONV_VERDICT_NONE || answer->fits_some)
         return ONV_OK;
-    if (!has_room(from->watch)) {
+    if (!onv_watch_has_room(from->watch)) {
         onv_model_diag(&analysis->model, ONV_NOTE, "no-remedies", NULL,
                        "ways to make it fit are not searched: the limits of memory and work leave "
                        "no room for further analyses");

@@ -74,6 +74,18 @@ static void strictness_is_a_status(void **state)
     EXPECT(FOLDED "--strict " SAMPLES "absent.onnx", 1, "absent.onnx");
 }
 
+static void sizes_that_contradict_are_told(void **state)
+{
+    (void)state;
+    EXPECT("-q -b 1 -d sequence=1 -d past=31 -d total=40 " SAMPLES "llama.onnx", 0,
+           "warning (contradicting-dims): 'total' is bound to 40, but 'past' and 'sequence' are 31 "
+           "and 1",
+           "bind --dim 'total=32'");
+    EXPECT("-q -b 1 -d sequence=1 -d past=31 -d total=32 " SAMPLES "llama.onnx", 0,
+           "llama.onnx: torch ");
+    assert_null(strstr(text, "contradicting"));
+}
+
 /* The answer of a run; the caller drops it. */
 static json_t *answer_of(const char *arguments, int status)
 {
@@ -150,6 +162,7 @@ int main(void)
         cmocka_unit_test(free_dims_are_asked_for),
         cmocka_unit_test(warnings_reach_standard_error),
         cmocka_unit_test(strictness_is_a_status),
+        cmocka_unit_test(sizes_that_contradict_are_told),
         cmocka_unit_test(remedies_keep_their_promise),
     };
     return cmocka_run_group_tests(tests, folder_enter, folder_leave);
