@@ -86,6 +86,18 @@ static void sizes_that_contradict_are_told(void **state)
     assert_null(strstr(text, "contradicting"));
 }
 
+/* What training keeps, module by module, is the figure of the report. */
+static void modules_show_training(void **state)
+{
+    (void)state;
+    EXPECT("-b 64 --train adamw --layers=1 " SAMPLES "resnet18-train.onnx", 0,
+           "saved for backward with adamw", "392.0 MiB   29.0%", " 1.32 GiB  100.0%\n");
+    EXPECT("-b 64 --train adamw " SAMPLES "resnet18-train.onnx", 0,
+           "activations  1.32 GiB  saved for backward");
+    EXPECT("-b 64 --train adamw --checkpoint sqrt,blocks --layers " SAMPLES "resnet18-train.onnx",
+           2, "with one checkpointing plan, not with 2");
+}
+
 /* The answer of a run; the caller drops it. */
 static json_t *answer_of(const char *arguments, int status)
 {
@@ -163,6 +175,7 @@ int main(void)
         cmocka_unit_test(warnings_reach_standard_error),
         cmocka_unit_test(strictness_is_a_status),
         cmocka_unit_test(sizes_that_contradict_are_told),
+        cmocka_unit_test(modules_show_training),
         cmocka_unit_test(remedies_keep_their_promise),
     };
     return cmocka_run_group_tests(tests, folder_enter, folder_leave);
