@@ -29,13 +29,13 @@ function fitText(fit) {
   return fit.fits_by_release ? "does not fit, unless PyTorch returns cached memory, which is slower" : "does not fit";
 }
 
-/* "train 602; 1,032 if PyTorch returns cached memory" */
+/* "train 602 (1,032 if PyTorch returns cached memory, and slower)" */
 function largestText(device) {
   const parts = device.runtimes.map((r) => {
     const most = r.max_batch ?? r.max_size, more = r.max_batch_by_release ?? r.max_size_by_release;
     if (most === undefined) return null;
     return clean(r.runtime, 20) + " " + (most === 0 ? "none" : countText(most)) +
-      (more === undefined ? "" : "; " + countText(more) + " if PyTorch returns cached memory, and slower");
+      (more === undefined ? "" : " (" + countText(more) + " if PyTorch returns cached memory, and slower)");
   }).filter((text) => text !== null);
   return parts.length === 0 ? "" : parts.join(", ");
 }
