@@ -184,7 +184,7 @@ static void the_advised_limit_is_enough_and_least(void **state)
     onv_ort_advice advice;
     flow_open(&f, flow_sample("resnet18.onnx"), "batch=1", "ort");
     onv_runtime_options options = {0};
-    assert_int_equal(onv_ort_advise(&f.model, &f.live, &options, &advice, &err), ONV_OK);
+    assert_int_equal(onv_ort_advise(&f.model, &f.live, &options, true, &advice, &err), ONV_OK);
     assert_int_equal(advice.count, 24);
     assert_memory_equal(&advice.rows[advice.given].settings, &onv_ort_settings_default,
                         sizeof onv_ort_settings_default);
