@@ -50,7 +50,7 @@ static bool type_bytes(onv_dims *dims, const onv_type *type, uint64_t *bytes, bo
         onv_dim length = onv_dim_substitute_bounds(dims, type->length);
         if (!onv_dim_is_const(length)) return false;
         for (int64_t i = 0; type->items != NULL && i < length.raw; i++) {
-            if (!type_bytes(dims, &type->items[i], &one, overflow)) return false;
+            if (!type_bytes(dims, &type->items->at[i], &one, overflow)) return false;
             if (!onv_u64_add(sum, one, &sum)) *overflow = true;
         }
         *bytes = sum;
