@@ -1,13 +1,28 @@
-# Text files that are part of the program: onv_embed(TARGET FILE NAME) adds `const char NAME[]`, NUL-terminated, which
-# src/report/embedded.h declares.
-function(onv_embed target file name)
+# Files that are part of the program.
+#
+# The bytes of a file as a list of C's.
+function(onv_bytes_of file result)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${file})
   file(READ ${CMAKE_SOURCE_DIR}/${file} bytes HEX)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
   string(REGEX REPLACE "((0x[0-9a-f][0-9a-f],)(0x[0-9a-f][0-9a-f],)(0x[0-9a-f][0-9a-f],)(0x[0-9a-f][0-9a-f],)(0x[0-9a-f][0-9a-f],)(0x[0-9a-f][0-9a-f],)(0x[0-9a-f][0-9a-f],)(0x[0-9a-f][0-9a-f],))"
     "\\1\n" bytes "${bytes}")
+  set(${result} "${bytes}" PARENT_SCOPE)
+endfunction()
+
+# Text: adds `const char NAME[]`, NUL-terminated, which src/report/embedded.h declares.
+function(onv_embed target file name)
+  onv_bytes_of(${file} bytes)
   file(CONFIGURE OUTPUT ${GENERATED}/${name}.c @ONLY
     CONTENT "#include \"report/embedded.h\"\n\nextern const char ${name}[];\nconst char ${name}[] = {\n${bytes}\n0};\n")
+  target_sources(${target} PRIVATE ${GENERATED}/${name}.c)
+endfunction()
+
+# Data: adds `const unsigned char NAME[]` and `const size_t NAME_bytes`.
+function(onv_embed_data target file name)
+  onv_bytes_of(${file} bytes)
+  file(CONFIGURE OUTPUT ${GENERATED}/${name}.c @ONLY
+    CONTENT "#include <stddef.h>\n\nextern const unsigned char ${name}[];\nextern const size_t ${name}_bytes;\nconst unsigned char ${name}[] = {\n${bytes}\n};\nconst size_t ${name}_bytes = sizeof ${name};\n")
   target_sources(${target} PRIVATE ${GENERATED}/${name}.c)
 endfunction()
 

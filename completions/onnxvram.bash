@@ -20,7 +20,7 @@ _onnxvram() {
         --train --amp --loss --freeze --train-only --inplace --parameters --buffers --attention-dropout --accumulate --zero --world --ddp --fsdp --master-weights
         --offload --ema --weights --kv-cache --pool --as-exported --folded-norms --graph-module --no-fast-path --attention --locals --zero-grad
         --optimizer-impl --checkpoint --plan-out --compile --json --html --svg --memory-viz --perfetto --model-explorer --timelines --csv
-        --layers --formula --format --baseline --max-growth --max-dim --onnx-out --align --dump --top --color -q --quiet -v --verbose --version -h --help'
+        --layers --formula --format --baseline --max-growth --max-dim --onnx-out --align --dump --top --color -q --quiet --strict -v --verbose --version -h --help'
     local files='*.onnx' runtimes='ideal arena torch ort async'
 
     case ${COMP_WORDS[1]} in

@@ -101,7 +101,8 @@ complete -c onnxvram -n $analyse -l onnx-out -r -d 'The model with shapes, bytes
 complete -c onnxvram -n $analyse -l dump -x -a 'graph intervals plan header trace replay' -d 'Intermediate data'
 complete -c onnxvram -n $analyse -l top -x -d 'How many of the largest tensors to list'
 complete -c onnxvram -n $analyse -l color -x -a 'auto always never' -d 'When to use colors'
-complete -c onnxvram -n $analyse -s q -l quiet -d 'Only the figures'
+complete -c onnxvram -n $analyse -s q -l quiet -d 'The answer in a line'
+complete -c onnxvram -n $analyse -l strict -d 'Exit status 5 where there are warnings'
 complete -c onnxvram -n $analyse -s v -l verbose -d 'Every diagnostic and every row'
 complete -c onnxvram -n $analyse -l version -d 'Print the version'
 

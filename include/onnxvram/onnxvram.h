@@ -21,6 +21,7 @@
 #define ONNXVRAM_H
 
 #include "analysis.h"
+#include "answer.h"
 #include "common.h"
 #include "executions.h"
 #include "formula.h"

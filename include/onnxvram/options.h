@@ -201,6 +201,7 @@ typedef struct onv_options {
     uint64_t parameters;
     /* Bytes of all registered buffers of the network, as PyTorch counts them: those that the file lacks, too. 0: not told. */
     uint64_t buffers;
+    const char *gpu; /* the name of the GPU of `compute_capability`, for reports; NULL: not told */
 } onv_options;
 
 /* All options at their defaults; `size` is sizeof(onv_options) of the caller's header. */

@@ -38,6 +38,13 @@ typedef struct onv_runtime_info {
     /* Of the first budget: as onv_fit_info. */
     bool fits;
     int64_t max_batch;
+    /* PyTorch's allocator: see onv_fit_info. */
+    bool fits_by_release;
+    int64_t max_batch_by_release;
+    uint64_t
+        released_bytes; /* cached memory that is returned to the device over the whole run; 0: it fits, or
+                              * that does not help */
+    bool is_judged; /* verdicts, the largest batch and the answer (answer.h) are of it */
 } onv_runtime_info;
 
 /* The runtimes asked for; none while a tensor is of unknown size. */
@@ -85,11 +92,16 @@ static inline bool onv_analysis_runtime_setting(const onv_analysis *analysis, si
 
 typedef struct onv_fit_info {
     uint64_t budget, usable; /* usable: less the margin */
-    bool fits;               /* for every runtime asked for, at the upper end of the estimates */
+    bool fits;               /* every runtime that is judged, at the upper end of the estimates */
     int64_t max_batch;       /* that fits all of them; 0: none, or not asked for */
     bool has_max_batch;      /* it was asked for */
     const char *max_dim;     /* the dim whose largest size `max_batch` is; NULL: the batch */
     unsigned margin_percent;
+    /* It does not fit, unless PyTorch's allocator returns cached memory to the device and requests it again, which is
+     * slower. */
+    bool fits_by_release;
+    int64_t
+        max_batch_by_release; /* the largest batch then, at least max_batch; 0: none, or not asked for */
 } onv_fit_info;
 
 /* False where no budget was given, or a tensor is of unknown size. */
@@ -152,6 +164,8 @@ typedef struct onv_device_runtime_info {
     uint64_t total_high;
     bool fits;
     int64_t max_batch;
+    bool fits_by_release; /* as in onv_fit_info */
+    int64_t max_batch_by_release;
 } onv_device_runtime_info;
 
 /* False beyond the last device, and the last runtime. */

@@ -20,8 +20,8 @@ typedef struct onv_training_info {
     uint64_t requested_peak_bytes;                      /* with workspaces, sizes as asked for */
     uint64_t driver_bytes;                              /* handles of libraries */
     uint64_t first_iteration_peak_bytes; /* where it tries kernels (cudnn_benchmark); else 0 */
-    /* What the allocator has to give back to stay below the budget, and what it would reserve without one; 0 where
-     * it need not. */
+    /* What the allocator returns to the device to stay within the budget, over all iterations, and what it reserves
+     * without one, which is reserved_peak_bytes; 0 where it fits, or that does not help. */
     uint64_t released_bytes, unbounded_reserved_bytes;
     uint64_t forward_macs;
     /* Optional costs that were asked for; 0: not. */
@@ -53,10 +53,11 @@ typedef struct onv_checkpoint_info {
     uint64_t host_bytes;                      /* of pinned memory for it */
     bool offloads;                            /* these three are figures of it */
     int64_t max_batch;                        /* that fits the budget; 0: none, or not asked for */
-    uint64_t by_hand;     /* segments that nothing tells where in the network they are */
-    size_t kept;          /* operations in segments whose results stay */
-    bool compiles;        /* torch.compile in place of segments */
-    double memory_budget; /* then its activation_memory_budget, from 0 to 1 */
+    uint64_t by_hand;             /* segments that nothing tells where in the network they are */
+    size_t kept;                  /* operations in segments whose results stay */
+    bool compiles;                /* torch.compile in place of segments */
+    double memory_budget;         /* then its activation_memory_budget, from 0 to 1 */
+    int64_t max_batch_by_release; /* as in onv_fit_info; 0: none, or not asked for */
 } onv_checkpoint_info;
 
 /* False beyond the last one. */

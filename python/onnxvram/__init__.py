@@ -12,12 +12,13 @@ Everything that a report shows is in `analysis.json`, as `onnxvram --json` write
 from ._analysis import Analysis, Module, Placement, Tensor, diff, together
 from ._analyze import analyze
 from ._errors import (Cancelled, DeviceError, FileError, FormatError, LimitError, ModelError, OnnxvramError, OutOfMemory,
-                      SizeOverflow, UsageError)
+                      RecordingError, SizeOverflow, UsageError)
 from ._library import version
 from ._planner import Held, Offsets, Order, allocators, order, plan, simulate
 from ._plans import Plan
+from ._record import record, save_program
 
 __all__ = ["Analysis", "Cancelled", "DeviceError", "FileError", "FormatError", "Held", "LimitError", "ModelError", "Module",
-           "Offsets", "OnnxvramError", "Order", "OutOfMemory", "Placement", "Plan", "SizeOverflow", "Tensor", "UsageError",
-           "allocators", "analyze", "diff", "order", "plan", "simulate", "together", "version"]
+           "Offsets", "OnnxvramError", "Order", "OutOfMemory", "Placement", "Plan", "RecordingError", "SizeOverflow", "Tensor",
+           "UsageError", "allocators", "analyze", "diff", "order", "plan", "record", "save_program", "simulate", "together", "version"]
 __version__ = version()

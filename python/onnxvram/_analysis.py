@@ -114,6 +114,13 @@ class Analysis:
         return self._json
 
     @property
+    def answer(self) -> Json:
+        """What is needed, as every report says it: runtime, gpu, low_bytes, high_bytes, fits (None without a budget), set_by,
+        warnings; by runtime in `runtimes`, by budget in `devices`. runtime is None while a size is not known."""
+        found: Json = self.json["answer"]
+        return found
+
+    @property
     def peak(self) -> Optional[int]:
         """Bytes that are live at once, without weights; None while a size is not known."""
         found: Optional[int] = self.json["peak"]["bytes"]
@@ -211,7 +218,7 @@ class Analysis:
     @property
     def fits(self) -> Optional[bool]:
         """Whether it fits the budget, or one of several; None: there was none, or a size is not known."""
-        rows = self.json.get("fits") or ([self.json["fit"]] if "fit" in self.json else [])
+        rows = self.answer.get("devices", [])
         return any(row["fits"] for row in rows) if rows else None
 
     @property

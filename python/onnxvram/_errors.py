@@ -38,6 +38,10 @@ class UsageError(OnnxvramError, ValueError):
     """An option that makes no sense, or not for this model."""
 
 
+class RecordingError(OnnxvramError):
+    """A network that cannot be recorded. `node` is the path of the module."""
+
+
 class DeviceError(OnnxvramError):
     """A GPU, its driver or its memory."""
 

@@ -132,7 +132,8 @@ class Options:
         self.struct.budgets, self.struct.n_budgets = rows, len(many)
 
     def _set_gpu(self, name: str) -> None:
-        self.struct.compute_capability = gpu(name)[2]
+        full, _, self.struct.compute_capability = gpu(name)
+        self.struct.gpu = self._text(full)
 
     def _set_compile(self, given: Union[bool, float]) -> None:
         self.struct.compile = given is not False

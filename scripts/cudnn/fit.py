@@ -1,9 +1,9 @@
-"""Fits the trees of src/kernels/cudnn_conv_rules.h to answers of cuDNN and prints how far they meet held-out layers.
+"""Fits the trees of share/cudnn/conv.trees to answers of cuDNN and prints how far they meet held-out layers.
 
-    python fit.py FOLDER [HEADER] > report     # FOLDER: NAME.in (of problems.py) and NAME.out (of ask.c) of the sets; writes FOLDER/rules.h
+    python fit.py FOLDER [TREES] > report     # FOLDER: NAME.in (of problems.py) and NAME.out (of ask.c) of the sets; writes FOLDER/conv.trees
 
-The trees of HEADER, an earlier result, are grown on: a leaf whose answers differ is divided, and all are pruned.  Those of settings without
-answers in FOLDER stay as they are.  Without HEADER all trees begin as one leaf.
+The trees of TREES, an earlier result, are grown on: a leaf whose answers differ is divided, and all are pruned.  Those of settings without
+answers in FOLDER stay as they are.  Without TREES all trees begin as one leaf.
 
 Sets: 90-tf32 (compute capability, setting), B90-...: heuristics' mode B, M90-...: all plans (ask 100), of which the largest
 workspace counts, E86-...: cuDNN 8.9.  Needs numpy and scikit-learn.
@@ -17,7 +17,7 @@ embeddings) have a tree of their own under a common top.  Held-out rows are neve
 import collections
 import math
 import os
-import re
+import struct
 import sys
 
 import numpy as np
@@ -25,7 +25,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 MIB = 1 << 20
 PATCHES = 32  # the feature that tells them
-LEAF = 255
+# The layout of the file: see src/kernels/conv_trees.h.
+HEAD, KIND, PART, PAIR = (struct.Struct(f) for f in ("<5I", "<HHBB", "<BBHI", "<HH"))
+LIMIT, ROOT, NEAR, FAR = (struct.Struct(f) for f in ("<f", "<II", "<BHH", "<BHI"))
+IS_LEAF, IS_FAR, SECOND, SURE = 128, 64, 128, 1 << 15
 FORMS = ["none", "x+y+w", "x+w", "y+w", "x+y", "x", "y", "w", "X+Y+W", "X+W", "Y+W", "X+Y", "X", "Y", "W", "N*w", "2x", "2y",
          "winograd", "fft", "2N*w", "winograd's weights", "8 groups' x+y", "8 groups' x+y+w", "2^n x+y+w", "table"]
 NONE, XYW, XY, W, PAD_XYW, PAD_XY, PAD_W, POWER_XYW = 0, 1, 4, 7, 8, 11, 14, 24
@@ -404,39 +407,35 @@ class Tree:
         self.nodes, self.leaves, self.most = nodes, leaves, most
 
 
-def trees_of(header):
+def trees_of(data):
     """The trees that `write` wrote, by arch, mode and pass."""
-    def table(name):
-        start = header.index("{", header.index("=", header.index(name)))
-        return header[start:header.index("};", start)]
-
-    def rows(name):
-        return [tuple(map(int, row.split(","))) for row in re.findall(r"{([-\d, ]+)}", table(name))]
-
-    kinds = [kind if any(kind) else None for kind in rows("shared_tiles[]")]
-    parts = [(form, splits, rest, kinds[kind]) for form, kind, splits, rest in rows("conv_part parts[]")]
-    leaves = [(parts[first], parts[second], bool(sure)) for first, second, sure in rows("conv_leaf leaves[]")]
-    nodes = [(LEAF, int(leaf), 0) if leaf else (int(feature), int(skip), float(limit)) for leaf, feature, skip, limit in
-             re.findall(r"E\((\d+)\)|{(\d+),(\d+),([\d.e]+)f?}", table("conv_node nodes[]"))]
-    jobs = [(a, m, p) for a in ARCHS for m in MODES for p in "fdw"]
-    roots, most = (dict(zip(jobs, (n for row in rows(name) for n in row))) for name in ("roots[CONV_ARCHS]", "limits_mib[CONV_ARCHS]"))
+    sizes = HEAD.unpack_from(data)
+    at, tables = HEAD.size, []
+    for layout, size in zip((KIND, PART, PAIR, LIMIT, ROOT), sizes):
+        tables.append([layout.unpack_from(data, at + i * layout.size) for i in range(size)])
+        at += size * layout.size
+    kinds, parts, pairs, limits, roots = tables
+    parts = [(form, splits, rest, kinds[kind] if kind else None) for form, kind, splits, rest in parts]
     trees = {}
-    for job in jobs:
-        tree = trees[job] = Tree([], {}, most[job])
-        todo = [(roots[job], None)] if roots[job] >= 0 else []
+    for job, (root, most) in zip(((a, m, p) for a in ARCHS for m in MODES for p in "fdw"), roots):
+        tree = trees[job] = Tree([], {}, most)
+        todo = [(at + root - 1, None)] if root else []
         while todo:  # a node, and whose right child it is
-            at, parent = todo.pop()
-            feature, skip, limit = nodes[at]
-            here = len(tree.nodes)
+            here, parent = todo.pop()
+            index = len(tree.nodes)
             if parent is not None:
                 left, _, *rest = tree.nodes[parent]
-                tree.nodes[parent] = (left, here, *rest)
-            if feature == LEAF:
+                tree.nodes[parent] = (left, index, *rest)
+            first = data[here]
+            if first & IS_LEAF:
+                one, other = pairs[(first & SECOND - 1) << 8 | data[here + 1]]
                 tree.nodes.append((-1, -1, 0, 0))
-                tree.leaves[here] = leaves[skip]
-            else:
-                tree.nodes.append((here + 1, -1, feature, limit))
-                todo += [(at + skip, here), (at + 1, None)]
+                tree.leaves[index] = (parts[one], parts[other & SURE - 1], bool(other & SURE))
+                continue
+            layout = FAR if first & IS_FAR else NEAR
+            _, limit, skip = layout.unpack_from(data, here)
+            tree.nodes.append((index + 1, -1, first & IS_FAR - 1, limits[limit][0]))
+            todo += [(here + layout.size + skip, index), (here + layout.size, None)]
     return trees
 
 
@@ -455,7 +454,8 @@ def coarse(splits):
     return round(splits / step) * step
 
 
-def emit(made, nodes, kinds, parts, leaves):
+def emit(made, kinds, parts, pairs, limits):
+    """The tree as bytes: see src/kernels/conv_trees.h."""
     def part_of(part):
         form, splits, rest, tiles = part
         return parts.setdefault((form, kinds.setdefault(tiles or (0, 0, 0, 0), len(kinds)), splits, rest), len(parts))
@@ -463,71 +463,41 @@ def emit(made, nodes, kinds, parts, leaves):
     def go(at):
         left, right, feature, limit = made.nodes[at]
         if left < 0:
-            first, second, sure = made.leaves[at]
-            leaf = (part_of(first), part_of(second), int(sure))
-            nodes.append((LEAF, leaves.setdefault(leaf, len(leaves)), 0))
-            return
-        here = len(nodes)
-        nodes.append(None)
-        go(left)
-        nodes[here] = (feature, len(nodes) - here, math.floor(limit))
-        go(right)
+            one, other, sure = made.leaves[at]
+            pair = pairs.setdefault((part_of(one), part_of(other) | SURE * bool(sure)), len(pairs))
+            return bytes((IS_LEAF | pair >> 8, pair & 255))
+        low, high = go(left), go(right)
+        limit = limits.setdefault((float(np.float32(math.floor(limit))),), len(limits))
+        is_far = len(low) > 0xffff
+        return (FAR if is_far else NEAR).pack(feature | IS_FAR * is_far, limit, len(low)) + low + high
 
-    start = len(nodes)
-    go(0)
-    return start
+    return go(0)
 
 
-def lines_of(items):
-    line = ""
-    for item in items:
-        if len(line) + len(item) > 120:
-            yield line + "\n"
-            line = ""
-        line += item
-    yield line + "\n"
+def write(out, trees, kinds, parts, pairs, limits, most):
+    jobs = [(a, m, p) for a in ARCHS for m in MODES for p in "fdw"]
+    roots, at = [], 1
+    for job in jobs:
+        roots.append((at if job in trees else 0, most.get(job, 0)))
+        at += len(trees.get(job, b""))
+    out.write(HEAD.pack(*map(len, (kinds, parts, pairs, limits, roots))))
+    for layout, rows in ((KIND, kinds), (PART, parts), (PAIR, pairs), (LIMIT, limits), (ROOT, roots)):
+        out.writelines(layout.pack(*row) for row in rows)
+    out.writelines(trees[job] for job in jobs if job in trees)
 
 
-def number(limit):
-    text = str(limit)
-    zeros = len(text) - len(text.rstrip("0"))
-    return f"{text[:-zeros]}e{zeros}f" if zeros > 3 else text + ".f" if limit > 1 << 24 else text
-
-
-def write(out, nodes, kinds, parts, leaves, roots, most):
-    out.write("/* Made by scripts/cudnn/fit.py: which form a workspace takes, by the size of the problem. */\n/* clang-format off */\n")
-    out.write("static const conv_tiles shared_tiles[] = {\n")
-    out.writelines(lines_of("{%d,%d,%d,%d}," % kind for kind in kinds))
-    out.write("};\n\nstatic const conv_part parts[] = {\n")
-    out.writelines(lines_of("{%d,%d,%d,%d}," % part for part in parts))
-    out.write("};\n\nstatic const conv_leaf leaves[] = {\n")
-    out.writelines(lines_of("{%d,%d,%d}," % leaf for leaf in leaves))
-    out.write("};\n\nstatic const conv_node nodes[] = {\n")
-    out.writelines(lines_of(f"E({skip})," if f == LEAF else f"{{{f},{skip},{number(limit)}}}," for f, skip, limit in nodes))
-    out.write("};\n\nstatic const int32_t roots[CONV_ARCHS][CONV_MODES][3] = {\n")
-    for a in ARCHS:
-        rows = ("{" + ", ".join(str(roots.get((a, m, p), -1)) for p in "fdw") + "}" for m in MODES)
-        out.write("    {" + ", ".join(rows) + "},\n")
-    out.write("};\n\n/* MiB: the largest answer that was more than twice the copies. */\n"
-              "static const uint32_t limits_mib[CONV_ARCHS][CONV_MODES][3] = {\n")
-    for a in ARCHS:
-        rows = ("{" + ", ".join(str(most.get((a, m, p), 0)) for p in "fdw") + "}" for m in MODES)
-        out.write("    {" + ", ".join(rows) + "},\n")
-    out.write("};\n/* clang-format on */\n")
-
-
-def main(folder, header=None):
-    trees = trees_of(open(header).read()) if header else {(a, m, p): Tree([], {}, 0) for a in ARCHS for m in MODES for p in "fdw"}
+def main(folder, table=None):
+    trees = trees_of(open(table, "rb").read()) if table else {(a, m, p): Tree([], {}, 0) for a in ARCHS for m in MODES for p in "fdw"}
     os.chdir(folder)
     sys.setrecursionlimit(10000)
-    nodes, kinds, parts, leaves, roots, most = [], {(0, 0, 0, 0): 0}, {}, {}, {}, {}
+    kinds, parts, pairs, limits, made, most = {(0, 0, 0, 0): 0}, {}, {}, {}, {}, {}
     for job, tree in trees.items():
         tree = fit(job, tree) or tree
         if tree.nodes:
-            roots[job], most[job] = emit(tree, nodes, kinds, parts, leaves), tree.most
-    with open("rules.h", "w") as out:
-        write(out, nodes, kinds, parts, leaves, roots, most)
-    print(len(nodes), "nodes,", len(leaves), "different leaves of", len(parts), "parts")
+            made[job], most[job] = emit(tree, kinds, parts, pairs, limits), tree.most
+    with open("conv.trees", "wb") as out:
+        write(out, made, kinds, parts, pairs, limits, most)
+    print(sum(map(len, made.values())), "bytes of nodes,", len(pairs), "different leaves of", len(parts), "parts")
 
 
 if __name__ == "__main__":

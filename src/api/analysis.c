@@ -69,16 +69,49 @@ static onv_status replay(const onv_request *from, const onv_options *options,
                           &other, err);
 }
 
+/* The GPU whose libraries count, as it was named. NULL with ONV_OK: it was not. */
+static onv_status name_gpu(const onv_options *options, onv_arena *arena, const char **name,
+                           onv_error *err)
+{
+    const onv_budget *first = options->n_budgets > 0 ? &options->budgets[0] : NULL;
+    unsigned capability = options->compute_capability;
+    *name = NULL;
+    if (capability == 0) return ONV_OK;
+    if (first != NULL && first->compute_capability > 0 && first->name != NULL)
+        *name = onv_arena_printf(arena, "%s", first->name);
+    else if (options->gpu != NULL)
+        *name = onv_arena_printf(arena, "%s", options->gpu);
+    else
+        *name =
+            onv_arena_printf(arena, "compute capability %u.%u", capability / 10, capability % 10);
+    return *name != NULL ? ONV_OK : onv_fail_memory(err);
+}
+
+/* Once all that it is made of is there. */
+static onv_status answer(const onv_options *options, onv_analysis *analysis, onv_error *err)
+{
+    onv_answer_parts parts = {.model = &analysis->model,
+                              .results = analysis->runtimes,
+                              .n_results = analysis->n_runtimes,
+                              .fit = &analysis->fit,
+                              .devices = analysis->devices,
+                              .n_devices = analysis->n_devices};
+    ONV_TRY(name_gpu(options, &analysis->model.arena, &parts.gpu, err));
+    return onv_answer_make(&parts, &analysis->answer, err);
+}
+
 static onv_status complete(const onv_request *from, const onv_options *options,
                            onv_analysis *analysis, onv_error *err)
 {
     ONV_TRY(onv_analysis_judge(from, options, analysis, err));
     ONV_TRY(onv_analysis_compare(options, analysis, err));
     ONV_TRY(onv_analysis_add_example(from, options, analysis, err));
+    if (analysis->example != NULL) ONV_TRY(answer(options, analysis->example, err));
     ONV_TRY(onv_analysis_find_savings(from, options, analysis, err));
     ONV_TRY(onv_session_extras(from, options, analysis, err));
     ONV_TRY(onv_analysis_infer_unbound(options, analysis, err));
-    return replay(from, options, analysis, err);
+    ONV_TRY(replay(from, options, analysis, err));
+    return answer(options, analysis, err);
 }
 
 static onv_status create(const onv_request *from, const onv_options *options, onv_analysis **result,

@@ -2,6 +2,7 @@
 #ifndef ONV_API_ANALYSIS_H
 #define ONV_API_ANALYSIS_H
 
+#include "answer/answer.h"
 #include "api/watch.h"
 #include "base/heap.h"
 #include "ckpt/training.h"
@@ -54,6 +55,7 @@ struct onv_analysis {
     onv_savings savings;   /* without rows: none were asked for, or found */
     onv_training training; /* without an optimizer: not asked for */
     onv_timeline trained;  /* its program, that of the last plan; empty: not asked for */
+    onv_answer answer;
     onv_fit fit;
     onv_gate gate;           /* beside a baseline */
     onv_device_fit *devices; /* of several budgets; the first one is `fit` */

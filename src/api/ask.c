@@ -67,6 +67,7 @@ onv_view onv_analysis_view(const onv_analysis *analysis)
         .savings = &analysis->savings,
         .quantized = &analysis->quantized,
         .cache = &analysis->cache,
+        .answer = &analysis->answer,
         .fit = &analysis->fit,
         .gate = &analysis->gate,
         .devices = analysis->devices,

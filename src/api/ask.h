@@ -35,6 +35,9 @@ const char *onv_ask_keep(const onv_analysis *analysis, const char *text);
 /* A dim as reports show it. False without memory. */
 bool onv_ask_dim(const onv_analysis *analysis, onv_dim d, onv_expression *answer);
 
+/* What fits, as it is asked for. */
+onv_fit_info onv_ask_fit(const onv_fit *fit);
+
 /* Rows for ids. */
 static inline size_t onv_ask_value(onv_value_id id)
 {

@@ -1,20 +1,20 @@
 /* The search for the largest batch, or for the largest size of another dim. What a batch needs is not
  * computed from another: every one that is tried is analysed. */
 #include "api/analysis.h"
-#include "api/training.h"
 #include "base/fail.h"
 #include "base/heap.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PROBES = 256, APART = -1 };
+enum { MAX_PROBES = 512, APART = -1, ALL_RUNTIMES = ONV_MAX_RUNTIMES };
 
-/* What was found out: the totals (upper ends) at some batches, of the runtimes, and last of the
- * checkpointing plan. */
-enum { PLAN = ONV_MAX_RUNTIMES, N_TOTALS = ONV_MAX_RUNTIMES + 1 };
+/* What was found out at a size. Sizes beyond all bounds fit nothing, and have no figures. */
 typedef struct probe {
-    int64_t batch;
-    uint64_t totals[N_TOTALS];
+    int64_t size; /* in units */
+    bool has_figures;
+    onv_fit fit;
+    uint64_t totals[ONV_MAX_RUNTIMES], allocated[ONV_MAX_RUNTIMES];
 } probe;
 
 typedef struct probes {
@@ -28,16 +28,57 @@ typedef struct probes {
     onv_error refusal;
     const onv_options *told; /* who is told of each trial; its stages are not */
     onv_options options;
-    size_t count, n_runtimes;
+    size_t count;
     probe at[MAX_PROBES];
 } probes;
 
-/* The analysis at a batch; sizes beyond all bounds count as such. */
-static onv_status look_at(probes *p, int64_t batch, const probe **result, onv_error *err)
+/* One figure of a search: of a runtime or all of them, where cached memory may be returned or not. */
+typedef struct goal {
+    size_t runtime;
+    bool by_release;
+} goal;
+
+static onv_fit_of fit_at(const probe *at, size_t runtime)
+{
+    return runtime == ALL_RUNTIMES ? at->fit.all : at->fit.of[runtime];
+}
+
+static bool reaches(goal g, const probe *at)
+{
+    onv_fit_of of = fit_at(at, g.runtime);
+    return at->has_figures && (of.fits || (g.by_release && of.fits_by_release));
+}
+
+static void take(probe *to, const onv_options *options, const onv_analysis *analysis)
+{
+    to->has_figures = true;
+    to->fit.budget_bytes = options->budget;
+    to->fit.margin_percent = options->margin_percent;
+    onv_fit_judge(&to->fit, analysis->runtimes, analysis->n_runtimes);
+    for (size_t i = 0; i < analysis->n_runtimes; i++) {
+        to->totals[i] = analysis->runtimes[i].total_bytes.high;
+        to->allocated[i] = analysis->runtimes[i].allocated_peak_bytes;
+    }
+}
+
+static void bind(probes *p, int64_t size)
+{
+    if (p->searched != NULL)
+        p->searched->size = size * p->unit;
+    else
+        p->options.batch = size;
+    for (size_t i = 0; p->beside != NULL && i < p->options.n_dims; i++)
+        if (p->beside[i] != APART) p->dims[i].size = p->searched->size + p->beside[i];
+    onv_tell(p->told, "trying %s %lld", p->searched != NULL ? p->searched->name : "batch",
+             (long long)size * p->unit);
+}
+
+/* The analysis at a size, as a run that is asked for that size makes it. */
+static onv_status look_at(probes *p, int64_t size, const probe **result, onv_error *err)
 {
     for (size_t i = 0; i < p->count; i++) {
         *result = &p->at[i];
-        if (p->at[i].batch == batch) return ONV_OK;
+        if (p->at[i].size == size) return ONV_OK;
     }
     if (p->count == MAX_PROBES)
         return onv_fail(err, ONV_ERR_LIMIT, "the largest size was not found in %d trials",
@@ -47,24 +88,16 @@ static onv_status look_at(probes *p, int64_t batch, const probe **result, onv_er
     onv_error local = {0};
     probe *to = &p->at[p->count++];
     *result = to;
-    to->batch = batch;
-    if (p->searched != NULL)
-        p->searched->size = batch * p->unit;
-    else
-        p->options.batch = batch;
-    onv_tell(p->told, "trying %s %lld", p->searched != NULL ? p->searched->name : "batch",
-             (long long)batch * p->unit);
-    for (size_t i = 0; p->beside != NULL && i < p->options.n_dims; i++)
-        if (p->beside[i] != APART) p->dims[i].size = p->searched->size + p->beside[i];
+    *to = (probe){.size = size};
+    bind(p, size);
     onv_status status = onv_analysis_create(p->from, &p->options, &analysis, &local);
-    for (size_t i = 0; i < N_TOTALS; i++) to->totals[i] = UINT64_MAX;
     if (status == ONV_ERR_OVERFLOW ||
-        (status == ONV_ERR_LIMIT && batch > 1 && !p->from->watch->late))
+        (status == ONV_ERR_LIMIT && size > 1 && !p->from->watch->late))
         return ONV_OK;
-    if (status == ONV_ERR_MODEL && p->searched != NULL && batch > 1) {
+    if (status == ONV_ERR_MODEL && p->searched != NULL && size > 1) {
         /* A table of positions ends, say. */
-        if (p->refused == 0 || batch < p->refused) {
-            p->refused = batch;
+        if (p->refused == 0 || size < p->refused) {
+            p->refused = size;
             p->refusal = local;
         }
         return ONV_OK;
@@ -73,24 +106,20 @@ static onv_status look_at(probes *p, int64_t batch, const probe **result, onv_er
         if (err != NULL) *err = local;
         return status;
     }
-    for (size_t i = 0; i < analysis->n_runtimes; i++)
-        to->totals[i] = analysis->runtimes[i].total_bytes.high;
-    uint64_t of_items[ONV_MAX_PLAN_ITEMS];
-    if (onv_training_item_totals(&analysis->training, of_items) > 0) to->totals[PLAN] = of_items[0];
+    take(to, &p->options, analysis);
     onv_analysis_destroy(analysis);
     return ONV_OK;
 }
 
-/* Doubles until it no longer fits, then halves the gap: ends with N that fits beside N + 1 that
- * does not, both analysed. */
-static onv_status find_largest(probes *p, size_t total, uint64_t usable, int64_t *batch,
-                               onv_error *err)
+/* From a size that fits (0: none is known), doubles until it no longer fits, then halves the gap: ends with N that
+ * fits beside N + 1 that does not, both analysed. */
+static onv_status find_largest(probes *p, goal g, int64_t *size, onv_error *err)
 {
-    int64_t good = 0, bad = 1;
+    int64_t good = *size, bad = good + 1;
     const probe *at;
     for (;;) {
         ONV_TRY(look_at(p, bad, &at, err));
-        if (at->totals[total] > usable) break;
+        if (!reaches(g, at)) break;
         good = bad;
         if (good >= ONV_MAX_BATCH) break;
         bad *= 2;
@@ -98,13 +127,34 @@ static onv_status find_largest(probes *p, size_t total, uint64_t usable, int64_t
     while (good < ONV_MAX_BATCH && bad - good > 1) {
         int64_t middle = good + (bad - good) / 2;
         ONV_TRY(look_at(p, middle, &at, err));
-        if (at->totals[total] <= usable)
+        if (reaches(g, at))
             good = middle;
         else
             bad = middle;
     }
-    *batch = good < ONV_MAX_BATCH ? good * p->unit : good;
+    *size = good;
     return ONV_OK;
+}
+
+/* Both figures of a runtime, or of all. */
+static onv_status find_both(probes *p, size_t runtime, onv_fit_of *of, onv_error *err)
+{
+    int64_t size = 0;
+    ONV_TRY(find_largest(p, (goal){runtime, false}, &size, err));
+    of->max_batch = size < ONV_MAX_BATCH ? size * p->unit : size;
+    if (size < ONV_MAX_BATCH) ONV_TRY(find_largest(p, (goal){runtime, true}, &size, err));
+    of->max_batch_by_release = size < ONV_MAX_BATCH ? size * p->unit : size;
+    return ONV_OK;
+}
+
+static void raise_to(int64_t *most, int64_t size)
+{
+    if (size > *most) *most = size;
+}
+
+static void lower_to(int64_t *least, int64_t size)
+{
+    if (size < *least) *least = size;
 }
 
 /* The name of what an item asked for, which is a list of its own. */
@@ -120,20 +170,22 @@ static const char *name_of_item(const onv_training *t, uint32_t item)
 static onv_status find_plan_batches(probes *p, onv_analysis *analysis, onv_error *err)
 {
     onv_training *t = &analysis->training;
-    uint64_t totals[ONV_MAX_PLAN_ITEMS];
-    uint32_t n_items = onv_training_item_totals(t, totals);
-    int64_t most = 0;
-    for (uint32_t item = 0; item < n_items; item++) {
-        int64_t batch;
+    size_t train = analysis->n_runtimes - 1;
+    onv_fit_of *of = &analysis->fit.of[train];
+    for (uint32_t item = 0; item < ONV_CKPT_MAX_ITEMS; item++) {
+        onv_fit_of found = {0};
         p->count = 0;
         p->options.checkpoint = name_of_item(t, item);
         if (p->options.checkpoint == NULL) continue;
-        ONV_TRY(find_largest(p, PLAN, analysis->fit.usable_bytes, &batch, err));
-        for (uint32_t i = 0; i < t->n_plans; i++)
-            if (t->plans[i].item == item) t->plans[i].max_batch = batch;
-        if (batch > most) most = batch;
+        ONV_TRY(find_both(p, train, &found, err));
+        for (uint32_t i = 0; i < t->n_plans; i++) {
+            if (t->plans[i].item != item) continue;
+            t->plans[i].max_batch = found.max_batch;
+            t->plans[i].max_batch_by_release = found.max_batch_by_release;
+        }
+        raise_to(&of->max_batch, found.max_batch);
+        raise_to(&of->max_batch_by_release, found.max_batch_by_release);
     }
-    if (n_items > 0) analysis->fit.of[analysis->n_runtimes - 1].max_batch = most;
     return ONV_OK;
 }
 
@@ -146,7 +198,6 @@ static probes *begin(const onv_request *from, const onv_options *options, bool c
     p->options = *options;
     p->told = options;
     p->options.progress = NULL;
-    p->options.budget = 0;
     p->options.replay = NULL;
     p->options.timelines = false;
     p->options.checkpoint = NULL;
@@ -166,22 +217,74 @@ static void end(probes *p)
     onv_heap_free(p);
 }
 
-/* Of each runtime, and of all of them. */
+static int by_size(const void *a, const void *b)
+{
+    const probe *x = a, *y = b;
+    return (x->size > y->size) - (x->size < y->size);
+}
+
+static const char *cause_of_fall(const probe *smaller, const probe *larger, size_t runtime)
+{
+    if (larger->allocated[runtime] < smaller->allocated[runtime])
+        return "libraries choose algorithms with smaller workspaces there";
+    return "the allocator's segments have less unused space there";
+}
+
+/* A total that is smaller at a larger size, of those that were analysed: the one that falls most. */
+static void note_falls(probes *p, onv_analysis *analysis, size_t runtime)
+{
+    const probe *from = NULL, *to = NULL;
+    uint64_t most = 0;
+    int64_t fits = 0;
+    qsort(p->at, p->count, sizeof p->at[0], by_size);
+    for (size_t i = 0; i < p->count; i++) {
+        const probe *at = &p->at[i];
+        if (!at->has_figures) continue;
+        if (at->fit.of[runtime].fits) fits = at->size * p->unit;
+        for (size_t k = 0; k < i; k++) {
+            if (p->at[k].totals[runtime] <= at->totals[runtime] + most) continue;
+            from = &p->at[k];
+            to = at;
+            most = from->totals[runtime] - to->totals[runtime];
+        }
+    }
+    if (from == NULL) return;
+    const char *what = p->searched != NULL ? p->searched->name : "batch";
+    const char *also = "";
+    if (fits > analysis->fit.of[runtime].max_batch)
+        also =
+            onv_arena_printf(&analysis->model.arena, "; %s %lld fits, too", what, (long long)fits);
+    onv_model_diag(&analysis->model, ONV_NOTE, "total-falls", NULL,
+                   "%s: the total falls from %llu bytes at %s %lld to %llu at %lld: %s%s",
+                   analysis->runtimes[runtime].runtime->name,
+                   (unsigned long long)from->totals[runtime], what,
+                   (long long)(from->size * p->unit), (unsigned long long)to->totals[runtime],
+                   (long long)(to->size * p->unit), cause_of_fall(from, to, runtime),
+                   also != NULL ? also : "");
+}
+
+/* Of each runtime that is judged, and of all of them: one alone may take more at some smaller size. */
 static onv_status find_of_runtimes(probes *p, onv_analysis *analysis, onv_error *err)
 {
     onv_fit *fit = &analysis->fit;
+    size_t n = analysis->n_runtimes;
+    bool has_plans = analysis->training.n_plans > 0;
     fit->has_max_batch = true;
-    fit->max_batch = ONV_MAX_BATCH;
-    for (size_t i = 0; i < analysis->n_runtimes; i++)
-        ONV_TRY(find_largest(p, i, fit->usable_bytes, &fit->of[i].max_batch, err));
+    const onv_runtime_result *of = analysis->runtimes;
+    for (size_t i = 0; i < n - has_plans; i++)
+        if (of[i].is_judged) ONV_TRY(find_both(p, i, &fit->of[i], err));
+    if (!has_plans) ONV_TRY(find_both(p, ALL_RUNTIMES, &fit->all, err));
+    for (size_t i = 0; i < n - has_plans; i++)
+        if (of[i].is_judged) note_falls(p, analysis, i);
+    if (!has_plans) return ONV_OK;
+    ONV_TRY(find_plan_batches(p, analysis, err));
+    fit->all.max_batch = fit->all.max_batch_by_release = ONV_MAX_BATCH;
+    for (size_t i = 0; i < n; i++) {
+        if (!of[i].is_judged) continue;
+        lower_to(&fit->all.max_batch, fit->of[i].max_batch);
+        lower_to(&fit->all.max_batch_by_release, fit->of[i].max_batch_by_release);
+    }
     return ONV_OK;
-}
-
-static void take_least(onv_analysis *analysis)
-{
-    onv_fit *fit = &analysis->fit;
-    for (size_t i = 0; i < analysis->n_runtimes; i++)
-        if (fit->of[i].max_batch < fit->max_batch) fit->max_batch = fit->of[i].max_batch;
 }
 
 /* Where it is the model that allows no more. */
@@ -206,9 +309,7 @@ onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *o
         analysis->fit.max_dim = p->searched->name;
     }
     onv_status status = find_of_runtimes(p, analysis, err);
-    if (status == ONV_OK) status = find_plan_batches(p, analysis, err);
-    take_least(analysis);
-    note_refusal(p, analysis, analysis->fit.max_batch);
+    if (status == ONV_OK) note_refusal(p, analysis, analysis->fit.all.max_batch);
     end(p);
     return status;
 }
@@ -227,6 +328,13 @@ static int64_t *find_totals(const onv_options *options, const onv_kv_cache *cach
                 beside[i] = 0;
     }
     return beside;
+}
+
+static void add_to_found(onv_fit_of *of, int64_t more)
+{
+    int64_t *sizes[] = {&of->max_batch, &of->max_batch_by_release};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        if (*sizes[i] > 0 && *sizes[i] < ONV_MAX_BATCH) *sizes[i] += more;
 }
 
 onv_status onv_analysis_find_context(const onv_request *from, const onv_options *options,
@@ -251,16 +359,13 @@ onv_status onv_analysis_find_context(const onv_request *from, const onv_options 
     p->beside = find_totals(options, cache, arena);
     onv_status status =
         p->beside != NULL ? find_of_runtimes(p, analysis, err) : onv_fail_memory(err);
-    take_least(analysis);
-    note_refusal(p, analysis, fit->max_batch);
+    if (status == ONV_OK) note_refusal(p, analysis, fit->all.max_batch);
     end(p);
     /* What was searched is the past: the context is what the cache holds after the step. */
     int64_t more = cache->tokens - cache->past_tokens;
     fit->max_dim = "context";
-    for (size_t i = 0; i <= analysis->n_runtimes; i++) {
-        int64_t *size = i < analysis->n_runtimes ? &fit->of[i].max_batch : &fit->max_batch;
-        if (*size > 0 && *size < ONV_MAX_BATCH) *size += more;
-    }
-    analysis->cache.longest = fit->max_batch;
+    for (size_t i = 0; i < analysis->n_runtimes; i++) add_to_found(&fit->of[i], more);
+    add_to_found(&fit->all, more);
+    analysis->cache.longest = fit->all.max_batch;
     return status;
 }

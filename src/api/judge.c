@@ -18,7 +18,7 @@ static void take(onv_device_fit *device, const onv_analysis *analysis)
 {
     device->fit = analysis->fit;
     for (size_t i = 0; i < analysis->n_runtimes; i++)
-        device->totals[i] = analysis->runtimes[i].total_bytes.high;
+        device->totals[i] = analysis->runtimes[i].total_bytes;
 }
 
 /* The same model with the libraries of another device. */
@@ -56,6 +56,7 @@ onv_status onv_analysis_judge(const onv_request *from, const onv_options *option
             devices[i].name = onv_arena_printf(arena, "%s", budget.name);
             if (devices[i].name == NULL) return onv_fail_memory(err);
         }
+        if (budget.compute_capability > 0) devices[i].gpu = devices[i].name;
         if (budget.compute_capability == 0) budget.compute_capability = options->compute_capability;
         if (i == 0)
             take(&devices[i], analysis);

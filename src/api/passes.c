@@ -90,6 +90,7 @@ static onv_status find_ends(onv_analysis *analysis, const onv_live *live, onv_ru
     result->locals_peak_bytes = result->inplace_peak_bytes = result->allocated_peak_bytes;
     bool reports = how.lower.reports;
     how.lower.reports = false;
+    how.room_bytes = 0;
     if (reports) ONV_TRY(warn_of_fast_path(analysis, live, how, result, err));
     onv_runtime_options named = how;
     named.lower.locals = true;
@@ -180,12 +181,14 @@ static onv_status hand_over(onv_analysis *analysis, prepared p, const onv_runtim
 static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *runtime,
                                   const onv_options *options, onv_watch *w, onv_error *err)
 {
+    bool is_named = options->runtimes != NULL;
     onv_tell(options, "the runtime %s", runtime->name);
     onv_runtime_options how = {.ort = &analysis->ort,
                                .plan_effort = options->effort,
                                .plan_alignment = options->align,
                                .cancelled = onv_watch_over,
                                .cancel_context = w};
+    how.room_bytes = onv_runtime_room(onv_fit_usable(options->budget, options->margin_percent));
     how.alloc.torch.expandable_segments = options->expandable_segments;
     how.alloc.torch.pool_bytes = options->pool;
     onv_training_options training = {0};
@@ -201,12 +204,15 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     const onv_live *live = p.live;
     onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];
     bool is_plan = runtime->consumer == ONV_CONSUMER_PLANNER;
+    bool is_judged = is_named || (options->train == NULL && runtime->is_usual);
     if (!is_plan && analysis->replays.kind == NULL && !options->timelines) {
         ONV_TRY(onv_runtime_compute(runtime, p.model, live, &how, result, err));
+        result->is_judged = is_judged;
         return find_ends(analysis, live, how, result, err);
     }
     onv_execution made;
     ONV_TRY(onv_runtime_execute(runtime, p.model, live, &how, result, &made, err));
+    result->is_judged = is_judged;
     if (is_plan) analysis->plan_offsets = onv_runtime_offsets(&made, live, &analysis->model.arena);
     onv_status status = is_plan && analysis->plan_offsets == NULL
                             ? onv_fail_memory(err)
@@ -256,46 +262,6 @@ static onv_status take_trained(void *context, const onv_timeline *t, const onv_p
     return onv_replay_take_training(&taken->replays, t, placement, plan, err);
 }
 
-/* What is drawn is what the figures are of. */
-static void show_pressed(onv_executions *kept, onv_placement *placement)
-{
-    onv_execution *made = &kept->list.at[kept->list.count - 1].made;
-    onv_placement before = made->placement;
-    made->placement = *placement;
-    *placement = before;
-}
-
-/* A device that is full makes PyTorch's allocator give back what it has cached, and ask again: what passes the
- * budget may fit for that. Plans and the largest batch are judged without. Served anew with what the budget leaves beside the context and workspaces. */
-static onv_status press(onv_analysis *analysis, const onv_training_options *how,
-                        uint64_t usable_bytes, onv_runtime_result *r, onv_error *err)
-{
-    onv_training *t = &analysis->training;
-    uint64_t beside = r->total_bytes.high - r->held_bytes;
-    if (usable_bytes == 0 || r->total_bytes.high <= usable_bytes || beside >= usable_bytes ||
-        t->n_plans > 0 || t->figures.allocated_peak_bytes > usable_bytes - beside)
-        return ONV_OK;
-    onv_placement placement;
-    onv_alloc_options alloc = how->alloc;
-    alloc.capacity_bytes = usable_bytes - beside;
-    ONV_TRY(
-        onv_alloc_run(&analysis->trained, onv_alloc_model_find("torch"), &alloc, &placement, err));
-    onv_status status = ONV_OK;
-    if (!placement.figures.out_of_memory) {
-        t->figures.released_bytes = 0;
-        for (size_t i = 0; i < placement.segments.count; i++)
-            if (placement.segments.at[i].returned < placement.events.count)
-                t->figures.released_bytes += placement.segments.at[i].bytes;
-        t->figures.unbounded_reserved_bytes = t->figures.reserved_peak_bytes;
-        t->figures.reserved_peak_bytes = placement.figures.reserved_peak;
-        t->figures.allocated_peak_bytes = placement.figures.allocated_peak;
-        status = onv_runtime_of_training(&t->figures, r, err);
-        if (analysis->executions.list.count > 0) show_pressed(&analysis->executions, &placement);
-    }
-    onv_placement_cleanup(&placement);
-    return status;
-}
-
 /* Training stands among the runtimes as one more, so that budgets apply to it. */
 static onv_status compute_training(onv_analysis *analysis, const onv_options *options, onv_watch *w,
                                    onv_error *err)
@@ -311,18 +277,16 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
          options->runtimes,
          {.alloc = how.alloc, .plan_effort = options->effort, .plan_alignment = options->align}},
         options->timelines};
+    uint64_t usable_bytes = onv_fit_usable(options->budget, options->margin_percent);
+    how.room_bytes = onv_runtime_room(usable_bytes);
     how.lists_units = options->timelines;
     how.take = take_trained;
     how.take_context = &taken;
     onv_training *t = &analysis->training;
     ONV_TRY(onv_training_compute(&analysis->model, &analysis->live, &how, t, err));
-    onv_fit budget = {.budget_bytes = options->budget, .margin_percent = options->margin_percent};
-    onv_fit_judge(&budget, NULL, 0);
-    ONV_TRY(onv_training_choose_plan(budget.usable_bytes, t, err));
+    ONV_TRY(onv_training_choose_plan(usable_bytes, t, err));
     onv_runtime_result *r = &analysis->runtimes[analysis->n_runtimes++];
-    ONV_TRY(onv_runtime_of_training(&t->figures, r, err));
-    if (options->max_batch) return ONV_OK;
-    return press(analysis, &how, budget.usable_bytes, r, err);
+    return onv_runtime_of_training(&t->figures, r, err);
 }
 
 static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *options,

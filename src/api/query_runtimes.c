@@ -52,6 +52,7 @@ bool onv_analysis_runtime_get(const onv_analysis *analysis, size_t index, onv_ru
         .total_high = r->total_bytes.high,
         .out_of_memory = r->out_of_memory,
         .oom_bytes = r->out_of_memory ? r->oom_bytes : 0,
+        .is_judged = r->is_judged,
     };
     add_figures(&full, r);
     if (r->rewritten != NULL) {
@@ -61,7 +62,10 @@ bool onv_analysis_runtime_get(const onv_analysis *analysis, size_t index, onv_ru
     }
     if (analysis->fit.budget_bytes > 0) {
         full.fits = analysis->fit.of[index].fits;
-        full.max_batch = analysis->fit.has_max_batch ? analysis->fit.of[index].max_batch : 0;
+        full.fits_by_release = analysis->fit.of[index].fits_by_release;
+        full.released_bytes = full.fits_by_release ? r->release.returned_bytes : 0;
+        full.max_batch = analysis->fit.of[index].max_batch;
+        full.max_batch_by_release = analysis->fit.of[index].max_batch_by_release;
     }
     return onv_give(info, size, &full, sizeof full);
 }
@@ -98,12 +102,14 @@ bool onv_analysis_runtime_setting_get(const onv_analysis *analysis, size_t runti
 
 /* --- What fits --------------------------------------------------------------------------------- */
 
-static onv_fit_info fit_info(const onv_fit *fit)
+onv_fit_info onv_ask_fit(const onv_fit *fit)
 {
     return (onv_fit_info){.budget = fit->budget_bytes,
                           .usable = fit->usable_bytes,
-                          .fits = fit->fits,
-                          .max_batch = fit->has_max_batch ? fit->max_batch : 0,
+                          .fits = fit->all.fits,
+                          .fits_by_release = fit->all.fits_by_release,
+                          .max_batch = fit->all.max_batch,
+                          .max_batch_by_release = fit->all.max_batch_by_release,
                           .has_max_batch = fit->has_max_batch,
                           .max_dim = fit->max_dim,
                           .margin_percent = fit->margin_percent};
@@ -112,7 +118,7 @@ static onv_fit_info fit_info(const onv_fit *fit)
 bool onv_analysis_fit_get(const onv_analysis *analysis, onv_fit_info *info, size_t size)
 {
     if (analysis->fit.budget_bytes == 0 || analysis->n_runtimes == 0) return false;
-    onv_fit_info full = fit_info(&analysis->fit);
+    onv_fit_info full = onv_ask_fit(&analysis->fit);
     return onv_give(info, size, &full, sizeof full);
 }
 
@@ -126,7 +132,7 @@ bool onv_analysis_device_get(const onv_analysis *analysis, size_t index, const c
 {
     if (index >= analysis->n_devices) return false;
     if (name != NULL) *name = analysis->devices[index].name;
-    onv_fit_info full = fit_info(&analysis->devices[index].fit);
+    onv_fit_info full = onv_ask_fit(&analysis->devices[index].fit);
     return onv_give(info, size, &full, sizeof full);
 }
 
@@ -135,8 +141,12 @@ bool onv_analysis_device_runtime_get(const onv_analysis *analysis, size_t device
 {
     if (device >= analysis->n_devices || runtime >= analysis->n_runtimes) return false;
     const onv_device_fit *of = &analysis->devices[device];
-    onv_device_runtime_info full = {of->totals[runtime], of->fit.of[runtime].fits,
-                                    of->fit.has_max_batch ? of->fit.of[runtime].max_batch : 0};
+    const onv_fit_of *fit = &of->fit.of[runtime];
+    onv_device_runtime_info full = {.total_high = of->totals[runtime].high,
+                                    .fits = fit->fits,
+                                    .max_batch = fit->max_batch,
+                                    .fits_by_release = fit->fits_by_release,
+                                    .max_batch_by_release = fit->max_batch_by_release};
     return onv_give(info, size, &full, sizeof full);
 }
 

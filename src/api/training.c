@@ -178,16 +178,20 @@ onv_status onv_training_check_options(const onv_options *options, onv_error *err
     return onv_ckpt_check_list(options->checkpoint, err);
 }
 
+enum { FITS_NOT, FITS_BY_RELEASE, FITS };
+
 onv_status onv_training_choose_plan(uint64_t usable_bytes, onv_training *training, onv_error *err)
 {
     uint32_t best = ONV_NO_PLAN;
-    bool best_fits = false;
+    int best_rank = 0;
     for (uint32_t i = 0; i < training->n_plans; i++) {
         onv_training_plan *plan = &training->plans[i];
         onv_runtime_result result;
         ONV_TRY(onv_runtime_of_training(&plan->figures, &result, err));
         plan->total_bytes = result.total_bytes.high;
-        bool fits = plan->total_bytes <= usable_bytes;
+        int rank = plan->total_bytes <= usable_bytes ? FITS
+                   : result.release.suffices         ? FITS_BY_RELEASE
+                                                     : FITS_NOT;
         const onv_training_plan *other = best == ONV_NO_PLAN ? NULL : &training->plans[best];
         bool smaller = other == NULL || plan->total_bytes < other->total_bytes;
         /* With equal products to compute again, less segments run less else again. */
@@ -195,24 +199,13 @@ onv_status onv_training_choose_plan(uint64_t usable_bytes, onv_training *trainin
         bool cheaper =
             other == NULL || price < onv_training_plan_price(other) ||
             (price == onv_training_plan_price(other) && plan->n_segments < other->n_segments);
-        if (best_fits ? !(fits && cheaper) : !(fits || smaller)) continue;
+        if (rank < best_rank) continue;
+        if (rank == best_rank && !(rank == FITS_NOT ? smaller : cheaper)) continue;
         best = i;
-        best_fits = fits;
+        best_rank = rank;
     }
     if (best == ONV_NO_PLAN || (training->n_plans > 1 && usable_bytes == 0)) return ONV_OK;
     onv_training_choose(training, best);
-    training->plan_fits = best_fits && usable_bytes > 0;
+    training->plan_fits = best_rank == FITS && usable_bytes > 0;
     return ONV_OK;
-}
-
-uint32_t onv_training_item_totals(const onv_training *training, uint64_t totals[ONV_MAX_PLAN_ITEMS])
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < training->n_plans; i++) {
-        const onv_training_plan *plan = &training->plans[i];
-        if (plan->item >= ONV_MAX_PLAN_ITEMS) continue;
-        while (n <= plan->item) totals[n++] = UINT64_MAX;
-        if (plan->total_bytes < totals[plan->item]) totals[plan->item] = plan->total_bytes;
-    }
-    return n;
 }

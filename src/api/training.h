@@ -13,13 +13,8 @@ onv_status onv_training_check_options(const onv_options *options, onv_error *err
 onv_status onv_training_read_options(const onv_options *options, onv_training_options *how,
                                      onv_error *err);
 
-/* The plan that a budget chooses: of those that fit the one with the least to recompute, else the
- * smallest one. Without a budget only a single plan is chosen. */
+/* The plan that a budget chooses: of those that fit the one with the least to recompute, else of those that fit once
+ * cached memory is returned, else the smallest one. Without a budget only a single plan is chosen. */
 onv_status onv_training_choose_plan(uint64_t usable_bytes, onv_training *training, onv_error *err);
-
-/* By item of the list of plans: the smallest total of its plans. Returns how many items. */
-enum { ONV_MAX_PLAN_ITEMS = ONV_CKPT_MAX_ITEMS };
-uint32_t onv_training_item_totals(const onv_training *training,
-                                  uint64_t totals[ONV_MAX_PLAN_ITEMS]);
 
 #endif

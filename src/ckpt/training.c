@@ -57,6 +57,14 @@ static onv_status find_peaks(const onv_timeline *t, onv_training_figures *figure
     return ONV_OK;
 }
 
+/* 0: no limit, or there is no room at all. */
+static uint64_t room_beside_handles(const onv_training_options *options,
+                                    const onv_training_figures *figures)
+{
+    uint64_t room = options->room_bytes, handles = figures->driver_bytes;
+    return room > handles ? room - handles : 0;
+}
+
 static onv_status serve(const onv_timeline *t, const onv_training_options *options,
                         const char *plan, onv_training_figures *figures, onv_error *err)
 {
@@ -64,8 +72,9 @@ static onv_status serve(const onv_timeline *t, const onv_training_options *optio
     ONV_TRY(onv_alloc_run(t, onv_alloc_model_find("torch"), &options->alloc, &placement, err));
     figures->allocated_peak_bytes = placement.figures.allocated_peak;
     figures->reserved_peak_bytes = placement.figures.reserved_peak;
-    onv_status status = ONV_OK;
-    if (options->take != NULL)
+    onv_status status = onv_release_find(t, &options->alloc, room_beside_handles(options, figures),
+                                         &placement.figures, &figures->release, err);
+    if (status == ONV_OK && options->take != NULL)
         status = options->take(options->take_context, t, &placement, plan, err);
     onv_placement_cleanup(&placement);
     return status;
@@ -148,6 +157,10 @@ static onv_status measure(const network *n, const onv_training_options *options,
     onv_train_program_cleanup(&program);
     if (status == ONV_OK && options->train.lower.cuda.benchmark)
         status = measure_first(n, &options->train, &figures->first_peak_bytes, err);
+    /* Nothing is cached yet that could be returned. */
+    if (figures->release.suffices &&
+        figures->first_peak_bytes > room_beside_handles(options, figures))
+        figures->release = (onv_release){0};
     return status;
 }
 
@@ -404,7 +417,7 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     result->loss = eager.loss_name;
     result->folded_norms = eager.folded_norms;
     result->restored_norms = eager.restored_norms;
-    result->is_unlisted = model->n_parameters == 0 && lower.parameters == 0;
+    result->is_unlisted = model->listed.n_parameters == 0 && lower.parameters == 0;
     result->slow_attentions = eager.slow_attentions;
     result->recurrent = eager.recurrent;
     result->reserve_bytes = eager.reserve_bytes;

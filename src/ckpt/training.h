@@ -7,7 +7,7 @@
 #ifndef ONV_CKPT_TRAINING_H
 #define ONV_CKPT_TRAINING_H
 
-#include "alloc/alloc.h"
+#include "alloc/release.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/compile.h"
 #include "ckpt/names.h"
@@ -39,9 +39,7 @@ typedef struct onv_training_figures {
     onv_node_id peak_node;                              /* ONV_NO_NODE: the loss, the optimizer */
     const char *peak_label;                             /* PyTorch's name of the operation */
     uint64_t allocated_peak_bytes, reserved_peak_bytes; /* as torch.cuda counts */
-    /* Where the allocator must give back what it has cached to stay below a budget: how much, over all
-     * iterations, and what it would have reserved without one. 0: it must not. */
-    uint64_t released_bytes, unbounded_reserved_bytes;
+    onv_release release;                                /* within onv_training_options.room_bytes */
     uint64_t offloaded_bytes, returned_bytes, pinned_bytes; /* as eager/program.h */
     uint64_t forward_macs;                                  /* of one forward pass */
     onv_train_parts parts;
@@ -73,7 +71,8 @@ typedef struct onv_training_plan {
     uint64_t pass_macs; /* of a forward and a backward */
     onv_training_figures figures;
     uint64_t total_bytes; /* where a budget is given: with context and workspaces, upper ends */
-    int64_t max_batch;    /* likewise; of the whole item, 0: none, or not asked for */
+    /* Likewise, of the whole item; 0: none, or not asked for. The second one as in onv_fit_of. */
+    int64_t max_batch, max_batch_by_release;
 } onv_training_plan;
 
 typedef struct onv_training {
@@ -101,6 +100,7 @@ typedef struct onv_training {
 typedef struct onv_training_options {
     onv_train_options train;
     onv_alloc_options alloc;
+    uint64_t room_bytes; /* of a device, for the allocator and handles of libraries; 0: no limit */
     const char *checkpoint; /* plans, see ckpt/ckpt.h; NULL: none */
     bool lists_units;       /* with plans: what they are made of */
     bool compiles;          /* under torch.compile, too */

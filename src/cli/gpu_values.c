@@ -93,5 +93,6 @@ onv_cli_verdict onv_cli_set_gpu(onv_cli *cli, const char *text)
     onv_gpu_info gpu;
     if (!find_gpu("gpu", "a GPU", text, &gpu)) return ONV_CLI_USAGE;
     cli->analysis.compute_capability = 10 * gpu.cc_major + gpu.cc_minor;
+    cli->analysis.gpu = gpu.name;
     return ONV_CLI_RUN;
 }

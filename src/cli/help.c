@@ -42,7 +42,8 @@ void onv_cli_help(FILE *to)
     for (size_t i = 0; i < onv_cli_n_rows; i++) print_row(to, &onv_cli_rows[i]);
     const char *summary;
     list_names(to, "Orders:", onv_order_name);
-    list_names(to, "Runtimes (all, if no list is given):", onv_runtime_name);
+    list_names(to, "Runtimes (all, if no list is given; torch and ort are judged then):",
+               onv_runtime_name);
     list_names(to, "Devices of --replay:", onv_replay_device_name);
     const char *values;
     fputs("\nSettings of ONNX Runtime:\n", to);
@@ -67,6 +68,7 @@ void onv_cli_help(FILE *to)
     }
     fputs("\n"
           "Exit status: 0 done, 1 a model or file could not be used, 2 wrong usage,\n"
-          "3 does not fit the budget or the device, 4 the replay contradicts the prediction.\n",
+          "3 does not fit the budget or the device, 4 the replay contradicts the prediction,\n"
+          "5 there are warnings (with --strict, where the status would be 0).\n",
           to);
 }

@@ -125,7 +125,8 @@ static int check_dims(const onv_cli *cli)
 static void judge(const onv_cli *cli, const onv_analysis *analysis, const char *model, outcome *o)
 {
     onv_error what;
-    worsen(&o->verdict, onv_cli_judge(cli, analysis, &what));
+    o->verdict = onv_cli_worse(o->verdict, onv_cli_judge(cli, analysis, &what));
+    if (cli->report.verbosity < 0 || cli->is_strict) onv_cli_tell_warnings(analysis, model);
     if (what.message[0] == '\0') return;
     struct grown *more = realloc(o->grown, (o->n_grown + 1) * sizeof *more);
     if (more == NULL) {

@@ -4,7 +4,14 @@
 
 #include "onnxvram/onnxvram.h"
 
-enum { EXIT_DONE = 0, EXIT_UNUSABLE = 1, EXIT_USAGE = 2, EXIT_NO_FIT = 3, EXIT_CONTRADICTED = 4 };
+enum {
+    EXIT_DONE = 0,
+    EXIT_UNUSABLE = 1,
+    EXIT_USAGE = 2,
+    EXIT_NO_FIT = 3,
+    EXIT_CONTRADICTED = 4,
+    EXIT_WARNED = 5 /* with --strict, where the status would be EXIT_DONE */
+};
 
 /* Wrong usage; returns EXIT_USAGE. */
 int onv_cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -34,6 +34,7 @@ typedef struct onv_cli {
     onv_format format;    /* of the report, where nothing else takes its place */
     bool is_diff;         /* of the two models */
     bool together;        /* all of them in one process */
+    bool is_strict;       /* warnings have a status of their own */
     onv_together_info sessions;
     bool untrusted; /* the models are */
     onv_budget budgets[ONV_CLI_MAX_BUDGETS];

@@ -1,24 +1,30 @@
 #include "cli/verdict.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "cli/message.h"
 
-/* What the results say, where nothing went wrong. */
+/* The answer, and what a device said of it. */
 static int judge_alone(const onv_analysis *analysis)
 {
-    onv_fit_info fit;
+    onv_answer_info answer;
+    onv_answer_runtime_info runtime;
     onv_replay_info replay;
     bool is_replayed = onv_analysis_replay(analysis, &replay);
     if (is_replayed && !replay.agrees) return EXIT_CONTRADICTED;
     if (is_replayed && replay.out_of_memory) return EXIT_NO_FIT;
-    onv_runtime_info runtime;
-    for (size_t i = 0; onv_analysis_runtime(analysis, i, &runtime); i++)
+    for (size_t i = 0; onv_analysis_answer_runtime(analysis, i, &runtime); i++)
         if (runtime.out_of_memory) return EXIT_NO_FIT;
-    if (!onv_analysis_fit(analysis, &fit) || fit.fits) return EXIT_DONE;
-    for (size_t i = 1; onv_analysis_device(analysis, i, NULL, &fit); i++)
-        if (fit.fits) return EXIT_DONE;
-    return EXIT_NO_FIT;
+    onv_analysis_answer(analysis, &answer);
+    return answer.has_verdict && !answer.fits_some ? EXIT_NO_FIT : EXIT_DONE;
+}
+
+static int judge_warnings(const onv_cli *cli, const onv_analysis *analysis)
+{
+    onv_answer_info answer;
+    onv_analysis_answer(analysis, &answer);
+    return cli->is_strict && answer.warnings > 0 ? EXIT_WARNED : EXIT_DONE;
 }
 
 /* One line that says what grew. */
@@ -44,20 +50,41 @@ static int judge_growth(const onv_cli *cli, const onv_analysis *analysis, onv_er
 /* Their sum is what has to fit, where they run together. */
 static int judge_together(const onv_cli *cli, const onv_analysis *analysis)
 {
-    onv_fit_info fit;
-    if (cli->report.together == NULL || !onv_analysis_fit(analysis, &fit)) return EXIT_DONE;
-    if (cli->sessions.total_high <= fit.usable) return EXIT_DONE;
-    for (size_t i = 1; onv_analysis_device(analysis, i, NULL, &fit); i++)
-        if (cli->sessions.total_high <= fit.usable) return EXIT_DONE;
-    return EXIT_NO_FIT;
+    onv_answer_device_info device;
+    size_t n = 0;
+    if (cli->report.together == NULL) return EXIT_DONE;
+    for (; onv_analysis_answer_device(analysis, n, &device); n++)
+        if (cli->sessions.total_high <= device.fit.usable) return EXIT_DONE;
+    return n > 0 ? EXIT_NO_FIT : EXIT_DONE;
+}
+
+int onv_cli_worse(int a, int b)
+{
+    static const int order[] = {EXIT_DONE, EXIT_WARNED, EXIT_NO_FIT, EXIT_CONTRADICTED};
+    int worst = a;
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+        if (a == order[i] || b == order[i]) worst = order[i];
+    return worst;
 }
 
 int onv_cli_judge(const onv_cli *cli, const onv_analysis *analysis, onv_error *grown)
 {
     const int of[] = {judge_alone(analysis), judge_together(cli, analysis),
-                      judge_growth(cli, analysis, grown)};
+                      judge_growth(cli, analysis, grown), judge_warnings(cli, analysis)};
     int worst = EXIT_DONE;
-    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
-        if (of[i] > worst) worst = of[i];
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) worst = onv_cli_worse(worst, of[i]);
     return worst;
+}
+
+void onv_cli_tell_warnings(const onv_analysis *analysis, const char *model)
+{
+    onv_diagnostic diagnostic;
+    for (size_t i = 0; onv_analysis_diagnostic(analysis, i, &diagnostic); i++) {
+        if (strcmp(diagnostic.severity, "warning") != 0) continue;
+        onv_error what = {.code = ONV_ERR_MODEL};
+        snprintf(what.message, sizeof what.message, "warning (%s)%s%s%s: %s", diagnostic.code,
+                 diagnostic.node[0] != '\0' ? " at node '" : "", diagnostic.node,
+                 diagnostic.node[0] != '\0' ? "'" : "", diagnostic.message);
+        onv_cli_complain(model, &what);
+    }
 }

@@ -95,7 +95,7 @@ static void find_first_uses(const onv_eager *eager, uint32_t *first_use)
 static uint32_t collect(const onv_eager *eager, const onv_model *model, const uint32_t *first_use,
                         entry *entries)
 {
-    uint32_t count = 0, listed = (uint32_t)model->n_parameters;
+    uint32_t count = 0, listed = (uint32_t)model->listed.n_parameters;
     for (uint32_t i = 0; i < eager->storages.count; i++) {
         const onv_eager_storage *storage = &eager->storages.at[i];
         if (storage->kind < ONV_STORAGE_PARAMETER || storage->kind > ONV_STORAGE_CONSTANT) continue;
@@ -107,14 +107,14 @@ static uint32_t collect(const onv_eager *eager, const onv_model *model, const ui
     }
     for (uint32_t i = 0; i < listed; i++)
         entries[count + i] =
-            (entry){.name = model->parameters[i], .storage = ONLY_LISTED, .place = i};
+            (entry){.name = model->listed.parameters[i], .storage = ONLY_LISTED, .place = i};
     return count;
 }
 
 onv_status onv_train_order_parameters(const onv_eager *eager, const onv_model *model,
                                       onv_arena *arena, onv_parameter_order *order, onv_error *err)
 {
-    size_t n = eager->storages.count, all = n + model->n_parameters;
+    size_t n = eager->storages.count, all = n + model->listed.n_parameters;
     entry *entries = ONV_ARENA_ARRAY(arena, entry, all);
     uint32_t *first_use = ONV_ARENA_ARRAY(arena, uint32_t, n);
     order->moved = ONV_ARENA_ARRAY(arena, uint32_t, n);
@@ -122,7 +122,7 @@ onv_status onv_train_order_parameters(const onv_eager *eager, const onv_model *m
     if (arena->failed || all >= UINT32_MAX) return onv_fail_memory(err);
     find_first_uses(eager, first_use);
     order->count = collect(eager, model, first_use, entries);
-    all = order->count + model->n_parameters;
+    all = order->count + model->listed.n_parameters;
     qsort(entries, all, sizeof *entries, by_name);
     for (uint32_t d = 0; d < MAX_DEPTH && find_children(entries, all, d); d++) {
     }

@@ -62,13 +62,7 @@ onv_status onv_model_copy(const onv_model *from, onv_model *to, onv_error *err)
     to->most_output = from->most_output;
     to->no_external_data = from->no_external_data;
     to->told_external = from->told_external;
-    to->parameters = from->parameters;
-    to->n_parameters = from->n_parameters;
-    to->buffers = from->buffers;
-    to->n_buffers = from->n_buffers;
-    to->n_registered = from->n_registered;
-    to->updated = from->updated;
-    to->n_updated = from->n_updated;
+    to->listed = from->listed;
     to->shared = from->shared;
     to->n_shared = from->n_shared;
     to->trains_constants = from->trains_constants;

@@ -203,6 +203,20 @@ typedef enum onv_value_kind {
     ONV_VALUE_CONSTANT, /* the output of a Constant node */
 } onv_value_kind;
 
+/* The names that one note of the main graph lists, of the network that was exported: set all at once. */
+typedef struct onv_listed {
+    const char *const *parameters; /* in its order */
+    const char *const *buffers;    /* its other tensors: registered buffers, then attributes */
+    const char *const *updated;    /* those of them that the pass writes */
+    size_t n_parameters, n_buffers, n_registered, n_updated;
+} onv_listed;
+
+/* The parameter at that place of the list; NULL: it has none there. */
+static inline const char *onv_listed_parameter(const onv_listed *listed, size_t place)
+{
+    return place < listed->n_parameters ? listed->parameters[place] : NULL;
+}
+
 /* What PyTorch's exporter notes of an initializer. */
 typedef enum onv_value_role {
     ONV_ROLE_NOT_NOTED = 0,
@@ -289,19 +303,15 @@ typedef struct onv_model {
     uint64_t most_output;   /* bytes of one report; 0: no limit */
     bool no_external_data;  /* files beside the model's own are not opened */
     bool told_external;     /* the diagnostic about one that is not read was given */
-    /* All parameters of the network that was exported, by name, where the file lists them. */
-    const char *const *parameters;
-    size_t n_parameters;
-    const char *const *buffers; /* likewise its other tensors */
-    size_t n_buffers,
-        n_registered;           /* the first ones are registered buffers, the others attributes */
-    const char *const *updated; /* those of them that the pass writes */
-    size_t n_updated;
+    onv_listed listed;
     const onv_shared_output *shared; /* where an application says so */
     uint32_t n_shared;
-    bool trains_constants;     /* set by inference: Constant nodes hold the parameters */
-    bool has_providers;        /* set by rewriting: of nodes, and where values lie */
-    struct onv_source *source; /* its file, see load/source.h */
+    bool trains_constants; /* set by inference: Constant nodes hold the parameters */
+    bool has_providers;    /* set by rewriting: of nodes, and where values lie */
+    /* The model is the view of a program (src/program): node i is call i, value i is value i, and eager
+     * PyTorch runs the program's calls. NULL: it is what a file of ONNX says. */
+    const struct onv_program *program;
+    struct onv_source *source;                       /* its file, see load/source.h */
     void (*source_close)(struct onv_source *source); /* NULL: the file is another model's */
 } onv_model;
 

@@ -3,12 +3,13 @@
  * What an engine takes has a closed form: kernels on tensor cores want NHWC, with channels in multiples of 16 bytes, so
  * NCHW tensors are copied into the workspace; partial sums of a split reduction stand behind them; a Winograd transform
  * takes 36 values for each 4 x 4 outputs, an FFT its spectra. Which engine is chosen is known to cuDNN alone, so
- * cudnn_conv_rules.h has decision trees for that, fitted to what cuDNN 9.26 answered (docs/workspaces.md). */
+ * conv_trees.h has decision trees for that, fitted to what cuDNN 9.26 answered (docs/workspaces.md). */
 
 #include "base/checked.h"
+#include "kernels/conv_trees.h"
 #include "kernels/cudnn.h"
 
-enum { CONV_ARCHS = 4, CONV_MODES = 10 };
+enum { CONV_MODES = 10 };
 enum { ARCH_90, ARCH_80, ARCH_86, ARCH_89 };
 enum {
     MODE_TF32,
@@ -54,41 +55,6 @@ typedef enum conv_base {
 } conv_base;
 
 enum { GROUPS_AT_ONCE = 8 };
-
-/* Rows and columns of a tile of the result, and of a cluster of blocks in tiles; none: 0. */
-typedef struct conv_tiles {
-    uint16_t height, width;
-    uint8_t down, across;
-} conv_tiles;
-
-/* A form. Splits are copies of what is made in float32, in which blocks that share a sum leave their parts; `tiles`: which
- * of the kernels that divide only the sums of their last tiles. */
-typedef struct conv_part {
-    uint8_t base, tiles;
-    uint16_t splits;
-    uint32_t tail;
-} conv_part;
-
-/* The likeliest form and the second, the same one where no other is likely; `sure`: nothing else was measured. */
-typedef struct conv_leaf {
-    uint16_t part, other;
-    bool sure;
-} conv_leaf;
-
-/* An inner node goes on at the next one where its feature is at most `limit`, otherwise `skip` nodes on;
- * a leaf has the feature LEAF and says in `skip` which. */
-typedef struct conv_node {
-    uint32_t feature : 8, skip : 24;
-    float limit;
-} conv_node;
-
-enum { LEAF = 255 };
-#define E(leaf)                                                                                    \
-    {                                                                                              \
-        LEAF, leaf, 0                                                                              \
-    }
-
-#include "kernels/cudnn_conv_rules.h"
 
 /* A convolution as cuDNN sees it: a transposed one is another's data gradient. */
 typedef struct conv {
@@ -332,7 +298,7 @@ static uint64_t splits_of(uint64_t tail, uint64_t steps, bool rounds, uint64_t c
 
 /* Kernels of compute capability 9.0 give whole tiles to clusters of blocks, round after round; in the last round, which
  * they do not fill, several share a tile and leave their parts of it in float32. */
-static uint64_t partial_bytes(const conv *c, const conv_tiles *t)
+static uint64_t partial_bytes(const conv *c, const onv_conv_tiles *t)
 {
     enum { PARTS = 7, BLOCKS = 18, STEP = 32 }; /* 132 multiprocessors, as cuDNN counts them */
     if (t->height == 0) return 0;
@@ -367,12 +333,12 @@ static uint64_t split_bytes(const conv *c, conv_base base)
     return mul(base_bytes(c, is_padded ? padded[c->pass] : made[c->pass]), sizeof(float) / c->elem);
 }
 
-static uint64_t form_bytes(const conv *c, const conv_part *part)
+static uint64_t form_bytes(const conv *c, const onv_conv_form *part)
 {
     conv_base base = (conv_base)part->base;
     uint64_t splits = part->splits > 0 ? mul(part->splits, split_bytes(c, base)) : 0;
     uint64_t whole = add(base_bytes(c, base), splits);
-    return add(add(whole, partial_bytes(c, &shared_tiles[part->tiles])), part->tail);
+    return add(add(whole, partial_bytes(c, &part->tiles)), part->tail);
 }
 
 /* The largest power of two up to 32 that divides `v`. */
@@ -400,8 +366,9 @@ static bool is_patches(const conv *c)
 }
 
 /* What the trees ask, by number. */
-static uint64_t feature(const conv *c, uint32_t which)
+static uint64_t feature(const void *context, uint32_t which)
 {
+    const conv *c = context;
     const onv_conv_problem *p = c->problem;
     uint64_t pixels = mul(c->n, c->out), filters = mul(c->k, c->groups),
              taps = mul(c->c, c->kernel);
@@ -465,22 +432,21 @@ static uint32_t mode_of(const conv *c, onv_cudnn_heuristics heuristics,
     return half ? MODE_HALF : settings->tf32 ? MODE_TF32 : MODE_IEEE;
 }
 
-/* The tree that stands for the device and setting; `most_mib`: what cudnn_conv_rules.h says. */
-static const conv_leaf *leaf_of(const conv *c, uint32_t mode, uint32_t capability,
-                                uint64_t *most_mib)
+/* The tree that stands for the device and setting: of the same setting on the device before it, or of the usual one. */
+static uint32_t tree_of(const conv *c, uint32_t mode, uint32_t capability)
 {
+    enum { PASSES = 3 };
     uint32_t arch = capability >= 90   ? ARCH_90
                     : capability >= 89 ? ARCH_89
                     : capability >= 86 ? ARCH_86
                                        : ARCH_80;
-    if (roots[arch][mode][c->pass] < 0 && arch == ARCH_89) arch = ARCH_86;
-    if (roots[arch][mode][c->pass] < 0) arch = ARCH_90;
-    if (roots[arch][mode][c->pass] < 0) mode = MODE_TF32;
-    int32_t at = roots[arch][mode][c->pass];
-    *most_mib = limits_mib[arch][mode][c->pass];
-    while (nodes[at].feature != LEAF)
-        at += (float)feature(c, nodes[at].feature) <= nodes[at].limit ? 1 : (int32_t)nodes[at].skip;
-    return &leaves[nodes[at].skip];
+    const uint32_t tries[][2] = {
+        {arch, mode}, {arch == ARCH_89 ? ARCH_86 : ARCH_90, mode}, {ARCH_90, mode}};
+    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+        uint32_t tree = (tries[i][0] * CONV_MODES + tries[i][1]) * PASSES + c->pass;
+        if (onv_conv_tree_has(tree)) return tree;
+    }
+    return (ARCH_90 * CONV_MODES + MODE_TF32) * PASSES + c->pass;
 }
 
 /* With cudnn.benchmark the first call takes the largest workspace of all engines, later ones that of the fastest: of one
@@ -533,14 +499,14 @@ onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *p, onv
         return ws;
     conv c = conv_of(p, pass);
     if (c.c == 0 || c.k == 0) return ws;
-    uint64_t most_mib;
-    const conv_leaf *leaf =
-        leaf_of(&c, mode_of(&c, heuristics, settings), settings->compute_capability, &most_mib);
-    ws.bytes = likely(&c, form_bytes(&c, &parts[leaf->part]), most_mib);
-    uint64_t other = likely(&c, form_bytes(&c, &parts[leaf->other]), most_mib);
+    uint32_t tree = tree_of(&c, mode_of(&c, heuristics, settings), settings->compute_capability);
+    onv_conv_leaf leaf = onv_conv_tree_find(tree, feature, &c);
+    uint64_t most_mib = onv_conv_tree_most_mib(tree);
+    ws.bytes = likely(&c, form_bytes(&c, &leaf.form), most_mib);
+    uint64_t other = likely(&c, form_bytes(&c, &leaf.other), most_mib);
     ws.low = ws.bytes < other ? ws.bytes : other;
     ws.high = ws.bytes < other ? other : ws.bytes;
-    ws.exact = leaf->sure && !settings->benchmark && (is_half(p->dtype) || p->dtype == ONV_FLOAT);
+    ws.exact = leaf.sure && !settings->benchmark && (is_half(p->dtype) || p->dtype == ONV_FLOAT);
     if (settings->benchmark) widen(&ws, &c, settings->first);
     doubt(&ws, &c);
     if (settings->device_bytes > 0) pass_over(&ws, &c, settings->device_bytes);

@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/heap.h"
+#include "load/notes.h"
 #include "load/unpack.h"
 
 /* The newest IR version whose format proto/onnx.proto describes. */
@@ -15,6 +16,12 @@ enum { NEWEST_IR = 14 };
 onv_status onv_build_intern(onv_builder *b, const char *text, const char **name)
 {
     *name = onv_intern(&b->model->strings, text != NULL ? text : "");
+    return *name != NULL ? ONV_OK : onv_fail_memory(b->err);
+}
+
+onv_status onv_build_text(onv_builder *b, onv_text text, const char **name)
+{
+    *name = text.length > 0 ? onv_intern_n(&b->model->strings, text.at, text.length) : b->empty;
     return *name != NULL ? ONV_OK : onv_fail_memory(b->err);
 }
 
@@ -169,7 +176,7 @@ void onv_builder_cleanup(onv_builder *b)
     onv_ptr_map_cleanup(&b->reported);
     onv_ptr_map_cleanup(&b->signature);
     onv_vec_cleanup(&b->text);
-    onv_vec_cleanup(&b->notes);
+    onv_vec_cleanup(&b->tensors);
     onv_heap_free(b->built);
     onv_arena_cleanup(&b->unpacked);
 }

@@ -19,6 +19,7 @@
 #include "ir/model.h"
 #include "load/name_map.h"
 #include "load/scan.h"
+#include "load/text.h"
 #include "onnx.pb-c.h"
 
 typedef struct onv_scope onv_scope;
@@ -88,13 +89,13 @@ typedef struct onv_builder {
     size_t n_functions;
     uint32_t *function_slots; /* hash table: index + 1, 0 where empty */
     size_t n_function_slots;
-    onv_ptr_map versions;  /* the model's opset imports, by domain */
-    onv_ptr_map elsewhere; /* those of all functions */
-    onv_ptr_map reported;  /* domains that nobody imports, already diagnosed */
-    onv_ptr_map signature; /* what calls name a parameter: its place in the model's list */
-    ONV_VEC(char) text;    /* scratch for names under construction */
-    ONV_VEC(char) notes;   /* of the node that is being built */
-    onv_arena unpacked;    /* the message that protobuf-c made last */
+    onv_ptr_map versions;      /* the model's opset imports, by domain */
+    onv_ptr_map elsewhere;     /* those of all functions */
+    onv_ptr_map reported;      /* domains that nobody imports, already diagnosed */
+    onv_ptr_map signature;     /* what calls name a parameter: its place in the model's list */
+    ONV_VEC(char) text;        /* scratch for names under construction */
+    ONV_VEC(onv_text) tensors; /* that the call of the node names that is being built */
+    onv_arena unpacked;        /* the message that protobuf-c made last */
     onv_built *built;
     const char *empty; /* "", interned */
     uint32_t place;    /* of the main graph's node that is being built */
@@ -114,8 +115,9 @@ void onv_builder_cleanup(onv_builder *b);
 onv_status onv_build_unpack(onv_builder *b, onv_span span, const ProtobufCMessageDescriptor *type,
                             const ProtobufCMessage **message);
 
-/* Interns `text` (NULL: ""), behind a prefix where there is one. */
+/* Interns `text` (NULL: ""), a stretch of text, or `text` behind a prefix where there is one. */
 onv_status onv_build_intern(onv_builder *b, const char *text, const char **name);
+onv_status onv_build_text(onv_builder *b, onv_text text, const char **name);
 onv_status onv_build_join(onv_builder *b, const char *prefix, const char *text, const char **name);
 
 /* Interns a domain; "ai.onnx" is "". */
@@ -157,21 +159,6 @@ onv_status onv_build_list_tensor(onv_builder *b, onv_dtype dtype, int rank, cons
 /* The attributes of node `id`, whose inputs and outputs stand already. `path` names the node. */
 onv_status onv_build_attrs(onv_builder *b, const onv_scope *scope, const onv_scan_node *record,
                            const char *path, onv_node_id id);
-
-/* --- build_notes.c ----------------------------------------------------------------------------- */
-
-/* What PyTorch's exporter noted of the node. Its operator and inputs stand already. */
-onv_status onv_build_notes(onv_builder *b, const onv_scan_node *record, onv_node *node);
-
-/* The parameters that a note of the main graph lists. */
-onv_status onv_build_signature(onv_builder *b, const onv_scan_graph *record);
-/* Those that the call of a node names; `args`: the text from its arguments on. */
-onv_status onv_build_parameters(onv_builder *b, const char *args, onv_node *node);
-
-/* What arguments tell of calls that are not in the file: one that the exporter merged with one that the node reads, and those that
- * changed nothing. */
-onv_status onv_build_merged(onv_builder *b, const onv_scan_node *record, const char *call,
-                            onv_node *node);
 
 /* --- build_graph.c ----------------------------------------------------------------------------- */
 

@@ -7,128 +7,83 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "load/build.h"
-#include "load/fields.h"
+#include "load/notes.h"
 
-static const char mark[] = ": PARAMETER target='";
+/* In the order in which their names are kept. */
+typedef enum kind { PARAMETER, BUFFER, ATTRIBUTE, UPDATED, N_KINDS } kind;
 
-/* What the network has beside: registered buffers, and tensors that it merely has an attribute for. */
-static const char *const other_marks[] = {": BUFFER target='", ": CONSTANT_TENSOR target='"};
+/* One line of the list. */
+typedef struct entry {
+    kind kind;
+    onv_text called, name;
+} entry;
 
-/* Buffers that the pass writes, by results of the export: running statistics. */
-static const char *const update_marks[] = {": BUFFER_MUTATION target='"};
-
-static const char words[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
-
-/* The next name, NULL: there is none; and where ends what calls name it. */
-static const char *next_name(const char **at, size_t *length, const char **called)
+static bool next_entry(onv_text *rest, entry *e)
 {
-    const char *name = strstr(*at, mark);
-    if (name == NULL) return NULL;
-    *called = name;
-    name += sizeof mark - 1;
-    *length = strcspn(name, "'\n");
-    *at = name + *length;
-    return name;
-}
-
-static onv_status list_names(onv_builder *b, const char *text)
-{
-    onv_model *model = b->model;
-    const char *at, *name, *end;
-    size_t length, n = 0, n_names = 0;
-    for (at = text; next_name(&at, &length, &end) != NULL;) n++;
-    const char **names = ONV_ARENA_ARRAY(&model->arena, const char *, n);
-    if (names == NULL) return onv_fail_memory(b->err);
-    for (at = text; (name = next_name(&at, &length, &end)) != NULL;) {
-        const char *interned = onv_intern_n(&model->strings, name, length);
-        if (interned == NULL) return onv_fail_memory(b->err);
-        const char *begin = end;
-        while (begin > text && strchr(words, begin[-1]) != NULL) begin--;
-        const char *called = onv_intern_n(&model->strings, begin, (size_t)(end - begin));
-        if (called == NULL || !onv_ptr_map_set(&b->signature, called, (uint32_t)n_names))
-            return onv_fail_memory(b->err);
-        names[n_names++] = interned;
-    }
-    model->parameters = names;
-    model->n_parameters = n_names;
-    return ONV_OK;
-}
-
-static onv_status list_marked(onv_builder *b, const char *text, const char *const *marks,
-                              size_t n_marks, const char *const **to, size_t *n_to)
-{
-    onv_model *model = b->model;
-    size_t n = 0;
-    for (size_t k = 0; k < n_marks; k++)
-        for (const char *at = text; (at = strstr(at, marks[k])) != NULL; at++) n++;
-    const char **names = ONV_ARENA_ARRAY(&model->arena, const char *, n);
-    if (names == NULL) return onv_fail_memory(b->err);
-    n = 0;
-    for (size_t k = 0; k < n_marks; k++)
-        for (const char *at = text; (at = strstr(at, marks[k])) != NULL;) {
-            at += strlen(marks[k]);
-            const char *name = onv_intern_n(&model->strings, at, strcspn(at, "'\n"));
-            if (name == NULL) return onv_fail_memory(b->err);
-            names[n++] = name;
+    static const char *const kinds[N_KINDS] = {
+        "PARAMETER target='", "BUFFER target='", /* that is registered */
+        "CONSTANT_TENSOR target='",              /* that the network merely has an attribute for */
+        "BUFFER_MUTATION target='", /* that the pass writes, by a result of the export */
+    };
+    for (onv_text line; onv_next_part(rest, '\n', &line);) {
+        onv_text is = onv_text_behind(line, ": ");
+        for (kind k = 0; k < N_KINDS; k++) {
+            if (!onv_text_begins(is, kinds[k])) continue;
+            onv_text before = {line.at, (size_t)(is.at - line.at) - strlen(": ")};
+            *e = (entry){k, onv_text_last_word(before),
+                         onv_text_until(onv_text_skip(is, strlen(kinds[k])), "'")};
+            return true;
         }
-    *to = names;
-    *n_to = n;
-    return ONV_OK;
-}
-
-static onv_status list_others(onv_builder *b, const char *text)
-{
-    onv_model *model = b->model;
-    ONV_TRY(list_marked(b, text, other_marks, sizeof other_marks / sizeof other_marks[0],
-                        &model->buffers, &model->n_buffers));
-    for (const char *at = text; (at = strstr(at, other_marks[0])) != NULL; at++)
-        model->n_registered++;
-    return list_marked(b, text, update_marks, 1, &model->updated, &model->n_updated);
+    }
+    return false;
 }
 
 onv_status onv_build_signature(onv_builder *b, const onv_scan_graph *record)
 {
-    ONV_EACH_RECORD(note, b->scan->notes, record->notes)
-    {
-        b->notes.count = 0;
-        if (!onv_vec_reserve(&b->notes, (size_t)note->bytes + 1)) return onv_fail_memory(b->err);
-        const unsigned char *text;
-        ONV_TRY(onv_source_view(b->scan->source, note->offset, note->bytes, &text, b->err));
-        memcpy(b->notes.at, text, note->bytes);
-        b->notes.at[note->bytes] = '\0';
-        ONV_TRY(list_names(b, b->notes.at));
-        ONV_TRY(list_others(b, b->notes.at));
+    onv_model *model = b->model;
+    onv_text text;
+    entry e;
+    size_t ends[N_KINDS + 1] = {0}, at[N_KINDS] = {0};
+    ONV_TRY(onv_build_note(b, record->notes, ONV_NOTED_SIGNATURE, &text));
+    for (onv_text rest = text; next_entry(&rest, &e);) ends[e.kind + 1]++;
+    for (kind k = 0; k < N_KINDS; k++) ends[k + 1] += at[k] = ends[k];
+    const char **names = ONV_ARENA_ARRAY(&model->arena, const char *, ends[N_KINDS]), *called;
+    if (names == NULL) return onv_fail_memory(b->err);
+    for (onv_text rest = text; next_entry(&rest, &e);) {
+        ONV_TRY(onv_build_text(b, e.name, &names[at[e.kind]++]));
+        if (e.kind != PARAMETER) continue;
+        ONV_TRY(onv_build_text(b, e.called, &called));
+        if (!onv_ptr_map_set(&b->signature, called, (uint32_t)at[PARAMETER] - 1))
+            return onv_fail_memory(b->err);
     }
+    model->listed = (onv_listed){
+        .parameters = names,
+        .n_parameters = ends[BUFFER],
+        .buffers = names + ends[BUFFER],
+        .n_buffers = ends[UPDATED] - ends[BUFFER],
+        .n_registered = ends[ATTRIBUTE] - ends[BUFFER],
+        .updated = names + ends[UPDATED],
+        .n_updated = ends[N_KINDS] - ends[UPDATED],
+    };
     return ONV_OK;
 }
 
-/* The next argument that may be a parameter, up to the keyword arguments. */
-static const char *next_argument(const char **at, const char *end, size_t *length)
-{
-    const char *found = strstr(*at, ONV_NOTE_PARAMETER);
-    if (found == NULL || (end != NULL && found > end)) return NULL;
-    *length = strspn(++found, words);
-    *at = found + *length;
-    return found;
-}
-
-onv_status onv_build_parameters(onv_builder *b, const char *args, onv_node *node)
+onv_status onv_build_parameters(onv_builder *b, const onv_noted_call *call, onv_node *node)
 {
     enum { MAX_PARAMETERS = 64 };
-    const char *names[MAX_PARAMETERS], *at = args, *name, *end = strstr(args, "kwargs");
+    const char *names[MAX_PARAMETERS], *called;
     uint32_t n = 0, place;
-    size_t length;
-    if (b->model->n_parameters == 0) return ONV_OK;
-    while (n < MAX_PARAMETERS && (name = next_argument(&at, end, &length)) != NULL) {
-        const char *called = onv_intern_n(&b->model->strings, name, length);
-        if (called == NULL) return onv_fail_memory(b->err);
-        if (onv_ptr_map_get(&b->signature, called, &place))
-            names[n++] = b->model->parameters[place];
+    if (b->model->listed.n_parameters == 0) return ONV_OK;
+    for (uint32_t i = 0; i < call->n_plain && n < MAX_PARAMETERS; i++) {
+        node->takes_buffer |= onv_text_begins(call->tensors[i], "b_");
+        if (!onv_text_begins(call->tensors[i], "p_")) continue;
+        ONV_TRY(onv_build_text(b, call->tensors[i], &called));
+        if (!onv_ptr_map_get(&b->signature, called, &place)) continue;
+        const char *name = onv_listed_parameter(&b->model->listed, place);
+        if (name != NULL) names[n++] = name;
     }
-    const char *buffer = strstr(args, ONV_NOTE_BUFFER);
-    node->takes_buffer = n == 0 && buffer != NULL && (end == NULL || buffer < end);
     if (n == 0) return ONV_OK;
+    node->takes_buffer = false;
     node->parameters = onv_arena_copy(&b->model->arena, names, n * sizeof *names);
     node->n_parameters = n;
     return node->parameters != NULL ? ONV_OK : onv_fail_memory(b->err);

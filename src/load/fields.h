@@ -70,45 +70,8 @@ typedef enum onv_note {
 const char *onv_note_key(onv_note note);
 onv_message onv_note_owner(onv_note note); /* the message that it is read of */
 
-/* A trace begins so in a graph of its own, of torch.no_grad() or torch.autocast(), whose modules have no notes. */
-#define ONV_NOTE_INNER "File \"<eval_with_key>"
-
-/* In a line of a trace: it calls a torch.autograd.Function. */
-#define ONV_NOTE_APPLY ".apply("
-/* torch.utils.checkpoint.checkpoint(...) */
-#define ONV_NOTE_CHECKPOINT "checkpoint"
-
-/* In a line of a trace: it calls a function of transformers that solves a system of equations otherwise in exports. */
-#define ONV_NOTE_BY_ROWS " torch_chunk_gated_delta_rule("
-
-/* In the innermost line of a trace: `x.index_copy(...)`, which the exporter writes as `x[index] = y`, as it does index_put
- * and index_add; a pooling to one place, which torch.export writes as amax. */
-#define ONV_NOTE_INDEX_COPY "index_copy"
-#define ONV_NOTE_INDEX_PUT  "index_put"
-#define ONV_NOTE_MAX_POOL   "adaptive_max_pool"
-
-/* In a call: a linear layer, of which the exporter drops a bias of zeros; softmax and log_softmax, of which it drops the type
- * that they were asked for; attention, of which it drops the dropout; a tensor that was padded; a batch norm of a convolution
- * that the exporter took apart; arguments that are slices or quotients, which it drops where they change nothing. Calls
- * without arguments are dropped. */
-#define ONV_NOTE_BATCH_NORM    "aten._native_batch_norm_legit.no_stats](args = ("
-#define ONV_NOTE_LINEAR        "aten.linear.default](args = ("
-#define ONV_NOTE_LAYER_NORM    "aten.layer_norm.default](args = ("
-#define ONV_NOTE_CROSS_ENTROPY "aten.cross_entropy_loss.default](args = ("
-#define ONV_NOTE_FORWARD       ", in forward\n"
-#define ONV_NOTE_SOFTMAX       "softmax.int](args = ("
-#define ONV_NOTE_ATTENTION     "aten.scaled_dot_product_attention.default](args = ("
-#define ONV_NOTE_FLOAT32       "torch.float32"
-#define ONV_NOTE_ARGS          "](args = ("
-#define ONV_NOTE_SLICE         "%slice_"
-#define ONV_NOTE_DIV           "%div"
-#define ONV_NOTE_CLONE         "%clone"
-#define ONV_NOTE_DETACH        "%detach"
-#define ONV_NOTE_PARAMETER     "%p_"
-#define ONV_NOTE_BUFFER        "%b_"
-#define ONV_NOTE_PADDED        "](args = (%pad"
-#define ONV_NOTE_PADS          "](args = (%constant_pad_nd"
-#define ONV_NOTE_SAME          "norm_legit_functional.default](args = (%convolution"
+/* In a call, before its arguments. Calls without arguments are dropped. */
+#define ONV_NOTE_ARGS "](args = ("
 
 /* In the rules that made a node: a Pad became a part of a convolution. Other rules are dropped. */
 #define ONV_NOTE_PAD "FuseConvPad"

@@ -108,7 +108,7 @@ typedef struct onv_scan_attr {
     onv_record_list graphs; /* of the field graphs */
 } onv_scan_attr;
 
-/* A note that PyTorch's exporter left (fields.h); its text lies in the source. */
+/* A note that PyTorch's exporter left (fields.h), one of its kind of each owner; its text lies in the source. */
 typedef struct onv_scan_note {
     uint64_t offset;
     uint32_t bytes;

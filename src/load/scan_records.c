@@ -281,6 +281,14 @@ onv_status onv_walk_add_note(onv_walk *w, onv_note note, uint64_t offset, const 
         .offset = offset, .bytes = (uint32_t)bytes, .note = (uint8_t)note};
     onv_record_list *list = top->message == ONV_MSG_GRAPH ? &scan->graphs.at[top->record].notes
                                                           : &scan->nodes.at[top->record].notes;
+    /* Of several of a kind the last one: an owner has one note of each at most. */
+    for (onv_record r = list->first; r != 0; r = scan->notes.at[r - 1].next) {
+        onv_scan_note *other = &scan->notes.at[r - 1];
+        if (other->note != element.note) continue;
+        other->offset = element.offset;
+        other->bytes = element.bytes;
+        return ONV_OK;
+    }
     ADD(w, &scan->notes, element, list, "notes");
     return ONV_OK;
 }

@@ -11,8 +11,6 @@
 #ifndef ONV_LOAD_STATEMENTS_H
 #define ONV_LOAD_STATEMENTS_H
 
-#include "load/build.h"
-
 enum {
     ONV_STATEMENT_CALLS = 'c', /* it is the one call in the line */
     ONV_STATEMENT_LOOPS = 'l', /* a member of a list, which stands for the others, too */
@@ -43,10 +41,5 @@ enum {
 /* Before the names that a line reads, and behind them where it goes on in the next one. */
 #define ONV_STATEMENT_READS   '<'
 #define ONV_STATEMENT_GOES_ON '('
-
-/* Of a node whose calls are known. `folded`: the weight of an operation into which the exporter folded
- * the one that it notes, or NULL. Sets what the statements tell. */
-onv_status onv_build_statements(onv_builder *b, const char *trace, onv_node *node,
-                                const char *folded);
 
 #endif

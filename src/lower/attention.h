@@ -25,11 +25,4 @@ enum { ONV_MAX_ATTENTION = 32 }; /* nodes */
 uint32_t onv_attention_apart(onv_lowering *l, uint32_t fusion, onv_node_id *nodes);
 void onv_attention_report(const onv_lowering *l);
 bool onv_takes_fast_path(const onv_lowering *l);
-/* The kernel alone; its result has the shape. */
-uint32_t onv_emit_attention(onv_lowering *l, uint32_t query, uint32_t key, uint32_t value,
-                            uint32_t mask, const onv_shape *shape);
-/* What scaled_dot_product_attention's softmax looks for: a byte for each score that is -inf, one for
- * each row of them, and a zero. */
-uint64_t onv_safe_softmax_bytes(const onv_lowering *l, uint32_t scores);
-
 #endif

@@ -20,16 +20,16 @@ typedef struct readers {
 static const onv_eager_op *sole_reader(const onv_lowering *l, const readers *r, uint32_t tensor)
 {
     uint32_t at = r->of[tensor];
-    return at == 0 || at == MANY ? NULL : &l->eager->ops.at[at - 1];
+    return at == 0 || at == MANY ? NULL : &l->emit.eager->ops.at[at - 1];
 }
 
 /* The view that swaps the last two dims of a tensor of rank 3 alone, through which it is read. */
 static const onv_eager_op *swapped_view(const onv_lowering *l, const readers *r, uint32_t tensor)
 {
-    onv_eager_tensor t = onv_tensor_at(l, tensor);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, tensor);
     const onv_eager_op *view = t.rank == 3 ? sole_reader(l, r, tensor) : NULL;
     if (view == NULL || strcmp(view->name, "permute") != 0 || view->n_out != 1) return NULL;
-    onv_eager_tensor v = onv_tensor_at(l, view->out[0]);
+    onv_eager_tensor v = onv_tensor_at(&l->emit, view->out[0]);
     if (v.dims[0] != t.dims[0] || v.dims[1] != t.dims[2] || v.strides[1] != t.strides[2] ||
         v.dims[1] < 2 || v.dims[2] < 2)
         return NULL;
@@ -48,7 +48,8 @@ static const onv_eager_op *reader_of_swapped(const onv_lowering *l, const reader
 static bool part_strides(const onv_lowering *l, const onv_eager_op *op, uint32_t k,
                          int64_t *strides)
 {
-    onv_eager_tensor x = onv_tensor_at(l, op->in[k].tensor), y = onv_tensor_at(l, op->out[0]);
+    onv_eager_tensor x = onv_tensor_at(&l->emit, op->in[k].tensor),
+                     y = onv_tensor_at(&l->emit, op->out[0]);
     int64_t step = 1;
     if (strcmp(op->name, "cat") == 0 && x.rank == y.rank) {
         for (uint32_t i = x.rank; i-- > 0; step *= y.dims[i]) strides[i] = step;
@@ -74,12 +75,13 @@ static bool is_read_swapped(const onv_lowering *l, const readers *r, const onv_e
 {
     uint32_t tensor = op->out[0];
     bool is_swapped = false;
-    onv_eager_tensor x = onv_tensor_at(l, op->in[0].tensor);
+    onv_eager_tensor x = onv_tensor_at(&l->emit, op->in[0].tensor);
     if (onv_tensor_is_channels_last(&x)) return false;
     for (uint32_t k = 0; k < MAX_VIEWS; k++) {
         const onv_eager_op *next = sole_reader(l, r, tensor);
         if (next == NULL || next->n_out != 1) return false;
-        bool is_view = onv_tensor_at(l, next->out[0]).storage == onv_tensor_at(l, tensor).storage;
+        bool is_view = onv_tensor_at(&l->emit, next->out[0]).storage ==
+                       onv_tensor_at(&l->emit, tensor).storage;
         if (!is_view) return is_swapped && strcmp(next->name, "conv") != 0;
         is_swapped |= strcmp(next->name, "permute") == 0;
         tensor = next->out[0];
@@ -99,7 +101,7 @@ static kernel kernel_of(const onv_lowering *l, const onv_eager_op *op)
     if (strcmp(op->name, "conv") == 0 || strcmp(op->name, "upsample") == 0 ||
         strcmp(op->name, "im2col") == 0)
         return COPIES;
-    const onv_node *node = onv_model_node(l->model, op->node);
+    const onv_node *node = onv_model_node(l->emit.model, op->node);
     const onv_attr *mode = onv_node_attr(node, "mode");
     if (strcmp(op->name, node->op_type) != 0) return OTHER;
     if (strcmp(op->name, "Resize") == 0) return COPIES;
@@ -117,7 +119,7 @@ static bool is_any_of(const char *name, const char *const *names, size_t n)
 
 static bool has_dims_of(const onv_lowering *l, uint32_t tensor, uint32_t other)
 {
-    onv_eager_tensor a = onv_tensor_at(l, tensor), b = onv_tensor_at(l, other);
+    onv_eager_tensor a = onv_tensor_at(&l->emit, tensor), b = onv_tensor_at(&l->emit, other);
     return a.rank == b.rank && memcmp(a.dims, b.dims, a.rank * sizeof *a.dims) == 0;
 }
 
@@ -136,7 +138,7 @@ static bool is_read_permuted(const onv_lowering *l, const readers *r, const onv_
         if (is_permuted && is_any_of(next->name, products, sizeof products / sizeof products[0]))
             return true;
         bool is_permute = strcmp(next->name, "permute") == 0;
-        onv_eager_tensor t = onv_tensor_at(l, next->out[0]);
+        onv_eager_tensor t = onv_tensor_at(&l->emit, next->out[0]);
         bool is_same = has_dims_of(l, next->out[0], tensor) &&
                        (strcmp(next->name, "expand") == 0 || strcmp(next->name, "view") == 0);
         if (!is_permute && !is_same && strcmp(next->name, "dropout") != 0) return false;
@@ -161,12 +163,12 @@ static bool copies(const onv_lowering *l, const readers *r, const onv_eager_op *
         strcmp(op->name, "layer_norm") == 0)
         return is_swapped_norm(l, r, op);
     if (is_read_permuted(l, r, op)) return true;
-    if (strcmp(op->name, "conv") == 0 && onv_tensor_at(l, op->out[0]).rank > 3)
+    if (strcmp(op->name, "conv") == 0 && onv_tensor_at(&l->emit, op->out[0]).rank > 3)
         return is_read_swapped(l, r, op);
     const onv_eager_op *next = reader_of_swapped(l, r, op->out[0]);
     if (next == NULL) return false;
     if (kernel_of(l, op) == COPIES) return strcmp(next->name, "reshape") == 0;
-    return strcmp(op->name, "view") == 0 && onv_tensor_at(l, op->in[0].tensor).rank == 2 &&
+    return strcmp(op->name, "view") == 0 && onv_tensor_at(&l->emit, op->in[0].tensor).rank == 2 &&
            kernel_of(l, next) != OTHER;
 }
 
@@ -197,8 +199,9 @@ static void copy_part(onv_lowering *l, const readers *r, const uint32_t *made_by
     for (uint32_t n = 0; n < MAX_VIEWS; n++) {
         uint32_t maker = made_by[tensor];
         if (sole_reader(l, r, tensor) == NULL || maker == 0) return;
-        onv_eager_op *view = &l->eager->ops.at[maker - 1];
-        onv_eager_tensor part = onv_tensor_at(l, tensor), x = onv_tensor_at(l, view->in[0].tensor);
+        onv_eager_op *view = &l->emit.eager->ops.at[maker - 1];
+        onv_eager_tensor part = onv_tensor_at(&l->emit, tensor),
+                         x = onv_tensor_at(&l->emit, view->in[0].tensor);
         bool permutes = strcmp(view->name, "permute") == 0;
         if ((!permutes && strcmp(view->name, "view") != 0) || view->in[0].grad != ONV_GRAD_ALIAS ||
             (permutes && !strides_before(&x, &part, strides, before)))
@@ -243,7 +246,9 @@ static uint32_t view_with_dense_gradient(const onv_lowering *l, const readers *r
     uint32_t tensor = product->out[0], own = tensor;
     const onv_eager_op *next = sole_reader(l, r, tensor);
     for (uint32_t k = 0; k < MAX_VIEWS_BETWEEN && next != NULL && next->n_out == 1; k++) {
-        if (onv_tensor_at(l, next->out[0]).storage != onv_tensor_at(l, tensor).storage) break;
+        if (onv_tensor_at(&l->emit, next->out[0]).storage !=
+            onv_tensor_at(&l->emit, tensor).storage)
+            break;
         tensor = next->out[0];
         if (next->node.index == product->node.index) own = tensor;
         next = sole_reader(l, r, tensor);
@@ -252,7 +257,7 @@ static uint32_t view_with_dense_gradient(const onv_lowering *l, const readers *r
     if (copies) next = sole_reader(l, r, next->out[0]);
     if (next != NULL && strcmp(next->name, "bmm") == 0) return tensor;
     bool is_einsum = onv_is_node(product->node) &&
-                     strcmp(onv_model_node(l->model, product->node)->op_type, "Einsum") == 0;
+                     strcmp(onv_model_node(l->emit.model, product->node)->op_type, "Einsum") == 0;
     return is_einsum ? own : ONV_NO_TENSOR;
 }
 
@@ -261,35 +266,37 @@ static uint32_t view_with_dense_gradient(const onv_lowering *l, const readers *r
 static bool copies_for_product(const onv_lowering *l, const readers *r, const onv_eager_op *op)
 {
     int64_t strides[ONV_MAX_RANK];
-    if (strcmp(op->name, "bmm") != 0 || !op->has_backward || l->options->on_cpu) return false;
+    if (strcmp(op->name, "bmm") != 0 || !op->has_backward || l->emit.options->on_cpu) return false;
     uint32_t view = view_with_dense_gradient(l, r, op);
     if (view == ONV_NO_TENSOR) return false;
-    onv_eager_tensor product = onv_tensor_at(l, op->out[0]), x = onv_tensor_at(l, view);
+    onv_eager_tensor product = onv_tensor_at(&l->emit, op->out[0]),
+                     x = onv_tensor_at(&l->emit, view);
     if (product.rank != 3 || !strides_behind(&product, &x, strides)) return false;
     return product.dims[1] > 1 && product.dims[2] > 1 && strides[1] != 1 && strides[2] != 1;
 }
 
 void onv_copies_add(onv_lowering *l)
 {
-    readers r = {ONV_ARENA_ARRAY(&l->model->arena, uint32_t, l->eager->tensors.count)};
-    uint32_t *made_by = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, l->eager->tensors.count);
+    readers r = {ONV_ARENA_ARRAY(&l->emit.model->arena, uint32_t, l->emit.eager->tensors.count)};
+    uint32_t *made_by =
+        ONV_ARENA_ARRAY(&l->emit.model->arena, uint32_t, l->emit.eager->tensors.count);
     if (r.of == NULL || made_by == NULL) {
-        l->status = onv_fail_memory(l->err);
+        l->emit.status = onv_fail_memory(l->emit.err);
         return;
     }
-    for (uint32_t i = 0; i < l->eager->ops.count; i++) {
-        const onv_eager_op *op = &l->eager->ops.at[i];
+    for (uint32_t i = 0; i < l->emit.eager->ops.count; i++) {
+        const onv_eager_op *op = &l->emit.eager->ops.at[i];
         for (uint32_t k = 0; k < op->n_in; k++) {
             uint32_t *reader = &r.of[op->in[k].tensor];
             *reader = *reader == 0 ? i + 1 : MANY;
         }
         for (uint32_t k = 0; k < op->n_out; k++) made_by[op->out[k]] = i + 1;
     }
-    for (uint32_t i = 0; i < l->eager->ops.count; i++) {
-        onv_eager_op *op = &l->eager->ops.at[i];
+    for (uint32_t i = 0; i < l->emit.eager->ops.count; i++) {
+        onv_eager_op *op = &l->emit.eager->ops.at[i];
         for (uint32_t k = 0; k < op->n_in && op->n_out == 1; k++) copy_part(l, &r, made_by, op, k);
         if (!copies(l, &r, op) && !copies_for_product(l, &r, op)) continue;
-        uint64_t bytes = onv_tensor_at(l, op->out[0]).bytes;
+        uint64_t bytes = onv_tensor_at(&l->emit, op->out[0]).bytes;
         if (!onv_u64_add(op->backward_temp_bytes, bytes, &op->backward_temp_bytes))
             op->backward_temp_bytes = UINT64_MAX;
     }

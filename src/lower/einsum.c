@@ -80,7 +80,7 @@ static bool spell_out(onv_lowering *l, const onv_node *node, const char *equatio
         uint32_t named = 0;
         for (; *at != '\0' && *at != ',' && *at != '-'; at++)
             named += isalpha((unsigned char)*at) != 0;
-        uint32_t rank = onv_tensor_at(l, onv_node_in(l, node, k)).rank;
+        uint32_t rank = onv_tensor_at(&l->emit, onv_node_in(l, node, k)).rank;
         hidden[k] = rank > named ? rank - named : 0;
         if (hidden[k] > most) most = hidden[k];
     }
@@ -113,7 +113,7 @@ static bool is_needed(const einsum *e, uint32_t label, uint32_t first)
 /* In the order of the labels, dims of 1 for those that it has not. */
 static uint32_t arrange(onv_lowering *l, const einsum *e, uint32_t operand, uint32_t x)
 {
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
     if (x == ONV_NO_TENSOR || t.rank != strlen(e->terms[operand])) return ONV_NO_TENSOR;
     for (uint32_t i = 0; i < e->n_labels; i++) {
@@ -121,12 +121,12 @@ static uint32_t arrange(onv_lowering *l, const einsum *e, uint32_t operand, uint
         dims[i] = at != NULL ? t.dims[at - e->terms[operand]] : 1;
         strides[i] = at != NULL ? t.strides[at - e->terms[operand]] : 0;
     }
-    return onv_emit_view(l, "permute", x, e->n_labels, dims, strides, ONV_GRAD_ALIAS);
+    return onv_emit_view(&l->emit, "permute", x, e->n_labels, dims, strides, ONV_GRAD_ALIAS);
 }
 
 static uint32_t emit_sum(onv_lowering *l, uint32_t x, const bool *over)
 {
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     int64_t dims[ONV_MAX_RANK];
     bool any = false;
     for (uint32_t i = 0; i < t.rank; i++) {
@@ -134,27 +134,27 @@ static uint32_t emit_sum(onv_lowering *l, uint32_t x, const bool *over)
         any |= over[i] && t.dims[i] != 1;
     }
     if (!any) return x;
-    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, dims, NULL);
-    onv_emit_begin(l, "sum");
-    onv_emit_in(l, x, ONV_GRAD_PART);
-    onv_emit_out(l, out);
-    onv_emit_end(l);
+    uint32_t out = onv_tensor_new(&l->emit, t.dtype, t.rank, dims, NULL);
+    onv_emit_begin(&l->emit, "sum");
+    onv_emit_in(&l->emit, x, ONV_GRAD_PART);
+    onv_emit_out(&l->emit, out);
+    onv_emit_end(&l->emit);
     return out;
 }
 
 static uint32_t emit_mul(onv_lowering *l, uint32_t a, uint32_t b)
 {
-    onv_eager_tensor x = onv_tensor_at(l, a), y = onv_tensor_at(l, b);
+    onv_eager_tensor x = onv_tensor_at(&l->emit, a), y = onv_tensor_at(&l->emit, b);
     int64_t dims[ONV_MAX_RANK];
     for (uint32_t i = 0; i < x.rank; i++) dims[i] = x.dims[i] != 1 ? x.dims[i] : y.dims[i];
-    uint32_t out = onv_tensor_new(l, x.dtype, x.rank, dims, NULL);
-    onv_emit_begin(l, "mul");
-    onv_emit_in(l, a, ONV_GRAD_NEW);
-    onv_emit_in(l, b, ONV_GRAD_NEW);
-    if (onv_tensor_needs_grad(l, b)) onv_emit_save(l, a);
-    if (onv_tensor_needs_grad(l, a)) onv_emit_save(l, b);
-    onv_emit_out(l, out);
-    onv_emit_end(l);
+    uint32_t out = onv_tensor_new(&l->emit, x.dtype, x.rank, dims, NULL);
+    onv_emit_begin(&l->emit, "mul");
+    onv_emit_in(&l->emit, a, ONV_GRAD_NEW);
+    onv_emit_in(&l->emit, b, ONV_GRAD_NEW);
+    if (onv_tensor_needs_grad(&l->emit, b)) onv_emit_save(&l->emit, a);
+    if (onv_tensor_needs_grad(&l->emit, a)) onv_emit_save(&l->emit, b);
+    onv_emit_out(&l->emit, out);
+    onv_emit_end(&l->emit);
     return out;
 }
 
@@ -197,22 +197,22 @@ static uint32_t append(uint32_t *order, uint32_t at, const uint32_t *dims, uint3
 static uint32_t emit_permuted(onv_lowering *l, uint32_t x, const uint32_t *order,
                               const int64_t *shape)
 {
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
     for (uint32_t i = 0; i < t.rank; i++) {
         dims[i] = t.dims[order[i]];
         strides[i] = t.strides[order[i]];
     }
-    x = onv_emit_view(l, "permute", x, t.rank, dims, strides, ONV_GRAD_ALIAS);
-    x = onv_emit_reshape(l, x, 3, shape);
-    bool low = l->options->amp != ONV_UNDEFINED && onv_tensor_is_float(l, x);
-    return low ? onv_emit_cast(l, x, (uint8_t)l->options->amp) : x;
+    x = onv_emit_view(&l->emit, "permute", x, t.rank, dims, strides, ONV_GRAD_ALIAS);
+    x = onv_emit_reshape(&l->emit, x, 3, shape);
+    bool low = l->emit.options->amp != ONV_UNDEFINED && onv_tensor_is_float(&l->emit, x);
+    return low ? onv_emit_cast(&l->emit, x, (uint8_t)l->emit.options->amp) : x;
 }
 
 static uint32_t emit_pair(onv_lowering *l, uint32_t a, uint32_t b, const bool *summed)
 {
-    onv_eager_tensor x = onv_tensor_at(l, a), y = onv_tensor_at(l, b);
-    if (l->status != ONV_OK) return ONV_NO_TENSOR;
+    onv_eager_tensor x = onv_tensor_at(&l->emit, a), y = onv_tensor_at(&l->emit, b);
+    if (l->emit.status != ONV_OK) return ONV_NO_TENSOR;
     split s = classify(&x, &y, summed);
     if (s.n_sum == 0) return emit_mul(l, a, b);
     uint32_t order[ONV_MAX_RANK], n;
@@ -228,7 +228,7 @@ static uint32_t emit_pair(onv_lowering *l, uint32_t a, uint32_t b, const bool *s
     n = append(order, n, s.right, s.n_right);
     append(order, n, s.left, s.n_left);
     b = emit_permuted(l, b, order, (const int64_t[]){both, sum, right});
-    uint32_t product = onv_emit_bmm(l, a, b);
+    uint32_t product = onv_emit_bmm(&l->emit, a, b);
     /* Back: the dims of the product in its order, then in that of the labels. */
     int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
     n = append(order, 0, s.both, s.n_both);
@@ -240,14 +240,14 @@ static uint32_t emit_pair(onv_lowering *l, uint32_t a, uint32_t b, const bool *s
         const onv_eager_tensor *from = i < s.n_both + s.n_left ? &x : &y;
         dims[i] = gone ? 1 : from->dims[order[i]];
     }
-    product = onv_emit_reshape(l, product, x.rank, dims);
-    onv_eager_tensor t = onv_tensor_at(l, product);
+    product = onv_emit_reshape(&l->emit, product, x.rank, dims);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, product);
     if (product == ONV_NO_TENSOR) return product;
     for (uint32_t i = 0; i < t.rank; i++) {
         dims[order[i]] = t.dims[i];
         strides[order[i]] = t.strides[i];
     }
-    return onv_emit_view(l, "permute", product, t.rank, dims, strides, ONV_GRAD_ALIAS);
+    return onv_emit_view(&l->emit, "permute", product, t.rank, dims, strides, ONV_GRAD_ALIAS);
 }
 
 void onv_lower_einsum(onv_lowering *l, const onv_node *node)
@@ -261,7 +261,7 @@ void onv_lower_einsum(onv_lowering *l, const onv_node *node)
                  spell_out(l, node, equation->s, text) && parse(text, &e) &&
                  e.n_operands == node->n_inputs;
     for (uint32_t k = 0; plain && k < e.n_operands; k++) {
-        onv_eager_tensor t = onv_tensor_at(l, onv_node_in(l, node, k));
+        onv_eager_tensor t = onv_tensor_at(&l->emit, onv_node_in(l, node, k));
         plain = onv_node_in(l, node, k) != ONV_NO_TENSOR && t.rank == strlen(e.terms[k]);
     }
     if (!plain) {
@@ -277,16 +277,17 @@ void onv_lower_einsum(onv_lowering *l, const onv_node *node)
             break;
         }
         bool left[ONV_MAX_RANK], right[ONV_MAX_RANK];
-        onv_eager_tensor x = onv_tensor_at(l, result), y = onv_tensor_at(l, in[k]);
-        if (l->status != ONV_OK) return;
+        onv_eager_tensor x = onv_tensor_at(&l->emit, result), y = onv_tensor_at(&l->emit, in[k]);
+        if (l->emit.status != ONV_OK) return;
         for (uint32_t i = 0; i < e.n_labels; i++) {
             left[i] = summed[i] && x.dims[i] != 1 && y.dims[i] == 1;
             right[i] = summed[i] && y.dims[i] != 1 && x.dims[i] == 1;
         }
         result = emit_pair(l, emit_sum(l, result, left), emit_sum(l, in[k], right), summed);
     }
-    onv_eager_tensor t = onv_tensor_at(l, result);
-    if (result == ONV_NO_TENSOR || l->status != ONV_OK) return;
-    onv_node_set(l, node, 0,
-                 onv_emit_view(l, "squeeze", result, e.n_out, t.dims, t.strides, ONV_GRAD_ALIAS));
+    onv_eager_tensor t = onv_tensor_at(&l->emit, result);
+    if (result == ONV_NO_TENSOR || l->emit.status != ONV_OK) return;
+    onv_node_set(
+        l, node, 0,
+        onv_emit_view(&l->emit, "squeeze", result, e.n_out, t.dims, t.strides, ONV_GRAD_ALIAS));
 }

@@ -16,7 +16,7 @@ typedef struct loop {
 
 static const onv_node *node_of(const onv_lowering *l, const onv_eager_op *op)
 {
-    const onv_node *node = onv_is_node(op->node) ? onv_model_node(l->model, op->node) : NULL;
+    const onv_node *node = onv_is_node(op->node) ? onv_model_node(l->emit.model, op->node) : NULL;
     return node != NULL && node->solves_by_rows ? node : NULL;
 }
 
@@ -25,12 +25,13 @@ static uint64_t kept_bytes(const onv_lowering *l, const loop *at, const bool *is
 {
     uint64_t bytes = 0;
     for (uint32_t i = at->from; i <= at->to; i++) {
-        const onv_eager_op *op = &l->eager->ops.at[i];
+        const onv_eager_op *op = &l->emit.eager->ops.at[i];
         for (uint32_t k = 0; k < op->n_out; k++) {
-            uint32_t storage = onv_tensor_at(l, op->out[k]).storage;
-            bool is_view = op->n_in > 0 && onv_tensor_at(l, op->in[0].tensor).storage == storage;
+            uint32_t storage = onv_tensor_at(&l->emit, op->out[k]).storage;
+            bool is_view =
+                op->n_in > 0 && onv_tensor_at(&l->emit, op->in[0].tensor).storage == storage;
             if (is_view || !is_saved[storage]) continue;
-            if (!onv_u64_add(bytes, l->eager->storages.at[storage].bytes, &bytes))
+            if (!onv_u64_add(bytes, l->emit.eager->storages.at[storage].bytes, &bytes))
                 return UINT64_MAX;
         }
     }
@@ -47,20 +48,20 @@ static void count(onv_lowering *l, const loop *at, const bool *is_saved)
 
 void onv_exported_report(onv_lowering *l)
 {
-    bool *is_saved = ONV_ARENA_ARRAY(&l->model->arena, bool, l->eager->storages.count);
+    bool *is_saved = ONV_ARENA_ARRAY(&l->emit.model->arena, bool, l->emit.eager->storages.count);
     loop at = {.storage = UINT32_MAX};
     if (is_saved == NULL) {
-        l->status = onv_fail_memory(l->err);
+        l->emit.status = onv_fail_memory(l->emit.err);
         return;
     }
-    for (size_t i = 0; i < l->eager->ops.count; i++)
-        for (uint32_t k = 0; k < l->eager->ops.at[i].n_saved; k++)
-            is_saved[l->eager->ops.at[i].saved[k]] = true;
-    for (uint32_t i = 0; i < l->eager->ops.count; i++) {
-        const onv_eager_op *op = &l->eager->ops.at[i];
+    for (size_t i = 0; i < l->emit.eager->ops.count; i++)
+        for (uint32_t k = 0; k < l->emit.eager->ops.at[i].n_saved; k++)
+            is_saved[l->emit.eager->ops.at[i].saved[k]] = true;
+    for (uint32_t i = 0; i < l->emit.eager->ops.count; i++) {
+        const onv_eager_op *op = &l->emit.eager->ops.at[i];
         const onv_node *node = node_of(l, op);
         if (node == NULL || strcmp(op->name, "copy_slices") != 0) continue;
-        uint32_t storage = onv_tensor_at(l, op->out[0]).storage;
+        uint32_t storage = onv_tensor_at(&l->emit, op->out[0]).storage;
         if (storage != at.storage) {
             count(l, &at, is_saved);
             at = (loop){.first = node, .storage = storage, .from = i};
@@ -70,7 +71,7 @@ void onv_exported_report(onv_lowering *l)
     }
     count(l, &at, is_saved);
     if (l->tally.loops.count > 0)
-        onv_model_diag(l->model, ONV_WARNING, "exported-loop", l->tally.loops.first,
+        onv_model_diag(l->emit.model, ONV_WARNING, "exported-loop", l->tally.loops.first,
                        "%u triangular systems, this one first, are solved row by row, as "
                        "torch_chunk_gated_delta_rule of transformers does in exports alone: %llu "
                        "bytes that are "

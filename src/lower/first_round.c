@@ -54,23 +54,24 @@ static bool is_in_call(const onv_node *node, const onv_node *other)
 /* The call whose last node that is; false where it is not one of parameters and one other tensor. */
 static bool find_call(const onv_lowering *l, onv_node_id last, round *r)
 {
-    const onv_node *at = onv_model_node(l->model, last);
+    const onv_node *at = onv_model_node(l->emit.model, last);
     uint32_t n_parameters = 0;
     r->from = r->to = last.index;
-    while (r->from > 0 && is_in_call(onv_model_node(l->model, (onv_node_id){r->from - 1}), at))
+    while (r->from > 0 && is_in_call(onv_model_node(l->emit.model, (onv_node_id){r->from - 1}), at))
         r->from--;
     if (r->to - r->from >= MAX_NODES) return false;
     r->state = ONV_NO_VALUE;
     for (uint32_t i = r->from; i <= r->to; i++) {
-        const onv_node *node = onv_model_node(l->model, (onv_node_id){i});
+        const onv_node *node = onv_model_node(l->emit.model, (onv_node_id){i});
         n_parameters += node->n_parameters;
         uint32_t fusion = l->fusions.of_node[i];
         uint32_t end = fusion != 0 ? l->fusions.at.at[fusion - 1].last.index : i;
         if (end < r->from || end > r->to || onv_node_has_graphs(node)) return false;
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             onv_value_id in = node->inputs[k];
-            if (!onv_is_value(in) || onv_value_is_weight(onv_model_value(l->model, in))) continue;
-            onv_node_id producer = onv_model_value(l->model, in)->producer;
+            if (!onv_is_value(in) || onv_value_is_weight(onv_model_value(l->emit.model, in)))
+                continue;
+            onv_node_id producer = onv_model_value(l->emit.model, in)->producer;
             if (onv_is_node(producer) && producer.index >= r->from) continue;
             if (onv_is_value(r->state) && r->state.index != in.index) return false;
             r->state = in;
@@ -91,20 +92,20 @@ static bool has_same_shape(onv_lowering *l, onv_value_id a, onv_value_id b)
 static bool find_next(onv_lowering *l, const onv_node *reader, uint32_t k, round *r)
 {
     onv_value_id constant = reader->inputs[k];
-    const char *name = onv_model_value(l->model, constant)->name;
-    uint32_t from = l->node.index + 1, n = (uint32_t)l->model->nodes.count;
+    const char *name = onv_model_value(l->emit.model, constant)->name;
+    uint32_t from = l->emit.node.index + 1, n = (uint32_t)l->emit.model->nodes.count;
     for (uint32_t i = from; i < n && i - from < LOOK_AHEAD; i++) {
-        if (!onv_work(1)) l->status = ONV_ERR_CANCELLED;
-        if (l->status != ONV_OK) return false;
-        const onv_node *node = onv_model_node(l->model, (onv_node_id){i});
+        if (!onv_work(1)) l->emit.status = ONV_ERR_CANCELLED;
+        if (l->emit.status != ONV_OK) return false;
+        const onv_node *node = onv_model_node(l->emit.model, (onv_node_id){i});
         if (!is_same_line(reader, node) || !onv_is_value(node->inputs[k])) continue;
         if (node->inputs[k].index == constant.index) continue;
-        onv_node_id made_by = onv_model_value(l->model, node->inputs[k])->producer;
-        if (!onv_is_node(made_by) || made_by.index < l->node.index) return false;
-        const char *call = onv_model_node(l->model, made_by)->source_op;
+        onv_node_id made_by = onv_model_value(l->emit.model, node->inputs[k])->producer;
+        if (!onv_is_node(made_by) || made_by.index < l->emit.node.index) return false;
+        const char *call = onv_model_node(l->emit.model, made_by)->source_op;
         r->result = node->inputs[k];
         return call != NULL && is_same_operation(call, name) && find_call(l, made_by, r) &&
-               onv_model_value(l->model, r->state)->producer.index >= l->node.index &&
+               onv_model_value(l->emit.model, r->state)->producer.index >= l->emit.node.index &&
                has_same_shape(l, constant, r->result);
     }
     return false;
@@ -113,9 +114,9 @@ static bool find_next(onv_lowering *l, const onv_node *reader, uint32_t k, round
 static uint32_t make_zeros(onv_lowering *l, onv_value_id like)
 {
     uint32_t zeros = onv_value_new(l, like, ONV_UNDEFINED);
-    onv_emit_begin(l, "full");
-    onv_emit_out(l, zeros);
-    onv_emit_end(l);
+    onv_emit_begin(&l->emit, "full");
+    onv_emit_out(&l->emit, zeros);
+    onv_emit_end(&l->emit);
     return zeros;
 }
 
@@ -139,7 +140,7 @@ static uint32_t shared_zeros(onv_lowering *l, onv_value_id state, const onv_node
 {
     onv_value_id id = node->inputs[k];
     if (!onv_is_value(id)) return ONV_NO_TENSOR;
-    const onv_value *value = onv_model_value(l->model, id);
+    const onv_value *value = onv_model_value(l->emit.model, id);
     if (!onv_value_is_weight(value) || !is_fill(value->name) || !has_same_shape(l, id, state))
         return ONV_NO_TENSOR;
     const char *own = value->name, *last = l->values[id.index].stands_for, *call = own;
@@ -160,11 +161,11 @@ static uint32_t shared_zeros(onv_lowering *l, onv_value_id state, const onv_node
 static uint32_t first_state(onv_lowering *l, onv_value_id state)
 {
     uint32_t *made = &l->values[state.index].first_state, zeros = ONV_NO_TENSOR;
-    const onv_node *reader = onv_model_node(l->model, l->node);
-    uint32_t from = l->node.index, n = (uint32_t)l->model->nodes.count;
+    const onv_node *reader = onv_model_node(l->emit.model, l->emit.node);
+    uint32_t from = l->emit.node.index, n = (uint32_t)l->emit.model->nodes.count;
     if (*made != 0) return *made - 1;
     for (uint32_t i = from; i < n && i - from < LOOK_NEAR && zeros == ONV_NO_TENSOR; i++) {
-        const onv_node *node = onv_model_node(l->model, (onv_node_id){i});
+        const onv_node *node = onv_model_node(l->emit.model, (onv_node_id){i});
         bool is_near = node->graph.index == 0 && node->scope == reader->scope;
         for (uint32_t k = 0; k < node->n_inputs && is_near && zeros == ONV_NO_TENSOR; k++)
             zeros = shared_zeros(l, state, node, k);
@@ -177,32 +178,34 @@ uint32_t onv_first_round(onv_lowering *l, onv_value_id id)
 {
     round r = {.from = 0};
     uint32_t k = 0;
-    if (l->emit.is_building || !onv_is_node(l->node) || l->options->inference ||
-        l->options->as_exported || l->region.current != ONV_NO_REGION)
+    if (l->emit.is_building || !onv_is_node(l->emit.node) || l->emit.options->inference ||
+        l->emit.options->as_exported || l->emit.region != ONV_NO_REGION)
         return ONV_NO_TENSOR;
-    const onv_node *reader = onv_model_node(l->model, l->node);
+    const onv_node *reader = onv_model_node(l->emit.model, l->emit.node);
     while (k < reader->n_inputs && reader->inputs[k].index != id.index) k++;
     if (k == reader->n_inputs || !find_next(l, reader, k, &r)) return ONV_NO_TENSOR;
     uint32_t zeros = first_state(l, r.state);
-    if (l->status != ONV_OK) return ONV_NO_TENSOR;
-    onv_node_id outer = l->node;
-    size_t first_op = l->eager->ops.count;
+    if (l->emit.status != ONV_OK) return ONV_NO_TENSOR;
+    onv_node_id outer = l->emit.node;
+    size_t first_op = l->emit.eager->ops.count;
     onv_value_set(l, r.state, zeros);
-    for (uint32_t i = r.from; i <= r.to && l->status == ONV_OK; i++) {
+    for (uint32_t i = r.from; i <= r.to && l->emit.status == ONV_OK; i++) {
         uint32_t fusion = l->fusions.of_node[i];
-        l->node = (onv_node_id){i};
-        if (fusion == 0 || l->fusions.at.at[fusion - 1].last.index == i) onv_lower_once(l, l->node);
+        onv_lower_at(l, (onv_node_id){i});
+        if (fusion == 0 || l->fusions.at.at[fusion - 1].last.index == i)
+            onv_lower_once(l, l->emit.node);
     }
-    l->node = outer;
+    onv_lower_at(l, outer);
     uint32_t result =
         l->values[r.result.index].is_known ? l->values[r.result.index].tensor : ONV_NO_TENSOR;
     /* Their own turn comes. */
     l->values[r.state.index].is_known = false;
     for (uint32_t i = r.from; i <= r.to; i++) {
-        const onv_node *node = onv_model_node(l->model, (onv_node_id){i});
+        const onv_node *node = onv_model_node(l->emit.model, (onv_node_id){i});
         for (uint32_t o = 0; o < node->n_outputs; o++)
             if (onv_is_value(node->outputs[o])) l->values[node->outputs[o].index].is_known = false;
     }
-    for (size_t i = first_op; i < l->eager->ops.count; i++) l->eager->ops.at[i].node = outer;
+    for (size_t i = first_op; i < l->emit.eager->ops.count; i++)
+        l->emit.eager->ops.at[i].node = outer;
     return result;
 }

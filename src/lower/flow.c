@@ -35,35 +35,36 @@ bool onv_node_has_graphs(const onv_node *node)
 
 static inside enter(onv_lowering *l, onv_region_kind kind, const char *label)
 {
-    inside in = {.region = (uint32_t)l->eager->regions.count,
-                 .outer = l->region.current,
-                 .first_op = (uint32_t)l->eager->ops.count,
-                 .first_storage = (uint32_t)l->eager->storages.count,
+    inside in = {.region = (uint32_t)l->emit.eager->regions.count,
+                 .outer = l->emit.region,
+                 .first_op = (uint32_t)l->emit.eager->ops.count,
+                 .first_storage = (uint32_t)l->emit.eager->storages.count,
                  .outer_storage = l->region.first_storage};
     onv_region region = {.first = in.first_op,
                          .end = in.first_op,
-                         .parent = l->region.current,
+                         .parent = l->emit.region,
                          .kind = (uint8_t)kind,
                          .trips = 1,
-                         .node = l->node,
+                         .node = l->emit.node,
                          .label = label};
-    if (l->status == ONV_OK && !onv_vec_push(&l->eager->regions, region))
-        l->status = onv_fail_memory(l->err);
-    l->region.current = in.region;
+    if (l->emit.status == ONV_OK && !onv_vec_push(&l->emit.eager->regions, region))
+        l->emit.status = onv_fail_memory(l->emit.err);
+    l->emit.region = in.region;
     l->region.first_storage = in.first_storage;
     return in;
 }
 
 static void leave(onv_lowering *l, const inside *in)
 {
-    if (l->status == ONV_OK) l->eager->regions.at[in->region].end = (uint32_t)l->eager->ops.count;
-    l->region.current = in->outer;
+    if (l->emit.status == ONV_OK)
+        l->emit.eager->regions.at[in->region].end = (uint32_t)l->emit.eager->ops.count;
+    l->emit.region = in->outer;
     l->region.first_storage = in->outer_storage;
 }
 
 static void lower_body(onv_lowering *l, onv_graph_id id)
 {
-    const onv_graph *graph = onv_model_graph(l->model, id);
+    const onv_graph *graph = onv_model_graph(l->emit.model, id);
     onv_lower_nodes(l, graph->nodes, graph->n_nodes);
 }
 
@@ -72,23 +73,35 @@ static void lower_body(onv_lowering *l, onv_graph_id id)
 static bool is_made_in(const onv_lowering *l, const inside *in, uint32_t tensor)
 {
     if (tensor == ONV_NO_TENSOR) return false;
-    uint32_t storage = onv_tensor_at(l, tensor).storage;
+    uint32_t storage = onv_tensor_at(&l->emit, tensor).storage;
     return storage >= in->first_storage &&
-           l->eager->storages.at[storage].kind == ONV_STORAGE_ACTIVATION;
+           l->emit.eager->storages.at[storage].kind == ONV_STORAGE_ACTIVATION;
+}
+
+/* True the first time since the current mark was begun. */
+static bool mark_storage(onv_lowering *l, uint32_t storage)
+{
+    while (l->region.mark.count <= storage)
+        if (!onv_vec_push(&l->region.mark, 0)) {
+            l->emit.status = onv_fail_memory(l->emit.err);
+            return false;
+        }
+    bool is_new = l->region.mark.at[storage] != l->region.n_marks;
+    l->region.mark.at[storage] = l->region.n_marks;
+    return is_new;
 }
 
 /* The operation being built reads what operations since `first_op` read from before, except storages
  * that have the current mark. */
 static void read_outside(onv_lowering *l, const inside *in)
 {
-    uint32_t mark = l->region.n_marks, end = (uint32_t)l->eager->ops.count;
-    for (uint32_t i = in->first_op; i < end && l->status == ONV_OK; i++) {
-        const onv_eager_op *op = &l->eager->ops.at[i];
+    uint32_t end = (uint32_t)l->emit.eager->ops.count;
+    for (uint32_t i = in->first_op; i < end && l->emit.status == ONV_OK; i++) {
+        const onv_eager_op *op = &l->emit.eager->ops.at[i];
         for (uint32_t k = 0; k < op->n_in; k++) {
-            uint32_t storage = onv_tensor_at(l, op->in[k].tensor).storage;
-            if (storage >= in->first_storage || l->region.mark.at[storage] == mark) continue;
-            l->region.mark.at[storage] = mark;
-            onv_emit_in(l, op->in[k].tensor, ONV_GRAD_NONE);
+            uint32_t storage = onv_tensor_at(&l->emit, op->in[k].tensor).storage;
+            if (storage < in->first_storage && mark_storage(l, storage))
+                onv_emit_in(&l->emit, op->in[k].tensor, ONV_GRAD_NONE);
         }
     }
 }
@@ -96,8 +109,9 @@ static void read_outside(onv_lowering *l, const inside *in)
 /* A storage of the region stays to its end. */
 static void keep_to_end(onv_lowering *l, uint32_t tensor)
 {
-    onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
-    storage->stays_until = (uint32_t)l->eager->ops.count;
+    onv_eager_storage *storage =
+        &l->emit.eager->storages.at[onv_tensor_at(&l->emit, tensor).storage];
+    storage->stays_until = (uint32_t)l->emit.eager->ops.count;
 }
 
 /* A new tensor for an output of the node: at least as large as what becomes it. */
@@ -105,7 +119,7 @@ static uint32_t new_output(onv_lowering *l, onv_value_id id, uint64_t least_byte
 {
     uint32_t out = onv_value_new(l, id, ONV_UNDEFINED);
     if (out == ONV_NO_TENSOR) return out;
-    onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, out).storage];
+    onv_eager_storage *storage = &l->emit.eager->storages.at[onv_tensor_at(&l->emit, out).storage];
     if (storage->bytes < least_bytes) storage->bytes = least_bytes;
     return out;
 }
@@ -114,18 +128,18 @@ static uint32_t new_output(onv_lowering *l, onv_value_id id, uint64_t least_byte
 
 static void refuse(onv_lowering *l, const char *what, const char *remedy)
 {
-    if (l->status == ONV_OK)
-        l->status =
-            onv_fail(l->err, ONV_ERR_USAGE, "training through %s is not sized: %s", what, remedy);
+    if (l->emit.status == ONV_OK)
+        l->emit.status = onv_fail(l->emit.err, ONV_ERR_USAGE,
+                                  "training through %s is not sized: %s", what, remedy);
 }
 
 static void lower_alternative(onv_lowering *l, const onv_node *node, onv_graph_id id,
                               uint32_t *given)
 {
-    const onv_graph *graph = onv_model_graph(l->model, id);
+    const onv_graph *graph = onv_model_graph(l->emit.model, id);
     inside in = enter(l, ONV_REGION_SEQUENCE, graph->owner_attr);
     lower_body(l, id);
-    for (uint32_t k = 0; k < node->n_outputs && l->status == ONV_OK; k++) {
+    for (uint32_t k = 0; k < node->n_outputs && l->emit.status == ONV_OK; k++) {
         given[k] = k < graph->n_outputs ? onv_value_tensor(l, graph->outputs[k]) : ONV_NO_TENSOR;
         if (is_made_in(l, &in, given[k])) keep_to_end(l, given[k]);
     }
@@ -139,24 +153,25 @@ static uint32_t join(onv_lowering *l, const inside *in, onv_value_id id, const u
     uint32_t made = 0, of[2];
     for (int b = 0; b < 2; b++) {
         if (given[b] == ONV_NO_TENSOR) continue;
-        of[b] = onv_tensor_at(l, given[b]).storage;
+        of[b] = onv_tensor_at(&l->emit, given[b]).storage;
         if (!is_made_in(l, in, given[b])) continue;
         made++;
-        if (l->eager->storages.at[of[b]].bytes > bytes) bytes = l->eager->storages.at[of[b]].bytes;
+        if (l->emit.eager->storages.at[of[b]].bytes > bytes)
+            bytes = l->emit.eager->storages.at[of[b]].bytes;
     }
     if (given[0] == ONV_NO_TENSOR && given[1] == ONV_NO_TENSOR) return ONV_NO_TENSOR;
     if (made == 0 && given[0] != ONV_NO_TENSOR && given[1] != ONV_NO_TENSOR && of[0] == of[1])
         return given[0];
     uint32_t out = new_output(l, id, bytes);
     if (out == ONV_NO_TENSOR) return out;
-    onv_emit_out(l, out);
+    onv_emit_out(&l->emit, out);
     for (int b = 0; b < 2; b++) {
         if (!is_made_in(l, in, given[b])) {
-            onv_emit_in(l, given[b], ONV_GRAD_NONE);
+            onv_emit_in(&l->emit, given[b], ONV_GRAD_NONE);
             continue;
         }
-        onv_eager_storage *storage = &l->eager->storages.at[of[b]];
-        if (storage->becomes == UINT32_MAX) storage->becomes = onv_tensor_at(l, out).storage;
+        onv_eager_storage *storage = &l->emit.eager->storages.at[of[b]];
+        if (storage->becomes == UINT32_MAX) storage->becomes = onv_tensor_at(&l->emit, out).storage;
     }
     return out;
 }
@@ -164,25 +179,25 @@ static uint32_t join(onv_lowering *l, const inside *in, onv_value_id id, const u
 static void lower_alternatives(onv_lowering *l, const onv_node *node,
                                const onv_graph_id branches[2])
 {
-    uint32_t *given = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, 2 * (size_t)node->n_outputs);
+    uint32_t *given = ONV_ARENA_ARRAY(&l->emit.model->arena, uint32_t, 2 * (size_t)node->n_outputs);
     if (given == NULL) {
-        l->status = onv_fail_memory(l->err);
+        l->emit.status = onv_fail_memory(l->emit.err);
         return;
     }
     inside in = enter(l, ONV_REGION_ALTERNATIVES, NULL);
     for (int b = 0; b < 2; b++)
         lower_alternative(l, node, branches[b], given + (size_t)b * node->n_outputs);
     leave(l, &in);
-    onv_emit_begin(l, node->op_type);
-    onv_emit_in(l, onv_node_in(l, node, 0), ONV_GRAD_NONE);
+    onv_emit_begin(&l->emit, node->op_type);
+    onv_emit_in(&l->emit, onv_node_in(l, node, 0), ONV_GRAD_NONE);
     l->region.n_marks++;
     read_outside(l, &in);
-    for (uint32_t k = 0; k < node->n_outputs && l->status == ONV_OK; k++) {
+    for (uint32_t k = 0; k < node->n_outputs && l->emit.status == ONV_OK; k++) {
         if (!onv_is_value(node->outputs[k]) || l->is_host[node->outputs[k].index]) continue;
         const uint32_t both[2] = {given[k], given[node->n_outputs + k]};
         onv_node_set(l, node, k, join(l, &in, node->outputs[k], both));
     }
-    onv_emit_end(l);
+    onv_emit_end(&l->emit);
 }
 
 static void lower_if(onv_lowering *l, const onv_node *node)
@@ -191,22 +206,23 @@ static void lower_if(onv_lowering *l, const onv_node *node)
     onv_graph_id branches[2];
     uint32_t n = 0;
     for (int i = 0; i < 2; i++) {
-        onv_graph_id id = onv_graph_body(l->model, node, names[i]);
+        onv_graph_id id = onv_graph_body(l->emit.model, node, names[i]);
         if (id.index != ONV_NO_GRAPH.index) branches[n++] = id;
     }
     bool on_host = true;
     for (uint32_t k = 0; k < node->n_outputs; k++)
         on_host &= !onv_is_value(node->outputs[k]) || l->is_host[node->outputs[k].index];
     if (on_host) return;
-    if (n == 2 && !l->options->inference)
+    if (n == 2 && !l->emit.options->inference)
         refuse(l, "an If where both branches may run",
                "set the input that decides it, or export the model with the branch that training "
                "takes");
-    if (n == 2 && l->options->inference) lower_alternatives(l, node, branches);
+    if (n == 2 && l->emit.options->inference) lower_alternatives(l, node, branches);
     if (n != 1) return;
-    const onv_graph *graph = onv_model_graph(l->model, branches[0]);
+    const onv_graph *graph = onv_model_graph(l->emit.model, branches[0]);
     lower_body(l, branches[0]);
-    for (uint32_t k = 0; k < node->n_outputs && k < graph->n_outputs && l->status == ONV_OK; k++)
+    for (uint32_t k = 0; k < node->n_outputs && k < graph->n_outputs && l->emit.status == ONV_OK;
+         k++)
         onv_node_set(l, node, k, onv_value_tensor(l, graph->outputs[k]));
 }
 
@@ -222,7 +238,7 @@ static void skip_loop(onv_lowering *l, const onv_node *node)
         if (!onv_is_value(node->outputs[k]) || x == ONV_NO_TENSOR) continue;
         onv_shape shape;
         if (!onv_value_shape(l, node->outputs[k], &shape)) return;
-        onv_eager_tensor t = onv_tensor_at(l, x);
+        onv_eager_tensor t = onv_tensor_at(&l->emit, x);
         bool same = t.rank == shape.rank;
         for (uint32_t i = 0; same && i < t.rank; i++) same = t.dims[i] == shape.dims[i];
         if (same) onv_node_set(l, node, k, x);
@@ -237,53 +253,53 @@ static uint32_t state_in(onv_lowering *l, const onv_node *node, uint32_t k, onv_
     onv_shape shape;
     if (l->is_host[id.index] || !onv_value_shape(l, id, &shape)) return ONV_NO_TENSOR;
     if (x != ONV_NO_TENSOR) {
-        onv_eager_tensor t = onv_tensor_at(l, x);
+        onv_eager_tensor t = onv_tensor_at(&l->emit, x);
         bool same = t.rank == shape.rank;
         for (uint32_t i = 0; same && i < t.rank; i++) same = t.dims[i] == shape.dims[i];
         if (same && (once || onv_may_overwrite(l, node, k))) return x;
     } else if (onv_is_value(node->inputs[k]) && shape.rank == 0) {
         return x; /* a number of the host */
     }
-    return onv_emit_out(l, onv_value_new(l, id, ONV_UNDEFINED));
+    return onv_emit_out(&l->emit, onv_value_new(l, id, ONV_UNDEFINED));
 }
 
 /* Element i of what a Scan goes through: the same memory without the axis. */
 static uint32_t slice_in(onv_lowering *l, uint32_t x, onv_value_id id)
 {
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     onv_shape shape;
     if (x == ONV_NO_TENSOR || !onv_value_shape(l, id, &shape)) return ONV_NO_TENSOR;
-    onv_emit_in(l, x, ONV_GRAD_NONE);
+    onv_emit_in(&l->emit, x, ONV_GRAD_NONE);
     const int64_t *strides = shape.rank < t.rank ? t.strides + (t.rank - shape.rank) : NULL;
-    return onv_tensor_on(l, t.storage, t.dtype, shape.rank, shape.dims, strides);
+    return onv_tensor_on(&l->emit, t.storage, t.dtype, shape.rank, shape.dims, strides);
 }
 
 /* The operation before the first iteration. */
 static void begin_loop(onv_lowering *l, const onv_node *node, const onv_loop_form *form)
 {
-    const onv_graph *body = onv_model_graph(l->model, form->body);
+    const onv_graph *body = onv_model_graph(l->emit.model, form->body);
     bool once = onv_dim_is_const(body->trips) && body->trips.raw == 1;
-    onv_emit_begin(l, node->op_type);
+    onv_emit_begin(&l->emit, node->op_type);
     for (uint32_t k = 0; k < form->node_in && k < node->n_inputs; k++)
-        onv_emit_in(l, onv_node_in(l, node, k), ONV_GRAD_NONE);
-    for (uint32_t k = 0; form->body_in + k < body->n_inputs && l->status == ONV_OK; k++) {
+        onv_emit_in(&l->emit, onv_node_in(l, node, k), ONV_GRAD_NONE);
+    for (uint32_t k = 0; form->body_in + k < body->n_inputs && l->emit.status == ONV_OK; k++) {
         uint32_t in = form->node_in + k;
         onv_value_id id = body->inputs[form->body_in + k];
         if (in >= node->n_inputs) break;
         uint32_t x = onv_node_in(l, node, in);
         if (k < form->n_states) {
-            onv_emit_in(l, x, ONV_GRAD_NONE);
+            onv_emit_in(&l->emit, x, ONV_GRAD_NONE);
             x = state_in(l, node, in, id, once);
         } else {
             x = slice_in(l, x, id);
         }
         onv_value_set(l, id, x);
     }
-    for (uint32_t k = form->n_states; k < node->n_outputs && l->status == ONV_OK; k++)
+    for (uint32_t k = form->n_states; k < node->n_outputs && l->emit.status == ONV_OK; k++)
         if (onv_is_value(node->outputs[k]))
             onv_node_set(l, node, k,
-                         onv_emit_out(l, onv_value_new(l, node->outputs[k], ONV_UNDEFINED)));
-    onv_emit_end(l);
+                         onv_emit_out(&l->emit, onv_value_new(l, node->outputs[k], ONV_UNDEFINED)));
+    onv_emit_end(&l->emit);
 }
 
 /* Output k of the node, of what the body gives for the state. */
@@ -291,28 +307,28 @@ static uint32_t state_out(onv_lowering *l, const inside *in, onv_value_id id, ui
 {
     if (given == ONV_NO_TENSOR) return given;
     if (!is_made_in(l, in, given)) return given;
-    onv_eager_tensor t = onv_tensor_at(l, given);
-    onv_eager_storage *storage = &l->eager->storages.at[t.storage];
+    onv_eager_tensor t = onv_tensor_at(&l->emit, given);
+    onv_eager_storage *storage = &l->emit.eager->storages.at[t.storage];
     if (storage->becomes != UINT32_MAX) /* handed on twice */
-        return onv_tensor_on(l, storage->becomes, t.dtype, t.rank, t.dims, t.strides);
+        return onv_tensor_on(&l->emit, storage->becomes, t.dtype, t.rank, t.dims, t.strides);
     uint32_t from = t.storage, out = new_output(l, id, storage->bytes);
     if (out == ONV_NO_TENSOR) return out;
-    l->eager->storages.at[from].becomes = onv_tensor_at(l, out).storage;
-    return onv_emit_out(l, out);
+    l->emit.eager->storages.at[from].becomes = onv_tensor_at(&l->emit, out).storage;
+    return onv_emit_out(&l->emit, out);
 }
 
 static void set_trips(onv_lowering *l, const inside *in, const onv_graph *body)
 {
-    if (l->status != ONV_OK) return;
-    onv_region *region = &l->eager->regions.at[in->region];
-    onv_dim trips = onv_dim_substitute_bounds(&l->model->dims, body->trips);
+    if (l->emit.status != ONV_OK) return;
+    onv_region *region = &l->emit.eager->regions.at[in->region];
+    onv_dim trips = onv_dim_substitute_bounds(&l->emit.model->dims, body->trips);
     region->trips_bound = !onv_dim_is_const(body->trips);
     region->trips = onv_dim_is_const(trips) && trips.raw > 0 ? (uint64_t)trips.raw : 0;
 }
 
 static void lower_loop(onv_lowering *l, const onv_node *node, const onv_loop_form *form)
 {
-    const onv_graph *body = onv_model_graph(l->model, form->body);
+    const onv_graph *body = onv_model_graph(l->emit.model, form->body);
     uint32_t outer_storage = l->region.first_storage;
     inside in = enter(l, ONV_REGION_LOOP, body->owner_attr);
     set_trips(l, &in, body);
@@ -320,27 +336,27 @@ static void lower_loop(onv_lowering *l, const onv_node *node, const onv_loop_for
     begin_loop(l, node, form);
     l->region.first_storage = in.first_storage;
     lower_body(l, form->body);
-    for (uint32_t k = form->body_out; k < body->n_outputs && l->status == ONV_OK; k++) {
+    for (uint32_t k = form->body_out; k < body->n_outputs && l->emit.status == ONV_OK; k++) {
         uint32_t given = onv_value_tensor(l, body->outputs[k]);
         if (is_made_in(l, &in, given)) keep_to_end(l, given);
     }
     leave(l, &in);
-    onv_emit_begin(l, node->op_type);
+    onv_emit_begin(&l->emit, node->op_type);
     l->region.n_marks++;
-    for (uint32_t k = 0; k < form->n_states && l->status == ONV_OK; k++) {
+    for (uint32_t k = 0; k < form->n_states && l->emit.status == ONV_OK; k++) {
         uint32_t state = onv_value_tensor(l, body->inputs[form->body_in + k]);
-        if (state != ONV_NO_TENSOR)
-            l->region.mark.at[onv_tensor_at(l, state).storage] = l->region.n_marks;
+        if (state != ONV_NO_TENSOR) mark_storage(l, onv_tensor_at(&l->emit, state).storage);
     }
     in.first_op++; /* what the first operation reads ends there, or in the body */
     read_outside(l, &in);
-    for (uint32_t k = 0; k < form->n_states && k < node->n_outputs && l->status == ONV_OK; k++) {
+    for (uint32_t k = 0; k < form->n_states && k < node->n_outputs && l->emit.status == ONV_OK;
+         k++) {
         uint32_t from = form->body_out + k;
         if (!onv_is_value(node->outputs[k]) || from >= body->n_outputs) continue;
         uint32_t given = onv_value_tensor(l, body->outputs[from]);
         onv_node_set(l, node, k, state_out(l, &in, node->outputs[k], given));
     }
-    onv_emit_end(l);
+    onv_emit_end(&l->emit);
 }
 
 /* --- Anything else ----------------------------------------------------------------------------- */
@@ -348,39 +364,41 @@ static void lower_loop(onv_lowering *l, const onv_node *node, const onv_loop_for
 /* A subgraph of which only that it has one is known: its inputs are tensors of their own. */
 static void lower_unknown_body(onv_lowering *l, const onv_node *node, onv_graph_id id)
 {
-    const onv_graph *graph = onv_model_graph(l->model, id);
+    const onv_graph *graph = onv_model_graph(l->emit.model, id);
     if (graph->never_runs) return;
     inside in = enter(l, ONV_REGION_LOOP, graph->owner_attr);
     set_trips(l, &in, graph);
-    onv_emit_begin(l, node->op_type);
-    for (uint32_t k = 0; k < graph->n_inputs && l->status == ONV_OK; k++)
+    onv_emit_begin(&l->emit, node->op_type);
+    for (uint32_t k = 0; k < graph->n_inputs && l->emit.status == ONV_OK; k++)
         if (!l->is_host[graph->inputs[k].index])
-            onv_value_set(l, graph->inputs[k],
-                          onv_emit_out(l, onv_value_new(l, graph->inputs[k], ONV_UNDEFINED)));
-    onv_emit_end(l);
+            onv_value_set(
+                l, graph->inputs[k],
+                onv_emit_out(&l->emit, onv_value_new(l, graph->inputs[k], ONV_UNDEFINED)));
+    onv_emit_end(&l->emit);
     lower_body(l, id);
     leave(l, &in);
 }
 
 static void lower_unknown(onv_lowering *l, const onv_node *node)
 {
-    inside all = {.first_op = (uint32_t)l->eager->ops.count,
-                  .first_storage = (uint32_t)l->eager->storages.count};
-    for (uint32_t i = 0; i < node->n_attrs && l->status == ONV_OK; i++) {
+    inside all = {.first_op = (uint32_t)l->emit.eager->ops.count,
+                  .first_storage = (uint32_t)l->emit.eager->storages.count};
+    for (uint32_t i = 0; i < node->n_attrs && l->emit.status == ONV_OK; i++) {
         const onv_attr *attr = &node->attrs[i];
         if (attr->kind == ONV_ATTR_GRAPH) lower_unknown_body(l, node, attr->graph);
         for (uint32_t k = 0; attr->kind == ONV_ATTR_GRAPHS && k < attr->count; k++)
             lower_unknown_body(l, node, attr->graphs[k]);
     }
-    onv_emit_begin(l, node->op_type);
+    onv_emit_begin(&l->emit, node->op_type);
     for (uint32_t k = 0; k < node->n_inputs; k++)
-        onv_emit_in(l, onv_node_in(l, node, k), ONV_GRAD_NONE);
+        onv_emit_in(&l->emit, onv_node_in(l, node, k), ONV_GRAD_NONE);
     l->region.n_marks++;
     read_outside(l, &all);
-    for (uint32_t k = 0; k < node->n_outputs && l->status == ONV_OK; k++)
+    for (uint32_t k = 0; k < node->n_outputs && l->emit.status == ONV_OK; k++)
         if (onv_is_value(node->outputs[k]))
-            onv_node_set(l, node, k, onv_emit_out(l, onv_node_new(l, node, k, ONV_UNDEFINED)));
-    onv_emit_end(l);
+            onv_node_set(l, node, k,
+                         onv_emit_out(&l->emit, onv_node_new(l, node, k, ONV_UNDEFINED)));
+    onv_emit_end(&l->emit);
 }
 
 void onv_lower_flow(onv_lowering *l, const onv_node *node)
@@ -391,13 +409,13 @@ void onv_lower_flow(onv_lowering *l, const onv_node *node)
         lower_if(l, node);
     } else if (known &&
                (strcmp(node->op_type, "Loop") == 0 || strcmp(node->op_type, "Scan") == 0)) {
-        if (!onv_loop_form_of(l->model, node, &form))
+        if (!onv_loop_form_of(l->emit.model, node, &form))
             skip_loop(l, node);
-        else if (l->options->inference)
+        else if (l->emit.options->inference)
             lower_loop(l, node, &form);
         else
             refuse(l, "a loop", "export the model with the loop unrolled");
-    } else if (l->options->inference) {
+    } else if (l->emit.options->inference) {
         lower_unknown(l, node);
     } else {
         refuse(l, "an operator that has graphs of its own", "export the model without it");

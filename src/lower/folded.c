@@ -44,12 +44,10 @@ bool onv_folded_has_call(const onv_value *value, const char *operation)
     return false;
 }
 
-static bool is_buffer(const onv_model *model, const char *name, size_t length)
+static bool is_buffer(const onv_lowering *l, const char *name)
 {
-    for (size_t i = 0; i < model->n_registered && onv_work(1); i++)
-        if (strlen(model->buffers[i]) == length && memcmp(model->buffers[i], name, length) == 0)
-            return true;
-    return false;
+    bool registered;
+    return onv_is_listed_buffer(l, name, &registered) && registered;
 }
 
 /* What a call makes of a buffer. */
@@ -65,17 +63,18 @@ static void add_call(onv_folded_buffer *found, const char *call)
     found->is_spread |= onv_is_call_of(call, "expand");
 }
 
-onv_folded_buffer onv_folded_buffer_of(const onv_model *model, const onv_value *value)
+onv_folded_buffer onv_folded_buffer_of(const onv_lowering *l, const onv_value *value)
 {
     char copy[MOST_NAME];
     onv_folded_buffer found = {.name = NULL};
-    if (value->role != ONV_ROLE_NOT_NOTED || model->n_registered == 0 || !has_note(value))
+    if (value->role != ONV_ROLE_NOT_NOTED || l->emit.model->listed.n_registered == 0 ||
+        !has_note(value))
         return found;
     const char *at = value->folded_from, *name;
     uint32_t n = 0;
     for (size_t length; (name = onv_folded_next(&at, &length)) != NULL;) {
         if (!copy_name(copy, name, length)) return (onv_folded_buffer){.name = NULL};
-        if (is_buffer(model, name, length)) {
+        if (is_buffer(l, copy)) {
             n++;
             found.name = name;
             found.length = length;
@@ -120,7 +119,7 @@ bool onv_folded_computes(const onv_lowering *l, const onv_value *value)
     for (size_t length; (name = onv_folded_next(&at, &length)) != NULL;) {
         if (!copy_name(copy, name, length)) return false;
         bool is_call = strchr(copy, '.') == NULL && onv_listed_find(l, copy) == SIZE_MAX &&
-                       !is_buffer(l->model, name, length);
+                       !is_buffer(l, copy);
         computes |= is_call && !onv_weight_is_view(copy) && !onv_has_made_up_name(copy) &&
                     !onv_is_call_of_any(copy, others, sizeof others / sizeof others[0]);
     }
@@ -154,11 +153,11 @@ size_t onv_folded_only_name(const onv_lowering *l, const onv_value *value)
 
 void onv_folded_name_parts(onv_lowering *l)
 {
-    for (size_t i = 0; i < l->weights.reads.count && l->status == ONV_OK; i++) {
+    for (size_t i = 0; i < l->weights.reads.count && l->emit.status == ONV_OK; i++) {
         onv_weight_read *read = &l->weights.reads.at[i];
-        if (!onv_work(1)) l->status = ONV_ERR_CANCELLED;
+        if (!onv_work(1)) l->emit.status = ONV_ERR_CANCELLED;
         if (read->parameter != NULL) continue;
-        size_t listed = onv_folded_part_of(l, &l->model->values.at[read->value]);
+        size_t listed = onv_folded_part_of(l, &l->emit.model->values.at[read->value]);
         if (listed != SIZE_MAX && !l->signature.explained[listed])
             read->parameter = l->signature.names[listed];
         read->is_part = read->parameter != NULL;
@@ -170,8 +169,9 @@ void onv_folded_name_parts(onv_lowering *l)
 
 static const onv_node *producer_of(const onv_lowering *l, onv_value_id id)
 {
-    onv_node_id from = onv_is_value(id) ? onv_model_value(l->model, id)->producer : ONV_NO_NODE;
-    return onv_is_node(from) ? onv_model_node(l->model, from) : NULL;
+    onv_node_id from =
+        onv_is_value(id) ? onv_model_value(l->emit.model, id)->producer : ONV_NO_NODE;
+    return onv_is_node(from) ? onv_model_node(l->emit.model, from) : NULL;
 }
 
 static bool is_one_of(const onv_node *node, const char *const *types, size_t n)
@@ -195,13 +195,13 @@ bool onv_folded_is_biases(const onv_lowering *l, onv_value_id id)
 {
     static const char *const views[] = {"Unsqueeze", "Squeeze", "Expand", "Reshape"};
     enum { MOST_VIEWS = 4 };
-    const onv_value *value = onv_model_value(l->model, id);
+    const onv_value *value = onv_model_value(l->emit.model, id);
     if (value->type.rank < 3 || !onv_weight_is_view(value->name) ||
         !onv_folded_has_call(value, "embedding"))
         return false;
     for (uint32_t n = 0; n <= MOST_VIEWS; n++) {
         onv_node_id user = l->fusions.user[id.index];
-        const onv_node *node = onv_is_node(user) ? onv_model_node(l->model, user) : NULL;
+        const onv_node *node = onv_is_node(user) ? onv_model_node(l->emit.model, user) : NULL;
         if (node == NULL || node->n_outputs == 0) return false;
         if (strcmp(node->op_type, "Add") == 0 && node->n_inputs == 2)
             return is_scores(l, node->inputs[node->inputs[0].index == id.index]);

@@ -32,7 +32,7 @@ typedef struct onv_folded_buffer {
     bool is_spread;   /* a view repeats its elements */
 } onv_folded_buffer;
 
-onv_folded_buffer onv_folded_buffer_of(const onv_model *model, const onv_value *value);
+onv_folded_buffer onv_folded_buffer_of(const onv_lowering *l, const onv_value *value);
 /* A view of what calls computed, as its note tells. */
 bool onv_folded_computes(const onv_lowering *l, const onv_value *value);
 /* The first listed parameter that the note names; SIZE_MAX: there is none. */

@@ -57,7 +57,7 @@ static bool read_note(const onv_value *value, text *of, text *indices)
 static bool is_new(onv_lowering *l, uint32_t value, const text *of, const text *indices,
                    onv_ptr_map *seen)
 {
-    const onv_tensor *tensor = l->model->values.at[value].tensor;
+    const onv_tensor *tensor = l->emit.model->values.at[value].tensor;
     uint64_t contents = onv_weight_contents(l, (onv_value_id){value});
     bool by_contents = contents != 0 && !onv_weight_may_be_uniform(l, tensor, ONV_MOST_HEAD);
     char hash[24];
@@ -67,10 +67,10 @@ static bool is_new(onv_lowering *l, uint32_t value, const text *of, const text *
         append(&key, hash, (size_t)n);
     else
         append(&key, indices->at, indices->length);
-    const char *name = onv_intern_n(&l->model->strings, key.at, key.length);
-    if (name == NULL) l->status = onv_fail_memory(l->err);
+    const char *name = onv_intern_n(&l->emit.model->strings, key.at, key.length);
+    if (name == NULL) l->emit.status = onv_fail_memory(l->emit.err);
     if (name == NULL || !key.is_whole || onv_ptr_map_get(seen, name, NULL)) return false;
-    if (!onv_ptr_map_set(seen, name, 1)) l->status = onv_fail_memory(l->err);
+    if (!onv_ptr_map_set(seen, name, 1)) l->emit.status = onv_fail_memory(l->emit.err);
     return true;
 }
 
@@ -78,22 +78,22 @@ static void count_part(onv_lowering *l, uint32_t value, onv_ptr_map *seen)
 {
     text of, indices;
     uint32_t n = 0;
-    if (!read_note(&l->model->values.at[value], &of, &indices)) return;
-    const char *key = onv_intern_n(&l->model->strings, of.at, of.length);
-    if (key == NULL) l->status = onv_fail_memory(l->err);
+    if (!read_note(&l->emit.model->values.at[value], &of, &indices)) return;
+    const char *key = onv_intern_n(&l->emit.model->strings, of.at, of.length);
+    if (key == NULL) l->emit.status = onv_fail_memory(l->emit.err);
     if (key == NULL) return;
     l->values[value].part_of = key;
     onv_ptr_map_get(&l->folded.parts, key, &n);
     n += is_new(l, value, &of, &indices, seen);
-    if (!onv_ptr_map_set(&l->folded.parts, key, n)) l->status = onv_fail_memory(l->err);
+    if (!onv_ptr_map_set(&l->folded.parts, key, n)) l->emit.status = onv_fail_memory(l->emit.err);
 }
 
 void onv_folded_count_parts(onv_lowering *l)
 {
     enum { PER_WORK = 16, BYTES_PER_WORK = 256 };
     onv_ptr_map seen = {0};
-    for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++) {
-        const onv_value *value = &l->model->values.at[i];
+    for (uint32_t i = 0; i < l->emit.model->values.count && l->emit.status == ONV_OK; i++) {
+        const onv_value *value = &l->emit.model->values.at[i];
         if (value->folded_from == NULL || value->tensor == NULL ||
             value->role != ONV_ROLE_NOT_NOTED || l->values[i].first_read == 0 ||
             !onv_is_call_of(value->name, "select") ||
@@ -102,7 +102,7 @@ void onv_folded_count_parts(onv_lowering *l)
         if (onv_work(1 + strlen(value->folded_from) / PER_WORK + ONV_MOST_HEAD / BYTES_PER_WORK))
             count_part(l, i, &seen);
         else
-            l->status = ONV_ERR_CANCELLED;
+            l->emit.status = ONV_ERR_CANCELLED;
     }
     onv_ptr_map_cleanup(&seen);
 }

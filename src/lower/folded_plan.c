@@ -37,11 +37,8 @@ static size_t whole_of(const onv_lowering *l, const onv_value *value)
 
 static onv_status find_values(onv_lowering *l)
 {
-    for (size_t i = 0; i < l->model->n_buffers; i++)
-        if (!onv_ptr_map_set(&l->signature.buffers, l->model->buffers[i], 1))
-            return onv_fail_memory(l->err);
-    for (uint32_t i = 0; i < l->model->values.count; i++) {
-        const onv_value *value = &l->model->values.at[i];
+    for (uint32_t i = 0; i < l->emit.model->values.count; i++) {
+        const onv_value *value = &l->emit.model->values.at[i];
         onv_shape shape;
         if (!onv_work(1)) return ONV_ERR_CANCELLED;
         if (value->tensor == NULL || value->graph.index != 0) continue;
@@ -49,10 +46,10 @@ static onv_status find_values(onv_lowering *l)
                            onv_dtype_is_float((onv_dtype)value->tensor->type.dtype) &&
                            !onv_has_made_up_name(value->name);
         if (is_constant && !onv_ptr_map_set(&l->folded.constants, value->name, i))
-            return onv_fail_memory(l->err);
+            return onv_fail_memory(l->emit.err);
         if (value->role != ONV_ROLE_NOT_NOTED) {
             if (!onv_ptr_map_set(&l->folded.leaf_values, value->name, i))
-                return onv_fail_memory(l->err);
+                return onv_fail_memory(l->emit.err);
             continue;
         }
         size_t listed = whole_of(l, value);
@@ -61,7 +58,7 @@ static onv_status find_values(onv_lowering *l)
             continue;
         l->folded.leaves[listed] = (onv_shape){2, {shape.dims[1], shape.dims[0]}};
         if (!onv_ptr_map_set(&l->folded.leaf_values, l->signature.names[listed], i))
-            return onv_fail_memory(l->err);
+            return onv_fail_memory(l->emit.err);
     }
     return ONV_OK;
 }
@@ -76,7 +73,7 @@ bool onv_folded_leaf_shape(const onv_lowering *l, const char *name, onv_shape *s
     }
     return (onv_ptr_map_get(&l->folded.leaf_values, name, &value) ||
             onv_ptr_map_get(&l->folded.constants, name, &value)) &&
-           type_shape(&l->model->values.at[value].type, shape);
+           type_shape(&l->emit.model->values.at[value].type, shape);
 }
 
 /* --- Terms ------------------------------------------------------------------------------------- */
@@ -117,30 +114,31 @@ static void note_leaves(onv_lowering *l, const onv_folded_plan *plan)
 static bool is_of_norm(const onv_lowering *l, uint32_t value)
 {
     const onv_weight_read *read = &l->weights.reads.at[l->values[value].first_read - 1];
-    return strcmp(l->model->nodes.at[read->node].op_type, "BatchNormalization") == 0;
+    return strcmp(l->emit.model->nodes.at[read->node].op_type, "BatchNormalization") == 0;
 }
 
 onv_status onv_folded_plan_all(onv_lowering *l)
 {
-    l->folded.plans = ONV_ARENA_ARRAY(&l->model->arena, onv_folded_plan *, l->model->values.count);
-    l->folded.leaves = ONV_ARENA_ARRAY(&l->model->arena, onv_shape, l->signature.count);
-    l->folded.open_leaves = ONV_ARENA_ARRAY(&l->model->arena, onv_shape, l->signature.count);
+    l->folded.plans =
+        ONV_ARENA_ARRAY(&l->emit.model->arena, onv_folded_plan *, l->emit.model->values.count);
+    l->folded.leaves = ONV_ARENA_ARRAY(&l->emit.model->arena, onv_shape, l->signature.count);
+    l->folded.open_leaves = ONV_ARENA_ARRAY(&l->emit.model->arena, onv_shape, l->signature.count);
     if (l->folded.plans == NULL || l->folded.leaves == NULL || l->folded.open_leaves == NULL)
-        return onv_fail_memory(l->err);
+        return onv_fail_memory(l->emit.err);
     for (size_t i = 0; i < l->signature.count; i++)
         l->folded.leaves[i].rank = l->folded.open_leaves[i].rank = UNKNOWN_RANK;
     ONV_TRY(find_values(l));
     onv_folded_count_parts(l);
     for (uint32_t round = 0; round < 2; round++) { /* what a later one tells */
-        for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++) {
-            if (l->model->values.at[i].folded_from == NULL || l->values[i].first_read == 0 ||
+        for (uint32_t i = 0; i < l->emit.model->values.count && l->emit.status == ONV_OK; i++) {
+            if (l->emit.model->values.at[i].folded_from == NULL || l->values[i].first_read == 0 ||
                 is_of_norm(l, i))
                 continue;
             l->folded.plans[i] = onv_folded_solve(l, i);
             if (l->folded.plans[i] != NULL) note_leaves(l, l->folded.plans[i]);
         }
     }
-    return l->status;
+    return l->emit.status;
 }
 
 bool onv_folded_is_term(const onv_lowering *l, onv_value_id id)
@@ -181,11 +179,11 @@ static uint64_t elems_of(const onv_shape *shape)
 /* By the name of layers: parameters that a term tells the shape of, those of other layers are called alike. */
 static void list_alike(onv_lowering *l, onv_ptr_map *alike)
 {
-    for (uint32_t i = 0; i < l->signature.count && l->status == ONV_OK; i++) {
+    for (uint32_t i = 0; i < l->signature.count && l->emit.status == ONV_OK; i++) {
         if (l->folded.leaves[i].rank == UNKNOWN_RANK) continue;
         const char *layers = onv_name_of_layers(l, l->signature.names[i]);
         if (layers != NULL && !onv_ptr_map_set(alike, layers, i))
-            l->status = onv_fail_memory(l->err);
+            l->emit.status = onv_fail_memory(l->emit.err);
     }
 }
 
@@ -203,9 +201,9 @@ static const onv_shape *shape_alike(onv_lowering *l, const onv_ptr_map *alike, s
 static sum sum_parameters(onv_lowering *l)
 {
     sum all = {.is_told = true};
-    bool *seen = ONV_ARENA_ARRAY(&l->model->arena, bool, l->signature.count);
-    if (seen == NULL) l->status = onv_fail_memory(l->err);
-    for (uint32_t i = 0; i < l->model->values.count && seen != NULL; i++) {
+    bool *seen = ONV_ARENA_ARRAY(&l->emit.model->arena, bool, l->signature.count);
+    if (seen == NULL) l->emit.status = onv_fail_memory(l->emit.err);
+    for (uint32_t i = 0; i < l->emit.model->values.count && seen != NULL; i++) {
         const onv_folded_plan *plan = l->folded.plans[i];
         for (uint32_t k = 0; plan != NULL && k < plan->n_terms; k++) {
             const onv_term *term = &plan->terms[k];
@@ -217,7 +215,7 @@ static sum sum_parameters(onv_lowering *l)
     }
     for (size_t i = 0; i < l->weights.reads.count && seen != NULL; i++) {
         const onv_weight_read *read = &l->weights.reads.at[i];
-        const onv_tensor *tensor = l->model->values.at[read->value].tensor;
+        const onv_tensor *tensor = l->emit.model->values.at[read->value].tensor;
         size_t listed = read->parameter != NULL && l->folded.plans[read->value] == NULL
                             ? onv_listed_find(l, read->parameter)
                             : SIZE_MAX;
@@ -227,7 +225,7 @@ static sum sum_parameters(onv_lowering *l)
     }
     onv_ptr_map alike = {0};
     list_alike(l, &alike);
-    for (size_t i = 0; i < l->signature.count && seen != NULL && l->status == ONV_OK; i++) {
+    for (size_t i = 0; i < l->signature.count && seen != NULL && l->emit.status == ONV_OK; i++) {
         if (!seen[i] && l->signature.file_elems[i] > 0)
             seen[i] = onv_u64_add(all.known, l->signature.file_elems[i], &all.known);
         const onv_shape *shape = seen[i] ? NULL : shape_alike(l, &alike, i);
@@ -252,7 +250,7 @@ static uint64_t elems_with(const sum *all, uint64_t size)
 /* The size that makes them as many as was told, or not more; 0: none does. */
 static int64_t told_size(const onv_lowering *l, const sum *all)
 {
-    uint64_t wanted = l->options->parameters, low = 0, high = ONV_TERM_MOST_FOLDED;
+    uint64_t wanted = l->emit.options->parameters, low = 0, high = ONV_TERM_MOST_FOLDED;
     if (!all->is_told || all->times + all->squares == 0 || wanted <= all->known) return 0;
     while (low < high) {
         uint64_t middle = (low + high + 1) / 2;
@@ -283,11 +281,11 @@ static void settle(onv_lowering *l, onv_folded_plan *plan, int64_t told)
 static void plan_rows(onv_lowering *l)
 {
     bool *was_explained =
-        onv_arena_copy(&l->model->arena, l->signature.explained, l->signature.count);
-    if (was_explained == NULL) l->status = onv_fail_memory(l->err);
+        onv_arena_copy(&l->emit.model->arena, l->signature.explained, l->signature.count);
+    if (was_explained == NULL) l->emit.status = onv_fail_memory(l->emit.err);
     l->folded.takes_rows = true;
-    for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++) {
-        const onv_value *value = &l->model->values.at[i];
+    for (uint32_t i = 0; i < l->emit.model->values.count && l->emit.status == ONV_OK; i++) {
+        const onv_value *value = &l->emit.model->values.at[i];
         if (value->folded_from == NULL || l->values[i].first_read == 0 ||
             l->folded.plans[i] != NULL ||
             !(onv_folded_has_call(value, "embedding") || onv_is_call_of(value->name, "embedding")))
@@ -307,13 +305,13 @@ void onv_folded_settle(onv_lowering *l)
 {
     bool is_any = false;
     plan_rows(l);
-    for (uint32_t i = 0; i < l->model->values.count; i++) is_any |= l->folded.plans[i] != NULL;
+    for (uint32_t i = 0; i < l->emit.model->values.count; i++) is_any |= l->folded.plans[i] != NULL;
     if (!is_any) return;
     sum all = sum_parameters(l);
-    int64_t told = l->options->parameters > 0 ? told_size(l, &all) : 0;
-    bool is_exact = all.is_told && l->options->parameters == elems_with(&all, (uint64_t)told);
+    int64_t told = l->emit.options->parameters > 0 ? told_size(l, &all) : 0;
+    bool is_exact = all.is_told && l->emit.options->parameters == elems_with(&all, (uint64_t)told);
     if (!is_exact && all.squares > 0) told = 0; /* there are several open sizes */
-    for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++) {
+    for (uint32_t i = 0; i < l->emit.model->values.count && l->emit.status == ONV_OK; i++) {
         if (l->folded.plans[i] == NULL) continue;
         if (is_exact) l->folded.plans[i]->is_assumed = false;
         bool is_open = false;

@@ -13,15 +13,15 @@ void onv_folded_report(onv_lowering *l)
     const char *first = NULL;
     uint64_t bytes = 0;
     uint32_t n = 0;
-    for (size_t i = 0; i < l->eager->storages.count; i++) {
-        const onv_eager_storage *storage = &l->eager->storages.at[i];
+    for (size_t i = 0; i < l->emit.eager->storages.count; i++) {
+        const onv_eager_storage *storage = &l->emit.eager->storages.at[i];
         if (!storage->is_assumed) continue;
         if (first == NULL) first = storage->label;
         bytes += storage->bytes; /* their sum was checked */
         n++;
     }
     if (n == 0) return;
-    onv_model_diag(l->model, ONV_WARNING, "assumed-sizes", NULL,
+    onv_model_diag(l->emit.model, ONV_WARNING, "assumed-sizes", NULL,
                    "%u parameters, '%s' first, are in the file only as constants that the exporter "
                    "computed of them, which do not tell all sizes: inner ones are assumed, and "
                    "factors are taken to have the shape of what they scale; %llu bytes of "
@@ -65,13 +65,6 @@ static void add_call(note *of, const char *call)
     of->results += !is_view && !is_made && strncmp(call, "scalar_tensor", 13) != 0;
 }
 
-static bool is_buffer(onv_lowering *l, const char *name, size_t length)
-{
-    const char *interned = onv_intern_n(&l->model->strings, name, length);
-    if (interned == NULL) l->status = onv_fail_memory(l->err);
-    return interned != NULL && onv_ptr_map_get(&l->signature.buffers, interned, NULL);
-}
-
 static note read_note(onv_lowering *l, const onv_value *value)
 {
     enum { PER_WORK = 16 };
@@ -86,7 +79,7 @@ static note read_note(onv_lowering *l, const onv_value *value)
         copy[length] = '\0';
         if (onv_listed_find(l, copy) != SIZE_MAX)
             of.parameters++;
-        else if (strchr(copy, '.') != NULL || is_buffer(l, name, length))
+        else if (strchr(copy, '.') != NULL || onv_is_listed_buffer(l, copy, NULL))
             of.others++;
         else if (!onv_has_made_up_name(copy))
             add_call(&of, copy);
@@ -103,16 +96,16 @@ bool onv_folded_is_of_several(onv_lowering *l, const onv_value *value)
 /* A layer's weight that has the name of a call, and no note: code made it, or computed it of what the file lacks. */
 static bool is_weight_of_unknown(const onv_lowering *l, uint32_t value)
 {
-    const onv_value *v = &l->model->values.at[value];
+    const onv_value *v = &l->emit.model->values.at[value];
     const onv_weight_read *read = &l->weights.reads.at[l->values[value].first_read - 1];
     return v->folded_from == NULL && v->tensor->elems > 1 && onv_weight_is_view(v->name) &&
-           onv_weight_place_of(&l->model->nodes.at[read->node], read->k) == ONV_PLACE_WEIGHT;
+           onv_weight_place_of(&l->emit.model->nodes.at[read->node], read->k) == ONV_PLACE_WEIGHT;
 }
 
 /* Is more computed of parameters than is counted? */
 static bool is_open(onv_lowering *l, uint32_t value, const note *of, bool lacks)
 {
-    const onv_value *v = &l->model->values.at[value];
+    const onv_value *v = &l->emit.model->values.at[value];
     if (v->tensor == NULL || v->role != ONV_ROLE_NOT_NOTED ||
         !onv_dtype_is_float((onv_dtype)v->tensor->type.dtype) || /* a shape */
         onv_folded_is_term(l, (onv_value_id){value}))
@@ -135,16 +128,16 @@ static uint64_t multiplied_bytes(const onv_lowering *l, uint32_t value)
     for (uint32_t i = l->values[value].first_read; i > 0 && i <= l->weights.reads.count; i++) {
         const onv_weight_read *read = &l->weights.reads.at[i - 1];
         if (read->value != value || !onv_work(1)) break;
-        const onv_node *node = &l->model->nodes.at[read->node];
+        const onv_node *node = &l->emit.model->nodes.at[read->node];
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             onv_value_id other = node->inputs[k];
             if (!onv_is_value(other) || other.index == value || !l->values[other.index].is_known ||
                 l->values[other.index].tensor == ONV_NO_TENSOR ||
                 strcmp(node->op_type, "Add") == 0 || strcmp(node->op_type, "Sub") == 0)
                 continue;
-            uint32_t storage = onv_tensor_at(l, l->values[other.index].tensor).storage;
+            uint32_t storage = onv_tensor_at(&l->emit, l->values[other.index].tensor).storage;
             if (!l->emit.saved.at[storage] &&
-                !onv_u64_add(bytes, l->eager->storages.at[storage].bytes, &bytes))
+                !onv_u64_add(bytes, l->emit.eager->storages.at[storage].bytes, &bytes))
                 bytes = UINT64_MAX;
         }
     }
@@ -165,8 +158,8 @@ void onv_folded_report_constants(onv_lowering *l, bool lacks)
     const onv_value *first = NULL;
     uint64_t bytes = 0, results = 0, multiplied = 0;
     uint32_t n = 0;
-    for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++) {
-        const onv_value *value = &l->model->values.at[i];
+    for (uint32_t i = 0; i < l->emit.model->values.count && l->emit.status == ONV_OK; i++) {
+        const onv_value *value = &l->emit.model->values.at[i];
         if (value->tensor == NULL || value->role != ONV_ROLE_NOT_NOTED) continue;
         note of = read_note(l, value);
         if (!is_open(l, i, &of, lacks)) continue;
@@ -178,7 +171,7 @@ void onv_folded_report_constants(onv_lowering *l, bool lacks)
     }
     if (n > 0)
         onv_model_diag(
-            l->model, ONV_WARNING, "folded-layers", NULL,
+            l->emit.model, ONV_WARNING, "folded-layers", NULL,
             "%u constants, '%s' first, %llu bytes, were computed by the exporter, as parameters "
             "alone lead to them (layers, products, functions). Training computes them in each "
             "pass, and their parameters have gradients, which is not counted: what they are made "

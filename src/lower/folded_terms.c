@@ -171,7 +171,7 @@ static bool add_name(onv_solver *s, const char *name)
     if (kind == NULL && is_call) kind = &other;
     if (kind != NULL) {
         if (s->n_calls == ONV_TERM_MOST_CALLS) return false;
-        onv_call_name call_name = onv_call_name_of(name, 0);
+        onv_call_name call_name = onv_call_name_of(name);
         s->calls[s->n_calls++] = (onv_call){kind, name, call_name.number};
         return true;
     }
@@ -190,11 +190,11 @@ static void hide_names(onv_solver *s, const char *constant, onv_ptr_map *hidden)
 {
     uint32_t value;
     onv_ptr_map_get(&s->l->folded.constants, constant, &value);
-    const char *at = s->l->model->values.at[value].folded_from, *name;
+    const char *at = s->l->emit.model->values.at[value].folded_from, *name;
     for (size_t length; (name = onv_folded_next(&at, &length)) != NULL;) {
-        const char *copy = onv_intern_n(&s->l->model->strings, name, length);
+        const char *copy = onv_intern_n(&s->l->emit.model->strings, name, length);
         if (copy == NULL || !onv_work(1) || !onv_ptr_map_set(hidden, copy, 1)) {
-            s->l->status = onv_fail_memory(s->l->err);
+            s->l->emit.status = onv_fail_memory(s->l->emit.err);
             return;
         }
     }
@@ -205,14 +205,14 @@ static bool add_names(onv_solver *s, onv_ptr_map *hidden, bool hides)
 {
     const char *at = s->value->folded_from, *name;
     for (size_t length; (name = onv_folded_next(&at, &length)) != NULL;) {
-        const char *copy = onv_intern_n(&s->l->model->strings, name, length);
-        if (copy == NULL) s->l->status = onv_fail_memory(s->l->err);
+        const char *copy = onv_intern_n(&s->l->emit.model->strings, name, length);
+        if (copy == NULL) s->l->emit.status = onv_fail_memory(s->l->emit.err);
         if (copy == NULL) return false;
         if (strncmp(copy, "scalar_tensor", 13) == 0 || onv_has_made_up_name(copy)) continue;
         if (hides && is_constant(s, copy)) hide_names(s, copy, hidden);
         if (!hides && !onv_ptr_map_get(hidden, copy, NULL) && !add_name(s, copy)) return false;
     }
-    return s->l->status == ONV_OK;
+    return s->l->emit.status == ONV_OK;
 }
 
 static bool read_names(onv_solver *s)
@@ -291,11 +291,11 @@ static bool fits(onv_solver *s)
 
 static onv_folded_plan *make_plan(const onv_solver *s)
 {
-    onv_arena *arena = &s->l->model->arena;
+    onv_arena *arena = &s->l->emit.model->arena;
     onv_folded_plan *plan = ONV_ARENA_ARRAY(arena, onv_folded_plan, 1);
     onv_term *terms = onv_arena_copy(arena, s->terms, s->now.n_terms * sizeof *terms);
     if (plan == NULL || terms == NULL) {
-        s->l->status = onv_fail_memory(s->l->err);
+        s->l->emit.status = onv_fail_memory(s->l->emit.err);
         return NULL;
     }
     *plan = (onv_folded_plan){.terms = terms,
@@ -316,10 +316,12 @@ static bool add_root(onv_solver *s)
     const onv_term_kind *kind = find_kind(s->value->name);
     bool is_made_up = onv_has_made_up_name(s->value->name);
     const onv_weight_read *read =
-        &s->l->weights.reads.at[s->l->values[s->value - s->l->model->values.at].first_read - 1];
+        &s->l->weights.reads
+             .at[s->l->values[s->value - s->l->emit.model->values.at].first_read - 1];
     if (s->n_calls == ONV_TERM_MOST_CALLS || (kind == NULL && !is_made_up)) return false;
     if (is_made_up)
-        kind = onv_weight_is_product(s->l->model, &s->l->model->nodes.at[read->node], read->k)
+        kind = onv_weight_is_product(s->l->emit.model, &s->l->emit.model->nodes.at[read->node],
+                                     read->k)
                    ? find_kind("linear")
                    : &turned;
     s->calls[s->n_calls++] = (onv_call){kind, s->value->name, UINT32_MAX};
@@ -367,7 +369,7 @@ static bool is_of_unknown_places(const onv_solver *s)
 onv_folded_plan *onv_folded_solve(onv_lowering *l, uint32_t value)
 {
     onv_solver s = {
-        .l = l, .value = &l->model->values.at[value], .n_parts = onv_folded_parts(l, value)};
+        .l = l, .value = &l->emit.model->values.at[value], .n_parts = onv_folded_parts(l, value)};
     const onv_type *type = &s.value->type;
     if (s.value->tensor == NULL || s.value->role != ONV_ROLE_NOT_NOTED ||
         !onv_dtype_is_float((onv_dtype)s.value->tensor->type.dtype) || type->rank > ONV_MAX_RANK ||
@@ -389,5 +391,5 @@ onv_folded_plan *onv_folded_solve(onv_lowering *l, uint32_t value)
         is_solved = onv_term_solve_call(&s, root, &shape, (UINT32_C(1) << root) - 1, leaves, &at);
         if (!s.is_strict) break;
     }
-    return is_solved && fits(&s) && computes(&s) && l->status == ONV_OK ? make_plan(&s) : NULL;
+    return is_solved && fits(&s) && computes(&s) && l->emit.status == ONV_OK ? make_plan(&s) : NULL;
 }

@@ -70,7 +70,7 @@ typedef struct onv_folded_plan {
     bool is_assumed;
 } onv_folded_plan;
 
-/* NULL: no term is found, or what is computed is another rule's. `l->status` tells of failures. */
+/* NULL: no term is found, or what is computed is another rule's. `l->emit.status` tells of failures. */
 onv_folded_plan *onv_folded_solve(onv_lowering *l, uint32_t value);
 
 /* Of a parameter or a buffer, as the file or another term tells. */

@@ -17,10 +17,10 @@ static bool is_multiplied(const onv_lowering *l, onv_value_id value)
 {
     onv_node_id user = l->fusions.user[value.index];
     if (!onv_is_node(user) || l->fusions.n_uses[value.index] != 1) return false;
-    const onv_node *node = onv_model_node(l->model, user);
+    const onv_node *node = onv_model_node(l->emit.model, user);
     if (strcmp(node->op_type, "Mul") != 0 || !onv_node_is_aten(node, "mul")) return false;
     onv_value_id other = node->inputs[node->inputs[0].index == value.index];
-    const onv_value *number = onv_is_value(other) ? onv_model_value(l->model, other) : NULL;
+    const onv_value *number = onv_is_value(other) ? onv_model_value(l->emit.model, other) : NULL;
     return number != NULL && number->tensor != NULL && number->tensor->elems == 1;
 }
 
@@ -34,14 +34,14 @@ void onv_lower_reciprocal(onv_lowering *l, const onv_node *node)
                  node->statements[0] == '\0';
     if (inverse == ONV_NO_TENSOR || is_whole || calls || !onv_node_is_aten(node, "reciprocal"))
         return;
-    uint32_t out = onv_node_new_pointwise(l, node, onv_tensor_at(l, inverse).dtype);
-    onv_emit_begin(l, "mul");
-    onv_emit_in(l, inverse, ONV_GRAD_NEW);
-    onv_node_set(l, node, 0, onv_emit_out(l, out));
-    onv_emit_end(l);
-    if (node->in_place != ONV_IN_PLACE_UNTOLD || !onv_tensor_needs_grad(l, out)) return;
+    uint32_t out = onv_node_new_pointwise(l, node, onv_tensor_at(&l->emit, inverse).dtype);
+    onv_emit_begin(&l->emit, "mul");
+    onv_emit_in(&l->emit, inverse, ONV_GRAD_NEW);
+    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
+    onv_emit_end(&l->emit);
+    if (node->in_place != ONV_IN_PLACE_UNTOLD || !onv_tensor_needs_grad(&l->emit, out)) return;
     l->tally.quotients.count++; /* its line is not told */
-    if (!onv_u64_add(l->tally.quotients.bytes, onv_tensor_at(l, out).bytes,
+    if (!onv_u64_add(l->tally.quotients.bytes, onv_tensor_at(&l->emit, out).bytes,
                      &l->tally.quotients.bytes))
         l->tally.quotients.bytes = UINT64_MAX;
 }
@@ -52,15 +52,15 @@ void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node)
     uint32_t x = onv_node_in(l, node, 1);
     uint8_t dtype = onv_promoted(l, node);
     uint32_t inverse = onv_node_new_pointwise(l, node, dtype);
-    onv_emit_begin(l, "reciprocal");
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_save(l, onv_emit_out(l, inverse));
-    onv_emit_end(l);
+    onv_emit_begin(&l->emit, "reciprocal");
+    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
+    onv_emit_save(&l->emit, onv_emit_out(&l->emit, inverse));
+    onv_emit_end(&l->emit);
     uint32_t out = onv_node_new_pointwise(l, node, dtype);
-    onv_emit_begin(l, "mul");
-    onv_emit_in(l, inverse, ONV_GRAD_NEW);
-    onv_node_set(l, node, 0, onv_emit_out(l, out));
-    onv_emit_end(l);
+    onv_emit_begin(&l->emit, "mul");
+    onv_emit_in(&l->emit, inverse, ONV_GRAD_NEW);
+    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
+    onv_emit_end(&l->emit);
 }
 
 /* --- Cosine similarity ------------------------------------------------------------------------- */
@@ -68,58 +68,42 @@ void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node)
 /* x / norm(x): autograd keeps the norm, and its copy that is bounded below. */
 static uint32_t emit_unit(onv_lowering *l, uint32_t x, const onv_shape *norm)
 {
-    onv_eager_tensor t = onv_tensor_at(l, x);
-    uint32_t length = onv_tensor_new(l, t.dtype, norm->rank, norm->dims, NULL);
-    onv_emit_begin(l, "ReduceL2");
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_save(l, x);
-    onv_emit_save(l, length);
-    onv_emit_out(l, length);
-    onv_emit_end(l);
-    uint32_t bounded = onv_tensor_new(l, t.dtype, norm->rank, norm->dims, NULL);
-    onv_emit_begin(l, "clone");
-    onv_emit_in(l, length, ONV_GRAD_ALIAS);
-    onv_emit_out(l, bounded);
-    onv_emit_end(l);
-    uint32_t unit = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
-    onv_emit_begin(l, "div");
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_in(l, bounded, ONV_GRAD_NEW);
-    onv_emit_save(l, x);
-    onv_emit_save(l, bounded);
-    onv_emit_out(l, unit);
-    onv_emit_end(l);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
+    uint32_t length = onv_tensor_new(&l->emit, t.dtype, norm->rank, norm->dims, NULL);
+    onv_emit_begin(&l->emit, "ReduceL2");
+    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
+    onv_emit_save(&l->emit, x);
+    onv_emit_save(&l->emit, length);
+    onv_emit_out(&l->emit, length);
+    onv_emit_end(&l->emit);
+    uint32_t bounded = onv_tensor_new(&l->emit, t.dtype, norm->rank, norm->dims, NULL);
+    onv_emit_begin(&l->emit, "clone");
+    onv_emit_in(&l->emit, length, ONV_GRAD_ALIAS);
+    onv_emit_out(&l->emit, bounded);
+    onv_emit_end(&l->emit);
+    uint32_t unit = onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, NULL);
+    onv_emit_begin(&l->emit, "div");
+    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
+    onv_emit_in(&l->emit, bounded, ONV_GRAD_NEW);
+    onv_emit_save(&l->emit, x);
+    onv_emit_save(&l->emit, bounded);
+    onv_emit_out(&l->emit, unit);
+    onv_emit_end(&l->emit);
     return unit;
-}
-
-uint32_t onv_emit_weight_norm(onv_lowering *l, uint32_t v, uint32_t g)
-{
-    onv_eager_tensor t = onv_tensor_at(l, v);
-    if (v == ONV_NO_TENSOR || g == ONV_NO_TENSOR) return ONV_NO_TENSOR;
-    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
-    onv_emit_begin(l, "_weight_norm_interface");
-    onv_emit_in(l, v, ONV_GRAD_NEW);
-    onv_emit_in(l, g, ONV_GRAD_NEW);
-    onv_emit_save(l, v);
-    onv_emit_save(l, g);
-    onv_emit_extra(l, onv_tensor_at(l, g).elems, sizeof(float), "norms");
-    onv_emit_out(l, out);
-    onv_emit_end(l);
-    return out;
 }
 
 void onv_lower_weight_norm(onv_lowering *l, const onv_fusion *f)
 {
     uint32_t v = onv_value_tensor(l, f->x), g = onv_value_tensor(l, f->key);
-    onv_value_set(l, f->out, onv_emit_weight_norm(l, v, g));
+    onv_value_set(l, f->out, onv_emit_weight_norm(&l->emit, v, g));
 }
 
 void onv_lower_cosine(onv_lowering *l, const onv_fusion *f)
 {
-    uint32_t in[2] = {onv_amp_fp32(l, onv_value_tensor(l, f->x)),
-                      onv_amp_fp32(l, onv_value_tensor(l, f->key))};
-    const onv_node *reduction = onv_model_node(l->model, f->reduction);
-    onv_eager_tensor t = onv_tensor_at(l, in[0]);
+    uint32_t in[2] = {onv_amp_fp32(&l->emit, onv_value_tensor(l, f->x)),
+                      onv_amp_fp32(&l->emit, onv_value_tensor(l, f->key))};
+    const onv_node *reduction = onv_model_node(l->emit.model, f->reduction);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, in[0]);
     onv_shape norm = {.rank = t.rank}, shape;
     if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape))
         return;
@@ -127,19 +111,20 @@ void onv_lower_cosine(onv_lowering *l, const onv_fusion *f)
     if (axis < 0) axis += t.rank;
     for (uint32_t i = 0; i < t.rank; i++) norm.dims[i] = i == axis ? 1 : t.dims[i];
     uint32_t unit[2] = {emit_unit(l, in[0], &norm), emit_unit(l, in[1], &norm)};
-    uint32_t product = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
-    onv_emit_begin(l, "mul");
+    uint32_t product = onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, NULL);
+    onv_emit_begin(&l->emit, "mul");
     for (uint32_t k = 0; k < 2; k++) {
-        onv_emit_in(l, unit[k], ONV_GRAD_NEW);
-        if (onv_tensor_needs_grad(l, unit[1 - k])) onv_emit_save(l, unit[k]);
+        onv_emit_in(&l->emit, unit[k], ONV_GRAD_NEW);
+        if (onv_tensor_needs_grad(&l->emit, unit[1 - k])) onv_emit_save(&l->emit, unit[k]);
     }
-    onv_emit_out(l, product);
-    onv_emit_end(l);
-    onv_emit_begin(l, "sum");
-    onv_emit_in(l, product, ONV_GRAD_PART);
-    onv_value_set(l, f->out,
-                  onv_emit_out(l, onv_tensor_new(l, t.dtype, shape.rank, shape.dims, NULL)));
-    onv_emit_end(l);
+    onv_emit_out(&l->emit, product);
+    onv_emit_end(&l->emit);
+    onv_emit_begin(&l->emit, "sum");
+    onv_emit_in(&l->emit, product, ONV_GRAD_PART);
+    onv_value_set(
+        l, f->out,
+        onv_emit_out(&l->emit, onv_tensor_new(&l->emit, t.dtype, shape.rank, shape.dims, NULL)));
+    onv_emit_end(&l->emit);
 }
 
 /* --- Distances --------------------------------------------------------------------------------- */
@@ -179,14 +164,14 @@ void onv_lower_cdist(onv_lowering *l, const onv_fusion *f)
     onv_eager_tensor t[2];
     onv_shape shape;
     for (uint32_t k = 0; k < 2; k++) {
-        in[k] = onv_amp_fp32(l, onv_value_tensor(l, k == 0 ? f->x : f->key));
-        in[k] = onv_emit_contiguous(l, in[k]);
+        in[k] = onv_amp_fp32(&l->emit, onv_value_tensor(l, k == 0 ? f->x : f->key));
+        in[k] = onv_emit_contiguous(&l->emit, in[k]);
         if (in[k] == ONV_NO_TENSOR) return;
-        t[k] = onv_tensor_at(l, in[k]);
+        t[k] = onv_tensor_at(&l->emit, in[k]);
     }
     if (!onv_value_shape(l, f->out, &shape) || t[0].rank < 2 || t[1].rank != t[0].rank) return;
-    uint32_t out = onv_tensor_new(l, t[0].dtype, shape.rank, shape.dims, NULL);
-    onv_eager_tensor y = onv_tensor_at(l, out);
+    uint32_t out = onv_tensor_new(&l->emit, t[0].dtype, shape.rank, shape.dims, NULL);
+    onv_eager_tensor y = onv_tensor_at(&l->emit, out);
     int64_t rows[2] = {t[0].dims[t[0].rank - 2], t[1].dims[t[1].rank - 2]};
     uint64_t backward, forward = 0;
     if (rows[0] > MAX_ROWS_APART || rows[1] > MAX_ROWS_APART) {
@@ -196,42 +181,44 @@ void onv_lower_cdist(onv_lowering *l, const onv_fusion *f)
         if (!onv_u64_mul(y.bytes, (uint64_t)t[0].dims[t[0].rank - 1], &backward))
             backward = UINT64_MAX;
     }
-    onv_emit_begin(l, "cdist");
+    onv_emit_begin(&l->emit, "cdist");
     for (uint32_t k = 0; k < 2; k++) {
-        onv_emit_in(l, in[k], ONV_GRAD_NEW);
-        onv_emit_save(l, in[k]);
+        onv_emit_in(&l->emit, in[k], ONV_GRAD_NEW);
+        onv_emit_save(&l->emit, in[k]);
     }
-    onv_emit_save(l, out);
-    onv_emit_temps(l, forward, backward);
-    onv_value_set(l, f->out, onv_emit_out(l, out));
-    onv_emit_end(l);
+    onv_emit_save(&l->emit, out);
+    onv_emit_temps(&l->emit, forward, backward);
+    onv_value_set(l, f->out, onv_emit_out(&l->emit, out));
+    onv_emit_end(&l->emit);
 }
 
 /* --- Products that are added -------------------------------------------------------------------- */
 
 void onv_lower_add_product(onv_lowering *l, const onv_fusion *f)
 {
-    const onv_node *product = onv_model_node(l->model, f->reduction), *scaled = product;
+    const onv_node *product = onv_model_node(l->emit.model, f->reduction), *scaled = product;
     if (product->inputs[0].index != f->key.index)
-        scaled = onv_model_node(l->model, onv_model_value(l->model, product->inputs[0])->producer);
-    uint32_t in[3] = {onv_node_in(l, onv_model_node(l->model, f->last), 0),
+        scaled = onv_model_node(l->emit.model,
+                                onv_model_value(l->emit.model, product->inputs[0])->producer);
+    uint32_t in[3] = {onv_node_in(l, onv_model_node(l->emit.model, f->last), 0),
                       onv_node_in(l, scaled, scaled == product ? 0 : 1),
                       onv_node_in(l, product, 1)};
     bool divides = strcmp(f->name, "addcdiv") == 0;
-    bool wants[2] = {onv_tensor_needs_grad(l, in[1]), onv_tensor_needs_grad(l, in[2])};
-    uint32_t out = onv_node_new_pointwise(l, onv_model_node(l->model, f->last),
-                                          onv_promoted(l, onv_model_node(l->model, f->last)));
-    onv_emit_begin(l, f->name);
+    bool wants[2] = {onv_tensor_needs_grad(&l->emit, in[1]),
+                     onv_tensor_needs_grad(&l->emit, in[2])};
+    uint32_t out = onv_node_new_pointwise(l, onv_model_node(l->emit.model, f->last),
+                                          onv_promoted(l, onv_model_node(l->emit.model, f->last)));
+    onv_emit_begin(&l->emit, f->name);
     for (uint32_t k = 0; k < 3; k++) {
         bool adds = k == 0 && in[0] != ONV_NO_TENSOR && out != ONV_NO_TENSOR &&
-                    onv_tensor_at(l, in[0]).elems == onv_tensor_at(l, out).elems;
-        onv_emit_in(l, in[k], adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
-        onv_emit_sum_workspace(l, in[k], out);
+                    onv_tensor_at(&l->emit, in[0]).elems == onv_tensor_at(&l->emit, out).elems;
+        onv_emit_in(&l->emit, in[k], adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
+        onv_emit_sum_workspace(&l->emit, in[k], out);
     }
-    if (wants[1]) onv_emit_save(l, in[1]);
-    if (wants[0] || (divides && wants[1])) onv_emit_save(l, in[2]);
-    onv_value_set(l, f->out, onv_emit_out(l, out));
-    onv_emit_end(l);
+    if (wants[1]) onv_emit_save(&l->emit, in[1]);
+    if (wants[0] || (divides && wants[1])) onv_emit_save(&l->emit, in[2]);
+    onv_value_set(l, f->out, onv_emit_out(&l->emit, out));
+    onv_emit_end(&l->emit);
 }
 
 /* _trilinear_backward, one of the outputs after the other: for the first input the products of the gradient and the weight, of
@@ -239,7 +226,7 @@ void onv_lower_add_product(onv_lowering *l, const onv_fusion *f)
  * the weight. Each adds up in zeros. */
 static uint64_t bilinear_temps(onv_lowering *l, const uint32_t in[3])
 {
-    onv_eager_tensor x = onv_tensor_at(l, in[0]), y = onv_tensor_at(l, in[2]);
+    onv_eager_tensor x = onv_tensor_at(&l->emit, in[0]), y = onv_tensor_at(&l->emit, in[2]);
     uint64_t inputs = (uint64_t)y.dims[y.rank - 1], all, matrix, made = 0, most = 0;
     uint64_t elem = onv_dtype_bits((onv_dtype)x.dtype) / 8;
     if (!onv_u64_mul(x.bytes, inputs, &all) ||
@@ -249,8 +236,8 @@ static uint64_t bilinear_temps(onv_lowering *l, const uint32_t in[3])
     const uint64_t temps[] = {sum_of(all, x.bytes), sum_of(x.bytes, matrix),
                               sum_of(y.bytes, y.bytes)};
     for (uint32_t i = 0; i < 3; i++) {
-        if (!onv_tensor_needs_grad(l, in[i])) continue;
-        made = sum_of(made, onv_tensor_at(l, in[i]).bytes);
+        if (!onv_tensor_needs_grad(&l->emit, in[i])) continue;
+        made = sum_of(made, onv_tensor_at(&l->emit, in[i]).bytes);
         uint64_t now = sum_of(made, temps[i]);
         if (now > most) most = now;
     }
@@ -259,15 +246,16 @@ static uint64_t bilinear_temps(onv_lowering *l, const uint32_t in[3])
 
 static uint32_t rows_of(onv_lowering *l, uint32_t x)
 {
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     if (x == ONV_NO_TENSOR || t.rank < 1 || t.elems == 0) return ONV_NO_TENSOR;
     int64_t last = t.dims[t.rank - 1];
-    return onv_emit_reshape(l, x, 2, (const int64_t[]){(int64_t)(t.elems / (uint64_t)last), last});
+    return onv_emit_reshape(&l->emit, x, 2,
+                            (const int64_t[]){(int64_t)(t.elems / (uint64_t)last), last});
 }
 
 void onv_lower_bilinear(onv_lowering *l, const onv_fusion *f)
 {
-    const onv_node *reader = onv_model_node(l->model, f->reduction);
+    const onv_node *reader = onv_model_node(l->emit.model, f->reduction);
     uint32_t in[3] = {rows_of(l, onv_value_tensor(l, f->x)),
                       onv_node_in(l, reader, reader->inputs[0].index != f->weight.index),
                       rows_of(l, onv_value_tensor(l, f->key))};
@@ -276,27 +264,27 @@ void onv_lower_bilinear(onv_lowering *l, const onv_fusion *f)
     if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || in[2] == ONV_NO_TENSOR ||
         !onv_value_shape(l, f->out, &shape) || shape.rank == 0)
         return;
-    onv_eager_tensor x = onv_tensor_at(l, in[0]), y = onv_tensor_at(l, in[2]);
+    onv_eager_tensor x = onv_tensor_at(&l->emit, in[0]), y = onv_tensor_at(&l->emit, in[2]);
     const int64_t dims[] = {x.dims[0], shape.dims[shape.rank - 1]};
-    uint32_t out = onv_tensor_new(l, x.dtype, 2, dims, NULL);
+    uint32_t out = onv_tensor_new(&l->emit, x.dtype, 2, dims, NULL);
     uint64_t column = x.dims[1] > 0 ? x.bytes / (uint64_t)x.dims[1] : 0;
-    onv_emit_begin(l, "trilinear");
+    onv_emit_begin(&l->emit, "trilinear");
     for (uint32_t k = 0; k < 3; k++) {
-        onv_emit_in(l, in[k], ONV_GRAD_NEW);
-        onv_emit_save(l, in[k]);
+        onv_emit_in(&l->emit, in[k], ONV_GRAD_NEW);
+        onv_emit_save(&l->emit, in[k]);
     }
-    onv_emit_temps(l, sum_of(y.bytes, column), bilinear_temps(l, in));
-    out = onv_emit_out(l, out);
-    onv_emit_end(l);
-    if (shape.rank != 2) out = onv_emit_reshape(l, out, shape.rank, shape.dims);
+    onv_emit_temps(&l->emit, sum_of(y.bytes, column), bilinear_temps(l, in));
+    out = onv_emit_out(&l->emit, out);
+    onv_emit_end(&l->emit);
+    if (shape.rank != 2) out = onv_emit_reshape(&l->emit, out, shape.rank, shape.dims);
     if (bias != ONV_NO_TENSOR) {
-        uint32_t sum = onv_tensor_new(l, x.dtype, shape.rank, shape.dims, NULL);
-        onv_emit_begin(l, "add");
-        onv_emit_in(l, out, ONV_GRAD_ALIAS);
-        onv_emit_in(l, bias, ONV_GRAD_NEW);
-        onv_emit_sum_workspace(l, bias, sum);
-        out = onv_emit_out(l, sum);
-        onv_emit_end(l);
+        uint32_t sum = onv_tensor_new(&l->emit, x.dtype, shape.rank, shape.dims, NULL);
+        onv_emit_begin(&l->emit, "add");
+        onv_emit_in(&l->emit, out, ONV_GRAD_ALIAS);
+        onv_emit_in(&l->emit, bias, ONV_GRAD_NEW);
+        onv_emit_sum_workspace(&l->emit, bias, sum);
+        out = onv_emit_out(&l->emit, sum);
+        onv_emit_end(&l->emit);
     }
     onv_value_set(l, f->out, out);
 }
@@ -307,7 +295,7 @@ void onv_lower_bilinear(onv_lowering *l, const onv_fusion *f)
 void onv_lower_unfold(onv_lowering *l, const onv_fusion *f)
 {
     uint32_t x = onv_value_tensor(l, f->x);
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     onv_shape shape;
     int64_t strides[ONV_MAX_RANK];
     if (x == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape) || shape.rank != t.rank + 1)
@@ -319,12 +307,12 @@ void onv_lower_unfold(onv_lowering *l, const onv_fusion *f)
     if (f->step < shape.dims[t.rank] &&
         !onv_u64_mul((uint64_t)t.dims[f->groups], sizeof(int64_t), &places))
         places = UINT64_MAX;
-    uint32_t view = onv_tensor_on(l, t.storage, t.dtype, shape.rank, shape.dims, strides);
-    onv_emit_begin(l, "unfold");
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_temps(l, 0, places);
-    onv_value_set(l, f->out, onv_emit_out(l, view));
-    onv_emit_end(l);
+    uint32_t view = onv_tensor_on(&l->emit, t.storage, t.dtype, shape.rank, shape.dims, strides);
+    onv_emit_begin(&l->emit, "unfold");
+    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
+    onv_emit_temps(&l->emit, 0, places);
+    onv_value_set(l, f->out, onv_emit_out(&l->emit, view));
+    onv_emit_end(&l->emit);
 }
 
 /* Tensor.diagonal is a view, which the exporter writes as a sum over a product with ones; it moves both dims to the end
@@ -333,25 +321,26 @@ void onv_lower_diagonal(onv_lowering *l, const onv_fusion *f)
 {
     enum { MOST_NODES = 8 };
     uint32_t x = onv_value_tensor(l, f->x);
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     onv_shape shape;
     int64_t strides[ONV_MAX_RANK], from[ONV_MAX_RANK];
     if (x == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape) || shape.rank + 1 != t.rank)
         return;
     for (uint32_t i = 0; i < t.rank; i++) from[i] = i;
-    const onv_node *node = onv_model_node(l->model, f->last);
+    const onv_node *node = onv_model_node(l->emit.model, f->last);
     for (uint32_t n = 0; n < MOST_NODES && node->inputs[0].index != f->x.index; n++) {
-        onv_node_id producer = onv_model_value(l->model, node->inputs[0])->producer;
+        onv_node_id producer = onv_model_value(l->emit.model, node->inputs[0])->producer;
         if (!onv_is_node(producer)) return;
-        node = onv_model_node(l->model, producer);
+        node = onv_model_node(l->emit.model, producer);
         const onv_attr *perm = onv_node_attr(node, "perm");
         for (uint32_t i = 0; i < t.rank && perm != NULL && perm->count == t.rank; i++)
             from[i] = perm->ints[i]; /* inference has checked it */
     }
     for (uint32_t i = 0; i < shape.rank; i++) strides[i] = t.strides[from[i]];
     strides[shape.rank - 1] += t.strides[from[t.rank - 1]];
-    onv_value_set(l, f->out,
-                  onv_emit_view(l, "diagonal", x, shape.rank, shape.dims, strides, ONV_GRAD_NEW));
+    onv_value_set(
+        l, f->out,
+        onv_emit_view(&l->emit, "diagonal", x, shape.rank, shape.dims, strides, ONV_GRAD_NEW));
 }
 
 /* --- Adaptive pooling -------------------------------------------------------------------------- */
@@ -360,15 +349,15 @@ void onv_lower_diagonal(onv_lowering *l, const onv_fusion *f)
 void onv_lower_adaptive_pool(onv_lowering *l, const onv_fusion *f)
 {
     uint32_t x = onv_value_tensor(l, f->x);
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     if (x == ONV_NO_TENSOR) return;
     bool copies = !onv_tensor_is_contiguous(&t) && !onv_tensor_is_channels_last(&t);
-    uint32_t out = onv_node_new_image(l, onv_model_node(l->model, f->last), &t, t.dtype);
-    onv_emit_begin(l, "adaptive_avg_pool");
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_save(l, x);
-    onv_emit_temps(l, copies ? t.bytes : 0, 0);
+    uint32_t out = onv_node_new_image(l, onv_model_node(l->emit.model, f->last), &t, t.dtype);
+    onv_emit_begin(&l->emit, "adaptive_avg_pool");
+    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
+    onv_emit_save(&l->emit, x);
+    onv_emit_temps(&l->emit, copies ? t.bytes : 0, 0);
     l->emit.op.copies_first = true;
-    onv_value_set(l, f->out, onv_emit_out(l, out));
-    onv_emit_end(l);
+    onv_value_set(l, f->out, onv_emit_out(&l->emit, out));
+    onv_emit_end(&l->emit);
 }

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/quota.h"
 #include "eager/pytorch.h"
+#include "emit/loss.h"
 #include "load/load.h"
 #include "lower/lower.h"
 #include "lower/lowering.h"
@@ -44,11 +45,12 @@ static bool makes_all(onv_lowering *l, const onv_node *node)
 static bool repeats_number(const onv_lowering *l, const onv_node *node)
 {
     if (strcmp(node->op_type, "ConstantOfShape") != 0 || node->source_op == NULL ||
-        node->source_op[0] == '\0' || !onv_is_value(node->outputs[0]) || l->options->as_exported)
+        node->source_op[0] == '\0' || !onv_is_value(node->outputs[0]) ||
+        l->emit.options->as_exported)
         return false;
     onv_value_id out = node->outputs[0];
     onv_node_id user = l->fusions.user[out.index];
-    const onv_node *reader = onv_is_node(user) ? onv_model_node(l->model, user) : NULL;
+    const onv_node *reader = onv_is_node(user) ? onv_model_node(l->emit.model, user) : NULL;
     return reader != NULL && l->fusions.n_uses[out.index] == 1 &&
            reader->source_op == node->source_op && reader->scope == node->scope &&
            strcmp(reader->op_type, "ScatterElements") == 0 && reader->n_inputs > 2 &&
@@ -70,14 +72,14 @@ static void lower_node(onv_lowering *l, const onv_node *node)
         if (rule == NULL) rule = onv_lower_math(node->op_type);
         if (rule == NULL) rule = onv_lower_nn(node->op_type);
     }
-    if (node->op == NULL) l->eager->opaque++;
+    if (node->op == NULL) l->emit.eager->opaque++;
     (rule != NULL ? rule : onv_lower_by_traits)(l, node);
 }
 
 static void mark_readers(onv_lowering *l)
 {
-    for (size_t i = 0; i < l->model->nodes.count; i++) {
-        const onv_node *node = &l->model->nodes.at[i];
+    for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
+        const onv_node *node = &l->emit.model->nodes.at[i];
         bool pads = strcmp(node->op_type, "Pad") == 0 && node->graph.index == 0 &&
                     node->n_inputs > 0 && node->n_outputs > 0 && onv_is_value(node->inputs[0]) &&
                     onv_is_value(node->outputs[0]);
@@ -87,8 +89,8 @@ static void mark_readers(onv_lowering *l)
             if (onv_is_value(node->inputs[k])) l->values[node->inputs[k].index].is_statistic = true;
     }
     /* The exporter keeps one copy of equal vectors: a statistic may be a weight, too. */
-    for (size_t i = 0; i < l->model->nodes.count; i++) {
-        const onv_node *node = &l->model->nodes.at[i];
+    for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
+        const onv_node *node = &l->emit.model->nodes.at[i];
         if (strcmp(node->op_type, "BatchNormalization") != 0) continue;
         for (uint32_t k = 1; k < 3 && k < node->n_inputs; k++)
             if (onv_is_value(node->inputs[k]))
@@ -112,14 +114,14 @@ static bool is_untold(const onv_node *node)
 /* Values of which readers have clones. Those in subgraphs have none. */
 static void mark_clones(onv_lowering *l)
 {
-    for (size_t i = 0; i < l->model->nodes.count; i++) {
-        const onv_node *node = &l->model->nodes.at[i];
+    for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
+        const onv_node *node = &l->emit.model->nodes.at[i];
         for (uint32_t k = 0; k < node->n_inputs; k++)
             if (onv_is_value(node->inputs[k]) && reads_clone(node, k))
                 l->values[node->inputs[k].index].cloned_for = ONV_CLONED_FOR_ALL;
     }
-    for (size_t i = 0; i < l->model->nodes.count; i++) {
-        const onv_node *node = &l->model->nodes.at[i];
+    for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
+        const onv_node *node = &l->emit.model->nodes.at[i];
         for (uint32_t k = 0; k < node->n_inputs && !is_untold(node); k++) {
             if (!onv_is_value(node->inputs[k]) || reads_clone(node, k)) continue;
             uint8_t *cloned = &l->values[node->inputs[k].index].cloned_for;
@@ -151,51 +153,51 @@ static bool is_for_kernel(const onv_lowering *l, uint32_t value)
     uint32_t fusion = onv_is_node(user) ? l->fusions.of_node[user.index] : 0;
     if (!is_kernel(l, fusion)) return false;
     const onv_fusion *f = &l->fusions.at.at[fusion - 1];
-    bool is_block =
-        f->kind == ONV_FUSION_BLOCK_DIAG && l->model->values.at[value].role == ONV_ROLE_PARAMETER;
+    bool is_block = f->kind == ONV_FUSION_BLOCK_DIAG &&
+                    l->emit.model->values.at[value].role == ONV_ROLE_PARAMETER;
     return f->x.index != value && f->key.index != value && !is_block;
 }
 
 static void lower_inputs(onv_lowering *l)
 {
-    const onv_graph *graph = &l->model->graphs.at[0];
-    for (uint32_t i = 0; i < graph->n_inputs && l->status == ONV_OK; i++) {
-        const onv_value *value = onv_model_value(l->model, graph->inputs[i]);
-        bool counts = value->type.kind == ONV_TYPE_TENSOR || l->options->inference;
+    const onv_graph *graph = &l->emit.model->graphs.at[0];
+    for (uint32_t i = 0; i < graph->n_inputs && l->emit.status == ONV_OK; i++) {
+        const onv_value *value = onv_model_value(l->emit.model, graph->inputs[i]);
+        bool counts = value->type.kind == ONV_TYPE_TENSOR || l->emit.options->inference;
         if (!counts || l->is_host[graph->inputs[i].index]) continue;
         uint32_t tensor = onv_value_new(l, graph->inputs[i], ONV_UNDEFINED);
         onv_value_set(l, graph->inputs[i], tensor);
         if (tensor == ONV_NO_TENSOR) return;
-        onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
+        onv_eager_storage *storage =
+            &l->emit.eager->storages.at[onv_tensor_at(&l->emit, tensor).storage];
         storage->kind = ONV_STORAGE_INPUT;
         storage->label = value->name;
     }
     /* Parameters that no node reads are there too. */
-    for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++)
-        if (onv_value_may_train(l->model, &l->model->values.at[i]) &&
-            onv_value_is_held(&l->model->values.at[i]) && !is_for_kernel(l, i) &&
-            !l->values[i].is_in_member)
+    for (uint32_t i = 0; i < l->emit.model->values.count && l->emit.status == ONV_OK; i++)
+        if (onv_value_may_train(l->emit.model, &l->emit.model->values.at[i]) &&
+            onv_value_is_held(&l->emit.model->values.at[i]) && !is_for_kernel(l, i))
             onv_lower_weight(l, (onv_value_id){i});
 }
 
 static uint64_t macs_of(onv_lowering *l, const onv_node *node)
 {
-    onv_dim all = onv_graph_all_runs(l->model, node, node->macs);
-    onv_dim macs = onv_dim_substitute_bounds(&l->model->dims, all);
+    onv_dim all = onv_graph_all_runs(l->emit.model, node, node->macs);
+    onv_dim macs = onv_dim_substitute_bounds(&l->emit.model->dims, all);
     return onv_dim_is_const(macs) && macs.raw > 0 ? (uint64_t)macs.raw : 0;
 }
 
 static void set_macs(onv_lowering *l, size_t first_op, uint64_t macs)
 {
-    if (l->working_op < l->eager->ops.count) {
-        l->eager->ops.at[l->working_op].macs = macs;
+    if (l->working_op < l->emit.eager->ops.count) {
+        l->emit.eager->ops.at[l->working_op].macs = macs;
         return;
     }
-    for (size_t i = l->eager->ops.count; macs > 0 && i-- > first_op;) {
-        onv_eager_op *op = &l->eager->ops.at[i];
-        bool is_view =
-            op->n_in > 0 && op->n_out > 0 &&
-            onv_tensor_at(l, op->in[0].tensor).storage == onv_tensor_at(l, op->out[0]).storage;
+    for (size_t i = l->emit.eager->ops.count; macs > 0 && i-- > first_op;) {
+        onv_eager_op *op = &l->emit.eager->ops.at[i];
+        bool is_view = op->n_in > 0 && op->n_out > 0 &&
+                       onv_tensor_at(&l->emit, op->in[0].tensor).storage ==
+                           onv_tensor_at(&l->emit, op->out[0]).storage;
         if (is_view && i > first_op) continue;
         op->macs = macs;
         return;
@@ -205,12 +207,13 @@ static void set_macs(onv_lowering *l, size_t first_op, uint64_t macs)
 /* The dropout inside scaled_dot_product_attention, which the newer exporter leaves out. */
 static void lower_lost_dropout(onv_lowering *l, const onv_node *node)
 {
-    if (l->options->inference || !l->fusions.lost_dropout[l->node.index]) return;
-    onv_eager_tensor t = onv_tensor_at(l, onv_value_tensor(l, node->outputs[0]));
+    if (l->emit.options->inference || !l->fusions.lost_dropout[l->emit.node.index]) return;
+    onv_eager_tensor t = onv_tensor_at(&l->emit, onv_value_tensor(l, node->outputs[0]));
     if (!node->tells_dropout)
         l->tally.lost_dropout.bytes += t.bytes + t.elems; /* what drops some, and its mask */
     if (onv_dropout_of_attention(l, node) <= 0) return;
-    onv_value_set(l, node->outputs[0], onv_emit_dropout(l, onv_value_tensor(l, node->outputs[0])));
+    onv_value_set(l, node->outputs[0],
+                  onv_emit_dropout(&l->emit, onv_value_tensor(l, node->outputs[0])));
 }
 
 enum { MAX_HOST_ELEMS = 64 };
@@ -219,15 +222,15 @@ enum { MAX_HOST_ELEMS = 64 };
  * shape. It is on the device all the same. */
 static void make_missing(onv_lowering *l, const onv_node *node)
 {
-    for (uint32_t k = 0; k < node->n_outputs && l->status == ONV_OK; k++) {
+    for (uint32_t k = 0; k < node->n_outputs && l->emit.status == ONV_OK; k++) {
         onv_value_id id = node->outputs[k];
         if (!onv_is_value(id) || l->is_host[id.index]) continue;
-        const onv_value *value = onv_model_value(l->model, id);
+        const onv_value *value = onv_model_value(l->emit.model, id);
         if (onv_value_is_weight(value) || onv_value_tensor(l, id) != ONV_NO_TENSOR) continue;
         uint32_t tensor = ONV_NO_TENSOR;
         bool is_result = value->is_output && value->graph.index == 0;
         onv_shape shape;
-        bool is_list = value->type.kind == ONV_TYPE_SEQUENCE && !l->options->inference;
+        bool is_list = value->type.kind == ONV_TYPE_SEQUENCE && !l->emit.options->inference;
         if (repeats_number(l, node) || (is_list && !is_result)) continue;
         if (!is_result && l->fusions.n_uses[id.index] == 0) continue;
         if (!onv_value_shape(l, id, &shape)) return;
@@ -237,11 +240,11 @@ static void make_missing(onv_lowering *l, const onv_node *node)
                 (uint64_t)(shape.dims[i] < MAX_HOST_ELEMS ? shape.dims[i] : MAX_HOST_ELEMS + 1);
         if (!is_result && elems <= MAX_HOST_ELEMS) continue;
         tensor = onv_value_new(l, id, ONV_UNDEFINED);
-        onv_emit_begin(l, node->op_type);
+        onv_emit_begin(&l->emit, node->op_type);
         for (uint32_t i = 0; i < node->n_inputs; i++)
-            onv_emit_in(l, onv_node_in(l, node, i), ONV_GRAD_NONE);
-        onv_node_set(l, node, k, onv_emit_out(l, tensor));
-        onv_emit_end(l);
+            onv_emit_in(&l->emit, onv_node_in(l, node, i), ONV_GRAD_NONE);
+        onv_node_set(l, node, k, onv_emit_out(&l->emit, tensor));
+        onv_emit_end(&l->emit);
     }
 }
 
@@ -251,36 +254,41 @@ void onv_lower_once(onv_lowering *l, onv_node_id id)
     if (fusion != 0)
         onv_lower_fusion(l, &l->fusions.at.at[fusion - 1]);
     else
-        lower_node(l, onv_model_node(l->model, id));
+        lower_node(l, onv_model_node(l->emit.model, id));
+}
+
+/* What rules of products, and attention, ask of their node. */
+void onv_lower_at(onv_lowering *l, onv_node_id id)
+{
+    const onv_node *node = onv_is_node(id) ? onv_model_node(l->emit.model, id) : NULL;
+    l->emit.node = id;
+    l->emit.is_linear = node != NULL && onv_node_is_aten(node, "linear");
+    l->emit.drops_bias = node != NULL && node->has_bias;
+    l->emit.dropout = node != NULL ? onv_dropout_of_attention(l, node) : 0;
 }
 
 /* The nodes of a fusion stand before its last one: their work waits for it. */
 static void lower_in_order(onv_lowering *l, onv_node_id id)
 {
-    const onv_node *node = onv_model_node(l->model, id);
-    if (l->is_member[id.index]) {
-        onv_lower_member(l, node);
-        return;
-    }
+    const onv_node *node = onv_model_node(l->emit.model, id);
     uint32_t fusion = l->fusions.of_node[id.index];
     uint64_t macs = macs_of(l, node);
-    l->node = id;
-    l->has_no_grad = onv_is_under_no_grad(l, node);
+    onv_lower_at(l, id);
     l->working_op = SIZE_MAX;
     onv_cached_leave(l, node);
     onv_repeat_base(l, node);
     /* What the forward pass makes is made before the operation that reads it. */
     for (uint32_t k = 0; k < node->n_inputs && !is_kernel(l, fusion); k++)
         if (onv_is_value(node->inputs[k]) &&
-            onv_value_is_weight(onv_model_value(l->model, node->inputs[k])))
+            onv_value_is_weight(onv_model_value(l->emit.model, node->inputs[k])))
             onv_node_in(l, node, k);
     onv_repeat_merged(l, node);
     for (uint32_t k = 0; k < node->n_inputs && node->detached != 0; k++) onv_node_in(l, node, k);
-    size_t first_op = l->eager->ops.count;
+    size_t first_op = l->emit.eager->ops.count;
     l->working_op = SIZE_MAX;
     if (fusion == 0) {
         lower_node(l, node);
-        if (l->options->inference) make_missing(l, node);
+        if (l->emit.options->inference) make_missing(l, node);
         set_macs(l, first_op, macs);
         lower_lost_dropout(l, node);
         onv_neutral_make(l, node);
@@ -291,7 +299,7 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
     if (l->fusions.at.at[fusion - 1].last.index != id.index) return;
     onv_node_id apart[ONV_MAX_ATTENTION];
     uint32_t n_apart = onv_attention_apart(l, fusion, apart);
-    for (uint32_t i = 0; i < n_apart && l->status == ONV_OK; i++) lower_in_order(l, apart[i]);
+    for (uint32_t i = 0; i < n_apart && l->emit.status == ONV_OK; i++) lower_in_order(l, apart[i]);
     if (n_apart > 0) return;
     onv_lower_fusion(l, &l->fusions.at.at[fusion - 1]);
     set_macs(l, first_op, *sum);
@@ -301,58 +309,70 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
 
 void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count)
 {
-    onv_node_id outer = l->node;
-    for (uint32_t i = 0; i < count && l->status == ONV_OK; i++) {
-        if (!onv_work(4)) l->status = ONV_ERR_CANCELLED;
+    onv_node_id outer = l->emit.node;
+    for (uint32_t i = 0; i < count && l->emit.status == ONV_OK; i++) {
+        if (!onv_work(4)) l->emit.status = ONV_ERR_CANCELLED;
         lower_in_order(l, nodes[i]);
-        if (l->unread.next < l->unread.runs.count && l->status == ONV_OK) onv_unread_run(l);
-        const onv_node *node = onv_model_node(l->model, nodes[i]);
-        if (l->status != ONV_OK) onv_error_at(l->err, node->name, node->op_type);
+        const onv_node *node = onv_model_node(l->emit.model, nodes[i]);
+        if (l->emit.status != ONV_OK) onv_error_at(l->emit.err, node->name, node->op_type);
     }
-    l->node = outer;
+    onv_lower_at(l, outer);
+}
+
+static void lower_loss(onv_lowering *l, const onv_graph *graph)
+{
+    onv_loss_output *outputs =
+        ONV_ARENA_ARRAY(&l->emit.model->arena, onv_loss_output, graph->n_outputs);
+    if (outputs == NULL) {
+        l->emit.status = onv_fail_memory(l->emit.err);
+        return;
+    }
+    for (uint32_t i = 0; i < graph->n_outputs && l->emit.status == ONV_OK; i++)
+        outputs[i] =
+            (onv_loss_output){.name = onv_model_value(l->emit.model, graph->outputs[i])->name,
+                              .tensor = onv_value_tensor(l, graph->outputs[i]),
+                              .n_uses = l->fusions.n_uses[graph->outputs[i].index]};
+    onv_emit_loss(&l->emit, outputs, graph->n_outputs);
 }
 
 static void lower_graph(onv_lowering *l)
 {
-    l->node = ONV_NO_NODE;
+    onv_lower_at(l, ONV_NO_NODE);
     lower_inputs(l);
-    l->fused_macs = ONV_ARENA_ARRAY(&l->model->arena, uint64_t, l->fusions.at.count);
-    if (l->fused_macs == NULL) l->status = onv_fail_memory(l->err);
-    for (uint32_t i = 0; i < l->live->timeline.steps.count && l->status == ONV_OK; i++) {
+    l->fused_macs = ONV_ARENA_ARRAY(&l->emit.model->arena, uint64_t, l->fusions.at.count);
+    if (l->fused_macs == NULL) l->emit.status = onv_fail_memory(l->emit.err);
+    for (uint32_t i = 0; i < l->live->timeline.steps.count && l->emit.status == ONV_OK; i++) {
         /* Subgraphs are lowered with the node that owns them. */
-        if (onv_model_node(l->model, l->live->timeline.steps.at[i].node)->graph.index == 0)
+        if (onv_model_node(l->emit.model, l->live->timeline.steps.at[i].node)->graph.index == 0)
             onv_lower_nodes(l, &l->live->timeline.steps.at[i].node, 1);
     }
-    const onv_graph *graph = &l->model->graphs.at[0];
-    l->has_no_grad = false;
+    const onv_graph *graph = &l->emit.model->graphs.at[0];
     onv_cached_finish(l);
-    if (l->status == ONV_OK) onv_members_hold_weights(l);
-    if (l->status == ONV_OK) onv_lower_loss(l, graph->outputs, graph->n_outputs);
+    if (l->emit.status == ONV_OK) lower_loss(l, graph);
     onv_unused_parameters(l);
-    if (l->status == ONV_OK && !l->options->inference) onv_copies_add(l);
-    if (l->status == ONV_OK && !l->options->inference) onv_reach_find(l);
-    if (l->status == ONV_OK && !l->options->inference) onv_check_patterns(l);
-    if (l->status == ONV_OK) onv_parameters_complete(l);
-    if (l->status == ONV_OK) onv_buffers_complete(l);
-    if (l->status == ONV_OK && l->options->reports) onv_lowering_report(l);
+    if (l->emit.status == ONV_OK && !l->emit.options->inference) onv_copies_add(l);
+    if (l->emit.status == ONV_OK && !l->emit.options->inference) onv_reach_find(l);
+    if (l->emit.status == ONV_OK && !l->emit.options->inference) onv_check_patterns(l);
+    if (l->emit.status == ONV_OK) onv_parameters_complete(l);
+    if (l->emit.status == ONV_OK) onv_buffers_complete(l);
+    if (l->emit.status == ONV_OK && l->emit.options->reports) onv_lowering_report(l);
 }
 
 static onv_status prepare(onv_lowering *l)
 {
-    l->values = ONV_ARENA_ARRAY(&l->model->arena, onv_value_state, l->model->values.count);
-    if (l->values == NULL) return onv_fail_memory(l->err);
+    l->values =
+        ONV_ARENA_ARRAY(&l->emit.model->arena, onv_value_state, l->emit.model->values.count);
+    if (l->values == NULL) return onv_fail_memory(l->emit.err);
     mark_readers(l);
     mark_clones(l);
     onv_neutral_mark(l);
-    ONV_TRY(onv_members_find(l));
-    ONV_TRY(onv_no_grad_find(l));
     return onv_weights_prepare(l);
 }
 
 /* Which nodes are one call. */
 static onv_status find_fusions(onv_lowering *l)
 {
-    const onv_lower_options *options = l->options;
+    const onv_lower_options *options = l->emit.options;
     bool has_calls = !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 0));
     onv_fusing_kernels kernels = {.rms_norm =
                                       !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 9)),
@@ -364,21 +384,20 @@ static onv_status find_fusions(onv_lowering *l)
                             ? has_calls ? ONV_FUSE_CALLS : ONV_FUSE
                             : ONV_FUSE_ATTENTION;
     if (options->as_exported) fusing = ONV_FUSE_NOTHING;
-    return onv_fusions_find(l->model, &l->live->timeline, fusing, kernels, &l->fusions, l->err);
+    return onv_fusions_find(l->emit.model, &l->live->timeline, fusing, kernels, &l->fusions,
+                            l->emit.err);
 }
 
 static void clean_up(onv_lowering *l)
 {
     onv_fusions_cleanup(&l->fusions);
     onv_ptr_map_cleanup(&l->weights.layers);
-    onv_ptr_map_cleanup(&l->no_grad);
     onv_ptr_map_cleanup(&l->signature.in_file);
     onv_ptr_map_cleanup(&l->folded.leaf_values);
     onv_ptr_map_cleanup(&l->signature.buffers);
     onv_ptr_map_cleanup(&l->folded.constants);
     onv_ptr_map_cleanup(&l->folded.calls);
     onv_ptr_map_cleanup(&l->folded.parts);
-    onv_ptr_map_cleanup(&l->gaps.names);
     onv_ptr_map_cleanup(&l->merged.told);
     onv_vec_cleanup(&l->weights.reads);
     onv_vec_cleanup(&l->weights.views);
@@ -388,41 +407,75 @@ static void clean_up(onv_lowering *l)
     onv_vec_cleanup(&l->merged.copies);
     onv_vec_cleanup(&l->merged.named);
     onv_vec_cleanup(&l->cached.frames);
-    onv_vec_cleanup(&l->merged.norms);
-    onv_vec_cleanup(&l->gaps.calls);
-    onv_vec_cleanup(&l->unread.runs);
-    onv_vec_cleanup(&l->unread.values);
-    onv_vec_cleanup(&l->emit.saved);
-    onv_vec_cleanup(&l->emit.low_precision);
+    onv_emitter_cleanup(&l->emit);
     onv_vec_cleanup(&l->region.mark);
-    onv_vec_cleanup(&l->emit.in);
-    onv_vec_cleanup(&l->emit.out);
-    onv_vec_cleanup(&l->emit.keep);
-    onv_vec_cleanup(&l->emit.extra);
     onv_vec_cleanup(&l->to_clone);
+}
+
+/* Not what the exporter moves for its own node, and not a linear layer's result of more than two dims, which is none for
+ * autograd. */
+static bool is_view_of_python(const onv_lowering *l, onv_node_id id)
+{
+    const onv_node *view = onv_model_node(l->emit.model, id);
+    const onv_node *node = onv_model_node(l->emit.model, l->emit.node);
+    bool is_own = view->source_op == node->source_op && view->scope == node->scope;
+    return !is_own && strcmp(view->op_type, "MatMul") != 0 && !onv_node_is_aten(view, "linear");
+}
+
+/* Is the tensor a view of another one, by what made it lately? */
+static bool is_view(const onv_lowering *l, uint32_t tensor)
+{
+    enum { LOOK_BACK = 16 };
+    size_t n = l->emit.eager->ops.count;
+    for (size_t back = 1; back <= LOOK_BACK && back <= n; back++) {
+        const onv_eager_op *op = &l->emit.eager->ops.at[n - back];
+        if (op->n_out == 0 || op->out[0] != tensor) continue;
+        if (op->in_place && op->n_in > 0) {
+            tensor = op->in[0].tensor; /* which it still is after it was overwritten */
+            continue;
+        }
+        bool is_call = onv_is_node(op->node) && is_view_of_python(l, op->node);
+        return is_call && op->n_in > 0 && !op->in_place && op->has_backward &&
+               onv_tensor_at(&l->emit, op->in[0].tensor).storage ==
+                   onv_tensor_at(&l->emit, tensor).storage;
+    }
+    return false;
+}
+
+/* A call in place that the export tells of, and of which the tensor is a view. */
+static bool is_written_view(onv_emitter *e, uint32_t tensor)
+{
+    bool is_told =
+        onv_is_node(e->node) && onv_model_node(e->model, e->node)->in_place == ONV_IN_PLACE_YES;
+    return is_told && strcmp(e->op.name, "add_") != 0 && is_view((const onv_lowering *)e, tensor);
+}
+
+static void clone_results(onv_emitter *e)
+{
+    onv_clone_results((onv_lowering *)e);
 }
 
 onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *is_host,
                            const onv_lower_options *options, onv_eager *eager, onv_error *err)
 {
     *eager = (onv_eager){.loss = ONV_NO_TENSOR};
-    onv_lowering l = {.model = model,
-                      .options = options,
+    onv_lowering l = {.emit = {.model = model,
+                               .options = options,
+                               .eager = eager,
+                               .err = err,
+                               .node = ONV_NO_NODE,
+                               .region = ONV_NO_REGION,
+                               .is_written_view = is_written_view,
+                               .ended = clone_results},
                       .live = live,
-                      .is_host = is_host,
-                      .eager = eager,
-                      .region.current = ONV_NO_REGION,
-                      .err = err};
-    l.status = prepare(&l);
-    if (l.status == ONV_OK) l.status = find_fusions(&l);
+                      .is_host = is_host};
+    l.emit.status = prepare(&l);
+    if (l.emit.status == ONV_OK) l.emit.status = find_fusions(&l);
     eager->slow_attentions = l.fusions.n_apart;
-    if (l.status == ONV_OK) l.status = onv_gaps_find(&l);
-    if (l.status == ONV_OK) l.status = onv_unread_find(&l);
-    if (l.status == ONV_OK) l.status = onv_merged_find(&l);
-    if (l.status == ONV_OK) l.status = onv_merged_mark_modules(&l);
-    if (l.status == ONV_OK) l.status = onv_merged_norms_find(&l);
-    if (l.status == ONV_OK) lower_graph(&l);
+    if (l.emit.status == ONV_OK) l.emit.status = onv_merged_find(&l);
+    if (l.emit.status == ONV_OK) l.emit.status = onv_merged_mark_modules(&l);
+    if (l.emit.status == ONV_OK) lower_graph(&l);
     clean_up(&l);
-    if (l.status != ONV_OK) onv_eager_cleanup(eager);
-    return l.status;
+    if (l.emit.status != ONV_OK) onv_eager_cleanup(eager);
+    return l.emit.status;
 }

@@ -1,27 +1,23 @@
 /* The inside of lowering: what its files share. Each part has a header of its own, with its share of the state:
  *
- *     emit.h         the operation that is being built          rules.h     a rule for each operator and fusion
+ *     rules.h        a rule for each operator and fusion
  *     weight.h       what reads of initializers stand for       attention.h attention, in parts or as one kernel
  *     signature.h    the parameters that the export lists       merged.h    calls that the exporter merged
- *     folded.h       constants that were computed of them       unread.h    layers whose results nothing reads
- *     gaps.h         numbers of calls that are missing
+ *     folded.h       constants that were computed of them
  */
 #ifndef ONV_LOWER_LOWERING_H
 #define ONV_LOWER_LOWERING_H
 
 #include "eager/eager.h"
+#include "emit/emit.h"
 #include "fuse/fuse.h"
 #include "ir/origin.h"
-#include "kernels/cudnn.h"
 #include "load/ptr_map.h"
 #include "lower/attention.h"
-#include "lower/emit.h"
 #include "lower/folded.h"
-#include "lower/gaps.h"
 #include "lower/merged.h"
 #include "lower/rules.h"
 #include "lower/signature.h"
-#include "lower/unread.h"
 #include "lower/weight.h"
 
 /* Readers of which PyTorch's calls had a clone, of contiguous(), say. */
@@ -33,11 +29,10 @@ typedef enum onv_cloned_for {
 
 /* Of each value. "1 +": 0 is none. */
 typedef struct onv_value_state {
-    uint32_t tensor;     /* that stands for it now; ONV_NO_TENSOR: none yet, or on the host */
-    bool is_known;       /* `tensor` is set */
-    bool has_one_reader; /* so has what it is a view of */
-    bool is_statistic;   /* running statistics */
-    bool is_in_member; /* nothing reads it but nodes that make what a module keeps; see members.c */
+    uint32_t tensor;         /* that stands for it now; ONV_NO_TENSOR: none yet, or on the host */
+    bool is_known;           /* `tensor` is set */
+    bool has_one_reader;     /* so has what it is a view of */
+    bool is_statistic;       /* running statistics */
     bool is_read_inside;     /* by the module that computed it */
     uint8_t cloned_for;      /* onv_cloned_for */
     uint8_t sharing;         /* whether it has several owners, where known */
@@ -85,17 +80,14 @@ typedef struct onv_tallies {
     onv_tally merged;         /* calls that are counted again */
     onv_tally missing;        /* others that the numbers lack; the kind of one of them */
     onv_tally quotients;      /* 1 / x that may be reciprocals of x alone, which keep less */
-    onv_tally repeated_norms; /* of `merged.norms` */
     onv_tally tables;         /* parameters that are computed once and never trained */
     onv_tally unreached;      /* trained parameters that no gradient reaches */
-    onv_tally unread_calls;   /* of `unread.runs`: counted */
     onv_tally unread_norms;   /* batch norms that ran, without a reader; a running mean */
     onv_tally unused;         /* parameters without a tensor that have others' sizes */
 } onv_tallies;
 
 /* The branch, the body or the segment around what is lowered now. */
 typedef struct onv_region_state {
-    uint32_t current;       /* ONV_NO_REGION: none */
     uint32_t first_storage; /* those before were made outside of it */
     ONV_VEC(uint32_t) mark; /* by storage: the last owner of a region that listed it */
     uint32_t n_marks;
@@ -116,13 +108,7 @@ typedef struct onv_frame_caches {
 /* The recurrent module of the last layer. */
 typedef struct onv_recurrent_state {
     onv_origin origin;
-    const char *call;       /* as noted; or NULL */
-    onv_rnn_problem module; /* its layers so far */
-    size_t op;              /* the last one */
-    uint32_t first_weight;  /* of the inputs of that */
-    uint64_t mask_bytes;    /* of the dropout before the next one */
-    bool has_dropout;       /* between layers */
-    uint64_t temps;         /* what its backward makes for states and weights */
+    const char *call; /* as noted; or NULL */
 } onv_recurrent_state;
 
 /* Whether residual blocks overwrite the result of their branch, in an export without notes. */
@@ -133,32 +119,20 @@ typedef enum onv_updates {
 } onv_updates;
 
 struct onv_lowering {
-    onv_model *model;
-    const onv_lower_options *options;
+    onv_emitter emit; /* first: its callbacks find the rest by it */
     const onv_live *live;
     const bool *is_host; /* by value */
-    onv_eager *eager;
-    onv_status status;
-    onv_error *err;
 
     onv_fusions fusions;
     onv_value_state *values;  /* by value */
-    bool *is_member;          /* by node: it makes what a module keeps; see members.c */
     uint64_t *fused_macs;     /* by fusion */
-    onv_ptr_map no_grad;      /* by name: graphs inside of which nothing has a gradient */
     uint8_t residual_updates; /* onv_updates */
     uint32_t neutral_first;   /* 1 + the first value whose module has not returned, 0: none */
 
     /* What is lowered now. */
-    onv_node_id node;
-    bool has_no_grad; /* nothing of it has one */
-    bool has_bias;    /* products have one, even if the file has none */
-    bool
-        adds_bias; /* what the product's layer adds to it comes after it: beyond two dims, in no usual order */
     size_t
         working_op; /* the operation that does the node's work; SIZE_MAX: its last one that is no view */
     ONV_VEC(onv_value_id) to_clone; /* its results that PyTorch clones: once it is complete */
-    onv_emitter emit;
     onv_region_state region;
     onv_frame_caches cached;
     onv_recurrent_state recurrent;
@@ -167,18 +141,17 @@ struct onv_lowering {
     onv_weights weights;
     onv_signature signature;
     onv_folding folded;
-    onv_call_gaps gaps;
     onv_merging merged;
-    onv_unread_calls unread;
 
     /* What is said of it. */
     onv_tallies tally;
     const onv_node *asks_for_gradient; /* of the network's input; NULL: none does */
-    uint64_t benchmark_high; /* the most that cudnn.benchmark may choose for one convolution */
 };
 
 /* --- lower.c ------------------------------------------------------------------------------------ */
 
+/* What is emitted from now on is of that node; ONV_NO_NODE: of none. */
+void onv_lower_at(onv_lowering *l, onv_node_id id);
 /* Nodes in their order, those of a subgraph too. */
 void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count);
 /* The node, or all of the fusion that it is of, whatever its place. */
@@ -215,8 +188,6 @@ uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t d
 /* The same for output 0 of an operation of images, whose channels come last where those of `like` do. */
 uint32_t onv_node_new_image(onv_lowering *l, const onv_node *node, const onv_eager_tensor *like,
                             uint8_t dtype);
-/* The memory order in which PyTorch makes a tensor like `in`. */
-void onv_strides_like(const onv_eager_tensor *in, int64_t *strides);
 /* The dtype that float operands of a pointwise operation are promoted to. */
 uint8_t onv_promoted(onv_lowering *l, const onv_node *node);
 bool onv_node_scalar(onv_lowering *l, const onv_node *node, uint32_t k, double *number);
@@ -224,19 +195,6 @@ bool onv_node_scalar(onv_lowering *l, const onv_node *node, uint32_t k, double *
 int64_t onv_node_operand(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t i,
                          int64_t fallback);
 uint32_t onv_node_operands(onv_lowering *l, const onv_node *node, uint32_t k); /* how many */
-
-/* --- members.c --------------------------------------------------------------------------------- */
-
-onv_status onv_members_find(onv_lowering *l);
-void onv_lower_member(onv_lowering *l, const onv_node *node);
-/* Once all nodes are lowered. */
-void onv_members_hold_weights(onv_lowering *l);
-
-/* --- no_grad.c --------------------------------------------------------------------------------- */
-
-onv_status onv_no_grad_find(onv_lowering *l);
-bool onv_is_under_no_grad(const onv_lowering *l, const onv_node *node);
-void onv_no_grad_report(onv_lowering *l);
 
 /* --- Of all operations, when they are there ------------------------------------------------------ */
 

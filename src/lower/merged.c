@@ -89,7 +89,7 @@ static bool reads_anew(onv_lowering *l, uint32_t value, uint32_t node)
 /* Those of the main graph whose result has a reader, the last node of each. */
 static bool list_calls(onv_lowering *l, calls *found)
 {
-    const onv_model *model = l->model;
+    const onv_model *model = l->emit.model;
     for (uint32_t i = 0; i < model->nodes.count; i++) {
         const onv_node *node = &model->nodes.at[i];
         numbered call;
@@ -107,7 +107,7 @@ static bool list_calls(onv_lowering *l, calls *found)
 /* The node names another call than the one that it reads. */
 static bool is_told(const onv_lowering *l, onv_value_id id, const onv_node *node)
 {
-    const char *name = onv_model_value(l->model, id)->name;
+    const char *name = onv_model_value(l->emit.model, id)->name;
     return node->merged_call != NULL && is_relu(name) && is_relu(node->merged_call) &&
            strcmp(name, node->merged_call) != 0;
 }
@@ -115,8 +115,8 @@ static bool is_told(const onv_lowering *l, onv_value_id id, const onv_node *node
 /* Numbers of "relu" that arguments name, sorted, each once. */
 static bool list_told(const onv_lowering *l, calls *told)
 {
-    for (uint32_t i = 0; i < l->model->nodes.count; i++) {
-        const char *name = l->model->nodes.at[i].merged_call;
+    for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
+        const char *name = l->emit.model->nodes.at[i].merged_call;
         numbered call;
         if (name == NULL || !is_relu(name) || !read_name(name, &call)) continue;
         if (!onv_vec_push(told, call)) return false;
@@ -151,16 +151,16 @@ static bool count_dropouts(const onv_lowering *l, uint32_t *count)
 {
     onv_ptr_map seen = {0};
     bool fits = true;
-    for (uint32_t i = 0; i < l->model->nodes.count && fits; i++) {
-        const onv_node *node = &l->model->nodes.at[i];
+    for (uint32_t i = 0; i < l->emit.model->nodes.count && fits; i++) {
+        const onv_node *node = &l->emit.model->nodes.at[i];
         if (node->merged_call == NULL || !onv_is_call_of(node->merged_call, "getitem")) continue;
         bool reads = false;
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             onv_node_id from = onv_is_value(node->inputs[k])
-                                   ? onv_model_value(l->model, node->inputs[k])->producer
+                                   ? onv_model_value(l->emit.model, node->inputs[k])->producer
                                    : ONV_NO_NODE;
             reads |= onv_is_node(from) &&
-                     strcmp(onv_model_node(l->model, from)->op_type, "Dropout") == 0;
+                     strcmp(onv_model_node(l->emit.model, from)->op_type, "Dropout") == 0;
         }
         if (!reads || onv_ptr_map_get(&seen, node->merged_call, NULL)) continue;
         fits = onv_ptr_map_set(&seen, node->merged_call, 1);
@@ -191,8 +191,8 @@ static bool list_ends(const onv_lowering *l, calls *found)
 {
     uint32_t most[N_KINDS] = {0};
     numbered call;
-    for (uint32_t i = 0; i < l->model->nodes.count; i++) {
-        const char *name = l->model->nodes.at[i].merged_call;
+    for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
+        const char *name = l->emit.model->nodes.at[i].merged_call;
         if (name == NULL || is_relu(name) || !read_name(name, &call)) continue;
         if (call.number > most[call.kind]) most[call.kind] = call.number;
     }
@@ -209,7 +209,7 @@ static bool list_ends(const onv_lowering *l, calls *found)
 
 static uint32_t place_of(const onv_lowering *l, const numbered *call)
 {
-    return onv_model_value(l->model, (onv_value_id){call->value})->producer.index;
+    return onv_model_value(l->emit.model, (onv_value_id){call->value})->producer.index;
 }
 
 /* Readers of the value behind the one place and before the other. */
@@ -219,7 +219,7 @@ static uint32_t count_readers(const onv_lowering *l, uint32_t value, uint32_t af
     uint32_t n = 0, last = UINT32_MAX;
     for (uint32_t i = after + 1; i < before && i <= l->values[value].last_read && onv_work(1);
          i++) {
-        const onv_node *node = &l->model->nodes.at[i];
+        const onv_node *node = &l->emit.model->nodes.at[i];
         bool reads = false;
         for (uint32_t k = 0; k < node->n_inputs && !reads; k++)
             reads = node->inputs[k].index == value && !is_told(l, node->inputs[k], node);
@@ -257,7 +257,7 @@ static bool give(onv_lowering *l, const numbered *call, uint32_t after, uint32_t
  * kind, else to one that is read behind it. */
 static bool assign(onv_lowering *l, const calls *found, size_t last, uint32_t missing)
 {
-    uint32_t after = place_of(l, &found->at[last]), end = (uint32_t)l->model->nodes.count;
+    uint32_t after = place_of(l, &found->at[last]), end = (uint32_t)l->emit.model->nodes.count;
     const numbered *next = &found->at[last + 1];
     uint32_t before = next->value != NO_VALUE ? place_of(l, next) : end;
     for (int pass = 0; pass < 2; pass++) {
@@ -276,9 +276,9 @@ static bool assign(onv_lowering *l, const calls *found, size_t last, uint32_t mi
 onv_status onv_merged_find(onv_lowering *l)
 {
     calls found = {0}, told = {0};
-    if (l->options->inference || l->options->as_exported) return ONV_OK;
-    for (uint32_t i = 0; i < l->model->nodes.count; i++) {
-        const onv_node *node = &l->model->nodes.at[i];
+    if (l->emit.options->inference || l->emit.options->as_exported) return ONV_OK;
+    for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
+        const onv_node *node = &l->emit.model->nodes.at[i];
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             if (!onv_is_value(node->inputs[k])) continue;
             uint32_t value = node->inputs[k].index;
@@ -287,26 +287,25 @@ onv_status onv_merged_find(onv_lowering *l)
             l->values[value].last_read = i;
         }
     }
-    for (size_t i = 0; i < l->model->values.count; i++) l->values[i].last_reader = 0;
+    for (size_t i = 0; i < l->emit.model->values.count; i++) l->values[i].last_reader = 0;
     bool listed = list_calls(l, &found) && list_ends(l, &found) && list_told(l, &told);
-    bool has_unread = onv_has_unread_norms(l) || l->unread.runs.count > 0;
     /* From the last one on: the copies of a result then stand in their order. */
     for (size_t i = found.count; listed && i-- > 1;) {
         const numbered *a = &found.at[i - 1], *b = &found.at[i];
         if (a->kind != b->kind || b->number <= a->number) continue;
         uint32_t missing = b->number - a->number - (b->value != NO_VALUE);
-        if (is_relu(kinds[a->kind])) missing = has_unread ? 0 : missing - count_told(&told, a, b);
+        if (is_relu(kinds[a->kind])) missing -= count_told(&told, a, b);
         if (missing > 0) listed = assign(l, &found, i - 1, missing);
     }
     onv_vec_cleanup(&found);
     onv_vec_cleanup(&told);
-    return listed ? ONV_OK : onv_fail_memory(l->err);
+    return listed ? ONV_OK : onv_fail_memory(l->emit.err);
 }
 
 bool onv_merged_starts(onv_lowering *l, onv_value_id id, uint32_t node)
 {
     if (!onv_is_value(id) || l->values[id.index].first_copy == 0) return false;
-    if (is_told(l, id, onv_model_node(l->model, (onv_node_id){node}))) return false;
+    if (is_told(l, id, onv_model_node(l->emit.model, (onv_node_id){node}))) return false;
     bool is_first = l->values[id.index].last_reader == 0;
     if (!reads_anew(l, id.index, node) || is_first) return false;
     const onv_merged_call *copy = &l->merged.copies.at[l->values[id.index].first_copy - 1];
@@ -326,10 +325,10 @@ bool onv_merged_starts(onv_lowering *l, onv_value_id id, uint32_t node)
 static bool is_given(const onv_lowering *l, const onv_node *node, onv_value_id id)
 {
     if (!onv_is_value(id)) return true;
-    const onv_value *value = onv_model_value(l->model, id);
+    const onv_value *value = onv_model_value(l->emit.model, id);
     if (value->role == ONV_ROLE_PARAMETER) return false;
     if (!onv_is_node(value->producer)) return true;
-    const onv_node *from = onv_model_node(l->model, value->producer);
+    const onv_node *from = onv_model_node(l->emit.model, value->producer);
     if (from->scope == NULL || from->scope[0] == '\0') return from->aten_op != NULL;
     if (from->scope == node->scope) return l->values[id.index].made_in != NULL;
     return !onv_path_is_inside(from->scope, node->scope);
@@ -337,8 +336,8 @@ static bool is_given(const onv_lowering *l, const onv_node *node, onv_value_id i
 
 onv_status onv_merged_mark_modules(onv_lowering *l)
 {
-    const onv_model *model = l->model;
-    if (l->options->inference || l->options->as_exported) return ONV_OK;
+    const onv_model *model = l->emit.model;
+    if (l->emit.options->inference || l->emit.options->as_exported) return ONV_OK;
     for (uint32_t i = 0; i < l->live->timeline.steps.count; i++) {
         const onv_node *node = onv_model_node(model, l->live->timeline.steps.at[i].node);
         bool is_own = node->graph.index == 0 && node->scope != NULL && node->scope[0] != '\0' &&
@@ -365,16 +364,16 @@ bool onv_merged_is_other_module(const onv_lowering *l, onv_value_id id, const on
         onv_path_is_inside(node->scope, l->values[id.index].made_in) ||
         onv_path_is_inside(l->values[id.index].made_in, node->scope))
         return false;
-    onv_node_id producer = onv_model_value(l->model, id)->producer;
+    onv_node_id producer = onv_model_value(l->emit.model, id)->producer;
     if (!onv_is_node(producer)) return false;
-    const onv_node *from = onv_model_node(l->model, producer);
+    const onv_node *from = onv_model_node(l->emit.model, producer);
     return node->module_class != NULL && node->module_class == from->module_class &&
            node->scope[0] != '\0';
 }
 
 static uint32_t place_in(const onv_lowering *l, onv_value_id id)
 {
-    return onv_model_value(l->model, id)->producer.index;
+    return onv_model_value(l->emit.model, id)->producer.index;
 }
 
 static uint32_t chain_of(const onv_lowering *l, onv_value_id id, onv_value_id *chain)
@@ -383,8 +382,9 @@ static uint32_t chain_of(const onv_lowering *l, onv_value_id id, onv_value_id *c
     uint32_t n = 1;
     chain[0] = id;
     for (uint32_t at = 0; at < n && module != NULL; at++) {
-        onv_node_id producer = onv_model_value(l->model, chain[at])->producer;
-        const onv_node *from = onv_is_node(producer) ? onv_model_node(l->model, producer) : NULL;
+        onv_node_id producer = onv_model_value(l->emit.model, chain[at])->producer;
+        const onv_node *from =
+            onv_is_node(producer) ? onv_model_node(l->emit.model, producer) : NULL;
         for (uint32_t k = 0; from != NULL && k < from->n_inputs; k++) {
             onv_value_id in = from->inputs[k];
             bool is_new = onv_is_value(in) && l->values[in.index].made_in == module;
@@ -413,7 +413,7 @@ static bool is_view(const onv_lowering *l, const onv_value *value)
 {
     static const char *const views[] = {"Reshape", "Unsqueeze", "Squeeze", "Transpose", "Expand"};
     if (!onv_is_node(value->producer)) return false;
-    const onv_node *node = onv_model_node(l->model, value->producer);
+    const onv_node *node = onv_model_node(l->emit.model, value->producer);
     for (size_t i = 0; i < sizeof views / sizeof views[0]; i++)
         if (strcmp(views[i], node->op_type) == 0) return true;
     return false;
@@ -426,9 +426,9 @@ static bool is_plain_call(onv_lowering *l, const onv_value *value)
     if (read_name(value->name, &call) && !is_relu(value->name)) return false;
     if (!onv_is_node(value->producer))
         return value->tensor != NULL &&
-               onv_weight_use_of(l, (onv_value_id){(uint32_t)(value - l->model->values.at)}) ==
+               onv_weight_use_of(l, (onv_value_id){(uint32_t)(value - l->emit.model->values.at)}) ==
                    ONV_WEIGHT_MADE;
-    const onv_node *from = onv_model_node(l->model, value->producer);
+    const onv_node *from = onv_model_node(l->emit.model, value->producer);
     return from->graph.index == 0 && from->source_op != NULL &&
            strcmp(from->source_op, value->name) == 0;
 }
@@ -445,38 +445,40 @@ static bool reads_itself(const onv_node *node, onv_value_id id)
     return reads == 1 && named == 1;
 }
 
+onv_call_name onv_call_name_of(const char *name)
+{
+    onv_call_name n = {name, strlen(name), 0};
+    size_t length = n.length;
+    while (length > 0 && name[length - 1] >= '0' && name[length - 1] <= '9') length--;
+    if (length < 2 || length == n.length || name[length - 1] != '_') return n;
+    for (const char *at = name + length; *at != '\0' && n.number < UINT32_MAX / 16; at++)
+        n.number = 10 * n.number + (uint32_t)(*at - '0');
+    n.length = length - 1;
+    return n;
+}
+
+bool onv_call_is_like(const onv_call_name *a, const onv_call_name *b)
+{
+    return a->length == b->length && memcmp(a->name, b->name, a->length) == 0;
+}
+
 const char *onv_merged_name(const onv_lowering *l, onv_value_id id, const onv_node *node)
 {
     if (node->merged_call == NULL || reads_itself(node, id)) return NULL;
-    onv_call_name wanted = onv_call_name_of(node->merged_call, 0);
-    onv_call_name found = onv_call_name_of(onv_model_value(l->model, id)->name, 0);
+    onv_call_name wanted = onv_call_name_of(node->merged_call);
+    onv_call_name found = onv_call_name_of(onv_model_value(l->emit.model, id)->name);
     bool is_later = onv_call_is_like(&wanted, &found) && wanted.number > found.number;
     return is_later ? node->merged_call : NULL;
-}
-
-static bool has_gap_behind(const onv_lowering *l, onv_value_id id)
-{
-    onv_value_id chain[ONV_MAX_REPEATED];
-    uint32_t n = chain_of(l, id, chain);
-    for (uint32_t i = 1; i < n; i++)
-        if (l->gaps.has_gaps[onv_model_value(l->model, chain[i])->producer.index]) return true;
-    return false;
 }
 
 uint32_t onv_merged_again(onv_lowering *l, onv_value_id id, const onv_node *node,
                           onv_value_id *chain)
 {
-    bool sees_view = is_view(l, onv_model_value(l->model, id)),
-         is_other = onv_merged_is_other_module(l, id, node);
-    uint32_t n = 0;
-    if (!is_other && (sees_view || l->values[id.index].made_in == NULL)) {
-        n = onv_gaps_chain(l, id, node, chain);
-        if (n > 0 || sees_view) return n;
-    }
-    n = chain_of(l, id, chain);
-    if (l->values[id.index].made_in == NULL || is_view(l, onv_model_value(l->model, id))) return n;
-    bool is_alone = onv_merged_name(l, id, node) != NULL &&
-                    !onv_merged_is_other_module(l, id, node) && !has_gap_behind(l, id);
+    bool is_other = onv_merged_is_other_module(l, id, node);
+    uint32_t n = chain_of(l, id, chain);
+    if (l->values[id.index].made_in == NULL || is_view(l, onv_model_value(l->emit.model, id)))
+        return n;
+    bool is_alone = onv_merged_name(l, id, node) != NULL && !is_other;
     return is_alone || onv_merged_is_own_module(l, id, node) ? 1 : n;
 }
 
@@ -495,11 +497,11 @@ void onv_merged_select(onv_lowering *l, onv_value_id id, const onv_node *node)
     for (uint32_t i = l->values[id.index].first_named; i != 0; i = l->merged.named.at[i - 1].next) {
         if (l->merged.named.at[i - 1].call == wanted) found = i;
         has_now |= l->merged.named.at[i - 1].call == now;
-        if (!onv_work(1)) l->status = ONV_ERR_CANCELLED;
+        if (!onv_work(1)) l->emit.status = ONV_ERR_CANCELLED;
     }
     if (!has_now) {
         onv_named_call call = {now, l->values[id.index].tensor, l->values[id.index].first_named};
-        if (!onv_vec_push(&l->merged.named, call)) l->status = onv_fail_memory(l->err);
+        if (!onv_vec_push(&l->merged.named, call)) l->emit.status = onv_fail_memory(l->emit.err);
         l->values[id.index].first_named = (uint32_t)l->merged.named.count;
     }
     if (found == 0) return;
@@ -510,10 +512,8 @@ void onv_merged_select(onv_lowering *l, onv_value_id id, const onv_node *node)
 bool onv_merged_is_named(onv_lowering *l, onv_value_id id, const onv_node *node)
 {
     if (!onv_is_value(id) || onv_merged_name(l, id, node) == NULL) return false;
-    const onv_value *value = onv_model_value(l->model, id);
+    const onv_value *value = onv_model_value(l->emit.model, id);
     if (l->values[id.index].stands_for == node->merged_call) return false;
-    if (!is_view(l, value) && is_plain_call(l, value)) return true;
-    if (node->solves_by_rows) return false;
-    if (is_view(l, value)) return true;
-    return !onv_merged_is_own_module(l, id, node) && has_gap_behind(l, id);
+    if (is_view(l, value)) return !node->solves_by_rows;
+    return is_plain_call(l, value);
 }

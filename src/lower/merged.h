@@ -17,27 +17,23 @@ typedef struct onv_merged_call {
     uint32_t after, next;
 } onv_merged_call;
 
-/* A norm that ran again for its reader. */
-typedef struct onv_merged_norm {
-    onv_node_id reader;
-    onv_value_id value; /* that the reader takes */
-    size_t listed; /* the norm's weight among the listed names; SIZE_MAX: none is missing there */
-} onv_merged_norm;
-
-/* A batch norm and what follows it. */
-enum { ONV_MAX_AFTER_NORM = 3 };
-
 typedef struct onv_merging {
     ONV_VEC(onv_merged_call) copies;
     ONV_VEC(onv_named_call) named;
-    ONV_VEC(onv_merged_norm) norms; /* in the order of readers */
-    size_t next_norm;
     onv_ptr_map
         told; /* by name of layers: parameters that something stands for, without factors of 1 */
-    bool has_told;                            /* it has them */
-    const onv_merged_norm *norm;              /* for the node before; NULL: none */
-    uint32_t before_norm[ONV_MAX_AFTER_NORM]; /* the tensors that other readers have */
+    bool has_told; /* it has them */
 } onv_merging;
+
+/* "sub_5" of a call: its kind and its number. */
+typedef struct onv_call_name {
+    const char *name;
+    size_t length; /* without the number */
+    uint32_t number;
+} onv_call_name;
+
+onv_call_name onv_call_name_of(const char *name);
+bool onv_call_is_like(const onv_call_name *a, const onv_call_name *b);
 
 /* --- merged.c ---------------------------------------------------------------------------------- */
 
@@ -66,15 +62,6 @@ bool onv_merged_is_own_module(const onv_lowering *l, onv_value_id id, const onv_
 /* What runs again for the reader, from the value on; returns how many. In the module's own loop that is the call alone. */
 uint32_t onv_merged_again(onv_lowering *l, onv_value_id id, const onv_node *node,
                           onv_value_id *chain);
-
-/* --- merged_norms.c ---------------------------------------------------------------------------- */
-
-/* Which listed norms without a tensor ran for which node. Requires the fusions. */
-onv_status onv_merged_norms_find(onv_lowering *l);
-/* Before the node that is lowered now. */
-void onv_merged_norms_repeat(onv_lowering *l);
-/* Is the value, for the node that is lowered now, that of a norm that ran again? */
-bool onv_merged_norm_gave(const onv_lowering *l, onv_value_id id);
 
 /* --- repeat.c ---------------------------------------------------------------------------------- */
 

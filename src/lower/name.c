@@ -11,9 +11,9 @@
 const char *onv_parameter_name(onv_lowering *l, const char *module, const char *name)
 {
     size_t length = strlen(module) + 1 + strlen(name) + 1;
-    char *path = onv_arena_alloc(&l->model->arena, length);
+    char *path = onv_arena_alloc(&l->emit.model->arena, length);
     if (path == NULL) {
-        if (l->status == ONV_OK) l->status = onv_fail_memory(l->err);
+        if (l->emit.status == ONV_OK) l->emit.status = onv_fail_memory(l->emit.err);
         return name;
     }
     snprintf(path, length, "%s%s%s", module, module[0] != '\0' ? "." : "", name);
@@ -48,7 +48,7 @@ static bool matches_any(const char *const *patterns, size_t n, const char *name,
 
 bool onv_is_frozen(onv_lowering *l, const char *name, const char *file)
 {
-    const onv_lower_options *o = l->options;
+    const onv_lower_options *o = l->emit.options;
     bool frozen = matches_any(o->freeze, o->n_freeze, name, file, l->weights.freeze_used);
     bool only = o->n_train_only == 0 || matches_any(o->train_only, o->n_train_only, name, file,
                                                     l->weights.freeze_used + o->n_freeze);
@@ -78,9 +78,9 @@ static bool is_built_in_place(const onv_node *node)
 
 bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all)
 {
-    const onv_lower_options *o = l->options;
+    const onv_lower_options *o = l->emit.options;
     bool any = false;
-    onv_origin origin = onv_node_origin(l->model, node);
+    onv_origin origin = onv_node_origin(l->emit.model, node);
     char path[1024] = "";
     if (o->n_inplace == 0) {
         bool is_built = all && is_built_in_place(node);
@@ -106,27 +106,28 @@ bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all)
 /* A pattern without a match is a mistake that would pass for an answer. */
 void onv_check_patterns(onv_lowering *l)
 {
-    const onv_lower_options *o = l->options;
-    for (size_t i = 0; i < o->n_inplace && l->status == ONV_OK; i++)
+    const onv_lower_options *o = l->emit.options;
+    for (size_t i = 0; i < o->n_inplace && l->emit.status == ONV_OK; i++)
         if (!l->weights.inplace_used[i] && strcmp(o->inplace[i], "*") != 0 &&
             strcmp(o->inplace[i], "none") != 0)
-            l->status = onv_fail(l->err, ONV_ERR_USAGE,
-                                 "--inplace '%.200s' matches no module with an activation that can "
-                                 "work in place",
-                                 o->inplace[i]);
+            l->emit.status =
+                onv_fail(l->emit.err, ONV_ERR_USAGE,
+                         "--inplace '%.200s' matches no module with an activation that can "
+                         "work in place",
+                         o->inplace[i]);
     size_t n_trained = o->inference ? 0 : o->n_freeze + o->n_train_only; /* training asks */
-    for (size_t i = 0; i < n_trained && l->status == ONV_OK; i++) {
+    for (size_t i = 0; i < n_trained && l->emit.status == ONV_OK; i++) {
         if (l->weights.freeze_used[i]) continue;
         const char *example = "none";
-        for (size_t s = 0; s < l->eager->storages.count; s++) {
-            const onv_eager_storage *storage = &l->eager->storages.at[s];
+        for (size_t s = 0; s < l->emit.eager->storages.count; s++) {
+            const onv_eager_storage *storage = &l->emit.eager->storages.at[s];
             if (storage->kind != ONV_STORAGE_PARAMETER) continue;
             example = storage->label;
             break;
         }
         bool is_freeze = i < o->n_freeze;
-        l->status = onv_fail(
-            l->err, ONV_ERR_USAGE,
+        l->emit.status = onv_fail(
+            l->emit.err, ONV_ERR_USAGE,
             "--%s '%.200s' matches no parameter and no module; the first parameter is '%.200s'",
             is_freeze ? "freeze" : "train-only",
             is_freeze ? o->freeze[i] : o->train_only[i - o->n_freeze], example);

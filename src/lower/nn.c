@@ -2,48 +2,27 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "emit/layers.h"
 #include "kernels/cudnn.h"
 #include "lower/lowering.h"
 
 /* --- Normalisation ----------------------------------------------------------------------------- */
-
-/* A normalisation keeps its input, its weight, and for each of `groups` the deviation and, where it
- * centres, the mean. */
-static uint32_t emit_norm(onv_lowering *l, const char *name, uint32_t x, uint32_t w, uint32_t b,
-                          uint64_t groups, bool centres, uint32_t out)
-{
-    onv_eager_tensor t = onv_tensor_at(l, x);
-    onv_emit_begin(l, name);
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_in(l, w, ONV_GRAD_NEW);
-    onv_emit_in(l, b, ONV_GRAD_NEW);
-    onv_emit_save(l, x);
-    onv_emit_save(l, w);
-    if (centres) onv_emit_extra(l, groups, sizeof(float), "mean");
-    onv_emit_extra(l, groups, sizeof(float), "1/std");
-    bool copies = x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t);
-    if (copies && strcmp(name, "batch_norm") != 0) onv_emit_temps(l, t.bytes, t.bytes);
-    l->emit.op.copies_first = true;
-    onv_emit_out(l, out);
-    onv_emit_end(l);
-    return out;
-}
 
 /* Whatever the export says, its mode is that of the run: the running statistics are read by nobody
  * else. What is in no order that cuDNN knows is copied for it, and the copy kept. */
 static void lower_batch_norm(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     bool last = x != ONV_NO_TENSOR && onv_tensor_is_channels_last(&t);
-    if (!last) x = onv_emit_contiguous(l, x);
-    uint32_t out = last ? onv_tensor_new(l, t.dtype, t.rank, t.dims, t.strides)
+    if (!last) x = onv_emit_contiguous(&l->emit, x);
+    uint32_t out = last ? onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, t.strides)
                         : onv_node_new(l, node, 0, t.dtype);
-    emit_norm(l, "batch_norm", x, onv_node_in(l, node, 1), onv_node_in(l, node, 2),
-              t.rank > 1 ? (uint64_t)t.dims[1] : 1, true, out);
+    onv_emit_norm(&l->emit, "batch_norm", x, onv_node_in(l, node, 1), onv_node_in(l, node, 2),
+                  t.rank > 1 ? (uint64_t)t.dims[1] : 1, true, out);
     onv_node_set(l, node, 0, out);
     /* num_batches_tracked, which exports leave out. */
-    onv_storage_new(l, sizeof(int64_t), ONV_STORAGE_BUFFER, node->name);
+    onv_storage_new(&l->emit, sizeof(int64_t), ONV_STORAGE_BUFFER, node->name);
 }
 
 static bool has_folded_norm(const onv_lowering *l, const onv_node *node)
@@ -58,16 +37,16 @@ bool onv_node_unfolds(onv_lowering *l, const onv_node *node, uint32_t *bias, uin
 {
     static const char suffix[] = "_bias";
     *norm_bias = ONV_NO_TENSOR;
-    if (l->options->as_exported || l->options->folded_norms) return false;
-    if (l->options->inference && has_folded_norm(l, node)) {
+    if (l->emit.options->as_exported || l->emit.options->folded_norms) return false;
+    if (l->emit.options->inference && has_folded_norm(l, node)) {
         *norm_bias = *bias;
         *bias = ONV_NO_TENSOR;
         return true;
     }
     if (node->source_op == NULL || strstr(node->source_op, "batch_norm") == NULL) return false;
     if (node->n_inputs < 3 || !onv_is_value(node->inputs[2])) return true;
-    const char *weight_name = onv_model_value(l->model, node->inputs[1])->name;
-    const char *bias_name = onv_model_value(l->model, node->inputs[2])->name;
+    const char *weight_name = onv_model_value(l->emit.model, node->inputs[1])->name;
+    const char *bias_name = onv_model_value(l->emit.model, node->inputs[2])->name;
     size_t length = strlen(weight_name);
     if (strncmp(bias_name, weight_name, length) == 0 && strcmp(bias_name + length, suffix) == 0) {
         *norm_bias = *bias;
@@ -78,97 +57,59 @@ bool onv_node_unfolds(onv_lowering *l, const onv_node *node, uint32_t *bias, uin
 
 uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t bias)
 {
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     if (x == ONV_NO_TENSOR || t.rank < 2) return x;
-    l->working_op = l->eager->ops.count - 1;
+    l->working_op = l->emit.eager->ops.count - 1;
     /* The older exporter leaves the name of the convolution alone. */
     const char *module = node->scope != NULL && node->scope[0] != '\0' ? node->scope : node->name;
     uint32_t w = onv_lost_parameter(l, ONV_FLOAT, t.dims[1], module, "weight");
     if (bias == ONV_NO_TENSOR) bias = onv_lost_parameter(l, ONV_FLOAT, t.dims[1], module, "bias");
     uint64_t channels = (uint64_t)t.dims[1];
-    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, t.strides);
+    uint32_t out = onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, t.strides);
     for (uint32_t i = 0; i < 2; i++) /* running mean and variance */
-        onv_storage_new(l, channels * sizeof(float), ONV_STORAGE_BUFFER, module);
-    onv_storage_new(l, sizeof(int64_t), ONV_STORAGE_BUFFER, module);
-    if (l->eager->restored_norms++ == 0) l->eager->first_restored = node;
-    if (!onv_u64_add(l->eager->restored_bytes, t.bytes, &l->eager->restored_bytes))
-        l->eager->restored_bytes = UINT64_MAX;
+        onv_storage_new(&l->emit, channels * sizeof(float), ONV_STORAGE_BUFFER, module);
+    onv_storage_new(&l->emit, sizeof(int64_t), ONV_STORAGE_BUFFER, module);
+    if (l->emit.eager->restored_norms++ == 0) l->emit.eager->first_restored = node;
+    if (!onv_u64_add(l->emit.eager->restored_bytes, t.bytes, &l->emit.eager->restored_bytes))
+        l->emit.eager->restored_bytes = UINT64_MAX;
     l->emit.part = module;
-    emit_norm(l, "batch_norm", x, w, bias, channels, true, out);
+    onv_emit_norm(&l->emit, "batch_norm", x, w, bias, channels, true, out);
     l->emit.part = NULL;
     return out;
 }
 
 static void lower_instance_norm(onv_lowering *l, const onv_node *node)
 {
-    uint32_t x = onv_emit_contiguous(l, onv_amp_fp32(l, onv_node_in(l, node, 0)));
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    uint32_t x = onv_emit_contiguous(&l->emit, onv_amp_fp32(&l->emit, onv_node_in(l, node, 0)));
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     uint32_t out = onv_node_new(l, node, 0, t.dtype);
     onv_node_set(l, node, 0, out);
-    emit_norm(l, "instance_norm", x, onv_node_in(l, node, 1), onv_node_in(l, node, 2),
-              t.rank > 1 ? (uint64_t)(t.dims[0] * t.dims[1]) : 1, true, out);
+    onv_emit_norm(&l->emit, "instance_norm", x, onv_node_in(l, node, 1), onv_node_in(l, node, 2),
+                  t.rank > 1 ? (uint64_t)(t.dims[0] * t.dims[1]) : 1, true, out);
 }
 
-static void emit_group_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int64_t groups,
-                            onv_value_id result)
+static void lower_group(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int64_t groups,
+                        onv_value_id result)
 {
     onv_shape shape;
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     if (x == ONV_NO_TENSOR || t.rank == 0 || !onv_value_shape(l, result, &shape)) return;
     /* A view before the call that the exporter joined with the one into groups. */
-    if (shape.rank != t.rank) x = onv_emit_reshape(l, x, shape.rank, shape.dims);
-    x = onv_amp_fp32(l, x);
-    t = onv_tensor_at(l, x);
-    if (x == ONV_NO_TENSOR || t.rank == 0) return;
-    bool last = onv_tensor_is_channels_last(&t); /* a layout that the kernel knows */
-    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, last ? t.strides : NULL);
-    uint64_t all;
-    if (!onv_u64_mul((uint64_t)groups, (uint64_t)t.dims[0], &all)) all = UINT64_MAX; /* refused */
-    onv_value_set(l, result, emit_norm(l, "group_norm", x, w, b, all, true, out));
-    if (l->status != ONV_OK || t.rank < 2) return;
-    /* Factors of each channel: two forward; two sums and a factor backward, and two for each group. */
-    uint64_t channels = (uint64_t)(t.dims[0] * t.dims[1]) * sizeof(float);
-    onv_eager_op *op = &l->eager->ops.at[l->eager->ops.count - 1];
-    op->copies_first = false; /* factors, not copies */
-    op->forward_temp_bytes = 2 * channels;
-    op->backward_temp_bytes = 3 * channels + 2 * all * sizeof(float);
-    /* The kernel works on a copy of another layout, which is not what autograd keeps. */
-    if (last || onv_tensor_is_contiguous(&t)) return;
-    if (!onv_u64_add(op->forward_temp_bytes, t.bytes, &op->forward_temp_bytes) ||
-        !onv_u64_add(op->backward_temp_bytes, t.bytes, &op->backward_temp_bytes))
-        op->forward_temp_bytes = op->backward_temp_bytes = UINT64_MAX; /* refused */
+    if (shape.rank != t.rank) x = onv_emit_reshape(&l->emit, x, shape.rank, shape.dims);
+    uint32_t out = onv_emit_group_norm(&l->emit, x, w, b, groups);
+    if (out != ONV_NO_TENSOR) onv_value_set(l, result, out);
 }
 
 static void lower_group_norm(onv_lowering *l, const onv_node *node)
 {
-    emit_group_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), onv_node_in(l, node, 2),
-                    onv_node_int(node, "num_groups", 1), node->outputs[0]);
-}
-
-/* Centred, or by the root of the mean of squares alone. */
-static uint32_t emit_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int64_t axis,
-                                bool centres)
-{
-    x = onv_amp_fp32(l, x);
-    onv_eager_tensor t = onv_tensor_at(l, x);
-    if (x == ONV_NO_TENSOR) return x;
-    if (axis < 0) axis += t.rank;
-    uint64_t rows = 1;
-    for (int64_t i = 0; i < axis && i < (int64_t)t.rank; i++) rows *= (uint64_t)t.dims[i];
-    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
-    const char *name = centres ? "layer_norm" : "rms_norm";
-    return emit_norm(l, name, x, w, b, rows, centres, out);
-}
-
-uint32_t onv_emit_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b)
-{
-    return emit_layer_norm(l, x, w, b, -1, true);
+    lower_group(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), onv_node_in(l, node, 2),
+                onv_node_int(node, "num_groups", 1), node->outputs[0]);
 }
 
 static void set_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int64_t axis,
                            bool centres, onv_value_id result)
 {
-    uint32_t out = emit_layer_norm(l, x, w, b, axis, centres);
+    uint32_t out = onv_emit_layer_norm(&l->emit, x, w, b, axis, centres);
     if (out != ONV_NO_TENSOR) onv_value_set(l, result, out);
 }
 
@@ -190,92 +131,73 @@ static void lower_rms_norm(onv_lowering *l, const onv_node *node)
  * order: forward copies the input; backward the gradient and the indices, and makes a gradient that it copies back. */
 static void copy_for_adaptive(onv_lowering *l, const onv_eager_tensor *x, uint32_t out)
 {
-    onv_eager_tensor y = onv_tensor_at(l, out);
+    onv_eager_tensor y = onv_tensor_at(&l->emit, out);
     uint64_t indices, copies;
     l->emit.op.name = "adaptive_max_pool";
     l->emit.op.copies_first = true;
     if (out == ONV_NO_TENSOR || onv_tensor_is_contiguous(x)) return;
     bool fits = onv_u64_mul(y.elems, sizeof(int64_t), &indices) &&
                 onv_u64_add(indices, y.bytes, &copies) && onv_u64_add(copies, x->bytes, &copies);
-    onv_emit_temps(l, x->bytes, fits ? copies : UINT64_MAX);
+    onv_emit_temps(&l->emit, x->bytes, fits ? copies : UINT64_MAX);
 }
 
 static void lower_max_pool(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     uint32_t out = onv_node_new_image(l, node, &t, t.dtype);
     bool has_indices = node->n_outputs > 1 && onv_is_value(node->outputs[1]);
-    onv_emit_begin(l, "max_pool");
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_save(l, x);
-    onv_emit_extra(l, onv_tensor_at(l, out).elems, sizeof(int64_t), "indices");
+    onv_emit_begin(&l->emit, "max_pool");
+    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
+    onv_emit_save(&l->emit, x);
+    onv_emit_extra(&l->emit, onv_tensor_at(&l->emit, out).elems, sizeof(int64_t), "indices");
     /* Other poolings keep their names; that one comes with indices that nobody reads. */
     if (!has_indices && onv_node_is_aten(node, "max_pool2d_with_indices"))
         copy_for_adaptive(l, &t, out);
-    onv_node_set(l, node, 0, onv_emit_out(l, out));
-    onv_emit_end(l);
-}
-
-/* CUDA keeps one byte an element; the CPU keeps the factors that it multiplied with. */
-uint32_t onv_emit_dropout(onv_lowering *l, uint32_t x)
-{
-    onv_eager_tensor t = onv_tensor_at(l, x);
-    if (x == ONV_NO_TENSOR) return x;
-    int64_t strides[ONV_MAX_RANK];
-    onv_strides_like(&t, strides);
-    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, strides);
-    onv_emit_begin(l, "dropout");
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    uint64_t mask = l->options->on_cpu ? t.bytes : t.elems;
-    onv_emit_extra(l, mask, 1, "mask");
-    if (!onv_tensor_needs_grad(l, x))
-        onv_emit_temps(l, mask, 0); /* made, though nothing keeps it */
-    l->emit.op.extras_first = true;
-    onv_emit_out(l, out);
-    onv_emit_end(l);
-    return out;
+    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
+    onv_emit_end(&l->emit);
 }
 
 /* nn.Dropout(inplace=True) multiplies by factors, which it keeps, everywhere. */
 static void lower_dropout(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
-    bool is_live = node->traits.view_of == 0 || l->fusions.live_dropout[node - l->model->nodes.at];
-    if (!is_live || l->options->inference) {
+    bool is_live =
+        node->traits.view_of == 0 || l->fusions.live_dropout[node - l->emit.model->nodes.at];
+    if (!is_live || l->emit.options->inference) {
         onv_node_set(l, node, 0, x);
         return;
     }
     if (onv_recurrent_dropout(l, node)) return;
     if (!onv_is_inplace(l, node, false)) {
-        onv_node_set(l, node, 0, onv_emit_dropout(l, x));
+        onv_node_set(l, node, 0, onv_emit_dropout(&l->emit, x));
         return;
     }
-    onv_eager_tensor t = onv_tensor_at(l, x);
-    uint32_t out = !l->options->no_inplace && onv_may_overwrite(l, node, 0)
-                       ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
+    uint32_t out = !l->emit.options->no_inplace && onv_may_overwrite(l, node, 0)
+                       ? onv_tensor_on(&l->emit, t.storage, t.dtype, t.rank, t.dims, t.strides)
                        : onv_node_new_pointwise(l, node, onv_promoted(l, node));
-    onv_emit_begin(l, "dropout_");
-    l->emit.op.in_place = out != ONV_NO_TENSOR && onv_tensor_at(l, out).storage == t.storage;
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_extra(l, t.bytes, 1, "factors");
-    onv_node_set(l, node, 0, onv_emit_out(l, out));
-    onv_emit_end(l);
+    onv_emit_begin(&l->emit, "dropout_");
+    l->emit.op.in_place = out != ONV_NO_TENSOR && onv_tensor_at(&l->emit, out).storage == t.storage;
+    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
+    onv_emit_extra(&l->emit, t.bytes, 1, "factors");
+    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
+    onv_emit_end(&l->emit);
 }
 
 /* F.fold. Its result lies in the memory of a tensor like what it is given, if that is larger. */
 static void lower_fold(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0), out = onv_node_new(l, node, 0, onv_promoted(l, node));
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     if (x == ONV_NO_TENSOR || out == ONV_NO_TENSOR) return;
-    uint64_t *bytes = &l->eager->storages.at[onv_tensor_at(l, out).storage].bytes;
+    uint64_t *bytes = &l->emit.eager->storages.at[onv_tensor_at(&l->emit, out).storage].bytes;
     if (*bytes < t.bytes) *bytes = t.bytes;
-    onv_emit_begin(l, "col2im");
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_temps(l, onv_tensor_is_contiguous(&t) ? 0 : t.bytes, 0);
-    onv_node_set(l, node, 0, onv_emit_out(l, out));
-    onv_emit_end(l);
+    onv_emit_begin(&l->emit, "col2im");
+    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
+    onv_emit_temps(&l->emit, onv_tensor_is_contiguous(&t) ? 0 : t.bytes, 0);
+    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
+    onv_emit_end(&l->emit);
 }
 
 onv_lower_fn onv_lower_nn(const char *op_type)
@@ -306,45 +228,13 @@ onv_lower_fn onv_lower_nn(const char *op_type)
 
 /* --- What was fused ---------------------------------------------------------------------------- */
 
-/* A pointwise function that keeps its input, or (roll) nothing. */
-static uint32_t emit_unary(onv_lowering *l, const char *name, uint32_t x, bool keeps, bool in_place)
-{
-    onv_eager_tensor t = onv_tensor_at(l, x);
-    if (x == ONV_NO_TENSOR) return x;
-    uint32_t out =
-        in_place ? x : onv_tensor_new(l, t.dtype, t.rank, t.dims, keeps ? t.strides : NULL);
-    onv_emit_begin(l, name);
-    l->emit.op.in_place = in_place;
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    if (keeps) onv_emit_save(l, x);
-    onv_emit_out(l, out);
-    onv_emit_end(l);
-    return out;
-}
-
-static uint32_t emit_softmax(onv_lowering *l, uint32_t x)
-{
-    onv_eager_tensor t = onv_tensor_at(l, x);
-    if (x == ONV_NO_TENSOR) return x;
-    uint8_t dtype = l->options->amp != ONV_UNDEFINED ? (uint8_t)ONV_FLOAT : t.dtype;
-    int64_t strides[ONV_MAX_RANK];
-    onv_strides_like(&t, strides);
-    uint32_t out = onv_tensor_new(l, dtype, t.rank, t.dims, strides);
-    onv_emit_begin(l, "softmax");
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_save(l, out);
-    onv_emit_out(l, out);
-    onv_emit_end(l);
-    return out;
-}
-
 /* An operand as the node of the group has it that reads it: what a weight stands for depends on its reader. */
 static uint32_t operand(onv_lowering *l, const onv_fusion *f, onv_value_id id)
 {
     enum { LOOK_BACK = 32 };
     uint32_t fusion = l->fusions.of_node[f->last.index];
     for (uint32_t back = 0; onv_is_value(id) && back < LOOK_BACK && back <= f->last.index; back++) {
-        const onv_node *node = onv_model_node(l->model, (onv_node_id){f->last.index - back});
+        const onv_node *node = onv_model_node(l->emit.model, (onv_node_id){f->last.index - back});
         if (l->fusions.of_node[f->last.index - back] != fusion) continue;
         for (uint32_t k = 0; k < node->n_inputs; k++)
             if (node->inputs[k].index == id.index) return onv_node_in(l, node, k);
@@ -357,7 +247,7 @@ static void emit_rolls(onv_lowering *l, const onv_fusion *f, uint64_t bytes)
 {
     uint64_t all;
     if (!onv_u64_mul(bytes, (uint64_t)f->groups - 1, &all)) all = UINT64_MAX;
-    onv_emit_temps(l, all, all);
+    onv_emit_temps(&l->emit, all, all);
 }
 
 /* A loss over all: what it computes before the sum. The kernels of some put that into the storage of the result, which keeps its
@@ -370,13 +260,13 @@ static void emit_reduced_loss(onv_lowering *l, const onv_fusion *f, const onv_ea
     uint64_t both;
     for (size_t i = 0; i < sizeof keep / sizeof keep[0]; i++)
         is_large |= strcmp(f->name, keep[i]) == 0;
-    if (is_large && !l->options->on_cpu && out != ONV_NO_TENSOR)
-        l->eager->storages.at[onv_tensor_at(l, out).storage].bytes = t->bytes;
+    if (is_large && !l->emit.options->on_cpu && out != ONV_NO_TENSOR)
+        l->emit.eager->storages.at[onv_tensor_at(&l->emit, out).storage].bytes = t->bytes;
     bool is_distance = strncmp(f->name, "dist", strlen("dist")) == 0;
     if (is_large || is_distance || strcmp(f->name, "huber_loss") == 0)
-        onv_emit_temps(l, t->bytes, 0);
+        onv_emit_temps(&l->emit, t->bytes, 0);
     else if (strcmp(f->name, "bce_with_logits") == 0 && onv_u64_mul(t->bytes, 2, &both))
-        onv_emit_temps(l, both, 0);
+        onv_emit_temps(&l->emit, both, 0);
 }
 
 /* `x.add_(y, alpha=2)`, F.selu_(x), which keeps its result instead of its input. */
@@ -384,13 +274,13 @@ static bool updates_first(onv_lowering *l, const onv_fusion *f)
 {
     static const char *const names[] = {"elu", "add_alpha", "sub_alpha"};
     onv_node_id user = l->fusions.user[f->x.index];
-    const onv_node *reader = onv_is_node(user) ? onv_model_node(l->model, user) : NULL;
+    const onv_node *reader = onv_is_node(user) ? onv_model_node(l->emit.model, user) : NULL;
     bool may = false;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         may |= strcmp(f->name, names[i]) == 0;
     return may && reader != NULL && reader->in_place == ONV_IN_PLACE_YES &&
-           reader->inputs[0].index == f->x.index && !l->options->no_inplace &&
-           !l->options->graph_module && onv_may_overwrite(l, reader, 0);
+           reader->inputs[0].index == f->x.index && !l->emit.options->no_inplace &&
+           !l->emit.options->graph_module && onv_may_overwrite(l, reader, 0);
 }
 
 /* What notes tell to be one operation of up to three tensors. */
@@ -398,8 +288,8 @@ static void lower_pointwise(onv_lowering *l, const onv_fusion *f, bool in_place)
 {
     uint32_t in[3] = {operand(l, f, f->x), operand(l, f, f->key), operand(l, f, f->value)};
     for (uint32_t k = 0; k < 3 && (f->saves & ONV_RUNS_IN_FLOAT32) != 0; k++)
-        in[k] = onv_amp_fp32(l, in[k]);
-    onv_eager_tensor t = onv_tensor_at(l, in[0]);
+        in[k] = onv_amp_fp32(&l->emit, in[k]);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, in[0]);
     onv_shape shape;
     int64_t strides[ONV_MAX_RANK];
     if (in[0] == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape)) return;
@@ -407,43 +297,46 @@ static void lower_pointwise(onv_lowering *l, const onv_fusion *f, bool in_place)
     for (uint32_t i = 0; alike && i < t.rank; i++) alike = shape.dims[i] == t.dims[i];
     bool updates = alike && updates_first(l, f);
     if (alike) onv_strides_like(&t, strides);
-    uint32_t out = in_place ? in[0]
-                   : updates
-                       ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
-                       : onv_tensor_new(l, t.dtype, shape.rank, shape.dims, alike ? strides : NULL);
+    uint32_t out =
+        in_place ? in[0]
+        : updates
+            ? onv_tensor_on(&l->emit, t.storage, t.dtype, t.rank, t.dims, t.strides)
+            : onv_tensor_new(&l->emit, t.dtype, shape.rank, shape.dims, alike ? strides : NULL);
     bool first = (f->saves & ONV_HANDS_FIRST_ON) != 0;
-    bool keeps = (f->saves & ONV_SAVES_IN) != 0 && (!first || onv_tensor_needs_grad(l, in[1]));
+    bool keeps =
+        (f->saves & ONV_SAVES_IN) != 0 && (!first || onv_tensor_needs_grad(&l->emit, in[1]));
     bool is_product = strcmp(f->name, "complex_mul") == 0; /* each is kept for the other */
-    onv_emit_begin(l, f->name);
+    onv_emit_begin(&l->emit, f->name);
     l->emit.op.in_place = in_place || updates;
     for (uint32_t k = 0; k < 3; k++) {
         bool hands_on = (f->saves & ONV_HANDS_ON) != 0 || (first && k == 0);
         bool is_part = (f->saves & ONV_HANDS_PARTS) != 0;
-        onv_emit_in(l, in[k],
+        onv_emit_in(&l->emit, in[k],
                     hands_on && alike ? ONV_GRAD_ALIAS
                     : is_part         ? ONV_GRAD_PART
                                       : ONV_GRAD_NEW);
         bool is_second = k == 1 && (f->saves & ONV_SAVES_SECOND) != 0;
-        bool is_wanted = !is_product || (k < 2 && onv_tensor_needs_grad(l, in[1 - k]));
-        if ((keeps && is_wanted) || is_second) onv_emit_save(l, in[k]);
+        bool is_wanted = !is_product || (k < 2 && onv_tensor_needs_grad(&l->emit, in[1 - k]));
+        if ((keeps && is_wanted) || is_second) onv_emit_save(&l->emit, in[k]);
     }
-    if ((f->saves & ONV_SAVES_OUT) != 0) onv_emit_save(l, out);
+    if ((f->saves & ONV_SAVES_OUT) != 0) onv_emit_save(&l->emit, out);
     /* Nothing reads what the call gives beside the mean, but its backward. */
-    if (strcmp(f->name, "mean_of_std") == 0 && l->status == ONV_OK)
-        onv_emit_extra(l, onv_tensor_at(l, out).bytes, 1, "deviations");
+    if (strcmp(f->name, "mean_of_std") == 0 && l->emit.status == ONV_OK)
+        onv_emit_extra(&l->emit, onv_tensor_at(&l->emit, out).bytes, 1, "deviations");
     /* Both kernels make their result like what they are given, and then change its size: their own, or their gradient's. */
-    if (strcmp(f->name, "im2col") == 0 && l->status == ONV_OK) {
-        l->emit.in.at[0].grad_bytes = onv_tensor_at(l, out).bytes;
-        onv_emit_temps(l, t.bytes, 0);
+    if (strcmp(f->name, "im2col") == 0 && l->emit.status == ONV_OK) {
+        l->emit.in.at[0].grad_bytes = onv_tensor_at(&l->emit, out).bytes;
+        onv_emit_temps(&l->emit, t.bytes, 0);
     }
     if (strcmp(f->name, "roll") == 0 && f->groups > 1) emit_rolls(l, f, t.bytes);
     if (!alike && shape.rank == 0) emit_reduced_loss(l, f, &t, out);
     if (strcmp(f->name, "bce_with_logits_weighted") == 0) /* logarithms, and their weights */
-        onv_emit_temps(l, t.bytes < UINT64_MAX / 3 ? (alike ? 2 : 3) * t.bytes : UINT64_MAX, 0);
-    onv_value_set(l, f->out, onv_emit_out(l, out));
+        onv_emit_temps(&l->emit, t.bytes < UINT64_MAX / 3 ? (alike ? 2 : 3) * t.bytes : UINT64_MAX,
+                       0);
+    onv_value_set(l, f->out, onv_emit_out(&l->emit, out));
     if (onv_is_value(f->state)) /* the mean beside the variance */
-        onv_value_set(l, f->state, onv_emit_out(l, onv_value_new(l, f->state, t.dtype)));
-    onv_emit_end(l);
+        onv_value_set(l, f->state, onv_emit_out(&l->emit, onv_value_new(l, f->state, t.dtype)));
+    onv_emit_end(&l->emit);
 }
 
 /* x times a function of x, of which a module may overwrite x. */
@@ -461,72 +354,79 @@ static bool is_gate(const onv_fusion *f)
 static void count_formula(onv_lowering *l, const onv_fusion *f, uint32_t x, uint64_t more,
                           onv_tally *tally)
 {
-    const onv_node *node = onv_model_node(l->model, f->last);
+    const onv_node *node = onv_model_node(l->emit.model, f->last);
     uint64_t bytes;
-    if (x == ONV_NO_TENSOR || !onv_tensor_needs_grad(l, x) || onv_node_is_noted(node)) return;
+    if (x == ONV_NO_TENSOR || !onv_tensor_needs_grad(&l->emit, x) || onv_node_is_noted(node))
+        return;
     tally->count++;
-    if (!onv_u64_mul(onv_tensor_at(l, x).bytes, more, &bytes) ||
+    if (!onv_u64_mul(onv_tensor_at(&l->emit, x).bytes, more, &bytes) ||
         !onv_u64_add(tally->bytes, bytes, &tally->bytes))
         tally->bytes = UINT64_MAX;
 }
 
 static uint32_t emit_safe_softmax(onv_lowering *l, uint32_t x)
 {
-    uint32_t out = emit_softmax(l, x);
-    if (l->status == ONV_OK && x != ONV_NO_TENSOR)
-        l->eager->ops.at[l->eager->ops.count - 1].forward_temp_bytes = onv_safe_softmax_bytes(l, x);
+    uint32_t out = onv_emit_softmax(&l->emit, x);
+    if (l->emit.status == ONV_OK && x != ONV_NO_TENSOR)
+        l->emit.eager->ops.at[l->emit.eager->ops.count - 1].forward_temp_bytes =
+            onv_safe_softmax_bytes(&l->emit, x);
     return out;
 }
 
 static void lower_fused_batch_norm(onv_lowering *l, const onv_fusion *f, uint32_t x)
 {
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     if (x == ONV_NO_TENSOR || t.rank < 2) return;
-    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+    uint32_t out = onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, NULL);
     onv_value_set(l, f->out,
-                  emit_norm(l, "batch_norm", x, onv_value_tensor(l, f->weight), ONV_NO_TENSOR,
-                            (uint64_t)t.dims[1], true, out));
+                  onv_emit_norm(&l->emit, "batch_norm", x, onv_value_tensor(l, f->weight),
+                                ONV_NO_TENSOR, (uint64_t)t.dims[1], true, out));
 }
 
 static void lower_packed(onv_lowering *l, const onv_fusion *f, uint32_t x)
 {
     onv_shape shape;
     if (!onv_value_shape(l, f->out, &shape)) return;
-    x = onv_emit_reshape(l, x, shape.rank, shape.dims);
-    onv_value_set(l, f->out, onv_emit_contiguous(l, x));
+    x = onv_emit_reshape(&l->emit, x, shape.rank, shape.dims);
+    onv_value_set(l, f->out, onv_emit_contiguous(&l->emit, x));
 }
 
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
 {
     uint32_t x = onv_value_tensor(l, f->x);
-    bool in_place = is_gate(f) && onv_overwrites(l, onv_model_node(l->model, f->last), f->x, 2);
+    bool in_place =
+        is_gate(f) && onv_overwrites(l, onv_model_node(l->emit.model, f->last), f->x, 2);
     switch (f->kind) {
     case ONV_FUSION_GELU:
         count_formula(l, f, x, (uint64_t)f->groups, &l->tally.gelus);
-        onv_value_set(l, f->out, emit_unary(l, "gelu", x, true, false));
+        onv_value_set(l, f->out, onv_emit_unary(&l->emit, "gelu", x, true, false));
         break;
     case ONV_FUSION_SILU:
         count_formula(l, f, x, 1, &l->tally.gates);
-        onv_value_set(l, f->out, emit_unary(l, "silu", x, true, in_place));
+        onv_value_set(l, f->out, onv_emit_unary(&l->emit, "silu", x, true, in_place));
         break;
-    case ONV_FUSION_MISH: onv_value_set(l, f->out, emit_unary(l, "mish", x, true, in_place)); break;
+    case ONV_FUSION_MISH:
+        onv_value_set(l, f->out, onv_emit_unary(&l->emit, "mish", x, true, in_place));
+        break;
     case ONV_FUSION_HARD_SWISH:
-        onv_value_set(l, f->out, emit_unary(l, "hardswish", x, true, in_place));
+        onv_value_set(l, f->out, onv_emit_unary(&l->emit, "hardswish", x, true, in_place));
         break;
     case ONV_FUSION_SOFTMAX: onv_value_set(l, f->out, emit_safe_softmax(l, x)); break;
-    case ONV_FUSION_ROLL: onv_value_set(l, f->out, emit_unary(l, "roll", x, false, false)); break;
+    case ONV_FUSION_ROLL:
+        onv_value_set(l, f->out, onv_emit_unary(&l->emit, "roll", x, false, false));
+        break;
     case ONV_FUSION_LINEAR:
-        onv_value_set(
-            l, f->out,
-            onv_emit_linear(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias)));
+        onv_value_set(l, f->out,
+                      onv_emit_linear(&l->emit, x, onv_value_tensor(l, f->weight),
+                                      onv_value_tensor(l, f->bias)));
         break;
     case ONV_FUSION_LAYER_NORM:
         set_layer_norm(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias), -1, true,
                        f->out);
         break;
     case ONV_FUSION_GROUP_NORM:
-        emit_group_norm(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias),
-                        f->groups, f->out);
+        lower_group(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias), f->groups,
+                    f->out);
         break;
     case ONV_FUSION_RMS_NORM:
         set_layer_norm(l, x, onv_value_tensor(l, f->weight), ONV_NO_TENSOR, f->groups, false,
@@ -547,7 +447,9 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     case ONV_FUSION_WRITE: onv_lower_write(l, f); break;
     case ONV_FUSION_ATTENTION: onv_lower_attention(l, f); break;
     case ONV_FUSION_ENCODER_LAYER: onv_lower_encoder_layer(l, f); break;
-    case ONV_FUSION_RECURRENT: onv_lower_recurrent(l, onv_model_node(l->model, f->last)); break;
+    case ONV_FUSION_RECURRENT:
+        onv_lower_recurrent(l, onv_model_node(l->emit.model, f->last));
+        break;
     case ONV_FUSION_CELL: onv_lower_cell(l, f); break;
     case ONV_FUSION_UNROLLED: onv_lower_unrolled(l, f->recurrence, f->out); break;
     case ONV_FUSION_PACKED: lower_packed(l, f, x); break;

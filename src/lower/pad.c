@@ -7,7 +7,7 @@
 
 static bool has_dims(const onv_lowering *l, uint32_t tensor, const onv_shape *shape)
 {
-    onv_eager_tensor t = onv_tensor_at(l, tensor);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, tensor);
     bool same = tensor != ONV_NO_TENSOR && t.rank == shape->rank;
     for (uint32_t i = 0; same && i < t.rank; i++) same = t.dims[i] == shape->dims[i];
     return same;
@@ -22,9 +22,9 @@ static uint32_t padded_before(onv_lowering *l, const onv_node *node, const onv_s
         has_dims(l, l->values[value].padded - 1, shape))
         return l->values[value].padded - 1;
     if (pad == 0) return ONV_NO_TENSOR;
-    onv_value_id result = l->model->nodes.at[pad - 1].outputs[0];
+    onv_value_id result = l->emit.model->nodes.at[pad - 1].outputs[0];
     /* Of another call it is a copy of that: one that pads by nothing copies, too. */
-    const char *name = onv_model_value(l->model, result)->name;
+    const char *name = onv_model_value(l->emit.model, result)->name;
     if (node->padded != NULL && strncmp(name, "pad", 3) == 0 && strcmp(name, node->padded) != 0)
         return ONV_NO_TENSOR;
     uint32_t tensor =
@@ -67,14 +67,14 @@ static bool find_padded(const onv_node *node, const onv_attr *pads, onv_shape *s
 uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
 {
     const onv_attr *pads = onv_node_attr(node, "pads");
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     onv_shape shape = {.rank = t.rank};
     bool uneven = false;
     if (x == ONV_NO_TENSOR || pads == NULL || pads->kind != ONV_ATTR_INTS || t.rank < 3) return x;
     if (pads->count != 2 * (t.rank - 2) || strcmp(node->op_type, "Conv") != 0) return x;
     for (uint32_t i = 0; i < t.rank; i++) shape.dims[i] = t.dims[i];
     if (!find_padded(node, pads, &shape, &uneven)) return x;
-    if ((!uneven && !node->has_pad) || l->options->as_exported) return x;
+    if ((!uneven && !node->has_pad) || l->emit.options->as_exported) return x;
     uint32_t again = padded_before(l, node, &shape);
     if (again != ONV_NO_TENSOR) return again;
     int64_t strides[ONV_MAX_RANK];
@@ -82,11 +82,11 @@ uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
     onv_eager_tensor padded = t;
     padded.dims = shape.dims;
     if (last) onv_strides_like(&padded, strides);
-    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, shape.dims, last ? strides : NULL);
-    onv_emit_begin(l, "pad");
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_out(l, out);
-    onv_emit_end(l);
+    uint32_t out = onv_tensor_new(&l->emit, t.dtype, t.rank, shape.dims, last ? strides : NULL);
+    onv_emit_begin(&l->emit, "pad");
+    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
+    onv_emit_out(&l->emit, out);
+    onv_emit_end(&l->emit);
     l->values[node->inputs[0].index].padded = out + 1;
     l->values[node->inputs[0].index].padded_name = node->padded;
     return out;
@@ -96,13 +96,13 @@ uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
  * one, that of the whole input, has a copy of the incoming gradient, of which the gradient is a part. */
 void onv_lower_pad(onv_lowering *l, const onv_node *node)
 {
-    size_t before = l->eager->ops.count;
+    size_t before = l->emit.eager->ops.count;
     const onv_attr *mode = onv_node_attr(node, "mode");
     onv_lower_by_traits(l, node);
     bool is_circular = mode != NULL && mode->kind == ONV_ATTR_STRING &&
                        strcmp(mode->s, "wrap") == 0 && onv_node_is_aten(node, "pad");
-    if (!is_circular || l->status != ONV_OK || l->eager->ops.count == before) return;
-    onv_eager_op *op = &l->eager->ops.at[l->eager->ops.count - 1];
+    if (!is_circular || l->emit.status != ONV_OK || l->emit.eager->ops.count == before) return;
+    onv_eager_op *op = &l->emit.eager->ops.at[l->emit.eager->ops.count - 1];
     if (op->has_backward && op->n_out > 0)
-        op->backward_temp_bytes = onv_tensor_at(l, op->out[0]).bytes;
+        op->backward_temp_bytes = onv_tensor_at(&l->emit, op->out[0]).bytes;
 }

@@ -9,7 +9,7 @@
 
 static const onv_node *node_of(const onv_lowering *l, const onv_eager_op *op)
 {
-    const onv_node *node = onv_is_node(op->node) ? onv_model_node(l->model, op->node) : NULL;
+    const onv_node *node = onv_is_node(op->node) ? onv_model_node(l->emit.model, op->node) : NULL;
     return node != NULL && onv_node_is_noted(node) && node->source_op != NULL ? node : NULL;
 }
 
@@ -37,16 +37,18 @@ static bool is_same_call(const onv_node *a, const onv_node *b)
 
 static bool is_checkpointed(const onv_lowering *l, const onv_eager_op *op)
 {
-    return onv_is_node(op->node) && onv_model_node(l->model, op->node)->is_checkpointed;
+    return onv_is_node(op->node) && onv_model_node(l->emit.model, op->node)->is_checkpointed;
 }
 
 /* By storage: 1 + the operation that made it. */
 static uint32_t *find_makers(onv_lowering *l)
 {
-    uint32_t *made_by = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, l->eager->storages.count);
-    for (uint32_t i = 0; made_by != NULL && i < l->eager->ops.count; i++)
-        for (uint32_t k = 0; k < l->eager->ops.at[i].n_out; k++) {
-            uint32_t *maker = &made_by[onv_tensor_at(l, l->eager->ops.at[i].out[k]).storage];
+    uint32_t *made_by =
+        ONV_ARENA_ARRAY(&l->emit.model->arena, uint32_t, l->emit.eager->storages.count);
+    for (uint32_t i = 0; made_by != NULL && i < l->emit.eager->ops.count; i++)
+        for (uint32_t k = 0; k < l->emit.eager->ops.at[i].n_out; k++) {
+            uint32_t *maker =
+                &made_by[onv_tensor_at(&l->emit, l->emit.eager->ops.at[i].out[k]).storage];
             if (*maker == 0) *maker = i + 1;
         }
     return made_by;
@@ -58,27 +60,27 @@ void onv_parts_report(onv_lowering *l)
     const onv_node *first = NULL;
     uint64_t bytes = 0;
     if (made_by == NULL) {
-        l->status = onv_fail_memory(l->err);
+        l->emit.status = onv_fail_memory(l->emit.err);
         return;
     }
     /* What one part makes and another one keeps, each once. */
-    for (uint32_t i = 0; i < l->eager->ops.count; i++) {
-        const onv_eager_op *op = &l->eager->ops.at[i];
+    for (uint32_t i = 0; i < l->emit.eager->ops.count; i++) {
+        const onv_eager_op *op = &l->emit.eager->ops.at[i];
         const onv_node *node = node_of(l, op);
         if (node == NULL || op->life == ONV_LIFE_FORWARD || runs_in_parts(node)) continue;
         for (uint32_t k = 0; k < op->n_saved; k++) {
             uint32_t storage = op->saved[k], maker = made_by[storage];
-            const onv_node *from = maker > 0 ? node_of(l, &l->eager->ops.at[maker - 1]) : NULL;
+            const onv_node *from = maker > 0 ? node_of(l, &l->emit.eager->ops.at[maker - 1]) : NULL;
             if (from == NULL || !is_same_call(node, from)) continue;
             made_by[storage] = 0;
             if (n++ == 0) first = node;
-            if (!onv_u64_add(bytes, l->eager->storages.at[storage].bytes, &bytes))
+            if (!onv_u64_add(bytes, l->emit.eager->storages.at[storage].bytes, &bytes))
                 bytes = UINT64_MAX;
         }
     }
     if (n > 0)
         onv_model_diag(
-            l->model, ONV_WARNING, "calls-in-parts", first->name,
+            l->emit.model, ONV_WARNING, "calls-in-parts", first->name,
             "%u tensors, %llu bytes, are counted as kept inside calls of one operation "
             "(%s first), which the exporter wrote as several: PyTorch's own kernel keeps "
             "what its derivative reads instead",
@@ -90,30 +92,30 @@ void onv_checkpointed_report(onv_lowering *l)
 {
     enum { INSIDE = 1, OUTSIDE = 2 };
     uint32_t *made_by = find_makers(l), n = 0;
-    uint8_t *kept = ONV_ARENA_ARRAY(&l->model->arena, uint8_t, l->eager->storages.count);
+    uint8_t *kept = ONV_ARENA_ARRAY(&l->emit.model->arena, uint8_t, l->emit.eager->storages.count);
     uint64_t bytes = 0;
     if (made_by == NULL || kept == NULL) {
-        l->status = onv_fail_memory(l->err);
+        l->emit.status = onv_fail_memory(l->emit.err);
         return;
     }
-    for (uint32_t i = 0; i < l->eager->ops.count; i++) {
-        const onv_eager_op *op = &l->eager->ops.at[i];
+    for (uint32_t i = 0; i < l->emit.eager->ops.count; i++) {
+        const onv_eager_op *op = &l->emit.eager->ops.at[i];
         bool is_inside = is_checkpointed(l, op);
         n += is_inside && op->n_saved > 0;
         for (uint32_t k = 0; k < op->n_saved; k++) {
             uint32_t storage = op->saved[k], maker = made_by[storage];
-            uint8_t kind = l->eager->storages.at[storage].kind;
+            uint8_t kind = l->emit.eager->storages.at[storage].kind;
             bool is_made = kind == ONV_STORAGE_ACTIVATION && maker > 0 &&
-                           is_checkpointed(l, &l->eager->ops.at[maker - 1]);
+                           is_checkpointed(l, &l->emit.eager->ops.at[maker - 1]);
             bool is_own = is_made || kind == ONV_STORAGE_EXTRA;
             kept[storage] |= is_inside && is_own ? INSIDE : OUTSIDE;
         }
     }
-    for (uint32_t i = 0; i < l->eager->storages.count; i++)
-        if (kept[i] == INSIDE && !onv_u64_add(bytes, l->eager->storages.at[i].bytes, &bytes))
+    for (uint32_t i = 0; i < l->emit.eager->storages.count; i++)
+        if (kept[i] == INSIDE && !onv_u64_add(bytes, l->emit.eager->storages.at[i].bytes, &bytes))
             bytes = UINT64_MAX;
     if (n > 0)
-        onv_model_diag(l->model, ONV_WARNING, "checkpointed-calls", NULL,
+        onv_model_diag(l->emit.model, ONV_WARNING, "checkpointed-calls", NULL,
                        "%u operations run inside torch.utils.checkpoint, as lines of the network "
                        "tell, and are counted as if it kept what they do, %llu bytes: it keeps "
                        "what it is given, and runs them again in backward",

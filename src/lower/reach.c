@@ -32,10 +32,10 @@ static void look_back(onv_eager *eager, uint8_t *life)
 
 void onv_reach_find(onv_lowering *l)
 {
-    onv_eager *eager = l->eager;
-    uint8_t *life = ONV_ARENA_ARRAY(&l->model->arena, uint8_t, eager->tensors.count);
+    onv_eager *eager = l->emit.eager;
+    uint8_t *life = ONV_ARENA_ARRAY(&l->emit.model->arena, uint8_t, eager->tensors.count);
     if (life == NULL) {
-        l->status = onv_fail_memory(l->err);
+        l->emit.status = onv_fail_memory(l->emit.err);
         return;
     }
     for (size_t i = 0; i < eager->outputs.count && eager->loss == ONV_NO_TENSOR; i++)

@@ -13,30 +13,31 @@
 bool onv_value_is_fill(onv_lowering *l, onv_value_id id)
 {
     if (!onv_is_value(id) || !l->values[id.index].is_known) return false;
-    const onv_value *value = onv_model_value(l->model, id);
+    const onv_value *value = onv_model_value(l->emit.model, id);
     if (onv_value_is_weight(value)) return onv_weight_use_of(l, id) == ONV_WEIGHT_MADE;
     return onv_is_node(value->producer) &&
-           onv_node_fills(onv_model_node(l->model, value->producer));
+           onv_node_fills(onv_model_node(l->emit.model, value->producer));
 }
 
 /* A weight of the file is made again where it is read. */
 static void repeat_fill(onv_lowering *l, onv_value_id id)
 {
-    onv_node_id producer = onv_model_value(l->model, id)->producer, reader = l->node;
+    onv_node_id producer = onv_model_value(l->emit.model, id)->producer, reader = l->emit.node;
     if (!onv_is_node(producer)) {
         l->values[id.index].is_known = false;
         return;
     }
-    size_t first_op = l->eager->ops.count;
-    l->node = producer;
+    size_t first_op = l->emit.eager->ops.count;
+    onv_lower_at(l, producer);
     onv_lower_once(l, producer);
-    l->node = reader;
-    for (size_t i = first_op; i < l->eager->ops.count; i++) l->eager->ops.at[i].node = reader;
+    onv_lower_at(l, reader);
+    for (size_t i = first_op; i < l->emit.eager->ops.count; i++)
+        l->emit.eager->ops.at[i].node = reader;
 }
 
 void onv_fill_again(onv_lowering *l, onv_value_id id)
 {
-    if (onv_value_is_fill(l, id) && !l->options->as_exported) repeat_fill(l, id);
+    if (onv_value_is_fill(l, id) && !l->emit.options->as_exported) repeat_fill(l, id);
 }
 
 /* What is scattered into is a tensor of the call's own, as is the state that a recurrent layer begins with. */
@@ -48,39 +49,41 @@ void onv_repeat_base(onv_lowering *l, const onv_node *node)
     if (!scatters && !onv_node_is_recurrent(node)) return;
     if (node->n_inputs <= base || node->graph.index != 0) return;
     onv_value_id id = node->inputs[base];
-    if (onv_is_value(id) && l->fusions.user[id.index].index != l->node.index) onv_fill_again(l, id);
+    if (onv_is_value(id) && l->fusions.user[id.index].index != l->emit.node.index)
+        onv_fill_again(l, id);
 }
 
 /* For a reader that has a call of its own; what that fills, too. */
 void onv_repeat_value(onv_lowering *l, onv_value_id id)
 {
-    onv_node_id producer = onv_model_value(l->model, id)->producer, reader = l->node;
+    onv_node_id producer = onv_model_value(l->emit.model, id)->producer, reader = l->emit.node;
     if (!onv_is_node(producer) || !l->values[id.index].is_known) return;
-    const onv_node *node = onv_model_node(l->model, producer);
+    const onv_node *node = onv_model_node(l->emit.model, producer);
     for (uint32_t k = 0; k < node->n_inputs && strncmp(node->op_type, "Scatter", 7) == 0; k++)
         if (onv_value_is_fill(l, node->inputs[k])) repeat_fill(l, node->inputs[k]);
-    size_t first_op = l->eager->ops.count;
-    l->node = producer;
+    size_t first_op = l->emit.eager->ops.count;
+    onv_lower_at(l, producer);
     onv_lower_once(l, producer);
-    l->node = reader;
+    onv_lower_at(l, reader);
     /* It runs in the call of the module that reads it. */
-    for (size_t i = first_op; i < l->eager->ops.count; i++) {
-        l->eager->ops.at[i].node = reader;
-        l->eager->ops.at[i].origin = producer;
+    for (size_t i = first_op; i < l->emit.eager->ops.count; i++) {
+        l->emit.eager->ops.at[i].node = reader;
+        l->emit.eager->ops.at[i].origin = producer;
     }
 }
 
 /* A module in the reader's own one was called again, line by line. A fusion is where its last node stands. */
 static void repeat_part(onv_lowering *l, onv_value_id id, const onv_node *reader)
 {
-    onv_node_id producer = onv_model_value(l->model, id)->producer;
-    const onv_node *node = onv_model_node(l->model, producer);
+    onv_node_id producer = onv_model_value(l->emit.model, id)->producer;
+    const onv_node *node = onv_model_node(l->emit.model, producer);
     uint32_t fusion = l->fusions.of_node[producer.index];
     if (fusion != 0 && l->fusions.at.at[fusion - 1].last.index != producer.index) return;
-    size_t first_op = l->eager->ops.count;
+    size_t first_op = l->emit.eager->ops.count;
     onv_repeat_value(l, id);
     if (!onv_path_is_inside(node->scope, reader->scope != NULL ? reader->scope : "")) return;
-    for (size_t i = first_op; i < l->eager->ops.count; i++) l->eager->ops.at[i].calls = node->calls;
+    for (size_t i = first_op; i < l->emit.eager->ops.count; i++)
+        l->emit.eager->ops.at[i].calls = node->calls;
 }
 
 /* The call that the node's own module makes of what another one computed, or that it makes again: all of it, from
@@ -92,7 +95,7 @@ static void repeat_in_module(onv_lowering *l, onv_value_id id, const onv_node *r
     bool is_other = !onv_merged_is_own_module(l, id, reader);
     if (n == 0) return;
     while (n-- > 0) {
-        if (onv_is_node(onv_model_value(l->model, chain[n])->producer))
+        if (onv_is_node(onv_model_value(l->emit.model, chain[n])->producer))
             repeat_part(l, chain[n], reader);
         else
             l->values[chain[n].index].is_known = false;
@@ -107,8 +110,9 @@ enum { MAX_PARTS = 24 }; /* of a call of attention */
 /* The node that made the value, if it is a part of the call of that name. */
 static const onv_node *part_of(const onv_lowering *l, onv_value_id id, const char *call)
 {
-    onv_node_id producer = onv_is_value(id) ? onv_model_value(l->model, id)->producer : ONV_NO_NODE;
-    const onv_node *node = onv_is_node(producer) ? onv_model_node(l->model, producer) : NULL;
+    onv_node_id producer =
+        onv_is_value(id) ? onv_model_value(l->emit.model, id)->producer : ONV_NO_NODE;
+    const onv_node *node = onv_is_node(producer) ? onv_model_node(l->emit.model, producer) : NULL;
     bool is_part = node != NULL && node->source_op == call && node->n_outputs == 1 &&
                    onv_node_is_aten(node, "scaled_dot_product_attention");
     return is_part ? node : NULL;
@@ -142,16 +146,16 @@ static void repeat_attention(onv_lowering *l, const onv_node *product)
     uint32_t n = 0;
     if (strcmp(product->op_type, "MatMul") != 0 || product->n_inputs != 2 ||
         !onv_is_value(product->inputs[0]) ||
-        !onv_node_is_aten(product, "scaled_dot_product_attention") || l->options->as_exported)
+        !onv_node_is_aten(product, "scaled_dot_product_attention") || l->emit.options->as_exported)
         return;
-    onv_node_id from = onv_model_value(l->model, product->inputs[0])->producer;
-    const char *call = onv_is_node(from) ? onv_model_node(l->model, from)->source_op : NULL;
+    onv_node_id from = onv_model_value(l->emit.model, product->inputs[0])->producer;
+    const char *call = onv_is_node(from) ? onv_model_node(l->emit.model, from)->source_op : NULL;
     if (call == NULL || call == product->source_op ||
         !list_parts(l, product->inputs[0], call, parts, &n) || n < 2)
         return;
     qsort(parts, n, sizeof *parts, by_index);
     for (uint32_t i = 0; i < n; i++) {
-        onv_node_id producer = onv_model_value(l->model, parts[i])->producer;
+        onv_node_id producer = onv_model_value(l->emit.model, parts[i])->producer;
         uint32_t fusion = l->fusions.of_node[producer.index];
         if (fusion == 0 || l->fusions.at.at[fusion - 1].last.index == producer.index)
             onv_repeat_value(l, parts[i]);
@@ -161,7 +165,6 @@ static void repeat_attention(onv_lowering *l, const onv_node *product)
 
 void onv_repeat_merged(onv_lowering *l, const onv_node *node)
 {
-    onv_merged_norms_repeat(l);
     if (node->graph.index == 0) repeat_attention(l, node);
     for (uint32_t k = 0; k < node->n_inputs && node->graph.index == 0; k++) {
         onv_merged_select(l, node->inputs[k], node);
@@ -170,7 +173,7 @@ void onv_repeat_merged(onv_lowering *l, const onv_node *node)
         if ((!is_itself && onv_merged_is_other_module(l, node->inputs[k], node)) ||
             onv_merged_is_named(l, node->inputs[k], node))
             repeat_in_module(l, node->inputs[k], node);
-        else if (onv_merged_starts(l, node->inputs[k], l->node.index))
+        else if (onv_merged_starts(l, node->inputs[k], l->emit.node.index))
             onv_repeat_value(l, node->inputs[k]);
     }
 }
@@ -179,7 +182,7 @@ void onv_repeat_merged(onv_lowering *l, const onv_node *node)
 
 static bool adds_zero(const onv_lowering *l, uint32_t reader)
 {
-    const char *op = l->model->nodes.at[reader].neutral_op;
+    const char *op = l->emit.model->nodes.at[reader].neutral_op;
     return strcmp(op, "add") == 0 || strcmp(op, "sub") == 0;
 }
 
@@ -188,9 +191,9 @@ static bool adds_zero(const onv_lowering *l, uint32_t reader)
 void onv_neutral_mark(onv_lowering *l)
 {
     enum { UNTOLD = UINT32_MAX };
-    if (l->options->as_exported) return;
-    for (uint32_t i = 0; i < l->model->nodes.count; i++) {
-        const onv_node *node = &l->model->nodes.at[i];
+    if (l->emit.options->as_exported) return;
+    for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
+        const onv_node *node = &l->emit.model->nodes.at[i];
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             bool is_itself = k < 32 && (node->named & ONV_BIT(k)) != 0;
             if (!onv_is_value(node->inputs[k]) || is_itself) continue;
@@ -202,8 +205,8 @@ void onv_neutral_mark(onv_lowering *l)
                 *reader = i + 1;
         }
     }
-    for (size_t i = 0; i < l->model->values.count; i++)
-        if (l->values[i].neutral_for == UNTOLD || onv_value_is_weight(&l->model->values.at[i]))
+    for (size_t i = 0; i < l->emit.model->values.count; i++)
+        if (l->values[i].neutral_for == UNTOLD || onv_value_is_weight(&l->emit.model->values.at[i]))
             l->values[i].neutral_for = 0;
 }
 
@@ -214,7 +217,7 @@ static bool is_told_of_layers(onv_lowering *l, size_t listed)
         const char *name =
             l->signature.explained[i] ? onv_name_of_layers(l, l->signature.names[i]) : NULL;
         if (name != NULL && !onv_ptr_map_set(&l->merged.told, name, 1))
-            l->status = onv_fail_memory(l->err);
+            l->emit.status = onv_fail_memory(l->emit.err);
     }
     l->merged.has_told = true;
     const char *name = onv_name_of_layers(l, l->signature.names[listed]);
@@ -244,16 +247,16 @@ static size_t factor_of(onv_lowering *l, const onv_node *reader)
 
 static uint32_t emit_factor(onv_lowering *l, const char *op, uint32_t x, uint32_t factor)
 {
-    onv_eager_tensor t = onv_tensor_at(l, x);
-    bool wants[2] = {onv_tensor_needs_grad(l, x), onv_tensor_needs_grad(l, factor)};
-    onv_emit_begin(l, op);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
+    bool wants[2] = {onv_tensor_needs_grad(&l->emit, x), onv_tensor_needs_grad(&l->emit, factor)};
+    onv_emit_begin(&l->emit, op);
     l->emit.op.swaps_grads = true;
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_in(l, factor, ONV_GRAD_NEW);
-    if (wants[1]) onv_emit_save(l, x);
-    if (wants[0] || strcmp(op, "div") == 0) onv_emit_save(l, factor);
-    uint32_t out = onv_emit_out(l, onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL));
-    onv_emit_end(l);
+    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
+    onv_emit_in(&l->emit, factor, ONV_GRAD_NEW);
+    if (wants[1]) onv_emit_save(&l->emit, x);
+    if (wants[0] || strcmp(op, "div") == 0) onv_emit_save(&l->emit, factor);
+    uint32_t out = onv_emit_out(&l->emit, onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, NULL));
+    onv_emit_end(&l->emit);
     return out;
 }
 
@@ -269,12 +272,12 @@ static bool is_in_readers_line(const onv_node *maker, const onv_node *reader)
 static void make_neutral(onv_lowering *l, uint32_t value)
 {
     uint32_t reader = l->values[value].neutral_for - 1, x = l->values[value].tensor;
-    onv_eager_tensor t = onv_tensor_at(l, x);
-    onv_node_id now = l->node, maker = l->model->values.at[value].producer;
-    const onv_node *node = &l->model->nodes.at[reader];
-    bool is_its_line = is_in_readers_line(onv_model_node(l->model, maker), node);
-    l->node = maker;
-    if (is_its_line) l->node.index = reader;
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
+    onv_node_id now = l->emit.node, maker = l->emit.model->values.at[value].producer;
+    const onv_node *node = &l->emit.model->nodes.at[reader];
+    bool is_its_line = is_in_readers_line(onv_model_node(l->emit.model, maker), node);
+    onv_lower_at(l, maker);
+    if (is_its_line) l->emit.node.index = reader;
     const char *op = node->neutral_op;
     bool adds = adds_zero(l, reader);
     size_t listed = factor_of(l, node);
@@ -283,27 +286,27 @@ static void make_neutral(onv_lowering *l, uint32_t value)
         uint32_t factor =
             onv_parameter_new(l, t.dtype, &(onv_shape){0}, l->signature.names[listed]);
         l->values[value].neutral = emit_factor(l, op, x, factor) + 1;
-        l->node = now;
+        onv_lower_at(l, now);
         return;
     }
-    onv_emit_begin(l, op);
-    onv_emit_in(l, x, adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW); /* grad * 1 is a tensor, too */
-    uint32_t out = onv_emit_out(l, onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL));
-    onv_emit_end(l);
-    l->node = now;
+    onv_emit_begin(&l->emit, op);
+    onv_emit_in(&l->emit, x, adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW); /* grad * 1 is a tensor, too */
+    uint32_t out = onv_emit_out(&l->emit, onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, NULL));
+    onv_emit_end(&l->emit);
+    onv_lower_at(l, now);
     l->values[value].neutral = out + 1;
 }
 
 /* A module returns before its caller adds 0 to what it gave. */
 static bool has_returned(const onv_lowering *l, uint32_t value)
 {
-    const onv_node *maker = onv_model_node(l->model, l->model->values.at[value].producer);
-    uint32_t reader = l->values[value].neutral_for - 1, next = l->node.index + 1;
+    const onv_node *maker = onv_model_node(l->emit.model, l->emit.model->values.at[value].producer);
+    uint32_t reader = l->values[value].neutral_for - 1, next = l->emit.node.index + 1;
     const char *call = maker->scope;
     if (call == NULL || call[0] == '\0' || next >= reader ||
-        onv_path_is_of(l->model->nodes.at[reader].scope, call))
+        onv_path_is_of(l->emit.model->nodes.at[reader].scope, call))
         return true;
-    return !onv_path_is_of(l->model->nodes.at[next].scope, call);
+    return !onv_path_is_of(l->emit.model->nodes.at[next].scope, call);
 }
 
 void onv_neutral_make(onv_lowering *l, const onv_node *node)
@@ -316,10 +319,10 @@ void onv_neutral_make(onv_lowering *l, const onv_node *node)
         l->values[id.index].neutral_next = l->neutral_first;
         l->neutral_first = id.index + 1;
     }
-    for (uint32_t *at = &l->neutral_first; *at != 0 && l->status == ONV_OK;) {
+    for (uint32_t *at = &l->neutral_first; *at != 0 && l->emit.status == ONV_OK;) {
         uint32_t value = *at - 1;
         bool is_due = has_returned(l, value);
-        if (!onv_work(1)) l->status = ONV_ERR_CANCELLED;
+        if (!onv_work(1)) l->emit.status = ONV_ERR_CANCELLED;
         if (is_due) make_neutral(l, value);
         if (is_due)
             *at = l->values[value].neutral_next;

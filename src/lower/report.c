@@ -19,24 +19,24 @@ static const onv_node *find_fast_path(const onv_model *model)
 
 static void report_inference(onv_lowering *l)
 {
-    const onv_eager *e = l->eager;
+    const onv_eager *e = l->emit.eager;
     onv_signature_report(l);
-    const onv_node *fast = find_fast_path(l->model);
+    const onv_node *fast = find_fast_path(l->emit.model);
     if (l->fusions.n_fast_layers > 0)
-        onv_model_diag(l->model, ONV_NOTE, "fast-path", fast != NULL ? fast->name : NULL,
+        onv_model_diag(l->emit.model, ONV_NOTE, "fast-path", fast != NULL ? fast->name : NULL,
                        "%u layers of nn.TransformerEncoder or nn.MultiheadAttention are counted "
                        "as PyTorch runs them in inference, by one call each (the fast path); "
                        "--no-fast-path counts the operations of the export",
                        l->fusions.n_fast_layers);
     else if (fast != NULL && onv_takes_fast_path(l))
         onv_model_diag(
-            l->model, ONV_NOTE, "fast-path", fast->name,
+            l->emit.model, ONV_NOTE, "fast-path", fast->name,
             "in inference PyTorch may run nn.MultiheadAttention and "
             "nn.TransformerEncoderLayer by fused kernels (the fast path), which take less "
             "memory than the operations of the export, which are counted");
     if (e->restored_norms > 0)
         onv_model_diag(
-            l->model, ONV_NOTE, "folded-norms", e->first_restored->name,
+            l->emit.model, ONV_NOTE, "folded-norms", e->first_restored->name,
             "eager PyTorch runs %u batch norms that the exporter folded into convolutions "
             "or products, this one first: their results, %llu bytes together, are counted; "
             "--folded-norms leaves them out",
@@ -51,17 +51,17 @@ static void report_caches(onv_lowering *l)
     uint64_t bytes = 0;
     uint32_t calls = 0;
     for (uint32_t i = 0; i < l->live->timeline.steps.count; i++) {
-        const onv_node *node = onv_model_node(l->model, l->live->timeline.steps.at[i].node);
+        const onv_node *node = onv_model_node(l->emit.model, l->live->timeline.steps.at[i].node);
         bool is_call = node->cache_call != NULL && node->scope != scope && node->n_inputs > 0 &&
                        onv_is_value(node->inputs[0]);
         if (node->graph.index == 0) scope = node->scope;
         uint32_t tensor = is_call ? l->values[node->inputs[0].index].tensor : ONV_NO_TENSOR;
         if (!is_call || tensor == ONV_NO_TENSOR) continue;
         if (calls++ == 0) first = node;
-        if (!onv_u64_add(bytes, onv_tensor_at(l, tensor).bytes, &bytes)) bytes = UINT64_MAX;
+        if (!onv_u64_add(bytes, onv_tensor_at(&l->emit, tensor).bytes, &bytes)) bytes = UINT64_MAX;
     }
     if (l->tally.cached.count > 0)
-        onv_model_diag(l->model, ONV_WARNING, "cached-calls", l->cached.first->name,
+        onv_model_diag(l->emit.model, ONV_WARNING, "cached-calls", l->cached.first->name,
                        "%u calls of convolutions, '%s' first, are given a list or dictionary "
                        "called a cache, in which networks of "
                        "video keep clones of frames; what nothing reads there is not in the file: "
@@ -72,7 +72,7 @@ static void report_caches(onv_lowering *l)
                        (unsigned long long)l->tally.cached.bytes);
     else if (calls > 0)
         onv_model_diag(
-            l->model, ONV_WARNING, "cached-calls", first->name,
+            l->emit.model, ONV_WARNING, "cached-calls", first->name,
             "%u calls of modules, '%s' first, are given a member of a list or dictionary called a "
             "cache, in which networks of video keep clones of frames until the next pass; what "
             "nothing reads there is not in the file: up to %llu bytes, all that these calls read, "
@@ -84,28 +84,28 @@ static void report_caches(onv_lowering *l)
 static void report_settings(onv_lowering *l)
 {
     uint32_t lost = l->fusions.n_lost_dropouts;
-    if (lost > 0 && l->options->attention_dropout < 0)
-        onv_model_diag(l->model, ONV_WARNING, "attention-dropout", NULL,
+    if (lost > 0 && l->emit.options->attention_dropout < 0)
+        onv_model_diag(l->emit.model, ONV_WARNING, "attention-dropout", NULL,
                        "the exporter leaves out the dropout of scaled_dot_product_attention (%u "
                        "calls), which would keep %llu bytes; --attention-dropout P adds it, 0 says "
                        "that there was none",
                        lost, (unsigned long long)l->tally.lost_dropout.bytes);
-    if (l->tally.activations.count > 0 && l->options->n_inplace == 0)
-        onv_model_diag(l->model, ONV_WARNING, "activation-inplace", NULL,
+    if (l->tally.activations.count > 0 && l->emit.options->n_inplace == 0)
+        onv_model_diag(l->emit.model, ONV_WARNING, "activation-inplace", NULL,
                        "%u activations are counted with a result of their own; if the network has "
                        "them in place, it keeps up to %llu bytes less: --inplace, or "
                        "--inplace=PATTERN for modules",
                        l->tally.activations.count, (unsigned long long)l->tally.activations.bytes);
     if (l->tally.built_in_place.count > 0)
         onv_model_diag(
-            l->model, ONV_NOTE, "library-inplace", NULL,
+            l->emit.model, ONV_NOTE, "library-inplace", NULL,
             "%u activations overwrite their input, as the layers of timm and torchvision "
             "that they are in are built so by default: --inplace=PATTERN names those of "
             "a network that was built otherwise",
             l->tally.built_in_place.count);
     if (l->asks_for_gradient != NULL)
         onv_model_diag(
-            l->model, ONV_NOTE, "input-gradient", l->asks_for_gradient->name,
+            l->emit.model, ONV_NOTE, "input-gradient", l->asks_for_gradient->name,
             "'%s' asks for a gradient of what it is given, as transformers writes it for "
             "checkpointing: %llu bytes, which live as long as the loss; --freeze %s if it is "
             "frozen",
@@ -113,41 +113,49 @@ static void report_settings(onv_lowering *l)
             l->asks_for_gradient->scope);
 }
 
+/* Of graphs inside the network's the file does not say whether torch.no_grad() or torch.autocast() made them. */
+static void report_inner_graphs(onv_lowering *l)
+{
+    const onv_node *first = NULL;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
+        const onv_node *node = &l->emit.model->nodes.at[i];
+        if (node->inner_graph == NULL || node->n_parameters == 0) continue;
+        if (n++ == 0) first = node;
+    }
+    if (n > 0)
+        onv_model_diag(l->emit.model, ONV_WARNING, "inner-graph", first->name,
+                       "%u nodes with parameters, this one first, came from graphs inside the "
+                       "network's, as torch.no_grad() or torch.autocast() makes them: they are "
+                       "counted with gradient, and keep more than under no_grad; "
+                       "torch.onnx.export(..., dump_exported_program=True) writes the program, "
+                       "which says so",
+                       n);
+}
+
 /* Calls that are not in the file as PyTorch made them. */
 static void report_calls(onv_lowering *l)
 {
     if (l->tally.merged.count > 0)
         onv_model_diag(
-            l->model, ONV_NOTE, "merged-calls", NULL,
+            l->emit.model, ONV_NOTE, "merged-calls", NULL,
             "the exporter merged %u calls with equal ones, as gaps in their numbers tell: "
             "they are counted again, parameters of their own are not",
             l->tally.merged.count);
-    if (l->tally.repeated_norms.count > 0)
-        onv_model_diag(l->model, ONV_NOTE, "merged-norms", NULL,
-                       "the exporter merged %u batch norms with equal ones whose parameters it "
-                       "lists: they are counted again, with parameters of their own",
-                       l->tally.repeated_norms.count);
-    if (l->tally.unread_calls.count > 0)
-        onv_model_diag(
-            l->model, ONV_NOTE, "unread-calls", NULL,
-            "the exporter left out %u calls of layers whose results nothing reads, as listed "
-            "parameters or missing numbers tell: they are counted as in the layer "
-            "before",
-            l->tally.unread_calls.count);
     if (l->tally.missing.count > 0)
         onv_model_diag(
-            l->model, ONV_WARNING, "missing-calls", NULL,
+            l->emit.model, ONV_WARNING, "missing-calls", NULL,
             "the numbers of PyTorch's calls have gaps: the exporter merged or removed %u "
             "calls (%s), and what they keep is not counted",
             l->tally.missing.count, l->tally.missing.first);
     if (l->fusions.n_functions > 0)
         onv_model_diag(
-            l->model, ONV_WARNING, "autograd-function", NULL,
+            l->emit.model, ONV_WARNING, "autograd-function", NULL,
             "%u calls of torch.autograd.Functions (%s): their inputs alone are counted as "
             "kept; what their forward saves is not in the file",
             l->fusions.n_functions, l->fusions.function);
     if (l->fusions.n_functions_apart > 0)
-        onv_model_diag(l->model, ONV_WARNING, "autograd-function", NULL,
+        onv_model_diag(l->emit.model, ONV_WARNING, "autograd-function", NULL,
                        "%u nodes belong to torch.autograd.Functions (%s), and are counted as if "
                        "autograd kept what their derivatives read; what their forward saves is not "
                        "in the file",
@@ -161,9 +169,9 @@ static void report_reading(onv_lowering *l, const char *code, const onv_tally *t
                            const char *reading, const char *other)
 {
     uint64_t kept = 0;
-    if (tally->count == 0 || l->status != ONV_OK) return;
-    l->status = onv_eager_saved(l->model, l->eager, &kept, NULL, l->err);
-    onv_model_diag(l->model, tally->bytes > kept / ONE_IN ? ONV_WARNING : ONV_NOTE, code, NULL,
+    if (tally->count == 0 || l->emit.status != ONV_OK) return;
+    l->emit.status = onv_eager_saved(l->emit.model, l->emit.eager, &kept, NULL, l->emit.err);
+    onv_model_diag(l->emit.model, tally->bytes > kept / ONE_IN ? ONV_WARNING : ONV_NOTE, code, NULL,
                    "%u %s: %llu bytes %s", tally->count, reading, (unsigned long long)tally->bytes,
                    other);
 }
@@ -173,14 +181,14 @@ static void report_readings(onv_lowering *l)
 {
     if (l->tally.unreached.count > 0)
         onv_model_diag(
-            l->model, ONV_NOTE, "no-gradient", NULL,
+            l->emit.model, ONV_NOTE, "no-gradient", NULL,
             "%u parameters ('%s' first), %llu bytes, get no gradient and no state: no operation "
             "with a derivative leads from them to the loss",
             l->tally.unreached.count, l->tally.unreached.first,
             (unsigned long long)l->tally.unreached.bytes);
     if (l->fusions.n_by_form > 0)
         onv_model_diag(
-            l->model, ONV_NOTE, "by-form", NULL,
+            l->emit.model, ONV_NOTE, "by-form", NULL,
             "%u groups of nodes ('%s' first) have the form in which PyTorch's exporter "
             "writes one operation, and are counted as one; the same written by hand would "
             "keep other tensors",
@@ -205,22 +213,22 @@ static void report_readings(onv_lowering *l)
 
 void onv_lowering_report(onv_lowering *l)
 {
-    if (l->benchmark_high > 0)
+    if (l->emit.benchmark_high > 0)
         onv_model_diag(
-            l->model, ONV_WARNING, "cudnn-benchmark", NULL,
+            l->emit.model, ONV_WARNING, "cudnn-benchmark", NULL,
             "which kernel is the fastest only the GPU can say: after the first iteration a "
             "convolution takes from 0 to %llu bytes of workspace; what cuDNN's heuristics "
             "choose is counted",
-            (unsigned long long)l->benchmark_high);
+            (unsigned long long)l->emit.benchmark_high);
     onv_attention_report(l);
     report_caches(l);
-    if (l->options->inference) {
+    if (l->emit.options->inference) {
         report_inference(l);
         return;
     }
     onv_weights_report(l);
     onv_cells_report(l);
-    onv_no_grad_report(l);
+    report_inner_graphs(l);
     onv_exported_report(l);
     onv_parts_report(l);
     onv_checkpointed_report(l);

@@ -3,27 +3,13 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "emit/rnn.h"
 #include "kernels/cudnn.h"
 #include "lower/lowering.h"
 
 enum { X, W, R, B, SEQUENCE_LENS, INITIAL_H, INITIAL_C, P };
 
-typedef struct layer {
-    const char *op_type;
-    const char *name; /* PyTorch's */
-    uint64_t reserve; /* values that cuDNN keeps for backward, by value of the output */
-    onv_rnn_cell cell;
-} layer;
-
-/* Measured with cuDNN 9 of PyTorch 2.15, 27 shapes: gates and the cell of an LSTM, gates and what they are made
- * of in a GRU, and one more value for the output between layers, which stands in a graph of its own here. */
-static const layer layers[] = {{"LSTM", "lstm", 5, ONV_RNN_LSTM},
-                               {"GRU", "gru", 6, ONV_RNN_GRU},
-                               {"RNN", "rnn", 1, ONV_RNN_PLAIN}};
-
 typedef ONV_VEC(uint32_t) tensors;
-
-enum { RESERVE_OF_MODULE = 256 }; /* beside the layers', however many there are */
 
 /* Is it part of the last recurrent layer's call? Calls of one module have names of their own, where the export notes any. */
 static bool is_same_call(const onv_lowering *l, const onv_node *node, onv_origin at)
@@ -38,7 +24,7 @@ static bool is_same_call(const onv_lowering *l, const onv_node *node, onv_origin
 /* Is it the first layer of a call? */
 static bool begins_module(onv_lowering *l, const onv_node *node)
 {
-    onv_origin at = onv_node_origin(l->model, node);
+    onv_origin at = onv_node_origin(l->emit.model, node);
     bool begins = !is_same_call(l, node, at);
     l->recurrent.origin = at;
     l->recurrent.call = node->source_op;
@@ -47,13 +33,14 @@ static bool begins_module(onv_lowering *l, const onv_node *node)
 
 bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node)
 {
-    onv_origin at = onv_node_origin(l->model, node);
+    onv_origin at = onv_node_origin(l->emit.model, node);
     uint32_t x = onv_node_in(l, node, 0);
     /* The whole model is a module, too, but may hold dropout of its own. */
-    if (x == ONV_NO_TENSOR || at.length == 0 || l->options->on_cpu || !is_same_call(l, node, at))
+    if (x == ONV_NO_TENSOR || at.length == 0 || l->emit.options->on_cpu ||
+        !is_same_call(l, node, at))
         return false;
-    l->recurrent.mask_bytes =
-        onv_cudnn_rnn_dropout_bytes(onv_tensor_at(l, x).elems, l->recurrent.module.bidirectional);
+    l->emit.recurrent.mask_bytes = onv_cudnn_rnn_dropout_bytes(
+        onv_tensor_at(&l->emit, x).elems, l->emit.recurrent.module.bidirectional);
     onv_node_set(l, node, 0, x);
     return true;
 }
@@ -63,197 +50,36 @@ bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node)
 static void gather_weights(onv_lowering *l, onv_value_id id, tensors *weights)
 {
     if (!onv_is_value(id)) return;
-    onv_node_id from = onv_model_value(l->model, id)->producer;
+    onv_node_id from = onv_model_value(l->emit.model, id)->producer;
     if (onv_is_node(from) && onv_fusions_arrange(&l->fusions, from)) {
-        const onv_node *node = onv_model_node(l->model, from);
+        const onv_node *node = onv_model_node(l->emit.model, from);
         for (uint32_t k = 0; k < node->n_inputs; k++) gather_weights(l, node->inputs[k], weights);
         return;
     }
     uint32_t tensor = onv_value_tensor(l, id);
-    if (!onv_tensor_is_float(l, tensor)) return;
-    tensor = onv_amp_low(l, tensor);
+    if (!onv_tensor_is_float(&l->emit, tensor)) return;
+    tensor = onv_amp_low(&l->emit, tensor);
     for (size_t i = 0; i < weights->count; i++)
         if (weights->at[i] == tensor) return;
-    if (!onv_vec_push(weights, tensor)) l->status = onv_fail_memory(l->err);
-}
-
-/* A layer while it is emitted. */
-typedef struct run {
-    const layer *kind;
-    const tensors *weights;
-    uint32_t x, h, c, lengths, out;
-    onv_rnn_problem problem; /* of this layer */
-    int64_t width; /* of its cell, which an LSTM may project to a smaller state; 0: it does not */
-    bool begins;   /* a module */
-    bool lacks_bias;
-} run;
-
-static uint64_t sum_of(uint64_t a, uint64_t b)
-{
-    uint64_t sum;
-    return onv_u64_add(a, b, &sum) ? sum : UINT64_MAX;
-}
-
-static uint64_t product_of(uint64_t a, uint64_t b)
-{
-    uint64_t product;
-    return onv_u64_mul(a, b, &product) ? product : UINT64_MAX;
-}
-
-/* Of a cell that is projected: 6 values for each of its own, and the result; between layers one more, and not the result, which
- * stands in the graph. */
-static uint64_t reserve_of(onv_lowering *l, const run *r)
-{
-    uint64_t out = onv_tensor_at(l, r->out).bytes;
-    if (r->width == 0 || r->problem.hidden <= 0) return product_of(out, r->kind->reserve);
-    uint64_t cells = product_of(out / (uint64_t)r->problem.hidden, (uint64_t)r->width);
-    uint64_t all = sum_of(product_of(cells, r->kind->reserve + 1), out);
-    return r->begins || cells < out ? all : sum_of(all, cells - out);
-}
-
-/* What backward makes for the states of a layer beside their gradients, where nothing asks for those: zeros for what comes in,
- * and what the kernel gives. Without biases it makes the gradients of weights with room for those, and copies them. */
-static uint64_t layer_temps(onv_lowering *l, const run *r)
-{
-    static const uint64_t gates[] = {[ONV_RNN_LSTM] = 4, [ONV_RNN_GRU] = 3, [ONV_RNN_PLAIN] = 1};
-    const onv_rnn_problem *p = &r->problem;
-    onv_eager_tensor t = onv_tensor_at(l, r->out);
-    bool has_cell = p->cell == ONV_RNN_LSTM;
-    uint64_t state = p->steps > 0 ? t.bytes / (uint64_t)p->steps : 0, cell = state;
-    if (r->width > 0 && p->hidden > 0)
-        cell = product_of(state / (uint64_t)p->hidden, (uint64_t)r->width);
-    uint64_t all = product_of(state, 2 - onv_tensor_needs_grad(l, r->h));
-    if (has_cell) all = sum_of(all, product_of(cell, 2 - onv_tensor_needs_grad(l, r->c)));
-    if (!r->lacks_bias || p->batch <= 0) return all;
-    for (size_t i = 0; i < r->weights->count; i++)
-        all = sum_of(all, onv_tensor_at(l, r->weights->at[i]).bytes);
-    return sum_of(all, product_of(cell / (uint64_t)p->batch, 2 * gates[p->cell]));
-}
-
-/* What the layer computes: [seq, batch, directions, hidden], contiguous, whatever the node's layout. */
-static uint32_t new_output(onv_lowering *l, const onv_rnn_problem *p)
-{
-    const int64_t dims[] = {p->steps, p->batch, p->bidirectional ? 2 : 1, p->hidden};
-    return onv_tensor_new(l, (uint8_t)p->dtype, 4, dims, NULL);
-}
-
-/* Y: the output with the directions before the batch (layout 0), or the batch before all. */
-static uint32_t emit_result(onv_lowering *l, uint32_t out, bool batch_first)
-{
-    onv_eager_tensor t = onv_tensor_at(l, out);
-    if (out == ONV_NO_TENSOR) return out;
-    static const uint32_t orders[2][4] = {{0, 2, 1, 3}, {1, 0, 2, 3}};
-    int64_t dims[4], strides[4];
-    for (uint32_t i = 0; i < 4; i++) {
-        dims[i] = t.dims[orders[batch_first][i]];
-        strides[i] = t.strides[orders[batch_first][i]];
-    }
-    return onv_emit_view(l, "transpose", out, 4, dims, strides, ONV_GRAD_ALIAS);
-}
-
-/* cuDNN runs all layers of a module in one call: what it takes stands at the last one, which backward
- * runs first, and that makes the gradients of all weights. */
-static void describe_module(onv_lowering *l, const run *r)
-{
-    l->recurrent.has_dropout =
-        !r->begins && (l->recurrent.has_dropout || l->recurrent.mask_bytes > 0);
-    if (r->begins) {
-        l->recurrent.op = SIZE_MAX;
-        l->recurrent.module = r->problem;
-        l->recurrent.module.layers = 0;
-    }
-    l->recurrent.module.layers++;
-    if (l->recurrent.op >= l->eager->ops.count) return;
-    onv_eager_op *before = &l->eager->ops.at[l->recurrent.op];
-    before->backward_temp_bytes -= l->recurrent.temps; /* which are this one's now */
-    before->workspace = (onv_eager_workspace){0};
-    for (uint32_t k = 0; k < before->n_in; k++) before->in[k].workspace = (onv_eager_workspace){0};
-    for (uint32_t k = l->recurrent.first_weight; k < before->n_in; k++) {
-        if (before->in[k].grad == ONV_GRAD_NONE) continue;
-        onv_emit_in(l, before->in[k].tensor, ONV_GRAD_NEW);
-        before->in[k].grad = ONV_GRAD_NONE;
-    }
-}
-
-/* One pass of backward makes the gradients of x and the states, the other those of the weights. */
-static void emit_workspaces(onv_lowering *l, const run *r)
-{
-    const onv_cuda_library_settings *cuda = &l->options->cuda;
-    const uint32_t inputs[] = {r->x, r->h, r->c};
-    onv_eager_workspace w = {.library = "cuDNN"};
-    if (cuda->compute_capability == 0) return;
-    w.bytes = onv_cudnn_rnn_workspace(&l->recurrent.module, !l->options->inference, cuda);
-    uint32_t last = ONV_NO_TENSOR;
-    for (uint32_t i = 0; i < 3; i++)
-        if (onv_tensor_needs_grad(l, inputs[i])) last = inputs[i];
-    onv_emit_grad_workspace(l, last, w);
-    last = ONV_NO_TENSOR;
-    for (size_t i = 0; i < r->weights->count; i++)
-        if (onv_tensor_needs_grad(l, r->weights->at[i])) last = r->weights->at[i];
-    onv_emit_grad_workspace(l, last, w);
-    w.stands_long = !l->options->inference;
-    if (l->recurrent.has_dropout) w.state_bytes = onv_cudnn_dropout_state(cuda);
-    onv_emit_workspace(l, w);
-    l->eager->uses_cudnn = true;
-    l->recurrent.op = l->eager->ops.count;
-}
-
-/* Up to the results; gives the bytes of the reserve. */
-static uint64_t emit_begin(onv_lowering *l, const run *r)
-{
-    onv_emit_begin(l, r->kind->name);
-    onv_emit_in(l, r->x, ONV_GRAD_NEW);
-    onv_emit_in(l, r->h, ONV_GRAD_NEW);
-    onv_emit_in(l, r->c, ONV_GRAD_NEW);
-    onv_emit_in(l, r->lengths, ONV_GRAD_NONE);
-    uint32_t n_states = (uint32_t)l->emit.in.count;
-    describe_module(l, r);
-    l->recurrent.first_weight = n_states;
-    for (size_t i = 0; i < r->weights->count; i++) {
-        onv_emit_in(l, r->weights->at[i], ONV_GRAD_NEW);
-        onv_emit_save(l, r->weights->at[i]);
-    }
-    onv_emit_save(l, r->x);
-    onv_emit_save(l, r->h);
-    onv_emit_save(l, r->c);
-    onv_emit_save(l, r->out);
-    bool joins = l->recurrent.op < l->eager->ops.count; /* the module's other layers */
-    emit_workspaces(l, r);
-    uint64_t reserve =
-        sum_of(reserve_of(l, r), r->begins ? RESERVE_OF_MODULE : l->recurrent.mask_bytes);
-    l->recurrent.mask_bytes = 0;
-    onv_emit_extra(l, reserve, 1, "cuDNN's reserve");
-    const onv_eager_tensor t = onv_tensor_at(l, r->x);
-    uint64_t copy = r->x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t) ? t.bytes : 0;
-    l->emit.op.copies_first = true;
-    l->recurrent.temps = sum_of(layer_temps(l, r), joins ? l->recurrent.temps : 0);
-    onv_emit_temps(l, copy, sum_of(copy, l->recurrent.temps));
-    onv_emit_out(l, r->out);
-    return reserve;
-}
-
-static void emit_end(onv_lowering *l, uint64_t reserve)
-{
-    onv_emit_end(l);
-    if (l->status != ONV_OK || !l->emit.op.has_backward) return;
-    uint64_t *sum = &l->eager->reserve_bytes;
-    l->eager->recurrent++;
-    if (!onv_u64_add(*sum, reserve, sum)) *sum = UINT64_MAX;
+    if (!onv_vec_push(weights, tensor)) l->emit.status = onv_fail_memory(l->emit.err);
 }
 
 /* False where the shapes are not known. */
-static bool describe_node(onv_lowering *l, const onv_node *node, run *r)
+static bool describe_node(onv_lowering *l, const onv_node *node, onv_rnn_cell cell,
+                          onv_rnn_layer *r)
 {
     bool batch_first = onv_node_int(node, "layout", 0) != 0;
     onv_shape x, w;
     if (!onv_value_shape(l, node->inputs[X], &x) || !onv_value_shape(l, node->inputs[R], &w))
         return false;
     if (x.rank != 3 || w.rank != 3) {
-        l->status = onv_fail(l->err, ONV_ERR_MODEL, "input and recurrence weights need rank 3");
+        l->emit.status =
+            onv_fail(l->emit.err, ONV_ERR_MODEL, "input and recurrence weights need rank 3");
         return false;
     }
-    uint8_t dtype = r->x != ONV_NO_TENSOR ? onv_tensor_at(l, r->x).dtype : onv_promoted(l, node);
-    r->problem = (onv_rnn_problem){.cell = r->kind->cell,
+    uint8_t dtype =
+        r->x != ONV_NO_TENSOR ? onv_tensor_at(&l->emit, r->x).dtype : onv_promoted(l, node);
+    r->problem = (onv_rnn_problem){.cell = cell,
                                    .dtype = (onv_dtype)dtype,
                                    .steps = x.dims[batch_first],
                                    .batch = x.dims[!batch_first],
@@ -267,40 +93,48 @@ static bool describe_node(onv_lowering *l, const onv_node *node, run *r)
     return true;
 }
 
-static void emit_node(onv_lowering *l, const onv_node *node, const layer *kind,
+static void emit_node(onv_lowering *l, const onv_node *node, onv_rnn_cell cell,
                       const tensors *weights)
 {
     bool has_bias = node->n_inputs > B && onv_is_value(node->inputs[B]);
-    run r = {.kind = kind, .weights = weights, .lacks_bias = !has_bias && node->n_parameters > 0};
-    r.x = onv_amp_low(l, onv_node_in(l, node, X));
-    r.h = onv_amp_low(l, onv_node_in(l, node, INITIAL_H));
+    onv_rnn_layer r = {.weights = weights->at,
+                       .n_weights = weights->count,
+                       .lacks_bias = !has_bias && node->n_parameters > 0};
+    r.x = onv_amp_low(&l->emit, onv_node_in(l, node, X));
+    r.h = onv_amp_low(&l->emit, onv_node_in(l, node, INITIAL_H));
     /* Both states are zeros of their own, which exporters write once. */
     if (node->n_inputs > INITIAL_C &&
         node->inputs[INITIAL_C].index == node->inputs[INITIAL_H].index)
         onv_fill_again(l, node->inputs[INITIAL_C]);
-    r.c = onv_amp_low(l, onv_node_in(l, node, INITIAL_C));
+    r.c = onv_amp_low(&l->emit, onv_node_in(l, node, INITIAL_C));
     r.lengths = onv_node_in(l, node, SEQUENCE_LENS);
-    if (!describe_node(l, node, &r)) return;
+    if (!describe_node(l, node, cell, &r)) return;
     r.begins = begins_module(l, node);
-    r.out = new_output(l, &r.problem);
-    uint64_t reserve = emit_begin(l, &r);
+    r.out = onv_emit_rnn_output(&l->emit, &r.problem);
+    uint64_t reserve = onv_emit_rnn_begin(&l->emit, &r);
     for (uint32_t k = 1; k < node->n_outputs; k++)
         onv_node_set(l, node, k,
-                     onv_emit_out(l, onv_node_new(l, node, k, (uint8_t)r.problem.dtype)));
-    emit_end(l, reserve);
-    if (l->status == ONV_OK)
-        onv_node_set(l, node, 0, emit_result(l, r.out, onv_node_int(node, "layout", 0) != 0));
+                     onv_emit_out(&l->emit, onv_node_new(l, node, k, (uint8_t)r.problem.dtype)));
+    onv_emit_rnn_end(&l->emit, reserve);
+    if (l->emit.status == ONV_OK)
+        onv_node_set(l, node, 0,
+                     onv_emit_rnn_result(&l->emit, r.out, onv_node_int(node, "layout", 0) != 0));
+}
+
+static onv_rnn_cell cell_of(const onv_node *node)
+{
+    return strcmp(node->op_type, "LSTM") == 0  ? ONV_RNN_LSTM
+           : strcmp(node->op_type, "GRU") == 0 ? ONV_RNN_GRU
+                                               : ONV_RNN_PLAIN;
 }
 
 void onv_lower_recurrent(onv_lowering *l, const onv_node *node)
 {
     static const uint32_t arranged[] = {W, R, B, P};
-    const layer *kind = layers;
-    while (strcmp(kind->op_type, node->op_type) != 0) kind++;
     tensors weights = {0};
     for (size_t i = 0; i < sizeof arranged / sizeof arranged[0]; i++)
         if (arranged[i] < node->n_inputs) gather_weights(l, node->inputs[arranged[i]], &weights);
-    if (l->status == ONV_OK) emit_node(l, node, kind, &weights);
+    if (l->emit.status == ONV_OK) emit_node(l, node, cell_of(node), &weights);
     onv_vec_cleanup(&weights);
 }
 
@@ -310,9 +144,10 @@ void onv_lower_recurrent(onv_lowering *l, const onv_node *node)
 static uint32_t emit_state(onv_lowering *l, const onv_recurrence *call, const onv_rnn_problem *p)
 {
     const int64_t dims[] = {(int64_t)call->projections, p->batch, p->hidden};
-    onv_emit_begin(l, "zeros");
-    uint32_t state = onv_emit_out(l, onv_tensor_new(l, (uint8_t)p->dtype, 3, dims, NULL));
-    onv_emit_end(l);
+    onv_emit_begin(&l->emit, "zeros");
+    uint32_t state =
+        onv_emit_out(&l->emit, onv_tensor_new(&l->emit, (uint8_t)p->dtype, 3, dims, NULL));
+    onv_emit_end(&l->emit);
     return state;
 }
 
@@ -320,15 +155,15 @@ static uint32_t emit_state(onv_lowering *l, const onv_recurrence *call, const on
 static void emit_last_states(onv_lowering *l, const onv_recurrence *call, onv_node_id last)
 {
     for (uint32_t i = last.index + 1; i < call->end.index; i++) {
-        const onv_node *node = &l->model->nodes.at[i];
+        const onv_node *node = &l->emit.model->nodes.at[i];
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             onv_value_id id = node->inputs[k];
             onv_node_id from =
-                onv_is_value(id) ? onv_model_value(l->model, id)->producer : ONV_NO_NODE;
+                onv_is_value(id) ? onv_model_value(l->emit.model, id)->producer : ONV_NO_NODE;
             if (!onv_is_node(from) || from.index < call->first.index || from.index > last.index ||
                 (call->has_sequence && from.index == last.index) || l->values[id.index].is_known)
                 continue;
-            onv_value_set(l, id, onv_emit_out(l, onv_value_new(l, id, ONV_UNDEFINED)));
+            onv_value_set(l, id, onv_emit_out(&l->emit, onv_value_new(l, id, ONV_UNDEFINED)));
         }
     }
 }
@@ -336,10 +171,10 @@ static void emit_last_states(onv_lowering *l, const onv_recurrence *call, onv_no
 /* [steps, batch, directions x hidden] of what a layer gives. */
 static uint32_t emit_sequence(onv_lowering *l, uint32_t out)
 {
-    const onv_eager_tensor t = onv_tensor_at(l, out);
+    const onv_eager_tensor t = onv_tensor_at(&l->emit, out);
     if (out == ONV_NO_TENSOR) return out;
     const int64_t dims[] = {t.dims[0], t.dims[1], t.dims[2] * t.dims[3]};
-    return onv_emit_reshape(l, out, 3, dims);
+    return onv_emit_reshape(&l->emit, out, 3, dims);
 }
 
 /* Those of one layer: as many as the others have. */
@@ -348,10 +183,10 @@ static void take_weights(onv_lowering *l, const onv_recurrence *call, uint32_t n
 {
     uint32_t each = call->n_weights / n_layers;
     weights->count = 0;
-    for (uint32_t i = nth * each; i < (nth + 1) * each && l->status == ONV_OK; i++) {
-        uint32_t tensor = onv_amp_low(l, onv_value_tensor(l, call->weights[i]));
+    for (uint32_t i = nth * each; i < (nth + 1) * each && l->emit.status == ONV_OK; i++) {
+        uint32_t tensor = onv_amp_low(&l->emit, onv_value_tensor(l, call->weights[i]));
         if (tensor != ONV_NO_TENSOR && !onv_vec_push(weights, tensor))
-            l->status = onv_fail_memory(l->err);
+            l->emit.status = onv_fail_memory(l->emit.err);
     }
 }
 
@@ -365,32 +200,33 @@ static void note_dropout(onv_lowering *l, uint64_t values, bool bidirectional)
 
 void onv_lower_unrolled(onv_lowering *l, const onv_recurrence *call, onv_value_id out)
 {
-    const layer *kind = &layers[sizeof layers / sizeof layers[0] - 1];
     uint32_t n_layers = call->projections / call->directions;
-    onv_node_id last = onv_model_value(l->model, out)->producer;
+    onv_node_id last = onv_model_value(l->emit.model, out)->producer;
     tensors weights = {0};
-    run r = {.kind = kind, .weights = &weights, .c = ONV_NO_TENSOR, .lengths = ONV_NO_TENSOR};
+    onv_rnn_layer r = {.c = ONV_NO_TENSOR, .lengths = ONV_NO_TENSOR};
     onv_shape x, y;
-    r.x = onv_amp_low(l, onv_value_tensor(l, call->x));
+    r.x = onv_amp_low(&l->emit, onv_value_tensor(l, call->x));
     if (r.x == ONV_NO_TENSOR || !onv_value_shape(l, call->x, &x) || !onv_value_shape(l, out, &y))
         return;
     int64_t width = y.dims[y.rank - 1]; /* of a state, or of both directions */
-    r.problem = (onv_rnn_problem){.cell = kind->cell,
-                                  .dtype = (onv_dtype)onv_tensor_at(l, r.x).dtype,
+    r.problem = (onv_rnn_problem){.cell = ONV_RNN_PLAIN,
+                                  .dtype = (onv_dtype)onv_tensor_at(&l->emit, r.x).dtype,
                                   .steps = x.dims[0],
                                   .batch = x.dims[1],
                                   .input = x.dims[2],
                                   .hidden = call->has_sequence ? width / call->directions : width,
                                   .bidirectional = call->directions == 2};
     r.h = emit_state(l, call, &r.problem);
-    for (uint32_t i = 0; i < n_layers && l->status == ONV_OK; i++) {
+    for (uint32_t i = 0; i < n_layers && l->emit.status == ONV_OK; i++) {
         take_weights(l, call, i, n_layers, &weights);
+        r.weights = weights.at;
+        r.n_weights = weights.count;
         r.begins = i == 0;
-        if (i > 0) note_dropout(l, onv_tensor_at(l, r.x).elems, call->directions == 2);
-        r.out = new_output(l, &r.problem);
-        uint64_t reserve = emit_begin(l, &r);
+        if (i > 0) note_dropout(l, onv_tensor_at(&l->emit, r.x).elems, call->directions == 2);
+        r.out = onv_emit_rnn_output(&l->emit, &r.problem);
+        uint64_t reserve = onv_emit_rnn_begin(&l->emit, &r);
         if (i + 1 == n_layers) emit_last_states(l, call, last);
-        emit_end(l, reserve);
+        onv_emit_rnn_end(&l->emit, reserve);
         r.x = emit_sequence(l, r.out);
         r.h = ONV_NO_TENSOR; /* of all layers, which the first one keeps */
     }
@@ -409,45 +245,46 @@ void onv_lower_cell(onv_lowering *l, const onv_fusion *f)
 {
     bool is_lstm = onv_is_value(f->state);
     onv_shape shape;
-    uint32_t input = onv_amp_low(l, onv_value_tensor(l, f->x));
-    uint32_t own = onv_amp_low(l, onv_value_tensor(l, f->key));
-    uint32_t before = onv_amp_low(l, onv_value_tensor(l, f->value));
+    uint32_t input = onv_amp_low(&l->emit, onv_value_tensor(l, f->x));
+    uint32_t own = onv_amp_low(&l->emit, onv_value_tensor(l, f->key));
+    uint32_t before = onv_amp_low(&l->emit, onv_value_tensor(l, f->value));
     if (input == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape)) return;
-    onv_eager_tensor gates = onv_tensor_at(l, input);
-    uint32_t out = onv_tensor_new(l, gates.dtype, shape.rank, shape.dims, NULL);
-    uint32_t after =
-        is_lstm ? onv_tensor_new(l, gates.dtype, shape.rank, shape.dims, NULL) : ONV_NO_TENSOR;
+    onv_eager_tensor gates = onv_tensor_at(&l->emit, input);
+    uint32_t out = onv_tensor_new(&l->emit, gates.dtype, shape.rank, shape.dims, NULL);
+    uint32_t after = is_lstm ? onv_tensor_new(&l->emit, gates.dtype, shape.rank, shape.dims, NULL)
+                             : ONV_NO_TENSOR;
     uint64_t workspace = UINT64_MAX;
-    bool fits = onv_u64_mul(onv_tensor_at(l, out).bytes, is_lstm ? 4 : 5, &workspace);
-    uint32_t both = is_lstm ? onv_emit_add_to(l, input, own, ONV_GRAD_ALIAS) : input;
-    onv_emit_begin(l, is_lstm ? "lstm_cell" : "gru_cell");
-    onv_emit_in(l, both, ONV_GRAD_NEW);
-    onv_emit_in(l, own, is_lstm ? ONV_GRAD_NONE : ONV_GRAD_NEW);
-    onv_emit_in(l, before, ONV_GRAD_NEW);
-    onv_emit_save(l, input);
-    onv_emit_save(l, own);
-    onv_emit_save(l, before);
-    onv_emit_save(l, after);
-    bool has_state_grad = onv_tensor_needs_grad(l, before); /* the kernel makes it in any case */
+    bool fits = onv_u64_mul(onv_tensor_at(&l->emit, out).bytes, is_lstm ? 4 : 5, &workspace);
+    uint32_t both = is_lstm ? onv_emit_add_to(&l->emit, input, own, ONV_GRAD_ALIAS) : input;
+    onv_emit_begin(&l->emit, is_lstm ? "lstm_cell" : "gru_cell");
+    onv_emit_in(&l->emit, both, ONV_GRAD_NEW);
+    onv_emit_in(&l->emit, own, is_lstm ? ONV_GRAD_NONE : ONV_GRAD_NEW);
+    onv_emit_in(&l->emit, before, ONV_GRAD_NEW);
+    onv_emit_save(&l->emit, input);
+    onv_emit_save(&l->emit, own);
+    onv_emit_save(&l->emit, before);
+    onv_emit_save(&l->emit, after);
+    bool has_state_grad =
+        onv_tensor_needs_grad(&l->emit, before); /* the kernel makes it in any case */
     if (l->emit.op.has_backward)
-        onv_emit_extra(l, workspace, fits ? 1 : UINT64_MAX, "workspace of a cell");
-    onv_emit_temps(l, l->emit.op.has_backward ? 0 : workspace,
-                   has_state_grad ? 0 : onv_tensor_at(l, out).bytes);
+        onv_emit_extra(&l->emit, workspace, fits ? 1 : UINT64_MAX, "workspace of a cell");
+    onv_emit_temps(&l->emit, l->emit.op.has_backward ? 0 : workspace,
+                   has_state_grad ? 0 : onv_tensor_at(&l->emit, out).bytes);
     /* The exporter has computed the gates of a constant state. */
-    if (own == ONV_NO_TENSOR) onv_emit_extra(l, gates.bytes, 1, "gates of a state");
-    onv_emit_out(l, out);
-    onv_emit_out(l, after);
-    onv_emit_end(l);
+    if (own == ONV_NO_TENSOR) onv_emit_extra(&l->emit, gates.bytes, 1, "gates of a state");
+    onv_emit_out(&l->emit, out);
+    onv_emit_out(&l->emit, after);
+    onv_emit_end(&l->emit);
     onv_value_set(l, f->out, out);
     if (is_lstm) onv_value_set(l, f->state, after);
 }
 
 static void report_dropout(onv_lowering *l)
 {
-    uint64_t bytes = onv_cudnn_dropout_state(&l->options->cuda);
-    if (l->tally.deep_calls.count == 0 || l->options->inference) return;
+    uint64_t bytes = onv_cudnn_dropout_state(&l->emit.options->cuda);
+    if (l->tally.deep_calls.count == 0 || l->emit.options->inference) return;
     if (!onv_u64_add(bytes, l->tally.deep_calls.bytes, &bytes)) bytes = UINT64_MAX;
-    onv_model_diag(l->model, ONV_WARNING, "recurrent-dropout", NULL,
+    onv_model_diag(l->emit.model, ONV_WARNING, "recurrent-dropout", NULL,
                    "%u calls of nn.RNN have several layers, and the export has no dropout between "
                    "them: networks that have some (dropout=P) keep %llu bytes more",
                    l->tally.deep_calls.count, (unsigned long long)bytes);
@@ -463,14 +300,14 @@ void onv_cells_report(onv_lowering *l)
         uint64_t halves, tanhs;
     } cells[] = {{"torch.nn.modules.rnn.GRUCell", 8, 1}, {"torch.nn.modules.rnn.LSTMCell", 7, 2}};
     uint64_t bytes = 0, calls[2] = {0};
-    for (size_t i = 0; i < l->model->nodes.count && !l->options->on_cpu; i++) {
-        const onv_node *node = &l->model->nodes.at[i];
+    for (size_t i = 0; i < l->emit.model->nodes.count && !l->emit.options->on_cpu; i++) {
+        const onv_node *node = &l->emit.model->nodes.at[i];
         if (node->module_class == NULL || strcmp(node->op_type, "Tanh") != 0) continue;
         if (l->fusions.of_node[i] != 0) continue;
         for (size_t k = 0; k < 2; k++) {
             if (strcmp(node->module_class, cells[k].class) != 0) continue;
             uint64_t more;
-            uint64_t state = onv_tensor_at(l, onv_value_tensor(l, node->outputs[0])).bytes;
+            uint64_t state = onv_tensor_at(&l->emit, onv_value_tensor(l, node->outputs[0])).bytes;
             if (!onv_u64_mul(state, cells[k].halves, &more) ||
                 !onv_u64_add(bytes, more / 2, &bytes))
                 bytes = UINT64_MAX;
@@ -480,7 +317,7 @@ void onv_cells_report(onv_lowering *l)
     uint64_t all = calls[0] / cells[0].tanhs + calls[1] / cells[1].tanhs + calls[1] % 2;
     if (all > 0)
         onv_model_diag(
-            l->model, ONV_WARNING, "fused-cells", NULL,
+            l->emit.model, ONV_WARNING, "fused-cells", NULL,
             "%llu calls of nn.GRUCell or nn.LSTMCell are counted as the operations of the "
             "export; on CUDA each is one kernel, which keeps up to %llu bytes more in all",
             (unsigned long long)all, (unsigned long long)bytes);

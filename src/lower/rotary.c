@@ -6,8 +6,8 @@
 static const onv_node *producer(const onv_lowering *l, onv_value_id id, const char *op_type)
 {
     if (!onv_is_value(id)) return NULL;
-    onv_node_id from = onv_model_value(l->model, id)->producer;
-    const onv_node *node = onv_is_node(from) ? onv_model_node(l->model, from) : NULL;
+    onv_node_id from = onv_model_value(l->emit.model, id)->producer;
+    const onv_node *node = onv_is_node(from) ? onv_model_node(l->emit.model, from) : NULL;
     return node != NULL && strcmp(node->op_type, op_type) == 0 ? node : NULL;
 }
 
@@ -48,7 +48,7 @@ static onv_value_id whole_of(const onv_lowering *l, onv_value_id id)
 
 static bool is_constant(const onv_lowering *l, onv_value_id id)
 {
-    return onv_is_value(id) && onv_value_is_weight(onv_model_value(l->model, id));
+    return onv_is_value(id) && onv_value_is_weight(onv_model_value(l->emit.model, id));
 }
 
 /* x1 * cos - x2 * sin, where x1 and x2 are parts of one tensor. */
@@ -70,8 +70,8 @@ static void mark_pairs(const onv_lowering *l, const onv_node *const mul[2], bool
 
 void onv_rotary_mark(const onv_lowering *l, bool *is_table)
 {
-    for (size_t i = 0; i < l->model->nodes.count; i++) {
-        const onv_node *add = &l->model->nodes.at[i];
+    for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
+        const onv_node *add = &l->emit.model->nodes.at[i];
         bool subtracts = strcmp(add->op_type, "Sub") == 0;
         if ((strcmp(add->op_type, "Add") != 0 && !subtracts) || add->n_inputs != 2) continue;
         const onv_node *mul[2] = {producer(l, add->inputs[0], "Mul"),

@@ -3,6 +3,9 @@
 #define ONV_LOWER_RULES_H
 
 #include "eager/eager.h"
+#include "emit/attention.h"
+#include "emit/layers.h"
+#include "emit/product.h"
 #include "fuse/fuse.h"
 #include "lower/weight.h"
 
@@ -32,10 +35,6 @@ void onv_lower_gemm(onv_lowering *l, const onv_node *node);
 void onv_lower_add_matmul(onv_lowering *l, const onv_fusion *f);
 void onv_lower_bilinear(onv_lowering *l, const onv_fusion *f);
 void onv_lower_einsum(onv_lowering *l, const onv_node *node);
-/* linear(x, w, bias) and x @ w as PyTorch decides; w may be a view of a parameter. */
-uint32_t onv_emit_matmul(onv_lowering *l, uint32_t a, uint32_t b);
-uint32_t onv_emit_bmm(onv_lowering *l, uint32_t a, uint32_t b);
-uint32_t onv_emit_linear(onv_lowering *l, uint32_t x, uint32_t w, uint32_t bias);
 
 /* --- conv.c, pad.c, cached.c --------------------------------------------------- */
 
@@ -56,9 +55,6 @@ void onv_cached_finish(onv_lowering *l);
  * did: the bias may become the norm's. */
 bool onv_node_unfolds(onv_lowering *l, const onv_node *node, uint32_t *bias, uint32_t *norm_bias);
 uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t bias);
-/* What CUDA's dropout makes of x: a new tensor and a mask of bytes. */
-uint32_t onv_emit_dropout(onv_lowering *l, uint32_t x);
-uint32_t onv_emit_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b);
 void onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f);
 
 /* --- math.c --------------------------------------------------------------------------------- */
@@ -73,8 +69,6 @@ bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, u
 
 void onv_lower_reciprocal(onv_lowering *l, const onv_node *node);
 void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node);
-/* Of each length a norm is kept, in float32. */
-uint32_t onv_emit_weight_norm(onv_lowering *l, uint32_t v, uint32_t g);
 void onv_lower_weight_norm(onv_lowering *l, const onv_fusion *f);
 void onv_lower_cosine(onv_lowering *l, const onv_fusion *f);
 void onv_lower_add_product(onv_lowering *l, const onv_fusion *f);
@@ -107,6 +101,5 @@ bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node);
 
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *fusion);
 void onv_lower_cross_entropy(onv_lowering *l, const onv_node *node);
-void onv_lower_loss(onv_lowering *l, const onv_value_id *outputs, uint32_t n_outputs);
 
 #endif

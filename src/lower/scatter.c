@@ -65,28 +65,29 @@ static void lower(onv_lowering *l, onv_value_id base_id, const onv_node *node, b
     uint32_t base = onv_value_tensor(l, base_id), source = onv_node_in(l, node, 2);
     uint32_t indices = onv_node_in(l, node, 1), out = onv_node_new(l, node, 0, ONV_UNDEFINED);
     if (out == ONV_NO_TENSOR) return;
-    onv_emit_begin(l, "scatter_reduce");
-    onv_emit_in(l, base, adds_up(node) ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
-    onv_emit_in(l, indices, ONV_GRAD_NONE);
-    onv_emit_in(l, source, ONV_GRAD_NEW);
-    onv_emit_save(l, base);
-    onv_emit_save(l, indices);
-    onv_emit_save(l, source);
-    onv_emit_save(l, out);
+    onv_emit_begin(&l->emit, "scatter_reduce");
+    onv_emit_in(&l->emit, base, adds_up(node) ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
+    onv_emit_in(&l->emit, indices, ONV_GRAD_NONE);
+    onv_emit_in(&l->emit, source, ONV_GRAD_NEW);
+    onv_emit_save(&l->emit, base);
+    onv_emit_save(&l->emit, indices);
+    onv_emit_save(&l->emit, source);
+    onv_emit_save(&l->emit, out);
     const onv_attr *reduction = onv_node_attr(node, "reduction");
-    onv_eager_tensor to = onv_tensor_at(l, base), from = onv_tensor_at(l, source);
+    onv_eager_tensor to = onv_tensor_at(&l->emit, base), from = onv_tensor_at(&l->emit, source);
     bool both = base != ONV_NO_TENSOR && source != ONV_NO_TENSOR;
     if (both && !onv_scatter_reduces(node) && !adds_up(node)) {
         uint64_t forward, backward;
-        mean_bytes(&to, &from, onv_tensor_needs_grad(l, base), &forward, &backward);
-        onv_emit_temps(l, forward, backward);
+        mean_bytes(&to, &from, onv_tensor_needs_grad(&l->emit, base), &forward, &backward);
+        onv_emit_temps(&l->emit, forward, backward);
     } else if (both && onv_scatter_reduces(node) && strcmp(reduction->s, "mul") == 0) {
-        onv_emit_temps(l, 0, product_bytes(&to, &from));
+        onv_emit_temps(&l->emit, 0, product_bytes(&to, &from));
     } else if (both && onv_scatter_reduces(node)) {
-        onv_emit_temps(l, 0, backward_bytes(&to, &from, onv_tensor_needs_grad(l, base), resets));
+        onv_emit_temps(&l->emit, 0,
+                       backward_bytes(&to, &from, onv_tensor_needs_grad(&l->emit, base), resets));
     }
-    onv_node_set(l, node, 0, onv_emit_out(l, out));
-    onv_emit_end(l);
+    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
+    onv_emit_end(&l->emit);
 }
 
 bool onv_node_is_geometric(const onv_node *node)
@@ -103,23 +104,23 @@ static bool scatters_in_place(onv_lowering *l, const onv_node *node)
     bool adds = adds_up(node) || (!onv_scatter_reduces(node) && onv_node_is_aten(node, "scatter"));
     bool may = node->in_place == ONV_IN_PLACE_YES ||
                (node->in_place == ONV_IN_PLACE_UNTOLD && onv_node_is_geometric(node));
-    if (!adds || !may || node->n_inputs < 3 || l->options->no_inplace) return false;
+    if (!adds || !may || node->n_inputs < 3 || l->emit.options->no_inplace) return false;
     return onv_value_is_fill(l, node->inputs[0]);
 }
 
 static void scatter_in_place(onv_lowering *l, const onv_node *node)
 {
     uint32_t base = onv_node_in(l, node, 0);
-    onv_eager_tensor t = onv_tensor_at(l, base);
-    uint32_t out = onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides);
-    onv_emit_begin(l, node->op_type);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, base);
+    uint32_t out = onv_tensor_on(&l->emit, t.storage, t.dtype, t.rank, t.dims, t.strides);
+    onv_emit_begin(&l->emit, node->op_type);
     l->emit.op.in_place = true;
-    onv_emit_in(l, base, ONV_GRAD_ALIAS);
-    onv_emit_in(l, onv_node_in(l, node, 1), ONV_GRAD_NONE);
-    onv_emit_in(l, onv_node_in(l, node, 2), ONV_GRAD_NEW);
-    onv_emit_save(l, onv_node_in(l, node, 1));
-    onv_node_set(l, node, 0, onv_emit_out(l, out));
-    onv_emit_end(l);
+    onv_emit_in(&l->emit, base, ONV_GRAD_ALIAS);
+    onv_emit_in(&l->emit, onv_node_in(l, node, 1), ONV_GRAD_NONE);
+    onv_emit_in(&l->emit, onv_node_in(l, node, 2), ONV_GRAD_NEW);
+    onv_emit_save(&l->emit, onv_node_in(l, node, 1));
+    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
+    onv_emit_end(&l->emit);
 }
 
 void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node)
@@ -135,14 +136,14 @@ void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node)
 
 void onv_lower_scatter_fusion(onv_lowering *l, const onv_fusion *f)
 {
-    lower(l, f->x, onv_model_node(l->model, f->last), true);
+    lower(l, f->x, onv_model_node(l->emit.model, f->last), true);
 }
 
 /* What may be written into: it is no constant, and no operation keeps it, which autograd would refuse. */
 static bool may_write(onv_lowering *l, uint32_t x)
 {
-    onv_eager_tensor t = onv_tensor_at(l, x);
-    const onv_eager_storage *storage = &l->eager->storages.at[t.storage];
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
+    const onv_eager_storage *storage = &l->emit.eager->storages.at[t.storage];
     bool is_own = storage->kind == ONV_STORAGE_ACTIVATION || storage->kind == ONV_STORAGE_INPUT;
     return is_own && !l->emit.saved.at[t.storage] && t.storage >= l->region.first_storage;
 }
@@ -155,7 +156,7 @@ static bool find_untransposed(const onv_lowering *l, const onv_node *node, const
 {
     uint32_t value = node->outputs[0].index;
     onv_node_id user = l->fusions.user[value];
-    const onv_node *reader = onv_is_node(user) ? onv_model_node(l->model, user) : NULL;
+    const onv_node *reader = onv_is_node(user) ? onv_model_node(l->emit.model, user) : NULL;
     const onv_attr *perm = reader != NULL ? onv_node_attr(reader, "perm") : NULL;
     bool own = perm != NULL && perm->kind == ONV_ATTR_INTS && perm->count == shape->rank &&
                l->fusions.n_uses[value] == 1 && strcmp(reader->op_type, "Transpose") == 0 &&
@@ -172,8 +173,8 @@ static bool find_untransposed(const onv_lowering *l, const onv_node *node, const
  * that was computed. */
 static bool puts_in_place(onv_lowering *l, const onv_node *node, uint32_t base)
 {
-    if (base == ONV_NO_TENSOR || node->in_place != ONV_IN_PLACE_YES || l->options->no_inplace ||
-        !onv_node_is_aten(node, "index_put"))
+    if (base == ONV_NO_TENSOR || node->in_place != ONV_IN_PLACE_YES ||
+        l->emit.options->no_inplace || !onv_node_is_aten(node, "index_put"))
         return false;
     return onv_value_is_fill(l, node->inputs[0]) || may_write(l, base);
 }
@@ -183,8 +184,8 @@ static uint32_t cloned_base(onv_lowering *l, const onv_node *node, uint32_t base
 {
     const onv_node *reader = node;
     if (base == ONV_NO_TENSOR || !onv_is_value(node->inputs[0])) return base;
-    onv_node_id from = onv_model_value(l->model, node->inputs[0])->producer;
-    const onv_node *move = onv_is_node(from) ? onv_model_node(l->model, from) : NULL;
+    onv_node_id from = onv_model_value(l->emit.model, node->inputs[0])->producer;
+    const onv_node *move = onv_is_node(from) ? onv_model_node(l->emit.model, from) : NULL;
     if (move != NULL && move->source_op == node->source_op && move->scope == node->scope &&
         strcmp(move->op_type, "Transpose") == 0)
         reader = move;
@@ -192,23 +193,24 @@ static uint32_t cloned_base(onv_lowering *l, const onv_node *node, uint32_t base
     if ((reader->clones & ONV_BIT(0)) == 0 || !onv_is_value(id) ||
         l->values[id.index].tensor == ONV_NO_TENSOR)
         return base;
-    onv_eager_tensor t = onv_tensor_at(l, base);
-    if (t.storage != onv_tensor_at(l, l->values[id.index].tensor).storage)
+    onv_eager_tensor t = onv_tensor_at(&l->emit, base);
+    if (t.storage != onv_tensor_at(&l->emit, l->values[id.index].tensor).storage)
         return base; /* it was made */
     int64_t strides[ONV_MAX_RANK];
     onv_strides_like(&t, strides);
-    uint32_t copy = onv_tensor_new(l, t.dtype, t.rank, t.dims, strides);
-    onv_emit_begin(l, "clone");
-    onv_emit_in(l, base, ONV_GRAD_ALIAS);
-    onv_emit_out(l, copy);
-    onv_emit_end(l);
+    uint32_t copy = onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, strides);
+    onv_emit_begin(&l->emit, "clone");
+    onv_emit_in(&l->emit, base, ONV_GRAD_ALIAS);
+    onv_emit_out(&l->emit, copy);
+    onv_emit_end(&l->emit);
     return copy;
 }
 
 /* The batch is not written into, but a clone of it, which exports leave out. */
 static bool writes_clone(const onv_lowering *l, uint32_t base)
 {
-    return l->eager->storages.at[onv_tensor_at(l, base).storage].kind == ONV_STORAGE_INPUT;
+    return l->emit.eager->storages.at[onv_tensor_at(&l->emit, base).storage].kind ==
+           ONV_STORAGE_INPUT;
 }
 
 /* `is_new`: of what is written into. */
@@ -219,19 +221,20 @@ static uint32_t new_result(onv_lowering *l, const onv_node *node, uint32_t base,
     int64_t strides[ONV_MAX_RANK];
     if (!onv_value_shape(l, node->outputs[0], &shape)) return ONV_NO_TENSOR;
     bool own = find_untransposed(l, node, &shape, strides);
-    onv_eager_tensor t = onv_tensor_at(l, base);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, base);
     if (!in_place)
-        return onv_tensor_new(l, onv_promoted(l, node), shape.rank, shape.dims,
+        return onv_tensor_new(&l->emit, onv_promoted(l, node), shape.rank, shape.dims,
                               own ? strides : NULL);
     bool is_own = own && (is_new || onv_value_is_fill(l, node->inputs[0]));
-    return onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, is_own ? strides : t.strides);
+    return onv_tensor_on(&l->emit, t.storage, t.dtype, t.rank, t.dims,
+                         is_own ? strides : t.strides);
 }
 
 /* index_put(accumulate=True) sorts places: where each is, both lists sorted, and numbers; and what is added, made contiguous. */
 static uint64_t sorting_bytes(onv_lowering *l, const onv_node *node)
 {
-    onv_eager_tensor indices = onv_tensor_at(l, onv_node_in(l, node, 1));
-    onv_eager_tensor values = onv_tensor_at(l, onv_node_in(l, node, 2));
+    onv_eager_tensor indices = onv_tensor_at(&l->emit, onv_node_in(l, node, 1));
+    onv_eager_tensor values = onv_tensor_at(&l->emit, onv_node_in(l, node, 2));
     if (indices.rank == 0 || indices.dims[indices.rank - 1] == 0) return 0;
     uint64_t n = indices.elems / (uint64_t)indices.dims[indices.rank - 1], bytes;
     if (!onv_u64_mul(n, 4 * sizeof(int64_t), &bytes) ||
@@ -243,15 +246,15 @@ static uint64_t sorting_bytes(onv_lowering *l, const onv_node *node)
 /* index_add(alpha=2): its gradient of what is added is multiplied once more. */
 static uint64_t alpha_bytes(const onv_lowering *l, const onv_node *node)
 {
-    onv_node_id from = onv_model_value(l->model, node->inputs[2])->producer;
-    const onv_node *mul = onv_is_node(from) ? onv_model_node(l->model, from) : NULL;
+    onv_node_id from = onv_model_value(l->emit.model, node->inputs[2])->producer;
+    const onv_node *mul = onv_is_node(from) ? onv_model_node(l->emit.model, from) : NULL;
     if (mul != NULL && strcmp(mul->op_type, "Transpose") == 0 && onv_is_value(mul->inputs[0])) {
-        from = onv_model_value(l->model, mul->inputs[0])->producer;
-        mul = onv_is_node(from) ? onv_model_node(l->model, from) : NULL;
+        from = onv_model_value(l->emit.model, mul->inputs[0])->producer;
+        mul = onv_is_node(from) ? onv_model_node(l->emit.model, from) : NULL;
     }
     uint32_t fusion = mul != NULL ? l->fusions.of_node[from.index] : 0;
     bool is_alpha = fusion != 0 && l->fusions.at.at[fusion - 1].kind == ONV_FUSION_SAME;
-    return is_alpha ? onv_tensor_at(l, l->values[node->inputs[2].index].tensor).bytes : 0;
+    return is_alpha ? onv_tensor_at(&l->emit, l->values[node->inputs[2].index].tensor).bytes : 0;
 }
 
 /* index_add and index_copy, which the newer exporter writes as index_put, keep what they add or copy. */
@@ -265,40 +268,44 @@ void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
         onv_lower_by_traits(l, node);
         return;
     }
-    if (in_place && writes_clone(l, base)) base = onv_emit_clone(l, base);
+    if (in_place && writes_clone(l, base)) base = onv_emit_clone(&l->emit, base);
     bool is_new = base != given;
     if (is_new && base != ONV_NO_TENSOR)
-        l->eager->storages.at[onv_tensor_at(l, base).storage].is_given = true; /* it has a name */
+        l->emit.eager->storages.at[onv_tensor_at(&l->emit, base).storage].is_given =
+            true; /* it has a name */
     uint32_t out = new_result(l, node, base, in_place, is_new);
-    onv_emit_begin(l, adds ? "index_add" : node->copies_by_index ? "index_copy" : "index_put");
+    onv_emit_begin(&l->emit, adds                    ? "index_add"
+                             : node->copies_by_index ? "index_copy"
+                                                     : "index_put");
     l->emit.op.in_place = in_place;
-    onv_emit_in(l, base, adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
-    onv_emit_in(l, onv_node_in(l, node, 1), ONV_GRAD_NONE);
-    onv_emit_in(l, onv_node_in(l, node, 2), ONV_GRAD_NEW);
-    onv_emit_save(l, onv_node_in(l, node, 1));
+    onv_emit_in(&l->emit, base, adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
+    onv_emit_in(&l->emit, onv_node_in(l, node, 1), ONV_GRAD_NONE);
+    onv_emit_in(&l->emit, onv_node_in(l, node, 2), ONV_GRAD_NEW);
+    onv_emit_save(&l->emit, onv_node_in(l, node, 1));
     if ((adds && !node->puts_by_index) || node->copies_by_index)
-        onv_emit_save(l, onv_node_in(l, node, 2));
-    if (adds && node->puts_by_index) onv_emit_temps(l, sorting_bytes(l, node), 0);
+        onv_emit_save(&l->emit, onv_node_in(l, node, 2));
+    if (adds && node->puts_by_index) onv_emit_temps(&l->emit, sorting_bytes(l, node), 0);
     if (adds && !node->puts_by_index && onv_is_value(node->inputs[2]))
-        onv_emit_temps(l, 0, alpha_bytes(l, node));
-    onv_node_set(l, node, 0, onv_emit_out(l, out));
-    onv_emit_end(l);
+        onv_emit_temps(&l->emit, 0, alpha_bytes(l, node));
+    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
+    onv_emit_end(&l->emit);
 }
 
 /* torch.slice_scatter and select_scatter, called by name: a copy of x, and the part in it. Backward takes a part of the
  * gradient, and for x writes zeros into a copy of it. */
 static uint32_t emit_scatter(onv_lowering *l, uint32_t x, uint32_t part)
 {
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     int64_t strides[ONV_MAX_RANK];
     onv_strides_like(&t, strides);
-    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, strides);
-    onv_emit_begin(l, "slice_scatter");
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_in(l, part, ONV_GRAD_PART);
-    onv_emit_temps(l, 0, onv_tensor_needs_grad(l, x) ? onv_tensor_at(l, part).bytes : 0);
-    onv_emit_out(l, out);
-    onv_emit_end(l);
+    uint32_t out = onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, strides);
+    onv_emit_begin(&l->emit, "slice_scatter");
+    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
+    onv_emit_in(&l->emit, part, ONV_GRAD_PART);
+    onv_emit_temps(&l->emit, 0,
+                   onv_tensor_needs_grad(&l->emit, x) ? onv_tensor_at(&l->emit, part).bytes : 0);
+    onv_emit_out(&l->emit, out);
+    onv_emit_end(&l->emit);
     return out;
 }
 
@@ -306,9 +313,9 @@ static uint32_t emit_scatter(onv_lowering *l, uint32_t x, uint32_t part)
  * before. */
 static bool is_turned(onv_lowering *l, const onv_fusion *f, onv_shape *shape)
 {
-    const onv_node *last = onv_model_node(l->model, f->last);
+    const onv_node *last = onv_model_node(l->emit.model, f->last);
     return strcmp(last->op_type, "Transpose") == 0 && onv_is_node(f->first) &&
-           strncmp(onv_model_node(l->model, f->first)->op_type, "Scatter", 7) == 0 &&
+           strncmp(onv_model_node(l->emit.model, f->first)->op_type, "Scatter", 7) == 0 &&
            onv_value_shape(l, f->out, shape);
 }
 
@@ -321,26 +328,26 @@ void onv_lower_write(onv_lowering *l, const onv_fusion *f)
         onv_value_set(l, f->out, onv_value_new(l, f->out, ONV_UNDEFINED));
         return;
     }
-    if (onv_model_node(l->model, f->last)->in_place == ONV_IN_PLACE_NO) {
+    if (onv_model_node(l->emit.model, f->last)->in_place == ONV_IN_PLACE_NO) {
         onv_value_set(l, f->out, emit_scatter(l, x, part));
         return;
     }
-    bool is_clone =
-        onv_is_node(f->first) && (onv_model_node(l->model, f->first)->clones & ONV_BIT(0)) != 0;
-    if (is_clone || !may_write(l, x)) x = onv_emit_clone(l, x);
+    bool is_clone = onv_is_node(f->first) &&
+                    (onv_model_node(l->emit.model, f->first)->clones & ONV_BIT(0)) != 0;
+    if (is_clone || !may_write(l, x)) x = onv_emit_clone(&l->emit, x);
     if (x == ONV_NO_TENSOR) return;
-    onv_eager_tensor t = onv_tensor_at(l, x), from = onv_tensor_at(l, part);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x), from = onv_tensor_at(&l->emit, part);
     onv_shape shape;
     uint32_t out = is_turned(l, f, &shape)
-                       ? onv_tensor_on(l, t.storage, t.dtype, shape.rank, shape.dims, NULL)
-                       : onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides);
-    uint64_t temps = onv_tensor_needs_grad(l, x) ? from.bytes : t.bytes;
-    bool fits = onv_tensor_needs_grad(l, part) || onv_u64_add(temps, from.bytes, &temps);
-    onv_emit_begin(l, "copy_slices");
+                       ? onv_tensor_on(&l->emit, t.storage, t.dtype, shape.rank, shape.dims, NULL)
+                       : onv_tensor_on(&l->emit, t.storage, t.dtype, t.rank, t.dims, t.strides);
+    uint64_t temps = onv_tensor_needs_grad(&l->emit, x) ? from.bytes : t.bytes;
+    bool fits = onv_tensor_needs_grad(&l->emit, part) || onv_u64_add(temps, from.bytes, &temps);
+    onv_emit_begin(&l->emit, "copy_slices");
     l->emit.op.in_place = true;
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_in(l, part, ONV_GRAD_NEW);
-    onv_emit_temps(l, 0, fits ? temps : UINT64_MAX);
-    onv_value_set(l, f->out, onv_emit_out(l, out));
-    onv_emit_end(l);
+    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
+    onv_emit_in(&l->emit, part, ONV_GRAD_NEW);
+    onv_emit_temps(&l->emit, 0, fits ? temps : UINT64_MAX);
+    onv_value_set(l, f->out, onv_emit_out(&l->emit, out));
+    onv_emit_end(&l->emit);
 }

@@ -35,13 +35,14 @@ static bool makes_list(const onv_node *node)
 
 static const onv_node *maker_of(const onv_lowering *l, onv_value_id list)
 {
-    onv_node_id from = onv_is_value(list) ? onv_model_value(l->model, list)->producer : ONV_NO_NODE;
-    return onv_is_node(from) ? onv_model_node(l->model, from) : NULL;
+    onv_node_id from =
+        onv_is_value(list) ? onv_model_value(l->emit.model, list)->producer : ONV_NO_NODE;
+    return onv_is_node(from) ? onv_model_node(l->emit.model, from) : NULL;
 }
 
 static int64_t length_of(const onv_lowering *l, onv_value_id list)
 {
-    const onv_type *type = &onv_model_value(l->model, list)->type;
+    const onv_type *type = &onv_model_value(l->emit.model, list)->type;
     bool known = type->kind == ONV_TYPE_SEQUENCE && onv_dim_is_const(type->length);
     return known ? type->length.raw : -1;
 }
@@ -51,8 +52,8 @@ static uint32_t item_of(onv_lowering *l, onv_value_id list, int64_t place)
 {
     const onv_node *maker = maker_of(l, list);
     if (place < 0) place += length_of(l, list);
-    while (maker != NULL && place >= 0 && l->status == ONV_OK) {
-        if (!onv_work(1)) l->status = ONV_ERR_CANCELLED;
+    while (maker != NULL && place >= 0 && l->emit.status == ONV_OK) {
+        if (!onv_work(1)) l->emit.status = ONV_ERR_CANCELLED;
         if (is_op(maker, "SequenceConstruct"))
             return place < maker->n_inputs ? onv_node_in(l, maker, (uint32_t)place) : ONV_NO_TENSOR;
         if (!makes_list(maker) || maker->n_inputs == 0) return ONV_NO_TENSOR;
@@ -65,9 +66,10 @@ static uint32_t item_of(onv_lowering *l, onv_value_id list, int64_t place)
 
 static void fail_on(onv_lowering *l, onv_value_id list)
 {
-    if (l->status == ONV_OK)
-        l->status = onv_fail(l->err, ONV_ERR_USAGE, "'%s' is not a tensor; cannot size training",
-                             onv_model_value(l->model, list)->name);
+    if (l->emit.status == ONV_OK)
+        l->emit.status =
+            onv_fail(l->emit.err, ONV_ERR_USAGE, "'%s' is not a tensor; cannot size training",
+                     onv_model_value(l->emit.model, list)->name);
 }
 
 static void lower_at(onv_lowering *l, const onv_node *node)
@@ -80,11 +82,11 @@ static void lower_at(onv_lowering *l, const onv_node *node)
     if (item == ONV_NO_TENSOR) {
         fail_on(l, node->inputs[0]);
     } else if (onv_value_shape(l, node->outputs[0], &shape)) {
-        onv_eager_tensor t = onv_tensor_at(l, item);
+        onv_eager_tensor t = onv_tensor_at(&l->emit, item);
         bool is_same = t.rank == shape.rank;
         for (uint32_t i = 0; is_same && i < t.rank; i++) is_same = t.dims[i] == shape.dims[i];
         onv_node_set(l, node, 0,
-                     is_same ? item : onv_emit_reshape(l, item, shape.rank, shape.dims));
+                     is_same ? item : onv_emit_reshape(&l->emit, item, shape.rank, shape.dims));
     }
 }
 
@@ -96,37 +98,37 @@ static void lower_joined(onv_lowering *l, const onv_node *node)
         return;
     }
     uint32_t out = onv_node_new(l, node, 0, ONV_UNDEFINED);
-    onv_emit_begin(l, onv_node_int(node, "new_axis", 0) != 0 ? "stack" : "cat");
-    for (int64_t i = 0; i < n && l->status == ONV_OK; i++) {
+    onv_emit_begin(&l->emit, onv_node_int(node, "new_axis", 0) != 0 ? "stack" : "cat");
+    for (int64_t i = 0; i < n && l->emit.status == ONV_OK; i++) {
         uint32_t item = item_of(l, node->inputs[0], i);
         if (item == ONV_NO_TENSOR) fail_on(l, node->inputs[0]);
-        onv_emit_in(l, item, ONV_GRAD_PART);
+        onv_emit_in(&l->emit, item, ONV_GRAD_PART);
     }
-    onv_node_set(l, node, 0, onv_emit_out(l, out));
-    onv_emit_end(l);
+    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
+    onv_emit_end(&l->emit);
 }
 
 /* torch.block_diag fills zeros; each gradient is a view of a part. */
 void onv_lower_block_diag(onv_lowering *l, const onv_fusion *f)
 {
-    const onv_node *last = onv_model_node(l->model, f->last);
+    const onv_node *last = onv_model_node(l->emit.model, f->last);
     uint32_t out = onv_node_new(l, last, 0, onv_promoted(l, last));
-    onv_emit_begin(l, "block_diag");
+    onv_emit_begin(&l->emit, "block_diag");
     for (uint32_t k = 0; k < last->n_inputs; k++) {
         const onv_node *row = maker_of(l, last->inputs[k]);
         for (uint32_t i = 0; row != NULL && i < row->n_inputs; i++) {
-            const onv_value *value = onv_model_value(l->model, row->inputs[i]);
+            const onv_value *value = onv_model_value(l->emit.model, row->inputs[i]);
             if (onv_value_is_weight(value) && value->role != ONV_ROLE_PARAMETER) continue;
-            onv_emit_in(l, onv_node_in(l, row, i), ONV_GRAD_PART);
+            onv_emit_in(&l->emit, onv_node_in(l, row, i), ONV_GRAD_PART);
         }
     }
-    onv_value_set(l, f->out, onv_emit_out(l, out));
-    onv_emit_end(l);
+    onv_value_set(l, f->out, onv_emit_out(&l->emit, out));
+    onv_emit_end(&l->emit);
 }
 
 bool onv_lower_sequence(onv_lowering *l, const onv_node *node)
 {
-    if (l->options->inference) return false;
+    if (l->emit.options->inference) return false;
     if (makes_list(node)) return true;
     bool joins = is_op(node, "ConcatFromSequence");
     if (!joins && !is_op(node, "SequenceAt")) return false;

@@ -88,17 +88,17 @@ static void find_inside(const onv_lowering *l, const char *module, size_t *first
 
 static void explain_modules(onv_lowering *l)
 {
-    for (size_t i = 0; i < l->model->values.count; i++) {
-        const onv_value *value = &l->model->values.at[i];
+    for (size_t i = 0; i < l->emit.model->values.count; i++) {
+        const onv_value *value = &l->emit.model->values.at[i];
         size_t at = value->tensor != NULL ? onv_listed_find(l, value->name) : SIZE_MAX;
         explain(l, at);
         if (at != SIZE_MAX) l->signature.file_elems[at] = value->tensor->elems;
         const char *layers = at != SIZE_MAX ? onv_name_of_layers(l, value->name) : NULL;
         if (layers != NULL && !onv_ptr_map_set(&l->signature.in_file, layers, 1))
-            l->status = onv_fail_memory(l->err);
+            l->emit.status = onv_fail_memory(l->emit.err);
     }
-    for (size_t i = 0; i < l->model->nodes.count; i++) {
-        const onv_node *node = &l->model->nodes.at[i];
+    for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
+        const onv_node *node = &l->emit.model->nodes.at[i];
         if (node->scope == NULL || node->scope[0] == '\0') continue;
         if (node->source_op != NULL && strstr(node->source_op, "batch_norm") != NULL) {
             explain(l, find_attribute(l, node->scope, "weight"));
@@ -139,8 +139,8 @@ static const char *last_part(const char *name)
 /* A matrix that a module of PyTorch's own reads, none of which has a matrix for a bias: a mask of attention. */
 static bool is_no_bias(const onv_lowering *l, const onv_weight_read *read)
 {
-    const onv_type *type = &l->model->values.at[read->value].type;
-    const char *class = l->model->nodes.at[read->node].module_class;
+    const onv_type *type = &l->emit.model->values.at[read->value].type;
+    const char *class = l->emit.model->nodes.at[read->node].module_class;
     uint32_t n = 0;
     for (int32_t i = 0; i < type->rank; i++) n += !onv_dim_is(type->dims[i], 1);
     return n > 1 && class != NULL && strncmp(class, "torch.nn.modules.", 17) == 0;
@@ -184,7 +184,7 @@ static uint32_t rank_table(onv_lowering *l, const onv_weight_read *read, const c
     bool is_of_types = strstr(table, "type") != NULL || strstr(table, "segment") != NULL;
     if (strcmp(last_part(table), "weight") != 0 || strstr(table, "orm.weight") != NULL)
         return UINT32_MAX;
-    bool is_one = is_one_row(l, l->model->values.at[read->value].tensor);
+    bool is_one = is_one_row(l, l->emit.model->values.at[read->value].tensor);
     return (strstr(table, "embed") == NULL ? 2 : 0) + (is_of_types == is_one ? 0 : 1);
 }
 
@@ -196,11 +196,11 @@ static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight
     size_t best = SIZE_MAX, first, end;
     bool wants_bias = strcmp(read->slot, "bias") == 0;
     bool is_factor = role == ONV_WEIGHT_IS_UNSURE &&
-                     strcmp(l->model->nodes.at[read->node].op_type, "Mul") == 0; /* no table */
+                     strcmp(l->emit.model->nodes.at[read->node].op_type, "Mul") == 0; /* no table */
     /* A norm is given what the module around it has, and spreads over the samples. */
     bool is_common = role != ONV_WEIGHT_IS_SPREAD && onv_weight_is_common(l, read);
     /* Of a table that is large in one layer and small in another the exporter computes the small ones alone. */
-    bool is_look_up = onv_is_call_of(l->model->values.at[read->value].name, "index");
+    bool is_look_up = onv_is_call_of(l->emit.model->values.at[read->value].name, "index");
     find_inside(l, read->scope, &first, &end);
     for (size_t i = first; i < end; i++) {
         const char *name = last_part(l->signature.names[i]);
@@ -243,10 +243,10 @@ static void wait_for_bias(onv_lowering *l, const onv_weight_read *read)
 /* The same of a layer whose weight is computed, by the arguments of its call. */
 static void wait_for_biases_of_terms(onv_lowering *l)
 {
-    for (size_t i = 0; i < l->model->nodes.count; i++) {
-        const onv_node *node = &l->model->nodes.at[i];
+    for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
+        const onv_node *node = &l->emit.model->nodes.at[i];
         if (node->n_inputs != 2 || !onv_is_value(node->inputs[1])) continue;
-        const onv_value *weight = onv_model_value(l->model, node->inputs[1]);
+        const onv_value *weight = onv_model_value(l->emit.model, node->inputs[1]);
         bool is_turned = strcmp(node->op_type, "MatMul") == 0;
         bool is_computed = onv_folded_is_term(l, node->inputs[1]) || !onv_value_is_weight(weight);
         if (!is_computed || weight->type.rank < 2 ||
@@ -266,14 +266,14 @@ static void wait_for_biases_of_terms(onv_lowering *l)
 /* The argument of the call that the read stands for: one that is called as the module calls it, or the only one. */
 static const char *find_argument(const onv_lowering *l, const onv_weight_read *read)
 {
-    const onv_node *node = &l->model->nodes.at[read->node];
+    const onv_node *node = &l->emit.model->nodes.at[read->node];
     const char *found = NULL;
     for (uint32_t i = 0; i < node->n_parameters; i++) {
         const char *name = node->parameters[i];
         bool is_taken = false;
         for (uint32_t k = 0; k < node->n_inputs && !is_taken; k++)
             is_taken = k != read->k && onv_is_value(node->inputs[k]) &&
-                       onv_model_value(l->model, node->inputs[k])->name == name;
+                       onv_model_value(l->emit.model, node->inputs[k])->name == name;
         if (is_taken) continue;
         if (strcmp(last_part(name), read->slot) == 0) return name;
         if (node->n_parameters == 1) found = name;
@@ -285,7 +285,7 @@ static const char *find_argument(const onv_lowering *l, const onv_weight_read *r
  * argument instead of `own`, its name in the module that calls it now; SIZE_MAX: the call names `own`, or neither. */
 static size_t find_shared(const onv_lowering *l, const onv_weight_read *read, size_t own)
 {
-    const onv_node *node = &l->model->nodes.at[read->node];
+    const onv_node *node = &l->emit.model->nodes.at[read->node];
     for (uint32_t i = 0; i < node->n_parameters; i++)
         if (strcmp(node->parameters[i], l->signature.names[own]) == 0) return SIZE_MAX;
     const char *name = find_argument(l, read);
@@ -296,11 +296,11 @@ static size_t find_shared(const onv_lowering *l, const onv_weight_read *read, si
 /* The weight of an operation that a batch norm was folded into; the node has the name of the norm's module. */
 static bool is_before_norm(const onv_lowering *l, const onv_weight_read *read)
 {
-    const onv_node *node = &l->model->nodes.at[read->node];
+    const onv_node *node = &l->emit.model->nodes.at[read->node];
     return read->k == 1 && node->source_op != NULL &&
            strstr(node->source_op, "batch_norm") != NULL &&
            strcmp(node->op_type, "BatchNormalization") != 0 &&
-           onv_listed_find(l, l->model->values.at[read->value].name) != SIZE_MAX;
+           onv_listed_find(l, l->emit.model->values.at[read->value].name) != SIZE_MAX;
 }
 
 /* Embeddings that encoder, decoder and head share are listed by all their names; the calls have one of them. Nothing
@@ -320,10 +320,10 @@ static void explain_shared(onv_lowering *l, size_t at, const char *table)
 /* What a layer is given, and no parameter of its own: queries that are the same for all samples, before a norm. */
 static bool is_layers_input(const onv_lowering *l, const onv_weight_read *read)
 {
-    const onv_node *node = &l->model->nodes.at[read->node];
+    const onv_node *node = &l->emit.model->nodes.at[read->node];
     return read->k == 0 && strcmp(node->op_type, "LayerNormalization") == 0 &&
            onv_weight_place_of(node, 0) == ONV_PLACE_MADE &&
-           l->model->values.at[read->value].role == ONV_ROLE_NOT_NOTED;
+           l->emit.model->values.at[read->value].role == ONV_ROLE_NOT_NOTED;
 }
 
 /* The file has that parameter, with another size: a convolution that standardizes its weight calls a batch norm, whose weight
@@ -340,14 +340,14 @@ static void name_exactly(onv_lowering *l)
 {
     for (size_t i = 0; i < l->weights.reads.count; i++) {
         onv_weight_read *read = &l->weights.reads.at[i];
-        const onv_value *value = &l->model->values.at[read->value];
+        const onv_value *value = &l->emit.model->values.at[read->value];
         size_t at = find_attribute(l, read->scope, read->slot);
         size_t part = onv_folded_part_of(l, value); /* what its note tells goes first */
         if (part != SIZE_MAX && l->signature.file_elems[part] == 0) at = part;
         bool is_named = is_before_norm(l, read);
         onv_value_id id = {read->value};
         if (is_layers_input(l, read) || onv_folded_is_term(l, id) ||
-            onv_folded_buffer_of(l->model, value).name != NULL)
+            onv_folded_buffer_of(l, value).name != NULL)
             continue;
         if (is_named || (value->role == ONV_ROLE_PARAMETER && read->k == 1))
             read->parameter = value->name;
@@ -384,8 +384,8 @@ static const char *of_neighbour(const onv_lowering *l, size_t at)
     for (size_t i = at; i-- > 0 && at - i < MAX_PARTS;) {
         const onv_weight_read *other = &l->weights.reads.at[i];
         if (other->scope != read->scope || other->value == read->value) continue;
-        bool is_next = is_next_call(l->model->values.at[other->value].name,
-                                    l->model->values.at[read->value].name);
+        bool is_next = is_next_call(l->emit.model->values.at[other->value].name,
+                                    l->emit.model->values.at[read->value].name);
         return is_next && onv_weight_role_of(l, other) == ONV_WEIGHT_IS_NUMBER ? other->parameter
                                                                                : NULL;
     }
@@ -427,44 +427,64 @@ static bool is_statistic(const char *buffer)
 /* By name: buffers of the network that the file has no tensor of. */
 static onv_status find_lacking(onv_lowering *l)
 {
-    const onv_model *model = l->model;
+    const onv_model *model = l->emit.model;
     onv_ptr_map has = {0};
     bool fits = true;
-    for (size_t i = 0; i < model->values.count && model->n_buffers > 0 && fits; i++)
+    for (size_t i = 0; i < model->values.count && model->listed.n_buffers > 0 && fits; i++)
         if (model->values.at[i].tensor != NULL)
             fits = onv_ptr_map_set(&has, model->values.at[i].name, 1);
-    l->signature.lacking = ONV_ARENA_ARRAY(&l->model->arena, const char *, model->n_buffers);
-    for (size_t i = 0; i < model->n_buffers && l->signature.lacking != NULL; i++) {
-        if (onv_ptr_map_get(&has, model->buffers[i], NULL)) continue;
+    l->signature.lacking =
+        ONV_ARENA_ARRAY(&l->emit.model->arena, const char *, model->listed.n_buffers);
+    for (size_t i = 0; i < model->listed.n_buffers && l->signature.lacking != NULL; i++) {
+        if (onv_ptr_map_get(&has, model->listed.buffers[i], NULL)) continue;
         l->signature.lacks_buffers = true;
-        if (i < model->n_registered && !is_statistic(model->buffers[i]))
-            l->signature.lacking[l->signature.n_lacking++] = model->buffers[i];
+        if (i < model->listed.n_registered && !is_statistic(model->listed.buffers[i]))
+            l->signature.lacking[l->signature.n_lacking++] = model->listed.buffers[i];
     }
     onv_ptr_map_cleanup(&has);
-    return fits && l->signature.lacking != NULL ? ONV_OK : onv_fail_memory(l->err);
+    return fits && l->signature.lacking != NULL ? ONV_OK : onv_fail_memory(l->emit.err);
+}
+
+/* One that two lines list is registered if one of them says so. */
+onv_status onv_buffers_list(onv_lowering *l)
+{
+    const onv_listed *listed = &l->emit.model->listed;
+    for (size_t i = listed->n_buffers; i-- > 0;)
+        if (!onv_ptr_map_set(&l->signature.buffers, listed->buffers[i], i < listed->n_registered))
+            return onv_fail_memory(l->emit.err);
+    return ONV_OK;
+}
+
+bool onv_is_listed_buffer(const onv_lowering *l, const char *name, bool *registered)
+{
+    uint32_t value = 0;
+    const char *interned = onv_interned(&l->emit.model->strings, name);
+    bool found = interned != NULL && onv_ptr_map_get(&l->signature.buffers, interned, &value);
+    if (registered != NULL) *registered = value != 0;
+    return found;
 }
 
 onv_status onv_signature_prepare(onv_lowering *l)
 {
-    const onv_model *model = l->model;
-    onv_arena *arena = &l->model->arena;
-    l->signature.count = l->options->as_exported ? 0 : model->n_parameters;
+    const onv_model *model = l->emit.model;
+    onv_arena *arena = &l->emit.model->arena;
+    l->signature.count = l->emit.options->as_exported ? 0 : model->listed.n_parameters;
     l->signature.lacks_buffers = l->signature.count == 0;
     if (l->signature.count == 0) return ONV_OK;
     ONV_TRY(find_lacking(l));
-    l->signature.names =
-        onv_arena_copy(arena, model->parameters, l->signature.count * sizeof *l->signature.names);
+    l->signature.names = onv_arena_copy(arena, model->listed.parameters,
+                                        l->signature.count * sizeof *l->signature.names);
     l->signature.explained = ONV_ARENA_ARRAY(arena, bool, l->signature.count);
     l->signature.waits = ONV_ARENA_ARRAY(arena, bool, l->signature.count);
     l->signature.file_elems = ONV_ARENA_ARRAY(arena, uint64_t, l->signature.count);
     bool *is_table = ONV_ARENA_ARRAY(arena, bool, model->values.count);
     if (l->signature.names == NULL || l->signature.explained == NULL ||
         l->signature.waits == NULL || l->signature.file_elems == NULL || is_table == NULL)
-        return onv_fail_memory(l->err);
+        return onv_fail_memory(l->emit.err);
     qsort(l->signature.names, l->signature.count, sizeof *l->signature.names, by_text);
     explain_modules(l);
     explain_head(l);
-    if (l->status != ONV_OK) return l->status;
+    if (l->emit.status != ONV_OK) return l->emit.status;
     onv_rotary_mark(l, is_table);
     ONV_TRY(onv_folded_plan_all(l));
     name_exactly(l);
@@ -479,7 +499,7 @@ onv_status onv_signature_prepare(onv_lowering *l)
     name_the_rest(l, ONV_WEIGHT_IS_NUMBER, is_table, ANY_NAME);
     wait_for_biases_of_terms(l);
     onv_folded_settle(l);
-    return l->status;
+    return l->emit.status;
 }
 
 /* The bias of which the node's weight tells, or its call: a weight that is computed, as weight norm does, has no name. */
@@ -506,7 +526,7 @@ static size_t find_dropped(onv_lowering *l, const onv_node *node, char *module, 
 uint32_t onv_dropped_bias(onv_lowering *l, const onv_node *node, int64_t size)
 {
     char module[1024];
-    if (size <= 0 || l->signature.count == 0 || l->status != ONV_OK) return ONV_NO_TENSOR;
+    if (size <= 0 || l->signature.count == 0 || l->emit.status != ONV_OK) return ONV_NO_TENSOR;
     size_t at = find_dropped(l, node, module, sizeof module);
     if (at == SIZE_MAX) return ONV_NO_TENSOR;
     uint32_t again;
@@ -514,9 +534,9 @@ uint32_t onv_dropped_bias(onv_lowering *l, const onv_node *node, int64_t size)
         onv_ptr_map_get(&l->weights.layers, l->signature.names[at], &again))
         return again;
     l->signature.explained[at] = true;
-    uint8_t dtype = onv_model_value(l->model, node->inputs[1])->type.dtype;
+    uint8_t dtype = onv_model_value(l->emit.model, node->inputs[1])->type.dtype;
     uint32_t bias = onv_lost_parameter(l, dtype, size, module, "bias");
     if (bias != ONV_NO_TENSOR && !onv_ptr_map_set(&l->weights.layers, l->signature.names[at], bias))
-        l->status = onv_fail_memory(l->err);
+        l->emit.status = onv_fail_memory(l->emit.err);
     return bias;
 }

@@ -16,17 +16,19 @@ typedef struct onv_signature {
     size_t n_lacking;
     bool lacks_buffers; /* the file has no tensor of some: constants may be parts of them */
     ONV_VEC(uint32_t)
-    looked_up; /* tables of which the file has the rows that were looked up: tensors */
-    const struct onv_assumed_shape *assumed; /* by name; NULL: none is held; see assumed.h */
-    uint64_t assumed_bytes[8];               /* by onv_assumption */
-    uint64_t lacking_bytes;                  /* of parameters that the file lacks: counted */
-    uint64_t grown_rows;                     /* that were added to one of them */
-    const char *grown;                       /* its name */
+    looked_up;              /* tables of which the file has the rows that were looked up: tensors */
+    uint64_t lacking_bytes; /* of parameters that the file lacks: counted */
+    uint64_t grown_rows;    /* that were added to one of them */
+    const char *grown;      /* its name */
     uint64_t counted_elems; /* of parameters, where they are more than was told; 0: not */
 } onv_signature;
 
 /* --- signature.c ------------------------------------------------------------------------------- */
 
+/* The buffers that are listed, by name. Requires nothing. */
+onv_status onv_buffers_list(onv_lowering *l);
+/* Whether the name is one of them, and (NULL allowed) whether it is a registered buffer, not an attribute. */
+bool onv_is_listed_buffer(const onv_lowering *l, const char *name, bool *registered);
 /* Names of reads. Requires the reads. */
 onv_status onv_signature_prepare(onv_lowering *l);
 /* The place of the name among those that are listed; SIZE_MAX: it is not. */
@@ -54,8 +56,6 @@ void onv_rotary_mark(const onv_lowering *l, bool *is_table);
 
 /* Counts parameters that nothing reads. Requires all others. */
 void onv_unused_parameters(onv_lowering *l);
-/* Norms ran whose results have no reader, which the export lacks. */
-bool onv_has_unread_norms(const onv_lowering *l);
 /* "blocks.#.back.weight", interned, of "blocks.3.back.weight"; NULL: it has no number, or memory is short. */
 const char *onv_name_of_layers(onv_lowering *l, const char *name);
 

@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/quota.h"
-#include "lower/assumed.h"
+#include "lower/lowering.h"
 #include "lower/weight_place.h"
 
 /* The length of the name of the module that a parameter belongs to; one of the network itself stands for itself. */
@@ -15,22 +15,15 @@ static size_t module_length(const char *parameter)
     return dot != NULL ? (size_t)(dot - parameter) : strlen(parameter);
 }
 
-static bool is_assumed(const onv_lowering *l, size_t i)
-{
-    return l->signature.assumed != NULL && l->signature.assumed[i].dims != NULL &&
-           l->signature.assumed[i].why > ONV_BY_LIKE_NAMES;
-}
-
-/* Modules whose parameters nothing explains, or those that are assumed, as text: those that are named, and how many more
- * there are. */
-static uint64_t list_missing(const onv_lowering *l, bool assumed, char *text, size_t size)
+/* Modules whose parameters nothing explains, as text: some by name, and how many more. */
+static uint64_t list_missing(const onv_lowering *l, char *text, size_t size)
 {
     enum { MAX_NAMED = 3 };
     const char *last = NULL;
     uint64_t n = 0, modules = 0;
     size_t used = 0;
     for (size_t i = 0; i < l->signature.count; i++) {
-        if (assumed ? !is_assumed(l, i) : l->signature.explained[i]) continue;
+        if (l->signature.explained[i]) continue;
         const char *name = l->signature.names[i];
         size_t length = module_length(name);
         n++;
@@ -50,8 +43,8 @@ static uint64_t list_missing(const onv_lowering *l, bool assumed, char *text, si
 /* Adds rows of that many elements; false: these are no whole rows, or too many. */
 static bool grow(onv_lowering *l, uint32_t tensor, uint64_t elems)
 {
-    onv_eager_tensor *t = &l->eager->tensors.at[tensor];
-    onv_eager_storage *storage = &l->eager->storages.at[t->storage];
+    onv_eager_tensor *t = &l->emit.eager->tensors.at[tensor];
+    onv_eager_storage *storage = &l->emit.eager->storages.at[t->storage];
     int64_t width = t->dims[t->rank - 1], rows;
     uint64_t bytes;
     if (width <= 0 || storage->elems == 0 || elems % (uint64_t)width != 0 ||
@@ -60,9 +53,9 @@ static bool grow(onv_lowering *l, uint32_t tensor, uint64_t elems)
         !onv_u64_mul(elems, storage->bytes / storage->elems, &bytes) ||
         !onv_u64_add(storage->bytes, bytes, &bytes))
         return false;
-    int64_t *dims = ONV_ARENA_ARRAY(&l->model->arena, int64_t, t->rank);
+    int64_t *dims = ONV_ARENA_ARRAY(&l->emit.model->arena, int64_t, t->rank);
     if (dims == NULL) {
-        l->status = onv_fail_memory(l->err);
+        l->emit.status = onv_fail_memory(l->emit.err);
         return true;
     }
     memcpy(dims, t->dims, t->rank * sizeof *dims);
@@ -89,10 +82,10 @@ static bool complete_table(onv_lowering *l, uint64_t elems)
 /* Nothing reads what others give, so they have no gradient, and no state. */
 void onv_parameters_complete(onv_lowering *l)
 {
-    uint64_t elems = 0, each = sizeof(float), wanted = l->options->parameters;
-    if (wanted == 0 || l->options->as_exported) return;
-    for (size_t i = 0; i < l->eager->storages.count; i++) {
-        const onv_eager_storage *storage = &l->eager->storages.at[i];
+    uint64_t elems = 0, each = sizeof(float), wanted = l->emit.options->parameters;
+    if (wanted == 0 || l->emit.options->as_exported) return;
+    for (size_t i = 0; i < l->emit.eager->storages.count; i++) {
+        const onv_eager_storage *storage = &l->emit.eager->storages.at[i];
         if (storage->kind != ONV_STORAGE_PARAMETER || storage->elems == 0) continue;
         if (elems == 0) each = storage->bytes / storage->elems;
         elems += storage->elems; /* their bytes were counted */
@@ -101,14 +94,14 @@ void onv_parameters_complete(onv_lowering *l)
     if (wanted <= elems || complete_table(l, wanted - elems)) return;
     uint64_t bytes;
     if (!onv_u64_mul(wanted - elems, each, &bytes)) {
-        l->status =
-            onv_fail(l->err, ONV_ERR_OVERFLOW, "the bytes of --parameters do not fit 64 bits");
+        l->emit.status =
+            onv_fail(l->emit.err, ONV_ERR_OVERFLOW, "the bytes of --parameters do not fit 64 bits");
         return;
     }
     uint32_t storage =
-        onv_storage_new(l, bytes, ONV_STORAGE_PARAMETER, "parameters that the file lacks");
+        onv_storage_new(&l->emit, bytes, ONV_STORAGE_PARAMETER, "parameters that the file lacks");
     if (storage == UINT32_MAX) return;
-    l->eager->storages.at[storage].elems = wanted - elems;
+    l->emit.eager->storages.at[storage].elems = wanted - elems;
     l->signature.lacking_bytes = bytes;
 }
 
@@ -117,26 +110,26 @@ static bool is_of_buffer(const onv_lowering *l, const onv_eager_storage *storage
 {
     if (storage->kind == ONV_STORAGE_BUFFER) return true;
     if (storage->kind != ONV_STORAGE_CONSTANT || !onv_is_value(storage->value)) return false;
-    onv_folded_buffer of =
-        onv_folded_buffer_of(l->model, onv_model_value(l->model, storage->value));
+    onv_folded_buffer of = onv_folded_buffer_of(l, onv_model_value(l->emit.model, storage->value));
     return of.name != NULL && !of.is_computed;
 }
 
 /* As many bytes as all buffers of the network have. */
 void onv_buffers_complete(onv_lowering *l)
 {
-    uint64_t counted = 0, wanted = l->options->buffers;
-    if (wanted == 0 || l->options->as_exported) return;
-    for (size_t i = 0; i < l->eager->storages.count; i++) /* their sum was checked */
-        if (is_of_buffer(l, &l->eager->storages.at[i])) counted += l->eager->storages.at[i].bytes;
+    uint64_t counted = 0, wanted = l->emit.options->buffers;
+    if (wanted == 0 || l->emit.options->as_exported) return;
+    for (size_t i = 0; i < l->emit.eager->storages.count; i++) /* their sum was checked */
+        if (is_of_buffer(l, &l->emit.eager->storages.at[i]))
+            counted += l->emit.eager->storages.at[i].bytes;
     if (wanted <= counted) return;
-    onv_storage_new(l, wanted - counted, ONV_STORAGE_BUFFER, "buffers that the file lacks");
+    onv_storage_new(&l->emit, wanted - counted, ONV_STORAGE_BUFFER, "buffers that the file lacks");
 }
 
 /* Modules that read tables and masks that the exporter computed. */
 static bool list_readers(const onv_lowering *l, onv_ptr_map *readers)
 {
-    const onv_model *model = l->model;
+    const onv_model *model = l->emit.model;
     for (size_t i = 0; i < model->nodes.count; i++) {
         const onv_node *node = &model->nodes.at[i];
         bool reads = false;
@@ -158,15 +151,16 @@ static bool list_readers(const onv_lowering *l, onv_ptr_map *readers)
 static bool list_computed(onv_lowering *l, onv_ptr_map *computed)
 {
     enum { LARGE = 1024, PER_WORK = 16 };
-    for (size_t i = 0; i < l->model->values.count; i++) {
-        const onv_value *value = &l->model->values.at[i];
+    for (size_t i = 0; i < l->emit.model->values.count; i++) {
+        const onv_value *value = &l->emit.model->values.at[i];
         if (value->tensor == NULL || value->folded_from == NULL || value->tensor->elems < LARGE ||
             l->fusions.n_uses[i] == 0)
             continue;
-        if (!onv_work(1 + strlen(value->folded_from) / PER_WORK)) l->status = ONV_ERR_CANCELLED;
-        onv_folded_buffer buffer = onv_folded_buffer_of(l->model, value);
+        if (!onv_work(1 + strlen(value->folded_from) / PER_WORK))
+            l->emit.status = ONV_ERR_CANCELLED;
+        onv_folded_buffer buffer = onv_folded_buffer_of(l, value);
         if (buffer.name == NULL || !buffer.is_computed) continue;
-        const char *name = onv_intern_n(&l->model->strings, buffer.name, buffer.length);
+        const char *name = onv_intern_n(&l->emit.model->strings, buffer.name, buffer.length);
         if (name == NULL || !onv_ptr_map_set(computed, name, 1)) return false;
     }
     return true;
@@ -180,12 +174,12 @@ static void report_buffers(onv_lowering *l)
     const char *first = NULL, *large = NULL;
     uint64_t n = 0;
     if (l->signature.n_lacking > 0 && (!list_readers(l, &readers) || !list_computed(l, &computed)))
-        l->status = onv_fail_memory(l->err);
-    for (size_t i = 0; i < l->signature.n_lacking && l->status == ONV_OK; i++) {
+        l->emit.status = onv_fail_memory(l->emit.err);
+    for (size_t i = 0; i < l->signature.n_lacking && l->emit.status == ONV_OK; i++) {
         const char *name = l->signature.lacking[i], *dot = strrchr(name, '.');
         const char *module =
-            onv_intern_n(&l->model->strings, name, dot != NULL ? (size_t)(dot - name) : 0);
-        if (module == NULL) l->status = onv_fail_memory(l->err);
+            onv_intern_n(&l->emit.model->strings, name, dot != NULL ? (size_t)(dot - name) : 0);
+        if (module == NULL) l->emit.status = onv_fail_memory(l->emit.err);
         n++;
         if (first == NULL) first = name;
         bool is_read = module != NULL && onv_ptr_map_get(&readers, module, NULL);
@@ -193,9 +187,9 @@ static void report_buffers(onv_lowering *l)
     }
     onv_ptr_map_cleanup(&readers);
     onv_ptr_map_cleanup(&computed);
-    if (n == 0 || l->status != ONV_OK) return;
+    if (n == 0 || l->emit.status != ONV_OK) return;
     onv_model_diag(
-        l->model, large != NULL ? ONV_WARNING : ONV_NOTE, "missing-buffers", NULL,
+        l->emit.model, large != NULL ? ONV_WARNING : ONV_NOTE, "missing-buffers", NULL,
         "%llu buffers that the export lists, '%s' first, have no tensor in the file, which has "
         "what the exporter computed of them, and their sizes are not noted: --buffers BYTES "
         "counts them, where BYTES is the sum of b.nbytes for b in model.buffers()",
@@ -208,76 +202,43 @@ static void report_factors(onv_lowering *l)
 {
     const onv_value *first = NULL;
     uint64_t bytes = 0;
-    bool *seen = ONV_ARENA_ARRAY(&l->model->arena, bool, l->eager->storages.count);
-    for (size_t i = 0; seen != NULL && i < l->model->nodes.count; i++) {
-        const onv_node *node = &l->model->nodes.at[i];
+    bool *seen = ONV_ARENA_ARRAY(&l->emit.model->arena, bool, l->emit.eager->storages.count);
+    for (size_t i = 0; seen != NULL && i < l->emit.model->nodes.count; i++) {
+        const onv_node *node = &l->emit.model->nodes.at[i];
         if (node->graph.index != 0 || strcmp(node->op_type, "Mul") != 0 || node->n_inputs != 2)
             continue;
         for (uint32_t k = 0; k < 2; k++) {
             onv_value_id factor = node->inputs[k], other = node->inputs[1 - k];
             if (!onv_is_value(factor) || !onv_is_value(other)) continue;
-            const onv_value *value = onv_model_value(l->model, factor);
+            const onv_value *value = onv_model_value(l->emit.model, factor);
             uint32_t x = l->values[other.index].tensor;
             if (value->tensor == NULL || value->tensor->elems < 2 || x == ONV_NO_TENSOR ||
                 !l->values[other.index].is_known || value->role != ONV_ROLE_NOT_NOTED ||
                 onv_weight_use_of(l, factor) != ONV_WEIGHT_MADE)
                 continue;
-            uint32_t storage = onv_tensor_at(l, x).storage;
-            if (l->emit.saved.at[storage] || seen[storage] || !onv_tensor_needs_grad(l, x))
+            uint32_t storage = onv_tensor_at(&l->emit, x).storage;
+            if (l->emit.saved.at[storage] || seen[storage] || !onv_tensor_needs_grad(&l->emit, x))
                 continue;
             seen[storage] = true;
             if (first == NULL) first = value;
-            if (!onv_u64_add(bytes, l->eager->storages.at[storage].bytes, &bytes))
+            if (!onv_u64_add(bytes, l->emit.eager->storages.at[storage].bytes, &bytes))
                 bytes = UINT64_MAX;
         }
     }
     if (bytes > 0)
         onv_model_diag(
-            l->model, ONV_WARNING, "computed-factors", NULL,
+            l->emit.model, ONV_WARNING, "computed-factors", NULL,
             "tensors are multiplied by constants that the exporter computed ('%s' first): "
             "if a parameter without a tensor in the file leads to them, training keeps "
             "what is multiplied, up to %llu bytes more",
             first->name, (unsigned long long)bytes);
 }
 
-/* What was assumed of the sizes of layers that never run, and how many bytes each assumption comes to. */
-static void report_assumed(const onv_lowering *l)
-{
-    static const char *const whys[] = {
-        [ONV_BY_STAGE] = "a stage is the one before it, twice as wide (where attention "
-                         "shrinks its keys: 1, 2, 5 and 8 times the first one)",
-        [ONV_BY_ROW] = "convolutions and norms are as wide as those before them",
-        [ONV_BY_HEAD] = "a last convolution, and its norm, is 4 times as wide as what it reads "
-                        "(EfficientNet), or "
-                        "1280 wide (its lite form, MobileNet)",
-        [ONV_BY_CLASSES] = "a classifier has 1000 classes"};
-    char modules[512] = "", assumptions[512] = "";
-    uint64_t n = list_missing(l, true, modules, sizeof modules), bytes = 0;
-    size_t used = 0;
-    if (n == 0) return;
-    for (size_t i = ONV_BY_STAGE; i <= ONV_BY_CLASSES; i++) {
-        if (l->signature.assumed_bytes[i] == 0 || used >= sizeof assumptions) continue;
-        used += (size_t)snprintf(assumptions + used, sizeof assumptions - used, "%s%s (%llu bytes)",
-                                 bytes > 0 ? "; " : "", whys[i],
-                                 (unsigned long long)l->signature.assumed_bytes[i]);
-        bytes += l->signature.assumed_bytes[i]; /* of storages, whose sum was checked */
-    }
-    bool is_told = l->options->parameters > 0;
-    onv_model_diag(l->model, is_told ? ONV_NOTE : ONV_WARNING, "assumed-sizes", NULL,
-                   "%llu parameters that the export lists, in %s, have no tensor in the file, as "
-                   "nothing reads what they give. Their sizes are assumed, %llu bytes without "
-                   "gradient: %s. %s",
-                   (unsigned long long)n, modules, (unsigned long long)bytes, assumptions,
-                   is_told ? "With them there are as many elements as --parameters tells"
-                           : "So the figures are an estimate; --parameters N settles it, where N "
-                             "is the sum of p.numel() for p in model.parameters()");
-}
-
 static void report_unread(const onv_lowering *l)
 {
     if (l->tally.unread_norms.count == 0) return;
     onv_model_diag(
-        l->model, ONV_WARNING, "unread-layers", NULL,
+        l->emit.model, ONV_WARNING, "unread-layers", NULL,
         "%u batch norms ran in the forward pass, as it writes their running statistics "
         "('%s' first), but nothing reads what they give, and the export lacks them and the "
         "layers around them. Their results lie in memory until the call around them "
@@ -289,50 +250,49 @@ static void report_unread(const onv_lowering *l)
 void onv_signature_report(onv_lowering *l)
 {
     char modules[512] = "";
-    uint64_t n = list_missing(l, false, modules, sizeof modules);
+    uint64_t n = list_missing(l, modules, sizeof modules);
     if (l->signature.lacking_bytes > 0)
         onv_model_diag(
-            l->model, ONV_NOTE, "missing-parameters", NULL,
+            l->emit.model, ONV_NOTE, "missing-parameters", NULL,
             "%llu bytes of parameters that the file lacks are counted (--parameters), without "
             "gradients; where the network runs them, their results are not",
             (unsigned long long)l->signature.lacking_bytes);
     if (l->signature.grown_rows > 0)
-        onv_model_diag(l->model, ONV_NOTE, "missing-rows", NULL,
+        onv_model_diag(l->emit.model, ONV_NOTE, "missing-rows", NULL,
                        "%llu rows of '%s'%s that the file lacks, as nothing looks them up, are "
                        "counted (--parameters), with their gradients",
                        (unsigned long long)l->signature.grown_rows, l->signature.grown,
                        l->signature.looked_up.count > 1 ? " or other tables" : "");
     if (l->signature.counted_elems > 0)
         onv_model_diag(
-            l->model, ONV_WARNING, "parameter-count", NULL,
+            l->emit.model, ONV_WARNING, "parameter-count", NULL,
             "--parameters %llu, but %llu elements are counted as parameters: constants of the "
             "file were taken for some; give the sum of p.numel() for p in model.parameters()",
-            (unsigned long long)l->options->parameters,
+            (unsigned long long)l->emit.options->parameters,
             (unsigned long long)l->signature.counted_elems);
     if (l->tally.unused.count > 0)
         onv_model_diag(
-            l->model, ONV_NOTE, "unused-parameters", NULL,
+            l->emit.model, ONV_NOTE, "unused-parameters", NULL,
             "%u parameters that the export lists, '%s' first, have no tensor in the file, as "
             "nothing reads what they give: they are counted with the sizes of parameters "
             "that are called alike, %llu bytes, without gradient",
             l->tally.unused.count, l->tally.unused.first,
             (unsigned long long)l->tally.unused.bytes);
-    report_assumed(l);
     onv_folded_report(l);
     report_unread(l);
-    if (!l->options->inference && l->signature.count > 0) onv_folded_report_constants(l, n > 0);
-    if (n + l->tally.unused.count > 0 && !l->options->inference) report_factors(l);
-    if (l->options->buffers == 0) report_buffers(l);
-    if (n == 0 || l->options->parameters > 0) return;
+    if (!l->emit.options->inference && l->signature.count > 0)
+        onv_folded_report_constants(l, n > 0);
+    if (n + l->tally.unused.count > 0 && !l->emit.options->inference) report_factors(l);
+    if (l->emit.options->buffers == 0) report_buffers(l);
+    if (n == 0 || l->emit.options->parameters > 0) return;
     onv_model_diag(
-        l->model, ONV_WARNING, "missing-parameters", NULL,
+        l->emit.model, ONV_WARNING, "missing-parameters", NULL,
         "%llu parameters that the export lists, in %s, have no tensor in the file, and "
         "their sizes are not noted: nothing reads what they give, or the exporter removed "
         "what does (a factor of 1) or merged it with an equal one. A network that has them holds "
-        "their bytes, and where it runs "
-        "them their results, in addition to these figures: --parameters N counts their bytes, "
-        "where N is "
-        "the "
-        "sum of p.numel() for p in model.parameters(); and export with weights that were trained",
+        "their bytes, and where it runs them their results, in addition to these figures: "
+        "torch.onnx.export(..., dump_exported_program=True) writes the program that has them; "
+        "--parameters N counts their bytes, where N is the sum of p.numel() for p in "
+        "model.parameters()",
         (unsigned long long)n, modules);
 }

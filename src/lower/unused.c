@@ -12,7 +12,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "lower/assumed.h"
+#include "lower/lowering.h"
 
 enum {
     MAX_KEY = 512,
@@ -72,7 +72,7 @@ const char *onv_name_of_layers(onv_lowering *l, const char *name)
     size_t length = strlen(name);
     if (length >= MAX_KEY - 2) return NULL;
     size_t used = put_without_numbers(key, 0, name, length);
-    return strchr(key, '#') != NULL ? onv_intern_n(&l->model->strings, key, used) : NULL;
+    return strchr(key, '#') != NULL ? onv_intern_n(&l->emit.model->strings, key, used) : NULL;
 }
 
 /* "to_out.0." has one, "0." has none: "layers.0.weight" is not like "to_out.0.weight" in that both are the first of something. */
@@ -119,18 +119,18 @@ static bool make_key(const char *name, uint32_t way, char key[MAX_KEY])
 
 static onv_status list_known(onv_lowering *l, likes *known)
 {
-    onv_arena *arena = &l->model->arena;
-    size_t n = l->eager->storages.count;
+    onv_arena *arena = &l->emit.model->arena;
+    size_t n = l->emit.eager->storages.count;
     known->at = ONV_ARENA_ARRAY(arena, known_name, n * N_WAYS);
-    if (known->at == NULL) return onv_fail_memory(l->err);
+    if (known->at == NULL) return onv_fail_memory(l->emit.err);
     for (uint32_t i = 0; i < n; i++) {
-        const onv_eager_storage *storage = &l->eager->storages.at[i];
+        const onv_eager_storage *storage = &l->emit.eager->storages.at[i];
         char key[MAX_KEY];
         if (storage->kind != ONV_STORAGE_PARAMETER || storage->label == NULL) continue;
         for (uint32_t way = 0; way < N_WAYS; way++) {
             if (!make_key(storage->label, way, key)) continue;
             const char *copy = onv_arena_copy(arena, key, strlen(key) + 1);
-            if (copy == NULL) return onv_fail_memory(l->err);
+            if (copy == NULL) return onv_fail_memory(l->emit.err);
             known->at[known->count++] = (known_name){copy, i};
         }
     }
@@ -164,7 +164,7 @@ static const onv_eager_storage *find_like(const onv_lowering *l, const likes *kn
         uint32_t n = 0;
         for (size_t i = first_like(known, key); i < known->count && agree && n < MAX_LIKE; i++) {
             if (strcmp(known->at[i].key, key) != 0) break;
-            const onv_eager_storage *other = &l->eager->storages.at[known->at[i].storage];
+            const onv_eager_storage *other = &l->emit.eager->storages.at[known->at[i].storage];
             agree = found == NULL || found->bytes == other->bytes;
             found = other;
             n++;
@@ -179,91 +179,44 @@ static const onv_eager_storage *find_like(const onv_lowering *l, const likes *kn
 static bool hold(onv_lowering *l, const char *name, const onv_eager_storage *like)
 {
     onv_eager_storage copy = *like;
-    uint32_t storage = onv_storage_new(l, copy.bytes, ONV_STORAGE_PARAMETER, name);
+    uint32_t storage = onv_storage_new(&l->emit, copy.bytes, ONV_STORAGE_PARAMETER, name);
     if (storage == UINT32_MAX) return false;
-    onv_eager_storage *held = &l->eager->storages.at[storage];
+    onv_eager_storage *held = &l->emit.eager->storages.at[storage];
     held->elems = copy.elems;
     held->dims = copy.dims;
     held->rank = copy.rank;
     return true;
 }
 
-static void hold_like_names(onv_lowering *l, onv_assumed *a)
+/* A batch norm that never runs has its running statistics all the same, and the number of passes. */
+static void hold_statistics(onv_lowering *l, const char *weight, const onv_eager_storage *held)
+{
+    char text[MAX_KEY];
+    const char *attribute = last_parts(weight, 1);
+    int length = snprintf(text, sizeof text, "%.*srunning_mean", (int)(attribute - weight), weight);
+    uint64_t bytes;
+    if (held->rank != 1 || strcmp(attribute, "weight") != 0 || length >= (int)sizeof text) return;
+    if (!onv_u64_mul((uint64_t)held->dims[0], sizeof(float), &bytes)) return;
+    if (!onv_is_listed_buffer(l, text, NULL)) return;
+    for (uint32_t k = 0; k < 2; k++) onv_storage_new(&l->emit, bytes, ONV_STORAGE_BUFFER, weight);
+    onv_storage_new(&l->emit, sizeof(int64_t), ONV_STORAGE_BUFFER, weight);
+}
+
+static void hold_like_names(onv_lowering *l)
 {
     likes known = {0};
-    l->status = list_known(l, &known);
-    for (size_t i = 0; i < l->signature.count && l->status == ONV_OK; i++) {
-        if (l->signature.explained[i] || a->at[i].why == ONV_BY_STAGE) continue;
-        const onv_eager_storage *like = find_like(l, &known, l->signature.names[i]);
-        if (like == NULL) continue;
-        const uint64_t bytes = like->bytes; /* the storages move when one is added */
-        if (!hold(l, l->signature.names[i], like)) continue;
-        const onv_eager_storage *held = &l->eager->storages.at[l->eager->storages.count - 1];
-        a->at[i] =
-            (onv_assumed_shape){.dims = held->dims, .rank = held->rank, .why = ONV_BY_LIKE_NAMES};
-        l->signature.explained[i] = true;
-        if (l->tally.unused.count++ == 0) l->tally.unused.first = l->signature.names[i];
-        l->tally.unused.bytes += bytes; /* of storages, whose sum was checked */
-    }
-}
-
-/* What the shapes that were assumed come to. False: more than 64 bits. */
-static bool sum_assumed(const onv_assumed *a, uint64_t *elems)
-{
-    for (size_t i = 0; i < a->l->signature.count; i++) {
-        const onv_assumed_shape *shape = &a->at[i];
-        uint64_t n = 1;
-        bool fits = true;
-        if (shape->why <= ONV_BY_LIKE_NAMES || shape->dims == NULL) continue;
-        for (uint32_t d = 0; d < shape->rank; d++)
-            fits = fits && onv_u64_mul(n, (uint64_t)shape->dims[d], &n);
-        if (!fits || !onv_u64_add(*elems, n, elems)) return false;
-    }
-    return true;
-}
-
-/* How many elements there are is told by --parameters: those that were assumed are these, or are not held. */
-static bool is_as_told(const onv_lowering *l, uint64_t elems)
-{
-    const uint64_t wanted = l->options->parameters;
-    for (size_t i = 0; i < l->eager->storages.count; i++)
-        if (l->eager->storages.at[i].kind == ONV_STORAGE_PARAMETER)
-            elems += l->eager->storages.at[i].elems; /* their bytes were counted */
-    return wanted == 0 || wanted == elems;
-}
-
-static void hold_assumed(onv_lowering *l, const onv_assumed *a)
-{
-    const uint64_t most = UINT64_C(1) << 48; /* bytes that a network may have */
-    uint64_t elems = 0, bytes;
-    if (!sum_assumed(a, &elems) || !onv_u64_mul(elems, a->element, &bytes) || bytes > most) return;
-    if (elems == 0 || !is_as_told(l, elems)) return;
-    for (size_t i = 0; i < l->signature.count && l->status == ONV_OK; i++) {
-        const onv_assumed_shape *shape = &a->at[i];
-        if (shape->why <= ONV_BY_LIKE_NAMES || shape->dims == NULL) continue;
-        onv_eager_storage like = {.elems = 1, .dims = shape->dims, .rank = shape->rank};
-        for (uint32_t d = 0; d < shape->rank; d++) like.elems *= (uint64_t)shape->dims[d];
-        like.bytes = like.elems * a->element;
-        if (!hold(l, l->signature.names[i], &like)) continue;
-        l->signature.explained[i] = true;
-        l->signature.assumed_bytes[shape->why] += like.bytes;
-    }
-    l->signature.assumed = a->at;
-}
-
-/* A batch norm that never runs has its running statistics all the same, and the number of passes. */
-static void hold_statistics(onv_lowering *l, const onv_assumed *a)
-{
-    for (size_t i = 0; i < l->signature.count && l->status == ONV_OK; i++) {
-        const onv_assumed_shape *shape = &a->at[i];
+    l->emit.status = list_known(l, &known);
+    for (size_t i = 0; i < l->signature.count && l->emit.status == ONV_OK; i++) {
+        if (l->signature.explained[i]) continue;
         const char *name = l->signature.names[i];
-        bool is_held = l->signature.explained[i] && shape->why != ONV_BY_FILE && shape->rank == 1;
-        if (!is_held || strcmp(last_parts(name, 1), "weight") != 0) continue;
-        if (!onv_is_of_batch_norm(a, name)) continue;
-        uint64_t bytes;
-        if (!onv_u64_mul((uint64_t)shape->dims[0], sizeof(float), &bytes)) continue;
-        for (uint32_t k = 0; k < 2; k++) onv_storage_new(l, bytes, ONV_STORAGE_BUFFER, name);
-        onv_storage_new(l, sizeof(int64_t), ONV_STORAGE_BUFFER, name);
+        const onv_eager_storage *like = find_like(l, &known, name);
+        if (like == NULL || !hold(l, name, like)) continue;
+        const onv_eager_storage held =
+            l->emit.eager->storages.at[l->emit.eager->storages.count - 1];
+        l->signature.explained[i] = true;
+        if (l->tally.unused.count++ == 0) l->tally.unused.first = name;
+        l->tally.unused.bytes += held.bytes; /* of storages, whose sum was checked */
+        hold_statistics(l, name, &held);
     }
 }
 
@@ -273,9 +226,9 @@ static uint32_t count_unread(const onv_lowering *l, const char **first)
 {
     static const char statistic[] = ".running_mean";
     uint32_t count = 0;
-    for (size_t i = 0; i < l->model->n_updated && l->signature.count > 0; i++) {
+    for (size_t i = 0; i < l->emit.model->listed.n_updated && l->signature.count > 0; i++) {
         char weight[MAX_KEY];
-        const char *name = l->model->updated[i];
+        const char *name = l->emit.model->listed.updated[i];
         size_t length = strlen(name), n = sizeof statistic - 1;
         if (length <= n || length >= sizeof weight || strcmp(name + length - n, statistic) != 0)
             continue;
@@ -287,23 +240,12 @@ static uint32_t count_unread(const onv_lowering *l, const char **first)
     return count;
 }
 
-bool onv_has_unread_norms(const onv_lowering *l)
-{
-    const char *first;
-    return count_unread(l, &first) > 0;
-}
-
 void onv_unused_parameters(onv_lowering *l)
 {
-    if (l->signature.count == 0 || l->status != ONV_OK) return;
+    if (l->signature.count == 0 || l->emit.status != ONV_OK) return;
     bool all = true;
     for (size_t i = 0; i < l->signature.count && all; i++) all = l->signature.explained[i];
     if (all) return;
     l->tally.unread_norms.count = count_unread(l, &l->tally.unread_norms.first);
-    onv_assumed assumed = {.l = l};
-    l->status = onv_assumed_begin(&assumed);
-    if (l->status == ONV_OK) hold_like_names(l, &assumed);
-    if (l->status == ONV_OK) l->status = onv_assumed_end(&assumed);
-    if (l->status == ONV_OK) hold_assumed(l, &assumed);
-    if (l->status == ONV_OK) hold_statistics(l, &assumed);
+    hold_like_names(l);
 }

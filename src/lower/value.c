@@ -26,31 +26,31 @@ static uint64_t other_bytes(const onv_lowering *l, onv_value_id id)
 
 bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
 {
-    if (l->status != ONV_OK || !onv_is_value(id)) return false;
-    const onv_value *value = onv_model_value(l->model, id);
-    if (!is_tensor(value) && l->options->inference) {
+    if (l->emit.status != ONV_OK || !onv_is_value(id)) return false;
+    const onv_value *value = onv_model_value(l->emit.model, id);
+    if (!is_tensor(value) && l->emit.options->inference) {
         *shape = (onv_shape){1, {(int64_t)other_bytes(l, id)}};
         return true;
     }
     if (value->type.kind == ONV_TYPE_SEQUENCE || value->type.kind == ONV_TYPE_MAP) {
-        l->status = onv_fail(l->err, ONV_ERR_USAGE, "'%s' is not a tensor; cannot size training",
-                             value->name);
+        l->emit.status = onv_fail(l->emit.err, ONV_ERR_USAGE,
+                                  "'%s' is not a tensor; cannot size training", value->name);
         return false;
     }
     bool known = onv_type_has_rank(&value->type);
     shape->rank = known ? (uint32_t)value->type.rank : 0;
     for (uint32_t i = 0; known && i < shape->rank; i++) {
-        onv_dim dim = onv_dim_substitute_bounds(&l->model->dims, value->type.dims[i]);
+        onv_dim dim = onv_dim_substitute_bounds(&l->emit.model->dims, value->type.dims[i]);
         known = onv_dim_is_const(dim) && dim.raw >= 0;
         shape->dims[i] = dim.raw;
     }
-    if (!known && l->options->inference && value->type.dtype == ONV_STRING) {
+    if (!known && l->emit.options->inference && value->type.dtype == ONV_STRING) {
         *shape = (onv_shape){1, {0}}; /* text is on the host, however much of it there is */
         return true;
     }
     if (!known)
-        l->status = onv_fail(
-            l->err, ONV_ERR_USAGE,
+        l->emit.status = onv_fail(
+            l->emit.err, ONV_ERR_USAGE,
             "the size of '%s' is not a number; bind its dims to see PyTorch's memory", value->name);
     return known;
 }
@@ -59,8 +59,8 @@ bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
 static bool is_place(const onv_lowering *l, onv_value_id id)
 {
     onv_node_id user = l->fusions.user[id.index];
-    if (!onv_is_node(user) || l->options->as_exported) return false;
-    const onv_node *node = onv_model_node(l->model, user);
+    if (!onv_is_node(user) || l->emit.options->as_exported) return false;
+    const onv_node *node = onv_model_node(l->emit.model, user);
     uint32_t fusion = l->fusions.of_node[user.index];
     bool writes = fusion != 0 && l->fusions.at.at[fusion - 1].kind == ONV_FUSION_WRITE &&
                   strncmp(node->op_type, "Scatter", 7) == 0;
@@ -71,7 +71,7 @@ static bool is_place(const onv_lowering *l, onv_value_id id)
 /* Single numbers and small integers are arguments, not tensors on the device. */
 static bool is_host_weight(onv_lowering *l, onv_value_id id)
 {
-    const onv_value *value = onv_model_value(l->model, id);
+    const onv_value *value = onv_model_value(l->emit.model, id);
     const onv_tensor *tensor = value->tensor;
     if (tensor == NULL || tensor->type.kind != ONV_TYPE_TENSOR || tensor->elems == 0) return true;
     if (is_place(l, id) || onv_weight_is_unit(l, id)) return true;
@@ -82,36 +82,36 @@ static bool is_host_weight(onv_lowering *l, onv_value_id id)
         l->signature.count > 0 && value->role == ONV_ROLE_PARAMETER; /* a factor that is trained */
     if (tensor->type.rank == 0) return !is_listed && !onv_weight_is_parameters_number(l, id);
     if (tensor->elems > 1) return false;
-    return !onv_value_may_train(l->model, value) ||
+    return !onv_value_may_train(l->emit.model, value) ||
            (onv_has_made_up_name(value->name) &&
             (!l->weights.has_notes || onv_weight_use_of(l, id) != ONV_WEIGHT_TRAINED));
 }
 
 static void make_parameter(onv_lowering *l, uint32_t tensor, const char *name, const char *file)
 {
-    if (l->status != ONV_OK) return;
-    onv_eager_tensor *t = &l->eager->tensors.at[tensor];
-    onv_eager_storage *storage = &l->eager->storages.at[t->storage];
+    if (l->emit.status != ONV_OK) return;
+    onv_eager_tensor *t = &l->emit.eager->tensors.at[tensor];
+    onv_eager_storage *storage = &l->emit.eager->storages.at[t->storage];
     storage->kind = ONV_STORAGE_PARAMETER;
     storage->label = name;
     storage->elems = t->elems;
     storage->dims = t->dims;
     storage->rank = t->rank;
-    storage->trained = !l->options->inference && !onv_is_frozen(l, name, file);
+    storage->trained = !l->emit.options->inference && !onv_is_frozen(l, name, file);
     t->needs_grad = t->is_leaf = storage->trained;
 }
 
 static void freeze(onv_lowering *l, uint32_t tensor)
 {
-    if (l->status != ONV_OK) return;
-    onv_eager_tensor *t = &l->eager->tensors.at[tensor];
-    l->eager->storages.at[t->storage].trained = false;
+    if (l->emit.status != ONV_OK) return;
+    onv_eager_tensor *t = &l->emit.eager->tensors.at[tensor];
+    l->emit.eager->storages.at[t->storage].trained = false;
     t->needs_grad = t->is_leaf = false;
 }
 
 uint32_t onv_parameter_new(onv_lowering *l, uint8_t dtype, const onv_shape *shape, const char *name)
 {
-    uint32_t tensor = onv_tensor_new(l, dtype, shape->rank, shape->dims, NULL);
+    uint32_t tensor = onv_tensor_new(&l->emit, dtype, shape->rank, shape->dims, NULL);
     if (tensor == ONV_NO_TENSOR) return ONV_NO_TENSOR;
     make_parameter(l, tensor, name, NULL);
     return tensor;
@@ -128,14 +128,14 @@ uint32_t onv_lost_parameter(onv_lowering *l, uint8_t dtype, int64_t size, const 
 static uint32_t emit_source(onv_lowering *l, const char *name, uint32_t parameter, uint32_t out,
                             uint64_t indices)
 {
-    onv_emit_begin(l, name);
-    onv_emit_in(l, parameter, ONV_GRAD_NEW);
+    onv_emit_begin(&l->emit, name);
+    onv_emit_in(&l->emit, parameter, ONV_GRAD_NEW);
     if (indices > 0)
-        onv_emit_extra(l, indices, sizeof(int64_t), "indices");
+        onv_emit_extra(&l->emit, indices, sizeof(int64_t), "indices");
     else
-        onv_emit_save(l, parameter);
-    onv_emit_out(l, out);
-    onv_emit_end(l);
+        onv_emit_save(&l->emit, parameter);
+    onv_emit_out(&l->emit, out);
+    onv_emit_end(&l->emit);
     return out;
 }
 
@@ -165,34 +165,36 @@ static uint32_t look_up_for_all(onv_lowering *l, const onv_tensor *file, const o
 {
     onv_shape one = *whole;
     one.dims[0] = 1;
-    uint32_t rows = onv_tensor_new(l, (onv_dtype)file->type.dtype, one.rank, one.dims, NULL);
+    uint32_t rows = onv_tensor_new(&l->emit, (onv_dtype)file->type.dtype, one.rank, one.dims, NULL);
     uint64_t row = (uint64_t)(whole->dims[0] * whole->dims[whole->rank - 1]);
     rows = emit_source(l, "embedding", table, rows, file->elems / row);
-    return onv_emit_expand(l, rows, whole->rank, whole->dims);
+    return onv_emit_expand(&l->emit, rows, whole->rank, whole->dims);
 }
 
 /* What the forward pass makes of the parameter `tensor`: what the file has. */
 static uint32_t compute_weight(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,
                                const onv_tensor *file, const onv_shape *whole, uint32_t tensor)
 {
-    const onv_eager_tensor from = onv_tensor_at(l, tensor);
+    const onv_eager_tensor from = onv_tensor_at(&l->emit, tensor);
     if (use == ONV_WEIGHT_EXPANDED) {
-        uint32_t spread = onv_emit_expand(l, tensor, whole->rank, whole->dims);
-        const onv_value *value = &l->model->values.at[read->value];
+        uint32_t spread = onv_emit_expand(&l->emit, tensor, whole->rank, whole->dims);
+        const onv_value *value = &l->emit.model->values.at[read->value];
         bool copies =
             !onv_is_call_of(value->name, "expand") && !onv_folded_has_call(value, "expand");
-        return copies ? onv_emit_clone(l, spread) : spread;
+        return copies ? onv_emit_clone(&l->emit, spread) : spread;
     }
     if (use == ONV_WEIGHT_LOOKED_UP_FOR_ALL) return look_up_for_all(l, file, whole, tensor);
-    uint32_t out = onv_tensor_new(l, (onv_dtype)file->type.dtype, whole->rank, whole->dims, NULL);
+    uint32_t out =
+        onv_tensor_new(&l->emit, (onv_dtype)file->type.dtype, whole->rank, whole->dims, NULL);
     uint64_t row = whole->rank > 0 ? (uint64_t)whole->dims[whole->rank - 1] : 1;
     switch (use) {
     case ONV_WEIGHT_BIASES:
         if (onv_weight_is_cached(read->parameter)) {
             onv_weight_hold_places(l, read, file->elems / (uint64_t)from.dims[0]);
-            if (!l->options->inference) return emit_source(l, "index", tensor, out, 0);
+            if (!l->emit.options->inference) return emit_source(l, "index", tensor, out, 0);
             if (out != ONV_NO_TENSOR)
-                l->eager->storages.at[onv_tensor_at(l, out).storage].kind = ONV_STORAGE_CONSTANT;
+                l->emit.eager->storages.at[onv_tensor_at(&l->emit, out).storage].kind =
+                    ONV_STORAGE_CONSTANT;
             return out;
         }
         if (strstr(read->parameter, "table") != NULL) {
@@ -218,27 +220,28 @@ static uint32_t compute_weight(onv_lowering *l, onv_weight_use use, const onv_we
 static uint32_t complemented(onv_lowering *l, onv_value_id id)
 {
     onv_node_id user = l->fusions.user[id.index];
-    const onv_node *product = onv_is_node(user) ? onv_model_node(l->model, user) : NULL;
+    const onv_node *product = onv_is_node(user) ? onv_model_node(l->emit.model, user) : NULL;
     if (product == NULL || strcmp(product->op_type, "Mul") != 0 || product->n_inputs != 2 ||
-        !onv_is_call_of(onv_model_value(l->model, id)->name, "sub"))
+        !onv_is_call_of(onv_model_value(l->emit.model, id)->name, "sub"))
         return ONV_NO_TENSOR;
     onv_node_id reader = l->fusions.user[product->outputs[0].index];
-    const onv_node *sum = onv_is_node(reader) ? onv_model_node(l->model, reader) : NULL;
+    const onv_node *sum = onv_is_node(reader) ? onv_model_node(l->emit.model, reader) : NULL;
     if (sum == NULL || strcmp(sum->op_type, "Add") != 0 || sum->n_inputs != 2) return ONV_NO_TENSOR;
     onv_value_id other = sum->inputs[sum->inputs[0].index == product->outputs[0].index];
     onv_node_id from =
-        onv_is_value(other) ? onv_model_value(l->model, other)->producer : ONV_NO_NODE;
-    const onv_node *before = onv_is_node(from) ? onv_model_node(l->model, from) : NULL;
+        onv_is_value(other) ? onv_model_value(l->emit.model, other)->producer : ONV_NO_NODE;
+    const onv_node *before = onv_is_node(from) ? onv_model_node(l->emit.model, from) : NULL;
     if (before == NULL || before == product || strcmp(before->op_type, "Mul") != 0 ||
         before->n_inputs != 2 || before->scope != product->scope)
         return ONV_NO_TENSOR;
     for (uint32_t k = 0; k < 2; k++) {
-        const onv_value *value =
-            onv_is_value(before->inputs[k]) ? onv_model_value(l->model, before->inputs[k]) : NULL;
+        const onv_value *value = onv_is_value(before->inputs[k])
+                                     ? onv_model_value(l->emit.model, before->inputs[k])
+                                     : NULL;
         if (value == NULL || !onv_value_is_weight(value) || value->role != ONV_ROLE_NOT_NOTED)
             continue;
         uint32_t a = onv_node_in(l, before, k);
-        if (onv_tensor_needs_grad(l, a)) return a;
+        if (onv_tensor_needs_grad(&l->emit, a)) return a;
     }
     return ONV_NO_TENSOR;
 }
@@ -246,11 +249,11 @@ static uint32_t complemented(onv_lowering *l, onv_value_id id)
 /* Only before the operation that reads it: what is not there from the start is made by one of its own. */
 static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
 {
-    const onv_value *value = onv_model_value(l->model, id);
+    const onv_value *value = onv_model_value(l->emit.model, id);
     onv_shape shape, whole;
     if (is_host_weight(l, id) || !onv_value_shape(l, id, &whole)) return ONV_NO_TENSOR;
     onv_weight_use use = use_for(l, id, read);
-    if (use == ONV_WEIGHT_TERM && l->region.current == ONV_NO_REGION) return onv_folded_make(l, id);
+    if (use == ONV_WEIGHT_TERM && l->emit.region == ONV_NO_REGION) return onv_folded_make(l, id);
     const char *layer = use == ONV_WEIGHT_TRAINED ? onv_weight_layer(l, id, read) : NULL;
     onv_given given = {.value = ONV_NO_VALUE};
     uint32_t again = ONV_NO_TENSOR;
@@ -260,12 +263,14 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
         again = onv_weight_given_before(l, id, read, &given);
     if (again != ONV_NO_TENSOR) return again;
     if (layer != NULL && onv_ptr_map_get(&l->weights.layers, layer, &again) &&
-        has_shape(&l->eager->tensors.at[again], &whole))
+        has_shape(&l->emit.eager->tensors.at[again], &whole))
         return again;
     if (!onv_weight_shape(l, use, read, &whole, &shape)) return ONV_NO_TENSOR;
-    uint32_t tensor = onv_tensor_new(l, value->tensor->type.dtype, shape.rank, shape.dims, NULL);
+    uint32_t tensor =
+        onv_tensor_new(&l->emit, value->tensor->type.dtype, shape.rank, shape.dims, NULL);
     if (tensor == ONV_NO_TENSOR) return tensor;
-    onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
+    onv_eager_storage *storage =
+        &l->emit.eager->storages.at[onv_tensor_at(&l->emit, tensor).storage];
     storage->label = value->name;
     storage->kind = use == ONV_WEIGHT_BUFFER ? ONV_STORAGE_BUFFER : ONV_STORAGE_CONSTANT;
     bool is_view = use == ONV_WEIGHT_VIEW;
@@ -276,7 +281,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
         storage->bytes = onv_weight_viewed_bytes(l, id);
     if (use <= ONV_WEIGHT_VIEW && use != ONV_WEIGHT_TRAINED) return tensor;
     /* What one branch makes another one could not read. */
-    if (l->region.current != ONV_NO_REGION && use > ONV_WEIGHT_VIEW && use != ONV_WEIGHT_EXPANDED)
+    if (l->emit.region != ONV_NO_REGION && use > ONV_WEIGHT_VIEW && use != ONV_WEIGHT_EXPANDED)
         return tensor;
     if (use == ONV_WEIGHT_MADE) {
         storage->kind = ONV_STORAGE_ACTIVATION;
@@ -286,19 +291,20 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     }
     make_parameter(l, tensor, onv_weight_name(l, id, read),
                    onv_weight_is_shared(l, id) ? NULL : value->name);
-    bool is_weight = read != NULL && onv_weight_place_of(&l->model->nodes.at[read->node],
+    bool is_weight = read != NULL && onv_weight_place_of(&l->emit.model->nodes.at[read->node],
                                                          read->k) == ONV_PLACE_WEIGHT;
     if (use == ONV_WEIGHT_DERIVED && !is_weight && onv_folded_is_of_several(l, value) &&
-        l->status == ONV_OK) /* a layer's weight is scaled */
-        l->eager->storages.at[onv_tensor_at(l, tensor).storage].is_assumed = true;
+        l->emit.status == ONV_OK) /* a layer's weight is scaled */
+        l->emit.eager->storages.at[onv_tensor_at(&l->emit, tensor).storage].is_assumed = true;
     if (onv_weight_is_table(l, read)) freeze(l, tensor);
-    if (layer != NULL && !onv_ptr_map_set(&l->weights.layers, layer, tensor) && l->status == ONV_OK)
-        l->status = onv_fail_memory(l->err);
+    if (layer != NULL && !onv_ptr_map_set(&l->weights.layers, layer, tensor) &&
+        l->emit.status == ONV_OK)
+        l->emit.status = onv_fail_memory(l->emit.err);
     if (use == ONV_WEIGHT_TRAINED) return tensor;
     bool is_looked_up = use == ONV_WEIGHT_LOOKED_UP || use == ONV_WEIGHT_LOOKED_UP_FOR_ALL ||
                         use == ONV_WEIGHT_BIASES;
     if (is_looked_up && shape.rank > 1 && !onv_vec_push(&l->signature.looked_up, tensor))
-        l->status = onv_fail_memory(l->err);
+        l->emit.status = onv_fail_memory(l->emit.err);
     return compute_weight(l, use, read, value->tensor, &whole, tensor);
 }
 
@@ -307,9 +313,10 @@ void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor)
     if (!onv_is_value(id)) return;
     l->values[id.index].tensor = tensor;
     l->values[id.index].is_known = true;
-    if (tensor == ONV_NO_TENSOR || l->status != ONV_OK) return;
-    onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
-    storage->is_bound |= onv_model_value(l->model, id)->bound_used;
+    if (tensor == ONV_NO_TENSOR || l->emit.status != ONV_OK) return;
+    onv_eager_storage *storage =
+        &l->emit.eager->storages.at[onv_tensor_at(&l->emit, tensor).storage];
+    storage->is_bound |= onv_model_value(l->emit.model, id)->bound_used;
     if (!onv_is_value(storage->value)) storage->value = id;
 }
 
@@ -322,17 +329,17 @@ static uint32_t owned_tensor(onv_lowering *l, onv_value_id id, const onv_node *n
 
 static uint32_t read_value(onv_lowering *l, onv_value_id id, const onv_node *node, uint32_t k)
 {
-    if (!onv_is_value(id) || l->status != ONV_OK) return ONV_NO_TENSOR;
-    const onv_value *value = onv_model_value(l->model, id);
+    if (!onv_is_value(id) || l->emit.status != ONV_OK) return ONV_NO_TENSOR;
+    const onv_value *value = onv_model_value(l->emit.model, id);
     const char *other = l->values[id.index].is_known && node != NULL && onv_folded_is_term(l, id) &&
-                                l->region.current == ONV_NO_REGION
+                                l->emit.region == ONV_NO_REGION
                             ? onv_merged_name(l, id, node)
                             : NULL;
     if (other != NULL)
         return onv_folded_make_again(l, id, other, node->scope != NULL ? node->scope : "");
     if (l->values[id.index].is_known) return l->values[id.index].tensor;
     if (!onv_value_is_weight(value)) return ONV_NO_TENSOR;
-    bool owned = onv_value_may_train(l->model, value) && onv_weight_is_shared(l, id) &&
+    bool owned = onv_value_may_train(l->emit.model, value) && onv_weight_is_shared(l, id) &&
                  !is_host_weight(l, id);
     if (owned) {
         onv_weight_use use = onv_weight_use_of(l, id);
@@ -346,7 +353,8 @@ static uint32_t read_value(onv_lowering *l, onv_value_id id, const onv_node *nod
 
 uint32_t onv_value_tensor(onv_lowering *l, onv_value_id id)
 {
-    const onv_node *node = onv_is_node(l->node) ? onv_model_node(l->model, l->node) : NULL;
+    const onv_node *node =
+        onv_is_node(l->emit.node) ? onv_model_node(l->emit.model, l->emit.node) : NULL;
     return read_value(l, id, node, UINT32_MAX);
 }
 
@@ -360,7 +368,7 @@ void onv_lower_weight(onv_lowering *l, onv_value_id id)
         return;
     }
     onv_weight_read *owner = onv_weight_owner(l, id, NULL, UINT32_MAX);
-    for (; owner != NULL && l->status == ONV_OK; owner = onv_weight_next_owner(l, owner))
+    for (; owner != NULL && l->emit.status == ONV_OK; owner = onv_weight_next_owner(l, owner))
         if (owner->tensor == ONV_NO_TENSOR) owner->tensor = weight_tensor(l, id, owner);
 }
 
@@ -371,9 +379,11 @@ void onv_lower_weight(onv_lowering *l, onv_value_id id)
 static uint32_t clone_of(onv_lowering *l, onv_value_id id, uint32_t tensor)
 {
     uint32_t *made = &l->values[id.index].clone;
-    bool is_image = onv_tensor_at(l, tensor).rank == 4 && !l->options->inference;
+    bool is_image = onv_tensor_at(&l->emit, tensor).rank == 4 && !l->emit.options->inference;
     if (*made == 0)
-        *made = (is_image ? onv_emit_clone(l, tensor) : onv_emit_contiguous(l, tensor)) + 1;
+        *made =
+            (is_image ? onv_emit_clone(&l->emit, tensor) : onv_emit_contiguous(&l->emit, tensor)) +
+            1;
     return *made - 1;
 }
 
@@ -381,11 +391,12 @@ static uint32_t clone_of(onv_lowering *l, onv_value_id id, uint32_t tensor)
 static uint32_t detached(onv_lowering *l, onv_value_id id, uint32_t tensor)
 {
     uint32_t *made = &l->values[id.index].detached;
-    if (!onv_tensor_needs_grad(l, tensor)) return tensor;
-    if (*made != 0 && onv_tensor_at(l, *made - 1).storage == onv_tensor_at(l, tensor).storage)
+    if (!onv_tensor_needs_grad(&l->emit, tensor)) return tensor;
+    if (*made != 0 &&
+        onv_tensor_at(&l->emit, *made - 1).storage == onv_tensor_at(&l->emit, tensor).storage)
         return *made - 1;
-    onv_eager_tensor t = onv_tensor_at(l, tensor);
-    tensor = onv_emit_view(l, "detach", tensor, t.rank, t.dims, t.strides, ONV_GRAD_NONE);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, tensor);
+    tensor = onv_emit_view(&l->emit, "detach", tensor, t.rank, t.dims, t.strides, ONV_GRAD_NONE);
     *made = tensor + 1;
     return tensor;
 }
@@ -395,15 +406,14 @@ uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k)
     if (k >= node->n_inputs) return ONV_NO_TENSOR;
     onv_value_id id = node->inputs[k];
     bool has_neutral = k < 32 && (node->neutral & ONV_BIT(k)) != 0 && onv_is_value(id);
-    if (has_neutral && l->values[id.index].neutral != 0 && !onv_merged_norm_gave(l, id))
-        return l->values[id.index].neutral - 1;
+    if (has_neutral && l->values[id.index].neutral != 0) return l->values[id.index].neutral - 1;
     uint32_t tensor = read_value(l, id, node, k);
     bool is_clone = k < 32 && (node->clones & ONV_BIT(k)) != 0 && onv_is_value(id) &&
                     strstr(node->aten_op, "view") == NULL &&
                     l->values[id.index].cloned_for == ONV_CLONED_FOR_SOME;
     if (is_clone && tensor != ONV_NO_TENSOR) tensor = clone_of(l, id, tensor);
     bool is_detached = k < 32 && (node->detached & ONV_BIT(k)) != 0 && onv_is_value(id);
-    return is_detached && !l->options->as_exported ? detached(l, id, tensor) : tensor;
+    return is_detached && !l->emit.options->as_exported ? detached(l, id, tensor) : tensor;
 }
 
 void onv_node_set(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t tensor)
@@ -415,15 +425,15 @@ void onv_node_set(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t te
         return;
     }
     l->values[id.index].tensor = tensor;
-    if (!onv_vec_push(&l->to_clone, id)) l->status = onv_fail_memory(l->err);
+    if (!onv_vec_push(&l->to_clone, id)) l->emit.status = onv_fail_memory(l->emit.err);
     if (!l->emit.is_building) onv_clone_results(l);
 }
 
 void onv_clone_results(onv_lowering *l)
 {
-    while (l->to_clone.count > 0 && l->status == ONV_OK) {
+    while (l->to_clone.count > 0 && l->emit.status == ONV_OK) {
         onv_value_id id = l->to_clone.at[--l->to_clone.count];
-        onv_value_set(l, id, onv_emit_contiguous(l, l->values[id.index].tensor));
+        onv_value_set(l, id, onv_emit_contiguous(&l->emit, l->values[id.index].tensor));
     }
 }
 
@@ -434,9 +444,9 @@ static bool is_drawn_like(const onv_lowering *l, onv_value_id id)
     static const char *const steps[] = {"Div", "Mul", "Cast", "Less", "RandomUniformLike"};
     bool is_drawn = false;
     for (uint32_t depth = 0; depth < 8 && onv_is_value(id); depth++) {
-        const onv_value *value = onv_model_value(l->model, id);
+        const onv_value *value = onv_model_value(l->emit.model, id);
         if (!onv_is_node(value->producer)) return false;
-        const onv_node *node = onv_model_node(l->model, value->producer);
+        const onv_node *node = onv_model_node(l->emit.model, value->producer);
         if (strcmp(node->op_type, "ConstantOfShape") == 0)
             return is_drawn && onv_node_is_aten(node, "new_empty");
         bool goes_on = false;
@@ -451,11 +461,11 @@ static bool is_drawn_like(const onv_lowering *l, onv_value_id id)
 
 uint8_t onv_promoted(onv_lowering *l, const onv_node *node)
 {
-    bool lowers = l->options->amp != ONV_UNDEFINED && node->n_inputs == 2;
+    bool lowers = l->emit.options->amp != ONV_UNDEFINED && node->n_inputs == 2;
     uint8_t best = ONV_UNDEFINED;
     uint32_t most = 0;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
-        onv_eager_tensor t = onv_tensor_at(l, onv_node_in(l, node, k));
+        onv_eager_tensor t = onv_tensor_at(&l->emit, onv_node_in(l, node, k));
         uint32_t bits = onv_dtype_bits((onv_dtype)t.dtype);
         if (!onv_dtype_is_float((onv_dtype)t.dtype) || bits < most) continue;
         if (lowers && k == 1 && most > 0 && is_drawn_like(l, node->inputs[1])) continue;
@@ -467,8 +477,8 @@ uint8_t onv_promoted(onv_lowering *l, const onv_node *node)
 
 static uint8_t result_dtype(const onv_lowering *l, onv_value_id id, uint8_t dtype)
 {
-    if (!is_tensor(onv_model_value(l->model, id))) return ONV_UINT8; /* bytes */
-    uint8_t declared = onv_model_value(l->model, id)->type.dtype;
+    if (!is_tensor(onv_model_value(l->emit.model, id))) return ONV_UINT8; /* bytes */
+    uint8_t declared = onv_model_value(l->emit.model, id)->type.dtype;
     bool given = dtype != ONV_UNDEFINED && onv_dtype_is_float((onv_dtype)declared);
     return given ? dtype : declared;
 }
@@ -477,33 +487,12 @@ uint32_t onv_value_new(onv_lowering *l, onv_value_id id, uint8_t dtype)
 {
     onv_shape shape;
     if (!onv_value_shape(l, id, &shape)) return ONV_NO_TENSOR;
-    return onv_tensor_new(l, result_dtype(l, id, dtype), shape.rank, shape.dims, NULL);
+    return onv_tensor_new(&l->emit, result_dtype(l, id, dtype), shape.rank, shape.dims, NULL);
 }
 
 uint32_t onv_node_new(onv_lowering *l, const onv_node *node, uint32_t k, uint8_t dtype)
 {
     return k < node->n_outputs ? onv_value_new(l, node->outputs[k], dtype) : ONV_NO_TENSOR;
-}
-
-/* PyTorch's iterator gives a pointwise result the memory order of its operands: the order of the
- * first one that has the full shape. */
-void onv_strides_like(const onv_eager_tensor *in, int64_t *strides)
-{
-    uint32_t order[ONV_MAX_RANK];
-    for (uint32_t i = 0; i < in->rank; i++) {
-        uint32_t at = i;
-        while (at > 0 && in->strides[order[at - 1]] < in->strides[i]) {
-            order[at] = order[at - 1];
-            at--;
-        }
-        order[at] = i;
-    }
-    int64_t step = 1;
-    for (uint32_t i = in->rank; i-- > 0;) {
-        /* cppcheck-suppress uninitvar ; the loop above has set order[0] to order[rank - 1] */
-        strides[order[i]] = step;
-        step *= in->elems > 0 ? in->dims[order[i]] : 1;
-    }
 }
 
 uint32_t onv_node_new_like(onv_lowering *l, const onv_node *node, uint8_t dtype,
@@ -518,7 +507,7 @@ uint32_t onv_node_new_like(onv_lowering *l, const onv_node *node, uint8_t dtype,
     like.dims = shape.dims;
     like.elems = 1; /* strides of an empty tensor would say nothing */
     onv_strides_like(&like, strides);
-    return onv_tensor_new(l, dtype, shape.rank, shape.dims, strides);
+    return onv_tensor_new(&l->emit, dtype, shape.rank, shape.dims, strides);
 }
 
 uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t dtype)
@@ -528,15 +517,15 @@ uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t d
     dtype = result_dtype(l, node->outputs[0], dtype);
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         uint32_t in = onv_node_in(l, node, k);
-        onv_eager_tensor x = onv_tensor_at(l, in);
+        onv_eager_tensor x = onv_tensor_at(&l->emit, in);
         bool full = in != ONV_NO_TENSOR && x.rank == shape.rank;
         for (uint32_t i = 0; full && i < x.rank; i++) full = x.dims[i] == shape.dims[i];
         if (!full) continue;
         int64_t strides[ONV_MAX_RANK];
         onv_strides_like(&x, strides);
-        return onv_tensor_new(l, dtype, shape.rank, shape.dims, strides);
+        return onv_tensor_new(&l->emit, dtype, shape.rank, shape.dims, strides);
     }
-    return onv_tensor_new(l, dtype, shape.rank, shape.dims, NULL);
+    return onv_tensor_new(&l->emit, dtype, shape.rank, shape.dims, NULL);
 }
 
 uint32_t onv_node_new_image(onv_lowering *l, const onv_node *node, const onv_eager_tensor *like,
@@ -549,11 +538,12 @@ uint32_t onv_node_new_image(onv_lowering *l, const onv_node *node, const onv_eag
 /* The contents of a small constant operand, or NULL. */
 static const onv_known *operand(onv_lowering *l, const onv_node *node, uint32_t k)
 {
-    if (k >= node->n_inputs || !onv_is_value(node->inputs[k]) || l->status != ONV_OK) return NULL;
-    const onv_value *value = onv_model_value(l->model, node->inputs[k]);
+    if (k >= node->n_inputs || !onv_is_value(node->inputs[k]) || l->emit.status != ONV_OK)
+        return NULL;
+    const onv_value *value = onv_model_value(l->emit.model, node->inputs[k]);
     const onv_known *known = value->known;
     if (known == NULL && value->tensor != NULL && value->tensor->elems <= ONV_MAX_RANK)
-        l->status = onv_load_known(l->model, value->tensor, &known, l->err);
+        l->emit.status = onv_load_known(l->emit.model, value->tensor, &known, l->emit.err);
     return known;
 }
 

@@ -10,7 +10,8 @@ static void lower_reshape(onv_lowering *l, const onv_node *node)
 {
     onv_shape shape;
     if (!onv_value_shape(l, node->outputs[0], &shape)) return;
-    onv_node_set(l, node, 0, onv_emit_reshape(l, onv_node_in(l, node, 0), shape.rank, shape.dims));
+    onv_node_set(l, node, 0,
+                 onv_emit_reshape(&l->emit, onv_node_in(l, node, 0), shape.rank, shape.dims));
 }
 
 /* The encoders of sound in transformers ask for a gradient of what they view, so that checkpointing works. */
@@ -20,8 +21,10 @@ static bool asks_for_gradient(onv_lowering *l, const onv_node *node, uint32_t x)
     size_t length = node->module_class != NULL ? strlen(node->module_class) : 0;
     return length > sizeof class && strncmp(node->module_class, library, sizeof library - 1) == 0 &&
            strcmp(node->module_class + length + 1 - sizeof class, class) == 0 &&
-           onv_tensor_is_float(l, x) && !l->options->inference && !l->options->as_exported &&
-           l->eager->storages.at[onv_tensor_at(l, x).storage].kind == ONV_STORAGE_INPUT &&
+           onv_tensor_is_float(&l->emit, x) && !l->emit.options->inference &&
+           !l->emit.options->as_exported &&
+           l->emit.eager->storages.at[onv_tensor_at(&l->emit, x).storage].kind ==
+               ONV_STORAGE_INPUT &&
            !onv_is_frozen(l, node->scope, NULL);
 }
 
@@ -29,10 +32,10 @@ static void lower_unsqueeze(onv_lowering *l, const onv_node *node)
 {
     lower_reshape(l, node);
     uint32_t x = onv_node_in(l, node, 0), view = onv_value_tensor(l, node->outputs[0]);
-    if (x == ONV_NO_TENSOR || view == ONV_NO_TENSOR || view == x || l->status != ONV_OK ||
+    if (x == ONV_NO_TENSOR || view == ONV_NO_TENSOR || view == x || l->emit.status != ONV_OK ||
         !asks_for_gradient(l, node, x))
         return;
-    onv_eager_tensor *leaf = &l->eager->tensors.at[view];
+    onv_eager_tensor *leaf = &l->emit.eager->tensors.at[view];
     leaf->needs_grad = leaf->is_leaf = true;
     l->asks_for_gradient = node;
     l->tally.input_gradient.bytes = leaf->bytes;
@@ -41,17 +44,17 @@ static void lower_unsqueeze(onv_lowering *l, const onv_node *node)
 static void lower_identity(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     if (x == ONV_NO_TENSOR) return;
     /* Exporters keep one copy of parameters that are equal; the network has two. */
-    if (onv_value_may_train(l->model, onv_model_value(l->model, node->inputs[0]))) {
-        uint32_t twin = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+    if (onv_value_may_train(l->emit.model, onv_model_value(l->emit.model, node->inputs[0]))) {
+        uint32_t twin = onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, NULL);
         if (twin == ONV_NO_TENSOR) return;
-        onv_eager_storage *to = &l->eager->storages.at[onv_tensor_at(l, twin).storage];
-        const onv_eager_storage *from = &l->eager->storages.at[t.storage];
+        onv_eager_storage *to = &l->emit.eager->storages.at[onv_tensor_at(&l->emit, twin).storage];
+        const onv_eager_storage *from = &l->emit.eager->storages.at[t.storage];
         *to = *from;
-        l->eager->tensors.at[twin].needs_grad = t.needs_grad;
-        l->eager->tensors.at[twin].is_leaf = t.is_leaf;
+        l->emit.eager->tensors.at[twin].needs_grad = t.needs_grad;
+        l->emit.eager->tensors.at[twin].is_leaf = t.is_leaf;
         x = twin;
     }
     onv_node_set(l, node, 0, x);
@@ -67,9 +70,10 @@ static bool is_promotion(const onv_lowering *l, const onv_node *node, uint32_t x
     bool is_own = node->aten_op != NULL && strncmp(node->aten_op, prefix, sizeof prefix - 1) == 0 &&
                   onv_is_node(user) && l->fusions.n_uses[node->outputs[0].index] == 1 &&
                   l->fusions.of_node[user.index] == 0;
-    uint8_t to = onv_model_value(l->model, node->outputs[0])->type.dtype;
-    if (!is_own || onv_tensor_is_float(l, x) || !onv_dtype_is_float((onv_dtype)to)) return false;
-    const char *op = onv_model_node(l->model, user)->op_type;
+    uint8_t to = onv_model_value(l->emit.model, node->outputs[0])->type.dtype;
+    if (!is_own || onv_tensor_is_float(&l->emit, x) || !onv_dtype_is_float((onv_dtype)to))
+        return false;
+    const char *op = onv_model_node(l->emit.model, user)->op_type;
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
         if (strcmp(kernels[i], op) == 0) return true;
     return false;
@@ -81,7 +85,7 @@ static bool is_for_truth(const onv_lowering *l, const onv_node *node)
 {
     static const char prefix[] = "prims.convert_element_type";
     onv_node_id id = l->fusions.user[node->outputs[0].index];
-    const onv_node *user = onv_is_node(id) ? onv_model_node(l->model, id) : NULL;
+    const onv_node *user = onv_is_node(id) ? onv_model_node(l->emit.model, id) : NULL;
     if (user == NULL || l->fusions.n_uses[node->outputs[0].index] != 1 ||
         !onv_node_tells_truth(user) || node->scope != user->scope || node->aten_op == NULL)
         return false;
@@ -96,14 +100,14 @@ static void lower_cast(onv_lowering *l, const onv_node *node)
         onv_node_set(l, node, 0, x);
         return;
     }
-    uint8_t to = onv_model_value(l->model, node->outputs[0])->type.dtype;
-    onv_node_set(l, node, 0, onv_emit_cast(l, x, to));
+    uint8_t to = onv_model_value(l->emit.model, node->outputs[0])->type.dtype;
+    onv_node_set(l, node, 0, onv_emit_cast(&l->emit, x, to));
 }
 
 static void lower_transpose(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     const onv_attr *perm = onv_node_attr(node, "perm");
     int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
     for (uint32_t i = 0; i < t.rank; i++) {
@@ -117,14 +121,16 @@ static void lower_transpose(onv_lowering *l, const onv_node *node)
         dims[i] = t.dims[from];
         strides[i] = t.strides[from];
     }
-    onv_node_set(l, node, 0, onv_emit_view(l, "permute", x, t.rank, dims, strides, ONV_GRAD_ALIAS));
+    onv_node_set(l, node, 0,
+                 onv_emit_view(&l->emit, "permute", x, t.rank, dims, strides, ONV_GRAD_ALIAS));
 }
 
 static void lower_expand(onv_lowering *l, const onv_node *node)
 {
     onv_shape shape;
     if (!onv_value_shape(l, node->outputs[0], &shape)) return;
-    onv_node_set(l, node, 0, onv_emit_expand(l, onv_node_in(l, node, 0), shape.rank, shape.dims));
+    onv_node_set(l, node, 0,
+                 onv_emit_expand(&l->emit, onv_node_in(l, node, 0), shape.rank, shape.dims));
 }
 
 /* Steps along the axes; false where one is negative or not known. */
@@ -147,26 +153,27 @@ static bool slice_steps(onv_lowering *l, const onv_node *node, uint32_t rank, in
  * each other. */
 static bool lower_unbind(onv_lowering *l, const onv_node *node)
 {
-    if (!onv_is_node(l->node) || !onv_node_is_aten(node, "unbind")) return false;
+    if (!onv_is_node(l->emit.node) || !onv_node_is_aten(node, "unbind")) return false;
     if (l->values[node->outputs[0].index].is_known) return true;
-    const onv_node *end = l->model->nodes.at + l->model->nodes.count;
+    const onv_node *end = l->emit.model->nodes.at + l->emit.model->nodes.count;
     uint32_t x = onv_node_in(l, node, 0);
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     if (x == ONV_NO_TENSOR) return false;
-    onv_emit_begin(l, "unbind");
+    onv_emit_begin(&l->emit, "unbind");
     l->emit.op.zeroes_grads = true;
-    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
     for (const onv_node *at = node; at < end && at->source_op == node->source_op &&
-                                    at->scope == node->scope && l->status == ONV_OK;
+                                    at->scope == node->scope && l->emit.status == ONV_OK;
          at++) {
         onv_shape shape;
         if (strcmp(at->op_type, "Slice") != 0 || at->inputs[0].index != node->inputs[0].index)
             continue;
         if (!onv_value_shape(l, at->outputs[0], &shape) || shape.rank != t.rank) continue;
-        uint32_t part = onv_tensor_on(l, t.storage, t.dtype, shape.rank, shape.dims, t.strides);
-        onv_node_set(l, at, 0, onv_emit_out(l, part));
+        uint32_t part =
+            onv_tensor_on(&l->emit, t.storage, t.dtype, shape.rank, shape.dims, t.strides);
+        onv_node_set(l, at, 0, onv_emit_out(&l->emit, part));
     }
-    onv_emit_end(l);
+    onv_emit_end(&l->emit);
     return true;
 }
 
@@ -174,7 +181,7 @@ static void lower_slice(onv_lowering *l, const onv_node *node)
 {
     if (lower_unbind(l, node)) return;
     uint32_t x = onv_node_in(l, node, 0);
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     onv_shape shape;
     int64_t strides[ONV_MAX_RANK];
     if (!onv_value_shape(l, node->outputs[0], &shape)) return;
@@ -189,24 +196,26 @@ static void lower_slice(onv_lowering *l, const onv_node *node)
         whole &= shape.dims[i] == t.dims[i];
     }
     onv_grad grad = whole ? ONV_GRAD_ALIAS : ONV_GRAD_NEW;
-    onv_node_set(l, node, 0, onv_emit_view(l, "slice", x, shape.rank, shape.dims, strides, grad));
+    onv_node_set(l, node, 0,
+                 onv_emit_view(&l->emit, "slice", x, shape.rank, shape.dims, strides, grad));
 }
 
 static void lower_split(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
-    onv_eager_tensor t = onv_tensor_at(l, x);
-    onv_emit_begin(l, "split");
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
+    onv_emit_begin(&l->emit, "split");
     l->emit.op.zeroes_grads = true;
-    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
     for (uint32_t k = 0; k < node->n_outputs; k++) {
         onv_shape shape;
         if (!onv_is_value(node->outputs[k]) || !onv_value_shape(l, node->outputs[k], &shape))
             continue;
-        uint32_t part = onv_tensor_on(l, t.storage, t.dtype, shape.rank, shape.dims, t.strides);
-        onv_node_set(l, node, k, onv_emit_out(l, part));
+        uint32_t part =
+            onv_tensor_on(&l->emit, t.storage, t.dtype, shape.rank, shape.dims, t.strides);
+        onv_node_set(l, node, k, onv_emit_out(&l->emit, part));
     }
-    onv_emit_end(l);
+    onv_emit_end(&l->emit);
 }
 
 /* A sequence stands for what was split; PyTorch has its parts from the start. */
@@ -218,17 +227,18 @@ static void lower_split_to_sequence(onv_lowering *l, const onv_node *node)
 static void lower_sequence_at(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
-    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     onv_shape shape;
     if (x == ONV_NO_TENSOR || !onv_value_shape(l, node->outputs[0], &shape)) return;
     /* Without keepdims the parts have no axis that they were split along. */
-    onv_node_id from = onv_model_value(l->model, node->inputs[0])->producer;
+    onv_node_id from = onv_model_value(l->emit.model, node->inputs[0])->producer;
     if (!onv_is_node(from) ||
-        strcmp(onv_model_node(l->model, from)->op_type, "SplitToSequence") != 0) {
+        strcmp(onv_model_node(l->emit.model, from)->op_type, "SplitToSequence") != 0) {
         onv_lower_by_traits(l, node); /* a sequence of something else */
         return;
     }
-    int64_t axis = onv_is_node(from) ? onv_node_int(onv_model_node(l->model, from), "axis", 0) : 0;
+    int64_t axis =
+        onv_is_node(from) ? onv_node_int(onv_model_node(l->emit.model, from), "axis", 0) : 0;
     if (axis < 0) axis += t.rank;
     int64_t strides[ONV_MAX_RANK];
     uint32_t n = 0;
@@ -238,7 +248,7 @@ static void lower_sequence_at(onv_lowering *l, const onv_node *node)
         onv_lower_by_traits(l, node);
     else
         onv_node_set(l, node, 0,
-                     onv_emit_view(l, "split", x, n, shape.dims, strides, ONV_GRAD_NEW));
+                     onv_emit_view(&l->emit, "split", x, n, shape.dims, strides, ONV_GRAD_NEW));
 }
 
 /* All of a tensor in other strides, as pooling to one place leaves it: a view, which the exporter writes with
@@ -263,9 +273,9 @@ static void lower_restrided(onv_lowering *l, const onv_node *node)
     if (!onv_value_shape(l, node->outputs[0], &to)) return;
     if (to.rank == 4 && to.dims[2] == 1 && to.dims[3] == 1) {
         const int64_t strides[] = {to.dims[1], 1, to.dims[1], to.dims[1]};
-        x = onv_emit_view(l, "as_strided", x, to.rank, to.dims, strides, ONV_GRAD_ALIAS);
+        x = onv_emit_view(&l->emit, "as_strided", x, to.rank, to.dims, strides, ONV_GRAD_ALIAS);
     } else {
-        x = onv_emit_reshape(l, x, to.rank, to.dims);
+        x = onv_emit_reshape(&l->emit, x, to.rank, to.dims);
     }
     onv_node_set(l, node, 0, x);
 }
@@ -279,8 +289,8 @@ static void lower_gather(onv_lowering *l, const onv_node *node)
         return;
     }
     uint32_t x = onv_node_in(l, node, 0), indices = onv_node_in(l, node, 1);
-    onv_eager_tensor t = onv_tensor_at(l, x);
-    const onv_type *index = &onv_model_value(l->model, node->inputs[1])->type;
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
+    const onv_type *index = &onv_model_value(l->emit.model, node->inputs[1])->type;
     if (x == ONV_NO_TENSOR || index->rank != 0) {
         onv_lower_by_traits(l, node);
         return;
@@ -298,7 +308,7 @@ static void lower_gather(onv_lowering *l, const onv_node *node)
         strides[to++] = t.strides[i];
     }
     onv_grad grad = t.dims[axis] == 1 ? ONV_GRAD_ALIAS : ONV_GRAD_NEW;
-    onv_node_set(l, node, 0, onv_emit_view(l, "select", x, t.rank - 1, dims, strides, grad));
+    onv_node_set(l, node, 0, onv_emit_view(&l->emit, "select", x, t.rank - 1, dims, strides, grad));
 }
 
 /* torch.take keeps what it takes from, and adds up in zeros. */
@@ -307,13 +317,13 @@ static bool lower_take(onv_lowering *l, const onv_node *node)
     uint32_t x = onv_node_in(l, node, 0), indices = onv_node_in(l, node, 1);
     if ((node->line_calls & ONV_LINE_CALLS_TAKE) == 0 || x == ONV_NO_TENSOR) return false;
     uint32_t out = onv_node_new(l, node, 0, ONV_UNDEFINED);
-    onv_emit_begin(l, "take");
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_in(l, indices, ONV_GRAD_NONE);
-    onv_emit_save(l, x);
-    onv_emit_save(l, indices);
-    onv_node_set(l, node, 0, onv_emit_out(l, out));
-    onv_emit_end(l);
+    onv_emit_begin(&l->emit, "take");
+    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
+    onv_emit_in(&l->emit, indices, ONV_GRAD_NONE);
+    onv_emit_save(&l->emit, x);
+    onv_emit_save(&l->emit, indices);
+    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
+    onv_emit_end(&l->emit);
     return true;
 }
 
@@ -323,8 +333,8 @@ static bool lower_take(onv_lowering *l, const onv_node *node)
 static int64_t dims_before_index(const onv_lowering *l, const onv_node *node, uint32_t rank,
                                  uint32_t n)
 {
-    onv_node_id producer = onv_model_value(l->model, node->inputs[0])->producer;
-    const onv_node *turn = onv_is_node(producer) ? onv_model_node(l->model, producer) : NULL;
+    onv_node_id producer = onv_model_value(l->emit.model, node->inputs[0])->producer;
+    const onv_node *turn = onv_is_node(producer) ? onv_model_node(l->emit.model, producer) : NULL;
     bool is_turned = turn != NULL && turn->source_op != NULL && node->source_op != NULL &&
                      strcmp(turn->op_type, "Transpose") == 0 &&
                      strcmp(turn->source_op, node->source_op) == 0;
@@ -360,15 +370,16 @@ static void sort_indexed(const onv_eager_tensor *y, const int64_t *of_x, uint32_
 
 static void order_indexed(onv_lowering *l, const onv_node *node, uint32_t out, uint32_t n)
 {
-    onv_eager_tensor x = onv_tensor_at(l, onv_node_in(l, node, 0)), y = onv_tensor_at(l, out);
+    onv_eager_tensor x = onv_tensor_at(&l->emit, onv_node_in(l, node, 0)),
+                     y = onv_tensor_at(&l->emit, out);
     if (!onv_node_is_aten(node, "index") || x.rank < n || y.rank < x.rank - n || y.elems == 0)
         return;
     uint32_t order[ONV_MAX_RANK], places = y.rank - (x.rank - n);
     int64_t of_x[ONV_MAX_RANK], before = dims_before_index(l, node, x.rank, n);
     if (before < 0 || before > (int64_t)(x.rank - n)) return;
-    int64_t *strides = ONV_ARENA_ARRAY(&l->model->arena, int64_t, y.rank);
+    int64_t *strides = ONV_ARENA_ARRAY(&l->emit.model->arena, int64_t, y.rank);
     if (strides == NULL) {
-        l->status = onv_fail_memory(l->err);
+        l->emit.status = onv_fail_memory(l->emit.err);
         return;
     }
     for (uint32_t i = 0; i < y.rank; i++) {
@@ -379,23 +390,25 @@ static void order_indexed(onv_lowering *l, const onv_node *node, uint32_t out, u
     sort_indexed(&y, of_x, places, order);
     int64_t step = 1;
     for (uint32_t i = 0; i < y.rank; step *= y.dims[order[i++]]) strides[order[i]] = step;
-    l->eager->tensors.at[out].strides = strides;
+    l->emit.eager->tensors.at[out].strides = strides;
 }
 
 static void lower_gather_nd(onv_lowering *l, const onv_node *node)
 {
     if (lower_take(l, node)) return;
-    size_t before = l->eager->ops.count;
+    size_t before = l->emit.eager->ops.count;
     uint32_t indices = onv_node_in(l, node, 1);
     onv_lower_by_traits(l, node);
-    if (l->status != ONV_OK || l->eager->ops.count == before || indices == ONV_NO_TENSOR) return;
-    onv_eager_op *op = &l->eager->ops.at[l->eager->ops.count - 1];
+    if (l->emit.status != ONV_OK || l->emit.eager->ops.count == before || indices == ONV_NO_TENSOR)
+        return;
+    onv_eager_op *op = &l->emit.eager->ops.at[l->emit.eager->ops.count - 1];
     const onv_weight_read *read = onv_weight_owner(l, node->inputs[0], node, 0);
-    bool stays = l->options->inference && op->n_out > 0 && read != NULL &&
+    bool stays = l->emit.options->inference && op->n_out > 0 && read != NULL &&
                  read->parameter != NULL && onv_weight_is_cached(read->parameter);
     if (stays)
-        l->eager->storages.at[onv_tensor_at(l, op->out[0]).storage].kind = ONV_STORAGE_CONSTANT;
-    onv_eager_tensor t = onv_tensor_at(l, indices);
+        l->emit.eager->storages.at[onv_tensor_at(&l->emit, op->out[0]).storage].kind =
+            ONV_STORAGE_CONSTANT;
+    onv_eager_tensor t = onv_tensor_at(&l->emit, indices);
     if (op->n_out == 1 && t.rank > 0 && t.dims[t.rank - 1] >= 0)
         order_indexed(l, node, op->out[0], (uint32_t)t.dims[t.rank - 1]);
     if (!op->has_backward || t.rank == 0 || t.dims[t.rank - 1] == 0) return;
@@ -413,7 +426,7 @@ static uint32_t new_joined(onv_lowering *l, const onv_node *node)
     bool is_last = node->n_inputs > 0 && onv_is_value(node->outputs[0]);
     for (uint32_t k = 0; k < node->n_inputs && is_last; k++) {
         uint32_t in = onv_node_in(l, node, k);
-        x = onv_tensor_at(l, in);
+        x = onv_tensor_at(&l->emit, in);
         is_last = in != ONV_NO_TENSOR && onv_tensor_is_channels_last(&x);
     }
     return is_last ? onv_node_new_like(l, node, dtype, &x) : onv_node_new(l, node, 0, dtype);
@@ -422,11 +435,11 @@ static uint32_t new_joined(onv_lowering *l, const onv_node *node)
 static void lower_concat(onv_lowering *l, const onv_node *node)
 {
     uint32_t out = new_joined(l, node);
-    onv_emit_begin(l, "cat");
+    onv_emit_begin(&l->emit, "cat");
     for (uint32_t k = 0; k < node->n_inputs; k++)
-        onv_emit_in(l, onv_node_in(l, node, k), ONV_GRAD_PART);
-    onv_node_set(l, node, 0, onv_emit_out(l, out));
-    onv_emit_end(l);
+        onv_emit_in(&l->emit, onv_node_in(l, node, k), ONV_GRAD_PART);
+    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
+    onv_emit_end(&l->emit);
 }
 
 onv_lower_fn onv_lower_view(const char *op_type)

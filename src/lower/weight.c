@@ -34,7 +34,7 @@ bool onv_weight_same_owner(const onv_weight_read *a, const onv_weight_read *b)
 
 static onv_status list_reads(onv_lowering *l)
 {
-    const onv_model *model = l->model;
+    const onv_model *model = l->emit.model;
     for (uint32_t i = 0; i < model->nodes.count; i++) {
         const onv_node *node = &model->nodes.at[i];
         if (node->graph.index != 0) continue;
@@ -49,7 +49,7 @@ static onv_status list_reads(onv_lowering *l)
                                     .scope = node->scope != NULL ? node->scope : "",
                                     .slot = onv_weight_slot_name(node, k),
                                     .tensor = ONV_NO_TENSOR};
-            if (!onv_vec_push(&l->weights.reads, read)) return onv_fail_memory(l->err);
+            if (!onv_vec_push(&l->weights.reads, read)) return onv_fail_memory(l->emit.err);
         }
     }
     if (l->weights.reads.count > 0)
@@ -136,12 +136,12 @@ static bool may_learn(const char *module_class)
 
 bool onv_weight_is_table(onv_lowering *l, const onv_weight_read *read)
 {
-    const char *class = read != NULL ? l->model->nodes.at[read->node].module_class : NULL;
-    if (class == NULL || strstr(class, "Sinusoidal") == NULL || l->options->as_exported)
+    const char *class = read != NULL ? l->emit.model->nodes.at[read->node].module_class : NULL;
+    if (class == NULL || strstr(class, "Sinusoidal") == NULL || l->emit.options->as_exported)
         return false;
     l->tally.tables.count++;
-    l->tally.tables.bytes += l->model->values.at[read->value].tensor->bytes;
-    l->tally.tables.first = l->model->values.at[read->value].name;
+    l->tally.tables.bytes += l->emit.model->values.at[read->value].tensor->bytes;
+    l->tally.tables.first = l->emit.model->values.at[read->value].name;
     return true;
 }
 
@@ -155,32 +155,32 @@ static uint64_t spread_dims(const onv_value *value)
 /* table[tokens]: rows of a matrix, by indices that are no constant. */
 static bool is_indexed(const onv_lowering *l, const onv_value *value, const onv_weight_read *read)
 {
-    const onv_node *node = &l->model->nodes.at[read->node];
+    const onv_node *node = &l->emit.model->nodes.at[read->node];
     if (read->k != 0 || node->n_inputs < 2 || value->type.rank < 2) return false;
     return onv_node_is_aten(node, "index") &&
-           !onv_value_is_weight(onv_model_value(l->model, node->inputs[1]));
+           !onv_value_is_weight(onv_model_value(l->emit.model, node->inputs[1]));
 }
 
 onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read *read)
 {
-    const onv_value *value = &l->model->values.at[read->value];
+    const onv_value *value = &l->emit.model->values.at[read->value];
     const char *name = value->name;
     if (value->role != ONV_ROLE_NOT_NOTED || value->tensor == NULL ||
         onv_folded_is_term(l, (onv_value_id){read->value}) || l->values[read->value].is_statistic ||
         !onv_dtype_is_float((onv_dtype)value->tensor->type.dtype))
         return ONV_WEIGHT_IS_OTHER;
-    if (onv_weight_is_product(l->model, &l->model->nodes.at[read->node], read->k))
+    if (onv_weight_is_product(l->emit.model, &l->emit.model->nodes.at[read->node], read->k))
         return ONV_WEIGHT_IS_OTHER;
-    if (onv_weight_place_of(&l->model->nodes.at[read->node], read->k) == ONV_PLACE_WEIGHT)
-        return l->model->nodes.at[read->node].takes_buffer ? ONV_WEIGHT_IS_OTHER
-                                                           : ONV_WEIGHT_IS_TAKEN;
+    if (onv_weight_place_of(&l->emit.model->nodes.at[read->node], read->k) == ONV_PLACE_WEIGHT)
+        return l->emit.model->nodes.at[read->node].takes_buffer ? ONV_WEIGHT_IS_OTHER
+                                                                : ONV_WEIGHT_IS_TAKEN;
     bool made = true;
     for (const onv_weight_read *at = reads_of(l, read->value);
          at != NULL && at < end_of_reads(l) && at->value == read->value; at++) {
-        onv_weight_place p = onv_weight_place_of(&l->model->nodes.at[at->node], at->k);
+        onv_weight_place p = onv_weight_place_of(&l->emit.model->nodes.at[at->node], at->k);
         if (p == ONV_PLACE_WEIGHT) return ONV_WEIGHT_IS_OTHER;
         made &= p == ONV_PLACE_MADE &&
-                !onv_weight_is_bias_of_scores(&l->model->nodes.at[at->node], value);
+                !onv_weight_is_bias_of_scores(&l->emit.model->nodes.at[at->node], value);
     }
     if (made || is_made_in_forward(name) || strchr(name, '.') != NULL) return ONV_WEIGHT_IS_OTHER;
     if (value->tensor->elems > 1 && onv_is_call_of(name, "embedding")) return ONV_WEIGHT_IS_ROWS;
@@ -195,9 +195,9 @@ onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read 
 bool onv_weight_is_unit(const onv_lowering *l, onv_value_id id)
 {
     const onv_weight_read *at = reads_of(l, id.index);
-    if (at == NULL || onv_model_value(l->model, id)->role != ONV_ROLE_NOT_NOTED) return false;
+    if (at == NULL || onv_model_value(l->emit.model, id)->role != ONV_ROLE_NOT_NOTED) return false;
     for (; at < end_of_reads(l) && at->value == id.index; at++) {
-        const onv_node *node = &l->model->nodes.at[at->node];
+        const onv_node *node = &l->emit.model->nodes.at[at->node];
         if (!node->lacks_scale || at->k != 1 || strcmp(node->op_type, "LayerNormalization") != 0)
             return false;
     }
@@ -217,7 +217,7 @@ static const onv_weight_read *find_named(const onv_lowering *l, uint32_t index)
 bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id)
 {
     const onv_weight_read *read = l->signature.count > 0 ? find_named(l, id.index) : NULL;
-    return read != NULL && !l->options->inference &&
+    return read != NULL && !l->emit.options->inference &&
            onv_weight_role_of(l, read) == ONV_WEIGHT_IS_NUMBER;
 }
 
@@ -226,7 +226,7 @@ static bool is_spread(onv_lowering *l, const onv_weight_read *first, const onv_w
                       onv_weight_verdict *v)
 {
     static const char *const spreading[] = {"expand", "repeat", "tile"};
-    const onv_value *value = &l->model->values.at[first->value];
+    const onv_value *value = &l->emit.model->values.at[first->value];
     if (!onv_is_call_of_any(value->name, spreading, sizeof spreading / sizeof spreading[0])) {
         if (named == NULL || onv_folded_part_of(l, value) == SIZE_MAX ||
             !onv_folded_has_call(value, "expand") ||
@@ -236,7 +236,7 @@ static bool is_spread(onv_lowering *l, const onv_weight_read *first, const onv_w
                                   named}; /* a view of what was expanded */
         return true;
     }
-    const onv_node *node = &l->model->nodes.at[first->node];
+    const onv_node *node = &l->emit.model->nodes.at[first->node];
     bool is_bias = named != NULL && strstr(named->parameter, "bias") != NULL;
     /* A class token; or positions, where no listed parameter is left for it. */
     bool may_be_token =
@@ -255,15 +255,15 @@ static bool is_spread(onv_lowering *l, const onv_weight_read *first, const onv_w
 /* The operation that reads it takes a weight there, or a buffer, or what a layer made. `made`: all take what they made. */
 static bool is_told_by_place(onv_lowering *l, uint32_t index, onv_weight_verdict *v, bool *made)
 {
-    const onv_value *value = &l->model->values.at[index];
+    const onv_value *value = &l->emit.model->values.at[index];
     for (const onv_weight_read *at = v->read; at < end_of_reads(l) && at->value == index; at++) {
-        const onv_node *node = &l->model->nodes.at[at->node];
+        const onv_node *node = &l->emit.model->nodes.at[at->node];
         onv_weight_place place = onv_weight_place_of(node, at->k);
         /* A filter that code made, a wavelet, say: no listed parameter has its name, nor is left for it. */
         bool is_filter = place == ONV_PLACE_WEIGHT && !node->takes_buffer &&
                          l->signature.count > 0 && onv_weight_is_view(value->name) &&
                          find_named(l, index) == NULL;
-        bool is_product = onv_weight_is_product(l->model, node, at->k);
+        bool is_product = onv_weight_is_product(l->emit.model, node, at->k);
         if (is_product || place == ONV_PLACE_WEIGHT) {
             onv_weight_use use = is_product || is_filter ? ONV_WEIGHT_MADE
                                  : node->takes_buffer    ? ONV_WEIGHT_BUFFER
@@ -279,7 +279,7 @@ static bool is_told_by_place(onv_lowering *l, uint32_t index, onv_weight_verdict
 /* A float weight without a note, in an export that has them. */
 onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
 {
-    const onv_value *value = &l->model->values.at[index];
+    const onv_value *value = &l->emit.model->values.at[index];
     const onv_weight_read *first = reads_of(l, index);
     onv_weight_verdict v = {ONV_WEIGHT_CONSTANT, false, first};
     if (onv_folded_is_term(l, (onv_value_id){index}))
@@ -288,7 +288,7 @@ onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
         v.use = strchr(value->name, '.') != NULL ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_CONSTANT;
         return v;
     }
-    onv_folded_buffer buffer = onv_folded_buffer_of(l->model, value);
+    onv_folded_buffer buffer = onv_folded_buffer_of(l, value);
     if (buffer.name != NULL && !buffer.is_computed)
         return (onv_weight_verdict){buffer.is_spread ? ONV_WEIGHT_VIEW : ONV_WEIGHT_BUFFER, true,
                                     first};
@@ -303,7 +303,7 @@ onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
         return (onv_weight_verdict){ONV_WEIGHT_MADE, true, first};
     if (onv_is_call_of(value->name, "embedding"))
         return (onv_weight_verdict){ONV_WEIGHT_TRAINED, false, first};
-    const onv_node *node = &l->model->nodes.at[first->node];
+    const onv_node *node = &l->emit.model->nodes.at[first->node];
     static const char *const parts[] = {"slice", "select", "view", "reshape"};
     const char *class = node->module_class != NULL ? node->module_class : "";
     if (!onv_node_is_noted(node)) { /* nothing is known of the reader: as an older export */
@@ -339,7 +339,7 @@ static bool is_derived(onv_lowering *l, const onv_value *value, const onv_weight
         "add",   "sub",     "mul",     "div",      "neg",    "pow", "exp",  "log",    "sqrt",
         "rsqrt", "sigmoid", "softmax", "softplus", "matmul", "mm",  "tanh", "einsum", "bmm",
     };
-    const onv_node *node = &l->model->nodes.at[read->node];
+    const onv_node *node = &l->emit.model->nodes.at[read->node];
     const char *name = value->name;
     bool is_layer = onv_node_is_any_aten(node, layers, sizeof layers / sizeof layers[0]);
     /* A gain times a number. */
@@ -353,7 +353,7 @@ static bool is_derived(onv_lowering *l, const onv_value *value, const onv_weight
     if (is_layer && name == value->name)
         return !onv_is_call_of_any(name, views, sizeof views / sizeof views[0]);
     return onv_is_call_of_any(name, calculates, sizeof calculates / sizeof calculates[0]) ||
-           (name == value->name && (onv_follows_folded(l, name) || onv_folded_computes(l, value)));
+           (name == value->name && onv_folded_computes(l, value));
 }
 
 /* "relative_attention_bias", "rel_attn_embed.weight". */
@@ -365,14 +365,14 @@ static bool is_relative(const char *parameter)
 
 onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
 {
-    const onv_value *value = onv_model_value(l->model, id);
+    const onv_value *value = onv_model_value(l->emit.model, id);
     bool is_float = onv_dtype_is_float((onv_dtype)value->tensor->type.dtype);
     if (l->values[id.index].is_statistic || value->role == ONV_ROLE_BUFFER)
         return ONV_WEIGHT_BUFFER;
     bool noted = l->weights.has_notes && value->role == ONV_ROLE_NOT_NOTED;
-    if (!onv_value_may_train(l->model, value)) return ONV_WEIGHT_CONSTANT;
+    if (!onv_value_may_train(l->emit.model, value)) return ONV_WEIGHT_CONSTANT;
     if (!is_float) {
-        onv_folded_buffer buffer = onv_folded_buffer_of(l->model, value);
+        onv_folded_buffer buffer = onv_folded_buffer_of(l, value);
         bool is_computed = buffer.name != NULL && buffer.is_computed;
         if (noted && onv_is_call_of(value->name, "expand") && !is_computed) return ONV_WEIGHT_VIEW;
         bool made = noted && (is_made_in_forward(value->name) ||
@@ -381,7 +381,7 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     }
     if (!noted) return ONV_WEIGHT_TRAINED;
     onv_weight_verdict v = onv_weight_judge(l, id.index);
-    if (v.use != ONV_WEIGHT_TRAINED || v.read == NULL || l->options->as_exported) return v.use;
+    if (v.use != ONV_WEIGHT_TRAINED || v.read == NULL || l->emit.options->as_exported) return v.use;
     if (onv_is_call_of(value->name, "embedding") && !v.is_sure) return ONV_WEIGHT_LOOKED_UP;
     if (onv_weight_is_for_all(value, v.read)) return ONV_WEIGHT_LOOKED_UP_FOR_ALL;
     bool of_distances =
@@ -391,11 +391,11 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
          onv_weight_is_of_axis(value, v.read->parameter) || onv_folded_is_biases(l, id)) &&
         strstr(v.read->parameter, "proj") == NULL;
     if (of_distances && value->role == ONV_ROLE_NOT_NOTED &&
-        onv_weight_place_of(&l->model->nodes.at[v.read->node], v.read->k) != ONV_PLACE_WEIGHT)
+        onv_weight_place_of(&l->emit.model->nodes.at[v.read->node], v.read->k) != ONV_PLACE_WEIGHT)
         return ONV_WEIGHT_BIASES;
     onv_shape matrix;
     bool is_query = onv_has_made_up_name(value->name) && value->type.rank == 4 &&
-                    onv_weight_is_query(&l->model->nodes.at[v.read->node], v.read->k);
+                    onv_weight_is_query(&l->emit.model->nodes.at[v.read->node], v.read->k);
     if (is_query) return ONV_WEIGHT_QUERY;
     if (onv_weight_projects(l, v.read, &matrix)) return ONV_WEIGHT_PROJECTED;
     return !v.read->is_part && is_derived(l, value, v.read) ? ONV_WEIGHT_DERIVED
@@ -406,7 +406,7 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
 
 bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read)
 {
-    const onv_value *value = &l->model->values.at[read->value];
+    const onv_value *value = &l->emit.model->values.at[read->value];
     bool others = false;
     for (const onv_weight_read *at = reads_of(l, read->value);
          at != NULL && at < end_of_reads(l) && at->value == read->value; at++)
@@ -425,20 +425,20 @@ static bool is_argument(const onv_node *node, const char *parameter)
 
 static bool find_sharing(onv_lowering *l, onv_value_id id)
 {
-    const onv_value *value = onv_model_value(l->model, id);
+    const onv_value *value = onv_model_value(l->emit.model, id);
     const onv_weight_read *first = reads_of(l, id.index);
-    if (!l->weights.has_notes || l->options->as_exported || first == NULL) return false;
+    if (!l->weights.has_notes || l->emit.options->as_exported || first == NULL) return false;
     if (value->tensor->elems > MAX_SHARED_ELEMS) return false;
     bool several = false, all_tell = true;
     const char *told = NULL;
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == id.index; at++) {
         if (told != NULL && at->parameter != NULL && strcmp(told, at->parameter) != 0) return true;
         if (at->parameter != NULL) told = at->parameter;
-        all_tell &= is_argument(&l->model->nodes.at[at->node], at->parameter);
+        all_tell &= is_argument(&l->emit.model->nodes.at[at->node], at->parameter);
     }
     if (all_tell || !onv_weight_may_be_uniform(l, value->tensor, 0)) return false;
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == id.index; at++) {
-        if (!onv_node_is_noted(&l->model->nodes.at[at->node])) return false;
+        if (!onv_node_is_noted(&l->emit.model->nodes.at[at->node])) return false;
         several |= !onv_weight_same_owner(first, at);
     }
     return several;
@@ -454,7 +454,7 @@ bool onv_weight_is_shared(onv_lowering *l, onv_value_id id)
 
 const char *onv_weight_name(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
 {
-    const onv_value *value = onv_model_value(l->model, id);
+    const onv_value *value = onv_model_value(l->emit.model, id);
     if (value->role == ONV_ROLE_PARAMETER &&
         (!onv_weight_is_shared(l, id) ||
          (read->scope[0] != '\0' && onv_path_is_inside(value->name, read->scope))))
@@ -506,17 +506,16 @@ const char *onv_weight_layer(onv_lowering *l, onv_value_id id, const onv_weight_
 {
     static const char linear[] = "torch.nn.modules.linear.Linear",
                       conv[] = "torch.nn.modules.conv.Conv";
-    const char *name = onv_model_value(l->model, id)->name;
+    const char *name = onv_model_value(l->emit.model, id)->name;
     if (read == NULL || !onv_has_made_up_name(name)) return NULL;
-    if (onv_is_under_no_grad(l, &l->model->nodes.at[read->node])) return read->parameter;
     if (read->scope[0] == '\0') return NULL;
-    const char *class = l->model->nodes.at[read->node].module_class;
+    const char *class = l->emit.model->nodes.at[read->node].module_class;
     bool single =
         class != NULL && (strcmp(class, linear) == 0 || strncmp(class, conv, sizeof conv - 1) == 0);
     if (!single || read->parameter != NULL) return single ? read->parameter : NULL;
     name = onv_parameter_name(l, read->scope, read->slot);
-    name = onv_intern_n(&l->model->strings, name, strlen(name));
-    if (name == NULL && l->status == ONV_OK) l->status = onv_fail_memory(l->err);
+    name = onv_intern_n(&l->emit.model->strings, name, strlen(name));
+    if (name == NULL && l->emit.status == ONV_OK) l->emit.status = onv_fail_memory(l->emit.err);
     return name;
 }
 
@@ -529,15 +528,15 @@ static int by_text(const void *left, const void *right)
 
 onv_status onv_weights_prepare(onv_lowering *l)
 {
-    const onv_model *model = l->model;
-    onv_arena *arena = &l->model->arena;
-    size_t n_patterns = l->options->n_freeze + l->options->n_train_only;
+    const onv_model *model = l->emit.model;
+    onv_arena *arena = &l->emit.model->arena;
+    size_t n_patterns = l->emit.options->n_freeze + l->emit.options->n_train_only;
     l->weights.scopes = ONV_ARENA_ARRAY(arena, const char *, model->nodes.count);
     l->weights.freeze_used = ONV_ARENA_ARRAY(arena, bool, n_patterns);
-    l->weights.inplace_used = ONV_ARENA_ARRAY(arena, bool, l->options->n_inplace);
+    l->weights.inplace_used = ONV_ARENA_ARRAY(arena, bool, l->emit.options->n_inplace);
     if (l->weights.scopes == NULL || l->weights.freeze_used == NULL ||
         l->weights.inplace_used == NULL)
-        return onv_fail_memory(l->err);
+        return onv_fail_memory(l->emit.err);
     for (size_t i = 0; i < model->nodes.count; i++) {
         const onv_node *node = &model->nodes.at[i];
         l->weights.has_notes |= onv_node_is_noted(node);
@@ -548,6 +547,7 @@ onv_status onv_weights_prepare(onv_lowering *l)
         qsort(l->weights.scopes, l->weights.n_scopes, sizeof *l->weights.scopes, by_text);
     for (size_t i = 0; i < model->values.count; i++)
         l->weights.has_notes |= model->values.at[i].role == ONV_ROLE_PARAMETER;
+    ONV_TRY(onv_buffers_list(l));
     ONV_TRY(list_reads(l));
     return onv_signature_prepare(l);
 }

@@ -3,16 +3,11 @@
 #ifndef ONV_LOWER_WEIGHT_H
 #define ONV_LOWER_WEIGHT_H
 
+#include "emit/emit.h"
 #include "ir/model.h"
 #include "load/ptr_map.h"
 
 typedef struct onv_lowering onv_lowering;
-
-/* Room for a shape on the stack. */
-typedef struct onv_shape {
-    uint32_t rank;
-    int64_t dims[ONV_MAX_RANK];
-} onv_shape;
 
 /* A place where a node of the main graph reads an initializer; see weight.c. */
 typedef struct onv_weight_read {

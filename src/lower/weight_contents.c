@@ -21,9 +21,9 @@ const unsigned char *onv_weight_head(onv_lowering *l, const onv_tensor *tensor, 
     onv_error ignored = {
         0}; /* a file of weights that is cut off, say: its contents are not known */
     *buffer = NULL;
-    if (l->status != ONV_OK) return NULL;
-    onv_status status = onv_load_head(l->model, tensor, bytes, &data, buffer, &ignored);
-    if (status == ONV_ERR_MEMORY) l->status = onv_fail_memory(l->err);
+    if (l->emit.status != ONV_OK) return NULL;
+    onv_status status = onv_load_head(l->emit.model, tensor, bytes, &data, buffer, &ignored);
+    if (status == ONV_ERR_MEMORY) l->emit.status = onv_fail_memory(l->emit.err);
     return status == ONV_OK ? data : NULL;
 }
 

@@ -9,18 +9,18 @@ enum { MAX_REPORTS = 12 };
 
 static void report(onv_lowering *l, const onv_value *value, const onv_weight_verdict *v)
 {
-    const onv_node *node = v->read != NULL ? &l->model->nodes.at[v->read->node] : NULL;
+    const onv_node *node = v->read != NULL ? &l->emit.model->nodes.at[v->read->node] : NULL;
     bool trained = v->use == ONV_WEIGHT_TRAINED || v->use == ONV_WEIGHT_EXPANDED;
     const char *class = node != NULL && node->module_class != NULL ? node->module_class : "";
     const char *note =
         onv_is_call_of(value->name, "embedding") || onv_weight_is_for_all(value, v->read)
-            ? l->options->parameters > 0
+            ? l->emit.options->parameters > 0
                   ? ""
                   : "; rows of a table that are never looked up are not in the file, nor counted: "
                     "--parameters N counts them, where N is the sum of p.numel() for p in "
                     "model.parameters()"
             : "";
-    onv_model_diag(l->model, trained ? ONV_WARNING : ONV_NOTE,
+    onv_model_diag(l->emit.model, trained ? ONV_WARNING : ONV_NOTE,
                    trained ? "assumed-parameter" : "assumed-constant",
                    node != NULL ? node->name : NULL,
                    "'%s', %llu bytes, was computed by the export; module '%s'%s%s%s reads it: "
@@ -39,8 +39,8 @@ static void report_constants(onv_lowering *l)
 {
     enum { WORTH_A_NOTE = 100 }; /* one in so many elements */
     uint64_t n = 0, bytes = 0, elems = 0, trained = 0;
-    for (uint32_t i = 0; i < l->model->values.count && !l->model->trains_constants; i++) {
-        const onv_value *value = &l->model->values.at[i];
+    for (uint32_t i = 0; i < l->emit.model->values.count && !l->emit.model->trains_constants; i++) {
+        const onv_value *value = &l->emit.model->values.at[i];
         if (!onv_value_is_held(value) || value->tensor->elems < 2) continue;
         if (!onv_dtype_is_float((onv_dtype)value->tensor->type.dtype)) continue;
         if (value->kind == ONV_VALUE_INITIALIZER) trained += value->tensor->elems;
@@ -50,7 +50,7 @@ static void report_constants(onv_lowering *l)
         elems += value->tensor->elems;
     }
     if (elems > trained / WORTH_A_NOTE)
-        onv_model_diag(l->model, ONV_NOTE, "constants-not-trained", NULL,
+        onv_model_diag(l->emit.model, ONV_NOTE, "constants-not-trained", NULL,
                        "%llu Constant nodes hold %llu bytes of floats: next to initializers they "
                        "count as constants, without gradients",
                        (unsigned long long)n, (unsigned long long)bytes);
@@ -62,14 +62,14 @@ void onv_weights_report(onv_lowering *l)
     onv_signature_report(l);
     if (l->tally.tables.count > 0)
         onv_model_diag(
-            l->model, ONV_NOTE, "assumed-frozen", NULL,
+            l->emit.model, ONV_NOTE, "assumed-frozen", NULL,
             "'%s' and %u more tables, %llu bytes, belong to modules whose class is called "
             "sinusoidal: counted as parameters that are not trained",
             l->tally.tables.first, l->tally.tables.count - 1,
             (unsigned long long)l->tally.tables.bytes);
     uint64_t left = 0, left_bytes = 0, n = 0;
-    for (uint32_t i = 0; i < l->model->values.count && l->weights.has_notes; i++) {
-        const onv_value *value = &l->model->values.at[i];
+    for (uint32_t i = 0; i < l->emit.model->values.count && l->weights.has_notes; i++) {
+        const onv_value *value = &l->emit.model->values.at[i];
         if (value->kind != ONV_VALUE_INITIALIZER || value->role != ONV_ROLE_NOT_NOTED) continue;
         if (value->tensor == NULL || value->tensor->elems < 2 || l->values[i].is_statistic)
             continue;
@@ -84,7 +84,7 @@ void onv_weights_report(onv_lowering *l)
         }
     }
     if (left > 0)
-        onv_model_diag(l->model, ONV_NOTE, "assumed-constant", NULL,
+        onv_model_diag(l->emit.model, ONV_NOTE, "assumed-constant", NULL,
                        "%llu more constants of unsure role, %llu bytes", (unsigned long long)left,
                        (unsigned long long)left_bytes);
 }

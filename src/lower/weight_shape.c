@@ -50,7 +50,7 @@ static bool has_suffix(const char *name, const char *suffix)
 bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv_shape *matrix)
 {
     static const char suffix[] = "_proj.weight";
-    const onv_value *value = &l->model->values.at[read->value];
+    const onv_value *value = &l->emit.model->values.at[read->value];
     size_t scope = strlen(read->scope),
            length = read->parameter != NULL ? strlen(read->parameter) : 0;
     if (value->role != ONV_ROLE_NOT_NOTED || value->type.rank < 3 || scope == 0 ||
@@ -60,7 +60,7 @@ bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv
         return false;
     for (size_t i = 0; i < l->weights.reads.count; i++) {
         const onv_weight_read *at = &l->weights.reads.at[i];
-        const onv_type *type = &l->model->values.at[at->value].type;
+        const onv_type *type = &l->emit.model->values.at[at->value].type;
         if (type->rank != 2 || strncmp(at->scope, read->scope, scope) != 0 ||
             at->scope[scope] != '.' || strcmp(at->slot, "weight") != 0)
             continue;
@@ -81,7 +81,8 @@ bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read
     *shape = *whole;
     switch (use) {
     case ONV_WEIGHT_EXPANDED: {
-        const onv_tensor *tensor = read != NULL ? l->model->values.at[read->value].tensor : NULL;
+        const onv_tensor *tensor =
+            read != NULL ? l->emit.model->values.at[read->value].tensor : NULL;
         uint32_t repeated = tensor != NULL ? onv_weight_repeated_dims(l, tensor) : 0;
         uint32_t n = strstr(name, "bias") != NULL ? shape->rank - 1 : 1;
         for (uint32_t i = 0; i < shape->rank; i++)
@@ -105,7 +106,8 @@ bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read
         return true;
     case ONV_WEIGHT_BIASES:
         make_table_shape(name, whole,
-                         onv_weight_is_of_axis(&l->model->values.at[read->value], name), shape);
+                         onv_weight_is_of_axis(&l->emit.model->values.at[read->value], name),
+                         shape);
         return true;
     default: return true;
     }
@@ -127,5 +129,5 @@ void onv_weight_hold_places(onv_lowering *l, const onv_weight_read *read, uint64
     if ((square_root(keys) == 0 && !onv_weight_is_cached(read->parameter)) ||
         !onv_u64_mul(pairs, sizeof(int64_t), &bytes))
         return;
-    onv_storage_new(l, bytes, ONV_STORAGE_BUFFER, read->parameter);
+    onv_storage_new(&l->emit, bytes, ONV_STORAGE_BUFFER, read->parameter);
 }

@@ -24,11 +24,11 @@ enum { MAX_VIEW_BYTES = 64 << 20, MAX_VIEWS = 64 };
 /* Does a scatter take `elems` indices that the file has as they are? They are what others repeat. */
 static bool has_plain_indices(const onv_lowering *l, uint64_t elems)
 {
-    for (size_t i = 0; i < l->model->nodes.count; i++) {
-        const onv_node *node = &l->model->nodes.at[i];
+    for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
+        const onv_node *node = &l->emit.model->nodes.at[i];
         if (strcmp(node->op_type, "ScatterElements") != 0 || node->n_inputs < 2) continue;
         if (!onv_is_value(node->inputs[1])) continue;
-        const onv_value *index = onv_model_value(l->model, node->inputs[1]);
+        const onv_value *index = onv_model_value(l->emit.model, node->inputs[1]);
         if (onv_value_is_weight(index) && index->tensor != NULL && index->tensor->elems == elems)
             return true;
     }
@@ -38,10 +38,10 @@ static bool has_plain_indices(const onv_lowering *l, uint64_t elems)
 /* Indices of elements have at least the dim that they index along. */
 static uint64_t indexed_bytes(const onv_lowering *l, onv_value_id id)
 {
-    const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
+    const onv_tensor *tensor = onv_model_value(l->emit.model, id)->tensor;
     onv_node_id user = l->fusions.user[id.index];
     if (!onv_is_node(user) || tensor->elems == 0) return 0;
-    const onv_node *node = onv_model_node(l->model, user);
+    const onv_node *node = onv_model_node(l->emit.model, user);
     int64_t rank = tensor->type.rank, axis = onv_node_int(node, "axis", 0);
     bool indexes = strcmp(node->op_type, "ScatterElements") == 0 ||
                    strcmp(node->op_type, "GatherElements") == 0;
@@ -54,8 +54,8 @@ static uint64_t indexed_bytes(const onv_lowering *l, onv_value_id id)
 
 static bool is_alike(const onv_lowering *l, onv_value_id a, onv_value_id b)
 {
-    const onv_type *type = &onv_model_value(l->model, a)->tensor->type;
-    const onv_type *other = &onv_model_value(l->model, b)->tensor->type;
+    const onv_type *type = &onv_model_value(l->emit.model, a)->tensor->type;
+    const onv_type *other = &onv_model_value(l->emit.model, b)->tensor->type;
     bool same = type->dtype == other->dtype && type->rank == other->rank;
     for (int d = 0; same && d < type->rank; d++) same = onv_dim_same(type->dims[d], other->dims[d]);
     return same;
@@ -65,7 +65,7 @@ static bool is_alike(const onv_lowering *l, onv_value_id a, onv_value_id b)
 static const onv_node *first_dim_indexer(const onv_lowering *l, onv_value_id id)
 {
     onv_node_id user = l->fusions.user[id.index];
-    const onv_node *node = onv_is_node(user) ? onv_model_node(l->model, user) : NULL;
+    const onv_node *node = onv_is_node(user) ? onv_model_node(l->emit.model, user) : NULL;
     bool indexes = node != NULL && strcmp(node->op_type, "ScatterElements") == 0 &&
                    onv_node_int(node, "axis", 0) == 0;
     return indexes ? node : NULL;
@@ -75,12 +75,12 @@ static const onv_node *first_dim_indexer(const onv_lowering *l, onv_value_id id)
 static bool repeats_same(onv_lowering *l, onv_value_id a, onv_value_id b, bool if_unknown)
 {
     enum { PER_WORK = 256 }; /* bytes */
-    const onv_tensor *t[2] = {onv_model_value(l->model, a)->tensor,
-                              onv_model_value(l->model, b)->tensor};
+    const onv_tensor *t[2] = {onv_model_value(l->emit.model, a)->tensor,
+                              onv_model_value(l->emit.model, b)->tensor};
     const unsigned char *data[2];
     unsigned char *buffers[2];
     uint64_t row[2], n = UINT64_MAX;
-    if (!onv_work(2 * ONV_MOST_HEAD / PER_WORK)) l->status = ONV_ERR_CANCELLED;
+    if (!onv_work(2 * ONV_MOST_HEAD / PER_WORK)) l->emit.status = ONV_ERR_CANCELLED;
     for (int k = 0; k < 2; k++) {
         size_t bytes = t[k]->bytes < ONV_MOST_HEAD ? (size_t)t[k]->bytes : ONV_MOST_HEAD;
         row[k] = t[k]->bytes / (uint64_t)t[k]->type.dims[0].raw;
@@ -98,8 +98,8 @@ static bool repeats_same(onv_lowering *l, onv_value_id a, onv_value_id b, bool i
 /* The same edges for layers of other widths. */
 static bool is_wider(onv_lowering *l, onv_value_id a, onv_value_id b)
 {
-    const onv_tensor *t = onv_model_value(l->model, a)->tensor,
-                     *other = onv_model_value(l->model, b)->tensor;
+    const onv_tensor *t = onv_model_value(l->emit.model, a)->tensor,
+                     *other = onv_model_value(l->emit.model, b)->tensor;
     return t->type.dtype == other->type.dtype && t->type.rank > 1 && other->type.rank > 1 &&
            t->elems > 0 && other->elems > 0 && t->bytes >= t->elems &&
            onv_dim_same(t->type.dims[0], other->type.dims[0]) && first_dim_indexer(l, a) != NULL &&
@@ -108,7 +108,7 @@ static bool is_wider(onv_lowering *l, onv_value_id a, onv_value_id b)
 
 uint64_t onv_weight_unspread_bytes(const onv_lowering *l, onv_value_id id)
 {
-    const onv_value *value = onv_model_value(l->model, id);
+    const onv_value *value = onv_model_value(l->emit.model, id);
     const onv_tensor *tensor = value->tensor;
     bool is_spread = onv_is_call_of(value->name, "expand") && first_dim_indexer(l, id) != NULL &&
                      tensor->type.rank > 0 && tensor->elems > 0;
@@ -119,13 +119,13 @@ uint64_t onv_weight_unspread_bytes(const onv_lowering *l, onv_value_id id)
 /* Does the file have the indices that it repeats as they are, which another operation reads? */
 static bool has_unrepeated(onv_lowering *l, onv_value_id id)
 {
-    const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
+    const onv_tensor *tensor = onv_model_value(l->emit.model, id)->tensor;
     if (first_dim_indexer(l, id) == NULL || tensor->type.rank < 2 || tensor->elems == 0 ||
         tensor->bytes < tensor->elems)
         return false;
-    if (!onv_work(l->model->values.count)) l->status = ONV_ERR_CANCELLED;
-    for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++) {
-        const onv_value *value = &l->model->values.at[i];
+    if (!onv_work(l->emit.model->values.count)) l->emit.status = ONV_ERR_CANCELLED;
+    for (uint32_t i = 0; i < l->emit.model->values.count && l->emit.status == ONV_OK; i++) {
+        const onv_value *value = &l->emit.model->values.at[i];
         const onv_tensor *other = value->tensor;
         if (!onv_value_is_weight(value) || other == NULL || other->type.rank != 1 ||
             other->type.dtype != tensor->type.dtype || l->fusions.n_uses[i] == 0 ||
@@ -138,7 +138,7 @@ static bool has_unrepeated(onv_lowering *l, onv_value_id id)
 
 static bool is_same_view(onv_lowering *l, onv_value_id a, onv_value_id b)
 {
-    const onv_tensor *t = onv_model_value(l->model, a)->tensor;
+    const onv_tensor *t = onv_model_value(l->emit.model, a)->tensor;
     bool has_rows = t->type.rank > 0 && t->elems > 0 && t->bytes >= t->elems;
     return is_alike(l, a, b) && (!has_rows || repeats_same(l, a, b, true));
 }
@@ -154,16 +154,16 @@ static bool is_viewed_before(onv_lowering *l, onv_value_id id)
 
 uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id)
 {
-    const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
+    const onv_tensor *tensor = onv_model_value(l->emit.model, id)->tensor;
     const onv_payload *data = &tensor->payload;
     if (l->weights.views.count >= MAX_VIEWS || is_viewed_before(l, id) || has_unrepeated(l, id))
         return 0;
-    if (!onv_vec_push(&l->weights.views, id) && l->status == ONV_OK)
-        l->status = onv_fail_memory(l->err);
+    if (!onv_vec_push(&l->weights.views, id) && l->emit.status == ONV_OK)
+        l->emit.status = onv_fail_memory(l->emit.err);
     uint64_t left = tensor->bytes, outer = 1;
     const unsigned char *bytes = NULL;
-    if (data->bytes == tensor->bytes && tensor->bytes <= MAX_VIEW_BYTES && l->status == ONV_OK)
-        l->status = onv_load_raw(l->model, tensor, &bytes, l->err);
+    if (data->bytes == tensor->bytes && tensor->bytes <= MAX_VIEW_BYTES && l->emit.status == ONV_OK)
+        l->emit.status = onv_load_raw(l->emit.model, tensor, &bytes, l->emit.err);
     if (bytes == NULL || tensor->elems == 0) return indexed_bytes(l, id);
     for (int i = 0; i < tensor->type.rank; i++) {
         uint64_t count = (uint64_t)tensor->type.dims[i].raw;
@@ -176,7 +176,7 @@ uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id)
 
 uint64_t onv_weight_contents(onv_lowering *l, onv_value_id id)
 {
-    const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
+    const onv_tensor *tensor = onv_model_value(l->emit.model, id)->tensor;
     size_t bytes = tensor->bytes < ONV_MOST_HEAD ? (size_t)tensor->bytes : ONV_MOST_HEAD;
     unsigned char *buffer;
     const unsigned char *data = onv_weight_head(l, tensor, bytes, &buffer);
@@ -187,8 +187,8 @@ uint64_t onv_weight_contents(onv_lowering *l, onv_value_id id)
 
 static bool is_in_file(const onv_lowering *l, const onv_folded_buffer *buffer)
 {
-    for (uint32_t i = 0; i < l->model->values.count && onv_work(1); i++) {
-        const onv_value *value = &l->model->values.at[i];
+    for (uint32_t i = 0; i < l->emit.model->values.count && onv_work(1); i++) {
+        const onv_value *value = &l->emit.model->values.at[i];
         if (value->role == ONV_ROLE_BUFFER && strlen(value->name) == buffer->length &&
             memcmp(value->name, buffer->name, buffer->length) == 0)
             return l->fusions.n_uses[i] > 0;
@@ -200,23 +200,23 @@ static bool is_in_file(const onv_lowering *l, const onv_folded_buffer *buffer)
  * shared, in one shape or another. */
 bool onv_weight_is_part_again(onv_lowering *l, onv_value_id id)
 {
-    const onv_value *value = onv_model_value(l->model, id);
-    if (l->options->as_exported || l->weights.buffer_parts.count >= MAX_VIEWS) return false;
-    onv_folded_buffer buffer = onv_folded_buffer_of(l->model, value);
+    const onv_value *value = onv_model_value(l->emit.model, id);
+    if (l->emit.options->as_exported || l->weights.buffer_parts.count >= MAX_VIEWS) return false;
+    onv_folded_buffer buffer = onv_folded_buffer_of(l, value);
     if (buffer.name == NULL || buffer.is_computed) return false;
     onv_buffer_part part = {id, onv_weight_contents(l, id)};
     if (part.contents == 0) return false;
     for (size_t i = 0; i < l->weights.buffer_parts.count; i++) {
         const onv_buffer_part *at = &l->weights.buffer_parts.at[i];
-        const onv_value *first = onv_model_value(l->model, at->value);
+        const onv_value *first = onv_model_value(l->emit.model, at->value);
         if (at->contents != part.contents || first->tensor->bytes != value->tensor->bytes) continue;
-        onv_folded_buffer other = onv_folded_buffer_of(l->model, first);
+        onv_folded_buffer other = onv_folded_buffer_of(l, first);
         if (other.length == buffer.length && memcmp(other.name, buffer.name, buffer.length) == 0)
             return true;
     }
     if (is_in_file(l, &buffer)) return true;
-    if (!onv_vec_push(&l->weights.buffer_parts, part) && l->status == ONV_OK)
-        l->status = onv_fail_memory(l->err);
+    if (!onv_vec_push(&l->weights.buffer_parts, part) && l->emit.status == ONV_OK)
+        l->emit.status = onv_fail_memory(l->emit.err);
     return false;
 }
 
@@ -241,18 +241,18 @@ uint32_t onv_weight_of_buffer(onv_lowering *l, onv_value_id id, const onv_weight
 {
     static const char *const turns[] = {"permute", "transpose", "t"};
     enum { MOST_LOOKED_FOR = 256 };
-    const onv_value *value = onv_model_value(l->model, id);
-    if (read == NULL || shape->rank != 2 || l->options->as_exported ||
+    const onv_value *value = onv_model_value(l->emit.model, id);
+    if (read == NULL || shape->rank != 2 || l->emit.options->as_exported ||
         !onv_is_call_of_any(value->name, turns, sizeof turns / sizeof turns[0]) ||
         l->weights.n_buffer_views++ >= MOST_LOOKED_FOR)
         return ONV_NO_TENSOR;
-    for (uint32_t i = 0; i < l->model->values.count; i++) {
-        if (!is_buffer_of(&l->model->values.at[i], read->scope, value->tensor)) continue;
+    for (uint32_t i = 0; i < l->emit.model->values.count; i++) {
+        if (!is_buffer_of(&l->emit.model->values.at[i], read->scope, value->tensor)) continue;
         uint32_t buffer = onv_value_tensor(l, (onv_value_id){i});
         if (buffer == ONV_NO_TENSOR) return ONV_NO_TENSOR;
         const int64_t strides[] = {1, shape->dims[0]};
-        return onv_tensor_on(l, onv_tensor_at(l, buffer).storage, value->tensor->type.dtype, 2,
-                             shape->dims, strides);
+        return onv_tensor_on(&l->emit, onv_tensor_at(&l->emit, buffer).storage,
+                             value->tensor->type.dtype, 2, shape->dims, strides);
     }
     return ONV_NO_TENSOR;
 }
@@ -267,9 +267,9 @@ static bool is_given(const onv_lowering *l, onv_value_id id, const onv_weight_re
 {
     static const char *const views[] = {"unsqueeze", "squeeze",   "permute", "expand", "select",
                                         "flatten",   "transpose", "slice",   "t"};
-    const char *name = onv_model_value(l->model, id)->name;
-    return read != NULL && read->scope[0] != '\0' && l->region.current == ONV_NO_REGION &&
-           l->model->nodes.at[read->node].module_class != NULL &&
+    const char *name = onv_model_value(l->emit.model, id)->name;
+    return read != NULL && read->scope[0] != '\0' && l->emit.region == ONV_NO_REGION &&
+           l->emit.model->nodes.at[read->node].module_class != NULL &&
            onv_is_call_of_any(name, views, sizeof views / sizeof views[0]);
 }
 
@@ -279,7 +279,7 @@ uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_wei
     *given = (onv_given){.value = ONV_NO_VALUE};
     if (!is_given(l, id, read)) return ONV_NO_TENSOR;
     *given = (onv_given){id, ONV_NO_TENSOR, onv_weight_contents(l, id), read->scope,
-                         l->model->nodes.at[read->node].module_class};
+                         l->emit.model->nodes.at[read->node].module_class};
     for (size_t i = 0; i < l->weights.given.count; i++) {
         onv_given *at = &l->weights.given.at[i];
         bool is_other = strcmp(at->last_scope, given->last_scope) != 0;
@@ -288,7 +288,7 @@ uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_wei
             at->contents != given->contents)
             continue;
         at->last_scope = given->last_scope;
-        l->eager->storages.at[l->eager->tensors.at[at->tensor].storage].is_given = true;
+        l->emit.eager->storages.at[l->emit.eager->tensors.at[at->tensor].storage].is_given = true;
         return at->tensor;
     }
     return ONV_NO_TENSOR;
@@ -298,6 +298,6 @@ void onv_weight_note_given(onv_lowering *l, onv_given given, uint32_t tensor)
 {
     if (!onv_is_value(given.value) || l->weights.given.count >= MAX_VIEWS) return;
     given.tensor = tensor;
-    if (!onv_vec_push(&l->weights.given, given) && l->status == ONV_OK)
-        l->status = onv_fail_memory(l->err);
+    if (!onv_vec_push(&l->weights.given, given) && l->emit.status == ONV_OK)
+        l->emit.status = onv_fail_memory(l->emit.err);
 }

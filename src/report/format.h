@@ -8,10 +8,10 @@
 
 /* A model in a row of the text report's comparison. */
 typedef struct onv_compared {
-    const char *name, *nodes, *macs, *weights, *peak, *total; /* total: NULL unless all is sized */
+    const char *name, *nodes, *macs, *weights, *peak;
     size_t n_runtimes;
     const char *runtimes[ONV_MAX_RUNTIMES];
-    uint64_t held[ONV_MAX_RUNTIMES];
+    uint64_t needed[ONV_MAX_RUNTIMES]; /* upper ends of what is judged */
 } onv_compared;
 
 /* What a format that writes model by model keeps of those that it wrote. */

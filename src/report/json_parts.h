@@ -14,6 +14,9 @@ typedef struct onv_json_part {
     onv_arena *scratch;
 } onv_json_part;
 
+void onv_json_write_answer(const onv_json_part *job); /* "answer" */
+/* "fits", and the largest size where it was searched, with the second figures where they differ. */
+void onv_json_write_fit_of(onv_json *json, const onv_fit *fit, const onv_fit_of *of);
 void onv_json_write_bindings(const onv_json_part *job); /* "bindings" */
 void onv_json_write_peak(const onv_json_part *job);     /* "peak" */
 void onv_json_write_runtimes(

@@ -295,11 +295,21 @@ static void write_order(const onv_json_part *job)
     onv_json_close(json);
 }
 
-/* Every runtime asked for must fit, at the upper end of the estimates. */
-static void write_largest(onv_json *json, const onv_fit *fit, int64_t size)
+/* Every runtime that is judged must fit, at the upper end of the estimates. */
+void onv_json_write_fit_of(onv_json *json, const onv_fit *fit, const onv_fit_of *of)
 {
-    if (fit->has_max_batch)
-        onv_json_put_u64(json, fit->max_dim != NULL ? "max_size" : "max_batch", (uint64_t)size);
+    bool is_dim = fit->max_dim != NULL;
+    onv_json_key(json, "fits");
+    onv_json_bool(json, of->fits);
+    if (of->fits_by_release) {
+        onv_json_key(json, "fits_by_release");
+        onv_json_bool(json, true);
+    }
+    if (!fit->has_max_batch) return;
+    onv_json_put_u64(json, is_dim ? "max_size" : "max_batch", (uint64_t)of->max_batch);
+    if (of->max_batch_by_release > of->max_batch)
+        onv_json_put_u64(json, is_dim ? "max_size_by_release" : "max_batch_by_release",
+                         (uint64_t)of->max_batch_by_release);
 }
 
 static void write_device(const onv_json_part *job, const char *name, const onv_fit *fit)
@@ -310,18 +320,15 @@ static void write_device(const onv_json_part *job, const char *name, const onv_f
     onv_json_put_u64(json, "budget_bytes", fit->budget_bytes);
     onv_json_put_u64(json, "margin_percent", fit->margin_percent);
     onv_json_put_u64(json, "usable_bytes", fit->usable_bytes);
-    onv_json_key(json, "fits");
-    onv_json_bool(json, fit->fits);
     if (fit->max_dim != NULL) onv_json_put_string(json, "max_dim", fit->max_dim);
-    write_largest(json, fit, fit->max_batch);
+    onv_json_write_fit_of(json, fit, &fit->all);
     onv_json_key(json, "runtimes");
     onv_json_open(json, '{', ONV_JSON_LINES);
     for (size_t i = 0; i < job->view->n_runtimes; i++) {
+        if (!job->view->runtimes[i].is_judged) continue;
         onv_json_key(json, job->view->runtimes[i].runtime->name);
         onv_json_open(json, '{', ONV_JSON_INLINE);
-        onv_json_key(json, "fits");
-        onv_json_bool(json, fit->of[i].fits);
-        write_largest(json, fit, fit->of[i].max_batch);
+        onv_json_write_fit_of(json, fit, &fit->of[i]);
         onv_json_close(json);
     }
     onv_json_close(json);
@@ -409,6 +416,7 @@ static void write_timelines(const onv_json_part *job)
 /* The parts of a model's object, in their order. */
 
 static void (*const parts[])(const onv_json_part *job) = {
+    onv_json_write_answer,
     write_model,
     onv_json_write_open,
     write_tensors,

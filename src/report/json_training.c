@@ -27,6 +27,8 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index)
         onv_json_bool(json, true);
     }
     if (plan->max_batch > 0) onv_json_put_u64(json, "max_batch", (uint64_t)plan->max_batch);
+    if (plan->max_batch_by_release > plan->max_batch)
+        onv_json_put_u64(json, "max_batch_by_release", (uint64_t)plan->max_batch_by_release);
     if (plan->n_by_hand > 0) onv_json_put_u64(json, "by_hand", plan->n_by_hand);
     if (plan->n_kept_ops > 0) {
         onv_json_key(json, "kept");
@@ -172,9 +174,9 @@ void onv_json_write_training(const onv_json_part *job)
     onv_json_put_u64(json, "driver_bytes", t->figures.driver_bytes);
     if (t->figures.first_peak_bytes > 0)
         onv_json_put_u64(json, "first_iteration_peak_bytes", t->figures.first_peak_bytes);
-    if (t->figures.released_bytes > 0) {
-        onv_json_put_u64(json, "released_bytes", t->figures.released_bytes);
-        onv_json_put_u64(json, "unbounded_reserved_bytes", t->figures.unbounded_reserved_bytes);
+    if (t->figures.release.suffices) {
+        onv_json_put_u64(json, "released_bytes", t->figures.release.returned_bytes);
+        onv_json_put_u64(json, "unbounded_reserved_bytes", t->figures.reserved_peak_bytes);
     }
     write_training_parts(json, t);
     if (t->n_plans > 0) {

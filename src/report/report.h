@@ -7,6 +7,7 @@
 #ifndef ONV_REPORT_REPORT_H
 #define ONV_REPORT_REPORT_H
 
+#include "answer/answer.h"
 #include "ckpt/training.h"
 #include "device/replays.h"
 #include "graph/formula.h"
@@ -54,6 +55,7 @@ typedef struct onv_view {
     const onv_gate *gate;          /* beside a baseline; NULL, or without one: not asked for */
     const onv_device_fit *devices; /* of several budgets, the first one is `fit`; none: NULL */
     size_t n_devices;
+    const onv_answer *answer;
     const onv_fit *fit;                   /* NULL, or without a budget: not asked for */
     const onv_ort_node_stats *node_stats; /* these three: NULL or without rows: not asked for */
     const onv_ort_advice *advice;

@@ -61,13 +61,21 @@ static void add_order(const onv_view *view, const onv_page *page, onv_table *tab
     onv_table_add(table, text);
 }
 
+void onv_write_title(const onv_view *view, const onv_page *page)
+{
+    const char *path = view->model->path;
+    onv_page_fitted(page, ONV_STYLE_TITLE, path != NULL ? path : "", page->width);
+    onv_page_line(page);
+}
+
 void onv_write_model(const onv_view *view, const onv_page *page)
 {
     const onv_model *model = view->model;
     const onv_live *live = view->live;
-    onv_page_fitted(page, ONV_STYLE_TITLE, model->path != NULL ? model->path : "", page->width);
-    onv_page_line(page);
     onv_table table;
+    onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_TITLE, "Model");
+    onv_page_line(page);
     onv_table_init(&table, fact_columns, 2);
     if (model->producer[0] != '\0') {
         onv_table_add(&table, "producer");
@@ -124,19 +132,11 @@ static void add_amount(onv_table *table, const onv_page *page, const onv_footpri
     onv_table_add(table, note);
 }
 
-onv_amount onv_total_amount(const onv_view *view, const onv_footprint *footprint)
-{
-    /* Saturates: both sums fit 64 bits, and nobody has so much memory. */
-    onv_amount total = footprint->peak;
-    if (!onv_u64_add(total.fixed, view->live->weight_bytes, &total.fixed)) total.fixed = UINT64_MAX;
-    return total;
-}
-
 void onv_write_memory(const onv_view *view, const onv_page *page, const onv_footprint *footprint)
 {
     const onv_live *live = view->live;
-    onv_page_text(page, ONV_STYLE_TITLE, "Memory");
-    onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_TITLE, "Memory of the graph");
+    onv_write_text(page->out, ", a lower bound: no allocator, libraries or context\n");
     onv_table table;
     onv_table_init(&table, memory_columns, 3);
     add_amount(&table, page, footprint, "weights", (onv_amount){.fixed = live->weight_bytes}, "");
@@ -145,8 +145,6 @@ void onv_write_memory(const onv_view *view, const onv_page *page, const onv_foot
     add_amount(&table, page, footprint, "activations", footprint->activation,
                "all node outputs together");
     add_amount(&table, page, footprint, "peak", footprint->peak, "the most that is live at once");
-    add_amount(&table, page, footprint, "total", onv_total_amount(view, footprint),
-               "weights + peak");
     onv_table_finish(&table, page);
 }
 
@@ -346,20 +344,9 @@ static void write_largest(const onv_view *view, const onv_page *page, size_t top
 
 static void write_quiet(const onv_view *view, const onv_page *page)
 {
-    onv_footprint footprint;
-    if (!onv_footprint_make(&footprint, view, page)) return;
     onv_write_clean(page->out, view->model->path != NULL ? view->model->path : "", page->mode);
-    const char *total = onv_amount_text(&footprint, page, onv_total_amount(view, &footprint));
-    const char *peak = onv_amount_text(&footprint, page, footprint.peak);
-    if (total == NULL || peak == NULL) return;
     onv_write_text(page->out, ": ");
-    onv_write_clean(page->out, total, page->mode);
-    onv_write_format(page->out, " (weights %s, peak ",
-                     onv_label_bytes(view->live->weight_bytes).text);
-    onv_write_clean(page->out, peak, page->mode);
-    onv_write_text(page->out, ")");
-    onv_write_runtime_totals(view, page);
-    onv_write_fit_verdict(view, page);
+    onv_write_answer_line(view, page);
     onv_write_growth_verdict(view, page);
     onv_write_replay_verdict(view, page);
     onv_write_text(page->out, "\n");
@@ -387,9 +374,7 @@ static void write_sizes(const onv_view *view, const onv_page *page,
         onv_page_line(page);
         write_timeline(view, page, &footprint);
     }
-    onv_write_training(view, page, verbose);
-    onv_write_runtimes(view, page);
-    onv_write_fit(view, page);
+    onv_write_comparison_runtimes(view, page);
     onv_write_gate(view, page);
     onv_write_advice(view, page, verbose);
     onv_write_requests(view, page, verbose);
@@ -402,9 +387,13 @@ static void write_sizes(const onv_view *view, const onv_page *page,
 static void write_view(const onv_view *view, const onv_page *page,
                        const onv_report_options *options)
 {
+    onv_write_title(view, page);
+    onv_write_answer(view, page);
+    onv_write_training(view, page, options->verbosity > 0);
     onv_write_model(view, page);
     onv_write_open(view, page);
     if (view->example != NULL) onv_write_example_title(view->example, page);
+    if (view->example != NULL) onv_write_answer(view->example, page);
     write_sizes(view->example != NULL ? view->example : view, page, options);
     onv_write_notes(view->example != NULL ? view->example : view, page, options->verbosity > 0);
 }

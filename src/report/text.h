@@ -9,12 +9,10 @@
 /* "4.09 G", ">= 1.20 M", "?". */
 const char *onv_macs_text(const onv_view *view, const onv_page *page);
 
-/* The file, what is in it and what was bound; then the sums of its memory. */
+/* The file; what is in it and what was bound; the sums of its memory in the graph's own terms. */
+void onv_write_title(const onv_view *view, const onv_page *page);
 void onv_write_model(const onv_view *view, const onv_page *page);
 void onv_write_memory(const onv_view *view, const onv_page *page, const onv_footprint *footprint);
-
-/* Weights and peak together. */
-onv_amount onv_total_amount(const onv_view *view, const onv_footprint *footprint);
 
 /* The symbols that are free and the options that bind them; where sizes follow from them, the formula of
  * the peak, and the command with sizes for all. */
@@ -31,24 +29,31 @@ const char *onv_sizes_text(const onv_view *example, const onv_page *page);
 /* The sizes of an example. */
 void onv_write_example_title(const onv_view *example, const onv_page *page);
 
-/* What each runtime would hold. */
-void onv_write_runtimes(const onv_view *view, const onv_page *page);
+/* The answer: a waterfall for each runtime that is judged, whether it fits, and why. Nothing while a size is unknown. */
+void onv_write_answer(const onv_view *view, const onv_page *page);
 
-/* The totals of those that were chosen from all, in some words of a line. */
-void onv_write_runtime_totals(const onv_view *view, const onv_page *page);
+/* The same in a line; while a size is unknown, the options that bind what is free. */
+void onv_write_answer_line(const onv_view *view, const onv_page *page);
+
+/* Whether it fits the budgets, where some were given, and the same in some words of a line. */
+void onv_write_fit(const onv_answer *answer, const onv_page *page);
+void onv_write_fit_line(const onv_answer *answer, const onv_page *page);
+
+/* What the export leaves open of a runtime, a line each. */
+void onv_write_runtime_remarks(const onv_runtime_result *r, const onv_page *page,
+                               uint64_t alignment);
+
+/* Figures that nothing is judged by: bounds, plans, runtimes that were not asked for. */
+void onv_write_comparison_runtimes(const onv_view *view, const onv_page *page);
 
 /* What training needs, where it was asked for. */
 void onv_write_training(const onv_view *view, const onv_page *page, bool verbose);
 
 /* The largest batch: a number, "none", "no limit found". */
 const char *onv_batch_text(const onv_page *page, int64_t batch);
+/* Both figures where they differ: "602; 1,032". */
+const char *onv_batches_text(const onv_page *page, int64_t batch, int64_t by_release);
 const char *onv_plan_label(const onv_page *page, const onv_training_plan *plan);
-
-/* Whether it fits the budget, where one was given. */
-void onv_write_fit(const onv_view *view, const onv_page *page);
-
-/* The same, and the peak of training where that was asked for, in some words of a line, or nothing. */
-void onv_write_fit_verdict(const onv_view *view, const onv_page *page);
 
 /* What a replay on a device found, where it was asked for. */
 void onv_write_replays(const onv_view *view, const onv_page *page, bool verbose);

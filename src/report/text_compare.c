@@ -19,7 +19,6 @@ static const onv_column comparison_columns[] = {
     {"MACs", .right = true},
     {"weights", .right = true},
     {"peak", .right = true, .least = 12},
-    {"total", .right = true},
 };
 
 enum { COMPARISON_COLUMNS = sizeof comparison_columns / sizeof comparison_columns[0] };
@@ -42,14 +41,11 @@ onv_status onv_compare(const onv_report_job *job, const onv_page *page)
         .weights =
             onv_arena_printf(kept.arena, "%s", onv_label_bytes(view->live->weight_bytes).text),
         .peak = onv_amount_text(&footprint, &kept, footprint.peak),
-        .n_runtimes = view->n_runtimes,
+        .n_runtimes = view->answer->n_rows,
     };
-    /* Peaks with free dims are wide, and a total would say the same twice. */
-    if (view->live->unknown == 0)
-        row.total = onv_amount_text(&footprint, &kept, onv_total_amount(view, &footprint));
-    for (size_t r = 0; r < view->n_runtimes; r++) {
-        row.runtimes[r] = view->runtimes[r].runtime->name;
-        row.held[r] = view->runtimes[r].held_bytes;
+    for (size_t r = 0; r < row.n_runtimes; r++) {
+        row.runtimes[r] = view->answer->rows[r].runtime;
+        row.needed[r] = view->answer->rows[r].total.high;
     }
     if (kept.arena->failed || !onv_vec_push(&state->compared, row))
         return onv_fail_memory(job->err);
@@ -61,17 +57,12 @@ static void write_models(const onv_report_state *state, const onv_page *page)
     onv_write_text(page->out, "\n\n");
     onv_page_text(page, ONV_STYLE_TITLE, "Side by side");
     onv_page_line(page);
-    bool has_totals = true;
-    for (size_t i = 0; i < state->compared.count; i++)
-        has_totals &= state->compared.at[i].total != NULL;
     onv_table table;
-    size_t n_columns = has_totals ? COMPARISON_COLUMNS : COMPARISON_COLUMNS - 1;
-    onv_table_init(&table, comparison_columns, n_columns);
+    onv_table_init(&table, comparison_columns, COMPARISON_COLUMNS);
     for (size_t i = 0; i < state->compared.count; i++) {
         const onv_compared *row = &state->compared.at[i];
-        const char *const cells[] = {row->name,    row->nodes, row->macs,
-                                     row->weights, row->peak,  row->total};
-        for (size_t c = 0; c < n_columns; c++) onv_table_add(&table, cells[c]);
+        const char *const cells[] = {row->name, row->nodes, row->macs, row->weights, row->peak};
+        for (size_t c = 0; c < COMPARISON_COLUMNS; c++) onv_table_add(&table, cells[c]);
     }
     onv_table_finish(&table, page);
 }
@@ -103,7 +94,7 @@ static bool have_same_runtimes(const onv_report_state *state)
 static void write_runtimes(const onv_report_state *state, const onv_page *page)
 {
     const onv_compared *first = &state->compared.at[0];
-    onv_column columns[1 + ONV_MAX_RUNTIMES] = {{"held by", .least = 12, .is_name = true}};
+    onv_column columns[1 + ONV_MAX_RUNTIMES] = {{"needs up to", .least = 12, .is_name = true}};
     if (!have_same_runtimes(state)) return;
     for (size_t r = 0; r < first->n_runtimes; r++)
         columns[1 + r] = (onv_column){first->runtimes[r], .right = true};
@@ -114,12 +105,12 @@ static void write_runtimes(const onv_report_state *state, const onv_page *page)
         const onv_compared *row = &state->compared.at[i];
         onv_table_add(&table, row->name);
         for (size_t r = 0; r < row->n_runtimes; r++)
-            onv_table_add(&table,
-                          onv_arena_printf(page->arena, "%s", onv_label_bytes(row->held[r]).text));
+            onv_table_add(
+                &table, onv_arena_printf(page->arena, "%s", onv_label_bytes(row->needed[r]).text));
         if (i == 0) continue;
         onv_table_add(&table, "  against the first");
         for (size_t r = 0; r < row->n_runtimes; r++)
-            onv_table_add(&table, onv_difference_text(page, first->held[r], row->held[r]));
+            onv_table_add(&table, onv_difference_text(page, first->needed[r], row->needed[r]));
     }
     onv_table_finish(&table, page);
 }

@@ -1,4 +1,4 @@
-/* Whether it fits: one budget with a row for each runtime, several with a row for each device. */
+/* Whether it fits, as the answer says: sentences for one budget, a table for several; in some words of a line with -q. */
 #include "report/text.h"
 
 const char *onv_batch_text(const onv_page *page, int64_t batch)
@@ -8,151 +8,193 @@ const char *onv_batch_text(const onv_page *page, int64_t batch)
     return onv_arena_printf(page->arena, "%s", onv_label_count((uint64_t)batch).text);
 }
 
-static const char *searched(const onv_view *view, const onv_page *page)
+const char *onv_batches_text(const onv_page *page, int64_t batch, int64_t by_release)
 {
-    return onv_arena_printf(page->arena, "largest %s",
-                            view->fit->max_dim != NULL ? view->fit->max_dim : "batch");
+    const char *first = onv_batch_text(page, batch);
+    if (by_release <= batch || first == NULL) return first;
+    const char *second = onv_batch_text(page, by_release);
+    if (second == NULL) return NULL;
+    return onv_arena_printf(page->arena, "%s; %s", first, second);
 }
 
-/* The runtimes that do not fit, in words; empty where all do. */
-static const char *misfits(const onv_view *view, const onv_page *page, const onv_fit *fit)
+static const char *device_text(const onv_answer_device *device, const onv_page *page)
 {
-    const char *text = "";
-    for (size_t i = 0; i < view->n_runtimes && text != NULL; i++)
-        if (!fit->of[i].fits)
-            text = onv_arena_printf(page->arena, "%s%s%s", text, text[0] != '\0' ? ", " : "",
-                                    view->runtimes[i].runtime->name);
-    return text;
+    if (device->name != NULL) return device->name;
+    return onv_arena_printf(page->arena, "%s", onv_label_bytes(device->fit->budget_bytes).text);
 }
 
-static void write_verdict(const onv_view *view, const onv_page *page)
+/* "batch", or the dim that was searched. */
+static const char *searched(const onv_answer_device *device)
 {
-    const char *text = misfits(view, page, view->fit);
+    return device->fit->max_dim != NULL ? device->fit->max_dim : "batch";
+}
+
+/* --- One budget -------------------------------------------------------------------------------- */
+
+/* "T4, 15.00 GiB", "T4, 15.00 GiB less 10%: 13.50 GiB". */
+static const char *size_text(const onv_answer_device *device, const onv_page *page)
+{
+    const onv_fit *fit = device->fit;
+    const char *size =
+        onv_arena_printf(page->arena, "%s%s%s", device->name != NULL ? device->name : "",
+                         device->name != NULL ? ", " : "", onv_label_bytes(fit->budget_bytes).text);
+    if (size == NULL || fit->margin_percent == 0) return size;
+    return onv_arena_printf(page->arena, "%s less %u%%: %s", size, fit->margin_percent,
+                            onv_label_bytes(fit->usable_bytes).text);
+}
+
+static void write_sentence(const onv_page *page, const char *text)
+{
     if (text == NULL) return;
     onv_page_item(page);
-    if (text[0] == '\0')
-        onv_write_text(page->out, "It fits.\n");
-    else
-        onv_write_format(page->out, "It does not fit: %s.\n", text);
+    onv_page_wrapped(page, text, 2, 4);
 }
 
-static void write_margin(const onv_fit *fit, const onv_page *page)
+static const char *verdict_text(const onv_answer *answer, const onv_answer_device *device,
+                                const onv_page *page)
 {
-    if (fit->margin_percent > 0)
-        onv_write_format(page->out, ", less a margin of %u%%", fit->margin_percent);
+    const char *size = size_text(device, page);
+    const char *runtime = answer->rows[device->largest].runtime;
+    uint64_t high = device->totals[device->largest].high, usable = device->fit->usable_bytes;
+    onv_label most = onv_label_bytes(high);
+    if (size == NULL) return NULL;
+    if (device->verdict == ONV_VERDICT_FITS)
+        return onv_arena_printf(page->arena, "It fits %s: %s needs up to %s.", size, runtime,
+                                most.text);
+    if (device->verdict == ONV_VERDICT_FITS_BY_RELEASE)
+        return onv_arena_printf(page->arena,
+                                "It does not fit %s: %s needs up to %s. It runs if PyTorch returns "
+                                "cached memory to the device, and slower.",
+                                size, runtime, most.text);
+    if (high <= usable)
+        return onv_arena_printf(page->arena,
+                                "It does not fit: a limit of the runtime is not enough.");
+    return onv_arena_printf(page->arena, "It does not fit %s: %s needs up to %s, %s too much.",
+                            size, runtime, most.text, onv_label_bytes(high - usable).text);
 }
 
-static void write_one(const onv_view *view, const onv_page *page)
+/* Whether the largest size has a second figure. */
+static bool gains_by_release(const onv_answer *answer, const onv_answer_device *device)
 {
-    const onv_fit *fit = view->fit;
-    const char *title = searched(view, page);
-    if (title == NULL) return;
-    const onv_column columns[] = {
-        {"", .style = ONV_STYLE_PLAIN},
-        {"total", .right = true},
-        {"fits", .style = ONV_STYLE_PLAIN},
-        {title, .right = true},
-    };
-    onv_page_text(page, ONV_STYLE_TITLE, "Budget");
-    if (view->n_devices > 0 && view->devices[0].name != NULL)
-        onv_write_format(page->out, " %s,", view->devices[0].name);
-    onv_write_format(page->out, " %s", onv_label_bytes(fit->budget_bytes).text);
-    write_margin(fit, page);
-    if (fit->margin_percent > 0)
-        onv_write_format(page->out, ": %s", onv_label_bytes(fit->usable_bytes).text);
-    onv_page_line(page);
-    onv_table table;
-    onv_table_init(&table, columns, fit->has_max_batch ? 4 : 3);
-    for (size_t i = 0; i < view->n_runtimes; i++) {
-        const onv_runtime_result *r = &view->runtimes[i];
-        onv_table_add(&table, r->runtime->name);
-        onv_table_add(
-            &table, onv_arena_printf(page->arena, "%s", onv_label_bytes(r->total_bytes.high).text));
-        onv_table_add(&table, fit->of[i].fits ? "yes" : "no");
-        if (fit->has_max_batch) onv_table_add(&table, onv_batch_text(page, fit->of[i].max_batch));
+    for (uint32_t i = 0; i < answer->n_rows; i++) {
+        const onv_fit_of *of = onv_answer_fit_of(answer, device, i);
+        if (of->max_batch_by_release > of->max_batch) return true;
     }
-    onv_table_finish(&table, page);
-    write_verdict(view, page);
+    return false;
 }
 
-/* What a device says of a runtime: what is asked of it, and the largest batch where that was asked. */
-static const char *cell(const onv_page *page, const onv_device_fit *device, size_t runtime)
+/* "torch 1,091, ort 445"; "train 602; 1,032 if PyTorch returns cached memory, and slower". */
+static const char *batches_text(const onv_answer *answer, const onv_answer_device *device,
+                                const onv_page *page)
 {
-    if (device->fit.has_max_batch) return onv_batch_text(page, device->fit.of[runtime].max_batch);
-    return onv_arena_printf(page->arena, "%s%s", onv_label_bytes(device->totals[runtime]).text,
-                            device->fit.of[runtime].fits ? "" : ": no");
+    const char *text = "";
+    for (uint32_t i = 0; i < answer->n_rows && text != NULL; i++) {
+        const onv_fit_of *of = onv_answer_fit_of(answer, device, i);
+        const char *most = onv_batches_text(page, of->max_batch, of->max_batch_by_release);
+        if (most == NULL) return NULL;
+        text = onv_arena_printf(page->arena, "%s%s%s %s", text, i > 0 ? ", " : "",
+                                answer->rows[i].runtime, most);
+    }
+    if (text == NULL || !gains_by_release(answer, device)) return text;
+    return onv_arena_printf(page->arena, "%s if PyTorch returns cached memory, and slower", text);
 }
 
-static void write_several(const onv_view *view, const onv_page *page)
+static void write_one(const onv_answer *answer, const onv_answer_device *device,
+                      const onv_page *page)
 {
+    write_sentence(page, verdict_text(answer, device, page));
+    if (!device->fit->has_max_batch) return;
+    const char *batches = batches_text(answer, device, page), *name = device_text(device, page);
+    if (batches == NULL || name == NULL) return;
+    write_sentence(page, onv_arena_printf(page->arena, "Largest %s on %s: %s.", searched(device),
+                                          name, batches));
+}
+
+/* --- Several ----------------------------------------------------------------------------------- */
+
+/* What a device says of a runtime: its total there, and the largest batch where that was asked for. */
+static const char *cell(const onv_page *page, const onv_answer *answer,
+                        const onv_answer_device *device, uint32_t row)
+{
+    const onv_fit_of *of = onv_answer_fit_of(answer, device, row);
+    const char *dash = onv_page_is_unicode(page) ? "–" : "-";
+    if (device->fit->has_max_batch)
+        return onv_batches_text(page, of->max_batch, of->max_batch_by_release);
+    return onv_arena_printf(
+        page->arena, "%s%s",
+        onv_label_range(device->totals[row].low, device->totals[row].high, dash).text,
+        of->fits              ? ""
+        : of->fits_by_release ? ": if cached memory is returned"
+                              : ": no");
+}
+
+static void write_several(const onv_answer *answer, const onv_page *page)
+{
+    const onv_answer_device *first = &answer->devices[0];
     onv_column columns[3 + ONV_MAX_RUNTIMES] = {{"", .style = ONV_STYLE_PLAIN},
                                                 {"memory", .right = true},
                                                 {"fits", .style = ONV_STYLE_PLAIN}};
-    const char *title = searched(view, page);
-    if (title == NULL) return;
-    for (size_t r = 0; r < view->n_runtimes; r++)
-        columns[3 + r] = (onv_column){view->runtimes[r].runtime->name, .right = true};
-    onv_page_text(page, ONV_STYLE_TITLE, "Budgets");
-    write_margin(view->fit, page);
-    if (view->fit->has_max_batch) onv_write_text(page->out, ", and the ");
-    onv_page_text(page, ONV_STYLE_PLAIN, view->fit->has_max_batch ? title : ", and the totals");
+    for (uint32_t r = 0; r < answer->n_rows; r++)
+        columns[3 + r] = (onv_column){answer->rows[r].runtime, .right = true};
     onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_TITLE, "Budgets");
+    if (first->fit->margin_percent > 0)
+        onv_write_format(page->out, ", less a margin of %u%%", first->fit->margin_percent);
+    if (first->fit->has_max_batch) {
+        onv_write_text(page->out, ", and the largest ");
+        onv_write_clean(page->out, searched(first), page->mode);
+    } else {
+        onv_write_text(page->out, ", each with its own libraries");
+    }
+    onv_page_line(page);
+    bool gains = false;
     onv_table table;
-    onv_table_init(&table, columns, 3 + view->n_runtimes);
-    for (size_t i = 0; i < view->n_devices; i++) {
-        const onv_device_fit *device = &view->devices[i];
-        const char *memory =
-            onv_arena_printf(page->arena, "%s", onv_label_bytes(device->fit.budget_bytes).text);
-        onv_table_add(&table, device->name != NULL ? device->name : memory);
-        onv_table_add(&table, memory);
-        onv_table_add(&table, device->fit.fits ? "yes" : "no");
-        for (size_t r = 0; r < view->n_runtimes; r++) onv_table_add(&table, cell(page, device, r));
+    onv_table_init(&table, columns, 3 + answer->n_rows);
+    for (uint32_t i = 0; i < answer->n_devices; i++) {
+        const onv_answer_device *device = &answer->devices[i];
+        onv_table_add(&table, device_text(device, page));
+        onv_table_add(&table, onv_arena_printf(page->arena, "%s",
+                                               onv_label_bytes(device->fit->budget_bytes).text));
+        onv_table_add(&table, device->verdict == ONV_VERDICT_FITS ? "yes" : "no");
+        gains |= device->fit->has_max_batch && gains_by_release(answer, device);
+        for (uint32_t r = 0; r < answer->n_rows; r++)
+            onv_table_add(&table, cell(page, answer, device, r));
     }
     onv_table_finish(&table, page);
+    if (gains)
+        write_sentence(page, "The second figure: if PyTorch returns cached memory, and slower.");
 }
 
-static void write_device_verdict(const onv_view *view, const onv_page *page, const char *name,
-                                 const onv_fit *fit)
+void onv_write_fit(const onv_answer *answer, const onv_page *page)
 {
-    const char *text = misfits(view, page, fit);
-    if (text == NULL) return;
-    onv_write_format(page->out, ", %s %s", fit->fits ? "fits" : "does not fit",
-                     name != NULL ? name : onv_label_bytes(fit->budget_bytes).text);
-    if (!fit->fits) onv_write_format(page->out, ": %s", text);
-    if (!fit->has_max_batch) return;
-    const char *what = searched(view, page), *most = onv_batch_text(page, fit->max_batch);
-    if (what == NULL || most == NULL) return;
-    onv_write_text(page->out, ", ");
-    onv_write_clean(page->out, what, page->mode);
-    onv_write_format(page->out, " %s", most);
+    if (answer->n_devices > 1)
+        write_several(answer, page);
+    else if (answer->n_devices == 1)
+        write_one(answer, &answer->devices[0], page);
 }
 
-void onv_write_fit_verdict(const onv_view *view, const onv_page *page)
+/* --- In a line --------------------------------------------------------------------------------- */
+
+void onv_write_fit_line(const onv_answer *answer, const onv_page *page)
 {
-    const onv_training *t = view->training;
-    if (t != NULL && t->optimizer != NULL) {
-        onv_write_format(page->out, ", trained by %s %s", t->optimizer->name,
-                         onv_label_bytes(t->figures.peak_bytes).text);
-        if (t->chosen != ONV_NO_PLAN)
-            onv_write_format(page->out, " with checkpoints %s",
-                             onv_plan_label(page, &t->plans[t->chosen]));
-        if (t->compiled != NULL)
-            onv_write_format(page->out, ", under torch.compile %s",
-                             onv_label_bytes(t->compiled->peak_bytes).text);
+    for (uint32_t i = 0; i < answer->n_devices; i++) {
+        const onv_answer_device *device = &answer->devices[i];
+        const char *name = device_text(device, page);
+        if (name == NULL) return;
+        onv_write_format(page->out, ", %s %s",
+                         device->verdict == ONV_VERDICT_FITS ? "fits" : "does not fit", name);
+        if (answer->n_rows > 1)
+            onv_write_format(page->out, " (by %s)", answer->rows[device->largest].runtime);
+        if (device->verdict == ONV_VERDICT_FITS_BY_RELEASE)
+            onv_write_text(page->out, " unless PyTorch returns cached memory");
     }
-    if (view->fit == NULL || view->fit->budget_bytes == 0) return;
-    if (view->n_devices == 0) write_device_verdict(view, page, NULL, view->fit);
-    for (size_t i = 0; i < view->n_devices; i++)
-        write_device_verdict(view, page, view->devices[i].name, &view->devices[i].fit);
-}
-
-void onv_write_fit(const onv_view *view, const onv_page *page)
-{
-    const onv_fit *fit = view->fit;
-    if (fit == NULL || fit->budget_bytes == 0 || view->n_runtimes == 0) return;
-    onv_page_line(page);
-    if (view->n_devices > 1)
-        write_several(view, page);
-    else
-        write_one(view, page);
+    for (uint32_t i = 0; i < answer->n_devices && answer->devices[i].fit->has_max_batch; i++) {
+        const onv_answer_device *device = &answer->devices[i];
+        const char *name = device_text(device, page);
+        const char *batches = batches_text(answer, device, page);
+        if (name == NULL || batches == NULL) return;
+        onv_write_text(page->out, "; largest ");
+        onv_write_clean(page->out, searched(device), page->mode);
+        onv_write_format(page->out, " on %s: %s", name, batches);
+    }
 }

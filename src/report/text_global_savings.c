@@ -19,7 +19,8 @@ enum { LEAST_SHARE = 100 };
 
 void onv_write_global_savings(const onv_view *view, const onv_page *page)
 {
-    if (view->global_savings == NULL || view->n_runtimes == 0) return;
+    bool trains = view->training != NULL && view->training->optimizer != NULL;
+    if (view->global_savings == NULL || view->n_runtimes == 0 || trains) return;
     uint64_t total = view->live->weight_bytes + view->live->peak_bytes;
     bool done[ONV_N_GLOBAL_SAVINGS] = {false}, any = false;
     onv_table table;
@@ -37,7 +38,8 @@ void onv_write_global_savings(const onv_view *view, const onv_page *page)
         done[best] = true;
         if (!any) {
             onv_page_line(page);
-            onv_page_text(page, ONV_STYLE_TITLE, "Possible savings, of weights and peak");
+            onv_page_text(page, ONV_STYLE_TITLE,
+                          "Possible savings of the graph's lower bound, weights and peak");
             onv_page_line(page);
         }
         any = true;

@@ -1,4 +1,4 @@
-/* What each runtime would hold, one line each. */
+/* What the file leaves open of runtimes, and the figures of those that nothing is judged by, one line each. */
 #include <string.h>
 
 #include "report/text.h"
@@ -9,7 +9,7 @@ static const onv_column columns[] = {
     {"activations", .right = true},
     {"libraries", .right = true, .style = ONV_STYLE_DIM},
     {"context", .right = true, .style = ONV_STYLE_DIM},
-    {"total", .right = true},
+    {"together", .right = true},
 };
 
 /* "256-600 MiB"; one label where both ends are one, none for nothing. */
@@ -34,9 +34,9 @@ static void add_row(onv_table *table, const onv_page *page, const onv_runtime_re
 
 static void write_line(const onv_page *page, const char *text)
 {
+    if (text == NULL) return;
     onv_page_item(page);
-    onv_page_text(page, ONV_STYLE_DIM, text);
-    onv_page_line(page);
+    onv_page_wrapped(page, text, 2, 4);
 }
 
 /* More than a hundredth apart. */
@@ -53,27 +53,31 @@ static void write_ends(const onv_page *page, const onv_runtime_result *r)
     onv_label inplace = onv_label_bytes(r->inplace_peak_bytes);
     if (differs(r->allocated_peak_bytes, r->locals_peak_bytes))
         write_line(page, onv_arena_printf(page->arena,
-                                          "torch: %s, up to %s where Python names hold values "
-                                          "(--locals)",
+                                          "torch: %s allocated, up to %s if local variables "
+                                          "keep tensors alive (--locals)",
                                           allocated.text, locals.text));
     if (r->inplace_peak_bytes > 0 && differs(r->inplace_peak_bytes, r->allocated_peak_bytes))
         write_line(page, onv_arena_printf(page->arena,
-                                          "torch: %s, %s where activations work in place "
-                                          "(--inplace)",
+                                          "torch: %s allocated, %s if activations work in "
+                                          "place (--inplace)",
                                           allocated.text, inplace.text));
 }
 
-static void write_remark(const onv_page *page, const onv_runtime_result *r, uint64_t alignment)
+void onv_write_runtime_remarks(const onv_runtime_result *r, const onv_page *page,
+                               uint64_t alignment)
 {
     write_ends(page, r);
     const char *text = NULL;
     if (strcmp(r->runtime->name, "arena") == 0) {
         onv_label bound = onv_label_bytes(r->lower_bound_bytes);
-        text = r->optimal ? "arena: its offsets are proven optimal"
-                          : onv_arena_printf(page->arena, "arena: no plan is below %s", bound.text);
+        text = r->optimal
+                   ? "arena: a plan; its offsets are proven optimal"
+                   : onv_arena_printf(page->arena, "arena: a plan; none is below %s", bound.text);
         if (alignment > 1 && text != NULL)
             text = onv_arena_printf(page->arena, "%s, at multiples of %llu bytes", text,
                                     (unsigned long long)alignment);
+    } else if (strcmp(r->runtime->name, "ideal") == 0) {
+        text = "ideal: a lower bound, the sum of what is live";
     } else if (strcmp(r->runtime->name, "ort") == 0) {
         text = onv_arena_printf(page->arena, "ort: %s after the first run, %s from the third on",
                                 onv_label_bytes(r->first_run_bytes).text,
@@ -91,27 +95,20 @@ static void write_remark(const onv_page *page, const onv_runtime_result *r, uint
                                           onv_label_bytes(r->oom_bytes).text));
 }
 
-void onv_write_runtimes(const onv_view *view, const onv_page *page)
+void onv_write_comparison_runtimes(const onv_view *view, const onv_page *page)
 {
-    if (view->n_runtimes == 0) return;
+    size_t n = 0;
+    for (size_t i = 0; i < view->n_runtimes; i++) n += !view->runtimes[i].is_judged;
+    if (n == 0) return;
     onv_table table;
     onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, "Runtimes");
+    onv_page_text(page, ONV_STYLE_TITLE, "For comparison, not judged");
     onv_page_line(page);
     onv_table_init(&table, columns, sizeof columns / sizeof columns[0]);
-    for (size_t i = 0; i < view->n_runtimes; i++) add_row(&table, page, &view->runtimes[i]);
+    for (size_t i = 0; i < view->n_runtimes; i++)
+        if (!view->runtimes[i].is_judged) add_row(&table, page, &view->runtimes[i]);
     onv_table_finish(&table, page);
     for (size_t i = 0; i < view->n_runtimes; i++)
-        write_remark(page, &view->runtimes[i], view->plan_alignment);
-}
-
-void onv_write_runtime_totals(const onv_view *view, const onv_page *page)
-{
-    bool trains = view->training != NULL && view->training->optimizer != NULL;
-    if (trains || view->n_runtimes == onv_n_runtimes) return;
-    for (size_t i = 0; i < view->n_runtimes; i++) {
-        const char *total = range_text(page, view->runtimes[i].total_bytes);
-        if (total == NULL) return;
-        onv_write_format(page->out, ", %s %s", view->runtimes[i].runtime->name, total);
-    }
+        if (!view->runtimes[i].is_judged)
+            onv_write_runtime_remarks(&view->runtimes[i], page, view->plan_alignment);
 }

@@ -130,7 +130,7 @@ static void add_plan(onv_table *table, const onv_page *page, const onv_view *vie
     if (any_moves) add_moved(table, page, plan);
     onv_table_add(table, verdict(t, index));
     if (view->fit != NULL && view->fit->has_max_batch)
-        onv_table_add(table, onv_batch_text(page, plan->max_batch));
+        onv_table_add(table, onv_batches_text(page, plan->max_batch, plan->max_batch_by_release));
 }
 
 /* Of a long front some points do, both ends and the chosen one among them. */
@@ -245,13 +245,12 @@ void onv_write_training(const onv_view *view, const onv_page *page, bool verbose
             "iteration: it tries the kernels of cuDNN");
     add(&table, page, "reserved", t->figures.reserved_peak_bytes, "by PyTorch's caching allocator");
     onv_table_finish(&table, page);
-    if (t->figures.released_bytes > 0)
-        onv_write_format(
-            page->out,
-            "  Fits only after PyTorch's allocator releases %s that it had cached, which is "
-            "slow:\n  without the budget it would reserve %s.\n",
-            onv_label_bytes(t->figures.released_bytes).text,
-            onv_label_bytes(t->figures.unbounded_reserved_bytes).text);
+    if (t->figures.release.suffices)
+        onv_write_format(page->out,
+                         "  Within the budget PyTorch's allocator must return cached memory to the "
+                         "device, %s in\n  these iterations, and request it again, which is "
+                         "slower.\n",
+                         onv_label_bytes(t->figures.release.returned_bytes).text);
     write_assumptions(t, page);
     write_plans(view, page, verbose);
     write_compiled(t, page);

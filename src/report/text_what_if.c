@@ -160,7 +160,8 @@ void onv_write_savings(const onv_view *view, const onv_page *page)
     onv_table table;
     if (savings == NULL || savings->count == 0) return;
     onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, "Possible savings, each by itself, of the peak");
+    onv_page_text(page, ONV_STYLE_TITLE,
+                  "Possible savings of the graph's own peak, each by itself");
     onv_page_line(page);
     onv_table_init(&table, saving_columns, 4);
     for (uint32_t i = 0; i < savings->count; i++) {

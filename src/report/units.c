@@ -46,22 +46,48 @@ onv_label onv_label_bytes(uint64_t bytes)
     }
 }
 
-onv_label onv_label_range(uint64_t low, uint64_t high, const char *dash)
+static unsigned power_of(uint64_t bytes)
 {
     unsigned power = 0;
-    while (power < 6 && high >> 10 * (power + 1) > 0) power++;
+    while (power < 6 && bytes >> 10 * (power + 1) > 0) power++;
+    return power;
+}
+
+/* Both ends in that unit; one number where they are one. */
+static onv_label range(uint64_t low, uint64_t high, unsigned power, const char *dash,
+                       const char *suffix)
+{
     unsigned decimals = power < 3 ? 0 : 2;
     uint64_t unit = UINT64_C(1) << 10 * power;
-    uint64_t first = divide(low, unit, decimals), last = divide(high, unit, decimals);
-    if (first == last) return onv_label_bytes(high);
+    /* Below 102,400. */
+    unsigned from = (unsigned)divide(low, unit, decimals);
+    unsigned to = (unsigned)divide(high, unit, decimals);
     onv_label label;
-    unsigned from = (unsigned)first, to = (unsigned)last; /* below 102,400 */
+    size_t used = 0;
+    if (from != to && decimals == 0)
+        used = (size_t)snprintf(label.text, sizeof label.text, "%u%.4s", from, dash);
+    else if (from != to)
+        used = (size_t)snprintf(label.text, sizeof label.text, "%u.%02u%.4s", from / 100,
+                                from % 100, dash);
     if (decimals == 0)
-        snprintf(label.text, sizeof label.text, "%u%.4s%u%s", from, dash, to, units[power]);
+        snprintf(label.text + used, sizeof label.text - used, "%u%s", to, suffix);
     else
-        snprintf(label.text, sizeof label.text, "%u.%02u%.4s%u.%02u%s", from / 100, from % 100,
-                 dash, to / 100, to % 100, units[power]);
+        snprintf(label.text + used, sizeof label.text - used, "%u.%02u%s", to / 100, to % 100,
+                 suffix);
     return label;
+}
+
+onv_label onv_label_range(uint64_t low, uint64_t high, const char *dash)
+{
+    unsigned power = power_of(high), decimals = power < 3 ? 0 : 2;
+    uint64_t unit = UINT64_C(1) << 10 * power;
+    if (divide(low, unit, decimals) == divide(high, unit, decimals)) return onv_label_bytes(high);
+    return range(low, high, power, dash, units[power]);
+}
+
+onv_label onv_label_part(uint64_t low, uint64_t high, uint64_t whole, const char *dash)
+{
+    return range(low, high, power_of(whole), dash, "");
 }
 
 onv_label onv_label_count(uint64_t count)

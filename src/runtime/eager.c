@@ -28,7 +28,9 @@ static onv_status produce_eager(onv_model *model, const onv_live *live,
 const onv_runtime onv_runtime_torch = {
     .name = "torch",
     .summary = "eager PyTorch with its caching allocator",
+    .holder = "PyTorch's caching allocator",
     .has_context = true,
+    .is_usual = true,
     .consumer = ONV_CONSUMER_ALLOCATOR,
     .mode = "torch",
     .allocator = "torch",
@@ -38,6 +40,7 @@ const onv_runtime onv_runtime_torch = {
 const onv_runtime onv_runtime_async = {
     .name = "async",
     .summary = "eager execution on the device's stream-ordered pool (cudaMallocAsync)",
+    .holder = "the device's memory pool",
     .has_context = true,
     .consumer = ONV_CONSUMER_ALLOCATOR,
     .mode = "async",

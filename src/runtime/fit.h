@@ -6,10 +6,16 @@
 
 enum { ONV_MAX_RUNTIMES = 8 };
 
+/* Two figures. It fits where the upper end of what the runtime takes is within the budget. Where it is not, PyTorch's
+ * allocator may still keep within it: it returns cached memory to the device and requests it again, which is slower
+ * (alloc/release.h). */
 typedef struct onv_fit_of {
     bool fits;
+    bool fits_by_release; /* it does not fit, unless cached memory is returned */
+    /* Or of the dim that is searched; 0: not even one; ONV_MAX_BATCH: no end was found. */
+    int64_t max_batch;
     int64_t
-        max_batch; /* or of the dim that is searched; 0: not even one; ONV_MAX_BATCH: no end was found */
+        max_batch_by_release; /* at least max_batch; equal: returning cached memory gains nothing */
 } onv_fit_of;
 
 /* Bounds the search for the largest batch. */
@@ -19,21 +25,23 @@ typedef struct onv_fit {
     uint64_t budget_bytes; /* 0: none was given, the rest means nothing */
     unsigned margin_percent;
     uint64_t usable_bytes; /* the budget less the margin */
-    bool fits; /* every runtime asked for: its total, at the upper end of the estimates */
     bool has_max_batch;
     const char *max_dim;             /* the dim that was searched; NULL: the batch */
-    int64_t max_batch;               /* that fits every runtime */
+    onv_fit_of all;                  /* every runtime that is judged */
     onv_fit_of of[ONV_MAX_RUNTIMES]; /* in the order of the results */
 } onv_fit;
 
 /* One device of several, with the figures that its libraries make. */
 typedef struct onv_device_fit {
-    const char *name;                  /* the GPU's; NULL: a size was given */
-    uint64_t totals[ONV_MAX_RUNTIMES]; /* the upper ends, in the order of the results */
+    const char *name;                   /* the GPU's; NULL: a size was given */
+    const char *gpu;                    /* whose libraries count; NULL: those of the options */
+    onv_range totals[ONV_MAX_RUNTIMES]; /* in the order of the results */
     onv_fit fit;
 } onv_device_fit;
 
-/* Sets all but the batches. */
+uint64_t onv_fit_usable(uint64_t budget_bytes, unsigned margin_percent);
+
+/* Sets all but the batches. The results are those of runs with onv_runtime_room() of the usable bytes. */
 void onv_fit_judge(onv_fit *fit, const onv_runtime_result *results, size_t count);
 
 #endif

@@ -28,6 +28,11 @@ const onv_runtime *onv_runtime_find(const char *name)
 #define CONTEXT_LOW  (UINT64_C(256) << 20)
 #define CONTEXT_HIGH (UINT64_C(600) << 20)
 
+uint64_t onv_runtime_room(uint64_t usable_bytes)
+{
+    return usable_bytes > CONTEXT_HIGH ? usable_bytes - CONTEXT_HIGH : 0;
+}
+
 /* --- Weights ----------------------------------------------------------------------------------- */
 
 /* Shapes, axes and indices: kernels want them on the host. That a few integers are never anything
@@ -206,8 +211,21 @@ static void take_runs(const onv_execution *made, onv_runtime_result *result)
     result->steady_bytes = made->placement.reserved_at[t->steps.count - 1];
 }
 
-static onv_status take_figures(const onv_execution *made, onv_runtime_result *result,
-                               onv_error *err)
+static void take_peak(const onv_timeline *t, uint32_t step, onv_runtime_result *result)
+{
+    const onv_step *at = &t->steps.at[step];
+    result->peak_node = at->node;
+    result->peak_label = at->label;
+    result->peak_phase = (onv_phase)at->phase;
+}
+
+static bool is_torch(const onv_runtime *runtime)
+{
+    return runtime->allocator != NULL && strcmp(runtime->allocator, "torch") == 0;
+}
+
+static onv_status take_figures(const onv_execution *made, const onv_runtime_options *options,
+                               onv_runtime_result *result, onv_error *err)
 {
     const onv_held_figures *figures = &made->placement.figures;
     onv_peak peak;
@@ -223,6 +241,7 @@ static onv_status take_figures(const onv_execution *made, onv_runtime_result *re
     case ONV_CONSUMER_PLANNER:
         result->lower_bound_bytes = made->plan.lower_bound;
         result->optimal = made->plan.optimal;
+        ONV_TRY(onv_timeline_peak(&made->timeline, &peak, NULL, err));
         break;
     case ONV_CONSUMER_ALLOCATOR:
         result->allocated_peak_bytes = figures->allocated_peak;
@@ -235,6 +254,11 @@ static onv_status take_figures(const onv_execution *made, onv_runtime_result *re
         take_runs(made, result);
         break;
     }
+    take_peak(&made->timeline, peak.step, result);
+    if (options->room_bytes > made->driver_bytes && is_torch(result->runtime))
+        ONV_TRY(onv_release_find(&made->timeline, &options->alloc,
+                                 options->room_bytes - made->driver_bytes, figures,
+                                 &result->release, err));
     result->low_bytes = made->least_bytes > 0 ? made->least_bytes : result->held_bytes;
     result->activation_bytes = result->held_bytes - result->weight_bytes;
     return ONV_OK;
@@ -283,7 +307,7 @@ static onv_status execute(onv_model *model, const onv_live *live,
     ONV_TRY(onv_timeline_check(&made->timeline, err));
     if (is_placed || runtime->consumer != ONV_CONSUMER_SWEEP)
         ONV_TRY(onv_runtime_place(runtime, options, made, err));
-    ONV_TRY(take_figures(made, result, err));
+    ONV_TRY(take_figures(made, options, result, err));
     return onv_runtime_add_up(result, err);
 }
 

@@ -24,16 +24,22 @@ typedef struct onv_runtime onv_runtime;
 
 typedef struct onv_runtime_result {
     const onv_runtime *runtime;
+    bool is_judged;            /* verdicts and the largest batch are of it; the caller sets it */
     uint64_t weight_bytes;     /* as the runtime stores them */
     uint64_t activation_bytes; /* the most that is held beyond the weights */
     uint64_t held_bytes;       /* weights and activations together, as taken from the device */
     uint64_t driver_bytes;     /* handles of libraries, beside the allocator */
     onv_range context_bytes;   /* of the driver and its kernels; an estimate */
     onv_range total_bytes;     /* held + driver + context */
+    onv_release release;       /* torch, train: within onv_runtime_options.room_bytes */
 
     /* torch, async, ort: as the allocator's own statistics count */
     uint64_t allocated_peak_bytes, reserved_peak_bytes;
     uint64_t tensor_peak_bytes; /* torch, async: sizes as asked for, without workspaces */
+    /* Where the most is live: a node of the graph that ran, and the runtime's name for what it runs. */
+    onv_node_id peak_node;
+    const char *peak_label;
+    onv_phase peak_phase;
     /* torch: the allocated peak where names of modules hold what they can, and where all activations
      * work in place that may; as above where that is what was asked for */
     uint64_t locals_peak_bytes, inplace_peak_bytes;
@@ -54,6 +60,7 @@ typedef struct onv_runtime_result {
 
 typedef struct onv_runtime_options {
     onv_alloc_options alloc;          /* settings of the allocators */
+    uint64_t room_bytes;              /* onv_runtime_room(); 0: no limit */
     onv_lower_options lower;          /* how eager PyTorch runs the model */
     const onv_ort_settings *ort;      /* NULL: onv_ort_settings_default */
     uint64_t plan_effort;             /* of the offset planner; 0: its default */
@@ -85,9 +92,11 @@ struct onv_runtime {
     const char *name;    /* as --runtime takes it */
     const char *summary; /* one line */
     const char *order;   /* the order of execution it insists on, NULL: the user's */
-    bool rewrites;    /* it runs a graph that it made of the model (src/rewrite), in that order */
-    bool has_context; /* total counts a CUDA context */
-    uint8_t consumer; /* onv_runtime_consumer */
+    bool rewrites;      /* it runs a graph that it made of the model (src/rewrite), in that order */
+    bool has_context;   /* total counts a CUDA context */
+    bool is_usual;      /* judged where no runtime is named */
+    const char *holder; /* what decides how much is held: "PyTorch's caching allocator" */
+    uint8_t consumer;   /* onv_runtime_consumer */
     /* A replay: what it is called, and the model of src/alloc that places buffers, NULL: a plan. */
     const char *mode, *allocator;
     uint64_t pack_bytes; /* weights lie in one block, each rounded up to this; 0: each by itself */
@@ -126,6 +135,9 @@ const uint64_t *onv_runtime_offsets(const onv_execution *made, const onv_live *l
 
 /* What a replay of the placement must hold at most, as the result has it. */
 uint64_t onv_runtime_figure(const onv_runtime_result *result, const onv_placement *placement);
+
+/* Of that much of a device, what is left beside the context: for allocators and handles of libraries. 0: nothing. */
+uint64_t onv_runtime_room(uint64_t usable_bytes);
 
 /* The session that the runtime `ort` plans for. */
 onv_ort_session onv_ort_session_of(const onv_runtime_options *options);

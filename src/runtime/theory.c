@@ -33,6 +33,7 @@ static onv_status produce_values(onv_model *model, const onv_live *live,
 const onv_runtime onv_runtime_ideal = {
     .name = "ideal",
     .summary = "the sum of what is live: no runtime can do with less without sharing memory",
+    .holder = "live tensors alone",
     .consumer = ONV_CONSUMER_SWEEP,
     .mode = "raw",
     .allocator = "raw",
@@ -42,6 +43,7 @@ const onv_runtime onv_runtime_ideal = {
 const onv_runtime onv_runtime_arena = {
     .name = "arena",
     .summary = "every value at a planned offset in one block",
+    .holder = "planned offsets",
     .consumer = ONV_CONSUMER_PLANNER,
     .mode = "arena",
     .produce = produce_values,

@@ -2,8 +2,10 @@
 #include "runtime/runtime.h"
 
 /* What is held comes from the training program; the estimates are those of every runtime. */
-static const onv_runtime train_runtime = {
-    .name = "train", .summary = "training in eager PyTorch", .has_context = true};
+static const onv_runtime train_runtime = {.name = "train",
+                                          .summary = "training in eager PyTorch",
+                                          .holder = "PyTorch's caching allocator",
+                                          .has_context = true};
 
 onv_status onv_runtime_of_training(const onv_training_figures *t, onv_runtime_result *result,
                                    onv_error *err)
@@ -19,6 +21,11 @@ onv_status onv_runtime_of_training(const onv_training_figures *t, onv_runtime_re
                                    .allocated_peak_bytes = t->allocated_peak_bytes,
                                    .reserved_peak_bytes = t->reserved_peak_bytes,
                                    .tensor_peak_bytes = t->peak_bytes,
-                                   .driver_bytes = t->driver_bytes};
+                                   .peak_node = t->peak_node,
+                                   .peak_label = t->peak_label,
+                                   .peak_phase = t->peak_phase,
+                                   .is_judged = true,
+                                   .driver_bytes = t->driver_bytes,
+                                   .release = t->release};
     return onv_runtime_add_up(result, err);
 }

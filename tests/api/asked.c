@@ -290,26 +290,39 @@ static json_t *runtimes(const onv_analysis *a)
     return object;
 }
 
+void asked_put_fits(json_t *object, const onv_fit_info *of, const onv_device_runtime_info *f)
+{
+    bool is_dim = of->max_dim != NULL;
+    put_bool(object, "fits", f->fits);
+    if (f->fits_by_release) put_bool(object, "fits_by_release", true);
+    if (!of->has_max_batch) return;
+    put_u64(object, is_dim ? "max_size" : "max_batch", (uint64_t)f->max_batch);
+    if (f->max_batch_by_release > f->max_batch)
+        put_u64(object, is_dim ? "max_size_by_release" : "max_batch_by_release",
+                (uint64_t)f->max_batch_by_release);
+}
+
 /* `device`: ONV_NO_INDEX: the figures of the analysis. */
 static json_t *fit(const onv_analysis *a, size_t device, const char *name, const onv_fit_info *f)
 {
     json_t *object = json_object(), *of = json_object();
-    const char *size = f->max_dim != NULL ? "max_size" : "max_batch";
+    onv_device_runtime_info all = {0, f->fits, f->max_batch, f->fits_by_release,
+                                   f->max_batch_by_release};
     onv_runtime_info r;
     if (name != NULL) put_text(object, "device", name);
     put_u64(object, "budget_bytes", f->budget);
     put_u64(object, "margin_percent", f->margin_percent);
     put_u64(object, "usable_bytes", f->usable);
-    put_bool(object, "fits", f->fits);
     if (f->max_dim != NULL) put_text(object, "max_dim", f->max_dim);
-    if (f->has_max_batch) put_u64(object, size, (uint64_t)f->max_batch);
+    asked_put_fits(object, f, &all);
     for (size_t i = 0; onv_analysis_runtime(a, i, &r); i++) {
-        onv_device_runtime_info there = {r.total_high, r.fits, r.max_batch};
+        if (!r.is_judged) continue;
+        onv_device_runtime_info there = {r.total_high, r.fits, r.max_batch, r.fits_by_release,
+                                         r.max_batch_by_release};
         json_t *row = json_object();
         if (device != ONV_NO_INDEX) assert_true(onv_analysis_device_runtime(a, device, i, &there));
         assert_int_equal(there.fits, there.total_high <= f->usable);
-        put_bool(row, "fits", there.fits);
-        if (f->has_max_batch) put_u64(row, size, (uint64_t)there.max_batch);
+        asked_put_fits(row, f, &there);
         put(of, r.name, row);
     }
     put(object, "runtimes", of);
@@ -526,6 +539,7 @@ json_t *asked_model(const onv_analysis *a)
     bool has_macs = true;
     onv_analysis_summary(a, &sums);
     for (size_t i = 0; onv_analysis_step(a, i, &step); i++) has_macs &= step.macs.number >= 0;
+    asked_add_answer(object, a);
     add_file(object, a);
     put_known(object, "macs", has_macs, sums.macs);
     add_open(object, a);

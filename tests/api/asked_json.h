@@ -64,6 +64,8 @@ static inline json_t *settings(const onv_analysis *a, size_t row,
 }
 
 /* Parts of the object of a model that stand in a file of their own. */
+void asked_put_fits(json_t *object, const onv_fit_info *of, const onv_device_runtime_info *f);
+void asked_add_answer(json_t *object, const onv_analysis *a);
 void asked_add_training(json_t *object, const onv_analysis *a);
 void asked_add_sessions(json_t *object, const onv_analysis *a);
 void asked_add_replay(json_t *object, const onv_analysis *a);

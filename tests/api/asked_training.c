@@ -31,6 +31,8 @@ static json_t *plan(const onv_analysis *a, size_t index, const onv_checkpoint_in
     }
     if (c->chosen) put_bool(row, "chosen", true);
     if (c->max_batch > 0) put_u64(row, "max_batch", (uint64_t)c->max_batch);
+    if (c->max_batch_by_release > c->max_batch)
+        put_u64(row, "max_batch_by_release", (uint64_t)c->max_batch_by_release);
     if (c->by_hand > 0) put_u64(row, "by_hand", c->by_hand);
     if (c->compiles) put(row, "memory_budget", json_real(c->memory_budget));
     if (c->kept > 0) {

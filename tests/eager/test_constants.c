@@ -153,7 +153,7 @@ static void computed_matrices_are_kept(void **state)
         const char *constant, *call;
         bool is_computed;
     } cases[] = {{"sub", NULL, true},          {"softmax", NULL, true},
-                 {"t", NULL, false},           {"t_1", NULL, true},
+                 {"t", NULL, false},           {"t_1", NULL, false},
                  {"permute", NULL, false},     {"val_2", "%h, %div", true},
                  {"val_2", "%h, %p_w", false}, {"val_2", "%h, %t", false}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -215,47 +215,6 @@ static void views_of_buffers_are_buffers(void **state)
         model_output(m, "y", "f32");
         uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
         assert_int_equal(kept, 4 * 8 * 4 + (is_view ? 0 : 8 * 4 * 4)); /* x, and what is no view */
-    }
-}
-
-/* `self.index = self.make_index()`: a module keeps what its first pass computed of constants, and the nodes of that never run
- * again. What has a name for the pass alone, and what is computed of a parameter, is made each time. */
-static void attributes_are_kept_by_their_module(void **state)
-{
-    (void)state;
-    enum { TABLE = 16 * 16 * 4 };
-    static const struct {
-        const char *line, *role;
-        bool stays;
-    } cases[] = {{"self.index = self.make_index(n)", NULL, true},
-                 {"index = self.make_index(n)", NULL, false},
-                 {"self.index, b = self.make_index(n)", NULL, false},
-                 {"self.index = self.make_index(n)", "PARAMETER", false}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[16,8]");
-        model_weight(m, "w", "f32[8,16]");
-        model_role(m, "w", "PARAMETER");
-        model_weight(m, "repeat", "f32[16,16]");
-        if (cases[i].role != NULL) model_role(m, "repeat", cases[i].role);
-        for (int k = 0; k < 2; k++) {
-            model_source(m, "net", k == 0 ? "exp" : "neg");
-            model_class(m, "zoo.Net", k == 0 ? "aten.exp.default" : "aten.neg.default");
-            model_statement(m, 10, cases[i].line);
-            model_node(m, k == 0 ? "Exp" : "Neg", k == 0 ? "e" : "n", k == 0 ? "repeat" : "e",
-                       k == 0 ? "e" : "n", "");
-        }
-        model_node(m, "MatMul", "first", "x w", "h", "");
-        model_node(m, "Add", "second", "h n", "y", "");
-        model_output(m, "y", "f32");
-        pass p;
-        pass_run(&p, m, NULL);
-        const onv_buffer *e = pass_find(&p, "e"), *n = pass_find(&p, "n"),
-                         *repeat = pass_find(&p, "repeat");
-        bool stays = e == NULL && repeat == NULL && n != NULL && n->kind != ONV_BUFFER_ACTIVATION;
-        if (stays != cases[i].stays) fail_msg("%s: %d", cases[i].line, stays);
-        if (stays) assert_int_equal(n->bytes, TABLE);
-        pass_drop(&p);
     }
 }
 
@@ -535,7 +494,6 @@ int main(void)
         cmocka_unit_test(computed_matrices_are_kept),
         cmocka_unit_test(a_bias_is_what_is_added),
         cmocka_unit_test(views_of_buffers_are_buffers),
-        cmocka_unit_test(attributes_are_kept_by_their_module),
         cmocka_unit_test(rows_are_those_of_tables),
         cmocka_unit_test(products_and_conditions_are_no_biases),
         cmocka_unit_test(spread_parameters_have_their_own_size),

@@ -259,54 +259,6 @@ static void what_is_indexed_has_the_order_of_its_tensor(void **state)
     }
 }
 
-static void add_call(model *m, const char *module, const char *call, const char *lines)
-{
-    char modules[64];
-    snprintf(modules, sizeof modules, "%s%s%s", "net", module[0] != '\0' ? "', 'net." : "", module);
-    model_source(m, modules, call);
-    model_class(m, module[0] != '\0' ? "Net', 'Layer" : "Net",
-                module[0] != '\0' ? "aten.neg.default" : "aten.cat.default");
-    model_trace(m, lines);
-}
-
-/* What a loop over layers joined for each of them, and for the last one without a reader: the number of its call is missing. */
-static void lists_without_a_reader_are_joined(void **state)
-{
-    (void)state;
-    static const char in_layer[] = "return self.net(x)\n  File \"n.py\", line 10, in forward\n    "
-                                   "h = layer(h)\n  File \"n.py\", line 20, in forward\n    "
-                                   "return neg(x)";
-    static const char *const joins[] = {
-        "return self.net(x)\n  File \"n.py\", line 11, in forward\n    x = torch.cat(found, 0)",
-        "return self.net(x)\n  File \"n.py\", line 11, in forward\n    x = torch.cat([h, g], 0)"};
-    static const struct {
-        const char *last;
-        int join;
-        uint32_t joined;
-    } cases[] = {{"cat_2", 0, 3}, {"cat_1", 0, 2}, {"cat_2", 1, 2}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,6]");
-        add_call(m, "layers.0", "neg", in_layer);
-        model_node(m, "Neg", "", "x", "a", "");
-        add_call(m, "layers.0", "neg_1", in_layer);
-        model_node(m, "Neg", "", "a", "b", "");
-        add_call(m, "", "cat", joins[cases[i].join]);
-        model_node(m, "Concat", "", "a b", "s", "axis=0");
-        add_call(m, "layers.1", "neg_2", in_layer);
-        model_node(m, "Neg", "", "s", "c", "");
-        add_call(m, "layers.1", "neg_3", in_layer);
-        model_node(m, "Neg", "", "c", "d", "");
-        add_call(
-            m, "", cases[i].last,
-            "return self.net(x)\n  File \"n.py\", line 12, in forward\n    return cat([h, e])");
-        model_node(m, "Concat", "", "d s", "y", "axis=0");
-        model_output(m, "y", "f32");
-        uint32_t n = count_operations(m, "cat");
-        if (n != cases[i].joined) fail_msg("case %zu: %u", i, n);
-    }
-}
-
 /* detach() is left out of exports, but the arguments of a call name it: no gradient, so nothing is kept for one. */
 static void what_was_detached_has_no_gradient(void **state)
 {
@@ -473,7 +425,6 @@ int main(void)
         cmocka_unit_test(scatters_to_extremes_keep_their_operands),
         cmocka_unit_test(recurrent_layers_have_zeros_of_their_own),
         cmocka_unit_test(what_is_indexed_has_the_order_of_its_tensor),
-        cmocka_unit_test(lists_without_a_reader_are_joined),
         cmocka_unit_test(what_was_detached_has_no_gradient),
         cmocka_unit_test(joined_convolutions_read_the_copy),
         cmocka_unit_test(a_factor_of_one_tells_of_addcmul),

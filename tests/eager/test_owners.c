@@ -57,65 +57,6 @@ static void calls_of_a_shared_layer_name_one_parameter(void **state)
     }
 }
 
-static model *with_computed_weight(const char *direction, const char *length)
-{
-    char names[128];
-    snprintf(names, sizeof names, "%s %s", direction, length);
-    model *m = model_new(18);
-    model_input(m, "image", "f32[1,8,6,6]");
-    model_weight(m, direction, "f32[16,8,3,3]");
-    model_weight(m, length, "f32[16,1,1,1]");
-    model_role(m, direction, "PARAMETER");
-    model_role(m, length, "PARAMETER");
-    model_parameters(m, names);
-    model_source(m, "conv", "mul");
-    model_class(m, CONV, "aten.mul.Tensor");
-    model_node(m, "Mul", "m", names, "mul", "");
-    model_source(m, "conv", "conv2d");
-    model_class(m, CONV, "aten.conv2d.default");
-    model_node(m, "Conv", "y", "image mul", "y", "");
-    model_output(m, "y", "f32");
-    return m;
-}
-
-/* What the hooks of weight_norm and spectral_norm compute is the module's attribute from one pass to the next; what a
- * parametrization computes is not. */
-static void computed_weights_stay_with_hooks(void **state)
-{
-    (void)state;
-    static const char *const listed[][2] = {
-        {"conv.weight_v", "conv.weight_g"},
-        {"conv.parametrizations.weight.original1", "conv.parametrizations.weight.original0"}};
-    uint64_t held[2];
-    for (int i = 0; i < 2; i++) {
-        model *m = with_computed_weight(listed[i][0], listed[i][1]);
-        trainer t;
-        trainer_open_model(&t, m);
-        onv_train_options how = {.optimizer = onv_optimizer_find("momentum"),
-                                 .lower = {.loss = ONV_LOSS_NONE}};
-        held[i] = trainer_run(&t, &how).figures.phase_peak_bytes[ONV_PHASE_OPTIMIZER];
-        trainer_close(&t);
-        model_free(m);
-    }
-    assert_int_equal(held[0], held[1] + 16 * 8 * 9 * 4);
-}
-
-/* In inference, too: while a pass computes it, the one of the pass before is there. */
-static void computed_weights_stay_between_passes(void **state)
-{
-    (void)state;
-    uint64_t peak[2];
-    for (int i = 0; i < 2; i++) {
-        pass p;
-        pass_run(&p, with_computed_weight("conv.weight_v", "conv.weight_g"),
-                 &(onv_lower_options){.graph_module = i == 1});
-        peak[i] = p.peak.bytes;
-        pass_drop(&p);
-    }
-    /* Two weights, instead of one and the result. */
-    assert_int_equal(peak[0], peak[1] + 16 * 8 * 9 * 4 - 16 * 4 * 4 * 4);
-}
-
 /* `self.g = nn.Parameter(torch.tensor(1e-3))`: what it multiplies is kept for its gradient, of each module for its own. */
 static void numbers_are_trained(void **state)
 {
@@ -156,8 +97,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_of_a_shared_layer_name_one_parameter),
-        cmocka_unit_test(computed_weights_stay_with_hooks),
-        cmocka_unit_test(computed_weights_stay_between_passes),
         cmocka_unit_test(numbers_are_trained),
     };
     return cmocka_run_group_tests_name("eager.owners", tests, NULL, NULL);

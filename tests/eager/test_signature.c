@@ -368,50 +368,6 @@ static void what_modules_share_is_no_parameter_of_one(void **state)
     model_free(m);
 }
 
-/* A graph inside the network's, with parameters of two modules, was under torch.no_grad(). */
-static void graphs_inside_keep_nothing(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 4; i++) {
-        bool is_inner = i > 0, is_of_two = i != 2;
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        static const char *const weights[] = {"val_1", "val_2", "val_3"};
-        for (int k = 0; k < 3; k++) model_weight(m, weights[k], "f32[8,8]");
-        model_parameters(m, "net.a.weight net.b.weight head.weight");
-        static const char *const in[] = {"x val_1", "g val_2", "h val_3"}, *const out[] = {"g", "h",
-                                                                                           "y"};
-        for (int k = 0; k < 3; k++) {
-            bool is_inside = is_inner && (k == 0 || (k == 1 && is_of_two));
-            model_source(m,
-                         k == 2      ? "head"
-                         : is_inside ? "net"
-                         : k == 0    ? "net.a"
-                                     : "net.b",
-                         "linear");
-            model_class(m, is_inside ? "zoo.Net" : LINEAR, "aten.linear.default");
-            model_call(m, "aten.linear.default",
-                       k == 0   ? "%x, %p_net_a_weight"
-                       : k == 1 ? "%g, %p_net_b_weight"
-                                : "%h, %p_head_weight");
-            if (is_inside) model_inner_trace(m, i == 3 && k == 1 ? 8 : 7, 1, "x = y");
-            model_node(m, "MatMul", out[k], in[k], out[k], "");
-        }
-        model_output(m, "y", "f32");
-        trainer t;
-        trainer_open_model(&t, m);
-        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                                 .lower = {.loss = ONV_LOSS_NONE}};
-        onv_training_figures f = trainer_run(&t, &how).figures;
-        bool is_no_grad = i == 1;
-        assert_int_equal(f.parameter_bytes, 3 * W);
-        assert_int_equal(f.gradient_bytes, is_no_grad ? W : 3 * W);
-        assert_int_equal(f.saved_activation_bytes, (is_no_grad ? 1 : 3) * 4 * 8 * 4);
-        trainer_close(&t);
-        model_free(m);
-    }
-}
-
 /* Inference holds them as well. */
 static void inference_tells_of_missing_parameters(void **state)
 {
@@ -586,7 +542,6 @@ int main(void)
         cmocka_unit_test(a_shared_table_is_listed_by_all_its_names),
         cmocka_unit_test(norms_that_share_all_have_their_own),
         cmocka_unit_test(what_modules_share_is_no_parameter_of_one),
-        cmocka_unit_test(graphs_inside_keep_nothing),
         cmocka_unit_test(inference_tells_of_missing_parameters),
         cmocka_unit_test(factors_of_standardized_weights_are_made_of_gains),
         cmocka_unit_test(calls_name_the_bias_of_computed_weights),

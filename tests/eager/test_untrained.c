@@ -29,112 +29,6 @@ static onv_training_figures train(model *m)
     return f;
 }
 
-static void add_norm(model *m, const char *inputs)
-{
-    static const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1}, zeros[8];
-    model_weight_data(m, "a.bn.weight", "f32[8]", ones, sizeof ones);
-    model_weight_data(m, "a.bn.bias", "f32[8]", zeros, sizeof zeros);
-    model_role(m, "a.bn.weight", "PARAMETER");
-    model_role(m, "a.bn.bias", "PARAMETER");
-    model_source(m, "a.bn", "_native_batch_norm_legit_functional");
-    model_class(m, NORM, FUNCTIONAL);
-    model_node(m, "BatchNormalization", "n", inputs, "getitem", "training_mode=0");
-}
-
-/* Two branches begin with a norm and an activation each; the other one's weights tell whose it was. */
-static void branches_have_norms_of_their_own(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *listed, *scope; /* of the second branch's convolution */
-        uint32_t n_norms;
-    } cases[] = {
-        {"a.bn.weight a.bn.bias a.conv.weight b.bn.weight b.bn.bias b.conv.weight", "b.conv", 2},
-        {"a.bn.weight a.bn.bias a.conv.weight b.conv.weight", "b.conv", 1},
-        {"a.bn.weight a.bn.bias a.conv.weight b.bn.weight b.bn.bias b.conv.weight", "c.bn", 2},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[2,8,6,6]");
-        model_parameters(m, cases[i].listed);
-        add_norm(m, "x a.bn.weight a.bn.bias a.bn.bias a.bn.weight");
-        model_source(m, "a.act", "relu");
-        model_class(m, "torch.nn.modules.activation.ReLU", "aten.relu.default");
-        model_node(m, "Relu", "r", "getitem", "relu", "");
-        static const char *const weights[] = {"a.conv.weight", "b.conv.weight"};
-        for (int k = 0; k < 2; k++) {
-            model_weight(m, weights[k], "f32[8,8,1,1]");
-            model_role(m, weights[k], "PARAMETER");
-            char inputs[64];
-            snprintf(inputs, sizeof inputs, "relu %s", weights[k]);
-            model_source(m, k == 0 ? "a.conv" : cases[i].scope, k == 0 ? "conv2d" : "conv2d_1");
-            model_class(m, CONV, "aten.conv2d.default");
-            model_node(m, "Conv", k == 0 ? "p" : "q", inputs, k == 0 ? "c" : "d", "");
-        }
-        model_source(m, "", "add");
-        model_class(m, "Net", "aten.add.Tensor");
-        model_node(m, "Add", "sum", "c d", "y", "");
-        model_output(m, "y", "f32");
-        onv_training_figures f = train(m);
-        uint32_t n = cases[i].n_norms;
-        assert_int_equal(f.parameter_bytes, 2 * CONV_BYTES + n * 2 * C);
-        assert_int_equal(f.gradient_bytes, 2 * CONV_BYTES + n * 2 * C);
-        assert_int_equal(f.buffer_bytes, n * (2 * C + 8));
-        /* x, and for each norm the result of its activation, and statistics */
-        assert_int_equal(f.saved_activation_bytes, (1 + n) * IMAGE + n * 2 * C);
-    }
-}
-
-/* A norm without a bias, which only a file that no exporter wrote has, is not repeated. */
-static void norms_may_lack_inputs(void **state)
-{
-    (void)state;
-    model *m = model_new(18);
-    model_input(m, "x", "f32[2,8,6,6]");
-    model_parameters(m, "a.bn.weight a.bn.bias b.bn.weight b.bn.bias");
-    add_norm(m, "x a.bn.weight - a.bn.bias a.bn.weight");
-    static const char *const scopes[] = {"a.act", "b.act"}, *const results[] = {"p", "q"};
-    for (int k = 0; k < 2; k++) {
-        model_source(m, scopes[k], k == 0 ? "neg" : "neg_1");
-        model_class(m, "Act", "aten.neg.default");
-        model_node(m, "Neg", results[k], "getitem", results[k], "");
-    }
-    model_source(m, "", "add");
-    model_class(m, "Net", "aten.add.Tensor");
-    model_node(m, "Add", "sum", "p q", "y", "");
-    model_output(m, "y", "f32");
-    assert_int_equal(train(m).parameter_bytes, C);
-}
-
-/* A branch that is a norm alone, whose result is subtracted from the other's: that has a gradient through its own. */
-static void a_branch_may_be_a_norm_alone(void **state)
-{
-    (void)state;
-    model *m = model_new(18);
-    model_input(m, "x", "f32[2,8,6,6]");
-    model_parameters(m, "net.a.bn.weight net.a.bn.bias net.b.bn.weight net.b.bn.bias");
-    static const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1}, zeros[8];
-    model_weight_data(m, "net.a.bn.weight", "f32[8]", ones, sizeof ones);
-    model_weight_data(m, "net.a.bn.bias", "f32[8]", zeros, sizeof zeros);
-    model_role(m, "net.a.bn.weight", "PARAMETER");
-    model_role(m, "net.a.bn.bias", "PARAMETER");
-    model_source(m, "net.a.bn", "_native_batch_norm_legit_functional");
-    model_class(m, NORM, FUNCTIONAL);
-    model_node(m, "BatchNormalization", "n",
-               "x net.a.bn.weight net.a.bn.bias net.a.bn.bias net.a.bn.weight", "getitem",
-               "training_mode=0");
-    model_source(m, "net.a", "add");
-    model_class(m, "Block", "aten.add.Tensor");
-    model_node(m, "Add", "s", "getitem x", "h", "");
-    model_source(m, "net", "sub");
-    model_class(m, "Mixer", "aten.sub.Tensor");
-    model_node(m, "Sub", "d", "h getitem", "y", "");
-    model_output(m, "y", "f32");
-    onv_training_figures f = train(m);
-    assert_int_equal(f.gradient_bytes, 4 * C);
-    assert_int_equal(f.saved_activation_bytes, IMAGE + 2 * 2 * C);
-}
-
 /* The bias of a convolution before a norm is zeros, and dropped; the node has the norm's name, as the convolution was joined
  * with it. */
 static void convolutions_before_norms_have_their_bias(void **state)
@@ -242,9 +136,6 @@ static void biases_of_attention_may_be_looked_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(branches_have_norms_of_their_own),
-        cmocka_unit_test(norms_may_lack_inputs),
-        cmocka_unit_test(a_branch_may_be_a_norm_alone),
         cmocka_unit_test(convolutions_before_norms_have_their_bias),
         cmocka_unit_test(a_module_may_have_two_scales),
         cmocka_unit_test(parts_of_sequences_have_its_names),

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "kernels/conv_trees.h"
 #include "kernels/cudnn.h"
 #include "kernels/ort_conv.h"
 
@@ -292,9 +293,19 @@ static void onnx_runtime_asks_by_its_search(void **state)
     assert_true(onv_ort_conv_workspace(&p, ONV_ORT_CONV_EXHAUSTIVE, &s).bytes < 32 << 20);
 }
 
+/* The data of the trees: nothing in it leads out of it. */
+static void the_trees_are_whole(void **state)
+{
+    (void)state;
+    assert_true(onv_conv_trees_check());
+    assert_true(onv_conv_tree_has(0));
+    assert_false(onv_conv_tree_has(ONV_CONV_MAX_ROOTS));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_trees_are_whole),
         cmocka_unit_test(layers_of_other_networks_are_met),
         cmocka_unit_test(patch_embeddings_are_met),
         cmocka_unit_test(depthwise_is_pytorch_s_own),

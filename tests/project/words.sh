@@ -55,7 +55,7 @@ texts() {
         # shellcheck disable=SC2086 # no word for the program itself
         "$build/onnxvram" $f --help | awk -v f="--help $f" '{ print f ":" NR "\t" $0 }'
     done
-    grep -rnoP --include='*.c' --include='*.h' --include='*.js' --exclude='*_rules.h' '"(?:[^"\\]|\\.)*"' src web |
+    grep -rnoP --include='*.c' --include='*.h' --include='*.js' '"(?:[^"\\]|\\.)*"' src web |
         grep -vP ':"[^" ]*"$' | sed 's/:"/\t"/'
 }
 

@@ -354,7 +354,7 @@ class Options(unittest.TestCase):
         for name in fields:
             keyword = _options.OTHERWISE.get(name, name)
             self.assertTrue(keyword == "" or keyword in keywords, f"the field {name} has no keyword")
-        self.assertEqual(keywords - fields, {"model", "name", "gpu", "max_growth"})
+        self.assertEqual(keywords - fields, {"model", "name", "max_growth"})
         self.assertEqual(set(_options.OTHERWISE) - fields, set(), "no such fields")
         tables = [*_options.TEXTS, *_options.PATHS, *_options.COUNTS, *_options.SIZES, *_options.FLAGS, *_options.LISTS]
         self.assertEqual(len(tables), len(set(tables)))

@@ -12,20 +12,28 @@
 static void the_margin_is_kept_free(void **state)
 {
     (void)state;
-    onv_runtime_result results[2] = {{.total_bytes = {10, 899}}, {.total_bytes = {10, 901}}};
+    onv_runtime_result results[2] = {{.total_bytes = {10, 899}, .is_judged = true},
+                                     {.total_bytes = {10, 901}, .is_judged = true}};
     onv_fit fit = {.budget_bytes = 1000, .margin_percent = 10};
     onv_fit_judge(&fit, results, 2);
     assert_int_equal(fit.usable_bytes, 900);
     assert_true(fit.of[0].fits);
     assert_false(fit.of[1].fits); /* by the upper end of its range */
-    assert_false(fit.fits);
+    assert_false(fit.all.fits);
+    results[1].is_judged = false; /* no part of the verdict */
+    onv_fit_judge(&fit, results, 2);
+    assert_true(fit.all.fits);
+    results[0].out_of_memory = true; /* by a limit of its own */
+    onv_fit_judge(&fit, results, 2);
+    assert_false(fit.all.fits);
+    results[0].out_of_memory = false;
     onv_fit_judge(&fit, results, 1);
-    assert_true(fit.fits);
+    assert_true(fit.all.fits);
     fit = (onv_fit){.budget_bytes = UINT64_MAX, .margin_percent = 1};
     onv_fit_judge(&fit, results, 2);
     assert_int_equal(fit.usable_bytes, UINT64_MAX / 100 * 99 + UINT64_MAX % 100 * 99 / 100);
     onv_fit_judge(&fit, results, 0);
-    assert_false(fit.fits); /* nothing was computed */
+    assert_false(fit.all.fits); /* nothing was computed */
 }
 
 /* 8,192 bytes for each of the batch, and 4,096 of weights. */

@@ -18,10 +18,11 @@
  * names are sorted: exponent, other, self), and their results stay. Then the engine sums what was
  * broadcast and casts what was promoted, one after another: until then the gradients of such inputs
  * are as large as the result. */
+#include "emit/emit.h"
+
 #include <string.h>
 
 #include "base/checked.h"
-#include "lower/lowering.h"
 
 typedef struct formula {
     const char *name;    /* of the operation, as it was emitted */
@@ -224,27 +225,27 @@ static uint64_t run(const char *text, const operands *o, memory *m)
     return live[n - 1];
 }
 
-uint64_t onv_derivative_temps(const onv_lowering *l)
+uint64_t onv_derivative_temps(const onv_emitter *e)
 {
-    const formula *f = find(l->emit.op.name);
-    const onv_eager_arg *in = l->emit.in.at;
-    uint32_t n_in = (uint32_t)l->emit.in.count;
-    if (f == NULL || l->emit.out.count == 0) return 0;
+    const formula *f = find(e->op.name);
+    const onv_eager_arg *in = e->in.at;
+    uint32_t n_in = (uint32_t)e->in.count;
+    if (f == NULL || e->out.count == 0) return 0;
     memory m = {0};
     uint64_t all = 0, made[MAX_INPUTS] = {0};
-    operands o = {.result = onv_tensor_at(l, l->emit.out.at[0])};
+    operands o = {.result = onv_tensor_at(e, e->out.at[0])};
     bool self_first = f->of_other != NULL && f->of_other[0] == '<';
     for (uint32_t i = 0; i < n_in; i++) {
         uint32_t k = self_first ? i : n_in - 1 - i;
         if (in[k].grad != ONV_GRAD_NEW) continue;
-        o.self = onv_tensor_at(l, in[k].tensor);
-        o.other = onv_tensor_at(l, in[other_of(f, k, n_in)].tensor);
+        o.self = onv_tensor_at(e, in[k].tensor);
+        o.other = onv_tensor_at(e, in[other_of(f, k, n_in)].tensor);
         uint64_t bytes = run(text_of(f, k), &o, &m);
         if (k < MAX_INPUTS) made[k] = bytes;
         if (!onv_u64_add(all, o.self.bytes, &all)) all = UINT64_MAX;
     }
     for (uint32_t k = 0; k < n_in && k < MAX_INPUTS; k++) {
-        uint64_t bytes = onv_tensor_at(l, in[k].tensor).bytes;
+        uint64_t bytes = onv_tensor_at(e, in[k].tensor).bytes;
         if (in[k].grad != ONV_GRAD_NEW || bytes == made[k]) continue;
         grow(&m, bytes);
         m.now -= made[k];

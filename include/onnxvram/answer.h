@@ -1,0 +1,104 @@
+/* The answer: how much memory the runtimes that are judged need on a GPU, and whether that fits.
+ *
+ * Judged are PyTorch and ONNX Runtime ("torch", "ort"), or those that onv_options.runtimes names; with
+ * onv_options.train training ("train"), and those that are named. A verdict is that of the runtime with the larger upper
+ * end. Every report prints this.
+ */
+#ifndef ONNXVRAM_ANSWER_H
+#define ONNXVRAM_ANSWER_H
+
+#include "runtimes.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct onv_answer_info {
+    const char
+        *runtime; /* with the larger upper end; NULL: a tensor is of unknown size, bind all dims */
+    const char *gpu;                /* whose libraries count; NULL: none do */
+    bool gpu_assumed;               /* it was not named */
+    uint64_t low_bytes, high_bytes; /* on the device: weights, activations, libraries, context */
+    bool has_verdict;               /* a budget was given */
+    bool fits;            /* the (first) budget, by the upper end of every runtime that is judged */
+    bool fits_some;       /* one of several */
+    bool fits_by_release; /* it does not, unless PyTorch returns cached memory (onv_fit_info) */
+    const char *set_by;   /* where the peak is, and what reserves it */
+    size_t runtimes, devices, warnings; /* rows of the functions below */
+} onv_answer_info;
+
+/* Always true. */
+ONV_API bool onv_analysis_answer_get(const onv_analysis *analysis, onv_answer_info *info,
+                                     size_t size);
+
+static inline bool onv_analysis_answer(const onv_analysis *analysis, onv_answer_info *info)
+{
+    return onv_analysis_answer_get(analysis, info, sizeof *info);
+}
+
+/* A runtime that is judged. */
+typedef struct onv_answer_runtime_info {
+    const char *name;
+    uint64_t low_bytes, high_bytes; /* the total */
+    uint64_t weight_bytes;          /* a part of what is live */
+    uint64_t live_bytes;            /* of tensors, at their peak */
+    uint64_t reserved_low,
+        reserved_high; /* by the allocator, workspaces included: a part of the total, as those that follow */
+    uint64_t library_bytes;
+    uint64_t context_low, context_high;
+    const char *set_by;
+    bool out_of_memory; /* a limit of its own, like gpu_mem_limit, is not enough */
+} onv_answer_runtime_info;
+
+ONV_API bool onv_analysis_answer_runtime_get(const onv_analysis *analysis, size_t index,
+                                             onv_answer_runtime_info *info, size_t size);
+
+static inline bool onv_analysis_answer_runtime(const onv_analysis *analysis, size_t index,
+                                               onv_answer_runtime_info *info)
+{
+    return onv_analysis_answer_runtime_get(analysis, index, info, sizeof *info);
+}
+
+/* A budget, with the figures that its libraries make. */
+typedef struct onv_answer_device_info {
+    const char *name; /* the GPU's; NULL: a size was given */
+    const char *gpu;  /* whose libraries count; NULL: none do */
+    bool gpu_assumed;
+    const char *runtime; /* with the larger upper end there */
+    uint64_t low_bytes, high_bytes;
+    onv_fit_info fit; /* of all runtimes that are judged */
+} onv_answer_device_info;
+
+ONV_API bool onv_analysis_answer_device_get(const onv_analysis *analysis, size_t index,
+                                            onv_answer_device_info *info, size_t size);
+
+static inline bool onv_analysis_answer_device(const onv_analysis *analysis, size_t index,
+                                              onv_answer_device_info *info)
+{
+    return onv_analysis_answer_device_get(analysis, index, info, sizeof *info);
+}
+
+/* A runtime that is judged, in the order of onv_analysis_answer_runtime(), on that device. */
+typedef struct onv_answer_fit_info {
+    uint64_t low_bytes, high_bytes;
+    bool fits, fits_by_release; /* these four as in onv_fit_info */
+    int64_t max_batch, max_batch_by_release;
+} onv_answer_fit_info;
+
+ONV_API bool onv_analysis_answer_fit_get(const onv_analysis *analysis, size_t device,
+                                         size_t runtime, onv_answer_fit_info *info, size_t size);
+
+static inline bool onv_analysis_answer_fit(const onv_analysis *analysis, size_t device,
+                                           size_t runtime, onv_answer_fit_info *info)
+{
+    return onv_analysis_answer_fit_get(analysis, device, runtime, info, sizeof *info);
+}
+
+/* Codes of the warnings (onv_diagnostic.code), each once; NULL beyond the last one. */
+ONV_API const char *onv_analysis_answer_warning(const onv_analysis *analysis, size_t index);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

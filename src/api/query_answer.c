@@ -1,0 +1,81 @@
+/* What can be asked of the answer. */
+#include "api/ask.h"
+
+bool onv_analysis_answer_get(const onv_analysis *analysis, onv_answer_info *info, size_t size)
+{
+    const onv_answer *a = &analysis->answer;
+    onv_answer_info full = {.gpu = a->gpu,
+                            .gpu_assumed = a->is_assumed,
+                            .has_verdict = a->verdict != ONV_VERDICT_NONE,
+                            .fits = a->verdict == ONV_VERDICT_FITS,
+                            .fits_some = a->fits_some,
+                            .fits_by_release = a->verdict == ONV_VERDICT_FITS_BY_RELEASE,
+                            .runtimes = a->n_rows,
+                            .devices = a->n_devices,
+                            .warnings = a->n_warnings};
+    if (a->n_rows > 0) {
+        const onv_answer_row *row = &a->rows[a->largest];
+        full.runtime = row->runtime;
+        full.low_bytes = row->total.low;
+        full.high_bytes = row->total.high;
+        full.set_by = row->set_by;
+    }
+    return onv_give(info, size, &full, sizeof full);
+}
+
+bool onv_analysis_answer_runtime_get(const onv_analysis *analysis, size_t index,
+                                     onv_answer_runtime_info *info, size_t size)
+{
+    if (index >= analysis->answer.n_rows) return false;
+    const onv_answer_row *row = &analysis->answer.rows[index];
+    onv_answer_runtime_info full = {.name = row->runtime,
+                                    .low_bytes = row->total.low,
+                                    .high_bytes = row->total.high,
+                                    .weight_bytes = row->weight_bytes,
+                                    .live_bytes = row->live_bytes,
+                                    .reserved_low = row->reserved.low,
+                                    .reserved_high = row->reserved.high,
+                                    .library_bytes = row->library_bytes,
+                                    .context_low = row->context.low,
+                                    .context_high = row->context.high,
+                                    .set_by = row->set_by,
+                                    .out_of_memory = row->out_of_memory};
+    return onv_give(info, size, &full, sizeof full);
+}
+
+bool onv_analysis_answer_device_get(const onv_analysis *analysis, size_t index,
+                                    onv_answer_device_info *info, size_t size)
+{
+    const onv_answer *a = &analysis->answer;
+    if (index >= a->n_devices) return false;
+    const onv_answer_device *device = &a->devices[index];
+    onv_answer_device_info full = {.name = device->name,
+                                   .gpu = device->gpu,
+                                   .gpu_assumed = device->is_assumed,
+                                   .runtime = a->rows[device->largest].runtime,
+                                   .low_bytes = device->totals[device->largest].low,
+                                   .high_bytes = device->totals[device->largest].high,
+                                   .fit = onv_ask_fit(device->fit)};
+    return onv_give(info, size, &full, sizeof full);
+}
+
+bool onv_analysis_answer_fit_get(const onv_analysis *analysis, size_t device, size_t runtime,
+                                 onv_answer_fit_info *info, size_t size)
+{
+    const onv_answer *a = &analysis->answer;
+    if (device >= a->n_devices || runtime >= a->n_rows) return false;
+    const onv_answer_device *on = &a->devices[device];
+    const onv_fit_of *of = onv_answer_fit_of(a, on, (uint32_t)runtime);
+    onv_answer_fit_info full = {.low_bytes = on->totals[runtime].low,
+                                .high_bytes = on->totals[runtime].high,
+                                .fits = of->fits,
+                                .fits_by_release = of->fits_by_release,
+                                .max_batch = of->max_batch,
+                                .max_batch_by_release = of->max_batch_by_release};
+    return onv_give(info, size, &full, sizeof full);
+}
+
+const char *onv_analysis_answer_warning(const onv_analysis *analysis, size_t index)
+{
+    return index < analysis->answer.n_warnings ? analysis->answer.warnings[index] : NULL;
+}

@@ -1,0 +1,150 @@
+/* Attention in a kernel of its own, which never writes the scores down. */
+#include "emit/attention.h"
+
+#include "base/checked.h"
+#include "eager/pytorch.h"
+
+uint64_t onv_safe_softmax_bytes(const onv_emitter *e, uint32_t scores)
+{
+    onv_eager_tensor t = onv_tensor_at(e, scores);
+    if (scores == ONV_NO_TENSOR || t.rank == 0 || t.dims[t.rank - 1] <= 0) return 0;
+    if (onv_before_pytorch(e->options, ONV_PYTORCH_RELEASE(2, 5))) return 0;
+    return t.elems + t.elems / (uint64_t)t.dims[t.rank - 1] + sizeof(float);
+}
+
+typedef struct rows {
+    uint64_t groups; /* batch times heads */
+    uint64_t count;  /* in each of them */
+    uint64_t head;   /* values of a row */
+} rows;
+
+static rows rows_of(const onv_eager_tensor *query)
+{
+    rows r = {.groups = 1,
+              .count = (uint64_t)query->dims[query->rank - 2],
+              .head = (uint64_t)query->dims[query->rank - 1]};
+    for (uint32_t i = 0; i + 2 < query->rank; i++) r.groups *= (uint64_t)query->dims[i];
+    return r;
+}
+
+static uint64_t round_up(uint64_t n, uint64_t step)
+{
+    return (n + step - 1) / step * step;
+}
+
+/* Floats, `each` for every row, rows of a group rounded up to `step`. What does not fit is caught
+ * where it is counted. */
+static uint64_t float_bytes(rows r, uint64_t step, uint64_t each)
+{
+    uint64_t bytes, count = round_up(r.count, step);
+    bool fits = onv_u64_mul(r.groups, count, &bytes) && onv_u64_mul(bytes, each, &bytes) &&
+                onv_u64_mul(bytes, sizeof(float), &bytes);
+    return fits ? bytes : UINT64_MAX;
+}
+
+typedef enum kernel { FLASH, CUDNN, EFFICIENT } kernel;
+
+/* Devices before Hopper, longer heads and dropout are not for cuDNN, nor are single rows; backward has
+ * heads of up to 128 values and of 256. Releases before 2.15 were not looked at, and count without it. */
+static bool takes_cudnn(const onv_emitter *e, rows r, bool learns_mask)
+{
+    const onv_lower_options *options = e->options;
+    if (options->attention != ONV_ATTENTION_AUTO || options->cuda.compute_capability < 90 ||
+        onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 15)))
+        return false;
+    if (options->inference) return r.head <= 256 && r.count > 1;
+    return e->dropout <= 0 && !learns_mask && r.count > 1 && (r.head <= 128 || r.head == 256);
+}
+
+/* What scaled_dot_product_attention's dispatcher takes, or what the user asked for. */
+static kernel choose_kernel(const onv_emitter *e, const onv_eager_tensor *query, uint32_t mask)
+{
+    rows r = rows_of(query);
+    bool low = onv_dtype_bits((onv_dtype)query->dtype) == 16;
+    if (!low || e->options->attention == ONV_ATTENTION_EFFICIENT) return EFFICIENT;
+    bool learns_mask = mask != ONV_NO_TENSOR && onv_tensor_needs_grad(e, mask);
+    if (takes_cudnn(e, r, learns_mask)) return CUDNN;
+    return mask == ONV_NO_TENSOR && r.head <= 256 ? FLASH : EFFICIENT;
+}
+
+/* Sums of backward in float32: of the gradient of the query, and one for each row. The memory-efficient
+ * kernel has tiles of that gradient in 16 bits, and in float32 where it divides the keys among blocks:
+ * where there are few groups. */
+static uint64_t backward_bytes(const onv_emitter *e, kernel k, rows r, uint64_t n_keys, bool low)
+{
+    enum { MOST_BLOCKS = 200, TILE_LOCK = 16, CUDNN_BYTES = 256 };
+    uint64_t sums = float_bytes(r, 1, 1), bytes;
+    if (k == FLASH) return float_bytes(r, 128, round_up(r.head, 32) + 1);
+    if (k == CUDNN) {
+        bool fits = onv_u64_add(float_bytes(r, 1, r.head + 1), CUDNN_BYTES, &bytes);
+        return fits ? bytes : UINT64_MAX;
+    }
+    uint32_t device = e->options->cuda.compute_capability;
+    uint64_t block = r.head <= 64 || (!low && r.head <= 128) ? 64 : 128;
+    uint64_t splits = r.groups > 0 ? MOST_BLOCKS / r.groups : 0;
+    if (!low && (splits <= 1 || n_keys <= 64)) return sums;
+    uint64_t width = round_up(r.head, r.head <= 64 || r.head > 128 ? 64 : 128);
+    uint64_t tiles = round_up(r.count, block) / block * (r.head <= 128 ? 1 : width / 64), locks;
+    bool fits = onv_u64_mul(r.groups, tiles, &locks) && onv_u64_mul(locks, TILE_LOCK, &locks) &&
+                onv_u64_add(float_bytes(r, block, width), sums, &bytes) &&
+                onv_u64_add(bytes, locks, &bytes);
+    /* Heads that no block holds whole: tiles of the gradients of keys and values, too. */
+    rows keys = {.groups = r.groups, .count = n_keys};
+    if (fits && low && r.head > (device == 86 || device == 89 ? 96 : 128))
+        fits = onv_u64_add(bytes, float_bytes(keys, 128, 2 * round_up(r.head, 128)), &bytes);
+    return fits ? bytes : UINT64_MAX;
+}
+
+/* FlashAttention and cuDNN lay their result out like the query, the third kernel with the heads before the values. */
+static uint32_t emit_result(onv_emitter *e, const onv_eager_tensor *query, const onv_shape *shape,
+                            bool as_query)
+{
+    int64_t dims[4], strides[ONV_MAX_RANK];
+    bool alike = query->rank == shape->rank;
+    for (uint32_t i = 0; alike && i < shape->rank; i++) alike = query->dims[i] == shape->dims[i];
+    if (as_query && alike) {
+        onv_strides_like(query, strides);
+        return onv_emit_out(e, onv_tensor_new(e, query->dtype, shape->rank, shape->dims, strides));
+    }
+    if (shape->rank != 4)
+        return onv_emit_out(e, onv_tensor_new(e, query->dtype, shape->rank, shape->dims, NULL));
+    static const uint32_t order[] = {0, 2, 1, 3};
+    for (uint32_t i = 0; i < 4; i++) dims[i] = shape->dims[order[i]];
+    uint32_t out = onv_tensor_new(e, query->dtype, 4, dims, NULL);
+    if (out == ONV_NO_TENSOR) return out;
+    onv_eager_tensor t = onv_tensor_at(e, out);
+    for (uint32_t i = 0; i < 4; i++) strides[i] = t.strides[order[i]];
+    return onv_emit_out(e, onv_tensor_on(e, t.storage, t.dtype, 4, shape->dims, strides));
+}
+
+/* What is kept: the operands, the result, the logarithms of the rows' sums, a state of the random
+ * numbers. */
+uint32_t onv_emit_attention(onv_emitter *e, uint32_t query, uint32_t key, uint32_t value,
+                            uint32_t mask, const onv_shape *shape)
+{
+    static const char *const names[] = {"flash_attention", "cudnn_attention",
+                                        "efficient_attention"};
+    onv_eager_tensor q = onv_tensor_at(e, query);
+    rows r = rows_of(&q);
+    bool low = onv_dtype_bits((onv_dtype)q.dtype) == 16;
+    kernel chosen = choose_kernel(e, &q, mask);
+    onv_emit_begin(e, names[chosen]);
+    onv_emit_in(e, query, ONV_GRAD_NEW);
+    onv_emit_in(e, key, ONV_GRAD_NEW);
+    onv_emit_in(e, value, ONV_GRAD_NEW);
+    onv_emit_in(e, mask, ONV_GRAD_NEW);
+    onv_emit_save(e, query);
+    onv_emit_save(e, key);
+    onv_emit_save(e, value);
+    onv_emit_save(e, mask);
+    uint32_t out = emit_result(e, &q, shape, chosen != EFFICIENT);
+    onv_emit_save(e, out);
+    onv_emit_extra(e, float_bytes(r, chosen == EFFICIENT ? 32 : 1, 1), 1, "logsumexp");
+    onv_emit_extra(e, chosen == FLASH ? 2 : 1, sizeof(uint64_t), "seed");
+    onv_emit_extra(e, 1, sizeof(uint64_t), "offset");
+    onv_eager_tensor v = onv_tensor_at(e, value);
+    uint64_t n_keys = v.rank >= 2 ? (uint64_t)v.dims[v.rank - 2] : 0;
+    onv_emit_temps(e, 0, backward_bytes(e, chosen, r, n_keys, low));
+    onv_emit_end(e);
+    return out;
+}

@@ -1,0 +1,490 @@
+#include "emit/emit.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "eager/pytorch.h"
+#include "kernels/reduction.h"
+
+static void fail_memory(onv_emitter *e)
+{
+    if (e->status == ONV_OK) e->status = onv_fail_memory(e->err);
+}
+
+static void fail_overflow(onv_emitter *e)
+{
+    if (e->status == ONV_OK)
+        e->status = onv_fail(e->err, ONV_ERR_OVERFLOW, "the size of a tensor does not fit 64 bits");
+}
+
+void onv_emitter_cleanup(onv_emitter *e)
+{
+    onv_vec_cleanup(&e->in);
+    onv_vec_cleanup(&e->out);
+    onv_vec_cleanup(&e->keep);
+    onv_vec_cleanup(&e->extra);
+    onv_vec_cleanup(&e->saved);
+    onv_vec_cleanup(&e->low_precision);
+}
+
+/* --- Tensors ----------------------------------------------------------------------------------- */
+
+onv_eager_tensor onv_tensor_at(const onv_emitter *e, uint32_t tensor)
+{
+    if (tensor == ONV_NO_TENSOR) return (onv_eager_tensor){.storage = UINT32_MAX};
+    return e->eager->tensors.at[tensor];
+}
+
+bool onv_tensor_needs_grad(const onv_emitter *e, uint32_t tensor)
+{
+    return tensor != ONV_NO_TENSOR && e->eager->tensors.at[tensor].needs_grad;
+}
+
+bool onv_tensor_is_float(const onv_emitter *e, uint32_t tensor)
+{
+    return tensor != ONV_NO_TENSOR &&
+           onv_dtype_is_float((onv_dtype)e->eager->tensors.at[tensor].dtype);
+}
+
+uint32_t onv_storage_new(onv_emitter *e, uint64_t bytes, onv_storage_kind kind, const char *label)
+{
+    if (e->status != ONV_OK) return UINT32_MAX;
+    onv_eager_storage storage = {.bytes = bytes,
+                                 .kind = (uint8_t)kind,
+                                 .label = label,
+                                 .becomes = UINT32_MAX,
+                                 .value = ONV_NO_VALUE};
+    if (!onv_vec_push(&e->eager->storages, storage) || !onv_vec_push(&e->saved, false) ||
+        !onv_vec_push(&e->low_precision, ONV_NO_TENSOR)) {
+        fail_memory(e);
+        return UINT32_MAX;
+    }
+    return (uint32_t)e->eager->storages.count - 1;
+}
+
+/* In training, products of any of the dims must fit, those that a dim of 0 hides too. */
+static bool count_elems(onv_emitter *e, uint8_t dtype, uint32_t rank, const int64_t *dims,
+                        uint64_t *elems, uint64_t *bytes)
+{
+    uint64_t product = 1;
+    bool fits = true, empty = false;
+    for (uint32_t i = 0; i < rank; i++) {
+        empty |= dims[i] == 0;
+        if (dims[i] > 0) fits &= onv_u64_mul(product, (uint64_t)dims[i], &product);
+    }
+    if (empty && e->options->inference) {
+        product = 0;
+        fits = true;
+    }
+    *elems = empty ? 0 : product;
+    if (fits && product <= INT64_MAX && onv_dtype_bytes((onv_dtype)dtype, *elems, bytes))
+        return true;
+    fail_overflow(e);
+    return false;
+}
+
+uint32_t onv_tensor_on(onv_emitter *e, uint32_t storage, uint8_t dtype, uint32_t rank,
+                       const int64_t *dims, const int64_t *strides)
+{
+    if (e->status != ONV_OK) return ONV_NO_TENSOR;
+    onv_eager_tensor t = {.storage = storage, .dtype = dtype, .rank = rank};
+    if (!count_elems(e, dtype, rank, dims, &t.elems, &t.bytes)) return ONV_NO_TENSOR;
+    int64_t *copy = onv_arena_alloc(&e->model->arena, 2 * (size_t)rank * sizeof *copy);
+    if (copy == NULL) {
+        fail_memory(e);
+        return ONV_NO_TENSOR;
+    }
+    int64_t step = 1;
+    for (uint32_t i = rank; i-- > 0;) {
+        copy[i] = dims[i];
+        copy[rank + i] = strides != NULL ? strides[i] : step;
+        step *= t.elems > 0 ? dims[i] : 1; /* the product of all dims was checked */
+    }
+    t.dims = copy;
+    t.strides = copy + rank;
+    if (!onv_vec_push(&e->eager->tensors, t)) {
+        fail_memory(e);
+        return ONV_NO_TENSOR;
+    }
+    return (uint32_t)e->eager->tensors.count - 1;
+}
+
+uint32_t onv_tensor_new(onv_emitter *e, uint8_t dtype, uint32_t rank, const int64_t *dims,
+                        const int64_t *strides)
+{
+    uint32_t tensor = onv_tensor_on(e, UINT32_MAX, dtype, rank, dims, strides);
+    if (tensor == ONV_NO_TENSOR) return tensor;
+    const char *label = onv_is_node(e->node) ? onv_model_node(e->model, e->node)->name : "loss";
+    uint32_t storage =
+        onv_storage_new(e, e->eager->tensors.at[tensor].bytes, ONV_STORAGE_ACTIVATION, label);
+    e->eager->tensors.at[tensor].storage = storage;
+    return storage == UINT32_MAX ? ONV_NO_TENSOR : tensor;
+}
+
+bool onv_tensor_is_contiguous(const onv_eager_tensor *t)
+{
+    int64_t step = 1;
+    if (t->elems == 0) return true;
+    for (uint32_t i = t->rank; i-- > 0;) {
+        if (t->dims[i] == 1) continue;
+        if (t->strides[i] != step) return false;
+        step *= t->dims[i];
+    }
+    return true;
+}
+
+bool onv_tensor_is_channels_last(const onv_eager_tensor *t)
+{
+    static const uint8_t order[2][5] = {{1, 3, 2, 0}, {1, 4, 3, 2, 0}};
+    int64_t least = 0;
+    if (t->rank != 4 && t->rank != 5) return false;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        uint32_t d = order[t->rank - 4][i];
+        if (t->strides[d] < least || (d == 0 && least == t->strides[1])) return false;
+        least = t->strides[d] * (t->dims[d] > 1 ? t->dims[d] : 1);
+    }
+    return t->strides[1] != 0;
+}
+
+/* PyTorch's iterator gives a pointwise result the memory order of its operands: the order of the
+ * first one that has the full shape. */
+void onv_strides_like(const onv_eager_tensor *in, int64_t *strides)
+{
+    uint32_t order[ONV_MAX_RANK];
+    for (uint32_t i = 0; i < in->rank; i++) {
+        uint32_t at = i;
+        while (at > 0 && in->strides[order[at - 1]] < in->strides[i]) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = i;
+    }
+    int64_t step = 1;
+    for (uint32_t i = in->rank; i-- > 0;) {
+        /* cppcheck-suppress uninitvar ; the loop above has set order[0] to order[rank - 1] */
+        strides[order[i]] = step;
+        step *= in->elems > 0 ? in->dims[order[i]] : 1;
+    }
+}
+
+/* --- Operations -------------------------------------------------------------------------------- */
+
+void onv_emit_begin(onv_emitter *e, const char *name)
+{
+    e->op = (onv_eager_op){.name = name, .node = e->node, .origin = ONV_NO_NODE, .part = e->part};
+    e->is_building = true;
+    e->in.count = e->out.count = e->keep.count = e->extra.count = 0;
+}
+
+void onv_emit_in(onv_emitter *e, uint32_t tensor, onv_grad grad)
+{
+    if (tensor == ONV_NO_TENSOR) return;
+    bool wants =
+        e->eager->tensors.at[tensor].needs_grad && grad != ONV_GRAD_NONE && !e->has_no_grad;
+    onv_eager_arg arg = {.tensor = tensor, .grad = (uint8_t)(wants ? grad : ONV_GRAD_NONE)};
+    if (!onv_vec_push(&e->in, arg)) fail_memory(e);
+    if (wants) e->op.has_backward = true;
+}
+
+void onv_emit_save(onv_emitter *e, uint32_t tensor)
+{
+    if (tensor == ONV_NO_TENSOR) return;
+    if (!onv_vec_push(&e->keep, e->eager->tensors.at[tensor].storage)) fail_memory(e);
+}
+
+void onv_emit_extra(onv_emitter *e, uint64_t count, uint64_t bytes_each, const char *label)
+{
+    onv_extra extra = {.label = label};
+    if (!onv_u64_mul(count, bytes_each, &extra.bytes)) fail_overflow(e);
+    if (!onv_vec_push(&e->extra, extra)) fail_memory(e);
+}
+
+uint32_t onv_emit_out(onv_emitter *e, uint32_t tensor)
+{
+    if (tensor != ONV_NO_TENSOR && !onv_vec_push(&e->out, tensor)) fail_memory(e);
+    return tensor;
+}
+
+void onv_emit_temps(onv_emitter *e, uint64_t forward_bytes, uint64_t backward_bytes)
+{
+    e->op.forward_temp_bytes = forward_bytes;
+    e->op.backward_temp_bytes = backward_bytes;
+}
+
+void onv_emit_workspace(onv_emitter *e, onv_eager_workspace workspace)
+{
+    if (workspace.bytes == UINT64_MAX) fail_overflow(e);
+    e->op.workspace = workspace;
+}
+
+void onv_emit_grad_workspace(onv_emitter *e, uint32_t in, onv_eager_workspace workspace)
+{
+    if (workspace.bytes == UINT64_MAX) fail_overflow(e);
+    for (size_t i = 0; i < e->in.count; i++)
+        if (e->in.at[i].tensor == in && e->in.at[i].grad == ONV_GRAD_NEW)
+            e->in.at[i].workspace = workspace;
+}
+
+static bool has_channels_last(const onv_emitter *e, const onv_eager_tensor *t)
+{
+    return t->rank == 4 && (e->options->cuda.channels_last || onv_tensor_is_channels_last(t));
+}
+
+/* Whether x is y's channels, of each image or of all, whose pixels were added up or repeated. */
+static bool is_of_channels(const onv_eager_tensor *x, const onv_eager_tensor *y)
+{
+    for (uint32_t i = 0; i < y->rank; i++) {
+        uint32_t lead = y->rank - x->rank;
+        int64_t dim = i < lead ? 1 : x->dims[i - lead];
+        if (dim != y->dims[i] && (i == 1 || dim != 1)) return false;
+    }
+    return true;
+}
+
+/* Whether x is y's last dims, which its leading ones repeat. */
+static bool is_repeated(const onv_eager_tensor *x, const onv_eager_tensor *y)
+{
+    uint32_t lead = 0;
+    while (lead < x->rank && x->dims[lead] == 1) lead++;
+    if (x->rank - lead > y->rank) return false;
+    for (uint32_t i = lead; i < x->rank; i++)
+        if (x->dims[i] != y->dims[y->rank - x->rank + i]) return false;
+    return true;
+}
+
+static onv_eager_workspace sum_workspace(const onv_emitter *e, const onv_eager_tensor *x,
+                                         const onv_eager_tensor *y, uint64_t adjacent)
+{
+    uint32_t elem = (uint32_t)(y->bytes / y->elems);
+    onv_column_sum sum =
+        onv_column_sum_of(y->elems / x->elems, x->elems, adjacent, elem, &e->options->cuda);
+    return (onv_eager_workspace){
+        .library = "sum", .bytes = sum.part_bytes, .beside_bytes = sum.counter_bytes};
+}
+
+void onv_emit_sum_workspace(onv_emitter *e, uint32_t in, uint32_t out)
+{
+    if (in == ONV_NO_TENSOR || out == ONV_NO_TENSOR) return;
+    onv_eager_tensor x = onv_tensor_at(e, in), y = onv_tensor_at(e, out);
+    if (x.elems == 0 || y.elems <= x.elems) return;
+    if (x.rank <= y.rank && has_channels_last(e, &y) && is_of_channels(&x, &y))
+        onv_emit_grad_workspace(e, in, sum_workspace(e, &x, &y, (uint64_t)y.dims[1]));
+    else if (is_repeated(&x, &y))
+        onv_emit_grad_workspace(e, in, sum_workspace(e, &x, &y, x.elems));
+}
+
+void onv_emit_pixel_sum(onv_emitter *e, uint32_t in, uint32_t out)
+{
+    if (in == ONV_NO_TENSOR || out == ONV_NO_TENSOR) return;
+    onv_eager_tensor x = onv_tensor_at(e, out), y = onv_tensor_at(e, in);
+    if (x.elems == 0 || y.elems <= x.elems || !has_channels_last(e, &y)) return;
+    if (x.elems == (uint64_t)y.dims[0] * (uint64_t)y.dims[1] && x.rank >= 2 &&
+        x.dims[0] == y.dims[0] && x.dims[1] == y.dims[1])
+        onv_emit_workspace(e, sum_workspace(e, &x, &y, (uint64_t)y.dims[1]));
+}
+
+static bool copy_lists(onv_emitter *e)
+{
+    onv_eager_op *op = &e->op;
+    onv_arena *arena = &e->model->arena;
+    op->n_in = (uint32_t)e->in.count;
+    op->swaps_grads = op->swaps_grads && op->n_in > 1; /* numbers are no inputs */
+    op->n_out = (uint32_t)e->out.count;
+    op->n_saved = op->has_backward ? (uint32_t)e->keep.count : 0;
+    op->in = onv_arena_copy(arena, e->in.at, e->in.count * sizeof *op->in);
+    op->out = onv_arena_copy(arena, e->out.at, e->out.count * sizeof *op->out);
+    op->saved = onv_arena_copy(arena, e->keep.at, op->n_saved * sizeof *op->saved);
+    return op->in != NULL && op->out != NULL && op->saved != NULL;
+}
+
+/* Autograd takes what overwrites a view for an operation on all that it is a view of (CopySlices): backward copies the
+ * incoming gradient as a whole, clones the view of the copy, and copies the gradient that the operation makes of it back. */
+static void copy_slices(onv_emitter *e)
+{
+    if (!e->op.in_place || !e->op.has_backward || e->in.count == 0 || e->out.count == 0) return;
+    onv_eager_arg *first = &e->in.at[0];
+    if (first->grad == ONV_GRAD_NONE || e->is_written_view == NULL ||
+        strcmp(e->op.name, "copy_slices") == 0 || !e->is_written_view(e, first->tensor))
+        return;
+    uint64_t bytes = onv_tensor_at(e, first->tensor).bytes, twice;
+    if (!onv_u64_mul(bytes, 2, &twice)) twice = UINT64_MAX;
+    onv_emit_temps(e, 0, first->grad == ONV_GRAD_NEW ? twice : bytes);
+    first->grad = ONV_GRAD_NEW;
+}
+
+void onv_emit_end(onv_emitter *e)
+{
+    e->is_building = false;
+    if (e->status != ONV_OK) return;
+    copy_slices(e);
+    if (e->in.count > 0 && onv_pytorch_keeps_input(e->options, &e->op))
+        onv_emit_save(e, e->in.at[0].tensor);
+    /* What only backward reads is made only where there is one. */
+    for (size_t i = 0; e->op.has_backward && i < e->extra.count; i++) {
+        uint32_t storage =
+            onv_storage_new(e, e->extra.at[i].bytes, ONV_STORAGE_EXTRA, e->extra.at[i].label);
+        if (!onv_vec_push(&e->keep, storage)) fail_memory(e);
+    }
+    if (e->status != ONV_OK) return;
+    if (!onv_u64_add(e->op.backward_temp_bytes, onv_derivative_temps(e),
+                     &e->op.backward_temp_bytes))
+        fail_overflow(e);
+    if (!copy_lists(e) || !onv_vec_push(&e->eager->ops, e->op)) {
+        fail_memory(e);
+        return;
+    }
+    for (uint32_t i = 0; i < e->op.n_saved; i++) e->saved.at[e->op.saved[i]] = true;
+    for (uint32_t i = 0; i < e->op.n_out; i++) {
+        onv_eager_tensor *out = &e->eager->tensors.at[e->op.out[i]];
+        out->needs_grad = e->op.has_backward && onv_dtype_is_float((onv_dtype)out->dtype);
+    }
+    if (e->ended != NULL) e->ended(e);
+}
+
+/* --- Views and copies -------------------------------------------------------------------------- */
+
+uint32_t onv_emit_view(onv_emitter *e, const char *name, uint32_t x, uint32_t rank,
+                       const int64_t *dims, const int64_t *strides, onv_grad grad)
+{
+    if (x == ONV_NO_TENSOR) return x;
+    onv_eager_tensor t = onv_tensor_at(e, x);
+    uint32_t view = onv_tensor_on(e, t.storage, t.dtype, rank, dims, strides);
+    onv_emit_begin(e, name);
+    onv_emit_in(e, x, grad);
+    onv_emit_out(e, view);
+    onv_emit_end(e);
+    return view;
+}
+
+/* Groups of dims that are adjacent in memory are cut anew. */
+bool onv_view_strides(const onv_eager_tensor *t, uint32_t rank, const int64_t *dims,
+                      int64_t *strides)
+{
+    int64_t at = (int64_t)rank - 1;
+    for (uint32_t i = t->rank; i > 0;) {
+        uint32_t last = --i;
+        int64_t step = t->strides[last], elems = t->dims[last];
+        while (i > 0 && (t->dims[i - 1] == 1 || t->strides[i - 1] == elems * step)) {
+            elems *= t->dims[--i];
+            /* a dim of 1 has no say in strides, but those before it must still line up */
+        }
+        int64_t taken = 1;
+        while (at >= 0 && (taken < elems || dims[at] == 1)) {
+            strides[at] = taken * step;
+            taken *= dims[at--];
+        }
+        if (taken != elems) return false;
+    }
+    while (at >= 0 && dims[at] == 1) strides[at--] = 1;
+    return at < 0;
+}
+
+static uint32_t emit_copy(onv_emitter *e, const char *name, uint32_t x, uint32_t rank,
+                          const int64_t *dims)
+{
+    onv_eager_tensor t = onv_tensor_at(e, x);
+    uint32_t copy = onv_tensor_new(e, t.dtype, rank, dims, NULL);
+    onv_emit_begin(e, name);
+    onv_emit_in(e, x, ONV_GRAD_ALIAS);
+    onv_emit_out(e, copy);
+    onv_emit_end(e);
+    return copy;
+}
+
+uint32_t onv_emit_reshape(onv_emitter *e, uint32_t x, uint32_t rank, const int64_t *dims)
+{
+    if (x == ONV_NO_TENSOR || e->status != ONV_OK) return ONV_NO_TENSOR;
+    onv_eager_tensor t = onv_tensor_at(e, x);
+    int64_t strides[ONV_MAX_RANK];
+    if (t.elems == 0 || onv_view_strides(&t, rank, dims, strides))
+        return onv_emit_view(e, "view", x, rank, dims, t.elems == 0 ? NULL : strides,
+                             ONV_GRAD_ALIAS);
+    return emit_copy(e, "reshape", x, rank, dims);
+}
+
+uint32_t onv_emit_contiguous(onv_emitter *e, uint32_t x)
+{
+    onv_eager_tensor t = onv_tensor_at(e, x);
+    return onv_tensor_is_contiguous(&t) ? x : onv_emit_clone(e, x);
+}
+
+uint32_t onv_emit_clone(onv_emitter *e, uint32_t x)
+{
+    if (x == ONV_NO_TENSOR || e->status != ONV_OK) return x;
+    onv_eager_tensor t = onv_tensor_at(e, x);
+    return emit_copy(e, "contiguous", x, t.rank, t.dims);
+}
+
+uint32_t onv_emit_expand(onv_emitter *e, uint32_t x, uint32_t rank, const int64_t *dims)
+{
+    if (x == ONV_NO_TENSOR || e->status != ONV_OK) return ONV_NO_TENSOR;
+    onv_eager_tensor t = onv_tensor_at(e, x);
+    int64_t strides[ONV_MAX_RANK];
+    uint64_t elems = 1;
+    for (uint32_t i = 0; i < rank; i++) {
+        bool given = i + t.rank >= rank;
+        int64_t old = given ? t.dims[i + t.rank - rank] : 1;
+        strides[i] = given && old == dims[i] ? t.strides[i + t.rank - rank] : 0;
+        elems *= (uint64_t)dims[i]; /* only compared, never used as a size */
+    }
+    onv_grad grad = elems == t.elems ? ONV_GRAD_ALIAS : ONV_GRAD_NEW;
+    return onv_emit_view(e, "expand", x, rank, dims, strides, grad);
+}
+
+uint32_t onv_emit_cast(onv_emitter *e, uint32_t x, uint8_t dtype)
+{
+    if (x == ONV_NO_TENSOR || e->status != ONV_OK) return x;
+    onv_eager_tensor t = onv_tensor_at(e, x);
+    if (t.dtype == dtype) return x;
+    uint32_t out = onv_tensor_new(e, dtype, t.rank, t.dims, t.strides);
+    onv_emit_begin(e, "to");
+    onv_emit_in(e, x, onv_dtype_is_float((onv_dtype)dtype) ? ONV_GRAD_NEW : ONV_GRAD_NONE);
+    onv_emit_out(e, out);
+    onv_emit_end(e);
+    return out;
+}
+
+/* --- Autocast ---------------------------------------------------------------------------------- */
+
+uint32_t onv_amp_low(onv_emitter *e, uint32_t x)
+{
+    if (e->options->amp == ONV_UNDEFINED || !onv_tensor_is_float(e, x)) return x;
+    onv_eager_tensor t = onv_tensor_at(e, x);
+    /* What a branch casts is not there for others. */
+    bool of_parameter = e->eager->storages.at[t.storage].kind == ONV_STORAGE_PARAMETER &&
+                        e->region == ONV_NO_REGION;
+    if (of_parameter && e->low_precision.at[t.storage] != ONV_NO_TENSOR) {
+        uint32_t cached = e->low_precision.at[t.storage];
+        onv_eager_tensor c = onv_tensor_at(e, cached);
+        bool same = c.rank == t.rank;
+        for (uint32_t i = 0; same && i < t.rank; i++) same = c.dims[i] == t.dims[i];
+        return same ? cached : onv_emit_reshape(e, cached, t.rank, t.dims);
+    }
+    uint32_t low = onv_emit_cast(e, x, (uint8_t)e->options->amp);
+    if (!of_parameter || e->status != ONV_OK) return low;
+    e->low_precision.at[t.storage] = low;
+    e->eager->storages.at[onv_tensor_at(e, low).storage].is_cached = true;
+    return low;
+}
+
+uint32_t onv_amp_fp32(onv_emitter *e, uint32_t x)
+{
+    if (e->options->amp == ONV_UNDEFINED || !onv_tensor_is_float(e, x)) return x;
+    return onv_emit_cast(e, x, ONV_FLOAT);
+}
+
+uint32_t onv_emit_add_to(onv_emitter *e, uint32_t x, uint32_t y, onv_grad grad)
+{
+    if (x == ONV_NO_TENSOR || y == ONV_NO_TENSOR) return x;
+    onv_eager_tensor t = onv_tensor_at(e, x);
+    uint32_t out = onv_tensor_on(e, t.storage, t.dtype, t.rank, t.dims, t.strides);
+    onv_emit_begin(e, "add_");
+    e->op.in_place = true;
+    onv_emit_in(e, x, ONV_GRAD_ALIAS);
+    onv_emit_in(e, y, grad);
+    onv_emit_sum_workspace(e, y, out);
+    onv_emit_out(e, out);
+    onv_emit_end(e);
+    return out;
+}

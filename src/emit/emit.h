@@ -1,0 +1,140 @@
+/* Emits operations, one at a time:
+ *
+ *     onv_emit_begin(e, "conv");
+ *     onv_emit_in(e, x, ONV_GRAD_NEW);
+ *     onv_emit_save(e, x);
+ *     y = onv_emit_out(e, onv_tensor_new(e, dtype, rank, dims, NULL));
+ *     onv_emit_end(e);
+ *
+ * ONV_NO_TENSOR is a legal operand everywhere: a scalar or a shape on the host, which costs no
+ * device memory, needs no gradient and is never saved. Failures are sticky in `e->status`, so that
+ * emitters read like the operators they describe; the driver looks after every node.
+ */
+#ifndef ONV_EMIT_EMIT_H
+#define ONV_EMIT_EMIT_H
+
+#include "eager/eager.h"
+#include "kernels/cudnn.h"
+
+/* Room for a shape on the stack. */
+typedef struct onv_shape {
+    uint32_t rank;
+    int64_t dims[ONV_MAX_RANK];
+} onv_shape;
+
+/* What backward alone reads. */
+typedef struct onv_extra {
+    uint64_t bytes;
+    const char *label;
+} onv_extra;
+
+/* The layers so far of the recurrent module that is being emitted. */
+typedef struct onv_rnn_state {
+    onv_rnn_problem module;
+    size_t op;             /* the last one */
+    uint32_t first_weight; /* of the inputs of that */
+    uint64_t mask_bytes;   /* of the dropout before the next one */
+    bool has_dropout;      /* between layers */
+    uint64_t temps;        /* what its backward makes for states and weights */
+} onv_rnn_state;
+
+typedef struct onv_emitter onv_emitter;
+
+/* The operation that is being built, and what those before have done to storages. It knows neither
+ * the graph nor the program that operations come from: whoever makes the tape sets what it needs. */
+struct onv_emitter {
+    onv_model *model; /* tensors' dims are in its arena */
+    const onv_lower_options *options;
+    onv_eager *eager;
+    onv_status status;
+    onv_error *err;
+
+    /* What is lowered now. */
+    onv_node_id node;
+    const char *part; /* of the node; see onv_eager_op */
+    bool has_no_grad; /* nothing of it has one */
+    bool is_linear;   /* products take the weight as a view with its dims swapped */
+    bool has_bias;    /* products have one, even if there is no tensor of it */
+    bool drops_bias;  /* the same, but for those whose bias is added apart */
+    bool adds_bias;   /* which is being done */
+    uint32_t region;  /* of the tape, the innermost around it; ONV_NO_REGION: none */
+    double dropout;   /* of attention; 0 or below: none */
+    /* Whether the tensor, which the operation overwrites, is a view for autograd; NULL: none is. */
+    bool (*is_written_view)(onv_emitter *e, uint32_t tensor);
+    /* An operation is complete; NULL: nothing follows. */
+    void (*ended)(onv_emitter *e);
+
+    onv_eager_op op;
+    ONV_VEC(onv_eager_arg) in;
+    ONV_VEC(uint32_t) out;
+    ONV_VEC(uint32_t) keep; /* storages */
+    ONV_VEC(onv_extra) extra;
+    bool is_building; /* between onv_emit_begin() and onv_emit_end() */
+    onv_rnn_state recurrent;
+    ONV_VEC(bool) saved;     /* by storage: an operation so far keeps it */
+    uint64_t benchmark_high; /* the most that cudnn.benchmark may choose for one convolution */
+    ONV_VEC(uint32_t) low_precision; /* by storage of a parameter: its cast under autocast */
+};
+
+void onv_emitter_cleanup(onv_emitter *e);
+
+/* --- emit.c ------------------------------------------------------------------------------------ */
+
+onv_eager_tensor onv_tensor_at(const onv_emitter *e, uint32_t tensor);
+uint32_t onv_storage_new(onv_emitter *e, uint64_t bytes, onv_storage_kind kind, const char *label);
+/* A tensor on a storage of its own. Strides NULL: contiguous. */
+uint32_t onv_tensor_new(onv_emitter *e, uint8_t dtype, uint32_t rank, const int64_t *dims,
+                        const int64_t *strides);
+/* A tensor on a given storage. */
+uint32_t onv_tensor_on(onv_emitter *e, uint32_t storage, uint8_t dtype, uint32_t rank,
+                       const int64_t *dims, const int64_t *strides);
+bool onv_tensor_is_contiguous(const onv_eager_tensor *t);
+/* As PyTorch tells them: of one channel, or of one place, both orders are the same, and are told for the usual one. */
+bool onv_tensor_is_channels_last(const onv_eager_tensor *t);
+/* The memory order in which PyTorch makes a tensor like `in`. */
+void onv_strides_like(const onv_eager_tensor *in, int64_t *strides);
+bool onv_tensor_needs_grad(const onv_emitter *e, uint32_t tensor);
+bool onv_tensor_is_float(const onv_emitter *e, uint32_t tensor);
+
+void onv_emit_begin(onv_emitter *e, const char *name);
+void onv_emit_in(onv_emitter *e, uint32_t tensor, onv_grad grad);
+/* x += y; `grad` is how y gets its gradient. */
+uint32_t onv_emit_add_to(onv_emitter *e, uint32_t x, uint32_t y, onv_grad grad);
+void onv_emit_save(onv_emitter *e, uint32_t tensor);
+/* What backward alone reads and no tensor of the graph is. */
+void onv_emit_extra(onv_emitter *e, uint64_t count, uint64_t bytes_each, const char *label);
+uint32_t onv_emit_out(onv_emitter *e, uint32_t tensor);
+/* Beside what PyTorch's formula for the operation makes, which onv_emit_end looks up by its name. */
+void onv_emit_temps(onv_emitter *e, uint64_t forward_bytes, uint64_t backward_bytes);
+/* What a library takes for the operation, and for the gradient of its operand `in`, if there is one. */
+void onv_emit_workspace(onv_emitter *e, onv_eager_workspace workspace);
+void onv_emit_grad_workspace(onv_emitter *e, uint32_t in, onv_eager_workspace workspace);
+/* Of the sum that makes the gradient of `in`, which was repeated along the leading dims of `out`. */
+void onv_emit_sum_workspace(onv_emitter *e, uint32_t in, uint32_t out);
+/* What the kernel takes that adds up the pixels of each channel, where channels come last. */
+void onv_emit_pixel_sum(onv_emitter *e, uint32_t in, uint32_t out);
+void onv_emit_end(onv_emitter *e);
+
+/* Views and copies; each emits what PyTorch would run and returns the result. */
+uint32_t onv_emit_view(onv_emitter *e, const char *name, uint32_t x, uint32_t rank,
+                       const int64_t *dims, const int64_t *strides, onv_grad grad);
+/* The strides with which `t` can be seen as `dims` without moving anything; false: it cannot. */
+bool onv_view_strides(const onv_eager_tensor *t, uint32_t rank, const int64_t *dims,
+                      int64_t *strides);
+uint32_t onv_emit_reshape(onv_emitter *e, uint32_t x, uint32_t rank, const int64_t *dims);
+uint32_t onv_emit_contiguous(onv_emitter *e, uint32_t x);
+uint32_t onv_emit_clone(onv_emitter *e, uint32_t x); /* in any case */
+uint32_t onv_emit_expand(onv_emitter *e, uint32_t x, uint32_t rank, const int64_t *dims);
+uint32_t onv_emit_cast(onv_emitter *e, uint32_t x, uint8_t dtype);
+
+/* What autocast gives an operation: x in low precision (parameters once), or in float32. */
+uint32_t onv_amp_low(onv_emitter *e, uint32_t x);
+uint32_t onv_amp_fp32(onv_emitter *e, uint32_t x);
+
+/* --- derivative.c ------------------------------------------------------------------------------ */
+
+/* Of the operation being built: the most that its backward holds beside the incoming gradient, what it
+ * saved and the gradients that it makes. */
+uint64_t onv_derivative_temps(const onv_emitter *e);
+
+#endif

@@ -1,0 +1,23 @@
+/* Layers: normalisation, dropout, softmax, and functions that keep their input. */
+#ifndef ONV_EMIT_LAYERS_H
+#define ONV_EMIT_LAYERS_H
+
+#include "emit/emit.h"
+
+/* "batch_norm", "instance_norm", "group_norm", "layer_norm", "rms_norm" of x, into `out`, with statistics of each of
+ * `groups`; of which a mean is one, where it `centres`. */
+uint32_t onv_emit_norm(onv_emitter *e, const char *name, uint32_t x, uint32_t w, uint32_t b,
+                       uint64_t groups, bool centres, uint32_t out);
+uint32_t onv_emit_group_norm(onv_emitter *e, uint32_t x, uint32_t w, uint32_t b, int64_t groups);
+/* Over the dims from `axis` on; by the root of the mean of squares alone, where it does not centre. */
+uint32_t onv_emit_layer_norm(onv_emitter *e, uint32_t x, uint32_t w, uint32_t b, int64_t axis,
+                             bool centres);
+/* What CUDA's dropout makes of x: a new tensor and a mask of bytes. */
+uint32_t onv_emit_dropout(onv_emitter *e, uint32_t x);
+/* A pointwise function that keeps its input, or nothing. */
+uint32_t onv_emit_unary(onv_emitter *e, const char *name, uint32_t x, bool keeps, bool in_place);
+uint32_t onv_emit_softmax(onv_emitter *e, uint32_t x);
+/* Of each length a norm is kept, in float32. */
+uint32_t onv_emit_weight_norm(onv_emitter *e, uint32_t v, uint32_t g);
+
+#endif

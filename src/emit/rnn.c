@@ -1,0 +1,166 @@
+#include "emit/rnn.h"
+
+#include "base/checked.h"
+#include "kernels/cudnn.h"
+
+/* Values that cuDNN keeps for backward, by value of the output. Measured with cuDNN 9 of PyTorch 2.15, 27 shapes: gates and
+ * the cell of an LSTM, gates and what they are made of in a GRU, and one more value for the output between layers, which
+ * stands in a graph of its own here. */
+static const struct {
+    const char *name; /* PyTorch's */
+    uint64_t reserve;
+} kinds[] = {
+    [ONV_RNN_LSTM] = {"lstm", 5}, [ONV_RNN_GRU] = {"gru", 6}, [ONV_RNN_PLAIN] = {"rnn", 1}};
+
+enum { RESERVE_OF_MODULE = 256 }; /* beside the layers', however many there are */
+
+static uint64_t sum_of(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return onv_u64_add(a, b, &sum) ? sum : UINT64_MAX;
+}
+
+static uint64_t product_of(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return onv_u64_mul(a, b, &product) ? product : UINT64_MAX;
+}
+
+/* Of a cell that is projected: 6 values for each of its own, and the result; between layers one more, and not the result, which
+ * stands in the graph. */
+static uint64_t reserve_of(onv_emitter *e, const onv_rnn_layer *r)
+{
+    uint64_t out = onv_tensor_at(e, r->out).bytes;
+    if (r->width == 0 || r->problem.hidden <= 0)
+        return product_of(out, kinds[r->problem.cell].reserve);
+    uint64_t cells = product_of(out / (uint64_t)r->problem.hidden, (uint64_t)r->width);
+    uint64_t all = sum_of(product_of(cells, kinds[r->problem.cell].reserve + 1), out);
+    return r->begins || cells < out ? all : sum_of(all, cells - out);
+}
+
+/* What backward makes for the states of a layer beside their gradients, where nothing asks for those: zeros for what comes in,
+ * and what the kernel gives. Without biases it makes the gradients of weights with room for those, and copies them. */
+static uint64_t layer_temps(onv_emitter *e, const onv_rnn_layer *r)
+{
+    static const uint64_t gates[] = {[ONV_RNN_LSTM] = 4, [ONV_RNN_GRU] = 3, [ONV_RNN_PLAIN] = 1};
+    const onv_rnn_problem *p = &r->problem;
+    onv_eager_tensor t = onv_tensor_at(e, r->out);
+    bool has_cell = p->cell == ONV_RNN_LSTM;
+    uint64_t state = p->steps > 0 ? t.bytes / (uint64_t)p->steps : 0, cell = state;
+    if (r->width > 0 && p->hidden > 0)
+        cell = product_of(state / (uint64_t)p->hidden, (uint64_t)r->width);
+    uint64_t all = product_of(state, 2 - onv_tensor_needs_grad(e, r->h));
+    if (has_cell) all = sum_of(all, product_of(cell, 2 - onv_tensor_needs_grad(e, r->c)));
+    if (!r->lacks_bias || p->batch <= 0) return all;
+    for (size_t i = 0; i < r->n_weights; i++)
+        all = sum_of(all, onv_tensor_at(e, r->weights[i]).bytes);
+    return sum_of(all, product_of(cell / (uint64_t)p->batch, 2 * gates[p->cell]));
+}
+
+uint32_t onv_emit_rnn_output(onv_emitter *e, const onv_rnn_problem *p)
+{
+    const int64_t dims[] = {p->steps, p->batch, p->bidirectional ? 2 : 1, p->hidden};
+    return onv_tensor_new(e, (uint8_t)p->dtype, 4, dims, NULL);
+}
+
+uint32_t onv_emit_rnn_result(onv_emitter *e, uint32_t out, bool batch_first)
+{
+    onv_eager_tensor t = onv_tensor_at(e, out);
+    if (out == ONV_NO_TENSOR) return out;
+    static const uint32_t orders[2][4] = {{0, 2, 1, 3}, {1, 0, 2, 3}};
+    int64_t dims[4], strides[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        dims[i] = t.dims[orders[batch_first][i]];
+        strides[i] = t.strides[orders[batch_first][i]];
+    }
+    return onv_emit_view(e, "transpose", out, 4, dims, strides, ONV_GRAD_ALIAS);
+}
+
+/* cuDNN runs all layers of a module in one call: what it takes stands at the last one, which backward
+ * runs first, and that makes the gradients of all weights. */
+static void describe_module(onv_emitter *e, const onv_rnn_layer *r)
+{
+    e->recurrent.has_dropout =
+        !r->begins && (e->recurrent.has_dropout || e->recurrent.mask_bytes > 0);
+    if (r->begins) {
+        e->recurrent.op = SIZE_MAX;
+        e->recurrent.module = r->problem;
+        e->recurrent.module.layers = 0;
+    }
+    e->recurrent.module.layers++;
+    if (e->recurrent.op >= e->eager->ops.count) return;
+    onv_eager_op *before = &e->eager->ops.at[e->recurrent.op];
+    before->backward_temp_bytes -= e->recurrent.temps; /* which are this one's now */
+    before->workspace = (onv_eager_workspace){0};
+    for (uint32_t k = 0; k < before->n_in; k++) before->in[k].workspace = (onv_eager_workspace){0};
+    for (uint32_t k = e->recurrent.first_weight; k < before->n_in; k++) {
+        if (before->in[k].grad == ONV_GRAD_NONE) continue;
+        onv_emit_in(e, before->in[k].tensor, ONV_GRAD_NEW);
+        before->in[k].grad = ONV_GRAD_NONE;
+    }
+}
+
+/* One pass of backward makes the gradients of x and the states, the other those of the weights. */
+static void emit_workspaces(onv_emitter *e, const onv_rnn_layer *r)
+{
+    const onv_cuda_library_settings *cuda = &e->options->cuda;
+    const uint32_t inputs[] = {r->x, r->h, r->c};
+    onv_eager_workspace w = {.library = "cuDNN"};
+    if (cuda->compute_capability == 0) return;
+    w.bytes = onv_cudnn_rnn_workspace(&e->recurrent.module, !e->options->inference, cuda);
+    uint32_t last = ONV_NO_TENSOR;
+    for (uint32_t i = 0; i < 3; i++)
+        if (onv_tensor_needs_grad(e, inputs[i])) last = inputs[i];
+    onv_emit_grad_workspace(e, last, w);
+    last = ONV_NO_TENSOR;
+    for (size_t i = 0; i < r->n_weights; i++)
+        if (onv_tensor_needs_grad(e, r->weights[i])) last = r->weights[i];
+    onv_emit_grad_workspace(e, last, w);
+    w.stands_long = !e->options->inference;
+    if (e->recurrent.has_dropout) w.state_bytes = onv_cudnn_dropout_state(cuda);
+    onv_emit_workspace(e, w);
+    e->eager->uses_cudnn = true;
+    e->recurrent.op = e->eager->ops.count;
+}
+
+uint64_t onv_emit_rnn_begin(onv_emitter *e, const onv_rnn_layer *r)
+{
+    onv_emit_begin(e, kinds[r->problem.cell].name);
+    onv_emit_in(e, r->x, ONV_GRAD_NEW);
+    onv_emit_in(e, r->h, ONV_GRAD_NEW);
+    onv_emit_in(e, r->c, ONV_GRAD_NEW);
+    onv_emit_in(e, r->lengths, ONV_GRAD_NONE);
+    uint32_t n_states = (uint32_t)e->in.count;
+    describe_module(e, r);
+    e->recurrent.first_weight = n_states;
+    for (size_t i = 0; i < r->n_weights; i++) {
+        onv_emit_in(e, r->weights[i], ONV_GRAD_NEW);
+        onv_emit_save(e, r->weights[i]);
+    }
+    onv_emit_save(e, r->x);
+    onv_emit_save(e, r->h);
+    onv_emit_save(e, r->c);
+    onv_emit_save(e, r->out);
+    bool joins = e->recurrent.op < e->eager->ops.count; /* the module's other layers */
+    emit_workspaces(e, r);
+    uint64_t reserve =
+        sum_of(reserve_of(e, r), r->begins ? RESERVE_OF_MODULE : e->recurrent.mask_bytes);
+    e->recurrent.mask_bytes = 0;
+    onv_emit_extra(e, reserve, 1, "cuDNN's reserve");
+    const onv_eager_tensor t = onv_tensor_at(e, r->x);
+    uint64_t copy = r->x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t) ? t.bytes : 0;
+    e->op.copies_first = true;
+    e->recurrent.temps = sum_of(layer_temps(e, r), joins ? e->recurrent.temps : 0);
+    onv_emit_temps(e, copy, sum_of(copy, e->recurrent.temps));
+    onv_emit_out(e, r->out);
+    return reserve;
+}
+
+void onv_emit_rnn_end(onv_emitter *e, uint64_t reserve)
+{
+    onv_emit_end(e);
+    if (e->status != ONV_OK || !e->op.has_backward) return;
+    uint64_t *sum = &e->eager->reserve_bytes;
+    e->eager->recurrent++;
+    if (!onv_u64_add(*sum, reserve, sum)) *sum = UINT64_MAX;
+}

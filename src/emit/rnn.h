@@ -1,0 +1,32 @@
+/* Recurrent layers, as PyTorch runs them with cuDNN: one operation for a layer in all its directions.
+ *
+ *     layer.out = onv_emit_rnn_output(e, &layer.problem);
+ *     reserve = onv_emit_rnn_begin(e, &layer);
+ *     ... onv_emit_out() of the last states ...
+ *     onv_emit_rnn_end(e, reserve);
+ */
+#ifndef ONV_EMIT_RNN_H
+#define ONV_EMIT_RNN_H
+
+#include "emit/emit.h"
+
+/* A layer while it is emitted. */
+typedef struct onv_rnn_layer {
+    const uint32_t *weights;
+    size_t n_weights;
+    uint32_t x, h, c, lengths, out;
+    onv_rnn_problem problem; /* of this layer */
+    int64_t width; /* of its cell, which an LSTM may project to a smaller state; 0: it does not */
+    bool begins;   /* a module */
+    bool lacks_bias;
+} onv_rnn_layer;
+
+/* What the layer computes: [seq, batch, directions, hidden], contiguous, whatever the module's layout. */
+uint32_t onv_emit_rnn_output(onv_emitter *e, const onv_rnn_problem *p);
+/* The output with the directions before the batch, or the batch before all. */
+uint32_t onv_emit_rnn_result(onv_emitter *e, uint32_t out, bool batch_first);
+/* Up to the results; gives the bytes of the reserve. */
+uint64_t onv_emit_rnn_begin(onv_emitter *e, const onv_rnn_layer *layer);
+void onv_emit_rnn_end(onv_emitter *e, uint64_t reserve);
+
+#endif

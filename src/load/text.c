@@ -1,0 +1,146 @@
+#include "load/text.h"
+
+#include <string.h>
+
+onv_text onv_text_of(const char *text)
+{
+    return (onv_text){text, strlen(text)};
+}
+
+bool onv_text_same(onv_text a, onv_text b)
+{
+    return a.length == b.length && (a.length == 0 || memcmp(a.at, b.at, a.length) == 0);
+}
+
+bool onv_text_is(onv_text t, const char *text)
+{
+    return onv_text_same(t, onv_text_of(text));
+}
+
+bool onv_text_begins(onv_text t, const char *with)
+{
+    size_t n = strlen(with);
+    return t.length >= n && memcmp(t.at, with, n) == 0;
+}
+
+bool onv_text_ends(onv_text t, const char *with)
+{
+    size_t n = strlen(with);
+    return t.length >= n && memcmp(t.at + t.length - n, with, n) == 0;
+}
+
+bool onv_text_is_number(onv_text t)
+{
+    while (t.length > 0 && onv_is_digit(t.at[0])) t = onv_text_skip(t, 1);
+    return t.length == 0;
+}
+
+onv_text onv_text_from(onv_text t, const char *part)
+{
+    const char *found = t.length > 0 ? memmem(t.at, t.length, part, strlen(part)) : NULL;
+    return onv_text_skip(t, found != NULL ? (size_t)(found - t.at) : t.length);
+}
+
+onv_text onv_text_behind(onv_text t, const char *part)
+{
+    onv_text found = onv_text_from(t, part);
+    return onv_text_skip(found, found.length > 0 ? strlen(part) : 0);
+}
+
+bool onv_text_has(onv_text t, const char *part)
+{
+    return onv_text_from(t, part).length > 0;
+}
+
+onv_text onv_text_until(onv_text t, const char *bytes)
+{
+    size_t n = 0;
+    while (n < t.length && (t.at[n] == '\0' || strchr(bytes, t.at[n]) == NULL)) n++;
+    return (onv_text){t.at, n};
+}
+
+onv_text onv_text_word(onv_text t)
+{
+    size_t n = 0;
+    while (n < t.length && onv_is_word(t.at[n])) n++;
+    return (onv_text){t.at, n};
+}
+
+onv_text onv_text_last_word(onv_text t)
+{
+    size_t n = 0;
+    while (n < t.length && onv_is_word(t.at[t.length - n - 1])) n++;
+    return onv_text_skip(t, t.length - n);
+}
+
+onv_text onv_text_trim(onv_text t)
+{
+    while (t.length > 0 && (t.at[0] == ' ' || t.at[0] == '\t')) t = onv_text_skip(t, 1);
+    while (t.length > 0 && memchr(" \t\r", t.at[t.length - 1], 3) != NULL) t.length--;
+    return t;
+}
+
+bool onv_next_part(onv_text *rest, char byte, onv_text *part)
+{
+    if (rest->length == 0) return false;
+    const char *end = memchr(rest->at, byte, rest->length);
+    *part = (onv_text){rest->at, end != NULL ? (size_t)(end - rest->at) : rest->length};
+    *rest = onv_text_skip(*rest, part->length + (end != NULL));
+    return true;
+}
+
+bool onv_next_quoted(onv_text *rest, onv_text *element)
+{
+    onv_text open = onv_text_skip(*rest, onv_text_until(*rest, "'\"").length);
+    if (open.length == 0) return false;
+    const char *end = memchr(open.at + 1, open.at[0], open.length - 1);
+    if (end == NULL) return false;
+    *element = (onv_text){open.at + 1, (size_t)(end - open.at - 1)};
+    *rest = onv_text_skip(open, element->length + 2);
+    return true;
+}
+
+bool onv_next_token(onv_text *rest, onv_text *token)
+{
+    if (rest->length == 0) return false;
+    *token = onv_text_word(*rest);
+    if (token->length == 0) token->length = 1;
+    *rest = onv_text_skip(*rest, token->length);
+    return true;
+}
+
+bool onv_next_tensor(onv_text *rest, onv_text *name)
+{
+    onv_text found = onv_text_from(*rest, "%");
+    if (found.length == 0) return false;
+    *name = onv_text_word(onv_text_skip(found, 1));
+    *rest = onv_text_skip(found, 1 + name->length);
+    return true;
+}
+
+bool onv_next_frame(onv_text *rest, onv_trace_frame *frame)
+{
+    static const char file[] = "File \"", number[] = "\", line ", in[] = ", in ";
+    onv_text head, code = {NULL, 0};
+    while (onv_next_part(rest, '\n', &head)) {
+        const char *begin = head.at;
+        head = onv_text_trim(head);
+        if (!onv_text_begins(head, file)) continue;
+        frame->path = onv_text_skip(head, sizeof file - 1);
+        onv_text behind = onv_text_from(frame->path, number);
+        frame->path.length -= behind.length;
+        behind = onv_text_behind(behind, number);
+        frame->line = onv_text_until(behind, ",");
+        frame->function = onv_text_skip(behind, frame->line.length);
+        if (frame->line.length == 0 || !onv_text_is_number(frame->line) ||
+            !onv_text_begins(frame->function, in))
+            continue;
+        frame->function = onv_text_skip(frame->function, sizeof in - 1);
+        frame->rest = (onv_text){begin, (size_t)(rest->at - begin) + rest->length};
+        onv_text next = *rest;
+        if (onv_next_part(&next, '\n', &code)) code = onv_text_trim(code);
+        frame->code = onv_text_begins(code, file) ? (onv_text){code.at, 0} : code;
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,103 @@
+/* "answer", the first member of a model's object: what is judged, on which GPU, and whether it fits. */
+#include "report/json_parts.h"
+
+static void put_range(onv_json *json, const char *key, onv_range range)
+{
+    onv_json_any_key(json, key);
+    onv_json_open(json, '[', ONV_JSON_INLINE);
+    onv_json_u64(json, range.low);
+    onv_json_u64(json, range.high);
+    onv_json_close(json);
+}
+
+static void put_bool(onv_json *json, const char *key, bool value)
+{
+    onv_json_any_key(json, key);
+    onv_json_bool(json, value);
+}
+
+static void put_gpu(onv_json *json, const char *gpu, bool is_assumed)
+{
+    onv_json_put_string(json, "gpu", gpu);
+    put_bool(json, "gpu_assumed", is_assumed);
+}
+
+static void put_total(onv_json *json, onv_range total)
+{
+    onv_json_put_u64(json, "low_bytes", total.low);
+    onv_json_put_u64(json, "high_bytes", total.high);
+}
+
+static void write_row(onv_json *json, const onv_answer_row *row)
+{
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_string(json, "runtime", row->runtime);
+    put_total(json, row->total);
+    onv_json_put_u64(json, "weight_bytes", row->weight_bytes);
+    onv_json_put_u64(json, "live_bytes", row->live_bytes);
+    put_range(json, "reserved_bytes", row->reserved);
+    onv_json_put_u64(json, "library_bytes", row->library_bytes);
+    put_range(json, "context_bytes", row->context);
+    onv_json_put_string(json, "set_by", row->set_by);
+    put_bool(json, "out_of_memory", row->out_of_memory);
+    onv_json_close(json);
+}
+
+static void write_device(onv_json *json, const onv_answer *answer, const onv_answer_device *device)
+{
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_string(json, "device", device->name);
+    put_gpu(json, device->gpu, device->is_assumed);
+    onv_json_put_u64(json, "budget_bytes", device->fit->budget_bytes);
+    onv_json_put_u64(json, "usable_bytes", device->fit->usable_bytes);
+    onv_json_put_string(json, "runtime", answer->rows[device->largest].runtime);
+    put_total(json, device->totals[device->largest]);
+    onv_json_write_fit_of(json, device->fit, &device->fit->all);
+    onv_json_key(json, "runtimes");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < answer->n_rows; i++) {
+        const onv_fit_of *of = onv_answer_fit_of(answer, device, i);
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_string(json, "runtime", answer->rows[i].runtime);
+        put_total(json, device->totals[i]);
+        onv_json_write_fit_of(json, device->fit, of);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+    onv_json_close(json);
+}
+
+void onv_json_write_answer(const onv_json_part *job)
+{
+    const onv_answer *answer = job->view->answer;
+    const onv_answer_row *row = answer->n_rows > 0 ? &answer->rows[answer->largest] : NULL;
+    onv_json *json = job->json;
+    onv_json_key(json, "answer");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_string(json, "runtime", row != NULL ? row->runtime : NULL);
+    put_gpu(json, answer->gpu, answer->is_assumed);
+    onv_json_put_known(json, "low_bytes", row != NULL, row != NULL ? row->total.low : 0);
+    onv_json_put_known(json, "high_bytes", row != NULL, row != NULL ? row->total.high : 0);
+    onv_json_key(json, "fits");
+    if (answer->verdict == ONV_VERDICT_NONE)
+        onv_json_null(json);
+    else
+        onv_json_bool(json, answer->verdict == ONV_VERDICT_FITS);
+    onv_json_put_string(json, "set_by", row != NULL ? row->set_by : NULL);
+    onv_json_key(json, "warnings");
+    onv_json_open(json, '[', ONV_JSON_INLINE);
+    for (uint32_t i = 0; i < answer->n_warnings; i++) onv_json_string(json, answer->warnings[i]);
+    onv_json_close(json);
+    onv_json_key(json, "runtimes");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < answer->n_rows; i++) write_row(json, &answer->rows[i]);
+    onv_json_close(json);
+    if (answer->n_devices > 0) {
+        onv_json_key(json, "devices");
+        onv_json_open(json, '[', ONV_JSON_LINES);
+        for (uint32_t i = 0; i < answer->n_devices; i++)
+            write_device(json, answer, &answer->devices[i]);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+}

@@ -1,0 +1,172 @@
+/* The answer: a line of the waterfall for each runtime that is judged, then whether it fits, and why. In one line with -q. */
+#include "report/formula.h"
+#include "report/text.h"
+
+static const char *dash(const onv_page *page)
+{
+    return onv_page_is_unicode(page) ? "–" : "-";
+}
+
+static const char *range_text(const onv_page *page, onv_range range)
+{
+    return onv_arena_printf(page->arena, "%s",
+                            onv_label_range(range.low, range.high, dash(page)).text);
+}
+
+/* "H100 (assumed)". */
+static const char *gpu_text(const onv_page *page, const char *gpu, bool is_assumed)
+{
+    return onv_arena_printf(page->arena, "%s%s", gpu, is_assumed ? " (assumed)" : "");
+}
+
+/* What is missing: options that bind what is free. What else is unknown has no remedy here. */
+static const char *unsized_text(const onv_view *view, const onv_page *page)
+{
+    size_t n = view->infer->free_dims.count;
+    const char *text = "bind";
+    if (n == 0)
+        return onv_arena_printf(page->arena, "%s tensors have no size",
+                                onv_label_count(view->live->unknown).text);
+    for (size_t i = 0; i < n && text != NULL; i++) {
+        const char *option = onv_binding_option(page->arena, &view->infer->free_dims.at[i], -1);
+        if (option == NULL) return NULL;
+        text = onv_arena_printf(page->arena, "%s %s", text, option);
+    }
+    return text;
+}
+
+/* --- The waterfall ----------------------------------------------------------------------------- */
+
+/* In the unit of the total: "0.25–0.59". */
+static const char *part_text(const onv_page *page, onv_range part, uint64_t total)
+{
+    if (part.high == 0) return "";
+    return onv_arena_printf(page->arena, "%s",
+                            onv_label_part(part.low, part.high, total, dash(page)).text);
+}
+
+static void write_waterfall(const onv_view *view, const onv_page *page)
+{
+    const onv_answer *answer = view->answer;
+    bool is_unicode = onv_page_is_unicode(page);
+    const onv_column columns[] = {
+        {"", .style = ONV_STYLE_PLAIN},
+        {"live", .right = true},
+        {is_unicode ? "→ reserved" : "-> reserved", .right = true},
+        {"+ libraries", .right = true, .style = ONV_STYLE_DIM},
+        {"+ context", .right = true, .style = ONV_STYLE_DIM},
+        {"= total", .right = true, .style = ONV_STYLE_PEAK},
+    };
+    onv_table table;
+    onv_table_init(&table, columns, sizeof columns / sizeof columns[0]);
+    for (uint32_t i = 0; i < answer->n_rows; i++) {
+        const onv_answer_row *row = &answer->rows[i];
+        uint64_t total = row->total.high;
+        onv_table_add(&table, row->runtime);
+        onv_table_add(&table,
+                      part_text(page, (onv_range){row->live_bytes, row->live_bytes}, total));
+        onv_table_add(&table, part_text(page, row->reserved, total));
+        onv_table_add(&table,
+                      part_text(page, (onv_range){row->library_bytes, row->library_bytes}, total));
+        onv_table_add(&table, part_text(page, row->context, total));
+        onv_table_add(&table, range_text(page, row->total));
+    }
+    onv_table_finish(&table, page);
+}
+
+static void write_why(const onv_view *view, const onv_page *page)
+{
+    const onv_answer *answer = view->answer;
+    onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_TITLE, "Why");
+    onv_page_line(page);
+    if (onv_page_is_markdown(page)) onv_page_line(page);
+    for (uint32_t i = 0; i < answer->n_rows; i++) {
+        const onv_answer_row *row = &answer->rows[i];
+        const char *text = onv_arena_printf(page->arena, "%s: weights %s; set by %s", row->runtime,
+                                            onv_label_bytes(row->weight_bytes).text, row->set_by);
+        if (text == NULL) return;
+        onv_page_item(page);
+        onv_page_wrapped(page, text, 2, 4);
+        onv_write_runtime_remarks(&view->runtimes[row->result], page, view->plan_alignment);
+    }
+}
+
+static void write_warnings(const onv_answer *answer, const onv_page *page)
+{
+    const char *text = "Warnings, below:";
+    if (answer->n_warnings == 0) return;
+    for (uint32_t i = 0; i < answer->n_warnings && text != NULL; i++)
+        text =
+            onv_arena_printf(page->arena, "%s%s %s", text, i > 0 ? "," : "", answer->warnings[i]);
+    if (text == NULL) return;
+    onv_page_item(page);
+    onv_page_wrapped(page, text, 2, 4);
+}
+
+void onv_write_answer(const onv_view *view, const onv_page *page)
+{
+    const onv_answer *answer = view->answer;
+    onv_page_line(page);
+    if (answer->n_rows == 0) {
+        const char *text = unsized_text(view, page);
+        if (text == NULL) return;
+        onv_page_text(page, ONV_STYLE_WARN, "Not sized");
+        onv_write_text(page->out, ": ");
+        onv_page_wrapped(page, text, 11, 2);
+        return;
+    }
+    onv_page_text(page, ONV_STYLE_TITLE, "Needed");
+    if (answer->gpu != NULL)
+        onv_write_format(page->out, " on %s%s", answer->gpu,
+                         answer->is_assumed ? " (assumed; --gpu NAME chooses)" : "");
+    onv_page_line(page);
+    write_waterfall(view, page);
+    onv_write_fit(answer, page);
+    write_warnings(answer, page);
+    write_why(view, page);
+}
+
+/* --- In one line ------------------------------------------------------------------------------- */
+
+/* ", with checkpoints sqrt". */
+static void write_plan(const onv_view *view, const onv_page *page)
+{
+    const onv_training *t = view->training;
+    if (t == NULL || t->optimizer == NULL) return;
+    if (t->chosen != ONV_NO_PLAN)
+        onv_write_format(page->out, ", checkpoints %s", onv_plan_label(page, &t->plans[t->chosen]));
+    if (t->compiled != NULL)
+        onv_write_format(page->out, ", peak under torch.compile %s",
+                         onv_label_bytes(t->compiled->peak_bytes).text);
+}
+
+void onv_write_answer_line(const onv_view *view, const onv_page *page)
+{
+    const onv_answer *answer = view->answer;
+    if (answer->n_rows == 0) {
+        const char *text = unsized_text(view, page);
+        onv_write_text(page->out, "not sized: ");
+        if (text != NULL) onv_write_clean(page->out, text, page->mode);
+        return;
+    }
+    for (uint32_t i = 0; i < answer->n_rows; i++) {
+        const char *total = range_text(page, answer->rows[i].total);
+        if (total == NULL) return;
+        onv_write_format(page->out, "%s%s %s", i > 0 ? ", " : "", answer->rows[i].runtime, total);
+    }
+    if (answer->gpu != NULL) {
+        const char *gpu = gpu_text(page, answer->gpu, answer->is_assumed);
+        if (gpu == NULL) return;
+        onv_write_text(page->out, " on ");
+        onv_write_clean(page->out, gpu, page->mode);
+    }
+    /* A search for the largest size needs one to begin with, which may be nobody's choice. */
+    if (answer->n_devices > 0 && answer->devices[0].fit->has_max_batch) {
+        const char *sizes = onv_sizes_text(view, page);
+        if (sizes == NULL) return;
+        onv_write_clean(page->out, sizes, page->mode);
+    }
+    write_plan(view, page);
+    onv_write_fit_line(answer, page);
+}

@@ -1,0 +1,252 @@
+"""Recordings of networks, where PyTorch is installed. Run by tests/project/python.sh."""
+import contextlib
+import gzip
+import importlib.util
+import io
+import json
+import os
+import sys
+import tempfile
+import unittest
+import warnings
+
+import onnxvram
+
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+if HAS_TORCH:
+    import torch
+    from torch import nn
+
+
+def record(network, *args, **options):
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's own
+        path = os.path.join(folder, "network.program.json.gz")
+        onnxvram.record(network, args, path=path, **options)
+        with gzip.open(path) as file:
+            return json.load(file)["programs"]
+
+
+def calls(program):
+    return [node["target"].split(".", 2)[2] for node in program["graph_module"]["graph"]["nodes"]]
+
+
+def value_of(program, target, result=0):
+    for node in program["graph_module"]["graph"]["nodes"]:
+        if node["target"] == f"torch.ops.{target}":
+            return node["outputs"][result]["as_tensor"]["name"]
+    raise AssertionError(f"no call of {target} in {calls(program)}")
+
+
+def sizes(program, **dims):
+    """The sizes of all values under numbers for the symbols."""
+    import sympy
+
+    def number(size):
+        if "as_int" in size:
+            return size["as_int"]
+        names = {"Symbol": sympy.Symbol, "Integer": sympy.Integer, "Add": sympy.Add, "Mul": sympy.Mul, "Pow": sympy.Pow}
+        from torch.utils._sympy import functions
+        names.update({n: getattr(functions, n) for n in ("FloorDiv", "Mod", "CeilDiv", "PythonMod", "CleanDiv") if hasattr(functions, n)})
+        expression = eval(size["as_expr"]["expr_str"], {"__builtins__": {}}, names)
+        return int(expression.subs({s: dims[s.name] for s in expression.free_symbols}))
+    return {name: [[number(s) for s in value[kind]] for kind in ("sizes", "strides")]
+            for name, value in program["graph_module"]["graph"]["tensor_values"].items()}
+
+
+if HAS_TORCH:
+    class Small(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.norm, self.act = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(inplace=True)
+            self.unused, self.head = nn.Linear(4, 4), nn.Linear(8, 10)
+            self.lstm = nn.LSTM(8, 8, 2, batch_first=True, dropout=0.1)
+            self.register_buffer("scale", torch.ones(8), persistent=False)
+
+        def forward(self, x):
+            x = self.act(self.norm(self.conv(x)))
+            y = x.flatten(2).transpose(1, 2) * self.scale
+            y, _ = self.lstm(y)
+            x = y.mean(1)
+            return self.head(x)
+
+    class Attention(nn.Module):
+        def __init__(self, width=32, **options):
+            super().__init__()
+            self.layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(width, 4, 64, batch_first=True), 2)
+
+        def forward(self, x):
+            return self.layers(x)
+
+    class Item(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Sequential(nn.Linear(4, 4), Fails())
+
+        def forward(self, x):
+            return self.inner(x)
+
+    class Fails(nn.Module):
+        def forward(self, x):
+            return x * x.sum().item()
+
+    class Fixes(nn.Module):
+        def forward(self, x):
+            return x.reshape(int(x.shape[0]) * 2, -1)
+
+
+@unittest.skipUnless(HAS_TORCH, "not installed: torch")
+class Recordings(unittest.TestCase):
+    def test_facts(self):
+        network = Small()
+        before = {name: (id(p), p.device) for name, p in network.named_parameters()}
+        programs = record(network, torch.rand(2, 3, 8, 8))
+        self.assertEqual({name: (id(p), p.device) for name, p in network.named_parameters()}, before)
+        self.assertTrue(network.training)
+        program = programs["training"]
+        specs = program["graph_module"]["signature"]["input_specs"]
+        names = [s["parameter"]["parameter_name"] for s in specs if "parameter" in s]
+        self.assertEqual(names, [name for name, _ in network.named_parameters()])
+        self.assertIn("unused.weight", names)
+        self.assertEqual([s["buffer"]["persistent"] for s in specs if "buffer" in s], [False, True, True, True])
+        self.assertIn("aten.cudnn_batch_norm.default", calls(program))
+        self.assertIn("aten.relu_.default", calls(program))
+        self.assertIn("aten._cudnn_rnn.default", calls(program))
+        self.assertNotIn("aten.detach.default", calls(program))
+        node = program["graph_module"]["graph"]["nodes"][0]
+        self.assertEqual(node["metadata"]["nn_module_stack"].split(";")[-1], "L__self__conv,conv,torch.nn.modules.conv.Conv2d")
+        self.assertIn("x = self.act(self.norm(self.conv(x)))", node["metadata"]["stack_trace"])
+
+    def test_lifetimes(self):
+        programs = record(Small(), torch.rand(2, 3, 8, 8))
+        lives = programs["training"]["lifetimes"]
+        conv, norm = value_of(programs["training"], "aten.convolution.default"), value_of(programs["training"], "aten.relu_.default")
+        self.assertEqual((lives[conv]["kept"], lives[conv]["freed_after"]), (True, "cudnn_batch_norm"))
+        self.assertEqual(lives[norm]["storage"], lives[value_of(programs["training"], "aten.cudnn_batch_norm.default")]["storage"])
+        self.assertEqual((lives["p_conv_weight"]["freed_after"], lives["x"]["freed_after"]), (None, None))
+        lives = programs["inference"]["lifetimes"]
+        self.assertFalse(any(life["kept"] for life in lives.values()))
+        # `x` is bound until the mean is computed, `y` until forward returns.
+        self.assertEqual(lives[value_of(programs["inference"], "aten.relu_.default")]["freed_after"], "mean")
+        self.assertEqual(lives[value_of(programs["inference"], "aten._cudnn_rnn.default")]["freed_after"], "addmm")
+
+    def test_kept_is_what_autograd_keeps(self):
+        """Against a run on the CPU, where the same calls are made."""
+        network = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4), nn.Softmax(-1))
+        state = {t.untyped_storage().data_ptr() for t in network.parameters()}
+        kept, x = {}, torch.rand(5, 8)
+
+        def pack(t):
+            kept[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
+            return t
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            held = network(x)
+        expected = sum(size for key, size in kept.items() if key not in state and key != x.untyped_storage().data_ptr())
+        self.assertEqual(tuple(held.shape), (5, 4))
+        program = record(network, x, modes=["training"])["training"]
+        values, total = program["graph_module"]["graph"]["tensor_values"], {}
+        given = {life["storage"] for name, life in program["lifetimes"].items() if name.startswith(("p_", "b_", "input"))}
+        for name, life in program["lifetimes"].items():
+            if life["kept"] and life["storage"] not in given:
+                size = 4
+                for s in values[name]["sizes"]:
+                    size *= s["as_int"]
+                total[life["storage"]] = max(total.get(life["storage"], 0), size)
+        self.assertEqual(sum(total.values()), expected)
+
+    def test_symbols_are_right_for_every_batch(self):
+        class Heads(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body, self.attention = nn.Conv2d(3, 8, 3, stride=2), nn.MultiheadAttention(8, 2, batch_first=True)
+
+            def forward(self, x):
+                x = self.body(x).flatten(2).transpose(1, 2)
+                x = x + self.attention(x, x, x)[0]
+                return x.reshape(-1, 8), torch.cat([x, x]).sum(0), torch.zeros(x.shape[0] * 2, 3, device=x.device)
+
+        symbolic = record(Heads(), torch.rand(4, 3, 9, 9), dynamic_shapes=({0: "batch"},))
+        for batch in (2, 3, 8):
+            fixed = record(Heads(), torch.rand(batch, 3, 9, 9))
+            for mode in ("training", "inference"):
+                self.assertEqual(sizes(symbolic[mode], batch=batch), sizes(fixed[mode]))
+                self.assertEqual(calls(symbolic[mode]), calls(fixed[mode]))
+        # Strides of dims of size 1 differ, sizes do not.
+        fixed = record(Heads(), torch.rand(1, 3, 9, 9))["training"]
+        found = sizes(symbolic["training"], batch=1)
+        self.assertEqual({n: v[0] for n, v in sizes(fixed).items() if n in ("convolution", "addmm")},
+                         {n: v[0] for n, v in found.items() if n in ("convolution", "addmm")})
+        self.assertEqual(symbolic["training"]["range_constraints"], {"batch": {"min_val": 1, "max_val": None}})
+
+    def test_attention(self):
+        programs = record(Attention(), torch.rand(2, 6, 32))
+        self.assertIn("aten._scaled_dot_product_efficient_attention.default", calls(programs["training"]))
+        self.assertIn("aten._transformer_encoder_layer_fwd.default", calls(programs["inference"]))
+        halves = record(Attention().half(), torch.rand(2, 6, 32).half(), modes=["training"])["training"]
+        self.assertIn("aten._scaled_dot_product_flash_attention.default", calls(halves))
+        odd = record(nn.MultiheadAttention(9, 3, batch_first=True), *[torch.rand(2, 6, 9)] * 3, modes=["training"])["training"]
+        self.assertNotIn("attention", " ".join(calls(odd)))
+
+    def test_saved_program(self):
+        program = torch.export.export(nn.Sequential(nn.Linear(8, 4), nn.ReLU(inplace=True)), (torch.rand(2, 8),))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.program.json")
+            onnxvram.save_program(program, path)
+            with open(path) as file:
+                found = json.load(file)
+            self.assertIn("torch.ops.aten.relu_.default", [n["target"] for n in found["graph_module"]["graph"]["nodes"]])
+            onnxvram.save_program(program, path + ".gz")
+            with gzip.open(path + ".gz") as file:
+                self.assertEqual(json.load(file), found)
+            with self.assertRaisesRegex(onnxvram.UsageError, "expected a torch.export.ExportedProgram"):
+                onnxvram.save_program(nn.Linear(2, 2), path)
+
+    def test_errors_say_where(self):
+        with self.assertRaisesRegex(onnxvram.RecordingError, r"module 'inner.1' \(Fails\).*test_record.py, line \d+ .*item"):
+            record(Item(), torch.rand(2, 4))
+        with self.assertRaisesRegex(onnxvram.RecordingError, r"dim 'batch' is dynamic, but .*test_record.py.*fixes it to 2"):
+            record(Fixes(), torch.rand(2, 4), dynamic_shapes=({0: "batch"},))
+        record(Fixes(), torch.rand(2, 4))
+        with self.assertRaisesRegex(onnxvram.RecordingError, "has no shape yet"):
+            record(nn.LazyLinear(3), torch.rand(2, 4))
+        with self.assertRaisesRegex(onnxvram.UsageError, "the arguments are not those of"):
+            record(nn.Linear(4, 4))
+        with self.assertRaisesRegex(onnxvram.UsageError, "names 'y', which is not an argument"):
+            record(nn.Linear(4, 4), torch.rand(2, 4), dynamic_shapes={"y": {0: "batch"}})
+        with self.assertRaisesRegex(onnxvram.UsageError, r"write \(x,\)"):
+            onnxvram.record(nn.Linear(4, 4), torch.rand(2, 4))
+        network = Item()
+        with contextlib.suppress(onnxvram.RecordingError):
+            record(network, torch.rand(2, 4))
+        self.assertEqual(network.inner[0].weight.device.type, "cpu")
+
+    def test_command_line(self):
+        from onnxvram import _record
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "made_here.py"), "w") as file:
+                file.write("import torch\ndef network():\n    return torch.nn.Linear(4, 2), (torch.rand(3, 4),)\n")
+            path, errors = os.path.join(folder, "out.json"), io.StringIO()
+            before = list(sys.path)
+            try:
+                self.assertEqual(_record.main([os.path.join(folder, "made_here.py:network"), "-o", path, "--batch", "n",
+                                               "--mode", "training"]), 0)
+                with contextlib.redirect_stderr(errors):
+                    self.assertEqual(_record.main(["no_such_module:network"]), 2)
+            finally:
+                sys.path[:] = before
+            with open(path) as file:
+                found = json.load(file)
+        self.assertEqual((found["format"], found["version"], list(found["programs"])), ("onnxvram.program", 1, ["training"]))
+        self.assertEqual(sizes(found["programs"]["training"], n=7)["addmm"], [[7, 2], [2, 1]])
+        self.assertIn("no_such_module", errors.getvalue())
+
+
+class WithoutTorch(unittest.TestCase):
+    @unittest.skipIf(HAS_TORCH, "PyTorch is installed")
+    def test_what_is_missing(self):
+        with self.assertRaisesRegex(onnxvram.UsageError, "pip install torch"):
+            onnxvram.record(None, ())
+
+
+if __name__ == "__main__":
+    unittest.main()
