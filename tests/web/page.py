@@ -293,6 +293,38 @@ def hostile(t):
         t.close(page)
 
 
+PHONES = [ # models and options: several runtimes, training, budgets, free dims, comparisons
+    (["resnet50.onnx"], ["--batch", "4", "--budget", "T4,A10G,H100"]),
+    (["resnet18-train.onnx"], ["--batch", "2", "--train", "sgd", "--budget", "T4,H100", "--max-batch"]),
+    (["unet-train.onnx"], BOUND["unet-train.onnx"] + ["--budget", "T4"]),
+    (["resnet18.onnx"], ["--batch", "8", "--runtime", "ort", "--ort-advise"]),
+    (["bert.onnx"], ["--batch", "4", "-d", "sequence=128", "--budget", "T4"]),
+    (["llama.onnx"], []),
+    (["control-flow.onnx"], []),
+    (["resnet18.onnx", "resnet50.onnx"], ["--batch", "2", "--budget", "T4,H100"]),
+]
+
+
+def phone(t, browser, folder):
+    """On a screen of 390 pixels nothing is wider than the page, whatever is shown; what is wider by nature scrolls in its own box."""
+    desk, t.context = t.context, browser.new_context(viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True)
+    for models, options in PHONES:
+        html, _ = t.write("phone-" + models[-1], [folder / m for m in models], options)
+        page = t.open(html)
+        wide = page.evaluate("""() => {
+            const scrolls = (e) => e !== null && (getComputedStyle(e).overflowX !== "visible" || scrolls(e.parentElement));
+            return [...document.querySelectorAll("#app *")].filter((e) => e.getBoundingClientRect().right > 390.5 && !scrolls(e.parentElement))
+                .map((e) => (e.closest("section")?.id ?? "") + " " + e.tagName + "." + e.className);
+        }""")
+        assert wide == [], f"{html.name}: wider than a phone: {wide[:5]}"
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width == 390, f"{html.name}: {width} pixels wide on a phone"
+        assert page.evaluate("[...document.querySelectorAll('#app table')].every((e) => e.scrollWidth <= e.clientWidth || getComputedStyle(e).overflowX === 'auto')")
+        t.close(page)
+    t.context.close()
+    t.context = desk
+
+
 def still(t, browser):
     """Without JavaScript the picture and the tables are there."""
     context = browser.new_context(java_script_enabled=False)
@@ -340,6 +372,7 @@ def main():
         samples(t, folder)
         two_models(t, folder)
         hostile(t)
+        phone(t, browser, folder)
         still(t, browser)
         large(t)
         browser.close()
