@@ -29,6 +29,11 @@ def small_maxvit():
                   head_dim=16, stochastic_depth_prob=0.1, num_classes=10)
 
 
+def small_mixer():
+    from timm.models.mlp_mixer import MlpMixer
+    return MlpMixer(num_classes=10, img_size=64, patch_size=16, num_blocks=2, embed_dim=64)
+
+
 NETWORKS = [
     Network("resnet18", vision("resnet18", num_classes=10), image()),
     Network("mobilenet_v3_small", vision("mobilenet_v3_small", num_classes=10), image()),
@@ -50,10 +55,10 @@ NETWORKS = [
     Network("timm_ghostnet_050", timm("ghostnet_050", num_classes=10), image()),
     Network("timm_regnetx_002", timm("regnetx_002", num_classes=10), image()),
     Network("timm_edgenext_xx_small", timm("edgenext_xx_small", num_classes=10, depths=(1, 1, 1, 1)), image()),
-    Network("timm_mixer", timm("mixer_s32_224", img_size=64, num_blocks=2, embed_dim=64, num_classes=10), image()),
+    Network("timm_mixer", small_mixer, image()),
     Network("timm_deit", timm("deit_tiny_patch16_224", img_size=64, depth=2, embed_dim=96, num_heads=3, drop_path_rate=0.1,
                               num_classes=10), image()),
-    Network("timm_poolformer", timm("poolformer_s12", layers=(1, 1, 1, 1), embed_dims=(16, 32, 40, 48), num_classes=10), image()),
+    Network("timm_poolformer", timm("poolformer_s12", num_classes=10), image()),
     Network("timm_levit_128s", timm("levit_128s", img_size=64, num_classes=10), image()),
     Network("timm_mobilevit_xxs", timm("mobilevit_xxs", num_classes=10), image()),
     Network("bert", transformer("BertForSequenceClassification", "BertConfig"), numbers(24)),
