@@ -9,6 +9,7 @@
 #include "api/training.h"
 #include "base/fail.h"
 #include "base/heap.h"
+#include "infer/total_dims.h"
 #include "ir/check.h"
 #include "load/limits.h"
 #include "load/load.h"
@@ -401,6 +402,7 @@ static onv_status analyse(onv_analysis *analysis, const onv_options *options,
     ONV_TRY(onv_graph_check(&analysis->model, err));
     onv_tell(options, "shapes");
     ONV_TRY(infer(analysis, options, err));
+    onv_infer_check_totals(&analysis->model, &analysis->infer);
     onv_status status = ONV_OK;
     if ((unsigned)options->precision < sizeof casts / sizeof casts[0])
         status = onv_infer_cast_floats(&analysis->model, casts[options->precision], err);
@@ -431,7 +433,8 @@ static onv_status copy_loaded(const onv_model *from, onv_model *to, onv_error *e
 /* Whether more analyses of the model may follow (analysis.c), for each of which it is copied, not read again. */
 static bool is_asked_again(const onv_options *options)
 {
-    return options->savings || options->example || options->max_batch || options->n_budgets > 1;
+    return options->savings || options->example || options->max_batch || options->remedies ||
+           options->timelines || options->n_budgets > 1;
 }
 
 /* A file of ONNX, or a program of PyTorch, whose view is analysed as a model is. */
