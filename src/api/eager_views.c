@@ -7,6 +7,8 @@
 #include "base/heap.h"
 #include "infer/infer.h"
 #include "ir/check.h"
+#include "load/limits.h"
+#include "program/attached.h"
 #include "program/match.h"
 #include "program/view.h"
 
@@ -157,11 +159,13 @@ static onv_status fail(const char *path, onv_status status, const onv_error *why
 
 /* --- All together -------------------------------------------------------------------------------- */
 
-/* One that was found is left where it cannot be used; what was asked for must be. */
-static onv_status take(const onv_eager_request *request, bool is_asked, onv_eager_views *views,
+/* One that was found is left where it cannot be used; what was asked for must be. `inside`: the bytes, of one inside the model. */
+static onv_status take(const onv_eager_request *request, bool is_asked,
+                       const onv_program_text *inside, onv_eager_views *views,
                        onv_eager_views **kept, onv_error *err)
 {
-    const onv_program_file file = {.path = views->path};
+    const onv_program_file file = {views->path, inside != NULL ? inside->at : NULL,
+                                   inside != NULL ? inside->bytes : 0};
     onv_error why = {0};
     onv_status status = load(request, &file, views, &why);
     if (status == ONV_OK) status = keep(views, kept, &why);
@@ -176,14 +180,29 @@ static onv_status take(const onv_eager_request *request, bool is_asked, onv_eage
     return ONV_OK;
 }
 
+static onv_status take_inside(const onv_eager_request *request, onv_eager_views *views,
+                              onv_eager_views **kept, onv_error *err)
+{
+    static const char name[] = "inside the model";
+    uint64_t most = onv_limits_resolve(request->options->limits).arena_bytes;
+    onv_program_text inside;
+    onv_status status = onv_program_attached(request->model, most, &inside, err);
+    if (status == ONV_OK && inside.at != NULL) {
+        views->path = onv_heap_copy(name, sizeof name);
+        status = views->path != NULL ? take(request, false, &inside, views, kept, err)
+                                     : onv_fail_memory(err);
+    }
+    onv_program_text_cleanup(&inside);
+    return status;
+}
+
 static void note(const onv_eager_request *request, const onv_eager_views *views)
 {
     if (views->n == 0 || request->model->program != NULL) return;
     const onv_program *program = views->models[0].program;
     onv_model_diag(request->model, ONV_NOTE, "program", NULL,
-                   "eager PyTorch runs the program '%.200s', %s of PyTorch %.40s", views->path,
-                   onv_program_is_recorded(program) ? "a recording" : "an archive",
-                   program->torch_version);
+                   "eager PyTorch runs the program '%.200s', %s (PyTorch %.40s)", views->path,
+                   onv_program_source_text(program), program->torch_version);
 }
 
 static onv_status open_views(const onv_eager_request *request, onv_eager_views *views,
@@ -200,10 +219,12 @@ static onv_status open_views(const onv_eager_request *request, onv_eager_views *
     if (named != NULL) {
         views->path = onv_heap_copy(named, strlen(named) + 1);
         if (views->path == NULL) return onv_fail_memory(err);
-        return take(request, true, views, kept, err);
+        return take(request, true, NULL, views, kept, err);
     }
+    ONV_TRY(take_inside(request, views, kept, err));
+    if (views->n > 0) return ONV_OK;
     ONV_TRY(find_beside(request, &views->path, err));
-    return views->path != NULL ? take(request, false, views, kept, err) : ONV_OK;
+    return views->path != NULL ? take(request, false, NULL, views, kept, err) : ONV_OK;
 }
 
 /* A recording that is analysed itself: its other program. */

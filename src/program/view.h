@@ -23,4 +23,10 @@ onv_status onv_program_bind(onv_model *view, const onv_dim *sizes, onv_error *er
 /* On what figures of eager PyTorch rest: "recording", "program"; of a graph: "notes" of its exporter, or "graph". */
 const char *onv_program_evidence(const onv_model *model);
 
+/* "a recording", "an archive of torch.export". */
+static inline const char *onv_program_source_text(const onv_program *program)
+{
+    return onv_program_is_recorded(program) ? "a recording" : "an archive of torch.export";
+}
+
 #endif
