@@ -71,8 +71,8 @@ list(APPEND ONV_DEP_NAMES m)
 if(missing)
   list(JOIN missing ", " missing)
   list(JOIN packages " " packages)
-  message(FATAL_ERROR "onnxvram needs what is not installed here: ${missing}.\n"
-    "On Debian and Ubuntu install it with\n    sudo apt-get install ${packages}\n")
+  message(FATAL_ERROR "The build of onnxvram needs these, which were not found: ${missing}.\n"
+    "On Debian and Ubuntu install them with\n    sudo apt-get install ${packages}\n")
 endif()
 
 if(ONV_TESTS AND NOT EMSCRIPTEN)

@@ -9,6 +9,7 @@
 #include "api/training.h"
 #include "base/fail.h"
 #include "base/heap.h"
+#include "infer/total_dims.h"
 #include "ir/check.h"
 #include "load/limits.h"
 #include "load/load.h"
@@ -309,7 +310,8 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
 /* Whether more analyses of the model may follow (analysis.c), for each of which it is copied, not read again. */
 static bool is_asked_again(const onv_options *options)
 {
-    return options->savings || options->example || options->max_batch || options->n_budgets > 1;
+    return options->savings || options->example || options->max_batch || options->remedies ||
+           options->timelines || options->n_budgets > 1;
 }
 
 /* Training alone is compared with PyTorch's inference, unless more is asked for. A program of PyTorch is no file of ONNX Runtime. */
@@ -482,6 +484,7 @@ static onv_status analyse(onv_analysis *analysis, const onv_options *options,
     onv_tell(options, "shapes");
     ONV_TRY(refuse_of_programs(analysis, options, err));
     ONV_TRY(infer(analysis, options, err));
+    onv_infer_check_totals(&analysis->model, &analysis->infer);
     onv_status status = ONV_OK;
     if ((unsigned)options->precision < sizeof casts / sizeof casts[0])
         status = onv_infer_cast_floats(&analysis->model, casts[options->precision], err);

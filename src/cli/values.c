@@ -96,6 +96,13 @@ onv_cli_verdict onv_cli_add_dim(onv_cli *cli, const char *text)
         free(name);
         return onv_cli_reject("--dim takes NAME=N, as in --dim batch=8, not '%s'", text);
     }
+    /* Of a dim as of any option, the last one given counts. */
+    for (size_t i = 0; i < cli->analysis.n_dims; i++) {
+        if (strcmp(cli->dims[i].name, name) != 0) continue;
+        free(name);
+        cli->dims[i].size = size;
+        return ONV_CLI_RUN;
+    }
     cli->dims[cli->analysis.n_dims++] = (onv_dim_binding){name, size};
     return ONV_CLI_RUN;
 }

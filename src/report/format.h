@@ -20,7 +20,6 @@ typedef struct onv_report_state {
     onv_arena kept; /* texts of `compared` */
     ONV_VEC(onv_compared) compared;
     onv_json json;
-    bool is_drawn; /* one of them was kept to be drawn */
 } onv_report_state;
 
 /* Everything a format works with. `options` is complete and `out` is finished by the caller, who

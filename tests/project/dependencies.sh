@@ -7,6 +7,7 @@ command -v ninja >/dev/null || { echo "skipped: needs ninja"; exit 77; }
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
+options=()
 # configure MODULE...: with pkg-config that knows these modules and no others.
 configure() {
     local module folder
@@ -16,7 +17,8 @@ configure() {
         folder=$(pkg-config --variable=pcfiledir "$module")
         ln -s "$folder/$module.pc" "$scratch/known/"
     done
-    PKG_CONFIG_LIBDIR="$scratch/known" cmake -S . -B "$scratch/build" -G Ninja -DONV_CUDA=OFF >"$scratch/log" 2>&1
+    PKG_CONFIG_LIBDIR="$scratch/known" cmake -S . -B "$scratch/build" -G Ninja -DONV_CUDA=OFF "${options[@]}" \
+        >"$scratch/log" 2>&1
 }
 # says TEXT: as one line, since CMake breaks long ones.
 says() {
@@ -34,6 +36,10 @@ for module in "${modules[@]}"; do says "$module ("; done
 says "sudo apt-get install ${packages[*]} "
 fails configure "${modules[0]}"
 says "sudo apt-get install ${packages[*]:1} "
+options=(-DPKG_CONFIG_EXECUTABLE=/nonexistent)
+fails configure
+says "sudo apt-get install pkg-config ${packages[*]} "
+options=()
 
 succeeds configure "${modules[@]}"
 says "The tests are left out, since cmocka is not installed."

@@ -40,6 +40,7 @@ words() {
 \bnext what grows\b	smallest memory increase first
 \bmore of them:	N more
 \bnothing can be said\b	cannot check
+\blast run:	recorded by scripts/check-fresh --record, in its table
 END
 }
 

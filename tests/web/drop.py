@@ -117,6 +117,18 @@ def samples(t, page):
     assert len(report["models"]) == 2
 
 
+def phone(t, page):
+    """On a screen of 390 pixels neither the page nor a report in it is wider."""
+    desk = page.viewport_size
+    page.set_viewport_size({"width": 390, "height": 844})
+    t.analyse(page, [t.samples / "resnet18-train.onnx"], CASES["resnet18-train.onnx"])
+    for document in page.locator("html"), page.frame_locator("#report").locator("html"):
+        width = document.evaluate("e => e.scrollWidth")
+        assert width <= 390, f"{width} pixels wide on a phone"
+    page.set_viewport_size(desk)
+    t.calm()
+
+
 def messages(t, page):
     """Whatever the bytes, the program's own words."""
     whole = (t.samples / "resnet18.onnx").read_bytes()
@@ -298,6 +310,7 @@ def main():
         messages(t, page)
         external(t, page)
         sizes(t, page)
+        phone(t, page)
         hands(t, page)
         samples(t, page)
         page.close()
