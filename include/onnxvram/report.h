@@ -32,10 +32,10 @@ typedef enum onv_format {
     ONV_FORMAT_HTML, /* a page to look at, which asks for nothing else: needs onv_options.timelines */
     ONV_FORMAT_SVG, /* live memory over the steps as a picture: likewise */
     /* For viewers of other projects, of one model with all sizes; likewise. */
-    ONV_FORMAT_MEMORY_VIZ,    /* PyTorch's: the pickle of torch.cuda.memory._dump_snapshot */
-    ONV_FORMAT_PERFETTO,      /* a trace of TrackEvents */
+    ONV_FORMAT_MEMORY_VIZ,     /* PyTorch's: the pickle of torch.cuda.memory._dump_snapshot */
+    ONV_FORMAT_PERFETTO,       /* a trace of TrackEvents */
     ONV_FORMAT_MODEL_EXPLORER, /* Model Explorer's node data, JSON */
-    ONV_FORMAT_DUMP_PROGRAM /* the calls of PyTorch's program, one per line */
+    ONV_FORMAT_DUMP_PROGRAM    /* the calls of PyTorch's program, one per line */
 } onv_format;
 
 typedef struct onv_report_options {
@@ -77,6 +77,12 @@ ONV_API onv_status onv_report_add(onv_report_stream *stream, const onv_analysis 
 
 /* Writes the end, where everything else was written, and destroys the stream in any case. NULL: nothing. */
 ONV_API onv_status onv_report_end(onv_report_stream *stream, onv_error *error);
+
+/* Writes the file of a model once more, with PyTorch's program of it inside (onv_options.program): one entry of the metadata, which
+ * replaces an earlier one. Weights are copied byte for byte. `limits` may be NULL. ONV_ERR_USAGE: the program is of another model. */
+ONV_API onv_status onv_attach_program(const char *model, const char *program,
+                                      const onv_limits *limits, onv_write_fn write, void *context,
+                                      onv_error *error);
 
 #ifdef __cplusplus
 }

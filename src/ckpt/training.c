@@ -407,7 +407,8 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     bool *is_host;
     onv_eager eager;
     onv_training_options how = *options;
-    *result = (onv_training){.optimizer = options->train.optimizer, .chosen = ONV_NO_PLAN};
+    *result = (onv_training){
+        .model = model, .optimizer = options->train.optimizer, .chosen = ONV_NO_PLAN};
     if (options->train.optimizer == NULL)
         return onv_fail(err, ONV_ERR_USAGE, "training needs an optimizer");
     ONV_TRY(onv_mark_host_values(model, live, &is_host, err));

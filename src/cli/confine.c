@@ -120,7 +120,7 @@ static bool allow_files(int rules, const onv_cli *cli, uint64_t handled)
         if (cli->input_values[i].file != NULL && !allow(rules, cli->input_values[i].file, reading))
             return false;
     const char *const others[] = {cli->analysis.op_shapes_file, cli->analysis.shape_trace,
-                                  cli->baseline};
+                                  cli->baseline, cli->analysis.program};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (others[i] != NULL && !allow(rules, others[i], reading)) return false;
     for (size_t i = 0; i < cli->n_outputs; i++)

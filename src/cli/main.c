@@ -318,6 +318,8 @@ int main(int argc, char **argv)
         status = onv_cli_plan(argc - 1, argv + 1);
     else if (argc > 1 && strcmp(argv[1], "simulate") == 0)
         status = onv_cli_simulate(argc - 1, argv + 1);
+    else if (argc > 1 && strcmp(argv[1], "attach") == 0)
+        status = onv_cli_attach(argc - 1, argv + 1);
     else
         status = analyse_models(argc, argv);
     onv_cli_die_if_stopped();

@@ -15,7 +15,7 @@
 enum { MOST_OPTIONS = 16 };
 
 /* The option that getopt_long stumbled over. */
-static int wrong_option(char **argv, int code, const struct option *longs)
+int onv_cli_wrong_option(char **argv, int code, const struct option *longs)
 {
     const char *names[MOST_OPTIONS + 1] = {NULL}, *text = argv[optind - 1];
     char name[64] = "";
@@ -103,7 +103,7 @@ int onv_cli_plan(int argc, char **argv)
                  "With --align, offsets are multiples of N bytes, a power of two.\n"
                  "Exit status 3: no plan within the capacity was found.");
             return onv_cli_answered();
-        default: return wrong_option(argv, code, longs);
+        default: return onv_cli_wrong_option(argv, code, longs);
         }
     }
     if (optind + 1 != argc) return wrong_count("plan", argc - optind, "plan intervals.csv");
@@ -174,7 +174,7 @@ int onv_cli_simulate(int argc, char **argv)
         case 'H': options.header = true; break;
         case 'e': options.expandable_segments = true; break;
         case 'h': simulate_help(); return onv_cli_answered();
-        default: return wrong_option(argv, code, longs);
+        default: return onv_cli_wrong_option(argv, code, longs);
         }
     }
     if (optind + 1 != argc)
