@@ -144,10 +144,9 @@ static uint32_t emit_kernel(onv_emitter *e, kernel chosen, uint32_t query, uint3
     onv_emit_save(e, out);
     onv_emit_extra(e, float_bytes(r, chosen == EFFICIENT ? 32 : 1, 1), 1, "logsumexp");
     /* Where it drops, the memory-efficient kernel has the state of random numbers on the host. */
-    if (chosen != EFFICIENT || e->dropout <= 0) {
-        onv_emit_extra(e, chosen == FLASH ? 2 : 1, sizeof(uint64_t), "seed");
-        onv_emit_extra(e, 1, sizeof(uint64_t), "offset");
-    }
+    uint64_t is_there = chosen != EFFICIENT || e->dropout <= 0;
+    onv_emit_extra(e, is_there * (chosen == FLASH ? 2 : 1), sizeof(uint64_t), "seed");
+    onv_emit_extra(e, is_there, sizeof(uint64_t), "offset");
     onv_eager_tensor v = onv_tensor_at(e, value);
     uint64_t n_keys = v.rank >= 2 ? (uint64_t)v.dims[v.rank - 2] : 0;
     onv_emit_temps(e, 0, backward_bytes(e, chosen, r, n_keys, low));

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-enum { MAX_LINE = 400, N_FIELDS = 6, LEAST_OPERATORS = 250 };
+enum { MAX_LINE = 400, N_FIELDS = 6, LEAST_OPERATORS = 250, LEAST_CASTS = 100 };
 enum { NAME, ARGUMENTS, WANTS, KEPT_IN, KEPT_OUT, ALIASES };
 
 /* Cuts a line at " | "; fields are trimmed. */
@@ -115,7 +115,7 @@ static void holds_against_pytorch(void **state)
     while (fgets(line, sizeof line, file) != NULL) {
         char *fields[N_FIELDS];
         bool in_place;
-        if (line[0] == '#') continue;
+        if (line[0] == '#' || line[0] == '=') continue;
         cut(line, fields);
         const onv_aten_op *op = onv_aten_find(fields[NAME], &in_place);
         bool is_new = strcmp(last, fields[NAME]) != 0;
@@ -134,6 +134,39 @@ static void holds_against_pytorch(void **state)
     print_message("%u operators have a row, %u have none\n", operators, missing);
     assert_int_equal(wrong, 0);
     assert_true(operators >= LEAST_OPERATORS);
+}
+
+/* "= fp32 aten.exp.default" */
+static void casts_as_autocast(void **state)
+{
+    static const struct {
+        const char *name;
+        onv_aten_cast cast;
+    } lists[] = {{"low", ONV_CAST_LOW},
+                 {"fp32", ONV_CAST_FLOAT32},
+                 {"result", ONV_CAST_RESULT},
+                 {"widest", ONV_CAST_WIDEST}};
+    char path[1000], line[MAX_LINE], list[MAX_LINE], name[MAX_LINE];
+    uint32_t operators = 0, wrong = 0;
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/truth/aten.txt", ONV_SOURCE_DIR);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        bool in_place;
+        if (sscanf(line, "= %399s %399s", list, name) != 2) continue;
+        const onv_aten_op *op = onv_aten_find(name, &in_place);
+        if (op == NULL) continue;
+        operators++;
+        for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+            if (strcmp(lists[i].name, list) != 0 || op->cast == lists[i].cast) continue;
+            print_message("%s: '%s' of autocast, not of the table\n", name, list);
+            wrong++;
+        }
+    }
+    fclose(file);
+    assert_int_equal(wrong, 0);
+    assert_true(operators >= LEAST_CASTS);
 }
 
 static void families_are_sorted(void **state)
@@ -194,6 +227,7 @@ int main(void)
         cmocka_unit_test(finds_overloads),
         cmocka_unit_test(guards_what_one_formula_reads),
         cmocka_unit_test(holds_against_pytorch),
+        cmocka_unit_test(casts_as_autocast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,10 @@ Operators are those that PyTorch's own samples call (torch.testing._internal). A
     aten.mul.Tensor | self other | self | other |
 
 operator | tensor arguments in the schema's order | those that want gradients | arguments that autograd keeps (`saved_tensors_hooks`) | results
-that it keeps, by number. Behind "!" alone: "view", "write" by the schema's aliases."""
+that it keeps, by number. Behind the last bar: "view", "write" by the schema's aliases. "= fp32 aten.exp.default": a list of autocast (ATen/autocast_mode.h).
+"""
+import os
+import re
 import signal
 import sys
 import warnings
@@ -123,6 +126,21 @@ def log_samples() -> Dict[Any, List[Tuple[Any, Any]]]:
     return log.calls
 
 
+def casts() -> List[str]:
+    """Autocast's lists: "= low conv2d"."""
+    path = os.path.join(os.path.dirname(torch.__file__), "include", "ATen", "autocast_mode.h")
+    kinds = {"LOWER_PRECISION_FP": "low", "FP32": "fp32", "FP32_SET_OPT_DTYPE": "result", "PROMOTE": "widest"}
+    found, kind = [], None
+    for line in open(path):
+        start = re.match(r"#define AT_FORALL_(\w+)\(_\)", line)
+        if start:
+            kind = kinds.get(start[1])
+        item = re.match(r"\s+_\((\w+)(?:, (\w+))?\)", line)
+        if kind and item:
+            found.append(f"= {kind} aten.{item[1]}.{item[2] or 'default'}")
+    return sorted(found)
+
+
 def main() -> int:
     warnings.filterwarnings("ignore")
     torch.manual_seed(0)
@@ -148,6 +166,7 @@ def main() -> int:
                     lines.add(f"{name} | {' '.join(names)} | {wants} | {' '.join(kept[0])} | {' '.join(kept[1])} | {flag}")
     print(f"# PyTorch {torch.__version__}: operator | tensor arguments | want gradients | kept arguments (-: no gradient) | kept results | aliases")
     print("\n".join(sorted(lines)))
+    print("\n".join(casts()))
     return 0
 
 
