@@ -25,7 +25,7 @@ _onnxvram() {
 
     case ${COMP_WORDS[1]} in
     attach)
-        options='-o --output -h --help'
+        options='-o -h --help'
         files='*'
         ;;
     plan)

@@ -114,7 +114,7 @@ complete -c onnxvram -n "not __fish_seen_subcommand_from plan" -l expandable-seg
 
 complete -c onnxvram -n "__fish_seen_subcommand_from plan simulate" -k -a '(__fish_complete_suffix .csv)'
 complete -c onnxvram -n "__fish_seen_subcommand_from attach" -F
-complete -c onnxvram -n "__fish_seen_subcommand_from attach" -s o -l output -r -F -d 'Where the model goes'
+complete -c onnxvram -n "__fish_seen_subcommand_from attach" -s o -r -F -d 'Where the model goes'
 complete -c onnxvram -n "__fish_seen_subcommand_from plan simulate" -l capacity -x -d 'Bytes of the device'
 complete -c onnxvram -n "__fish_seen_subcommand_from plan" -s o -r -d 'Where the plan goes'
 complete -c onnxvram -n "__fish_seen_subcommand_from simulate" -s r -l runtime -x -a $allocators -d 'The allocators'

@@ -409,6 +409,8 @@ const fuzz_target fuzz_targets[] = {
     {"op-shapes", fuzz_run_op_shapes, false},
     {"simulate", run_simulate, false},
     {"dim", run_dim, false},
+    {"archive", fuzz_run_archive, false},
+    {"expression", fuzz_run_expression, false},
     {0},
 };
 
