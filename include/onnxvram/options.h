@@ -204,7 +204,7 @@ typedef struct onv_options {
     bool remedies;   /* where no budget fits: find ways to make it fit, each analysed (answer.h) */
     const char *gpu; /* the name of the GPU of `compute_capability`, for reports; NULL: not told */
     /* PyTorch's program of the model: a file of torch.export.save(), its JSON, or a recording. Eager PyTorch and training are computed
-     * of it. "none": of no program; NULL: of one inside the model, or beside it under its stem. */
+     * of it. "none": of no program; NULL: of one inside the model, or next to it under its stem. */
     const char *program;
 } onv_options;
 

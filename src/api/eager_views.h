@@ -1,6 +1,6 @@
 /* What eager PyTorch runs of a model: the views of its program, of inference and of training, where there is one.
  *
- * A program is the file that is analysed, the one that an option names, or one that is found inside the model or beside it
+ * A program is the file that is analysed, the one that an option names, or one that is found inside the model or next to it
  * (MODEL.program.json, MODEL.program.json.gz, MODEL.pt2). One that is found, and is not this model's, is left with a warning.
  */
 #ifndef ONV_API_EAGER_VIEWS_H

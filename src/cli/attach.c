@@ -20,8 +20,7 @@ static int run(const char *model, const char *program, const char *output)
 
 int onv_cli_attach(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"output", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'}, {0}};
+    static const struct option longs[] = {{"help", no_argument, NULL, 'h'}, {0}};
     const char *output = NULL;
     opterr = 0;
     optind = 1;

@@ -23,8 +23,8 @@ const onv_cli_row onv_cli_rows[] = {
     {0, "op-shapes", "FILE", "shape rules for custom operators: docs/op-shapes.md",
      AT(analysis.op_shapes_file)},
     {0, "program", "FILE",
-     "PyTorch's program of the model (.pt2, its JSON, a recording), or none; else one beside it: "
-     "MODEL.pt2",
+     "PyTorch's program of the model (.pt2, its JSON, a recording), or none; else one next to "
+     "it: MODEL.pt2",
      AT(analysis.program)},
     {0, "precision", "TYPE", "what-if: cast all float tensors to fp32, fp16 or bf16",
      .read = onv_cli_set_precision},

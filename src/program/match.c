@@ -216,9 +216,9 @@ onv_status onv_program_match(onv_model *view, const onv_model *model, onv_dim *s
     for (uint32_t i = 0; i < view->program->symbols.count; i++)
         sizes[i] = onv_dim_symbol_at(&view->dims, i);
     onv_status status = map_values(&m);
+    if (status == ONV_OK) status = match_inputs(&m);
     if (status == ONV_OK) status = match_parameters(&m);
     if (status == ONV_OK) status = match_names(&m);
-    if (status == ONV_OK) status = match_inputs(&m);
     onv_ptr_map_cleanup(&m.names);
     return status;
 }

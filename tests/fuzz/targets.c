@@ -415,6 +415,8 @@ const fuzz_target fuzz_targets[] = {
     {"baseline", fuzz_run_baseline, false},
     {"tensor", fuzz_run_tensor, false},
     {"requests", fuzz_run_requests, false},
+    {"archive", fuzz_run_archive, false},
+    {"expression", fuzz_run_expression, false},
     {0},
 };
 
