@@ -1,5 +1,5 @@
 /* Notes of PyTorch's exporter, in a model of two products: `h = x w`, `y = h c`. An input is the notes, with a byte 1 between:
- * first the list of parameters, of what c was computed, the name of h, then five notes of the first product and five of the second
+ * first the list of parameters (or several, with a byte 2 between), of what c was computed, the name of h, then five notes of the first product and five of the second
  * one, which has those of the first where the input ends before. */
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "load/load.h"
 #include "onnxvram/onnxvram.h"
 
-enum { N_NOTES = 5, N_FIELDS = 3 + 2 * N_NOTES, MOST_BYTES = 30000, SEPARATOR = 1 };
+enum { N_NOTES = 5, N_FIELDS = 3 + 2 * N_NOTES, MOST_LISTS = 4, MOST_BYTES = 20000, SEPARATOR = 1 };
 
 static const char *const keys[N_NOTES] = {
     "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy", "pkg.torch.onnx.stack_trace",
@@ -96,6 +96,18 @@ static void put_value(parts *p, unsigned field, const char *name)
     put_part(&p->graph, field, &p->part);
 }
 
+/* The list of the graph; with a byte 2 in it, several of them. */
+static void put_lists(parts *p, const notes *n)
+{
+    const uint8_t *at = n->at[0], *end = at != NULL ? at + n->size[0] : NULL;
+    for (unsigned i = 0; i < MOST_LISTS && at != NULL; i++) {
+        const uint8_t *stop = at < end ? memchr(at, SEPARATOR + 1, (size_t)(end - at)) : NULL;
+        put_note(&p->graph, 16, "pkg.torch.export.ExportedProgram.graph_signature", at,
+                 (size_t)((stop != NULL ? stop : end) - at));
+        at = stop != NULL ? stop + 1 : NULL;
+    }
+}
+
 static parts *make(const notes *n)
 {
     static parts all; /* large, and only one model is made at a time */
@@ -114,9 +126,7 @@ static parts *make(const notes *n)
     if (n->at[1] != NULL)
         put_note(&p->part, 4, "pkg.onnxscript.optimizer.folded_from", n->at[1], n->size[1]);
     put_part(&p->graph, 13, &p->part);
-    if (n->at[0] != NULL)
-        put_note(&p->graph, 16, "pkg.torch.export.ExportedProgram.graph_signature", n->at[0],
-                 n->size[0]);
+    put_lists(p, n);
     put_number(&p->model, 1, 10);
     put_number(&p->inner, 2, 18);
     put_part(&p->model, 8, &p->inner);
