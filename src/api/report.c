@@ -113,10 +113,10 @@ static onv_status add(const addition *to, const onv_analysis *analysis, onv_erro
         example = onv_analysis_view(analysis->example);
         view.example = &example;
     }
-    onv_status status =
-        to->run != NULL ? onv_report_put(to->run, &view, why)
-                        : onv_report_write_part(&view, to->format, to->expected, to->options,
-                                                to->write, to->context, why);
+    onv_status status = to->run != NULL
+                            ? onv_report_put(to->run, &view, why)
+                            : onv_report_write_part(&view, to->format, to->expected, to->options,
+                                                    to->write, to->context, why);
     onv_locale_leave(locale);
     status = onv_watch_verdict(&watch, status, why);
     onv_watch_leave(&watch, before);

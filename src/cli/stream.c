@@ -5,11 +5,16 @@
 #include "cli/guard.h"
 #include "cli/message.h"
 
+void onv_cli_stream_fail(onv_cli_stream *stream)
+{
+    onv_report_end(stream->report, NULL);
+    stream->report = NULL;
+}
+
 static int fail(onv_cli_stream *stream, const onv_error *error)
 {
     int status = onv_cli_complain(stream->sink.file, error);
-    onv_report_end(stream->report, NULL);
-    stream->report = NULL;
+    onv_cli_stream_fail(stream);
     return status;
 }
 
@@ -24,16 +29,16 @@ int onv_cli_stream_open(onv_cli_stream *stream, const onv_cli *cli, const onv_cl
     return fail(stream, &error);
 }
 
-int onv_cli_stream_add(onv_cli_stream *stream, const onv_analysis *analysis, bool may_show)
+int onv_cli_stream_add(onv_cli_stream *stream, const void *part, size_t bytes, bool may_show)
 {
     onv_error error = {0};
     if (stream->report == NULL) return EXIT_DONE;
     if (may_show && !onv_cli_let_go(&stream->sink)) {
-        onv_report_end(stream->report, NULL);
-        stream->report = NULL;
+        onv_cli_stream_fail(stream);
         return EXIT_UNUSABLE;
     }
-    if (onv_report_add(stream->report, analysis, &error) != ONV_OK) return fail(stream, &error);
+    if (onv_report_add_part(stream->report, part, bytes, &error) != ONV_OK)
+        return fail(stream, &error);
     /* A reader that has gone is noticed here, before the next model. */
     if (fflush(stream->sink.stream) != 0 && errno == EPIPE) onv_cli_note_closed_pipe();
     return EXIT_DONE;

@@ -346,7 +346,8 @@ static void add_as_part(onv_report_stream *stream, const onv_analysis *analysis,
 {
     capture part = {0};
     if (stream == NULL) return;
-    assert_int_equal(onv_report_part(analysis, format, 2, NULL, capture_write, &part, NULL), ONV_OK);
+    assert_int_equal(onv_report_part(analysis, format, 2, NULL, capture_write, &part, NULL),
+                     ONV_OK);
     assert_int_equal(onv_report_add_part(stream, part.text, part.length, NULL), ONV_OK);
     capture_free(&part);
 }
@@ -404,8 +405,8 @@ static void parts_are_not_trusted(void **state)
     onv_analysis *a = model_analyse(m, NULL);
     capture part = {0}, whole;
     onv_error error;
-    assert_int_equal(
-        onv_report_part(a, ONV_FORMAT_TEXT, 2, NULL, capture_write, &part, NULL), ONV_OK);
+    assert_int_equal(onv_report_part(a, ONV_FORMAT_TEXT, 2, NULL, capture_write, &part, NULL),
+                     ONV_OK);
     assert_int_equal(onv_report_part(a, ONV_FORMAT_SVG, 2, NULL, capture_write, &part, &error),
                      ONV_ERR_USAGE);
     size_t n_refused = 0;
