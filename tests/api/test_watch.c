@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "onnxvram/onnxvram.h"
+#include "api/watch.h"
 
 #define SAMPLE ONV_SOURCE_DIR "/samples/mobilenet_v3_small.onnx"
 
@@ -77,11 +77,99 @@ static void a_replay_is_told(void **state)
     assert_true(heard);
 }
 
+typedef struct heard {
+    size_t trials;
+} heard;
+
+static void count_trials(void *context, const char *stage)
+{
+    ((heard *)context)->trials += strncmp(stage, "trying ", 7) == 0;
+}
+
+/* The largest batch of a device, and how many analyses found it. */
+static int64_t largest_batch(uint64_t budget, size_t *trials)
+{
+    onv_error error;
+    onv_options options = onv_options_default();
+    onv_analysis *analysis;
+    onv_fit_info fit;
+    heard h = {0};
+    options.runtimes = "torch";
+    options.budget = budget;
+    options.max_batch = true;
+    options.progress = count_trials;
+    options.progress_context = &h;
+    assert_int_equal(onv_analysis_new(SAMPLE, &options, &analysis, &error), ONV_OK);
+    assert_true(onv_analysis_fit(analysis, &fit));
+    onv_analysis_destroy(analysis);
+    *trials = h.trials;
+    return (int64_t)fit.max_batch;
+}
+
+static bool fits(int64_t batch, uint64_t budget)
+{
+    onv_error error;
+    onv_options options = onv_options_default();
+    onv_analysis *analysis;
+    onv_fit_info fit;
+    options.runtimes = "torch";
+    options.batch = batch;
+    options.budget = budget;
+    assert_int_equal(onv_analysis_new(SAMPLE, &options, &analysis, &error), ONV_OK);
+    assert_true(onv_analysis_fit(analysis, &fit));
+    onv_analysis_destroy(analysis);
+    return fit.fits;
+}
+
+/* Sizes that are far from the answer are not analysed; the answer and its neighbour are. */
+static void a_search_analyses_few_sizes(void **state)
+{
+    (void)state;
+    for (uint64_t gib = 1; gib <= 64; gib *= 4) {
+        size_t trials, most = 4;
+        int64_t batch = largest_batch(gib << 30, &trials);
+        for (int64_t b = batch; b > 0; b /= 2)
+            most++; /* of 2 for each halving, were all analysed */
+        assert_in_range(trials, 2, most);
+        assert_true(fits(batch, gib << 30));
+        assert_false(fits(batch + 1, gib << 30));
+    }
+}
+
+/* What repeats an analysis has a limit of its own, which the caller's takes the place of. */
+static void searches_share_a_limit(void **state)
+{
+    (void)state;
+    onv_limits limits = onv_limits_default();
+    for (int given = 0; given < 2; given++) {
+        onv_options options = onv_options_default();
+        onv_error error = {0};
+        onv_watch watch;
+        if (given == 1) limits.work = UINT64_MAX;
+        options.limits = &limits;
+        onv_quota *before = onv_watch_start(&watch, &options);
+        assert_true(onv_work((uint64_t)1 << 40)); /* the analysis itself has none */
+        onv_watch_begin_searches(&watch);
+        assert_true(onv_work((uint64_t)1 << 32));
+        onv_watch_end_searches(&watch);
+        assert_true(onv_work((uint64_t)1 << 40));
+        onv_watch_begin_searches(&watch);
+        assert_int_equal(onv_work(((uint64_t)1 << 32) + 1), given == 1);
+        onv_watch_end_searches(&watch);
+        onv_status status = onv_watch_verdict(&watch, ONV_OK, &error);
+        assert_int_equal(status, given == 1 ? ONV_OK : ONV_ERR_LIMIT);
+        if (given == 0) assert_non_null(strstr(error.message, "--limit work=N"));
+        onv_watch_leave(&watch, before);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_replay_asks_the_same_callback),
         cmocka_unit_test(a_replay_is_told),
+        cmocka_unit_test(a_search_analyses_few_sizes),
+        cmocka_unit_test(searches_share_a_limit),
     };
     return cmocka_run_group_tests_name("watch", tests, NULL, NULL);
 }
