@@ -198,7 +198,6 @@ static const int calls[] = {
     SYS_sigaltstack,
     SYS_getpid,
     SYS_gettid,
-    SYS_tgkill,
     SYS_restart_syscall,
     SYS_exit,
     SYS_exit_group,
@@ -220,9 +219,22 @@ static const int calls[] = {
 };
 enum { N_CALLS = sizeof calls / sizeof calls[0] };
 
+/* abort() and raise() signal the process itself; no other one can be signalled. */
+static unsigned short allow_own_signals(struct sock_filter *filter)
+{
+    const unsigned place = offsetof(struct seccomp_data, args[0]);
+    unsigned short n = 0;
+    filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 0, 4);
+    filter[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, place);
+    filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)getpid(), 1, 0);
+    filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+    filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    return n;
+}
+
 static bool limit_calls(bool says)
 {
-    struct sock_filter filter[N_CALLS + 6];
+    struct sock_filter filter[N_CALLS + 16];
     unsigned short n = 0;
     filter[n++] =
         (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
@@ -230,6 +242,7 @@ static bool limit_calls(bool says)
     filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
     filter[n++] =
         (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    n += allow_own_signals(filter + n);
     for (int i = 0; i < N_CALLS; i++)
         filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i],
                                                    (unsigned char)(N_CALLS - i), 0);

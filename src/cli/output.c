@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "cli/guard.h"
-#include "onnxvram/onnxvram.h"
 
 static bool complain(const char *file, const char *what)
 {
@@ -133,8 +132,16 @@ bool onv_cli_let_go(onv_cli_sink *sink)
 bool onv_cli_write(void *sink, const char *text, size_t bytes)
 {
     if (fwrite(text, 1, bytes, ((onv_cli_sink *)sink)->stream) == bytes) return true;
+    ((onv_cli_sink *)sink)->cause = errno;
     if (errno == EPIPE) onv_cli_note_closed_pipe();
     return false;
+}
+
+void onv_cli_explain(const onv_cli_sink *sink, onv_error *error)
+{
+    if (error->code == ONV_ERR_IO && sink->cause != 0)
+        snprintf(error->message, sizeof error->message, "cannot be written: %s",
+                 strerror(sink->cause));
 }
 
 /* Text that is held back was not to be written. */

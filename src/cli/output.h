@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "onnxvram/onnxvram.h"
+
 typedef struct onv_cli_sink {
     FILE *stream;
     const char *file;
@@ -13,6 +15,7 @@ typedef struct onv_cli_sink {
     FILE *behind;    /* while the text is held back: where it is to go; else NULL */
     char *held;
     size_t held_bytes;
+    int cause; /* errno of the first write that failed; 0: none did */
 } onv_cli_sink;
 
 /* Opens `file` ("-": standard output); false with a message on standard error, and without a stream. */
@@ -33,6 +36,9 @@ bool onv_cli_flush(onv_cli_sink *sink);
 
 /* An onv_write_fn over a sink. */
 bool onv_cli_write(void *sink, const char *text, size_t bytes);
+
+/* Puts the cause into the error of a report that could not be written. */
+void onv_cli_explain(const onv_cli_sink *sink, onv_error *error);
 
 /* Devices and pipes (/dev/null, /dev/stdout) are written in place. */
 bool onv_cli_is_special(const char *file);

@@ -11,8 +11,9 @@ void onv_cli_stream_fail(onv_cli_stream *stream)
     stream->report = NULL;
 }
 
-static int fail(onv_cli_stream *stream, const onv_error *error)
+static int fail(onv_cli_stream *stream, onv_error *error)
 {
+    onv_cli_explain(&stream->sink, error);
     int status = onv_cli_complain(stream->sink.file, error);
     onv_cli_stream_fail(stream);
     return status;
@@ -53,6 +54,7 @@ int onv_cli_stream_close(onv_cli_stream *stream, bool keep)
     if (is_whole && keep && !onv_cli_let_go(&stream->sink)) is_whole = false;
     if (onv_report_end(stream->report, &error) != ONV_OK && is_whole) {
         is_whole = false;
+        onv_cli_explain(&stream->sink, &error);
         status = onv_cli_complain(stream->sink.file, &error);
     }
     bool kept = onv_cli_close(&stream->sink, is_whole && keep);

@@ -83,14 +83,19 @@ void onv_cli_work_on_dims(void *task, onv_cli_record *record)
 
 /* --- Reports ----------------------------------------------------------------------------------- */
 
-/* An output that replaces what the model was read from, or cannot be used where it is. False with a message. */
-static bool may_write(const onv_cli *cli, const onv_cli_output *output,
-                      const onv_analysis *const *analyses, size_t count)
+/* Before anything is written: no output may replace what a model was read from, or lose its weights where it is. False
+ * with a message. */
+static bool may_write(const onv_cli *cli, const onv_analysis *const *analyses, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (!onv_cli_spares_weights(analyses[i], output->file)) return false;
-    return output->format != ONV_FORMAT_ONNX ||
-           onv_cli_is_beside_weights(analyses[0], cli->models[0], output->file);
+    for (size_t k = 0; k < cli->n_outputs; k++) {
+        const onv_cli_output *output = &cli->outputs[k];
+        for (size_t i = 0; i < count; i++)
+            if (!onv_cli_spares_weights(analyses[i], output->file)) return false;
+        if (output->format == ONV_FORMAT_ONNX &&
+            !onv_cli_is_beside_weights(analyses[0], cli->models[0], output->file))
+            return false;
+    }
+    return true;
 }
 
 static onv_status write_whole(const onv_cli_task *task, size_t k,
@@ -118,17 +123,18 @@ static void report(const onv_cli_task *task, const onv_analysis *const *analyses
 {
     const onv_cli *cli = task->cli;
     size_t count = (size_t)record->n_analysed;
+    if (count > 0 && !may_write(cli, analyses, count)) {
+        record->ends = true;
+        worsen(&record->worst, EXIT_USAGE);
+        return;
+    }
     for (size_t k = 0; k < cli->n_outputs && count > 0; k++) {
         onv_error error = {0};
         if (task->sinks != NULL && task->sinks[k].stream == NULL) continue;
-        if (!may_write(cli, &cli->outputs[k], analyses, count)) {
-            record->ends = true;
-            worsen(&record->worst, EXIT_USAGE);
-            continue;
-        }
         onv_status status = task->sinks != NULL ? write_whole(task, k, analyses, count, &error)
                                                 : write_part(task, k, analyses[0], record, &error);
         const char *name = onv_cli_output_name(cli->outputs[k].file);
+        if (task->sinks != NULL) onv_cli_explain(&task->sinks[k], &error);
         if (status != ONV_OK) worsen(&record->worst, onv_cli_complain(name, &error));
         record->kept[k] = status == ONV_OK;
         if (task->sinks == NULL || status != ONV_OK || onv_cli_flush(&task->sinks[k])) continue;
