@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "report/format.h"
 
-enum { MOST_FIELDS = 7 + 2 * ONV_MAX_RUNTIMES, LENGTH_BYTES = 4 };
+enum { CELLS = 5, MOST_FIELDS = 1 + CELLS + 2 * ONV_MAX_RUNTIMES, LENGTH_BYTES = 4 };
 
 void onv_write_between(const onv_report_job *job, const char *text)
 {
@@ -40,12 +40,11 @@ static void put_number(trailer *to, uint64_t number)
 
 static void put_row(trailer *to, const onv_compared *row)
 {
-    const char *const cells[] = {row->name,    row->nodes, row->macs,
-                                 row->weights, row->peak,  row->total != NULL ? row->total : ""};
-    for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) put_field(to, cells[i]);
+    const char *const cells[CELLS] = {row->name, row->nodes, row->macs, row->weights, row->peak};
+    for (size_t i = 0; i < CELLS; i++) put_field(to, cells[i]);
     for (size_t i = 0; i < row->n_runtimes; i++) {
         put_field(to, row->runtimes[i]);
-        put_number(to, row->held[i]);
+        put_number(to, row->needed[i]);
     }
 }
 
@@ -100,18 +99,13 @@ static bool split(const char *text, size_t bytes, const char *fields[], size_t *
 static onv_status keep_row(onv_report_state *state, const char *const fields[], size_t count,
                            onv_error *err)
 {
-    enum { CELLS = 6 };
     const char *kept[MOST_FIELDS];
     for (size_t i = 0; i < count; i++) kept[i] = onv_arena_printf(&state->kept, "%s", fields[i]);
-    onv_compared row = {.name = kept[0],
-                        .nodes = kept[1],
-                        .macs = kept[2],
-                        .weights = kept[3],
-                        .peak = kept[4],
-                        .total = fields[5][0] != '\0' ? kept[5] : NULL};
+    onv_compared row = {
+        .name = kept[0], .nodes = kept[1], .macs = kept[2], .weights = kept[3], .peak = kept[4]};
     for (size_t i = CELLS; i + 1 < count; i += 2) {
         row.runtimes[row.n_runtimes] = kept[i];
-        row.held[row.n_runtimes++] = strtoull(fields[i + 1], NULL, 10);
+        row.needed[row.n_runtimes++] = strtoull(fields[i + 1], NULL, 10);
     }
     if (state->kept.failed || !onv_vec_push(&state->compared, row)) return onv_fail_memory(err);
     return ONV_OK;
@@ -125,7 +119,7 @@ onv_status onv_report_put_part(onv_report_run *run, const char *part, size_t byt
     if (bytes >= LENGTH_BYTES) memcpy(&length, part + bytes - LENGTH_BYTES, LENGTH_BYTES);
     bool is_part = bytes >= LENGTH_BYTES && length <= bytes - LENGTH_BYTES &&
                    split(part + bytes - LENGTH_BYTES - length, length, fields, &count) &&
-                   (count == 1 || (count >= 7 && count % 2 == 1));
+                   (count == 1 || (count > CELLS && (count - 1 - CELLS) % 2 == 0));
     size_t text = is_part ? bytes - LENGTH_BYTES - length : 0;
     size_t between = is_part ? strtoull(fields[0], NULL, 10) : 0;
     if (!is_part || between > text)

@@ -86,53 +86,60 @@ static void count_trials(void *context, const char *stage)
     ((heard *)context)->trials += strncmp(stage, "trying ", 7) == 0;
 }
 
-/* The largest batch of a device, and how many analyses found it. */
-static int64_t largest_batch(uint64_t budget, size_t *trials)
+static onv_analysis *analyse_training(const char *plans, int64_t batch, uint64_t budget,
+                                      heard *trials)
 {
     onv_error error;
     onv_options options = onv_options_default();
     onv_analysis *analysis;
-    onv_fit_info fit;
-    heard h = {0};
-    options.runtimes = "torch";
+    options.train = "sgd";
+    options.checkpoint = plans;
     options.budget = budget;
-    options.max_batch = true;
+    options.batch = batch;
+    options.max_batch = batch == 0;
     options.progress = count_trials;
-    options.progress_context = &h;
+    options.progress_context = trials;
     assert_int_equal(onv_analysis_new(SAMPLE, &options, &analysis, &error), ONV_OK);
-    assert_true(onv_analysis_fit(analysis, &fit));
-    onv_analysis_destroy(analysis);
-    *trials = h.trials;
-    return (int64_t)fit.max_batch;
+    return analysis;
 }
 
-static bool fits(int64_t batch, uint64_t budget)
+/* The largest batch of the last plan, and how many analyses found those of all plans. */
+static int64_t largest_batch(const char *plans, uint64_t budget, size_t *trials)
 {
-    onv_error error;
-    onv_options options = onv_options_default();
-    onv_analysis *analysis;
+    onv_checkpoint_info plan;
+    heard h = {0};
+    onv_analysis *analysis = analyse_training(plans, 0, budget, &h);
+    int64_t batch = 0;
+    for (size_t i = 0; onv_analysis_checkpoint(analysis, i, &plan); i++)
+        batch = (int64_t)plan.max_batch;
+    onv_analysis_destroy(analysis);
+    *trials = h.trials;
+    return batch;
+}
+
+static bool fits(const char *plan, int64_t batch, uint64_t budget)
+{
     onv_fit_info fit;
-    options.runtimes = "torch";
-    options.batch = batch;
-    options.budget = budget;
-    assert_int_equal(onv_analysis_new(SAMPLE, &options, &analysis, &error), ONV_OK);
+    heard none = {0};
+    onv_analysis *analysis = analyse_training(plan, batch, budget, &none);
     assert_true(onv_analysis_fit(analysis, &fit));
     onv_analysis_destroy(analysis);
     return fit.fits;
 }
 
-/* Sizes that are far from the answer are not analysed; the answer and its neighbour are. */
-static void a_search_analyses_few_sizes(void **state)
+/* Sizes that are far from a plan's answer are not analysed; the answer and its neighbour are. */
+static void a_search_for_a_plan_analyses_few_sizes(void **state)
 {
     (void)state;
     for (uint64_t gib = 1; gib <= 64; gib *= 4) {
-        size_t trials, most = 4;
-        int64_t batch = largest_batch(gib << 30, &trials);
-        for (int64_t b = batch; b > 0; b /= 2)
-            most++; /* of 2 for each halving, were all analysed */
-        assert_in_range(trials, 2, most);
-        assert_true(fits(batch, gib << 30));
-        assert_false(fits(batch + 1, gib << 30));
+        size_t of_one, of_both, most = 3;
+        largest_batch("blocks", gib << 30, &of_one);
+        int64_t batch = largest_batch("blocks,sqrt", gib << 30, &of_both);
+        /* Each of the two figures would need two for each bit, were all analysed. */
+        for (int64_t b = batch; b > 0; b /= 2) most += 2;
+        assert_in_range(of_both - of_one, 2, most);
+        assert_true(fits("sqrt", batch, gib << 30));
+        assert_false(fits("sqrt", batch + 1, gib << 30));
     }
 }
 
@@ -168,7 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_replay_asks_the_same_callback),
         cmocka_unit_test(a_replay_is_told),
-        cmocka_unit_test(a_search_analyses_few_sizes),
+        cmocka_unit_test(a_search_for_a_plan_analyses_few_sizes),
         cmocka_unit_test(searches_share_a_limit),
     };
     return cmocka_run_group_tests_name("watch", tests, NULL, NULL);

@@ -22,7 +22,7 @@ done
 "$program" -b 2 --no-external-data --json samples/{resnet18,functions,scan}.onnx >"$scratch/plain"
 "$program" -b 2 --untrusted --jobs 3 --json samples/{resnet18,functions,scan}.onnx | cmp - "$scratch/plain"
 "$program" -q -b 1 --untrusted - <samples/resnet18.onnx >"$scratch/piped"
-grep -q "^-: 50.7 MiB" "$scratch/piped" || fail "from standard input: $(cat "$scratch/piped")"
+grep -q "^-: torch [0-9]" "$scratch/piped" || fail "from standard input: $(cat "$scratch/piped")"
 "$program" --untrusted --train adam -b 2 --checkpoint all --plan-out="$scratch/plans" \
     samples/resnet18.onnx >/dev/null
 [ -s "$scratch/plans" ] || fail "no plans were written"
