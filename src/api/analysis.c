@@ -125,7 +125,9 @@ static onv_status create(const onv_request *from, const onv_options *options, on
     onv_request again = *from;
     again.loaded = (*result)->loaded;
     again.views = (*result)->loaded_views;
+    onv_watch_begin_searches(from->watch);
     onv_status status = complete(&again, options, *result, err);
+    onv_watch_end_searches(from->watch);
     onv_analysis_forget_loaded(*result);
     return status;
 }
