@@ -152,6 +152,8 @@ static onv_status find_ends(onv_analysis *analysis, prepared p, onv_runtime_opti
     onv_runtime_result other;
     if (result->runtime != onv_runtime_find("torch")) return ONV_OK;
     result->locals_peak_bytes = result->inplace_peak_bytes = result->allocated_peak_bytes;
+    if (p.model->program != NULL && onv_program_is_recorded(p.model->program))
+        return ONV_OK; /* which knows when results were freed */
     bool reports = how.lower.reports;
     how.lower.reports = false;
     how.room_bytes = 0;

@@ -71,6 +71,9 @@ static void nodes_are_calls(void **state)
     assert_string_equal(lin->scope, "block.lin");
     assert_string_equal(lin->calls, "['', 'block', 'block.lin'");
     assert_string_equal(lin->aten_op, "aten.linear.default");
+    /* The line of the network binds x; those of inner calls bind nothing. */
+    assert_memory_equal(lin->statements, "55s:x<", 6);
+    assert_non_null(strstr(lin->statements, ";46s:<return,"));
     assert_string_equal(model->values.at[lin->inputs[1].index].name, "block.lin.weight");
     assert_int_equal(model->values.at[lin->inputs[1].index].kind, ONV_VALUE_INITIALIZER);
     const onv_graph *branch = &model->graphs.at[2];
