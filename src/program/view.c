@@ -160,7 +160,7 @@ static onv_status set_operator(viewer *v, const char *op_name, onv_node *node)
 
 static onv_status set_inputs(viewer *v, const onv_program_call *call, onv_node *node)
 {
-    uint64_t n = 0;
+    size_t n = 0;
     for (uint32_t i = 0; i < call->n_arguments; i++) {
         const onv_argument *a = &call->arguments[i];
         if (a->kind == ONV_ARGUMENT_TENSOR) n++;
