@@ -169,6 +169,26 @@ static void bounds_are_counted(void **state)
     packed_free(&p);
 }
 
+/* A cast of the model is one of its program, also where no size is bound. */
+static void casts_reach_the_program(void **state)
+{
+    (void)state;
+    packed p = packed_file("tests/program/flow.json.gz");
+    for (int64_t batch = 0; batch < 3; batch++) {
+        onv_options options = lifetimes_alone();
+        options.batch = batch;
+        options.precision = ONV_PRECISION_BF16;
+        onv_analysis *analysis = analysed(p, &options);
+        const onv_program *program = analysis->model.program;
+        for (size_t i = 0; i < program->values.count; i++) {
+            assert_int_not_equal(program->values.at[i].dtype, ONV_FLOAT);
+            assert_int_equal(program->values.at[i].dtype, analysis->model.values.at[i].type.dtype);
+        }
+        onv_analysis_destroy(analysis);
+    }
+    packed_free(&p);
+}
+
 static void ranges_are_noted(void **state)
 {
     static const struct {
@@ -284,6 +304,7 @@ int main(void)
         cmocka_unit_test(sizes_are_bound),
         cmocka_unit_test(arguments_and_strides_are_bound),
         cmocka_unit_test(bounds_are_counted),
+        cmocka_unit_test(casts_reach_the_program),
         cmocka_unit_test(ranges_are_noted),
         cmocka_unit_test(what_cannot_be_bound_is_refused),
         cmocka_unit_test(sizes_below_zero_are_refused),
