@@ -68,11 +68,13 @@ static onv_status keep(const onv_eager_views *views, onv_eager_views **kept, onv
 
 /* --- Sizes --------------------------------------------------------------------------------------- */
 
-static onv_status cast(const onv_options *options, onv_model *view, onv_error *err)
+onv_status onv_cast_floats(const onv_options *options, onv_model *model, onv_error *err)
 {
     static const onv_dtype casts[] = {ONV_UNDEFINED, ONV_FLOAT, ONV_FLOAT16, ONV_BFLOAT16};
-    if ((unsigned)options->precision >= sizeof casts / sizeof casts[0]) return ONV_OK;
-    return onv_infer_cast_floats(view, casts[options->precision], err);
+    if ((unsigned)options->precision >= sizeof casts / sizeof casts[0] || options->precision == 0)
+        return ONV_OK;
+    ONV_TRY(onv_infer_cast_floats(model, casts[options->precision], err));
+    return model->program != NULL ? onv_program_retype(model, err) : ONV_OK;
 }
 
 /* The sizes of the model's inputs; of a program that is analysed itself, those of the options. */
@@ -98,7 +100,7 @@ static onv_status bind(const onv_eager_request *request, onv_model *view, onv_li
     ONV_TRY(find_sizes(request, view, &sizes, err));
     ONV_TRY(onv_program_bind(view, sizes, err));
     ONV_TRY(onv_graph_check(view, err));
-    ONV_TRY(cast(request->options, view, err));
+    ONV_TRY(onv_cast_floats(request->options, view, err));
     ONV_TRY(onv_live_compute(view, NULL, live, err));
     if (live->unknown == 0) return ONV_OK;
     for (size_t i = 0; i < view->program->symbols.count; i++)

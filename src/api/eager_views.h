@@ -36,6 +36,9 @@ typedef struct onv_eager_request {
 onv_status onv_eager_views_open(const onv_eager_request *request, onv_eager_views *views,
                                 onv_eager_views **kept, onv_error *err);
 
+/* As if the float tensors of a model, or of a view and its program, were of the type that the options ask for. */
+onv_status onv_cast_floats(const onv_options *options, onv_model *model, onv_error *err);
+
 void onv_eager_views_cleanup(onv_eager_views *views);
 
 #endif

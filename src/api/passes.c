@@ -152,6 +152,8 @@ static onv_status find_ends(onv_analysis *analysis, prepared p, onv_runtime_opti
     onv_runtime_result other;
     if (result->runtime != onv_runtime_find("torch")) return ONV_OK;
     result->locals_peak_bytes = result->inplace_peak_bytes = result->allocated_peak_bytes;
+    if (p.model->program != NULL && onv_program_is_recorded(p.model->program))
+        return ONV_OK; /* which knows when results were freed */
     bool reports = how.lower.reports;
     how.lower.reports = false;
     how.room_bytes = 0;
@@ -475,7 +477,6 @@ static onv_status refuse_of_programs(const onv_analysis *analysis, const onv_opt
 static onv_status analyse(onv_analysis *analysis, const onv_options *options,
                           const onv_request *from, onv_error *err)
 {
-    static const onv_dtype casts[] = {ONV_UNDEFINED, ONV_FLOAT, ONV_FLOAT16, ONV_BFLOAT16};
     ONV_TRY(take_alignment(analysis, options, err));
     ONV_TRY(onv_training_check_options(options, err));
     ONV_TRY(read_ort_settings(options, &analysis->ort, err));
@@ -485,9 +486,7 @@ static onv_status analyse(onv_analysis *analysis, const onv_options *options,
     ONV_TRY(refuse_of_programs(analysis, options, err));
     ONV_TRY(infer(analysis, options, err));
     onv_infer_check_totals(&analysis->model, &analysis->infer);
-    onv_status status = ONV_OK;
-    if ((unsigned)options->precision < sizeof casts / sizeof casts[0])
-        status = onv_infer_cast_floats(&analysis->model, casts[options->precision], err);
+    onv_status status = onv_cast_floats(options, &analysis->model, err);
     if (status == ONV_OK) status = quantize(analysis, options, err);
     if (status == ONV_OK) status = find_cache(analysis, options, err);
     if (status == ONV_OK) status = compute_lifetimes(analysis, options, from, err);

@@ -455,7 +455,8 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     result->loss = eager.loss_name;
     result->folded_norms = eager.folded_norms;
     result->restored_norms = eager.restored_norms;
-    result->is_unlisted = model->listed.n_parameters == 0 && how.train.lower.parameters == 0;
+    result->is_unlisted = model->program == NULL && model->listed.n_parameters == 0 &&
+                          how.train.lower.parameters == 0;
     result->slow_attentions = eager.slow_attentions;
     result->recurrent = eager.recurrent;
     result->reserve_bytes = eager.reserve_bytes;

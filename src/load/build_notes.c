@@ -1,5 +1,6 @@
 /* What PyTorch's exporter noted of a node. */
 #include "load/notes.h"
+#include "load/statements.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -187,7 +188,8 @@ static onv_status read_trace(onv_builder *b, const onv_scan_node *record, onv_te
     if (node->calls[0] == '\0' || node->inner_graph != NULL) return ONV_OK;
     bool has_norm = record->n_inputs > 1 && strcmp(record->op_type, "BatchNormalization") != 0 &&
                     strstr(node->aten_op, "batch_norm") != NULL;
-    return onv_build_statements(b, trace, node, has_norm ? onv_build_inputs(b, record)[1] : NULL);
+    const char *folded = has_norm ? onv_build_inputs(b, record)[1] : NULL;
+    return onv_statements_read(b->model, trace, folded, node, b->err);
 }
 
 /* --- The call ---------------------------------------------------------------------------------- */

@@ -34,10 +34,4 @@ onv_status onv_build_parameters(onv_builder *b, const onv_noted_call *call, onv_
 onv_status onv_build_merged(onv_builder *b, const onv_scan_node *record, const onv_noted_call *call,
                             onv_node *node);
 
-/* --- statements.c ------------------------------------------------------------------------------ */
-
-/* Of a node whose calls are known. `folded`: the weight of an operation into which the exporter folded
- * the one that it notes, or NULL. Sets what the statements tell. */
-onv_status onv_build_statements(onv_builder *b, onv_text trace, onv_node *node, const char *folded);
-
 #endif

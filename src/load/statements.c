@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "load/notes.h"
 
 /* --- A line of code ---------------------------------------------------------------------------- */
 
@@ -409,7 +408,14 @@ static onv_in_place in_place(const statement *s, onv_text callee)
     return is_new ? ONV_IN_PLACE_NO : ONV_IN_PLACE_UNTOLD;
 }
 
-onv_status onv_build_statements(onv_builder *b, onv_text trace, onv_node *node, const char *folded)
+static onv_status keep(onv_model *model, onv_text text, const char **kept, onv_error *err)
+{
+    *kept = onv_intern_n(&model->strings, text.length > 0 ? text.at : "", text.length);
+    return *kept != NULL ? ONV_OK : onv_fail_memory(err);
+}
+
+onv_status onv_statements_read(onv_model *model, onv_text trace, const char *folded, onv_node *node,
+                               onv_error *err)
 {
     writer w = {.length = 0};
     statement s;
@@ -446,8 +452,8 @@ onv_status onv_build_statements(onv_builder *b, onv_text trace, onv_node *node, 
     bool fits = !next_line(&trace, &number, &s) && !w.full;
     if (!fits) node->in_place = ONV_IN_PLACE_UNTOLD;
     if (fits && keeps.is_any) {
-        ONV_TRY(onv_build_text(b, keeps.call, &node->cache_call));
-        ONV_TRY(onv_build_text(b, keeps.owner, &node->cache_owner));
+        ONV_TRY(keep(model, keeps.call, &node->cache_call, err));
+        ONV_TRY(keep(model, keeps.owner, &node->cache_owner, err));
     }
-    return onv_build_text(b, (onv_text){w.bytes, fits ? w.length : 0}, &node->statements);
+    return keep(model, (onv_text){w.bytes, fits ? w.length : 0}, &node->statements, err);
 }

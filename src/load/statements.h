@@ -11,6 +11,9 @@
 #ifndef ONV_LOAD_STATEMENTS_H
 #define ONV_LOAD_STATEMENTS_H
 
+#include "ir/model.h"
+#include "load/text.h"
+
 enum {
     ONV_STATEMENT_CALLS = 'c', /* it is the one call in the line */
     ONV_STATEMENT_LOOPS = 'l', /* a member of a list, which stands for the others, too */
@@ -41,5 +44,10 @@ enum {
 /* Before the names that a line reads, and behind them where it goes on in the next one. */
 #define ONV_STATEMENT_READS   '<'
 #define ONV_STATEMENT_GOES_ON '('
+
+/* Of a node whose calls are known, by a trace of Python. `folded`: the weight of an operation into which the exporter folded
+ * the one that it notes, or NULL. Sets what the statements tell. */
+onv_status onv_statements_read(onv_model *model, onv_text trace, const char *folded, onv_node *node,
+                               onv_error *err);
 
 #endif

@@ -135,3 +135,17 @@ onv_status onv_program_bind(onv_model *view, const onv_dim *sizes, onv_error *er
     view->program = to;
     return view->dims.failed ? onv_fail_memory(err) : ONV_OK;
 }
+
+onv_status onv_program_retype(onv_model *view, onv_error *err)
+{
+    onv_program *to = onv_arena_copy(&view->arena, view->program, sizeof *to);
+    if (to == NULL) return onv_fail_memory(err);
+    to->values.at =
+        onv_arena_copy(&view->arena, to->values.at, to->values.count * sizeof *to->values.at);
+    if (to->values.at == NULL) return onv_fail_memory(err);
+    ONV_WORK(to->values.count);
+    for (size_t i = 0; i < to->values.count; i++)
+        to->values.at[i].dtype = view->values.at[i].type.dtype;
+    view->program = to;
+    return ONV_OK;
+}

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/quota.h"
 #include "load/limits.h"
+#include "load/statements.h"
 
 /* As Python writes lists of names, without an end. */
 typedef struct stack_text {
@@ -131,6 +132,17 @@ static onv_status set_module(viewer *v, uint32_t module, onv_node *node)
     return ONV_OK;
 }
 
+/* The lines of `forward` around it, which say how long Python's names hold results. */
+static onv_status set_statements(viewer *v, const onv_program_call *call, onv_node *node)
+{
+    enum { WORK_BYTES = 16 };
+    node->statements = "";
+    if (call->trace == NULL || node->calls[0] == '\0') return ONV_OK;
+    onv_text trace = onv_text_of(call->trace);
+    ONV_WORK(1 + trace.length / WORK_BYTES);
+    return onv_statements_read(v->model, trace, NULL, node, v->err);
+}
+
 /* "aten.conv2d.default" is conv2d of the domain pytorch.aten. */
 static onv_status set_operator(viewer *v, const char *op_name, onv_node *node)
 {
@@ -148,7 +160,7 @@ static onv_status set_operator(viewer *v, const char *op_name, onv_node *node)
 
 static onv_status set_inputs(viewer *v, const onv_program_call *call, onv_node *node)
 {
-    uint64_t n = 0;
+    size_t n = 0;
     for (uint32_t i = 0; i < call->n_arguments; i++) {
         const onv_argument *a = &call->arguments[i];
         if (a->kind == ONV_ARGUMENT_TENSOR) n++;
@@ -191,7 +203,6 @@ static onv_status add_node(viewer *v, const onv_program_call *call, uint32_t gra
 {
     onv_node node = {.name = call->name,
                      .source_op = call->name,
-                     .statements = "",
                      .graph = {graph},
                      .place = (uint32_t)v->model->nodes.count,
                      .version = 1,
@@ -200,6 +211,7 @@ static onv_status add_node(viewer *v, const onv_program_call *call, uint32_t gra
     ONV_WORK(1);
     ONV_TRY(set_operator(v, call->op_name, &node));
     ONV_TRY(set_module(v, call->module, &node));
+    ONV_TRY(set_statements(v, call, &node));
     ONV_TRY(set_inputs(v, call, &node));
     ONV_TRY(set_outputs(v, call, &node));
     return onv_vec_push(&v->model->nodes, node) ? ONV_OK : onv_fail_memory(v->err);

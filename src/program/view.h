@@ -20,6 +20,9 @@ onv_status onv_program_view(const onv_program *program, onv_model *model, onv_er
  * ONV_ERR_USAGE: a tensor would have a negative size. Notes sizes that the export does not allow. */
 onv_status onv_program_bind(onv_model *view, const onv_dim *sizes, onv_error *err);
 
+/* Gives the program, which is copied, the element types that values of its view were cast to. */
+onv_status onv_program_retype(onv_model *view, onv_error *err);
+
 /* On what figures of eager PyTorch rest: "recording", "program"; of a graph: "notes" of its exporter, or "graph". */
 const char *onv_program_evidence(const onv_model *model);
 

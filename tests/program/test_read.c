@@ -327,7 +327,9 @@ static void every_allocation_may_fail(void **state)
 {
     (void)state;
     packed files[] = {packed_file("tests/program/flow.json.gz"), document("", "")};
-    files[1] = packed_zip(files[1], "a/models/model.json", true);
+    packed text = files[1];
+    files[1] = packed_zip(text, "a/models/model.json", true);
+    packed_free(&text);
     for (size_t i = 0; i < 2; i++) {
         onv_status status;
         long n = 0;

@@ -71,6 +71,9 @@ static void nodes_are_calls(void **state)
     assert_string_equal(lin->scope, "block.lin");
     assert_string_equal(lin->calls, "['', 'block', 'block.lin'");
     assert_string_equal(lin->aten_op, "aten.linear.default");
+    /* The line of the network binds x; those of inner calls bind nothing. */
+    assert_memory_equal(lin->statements, "55s:x<", 6);
+    assert_non_null(strstr(lin->statements, ";46s:<return,"));
     assert_string_equal(model->values.at[lin->inputs[1].index].name, "block.lin.weight");
     assert_int_equal(model->values.at[lin->inputs[1].index].kind, ONV_VALUE_INITIALIZER);
     const onv_graph *branch = &model->graphs.at[2];
@@ -160,6 +163,26 @@ static void bounds_are_counted(void **state)
             if (strcmp(value->name, "nonzero") != 0) continue;
             assert_int_equal(value->bound_used, !given);
             assert_int_equal(value->type.dims[0].raw, given ? 2 : 5);
+        }
+        onv_analysis_destroy(analysis);
+    }
+    packed_free(&p);
+}
+
+/* A cast of the model is one of its program, also where no size is bound. */
+static void casts_reach_the_program(void **state)
+{
+    (void)state;
+    packed p = packed_file("tests/program/flow.json.gz");
+    for (int64_t batch = 0; batch < 3; batch++) {
+        onv_options options = lifetimes_alone();
+        options.batch = batch;
+        options.precision = ONV_PRECISION_BF16;
+        onv_analysis *analysis = analysed(p, &options);
+        const onv_program *program = analysis->model.program;
+        for (size_t i = 0; i < program->values.count; i++) {
+            assert_int_not_equal(program->values.at[i].dtype, ONV_FLOAT);
+            assert_int_equal(program->values.at[i].dtype, analysis->model.values.at[i].type.dtype);
         }
         onv_analysis_destroy(analysis);
     }
@@ -281,6 +304,7 @@ int main(void)
         cmocka_unit_test(sizes_are_bound),
         cmocka_unit_test(arguments_and_strides_are_bound),
         cmocka_unit_test(bounds_are_counted),
+        cmocka_unit_test(casts_reach_the_program),
         cmocka_unit_test(ranges_are_noted),
         cmocka_unit_test(what_cannot_be_bound_is_refused),
         cmocka_unit_test(sizes_below_zero_are_refused),
