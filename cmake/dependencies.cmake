@@ -2,7 +2,10 @@
 # what onnxvram.pc and the CMake package require, what the Debian packages depend on.
 set(libraries # prefix of its variables, module of pkg-config, oldest version, name for the linker, Debian package
   "PROTOBUF_C libprotobuf-c 1.4 protobuf-c libprotobuf-c-dev"
-  "JANSSON jansson 2.13 jansson libjansson-dev")
+  "JANSSON jansson 2.13 jansson libjansson-dev"
+  "YAJL yajl 2.1 yajl_s libyajl-dev"
+  "MINIZIP minizip 1.1 minizip libminizip-dev"
+  "ZLIB zlib 1.2 z zlib1g-dev")
 set(programs # variable, Debian package, names
   "PROTOC_C protobuf-c-compiler protoc-c protoc")
 if(ONV_PACKAGES)

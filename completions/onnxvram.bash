@@ -50,7 +50,7 @@ _onnxvram() {
     --kv-cache) mapfile -t COMPREPLY < <(compgen -W 'copies shared' -- "$cur") ;;
     --format) mapfile -t COMPREPLY < <(compgen -W 'text markdown' -- "$cur") ;;
     --formula) mapfile -t COMPREPLY < <(compgen -W 'text python c' -- "$cur") ;;
-    --dump) mapfile -t COMPREPLY < <(compgen -W 'graph intervals plan header trace replay' -- "$cur") ;;
+    --dump) mapfile -t COMPREPLY < <(compgen -W 'graph program intervals plan header trace replay' -- "$cur") ;;
     --replay) mapfile -t COMPREPLY < <(compgen -W 'cuda host' -- "$cur") ;;
     -r | --runtime) _onnxvram_list "$cur" "$runtimes" ;;
     --budget) _onnxvram_list "$cur" "$(_onnxvram_gpus)" ;;

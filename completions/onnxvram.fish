@@ -98,7 +98,7 @@ complete -c onnxvram -n $analyse -l max-growth -x -d 'Exit status 3 if a figure 
 complete -c onnxvram -n $analyse -l max-dim -x -d 'The largest size of a dimension that fits'
 complete -c onnxvram -n $analyse -l formula -d 'Peak and totals as functions of the free dims (=text, python, c)'
 complete -c onnxvram -n $analyse -l onnx-out -r -d 'The model with shapes, bytes and steps'
-complete -c onnxvram -n $analyse -l dump -x -a 'graph intervals plan header trace replay' -d 'Intermediate data'
+complete -c onnxvram -n $analyse -l dump -x -a 'graph program intervals plan header trace replay' -d 'Intermediate data'
 complete -c onnxvram -n $analyse -l top -x -d 'How many of the largest tensors to list'
 complete -c onnxvram -n $analyse -l color -x -a 'auto always never' -d 'When to use colors'
 complete -c onnxvram -n $analyse -s q -l quiet -d 'The answer in a line'

@@ -54,13 +54,17 @@ class Page {
     this.tabs = this.models.length > 1 ? choice("model", this.names.map((n, i) => [i, n]), 0, (i) => this.show(this.models[i])) : null;
     const theme = make("button.theme", { type: "button", title: "dark or light", "aria-label": "dark or light", click: () => this.turn() }, "\u25d0");
     this.front = new Front(state);
+    this.trainingSection = section("training", "Training", null, new Training(state).element);
+    this.stale = make("p.note.stale", { role: "status" });
+    state.when(["stale", "model"], () => replace(this.stale, state.stale ? "Drawn for the sizes of the example: the charts do not follow the sliders." : null));
     this.frontSection = section("plans", "Checkpointing plans", "Choose one to see its timeline above.", this.front.element);
     const app = document.getElementById("app");
     replace(app, make("a.skip", { href: "#timeline" }, "to the timeline"),
       make("header.top", {}, make("span.brand", {}, "onnxvram"), this.tabs, make("span.grow"), theme),
       make("main", {}, make("div.intro", {}, title, this.figures),
-        section("fit", "Does it fit?", null, new Verdict(state, this.report).element),
-        section("timeline", "Live memory", null, this.tools, this.timeline.element),
+        section("fit", "Does it fit?", null, new Answer(state).element, new LowerBound(state).element),
+        this.trainingSection,
+        section("timeline", "Live memory", null, this.stale, this.tools, this.timeline.element),
         section("memory", "Where it lies", null, this.arena.element),
         this.frontSection,
         section("peak", "The peak", null, new PeakSet(state).element),
@@ -79,16 +83,20 @@ class Page {
     const fit = model.json.fit;
     if (this.tabs !== null) press(this.tabs, model.index);
     this.state.set({ model, execution, step: execution?.peakStep ?? 0, pinned: null, buffer: -1, low: 0, high: execution?.count ?? 1,
-                     weights: wantsWeights(execution), reserved: wantsReserved(execution), budget: fit?.usable_bytes ?? null });
+                     weights: wantsWeights(execution), reserved: wantsReserved(execution), budget: fit?.usable_bytes ?? null, stale: false });
     document.body.classList.toggle("empty", execution === null);
+    this.trainingSection.hidden = model.json.training === undefined;
     this.frontSection.hidden = (model.json.training?.plans ?? []).length === 0;
   }
 
   headline() {
     const model = this.state.model, json = model.json, sized = model.sized;
     replace(this.title, nameSpan(fileName(model.path), 60));
-    const rows = [["parameters", scaledText(json.parameters.count)], ["weights", bytesText(json.parameters.bytes)],
-                  ["peak without weights", bytesText(sized.peak?.bytes ?? null)], ["multiply-accumulates", scaledText(sized.macs ?? json.macs)],
+    const answer = json.answer;
+    const needed = answer.runtimes.map((r) => clean(r.runtime, 20) + " " + rangeText(r.low_bytes, r.high_bytes)).join(", ");
+    const rows = [["needed" + gpuText(answer), needed === "" ? "not sized" : needed],
+                  ["parameters", scaledText(json.parameters.count)], ["weights", bytesText(json.parameters.bytes)],
+                  ["peak of the graph, a lower bound", bytesText(sized.peak?.bytes ?? null)], ["multiply-accumulates", scaledText(sized.macs ?? json.macs)],
                   ["nodes", countText(json.nodes.length)]];
     const bindings = Object.entries(sized.bindings ?? {}).map(([k, v]) => clean(k, 24) + "=" + (Array.isArray(v) ? v.join("\u00d7") : v)).join(", ");
     if (bindings !== "") rows.push([model.isExample ? "sizes, as an example" : "sizes", clean(bindings, 120)]);

@@ -1,154 +1,32 @@
 "use strict";
-/* The parts beside the charts: does it fit, the peak, modules, plans, runtimes, two models compared. */
+/* The parts beside the charts: training, the peak, plans. */
 
-/* --- Does it fit ----------------------------------------------------------------------------------- */
+/* --- Training ----------------------------------------------------------------------------------------- */
 
-const USUAL_GPUS = ["T4", "RTX 4090", "A100 40GB", "H100", "H200"];
-
-class Verdict {
-  constructor(state, report) {
+/* What training holds, as the text report lists it. */
+class Training {
+  constructor(state) {
     this.state = state;
-    this.gpus = report.gpus ?? [];
-    this.element = make("div.verdict");
-    state.when(["model", "execution"], () => this.refresh());
-    state.when(["budget"], () => this.paint(this.formula));
-  }
-
-  /* Budgets that were asked for, or else usual GPUs. */
-  devices() {
-    const json = this.state.model.json;
-    const asked = json.fits ?? (json.fit ? [json.fit] : []);
-    if (asked.length > 0)
-      return asked.map((fit) => ({ name: clean(fit.device ?? "budget", 32), usable: fit.usable_bytes, fit }));
-    return this.gpus.filter((g) => USUAL_GPUS.includes(g.name)).map((g) => ({ name: g.name, usable: g.usable_bytes }))
-      .sort((a, b) => a.usable - b.usable);
+    this.element = make("div.training");
+    state.when(["model"], () => this.refresh());
   }
 
   refresh() {
-    const model = this.state.model;
-    const formula = model.json.formula;
-    this.sizes = (model.json.free_dims ?? []).map((dim) => {
-      const size = model.json.example?.bindings?.[dim.name];
-      return typeof size === "number" ? size : 1;
-    });
-    const dims = model.json.free_dims ?? [];
-    const hasFormula = formula !== undefined && formula.peak_bytes_largest_of.length > 0 &&
-      formulaPeak(formula, this.sizes) !== null;
-    this.bars = make("div.gpus");
-    replace(this.element, hasFormula ? this.sliders(dims) : null, this.bars);
-    this.paint(hasFormula ? formula : null);
-  }
-
-  sliders(dims) {
-    this.says = make("output.says", { "aria-live": "polite" });
-    const rows = dims.map((dim, k) => {
-      /* Powers of two, and what lies between them. */
-      const slider = make("input", { type: "range", min: 0, max: 56, step: 1, "aria-label": clean(dim.name, 60), "data-dim": k });
-      const number = make("input.number", { type: "number", min: 1, max: 1048576, "aria-label": clean(dim.name, 60) + ", exact" });
-      slider.value = String(Math.round(4 * Math.log2(this.sizes[k])));
-      number.value = String(this.sizes[k]);
-      const take = (size) => {
-        this.sizes[k] = Math.max(1, Math.min(1048576, Math.round(size) || 1));
-        this.paint(this.state.model.json.formula);
-      };
-      slider.addEventListener("input", () => {
-        take(2 ** (Number(slider.value) / 4));
-        number.value = String(this.sizes[k]);
-        slider.setAttribute("aria-valuetext", number.value);
-      });
-      number.addEventListener("input", () => {
-        take(Number(number.value));
-        slider.value = String(Math.round(4 * Math.log2(this.sizes[k])));
-      });
-      return make("label.dim", {}, nameSpan(dim.name, 30), slider, number);
-    });
-    return make("div.sliders", {}, rows, this.says);
-  }
-
-  /* What stands in the bar: of a runtime what it holds, or the formula's weights and peak. */
-  parts(formula) {
-    const model = this.state.model;
-    if (formula !== null) {
-      const peak = formulaPeak(formula, this.sizes);
-      const weights = formula.weight_bytes;
-      if (this.says) {
-        const step = peak === null ? null : model.json.nodes[peak.step];
-        replace(this.says, peak === null ? "too large to tell" : [make("b.total", { "data-figure": "formula" }, bytesText(weights + peak.bytes)),
-          " = weights " + bytesText(weights) + " + peak " + bytesText(peak.bytes) + " at ", nameSpan(step ? step.name || step.op_type : "", 40)]);
-      }
-      return peak === null ? null : { parts: [["weights", weights, "weights"], ["peak", peak.bytes, "activations"]], low: weights + peak.bytes,
-        high: weights + peak.bytes, what: "weights and the graph's own peak by the formula; runtimes add their own" };
-    }
-    const e = this.state.execution;
-    const name = e?.runtime === "train" ? "train" : e?.runtime;
-    const r = name === "train" ? trainingTotals(model.json, e.plan) : model.runtimes[name];
-    if (r === undefined || r === null) return null;
-    const weights = r.weight_bytes ?? 0, held = r.total_bytes, driver = r.driver_bytes ?? 0;
-    const context = r.context_bytes ?? [0, 0];
-    const isChosen = name !== "train" || e.plan === null || model.json.training.plans[e.plan].chosen === true;
-    return { judged: isChosen ? name : null, parts: [["weights", weights, "weights"], ["in addition to weights", held - weights, "activations"],
-                     ["handles of libraries", driver, "temporary"], ["context, at least", context[0], "rest"]],
-             range: context[1] - context[0], low: held + driver + context[0], high: held + driver + context[1],
-             what: name === "train" ? "training, as PyTorch's allocator reserves it" : name + ", with its context" };
-  }
-
-  paint(formula) {
-    this.formula = formula;
-    const total = this.parts(formula);
-    if (total === null) {
-      replace(this.bars, make("p.note", {}, "A size is not known: bind all dimensions."));
+    const t = this.state.model.json.training;
+    if (t === undefined) {
+      replace(this.element);
       return;
     }
-    const rows = this.devices().map((gpu) => {
-      /* Where the report judged this device, by its own libraries, that is what counts. */
-      const judged = gpu.fit?.runtimes?.[total.judged]?.fits;
-      const fits = judged ?? total.high <= gpu.usable, mayFit = total.low <= gpu.usable;
-      const whole = Math.max(gpu.usable, total.high);
-      const track = make("div.track");
-      for (const [title, bytes, color] of total.parts) this.add(track, title, bytes, whole, slotColor(color));
-      if (total.range > 0) this.add(track, "context, at most", total.range, whole, null).classList.add("uncertain");
-      const limit = make("i.limit");
-      limit.style.left = (100 * gpu.usable) / whole + "%";
-      track.append(limit);
-      const isWhole = formula === null, free = gpu.usable - total.high;
-      const verdict = fits ? (isWhole ? "fits" : "these fit") + (free >= 0 ? ", " + bytesText(free) + " free" : "")
-        : mayFit ? "may fit" : "does not fit, " + bytesText(total.low - gpu.usable) + " too much";
-      const most = gpu.fit?.max_batch ?? gpu.fit?.max_size;
-      const isLine = this.state.budget === gpu.usable;
-      const line = make("button.device", { type: "button", "aria-pressed": String(isLine), title: "a line in the chart below",
-        click: () => this.state.set({ budget: isLine ? null : gpu.usable }) }, gpu.name, make("small", {}, bytesText(gpu.usable)));
-      return make("div.gpu." + (fits ? "fits" : mayFit ? "may" : "over"), {}, line, track,
-        make("span.says", {}, make("i.sign", { "aria-hidden": "true" }, fits ? "\u2713" : mayFit ? "?" : "\u2717"), verdict,
-          most !== undefined ? make("small", {}, "largest: " + countText(most)) : null));
-    });
-    const sum = total.low === total.high ? bytesText(total.low) : bytesText(total.low) + " to " + bytesText(total.high);
-    const keys = total.parts.filter(([, bytes]) => bytes > 0).map(([title, , color]) => {
-      const swatch = make("i.swatch");
-      swatch.style.background = slotColor(color);
-      return make("span.key", {}, swatch, title);
-    });
-    if (total.range > 0) keys.push(make("span.key", {}, make("i.swatch.uncertain"), "context, at most"));
-    replace(this.bars, make("p.note.sum", {}, formula === null ? make("b.total", { "data-figure": "total" }, sum) : null,
-      make("span", {}, total.what), keys), rows);
+    const chosen = (t.plans ?? []).find((p) => p.chosen);
+    const rows = [["parameters", t.parameter_bytes, ""], ["buffers", t.buffer_bytes, "running statistics, constants"],
+                  ["gradients", t.gradient_bytes, ""], ["optimizer", t.optimizer_bytes, "state"],
+                  ["activations", (chosen ?? t).saved_activation_bytes, "saved for backward"],
+                  ["peak", (chosen ?? t).peak_bytes, "of tensors"], ["reserved", (chosen ?? t).reserved_peak_bytes, "by PyTorch's caching allocator"]];
+    replace(this.element, make("p.note", {}, "with " + clean(t.optimizer, 30) + " in PyTorch, loss: " + clean(t.loss, 60) +
+        (chosen === undefined ? "" : ", checkpoints: " + planName(chosen))),
+      make("table.small", {}, make("tbody", {}, rows.filter(([, bytes]) => bytes !== undefined).map(([what, bytes, note]) =>
+        make("tr", {}, make("th", { scope: "row" }, what), make("td.right", { "data-training": what }, bytesText(bytes)), make("td.note", {}, note))))));
   }
-
-  add(track, title, bytes, whole, color) {
-    const part = make("i.part", { title: title + ": " + bytesText(bytes) });
-    part.style.width = (100 * bytes) / whole + "%";
-    if (color !== null) part.style.background = color;
-    track.append(part);
-    return part;
-  }
-}
-
-/* Of training, without and with a plan, what the table of runtimes has of the others. */
-function trainingTotals(json, plan) {
-  const t = json.training;
-  if (t === undefined) return null;
-  const p = plan === null || plan === undefined ? t : t.plans[plan];
-  const context = Object.values(json.runtimes ?? {}).find((r) => r.context_bytes)?.context_bytes ?? [0, 0];
-  return { weight_bytes: t.parameter_bytes, total_bytes: p.reserved_peak_bytes, driver_bytes: t.driver_bytes, context_bytes: context,
-           allocated_peak_bytes: p.allocated_peak_bytes, reserved_peak_bytes: p.reserved_peak_bytes, tensor_peak_bytes: p.peak_bytes };
 }
 
 /* --- The peak set ---------------------------------------------------------------------------------- */

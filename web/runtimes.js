@@ -2,8 +2,8 @@
 /* Runtimes side by side, each caveat beside its number; two models compared. */
 
 const ABOUT = {
-  ideal: "the sum of what is live: nothing shared, nothing rounded",
-  arena: "the same values at planned offsets in one block",
+  ideal: "a lower bound, the sum of what is live: nothing shared, nothing rounded",
+  arena: "a plan: the same values at planned offsets in one block",
   torch: "eager PyTorch with its caching allocator",
   ort: "ONNX Runtime's CUDA provider",
   async: "eager execution on the device's own pool (cudaMallocAsync)",
@@ -45,10 +45,10 @@ class Runtimes {
       return;
     }
     const most = Math.max(...entries.map(([, r]) => r.total_bytes));
-    replace(this.element, make("table.wide", {}, make("thead", {}, make("tr", {},
-      ["runtime", "holds", "", "weights", "allocated", "reserved", "handles", "what to know"].map((t, k) =>
-        make("th" + (k > 2 && k < 7 || k === 1 ? ".right" : ""), { scope: "col" }, t)))),
-      make("tbody", {}, entries.map(([name, r]) => this.row(name, r, most)))), this.runs());
+    replace(this.element, make("div.scrolls", {}, make("table.wide", {}, make("thead", {}, make("tr", {},
+      ["runtime", "needs", "holds", "", "weights", "allocated", "reserved", "handles", "what to know"].map((t, k) =>
+        make("th" + (k > 3 && k < 8 || k === 1 || k === 2 ? ".right" : ""), { scope: "col" }, t)))),
+      make("tbody", {}, entries.map(([name, r]) => this.row(name, r, most))))), this.runs());
   }
 
   row(name, r, most) {
@@ -63,8 +63,10 @@ class Runtimes {
     const reserved = r.reserved_peak_bytes ?? r.high_bytes ?? r.total_bytes;
     const title = e === undefined ? name : make("button.link", { type: "button", click: () => showExecution(this.state, e) }, name);
     const isShown = e !== undefined && this.state.execution === e;
+    const judged = (model.sized.answer ?? model.json.answer).runtimes.find((x) => x.runtime === name);
     return make("tr" + (isShown ? ".chosen" : ""), { "data-runtime": name },
       make("th", { scope: "row" }, title, make("small", {}, ABOUT[name] ?? "")),
+      make("td.right", {}, judged !== undefined ? rangeText(judged.low_bytes, judged.high_bytes) : "not judged"),
       make("td.right", { "data-figure": "total_bytes" }, bytesText(r.total_bytes)), make("td.meter", {}, bar),
       make("td.right", {}, bytesText(r.weight_bytes)), make("td.right", {}, bytesText(allocated)),
       make("td.right", {}, bytesText(reserved)), make("td.right", {}, r.driver_bytes ? bytesText(r.driver_bytes) : "\u2013"),

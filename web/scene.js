@@ -49,7 +49,7 @@ class State extends EventTarget {
   constructor() {
     super();
     Object.assign(this, { models: [], model: null, execution: null, mode: "kind", step: 0, pinned: null, low: 0, high: 1,
-                          buffer: -1, weights: true, reserved: true, budget: null });
+                          buffer: -1, weights: true, reserved: true, budget: null, stale: false });
     this.changed = new Set();
   }
 

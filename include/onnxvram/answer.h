@@ -25,6 +25,9 @@ typedef struct onv_answer_info {
     bool fits_by_release; /* it does not, unless PyTorch returns cached memory (onv_fit_info) */
     const char *set_by;   /* where the peak is, and what reserves it */
     size_t runtimes, devices, warnings; /* rows of the functions below */
+    /* GPUs behind the devices, each with its own libraries: where no budget was given, for a page
+     * (onv_options.timelines). */
+    size_t usual_devices;
 } onv_answer_info;
 
 /* Always true. */
@@ -92,6 +95,24 @@ static inline bool onv_analysis_answer_fit(const onv_analysis *analysis, size_t 
                                            size_t runtime, onv_answer_fit_info *info)
 {
     return onv_analysis_answer_fit_get(analysis, device, runtime, info, sizeof *info);
+}
+
+/* What would make it fit where no budget does, or at least smaller (onv_options.remedies): those that fit first. */
+typedef struct onv_remedy_info {
+    const char *option;             /* to add to the command, as it is typed: "--batch 445" */
+    const char *what;               /* in words */
+    const char *runtime;            /* with the larger upper end then, */
+    uint64_t low_bytes, high_bytes; /* its total */
+    bool fits;
+} onv_remedy_info;
+
+ONV_API bool onv_analysis_remedy_get(const onv_analysis *analysis, size_t index,
+                                     onv_remedy_info *info, size_t size);
+
+static inline bool onv_analysis_remedy(const onv_analysis *analysis, size_t index,
+                                       onv_remedy_info *info)
+{
+    return onv_analysis_remedy_get(analysis, index, info, sizeof *info);
 }
 
 /* Codes of the warnings (onv_diagnostic.code), each once; NULL beyond the last one. */

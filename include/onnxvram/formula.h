@@ -13,6 +13,8 @@ typedef struct onv_free_dim_info {
     const char *input; /* where it stands */
     int axis;
     const char *option; /* of the program, that binds it: "--batch N" */
+    const char *past,
+        *sequence; /* it is as long as these dims together, as masks over a cache are; NULL: not */
 } onv_free_dim_info;
 
 ONV_API size_t onv_analysis_free_dim_count(const onv_analysis *analysis);

@@ -201,6 +201,7 @@ typedef struct onv_options {
     uint64_t parameters;
     /* Bytes of all registered buffers of the network, as PyTorch counts them: those that the file lacks, too. 0: not told. */
     uint64_t buffers;
+    bool remedies;   /* where no budget fits: find ways to make it fit, each analysed (answer.h) */
     const char *gpu; /* the name of the GPU of `compute_capability`, for reports; NULL: not told */
 } onv_options;
 

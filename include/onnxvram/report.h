@@ -34,7 +34,8 @@ typedef enum onv_format {
     /* For viewers of other projects, of one model with all sizes; likewise. */
     ONV_FORMAT_MEMORY_VIZ,    /* PyTorch's: the pickle of torch.cuda.memory._dump_snapshot */
     ONV_FORMAT_PERFETTO,      /* a trace of TrackEvents */
-    ONV_FORMAT_MODEL_EXPLORER /* Model Explorer's node data, JSON */
+    ONV_FORMAT_MODEL_EXPLORER, /* Model Explorer's node data, JSON */
+    ONV_FORMAT_DUMP_PROGRAM /* the calls of PyTorch's program, one per line */
 } onv_format;
 
 typedef struct onv_report_options {

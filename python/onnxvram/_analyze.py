@@ -31,6 +31,7 @@ def analyze(model: Any, *,
             compute_capability: Optional[int] = None,
             align: Optional[Size] = None,
             savings: Optional[bool] = None,
+            remedies: Optional[bool] = None,
             onnx_out: Optional[bool] = None,
             timelines: Optional[bool] = None,
             # What it is to fit.

@@ -87,6 +87,15 @@ def recurrent(mode: int, data: Any, state: Any, cell: Any, params: List[Any], ha
     return tuple(results[:3])
 
 
+def corrected(func: Any, args: Any, results: Any) -> Any:
+    """What the kernel gives, where the shape function of fake tensors says something else: cuDNN's results of recurrent layers
+    are in the order of time, whatever the order of the input."""
+    if func is aten._cudnn_rnn.default and args[10] and not args[14]:
+        first = results[0]
+        return (first.new_empty((first.shape[1], first.shape[0], first.shape[2])).transpose(0, 1), *results[1:])
+    return results
+
+
 def lstm(data: Any, hx: Any, params: Any, has_biases: bool, num_layers: int, dropout: float, train: bool,
          bidirectional: bool, batch_first: bool) -> Any:
     return recurrent(2, data, hx[0], hx[1], params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
@@ -131,13 +140,20 @@ def grid_sampler(data: Any, grid: Any, interpolation_mode: int, padding_mode: in
     return aten.grid_sampler_2d(data, grid, interpolation_mode, padding_mode, align_corners)
 
 
+def one_hot(data: Any, num_classes: int = -1) -> Any:
+    if num_classes < 0:
+        num_classes = int(data.max().item()) + 1  # which a recording refuses
+    result = torch.zeros((*data.shape, num_classes), dtype=data.dtype, device=data.device)
+    return result.scatter_(-1, data.unsqueeze(-1), 1)
+
+
 @contextlib.contextmanager
 def composites() -> Iterator[None]:
     library = torch.library.Library("aten", "IMPL")
     try:
         for name, parts in {"scaled_dot_product_attention": attention, "lstm.input": lstm, "gru.input": one_state(3),
                             "rnn_tanh.input": one_state(1), "rnn_relu.input": one_state(0), "batch_norm": batch_norm,
-                            "grid_sampler": grid_sampler}.items():
+                            "grid_sampler": grid_sampler, "one_hot": one_hot}.items():
             library.impl(name, parts, "AutogradCUDA")
         yield
     finally:

@@ -13,6 +13,7 @@ import sympy
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ._cuda_calls import corrected
 from ._program_file import FORMATS, LAYOUTS, Json, dtype_number
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -234,7 +235,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         inputs = [{"name": given[i].name if i < len(given) else str(i), "arg": self.argument(a), "kind": 1}
                   for i, a in enumerate(args)]
         inputs += [{"name": k, "arg": self.argument(v), "kind": 2} for k, v in kwargs.items()]
-        results = func(*args, **kwargs)
+        results = corrected(func, args, func(*args, **kwargs))
         if not (func._schema.is_mutable or has_tensor(results)):
             return results  # a size or a device that was asked for
         name = self.unique(func._schema.name.split("::")[-1])

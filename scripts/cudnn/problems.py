@@ -2,9 +2,9 @@
 
     python problems.py NETWORKS.json SET... > problems     # SET: layers=N, varied=N, near=N, designs=N, patches=N, stems=N,
                                                            # large=N, grouped=N, depthwise=N, video=N, dilated=N, expanding=N, pointwise=N
-    options: --dtype fp32|fp16|bf16 --channels-last --no-tf32 --passes fdw --depthwise --seed N
+    options: --dtype fp32|fp16|bf16 --channels-last --no-tf32 --passes fdw --depthwise --seed N --batches N
 
-layers=N: each layer of networks.json at N batches drawn from 1 to 128. varied=N: N layers of the fitted half with sizes,
+layers=N: each layer of networks.json at N batches drawn from 1 to 128; --batches N: to 2^N. varied=N: N layers of the fitted half with sizes,
 channels and batch changed at random. patches=N, stems=N: N patch embeddings (kernel = stride) and first layers (few
 channels) of random sizes. near=N: layers of the fitted half with one or two of their sizes changed a little. designs=N: layers of
 sizes that networks are usually made of. Families of random sizes: large=N, images of more than 448 x 448 pixels; grouped=N; depthwise=N,
@@ -25,6 +25,7 @@ TABLES = """alexnet convnext_tiny densenet121 efficientnet_b0 googlenet inceptio
 mobilenet_v3_small regnet_x_400mf regnet_y_400mf resnet18 resnet50 resnext50_32x4d shufflenet_v2_x1_0 squeezenet1_1 swin_t
 vgg11_bn vgg16 vit_b_16 wide_resnet50_2 small_vit unet group_norm sequential""".split()
 BATCHES = [1, 2, 3, 4, 6, 8, 8, 12, 16, 16, 20, 24, 32, 32, 48, 64, 64, 128]
+LARGE_BATCHES = [96, 160, 192, 256, 256, 300, 320, 384, 400, 512, 512, 600, 640, 768, 1000, 1024]
 SIDES = sorted({*range(4, 21), *(a << b for a in (5, 6, 7, 8, 9, 13, 15) for b in range(1, 7)), 27, 33, 35, 38, 41, 44, 65, 71, 75, 95,
                 100, 109, 113, 130, 147, 149, 150, 200, 256, 272, 299, 300, 380, 400, 512})
 CHANNELS = sorted({*range(1, 17), *range(16, 129, 4), *range(128, 513, 8), *range(512, 2049, 32), 2304, 2560, 3072})
@@ -301,7 +302,9 @@ FAMILIES = {"patches": patch, "stems": stem, "large": large, "grouped": grouped,
             "expanding": expanding, "pointwise": pointwise}
 
 
-def batch_for(name):
+def batch_for(name, most):
+    if most > 7:
+        return batch_of(most)
     if name != "large":
         return batch_of(8 if name == "patches" else 6 if name == "video" else 7)
     return random.choice([1, 1, 1, 1, 2, 2, 3, 4, 8])
@@ -317,6 +320,7 @@ def main():
     parser.add_argument("--depthwise", action="store_true")
     parser.add_argument("--passes", default="fdw")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--batches", type=int, default=7)
     options = parser.parse_args()
     random.seed(options.seed)
     write, layers = Writer(options), distinct(json.load(open(options.networks))["nets"])
@@ -330,9 +334,10 @@ def main():
             layer = makers[name]()
             letter = "pq"[rows % 2] if name in FAMILIES else "v"
             if layer is not None and json.dumps(layer[1:]) not in others:
-                rows += write(f"{letter}{name[:2] if name in FAMILIES else name[0]}{options.seed}.{rows}", layer, batch_for(name))
+                rows += write(f"{letter}{name[:2] if name in FAMILIES else name[0]}{options.seed}.{rows}", layer, batch_for(name, options.batches))
         for number, (layer, half) in enumerate(layers if name == "layers" else []):
-            for batch in sorted(set(random.sample(BATCHES, int(count)))):
+            batches = BATCHES + [n for n in LARGE_BATCHES if options.batches > 7 and n <= 2 ** options.batches]
+            for batch in sorted(set(random.sample(batches, int(count)))):
                 write(f"{half}{number}.{batch}", layer, batch)
 
 

@@ -112,15 +112,22 @@ void onv_device_free(onv_allocator *a, uint32_t block)
     onv_space_remove_segment(&a->space, block);
 }
 
+static bool is_alike(const onv_space *space, uint32_t block, uint32_t other)
+{
+    if (other == ONV_NO_BLOCK) return false;
+    const onv_block *a = onv_space_block(space, block), *b = onv_space_block(space, other);
+    return a->state == b->state && a->stream == b->stream;
+}
+
 uint32_t onv_coalesce(onv_allocator *a, onv_block_set *set, uint32_t block)
 {
-    onv_block *blocks = a->space.blocks.at;
-    uint32_t prev = blocks[block].prev, next = blocks[block].next;
-    if (next != ONV_NO_BLOCK && blocks[next].state == blocks[block].state) {
+    uint32_t prev = onv_space_block(&a->space, block)->prev;
+    uint32_t next = onv_space_block(&a->space, block)->next;
+    if (is_alike(&a->space, block, next)) {
         onv_block_set_remove(set, &a->space, next);
         onv_space_merge(&a->space, block);
     }
-    if (prev == ONV_NO_BLOCK || blocks[prev].state != blocks[block].state) return block;
+    if (!is_alike(&a->space, block, prev)) return block;
     onv_block_set_remove(set, &a->space, prev);
     onv_space_merge(&a->space, prev);
     return prev;
@@ -243,6 +250,11 @@ onv_status onv_allocator_free(onv_allocator *a, uint32_t id, onv_error *err)
     b->state = ONV_BLOCK_FREE;
     a->model->free(a, block);
     return ONV_OK;
+}
+
+onv_status onv_allocator_end_run(onv_allocator *a)
+{
+    return a->model->end_run != NULL ? a->model->end_run(a) : ONV_OK;
 }
 
 onv_status onv_allocator_release_cached(onv_allocator *a, onv_error *err)

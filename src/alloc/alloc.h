@@ -128,6 +128,8 @@ typedef struct onv_alloc_model {
     onv_status (*reserve)(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err);
     /* Takes back a block, which is in state FREE already. */
     void (*free)(onv_allocator *a, uint32_t block);
+    /* A run ends, and with it what its streams were doing; NULL: that changes nothing. */
+    onv_status (*end_run)(onv_allocator *a);
     /* Gives cached memory back to the device; NULL: never. */
     onv_status (*release_cached)(onv_allocator *a, onv_error *err);
 } onv_alloc_model;
@@ -150,7 +152,7 @@ struct onv_allocator {
     onv_placement *record;   /* what happens is written there; ids are buffers. NULL: nowhere */
     size_t n_events;         /* fed so far */
     uint8_t
-        stream; /* of the device, that the next allocation is for, below ONV_N_STREAMS; torch only */
+        stream; /* of the device, that the next allocation is for, below ONV_N_STREAMS; torch, bfc */
     bool out_of_memory;
     size_t oom_event; /* the event that found no memory, its id and bytes */
     uint64_t oom_bytes;
@@ -173,6 +175,9 @@ onv_status onv_allocator_free(onv_allocator *a, uint32_t id, onv_error *err);
 /* Memory beside the model's pools, as ONNX Runtime takes it for initializers; like alloc for models
  * that have no such way. */
 onv_status onv_allocator_reserve(onv_allocator *a, uint32_t id, uint64_t bytes, onv_error *err);
+
+/* Between two runs of a session. */
+onv_status onv_allocator_end_run(onv_allocator *a);
 
 /* What torch.cuda.empty_cache() does; nothing for models that never give memory back. */
 onv_status onv_allocator_release_cached(onv_allocator *a, onv_error *err);

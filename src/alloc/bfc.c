@@ -1,4 +1,10 @@
-/* ONNX Runtime's BFC arena (best fit with coalescing), one stream.
+/* ONNX Runtime's BFC arena (best fit with coalescing).
+ *
+ * A chunk belongs to no stream, or to the one that used it in this run: stream 0 stands for none. What is allocated on a
+ * stream takes chunks of that stream and of none, and they are its own from then on; what is allocated on none takes
+ * those of none alone. When a chunk is split before it is used, the rest stays with the stream that it had, and free
+ * chunks of different streams are not joined: what a run frees next to memory that no run of it used stays apart until
+ * the run ends. Then chunks lose their streams, and are joined (StreamAwareArena::ReleaseStreamBuffers).
  *
  * Regions come from the device and go back only where the arena is shrunk. Free chunks are taken
  * in order of size, then address: the bins of the original are ranges of that order, so one ordered
@@ -11,6 +17,8 @@
  */
 #include "alloc/alloc_model.h"
 #include "base/fail.h"
+#include "base/quota.h"
+#include "timeline/timeline.h"
 
 #define QUANTUM_BYTES       UINT64_C(256)   /* kMinAllocationSize */
 #define INITIAL_CHUNK_BYTES ONV_MIB         /* DEFAULT_INITIAL_CHUNK_SIZE_BYTES */
@@ -21,7 +29,7 @@
 #define BACKPEDAL_FACTOR    0.9f            /* kBackpedalFactor */
 
 typedef struct bfc_state {
-    onv_block_set free;
+    onv_block_set free[ONV_N_STREAMS];
     uint64_t region_bytes; /* curr_region_allocation_bytes_: how much to ask for next */
 } bfc_state;
 
@@ -43,7 +51,7 @@ static onv_status bfc_init(onv_allocator *a, onv_error *err)
         return onv_fail(err, ONV_ERR_USAGE, "bfc: a chunk size is more than any device");
     uint64_t initial = o->initial_chunk_bytes;
     s->region_bytes = round_up(initial < o->limit_bytes ? initial : o->limit_bytes);
-    onv_block_set_init(&s->free, false);
+    for (int i = 0; i < ONV_N_STREAMS; i++) onv_block_set_init(&s->free[i], false);
     return ONV_OK;
 }
 
@@ -87,22 +95,47 @@ static onv_status extend(onv_allocator *a, uint64_t rounded, uint32_t *block, on
     return onv_device_alloc(a, bytes, ONV_POOL_ALL, block, err);
 }
 
-static onv_status bfc_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
+/* The set that a free block is in. */
+static onv_block_set *set_of(onv_allocator *a, uint32_t block)
 {
     bfc_state *s = a->state;
+    return &s->free[onv_space_block(&a->space, block)->stream];
+}
+
+static bool is_before(const onv_space *space, uint32_t block, uint32_t other)
+{
+    if (block == ONV_NO_BLOCK || other == ONV_NO_BLOCK) return block != ONV_NO_BLOCK;
+    const onv_block *a = onv_space_block(space, block), *b = onv_space_block(space, other);
+    return a->bytes != b->bytes ? a->bytes < b->bytes : a->address < b->address;
+}
+
+/* The smallest that the stream may use. */
+static uint32_t find_free(const onv_allocator *a, uint64_t rounded)
+{
+    const bfc_state *s = a->state;
+    uint32_t of_none = onv_block_set_lower_bound(&s->free[0], &a->space, rounded, 0);
+    if (a->stream == 0) return of_none;
+    uint32_t own = onv_block_set_lower_bound(&s->free[a->stream], &a->space, rounded, 0);
+    return is_before(&a->space, own, of_none) ? own : of_none;
+}
+
+static onv_status bfc_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
+{
     uint64_t rounded = round_up(bytes);
-    *block = onv_block_set_lower_bound(&s->free, &a->space, rounded, 0);
+    *block = find_free(a, rounded);
     if (*block != ONV_NO_BLOCK)
-        onv_block_set_remove(&s->free, &a->space, *block);
+        onv_block_set_remove(set_of(a, *block), &a->space, *block);
     else
         ONV_TRY(extend(a, rounded, block, err));
     if (*block == ONV_NO_BLOCK) return ONV_OK;
 
     uint64_t found = onv_space_block(&a->space, *block)->bytes;
-    if (found / 2 < rounded && found - rounded < a->options.bfc.max_dead_bytes) return ONV_OK;
-    uint32_t rest;
-    ONV_TRY(onv_space_split(&a->space, *block, rounded, &rest, err));
-    onv_block_set_insert(&s->free, &a->space, rest);
+    if (found / 2 >= rounded || found - rounded >= a->options.bfc.max_dead_bytes) {
+        uint32_t rest;
+        ONV_TRY(onv_space_split(&a->space, *block, rounded, &rest, err));
+        onv_block_set_insert(set_of(a, rest), &a->space, rest);
+    }
+    if (a->stream != 0) onv_space_block(&a->space, *block)->stream = a->stream;
     return ONV_OK;
 }
 
@@ -116,13 +149,37 @@ static onv_status bfc_reserve(onv_allocator *a, uint64_t bytes, uint32_t *block,
 
 static void bfc_free(onv_allocator *a, uint32_t block)
 {
-    bfc_state *s = a->state;
     if (onv_space_segment_of(&a->space, block)->direct) {
         onv_device_free(a, block);
         return;
     }
-    block = onv_coalesce(a, &s->free, block);
-    onv_block_set_insert(&s->free, &a->space, block);
+    block = onv_coalesce(a, set_of(a, block), block);
+    onv_block_set_insert(set_of(a, block), &a->space, block);
+}
+
+/* ResetChunkOnTargetStream. */
+static void end_run_in(onv_allocator *a, const onv_segment *segment)
+{
+    const onv_block *blocks = a->space.blocks.at;
+    for (uint32_t b = segment->first; b != ONV_NO_BLOCK; b = blocks[b].next) {
+        onv_block *at = onv_space_block(&a->space, b);
+        if (at->state == ONV_BLOCK_FREE) onv_block_set_remove(set_of(a, b), &a->space, b);
+        at->stream = 0;
+    }
+    for (uint32_t b = segment->first; b != ONV_NO_BLOCK; b = blocks[b].next) {
+        if (blocks[b].state != ONV_BLOCK_FREE) continue;
+        while (blocks[b].next != ONV_NO_BLOCK && blocks[blocks[b].next].state == ONV_BLOCK_FREE)
+            onv_space_merge(&a->space, b);
+        onv_block_set_insert(set_of(a, b), &a->space, b);
+    }
+}
+
+static onv_status bfc_end_run(onv_allocator *a)
+{
+    ONV_WORK(a->space.blocks.count);
+    for (uint32_t i = a->space.first_segment; i != ONV_NO_BLOCK; i = a->space.segments.at[i].next)
+        if (!a->space.segments.at[i].direct) end_run_in(a, &a->space.segments.at[i]);
+    return ONV_OK;
 }
 
 /* Shrink: regions that nothing lies in go back to the device, but the first one stays where regions
@@ -140,7 +197,7 @@ static onv_status bfc_release(onv_allocator *a, onv_error *err)
         bool is_free = onv_space_is_whole(&a->space, block) &&
                        onv_space_block(&a->space, block)->state == ONV_BLOCK_FREE;
         if (is_free && !keeps) {
-            onv_block_set_remove(&s->free, &a->space, block);
+            onv_block_set_remove(set_of(a, block), &a->space, block);
             onv_device_free(a, block);
         }
         keeps = false;
@@ -163,6 +220,7 @@ const onv_alloc_model onv_alloc_bfc = {
     .alloc = bfc_alloc,
     .reserve = bfc_reserve,
     .free = bfc_free,
+    .end_run = bfc_end_run,
     .release_cached = bfc_release,
 };
 
@@ -175,5 +233,6 @@ const onv_alloc_model onv_alloc_bfc_same = {
     .alloc = bfc_alloc,
     .reserve = bfc_reserve,
     .free = bfc_free,
+    .end_run = bfc_end_run,
     .release_cached = bfc_release,
 };

@@ -160,7 +160,8 @@ onv_status onv_space_split(onv_space *space, uint32_t block, uint64_t bytes, uin
                       .segment = b->segment,
                       .prev = block,
                       .next = b->next,
-                      .state = b->state};
+                      .state = b->state,
+                      .stream = b->stream};
     ONV_TRY(new_block(space, high, rest, err));
     onv_block *low = &space->blocks.at[block]; /* the array may have moved */
     if (low->next != ONV_NO_BLOCK)

@@ -39,6 +39,7 @@ typedef struct onv_block {
     uint32_t prev, next;            /* neighbours in the segment */
     uint32_t left, right, priority; /* in an onv_block_set */
     uint8_t state;                  /* onv_block_state */
+    uint8_t stream;                 /* of use to one model (bfc: that used it in this run) */
 } onv_block;
 
 typedef struct onv_segment {

@@ -61,41 +61,37 @@ static uint32_t find_largest(const onv_range *totals, uint32_t n)
 
 /* The rows are the results that are judged, in their order. */
 static void fill_device(const onv_answer_parts *parts, const onv_answer *answer,
-                        const onv_range *totals, onv_answer_device *device)
+                        const onv_device_fit *from, onv_answer_device *device)
 {
     uint32_t n = 0;
+    *device = (onv_answer_device){.name = from->name, .fit = &from->fit};
     for (size_t i = 0; i < parts->n_results; i++)
-        if (parts->results[i].is_judged) device->totals[n++] = totals[i];
+        if (parts->results[i].is_judged) device->totals[n++] = from->totals[i];
     device->largest = find_largest(device->totals, n);
-    device->verdict = device->fit->all.fits              ? ONV_VERDICT_FITS
-                      : device->fit->all.fits_by_release ? ONV_VERDICT_FITS_BY_RELEASE
-                                                         : ONV_VERDICT_DOES_NOT_FIT;
+    device->verdict = from->fit.all.fits              ? ONV_VERDICT_FITS
+                      : from->fit.all.fits_by_release ? ONV_VERDICT_FITS_BY_RELEASE
+                                                      : ONV_VERDICT_DOES_NOT_FIT;
     if (answer->gpu == NULL) return;
-    if (device->gpu == NULL) {
-        device->gpu = answer->gpu;
-        device->is_assumed = answer->is_assumed;
-    }
+    device->gpu = from->gpu != NULL ? from->gpu : answer->gpu;
+    device->is_assumed = from->gpu == NULL && answer->is_assumed;
 }
 
 static onv_status fill_devices(const onv_answer_parts *parts, onv_answer *answer, onv_error *err)
 {
-    onv_range totals[ONV_MAX_RUNTIMES];
-    if (parts->fit == NULL || parts->fit->budget_bytes == 0 || answer->n_rows == 0) return ONV_OK;
-    size_t n = parts->n_devices > 0 ? parts->n_devices : 1;
+    size_t n = parts->n_devices + parts->n_usual;
+    if (answer->n_rows == 0 || n == 0) return ONV_OK;
     answer->devices = ONV_ARENA_ARRAY(&parts->model->arena, onv_answer_device, n);
     if (answer->devices == NULL) return onv_fail_memory(err);
-    answer->n_devices = (uint32_t)n;
-    for (size_t i = 0; i < parts->n_results; i++) totals[i] = parts->results[i].total_bytes;
+    answer->n_devices = (uint32_t)parts->n_devices;
+    answer->n_usual = (uint32_t)parts->n_usual;
     for (size_t i = 0; i < n; i++) {
-        onv_answer_device *device = &answer->devices[i];
-        const onv_device_fit *from = parts->n_devices > 0 ? &parts->devices[i] : NULL;
-        *device = (onv_answer_device){.name = from != NULL ? from->name : NULL,
-                                      .gpu = from != NULL ? from->gpu : NULL,
-                                      .fit = from != NULL ? &from->fit : parts->fit};
-        fill_device(parts, answer, from != NULL ? from->totals : totals, device);
-        answer->fits_some |= device->verdict == ONV_VERDICT_FITS;
+        bool is_asked = i < parts->n_devices;
+        const onv_device_fit *from =
+            is_asked ? &parts->devices[i] : &parts->usual[i - parts->n_devices];
+        fill_device(parts, answer, from, &answer->devices[i]);
+        answer->fits_some |= is_asked && answer->devices[i].verdict == ONV_VERDICT_FITS;
     }
-    answer->verdict = answer->devices[0].verdict;
+    if (answer->n_devices > 0) answer->verdict = answer->devices[0].verdict;
     return ONV_OK;
 }
 

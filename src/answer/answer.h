@@ -42,6 +42,15 @@ typedef struct onv_answer_device {
     onv_verdict verdict;
 } onv_answer_device;
 
+/* What would make it fit, or at least smaller; confirmed by an analysis. */
+typedef struct onv_remedy {
+    const char *option; /* to add to the command, as it is typed */
+    const char *what;
+    const char *runtime; /* the one that decided; where it does not fit, that decides then */
+    onv_range total;     /* of it */
+    bool fits;
+} onv_remedy;
+
 typedef struct onv_answer {
     const char *gpu; /* whose libraries count; NULL: none do */
     bool is_assumed; /* it was not named: the usual one */
@@ -51,9 +60,13 @@ typedef struct onv_answer {
     onv_verdict verdict; /* on the first device, which the rows are of */
     bool fits_some;      /* a device, of several */
     uint32_t n_devices;  /* that were given; 0: none */
+    uint32_t n_usual;    /* behind them, for a page: no part of the verdict */
     onv_answer_device *devices;
     const char **warnings; /* codes, each once */
     uint32_t n_warnings;
+    const onv_remedy
+        *remedies; /* those that fit first; none: it fits, or they were not asked for */
+    uint32_t n_remedies;
 } onv_answer;
 
 /* What an answer is made of. */
@@ -61,9 +74,10 @@ typedef struct onv_answer_parts {
     onv_model *model; /* whose diagnostics count, and whose arena is used */
     const onv_runtime_result *results;
     size_t n_results;
-    const onv_fit *fit; /* NULL, or without a budget: there is none */
-    const onv_device_fit *devices;
+    const onv_device_fit *devices; /* that were given; they live as long as the answer */
     size_t n_devices;
+    const onv_device_fit *usual; /* others, to be shown: likewise */
+    size_t n_usual;
     const char *gpu; /* as named; NULL: the usual one is assumed */
 } onv_answer_parts;
 

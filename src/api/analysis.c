@@ -9,6 +9,7 @@
 #include "api/locale.h"
 #include "api/names.h"
 #include "api/needs.h"
+#include "api/remedies.h"
 #include "api/replay.h"
 #include "api/savings.h"
 #include "api/sessions.h"
@@ -93,9 +94,10 @@ static onv_status answer(const onv_options *options, onv_analysis *analysis, onv
     onv_answer_parts parts = {.model = &analysis->model,
                               .results = analysis->runtimes,
                               .n_results = analysis->n_runtimes,
-                              .fit = &analysis->fit,
                               .devices = analysis->devices,
-                              .n_devices = analysis->n_devices};
+                              .n_devices = analysis->n_devices,
+                              .usual = analysis->usual,
+                              .n_usual = analysis->n_usual};
     ONV_TRY(name_gpu(options, &analysis->model.arena, &parts.gpu, err));
     return onv_answer_make(&parts, &analysis->answer, err);
 }
@@ -104,6 +106,7 @@ static onv_status complete(const onv_request *from, const onv_options *options,
                            onv_analysis *analysis, onv_error *err)
 {
     ONV_TRY(onv_analysis_judge(from, options, analysis, err));
+    ONV_TRY(onv_analysis_judge_usual(from, options, analysis, err));
     ONV_TRY(onv_analysis_compare(options, analysis, err));
     ONV_TRY(onv_analysis_add_example(from, options, analysis, err));
     if (analysis->example != NULL) ONV_TRY(answer(options, analysis->example, err));
@@ -111,7 +114,8 @@ static onv_status complete(const onv_request *from, const onv_options *options,
     ONV_TRY(onv_session_extras(from, options, analysis, err));
     ONV_TRY(onv_analysis_infer_unbound(options, analysis, err));
     ONV_TRY(replay(from, options, analysis, err));
-    return answer(options, analysis, err);
+    ONV_TRY(answer(options, analysis, err));
+    return onv_analysis_find_remedies(from, options, analysis, err);
 }
 
 static onv_status create(const onv_request *from, const onv_options *options, onv_analysis **result,

@@ -60,6 +60,8 @@ struct onv_analysis {
     onv_gate gate;           /* beside a baseline */
     onv_device_fit *devices; /* of several budgets; the first one is `fit` */
     size_t n_devices;
+    onv_device_fit *usual; /* where no budget was given, for a page; none: it is not drawn */
+    size_t n_usual;
     /* Of ONNX Runtime; without rows: not asked for. */
     onv_ort_node_stats node_stats;
     onv_ort_advice advice;
@@ -95,10 +97,20 @@ void onv_analysis_forget_loaded(onv_analysis *analysis);
 onv_status onv_analysis_judge(const onv_request *from, const onv_options *options,
                               onv_analysis *analysis, onv_error *err);
 
+/* Judges usual GPUs, each with its own libraries, where no budget was given and the analysis is to be drawn. Plans are
+ * chosen by a budget, so with them there are none. */
+onv_status onv_analysis_judge_usual(const onv_request *from, const onv_options *options,
+                                    onv_analysis *analysis, onv_error *err);
+
 /* The largest batch that fits the analysis' budget: of each runtime, each checkpointing plan, and
  * all of them (batch.c). */
 onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *options,
                                    onv_analysis *analysis, onv_error *err);
+
+/* The largest batch, or size of the dim at that place of the options (SIZE_MAX: the batch), with which all that is judged
+ * fits; 0: none does. */
+onv_status onv_analysis_search_size(const onv_request *from, const onv_options *options, size_t dim,
+                                    int64_t *largest, onv_error *err);
 
 /* ONV_ERR_USAGE: "cannot WHAT", as tensors have no size; with the options that bind their dims. */
 onv_status onv_fail_unsized(const onv_analysis *analysis, const char *what, onv_error *err);

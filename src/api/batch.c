@@ -314,6 +314,18 @@ onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *o
     return status;
 }
 
+onv_status onv_analysis_search_size(const onv_request *from, const onv_options *options, size_t dim,
+                                    int64_t *largest, onv_error *err)
+{
+    probes *p = begin(from, options, dim != SIZE_MAX);
+    if (p == NULL) return onv_fail_memory(err);
+    if (dim != SIZE_MAX) p->searched = &p->dims[dim];
+    *largest = 0;
+    onv_status status = find_largest(p, (goal){ALL_RUNTIMES, false}, largest, err);
+    end(p);
+    return status;
+}
+
 /* By dim of the options: how much longer than the past it is, where it is the past of another pair, or as long
  * as the present, as a mask is that is over both. */
 static int64_t *find_totals(const onv_options *options, const onv_kv_cache *cache, onv_arena *arena)

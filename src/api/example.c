@@ -1,11 +1,11 @@
 /* Example sizes for a model whose dims are free, so that its report is not empty. */
 #include "api/example.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "base/fail.h"
 #include "base/heap.h"
+#include "infer/total_dims.h"
 
 /* Usual sizes by words in the names of dims, the first one that fits. */
 static const struct {
@@ -21,17 +21,6 @@ enum { OTHER = 16, IMAGE = 224, SEQUENCE = 128 };
 
 /* Free dims of a model that gets an example. Real ones have some tens; each costs a look at the inputs. */
 enum { MOST_DIMS = 1000 };
-
-static bool holds_word(const char *name, const char *word)
-{
-    size_t n = strlen(word);
-    for (; *name != '\0'; name++) {
-        size_t i = 0;
-        while (i < n && tolower((unsigned char)name[i]) == word[i]) i++;
-        if (i == n) return true;
-    }
-    return false;
-}
 
 /* By where the axis stands in its input: a batch first, an image's height and width last. */
 static int64_t size_by_place(const onv_model *model, const onv_free_dim *dim)
@@ -50,38 +39,28 @@ static int64_t size_by_place(const onv_model *model, const onv_free_dim *dim)
 static int64_t size_of(const onv_model *model, const onv_free_dim *dim)
 {
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
-        if (holds_word(dim->name, usual[i].word)) return usual[i].size;
+        if (onv_infer_name_holds(dim->name, usual[i].word)) return usual[i].size;
     return size_by_place(model, dim);
 }
 
-/* A mask over a cache and what comes next is as long as both. */
+static int64_t size_given(const onv_options *options, const onv_infer_info *infer,
+                          const onv_dim_binding *dims, const char *name)
+{
+    for (size_t i = 0; i < options->n_dims; i++)
+        if (strcmp(options->dims[i].name, name) == 0) return options->dims[i].size;
+    for (size_t i = 0; i < infer->free_dims.count; i++)
+        if (strcmp(dims[i].name, name) == 0) return dims[i].size;
+    return 0;
+}
+
 static void add_totals(const onv_options *options, const onv_infer_info *infer,
                        onv_dim_binding *dims)
 {
-    int64_t past = -1, sequence = -1;
-    for (size_t i = 0; i < options->n_dims; i++) {
-        const onv_dim_binding *given = &options->dims[i];
-        if (holds_word(given->name, "total")) continue;
-        if (holds_word(given->name, "past") || holds_word(given->name, "cache"))
-            past = given->size;
-        else if (holds_word(given->name, "seq"))
-            sequence = given->size;
-    }
-    for (size_t i = 0; i < infer->free_dims.count; i++) {
-        const char *name = infer->free_dims.at[i].name;
-        if (holds_word(name, "total")) continue;
-        if (past < 0 && (holds_word(name, "past") || holds_word(name, "cache")))
-            past = dims[i].size;
-        else if (sequence < 0 && holds_word(name, "seq"))
-            sequence = dims[i].size;
-    }
-    if (past < 0 || sequence < 0) return;
-    for (size_t i = 0; i < infer->free_dims.count; i++) {
-        const char *name = infer->free_dims.at[i].name;
-        bool is_both =
-            holds_word(name, "past") && (strchr(name, '+') != NULL || holds_word(name, "plus"));
-        if (holds_word(name, "total") || is_both) dims[i].size = past + sequence;
-    }
+    const char *past, *sequence;
+    for (size_t i = 0; i < infer->free_dims.count; i++)
+        if (onv_infer_is_total(infer, dims[i].name, &past, &sequence))
+            dims[i].size =
+                size_given(options, infer, dims, past) + size_given(options, infer, dims, sequence);
 }
 
 /* The same with every size but the batch: some models ask for sizes that agree. */

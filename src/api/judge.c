@@ -1,6 +1,7 @@
 /* Whether a model fits: one device, or several, each by the figures of its own libraries. */
 #include "api/analysis.h"
 #include "base/fail.h"
+#include "runtime/gpu.h"
 
 static onv_status judge(const onv_request *from, const onv_options *options, onv_analysis *analysis,
                         onv_error *err)
@@ -30,11 +31,33 @@ static onv_status judge_other(const onv_request *from, onv_options options,
     options.compute_capability = budget->compute_capability;
     options.replay = NULL;
     options.timelines = false;
+    options.remedies = false;
     ONV_TRY(onv_analysis_create(from, &options, &other, err));
     onv_status status = judge(from, &options, other, err);
     if (status == ONV_OK) take(device, other);
     onv_analysis_destroy(other);
     return status;
+}
+
+/* GPUs of different memory and libraries, which a page shows where none was asked for. */
+static const char *const usual_gpus[] = {"T4", "RTX 4090", "A100 40GB", "H100", "H200"};
+enum { N_USUAL_GPUS = sizeof usual_gpus / sizeof usual_gpus[0] };
+
+onv_status onv_analysis_judge_usual(const onv_request *from, const onv_options *options,
+                                    onv_analysis *analysis, onv_error *err)
+{
+    bool is_drawn = options->timelines && options->budget == 0 && options->checkpoint == NULL;
+    if (!is_drawn || analysis->n_runtimes == 0 || !onv_watch_has_room(from->watch)) return ONV_OK;
+    analysis->usual = ONV_ARENA_ARRAY(&analysis->model.arena, onv_device_fit, N_USUAL_GPUS);
+    if (analysis->usual == NULL) return onv_fail_memory(err);
+    for (size_t i = 0; i < N_USUAL_GPUS; i++) {
+        const onv_gpu *gpu = onv_gpu_find(usual_gpus[i]);
+        onv_budget budget = {gpu->name, gpu->usable_bytes, 10u * gpu->cc_major + gpu->cc_minor};
+        ONV_TRY(judge_other(from, *options, &budget, &analysis->usual[i], err));
+        analysis->usual[i].name = analysis->usual[i].gpu = gpu->name;
+    }
+    analysis->n_usual = N_USUAL_GPUS;
+    return ONV_OK;
 }
 
 onv_status onv_analysis_judge(const onv_request *from, const onv_options *options,
@@ -48,10 +71,12 @@ onv_status onv_analysis_judge(const onv_request *from, const onv_options *option
         analysis->fit.max_dim = onv_arena_printf(arena, "%s", options->max_dim);
         if (analysis->fit.max_dim == NULL) return onv_fail_memory(err);
     }
-    onv_device_fit *devices = ONV_ARENA_ARRAY(arena, onv_device_fit, options->n_budgets);
+    size_t n = options->n_budgets > 0 ? options->n_budgets : 1;
+    onv_device_fit *devices = ONV_ARENA_ARRAY(arena, onv_device_fit, n);
     if (devices == NULL) return onv_fail_memory(err);
-    for (size_t i = 0; i < options->n_budgets; i++) {
-        onv_budget budget = options->budgets[i];
+    for (size_t i = 0; i < n; i++) {
+        onv_budget budget = {NULL, options->budget, 0};
+        if (options->n_budgets > 0) budget = options->budgets[i];
         if (budget.name != NULL) {
             devices[i].name = onv_arena_printf(arena, "%s", budget.name);
             if (devices[i].name == NULL) return onv_fail_memory(err);
@@ -65,6 +90,6 @@ onv_status onv_analysis_judge(const onv_request *from, const onv_options *option
         devices[i].fit.max_dim = analysis->fit.max_dim;
     }
     analysis->devices = devices;
-    analysis->n_devices = options->n_budgets;
+    analysis->n_devices = n;
     return ONV_OK;
 }

@@ -9,9 +9,12 @@
 #include "api/training.h"
 #include "base/fail.h"
 #include "base/heap.h"
+#include "infer/total_dims.h"
 #include "ir/check.h"
 #include "load/limits.h"
 #include "load/load.h"
+#include "program/load.h"
+#include "program/view.h"
 
 onv_status onv_fail_unsized(const onv_analysis *analysis, const char *what, onv_error *err)
 {
@@ -375,6 +378,19 @@ static onv_status find_cache(onv_analysis *analysis, const onv_options *options,
     return onv_kv_cache_hold(&analysis->model, cache, err);
 }
 
+/* The view of a program has its types, and symbols among them. */
+static onv_status infer(onv_analysis *analysis, const onv_options *options, onv_error *err)
+{
+    onv_model *model = &analysis->model;
+    const onv_dim *sizes;
+    if (model->program == NULL) return onv_infer(model, options, &analysis->infer, err);
+    ONV_TRY(onv_infer_bind(model, options, &analysis->infer, &sizes, err));
+    onv_status status = onv_program_bind(model, sizes, err);
+    onv_infer_find_unknown(model, &analysis->infer);
+    if (status != ONV_OK) onv_infer_info_cleanup(&analysis->infer);
+    return status;
+}
+
 static onv_status analyse(onv_analysis *analysis, const onv_options *options,
                           const onv_request *from, onv_error *err)
 {
@@ -385,7 +401,8 @@ static onv_status analyse(onv_analysis *analysis, const onv_options *options,
     ONV_TRY(onv_replay_choose(&analysis->replays, options->replay, err));
     ONV_TRY(onv_graph_check(&analysis->model, err));
     onv_tell(options, "shapes");
-    ONV_TRY(onv_infer(&analysis->model, options, &analysis->infer, err));
+    ONV_TRY(infer(analysis, options, err));
+    onv_infer_check_totals(&analysis->model, &analysis->infer);
     onv_status status = ONV_OK;
     if ((unsigned)options->precision < sizeof casts / sizeof casts[0])
         status = onv_infer_cast_floats(&analysis->model, casts[options->precision], err);
@@ -416,7 +433,22 @@ static onv_status copy_loaded(const onv_model *from, onv_model *to, onv_error *e
 /* Whether more analyses of the model may follow (analysis.c), for each of which it is copied, not read again. */
 static bool is_asked_again(const onv_options *options)
 {
-    return options->savings || options->example || options->max_batch || options->n_budgets > 1;
+    return options->savings || options->example || options->max_batch || options->remedies ||
+           options->timelines || options->n_budgets > 1;
+}
+
+/* A file of ONNX, or a program of PyTorch, whose view is analysed as a model is. */
+static onv_status load_either(const onv_request *from, const onv_options *options, onv_model *model,
+                              onv_error *err)
+{
+    onv_program_mode mode = options->train != NULL ? ONV_PROGRAM_TRAINING : ONV_PROGRAM_INFERENCE;
+    const onv_program_file file = {from->path, from->data, from->bytes};
+    bool is_program;
+    ONV_TRY(onv_program_is(&file, options->limits, &is_program, err));
+    if (is_program) return onv_program_load(&file, options->limits, mode, model, err);
+    return from->data != NULL
+               ? onv_load_memory(from->data, from->bytes, from->path, options->limits, model, err)
+               : onv_load(from->path, options->limits, model, err);
 }
 
 static onv_status load(const onv_request *from, const onv_options *options, onv_analysis *analysis,
@@ -424,9 +456,7 @@ static onv_status load(const onv_request *from, const onv_options *options, onv_
 {
     onv_model *model = &analysis->model;
     if (from->loaded != NULL) return copy_loaded(from->loaded, model, err);
-    ONV_TRY(from->data != NULL
-                ? onv_load_memory(from->data, from->bytes, from->path, options->limits, model, err)
-                : onv_load(from->path, options->limits, model, err));
+    ONV_TRY(load_either(from, options, model, err));
     if (!is_asked_again(options)) return ONV_OK;
     analysis->loaded = onv_heap_calloc(1, sizeof *analysis->loaded);
     onv_status status =

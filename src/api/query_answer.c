@@ -12,6 +12,7 @@ bool onv_analysis_answer_get(const onv_analysis *analysis, onv_answer_info *info
                             .fits_by_release = a->verdict == ONV_VERDICT_FITS_BY_RELEASE,
                             .runtimes = a->n_rows,
                             .devices = a->n_devices,
+                            .usual_devices = a->n_usual,
                             .warnings = a->n_warnings};
     if (a->n_rows > 0) {
         const onv_answer_row *row = &a->rows[a->largest];
@@ -47,7 +48,7 @@ bool onv_analysis_answer_device_get(const onv_analysis *analysis, size_t index,
                                     onv_answer_device_info *info, size_t size)
 {
     const onv_answer *a = &analysis->answer;
-    if (index >= a->n_devices) return false;
+    if (index >= a->n_devices + a->n_usual) return false;
     const onv_answer_device *device = &a->devices[index];
     onv_answer_device_info full = {.name = device->name,
                                    .gpu = device->gpu,
@@ -63,7 +64,7 @@ bool onv_analysis_answer_fit_get(const onv_analysis *analysis, size_t device, si
                                  onv_answer_fit_info *info, size_t size)
 {
     const onv_answer *a = &analysis->answer;
-    if (device >= a->n_devices || runtime >= a->n_rows) return false;
+    if (device >= a->n_devices + a->n_usual || runtime >= a->n_rows) return false;
     const onv_answer_device *on = &a->devices[device];
     const onv_fit_of *of = onv_answer_fit_of(a, on, (uint32_t)runtime);
     onv_answer_fit_info full = {.low_bytes = on->totals[runtime].low,
@@ -72,6 +73,15 @@ bool onv_analysis_answer_fit_get(const onv_analysis *analysis, size_t device, si
                                 .fits_by_release = of->fits_by_release,
                                 .max_batch = of->max_batch,
                                 .max_batch_by_release = of->max_batch_by_release};
+    return onv_give(info, size, &full, sizeof full);
+}
+
+bool onv_analysis_remedy_get(const onv_analysis *analysis, size_t index, onv_remedy_info *info,
+                             size_t size)
+{
+    if (index >= analysis->answer.n_remedies) return false;
+    const onv_remedy *r = &analysis->answer.remedies[index];
+    onv_remedy_info full = {r->option, r->what, r->runtime, r->total.low, r->total.high, r->fits};
     return onv_give(info, size, &full, sizeof full);
 }
 

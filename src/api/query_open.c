@@ -1,5 +1,6 @@
 /* What can be asked while dims are free, and of what would be otherwise. */
 #include "api/ask.h"
+#include "infer/total_dims.h"
 #include "report/formula.h"
 
 size_t onv_analysis_free_dim_count(const onv_analysis *analysis)
@@ -12,7 +13,11 @@ bool onv_analysis_free_dim_get(const onv_analysis *analysis, size_t index, onv_f
 {
     if (index >= analysis->infer.free_dims.count) return false;
     const onv_free_dim *dim = &analysis->infer.free_dims.at[index];
+    const char *past, *sequence;
+    bool is_total = onv_infer_is_total(&analysis->infer, dim->name, &past, &sequence);
     onv_free_dim_info full = {
+        .past = is_total ? past : NULL,
+        .sequence = is_total ? sequence : NULL,
         .name = dim->name,
         .input = dim->input,
         .axis = dim->axis,

@@ -7,8 +7,7 @@
 #include "base/fail.h"
 #include "base/heap.h"
 
-/* The batch that was bound: by its option, or by a dim of that name. 0: none was. */
-static int64_t bound_batch(const onv_options *options, const char **name)
+int64_t onv_bound_batch(const onv_options *options, const char **name)
 {
     *name = NULL;
     if (options->batch > 0) return options->batch;
@@ -77,7 +76,7 @@ static onv_status split_batch(const onv_request *from, const onv_options *option
 {
     enum { MOST_PARTS = 8 };
     const char *name;
-    int64_t batch = bound_batch(options, &name);
+    int64_t batch = onv_bound_batch(options, &name);
     for (int64_t parts = 2; parts <= MOST_PARTS; parts *= 2) {
         onv_analysis *part;
         onv_error why = {0};

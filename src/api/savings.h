@@ -9,4 +9,7 @@
 onv_status onv_analysis_find_savings(const onv_request *from, const onv_options *options,
                                      onv_analysis *analysis, onv_error *err);
 
+/* The batch that was bound: by its option (`name` is then NULL), or by a dim of that name. 0: none was. */
+int64_t onv_bound_batch(const onv_options *options, const char **name);
+
 #endif

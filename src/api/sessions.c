@@ -300,7 +300,7 @@ onv_status onv_session_extras(const onv_request *from, const onv_options *option
         ONV_TRY(onv_ort_node_stats_compute(&analysis->rewritten.model, &analysis->rewritten_live,
                                            &session, &analysis->node_stats, err));
     if (options->ort_advise)
-        ONV_TRY(onv_ort_advise(&analysis->rewritten.model, &analysis->rewritten_live, &how,
+        ONV_TRY(onv_ort_advise(&analysis->rewritten.model, &analysis->rewritten_live, &how, true,
                                &analysis->advice, err));
     if (options->shape_trace == NULL) return ONV_OK;
     return trace_shapes(from, options, analysis, err);

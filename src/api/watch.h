@@ -24,6 +24,9 @@ void onv_watch_leave(onv_watch *watch, onv_quota *before);
 /* Goes on with what a watch that was left has not taken; nobody cancels it any more. */
 onv_quota *onv_watch_resume(onv_watch *watch);
 
+/* Whether the limits leave room for some tens of further analyses like the one that was made. */
+bool onv_watch_has_room(const onv_watch *watch);
+
 /* Tells the caller what is worked on. */
 void onv_tell(const onv_options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -177,5 +177,6 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
         on_stdout == 0 ? onv_cli_add_output(cli, cli->format, NULL) : ONV_CLI_RUN;
     cli->analysis.example = shows_examples(cli);
     cli->analysis.savings = cli->analysis.example && !cli->is_diff;
+    cli->analysis.remedies = cli->analysis.savings;
     return verdict;
 }

@@ -74,7 +74,7 @@ const onv_cli_row onv_cli_rows[] = {
     {0, "onnx-out", "FILE",
      "write the model with shapes, bytes and steps of its values, nodes in the --order",
      .read = onv_cli_set_onnx_out},
-    {0, "dump", "WHAT", "print intermediate data: graph, intervals, plan, header, trace, replay",
+    {0, "dump", "WHAT", "print intermediate data: graph, program, intervals, plan, header, trace, replay",
      .read = onv_cli_add_dump},
     {0, "align", "N",
      "round offsets of the runtime arena up to multiples of N bytes, a power of two",

@@ -96,6 +96,13 @@ onv_cli_verdict onv_cli_add_dim(onv_cli *cli, const char *text)
         free(name);
         return onv_cli_reject("--dim takes NAME=N, as in --dim batch=8, not '%s'", text);
     }
+    /* Of a dim as of any option, the last one given counts. */
+    for (size_t i = 0; i < cli->analysis.n_dims; i++) {
+        if (strcmp(cli->dims[i].name, name) != 0) continue;
+        free(name);
+        cli->dims[i].size = size;
+        return ONV_CLI_RUN;
+    }
     cli->dims[cli->analysis.n_dims++] = (onv_dim_binding){name, size};
     return ONV_CLI_RUN;
 }
@@ -218,11 +225,12 @@ static bool choose(const char *option, const char *const *names, const char *tex
 
 onv_cli_verdict onv_cli_add_dump(onv_cli *cli, const char *what)
 {
-    static const char *const names[] = {"graph", "intervals", "plan", "header",
-                                        "trace", "replay",    NULL};
-    static const onv_format formats[] = {ONV_FORMAT_DUMP_GRAPH, ONV_FORMAT_DUMP_INTERVALS,
-                                         ONV_FORMAT_DUMP_PLAN,  ONV_FORMAT_DUMP_HEADER,
-                                         ONV_FORMAT_DUMP_TRACE, ONV_FORMAT_DUMP_REPLAY};
+    static const char *const names[] = {"graph", "program", "intervals", "plan",
+                                        "header", "trace",  "replay",    NULL};
+    static const onv_format formats[] = {ONV_FORMAT_DUMP_GRAPH,     ONV_FORMAT_DUMP_PROGRAM,
+                                         ONV_FORMAT_DUMP_INTERVALS, ONV_FORMAT_DUMP_PLAN,
+                                         ONV_FORMAT_DUMP_HEADER,    ONV_FORMAT_DUMP_TRACE,
+                                         ONV_FORMAT_DUMP_REPLAY};
     size_t place;
     if (!choose("dump", names, what, &place)) return ONV_CLI_USAGE;
     return onv_cli_add_output(cli, formats[place], NULL);

@@ -38,6 +38,13 @@ typedef struct onv_rnn_state {
     uint64_t temps;        /* what its backward makes for states and weights */
 } onv_rnn_state;
 
+/* What a diagnostic says of some operations. */
+typedef struct onv_tally {
+    uint32_t count;
+    uint64_t bytes;
+    const char *first; /* one of them */
+} onv_tally;
+
 typedef struct onv_emitter onv_emitter;
 
 /* The operation that is being built, and what those before have done to storages. It knows neither
@@ -72,6 +79,8 @@ struct onv_emitter {
     bool is_building; /* between onv_emit_begin() and onv_emit_end() */
     onv_rnn_state recurrent;
     ONV_VEC(bool) saved;     /* by storage: an operation so far keeps it */
+    onv_tally unreached;     /* trained parameters that no gradient reaches */
+    bool *freeze_used;       /* by pattern: those of `freeze`, then those of `train_only` */
     uint64_t benchmark_high; /* the most that cudnn.benchmark may choose for one convolution */
     ONV_VEC(uint32_t) low_precision; /* by storage of a parameter: its cast under autocast */
 };
@@ -130,6 +139,13 @@ uint32_t onv_emit_cast(onv_emitter *e, uint32_t x, uint8_t dtype);
 /* What autocast gives an operation: x in low precision (parameters once), or in float32. */
 uint32_t onv_amp_low(onv_emitter *e, uint32_t x);
 uint32_t onv_amp_fp32(onv_emitter *e, uint32_t x);
+
+/* --- Of all operations, when they are there ------------------------------------------------------ */
+
+/* Copies of gradients that are not contiguous. */
+void onv_copies_add(onv_emitter *e);
+/* Which operations backward comes to, and which parameters have a gradient. */
+void onv_reach_find(onv_emitter *e);
 
 /* --- derivative.c ------------------------------------------------------------------------------ */
 

@@ -52,7 +52,7 @@ static onv_dim type_bytes(onv_dims *dims, const onv_type *type)
                                       : onv_dim_mul(dims, length, type_bytes(dims, type->elem));
         if (!onv_dim_is_const(length)) return ONV_DIM_UNKNOWN;
         for (int64_t i = 0; i < length.raw; i++)
-            sum = onv_dim_add(dims, sum, type_bytes(dims, &type->items[i]));
+            sum = onv_dim_add(dims, sum, type_bytes(dims, &type->items->at[i]));
         return sum;
     }
     case ONV_TYPE_MAP: return onv_dim_const(0);

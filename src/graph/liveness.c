@@ -25,7 +25,9 @@ typedef struct builder {
 
 static bool tensor_bytes(onv_dims *dims, const onv_type *type, uint64_t *bytes, bool *overflow)
 {
+    uint64_t overflows = dims->overflows;
     onv_dim elems = onv_dim_substitute_bounds(dims, onv_type_elems(dims, type));
+    *overflow = dims->overflows != overflows;
     if (!onv_dim_is_const(elems) || type->dtype == ONV_UNDEFINED) return false;
     *overflow = !onv_dtype_bytes((onv_dtype)type->dtype, (uint64_t)elems.raw, bytes);
     return !*overflow;
@@ -48,7 +50,7 @@ static bool type_bytes(onv_dims *dims, const onv_type *type, uint64_t *bytes, bo
         onv_dim length = onv_dim_substitute_bounds(dims, type->length);
         if (!onv_dim_is_const(length)) return false;
         for (int64_t i = 0; type->items != NULL && i < length.raw; i++) {
-            if (!type_bytes(dims, &type->items[i], &one, overflow)) return false;
+            if (!type_bytes(dims, &type->items->at[i], &one, overflow)) return false;
             if (!onv_u64_add(sum, one, &sum)) *overflow = true;
         }
         *bytes = sum;
@@ -73,6 +75,19 @@ static uint32_t first_step(const builder *b, const onv_node *node, uint32_t outp
     return b->steps.graph_first[form.body.index];
 }
 
+static onv_status too_large(builder *b, const onv_value *value)
+{
+    onv_status status =
+        onv_fail(b->err, ONV_ERR_OVERFLOW,
+                 "the bytes of '%s' do not fit 64 bits; give it smaller dimensions, "
+                 "by --batch, --dim or --shape",
+                 value->name);
+    if (!onv_is_node(value->producer)) return status;
+    const onv_node *node = onv_model_node(b->model, value->producer);
+    onv_error_at(b->err, node->name, node->op_type);
+    return status;
+}
+
 static onv_status add_row(builder *b, onv_value_id id, uint32_t first, uint32_t last)
 {
     const onv_value *value = onv_model_value(b->model, id);
@@ -87,9 +102,7 @@ static onv_status add_row(builder *b, onv_value_id id, uint32_t first, uint32_t 
         row.kind = ONV_BUFFER_INPUT;
     row.sized = value->packed != NULL || /* products read the weight itself */
                 type_bytes(&b->model->dims, &value->type, &row.bytes, &overflow);
-    if (overflow)
-        return onv_fail(b->err, ONV_ERR_OVERFLOW, "the bytes of '%s' do not fit 64 bits",
-                        value->name);
+    if (overflow) return too_large(b, value);
     if (!row.sized) row.bytes = 0;
     b->live->of_value[id.index] = b->n_rows;
     b->rows[b->n_rows++] = row;

@@ -76,7 +76,7 @@ static bool is_sized(onv_model *model, const onv_type *type)
 
 /* The first node (in order) that had sized inputs and gave an output without a size is the cause
  * of those that hang on it. */
-static void find_unknown(onv_model *model, onv_infer_info *info)
+void onv_infer_find_unknown(onv_model *model, onv_infer_info *info)
 {
     for (size_t g = 0; g < model->graphs.count; g++) {
         const onv_graph *graph = &model->graphs.at[g];
@@ -144,7 +144,7 @@ static onv_status run(onv_driver *driver)
     ONV_TRY(run_graphs(driver));
     spread_never_runs(model);
     ONV_TRY(onv_drop_weights(driver));
-    find_unknown(model, driver->info);
+    onv_infer_find_unknown(model, driver->info);
     onv_note_deciders(driver);
     if (model->dims.failed || model->arena.failed) return onv_fail_memory(driver->err);
     return ONV_OK;
@@ -167,6 +167,21 @@ void onv_driver_close(onv_driver *driver)
     onv_dims_enter(&driver->model->dims, UINT32_MAX);
 }
 
+static void close_bindings(onv_driver *driver, onv_status status)
+{
+    onv_model *model = driver->model;
+    onv_arena_cleanup(&driver->scratch);
+    onv_vec_cleanup(&driver->unknown_ops);
+    onv_ptr_map_cleanup(&driver->unknown_at);
+    onv_vec_cleanup(&driver->declared_only);
+    onv_vec_cleanup(&driver->given);
+    model->dims.given = NULL;
+    model->dims.n_given = 0;
+    onv_dims_enter(&model->dims, UINT32_MAX);
+    onv_rebatch_cleanup(&driver->rebatch);
+    if (status != ONV_OK) onv_infer_info_cleanup(driver->info);
+}
+
 onv_status onv_infer(onv_model *model, const onv_options *options, onv_infer_info *info,
                      onv_error *err)
 {
@@ -181,16 +196,35 @@ onv_status onv_infer(onv_model *model, const onv_options *options, onv_infer_inf
     *info = (onv_infer_info){0};
     onv_arena_init(&driver.scratch, model->arena.limit_bytes);
     onv_status status = run(&driver);
-    onv_arena_cleanup(&driver.scratch);
-    onv_vec_cleanup(&driver.unknown_ops);
-    onv_ptr_map_cleanup(&driver.unknown_at);
-    onv_vec_cleanup(&driver.declared_only);
-    onv_vec_cleanup(&driver.given);
-    model->dims.given = NULL;
-    model->dims.n_given = 0;
-    onv_dims_enter(&model->dims, UINT32_MAX);
-    onv_rebatch_cleanup(&driver.rebatch);
-    if (status != ONV_OK) onv_infer_info_cleanup(info);
+    close_bindings(&driver, status);
+    return status;
+}
+
+static onv_status bind_view(onv_driver *driver)
+{
+    ONV_TRY(onv_bind_inputs(driver));
+    if (driver->given.count > 0)
+        return onv_fail(driver->err, ONV_ERR_USAGE,
+                        "--dim: '%s' is not a symbol of the program; --dump=program lists them",
+                        driver->given.at[0].name);
+    if (!driver->rebatch.needed) return ONV_OK;
+    return onv_fail(
+        driver->err, ONV_ERR_USAGE,
+        "--batch %lld: the program was exported with a fixed batch of %lld; export it with "
+        "dynamic_shapes={\"x\": {0: torch.export.Dim.DYNAMIC}}, where x is the input's name",
+        (long long)driver->options->batch, (long long)driver->rebatch.old);
+}
+
+onv_status onv_infer_bind(onv_model *model, const onv_options *options, onv_infer_info *info,
+                          const onv_dim **sizes, onv_error *err)
+{
+    onv_driver driver = {
+        .model = model, .options = options, .info = info, .failed_node = ONV_NO_NODE, .err = err};
+    *info = (onv_infer_info){0};
+    onv_arena_init(&driver.scratch, model->arena.limit_bytes);
+    onv_status status = bind_view(&driver);
+    *sizes = driver.symbol_values;
+    close_bindings(&driver, status);
     return status;
 }
 

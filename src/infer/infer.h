@@ -40,6 +40,14 @@ void onv_infer_info_cleanup(onv_infer_info *info);
 onv_status onv_infer(onv_model *model, const onv_options *options, onv_infer_info *info,
                      onv_error *err);
 
+/* The bindings alone, of a model whose types are known: the view of a program. *sizes are by the number of a symbol, which has
+ * itself where it stays free; in the model's arena. A batch that the export fixed cannot be changed: ONV_ERR_USAGE. */
+onv_status onv_infer_bind(onv_model *model, const onv_options *options, onv_infer_info *info,
+                          const onv_dim **sizes, onv_error *err);
+
+/* What has no size, once it is bound. */
+void onv_infer_find_unknown(onv_model *model, onv_infer_info *info);
+
 /* As if every float tensor (float32, float64; 16-bit ones too) were of that type, weights included:
  * what a cast of the model to it would change in memory. Where most weights are in 16 bits already and
  * `to` is such a type, what is wider was cast so by the network, and stays. ONV_UNDEFINED: nothing. */

@@ -177,7 +177,7 @@ static bool type_has_bound(const onv_dims *dims, const onv_type *type)
     if (type->kind == ONV_TYPE_SEQUENCE && onv_dim_has_bound(dims, type->length)) return true;
     if (type->kind == ONV_TYPE_SEQUENCE && type->items != NULL) {
         for (int64_t i = 0; onv_dim_is_const(type->length) && i < type->length.raw; i++)
-            if (type_has_bound(dims, &type->items[i])) return true;
+            if (type_has_bound(dims, &type->items->at[i])) return true;
         return false;
     }
     if (type->elem != NULL) return type_has_bound(dims, type->elem);

@@ -22,7 +22,7 @@ typedef enum onv_type_kind {
 
 /* A type. Tensor: dtype, and `rank` dims (rank -1: not even the rank is known, dims NULL).
  * Sequence: `elem` is the type all elements share as far as it is known, `length` their number;
- * where each element is known alone, `items` has `length` types. Optional: `elem`; `length` is 1 or 0
+ * where elements differ and each is known alone, `items` has `length` types at least. Optional: `elem`; `length` is 1 or 0
  * where it is known whether it holds one. Map: `dtype` is the key's, `elem` the value's. Arrays belong
  * to the model's arena. */
 typedef struct onv_type {
@@ -31,9 +31,17 @@ typedef struct onv_type {
     int16_t rank;
     const onv_dim *dims;
     const struct onv_type *elem;
-    const struct onv_type *items;
+    struct onv_items *items;
     onv_dim length;
 } onv_type;
+
+/* The types of a sequence's items. Sequences that begin alike share them: one that goes on behind the last of `used`
+ * items takes the next place. `grown` has the same items, and more room. */
+typedef struct onv_items {
+    struct onv_items *grown;
+    uint32_t used, room;
+    onv_type at[];
+} onv_items;
 
 static inline bool onv_type_has_rank(const onv_type *type)
 {

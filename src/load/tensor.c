@@ -116,6 +116,8 @@ static onv_status load_known(onv_model *model, onv_source *source, const onv_ten
 onv_status onv_load_known(onv_model *model, const onv_tensor *tensor, const onv_known **known,
                           onv_error *err)
 {
+    *known = NULL;
+    if (model->program != NULL) return ONV_OK; /* a program has no contents */
     return load_known(model, model->source, tensor, known, err);
 }
 

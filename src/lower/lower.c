@@ -10,6 +10,7 @@
 #include "lower/lowering.h"
 #include "lower/weight_place.h"
 #include "ops/op.h"
+#include "tape/tape.h"
 
 /* --- The graph --------------------------------------------------------------------------------- */
 
@@ -350,8 +351,8 @@ static void lower_graph(onv_lowering *l)
     onv_cached_finish(l);
     if (l->emit.status == ONV_OK) lower_loss(l, graph);
     onv_unused_parameters(l);
-    if (l->emit.status == ONV_OK && !l->emit.options->inference) onv_copies_add(l);
-    if (l->emit.status == ONV_OK && !l->emit.options->inference) onv_reach_find(l);
+    if (l->emit.status == ONV_OK && !l->emit.options->inference) onv_copies_add(&l->emit);
+    if (l->emit.status == ONV_OK && !l->emit.options->inference) onv_reach_find(&l->emit);
     if (l->emit.status == ONV_OK && !l->emit.options->inference) onv_check_patterns(l);
     if (l->emit.status == ONV_OK) onv_parameters_complete(l);
     if (l->emit.status == ONV_OK) onv_buffers_complete(l);
@@ -458,6 +459,7 @@ static void clone_results(onv_emitter *e)
 onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *is_host,
                            const onv_lower_options *options, onv_eager *eager, onv_error *err)
 {
+    if (model->program != NULL) return onv_tape_lower(model->program, model, options, eager, err);
     *eager = (onv_eager){.loss = ONV_NO_TENSOR};
     onv_lowering l = {.emit = {.model = model,
                                .options = options,

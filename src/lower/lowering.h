@@ -59,13 +59,6 @@ typedef struct onv_value_state {
     const char *stands_for; /* the call whose copy it is; NULL: the file's */
 } onv_value_state;
 
-/* What a diagnostic says of some operations. */
-typedef struct onv_tally {
-    uint32_t count;
-    uint64_t bytes;
-    const char *first; /* one of them */
-} onv_tally;
-
 typedef struct onv_tallies {
     onv_tally activations;    /* that would keep less if they overwrote their input, and how much */
     onv_tally built_in_place; /* activations that their library has in place */
@@ -81,7 +74,6 @@ typedef struct onv_tallies {
     onv_tally missing;        /* others that the numbers lack; the kind of one of them */
     onv_tally quotients;      /* 1 / x that may be reciprocals of x alone, which keep less */
     onv_tally tables;         /* parameters that are computed once and never trained */
-    onv_tally unreached;      /* trained parameters that no gradient reaches */
     onv_tally unread_norms;   /* batch norms that ran, without a reader; a running mean */
     onv_tally unused;         /* parameters without a tensor that have others' sizes */
 } onv_tallies;
@@ -198,8 +190,6 @@ uint32_t onv_node_operands(onv_lowering *l, const onv_node *node, uint32_t k); /
 
 /* --- Of all operations, when they are there ------------------------------------------------------ */
 
-void onv_copies_add(onv_lowering *l);
-void onv_reach_find(onv_lowering *l);
 void onv_lowering_report(onv_lowering *l); /* diagnostics of what was hidden, and how it was read */
 void onv_exported_report(onv_lowering *l);
 void onv_parts_report(onv_lowering *l);

@@ -1,10 +1,10 @@
 /* Names of parameters and modules, and the patterns of options that they match. */
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
+#include "emit/patterns.h"
 #include "ir/origin.h"
 #include "lower/lowering.h"
 
@@ -18,41 +18,6 @@ const char *onv_parameter_name(onv_lowering *l, const char *module, const char *
     }
     snprintf(path, length, "%s%s%s", module, module[0] != '\0' ? "." : "", name);
     return path;
-}
-
-/* Does the pattern match the name, or a module that it is in? */
-static bool matches(const char *pattern, const char *name)
-{
-    char module[1024];
-    if (fnmatch(pattern, name, 0) == 0) return true;
-    if (strlen(name) >= sizeof module) return false;
-    strcpy(module, name); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): it fits */
-    for (char *dot; (dot = strrchr(module, '.')) != NULL;) {
-        *dot = '\0';
-        if (fnmatch(pattern, module, 0) == 0) return true;
-    }
-    return false;
-}
-
-static bool matches_any(const char *const *patterns, size_t n, const char *name, const char *file,
-                        bool *used)
-{
-    bool any = false;
-    for (size_t i = 0; i < n; i++) {
-        bool match = matches(patterns[i], name) || (file != NULL && matches(patterns[i], file));
-        used[i] |= match;
-        any |= match;
-    }
-    return any;
-}
-
-bool onv_is_frozen(onv_lowering *l, const char *name, const char *file)
-{
-    const onv_lower_options *o = l->emit.options;
-    bool frozen = matches_any(o->freeze, o->n_freeze, name, file, l->weights.freeze_used);
-    bool only = o->n_train_only == 0 || matches_any(o->train_only, o->n_train_only, name, file,
-                                                    l->weights.freeze_used + o->n_freeze);
-    return frozen || !only;
 }
 
 /* Modules of libraries that build the activation in them with inplace=True unless they are told otherwise. */
@@ -96,7 +61,7 @@ bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all)
     }
     for (size_t i = 0; i < o->n_inplace; i++) {
         bool every = strcmp(o->inplace[i], "*") == 0, none = strcmp(o->inplace[i], "none") == 0;
-        bool match = every ? all : !none && matches(o->inplace[i], path);
+        bool match = every ? all : !none && onv_pattern_matches(o->inplace[i], path);
         l->weights.inplace_used[i] |= match || every;
         any |= match;
     }
@@ -115,21 +80,5 @@ void onv_check_patterns(onv_lowering *l)
                          "--inplace '%.200s' matches no module with an activation that can "
                          "work in place",
                          o->inplace[i]);
-    size_t n_trained = o->inference ? 0 : o->n_freeze + o->n_train_only; /* training asks */
-    for (size_t i = 0; i < n_trained && l->emit.status == ONV_OK; i++) {
-        if (l->weights.freeze_used[i]) continue;
-        const char *example = "none";
-        for (size_t s = 0; s < l->emit.eager->storages.count; s++) {
-            const onv_eager_storage *storage = &l->emit.eager->storages.at[s];
-            if (storage->kind != ONV_STORAGE_PARAMETER) continue;
-            example = storage->label;
-            break;
-        }
-        bool is_freeze = i < o->n_freeze;
-        l->emit.status = onv_fail(
-            l->emit.err, ONV_ERR_USAGE,
-            "--%s '%.200s' matches no parameter and no module; the first parameter is '%.200s'",
-            is_freeze ? "freeze" : "train-only",
-            is_freeze ? o->freeze[i] : o->train_only[i - o->n_freeze], example);
-    }
+    onv_check_frozen(&l->emit);
 }

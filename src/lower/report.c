@@ -179,13 +179,13 @@ static void report_reading(onv_lowering *l, const char *code, const onv_tally *t
 /* Where the file can be read in two ways. */
 static void report_readings(onv_lowering *l)
 {
-    if (l->tally.unreached.count > 0)
+    if (l->emit.unreached.count > 0)
         onv_model_diag(
             l->emit.model, ONV_NOTE, "no-gradient", NULL,
             "%u parameters ('%s' first), %llu bytes, get no gradient and no state: no operation "
             "with a derivative leads from them to the loss",
-            l->tally.unreached.count, l->tally.unreached.first,
-            (unsigned long long)l->tally.unreached.bytes);
+            l->emit.unreached.count, l->emit.unreached.first,
+            (unsigned long long)l->emit.unreached.bytes);
     if (l->fusions.n_by_form > 0)
         onv_model_diag(
             l->emit.model, ONV_NOTE, "by-form", NULL,

@@ -97,7 +97,7 @@ static void make_parameter(onv_lowering *l, uint32_t tensor, const char *name, c
     storage->elems = t->elems;
     storage->dims = t->dims;
     storage->rank = t->rank;
-    storage->trained = !l->emit.options->inference && !onv_is_frozen(l, name, file);
+    storage->trained = !l->emit.options->inference && !onv_is_frozen(&l->emit, name, file);
     t->needs_grad = t->is_leaf = storage->trained;
 }
 

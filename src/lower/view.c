@@ -25,7 +25,7 @@ static bool asks_for_gradient(onv_lowering *l, const onv_node *node, uint32_t x)
            !l->emit.options->as_exported &&
            l->emit.eager->storages.at[onv_tensor_at(&l->emit, x).storage].kind ==
                ONV_STORAGE_INPUT &&
-           !onv_is_frozen(l, node->scope, NULL);
+           !onv_is_frozen(&l->emit, node->scope, NULL);
 }
 
 static void lower_unsqueeze(onv_lowering *l, const onv_node *node)

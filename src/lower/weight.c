@@ -530,13 +530,11 @@ onv_status onv_weights_prepare(onv_lowering *l)
 {
     const onv_model *model = l->emit.model;
     onv_arena *arena = &l->emit.model->arena;
-    size_t n_patterns = l->emit.options->n_freeze + l->emit.options->n_train_only;
     l->weights.scopes = ONV_ARENA_ARRAY(arena, const char *, model->nodes.count);
-    l->weights.freeze_used = ONV_ARENA_ARRAY(arena, bool, n_patterns);
     l->weights.inplace_used = ONV_ARENA_ARRAY(arena, bool, l->emit.options->n_inplace);
-    if (l->weights.scopes == NULL || l->weights.freeze_used == NULL ||
-        l->weights.inplace_used == NULL)
+    if (l->weights.scopes == NULL || l->weights.inplace_used == NULL)
         return onv_fail_memory(l->emit.err);
+    ONV_TRY(onv_patterns_begin(&l->emit));
     for (size_t i = 0; i < model->nodes.count; i++) {
         const onv_node *node = &model->nodes.at[i];
         l->weights.has_notes |= onv_node_is_noted(node);

@@ -4,6 +4,7 @@
 #define ONV_LOWER_WEIGHT_H
 
 #include "emit/emit.h"
+#include "emit/patterns.h"
 #include "ir/model.h"
 #include "load/ptr_map.h"
 
@@ -58,7 +59,6 @@ typedef struct onv_weights {
     size_t n_scopes;
     onv_ptr_map layers;          /* by name of what a layer trains, interned: its tensor */
     bool *inplace_used;          /* by pattern of `inplace` */
-    bool *freeze_used;           /* by pattern: those of `freeze`, then those of `train_only` */
     bool has_positions;          /* a table that is projected was counted */
     ONV_VEC(onv_value_id) views; /* weights that are views, one of each shape */
     ONV_VEC(onv_buffer_part) buffer_parts; /* of those that are equal the first */
@@ -109,8 +109,6 @@ onv_weight_read *onv_weight_next_owner(const onv_lowering *l, const onv_weight_r
 const char *onv_weight_layer(onv_lowering *l, onv_value_id id, const onv_weight_read *read);
 const char *onv_weight_name(onv_lowering *l, onv_value_id id, const onv_weight_read *read);
 const char *onv_parameter_name(onv_lowering *l, const char *module, const char *name);
-/* `file`: what the file calls it, NULL: nothing. */
-bool onv_is_frozen(onv_lowering *l, const char *name, const char *file);
 void onv_check_patterns(onv_lowering *l);
 /* Does --inplace name the module of the node? `all`: by its form without a pattern too. */
 bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all);

@@ -20,6 +20,14 @@ const onv_known *onv_known_merge(onv_op_ctx *c, const onv_known *a, const onv_kn
 /* The type that the elements of a sequence share; all unknown where nothing is known of them. */
 onv_status onv_sequence_elem(onv_op_ctx *c, const onv_type *sequence, onv_type *elem);
 
+/* Longer lists of items that differ are shared, but not copied. */
+enum { ONV_ITEMS_COPIED = 128 };
+
+/* Room for the types of so many items; NULL where memory is short. */
+onv_items *onv_sequence_items(onv_op_ctx *c, uint32_t n);
+/* Of a sequence of a known number of items; NULL: nothing is known of it. */
+const onv_type *onv_sequence_item(const onv_type *sequence, int64_t i);
+
 /* The same type as far as both are known, dim by dim. */
 bool onv_type_same(const onv_type *a, const onv_type *b);
 

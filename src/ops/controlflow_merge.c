@@ -43,7 +43,7 @@ bool onv_type_same(const onv_type *a, const onv_type *b)
     if ((a->items == NULL) != (b->items == NULL)) return false;
     if (a->items == b->items || !onv_dim_is_const(a->length)) return true;
     for (int64_t i = 0; i < a->length.raw; i++)
-        if (!onv_type_same(&a->items[i], &b->items[i])) return false;
+        if (!onv_type_same(&a->items->at[i], &b->items->at[i])) return false;
     return true;
 }
 
@@ -94,9 +94,9 @@ onv_status onv_sequence_elem(onv_op_ctx *c, const onv_type *sequence, onv_type *
     if (onv_type_has_rank(elem) || sequence->items == NULL) return ONV_OK;
     for (int64_t i = 0; i < sequence->length.raw; i++)
         if (i == 0)
-            *elem = sequence->items[0];
+            *elem = sequence->items->at[0];
         else
-            ONV_TRY(onv_type_merge(c, elem, &sequence->items[i], elem));
+            ONV_TRY(onv_type_merge(c, elem, &sequence->items->at[i], elem));
     return ONV_OK;
 }
 
@@ -115,12 +115,19 @@ static onv_status merge_sequence(onv_op_ctx *c, const onv_type *a, const onv_typ
         *elem = elem_a;
     else
         ONV_TRY(onv_type_merge(c, &elem_a, &elem_b, elem));
-    if (a->items == NULL || b->items == NULL || !onv_dim_same(a->length, b->length)) return ONV_OK;
-    onv_type *items = ONV_ARENA_ARRAY(c->arena, onv_type, (size_t)a->length.raw);
-    if (items == NULL) return ONV_OK;
-    for (int64_t i = 0; i < a->length.raw; i++)
-        ONV_TRY(onv_type_merge(c, &a->items[i], &b->items[i], &items[i]));
-    out->items = items;
+    if (!onv_dim_same(a->length, b->length) || (a->items == NULL && b->items == NULL))
+        return ONV_OK;
+    out->items = a->items;
+    if (onv_type_same(a, b)) return ONV_OK;
+    bool is_long = a->length.raw > ONV_ITEMS_COPIED;
+    if (is_long || onv_sequence_item(a, 0) == NULL || onv_sequence_item(b, 0) == NULL) {
+        out->items = NULL;
+        return ONV_OK;
+    }
+    out->items = onv_sequence_items(c, (uint32_t)a->length.raw);
+    for (int64_t i = 0; out->items != NULL && i < a->length.raw; i++)
+        ONV_TRY(onv_type_merge(c, onv_sequence_item(a, i), onv_sequence_item(b, i),
+                               &out->items->at[i]));
     return ONV_OK;
 }
 

@@ -9,10 +9,31 @@
 /* Items beyond this are not told apart. */
 enum { MAX_ITEMS = 1024 };
 
+/* Its length is a number, and what is known of its items is known of each. */
 static bool has_items(const onv_type *type)
 {
     return type->kind == ONV_TYPE_SEQUENCE && onv_dim_is_const(type->length) &&
-           (type->items != NULL || type->length.raw == 0);
+           (type->items != NULL || type->elem != NULL || type->length.raw == 0);
+}
+
+const onv_type *onv_sequence_item(const onv_type *sequence, int64_t i)
+{
+    return sequence->items != NULL ? &sequence->items->at[i] : sequence->elem;
+}
+
+static onv_items *new_items(onv_op_ctx *c, uint32_t used, uint32_t room)
+{
+    onv_items *items = onv_arena_calloc(c->arena, 1, sizeof *items + room * sizeof items->at[0],
+                                        _Alignof(onv_items));
+    if (items == NULL) return NULL;
+    items->used = used;
+    items->room = room;
+    return items;
+}
+
+onv_items *onv_sequence_items(onv_op_ctx *c, uint32_t n)
+{
+    return new_items(c, n, n);
 }
 
 static onv_status need_sequence(onv_op_ctx *c)
@@ -22,26 +43,31 @@ static onv_status need_sequence(onv_op_ctx *c)
     return onv_op_fail(c, "input 0 is not a sequence");
 }
 
-/* Sets output 0 to a sequence of these items. */
-static onv_status set_items(onv_op_ctx *c, const onv_type *items, uint32_t n)
-{
-    onv_type *elem = ONV_ARENA_ARRAY(c->arena, onv_type, 1);
-    onv_type sequence = onv_type_sequence(NULL, onv_dim_const(n));
-    sequence.items = onv_arena_copy(c->arena, items, n * sizeof *items);
-    if (elem == NULL || sequence.items == NULL) return ONV_OK;
-    ONV_TRY(onv_sequence_elem(c, &sequence, elem));
-    sequence.elem = elem;
-    if (n > MAX_ITEMS) sequence.items = NULL;
-    onv_op_set_out_type(c, 0, &sequence);
-    return ONV_OK;
-}
-
 /* Sets output 0 to a sequence of `length` items of one type. */
 static void set_uniform(onv_op_ctx *c, const onv_type *elem, onv_dim length)
 {
     onv_type *copy = elem != NULL ? onv_arena_copy(c->arena, elem, sizeof *elem) : NULL;
     onv_type sequence = onv_type_sequence(copy, length);
     onv_op_set_out_type(c, 0, &sequence);
+}
+
+/* Sets output 0 to a sequence of the first `n` of these items, which share that type where it is known. */
+static onv_status set_items(onv_op_ctx *c, onv_items *items, uint32_t n, const onv_type *shared)
+{
+    onv_type elem, sequence = onv_type_sequence(shared, onv_dim_const(n));
+    bool differ = false;
+    sequence.items = items;
+    if (items == NULL) return ONV_OK;
+    for (uint32_t i = 1; i < n && !differ; i++)
+        differ = !onv_type_same(&items->at[0], &items->at[i]);
+    ONV_TRY(onv_sequence_elem(c, &sequence, &elem));
+    if (!differ || n > MAX_ITEMS) {
+        set_uniform(c, n > 0 && !differ ? &items->at[0] : &elem, sequence.length);
+        return ONV_OK;
+    }
+    sequence.elem = onv_arena_copy(c->arena, &elem, sizeof elem);
+    if (sequence.elem != NULL) onv_op_set_out_type(c, 0, &sequence);
+    return ONV_OK;
 }
 
 /* A position (input k, absent: `fallback`) among `n` places, made non-negative; -1: not known. */
@@ -73,31 +99,47 @@ static onv_status infer_sequence_empty(onv_op_ctx *c)
 
 static onv_status infer_sequence_construct(onv_op_ctx *c)
 {
-    onv_type *items = ONV_ARENA_ARRAY(c->arena, onv_type, c->n_in);
-    if (items == NULL) return ONV_OK;
-    for (uint32_t k = 0; k < c->n_in; k++) items[k] = *onv_op_in(c, k);
-    return set_items(c, items, c->n_in);
+    onv_items *items = onv_sequence_items(c, c->n_in);
+    for (uint32_t k = 0; items != NULL && k < c->n_in; k++) items->at[k] = *onv_op_in(c, k);
+    return set_items(c, items, c->n_in, NULL);
+}
+
+/* The `n` items of the sequence with one more at that place; NULL: there are too many to copy. */
+static onv_items *with_item(onv_op_ctx *c, const onv_type *sequence, uint32_t n, uint32_t place,
+                            const onv_type *item)
+{
+    onv_items *from = sequence->items;
+    while (from != NULL && from->grown != NULL) from = from->grown;
+    bool is_last = from != NULL && place == n, grows = is_last && n == from->used;
+    if (grows && n < from->room) from->at[from->used++] = *item;
+    if (is_last && n < from->used && onv_type_same(&from->at[n], item)) return from;
+    if (n >= MAX_ITEMS || (!grows && n > ONV_ITEMS_COPIED)) return NULL;
+    onv_items *items = new_items(c, n + 1, grows ? 2 * n : n + 1);
+    if (items == NULL) return NULL;
+    for (uint32_t i = 0; i <= n; i++)
+        items->at[i] = i == place ? *item : *onv_sequence_item(sequence, i < place ? i : i - 1);
+    if (grows) from->grown = items;
+    return items;
 }
 
 static onv_status infer_sequence_insert(onv_op_ctx *c)
 {
     const onv_type *sequence = onv_op_in(c, 0), *item = onv_op_in(c, 1);
     onv_type elem = *item;
+    onv_items *items = NULL;
     ONV_TRY(need_sequence(c));
     onv_dim length = sequence->kind == ONV_TYPE_SEQUENCE ? sequence->length : ONV_DIM_UNKNOWN;
-    if (has_items(sequence)) {
-        int64_t n = length.raw, position;
-        ONV_TRY(read_position(c, 2, n + 1, n, &position));
-        onv_type *items = ONV_ARENA_ARRAY(c->arena, onv_type, (size_t)n + 1);
-        if (items == NULL) return ONV_OK;
-        for (int64_t i = 0; i <= n && position >= 0; i++)
-            items[i] = i == position ? *item : sequence->items[i < position ? i : i - 1];
-        if (position >= 0) return set_items(c, items, (uint32_t)n + 1);
-    }
-    if (!onv_dim_is(length, 0)) {
+    int64_t position = -1;
+    if (has_items(sequence)) ONV_TRY(read_position(c, 2, length.raw + 1, length.raw, &position));
+    bool is_first = onv_dim_is(length, 0);
+    if (!is_first) {
         ONV_TRY(onv_sequence_elem(c, sequence, &elem));
+        bool is_like = sequence->items == NULL && onv_type_same(&elem, item);
+        if (position >= 0 && !is_like && length.raw <= MAX_ITEMS)
+            items = with_item(c, sequence, (uint32_t)length.raw, (uint32_t)position, item);
         ONV_TRY(onv_type_merge(c, &elem, item, &elem));
     }
+    if (items != NULL) return set_items(c, items, (uint32_t)length.raw + 1, &elem);
     set_uniform(c, &elem, onv_dim_add(c->dims, length, onv_dim_const(1)));
     return ONV_OK;
 }
@@ -111,16 +153,15 @@ static onv_status infer_sequence_erase(onv_op_ctx *c)
         return ONV_OK;
     }
     if (onv_dim_is(sequence->length, 0)) return onv_op_fail(c, "the sequence is empty");
-    if (has_items(sequence)) {
-        int64_t n = sequence->length.raw, position;
-        ONV_TRY(read_position(c, 1, n, n - 1, &position));
-        onv_type *items = ONV_ARENA_ARRAY(c->arena, onv_type, (size_t)n);
-        if (items == NULL) return ONV_OK;
-        for (int64_t i = 0, from = 0; i < n - 1; i++, from++) {
-            if (from == position) from++;
-            items[i] = sequence->items[from];
-        }
-        if (position >= 0 && n > 1) return set_items(c, items, (uint32_t)n - 1);
+    int64_t n = sequence->length.raw, position = -1;
+    if (has_items(sequence)) ONV_TRY(read_position(c, 1, n, n - 1, &position));
+    if (sequence->items != NULL && position == n - 1)
+        return set_items(c, sequence->items, (uint32_t)n - 1, NULL);
+    if (sequence->items != NULL && position >= 0 && n <= ONV_ITEMS_COPIED) {
+        onv_items *items = onv_sequence_items(c, (uint32_t)n - 1);
+        for (int64_t i = 0; items != NULL && i < n - 1; i++)
+            items->at[i] = sequence->items->at[i < position ? i : i + 1];
+        return set_items(c, items, (uint32_t)n - 1, NULL);
     }
     onv_type elem;
     ONV_TRY(onv_sequence_elem(c, sequence, &elem));
@@ -138,7 +179,7 @@ static onv_status infer_sequence_at(onv_op_ctx *c)
         int64_t position;
         ONV_TRY(read_position(c, 1, sequence->length.raw, -1, &position));
         if (position >= 0) {
-            onv_op_set_out_type(c, 0, &sequence->items[position]);
+            onv_op_set_out_type(c, 0, onv_sequence_item(sequence, position));
             return ONV_OK;
         }
     }
@@ -192,18 +233,18 @@ static onv_status split_by_list(onv_op_ctx *c, int axis)
         set_uniform(c, &elem, onv_op_in_dim(c, 1, 0));
         return ONV_OK;
     }
-    onv_type *items = ONV_ARENA_ARRAY(c->arena, onv_type, count);
+    onv_items *items = onv_sequence_items(c, count);
     if (items == NULL) return ONV_OK;
     for (uint32_t i = 0; i < count; i++) {
         if (onv_dim_is_const(list[i]) && list[i].raw < 0)
             return onv_op_fail(c, "split holds %lld", (long long)list[i].raw);
-        items[i] = slice_type(c, axis, list[i], true);
+        items->at[i] = slice_type(c, axis, list[i], true);
         sum = onv_dim_add(c->dims, sum, list[i]);
     }
     if (onv_dim_is_const(sum) && onv_dim_is_const(size) && sum.raw != size.raw)
         return onv_op_fail(c, "the split sizes sum to %lld, the dim is %lld", (long long)sum.raw,
                            (long long)size.raw);
-    return set_items(c, items, count);
+    return set_items(c, items, count, NULL);
 }
 
 /* Parts of one size; the last one may be smaller. */
@@ -222,12 +263,12 @@ static onv_status split_evenly(onv_op_ctx *c, int axis, onv_dim part, bool keep)
         set_uniform(c, &elem, count);
         return ONV_OK;
     }
-    onv_type *items = ONV_ARENA_ARRAY(c->arena, onv_type, (size_t)count.raw);
+    onv_items *items = onv_sequence_items(c, (uint32_t)count.raw);
     if (items == NULL) return ONV_OK;
-    for (int64_t i = 0; i < count.raw; i++) items[i] = elem;
+    for (int64_t i = 0; i < count.raw; i++) items->at[i] = elem;
     onv_dim others = onv_dim_mul(c->dims, part, onv_dim_sub(c->dims, count, one));
-    items[count.raw - 1] = slice_type(c, axis, onv_dim_sub(c->dims, size, others), true);
-    return set_items(c, items, (uint32_t)count.raw);
+    items->at[count.raw - 1] = slice_type(c, axis, onv_dim_sub(c->dims, size, others), true);
+    return set_items(c, items, (uint32_t)count.raw, NULL);
 }
 
 static onv_status infer_split_to_sequence(onv_op_ctx *c)
@@ -252,9 +293,9 @@ static onv_status concat_items(onv_op_ctx *c, const onv_type *elem, int axis, on
     onv_dim total = onv_dim_const(0);
     for (int i = 0; i < elem->rank; i++) dims[i] = elem->dims[i];
     dims[axis] = onv_dim_mul(c->dims, elem->dims[axis], sequence->length);
-    if (!has_items(sequence)) return ONV_OK;
+    if (sequence->items == NULL) return ONV_OK;
     for (int64_t k = 0; k < sequence->length.raw; k++) {
-        const onv_type *item = &sequence->items[k];
+        const onv_type *item = &sequence->items->at[k];
         total = onv_dim_add(c->dims, total, item->dims[axis]);
         for (int i = 0; i < elem->rank; i++)
             if (i != axis)
@@ -295,32 +336,20 @@ static onv_status infer_concat_from_sequence(onv_op_ctx *c)
 /* More items are not told apart in results. */
 enum { MAX_MAPPED = 64 };
 
-static bool is_same_type(const onv_type *a, const onv_type *b)
-{
-    bool same = a->kind == b->kind && a->dtype == b->dtype && a->rank == b->rank;
-    for (int i = 0; same && i < a->rank; i++) same = onv_dim_same(a->dims[i], b->dims[i]);
-    return same;
-}
-
-/* Items of one sequence that differ: what the body makes of each. `items`: by output and item; NULL: they are not known. */
+/* Items of one sequence that differ: what the body makes of each, by output. */
 static onv_status map_items(onv_op_ctx *c, onv_graph_id body, onv_op_value *in, onv_op_value *out,
-                            uint32_t n_out, onv_type **items)
+                            uint32_t n_out, onv_items **items)
 {
     const onv_type *sequence = onv_op_in(c, 0);
-    bool differ = false;
-    *items = NULL;
-    if (c->n_in != 1 || !has_items(sequence) || sequence->length.raw > MAX_MAPPED) return ONV_OK;
+    if (c->n_in != 1 || sequence->items == NULL || sequence->length.raw > MAX_MAPPED) return ONV_OK;
     uint32_t n = (uint32_t)sequence->length.raw;
-    for (uint32_t i = 1; i < n; i++)
-        differ |= !is_same_type(&sequence->items[0], &sequence->items[i]);
-    if (!differ) return ONV_OK;
     onv_type elem = in[0].type;
-    *items = ONV_ARENA_ARRAY(c->arena, onv_type, (size_t)n * n_out);
-    if (*items == NULL) return onv_fail_memory(c->err);
+    for (uint32_t k = 0; k < n_out; k++)
+        if ((items[k] = onv_sequence_items(c, n)) == NULL) return onv_fail_memory(c->err);
     for (uint32_t i = 0; i < n; i++) {
-        in[0].type = sequence->items[i];
+        in[0].type = sequence->items->at[i];
         ONV_TRY(c->run_subgraph(c, body, in, 1, out, n_out));
-        for (uint32_t k = 0; k < n_out; k++) (*items)[(size_t)k * n + i] = out[k].type;
+        for (uint32_t k = 0; k < n_out; k++) items[k]->at[i] = out[k].type;
     }
     in[0].type = elem;
     return ONV_OK;
@@ -340,7 +369,8 @@ static onv_status infer_sequence_map(onv_op_ctx *c)
     onv_op_value *in = ONV_ARENA_ARRAY(c->arena, onv_op_value, n_in);
     onv_op_value *out = ONV_ARENA_ARRAY(c->arena, onv_op_value, n_out);
     onv_type *elems = ONV_ARENA_ARRAY(c->arena, onv_type, n_out);
-    if (in == NULL || out == NULL || elems == NULL) return onv_fail_memory(c->err);
+    onv_items **items = ONV_ARENA_ARRAY(c->arena, onv_items *, n_out);
+    if (in == NULL || out == NULL || elems == NULL || items == NULL) return onv_fail_memory(c->err);
     onv_dim length =
         onv_op_in(c, 0)->kind == ONV_TYPE_SEQUENCE ? onv_op_in(c, 0)->length : ONV_DIM_UNKNOWN;
     for (uint32_t k = 0; k < n_in; k++) {
@@ -351,15 +381,14 @@ static onv_status infer_sequence_map(onv_op_ctx *c)
                                      &length));
         ONV_TRY(onv_sequence_elem(c, onv_op_in(c, k), &in[k].type));
     }
-    onv_type *items;
-    ONV_TRY(map_items(c, body, in, out, n_out, &items));
+    ONV_TRY(map_items(c, body, in, out, n_out, items));
     ONV_TRY(c->run_subgraph(c, body, in, n_in, out, n_out));
     onv_model_graph(c->model, body)->trips = length;
     onv_model_graph(c->model, body)->never_runs = onv_dim_is(length, 0);
     for (uint32_t k = 0; k < c->n_out; k++) {
         elems[k] = out[k].type;
         onv_type sequence = onv_type_sequence(&elems[k], length);
-        if (items != NULL) sequence.items = items + (size_t)k * (size_t)length.raw;
+        sequence.items = items[k];
         onv_op_set_out_type(c, k, &sequence);
         if (onv_op_has_out(c, k)) c->out[k].bound = out[k].bound;
     }

@@ -8,7 +8,7 @@
 #include "ort/service.h"
 
 /* Orders tried: as many as these requests allow, and no more or less than that. */
-enum { REQUESTS = 1 << 14, LEAST_ORDERS = 12, MOST_ORDERS = 40 };
+enum { REQUESTS = 1 << 16, LEAST_ORDERS = 40, MOST_ORDERS = 100 };
 
 typedef struct trial {
     const onv_timeline *t;

@@ -6,6 +6,7 @@ onv_status onv_ort_list_requests(const onv_timeline *t, uint32_t n_weights, uint
                                  onv_ort_requests *to, onv_error *err)
 {
     onv_timeline_events events = {0};
+    size_t before = to->count;
     onv_status status = onv_timeline_list_events(t, &events, err);
     if (status == ONV_OK && !onv_vec_reserve(to, events.count)) status = onv_fail_memory(err);
     for (size_t i = 0; i < events.count && status == ONV_OK; i++) {
@@ -14,8 +15,13 @@ onv_status onv_ort_list_requests(const onv_timeline *t, uint32_t n_weights, uint
         if (e->buffer < n_weights || b->within != ONV_NO_BUFFER ||
             t->steps.at[e->step].iteration != iteration)
             continue;
-        to->at[to->count++] = (onv_ort_request){b->bytes, e->buffer, e->is_free, b->bypasses_pool};
+        to->at[to->count++] = (onv_ort_request){.bytes = b->bytes,
+                                                .buffer = e->buffer,
+                                                .stream = b->stream,
+                                                .is_free = e->is_free,
+                                                .bypasses = b->bypasses_pool};
     }
+    if (status == ONV_OK && to->count > before) to->at[to->count - 1].ends_run = true;
     onv_vec_cleanup(&events);
     return status;
 }
@@ -51,10 +57,13 @@ onv_status onv_ort_service_run(onv_ort_service *s, const onv_ort_requests *run, 
     for (size_t i = 0; i < run->count && !s->arena.out_of_memory; i++) {
         const onv_ort_request *r = &run->at[i];
         uint32_t id = s->n_kept + r->buffer;
+        s->arena.stream = r->stream;
         onv_status status = r->is_free    ? onv_allocator_free(&s->arena, id, err)
                             : r->bypasses ? onv_allocator_reserve(&s->arena, id, r->bytes, err)
                                           : onv_allocator_alloc(&s->arena, id, r->bytes, err);
+        if (status == ONV_OK && r->ends_run) status = onv_allocator_end_run(&s->arena);
         if (status != ONV_OK) return status;
     }
+    s->arena.stream = 0;
     return ONV_OK;
 }

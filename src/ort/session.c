@@ -5,6 +5,9 @@
 
 #define NONE UINT32_MAX
 
+/* What a run allocates is the stream's of its kernels; blocks of patterns, and what stays, are of none (0). */
+enum { RUN_STREAM = 1 };
+
 typedef struct session {
     const onv_ort_plan *plan;
     bool has_pattern;
@@ -116,6 +119,7 @@ static void add_run(session *s, uint32_t run, uint32_t n_steps, onv_timeline *t)
             uint32_t g = s->graph_of[i];
             if ((b.kind == ONV_BUFFER_INPUT) != (is_input == 1)) continue;
             b.first += first;
+            b.stream = RUN_STREAM;
             bool ends = b.kind == ONV_BUFFER_ACTIVATION || b.kind == ONV_BUFFER_WORKSPACE;
             b.last = ends ? b.last + first : last;
             if (has_block(s, g, run)) {

@@ -25,6 +25,7 @@
 
 #define ONV_NO_PROGRAM_VALUE UINT32_MAX
 #define ONV_NO_CALL_INDEX    UINT32_MAX
+#define ONV_NO_STORAGE       UINT32_MAX
 
 typedef enum onv_program_value_kind {
     ONV_PROGRAM_RESULT = 0, /* of a call */
@@ -42,30 +43,29 @@ typedef struct onv_program_value {
     uint8_t dtype;      /* onv_dtype */
     bool requires_grad; /* as the archive has it; of a PARAMETER: it is trained */
     bool is_persistent; /* BUFFER: it is in the state_dict */
-    bool is_output;     /* of its graph */
-    bool is_optional;   /* an absent result: None */
+    bool is_output;     /* of its graph: not of one that is an effect, as a buffer's new value */
     uint32_t rank;
     const onv_dim *dims, *strides; /* strides NULL: not known; both NULL where rank is 0 */
     onv_dim offset;                /* of its first element in its storage */
     uint32_t graph, call;          /* the call that makes it; ONV_NO_CALL_INDEX: none */
-    /* Of a recording alone (onv_program.is_recorded); else 0, ONV_NO_CALL_INDEX, false. */
-    uint32_t storage; /* values with the same number share memory */
-    uint32_t
-        freed_after; /* the call after which its storage was freed; the last one: it never was */
-    bool is_kept;    /* autograd kept its storage for backward */
+    /* Of a recording alone, and of its values that it followed; else ONV_NO_STORAGE, ONV_NO_CALL_INDEX, false. */
+    uint32_t storage;     /* values with the same number share memory */
+    uint32_t freed_after; /* the call after which its storage was freed; ONV_NO_CALL_INDEX: never */
+    bool is_kept;         /* autograd kept its storage for backward */
 } onv_program_value;
 
 typedef enum onv_argument_kind {
     ONV_ARGUMENT_NONE = 0,
     ONV_ARGUMENT_TENSOR,  /* value */
     ONV_ARGUMENT_TENSORS, /* values; ONV_NO_PROGRAM_VALUE where one is None */
-    ONV_ARGUMENT_INT,     /* number: a dim, so symbolic ones are the same kind */
+    ONV_ARGUMENT_INT,     /* number: a dim, so that symbolic ones are of the same kind */
     ONV_ARGUMENT_INTS,    /* numbers */
     ONV_ARGUMENT_FLOAT,   /* real; NaN where it is symbolic */
     ONV_ARGUMENT_FLOATS,  /* reals */
     ONV_ARGUMENT_BOOL,    /* flag */
     ONV_ARGUMENT_BOOLS,   /* flags */
     ONV_ARGUMENT_STRING,  /* text */
+    ONV_ARGUMENT_STRINGS, /* texts */
     ONV_ARGUMENT_DTYPE,   /* dtype */
     ONV_ARGUMENT_FORMAT,  /* of memory: text, "contiguous", "channels_last", "preserve" */
     ONV_ARGUMENT_DEVICE,  /* text, "cuda" */
@@ -87,6 +87,7 @@ typedef struct onv_argument {
         bool flag;
         const bool *flags;
         const char *text;
+        const char *const *texts;
         uint8_t dtype; /* onv_dtype */
     };
 } onv_argument;
@@ -95,6 +96,7 @@ typedef struct onv_argument {
 typedef struct onv_program_module {
     const char *path;       /* "layer1.0.conv1"; "" for the network itself */
     const char *class_name; /* "torch.nn.modules.conv.Conv2d" */
+    const char *key;        /* of this call of it: "L__self__conv1@1" is the second one */
     uint32_t parent;        /* UINT32_MAX: none */
 } onv_program_module;
 
@@ -102,7 +104,7 @@ typedef struct onv_program_call {
     const char *name;    /* of the graph's node: "conv2d_3" */
     const char *op_name; /* with its overload, without "torch.ops.": "aten.conv2d.default" */
     const onv_argument *arguments;
-    const uint32_t *results; /* values; tensors alone */
+    const uint32_t *results; /* values; tensors alone; ONV_NO_PROGRAM_VALUE where one is None */
     uint32_t n_arguments, n_results;
     uint32_t module; /* the innermost; UINT32_MAX: not known */
     const char
@@ -110,8 +112,11 @@ typedef struct onv_program_call {
 } onv_program_call;
 
 typedef struct onv_program_graph {
-    uint32_t first_call, n_calls;     /* in `calls`, in order of execution */
-    const uint32_t *inputs, *outputs; /* values; outputs that are no tensors are left out */
+    const char *name;             /* "" for the network's, "true_graph_0" */
+    uint32_t call;                /* that it is an argument of; ONV_NO_CALL_INDEX: the network's */
+    uint32_t first_call, n_calls; /* in `calls`, in order of execution */
+    /* Values: tensors alone. Of the network: what its caller gives and gets, without parameters, buffers, constants. */
+    const uint32_t *inputs, *outputs;
     uint32_t n_inputs, n_outputs;
 } onv_program_graph;
 
@@ -120,6 +125,7 @@ typedef struct onv_program_symbol {
     const char *name; /* "s77" */
     onv_dim dim;
     int64_t low, high; /* INT64_MAX: no bound */
+    bool is_made;      /* by a call ("u0"): only data decides it */
     uint32_t input,
         axis; /* the first input (by place) that has it as a dim, and where; UINT32_MAX: none */
 } onv_program_symbol;
@@ -134,6 +140,7 @@ typedef struct onv_program {
     const char *torch_version; /* "" where the file does not say */
     uint8_t source;            /* onv_program_source */
     bool is_training; /* it was traced in training mode; calls carry their own flags as well */
+    /* One that was read has its arrays in the arena, too: nothing is added to them, or freed. */
     ONV_VEC(onv_program_value) values;
     ONV_VEC(onv_program_call) calls; /* of all graphs: those of a graph are a range */
     ONV_VEC(onv_program_graph) graphs;

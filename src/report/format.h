@@ -20,7 +20,6 @@ typedef struct onv_report_state {
     onv_arena kept; /* texts of `compared` */
     ONV_VEC(onv_compared) compared;
     onv_json json;
-    bool is_drawn; /* one of them was kept to be drawn */
 } onv_report_state;
 
 /* Everything a format works with. `options` is complete and `out` is finished by the caller, who
@@ -76,6 +75,7 @@ extern const onv_report_format onv_format_json;
 extern const onv_report_format onv_format_csv;
 extern const onv_report_format onv_format_layers;
 extern const onv_report_format onv_format_dump_graph;
+extern const onv_report_format onv_format_dump_program;
 extern const onv_report_format onv_format_dump_intervals;
 extern const onv_report_format onv_format_dump_plan;
 extern const onv_report_format onv_format_dump_trace;

@@ -50,17 +50,34 @@ static void put_cell(onv_writer *out, const char *text)
     onv_write_text(out, "</td>");
 }
 
-static void put_runtimes(onv_writer *out, const onv_view *view)
+/* The answer; whether it fits, where budgets were given. */
+static void put_answer(onv_writer *out, const onv_view *view)
 {
-    onv_write_text(out, "<table><caption>Runtimes</caption><tr><th>runtime</th><th>weights</th>"
-                        "<th>activations</th><th>with driver and context</th></tr>\n");
-    for (size_t i = 0; i < view->n_runtimes; i++) {
-        const onv_runtime_result *r = &view->runtimes[i];
+    const onv_answer *answer = view->answer;
+    onv_write_text(out, "<table><caption>Needed");
+    if (answer->gpu != NULL) {
+        onv_write_text(out, " on ");
+        onv_write_fitted(out, answer->gpu, NAME_COLUMNS, ONV_CLEAN_MARKDOWN);
+        onv_write_text(out, answer->is_assumed ? " (assumed)" : "");
+    }
+    onv_write_text(out,
+                   "</caption><tr><th>runtime</th><th>weights</th><th>with libraries and context"
+                   "</th></tr>\n");
+    for (uint32_t i = 0; i < answer->n_rows; i++) {
+        const onv_answer_row *row = &answer->rows[i];
         onv_write_text(out, "<tr>");
-        put_cell(out, r->runtime->name);
-        put_cell(out, onv_label_bytes(r->weight_bytes).text);
-        put_cell(out, onv_label_bytes(r->activation_bytes).text);
-        put_cell(out, onv_label_range(r->total_bytes.low, r->total_bytes.high, "-").text);
+        put_cell(out, row->runtime);
+        put_cell(out, onv_label_bytes(row->weight_bytes).text);
+        put_cell(out, onv_label_range(row->total.low, row->total.high, "-").text);
+        onv_write_text(out, "</tr>\n");
+    }
+    for (uint32_t i = 0; i < answer->n_devices; i++) {
+        const onv_answer_device *device = &answer->devices[i];
+        onv_write_text(out, "<tr>");
+        put_cell(out, device->name != NULL ? device->name
+                                           : onv_label_bytes(device->fit->budget_bytes).text);
+        put_cell(out, device->verdict == ONV_VERDICT_FITS ? "fits" : "does not fit");
+        put_cell(out, answer->rows[device->largest].runtime);
         onv_write_text(out, "</tr>\n");
     }
     onv_write_text(out, "</table>\n");
@@ -93,7 +110,7 @@ static onv_status put_still(const onv_report_job *job)
         onv_write_fitted(job->out, view->model->path != NULL ? view->model->path : "", NAME_COLUMNS,
                          ONV_CLEAN_MARKDOWN);
         onv_write_text(job->out, "</h2>\n");
-        put_runtimes(job->out, view);
+        put_answer(job->out, view);
         if (view->live->unknown == 0) put_peak_set(job->out, view);
     }
     return ONV_OK;

@@ -67,6 +67,34 @@ static void write_device(onv_json *json, const onv_answer *answer, const onv_ans
     onv_json_close(json);
 }
 
+static void write_devices(onv_json *json, const onv_answer *answer, const char *key,
+                          const onv_answer_device *devices, uint32_t count)
+{
+    if (count == 0) return;
+    onv_json_any_key(json, key);
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < count; i++) write_device(json, answer, &devices[i]);
+    onv_json_close(json);
+}
+
+static void write_remedies(onv_json *json, const onv_answer *answer)
+{
+    if (answer->n_remedies == 0) return;
+    onv_json_key(json, "remedies");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < answer->n_remedies; i++) {
+        const onv_remedy *r = &answer->remedies[i];
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_string(json, "option", r->option);
+        onv_json_put_string(json, "what", r->what);
+        onv_json_put_string(json, "runtime", r->runtime);
+        put_total(json, r->total);
+        put_bool(json, "fits", r->fits);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+}
+
 void onv_json_write_answer(const onv_json_part *job)
 {
     const onv_answer *answer = job->view->answer;
@@ -92,12 +120,10 @@ void onv_json_write_answer(const onv_json_part *job)
     onv_json_open(json, '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < answer->n_rows; i++) write_row(json, &answer->rows[i]);
     onv_json_close(json);
-    if (answer->n_devices > 0) {
-        onv_json_key(json, "devices");
-        onv_json_open(json, '[', ONV_JSON_LINES);
-        for (uint32_t i = 0; i < answer->n_devices; i++)
-            write_device(json, answer, &answer->devices[i]);
-        onv_json_close(json);
-    }
+    write_devices(json, answer, "devices", answer->devices, answer->n_devices);
+    write_devices(json, answer, "usual_devices",
+                  answer->n_usual > 0 ? answer->devices + answer->n_devices : NULL,
+                  answer->n_usual);
+    write_remedies(json, answer);
     onv_json_close(json);
 }

@@ -1,6 +1,7 @@
 /* What the JSON report says while dims are free. */
 #include <string.h>
 
+#include "infer/total_dims.h"
 #include "report/formula.h"
 #include "report/json_parts.h"
 
@@ -11,12 +12,20 @@ static void write_free_dims(const onv_json_part *job)
     onv_json_open(json, '[', ONV_JSON_LINES);
     for (size_t i = 0; i < job->view->infer->free_dims.count; i++) {
         const onv_free_dim *dim = &job->view->infer->free_dims.at[i];
+        const char *past, *sequence;
         onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_string(json, "name", dim->name);
         onv_json_put_string(json, "input", dim->input);
         onv_json_key(json, "axis");
         onv_json_i64(json, dim->axis);
         onv_json_put_string(json, "option", onv_binding_option(job->scratch, dim, -1));
+        if (onv_infer_is_total(job->view->infer, dim->name, &past, &sequence)) {
+            onv_json_key(json, "sum_of");
+            onv_json_open(json, '[', ONV_JSON_INLINE);
+            onv_json_string(json, past);
+            onv_json_string(json, sequence);
+            onv_json_close(json);
+        }
         onv_json_close(json);
     }
     onv_json_close(json);
@@ -120,6 +129,7 @@ static void write_example(const onv_json_part *job)
     onv_json_open(job->json, '{', ONV_JSON_LINES);
     onv_json_write_bindings(&example);
     onv_json_put_known(job->json, "macs", live->macs_known, live->macs);
+    onv_json_write_answer(&example);
     onv_json_write_peak(&example);
     onv_json_write_runtimes(&example);
     onv_json_write_timelines(&example, job->view);

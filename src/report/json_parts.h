@@ -32,9 +32,6 @@ void onv_json_write_open(const onv_json_part *job);
  * nodes of `named`, of which the part's view may be an example. */
 void onv_json_write_timelines(const onv_json_part *job, const onv_view *named);
 
-/* "gpus": the memory of devices that what is drawn may be held against. */
-void onv_json_write_gpus(onv_json *json);
-
 /* The whole report. */
 onv_status onv_json_write_document(const onv_report_job *job, onv_json *json);
 

@@ -448,33 +448,27 @@ static void open_document(onv_json *json)
     onv_json_open(json, '[', ONV_JSON_LINES);
 }
 
-/* Whether something of it was kept to be drawn. */
-static bool write_object(onv_json *json, const onv_view *view, onv_arena *scratch)
+static void write_object(onv_json *json, const onv_view *view, onv_arena *scratch)
 {
     const onv_json_part part = {json, view, scratch};
-    const onv_view *drawn = view->example != NULL ? view->example : view;
     onv_json_open(json, '{', ONV_JSON_LINES);
     for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++) parts[p](&part);
     onv_json_close(json);
-    return drawn->executions != NULL && drawn->executions->list.count > 0;
 }
 
-static onv_status close_document(const onv_report_job *job, onv_json *json, bool is_drawn)
+static onv_status close_document(const onv_report_job *job, onv_json *json)
 {
     onv_json_close(json);
     if (job->options->together != NULL) onv_write_together_json(job->options->together, json);
-    if (is_drawn) onv_json_write_gpus(json);
     onv_json_close(json);
     return json->out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
 }
 
 onv_status onv_json_write_document(const onv_report_job *job, onv_json *json)
 {
-    bool is_drawn = false;
     open_document(json);
-    for (size_t i = 0; i < job->count; i++)
-        is_drawn |= write_object(json, &job->views[i], job->arena);
-    return close_document(job, json, is_drawn);
+    for (size_t i = 0; i < job->count; i++) write_object(json, &job->views[i], job->arena);
+    return close_document(job, json);
 }
 
 static onv_status begin_json(const onv_report_job *job)
@@ -487,13 +481,13 @@ static onv_status begin_json(const onv_report_job *job)
 static onv_status add_json(const onv_report_job *job)
 {
     onv_report_state *state = job->state;
-    state->is_drawn |= write_object(&state->json, &job->views[0], job->arena);
+    write_object(&state->json, &job->views[0], job->arena);
     return state->json.out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
 }
 
 static onv_status end_json(const onv_report_job *job)
 {
-    return close_document(job, &job->state->json, job->state->is_drawn);
+    return close_document(job, &job->state->json);
 }
 
 const onv_report_format onv_format_json = {

@@ -11,7 +11,6 @@
 #include "base/strings.h"
 #include "report/json_parts.h"
 #include "report/modules.h"
-#include "runtime/gpu.h"
 
 enum { NONE = -1, FIRST_SLOTS = 1024 };
 
@@ -527,17 +526,4 @@ void onv_json_write_timelines(const onv_json_part *job, const onv_view *named)
     onv_json_close(json);
     if (names.failed) json->out_of_memory = true;
     cleanup(&names);
-}
-
-void onv_json_write_gpus(onv_json *json)
-{
-    onv_json_key(json, "gpus");
-    onv_json_open(json, '[', ONV_JSON_LINES);
-    for (size_t i = 0; i < onv_n_gpus; i++) {
-        onv_json_open(json, '{', ONV_JSON_INLINE);
-        onv_json_put_string(json, "name", onv_gpus[i].name);
-        onv_json_put_u64(json, "usable_bytes", onv_gpus[i].usable_bytes);
-        onv_json_close(json);
-    }
-    onv_json_close(json);
 }

@@ -1,15 +1,16 @@
 /* The table of modules. */
 #include <string.h>
 
+#include "base/fail.h"
 #include "report/format.h"
 #include "report/modules.h"
 
-static const onv_column columns[] = {
-    {"module", .least = 12}, {"output", .least = 9},         {"parameters", .right = true},
-    {"MACs", .right = true}, {"activations", .right = true}, {"share", .right = true},
-};
+enum { N_COLUMNS = 6 };
 
-enum { N_COLUMNS = sizeof columns / sizeof columns[0] };
+static bool trains(const onv_view *view)
+{
+    return view->training != NULL && view->training->optimizer != NULL;
+}
 
 /* The shape of what the module hands on: the output of its last node. */
 static const char *output_shape(const onv_view *view, const onv_page *page,
@@ -122,6 +123,12 @@ static void add_rows(onv_table *table, const onv_view *view, const onv_page *pag
 
 static void write_view(const onv_report_job *job, const onv_view *view, const onv_page *page)
 {
+    const onv_column columns[N_COLUMNS] = {{"module", .least = 12},
+                                           {"output", .least = 9},
+                                           {"parameters", .right = true},
+                                           {"MACs", .right = true},
+                                           {trains(view) ? "saved" : "activations", .right = true},
+                                           {"share", .right = true}};
     onv_footprint footprint;
     if (!onv_footprint_make(&footprint, view, page)) return;
     onv_page_fitted(page, ONV_STYLE_TITLE, view->model->path != NULL ? view->model->path : "",
@@ -134,8 +141,14 @@ static void write_view(const onv_report_job *job, const onv_view *view, const on
     } else if (footprint.measure == ONV_MEASURE_AT_LEAST) {
         onv_write_text(page->out, "  activations as far as their sizes are known\n");
     }
+    if (trains(view))
+        onv_write_format(page->out,
+                         "  saved for backward with %s; the batch and the loss are outside\n",
+                         view->training->optimizer->name);
     onv_modules modules;
-    if (onv_modules_init(&modules, view, &footprint, job->options->layer_depth, job->arena)) {
+    bool is_made =
+        onv_modules_init(&modules, view, &footprint, job->options->layer_depth, job->arena);
+    if (is_made && (!trains(view) || onv_modules_take_saved(&modules, view))) {
         onv_table table;
         onv_table_init(&table, columns, N_COLUMNS);
         table.has_totals = true;
@@ -150,6 +163,11 @@ static void write_view(const onv_report_job *job, const onv_view *view, const on
 static onv_status add_layers(const onv_report_job *job)
 {
     const onv_page page = onv_page_make(job->out, job->arena, job->options);
+    if (trains(&job->views[0]) && job->views[0].training->n_plans > 1)
+        return onv_fail(job->err, ONV_ERR_USAGE,
+                        "modules are shown with one checkpointing plan, not with %u: name one in "
+                        "--checkpoint",
+                        (unsigned)job->views[0].training->n_plans);
     if (job->state->written > 0) onv_page_line(&page);
     write_view(job, &job->views[0], &page);
     return ONV_OK;

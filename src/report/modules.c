@@ -250,6 +250,51 @@ static void add_to_parents(onv_modules *modules)
     }
 }
 
+/* The module of a node, as its step in the graph tells; the model itself for what is not a node of the main graph. */
+static uint32_t *modules_of_nodes(const onv_modules *modules, const onv_view *view)
+{
+    const onv_timeline *t = &view->live->timeline;
+    uint32_t *of = ONV_ARENA_ARRAY(modules->arena, uint32_t, view->model->nodes.count);
+    for (uint32_t s = 0; of != NULL && s < t->steps.count; s++)
+        of[t->steps.at[s].node.index] = modules->of_step[s];
+    return of;
+}
+
+/* What a forward pass makes and a backward pass reads; weights and their like live through both. */
+static bool is_saved(const onv_timeline *t, const onv_buffer *b)
+{
+    const onv_step *first = &t->steps.at[b->first], *last = &t->steps.at[b->last];
+    bool is_tensor = b->kind == ONV_BUFFER_ACTIVATION || b->kind == ONV_BUFFER_INPUT ||
+                     b->kind == ONV_BUFFER_OUTPUT;
+    return is_tensor && b->within == ONV_NO_BUFFER && b->first >= t->measured_from &&
+           first->iteration == t->steps.at[t->measured_from].iteration &&
+           first->iteration == last->iteration && first->phase == ONV_PHASE_FORWARD &&
+           last->phase == ONV_PHASE_BACKWARD && !first->is_recompute;
+}
+
+bool onv_modules_take_saved(onv_modules *modules, const onv_view *view)
+{
+    const onv_timeline *t = view->trained;
+    const uint32_t *of = modules_of_nodes(modules, view);
+    if (of == NULL) return false;
+    for (size_t i = 0; i < modules->list.count; i++)
+        modules->list.at[i].activation = (onv_amount){.fixed = 0};
+    for (uint32_t i = 0; i < t->buffers.count; i++) {
+        const onv_buffer *b = &t->buffers.at[i];
+        if (!is_saved(t, b)) continue;
+        onv_node_id node = t->steps.at[b->first].node;
+        modules->list.at[onv_is_node(node) ? of[node.index] : 0].activation.fixed += b->bytes;
+    }
+    for (size_t i = modules->list.count; i-- > 1;)
+        modules->list.at[modules->list.at[i].parent].activation.fixed +=
+            modules->list.at[i].activation.fixed;
+    /* The batch, and what the loss keeps, are made by no module. */
+    uint64_t *whole = &modules->list.at[0].activation.fixed;
+    uint64_t all = view->training->figures.saved_activation_bytes;
+    if (all > *whole) *whole = all;
+    return true;
+}
+
 bool onv_modules_init(onv_modules *modules, const onv_view *view, const onv_footprint *footprint,
                       unsigned max_depth, onv_arena *arena)
 {

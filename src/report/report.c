@@ -9,6 +9,7 @@ const onv_report_format *const onv_report_formats[] = {
     &onv_format_csv,
     &onv_format_layers,
     &onv_format_dump_graph,
+    &onv_format_dump_program,
     &onv_format_dump_intervals,
     &onv_format_dump_plan,
     &onv_format_dump_trace,

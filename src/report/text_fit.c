@@ -83,20 +83,26 @@ static bool gains_by_release(const onv_answer *answer, const onv_answer_device *
     return false;
 }
 
-/* "torch 1,091, ort 445"; "train 602; 1,032 if PyTorch returns cached memory, and slower". */
+/* "torch 1,091, ort 445"; "train 602 (1,032 if PyTorch returns cached memory, and slower)". */
 static const char *batches_text(const onv_answer *answer, const onv_answer_device *device,
                                 const onv_page *page)
 {
     const char *text = "";
     for (uint32_t i = 0; i < answer->n_rows && text != NULL; i++) {
         const onv_fit_of *of = onv_answer_fit_of(answer, device, i);
-        const char *most = onv_batches_text(page, of->max_batch, of->max_batch_by_release);
+        const char *most = onv_batch_text(page, of->max_batch);
         if (most == NULL) return NULL;
         text = onv_arena_printf(page->arena, "%s%s%s %s", text, i > 0 ? ", " : "",
                                 answer->rows[i].runtime, most);
+        if (of->max_batch_by_release <= of->max_batch || text == NULL) continue;
+        most = onv_batch_text(page, of->max_batch_by_release);
+        text = most == NULL
+                   ? NULL
+                   : onv_arena_printf(page->arena,
+                                      "%s (%s if PyTorch returns cached memory, and slower)", text,
+                                      most);
     }
-    if (text == NULL || !gains_by_release(answer, device)) return text;
-    return onv_arena_printf(page->arena, "%s if PyTorch returns cached memory, and slower", text);
+    return text;
 }
 
 static void write_one(const onv_answer *answer, const onv_answer_device *device,
@@ -165,12 +171,32 @@ static void write_several(const onv_answer *answer, const onv_page *page)
         write_sentence(page, "The second figure: if PyTorch returns cached memory, and slower.");
 }
 
+/* --- What would make it fit -------------------------------------------------------------------- */
+
+static void write_remedies(const onv_answer *answer, const onv_page *page)
+{
+    const char *dash = onv_page_is_unicode(page) ? "–" : "-";
+    if (answer->n_remedies == 0) return;
+    onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_TITLE, "To make it fit");
+    onv_write_text(page->out, ", add one of these to the command\n");
+    if (onv_page_is_markdown(page)) onv_page_line(page);
+    for (uint32_t i = 0; i < answer->n_remedies; i++) {
+        const onv_remedy *r = &answer->remedies[i];
+        write_sentence(page,
+                       onv_arena_printf(page->arena, "%s: %s %s, %s (%s)", r->option, r->runtime,
+                                        onv_label_range(r->total.low, r->total.high, dash).text,
+                                        r->fits ? "fits" : "not enough", r->what));
+    }
+}
+
 void onv_write_fit(const onv_answer *answer, const onv_page *page)
 {
     if (answer->n_devices > 1)
         write_several(answer, page);
     else if (answer->n_devices == 1)
         write_one(answer, &answer->devices[0], page);
+    write_remedies(answer, page);
 }
 
 /* --- In a line --------------------------------------------------------------------------------- */

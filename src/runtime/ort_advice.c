@@ -51,7 +51,7 @@ static onv_status find_limit(onv_model *model, const onv_live *live,
 
 static onv_status add_row(onv_model *model, const onv_live *live,
                           const onv_runtime_options *options, const onv_ort_settings *settings,
-                          onv_ort_advice *advice, onv_error *err)
+                          bool finds_limits, onv_ort_advice *advice, onv_error *err)
 {
     onv_runtime_result result;
     onv_ort_advice_row *row = &advice->rows[advice->count++];
@@ -61,7 +61,7 @@ static onv_status add_row(onv_model *model, const onv_live *live,
                                 .steady_bytes = result.held_bytes,
                                 .low_bytes = result.low_bytes,
                                 .peak_bytes = result.allocated_peak_bytes};
-    return find_limit(model, live, options, row, err);
+    return finds_limits ? find_limit(model, live, options, row, err) : ONV_OK;
 }
 
 /* How far from the defaults: what needs no less is no reason to change anything. */
@@ -95,8 +95,8 @@ static void vary(onv_ort_settings *s, uint32_t i, bool convolves)
 }
 
 onv_status onv_ort_advise(onv_model *model, const onv_live *live,
-                          const onv_runtime_options *options, onv_ort_advice *advice,
-                          onv_error *err)
+                          const onv_runtime_options *options, bool finds_limits,
+                          onv_ort_advice *advice, onv_error *err)
 {
     const onv_ort_settings *given = options->ort != NULL ? options->ort : &onv_ort_settings_default;
     bool convolves = has_convolutions(model);
@@ -106,14 +106,14 @@ onv_status onv_ort_advise(onv_model *model, const onv_live *live,
     if (advice->rows == NULL) return onv_fail_memory(err);
     onv_ort_settings base = *given;
     base.gpu_mem_limit = 0; /* a limit of its own is found for each */
-    ONV_TRY(add_row(model, live, options, &base, advice, err));
+    ONV_TRY(add_row(model, live, options, &base, finds_limits, advice, err));
     for (uint32_t i = 0; i < n; i++) {
         onv_ort_settings settings = base;
         vary(&settings, i, convolves);
         bool is_new = true;
         for (uint32_t k = 0; k < advice->count && is_new; k++)
             is_new = memcmp(&advice->rows[k].settings, &settings, sizeof settings) != 0;
-        if (is_new) ONV_TRY(add_row(model, live, options, &settings, advice, err));
+        if (is_new) ONV_TRY(add_row(model, live, options, &settings, finds_limits, advice, err));
     }
     qsort(advice->rows, advice->count, sizeof *advice->rows, compare_rows);
     for (uint32_t i = 0; i < advice->count; i++)

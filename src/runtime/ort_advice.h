@@ -18,10 +18,10 @@ typedef struct onv_ort_advice {
     uint32_t given; /* the row of the settings that were given */
 } onv_ort_advice;
 
-/* Arena strategy, memory pattern, initializers and convolutions (where there are any) are varied, all
+/* `finds_limits`: the least gpu_mem_limit of each row, which takes some tens of sessions more. Arena strategy, memory pattern, initializers and convolutions (where there are any) are varied, all
  * else stays as in `options`. In the model's arena. */
 onv_status onv_ort_advise(onv_model *model, const onv_live *live,
-                          const onv_runtime_options *options, onv_ort_advice *advice,
-                          onv_error *err);
+                          const onv_runtime_options *options, bool finds_limits,
+                          onv_ort_advice *advice, onv_error *err);
 
 #endif

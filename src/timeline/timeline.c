@@ -138,7 +138,9 @@ static onv_status look(const onv_timeline *t, uint32_t without, bool *has_transi
         if (!is_summed(b, without)) continue;
         *has_transient |= b->is_transient;
         if (!onv_u64_add(total, b->bytes, &total))
-            return onv_fail(err, ONV_ERR_OVERFLOW, "the bytes of all values do not fit 64 bits");
+            return onv_fail(err, ONV_ERR_OVERFLOW,
+                            "the bytes of all values up to '%s' do not fit 64 bits",
+                            b->label != NULL ? b->label : "");
     }
     return ONV_OK;
 }

@@ -204,6 +204,52 @@ static void reserve(void **state)
     end(&a);
 }
 
+/* bfc_arena.cc: what a run used does not join memory that none used, until the run ends; and what is asked for on no
+ * stream does not get it. */
+static void streams_keep_chunks_apart(void **state)
+{
+    (void)state;
+    static const uint64_t want[] = {1024, 1024, 1024};
+    onv_allocator a;
+    regions got;
+    onv_error err = {0};
+    start(&a, "bfc", (onv_alloc_options){0}, &got);
+    a.stream = 1;
+    take(&a, 0, 540 * MIB); /* of a region of 1,024; the rest is of no stream */
+    assert_int_equal(onv_allocator_free(&a, 0, &err), ONV_OK);
+    take(&a, 1, 600 * MIB); /* 540 and 484 free, side by side, are not 1,024 */
+    assert_int_equal(onv_allocator_free(&a, 1, &err), ONV_OK);
+    a.stream = 0;
+    take(&a, 2, 484 * MIB); /* the rests are of no stream */
+    take(&a, 3, 424 * MIB);
+    expect_regions(&got, want, 2);
+    take(&a, 4, 400 * MIB); /* 540 and 600 of stream 1 are free */
+    expect_regions(&got, want, 3);
+    for (uint32_t i = 2; i < 5; i++) assert_int_equal(onv_allocator_free(&a, i, &err), ONV_OK);
+    end(&a);
+}
+
+/* When a run ends, all that is free is joined. */
+static void the_end_of_a_run_joins_chunks(void **state)
+{
+    (void)state;
+    static const uint64_t want[] = {1024};
+    onv_allocator a;
+    regions got;
+    onv_error err = {0};
+    start(&a, "bfc", (onv_alloc_options){0}, &got);
+    a.stream = 1;
+    take(&a, 0, 540 * MIB);
+    take(&a, 1, 100 * MIB);
+    assert_int_equal(onv_allocator_free(&a, 0, &err), ONV_OK);
+    assert_int_equal(onv_allocator_end_run(&a), ONV_OK);
+    assert_int_equal(onv_allocator_free(&a, 1, &err), ONV_OK);
+    a.stream = 0;
+    take(&a, 2, 1024 * MIB);
+    expect_regions(&got, want, 1);
+    end(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +262,8 @@ int main(void)
         cmocka_unit_test(limit),
         cmocka_unit_test(backpedal),
         cmocka_unit_test(reserve),
+        cmocka_unit_test(streams_keep_chunks_apart),
+        cmocka_unit_test(the_end_of_a_run_joins_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

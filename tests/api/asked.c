@@ -403,6 +403,7 @@ static json_t *example(const onv_analysis *a)
     if (is_known) assert_int_equal(macs, sums.macs);
     put(object, "bindings", bindings(a));
     put_known(object, "macs", is_known, sums.macs);
+    asked_add_answer(object, a);
     put(object, "peak", peak(a));
     put(object, "runtimes", runtimes(a));
     return object;
@@ -419,6 +420,7 @@ static void add_open(json_t *object, const onv_analysis *a)
         put_text(row, "input", dim.input);
         put_u64(row, "axis", (uint64_t)dim.axis);
         put_text(row, "option", dim.option);
+        if (dim.past != NULL) put(row, "sum_of", json_pack("[s, s]", dim.past, dim.sequence));
         json_array_append_new(list, row);
     }
     assert_int_equal(json_array_size(list), onv_analysis_free_dim_count(a));

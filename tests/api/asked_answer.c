@@ -73,6 +73,21 @@ static json_t *device(const onv_analysis *a, size_t index, const onv_answer_devi
     return object;
 }
 
+static void put_devices(json_t *answer, const char *key, const onv_analysis *a, size_t first,
+                        size_t count)
+{
+    onv_answer_device_info d;
+    json_t *list = json_array();
+    for (size_t i = first; i < first + count; i++) {
+        assert_true(onv_analysis_answer_device(a, i, &d));
+        json_array_append_new(list, device(a, i, &d));
+    }
+    if (count > 0)
+        put(answer, key, list);
+    else
+        json_decref(list);
+}
+
 void asked_add_answer(json_t *object, const onv_analysis *a)
 {
     json_t *answer = json_object(), *warnings = json_array(), *rows = json_array();
@@ -95,11 +110,23 @@ void asked_add_answer(json_t *object, const onv_analysis *a)
     assert_int_equal(json_array_size(rows), info.runtimes);
     put(answer, "runtimes", rows);
     put(object, "answer", answer);
-    if (info.devices == 0) return;
-    json_t *devices = json_array();
-    onv_answer_device_info d;
-    for (size_t i = 0; onv_analysis_answer_device(a, i, &d); i++)
-        json_array_append_new(devices, device(a, i, &d));
-    assert_int_equal(json_array_size(devices), info.devices);
-    put(answer, "devices", devices);
+    json_t *remedies = json_array();
+    onv_remedy_info remedy;
+    for (size_t i = 0; onv_analysis_remedy(a, i, &remedy); i++) {
+        json_t *one = json_object();
+        put_text(one, "option", remedy.option);
+        put_text(one, "what", remedy.what);
+        put_text(one, "runtime", remedy.runtime);
+        put_total(one, remedy.low_bytes, remedy.high_bytes);
+        put_bool(one, "fits", remedy.fits);
+        json_array_append_new(remedies, one);
+    }
+    if (json_array_size(remedies) > 0)
+        put(answer, "remedies", remedies);
+    else
+        json_decref(remedies);
+    put_devices(answer, "devices", a, 0, info.devices);
+    put_devices(answer, "usual_devices", a, info.devices, info.usual_devices);
+    onv_answer_device_info beyond;
+    assert_false(onv_analysis_answer_device(a, info.devices + info.usual_devices, &beyond));
 }

@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/program.h"
@@ -72,6 +74,98 @@ static void strictness_is_a_status(void **state)
     EXPECT(FOLDED "--strict " SAMPLES "absent.onnx", 1, "absent.onnx");
 }
 
+static void sizes_that_contradict_are_told(void **state)
+{
+    (void)state;
+    EXPECT("-q -b 1 -d sequence=1 -d past=31 -d total=40 " SAMPLES "llama.onnx", 0,
+           "warning (contradicting-dims): 'total' is bound to 40, but 'past' and 'sequence' are 31 "
+           "and 1",
+           "bind --dim 'total=32'");
+    EXPECT("-q -b 1 -d sequence=1 -d past=31 -d total=32 " SAMPLES "llama.onnx", 0,
+           "llama.onnx: torch ");
+    assert_null(strstr(text, "contradicting"));
+}
+
+/* What training keeps, module by module, is the figure of the report. */
+static void modules_show_training(void **state)
+{
+    (void)state;
+    EXPECT("-b 64 --train adamw --layers=1 " SAMPLES "resnet18-train.onnx", 0,
+           "saved for backward with adamw", "392.0 MiB   29.0%", " 1.32 GiB  100.0%\n");
+    EXPECT("-b 64 --train adamw " SAMPLES "resnet18-train.onnx", 0,
+           "activations  1.32 GiB  saved for backward");
+    EXPECT("-b 64 --train adamw --checkpoint sqrt,blocks --layers " SAMPLES "resnet18-train.onnx",
+           2, "with one checkpointing plan, not with 2");
+}
+
+/* The answer of a run; the caller drops it. */
+static json_t *answer_of(const char *arguments, int status)
+{
+    char all[1000];
+    json_error_t why;
+    snprintf(all, sizeof all, "-q --json=answer.json %s", arguments);
+    assert_int_equal(program_run(all, text), status);
+    json_t *report = json_load_file("answer.json", 0, &why);
+    if (report == NULL) fail_msg("%s: %s", arguments, why.text);
+    json_t *of = json_array_get(json_object_get(report, "models"), 0);
+    json_t *answer = json_deep_copy(json_object_get(of, "answer"));
+    json_decref(report);
+    return answer;
+}
+
+static json_int_t high_of(const json_t *answer, const char *runtime)
+{
+    size_t i;
+    json_t *row;
+    json_array_foreach(
+        json_object_get(answer, "runtimes"), i,
+        row) if (strcmp(json_string_value(json_object_get(row, "runtime")), runtime) ==
+                 0) return json_integer_value(json_object_get(row, "high_bytes"));
+    fail_msg("no %s", runtime);
+    return 0;
+}
+
+/* Typed behind the command, each remedy gives the figure and the verdict that it promises. */
+static size_t expect_remedies(const char *arguments)
+{
+    json_t *answer = answer_of(arguments, 3), *remedies = json_object_get(answer, "remedies"), *r;
+    size_t i, n = json_array_size(remedies);
+    bool fits = true;
+    json_array_foreach(remedies, i, r)
+    {
+        char with[800];
+        const char *runtime = json_string_value(json_object_get(r, "runtime"));
+        bool promised = json_is_true(json_object_get(r, "fits"));
+        snprintf(with, sizeof with, "%s %s", arguments,
+                 json_string_value(json_object_get(r, "option")));
+        json_t *then = answer_of(with, promised ? 0 : 3);
+        assert_int_equal(json_is_true(json_object_get(then, "fits")), promised);
+        if (high_of(then, runtime) != json_integer_value(json_object_get(r, "high_bytes")))
+            fail_msg("%s: %lld bytes", with, (long long)high_of(then, runtime));
+        assert_true(fits || !promised); /* those that fit come first */
+        fits = promised;
+        json_decref(then);
+    }
+    json_decref(answer);
+    return n;
+}
+
+static void remedies_keep_their_promise(void **state)
+{
+    (void)state;
+    assert_int_equal(expect_remedies("-b 600 --budget T4 " SAMPLES "resnet50.onnx"), 4);
+    assert_int_equal(
+        expect_remedies("-b 600 --train adamw --budget T4 " SAMPLES "resnet18-train.onnx"), 4);
+    /* By its dim, for one runtime, less a margin. */
+    assert_int_equal(expect_remedies("-d batch=1000 -d sequence=512 --budget 2GiB --margin 5 "
+                                     "--runtime torch " SAMPLES "bert.onnx"),
+                     2);
+    EXPECT("-b 600 --budget T4 " SAMPLES "resnet50.onnx", 3, "To make it fit, add one of these",
+           "--batch 445: ort 14.64–14.99 GiB, fits (the largest batch that fits)");
+    EXPECT("-b 8 --budget T4 " SAMPLES "resnet50.onnx", 0, "It fits T4, 15.00 GiB");
+    assert_null(strstr(text, "To make it fit"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -80,6 +174,9 @@ int main(void)
         cmocka_unit_test(free_dims_are_asked_for),
         cmocka_unit_test(warnings_reach_standard_error),
         cmocka_unit_test(strictness_is_a_status),
+        cmocka_unit_test(sizes_that_contradict_are_told),
+        cmocka_unit_test(modules_show_training),
+        cmocka_unit_test(remedies_keep_their_promise),
     };
     return cmocka_run_group_tests(tests, folder_enter, folder_leave);
 }

@@ -252,10 +252,14 @@ static onv_type parse_items(case_parser *p)
         } while (p->error == NULL && count < CASE_MAX_VALUES && accept(p, ","));
         expect(p, "}");
     }
+    onv_items *kept =
+        onv_arena_calloc(&p->model->arena, 1, sizeof *kept + sizeof items, _Alignof(onv_items));
+    kept->used = kept->room = count;
+    memcpy(kept->at, items, count * sizeof *items);
     return (onv_type){.kind = ONV_TYPE_SEQUENCE,
                       .rank = -1,
                       .length = onv_dim_const(count),
-                      .items = onv_arena_copy(&p->model->arena, items, count * sizeof *items),
+                      .items = kept,
                       .elem = common_type(p, items, count)};
 }
 

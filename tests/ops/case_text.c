@@ -89,7 +89,7 @@ static const char *sequence_text(onv_model *model, const onv_type *type, bool bo
         const char *text = "seq{";
         for (int64_t i = 0; i < type->length.raw; i++)
             text = onv_arena_printf(arena, "%s%s%s", text, i > 0 ? "," : "",
-                                    type_text(model, &type->items[i], bounds));
+                                    type_text(model, &type->items->at[i], bounds));
         return onv_arena_printf(arena, "%s}", text);
     }
     const char *text = onv_arena_printf(arena, "seq(%s)", type_text(model, type->elem, bounds));

@@ -32,6 +32,25 @@ def label(size):
     raise AssertionError(size)
 
 
+def span(of):
+    """A range, as the text report writes it."""
+    low, high = of["low_bytes"], of["high_bytes"]
+    power = max(p for p in range(7) if high >= 1024**p or p == 0)
+    text = [f"{round_half_up(x, 1024**power, 0 if power < 3 else 2)}" for x in (low, high)]
+    return label(high) if text[0] == text[1] else f"{text[0]}–{text[1]} {['B', 'KiB', 'MiB', 'GiB', 'TiB'][power]}"
+
+
+def round_half_up(count, unit, decimals):
+    digits = (2 * count * 10**decimals + unit) // (2 * unit)
+    return str(digits) if decimals == 0 else f"{digits // 10**decimals}.{digits % 10**decimals:0{decimals}}"
+
+
+def verdict(fit):
+    if fit["fits"]:
+        return "fits"
+    return "does not fit, unless PyTorch returns cached memory, which is slower" if fit.get("fits_by_release") else "does not fit"
+
+
 def until(page, condition, seconds=30):
     """Playwright's own wait evaluates its condition inside the page a second time, where the page's policy forbids eval."""
     end = time.monotonic() + seconds
@@ -73,9 +92,32 @@ class Tester:
         headline = dict(page.eval_on_selector_all(".headline div", "d => d.map(x => [x.children[0].textContent, x.children[1].textContent])"))
         assert headline["weights"] == label(model["parameters"]["bytes"])
         peak = sized["peak"]["bytes"]
-        assert headline["peak without weights"] == ("?" if peak is None else label(peak))
+        assert headline["peak of the graph, a lower bound"] == ("?" if peak is None else label(peak))
+        self.answer(page, model)
         count = page.text_content("#tensors .tools .note")
         assert f"of {len(model['tensors']):,} tensors" in count
+
+    def answer(self, page, model):
+        """The page says what the report answers: of each runtime its total, of each device the verdict with its own libraries."""
+        answer = model["answer"]
+        shown = answer if answer["runtime"] is not None else model.get("example", {}).get("answer")
+        rows = page.eval_on_selector_all("[data-answer]",
+                                         "rows => rows.map(r => [r.dataset.answer, r.querySelector('[data-figure]').textContent])")
+        assert rows == [[r["runtime"], span(r)] for r in (shown or {"runtimes": []})["runtimes"]], rows
+        devices = answer.get("devices", answer.get("usual_devices", []))
+        said = page.eval_on_selector_all("[data-device]", """rows => rows.map(r => [r.dataset.device,
+            r.querySelector('[data-figure=verdict]').textContent, r.querySelector('[data-figure=need]').textContent])""")
+        assert said == [[d["device"] or label(d["budget_bytes"]), verdict(d), span(d)] for d in devices], said
+        gpu = answer["gpu"]
+        if gpu is not None:
+            assert f"on {gpu}{' (assumed)' if answer['gpu_assumed'] else ''}" in page.text_content(".answer caption")
+        for remedy in answer.get("remedies", []):
+            assert remedy["option"] in page.text_content(".remedies")
+        training = model.get("training")
+        assert page.locator("#training").is_visible() == (training is not None)
+        if training is not None:
+            chosen = next((p for p in training.get("plans", []) if p.get("chosen")), training)
+            assert page.text_content("[data-training=reserved]") == label(chosen["reserved_peak_bytes"])
 
     def stacks(self, page):
         """In each mode the bands of a step add up to its live bytes, and so does the list of what lives there."""
@@ -177,6 +219,17 @@ def slider(page, model):
                 stack.append(sizes[dims[item[0]]] if isinstance(item, list) else item)
         peak = max(peak, stack[0])
     assert page.text_content("[data-figure=formula]") == label(model["formula"]["weight_bytes"] + peak)
+    assert "lower bound, not a verdict" in page.text_content(".sliders .says") and page.locator("[data-device]").count() == 0
+    assert page.text_content("[data-figure=command]") == (
+        "onnxvram " + model["path"] + " " + " ".join(f"--batch {sizes[d]}" if d == batch else f"--dim {d}={sizes[d]}" for d in dims)
+        + " --budget T4")
+    until(page, "document.querySelector('.stale').textContent.includes('do not follow')")
+    assert page.locator("[data-figure=contradiction]").count() == 0
+    total = next(d for d in model["free_dims"] if "sum_of" in d)
+    page.fill(f".dim:nth-child({dims.index(total['name']) + 1}) .number", "7")
+    want = sum(sizes[name] for name in total["sum_of"])
+    assert f"{total['name']} is 7, but {' + '.join(total['sum_of'])} is {want}" in page.text_content("[data-figure=contradiction]")
+    page.fill(f".dim:nth-child({dims.index(total['name']) + 1}) .number", str(sizes[total["name"]]))
     page.locator(".dim input[type=range] >> nth=0").focus()
     page.keyboard.press("ArrowRight")
     until(page, f"document.querySelector('.dim .number').value !== '{sizes[dims[0]]}'")

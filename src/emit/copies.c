@@ -2,11 +2,13 @@
  * interpolation or a padding, networks swap channels and time. The swap is a view, so the gradient arrives
  * in the other order: kernels copy it, those of batch norms too, and so does the reshape that a linear layer begins with.
  * Products of matrices copy those that have neither dense rows nor dense columns. */
+#include "emit/emit.h"
+
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "lower/lowering.h"
+
 #include "ops/op.h"
 
 enum { MANY = UINT32_MAX };
@@ -17,39 +19,37 @@ typedef struct readers {
     uint32_t *of; /* by tensor: 1 + the operation that reads it, 0: none, MANY */
 } readers;
 
-static const onv_eager_op *sole_reader(const onv_lowering *l, const readers *r, uint32_t tensor)
+static const onv_eager_op *sole_reader(const onv_emitter *e, const readers *r, uint32_t tensor)
 {
     uint32_t at = r->of[tensor];
-    return at == 0 || at == MANY ? NULL : &l->emit.eager->ops.at[at - 1];
+    return at == 0 || at == MANY ? NULL : &e->eager->ops.at[at - 1];
 }
 
 /* The view that swaps the last two dims of a tensor of rank 3 alone, through which it is read. */
-static const onv_eager_op *swapped_view(const onv_lowering *l, const readers *r, uint32_t tensor)
+static const onv_eager_op *swapped_view(const onv_emitter *e, const readers *r, uint32_t tensor)
 {
-    onv_eager_tensor t = onv_tensor_at(&l->emit, tensor);
-    const onv_eager_op *view = t.rank == 3 ? sole_reader(l, r, tensor) : NULL;
+    onv_eager_tensor t = onv_tensor_at(e, tensor);
+    const onv_eager_op *view = t.rank == 3 ? sole_reader(e, r, tensor) : NULL;
     if (view == NULL || strcmp(view->name, "permute") != 0 || view->n_out != 1) return NULL;
-    onv_eager_tensor v = onv_tensor_at(&l->emit, view->out[0]);
+    onv_eager_tensor v = onv_tensor_at(e, view->out[0]);
     if (v.dims[0] != t.dims[0] || v.dims[1] != t.dims[2] || v.strides[1] != t.strides[2] ||
         v.dims[1] < 2 || v.dims[2] < 2)
         return NULL;
     return view;
 }
 
-static const onv_eager_op *reader_of_swapped(const onv_lowering *l, const readers *r,
+static const onv_eager_op *reader_of_swapped(const onv_emitter *e, const readers *r,
                                              uint32_t tensor)
 {
-    const onv_eager_op *view = swapped_view(l, r, tensor);
-    return view != NULL ? sole_reader(l, r, view->out[0]) : NULL;
+    const onv_eager_op *view = swapped_view(e, r, tensor);
+    return view != NULL ? sole_reader(e, r, view->out[0]) : NULL;
 }
 
 /* The strides of the part of its gradient that an operation hands to an operand as it is: of what was summed, with strides
  * of 0 along the dims that are gone, or of what was joined. */
-static bool part_strides(const onv_lowering *l, const onv_eager_op *op, uint32_t k,
-                         int64_t *strides)
+static bool part_strides(const onv_emitter *e, const onv_eager_op *op, uint32_t k, int64_t *strides)
 {
-    onv_eager_tensor x = onv_tensor_at(&l->emit, op->in[k].tensor),
-                     y = onv_tensor_at(&l->emit, op->out[0]);
+    onv_eager_tensor x = onv_tensor_at(e, op->in[k].tensor), y = onv_tensor_at(e, op->out[0]);
     int64_t step = 1;
     if (strcmp(op->name, "cat") == 0 && x.rank == y.rank) {
         for (uint32_t i = x.rank; i-- > 0; step *= y.dims[i]) strides[i] = step;
@@ -71,17 +71,16 @@ static bool part_strides(const onv_lowering *l, const onv_eager_op *op, uint32_t
 
 /* Patches: the places of an image in one dim, which is swapped with the channels, or channels moved last. The
  * gradient comes in the order of what reads that, but of another convolution, or one whose order it is. */
-static bool is_read_swapped(const onv_lowering *l, const readers *r, const onv_eager_op *op)
+static bool is_read_swapped(const onv_emitter *e, const readers *r, const onv_eager_op *op)
 {
     uint32_t tensor = op->out[0];
     bool is_swapped = false;
-    onv_eager_tensor x = onv_tensor_at(&l->emit, op->in[0].tensor);
+    onv_eager_tensor x = onv_tensor_at(e, op->in[0].tensor);
     if (onv_tensor_is_channels_last(&x)) return false;
     for (uint32_t k = 0; k < MAX_VIEWS; k++) {
-        const onv_eager_op *next = sole_reader(l, r, tensor);
+        const onv_eager_op *next = sole_reader(e, r, tensor);
         if (next == NULL || next->n_out != 1) return false;
-        bool is_view = onv_tensor_at(&l->emit, next->out[0]).storage ==
-                       onv_tensor_at(&l->emit, tensor).storage;
+        bool is_view = onv_tensor_at(e, next->out[0]).storage == onv_tensor_at(e, tensor).storage;
         if (!is_view) return is_swapped && strcmp(next->name, "conv") != 0;
         is_swapped |= strcmp(next->name, "permute") == 0;
         tensor = next->out[0];
@@ -95,13 +94,13 @@ typedef enum kernel {
     STRIDES /* the same, but takes any strides */
 } kernel;
 
-static kernel kernel_of(const onv_lowering *l, const onv_eager_op *op)
+static kernel kernel_of(const onv_emitter *e, const onv_eager_op *op)
 {
     if (!onv_is_node(op->node) || op->n_in == 0 || op->n_out == 0) return OTHER;
     if (strcmp(op->name, "conv") == 0 || strcmp(op->name, "upsample") == 0 ||
         strcmp(op->name, "im2col") == 0)
         return COPIES;
-    const onv_node *node = onv_model_node(l->emit.model, op->node);
+    const onv_node *node = onv_model_node(e->model, op->node);
     const onv_attr *mode = onv_node_attr(node, "mode");
     if (strcmp(op->name, node->op_type) != 0) return OTHER;
     if (strcmp(op->name, "Resize") == 0) return COPIES;
@@ -117,15 +116,15 @@ static bool is_any_of(const char *name, const char *const *names, size_t n)
     return false;
 }
 
-static bool has_dims_of(const onv_lowering *l, uint32_t tensor, uint32_t other)
+static bool has_dims_of(const onv_emitter *e, uint32_t tensor, uint32_t other)
 {
-    onv_eager_tensor a = onv_tensor_at(&l->emit, tensor), b = onv_tensor_at(&l->emit, other);
+    onv_eager_tensor a = onv_tensor_at(e, tensor), b = onv_tensor_at(e, other);
     return a.rank == b.rank && memcmp(a.dims, b.dims, a.rank * sizeof *a.dims) == 0;
 }
 
 /* The softmax's kernel wants a contiguous gradient. A product, or the copy that a reshape makes, gives one in the order in
  * which it reads: through a permutation that is not the softmax's, and through dropout, which keeps it. */
-static bool is_read_permuted(const onv_lowering *l, const readers *r, const onv_eager_op *op)
+static bool is_read_permuted(const onv_emitter *e, const readers *r, const onv_eager_op *op)
 {
     static const char *const kernels[] = {"Softmax", "softmax", "LogSoftmax"};
     static const char *const products[] = {"reshape", "bmm", "mm", "matmul"};
@@ -133,13 +132,13 @@ static bool is_read_permuted(const onv_lowering *l, const readers *r, const onv_
     uint32_t tensor = op->out[0];
     bool is_permuted = false;
     for (uint32_t k = 0; k < MAX_VIEWS; k++) {
-        const onv_eager_op *next = sole_reader(l, r, tensor);
+        const onv_eager_op *next = sole_reader(e, r, tensor);
         if (next == NULL || next->n_out != 1) return false;
         if (is_permuted && is_any_of(next->name, products, sizeof products / sizeof products[0]))
             return true;
         bool is_permute = strcmp(next->name, "permute") == 0;
-        onv_eager_tensor t = onv_tensor_at(&l->emit, next->out[0]);
-        bool is_same = has_dims_of(l, next->out[0], tensor) &&
+        onv_eager_tensor t = onv_tensor_at(e, next->out[0]);
+        bool is_same = has_dims_of(e, next->out[0], tensor) &&
                        (strcmp(next->name, "expand") == 0 || strcmp(next->name, "view") == 0);
         if (!is_permute && !is_same && strcmp(next->name, "dropout") != 0) return false;
         tensor = next->out[0];
@@ -149,27 +148,27 @@ static bool is_read_permuted(const onv_lowering *l, const readers *r, const onv_
 }
 
 /* A norm of sequences whose channels stand last: what reads the result does so in that order. */
-static bool is_swapped_norm(const onv_lowering *l, const readers *r, const onv_eager_op *op)
+static bool is_swapped_norm(const onv_emitter *e, const readers *r, const onv_eager_op *op)
 {
-    const onv_eager_op *view = swapped_view(l, r, op->out[0]);
-    const onv_eager_op *next = view != NULL ? sole_reader(l, r, view->out[0]) : NULL;
+    const onv_eager_op *view = swapped_view(e, r, op->out[0]);
+    const onv_eager_op *next = view != NULL ? sole_reader(e, r, view->out[0]) : NULL;
     return view != NULL && (next == NULL || strcmp(next->name, "permute") != 0);
 }
 
-static bool copies(const onv_lowering *l, const readers *r, const onv_eager_op *op)
+static bool copies(const onv_emitter *e, const readers *r, const onv_eager_op *op)
 {
     if (!op->has_backward || op->n_in == 0 || op->n_out == 0) return false;
     if (strcmp(op->name, "batch_norm") == 0 || strcmp(op->name, "group_norm") == 0 ||
         strcmp(op->name, "layer_norm") == 0)
-        return is_swapped_norm(l, r, op);
-    if (is_read_permuted(l, r, op)) return true;
-    if (strcmp(op->name, "conv") == 0 && onv_tensor_at(&l->emit, op->out[0]).rank > 3)
-        return is_read_swapped(l, r, op);
-    const onv_eager_op *next = reader_of_swapped(l, r, op->out[0]);
+        return is_swapped_norm(e, r, op);
+    if (is_read_permuted(e, r, op)) return true;
+    if (strcmp(op->name, "conv") == 0 && onv_tensor_at(e, op->out[0]).rank > 3)
+        return is_read_swapped(e, r, op);
+    const onv_eager_op *next = reader_of_swapped(e, r, op->out[0]);
     if (next == NULL) return false;
-    if (kernel_of(l, op) == COPIES) return strcmp(next->name, "reshape") == 0;
-    return strcmp(op->name, "view") == 0 && onv_tensor_at(&l->emit, op->in[0].tensor).rank == 2 &&
-           kernel_of(l, next) != OTHER;
+    if (kernel_of(e, op) == COPIES) return strcmp(next->name, "reshape") == 0;
+    return strcmp(op->name, "view") == 0 && onv_tensor_at(e, op->in[0].tensor).rank == 2 &&
+           kernel_of(e, next) != OTHER;
 }
 
 /* The strides of a gradient in front of a permutation, whose result has it in these: dims are told by their own strides. */
@@ -190,18 +189,17 @@ static bool strides_before(const onv_eager_tensor *x, const onv_eager_tensor *y,
 }
 
 /* Such a part comes back through views; the first that cannot be one of it copies it (`grad.reshape()`). */
-static void copy_part(onv_lowering *l, const readers *r, const uint32_t *made_by,
+static void copy_part(onv_emitter *e, const readers *r, const uint32_t *made_by,
                       const onv_eager_op *op, uint32_t k)
 {
     int64_t strides[ONV_MAX_RANK], before[ONV_MAX_RANK];
     uint32_t tensor = op->in[k].tensor;
-    if (op->in[k].grad != ONV_GRAD_PART || !part_strides(l, op, k, strides)) return;
+    if (op->in[k].grad != ONV_GRAD_PART || !part_strides(e, op, k, strides)) return;
     for (uint32_t n = 0; n < MAX_VIEWS; n++) {
         uint32_t maker = made_by[tensor];
-        if (sole_reader(l, r, tensor) == NULL || maker == 0) return;
-        onv_eager_op *view = &l->emit.eager->ops.at[maker - 1];
-        onv_eager_tensor part = onv_tensor_at(&l->emit, tensor),
-                         x = onv_tensor_at(&l->emit, view->in[0].tensor);
+        if (sole_reader(e, r, tensor) == NULL || maker == 0) return;
+        onv_eager_op *view = &e->eager->ops.at[maker - 1];
+        onv_eager_tensor part = onv_tensor_at(e, tensor), x = onv_tensor_at(e, view->in[0].tensor);
         bool permutes = strcmp(view->name, "permute") == 0;
         if ((!permutes && strcmp(view->name, "view") != 0) || view->in[0].grad != ONV_GRAD_ALIAS ||
             (permutes && !strides_before(&x, &part, strides, before)))
@@ -240,63 +238,59 @@ static bool strides_behind(const onv_eager_tensor *base, const onv_eager_tensor 
 
 /* The view of all of a product whose gradient is contiguous: what another product reads, or has copied for it. What reads
  * the result of an einsum otherwise gives a gradient in the order of that. */
-static uint32_t view_with_dense_gradient(const onv_lowering *l, const readers *r,
+static uint32_t view_with_dense_gradient(const onv_emitter *e, const readers *r,
                                          const onv_eager_op *product)
 {
     uint32_t tensor = product->out[0], own = tensor;
-    const onv_eager_op *next = sole_reader(l, r, tensor);
+    const onv_eager_op *next = sole_reader(e, r, tensor);
     for (uint32_t k = 0; k < MAX_VIEWS_BETWEEN && next != NULL && next->n_out == 1; k++) {
-        if (onv_tensor_at(&l->emit, next->out[0]).storage !=
-            onv_tensor_at(&l->emit, tensor).storage)
-            break;
+        if (onv_tensor_at(e, next->out[0]).storage != onv_tensor_at(e, tensor).storage) break;
         tensor = next->out[0];
         if (next->node.index == product->node.index) own = tensor;
-        next = sole_reader(l, r, tensor);
+        next = sole_reader(e, r, tensor);
     }
     bool copies = next != NULL && strcmp(next->name, "reshape") == 0 && next->n_out == 1;
-    if (copies) next = sole_reader(l, r, next->out[0]);
+    if (copies) next = sole_reader(e, r, next->out[0]);
     if (next != NULL && strcmp(next->name, "bmm") == 0) return tensor;
     bool is_einsum = onv_is_node(product->node) &&
-                     strcmp(onv_model_node(l->emit.model, product->node)->op_type, "Einsum") == 0;
+                     strcmp(onv_model_node(e->model, product->node)->op_type, "Einsum") == 0;
     return is_einsum ? own : ONV_NO_TENSOR;
 }
 
 /* CUDA's products copy a matrix that has neither rows nor columns that are dense, once for each gradient that they make,
  * beside it. */
-static bool copies_for_product(const onv_lowering *l, const readers *r, const onv_eager_op *op)
+static bool copies_for_product(const onv_emitter *e, const readers *r, const onv_eager_op *op)
 {
     int64_t strides[ONV_MAX_RANK];
-    if (strcmp(op->name, "bmm") != 0 || !op->has_backward || l->emit.options->on_cpu) return false;
-    uint32_t view = view_with_dense_gradient(l, r, op);
+    if (strcmp(op->name, "bmm") != 0 || !op->has_backward || e->options->on_cpu) return false;
+    uint32_t view = view_with_dense_gradient(e, r, op);
     if (view == ONV_NO_TENSOR) return false;
-    onv_eager_tensor product = onv_tensor_at(&l->emit, op->out[0]),
-                     x = onv_tensor_at(&l->emit, view);
+    onv_eager_tensor product = onv_tensor_at(e, op->out[0]), x = onv_tensor_at(e, view);
     if (product.rank != 3 || !strides_behind(&product, &x, strides)) return false;
     return product.dims[1] > 1 && product.dims[2] > 1 && strides[1] != 1 && strides[2] != 1;
 }
 
-void onv_copies_add(onv_lowering *l)
+void onv_copies_add(onv_emitter *e)
 {
-    readers r = {ONV_ARENA_ARRAY(&l->emit.model->arena, uint32_t, l->emit.eager->tensors.count)};
-    uint32_t *made_by =
-        ONV_ARENA_ARRAY(&l->emit.model->arena, uint32_t, l->emit.eager->tensors.count);
+    readers r = {ONV_ARENA_ARRAY(&e->model->arena, uint32_t, e->eager->tensors.count)};
+    uint32_t *made_by = ONV_ARENA_ARRAY(&e->model->arena, uint32_t, e->eager->tensors.count);
     if (r.of == NULL || made_by == NULL) {
-        l->emit.status = onv_fail_memory(l->emit.err);
+        e->status = onv_fail_memory(e->err);
         return;
     }
-    for (uint32_t i = 0; i < l->emit.eager->ops.count; i++) {
-        const onv_eager_op *op = &l->emit.eager->ops.at[i];
+    for (uint32_t i = 0; i < e->eager->ops.count; i++) {
+        const onv_eager_op *op = &e->eager->ops.at[i];
         for (uint32_t k = 0; k < op->n_in; k++) {
             uint32_t *reader = &r.of[op->in[k].tensor];
             *reader = *reader == 0 ? i + 1 : MANY;
         }
         for (uint32_t k = 0; k < op->n_out; k++) made_by[op->out[k]] = i + 1;
     }
-    for (uint32_t i = 0; i < l->emit.eager->ops.count; i++) {
-        onv_eager_op *op = &l->emit.eager->ops.at[i];
-        for (uint32_t k = 0; k < op->n_in && op->n_out == 1; k++) copy_part(l, &r, made_by, op, k);
-        if (!copies(l, &r, op) && !copies_for_product(l, &r, op)) continue;
-        uint64_t bytes = onv_tensor_at(&l->emit, op->out[0]).bytes;
+    for (uint32_t i = 0; i < e->eager->ops.count; i++) {
+        onv_eager_op *op = &e->eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_in && op->n_out == 1; k++) copy_part(e, &r, made_by, op, k);
+        if (!copies(e, &r, op) && !copies_for_product(e, &r, op)) continue;
+        uint64_t bytes = onv_tensor_at(e, op->out[0]).bytes;
         if (!onv_u64_add(op->backward_temp_bytes, bytes, &op->backward_temp_bytes))
             op->backward_temp_bytes = UINT64_MAX;
     }

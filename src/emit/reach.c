@@ -4,8 +4,9 @@
  * loss, because a rounding to integers or detach() is between, goes with the forward pass: its
  * variables hold it until its functions return. What leads to an output of the network without a loss stays
  * with that output. Parameters that only such operations read get no gradient and no state. */
+#include "emit/emit.h"
+
 #include "base/fail.h"
-#include "lower/lowering.h"
 
 static bool is_held(const onv_eager *eager, uint32_t tensor)
 {
@@ -30,12 +31,12 @@ static void look_back(onv_eager *eager, uint8_t *life)
     }
 }
 
-void onv_reach_find(onv_lowering *l)
+void onv_reach_find(onv_emitter *e)
 {
-    onv_eager *eager = l->emit.eager;
-    uint8_t *life = ONV_ARENA_ARRAY(&l->emit.model->arena, uint8_t, eager->tensors.count);
+    onv_eager *eager = e->eager;
+    uint8_t *life = ONV_ARENA_ARRAY(&e->model->arena, uint8_t, eager->tensors.count);
     if (life == NULL) {
-        l->emit.status = onv_fail_memory(l->emit.err);
+        e->status = onv_fail_memory(e->err);
         return;
     }
     for (size_t i = 0; i < eager->outputs.count && eager->loss == ONV_NO_TENSOR; i++)
@@ -51,8 +52,8 @@ void onv_reach_find(onv_lowering *l)
         if (storage->kind != ONV_STORAGE_PARAMETER || !storage->trained || storage->gets_grad)
             continue;
         storage->trained = false;
-        if (l->tally.unreached.count++ == 0) l->tally.unreached.first = storage->label;
-        if (storage->bytes > UINT64_MAX - l->tally.unreached.bytes) continue;
-        l->tally.unreached.bytes += storage->bytes;
+        if (e->unreached.count++ == 0) e->unreached.first = storage->label;
+        if (storage->bytes > UINT64_MAX - e->unreached.bytes) continue;
+        e->unreached.bytes += storage->bytes;
     }
 }

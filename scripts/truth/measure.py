@@ -1,0 +1,160 @@
+"""What the CUDA build of PyTorch asks its allocator for: training and inference of one network.
+
+Each measurement runs in a process of its own, as what the one before leaves on the device would count. Sizes in bytes.
+"""
+import gc
+import weakref
+
+# Functions of PyTorch that allocate memory for tensors; all other allocations are workspaces.
+MARKS = ("empty_cuda", "empty_strided_cuda", "empty_generic", "resize_bytes_cuda", "CUDAGuardImpl")
+
+
+def tensors_of(results):
+    import torch
+    from torch.utils import _pytree
+    results = results.to_tuple() if hasattr(results, "to_tuple") else results
+    return [r for r in _pytree.tree_flatten(results)[0] if isinstance(r, torch.Tensor) and r.requires_grad]
+
+
+class Loss:
+    """The sum of the losses of all results; the targets are made with the first ones and stay."""
+
+    def __init__(self, kind):
+        self.kind, self.targets = kind, None
+
+    def __call__(self, results):
+        import torch
+        from torch.nn import functional as F
+        outputs = tensors_of(results)
+        if self.targets is None:
+            self.targets = [self.target(o) for o in outputs]
+        losses = [self.one(torch, F, o, t) for o, t in zip(outputs, self.targets)]
+        total = losses[0]
+        for loss in losses[1:]:
+            total = total + loss
+        return total
+
+    def target(self, output):
+        import torch
+        if self.kind == "none":
+            return None
+        if self.kind == "mse":
+            return torch.zeros_like(output, requires_grad=False)
+        shape = (output.shape[0] * output.shape[1],) if output.dim() == 3 else (output.shape[0], *output.shape[2:])
+        return torch.zeros(shape, dtype=torch.int64, device=output.device)
+
+    def one(self, torch, F, output, target):
+        if self.kind == "none":
+            return output
+        if self.kind == "mse":
+            return F.mse_loss(output, target)
+        return F.cross_entropy(output.reshape(-1, output.shape[-1]) if output.dim() == 3 else output, target)
+
+
+def made(network, batch):
+    import torch
+    torch.manual_seed(0)
+    dtype = getattr(torch, network.dtype)
+    model = network.make().cuda()
+    inputs = tuple(x.cuda() for x in network.inputs(batch))
+    if dtype != torch.float32:
+        model, inputs = model.to(dtype), tuple(x.to(dtype) if x.is_floating_point() else x for x in inputs)
+    return model, inputs
+
+
+def tensor_peak(run):
+    """What is requested for tensors at most while it runs, by PyTorch's history of allocations."""
+    import torch
+    held = torch.cuda.memory_stats()["requested_bytes.all.current"]
+    torch.cuda.memory._record_memory_history(enabled="all", context="alloc", stacks="all", max_entries=2000000)
+    run()
+    events = torch.cuda.memory._snapshot()["device_traces"][0]
+    torch.cuda.memory._record_memory_history(enabled=None)
+    live, now, most = {}, 0, 0
+    for event in events:
+        if event["action"] == "alloc":
+            names = [f["name"] for f in event["frames"]]
+            head = [n for n in names if "::" in n or "(" in n][:14]
+            live[event["addr"]] = event["size"] if any(mark in n for n in head for mark in MARKS) else 0
+            now += live[event["addr"]]
+            most = max(most, now)
+        elif event["action"] == "free_completed":
+            now -= live.pop(event["addr"], event["size"])
+    return held + most
+
+
+def peaks(run):
+    """Of the third run, and of tensors in the fourth."""
+    import torch
+    for _ in range(3):
+        torch.cuda.reset_peak_memory_stats()
+        run()
+    stats = torch.cuda.memory_stats()
+    return {"allocated": stats["allocated_bytes.all.peak"], "reserved": stats["reserved_bytes.all.peak"],
+            "tensors": tensor_peak(run)}
+
+
+def training(network, batch, optimizer):
+    import torch
+    model, inputs = made(network, batch)
+    model.train()
+    step = (torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9) if optimizer == "momentum" else
+            torch.optim.AdamW(model.parameters()))
+    loss, state = Loss(network.loss), {}
+
+    def iterate():
+        step.zero_grad()
+        state["results"] = model(*inputs)
+        state["loss"] = loss(state["results"])
+        state["loss"].backward()
+        step.step()
+    return peaks(iterate)
+
+
+class Saved:
+    """What autograd keeps, as long as it does."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+
+def kept(network, batch):
+    """Distinct storages that autograd keeps until backward, those of parameters and buffers left out."""
+    import torch
+    model, inputs = made(network, batch)
+    model.train()
+
+    def key(tensor):
+        return tensor.untyped_storage()._cdata
+    state = {key(t) for t in model.parameters()} | {key(t) for t in model.buffers()}
+    buffers, saved = list(model.buffers()), []
+
+    def pack(tensor):
+        held = Saved(tensor.detach())
+        saved.append(weakref.ref(held))
+        return held
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda held: held.tensor):
+        loss = Loss(network.loss)
+        result = loss(model(*inputs))
+    gc.collect()
+    alive = [held.tensor for held in (ref() for ref in saved) if held is not None]
+    total = sum({key(t): t.untyped_storage().nbytes() for t in alive if key(t) not in state and t.is_cuda}.values())
+    del result, buffers
+    return total
+
+
+def inference(network, batch):
+    import torch
+    model, inputs = made(network, batch)
+    model.eval()
+    state = {}
+
+    @torch.no_grad()
+    def run():
+        state.clear()
+        state["results"] = model(*inputs)
+    return peaks(run)
+
+
+KINDS = {"kept": kept, "momentum": lambda n, b: training(n, b, "momentum"), "adamw": lambda n, b: training(n, b, "adamw"),
+         "inference": inference}

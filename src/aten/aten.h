@@ -1,0 +1,133 @@
+/* The table of ATen operators: what PyTorch's operators keep for backward, which are views, which
+ * are cast by autocast.
+ *
+ * Rows are facts of PyTorch's source: gradients and what they read are those of
+ * tools/autograd/derivatives.yaml, views and writes those of aten/src/ATen/native/native_functions.yaml,
+ * casts those of aten/src/ATen/autocast_mode.h. An operator is one row in the file of its family. Rows are data: they know neither a
+ * program nor a tape, and an operator is referred to by a pointer to its row, found once for a call.
+ *
+ * Tensor arguments are letters in the order of the schema, a, b, c ...; results are o, p, q ... A
+ * gradient formula is "ab:ao": it gives the gradients of a and b, and reads a and the first result. A formula
+ * without letters behind the colon reads the incoming gradient alone; "=" hands it on as it is, "[" a
+ * part of it, or a view. Formulas stand in the order in which autograd evaluates them, that of the arguments'
+ * names. What is not the first of a colon has no gradient.
+ */
+#ifndef ONV_ATEN_ATEN_H
+#define ONV_ATEN_ATEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum onv_aten_form {
+    ONV_ATEN_KERNEL = 0, /* gives new tensors, or overwrites its first argument */
+    ONV_ATEN_POINTWISE,  /* the same, in the dtype that its operands are promoted to */
+    ONV_ATEN_VIEW,       /* gives views of its first argument */
+    ONV_ATEN_MAKES,      /* gives a new tensor that no other one is read for */
+    ONV_ATEN_NOTHING,    /* gives no tensor that counts, and changes none */
+} onv_aten_form;
+
+/* What autocast does with an operator's float arguments. */
+typedef enum onv_aten_cast {
+    ONV_CAST_AS_IS = 0,
+    ONV_CAST_LOW,     /* lower_precision_fp: to its dtype */
+    ONV_CAST_FLOAT32, /* fp32 */
+    ONV_CAST_RESULT,  /* fp32_set_opt_dtype: as they are, but the result is float32 */
+    ONV_CAST_WIDEST,  /* promote: to the widest among them */
+} onv_aten_cast;
+
+/* Operators that a row does not describe: src/tape has a function for each. */
+typedef enum onv_aten_rule {
+    ONV_RULE_NONE = 0,
+    ONV_RULE_LINEAR,
+    ONV_RULE_MATMUL,
+    ONV_RULE_MM,      /* mm, bmm */
+    ONV_RULE_ADDMM,   /* addmm, baddbmm */
+    ONV_RULE_VECTORS, /* mv, dot, addmv, addr */
+    ONV_RULE_EINSUM,
+    ONV_RULE_BILINEAR,
+    ONV_RULE_CONV,
+    ONV_RULE_BATCH_NORM,
+    ONV_RULE_INSTANCE_NORM,
+    ONV_RULE_LAYER_NORM,
+    ONV_RULE_GROUP_NORM,
+    ONV_RULE_RMS_NORM,
+    ONV_RULE_WEIGHT_NORM,
+    ONV_RULE_DROPOUT,
+    ONV_RULE_FEATURE_DROPOUT,
+    ONV_RULE_ATTENTION,
+    ONV_RULE_ATTENTION_KERNEL,
+    ONV_RULE_EMBEDDING,
+    ONV_RULE_MAX_POOL,
+    ONV_RULE_ADAPTIVE_MAX_POOL,
+    ONV_RULE_ADAPTIVE_AVG_POOL,
+    ONV_RULE_SOFTMAX,
+    ONV_RULE_LOG_SOFTMAX,
+    ONV_RULE_CROSS_ENTROPY,
+    ONV_RULE_NLL_LOSS,
+    ONV_RULE_LOSS, /* a kernel of each element, and its reduction */
+    ONV_RULE_PAD,
+    ONV_RULE_RESHAPE,
+    ONV_RULE_CONTIGUOUS,
+    ONV_RULE_TO,
+    ONV_RULE_EXPAND,
+    ONV_RULE_DETACH,
+    ONV_RULE_REPEAT,
+    ONV_RULE_INDEX,
+    ONV_RULE_COPY,
+    ONV_RULE_FILL, /* of all elements */
+    ONV_RULE_SUM,
+    ONV_RULE_STD,
+    ONV_RULE_COSINE,
+    ONV_RULE_RECURRENT,
+    ONV_RULE_CELL,
+    ONV_RULE_STACK,
+    ONV_RULE_ROLL,
+    ONV_RULE_TAKES_PARTS, /* chunk, split, unbind, tensor_split */
+    ONV_RULE_GRAPHS,      /* of higher order */
+    ONV_N_RULES
+} onv_aten_rule;
+
+enum { ONV_ATEN_MOST_TENSORS = 8 }; /* letters of arguments, and of results */
+
+typedef struct onv_aten_op {
+    const char *name;  /* without "aten." and "_"; with an overload where overloads differ */
+    const char *in;    /* names of tensor arguments, those of lists too, separated by spaces */
+    const char *grads; /* NULL: none */
+    const char *tape;  /* its name on the tape (eager/eager.h); NULL: its own */
+    uint8_t form;      /* onv_aten_form */
+    uint8_t cast;      /* onv_aten_cast */
+    uint8_t rule;      /* onv_aten_rule */
+} onv_aten_op;
+
+/* The row of "aten.mul_.Tensor", and whether it overwrites its first argument; NULL: there is none. */
+const onv_aten_op *onv_aten_find(const char *op_name, bool *in_place);
+
+/* A formula of the row: which arguments have their gradients of it, as bits, and what it reads. */
+typedef struct onv_aten_grad {
+    uint32_t of;
+    uint32_t reads_in, reads_out;
+    bool hands_on, hands_part;
+} onv_aten_grad;
+
+/* The next formula of `text`, which moves on; false: there is none. */
+bool onv_aten_next_grad(const char **text, onv_aten_grad *grad);
+
+/* What autograd keeps of arguments and results, as bits, where `wants` have gradients: a value that one formula of one
+ * argument reads is kept if that argument wants its gradient, others in any case. */
+void onv_aten_saved(const onv_aten_op *op, uint32_t wants, uint32_t *in, uint32_t *out);
+
+/* Families, each sorted by name. */
+typedef struct onv_aten_family {
+    const onv_aten_op *ops;
+    size_t count;
+} onv_aten_family;
+
+extern const onv_aten_family onv_aten_pointwise, onv_aten_reduce, onv_aten_matmul, onv_aten_layers,
+    onv_aten_view, onv_aten_index, onv_aten_create, onv_aten_loss, onv_aten_image, onv_aten_linalg,
+    onv_aten_other;
+
+/* NULL behind the last one. */
+const onv_aten_family *onv_aten_family_at(size_t index);
+
+#endif

@@ -1,0 +1,419 @@
+#include "program/read.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/quota.h"
+#include "load/limits.h"
+#include "program/document.h"
+#include "program/expression.h"
+#include "program/reader.h"
+
+/* Majors of the schema that are read: PyTorch 2.4 to 2.15. */
+enum { FIRST_MAJOR = 5, LAST_MAJOR = 8, RECORDING_VERSION = 1 };
+
+/* --- Documents ----------------------------------------------------------------------------------- */
+
+static const char *const type_names[] = {
+    [ONV_DOC_NULL] = "null",       [ONV_DOC_BOOL] = "a boolean",  [ONV_DOC_INTEGER] = "an integer",
+    [ONV_DOC_REAL] = "a number",   [ONV_DOC_STRING] = "a string", [ONV_DOC_LIST] = "a list",
+    [ONV_DOC_OBJECT] = "an object"};
+
+onv_status onv_program_unexpected(const onv_program_reader *r, const char *at, const char *expected,
+                                  const onv_doc *found)
+{
+    return onv_fail(r->err, ONV_ERR_FORMAT, "%.100s: expected %s, found %s", at, expected,
+                    found != NULL ? type_names[found->type] : "nothing");
+}
+
+onv_status onv_program_optional(const onv_program_reader *r, const onv_doc *object, const char *key,
+                                onv_doc_type type, const onv_doc **member)
+{
+    *member = onv_doc_get(object, key);
+    if (*member == NULL || onv_doc_is(*member, ONV_DOC_NULL)) {
+        *member = NULL;
+        return ONV_OK;
+    }
+    if (onv_doc_is(*member, type)) return ONV_OK;
+    return onv_program_unexpected(r, key, type_names[type], *member);
+}
+
+onv_status onv_program_member(const onv_program_reader *r, const onv_doc *object, const char *key,
+                              onv_doc_type type, const onv_doc **member)
+{
+    ONV_TRY(onv_program_optional(r, object, key, type, member));
+    if (*member != NULL) return ONV_OK;
+    return onv_fail(r->err, ONV_ERR_FORMAT, "expected a member '%s', found none", key);
+}
+
+onv_status onv_program_name(const onv_program_reader *r, const char *at, const onv_doc *text,
+                            const char **name)
+{
+    if (!onv_doc_is(text, ONV_DOC_STRING)) return onv_program_unexpected(r, at, "a string", text);
+    size_t length = text->count;
+    if (length > r->limits->name_bytes)
+        return onv_fail(r->err, ONV_ERR_LIMIT,
+                        "a name has %zu bytes; the limit is %" PRIu64 ONV_RAISE("name-bytes"),
+                        length, r->limits->name_bytes);
+    *name = onv_intern_n(&r->model->strings, text->text, length);
+    return *name != NULL ? ONV_OK : onv_fail_memory(r->err);
+}
+
+onv_status onv_program_variant(const onv_program_reader *r, const char *at, const onv_doc *object,
+                               const char **kind, const onv_doc **value)
+{
+    for (uint32_t i = 0; onv_doc_is(object, ONV_DOC_OBJECT) && i < object->count; i++) {
+        if (onv_doc_is(&object->items[i], ONV_DOC_NULL)) continue;
+        *kind = object->items[i].key;
+        *value = &object->items[i];
+        return ONV_OK;
+    }
+    return onv_program_unexpected(r, at, "an object with one member", object);
+}
+
+void *onv_program_take(onv_arena *arena, const void *all, size_t size, size_t *count, size_t first)
+{
+    size_t n = *count - first;
+    *count = first;
+    if (n == 0) return onv_arena_alloc(arena, 0);
+    return onv_arena_copy(arena, (const char *)all + first * size, n * size);
+}
+
+/* --- Sizes --------------------------------------------------------------------------------------- */
+
+/* Sizes recur: each text is read once. */
+static onv_status read_expression(onv_program_reader *r, const onv_doc *expression, onv_dim *dim)
+{
+    const onv_doc *text;
+    const char *known, *unread;
+    uint32_t at;
+    ONV_TRY(onv_program_member(r, expression, "expr_str", ONV_DOC_STRING, &text));
+    ONV_TRY(onv_program_name(r, "expr_str", text, &known));
+    if (onv_ptr_map_get(&r->dims, known, &at)) {
+        *dim = r->dim_list.at[at];
+        return ONV_OK;
+    }
+    ONV_TRY(
+        onv_program_expression(known, &r->model->dims, &r->model->strings, dim, &unread, r->err));
+    if (!onv_dim_is_known(*dim))
+        onv_model_diag(r->model, ONV_WARNING, "program-size", NULL,
+                       "the size '%.200s' of the program is not known: %.60s cannot be computed",
+                       known, unread);
+    at = (uint32_t)r->dim_list.count;
+    if (!onv_vec_push(&r->dim_list, *dim) || !onv_ptr_map_set(&r->dims, known, at))
+        return onv_fail_memory(r->err);
+    return ONV_OK;
+}
+
+onv_status onv_program_size(onv_program_reader *r, const char *at, const onv_doc *size,
+                            onv_dim *dim)
+{
+    const char *kind;
+    const onv_doc *value;
+    if (onv_doc_is(size, ONV_DOC_INTEGER)) {
+        *dim = onv_dim_const(size->integer);
+        return ONV_OK;
+    }
+    ONV_TRY(onv_program_variant(r, at, size, &kind, &value));
+    if (strcmp(kind, "as_int") == 0 && onv_doc_is(value, ONV_DOC_INTEGER)) {
+        *dim = onv_dim_const(value->integer);
+        return ONV_OK;
+    }
+    if (strcmp(kind, "as_expr") == 0) return read_expression(r, value, dim);
+    if (strcmp(kind, "as_name") != 0 || !onv_doc_is(value, ONV_DOC_STRING))
+        return onv_program_unexpected(r, at, "as_int, as_expr or as_name", value);
+    uint32_t place;
+    const char *known = onv_interned(&r->model->strings, value->text);
+    if (known == NULL || !onv_ptr_map_get(&r->size_at, known, &place))
+        return onv_fail(r->err, ONV_ERR_FORMAT, "the size '%.100s' is not in sym_int_values",
+                        value->text);
+    const onv_doc *named = &r->sizes->items[place];
+    ONV_TRY(onv_program_variant(r, at, named, &kind, &value));
+    if (strcmp(kind, "as_name") == 0)
+        return onv_program_unexpected(r, at, "as_int or as_expr", value);
+    return onv_program_size(r, at, named, dim);
+}
+
+onv_dtype onv_program_dtype(int64_t scalar_type)
+{
+    static const uint8_t types[] = {
+        [1] = ONV_UINT8,           [2] = ONV_INT8,
+        [3] = ONV_INT16,           [4] = ONV_INT32,
+        [5] = ONV_INT64,           [6] = ONV_FLOAT16,
+        [7] = ONV_FLOAT,           [8] = ONV_DOUBLE,
+        [10] = ONV_COMPLEX64,      [11] = ONV_COMPLEX128,
+        [12] = ONV_BOOL,           [13] = ONV_BFLOAT16,
+        [28] = ONV_UINT16,         [29] = ONV_FLOAT8E4M3FN,
+        [30] = ONV_FLOAT8E5M2,     [31] = ONV_FLOAT8E4M3FNUZ,
+        [32] = ONV_FLOAT8E5M2FNUZ, [33] = ONV_FLOAT8E8M0,
+        [34] = ONV_UINT32,         [35] = ONV_UINT64,
+    };
+    if (scalar_type < 0 || scalar_type >= (int64_t)sizeof types) return ONV_UNDEFINED;
+    return (onv_dtype)types[scalar_type];
+}
+
+/* --- Values -------------------------------------------------------------------------------------- */
+
+onv_status onv_program_find_value(const onv_program_reader *r, const onv_doc *name, uint32_t *id)
+{
+    const char *known = onv_interned(&r->model->strings, name->text);
+    if (known != NULL && onv_ptr_map_get(&r->values, known, id)) return ONV_OK;
+    return onv_fail(r->err, ONV_ERR_FORMAT, "the tensor '%.100s' is read before it is made",
+                    name->text);
+}
+
+static onv_status read_sizes(onv_program_reader *r, const onv_doc *list, const char *at,
+                             const onv_dim **dims)
+{
+    size_t n = onv_doc_count(list);
+    onv_dim *made = ONV_ARENA_ARRAY(&r->model->arena, onv_dim, n);
+    if (made == NULL) return onv_fail_memory(r->err);
+    for (size_t i = 0; i < n; i++) ONV_TRY(onv_program_size(r, at, &list->items[i], &made[i]));
+    *dims = made;
+    return ONV_OK;
+}
+
+static onv_status describe(onv_program_reader *r, onv_program_value *value)
+{
+    const onv_doc *meta, *dtype, *sizes, *strides, *grad;
+    uint32_t place;
+    if (!onv_ptr_map_get(&r->tensor_at, value->name, &place))
+        return onv_fail(r->err, ONV_ERR_FORMAT, "the tensor '%.100s' is not in tensor_values",
+                        value->name);
+    meta = &r->tensors->items[place];
+    ONV_TRY(onv_program_member(r, meta, "dtype", ONV_DOC_INTEGER, &dtype));
+    ONV_TRY(onv_program_member(r, meta, "sizes", ONV_DOC_LIST, &sizes));
+    ONV_TRY(onv_program_optional(r, meta, "strides", ONV_DOC_LIST, &strides));
+    ONV_TRY(onv_program_optional(r, meta, "requires_grad", ONV_DOC_BOOL, &grad));
+    size_t rank = onv_doc_count(sizes);
+    if (rank > ONV_MAX_RANK)
+        return onv_fail(r->err, ONV_ERR_LIMIT, "the tensor '%.100s' has rank %zu, beyond %d",
+                        value->name, rank, ONV_MAX_RANK);
+    value->dtype = (uint8_t)onv_program_dtype(dtype->integer);
+    if (value->dtype == ONV_UNDEFINED)
+        onv_model_diag(r->model, ONV_WARNING, "program-dtype", value->name,
+                       "the element type %" PRId64
+                       " of PyTorch is not known: the tensor has no size",
+                       dtype->integer);
+    value->rank = (uint32_t)rank;
+    value->requires_grad = grad != NULL && grad->flag;
+    const onv_doc *offset = onv_doc_get(meta, "storage_offset");
+    if (offset != NULL && !onv_doc_is(offset, ONV_DOC_NULL))
+        ONV_TRY(onv_program_size(r, "storage_offset", offset, &value->offset));
+    ONV_TRY(read_sizes(r, sizes, "sizes", &value->dims));
+    if (strides == NULL || onv_doc_count(strides) != rank) return ONV_OK;
+    return read_sizes(r, strides, "strides", &value->strides);
+}
+
+onv_status onv_program_add_value(onv_program_reader *r, const onv_doc *name,
+                                 onv_program_value_kind kind, uint32_t call, uint32_t *id)
+{
+    onv_program_value value = {.kind = (uint8_t)kind,
+                               .graph = r->graph,
+                               .call = call,
+                               .storage = ONV_NO_STORAGE,
+                               .freed_after = ONV_NO_CALL_INDEX};
+    ONV_TRY(onv_program_name(r, "a tensor", name, &value.name));
+    if (onv_ptr_map_get(&r->values, value.name, id))
+        return onv_fail(r->err, ONV_ERR_FORMAT, "the tensor '%.100s' is made twice", value.name);
+    ONV_TRY(describe(r, &value));
+    *id = (uint32_t)r->program->values.count;
+    if (*id >= r->limits->values)
+        return onv_fail(r->err, ONV_ERR_LIMIT,
+                        "the program has more than %" PRIu64 " tensors" ONV_RAISE("values"),
+                        r->limits->values);
+    if (!onv_vec_push(&r->program->values, value) || !onv_ptr_map_set(&r->values, value.name, *id))
+        return onv_fail_memory(r->err);
+    return ONV_OK;
+}
+
+/* --- Symbols ------------------------------------------------------------------------------------- */
+
+static int64_t bound_of(const onv_doc *range, const char *key, int64_t fallback)
+{
+    const onv_doc *bound = onv_doc_get(range, key);
+    return onv_doc_is(bound, ONV_DOC_INTEGER) ? bound->integer : fallback;
+}
+
+/* Every symbol of the pool, in its order: the expressions brought them. */
+static onv_status list_symbols(onv_program_reader *r, const onv_doc *ranges)
+{
+    const onv_dims *pool = &r->model->dims;
+    for (uint32_t i = 0; i < pool->n_symbols; i++) {
+        onv_program_symbol symbol = {.dim = onv_dim_symbol_at(pool, i),
+                                     .high = INT64_MAX,
+                                     .input = UINT32_MAX,
+                                     .axis = UINT32_MAX};
+        ONV_WORK(1);
+        symbol.name = onv_dim_symbol_name(pool, symbol.dim);
+        symbol.is_made = symbol.name[0] == 'u' && symbol.name[1] >= '0' && symbol.name[1] <= '9';
+        if (!onv_vec_push(&r->program->symbols, symbol)) return onv_fail_memory(r->err);
+    }
+    for (uint32_t i = 0; i < onv_doc_count(ranges); i++) {
+        const char *name = onv_interned(&r->model->strings, ranges->items[i].key);
+        onv_dim d = name != NULL ? onv_dim_symbol_named(pool, name) : ONV_DIM_UNKNOWN;
+        ONV_WORK(1);
+        if (!onv_dim_is_known(d)) continue;
+        onv_program_symbol *symbol = &r->program->symbols.at[onv_dim_symbol_index(pool, d)];
+        symbol->low = bound_of(&ranges->items[i], "min_val", 0);
+        symbol->high = bound_of(&ranges->items[i], "max_val", INT64_MAX);
+    }
+    return ONV_OK;
+}
+
+/* The first input that has each symbol as a dim. */
+static void place_symbols(const onv_program_reader *r)
+{
+    const onv_dims *pool = &r->model->dims;
+    const onv_program *p = r->program;
+    const onv_program_graph *graph = &p->graphs.at[0];
+    for (uint32_t i = 0; i < graph->n_inputs; i++) {
+        const onv_program_value *value = &p->values.at[graph->inputs[i]];
+        for (uint32_t k = 0; k < value->rank; k++) {
+            if (!onv_dim_is_symbol(pool, value->dims[k])) continue;
+            onv_program_symbol *symbol = &p->symbols.at[onv_dim_symbol_index(pool, value->dims[k])];
+            if (symbol->input != UINT32_MAX) continue;
+            symbol->input = i;
+            symbol->axis = k;
+        }
+    }
+}
+
+/* --- Files --------------------------------------------------------------------------------------- */
+
+static onv_status check_schema(const onv_program_reader *r, const onv_doc *root)
+{
+    const onv_doc *version = onv_doc_get(root, "schema_version");
+    const onv_doc *major =
+        onv_doc_is(version, ONV_DOC_OBJECT) ? onv_doc_get(version, "major") : version;
+    if (!onv_doc_is(major, ONV_DOC_INTEGER))
+        return onv_fail(r->err, ONV_ERR_FORMAT,
+                        "is JSON, but not a program of torch.export: it has no schema_version");
+    int64_t number = major->integer;
+    if (number >= FIRST_MAJOR && number <= LAST_MAJOR) return ONV_OK;
+    return onv_fail(r->err, ONV_ERR_FORMAT,
+                    "expected a program of schema %d to %d (PyTorch 2.4 to 2.15), found schema "
+                    "%" PRId64 ": export with one of these releases",
+                    FIRST_MAJOR, LAST_MAJOR, number);
+}
+
+/* *program is the one of that mode, else the other one. */
+static onv_status choose(const onv_program_reader *r, const onv_doc *root, onv_program_mode mode,
+                         const onv_doc **program)
+{
+    static const char *const names[] = {"inference", "training"};
+    const onv_doc *version, *programs;
+    ONV_TRY(onv_program_member(r, root, "version", ONV_DOC_INTEGER, &version));
+    if (version->integer != RECORDING_VERSION)
+        return onv_fail(r->err, ONV_ERR_FORMAT,
+                        "expected a recording of version %d, found version %" PRId64
+                        ": record it with the onnxvram.record of this release",
+                        RECORDING_VERSION, version->integer);
+    ONV_TRY(onv_program_member(r, root, "programs", ONV_DOC_OBJECT, &programs));
+    for (int i = 0; i < 2; i++) {
+        uint8_t at = (uint8_t)(mode ^ i);
+        ONV_TRY(onv_program_optional(r, programs, names[at], ONV_DOC_OBJECT, program));
+        if (*program == NULL) continue;
+        r->program->is_training = at == ONV_PROGRAM_TRAINING;
+        return ONV_OK;
+    }
+    return onv_fail(r->err, ONV_ERR_FORMAT, "the recording has no program");
+}
+
+static onv_status read_torch_version(const onv_program_reader *r, const onv_doc *root)
+{
+    const onv_doc *version;
+    r->program->torch_version = "";
+    ONV_TRY(onv_program_optional(r, root, "torch_version", ONV_DOC_STRING, &version));
+    return version == NULL
+               ? ONV_OK
+               : onv_program_name(r, "torch_version", version, &r->program->torch_version);
+}
+
+static onv_status read_document(onv_program_reader *r, const onv_doc *root, onv_program_mode mode)
+{
+    const onv_doc *of = root, *graph_module, *ranges, *lifetimes = NULL;
+    const onv_doc *format = onv_doc_get(root, "format");
+    if (onv_doc_is(format, ONV_DOC_STRING) && strcmp(format->text, "onnxvram.program") == 0) {
+        r->program->source = ONV_PROGRAM_RECORDING;
+        ONV_TRY(choose(r, root, mode, &of));
+        ONV_TRY(onv_program_optional(r, of, "lifetimes", ONV_DOC_OBJECT, &lifetimes));
+    } else {
+        ONV_TRY(check_schema(r, root));
+    }
+    ONV_TRY(read_torch_version(r, root));
+    ONV_TRY(onv_program_member(r, of, "graph_module", ONV_DOC_OBJECT, &graph_module));
+    ONV_TRY(onv_program_optional(r, of, "range_constraints", ONV_DOC_OBJECT, &ranges));
+    ONV_TRY(onv_program_graphs(r, graph_module, lifetimes));
+    ONV_TRY(list_symbols(r, ranges));
+    place_symbols(r);
+    return ONV_OK;
+}
+
+/* The arrays go to the arena, as all else of a program. */
+#define KEEP(r, vec)                                                                               \
+    do {                                                                                           \
+        size_t kept = (vec)->count;                                                                \
+        void *at = ONV_PROGRAM_TAKE(r, vec, 0);                                                    \
+        onv_vec_cleanup(vec);                                                                      \
+        (vec)->at = at;                                                                            \
+        (vec)->count = (vec)->capacity = at != NULL ? kept : 0;                                    \
+    } while (0)
+
+static onv_status keep(onv_program_reader *r)
+{
+    onv_program *p = r->program;
+    KEEP(r, &p->values);
+    KEEP(r, &p->calls);
+    KEEP(r, &p->graphs);
+    KEEP(r, &p->modules);
+    KEEP(r, &p->symbols);
+    return r->model->arena.failed || r->model->dims.failed ? onv_fail_memory(r->err) : ONV_OK;
+}
+
+static void clean_up(onv_program_reader *r)
+{
+    onv_ptr_map_cleanup(&r->tensor_at);
+    onv_ptr_map_cleanup(&r->size_at);
+    onv_ptr_map_cleanup(&r->values);
+    onv_ptr_map_cleanup(&r->calls);
+    onv_ptr_map_cleanup(&r->dims);
+    onv_ptr_map_cleanup(&r->stacks);
+    onv_vec_cleanup(&r->pending);
+    onv_vec_cleanup(&r->dim_list);
+    onv_vec_cleanup(&r->ids);
+}
+
+static onv_status read_root(const onv_doc *root, const char *path, const onv_limits *limits,
+                            onv_program_mode mode, onv_model *model, const onv_program **program,
+                            onv_error *err)
+{
+    onv_program_reader r = {.model = model, .limits = limits, .err = err};
+    r.program = ONV_ARENA_ARRAY(&model->arena, onv_program, 1);
+    if (r.program == NULL) return onv_fail_memory(err);
+    r.program->path = path;
+    onv_status status = read_document(&r, root, mode);
+    onv_status kept = keep(&r); /* also what is to be given back after a failure */
+    clean_up(&r);
+    ONV_TRY(status);
+    ONV_TRY(kept);
+    *program = r.program;
+    return onv_program_check(r.program, err);
+}
+
+onv_status onv_program_read(onv_source *source, const char *path, const onv_limits *limits,
+                            onv_program_mode mode, onv_model *model, const onv_program **program,
+                            onv_error *err)
+{
+    const onv_limits resolved = onv_limits_resolve(limits);
+    onv_program_text text;
+    onv_document document = {0};
+    onv_status status = onv_program_text_read(source, resolved.arena_bytes, &text, err);
+    if (status == ONV_OK) status = onv_document_parse(&document, &text, err);
+    if (status == ONV_OK)
+        status = read_root(document.root, path, &resolved, mode, model, program, err);
+    onv_program_text_cleanup(&text);
+    onv_document_cleanup(&document);
+    return status;
+}

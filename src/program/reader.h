@@ -1,0 +1,84 @@
+/* Inside of the reader: a document becomes a program. */
+#ifndef ONV_PROGRAM_READER_H
+#define ONV_PROGRAM_READER_H
+
+#include "ir/model.h"
+#include "load/ptr_map.h"
+#include "onnxvram/options.h"
+#include "program/document.h"
+#include "program/program.h"
+
+/* A graph whose calls are read when those of all graphs before it are: so recursion is not needed. */
+typedef struct onv_program_pending {
+    const onv_doc *graph;
+    const char *name;
+    uint32_t call;
+    uint32_t depth; /* graphs around it */
+} onv_program_pending;
+
+typedef struct onv_program_reader {
+    onv_model *model; /* whose arena, strings and pool of dims are used */
+    onv_program *program;
+    const onv_limits *limits; /* resolved */
+    onv_error *err;
+    ONV_VEC(onv_program_pending) pending; /* by graph */
+    /* Of the graph that is read now. */
+    uint32_t graph;
+    const onv_doc *tensors, *sizes; /* tensor_values, sym_int_values */
+    onv_ptr_map tensor_at, size_at; /* their members, by name, interned */
+    onv_ptr_map values;             /* what was made so far, likewise */
+    onv_ptr_map
+        calls; /* of the network's graph: by name, the call, or the one before it where it is left out */
+    /* What was read before, by its text, interned. */
+    onv_ptr_map dims, stacks;
+    ONV_VEC(onv_dim) dim_list;
+    ONV_VEC(uint32_t) ids; /* of the list that is read now */
+} onv_program_reader;
+
+/* What was expected there, and what is. `at` names the place: "sizes". */
+onv_status onv_program_unexpected(const onv_program_reader *r, const char *at, const char *expected,
+                                  const onv_doc *found);
+
+/* The member of that type, which must be there / may be absent or null: then *member is NULL. */
+onv_status onv_program_member(const onv_program_reader *r, const onv_doc *object, const char *key,
+                              onv_doc_type type, const onv_doc **member);
+onv_status onv_program_optional(const onv_program_reader *r, const onv_doc *object, const char *key,
+                                onv_doc_type type, const onv_doc **member);
+
+/* An interned string; its length is limited. */
+onv_status onv_program_name(const onv_program_reader *r, const char *at, const onv_doc *text,
+                            const char **name);
+
+/* The member of a union, which has one: {"as_int": 3}. */
+onv_status onv_program_variant(const onv_program_reader *r, const char *at, const onv_doc *object,
+                               const char **kind, const onv_doc **value);
+
+/* A size: {"as_int": 3}, {"as_expr": {...}}, or, of an argument, {"as_name": ...} as sym_int_values has it. */
+onv_status onv_program_size(onv_program_reader *r, const char *at, const onv_doc *size,
+                            onv_dim *dim);
+
+/* The element type of a number of torch's; ONV_UNDEFINED: unknown. */
+onv_dtype onv_program_dtype(int64_t scalar_type);
+
+/* The value of that name in the graph that is read / a new one, as tensor_values describes it. */
+onv_status onv_program_find_value(const onv_program_reader *r, const onv_doc *name, uint32_t *id);
+onv_status onv_program_add_value(onv_program_reader *r, const onv_doc *name,
+                                 onv_program_value_kind kind, uint32_t call, uint32_t *id);
+
+/* The arguments of a call (arguments.c). Graphs among them are read later. */
+onv_status onv_program_arguments(onv_program_reader *r, const onv_doc *inputs,
+                                 onv_program_call *to);
+
+/* The module around a call, by nn_module_stack (modules.c). */
+onv_status onv_program_module_of(onv_program_reader *r, const char *stack, uint32_t *module);
+
+/* All graphs of a document's graph_module (graphs.c), with what a recording has of lifetimes, or NULL. */
+onv_status onv_program_graphs(onv_program_reader *r, const onv_doc *graph_module,
+                              const onv_doc *lifetimes);
+
+/* A copy in the arena of what was pushed from `first` on, which is removed. */
+#define ONV_PROGRAM_TAKE(r, vec, first)                                                            \
+    onv_program_take(&(r)->model->arena, (vec)->at, sizeof *(vec)->at, &(vec)->count, first)
+void *onv_program_take(onv_arena *arena, const void *all, size_t size, size_t *count, size_t first);
+
+#endif

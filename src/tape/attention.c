@@ -1,0 +1,178 @@
+/* scaled_dot_product_attention: in a kernel of its own, or one operation after the other. */
+#include "emit/attention.h"
+
+#include <string.h>
+
+#include "eager/pytorch.h"
+#include "emit/layers.h"
+#include "emit/product.h"
+#include "tape/state.h"
+
+/* Kernels read the values of a head one after the other. */
+static bool has_rows(const onv_tape *t, uint32_t x)
+{
+    onv_eager_tensor s = onv_tensor_at(&t->emit, x);
+    return s.rank == 0 || s.dims[s.rank - 1] == 1 || s.strides[s.rank - 1] == 1;
+}
+
+static bool takes_kernel(const onv_tape *t, const uint32_t in[4])
+{
+    const onv_lower_options *options = t->emit.options;
+    bool has_calls = !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 0));
+    onv_eager_tensor q = onv_tensor_at(&t->emit, in[0]);
+    if (options->attention == ONV_ATTENTION_MATH || !has_calls || q.rank != 4) return false;
+    return has_rows(t, in[0]) && has_rows(t, in[1]) && has_rows(t, in[2]);
+}
+
+static uint64_t attention_macs(const onv_tape *t, uint32_t query, uint32_t key, uint32_t value)
+{
+    onv_eager_tensor q = onv_tensor_at(&t->emit, query), k = onv_tensor_at(&t->emit, key);
+    onv_eager_tensor v = onv_tensor_at(&t->emit, value);
+    if (q.rank < 2 || k.rank < 2 || v.rank < 1 || q.dims[q.rank - 1] == 0) return 0;
+    uint64_t rows = q.elems / (uint64_t)q.dims[q.rank - 1];
+    return rows * (uint64_t)k.dims[k.rank - 2] *
+           (uint64_t)(q.dims[q.rank - 1] + v.dims[v.rank - 1]); /* a figure of reports */
+}
+
+/* A mask of truth becomes one of numbers before the kernel. */
+static uint32_t converted_mask(onv_tape *t, uint32_t mask, uint8_t dtype)
+{
+    onv_eager_tensor m = onv_tensor_at(&t->emit, mask);
+    if (mask == ONV_NO_TENSOR || m.dtype != ONV_BOOL) return mask;
+    uint32_t out = onv_tensor_new(&t->emit, dtype, m.rank, m.dims, NULL);
+    onv_emit_begin(&t->emit, "Where");
+    onv_emit_in(&t->emit, mask, ONV_GRAD_NONE);
+    onv_emit_out(&t->emit, out);
+    onv_emit_end(&t->emit);
+    return out;
+}
+
+/* The memory-efficient kernel wants rows of a mask in steps of 16 bytes: others are padded to eight values, and cut back to a
+ * view. */
+static uint32_t aligned_mask(onv_tape *t, uint32_t mask)
+{
+    enum { STEP = 8 };
+    onv_eager_tensor m = onv_tensor_at(&t->emit, mask);
+    int64_t dims[ONV_MAX_RANK];
+    if (mask == ONV_NO_TENSOR || m.rank == 0 || m.dims[m.rank - 1] % STEP == 0) return mask;
+    for (uint32_t i = 0; i < m.rank; i++) dims[i] = m.dims[i];
+    dims[m.rank - 1] += STEP - m.dims[m.rank - 1] % STEP;
+    uint32_t wide = onv_tensor_new(&t->emit, m.dtype, m.rank, dims, NULL);
+    onv_emit_begin(&t->emit, "pad");
+    onv_emit_in(&t->emit, mask, ONV_GRAD_NEW);
+    onv_emit_out(&t->emit, wide);
+    onv_emit_end(&t->emit);
+    onv_eager_tensor w = onv_tensor_at(&t->emit, wide);
+    if (wide == ONV_NO_TENSOR) return wide;
+    return onv_emit_view(&t->emit, "slice", wide, m.rank, m.dims, w.strides, ONV_GRAD_NEW);
+}
+
+/* As _scaled_dot_product_attention_math runs: query and key are each scaled by the root of the factor. */
+static uint32_t emit_scaled(onv_tape *t, uint32_t x)
+{
+    onv_eager_tensor s = onv_tensor_at(&t->emit, x);
+    int64_t strides[ONV_MAX_RANK];
+    onv_strides_like(&s, strides);
+    uint32_t out = onv_tensor_new(&t->emit, s.dtype, s.rank, s.dims, strides);
+    onv_emit_begin(&t->emit, "mul");
+    onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
+    onv_emit_out(&t->emit, out);
+    onv_emit_end(&t->emit);
+    return out;
+}
+
+static uint32_t emit_add_mask(onv_tape *t, uint32_t scores, uint32_t mask)
+{
+    onv_eager_tensor s = onv_tensor_at(&t->emit, scores);
+    onv_eager_tensor m = onv_tensor_at(&t->emit, mask);
+    if (mask == ONV_NO_TENSOR || scores == ONV_NO_TENSOR) return scores;
+    uint32_t out = onv_tensor_new(&t->emit, s.dtype, s.rank, s.dims, s.strides);
+    onv_emit_begin(&t->emit, "add");
+    onv_emit_in(&t->emit, scores, ONV_GRAD_ALIAS);
+    onv_emit_in(&t->emit, mask, m.elems == s.elems ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
+    onv_emit_out(&t->emit, out);
+    onv_emit_end(&t->emit);
+    return out;
+}
+
+static uint32_t causal_mask(onv_tape *t, uint32_t query, uint32_t key)
+{
+    onv_eager_tensor q = onv_tensor_at(&t->emit, query), k = onv_tensor_at(&t->emit, key);
+    const int64_t dims[] = {q.dims[q.rank - 2], k.dims[k.rank - 2]};
+    uint32_t ones = onv_tensor_new(&t->emit, ONV_BOOL, 2, dims, NULL);
+    onv_emit_begin(&t->emit, "full");
+    onv_emit_out(&t->emit, ones);
+    onv_emit_end(&t->emit);
+    return converted_mask(t, ones, q.dtype);
+}
+
+/* 16 bits are widened to float32 inside (2.5 on). */
+static uint32_t emit_math(onv_tape *t, const uint32_t given[4], bool is_causal, double dropout)
+{
+    uint32_t in[4] = {given[0], given[1], given[2], given[3]};
+    uint8_t dtype = onv_tensor_at(&t->emit, in[0]).dtype;
+    bool widens = onv_dtype_bits((onv_dtype)dtype) == 16 &&
+                  !onv_before_pytorch(t->emit.options, ONV_PYTORCH_RELEASE(2, 5));
+    for (uint32_t k = 0; k < 3 && widens; k++) in[k] = onv_emit_cast(&t->emit, in[k], ONV_FLOAT);
+    if (is_causal)
+        in[3] = causal_mask(t, in[0], in[1]);
+    else
+        in[3] = converted_mask(t, in[3], onv_tensor_at(&t->emit, in[0]).dtype);
+    uint32_t query = emit_scaled(t, in[0]);
+    uint32_t key = emit_scaled(t, onv_emit_swapped(&t->emit, in[1]));
+    uint32_t scores = emit_add_mask(t, onv_emit_matmul(&t->emit, query, key), in[3]);
+    uint32_t probabilities = onv_emit_softmax(&t->emit, scores);
+    if (t->emit.status == ONV_OK && scores != ONV_NO_TENSOR)
+        t->emit.eager->ops.at[t->emit.eager->ops.count - 1].forward_temp_bytes =
+            onv_safe_softmax_bytes(&t->emit, scores);
+    if (dropout > 0) probabilities = onv_emit_dropout(&t->emit, probabilities);
+    uint32_t out = onv_emit_matmul(&t->emit, probabilities, in[2]);
+    return widens ? onv_emit_cast(&t->emit, out, dtype) : out;
+}
+
+/* Heads of keys and values are repeated for groups of queries, but in kernels that take them as they are. */
+static uint32_t repeated(onv_tape *t, uint32_t x, uint32_t query)
+{
+    onv_eager_tensor s = onv_tensor_at(&t->emit, x), q = onv_tensor_at(&t->emit, query);
+    if (s.rank != 4 || q.rank != 4 || s.dims[1] == 0 || s.dims[1] == q.dims[1]) return x;
+    int64_t dims[] = {s.dims[0], q.dims[1], s.dims[2], s.dims[3]};
+    uint32_t out = onv_tensor_new(&t->emit, s.dtype, 4, dims, NULL);
+    onv_emit_begin(&t->emit, "Tile");
+    onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
+    onv_emit_out(&t->emit, out);
+    onv_emit_end(&t->emit);
+    return out;
+}
+
+void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                        bool in_place)
+{
+    uint32_t result = onv_call_result(c, 0), in[4];
+    onv_shape shape;
+    (void)in_place;
+    onv_tape_operands(t, c, op);
+    for (uint32_t k = 0; k < 4; k++) in[k] = onv_amp_low(&t->emit, onv_tape_operand_of(t, k));
+    if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || in[2] == ONV_NO_TENSOR ||
+        !onv_tape_shape(t, result, &shape))
+        return;
+    bool is_causal = onv_call_flag(c, "is_causal", false);
+    double told = t->emit.options->attention_dropout, p = onv_call_real(c, "dropout_p", 0);
+    t->emit.dropout = t->emit.options->inference ? 0 : told >= 0 ? told : p;
+    uint32_t out;
+    if (takes_kernel(t, in)) {
+        bool low = onv_dtype_bits((onv_dtype)onv_tensor_at(&t->emit, in[0]).dtype) == 16;
+        in[3] = converted_mask(t, in[3], onv_tensor_at(&t->emit, in[0]).dtype);
+        in[3] = aligned_mask(t, in[3]);
+        if (onv_call_flag(c, "enable_gqa", false) && (!low || in[3] != ONV_NO_TENSOR))
+            for (uint32_t k = 1; k < 3; k++) in[k] = repeated(t, in[k], in[0]);
+        out = onv_emit_attention(&t->emit, in[0], in[1], in[2], in[3], &shape);
+    } else {
+        if (onv_call_flag(c, "enable_gqa", false))
+            for (uint32_t k = 1; k < 3; k++) in[k] = repeated(t, in[k], in[0]);
+        out = emit_math(t, in, is_causal, t->emit.dropout);
+    }
+    if (t->emit.status == ONV_OK)
+        t->emit.eager->ops.at[t->emit.eager->ops.count - 1].macs =
+            attention_macs(t, in[0], in[1], in[2]);
+    onv_tape_set(t, result, out);
+}

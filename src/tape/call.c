@@ -1,0 +1,62 @@
+/* Arguments of calls. A call has those alone that differ from the operator's defaults. */
+#include <math.h>
+#include <string.h>
+
+#include "tape/state.h"
+
+uint32_t onv_call_value(const onv_program_call *call, const char *name)
+{
+    const onv_argument *a = onv_call_argument(call, name);
+    return a != NULL && a->kind == ONV_ARGUMENT_TENSOR ? a->value : ONV_NO_PROGRAM_VALUE;
+}
+
+uint32_t onv_call_tensor(onv_tape *t, const onv_program_call *call, const char *name)
+{
+    return onv_tape_tensor(t, onv_call_value(call, name));
+}
+
+int64_t onv_call_int(onv_tape *t, const onv_program_call *call, const char *name, int64_t fallback)
+{
+    return onv_call_int_at(t, call, name, 0, fallback);
+}
+
+int64_t onv_call_int_at(onv_tape *t, const onv_program_call *call, const char *name, uint32_t i,
+                        int64_t fallback)
+{
+    const onv_argument *a = onv_call_argument(call, name);
+    int64_t number;
+    if (a == NULL) return fallback;
+    if (a->kind == ONV_ARGUMENT_INT && onv_tape_number(t, a->number, &number)) return number;
+    if (a->kind != ONV_ARGUMENT_INTS || a->count == 0) return fallback;
+    uint32_t at = i < a->count ? i : a->count - 1;
+    return onv_tape_number(t, a->numbers[at], &number) ? number : fallback;
+}
+
+double onv_call_real(const onv_program_call *call, const char *name, double fallback)
+{
+    const onv_argument *a = onv_call_argument(call, name);
+    if (a == NULL) return fallback;
+    if (a->kind == ONV_ARGUMENT_FLOAT) return isnan(a->real) ? fallback : a->real;
+    if (a->kind == ONV_ARGUMENT_INT && onv_dim_is_const(a->number)) return (double)a->number.raw;
+    return fallback;
+}
+
+bool onv_call_flag(const onv_program_call *call, const char *name, bool fallback)
+{
+    const onv_argument *a = onv_call_argument(call, name);
+    return a != NULL && a->kind == ONV_ARGUMENT_BOOL ? a->flag : fallback;
+}
+
+const char *onv_call_text(const onv_program_call *call, const char *name)
+{
+    const onv_argument *a = onv_call_argument(call, name);
+    return a != NULL && (a->kind == ONV_ARGUMENT_STRING || a->kind == ONV_ARGUMENT_FORMAT) ? a->text
+                                                                                           : NULL;
+}
+
+bool onv_call_is(const onv_program_call *call, const char *name)
+{
+    size_t length = strlen(name);
+    return strncmp(call->op_name, name, length) == 0 &&
+           (call->op_name[length] == '.' || call->op_name[length] == '\0');
+}

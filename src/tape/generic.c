@@ -1,0 +1,280 @@
+/* What rows of the table describe: operands, what is kept of them, results. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "tape/state.h"
+
+/* --- Operands ---------------------------------------------------------------------------------- */
+
+static void add_operand(onv_tape *t, uint32_t value, uint32_t letter)
+{
+    onv_tape_operand o = {.value = value, .tensor = onv_tape_tensor(t, value), .letter = letter};
+    if (o.tensor == ONV_NO_TENSOR) return;
+    if (!onv_vec_push(&t->operands, o) && t->emit.status == ONV_OK)
+        t->emit.status = onv_fail_memory(t->emit.err);
+}
+
+static void add_argument(onv_tape *t, const onv_argument *a, uint32_t letter)
+{
+    if (a == NULL) return;
+    if (a->kind == ONV_ARGUMENT_TENSOR) add_operand(t, a->value, letter);
+    for (uint32_t i = 0; a->kind == ONV_ARGUMENT_TENSORS && i < a->count; i++)
+        if (a->values[i] != ONV_NO_PROGRAM_VALUE) add_operand(t, a->values[i], letter);
+}
+
+/* Names of a row's arguments, one after the other. */
+static bool next_name(const char **at, char *name, size_t size)
+{
+    size_t length = strcspn(*at, " ");
+    if (length == 0 || length >= size) return false;
+    memcpy(name, *at, length);
+    name[length] = '\0';
+    *at += length + ((*at)[length] == ' ');
+    return true;
+}
+
+void onv_tape_operands(onv_tape *t, const onv_program_call *call, const onv_aten_op *op)
+{
+    enum { MAX_NAME = 40 };
+    const char *at = op != NULL && op->in != NULL ? op->in : "";
+    char name[MAX_NAME];
+    t->operands.count = 0;
+    for (uint32_t letter = 0; next_name(&at, name, sizeof name); letter++)
+        add_argument(t, onv_call_argument(call, name), letter);
+    /* Overloads call some arguments otherwise. */
+    for (uint32_t i = 0; t->operands.count == 0 && i < call->n_arguments; i++)
+        add_argument(t, &call->arguments[i], i < ONV_ATEN_MOST_TENSORS ? i : 0);
+}
+
+/* Numbers in tensors do not widen others. */
+static uint8_t promoted(const onv_tape *t)
+{
+    uint8_t best = ONV_UNDEFINED, of_number = ONV_UNDEFINED;
+    for (size_t i = 0; i < t->operands.count; i++) {
+        onv_eager_tensor x = onv_tensor_at(&t->emit, t->operands.at[i].tensor);
+        uint8_t *at = x.rank > 0 ? &best : &of_number;
+        if (!onv_dtype_is_float((onv_dtype)x.dtype)) continue;
+        bool is_same = *at == ONV_UNDEFINED || *at == x.dtype;
+        bool is_wider = onv_dtype_bits((onv_dtype)x.dtype) > onv_dtype_bits((onv_dtype)*at);
+        *at = is_same || is_wider                                                    ? x.dtype
+              : onv_dtype_bits((onv_dtype)x.dtype) == onv_dtype_bits((onv_dtype)*at) ? ONV_FLOAT
+                                                                                     : *at;
+    }
+    return best != ONV_UNDEFINED ? best : of_number;
+}
+
+static void cast_operands(onv_tape *t, uint8_t cast)
+{
+    uint8_t widest = cast == ONV_CAST_WIDEST ? promoted(t) : ONV_UNDEFINED;
+    for (size_t i = 0; i < t->operands.count && t->emit.options->amp != ONV_UNDEFINED; i++) {
+        uint32_t *x = &t->operands.at[i].tensor;
+        if (cast == ONV_CAST_LOW) *x = onv_amp_low(&t->emit, *x);
+        if (cast == ONV_CAST_FLOAT32 || (cast == ONV_CAST_WIDEST && widest == ONV_FLOAT))
+            *x = onv_amp_fp32(&t->emit, *x);
+    }
+}
+
+uint32_t onv_tape_operand_of(const onv_tape *t, uint32_t letter)
+{
+    for (size_t i = 0; i < t->operands.count; i++)
+        if (t->operands.at[i].letter == letter) return t->operands.at[i].tensor;
+    return ONV_NO_TENSOR;
+}
+
+/* --- Results ----------------------------------------------------------------------------------- */
+
+static bool is_as_told(onv_tape *t, const onv_tape_operand *o)
+{
+    int64_t strides[ONV_MAX_RANK];
+    onv_eager_tensor x = onv_tensor_at(&t->emit, o->tensor);
+    const onv_program_value *v = &t->program->values.at[o->value];
+    if (v->rank != x.rank || v->strides == NULL || !onv_tape_strides(t, o->value, strides))
+        return true;
+    for (uint32_t i = 0; i < x.rank; i++)
+        if (x.dims[i] > 1 && x.strides[i] != strides[i]) return false;
+    return true;
+}
+
+/* Kernels here lay some results out otherwise than the device of the archive; pointwise results follow. */
+static uint32_t new_result(onv_tape *t, uint32_t value, uint8_t form, uint8_t dtype)
+{
+    onv_shape shape;
+    int64_t strides[ONV_MAX_RANK];
+    bool is_told = true;
+    for (size_t i = 0; i < t->operands.count; i++) is_told &= is_as_told(t, &t->operands.at[i]);
+    if (is_told || form != ONV_ATEN_POINTWISE) return onv_tape_new(t, value, dtype);
+    if (!onv_tape_shape(t, value, &shape)) return ONV_NO_TENSOR;
+    for (size_t i = 0; i < t->operands.count; i++) {
+        onv_eager_tensor x = onv_tensor_at(&t->emit, t->operands.at[i].tensor);
+        bool is_full = x.rank == shape.rank;
+        for (uint32_t k = 0; is_full && k < x.rank; k++) is_full = x.dims[k] == shape.dims[k];
+        if (!is_full) continue;
+        onv_strides_like(&x, strides);
+        return onv_tensor_new(&t->emit, dtype, shape.rank, shape.dims, strides);
+    }
+    return onv_tape_new(t, value, dtype);
+}
+
+void onv_tape_give(onv_tape *t, const onv_program_call *call, uint32_t k, uint32_t tensor)
+{
+    if (k < call->n_results) onv_tape_set(t, call->results[k], tensor);
+}
+
+void onv_tape_same(onv_tape *t, const onv_program_call *call, uint32_t value)
+{
+    uint32_t result = onv_call_result(call, 0);
+    if (result == ONV_NO_PROGRAM_VALUE || value == ONV_NO_PROGRAM_VALUE) return;
+    t->values[result].object = t->values[value].object;
+}
+
+/* --- Writing ----------------------------------------------------------------------------------- */
+
+/* Gradients reach what is overwritten as a view of something larger through that: autograd's CopySlices. */
+static uint32_t written_base(onv_tape *t, uint32_t value, bool any_grad)
+{
+    const onv_tape_value *object = &t->values[t->values[value].object];
+    if (object->base == ONV_NO_PROGRAM_VALUE || t->emit.options->inference || t->emit.has_no_grad)
+        return ONV_NO_TENSOR;
+    uint32_t base = onv_tape_tensor(t, object->base);
+    return any_grad || onv_tensor_needs_grad(&t->emit, base) ? base : ONV_NO_TENSOR;
+}
+
+uint32_t onv_tape_written(onv_tape *t, uint32_t value)
+{
+    uint32_t x = onv_tape_tensor(t, value);
+    onv_eager_tensor s = onv_tensor_at(&t->emit, x);
+    return x == ONV_NO_TENSOR
+               ? x
+               : onv_tensor_on(&t->emit, s.storage, s.dtype, s.rank, s.dims, s.strides);
+}
+
+/* --- One call ---------------------------------------------------------------------------------- */
+
+typedef struct kept {
+    uint32_t in, out;                 /* letters */
+    uint32_t hands_on, parts, wanted; /* letters of arguments */
+    bool second_first;                /* the formula of b comes before that of a */
+} kept;
+
+static kept kept_of(const onv_tape *t, const onv_aten_op *op)
+{
+    kept k = {0};
+    uint32_t wants = 0;
+    const char *text = op->grads;
+    onv_aten_grad grad;
+    for (size_t i = 0; i < t->operands.count; i++)
+        if (onv_tensor_needs_grad(&t->emit, t->operands.at[i].tensor))
+            wants |= UINT32_C(1) << t->operands.at[i].letter;
+    onv_aten_saved(op, wants, &k.in, &k.out);
+    while (onv_aten_next_grad(&text, &grad)) {
+        if ((grad.of & 2) != 0 && (k.wanted & 1) == 0 && (grad.of & 1) == 0) k.second_first = true;
+        k.wanted |= grad.of;
+        k.hands_on |= grad.hands_on ? grad.of : 0;
+        k.parts |= grad.hands_part ? grad.of : 0;
+    }
+    return k;
+}
+
+static onv_grad grad_of(const onv_tape *t, const kept *k, const onv_tape_operand *o, uint32_t out)
+{
+    uint32_t bit = UINT32_C(1) << o->letter;
+    onv_eager_tensor x = onv_tensor_at(&t->emit, o->tensor), y = onv_tensor_at(&t->emit, out);
+    if ((k->wanted & bit) == 0) return ONV_GRAD_NONE;
+    if ((k->parts & bit) != 0) return ONV_GRAD_PART;
+    if ((k->hands_on & bit) != 0 && x.elems == y.elems && x.dtype == y.dtype) return ONV_GRAD_ALIAS;
+    return ONV_GRAD_NEW;
+}
+
+static bool is_any_wanted(const onv_tape *t, const kept *k)
+{
+    bool any = false;
+    for (size_t i = 0; i < t->operands.count; i++)
+        any |= (k->wanted >> t->operands.at[i].letter & 1) != 0 &&
+               onv_tensor_needs_grad(&t->emit, t->operands.at[i].tensor);
+    return any;
+}
+
+/* Reads operands, and keeps those that backward reads; of what is overwritten a copy. */
+static void emit_operands(onv_tape *t, const kept *k, bool in_place, uint32_t base, uint32_t out)
+{
+    for (size_t i = 0; i < t->operands.count; i++) {
+        const onv_tape_operand *o = &t->operands.at[i];
+        uint32_t bit = UINT32_C(1) << o->letter;
+        bool is_written = in_place && i == 0;
+        onv_emit_in(&t->emit, is_written && base != ONV_NO_TENSOR ? base : o->tensor,
+                    is_written && base != ONV_NO_TENSOR ? ONV_GRAD_NEW : grad_of(t, k, o, out));
+        onv_emit_sum_workspace(&t->emit, o->tensor, out);
+        if ((k->in & bit) == 0) continue;
+        if (!is_written) {
+            onv_emit_save(&t->emit, o->tensor);
+            continue;
+        }
+        onv_emit_extra(&t->emit, onv_tensor_at(&t->emit, o->tensor).bytes, 1, "input");
+        t->emit.op.extras_first = true;
+    }
+}
+
+/* Backward copies the incoming gradient of the whole, clones the view of it, and has the gradient of that. */
+static void emit_slices(onv_tape *t, uint32_t base)
+{
+    uint64_t bytes = onv_tensor_at(&t->emit, t->operands.at[0].tensor).bytes, temps;
+    if (!onv_u64_mul(bytes, 2, &temps)) temps = UINT64_MAX;
+    if (!onv_tensor_needs_grad(&t->emit, base) &&
+        !onv_u64_add(temps, onv_tensor_at(&t->emit, base).bytes, &temps))
+        temps = UINT64_MAX;
+    onv_emit_temps(&t->emit, 0, temps);
+}
+
+static uint32_t first_result(onv_tape *t, const onv_program_call *call, const onv_aten_op *op,
+                             bool in_place, uint32_t base)
+{
+    uint32_t value = onv_call_result(call, 0);
+    bool widens = op->cast == ONV_CAST_RESULT && t->emit.options->amp != ONV_UNDEFINED;
+    if (in_place && t->operands.count > 0) {
+        onv_eager_tensor s =
+            onv_tensor_at(&t->emit, base != ONV_NO_TENSOR ? base : t->operands.at[0].tensor);
+        return onv_tensor_on(&t->emit, s.storage, s.dtype, s.rank, s.dims, s.strides);
+    }
+    if (value == ONV_NO_PROGRAM_VALUE) return ONV_NO_TENSOR;
+    return new_result(t, value, op->form,
+                      onv_tape_dtype(t, value, widens ? (uint8_t)ONV_FLOAT : promoted(t)));
+}
+
+/* Results that the schema has and the program does not list are there all the same, where backward reads them. */
+static void emit_results(onv_tape *t, const onv_program_call *call, const kept *k, uint32_t out)
+{
+    for (uint32_t i = 0; i < call->n_results || i == 0; i++) {
+        uint32_t value = onv_call_result(call, i);
+        uint32_t result = i == 0                          ? out
+                          : value != ONV_NO_PROGRAM_VALUE ? onv_tape_new(t, value, ONV_UNDEFINED)
+                                                          : ONV_NO_TENSOR;
+        if (i > 0 && result == ONV_NO_TENSOR) continue;
+        onv_emit_out(&t->emit, result);
+        if (i < ONV_ATEN_MOST_TENSORS && (k->out >> i & 1) != 0) onv_emit_save(&t->emit, result);
+        if (i > 0) onv_tape_set(t, value, result);
+    }
+}
+
+void onv_tape_by_row(onv_tape *t, const onv_program_call *call, const onv_aten_op *op,
+                     bool in_place)
+{
+    onv_tape_operands(t, call, op);
+    if (!in_place) cast_operands(t, op->cast);
+    kept k = kept_of(t, op);
+    bool writes = in_place && t->operands.count > 0;
+    uint32_t target = writes ? t->operands.at[0].value : ONV_NO_PROGRAM_VALUE;
+    uint32_t base = writes ? written_base(t, target, is_any_wanted(t, &k)) : ONV_NO_TENSOR;
+    uint32_t out = first_result(t, call, op, in_place, base);
+    onv_emit_begin(&t->emit, op->tape != NULL ? op->tape : op->name);
+    t->emit.op.in_place = writes;
+    t->emit.op.swaps_grads = k.second_first;
+    if (base != ONV_NO_TENSOR) emit_slices(t, base);
+    emit_operands(t, &k, writes, base, out);
+    emit_results(t, call, &k, out);
+    onv_emit_end(&t->emit);
+    if (writes)
+        onv_tape_set_written(t, onv_call_result(call, 0), target, out);
+    else
+        onv_tape_give(t, call, 0, out);
+}

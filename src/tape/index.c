@@ -1,0 +1,124 @@
+/* What is looked up, written, padded, repeated or joined. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "tape/state.h"
+
+/* The padding that autograd keeps of an embedding is its places. */
+void onv_tape_embedding(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                        bool in_place)
+{
+    onv_tape_by_row(t, c, op, in_place);
+}
+
+static uint64_t bytes_times(uint64_t n, uint64_t each)
+{
+    uint64_t bytes;
+    return onv_u64_mul(n, each, &bytes) ? bytes : UINT64_MAX;
+}
+
+/* The backward of an index sorts the indices: four lists of int64. */
+void onv_tape_index(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    size_t before = t->emit.eager->ops.count;
+    onv_tape_by_row(t, c, op, in_place);
+    if (t->emit.status != ONV_OK || t->emit.eager->ops.count == before) return;
+    onv_eager_op *made = &t->emit.eager->ops.at[t->emit.eager->ops.count - 1];
+    uint64_t places = 0;
+    bool is_mask = false;
+    for (uint32_t k = 1; k < made->n_in; k++) {
+        onv_eager_tensor i = onv_tensor_at(&t->emit, made->in[k].tensor);
+        is_mask |= i.dtype == ONV_BOOL;
+        if (i.elems > places) places = i.elems;
+    }
+    if (!made->has_backward || is_mask) return;
+    uint64_t bytes = bytes_times(places, 4 * sizeof(int64_t));
+    if (!onv_u64_add(made->backward_temp_bytes, bytes, &made->backward_temp_bytes))
+        made->backward_temp_bytes = UINT64_MAX;
+}
+
+/* A copy into a view of x. Autograd's node for that (CopySlices) copies the incoming gradient, and from that copy the part,
+ * which is the gradient of what was written; zeros take its place where x has a gradient. */
+static void emit_copy_slices(onv_tape *t, const onv_program_call *c, uint32_t target, uint32_t base,
+                             uint32_t part)
+{
+    uint32_t x = onv_tape_tensor(t, base);
+    onv_eager_tensor s = onv_tensor_at(&t->emit, x);
+    onv_eager_tensor view = onv_tensor_at(&t->emit, onv_tape_tensor(t, target));
+    uint64_t temps = onv_tensor_needs_grad(&t->emit, x) ? view.bytes : s.bytes;
+    bool fits = onv_tensor_needs_grad(&t->emit, part) || onv_u64_add(temps, view.bytes, &temps);
+    uint32_t out = onv_tensor_on(&t->emit, s.storage, s.dtype, s.rank, s.dims, s.strides);
+    onv_emit_begin(&t->emit, "copy_slices");
+    t->emit.op.in_place = true;
+    onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
+    onv_emit_in(&t->emit, part, ONV_GRAD_NEW);
+    onv_emit_temps(&t->emit, 0, fits ? temps : UINT64_MAX);
+    onv_emit_out(&t->emit, out);
+    onv_emit_end(&t->emit);
+    onv_tape_set_written(t, onv_call_result(c, 0), target, out);
+}
+
+void onv_tape_copy(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    uint32_t target = onv_call_value(c, "self"), part = onv_call_tensor(t, c, "src");
+    if (target == ONV_NO_PROGRAM_VALUE || onv_tape_tensor(t, target) == ONV_NO_TENSOR) return;
+    uint32_t base = t->values[t->values[target].object].base;
+    bool any =
+        onv_tensor_needs_grad(&t->emit, part) ||
+        (base != ONV_NO_PROGRAM_VALUE && onv_tensor_needs_grad(&t->emit, onv_tape_tensor(t, base)));
+    if (in_place && base != ONV_NO_PROGRAM_VALUE && any && !t->emit.has_no_grad) {
+        emit_copy_slices(t, c, target, base, part);
+        return;
+    }
+    onv_tape_by_row(t, c, op, in_place);
+}
+
+void onv_tape_fill(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    onv_tape_by_row(t, c, op, in_place);
+}
+
+/* By constants into a new tensor; otherwise by a kernel that reads the input again. */
+void onv_tape_pad(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    const char *mode = onv_call_text(c, "mode");
+    bool is_constant = mode == NULL || strcmp(mode, "constant") == 0;
+    bool is_same = onv_call_result(c, 0) != ONV_NO_PROGRAM_VALUE;
+    (void)in_place;
+    onv_tape_operands(t, c, op);
+    uint32_t x = onv_tape_operand_of(t, 0);
+    onv_eager_tensor from = onv_tensor_at(&t->emit, x);
+    if (x == ONV_NO_TENSOR || !is_same) return;
+    uint32_t out = onv_tape_new(t, onv_call_result(c, 0), from.dtype);
+    onv_emit_begin(&t->emit, "pad");
+    onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
+    if (!is_constant) onv_emit_save(&t->emit, x);
+    onv_emit_out(&t->emit, out);
+    onv_emit_end(&t->emit);
+    onv_tape_give(t, c, 0, out);
+}
+
+void onv_tape_repeat(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    onv_tape_by_row(t, c, op, in_place);
+}
+
+/* It rolls one dim after the other, and holds what it has so far until the last. Its backward is one, too. */
+void onv_tape_roll(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    const onv_argument *dims = onv_call_argument(c, "dims");
+    size_t before = t->emit.eager->ops.count;
+    onv_tape_by_row(t, c, op, in_place);
+    if (t->emit.status != ONV_OK || t->emit.eager->ops.count == before || dims == NULL ||
+        dims->kind != ONV_ARGUMENT_INTS || dims->count < 2)
+        return;
+    onv_eager_op *made = &t->emit.eager->ops.at[t->emit.eager->ops.count - 1];
+    uint64_t all = bytes_times(onv_tensor_at(&t->emit, made->in[0].tensor).bytes, dims->count - 1);
+    made->forward_temp_bytes = made->backward_temp_bytes = all;
+}
+
+/* Views with one more dim, joined. */
+void onv_tape_stack(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    onv_tape_by_row(t, c, op, in_place);
+}

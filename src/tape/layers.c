@@ -1,0 +1,274 @@
+/* Layers: convolution, normalisation, dropout, softmax. */
+#include "emit/layers.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "emit/conv.h"
+#include "tape/state.h"
+
+/* --- Convolution ------------------------------------------------------------------------------- */
+
+static onv_conv_call conv_call(onv_tape *t, const onv_program_call *c)
+{
+    onv_conv_call call = {.groups = onv_call_int(t, c, "groups", 1),
+                          .is_transposed = strstr(c->op_name, "transpose") != NULL ||
+                                           onv_call_flag(c, "transposed", false)};
+    bool is_same = onv_call_text(c, "padding") != NULL; /* "same", "valid" */
+    for (uint32_t i = 0; i < 3; i++) {
+        call.stride[i] = onv_call_int_at(t, c, "stride", i, 1);
+        call.dilation[i] = onv_call_int_at(t, c, "dilation", i, 1);
+        call.pad[i] = is_same ? -1 : onv_call_int_at(t, c, "padding", i, 0);
+    }
+    return call;
+}
+
+static uint64_t conv_macs(const onv_tape *t, uint32_t w, uint32_t x, uint32_t out, bool transposed)
+{
+    onv_eager_tensor kernel = onv_tensor_at(&t->emit, w);
+    onv_eager_tensor y = onv_tensor_at(&t->emit, transposed ? x : out);
+    uint64_t macs;
+    if (kernel.rank == 0 || kernel.dims[0] <= 0) return 0;
+    return onv_u64_mul(y.elems, kernel.elems / (uint64_t)kernel.dims[0], &macs) ? macs : 0;
+}
+
+/* padding="same" pads the input by an operation of its own where both ends differ. */
+static uint32_t padded(onv_tape *t, const onv_program_call *c, uint32_t x, uint32_t w,
+                       const onv_conv_call *call)
+{
+    const char *text = onv_call_text(c, "padding");
+    onv_eager_tensor in = onv_tensor_at(&t->emit, x), kernel = onv_tensor_at(&t->emit, w);
+    int64_t dims[ONV_MAX_RANK];
+    bool is_uneven = false;
+    if (text == NULL || strcmp(text, "same") != 0 || in.rank != kernel.rank) return x;
+    for (uint32_t i = 0; i < in.rank; i++) {
+        bool is_odd = i >= 2 && (call->dilation[i - 2] * (kernel.dims[i] - 1)) % 2 != 0;
+        dims[i] = in.dims[i] + is_odd;
+        is_uneven |= is_odd;
+    }
+    if (!is_uneven) return x;
+    uint32_t out = onv_tensor_new(&t->emit, in.dtype, in.rank, dims, NULL);
+    onv_emit_begin(&t->emit, "pad");
+    onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
+    onv_emit_out(&t->emit, out);
+    onv_emit_end(&t->emit);
+    return out;
+}
+
+void onv_tape_conv(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    uint32_t result = onv_call_result(c, 0), in[3];
+    onv_shape shape;
+    int64_t strides[ONV_MAX_RANK];
+    (void)in_place;
+    onv_tape_operands(t, c, op);
+    for (uint32_t k = 0; k < 3; k++) in[k] = onv_amp_low(&t->emit, onv_tape_operand_of(t, k));
+    if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || !onv_tape_shape(t, result, &shape))
+        return;
+    onv_conv_call call = conv_call(t, c);
+    in[0] = padded(t, c, in[0], in[1], &call);
+    onv_eager_tensor x = onv_tensor_at(&t->emit, in[0]);
+    bool is_last = onv_tensor_is_channels_last(&x) && shape.rank == x.rank;
+    if (is_last) {
+        onv_eager_tensor like = x;
+        like.dims = shape.dims;
+        like.elems = 1;
+        onv_strides_like(&like, strides);
+    }
+    uint32_t out =
+        onv_tensor_new(&t->emit, x.dtype, shape.rank, shape.dims, is_last ? strides : NULL);
+    onv_emit_conv(&t->emit, &call, in[0], in[1], in[2], out);
+    if (t->emit.status != ONV_OK) return;
+    t->emit.eager->ops.at[t->emit.eager->ops.count - 1].macs =
+        conv_macs(t, in[1], in[0], out, call.is_transposed);
+    onv_tape_set(t, result, out);
+}
+
+/* --- Normalisation ----------------------------------------------------------------------------- */
+
+/* Inputs by their places, whatever overloads call them. */
+static void gather(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, uint32_t in[3])
+{
+    onv_tape_operands(t, c, op);
+    for (uint32_t k = 0; k < 3; k++) in[k] = onv_tape_operand_of(t, k);
+}
+
+/* Results beside the first: statistics, which the operation keeps as its own. */
+static void give_statistics(onv_tape *t, const onv_program_call *c)
+{
+    for (uint32_t k = 1; k < c->n_results; k++) onv_tape_give(t, c, k, ONV_NO_TENSOR);
+}
+
+void onv_tape_batch_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                         bool in_place)
+{
+    uint32_t in[3];
+    (void)in_place;
+    gather(t, c, op, in);
+    uint32_t x = in[0];
+    if (x == ONV_NO_TENSOR) return;
+    onv_eager_tensor s = onv_tensor_at(&t->emit, x);
+    bool last = onv_tensor_is_channels_last(&s);
+    if (!last) x = onv_emit_contiguous(&t->emit, x);
+    uint32_t out = onv_tensor_new(&t->emit, s.dtype, s.rank, s.dims, last ? s.strides : NULL);
+    onv_emit_norm(&t->emit, "batch_norm", x, in[1], in[2], s.rank > 1 ? (uint64_t)s.dims[1] : 1,
+                  true, out);
+    onv_tape_give(t, c, 0, out);
+    give_statistics(t, c);
+}
+
+void onv_tape_instance_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                            bool in_place)
+{
+    uint32_t in[3];
+    (void)in_place;
+    gather(t, c, op, in);
+    uint32_t x = onv_emit_contiguous(&t->emit, onv_amp_fp32(&t->emit, in[0]));
+    onv_eager_tensor s = onv_tensor_at(&t->emit, x);
+    uint64_t groups = 1;
+    if (x == ONV_NO_TENSOR) return;
+    if (s.rank > 1 && !onv_u64_mul((uint64_t)s.dims[0], (uint64_t)s.dims[1], &groups))
+        groups = UINT64_MAX;
+    uint32_t out = onv_tensor_new(&t->emit, s.dtype, s.rank, s.dims, NULL);
+    onv_tape_give(t, c, 0,
+                  onv_emit_norm(&t->emit, "instance_norm", x, in[1], in[2], groups, true, out));
+}
+
+static int64_t first_axis(onv_tape *t, const onv_program_call *c)
+{
+    const onv_argument *a = onv_call_argument(c, "normalized_shape");
+    (void)t;
+    return a != NULL && a->kind == ONV_ARGUMENT_INTS ? -(int64_t)a->count : -1;
+}
+
+void onv_tape_layer_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                         bool in_place)
+{
+    uint32_t in[3];
+    (void)in_place;
+    gather(t, c, op, in);
+    onv_tape_give(t, c, 0,
+                  onv_emit_layer_norm(&t->emit, in[0], in[1], in[2], first_axis(t, c), true));
+    give_statistics(t, c);
+}
+
+void onv_tape_rms_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    uint32_t in[3];
+    (void)in_place;
+    gather(t, c, op, in);
+    onv_tape_give(
+        t, c, 0,
+        onv_emit_layer_norm(&t->emit, in[0], in[1], ONV_NO_TENSOR, first_axis(t, c), false));
+    give_statistics(t, c);
+}
+
+void onv_tape_group_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                         bool in_place)
+{
+    uint32_t in[3];
+    (void)in_place;
+    gather(t, c, op, in);
+    int64_t groups = onv_call_int(t, c, "num_groups", onv_call_int(t, c, "group", 1));
+    onv_tape_give(t, c, 0, onv_emit_group_norm(&t->emit, in[0], in[1], in[2], groups));
+    give_statistics(t, c);
+}
+
+void onv_tape_weight_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                          bool in_place)
+{
+    uint32_t in[3];
+    (void)in_place;
+    gather(t, c, op, in);
+    onv_tape_give(t, c, 0, onv_emit_weight_norm(&t->emit, in[0], in[1]));
+    give_statistics(t, c);
+}
+
+/* --- Dropout, softmax -------------------------------------------------------------------------- */
+
+/* Whether it drops something: its flag of training is that of the run. */
+static bool drops(const onv_tape *t, const onv_program_call *c)
+{
+    return !t->emit.options->inference && onv_call_real(c, "p", 0.5) > 0;
+}
+
+void onv_tape_dropout(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    uint32_t in[3];
+    gather(t, c, op, in);
+    if (in[0] == ONV_NO_TENSOR) return;
+    uint32_t value = t->operands.at[0].value;
+    if (!drops(t, c)) {
+        onv_tape_same(t, c, value);
+        return;
+    }
+    if (!in_place) {
+        onv_tape_give(t, c, 0, onv_emit_dropout(&t->emit, in[0]));
+        give_statistics(t, c);
+        return;
+    }
+    /* nn.Dropout(inplace=True) multiplies by factors, which it keeps. */
+    uint32_t out = onv_tape_written(t, value);
+    onv_emit_begin(&t->emit, "dropout_");
+    t->emit.op.in_place = true;
+    onv_emit_in(&t->emit, in[0], ONV_GRAD_NEW);
+    onv_emit_extra(&t->emit, onv_tensor_at(&t->emit, in[0]).bytes, 1, "factors");
+    onv_emit_out(&t->emit, out);
+    onv_emit_end(&t->emit);
+    onv_tape_set_written(t, onv_call_result(c, 0), value, out);
+}
+
+/* Whole channels: a number for each, with which the input is multiplied. */
+void onv_tape_feature_dropout(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                              bool in_place)
+{
+    uint32_t in[3];
+    gather(t, c, op, in);
+    onv_eager_tensor x = onv_tensor_at(&t->emit, in[0]);
+    if (in[0] == ONV_NO_TENSOR) return;
+    if (!drops(t, c)) {
+        onv_tape_same(t, c, t->operands.at[0].value);
+        return;
+    }
+    bool is_feature = strstr(c->op_name, "feature") != NULL;
+    int64_t dims[ONV_MAX_RANK];
+    for (uint32_t i = 0; i < x.rank; i++) dims[i] = is_feature && i >= 2 ? 1 : x.dims[i];
+    uint32_t noise = onv_tensor_new(&t->emit, x.dtype, x.rank, dims, NULL);
+    onv_emit_begin(&t->emit, "Bernoulli");
+    onv_emit_out(&t->emit, noise);
+    onv_emit_end(&t->emit);
+    uint32_t out = in_place ? onv_tape_written(t, t->operands.at[0].value)
+                            : onv_tape_new(t, onv_call_result(c, 0), x.dtype);
+    onv_emit_begin(&t->emit, "mul");
+    t->emit.op.in_place = in_place;
+    onv_emit_in(&t->emit, in[0], ONV_GRAD_NEW);
+    onv_emit_in(&t->emit, noise, ONV_GRAD_NONE);
+    onv_emit_save(&t->emit, noise);
+    onv_emit_out(&t->emit, out);
+    onv_emit_end(&t->emit);
+    if (in_place)
+        onv_tape_set_written(t, onv_call_result(c, 0), t->operands.at[0].value, out);
+    else
+        onv_tape_give(t, c, 0, out);
+}
+
+/* softmax(x, dtype=torch.float32) casts inside of its kernel. */
+void onv_tape_softmax(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    uint32_t in[3], result = onv_call_result(c, 0);
+    (void)in_place;
+    gather(t, c, op, in);
+    onv_eager_tensor x = onv_tensor_at(&t->emit, in[0]);
+    if (in[0] == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
+    int64_t strides[ONV_MAX_RANK];
+    onv_strides_like(&x, strides);
+    uint8_t dtype = t->emit.options->amp != ONV_UNDEFINED ? (uint8_t)ONV_FLOAT
+                                                          : t->program->values.at[result].dtype;
+    uint32_t out = onv_tensor_new(&t->emit, dtype, x.rank, x.dims, strides);
+    onv_emit_begin(&t->emit, op->tape);
+    onv_emit_in(&t->emit, in[0], ONV_GRAD_NEW);
+    onv_emit_save(&t->emit, out);
+    onv_emit_out(&t->emit, out);
+    onv_emit_end(&t->emit);
+    onv_tape_set(t, result, out);
+}

@@ -1,0 +1,116 @@
+/* Losses that the network itself computes. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "tape/state.h"
+
+static uint32_t emit_step(onv_tape *t, const char *name, uint32_t x, onv_grad grad, uint32_t rank,
+                          const int64_t *dims)
+{
+    onv_emit_begin(&t->emit, name);
+    onv_emit_in(&t->emit, x, grad);
+    uint32_t out = onv_tensor_new(&t->emit, onv_tensor_at(&t->emit, x).dtype, rank, dims, NULL);
+    onv_emit_out(&t->emit, out);
+    onv_emit_end(&t->emit);
+    return out;
+}
+
+static void emit_nll(onv_tape *t, uint32_t log_probs, uint32_t targets, uint32_t weights,
+                     uint32_t result)
+{
+    uint32_t loss = onv_tape_new(t, result, onv_tensor_at(&t->emit, log_probs).dtype);
+    onv_emit_begin(&t->emit, "nll_loss");
+    onv_emit_in(&t->emit, log_probs, ONV_GRAD_NEW);
+    onv_emit_in(&t->emit, targets, ONV_GRAD_NONE);
+    onv_emit_in(&t->emit, weights, ONV_GRAD_NONE);
+    onv_emit_save(&t->emit, log_probs);
+    onv_emit_save(&t->emit, targets);
+    onv_emit_save(&t->emit, weights);
+    onv_emit_extra(&t->emit, 1, sizeof(float), "total weight");
+    onv_emit_out(&t->emit, loss);
+    onv_emit_end(&t->emit);
+    onv_tape_set(t, result, loss);
+}
+
+/* Labels are smoothed by the negative sum over the classes, 0 where a target is ignored, which has its part in the loss. */
+static void add_smooth_part(onv_tape *t, uint32_t log_probs, uint32_t result)
+{
+    onv_eager_tensor p = onv_tensor_at(&t->emit, log_probs);
+    int64_t rows[ONV_MAX_RANK];
+    uint32_t n = p.rank > 0 ? p.rank - 1 : 0;
+    for (uint32_t i = 0; i < n; i++) rows[i] = p.dims[i == 0 ? 0 : i + 1];
+    uint32_t loss = onv_tape_tensor(t, result);
+    onv_eager_tensor l = onv_tensor_at(&t->emit, loss);
+    uint32_t part = emit_step(t, "sum", log_probs, ONV_GRAD_PART, n, rows);
+    part = emit_step(t, "neg", part, ONV_GRAD_NEW, n, rows);
+    onv_eager_tensor s = onv_tensor_at(&t->emit, part);
+    onv_emit_begin(&t->emit, "masked_fill_");
+    t->emit.op.in_place = true;
+    onv_emit_in(&t->emit, part, ONV_GRAD_NEW);
+    onv_emit_extra(&t->emit, s.elems, 1, "ignored targets");
+    part =
+        onv_emit_out(&t->emit, onv_tensor_on(&t->emit, s.storage, s.dtype, s.rank, s.dims, NULL));
+    onv_emit_end(&t->emit);
+    if (l.rank < n) part = emit_step(t, "mean", part, ONV_GRAD_NEW, l.rank, l.dims);
+    part = emit_step(t, "mul", part, ONV_GRAD_NEW, l.rank, l.dims);
+    loss = emit_step(t, "mul", loss, ONV_GRAD_NEW, l.rank, l.dims);
+    onv_emit_begin(&t->emit, "add");
+    onv_emit_in(&t->emit, loss, ONV_GRAD_ALIAS);
+    onv_emit_in(&t->emit, part, ONV_GRAD_ALIAS);
+    loss = onv_emit_out(&t->emit, onv_tensor_new(&t->emit, l.dtype, l.rank, l.dims, NULL));
+    onv_emit_end(&t->emit);
+    onv_tape_set(t, result, loss);
+}
+
+void onv_tape_cross_entropy(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                            bool in_place)
+{
+    uint32_t result = onv_call_result(c, 0);
+    (void)in_place;
+    onv_tape_operands(t, c, op);
+    uint32_t logits = onv_amp_fp32(&t->emit, onv_tape_operand_of(t, 0));
+    uint32_t targets = onv_tape_operand_of(t, 1);
+    onv_eager_tensor x = onv_tensor_at(&t->emit, logits);
+    if (logits == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
+    uint32_t log_probs = onv_tensor_new(&t->emit, x.dtype, x.rank, x.dims, NULL);
+    onv_emit_begin(&t->emit, "log_softmax");
+    onv_emit_in(&t->emit, logits, ONV_GRAD_NEW);
+    onv_emit_save(&t->emit, onv_emit_out(&t->emit, log_probs));
+    onv_emit_end(&t->emit);
+    emit_nll(t, log_probs, targets, onv_tape_operand_of(t, 2), result);
+    if (onv_call_real(c, "label_smoothing", 0) > 0) add_smooth_part(t, log_probs, result);
+}
+
+void onv_tape_nll_loss(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    (void)in_place;
+    onv_tape_operands(t, c, op);
+    uint32_t x = onv_amp_fp32(&t->emit, onv_tape_operand_of(t, 0));
+    if (x == ONV_NO_TENSOR || onv_call_result(c, 0) == ONV_NO_PROGRAM_VALUE) return;
+    emit_nll(t, x, onv_tape_operand_of(t, 1), onv_tape_operand_of(t, 2), onv_call_result(c, 0));
+}
+
+/* What is computed of each element before it is reduced. Kernels of some put that into the storage of the result, which keeps
+ * its size. */
+void onv_tape_loss(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    size_t before = t->emit.eager->ops.count;
+    onv_tape_by_row(t, c, op, in_place);
+    if (t->emit.status != ONV_OK || t->emit.eager->ops.count == before) return;
+    onv_eager_op *made = &t->emit.eager->ops.at[t->emit.eager->ops.count - 1];
+    if (made->n_out == 0 || made->n_in == 0) return;
+    onv_eager_tensor x = onv_tensor_at(&t->emit, made->in[0].tensor);
+    onv_eager_tensor y = onv_tensor_at(&t->emit, made->out[0]);
+    bool is_weighted = onv_call_value(c, "pos_weight") != ONV_NO_PROGRAM_VALUE;
+    bool is_logits = strcmp(made->name, "bce_with_logits") == 0;
+    uint64_t all = x.bytes;
+    if (is_logits && is_weighted) made->name = "bce_with_logits_weighted";
+    if (y.rank != 0 || x.rank == 0) {
+        if (is_logits && is_weighted) made->forward_temp_bytes = 2 * x.bytes;
+        return;
+    }
+    if (is_logits && !onv_u64_mul(x.bytes, is_weighted ? 3 : 2, &all)) all = UINT64_MAX;
+    made->forward_temp_bytes = all;
+    if (!is_logits && strcmp(made->name, "huber_loss") != 0 && !t->emit.options->on_cpu)
+        t->emit.eager->storages.at[y.storage].bytes = x.bytes;
+}

@@ -1,0 +1,103 @@
+/* Pooling: its indices, and what kernels copy. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "emit/layers.h"
+#include "tape/state.h"
+
+/* Images whose channels come last are answered in their order. */
+static uint32_t new_image(onv_tape *t, uint32_t value, const onv_eager_tensor *like)
+{
+    onv_shape shape;
+    int64_t strides[ONV_MAX_RANK];
+    if (!onv_tape_shape(t, value, &shape)) return ONV_NO_TENSOR;
+    bool is_last = onv_tensor_is_channels_last(like) && shape.rank == like->rank;
+    onv_eager_tensor x = *like;
+    x.dims = shape.dims;
+    x.elems = 1; /* strides of an empty tensor would say nothing */
+    if (is_last) onv_strides_like(&x, strides);
+    return onv_tensor_new(&t->emit, like->dtype, shape.rank, shape.dims, is_last ? strides : NULL);
+}
+
+/* Indices are made in any case: the public function is that with indices, of which nobody takes the second result. */
+static void emit_pool(onv_tape *t, const onv_program_call *c, const char *name, uint64_t forward,
+                      uint64_t backward)
+{
+    uint32_t x = onv_tape_operand_of(t, 0), result = onv_call_result(c, 0);
+    onv_eager_tensor from = onv_tensor_at(&t->emit, x);
+    if (x == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
+    uint32_t out = new_image(t, result, &from), indices = onv_call_result(c, 1);
+    onv_eager_tensor y = onv_tensor_at(&t->emit, out);
+    uint32_t places = onv_tensor_new(&t->emit, ONV_INT64, y.rank, y.dims,
+                                     out != ONV_NO_TENSOR ? y.strides : NULL);
+    onv_emit_begin(&t->emit, name);
+    onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
+    onv_emit_save(&t->emit, x);
+    onv_emit_save(&t->emit, places);
+    t->emit.op.copies_first = forward > 0 || backward > 0;
+    onv_emit_temps(&t->emit, forward, backward);
+    onv_tape_set(t, result, onv_emit_out(&t->emit, out));
+    onv_emit_out(&t->emit, places);
+    onv_emit_end(&t->emit);
+    if (indices != ONV_NO_PROGRAM_VALUE) onv_tape_set(t, indices, places);
+}
+
+/* Of one dim PyTorch pools an image of one row, a view, and gives a view of the result. */
+void onv_tape_max_pool(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    (void)in_place;
+    onv_tape_operands(t, c, op);
+    emit_pool(t, c, strstr(c->op_name, "pool3d") != NULL ? "max_pool3d" : op->tape, 0, 0);
+}
+
+/* Its kernels want all in the usual order: forward copies the input; backward the gradient and the indices, and makes a gradient
+ * that it copies back. */
+void onv_tape_adaptive_max_pool(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                                bool in_place)
+{
+    (void)in_place;
+    onv_tape_operands(t, c, op);
+    onv_eager_tensor x = onv_tensor_at(&t->emit, onv_tape_operand_of(t, 0));
+    uint32_t result = onv_call_result(c, 0);
+    onv_shape shape;
+    if (onv_tape_operand_of(t, 0) == ONV_NO_TENSOR || !onv_tape_shape(t, result, &shape)) return;
+    if (onv_tensor_is_contiguous(&x)) {
+        emit_pool(t, c, op->tape, 0, 0);
+        return;
+    }
+    uint64_t elems = 1, each, copies;
+    uint64_t elem = onv_dtype_bits((onv_dtype)x.dtype) / 8;
+    bool fits = true;
+    for (uint32_t i = 0; i < shape.rank; i++)
+        fits &= onv_u64_mul(elems, (uint64_t)shape.dims[i], &elems);
+    fits = fits && onv_u64_mul(elems, sizeof(int64_t) + elem, &each) &&
+           onv_u64_add(each, x.bytes, &copies);
+    emit_pool(t, c, op->tape, x.bytes, fits ? copies : UINT64_MAX);
+}
+
+/* To one place it is a mean, whose result is viewed as an image. */
+void onv_tape_adaptive_avg_pool(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                                bool in_place)
+{
+    uint32_t result = onv_call_result(c, 0);
+    onv_shape shape;
+    (void)in_place;
+    onv_tape_operands(t, c, op);
+    uint32_t x = onv_tape_operand_of(t, 0);
+    onv_eager_tensor from = onv_tensor_at(&t->emit, x);
+    if (x == ONV_NO_TENSOR || !onv_tape_shape(t, result, &shape)) return;
+    uint32_t spatial = strstr(c->op_name, "pool1d") != NULL   ? 1
+                       : strstr(c->op_name, "pool3d") != NULL ? 3
+                                                              : 2;
+    bool is_one = spatial <= shape.rank;
+    for (uint32_t i = 0; is_one && i < spatial; i++) is_one = shape.dims[shape.rank - 1 - i] == 1;
+    uint32_t out = new_image(t, result, &from);
+    onv_emit_begin(&t->emit, is_one ? "mean" : op->tape);
+    onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
+    if (is_one)
+        onv_emit_pixel_sum(&t->emit, x, out);
+    else
+        onv_emit_save(&t->emit, x);
+    onv_tape_set(t, result, onv_emit_out(&t->emit, out));
+    onv_emit_end(&t->emit);
+}

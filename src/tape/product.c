@@ -1,0 +1,138 @@
+/* Products of matrices. */
+#include "emit/product.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "tape/state.h"
+
+/* Of what was built since the operation `first`, the products' multiply-accumulates: elements of the result times the
+ * inner dim. */
+static void set_macs(onv_tape *t, size_t first)
+{
+    for (size_t i = first; i < t->emit.eager->ops.count; i++) {
+        onv_eager_op *op = &t->emit.eager->ops.at[i];
+        bool is_product = strcmp(op->name, "mm") == 0 || strcmp(op->name, "addmm") == 0 ||
+                          strcmp(op->name, "bmm") == 0 || strcmp(op->name, "baddbmm") == 0 ||
+                          strcmp(op->name, "mv") == 0;
+        if (!is_product || op->n_in < 2 || op->n_out == 0) continue;
+        onv_eager_tensor a = onv_tensor_at(&t->emit, op->in[0].tensor);
+        onv_eager_tensor out = onv_tensor_at(&t->emit, op->out[0]);
+        if (a.rank == 0 || a.dims[a.rank - 1] < 0 ||
+            !onv_u64_mul(out.elems, (uint64_t)a.dims[a.rank - 1], &op->macs))
+            op->macs = 0;
+    }
+}
+
+void onv_tape_linear(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    size_t first = t->emit.eager->ops.count;
+    uint32_t x = onv_call_tensor(t, c, "input"), w = onv_call_tensor(t, c, "weight");
+    uint32_t bias = onv_call_tensor(t, c, "bias");
+    (void)op, (void)in_place;
+    if (x == ONV_NO_TENSOR || w == ONV_NO_TENSOR) return;
+    t->emit.is_linear = true;
+    if (onv_tensor_at(&t->emit, w).rank == 2)
+        w = onv_emit_swapped(&t->emit, onv_amp_low(&t->emit, w));
+    uint32_t out = bias != ONV_NO_TENSOR ? onv_emit_linear(&t->emit, x, w, bias)
+                                         : onv_emit_matmul(&t->emit, onv_amp_low(&t->emit, x), w);
+    t->emit.is_linear = false;
+    set_macs(t, first);
+    onv_tape_give(t, c, 0, out);
+}
+
+/* A vector is a matrix of one row before a product, of one column behind it. */
+static uint32_t widened(onv_tape *t, uint32_t x, bool is_first)
+{
+    onv_eager_tensor v = onv_tensor_at(&t->emit, x);
+    if (x == ONV_NO_TENSOR || v.rank != 1) return x;
+    const int64_t dims[] = {is_first ? 1 : v.dims[0], is_first ? v.dims[0] : 1};
+    return onv_emit_reshape(&t->emit, x, 2, dims);
+}
+
+void onv_tape_matmul(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    size_t first = t->emit.eager->ops.count;
+    onv_tape_operands(t, c, op);
+    uint32_t a = onv_amp_low(&t->emit, onv_tape_operand_of(t, 0));
+    uint32_t b = onv_amp_low(&t->emit, onv_tape_operand_of(t, 1));
+    onv_eager_tensor x = onv_tensor_at(&t->emit, a), y = onv_tensor_at(&t->emit, b);
+    uint32_t result = onv_call_result(c, 0);
+    onv_shape shape;
+    if (a == ONV_NO_TENSOR || b == ONV_NO_TENSOR || !onv_tape_shape(t, result, &shape)) return;
+    if (x.rank < 2 && y.rank < 2) {
+        onv_tape_by_row(t, c, onv_aten_find("aten.dot.default", &in_place), false);
+        return;
+    }
+    uint32_t out;
+    if (x.rank == 2 && y.rank == 1) {
+        onv_added none = {.bias = ONV_NO_TENSOR};
+        out = onv_emit_product(&t->emit, "mv", a, b, none,
+                               onv_tensor_new(&t->emit, x.dtype, 1, x.dims, NULL));
+    } else {
+        out = onv_emit_matmul(&t->emit, widened(t, a, true), widened(t, b, false));
+        if (shape.rank < onv_tensor_at(&t->emit, out).rank)
+            out = onv_emit_reshape(&t->emit, out, shape.rank, shape.dims);
+    }
+    set_macs(t, first);
+    onv_tape_set(t, result, out);
+}
+
+void onv_tape_mm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    size_t first = t->emit.eager->ops.count;
+    (void)in_place;
+    onv_tape_operands(t, c, op);
+    onv_added none = {.bias = ONV_NO_TENSOR};
+    uint32_t out = onv_emit_mm(&t->emit, op->name, onv_amp_low(&t->emit, onv_tape_operand_of(t, 0)),
+                               onv_amp_low(&t->emit, onv_tape_operand_of(t, 1)), none);
+    set_macs(t, first);
+    onv_tape_give(t, c, 0, out);
+}
+
+/* alpha and beta. */
+static bool scales(const onv_program_call *c, const char *name)
+{
+    return onv_call_real(c, name, 1) != 1;
+}
+
+void onv_tape_addmm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    size_t first = t->emit.eager->ops.count;
+    uint32_t result = onv_call_result(c, 0), in[3];
+    onv_tape_operands(t, c, op);
+    for (uint32_t k = 0; k < 3; k++) in[k] = onv_amp_low(&t->emit, onv_tape_operand_of(t, k));
+    if (in[1] == ONV_NO_TENSOR || in[2] == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
+    onv_added sum = {
+        .bias = in[0], .scales_product = scales(c, "alpha"), .scales_bias = scales(c, "beta")};
+    uint32_t target = onv_call_value(c, "self");
+    uint32_t out = in_place ? onv_tape_written(t, target)
+                            : onv_tape_new(t, result, onv_tensor_at(&t->emit, in[1]).dtype);
+    onv_emit_product(&t->emit, op->name, in[1], in[2], sum, out);
+    set_macs(t, first);
+    if (in_place)
+        onv_tape_set_written(t, result, target, out);
+    else
+        onv_tape_set(t, result, out);
+}
+
+/* Products of a vector: mv, dot, addmv. */
+void onv_tape_vectors(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    uint32_t result = onv_call_result(c, 0);
+    onv_tape_operands(t, c, op);
+    bool adds = strcmp(op->name, "addmv") == 0;
+    uint32_t a = onv_amp_low(&t->emit, onv_tape_operand_of(t, adds ? 1 : 0));
+    uint32_t b = onv_amp_low(&t->emit, onv_tape_operand_of(t, adds ? 2 : 1));
+    if (in_place || a == ONV_NO_TENSOR || b == ONV_NO_TENSOR ||
+        onv_tensor_at(&t->emit, a).rank < 2) {
+        onv_tape_by_row(t, c, op, in_place);
+        return;
+    }
+    onv_added sum = {.bias =
+                         adds ? onv_amp_low(&t->emit, onv_tape_operand_of(t, 0)) : ONV_NO_TENSOR,
+                     .scales_product = scales(c, "alpha"),
+                     .scales_bias = scales(c, "beta")};
+    uint32_t out = onv_tape_new(t, result, onv_tensor_at(&t->emit, a).dtype);
+    onv_tape_set(t, result, onv_emit_product(&t->emit, op->name, a, b, sum, out));
+}

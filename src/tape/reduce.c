@@ -1,0 +1,85 @@
+/* Sums, deviations, similarity. */
+#include <string.h>
+
+#include "emit/layers.h"
+#include "tape/state.h"
+
+/* A sum hands its gradient on, repeated. Under autocast one of low precision is float32, and its gradient is cast. */
+void onv_tape_sum(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    uint32_t result = onv_call_result(c, 0);
+    (void)in_place;
+    onv_tape_operands(t, c, op);
+    uint32_t x = onv_tape_operand_of(t, 0);
+    onv_eager_tensor from = onv_tensor_at(&t->emit, x);
+    if (x == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
+    bool widens = t->emit.options->amp != ONV_UNDEFINED && onv_tensor_is_float(&t->emit, x);
+    uint32_t out = onv_tape_new(t, result, widens ? (uint8_t)ONV_FLOAT : (uint8_t)ONV_UNDEFINED);
+    bool hands_on = onv_tensor_at(&t->emit, out).dtype == from.dtype;
+    onv_emit_begin(&t->emit, "sum");
+    onv_emit_in(&t->emit, x, hands_on ? ONV_GRAD_PART : ONV_GRAD_NEW);
+    onv_emit_pixel_sum(&t->emit, x, out);
+    onv_tape_set(t, result, onv_emit_out(&t->emit, out));
+    onv_emit_end(&t->emit);
+}
+
+/* The kernel makes the mean beside the deviation, and gives it if it is asked for. */
+void onv_tape_std(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    onv_tape_by_row(t, c, op, in_place);
+}
+
+/* x / norm(x): autograd keeps the norm, and its copy that is bounded below. */
+static uint32_t emit_unit(onv_tape *t, uint32_t x, const onv_shape *norm)
+{
+    onv_eager_tensor s = onv_tensor_at(&t->emit, x);
+    uint32_t length = onv_tensor_new(&t->emit, s.dtype, norm->rank, norm->dims, NULL);
+    onv_emit_begin(&t->emit, "ReduceL2");
+    onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
+    onv_emit_save(&t->emit, x);
+    onv_emit_save(&t->emit, length);
+    onv_emit_out(&t->emit, length);
+    onv_emit_end(&t->emit);
+    uint32_t bounded = onv_emit_clone(&t->emit, length);
+    uint32_t unit = onv_tensor_new(&t->emit, s.dtype, s.rank, s.dims, NULL);
+    onv_emit_begin(&t->emit, "div");
+    onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
+    onv_emit_in(&t->emit, bounded, ONV_GRAD_NEW);
+    onv_emit_save(&t->emit, x);
+    onv_emit_save(&t->emit, bounded);
+    onv_emit_out(&t->emit, unit);
+    onv_emit_end(&t->emit);
+    return unit;
+}
+
+void onv_tape_cosine(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    uint32_t result = onv_call_result(c, 0), unit[2];
+    (void)in_place;
+    onv_tape_operands(t, c, op);
+    uint32_t in[2] = {onv_amp_fp32(&t->emit, onv_tape_operand_of(t, 0)),
+                      onv_amp_fp32(&t->emit, onv_tape_operand_of(t, 1))};
+    if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
+    int64_t axis = onv_call_int(t, c, "dim", 1);
+    for (uint32_t k = 0; k < 2; k++) {
+        onv_eager_tensor s = onv_tensor_at(&t->emit, in[k]);
+        onv_shape norm = {.rank = s.rank};
+        int64_t at = axis < 0 ? axis + s.rank : axis;
+        for (uint32_t i = 0; i < s.rank; i++) norm.dims[i] = i == at ? 1 : s.dims[i];
+        unit[k] = emit_unit(t, in[k], &norm);
+    }
+    onv_eager_tensor x = onv_tensor_at(&t->emit, in[0]), y = onv_tensor_at(&t->emit, in[1]);
+    const onv_eager_tensor *wide = x.elems >= y.elems ? &x : &y;
+    uint32_t product = onv_tensor_new(&t->emit, x.dtype, wide->rank, wide->dims, NULL);
+    onv_emit_begin(&t->emit, "mul");
+    for (uint32_t k = 0; k < 2; k++) {
+        onv_emit_in(&t->emit, unit[k], ONV_GRAD_NEW);
+        if (onv_tensor_needs_grad(&t->emit, unit[1 - k])) onv_emit_save(&t->emit, unit[k]);
+    }
+    onv_emit_out(&t->emit, product);
+    onv_emit_end(&t->emit);
+    onv_emit_begin(&t->emit, "sum");
+    onv_emit_in(&t->emit, product, ONV_GRAD_PART);
+    onv_tape_set(t, result, onv_emit_out(&t->emit, onv_tape_new(t, result, x.dtype)));
+    onv_emit_end(&t->emit);
+}

@@ -1,0 +1,51 @@
+/* The function of each rule of the table; rows without one are emitted as they are described. */
+#include "tape/state.h"
+
+onv_tape_fn onv_tape_rule(onv_aten_rule rule)
+{
+    static const onv_tape_fn rules[ONV_N_RULES] = {
+        [ONV_RULE_LINEAR] = onv_tape_linear,
+        [ONV_RULE_MATMUL] = onv_tape_matmul,
+        [ONV_RULE_MM] = onv_tape_mm,
+        [ONV_RULE_ADDMM] = onv_tape_addmm,
+        [ONV_RULE_VECTORS] = onv_tape_vectors,
+        [ONV_RULE_CONV] = onv_tape_conv,
+        [ONV_RULE_BATCH_NORM] = onv_tape_batch_norm,
+        [ONV_RULE_INSTANCE_NORM] = onv_tape_instance_norm,
+        [ONV_RULE_LAYER_NORM] = onv_tape_layer_norm,
+        [ONV_RULE_GROUP_NORM] = onv_tape_group_norm,
+        [ONV_RULE_RMS_NORM] = onv_tape_rms_norm,
+        [ONV_RULE_WEIGHT_NORM] = onv_tape_weight_norm,
+        [ONV_RULE_DROPOUT] = onv_tape_dropout,
+        [ONV_RULE_FEATURE_DROPOUT] = onv_tape_feature_dropout,
+        [ONV_RULE_SOFTMAX] = onv_tape_softmax,
+        [ONV_RULE_LOG_SOFTMAX] = onv_tape_softmax,
+        [ONV_RULE_ATTENTION] = onv_tape_attention,
+        [ONV_RULE_ATTENTION_KERNEL] = onv_tape_attention,
+        [ONV_RULE_EMBEDDING] = onv_tape_embedding,
+        [ONV_RULE_MAX_POOL] = onv_tape_max_pool,
+        [ONV_RULE_ADAPTIVE_MAX_POOL] = onv_tape_adaptive_max_pool,
+        [ONV_RULE_ADAPTIVE_AVG_POOL] = onv_tape_adaptive_avg_pool,
+        [ONV_RULE_CROSS_ENTROPY] = onv_tape_cross_entropy,
+        [ONV_RULE_NLL_LOSS] = onv_tape_nll_loss,
+        [ONV_RULE_LOSS] = onv_tape_loss,
+        [ONV_RULE_PAD] = onv_tape_pad,
+        [ONV_RULE_REPEAT] = onv_tape_repeat,
+        [ONV_RULE_INDEX] = onv_tape_index,
+        [ONV_RULE_COPY] = onv_tape_copy,
+        [ONV_RULE_FILL] = onv_tape_fill,
+        [ONV_RULE_SUM] = onv_tape_sum,
+        [ONV_RULE_STD] = onv_tape_std,
+        [ONV_RULE_COSINE] = onv_tape_cosine,
+        [ONV_RULE_STACK] = onv_tape_stack,
+        [ONV_RULE_ROLL] = onv_tape_roll,
+        [ONV_RULE_GRAPHS] = onv_tape_graphs,
+        [ONV_RULE_RESHAPE] = onv_tape_reshape,
+        [ONV_RULE_CONTIGUOUS] = onv_tape_contiguous,
+        [ONV_RULE_TO] = onv_tape_to,
+        [ONV_RULE_EXPAND] = onv_tape_expand,
+        [ONV_RULE_DETACH] = onv_tape_detach,
+        [ONV_RULE_TAKES_PARTS] = onv_tape_parts,
+    };
+    return rules[rule];
+}

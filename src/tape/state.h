@@ -1,0 +1,183 @@
+/* The inside of the tape's making: what its files share.
+ *
+ * A value of the program is a Python object. A call in place gives the object that it wrote under another
+ * name; a view has an object of its own, and a base. What is written through a view changes the base for
+ * autograd, and all other views of it are views of the new one from then on: they are made again where
+ * they are read.
+ */
+#ifndef ONV_TAPE_STATE_H
+#define ONV_TAPE_STATE_H
+
+#include "aten/aten.h"
+#include "emit/emit.h"
+#include "program/program.h"
+
+typedef struct onv_tape_value {
+    uint32_t tensor;  /* ONV_NO_TENSOR: not made, or on the host */
+    uint32_t object;  /* the value whose object it is: its own index, mostly */
+    uint32_t base;    /* of an object that is a view; ONV_NO_PROGRAM_VALUE: it is none */
+    uint32_t version; /* of a view: how often its base was written when it was made */
+    uint32_t writes;  /* of an object that is no view: through it, or a view of it */
+    uint32_t n_uses;  /* as an argument, and by the caller */
+} onv_tape_value;
+
+/* A tensor argument of the call that is emitted. */
+typedef struct onv_tape_operand {
+    uint32_t value, tensor;
+    uint32_t letter; /* its place among the row's arguments */
+} onv_tape_operand;
+
+typedef struct onv_tape {
+    onv_emitter emit; /* first: its callbacks find the rest by it */
+    const onv_program *program;
+    onv_tape_value *values;  /* by value of the program */
+    const onv_aten_op **ops; /* by call; NULL: no row */
+    bool *in_place;          /* by call */
+    ONV_VEC(onv_tape_operand) operands;
+    onv_tally unknown;      /* calls without a row: bytes of results */
+    onv_tally contradicted; /* of a recording: results that are views, or not, against the table */
+} onv_tape;
+
+/* --- value.c: values and their tensors ----------------------------------------------------------- */
+
+/* A number of the program under the bindings; false: it is none, and status is set. */
+bool onv_tape_number(onv_tape *t, onv_dim dim, int64_t *number);
+/* Sizes of a value, and its strides where they are known (`strides` may be NULL). */
+bool onv_tape_shape(onv_tape *t, uint32_t value, onv_shape *shape);
+bool onv_tape_strides(onv_tape *t, uint32_t value, int64_t *strides);
+/* What stands for it now; ONV_NO_TENSOR for ONV_NO_PROGRAM_VALUE too. */
+uint32_t onv_tape_tensor(onv_tape *t, uint32_t value);
+void onv_tape_set(onv_tape *t, uint32_t value, uint32_t tensor);
+/* `value` is a view of `base`, for autograd. */
+void onv_tape_set_view(onv_tape *t, uint32_t value, uint32_t base, uint32_t tensor);
+/* `value` is another name of the object `of`, which now has that tensor. */
+void onv_tape_set_written(onv_tape *t, uint32_t value, uint32_t of, uint32_t tensor);
+/* A new tensor for it, in that dtype (ONV_UNDEFINED: the program's), in the program's strides. */
+uint32_t onv_tape_new(onv_tape *t, uint32_t value, uint8_t dtype);
+/* The dtype of a result: the program's, or under autocast that of its float operands. */
+uint8_t onv_tape_dtype(onv_tape *t, uint32_t value, uint8_t promoted);
+
+/* --- call.c: arguments -------------------------------------------------------------------------- */
+
+uint32_t onv_call_tensor(onv_tape *t, const onv_program_call *call, const char *name);
+/* The value of an argument; ONV_NO_PROGRAM_VALUE: there is none. */
+uint32_t onv_call_value(const onv_program_call *call, const char *name);
+int64_t onv_call_int(onv_tape *t, const onv_program_call *call, const char *name, int64_t fallback);
+/* The ith of a list; a single number stands for all. */
+int64_t onv_call_int_at(onv_tape *t, const onv_program_call *call, const char *name, uint32_t i,
+                        int64_t fallback);
+double onv_call_real(const onv_program_call *call, const char *name, double fallback);
+bool onv_call_flag(const onv_program_call *call, const char *name, bool fallback);
+const char *onv_call_text(const onv_program_call *call, const char *name);
+/* Its first result, or ONV_NO_PROGRAM_VALUE. */
+static inline uint32_t onv_call_result(const onv_program_call *call, uint32_t k)
+{
+    return k < call->n_results ? call->results[k] : ONV_NO_PROGRAM_VALUE;
+}
+bool onv_call_is(const onv_program_call *call, const char *name); /* "aten.conv2d", any overload */
+
+/* --- generic.c: what rows describe ---------------------------------------------------------------- */
+
+void onv_tape_by_row(onv_tape *t, const onv_program_call *call, const onv_aten_op *op,
+                     bool in_place);
+/* The tensor arguments of the call, by the row's names, into `operands`. */
+void onv_tape_operands(onv_tape *t, const onv_program_call *call, const onv_aten_op *op);
+/* The first of a letter, or ONV_NO_TENSOR. */
+uint32_t onv_tape_operand_of(const onv_tape *t, uint32_t letter);
+/* A tensor on the storage of the value, which is overwritten. */
+uint32_t onv_tape_written(onv_tape *t, uint32_t value);
+/* A view of its argument `self`, in the program's strides, where those of `self` are. */
+void onv_tape_view(onv_tape *t, const onv_program_call *call, const char *name);
+/* The call gives what it is given. */
+void onv_tape_same(onv_tape *t, const onv_program_call *call, uint32_t value);
+void onv_tape_give(onv_tape *t, const onv_program_call *call, uint32_t k, uint32_t tensor);
+
+/* --- Rules of operators ------------------------------------------------------------------------- */
+
+typedef void (*onv_tape_fn)(onv_tape *t, const onv_program_call *call, const onv_aten_op *op,
+                            bool in_place);
+onv_tape_fn onv_tape_rule(onv_aten_rule rule);
+
+/* product.c */
+void onv_tape_linear(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_matmul(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_mm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_addmm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_vectors(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_einsum(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_bilinear(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                       bool in_place);
+
+/* layers.c */
+void onv_tape_conv(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_batch_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                         bool in_place);
+void onv_tape_instance_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                            bool in_place);
+void onv_tape_layer_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                         bool in_place);
+void onv_tape_group_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                         bool in_place);
+void onv_tape_rms_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                       bool in_place);
+void onv_tape_weight_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                          bool in_place);
+void onv_tape_dropout(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_feature_dropout(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                              bool in_place);
+void onv_tape_softmax(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+
+/* attention.c */
+void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                        bool in_place);
+
+/* recurrent.c */
+void onv_tape_recurrent(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                        bool in_place);
+void onv_tape_cell(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+
+/* view.c */
+void onv_tape_reshape(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_contiguous(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                         bool in_place);
+void onv_tape_to(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_expand(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_detach(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_parts(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+
+/* index.c */
+void onv_tape_embedding(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                        bool in_place);
+void onv_tape_index(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_copy(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_fill(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_pad(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_repeat(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_roll(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_stack(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+
+/* reduce.c */
+void onv_tape_sum(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_std(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_cosine(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_max_pool(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                       bool in_place);
+void onv_tape_adaptive_max_pool(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                                bool in_place);
+void onv_tape_adaptive_avg_pool(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                                bool in_place);
+void onv_tape_cross_entropy(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                            bool in_place);
+void onv_tape_nll_loss(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                       bool in_place);
+void onv_tape_loss(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+
+/* graphs.c */
+void onv_tape_graphs(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+
+/* --- tape.c ------------------------------------------------------------------------------------- */
+
+/* The calls of a graph, in order. */
+void onv_tape_calls(onv_tape *t, const onv_program_graph *graph);
+
+#endif

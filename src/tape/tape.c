@@ -1,0 +1,248 @@
+#include "tape/tape.h"
+
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/quota.h"
+#include "emit/loss.h"
+#include "emit/patterns.h"
+#include "tape/state.h"
+
+/* --- What is there from the start ---------------------------------------------------------------- */
+
+/* Numbers are arguments, not tensors on the device. */
+static bool is_on_host(const onv_program_value *v)
+{
+    return v->kind == ONV_PROGRAM_CONSTANT && v->rank == 0;
+}
+
+static void make_permanent(onv_tape *t, uint32_t index)
+{
+    const onv_program_value *v = &t->program->values.at[index];
+    onv_storage_kind kind = v->kind == ONV_PROGRAM_PARAMETER ? ONV_STORAGE_PARAMETER
+                            : v->kind == ONV_PROGRAM_BUFFER  ? ONV_STORAGE_BUFFER
+                                                             : ONV_STORAGE_CONSTANT;
+    if (is_on_host(v)) return;
+    uint32_t tensor = onv_tape_new(t, index, ONV_UNDEFINED);
+    if (tensor == ONV_NO_TENSOR) return;
+    onv_eager_tensor *at = &t->emit.eager->tensors.at[tensor];
+    onv_eager_storage *storage = &t->emit.eager->storages.at[at->storage];
+    storage->kind = (uint8_t)kind;
+    storage->label = v->fqn != NULL ? v->fqn : v->name;
+    if (kind == ONV_STORAGE_PARAMETER) {
+        storage->elems = at->elems;
+        storage->dims = at->dims;
+        storage->rank = at->rank;
+        storage->trained = !t->emit.options->inference && v->requires_grad &&
+                           !onv_is_frozen(&t->emit, storage->label, NULL);
+        at->needs_grad = at->is_leaf = storage->trained;
+    }
+    onv_tape_set(t, index, tensor);
+}
+
+static void make_inputs(onv_tape *t)
+{
+    const onv_program_graph *graph = &t->program->graphs.at[0];
+    for (uint32_t i = 0; i < graph->n_inputs && t->emit.status == ONV_OK; i++) {
+        uint32_t value = graph->inputs[i], tensor = onv_tape_new(t, value, ONV_UNDEFINED);
+        if (tensor == ONV_NO_TENSOR) return;
+        onv_eager_storage *storage =
+            &t->emit.eager->storages.at[onv_tensor_at(&t->emit, tensor).storage];
+        storage->kind = ONV_STORAGE_INPUT;
+        storage->label = t->program->values.at[value].name;
+        onv_tape_set(t, value, tensor);
+    }
+}
+
+/* A parameter that no call reads, in a module whose call reads another one of its sizes that is not the module's: both
+ * names are of one tensor, which torch.export lists twice, and reads by the last name. */
+static bool is_other_name(const onv_tape *t, uint32_t index)
+{
+    const onv_program_value *v = &t->program->values.at[index];
+    const char *dot = v->fqn != NULL ? strrchr(v->fqn, '.') : NULL;
+    if (dot == NULL || v->kind != ONV_PROGRAM_PARAMETER || t->values[index].n_uses > 0)
+        return false;
+    size_t length = (size_t)(dot - v->fqn);
+    for (size_t i = 0; i < t->program->calls.count && onv_work(1); i++) {
+        const onv_program_call *call = &t->program->calls.at[i];
+        if (call->module >= t->program->modules.count) continue;
+        const char *path = t->program->modules.at[call->module].path;
+        if (strncmp(path, v->fqn, length) != 0 || path[length] != '\0') continue;
+        for (uint32_t k = 0; k < call->n_arguments; k++) {
+            const onv_argument *a = &call->arguments[k];
+            if (a->kind != ONV_ARGUMENT_TENSOR) continue;
+            const onv_program_value *other = &t->program->values.at[a->value];
+            bool is_own = other->fqn == NULL || strncmp(other->fqn, path, length) == 0;
+            if (other->kind != ONV_PROGRAM_PARAMETER || is_own || other->rank != v->rank ||
+                other->dtype != v->dtype)
+                continue;
+            bool same = true;
+            for (uint32_t d = 0; d < v->rank; d++) same &= onv_dim_same(other->dims[d], v->dims[d]);
+            if (same) return true;
+        }
+    }
+    return false;
+}
+
+static void make_all(onv_tape *t)
+{
+    t->emit.node = ONV_NO_NODE;
+    for (uint32_t i = 0; i < t->program->values.count && t->emit.status == ONV_OK; i++) {
+        uint8_t kind = t->program->values.at[i].kind;
+        bool is_there = kind == ONV_PROGRAM_PARAMETER || kind == ONV_PROGRAM_BUFFER ||
+                        kind == ONV_PROGRAM_CONSTANT;
+        if (is_there && !is_other_name(t, i)) make_permanent(t, i);
+    }
+    make_inputs(t);
+}
+
+/* --- Calls ------------------------------------------------------------------------------------- */
+
+static void give_unknown(onv_tape *t, const onv_program_call *call)
+{
+    onv_tape_operands(t, call, NULL);
+    onv_emit_begin(&t->emit, call->op_name);
+    for (size_t i = 0; i < t->operands.count; i++)
+        onv_emit_in(&t->emit, t->operands.at[i].tensor, ONV_GRAD_NEW);
+    for (uint32_t k = 0; k < call->n_results; k++) {
+        if (call->results[k] == ONV_NO_PROGRAM_VALUE) continue;
+        uint32_t out = onv_emit_out(&t->emit, onv_tape_new(t, call->results[k], ONV_UNDEFINED));
+        onv_tape_set(t, call->results[k], out);
+        if (out != ONV_NO_TENSOR) t->unknown.bytes += onv_tensor_at(&t->emit, out).bytes;
+    }
+    onv_emit_end(&t->emit);
+    if (t->unknown.count++ == 0) t->unknown.first = call->op_name;
+    t->emit.eager->opaque++;
+}
+
+static void lower_call(onv_tape *t, uint32_t index)
+{
+    const onv_program_call *call = &t->program->calls.at[index];
+    const onv_aten_op *op = t->ops[index];
+    t->emit.node = (onv_node_id){index};
+    if (op == NULL) {
+        give_unknown(t, call);
+        return;
+    }
+    onv_tape_fn rule = onv_tape_rule((onv_aten_rule)op->rule);
+    if (op->form == ONV_ATEN_NOTHING) return;
+    if (rule != NULL)
+        rule(t, call, op, t->in_place[index]);
+    else if (op->form == ONV_ATEN_VIEW && !t->in_place[index])
+        onv_tape_view(t, call, op->tape != NULL ? op->tape : op->name);
+    else
+        onv_tape_by_row(t, call, op, t->in_place[index]);
+}
+
+void onv_tape_calls(onv_tape *t, const onv_program_graph *graph)
+{
+    onv_node_id outer = t->emit.node;
+    for (uint32_t i = 0; i < graph->n_calls && t->emit.status == ONV_OK; i++) {
+        const onv_program_call *call = &t->program->calls.at[graph->first_call + i];
+        if (!onv_work(4)) t->emit.status = ONV_ERR_CANCELLED;
+        lower_call(t, graph->first_call + i);
+        if (t->emit.status != ONV_OK) onv_error_at(t->emit.err, call->name, call->op_name);
+    }
+    t->emit.node = outer;
+}
+
+/* --- All of it --------------------------------------------------------------------------------- */
+
+static void count_uses(onv_tape *t)
+{
+    for (size_t i = 0; i < t->program->calls.count; i++) {
+        const onv_program_call *call = &t->program->calls.at[i];
+        for (uint32_t k = 0; k < call->n_arguments; k++) {
+            const onv_argument *a = &call->arguments[k];
+            if (a->kind == ONV_ARGUMENT_TENSOR) t->values[a->value].n_uses++;
+            for (uint32_t n = 0; a->kind == ONV_ARGUMENT_TENSORS && n < a->count; n++)
+                if (a->values[n] != ONV_NO_PROGRAM_VALUE) t->values[a->values[n]].n_uses++;
+        }
+    }
+    for (size_t g = 0; g < t->program->graphs.count; g++)
+        for (uint32_t i = 0; i < t->program->graphs.at[g].n_outputs; i++)
+            t->values[t->program->graphs.at[g].outputs[i]].n_uses++;
+}
+
+static onv_status prepare(onv_tape *t)
+{
+    onv_arena *arena = &t->emit.model->arena;
+    size_t n_values = t->program->values.count, n_calls = t->program->calls.count;
+    t->values = ONV_ARENA_ARRAY(arena, onv_tape_value, n_values);
+    t->ops = ONV_ARENA_ARRAY(arena, const onv_aten_op *, n_calls);
+    t->in_place = ONV_ARENA_ARRAY(arena, bool, n_calls);
+    if (t->values == NULL || t->ops == NULL || t->in_place == NULL)
+        return onv_fail_memory(t->emit.err);
+    for (uint32_t i = 0; i < n_values; i++)
+        t->values[i] =
+            (onv_tape_value){.tensor = ONV_NO_TENSOR, .object = i, .base = ONV_NO_PROGRAM_VALUE};
+    for (size_t i = 0; i < n_calls; i++)
+        t->ops[i] = onv_aten_find(t->program->calls.at[i].op_name, &t->in_place[i]);
+    count_uses(t);
+    return onv_patterns_begin(&t->emit);
+}
+
+static void emit_losses(onv_tape *t)
+{
+    const onv_program_graph *graph = &t->program->graphs.at[0];
+    onv_loss_output *outputs =
+        ONV_ARENA_ARRAY(&t->emit.model->arena, onv_loss_output, graph->n_outputs);
+    if (outputs == NULL) {
+        t->emit.status = onv_fail_memory(t->emit.err);
+        return;
+    }
+    t->emit.node = ONV_NO_NODE;
+    for (uint32_t i = 0; i < graph->n_outputs; i++)
+        outputs[i] = (onv_loss_output){.name = t->program->values.at[graph->outputs[i]].name,
+                                       .tensor = onv_tape_tensor(t, graph->outputs[i]),
+                                       .n_uses = t->values[graph->outputs[i]].n_uses};
+    onv_emit_loss(&t->emit, outputs, graph->n_outputs);
+}
+
+static void report(const onv_tape *t)
+{
+    onv_model *view = t->emit.model;
+    if (t->unknown.count > 0)
+        onv_model_diag(view, ONV_WARNING, "unknown-aten-op", NULL,
+                       "%u calls of ATen operators without a row, as '%.100s': their results, %llu "
+                       "bytes, are counted, not what they keep for backward or take on the way",
+                       t->unknown.count, t->unknown.first, (unsigned long long)t->unknown.bytes);
+    if (t->emit.unreached.count > 0)
+        onv_model_diag(view, ONV_NOTE, "unreached-parameters", NULL,
+                       "no gradient reaches %u trained parameters, as '%.100s' (%llu bytes): they "
+                       "have no gradients and no states of an optimizer",
+                       t->emit.unreached.count, t->emit.unreached.first,
+                       (unsigned long long)t->emit.unreached.bytes);
+}
+
+static void lower(onv_tape *t)
+{
+    const onv_lower_options *options = t->emit.options;
+    make_all(t);
+    onv_tape_calls(t, &t->program->graphs.at[0]);
+    t->emit.has_no_grad = false;
+    if (t->emit.status == ONV_OK) emit_losses(t);
+    if (t->emit.status == ONV_OK && !options->inference) onv_copies_add(&t->emit);
+    if (t->emit.status == ONV_OK && !options->inference) onv_reach_find(&t->emit);
+    if (t->emit.status == ONV_OK && !options->inference) onv_check_frozen(&t->emit);
+    if (t->emit.status == ONV_OK && options->reports) report(t);
+}
+
+onv_status onv_tape_lower(const onv_program *program, onv_model *view,
+                          const onv_lower_options *options, onv_eager *eager, onv_error *err)
+{
+    *eager = (onv_eager){.loss = ONV_NO_TENSOR};
+    onv_tape t = {.emit = {.model = view,
+                           .options = options,
+                           .eager = eager,
+                           .err = err,
+                           .node = ONV_NO_NODE,
+                           .region = ONV_NO_REGION},
+                  .program = program};
+    t.emit.status = prepare(&t);
+    if (t.emit.status == ONV_OK) lower(&t);
+    onv_emitter_cleanup(&t.emit);
+    onv_vec_cleanup(&t.operands);
+    if (t.emit.status != ONV_OK) onv_eager_cleanup(eager);
+    return t.emit.status;
+}

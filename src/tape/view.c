@@ -1,0 +1,187 @@
+/* Views, and copies that stand in for them. */
+#include <string.h>
+
+#include "base/fail.h"
+#include "tape/state.h"
+
+/* The program's strides of the result hold where those of the argument do. */
+static bool is_as_told(onv_tape *t, uint32_t value, const onv_eager_tensor *x)
+{
+    int64_t strides[ONV_MAX_RANK];
+    const onv_program_value *v = &t->program->values.at[value];
+    if (v->rank != x->rank || !onv_tape_strides(t, value, strides)) return false;
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (x->dims[i] > 1 && x->strides[i] != strides[i]) return false;
+    return true;
+}
+
+/* In other strides than the program's: dims of the result are those of the argument that the program gives the same
+ * stride; steps of slices are multiples of it. */
+static void map_strides(onv_tape *t, uint32_t value, const onv_eager_tensor *x, uint32_t rank,
+                        const int64_t *dims, int64_t *strides)
+{
+    int64_t before[ONV_MAX_RANK];
+    uint32_t taken = 0;
+    if (!onv_tape_strides(t, value, before)) return;
+    for (uint32_t i = 0; i < rank; i++) {
+        uint32_t best = UINT32_MAX;
+        for (uint32_t k = 0; k < x->rank; k++) {
+            bool fits = before[k] > 0 && strides[i] % before[k] == 0 && x->dims[k] >= dims[i] &&
+                        (taken >> k & 1) == 0;
+            if (fits && (best == UINT32_MAX || before[k] > before[best])) best = k;
+        }
+        if (best == UINT32_MAX || dims[i] == 1) continue;
+        strides[i] = strides[i] / before[best] * x->strides[best];
+        taken |= UINT32_C(1) << best;
+    }
+}
+
+static uint32_t emit_view(onv_tape *t, const char *name, uint32_t of, uint32_t value)
+{
+    uint32_t x = onv_tape_tensor(t, of);
+    onv_eager_tensor from = onv_tensor_at(&t->emit, x);
+    onv_shape shape;
+    int64_t strides[ONV_MAX_RANK];
+    if (x == ONV_NO_TENSOR || !onv_tape_shape(t, value, &shape)) return ONV_NO_TENSOR;
+    if (!onv_tape_strides(t, value, strides)) return ONV_NO_TENSOR;
+    if (!is_as_told(t, of, &from)) map_strides(t, of, &from, shape.rank, shape.dims, strides);
+    uint64_t elems = 1;
+    for (uint32_t i = 0; i < shape.rank; i++) elems *= (uint64_t)shape.dims[i]; /* compared alone */
+    return onv_emit_view(&t->emit, name, x, shape.rank, shape.dims, strides,
+                         elems == from.elems ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
+}
+
+void onv_tape_view(onv_tape *t, const onv_program_call *call, const char *name)
+{
+    uint32_t of = onv_call_value(call, "self"), result = onv_call_result(call, 0);
+    if (of == ONV_NO_PROGRAM_VALUE && call->n_arguments > 0 &&
+        call->arguments[0].kind == ONV_ARGUMENT_TENSOR)
+        of = call->arguments[0].value;
+    if (of == ONV_NO_PROGRAM_VALUE || result == ONV_NO_PROGRAM_VALUE) return;
+    if (t->values[of].object == t->values[result].object) return;
+    uint32_t view = emit_view(t, name, of, result);
+    onv_tape_set_view(t, result, of, view);
+}
+
+void onv_tape_reshape(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    uint32_t of = onv_call_value(c, "self"), result = onv_call_result(c, 0);
+    uint32_t x = onv_tape_tensor(t, of);
+    onv_eager_tensor from = onv_tensor_at(&t->emit, x);
+    onv_shape shape;
+    (void)op, (void)in_place;
+    if (result == ONV_NO_PROGRAM_VALUE || !onv_tape_shape(t, result, &shape)) return;
+    bool is_same = shape.rank == from.rank;
+    for (uint32_t i = 0; is_same && i < shape.rank; i++) is_same = shape.dims[i] == from.dims[i];
+    /* reshape() and flatten() give what they are given where nothing changes. */
+    bool keeps = is_same && (onv_call_is(c, "aten.flatten") || onv_call_is(c, "aten.reshape"));
+    if (keeps && onv_call_is(c, "aten.flatten")) {
+        onv_tape_same(t, c, of);
+        return;
+    }
+    uint32_t view = onv_emit_reshape(&t->emit, x, shape.rank, shape.dims);
+    bool shares = view != ONV_NO_TENSOR && onv_tensor_at(&t->emit, view).storage == from.storage;
+    if (shares)
+        onv_tape_set_view(t, result, of, view);
+    else
+        onv_tape_set(t, result, view);
+}
+
+/* contiguous() gives its argument where that is; clone() never does. */
+void onv_tape_contiguous(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                         bool in_place)
+{
+    uint32_t of = onv_call_value(c, "self"), x = onv_tape_tensor(t, of);
+    onv_eager_tensor from = onv_tensor_at(&t->emit, x);
+    const char *format = onv_call_text(c, "memory_format");
+    (void)op, (void)in_place;
+    if (x == ONV_NO_TENSOR) return;
+    bool is_last = format != NULL && strncmp(format, "channels_last", 13) == 0;
+    bool clones = onv_call_is(c, "aten.clone") || onv_call_is(c, "aten.lift_fresh_copy");
+    bool is_there = is_last ? onv_tensor_is_channels_last(&from) : onv_tensor_is_contiguous(&from);
+    if (!clones && is_there) {
+        onv_tape_same(t, c, of);
+        return;
+    }
+    int64_t strides[ONV_MAX_RANK];
+    bool preserves = clones && (format == NULL || strcmp(format, "preserve") == 0);
+    if (preserves) onv_strides_like(&from, strides);
+    uint32_t out = is_last ? onv_tape_new(t, onv_call_result(c, 0), from.dtype)
+                           : onv_tensor_new(&t->emit, from.dtype, from.rank, from.dims,
+                                            preserves ? strides : NULL);
+    onv_emit_begin(&t->emit, clones ? "clone" : "contiguous");
+    onv_emit_in(&t->emit, x, ONV_GRAD_ALIAS);
+    onv_emit_out(&t->emit, out);
+    onv_emit_end(&t->emit);
+    onv_tape_give(t, c, 0, out);
+}
+
+/* Nothing happens where dtype and device stay. */
+void onv_tape_to(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    uint32_t of = onv_call_value(c, "self"), x = onv_tape_tensor(t, of);
+    uint32_t result = onv_call_result(c, 0);
+    onv_eager_tensor from = onv_tensor_at(&t->emit, x);
+    (void)op, (void)in_place;
+    if (x == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
+    uint8_t dtype = t->program->values.at[result].dtype;
+    bool copies = onv_call_is(c, "aten._to_copy") || onv_call_flag(c, "copy", false);
+    uint32_t other = onv_call_value(c, "other");
+    if (other != ONV_NO_PROGRAM_VALUE && onv_tape_tensor(t, other) != ONV_NO_TENSOR)
+        dtype = onv_tensor_at(&t->emit, onv_tape_tensor(t, other)).dtype;
+    if (dtype == from.dtype && !copies) {
+        onv_tape_same(t, c, of);
+        return;
+    }
+    uint32_t out =
+        dtype != from.dtype ? onv_emit_cast(&t->emit, x, dtype) : onv_emit_clone(&t->emit, x);
+    onv_tape_set(t, result, out);
+}
+
+void onv_tape_expand(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    uint32_t of = onv_call_value(c, "self"), x = onv_tape_tensor(t, of);
+    uint32_t result = onv_call_result(c, 0);
+    onv_shape shape;
+    (void)op, (void)in_place;
+    if (result == ONV_NO_PROGRAM_VALUE || !onv_tape_shape(t, result, &shape)) return;
+    onv_tape_set_view(t, result, of, onv_emit_expand(&t->emit, x, shape.rank, shape.dims));
+}
+
+void onv_tape_detach(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    uint32_t of = onv_call_value(c, "self"), x = onv_tape_tensor(t, of);
+    onv_eager_tensor from = onv_tensor_at(&t->emit, x);
+    (void)op, (void)in_place;
+    if (x == ONV_NO_TENSOR) return;
+    onv_tape_give(
+        t, c, 0,
+        onv_emit_view(&t->emit, "detach", x, from.rank, from.dims, from.strides, ONV_GRAD_NONE));
+}
+
+/* One operation, which fills missing gradients with zeros. */
+void onv_tape_parts(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    uint32_t of = onv_call_value(c, "self"), x = onv_tape_tensor(t, of);
+    onv_eager_tensor from = onv_tensor_at(&t->emit, x);
+    (void)in_place;
+    if (x == ONV_NO_TENSOR) return;
+    bool told = is_as_told(t, of, &from);
+    onv_emit_begin(&t->emit, onv_call_is(c, "aten.unbind") ? "unbind" : op->tape);
+    t->emit.op.zeroes_grads = true;
+    onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
+    for (uint32_t k = 0; k < c->n_results && t->emit.status == ONV_OK; k++) {
+        uint32_t value = c->results[k];
+        onv_shape shape;
+        int64_t strides[ONV_MAX_RANK];
+        if (value == ONV_NO_PROGRAM_VALUE || !onv_tape_shape(t, value, &shape)) continue;
+        if (!onv_tape_strides(t, value, strides))
+            memcpy(strides, from.strides, from.rank * sizeof *strides);
+        else if (!told)
+            map_strides(t, of, &from, shape.rank, shape.dims, strides);
+        uint32_t part =
+            onv_tensor_on(&t->emit, from.storage, from.dtype, shape.rank, shape.dims, strides);
+        onv_tape_set_view(t, value, of, onv_emit_out(&t->emit, part));
+    }
+    onv_emit_end(&t->emit);
+}
