@@ -1,5 +1,5 @@
-# The program as WebAssembly, for a page: built by scripts/page with Emscripten. Libraries come from the sources of their
-# Debian packages, in the folders ONV_PROTOBUF_C and ONV_JANSSON.
+# The program as WebAssembly, for a page: built by scripts/page with Emscripten. ONV_SOURCES has the libraries, as the sources
+# of their Debian packages.
 set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
 set(ONV_TESTS OFF)
 set(ONV_MMAP OFF)
@@ -7,22 +7,27 @@ set(ONV_CUDA OFF)
 # Sizes of models have 64 bits, and those of memory 32: one must not become the other unseen.
 set(ONV_WASM_WARNINGS -Wshorten-64-to-32)
 set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG")
-foreach(folder ONV_PROTOBUF_C ONV_JANSSON)
-  if(NOT EXISTS ${${folder}})
-    message(FATAL_ERROR "${folder} is no folder: use scripts/page")
-  endif()
-endforeach()
+if(NOT EXISTS ${ONV_SOURCES}/zlib)
+  message(FATAL_ERROR "ONV_SOURCES is not a folder with the sources of libraries: use scripts/page")
+endif()
 
-add_library(protobuf-c STATIC ${ONV_PROTOBUF_C}/protobuf-c/protobuf-c.c)
-target_include_directories(protobuf-c PRIVATE ${ONV_PROTOBUF_C})
-file(GLOB jansson ${ONV_JANSSON}/src/*.c)
-add_library(jansson STATIC ${jansson})
-# android/: the header that configure would make, for a system without a configure.
-set(ONV_DEP_INCLUDES ${ONV_PROTOBUF_C} ${ONV_JANSSON}/src ${ONV_JANSSON}/android)
-target_include_directories(jansson PRIVATE ${ONV_DEP_INCLUDES} ${CMAKE_BINARY_DIR}/jansson)
-target_compile_definitions(jansson PRIVATE HAVE_STDINT_H)
-file(WRITE ${CMAKE_BINARY_DIR}/jansson/jansson_private_config.h "")
-set(ONV_DEPS protobuf-c jansson m)
+# Headers that the libraries' own builds would make. jansson has one for systems without a configure, in android/.
+set(made ${CMAKE_BINARY_DIR}/libraries)
+file(WRITE ${made}/jansson_private_config.h "")
+file(COPY ${ONV_SOURCES}/yajl/src/api/ DESTINATION ${made}/yajl)
+set(ONV_DEP_INCLUDES ${ONV_SOURCES} ${ONV_SOURCES}/protobuf-c ${ONV_SOURCES}/jansson/src ${ONV_SOURCES}/jansson/android
+  ${ONV_SOURCES}/zlib ${made})
+file(GLOB jansson ${ONV_SOURCES}/jansson/src/*.c)
+file(GLOB yajl ${ONV_SOURCES}/yajl/src/*.c)
+list(FILTER yajl EXCLUDE REGEX "yajl_version") # its header is made by yajl's own build
+set(zlib adler32 crc32 inffast inflate inftrees zutil)
+list(TRANSFORM zlib REPLACE "(.+)" "${ONV_SOURCES}/zlib/\\1.c")
+add_library(onv_libraries STATIC ${ONV_SOURCES}/protobuf-c/protobuf-c/protobuf-c.c ${jansson} ${yajl}
+  ${ONV_SOURCES}/minizip/unzip.c ${ONV_SOURCES}/minizip/ioapi.c ${zlib})
+target_include_directories(onv_libraries PRIVATE ${ONV_DEP_INCLUDES})
+# minizip: offsets of the C library have 64 bits without names of their own, and encrypted archives are not read.
+target_compile_definitions(onv_libraries PRIVATE HAVE_STDINT_H USE_FILE32API NOUNCRYPT)
+set(ONV_DEPS onv_libraries m)
 
 function(onv_page target)
   target_link_options(${target} PRIVATE -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=4GB -sENVIRONMENT=worker
