@@ -193,7 +193,7 @@ static onv_status create_and_fit(onv_request from, const onv_options *given, onv
         *result = NULL;
     }
     onv_watch_leave(&watch, before);
-    if (status == ONV_OK) (*result)->watch = watch;
+    if (*result != NULL) (*result)->watch = watch;
     return status;
 }
 
