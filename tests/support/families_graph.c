@@ -252,7 +252,7 @@ const family graph_families[] = {
     {"dims-of-one-name", dims_of_one_name, false, 0},
     {"strings", strings, false, 0},
     {"long-lists", long_lists, false, 0},
-    {"equations", equations, true, 0},
+    {"equations", equations, true, 8000},
     {"lookups", lookups, true, 0},
     {"expansions", expansions, false, 0},
     {"data-dependent", data_dependent, false, 0},
