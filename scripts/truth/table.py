@@ -1,7 +1,11 @@
 """The table of evidence: what onnxvram says from each kind of file, against what the CUDA build took."""
+import glob
+import gzip
 import json
 import os
 import subprocess
+import sys
+import tempfile
 from collections import defaultdict
 
 EVIDENCE = (("recording", ".recording.json.gz", ".recording.json.gz"), ("archive", ".archive.json.gz", ".archive.json.gz"),
@@ -15,6 +19,19 @@ def read(path):
             return json.load(file)
     except FileNotFoundError:
         return {}
+
+
+def file_of(base, suffix, folder):
+    """The file, unpacked into the folder where it is stored compressed; None: there is none."""
+    if os.path.exists(base + suffix):
+        return base + suffix
+    if not suffix.endswith(".onnx") or not os.path.exists(base + suffix + ".gz"):
+        return None
+    path = os.path.join(folder, os.path.basename(base) + suffix)
+    if not os.path.exists(path):
+        with gzip.open(base + suffix + ".gz") as packed, open(path, "wb") as file:
+            file.write(packed.read())
+    return path
 
 
 def report(exe, path, options):
@@ -61,7 +78,7 @@ def training(exe, path, network, batch, measured, row, options):
     for optimizer in ("momentum", "adamw"):
         if optimizer not in measured:
             continue
-        found = report(exe, path, ["--train", optimizer, "--loss", network.loss, *options])
+        found = report(exe, path, ["--train", optimizer, "--loss", network["loss"], *options])
         if isinstance(found, str):
             row.why = found
             return
@@ -85,40 +102,52 @@ def inference(exe, path, network, batch, measured, row, options):
     row.in_range &= low * (1 - PEAK / 100) <= tensors <= high * (1 + PEAK / 100)
 
 
-def rows(folder, exe, which, network):
-    """((evidence, mode), row) for each file that there is."""
-    base = os.path.join(folder, network.name)
-    measured, made = read(base + ".measured.json"), read(base + ".made.json")
+def rows(base, exe, network, measured, made, folder):
+    """((evidence, mode), row) for each file that there is; the folder is for what is unpacked."""
     for evidence, train, evaluate in EVIDENCE:
         for mode, suffix, work in (("training", train, training), ("inference", evaluate, inference)):
-            if not os.path.exists(base + suffix) or not measured:
+            path = file_of(base, suffix, folder)
+            if path is None:
                 continue
-            row = Row()
+            row, own = Row(), str(network["batch"])
             is_static = suffix.endswith(".gz") and not made.get(evidence, {}).get("dynamic", True)
             for batch, figures in measured.items():
-                if row.why or (is_static and int(batch) != network.batch) or (mode == "inference" and "inference" not in figures):
+                if row.why or (is_static and batch != own) or (mode == "inference" and "inference" not in figures):
                     continue
-                options = [] if suffix.endswith(".onnx") and int(batch) == network.batch or is_static else ["--batch", batch]
-                work(exe, base + suffix, network, batch, figures, row, options)
+                options = [] if is_static or (suffix.endswith(".onnx") and batch == own) else ["--batch", batch]
+                work(exe, path, network, batch, figures, row, options)
             if row.parts or row.why:
                 yield (evidence, mode), row
 
 
-def write(folder, exe, networks):
-    sets = list(dict.fromkeys(which for which, _ in networks))
+def write(folder, exe, words, known=None):
+    """Of the networks in the folder that are measured: of those sets and names, or of all. `known` is a file with rows that were right;
+    the result is whether they are right now."""
+    with tempfile.TemporaryDirectory() as unpacked:
+        return write_with(folder, exe, words, known, unpacked)
+
+
+def write_with(folder, exe, words, known, unpacked):
     right, total, inside = defaultdict(int), defaultdict(int), defaultdict(int)
-    bad, missing = [], []
-    for which, network in networks:
-        base = os.path.join(folder, network.name)
-        if not os.path.exists(base + ".measured.json"):
-            missing.append(network.name)
+    bad, good, missing, sets = [], [], [], []
+    for path in sorted(glob.glob(os.path.join(folder, "*.made.json"))):
+        base, made = path[:-len(".made.json")], read(path)
+        name, network, measured = os.path.basename(base), made["network"], read(base + ".measured.json")
+        which = network["set"]
+        if words and which not in words and name not in words:
             continue
-        for key, row in rows(folder, exe, which, network):
+        if not measured:
+            missing.append(name)
+            continue
+        sets += [which] if which not in sets else []
+        for key, row in rows(base, exe, network, measured, made, unpacked):
             total[which, key] += 1
             right[which, key] += row.is_right
             inside[which, key] += row.is_right or (not row.why and row.in_range and key[1] == "inference")
-            if not row.is_right:
-                bad.append(f"| {network.name} | {key[0]} | {key[1]} | {row.text()} | {row.codes} |")
+            if row.is_right:
+                good.append(f"{name} {'-'.join(key).replace(' ', '-')}")
+            else:
+                bad.append(f"| {name} | {key[0]} | {key[1]} | {row.text()} | {row.codes} |")
     print("| evidence |" + "".join(f" {s}: training | inference | in the range |" for s in sets))
     print("|---|" + "--:|--:|--:|" * len(sets))
     for evidence, *_ in EVIDENCE:
@@ -131,3 +160,18 @@ def write(folder, exe, networks):
     print("\n".join(bad))
     if missing:
         print(f"\nNot measured: {', '.join(missing)}.")
+    return known is None or compare(good, known)
+
+
+def compare(good, known):
+    """Every row of the file is right; what is right and not in the file is added to it."""
+    with open(known) as file:
+        before = file.read().split("\n")[:-1]
+    lost, won = sorted(set(before) - set(good)), sorted(set(good) - set(before))
+    for row in lost:
+        print(f"was right, is not: {row}", file=sys.stderr)
+    if won and not lost:
+        with open(known, "w") as file:
+            file.writelines(f"{row}\n" for row in sorted(good))
+        print(f"{len(won)} more rows are right: added to {known}", file=sys.stderr)
+    return not lost
