@@ -57,7 +57,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.every_storage: List[Storage] = []
         self.names: Any = {}
         self.taken: Dict[str, int] = {}
-        self.watched: List[Tuple[Any, str]] = []
+        self.watched: List[Tuple[Any, str, int]] = []
         self.symbols: Dict[Any, str] = {}
         self.ended = False
         self.known: Any = WeakIdKeyDictionary()  # the values of tensors that follow from constants alone, such as masks
@@ -235,7 +235,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        self.note_gradients()
         given = func._schema.arguments
         inputs = [{"name": given[i].name if i < len(given) else str(i), "arg": self.argument(a), "kind": 1}
                   for i, a in enumerate(args)]
@@ -247,6 +246,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.follow_values(func, args, kwargs, results)
         if not (func._schema.is_mutable or has_tensor(results)):
             return results  # a size or a device that was asked for
+        self.note_gradients()
         name = self.unique(func._schema.name.split("::")[-1])
         if isinstance(results, torch.Tensor):  # a call and its only result have one name
             outputs = [{"as_tensor": {"name": self.name(results, name)}}]
@@ -255,7 +255,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             outputs = [self.result(r, name) for r in (results if several else (results,))]
         for r in results if isinstance(results, (list, tuple)) else (results,):
             if isinstance(r, torch.Tensor) and r.dtype.is_floating_point:
-                self.watched.append((weakref.ref(r), self.names[id(r)][1]))
+                self.watched.append((weakref.ref(r), self.names[id(r)][1], 0))
         self.nodes.append({"target": f"torch.ops.{func}", "name": name, "inputs": inputs, "outputs": outputs,
                            "metadata": {"stack_trace": self.trace(), "nn_module_stack": ";".join(
                                f"L__self__{p.replace('.', '_')},{p},{c}" for p, c in self.modules)}})
@@ -283,12 +283,15 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             self.known[result] = value
 
     def note_gradients(self) -> None:
-        """Autograd marks a result once the call has returned."""
-        for reference, name in self.watched:
+        """Autograd marks a result once the call has returned, and asks for other things before."""
+        waiting = []
+        for reference, name, age in self.watched:
             tensor = reference()
             if tensor is not None and tensor.requires_grad:
                 self.values[name]["requires_grad"] = True
-        self.watched = []
+            elif tensor is not None and age < 2:
+                waiting.append((reference, name, age + 1))
+        self.watched = waiting
 
     def trace(self) -> str:
         """The lines that led to the call, the outermost first, as the archive has them; of PyTorch those of nn.Module alone."""
