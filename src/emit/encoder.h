@@ -22,7 +22,7 @@ typedef struct onv_encoder_call {
 
 /* False: the options, or the release, have another path. */
 bool onv_emit_takes_fast_path(const onv_emitter *e);
-/* Of [batch, rows, values]; ONV_NO_TENSOR where x is none. */
-uint32_t onv_emit_encoder(onv_emitter *e, uint32_t x, const onv_encoder_call *call);
+/* Of [batch, rows, values]; ONV_NO_TENSOR where src is none. */
+uint32_t onv_emit_encoder(onv_emitter *e, uint32_t src, const onv_encoder_call *layer);
 
 #endif

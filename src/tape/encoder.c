@@ -117,13 +117,13 @@ static bool describe(onv_tape *t, uint32_t first, uint32_t end, uint32_t module,
         p[i] = parameter(t, first, end, path, name);
         if (p[i] == ONV_NO_TENSOR) return false;
     }
-    for (uint32_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < 2; i++)
         call->products[i] = (onv_encoder_matrix){p[2 * i], p[2 * i + 1], true};
     for (uint32_t i = 0; i < 8 && is_layer; i++) {
         q[i] = parameter(t, first, end, path, of_layer[i]);
         if (q[i] == ONV_NO_TENSOR) return false;
     }
-    for (uint32_t i = 0; i < 2 && is_layer; i++) {
+    for (size_t i = 0; i < 2 && is_layer; i++) {
         call->products[2 + i] = (onv_encoder_matrix){q[2 * i], q[2 * i + 1], true};
         call->norm_weight[i] = q[4 + 2 * i];
         call->norm_bias[i] = q[5 + 2 * i];
