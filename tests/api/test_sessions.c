@@ -57,10 +57,10 @@ static onv_status run(const char *dim, bool flags[], onv_error *error)
 static void flags_are_the_callers(void **state)
 {
     (void)state;
-    char header[8 * DIMS] = "d1";
+    char header[16 * DIMS] = "d1";
     bool flags[64] = {false};
     onv_error error = {0};
-    for (int i = 2; i < DIMS; i++) snprintf(header + strlen(header), 8, ",d%d", i);
+    for (int i = 2; i < DIMS; i++) snprintf(header + strlen(header), 16, ",d%d", i);
     write_requests(header, DIMS - 1);
     assert_int_equal(run("b", flags, &error), ONV_OK);
     assert_true(flags[0]);
