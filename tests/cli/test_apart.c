@@ -51,6 +51,8 @@ static pid_t start(const char *arguments)
     char command[8192];
     snprintf(command, sizeof command, "exec " ONV_BUILD_DIR "/onnxvram %s >out 2>errors",
              arguments);
+    /* The search for leaks reads /proc. */
+    if (strstr(arguments, "--untrusted") != NULL) setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
     fflush(NULL);
     pid_t child = fork();
     assert_true(child >= 0);
@@ -62,6 +64,7 @@ static pid_t start(const char *arguments)
         _exit(127);
     }
     setpgid(child, child);
+    unsetenv("ASAN_OPTIONS");
     return child;
 }
 
@@ -322,7 +325,9 @@ static void a_disk_that_is_full_or_fixed(void **state)
                      "errors) = 1 ] && "
                      "[ \"$(cat small/file)\" = old ] && [ \"$(ls small)\" = file ]",
                      commands[c][0], disks[d][0], commands[c][1], disks[d][1]);
+            setenv("ASAN_OPTIONS", "detect_leaks=0", 1); /* the search for leaks reads /proc */
             int status = run_with_disks(script);
+            unsetenv("ASAN_OPTIONS");
             if (status == 77) skip();
             char *said = read_all("errors");
             if (status != 0) fail_msg("'%s' says: %s", script, said);
