@@ -15,7 +15,7 @@ _onnxvram_list() {
 
 _onnxvram() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-    local options='-b --batch -d --dim -s --shape -i --input-value --op-shapes --precision --order
+    local options='-b --batch -d --dim -s --shape -i --input-value --op-shapes --program --precision --order
         --runtime --effort --jobs --limit --no-external-data --untrusted --expandable-segments --pytorch --gpu --channels-last --no-tf32 --cudnn-benchmark --ort --ort-advise --ort-partition --shape-trace --together --budget --margin --max-batch --list-gpus --replay
         --train --amp --loss --freeze --train-only --inplace --parameters --buffers --attention-dropout --accumulate --zero --world --ddp --fsdp --master-weights
         --offload --ema --weights --kv-cache --pool --as-exported --folded-norms --graph-module --no-fast-path --attention --locals --zero-grad
@@ -24,6 +24,10 @@ _onnxvram() {
     local files='*.onnx' runtimes='ideal arena torch ort async'
 
     case ${COMP_WORDS[1]} in
+    attach)
+        options='-o -h --help'
+        files='*'
+        ;;
     plan)
         options='--capacity --effort --align -o -h --help'
         files='*.csv'
@@ -99,13 +103,13 @@ _onnxvram() {
     *)
         if [[ $cur == -* && $option == "$prev" ]]; then
             mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
-        elif [[ $prev == '=' || ${COMP_WORDS[COMP_CWORD]} == '=' || $prev == -o || $option == --op-shapes || $option == --ort-partition || $option == --shape-trace || $option == --plan-out || $option == --onnx-out ]]; then
+        elif [[ $prev == '=' || ${COMP_WORDS[COMP_CWORD]} == '=' || $prev == -o || $option == --op-shapes || $option == --program || $option == --ort-partition || $option == --shape-trace || $option == --plan-out || $option == --onnx-out ]]; then
             compopt -o filenames
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         else
             compopt -o filenames
             mapfile -t COMPREPLY < <(
-                if ((COMP_CWORD == 1)); then compgen -W 'diff plan simulate' -- "$cur"; fi
+                if ((COMP_CWORD == 1)); then compgen -W 'attach diff plan simulate' -- "$cur"; fi
                 compgen -d -- "$cur"
                 compgen -f -X "!$files" -- "$cur"
             )

@@ -13,7 +13,7 @@ function __onnxvram_list
     end
 end
 
-set -l tools plan simulate
+set -l tools plan simulate attach
 set -l analyse "not __fish_seen_subcommand_from $tools"
 set -l runtimes 'ideal arena torch ort async'
 set -l allocators 'ideal arena torch torch-expandable bfc bfc-same pattern async raw'
@@ -21,6 +21,7 @@ set -l allocators 'ideal arena torch torch-expandable bfc bfc-same pattern async
 complete -c onnxvram -f
 complete -c onnxvram -s h -l help -d 'Print a summary of the options'
 
+complete -c onnxvram -n __fish_use_subcommand -a attach -d 'Put a program into its model'
 complete -c onnxvram -n __fish_use_subcommand -a diff -d 'What changed between two models'
 complete -c onnxvram -n __fish_use_subcommand -a plan -d 'Find an offset for every buffer'
 complete -c onnxvram -n __fish_use_subcommand -a simulate -d 'Run a trace through an allocator'
@@ -30,6 +31,7 @@ complete -c onnxvram -n $analyse -s d -l dim -x -d 'Bind a symbolic dimension: N
 complete -c onnxvram -n $analyse -s s -l shape -x -d 'Give the whole shape of an input: INPUT=AxBxC'
 complete -c onnxvram -n $analyse -s i -l input-value -x -d 'Give the value of an input: NAME=V,V,... or NAME=@FILE'
 complete -c onnxvram -n $analyse -l op-shapes -r -F -d 'shape rules for custom operators'
+complete -c onnxvram -n $analyse -l program -r -F -d 'PyTorch\'s program of the model, or none'
 complete -c onnxvram -n $analyse -l precision -x -a 'fp32 fp16 bf16' -d 'As if the float tensors were cast'
 complete -c onnxvram -n $analyse -l order -x -a 'model ort greedy optimal' -d 'The order of execution'
 complete -c onnxvram -n $analyse -l runtime -x -a "(__onnxvram_list $runtimes)" -d 'Runtimes to simulate'
@@ -110,8 +112,10 @@ complete -c onnxvram -n "not __fish_seen_subcommand_from simulate" -l align -x -
 complete -c onnxvram -n "not __fish_seen_subcommand_from simulate" -l effort -x -d 'How much work a search may do'
 complete -c onnxvram -n "not __fish_seen_subcommand_from plan" -l expandable-segments -d 'A setting of the allocator of PyTorch'
 
-complete -c onnxvram -n "__fish_seen_subcommand_from $tools" -k -a '(__fish_complete_suffix .csv)'
-complete -c onnxvram -n "__fish_seen_subcommand_from $tools" -l capacity -x -d 'Bytes of the device'
+complete -c onnxvram -n "__fish_seen_subcommand_from plan simulate" -k -a '(__fish_complete_suffix .csv)'
+complete -c onnxvram -n "__fish_seen_subcommand_from attach" -F
+complete -c onnxvram -n "__fish_seen_subcommand_from attach" -s o -r -F -d 'Where the model goes'
+complete -c onnxvram -n "__fish_seen_subcommand_from plan simulate" -l capacity -x -d 'Bytes of the device'
 complete -c onnxvram -n "__fish_seen_subcommand_from plan" -s o -r -d 'Where the plan goes'
 complete -c onnxvram -n "__fish_seen_subcommand_from simulate" -s r -l runtime -x -a $allocators -d 'The allocators'
 complete -c onnxvram -n "__fish_seen_subcommand_from simulate" -l summary -d 'What each allocator held in the end'

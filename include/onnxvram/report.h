@@ -32,10 +32,10 @@ typedef enum onv_format {
     ONV_FORMAT_HTML, /* a page to look at, which asks for nothing else: needs onv_options.timelines */
     ONV_FORMAT_SVG, /* live memory over the steps as a picture: likewise */
     /* For viewers of other projects, of one model with all sizes; likewise. */
-    ONV_FORMAT_MEMORY_VIZ,    /* PyTorch's: the pickle of torch.cuda.memory._dump_snapshot */
-    ONV_FORMAT_PERFETTO,      /* a trace of TrackEvents */
+    ONV_FORMAT_MEMORY_VIZ,     /* PyTorch's: the pickle of torch.cuda.memory._dump_snapshot */
+    ONV_FORMAT_PERFETTO,       /* a trace of TrackEvents */
     ONV_FORMAT_MODEL_EXPLORER, /* Model Explorer's node data, JSON */
-    ONV_FORMAT_DUMP_PROGRAM /* the calls of PyTorch's program, one per line */
+    ONV_FORMAT_DUMP_PROGRAM    /* the calls of PyTorch's program, one per line */
 } onv_format;
 
 typedef struct onv_report_options {
@@ -75,8 +75,23 @@ ONV_API onv_status onv_report_begin(onv_format format, size_t expected,
 ONV_API onv_status onv_report_add(onv_report_stream *stream, const onv_analysis *analysis,
                                   onv_error *error);
 
+/* The same for models that another process analyses: onv_report_part writes what that process hands to the one with the
+ * stream, in a form of this release; `expected` and `options` are those of onv_report_begin. A part may come from a
+ * process that is not trusted: one that is cut or changed is refused with ONV_ERR_FORMAT, or is text as it came. */
+ONV_API onv_status onv_report_part(const onv_analysis *analysis, onv_format format, size_t expected,
+                                   const onv_report_options *options, onv_write_fn write,
+                                   void *context, onv_error *error);
+ONV_API onv_status onv_report_add_part(onv_report_stream *stream, const void *part, size_t bytes,
+                                       onv_error *error);
+
 /* Writes the end, where everything else was written, and destroys the stream in any case. NULL: nothing. */
 ONV_API onv_status onv_report_end(onv_report_stream *stream, onv_error *error);
+
+/* Writes the file of a model once more, with PyTorch's program of it inside (onv_options.program): one entry of the metadata, which
+ * replaces an earlier one. Weights are copied byte for byte. `limits` may be NULL. ONV_ERR_USAGE: the program is of another model. */
+ONV_API onv_status onv_attach_program(const char *model, const char *program,
+                                      const onv_limits *limits, onv_write_fn write, void *context,
+                                      onv_error *error);
 
 #ifdef __cplusplus
 }

@@ -20,6 +20,7 @@ def analyze(model: Any, *,
             shapes: Optional[Mapping[str, Sequence[int]]] = None,
             input_values: Optional[Mapping[str, Any]] = None,
             op_shapes_file: Optional[Path] = None,
+            program: Optional[Path] = None,
             example: Optional[bool] = None,
             # The network and how it runs.
             precision: Optional[str] = None,

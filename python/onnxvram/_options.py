@@ -16,7 +16,7 @@ UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
 # Keywords that are fields of onv_options, by how their values are given.
 TEXTS = ("order", "runtimes", "train", "loss", "ddp", "fsdp", "offload", "weights", "attention", "checkpoint", "zero_grad",
          "optimizer_impl", "pytorch", "max_dim", "kv_cache", "replay")
-PATHS = ("op_shapes_file", "shape_trace")
+PATHS = ("op_shapes_file", "shape_trace", "program")
 COUNTS = ("batch", "effort", "margin_percent", "accumulate", "zero_stage", "world", "compute_capability",
           "parameters")
 SIZES = ("pool", "align", "buffers")

@@ -10,7 +10,7 @@ static const char usual_gpu[] = "H100";
 /* --- Rows -------------------------------------------------------------------------------------- */
 
 /* "backward of conv /layer1/Conv", "Conv /layer1/Conv", "optimizer, add". */
-static const char *where_text(const onv_model *model, const onv_runtime_result *r, onv_arena *arena)
+static const char *where_text(const onv_runtime_result *r, onv_arena *arena)
 {
     const char *phase = "", *of = "";
     const char *label = r->peak_label != NULL ? r->peak_label : "";
@@ -19,8 +19,7 @@ static const char *where_text(const onv_model *model, const onv_runtime_result *
         of = onv_is_node(r->peak_node) ? " of " : ", ";
     }
     if (!onv_is_node(r->peak_node)) return onv_arena_printf(arena, "%s%s%s", phase, of, label);
-    const onv_node *node =
-        onv_model_node(r->rewritten != NULL ? &r->rewritten->model : model, r->peak_node);
+    const onv_node *node = onv_model_node(r->model, r->peak_node);
     if (r->peak_label == NULL) label = node->op_type;
     bool is_named = node->name != NULL && node->name[0] != '\0';
     return onv_arena_printf(arena, "%s%s%s%s%s", phase, of, label, is_named ? " " : "",
@@ -29,7 +28,7 @@ static const char *where_text(const onv_model *model, const onv_runtime_result *
 
 static const char *set_by_text(onv_model *model, const onv_runtime_result *r)
 {
-    const char *where = where_text(model, r, &model->arena);
+    const char *where = where_text(r, &model->arena);
     if (where == NULL) return NULL;
     return onv_arena_printf(&model->arena, "%s, with the peak at %s", r->runtime->holder, where);
 }

@@ -124,7 +124,10 @@ static onv_status create(const onv_request *from, const onv_options *options, on
     ONV_TRY(onv_analysis_create(from, options, result, err));
     onv_request again = *from;
     again.loaded = (*result)->loaded;
+    again.views = (*result)->loaded_views;
+    onv_watch_begin_searches(from->watch);
     onv_status status = complete(&again, options, *result, err);
+    onv_watch_end_searches(from->watch);
     onv_analysis_forget_loaded(*result);
     return status;
 }
@@ -229,6 +232,7 @@ void onv_analysis_destroy(onv_analysis *analysis)
     onv_timeline_cleanup(&analysis->trained);
     onv_infer_info_cleanup(&analysis->infer);
     onv_rewritten_cleanup(&analysis->rewritten);
+    onv_eager_views_cleanup(&analysis->views);
     onv_model_cleanup(&analysis->model);
     onv_heap_free(analysis);
 }

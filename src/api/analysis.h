@@ -3,6 +3,7 @@
 #define ONV_API_ANALYSIS_H
 
 #include "answer/answer.h"
+#include "api/eager_views.h"
 #include "api/watch.h"
 #include "base/heap.h"
 #include "ckpt/training.h"
@@ -30,6 +31,8 @@ struct onv_analysis {
     onv_watch watch; /* what all of this took; reports go on from there */
     onv_model model;
     onv_model *loaded; /* as it was before inference, while more analyses of it are made; or NULL */
+    onv_eager_views views;         /* what eager PyTorch runs instead; none: the model */
+    onv_eager_views *loaded_views; /* as they were before sizes, likewise */
     onv_infer_info infer;
     onv_quantized quantized;        /* its weights in fewer bits, where that was asked for */
     onv_kv_cache cache;             /* without a mode: not asked for */
@@ -80,8 +83,9 @@ typedef struct onv_request {
     const void *data; /* NULL: read the path */
     size_t bytes;
     const onv_model
-        *loaded;          /* the same, before inference; outlives what is made; NULL: it is read */
-    bool lifetimes_alone; /* of the graph's own terms, and nothing else */
+        *loaded; /* the same, before inference; outlives what is made; NULL: it is read */
+    const onv_eager_views *views; /* likewise; NULL: they are looked for */
+    bool lifetimes_alone;         /* of the graph's own terms, and nothing else */
     onv_watch *watch;
 } onv_request;
 

@@ -63,53 +63,6 @@ static void warn_of_locals(onv_model *model, const onv_runtime_result *result,
                    low, high, is_hidden ? " for tensors, without workspaces" : "");
 }
 
-/* The fast path of PyTorch's own layers depends on the caller as well. */
-static onv_status warn_of_fast_path(onv_analysis *analysis, const onv_live *live,
-                                    onv_runtime_options how, const onv_runtime_result *result,
-                                    onv_error *err)
-{
-    onv_runtime_result other;
-    bool has_note = false;
-    for (size_t i = 0; i < analysis->model.diags.count; i++)
-        has_note |= strcmp(analysis->model.diags.at[i].code, "fast-path") == 0;
-    if (!has_note) return ONV_OK;
-    how.lower.no_fast_path = true;
-    ONV_TRY(onv_runtime_compute(result->runtime, &analysis->model, live, &how, &other, err));
-    if (other.allocated_peak_bytes != result->allocated_peak_bytes)
-        onv_model_diag(&analysis->model, ONV_NOTE, "fast-path", NULL,
-                       "eager PyTorch allocates %" PRIu64
-                       " bytes at most by the fast path, %" PRIu64 " without it",
-                       result->allocated_peak_bytes, other.allocated_peak_bytes);
-    return ONV_OK;
-}
-
-/* What the export does not tell: the same with the other answer. */
-static onv_status find_ends(onv_analysis *analysis, const onv_live *live, onv_runtime_options how,
-                            onv_runtime_result *result, onv_error *err)
-{
-    static const char *const all[] = {"*"};
-    onv_runtime_result other;
-    if (result->runtime != onv_runtime_find("torch")) return ONV_OK;
-    result->locals_peak_bytes = result->inplace_peak_bytes = result->allocated_peak_bytes;
-    bool reports = how.lower.reports;
-    how.lower.reports = false;
-    how.room_bytes = 0;
-    if (reports) ONV_TRY(warn_of_fast_path(analysis, live, how, result, err));
-    onv_runtime_options named = how;
-    named.lower.locals = true;
-    if (!how.lower.locals) {
-        ONV_TRY(onv_runtime_compute(result->runtime, &analysis->model, live, &named, &other, err));
-        result->locals_peak_bytes = other.allocated_peak_bytes;
-        if (reports) warn_of_locals(&analysis->model, result, &other);
-    }
-    if (how.lower.n_inplace > 0) return ONV_OK;
-    how.lower.inplace = all;
-    how.lower.n_inplace = 1;
-    ONV_TRY(onv_runtime_compute(result->runtime, &analysis->model, live, &how, &other, err));
-    result->inplace_peak_bytes = other.allocated_peak_bytes;
-    return ONV_OK;
-}
-
 /* A figure for another graph than the one that runs is not given without a word. */
 static void warn_of_not_modelled(onv_model *model, const onv_rewritten *rewritten)
 {
@@ -150,12 +103,72 @@ typedef struct prepared {
     const onv_live *live;
 } prepared;
 
+static bool is_eager(const onv_runtime *runtime)
+{
+    return runtime->produce == onv_runtime_find("torch")->produce;
+}
+
+/* What eager PyTorch runs in that mode: the view of a program, or the model itself. */
+static prepared prepare_eager(onv_analysis *analysis, onv_program_mode mode)
+{
+    onv_eager_views *views = &analysis->views;
+    if (!views->has[mode]) return (prepared){&analysis->model, &analysis->live};
+    return (prepared){&views->models[views->place[mode]], &views->lives[views->place[mode]]};
+}
+
 static prepared prepare(onv_analysis *analysis, const onv_runtime *runtime,
                         onv_runtime_options *how)
 {
+    if (is_eager(runtime)) return prepare_eager(analysis, ONV_PROGRAM_INFERENCE);
     if (!runtime->rewrites) return (prepared){&analysis->model, &analysis->live};
     how->rewritten = &analysis->rewritten;
     return (prepared){&analysis->rewritten.model, &analysis->rewritten_live};
+}
+
+/* The fast path of PyTorch's own layers depends on the caller as well. */
+static onv_status warn_of_fast_path(onv_analysis *analysis, prepared p, onv_runtime_options how,
+                                    const onv_runtime_result *result, onv_error *err)
+{
+    onv_runtime_result other;
+    bool has_note = false;
+    for (size_t i = 0; i < p.model->diags.count; i++)
+        has_note |= strcmp(p.model->diags.at[i].code, "fast-path") == 0;
+    if (!has_note) return ONV_OK;
+    how.lower.no_fast_path = true;
+    ONV_TRY(onv_runtime_compute(result->runtime, p.model, p.live, &how, &other, err));
+    if (other.allocated_peak_bytes != result->allocated_peak_bytes)
+        onv_model_diag(&analysis->model, ONV_NOTE, "fast-path", NULL,
+                       "eager PyTorch allocates %" PRIu64
+                       " bytes at most by the fast path, %" PRIu64 " without it",
+                       result->allocated_peak_bytes, other.allocated_peak_bytes);
+    return ONV_OK;
+}
+
+/* What the export does not tell: the same with the other answer. */
+static onv_status find_ends(onv_analysis *analysis, prepared p, onv_runtime_options how,
+                            onv_runtime_result *result, onv_error *err)
+{
+    static const char *const all[] = {"*"};
+    onv_runtime_result other;
+    if (result->runtime != onv_runtime_find("torch")) return ONV_OK;
+    result->locals_peak_bytes = result->inplace_peak_bytes = result->allocated_peak_bytes;
+    bool reports = how.lower.reports;
+    how.lower.reports = false;
+    how.room_bytes = 0;
+    if (reports) ONV_TRY(warn_of_fast_path(analysis, p, how, result, err));
+    onv_runtime_options named = how;
+    named.lower.locals = true;
+    if (!how.lower.locals) {
+        ONV_TRY(onv_runtime_compute(result->runtime, p.model, p.live, &named, &other, err));
+        result->locals_peak_bytes = other.allocated_peak_bytes;
+        if (reports) warn_of_locals(&analysis->model, result, &other);
+    }
+    if (how.lower.n_inplace > 0 || p.model->program != NULL) return ONV_OK;
+    how.lower.inplace = all;
+    how.lower.n_inplace = 1;
+    ONV_TRY(onv_runtime_compute(result->runtime, p.model, p.live, &how, &other, err));
+    result->inplace_peak_bytes = other.allocated_peak_bytes;
+    return ONV_OK;
 }
 
 /* What was executed goes to the replay, and to the reports that draw it. */
@@ -200,8 +213,7 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     how.lower.weights = analysis->quantized.format;
     analysis->cuda = how.lower.cuda;
     /* Of inference; training says its own. */
-    how.lower.reports = !analysis->eager_reported && options->train == NULL &&
-                        runtime->produce == onv_runtime_find("torch")->produce;
+    how.lower.reports = !analysis->eager_reported && options->train == NULL && is_eager(runtime);
     analysis->eager_reported |= how.lower.reports;
     prepared p = prepare(analysis, runtime, &how);
     const onv_live *live = p.live;
@@ -211,7 +223,7 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     if (!is_plan && analysis->replays.kind == NULL && !options->timelines) {
         ONV_TRY(onv_runtime_compute(runtime, p.model, live, &how, result, err));
         result->is_judged = is_judged;
-        return find_ends(analysis, live, how, result, err);
+        return find_ends(analysis, p, how, result, err);
     }
     onv_execution made;
     ONV_TRY(onv_runtime_execute(runtime, p.model, live, &how, result, &made, err));
@@ -219,7 +231,7 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     if (is_plan) analysis->plan_offsets = onv_runtime_offsets(&made, live, &analysis->model.arena);
     onv_status status = is_plan && analysis->plan_offsets == NULL
                             ? onv_fail_memory(err)
-                            : find_ends(analysis, live, how, result, err);
+                            : find_ends(analysis, p, how, result, err);
     if (status == ONV_OK) return hand_over(analysis, p, &how, options, &made, err);
     onv_execution_cleanup(&made);
     return status;
@@ -259,7 +271,7 @@ static onv_status take_trained(void *context, const onv_timeline *t, const onv_p
     taken->analysis->trained = copy;
     if (taken->is_kept)
         ONV_TRY(onv_executions_take_training(&taken->analysis->executions, plan != NULL,
-                                             &taken->analysis->model, t,
+                                             taken->analysis->training.model, t,
                                              &taken->replays.options.alloc, err));
     if (taken->analysis->replays.kind == NULL) return ONV_OK;
     return onv_replay_take_training(&taken->replays, t, placement, plan, err);
@@ -286,10 +298,57 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
     how.take = take_trained;
     how.take_context = &taken;
     onv_training *t = &analysis->training;
-    ONV_TRY(onv_training_compute(&analysis->model, &analysis->live, &how, t, err));
+    prepared p = prepare_eager(analysis, ONV_PROGRAM_TRAINING);
+    ONV_TRY(onv_training_compute(p.model, p.live, &how, t, err));
     ONV_TRY(onv_training_choose_plan(usable_bytes, t, err));
     onv_runtime_result *r = &analysis->runtimes[analysis->n_runtimes++];
-    return onv_runtime_of_training(&t->figures, r, err);
+    ONV_TRY(onv_runtime_of_training(&t->figures, r, err));
+    r->model = p.model;
+    return ONV_OK;
+}
+
+/* Whether more analyses of the model may follow (analysis.c), for each of which it is copied, not read again. */
+static bool is_asked_again(const onv_options *options)
+{
+    return options->savings || options->example || options->max_batch || options->remedies ||
+           options->timelines || options->n_budgets > 1;
+}
+
+/* Training alone is compared with PyTorch's inference, unless more is asked for. A program of PyTorch is no file of ONNX Runtime. */
+static bool is_asked(const onv_analysis *analysis, const onv_options *options,
+                     const onv_runtime *runtime)
+{
+    const char *list = options->runtimes;
+    if (list == NULL && options->train != NULL) list = "torch";
+    if (list == NULL && runtime->rewrites && analysis->model.program != NULL) return false;
+    return onv_is_listed(list, runtime->name);
+}
+
+/* What the views have to say is said of the model. */
+static void take_diags(onv_analysis *analysis)
+{
+    for (uint32_t i = 0; i < analysis->views.n; i++)
+        for (size_t k = 0; k < analysis->views.models[i].diags.count; k++) {
+            const onv_diag *diag = &analysis->views.models[i].diags.at[k];
+            onv_model_diag(&analysis->model, diag->severity, diag->code, diag->node, "%s",
+                           diag->message);
+        }
+}
+
+static onv_status open_views(onv_analysis *analysis, const onv_options *options,
+                             const onv_request *from, onv_error *err)
+{
+    const onv_program_file file = {from->path, from->data, from->bytes};
+    onv_eager_request request = {
+        .options = options, .file = &file, .model = &analysis->model, .loaded = from->views};
+    for (size_t i = 0; i < onv_n_runtimes; i++)
+        if (is_eager(onv_runtimes[i]) && is_asked(analysis, options, onv_runtimes[i]))
+            request.modes[ONV_PROGRAM_INFERENCE] = true;
+    request.modes[ONV_PROGRAM_TRAINING] = options->train != NULL;
+    if (!request.modes[0] && !request.modes[1]) return ONV_OK;
+    return onv_eager_views_open(
+        &request, &analysis->views,
+        is_asked_again(options) && from->views == NULL ? &analysis->loaded_views : NULL, err);
 }
 
 static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *options,
@@ -315,13 +374,12 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
         return onv_fail_unsized(analysis, "replay anything", err);
     ONV_TRY(rewrite(analysis, options, err));
     if (analysis->live.unknown > 0) return ONV_OK; /* a missing size would pass for nothing */
-    /* Training alone is compared with PyTorch's inference, unless more is asked for. */
-    const char *list = options->runtimes;
-    if (list == NULL && options->train != NULL) list = "torch";
+    ONV_TRY(open_views(analysis, options, from, err));
     for (size_t i = 0; i < onv_n_runtimes; i++)
-        if (onv_is_listed(list, onv_runtimes[i]->name))
+        if (is_asked(analysis, options, onv_runtimes[i]))
             ONV_TRY(compute_runtime(analysis, onv_runtimes[i], options, w, err));
     if (options->train != NULL) ONV_TRY(compute_training(analysis, options, w, err));
+    take_diags(analysis);
     uint64_t better;
     ONV_TRY(peak_of_better_order(analysis, w, &better, err));
     return onv_global_savings_compute(&analysis->model, &analysis->live, better,
@@ -391,6 +449,29 @@ static onv_status infer(onv_analysis *analysis, const onv_options *options, onv_
     return status;
 }
 
+/* What a program of PyTorch alone cannot answer. */
+static onv_status refuse_of_programs(const onv_analysis *analysis, const onv_options *options,
+                                     onv_error *err)
+{
+    const char *what = options->onnx_out           ? "--onnx-out writes"
+                       : options->weights != NULL  ? "--weights changes"
+                       : options->kv_cache != NULL ? "--kv-cache reads"
+                                                   : NULL;
+    if (analysis->model.program == NULL) return ONV_OK;
+    if (options->runtimes != NULL && onv_is_listed(options->runtimes, "ort"))
+        what = "ONNX Runtime runs";
+    if (what != NULL)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "%s a model of ONNX, and this is a program of PyTorch: give the .onnx "
+                        "file, and this one "
+                        "with --program",
+                        what);
+    if (options->program != NULL)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "--program: this is a program of PyTorch itself; leave the option out");
+    return ONV_OK;
+}
+
 static onv_status analyse(onv_analysis *analysis, const onv_options *options,
                           const onv_request *from, onv_error *err)
 {
@@ -401,6 +482,7 @@ static onv_status analyse(onv_analysis *analysis, const onv_options *options,
     ONV_TRY(onv_replay_choose(&analysis->replays, options->replay, err));
     ONV_TRY(onv_graph_check(&analysis->model, err));
     onv_tell(options, "shapes");
+    ONV_TRY(refuse_of_programs(analysis, options, err));
     ONV_TRY(infer(analysis, options, err));
     onv_infer_check_totals(&analysis->model, &analysis->infer);
     onv_status status = ONV_OK;
@@ -428,13 +510,6 @@ static onv_status copy_loaded(const onv_model *from, onv_model *to, onv_error *e
             return onv_fail_memory(err);
         }
     return ONV_OK;
-}
-
-/* Whether more analyses of the model may follow (analysis.c), for each of which it is copied, not read again. */
-static bool is_asked_again(const onv_options *options)
-{
-    return options->savings || options->example || options->max_batch || options->remedies ||
-           options->timelines || options->n_budgets > 1;
 }
 
 /* A file of ONNX, or a program of PyTorch, whose view is analysed as a model is. */
@@ -471,8 +546,11 @@ static onv_status load(const onv_request *from, const onv_options *options, onv_
 void onv_analysis_forget_loaded(onv_analysis *analysis)
 {
     if (analysis->loaded != NULL) onv_model_cleanup(analysis->loaded);
+    if (analysis->loaded_views != NULL) onv_eager_views_cleanup(analysis->loaded_views);
     onv_heap_free(analysis->loaded);
+    onv_heap_free(analysis->loaded_views);
     analysis->loaded = NULL;
+    analysis->loaded_views = NULL;
 }
 
 onv_status onv_analysis_create(const onv_request *from, const onv_options *options,
@@ -494,6 +572,7 @@ onv_status onv_analysis_create(const onv_request *from, const onv_options *optio
         if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&analysis->model.arena, err);
         if (status != ONV_OK) {
             onv_rewritten_cleanup(&analysis->rewritten);
+            onv_eager_views_cleanup(&analysis->views);
             onv_analysis_forget_loaded(analysis);
             onv_model_cleanup(&analysis->model);
         }

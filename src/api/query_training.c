@@ -101,8 +101,10 @@ bool onv_analysis_compiled_tensor_get(const onv_analysis *analysis, size_t index
     const onv_compiled *c = analysis->training.compiled;
     if (c == NULL || index >= c->n_saved) return false;
     const onv_compiled_tensor *t = &c->saved[index];
-    onv_compiled_tensor_info full = {
-        onv_ask_value(t->value), onv_ask_node(&analysis->model, t->node), t->operation, t->bytes};
+    bool is_own = analysis->training.model == &analysis->model;
+    onv_compiled_tensor_info full = {is_own ? onv_ask_value(t->value) : ONV_NO_INDEX,
+                                     onv_ask_node(analysis->training.model, t->node), t->operation,
+                                     t->bytes};
     return onv_give(info, size, &full, sizeof full);
 }
 
@@ -129,7 +131,8 @@ bool onv_analysis_chain_unit_get(const onv_analysis *analysis, size_t index,
     const onv_unit_list *list = analysis->training.units;
     if (index >= onv_analysis_chain_unit_count(analysis)) return false;
     const onv_chain_unit *unit = &list->chain.units[index];
-    onv_chain_unit_info full = {.node = onv_ask_node(&analysis->model, list->units[index].node),
+    onv_chain_unit_info full = {.node =
+                                    onv_ask_node(analysis->training.model, list->units[index].node),
                                 .operation = list->units[index].operation,
                                 .macs = list->units[index].macs,
                                 .forward_bytes = unit->forward_bytes,

@@ -76,6 +76,7 @@ typedef struct onv_training_plan {
 } onv_training_plan;
 
 typedef struct onv_training {
+    const onv_model *model; /* that PyTorch runs, whose nodes and values all of this names */
     const onv_optimizer *optimizer;
     const char *loss;         /* "cross-entropy", "mse", "none" */
     uint32_t folded_norms;    /* convolutions into which the export folded a batch norm */

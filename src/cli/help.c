@@ -35,6 +35,7 @@ void onv_cli_help(FILE *to)
           "       onnxvram diff [OPTION...] OLD.onnx NEW.onnx\n"
           "       onnxvram plan INTERVALS.csv [--capacity BYTES] [--align N] [-o OUT.csv]\n"
           "       onnxvram simulate TRACE.csv --runtime NAME\n"
+          "       onnxvram attach MODEL.onnx PROGRAM -o OUT.onnx\n"
           "A model, intervals or a trace from standard input: -\n"
           "\n"
           "Says how much GPU memory an exported ONNX model needs, and why.\n",

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/files.h"
 #include "cli/guard.h"
 #include "cli/input.h"
 #include "cli/message.h"
@@ -15,7 +16,7 @@
 enum { MOST_OPTIONS = 16 };
 
 /* The option that getopt_long stumbled over. */
-static int wrong_option(char **argv, int code, const struct option *longs)
+int onv_cli_wrong_option(char **argv, int code, const struct option *longs)
 {
     const char *names[MOST_OPTIONS + 1] = {NULL}, *text = argv[optind - 1];
     char name[64] = "";
@@ -52,6 +53,7 @@ static int run_plan(const plan_arguments *a)
     onv_cli_sink sink;
     onv_plan_info info;
     onv_error error = {0};
+    if (!onv_cli_spares_input(a->output, a->input)) return EXIT_USAGE;
     if (!onv_cli_open(&sink, a->output)) return EXIT_UNUSABLE;
     onv_cli_progress_start(false);
     onv_cli_progress_begin(a->input, 0, 1);
@@ -103,7 +105,7 @@ int onv_cli_plan(int argc, char **argv)
                  "With --align, offsets are multiples of N bytes, a power of two.\n"
                  "Exit status 3: no plan within the capacity was found.");
             return onv_cli_answered();
-        default: return wrong_option(argv, code, longs);
+        default: return onv_cli_wrong_option(argv, code, longs);
         }
     }
     if (optind + 1 != argc) return wrong_count("plan", argc - optind, "plan intervals.csv");
@@ -174,7 +176,7 @@ int onv_cli_simulate(int argc, char **argv)
         case 'H': options.header = true; break;
         case 'e': options.expandable_segments = true; break;
         case 'h': simulate_help(); return onv_cli_answered();
-        default: return wrong_option(argv, code, longs);
+        default: return onv_cli_wrong_option(argv, code, longs);
         }
     }
     if (optind + 1 != argc)

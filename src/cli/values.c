@@ -225,8 +225,8 @@ static bool choose(const char *option, const char *const *names, const char *tex
 
 onv_cli_verdict onv_cli_add_dump(onv_cli *cli, const char *what)
 {
-    static const char *const names[] = {"graph", "program", "intervals", "plan",
-                                        "header", "trace",  "replay",    NULL};
+    static const char *const names[] = {"graph",  "program", "intervals", "plan",
+                                        "header", "trace",   "replay",    NULL};
     static const onv_format formats[] = {ONV_FORMAT_DUMP_GRAPH,     ONV_FORMAT_DUMP_PROGRAM,
                                          ONV_FORMAT_DUMP_INTERVALS, ONV_FORMAT_DUMP_PLAN,
                                          ONV_FORMAT_DUMP_HEADER,    ONV_FORMAT_DUMP_TRACE,

@@ -56,6 +56,7 @@ onv_status onv_model_copy(const onv_model *from, onv_model *to, onv_error *err)
     onv_model_init(to, from->arena.limit_bytes);
     to->path = from->path;
     to->source = from->source;
+    to->program = from->program;
     to->ir_version = from->ir_version;
     to->producer = from->producer;
     to->most_known = from->most_known;

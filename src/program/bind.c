@@ -98,9 +98,9 @@ static onv_status take_sizes(binder *b, const onv_program *p, const onv_dim *siz
     b->is_bound = ONV_ARENA_ARRAY(&b->view->arena, bool, n);
     if (b->sizes == NULL || b->is_bound == NULL) return onv_fail_memory(b->err);
     for (uint32_t i = 0; i < n; i++) {
-        const onv_program_symbol *symbol = i < p->symbols.count ? &p->symbols.at[i] : NULL;
-        b->sizes[i] = sizes[i];
-        if (symbol == NULL) continue;
+        const onv_program_symbol *symbol = &p->symbols.at[i];
+        b->sizes[i] = i < p->symbols.count ? sizes[i] : onv_dim_symbol_at(&b->view->dims, i);
+        if (i >= p->symbols.count) continue;
         int64_t size = sizes[i].raw;
         bool is_number = onv_dim_is_const(sizes[i]);
         if (is_number && (size > symbol->high || (size < symbol->low && symbol->low > 2)))

@@ -240,10 +240,12 @@ static onv_status apply_input_specs(onv_program_reader *r, const onv_doc *signat
 /* Outputs that the caller gets; others are new values of buffers, gradients, tokens. */
 static onv_status read_output_specs(onv_program_reader *r, const onv_doc *specs)
 {
+    bool is_functional = false;
     for (size_t i = 0; i < onv_doc_count(specs); i++) {
         const char *kind;
         const onv_doc *of, *arg;
         ONV_TRY(onv_program_variant(r, "output_specs", &specs->items[i], &kind, &of));
+        is_functional |= strstr(kind, "mutation") != NULL;
         if (strcmp(kind, "user_output") == 0) {
             ONV_TRY(onv_program_member(r, of, "arg", ONV_DOC_OBJECT, &arg));
             ONV_TRY(add_output(r, arg));
@@ -257,6 +259,12 @@ static onv_status read_output_specs(onv_program_reader *r, const onv_doc *specs)
             if (!onv_vec_push(&r->ids, id)) return onv_fail_memory(r->err);
         }
     }
+    if (is_functional)
+        onv_model_diag(
+            r->model, ONV_WARNING, "program-functional", NULL,
+            "the program has no calls that write in place, as PyTorch before 2.6 and "
+            "run_decompositions() make it: ReLUs and others that overwrite their input "
+            "count as new tensors; export it with a later release, without decompositions");
     return ONV_OK;
 }
 

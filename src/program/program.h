@@ -9,8 +9,8 @@
  * operators (src/aten) alone say what a call keeps, views or overwrites.
  *
  * graphs[0] is the network's; others are arguments of calls of torch.ops.higher_order. Dims and
- * strides are expressions over the archive's symbols, whose names are those of the dims of the model
- * beside it once that is known. Everything is in the arena of the model that the program was read for.
+ * strides are expressions over the archive's symbols, whose names are those of the dims of its model
+ * once that is known. Everything is in the arena of the model that the program was read for.
  */
 #ifndef ONV_PROGRAM_PROGRAM_H
 #define ONV_PROGRAM_PROGRAM_H
@@ -49,6 +49,7 @@ typedef struct onv_program_value {
     onv_dim offset;                /* of its first element in its storage */
     uint32_t graph, call;          /* the call that makes it; ONV_NO_CALL_INDEX: none */
     /* Of a recording alone, and of its values that it followed; else ONV_NO_STORAGE, ONV_NO_CALL_INDEX, false. */
+    bool on_host;         /* it is in the host's memory */
     uint32_t storage;     /* values with the same number share memory */
     uint32_t freed_after; /* the call after which its storage was freed; ONV_NO_CALL_INDEX: never */
     bool is_kept;         /* autograd kept its storage for backward */

@@ -176,7 +176,7 @@ static onv_status read_sizes(onv_program_reader *r, const onv_doc *list, const c
 
 static onv_status describe(onv_program_reader *r, onv_program_value *value)
 {
-    const onv_doc *meta, *dtype, *sizes, *strides, *grad;
+    const onv_doc *meta, *dtype, *sizes, *strides, *grad, *device;
     uint32_t place;
     if (!onv_ptr_map_get(&r->tensor_at, value->name, &place))
         return onv_fail(r->err, ONV_ERR_FORMAT, "the tensor '%.100s' is not in tensor_values",
@@ -197,6 +197,10 @@ static onv_status describe(onv_program_reader *r, onv_program_value *value)
                        " of PyTorch is not known: the tensor has no size",
                        dtype->integer);
     value->rank = (uint32_t)rank;
+    ONV_TRY(onv_program_optional(r, meta, "device", ONV_DOC_OBJECT, &device));
+    const onv_doc *type = onv_doc_get(device, "type");
+    value->on_host = onv_program_is_recorded(r->program) && onv_doc_is(type, ONV_DOC_STRING) &&
+                     strcmp(type->text, "cpu") == 0;
     value->requires_grad = grad != NULL && grad->flag;
     const onv_doc *offset = onv_doc_get(meta, "storage_offset");
     if (offset != NULL && !onv_doc_is(offset, ONV_DOC_NULL))

@@ -282,3 +282,14 @@ onv_status onv_program_view(const onv_program *program, onv_model *model, onv_er
     model->program = program;
     return ONV_OK;
 }
+
+const char *onv_program_evidence(const onv_model *model)
+{
+    if (model->program != NULL)
+        return onv_program_is_recorded(model->program) ? "recording" : "program";
+    for (size_t i = 0; i < model->nodes.count; i++) {
+        const char *op = model->nodes.at[i].aten_op;
+        if (op != NULL && op[0] != '\0') return "notes";
+    }
+    return "graph";
+}

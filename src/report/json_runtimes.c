@@ -1,6 +1,7 @@
 /* The member "runtimes" of a model's object. */
 #include <string.h>
 
+#include "program/view.h"
 #include "report/json_parts.h"
 
 static void write_range(onv_json *json, const char *key, onv_range range)
@@ -72,6 +73,8 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
         write_ort_options(json, &r->ort);
         if (r->rewritten != NULL) write_rewritten(json, r->rewritten);
     } else if (strcmp(name, "ideal") != 0) {
+        if (strcmp(name, "torch") == 0)
+            onv_json_put_string(json, "evidence", onv_program_evidence(r->model));
         bool pool = strcmp(name, "async") == 0;
         onv_json_put_u64(json, pool ? "used_peak_bytes" : "allocated_peak_bytes",
                          r->allocated_peak_bytes);

@@ -1,4 +1,5 @@
 /* The part "training" of the JSON report: figures, plans, torch.compile. */
+#include "program/view.h"
 #include "report/json_parts.h"
 
 enum { MILLION = 1000000 };
@@ -161,6 +162,7 @@ void onv_json_write_training(const onv_json_part *job)
     onv_json_open(json, '{', ONV_JSON_LINES);
     onv_json_put_string(json, "optimizer", t->optimizer->name);
     onv_json_put_string(json, "loss", t->loss);
+    onv_json_put_string(json, "evidence", onv_program_evidence(t->model));
     onv_json_put_u64(json, "parameter_bytes", t->figures.parameter_bytes);
     onv_json_put_u64(json, "gradient_bytes", t->figures.gradient_bytes);
     onv_json_put_u64(json, "optimizer_bytes", t->figures.optimizer_bytes);
@@ -186,7 +188,7 @@ void onv_json_write_training(const onv_json_part *job)
         for (uint32_t i = 0; i < t->n_plans; i++) write_plan(json, t, i);
         onv_json_close(json);
     }
-    write_units(json, job->view->model, t->units);
-    write_compiled(json, job->view->model, t->compiled);
+    write_units(json, t->model, t->units);
+    write_compiled(json, t->model, t->compiled);
     onv_json_close(json);
 }

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "program/attached.h"
 #include "report/onnx_splice.h"
 
 enum {
@@ -211,7 +212,8 @@ bool onv_splice_is_ours(onv_span pair)
     onv_wire_field field;
     for (const unsigned char *at = pair.at; onv_wire_next(&at, pair.end, &field);)
         if (field.number == PAIR_KEY && field.type == ONV_WIRE_BYTES)
-            return begins_with_prefix((onv_span){field.value, field.end});
+            return begins_with_prefix((onv_span){field.value, field.end}) &&
+                   !onv_program_is_entry(pair.at, pair.end);
     return false;
 }
 

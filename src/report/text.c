@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "program/view.h"
 #include "report/sessions.h"
 #include "report/text.h"
 
@@ -61,6 +62,21 @@ static void add_order(const onv_view *view, const onv_page *page, onv_table *tab
     onv_table_add(table, text);
 }
 
+/* The program that eager PyTorch runs, where that is not the model itself. */
+static void add_program(const onv_view *view, const onv_page *page, onv_table *table)
+{
+    const onv_model *ran = NULL;
+    if (view->training != NULL && view->training->optimizer != NULL) ran = view->training->model;
+    for (size_t i = 0; i < view->n_runtimes && ran == NULL; i++)
+        if (view->runtimes[i].model->program != NULL) ran = view->runtimes[i].model;
+    if (ran == NULL || ran->program == NULL) return;
+    onv_table_add(table, "program");
+    onv_table_add(table,
+                  onv_arena_printf(page->arena, "%s%s%s", ran == view->model ? "" : ran->path,
+                                   ran == view->model ? "" : ": ",
+                                   onv_program_source_text(ran->program)));
+}
+
 void onv_write_title(const onv_view *view, const onv_page *page)
 {
     const char *path = view->model->path;
@@ -81,8 +97,11 @@ void onv_write_model(const onv_view *view, const onv_page *page)
         onv_table_add(&table, "producer");
         onv_table_add(&table, model->producer);
     }
-    onv_table_add(&table, "opset");
-    onv_table_add(&table, opsets_text(view, page->arena));
+    if (model->opsets.count > 0) {
+        onv_table_add(&table, "opset");
+        onv_table_add(&table, opsets_text(view, page->arena));
+    }
+    add_program(view, page, &table);
     onv_table_add(&table, "nodes");
     onv_table_add(&table, onv_arena_printf(page->arena, "%s",
                                            onv_label_count(live->timeline.steps.count).text));
@@ -405,7 +424,7 @@ static onv_status add_text(const onv_report_job *job)
         write_quiet(&job->views[0], &page);
         return ONV_OK;
     }
-    if (job->state->written > 0) onv_write_text(job->out, "\n\n");
+    onv_write_between(job, "\n\n");
     write_view(&job->views[0], &page, job->options);
     return job->expected > 1 ? onv_compare(job, &page) : ONV_OK;
 }

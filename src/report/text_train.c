@@ -45,7 +45,7 @@ static const char *peak_note(const onv_view *view, const onv_page *page)
                                 t->figures.peak_label);
     return onv_arena_printf(page->arena, "%s of %s %s", phases[t->figures.peak_phase],
                             t->figures.peak_label,
-                            onv_model_node(view->model, t->figures.peak_node)->name);
+                            onv_model_node(t->model, t->figures.peak_node)->name);
 }
 
 /* What libraries take at the peak that they are a part of. */
@@ -54,7 +54,7 @@ static const char *workspace_note(const onv_view *view, const onv_page *page)
     const onv_training_figures *f = &view->training->figures;
     if (f->workspace_bytes == 0) return "blocks of 512 bytes and more";
     const char *where = onv_is_node(f->requested_peak_node)
-                            ? onv_model_node(view->model, f->requested_peak_node)->name
+                            ? onv_model_node(view->training->model, f->requested_peak_node)->name
                             : "";
     return onv_arena_printf(page->arena, "%s: %s at %s %s", f->workspace_library,
                             onv_label_bytes(f->workspace_bytes).text, f->requested_peak_label,

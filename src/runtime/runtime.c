@@ -316,7 +316,7 @@ static onv_status run(const onv_runtime *runtime, onv_model *model, const onv_li
                       onv_runtime_result *result, onv_execution *made, onv_error *err)
 {
     onv_runtime_options how = options != NULL ? *options : (onv_runtime_options){0};
-    *result = (onv_runtime_result){.runtime = runtime, .rewritten = how.rewritten};
+    *result = (onv_runtime_result){.runtime = runtime, .model = model, .rewritten = how.rewritten};
     *made = (onv_execution){0};
     result->alignment = how.plan_alignment;
     if (how.ort != NULL) onv_ort_settings_arena(how.ort, &how.alloc.bfc);

@@ -36,7 +36,8 @@ typedef struct onv_runtime_result {
     /* torch, async, ort: as the allocator's own statistics count */
     uint64_t allocated_peak_bytes, reserved_peak_bytes;
     uint64_t tensor_peak_bytes; /* torch, async: sizes as asked for, without workspaces */
-    /* Where the most is live: a node of the graph that ran, and the runtime's name for what it runs. */
+    /* Where the most is live: a node of the model that ran, and the runtime's name for what it runs. */
+    const onv_model *model;
     onv_node_id peak_node;
     const char *peak_label;
     onv_phase peak_phase;

@@ -99,7 +99,7 @@ static const mistake mistakes[] = {
     {B1 "--format html", 2, "'html'", "choose from text, markdown", NULL},
     {B1 "--format json", 2, "'json'", "from text, markdown", "write --json"},
     {B1 "--formula=pyton", 2, "'pyton'", "from text, python, c", "did you mean 'python'?"},
-    {B1 "--dump=grph", 2, "'grph'", "from graph, intervals", "did you mean 'graph'?"},
+    {B1 "--dump=grph", 2, "'grph'", "from graph, program, intervals", "did you mean 'graph'?"},
     {B1 "--color sometimes", 2, "'sometimes'", "choose from auto, always, never", NULL},
     {B1 "--replay=abacus", 2, "'abacus'", "choose from cuda, host", NULL},
     {B1 "--limit nods=5", 2, "'nods'", "Choose from nodes, values", "did you mean 'nodes'?"},

@@ -409,6 +409,14 @@ const fuzz_target fuzz_targets[] = {
     {"op-shapes", fuzz_run_op_shapes, false},
     {"simulate", run_simulate, false},
     {"dim", run_dim, false},
+    {"notes", fuzz_run_notes, false},
+    {"statements", fuzz_run_statements, false},
+    {"terms", fuzz_run_terms, false},
+    {"baseline", fuzz_run_baseline, false},
+    {"tensor", fuzz_run_tensor, false},
+    {"requests", fuzz_run_requests, false},
+    {"archive", fuzz_run_archive, false},
+    {"expression", fuzz_run_expression, false},
     {0},
 };
 

@@ -1,0 +1,176 @@
+#include "program/attached.h"
+
+#include <string.h>
+
+#include <zlib.h>
+
+#include "base/fail.h"
+#include "base/heap.h"
+#include "base/quota.h"
+#include "load/limits.h"
+#include "load/wire.h"
+
+enum { PAIR_KEY = 1, PAIR_VALUE = 2 };
+
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/* --- base64 -------------------------------------------------------------------------------------- */
+
+static onv_status to_base64(const unsigned char *from, size_t bytes, onv_program_text *to,
+                            onv_error *err)
+{
+    if (bytes > SIZE_MAX / 2) return onv_fail_memory(err);
+    char *at = to->at = onv_heap_alloc((bytes + 2) / 3 * 4 + 1);
+    if (at == NULL) return onv_fail_memory(err);
+    for (size_t i = 0; i < bytes; i += 3) {
+        uint32_t word = (uint32_t)from[i] << 16;
+        if (i + 1 < bytes) word |= (uint32_t)from[i + 1] << 8;
+        if (i + 2 < bytes) word |= from[i + 2];
+        *at++ = digits[word >> 18];
+        *at++ = digits[word >> 12 & 63];
+        *at++ = i + 1 < bytes ? digits[word >> 6 & 63] : '=';
+        *at++ = i + 2 < bytes ? digits[word & 63] : '=';
+    }
+    *at = '\0';
+    to->bytes = (size_t)(at - to->at);
+    return ONV_OK;
+}
+
+static onv_status of_base64(const unsigned char *from, size_t bytes, onv_program_text *to,
+                            onv_error *err)
+{
+    uint8_t values[256];
+    uint32_t word = 0, bits = 0;
+    memset(values, 64, sizeof values);
+    for (uint8_t i = 0; i < 64; i++) values[(unsigned char)digits[i]] = i;
+    to->at = onv_heap_alloc(bytes / 4 * 3 + 3);
+    if (to->at == NULL) return onv_fail_memory(err);
+    while (bytes > 0 && from[bytes - 1] == '=') bytes--;
+    for (size_t i = 0; i < bytes; i++) {
+        uint8_t value = values[from[i]];
+        if (value == 64)
+            return onv_fail(err, ONV_ERR_FORMAT,
+                            "the program inside the model (" ONV_PROGRAM_KEY ") is damaged");
+        word = word << 6 | value;
+        bits += 6;
+        if (bits < 8) continue;
+        bits -= 8;
+        to->at[to->bytes++] = (char)(word >> bits & 255);
+    }
+    return ONV_OK;
+}
+
+/* --- Entries ------------------------------------------------------------------------------------- */
+
+bool onv_program_is_entry(const unsigned char *at, const unsigned char *end)
+{
+    onv_wire_field field;
+    size_t length = sizeof ONV_PROGRAM_KEY - 1;
+    while (onv_wire_next(&at, end, &field))
+        if (field.number == PAIR_KEY && field.type == ONV_WIRE_BYTES)
+            return (size_t)(field.end - field.value) == length &&
+                   memcmp(field.value, ONV_PROGRAM_KEY, length) == 0;
+    return false;
+}
+
+static onv_status take_value(const unsigned char *at, const unsigned char *end,
+                             onv_program_text *packed, onv_error *err)
+{
+    onv_wire_field field;
+    while (onv_wire_next(&at, end, &field))
+        if (field.number == PAIR_VALUE && field.type == ONV_WIRE_BYTES)
+            return of_base64(field.value, (size_t)(field.end - field.value), packed, err);
+    return onv_fail(err, ONV_ERR_FORMAT, "the entry " ONV_PROGRAM_KEY " of the model has no value");
+}
+
+/* The field that begins at an offset of the file: its number and type, where its value is. False where there is none. */
+typedef struct field_at {
+    uint64_t value, end;
+    uint32_t number;
+    onv_wire_type type;
+} field_at;
+
+static onv_status read_field(onv_source *source, uint64_t offset, field_at *field, onv_error *err)
+{
+    const unsigned char *data, *at;
+    uint64_t left = source->bytes - offset, tag = 0, bytes = 0;
+    size_t n = left < 2 * ONV_VARINT_MOST_BYTES ? (size_t)left : 2 * ONV_VARINT_MOST_BYTES;
+    ONV_TRY(onv_source_view(source, offset, n, &data, err));
+    at = data;
+    bool reads = onv_varint_read(&at, data + n, &tag) && tag >> 3 <= ONV_FIELD_NUMBER_MOST;
+    field->number = (uint32_t)(tag >> 3);
+    field->type = (onv_wire_type)(tag & 7);
+    if (reads && (field->type == ONV_WIRE_VARINT || field->type == ONV_WIRE_BYTES))
+        reads = onv_varint_read(&at, data + n, &bytes);
+    if (field->type == ONV_WIRE_VARINT) bytes = 0;
+    if (field->type == ONV_WIRE_FIXED64) bytes = 8;
+    if (field->type == ONV_WIRE_FIXED32) bytes = 4;
+    field->value = offset + (uint64_t)(at - data);
+    field->end = field->value + bytes;
+    if (reads && bytes <= source->bytes - field->value) return ONV_OK;
+    return onv_fail(err, ONV_ERR_IO, "the file changed while it was read");
+}
+
+onv_status onv_program_attached(const onv_model *model, uint64_t most_bytes,
+                                onv_program_text *packed, onv_error *err)
+{
+    onv_source *source = model->source;
+    field_at field;
+    *packed = (onv_program_text){0};
+    if (source == NULL) return ONV_OK;
+    for (uint64_t offset = 0; offset < source->bytes; offset = field.end) {
+        const unsigned char *data;
+        ONV_WORK(1);
+        ONV_TRY(read_field(source, offset, &field, err));
+        if (field.number != ONV_MODEL_METADATA || field.type != ONV_WIRE_BYTES) continue;
+        uint64_t bytes = field.end - field.value;
+        if (bytes > most_bytes) continue; /* of another's */
+        ONV_TRY(onv_source_view(source, field.value, bytes, &data, err));
+        if (onv_program_is_entry(data, data + bytes))
+            return take_value(data, data + bytes, packed, err);
+    }
+    return ONV_OK;
+}
+
+/* --- Packing ------------------------------------------------------------------------------------- */
+
+static voidpf deflate_alloc(voidpf opaque, uInt items, uInt size)
+{
+    (void)opaque;
+    return onv_heap_calloc(items, size);
+}
+
+static void deflate_free(voidpf opaque, voidpf memory)
+{
+    (void)opaque;
+    onv_heap_free(memory);
+}
+
+static onv_status compress_text(z_stream *z, const onv_program_text *text, unsigned char *to,
+                                size_t room, onv_error *err)
+{
+    if (text->bytes > UINT32_MAX / 2 || room > UINT32_MAX)
+        return onv_fail(err, ONV_ERR_LIMIT, "the program has more than 2 GiB");
+    z->next_in = (Bytef *)text->at;
+    z->avail_in = (uInt)text->bytes;
+    z->next_out = to;
+    z->avail_out = (uInt)room;
+    return deflate(z, Z_FINISH) == Z_STREAM_END ? ONV_OK : onv_fail_memory(err);
+}
+
+onv_status onv_program_pack(const onv_program_text *text, onv_program_text *packed, onv_error *err)
+{
+    enum { MEMORY = 8 };
+    z_stream z = {.zalloc = deflate_alloc, .zfree = deflate_free};
+    *packed = (onv_program_text){0};
+    if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, 16 + MAX_WBITS, MEMORY,
+                     Z_DEFAULT_STRATEGY) != Z_OK)
+        return onv_fail_memory(err);
+    size_t room = deflateBound(&z, (uLong)text->bytes);
+    unsigned char *to = onv_heap_alloc(room);
+    onv_status status = to != NULL ? compress_text(&z, text, to, room, err) : onv_fail_memory(err);
+    if (status == ONV_OK) status = to_base64(to, room - z.avail_out, packed, err);
+    deflateEnd(&z);
+    onv_heap_free(to);
+    return status;
+}
