@@ -43,7 +43,10 @@ set(pc_folder ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH PC_PREFIX ${pc_folder} ${CMAKE_INSTALL_PREFIX})
 file(RELATIVE_PATH PC_LIBDIR ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_LIBDIR})
 file(RELATIVE_PATH PC_INCLUDEDIR ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
-list(JOIN ONV_DEP_MODULES " " PC_REQUIRES)
+# Debian's static archive of yajl has a name that its module for pkg-config does not know.
+set(modules ${ONV_DEP_MODULES})
+list(REMOVE_ITEM modules yajl)
+list(JOIN modules " " PC_REQUIRES)
 configure_file(cmake/onnxvram.pc.in onnxvram.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/onnxvram.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
   COMPONENT development)

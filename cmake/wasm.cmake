@@ -1,5 +1,5 @@
-# The program as WebAssembly, for a page: built by scripts/page with Emscripten. Libraries come from the sources of their
-# Debian packages, in the folders ONV_PROTOBUF_C, ONV_JANSSON, ONV_YAJL, ONV_MINIZIP and ONV_ZLIB.
+# The program as WebAssembly, for a page: built by scripts/page with Emscripten. ONV_SOURCES has the libraries, as the sources
+# of their Debian packages.
 set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
 set(ONV_TESTS OFF)
 set(ONV_MMAP OFF)
@@ -7,40 +7,27 @@ set(ONV_CUDA OFF)
 # Sizes of models have 64 bits, and those of memory 32: one must not become the other unseen.
 set(ONV_WASM_WARNINGS -Wshorten-64-to-32)
 set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG")
-foreach(folder ONV_PROTOBUF_C ONV_JANSSON ONV_YAJL ONV_MINIZIP ONV_ZLIB)
-  if(NOT EXISTS ${${folder}})
-    message(FATAL_ERROR "${folder} is no folder: use scripts/page")
-  endif()
-endforeach()
+if(NOT EXISTS ${ONV_SOURCES}/zlib)
+  message(FATAL_ERROR "ONV_SOURCES is not a folder with the sources of libraries: use scripts/page")
+endif()
 
-set(yajl_sources yajl.c yajl_alloc.c yajl_buf.c yajl_encode.c yajl_lex.c yajl_parser.c)
-set(zlib_sources adler32.c crc32.c deflate.c inffast.c inflate.c inftrees.c trees.c zutil.c)
-
-add_library(protobuf-c STATIC ${ONV_PROTOBUF_C}/protobuf-c/protobuf-c.c)
-target_include_directories(protobuf-c PRIVATE ${ONV_PROTOBUF_C})
-file(GLOB jansson ${ONV_JANSSON}/src/*.c)
-add_library(jansson STATIC ${jansson})
-# android/: the header that configure would make, for a system without a configure.
-set(ONV_DEP_INCLUDES ${ONV_PROTOBUF_C} ${ONV_JANSSON}/src ${ONV_JANSSON}/android)
-target_include_directories(jansson PRIVATE ${ONV_DEP_INCLUDES} ${CMAKE_BINARY_DIR}/jansson)
-target_compile_definitions(jansson PRIVATE HAVE_STDINT_H)
-file(WRITE ${CMAKE_BINARY_DIR}/jansson/jansson_private_config.h "")
-# What reads programs: the parser of yajl, the reader of minizip, and of zlib what both directions take.
-set(headers ${CMAKE_BINARY_DIR}/headers) # in the folders that installed ones are in
-file(GLOB yajl_headers ${ONV_YAJL}/src/api/*.h)
-file(COPY ${yajl_headers} DESTINATION ${headers}/yajl)
-file(COPY ${ONV_MINIZIP}/ioapi.h ${ONV_MINIZIP}/unzip.h DESTINATION ${headers}/minizip)
-list(TRANSFORM yajl_sources PREPEND ${ONV_YAJL}/src/)
-add_library(yajl STATIC ${yajl_sources})
-target_include_directories(yajl PRIVATE ${headers})
-list(TRANSFORM zlib_sources PREPEND ${ONV_ZLIB}/)
-add_library(z STATIC ${zlib_sources})
-target_include_directories(z PRIVATE ${ONV_ZLIB})
-add_library(minizip STATIC ${ONV_MINIZIP}/unzip.c ${ONV_MINIZIP}/ioapi.c)
-target_include_directories(minizip PRIVATE ${ONV_ZLIB})
-target_compile_definitions(minizip PRIVATE NOUNCRYPT IOAPI_NO_64)
-list(APPEND ONV_DEP_INCLUDES ${headers} ${ONV_ZLIB})
-set(ONV_DEPS protobuf-c jansson yajl minizip z m)
+# Headers that the libraries' own builds would make. jansson has one for systems without a configure, in android/.
+set(made ${CMAKE_BINARY_DIR}/libraries)
+file(WRITE ${made}/jansson_private_config.h "")
+file(COPY ${ONV_SOURCES}/yajl/src/api/ DESTINATION ${made}/yajl)
+set(ONV_DEP_INCLUDES ${ONV_SOURCES} ${ONV_SOURCES}/protobuf-c ${ONV_SOURCES}/jansson/src ${ONV_SOURCES}/jansson/android
+  ${ONV_SOURCES}/zlib ${made})
+file(GLOB jansson ${ONV_SOURCES}/jansson/src/*.c)
+file(GLOB yajl ${ONV_SOURCES}/yajl/src/*.c)
+list(FILTER yajl EXCLUDE REGEX "yajl_version") # its header is made by yajl's own build
+set(zlib adler32 crc32 inffast inflate inftrees zutil)
+list(TRANSFORM zlib REPLACE "(.+)" "${ONV_SOURCES}/zlib/\\1.c")
+add_library(onv_libraries STATIC ${ONV_SOURCES}/protobuf-c/protobuf-c/protobuf-c.c ${jansson} ${yajl}
+  ${ONV_SOURCES}/minizip/unzip.c ${ONV_SOURCES}/minizip/ioapi.c ${zlib})
+target_include_directories(onv_libraries PRIVATE ${ONV_DEP_INCLUDES})
+# minizip: offsets of the C library have 64 bits without names of their own, and encrypted archives are not read.
+target_compile_definitions(onv_libraries PRIVATE HAVE_STDINT_H USE_FILE32API NOUNCRYPT)
+set(ONV_DEPS onv_libraries m)
 
 function(onv_page target)
   target_link_options(${target} PRIVATE -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=4GB -sENVIRONMENT=worker

@@ -49,8 +49,7 @@ class Answer {
   constructor(state) {
     this.state = state;
     this.element = make("div.answer");
-    state.when(["model", "execution"], () => this.refresh());
-    state.when(["budget"], () => this.refresh());
+    state.when(["model", "budget"], () => this.refresh());
   }
 
   refresh() {
@@ -84,7 +83,6 @@ class Answer {
   devices(answer) {
     const devices = answer.devices ?? answer.usual_devices ?? [];
     if (devices.length === 0) return make("p.note", {}, "No GPU is judged: give one with --budget.");
-    const e = this.state.execution;
     return make("div.gpus", {}, devices.map((device) => {
       const name = clean(device.device ?? bytesText(device.budget_bytes), 32);
       const whole = Math.max(device.usable_bytes, device.high_bytes);

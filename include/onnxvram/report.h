@@ -75,6 +75,15 @@ ONV_API onv_status onv_report_begin(onv_format format, size_t expected,
 ONV_API onv_status onv_report_add(onv_report_stream *stream, const onv_analysis *analysis,
                                   onv_error *error);
 
+/* The same for models that another process analyses: onv_report_part writes what that process hands to the one with the
+ * stream, in a form of this release; `expected` and `options` are those of onv_report_begin. A part may come from a
+ * process that is not trusted: one that is cut or changed is refused with ONV_ERR_FORMAT, or is text as it came. */
+ONV_API onv_status onv_report_part(const onv_analysis *analysis, onv_format format, size_t expected,
+                                   const onv_report_options *options, onv_write_fn write,
+                                   void *context, onv_error *error);
+ONV_API onv_status onv_report_add_part(onv_report_stream *stream, const void *part, size_t bytes,
+                                       onv_error *error);
+
 /* Writes the end, where everything else was written, and destroys the stream in any case. NULL: nothing. */
 ONV_API onv_status onv_report_end(onv_report_stream *stream, onv_error *error);
 

@@ -110,15 +110,14 @@ def one_state(mode: int) -> Any:
 
 
 def cudnn_normalizes(data: Any, weight: Any, bias: Any, mean: Any, training: bool, eps: float) -> bool:
-    if weight is None or bias is None or data.dtype == torch.bfloat16 or weight.dtype == torch.bfloat16:
+    if data.dim() < 3 or weight is None or bias is None or data.dtype == torch.bfloat16 or weight.dtype == torch.bfloat16:
         return False
     if data.dtype == torch.float16 and weight.dtype != torch.float32 or (mean is None and not training) or eps < 1e-5:
         return False
-    most = ({True: 131070, False: 262136} if data.dim() == 2 else {True: 880801, False: 65535})[bool(training)]
     count = 1
     for size in data.shape:
         count *= number(size)
-    return number(data.shape[0]) <= most and count < 2 ** 31 - 1
+    return number(data.shape[0]) <= (880801 if training else 65535) and count < 2 ** 31 - 1
 
 
 def batch_norm(data: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float,

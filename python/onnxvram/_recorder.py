@@ -11,13 +11,17 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import sympy
 import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.weak import WeakIdKeyDictionary
 
 from ._cuda_calls import corrected
 from ._program_file import FORMATS, LAYOUTS, Json, dtype_number
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TORCH = os.path.dirname(os.path.abspath(torch.__file__))
+MOST_KNOWN = 1 << 16  # elements of a tensor whose values are followed
 LAYERS = os.path.join(TORCH, "nn", "modules")
 MODULE_FILE = os.path.join(LAYERS, "module.py")
 
@@ -53,9 +57,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.every_storage: List[Storage] = []
         self.names: Any = {}
         self.taken: Dict[str, int] = {}
-        self.watched: List[Tuple[Any, str]] = []
+        self.watched: List[Tuple[Any, str, int]] = []
         self.symbols: Dict[Any, str] = {}
         self.ended = False
+        self.known: Any = WeakIdKeyDictionary()  # the values of tensors that follow from constants alone, such as masks
 
     # Values
 
@@ -230,14 +235,18 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        self.note_gradients()
         given = func._schema.arguments
         inputs = [{"name": given[i].name if i < len(given) else str(i), "arg": self.argument(a), "kind": 1}
                   for i, a in enumerate(args)]
         inputs += [{"name": k, "arg": self.argument(v), "kind": 2} for k, v in kwargs.items()]
+        if func is torch.ops.aten._local_scalar_dense.default and args[0] in self.known:
+            with unset_fake_temporarily():
+                return self.known[args[0]].item()
         results = corrected(func, args, func(*args, **kwargs))
+        self.follow_values(func, args, kwargs, results)
         if not (func._schema.is_mutable or has_tensor(results)):
             return results  # a size or a device that was asked for
+        self.note_gradients()
         name = self.unique(func._schema.name.split("::")[-1])
         if isinstance(results, torch.Tensor):  # a call and its only result have one name
             outputs = [{"as_tensor": {"name": self.name(results, name)}}]
@@ -246,20 +255,43 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             outputs = [self.result(r, name) for r in (results if several else (results,))]
         for r in results if isinstance(results, (list, tuple)) else (results,):
             if isinstance(r, torch.Tensor) and r.dtype.is_floating_point:
-                self.watched.append((weakref.ref(r), self.names[id(r)][1]))
+                self.watched.append((weakref.ref(r), self.names[id(r)][1], 0))
         self.nodes.append({"target": f"torch.ops.{func}", "name": name, "inputs": inputs, "outputs": outputs,
                            "metadata": {"stack_trace": self.trace(), "nn_module_stack": ";".join(
                                f"L__self__{p.replace('.', '_')},{p},{c}" for p, c in self.modules)}})
         self.follow(len(self.nodes))
         return results
 
+    def follow_values(self, func: Any, args: Any, kwargs: Any, results: Any) -> None:
+        """What a call gives that reads nothing but constants, computed on the host: networks ask whether a mask is causal."""
+        flat, spec = _pytree.tree_flatten((args, kwargs))
+        tensors = [a for a in flat if isinstance(a, torch.Tensor)]
+        known = all(isinstance(t, torch.Tensor) and t in self.known for t in tensors)
+        if torch.Tag.nondeterministic_seeded in func.tags or func._schema.is_mutable or not (known and (tensors or is_factory(func))):
+            for t in tensors if func._schema.is_mutable else ():
+                self.known.pop(t, None)
+            return
+        made = [r for r in (results if isinstance(results, (list, tuple)) else (results,)) if isinstance(r, torch.Tensor)]
+        if not made or any(isinstance(s, torch.SymInt) or s > MOST_KNOWN for r in made for s in (*r.shape, r.numel())):
+            return
+        host = torch.device("cpu")
+        flat = [self.known[a] if isinstance(a, torch.Tensor) else host if isinstance(a, torch.device) else a for a in flat]
+        with unset_fake_temporarily():
+            found_args, found_kwargs = _pytree.tree_unflatten(flat, spec)
+            found = func(*found_args, **found_kwargs)
+        for result, value in zip(made, found if isinstance(found, (list, tuple)) else (found,)):
+            self.known[result] = value
+
     def note_gradients(self) -> None:
-        """Autograd marks a result once the call has returned."""
-        for reference, name in self.watched:
+        """Autograd marks a result once the call has returned, and asks for other things before."""
+        waiting = []
+        for reference, name, age in self.watched:
             tensor = reference()
             if tensor is not None and tensor.requires_grad:
                 self.values[name]["requires_grad"] = True
-        self.watched = []
+            elif tensor is not None and age < 2:
+                waiting.append((reference, name, age + 1))
+        self.watched = waiting
 
     def trace(self) -> str:
         """The lines that led to the call, the outermost first, as the archive has them; of PyTorch those of nn.Module alone."""
@@ -310,6 +342,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
                 result[name] = {"storage": storage.number, "kept": kept,
                                 "freed_after": None if storage.is_alive else storage.freed_after}
         return result
+
+
+def is_factory(func: Any) -> bool:
+    return func._schema.name.split("::")[-1] in ("full", "ones", "zeros", "arange", "linspace", "eye", "scalar_tensor", "tril_indices",
+                                                 "triu_indices")
 
 
 def has_tensor(results: Any) -> bool:

@@ -34,7 +34,7 @@ FORMS = ["none", "x+y+w", "x+w", "y+w", "x+y", "x", "y", "w", "X+Y+W", "X+W", "Y
 NONE, XYW, XY, W, PAD_XYW, PAD_XY, PAD_W, POWER_XYW = 0, 1, 4, 7, 8, 11, 14, 24
 ARCHS, MODES = ["90", "80", "86", "89"], ["tf32", "ieee", "nhwc", "half", "half-nhwc", "B-tf32", "B-ieee", "B-half", "most", "E-ieee"]
 LEAVES = {"90-tf32": 5000, "80-tf32": 2500, "86-tf32": 2500, "89-tf32": 2500, "90-half": 3000, "90-ieee": 600, "90-nhwc": 600,
-          "90-half-nhwc": 400, "90-B-tf32": 120, "86-E-ieee": 1000}  # others: 60; before pruning
+          "90-half-nhwc": 400, "90-B-tf32": 2000, "86-E-ieee": 1000}  # others: 60; before pruning
 # Tile of kernels for compute capability 9.0, by pass, engine and its knob 2; knobs 27 and 28 are the blocks of a cluster.
 TILES = {("f", 67): {0: (128, 128), 1: (128, 64), 3: (256, 128), 5: (64, 64), 7: (64, 128), 20: (256, 96)},
          ("d", 71): {0: (128, 128), 1: (128, 64), 3: (256, 128), 5: (64, 64)},
@@ -44,7 +44,7 @@ PATCH_LEAVES = {"90-tf32": 800, "90-half": 500}  # others: 250
 DIVIDES = 25  # the knob that is 0 where sums are divided
 # Rows of mean weight that a leaf has to meet more than its neighbour would, and one of the patches' tree; others: 2.5
 # times the root of 10,000s.
-WORTH = {"90-tf32": (2.0, 1.0), "80-tf32": (4.0, 2.0), "86-tf32": (4.0, 2.0), "89-tf32": (4.0, 2.0),
+WORTH = {"90-tf32": (2.0, 1.0), "90-B-tf32": (2.0, 1.0), "80-tf32": (4.0, 2.0), "86-tf32": (4.0, 2.0), "89-tf32": (4.0, 2.0),
          "86-E-ieee": (2.0, 1.0)}
 
 

@@ -10,9 +10,9 @@ Weights are left out, and paths in notes are shortened, so that files are the sa
 import contextlib
 import gzip
 import io
-import json
 import os
 import site
+import tempfile
 import warnings
 
 FOLDERS = sorted({*site.getsitepackages(), os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}, key=len, reverse=True)
@@ -137,5 +137,11 @@ def make(kind, network, base):
     return {"bytes": os.path.getsize(base + suffix), **({} if dynamic is None else {"dynamic": dynamic})}
 
 
-def text(value):
-    return json.dumps(value, indent=1) + "\n"
+def warm(kinds):
+    """PyTorch imports much when it first exports; the processes that make files are forked after that."""
+    from torch import nn
+
+    from .networks.common import Network, values
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in kinds:
+            make(kind, Network("warm", lambda: nn.Sequential(nn.Linear(4, 4), nn.ReLU()), values(4)), os.path.join(folder, "warm"))

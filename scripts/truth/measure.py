@@ -62,6 +62,24 @@ def made(network, batch):
     return model, inputs
 
 
+def head_of(event):
+    """The C++ functions on its stack, the innermost first."""
+    return [n for n in (f["name"] for f in event["frames"]) if "::" in n or "(" in n][:14]
+
+
+def is_rnn_workspace(events, at, heads):
+    """cuDNN's workspace of a recurrent layer is made as a tensor's memory, and gone before anything else is made."""
+    inside = [any("_cudnn_rnn" in n or "_cudnn_impl" in n for n in head) for head in heads]
+    if not inside[at] or any(word in n for n in heads[at] for word in ("contiguous", "clone", "copy", "zeros", "like")):
+        return False
+    for later in range(at + 1, len(events)):
+        if events[later]["action"] == "free_completed" and events[later]["addr"] == events[at]["addr"]:
+            return True
+        if events[later]["action"] == "alloc" and not inside[later]:
+            return False
+    return False
+
+
 def tensor_peak(run):
     """What is requested for tensors at most while it runs, by PyTorch's history of allocations."""
     import torch
@@ -71,11 +89,11 @@ def tensor_peak(run):
     events = torch.cuda.memory._snapshot()["device_traces"][0]
     torch.cuda.memory._record_memory_history(enabled=None)
     live, now, most = {}, 0, 0
-    for event in events:
+    heads = [head_of(event) if event["action"] == "alloc" else [] for event in events]
+    for at, event in enumerate(events):
         if event["action"] == "alloc":
-            names = [f["name"] for f in event["frames"]]
-            head = [n for n in names if "::" in n or "(" in n][:14]
-            live[event["addr"]] = event["size"] if any(mark in n for n in head for mark in MARKS) else 0
+            is_tensor = any(mark in n for n in heads[at] for mark in MARKS) and not is_rnn_workspace(events, at, heads)
+            live[event["addr"]] = event["size"] if is_tensor else 0
             now += live[event["addr"]]
             most = max(most, now)
         elif event["action"] == "free_completed":

@@ -112,7 +112,6 @@ static onv_status list_warnings(onv_model *model, onv_answer *answer, onv_error 
 
 onv_status onv_answer_make(const onv_answer_parts *parts, onv_answer *answer, onv_error *err)
 {
-    onv_range totals[ONV_MAX_RUNTIMES];
     *answer = (onv_answer){.gpu = NULL};
     bool has_libraries = false;
     for (size_t i = 0; i < parts->n_results; i++) {
@@ -123,13 +122,14 @@ onv_status onv_answer_make(const onv_answer_parts *parts, onv_answer *answer, on
         row->set_by = set_by_text(parts->model, r);
         if (row->set_by == NULL) return onv_fail_memory(err);
         has_libraries |= r->runtime->has_context;
-        totals[answer->n_rows++] = r->total_bytes;
+        if (row->total.high > answer->rows[answer->largest].total.high)
+            answer->largest = answer->n_rows;
+        answer->n_rows++;
     }
     if (has_libraries) {
         answer->gpu = parts->gpu != NULL ? parts->gpu : usual_gpu;
         answer->is_assumed = parts->gpu == NULL;
     }
-    if (answer->n_rows > 0) answer->largest = find_largest(totals, answer->n_rows);
     ONV_TRY(fill_devices(parts, answer, err));
     return list_warnings(parts->model, answer, err);
 }

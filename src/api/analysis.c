@@ -125,7 +125,9 @@ static onv_status create(const onv_request *from, const onv_options *options, on
     onv_request again = *from;
     again.loaded = (*result)->loaded;
     again.views = (*result)->loaded_views;
+    onv_watch_begin_searches(from->watch);
     onv_status status = complete(&again, options, *result, err);
+    onv_watch_end_searches(from->watch);
     onv_analysis_forget_loaded(*result);
     return status;
 }
@@ -191,7 +193,7 @@ static onv_status create_and_fit(onv_request from, const onv_options *given, onv
         *result = NULL;
     }
     onv_watch_leave(&watch, before);
-    if (status == ONV_OK) (*result)->watch = watch;
+    if (*result != NULL) (*result)->watch = watch;
     return status;
 }
 

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/heap.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,9 @@ typedef struct probe {
     bool has_figures;
     onv_fit fit;
     uint64_t totals[ONV_MAX_RUNTIMES], allocated[ONV_MAX_RUNTIMES];
+    /* The least total of the checkpointing plans: a budget chooses others, so that the total of the chosen one is below
+     * it wherever one fits. */
+    uint64_t of_plans;
 } probe;
 
 typedef struct probes {
@@ -28,6 +32,7 @@ typedef struct probes {
     onv_error refusal;
     const onv_options *told; /* who is told of each trial; its stages are not */
     onv_options options;
+    bool skips; /* sizes that are far from the answer are not analysed */
     size_t count;
     probe at[MAX_PROBES];
 } probes;
@@ -59,6 +64,13 @@ static void take(probe *to, const onv_options *options, const onv_analysis *anal
         to->totals[i] = analysis->runtimes[i].total_bytes.high;
         to->allocated[i] = analysis->runtimes[i].allocated_peak_bytes;
     }
+}
+
+static void take_plans(probe *to, const onv_training *t)
+{
+    to->of_plans = UINT64_MAX;
+    for (uint32_t i = 0; i < t->n_plans; i++)
+        if (t->plans[i].total_bytes < to->of_plans) to->of_plans = t->plans[i].total_bytes;
 }
 
 static void bind(probes *p, int64_t size)
@@ -107,30 +119,132 @@ static onv_status look_at(probes *p, int64_t size, const probe **result, onv_err
         return status;
     }
     take(to, &p->options, analysis);
+    take_plans(to, &analysis->training);
     onv_analysis_destroy(analysis);
     return ONV_OK;
 }
 
-/* From a size that fits (0: none is known), doubles until it no longer fits, then halves the gap: ends with N that
- * fits beside N + 1 that does not, both analysed. */
+/* --- Sizes that need no analysis --------------------------------------------------------------- */
+
+static int64_t times_apart(int64_t a, int64_t b)
+{
+    return a > b ? a / b : b / a;
+}
+
+/* The two analysed sizes that are nearest. False: there are fewer. */
+static bool find_nearest(const probes *p, int64_t size, const probe *near[2])
+{
+    near[0] = near[1] = NULL;
+    for (size_t i = 0; i < p->count; i++) {
+        const probe *at = &p->at[i];
+        if (!at->has_figures) continue;
+        int64_t gap = llabs(at->size - size);
+        if (near[0] == NULL || gap < llabs(near[0]->size - size)) {
+            near[1] = near[0];
+            near[0] = at;
+        } else if (near[1] == NULL || gap < llabs(near[1]->size - size)) {
+            near[1] = at;
+        }
+    }
+    return near[1] != NULL;
+}
+
+/* A line through the two, as memory grows nearly in proportion to the size. */
+typedef struct line {
+    int64_t times; /* the nearest one is so many times as large or small */
+    double bytes;  /* at the size */
+} line;
+
+static bool draw_line(const probes *p, int64_t size, line *to)
+{
+    const probe *near[2];
+    if (!find_nearest(p, size, near)) return false;
+    double from = (double)near[0]->of_plans, step = (double)near[1]->of_plans - from;
+    *to = (line){times_apart(near[0]->size, size),
+                 from + step * (double)(size - near[0]->size) /
+                            (double)(near[1]->size - near[0]->size)};
+    return true;
+}
+
+typedef struct search {
+    probes *p;
+    goal goal;
+    bool assumes; /* what is clear is not analysed */
+    double
+        error; /* of the last line that was close, as a part of what is usable; 0: there was none */
+} search;
+
+/* The part of what is usable by which a line has to miss it, so that the size needs no analysis; 1: it needs one. */
+static double clear_part(const search *s, int64_t times)
+{
+    static const double least = 1.0 / 256, most = 1.0 / 32;
+    if (times >= 2)
+        return times <= 4 ? 1.0 / 16 : times <= 16 ? 1.0 / 4 : times <= 64 ? 1.0 / 2 : 1;
+    double part = s->error > 0 ? 16 * s->error : most;
+    return part < least ? least : part > most ? most : part;
+}
+
+static onv_status try_size(search *s, int64_t size, bool *fits, onv_error *err)
+{
+    const probe *at;
+    line l;
+    probes *p = s->p;
+    size_t before = p->count;
+    bool has_line = s->assumes && draw_line(p, size, &l);
+    double usable = (double)onv_fit_usable(p->options.budget, p->options.margin_percent);
+    if (has_line) {
+        double part = clear_part(s, l.times);
+        *fits = l.bytes < usable;
+        if (part < 1 && fabs(l.bytes - usable) > part * usable) return ONV_OK;
+    }
+    ONV_TRY(look_at(p, size, &at, err));
+    *fits = reaches(s->goal, at);
+    if (has_line && l.times < 2 && p->count > before && at->has_figures)
+        s->error = fabs(l.bytes - (double)at->of_plans) / usable + 1e-9;
+    return ONV_OK;
+}
+
+/* --- The search -------------------------------------------------------------------------------- */
+
+/* From a size that fits (0: none is known), doubles until it no longer fits, then halves the gap. */
+static onv_status narrow(search *s, int64_t from, int64_t *good, int64_t *bad, onv_error *err)
+{
+    bool fits = true;
+    *good = from;
+    for (*bad = from + 1; *good < ONV_MAX_BATCH; *bad *= 2) {
+        ONV_TRY(try_size(s, *bad, &fits, err));
+        if (!fits) break;
+        *good = *bad;
+    }
+    while (*good<ONV_MAX_BATCH && * bad - *good> 1) {
+        int64_t middle = *good + (*bad - *good) / 2;
+        ONV_TRY(try_size(s, middle, &fits, err));
+        *(fits ? good : bad) = middle;
+    }
+    return ONV_OK;
+}
+
+/* Ends with N that fits beside N + 1 that does not, both analysed. What was assumed on the way and led elsewhere is
+ * analysed in a second search. */
 static onv_status find_largest(probes *p, goal g, int64_t *size, onv_error *err)
 {
-    int64_t good = *size, bad = good + 1;
-    const probe *at;
+    search s = {.p = p, .goal = g, .assumes = p->skips && !g.by_release};
+    int64_t good, bad;
     for (;;) {
-        ONV_TRY(look_at(p, bad, &at, err));
-        if (!reaches(g, at)) break;
-        good = bad;
-        if (good >= ONV_MAX_BATCH) break;
-        bad *= 2;
-    }
-    while (good < ONV_MAX_BATCH && bad - good > 1) {
-        int64_t middle = good + (bad - good) / 2;
-        ONV_TRY(look_at(p, middle, &at, err));
-        if (reaches(g, at))
-            good = middle;
-        else
-            bad = middle;
+        const probe *at;
+        bool is_right = true;
+        ONV_TRY(narrow(&s, *size, &good, &bad, err));
+        if (!s.assumes) break;
+        if (good > 0) {
+            ONV_TRY(look_at(p, good, &at, err));
+            is_right = reaches(g, at);
+        }
+        if (good < ONV_MAX_BATCH) {
+            ONV_TRY(look_at(p, bad, &at, err));
+            is_right = is_right && !reaches(g, at);
+        }
+        if (is_right) break;
+        s.assumes = false;
     }
     *size = good;
     return ONV_OK;
@@ -172,6 +286,7 @@ static onv_status find_plan_batches(probes *p, onv_analysis *analysis, onv_error
     onv_training *t = &analysis->training;
     size_t train = analysis->n_runtimes - 1;
     onv_fit_of *of = &analysis->fit.of[train];
+    p->skips = true; /* a plan is searched for at each size */
     for (uint32_t item = 0; item < ONV_CKPT_MAX_ITEMS; item++) {
         onv_fit_of found = {0};
         p->count = 0;

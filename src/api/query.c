@@ -1,4 +1,9 @@
 /* What can be asked of the model itself: its file, tensors, steps, the peak. */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
 #include "api/ask.h"
 #include "report/value.h"
 
@@ -95,24 +100,59 @@ bool onv_analysis_tensor_dim(const onv_analysis *analysis, size_t tensor, size_t
     return onv_ask_dim(analysis, onv_view_value_dim(&view, id, (int)axis), size);
 }
 
-static const char *external_file(const onv_tensor *tensor)
+/* Whether the file that holds a tensor is the one that is looked for. */
+typedef struct wanted {
+    bool is_any;
+    dev_t device;
+    ino_t node;
+    int folder_bytes; /* of the model's path, with its slash */
+    const char *path;
+    const char *before; /* that was looked at last */
+} wanted;
+
+static bool is_wanted(wanted *w, const onv_tensor *tensor)
 {
-    if (tensor == NULL || tensor->payload.kind != ONV_PAYLOAD_EXTERNAL) return NULL;
-    return tensor->payload.location;
+    struct stat status;
+    if (tensor == NULL || tensor->payload.kind != ONV_PAYLOAD_EXTERNAL) return false;
+    const char *file = tensor->payload.location;
+    if (w->is_any) return true;
+    if (w->before != NULL && strcmp(w->before, file) == 0) return false;
+    w->before = file;
+    char place[PATH_MAX];
+    int length = snprintf(place, sizeof place, "%.*s%s", w->folder_bytes, w->path, file);
+    return length < PATH_MAX && stat(place, &status) == 0 && status.st_dev == w->device &&
+           status.st_ino == w->node;
+}
+
+static const char *find_external(const onv_model *model, wanted *w)
+{
+    for (size_t i = 0; i < model->values.count; i++) {
+        const onv_tensor *tensor = model->values.at[i].tensor;
+        if (is_wanted(w, tensor)) return tensor->payload.location;
+    }
+    for (size_t i = 0; i < model->nodes.count; i++) {
+        const onv_node *node = &model->nodes.at[i];
+        for (uint32_t k = 0; k < node->n_attrs; k++)
+            if (node->attrs[k].kind == ONV_ATTR_TENSOR && is_wanted(w, node->attrs[k].tensor))
+                return node->attrs[k].tensor->payload.location;
+    }
+    return NULL;
 }
 
 const char *onv_analysis_external_file(const onv_analysis *analysis)
 {
-    const onv_model *model = &analysis->model;
-    const char *file = NULL;
-    for (size_t i = 0; i < model->values.count && file == NULL; i++)
-        file = external_file(model->values.at[i].tensor);
-    for (size_t i = 0; i < model->nodes.count && file == NULL; i++) {
-        const onv_node *node = &model->nodes.at[i];
-        for (uint32_t k = 0; k < node->n_attrs && file == NULL; k++)
-            if (node->attrs[k].kind == ONV_ATTR_TENSOR) file = external_file(node->attrs[k].tensor);
-    }
-    return file;
+    return find_external(&analysis->model, &(wanted){.is_any = true});
+}
+
+const char *onv_analysis_external_at(const onv_analysis *analysis, uint64_t device, uint64_t inode)
+{
+    const char *path = analysis->model.path != NULL ? analysis->model.path : "";
+    const char *slash = strrchr(path, '/');
+    wanted w = {.device = (dev_t)device,
+                .node = (ino_t)inode,
+                .folder_bytes = slash != NULL ? (int)(slash - path + 1) : 0,
+                .path = path};
+    return find_external(&analysis->model, &w);
 }
 
 /* --- Steps ------------------------------------------------------------------------------------- */

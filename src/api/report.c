@@ -71,6 +71,13 @@ bool onv_report_can_stream(onv_format format)
     return onv_report_is_by_model(format);
 }
 
+static onv_status check_by_model(onv_format format, const onv_report_options *options,
+                                 onv_error *error)
+{
+    if (onv_report_is_by_model(format) && options->together == NULL) return ONV_OK;
+    return onv_fail(error, ONV_ERR_USAGE, "that report takes all models at once: onv_report()");
+}
+
 onv_status onv_report_begin(onv_format format, size_t expected, const onv_report_options *options,
                             onv_write_fn write, void *context, onv_report_stream **stream,
                             onv_error *error)
@@ -79,30 +86,79 @@ onv_status onv_report_begin(onv_format format, size_t expected, const onv_report
     if (error != NULL) *error = (onv_error){0};
     onv_report_options complete = onv_report_options_default();
     if (options != NULL) onv_take(&complete, sizeof complete, options, options->struct_size);
-    if (!onv_report_is_by_model(format) || complete.together != NULL)
-        return onv_fail(error, ONV_ERR_USAGE, "that report takes all models at once: onv_report()");
+    ONV_TRY(check_by_model(format, &complete, error));
     onv_report_stream *made = onv_heap_calloc(1, sizeof *made);
     if (made == NULL) return onv_fail_memory(error);
     *stream = made;
     return onv_report_start(&made->run, format, expected, &complete, write, context, error);
 }
 
+/* Writes into the stream, or a part; within the quota of the analysis. */
+typedef struct addition {
+    onv_report_run *run; /* NULL: a part, of which the rest says more */
+    onv_format format;
+    size_t expected;
+    const onv_report_options *options;
+    onv_write_fn write;
+    void *context;
+} addition;
+
+static onv_status add(const addition *to, const onv_analysis *analysis, onv_error *why)
+{
+    onv_watch watch = most_left(&analysis, 1);
+    onv_quota *before = onv_watch_resume(&watch);
+    onv_locale locale = onv_locale_enter();
+    onv_view example, view = onv_analysis_view(analysis);
+    if (analysis->example != NULL) {
+        example = onv_analysis_view(analysis->example);
+        view.example = &example;
+    }
+    onv_status status = to->run != NULL
+                            ? onv_report_put(to->run, &view, why)
+                            : onv_report_write_part(&view, to->format, to->expected, to->options,
+                                                    to->write, to->context, why);
+    onv_locale_leave(locale);
+    status = onv_watch_verdict(&watch, status, why);
+    onv_watch_leave(&watch, before);
+    return status;
+}
+
 onv_status onv_report_add(onv_report_stream *stream, const onv_analysis *analysis, onv_error *error)
 {
     if (error != NULL) *error = (onv_error){0};
+    if (stream->status == ONV_OK)
+        stream->status = add(&(addition){.run = &stream->run}, analysis, &stream->why);
+    if (error != NULL) *error = stream->why;
+    return stream->status;
+}
+
+onv_status onv_report_part(const onv_analysis *analysis, onv_format format, size_t expected,
+                           const onv_report_options *options, onv_write_fn write, void *context,
+                           onv_error *error)
+{
+    onv_error why = {0};
+    onv_report_options complete = onv_report_options_default();
+    if (options != NULL) onv_take(&complete, sizeof complete, options, options->struct_size);
+    onv_status status = check_by_model(format, &complete, &why);
+    if (status == ONV_OK)
+        status = add(&(addition){.format = format,
+                                 .expected = expected,
+                                 .options = &complete,
+                                 .write = write,
+                                 .context = context},
+                     analysis, &why);
+    if (error != NULL) *error = why;
+    return status;
+}
+
+onv_status onv_report_add_part(onv_report_stream *stream, const void *part, size_t bytes,
+                               onv_error *error)
+{
+    if (error != NULL) *error = (onv_error){0};
     if (stream->status == ONV_OK) {
-        onv_watch watch = most_left(&analysis, 1);
-        onv_quota *before = onv_watch_resume(&watch);
         onv_locale locale = onv_locale_enter();
-        onv_view example, view = onv_analysis_view(analysis);
-        if (analysis->example != NULL) {
-            example = onv_analysis_view(analysis->example);
-            view.example = &example;
-        }
-        stream->status = onv_report_put(&stream->run, &view, &stream->why);
+        stream->status = onv_report_put_part(&stream->run, part, bytes, &stream->why);
         onv_locale_leave(locale);
-        stream->status = onv_watch_verdict(&watch, stream->status, &stream->why);
-        onv_watch_leave(&watch, before);
     }
     if (error != NULL) *error = stream->why;
     return stream->status;

@@ -25,14 +25,15 @@ static size_t field_length(const char *at)
     return strcspn(at, ",\r\n");
 }
 
-/* Behind the field: a comma, or the end of the line, which is passed. False at the end of the line. */
+/* Behind the field: a comma, or the end of the line, which is passed. False at the end of the line. A "\r" alone ends none:
+ * there is room for as many requests as there are "\n". */
 static bool next_field(reader *r)
 {
     if (*r->at == ',') {
         r->at++;
         return true;
     }
-    if (*r->at == '\r') r->at++;
+    if (r->at[0] == '\r' && r->at[1] == '\n') r->at++;
     if (*r->at == '\n') r->at++;
     return false;
 }

@@ -83,12 +83,11 @@ static onv_status take_runs(tracing *t, uint32_t shape, onv_execution *made, onv
     return ONV_OK;
 }
 
-static onv_status run_shape(tracing *t, uint32_t shape, onv_error *err)
+/* The dims of a shape, then those of the options that it does not replace; and a flag for each of them. */
+static size_t list_dims(const tracing *t, uint32_t shape, onv_dim_binding *dims)
 {
     const onv_options *given = &t->options;
     uint32_t n_names = t->table.n_names;
-    onv_dim_binding *dims = onv_heap_calloc(given->n_dims + n_names, sizeof *dims);
-    if (dims == NULL) return onv_fail_memory(err);
     size_t n = 0;
     for (uint32_t i = 0; i < n_names; i++)
         dims[n++] = (onv_dim_binding){t->table.names[i], sizes_of(t, t->first_of[shape])[i]};
@@ -98,13 +97,28 @@ static onv_status run_shape(tracing *t, uint32_t shape, onv_error *err)
             is_replaced |= strcmp(given->dims[k].name, t->table.names[i]) == 0;
         if (!is_replaced) dims[n++] = given->dims[k];
     }
-    onv_options options = *given;
-    options.dims = dims;
-    options.n_dims = n;
+    return n;
+}
+
+/* Of several models some may lack a dim of the options, but none of the requests. */
+static onv_status check_names(const tracing *t, const bool *found, onv_error *err)
+{
+    for (uint32_t i = 0; i < t->table.n_names && t->options.dims_found != NULL; i++)
+        if (!found[i])
+            return onv_fail(err, ONV_ERR_USAGE,
+                            "the requests have sizes of '%s', which is not a dimension of the "
+                            "model; remove that column",
+                            t->table.names[i]);
+    return ONV_OK;
+}
+
+static onv_status run_with(tracing *t, uint32_t shape, const onv_options *options, onv_error *err)
+{
     onv_analysis *analysis = NULL;
     onv_execution made = {0};
     onv_runtime_result result;
-    onv_status status = onv_analysis_create(t->from, &options, &analysis, err);
+    onv_status status = onv_analysis_create(t->from, options, &analysis, err);
+    if (status == ONV_OK) status = check_names(t, options->dims_found, err);
     if (status == ONV_OK && !is_there(analysis))
         status = onv_fail(err, ONV_ERR_USAGE,
                           "line %u of the requests leaves %llu tensors without a size",
@@ -116,7 +130,24 @@ static onv_status run_shape(tracing *t, uint32_t shape, onv_error *err)
         onv_execution_cleanup(&made);
     }
     onv_analysis_destroy(analysis);
+    return status;
+}
+
+static onv_status run_shape(tracing *t, uint32_t shape, onv_error *err)
+{
+    size_t most = t->options.n_dims + t->table.n_names;
+    onv_dim_binding *dims = onv_heap_calloc(most, sizeof *dims);
+    bool *found = onv_heap_calloc(most, sizeof *found);
+    onv_status status = dims == NULL || found == NULL ? onv_fail_memory(err) : ONV_OK;
+    if (status == ONV_OK) {
+        onv_options options = t->options;
+        options.dims = dims;
+        options.n_dims = list_dims(t, shape, dims);
+        if (options.dims_found != NULL) options.dims_found = found;
+        status = run_with(t, shape, &options, err);
+    }
     onv_heap_free(dims);
+    onv_heap_free(found);
     return status;
 }
 
@@ -150,6 +181,7 @@ static onv_status trace_shapes(const onv_request *from, const onv_options *optio
     onv_arena *arena = &analysis->model.arena;
     tracing t = {.from = from, .options = *options, .analysis = analysis};
     t.options.runtimes = "ort";
+    t.options.max_dim = NULL; /* bound among the dims by now */
     t.options.timelines = false;
     t.options.train = t.options.checkpoint = t.options.replay = NULL;
     ONV_TRY(onv_requests_csv_read(options->shape_trace, arena, &t.table, err));

@@ -60,6 +60,20 @@ bool onv_watch_has_room(const onv_watch *w)
            (q->most_work == 0 || q->work < q->most_work / SEARCH);
 }
 
+void onv_watch_begin_searches(onv_watch *watch)
+{
+    watch->searches = watch->quota.most_work == 0;
+    if (watch->searches) watch->quota.most_work = watch->quota.work + ONV_DEFAULT_SEARCH_WORK;
+}
+
+/* One that is spent stays for the verdict. */
+void onv_watch_end_searches(onv_watch *watch)
+{
+    if (!watch->searches || watch->quota.spent) return;
+    watch->searches = false;
+    watch->quota.most_work = 0;
+}
+
 void onv_tell(const onv_options *options, const char *format, ...)
 {
     char stage[80];
@@ -84,6 +98,11 @@ onv_status onv_watch_why(const onv_watch *w, onv_error *err)
 {
     const onv_quota *q = &w->quota;
     if (err != NULL) *err = (onv_error){0};
+    if (q->most_work > 0 && q->work > q->most_work && w->searches)
+        return onv_fail(err, ONV_ERR_LIMIT,
+                        "the search, which repeats the analysis, takes more than %llu units of "
+                        "work, the limit" ONV_RAISE("work"),
+                        (unsigned long long)q->most_work);
     if (q->most_work > 0 && q->work > q->most_work)
         return onv_fail(
             err, ONV_ERR_LIMIT,

@@ -11,7 +11,8 @@ typedef struct onv_watch {
     onv_quota quota;
     struct timespec start;
     uint64_t seconds;
-    bool late; /* the limit was passed */
+    bool late;     /* the limit was passed */
+    bool searches; /* work has a limit only while the analysis is repeated */
     bool (*cancelled)(void *context);
     void *cancel_context;
 } onv_watch;
@@ -26,6 +27,11 @@ onv_quota *onv_watch_resume(onv_watch *watch);
 
 /* Whether the limits leave room for some tens of further analyses like the one that was made. */
 bool onv_watch_has_room(const onv_watch *watch);
+
+/* Between the two, analyses of the same model with other sizes or settings share a limit on work, unless the caller gave
+ * one. */
+void onv_watch_begin_searches(onv_watch *watch);
+void onv_watch_end_searches(onv_watch *watch);
 
 /* Tells the caller what is worked on. */
 void onv_tell(const onv_options *options, const char *format, ...)

@@ -97,19 +97,20 @@ static bool is_one(uint32_t bits)
 
 void onv_aten_saved(const onv_aten_op *op, uint32_t wants, uint32_t *in, uint32_t *out)
 {
-    /* Values by how often they are read: by the first formula of one argument alone, or by more. */
-    uint32_t once[2] = {0}, more[2] = {0}, wanted[2] = {0}, is_any = 0;
+    /* Arguments that some formula reads, that more than one does or one of several arguments, and that one reads whose
+     * argument wants its gradient. */
+    uint32_t read = 0, more = 0, wanted = 0, results = 0;
+    bool is_any = false;
     const char *text = op->grads;
     onv_aten_grad grad;
     while (onv_aten_next_grad(&text, &grad)) {
-        const uint32_t reads[2] = {grad.reads_in, grad.reads_out};
-        is_any |= grad.of & wants;
-        for (uint32_t k = 0; k < 2; k++) {
-            more[k] |= is_one(grad.of) ? once[k] & reads[k] : reads[k];
-            once[k] |= reads[k];
-            if ((grad.of & wants) != 0) wanted[k] |= reads[k];
-        }
+        bool is_wanted = (grad.of & wants) != 0;
+        more |= is_one(grad.of) ? read & grad.reads_in : grad.reads_in;
+        read |= grad.reads_in;
+        results |= grad.reads_out;
+        if (is_wanted) wanted |= grad.reads_in;
+        is_any |= is_wanted;
     }
-    *in = is_any != 0 ? (once[0] & more[0]) | (once[0] & wanted[0]) : 0;
-    *out = is_any != 0 ? (once[1] & more[1]) | (once[1] & wanted[1]) : 0;
+    *in = is_any ? more | wanted : 0;
+    *out = is_any ? results : 0;
 }

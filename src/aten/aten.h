@@ -57,6 +57,7 @@ typedef enum onv_aten_rule {
     ONV_RULE_FEATURE_DROPOUT,
     ONV_RULE_ATTENTION,
     ONV_RULE_ATTENTION_KERNEL,
+    ONV_RULE_ENCODER,
     ONV_RULE_EMBEDDING,
     ONV_RULE_MAX_POOL,
     ONV_RULE_ADAPTIVE_MAX_POOL,
@@ -113,8 +114,8 @@ typedef struct onv_aten_grad {
 /* The next formula of `text`, which moves on; false: there is none. */
 bool onv_aten_next_grad(const char **text, onv_aten_grad *grad);
 
-/* What autograd keeps of arguments and results, as bits, where `wants` have gradients: a value that one formula of one
- * argument reads is kept if that argument wants its gradient, others in any case. */
+/* What autograd keeps of arguments and results, as bits, where `wants` have gradients: an argument that one formula of one
+ * argument reads is kept if that one wants its gradient, others in any case, as are results. */
 void onv_aten_saved(const onv_aten_op *op, uint32_t wants, uint32_t *in, uint32_t *out);
 
 /* Families, each sorted by name. */

@@ -7,7 +7,7 @@ static const onv_aten_op ops[] = {
     {.name = "_fft_r2c", .in = "self", .grads = "a:a"},
     {.name = "_linalg_det", .in = "A", .grads = "a:aopq", .tape = "linalg_det"},
     {.name = "_linalg_eigh", .in = "A", .grads = "a:op"},
-    {.name = "_linalg_slogdet", .in = "A", .grads = "a:aopqr"},
+    {.name = "_linalg_slogdet", .in = "A", .grads = "a:aoqr"},
     {.name = "_linalg_solve_ex", .in = "A B", .grads = "ab:aopq"},
     {.name = "_linalg_svd", .in = "A", .grads = "a:opq"},
     {.name = "cholesky", .in = "self", .grads = "a:o"},

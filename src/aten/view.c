@@ -96,7 +96,7 @@ static const onv_aten_op ops[] = {
      .rule = ONV_RULE_TAKES_PARTS},
     {.name = "unsqueeze", .in = "self", .grads = "a:=", .tape = "view", .form = ONV_ATEN_VIEW},
     {.name = "view", .in = "self", .grads = "a:=", .rule = ONV_RULE_RESHAPE},
-    {.name = "view.dtype", .in = "self", .form = ONV_ATEN_VIEW},
+    {.name = "view.dtype", .in = "self", .form = ONV_ATEN_VIEW, .tape = "view"},
     {.name = "view_as", .in = "self", .grads = "a:=", .rule = ONV_RULE_RESHAPE},
     {.name = "view_as_complex", .in = "self", .grads = "a:", .form = ONV_ATEN_VIEW},
     {.name = "view_as_real", .in = "self", .grads = "a:", .form = ONV_ATEN_VIEW},

@@ -86,6 +86,8 @@ typedef struct network {
     const onv_eager *eager;
     onv_compiling *compiling; /* NULL: eager */
     double budget;
+    const onv_tape_segment *units; /* FSDP's, by operations of `eager`; NULL: none */
+    uint32_t n_units;
 } network;
 
 static onv_status build(const network *n, const onv_train_options *options,
@@ -211,13 +213,24 @@ static onv_status measure_placed(onv_model *model, const onv_eager *eager,
     return ONV_OK;
 }
 
-static onv_status measure_plan(const network *trained, const onv_training_options *options,
-                               const onv_ckpt_plan *from, onv_training_plan *plan, onv_error *err)
+/* A plan that changes nothing is training without plans. */
+static bool is_empty(const onv_ckpt_plan *plan)
+{
+    return plan->n_segments == 0 && plan->offload_until == 0 && !plan->saves_on_cpu &&
+           !plan->compiles;
+}
+
+/* `plain` is lowered without checkpoints, `trained` for them. */
+static onv_status measure_plan(const network *trained, const network *plain,
+                               const onv_training_options *options, const onv_ckpt_plan *from,
+                               onv_training_plan *plan, onv_error *err)
 {
     onv_training_options how = *options;
-    network n = *trained;
+    network n = is_empty(from) ? *plain : *trained;
     if (!from->compiles) n.compiling = NULL;
     n.budget = from->memory_budget;
+    how.train.units = n.units;
+    how.train.n_units = n.n_units;
     onv_ckpt_apply(from, &how.train);
     plan->name = from->name;
     plan->item = from->item;
@@ -251,13 +264,13 @@ static onv_status name_plans(onv_model *model, const onv_eager *eager, onv_train
     return status;
 }
 
-static onv_status compute_plans(const network *n, const onv_training_options *options,
-                                onv_training *result, onv_error *err)
+static onv_status compute_plans(const network *n, const network *plain,
+                                const onv_training_options *options, onv_training *result,
+                                onv_error *err)
 {
     onv_model *model = n->model;
     const onv_eager *eager = n->eager;
     onv_ckpt_plans made;
-    if (options->checkpoint == NULL) return ONV_OK;
     ONV_TRY(onv_ckpt_make(model, eager, n->compiling, &options->train, options->checkpoint, &made,
                           err));
     onv_status status = ONV_OK;
@@ -265,7 +278,7 @@ static onv_status compute_plans(const network *n, const onv_training_options *op
     result->plans = ONV_ARENA_ARRAY(&model->arena, onv_training_plan, result->n_plans);
     if (result->plans == NULL) status = onv_fail_memory(err);
     for (uint32_t i = 0; i < result->n_plans && status == ONV_OK; i++)
-        status = measure_plan(n, options, &made.at.at[i], &result->plans[i], err);
+        status = measure_plan(n, plain, options, &made.at.at[i], &result->plans[i], err);
     onv_ckpt_plans_cleanup(&made);
     if (status == ONV_OK) status = name_plans(model, eager, result, err);
     for (uint32_t i = 0; i < result->n_plans && status == ONV_OK; i++)
@@ -373,19 +386,45 @@ static void warn(onv_model *model, const onv_training_options *options, const on
 }
 
 /* With FSDP, the units that the options ask for. */
-static onv_status shard(onv_model *model, const onv_eager *eager, onv_training_options *how,
-                        onv_training *result, onv_error *err)
+static onv_status shard(network *n, onv_training_options *how, onv_error *err)
 {
     if (how->train.parallel != ONV_PARALLEL_FSDP) return ONV_OK;
     const char *patterns = how->units != NULL ? how->units : "";
-    ONV_TRY(
-        onv_shard_units_find(model, eager, patterns, &how->train.units, &how->train.n_units, err));
-    result->n_units = how->train.n_units;
-    if (result->n_units == 0)
+    ONV_TRY(onv_shard_units_find(n->model, n->eager, patterns, &n->units, &n->n_units, err));
+    how->train.units = n->units;
+    how->train.n_units = n->n_units;
+    return ONV_OK;
+}
+
+static void warn_of_units(onv_model *model, const onv_training_options *how, uint32_t n_units)
+{
+    if (how->train.parallel == ONV_PARALLEL_FSDP && n_units == 0)
         onv_model_diag(model, ONV_WARNING, "fsdp-units", NULL,
                        "no repeated modules were found: all parameters are gathered at once; "
                        "--fsdp=PATTERN names the modules that fully_shard() is called with");
-    return ONV_OK;
+}
+
+/* Plans, of the network as it is lowered for checkpoints: fewer operations overwrite their input there. */
+static onv_status checkpoint(const network *plain, const onv_live *live, const bool *is_host,
+                             const onv_training_options *options, onv_training *result,
+                             onv_error *err)
+{
+    onv_eager eager;
+    network n = *plain;
+    onv_training_options how = *options;
+    onv_lower_options lower = options->train.lower;
+    if (options->checkpoint == NULL) return ONV_OK;
+    lower.checkpoints = true;
+    lower.reports = false;
+    ONV_TRY(onv_eager_lower(n.model, live, is_host, &lower, &eager, err));
+    n.eager = &eager;
+    onv_status status = onv_eager_check(&eager, err);
+    if (status == ONV_OK) status = shard(&n, &how, err);
+    if (status == ONV_OK) status = compute_plans(&n, plain, &how, result, err);
+    if (status == ONV_OK && options->lists_units)
+        status = onv_unit_list_make(n.model, &eager, &how.train, &result->units, err);
+    onv_eager_cleanup(&eager);
+    return status;
 }
 
 /* At the budget that was asked for. */
@@ -412,14 +451,12 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     if (options->train.optimizer == NULL)
         return onv_fail(err, ONV_ERR_USAGE, "training needs an optimizer");
     ONV_TRY(onv_mark_host_values(model, live, &is_host, err));
-    onv_lower_options lower = options->train.lower;
-    lower.checkpoints = options->checkpoint != NULL;
-    ONV_TRY(onv_eager_lower(model, live, is_host, &lower, &eager, err));
+    ONV_TRY(onv_eager_lower(model, live, is_host, &how.train.lower, &eager, err));
     result->loss = eager.loss_name;
     result->folded_norms = eager.folded_norms;
     result->restored_norms = eager.restored_norms;
-    result->is_unlisted =
-        model->program == NULL && model->listed.n_parameters == 0 && lower.parameters == 0;
+    result->is_unlisted = model->program == NULL && model->listed.n_parameters == 0 &&
+                          how.train.lower.parameters == 0;
     result->slow_attentions = eager.slow_attentions;
     result->recurrent = eager.recurrent;
     result->reserve_bytes = eager.reserve_bytes;
@@ -427,7 +464,9 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     onv_status status = onv_eager_check(&eager, err);
     uint64_t locals = 0;
     network n = {.model = model, .eager = &eager};
-    if (status == ONV_OK) status = shard(model, &eager, &how, result, err);
+    if (status == ONV_OK) status = shard(&n, &how, err);
+    result->n_units = n.n_units;
+    warn_of_units(model, &how, n.n_units);
     how.train.notes_holds = how.train.lower.reports && !how.train.lower.locals;
     if (status == ONV_OK) status = measure(&n, &how, NULL, &result->figures, &locals, err);
     how.train.notes_holds = false;
@@ -436,9 +475,7 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
         status = warn_of_relus(&n, live, is_host, &how, result, err);
     if (status == ONV_OK && how.compiles)
         status = onv_compiling_open(model, live, is_host, &how.train, &n.compiling, err);
-    if (status == ONV_OK) status = compute_plans(&n, &how, result, err);
-    if (status == ONV_OK && options->lists_units && options->checkpoint != NULL)
-        status = onv_unit_list_make(model, &eager, &how.train, &result->units, err);
+    if (status == ONV_OK) status = checkpoint(&n, live, is_host, &how, result, err);
     if (status == ONV_OK) status = compile(&n, &how, result, err);
     onv_compiling_close(n.compiling);
     onv_eager_cleanup(&eager);

@@ -2,16 +2,9 @@
 
 #ifndef __linux__
 /* In a page the browser confines: what runs there has no files and no network. */
-bool onv_cli_confine_files(const onv_cli *cli, size_t jobs, size_t kept)
+bool onv_cli_confine_files(const onv_cli *cli)
 {
     (void)cli;
-    (void)jobs;
-    (void)kept;
-    return true;
-}
-
-bool onv_cli_confine_calls(void)
-{
     return true;
 }
 #else
@@ -29,6 +22,8 @@ bool onv_cli_confine_calls(void)
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "cli/files.h"
 
 /* The sanitizers' own runtime maps terabytes and starts a process at the end. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -54,31 +49,33 @@ static bool failed(const char *what)
 /* --- Resources --------------------------------------------------------------------------------- */
 
 #ifndef HAS_SANITIZER
-static bool limit(int resource, uint64_t value)
+/* `beyond` it the process is killed, where a signal comes first. */
+static bool limit(int resource, uint64_t value, uint64_t beyond)
 {
     struct rlimit now;
     if (getrlimit((__rlimit_resource_t)resource, &now) != 0) return false;
-    if (now.rlim_max != RLIM_INFINITY && value > now.rlim_max) value = now.rlim_max;
-    now = (struct rlimit){.rlim_cur = value, .rlim_max = value};
+    uint64_t most = value + beyond;
+    if (now.rlim_max != RLIM_INFINITY && most > now.rlim_max) most = now.rlim_max;
+    now = (struct rlimit){.rlim_cur = value < most ? value : most, .rlim_max = most};
     return setrlimit((__rlimit_resource_t)resource, &now) == 0;
 }
 
 /* Twice what the analyses limit themselves to: these are for their mistakes. */
-static bool limit_resources(const onv_cli *cli, size_t jobs, size_t kept)
+static bool limit_resources(const onv_cli *cli, size_t first, size_t count)
 {
-    enum { PROGRAM_BYTES = 256 << 20, FILES = 64, SPARE_SECONDS = 10 };
+    enum { PROGRAM_BYTES = 256 << 20, FILES = 64, SPARE_SECONDS = 10, SECONDS_TO_KILL = 5 };
     uint64_t space;
-    if (__builtin_mul_overflow(2 * cli->limits.arena_bytes, kept, &space) || space >> 62 != 0)
+    if (__builtin_mul_overflow(2 * cli->limits.arena_bytes, count, &space) || space >> 62 != 0)
         space = (uint64_t)1 << 62;
-    space += jobs * PROGRAM_BYTES + 2 * cli->input.bytes;
-    for (size_t i = 0; i < cli->n_models; i++) {
+    space += PROGRAM_BYTES + 2 * cli->input.bytes;
+    for (size_t i = first; i < first + count; i++) {
         struct stat info;
         if (stat(cli->models[i], &info) == 0 && S_ISREG(info.st_mode))
             space += (uint64_t)info.st_size; /* mapped */
     }
-    uint64_t seconds = 2 * cli->limits.seconds * cli->n_models + SPARE_SECONDS;
-    return limit(RLIMIT_CORE, 0) && limit(RLIMIT_NOFILE, FILES) && limit(RLIMIT_AS, space) &&
-           limit(RLIMIT_CPU, seconds);
+    uint64_t seconds = 2 * cli->limits.seconds * count + SPARE_SECONDS;
+    return limit(RLIMIT_CORE, 0, 0) && limit(RLIMIT_NOFILE, FILES, 0) &&
+           limit(RLIMIT_AS, space, 0) && limit(RLIMIT_CPU, seconds, SECONDS_TO_KILL);
 }
 #endif
 
@@ -111,38 +108,41 @@ static bool allow_output(int rules, const char *file, uint64_t handled)
                  writing | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE);
 }
 
-static bool allow_files(int rules, const onv_cli *cli, uint64_t handled)
+typedef struct rules {
+    int set;
+    uint64_t handled;
+} rules;
+
+static bool allow_input(void *context, const char *file)
 {
-    const uint64_t reading = LANDLOCK_ACCESS_FS_READ_FILE;
-    for (size_t i = 0; i < cli->n_models; i++)
-        if (!allow(rules, cli->models[i], reading)) return false;
-    for (size_t i = 0; i < cli->analysis.n_input_values; i++)
-        if (cli->input_values[i].file != NULL && !allow(rules, cli->input_values[i].file, reading))
-            return false;
-    const char *const others[] = {cli->analysis.op_shapes_file, cli->analysis.shape_trace,
-                                  cli->baseline, cli->analysis.program};
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (others[i] != NULL && !allow(rules, others[i], reading)) return false;
-    for (size_t i = 0; i < cli->n_outputs; i++)
-        if (!allow_output(rules, cli->outputs[i].file, handled)) return false;
+    return allow(((const rules *)context)->set, file, LANDLOCK_ACCESS_FS_READ_FILE);
+}
+
+/* The models `first` to `first` + `count` - 1, and what the options name. */
+static bool allow_files(rules *r, const onv_cli *cli, size_t first, size_t count, bool writes)
+{
+    if (!onv_cli_each_input(cli, first, count, allow_input, r)) return false;
+    for (size_t i = 0; i < cli->n_outputs && writes; i++)
+        if (!allow_output(r->set, cli->outputs[i].file, r->handled)) return false;
     return true;
 }
 
-static bool limit_files(const onv_cli *cli)
+static bool limit_files(const onv_cli *cli, size_t first, size_t count, bool writes)
 {
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     if (version < 1) {
-        lacks("Landlock: files are not confined");
+        if (writes) lacks("Landlock: files are not confined");
         return true;
     }
     /* Rights by version: 13 in the first, then to link elsewhere, to truncate. */
     unsigned n_rights = version == 1 ? 13 : version == 2 ? 14 : 15;
     struct landlock_ruleset_attr attr = {.handled_access_fs = ((uint64_t)1 << n_rights) - 1};
-    int rules = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof attr.handled_access_fs, 0);
-    if (rules < 0) return false;
-    bool done = allow_files(rules, cli, attr.handled_access_fs) &&
-                syscall(SYS_landlock_restrict_self, rules, 0) == 0;
-    close(rules);
+    rules r = {(int)syscall(SYS_landlock_create_ruleset, &attr, sizeof attr.handled_access_fs, 0),
+               attr.handled_access_fs};
+    if (r.set < 0) return false;
+    bool done = allow_files(&r, cli, first, count, writes) &&
+                syscall(SYS_landlock_restrict_self, r.set, 0) == 0;
+    close(r.set);
     return done;
 }
 
@@ -198,7 +198,6 @@ static const int calls[] = {
     SYS_sigaltstack,
     SYS_getpid,
     SYS_gettid,
-    SYS_tgkill,
     SYS_restart_syscall,
     SYS_exit,
     SYS_exit_group,
@@ -220,9 +219,22 @@ static const int calls[] = {
 };
 enum { N_CALLS = sizeof calls / sizeof calls[0] };
 
-static bool limit_calls(void)
+/* abort() and raise() signal the process itself; no other one can be signalled. */
+static unsigned short allow_own_signals(struct sock_filter *filter)
 {
-    struct sock_filter filter[N_CALLS + 6];
+    const unsigned place = offsetof(struct seccomp_data, args[0]);
+    unsigned short n = 0;
+    filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 0, 4);
+    filter[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, place);
+    filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)getpid(), 1, 0);
+    filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+    filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    return n;
+}
+
+static bool limit_calls(bool says)
+{
+    struct sock_filter filter[N_CALLS + 16];
     unsigned short n = 0;
     filter[n++] =
         (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
@@ -230,41 +242,35 @@ static bool limit_calls(void)
     filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
     filter[n++] =
         (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    n += allow_own_signals(filter + n);
     for (int i = 0; i < N_CALLS; i++)
         filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i],
                                                    (unsigned char)(N_CALLS - i), 0);
     filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
     filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     struct sock_fprog program = {.len = n, .filter = filter};
-    /* Of all threads: they were started before. */
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0)
-        return true;
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0) return true;
     if (errno != EINVAL && errno != ENOSYS) return false;
-    lacks("seccomp filters: system calls are not confined");
+    if (says) lacks("seccomp filters: system calls are not confined");
     return true;
 }
 #endif
 
-bool onv_cli_confine_files(const onv_cli *cli, size_t jobs, size_t kept)
+bool onv_cli_confine_files(const onv_cli *cli)
 {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failed("no new privileges");
-    if (!limit_files(cli)) return failed("Landlock");
-#ifndef HAS_SANITIZER
-    if (!limit_resources(cli, jobs, kept)) return failed("setrlimit");
-#else
-    (void)jobs;
-    (void)kept;
-#endif
-    return true;
+    return limit_files(cli, 0, cli->n_models, true) || failed("Landlock");
 }
 
-bool onv_cli_confine_calls(void)
+bool onv_cli_confine(const onv_cli *cli, size_t first, size_t count)
 {
+    if (!limit_files(cli, first, count, false)) return failed("Landlock");
 #ifndef HAS_SANITIZER
+    if (!limit_resources(cli, first, count)) return failed("setrlimit");
 #ifdef ARCH
-    if (!limit_calls()) return failed("seccomp");
+    if (!limit_calls(first == 0)) return failed("seccomp");
 #else
-    lacks("list of system calls of ours: they are not confined");
+    if (first == 0) lacks("list of system calls of ours: they are not confined");
 #endif
 #endif
     return true;

@@ -1,15 +1,17 @@
-/* What the process may still do while it looks at files of strangers. */
+/* What a process may still do while it looks at untrusted files. For good; what this kernel lacks is reported on standard
+ * error, and false is returned with a message where the rest cannot be set up. */
 #ifndef ONV_CLI_CONFINE_H
 #define ONV_CLI_CONFINE_H
 
 #include "cli/options.h"
 
-/* Limits on resources (setrlimit: for so many analyses at once, and so many kept) and files (Landlock: the models and
- * what the options name to be read, the folders of outputs to be written), of this thread and those that it starts from
- * then on. For good. What this kernel lacks is told on standard error; false where the rest could not be set up. */
-bool onv_cli_confine_files(const onv_cli *cli, size_t jobs, size_t kept);
+/* This process, and those that it starts: files (Landlock: the models and what the options name may be read, the
+ * folders of outputs written). */
+bool onv_cli_confine_files(const onv_cli *cli);
 
-/* Likewise system calls, of all threads (seccomp: no processes, no network). */
-bool onv_cli_confine_calls(void);
+/* The process that analyses `count` models from `first`: it may read them and what the options name, and write the files
+ * that are open (Landlock); limits on its memory and processor time (setrlimit); no other processes, no network
+ * (seccomp). */
+bool onv_cli_confine(const onv_cli *cli, size_t first, size_t count);
 
 #endif

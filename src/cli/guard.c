@@ -11,9 +11,9 @@
 #include "cli/message.h"
 
 /* A signal handler has nothing but globals; and little may be called in one, so the line is made
- * before. The signal comes to the thread that read. */
-static _Thread_local char line[1024];
-static _Thread_local size_t line_bytes;
+ * before. */
+static char line[1024];
+static size_t line_bytes;
 
 static const char *volatile doomed[ONV_CLI_MAX_TEMPORARIES]; /* the temporary files */
 
@@ -81,6 +81,15 @@ static void handle_stops(void (*handler)(int), bool over_ours)
         if (before.sa_handler == SIG_DFL || (over_ours && before.sa_handler != SIG_IGN))
             sigaction(stop_signals[i], &action, NULL);
     }
+}
+
+void onv_cli_guard_own_process(void)
+{
+    struct sigaction now;
+    for (size_t i = 0; i < ONV_CLI_MAX_TEMPORARIES; i++) doomed[i] = NULL;
+    for (size_t i = 0; i < N_STOP_SIGNALS; i++)
+        if (sigaction(stop_signals[i], NULL, &now) == 0 && now.sa_handler == remove_and_die)
+            signal(stop_signals[i], SIG_DFL);
 }
 
 void onv_cli_catch_stop(void)

@@ -20,7 +20,10 @@ int onv_cli_guarded_temporary(char *path, int unnamed);
 bool onv_cli_link(int unnamed, const char *path);
 void onv_cli_release_temporary(const char *path);
 
-/* Until the next call, `path` is the file that this thread reads. */
+/* In a process that was forked: the temporary files are those of the other one. */
+void onv_cli_guard_own_process(void);
+
+/* Until the next call, `path` is the file that is read. */
 void onv_cli_guard(const char *path);
 
 /* A replay holds memory of a device, which has to go back: from now on SIGINT, SIGTERM and SIGHUP only

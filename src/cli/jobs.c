@@ -1,33 +1,17 @@
 #include "cli/jobs.h"
 
-#include <pthread.h>
+#include <errno.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-
-#include "cli/guard.h"
-#include "cli/progress.h"
-
-enum { STACK_BYTES = 8 << 20 };
-
-typedef struct slot {
-    onv_cli_result result;
-    bool is_done;
-    bool *dims_found; /* of this model */
-} slot;
+#include <string.h>
 
 struct onv_cli_jobs {
-    const onv_cli *cli;
+    onv_cli *cli;
     const onv_cli_baseline *baseline;
-    slot *slots; /* model i has slot i % n_slots */
-    size_t n_slots;
-    pthread_t *threads;
-    size_t n_threads;
-    atomic_bool stopping;
-    pthread_mutex_t lock; /* of what follows, and of is_done */
-    pthread_cond_t changed;
-    size_t n_started, taken, given;
-    bool may_begin;
+    onv_cli_process *slots; /* model i has slot i % n_slots */
+    size_t n_slots, at_once;
+    size_t started, running, given; /* models */
+    bool has_given;                 /* the slot of the last one is not free yet */
 };
 
 static size_t count_cores(void)
@@ -41,172 +25,81 @@ static size_t count_cores(void)
 #endif
 }
 
-size_t onv_cli_n_jobs(const onv_cli *cli)
+/* A replay has the device to itself. */
+static size_t count_at_once(const onv_cli *cli)
 {
-    /* A replay has the device to itself, and what a diff allows to grow is measured from the first model. */
-    if (cli->analysis.replay != NULL || (cli->is_diff && cli->analysis.has_max_growth)) return 1;
+    if (cli->analysis.replay != NULL) return 1;
     size_t n = cli->jobs > 0 ? cli->jobs : count_cores();
     return n < cli->n_models ? n : cli->n_models;
 }
 
-size_t onv_cli_n_waiting(const onv_cli *cli, bool kept)
+onv_cli_jobs *onv_cli_jobs_new(onv_cli *cli, const onv_cli_baseline *baseline)
 {
-    size_t n = 2 * onv_cli_n_jobs(cli);
-    return kept || n > cli->n_models ? cli->n_models : n;
-}
-
-onv_status onv_cli_analyse(const onv_cli *cli, size_t model, const onv_options *options,
-                           onv_analysis **result, onv_error *error)
-{
-    const char *path = cli->models[model];
-    if (!onv_cli_is_input(path)) return onv_analysis_new(path, options, result, error);
-    return onv_analysis_new_from_memory(cli->input.data, cli->input.bytes, path, options, result,
-                                        error);
-}
-
-static bool is_stopping(void *jobs)
-{
-    return atomic_load(&((onv_cli_jobs *)jobs)->stopping);
-}
-
-static void work(onv_cli_jobs *jobs, size_t model)
-{
-    const onv_cli *cli = jobs->cli;
-    slot *s = &jobs->slots[model % jobs->n_slots];
-    onv_cli_result *r = &s->result;
-    onv_options options = cli->analysis;
-    onv_cli_figures figures = {0};
-    *r = (onv_cli_result){.about = cli->models[model]};
-    onv_cli_guard(cli->models[model]);
-    if (jobs->n_threads > 0) {
-        options.progress = NULL;
-        options.cancelled = is_stopping;
-        options.cancel_context = jobs;
-    }
-    if (options.dims_found != NULL) options.dims_found = s->dims_found;
-    for (size_t i = 0; i < options.n_dims; i++) s->dims_found[i] = false;
-    if (jobs->baseline != NULL) {
-        options.baseline = &figures.baseline;
-        r->ends = !onv_cli_baseline_of(jobs->baseline, cli->models[model], &figures, &r->error);
-        if (r->ends) r->about = cli->baseline;
-    }
-    options.has_max_growth &= options.baseline != NULL; /* the first model of a diff has none */
-    if (!r->ends) {
-        onv_cli_analyse(cli, model, &options, &r->analysis, &r->error);
-        r->ends = r->analysis == NULL && r->error.code == ONV_ERR_CANCELLED;
-    }
-    free(figures.bindings);
-}
-
-static void *run_thread(void *context)
-{
-    onv_cli_jobs *jobs = context;
-    pthread_mutex_lock(&jobs->lock);
-    jobs->n_started++;
-    pthread_cond_broadcast(&jobs->changed);
-    while (!atomic_load(&jobs->stopping) && jobs->taken < jobs->cli->n_models) {
-        if (!jobs->may_begin || jobs->taken >= jobs->given + jobs->n_slots) {
-            pthread_cond_wait(&jobs->changed, &jobs->lock);
-            continue;
-        }
-        size_t model = jobs->taken++;
-        pthread_mutex_unlock(&jobs->lock);
-        work(jobs, model);
-        pthread_mutex_lock(&jobs->lock);
-        jobs->slots[model % jobs->n_slots].is_done = true;
-        pthread_cond_broadcast(&jobs->changed);
-    }
-    pthread_mutex_unlock(&jobs->lock);
-    return NULL;
-}
-
-/* Those that cannot be started are done without. */
-static void start_threads(onv_cli_jobs *jobs, size_t n)
-{
-    pthread_attr_t how;
-    if (pthread_attr_init(&how) != 0) return;
-    pthread_attr_setstacksize(&how, STACK_BYTES);
-    while (jobs->n_threads < n &&
-           pthread_create(&jobs->threads[jobs->n_threads], &how, run_thread, jobs) == 0)
-        jobs->n_threads++;
-    pthread_attr_destroy(&how);
-    /* What a thread does to begin is not among the system calls of a confined process. */
-    pthread_mutex_lock(&jobs->lock);
-    while (jobs->n_started < jobs->n_threads) pthread_cond_wait(&jobs->changed, &jobs->lock);
-    pthread_mutex_unlock(&jobs->lock);
-}
-
-onv_cli_jobs *onv_cli_jobs_start(const onv_cli *cli, bool kept)
-{
-    size_t n = onv_cli_n_jobs(cli), n_slots = onv_cli_n_waiting(cli, kept);
     onv_cli_jobs *jobs = calloc(1, sizeof *jobs);
-    bool good = jobs != NULL;
-    if (good) {
-        jobs->cli = cli;
-        pthread_mutex_init(&jobs->lock, NULL);
-        pthread_cond_init(&jobs->changed, NULL);
-        jobs->slots = calloc(n_slots, sizeof *jobs->slots);
-        jobs->threads = calloc(n, sizeof *jobs->threads);
-        good = jobs->slots != NULL && jobs->threads != NULL;
+    size_t n = count_at_once(cli);
+    if (jobs != NULL) {
+        *jobs = (onv_cli_jobs){.cli = cli, .baseline = baseline, .n_slots = 2 * n, .at_once = n};
+        jobs->slots = calloc(jobs->n_slots, sizeof *jobs->slots);
     }
-    for (; good && jobs->n_slots < n_slots; jobs->n_slots++) {
-        bool **found = &jobs->slots[jobs->n_slots].dims_found;
-        good = (*found = calloc(cli->analysis.n_dims + 1, sizeof **found)) != NULL;
-    }
-    if (good && n > 1) start_threads(jobs, n);
-    if (good) return jobs;
+    if (jobs != NULL && jobs->slots != NULL) return jobs;
     fputs("onnxvram: out of memory\n", stderr);
-    onv_cli_jobs_stop(jobs);
+    free(jobs);
     return NULL;
 }
 
-void onv_cli_jobs_begin(onv_cli_jobs *jobs, const onv_cli_baseline *baseline)
+static bool start_next(onv_cli_jobs *jobs)
 {
-    pthread_mutex_lock(&jobs->lock);
-    jobs->baseline = baseline;
-    jobs->may_begin = true;
-    pthread_cond_broadcast(&jobs->changed);
-    pthread_mutex_unlock(&jobs->lock);
+    onv_cli_task task = {
+        .cli = jobs->cli, .first = jobs->started, .count = 1, .baseline = jobs->baseline};
+    onv_cli_process *slot = &jobs->slots[jobs->started % jobs->n_slots];
+    if (!onv_cli_process_start(slot, jobs->cli, jobs->started, 1, false, onv_cli_work, &task))
+        return false;
+    jobs->started++;
+    jobs->running++;
+    return true;
 }
 
-onv_cli_result onv_cli_jobs_next(onv_cli_jobs *jobs)
+/* Starts what may run. One that cannot be started waits until another has ended; false: none runs that could end. */
+static bool start_all(onv_cli_jobs *jobs)
 {
-    const onv_cli *cli = jobs->cli;
-    size_t model = jobs->given;
-    slot *s = &jobs->slots[model % jobs->n_slots];
-    onv_cli_progress_begin(cli->models[model], model, cli->n_models);
-    if (jobs->n_threads == 0) {
-        jobs->taken++;
-        work(jobs, model);
-    }
-    pthread_mutex_lock(&jobs->lock);
-    while (jobs->n_threads > 0 && !s->is_done) pthread_cond_wait(&jobs->changed, &jobs->lock);
-    onv_cli_result result = s->result;
-    for (size_t i = 0; i < cli->analysis.n_dims && cli->analysis.dims_found != NULL; i++)
-        cli->analysis.dims_found[i] |= s->dims_found[i];
-    s->result.analysis = NULL;
-    s->is_done = false;
+    while (jobs->running < jobs->at_once && jobs->started < jobs->cli->n_models &&
+           jobs->started < jobs->given + jobs->n_slots)
+        if (!start_next(jobs)) return jobs->started > jobs->given;
+    return true;
+}
+
+static void free_given(onv_cli_jobs *jobs)
+{
+    if (!jobs->has_given) return;
+    onv_cli_process_end(&jobs->slots[jobs->given % jobs->n_slots], jobs->cli);
+    jobs->has_given = false;
     jobs->given++;
-    pthread_cond_broadcast(&jobs->changed);
-    pthread_mutex_unlock(&jobs->lock);
-    return result;
 }
 
-void onv_cli_jobs_stop(onv_cli_jobs *jobs)
+const onv_cli_process *onv_cli_jobs_next(onv_cli_jobs *jobs)
+{
+    free_given(jobs);
+    if (jobs->given == jobs->cli->n_models) return NULL;
+    onv_cli_process *slot = &jobs->slots[jobs->given % jobs->n_slots];
+    bool good = start_all(jobs);
+    while (good && !slot->has_ended) {
+        good = onv_cli_process_wait(jobs->slots, jobs->n_slots);
+        jobs->running -= good;
+        good = good && start_all(jobs);
+    }
+    jobs->has_given = good;
+    if (good) return slot;
+    fprintf(stderr, "onnxvram: no process for another model could be started: %s\n",
+            strerror(errno));
+    return NULL;
+}
+
+void onv_cli_jobs_destroy(onv_cli_jobs *jobs)
 {
     if (jobs == NULL) return;
-    pthread_mutex_lock(&jobs->lock);
-    atomic_store(&jobs->stopping, true);
-    pthread_cond_broadcast(&jobs->changed);
-    pthread_mutex_unlock(&jobs->lock);
-    for (size_t i = 0; i < jobs->n_threads; i++) pthread_join(jobs->threads[i], NULL);
-    for (size_t i = 0; i < jobs->n_slots; i++) {
-        onv_analysis_destroy(jobs->slots[i].result.analysis);
-        free(jobs->slots[i].dims_found);
-    }
-    pthread_cond_destroy(&jobs->changed);
-    pthread_mutex_destroy(&jobs->lock);
+    free_given(jobs);
+    for (; jobs->given < jobs->started; jobs->given++)
+        onv_cli_process_end(&jobs->slots[jobs->given % jobs->n_slots], jobs->cli);
     free(jobs->slots);
-    free(jobs->threads);
     free(jobs);
 }

@@ -1,4 +1,5 @@
 /* The program: options in, analyses, reports out. It uses the public header only. */
+#include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <malloc.h>
@@ -9,8 +10,8 @@
 #include <unistd.h>
 
 #include "cli/baseline.h"
-#include "cli/beside.h"
 #include "cli/confine.h"
+#include "cli/files.h"
 #include "cli/guard.h"
 #include "cli/input.h"
 #include "cli/jobs.h"
@@ -21,8 +22,6 @@
 #include "cli/stream.h"
 #include "cli/tools.h"
 #include "cli/verdict.h"
-
-enum { MOST_FIGURES = 16 };
 
 /* What the terminal can show. */
 static void fit_terminal(onv_cli *cli)
@@ -39,194 +38,186 @@ static void fit_terminal(onv_cli *cli)
         cli->report.width = size.ws_col < 120 ? size.ws_col : 120;
 }
 
-static int write_output(const onv_cli *cli, const onv_cli_output *output,
-                        const onv_analysis *const *analyses, size_t count)
-{
-    onv_cli_sink sink;
-    if (output->format == ONV_FORMAT_ONNX &&
-        !onv_cli_is_beside_weights(analyses[0], cli->models[0], output->file))
-        return EXIT_USAGE;
-    if (!onv_cli_open(&sink, output->file)) return EXIT_UNUSABLE;
-    onv_error error = {0};
-    onv_status status =
-        onv_report(analyses, count, output->format, &cli->report, onv_cli_write, &sink, &error);
-    bool kept = onv_cli_close(&sink, status == ONV_OK);
-    if (status == ONV_OK) return kept ? EXIT_DONE : EXIT_UNUSABLE;
-    return onv_cli_complain(sink.file, &error);
-}
-
-/* What all of them need in one process, for the reports. False with a message. */
-static bool find_together(onv_cli *cli, onv_analysis *const *analyses)
-{
-    onv_error error = {0};
-    onv_status status =
-        onv_together(analyses, cli->instances, cli->n_models, &cli->sessions, &error);
-    if (status != ONV_OK) onv_cli_complain("--together", &error);
-    cli->report.together = status == ONV_OK ? &cli->sessions : NULL;
-    return status == ONV_OK;
-}
-
-/* The figures of the first model of a diff, as a baseline for the second. */
-static void compare_with(const onv_analysis *analysis, const char *name, onv_figure *figures,
-                         onv_baseline *baseline)
-{
-    onv_summary summary;
-    onv_runtime_info runtime;
-    onv_analysis_summary(analysis, &summary);
-    size_t n = 0;
-    figures[n++] = (onv_figure){"weights", summary.parameter_bytes};
-    if (summary.sized) figures[n++] = (onv_figure){"peak", summary.peak_bytes};
-    if (summary.sized)
-        figures[n++] = (onv_figure){"total", summary.parameter_bytes + summary.peak_bytes};
-    for (size_t i = 0; n < MOST_FIGURES && onv_analysis_runtime(analysis, i, &runtime); i++)
-        figures[n++] = (onv_figure){runtime.name, runtime.held_bytes};
-    *baseline = (onv_baseline){.name = name, .figures = figures, .n_figures = n};
-}
-
-/* What came of the models so far. */
-typedef struct outcome {
-    int worst, verdict; /* of what could not be analysed or written; of what was analysed */
-    size_t n_analysed;
-    onv_analysis **kept; /* of them, where reports take all at once; else NULL */
-    struct grown {
-        const char *model;
-        onv_error what;
-    } * grown; /* what is to be said in the end */
-    size_t n_grown;
-} outcome;
-
 static void worsen(int *status, int by)
 {
-    if (by > *status) *status = by;
+    if (by > *status) *status = by < EXIT_USAGE ? by : EXIT_USAGE;
 }
 
-/* Of several models some may lack a dim. Where all do, the first one says what it has. */
-static bool has_all_dims(const onv_cli *cli)
-{
-    const bool *found = cli->analysis.dims_found;
-    for (size_t k = 0; found != NULL && k < cli->analysis.n_dims; k++)
-        if (!found[k]) return false;
-    return true;
-}
-
-static int check_dims(const onv_cli *cli)
-{
-    onv_analysis *analysis;
-    onv_error error = {0};
-    onv_options options = cli->analysis;
-    if (has_all_dims(cli)) return EXIT_DONE;
-    options.dims_found = NULL;
-    options.has_max_growth &= options.baseline != NULL;
-    onv_status status = onv_cli_analyse(cli, 0, &options, &analysis, &error);
-    onv_analysis_destroy(analysis);
-    return status == ONV_OK ? EXIT_DONE : onv_cli_complain(cli->models[0], &error);
-}
-
-static void judge(const onv_cli *cli, const onv_analysis *analysis, const char *model, outcome *o)
-{
-    onv_error what;
-    o->verdict = onv_cli_worse(o->verdict, onv_cli_judge(cli, analysis, &what));
-    if (cli->report.verbosity < 0 || cli->is_strict) onv_cli_tell_warnings(analysis, model);
-    if (what.message[0] == '\0') return;
-    struct grown *more = realloc(o->grown, (o->n_grown + 1) * sizeof *more);
-    if (more == NULL) {
-        fputs("onnxvram: out of memory\n", stderr);
-        worsen(&o->worst, EXIT_UNUSABLE);
-        return;
-    }
-    o->grown = more;
-    o->grown[o->n_grown++] = (struct grown){model, what};
-}
-
-/* The next model that could be analysed; false: there is none. `model`: which was looked at last. */
-static bool next(onv_cli *cli, onv_cli_jobs *jobs, outcome *o, size_t *model,
-                 onv_analysis **analysis)
-{
-    for (; *model < cli->n_models; ++*model) {
-        onv_cli_result r = onv_cli_jobs_next(jobs);
-        *analysis = r.analysis;
-        if (r.analysis != NULL) return true;
-        worsen(&o->worst, onv_cli_complain(r.about, &r.error));
-        if (r.ends) break;
-    }
-    return false;
-}
+/* What came of the models so far: exit statuses of failures, and of what was analysed. */
+typedef struct outcome {
+    int worst, verdict;
+    size_t n_analysed;
+} outcome;
 
 /* --- Model by model ---------------------------------------------------------------------------- */
 
-/* Whether every output can be written so. */
+/* Whether each model has a process of its own, which writes its part of each report. */
 static bool can_stream(const onv_cli *cli)
 {
-    bool can = cli->n_models > 1 && !cli->together && !cli->is_diff;
+    bool can = onv_cli_is_isolated(cli) && cli->n_models > 1 && !cli->together && !cli->is_diff;
     for (size_t i = 0; i < cli->n_outputs; i++)
         can = can && onv_report_can_stream(cli->outputs[i].format);
     return can;
 }
 
-/* Reports what comes, and lets it go. */
-static void stream_all(onv_cli *cli, onv_cli_jobs *jobs, outcome *o)
+/* The parts of a model. */
+static void add_parts(onv_cli *cli, onv_cli_stream *streams, const onv_cli_process *process,
+                      outcome *o)
+{
+    const onv_cli_record *r = process->record;
+    size_t bytes;
+    const char *text = onv_cli_process_output(process, &bytes);
+    for (size_t k = 0, from = 0; k < cli->n_outputs; k++) {
+        size_t until = r->kept[k] && r->until[k] <= bytes ? (size_t)r->until[k] : 0;
+        if (o->n_analysed == 0)
+            worsen(&o->worst, onv_cli_stream_open(&streams[k], cli, &cli->outputs[k]));
+        if (until > from)
+            worsen(&o->worst, onv_cli_stream_add(&streams[k], text + from, until - from,
+                                                 onv_cli_has_all_dims(cli)));
+        else
+            onv_cli_stream_fail(&streams[k]);
+        from = until > from ? until : from;
+    }
+    onv_cli_process_drop(text, bytes);
+    o->n_analysed++;
+}
+
+/* What became of a model; false: no further one is to be looked at. */
+static bool take(onv_cli *cli, onv_cli_stream *streams, const onv_cli_process *process,
+                 size_t model, outcome *o)
+{
+    const onv_cli_record *r = process->record;
+    onv_error why;
+    bool is_good = onv_cli_process_is_good(process, cli, &why);
+    onv_cli_progress_end();
+    for (size_t k = 0; k < cli->analysis.n_dims && is_good; k++)
+        cli->dims_found[k] |= r->dims_found[k] != 0;
+    if (is_good && r->n_analysed > 0 && !r->ends) add_parts(cli, streams, process, o);
+    onv_cli_process_repeat(process);
+    worsen(&o->worst, is_good ? r->worst : onv_cli_complain(cli->models[model], &why));
+    if (is_good) o->verdict = onv_cli_worse(o->verdict, r->verdict);
+    return !is_good || !r->ends;
+}
+
+/* Where no model has all dims, one more process says what the first one has. */
+static int check_dims(onv_cli *cli)
+{
+    onv_cli_task task = {.cli = cli, .count = 1};
+    onv_cli_process process;
+    onv_error why;
+    if (onv_cli_has_all_dims(cli)) return EXIT_DONE;
+    if (!onv_cli_process_start(&process, cli, 0, 1, false, onv_cli_work_on_dims, &task) ||
+        !onv_cli_process_wait(&process, 1))
+        return onv_cli_usage("not all dims of the command line are dims of a model");
+    bool is_good = onv_cli_process_is_good(&process, cli, &why);
+    onv_cli_process_repeat(&process);
+    int status = is_good ? process.record->worst : onv_cli_complain(cli->models[0], &why);
+    onv_cli_process_end(&process, cli);
+    return status;
+}
+
+static void stream_all(onv_cli *cli, const onv_cli_baseline *baseline, outcome *o)
 {
     onv_cli_stream streams[ONV_CLI_MAX_OUTPUTS] = {{.is_open = false}};
-    onv_analysis *analysis;
-    for (size_t i = 0; !onv_cli_is_pipe_closed() && next(cli, jobs, o, &i, &analysis); i++) {
-        onv_cli_progress_end();
-        for (size_t k = 0; k < cli->n_outputs; k++) {
-            if (o->n_analysed == 0)
-                worsen(&o->worst, onv_cli_stream_open(&streams[k], cli, &cli->outputs[k]));
-            worsen(&o->worst, onv_cli_stream_add(&streams[k], analysis, has_all_dims(cli)));
-        }
-        o->n_analysed++;
-        judge(cli, analysis, cli->models[i], o);
-        onv_analysis_destroy(analysis);
+    onv_cli_jobs *jobs = onv_cli_jobs_new(cli, baseline);
+    bool goes_on = jobs != NULL;
+    for (size_t i = 0; goes_on && i < cli->n_models && !onv_cli_is_pipe_closed(); i++) {
+        onv_cli_progress_begin(cli->models[i], i, cli->n_models);
+        const onv_cli_process *process = onv_cli_jobs_next(jobs);
+        goes_on = process != NULL;
+        if (process == NULL)
+            worsen(&o->worst, EXIT_UNUSABLE);
+        else
+            goes_on = take(cli, streams, process, i, o);
     }
     onv_cli_progress_end();
+    onv_cli_jobs_destroy(jobs);
     int lacks = o->n_analysed > 0 ? check_dims(cli) : EXIT_DONE;
     for (size_t k = 0; k < cli->n_outputs; k++)
         worsen(&o->worst, onv_cli_stream_close(&streams[k], lacks == EXIT_DONE));
-    if (lacks == EXIT_DONE) return;
-    o->worst = lacks;
-    o->n_grown = 0;
+    if (lacks != EXIT_DONE) o->worst = lacks;
 }
 
 /* --- All at once ------------------------------------------------------------------------------- */
 
-static void report_all(onv_cli *cli, outcome *o)
+/* One process does all the work. A model at which it crashes is left out in the next one. Its record stays. */
+static bool work_apart(const onv_cli_task *task, onv_cli_process *process)
 {
-    bool sums = cli->together && o->n_analysed == cli->n_models;
-    if (sums && !find_together(cli, o->kept)) o->worst = EXIT_USAGE;
-    bool is_told = !sums || cli->report.together != NULL;
-    for (size_t i = 0; i < cli->n_outputs && o->n_analysed > 0 && is_told; i++)
-        worsen(&o->worst, write_output(cli, &cli->outputs[i], (const onv_analysis *const *)o->kept,
-                                       o->n_analysed));
+    onv_cli *cli = task->cli;
+    onv_error *lost = (onv_error *)(uintptr_t)task->lost, why;
+    for (;;) {
+        if (!onv_cli_process_start(process, cli, task->first, task->count, true, onv_cli_work,
+                                   (void *)(uintptr_t)task)) {
+            fprintf(stderr, "onnxvram: no process for the models could be started: %s\n",
+                    strerror(errno));
+            return false;
+        }
+        onv_cli_process_wait(process, 1);
+        if (onv_cli_process_is_good(process, cli, &why)) return true;
+        size_t model = (size_t)process->record->model;
+        bool is_new = model < cli->n_models && lost[model].code == ONV_OK && cli->n_models > 1;
+        onv_cli_process_repeat(process);
+        if (!is_new) onv_cli_complain(cli->models[model < cli->n_models ? model : 0], &why);
+        if (!is_new) return false;
+        lost[model] = why;
+        onv_cli_process_end(process, cli);
+        for (size_t k = 0; k < cli->n_outputs; k++) onv_cli_rewind(&task->sinks[k]);
+    }
 }
 
-/* Keeps what comes, and reports it in the end. */
-static void keep_all(onv_cli *cli, onv_cli_jobs *jobs, outcome *o)
+/* What the process wrote to standard output. */
+static bool copy_output(const onv_cli_process *process, onv_cli_sink *sink)
 {
-    onv_figure figures[MOST_FIGURES];
-    onv_baseline first;
-    const char **models = calloc(cli->n_models, sizeof *models);
-    o->kept = calloc(cli->n_models, sizeof *o->kept);
-    if (models == NULL || o->kept == NULL) {
-        fputs("onnxvram: out of memory\n", stderr);
-        o->worst = EXIT_UNUSABLE;
-        free(models);
-        return;
+    size_t bytes;
+    const char *text = onv_cli_process_output(process, &bytes);
+    bool good = bytes == 0 || (text != NULL && onv_cli_write(sink, text, bytes));
+    onv_cli_process_drop(text, bytes);
+    return good;
+}
+
+/* Closes the outputs: what was written of them becomes files. */
+static void keep_outputs(const onv_cli *cli, onv_cli_sink *sinks, const onv_cli_process *process,
+                         outcome *o)
+{
+    const onv_cli_record *r = process->record;
+    for (size_t k = 0; k < cli->n_outputs; k++) {
+        if (sinks[k].stream == NULL) continue;
+        bool kept = r != NULL && r->kept[k];
+        if (kept && sinks[k].stream == stdout && process->pid > 0)
+            kept = copy_output(process, &sinks[k]);
+        bool closed = onv_cli_close(&sinks[k], kept);
+        if (r != NULL && r->kept[k] && !closed) worsen(&o->worst, EXIT_UNUSABLE);
     }
-    for (size_t i = 0; next(cli, jobs, o, &i, &o->kept[o->n_analysed]); i++) {
-        models[o->n_analysed++] = cli->models[i];
-        if (!cli->is_diff || !cli->analysis.has_max_growth || i > 0) continue;
-        compare_with(o->kept[0], cli->models[0], figures, &first);
-        cli->analysis.baseline = &first;
-    }
+}
+
+static void work_at_once(onv_cli *cli, const onv_cli_baseline *baseline, outcome *o)
+{
+    onv_cli_sink sinks[ONV_CLI_MAX_OUTPUTS] = {{.stream = NULL}};
+    onv_error *lost = calloc(cli->n_models, sizeof *lost);
+    onv_cli_task task = {
+        .cli = cli, .count = cli->n_models, .baseline = baseline, .sinks = sinks, .lost = lost};
+    onv_cli_process process = {.out = -1, .said = -1};
+    for (size_t k = 0; k < cli->n_outputs; k++)
+        if (!onv_cli_open(&sinks[k], cli->outputs[k].file)) worsen(&o->worst, EXIT_UNUSABLE);
+    onv_cli_progress_begin(cli->models[0], 0, cli->n_models);
+    bool good = lost != NULL;
+    if (good && onv_cli_is_isolated(cli))
+        good = work_apart(&task, &process);
+    else if (good && (good = (process.record = onv_cli_record_new(cli)) != NULL))
+        onv_cli_work(&task, process.record);
     onv_cli_progress_end();
-    int lacks = o->n_analysed > 0 ? check_dims(cli) : EXIT_DONE;
-    if (lacks != EXIT_DONE) o->worst = lacks;
-    if (lacks == EXIT_DONE && (!cli->is_diff || o->n_analysed == cli->n_models)) {
-        report_all(cli, o);
-        for (size_t i = 0; i < o->n_analysed; i++) judge(cli, o->kept[i], models[i], o);
+    if (good) {
+        const onv_cli_record *r = process.record;
+        o->n_analysed = (size_t)r->n_analysed;
+        worsen(&o->worst, r->worst);
+        o->verdict = onv_cli_worse(o->verdict, r->verdict);
+        if (r->pipe_closed) onv_cli_note_closed_pipe();
     }
-    free(models);
+    if (!good) worsen(&o->worst, EXIT_UNUSABLE);
+    keep_outputs(cli, sinks, &process, o);
+    if (process.pid > 0 && good) onv_cli_process_repeat(&process);
+    onv_cli_process_end(&process, cli);
+    free(lost);
 }
 
 static bool reads_input(const onv_cli *cli)
@@ -240,32 +231,20 @@ static int run(onv_cli *cli)
 {
     onv_cli_progress_start(cli->report.verbosity < 0);
     cli->analysis.progress = onv_cli_progress_stage;
+    if (!onv_cli_spares_inputs(cli)) return EXIT_USAGE;
     if (reads_input(cli)) {
         onv_cli_progress_begin("standard input", 0, 1);
         if (!onv_cli_read_input(&cli->input, cli->limits.file_bytes)) return EXIT_UNUSABLE;
     }
-    bool keeps = !can_stream(cli);
-    if (cli->untrusted &&
-        !onv_cli_confine_files(cli, onv_cli_n_jobs(cli), onv_cli_n_waiting(cli, keeps)))
-        return EXIT_UNUSABLE;
-    onv_cli_jobs *jobs = onv_cli_jobs_start(cli, keeps);
     onv_cli_baseline *baseline = NULL;
+    if ((cli->untrusted && !onv_cli_confine_files(cli)) ||
+        (cli->baseline != NULL && (baseline = onv_cli_open_baseline(cli->baseline)) == NULL))
+        return EXIT_UNUSABLE;
     outcome o = {0};
-    if (jobs == NULL || (cli->untrusted && !onv_cli_confine_calls()) ||
-        (cli->baseline != NULL && (baseline = onv_cli_open_baseline(cli->baseline)) == NULL)) {
-        o.worst = EXIT_UNUSABLE;
-    } else {
-        onv_cli_jobs_begin(jobs, baseline);
-        if (keeps)
-            keep_all(cli, jobs, &o);
-        else
-            stream_all(cli, jobs, &o);
-    }
-    for (size_t i = 0; i < o.n_grown; i++) onv_cli_complain(o.grown[i].model, &o.grown[i].what);
-    onv_cli_jobs_stop(jobs);
-    for (size_t i = 0; i < o.n_analysed && o.kept != NULL; i++) onv_analysis_destroy(o.kept[i]);
-    free(o.kept);
-    free(o.grown);
+    if (can_stream(cli))
+        stream_all(cli, baseline, &o);
+    else
+        work_at_once(cli, baseline, &o);
     onv_cli_close_baseline(baseline);
     return o.worst != EXIT_DONE ? o.worst : o.verdict;
 }

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "cli/guard.h"
-#include "onnxvram/onnxvram.h"
 
 static bool complain(const char *file, const char *what)
 {
@@ -65,11 +64,15 @@ static bool give_name(onv_cli_sink *sink)
     return false;
 }
 
+const char *onv_cli_output_name(const char *file)
+{
+    return strcmp(file, "-") == 0 ? "standard output" : file;
+}
+
 bool onv_cli_open(onv_cli_sink *sink, const char *file)
 {
-    *sink = (onv_cli_sink){.stream = stdout, .file = "standard output"};
+    *sink = (onv_cli_sink){.stream = stdout, .file = onv_cli_output_name(file)};
     if (strcmp(file, "-") == 0) return true;
-    sink->file = file;
     if (onv_cli_is_special(file)) {
         sink->stream = fopen(file, "w");
         return sink->stream != NULL || complain(file, "cannot be written");
@@ -92,7 +95,15 @@ bool onv_cli_open(onv_cli_sink *sink, const char *file)
         onv_cli_release_temporary(sink->temporary);
     }
     free(sink->temporary);
+    sink->temporary = NULL;
     return false;
+}
+
+void onv_cli_rewind(onv_cli_sink *sink)
+{
+    if (!sink->is_unnamed && sink->temporary == NULL) return;
+    rewind(sink->stream);
+    if (ftruncate(fileno(sink->stream), 0) != 0) complain(sink->file, "cannot be written");
 }
 
 bool onv_cli_hold(onv_cli_sink *sink)
@@ -121,8 +132,16 @@ bool onv_cli_let_go(onv_cli_sink *sink)
 bool onv_cli_write(void *sink, const char *text, size_t bytes)
 {
     if (fwrite(text, 1, bytes, ((onv_cli_sink *)sink)->stream) == bytes) return true;
+    ((onv_cli_sink *)sink)->cause = errno;
     if (errno == EPIPE) onv_cli_note_closed_pipe();
     return false;
+}
+
+void onv_cli_explain(const onv_cli_sink *sink, onv_error *error)
+{
+    if (error->code == ONV_ERR_IO && sink->cause != 0)
+        snprintf(error->message, sizeof error->message, "cannot be written: %s",
+                 strerror(sink->cause));
 }
 
 /* Text that is held back was not to be written. */
@@ -133,6 +152,12 @@ static void drop_held(onv_cli_sink *sink)
     free(sink->held);
     sink->stream = sink->behind;
     sink->behind = NULL;
+}
+
+bool onv_cli_flush(onv_cli_sink *sink)
+{
+    return (fflush(sink->stream) == 0 && !ferror(sink->stream)) ||
+           complain(sink->file, "cannot be written");
 }
 
 bool onv_cli_close(onv_cli_sink *sink, bool keep)

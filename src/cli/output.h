@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "onnxvram/onnxvram.h"
+
 typedef struct onv_cli_sink {
     FILE *stream;
     const char *file;
@@ -13,17 +15,30 @@ typedef struct onv_cli_sink {
     FILE *behind;    /* while the text is held back: where it is to go; else NULL */
     char *held;
     size_t held_bytes;
+    int cause; /* errno of the first write that failed; 0: none did */
 } onv_cli_sink;
 
-/* Opens `file` ("-": standard output); false with a message on standard error. */
+/* Opens `file` ("-": standard output); false with a message on standard error, and without a stream. */
 bool onv_cli_open(onv_cli_sink *sink, const char *file);
+
+/* What is written to "-" or to that file, in messages. */
+const char *onv_cli_output_name(const char *file);
+
+/* Starts a file again that another process wrote a part of; what was written in place stays. */
+void onv_cli_rewind(onv_cli_sink *sink);
 
 /* What is written in place, and not to a file of its own, waits in memory until onv_cli_let_go. False with a message. */
 bool onv_cli_hold(onv_cli_sink *sink);
 bool onv_cli_let_go(onv_cli_sink *sink);
 
+/* Writes what is buffered; false with a message. */
+bool onv_cli_flush(onv_cli_sink *sink);
+
 /* An onv_write_fn over a sink. */
 bool onv_cli_write(void *sink, const char *text, size_t bytes);
+
+/* Puts the cause into the error of a report that could not be written. */
+void onv_cli_explain(const onv_cli_sink *sink, onv_error *error);
 
 /* Devices and pipes (/dev/null, /dev/stdout) are written in place. */
 bool onv_cli_is_special(const char *file);

@@ -5,11 +5,17 @@
 #include "cli/guard.h"
 #include "cli/message.h"
 
-static int fail(onv_cli_stream *stream, const onv_error *error)
+void onv_cli_stream_fail(onv_cli_stream *stream)
 {
-    int status = onv_cli_complain(stream->sink.file, error);
     onv_report_end(stream->report, NULL);
     stream->report = NULL;
+}
+
+static int fail(onv_cli_stream *stream, onv_error *error)
+{
+    onv_cli_explain(&stream->sink, error);
+    int status = onv_cli_complain(stream->sink.file, error);
+    onv_cli_stream_fail(stream);
     return status;
 }
 
@@ -24,16 +30,16 @@ int onv_cli_stream_open(onv_cli_stream *stream, const onv_cli *cli, const onv_cl
     return fail(stream, &error);
 }
 
-int onv_cli_stream_add(onv_cli_stream *stream, const onv_analysis *analysis, bool may_show)
+int onv_cli_stream_add(onv_cli_stream *stream, const void *part, size_t bytes, bool may_show)
 {
     onv_error error = {0};
     if (stream->report == NULL) return EXIT_DONE;
     if (may_show && !onv_cli_let_go(&stream->sink)) {
-        onv_report_end(stream->report, NULL);
-        stream->report = NULL;
+        onv_cli_stream_fail(stream);
         return EXIT_UNUSABLE;
     }
-    if (onv_report_add(stream->report, analysis, &error) != ONV_OK) return fail(stream, &error);
+    if (onv_report_add_part(stream->report, part, bytes, &error) != ONV_OK)
+        return fail(stream, &error);
     /* A reader that has gone is noticed here, before the next model. */
     if (fflush(stream->sink.stream) != 0 && errno == EPIPE) onv_cli_note_closed_pipe();
     return EXIT_DONE;
@@ -48,6 +54,7 @@ int onv_cli_stream_close(onv_cli_stream *stream, bool keep)
     if (is_whole && keep && !onv_cli_let_go(&stream->sink)) is_whole = false;
     if (onv_report_end(stream->report, &error) != ONV_OK && is_whole) {
         is_whole = false;
+        onv_cli_explain(&stream->sink, &error);
         status = onv_cli_complain(stream->sink.file, &error);
     }
     bool kept = onv_cli_close(&stream->sink, is_whole && keep);

@@ -15,8 +15,11 @@ typedef struct onv_cli_stream {
  * was begun vanishes. */
 int onv_cli_stream_open(onv_cli_stream *stream, const onv_cli *cli, const onv_cli_output *output);
 
-/* What goes to standard output, to devices and pipes waits until it `may_show`. */
-int onv_cli_stream_add(onv_cli_stream *stream, const onv_analysis *analysis, bool may_show);
+/* Adds what onv_report_part wrote of a model. What goes to standard output, to devices and pipes waits until it `may_show`. */
+int onv_cli_stream_add(onv_cli_stream *stream, const void *part, size_t bytes, bool may_show);
+
+/* Nothing more is written, as the part of a model is missing. */
+void onv_cli_stream_fail(onv_cli_stream *stream);
 int onv_cli_stream_close(onv_cli_stream *stream, bool keep);
 
 #endif

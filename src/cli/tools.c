@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/files.h"
 #include "cli/guard.h"
 #include "cli/input.h"
 #include "cli/message.h"
@@ -52,6 +53,7 @@ static int run_plan(const plan_arguments *a)
     onv_cli_sink sink;
     onv_plan_info info;
     onv_error error = {0};
+    if (!onv_cli_spares_input(a->output, a->input)) return EXIT_USAGE;
     if (!onv_cli_open(&sink, a->output)) return EXIT_UNUSABLE;
     onv_cli_progress_start(false);
     onv_cli_progress_begin(a->input, 0, 1);

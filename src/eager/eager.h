@@ -30,18 +30,19 @@ typedef enum onv_storage_kind {
 
 typedef struct onv_eager_storage {
     uint64_t bytes;
-    uint64_t elems;      /* PARAMETER */
-    uint8_t kind;        /* onv_storage_kind */
-    bool trained;        /* PARAMETER: it gets a gradient */
-    bool gets_grad;      /* PARAMETER: some operation gives it one */
-    bool on_host;        /* scalars and shapes: no device memory */
-    bool is_output;      /* the caller holds it: the network's outputs, the loss */
-    bool is_cached;      /* autocast holds it until it ends: after the loss */
-    bool is_bound;       /* `bytes` is an upper bound */
-    uint32_t held_until; /* the operation until which a cache of the network has it; 0: none has */
-    bool is_assumed;     /* PARAMETER: its size is not told */
-    bool is_given;       /* the call around those that read it has a name for it */
-    bool is_attribute;   /* its module has it, until the next pass gives it another one */
+    uint64_t elems; /* PARAMETER */
+    uint8_t kind;   /* onv_storage_kind */
+    bool trained;   /* PARAMETER: it gets a gradient */
+    bool gets_grad; /* PARAMETER: some operation gives it one */
+    bool on_host;   /* scalars and shapes: no device memory */
+    bool is_output; /* the caller holds it: the network's outputs, the loss */
+    bool is_cached; /* autocast holds it until it ends: after the loss */
+    bool is_bound;  /* `bytes` is an upper bound */
+    /* The operation until which a cache of the network, or, in what was recorded, a name has it; 0: none has. */
+    uint32_t held_until;
+    bool is_assumed;   /* PARAMETER: its size is not told */
+    bool is_given;     /* the call around those that read it has a name for it */
+    bool is_attribute; /* its module has it, until the next pass gives it another one */
     /* What a branch or a body gives: it is there until the operation before this one is over (0: until
      * its last use), and then is the memory of another storage (UINT32_MAX: of none). */
     uint32_t stays_until, becomes;
@@ -156,6 +157,7 @@ typedef struct onv_eager {
     uint64_t reserve_bytes;       /* that: an estimate */
     uint32_t untold_relus;        /* taken to overwrite their input, which nothing tells */
     uint64_t untold_bytes;        /* of the largest of them */
+    bool was_recorded;            /* `held_until` is all that names and calls of modules hold */
     uint32_t opaque; /* nodes of unknown operators, of which only the results are seen */
 } onv_eager;
 

@@ -25,7 +25,7 @@ static onv_status count_regions(onv_simulation *s, uint32_t **around, onv_error 
     return ONV_OK;
 }
 
-/* Arguments of calls, and names. */
+/* Arguments of calls, and names; or what was recorded of them. */
 static onv_status find_holders(onv_simulation *s, const onv_lower_options *how, uint32_t **held,
                                onv_error *err)
 {
@@ -33,7 +33,9 @@ static onv_status find_holders(onv_simulation *s, const onv_lower_options *how, 
     uint32_t *around;
     *held = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->storages.count);
     if (*held == NULL) return onv_fail_memory(err);
-    if (how->graph_module) return ONV_OK;
+    for (uint32_t i = 0; i < s->eager->storages.count && s->eager->was_recorded; i++)
+        (*held)[i] = s->eager->storages.at[i].held_until;
+    if (how->graph_module || s->eager->was_recorded) return ONV_OK;
     ONV_TRY(count_regions(s, &around, err));
     onv_status status = onv_calls_find(s->model, s->eager, &s->arena, &calls, err);
     if (status == ONV_OK)

@@ -277,19 +277,29 @@ static onv_status list_holds(onv_simulation *s, uint32_t *until, onv_holds *hold
     return ONV_OK;
 }
 
-/* What calls of modules and names hold longer than operations read it: as traces tell, or what they can. */
-static onv_status find_held(onv_simulation *s, onv_error *err)
+/* What calls of modules and names hold longer than operations read it: as traces tell, or what they can (`most`). */
+static onv_status find_calls(onv_simulation *s, uint32_t **told, uint32_t **most, onv_error *err)
 {
     onv_calls calls;
-    uint32_t *told, *most = NULL;
     bool locals = s->options->lower.locals;
     onv_status status = onv_calls_find(s->model, s->eager, &s->arena, &calls, err);
     if (status == ONV_OK)
-        status = onv_calls_hold(s->model, &calls, s->eager, locals, &s->arena, &told, err);
+        status = onv_calls_hold(s->model, &calls, s->eager, locals, &s->arena, told, err);
     if (status == ONV_OK && s->options->notes_holds)
-        status = onv_calls_hold(s->model, &calls, s->eager, true, &s->arena, &most, err);
+        status = onv_calls_hold(s->model, &calls, s->eager, true, &s->arena, most, err);
     onv_calls_cleanup(&calls);
-    ONV_TRY(status);
+    return status;
+}
+
+/* A recording tells all of it. */
+static onv_status find_held(onv_simulation *s, onv_error *err)
+{
+    uint32_t *told = NULL, *most = NULL;
+    if (s->eager->was_recorded)
+        told = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->storages.count);
+    else
+        ONV_TRY(find_calls(s, &told, &most, err));
+    if (told == NULL) return onv_fail_memory(err);
     for (size_t i = 0; i < s->eager->storages.count; i++)
         if (s->eager->storages.at[i].held_until > told[i])
             told[i] = s->eager->storages.at[i].held_until;

@@ -44,6 +44,9 @@ static uint64_t float_bytes(rows r, uint64_t step, uint64_t each)
 
 typedef enum kernel { FLASH, CUDNN, EFFICIENT } kernel;
 
+/* Kernels for 16 bits take rows of 16 bytes. */
+enum { HEAD_STEP = 8 };
+
 /* Devices before Hopper, longer heads and dropout are not for cuDNN, nor are single rows; backward has
  * heads of up to 128 values and of 256. Releases before 2.15 were not looked at, and count without it. */
 static bool takes_cudnn(const onv_emitter *e, rows r, bool learns_mask)
@@ -52,6 +55,7 @@ static bool takes_cudnn(const onv_emitter *e, rows r, bool learns_mask)
     if (options->attention != ONV_ATTENTION_AUTO || options->cuda.compute_capability < 90 ||
         onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 15)))
         return false;
+    if (r.head % HEAD_STEP != 0) return false;
     if (options->inference) return r.head <= 256 && r.count > 1;
     return e->dropout <= 0 && !learns_mask && r.count > 1 && (r.head <= 128 || r.head == 256);
 }
@@ -119,15 +123,14 @@ static uint32_t emit_result(onv_emitter *e, const onv_eager_tensor *query, const
 
 /* What is kept: the operands, the result, the logarithms of the rows' sums, a state of the random
  * numbers. */
-uint32_t onv_emit_attention(onv_emitter *e, uint32_t query, uint32_t key, uint32_t value,
-                            uint32_t mask, const onv_shape *shape)
+static uint32_t emit_kernel(onv_emitter *e, kernel chosen, uint32_t query, uint32_t key,
+                            uint32_t value, uint32_t mask, const onv_shape *shape)
 {
     static const char *const names[] = {"flash_attention", "cudnn_attention",
                                         "efficient_attention"};
     onv_eager_tensor q = onv_tensor_at(e, query);
     rows r = rows_of(&q);
     bool low = onv_dtype_bits((onv_dtype)q.dtype) == 16;
-    kernel chosen = choose_kernel(e, &q, mask);
     onv_emit_begin(e, names[chosen]);
     onv_emit_in(e, query, ONV_GRAD_NEW);
     onv_emit_in(e, key, ONV_GRAD_NEW);
@@ -140,11 +143,45 @@ uint32_t onv_emit_attention(onv_emitter *e, uint32_t query, uint32_t key, uint32
     uint32_t out = emit_result(e, &q, shape, chosen != EFFICIENT);
     onv_emit_save(e, out);
     onv_emit_extra(e, float_bytes(r, chosen == EFFICIENT ? 32 : 1, 1), 1, "logsumexp");
-    onv_emit_extra(e, chosen == FLASH ? 2 : 1, sizeof(uint64_t), "seed");
-    onv_emit_extra(e, 1, sizeof(uint64_t), "offset");
+    /* Where it drops, the memory-efficient kernel has the state of random numbers on the host. */
+    uint64_t is_there = chosen != EFFICIENT || e->dropout <= 0;
+    onv_emit_extra(e, is_there * (chosen == FLASH ? 2 : 1), sizeof(uint64_t), "seed");
+    onv_emit_extra(e, is_there, sizeof(uint64_t), "offset");
     onv_eager_tensor v = onv_tensor_at(e, value);
     uint64_t n_keys = v.rank >= 2 ? (uint64_t)v.dims[v.rank - 2] : 0;
     onv_emit_temps(e, 0, backward_bytes(e, chosen, r, n_keys, low));
     onv_emit_end(e);
     return out;
+}
+
+static uint32_t padded(onv_emitter *e, uint32_t x)
+{
+    onv_eager_tensor t = onv_tensor_at(e, x);
+    int64_t dims[ONV_MAX_RANK];
+    if (x == ONV_NO_TENSOR || t.rank == 0) return x;
+    for (uint32_t i = 0; i < t.rank; i++) dims[i] = t.dims[i];
+    dims[t.rank - 1] = (int64_t)round_up((uint64_t)t.dims[t.rank - 1], HEAD_STEP);
+    uint32_t out = onv_tensor_new(e, t.dtype, t.rank, dims, NULL);
+    onv_emit_begin(e, "pad");
+    onv_emit_in(e, x, ONV_GRAD_NEW);
+    onv_emit_out(e, out);
+    onv_emit_end(e);
+    return out;
+}
+
+/* FlashAttention has rows padded, and the result cut to a view. */
+uint32_t onv_emit_attention(onv_emitter *e, uint32_t query, uint32_t key, uint32_t value,
+                            uint32_t mask, const onv_shape *shape)
+{
+    onv_eager_tensor q = onv_tensor_at(e, query);
+    kernel chosen = choose_kernel(e, &q, mask);
+    if (chosen != FLASH || rows_of(&q).head % HEAD_STEP == 0 || shape->rank == 0)
+        return emit_kernel(e, chosen, query, key, value, mask, shape);
+    onv_shape wide = *shape;
+    wide.dims[wide.rank - 1] = (int64_t)round_up((uint64_t)wide.dims[wide.rank - 1], HEAD_STEP);
+    uint32_t out =
+        emit_kernel(e, chosen, padded(e, query), padded(e, key), padded(e, value), mask, &wide);
+    if (out == ONV_NO_TENSOR) return out;
+    onv_eager_tensor t = onv_tensor_at(e, out);
+    return onv_emit_view(e, "slice", out, shape->rank, shape->dims, t.strides, ONV_GRAD_NEW);
 }

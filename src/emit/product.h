@@ -21,5 +21,11 @@ uint32_t onv_emit_matmul(onv_emitter *e, uint32_t a, uint32_t b);
 uint32_t onv_emit_linear(onv_emitter *e, uint32_t x, uint32_t w, uint32_t bias);
 /* A view with the last two dims swapped. */
 uint32_t onv_emit_swapped(onv_emitter *e, uint32_t x);
+/* Operands are permuted to the same order of labels, and multiplied two at a time; ONV_NO_TENSOR: the equation is no plain
+ * one. */
+uint32_t onv_emit_einsum(onv_emitter *e, const char *equation, const uint32_t *in, uint32_t n_in);
+/* Of rows (x, y of two dims), the weight, and the bias or ONV_NO_TENSOR; the result has the shape. */
+uint32_t onv_emit_bilinear(onv_emitter *e, uint32_t x, uint32_t w, uint32_t y, uint32_t bias,
+                           const onv_shape *shape);
 
 #endif

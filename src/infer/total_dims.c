@@ -61,13 +61,13 @@ void onv_infer_check_totals(onv_model *model, const onv_infer_info *info)
         const onv_bound *bound = &info->bounds.at[i];
         const char *past, *sequence;
         if (bound->size < 0 || !onv_infer_is_total(info, bound->name, &past, &sequence)) continue;
-        int64_t of_past = size_of(info, past), of_sequence = size_of(info, sequence);
+        long long of_past = size_of(info, past), of_sequence = size_of(info, sequence);
         if (of_past < 0 || of_sequence < 0 || bound->size - of_past == of_sequence) continue;
         onv_model_diag(
             model, ONV_WARNING, "contradicting-dims", NULL,
             "'%s' is bound to %lld, but '%s' and '%s' are %lld and %lld: a mask over the "
             "cache is as long as both together; bind --dim '%s=%lld'",
-            bound->name, (long long)bound->size, past, sequence, (long long)of_past,
-            (long long)of_sequence, bound->name, (long long)(of_past + of_sequence));
+            bound->name, (long long)bound->size, past, sequence, of_past, of_sequence, bound->name,
+            of_past + of_sequence);
     }
 }

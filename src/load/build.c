@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/heap.h"
+#include "base/quota.h"
 #include "load/notes.h"
 #include "load/unpack.h"
 
@@ -153,8 +154,10 @@ onv_status onv_build_model(onv_builder *b)
 onv_status onv_build_unpack(onv_builder *b, onv_span span, const ProtobufCMessageDescriptor *type,
                             const ProtobufCMessage **message)
 {
+    enum { PER_WORK = 16 }; /* bytes */
     static const unsigned char nothing[1];
     const unsigned char *at = span.bytes > 0 ? b->scan->skeleton.at + span.at : nothing;
+    ONV_WORK(1 + span.bytes / PER_WORK);
     onv_arena_reset(&b->unpacked);
     return onv_unpack(at, span.bytes, type, &b->unpacked, message, b->err);
 }

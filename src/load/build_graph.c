@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/quota.h"
 #include "load/build.h"
 #include "load/limits.h"
 
@@ -40,6 +41,7 @@ static onv_status define(onv_builder *b, onv_scope *scope, const char *name, onv
                          onv_value_id *id)
 {
     onv_model *model = b->model;
+    ONV_WORK(1);
     if (model->values.count >= b->limits->values)
         return onv_fail(b->err, ONV_ERR_LIMIT,
                         "the model has more than %" PRIu64 " values, the limit" ONV_RAISE("values"),
@@ -173,6 +175,7 @@ onv_status onv_build_declared(onv_builder *b, const onv_scope *scope, onv_record
     ONV_EACH_RECORD(record, b->scan->values, values)
     {
         onv_value_id id;
+        ONV_WORK(1);
         if (!onv_name_map_get(&scope->names, record->name, &id)) continue;
         if (!onv_is_value(id) || id.index < first_value) continue;
         if (record->role != ONV_ROLE_NOT_NOTED) onv_model_value(b->model, id)->role = record->role;

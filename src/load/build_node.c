@@ -15,6 +15,7 @@ uint64_t onv_build_cost(uint64_t items, bool in_function)
 
 onv_status onv_build_work(onv_builder *b, uint64_t amount)
 {
+    ONV_WORK(amount);
     b->work += amount; /* each amount is bounded by the file, so this ends before it wraps */
     if (b->work <= b->most_expanded) return ONV_OK;
     return onv_fail(b->err, ONV_ERR_LIMIT,
@@ -168,7 +169,7 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const onv_scan_n
 onv_status onv_build_node(onv_builder *b, const onv_scope *scope, const onv_scan_node *record,
                           size_t index)
 {
-    ONV_WORK(4);
+    ONV_WORK((uint64_t)4 + record->n_inputs + record->n_outputs + record->attrs.count);
     onv_status status = build(b, scope, record, index);
     if (status == ONV_OK || b->err == NULL) return status;
     char name[sizeof b->err->node];

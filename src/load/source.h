@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/quota.h"
 #include "base/status.h"
 
 typedef struct onv_source {
@@ -51,10 +52,12 @@ void onv_source_forget(onv_source *source);
 onv_status onv_source_move(onv_source *source, uint64_t offset, uint64_t bytes, onv_error *err);
 
 /* *data is `bytes` bytes of the source from `offset` on, until the next call. Who asks has made sure that they
- * are so few that they may be in memory together. */
+ * are so few that they may be in memory together. All that is read of a file is read here, and counts as work. */
 static inline onv_status onv_source_view(onv_source *source, uint64_t offset, uint64_t bytes,
                                          const unsigned char **data, onv_error *err)
 {
+    enum { PER_WORK = 64 };
+    if (bytes >= PER_WORK) ONV_WORK(bytes / PER_WORK);
     if (offset < source->first || offset - source->first > source->window_bytes ||
         bytes > source->window_bytes - (offset - source->first))
         ONV_TRY(onv_source_move(source, offset, bytes, err));

@@ -17,7 +17,7 @@ onv_text onv_text_of(const char *text);
 /* What is behind the first `n` bytes, of which there are so many. */
 static inline onv_text onv_text_skip(onv_text t, size_t n)
 {
-    return (onv_text){t.at + n, t.length - n};
+    return n > 0 ? (onv_text){t.at + n, t.length - n} : t;
 }
 
 bool onv_text_same(onv_text a, onv_text b);

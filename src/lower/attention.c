@@ -133,17 +133,6 @@ uint32_t onv_attention_apart(onv_lowering *l, uint32_t fusion, onv_node_id *node
     return count;
 }
 
-/* nn.TransformerEncoderLayer looks for one of two kernels: otherwise it computes in another way, which is
- * not modelled. */
-bool onv_takes_fast_path(const onv_lowering *l)
-{
-    const onv_lower_options *options = l->emit.options;
-    return options->inference && !options->no_fast_path && !options->graph_module &&
-           !options->as_exported && options->amp == ONV_UNDEFINED &&
-           options->attention != ONV_ATTENTION_MATH &&
-           !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 0));
-}
-
 void onv_attention_report(const onv_lowering *l)
 {
     if (l->fusions.n_grouped > 0)

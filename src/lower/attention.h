@@ -24,5 +24,4 @@ enum { ONV_MAX_ATTENTION = 32 }; /* nodes */
  * that is smaller. Returns how many, 0: it stays as it is. */
 uint32_t onv_attention_apart(onv_lowering *l, uint32_t fusion, onv_node_id *nodes);
 void onv_attention_report(const onv_lowering *l);
-bool onv_takes_fast_path(const onv_lowering *l);
 #endif

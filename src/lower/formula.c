@@ -221,72 +221,16 @@ void onv_lower_add_product(onv_lowering *l, const onv_fusion *f)
     onv_emit_end(&l->emit);
 }
 
-/* _trilinear_backward, one of the outputs after the other: for the first input the products of the gradient and the weight, of
- * each row; for the weight those of the gradient and a row, and the products of rows; for the second input those of rows and
- * the weight. Each adds up in zeros. */
-static uint64_t bilinear_temps(onv_lowering *l, const uint32_t in[3])
-{
-    onv_eager_tensor x = onv_tensor_at(&l->emit, in[0]), y = onv_tensor_at(&l->emit, in[2]);
-    uint64_t inputs = (uint64_t)y.dims[y.rank - 1], all, matrix, made = 0, most = 0;
-    uint64_t elem = onv_dtype_bits((onv_dtype)x.dtype) / 8;
-    if (!onv_u64_mul(x.bytes, inputs, &all) ||
-        !onv_u64_mul((uint64_t)x.dims[x.rank - 1], inputs, &matrix) ||
-        !onv_u64_mul(matrix, elem, &matrix))
-        return UINT64_MAX;
-    const uint64_t temps[] = {sum_of(all, x.bytes), sum_of(x.bytes, matrix),
-                              sum_of(y.bytes, y.bytes)};
-    for (uint32_t i = 0; i < 3; i++) {
-        if (!onv_tensor_needs_grad(&l->emit, in[i])) continue;
-        made = sum_of(made, onv_tensor_at(&l->emit, in[i]).bytes);
-        uint64_t now = sum_of(made, temps[i]);
-        if (now > most) most = now;
-    }
-    return most > made ? most - made : 0;
-}
-
-static uint32_t rows_of(onv_lowering *l, uint32_t x)
-{
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    if (x == ONV_NO_TENSOR || t.rank < 1 || t.elems == 0) return ONV_NO_TENSOR;
-    int64_t last = t.dims[t.rank - 1];
-    return onv_emit_reshape(&l->emit, x, 2,
-                            (const int64_t[]){(int64_t)(t.elems / (uint64_t)last), last});
-}
-
 void onv_lower_bilinear(onv_lowering *l, const onv_fusion *f)
 {
     const onv_node *reader = onv_model_node(l->emit.model, f->reduction);
-    uint32_t in[3] = {rows_of(l, onv_value_tensor(l, f->x)),
-                      onv_node_in(l, reader, reader->inputs[0].index != f->weight.index),
-                      rows_of(l, onv_value_tensor(l, f->key))};
-    uint32_t bias = onv_value_tensor(l, f->bias);
+    uint32_t w = onv_node_in(l, reader, reader->inputs[0].index != f->weight.index);
     onv_shape shape;
-    if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || in[2] == ONV_NO_TENSOR ||
-        !onv_value_shape(l, f->out, &shape) || shape.rank == 0)
-        return;
-    onv_eager_tensor x = onv_tensor_at(&l->emit, in[0]), y = onv_tensor_at(&l->emit, in[2]);
-    const int64_t dims[] = {x.dims[0], shape.dims[shape.rank - 1]};
-    uint32_t out = onv_tensor_new(&l->emit, x.dtype, 2, dims, NULL);
-    uint64_t column = x.dims[1] > 0 ? x.bytes / (uint64_t)x.dims[1] : 0;
-    onv_emit_begin(&l->emit, "trilinear");
-    for (uint32_t k = 0; k < 3; k++) {
-        onv_emit_in(&l->emit, in[k], ONV_GRAD_NEW);
-        onv_emit_save(&l->emit, in[k]);
-    }
-    onv_emit_temps(&l->emit, sum_of(y.bytes, column), bilinear_temps(l, in));
-    out = onv_emit_out(&l->emit, out);
-    onv_emit_end(&l->emit);
-    if (shape.rank != 2) out = onv_emit_reshape(&l->emit, out, shape.rank, shape.dims);
-    if (bias != ONV_NO_TENSOR) {
-        uint32_t sum = onv_tensor_new(&l->emit, x.dtype, shape.rank, shape.dims, NULL);
-        onv_emit_begin(&l->emit, "add");
-        onv_emit_in(&l->emit, out, ONV_GRAD_ALIAS);
-        onv_emit_in(&l->emit, bias, ONV_GRAD_NEW);
-        onv_emit_sum_workspace(&l->emit, bias, sum);
-        out = onv_emit_out(&l->emit, sum);
-        onv_emit_end(&l->emit);
-    }
-    onv_value_set(l, f->out, out);
+    if (!onv_value_shape(l, f->out, &shape)) return;
+    uint32_t out =
+        onv_emit_bilinear(&l->emit, onv_value_tensor(l, f->x), w, onv_value_tensor(l, f->key),
+                          onv_value_tensor(l, f->bias), &shape);
+    if (out != ONV_NO_TENSOR) onv_value_set(l, f->out, out);
 }
 
 /* --- Windows ----------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/quota.h"
 #include "eager/pytorch.h"
+#include "emit/encoder.h"
 #include "emit/loss.h"
 #include "load/load.h"
 #include "lower/lower.h"
@@ -377,7 +378,7 @@ static onv_status find_fusions(onv_lowering *l)
     bool has_calls = !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 0));
     onv_fusing_kernels kernels = {.rms_norm =
                                       !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 9)),
-                                  .layers = onv_takes_fast_path(l),
+                                  .layers = onv_emit_takes_fast_path(&l->emit),
                                   .cells = !options->on_cpu,
                                   .packed = options->is_traced};
     onv_fusing fusing = options->attention == ONV_ATTENTION_MATH ? ONV_FUSE

@@ -80,7 +80,7 @@ uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t 
 
 static void lower_instance_norm(onv_lowering *l, const onv_node *node)
 {
-    uint32_t x = onv_emit_contiguous(&l->emit, onv_amp_fp32(&l->emit, onv_node_in(l, node, 0)));
+    uint32_t x = onv_emit_contiguous(&l->emit, onv_node_in(l, node, 0));
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     uint32_t out = onv_node_new(l, node, 0, t.dtype);
     onv_node_set(l, node, 0, out);
@@ -141,6 +141,15 @@ static void copy_for_adaptive(onv_lowering *l, const onv_eager_tensor *x, uint32
     onv_emit_temps(&l->emit, x->bytes, fits ? copies : UINT64_MAX);
 }
 
+/* PyTorch's function is the one with indices, of which nobody takes the second result. */
+static void add_indices(onv_lowering *l, uint32_t out)
+{
+    uint64_t *temps = &l->emit.op.forward_temp_bytes, indices;
+    if (!onv_u64_mul(onv_tensor_at(&l->emit, out).elems, sizeof(int64_t), &indices) ||
+        !onv_u64_add(*temps, indices, temps))
+        *temps = UINT64_MAX;
+}
+
 static void lower_max_pool(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
@@ -154,6 +163,7 @@ static void lower_max_pool(onv_lowering *l, const onv_node *node)
     /* Other poolings keep their names; that one comes with indices that nobody reads. */
     if (!has_indices && onv_node_is_aten(node, "max_pool2d_with_indices"))
         copy_for_adaptive(l, &t, out);
+    if (!has_indices && !onv_tensor_needs_grad(&l->emit, x)) add_indices(l, out);
     onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
     onv_emit_end(&l->emit);
 }

@@ -135,3 +135,18 @@ void onv_lower_gemm(onv_lowering *l, const onv_node *node)
     uint32_t out = onv_emit_mm(&l->emit, "addmm", a, b, sum);
     onv_node_set(l, node, 0, unfolds ? onv_emit_unfolded_norm(l, node, out, norm_bias) : out);
 }
+
+void onv_lower_einsum(onv_lowering *l, const onv_node *node)
+{
+    enum { MAX_OPERANDS = 8 };
+    uint32_t in[MAX_OPERANDS], out = ONV_NO_TENSOR;
+    const onv_attr *equation = onv_node_attr(node, "equation");
+    bool is_plain =
+        equation != NULL && equation->kind == ONV_ATTR_STRING && node->n_inputs <= MAX_OPERANDS;
+    for (uint32_t k = 0; k < node->n_inputs && is_plain; k++) in[k] = onv_node_in(l, node, k);
+    if (is_plain) out = onv_emit_einsum(&l->emit, equation->s, in, node->n_inputs);
+    if (out == ONV_NO_TENSOR && l->emit.status == ONV_OK)
+        onv_lower_by_traits(l, node);
+    else
+        onv_node_set(l, node, 0, out);
+}

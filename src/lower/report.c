@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "emit/encoder.h"
 #include "lower/lowering.h"
 
 /* Modules that have fused kernels of their own for inference. */
@@ -28,7 +29,7 @@ static void report_inference(onv_lowering *l)
                        "as PyTorch runs them in inference, by one call each (the fast path); "
                        "--no-fast-path counts the operations of the export",
                        l->fusions.n_fast_layers);
-    else if (fast != NULL && onv_takes_fast_path(l))
+    else if (fast != NULL && onv_emit_takes_fast_path(&l->emit))
         onv_model_diag(
             l->emit.model, ONV_NOTE, "fast-path", fast->name,
             "in inference PyTorch may run nn.MultiheadAttention and "

@@ -239,42 +239,15 @@ void onv_lower_unrolled(onv_lowering *l, const onv_recurrence *call, onv_value_i
 
 /* --- Cells ------------------------------------------------------------------------------------- */
 
-/* _thnn_fused_gru_cell and _thnn_fused_lstm_cell: of the products with input and state, whose gradients are one
- * tensor in an LSTM. Beside them backward reads a workspace, of 5 states or 4, and the states. */
 void onv_lower_cell(onv_lowering *l, const onv_fusion *f)
 {
     bool is_lstm = onv_is_value(f->state);
     onv_shape shape;
     uint32_t input = onv_amp_low(&l->emit, onv_value_tensor(l, f->x));
     uint32_t own = onv_amp_low(&l->emit, onv_value_tensor(l, f->key));
-    uint32_t before = onv_amp_low(&l->emit, onv_value_tensor(l, f->value));
+    uint32_t before = onv_amp_low(&l->emit, onv_value_tensor(l, f->value)), after;
     if (input == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape)) return;
-    onv_eager_tensor gates = onv_tensor_at(&l->emit, input);
-    uint32_t out = onv_tensor_new(&l->emit, gates.dtype, shape.rank, shape.dims, NULL);
-    uint32_t after = is_lstm ? onv_tensor_new(&l->emit, gates.dtype, shape.rank, shape.dims, NULL)
-                             : ONV_NO_TENSOR;
-    uint64_t workspace = UINT64_MAX;
-    bool fits = onv_u64_mul(onv_tensor_at(&l->emit, out).bytes, is_lstm ? 4 : 5, &workspace);
-    uint32_t both = is_lstm ? onv_emit_add_to(&l->emit, input, own, ONV_GRAD_ALIAS) : input;
-    onv_emit_begin(&l->emit, is_lstm ? "lstm_cell" : "gru_cell");
-    onv_emit_in(&l->emit, both, ONV_GRAD_NEW);
-    onv_emit_in(&l->emit, own, is_lstm ? ONV_GRAD_NONE : ONV_GRAD_NEW);
-    onv_emit_in(&l->emit, before, ONV_GRAD_NEW);
-    onv_emit_save(&l->emit, input);
-    onv_emit_save(&l->emit, own);
-    onv_emit_save(&l->emit, before);
-    onv_emit_save(&l->emit, after);
-    bool has_state_grad =
-        onv_tensor_needs_grad(&l->emit, before); /* the kernel makes it in any case */
-    if (l->emit.op.has_backward)
-        onv_emit_extra(&l->emit, workspace, fits ? 1 : UINT64_MAX, "workspace of a cell");
-    onv_emit_temps(&l->emit, l->emit.op.has_backward ? 0 : workspace,
-                   has_state_grad ? 0 : onv_tensor_at(&l->emit, out).bytes);
-    /* The exporter has computed the gates of a constant state. */
-    if (own == ONV_NO_TENSOR) onv_emit_extra(&l->emit, gates.bytes, 1, "gates of a state");
-    onv_emit_out(&l->emit, out);
-    onv_emit_out(&l->emit, after);
-    onv_emit_end(&l->emit);
+    uint32_t out = onv_emit_cell(&l->emit, is_lstm, input, own, before, &shape, &after);
     onv_value_set(l, f->out, out);
     if (is_lstm) onv_value_set(l, f->state, after);
 }

@@ -167,10 +167,10 @@ static onv_status set_inputs(viewer *v, const onv_program_call *call, onv_node *
         if (a->kind == ONV_ARGUMENT_TENSORS) n += a->count;
         node->n_attrs += a->kind == ONV_ARGUMENT_GRAPH;
     }
-    node->inputs = ARRAY(v, onv_value_id, n);
+    if (n > UINT32_MAX) return onv_fail_memory(v->err);
+    node->inputs = ARRAY(v, onv_value_id, (size_t)n);
     node->attrs = ARRAY(v, onv_attr, node->n_attrs);
-    if (node->inputs == NULL || node->attrs == NULL || n > UINT32_MAX)
-        return onv_fail_memory(v->err);
+    if (node->inputs == NULL || node->attrs == NULL) return onv_fail_memory(v->err);
     uint32_t attrs = 0;
     for (uint32_t i = 0; i < call->n_arguments; i++) {
         const onv_argument *a = &call->arguments[i];

@@ -199,11 +199,14 @@ static void write_totals(const onv_view *a, const onv_view *b, const onv_page *p
     add_total(&table, page, "MACs", x->macs, y->macs, onv_label_scaled);
     add_total(&table, page, "weights", x->weight_bytes, y->weight_bytes, onv_label_bytes);
     add_total(&table, page, "peak", x->peak_bytes, y->peak_bytes, onv_label_bytes);
-    add_total(&table, page, "total", x->weight_bytes + x->peak_bytes,
+    add_total(&table, page, "weights + peak", x->weight_bytes + x->peak_bytes,
               y->weight_bytes + y->peak_bytes, onv_label_bytes);
-    for (size_t i = 0; i < a->n_runtimes && i < b->n_runtimes; i++)
-        add_total(&table, page, a->runtimes[i].runtime->name, a->runtimes[i].held_bytes,
-                  b->runtimes[i].held_bytes, onv_label_bytes);
+    /* The runtimes that are judged are the same: both models have the same options. */
+    for (uint32_t i = 0; i < a->answer->n_rows && i < b->answer->n_rows; i++) {
+        const onv_answer_row *before = &a->answer->rows[i], *after = &b->answer->rows[i];
+        const char *what = onv_arena_printf(page->arena, "%s reserves", before->runtime);
+        add_total(&table, page, what, before->reserved.high, after->reserved.high, onv_label_bytes);
+    }
     onv_table_finish(&table, page);
 }
 

@@ -176,7 +176,7 @@ static onv_status dump_view(const onv_report_job *job, const onv_view *view)
 
 static onv_status add_graph(const onv_report_job *job)
 {
-    if (job->state->written > 0) onv_write_char(job->out, '\n');
+    onv_write_between(job, "\n");
     return dump_view(job, &job->views[0]);
 }
 

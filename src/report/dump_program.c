@@ -272,7 +272,7 @@ static onv_status add_program(const onv_report_job *job)
             "--dump=program: expected a program of PyTorch, found none with '%.200s': give its "
             "archive (torch.export.save) as the file",
             model->path);
-    if (job->state->written > 0) onv_write_char(job->out, '\n');
+    onv_write_between(job, "\n");
     onv_arena arena;
     onv_dims products;
     onv_arena_init(&arena, SIZE_MAX);

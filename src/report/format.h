@@ -17,6 +17,7 @@ typedef struct onv_compared {
 /* What a format that writes model by model keeps of those that it wrote. */
 typedef struct onv_report_state {
     size_t written; /* models */
+    size_t between; /* bytes that separate the last model from the one before */
     onv_arena kept; /* texts of `compared` */
     ONV_VEC(onv_compared) compared;
     onv_json json;
@@ -59,12 +60,26 @@ typedef struct onv_report_run {
 } onv_report_run;
 
 bool onv_report_is_by_model(onv_format format);
+
+/* In a format's `add`: what separates a model from the one before; nothing before the first. */
+void onv_write_between(const onv_report_job *job, const char *text);
+
 onv_status onv_report_start(onv_report_run *run, onv_format format, size_t expected,
                             const onv_report_options *options, onv_write_fn write, void *context,
                             onv_error *err);
 onv_status onv_report_put(onv_report_run *run, const onv_view *view, onv_error *err);
 onv_status onv_report_stop(onv_report_run *run, const onv_view *views, size_t count,
                            onv_status status, onv_error *err);
+
+/* Steps of these: the beginning, before the first model; the end of a run that writes no more. */
+onv_status onv_report_open(onv_report_run *run, onv_error *err);
+void onv_report_drop(onv_report_run *run);
+
+/* What onv_report_put would write of the view, for onv_report_put_part of another process of this program. */
+onv_status onv_report_write_part(const onv_view *view, onv_format format, size_t expected,
+                                 const onv_report_options *options, onv_write_fn write,
+                                 void *context, onv_error *err);
+onv_status onv_report_put_part(onv_report_run *run, const char *part, size_t bytes, onv_error *err);
 
 /* Planners, simulators and viewers would be misled by a missing size: without every size, and of several
  * models, there is no `what`. */

@@ -56,6 +56,11 @@ void onv_json_close(onv_json *json)
     if (json->depth == 0 && !json->is_embedded) onv_write_char(json->out, '\n');
 }
 
+void onv_json_separate(onv_json *json, bool has_items)
+{
+    json->open[json->depth - 1].has_items = has_items;
+}
+
 /* --- Strings ----------------------------------------------------------------------------------- */
 
 /* What HTML acts on. Characters that JavaScript once took for ends of lines are no ASCII, so they are

@@ -45,6 +45,10 @@ void onv_json_init(onv_json *json, onv_writer *out);
 void onv_json_open(onv_json *json, char bracket, onv_json_layout layout);
 void onv_json_close(onv_json *json);
 
+/* Whether the open object or array has items already, so that the next one follows a comma: for who writes some of them
+ * by other means. */
+void onv_json_separate(onv_json *json, bool has_items);
+
 /* A key may be any text, but for literals: they are the program's own, and hold nothing that needs an escape. A literal
  * that does goes to onv_json_any_key. */
 void onv_json_any_key(onv_json *json, const char *key);

@@ -481,12 +481,15 @@ static onv_status begin_json(const onv_report_job *job)
 static onv_status add_json(const onv_report_job *job)
 {
     onv_report_state *state = job->state;
+    onv_write_between(job, ",");
+    onv_json_separate(&state->json, false);
     write_object(&state->json, &job->views[0], job->arena);
     return state->json.out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
 }
 
 static onv_status end_json(const onv_report_job *job)
 {
+    onv_json_separate(&job->state->json, job->state->written > 0);
     return close_document(job, &job->state->json);
 }
 

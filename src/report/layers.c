@@ -168,7 +168,7 @@ static onv_status add_layers(const onv_report_job *job)
                         "modules are shown with one checkpointing plan, not with %u: name one in "
                         "--checkpoint",
                         (unsigned)job->views[0].training->n_plans);
-    if (job->state->written > 0) onv_page_line(&page);
+    onv_write_between(job, "\n");
     write_view(job, &job->views[0], &page);
     return ONV_OK;
 }

@@ -29,7 +29,7 @@ static onv_status add_markdown(const onv_report_job *job)
     onv_page page = onv_page_make(job->out, job->arena, job->options);
     page.mode = ONV_CLEAN_MARKDOWN;
     page.color = false;
-    if (job->state->written > 0) onv_write_text(job->out, "\n");
+    onv_write_between(job, "\n");
     write_view(&job->views[0], &page);
     return ONV_OK;
 }

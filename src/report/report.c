@@ -80,11 +80,16 @@ static onv_status part(onv_report_run *run, onv_status (*write)(const onv_report
     return status;
 }
 
+onv_status onv_report_open(onv_report_run *run, onv_error *err)
+{
+    return run->state.written > 0 ? ONV_OK : part(run, run->format->begin, NULL, 0, err);
+}
+
 onv_status onv_report_put(onv_report_run *run, const onv_view *view, onv_error *err)
 {
     uint64_t *most = &run->writer.most;
     if (__builtin_add_overflow(*most, view->model->most_output, most)) *most = UINT64_MAX;
-    if (run->state.written == 0) ONV_TRY(part(run, run->format->begin, view, 1, err));
+    ONV_TRY(onv_report_open(run, err));
     ONV_TRY(part(run, run->format->add, view, 1, err));
     run->state.written++;
     return onv_writer_finish(&run->writer, err);
@@ -93,14 +98,18 @@ onv_status onv_report_put(onv_report_run *run, const onv_view *view, onv_error *
 onv_status onv_report_stop(onv_report_run *run, const onv_view *views, size_t count,
                            onv_status status, onv_error *err)
 {
-    if (status == ONV_OK && run->state.written == 0)
-        status = part(run, run->format->begin, views, count, err);
+    if (status == ONV_OK) status = onv_report_open(run, err);
     if (status == ONV_OK) status = part(run, run->format->end, views, count, err);
     onv_status written = onv_writer_finish(&run->writer, status == ONV_OK ? err : NULL);
+    onv_report_drop(run);
+    return status != ONV_OK ? status : written;
+}
+
+void onv_report_drop(onv_report_run *run)
+{
     onv_arena_cleanup(&run->arena);
     onv_arena_cleanup(&run->state.kept);
     onv_vec_cleanup(&run->state.compared);
-    return status != ONV_OK ? status : written;
 }
 
 onv_status onv_report_write(const onv_view *views, size_t count, onv_format format,

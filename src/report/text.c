@@ -424,7 +424,7 @@ static onv_status add_text(const onv_report_job *job)
         write_quiet(&job->views[0], &page);
         return ONV_OK;
     }
-    if (job->state->written > 0) onv_write_text(job->out, "\n\n");
+    onv_write_between(job, "\n\n");
     write_view(&job->views[0], &page, job->options);
     return job->expected > 1 ? onv_compare(job, &page) : ONV_OK;
 }

@@ -1,4 +1,6 @@
 /* What grew since a baseline. */
+#include <string.h>
+
 #include "report/text.h"
 
 static const onv_column columns[] = {
@@ -29,7 +31,8 @@ void onv_write_gate(const onv_view *view, const onv_page *page)
     onv_table_init(&table, columns, 5);
     for (uint32_t i = 0; i < gate->n_rows; i++) {
         const onv_gate_row *row = &gate->rows[i];
-        onv_table_add(&table, row->what);
+        bool is_sum = strcmp(row->what, "total") == 0;
+        onv_table_add(&table, is_sum ? "weights + peak" : row->what);
         onv_table_add(&table,
                       onv_arena_printf(page->arena, "%s", onv_label_bytes(row->before).text));
         onv_table_add(&table,

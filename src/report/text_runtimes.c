@@ -85,9 +85,10 @@ void onv_write_runtime_remarks(const onv_runtime_result *r, const onv_page *page
     }
     if (text != NULL) write_line(page, text);
     if (differs(r->low_bytes, r->held_bytes))
-        write_line(page, onv_arena_printf(page->arena,
-                                          "%s: as little as %s in another order of initializers",
-                                          r->runtime->name, onv_label_bytes(r->low_bytes).text));
+        write_line(page,
+                   onv_arena_printf(page->arena,
+                                    "%s: as little as %s by workspaces and order of initializers",
+                                    r->runtime->name, onv_label_bytes(r->low_bytes).text));
     if (r->out_of_memory)
         write_line(page, onv_arena_printf(page->arena,
                                           "ort: gpu_mem_limit is not enough: a request of %s finds "

@@ -15,12 +15,19 @@ static bool has_rows(const onv_tape *t, uint32_t x)
     return s.rank == 0 || s.dims[s.rank - 1] == 1 || s.strides[s.rank - 1] == 1;
 }
 
+/* Bytes of a head's row that the memory-efficient kernel takes. */
+enum { ROW_STEP = 16 };
+
 static bool takes_kernel(const onv_tape *t, const uint32_t in[4])
 {
     const onv_lower_options *options = t->emit.options;
     bool has_calls = !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 0));
     onv_eager_tensor q = onv_tensor_at(&t->emit, in[0]);
     if (options->attention == ONV_ATTENTION_MATH || !has_calls || q.rank != 4) return false;
+    bool low = onv_dtype_bits((onv_dtype)q.dtype) == 16;
+    uint64_t row = (uint64_t)q.dims[3] * onv_dtype_bits((onv_dtype)q.dtype) / 8;
+    bool is_flash = low && in[3] == ONV_NO_TENSOR && options->attention != ONV_ATTENTION_EFFICIENT;
+    if (!is_flash && row % ROW_STEP != 0) return false;
     return has_rows(t, in[0]) && has_rows(t, in[1]) && has_rows(t, in[2]);
 }
 
@@ -159,7 +166,10 @@ void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_o
     double told = t->emit.options->attention_dropout, p = onv_call_real(c, "dropout_p", 0);
     t->emit.dropout = t->emit.options->inference ? 0 : told >= 0 ? told : p;
     uint32_t out;
-    if (takes_kernel(t, in)) {
+    if (op->rule ==
+        ONV_RULE_ATTENTION_KERNEL) { /* what the public function does before was recorded */
+        out = onv_emit_attention(&t->emit, in[0], in[1], in[2], in[3], &shape);
+    } else if (takes_kernel(t, in)) {
         bool low = onv_dtype_bits((onv_dtype)onv_tensor_at(&t->emit, in[0]).dtype) == 16;
         in[3] = converted_mask(t, in[3], onv_tensor_at(&t->emit, in[0]).dtype);
         in[3] = aligned_mask(t, in[3]);

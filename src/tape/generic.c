@@ -1,4 +1,5 @@
 /* What rows of the table describe: operands, what is kept of them, results. */
+#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -256,24 +257,50 @@ static void emit_results(onv_tape *t, const onv_program_call *call, const kept *
     }
 }
 
+/* What the derivative depends on is a part of the name. */
+static const char *name_of(const onv_program_call *call, const onv_aten_op *op)
+{
+    const char *name = op->tape != NULL ? op->tape : op->name;
+    bool scales = onv_call_real(call, "alpha", 1) != 1;
+    if (strcmp(name, "add") == 0) return scales ? "add_alpha" : name;
+    if (strcmp(name, "sub") == 0) return scales ? "sub_alpha" : name;
+    if (strcmp(name, "clamp") == 0) {
+        const onv_argument *low = onv_call_argument(call, "min");
+        const onv_argument *high = onv_call_argument(call, "max");
+        bool has_low = low != NULL && low->kind != ONV_ARGUMENT_NONE;
+        bool has_high = high != NULL && high->kind != ONV_ARGUMENT_NONE;
+        return has_low && has_high ? name : "clamp_min";
+    }
+    if (strcmp(name, "vector_norm") != 0) return name;
+    double order = onv_call_real(call, "p", onv_call_real(call, "ord", 2));
+    return order == 2     ? "ReduceL2"
+           : order == 1   ? "ReduceL1"
+           : isinf(order) ? "vector_norm_inf"
+                          : name;
+}
+
 void onv_tape_by_row(onv_tape *t, const onv_program_call *call, const onv_aten_op *op,
                      bool in_place)
 {
+    const char *name = name_of(call, op);
     onv_tape_operands(t, call, op);
     if (!in_place) cast_operands(t, op->cast);
     kept k = kept_of(t, op);
+    if (strcmp(name, "add_alpha") == 0) k.hands_on &= 1; /* of b alone the gradient is scaled */
     bool writes = in_place && t->operands.count > 0;
     uint32_t target = writes ? t->operands.at[0].value : ONV_NO_PROGRAM_VALUE;
     uint32_t base = writes ? written_base(t, target, is_any_wanted(t, &k)) : ONV_NO_TENSOR;
     uint32_t out = first_result(t, call, op, in_place, base);
-    onv_emit_begin(&t->emit, op->tape != NULL ? op->tape : op->name);
+    onv_emit_begin(&t->emit, name);
     t->emit.op.in_place = writes;
     t->emit.op.swaps_grads = k.second_first;
     if (base != ONV_NO_TENSOR) emit_slices(t, base);
     emit_operands(t, &k, writes, base, out);
     emit_results(t, call, &k, out);
     onv_emit_end(&t->emit);
-    if (writes)
+    if (base != ONV_NO_TENSOR)
+        onv_tape_set_base_written(t, onv_call_result(call, 0), target, out);
+    else if (writes)
         onv_tape_set_written(t, onv_call_result(call, 0), target, out);
     else
         onv_tape_give(t, call, 0, out);

@@ -55,7 +55,7 @@ static void emit_copy_slices(onv_tape *t, const onv_program_call *c, uint32_t ta
     onv_emit_temps(&t->emit, 0, fits ? temps : UINT64_MAX);
     onv_emit_out(&t->emit, out);
     onv_emit_end(&t->emit);
-    onv_tape_set_written(t, onv_call_result(c, 0), target, out);
+    onv_tape_set_base_written(t, onv_call_result(c, 0), target, out);
 }
 
 void onv_tape_copy(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)

@@ -117,18 +117,34 @@ void onv_tape_batch_norm(onv_tape *t, const onv_program_call *c, const onv_aten_
     give_statistics(t, c);
 }
 
+/* Of channels of each sample: weight and bias are repeated for them. */
+static uint32_t repeated(onv_tape *t, uint32_t w, uint64_t groups)
+{
+    onv_eager_tensor s = onv_tensor_at(&t->emit, w);
+    const int64_t dims[] = {groups <= INT64_MAX ? (int64_t)groups : INT64_MAX};
+    if (w == ONV_NO_TENSOR) return w;
+    uint32_t out = onv_tensor_new(&t->emit, s.dtype, 1, dims, NULL);
+    onv_emit_begin(&t->emit, "Tile");
+    onv_emit_in(&t->emit, w, ONV_GRAD_NEW);
+    onv_emit_out(&t->emit, out);
+    onv_emit_end(&t->emit);
+    return out;
+}
+
 void onv_tape_instance_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
                             bool in_place)
 {
     uint32_t in[3];
     (void)in_place;
     gather(t, c, op, in);
-    uint32_t x = onv_emit_contiguous(&t->emit, onv_amp_fp32(&t->emit, in[0]));
+    uint32_t x = onv_emit_contiguous(&t->emit, in[0]);
     onv_eager_tensor s = onv_tensor_at(&t->emit, x);
     uint64_t groups = 1;
     if (x == ONV_NO_TENSOR) return;
     if (s.rank > 1 && !onv_u64_mul((uint64_t)s.dims[0], (uint64_t)s.dims[1], &groups))
         groups = UINT64_MAX;
+    in[1] = repeated(t, in[1], groups);
+    in[2] = repeated(t, in[2], groups);
     uint32_t out = onv_tensor_new(&t->emit, s.dtype, s.rank, s.dims, NULL);
     onv_tape_give(t, c, 0,
                   onv_emit_norm(&t->emit, "instance_norm", x, in[1], in[2], groups, true, out));

@@ -136,3 +136,33 @@ void onv_tape_vectors(onv_tape *t, const onv_program_call *c, const onv_aten_op 
     uint32_t out = onv_tape_new(t, result, onv_tensor_at(&t->emit, a).dtype);
     onv_tape_set(t, result, onv_emit_product(&t->emit, op->name, a, b, sum, out));
 }
+
+void onv_tape_einsum(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    enum { MAX_OPERANDS = 8 };
+    uint32_t in[MAX_OPERANDS], out = ONV_NO_TENSOR, n = 0;
+    size_t first = t->emit.eager->ops.count;
+    const char *equation = onv_call_text(c, "equation");
+    onv_tape_operands(t, c, op);
+    for (size_t i = 0; i < t->operands.count && n < MAX_OPERANDS; i++)
+        in[n++] = t->operands.at[i].tensor;
+    if (equation != NULL && strstr(equation, "->") != NULL && n == t->operands.count)
+        out = onv_emit_einsum(&t->emit, equation, in, n);
+    if (out == ONV_NO_TENSOR) {
+        onv_tape_by_row(t, c, op, in_place);
+        return;
+    }
+    set_macs(t, first);
+    onv_tape_give(t, c, 0, out);
+}
+
+void onv_tape_bilinear(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    uint32_t in[4];
+    onv_shape shape;
+    (void)in_place;
+    onv_tape_operands(t, c, op);
+    for (uint32_t k = 0; k < 4; k++) in[k] = onv_tape_operand_of(t, k);
+    if (!onv_tape_shape(t, onv_call_result(c, 0), &shape)) return;
+    onv_tape_give(t, c, 0, onv_emit_bilinear(&t->emit, in[0], in[2], in[1], in[3], &shape));
+}

@@ -33,6 +33,7 @@ typedef struct onv_tape {
     onv_tape_value *values;  /* by value of the program */
     const onv_aten_op **ops; /* by call; NULL: no row */
     bool *in_place;          /* by call */
+    uint32_t *last_op;       /* by call: operations when it was over */
     ONV_VEC(onv_tape_operand) operands;
     onv_tally unknown;      /* calls without a row: bytes of results */
     onv_tally contradicted; /* of a recording: results that are views, or not, against the table */
@@ -50,8 +51,9 @@ uint32_t onv_tape_tensor(onv_tape *t, uint32_t value);
 void onv_tape_set(onv_tape *t, uint32_t value, uint32_t tensor);
 /* `value` is a view of `base`, for autograd. */
 void onv_tape_set_view(onv_tape *t, uint32_t value, uint32_t base, uint32_t tensor);
-/* `value` is another name of the object `of`, which now has that tensor. */
+/* `value` is another name of the object `of`, which now has that tensor; or, of a view, its base has one. */
 void onv_tape_set_written(onv_tape *t, uint32_t value, uint32_t of, uint32_t tensor);
+void onv_tape_set_base_written(onv_tape *t, uint32_t value, uint32_t of, uint32_t base_tensor);
 /* A new tensor for it, in that dtype (ONV_UNDEFINED: the program's), in the program's strides. */
 uint32_t onv_tape_new(onv_tape *t, uint32_t value, uint8_t dtype);
 /* The dtype of a result: the program's, or under autocast that of its float operands. */
@@ -131,6 +133,12 @@ void onv_tape_softmax(onv_tape *t, const onv_program_call *c, const onv_aten_op 
 void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
                         bool in_place);
 
+/* encoder.c */
+void onv_tape_encoder(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+/* Where calls from `first` on are a module that takes another path without gradients: emits that, and gives the call behind it;
+ * else gives `first`. */
+uint32_t onv_tape_fast_path(onv_tape *t, uint32_t first, uint32_t end);
+
 /* recurrent.c */
 void onv_tape_recurrent(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
                         bool in_place);
@@ -174,6 +182,11 @@ void onv_tape_loss(onv_tape *t, const onv_program_call *c, const onv_aten_op *op
 
 /* graphs.c */
 void onv_tape_graphs(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+
+/* --- recorded.c --------------------------------------------------------------------------------- */
+
+/* Of a recording: until when storages are held, and whether it says the same of storages and of what is kept. */
+void onv_tape_lifetimes(onv_tape *t);
 
 /* --- tape.c ------------------------------------------------------------------------------------- */
 

@@ -137,10 +137,14 @@ static void lower_call(onv_tape *t, uint32_t index)
 void onv_tape_calls(onv_tape *t, const onv_program_graph *graph)
 {
     onv_node_id outer = t->emit.node;
-    for (uint32_t i = 0; i < graph->n_calls && t->emit.status == ONV_OK; i++) {
-        const onv_program_call *call = &t->program->calls.at[graph->first_call + i];
+    uint32_t end = graph->first_call + graph->n_calls;
+    for (uint32_t i = graph->first_call; i < end && t->emit.status == ONV_OK; i++) {
+        const onv_program_call *call = &t->program->calls.at[i];
+        uint32_t next = onv_tape_fast_path(t, i, end);
         if (!onv_work(4)) t->emit.status = ONV_ERR_CANCELLED;
-        lower_call(t, graph->first_call + i);
+        if (next == i) lower_call(t, i);
+        for (; next > i + 1; i++) t->last_op[i] = (uint32_t)t->emit.eager->ops.count;
+        t->last_op[i] = (uint32_t)t->emit.eager->ops.count;
         if (t->emit.status != ONV_OK) onv_error_at(t->emit.err, call->name, call->op_name);
     }
     t->emit.node = outer;
@@ -171,7 +175,8 @@ static onv_status prepare(onv_tape *t)
     t->values = ONV_ARENA_ARRAY(arena, onv_tape_value, n_values);
     t->ops = ONV_ARENA_ARRAY(arena, const onv_aten_op *, n_calls);
     t->in_place = ONV_ARENA_ARRAY(arena, bool, n_calls);
-    if (t->values == NULL || t->ops == NULL || t->in_place == NULL)
+    t->last_op = ONV_ARENA_ARRAY(arena, uint32_t, n_calls);
+    if (t->values == NULL || t->ops == NULL || t->in_place == NULL || t->last_op == NULL)
         return onv_fail_memory(t->emit.err);
     for (uint32_t i = 0; i < n_values; i++)
         t->values[i] =
@@ -220,6 +225,7 @@ static void lower(onv_tape *t)
     const onv_lower_options *options = t->emit.options;
     make_all(t);
     onv_tape_calls(t, &t->program->graphs.at[0]);
+    if (onv_program_is_recorded(t->program) && t->emit.status == ONV_OK) onv_tape_lifetimes(t);
     t->emit.has_no_grad = false;
     if (t->emit.status == ONV_OK) emit_losses(t);
     if (t->emit.status == ONV_OK && !options->inference) onv_copies_add(&t->emit);

@@ -104,13 +104,17 @@ void onv_tape_set_written(onv_tape *t, uint32_t value, uint32_t of, uint32_t ten
 {
     onv_tape_value *object = object_of(t, of);
     if (value != ONV_NO_PROGRAM_VALUE) t->values[value].object = t->values[of].object;
-    if (object->base == ONV_NO_PROGRAM_VALUE) {
-        object->tensor = tensor;
+    object->tensor = tensor;
+    /* For gradients alone other views of it are made again. */
+    if (object->base == ONV_NO_PROGRAM_VALUE && onv_tensor_needs_grad(&t->emit, tensor))
         object->writes++;
-        return;
-    }
-    onv_tape_value *base = object_of(t, object->base);
-    base->tensor = tensor;
+}
+
+void onv_tape_set_base_written(onv_tape *t, uint32_t value, uint32_t of, uint32_t base_tensor)
+{
+    onv_tape_value *object = object_of(t, of), *base = object_of(t, object->base);
+    if (value != ONV_NO_PROGRAM_VALUE) t->values[value].object = t->values[of].object;
+    base->tensor = base_tensor;
     base->writes++;
 }
 

@@ -87,6 +87,13 @@ void onv_tape_reshape(onv_tape *t, const onv_program_call *c, const onv_aten_op 
         onv_tape_set(t, result, view);
 }
 
+/* A recording shows the copy of what the next call overwrites, which autograd keeps: rules make it with that call. */
+static bool is_for_backward(const onv_tape *t, uint32_t value)
+{
+    return onv_program_is_recorded(t->program) && value != ONV_NO_PROGRAM_VALUE &&
+           t->program->values.at[value].is_kept && t->values[value].n_uses == 0;
+}
+
 /* contiguous() gives its argument where that is; clone() never does. */
 void onv_tape_contiguous(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
                          bool in_place)
@@ -95,7 +102,7 @@ void onv_tape_contiguous(onv_tape *t, const onv_program_call *c, const onv_aten_
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
     const char *format = onv_call_text(c, "memory_format");
     (void)op, (void)in_place;
-    if (x == ONV_NO_TENSOR) return;
+    if (x == ONV_NO_TENSOR || is_for_backward(t, onv_call_result(c, 0))) return;
     bool is_last = format != NULL && strncmp(format, "channels_last", 13) == 0;
     bool clones = onv_call_is(c, "aten.clone") || onv_call_is(c, "aten.lift_fresh_copy");
     bool is_there = is_last ? onv_tensor_is_channels_last(&from) : onv_tensor_is_contiguous(&from);

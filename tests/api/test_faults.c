@@ -218,12 +218,16 @@ static void analyses(void **state)
          .path = SAMPLE("scan"),
          .options = {.budget = 1 << 20, .max_batch = true, .runtimes = "torch,ort"}},
         {.name = "timelines", .path = SAMPLE("scan"), .options = {.batch = 2, .timelines = true}},
+        {.name = "remedies",
+         .path = SAMPLE("scan"),
+         .options = {.batch = 4, .budget = 1 << 28, .remedies = true}},
     };
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         calls[i].make = analyse;
         calls[i].options.struct_size = sizeof calls[i].options;
         if (strcmp(calls[i].name, "orders") == 0) bind(&calls[i], "height", "width");
         if (strcmp(calls[i].name, "the largest batch") == 0) bind(&calls[i], "sequence", NULL);
+        if (strcmp(calls[i].name, "remedies") == 0) bind(&calls[i], "sequence", NULL);
         fail_each(&calls[i]);
     }
 }

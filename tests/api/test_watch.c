@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "onnxvram/onnxvram.h"
+#include "api/watch.h"
 
 #define SAMPLE ONV_SOURCE_DIR "/samples/mobilenet_v3_small.onnx"
 
@@ -77,11 +77,106 @@ static void a_replay_is_told(void **state)
     assert_true(heard);
 }
 
+typedef struct heard {
+    size_t trials;
+} heard;
+
+static void count_trials(void *context, const char *stage)
+{
+    ((heard *)context)->trials += strncmp(stage, "trying ", 7) == 0;
+}
+
+static onv_analysis *analyse_training(const char *plans, int64_t batch, uint64_t budget,
+                                      heard *trials)
+{
+    onv_error error;
+    onv_options options = onv_options_default();
+    onv_analysis *analysis;
+    options.train = "sgd";
+    options.checkpoint = plans;
+    options.budget = budget;
+    options.batch = batch;
+    options.max_batch = batch == 0;
+    options.progress = count_trials;
+    options.progress_context = trials;
+    assert_int_equal(onv_analysis_new(SAMPLE, &options, &analysis, &error), ONV_OK);
+    return analysis;
+}
+
+/* The largest batch of the last plan, and how many analyses found those of all plans. */
+static int64_t largest_batch(const char *plans, uint64_t budget, size_t *trials)
+{
+    onv_checkpoint_info plan;
+    heard h = {0};
+    onv_analysis *analysis = analyse_training(plans, 0, budget, &h);
+    int64_t batch = 0;
+    for (size_t i = 0; onv_analysis_checkpoint(analysis, i, &plan); i++)
+        batch = (int64_t)plan.max_batch;
+    onv_analysis_destroy(analysis);
+    *trials = h.trials;
+    return batch;
+}
+
+static bool fits(const char *plan, int64_t batch, uint64_t budget)
+{
+    onv_fit_info fit;
+    heard none = {0};
+    onv_analysis *analysis = analyse_training(plan, batch, budget, &none);
+    assert_true(onv_analysis_fit(analysis, &fit));
+    onv_analysis_destroy(analysis);
+    return fit.fits;
+}
+
+/* Sizes that are far from a plan's answer are not analysed; the answer and its neighbour are. */
+static void a_search_for_a_plan_analyses_few_sizes(void **state)
+{
+    (void)state;
+    for (uint64_t gib = 1; gib <= 64; gib *= 4) {
+        size_t of_one, of_both, most = 3;
+        largest_batch("blocks", gib << 30, &of_one);
+        int64_t batch = largest_batch("blocks,sqrt", gib << 30, &of_both);
+        /* Each of the two figures would need two for each bit, were all analysed. */
+        for (int64_t b = batch; b > 0; b /= 2) most += 2;
+        assert_in_range(of_both - of_one, 2, most);
+        assert_true(fits("sqrt", batch, gib << 30));
+        assert_false(fits("sqrt", batch + 1, gib << 30));
+    }
+}
+
+/* What repeats an analysis has a limit of its own, which the caller's takes the place of. */
+static void searches_share_a_limit(void **state)
+{
+    (void)state;
+    onv_limits limits = onv_limits_default();
+    for (int given = 0; given < 2; given++) {
+        onv_options options = onv_options_default();
+        onv_error error = {0};
+        onv_watch watch;
+        if (given == 1) limits.work = UINT64_MAX;
+        options.limits = &limits;
+        onv_quota *before = onv_watch_start(&watch, &options);
+        assert_true(onv_work((uint64_t)1 << 40)); /* the analysis itself has none */
+        onv_watch_begin_searches(&watch);
+        assert_true(onv_work((uint64_t)1 << 32));
+        onv_watch_end_searches(&watch);
+        assert_true(onv_work((uint64_t)1 << 40));
+        onv_watch_begin_searches(&watch);
+        assert_int_equal(onv_work(((uint64_t)1 << 32) + 1), given == 1);
+        onv_watch_end_searches(&watch);
+        onv_status status = onv_watch_verdict(&watch, ONV_OK, &error);
+        assert_int_equal(status, given == 1 ? ONV_OK : ONV_ERR_LIMIT);
+        if (given == 0) assert_non_null(strstr(error.message, "--limit work=N"));
+        onv_watch_leave(&watch, before);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_replay_asks_the_same_callback),
         cmocka_unit_test(a_replay_is_told),
+        cmocka_unit_test(a_search_for_a_plan_analyses_few_sizes),
+        cmocka_unit_test(searches_share_a_limit),
     };
     return cmocka_run_group_tests_name("watch", tests, NULL, NULL);
 }

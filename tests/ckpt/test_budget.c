@@ -157,6 +157,26 @@ static void the_cheapest_that_fits_is_chosen(void **state)
     }
 }
 
+/* For checkpoints fewer operations overwrite their input, as ReLU6 does: a plan without any is not of those. */
+static void the_empty_plan_is_training_without_plans(void **state)
+{
+    (void)state;
+    question q = {"mobilenet_v2.onnx", NULL, "adamw", 64, ONV_PRECISION_AS_EXPORTED};
+    onv_analysis *without = ask(&q, 0, false);
+    q.checkpoint = "blocks,none";
+    onv_analysis *with = ask(&q, 0, false);
+    onv_training_info info;
+    onv_checkpoint_info plan;
+    assert_true(onv_analysis_training(without, &info));
+    assert_true(onv_analysis_checkpoint(with, 1, &plan));
+    assert_string_equal(plan.name, "none");
+    assert_int_equal(plan.peak_bytes, info.peak_bytes);
+    assert_int_equal(plan.allocated_peak_bytes, info.allocated_peak_bytes);
+    assert_int_equal(plan.reserved_peak_bytes, info.reserved_peak_bytes);
+    onv_analysis_destroy(with);
+    onv_analysis_destroy(without);
+}
+
 /* --- The largest batch ------------------------------------------------------------------------- */
 
 static uint64_t total_at(question q, int64_t batch, uint64_t budget)
@@ -206,6 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_cheapest_that_fits_is_chosen),
+        cmocka_unit_test(the_empty_plan_is_training_without_plans),
         cmocka_unit_test(the_largest_batch_of_each_plan),
     };
     return cmocka_run_group_tests_name("ckpt.budget", tests, NULL, NULL);

@@ -24,8 +24,14 @@ static inline void check_failure(onv_status status, const onv_error *error)
     hold(memchr(error->message, '\0', sizeof error->message) != NULL);
 }
 
-/* In target_op_shapes.c, target_program.c. */
+/* In target_op_shapes.c, target_notes.c, target_files.c and target_program.c. */
 void fuzz_run_op_shapes(const uint8_t *data, size_t size);
+void fuzz_run_notes(const uint8_t *data, size_t size);
+void fuzz_run_statements(const uint8_t *data, size_t size);
+void fuzz_run_terms(const uint8_t *data, size_t size);
+void fuzz_run_baseline(const uint8_t *data, size_t size);
+void fuzz_run_tensor(const uint8_t *data, size_t size);
+void fuzz_run_requests(const uint8_t *data, size_t size);
 void fuzz_run_archive(const uint8_t *data, size_t size);
 void fuzz_run_expression(const uint8_t *data, size_t size);
 

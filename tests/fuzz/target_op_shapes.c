@@ -1,57 +1,13 @@
 /* Files of --op-shapes: read, and then used in a model that has a node of every declared operator. */
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "fuzz/hold.h"
-#include "fuzz/schema.h"
+#include "fuzz/message.h"
 #include "infer/op_shapes.h"
 #include "onnxvram/onnxvram.h"
 
-enum { MOST_NODES = 8, MODEL_BYTES = 1 << 16 };
-
-typedef struct message {
-    uint8_t at[MODEL_BYTES];
-    size_t size;
-} message;
-
-static void put(message *m, const void *data, size_t size)
-{
-    hold(size <= sizeof m->at - m->size);
-    if (size > 0) memcpy(m->at + m->size, data, size);
-    m->size += size;
-}
-
-static void put_varint(message *m, uint64_t value)
-{
-    uint8_t coded[10];
-    put(m, coded, fuzz_put_varint(coded, value));
-}
-
-static void put_number(message *m, unsigned field, uint64_t value)
-{
-    put_varint(m, field << 3);
-    put_varint(m, value);
-}
-
-static void put_bytes(message *m, unsigned field, const void *data, size_t size)
-{
-    put_varint(m, field << 3 | 2);
-    put_varint(m, size);
-    put(m, data, size);
-}
-
-static void put_text(message *m, unsigned field, const char *text)
-{
-    put_bytes(m, field, text, strlen(text));
-}
-
-/* Takes `part` and leaves it empty. */
-static void put_part(message *m, unsigned field, message *part)
-{
-    put_bytes(m, field, part->at, part->size);
-    part->size = 0;
-}
+enum { MOST_NODES = 8 };
 
 typedef struct parts {
     message model, graph, node, inner, deeper;
@@ -135,10 +91,8 @@ static void make_model(parts *p, const onv_op_shapes *table)
 /* The table as a user gives it: as a file. */
 static void use(const uint8_t *data, size_t size, const message *model)
 {
-    char path[40];
-    int fd = memfd_create("op-shapes", MFD_CLOEXEC);
-    hold(fd >= 0 && write(fd, data, size) == (ssize_t)size);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    char path[FUZZ_PATH];
+    int fd = fuzz_as_file(data, size, path);
     onv_options options = onv_options_default();
     options.op_shapes_file = path;
     options.batch = size % 2 == 0 ? 2 : 0;

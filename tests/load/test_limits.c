@@ -143,7 +143,8 @@ static void searches_can_be_ended(void **state)
     options.limits = &limits;
     onv_error error;
     patience p = {.most = 1000000};
-    options.budget = 1 << 20;
+    options.budget = 1 << 20; /* less than a context, so that of what is live alone */
+    options.runtimes = "ideal";
     options.max_batch = true;
     options.cancelled = is_cancelled;
     options.cancel_context = &p;

@@ -117,6 +117,28 @@ class Recordings(unittest.TestCase):
         self.assertEqual(node["metadata"]["nn_module_stack"].split(";")[-1], "L__self__conv,conv,torch.nn.modules.conv.Conv2d")
         self.assertIn("x = self.act(self.norm(self.conv(x)))", node["metadata"]["stack_trace"])
 
+    def test_gradients(self):
+        program = record(Small(), torch.rand(2, 3, 8, 8), modes=["training"])["training"]
+        values = program["graph_module"]["graph"]["tensor_values"]
+        for target in ("aten.convolution.default", "aten.relu_.default", "aten.addmm.default"):
+            self.assertTrue(values[value_of(program, target)]["requires_grad"], target)
+        self.assertFalse(values["x"]["requires_grad"])
+        self.assertFalse(values["cudnn_batch_norm_r_1"]["requires_grad"])
+
+    def test_values_of_constants(self):
+        class Decoder(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16, batch_first=True), 1)
+
+            def forward(self, x):
+                mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1], device=x.device)
+                return self.layers(x, x, tgt_mask=mask)
+        program = record(Decoder(), torch.rand(2, 5, 8), modes=["training"])["training"]
+        node = next(n for n in program["graph_module"]["graph"]["nodes"] if "efficient_attention" in n["target"])
+        arguments = {a["name"]: a["arg"] for a in node["inputs"]}
+        self.assertEqual((arguments["attn_bias"], arguments["is_causal"]), ({"as_none": True}, {"as_bool": True}))
+
     def test_lifetimes(self):
         programs = record(Small(), torch.rand(2, 3, 8, 8))
         lives = programs["training"]["lifetimes"]

@@ -341,6 +341,17 @@ static void lines_keep_to_the_page(void **state)
     model_free(m);
 }
 
+/* As another process does. */
+static void add_as_part(onv_report_stream *stream, const onv_analysis *analysis, onv_format format)
+{
+    capture part = {0};
+    if (stream == NULL) return;
+    assert_int_equal(onv_report_part(analysis, format, 2, NULL, capture_write, &part, NULL),
+                     ONV_OK);
+    assert_int_equal(onv_report_add_part(stream, part.text, part.length, NULL), ONV_OK);
+    capture_free(&part);
+}
+
 /* Analyses that come one after another, and go. */
 static void streams_are_the_reports(void **state)
 {
@@ -348,7 +359,8 @@ static void streams_are_the_reports(void **state)
     for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_MODEL_EXPLORER; format++) {
         capture at_once = {0}, streamed = {0};
         onv_analysis *both[2] = {NULL};
-        onv_report_stream *stream;
+        onv_report_stream *stream, *of_parts = NULL;
+        capture joined = {0};
         onv_error error;
         onv_options options = onv_options_default();
         model *m[] = {diamond("f32[4,64]"), diamond("f32[batch,64]")};
@@ -356,11 +368,16 @@ static void streams_are_the_reports(void **state)
                                             &stream, &error);
         assert_int_equal(begun, onv_report_can_stream((onv_format)format) ? ONV_OK : ONV_ERR_USAGE);
         assert_int_equal(error.code, begun);
+        if (begun == ONV_OK)
+            assert_int_equal(onv_report_begin((onv_format)format, 2, NULL, capture_write, &joined,
+                                              &of_parts, NULL),
+                             ONV_OK);
         options.example = true;
         for (int i = 0; i < 2; i++) {
             both[i] = model_analyse(m[i], &options);
             onv_analysis *again = model_analyse(m[i], &options);
             if (begun == ONV_OK) assert_int_equal(onv_report_add(stream, again, &error), ONV_OK);
+            add_as_part(of_parts, again, (onv_format)format);
             onv_analysis_destroy(again);
         }
         if (begun == ONV_OK) {
@@ -369,12 +386,54 @@ static void streams_are_the_reports(void **state)
                              ONV_OK);
             assert_int_equal(onv_report_end(stream, &error), ONV_OK);
             assert_string_equal(streamed.text, at_once.text);
+            assert_int_equal(onv_report_end(of_parts, NULL), ONV_OK);
+            assert_string_equal(joined.text, at_once.text);
+            capture_free(&joined);
         }
         for (int i = 0; i < 2; i++) onv_analysis_destroy(both[i]);
         for (int i = 0; i < 2; i++) model_free(m[i]);
         capture_free(&at_once);
         capture_free(&streamed);
     }
+}
+
+/* A part that is cut anywhere, or has any byte changed, is refused or gives some text; nothing else happens. */
+static void parts_are_not_trusted(void **state)
+{
+    (void)state;
+    model *m = diamond("f32[4,64]");
+    onv_analysis *a = model_analyse(m, NULL);
+    capture part = {0}, whole;
+    onv_error error;
+    assert_int_equal(onv_report_part(a, ONV_FORMAT_TEXT, 2, NULL, capture_write, &part, NULL),
+                     ONV_OK);
+    assert_int_equal(onv_report_part(a, ONV_FORMAT_SVG, 2, NULL, capture_write, &part, &error),
+                     ONV_ERR_USAGE);
+    size_t n_refused = 0;
+    for (size_t i = 0; i < 2 * part.length; i++) {
+        bool cuts = i < part.length;
+        size_t bytes = cuts ? i : part.length;
+        char *copy = malloc(bytes > 0 ? bytes : 1);
+        onv_report_stream *stream;
+        assert_non_null(copy);
+        memcpy(copy, part.text, bytes);
+        if (!cuts) copy[i - part.length] ^= (char)0xff;
+        whole = (capture){0};
+        assert_int_equal(
+            onv_report_begin(ONV_FORMAT_TEXT, 2, NULL, capture_write, &whole, &stream, NULL),
+            ONV_OK);
+        onv_status status = onv_report_add_part(stream, copy, bytes, &error);
+        if (status != ONV_OK) assert_int_equal(status, ONV_ERR_FORMAT);
+        assert_int_equal(onv_report_add_part(stream, part.text, part.length, NULL), status);
+        assert_int_equal(onv_report_end(stream, NULL), status);
+        n_refused += status != ONV_OK;
+        capture_free(&whole);
+        free(copy);
+    }
+    assert_true(n_refused > part.length / 2);
+    capture_free(&part);
+    onv_analysis_destroy(a);
+    model_free(m);
 }
 
 /* Whoever takes the text refuses some of it: the rest is not offered. */
@@ -418,6 +477,7 @@ int main(void)
         cmocka_unit_test(hostile_names_are_escaped),
         cmocka_unit_test(lines_keep_to_the_page),
         cmocka_unit_test(streams_are_the_reports),
+        cmocka_unit_test(parts_are_not_trusted),
         cmocka_unit_test(streams_end_where_they_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,8 +7,7 @@
 
 enum { NAME = 48 };
 
-/* A name that is used before the next six are made. */
-static const char *name(const char *prefix, unsigned i)
+const char *family_name(const char *prefix, unsigned i)
 {
     static char names[8][NAME];
     static unsigned next;
@@ -17,8 +16,7 @@ static const char *name(const char *prefix, unsigned i)
     return text;
 }
 
-/* Two names as a list. */
-static const char *both(const char *a, const char *b)
+const char *family_both(const char *a, const char *b)
 {
     static char lists[4][2 * NAME + 2];
     static unsigned next;
@@ -27,14 +25,17 @@ static const char *both(const char *a, const char *b)
     return text;
 }
 
-/* "PREFIX0 PREFIX1 ... ", to be freed. */
-static char *list(const char *prefix, unsigned n)
+char *family_list(const char *prefix, unsigned n)
 {
     char *text = malloc((size_t)n * NAME), *at = text;
     assert(text != NULL);
     for (unsigned i = 0; i < n; i++) at += sprintf(at, "%s%u ", prefix, i);
     return text;
 }
+
+#define name family_name
+#define both family_both
+#define list family_list
 
 /* The same numbers each time. */
 static unsigned drawn(unsigned *state, unsigned below)
@@ -360,32 +361,49 @@ static void rewritten(model *m, unsigned n)
     model_output(m, name("t", n), "f32");
 }
 
-const family families[] = {
-    {"chain", chain, true},
-    {"linear-layers", linear_layers, true},
-    {"residual-blocks", residual_blocks, true},
-    {"ladder", ladder, true},
-    {"readers-of-one", readers_of_one, false},
-    {"results", results, false},
-    {"tangle", tangle, true},
-    {"sizes", sizes, false},
-    {"unknown-operators", unknown_operators, false},
-    {"domains", domains, false},
-    {"free-dims", free_dims, false},
-    {"sums-of-dims", sums_of_dims, false},
-    {"shape-arithmetic", shape_arithmetic, false},
-    {"known-vectors", known_vectors, false},
-    {"initializers", initializers, false},
-    {"inputs-of-a-node", inputs_of_a_node, false},
-    {"outputs-of-a-node", outputs_of_a_node, false},
-    {"attributes", attributes, false},
-    {"declared-types", declared_types, false},
-    {"branches", branches, false},
-    {"transposes-in-branches", transposes_in_branches, false},
-    {"loops", loops, false},
-    {"sequences", sequences, false},
-    {"long-names", long_names, false},
-    {"modules", modules, true},
-    {"rewritten", rewritten, false},
+static const family families[] = {
+    {"chain", chain, true, 0},
+    {"linear-layers", linear_layers, true, 0},
+    {"residual-blocks", residual_blocks, true, 0},
+    {"ladder", ladder, true, 0},
+    {"readers-of-one", readers_of_one, false, 0},
+    {"results", results, false, 0},
+    {"tangle", tangle, true, 0},
+    {"sizes", sizes, false, 0},
+    {"unknown-operators", unknown_operators, false, 0},
+    {"domains", domains, false, 0},
+    {"free-dims", free_dims, false, 0},
+    {"sums-of-dims", sums_of_dims, false, 0},
+    {"shape-arithmetic", shape_arithmetic, false, 0},
+    {"known-vectors", known_vectors, false, 0},
+    {"initializers", initializers, false, 0},
+    {"inputs-of-a-node", inputs_of_a_node, false, 0},
+    {"outputs-of-a-node", outputs_of_a_node, false, 0},
+    {"attributes", attributes, false, 0},
+    {"declared-types", declared_types, false, 0},
+    {"branches", branches, false, 0},
+    {"transposes-in-branches", transposes_in_branches, false, 0},
+    {"loops", loops, false, 0},
+    {"sequences", sequences, false, 0},
+    {"long-names", long_names, false, 0},
+    {"modules", modules, true, 0},
+    {"rewritten", rewritten, false, 0},
+    {0},
 };
-const unsigned n_families = sizeof families / sizeof families[0];
+
+#undef name
+
+static const family *find(const family *list_of, unsigned *index)
+{
+    for (; list_of->name != NULL; list_of++)
+        if ((*index)-- == 0) return list_of;
+    return NULL;
+}
+
+const family *family_at(unsigned index)
+{
+    const family *found = find(families, &index);
+    if (found == NULL) found = find(graph_families, &index);
+    if (found == NULL) found = find(note_families, &index);
+    return found;
+}

@@ -9,9 +9,18 @@ typedef struct family {
     const char *name;
     void (*make)(model *m, unsigned n);
     bool is_trained; /* training and its plans are asked for, too */
+    unsigned most;   /* nodes, beyond which a model has the same again; 0: any */
 } family;
 
-extern const family families[];
-extern const unsigned n_families;
+/* Ends with NULL. */
+const family *family_at(unsigned index);
+
+/* The parts of the list, each with a family without a name at its end: notes of exporters, and graphs. */
+extern const family note_families[], graph_families[];
+
+/* "PREFIX7": used before the next six are made. Two names as a list. "PREFIX0 PREFIX1 ...", to be freed. */
+const char *family_name(const char *prefix, unsigned i);
+const char *family_both(const char *a, const char *b);
+char *family_list(const char *prefix, unsigned n);
 
 #endif

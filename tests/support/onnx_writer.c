@@ -33,6 +33,7 @@ struct model {
     char classes[256];
     char call[256];
     const char *rules;
+    buffer notes; /* others of the next node */
 };
 
 enum { VARINT = 0, BYTES = 2, FIXED32 = 5 };
@@ -316,6 +317,16 @@ void model_folded(model *m, const char *name, const char *from)
     put_message(current(m), 13, &info);
 }
 
+void model_note(model *m, const char *key, const char *value)
+{
+    put_note(&m->notes, 9, key, value);
+}
+
+void model_graph_note(model *m, const char *key, const char *value)
+{
+    put_note(current(m), 16, key, value);
+}
+
 void model_rules(model *m, const char *rules)
 {
     m->rules = rules;
@@ -339,7 +350,7 @@ void model_parameters(model *m, const char *names)
                               (int)length - is_buffer, names + is_buffer);
         if (n >= sizeof text) fail_msg("too many names");
     }
-    put_note(current(m), 16, "pkg.torch.export.ExportedProgram.graph_signature", text);
+    model_graph_note(m, "pkg.torch.export.ExportedProgram.graph_signature", text);
 }
 
 void model_node(model *m, const char *op_type, const char *name, const char *inputs,
@@ -368,8 +379,10 @@ void model_node(model *m, const char *op_type, const char *name, const char *inp
     if (m->trace[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.stack_trace", m->trace);
     if (m->call[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.fx_node", m->call);
     if (m->rules != NULL) put_note(&node, 9, "pkg.onnxscript.rewriter.rule_name", m->rules);
+    if (m->notes.size > 0) put(&node, m->notes.at, m->notes.size);
     m->source[0] = m->classes[0] = m->trace[0] = m->call[0] = '\0';
     m->rules = NULL;
+    m->notes.size = 0;
     put_message(current(m), 1, &node);
 }
 
@@ -457,6 +470,7 @@ void model_free(model *m)
     }
     free(m->file.at);
     free(m->imports.at);
+    free(m->notes.at);
     free(m);
 }
 

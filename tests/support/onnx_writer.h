@@ -93,6 +93,10 @@ void model_rules(model *m, const char *rules);
  * "~" before it, it is a buffer, with "^" one that the pass writes. */
 void model_parameters(model *m, const char *names);
 
+/* Any note of the next node, and of the graph. */
+void model_note(model *m, const char *key, const char *value);
+void model_graph_note(model *m, const char *key, const char *value);
+
 /* The file; belongs to the model. */
 const unsigned char *model_bytes(model *m, size_t *size);
 

@@ -17,6 +17,8 @@ BOUND = {
     "resnet50.onnx": ["--batch", "4"],
     "unet-train.onnx": ["--batch", "2", "-d", "height=64", "-d", "width=64", "--train", "adam", "--checkpoint", "all"],
     "resnet18-train.onnx": ["--batch", "2", "--train", "sgd", "--budget", "T4,H100"],
+    "vit-small-train.onnx": ["--batch", "4", "--train", "adam", "--budget", "T4,RTX 4090,A100 40GB,H100,H200", "--max-batch"],
+    "mobilenet_v2-train.onnx": ["--batch", "64", "--train", "sgd", "--budget", "2GiB"],
 }
 
 

@@ -1,1 +1,80 @@
-NETWORKS = []
+"""Networks of libraries that stood nowhere in this repository when they were drawn. Written down before one was exported.
+
+timm: one name of each module, shuffled by random.Random(20261124), the first with fewer than 60 million parameters, at their own sizes of input.
+transformers: model types of the classes for language, pictures and sound, shuffled by random.Random(20261125), without mixtures of experts, which route by
+values, and without those that need inputs of several kinds. torchvision: by hand.
+"""
+from .common import Network, image, numbers, picked, timm, transformer, values, vision
+
+TIMM = (
+    ("resnet101_clip_gap", 224),
+    ("ecaresnet50t", 256),
+    ("convnextv2_pico", 224),
+    ("dla102x2", 224),
+    ("cs3darknet_s", 256),
+    ("maxvit_tiny_tf_384", 384),
+    ("tf_mobilenetv3_large_minimal_100", 224),
+    ("xcit_tiny_12_p8_384", 384),
+    ("hgnetv2_b5", 224),
+    ("tf_efficientnet_el", 300),
+    ("poolformer_m36", 224),
+    ("repvit_m2", 224),
+    ("cpubone_b2pt5_dwnorm", 256),
+    ("res2net50_26w_8s", 224),
+    ("vit_small_resnet50d_s16_224", 224),
+    ("efficientvit_m2", 224),
+    ("efficientformerv2_s2", 224),
+    ("ese_vovnet57b", 256),
+    ("xception65p", 299),
+    ("selecsls84", 224),
+    ("sequencer2d_l", 224),
+    ("edgenext_small_rw", 256),
+    ("regnetz_040", 256),
+    ("fasternet_s", 224),
+    ("efficientformer_l3", 224),
+    ("swinv2_cr_small_384", 384),
+    ("starnet_s150", 224),
+    ("repghostnet_058", 224),
+    ("efficientvit_b1", 224),
+    ("pvt_v2_b2", 224),
+    ("efficientvim_m4", 256),
+    ("resnetv2_101d", 224),
+    ("tiny_vit_21m_512", 512),
+    ("mvitv2_small_cls", 224),
+    ("fastvit_sa24", 256),
+    ("shvit_s4", 256),
+    ("mobilevitv2_200", 256),
+    ("nextvit_small", 224),
+)
+
+NETWORKS = [Network(name, timm(name), image(size), "cross-entropy", 2, 3) for name, size in TIMM] + [
+    Network("mc3_18", vision("mc3_18", "video", num_classes=20), values(3, 8, 56, 56), "cross-entropy", 2, 3),
+    Network("deeplabv3_resnet101", lambda: picked(vision("deeplabv3_resnet101", "segmentation", weights=None, weights_backbone=None,
+                                                         num_classes=5)(), "out", {}), image(128), "cross-entropy", 2, 3),
+    Network("efficientnet_b2", vision("efficientnet_b2"), image(160), "cross-entropy", 2, 3),
+    Network("convnext_small", vision("convnext_small"), image(96), "cross-entropy", 2, 3),
+    Network("olmo_hybrid", transformer("OlmoHybridForCausalLM", "OlmoHybridConfig", fixed={"use_cache": False}), numbers(24)),
+    Network("deberta", transformer("DebertaForMaskedLM", "DebertaConfig"), numbers(24)),
+    Network("ministral", transformer("MinistralForCausalLM", "MinistralConfig", fixed={"use_cache": False}), numbers(24)),
+    Network("luke", transformer("LukeForMaskedLM", "LukeConfig", entity_vocab_size=50, entity_emb_size=16), numbers(24)),
+    Network("siglip2", transformer("SiglipForImageClassification", "SiglipConfig", vision_config={
+        "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "image_size": 64}), image()),
+    Network("perceiver", transformer("PerceiverForMaskedLM", "PerceiverConfig", d_latents=64, num_latents=16, num_self_attends_per_block=2,
+                                     num_self_attention_heads=4, num_cross_attention_heads=4), numbers(128)),
+    Network("xmod", transformer("XmodForMaskedLM", "XmodConfig", default_language="en_XX"), numbers(24)),
+    Network("electra", transformer("ElectraForMaskedLM", "ElectraConfig", embedding_size=32), numbers(24)),
+    Network("mt5", transformer("MT5EncoderModel", "MT5Config", d_kv=16, d_ff=128, num_layers=2, num_heads=4), numbers(24)),
+    Network("umt5", transformer("UMT5EncoderModel", "UMT5Config", d_kv=16, d_ff=128, num_layers=2, num_heads=4), numbers(24)),
+    Network("xlnet", transformer("XLNetLMHeadModel", "XLNetConfig", d_inner=128), numbers(24)),
+    Network("esm", transformer("EsmForMaskedLM", "EsmConfig", mask_token_id=4, position_embedding_type="rotary"), numbers(24)),
+    Network("mamba2", transformer("Mamba2ForCausalLM", "Mamba2Config", num_heads=8, head_dim=16, state_size=16, n_groups=2, chunk_size=8,
+                                  fixed={"use_cache": False}), numbers(24)),
+    Network("deit", transformer("DeiTForImageClassification", "DeiTConfig", image_size=64), image()),
+    Network("deepseek_v2", transformer("DeepseekV2ForCausalLM", "DeepseekV2Config", first_k_dense_replace=2, kv_lora_rank=16,
+                                       q_lora_rank=24, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=16, num_key_value_heads=4,
+                                       fixed={"use_cache": False}), numbers(24)),
+    Network("minicpm3", transformer("MiniCPM3ForCausalLM", "MiniCPM3Config", kv_lora_rank=16, q_lora_rank=24, qk_nope_head_dim=16,
+                                    qk_rope_head_dim=8, v_head_dim=16, num_key_value_heads=4, fixed={"use_cache": False}), numbers(24)),
+    Network("gte", transformer("GteForMaskedLM", "GteConfig"), numbers(24)),
+    Network("levit", transformer("LevitForImageClassification", "LevitConfig"), image(224), "cross-entropy", 2, 3),
+]

@@ -1,9 +1,9 @@
 /* Einsum as PyTorch runs it: operands are permuted to the same order of labels, and two at a time are
  * multiplied: permuted, reshaped to three dims (which copies what is permuted) and given to bmm. */
+#include "emit/product.h"
+
 #include <ctype.h>
 #include <string.h>
-
-#include "lower/lowering.h"
 
 enum { MAX_OPERANDS = 8, MAX_EQUATION = (MAX_OPERANDS + 1) * (ONV_MAX_RANK + 2) };
 
@@ -29,35 +29,35 @@ static const char *read_term(const char *at, char *term)
     return at;
 }
 
-static bool add_labels(einsum *e, const char *term)
+static bool add_labels(einsum *m, const char *term)
 {
     for (; *term != '\0'; term++) {
-        if (memchr(e->labels, *term, e->n_labels) != NULL) continue;
-        if (e->n_labels == ONV_MAX_RANK) return false;
-        e->labels[e->n_labels++] = *term;
+        if (memchr(m->labels, *term, m->n_labels) != NULL) continue;
+        if (m->n_labels == ONV_MAX_RANK) return false;
+        m->labels[m->n_labels++] = *term;
     }
     return true;
 }
 
 /* With its result and ellipses spelt out, without diagonals. */
-static bool parse(const char *equation, einsum *e)
+static bool parse(const char *equation, einsum *m)
 {
-    *e = (einsum){0};
+    *m = (einsum){0};
     const char *at = equation;
     for (;;) {
-        if (e->n_operands == MAX_OPERANDS) return false;
-        at = read_term(at, e->terms[e->n_operands++]);
+        if (m->n_operands == MAX_OPERANDS) return false;
+        at = read_term(at, m->terms[m->n_operands++]);
         if (at == NULL) return false;
         if (*at != ',') break;
         at++;
     }
     if (at[0] != '-' || at[1] != '>') return false;
-    at = read_term(at + 2, e->out);
-    if (at == NULL || *at != '\0' || !add_labels(e, e->out)) return false;
-    e->n_out = e->n_labels;
+    at = read_term(at + 2, m->out);
+    if (at == NULL || *at != '\0' || !add_labels(m, m->out)) return false;
+    m->n_out = m->n_labels;
     for (int c = 'A'; c <= 'z'; c++)
-        for (uint32_t i = 0; i < e->n_operands && isalpha(c); i++)
-            if (strchr(e->terms[i], c) != NULL && !add_labels(e, (const char[]){(char)c, '\0'}))
+        for (uint32_t i = 0; i < m->n_operands && isalpha(c); i++)
+            if (strchr(m->terms[i], c) != NULL && !add_labels(m, (const char[]){(char)c, '\0'}))
                 return false;
     return true;
 }
@@ -71,16 +71,17 @@ static bool free_labels(const char *equation, uint32_t count, char *labels)
 }
 
 /* The equation with labels for the dims that an ellipsis stands for: the last ones of those of the widest. */
-static bool spell_out(onv_lowering *l, const onv_node *node, const char *equation, char *text)
+static bool spell_out(const onv_emitter *e, const uint32_t *in, uint32_t n_in, const char *equation,
+                      char *text)
 {
     uint32_t hidden[MAX_OPERANDS] = {0}, most = 0, operand = 0, n = 0;
     char labels[ONV_MAX_RANK];
     const char *at = equation;
-    for (uint32_t k = 0; k < node->n_inputs && k < MAX_OPERANDS; k++, at += *at == ',') {
+    for (uint32_t k = 0; k < n_in && k < MAX_OPERANDS; k++, at += *at == ',') {
         uint32_t named = 0;
         for (; *at != '\0' && *at != ',' && *at != '-'; at++)
             named += isalpha((unsigned char)*at) != 0;
-        uint32_t rank = onv_tensor_at(&l->emit, onv_node_in(l, node, k)).rank;
+        uint32_t rank = onv_tensor_at(e, in[k]).rank;
         hidden[k] = rank > named ? rank - named : 0;
         if (hidden[k] > most) most = hidden[k];
     }
@@ -100,33 +101,33 @@ static bool spell_out(onv_lowering *l, const onv_node *node, const char *equatio
 }
 
 /* Does an operand from `first` on have the label? */
-static bool is_needed(const einsum *e, uint32_t label, uint32_t first)
+static bool is_needed(const einsum *m, uint32_t label, uint32_t first)
 {
-    if (label < e->n_out) return true;
-    for (uint32_t i = first; i < e->n_operands; i++)
-        if (strchr(e->terms[i], e->labels[label]) != NULL) return true;
+    if (label < m->n_out) return true;
+    for (uint32_t i = first; i < m->n_operands; i++)
+        if (strchr(m->terms[i], m->labels[label]) != NULL) return true;
     return false;
 }
 
 /* --- Operations -------------------------------------------------------------------------------- */
 
 /* In the order of the labels, dims of 1 for those that it has not. */
-static uint32_t arrange(onv_lowering *l, const einsum *e, uint32_t operand, uint32_t x)
+static uint32_t arrange(onv_emitter *e, const einsum *m, uint32_t operand, uint32_t x)
 {
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
+    onv_eager_tensor t = onv_tensor_at(e, x);
     int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
-    if (x == ONV_NO_TENSOR || t.rank != strlen(e->terms[operand])) return ONV_NO_TENSOR;
-    for (uint32_t i = 0; i < e->n_labels; i++) {
-        const char *at = strchr(e->terms[operand], e->labels[i]);
-        dims[i] = at != NULL ? t.dims[at - e->terms[operand]] : 1;
-        strides[i] = at != NULL ? t.strides[at - e->terms[operand]] : 0;
+    if (x == ONV_NO_TENSOR || t.rank != strlen(m->terms[operand])) return ONV_NO_TENSOR;
+    for (uint32_t i = 0; i < m->n_labels; i++) {
+        const char *at = strchr(m->terms[operand], m->labels[i]);
+        dims[i] = at != NULL ? t.dims[at - m->terms[operand]] : 1;
+        strides[i] = at != NULL ? t.strides[at - m->terms[operand]] : 0;
     }
-    return onv_emit_view(&l->emit, "permute", x, e->n_labels, dims, strides, ONV_GRAD_ALIAS);
+    return onv_emit_view(e, "permute", x, m->n_labels, dims, strides, ONV_GRAD_ALIAS);
 }
 
-static uint32_t emit_sum(onv_lowering *l, uint32_t x, const bool *over)
+static uint32_t emit_sum(onv_emitter *e, uint32_t x, const bool *over)
 {
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
+    onv_eager_tensor t = onv_tensor_at(e, x);
     int64_t dims[ONV_MAX_RANK];
     bool any = false;
     for (uint32_t i = 0; i < t.rank; i++) {
@@ -134,27 +135,27 @@ static uint32_t emit_sum(onv_lowering *l, uint32_t x, const bool *over)
         any |= over[i] && t.dims[i] != 1;
     }
     if (!any) return x;
-    uint32_t out = onv_tensor_new(&l->emit, t.dtype, t.rank, dims, NULL);
-    onv_emit_begin(&l->emit, "sum");
-    onv_emit_in(&l->emit, x, ONV_GRAD_PART);
-    onv_emit_out(&l->emit, out);
-    onv_emit_end(&l->emit);
+    uint32_t out = onv_tensor_new(e, t.dtype, t.rank, dims, NULL);
+    onv_emit_begin(e, "sum");
+    onv_emit_in(e, x, ONV_GRAD_PART);
+    onv_emit_out(e, out);
+    onv_emit_end(e);
     return out;
 }
 
-static uint32_t emit_mul(onv_lowering *l, uint32_t a, uint32_t b)
+static uint32_t emit_mul(onv_emitter *e, uint32_t a, uint32_t b)
 {
-    onv_eager_tensor x = onv_tensor_at(&l->emit, a), y = onv_tensor_at(&l->emit, b);
+    onv_eager_tensor x = onv_tensor_at(e, a), y = onv_tensor_at(e, b);
     int64_t dims[ONV_MAX_RANK];
     for (uint32_t i = 0; i < x.rank; i++) dims[i] = x.dims[i] != 1 ? x.dims[i] : y.dims[i];
-    uint32_t out = onv_tensor_new(&l->emit, x.dtype, x.rank, dims, NULL);
-    onv_emit_begin(&l->emit, "mul");
-    onv_emit_in(&l->emit, a, ONV_GRAD_NEW);
-    onv_emit_in(&l->emit, b, ONV_GRAD_NEW);
-    if (onv_tensor_needs_grad(&l->emit, b)) onv_emit_save(&l->emit, a);
-    if (onv_tensor_needs_grad(&l->emit, a)) onv_emit_save(&l->emit, b);
-    onv_emit_out(&l->emit, out);
-    onv_emit_end(&l->emit);
+    uint32_t out = onv_tensor_new(e, x.dtype, x.rank, dims, NULL);
+    onv_emit_begin(e, "mul");
+    onv_emit_in(e, a, ONV_GRAD_NEW);
+    onv_emit_in(e, b, ONV_GRAD_NEW);
+    if (onv_tensor_needs_grad(e, b)) onv_emit_save(e, a);
+    if (onv_tensor_needs_grad(e, a)) onv_emit_save(e, b);
+    onv_emit_out(e, out);
+    onv_emit_end(e);
     return out;
 }
 
@@ -194,27 +195,27 @@ static uint32_t append(uint32_t *order, uint32_t at, const uint32_t *dims, uint3
     return at;
 }
 
-static uint32_t emit_permuted(onv_lowering *l, uint32_t x, const uint32_t *order,
+static uint32_t emit_permuted(onv_emitter *e, uint32_t x, const uint32_t *order,
                               const int64_t *shape)
 {
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
+    onv_eager_tensor t = onv_tensor_at(e, x);
     int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
     for (uint32_t i = 0; i < t.rank; i++) {
         dims[i] = t.dims[order[i]];
         strides[i] = t.strides[order[i]];
     }
-    x = onv_emit_view(&l->emit, "permute", x, t.rank, dims, strides, ONV_GRAD_ALIAS);
-    x = onv_emit_reshape(&l->emit, x, 3, shape);
-    bool low = l->emit.options->amp != ONV_UNDEFINED && onv_tensor_is_float(&l->emit, x);
-    return low ? onv_emit_cast(&l->emit, x, (uint8_t)l->emit.options->amp) : x;
+    x = onv_emit_view(e, "permute", x, t.rank, dims, strides, ONV_GRAD_ALIAS);
+    x = onv_emit_reshape(e, x, 3, shape);
+    bool low = e->options->amp != ONV_UNDEFINED && onv_tensor_is_float(e, x);
+    return low ? onv_emit_cast(e, x, (uint8_t)e->options->amp) : x;
 }
 
-static uint32_t emit_pair(onv_lowering *l, uint32_t a, uint32_t b, const bool *summed)
+static uint32_t emit_pair(onv_emitter *e, uint32_t a, uint32_t b, const bool *summed)
 {
-    onv_eager_tensor x = onv_tensor_at(&l->emit, a), y = onv_tensor_at(&l->emit, b);
-    if (l->emit.status != ONV_OK) return ONV_NO_TENSOR;
+    onv_eager_tensor x = onv_tensor_at(e, a), y = onv_tensor_at(e, b);
+    if (e->status != ONV_OK) return ONV_NO_TENSOR;
     split s = classify(&x, &y, summed);
-    if (s.n_sum == 0) return emit_mul(l, a, b);
+    if (s.n_sum == 0) return emit_mul(e, a, b);
     uint32_t order[ONV_MAX_RANK], n;
     n = append(order, 0, s.both, s.n_both);
     n = append(order, n, s.left, s.n_left);
@@ -222,13 +223,13 @@ static uint32_t emit_pair(onv_lowering *l, uint32_t a, uint32_t b, const bool *s
     append(order, n, s.right, s.n_right);
     const int64_t both = size_of(&x, s.both, s.n_both), sum = size_of(&x, s.sum, s.n_sum);
     const int64_t left = size_of(&x, s.left, s.n_left), right = size_of(&y, s.right, s.n_right);
-    a = emit_permuted(l, a, order, (const int64_t[]){both, left, sum});
+    a = emit_permuted(e, a, order, (const int64_t[]){both, left, sum});
     n = append(order, 0, s.both, s.n_both);
     n = append(order, n, s.sum, s.n_sum);
     n = append(order, n, s.right, s.n_right);
     append(order, n, s.left, s.n_left);
-    b = emit_permuted(l, b, order, (const int64_t[]){both, sum, right});
-    uint32_t product = onv_emit_bmm(&l->emit, a, b);
+    b = emit_permuted(e, b, order, (const int64_t[]){both, sum, right});
+    uint32_t product = onv_emit_bmm(e, a, b);
     /* Back: the dims of the product in its order, then in that of the labels. */
     int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
     n = append(order, 0, s.both, s.n_both);
@@ -240,54 +241,44 @@ static uint32_t emit_pair(onv_lowering *l, uint32_t a, uint32_t b, const bool *s
         const onv_eager_tensor *from = i < s.n_both + s.n_left ? &x : &y;
         dims[i] = gone ? 1 : from->dims[order[i]];
     }
-    product = onv_emit_reshape(&l->emit, product, x.rank, dims);
-    onv_eager_tensor t = onv_tensor_at(&l->emit, product);
+    product = onv_emit_reshape(e, product, x.rank, dims);
+    onv_eager_tensor t = onv_tensor_at(e, product);
     if (product == ONV_NO_TENSOR) return product;
     for (uint32_t i = 0; i < t.rank; i++) {
         dims[order[i]] = t.dims[i];
         strides[order[i]] = t.strides[i];
     }
-    return onv_emit_view(&l->emit, "permute", product, t.rank, dims, strides, ONV_GRAD_ALIAS);
+    return onv_emit_view(e, "permute", product, t.rank, dims, strides, ONV_GRAD_ALIAS);
 }
 
-void onv_lower_einsum(onv_lowering *l, const onv_node *node)
+uint32_t onv_emit_einsum(onv_emitter *e, const char *equation, const uint32_t *in, uint32_t n_in)
 {
-    einsum e;
-    uint32_t in[MAX_OPERANDS];
+    einsum m;
+    uint32_t operands[MAX_OPERANDS];
     bool summed[ONV_MAX_RANK];
     char text[MAX_EQUATION];
-    const onv_attr *equation = onv_node_attr(node, "equation");
-    bool plain = equation != NULL && equation->kind == ONV_ATTR_STRING &&
-                 spell_out(l, node, equation->s, text) && parse(text, &e) &&
-                 e.n_operands == node->n_inputs;
-    for (uint32_t k = 0; plain && k < e.n_operands; k++) {
-        onv_eager_tensor t = onv_tensor_at(&l->emit, onv_node_in(l, node, k));
-        plain = onv_node_in(l, node, k) != ONV_NO_TENSOR && t.rank == strlen(e.terms[k]);
-    }
-    if (!plain) {
-        onv_lower_by_traits(l, node);
-        return;
-    }
-    for (uint32_t k = 0; k < e.n_operands; k++) in[k] = arrange(l, &e, k, onv_node_in(l, node, k));
-    uint32_t result = in[0];
-    for (uint32_t k = 1; k < e.n_operands || k == 1; k++) {
-        for (uint32_t i = 0; i < e.n_labels; i++) summed[i] = !is_needed(&e, i, k + 1);
-        if (e.n_operands == 1) {
-            result = emit_sum(l, result, summed);
+    bool plain = spell_out(e, in, n_in, equation, text) && parse(text, &m) && m.n_operands == n_in;
+    for (uint32_t k = 0; plain && k < m.n_operands; k++)
+        plain = in[k] != ONV_NO_TENSOR && onv_tensor_at(e, in[k]).rank == strlen(m.terms[k]);
+    if (!plain) return ONV_NO_TENSOR;
+    for (uint32_t k = 0; k < m.n_operands; k++) operands[k] = arrange(e, &m, k, in[k]);
+    uint32_t result = operands[0];
+    for (uint32_t k = 1; k < m.n_operands || k == 1; k++) {
+        for (uint32_t i = 0; i < m.n_labels; i++) summed[i] = !is_needed(&m, i, k + 1);
+        if (m.n_operands == 1) {
+            result = emit_sum(e, result, summed);
             break;
         }
         bool left[ONV_MAX_RANK], right[ONV_MAX_RANK];
-        onv_eager_tensor x = onv_tensor_at(&l->emit, result), y = onv_tensor_at(&l->emit, in[k]);
-        if (l->emit.status != ONV_OK) return;
-        for (uint32_t i = 0; i < e.n_labels; i++) {
+        onv_eager_tensor x = onv_tensor_at(e, result), y = onv_tensor_at(e, operands[k]);
+        if (e->status != ONV_OK) return ONV_NO_TENSOR;
+        for (uint32_t i = 0; i < m.n_labels; i++) {
             left[i] = summed[i] && x.dims[i] != 1 && y.dims[i] == 1;
             right[i] = summed[i] && y.dims[i] != 1 && x.dims[i] == 1;
         }
-        result = emit_pair(l, emit_sum(l, result, left), emit_sum(l, in[k], right), summed);
+        result = emit_pair(e, emit_sum(e, result, left), emit_sum(e, operands[k], right), summed);
     }
-    onv_eager_tensor t = onv_tensor_at(&l->emit, result);
-    if (result == ONV_NO_TENSOR || l->emit.status != ONV_OK) return;
-    onv_node_set(
-        l, node, 0,
-        onv_emit_view(&l->emit, "squeeze", result, e.n_out, t.dims, t.strides, ONV_GRAD_ALIAS));
+    onv_eager_tensor t = onv_tensor_at(e, result);
+    if (result == ONV_NO_TENSOR || e->status != ONV_OK) return ONV_NO_TENSOR;
+    return onv_emit_view(e, "squeeze", result, m.n_out, t.dims, t.strides, ONV_GRAD_ALIAS);
 }

@@ -1,0 +1,112 @@
+#include "cli/files.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/message.h"
+#include "cli/output.h"
+
+bool onv_cli_each_input(const onv_cli *cli, size_t first, size_t count,
+                        bool (*each)(void *context, const char *file), void *context)
+{
+    const char *const others[] = {cli->analysis.op_shapes_file, cli->analysis.shape_trace,
+                                  cli->baseline, cli->analysis.program};
+    for (size_t i = first; i < first + count; i++)
+        if (!onv_cli_is_input(cli->models[i]) && !each(context, cli->models[i])) return false;
+    for (size_t i = 0; i < cli->analysis.n_input_values; i++)
+        if (cli->input_values[i].file != NULL && !each(context, cli->input_values[i].file))
+            return false;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (others[i] != NULL && !each(context, others[i])) return false;
+    return true;
+}
+
+/* --- Which file a name is ---------------------------------------------------------------------- */
+
+/* A file that is not there yet is its name in its folder. */
+typedef struct place {
+    dev_t device;
+    ino_t node;
+    const char *name; /* NULL: the file is there */
+} place;
+
+/* False: it is not a file that could be overwritten by mistake, but a device or a pipe, or cannot be found. */
+static bool find_place(const char *file, place *found)
+{
+    struct stat status;
+    bool is_there =
+        strcmp(file, "-") == 0 ? fstat(STDOUT_FILENO, &status) == 0 : stat(file, &status) == 0;
+    *found = (place){0};
+    if (is_there) {
+        found->device = status.st_dev;
+        found->node = status.st_ino;
+        return S_ISREG(status.st_mode);
+    }
+    char *folder = strdup(file);
+    char *slash = folder != NULL ? strrchr(folder, '/') : NULL;
+    if (slash != NULL) slash[slash == folder ? 1 : 0] = '\0';
+    is_there = folder != NULL && stat(slash != NULL ? folder : ".", &status) == 0;
+    free(folder);
+    const char *name = strrchr(file, '/');
+    if (is_there) *found = (place){status.st_dev, status.st_ino, name != NULL ? name + 1 : file};
+    return is_there;
+}
+
+static bool is_same(const place *a, const place *b)
+{
+    bool same_name =
+        a->name == NULL || b->name == NULL ? a->name == b->name : strcmp(a->name, b->name) == 0;
+    return same_name && a->device == b->device && a->node == b->node;
+}
+
+/* --- Checks ------------------------------------------------------------------------------------ */
+
+static bool refuse(const char *output, const char *input)
+{
+    onv_cli_usage("'%s' would overwrite '%s', which is the same file and is read: give the output "
+                  "another name",
+                  onv_cli_output_name(output), input);
+    return false;
+}
+
+bool onv_cli_spares_input(const char *output, const char *input)
+{
+    place to, from;
+    if (!find_place(output, &to) || onv_cli_is_input(input) || !find_place(input, &from))
+        return true;
+    return !is_same(&to, &from) || refuse(output, input);
+}
+
+static bool spares_input(void *output, const char *input)
+{
+    return onv_cli_spares_input(output, input);
+}
+
+bool onv_cli_spares_inputs(const onv_cli *cli)
+{
+    place first, second;
+    for (size_t i = 0; i < cli->n_outputs; i++) {
+        const char *file = cli->outputs[i].file;
+        if (!onv_cli_each_input(cli, 0, cli->n_models, spares_input, (void *)(uintptr_t)file))
+            return false;
+        for (size_t k = 0; k < i && find_place(file, &first); k++) {
+            if (!find_place(cli->outputs[k].file, &second) || !is_same(&first, &second)) continue;
+            onv_cli_usage("two outputs go to the same file, '%s' and '%s': give each a name of its "
+                          "own",
+                          onv_cli_output_name(cli->outputs[k].file), onv_cli_output_name(file));
+            return false;
+        }
+    }
+    return true;
+}
+
+bool onv_cli_spares_weights(const onv_analysis *analysis, const char *output)
+{
+    place to;
+    const char *input = NULL;
+    if (find_place(output, &to) && to.name == NULL)
+        input = onv_analysis_external_at(analysis, (uint64_t)to.device, (uint64_t)to.node);
+    return input == NULL || refuse(output, input);
+}

@@ -1,0 +1,29 @@
+/* The work on some models, in this process: they are analysed, reported and judged. */
+#ifndef ONV_CLI_WORK_H
+#define ONV_CLI_WORK_H
+
+#include "cli/baseline.h"
+#include "cli/output.h"
+#include "cli/process.h"
+
+typedef struct onv_cli_task {
+    onv_cli *cli;                     /* dims_found becomes true where a dim is found */
+    size_t first, count;              /* models of the command line */
+    const onv_cli_baseline *baseline; /* NULL: none */
+    /* By output, where its report of all these models goes; one without a stream is skipped. NULL: the only model is
+     * written as a part of each report, one after the other, to standard output. */
+    onv_cli_sink *sinks;
+    const onv_error *
+        lost; /* by model: why it has no analysis, where it has a code; NULL: all can be analysed */
+} onv_cli_task;
+
+/* An onv_cli_work_fn over an onv_cli_task. Messages go to standard error. */
+void onv_cli_work(void *task, onv_cli_record *record);
+
+/* The same, where no model has all dims that were bound: says of the first one which it has. */
+void onv_cli_work_on_dims(void *task, onv_cli_record *record);
+
+/* Whether each dim of the command line was found in a model. */
+bool onv_cli_has_all_dims(const onv_cli *cli);
+
+#endif

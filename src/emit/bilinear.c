@@ -1,0 +1,71 @@
+/* F.bilinear. */
+#include "base/checked.h"
+#include "emit/product.h"
+
+static uint64_t sum_of(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return onv_u64_add(a, b, &sum) ? sum : UINT64_MAX;
+}
+
+/* _trilinear_backward, one of the outputs after the other: for the first input the products of the gradient and the weight, of
+ * each row; for the weight those of the gradient and a row, and the products of rows; for the second input those of rows and
+ * the weight. Each adds up in zeros. */
+static uint64_t bilinear_temps(onv_emitter *e, const uint32_t in[3])
+{
+    onv_eager_tensor x = onv_tensor_at(e, in[0]), y = onv_tensor_at(e, in[2]);
+    uint64_t inputs = (uint64_t)y.dims[y.rank - 1], all, matrix, made = 0, most = 0;
+    uint64_t elem = onv_dtype_bits((onv_dtype)x.dtype) / 8;
+    if (!onv_u64_mul(x.bytes, inputs, &all) ||
+        !onv_u64_mul((uint64_t)x.dims[x.rank - 1], inputs, &matrix) ||
+        !onv_u64_mul(matrix, elem, &matrix))
+        return UINT64_MAX;
+    const uint64_t temps[] = {sum_of(all, x.bytes), sum_of(x.bytes, matrix),
+                              sum_of(y.bytes, y.bytes)};
+    for (uint32_t i = 0; i < 3; i++) {
+        if (!onv_tensor_needs_grad(e, in[i])) continue;
+        made = sum_of(made, onv_tensor_at(e, in[i]).bytes);
+        uint64_t now = sum_of(made, temps[i]);
+        if (now > most) most = now;
+    }
+    return most > made ? most - made : 0;
+}
+
+static uint32_t rows_of(onv_emitter *e, uint32_t x)
+{
+    onv_eager_tensor t = onv_tensor_at(e, x);
+    if (x == ONV_NO_TENSOR || t.rank < 1 || t.elems == 0) return ONV_NO_TENSOR;
+    int64_t last = t.dims[t.rank - 1];
+    return onv_emit_reshape(e, x, 2, (const int64_t[]){(int64_t)(t.elems / (uint64_t)last), last});
+}
+
+uint32_t onv_emit_bilinear(onv_emitter *e, uint32_t x, uint32_t w, uint32_t y, uint32_t bias,
+                           const onv_shape *shape)
+{
+    uint32_t in[3] = {rows_of(e, x), w, rows_of(e, y)};
+    if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || in[2] == ONV_NO_TENSOR ||
+        shape->rank == 0)
+        return ONV_NO_TENSOR;
+    onv_eager_tensor a = onv_tensor_at(e, in[0]), b = onv_tensor_at(e, in[2]);
+    const int64_t dims[] = {a.dims[0], shape->dims[shape->rank - 1]};
+    uint32_t out = onv_tensor_new(e, a.dtype, 2, dims, NULL);
+    uint64_t column = a.dims[1] > 0 ? a.bytes / (uint64_t)a.dims[1] : 0;
+    onv_emit_begin(e, "trilinear");
+    for (uint32_t k = 0; k < 3; k++) {
+        onv_emit_in(e, in[k], ONV_GRAD_NEW);
+        onv_emit_save(e, in[k]);
+    }
+    onv_emit_temps(e, sum_of(b.bytes, column), bilinear_temps(e, in));
+    out = onv_emit_out(e, out);
+    onv_emit_end(e);
+    if (shape->rank != 2) out = onv_emit_reshape(e, out, shape->rank, shape->dims);
+    if (bias == ONV_NO_TENSOR) return out;
+    uint32_t sum = onv_tensor_new(e, a.dtype, shape->rank, shape->dims, NULL);
+    onv_emit_begin(e, "add");
+    onv_emit_in(e, out, ONV_GRAD_ALIAS);
+    onv_emit_in(e, bias, ONV_GRAD_NEW);
+    onv_emit_sum_workspace(e, bias, sum);
+    onv_emit_out(e, sum);
+    onv_emit_end(e);
+    return sum;
+}

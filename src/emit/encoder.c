@@ -1,0 +1,83 @@
+#include "emit/encoder.h"
+
+#include "eager/pytorch.h"
+#include "emit/attention.h"
+#include "emit/layers.h"
+#include "emit/product.h"
+
+/* nn.TransformerEncoderLayer looks for one of two kernels: otherwise it computes in another way, which is not modelled. */
+bool onv_emit_takes_fast_path(const onv_emitter *e)
+{
+    const onv_lower_options *options = e->options;
+    return options->inference && !options->no_fast_path && !options->graph_module &&
+           !options->as_exported && options->amp == ONV_UNDEFINED &&
+           options->attention != ONV_ATTENTION_MATH &&
+           !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 0));
+}
+
+static uint32_t product(onv_emitter *e, uint32_t x, const onv_encoder_matrix *p)
+{
+    uint32_t w = p->weight;
+    onv_eager_tensor t = onv_tensor_at(e, w);
+    if (w == ONV_NO_TENSOR || t.rank != 2) return ONV_NO_TENSOR;
+    const int64_t dims[] = {t.dims[1], t.dims[0]}, strides[] = {t.strides[1], t.strides[0]};
+    if (p->is_turned) w = onv_emit_view(e, "t", w, 2, dims, strides, ONV_GRAD_ALIAS);
+    e->has_bias = true; /* one of zeros is dropped by the exporter */
+    uint32_t out = onv_emit_linear(e, x, w, p->bias);
+    e->has_bias = false;
+    return out;
+}
+
+static uint32_t norm(onv_emitter *e, uint32_t x, const onv_encoder_call *layer, uint32_t which)
+{
+    return onv_emit_layer_norm(e, x, layer->norm_weight[which], layer->norm_bias[which], -1, true);
+}
+
+/* A third of the packed projection, as the kernels take it: [batch, heads, rows, values]. */
+static uint32_t head_view(onv_emitter *e, uint32_t qkv, int64_t heads)
+{
+    onv_eager_tensor t = onv_tensor_at(e, qkv);
+    int64_t wide = t.dims[2] / 3, row = t.strides[1], value = t.strides[2];
+    const int64_t dims[] = {t.dims[0], heads, t.dims[1], wide / heads};
+    const int64_t strides[] = {t.strides[0], value * (wide / heads), row, value};
+    return onv_emit_view(e, "chunk", qkv, 4, dims, strides, ONV_GRAD_PART);
+}
+
+static uint32_t attend(onv_emitter *e, uint32_t x, const onv_encoder_call *layer)
+{
+    uint32_t qkv = product(e, x, &layer->products[0]);
+    onv_eager_tensor t = onv_tensor_at(e, qkv);
+    if (qkv == ONV_NO_TENSOR || t.rank != 3) return ONV_NO_TENSOR;
+    uint32_t query = head_view(e, qkv, layer->heads);
+    onv_eager_tensor q = onv_tensor_at(e, query);
+    if (query == ONV_NO_TENSOR) return ONV_NO_TENSOR;
+    onv_shape shape = {.rank = 4};
+    for (uint32_t i = 0; i < 4; i++) shape.dims[i] = q.dims[i];
+    uint32_t y = onv_emit_attention(e, query, query, query, ONV_NO_TENSOR, &shape);
+    const onv_eager_tensor a = onv_tensor_at(e, y);
+    if (y == ONV_NO_TENSOR) return y;
+    const int64_t dims[] = {a.dims[0], a.dims[2], a.dims[1], a.dims[3]};
+    const int64_t strides[] = {a.strides[0], a.strides[2], a.strides[1], a.strides[3]};
+    y = onv_emit_view(e, "transpose", y, 4, dims, strides, ONV_GRAD_ALIAS);
+    const int64_t flat[] = {t.dims[0], t.dims[1], t.dims[2] / 3};
+    uint32_t out = product(e, onv_emit_reshape(e, y, 3, flat), &layer->products[1]);
+    /* The function has a name for the projection until it returns. */
+    onv_emit_begin(e, "release");
+    onv_emit_in(e, qkv, ONV_GRAD_NONE);
+    onv_emit_end(e);
+    return out;
+}
+
+uint32_t onv_emit_encoder(onv_emitter *e, uint32_t src, const onv_encoder_call *layer)
+{
+    if (src == ONV_NO_TENSOR || onv_tensor_at(e, src).rank != 3) return ONV_NO_TENSOR;
+    if (layer->is_attention) return attend(e, src, layer);
+    uint32_t x = attend(e, layer->norm_first ? norm(e, src, layer, 0) : src, layer);
+    x = onv_emit_add_to(e, x, src, ONV_GRAD_ALIAS);
+    if (!layer->norm_first) x = norm(e, x, layer, 0);
+    /* The product computes the activation, too. */
+    uint32_t y = product(e, layer->norm_first ? norm(e, x, layer, 1) : x, &layer->products[2]);
+    if (e->status != ONV_OK || y == ONV_NO_TENSOR) return ONV_NO_TENSOR;
+    y = onv_emit_add_to(e, product(e, y, &layer->products[3]), x, ONV_GRAD_ALIAS);
+    return layer->norm_first ? y : norm(e, y, layer, 1);
+}

@@ -1,0 +1,133 @@
+/* Reports whose models are analysed by other processes. A part is what a format adds for one model: its text, then a
+ * trailer with what the end of the report needs. The reader checks every length: a part may come from a process that
+ * a hostile file took over. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "report/format.h"
+
+enum { CELLS = 5, MOST_FIELDS = 1 + CELLS + 2 * ONV_MAX_RUNTIMES, LENGTH_BYTES = 4 };
+
+void onv_write_between(const onv_report_job *job, const char *text)
+{
+    if (job->state->written == 0) return;
+    onv_write_text(job->out, text);
+    job->state->between = strlen(text);
+}
+
+/* --- Writing ----------------------------------------------------------------------------------- */
+
+typedef struct trailer {
+    onv_writer *out;
+    uint32_t bytes;
+} trailer;
+
+static void put_field(trailer *to, const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    onv_write_bytes(to->out, text, bytes);
+    to->bytes += (uint32_t)bytes;
+}
+
+static void put_number(trailer *to, uint64_t number)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%llu", (unsigned long long)number);
+    put_field(to, digits);
+}
+
+static void put_row(trailer *to, const onv_compared *row)
+{
+    const char *const cells[CELLS] = {row->name, row->nodes, row->macs, row->weights, row->peak};
+    for (size_t i = 0; i < CELLS; i++) put_field(to, cells[i]);
+    for (size_t i = 0; i < row->n_runtimes; i++) {
+        put_field(to, row->runtimes[i]);
+        put_number(to, row->needed[i]);
+    }
+}
+
+static void put_trailer(onv_report_run *run)
+{
+    trailer to = {.out = &run->writer};
+    run->writer.most = 0; /* the limit is of the report */
+    put_number(&to, run->state.between);
+    if (run->state.compared.count > 0) put_row(&to, &run->state.compared.at[0]);
+    onv_write_bytes(to.out, (const char *)&to.bytes, LENGTH_BYTES);
+}
+
+static bool discard(void *context, const char *text, size_t bytes)
+{
+    (void)context;
+    (void)text;
+    (void)bytes;
+    return true;
+}
+
+onv_status onv_report_write_part(const onv_view *view, onv_format format, size_t expected,
+                                 const onv_report_options *options, onv_write_fn write,
+                                 void *context, onv_error *err)
+{
+    onv_report_run run;
+    onv_status status = onv_report_start(&run, format, expected, options, discard, NULL, err);
+    if (status == ONV_OK && run.format->begin != NULL) status = run.format->begin(&run.job);
+    if (status == ONV_OK) {
+        onv_writer_init(&run.writer, write, context);
+        run.state.written = 1; /* a part is written as one that follows another */
+        status = onv_report_put(&run, view, err);
+    }
+    if (status == ONV_OK) put_trailer(&run);
+    if (status == ONV_OK) status = onv_writer_finish(&run.writer, err);
+    onv_report_drop(&run);
+    return status;
+}
+
+/* --- Reading ----------------------------------------------------------------------------------- */
+
+/* The fields of the trailer, each with its terminator; false: it is not one. */
+static bool split(const char *text, size_t bytes, const char *fields[], size_t *count)
+{
+    *count = 0;
+    for (const char *end = text + bytes; text < end; text += strlen(text) + 1) {
+        if (*count == MOST_FIELDS || memchr(text, '\0', (size_t)(end - text)) == NULL) return false;
+        fields[(*count)++] = text;
+    }
+    return true;
+}
+
+static onv_status keep_row(onv_report_state *state, const char *const fields[], size_t count,
+                           onv_error *err)
+{
+    const char *kept[MOST_FIELDS];
+    for (size_t i = 0; i < count; i++) kept[i] = onv_arena_printf(&state->kept, "%s", fields[i]);
+    onv_compared row = {
+        .name = kept[0], .nodes = kept[1], .macs = kept[2], .weights = kept[3], .peak = kept[4]};
+    for (size_t i = CELLS; i + 1 < count; i += 2) {
+        row.runtimes[row.n_runtimes] = kept[i];
+        row.needed[row.n_runtimes++] = strtoull(fields[i + 1], NULL, 10);
+    }
+    if (state->kept.failed || !onv_vec_push(&state->compared, row)) return onv_fail_memory(err);
+    return ONV_OK;
+}
+
+onv_status onv_report_put_part(onv_report_run *run, const char *part, size_t bytes, onv_error *err)
+{
+    const char *fields[MOST_FIELDS];
+    size_t count = 0;
+    uint32_t length = 0;
+    if (bytes >= LENGTH_BYTES) memcpy(&length, part + bytes - LENGTH_BYTES, LENGTH_BYTES);
+    bool is_part = bytes >= LENGTH_BYTES && length <= bytes - LENGTH_BYTES &&
+                   split(part + bytes - LENGTH_BYTES - length, length, fields, &count) &&
+                   (count == 1 || (count > CELLS && (count - 1 - CELLS) % 2 == 0));
+    size_t text = is_part ? bytes - LENGTH_BYTES - length : 0;
+    size_t between = is_part ? strtoull(fields[0], NULL, 10) : 0;
+    if (!is_part || between > text)
+        return onv_fail(err, ONV_ERR_FORMAT, "is not a part of a report: it is cut or changed");
+    ONV_TRY(onv_report_open(run, err));
+    if (run->state.written > 0) between = 0;
+    onv_write_bytes(&run->writer, part + between, text - between);
+    if (count > 1) ONV_TRY(keep_row(&run->state, fields + 1, count - 1, err));
+    run->state.written++;
+    return onv_writer_finish(&run->writer, err);
+}

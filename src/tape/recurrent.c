@@ -1,0 +1,171 @@
+/* Recurrent layers with cuDNN, and cells. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "emit/product.h"
+#include "emit/rnn.h"
+#include "tape/state.h"
+
+enum {
+    MAX_WEIGHTS = 16,
+    MOST_OF_DIRECTION = 5,
+    LEAST_WITH_BIASES = 4
+}; /* of a layer, and of each direction */
+
+/* A call of aten.lstm.input, gru.input, rnn_tanh.input: all layers of a module. */
+typedef struct module {
+    onv_rnn_problem problem;
+    const onv_argument *params;
+    uint32_t n_layers, h, c;
+    int64_t width;
+    double dropout;
+    bool batch_first, has_biases;
+} module;
+
+static onv_rnn_cell cell_of(onv_tape *t, const onv_program_call *c)
+{
+    enum { LSTM = 2, GRU = 3 }; /* modes of _cudnn_rnn */
+    int64_t mode = onv_call_int(t, c, "mode", -1);
+    if (mode >= 0) return mode == LSTM ? ONV_RNN_LSTM : mode == GRU ? ONV_RNN_GRU : ONV_RNN_PLAIN;
+    return strstr(c->op_name, ".lstm") != NULL  ? ONV_RNN_LSTM
+           : strstr(c->op_name, ".gru") != NULL ? ONV_RNN_GRU
+                                                : ONV_RNN_PLAIN;
+}
+
+static uint32_t nth_of(const onv_argument *a, uint32_t n)
+{
+    if (a == NULL) return ONV_NO_PROGRAM_VALUE;
+    if (a->kind == ONV_ARGUMENT_TENSOR) return n == 0 ? a->value : ONV_NO_PROGRAM_VALUE;
+    return a->kind == ONV_ARGUMENT_TENSORS && n < a->count ? a->values[n] : ONV_NO_PROGRAM_VALUE;
+}
+
+static bool describe(onv_tape *t, const onv_program_call *c, uint32_t x, module *m)
+{
+    onv_eager_tensor in = onv_tensor_at(&t->emit, x);
+    const onv_argument *hx = onv_call_argument(c, "hx");
+    *m = (module){.params = onv_call_argument(c, "params"),
+                  .n_layers = (uint32_t)onv_call_int(t, c, "num_layers", 1),
+                  .dropout = t->emit.options->inference ? 0 : onv_call_real(c, "dropout", 0),
+                  .batch_first = onv_call_flag(c, "batch_first", false),
+                  .has_biases = onv_call_flag(c, "has_biases", true)};
+    uint32_t cx = onv_call_value(c, "cx");
+    if (m->params == NULL) m->params = onv_call_argument(c, "weight"); /* of _cudnn_rnn */
+    m->has_biases &=
+        onv_call_int(t, c, "weight_stride0", MOST_OF_DIRECTION) > LEAST_WITH_BIASES - 1;
+    m->h = onv_amp_low(&t->emit, onv_tape_tensor(t, nth_of(hx, 0)));
+    m->c =
+        onv_amp_low(&t->emit, onv_tape_tensor(t, cx != ONV_NO_PROGRAM_VALUE ? cx : nth_of(hx, 1)));
+    onv_eager_tensor h = onv_tensor_at(&t->emit, m->h), cell = onv_tensor_at(&t->emit, m->c);
+    if (m->params == NULL || m->params->kind != ONV_ARGUMENT_TENSORS || in.rank != 3 ||
+        h.rank != 3 || m->n_layers == 0 || m->params->count / m->n_layers > MAX_WEIGHTS)
+        return false;
+    if (m->c != ONV_NO_TENSOR && cell.rank == 3 && cell.dims[2] != h.dims[2])
+        m->width = cell.dims[2];
+    m->problem = (onv_rnn_problem){.cell = cell_of(t, c),
+                                   .dtype = (onv_dtype)in.dtype,
+                                   .steps = in.dims[m->batch_first],
+                                   .batch = in.dims[!m->batch_first],
+                                   .input = in.dims[2],
+                                   .hidden = h.dims[2],
+                                   .bidirectional = onv_call_flag(c, "bidirectional", false)};
+    return true;
+}
+
+static uint32_t turned(onv_tape *t, uint32_t x)
+{
+    onv_eager_tensor s = onv_tensor_at(&t->emit, x);
+    if (x == ONV_NO_TENSOR || s.rank != 3) return x;
+    const int64_t dims[] = {s.dims[1], s.dims[0], s.dims[2]};
+    const int64_t strides[] = {s.strides[1], s.strides[0], s.strides[2]};
+    return onv_emit_view(&t->emit, "transpose", x, 3, dims, strides, ONV_GRAD_ALIAS);
+}
+
+/* [steps, batch, directions x hidden] of what a layer gives. */
+static uint32_t sequence_of(onv_tape *t, uint32_t out)
+{
+    const onv_eager_tensor s = onv_tensor_at(&t->emit, out);
+    if (out == ONV_NO_TENSOR) return out;
+    const int64_t dims[] = {s.dims[0], s.dims[1], s.dims[2] * s.dims[3]};
+    return onv_emit_reshape(&t->emit, out, 3, dims);
+}
+
+/* The last layer gives the states of all. */
+static void emit_layer(onv_tape *t, const onv_program_call *c, const module *m, uint32_t nth,
+                       onv_rnn_layer *layer)
+{
+    uint32_t weights[MAX_WEIGHTS], each = m->params->count / m->n_layers;
+    for (uint32_t i = 0; i < each; i++)
+        weights[i] = onv_amp_low(&t->emit, onv_tape_tensor(t, m->params->values[nth * each + i]));
+    layer->weights = weights;
+    layer->n_weights = each;
+    layer->begins = nth == 0;
+    if (nth > 0 && m->dropout > 0)
+        t->emit.recurrent.mask_bytes = onv_cudnn_rnn_dropout_bytes(
+            onv_tensor_at(&t->emit, layer->x).elems, layer->problem.bidirectional);
+    layer->out = onv_emit_rnn_output(&t->emit, &layer->problem);
+    uint64_t reserve = onv_emit_rnn_begin(&t->emit, layer);
+    uint32_t n_states = m->problem.cell == ONV_RNN_LSTM ? 2 : 1;
+    for (uint32_t k = 1; k < c->n_results && k <= n_states && nth + 1 == m->n_layers; k++)
+        onv_tape_give(
+            t, c, k,
+            onv_emit_out(&t->emit, onv_tape_new(t, c->results[k], (uint8_t)m->problem.dtype)));
+    onv_emit_rnn_end(&t->emit, reserve);
+}
+
+void onv_tape_recurrent(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                        bool in_place)
+{
+    module m;
+    uint32_t x = onv_amp_low(&t->emit, onv_call_tensor(t, c, "input"));
+    if (x == ONV_NO_TENSOR || !describe(t, c, x, &m)) {
+        onv_tape_by_row(t, c, op, in_place);
+        return;
+    }
+    onv_rnn_layer layer = {.x = m.batch_first ? turned(t, x) : x,
+                           .h = m.h,
+                           .c = m.c,
+                           .lengths = ONV_NO_TENSOR,
+                           .problem = m.problem,
+                           .width = m.width,
+                           .lacks_bias = !m.has_biases};
+    for (uint32_t i = 0; i < m.n_layers && t->emit.status == ONV_OK; i++) {
+        emit_layer(t, c, &m, i, &layer);
+        layer.x = sequence_of(t, layer.out);
+        layer.h = layer.c = ONV_NO_TENSOR; /* of all layers, which the first one keeps */
+        layer.problem.input = onv_tensor_at(&t->emit, layer.x).rank == 3
+                                  ? onv_tensor_at(&t->emit, layer.x).dims[2]
+                                  : 0;
+    }
+    onv_tape_give(t, c, 0, m.batch_first ? turned(t, layer.x) : layer.x);
+}
+
+static uint32_t gates_of(onv_tape *t, uint32_t x, uint32_t weight)
+{
+    if (x == ONV_NO_TENSOR || weight == ONV_NO_TENSOR) return ONV_NO_TENSOR;
+    t->emit.is_linear = true;
+    uint32_t out = onv_emit_matmul(&t->emit, x, onv_emit_swapped(&t->emit, weight));
+    t->emit.is_linear = false;
+    return out;
+}
+
+void onv_tape_cell(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    const onv_argument *hx = onv_call_argument(c, "hx");
+    bool is_lstm = cell_of(t, c) == ONV_RNN_LSTM;
+    uint32_t x = onv_amp_low(&t->emit, onv_call_tensor(t, c, "input")), after;
+    uint32_t h = onv_amp_low(&t->emit, onv_tape_tensor(t, nth_of(hx, 0)));
+    uint32_t w[2] = {onv_amp_low(&t->emit, onv_call_tensor(t, c, "w_ih")),
+                     onv_amp_low(&t->emit, onv_call_tensor(t, c, "w_hh"))};
+    uint32_t result = onv_call_result(c, 0);
+    onv_shape shape;
+    if (cell_of(t, c) == ONV_RNN_PLAIN || x == ONV_NO_TENSOR || h == ONV_NO_TENSOR ||
+        w[0] == ONV_NO_TENSOR || w[1] == ONV_NO_TENSOR || !onv_tape_shape(t, result, &shape)) {
+        onv_tape_by_row(t, c, op, in_place);
+        return;
+    }
+    uint32_t input = gates_of(t, x, w[0]), own = gates_of(t, h, w[1]);
+    uint32_t before = is_lstm ? onv_amp_low(&t->emit, onv_tape_tensor(t, nth_of(hx, 1))) : h;
+    uint32_t out = onv_emit_cell(&t->emit, is_lstm, input, own, before, &shape, &after);
+    onv_tape_give(t, c, 0, out);
+    if (is_lstm) onv_tape_give(t, c, 1, after);
+}

@@ -1,0 +1,136 @@
+/* The answer of results made by hand: who is judged, who decides, on which GPU, and which warnings count. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "answer/answer.h"
+
+enum { IDEAL, TORCH, ORT, N_RESULTS };
+
+/* A bound that needs most is not judged; of the others ORT needs most at its upper end. */
+static void make_results(onv_runtime_result *results)
+{
+    static const char *const names[] = {"ideal", "torch", "ort"};
+    static const onv_range totals[] = {{900, 900}, {300, 400}, {200, 500}};
+    for (size_t i = 0; i < N_RESULTS; i++)
+        results[i] = (onv_runtime_result){.runtime = onv_runtime_find(names[i]),
+                                          .total_bytes = totals[i],
+                                          .is_judged = i != IDEAL,
+                                          .low_bytes = totals[i].low,
+                                          .held_bytes = totals[i].high,
+                                          .peak_node = ONV_NO_NODE,
+                                          .peak_label = "relu"};
+}
+
+static onv_device_fit device(const char *name, uint64_t bytes, const onv_runtime_result *results)
+{
+    onv_device_fit made = {.name = name, .gpu = name, .fit.budget_bytes = bytes};
+    for (size_t i = 0; i < N_RESULTS; i++) made.totals[i] = results[i].total_bytes;
+    onv_fit_judge(&made.fit, results, N_RESULTS);
+    return made;
+}
+
+static void the_larger_upper_end_decides(void **state)
+{
+    (void)state;
+    onv_model model;
+    onv_answer answer;
+    onv_runtime_result results[N_RESULTS];
+    onv_model_init(&model, SIZE_MAX);
+    make_results(results);
+    const onv_device_fit devices[] = {device(NULL, 499, results), device("T4", 500, results)};
+    onv_answer_parts parts = {&model, results, N_RESULTS, devices, 2, NULL, 0, NULL};
+    assert_int_equal(onv_answer_make(&parts, &answer, NULL), ONV_OK);
+    assert_int_equal(answer.n_rows, 2);
+    assert_string_equal(answer.rows[0].runtime, "torch");
+    assert_int_equal(answer.rows[answer.largest].total.high, 500);
+    assert_string_equal(answer.rows[answer.largest].set_by,
+                        "ONNX Runtime's arena, with the peak at relu");
+    assert_string_equal(answer.gpu, "H100");
+    assert_true(answer.is_assumed);
+    assert_int_equal(answer.verdict, ONV_VERDICT_DOES_NOT_FIT);
+    assert_int_equal(answer.devices[1].verdict, ONV_VERDICT_FITS);
+    assert_true(answer.fits_some);
+    assert_true(answer.devices[0].is_assumed);
+    assert_string_equal(answer.devices[1].gpu, "T4");
+    assert_false(answer.devices[1].is_assumed);
+    assert_true(onv_answer_fit_of(&answer, &answer.devices[0], 0)->fits); /* torch's 400 do */
+    assert_false(onv_answer_fit_of(&answer, &answer.devices[0], 1)->fits);
+    onv_model_cleanup(&model);
+}
+
+/* Figures of theory have no libraries, so no GPU counts. */
+static void theory_has_no_gpu(void **state)
+{
+    (void)state;
+    onv_model model;
+    onv_answer answer;
+    onv_runtime_result results[N_RESULTS];
+    onv_model_init(&model, SIZE_MAX);
+    make_results(results);
+    for (size_t i = 0; i < N_RESULTS; i++) results[i].is_judged = i == IDEAL;
+    const onv_device_fit devices[] = {device("T4", 900, results)};
+    onv_answer_parts parts = {&model, results, N_RESULTS, devices, 1, NULL, 0, "T4"};
+    assert_int_equal(onv_answer_make(&parts, &answer, NULL), ONV_OK);
+    assert_null(answer.gpu);
+    assert_null(answer.devices[0].gpu);
+    assert_int_equal(answer.verdict, ONV_VERDICT_FITS);
+    assert_int_equal(answer.rows[0].live_bytes, 900);
+    onv_model_cleanup(&model);
+}
+
+/* Devices that are only shown make no verdict. */
+static void usual_devices_are_no_verdict(void **state)
+{
+    (void)state;
+    onv_model model;
+    onv_answer answer;
+    onv_runtime_result results[N_RESULTS];
+    onv_model_init(&model, SIZE_MAX);
+    make_results(results);
+    const onv_device_fit usual[] = {device("T4", 10000, results)};
+    onv_answer_parts parts = {&model, results, N_RESULTS, NULL, 0, usual, 1, "A10G"};
+    assert_int_equal(onv_answer_make(&parts, &answer, NULL), ONV_OK);
+    assert_int_equal(answer.verdict, ONV_VERDICT_NONE);
+    assert_false(answer.fits_some);
+    assert_int_equal(answer.n_devices, 0);
+    assert_int_equal(answer.n_usual, 1);
+    assert_int_equal(answer.devices[0].verdict, ONV_VERDICT_FITS);
+    assert_string_equal(answer.gpu, "A10G");
+    assert_false(answer.is_assumed);
+    onv_model_cleanup(&model);
+}
+
+/* Each code once, notes not; without results there is nothing else. */
+static void warnings_count_once(void **state)
+{
+    (void)state;
+    onv_model model;
+    onv_answer answer;
+    onv_model_init(&model, SIZE_MAX);
+    onv_model_diag(&model, ONV_WARNING, "one", NULL, "a");
+    onv_model_diag(&model, ONV_NOTE, "note", NULL, "b");
+    onv_model_diag(&model, ONV_WARNING, "two", NULL, "c");
+    onv_model_diag(&model, ONV_WARNING, "one", "node", "d");
+    onv_answer_parts parts = {&model, NULL, 0, NULL, 0, NULL, 0, NULL};
+    assert_int_equal(onv_answer_make(&parts, &answer, NULL), ONV_OK);
+    assert_int_equal(answer.n_rows, 0);
+    assert_int_equal(answer.n_warnings, 2);
+    assert_string_equal(answer.warnings[0], "one");
+    assert_string_equal(answer.warnings[1], "two");
+    onv_model_cleanup(&model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_larger_upper_end_decides),
+        cmocka_unit_test(theory_has_no_gpu),
+        cmocka_unit_test(usual_devices_are_no_verdict),
+        cmocka_unit_test(warnings_count_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

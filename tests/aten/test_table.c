@@ -1,0 +1,233 @@
+/* The table of ATen operators against what PyTorch itself says of them (tests/truth/aten.txt, which tests/aten/truth.py
+ * writes): what autograd keeps, and which operators give views or overwrite their argument. */
+#include "aten/aten.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MAX_LINE = 400, N_FIELDS = 6, LEAST_OPERATORS = 250, LEAST_CASTS = 100 };
+enum { NAME, ARGUMENTS, WANTS, KEPT_IN, KEPT_OUT, ALIASES };
+
+/* Cuts a line at " | "; fields are trimmed. */
+static void cut(char *line, char *fields[N_FIELDS])
+{
+    char *at = line;
+    for (uint32_t i = 0; i < N_FIELDS; i++) {
+        fields[i] = at;
+        char *end = strchr(at, '|');
+        at = end != NULL ? end + 1 : at + strlen(at);
+        if (end != NULL) *end = '\0';
+        while (*fields[i] == ' ') fields[i]++;
+        for (char *last = fields[i] + strlen(fields[i]);
+             last > fields[i] && (last[-1] == ' ' || last[-1] == '\n');)
+            *--last = '\0';
+    }
+}
+
+/* The place of a word in a list, or UINT32_MAX. */
+static uint32_t place_of(const char *list, const char *word, size_t length)
+{
+    uint32_t place = 0;
+    for (const char *at = list; at != NULL && *at != '\0'; place++) {
+        size_t n = strcspn(at, " ");
+        if (n == length && memcmp(at, word, n) == 0) return place;
+        at += n + (at[n] == ' ');
+    }
+    return UINT32_MAX;
+}
+
+/* Bits of the row's letters for names of arguments. Overloads may call them otherwise: then their places count. */
+static uint32_t letters_of(const onv_aten_op *op, const char *arguments, const char *names)
+{
+    uint32_t bits = 0;
+    for (const char *at = names; *at != '\0';) {
+        size_t n = strcspn(at, " ");
+        uint32_t place = place_of(op->in != NULL ? op->in : "", at, n);
+        if (place == UINT32_MAX) place = place_of(arguments, at, n);
+        if (place < ONV_ATEN_MOST_TENSORS) bits |= UINT32_C(1) << place;
+        at += n + (at[n] == ' ');
+    }
+    return bits;
+}
+
+static uint32_t numbers_of(const char *text)
+{
+    uint32_t bits = 0;
+    for (; *text != '\0'; text++)
+        if (*text >= '0' && *text < '0' + ONV_ATEN_MOST_TENSORS)
+            bits |= UINT32_C(1) << (*text - '0');
+    return bits;
+}
+
+/* _trilinear leaves out what no other argument's gradient reads, each for itself; polar keeps a result that the samples do not
+ * show. */
+static bool is_apart(const char *name)
+{
+    static const char *const names[] = {"aten._trilinear.default", "aten.polar.default"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+static bool check_line(char *fields[N_FIELDS], const onv_aten_op *op, bool in_place)
+{
+    bool none = strcmp(fields[KEPT_IN], "-") == 0;
+    uint32_t wants = letters_of(op, fields[ARGUMENTS], fields[WANTS]), in, out;
+    uint32_t kept_in = none ? 0 : letters_of(op, fields[ARGUMENTS], fields[KEPT_IN]);
+    uint32_t kept_out = none ? 0 : numbers_of(fields[KEPT_OUT]);
+    if (op->grads == NULL && op->rule != ONV_RULE_NONE) return true;
+    onv_aten_saved(op, wants, &in, &out);
+    in &= letters_of(op, fields[ARGUMENTS], fields[ARGUMENTS]); /* of numbers nothing is kept */
+    if (in_place) in &= ~UINT32_C(1);                           /* a copy of it */
+    if (in == kept_in && out == kept_out) return true;
+    print_message("%s of %s: keeps arguments %#x, results %#x; the table says %#x, %#x\n",
+                  fields[NAME], fields[WANTS], kept_in, kept_out, in, out);
+    return false;
+}
+
+static bool check_aliases(char *fields[N_FIELDS], const onv_aten_op *op, bool in_place)
+{
+    bool is_view = strcmp(fields[ALIASES], "view") == 0;
+    bool may_view = op->form == ONV_ATEN_VIEW || op->rule == ONV_RULE_RESHAPE ||
+                    op->rule == ONV_RULE_EXPAND || op->rule == ONV_RULE_DETACH ||
+                    op->rule == ONV_RULE_TAKES_PARTS || op->rule == ONV_RULE_CONTIGUOUS ||
+                    op->rule == ONV_RULE_TO;
+    bool names_write = strstr(fields[NAME], "_.") != NULL;
+    bool good = (!is_view || may_view) && (!names_write || in_place);
+    if (!good)
+        print_message("%s: '%s' by its schema, not by the table\n", fields[NAME], fields[ALIASES]);
+    return good;
+}
+
+static void holds_against_pytorch(void **state)
+{
+    char path[1000], line[MAX_LINE], last[MAX_LINE] = "";
+    uint32_t operators = 0, wrong = 0, missing = 0;
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/truth/aten.txt", ONV_SOURCE_DIR);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        char *fields[N_FIELDS];
+        bool in_place;
+        if (line[0] == '#' || line[0] == '=') continue;
+        cut(line, fields);
+        const onv_aten_op *op = onv_aten_find(fields[NAME], &in_place);
+        bool is_new = strcmp(last, fields[NAME]) != 0;
+        snprintf(last, sizeof last, "%s", fields[NAME]);
+        if (op == NULL) {
+            missing += is_new;
+            if (is_new && getenv("ONV_MISSING") != NULL)
+                print_message("no row: %s\n", fields[NAME]);
+            continue;
+        }
+        operators += is_new;
+        if (is_apart(fields[NAME])) continue;
+        wrong += !check_line(fields, op, in_place) + !check_aliases(fields, op, in_place);
+    }
+    fclose(file);
+    print_message("%u operators have a row, %u have none\n", operators, missing);
+    assert_int_equal(wrong, 0);
+    assert_true(operators >= LEAST_OPERATORS);
+}
+
+/* "= fp32 aten.exp.default" */
+static void casts_as_autocast(void **state)
+{
+    static const struct {
+        const char *name;
+        onv_aten_cast cast;
+    } lists[] = {{"low", ONV_CAST_LOW},
+                 {"fp32", ONV_CAST_FLOAT32},
+                 {"result", ONV_CAST_RESULT},
+                 {"widest", ONV_CAST_WIDEST}};
+    char path[1000], line[MAX_LINE], list[MAX_LINE], name[MAX_LINE];
+    uint32_t operators = 0, wrong = 0;
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/truth/aten.txt", ONV_SOURCE_DIR);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        bool in_place;
+        if (sscanf(line, "= %399s %399s", list, name) != 2) continue;
+        const onv_aten_op *op = onv_aten_find(name, &in_place);
+        if (op == NULL) continue;
+        operators++;
+        for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+            if (strcmp(lists[i].name, list) != 0 || op->cast == lists[i].cast) continue;
+            print_message("%s: '%s' of autocast, not of the table\n", name, list);
+            wrong++;
+        }
+    }
+    fclose(file);
+    assert_int_equal(wrong, 0);
+    assert_true(operators >= LEAST_CASTS);
+}
+
+static void families_are_sorted(void **state)
+{
+    (void)state;
+    for (size_t f = 0; onv_aten_family_at(f) != NULL; f++) {
+        const onv_aten_family *family = onv_aten_family_at(f);
+        for (size_t i = 1; i < family->count; i++)
+            assert_true(strcmp(family->ops[i - 1].name, family->ops[i].name) < 0);
+    }
+}
+
+static void finds_overloads(void **state)
+{
+    bool in_place;
+    (void)state;
+    assert_string_equal(onv_aten_find("aten.mul.Tensor", &in_place)->name, "mul");
+    assert_false(in_place);
+    assert_string_equal(onv_aten_find("aten.mul_.Scalar", &in_place)->name, "mul");
+    assert_true(in_place);
+    assert_string_equal(onv_aten_find("aten.pow.Tensor_Tensor", &in_place)->name,
+                        "pow.Tensor_Tensor");
+    assert_string_equal(onv_aten_find("aten.leaky_relu_.default", &in_place)->name, "leaky_relu_");
+    assert_true(in_place);
+    assert_string_equal(onv_aten_find("aten.__and__.Tensor", &in_place)->name, "__and__");
+    assert_false(in_place);
+    assert_null(onv_aten_find("aten.no_such_operator.default", &in_place));
+    assert_null(onv_aten_find("", &in_place));
+}
+
+/* A value that one formula of one argument reads is kept if that argument wants its gradient; others in any case. */
+static void guards_what_one_formula_reads(void **state)
+{
+    const onv_aten_op mul = {.name = "mul", .grads = "b:a a:b"};
+    const onv_aten_op pow = {.name = "pow", .grads = "b:abo a:ab"};
+    const onv_aten_op conv = {.name = "conv", .grads = "abc:ab"};
+    uint32_t in, out;
+    (void)state;
+    onv_aten_saved(&mul, 1, &in, &out);
+    assert_int_equal(in, 2);
+    onv_aten_saved(&mul, 3, &in, &out);
+    assert_int_equal(in, 3);
+    onv_aten_saved(&pow, 1, &in, &out);
+    assert_int_equal(in, 3);
+    assert_int_equal(out, 1); /* results are kept in any case */
+    onv_aten_saved(&pow, 2, &in, &out);
+    assert_int_equal(out, 1);
+    onv_aten_saved(&conv, 4, &in, &out);
+    assert_int_equal(in, 3);
+    onv_aten_saved(&conv, 0, &in, &out);
+    assert_int_equal(in, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(families_are_sorted),
+        cmocka_unit_test(finds_overloads),
+        cmocka_unit_test(guards_what_one_formula_reads),
+        cmocka_unit_test(holds_against_pytorch),
+        cmocka_unit_test(casts_as_autocast),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

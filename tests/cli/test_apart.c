@@ -1,0 +1,415 @@
+/* A model that fails takes nothing else with it: crashes, signals and full disks, at whatever moment. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/program.h"
+
+#define SAMPLE(name) ONV_SOURCE_DIR "/samples/" name ".onnx "
+/* The second one takes longest: it is the one that is killed. */
+#define MODELS  SAMPLE("resnet18") SAMPLE("vit_b_16") SAMPLE("vgg16")
+#define OPTIONS "-b 1 --train adam --checkpoint sqrt "
+#define LONG    "-b 1 --train adam --checkpoint optimal "
+
+static char *read_all(const char *file)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *from = fopen(file, "rb"), *to = open_memstream(&text, &bytes);
+    assert_non_null(to);
+    for (int c; from != NULL && (c = getc(from)) != EOF;) putc(c, to);
+    if (from != NULL) fclose(from);
+    fclose(to);
+    return text;
+}
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+/* The program, in a process group of its own, with its outputs in files. */
+static pid_t start(const char *arguments)
+{
+    char command[8192];
+    snprintf(command, sizeof command, "exec " ONV_BUILD_DIR "/onnxvram %s >out 2>errors",
+             arguments);
+    /* The search for leaks reads /proc. */
+    if (strstr(arguments, "--untrusted") != NULL) setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        setpgid(0, 0);
+        for (int s = 1; s < 32; s++)
+            signal(s, SIG_DFL); /* whatever is ignored where the tests run */
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(127);
+    }
+    setpgid(child, child);
+    unsetenv("ASAN_OPTIONS");
+    return child;
+}
+
+/* Its processes now; false: this kernel does not list them. */
+static bool list_children(pid_t parent, pid_t children[], size_t most, size_t *count)
+{
+    char place[80];
+    int pid;
+    snprintf(place, sizeof place, "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    FILE *file = fopen(place, "r");
+    *count = 0;
+    if (file == NULL) return access("/proc/self/task", F_OK) != 0 || errno != ENOENT;
+    while (*count < most && fscanf(file, "%d", &pid) == 1) children[(*count)++] = pid;
+    fclose(file);
+    return true;
+}
+
+static bool has_lists(void)
+{
+    char place[80];
+    snprintf(place, sizeof place, "/proc/%d/task/%d/children", (int)getpid(), (int)getpid());
+    return access(place, R_OK) == 0;
+}
+
+/* The `wanted`th process that the program starts; 0: it ended before. */
+static pid_t wait_for_child(pid_t parent, size_t wanted)
+{
+    pid_t seen[64], now[8];
+    size_t n_seen = 0, n;
+    for (int i = 0; i < 60000; i++) {
+        if (!list_children(parent, now, 8, &n)) return 0;
+        for (size_t k = 0; k < n; k++) {
+            bool is_new = true;
+            for (size_t s = 0; s < n_seen; s++) is_new &= seen[s] != now[k];
+            if (!is_new) continue;
+            seen[n_seen++] = now[k];
+            if (n_seen == wanted) return now[k];
+        }
+        int status;
+        if (waitpid(parent, &status, WNOHANG) == parent) return 0;
+        nap();
+    }
+    return 0;
+}
+
+/* None of the group is left, soon. */
+static void expect_none(pid_t group)
+{
+    for (int i = 0; i < 5000 && kill(-group, 0) == 0; i++) nap();
+    assert_int_equal(kill(-group, 0), -1);
+    assert_int_equal(errno, ESRCH);
+}
+
+static size_t matches(const char *pattern)
+{
+    glob_t found;
+    size_t n = glob(pattern, 0, NULL, &found) == 0 ? found.gl_pathc : 0;
+    globfree(&found);
+    return n;
+}
+
+/* --- Crashes ----------------------------------------------------------------------------------- */
+
+static void a_crash_costs_one_report(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *options;
+        size_t victim; /* which process is killed */
+        int signal_number;
+        const char *model, *says; /* of standard error */
+        const char *file, *lacks; /* what has all reports but one */
+    } rows[] = {
+        {"--jobs 1 -q ", 2, SIGSEGV, "vit_b_16.onnx", "", "out", "vit_b_16"},
+        {"--jobs 2 -q ", 2, SIGKILL, "vit_b_16.onnx", "was killed (SIGKILL)", "out", "vit_b_16"},
+        {"--jobs 1 -q --json=out.json ", 2, SIGABRT, "vit_b_16.onnx", "", "out.json", "vit_b_16"},
+        {"--jobs 2 -q --untrusted --csv=out.csv ", 2, SIGKILL, "vit_b_16.onnx", "", "out.csv",
+         "vit_b_16"},
+        /* All of them in one process: which model it was is known. */
+        {"-q --html=out.html ", 1, SIGKILL, ".onnx", "was killed (SIGKILL)", "out.html", NULL},
+        {"-q --untrusted --svg out.svg ", 1, SIGKILL, ".onnx", "was killed (SIGKILL)", "out.svg",
+         NULL},
+    };
+    if (!has_lists()) skip();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char arguments[1024];
+        int status;
+        unlink("out");
+        snprintf(arguments, sizeof arguments, "%s" LONG MODELS, rows[i].options);
+        pid_t program = start(arguments), victim = wait_for_child(program, rows[i].victim);
+        assert_true(victim > 0);
+        if (rows[i].lacks == NULL) usleep(100000); /* it has begun with a model */
+        kill(victim, rows[i].signal_number);
+        assert_int_equal(waitpid(program, &status, 0), program);
+        char *said = read_all("errors"), *report = read_all(rows[i].file);
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 1)
+            fail_msg("'%s': status %x: %s", arguments, (unsigned)status, said);
+        if (strstr(said, rows[i].model) == NULL || strstr(said, rows[i].says) == NULL ||
+            strstr(said, "onnxvram: /") == NULL)
+            fail_msg("'%s' says: %s", arguments, said);
+        size_t n_models = (size_t)(strstr(report, "resnet18.onnx") != NULL) +
+                          (strstr(report, "vit_b_16.onnx") != NULL) +
+                          (strstr(report, "vgg16.onnx") != NULL);
+        if (rows[i].lacks == NULL ? n_models < 2 && strstr(report, "<svg") == NULL
+                                  : n_models != 2 || strstr(report, rows[i].lacks) != NULL)
+            fail_msg("'%s': %zu reports: %s: %.3000s", arguments, n_models, said, report);
+        free(said);
+        free(report);
+        expect_none(program);
+    }
+}
+
+static void add_models(FILE *list, int from, int count)
+{
+    for (int i = from; i < from + count; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "m%d.onnx", i);
+        fprintf(list, " %s", name);
+        if (link("good.onnx", name) != 0) fail_msg("%s: %s", name, strerror(errno));
+    }
+}
+
+/* Hostile ones among many: each of the others is reported, in the order given. */
+static void ten_of_a_thousand(void **state)
+{
+    (void)state;
+    enum { HOSTILE = 10, BETWEEN = 99 };
+    static char arguments[65536];
+    FILE *list = fmemopen(arguments, sizeof arguments, "w");
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,4]");
+    model_node(m, "Relu", "relu", "x", "y", "");
+    model_output(m, "y", "f32");
+    program_write_model("good.onnx", m);
+    char *good = read_all("good.onnx");
+    fputs("-q --json=all.json", list);
+    for (int h = 0; h < HOSTILE; h++) {
+        char name[32];
+        unsigned char bytes[256];
+        add_models(list, h * BETWEEN, BETWEEN);
+        for (size_t i = 0; i < sizeof bytes; i++)
+            bytes[i] = (unsigned char)(i * 37 * (size_t)(h + 1));
+        snprintf(name, sizeof name, "hostile%d.onnx", h);
+        program_write(name, bytes, sizeof bytes);
+        fprintf(list, " %s", name);
+    }
+    fputs(" >out 2>errors", list);
+    fclose(list);
+    free(good);
+    static char command[70000];
+    snprintf(command, sizeof command, ONV_BUILD_DIR "/onnxvram %s", arguments);
+    int status = system(command);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+    char *said = read_all("errors"), *report = read_all("out"), *json = read_all("all.json");
+    const char *at = report;
+    for (int i = 0; i < HOSTILE * BETWEEN; i++) {
+        char name[32];
+        int length = snprintf(name, sizeof name, "m%d.onnx: ", i);
+        assert_memory_equal(at, name, length);
+        at = strchr(at, '\n') + 1;
+    }
+    assert_int_equal(*at, '\0');
+    at = said;
+    for (int h = 0; h < HOSTILE; h++) {
+        char begin[64];
+        int length = snprintf(begin, sizeof begin, "onnxvram: hostile%d.onnx: ", h);
+        assert_memory_equal(at, begin, length);
+        at = strchr(at, '\n') + 1;
+    }
+    assert_int_equal(*at, '\0');
+    size_t n = 0;
+    for (at = json; (at = strstr(at, "\"path\": ")) != NULL; at++) n++;
+    assert_int_equal(n, HOSTILE * BETWEEN);
+    free(said);
+    free(report);
+    free(json);
+}
+
+/* --- Signals ----------------------------------------------------------------------------------- */
+
+/* Whenever it comes: the program ends by it, its processes too, and no file has its name. */
+static void a_signal_ends_all(void **state)
+{
+    (void)state;
+    static const int signals[] = {SIGINT, SIGTERM, SIGKILL};
+    static const char *const commands[] = {
+        "--jobs 2 -q --json=ended.json --csv=ended.csv " OPTIONS MODELS,
+        "-q --untrusted --html=ended.html " OPTIONS SAMPLE("vit_b_16"),
+        "-q --html=ended.html --onnx-out ended.onnx " OPTIONS SAMPLE("vit_b_16"),
+    };
+    enum { MOMENTS = 16 };
+    size_t n_before = 0;
+    for (size_t c = 0; c < sizeof commands / sizeof commands[0]; c++)
+        for (size_t i = 0; i < MOMENTS; i++) {
+            int status, by = signals[i % 3];
+            pid_t program = start(commands[c]);
+            usleep((useconds_t)(1000 * i * i));
+            kill(program, by);
+            assert_int_equal(waitpid(program, &status, 0), program);
+            expect_none(program);
+            if (WIFEXITED(status)) { /* it was done before */
+                n_before++;
+                for (glob_t g; glob("ended.*", 0, NULL, &g) == 0; globfree(&g))
+                    for (size_t k = 0; k < g.gl_pathc; k++) unlink(g.gl_pathv[k]);
+                continue;
+            }
+            assert_int_equal(WTERMSIG(status), by);
+            if (by != SIGKILL && matches("ended.*") > 0)
+                fail_msg("'%s': a file is left", commands[c]);
+        }
+    assert_true(n_before < sizeof commands / sizeof commands[0] * MOMENTS / 2);
+}
+
+/* --- Disks ------------------------------------------------------------------------------------- */
+
+/* Runs a script in a mount namespace with two small file systems, one of them to be read only; 77: there is none. */
+static int run_with_disks(const char *script)
+{
+    int status;
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        int flags = geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS;
+        mkdir("small", 0700);
+        mkdir("fixed", 0700);
+        if (unshare(flags) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+            mount("tmpfs", "small", "tmpfs", 0, "size=64k") != 0 ||
+            mount("tmpfs", "fixed", "tmpfs", MS_RDONLY, NULL) != 0)
+            _exit(77);
+        execl("/bin/sh", "sh", "-c", script, (char *)NULL);
+        _exit(127);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void a_disk_that_is_full_or_fixed(void **state)
+{
+    (void)state;
+    static const char *const commands[][2] = {
+        {"--json=", OPTIONS SAMPLE("resnet18")},
+        {"--untrusted --json=", OPTIONS SAMPLE("resnet18")},
+        {"--json=", OPTIONS SAMPLE("resnet18") SAMPLE("vgg16")},
+        {"--untrusted --html=", OPTIONS SAMPLE("resnet18") SAMPLE("vgg16")},
+    };
+    static const char *const disks[][2] = {{"small", "No space left on device"},
+                                           {"fixed", "Read-only file system"}};
+    for (size_t d = 0; d < 2; d++)
+        for (size_t c = 0; c < sizeof commands / sizeof commands[0]; c++) {
+            char script[4096];
+            snprintf(script, sizeof script,
+                     "echo old >small/file; " ONV_BUILD_DIR
+                     "/onnxvram -q --timelines %s%s/file %s >out "
+                     "2>errors; [ $? = 1 ] && grep -q '%s' errors && [ $(grep -vc ': warning (' "
+                     "errors) = 1 ] && "
+                     "[ \"$(cat small/file)\" = old ] && [ \"$(ls small)\" = file ]",
+                     commands[c][0], disks[d][0], commands[c][1], disks[d][1]);
+            setenv("ASAN_OPTIONS", "detect_leaks=0", 1); /* the search for leaks reads /proc */
+            int status = run_with_disks(script);
+            unsetenv("ASAN_OPTIONS");
+            if (status == 77) skip();
+            char *said = read_all("errors");
+            if (status != 0) fail_msg("'%s' says: %s", script, said);
+            free(said);
+        }
+}
+
+/* --- Outputs that are inputs ------------------------------------------------------------------- */
+
+static void no_input_is_overwritten(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arguments;
+        int status;
+        const char *says;
+    } rows[] = {
+        {"--json=m.onnx m.onnx", 2, "'m.onnx' would overwrite 'm.onnx'"},
+        {"--onnx-out m.onnx m.onnx", 2, "give the output another name"},
+        {"--csv=./m.onnx m.onnx", 2, "would overwrite"},
+        {"--html=soft.onnx m.onnx", 2, "would overwrite"},
+        {"--svg hard.onnx -b 1 m.onnx", 2, "would overwrite"},
+        {"--json=m.onnx soft.onnx", 2, "would overwrite"},
+        {"--json=m.onnx new.onnx m.onnx", 2, "would overwrite"},
+        {"--json=rules --op-shapes rules m.onnx", 2, "would overwrite 'rules'"},
+        {"--json=base --baseline base m.onnx", 2, "would overwrite 'base'"},
+        {"--json=trace -b 1 --shape-trace trace m.onnx", 2, "would overwrite 'trace'"},
+        {"--json=value -i x=@value m.onnx", 2, "would overwrite 'value'"},
+        {"-q m.onnx >>m.onnx", 2, "'standard output' would overwrite"},
+        {"--json=one --csv=one m.onnx", 2, "two outputs go to the same file"},
+        {"--json=one --csv=./one m.onnx", 2, "two outputs go to the same file"},
+        {"--json=base --csv=link m.onnx", 2, "two outputs go to the same file"},
+        {"plan intervals -o intervals", 2, "would overwrite"},
+        {"plan intervals -o ./intervals", 2, "would overwrite"},
+        {"-q --json=weights.bin external.onnx", 2, "would overwrite 'weights.bin'"},
+        {"-q --json=weights.bin external.onnx new.onnx", 2, "would overwrite 'weights.bin'"},
+        {"-q --json=/dev/null --csv=/dev/null m.onnx", 0, "m.onnx: "},
+        {"-q --json=fresh.json m.onnx", 0, "m.onnx: "},
+        {"-q --json=fresh.json m.onnx", 0, "m.onnx: "},
+    };
+    static const char *const files[] = {"m.onnx", "rules",     "base",       "trace",
+                                        "value",  "intervals", "weights.bin"};
+    enum { N_FILES = sizeof files / sizeof files[0] };
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,4]");
+    model_node(m, "Relu", "relu", "x", "y", "");
+    model_output(m, "y", "f32");
+    program_write_model("m.onnx", m);
+    assert_int_equal(system("cp m.onnx new.onnx; ln -s m.onnx soft.onnx; ln m.onnx hard.onnx; "
+                            "echo >rules; echo {} >base; ln -s base link; echo b >trace; "
+                            "echo >value; echo id,lower,upper,size >intervals"),
+                     0);
+    m = model_new(17);
+    model_input(m, "x", "f32[4,4]");
+    model_weight(m, "w", "f32[4,4]"); /* in weights.bin */
+    model_node(m, "MatMul", "mm", "x w", "y", "");
+    model_output(m, "y", "f32");
+    program_write_model("external.onnx", m);
+    program_write("weights.bin", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+                  64);
+    char *before[N_FILES];
+    for (size_t f = 0; f < N_FILES; f++) before[f] = read_all(files[f]);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char arguments[256];
+        snprintf(arguments, sizeof arguments, "%s", rows[i].arguments);
+        program_expect(arguments, rows[i].status, rows[i].says);
+        for (size_t f = 0; f < N_FILES; f++) {
+            char *after = read_all(files[f]);
+            if (strcmp(after, before[f]) != 0)
+                fail_msg("'%s' changed %s", rows[i].arguments, files[f]);
+            free(after);
+        }
+    }
+    for (size_t f = 0; f < N_FILES; f++) free(before[f]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_crash_costs_one_report), cmocka_unit_test(ten_of_a_thousand),
+        cmocka_unit_test(a_signal_ends_all),        cmocka_unit_test(a_disk_that_is_full_or_fixed),
+        cmocka_unit_test(no_input_is_overwritten),
+    };
+    return cmocka_run_group_tests(tests, folder_enter, folder_leave);
+}

@@ -1,0 +1,271 @@
+"""Networks whose programs lie in tests/tape/programs: what torch.export, and onnxvram.record, made of them at a batch of 2 (PyTorch 2.15)."""
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+NETWORKS = {}
+
+
+def net(name, inputs):
+    def add(network):
+        NETWORKS[name] = (network, inputs)
+        return network
+
+    return add
+
+
+def tok(v=100, l=32):
+    return lambda b: (torch.randint(0, v, (b, l)),)
+
+
+def img(_, s):
+    return lambda b: (torch.randn(b, 3, s, s),)
+
+
+@net("lstm", tok())
+class LSTM(nn.Module):
+    def __init__(s):
+        super().__init__()
+        s.e = nn.Embedding(100, 32)
+        s.l = nn.LSTM(32, 48, 2, batch_first=True, dropout=0.2, bidirectional=True)
+        s.f = nn.Linear(96, 10)
+
+    def forward(s, x):
+        y, (h, c) = s.l(s.e(x))
+        return s.f(y[:, -1])
+
+
+@net("unet", img("", 64))
+class UNet(nn.Module):
+    def __init__(s):
+        super().__init__()
+
+        def b(i, o):
+            return nn.Sequential(
+                nn.Conv2d(i, o, 3, padding=1, bias=False),
+                nn.BatchNorm2d(o),
+                nn.ReLU(inplace=True),
+                nn.Conv2d(o, o, 3, padding=1, bias=False),
+                nn.BatchNorm2d(o),
+                nn.ReLU(inplace=True),
+            )
+
+        s.d1 = b(3, 16)
+        s.d2 = b(16, 32)
+        s.mid = b(32, 64)
+        s.p = nn.MaxPool2d(2)
+        s.u2 = nn.ConvTranspose2d(64, 32, 2, 2)
+        s.c2 = b(64, 32)
+        s.u1 = nn.ConvTranspose2d(32, 16, 2, 2)
+        s.c1 = b(32, 16)
+        s.o = nn.Conv2d(16, 4, 1)
+
+    def forward(s, x):
+        a = s.d1(x)
+        b = s.d2(s.p(a))
+        m = s.mid(s.p(b))
+        y = s.c2(torch.cat([s.u2(m), b], 1))
+        y = s.c1(torch.cat([s.u1(y), a], 1))
+        return s.o(y)
+
+
+@net("encoder", lambda b: (torch.randn(b, 20, 64),))
+class Enc(nn.Module):
+    def __init__(s):
+        super().__init__()
+        s.t = nn.TransformerEncoder(nn.TransformerEncoderLayer(64, 4, 128, batch_first=True), 2)
+        s.f = nn.Linear(64, 8)
+
+    def forward(s, x):
+        return s.f(s.t(x))
+
+
+@net("vae", lambda b: (torch.randn(b, 784),))
+class VAE(nn.Module):
+    def __init__(s):
+        super().__init__()
+        s.e = nn.Linear(784, 128)
+        s.m = nn.Linear(128, 16)
+        s.v = nn.Linear(128, 16)
+        s.d = nn.Sequential(nn.Linear(16, 128), nn.LeakyReLU(0.2, inplace=True), nn.Linear(128, 784), nn.Sigmoid())
+
+    def forward(s, x):
+        h = F.elu(s.e(x))
+        mu, lv = s.m(h), s.v(h)
+        z = mu + torch.randn_like(mu) * torch.exp(0.5 * lv)
+        return s.d(z)
+
+
+@net("attn", lambda b: (torch.randn(b, 16, 48),))
+class Attn(nn.Module):
+    def __init__(s):
+        super().__init__()
+        s.q = nn.Linear(48, 144)
+        s.o = nn.Linear(48, 48)
+        s.g = nn.Parameter(torch.ones(48))
+        s.unused = nn.Linear(5, 5)
+        s.dr = nn.Dropout(0.1)
+
+    def forward(s, x):
+        B, T, C = x.shape
+        y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * s.g
+        q, k, v = s.q(y).view(B, T, 3, 4, 12).permute(2, 0, 3, 1, 4).unbind(0)
+        a = (q @ k.transpose(-2, -1)) * 12**-0.5
+        m = torch.tril(torch.ones(T, T, device=x.device)).bool()
+        a = a.masked_fill(~m, float("-inf")).softmax(-1)
+        a = s.dr(a)
+        y = (a @ v).transpose(1, 2).reshape(B, T, C)
+        x = x + s.o(y)
+        x = x + F.silu(x) * torch.tanh(x)
+        return x[:, ::2].contiguous().flatten(1)
+
+
+@net("inplace", lambda b: (torch.randn(b, 8, 20),))
+class InP(nn.Module):
+    def __init__(s):
+        super().__init__()
+        s.a = nn.Linear(20, 20)
+        s.b = nn.Linear(20, 20)
+        s.c = nn.Conv1d(8, 8, 3, padding=1)
+
+    def forward(s, x):
+        y = s.a(x)
+        y += 1
+        y *= 2
+        z = torch.zeros_like(y)
+        z[:, 2:5] = s.b(y)[:, 2:5]
+        z.add_(y)
+        h = F.hardtanh_(s.c(z))
+        h = F.silu(h, inplace=True)
+        h[:, 0].mul_(3)
+        return F.log_softmax(h.mean(1) - h.std(1), -1)
+
+
+@net("gnn", lambda b: (torch.randn(10 * b, 16),))
+class GNN(nn.Module):
+    def __init__(s):
+        super().__init__()
+        s.a = nn.Linear(16, 32)
+        s.b = nn.Linear(32, 32)
+        s.o = nn.Linear(32, 4)
+        s.register_buffer("e", torch.randint(0, 10, (2, 40)))
+
+    def forward(s, x):
+        for l in (s.a, s.b):
+            m = l(x)[s.e[0]]
+            x = torch.zeros(x.shape[0], m.shape[1], device=x.device).index_add(0, s.e[1], m)
+            x = F.relu(x)
+        return s.o(x)
+
+
+@net("recsys", lambda b: (torch.randint(0, 50, (b,)), torch.randint(0, 60, (b,)), torch.randn(b, 7)))
+class Rec(nn.Module):
+    def __init__(s):
+        super().__init__()
+        s.u = nn.Embedding(50, 16)
+        s.i = nn.Embedding(60, 16)
+        s.m = nn.Sequential(nn.Linear(39, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Dropout(0.3), nn.Linear(64, 1))
+
+    def forward(s, u, i, x):
+        a, b = s.u(u), s.i(i)
+        d = (a * b).sum(-1, keepdim=True)
+        return torch.sigmoid(s.m(torch.cat([a, b, x], -1)) + d)
+
+
+@net("moe", lambda b: (torch.randn(b * 6, 32),))
+class MoE(nn.Module):
+    def __init__(s):
+        super().__init__()
+        s.g = nn.Linear(32, 4)
+        s.e = nn.ModuleList(nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Linear(64, 32)) for _ in range(4))
+
+    def forward(s, x):
+        w = s.g(x).softmax(-1)
+        t, i = w.topk(2, -1)
+        mask = torch.zeros_like(w).scatter(-1, i, t)
+        mask = mask / mask.sum(-1, keepdim=True)
+        return torch.stack([e(x) for e in s.e], 1).mul(mask.unsqueeze(-1)).sum(1)
+
+
+@net("dit", lambda b: (torch.randn(b, 4, 16, 16), torch.rand(b)))
+class DiT(nn.Module):
+    def __init__(s):
+        super().__init__()
+        s.p = nn.Conv2d(4, 48, 2, 2)
+        s.pos = nn.Parameter(torch.zeros(1, 64, 48))
+        s.t = nn.Sequential(nn.Linear(32, 48), nn.SiLU(), nn.Linear(48, 48))
+        s.ada = nn.Linear(48, 288)
+        s.n1 = nn.LayerNorm(48, elementwise_affine=False)
+        s.n2 = nn.LayerNorm(48, elementwise_affine=False)
+        s.a = nn.MultiheadAttention(48, 4, batch_first=True)
+        s.m = nn.Sequential(nn.Linear(48, 96), nn.GELU(approximate="tanh"), nn.Linear(96, 48))
+        s.o = nn.Linear(48, 16)
+
+    def forward(s, x, t):
+        f = torch.exp(-torch.arange(16, device=x.device) * 0.5)
+        te = t[:, None] * f
+        c = s.t(torch.cat([te.sin(), te.cos()], -1))
+        h = s.p(x).flatten(2).transpose(1, 2) + s.pos
+        a, b, g, d, e, k = s.ada(F.silu(c)).chunk(6, 1)
+        y = s.n1(h) * (1 + b[:, None]) + a[:, None]
+        h = h + g[:, None] * s.a(y, y, y, need_weights=False)[0]
+        y = s.n2(h) * (1 + e[:, None]) + d[:, None]
+        h = h + k[:, None] * s.m(y)
+        h = s.o(h)
+        B = h.shape[0]
+        return h.view(B, 8, 8, 4, 2, 2).permute(0, 3, 1, 4, 2, 5).reshape(B, 4, 16, 16)
+
+
+@net("gan", lambda b: (torch.randn(b, 3, 32, 32), torch.randn(b, 16)))
+class GAN(nn.Module):
+    def __init__(s):
+        super().__init__()
+        sn = nn.utils.parametrizations.spectral_norm
+        s.g = nn.Sequential(
+            nn.Linear(16, 8 * 8 * 16),
+            nn.Unflatten(1, (16, 8, 8)),
+            nn.ConvTranspose2d(16, 8, 4, 2, 1),
+            nn.BatchNorm2d(8),
+            nn.ReLU(True),
+            nn.ConvTranspose2d(8, 3, 4, 2, 1),
+            nn.Tanh(),
+        )
+        s.d = nn.Sequential(
+            nn.Conv2d(3, 8, 4, 2, 1),
+            nn.LeakyReLU(0.2, True),
+            nn.Conv2d(8, 16, 4, 2, 1),
+            nn.GroupNorm(4, 16),
+            nn.LeakyReLU(0.2, True),
+            nn.Flatten(),
+            nn.Linear(1024, 1),
+        )
+
+    def forward(s, x, z):
+        f = s.g(z)
+        return torch.cat([s.d(x), s.d(f)], 0)
+
+
+@net("misc", lambda b: (torch.randn(b, 6, 24, 24),))
+class Misc(nn.Module):
+    def __init__(s):
+        super().__init__()
+        s.wn = nn.utils.parametrizations.weight_norm(nn.Conv2d(6, 8, 3))
+        s.inn = nn.InstanceNorm2d(8, affine=True)
+        s.pr = nn.PReLU()
+        s.ap = nn.AdaptiveAvgPool2d(4)
+        s.bil = nn.Bilinear(8, 8, 5)
+        s.rp = nn.ReflectionPad2d(1)
+
+    def forward(s, x):
+        y = s.pr(s.inn(s.wn(s.rp(x))))
+        u = F.interpolate(y, scale_factor=2, mode="bilinear", align_corners=False)
+        y = F.max_pool2d(u, 2) + F.avg_pool2d(u, 2)
+        y = s.ap(y)
+        y = F.pixel_shuffle(y, 2)
+        a = y.flatten(1)[:, :8]
+        b = torch.einsum("bchw,bdhw->bcd", y, y).flatten(1)[:, :4]
+        b = torch.cat([b, b], 1)
+        o = s.bil(a, b)
+        c = F.cosine_similarity(a, b, dim=1)
+        return o * c[:, None] + torch.where(a.sum(1, keepdim=True) > 0, o, -o).clamp(-1, 1)

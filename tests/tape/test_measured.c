@@ -1,0 +1,135 @@
+/* Training and inference of PyTorch's own programs, against what the CUDA build of PyTorch 2.15 allocated for the networks that they
+ * were made of (networks.py), over a substitute for the driver: measured.txt. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "onnxvram/onnxvram.h"
+
+typedef struct row {
+    char name[40], amp[8];
+    int64_t batch;
+    unsigned long long kept, momentum, adamw, inference;
+} row;
+
+enum { PER_MILLE = 1000, MAX_LINE = 200 };
+
+/* Convolutions of few channels: their workspaces are an estimate. */
+static bool has_estimates(const row *r)
+{
+    return strcmp(r->name, "unet") == 0;
+}
+
+static bool is_close(uint64_t figure, uint64_t truth)
+{
+    uint64_t differ = figure > truth ? figure - truth : truth - figure;
+    return differ <= truth / PER_MILLE;
+}
+
+static bool analyse(const row *r, const char *suffix, const char *train, const char *loss,
+                    onv_analysis **analysis)
+{
+    char path[600];
+    onv_error err;
+    onv_options options = onv_options_default();
+    options.batch = r->batch;
+    options.train = train;
+    options.loss = loss;
+    options.amp = strcmp(r->amp, "-") == 0 ? ONV_PRECISION_AS_EXPORTED : ONV_PRECISION_BF16;
+    options.runtimes = "torch";
+    snprintf(path, sizeof path, "%s/tests/tape/programs/%s%s.json.gz", ONV_SOURCE_DIR, r->name,
+             suffix);
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) return false;
+    fclose(file);
+    onv_status status = onv_analysis_new(path, &options, analysis, &err);
+    if (status != ONV_OK) print_message("%s: %s\n", path, err.message);
+    assert_int_equal(status, ONV_OK);
+    return true;
+}
+
+static bool check_kept(const row *r, const char *suffix)
+{
+    onv_analysis *analysis;
+    onv_training_info info;
+    if (!analyse(r, suffix, "momentum", "none", &analysis)) return true;
+    assert_true(onv_analysis_training(analysis, &info));
+    bool good = is_close(info.saved_activation_bytes, r->kept);
+    if (!good)
+        print_message("%s%s %s: keeps %llu bytes, measured %llu\n", r->name, suffix, r->amp,
+                      (unsigned long long)info.saved_activation_bytes, r->kept);
+    onv_analysis_destroy(analysis);
+    return good;
+}
+
+static bool check_peak(const row *r, const char *suffix, const char *optimizer, uint64_t truth)
+{
+    onv_analysis *analysis;
+    onv_training_info info;
+    if (has_estimates(r) || !analyse(r, suffix, optimizer, "mse", &analysis)) return true;
+    assert_true(onv_analysis_training(analysis, &info));
+    bool good = is_close(info.allocated_peak_bytes, truth);
+    if (!good)
+        print_message("%s%s %s, %s: %llu bytes, measured %llu\n", r->name, suffix, r->amp,
+                      optimizer, (unsigned long long)info.allocated_peak_bytes,
+                      (unsigned long long)truth);
+    onv_analysis_destroy(analysis);
+    return good;
+}
+
+/* A recording alone knows when Python lets go. */
+static bool check_inference(const row *r)
+{
+    onv_analysis *analysis;
+    onv_runtime_info info;
+    if (r->inference == 0 || strcmp(r->amp, "-") != 0 ||
+        !analyse(r, ".recorded", NULL, NULL, &analysis))
+        return true;
+    assert_true(onv_analysis_runtime(analysis, 0, &info));
+    bool good = is_close(info.allocated_peak_bytes, r->inference);
+    if (!good)
+        print_message("%s, inference: %llu bytes, measured %llu\n", r->name,
+                      (unsigned long long)info.allocated_peak_bytes, r->inference);
+    onv_analysis_destroy(analysis);
+    return good;
+}
+
+static void matches_cuda_build(void **state)
+{
+    static const char *const suffixes[] = {"", ".recorded"};
+    char path[600], line[MAX_LINE];
+    uint32_t wrong = 0, rows = 0;
+    row r;
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/tape/measured.txt", ONV_SOURCE_DIR);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (sscanf(line, "%39s %7s %ld %llu %llu %llu %llu", r.name, r.amp, &r.batch, &r.kept,
+                   &r.momentum, &r.adamw, &r.inference) != 7)
+            continue;
+        rows++;
+        /* A recording is of one dtype: under autocast some of its copies would be made elsewhere. */
+        for (uint32_t i = 0; i < (strcmp(r.amp, "-") == 0 ? 2 : 1); i++) {
+            wrong += !check_kept(&r, suffixes[i]);
+            wrong += !check_peak(&r, suffixes[i], "momentum", r.momentum);
+            wrong += !check_peak(&r, suffixes[i], "adamw", r.adamw);
+        }
+        wrong += !check_inference(&r);
+    }
+    fclose(file);
+    assert_int_equal(wrong, 0);
+    assert_true(rows > 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(matches_cuda_build)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
