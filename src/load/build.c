@@ -7,7 +7,6 @@
 #include "base/heap.h"
 #include "base/quota.h"
 #include "load/notes.h"
-#include "load/unpack.h"
 
 /* The newest IR version whose format proto/onnx.proto describes. */
 enum { NEWEST_IR = 14 };
@@ -130,6 +129,29 @@ static onv_status model_facts(onv_builder *b, const Onnx__ModelProto *pb)
     return first_opset(b, pb);
 }
 
+/* --- protobuf-c, over messages that the scan has checked, with an arena in the place of malloc ---- */
+
+static void *take(void *arena, size_t bytes)
+{
+    return onv_arena_alloc(arena, bytes);
+}
+
+static void leave(void *arena, void *pointer)
+{
+    (void)arena; /* everything goes at once */
+    (void)pointer;
+}
+
+static onv_status unpack(onv_builder *b, const unsigned char *data, size_t bytes,
+                         const ProtobufCMessageDescriptor *type, const ProtobufCMessage **message)
+{
+    ProtobufCAllocator allocator = {.alloc = take, .free = leave, .allocator_data = &b->unpacked};
+    *message = protobuf_c_message_unpack(type, &allocator, bytes, data);
+    if (*message != NULL) return ONV_OK;
+    if (b->unpacked.failed) return onv_fail_memory(b->err);
+    return onv_fail(b->err, ONV_ERR_FORMAT, "damaged: protobuf-c cannot read it");
+}
+
 onv_status onv_build_model(onv_builder *b)
 {
     const onv_scan *scan = b->scan;
@@ -140,8 +162,8 @@ onv_status onv_build_model(onv_builder *b)
         !onv_vec_reserve(&b->model->values, (size_t)scan->n_values))
         return onv_fail_memory(b->err);
     ONV_TRY(onv_build_intern(b, "", &b->empty));
-    ONV_TRY(onv_unpack(scan->header.at, scan->header.count, &onnx__model_proto__descriptor,
-                       &b->unpacked, &header, b->err));
+    ONV_TRY(
+        unpack(b, scan->header.at, scan->header.count, &onnx__model_proto__descriptor, &header));
     ONV_TRY(model_facts(b, (const Onnx__ModelProto *)header));
     ONV_TRY(onv_build_functions(b));
     const onv_scan_graph *graph = ONV_RECORD(scan->graphs, scan->main_graph);
@@ -159,7 +181,7 @@ onv_status onv_build_unpack(onv_builder *b, onv_span span, const ProtobufCMessag
     const unsigned char *at = span.bytes > 0 ? b->scan->skeleton.at + span.at : nothing;
     ONV_WORK(1 + span.bytes / PER_WORK);
     onv_arena_reset(&b->unpacked);
-    return onv_unpack(at, span.bytes, type, &b->unpacked, message, b->err);
+    return unpack(b, at, span.bytes, type, message);
 }
 
 void onv_builder_init(onv_builder *b, onv_model *model, const onv_scan *scan,
