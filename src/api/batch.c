@@ -372,10 +372,9 @@ static void note_falls(probes *p, onv_analysis *analysis, size_t runtime)
     onv_model_diag(&analysis->model, ONV_NOTE, "total-falls", NULL,
                    "%s: the total falls from %llu bytes at %s %lld to %llu at %lld: %s%s",
                    analysis->runtimes[runtime].runtime->name,
-                   (unsigned long long)from->totals[runtime], what,
-                   (long long)(from->size * p->unit), (unsigned long long)to->totals[runtime],
-                   (long long)(to->size * p->unit), cause_of_fall(from, to, runtime),
-                   also != NULL ? also : "");
+                   (unsigned long long)from->totals[runtime], what, (long long)from->size * p->unit,
+                   (unsigned long long)to->totals[runtime], (long long)to->size * p->unit,
+                   cause_of_fall(from, to, runtime), also != NULL ? also : "");
 }
 
 /* Of each runtime that is judged, and of all of them: one alone may take more at some smaller size. */

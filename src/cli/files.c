@@ -79,9 +79,10 @@ bool onv_cli_spares_input(const char *output, const char *input)
     return !is_same(&to, &from) || refuse(output, input);
 }
 
-static bool spares_input(void *output, const char *input)
+static bool spares_input(void *context, const char *input)
 {
-    return onv_cli_spares_input(output, input);
+    const char *const *output = context;
+    return onv_cli_spares_input(*output, input);
 }
 
 bool onv_cli_spares_inputs(const onv_cli *cli)
@@ -89,8 +90,7 @@ bool onv_cli_spares_inputs(const onv_cli *cli)
     place first, second;
     for (size_t i = 0; i < cli->n_outputs; i++) {
         const char *file = cli->outputs[i].file;
-        if (!onv_cli_each_input(cli, 0, cli->n_models, spares_input, (void *)(uintptr_t)file))
-            return false;
+        if (!onv_cli_each_input(cli, 0, cli->n_models, spares_input, &file)) return false;
         for (size_t k = 0; k < i && find_place(file, &first); k++) {
             if (!find_place(cli->outputs[k].file, &second) || !is_same(&first, &second)) continue;
             onv_cli_usage("two outputs go to the same file, '%s' and '%s': give each a name of its "

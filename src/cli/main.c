@@ -144,9 +144,11 @@ static void stream_all(onv_cli *cli, const onv_cli_baseline *baseline, outcome *
 static bool work_apart(const onv_cli_task *task, onv_cli_process *process)
 {
     onv_cli *cli = task->cli;
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): the way to shed a const */
     onv_error *lost = (onv_error *)(uintptr_t)task->lost, why;
     for (;;) {
         if (!onv_cli_process_start(process, cli, task->first, task->count, true, onv_cli_work,
+                                   /* NOLINTNEXTLINE(performance-no-int-to-ptr): likewise */
                                    (void *)(uintptr_t)task)) {
             fprintf(stderr, "onnxvram: no process for the models could be started: %s\n",
                     strerror(errno));

@@ -18,7 +18,7 @@ typedef struct onv_cli_task {
 } onv_cli_task;
 
 /* An onv_cli_work_fn over an onv_cli_task. Messages go to standard error. */
-void onv_cli_work(void *task, onv_cli_record *record);
+void onv_cli_work(void *context, onv_cli_record *record);
 
 /* The same, where no model has all dims that were bound: says of the first one which it has. */
 void onv_cli_work_on_dims(void *task, onv_cli_record *record);

@@ -73,10 +73,15 @@ onv_text onv_text_last_word(onv_text t)
     return onv_text_skip(t, t.length - n);
 }
 
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
 onv_text onv_text_trim(onv_text t)
 {
     while (t.length > 0 && (t.at[0] == ' ' || t.at[0] == '\t')) t = onv_text_skip(t, 1);
-    while (t.length > 0 && memchr(" \t\r", t.at[t.length - 1], 3) != NULL) t.length--;
+    while (t.length > 0 && is_blank(t.at[t.length - 1])) t.length--;
     return t;
 }
 

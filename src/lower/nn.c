@@ -401,6 +401,19 @@ static void lower_packed(onv_lowering *l, const onv_fusion *f, uint32_t x)
     onv_value_set(l, f->out, onv_emit_contiguous(&l->emit, x));
 }
 
+/* x * gate(x). */
+static void lower_gate(onv_lowering *l, const onv_fusion *f, uint32_t x, bool in_place)
+{
+    const char *name = f->kind == ONV_FUSION_GELU   ? "gelu"
+                       : f->kind == ONV_FUSION_SILU ? "silu"
+                       : f->kind == ONV_FUSION_MISH ? "mish"
+                                                    : "hardswish";
+    bool is_gelu = f->kind == ONV_FUSION_GELU;
+    if (is_gelu) count_formula(l, f, x, (uint64_t)f->groups, &l->tally.gelus);
+    if (f->kind == ONV_FUSION_SILU) count_formula(l, f, x, 1, &l->tally.gates);
+    onv_value_set(l, f->out, onv_emit_unary(&l->emit, name, x, true, !is_gelu && in_place));
+}
+
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
 {
     uint32_t x = onv_value_tensor(l, f->x);
@@ -408,19 +421,9 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
         is_gate(f) && onv_overwrites(l, onv_model_node(l->emit.model, f->last), f->x, 2);
     switch (f->kind) {
     case ONV_FUSION_GELU:
-        count_formula(l, f, x, (uint64_t)f->groups, &l->tally.gelus);
-        onv_value_set(l, f->out, onv_emit_unary(&l->emit, "gelu", x, true, false));
-        break;
     case ONV_FUSION_SILU:
-        count_formula(l, f, x, 1, &l->tally.gates);
-        onv_value_set(l, f->out, onv_emit_unary(&l->emit, "silu", x, true, in_place));
-        break;
     case ONV_FUSION_MISH:
-        onv_value_set(l, f->out, onv_emit_unary(&l->emit, "mish", x, true, in_place));
-        break;
-    case ONV_FUSION_HARD_SWISH:
-        onv_value_set(l, f->out, onv_emit_unary(&l->emit, "hardswish", x, true, in_place));
-        break;
+    case ONV_FUSION_HARD_SWISH: lower_gate(l, f, x, in_place); break;
     case ONV_FUSION_SOFTMAX: onv_value_set(l, f->out, emit_safe_softmax(l, x)); break;
     case ONV_FUSION_ROLL:
         onv_value_set(l, f->out, onv_emit_unary(&l->emit, "roll", x, false, false));

@@ -1,4 +1,6 @@
 /* The answer: a line of the waterfall for each runtime that is judged, then whether it fits, and why. In one line with -q. */
+#include <string.h>
+
 #include "report/formula.h"
 #include "report/text.h"
 
@@ -28,13 +30,15 @@ static const char *unsized_text(const onv_view *view, const onv_page *page)
     if (n == 0)
         return onv_arena_printf(page->arena, "%s tensors have no size",
                                 onv_label_count(view->live->unknown).text);
-    for (size_t i = 0; i < n && i < MOST && text != NULL; i++) {
+    size_t i = 0;
+    for (uint32_t shown = 0; i < n && shown < MOST && text != NULL; i++) {
         const char *option = onv_binding_option(page->arena, &view->infer->free_dims.at[i], -1);
         if (option == NULL) return NULL;
+        if (strstr(text, option) != NULL) continue; /* --batch N binds several */
         text = onv_arena_printf(page->arena, "%s %s", text, option);
+        shown++;
     }
-    if (text != NULL && n > MOST)
-        text = onv_arena_printf(page->arena, "%s and %zu more", text, n - MOST);
+    if (text != NULL && i < n) text = onv_arena_printf(page->arena, "%s and %zu more", text, n - i);
     return text;
 }
 
