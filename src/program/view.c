@@ -56,11 +56,13 @@ static const char *name_of(viewer *v, const onv_program_value *from)
 
 static onv_status add_value(viewer *v, const onv_program_value *from)
 {
+    onv_node_id producer = ONV_NO_NODE;
+    if (from->kind == ONV_PROGRAM_RESULT) producer.index = from->call;
     onv_value value = {
         .name = name_of(v, from),
         .is_output = from->is_output,
         .graph = {from->graph},
-        .producer = from->kind == ONV_PROGRAM_RESULT ? (onv_node_id){from->call} : ONV_NO_NODE,
+        .producer = producer,
         .type = {.kind = ONV_TYPE_TENSOR,
                  .dtype = from->dtype,
                  .rank = (int16_t)from->rank,
