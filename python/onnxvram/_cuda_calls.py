@@ -89,10 +89,12 @@ def recurrent(mode: int, data: Any, state: Any, cell: Any, params: List[Any], ha
 
 def corrected(func: Any, args: Any, results: Any) -> Any:
     """What the kernel gives, where the shape function of fake tensors says something else: cuDNN's results of recurrent layers
-    are in the order of time, whatever the order of the input."""
+    are in the order of time, whatever the order of the input; the state of dropout in the efficient attention is on the host."""
     if func is aten._cudnn_rnn.default and args[10] and not args[14]:
         first = results[0]
         return (first.new_empty((first.shape[1], first.shape[0], first.shape[2])).transpose(0, 1), *results[1:])
+    if func is aten._scaled_dot_product_efficient_attention.default:
+        return (*results[:2], *(torch.empty((), dtype=torch.int64, device="cpu") for _ in range(2)))
     return results
 
 

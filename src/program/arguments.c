@@ -9,6 +9,7 @@
 
 static onv_status list_of(const onv_program_reader *r, const onv_doc *value, size_t *n)
 {
+    *n = 0;
     if (!onv_doc_is(value, ONV_DOC_LIST))
         return onv_program_unexpected(r, "an argument", "a list", value);
     *n = onv_doc_count(value);

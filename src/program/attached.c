@@ -28,8 +28,8 @@ static onv_status to_base64(const unsigned char *from, size_t bytes, onv_program
         if (i + 2 < bytes) word |= from[i + 2];
         *at++ = digits[word >> 18];
         *at++ = digits[word >> 12 & 63];
-        *at++ = i + 1 < bytes ? digits[word >> 6 & 63] : '=';
-        *at++ = i + 2 < bytes ? digits[word & 63] : '=';
+        *at++ = (char)(i + 1 < bytes ? digits[word >> 6 & 63] : '=');
+        *at++ = (char)(i + 2 < bytes ? digits[word & 63] : '=');
     }
     *at = '\0';
     to->bytes = (size_t)(at - to->at);
@@ -93,8 +93,9 @@ typedef struct field_at {
 static onv_status read_field(onv_source *source, uint64_t offset, field_at *field, onv_error *err)
 {
     const unsigned char *data, *at;
+    const size_t most = (size_t)2 * ONV_VARINT_MOST_BYTES;
     uint64_t left = source->bytes - offset, tag = 0, bytes = 0;
-    size_t n = left < 2 * ONV_VARINT_MOST_BYTES ? (size_t)left : 2 * ONV_VARINT_MOST_BYTES;
+    size_t n = left < most ? (size_t)left : most;
     ONV_TRY(onv_source_view(source, offset, n, &data, err));
     at = data;
     bool reads = onv_varint_read(&at, data + n, &tag) && tag >> 3 <= ONV_FIELD_NUMBER_MOST;

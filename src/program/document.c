@@ -161,9 +161,8 @@ static int close_container(void *context)
 /* Writes `as` over a word, with spaces behind it. */
 static void overwrite(char *word, size_t length, const char *as)
 {
-    size_t n = strlen(as);
     memset(word, ' ', length);
-    memcpy(word, as, n);
+    while (*as != '\0') *word++ = *as++;
 }
 
 /* PyTorch before 2.5 lets Python write these words, which are not JSON. They have room for a string. */

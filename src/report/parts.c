@@ -99,7 +99,7 @@ static bool split(const char *text, size_t bytes, const char *fields[], size_t *
 static onv_status keep_row(onv_report_state *state, const char *const fields[], size_t count,
                            onv_error *err)
 {
-    const char *kept[MOST_FIELDS];
+    const char *kept[MOST_FIELDS] = {NULL};
     for (size_t i = 0; i < count; i++) kept[i] = onv_arena_printf(&state->kept, "%s", fields[i]);
     onv_compared row = {
         .name = kept[0], .nodes = kept[1], .macs = kept[2], .weights = kept[3], .peak = kept[4]};

@@ -22,16 +22,19 @@ static const char *gpu_text(const onv_page *page, const char *gpu, bool is_assum
 /* What is missing: options that bind what is free. What else is unknown has no remedy here. */
 static const char *unsized_text(const onv_view *view, const onv_page *page)
 {
+    enum { MOST = 8 };
     size_t n = view->infer->free_dims.count;
     const char *text = "bind";
     if (n == 0)
         return onv_arena_printf(page->arena, "%s tensors have no size",
                                 onv_label_count(view->live->unknown).text);
-    for (size_t i = 0; i < n && text != NULL; i++) {
+    for (size_t i = 0; i < n && i < MOST && text != NULL; i++) {
         const char *option = onv_binding_option(page->arena, &view->infer->free_dims.at[i], -1);
         if (option == NULL) return NULL;
         text = onv_arena_printf(page->arena, "%s %s", text, option);
     }
+    if (text != NULL && n > MOST)
+        text = onv_arena_printf(page->arena, "%s and %zu more", text, n - MOST);
     return text;
 }
 
