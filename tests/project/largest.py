@@ -15,7 +15,7 @@ IMAGE = {"height": 96, "width": 64}
 DIMS = {"bert": TOKENS, "bert-dynamo": TOKENS, "bert-int8": TOKENS, "functions": TOKENS, "lstm": TOKENS, "scan": TOKENS, "gpt2": CACHE,
         "llama": CACHE, "llama-attention": CACHE, "llama-dynamo": CACHE, "deeplabv3_resnet50": IMAGE, "unet": IMAGE, "unet-train": IMAGE}
 NO_BATCH = {"fasterrcnn"}
-NOT_TRAINED = {"bert-int8", "resnet18-qdq", "llama-attention"}
+NOT_TRAINED = {"bert-int8", "control-flow", "llama-attention", "resnet18-qdq", "scan"}
 RUNS = {"inference": ["--runtime", "ideal,arena,torch,ort,async"],
         "training": ["--train", "adamw"],
         "none": ["--train", "adamw", "--checkpoint", "none"],
