@@ -228,7 +228,7 @@ static onv_status take_figures(const onv_execution *made, const onv_runtime_opti
                                onv_runtime_result *result, onv_error *err)
 {
     const onv_held_figures *figures = &made->placement.figures;
-    onv_peak peak;
+    onv_peak peak = {0};
     result->reused_values = made->reused_values;
     result->driver_bytes = made->driver_bytes;
     result->weight_bytes = sum_weights(&made->timeline);
