@@ -118,12 +118,54 @@ static void expect_none(pid_t group)
     assert_int_equal(errno, ESRCH);
 }
 
-static size_t matches(const char *pattern)
+/* Microseconds that the command takes when nothing ends it. */
+static useconds_t duration_of(const char *arguments)
+{
+    struct timespec before, after;
+    int status;
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    pid_t program = start(arguments);
+    assert_int_equal(waitpid(program, &status, 0), program);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    return (useconds_t)((after.tv_sec - before.tv_sec) * 1000000 +
+                        (after.tv_nsec - before.tv_nsec) / 1000);
+}
+
+/* A process of the program gets the signal, a while after it began; a machine may be so fast that it is over by then, and is tried
+ * again. */
+static int end_one(const char *arguments, size_t victim, int signal_number, useconds_t after)
+{
+    enum { TRIES = 20 };
+    for (int i = 0; i < TRIES; i++) {
+        int status;
+        pid_t program = start(arguments), child = wait_for_child(program, victim);
+        if (child > 0 && after > 0) usleep(after);
+        if (child > 0) kill(child, signal_number);
+        if (child > 0) assert_int_equal(waitpid(program, &status, 0), program);
+        expect_none(program);
+        if (child > 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) return status;
+        after /= 2;
+    }
+    fail_msg("'%s' is over before a process of it can be ended", arguments);
+    return 0;
+}
+
+/* Files that have their names are whole; then they go. */
+static void expect_whole(const char *pattern)
 {
     glob_t found;
-    size_t n = glob(pattern, 0, NULL, &found) == 0 ? found.gl_pathc : 0;
+    if (glob(pattern, 0, NULL, &found) != 0) return;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        const char *name = found.gl_pathv[i];
+        char *text = read_all(name);
+        bool is_text = strstr(name, ".onnx") == NULL;
+        if (is_text && (text[0] == '\0' || text[strlen(text) - 1] != '\n' ||
+                        (strstr(name, ".html") != NULL && strstr(text, "</html>") == NULL)))
+            fail_msg("%s is not whole", name);
+        free(text);
+        unlink(name);
+    }
     globfree(&found);
-    return n;
 }
 
 /* --- Crashes ----------------------------------------------------------------------------------- */
@@ -135,45 +177,45 @@ static void a_crash_costs_one_report(void **state)
         const char *options;
         size_t victim; /* which process is killed */
         int signal_number;
-        const char *model, *says; /* of standard error */
-        const char *file, *lacks; /* what has all reports but one */
+        const char *says; /* on standard error */
+        const char *file; /* what has all reports but one */
+        bool is_in_one;   /* process */
     } rows[] = {
-        {"--jobs 1 -q ", 2, SIGSEGV, "vit_b_16.onnx", "", "out", "vit_b_16"},
-        {"--jobs 2 -q ", 2, SIGKILL, "vit_b_16.onnx", "was killed (SIGKILL)", "out", "vit_b_16"},
-        {"--jobs 1 -q --json=out.json ", 2, SIGABRT, "vit_b_16.onnx", "", "out.json", "vit_b_16"},
-        {"--jobs 2 -q --untrusted --csv=out.csv ", 2, SIGKILL, "vit_b_16.onnx", "", "out.csv",
-         "vit_b_16"},
+        {"--jobs 1 -q ", 2, SIGSEGV, "", "out", false},
+        {"--jobs 2 -q ", 2, SIGKILL, "was killed (SIGKILL)", "out", false},
+        {"--jobs 1 -q --json=out.json ", 2, SIGABRT, "", "out.json", false},
+        {"--jobs 2 -q --untrusted --csv=out.csv ", 2, SIGKILL, "", "out.csv", false},
         /* All of them in one process: which model it was is known. */
-        {"-q --html=out.html ", 1, SIGKILL, ".onnx", "was killed (SIGKILL)", "out.html", NULL},
-        {"-q --untrusted --svg out.svg ", 1, SIGKILL, ".onnx", "was killed (SIGKILL)", "out.svg",
-         NULL},
+        {"-q --html=out.html ", 1, SIGKILL, "was killed (SIGKILL)", "out.html", true},
+        {"-q --untrusted --svg out.svg ", 1, SIGKILL, "was killed (SIGKILL)", "out.svg", true},
     };
     if (!has_lists()) skip();
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char arguments[1024];
-        int status;
         unlink("out");
         snprintf(arguments, sizeof arguments, "%s" LONG MODELS, rows[i].options);
-        pid_t program = start(arguments), victim = wait_for_child(program, rows[i].victim);
-        assert_true(victim > 0);
-        if (rows[i].lacks == NULL) usleep(100000); /* it has begun with a model */
-        kill(victim, rows[i].signal_number);
-        assert_int_equal(waitpid(program, &status, 0), program);
+        /* Where one process has all of them, it has begun with a model by then. */
+        useconds_t after = rows[i].is_in_one ? duration_of(arguments) / 3 : 0;
+        int status = end_one(arguments, rows[i].victim, rows[i].signal_number, after);
         char *said = read_all("errors"), *report = read_all(rows[i].file);
         if (!WIFEXITED(status) || WEXITSTATUS(status) != 1)
             fail_msg("'%s': status %x: %s", arguments, (unsigned)status, said);
-        if (strstr(said, rows[i].model) == NULL || strstr(said, rows[i].says) == NULL ||
-            strstr(said, "onnxvram: /") == NULL)
+        if (strstr(said, rows[i].says) == NULL || strstr(said, "onnxvram: /") == NULL)
             fail_msg("'%s' says: %s", arguments, said);
-        size_t n_models = (size_t)(strstr(report, "resnet18.onnx") != NULL) +
-                          (strstr(report, "vit_b_16.onnx") != NULL) +
-                          (strstr(report, "vgg16.onnx") != NULL);
-        if (rows[i].lacks == NULL ? n_models < 2 && strstr(report, "<svg") == NULL
-                                  : n_models != 2 || strstr(report, rows[i].lacks) != NULL)
+        /* Which model it was depends on how fast the first ones are. */
+        static const char *const names[] = {"resnet18.onnx", "vit_b_16.onnx", "vgg16.onnx"};
+        const char *lost = "";
+        size_t n_models = 0;
+        for (size_t k = 0; k < 3; k++)
+            if (strstr(report, names[k]) != NULL)
+                n_models++;
+            else
+                lost = names[k];
+        bool is_one = n_models == 2 && strstr(said, lost) != NULL;
+        if (!is_one && (!rows[i].is_in_one || strstr(report, "<svg") == NULL))
             fail_msg("'%s': %zu reports: %s: %.3000s", arguments, n_models, said, report);
         free(said);
         free(report);
-        expect_none(program);
     }
 }
 
@@ -256,26 +298,28 @@ static void a_signal_ends_all(void **state)
         "-q --untrusted --html=ended.html " OPTIONS SAMPLE("vit_b_16"),
         "-q --html=ended.html --onnx-out ended.onnx " OPTIONS SAMPLE("vit_b_16"),
     };
-    enum { MOMENTS = 16 };
+    enum { MOMENTS = 8 };
     size_t n_before = 0;
-    for (size_t c = 0; c < sizeof commands / sizeof commands[0]; c++)
-        for (size_t i = 0; i < MOMENTS; i++) {
+    for (size_t c = 0; c < sizeof commands / sizeof commands[0]; c++) {
+        useconds_t whole = duration_of(commands[c]);
+        expect_whole("ended.*");
+        for (useconds_t i = 0; i < MOMENTS; i++) {
             int status, by = signals[i % 3];
             pid_t program = start(commands[c]);
-            usleep((useconds_t)(1000 * i * i));
+            usleep(whole / MOMENTS * i);
             kill(program, by);
             assert_int_equal(waitpid(program, &status, 0), program);
             expect_none(program);
             if (WIFEXITED(status)) { /* it was done before */
                 n_before++;
-                for (glob_t g; glob("ended.*", 0, NULL, &g) == 0; globfree(&g))
-                    for (size_t k = 0; k < g.gl_pathc; k++) unlink(g.gl_pathv[k]);
+                expect_whole("ended.*");
                 continue;
             }
             assert_int_equal(WTERMSIG(status), by);
-            if (by != SIGKILL && matches("ended.*") > 0)
-                fail_msg("'%s': a file is left", commands[c]);
+            /* Files get their names one after the other at the end; it may have come between two of them. */
+            expect_whole("ended.*");
         }
+    }
     assert_true(n_before < sizeof commands / sizeof commands[0] * MOMENTS / 2);
 }
 
