@@ -72,6 +72,7 @@ typedef enum onv_aten_rule {
     ONV_RULE_CONTIGUOUS,
     ONV_RULE_TO,
     ONV_RULE_EXPAND,
+    ONV_RULE_EXPAND_EACH, /* each of a list: broadcast_tensors, meshgrid */
     ONV_RULE_DETACH,
     ONV_RULE_REPEAT,
     ONV_RULE_INDEX,

@@ -4,6 +4,38 @@
 #include "base/fail.h"
 #include "tape/state.h"
 
+bool onv_tape_knows_grads(const onv_program *program)
+{
+    if (!onv_program_is_recorded(program) || !program->is_training) return false;
+    for (size_t i = 0; i < program->values.count; i++)
+        if (program->values.at[i].kind == ONV_PROGRAM_RESULT && program->values.at[i].requires_grad)
+            return true;
+    return false;
+}
+
+/* A view that is gone before autograd marks it has no mark, whatever it is of. */
+static bool shares_storage(const onv_tape *t, const onv_program_call *call, uint32_t storage)
+{
+    for (uint32_t k = 0; k < call->n_arguments; k++)
+        if (call->arguments[k].kind == ONV_ARGUMENT_TENSOR &&
+            t->program->values.at[call->arguments[k].value].storage == storage)
+            return true;
+    return false;
+}
+
+bool onv_tape_ran_without_grad(const onv_tape *t, const onv_program_call *call)
+{
+    if (!t->knows_grads) return false;
+    bool has_results = false;
+    for (uint32_t k = 0; k < call->n_results; k++) {
+        if (call->results[k] == ONV_NO_PROGRAM_VALUE) continue;
+        const onv_program_value *v = &t->program->values.at[call->results[k]];
+        if (v->requires_grad || shares_storage(t, call, v->storage)) return false;
+        has_results = true;
+    }
+    return has_results;
+}
+
 /* Calls that hold something after its last use. */
 static void hold(onv_tape *t, uint32_t value)
 {

@@ -49,6 +49,7 @@ onv_tape_fn onv_tape_rule(onv_aten_rule rule)
         [ONV_RULE_CONTIGUOUS] = onv_tape_contiguous,
         [ONV_RULE_TO] = onv_tape_to,
         [ONV_RULE_EXPAND] = onv_tape_expand,
+        [ONV_RULE_EXPAND_EACH] = onv_tape_expand_each,
         [ONV_RULE_DETACH] = onv_tape_detach,
         [ONV_RULE_TAKES_PARTS] = onv_tape_parts,
     };

@@ -1,0 +1,63 @@
+/* Programs of the corpus (tests/truth/programs), each for one fact: what autograd keeps of them on the CUDA build of PyTorch 2.15, and
+ * what is said where a program does not tell. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "onnxvram/onnxvram.h"
+
+static onv_analysis *analyse(const char *file)
+{
+    char path[600];
+    onv_analysis *analysis;
+    onv_error err = {0};
+    onv_options options = onv_options_default();
+    options.batch = 4;
+    options.train = "momentum";
+    options.loss = "none";
+    snprintf(path, sizeof path, "%s/tests/truth/programs/%s.json.gz", ONV_SOURCE_DIR, file);
+    assert_int_equal(onv_analysis_new(path, &options, &analysis, &err), ONV_OK);
+    return analysis;
+}
+
+static void keeps(const char *file, uint64_t bytes)
+{
+    enum { PER_MILLE = 1000 };
+    onv_training_info info;
+    onv_analysis *analysis = analyse(file);
+    assert_true(onv_analysis_training(analysis, &info));
+    uint64_t low = bytes - 2 * bytes / PER_MILLE, high = bytes + 2 * bytes / PER_MILLE;
+    assert_in_range(info.saved_activation_bytes, low, high);
+    onv_analysis_destroy(analysis);
+}
+
+/* A loss expands both of its arguments, each to a view of its own. */
+static void lists_are_expanded_one_by_one(void **state)
+{
+    (void)state;
+    keeps("dqn.archive", 339360);
+    keeps("vqvae.archive", 411648);
+}
+
+/* A recording knows which calls ran under no_grad, and in the forward of an autograd.Function. */
+static void recordings_know_what_has_no_gradient(void **state)
+{
+    (void)state;
+    keeps("dqn.recording", 339360);
+    keeps("separable.recording", 20253892);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_are_expanded_one_by_one),
+        cmocka_unit_test(recordings_know_what_has_no_gradient),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
