@@ -34,6 +34,7 @@ onv_tape_fn onv_tape_rule(onv_aten_rule rule)
         [ONV_RULE_CROSS_ENTROPY] = onv_tape_cross_entropy,
         [ONV_RULE_NLL_LOSS] = onv_tape_nll_loss,
         [ONV_RULE_LOSS] = onv_tape_loss,
+        [ONV_RULE_COMPOSITE] = onv_tape_composite,
         [ONV_RULE_PAD] = onv_tape_pad,
         [ONV_RULE_REPEAT] = onv_tape_repeat,
         [ONV_RULE_INDEX] = onv_tape_index,

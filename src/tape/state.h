@@ -183,6 +183,10 @@ void onv_tape_nll_loss(onv_tape *t, const onv_program_call *c, const onv_aten_op
                        bool in_place);
 void onv_tape_loss(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
 
+/* composite.c */
+void onv_tape_composite(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                        bool in_place);
+
 /* graphs.c */
 void onv_tape_graphs(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
 

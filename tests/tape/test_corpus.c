@@ -21,7 +21,7 @@ static onv_analysis *analyse(const char *file, const char *loss)
     options.batch = 4;
     options.train = "momentum";
     options.loss = loss;
-    snprintf(path, sizeof path, "%s/tests/truth/programs/%s.json.gz", ONV_SOURCE_DIR, file);
+    snprintf(path, sizeof path, "%s/tests/%s.json.gz", ONV_SOURCE_DIR, file);
     assert_int_equal(onv_analysis_new(path, &options, &analysis, &err), ONV_OK);
     return analysis;
 }
@@ -41,24 +41,32 @@ static void keeps(const char *file, const char *loss, uint64_t bytes)
 static void lists_are_expanded_one_by_one(void **state)
 {
     (void)state;
-    keeps("dqn.archive", "none", 339360);
-    keeps("vqvae.archive", "none", 411648);
+    keeps("truth/programs/dqn.archive", "none", 339360);
+    keeps("truth/programs/vqvae.archive", "none", 411648);
 }
 
 /* A recording knows which calls ran under no_grad, and in the forward of an autograd.Function. */
 static void recordings_know_what_has_no_gradient(void **state)
 {
     (void)state;
-    keeps("dqn.recording", "none", 339360);
-    keeps("separable.recording", "cross-entropy", 20253892);
+    keeps("truth/programs/dqn.recording", "none", 339360);
+    keeps("truth/programs/separable.recording", "cross-entropy", 20253892);
 }
 
 /* What autograd kept is as the recording has it, whatever the rules say. */
 static void recordings_know_what_is_kept(void **state)
 {
     (void)state;
-    keeps("message_passing.recording", "cross-entropy", 579348);
-    keeps("seq2seq.recording", "cross-entropy", 227412);
+    keeps("truth/programs/message_passing.recording", "cross-entropy", 579348);
+    keeps("truth/programs/seq2seq.recording", "cross-entropy", 227412);
+}
+
+/* Losses and distances of other operators keep what those do. */
+static void composites_keep_what_their_parts_do(void **state)
+{
+    (void)state;
+    keeps("tape/programs/losses", "none", 7120);
+    keeps("truth/programs/siamese.archive", "none", 1532048);
 }
 
 int main(void)
@@ -67,6 +75,7 @@ int main(void)
         cmocka_unit_test(lists_are_expanded_one_by_one),
         cmocka_unit_test(recordings_know_what_has_no_gradient),
         cmocka_unit_test(recordings_know_what_is_kept),
+        cmocka_unit_test(composites_keep_what_their_parts_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
