@@ -199,6 +199,11 @@ bool onv_tape_knows_grads(const onv_program *program);
 /* A recorded call of the training pass that makes new tensors, none with a gradient: under no_grad, or of constants. */
 bool onv_tape_ran_without_grad(const onv_tape *t, const onv_program_call *call);
 
+/* --- untold.c ----------------------------------------------------------------------------------- */
+
+/* Of an archive in training: warnings of what PyTorch keeps otherwise, and why that is not known. */
+void onv_tape_untold(onv_tape *t);
+
 /* --- tape.c ------------------------------------------------------------------------------------- */
 
 /* The calls of a graph, in order. */

@@ -234,7 +234,10 @@ static void lower(onv_tape *t)
     const onv_lower_options *options = t->emit.options;
     make_all(t);
     onv_tape_calls(t, &t->program->graphs.at[0]);
-    if (onv_program_is_recorded(t->program) && t->emit.status == ONV_OK) onv_tape_lifetimes(t);
+    bool is_recorded = onv_program_is_recorded(t->program);
+    if (is_recorded && t->emit.status == ONV_OK) onv_tape_lifetimes(t);
+    if (!is_recorded && t->emit.status == ONV_OK && !options->inference && options->reports)
+        onv_tape_untold(t);
     t->emit.has_no_grad = false;
     if (t->emit.status == ONV_OK) emit_losses(t);
     if (t->emit.status == ONV_OK && !options->inference) onv_copies_add(&t->emit);

@@ -69,6 +69,28 @@ static void composites_keep_what_their_parts_do(void **state)
     keeps("truth/programs/siamese.archive", "none", 1532048);
 }
 
+static bool warns(const char *file, const char *code)
+{
+    onv_analysis *analysis = analyse(file, "none");
+    onv_diagnostic d;
+    bool found = false;
+    for (size_t i = 0; i < onv_analysis_diagnostic_count(analysis); i++)
+        if (onv_analysis_diagnostic(analysis, i, &d) && strcmp(d.code, code) == 0) found = true;
+    onv_analysis_destroy(analysis);
+    return found;
+}
+
+/* An archive has neither checkpoints nor the backward of an autograd.Function: lines of the network show that it had. */
+static void archives_say_what_they_do_not_tell(void **state)
+{
+    (void)state;
+    assert_true(warns("truth/programs/checkpointed.archive", "checkpointed-calls"));
+    assert_true(warns("truth/programs/separable.archive", "custom-function"));
+    assert_false(warns("truth/programs/separable.recording", "custom-function"));
+    assert_false(warns("truth/programs/siamese.archive", "custom-function"));
+    assert_false(warns("truth/programs/siamese.archive", "checkpointed-calls"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -76,6 +98,7 @@ int main(void)
         cmocka_unit_test(recordings_know_what_has_no_gradient),
         cmocka_unit_test(recordings_know_what_is_kept),
         cmocka_unit_test(composites_keep_what_their_parts_do),
+        cmocka_unit_test(archives_say_what_they_do_not_tell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
