@@ -72,7 +72,7 @@ void onv_tape_untold(onv_tape *t)
                        again.count, (unsigned long long)again.bytes);
     if (own.count > 0)
         onv_model_diag(t->emit.model, ONV_WARNING, "custom-function", NULL,
-                       "%u operations, as '%.100s', run inside a forward() that is no module's, as "
+                       "%u operations, as '%.100s', run inside a forward() of no module, as "
                        "that of an autograd.Function, which keeps what its own backward reads: "
                        "they are counted as if PyTorch derived them, and keep %llu bytes; a "
                        "recording knows what is kept",
