@@ -72,7 +72,7 @@ static void recordings_know_what_is_kept(void **state)
 static void composites_keep_what_their_parts_do(void **state)
 {
     (void)state;
-    keeps("tape/programs/losses", "none", 7120);
+    keeps("tape/programs/losses", "none", 9040);
     keeps("truth/programs/siamese.archive", "none", 1532048);
 }
 
