@@ -66,12 +66,14 @@ typedef enum onv_aten_rule {
     ONV_RULE_LOG_SOFTMAX,
     ONV_RULE_CROSS_ENTROPY,
     ONV_RULE_NLL_LOSS,
-    ONV_RULE_LOSS, /* a kernel of each element, and its reduction */
+    ONV_RULE_LOSS,      /* a kernel of each element, and its reduction */
+    ONV_RULE_COMPOSITE, /* others, one after the other */
     ONV_RULE_PAD,
     ONV_RULE_RESHAPE,
     ONV_RULE_CONTIGUOUS,
     ONV_RULE_TO,
     ONV_RULE_EXPAND,
+    ONV_RULE_EXPAND_EACH, /* each of a list: broadcast_tensors, meshgrid */
     ONV_RULE_DETACH,
     ONV_RULE_REPEAT,
     ONV_RULE_INDEX,

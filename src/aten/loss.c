@@ -21,8 +21,8 @@ static const onv_aten_op ops[] = {
      .grads = "a:ab b:ab",
      .cast = ONV_CAST_FLOAT32,
      .rule = ONV_RULE_LOSS},
-    {.name = "kl_div", .in = "self target", .cast = ONV_CAST_FLOAT32},
-    {.name = "l1_loss", .in = "self target", .cast = ONV_CAST_FLOAT32},
+    {.name = "kl_div", .in = "self target", .cast = ONV_CAST_FLOAT32, .rule = ONV_RULE_COMPOSITE},
+    {.name = "l1_loss", .in = "self target", .cast = ONV_CAST_FLOAT32, .rule = ONV_RULE_COMPOSITE},
     {.name = "mse_loss",
      .in = "self target",
      .grads = "a:ab b:ab",
@@ -64,6 +64,10 @@ static const onv_aten_op ops[] = {
      .cast = ONV_CAST_FLOAT32,
      .rule = ONV_RULE_LOSS},
     {.name = "soft_margin_loss", .in = "self target", .grads = "a:ab", .cast = ONV_CAST_FLOAT32},
+    {.name = "triplet_margin_loss",
+     .in = "anchor positive negative",
+     .cast = ONV_CAST_FLOAT32,
+     .rule = ONV_RULE_COMPOSITE},
 };
 
 const onv_aten_family onv_aten_loss = {ops, sizeof ops / sizeof ops[0]};

@@ -2,7 +2,40 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/quota.h"
 #include "tape/state.h"
+
+bool onv_tape_knows_grads(const onv_program *program)
+{
+    if (!onv_program_is_recorded(program) || !program->is_training) return false;
+    for (size_t i = 0; i < program->values.count; i++)
+        if (program->values.at[i].kind == ONV_PROGRAM_RESULT && program->values.at[i].requires_grad)
+            return true;
+    return false;
+}
+
+/* A view that is gone before autograd marks it has no mark, whatever it is of. */
+static bool shares_storage(const onv_tape *t, const onv_program_call *call, uint32_t storage)
+{
+    for (uint32_t k = 0; k < call->n_arguments; k++)
+        if (call->arguments[k].kind == ONV_ARGUMENT_TENSOR &&
+            t->program->values.at[call->arguments[k].value].storage == storage)
+            return true;
+    return false;
+}
+
+bool onv_tape_ran_without_grad(const onv_tape *t, const onv_program_call *call)
+{
+    if (!t->knows_grads) return false;
+    bool has_results = false;
+    for (uint32_t k = 0; k < call->n_results; k++) {
+        if (call->results[k] == ONV_NO_PROGRAM_VALUE) continue;
+        const onv_program_value *v = &t->program->values.at[call->results[k]];
+        if (v->requires_grad || shares_storage(t, call, v->storage)) return false;
+        has_results = true;
+    }
+    return has_results;
+}
 
 /* Calls that hold something after its last use. */
 static void hold(onv_tape *t, uint32_t value)
@@ -37,21 +70,81 @@ static void compare_storages(onv_tape *t, onv_tally *differ)
     }
 }
 
-/* Storages that autograd kept in one of both alone. */
-static void compare_kept(onv_tape *t, onv_tally *differ)
+/* --- What autograd kept -------------------------------------------------------------------------- */
+
+static void leave_out(onv_tape *t, uint32_t storage)
 {
-    for (uint32_t i = 0; i < t->program->values.count; i++) {
+    for (size_t i = 0; i < t->emit.eager->ops.count && onv_work(1); i++) {
+        onv_eager_op *op = &t->emit.eager->ops.at[i];
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < op->n_saved; k++)
+            if (op->saved[k] != storage) op->saved[n++] = op->saved[k];
+        op->n_saved = n;
+    }
+    t->emit.saved.at[storage] = false;
+}
+
+static bool touches(const onv_tape *t, const onv_eager_op *op, uint32_t storage)
+{
+    for (uint32_t k = 0; k < op->n_in; k++)
+        if (onv_tensor_at(&t->emit, op->in[k].tensor).storage == storage) return true;
+    for (uint32_t k = 0; k < op->n_out; k++)
+        if (onv_tensor_at(&t->emit, op->out[k]).storage == storage) return true;
+    return false;
+}
+
+/* By the first node of autograd that reads or makes it, which backward comes to last. */
+static void keep_too(onv_tape *t, uint32_t storage)
+{
+    onv_eager_op *op = NULL;
+    for (size_t i = 0; op == NULL && i < t->emit.eager->ops.count && onv_work(1); i++) {
+        onv_eager_op *at = &t->emit.eager->ops.at[i];
+        if (at->has_backward && touches(t, at, storage)) op = at;
+    }
+    if (op == NULL) return;
+    uint32_t *saved = ONV_ARENA_ARRAY(&t->emit.model->arena, uint32_t, op->n_saved + 1);
+    if (saved == NULL) {
+        t->emit.status = onv_fail_memory(t->emit.err);
+        return;
+    }
+    memcpy(saved, op->saved, op->n_saved * sizeof *saved);
+    saved[op->n_saved++] = storage;
+    op->saved = saved;
+    t->emit.saved.at[storage] = true;
+}
+
+/* Results that the recording keeps, by storage of the tape: other values may share it. */
+static bool *find_kept(onv_tape *t)
+{
+    bool *kept = ONV_ARENA_ARRAY(&t->emit.model->arena, bool, t->emit.eager->storages.count);
+    if (kept == NULL) t->emit.status = onv_fail_memory(t->emit.err);
+    for (uint32_t i = 0; kept != NULL && i < t->program->values.count; i++) {
+        uint32_t tensor = t->values[t->values[i].object].tensor;
+        if (tensor != ONV_NO_TENSOR && t->program->values.at[i].is_kept)
+            kept[onv_tensor_at(&t->emit, tensor).storage] = true;
+    }
+    return kept;
+}
+
+/* Where rules and the recording differ, it is as the recording has it. */
+static void take_kept(onv_tape *t, onv_tally *differ)
+{
+    const bool *kept = find_kept(t);
+    for (uint32_t i = 0; i < t->program->values.count && t->emit.status == ONV_OK; i++) {
         const onv_program_value *v = &t->program->values.at[i];
         uint32_t tensor = t->values[t->values[i].object].tensor;
         if (v->storage == ONV_NO_STORAGE || v->kind != ONV_PROGRAM_RESULT ||
             tensor == ONV_NO_TENSOR)
             continue;
         uint32_t storage = onv_tensor_at(&t->emit, tensor).storage;
-        bool is_kept = t->emit.saved.at[storage];
         bool is_own = t->emit.eager->storages.at[storage].kind == ONV_STORAGE_ACTIVATION;
-        if (!is_own || is_kept == v->is_kept) continue;
+        if (!is_own || t->emit.saved.at[storage] == kept[storage]) continue;
         if (differ->count++ == 0) differ->first = v->name;
         differ->bytes += onv_tensor_at(&t->emit, tensor).bytes;
+        if (kept[storage])
+            keep_too(t, storage);
+        else
+            leave_out(t, storage);
     }
 }
 
@@ -62,7 +155,7 @@ void onv_tape_lifetimes(onv_tape *t)
     for (uint32_t i = 0; i < t->program->values.count; i++)
         if (t->program->values.at[i].kind == ONV_PROGRAM_RESULT) hold(t, i);
     compare_storages(t, &views);
-    if (!t->emit.options->inference && t->program->is_training) compare_kept(t, &kept);
+    if (!t->emit.options->inference && t->program->is_training) take_kept(t, &kept);
     if (!t->emit.options->reports) return;
     if (views.count > 0)
         onv_model_diag(t->emit.model, ONV_WARNING, "recorded-storages", NULL,
@@ -73,6 +166,7 @@ void onv_tape_lifetimes(onv_tape *t)
         onv_model_diag(
             t->emit.model, ONV_WARNING, "recorded-kept", NULL,
             "autograd kept %u results in the recording that the rules do not, or the other "
-            "way round, as '%.100s' (%llu bytes)",
+            "way round, as '%.100s' (%llu bytes): they count as in the recording; what "
+            "backward computes again, as of checkpoints, does not count",
             kept.count, kept.first, (unsigned long long)kept.bytes);
 }

@@ -34,6 +34,7 @@ onv_tape_fn onv_tape_rule(onv_aten_rule rule)
         [ONV_RULE_CROSS_ENTROPY] = onv_tape_cross_entropy,
         [ONV_RULE_NLL_LOSS] = onv_tape_nll_loss,
         [ONV_RULE_LOSS] = onv_tape_loss,
+        [ONV_RULE_COMPOSITE] = onv_tape_composite,
         [ONV_RULE_PAD] = onv_tape_pad,
         [ONV_RULE_REPEAT] = onv_tape_repeat,
         [ONV_RULE_INDEX] = onv_tape_index,
@@ -49,6 +50,7 @@ onv_tape_fn onv_tape_rule(onv_aten_rule rule)
         [ONV_RULE_CONTIGUOUS] = onv_tape_contiguous,
         [ONV_RULE_TO] = onv_tape_to,
         [ONV_RULE_EXPAND] = onv_tape_expand,
+        [ONV_RULE_EXPAND_EACH] = onv_tape_expand_each,
         [ONV_RULE_DETACH] = onv_tape_detach,
         [ONV_RULE_TAKES_PARTS] = onv_tape_parts,
     };

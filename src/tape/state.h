@@ -35,6 +35,7 @@ typedef struct onv_tape {
     bool *in_place;          /* by call */
     uint32_t *last_op;       /* by call: operations when it was over */
     ONV_VEC(onv_tape_operand) operands;
+    bool knows_grads;       /* a recording of training that tells which results have gradients */
     onv_tally unknown;      /* calls without a row: bytes of results */
     onv_tally contradicted; /* of a recording: results that are views, or not, against the table */
 } onv_tape;
@@ -150,6 +151,8 @@ void onv_tape_contiguous(onv_tape *t, const onv_program_call *c, const onv_aten_
                          bool in_place);
 void onv_tape_to(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
 void onv_tape_expand(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_expand_each(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                          bool in_place);
 void onv_tape_detach(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
 void onv_tape_parts(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
 
@@ -180,6 +183,10 @@ void onv_tape_nll_loss(onv_tape *t, const onv_program_call *c, const onv_aten_op
                        bool in_place);
 void onv_tape_loss(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
 
+/* composite.c */
+void onv_tape_composite(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                        bool in_place);
+
 /* graphs.c */
 void onv_tape_graphs(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
 
@@ -187,6 +194,15 @@ void onv_tape_graphs(onv_tape *t, const onv_program_call *c, const onv_aten_op *
 
 /* Of a recording: until when storages are held, and whether it says the same of storages and of what is kept. */
 void onv_tape_lifetimes(onv_tape *t);
+/* Recordings of older versions do not tell which results have gradients. */
+bool onv_tape_knows_grads(const onv_program *program);
+/* A recorded call of the training pass that makes new tensors, none with a gradient: under no_grad, or of constants. */
+bool onv_tape_ran_without_grad(const onv_tape *t, const onv_program_call *call);
+
+/* --- untold.c ----------------------------------------------------------------------------------- */
+
+/* Of an archive in training: warnings of what PyTorch keeps otherwise, and why that is not known. */
+void onv_tape_untold(onv_tape *t);
 
 /* --- tape.c ------------------------------------------------------------------------------------- */
 

@@ -115,11 +115,11 @@ static void give_unknown(onv_tape *t, const onv_program_call *call)
     t->emit.eager->opaque++;
 }
 
-static void lower_call(onv_tape *t, uint32_t index)
+/* By a rule, by the row, or by the results alone. */
+static void emit_call(onv_tape *t, uint32_t index)
 {
     const onv_program_call *call = &t->program->calls.at[index];
     const onv_aten_op *op = t->ops[index];
-    t->emit.node = (onv_node_id){index};
     if (op == NULL) {
         give_unknown(t, call);
         return;
@@ -132,6 +132,15 @@ static void lower_call(onv_tape *t, uint32_t index)
         onv_tape_view(t, call, op->tape != NULL ? op->tape : op->name);
     else
         onv_tape_by_row(t, call, op, t->in_place[index]);
+}
+
+static void lower_call(onv_tape *t, uint32_t index)
+{
+    bool before = t->emit.has_no_grad;
+    t->emit.node = (onv_node_id){index};
+    t->emit.has_no_grad |= onv_tape_ran_without_grad(t, &t->program->calls.at[index]);
+    emit_call(t, index);
+    t->emit.has_no_grad = before;
 }
 
 void onv_tape_calls(onv_tape *t, const onv_program_graph *graph)
@@ -225,7 +234,10 @@ static void lower(onv_tape *t)
     const onv_lower_options *options = t->emit.options;
     make_all(t);
     onv_tape_calls(t, &t->program->graphs.at[0]);
-    if (onv_program_is_recorded(t->program) && t->emit.status == ONV_OK) onv_tape_lifetimes(t);
+    bool is_recorded = onv_program_is_recorded(t->program);
+    if (is_recorded && t->emit.status == ONV_OK) onv_tape_lifetimes(t);
+    if (!is_recorded && t->emit.status == ONV_OK && !options->inference && options->reports)
+        onv_tape_untold(t);
     t->emit.has_no_grad = false;
     if (t->emit.status == ONV_OK) emit_losses(t);
     if (t->emit.status == ONV_OK && !options->inference) onv_copies_add(&t->emit);
@@ -244,7 +256,8 @@ onv_status onv_tape_lower(const onv_program *program, onv_model *view,
                            .err = err,
                            .node = ONV_NO_NODE,
                            .region = ONV_NO_REGION},
-                  .program = program};
+                  .program = program,
+                  .knows_grads = onv_tape_knows_grads(program)};
     t.emit.status = prepare(&t);
     if (t.emit.status == ONV_OK) lower(&t);
     onv_emitter_cleanup(&t.emit);

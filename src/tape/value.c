@@ -59,8 +59,11 @@ static uint32_t renewed(onv_tape *t, onv_tape_value *object)
     onv_eager_tensor whole = onv_tensor_at(&t->emit, base);
     if (base == ONV_NO_TENSOR) return object->tensor;
     object->version = object_of(t, object->base)->writes;
+    bool before = t->emit.has_no_grad; /* of the call that reads it, not of the view */
+    t->emit.has_no_grad = false;
     object->tensor = onv_emit_view(&t->emit, "as_strided", base, old.rank, old.dims, old.strides,
                                    old.elems == whole.elems ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
+    t->emit.has_no_grad = before;
     return object->tensor;
 }
 

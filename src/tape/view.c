@@ -155,6 +155,20 @@ void onv_tape_expand(onv_tape *t, const onv_program_call *c, const onv_aten_op *
     onv_tape_set_view(t, result, of, onv_emit_expand(&t->emit, x, shape.rank, shape.dims));
 }
 
+/* Each result is a view of the tensor in its place. */
+void onv_tape_expand_each(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                          bool in_place)
+{
+    const onv_argument *list = onv_call_argument(c, "tensors");
+    (void)in_place;
+    if (list == NULL || list->kind != ONV_ARGUMENT_TENSORS) return;
+    for (uint32_t k = 0; k < c->n_results && k < list->count; k++) {
+        uint32_t of = list->values[k], result = c->results[k];
+        if (of == ONV_NO_PROGRAM_VALUE || result == ONV_NO_PROGRAM_VALUE) continue;
+        onv_tape_set_view(t, result, of, emit_view(t, op->tape, of, result));
+    }
+}
+
 void onv_tape_detach(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
 {
     uint32_t of = onv_call_value(c, "self"), x = onv_tape_tensor(t, of);

@@ -269,3 +269,23 @@ class Misc(nn.Module):
         o = s.bil(a, b)
         c = F.cosine_similarity(a, b, dim=1)
         return o * c[:, None] + torch.where(a.sum(1, keepdim=True) > 0, o, -o).clamp(-1, 1)
+
+
+@net("losses", lambda b: (torch.randn(b, 40), torch.randn(b, 40)))
+class Losses(nn.Module):
+    """Losses that PyTorch computes by other operators; what autograd keeps of it is in test_corpus.c."""
+
+    def __init__(s):
+        super().__init__()
+        s.a = nn.Linear(40, 40)
+
+    def forward(s, x, y):
+        a, b = s.a(x), s.a(y)
+        return (
+            F.l1_loss(a, y)
+            + F.kl_div(a.log_softmax(-1), y.softmax(-1), reduction="batchmean")
+            + F.kl_div(a.log_softmax(-1), y.log_softmax(-1), reduction="sum", log_target=True)
+            + F.pairwise_distance(a, b).mean()
+            + F.triplet_margin_loss(a, b, y, swap=True)
+            + torch.clamp_min(a, b).exp().mean()
+        )

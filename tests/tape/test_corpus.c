@@ -1,0 +1,112 @@
+/* Programs of the corpus (tests/truth/programs), each for one fact: what autograd keeps of them on the CUDA build of PyTorch 2.15, and
+ * what is said where a program does not tell. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "onnxvram/onnxvram.h"
+
+static onv_analysis *analyse(const char *file, const char *loss)
+{
+    char path[600];
+    onv_analysis *analysis;
+    onv_error err = {0};
+    onv_options options = onv_options_default();
+    options.batch = 4;
+    options.train = "momentum";
+    options.loss = loss;
+    snprintf(path, sizeof path, "%s/tests/%s.json.gz", ONV_SOURCE_DIR, file);
+    assert_int_equal(onv_analysis_new(path, &options, &analysis, &err), ONV_OK);
+    return analysis;
+}
+
+static void keeps(const char *file, const char *loss, uint64_t bytes)
+{
+    enum { PER_MILLE = 1000 };
+    onv_training_info info;
+    onv_analysis *analysis = analyse(file, loss);
+    assert_true(onv_analysis_training(analysis, &info));
+    uint64_t low = bytes - 2 * bytes / PER_MILLE, high = bytes + 2 * bytes / PER_MILLE;
+    assert_in_range(info.saved_activation_bytes, low, high);
+    onv_analysis_destroy(analysis);
+}
+
+/* A loss expands both of its arguments, each to a view of its own. */
+static void lists_are_expanded_one_by_one(void **state)
+{
+    (void)state;
+    keeps("truth/programs/dqn.archive", "none", 339360);
+    keeps("truth/programs/vqvae.archive", "none", 411648);
+}
+
+/* A recording knows which calls ran under no_grad, and in the forward of an autograd.Function. */
+static void recordings_know_what_has_no_gradient(void **state)
+{
+    (void)state;
+    keeps("truth/programs/dqn.recording", "none", 339360);
+    keeps("truth/programs/separable.recording", "cross-entropy", 20253892);
+}
+
+/* vdot() names its second argument otherwise than dot() does. */
+static void vectors_have_gradients(void **state)
+{
+    (void)state;
+    keeps("truth/programs/spectral_critic.archive", "none", 299424);
+}
+
+/* What autograd kept is as the recording has it, whatever the rules say. */
+static void recordings_know_what_is_kept(void **state)
+{
+    (void)state;
+    keeps("truth/programs/message_passing.recording", "cross-entropy", 579348);
+    keeps("truth/programs/seq2seq.recording", "cross-entropy", 227412);
+}
+
+/* Losses and distances of other operators keep what those do. */
+static void composites_keep_what_their_parts_do(void **state)
+{
+    (void)state;
+    keeps("tape/programs/losses", "none", 9040);
+    keeps("truth/programs/siamese.archive", "none", 1532048);
+}
+
+static bool warns(const char *file, const char *code)
+{
+    onv_analysis *analysis = analyse(file, "none");
+    onv_diagnostic d;
+    bool found = false;
+    for (size_t i = 0; i < onv_analysis_diagnostic_count(analysis); i++)
+        if (onv_analysis_diagnostic(analysis, i, &d) && strcmp(d.code, code) == 0) found = true;
+    onv_analysis_destroy(analysis);
+    return found;
+}
+
+/* An archive has neither checkpoints nor the backward of an autograd.Function: lines of the network show that it had. */
+static void archives_say_what_they_do_not_tell(void **state)
+{
+    (void)state;
+    assert_true(warns("truth/programs/checkpointed.archive", "checkpointed-calls"));
+    assert_true(warns("truth/programs/separable.archive", "custom-function"));
+    assert_false(warns("truth/programs/separable.recording", "custom-function"));
+    assert_false(warns("truth/programs/siamese.archive", "custom-function"));
+    assert_false(warns("truth/programs/siamese.archive", "checkpointed-calls"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_are_expanded_one_by_one),
+        cmocka_unit_test(recordings_know_what_has_no_gradient),
+        cmocka_unit_test(vectors_have_gradients),
+        cmocka_unit_test(recordings_know_what_is_kept),
+        cmocka_unit_test(composites_keep_what_their_parts_do),
+        cmocka_unit_test(archives_say_what_they_do_not_tell),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
