@@ -45,6 +45,9 @@ typedef struct onv_runtime_info {
         released_bytes; /* cached memory that is returned to the device over the whole run; 0: it fits, or
                               * that does not help */
     bool is_judged; /* verdicts, the largest batch and the answer (answer.h) are of it */
+    /* torch: what says which calls PyTorch makes: "recording", "program" (an archive), "notes" of an exporter,
+     * "graph"; NULL elsewhere. Static. */
+    const char *evidence;
 } onv_runtime_info;
 
 /* The runtimes asked for; none while a tensor is of unknown size. */

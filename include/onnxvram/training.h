@@ -28,7 +28,8 @@ typedef struct onv_training_info {
     uint64_t bucket_bytes, gathered_bytes, reduce_bytes; /* ddp, fsdp */
     uint64_t master_bytes, ema_bytes, host_bytes;
     uint64_t quantized_bytes, dequantized_bytes;
-    uint64_t units; /* that fully_shard gathers one by one */
+    uint64_t units;       /* that fully_shard gathers one by one */
+    const char *evidence; /* as onv_runtime_info */
 } onv_training_info;
 
 /* False where training was not asked for. */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/ask.h"
+#include "program/view.h"
 
 size_t onv_analysis_runtime_count(const onv_analysis *analysis)
 {
@@ -54,6 +55,7 @@ bool onv_analysis_runtime_get(const onv_analysis *analysis, size_t index, onv_ru
         .oom_bytes = r->out_of_memory ? r->oom_bytes : 0,
         .is_judged = r->is_judged,
     };
+    if (strcmp(full.name, "torch") == 0) full.evidence = onv_program_evidence(r->model);
     add_figures(&full, r);
     if (r->rewritten != NULL) {
         full.nodes = r->rewritten->model.nodes.count;

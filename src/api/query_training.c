@@ -1,5 +1,6 @@
 /* What can be asked of training: figures, plans, torch.compile. */
 #include "api/ask.h"
+#include "program/view.h"
 
 bool onv_analysis_training_get(const onv_analysis *analysis, onv_training_info *info, size_t size)
 {
@@ -10,6 +11,7 @@ bool onv_analysis_training_get(const onv_analysis *analysis, onv_training_info *
     onv_training_info full = {
         .optimizer = t->optimizer->name,
         .loss = t->loss,
+        .evidence = onv_program_evidence(t->model),
         .parameter_bytes = f->parameter_bytes,
         .gradient_bytes = f->gradient_bytes,
         .optimizer_bytes = f->optimizer_bytes,

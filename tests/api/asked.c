@@ -253,6 +253,7 @@ static void add_allocator(json_t *row, const onv_runtime_info *r)
 static json_t *runtime(const onv_analysis *a, size_t index, const onv_runtime_info *r)
 {
     json_t *row = json_object();
+    if (r->evidence != NULL) put_text(row, "evidence", r->evidence);
     bool is_ideal = strcmp(r->name, "ideal") == 0, is_arena = strcmp(r->name, "arena") == 0;
     if (is_ideal || is_arena) put_u64(row, "activation_peak_bytes", r->activation_bytes);
     if (is_arena) {

@@ -155,6 +155,7 @@ void asked_add_training(json_t *object, const onv_analysis *a)
     json_t *row = json_object(), *plans = json_array();
     put_text(row, "optimizer", t.optimizer);
     put_text(row, "loss", t.loss);
+    put_text(row, "evidence", t.evidence);
     put_u64(row, "parameter_bytes", t.parameter_bytes);
     put_u64(row, "gradient_bytes", t.gradient_bytes);
     put_u64(row, "optimizer_bytes", t.optimizer_bytes);
