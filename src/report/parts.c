@@ -121,11 +121,11 @@ onv_status onv_report_put_part(onv_report_run *run, const char *part, size_t byt
                    split(part + bytes - LENGTH_BYTES - length, length, fields, &count) &&
                    (count == 1 || (count > CELLS && (count - 1 - CELLS) % 2 == 0));
     size_t text = is_part ? bytes - LENGTH_BYTES - length : 0;
-    size_t between = is_part ? strtoull(fields[0], NULL, 10) : 0;
-    if (!is_part || between > text)
+    uint64_t before = is_part ? strtoull(fields[0], NULL, 10) : 0;
+    if (!is_part || before > text)
         return onv_fail(err, ONV_ERR_FORMAT, "is not a part of a report: it is cut or changed");
     ONV_TRY(onv_report_open(run, err));
-    if (run->state.written > 0) between = 0;
+    size_t between = run->state.written > 0 ? 0 : (size_t)before;
     onv_write_bytes(&run->writer, part + between, text - between);
     if (count > 1) ONV_TRY(keep_row(&run->state, fields + 1, count - 1, err));
     run->state.written++;
