@@ -44,7 +44,7 @@ looks_at() {
     mkdir "$scratch/out"
     strace -ff -o "$scratch/trace" "$program" --untrusted -q "$@" "$model" >/dev/null 2>"$scratch/errors" ||
         fail "$model $*: $(cat "$scratch/errors")"
-    [ "$(ls "$scratch"/trace.* | wc -l)" = 2 ] || fail "$model $*: not two processes"
+    [ "$(find "$scratch" -name "trace.*" | wc -l)" = 2 ] || fail "$model $*: not two processes"
     for trace in "$scratch"/trace.*; do
         if grep -q SECCOMP_SET_MODE_FILTER "$trace"; then
             awk '/SECCOMP_SET_MODE_FILTER/ { confined = 1; next } confined' "$trace" >"$scratch/confined"
