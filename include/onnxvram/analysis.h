@@ -77,7 +77,7 @@ typedef struct onv_tensor_info {
     bool is_dropped;    /* it never is: a branch that cannot be taken, and what only that reads */
     const char *format; /* of weights in fewer bits (onv_options.weights); NULL: as in the file */
     size_t alias_of;    /* the tensor that takes its memory over; ONV_NO_INDEX: none */
-    int rank;           /* -1: not known; axes: onv_analysis_tensor_dim() */
+    int rank;           /* -1: not known */
     uint64_t offset;    /* in the runtime arena, above the weights; ONV_SIZE_UNKNOWN: not planned */
 } onv_tensor_info;
 
@@ -91,155 +91,9 @@ static inline bool onv_analysis_tensor(const onv_analysis *analysis, size_t inde
     return onv_analysis_tensor_get(analysis, index, info, sizeof *info);
 }
 
-/* The size of an axis. A size that only the data decides is its upper bound where the tensor's bytes are. False
- * beyond the last one. */
-ONV_API bool onv_analysis_tensor_dim(const onv_analysis *analysis, size_t tensor, size_t axis,
-                                     onv_expression *size);
-
-/* --- The order of execution ------------------------------------------------------------------------ */
-
-/* A node, in the order of execution; steps are rows. */
-typedef struct onv_step_info {
-    const char *node, *op_type, *domain;
-    size_t inputs, outputs; /* how many: onv_analysis_step_input(), onv_analysis_step_output() */
-    onv_expression macs;    /* multiply-accumulates, of all its iterations */
-    uint64_t live_bytes; /* while it runs; ONV_SIZE_UNKNOWN where the size of something live is */
-} onv_step_info;
-
-ONV_API size_t onv_analysis_step_count(const onv_analysis *analysis);
-ONV_API bool onv_analysis_step_get(const onv_analysis *analysis, size_t index, onv_step_info *info,
-                                   size_t size);
-
-static inline bool onv_analysis_step(const onv_analysis *analysis, size_t index,
-                                     onv_step_info *info)
-{
-    return onv_analysis_step_get(analysis, index, info, sizeof *info);
-}
-
-/* The tensor that a step reads or makes; ONV_NO_INDEX for an input that is left out, and beyond the last one. */
-ONV_API size_t onv_analysis_step_input(const onv_analysis *analysis, size_t step, size_t index);
-ONV_API size_t onv_analysis_step_output(const onv_analysis *analysis, size_t step, size_t index);
-
 /* What is live at the peak, the largest first: a tensor; ONV_NO_INDEX beyond the last one. */
 ONV_API size_t onv_analysis_peak_tensor_count(const onv_analysis *analysis);
 ONV_API size_t onv_analysis_peak_tensor(const onv_analysis *analysis, size_t index);
-
-/* A branch or a body. Its steps come before that of the node that owns it. */
-typedef struct onv_region_info {
-    const char *kind; /* "branch", "alternatives" (the branches of one If), "loop" */
-    const char *node; /* that owns it */
-    const char *attribute;
-    bool has_steps;
-    uint64_t first_step, last_step;
-    size_t parent;        /* the region around it; ONV_NO_INDEX: none */
-    onv_expression trips; /* of a loop */
-} onv_region_info;
-
-ONV_API size_t onv_analysis_region_count(const onv_analysis *analysis);
-ONV_API bool onv_analysis_region_get(const onv_analysis *analysis, size_t index,
-                                     onv_region_info *info, size_t size);
-
-static inline bool onv_analysis_region(const onv_analysis *analysis, size_t index,
-                                       onv_region_info *info)
-{
-    return onv_analysis_region_get(analysis, index, info, sizeof *info);
-}
-
-typedef struct onv_order_info {
-    const char *name;           /* of onv_order_name() */
-    bool has_bound;             /* it was searched for: */
-    uint64_t lower_bound_bytes; /* no order has a lower peak */
-    bool proven;                /* this one has no higher one */
-} onv_order_info;
-
-ONV_API bool onv_analysis_order_get(const onv_analysis *analysis, onv_order_info *info,
-                                    size_t size);
-
-static inline bool onv_analysis_order(const onv_analysis *analysis, onv_order_info *info)
-{
-    return onv_analysis_order_get(analysis, info, sizeof *info);
-}
-
-/* The peak of the best order that a short search finds, to compare with the file's own order. */
-typedef struct onv_best_order_info {
-    uint64_t peak_bytes;        /* of live memory */
-    uint64_t lower_bound_bytes; /* no order has a lower peak */
-    bool proven;                /* this one has no higher one */
-} onv_best_order_info;
-
-/* False where it was not looked for: sizes are unknown, or another order was asked for. */
-ONV_API bool onv_analysis_best_order_get(const onv_analysis *analysis, onv_best_order_info *info,
-                                         size_t size);
-
-static inline bool onv_analysis_best_order(const onv_analysis *analysis, onv_best_order_info *info)
-{
-    return onv_analysis_best_order_get(analysis, info, sizeof *info);
-}
-
-/* The largest tensor: some APIs bind no more than a limit at once. */
-typedef struct onv_largest_info {
-    size_t tensor;
-    uint64_t bytes, elements;
-    uint64_t over_webgpu_binding;  /* tensors beyond what WebGPU promises to bind */
-    uint64_t over_tensorrt_volume; /* tensors of more elements than TensorRT takes */
-} onv_largest_info;
-
-/* False where the model has none of known size. */
-ONV_API bool onv_analysis_largest_get(const onv_analysis *analysis, onv_largest_info *info,
-                                      size_t size);
-
-static inline bool onv_analysis_largest(const onv_analysis *analysis, onv_largest_info *info)
-{
-    return onv_analysis_largest_get(analysis, info, sizeof *info);
-}
-
-/* --- The file -------------------------------------------------------------------------------------- */
-
-typedef struct onv_model_info {
-    const char *path, *producer;
-    int64_t ir_version;
-    uint64_t dropped_diagnostics; /* beyond those that are kept */
-} onv_model_info;
-
-ONV_API bool onv_analysis_model_get(const onv_analysis *analysis, onv_model_info *info,
-                                    size_t size);
-
-static inline bool onv_analysis_model(const onv_analysis *analysis, onv_model_info *info)
-{
-    return onv_analysis_model_get(analysis, info, sizeof *info);
-}
-
-typedef struct onv_opset_info {
-    const char *domain;
-    int64_t version;
-} onv_opset_info;
-
-ONV_API size_t onv_analysis_opset_count(const onv_analysis *analysis);
-ONV_API bool onv_analysis_opset_get(const onv_analysis *analysis, size_t index,
-                                    onv_opset_info *info, size_t size);
-
-static inline bool onv_analysis_opset(const onv_analysis *analysis, size_t index,
-                                      onv_opset_info *info)
-{
-    return onv_analysis_opset_get(analysis, index, info, sizeof *info);
-}
-
-/* A size that was given. */
-typedef struct onv_binding_info {
-    const char *name; /* a dim, or an input */
-    int64_t size;     /* -1: the whole shape of the input */
-    size_t tensor;    /* that input; ONV_NO_INDEX for a dim */
-} onv_binding_info;
-
-ONV_API size_t onv_analysis_binding_count(const onv_analysis *analysis);
-ONV_API bool onv_analysis_binding_get(const onv_analysis *analysis, size_t index,
-                                      onv_binding_info *info, size_t size);
-
-static inline bool onv_analysis_binding(const onv_analysis *analysis, size_t index,
-                                        onv_binding_info *info)
-{
-    return onv_analysis_binding_get(analysis, index, info, sizeof *info);
-}
 
 typedef struct onv_diagnostic {
     const char *severity; /* "note", "warning" */

@@ -24,7 +24,8 @@ typedef struct onv_answer_info {
     bool fits_some;       /* one of several */
     bool fits_by_release; /* it does not, unless PyTorch returns cached memory (onv_fit_info) */
     const char *set_by;   /* where the peak is, and what reserves it */
-    size_t runtimes, devices, warnings; /* rows of the functions below */
+    size_t runtimes, devices; /* rows of the functions below */
+    size_t warnings;          /* codes of diagnostics in "answer" of the JSON report */
     /* GPUs behind the devices, each with its own libraries: where no budget was given, for a page
      * (onv_options.timelines). */
     size_t usual_devices;
@@ -80,43 +81,6 @@ static inline bool onv_analysis_answer_device(const onv_analysis *analysis, size
 {
     return onv_analysis_answer_device_get(analysis, index, info, sizeof *info);
 }
-
-/* A runtime that is judged, in the order of onv_analysis_answer_runtime(), on that device. */
-typedef struct onv_answer_fit_info {
-    uint64_t low_bytes, high_bytes;
-    bool fits, fits_by_release; /* these four as in onv_fit_info */
-    int64_t max_batch, max_batch_by_release;
-} onv_answer_fit_info;
-
-ONV_API bool onv_analysis_answer_fit_get(const onv_analysis *analysis, size_t device,
-                                         size_t runtime, onv_answer_fit_info *info, size_t size);
-
-static inline bool onv_analysis_answer_fit(const onv_analysis *analysis, size_t device,
-                                           size_t runtime, onv_answer_fit_info *info)
-{
-    return onv_analysis_answer_fit_get(analysis, device, runtime, info, sizeof *info);
-}
-
-/* What would make it fit where no budget does, or at least smaller (onv_options.remedies): those that fit first. */
-typedef struct onv_remedy_info {
-    const char *option;             /* to add to the command, as it is typed: "--batch 445" */
-    const char *what;               /* in words */
-    const char *runtime;            /* with the larger upper end then, */
-    uint64_t low_bytes, high_bytes; /* its total */
-    bool fits;
-} onv_remedy_info;
-
-ONV_API bool onv_analysis_remedy_get(const onv_analysis *analysis, size_t index,
-                                     onv_remedy_info *info, size_t size);
-
-static inline bool onv_analysis_remedy(const onv_analysis *analysis, size_t index,
-                                       onv_remedy_info *info)
-{
-    return onv_analysis_remedy_get(analysis, index, info, sizeof *info);
-}
-
-/* Codes of the warnings (onv_diagnostic.code), each once; NULL beyond the last one. */
-ONV_API const char *onv_analysis_answer_warning(const onv_analysis *analysis, size_t index);
 
 #ifdef __cplusplus
 }

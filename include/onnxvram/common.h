@@ -14,7 +14,7 @@ extern "C" {
 
 /* The version of this header; that of the library is onv_version_number(). One can be older than the other: structs
  * grow at their end alone, and say how large they are. Those that say nothing, because they stand in arrays or pass
- * errors (onv_error, onv_expression, onv_interval, onv_event, onv_graph_value, onv_graph_read, onv_dim_binding, onv_shape_binding, onv_input_value, onv_budget, onv_figure, onv_baseline), never
+ * errors (onv_error, onv_interval, onv_event, onv_graph_value, onv_graph_read, onv_dim_binding, onv_shape_binding, onv_input_value, onv_budget, onv_figure, onv_baseline), never
  * change. */
 #define ONV_VERSION_MAJOR 0
 #define ONV_VERSION_MINOR 2
@@ -52,12 +52,6 @@ ONV_API const char *onv_nearest_name(const char *word, const char *const *names)
 /* Where there is no row to refer to, and no size. */
 #define ONV_NO_INDEX     SIZE_MAX
 #define ONV_SIZE_UNKNOWN UINT64_MAX
-
-/* A size: a number, or an expression in dims that are free. */
-typedef struct onv_expression {
-    int64_t number;   /* -1: it is none */
-    const char *text; /* "256", "3*batch"; NULL: nothing is known of it */
-} onv_expression;
 
 /* Takes `bytes` bytes at `text`; returns false to stop (the report then fails with ONV_ERR_IO). */
 typedef bool (*onv_write_fn)(void *context, const char *text, size_t bytes);

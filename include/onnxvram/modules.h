@@ -26,9 +26,7 @@ typedef struct onv_module_info {
     uint64_t parameters;       /* of weights, in the module that uses them first */
     uint64_t macs;             /* ONV_SIZE_UNKNOWN: not known of every node */
     uint64_t activation_bytes; /* what its nodes make; without those of unknown size */
-    uint64_t
-        activation_bytes_per_unit; /* while dims are free: for each of onv_module_table_unit() */
-    uint64_t own_steps;            /* that belong to no module inside */
+    uint64_t own_steps;        /* that belong to no module inside */
 } onv_module_info;
 
 ONV_API size_t onv_module_table_count(const onv_module_table *table);
@@ -40,15 +38,6 @@ static inline bool onv_module_table_at(const onv_module_table *table, size_t ind
 {
     return onv_module_table_get(table, index, info, sizeof *info);
 }
-
-/* "batch", "batch * sequence": NULL where sizes are numbers, or no product of dims is common to all. */
-ONV_API const char *onv_module_table_unit(const onv_module_table *table);
-
-/* Of weights that no node reads. */
-ONV_API uint64_t onv_module_table_unused_parameters(const onv_module_table *table);
-
-/* The module that a step belongs to; ONV_NO_INDEX beyond the last step. */
-ONV_API size_t onv_module_table_of_step(const onv_module_table *table, size_t step);
 
 #ifdef __cplusplus
 }

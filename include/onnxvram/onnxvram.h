@@ -23,8 +23,6 @@
 #include "analysis.h"
 #include "answer.h"
 #include "common.h"
-#include "executions.h"
-#include "formula.h"
 #include "modules.h"
 #include "names.h"
 #include "options.h"
@@ -34,6 +32,5 @@
 #include "runtimes.h"
 #include "sessions.h"
 #include "training.h"
-#include "what_if.h"
 
 #endif

@@ -61,38 +61,6 @@ static inline bool onv_analysis_runtime(const onv_analysis *analysis, size_t ind
     return onv_analysis_runtime_get(analysis, index, info, sizeof *info);
 }
 
-/* What a runtime rewrote in the model's graph (ort), by its own name. */
-typedef struct onv_rewrite_info {
-    const char *name;
-    uint64_t count;
-    bool is_not_modelled; /* it would, but the figures are without it */
-} onv_rewrite_info;
-
-/* False beyond the last one, and for other runtimes. */
-ONV_API bool onv_analysis_runtime_rewrite_get(const onv_analysis *analysis, size_t runtime,
-                                              size_t index, onv_rewrite_info *info, size_t size);
-
-static inline bool onv_analysis_runtime_rewrite(const onv_analysis *analysis, size_t runtime,
-                                                size_t index, onv_rewrite_info *info)
-{
-    return onv_analysis_runtime_rewrite_get(analysis, runtime, index, info, sizeof *info);
-}
-
-/* How it is configured (ort): a name of onv_ort_setting_at() and its value; false beyond the last one, and for other
- * runtimes. */
-typedef struct onv_setting_info {
-    const char *name, *value;
-} onv_setting_info;
-
-ONV_API bool onv_analysis_runtime_setting_get(const onv_analysis *analysis, size_t runtime,
-                                              size_t index, onv_setting_info *info, size_t size);
-
-static inline bool onv_analysis_runtime_setting(const onv_analysis *analysis, size_t runtime,
-                                                size_t index, onv_setting_info *info)
-{
-    return onv_analysis_runtime_setting_get(analysis, runtime, index, info, sizeof *info);
-}
-
 typedef struct onv_fit_info {
     uint64_t budget, usable; /* usable: less the margin */
     bool fits;               /* every runtime that is judged, at the upper end of the estimates */
@@ -115,25 +83,6 @@ static inline bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *
     return onv_analysis_fit_get(analysis, info, sizeof *info);
 }
 
-/* All of the comparison with onv_options.baseline. */
-typedef struct onv_growth_verdict {
-    const char *baseline;
-    bool other_bindings; /* it is of other sizes */
-    bool exceeds;        /* a figure grew by more than is allowed */
-    bool has_max_growth;
-    uint32_t max_growth_basis_points;
-} onv_growth_verdict;
-
-/* False where there is no baseline. */
-ONV_API bool onv_analysis_growth_verdict_get(const onv_analysis *analysis, onv_growth_verdict *info,
-                                             size_t size);
-
-static inline bool onv_analysis_growth_verdict(const onv_analysis *analysis,
-                                               onv_growth_verdict *info)
-{
-    return onv_analysis_growth_verdict_get(analysis, info, sizeof *info);
-}
-
 /* The figures to compare with those of onv_options.baseline. */
 typedef struct onv_growth_info {
     const char *what; /* "weights", "peak", "total", a runtime, "train" */
@@ -141,7 +90,6 @@ typedef struct onv_growth_info {
     bool exceeds; /* it grew by more than is allowed */
 } onv_growth_info;
 
-ONV_API size_t onv_analysis_growth_count(const onv_analysis *analysis);
 ONV_API bool onv_analysis_growth_get(const onv_analysis *analysis, size_t index,
                                      onv_growth_info *info, size_t size);
 
@@ -149,37 +97,6 @@ static inline bool onv_analysis_growth(const onv_analysis *analysis, size_t inde
                                        onv_growth_info *info)
 {
     return onv_analysis_growth_get(analysis, index, info, sizeof *info);
-}
-
-/* Of each of onv_options.budgets. */
-ONV_API size_t onv_analysis_device_count(const onv_analysis *analysis);
-ONV_API bool onv_analysis_device_get(const onv_analysis *analysis, size_t index, const char **name,
-                                     onv_fit_info *info, size_t size);
-
-static inline bool onv_analysis_device(const onv_analysis *analysis, size_t index,
-                                       const char **name, onv_fit_info *info)
-{
-    return onv_analysis_device_get(analysis, index, name, info, sizeof *info);
-}
-
-/* A runtime on that device, whose libraries may differ. */
-typedef struct onv_device_runtime_info {
-    uint64_t total_high;
-    bool fits;
-    int64_t max_batch;
-    bool fits_by_release; /* as in onv_fit_info */
-    int64_t max_batch_by_release;
-} onv_device_runtime_info;
-
-/* False beyond the last device, and the last runtime. */
-ONV_API bool onv_analysis_device_runtime_get(const onv_analysis *analysis, size_t device,
-                                             size_t runtime, onv_device_runtime_info *info,
-                                             size_t size);
-
-static inline bool onv_analysis_device_runtime(const onv_analysis *analysis, size_t device,
-                                               size_t runtime, onv_device_runtime_info *info)
-{
-    return onv_analysis_device_runtime_get(analysis, device, runtime, info, sizeof *info);
 }
 
 #ifdef __cplusplus

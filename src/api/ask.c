@@ -32,16 +32,6 @@ const char *onv_ask_keep(const onv_analysis *analysis, const char *text)
     return kept;
 }
 
-bool onv_ask_dim(const onv_analysis *analysis, onv_dim d, onv_expression *answer)
-{
-    const onv_dims *pool = &analysis->model.dims;
-    *answer = (onv_expression){-1, NULL};
-    if (!onv_dim_is_known(d)) return true;
-    if (onv_dim_is_const(d)) answer->number = d.raw;
-    answer->text = onv_ask_keep(analysis, onv_dim_text(pool, &analysis->asked->scratch, d));
-    return answer->text != NULL;
-}
-
 onv_view onv_analysis_view(const onv_analysis *analysis)
 {
     const onv_model *types = analysis->unbound != NULL ? analysis->unbound : &analysis->model;

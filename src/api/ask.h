@@ -8,17 +8,11 @@
 #include "onnxvram/onnxvram.h"
 #include "report/report.h"
 
-/* Text that was answered: once each, as long as the analysis. What takes a sweep is computed for the first question. */
+/* Text that was answered: once each, as long as the analysis. */
 struct onv_asked {
     onv_arena arena;
     onv_strings text;
     onv_arena scratch;
-    uint32_t *unsized; /* by step: how many tensors of unknown size are live */
-    bool has_unsized;
-    struct onv_asked_execution {
-        onv_peak peak;
-        uint64_t *live; /* by step */
-    } * executions;
 };
 
 /* False without memory. */
@@ -32,9 +26,6 @@ onv_view onv_analysis_view(const onv_analysis *analysis);
  * memory. */
 const char *onv_ask_keep(const onv_analysis *analysis, const char *text);
 
-/* A dim as reports show it. False without memory. */
-bool onv_ask_dim(const onv_analysis *analysis, onv_dim d, onv_expression *answer);
-
 /* What fits, as it is asked for. */
 onv_fit_info onv_ask_fit(const onv_fit *fit);
 
@@ -42,11 +33,6 @@ onv_fit_info onv_ask_fit(const onv_fit *fit);
 static inline size_t onv_ask_value(onv_value_id id)
 {
     return onv_is_value(id) ? id.index : ONV_NO_INDEX;
-}
-
-static inline const char *onv_ask_node(const onv_model *model, onv_node_id id)
-{
-    return onv_is_node(id) ? onv_model_node(model, id)->name : NULL;
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* What can be asked of the model itself: its file, tensors, steps, the peak. */
+/* What can be asked of the model itself: its external files, tensors, the peak, diagnostics. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -89,17 +89,6 @@ bool onv_analysis_tensor_get(const onv_analysis *analysis, size_t index, onv_ten
     return onv_give(info, size, &full, sizeof full);
 }
 
-bool onv_analysis_tensor_dim(const onv_analysis *analysis, size_t tensor, size_t axis,
-                             onv_expression *size)
-{
-    if (tensor >= analysis->model.values.count) return false;
-    onv_value_id id = {(uint32_t)tensor};
-    const onv_type *type = &onv_model_value(&analysis->model, id)->type;
-    if (!onv_type_has_rank(type) || axis >= (size_t)type->rank) return false;
-    onv_view view = onv_analysis_view(analysis);
-    return onv_ask_dim(analysis, onv_view_value_dim(&view, id, (int)axis), size);
-}
-
 /* Whether the file that holds a tensor is the one that is looked for. */
 typedef struct wanted {
     bool is_any;
@@ -155,90 +144,6 @@ const char *onv_analysis_external_at(const onv_analysis *analysis, uint64_t devi
     return find_external(&analysis->model, &w);
 }
 
-/* --- Steps ------------------------------------------------------------------------------------- */
-
-size_t onv_analysis_step_count(const onv_analysis *analysis)
-{
-    return analysis->live.timeline.steps.count;
-}
-
-/* Counted for the first question. */
-static bool count_unsized(const onv_analysis *analysis)
-{
-    onv_asked *asked = analysis->asked;
-    onv_view view = onv_analysis_view(analysis);
-    if (!asked->has_unsized && analysis->live.unknown > 0)
-        asked->unsized = onv_view_count_unsized(&view, &asked->arena);
-    asked->has_unsized = analysis->live.unknown == 0 || asked->unsized != NULL;
-    return asked->has_unsized;
-}
-
-bool onv_analysis_step_get(const onv_analysis *analysis, size_t index, onv_step_info *info,
-                           size_t size)
-{
-    const onv_live *live = &analysis->live;
-    if (index >= live->timeline.steps.count || !count_unsized(analysis)) return false;
-    const onv_node *node = onv_model_node(&analysis->model, live->timeline.steps.at[index].node);
-    const uint32_t *unsized = analysis->asked->unsized;
-    onv_view view = onv_analysis_view(analysis);
-    onv_step_info full = {
-        .node = node->name != NULL ? node->name : "",
-        .op_type = node->op_type,
-        .domain = node->domain,
-        .inputs = node->n_inputs,
-        .outputs = node->n_outputs,
-        .live_bytes =
-            unsized == NULL || unsized[index] == 0 ? live->live_bytes[index] : ONV_SIZE_UNKNOWN,
-    };
-    if (!onv_ask_dim(analysis, onv_view_dim(&view, live->macs_of[index]), &full.macs)) return false;
-    return onv_give(info, size, &full, sizeof full);
-}
-
-static size_t operand(const onv_analysis *analysis, size_t step, size_t index, bool is_output)
-{
-    const onv_timeline *t = &analysis->live.timeline;
-    if (step >= t->steps.count) return ONV_NO_INDEX;
-    const onv_node *node = onv_model_node(&analysis->model, t->steps.at[step].node);
-    if (index >= (is_output ? node->n_outputs : node->n_inputs)) return ONV_NO_INDEX;
-    return onv_ask_value(is_output ? node->outputs[index] : node->inputs[index]);
-}
-
-size_t onv_analysis_step_input(const onv_analysis *analysis, size_t step, size_t index)
-{
-    return operand(analysis, step, index, false);
-}
-
-size_t onv_analysis_step_output(const onv_analysis *analysis, size_t step, size_t index)
-{
-    return operand(analysis, step, index, true);
-}
-
-size_t onv_analysis_region_count(const onv_analysis *analysis)
-{
-    return analysis->live.timeline.regions.count;
-}
-
-bool onv_analysis_region_get(const onv_analysis *analysis, size_t index, onv_region_info *info,
-                             size_t size)
-{
-    const onv_timeline *t = &analysis->live.timeline;
-    if (index >= t->regions.count) return false;
-    const onv_region *r = &t->regions.at[index];
-    onv_view view = onv_analysis_view(analysis);
-    onv_region_info full = {
-        .kind = onv_view_region_kind(r),
-        .node = onv_ask_keep(analysis, onv_view_region_owner(&view, r, &analysis->asked->scratch)),
-        .attribute = r->label,
-        .has_steps = r->end > r->first,
-        .first_step = r->first,
-        .last_step = r->end > r->first ? r->end - 1 : r->first,
-        .parent = r->parent != ONV_NO_REGION ? r->parent : ONV_NO_INDEX,
-    };
-    onv_dim trips = r->kind == ONV_REGION_LOOP ? onv_view_region_trips(&view, r) : onv_dim_const(1);
-    if (full.node == NULL || !onv_ask_dim(analysis, trips, &full.trips)) return false;
-    return onv_give(info, size, &full, sizeof full);
-}
-
 /* --- The peak ---------------------------------------------------------------------------------- */
 
 size_t onv_analysis_peak_tensor_count(const onv_analysis *analysis)
@@ -253,86 +158,7 @@ size_t onv_analysis_peak_tensor(const onv_analysis *analysis, size_t index)
     return onv_ask_value(live->timeline.buffers.at[live->peak_set[index]].value);
 }
 
-bool onv_analysis_order_get(const onv_analysis *analysis, onv_order_info *info, size_t size)
-{
-    const onv_order_result *order = &analysis->order;
-    onv_order_info full = {
-        .name = order->name,
-        .has_bound = order->has_bound,
-        .lower_bound_bytes = order->has_bound ? order->lower_bound_bytes : 0,
-        .proven = order->has_bound && order->proven,
-    };
-    return onv_give(info, size, &full, sizeof full);
-}
-
-bool onv_analysis_best_order_get(const onv_analysis *analysis, onv_best_order_info *info,
-                                 size_t size)
-{
-    const onv_order_result *best = &analysis->best_order;
-    if (best->name == NULL) return false;
-    onv_best_order_info full = {
-        .peak_bytes = best->peak_bytes,
-        .lower_bound_bytes = best->lower_bound_bytes,
-        .proven = best->proven,
-    };
-    return onv_give(info, size, &full, sizeof full);
-}
-
-bool onv_analysis_largest_get(const onv_analysis *analysis, onv_largest_info *info, size_t size)
-{
-    const onv_largest *most = &analysis->largest;
-    if (!onv_is_value(most->by_bytes.value)) return false;
-    onv_largest_info full = {
-        .tensor = onv_ask_value(most->by_bytes.value),
-        .bytes = most->by_bytes.bytes,
-        .elements = most->by_bytes.elems,
-        .over_webgpu_binding = most->n_over_binding,
-        .over_tensorrt_volume = most->n_over_elems,
-    };
-    return onv_give(info, size, &full, sizeof full);
-}
-
-/* --- The file ---------------------------------------------------------------------------------- */
-
-bool onv_analysis_model_get(const onv_analysis *analysis, onv_model_info *info, size_t size)
-{
-    const onv_model *model = &analysis->model;
-    onv_model_info full = {.path = model->path != NULL ? model->path : "",
-                           .producer = model->producer,
-                           .ir_version = model->ir_version,
-                           .dropped_diagnostics = model->dropped_diags};
-    return onv_give(info, size, &full, sizeof full);
-}
-
-size_t onv_analysis_opset_count(const onv_analysis *analysis)
-{
-    return analysis->model.opsets.count;
-}
-
-bool onv_analysis_opset_get(const onv_analysis *analysis, size_t index, onv_opset_info *info,
-                            size_t size)
-{
-    if (index >= analysis->model.opsets.count) return false;
-    const onv_opset *opset = &analysis->model.opsets.at[index];
-    onv_opset_info full = {opset->domain, opset->version};
-    return onv_give(info, size, &full, sizeof full);
-}
-
-size_t onv_analysis_binding_count(const onv_analysis *analysis)
-{
-    return analysis->infer.bounds.count;
-}
-
-bool onv_analysis_binding_get(const onv_analysis *analysis, size_t index, onv_binding_info *info,
-                              size_t size)
-{
-    if (index >= analysis->infer.bounds.count) return false;
-    const onv_bound *bound = &analysis->infer.bounds.at[index];
-    onv_view view = onv_analysis_view(analysis);
-    onv_binding_info full = {bound->name, bound->size,
-                             onv_ask_value(onv_view_bound_input(&view, bound))};
-    return onv_give(info, size, &full, sizeof full);
-}
+/* --- Diagnostics ------------------------------------------------------------------------------- */
 
 size_t onv_analysis_diagnostic_count(const onv_analysis *analysis)
 {

@@ -59,33 +59,3 @@ bool onv_analysis_answer_device_get(const onv_analysis *analysis, size_t index,
                                    .fit = onv_ask_fit(device->fit)};
     return onv_give(info, size, &full, sizeof full);
 }
-
-bool onv_analysis_answer_fit_get(const onv_analysis *analysis, size_t device, size_t runtime,
-                                 onv_answer_fit_info *info, size_t size)
-{
-    const onv_answer *a = &analysis->answer;
-    if (device >= a->n_devices + a->n_usual || runtime >= a->n_rows) return false;
-    const onv_answer_device *on = &a->devices[device];
-    const onv_fit_of *of = onv_answer_fit_of(a, on, (uint32_t)runtime);
-    onv_answer_fit_info full = {.low_bytes = on->totals[runtime].low,
-                                .high_bytes = on->totals[runtime].high,
-                                .fits = of->fits,
-                                .fits_by_release = of->fits_by_release,
-                                .max_batch = of->max_batch,
-                                .max_batch_by_release = of->max_batch_by_release};
-    return onv_give(info, size, &full, sizeof full);
-}
-
-bool onv_analysis_remedy_get(const onv_analysis *analysis, size_t index, onv_remedy_info *info,
-                             size_t size)
-{
-    if (index >= analysis->answer.n_remedies) return false;
-    const onv_remedy *r = &analysis->answer.remedies[index];
-    onv_remedy_info full = {r->option, r->what, r->runtime, r->total.low, r->total.high, r->fits};
-    return onv_give(info, size, &full, sizeof full);
-}
-
-const char *onv_analysis_answer_warning(const onv_analysis *analysis, size_t index)
-{
-    return index < analysis->answer.n_warnings ? analysis->answer.warnings[index] : NULL;
-}

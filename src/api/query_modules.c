@@ -8,8 +8,6 @@
 struct onv_module_table {
     onv_arena arena;
     onv_modules modules;
-    const char *unit;
-    size_t n_steps;
 };
 
 static bool make(onv_module_table *made, const onv_analysis *analysis, unsigned depth)
@@ -22,8 +20,6 @@ static bool make(onv_module_table *made, const onv_analysis *analysis, unsigned 
     if (!onv_footprint_make(&footprint, &view, &page) ||
         !onv_modules_init(&made->modules, &view, &footprint, depth, &made->arena))
         return false;
-    if (footprint.measure == ONV_MEASURE_UNITS) made->unit = footprint.unit;
-    made->n_steps = view.live->timeline.steps.count;
     return !made->arena.failed;
 }
 
@@ -74,22 +70,6 @@ bool onv_module_table_get(const onv_module_table *table, size_t index, onv_modul
                             .parameters = m->params,
                             .macs = m->macs_known ? m->macs : ONV_SIZE_UNKNOWN,
                             .activation_bytes = m->activation.fixed,
-                            .activation_bytes_per_unit = m->activation.units,
                             .own_steps = m->own_steps};
     return onv_give(info, size, &full, sizeof full);
-}
-
-const char *onv_module_table_unit(const onv_module_table *table)
-{
-    return table->unit;
-}
-
-uint64_t onv_module_table_unused_parameters(const onv_module_table *table)
-{
-    return table->modules.unused_params;
-}
-
-size_t onv_module_table_of_step(const onv_module_table *table, size_t step)
-{
-    return step < table->n_steps ? table->modules.of_step[step] : ONV_NO_INDEX;
 }

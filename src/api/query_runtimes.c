@@ -1,4 +1,4 @@
-/* What can be asked of runtimes: figures, settings, and what fits. */
+/* What can be asked of runtimes, training and replays: figures, and what fits. */
 #include <string.h>
 
 #include "api/ask.h"
@@ -72,36 +72,6 @@ bool onv_analysis_runtime_get(const onv_analysis *analysis, size_t index, onv_ru
     return onv_give(info, size, &full, sizeof full);
 }
 
-bool onv_analysis_runtime_rewrite_get(const onv_analysis *analysis, size_t runtime, size_t index,
-                                      onv_rewrite_info *info, size_t size)
-{
-    if (runtime >= analysis->n_runtimes) return false;
-    const onv_rewritten *rewritten = analysis->runtimes[runtime].rewritten;
-    if (rewritten == NULL || index >= rewritten->n_counts) return false;
-    const onv_rewrite_count *count = &rewritten->counts[index];
-    onv_rewrite_info full = {count->name, count->count, count->is_not_modelled};
-    return onv_give(info, size, &full, sizeof full);
-}
-
-/* The name and the value of a setting of ONNX Runtime. */
-static bool give_setting(const onv_analysis *analysis, const onv_ort_settings *settings,
-                         size_t index, onv_setting_info *info, size_t size)
-{
-    char number[24];
-    onv_setting_info full = {.name = onv_ort_setting_name(index, NULL)};
-    if (full.name == NULL) return false;
-    full.value =
-        onv_ask_keep(analysis, onv_ort_setting_value(settings, index, number, sizeof number));
-    return full.value != NULL && onv_give(info, size, &full, sizeof full);
-}
-
-bool onv_analysis_runtime_setting_get(const onv_analysis *analysis, size_t runtime, size_t index,
-                                      onv_setting_info *info, size_t size)
-{
-    if (runtime >= analysis->n_runtimes || !is_ort(&analysis->runtimes[runtime])) return false;
-    return give_setting(analysis, &analysis->runtimes[runtime].ort, index, info, size);
-}
-
 /* --- What fits --------------------------------------------------------------------------------- */
 
 onv_fit_info onv_ask_fit(const onv_fit *fit)
@@ -124,53 +94,7 @@ bool onv_analysis_fit_get(const onv_analysis *analysis, onv_fit_info *info, size
     return onv_give(info, size, &full, sizeof full);
 }
 
-size_t onv_analysis_device_count(const onv_analysis *analysis)
-{
-    return analysis->n_devices;
-}
-
-bool onv_analysis_device_get(const onv_analysis *analysis, size_t index, const char **name,
-                             onv_fit_info *info, size_t size)
-{
-    if (index >= analysis->n_devices) return false;
-    if (name != NULL) *name = analysis->devices[index].name;
-    onv_fit_info full = onv_ask_fit(&analysis->devices[index].fit);
-    return onv_give(info, size, &full, sizeof full);
-}
-
-bool onv_analysis_device_runtime_get(const onv_analysis *analysis, size_t device, size_t runtime,
-                                     onv_device_runtime_info *info, size_t size)
-{
-    if (device >= analysis->n_devices || runtime >= analysis->n_runtimes) return false;
-    const onv_device_fit *of = &analysis->devices[device];
-    const onv_fit_of *fit = &of->fit.of[runtime];
-    onv_device_runtime_info full = {.total_high = of->totals[runtime].high,
-                                    .fits = fit->fits,
-                                    .max_batch = fit->max_batch,
-                                    .fits_by_release = fit->fits_by_release,
-                                    .max_batch_by_release = fit->max_batch_by_release};
-    return onv_give(info, size, &full, sizeof full);
-}
-
 /* --- Growth ------------------------------------------------------------------------------------ */
-
-bool onv_analysis_growth_verdict_get(const onv_analysis *analysis, onv_growth_verdict *info,
-                                     size_t size)
-{
-    const onv_gate *gate = &analysis->gate;
-    if (gate->baseline == NULL) return false;
-    onv_growth_verdict full = {.baseline = gate->baseline,
-                               .other_bindings = gate->other_bindings,
-                               .exceeds = gate->exceeds,
-                               .has_max_growth = gate->has_most,
-                               .max_growth_basis_points = gate->most_basis_points};
-    return onv_give(info, size, &full, sizeof full);
-}
-
-size_t onv_analysis_growth_count(const onv_analysis *analysis)
-{
-    return analysis->gate.n_rows;
-}
 
 bool onv_analysis_growth_get(const onv_analysis *analysis, size_t index, onv_growth_info *info,
                              size_t size)
@@ -181,81 +105,80 @@ bool onv_analysis_growth_get(const onv_analysis *analysis, size_t index, onv_gro
     return onv_give(info, size, &full, sizeof full);
 }
 
-/* --- Sessions of ONNX Runtime ------------------------------------------------------------------ */
+/* --- Training ---------------------------------------------------------------------------------- */
 
-size_t onv_analysis_advice_count(const onv_analysis *analysis)
+bool onv_analysis_training_get(const onv_analysis *analysis, onv_training_info *info, size_t size)
 {
-    return analysis->advice.count;
-}
-
-bool onv_analysis_advice_get(const onv_analysis *analysis, size_t index, onv_advice_info *info,
-                             size_t size)
-{
-    if (index >= analysis->advice.count) return false;
-    const onv_ort_advice_row *row = &analysis->advice.rows[index];
-    onv_advice_info full = {.first_run_bytes = row->first_run_bytes,
-                            .steady_bytes = row->steady_bytes,
-                            .low_bytes = row->low_bytes,
-                            .in_use_bytes = row->peak_bytes,
-                            .least_limit_bytes = row->least_limit,
-                            .is_given = index == analysis->advice.given};
+    const onv_training *t = &analysis->training;
+    if (t->optimizer == NULL) return false;
+    const onv_training_figures *f = &t->figures;
+    const onv_train_parts *parts = &f->parts;
+    onv_training_info full = {
+        .optimizer = t->optimizer->name,
+        .loss = t->loss,
+        .evidence = onv_program_evidence(t->model),
+        .parameter_bytes = f->parameter_bytes,
+        .gradient_bytes = f->gradient_bytes,
+        .optimizer_bytes = f->optimizer_bytes,
+        .saved_activation_bytes = f->saved_activation_bytes,
+        .peak_bytes = f->peak_bytes,
+        .allocated_peak_bytes = f->allocated_peak_bytes,
+        .reserved_peak_bytes = f->reserved_peak_bytes,
+        .buffer_bytes = f->buffer_bytes,
+        .requested_peak_bytes = f->requested_peak_bytes,
+        .driver_bytes = f->driver_bytes,
+        .first_iteration_peak_bytes = f->first_peak_bytes,
+        .released_bytes = f->release.returned_bytes,
+        .unbounded_reserved_bytes = f->release.suffices ? f->reserved_peak_bytes : 0,
+        .forward_macs = f->forward_macs,
+        .bucket_bytes = parts->bucket_bytes,
+        .gathered_bytes = parts->gathered_bytes,
+        .reduce_bytes = parts->reduce_bytes,
+        .master_bytes = parts->master_bytes,
+        .ema_bytes = parts->ema_bytes,
+        .host_bytes = parts->host_bytes,
+        .quantized_bytes = parts->quantized_bytes,
+        .dequantized_bytes = parts->dequantized_bytes,
+        .units = t->n_units,
+    };
     return onv_give(info, size, &full, sizeof full);
 }
 
-bool onv_analysis_advice_setting_get(const onv_analysis *analysis, size_t row, size_t index,
-                                     onv_setting_info *info, size_t size)
+bool onv_analysis_checkpoint_get(const onv_analysis *analysis, size_t index,
+                                 onv_checkpoint_info *info, size_t size)
 {
-    if (row >= analysis->advice.count) return false;
-    return give_setting(analysis, &analysis->advice.rows[row].settings, index, info, size);
-}
-
-bool onv_analysis_shape_trace_get(const onv_analysis *analysis, onv_shape_trace_info *info,
-                                  size_t size)
-{
-    const onv_shape_requests *r = &analysis->requests;
-    if (r->n_requests == 0) return false;
-    onv_shape_trace_info full = {
-        .requests = r->n_requests, .dims = r->n_names, .orders = r->result.n_orders};
+    const onv_training *t = &analysis->training;
+    if (index >= t->n_plans) return false;
+    const onv_training_plan *plan = &t->plans[index];
+    onv_checkpoint_info full = {.name = plan->name,
+                                .peak_bytes = plan->figures.peak_bytes,
+                                .saved_activation_bytes = plan->figures.saved_activation_bytes,
+                                .allocated_peak_bytes = plan->figures.allocated_peak_bytes,
+                                .reserved_peak_bytes = plan->figures.reserved_peak_bytes,
+                                .recompute_macs = plan->recomputed_macs,
+                                .pass_macs = plan->pass_macs,
+                                .segments = plan->n_segments,
+                                .chosen = index == t->chosen,
+                                .offloaded_bytes = plan->figures.offloaded_bytes,
+                                .returned_bytes = plan->figures.returned_bytes,
+                                .host_bytes = plan->figures.pinned_bytes,
+                                .offloads = plan->saves_on_cpu || plan->offload_until > 0,
+                                .max_batch = plan->max_batch,
+                                .max_batch_by_release = plan->max_batch_by_release,
+                                .by_hand = plan->n_by_hand,
+                                .kept = plan->n_kept_ops,
+                                .compiles = plan->compiles,
+                                .memory_budget = plan->memory_budget};
     return onv_give(info, size, &full, sizeof full);
 }
 
-size_t onv_analysis_policy_count(const onv_analysis *analysis)
-{
-    return analysis->requests.n_requests > 0 ? ONV_ORT_MOST_POLICIES : 0;
-}
+/* --- Replays ----------------------------------------------------------------------------------- */
 
-bool onv_analysis_policy_get(const onv_analysis *analysis, size_t index, onv_policy_info *info,
-                             size_t size)
+bool onv_analysis_replay_get(const onv_analysis *analysis, onv_replay_info *info, size_t size)
 {
-    const onv_ort_shape_result *r = &analysis->requests.result;
-    if (index >= onv_analysis_policy_count(analysis)) return false;
-    onv_policy_info full = {.name = onv_ort_policy_name((uint32_t)index),
-                            .created_bytes = r->created[index],
-                            .most_bytes = r->most[index],
-                            .best_order_bytes = r->best[index],
-                            .worst_order_bytes = r->worst[index],
-                            .out_of_memory = r->out_of_memory[index]};
+    const onv_replays *r = &analysis->replays;
+    if (r->kind == NULL) return false;
+    onv_replay_info full = {0};
+    onv_replays_info(r, &full);
     return onv_give(info, size, &full, sizeof full);
-}
-
-uint64_t onv_analysis_request_in_use(const onv_analysis *analysis, size_t request)
-{
-    const onv_shape_requests *r = &analysis->requests;
-    return request < r->n_requests ? r->result.requests[request].peak : ONV_SIZE_UNKNOWN;
-}
-
-int64_t onv_analysis_request_dim(const onv_analysis *analysis, size_t request, size_t dim,
-                                 const char **name)
-{
-    const onv_shape_requests *r = &analysis->requests;
-    if (request >= r->n_requests || dim >= r->n_names) return -1;
-    if (name != NULL) *name = r->names[dim];
-    return r->sizes[request * r->n_names + dim];
-}
-
-uint64_t onv_analysis_request_reserved(const onv_analysis *analysis, size_t request, size_t policy)
-{
-    const onv_shape_requests *r = &analysis->requests;
-    if (request >= r->n_requests || policy >= ONV_ORT_MOST_POLICIES) return ONV_SIZE_UNKNOWN;
-    return r->result.requests[request].reserved[policy];
 }

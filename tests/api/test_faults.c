@@ -90,27 +90,12 @@ static onv_status ask(const call *c, onv_error *error)
 {
     onv_analysis *a;
     onv_tensor_info tensor;
-    onv_step_info step;
-    onv_region_info region;
-    onv_free_dim_info dim;
-    onv_formula_info formula;
-    onv_expression size;
     onv_module_table *table = NULL;
     bool done = true;
     onv_status status = onv_analysis_new(c->path, &c->options, &a, error);
     if (status != ONV_OK) return status;
-    for (size_t i = 0; i < onv_analysis_tensor_count(a); i++) {
+    for (size_t i = 0; i < onv_analysis_tensor_count(a); i++)
         done = done && onv_analysis_tensor(a, i, &tensor);
-        for (int k = 0; done && k < tensor.rank; k++)
-            done = onv_analysis_tensor_dim(a, i, (size_t)k, &size);
-    }
-    for (size_t i = 0; i < onv_analysis_step_count(a); i++)
-        done = done && onv_analysis_step(a, i, &step);
-    for (size_t i = 0; i < onv_analysis_region_count(a); i++)
-        done = done && onv_analysis_region(a, i, &region);
-    for (size_t i = 0; i < onv_analysis_free_dim_count(a); i++)
-        done = done && onv_analysis_free_dim(a, i, &dim);
-    if (onv_analysis_free_dim_count(a) > 0) done = done && onv_analysis_formula(a, &formula);
     status = onv_module_table_new(a, 0, &table, error);
     assert_int_equal(status == ONV_OK, table != NULL);
     onv_module_table_destroy(table);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/analysis.h"
 #include "onnxvram/onnxvram.h"
 #include "support/folder.h"
 
@@ -198,25 +199,23 @@ static void a_simulation_is_that_of_the_program(void **state)
 
 /* --- Graphs ------------------------------------------------------------------------------------ */
 
-/* The graph of a model as calls tell it; weights need nothing beside them. */
+/* The graph of a model; weights need no memory of their own. */
 static void copy_graph(const onv_analysis *a, onv_size_graph *g, onv_graph_value *values,
                        onv_graph_read *reads)
 {
     onv_tensor_info t;
-    onv_step_info s;
+    const onv_timeline *timeline = &a->live.timeline;
     *g = (onv_size_graph){.struct_size = sizeof *g, .values = values, .reads = reads};
     for (; onv_analysis_tensor(a, g->n_values, &t); g->n_values++)
         values[g->n_values] =
             (onv_graph_value){t.live ? t.bytes : 0, ONV_NO_INDEX, t.kind == ONV_TENSOR_OUTPUT};
-    for (; onv_analysis_step(a, g->n_nodes, &s); g->n_nodes++) {
-        for (size_t i = 0; i < s.inputs; i++) {
-            size_t value = onv_analysis_step_input(a, g->n_nodes, i);
-            if (value != ONV_NO_INDEX) reads[g->n_reads++] = (onv_graph_read){g->n_nodes, value};
-        }
-        for (size_t i = 0; i < s.outputs; i++) {
-            size_t value = onv_analysis_step_output(a, g->n_nodes, i);
-            if (value != ONV_NO_INDEX) values[value].writer = g->n_nodes;
-        }
+    for (; g->n_nodes < timeline->steps.count; g->n_nodes++) {
+        const onv_node *node = onv_model_node(&a->model, timeline->steps.at[g->n_nodes].node);
+        for (size_t i = 0; i < node->n_inputs; i++)
+            if (onv_is_value(node->inputs[i]))
+                reads[g->n_reads++] = (onv_graph_read){g->n_nodes, node->inputs[i].index};
+        for (size_t i = 0; i < node->n_outputs; i++)
+            if (onv_is_value(node->outputs[i])) values[node->outputs[i].index].writer = g->n_nodes;
     }
 }
 
@@ -241,14 +240,12 @@ static void an_order_is_that_of_an_analysis(void **state)
         options.runtimes = "ideal";
         onv_analysis *a, *ordered;
         onv_summary sums;
-        onv_order_info by;
         onv_error error = {0};
         snprintf(path, sizeof path, "%s/samples/%s.onnx", ONV_SOURCE_DIR, samples[i / 2]);
         assert_int_equal(onv_analysis_new(path, &options, &a, &error), ONV_OK);
         options.order = orders[i % 2];
         assert_int_equal(onv_analysis_new(path, &options, &ordered, &error), ONV_OK);
         onv_analysis_summary(ordered, &sums);
-        assert_true(onv_analysis_order(ordered, &by));
         onv_size_graph graph;
         copy_graph(a, &graph, values, reads);
         assert_true(graph.n_values < MOST_VALUES && graph.n_nodes < MOST_NODES &&
@@ -258,8 +255,8 @@ static void an_order_is_that_of_an_analysis(void **state)
         how.order = orders[i % 2];
         assert_int_equal(onv_order_graph(&graph, &how, order, &info, &error), ONV_OK);
         assert_int_equal(info.peak_bytes, sums.peak_bytes);
-        assert_int_equal(info.lower_bound_bytes, by.lower_bound_bytes);
-        assert_int_equal(info.proven, by.proven);
+        assert_int_equal(info.lower_bound_bytes, ordered->order.lower_bound_bytes);
+        assert_int_equal(info.proven, ordered->order.proven);
         onv_analysis_destroy(a);
         onv_analysis_destroy(ordered);
     }

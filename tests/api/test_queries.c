@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/analysis.h"
 #include "support/onnx_writer.h"
 
 enum { WIDTH = 256, LAYERS = 12 };
@@ -50,7 +51,6 @@ static void what_was_not_asked_for_is_not_there(void **state)
     onv_analysis *a = analyse(&options);
     onv_training_info training;
     onv_checkpoint_info plan;
-    onv_compiled_info compiled;
     onv_fit_info fit;
     onv_replay_info replay;
     onv_tensor_info tensor;
@@ -58,7 +58,7 @@ static void what_was_not_asked_for_is_not_there(void **state)
     onv_diagnostic diagnostic;
     assert_false(onv_analysis_training(a, &training));
     assert_false(onv_analysis_checkpoint(a, 0, &plan));
-    assert_false(onv_analysis_compiled(a, &compiled));
+    assert_null(a->training.compiled);
     assert_false(onv_analysis_fit(a, &fit));
     assert_false(onv_analysis_replay(a, &replay));
     assert_false(onv_analysis_tensor(a, onv_analysis_tensor_count(a), &tensor));
@@ -69,6 +69,39 @@ static void what_was_not_asked_for_is_not_there(void **state)
     assert_false(onv_analysis_diagnostic(a, onv_analysis_diagnostic_count(a), &diagnostic));
     onv_analysis_destroy(a);
     onv_analysis_destroy(NULL);
+}
+
+/* The parts of each total add up to it, and the answer and its devices have the total of the largest runtime. */
+static void answers_add_up(void **state)
+{
+    (void)state;
+    const onv_budget budgets[] = {{"T4", UINT64_C(15) << 30, 75}, {NULL, 1000000, 0}};
+    onv_options options = onv_options_default();
+    options.batch = 4;
+    options.budgets = budgets;
+    options.n_budgets = 2;
+    onv_analysis *a = analyse(&options);
+    onv_answer_info answer;
+    onv_answer_runtime_info r;
+    onv_answer_device_info d;
+    uint64_t most = 0;
+    assert_true(onv_analysis_answer(a, &answer));
+    assert_true(answer.runtimes == 2 && answer.devices == 2);
+    for (size_t i = 0; onv_analysis_answer_runtime(a, i, &r); i++) {
+        assert_int_equal(r.low_bytes, r.reserved_low + r.library_bytes + r.context_low);
+        assert_int_equal(r.high_bytes, r.reserved_high + r.library_bytes + r.context_high);
+        if (r.high_bytes > most) most = r.high_bytes;
+    }
+    assert_int_equal(answer.high_bytes, most);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(onv_analysis_answer_device(a, i, &d));
+        assert_int_equal(d.fit.usable, budgets[i].bytes);
+        assert_int_equal(d.fit.fits, d.high_bytes <= d.fit.usable);
+        assert_true(d.fit.fits == (i == 0));
+    }
+    assert_true(answer.has_verdict && answer.fits && answer.fits_some);
+    assert_false(onv_analysis_answer_device(a, 2, &d));
+    onv_analysis_destroy(a);
 }
 
 /* A program that was compiled when options ended before `train` leaves what lies behind unset. */
@@ -234,7 +267,6 @@ static void compiled_training_is_there(void **state)
     uint64_t saved = UINT64_MAX, macs = 0;
     for (size_t i = 0; i < sizeof budgets / sizeof budgets[0]; i++) {
         onv_options options = onv_options_default();
-        onv_compiled_info compiled;
         onv_training_info training;
         options.batch = 512;
         options.train = "momentum";
@@ -243,17 +275,17 @@ static void compiled_training_is_there(void **state)
         options.compile_budget = budgets[i];
         onv_analysis *a = analyse(&options);
         assert_true(onv_analysis_training(a, &training));
-        assert_true(onv_analysis_compiled(a, &compiled));
+        const onv_compiled *compiled = a->training.compiled;
+        assert_true(compiled->budget == budgets[i] && compiled->n_saved > 0);
+        assert_int_equal(compiled->pass_macs, UINT64_C(3) * LAYERS * 512 * WIDTH * WIDTH);
+        assert_true(compiled->saved_activation_bytes <= training.saved_activation_bytes);
+        assert_true(compiled->saved_activation_bytes < saved);
+        assert_true(i == 0 ? compiled->recomputed_macs == 0 : compiled->recomputed_macs > macs);
+        assert_true(compiled->recomputed_macs <= compiled->pass_macs / 3);
+        assert_in_range(compiled->peak_bytes, measured - measured / 50, measured + measured / 50);
+        saved = compiled->saved_activation_bytes;
+        macs = compiled->recomputed_macs;
         onv_analysis_destroy(a);
-        assert_true(compiled.budget == budgets[i] && compiled.saved > 0);
-        assert_int_equal(compiled.pass_macs, UINT64_C(3) * LAYERS * 512 * WIDTH * WIDTH);
-        assert_true(compiled.saved_activation_bytes <= training.saved_activation_bytes);
-        assert_true(compiled.saved_activation_bytes < saved);
-        assert_true(i == 0 ? compiled.recompute_macs == 0 : compiled.recompute_macs > macs);
-        assert_true(compiled.recompute_macs <= compiled.pass_macs / 3);
-        assert_in_range(compiled.peak_bytes, measured - measured / 50, measured + measured / 50);
-        saved = compiled.saved_activation_bytes;
-        macs = compiled.recompute_macs;
     }
 }
 
@@ -317,7 +349,7 @@ static void examples_are_made_for_so_many_dims(void **state)
         bool told = false;
         for (size_t i = 0; onv_analysis_diagnostic(a, i, &d); i++)
             told |= strcmp(d.code, "no-example") == 0 && strstr(d.message, "1001 dims") != NULL;
-        assert_int_equal(onv_analysis_example(a) != NULL, n == 1000);
+        assert_int_equal(a->example != NULL, n == 1000);
         assert_int_equal(told, n > 1000);
         onv_analysis_destroy(a);
     }
@@ -328,6 +360,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_not_asked_for_is_not_there),
         cmocka_unit_test(examples_are_made_for_so_many_dims),
+        cmocka_unit_test(answers_add_up),
         cmocka_unit_test(shorter_options_are_those_of_older_headers),
         cmocka_unit_test(training_and_its_plans_agree),
         cmocka_unit_test(compiled_training_is_there),

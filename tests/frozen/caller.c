@@ -48,10 +48,9 @@ static void print_training(const onv_analysis *a)
 
 static void print_devices(const onv_analysis *a)
 {
-    onv_fit_info fit;
-    const char *name;
-    for (size_t i = 0; onv_analysis_device(a, i, &name, &fit); i++)
-        printf("%s %" PRIu64 " %d\n", name, fit.usable, fit.fits);
+    onv_answer_device_info device;
+    for (size_t i = 0; onv_analysis_answer_device(a, i, &device); i++)
+        printf("%s %" PRIu64 " %d\n", device.name, device.fit.usable, device.fit.fits);
     onv_gpu_info gpus[2];
     size_t n = onv_gpu_by_name("T4", gpus, 2);
     printf("T4: %zu %s %" PRIu64 "\n", n, gpus[0].name, gpus[0].usable_bytes);
