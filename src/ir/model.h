@@ -148,9 +148,8 @@ typedef struct onv_node {
     const char *call_classes; /* of those, likewise */
     const char *statements;   /* that called it, likewise: load/statements.h; "" or NULL */
     onv_in_place in_place;    /* as the last of them tells */
-    /* Modules that are given a member of a cache, or whose call binds one, as they tell: the innermost of them, and the one
-     * that calls the outermost; or NULL. */
-    const char *cache_call, *cache_owner;
+    /* The innermost module that is given a member of a cache, or whose call binds one, as they tell; or NULL. */
+    const char *cache_call;
     const char
         *merged_call;  /* an argument of it that the exporter merged with an equal one, which the
                                  node reads: "sub_5"; or NULL */

@@ -382,20 +382,6 @@ static bool keeps_cached(const statement *s, onv_text callee)
     return has_cached_member(onv_text_skip(s->value, (size_t)(call - s->value.at)));
 }
 
-/* Modules of a node whose calls keep something in a cache. */
-typedef struct cached {
-    onv_text call, owner;
-    bool is_any;
-} cached;
-
-static void note_cached(cached *c, const statement *s, onv_text caller, onv_text called)
-{
-    if (!keeps_cached(s, last_part(called))) return;
-    if (!c->is_any) c->owner = caller;
-    c->is_any = true;
-    c->call = called;
-}
-
 /* Whether the line that calls the operation overwrites what it is given, or makes a new tensor. Of several operations of
  * the same kind nothing tells which one it is. */
 static onv_in_place in_place(const statement *s, onv_text callee)
@@ -423,9 +409,8 @@ onv_status onv_statements_read(onv_model *model, onv_text trace, const char *fol
     uint32_t n_lines = count_lines(trace), n_calls = count_modules(list);
     uint32_t without_call = n_lines > n_calls ? n_lines - n_calls : 0;
     bool has_next = onv_next_quoted(&list, &module);
-    cached keeps = {.is_any = false};
+    onv_text cached = {0};
     while (has_next && next_line(&trace, &number, &s)) {
-        onv_text caller = module;
         has_next = onv_next_quoted(&list, &next);
         if (has_next) module = next;
         onv_text callee = has_next ? last_part(next) : operation(node->aten_op);
@@ -435,7 +420,7 @@ onv_status onv_statements_read(onv_model *model, onv_text trace, const char *fol
         onv_text other = folded != NULL && has_next ? owner_of(folded) : (onv_text){0};
         if (other.length > 0 && calls(s.code, callee) && !calls(s.code, other))
             kind = ONV_STATEMENT_CALLS;
-        if (has_next) note_cached(&keeps, &s, caller, next);
+        if (has_next && keeps_cached(&s, callee)) cached = next;
         put(&w, number);
         put(&w, onv_text_of((char[]){kind, ':', '\0'}));
         put_targets(&w, &s);
@@ -451,9 +436,6 @@ onv_status onv_statements_read(onv_model *model, onv_text trace, const char *fol
     }
     bool fits = !next_line(&trace, &number, &s) && !w.full;
     if (!fits) node->in_place = ONV_IN_PLACE_UNTOLD;
-    if (fits && keeps.is_any) {
-        ONV_TRY(keep(model, keeps.call, &node->cache_call, err));
-        ONV_TRY(keep(model, keeps.owner, &node->cache_owner, err));
-    }
+    if (fits && cached.length > 0) ONV_TRY(keep(model, cached, &node->cache_call, err));
     return keep(model, (onv_text){w.bytes, fits ? w.length : 0}, &node->statements, err);
 }

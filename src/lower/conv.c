@@ -31,7 +31,6 @@ void onv_lower_conv(onv_lowering *l, const onv_node *node)
     uint32_t w = onv_amp_low(&l->emit, onv_node_in(l, node, 1));
     uint32_t bias = onv_node_in(l, node, 2), norm_bias;
     bool unfolds = onv_node_unfolds(l, node, &bias, &norm_bias);
-    onv_cached_keep(l, node, x);
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     uint32_t out = x == ONV_NO_TENSOR ? onv_node_new(l, node, 0, t.dtype)
                                       : onv_node_new_image(l, node, &t, t.dtype);

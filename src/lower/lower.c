@@ -277,7 +277,6 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
     uint64_t macs = macs_of(l, node);
     onv_lower_at(l, id);
     l->working_op = SIZE_MAX;
-    onv_cached_leave(l, node);
     onv_repeat_base(l, node);
     /* What the forward pass makes is made before the operation that reads it. */
     for (uint32_t k = 0; k < node->n_inputs && !is_kernel(l, fusion); k++)
@@ -349,7 +348,6 @@ static void lower_graph(onv_lowering *l)
             onv_lower_nodes(l, &l->live->timeline.steps.at[i].node, 1);
     }
     const onv_graph *graph = &l->emit.model->graphs.at[0];
-    onv_cached_finish(l);
     if (l->emit.status == ONV_OK) lower_loss(l, graph);
     onv_unused_parameters(l);
     if (l->emit.status == ONV_OK && !l->emit.options->inference) onv_copies_add(&l->emit);
@@ -408,7 +406,6 @@ static void clean_up(onv_lowering *l)
     onv_vec_cleanup(&l->weights.given);
     onv_vec_cleanup(&l->merged.copies);
     onv_vec_cleanup(&l->merged.named);
-    onv_vec_cleanup(&l->cached.frames);
     onv_emitter_cleanup(&l->emit);
     onv_vec_cleanup(&l->region.mark);
     onv_vec_cleanup(&l->to_clone);

@@ -62,7 +62,6 @@ typedef struct onv_value_state {
 typedef struct onv_tallies {
     onv_tally activations;    /* that would keep less if they overwrote their input, and how much */
     onv_tally built_in_place; /* activations that their library has in place */
-    onv_tally cached;         /* calls that keep frames for the next part of a video */
     onv_tally deep_calls; /* of nn.RNN with layers between which dropout may be, and its masks */
     onv_tally gates;      /* x * sigmoid(x) that may be two operations, which keep more */
     onv_tally gelus;      /* formulas of GELU that may be written by hand, which keep more */
@@ -84,18 +83,6 @@ typedef struct onv_region_state {
     ONV_VEC(uint32_t) mark; /* by storage: the last owner of a region that listed it */
     uint32_t n_marks;
 } onv_region_state;
-
-/* Frames that a convolution's module keeps in a list of the module `owner`. */
-typedef struct onv_cached_clone {
-    const char *scope, *owner;
-    uint32_t storage;
-} onv_cached_clone;
-
-typedef struct onv_frame_caches {
-    ONV_VEC(onv_cached_clone) frames; /* that caches of the network hold now */
-    const char *scope;                /* the module that was entered last meanwhile */
-    const onv_node *first;
-} onv_frame_caches;
 
 /* The recurrent module of the last layer. */
 typedef struct onv_recurrent_state {
@@ -126,7 +113,6 @@ struct onv_lowering {
         working_op; /* the operation that does the node's work; SIZE_MAX: its last one that is no view */
     ONV_VEC(onv_value_id) to_clone; /* its results that PyTorch clones: once it is complete */
     onv_region_state region;
-    onv_frame_caches cached;
     onv_recurrent_state recurrent;
 
     /* What the file says, and hides. */

@@ -61,23 +61,14 @@ static void report_caches(onv_lowering *l)
         if (calls++ == 0) first = node;
         if (!onv_u64_add(bytes, onv_tensor_at(&l->emit, tensor).bytes, &bytes)) bytes = UINT64_MAX;
     }
-    if (l->tally.cached.count > 0)
-        onv_model_diag(l->emit.model, ONV_WARNING, "cached-calls", l->cached.first->name,
-                       "%u calls of convolutions, '%s' first, are given a list or dictionary "
-                       "called a cache, in which networks of "
-                       "video keep clones of frames; what nothing reads there is not in the file: "
-                       "the last frames that each "
-                       "kernel needs, %llu bytes of all calls, are counted until the module "
-                       "returns that began the list",
-                       l->tally.cached.count, l->cached.first->scope,
-                       (unsigned long long)l->tally.cached.bytes);
-    else if (calls > 0)
+    if (calls > 0)
         onv_model_diag(
             l->emit.model, ONV_WARNING, "cached-calls", first->name,
             "%u calls of modules, '%s' first, are given a member of a list or dictionary called a "
             "cache, in which networks of video keep clones of frames until the next pass; what "
             "nothing reads there is not in the file: up to %llu bytes, all that these calls read, "
-            "are to be added to the figures",
+            "are to be added to the figures; torch.onnx.export(..., dump_exported_program=True) "
+            "writes the program that has them",
             calls, first->scope, (unsigned long long)bytes);
 }
 

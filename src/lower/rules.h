@@ -45,9 +45,6 @@ uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x);
 void onv_lower_pad(onv_lowering *l, const onv_node *node);
 /* What causal convolutions keep for the next part of a video: before the convolution of x runs, before a node
  * is lowered, and after the last one. */
-void onv_cached_keep(onv_lowering *l, const onv_node *conv, uint32_t x);
-void onv_cached_leave(onv_lowering *l, const onv_node *node);
-void onv_cached_finish(onv_lowering *l);
 
 /* --- nn.c, encoder.c ----------------------------------------------------------------- */
 

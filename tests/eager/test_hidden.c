@@ -399,53 +399,9 @@ static void caches_are_told(void **state)
     }
 }
 
-/* The last frames that a convolution needs, less what it moves by; in a video, not in a picture. */
-static void caches_of_convolutions_are_counted(void **state)
-{
-    (void)state;
-    enum { FRAME = 4 * 2 * 2 * 4 };
-    static const struct {
-        const char *x, *weight, *attributes;
-        bool is_wrapped; /* the convolution is the only one of the module that is called */
-        uint64_t kept;   /* 0: not told */
-    } cases[] = {{"f32[1,4,5,2,2]", "f32[4,4,3,1,1]", "", false, 2 * FRAME},
-                 {"f32[1,4,5,2,2]", "f32[4,4,3,1,1]", "", true, 2 * FRAME},
-                 {"f32[1,4,5,2,2]", "f32[4,4,3,1,1]", "strides=[2,1,1]", true, FRAME},
-                 {"f32[1,4,5,2,2]", "f32[4,4,1,1,1]", "", true, 5 * FRAME},
-                 {"f32[1,4,5,2,2]", "f32[4,4,2,1,1]", "strides=[2,1,1]", true, 0},
-                 {"f32[1,4,5,2]", "f32[4,4,3,1]", "", false, 0}};
-    uint64_t peaks[2] = {0};
-    for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
-        bool is_cache = i % 2 == 0, is_wrapped = cases[i / 2].is_wrapped;
-        model *m = model_new(17);
-        model_input(m, "x", cases[i / 2].x);
-        model_weight(m, "w", cases[i / 2].weight);
-        model_role(m, "w", "PARAMETER");
-        model_source(m, is_wrapped ? "net', 'net.conv', 'net.conv.conv" : "net', 'net.conv",
-                     "conv");
-        model_class(m, is_wrapped ? "zoo.Net', 'zoo.Causal', 'zoo.Conv" : "zoo.Net', 'zoo.Conv",
-                    "aten.conv3d.default");
-        char line[128];
-        snprintf(
-            line, sizeof line, "%s = self.conv(x)%s", is_cache ? "y, new_cache[\"conv\"]" : "y",
-            is_wrapped ? "\n  File \"net.py\", line 12, in forward\n    return self.conv(x)" : "");
-        model_statement(m, 5, line);
-        model_node(m, "Conv", "conv", "x w", "y", cases[i / 2].attributes);
-        model_output(m, "y", "f32");
-        char told[64];
-        snprintf(told, sizeof told, "%llu bytes", (unsigned long long)cases[i / 2].kept);
-        const onv_lower_options lower = {.loss = ONV_LOSS_MSE};
-        bool is_told = is_cache && cases[i / 2].kept > 0;
-        peaks[i % 2] =
-            train(m, &lower, is_cache ? "cached-calls" : NULL, is_told ? told : "").peak_bytes;
-        if (i % 2 == 1 && cases[i / 2].kept == 0) assert_int_equal(peaks[0], peaks[1]);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(caches_of_convolutions_are_counted),
         cmocka_unit_test(checkpoints_of_the_network_are_told),
         cmocka_unit_test(functions_keep_their_inputs),
         cmocka_unit_test(variables_may_hold_values),
