@@ -157,7 +157,6 @@ typedef struct onv_node {
     uint32_t detached; /* likewise, that were detached from the graph of gradients */
     uint32_t neutral;  /* likewise, to which 0 was added, or that were multiplied or divided by 1 */
     uint32_t named;    /* likewise, that the call has as they are, by their names */
-    const char *neutral_op;        /* what the last of them was: "mul" */
     const char *const *parameters; /* arguments of it that are parameters, in their order: names */
     uint32_t n_parameters;
     bool takes_buffer;       /* arguments of it are buffers, and none is a parameter */

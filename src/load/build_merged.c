@@ -88,7 +88,7 @@ static bool has_all_inputs(const reads *r, onv_text call)
 
 /* `x + 0`, as sum() begins, and `x * 1`: the exporter removes them, so that the node reads x where its call had the result of
  * another operation. */
-static uint32_t find_neutral(const reads *r, onv_text call, const char **op)
+static uint32_t find_neutral(const reads *r, onv_text call)
 {
     static const char *const neutral[] = {"add", "mul", "sub", "div"};
     uint32_t found = 0, n = r->n < r->all_inputs ? r->n : r->all_inputs;
@@ -98,11 +98,8 @@ static uint32_t find_neutral(const reads *r, onv_text call, const char **op)
         if (count(r->inputs, n, r->names[i]) > 0 || is_call_of(r->inputs[i], base) ||
             is_made_up(r->inputs[i]))
             continue;
-        for (size_t k = 0; k < sizeof neutral / sizeof neutral[0]; k++) {
-            if (!onv_text_is(base, neutral[k])) continue;
-            found |= UINT32_C(1) << i;
-            *op = neutral[k];
-        }
+        for (size_t k = 0; k < sizeof neutral / sizeof neutral[0]; k++)
+            if (onv_text_is(base, neutral[k])) found |= UINT32_C(1) << i;
     }
     return found;
 }
@@ -125,7 +122,7 @@ onv_status onv_build_merged(onv_builder *b, const onv_scan_node *record, const o
                             onv_node *node)
 {
     reads r = list(b, record, call);
-    node->neutral = find_neutral(&r, call->text, &node->neutral_op);
+    node->neutral = find_neutral(&r, call->text);
     /* Inputs that the call has under their own names. */
     for (uint32_t k = 0; k < r.n_inputs; k++)
         node->named |= (uint32_t)(count(r.names, r.n, r.inputs[k]) > 0) << k;

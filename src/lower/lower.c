@@ -292,7 +292,6 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
         if (l->emit.options->inference) make_missing(l, node);
         set_macs(l, first_op, macs);
         lower_lost_dropout(l, node);
-        onv_neutral_make(l, node);
         return;
     }
     uint64_t *sum = &l->fused_macs[fusion - 1];
@@ -305,7 +304,6 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
     onv_lower_fusion(l, &l->fusions.at.at[fusion - 1]);
     set_macs(l, first_op, *sum);
     lower_lost_dropout(l, node);
-    onv_neutral_make(l, node);
 }
 
 void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count)
@@ -365,7 +363,6 @@ static onv_status prepare(onv_lowering *l)
     if (l->values == NULL) return onv_fail_memory(l->emit.err);
     mark_readers(l);
     mark_clones(l);
-    onv_neutral_mark(l);
     return onv_weights_prepare(l);
 }
 
@@ -398,7 +395,6 @@ static void clean_up(onv_lowering *l)
     onv_ptr_map_cleanup(&l->folded.constants);
     onv_ptr_map_cleanup(&l->folded.calls);
     onv_ptr_map_cleanup(&l->folded.parts);
-    onv_ptr_map_cleanup(&l->merged.told);
     onv_vec_cleanup(&l->weights.reads);
     onv_vec_cleanup(&l->weights.views);
     onv_vec_cleanup(&l->signature.looked_up);

@@ -39,16 +39,11 @@ typedef struct onv_value_state {
     uint32_t first_read;     /* 1 + the first of `weights.reads` */
     const char *part_of;     /* what the constant is a part of; NULL: it is none */
     uint32_t widened;        /* 1 + its cast to float32 for attention */
-    uint32_t first_state;    /* 1 + what stood for it in the first round of a loop */
     uint32_t detached;       /* 1 + the tensor that readers of it detached have */
     uint32_t clone;          /* 1 + the tensor that readers of a clone have */
     uint32_t pad;            /* 1 + the node that pads it */
     uint32_t padded;         /* 1 + the tensor that a convolution padded last */
     const char *padded_name; /* of that, as its note tells; NULL: not told */
-    /* Sums with 0 and products with 1. */
-    uint32_t neutral_for;  /* 1 + a reader whose call added 0 to it */
-    uint32_t neutral;      /* 1 + the tensor that this gave */
-    uint32_t neutral_next; /* 1 + the next value whose module has not returned */
     /* See merged.c. */
     uint32_t n_readers;     /* without a copy */
     uint32_t last_read;     /* the last node that reads it */
@@ -106,7 +101,6 @@ struct onv_lowering {
     onv_value_state *values;  /* by value */
     uint64_t *fused_macs;     /* by fusion */
     uint8_t residual_updates; /* onv_updates */
-    uint32_t neutral_first;   /* 1 + the first value whose module has not returned, 0: none */
 
     /* What is lowered now. */
     size_t

@@ -1,5 +1,5 @@
 /* What the exporter has once and PyTorch made several times: calls that it merged, which run again for their readers, and what
- * calls begin with or change nothing of. */
+ * calls begin with. */
 #ifndef ONV_LOWER_MERGED_H
 #define ONV_LOWER_MERGED_H
 
@@ -20,9 +20,6 @@ typedef struct onv_merged_call {
 typedef struct onv_merging {
     ONV_VEC(onv_merged_call) copies;
     ONV_VEC(onv_named_call) named;
-    onv_ptr_map
-        told; /* by name of layers: parameters that something stands for, without factors of 1 */
-    bool has_told; /* it has them */
 } onv_merging;
 
 /* "sub_5" of a call: its kind and its number. */
@@ -75,14 +72,4 @@ void onv_repeat_base(onv_lowering *l, const onv_node *node);
 void onv_repeat_merged(onv_lowering *l, const onv_node *node);
 /* Runs what made the value once more, for the node that is lowered now. */
 void onv_repeat_value(onv_lowering *l, onv_value_id id);
-/* Sums with 0 and products with 1, which the exporter removed: which values have one, and after a node, those of its results. */
-void onv_neutral_mark(onv_lowering *l);
-void onv_neutral_make(onv_lowering *l, const onv_node *node);
-
-/* --- first_round.c ----------------------------------------------------------------------------- */
-
-/* What the first round of a loop made of zeros and parameters, for the constant that the file has in its place;
- * ONV_NO_TENSOR: it is none. */
-uint32_t onv_first_round(onv_lowering *l, onv_value_id id);
-
 #endif

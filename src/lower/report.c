@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "emit/encoder.h"
 #include "lower/lowering.h"
+#include "ops/op.h"
 
 /* Modules that have fused kernels of their own for inference. */
 static const onv_node *find_fast_path(const onv_model *model)
@@ -168,9 +169,34 @@ static void report_reading(onv_lowering *l, const char *code, const onv_tally *t
                    other);
 }
 
+/* Sums with 0 and products with 1: each makes a tensor, which its reader may keep. */
+static onv_tally count_removed(const onv_lowering *l)
+{
+    onv_tally removed = {0};
+    for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
+        const onv_node *node = &l->emit.model->nodes.at[i];
+        for (uint32_t k = 0; k < node->n_inputs && k < 32 && node->graph.index == 0; k++) {
+            bool is_told = (node->neutral & ONV_BIT(k)) != 0 && onv_is_value(node->inputs[k]);
+            uint32_t tensor = is_told ? l->values[node->inputs[k].index].tensor : ONV_NO_TENSOR;
+            if (tensor == ONV_NO_TENSOR) continue;
+            uint64_t bytes = onv_tensor_at(&l->emit, tensor).bytes;
+            removed.count++;
+            if (!onv_u64_add(removed.bytes, bytes, &removed.bytes)) removed.bytes = UINT64_MAX;
+        }
+    }
+    return removed;
+}
+
 /* Where the file can be read in two ways. */
 static void report_readings(onv_lowering *l)
 {
+    onv_tally removed = count_removed(l);
+    report_reading(
+        l, "removed-calls", &removed,
+        "calls that change nothing, as x + 0 and x * 1, were removed by the exporter, and are not "
+        "counted; torch.onnx.export(..., dump_exported_program=True) writes the program that has "
+        "them: PyTorch keeps up to",
+        "more");
     if (l->emit.unreached.count > 0)
         onv_model_diag(
             l->emit.model, ONV_NOTE, "no-gradient", NULL,

@@ -146,17 +146,6 @@ static bool is_no_bias(const onv_lowering *l, const onv_weight_read *read)
     return n > 1 && class != NULL && strncmp(class, "torch.nn.modules.", 17) == 0;
 }
 
-/* Whether all modules that read the value have a parameter of that name, as layers do that begin alike. */
-static bool is_in_each(const onv_lowering *l, const onv_weight_read *read, const char *name)
-{
-    const char *attribute = name + strlen(read->scope) + (read->scope[0] != '\0');
-    const onv_weight_read *end = l->weights.reads.at + l->weights.reads.count;
-    for (const onv_weight_read *at = l->weights.reads.at + l->values[read->value].first_read - 1;
-         at < end && at->value == read->value; at++)
-        if (find_attribute(l, at->scope, attribute) == SIZE_MAX) return false;
-    return true;
-}
-
 /* Of another layer the file has that parameter as it is: what was computed here is not made of it. */
 static bool is_as_it_is(onv_lowering *l, const char *name)
 {
@@ -197,8 +186,6 @@ static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight
     bool wants_bias = strcmp(read->slot, "bias") == 0;
     bool is_factor = role == ONV_WEIGHT_IS_UNSURE &&
                      strcmp(l->emit.model->nodes.at[read->node].op_type, "Mul") == 0; /* no table */
-    /* A norm is given what the module around it has, and spreads over the samples. */
-    bool is_common = role != ONV_WEIGHT_IS_SPREAD && onv_weight_is_common(l, read);
     /* Of a table that is large in one layer and small in another the exporter computes the small ones alone. */
     bool is_look_up = onv_is_call_of(l->emit.model->values.at[read->value].name, "index");
     find_inside(l, read->scope, &first, &end);
@@ -208,10 +195,9 @@ static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight
         uint32_t depth = is_free ? depth_in(l->signature.names[i], read->scope) : UINT32_MAX;
         if (depth > 1 || (depth > 0 && read->scope[0] == '\0')) continue;
         bool is_bias = strstr(name, "bias") != NULL;
-        if (is_bias && (is_common || is_no_bias(l, read))) continue;
+        if (is_bias && is_no_bias(l, read)) continue;
         if (is_bias && role == ONV_WEIGHT_IS_NUMBER && !wants_bias) continue;
         if (is_factor && depth > 0 && strstr(l->signature.names[i], "embed") != NULL) continue;
-        if (is_common && !is_in_each(l, read, l->signature.names[i])) continue;
         if (role == ONV_WEIGHT_IS_UNSURE && !is_look_up && is_as_it_is(l, l->signature.names[i]))
             continue;
         uint32_t as_table =
@@ -395,12 +381,10 @@ static const char *of_neighbour(const onv_lowering *l, size_t at)
 /* How much a name may differ from what the module would call it: a bias for a factor is likely none. */
 enum { LIKELY_NAME = 4, ANY_NAME = 8 };
 
-static void name_the_rest(onv_lowering *l, onv_weight_role role, const bool *is_table,
-                          uint32_t below)
+static void name_the_rest(onv_lowering *l, onv_weight_role role, uint32_t below)
 {
     for (size_t i = 0; i < l->weights.reads.count; i++) {
         onv_weight_read *read = &l->weights.reads.at[i];
-        if (is_table[read->value]) continue;
         if (i > 0 && onv_weight_same_owner(read, read - 1)) {
             if (read->parameter == NULL) read->parameter = read[-1].parameter;
             continue;
@@ -477,26 +461,24 @@ onv_status onv_signature_prepare(onv_lowering *l)
     l->signature.explained = ONV_ARENA_ARRAY(arena, bool, l->signature.count);
     l->signature.waits = ONV_ARENA_ARRAY(arena, bool, l->signature.count);
     l->signature.file_elems = ONV_ARENA_ARRAY(arena, uint64_t, l->signature.count);
-    bool *is_table = ONV_ARENA_ARRAY(arena, bool, model->values.count);
     if (l->signature.names == NULL || l->signature.explained == NULL ||
-        l->signature.waits == NULL || l->signature.file_elems == NULL || is_table == NULL)
+        l->signature.waits == NULL || l->signature.file_elems == NULL)
         return onv_fail_memory(l->emit.err);
     qsort(l->signature.names, l->signature.count, sizeof *l->signature.names, by_text);
     explain_modules(l);
     explain_head(l);
     if (l->emit.status != ONV_OK) return l->emit.status;
-    onv_rotary_mark(l, is_table);
     ONV_TRY(onv_folded_plan_all(l));
     name_exactly(l);
     onv_folded_name_parts(l);
-    name_the_rest(l, ONV_WEIGHT_IS_TAKEN, is_table, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_TAKEN, ANY_NAME);
     for (size_t i = 0; i < l->weights.reads.count; i++) wait_for_bias(l, &l->weights.reads.at[i]);
     /* Before tables of positions, say, that are none. */
-    name_the_rest(l, ONV_WEIGHT_IS_SPREAD, is_table, ANY_NAME);
-    name_the_rest(l, ONV_WEIGHT_IS_ROWS, is_table, ANY_NAME);
-    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, is_table, LIKELY_NAME);
-    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, is_table, ANY_NAME);
-    name_the_rest(l, ONV_WEIGHT_IS_NUMBER, is_table, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_SPREAD, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_ROWS, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, LIKELY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_UNSURE, ANY_NAME);
+    name_the_rest(l, ONV_WEIGHT_IS_NUMBER, ANY_NAME);
     wait_for_biases_of_terms(l);
     onv_folded_settle(l);
     return l->emit.status;

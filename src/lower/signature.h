@@ -47,11 +47,6 @@ void onv_parameters_complete(onv_lowering *l);
 void onv_buffers_complete(onv_lowering *l);
 void onv_signature_report(onv_lowering *l);
 
-/* --- rotary.c ---------------------------------------------------------------------------------- */
-
-/* Marks, by value, tables of positions in x * cos + cat(-x2, x1) * sin, or by parts, whatever parameters the module has. */
-void onv_rotary_mark(const onv_lowering *l, bool *is_table);
-
 /* --- unused.c ---------------------------------------------------------------------------------- */
 
 /* Counts parameters that nothing reads. Requires all others. */

@@ -257,10 +257,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     const char *layer = use == ONV_WEIGHT_TRAINED ? onv_weight_layer(l, id, read) : NULL;
     onv_given given = {.value = ONV_NO_VALUE};
     uint32_t again = ONV_NO_TENSOR;
-    if (use == ONV_WEIGHT_MADE) again = onv_weight_of_buffer(l, id, read, &whole);
-    if (again == ONV_NO_TENSOR && use == ONV_WEIGHT_MADE) again = onv_first_round(l, id);
-    if (again == ONV_NO_TENSOR && use == ONV_WEIGHT_MADE)
-        again = onv_weight_given_before(l, id, read, &given);
+    if (use == ONV_WEIGHT_MADE) again = onv_weight_given_before(l, id, read, &given);
     if (again != ONV_NO_TENSOR) return again;
     if (layer != NULL && onv_ptr_map_get(&l->weights.layers, layer, &again) &&
         has_shape(&l->emit.eager->tensors.at[again], &whole))
@@ -405,8 +402,6 @@ uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k)
 {
     if (k >= node->n_inputs) return ONV_NO_TENSOR;
     onv_value_id id = node->inputs[k];
-    bool has_neutral = k < 32 && (node->neutral & ONV_BIT(k)) != 0 && onv_is_value(id);
-    if (has_neutral && l->values[id.index].neutral != 0) return l->values[id.index].neutral - 1;
     uint32_t tensor = read_value(l, id, node, k);
     bool is_clone = k < 32 && (node->clones & ONV_BIT(k)) != 0 && onv_is_value(id) &&
                     strstr(node->aten_op, "view") == NULL &&

@@ -404,17 +404,6 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
 
 /* --- Owners ------------------------------------------------------------------------------------ */
 
-bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read)
-{
-    const onv_value *value = &l->emit.model->values.at[read->value];
-    bool others = false;
-    for (const onv_weight_read *at = reads_of(l, read->value);
-         at != NULL && at < end_of_reads(l) && at->value == read->value; at++)
-        others |= strcmp(at->scope, read->scope) != 0;
-    return others && value->tensor != NULL &&
-           !onv_weight_may_be_uniform(l, value->tensor, ONV_MOST_HEAD);
-}
-
 /* Does the call name that parameter? */
 static bool is_argument(const onv_node *node, const char *parameter)
 {

@@ -63,7 +63,6 @@ typedef struct onv_weights {
     ONV_VEC(onv_value_id) views; /* weights that are views, one of each shape */
     ONV_VEC(onv_buffer_part) buffer_parts; /* of those that are equal the first */
     ONV_VEC(onv_given) given; /* what modules are given as views, which the export computed */
-    uint32_t n_buffer_views;  /* constants that were looked for among buffers */
 } onv_weights;
 
 /* --- weight.c ---------------------------------------------------------------------------- */
@@ -90,10 +89,6 @@ uint64_t onv_weight_unspread_bytes(const onv_lowering *l, onv_value_id id);
 uint32_t onv_weight_repeated_dims(onv_lowering *l, const onv_tensor *tensor);
 /* Is it a part of a buffer of which the file has the same before, or all of it? */
 bool onv_weight_is_part_again(onv_lowering *l, onv_value_id id);
-/* The tensor of a constant that is a view of a buffer of the module that reads it; ONV_NO_TENSOR: it is none. */
-uint32_t onv_weight_of_buffer(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
-                              const onv_shape *shape);
-
 /* The tensor that another module of the class was given as it; ONV_NO_TENSOR: none, then `given` is noted once
  * there is one. */
 uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
@@ -127,8 +122,6 @@ bool onv_weight_is_table(onv_lowering *l, const onv_weight_read *read);
 /* Of what has no name in the network. */
 onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read *read);
 bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv_shape *matrix);
-/* Several modules read it as it is, which no copies of equal parameters explain. */
-bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read);
 bool onv_weight_same_owner(const onv_weight_read *a, const onv_weight_read *b);
 
 /* --- weight_report.c ---------------------------------------------------------------------------- */

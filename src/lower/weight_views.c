@@ -220,43 +220,6 @@ bool onv_weight_is_part_again(onv_lowering *l, onv_value_id id)
     return false;
 }
 
-/* --- Views of buffers -------------------------------------------------------------------------- */
-
-/* "f.0.c" of the module "f.0": its name, and the size of the tensor. */
-static bool is_buffer_of(const onv_value *buffer, const char *scope, const onv_tensor *tensor)
-{
-    size_t length = strlen(scope);
-    const char *name = buffer->name;
-    if (buffer->role != ONV_ROLE_BUFFER || buffer->tensor == NULL ||
-        buffer->tensor->elems != tensor->elems ||
-        buffer->tensor->type.dtype != tensor->type.dtype || strncmp(name, scope, length) != 0)
-        return false;
-    if (length > 0 && name[length] != '.') return false;
-    return strchr(name + length + (length > 0), '.') == NULL;
-}
-
-/* `self.c.T`: the exporter computed it, and the file may have the buffer, too. */
-uint32_t onv_weight_of_buffer(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
-                              const onv_shape *shape)
-{
-    static const char *const turns[] = {"permute", "transpose", "t"};
-    enum { MOST_LOOKED_FOR = 256 };
-    const onv_value *value = onv_model_value(l->emit.model, id);
-    if (read == NULL || shape->rank != 2 || l->emit.options->as_exported ||
-        !onv_is_call_of_any(value->name, turns, sizeof turns / sizeof turns[0]) ||
-        l->weights.n_buffer_views++ >= MOST_LOOKED_FOR)
-        return ONV_NO_TENSOR;
-    for (uint32_t i = 0; i < l->emit.model->values.count; i++) {
-        if (!is_buffer_of(&l->emit.model->values.at[i], read->scope, value->tensor)) continue;
-        uint32_t buffer = onv_value_tensor(l, (onv_value_id){i});
-        if (buffer == ONV_NO_TENSOR) return ONV_NO_TENSOR;
-        const int64_t strides[] = {1, shape->dims[0]};
-        return onv_tensor_on(&l->emit, onv_tensor_at(&l->emit, buffer).storage,
-                             value->tensor->type.dtype, 2, shape->dims, strides);
-    }
-    return ONV_NO_TENSOR;
-}
-
 /* --- What modules are given -------------------------------------------------------------------- */
 
 /* "unsqueeze_14" is a view of what something else made: of tables of rotations, say, that all layers are given. An

@@ -317,42 +317,6 @@ static void padding_is_of_the_convolution(void **state)
     model_free(m);
 }
 
-/* A factor of 1, which the exporter removed, counts as the operation that it is. */
-static void removed_factors_count_as_products(void **state)
-{
-    (void)state;
-    static const char *const calls[] = {"mul", "div_1", "sub", "add"};
-    for (size_t i = 0; i < 4; i++) {
-        char arguments[32], kind[8];
-        snprintf(arguments, sizeof arguments, "%%%s, %%b", calls[i]);
-        snprintf(kind, sizeof kind, "%.3s", calls[i]);
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "net.weight", "f32[8,8]");
-        model_weight(m, "b", "f32[8]");
-        model_role(m, "b", "BUFFER");
-        model_source(m, "net", "linear");
-        model_node(m, "MatMul", "node_0", "x net.weight", "h", "");
-        model_source(m, "net", "tanh");
-        model_node(m, "Tanh", "node_1", "h", "a", "");
-        model_source(m, "net", "add_5");
-        model_call(m, "aten.add.Tensor", arguments);
-        model_node(m, "Add", "node_2", "a b", "y", "");
-        model_output(m, "y", "f32");
-        named n;
-        taped_open_model(&n.t, m);
-        named_init(&n);
-        assert_int_equal(n.t.eager.first_loss_op, 4);
-        assert_string_equal(n.t.eager.ops.at[2].name, kind);
-        assert_int_equal(n.t.eager.ops.at[2].in[0].grad, i < 2 ? ONV_GRAD_NEW : ONV_GRAD_ALIAS);
-        assert_string_equal(n.borders.of_op[2].kind, kind);
-        assert_string_equal(n.borders.of_op[3].kind, "add");
-        assert_int_equal(n.borders.of_op[3].count, 1 + (i == 3));
-        named_close(&n);
-        model_free(m);
-    }
-}
-
 /* A convolution in a Sequential that a norm stands behind, which the export folded into it, and whose note it has. */
 static void folded_convolutions_are_in_their_sequential(void **state)
 {
@@ -429,7 +393,6 @@ int main(void)
         cmocka_unit_test(computed_parameters_have_no_place),
         cmocka_unit_test(functions_have_no_places_inside),
         cmocka_unit_test(padding_is_of_the_convolution),
-        cmocka_unit_test(removed_factors_count_as_products),
         cmocka_unit_test(folded_convolutions_are_in_their_sequential),
         cmocka_unit_test(segments_are_of_whole_nodes),
     };

@@ -193,31 +193,6 @@ static void a_bias_is_what_is_added(void **state)
     assert_int_equal(run(&n).figures.parameter_bytes, W + 8 * 4);
 }
 
-/* A buffer that is read as it is and turned: the exporter computed the view, which has no memory. */
-static void views_of_buffers_are_buffers(void **state)
-{
-    (void)state;
-    for (int is_view = 0; is_view < 2; is_view++) {
-        const char *turned = is_view ? "permute_1" : "exp_1";
-        char inputs[32];
-        snprintf(inputs, sizeof inputs, "h %s", turned);
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
-        model_weight(m, turned, "f32[8,4]");
-        model_weight(m, "net.c", "f32[4,8]");
-        model_role(m, "net.c", "BUFFER");
-        model_parameters(m, "w ~net.c");
-        add_call(m, "MatMul", "x w", "h", "mm");
-        add_call(m, "MatMul", inputs, "a", "mm_1");
-        add_call(m, "MatMul", "a net.c", "y", "mm_2");
-        model_output(m, "y", "f32");
-        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
-        assert_int_equal(kept, 4 * 8 * 4 + (is_view ? 0 : 8 * 4 * 4)); /* x, and what is no view */
-    }
-}
-
 /* Rows that were looked up are a table's, whatever else the module computed; of two tables, that of types has one row. */
 static void rows_are_those_of_tables(void **state)
 {
@@ -493,7 +468,6 @@ int main(void)
         cmocka_unit_test(constants_computed_from_parameters_are_trained),
         cmocka_unit_test(computed_matrices_are_kept),
         cmocka_unit_test(a_bias_is_what_is_added),
-        cmocka_unit_test(views_of_buffers_are_buffers),
         cmocka_unit_test(rows_are_those_of_tables),
         cmocka_unit_test(products_and_conditions_are_no_biases),
         cmocka_unit_test(spread_parameters_have_their_own_size),

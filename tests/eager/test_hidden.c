@@ -33,6 +33,7 @@ static onv_training_figures train(model *m, const onv_lower_options *lower, cons
         bool is_own = strcmp(diag->code, "autograd-function") == 0 ||
                       strcmp(diag->code, "python-locals") == 0 || strcmp(diag->code, "silu") == 0 ||
                       strcmp(diag->code, "cached-calls") == 0 ||
+                      strcmp(diag->code, "removed-calls") == 0 ||
                       strcmp(diag->code, "activation-inplace") == 0;
         if (warning == NULL)
             assert_false(is_own);
@@ -399,6 +400,22 @@ static void caches_are_told(void **state)
     }
 }
 
+/* `x + 0` and `x * 1`, which the exporter removes: the reader's call has their name, and the node another value. */
+static void removed_calls_are_told(void **state)
+{
+    (void)state;
+    for (int is_removed = 0; is_removed < 2; is_removed++) {
+        model *m = begin();
+        model_call(m, "aten.relu.default", "%mm");
+        model_node(m, "Relu", "relu", "h", "relu", "");
+        model_call(m, "aten.exp.default", is_removed ? "%mul" : "%relu");
+        model_node(m, "Exp", "exp", "relu", "y", "");
+        model_output(m, "y", "f32");
+        const onv_lower_options lower = {.loss = ONV_LOSS_NONE};
+        train(m, &lower, is_removed ? "removed-calls" : NULL, "128 bytes more");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -412,6 +429,7 @@ int main(void)
         cmocka_unit_test(a_benchmark_of_kernels_has_a_range),
         cmocka_unit_test(what_all_modules_are_given_is_one),
         cmocka_unit_test(caches_are_told),
+        cmocka_unit_test(removed_calls_are_told),
         cmocka_unit_test(expanded_indices_count_once),
         cmocka_unit_test(indices_of_other_widths_count_once),
     };

@@ -357,70 +357,11 @@ static void a_factor_of_one_tells_of_addcmul(void **state)
     assert_int_equal(peak[1] - peak[0], X); /* the product, while it is multiplied by 2 */
 }
 
-/* `relu(x) * 1.0`, which the exporter removes, is a tensor of its own, also before a convolution whose bias of zeros it drops. */
-static void a_product_with_1_before_a_convolution_is_kept(void **state)
-{
-    (void)state;
-    enum { X = 2 * 4 * 10 * 4 };
-    static const struct {
-        const char *arguments;
-        uint64_t kept;
-    } cases[] = {{"%relu, %p_w", X},
-                 {"%relu, %p_w, %p_b", X},
-                 {"%mul_1, %p_w", 2 * X},
-                 {"%mul_1, %p_w, %p_b", 2 * X},
-                 {"%mul_1, %p_w, %other", X}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[2,4,10]");
-        model_weight(m, "v", "f32[4,4,1]");
-        model_weight(m, "w", "f32[4,4,1]");
-        model_call(m, "aten.conv1d.default", "%x, %p_v");
-        model_node(m, "Conv", "before", "x v", "conv1d", "");
-        model_call(m, "aten.relu.default", "%conv1d");
-        model_node(m, "Relu", "relu", "conv1d", "relu", "");
-        model_call(m, "aten.conv1d.default", cases[i].arguments);
-        model_node(m, "Conv", "conv", "relu w", "y", "");
-        model_output(m, "y", "f32");
-        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
-                         X + cases[i].kept);
-    }
-}
-
-/* `(relu(x) + 1e-9) / sum(relu(x) + 1e-9)`: the sum's axes are an input that its call has not, and the exporter removes the
- * addition. */
-static void what_is_added_before_a_sum_is_kept(void **state)
-{
-    (void)state;
-    enum { X = 4 * 8 * 4, ROW_SUMS = 4 * 4 };
-    static const int64_t last = -1;
-    for (int is_removed = 0; is_removed < 2; is_removed++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_ints(m, "val_24", 1, &last);
-        model_call(m, "aten.mm.default", "%x, %p_w");
-        model_node(m, "MatMul", "mm", "x w", "mm", "");
-        model_call(m, "aten.relu.default", "%mm");
-        model_node(m, "Relu", "relu", "mm", "relu", "");
-        model_call(m, "aten.sum.dim_IntList",
-                   is_removed ? "%add_1, [-1], True" : "%relu, [-1], True");
-        model_node(m, "ReduceSum", "sum_1", "relu val_24", "sum_1", "");
-        model_call(m, "aten.div.Tensor", is_removed ? "%add_1, %sum_1" : "%relu, %sum_1");
-        model_node(m, "Div", "div", "relu sum_1", "y", "");
-        model_output(m, "y", "f32");
-        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
-                         X + X + ROW_SUMS + (is_removed ? X : 0));
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_padding_that_two_read_is_one),
         cmocka_unit_test(another_padding_is_a_copy),
-        cmocka_unit_test(a_product_with_1_before_a_convolution_is_kept),
-        cmocka_unit_test(what_is_added_before_a_sum_is_kept),
         cmocka_unit_test(what_a_convolution_pads_itself_is_in_no_copy),
         cmocka_unit_test(scatters_to_extremes_keep_their_operands),
         cmocka_unit_test(recurrent_layers_have_zeros_of_their_own),

@@ -336,37 +336,6 @@ static void a_norm_of_code_keeps_its_parts(void **state)
     }
 }
 
-/* Two calls of attention with the same queries and keys have probabilities each. */
-static void attention_with_other_values_is_another_call(void **state)
-{
-    (void)state;
-    uint64_t saved[2];
-    for (int is_other = 0; is_other < 2; is_other++) {
-        static const char attention[] = "scaled_dot_product_attention";
-        static const char *const in[] = {"h k", "s", "p v", "p u"}, *const out[] = {"s", "p", "a",
-                                                                                    "b"};
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        static const char *const weights[] = {"w f32[8,8]", "k f32[8,4]", "v f32[4,8]",
-                                              "u f32[4,8]"};
-        for (int i = 0; i < 4; i++) {
-            const char name[] = {weights[i][0], '\0'};
-            model_weight(m, name, weights[i] + 2);
-            model_role(m, name, "PARAMETER");
-        }
-        add_call(m, "MatMul", "x w", "h", "mm");
-        for (int i = 0; i < 4; i++) {
-            model_source(m, "net",
-                         i == 3 && is_other ? "scaled_dot_product_attention_1" : attention);
-            model_class(m, "zoo.Net", "aten.scaled_dot_product_attention.default");
-            model_node(m, i == 1 ? "Softmax" : "MatMul", out[i], in[i], out[i], "");
-        }
-        add_call(m, "Add", "a b", "y", "add");
-        saved[is_other] = saved_of(m);
-    }
-    assert_int_equal(saved[1] - saved[0], 4 * 4 * 4);
-}
-
 /* Branches that begin with the same activation have one each: its number is missing. An argument that names the call is not
  * counted again, and where norms ran without a reader, activations beside them may have, too. */
 static void activations_whose_numbers_are_missing_run_again(void **state)
@@ -470,7 +439,6 @@ int main(void)
         cmocka_unit_test(scattered_rows_have_zeros_of_their_own),
         cmocka_unit_test(one_padding_is_read_by_two),
         cmocka_unit_test(a_norm_of_code_keeps_its_parts),
-        cmocka_unit_test(attention_with_other_values_is_another_call),
         cmocka_unit_test(activations_whose_numbers_are_missing_run_again),
         cmocka_unit_test(activations_run_again_where_they_are_read),
     };

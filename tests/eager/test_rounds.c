@@ -30,69 +30,6 @@ static void add_line(model *m, const char *op, const char *inputs, const char *o
     model_node(m, op, output, inputs, output, "");
 }
 
-/* h = relu(x + own * h), three times, of which the first product is a constant. Where the line or the operation is another
- * one, nothing tells what it was. */
-static void first_rounds_keep_their_zeros(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *constant;
-        unsigned first_line;
-        int zeros;
-    } cases[] = {{"mul", 11, 1}, {"mul", 13, 0}, {"exp", 11, 0}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        static const char line[] = "h = relu(x + self.own * h)";
-        char inputs[32];
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_weight(m, "own", "f32[8]");
-        model_weight(m, cases[i].constant, "f32[4,8]");
-        model_role(m, "w", "PARAMETER");
-        model_role(m, "own", "PARAMETER");
-        model_parameters(m, "w own");
-        add_line(m, "MatMul", "x w", "mm", 10, "x = mm(x, w)", "%x, %p_w");
-        snprintf(inputs, sizeof inputs, "mm %s", cases[i].constant);
-        add_line(m, "Add", inputs, "add", cases[i].first_line, line, "%mm, %mul");
-        add_line(m, "Relu", "add", "relu", 11, line, "%add");
-        add_line(m, "Mul", "own relu", "mul_1", 11, line, "%p_own, %relu");
-        add_line(m, "Add", "mm mul_1", "add_1", 11, line, "%mm, %mul_1");
-        add_line(m, "Relu", "add_1", "y", 11, line, "%add_1");
-        model_output(m, "y", "f32");
-        /* x, and both results; a state that is multiplied is kept as it is. */
-        assert_int_equal(kept(m), (3 + cases[i].zeros) * TENSOR);
-    }
-}
-
-/* h = c = zeros is one tensor; zeros that have a number of their own are two. */
-static void states_of_one_name_are_one(void **state)
-{
-    (void)state;
-    for (int is_own = 0; is_own < 2; is_own++) {
-        static const char line[] = "h = relu(x + self.own * h) * c";
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_weight(m, "own", "f32[8]");
-        model_weight(m, "mul", "f32[4,8]");
-        model_weight(m, is_own ? "zeros_1" : "zeros", "f32[4,8]");
-        model_role(m, "w", "PARAMETER");
-        model_role(m, "own", "PARAMETER");
-        model_parameters(m, "w own");
-        add_line(m, "MatMul", "x w", "mm", 10, "x = mm(x, w)", "%x, %p_w");
-        add_line(m, "Add", "mm mul", "add", 11, line, "%mm, %mul");
-        add_line(m, "Relu", "add", "relu", 11, line, "%add");
-        add_line(m, "Mul", is_own ? "relu zeros_1" : "relu zeros", "h", 11, line,
-                 is_own ? "%relu, %zeros_1" : "%relu, %zeros");
-        add_line(m, "Mul", "own h", "mul_2", 11, line, "%p_own, %h");
-        add_line(m, "Add", "mm mul_2", "add_1", 11, line, "%mm, %mul_2");
-        add_line(m, "Relu", "add_1", "y", 11, line, "%add_1");
-        model_output(m, "y", "f32");
-        /* x, relu, h, y, and the zeros */
-        assert_int_equal(kept(m), (5 + is_own) * TENSOR);
-    }
-}
-
 /* The exporter has one tensor of zeros; the arguments number those that there were, whatever they are multiplied with. */
 static void zeros_that_arguments_number_are_several(void **state)
 {
@@ -210,50 +147,13 @@ static void lists_end_where_the_next_round_begins(void **state)
     }
 }
 
-/* `exp(a) + 0`, as sum() begins, is a tensor of its own, which the exporter removed: the argument of its reader has another name.
- * Where a second reader's is not told, it is not counted; one that names exp(a) itself is. */
-static void sums_with_zero_are_tensors(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *call;
-        bool has_other;
-        const char *other;
-        int kept;
-    } cases[] = {{"%add, %mm_1", false, NULL, 4},
-                 {"%exp, %mm_1", false, NULL, 3},
-                 {"%add, %mm_1", true, NULL, 3},
-                 {"%add, %mm_1", true, "%mul, %exp", 4},
-                 {"%mul_9, %mm_1", true, "%mul, %exp", 4}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_weight(m, "v", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
-        model_role(m, "v", "PARAMETER");
-        model_parameters(m, "w v");
-        add_line(m, "MatMul", "x w", "mm", 10, "a = mm(x, w)", "%x, %p_w");
-        add_line(m, "MatMul", "x v", "mm_1", 11, "b = mm(x, v)", "%x, %p_v");
-        add_line(m, "Exp", "mm", "exp", 12, "a = exp(a)", "%mm");
-        add_line(m, "Mul", "exp mm_1", "mul", 13, "a = a * b", cases[i].call);
-        add_line(m, "Add", cases[i].has_other ? "mul exp" : "mul mm", "y", 14, "return a + c",
-                 cases[i].other);
-        model_output(m, "y", "f32");
-        assert_int_equal(kept(m), cases[i].kept * TENSOR); /* x, mm_1, exp */
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(first_rounds_keep_their_zeros),
-        cmocka_unit_test(states_of_one_name_are_one),
         cmocka_unit_test(zeros_that_arguments_number_are_several),
         cmocka_unit_test(parts_of_a_call_read_some_arguments),
         cmocka_unit_test(numbers_of_a_parameter_have_a_gradient),
         cmocka_unit_test(lists_end_where_the_next_round_begins),
-        cmocka_unit_test(sums_with_zero_are_tensors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

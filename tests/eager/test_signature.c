@@ -339,35 +339,6 @@ static void norms_that_share_all_have_their_own(void **state)
     }
 }
 
-/* A table that modules are given is no parameter of the one of them that has an unexplained one. */
-static void what_modules_share_is_no_parameter_of_one(void **state)
-{
-    (void)state;
-    static const float steps[4 * 8] = {0, 1, 2, 3};
-    model *m = model_new(18);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "val_1", "f32[8,8]");
-    model_weight_data(m, "unsqueeze", "f32[4,8]", steps, sizeof steps);
-    model_parameters(m, "fc.weight b.scale");
-    model_source(m, "fc", "linear");
-    model_class(m, LINEAR, "aten.linear.default");
-    model_node(m, "MatMul", "product", "x val_1", "h", "");
-    model_source(m, "a", "mul");
-    model_class(m, "zoo.Scale", "aten.mul.Tensor");
-    model_node(m, "Mul", "n", "h unsqueeze", "g", "");
-    model_source(m, "b", "mul_1");
-    model_class(m, "zoo.Scale", "aten.mul.Tensor");
-    model_node(m, "Mul", "o", "g unsqueeze", "y", "");
-    model_output(m, "y", "f32");
-    trainer t;
-    trainer_open_model(&t, m);
-    onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                             .lower = {.loss = ONV_LOSS_NONE}};
-    assert_int_equal(trainer_run(&t, &how).figures.gradient_bytes, W);
-    trainer_close(&t);
-    model_free(m);
-}
-
 /* Inference holds them as well. */
 static void inference_tells_of_missing_parameters(void **state)
 {
@@ -541,7 +512,6 @@ int main(void)
         cmocka_unit_test(attention_to_others_is_like_that_to_itself),
         cmocka_unit_test(a_shared_table_is_listed_by_all_its_names),
         cmocka_unit_test(norms_that_share_all_have_their_own),
-        cmocka_unit_test(what_modules_share_is_no_parameter_of_one),
         cmocka_unit_test(inference_tells_of_missing_parameters),
         cmocka_unit_test(factors_of_standardized_weights_are_made_of_gains),
         cmocka_unit_test(calls_name_the_bias_of_computed_weights),

@@ -137,64 +137,6 @@ static void layers_of_buffers_have_gradients(void **state)
     }
 }
 
-/* tanh((x W) * scale.exp()) of scale = 0: the exporter removes the product with 1. No layer of PyTorch has such a factor. */
-static void a_factor_of_1_is_the_parameter_without_a_tensor(void **state)
-{
-    (void)state;
-    static const char *const listed[] = {"scale", "", "other.scale", "scale"};
-    for (int i = 0; i < 4; i++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
-        char all[32];
-        snprintf(all, sizeof all, "w %s", listed[i]);
-        model_parameters(m, all);
-        model_source(m, "", "mm");
-        model_class(m, "zoo.Net", "aten.mm.default");
-        model_call(m, "aten.mm.default", "%x, %p_w");
-        model_node(m, "MatMul", "mm", "x w", "mm", "");
-        model_source(m, "", "tanh");
-        model_class(m, i < 3 ? "zoo.Net" : "torch.nn.modules.activation.Tanh", "aten.tanh.default");
-        model_call(m, "aten.tanh.default", "%mul");
-        model_node(m, "Tanh", "tanh", "mm", "y", "");
-        model_output(m, "y", "f32");
-        found f = train(m, (onv_lower_options){.loss = ONV_LOSS_NONE});
-        assert_int_equal(f.parameters, W + (i == 0 ? 4 : 0));
-        assert_int_equal(f.saved, X + X + (i == 0 ? X : 0));
-    }
-}
-
-/* Of the layer before, the file has that parameter: the factor of 1 is another one, as a scale of attention. */
-static void a_factor_of_1_is_no_parameter_that_layers_have(void **state)
-{
-    (void)state;
-    for (int has_tensor = 0; has_tensor < 2; has_tensor++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
-        model_weight(m, "l.0.sink", "f32[8]");
-        model_role(m, "l.0.sink", "PARAMETER");
-        model_parameters(m, has_tensor ? "w l.0.sink l.1.sink" : "w l.0.sink l.1.other");
-        model_source(m, "", "mm");
-        model_class(m, "zoo.Net", "aten.mm.default");
-        model_call(m, "aten.mm.default", "%x, %p_w");
-        model_node(m, "MatMul", "mm", "x w", "mm", "");
-        model_source(m, "l.0", "add");
-        model_class(m, "zoo.Layer", "aten.add.Tensor");
-        model_call(m, "aten.add.Tensor", "%mm, %p_l_0_sink");
-        model_node(m, "Add", "add", "mm l.0.sink", "a", "");
-        model_source(m, "l.1", "tanh");
-        model_class(m, "zoo.Layer", "aten.tanh.default");
-        model_call(m, "aten.tanh.default", "%mul");
-        model_node(m, "Tanh", "tanh", "a", "y", "");
-        model_output(m, "y", "f32");
-        found f = train(m, (onv_lower_options){.loss = ONV_LOSS_NONE});
-        assert_int_equal(f.saved, X + X + (has_tensor ? 0 : X));
-    }
-}
-
 /* -exp(A) of two layers, whose parameters have the same numbers in the file: the second one's call has another number. */
 static void merged_terms_are_of_the_layers_own_parameters(void **state)
 {
@@ -372,8 +314,6 @@ int main(void)
         cmocka_unit_test(parts_of_a_parameter_are_counted_once),
         cmocka_unit_test(joined_parameters_have_gradients),
         cmocka_unit_test(layers_of_buffers_have_gradients),
-        cmocka_unit_test(a_factor_of_1_is_the_parameter_without_a_tensor),
-        cmocka_unit_test(a_factor_of_1_is_no_parameter_that_layers_have),
         cmocka_unit_test(merged_terms_are_of_the_layers_own_parameters),
         cmocka_unit_test(constants_without_a_term_are_told),
         cmocka_unit_test(a_batch_of_one_matrix_is_a_matrix),
