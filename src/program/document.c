@@ -172,6 +172,7 @@ static void quote_numbers(char *text, size_t bytes)
         const char *word, *as;
     } words[] = {{"-Infinity", "\"-inf\""}, {"Infinity", "\"inf\""}, {"NaN", "\"n\""}};
     bool inside = false;
+    if (memmem(text, bytes, "Infinity", 8) == NULL && memmem(text, bytes, "NaN", 3) == NULL) return;
     for (size_t i = 0; i < bytes; i++) {
         if (text[i] == '"') inside = !inside;
         if (inside && text[i] == '\\') i++;
