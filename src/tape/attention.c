@@ -74,6 +74,15 @@ static uint32_t aligned_mask(onv_tape *t, uint32_t mask)
     return onv_emit_view(&t->emit, "slice", wide, m.rank, m.dims, w.strides, ONV_GRAD_NEW);
 }
 
+/* The kernel reads one value of the mask for each of the scores. */
+static uint32_t expanded_mask(onv_tape *t, const uint32_t in[4])
+{
+    onv_eager_tensor q = onv_tensor_at(&t->emit, in[0]), k = onv_tensor_at(&t->emit, in[1]);
+    const int64_t dims[] = {q.dims[0], q.dims[1], q.dims[2], k.dims[2]};
+    if (in[3] == ONV_NO_TENSOR || k.rank != 4) return in[3];
+    return onv_emit_expand(&t->emit, in[3], 4, dims);
+}
+
 /* As _scaled_dot_product_attention_math runs: query and key are each scaled by the root of the factor. */
 static uint32_t emit_scaled(onv_tape *t, uint32_t x)
 {
@@ -162,7 +171,8 @@ void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_o
     if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || in[2] == ONV_NO_TENSOR ||
         !onv_tape_shape(t, result, &shape))
         return;
-    bool is_causal = onv_call_flag(c, "is_causal", false);
+    onv_exported_mask mask = onv_tape_exported_mask(t, c, "attn_mask");
+    bool is_causal = onv_call_flag(c, "is_causal", false) || mask == ONV_MASK_CAUSAL;
     double told = t->emit.options->attention_dropout, p = onv_call_real(c, "dropout_p", 0);
     t->emit.dropout = t->emit.options->inference ? 0 : told >= 0 ? told : p;
     uint32_t out;
@@ -173,6 +183,7 @@ void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_o
         bool low = onv_dtype_bits((onv_dtype)onv_tensor_at(&t->emit, in[0]).dtype) == 16;
         in[3] = converted_mask(t, in[3], onv_tensor_at(&t->emit, in[0]).dtype);
         in[3] = aligned_mask(t, in[3]);
+        in[3] = expanded_mask(t, in);
         if (onv_call_flag(c, "enable_gqa", false) && (!low || in[3] != ONV_NO_TENSOR))
             for (uint32_t k = 1; k < 3; k++) in[k] = repeated(t, in[k], in[0]);
         out = onv_emit_attention(&t->emit, in[0], in[1], in[2], in[3], &shape);

@@ -12,6 +12,14 @@
 #include "emit/emit.h"
 #include "program/program.h"
 
+/* Of a value: what eager PyTorch does in place of the mask that it is. */
+typedef enum onv_exported_mask {
+    ONV_MASK_RUNS = 0, /* it is computed, if it is one */
+    ONV_MASK_ALL,      /* nothing: it would mask nothing */
+    ONV_MASK_CAUSAL,   /* the kernel masks causally */
+    ONV_MASK_PART,     /* a mask that does not run was computed of it */
+} onv_exported_mask;
+
 typedef struct onv_tape_value {
     uint32_t tensor;  /* ONV_NO_TENSOR: not made, or on the host */
     uint32_t object;  /* the value whose object it is: its own index, mostly */
@@ -19,6 +27,7 @@ typedef struct onv_tape_value {
     uint32_t version; /* of a view: how often its base was written when it was made */
     uint32_t writes;  /* of an object that is no view: through it, or a view of it */
     uint32_t n_uses;  /* as an argument, and by the caller */
+    uint8_t mask;     /* onv_exported_mask */
 } onv_tape_value;
 
 /* A tensor argument of the call that is emitted. */
@@ -33,6 +42,7 @@ typedef struct onv_tape {
     onv_tape_value *values;  /* by value of the program */
     const onv_aten_op **ops; /* by call; NULL: no row */
     bool *in_place;          /* by call */
+    bool *left_out;          /* by call: the archive has it, eager PyTorch does not run it */
     uint32_t *last_op;       /* by call: operations when it was over */
     ONV_VEC(onv_tape_operand) operands;
     bool knows_grads;       /* a recording of training that tells which results have gradients */
@@ -133,6 +143,12 @@ void onv_tape_softmax(onv_tape *t, const onv_program_call *c, const onv_aten_op 
 /* attention.c */
 void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
                         bool in_place);
+
+/* exported_masks.c */
+void onv_tape_find_exported_masks(onv_tape *t); /* sets `mask` of values, and `left_out` */
+onv_exported_mask onv_tape_exported_mask(const onv_tape *t, const onv_program_call *call,
+                                         const char *name);
+void onv_tape_report_masks(const onv_tape *t);
 
 /* encoder.c */
 void onv_tape_encoder(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);

@@ -120,6 +120,11 @@ static void emit_call(onv_tape *t, uint32_t index)
 {
     const onv_program_call *call = &t->program->calls.at[index];
     const onv_aten_op *op = t->ops[index];
+    if (t->left_out[index]) return;
+    if (onv_tape_exported_mask(t, call, "condition") == ONV_MASK_ALL) {
+        onv_tape_same(t, call, onv_call_value(call, "self"));
+        return;
+    }
     if (op == NULL) {
         give_unknown(t, call);
         return;
@@ -184,8 +189,10 @@ static onv_status prepare(onv_tape *t)
     t->values = ONV_ARENA_ARRAY(arena, onv_tape_value, n_values);
     t->ops = ONV_ARENA_ARRAY(arena, const onv_aten_op *, n_calls);
     t->in_place = ONV_ARENA_ARRAY(arena, bool, n_calls);
+    t->left_out = ONV_ARENA_ARRAY(arena, bool, n_calls);
     t->last_op = ONV_ARENA_ARRAY(arena, uint32_t, n_calls);
-    if (t->values == NULL || t->ops == NULL || t->in_place == NULL || t->last_op == NULL)
+    if (t->values == NULL || t->ops == NULL || t->in_place == NULL || t->left_out == NULL ||
+        t->last_op == NULL)
         return onv_fail_memory(t->emit.err);
     for (uint32_t i = 0; i < n_values; i++)
         t->values[i] =
@@ -193,6 +200,7 @@ static onv_status prepare(onv_tape *t)
     for (size_t i = 0; i < n_calls; i++)
         t->ops[i] = onv_aten_find(t->program->calls.at[i].op_name, &t->in_place[i]);
     count_uses(t);
+    onv_tape_find_exported_masks(t);
     return onv_patterns_begin(&t->emit);
 }
 
@@ -216,6 +224,7 @@ static void emit_losses(onv_tape *t)
 static void report(const onv_tape *t)
 {
     onv_model *view = t->emit.model;
+    onv_tape_report_masks(t);
     if (t->unknown.count > 0)
         onv_model_diag(view, ONV_WARNING, "unknown-aten-op", NULL,
                        "%u calls of ATen operators without a row, as '%.100s': their results, %llu "
