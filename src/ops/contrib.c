@@ -59,12 +59,12 @@ static bool channels_last(const onv_op_ctx *c, const onv_alias *alias)
                                                     onv_op_attr_int(c, "channels_last", 0) != 0);
 }
 
-static onv_status borrow_alias(onv_op_ctx *c, const onv_alias *table, const onv_alias **alias,
-                               onv_borrow *b)
+static onv_status borrow_alias(onv_op_ctx *c, const onv_alias *table, size_t n,
+                               const onv_alias **alias, onv_borrow *b)
 {
-    const onv_alias *a = table;
-    while (a->name != NULL && strcmp(a->name, c->op->name) != 0) a++;
-    const onv_op *row = a->name != NULL ? onv_family_row(a->family, a->as, a->version) : NULL;
+    const onv_alias *a = table, *end = table + n;
+    while (a < end && strcmp(a->name, c->op->name) != 0) a++;
+    const onv_op *row = a < end ? onv_family_row(a->family, a->as, a->version) : NULL;
     if (row == NULL) return onv_op_fail(c, "the operator behind it has no row");
     bool same = true;
     uint32_t n_in = 0;
@@ -83,11 +83,11 @@ static onv_status borrow_alias(onv_op_ctx *c, const onv_alias *table, const onv_
     return ONV_OK;
 }
 
-onv_status onv_alias_infer(onv_op_ctx *c, const onv_alias *table)
+onv_status onv_alias_infer(onv_op_ctx *c, const onv_alias *table, size_t n)
 {
     const onv_alias *alias;
     onv_borrow b;
-    ONV_TRY(borrow_alias(c, table, &alias, &b));
+    ONV_TRY(borrow_alias(c, table, n, &alias, &b));
     ONV_TRY(b.c.op->infer(&b.c));
     if (!onv_op_has_out(c, 0) || c->out[0].type.kind != ONV_TYPE_TENSOR) return ONV_OK;
     onv_type *type = &c->out[0].type;
@@ -106,11 +106,11 @@ onv_status onv_alias_infer(onv_op_ctx *c, const onv_alias *table)
     return ONV_OK;
 }
 
-onv_dim onv_alias_macs(onv_op_ctx *c, const onv_alias *table)
+onv_dim onv_alias_macs(onv_op_ctx *c, const onv_alias *table, size_t n)
 {
     const onv_alias *alias;
     onv_borrow b;
-    if (borrow_alias(c, table, &alias, &b) != ONV_OK) return ONV_DIM_UNKNOWN;
+    if (borrow_alias(c, table, n, &alias, &b) != ONV_OK) return ONV_DIM_UNKNOWN;
     return b.c.op->macs != NULL ? b.c.op->macs(&b.c) : onv_dim_const(0);
 }
 

@@ -47,10 +47,9 @@ const onv_op *onv_family_row(const onv_op_family *family, const char *name, int3
 onv_status onv_borrow_init(onv_op_ctx *c, const onv_op *row, int32_t version, const uint8_t *map,
                            uint32_t n_in, onv_borrow *b);
 
-/* Runs infer and macs of the row behind an alias of the table (ended by a row without name) that is
- * named as c->op. */
-onv_status onv_alias_infer(onv_op_ctx *c, const onv_alias *table);
-onv_dim onv_alias_macs(onv_op_ctx *c, const onv_alias *table);
+/* Runs infer and macs of the row behind that of `n` aliases that is named as c->op. */
+onv_status onv_alias_infer(onv_op_ctx *c, const onv_alias *table, size_t n);
+onv_dim onv_alias_macs(onv_op_ctx *c, const onv_alias *table, size_t n);
 
 /* --- Rules that many of these operators share -------------------------------------------------- */
 

@@ -59,17 +59,16 @@ static const onv_alias aliases[] = {
     ALIAS("DynamicQuantizeLSTM", &onv_ops_rnn, "LSTM", 14, IN(1, 0, 0, 0, 5, 6, 7)),
     /* The attention widens the input that the weights take. */
     ALIAS("AttnLSTM", &onv_ops_rnn, "LSTM", 14, IN(1, 0, 3, 0, 5, 6, 7)),
-    {0},
 };
 
 static onv_status infer_alias(onv_op_ctx *c)
 {
-    return onv_alias_infer(c, aliases);
+    return onv_alias_infer(c, aliases, sizeof aliases / sizeof aliases[0]);
 }
 
 static onv_dim macs_alias(onv_op_ctx *c)
 {
-    return onv_alias_macs(c, aliases);
+    return onv_alias_macs(c, aliases, sizeof aliases / sizeof aliases[0]);
 }
 
 /* Range with a step of 1 where none is given. */

@@ -25,17 +25,16 @@ static const onv_alias aliases[] = {
      .as = "GlobalAveragePool",
      .version = 22,
      .in = {1}},
-    {.name = NULL},
 };
 
 static onv_status infer_alias(onv_op_ctx *c)
 {
-    return onv_alias_infer(c, aliases);
+    return onv_alias_infer(c, aliases, sizeof aliases / sizeof aliases[0]);
 }
 
 static onv_dim macs_alias(onv_op_ctx *c)
 {
-    return onv_alias_macs(c, aliases);
+    return onv_alias_macs(c, aliases, sizeof aliases / sizeof aliases[0]);
 }
 
 /* Exact where the channels fill blocks of either size. */

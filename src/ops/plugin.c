@@ -121,12 +121,11 @@ static onv_status infer_crop_and_resize(onv_op_ctx *c)
 
 static const onv_alias aliases[] = {
     {.name = "ROIAlign_TRT", .family = &onv_ops_object_detection, .as = "RoiAlign", .version = 16},
-    {0},
 };
 
 static onv_status infer_alias(onv_op_ctx *c)
 {
-    return onv_alias_infer(c, aliases);
+    return onv_alias_infer(c, aliases, sizeof aliases / sizeof aliases[0]);
 }
 
 /* --- Layers ------------------------------------------------------------------------------------ */

@@ -55,8 +55,9 @@ static const onv_planner repair = {.name = "repair", .run = onv_repair_run, .imp
 
 const onv_planner *const onv_planners[] = {
     &size_first, &pressure,  &width_first, &area_first, &load_first, &size_best, &width_best,
-    &area_best,  &load_best, &time_first,  &time_best,  &exact,      &repair,    NULL,
+    &area_best,  &load_best, &time_first,  &time_best,  &exact,      &repair,
 };
+const size_t onv_n_planners = sizeof onv_planners / sizeof onv_planners[0];
 
 const char *onv_planner_name(const onv_planner *planner)
 {
@@ -119,7 +120,7 @@ static onv_status plan_part(run *r, size_t index, bool improve)
 {
     onv_layout *layout = &r->layouts[index];
     const char *only = r->options->strategy;
-    for (size_t i = 0; onv_planners[i] != NULL; i++) {
+    for (size_t i = 0; i < onv_n_planners; i++) {
         const onv_planner *planner = onv_planners[i];
         if (layout->height <= layout->target || layout->height == layout->lower) break;
         if (planner->improves != improve) continue;
@@ -244,7 +245,7 @@ static onv_status check_options(const onv_plan_options *options, onv_error *err)
         return onv_fail(err, ONV_ERR_USAGE, "the alignment is a power of two, as in 256, not %llu",
                         (unsigned long long)options->alignment);
     if (options->strategy == NULL) return ONV_OK;
-    for (size_t i = 0; onv_planners[i] != NULL; i++)
+    for (size_t i = 0; i < onv_n_planners; i++)
         if (strcmp(options->strategy, onv_planners[i]->name) == 0) return ONV_OK;
     return onv_fail(err, ONV_ERR_USAGE, "no planning strategy is called '%s'", options->strategy);
 }

@@ -155,6 +155,7 @@ typedef struct table {
     const char *key;
     size_t (*count)(const drawing *d);
     const column *columns;
+    size_t n_columns;
 } table;
 
 static bool is_alike(const drawing *d, const drawing *other, size_t n, cell_fn cell)
@@ -315,20 +316,17 @@ static const column step_columns[] = {{"node", NONE, step_node},
                                       {"recompute", 0, step_recompute},
                                       {"live_bytes", 0, step_live},
                                       {"allocated_bytes", 0, step_allocated},
-                                      {"reserved_bytes", 0, step_reserved},
-                                      {NULL, 0, NULL}};
+                                      {"reserved_bytes", 0, step_reserved}};
 
 static const column buffer_columns[] = {
     {"name", NONE, buffer_name},        {"kind", 0, buffer_kind},
     {"bytes", 0, buffer_bytes},         {"first", 0, buffer_first},
     {"steps", 0, buffer_steps},         {"within", NONE, buffer_within},
     {"transient", 0, buffer_transient}, {"segment", NONE, buffer_segment},
-    {"offset", 0, buffer_offset},       {NULL, 0, NULL}};
+    {"offset", 0, buffer_offset}};
 
-static const column segment_columns[] = {{"bytes", 0, segment_bytes},
-                                         {"first", 0, segment_first},
-                                         {"end", 0, segment_end},
-                                         {NULL, 0, NULL}};
+static const column segment_columns[] = {
+    {"bytes", 0, segment_bytes}, {"first", 0, segment_first}, {"end", 0, segment_end}};
 
 static size_t count_steps(const drawing *d)
 {
@@ -345,9 +343,11 @@ static size_t count_segments(const drawing *d)
     return d->kept->made.placement.segments.count;
 }
 
-static const table tables[] = {{"steps", count_steps, step_columns},
-                               {"buffers", count_buffers, buffer_columns},
-                               {"segments", count_segments, segment_columns}};
+#define COLUMNS(list) list, sizeof list / sizeof list[0]
+
+static const table tables[] = {{"steps", count_steps, COLUMNS(step_columns)},
+                               {"buffers", count_buffers, COLUMNS(buffer_columns)},
+                               {"segments", count_segments, COLUMNS(segment_columns)}};
 
 /* --- Executions -------------------------------------------------------------------------------- */
 
@@ -369,8 +369,8 @@ static void write_execution(const drawing *d)
         onv_json_key(json, tables[i].key);
         onv_json_open(json, '{', ONV_JSON_LINES);
         onv_json_put_u64(json, "count", n);
-        for (const column *c = tables[i].columns; c->key != NULL; c++)
-            put_column(d, &tables[i], n, c);
+        for (size_t k = 0; k < tables[i].n_columns; k++)
+            put_column(d, &tables[i], n, &tables[i].columns[k]);
         onv_json_close(json);
     }
     onv_json_close(json);

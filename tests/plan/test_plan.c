@@ -201,7 +201,7 @@ static void every_strategy_makes_valid_plans(void **state)
         onv_plan all = plan_with(made.at, made.count, &(onv_plan_options){.effort = 2000000});
         assert_int_equal(all.max_load, brute_load(made.at, made.count));
         assert_true(all.height >= all.max_load);
-        for (size_t i = 0; onv_planners[i] != NULL; i++) {
+        for (size_t i = 0; i < onv_n_planners; i++) {
             onv_plan_options one = {.effort = 2000000,
                                     .strategy = onv_planner_name(onv_planners[i])};
             onv_plan plan = plan_with(made.at, made.count, &one);

@@ -21,15 +21,13 @@ static void rows_are_sane(void **state)
     assert_true(onv_n_gpus > 0);
     for (size_t i = 0; i < onv_n_gpus; i++) {
         const onv_gpu *gpu = &onv_gpus[i];
-        if (gpu->nominal_bytes % GIB != 0 || gpu->nominal_bytes < 3 * GIB ||
-            gpu->nominal_bytes > 256 * GIB)
+        if (gpu->nominal_bytes % GIB != 0 || gpu->nominal_bytes < 3 * GIB)
             fail_msg("%s: nominal", gpu->name);
         /* ECC in GDDR takes a sixteenth; the firmware of a small Jetson up to a sixth. */
         if (gpu->usable_bytes > gpu->nominal_bytes || gpu->usable_bytes % MIB != 0 ||
             gpu->usable_bytes < gpu->nominal_bytes / 6 * 5)
             fail_msg("%s: usable", gpu->name);
-        if (gpu->cc_major < 3 || gpu->cc_major > 12 || gpu->cc_minor > 9)
-            fail_msg("%s: compute capability", gpu->name);
+        if (gpu->cc_major < 3 || gpu->cc_minor > 9) fail_msg("%s: compute capability", gpu->name);
         /* A size that is not a reading says so, and only then is it the nominal one by default. */
         int nominal = strncmp(gpu->source, "nominal: ", 9) == 0;
         int reading = strncmp(gpu->source, "nvidia-smi total, ", 18) == 0 ||
@@ -171,33 +169,43 @@ static void candidates(void **state)
     assert_int_equal(onv_gpu_candidates("", found, 4), 0);
 }
 
-static char *read_page(void)
+/* The page up to its table's rows, which come last, and the rows. */
+static size_t make_page(char *page, size_t size)
 {
-    FILE *file = fopen(ONV_SOURCE_DIR "/docs/gpus.md", "rb");
-    assert_non_null(file);
-    enum { MOST = 1 << 20 };
-    char *text = calloc(1, MOST + 1);
-    assert_non_null(text);
-    assert_in_range(fread(text, 1, MOST, file), 1, MOST - 1);
-    fclose(file);
-    return text;
+    static const char heading[] = "\n|---|---|---|---|---|\n";
+    const char *start = strstr(page, heading);
+    assert_non_null(start);
+    size_t used = (size_t)(start - page) + strlen(heading);
+    for (size_t i = 0; i < onv_n_gpus && used < size; i++) {
+        const onv_gpu *gpu = &onv_gpus[i];
+        used += (size_t)snprintf(page + used, size - used, "| %s | %u | %u | %u.%u | %s |\n",
+                                 gpu->name, (unsigned)(gpu->nominal_bytes / GIB),
+                                 (unsigned)(gpu->usable_bytes / MIB), gpu->cc_major, gpu->cc_minor,
+                                 gpu->source);
+    }
+    assert_true(used < size);
+    return used;
 }
 
+/* ONV_UPDATE_GPUS=1 writes the rows into the page. */
 static void page_shows_the_table(void **state)
 {
     (void)state;
-    char *page = read_page(), line[512];
-    size_t rows = 0;
-    for (const char *at = page; (at = strstr(at, "\n| ")); at++) rows++;
-    assert_int_equal(rows, onv_n_gpus + 1); /* and the heading */
-    for (size_t i = 0; i < onv_n_gpus; i++) {
-        const onv_gpu *gpu = &onv_gpus[i];
-        snprintf(line, sizeof line, "\n| %s | %u | %u | %u.%u | %s |\n", gpu->name,
-                 (unsigned)(gpu->nominal_bytes / GIB), (unsigned)(gpu->usable_bytes / MIB),
-                 gpu->cc_major, gpu->cc_minor, gpu->source);
-        if (!strstr(page, line)) fail_msg("docs/gpus.md lacks the line%s", line);
-    }
-    free(page);
+    static const char path[] = ONV_SOURCE_DIR "/docs/gpus.md";
+    static char page[1 << 20], made[1 << 20];
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t bytes = fread(page, 1, sizeof page - 1, file);
+    assert_int_equal(fclose(file), 0);
+    memcpy(made, page, sizeof made);
+    size_t expected = make_page(made, sizeof made);
+    if (bytes == expected && memcmp(made, page, bytes) == 0) return;
+    if (getenv("ONV_UPDATE_GPUS") == NULL)
+        fail_msg("docs/gpus.md is not the table: ONV_UPDATE_GPUS=1 writes it");
+    file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(made, 1, expected, file), expected);
+    assert_int_equal(fclose(file), 0);
 }
 
 int main(void)
