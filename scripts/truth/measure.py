@@ -1,6 +1,13 @@
 """What the CUDA build of PyTorch asks its allocator for: training and inference of one network.
 
 Each measurement runs in a process of its own, as what the one before leaves on the device would count. Sizes in bytes.
+
+    kept                 storages that autograd keeps from the forward pass until backward, without parameters and buffers
+    tensors              the peak: what is requested at most for tensors at one time in a step that follows three others (parameters,
+                         gradients, the optimizer's state, inputs and results are among them); workspaces of libraries are not
+    allocated, reserved  the allocator's own peaks in the third step: workspaces too, sizes rounded up; segments
+
+cuDNN's state of dropout is made once in a process, as a tensor, and is no activation: neither `kept` nor `tensors` has it.
 """
 import gc
 import weakref
@@ -80,10 +87,30 @@ def is_rnn_workspace(events, at, heads):
     return False
 
 
-def tensor_peak(run):
-    """What is requested for tensors at most while it runs, by PyTorch's history of allocations."""
+def states_of_dropout():
+    """A mode that notes the storages of the states of dropout that cuDNN makes while it is entered, in `made`."""
     import torch
-    held = torch.cuda.memory_stats()["requested_bytes.all.current"]
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class States(TorchDispatchMode):
+        def __init__(self):
+            super().__init__()
+            self.made = {}
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            result = func(*args, **(kwargs or {}))
+            if func.overloadpacket is torch.ops.aten._cudnn_init_dropout_state:
+                storage = result.untyped_storage()
+                self.made[storage._cdata] = storage.nbytes()
+            return result
+    return States()
+
+
+def tensor_peak(run, once):
+    """What is requested for tensors at most while it runs, by PyTorch's history of allocations. `once`: bytes that are there from before
+    and do not count."""
+    import torch
+    held = torch.cuda.memory_stats()["requested_bytes.all.current"] - once
     torch.cuda.memory._record_memory_history(enabled="all", context="alloc", stacks="all", max_entries=2000000)
     run()
     events = torch.cuda.memory._snapshot()["device_traces"][0]
@@ -104,12 +131,14 @@ def tensor_peak(run):
 def peaks(run):
     """Of the third run, and of tensors in the fourth."""
     import torch
-    for _ in range(3):
+    with states_of_dropout() as states:
+        run()
+    for _ in range(2):
         torch.cuda.reset_peak_memory_stats()
         run()
     stats = torch.cuda.memory_stats()
     return {"allocated": stats["allocated_bytes.all.peak"], "reserved": stats["reserved_bytes.all.peak"],
-            "tensors": tensor_peak(run)}
+            "tensors": tensor_peak(run, sum(states.made.values()))}
 
 
 def training(network, batch, optimizer):
@@ -137,7 +166,7 @@ class Saved:
 
 
 def kept(network, batch):
-    """Distinct storages that autograd keeps until backward, those of parameters and buffers left out."""
+    """Distinct storages that autograd keeps until backward."""
     import torch
     model, inputs = made(network, batch)
     model.train()
@@ -151,10 +180,11 @@ def kept(network, batch):
         held = Saved(tensor.detach())
         saved.append(weakref.ref(held))
         return held
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda held: held.tensor):
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda held: held.tensor), states_of_dropout() as states:
         loss = Loss(network.loss)
         result = loss(model(*inputs))
     gc.collect()
+    state |= states.made.keys()
     alive = [held.tensor for held in (ref() for ref in saved) if held is not None]
     total = sum({key(t): t.untyped_storage().nbytes() for t in alive if key(t) not in state and t.is_cuda}.values())
     del result, buffers

@@ -44,7 +44,7 @@ def report(exe, path, options):
     except (ValueError, KeyError):
         pass
     lines = run.stderr.strip().splitlines()
-    return lines[-1] if lines else f"exit status {run.returncode}"
+    return lines[-1].removeprefix("onnxvram: ").removeprefix(os.path.join(os.path.dirname(path), "")) if lines else f"exit status {run.returncode}"
 
 
 def percent(predicted, measured):
