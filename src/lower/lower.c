@@ -73,6 +73,7 @@ static void lower_node(onv_lowering *l, const onv_node *node)
         if (rule != NULL && makes_all(l, node)) rule = onv_lower_by_traits;
         if (rule == NULL) rule = onv_lower_math(node->op_type);
         if (rule == NULL) rule = onv_lower_nn(node->op_type);
+        if (rule == NULL && onv_lower_pointwise(l, node)) return;
     }
     if (node->op == NULL) l->emit.eager->opaque++;
     (rule != NULL ? rule : onv_lower_by_traits)(l, node);
@@ -403,6 +404,7 @@ static void clean_up(onv_lowering *l)
     onv_vec_cleanup(&l->merged.copies);
     onv_vec_cleanup(&l->merged.named);
     onv_emitter_cleanup(&l->emit);
+    onv_recover_cleanup(l);
     onv_vec_cleanup(&l->region.mark);
     onv_vec_cleanup(&l->to_clone);
 }
@@ -463,6 +465,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
                                .region = ONV_NO_REGION,
                                .is_written_view = is_written_view,
                                .ended = clone_results},
+                      .recovery = {.like = ONV_NO_TENSOR},
                       .live = live,
                       .is_host = is_host};
     l.emit.status = prepare(&l);

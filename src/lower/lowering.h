@@ -16,6 +16,7 @@
 #include "lower/attention.h"
 #include "lower/folded.h"
 #include "lower/merged.h"
+#include "lower/recover.h"
 #include "lower/rules.h"
 #include "lower/signature.h"
 #include "lower/weight.h"
@@ -93,7 +94,11 @@ typedef enum onv_updates {
 } onv_updates;
 
 struct onv_lowering {
-    onv_emitter emit; /* first: its callbacks find the rest by it */
+    union { /* first: callbacks of the emitter find the rest by it */
+        onv_emitter emit;
+        onv_tape tape; /* what recovered calls are emitted by; its emitter is that one */
+    };
+    onv_recovery recovery;
     const onv_live *live;
     const bool *is_host; /* by value */
 
@@ -160,6 +165,8 @@ uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t d
 /* The same for output 0 of an operation of images, whose channels come last where those of `like` do. */
 uint32_t onv_node_new_image(onv_lowering *l, const onv_node *node, const onv_eager_tensor *like,
                             uint8_t dtype);
+/* As the graph declares it; of what is no tensor, that of bytes. */
+uint8_t onv_value_dtype(const onv_lowering *l, onv_value_id id);
 /* The dtype that float operands of a pointwise operation are promoted to. */
 uint8_t onv_promoted(onv_lowering *l, const onv_node *node);
 bool onv_node_scalar(onv_lowering *l, const onv_node *node, uint32_t k, double *number);

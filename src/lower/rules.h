@@ -15,6 +15,8 @@ typedef void (*onv_lower_fn)(onv_lowering *l, const onv_node *node);
 onv_lower_fn onv_lower_view(const char *op_type);
 onv_lower_fn onv_lower_math(const char *op_type);
 onv_lower_fn onv_lower_nn(const char *op_type);
+/* Functions of each element; false: the operator is none. */
+bool onv_lower_pointwise(onv_lowering *l, const onv_node *node);
 void onv_lower_by_traits(onv_lowering *l, const onv_node *node);
 
 /* --- flow.c ------------------------------------------------------------------------------ */

@@ -470,10 +470,15 @@ uint8_t onv_promoted(onv_lowering *l, const onv_node *node)
     return best;
 }
 
+uint8_t onv_value_dtype(const onv_lowering *l, onv_value_id id)
+{
+    const onv_value *value = onv_model_value(l->emit.model, id);
+    return is_tensor(value) ? (uint8_t)value->type.dtype : (uint8_t)ONV_UINT8;
+}
+
 static uint8_t result_dtype(const onv_lowering *l, onv_value_id id, uint8_t dtype)
 {
-    if (!is_tensor(onv_model_value(l->emit.model, id))) return ONV_UINT8; /* bytes */
-    uint8_t declared = onv_model_value(l->emit.model, id)->type.dtype;
+    uint8_t declared = onv_value_dtype(l, id);
     bool given = dtype != ONV_UNDEFINED && onv_dtype_is_float((onv_dtype)declared);
     return given ? dtype : declared;
 }

@@ -102,7 +102,8 @@ static uint32_t new_result(onv_tape *t, uint32_t value, uint8_t form, uint8_t dt
 {
     onv_shape shape;
     int64_t strides[ONV_MAX_RANK];
-    bool is_told = true;
+    const onv_program_value *v = &t->program->values.at[value];
+    bool is_told = v->strides != NULL || v->rank == 0;
     for (size_t i = 0; i < t->operands.count; i++) is_told &= is_as_told(t, &t->operands.at[i]);
     if (is_told || form != ONV_ATEN_POINTWISE) return onv_tape_new(t, value, dtype);
     if (!onv_tape_shape(t, value, &shape)) return ONV_NO_TENSOR;

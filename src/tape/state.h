@@ -222,6 +222,8 @@ void onv_tape_untold(onv_tape *t);
 
 /* --- tape.c ------------------------------------------------------------------------------------- */
 
+/* One call: by a rule, by its row, or, where that is NULL, by its results alone. */
+void onv_tape_emit(onv_tape *t, const onv_program_call *call, const onv_aten_op *op, bool in_place);
 /* The calls of a graph, in order. */
 void onv_tape_calls(onv_tape *t, const onv_program_graph *graph);
 

@@ -115,16 +115,8 @@ static void give_unknown(onv_tape *t, const onv_program_call *call)
     t->emit.eager->opaque++;
 }
 
-/* By a rule, by the row, or by the results alone. */
-static void emit_call(onv_tape *t, uint32_t index)
+void onv_tape_emit(onv_tape *t, const onv_program_call *call, const onv_aten_op *op, bool in_place)
 {
-    const onv_program_call *call = &t->program->calls.at[index];
-    const onv_aten_op *op = t->ops[index];
-    if (t->left_out[index]) return;
-    if (onv_tape_exported_mask(t, call, "condition") == ONV_MASK_ALL) {
-        onv_tape_same(t, call, onv_call_value(call, "self"));
-        return;
-    }
     if (op == NULL) {
         give_unknown(t, call);
         return;
@@ -132,11 +124,22 @@ static void emit_call(onv_tape *t, uint32_t index)
     onv_tape_fn rule = onv_tape_rule((onv_aten_rule)op->rule);
     if (op->form == ONV_ATEN_NOTHING) return;
     if (rule != NULL)
-        rule(t, call, op, t->in_place[index]);
-    else if (op->form == ONV_ATEN_VIEW && !t->in_place[index])
+        rule(t, call, op, in_place);
+    else if (op->form == ONV_ATEN_VIEW && !in_place)
         onv_tape_view(t, call, op->tape != NULL ? op->tape : op->name);
     else
-        onv_tape_by_row(t, call, op, t->in_place[index]);
+        onv_tape_by_row(t, call, op, in_place);
+}
+
+/* Calls that count in the file alone are left out. */
+static void emit_call(onv_tape *t, uint32_t index)
+{
+    const onv_program_call *call = &t->program->calls.at[index];
+    if (t->left_out[index]) return;
+    if (onv_tape_exported_mask(t, call, "condition") == ONV_MASK_ALL)
+        onv_tape_same(t, call, onv_call_value(call, "self"));
+    else
+        onv_tape_emit(t, call, t->ops[index], t->in_place[index]);
 }
 
 static void lower_call(onv_tape *t, uint32_t index)

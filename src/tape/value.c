@@ -80,6 +80,7 @@ uint32_t onv_tape_tensor(onv_tape *t, uint32_t value)
 static void note_value(onv_tape *t, uint32_t value, uint32_t tensor)
 {
     if (tensor == ONV_NO_TENSOR || t->emit.status != ONV_OK) return;
+    if (t->program != t->emit.model->program) return; /* a call of src/lower, which does so itself */
     onv_eager_storage *storage =
         &t->emit.eager->storages.at[t->emit.eager->tensors.at[tensor].storage];
     if (!onv_is_value(storage->value) && value < t->emit.model->values.count)

@@ -1,0 +1,131 @@
+/* Calls of ATen: arguments, and how they are emitted. */
+#include "lower/recover.h"
+
+#include <string.h>
+
+#include "base/fail.h"
+#include "lower/lowering.h"
+
+static void fail_memory(onv_lowering *l)
+{
+    if (l->emit.status == ONV_OK) l->emit.status = onv_fail_memory(l->emit.err);
+}
+
+void onv_recover_cleanup(onv_lowering *l)
+{
+    onv_vec_cleanup(&l->recovery.program.values);
+    onv_vec_cleanup(&l->recovery.values);
+    onv_vec_cleanup(&l->recovery.arguments);
+    onv_vec_cleanup(&l->tape.operands);
+}
+
+/* A value of the call; ONV_NO_PROGRAM_VALUE: no memory. */
+static uint32_t add_value(onv_lowering *l, onv_program_value value, uint32_t tensor)
+{
+    onv_recovery *r = &l->recovery;
+    uint32_t index = (uint32_t)r->values.count;
+    onv_tape_value state = {.tensor = tensor, .object = index, .base = ONV_NO_PROGRAM_VALUE};
+    if (onv_vec_push(&r->values, state) && onv_vec_push(&r->program.values, value)) return index;
+    fail_memory(l);
+    return ONV_NO_PROGRAM_VALUE;
+}
+
+static void add_argument(onv_lowering *l, onv_argument argument)
+{
+    if (!onv_vec_push(&l->recovery.arguments, argument)) fail_memory(l);
+}
+
+void onv_recover_tensor(onv_lowering *l, const char *name, uint32_t tensor)
+{
+    if (tensor == ONV_NO_TENSOR || l->emit.status != ONV_OK) return;
+    onv_eager_tensor t = onv_tensor_at(&l->emit, tensor);
+    uint32_t value = add_value(l, (onv_program_value){.dtype = t.dtype, .rank = t.rank}, tensor);
+    add_argument(l, (onv_argument){.name = name, .kind = ONV_ARGUMENT_TENSOR, .value = value});
+}
+
+void onv_recover_int(onv_lowering *l, const char *name, int64_t number)
+{
+    onv_argument a = {
+        .name = name, .kind = ONV_ARGUMENT_INT, .number = onv_dim_const(number)};
+    add_argument(l, a);
+}
+
+void onv_recover_real(onv_lowering *l, const char *name, double number)
+{
+    add_argument(l, (onv_argument){.name = name, .kind = ONV_ARGUMENT_FLOAT, .real = number});
+}
+
+void onv_recover_text(onv_lowering *l, const char *name, const char *text)
+{
+    add_argument(l, (onv_argument){.name = name, .kind = ONV_ARGUMENT_STRING, .text = text});
+}
+
+/* Strides of a result that has the order of memory of `like`, or NULL: the row tells, or they are those of a contiguous one. */
+static onv_dim *strides_like(onv_lowering *l, uint32_t like, const onv_shape *shape)
+{
+    int64_t strides[ONV_MAX_RANK];
+    onv_eager_tensor t = onv_tensor_at(&l->emit, like);
+    if (like == ONV_NO_TENSOR || t.rank != shape->rank) return NULL;
+    onv_dim *dims = ONV_ARENA_ARRAY(&l->emit.model->arena, onv_dim, shape->rank);
+    if (dims == NULL) {
+        fail_memory(l);
+        return NULL;
+    }
+    t.dims = shape->dims;
+    t.elems = 1; /* strides of an empty tensor would say nothing */
+    onv_strides_like(&t, strides);
+    for (uint32_t i = 0; i < shape->rank; i++) dims[i] = onv_dim_const(strides[i]);
+    return dims;
+}
+
+static uint32_t add_result(onv_lowering *l, const onv_shape *shape, uint8_t dtype)
+{
+    onv_program_value value = {.name = "", .dtype = dtype, .rank = shape->rank};
+    onv_dim *dims = ONV_ARENA_ARRAY(&l->emit.model->arena, onv_dim, shape->rank);
+    if (dims == NULL) {
+        fail_memory(l);
+        return ONV_NO_PROGRAM_VALUE;
+    }
+    for (uint32_t i = 0; i < shape->rank; i++) dims[i] = onv_dim_const(shape->dims[i]);
+    value.dims = dims;
+    value.strides = strides_like(l, l->recovery.like, shape);
+    return add_value(l, value, ONV_NO_TENSOR);
+}
+
+static uint32_t emit(onv_lowering *l, const char *op_name, const onv_shape *shape, uint8_t dtype)
+{
+    onv_recovery *r = &l->recovery;
+    uint32_t result = add_result(l, shape, dtype), tensor = ONV_NO_TENSOR;
+    if (l->emit.status == ONV_OK) {
+        onv_program_call call = {.name = "",
+                                 .op_name = op_name,
+                                 .arguments = r->arguments.at,
+                                 .results = &result,
+                                 .n_arguments = (uint32_t)r->arguments.count,
+                                 .n_results = 1,
+                                 .module = UINT32_MAX};
+        l->tape.program = &r->program;
+        l->tape.values = r->values.at;
+        bool in_place;
+        const onv_aten_op *op = onv_aten_find(op_name, &in_place);
+        onv_tape_emit(&l->tape, &call, op, in_place);
+        tensor = onv_tape_tensor(&l->tape, result);
+    }
+    r->program.values.count = r->values.count = r->arguments.count = 0;
+    r->like = ONV_NO_TENSOR;
+    return tensor;
+}
+
+uint32_t onv_recover_call(onv_lowering *l, const char *op_name, onv_value_id out)
+{
+    onv_shape shape;
+    if (!onv_value_shape(l, out, &shape)) return ONV_NO_TENSOR;
+    return emit(l, op_name, &shape, onv_value_dtype(l, out));
+}
+
+uint32_t onv_recover_shaped(onv_lowering *l, const char *op_name, const onv_shape *shape)
+{
+    const onv_recovery *r = &l->recovery;
+    return emit(l, op_name, shape,
+                r->program.values.count > 0 ? r->program.values.at[0].dtype : (uint8_t)ONV_FLOAT);
+}

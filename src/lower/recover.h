@@ -1,0 +1,38 @@
+/* Calls of ATen that are recovered of the graph.
+ *
+ *     onv_recover_tensor(l, "self", x);
+ *     onv_recover_tensor(l, "other", y);
+ *     y = onv_recover_call(l, "aten.mul.Tensor", node->outputs[0]);
+ *
+ * Arguments come first, as the operator's schema calls them; a call is emitted at once, by its row in src/aten or
+ * its rule in src/tape, and forgotten. What is on the host is no argument.
+ */
+#ifndef ONV_LOWER_RECOVER_H
+#define ONV_LOWER_RECOVER_H
+
+#include "tape/state.h"
+
+typedef struct onv_lowering onv_lowering;
+
+/* The call that is recovered now. */
+typedef struct onv_recovery {
+    onv_program program; /* whose values are the call's tensors */
+    ONV_VEC(onv_tape_value) values;
+    ONV_VEC(onv_argument) arguments;
+    uint32_t like; /* a tensor whose order of memory the result has; ONV_NO_TENSOR: the row tells */
+} onv_recovery;
+
+void onv_recover_cleanup(onv_lowering *l);
+
+void onv_recover_tensor(onv_lowering *l, const char *name, uint32_t tensor);
+void onv_recover_int(onv_lowering *l, const char *name, int64_t number);
+void onv_recover_real(onv_lowering *l, const char *name, double number);
+void onv_recover_text(onv_lowering *l, const char *name, const char *text);
+
+/* The tensor of its first result, of the shape of `out`; `op_name` is static. "aten.relu_.default" overwrites its first
+ * argument. */
+uint32_t onv_recover_call(onv_lowering *l, const char *op_name, onv_value_id out);
+/* The same of any shape, in the dtype of its first argument. */
+uint32_t onv_recover_shaped(onv_lowering *l, const char *op_name, const onv_shape *shape);
+
+#endif
