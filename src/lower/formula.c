@@ -24,43 +24,41 @@ static bool is_multiplied(const onv_lowering *l, onv_value_id value)
     return number != NULL && number->tensor != NULL && number->tensor->elems == 1;
 }
 
-/* `1 / x`: PyTorch multiplies the reciprocal by the number, which the exporter leaves out. */
+/* PyTorch multiplies the reciprocal by the number. */
+static uint32_t multiplied(onv_lowering *l, const onv_node *node, uint32_t inverse)
+{
+    onv_recover_tensor(l, "self", inverse);
+    return onv_recover_call(l, "aten.mul.Tensor", node->outputs[0]);
+}
+
+static uint32_t emit_reciprocal(onv_lowering *l, const onv_node *node, uint32_t x)
+{
+    onv_recover_tensor(l, "self", x);
+    return onv_recover_call(l, "aten.reciprocal.default", node->outputs[0]);
+}
+
+/* `1 / x`, of which the exporter leaves out the number. */
 void onv_lower_reciprocal(onv_lowering *l, const onv_node *node)
 {
-    onv_lower_by_traits(l, node);
-    uint32_t inverse = onv_value_tensor(l, node->outputs[0]);
+    uint32_t inverse = emit_reciprocal(l, node, onv_node_in(l, node, 0));
     bool is_whole = is_multiplied(l, node->outputs[0]);
     bool calls = node->in_place == ONV_IN_PLACE_NO || node->statements == NULL ||
                  node->statements[0] == '\0';
-    if (inverse == ONV_NO_TENSOR || is_whole || calls || !onv_node_is_aten(node, "reciprocal"))
+    if (inverse == ONV_NO_TENSOR || is_whole || calls || !onv_node_is_aten(node, "reciprocal")) {
+        onv_node_set(l, node, 0, inverse);
         return;
-    uint32_t out = onv_node_new_pointwise(l, node, onv_tensor_at(&l->emit, inverse).dtype);
-    onv_emit_begin(&l->emit, "mul");
-    onv_emit_in(&l->emit, inverse, ONV_GRAD_NEW);
-    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
-    onv_emit_end(&l->emit);
+    }
+    uint32_t out = multiplied(l, node, inverse);
+    onv_node_set(l, node, 0, out);
     if (node->in_place != ONV_IN_PLACE_UNTOLD || !onv_tensor_needs_grad(&l->emit, out)) return;
     l->tally.quotients.count++; /* its line is not told */
-    if (!onv_u64_add(l->tally.quotients.bytes, onv_tensor_at(&l->emit, out).bytes,
-                     &l->tally.quotients.bytes))
-        l->tally.quotients.bytes = UINT64_MAX;
+    l->tally.quotients.bytes = sum_of(l->tally.quotients.bytes, onv_tensor_at(&l->emit, out).bytes);
 }
 
-/* A number over a tensor is its reciprocal times the number. */
 void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node)
 {
-    uint32_t x = onv_node_in(l, node, 1);
-    uint8_t dtype = onv_promoted(l, node);
-    uint32_t inverse = onv_node_new_pointwise(l, node, dtype);
-    onv_emit_begin(&l->emit, "reciprocal");
-    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
-    onv_emit_save(&l->emit, onv_emit_out(&l->emit, inverse));
-    onv_emit_end(&l->emit);
-    uint32_t out = onv_node_new_pointwise(l, node, dtype);
-    onv_emit_begin(&l->emit, "mul");
-    onv_emit_in(&l->emit, inverse, ONV_GRAD_NEW);
-    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
-    onv_emit_end(&l->emit);
+    onv_node_set(l, node, 0,
+                 multiplied(l, node, emit_reciprocal(l, node, onv_node_in(l, node, 1))));
 }
 
 /* --- Cosine similarity ------------------------------------------------------------------------- */

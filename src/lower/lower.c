@@ -439,9 +439,19 @@ static bool is_view(const onv_lowering *l, uint32_t tensor)
     return false;
 }
 
+/* The result of an instance norm is a view of that of a batch norm. */
+static bool is_normed(const onv_emitter *e, uint32_t tensor)
+{
+    const onv_eager_op *last =
+        e->eager->ops.count > 0 ? &e->eager->ops.at[e->eager->ops.count - 1] : NULL;
+    return last != NULL && last->n_out > 0 && last->out[0] == tensor &&
+           strcmp(last->name, "instance_norm") == 0;
+}
+
 /* A call in place that the export tells of, and of which the tensor is a view. */
 static bool is_written_view(onv_emitter *e, uint32_t tensor)
 {
+    if (is_normed(e, tensor)) return true;
     bool is_told =
         onv_is_node(e->node) && onv_model_node(e->model, e->node)->in_place == ONV_IN_PLACE_YES;
     return is_told && strcmp(e->op.name, "add_") != 0 && is_view((const onv_lowering *)e, tensor);
@@ -468,6 +478,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
                       .recovery = {.like = ONV_NO_TENSOR},
                       .live = live,
                       .is_host = is_host};
+    l.tape.is_recovered = true;
     l.emit.status = prepare(&l);
     if (l.emit.status == ONV_OK) l.emit.status = find_fusions(&l);
     eager->slow_attentions = l.fusions.n_apart;

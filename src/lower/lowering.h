@@ -167,6 +167,8 @@ uint32_t onv_node_new_image(onv_lowering *l, const onv_node *node, const onv_eag
                             uint8_t dtype);
 /* As the graph declares it; of what is no tensor, that of bytes. */
 uint8_t onv_value_dtype(const onv_lowering *l, onv_value_id id);
+/* x.new_empty(...).bernoulli_(p), which drops whole paths: the export has it in float32, a run in the type of x. */
+bool onv_is_drawn(const onv_lowering *l, onv_value_id id);
 /* The dtype that float operands of a pointwise operation are promoted to. */
 uint8_t onv_promoted(onv_lowering *l, const onv_node *node);
 bool onv_node_scalar(onv_lowering *l, const onv_node *node, uint32_t k, double *number);

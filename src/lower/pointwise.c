@@ -13,8 +13,20 @@ typedef struct pointwise {
     const char *in[MOST_OPERANDS];
 } pointwise;
 
-#define UNARY(op, aten)  {op, "aten." aten, "aten." aten "_", {"self"}}
-#define BINARY(op, aten) {op, "aten." aten, "aten." aten "_", {"self", "other"}}
+#define UNARY(op, aten)                                                                            \
+    {                                                                                              \
+        op, "aten." aten, "aten." aten "_",                                                        \
+        {                                                                                          \
+            "self"                                                                                 \
+        }                                                                                          \
+    }
+#define BINARY(op, aten)                                                                           \
+    {                                                                                              \
+        op, "aten." aten, "aten." aten "_",                                                        \
+        {                                                                                          \
+            "self", "other"                                                                        \
+        }                                                                                          \
+    }
 
 /* Sorted. */
 static const pointwise table[] = {
@@ -27,6 +39,7 @@ static const pointwise table[] = {
     UNARY("Asinh", "asinh"),
     UNARY("Atan", "atan"),
     UNARY("Atanh", "atanh"),
+    BINARY("BitShift", "bitwise_left_shift"),
     BINARY("BitwiseAnd", "bitwise_and"),
     UNARY("BitwiseNot", "bitwise_not"),
     BINARY("BitwiseOr", "bitwise_or"),
@@ -54,25 +67,31 @@ static const pointwise table[] = {
     BINARY("LessOrEqual", "le"),
     UNARY("Log", "log"),
     BINARY("Max", "maximum"),
+    BINARY("Mean", "add"),
     BINARY("Min", "minimum"),
     UNARY("Mish", "mish"),
+    BINARY("Mod", "remainder"),
     BINARY("Mul", "mul"),
     UNARY("Neg", "neg"),
     UNARY("Not", "logical_not"),
     BINARY("Or", "logical_or"),
-    {"PRelu", "aten.prelu", "aten.prelu", {"self", "weight"}},
+    {"PRelu", "aten.prelu", NULL, {"self", "weight"}},
     {"Pow", "aten.pow.Tensor_Tensor", "aten.pow_.Tensor", {"self", "exponent"}},
     UNARY("Reciprocal", "reciprocal"),
     UNARY("Relu", "relu"),
     UNARY("Round", "round"),
     UNARY("Selu", "selu"),
+    UNARY("Shrink", "softshrink"),
     UNARY("Sigmoid", "sigmoid"),
     UNARY("Sign", "sign"),
     UNARY("Sin", "sin"),
     UNARY("Sinh", "sinh"),
     UNARY("Softplus", "softplus"),
+    BINARY("Softsign", "div"),
     UNARY("Sqrt", "sqrt"),
     BINARY("Sub", "sub"),
+    BINARY("Sum", "add"),
+    BINARY("SwiGLU", "mul"),
     UNARY("Swish", "silu"),
     UNARY("Tan", "tan"),
     UNARY("Tanh", "tanh"),
@@ -86,16 +105,17 @@ static int compare(const void *op_type, const void *row)
     return strcmp(op_type, ((const pointwise *)row)->op_type);
 }
 
-/* NULL: it is no call of a row, or has more operands. */
 static const pointwise *find(const onv_node *node)
 {
-    const pointwise *row =
-        bsearch(node->op_type, table, sizeof table / sizeof table[0], sizeof table[0], compare);
-    if (row == NULL || node->n_inputs > MOST_OPERANDS) return NULL;
-    return node->n_inputs == MOST_OPERANDS && row->in[2] == NULL ? NULL : row;
+    return bsearch(node->op_type, table, sizeof table / sizeof table[0], sizeof table[0], compare);
 }
 
 /* --- What is overwritten ------------------------------------------------------------------------- */
+
+static bool is_op(const onv_node *node, const char *op_type)
+{
+    return strcmp(node->op_type, op_type) == 0;
+}
 
 static bool is_number(onv_lowering *l, const onv_node *node, uint32_t k, double wanted)
 {
@@ -105,42 +125,154 @@ static bool is_number(onv_lowering *l, const onv_node *node, uint32_t k, double 
 
 static bool is_relu6(onv_lowering *l, const onv_node *node)
 {
-    return strcmp(node->op_type, "Clip") == 0 && is_number(l, node, 1, 0) &&
-           is_number(l, node, 2, 6);
+    return is_op(node, "Clip") && is_number(l, node, 1, 0) && is_number(l, node, 2, 6);
 }
 
-/* Modules of which have `inplace`, but for those that keep their result when they use it. */
-static bool is_activation(const char *op_type)
+static bool is_among(const onv_node *node, const char *const *names, size_t n_names)
 {
-    static const char *const names[] = {"Clip", "HardSwish", "HardSigmoid", "Mish",
-                                        "ThresholdedRelu"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i], op_type) == 0) return true;
+    for (size_t i = 0; i < n_names; i++)
+        if (is_op(node, names[i])) return true;
     return false;
 }
 
+/* Functions of modules that have `inplace`, but for those that keep their result when they use it. */
+static bool is_activation(const onv_node *node)
+{
+    static const char *const names[] = {"Clip", "HardSwish", "HardSigmoid", "Mish",
+                                        "ThresholdedRelu"};
+    return is_among(node, names, sizeof names / sizeof names[0]);
+}
+
+/* Those that keep their result where they overwrite, their input otherwise. */
+static bool is_leaky(const onv_node *node)
+{
+    static const char *const names[] = {"LeakyRelu", "Elu", "Celu", "Selu"};
+    return is_among(node, names, sizeof names / sizeof names[0]);
+}
+
+/* Of its size and dtype. */
 static bool has_result_of(onv_lowering *l, const onv_node *node, uint32_t k)
 {
     onv_eager_tensor t = onv_tensor_at(&l->emit, onv_node_in(l, node, k));
+    uint8_t dtype = onv_promoted(l, node);
     onv_shape shape;
-    bool same = onv_value_shape(l, node->outputs[0], &shape) && shape.rank == t.rank &&
-                onv_dtype_is_float((onv_dtype)t.dtype) ==
-                    onv_dtype_is_float((onv_dtype)onv_value_dtype(l, node->outputs[0]));
+    bool same = onv_value_shape(l, node->outputs[0], &shape) && shape.rank == t.rank;
     for (uint32_t i = 0; same && i < t.rank; i++) same = shape.dims[i] == t.dims[i];
-    return same && (t.dtype == onv_promoted(l, node) || onv_promoted(l, node) == ONV_UNDEFINED);
+    return same &&
+           t.dtype == (dtype != ONV_UNDEFINED ? dtype : onv_value_dtype(l, node->outputs[0]));
 }
 
-/* `x.masked_fill_(mask, 0)`, `x.exp_()`, nn.ReLU6 in training, which networks use in place, and activations of modules that work
- * in place in inference. Segments that run again make new tensors. */
+/* Autograd copies what is overwritten where backward reads it. */
+static bool is_copied(onv_lowering *l, const onv_node *node)
+{
+    if (is_op(node, "Mul") || is_op(node, "Div"))
+        return onv_tensor_needs_grad(&l->emit, onv_node_in(l, node, 1));
+    return !is_op(node, "Add") && !is_op(node, "Sub");
+}
+
+/* In an export without notes: whether each sum that a ReLU alone reads adds to the result of a batch norm, as where
+ * residual blocks say `out += identity`. Those that say `x + block(x)` add to what is kept, and show that this network
+ * makes new tensors. */
+static bool has_residual_updates(onv_lowering *l)
+{
+    if (l->residual_updates != ONV_UPDATES_UNKNOWN) return l->residual_updates == ONV_UPDATES_YES;
+    uint32_t found = 0, others = 0;
+    for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
+        const onv_node *relu = &l->emit.model->nodes.at[i];
+        if (relu->graph.index != 0 || !is_op(relu, "Relu")) continue;
+        onv_node_id at = onv_is_value(relu->inputs[0])
+                             ? onv_model_value(l->emit.model, relu->inputs[0])->producer
+                             : ONV_NO_NODE;
+        const onv_node *sum = onv_is_node(at) ? onv_model_node(l->emit.model, at) : relu;
+        if (!is_op(sum, "Add") || !onv_is_value(sum->inputs[0])) continue;
+        onv_node_id from = onv_model_value(l->emit.model, sum->inputs[0])->producer;
+        bool fresh = onv_is_node(from) &&
+                     is_op(onv_model_node(l->emit.model, from), "BatchNormalization") &&
+                     l->fusions.n_uses[sum->inputs[0].index] == 1 &&
+                     l->fusions.n_uses[sum->outputs[0].index] == 1;
+        *(fresh ? &found : &others) += 1;
+    }
+    bool updates = found > 0 && others == 0 && !l->weights.has_notes;
+    l->residual_updates = updates ? ONV_UPDATES_YES : ONV_UPDATES_NO;
+    return updates;
+}
+
+static bool is_residual_update(onv_lowering *l, const onv_node *node)
+{
+    if (!is_op(node, "Add") || !onv_is_value(node->inputs[0])) return false;
+    onv_node_id from = onv_model_value(l->emit.model, node->inputs[0])->producer;
+    onv_eager_tensor a = onv_tensor_at(&l->emit, onv_node_in(l, node, 0));
+    onv_eager_tensor b = onv_tensor_at(&l->emit, onv_node_in(l, node, 1));
+    return onv_is_node(from) && is_op(onv_model_node(l->emit.model, from), "BatchNormalization") &&
+           l->fusions.n_uses[node->outputs[0].index] == 1 && a.rank == b.rank &&
+           a.elems == b.elems && has_residual_updates(l);
+}
+
+/* `x.mul_(x.sigmoid())` of timm's Swish, which may overwrite x. */
+static bool is_library_gate(const onv_lowering *l, const onv_node *node)
+{
+    static const char swish[] = "timm.layers.activations.Swish";
+    if (!is_op(node, "Mul") || node->call_classes == NULL ||
+        strstr(node->call_classes, swish) == NULL || !onv_is_value(node->inputs[1]))
+        return false;
+    onv_node_id gate = onv_model_value(l->emit.model, node->inputs[1])->producer;
+    const onv_node *from = onv_is_node(gate) ? onv_model_node(l->emit.model, gate) : node;
+    return is_op(from, "Sigmoid") && from->inputs[0].index == node->inputs[0].index &&
+           from->scope == node->scope;
+}
+
+/* Libraries that build theirs in place. */
+static bool is_of_library(const onv_node *node)
+{
+    static const char *const names[] = {"'torchvision.", "'timm.", "'segmentation_models_pytorch."};
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && node->call_classes != NULL; i++)
+        if (strstr(node->call_classes, names[i]) != NULL) return true;
+    return false;
+}
+
+/* Where nothing tells, it does. */
+static bool relu_overwrites(onv_lowering *l, const onv_node *node)
+{
+    bool is_untold = node->in_place == ONV_IN_PLACE_UNTOLD;
+    bool makes_new = is_untold ? onv_node_is_geometric(node) || l->emit.options->relu_makes_new
+                               : node->in_place == ONV_IN_PLACE_NO;
+    if (l->emit.options->no_inplace || makes_new || !onv_may_overwrite(l, node, 0)) return false;
+    uint64_t bytes = onv_tensor_at(&l->emit, onv_node_in(l, node, 0)).bytes;
+    if (is_untold && onv_node_is_noted(node) && !is_of_library(node)) {
+        l->emit.eager->untold_relus++;
+        if (l->emit.eager->untold_bytes < bytes) l->emit.eager->untold_bytes = bytes;
+    }
+    return true;
+}
+
+static bool leaky_overwrites(onv_lowering *l, const onv_node *node)
+{
+    if (l->emit.options->no_inplace || !onv_may_overwrite(l, node, 0)) return false;
+    if (node->in_place == ONV_IN_PLACE_YES || onv_is_inplace(l, node, true)) return true;
+    uint32_t x = onv_node_in(l, node, 0);
+    if (onv_tensor_needs_grad(&l->emit, x)) {
+        l->tally.activations.count++;
+        l->tally.activations.bytes += onv_tensor_at(&l->emit, x).bytes;
+    }
+    return false;
+}
+
+/* `x += y`, `x.masked_fill_(mask, 0)`, `x.exp_()` say so in an export with notes; nn.ReLU6 is used in place in training,
+ * activations of modules that are asked for in inference. Segments that run again make new tensors where autograd would copy
+ * the old one, and torch.fx traces `x -= y` as `x - y`. */
 static bool overwrites(onv_lowering *l, const onv_node *node, uint32_t k)
 {
     const onv_lower_options *o = l->emit.options;
-    if (is_activation(node->op_type) && onv_overwrites(l, node, node->inputs[0], 1)) return true;
+    if (is_op(node, "Relu")) return relu_overwrites(l, node);
+    if (is_leaky(node)) return leaky_overwrites(l, node);
+    if (is_activation(node) && onv_overwrites(l, node, node->inputs[0], 1)) return true;
+    if (is_library_gate(l, node) && onv_overwrites(l, node, node->inputs[0], 2)) return true;
     bool is_told = node->in_place == ONV_IN_PLACE_YES && !o->graph_module;
     bool is_module = !o->inference && is_relu6(l, node) &&
                      onv_tensor_needs_grad(&l->emit, onv_node_in(l, node, 0));
-    return (is_told || is_module) && !o->no_inplace && !o->checkpoints &&
-           has_result_of(l, node, k) && onv_may_overwrite(l, node, k);
+    if (!is_told && !is_module && !(is_residual_update(l, node) && !o->graph_module)) return false;
+    bool may = o->inference || !o->checkpoints || !is_copied(l, node);
+    return may && !o->no_inplace && has_result_of(l, node, k) && onv_may_overwrite(l, node, k);
 }
 
 /* --- Calls ------------------------------------------------------------------------------------- */
@@ -152,13 +284,13 @@ static bool is_one_more(onv_lowering *l, onv_value_id value)
         onv_is_value(value) ? onv_model_value(l->emit.model, value)->producer : ONV_NO_NODE;
     if (!onv_is_node(from)) return false;
     const onv_node *node = onv_model_node(l->emit.model, from);
-    return strcmp(node->op_type, "Add") == 0 && is_number(l, node, 0, 1);
+    return is_op(node, "Add") && is_number(l, node, 0, 1);
 }
 
 static void bound(onv_lowering *l, const onv_node *node, uint32_t k, const char *name)
 {
-    bool is_there = (k < node->n_inputs && onv_is_value(node->inputs[k])) ||
-                    onv_node_attr(node, name) != NULL;
+    bool is_there =
+        (k < node->n_inputs && onv_is_value(node->inputs[k])) || onv_node_attr(node, name) != NULL;
     if (is_there && onv_node_in(l, node, k) == ONV_NO_TENSOR) onv_recover_real(l, name, 0);
 }
 
@@ -167,34 +299,98 @@ static const char *name_of(onv_lowering *l, const onv_node *node, const pointwis
 {
     bool has[2];
     for (uint32_t k = 0; k < 2; k++) has[k] = onv_node_in(l, node, k) != ONV_NO_TENSOR;
-    if (strcmp(node->op_type, "Pow") == 0)
+    if (is_op(node, "Pow"))
         return !has[0] ? "aten.pow.Scalar" : !has[1] ? "aten.pow.Tensor_Scalar" : row->aten;
-    if (strcmp(node->op_type, "Clip") == 0) {
+    if (is_op(node, "Clip")) {
         bool is_hardtanh = node->source_op != NULL && strstr(node->source_op, "hardtanh") != NULL;
         if (is_relu6(l, node) || is_hardtanh) return "aten.hardtanh";
         return has[1] ? "aten.clamp.Tensor" : row->aten;
     }
-    bool bounds = strcmp(node->op_type, "Max") == 0 || strcmp(node->op_type, "Min") == 0;
+    bool bounds = is_op(node, "Max") || is_op(node, "Min");
+    if (is_op(node, "Mod"))
+        return onv_node_int(node, "fmod", 0) == 0
+                   ? (has[1] ? "aten.remainder.Tensor" : "aten.remainder.Scalar")
+                   : (has[1] ? "aten.fmod.Tensor" : "aten.fmod.Scalar");
     if (bounds && onv_node_is_aten(node, "clamp"))
         return has[0] && has[1] ? "aten.clamp_min.Tensor" : "aten.clamp_min";
-    if (strcmp(node->op_type, "Log") == 0 && is_one_more(l, node->inputs[0])) return "aten.log1p";
+    if (is_op(node, "Log") && is_one_more(l, node->inputs[0])) return "aten.log1p";
     return row->aten;
+}
+
+/* The operand as the call has it: in attention as autocast casts it; what drops whole paths in the type of x. */
+static uint32_t operand(onv_lowering *l, const onv_node *node, uint32_t k)
+{
+    bool may_attend = is_op(node, "Mul") || is_op(node, "Div");
+    uint32_t x = may_attend ? onv_amp_attention(l, node, k) : onv_node_in(l, node, k);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x),
+                     first = onv_tensor_at(&l->emit, onv_node_in(l, node, 0));
+    if (x == ONV_NO_TENSOR || k != 1 || node->n_inputs != 2 || !onv_is_drawn(l, node->inputs[1]) ||
+        !onv_dtype_is_float((onv_dtype)t.dtype) || !onv_dtype_is_float((onv_dtype)first.dtype))
+        return x;
+    return onv_tensor_on(&l->emit, t.storage, first.dtype, t.rank, t.dims, t.strides);
+}
+
+static uint32_t binary(onv_lowering *l, const onv_node *node, const char *name, uint32_t a,
+                       uint32_t b)
+{
+    onv_recover_tensor(l, "self", a);
+    onv_recover_tensor(l, "other", b);
+    return onv_recover_call(l, name, node->outputs[0]);
+}
+
+/* Of any number of operands, one after the other; a mean is divided by their number. */
+static void lower_many(onv_lowering *l, const onv_node *node, const char *name)
+{
+    uint32_t all = onv_node_in(l, node, 0);
+    for (uint32_t k = 1; k < node->n_inputs; k++)
+        all = binary(l, node, name, all, onv_node_in(l, node, k));
+    if (is_op(node, "Mean")) all = binary(l, node, "aten.div.Tensor", all, ONV_NO_TENSOR);
+    onv_node_set(l, node, 0, all);
+}
+
+/* Operators that are several calls; false: it is one. */
+static bool lower_apart(onv_lowering *l, const onv_node *node, const pointwise *row)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    bool is_many =
+        is_op(node, "Sum") || is_op(node, "Mean") || is_op(node, "Max") || is_op(node, "Min");
+    if (is_many && (node->n_inputs != 2 || is_op(node, "Mean"))) {
+        lower_many(l, node, row->aten);
+    } else if (is_op(node, "Div") && x == ONV_NO_TENSOR) {
+        onv_lower_quotient_of_number(l, node);
+    } else if (is_op(node, "Softsign")) { /* x / (1 + |x|) */
+        onv_recover_tensor(l, "self", x);
+        uint32_t more = onv_recover_call(l, "aten.abs", node->outputs[0]);
+        more = binary(l, node, "aten.add.Tensor", more, ONV_NO_TENSOR);
+        onv_node_set(l, node, 0, binary(l, node, row->aten, x, more));
+    } else if (is_op(node, "SwiGLU")) {
+        onv_recover_tensor(l, "self", x);
+        uint32_t gate = onv_recover_call(l, "aten.silu", node->outputs[0]);
+        onv_node_set(l, node, 0, binary(l, node, row->aten, gate, onv_node_in(l, node, 1)));
+    } else {
+        return false;
+    }
+    return true;
 }
 
 bool onv_lower_pointwise(onv_lowering *l, const onv_node *node)
 {
     const pointwise *row = find(node);
+    uint32_t in[MOST_OPERANDS];
     if (row == NULL) return false;
-    bool is_choice = strcmp(node->op_type, "Where") == 0;
+    if (lower_apart(l, node, row)) return true;
+    bool is_choice = is_op(node, "Where");
+    for (uint32_t k = 0; k < node->n_inputs && k < MOST_OPERANDS; k++) in[k] = operand(l, node, k);
+    if (is_op(node, "Mul") || is_op(node, "Div")) onv_widen_attended(l, node);
     bool writes = row->in_place != NULL && overwrites(l, node, is_choice ? 2 : 0);
     if (is_choice && writes) {
-        onv_recover_tensor(l, "self", onv_node_in(l, node, 2));
-        onv_recover_tensor(l, "mask", onv_node_in(l, node, 0));
-        onv_recover_tensor(l, "value", onv_node_in(l, node, 1));
+        onv_recover_tensor(l, "self", in[2]);
+        onv_recover_tensor(l, "mask", in[0]);
+        onv_recover_tensor(l, "value", in[1]);
     }
-    for (uint32_t k = 0; k < node->n_inputs && !(is_choice && writes); k++)
-        onv_recover_tensor(l, row->in[k], onv_node_in(l, node, k));
-    if (strcmp(node->op_type, "Clip") == 0) {
+    for (uint32_t k = 0; k < node->n_inputs && k < MOST_OPERANDS && !(is_choice && writes); k++)
+        onv_recover_tensor(l, row->in[k], in[k]);
+    if (is_op(node, "Clip")) {
         bound(l, node, 1, "min");
         bound(l, node, 2, "max");
     }

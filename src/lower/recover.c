@@ -45,8 +45,7 @@ void onv_recover_tensor(onv_lowering *l, const char *name, uint32_t tensor)
 
 void onv_recover_int(onv_lowering *l, const char *name, int64_t number)
 {
-    onv_argument a = {
-        .name = name, .kind = ONV_ARGUMENT_INT, .number = onv_dim_const(number)};
+    onv_argument a = {.name = name, .kind = ONV_ARGUMENT_INT, .number = onv_dim_const(number)};
     add_argument(l, a);
 }
 

@@ -432,9 +432,7 @@ void onv_clone_results(onv_lowering *l)
     }
 }
 
-/* x.new_empty(...).bernoulli_(p), which drops whole paths: the export has it in float32, and a run in the type of x, which
- * autocast may have lowered. */
-static bool is_drawn_like(const onv_lowering *l, onv_value_id id)
+bool onv_is_drawn(const onv_lowering *l, onv_value_id id)
 {
     static const char *const steps[] = {"Div", "Mul", "Cast", "Less", "RandomUniformLike"};
     bool is_drawn = false;
@@ -463,7 +461,7 @@ uint8_t onv_promoted(onv_lowering *l, const onv_node *node)
         onv_eager_tensor t = onv_tensor_at(&l->emit, onv_node_in(l, node, k));
         uint32_t bits = onv_dtype_bits((onv_dtype)t.dtype);
         if (!onv_dtype_is_float((onv_dtype)t.dtype) || bits < most) continue;
-        if (lowers && k == 1 && most > 0 && is_drawn_like(l, node->inputs[1])) continue;
+        if (lowers && k == 1 && most > 0 && onv_is_drawn(l, node->inputs[1])) continue;
         best = bits == most && best != t.dtype && best != ONV_UNDEFINED ? ONV_FLOAT : t.dtype;
         most = bits;
     }

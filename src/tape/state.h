@@ -45,6 +45,8 @@ typedef struct onv_tape {
     bool *left_out;          /* by call: the archive has it, eager PyTorch does not run it */
     uint32_t *last_op;       /* by call: operations when it was over */
     ONV_VEC(onv_tape_operand) operands;
+    bool
+        is_recovered; /* calls come one by one, of a graph, and know neither strides nor what autocast made */
     bool knows_grads;       /* a recording of training that tells which results have gradients */
     onv_tally unknown;      /* calls without a row: bytes of results */
     onv_tally contradicted; /* of a recording: results that are views, or not, against the table */

@@ -80,7 +80,7 @@ uint32_t onv_tape_tensor(onv_tape *t, uint32_t value)
 static void note_value(onv_tape *t, uint32_t value, uint32_t tensor)
 {
     if (tensor == ONV_NO_TENSOR || t->emit.status != ONV_OK) return;
-    if (t->program != t->emit.model->program) return; /* a call of src/lower, which does so itself */
+    if (t->is_recovered) return;
     onv_eager_storage *storage =
         &t->emit.eager->storages.at[t->emit.eager->tensors.at[tensor].storage];
     if (!onv_is_value(storage->value) && value < t->emit.model->values.count)
@@ -125,8 +125,9 @@ void onv_tape_set_base_written(onv_tape *t, uint32_t value, uint32_t of, uint32_
 uint8_t onv_tape_dtype(onv_tape *t, uint32_t value, uint8_t promoted)
 {
     uint8_t dtype = t->program->values.at[value].dtype;
-    bool follows = t->emit.options->amp != ONV_UNDEFINED && promoted != ONV_UNDEFINED &&
-                   onv_dtype_is_float((onv_dtype)dtype) && onv_dtype_is_float((onv_dtype)promoted);
+    bool follows = (t->is_recovered || t->emit.options->amp != ONV_UNDEFINED) &&
+                   promoted != ONV_UNDEFINED && onv_dtype_is_float((onv_dtype)dtype) &&
+                   onv_dtype_is_float((onv_dtype)promoted);
     return follows ? promoted : dtype;
 }
 
