@@ -383,19 +383,20 @@ bool onv_lower_pointwise(onv_lowering *l, const onv_node *node)
     for (uint32_t k = 0; k < node->n_inputs && k < MOST_OPERANDS; k++) in[k] = operand(l, node, k);
     if (is_op(node, "Mul") || is_op(node, "Div")) onv_widen_attended(l, node);
     bool writes = row->in_place != NULL && overwrites(l, node, is_choice ? 2 : 0);
+    const char *name = name_of(l, node, row);
+    if (writes) name = strcmp(name, "aten.hardtanh") == 0 ? "aten.hardtanh_" : row->in_place;
     if (is_choice && writes) {
         onv_recover_tensor(l, "self", in[2]);
         onv_recover_tensor(l, "mask", in[0]);
         onv_recover_tensor(l, "value", in[1]);
     }
+    bool is_bound = strcmp(name, "aten.clamp_min.Tensor") == 0;
     for (uint32_t k = 0; k < node->n_inputs && k < MOST_OPERANDS && !(is_choice && writes); k++)
-        onv_recover_tensor(l, row->in[k], in[k]);
+        onv_recover_tensor(l, k == 1 && is_bound ? "min" : row->in[k], in[k]);
     if (is_op(node, "Clip")) {
         bound(l, node, 1, "min");
         bound(l, node, 2, "max");
     }
-    const char *name = name_of(l, node, row);
-    if (writes) name = strcmp(name, "aten.hardtanh") == 0 ? "aten.hardtanh_" : row->in_place;
     onv_node_set(l, node, 0, onv_recover_call(l, name, node->outputs[0]));
     return true;
 }
