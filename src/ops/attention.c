@@ -236,46 +236,23 @@ static onv_status infer_rotary_embedding(onv_op_ctx *c)
 }
 
 static const onv_op rows[] = {
-    {.name = "Attention",
-     .since = 23,
-     .in = {3, 6},
-     .out = {1, 4},
-     .infer = infer_attention,
-     .macs = macs_attention,
-     .traits_fn = attention_traits},
-    {.name = "Attention",
-     .since = 24,
-     .in = {3, 7},
-     .out = {1, 4},
-     .infer = infer_attention,
-     .macs = macs_attention,
-     .traits_fn = attention_traits},
-    {.name = "LinearAttention",
-     .since = 27,
-     .in = {3, 6},
-     .out = {2, 2},
-     .infer = infer_linear_attention,
-     .macs = macs_linear_attention,
-     .traits = {.save_in = ONV_BIT(Q) | ONV_BIT(K) | ONV_BIT(V) | ONV_BIT(DECAY) | ONV_BIT(BETA)}},
-    {.name = "RotaryEmbedding",
-     .since = 23,
-     .in = {3, 4},
-     .out = {1, 1},
-     .infer = infer_rotary_embedding,
-     .traits = {.save_in = ONV_BIT(1) | ONV_BIT(2)}},
+    ONV_OP("Attention", 23, 3, 6, 1, 4, infer_attention, .macs = macs_attention,
+           .traits_fn = attention_traits),
+    ONV_OP("Attention", 24, 3, 7, 1, 4, infer_attention, .macs = macs_attention,
+           .traits_fn = attention_traits),
+    ONV_OP("LinearAttention", 27, 3, 6, 2, 2, infer_linear_attention, .macs = macs_linear_attention,
+           .traits = {.save_in =
+                          ONV_BIT(Q) | ONV_BIT(K) | ONV_BIT(V) | ONV_BIT(DECAY) | ONV_BIT(BETA)}),
+    ONV_OP("RotaryEmbedding", 23, 3, 4, 1, 1, infer_rotary_embedding,
+           .traits = {.save_in = ONV_BIT(1) | ONV_BIT(2)}),
 };
 
 const onv_op_family onv_ops_attention = {"", rows, sizeof rows / sizeof rows[0]};
 
 static const onv_op preview_rows[] = {
-    {.name = "FlexAttention",
-     .since = 1,
-     .in = {3, 3},
-     .out = {1, 1},
-     .infer = infer_flex_attention,
-     .macs = macs_attention,
-     .traits = {.save_in = ONV_BIT(Q) | ONV_BIT(K) | ONV_BIT(V), .save_out = ONV_BIT(Y)},
-     .flags = ONV_OP_SUBGRAPH},
+    ONV_OP("FlexAttention", 1, 3, 3, 1, 1, infer_flex_attention, .macs = macs_attention,
+           .traits = {.save_in = ONV_BIT(Q) | ONV_BIT(K) | ONV_BIT(V), .save_out = ONV_BIT(Y)},
+           .flags = ONV_OP_SUBGRAPH),
 };
 
 const onv_op_family onv_ops_attention_preview = {"ai.onnx.preview", preview_rows,

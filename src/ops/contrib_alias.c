@@ -200,18 +200,9 @@ static const onv_op rows[] = {
     RECURRENT("AttnLSTM", 3, 14),
     LAYER_NORM,
     SIMPLE_NORM,
-    {.name = "Range", .since = 1, .in = {2, 3}, .out = {1, 1}, .infer = infer_range},
-    {.name = "QLinearConcat",
-     .since = 1,
-     .in = {3, ONV_OP_MAX_ARITY},
-     .out = {1, 1},
-     .infer = infer_qlinear_concat},
-    {.name = "GemmFloat8",
-     .since = 1,
-     .in = {2, 6},
-     .out = {1, 1},
-     .infer = infer_gemm_float8,
-     .macs = macs_alias},
+    ONV_OP("Range", 1, 2, 3, 1, 1, infer_range),
+    ONV_OP("QLinearConcat", 1, 3, ONV_OP_MAX_ARITY, 1, 1, infer_qlinear_concat),
+    ONV_OP("GemmFloat8", 1, 2, 6, 1, 1, infer_gemm_float8, .macs = macs_alias),
 };
 
 /* ONNX Runtime has had these in ONNX's domain since version 1; its transformer optimizer writes them

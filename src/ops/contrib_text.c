@@ -112,17 +112,9 @@ static const onv_op rows[] = {
     SEARCH("WhisperBeamSearch", 5, 15, 5, infer_beam, 0),
     SEARCH("GreedySearch", 2, 7, 1, infer_greedy, 0),
     SEARCH("Sampling", 2, 9, 2, infer_greedy, ONV_OP_RANDOM),
-    {.name = "Tokenizer",
-     .since = 1,
-     .in = {1, 1},
-     .out = {1, 1},
-     .infer = infer_tokenizer,
-     .flags = ONV_OP_DATA_DEPENDENT | ONV_OP_HOST},
-    {.name = "WordConvEmbedding",
-     .since = 1,
-     .in = {4, 4},
-     .out = {1, 1},
-     .infer = infer_word_embedding},
+    ONV_OP("Tokenizer", 1, 1, 1, 1, 1, infer_tokenizer,
+           .flags = ONV_OP_DATA_DEPENDENT | ONV_OP_HOST),
+    ONV_OP("WordConvEmbedding", 1, 4, 4, 1, 1, infer_word_embedding),
 };
 
 const onv_op_family onv_ops_contrib_text = {"com.microsoft", rows, sizeof rows / sizeof rows[0]};

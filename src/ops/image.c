@@ -94,24 +94,11 @@ static onv_status infer_image_decoder(onv_op_ctx *c)
 }
 
 static const onv_op rows[] = {
-    {.name = "GridSample",
-     .since = 16,
-     .in = {2, 2},
-     .out = {1, 1},
-     .infer = infer_grid_sample,
-     .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)}},
-    {.name = "AffineGrid", .since = 20, .in = {2, 2}, .out = {1, 1}, .infer = infer_affine_grid},
-    {.name = "CenterCropPad",
-     .since = 18,
-     .in = {2, 2},
-     .out = {1, 1},
-     .infer = infer_center_crop_pad},
-    {.name = "ImageDecoder",
-     .since = 20,
-     .in = {1, 1},
-     .out = {1, 1},
-     .infer = infer_image_decoder,
-     .flags = ONV_OP_DATA_DEPENDENT},
+    ONV_OP("GridSample", 16, 2, 2, 1, 1, infer_grid_sample,
+           .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)}),
+    ONV_OP("AffineGrid", 20, 2, 2, 1, 1, infer_affine_grid),
+    ONV_OP("CenterCropPad", 18, 2, 2, 1, 1, infer_center_crop_pad),
+    ONV_OP("ImageDecoder", 20, 1, 1, 1, 1, infer_image_decoder, .flags = ONV_OP_DATA_DEPENDENT),
 };
 
 const onv_op_family onv_ops_image = {"", rows, sizeof rows / sizeof rows[0]};

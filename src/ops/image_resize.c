@@ -209,27 +209,12 @@ static onv_status infer_upsample_image(onv_op_ctx *c)
 }
 
 static const onv_op rows[] = {
-    {.name = "Resize", .since = 10, .in = {2, 2}, .out = {1, 1}, .infer = infer_scale},
-    {.name = "Resize", .since = 11, .in = {3, 4}, .out = {1, 1}, .infer = infer_resize},
-    {.name = "Resize", .since = 13, .in = {1, 4}, .out = {1, 1}, .infer = infer_resize},
-    {.name = "Upsample",
-     .since = 1,
-     .in = {1, 1},
-     .out = {1, 1},
-     .infer = infer_upsample_image,
-     .deprecated = 10},
-    {.name = "Upsample",
-     .since = 7,
-     .in = {1, 1},
-     .out = {1, 1},
-     .infer = infer_upsample_attr,
-     .deprecated = 10},
-    {.name = "Upsample",
-     .since = 9,
-     .in = {2, 2},
-     .out = {1, 1},
-     .infer = infer_scale,
-     .deprecated = 10},
+    ONV_OP("Resize", 10, 2, 2, 1, 1, infer_scale),
+    ONV_OP("Resize", 11, 3, 4, 1, 1, infer_resize),
+    ONV_OP("Resize", 13, 1, 4, 1, 1, infer_resize),
+    ONV_OP("Upsample", 1, 1, 1, 1, 1, infer_upsample_image, .deprecated = 10),
+    ONV_OP("Upsample", 7, 1, 1, 1, 1, infer_upsample_attr, .deprecated = 10),
+    ONV_OP("Upsample", 9, 2, 2, 1, 1, infer_scale, .deprecated = 10),
 };
 
 const onv_op_family onv_ops_image_resize = {"", rows, sizeof rows / sizeof rows[0]};

@@ -89,22 +89,15 @@ static onv_status infer_upsample(onv_op_ctx *c)
     return ONV_OK;
 }
 
-#define UNARY .since = 1, .in = {1, 1}, .out = {1, 1}
-
 static const onv_op rows[] = {
-    {.name = "ReorderInput", UNARY, .infer = infer_reorder_input},
-    {.name = "ReorderOutput", UNARY, .infer = infer_reorder_output},
-    {.name = "Conv",
-     .since = 1,
-     .in = {2, 4},
-     .out = {1, 1},
-     .infer = infer_alias,
-     .macs = macs_alias},
-    {.name = "MaxPool", UNARY, .infer = infer_alias},
-    {.name = "AveragePool", UNARY, .infer = infer_alias},
-    {.name = "GlobalMaxPool", UNARY, .infer = infer_alias},
-    {.name = "GlobalAveragePool", UNARY, .infer = infer_alias},
-    {.name = "Upsample", UNARY, .infer = infer_upsample},
+    ONV_OP("ReorderInput", 1, 1, 1, 1, 1, infer_reorder_input),
+    ONV_OP("ReorderOutput", 1, 1, 1, 1, 1, infer_reorder_output),
+    ONV_OP("Conv", 1, 2, 4, 1, 1, infer_alias, .macs = macs_alias),
+    ONV_OP("MaxPool", 1, 1, 1, 1, 1, infer_alias),
+    ONV_OP("AveragePool", 1, 1, 1, 1, 1, infer_alias),
+    ONV_OP("GlobalMaxPool", 1, 1, 1, 1, 1, infer_alias),
+    ONV_OP("GlobalAveragePool", 1, 1, 1, 1, 1, infer_alias),
+    ONV_OP("Upsample", 1, 1, 1, 1, 1, infer_upsample),
 };
 
 const onv_op_family onv_ops_nchwc = {"com.microsoft.nchwc", rows, sizeof rows / sizeof rows[0]};

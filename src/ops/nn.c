@@ -94,13 +94,8 @@ static const onv_op rows[] = {
     DROPOUT(1, 1, ONV_OP_RANDOM),
     DROPOUT(7, 1, 0),
     DROPOUT(12, 3, ONV_OP_RANDOM),
-    {.name = "Flatten",
-     .since = 1,
-     .in = {1, 1},
-     .out = {1, 1},
-     .infer = infer_flatten,
-     .fold = fold_same_elements,
-     .traits = {.view_of = 1}},
+    ONV_OP("Flatten", 1, 1, 1, 1, 1, infer_flatten, .fold = fold_same_elements,
+           .traits = {.view_of = 1}),
 };
 
 const onv_op_family onv_ops_nn = {"", rows, sizeof rows / sizeof rows[0]};

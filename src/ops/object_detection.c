@@ -51,19 +51,11 @@ static onv_status infer_roi_align(onv_op_ctx *c)
 }
 
 static const onv_op rows[] = {
-    {.name = "NonMaxSuppression",
-     .since = 10,
-     .in = {2, 5},
-     .out = {1, 1},
-     .infer = infer_non_max_suppression,
-     .flags = ONV_OP_DATA_DEPENDENT},
+    ONV_OP("NonMaxSuppression", 10, 2, 5, 1, 1, infer_non_max_suppression,
+           .flags = ONV_OP_DATA_DEPENDENT),
     /* The gradient needs the regions, not the features. */
-    {.name = "RoiAlign",
-     .since = 10,
-     .in = {3, 3},
-     .out = {1, 1},
-     .infer = infer_roi_align,
-     .traits = {.save_in = ONV_BIT(1) | ONV_BIT(2)}},
+    ONV_OP("RoiAlign", 10, 3, 3, 1, 1, infer_roi_align,
+           .traits = {.save_in = ONV_BIT(1) | ONV_BIT(2)}),
 };
 
 const onv_op_family onv_ops_object_detection = {"", rows, sizeof rows / sizeof rows[0]};

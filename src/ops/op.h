@@ -62,6 +62,13 @@ struct onv_op {
     int32_t deprecated; /* opset version in which the operator was withdrawn; 0: current */
 };
 
+/* A row: name, first opset, fewest and most inputs, fewest and most outputs, the rule, and what else it has. */
+#define ONV_OP(op, opset, min_in, max_in, min_out, max_out, ...)                                   \
+    {                                                                                              \
+        .name = op, .since = opset, .in = {min_in, max_in}, .out = {min_out, max_out},             \
+        .infer = __VA_ARGS__                                                                       \
+    }
+
 typedef struct onv_op_family {
     const char *domain;
     const onv_op *rows;

@@ -62,23 +62,16 @@ static onv_status fold_has_element(onv_op_ctx *c)
     return ONV_OK;
 }
 
-#define GET                                                                                        \
-    .in = {1, 1}, .out = {1, 1}, .infer = infer_get_element, .fold = fold_get_element,             \
-    .traits = {.view_of = 1}
-#define HAS                                                                                        \
-    .out = {1, 1}, .infer = infer_has_element, .fold = fold_has_element, .flags = ONV_OP_HOST
-
 static const onv_op rows[] = {
-    {.name = "Optional",
-     .since = 15,
-     .in = {0, 1},
-     .out = {1, 1},
-     .infer = infer_optional,
-     .traits = {.view_of = 1}},
-    {.name = "OptionalGetElement", .since = 15, GET},
-    {.name = "OptionalGetElement", .since = 18, GET},
-    {.name = "OptionalHasElement", .since = 15, .in = {1, 1}, HAS},
-    {.name = "OptionalHasElement", .since = 18, .in = {0, 1}, HAS},
+    ONV_OP("Optional", 15, 0, 1, 1, 1, infer_optional, .traits = {.view_of = 1}),
+    ONV_OP("OptionalGetElement", 15, 1, 1, 1, 1, infer_get_element, .fold = fold_get_element,
+           .traits = {.view_of = 1}),
+    ONV_OP("OptionalGetElement", 18, 1, 1, 1, 1, infer_get_element, .fold = fold_get_element,
+           .traits = {.view_of = 1}),
+    ONV_OP("OptionalHasElement", 15, 1, 1, 1, 1, infer_has_element, .fold = fold_has_element,
+           .flags = ONV_OP_HOST),
+    ONV_OP("OptionalHasElement", 18, 0, 1, 1, 1, infer_has_element, .fold = fold_has_element,
+           .flags = ONV_OP_HOST),
 };
 
 const onv_op_family onv_ops_optional = {"", rows, sizeof rows / sizeof rows[0]};

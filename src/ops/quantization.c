@@ -142,23 +142,9 @@ static onv_status infer_dynamic_quantize(onv_op_ctx *c)
 }
 
 static const onv_op rows[] = {
-    {.name = "QuantizeLinear",
-     .since = 10,
-     .in = {2, 3},
-     .out = {1, 1},
-     .infer = infer_quantize,
-     .fold = fold_quantize},
-    {.name = "DequantizeLinear",
-     .since = 10,
-     .in = {2, 3},
-     .out = {1, 1},
-     .infer = infer_dequantize,
-     .fold = fold_dequantize},
-    {.name = "DynamicQuantizeLinear",
-     .since = 11,
-     .in = {1, 1},
-     .out = {3, 3},
-     .infer = infer_dynamic_quantize},
+    ONV_OP("QuantizeLinear", 10, 2, 3, 1, 1, infer_quantize, .fold = fold_quantize),
+    ONV_OP("DequantizeLinear", 10, 2, 3, 1, 1, infer_dequantize, .fold = fold_dequantize),
+    ONV_OP("DynamicQuantizeLinear", 11, 1, 1, 3, 3, infer_dynamic_quantize),
 };
 
 const onv_op_family onv_ops_quantization = {"", rows, sizeof rows / sizeof rows[0]};

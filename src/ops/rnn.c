@@ -105,27 +105,9 @@ static onv_dim macs_rnn(onv_op_ctx *c)
                .save_out = ONV_BIT(0)}
 
 static const onv_op rows[] = {
-    {.name = "RNN",
-     .since = 1,
-     .in = {3, 6},
-     .out = {0, 2},
-     .infer = infer_rnn,
-     .macs = macs_rnn,
-     SAVES_RNN},
-    {.name = "GRU",
-     .since = 1,
-     .in = {3, 6},
-     .out = {0, 2},
-     .infer = infer_rnn,
-     .macs = macs_rnn,
-     SAVES_RNN},
-    {.name = "LSTM",
-     .since = 1,
-     .in = {3, 8},
-     .out = {0, 3},
-     .infer = infer_rnn,
-     .macs = macs_rnn,
-     SAVES_RNN},
+    ONV_OP("RNN", 1, 3, 6, 0, 2, infer_rnn, .macs = macs_rnn, SAVES_RNN),
+    ONV_OP("GRU", 1, 3, 6, 0, 2, infer_rnn, .macs = macs_rnn, SAVES_RNN),
+    ONV_OP("LSTM", 1, 3, 8, 0, 3, infer_rnn, .macs = macs_rnn, SAVES_RNN),
 };
 
 const onv_op_family onv_ops_rnn = {"", rows, sizeof rows / sizeof rows[0]};

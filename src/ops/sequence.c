@@ -397,37 +397,18 @@ static onv_status infer_sequence_map(onv_op_ctx *c)
 
 /* --- Rows -------------------------------------------------------------------------------------- */
 
-#define ONE .out = {1, 1}
-
 static const onv_op rows[] = {
-    {.name = "SequenceEmpty", .since = 11, .in = {0, 0}, ONE, .infer = infer_sequence_empty},
-    {.name = "SequenceConstruct",
-     .since = 11,
-     .in = {1, ONV_OP_MAX_ARITY},
-     ONE,
-     .infer = infer_sequence_construct},
-    {.name = "SequenceInsert", .since = 11, .in = {2, 3}, ONE, .infer = infer_sequence_insert},
-    {.name = "SequenceErase", .since = 11, .in = {1, 2}, ONE, .infer = infer_sequence_erase},
-    {.name = "SequenceAt", .since = 11, .in = {2, 2}, ONE, .infer = infer_sequence_at},
-    {.name = "SequenceLength",
-     .since = 11,
-     .in = {1, 1},
-     ONE,
-     .infer = infer_sequence_length,
-     .fold = fold_sequence_length,
-     .flags = ONV_OP_HOST},
-    {.name = "SplitToSequence", .since = 11, .in = {1, 2}, ONE, .infer = infer_split_to_sequence},
-    {.name = "ConcatFromSequence",
-     .since = 11,
-     .in = {1, 1},
-     ONE,
-     .infer = infer_concat_from_sequence},
-    {.name = "SequenceMap",
-     .since = 17,
-     .in = {1, ONV_OP_MAX_ARITY},
-     .out = {1, ONV_OP_MAX_ARITY},
-     .infer = infer_sequence_map,
-     .flags = ONV_OP_SUBGRAPH},
+    ONV_OP("SequenceEmpty", 11, 0, 0, 1, 1, infer_sequence_empty),
+    ONV_OP("SequenceConstruct", 11, 1, ONV_OP_MAX_ARITY, 1, 1, infer_sequence_construct),
+    ONV_OP("SequenceInsert", 11, 2, 3, 1, 1, infer_sequence_insert),
+    ONV_OP("SequenceErase", 11, 1, 2, 1, 1, infer_sequence_erase),
+    ONV_OP("SequenceAt", 11, 2, 2, 1, 1, infer_sequence_at),
+    ONV_OP("SequenceLength", 11, 1, 1, 1, 1, infer_sequence_length, .fold = fold_sequence_length,
+           .flags = ONV_OP_HOST),
+    ONV_OP("SplitToSequence", 11, 1, 2, 1, 1, infer_split_to_sequence),
+    ONV_OP("ConcatFromSequence", 11, 1, 1, 1, 1, infer_concat_from_sequence),
+    ONV_OP("SequenceMap", 17, 1, ONV_OP_MAX_ARITY, 1, ONV_OP_MAX_ARITY, infer_sequence_map,
+           .flags = ONV_OP_SUBGRAPH),
 };
 
 const onv_op_family onv_ops_sequence = {"", rows, sizeof rows / sizeof rows[0]};

@@ -115,35 +115,14 @@ static onv_status infer_mel_weight_matrix(onv_op_ctx *c)
 }
 
 static const onv_op rows[] = {
-    {.name = "DFT", .since = 17, .in = {1, 2}, .out = {1, 1}, .infer = infer_dft},
-    {.name = "DFT", .since = 20, .in = {1, 3}, .out = {1, 1}, .infer = infer_dft},
+    ONV_OP("DFT", 17, 1, 2, 1, 1, infer_dft),
+    ONV_OP("DFT", 20, 1, 3, 1, 1, infer_dft),
     /* The signal is multiplied by the window, which autograd keeps. */
-    {.name = "STFT",
-     .since = 17,
-     .in = {2, 4},
-     .out = {1, 1},
-     .infer = infer_stft,
-     .traits = {.save_in = ONV_BIT(2)}},
-    {.name = "HannWindow",
-     .since = 17,
-     .in = {1, 1},
-     .out = {1, 1},
-     .infer = infer_window_function},
-    {.name = "HammingWindow",
-     .since = 17,
-     .in = {1, 1},
-     .out = {1, 1},
-     .infer = infer_window_function},
-    {.name = "BlackmanWindow",
-     .since = 17,
-     .in = {1, 1},
-     .out = {1, 1},
-     .infer = infer_window_function},
-    {.name = "MelWeightMatrix",
-     .since = 17,
-     .in = {5, 5},
-     .out = {1, 1},
-     .infer = infer_mel_weight_matrix},
+    ONV_OP("STFT", 17, 2, 4, 1, 1, infer_stft, .traits = {.save_in = ONV_BIT(2)}),
+    ONV_OP("HannWindow", 17, 1, 1, 1, 1, infer_window_function),
+    ONV_OP("HammingWindow", 17, 1, 1, 1, 1, infer_window_function),
+    ONV_OP("BlackmanWindow", 17, 1, 1, 1, 1, infer_window_function),
+    ONV_OP("MelWeightMatrix", 17, 5, 5, 1, 1, infer_mel_weight_matrix),
 };
 
 const onv_op_family onv_ops_signal = {"", rows, sizeof rows / sizeof rows[0]};

@@ -201,17 +201,13 @@ static onv_status fold_split(onv_op_ctx *c)
 
 /* --- Rows -------------------------------------------------------------------------------------- */
 
-#define CONCAT                                                                                     \
-    .in = {1, ONV_OP_MAX_ARITY}, .out = {1, 1}, .infer = infer_concat, .fold = fold_concat
-#define SPLIT .out = {1, ONV_OP_MAX_ARITY}, .infer = infer_split, .fold = fold_split
-
 static const onv_op rows[] = {
-    {.name = "Concat", .since = 1, CONCAT},
-    {.name = "Concat", .since = 4, CONCAT},
-    {.name = "Split", .since = 1, .in = {1, 2}, SPLIT},
-    {.name = "Split", .since = 2, .in = {1, 1}, SPLIT},
-    {.name = "Split", .since = 13, .in = {1, 2}, SPLIT},
-    {.name = "Split", .since = 18, .in = {1, 2}, SPLIT},
+    ONV_OP("Concat", 1, 1, ONV_OP_MAX_ARITY, 1, 1, infer_concat, .fold = fold_concat),
+    ONV_OP("Concat", 4, 1, ONV_OP_MAX_ARITY, 1, 1, infer_concat, .fold = fold_concat),
+    ONV_OP("Split", 1, 1, 2, 1, ONV_OP_MAX_ARITY, infer_split, .fold = fold_split),
+    ONV_OP("Split", 2, 1, 1, 1, ONV_OP_MAX_ARITY, infer_split, .fold = fold_split),
+    ONV_OP("Split", 13, 1, 2, 1, ONV_OP_MAX_ARITY, infer_split, .fold = fold_split),
+    ONV_OP("Split", 18, 1, 2, 1, ONV_OP_MAX_ARITY, infer_split, .fold = fold_split),
 };
 
 const onv_op_family onv_ops_tensor_concat = {"", rows, sizeof rows / sizeof rows[0]};

@@ -246,39 +246,16 @@ static onv_status fold_one_hot(onv_op_ctx *c)
 
 /* --- Rows -------------------------------------------------------------------------------------- */
 
-#define GATHER .in = {2, 2}, .out = {1, 1}
-
 static const onv_op rows[] = {
-    {.name = "Gather",
-     .since = 1,
-     GATHER,
-     .infer = infer_gather,
-     .fold = fold_gather,
-     .traits = {.save_in = ONV_BIT(1)}},
-    {.name = "GatherElements",
-     .since = 11,
-     GATHER,
-     .infer = infer_gather_elements,
-     .fold = fold_gather_elements,
-     .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)}},
-    {.name = "GatherND",
-     .since = 11,
-     GATHER,
-     .infer = infer_gather_nd,
-     .fold = fold_gather_nd,
-     .traits = {.save_in = ONV_BIT(1)}},
-    {.name = "GatherND",
-     .since = 12,
-     GATHER,
-     .infer = infer_gather_nd,
-     .fold = fold_gather_nd,
-     .traits = {.save_in = ONV_BIT(1)}},
-    {.name = "OneHot",
-     .since = 9,
-     .in = {3, 3},
-     .out = {1, 1},
-     .infer = infer_one_hot,
-     .fold = fold_one_hot},
+    ONV_OP("Gather", 1, 2, 2, 1, 1, infer_gather, .fold = fold_gather,
+           .traits = {.save_in = ONV_BIT(1)}),
+    ONV_OP("GatherElements", 11, 2, 2, 1, 1, infer_gather_elements, .fold = fold_gather_elements,
+           .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)}),
+    ONV_OP("GatherND", 11, 2, 2, 1, 1, infer_gather_nd, .fold = fold_gather_nd,
+           .traits = {.save_in = ONV_BIT(1)}),
+    ONV_OP("GatherND", 12, 2, 2, 1, 1, infer_gather_nd, .fold = fold_gather_nd,
+           .traits = {.save_in = ONV_BIT(1)}),
+    ONV_OP("OneHot", 9, 3, 3, 1, 1, infer_one_hot, .fold = fold_one_hot),
 };
 
 const onv_op_family onv_ops_tensor_gather = {"", rows, sizeof rows / sizeof rows[0]};

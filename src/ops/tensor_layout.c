@@ -198,17 +198,15 @@ static onv_status infer_blocks(onv_op_ctx *c)
 
 /* --- Rows -------------------------------------------------------------------------------------- */
 
-#define ONE       .out = {1, 1}
-#define TRANSPOSE ONE, .infer = infer_transpose, .fold = fold_transpose
-#define TILE      ONE, .infer = infer_tile, .fold = fold_tile
+#define ONE .out = {1, 1}
 
 static const onv_op rows[] = {
-    {.name = "Transpose", .since = 1, .in = {1, 1}, TRANSPOSE},
-    {.name = "Expand", .since = 8, .in = {2, 2}, ONE, .infer = infer_expand, .fold = fold_expand},
-    {.name = "Tile", .since = 1, .in = {3, 3}, ONE, .infer = infer_tile_1, .fold = fold_tile},
-    {.name = "Tile", .since = 6, .in = {2, 2}, TILE},
-    {.name = "SpaceToDepth", .since = 1, .in = {1, 1}, ONE, .infer = infer_blocks},
-    {.name = "DepthToSpace", .since = 1, .in = {1, 1}, ONE, .infer = infer_blocks},
+    ONV_OP("Transpose", 1, 1, 1, 1, 1, infer_transpose, .fold = fold_transpose),
+    ONV_OP("Expand", 8, 2, 2, 1, 1, infer_expand, .fold = fold_expand),
+    ONV_OP("Tile", 1, 3, 3, 1, 1, infer_tile_1, .fold = fold_tile),
+    ONV_OP("Tile", 6, 2, 2, 1, 1, infer_tile, .fold = fold_tile),
+    ONV_OP("SpaceToDepth", 1, 1, 1, 1, 1, infer_blocks),
+    ONV_OP("DepthToSpace", 1, 1, 1, 1, 1, infer_blocks),
 };
 
 const onv_op_family onv_ops_tensor_layout = {"", rows, sizeof rows / sizeof rows[0]};

@@ -243,13 +243,13 @@ static onv_status infer_unsqueeze(onv_op_ctx *c)
 #define VIEW .fold = fold_same_order, .traits = {.view_of = 1}
 
 static const onv_op rows[] = {
-    {.name = "Reshape", .since = 1, .in = {1, 1}, .out = {1, 1}, .infer = infer_reshape, VIEW},
-    {.name = "Reshape", .since = 5, .in = {2, 2}, .out = {1, 1}, .infer = infer_reshape, VIEW},
-    {.name = "Reshape", .since = 14, .in = {2, 2}, .out = {1, 1}, .infer = infer_reshape, VIEW},
-    {.name = "Squeeze", .since = 1, .in = {1, 1}, .out = {1, 1}, .infer = infer_squeeze, VIEW},
-    {.name = "Squeeze", .since = 13, .in = {1, 2}, .out = {1, 1}, .infer = infer_squeeze, VIEW},
-    {.name = "Unsqueeze", .since = 1, .in = {1, 1}, .out = {1, 1}, .infer = infer_unsqueeze, VIEW},
-    {.name = "Unsqueeze", .since = 13, .in = {2, 2}, .out = {1, 1}, .infer = infer_unsqueeze, VIEW},
+    ONV_OP("Reshape", 1, 1, 1, 1, 1, infer_reshape, VIEW),
+    ONV_OP("Reshape", 5, 2, 2, 1, 1, infer_reshape, VIEW),
+    ONV_OP("Reshape", 14, 2, 2, 1, 1, infer_reshape, VIEW),
+    ONV_OP("Squeeze", 1, 1, 1, 1, 1, infer_squeeze, VIEW),
+    ONV_OP("Squeeze", 13, 1, 2, 1, 1, infer_squeeze, VIEW),
+    ONV_OP("Unsqueeze", 1, 1, 1, 1, 1, infer_unsqueeze, VIEW),
+    ONV_OP("Unsqueeze", 13, 2, 2, 1, 1, infer_unsqueeze, VIEW),
 };
 
 const onv_op_family onv_ops_tensor_reshape = {"", rows, sizeof rows / sizeof rows[0]};

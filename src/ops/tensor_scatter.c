@@ -185,23 +185,20 @@ static onv_status infer_tensor_scatter(onv_op_ctx *c)
 
 /* --- Rows -------------------------------------------------------------------------------------- */
 
-#define SCATTER                                                                                    \
-    .in = {3, 3}, .out = {1, 1}, .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(1)}
-#define ELEMENTS SCATTER, .infer = infer_scatter_elements, .fold = fold_scatter_elements
-#define ND       SCATTER, .infer = infer_scatter_nd, .fold = fold_scatter_nd
-
 static const onv_op rows[] = {
-    {.name = "Scatter", .since = 9, ELEMENTS, .deprecated = 11},
-    {.name = "ScatterElements", .since = 11, ELEMENTS},
-    {.name = "ScatterElements", .since = 16, ELEMENTS},
-    {.name = "ScatterND", .since = 11, ND},
-    {.name = "ScatterND", .since = 16, ND},
-    {.name = "TensorScatter",
-     .since = 24,
-     .in = {2, 3},
-     .out = {1, 1},
-     .infer = infer_tensor_scatter,
-     .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(2)}},
+    ONV_OP("Scatter", 9, 3, 3, 1, 1, infer_scatter_elements,
+           .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(1)}, .fold = fold_scatter_elements,
+           .deprecated = 11),
+    ONV_OP("ScatterElements", 11, 3, 3, 1, 1, infer_scatter_elements,
+           .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(1)}, .fold = fold_scatter_elements),
+    ONV_OP("ScatterElements", 16, 3, 3, 1, 1, infer_scatter_elements,
+           .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(1)}, .fold = fold_scatter_elements),
+    ONV_OP("ScatterND", 11, 3, 3, 1, 1, infer_scatter_nd,
+           .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(1)}, .fold = fold_scatter_nd),
+    ONV_OP("ScatterND", 16, 3, 3, 1, 1, infer_scatter_nd,
+           .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(1)}, .fold = fold_scatter_nd),
+    ONV_OP("TensorScatter", 24, 2, 3, 1, 1, infer_tensor_scatter,
+           .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(2)}),
 };
 
 const onv_op_family onv_ops_tensor_scatter = {"", rows, sizeof rows / sizeof rows[0]};

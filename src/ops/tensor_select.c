@@ -275,28 +275,12 @@ static onv_status fold_unique(onv_op_ctx *c)
 /* --- Rows -------------------------------------------------------------------------------------- */
 
 static const onv_op rows[] = {
-    {.name = "NonZero",
-     .since = 9,
-     .in = {1, 1},
-     .out = {1, 1},
-     .infer = infer_non_zero,
-     .fold = fold_non_zero,
-     .flags = ONV_OP_DATA_DEPENDENT},
-    {.name = "Compress",
-     .since = 9,
-     .in = {2, 2},
-     .out = {1, 1},
-     .infer = infer_compress,
-     .fold = fold_compress,
-     .traits = {.save_in = ONV_BIT(1)},
-     .flags = ONV_OP_DATA_DEPENDENT},
-    {.name = "Unique",
-     .since = 11,
-     .in = {1, 1},
-     .out = {1, 4},
-     .infer = infer_unique,
-     .fold = fold_unique,
-     .flags = ONV_OP_DATA_DEPENDENT},
+    ONV_OP("NonZero", 9, 1, 1, 1, 1, infer_non_zero, .fold = fold_non_zero,
+           .flags = ONV_OP_DATA_DEPENDENT),
+    ONV_OP("Compress", 9, 2, 2, 1, 1, infer_compress, .fold = fold_compress,
+           .traits = {.save_in = ONV_BIT(1)}, .flags = ONV_OP_DATA_DEPENDENT),
+    ONV_OP("Unique", 11, 1, 1, 1, 4, infer_unique, .fold = fold_unique,
+           .flags = ONV_OP_DATA_DEPENDENT),
 };
 
 const onv_op_family onv_ops_tensor_select = {"", rows, sizeof rows / sizeof rows[0]};

@@ -358,16 +358,13 @@ static onv_op_traits pad_traits(onv_op_ctx *c)
 
 /* --- Rows -------------------------------------------------------------------------------------- */
 
-#define SLICE .out = {1, 1}, .infer = infer_slice, .fold = fold_slice
-#define PAD   .out = {1, 1}, .infer = infer_pad, .fold = fold_pad, .traits_fn = pad_traits
-
 static const onv_op rows[] = {
-    {.name = "Slice", .since = 1, .in = {1, 1}, SLICE},
-    {.name = "Slice", .since = 10, .in = {3, 5}, SLICE},
-    {.name = "Pad", .since = 1, .in = {1, 1}, PAD},
-    {.name = "Pad", .since = 2, .in = {1, 1}, PAD},
-    {.name = "Pad", .since = 11, .in = {2, 3}, PAD},
-    {.name = "Pad", .since = 18, .in = {2, 4}, PAD},
+    ONV_OP("Slice", 1, 1, 1, 1, 1, infer_slice, .fold = fold_slice),
+    ONV_OP("Slice", 10, 3, 5, 1, 1, infer_slice, .fold = fold_slice),
+    ONV_OP("Pad", 1, 1, 1, 1, 1, infer_pad, .fold = fold_pad, .traits_fn = pad_traits),
+    ONV_OP("Pad", 2, 1, 1, 1, 1, infer_pad, .fold = fold_pad, .traits_fn = pad_traits),
+    ONV_OP("Pad", 11, 2, 3, 1, 1, infer_pad, .fold = fold_pad, .traits_fn = pad_traits),
+    ONV_OP("Pad", 18, 2, 4, 1, 1, infer_pad, .fold = fold_pad, .traits_fn = pad_traits),
 };
 
 const onv_op_family onv_ops_tensor_slice = {"", rows, sizeof rows / sizeof rows[0]};

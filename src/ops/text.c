@@ -73,30 +73,12 @@ static onv_status infer_tf_idf(onv_op_ctx *c)
 }
 
 static const onv_op rows[] = {
-    {.name = "StringConcat",
-     .since = 20,
-     .in = {2, 2},
-     .out = {1, 1},
-     .infer = infer_string_concat},
-    {.name = "StringSplit",
-     .since = 20,
-     .in = {1, 1},
-     .out = {2, 2},
-     .infer = infer_string_split,
-     .flags = ONV_OP_DATA_DEPENDENT},
-    {.name = "StringNormalizer",
-     .since = 10,
-     .in = {1, 1},
-     .out = {1, 1},
-     .infer = infer_string_normalizer,
-     .flags = ONV_OP_DATA_DEPENDENT},
-    {.name = "RegexFullMatch", .since = 20, .in = {1, 1}, .out = {1, 1}, .infer = infer_regex},
-    {.name = "TfIdfVectorizer",
-     .since = 9,
-     .in = {1, 1},
-     .out = {1, 1},
-     .infer = infer_tf_idf,
-     .flags = ONV_OP_WEIGHT_ATTRS},
+    ONV_OP("StringConcat", 20, 2, 2, 1, 1, infer_string_concat),
+    ONV_OP("StringSplit", 20, 1, 1, 2, 2, infer_string_split, .flags = ONV_OP_DATA_DEPENDENT),
+    ONV_OP("StringNormalizer", 10, 1, 1, 1, 1, infer_string_normalizer,
+           .flags = ONV_OP_DATA_DEPENDENT),
+    ONV_OP("RegexFullMatch", 20, 1, 1, 1, 1, infer_regex),
+    ONV_OP("TfIdfVectorizer", 9, 1, 1, 1, 1, infer_tf_idf, .flags = ONV_OP_WEIGHT_ATTRS),
 };
 
 const onv_op_family onv_ops_text = {"", rows, sizeof rows / sizeof rows[0]};

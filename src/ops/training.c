@@ -46,14 +46,13 @@ static onv_status infer_gradient(onv_op_ctx *c)
     return ONV_OK;
 }
 
-#define MANY      ONV_OP_MAX_ARITY
-#define OPTIMIZER .since = 1, .in = {3, MANY}, .out = {1, MANY}, .infer = infer_optimizer
+#define MANY ONV_OP_MAX_ARITY
 
 static const onv_op rows[] = {
-    {.name = "Adagrad", OPTIMIZER},
-    {.name = "Adam", OPTIMIZER},
-    {.name = "Momentum", OPTIMIZER},
-    {.name = "Gradient", .since = 1, .in = {1, MANY}, .out = {1, MANY}, .infer = infer_gradient},
+    ONV_OP("Adagrad", 1, 3, MANY, 1, MANY, infer_optimizer),
+    ONV_OP("Adam", 1, 3, MANY, 1, MANY, infer_optimizer),
+    ONV_OP("Momentum", 1, 3, MANY, 1, MANY, infer_optimizer),
+    ONV_OP("Gradient", 1, 1, MANY, 1, MANY, infer_gradient),
 };
 
 const onv_op_family onv_ops_training = {"ai.onnx.preview.training", rows,
