@@ -3,16 +3,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const onv_aten_family *const families[] = {
-    &onv_aten_pointwise, &onv_aten_reduce, &onv_aten_matmul, &onv_aten_layers,
-    &onv_aten_view,      &onv_aten_index,  &onv_aten_create, &onv_aten_loss,
-    &onv_aten_image,     &onv_aten_linalg, &onv_aten_other,
+#include "aten/recipes.h"
+
+/* --- Rows -------------------------------------------------------------------------------------- */
+
+/* What rows are made of. */
+#define KERNEL                     .form = ONV_ATEN_KERNEL
+#define POINTWISE                  .form = ONV_ATEN_POINTWISE
+#define VIEW                       .form = ONV_ATEN_VIEW
+#define MAKES                      .form = ONV_ATEN_MAKES
+#define NOTHING                    .form = ONV_ATEN_NOTHING
+#define RULE(name)                 .rule = ONV_RULE_##name
+#define CAST(name)                 .cast = ONV_CAST_##name
+#define AS(id)                     .as = ONV_ATEN_##id
+#define TEMPS(first)               .temps = (first)
+#define TEMPS_OF_EACH(first, next) .temps = (first), .temps_of_second = (next)
+#define INDUCTOR(ahead, back)      .forward = (ahead), .backward = (back)
+#define FUSED                      .is_fused = true
+#define COUNTED_AS(id)             .counted_as = ONV_ATEN_##id
+#define OVERWRITES                 .runs_in_place = true
+
+#define OP(id, arguments, formulas, ...)                                                           \
+    [ONV_ATEN_##id] = {.name = #id, .in = (arguments), .grads = (formulas), __VA_ARGS__},
+#define OVERLOAD(id, overload, arguments, formulas, ...)                                           \
+    [ONV_ATEN_##id##__##overload] = {                                                              \
+        .name = #id "." #overload, .in = (arguments), .grads = (formulas), __VA_ARGS__},
+#define SHARED(id, ...)                                                                            \
+    [ONV_ATEN_##id] = {.name = #id, .in = "", .grads = "", .form = ONV_ATEN_SHARED, __VA_ARGS__},
+
+const onv_aten_op onv_aten_ops[ONV_ATEN_N_IDS] = {
+    [ONV_ATEN_NONE] = {.name = "", .in = "", .grads = "", .form = ONV_ATEN_SHARED},
+#include "aten/families.def"
 };
 
-const onv_aten_family *onv_aten_family_at(size_t index)
-{
-    return index < sizeof families / sizeof families[0] ? families[index] : NULL;
-}
+/* Behind the last row of each family. */
+static const uint16_t ends[] = {
+#define OP(id, ...)
+#define OVERLOAD(id, overload, ...)
+#define SHARED(id, ...)
+#define FAMILY(name) ONV_ATEN_END_##name,
+#include "aten/families.def"
+};
 
 /* --- Names ------------------------------------------------------------------------------------- */
 
@@ -23,14 +54,33 @@ static int compare(const void *name, const void *op)
     return strcmp(name, ((const onv_aten_op *)op)->name);
 }
 
+static onv_aten_id exactly(const char *name)
+{
+    size_t first = ONV_ATEN_NONE + 1;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; first = ends[i++]) {
+        const onv_aten_op *op =
+            bsearch(name, &onv_aten_ops[first], ends[i] - first, sizeof onv_aten_ops[0], compare);
+        if (op != NULL) return onv_aten_id_of(op);
+    }
+    return ONV_ATEN_NONE;
+}
+
+onv_aten_id onv_aten_named(const char *name)
+{
+    char base[MAX_NAME];
+    size_t length = strlen(name);
+    onv_aten_id id = exactly(name);
+    if (id != ONV_ATEN_NONE || length < 2 || length >= sizeof base || name[length - 1] != '_')
+        return id;
+    memcpy(base, name, length - 1);
+    base[length - 1] = '\0';
+    return exactly(base);
+}
+
 static const onv_aten_op *find_name(const char *name)
 {
-    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
-        const onv_aten_op *op =
-            bsearch(name, families[i]->ops, families[i]->count, sizeof *families[i]->ops, compare);
-        if (op != NULL) return op;
-    }
-    return NULL;
+    const onv_aten_op *op = &onv_aten_ops[exactly(name)];
+    return op->form != ONV_ATEN_SHARED ? op : NULL;
 }
 
 /* With the overload, then without. `base` has `length` bytes. */
@@ -76,7 +126,6 @@ bool onv_aten_next_grad(const char **text, onv_aten_grad *grad)
 {
     const char *c = *text;
     *grad = (onv_aten_grad){0};
-    if (c == NULL) return false;
     while (*c == ' ') c++;
     if (*c == '\0') return false;
     for (; *c != '\0' && *c != ':' && *c != ' '; c++) grad->of |= bit_of(*c, 'a');

@@ -1,10 +1,10 @@
-/* The table of ATen operators: what PyTorch's operators keep for backward, which are views, which
- * are cast by autocast.
+/* The table of ATen operators: what PyTorch's operators keep for backward and make on the way, which are views, which
+ * are cast by autocast, what torch.compile makes of them.
  *
  * Rows are facts of PyTorch's source: gradients and what they read are those of
  * tools/autograd/derivatives.yaml, views and writes those of aten/src/ATen/native/native_functions.yaml,
- * casts those of aten/src/ATen/autocast_mode.h. An operator is one row in the file of its family. Rows are data: they know neither a
- * program nor a tape, and an operator is referred to by a pointer to its row, found once for a call.
+ * casts those of aten/src/ATen/autocast_mode.h. An operator is one row in the file of its family (*.def); a row has a number,
+ * ONV_ATEN_silu, by which operators are compared. Rows are data: they know neither a program nor a tape.
  *
  * Tensor arguments are letters in the order of the schema, a, b, c ...; results are o, p, q ... A
  * gradient formula is "ab:ao": it gives the gradients of a and b, and reads a and the first result. A formula
@@ -25,6 +25,7 @@ typedef enum onv_aten_form {
     ONV_ATEN_VIEW,       /* gives views of its first argument */
     ONV_ATEN_MAKES,      /* gives a new tensor that no other one is read for */
     ONV_ATEN_NOTHING,    /* gives no tensor that counts, and changes none */
+    ONV_ATEN_SHARED,     /* no operator of PyTorch's: what several of them are on the tape */
 } onv_aten_form;
 
 /* What autocast does with an operator's float arguments. */
@@ -93,18 +94,62 @@ typedef enum onv_aten_rule {
 
 enum { ONV_ATEN_MOST_TENSORS = 8 }; /* letters of arguments, and of results */
 
+/* Numbers of rows. ONV_ATEN_NONE: an operation without a row. */
+typedef enum onv_aten_id {
+    ONV_ATEN_NONE = 0,
+#define OP(id, ...)                 ONV_ATEN_##id,
+#define OVERLOAD(id, overload, ...) ONV_ATEN_##id##__##overload,
+#define SHARED(id, ...)             ONV_ATEN_##id,
+/* The next number is that of the last row plus 1, as without these. */
+#define FAMILY(name) ONV_ATEN_END_##name, ONV_ATEN_LAST_##name = ONV_ATEN_END_##name - 1,
+#include "aten/families.def"
+    ONV_ATEN_N_IDS
+} onv_aten_id;
+
 typedef struct onv_aten_op {
     const char *name;  /* without "aten." and "_"; with an overload where overloads differ */
     const char *in;    /* names of tensor arguments, those of lists too, separated by spaces */
-    const char *grads; /* NULL: none */
-    const char *tape;  /* its name on the tape (eager/eager.h); NULL: its own */
-    uint8_t form;      /* onv_aten_form */
-    uint8_t cast;      /* onv_aten_cast */
-    uint8_t rule;      /* onv_aten_rule */
+    const char *grads; /* "": none */
+    const char *temps; /* what backward makes on its way (emit/derivative.c); NULL: nothing */
+    const char *temps_of_second; /* for the second argument, where that differs; else NULL */
+    const char *forward,
+        *backward; /* torch.compile's operations (recipes.h); NULL: see `is_fused` */
+    uint16_t as;   /* onv_aten_id: the row of what it is on the tape; ONV_ATEN_NONE: its own */
+    uint16_t
+        counted_as; /* onv_aten_id: with which operations it counts as equal work; NONE: it does not count */
+    uint8_t form; /* onv_aten_form */
+    uint8_t cast; /* onv_aten_cast */
+    uint8_t rule; /* onv_aten_rule */
+    bool
+        is_fused; /* torch.compile fuses it, though it is not POINTWISE, and makes nothing on its way */
+    bool runs_in_place; /* networks often call it so */
 } onv_aten_op;
+
+/* By number; that of ONV_ATEN_NONE has an empty name. */
+extern const onv_aten_op onv_aten_ops[ONV_ATEN_N_IDS];
 
 /* The row of "aten.mul_.Tensor", and whether it overwrites its first argument; NULL: there is none. */
 const onv_aten_op *onv_aten_find(const char *op_name, bool *in_place);
+
+/* The row with that name, of a form in place too ("add_"); ONV_ATEN_NONE: there is none. */
+onv_aten_id onv_aten_named(const char *name);
+
+static inline onv_aten_id onv_aten_id_of(const onv_aten_op *op)
+{
+    return (onv_aten_id)(op - onv_aten_ops);
+}
+
+/* Whether it is known what torch.compile makes of it: a recipe, or one operation that is fused. */
+static inline bool onv_aten_is_compiled(const onv_aten_op *op)
+{
+    return op->forward != NULL || op->is_fused || op->form == ONV_ATEN_POINTWISE;
+}
+
+/* What the operator is on the tape. */
+static inline onv_aten_id onv_aten_as(const onv_aten_op *op)
+{
+    return op->as != ONV_ATEN_NONE ? (onv_aten_id)op->as : onv_aten_id_of(op);
+}
 
 /* A formula of the row: which arguments have their gradients of it, as bits, and what it reads. */
 typedef struct onv_aten_grad {
@@ -119,18 +164,5 @@ bool onv_aten_next_grad(const char **text, onv_aten_grad *grad);
 /* What autograd keeps of arguments and results, as bits, where `wants` have gradients: an argument that one formula of one
  * argument reads is kept if that one wants its gradient, others in any case, as are results. */
 void onv_aten_saved(const onv_aten_op *op, uint32_t wants, uint32_t *in, uint32_t *out);
-
-/* Families, each sorted by name. */
-typedef struct onv_aten_family {
-    const onv_aten_op *ops;
-    size_t count;
-} onv_aten_family;
-
-extern const onv_aten_family onv_aten_pointwise, onv_aten_reduce, onv_aten_matmul, onv_aten_layers,
-    onv_aten_view, onv_aten_index, onv_aten_create, onv_aten_loss, onv_aten_image, onv_aten_linalg,
-    onv_aten_other;
-
-/* NULL behind the last one. */
-const onv_aten_family *onv_aten_family_at(size_t index);
 
 #endif

@@ -13,52 +13,12 @@ static const char enter[] = "enter", leave[] = "leave", whole[] = ".";
 
 /* --- Kinds of operations ----------------------------------------------------------------------- */
 
-/* The tape's name of an operation, and what its kind is called in a program that counts them. Others
- * run as different operations from case to case (dropout, views, copies), or are not counted alike. */
-static const struct {
-    const char *name, *kind;
-} kinds[] = {
-    {"conv", "convolution"},
-    {"mm", "product"},
-    {"addmm", "product"},
-    {"bmm", "product"},
-    {"batch_norm", "batch_norm"},
-    {"layer_norm", "layer_norm"},
-    {"group_norm", "group_norm"},
-    {"relu", "relu"},
-    {"gelu", "gelu"},
-    {"silu", "silu"},
-    {"hardswish", "hardswish"},
-    {"hardtanh", "hardtanh"},
-    {"elu", "elu"},
-    {"tanh", "tanh"},
-    {"sigmoid", "sigmoid"},
-    {"softmax", "softmax"},
-    {"log_softmax", "log_softmax"},
-    {"Softmax", "softmax"},
-    {"LogSoftmax", "log_softmax"},
-    {"Neg", "neg"},
-    {"Tanh", "tanh"},
-    {"Exp", "exp"},
-    {"add", "add"},
-    {"add_", "add"},
-    {"sub", "sub"},
-    {"neg", "neg"},
-    {"pow", "pow"},
-    {"mean", "mean"},
-    {"rsqrt", "rsqrt"},
-    {"mul", "mul"},
-    {"div", "div"},
-    {"cat", "cat"},
-    {"embedding", "embedding"},
-    {"max_pool", "max_pool"},
-};
-
+/* What its kind is called in a program that counts them. Others run as different operations from case to case (dropout,
+ * views, copies), or are not counted alike. */
 static const char *kind_of(const onv_eager_op *op)
 {
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (strcmp(kinds[i].name, op->name) == 0) return kinds[i].kind;
-    return NULL;
+    uint16_t kind = onv_aten_ops[op->aten].counted_as;
+    return kind != ONV_ATEN_NONE ? onv_aten_ops[kind].name : NULL;
 }
 
 /* --- Calls around an operation ----------------------------------------------------------------- */
@@ -167,8 +127,8 @@ static bool push_inside(finder *f, around *a, const around *before, const char *
 static uint32_t owner_of(const onv_eager *eager, uint32_t index)
 {
     const onv_eager_op *op = &eager->ops.at[index], *next = op + 1;
-    bool is_part = strcmp(op->name, "pad") == 0 && index + 1 < eager->first_loss_op &&
-                   next->node.index == op->node.index && strcmp(next->name, "conv") == 0;
+    bool is_part = op->aten == ONV_ATEN_pad && index + 1 < eager->first_loss_op &&
+                   next->node.index == op->node.index && next->aten == ONV_ATEN_conv;
     return index + is_part;
 }
 
@@ -180,9 +140,9 @@ static bool is_computed(const finder *f, const onv_eager_op *op, const onv_node 
     const onv_eager *eager = f->eager;
     bool reads_parameter = eager->storages.at[eager->tensors.at[op->in[0].tensor].storage].kind ==
                            ONV_STORAGE_PARAMETER;
-    bool is_own = strcmp(op->name, "embedding") == 0
+    bool is_own = op->aten == ONV_ATEN_embedding
                       ? strcmp(node->op_type, "Gather") == 0 || onv_node_is_aten(node, "embedding")
-                      : strcmp(op->name, "mm") != 0;
+                      : op->aten != ONV_ATEN_mm;
     return reads_parameter && !is_own;
 }
 
@@ -204,7 +164,7 @@ static void find_around(finder *f, uint32_t index, const around *before, around 
         a->is_known = read_list(f, node->calls, a);
     else if (node->name[0] == '/')
         a->is_known = read_slashes(f, node->name, a);
-    bool is_conv = op->part == NULL && strcmp(op->name, "conv") == 0;
+    bool is_conv = op->part == NULL && op->aten == ONV_ATEN_conv;
     if (!a->is_known || path == NULL || a->n == 0 || (op->part == NULL && !is_conv)) return;
     const char *noted = a->paths[a->n - 1];
     if (strcmp(noted, path) == 0) return;

@@ -15,7 +15,7 @@ static const onv_eager_tensor *input_of(const onv_eager *eager, const onv_eager_
 
 static bool is_convolution(const onv_eager *eager, const onv_eager_op *op)
 {
-    if (strncmp(op->name, "conv", 4) != 0) return false;
+    if (op->aten != ONV_ATEN_conv) return false;
     const onv_eager_tensor *x = input_of(eager, op, 0), *w = input_of(eager, op, 1);
     return x != NULL && w != NULL && x->rank > 2 && w->rank == x->rank;
 }
@@ -33,9 +33,7 @@ static bool wants_channels_last(const onv_eager *eager, const onv_joint *joint,
         const onv_eager_op *op = &eager->ops.at[i];
         if (!is_convolution(eager, op)) continue;
         const onv_eager_tensor *x = input_of(eager, op, 0), *w = input_of(eager, op, 1);
-        bool turns =
-            strcmp(op->name, "conv") != 0; /* transposed: its weight has the inputs first */
-        int64_t groups = turns || w->dims[1] == 0 ? 1 : x->dims[1] / w->dims[1];
+        int64_t groups = w->dims[1] == 0 ? 1 : x->dims[1] / w->dims[1];
         if (groups > 1 && w->dims[1] > 1) return false;
         if (w->dims[0] <= w->dims[1] / 2 && w->dims[2] > 1) return false;
         all_small &= w->dims[0] <= FEW_CHANNELS && w->dims[1] <= FEW_CHANNELS;
@@ -91,7 +89,7 @@ static uint32_t find_backward(const onv_eager *eager, const onv_timeline *t, uin
         if (step->phase != ONV_PHASE_BACKWARD || step->label == NULL) continue;
         for (uint32_t i = next; i-- > 0;) {
             const onv_eager_op *op = &eager->ops.at[i];
-            if (op->node.index != step->node.index || strcmp(op->name, step->label) != 0) continue;
+            if (op->node.index != step->node.index || op->name != step->label) continue;
             step_of[i] = s;
             next = i;
             break;

@@ -28,11 +28,9 @@ typedef struct order {
 
 static bool is_product(const onv_step *step)
 {
-    static const char *const names[] = {"mm", "addmm", "bmm"};
     if (step->phase != ONV_PHASE_BACKWARD || step->label == NULL) return false;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(step->label, names[i]) == 0) return true;
-    return false;
+    onv_aten_id id = onv_aten_named(step->label);
+    return id == ONV_ATEN_mm || id == ONV_ATEN_addmm || id == ONV_ATEN_bmm;
 }
 
 static bool is_tensor(const onv_buffer *b)
@@ -78,10 +76,10 @@ static bool is_fused(const onv_step *step)
 {
     static const char *const apart[] = {"=c", "=C", "=k", "=n", "=N", "!c", "!n"};
     if (!onv_is_node(step->node) || step->label == NULL) return false;
-    const onv_joint_recipe *recipe = onv_joint_recipe_of(step->label);
-    if (recipe == NULL) return false;
+    const onv_aten_op *row = &onv_aten_ops[onv_aten_named(step->label)];
+    if (!onv_aten_is_compiled(row)) return false;
     bool is_backward = step->phase == ONV_PHASE_BACKWARD;
-    const char *text = is_backward ? recipe->backward : recipe->forward;
+    const char *text = is_backward ? row->backward : row->forward;
     if (!is_backward && strncmp(step->label, "dropout", 7) == 0) return true;
     for (size_t i = 0; i < sizeof apart / sizeof apart[0] && text != NULL; i++)
         if (strstr(text, apart[i]) != NULL) return false;

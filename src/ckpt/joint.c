@@ -376,7 +376,7 @@ static void add_plain(builder *b, onv_joint_kind kind)
     }
 }
 
-static void add_by_recipe(builder *b, const onv_joint_recipe *recipe)
+static void add_by_recipe(builder *b, const onv_aten_op *recipe)
 {
     uint32_t before = (uint32_t)b->joint->nodes.count;
     bind_inputs(b);
@@ -392,22 +392,22 @@ static void add_by_recipe(builder *b, const onv_joint_recipe *recipe)
 
 /* Rows of a trained table are looked up by a kernel of its own, other elements by a pointwise one; the
  * backward of pooling in three dims is a kernel. */
-static const char *recipe_name(const builder *b)
+static const onv_aten_op *recipe_of(const builder *b)
 {
     enum { VOLUME = 5 };
     const onv_eager_op *op = b->op;
-    bool looks_up = strcmp(op->name, "Gather") == 0;
-    if (looks_up && op->n_in > 0 && tensor_at(b, op->in[0].tensor)->is_leaf) return "embedding";
-    if (looks_up) return "GatherND";
-    if (strcmp(op->name, "max_pool") == 0 && tensor_at(b, op->out[0])->rank == VOLUME)
-        return "max_pool3d";
-    return op->name;
+    onv_aten_id id = (onv_aten_id)op->aten;
+    bool looks_up = id == ONV_ATEN_index_select;
+    bool is_table = looks_up && op->n_in > 0 && tensor_at(b, op->in[0].tensor)->is_leaf;
+    bool is_volume = id == ONV_ATEN_max_pool && tensor_at(b, op->out[0])->rank == VOLUME;
+    if (looks_up) id = is_table ? ONV_ATEN_embedding : ONV_ATEN_index;
+    return &onv_aten_ops[is_volume ? ONV_ATEN_max_pool3d : id];
 }
 
 /* A copy in eager PyTorch, which Inductor takes out: windows that fit the image need no padding. */
 static bool pads_nothing(const builder *b, const onv_eager_op *op)
 {
-    if (op->n_in == 0 || strcmp(op->name, "Pad") != 0) return false;
+    if (op->n_in == 0 || op->aten != ONV_ATEN_pad) return false;
     const onv_eager_tensor *x = tensor_at(b, op->in[0].tensor), *out = tensor_at(b, op->out[0]);
     return x->rank == out->rank && memcmp(x->dims, out->dims, x->rank * sizeof x->dims[0]) == 0;
 }
@@ -416,7 +416,7 @@ static bool pads_nothing(const builder *b, const onv_eager_op *op)
  * of common subexpressions. */
 static bool repeats_mask(builder *b, const onv_eager_op *op)
 {
-    bool makes = strcmp(op->name, "Where") == 0 && op->n_in == 1 && op->n_out == 1;
+    bool makes = op->aten == ONV_ATEN_where && op->n_in == 1 && op->n_out == 1;
     if (!makes || tensor_at(b, op->out[0])->needs_grad) return false;
     uint32_t first = b->n_masks > MAX_MASKS ? b->n_masks - MAX_MASKS : 0;
     const onv_eager_tensor *out = tensor_at(b, op->out[0]);
@@ -446,16 +446,16 @@ static void add_op(builder *b)
         return;
     }
     if (repeats_mask(b, op)) return;
-    const onv_joint_recipe *recipe = onv_joint_recipe_of(recipe_name(b));
-    if (strcmp(op->name, "cat") == 0) {
+    const onv_aten_op *recipe = recipe_of(b);
+    if (op->aten == ONV_ATEN_cat) {
         add_plain(b, ONV_JOINT_CAT);
-    } else if (recipe == NULL) {
-        if (b->joint->n_unknown++ == 0) b->joint->unknown = op->name;
-        add_plain(b, ONV_JOINT_OTHER);
-    } else if (recipe->forward == NULL) {
+    } else if (recipe->forward != NULL) {
+        add_by_recipe(b, recipe);
+    } else if (onv_aten_is_compiled(recipe)) {
         add_plain(b, ONV_JOINT_POINTWISE);
     } else {
-        add_by_recipe(b, recipe);
+        if (b->joint->n_unknown++ == 0) b->joint->unknown = op->name;
+        add_plain(b, ONV_JOINT_OTHER);
     }
 }
 

@@ -4,7 +4,7 @@
  *   joint   var_mean(x), add, rsqrt, sub, mul, squeeze ..., and of backward, what reads these
  *
  * AOTAutograd traces a network with Inductor's decompositions; this makes the same graph from the
- * tape, by a recipe for each of the tape's operations (recipes.c). What backward computes from the
+ * tape, by a recipe for each of the tape's operations (aten/recipes.h). What backward computes from the
  * incoming gradients stays in backward, so of it only the reads stand here: nodes say by what kind of
  * operation they are read. What backward computes from forward's values alone are nodes of their own.
  *
@@ -60,15 +60,5 @@ typedef struct onv_joint {
 onv_status onv_joint_make(const onv_eager *eager, onv_arena *arena, onv_joint *joint,
                           onv_error *err);
 void onv_joint_cleanup(onv_joint *joint);
-
-/* --- recipes.c --------------------------------------------------------------------------------- */
-
-typedef struct onv_joint_recipe {
-    const char *name; /* of the tape's operation */
-    const char *forward, *backward;
-} onv_joint_recipe;
-
-/* NULL: there is none. */
-const onv_joint_recipe *onv_joint_recipe_of(const char *name);
 
 #endif

@@ -1,20 +1,6 @@
 #include "ckpt/places.h"
 
-#include <string.h>
-
 #include "base/fail.h"
-
-/* Operations that some code runs in place. */
-static bool has_inplace_form(const onv_eager_op *op)
-{
-    static const char *const names[] = {
-        "relu", "hardswish",   "silu", "hardtanh", "leaky_relu", "elu", "celu",
-        "selu", "hardsigmoid", "mish", "relu6",    "threshold",  "add", "sub",
-    };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i], op->name) == 0) return true;
-    return false;
-}
 
 typedef struct uses {
     uint32_t *last_read;   /* by storage: 1 + operation */
@@ -52,7 +38,7 @@ static bool may_overwrite(const onv_eager *eager, const uses *u, uint32_t i)
     uint32_t in = storage_of(eager, op->in[0].tensor);
     const onv_eager_storage *storage = &eager->storages.at[in];
     if (storage->kind != ONV_STORAGE_ACTIVATION || storage->on_host || storage->is_output ||
-        !has_inplace_form(op))
+        !onv_aten_ops[op->aten].runs_in_place)
         return false;
     /* A sum is written onto what was made last: out += identity. */
     for (uint32_t k = 1; k < op->n_in; k++)

@@ -63,7 +63,7 @@ static bool has_grad(const onv_simulation *s, const onv_eager_op *op)
 static bool hands_on_view(const onv_simulation *s, const onv_eager_op *op, uint32_t k)
 {
     bool shares = onv_sim_storage(s, op->in[k].tensor) == onv_sim_storage(s, op->out[0]);
-    return (shares && !op->in_place) || strcmp(op->name, "reshape") == 0;
+    return (shares && !op->in_place) || op->aten == ONV_ATEN_reshape;
 }
 
 /* The storage of the nth gradient that forward made. */

@@ -13,6 +13,7 @@
 #ifndef ONV_EAGER_EAGER_H
 #define ONV_EAGER_EAGER_H
 
+#include "aten/aten.h"
 #include "graph/liveness.h"
 #include "ir/model.h"
 #include "ir/weight_format.h"
@@ -102,6 +103,7 @@ typedef enum onv_life {
 
 typedef struct onv_eager_op {
     const char *name;   /* PyTorch's, static */
+    uint16_t aten;      /* onv_aten_id; ONV_ATEN_NONE: an operation without a row */
     onv_node_id node;   /* ONV_NO_NODE for the loss */
     onv_node_id origin; /* of a call that ran again for `node`: the node that made it; else none */
     const char *

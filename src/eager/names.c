@@ -316,8 +316,6 @@ static void hold_in_list(onv_naming *n, const onv_statement *s, uint32_t tensor)
 static bool is_joined(const onv_naming *n, uint32_t tensor)
 {
     enum { MOST_VIEWS = 8 };
-    static const char *const products[] = {"mm", "bmm", "flash_attention", "cudnn_attention",
-                                           "efficient_attention"};
     const onv_eager_tensor *all = n->eager->tensors.at;
     const onv_eager_op *at = &n->eager->ops.at[n->last_use[tensor]];
     for (uint32_t k = 0; k < MOST_VIEWS && at->n_out > 0 && at->out[0] != tensor &&
@@ -326,9 +324,10 @@ static bool is_joined(const onv_naming *n, uint32_t tensor)
         tensor = at->out[0];
         at = &n->eager->ops.at[n->last_use[tensor]];
     }
-    bool is_product = false;
-    for (size_t i = 0; i < sizeof products / sizeof products[0]; i++)
-        is_product |= strcmp(at->name, products[i]) == 0;
+    bool is_product = at->aten == ONV_ATEN_mm || at->aten == ONV_ATEN_bmm ||
+                      at->aten == ONV_ATEN_flash_attention ||
+                      at->aten == ONV_ATEN_cudnn_attention ||
+                      at->aten == ONV_ATEN_efficient_attention;
     uint32_t made = 0;
     for (uint32_t k = 0; k < at->n_in && is_product; k++) made += n->made_by[at->in[k].tensor] > 0;
     return made > 1;
@@ -336,8 +335,7 @@ static bool is_joined(const onv_naming *n, uint32_t tensor)
 
 static bool is_weights_of_attention(const onv_naming *n, uint32_t op, uint32_t tensor)
 {
-    const char *name = n->eager->ops.at[op].name;
-    return (strcmp(name, "softmax") == 0 || strcmp(name, "Softmax") == 0) && is_joined(n, tensor);
+    return n->eager->ops.at[op].aten == ONV_ATEN_softmax && is_joined(n, tensor);
 }
 
 static void hold_result(onv_naming *n, uint32_t op, uint32_t tensor)

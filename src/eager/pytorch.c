@@ -19,18 +19,16 @@ const char *onv_pytorch_release(size_t index)
 bool onv_pytorch_keeps_input(const onv_lower_options *options, const onv_eager_op *op)
 {
     static const struct {
-        const char *op;
+        uint16_t op;          /* onv_aten_id */
         uint32_t from, until; /* releases: from the first, before the second */
     } rows[] = {
-        {"softmax", 0, ONV_PYTORCH_RELEASE(1, 11)},
-        {"Softmax", 0, ONV_PYTORCH_RELEASE(1, 11)},
-        {"log_softmax", 0, ONV_PYTORCH_RELEASE(1, 11)},
-        {"LogSoftmax", 0, ONV_PYTORCH_RELEASE(1, 11)},
-        {"relu", 0, ONV_PYTORCH_RELEASE(1, 10)},
-        {"mean", ONV_PYTORCH_RELEASE(1, 13), ONV_PYTORCH_RELEASE(2, 2)},
+        {ONV_ATEN_softmax, 0, ONV_PYTORCH_RELEASE(1, 11)},
+        {ONV_ATEN_log_softmax, 0, ONV_PYTORCH_RELEASE(1, 11)},
+        {ONV_ATEN_relu, 0, ONV_PYTORCH_RELEASE(1, 10)},
+        {ONV_ATEN_mean, ONV_PYTORCH_RELEASE(1, 13), ONV_PYTORCH_RELEASE(2, 2)},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0] && !op->in_place; i++)
-        if (strcmp(op->name, rows[i].op) == 0 && onv_before_pytorch(options, rows[i].until) &&
+        if (op->aten == rows[i].op && onv_before_pytorch(options, rows[i].until) &&
             !onv_before_pytorch(options, rows[i].from))
             return true;
     return false;

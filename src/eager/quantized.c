@@ -78,8 +78,7 @@ uint64_t onv_weight_temps(const onv_weight_format *format, const onv_eager_op *o
 
 static bool is_product(const onv_eager_op *op)
 {
-    return strcmp(op->name, "mm") == 0 || strcmp(op->name, "addmm") == 0 ||
-           strcmp(op->name, "linear") == 0;
+    return op->aten == ONV_ATEN_mm || op->aten == ONV_ATEN_addmm || op->aten == ONV_ATEN_linear;
 }
 
 /* The head: the last product, if the loss has not taken it in. */

@@ -30,7 +30,7 @@ static const onv_eager_op *swapped_view(const onv_emitter *e, const readers *r, 
 {
     onv_eager_tensor t = onv_tensor_at(e, tensor);
     const onv_eager_op *view = t.rank == 3 ? sole_reader(e, r, tensor) : NULL;
-    if (view == NULL || strcmp(view->name, "permute") != 0 || view->n_out != 1) return NULL;
+    if (view == NULL || view->aten != ONV_ATEN_permute || view->n_out != 1) return NULL;
     onv_eager_tensor v = onv_tensor_at(e, view->out[0]);
     if (v.dims[0] != t.dims[0] || v.dims[1] != t.dims[2] || v.strides[1] != t.strides[2] ||
         v.dims[1] < 2 || v.dims[2] < 2)
@@ -51,13 +51,13 @@ static bool part_strides(const onv_emitter *e, const onv_eager_op *op, uint32_t 
 {
     onv_eager_tensor x = onv_tensor_at(e, op->in[k].tensor), y = onv_tensor_at(e, op->out[0]);
     int64_t step = 1;
-    if (strcmp(op->name, "cat") == 0 && x.rank == y.rank) {
+    if (op->aten == ONV_ATEN_cat && x.rank == y.rank) {
         for (uint32_t i = x.rank; i-- > 0; step *= y.dims[i]) strides[i] = step;
         return true;
     }
     /* Dims of the result, those that are kept as 1 too, are the operand's from the end on; which are gone is told where all
      * dims differ. */
-    if (strcmp(op->name, "sum") != 0) return false;
+    if (op->aten != ONV_ATEN_sum) return false;
     uint32_t at = y.rank;
     for (uint32_t i = x.rank; i-- > 0;) {
         bool stays = at > 0 && y.dims[at - 1] == x.dims[i];
@@ -81,8 +81,8 @@ static bool is_read_swapped(const onv_emitter *e, const readers *r, const onv_ea
         const onv_eager_op *next = sole_reader(e, r, tensor);
         if (next == NULL || next->n_out != 1) return false;
         bool is_view = onv_tensor_at(e, next->out[0]).storage == onv_tensor_at(e, tensor).storage;
-        if (!is_view) return is_swapped && strcmp(next->name, "conv") != 0;
-        is_swapped |= strcmp(next->name, "permute") == 0;
+        if (!is_view) return is_swapped && next->aten != ONV_ATEN_conv;
+        is_swapped |= next->aten == ONV_ATEN_permute;
         tensor = next->out[0];
     }
     return false;
@@ -97,23 +97,13 @@ typedef enum kernel {
 static kernel kernel_of(const onv_emitter *e, const onv_eager_op *op)
 {
     if (!onv_is_node(op->node) || op->n_in == 0 || op->n_out == 0) return OTHER;
-    if (strcmp(op->name, "conv") == 0 || strcmp(op->name, "upsample") == 0 ||
-        strcmp(op->name, "im2col") == 0)
+    if (op->aten == ONV_ATEN_conv || op->aten == ONV_ATEN_upsample || op->aten == ONV_ATEN_im2col)
         return COPIES;
     const onv_node *node = onv_model_node(e->model, op->node);
     const onv_attr *mode = onv_node_attr(node, "mode");
-    if (strcmp(op->name, node->op_type) != 0) return OTHER;
-    if (strcmp(op->name, "Resize") == 0) return COPIES;
-    if (strcmp(op->name, "Pad") != 0 || mode == NULL || mode->kind != ONV_ATTR_STRING) return OTHER;
+    if (op->aten != ONV_ATEN_pad || mode == NULL || mode->kind != ONV_ATTR_STRING) return OTHER;
     if (strcmp(mode->s, "reflect") == 0) return COPIES;
     return strcmp(mode->s, "edge") == 0 ? STRIDES : OTHER;
-}
-
-static bool is_any_of(const char *name, const char *const *names, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(names[i], name) == 0) return true;
-    return false;
 }
 
 static bool has_dims_of(const onv_emitter *e, uint32_t tensor, uint32_t other)
@@ -126,21 +116,20 @@ static bool has_dims_of(const onv_emitter *e, uint32_t tensor, uint32_t other)
  * which it reads: through a permutation that is not the softmax's, and through dropout, which keeps it. */
 static bool is_read_permuted(const onv_emitter *e, const readers *r, const onv_eager_op *op)
 {
-    static const char *const kernels[] = {"Softmax", "softmax", "LogSoftmax"};
-    static const char *const products[] = {"reshape", "bmm", "mm", "matmul"};
-    if (!is_any_of(op->name, kernels, sizeof kernels / sizeof kernels[0])) return false;
+    if (op->aten != ONV_ATEN_softmax && op->aten != ONV_ATEN_log_softmax) return false;
     uint32_t tensor = op->out[0];
     bool is_permuted = false;
     for (uint32_t k = 0; k < MAX_VIEWS; k++) {
         const onv_eager_op *next = sole_reader(e, r, tensor);
         if (next == NULL || next->n_out != 1) return false;
-        if (is_permuted && is_any_of(next->name, products, sizeof products / sizeof products[0]))
-            return true;
-        bool is_permute = strcmp(next->name, "permute") == 0;
+        bool reads_rows = next->aten == ONV_ATEN_reshape || next->aten == ONV_ATEN_bmm ||
+                          next->aten == ONV_ATEN_mm || next->aten == ONV_ATEN_matmul;
+        if (is_permuted && reads_rows) return true;
+        bool is_permute = next->aten == ONV_ATEN_permute;
         onv_eager_tensor t = onv_tensor_at(e, next->out[0]);
         bool is_same = has_dims_of(e, next->out[0], tensor) &&
-                       (strcmp(next->name, "expand") == 0 || strcmp(next->name, "view") == 0);
-        if (!is_permute && !is_same && strcmp(next->name, "dropout") != 0) return false;
+                       (next->aten == ONV_ATEN_expand || next->aten == ONV_ATEN_view);
+        if (!is_permute && !is_same && next->aten != ONV_ATEN_dropout) return false;
         tensor = next->out[0];
         if (is_permute) is_permuted = !onv_tensor_is_contiguous(&t);
     }
@@ -152,22 +141,22 @@ static bool is_swapped_norm(const onv_emitter *e, const readers *r, const onv_ea
 {
     const onv_eager_op *view = swapped_view(e, r, op->out[0]);
     const onv_eager_op *next = view != NULL ? sole_reader(e, r, view->out[0]) : NULL;
-    return view != NULL && (next == NULL || strcmp(next->name, "permute") != 0);
+    return view != NULL && (next == NULL || next->aten != ONV_ATEN_permute);
 }
 
 static bool copies(const onv_emitter *e, const readers *r, const onv_eager_op *op)
 {
     if (!op->has_backward || op->n_in == 0 || op->n_out == 0) return false;
-    if (strcmp(op->name, "batch_norm") == 0 || strcmp(op->name, "group_norm") == 0 ||
-        strcmp(op->name, "layer_norm") == 0)
+    if (op->aten == ONV_ATEN_batch_norm || op->aten == ONV_ATEN_group_norm ||
+        op->aten == ONV_ATEN_layer_norm)
         return is_swapped_norm(e, r, op);
     if (is_read_permuted(e, r, op)) return true;
-    if (strcmp(op->name, "conv") == 0 && onv_tensor_at(e, op->out[0]).rank > 3)
+    if (op->aten == ONV_ATEN_conv && onv_tensor_at(e, op->out[0]).rank > 3)
         return is_read_swapped(e, r, op);
     const onv_eager_op *next = reader_of_swapped(e, r, op->out[0]);
     if (next == NULL) return false;
-    if (kernel_of(e, op) == COPIES) return strcmp(next->name, "reshape") == 0;
-    return strcmp(op->name, "view") == 0 && onv_tensor_at(e, op->in[0].tensor).rank == 2 &&
+    if (kernel_of(e, op) == COPIES) return next->aten == ONV_ATEN_reshape;
+    return op->aten == ONV_ATEN_view && onv_tensor_at(e, op->in[0].tensor).rank == 2 &&
            kernel_of(e, next) != OTHER;
 }
 
@@ -200,8 +189,8 @@ static void copy_part(onv_emitter *e, const readers *r, const uint32_t *made_by,
         if (sole_reader(e, r, tensor) == NULL || maker == 0) return;
         onv_eager_op *view = &e->eager->ops.at[maker - 1];
         onv_eager_tensor part = onv_tensor_at(e, tensor), x = onv_tensor_at(e, view->in[0].tensor);
-        bool permutes = strcmp(view->name, "permute") == 0;
-        if ((!permutes && strcmp(view->name, "view") != 0) || view->in[0].grad != ONV_GRAD_ALIAS ||
+        bool permutes = view->aten == ONV_ATEN_permute;
+        if ((!permutes && view->aten != ONV_ATEN_view) || view->in[0].grad != ONV_GRAD_ALIAS ||
             (permutes && !strides_before(&x, &part, strides, before)))
             return;
         part.strides = strides;
@@ -249,9 +238,9 @@ static uint32_t view_with_dense_gradient(const onv_emitter *e, const readers *r,
         if (next->node.index == product->node.index) own = tensor;
         next = sole_reader(e, r, tensor);
     }
-    bool copies = next != NULL && strcmp(next->name, "reshape") == 0 && next->n_out == 1;
+    bool copies = next != NULL && next->aten == ONV_ATEN_reshape && next->n_out == 1;
     if (copies) next = sole_reader(e, r, next->out[0]);
-    if (next != NULL && strcmp(next->name, "bmm") == 0) return tensor;
+    if (next != NULL && next->aten == ONV_ATEN_bmm) return tensor;
     bool is_einsum = onv_is_node(product->node) &&
                      strcmp(onv_model_node(e->model, product->node)->op_type, "Einsum") == 0;
     return is_einsum ? own : ONV_NO_TENSOR;
@@ -262,7 +251,7 @@ static uint32_t view_with_dense_gradient(const onv_emitter *e, const readers *r,
 static bool copies_for_product(const onv_emitter *e, const readers *r, const onv_eager_op *op)
 {
     int64_t strides[ONV_MAX_RANK];
-    if (strcmp(op->name, "bmm") != 0 || !op->has_backward || e->options->on_cpu) return false;
+    if (op->aten != ONV_ATEN_bmm || !op->has_backward || e->options->on_cpu) return false;
     uint32_t view = view_with_dense_gradient(e, r, op);
     if (view == ONV_NO_TENSOR) return false;
     onv_eager_tensor product = onv_tensor_at(e, op->out[0]), x = onv_tensor_at(e, view);

@@ -170,11 +170,33 @@ void onv_strides_like(const onv_eager_tensor *in, int64_t *strides)
 
 /* --- Operations -------------------------------------------------------------------------------- */
 
-void onv_emit_begin(onv_emitter *e, const char *name)
+static void begin(onv_emitter *e, const char *name, uint16_t aten)
 {
-    e->op = (onv_eager_op){.name = name, .node = e->node, .origin = ONV_NO_NODE, .part = e->part};
+    e->op = (onv_eager_op){
+        .name = name, .aten = aten, .node = e->node, .origin = ONV_NO_NODE, .part = e->part};
     e->is_building = true;
     e->in.count = e->out.count = e->keep.count = e->extra.count = 0;
+}
+
+void onv_emit_begin_op(onv_emitter *e, onv_aten_id op)
+{
+    begin(e, onv_aten_ops[op].name, (uint16_t)op);
+}
+
+void onv_emit_rename(onv_eager_op *made, onv_aten_id op)
+{
+    made->name = onv_aten_ops[op].name;
+    made->aten = (uint16_t)op;
+}
+
+/* Names are literals, or those of nodes: the same ones come again. */
+void onv_emit_begin(onv_emitter *e, const char *name)
+{
+    uintptr_t address = (uintptr_t)name;
+    onv_named_op *known = &e->known[(address ^ address >> 7) & (ONV_KNOWN_OPS - 1)];
+    if (known->name != name)
+        *known = (onv_named_op){.name = name, .aten = (uint16_t)onv_aten_named(name)};
+    begin(e, name, known->aten);
 }
 
 void onv_emit_in(onv_emitter *e, uint32_t tensor, onv_grad grad)
@@ -305,7 +327,7 @@ static void copy_slices(onv_emitter *e)
     if (!e->op.in_place || !e->op.has_backward || e->in.count == 0 || e->out.count == 0) return;
     onv_eager_arg *first = &e->in.at[0];
     if (first->grad == ONV_GRAD_NONE || e->is_written_view == NULL ||
-        strcmp(e->op.name, "copy_slices") == 0 || !e->is_written_view(e, first->tensor))
+        e->op.aten == ONV_ATEN_copy_slices || !e->is_written_view(e, first->tensor))
         return;
     uint64_t bytes = onv_tensor_at(e, first->tensor).bytes, twice;
     if (!onv_u64_mul(bytes, 2, &twice)) twice = UINT64_MAX;

@@ -45,6 +45,14 @@ typedef struct onv_tally {
     const char *first; /* one of them */
 } onv_tally;
 
+/* A name of an operation, and its row. */
+typedef struct onv_named_op {
+    const char *name;
+    uint16_t aten; /* onv_aten_id */
+} onv_named_op;
+
+enum { ONV_KNOWN_OPS = 128 }; /* a power of 2 */
+
 typedef struct onv_emitter onv_emitter;
 
 /* The operation that is being built, and what those before have done to storages. It knows neither
@@ -76,7 +84,8 @@ struct onv_emitter {
     ONV_VEC(uint32_t) out;
     ONV_VEC(uint32_t) keep; /* storages */
     ONV_VEC(onv_extra) extra;
-    bool is_building; /* between onv_emit_begin() and onv_emit_end() */
+    bool is_building;                  /* between onv_emit_begin() and onv_emit_end() */
+    onv_named_op known[ONV_KNOWN_OPS]; /* names that were looked up, by their address */
     onv_rnn_state recurrent;
     ONV_VEC(bool) saved;     /* by storage: an operation so far keeps it */
     onv_tally unreached;     /* trained parameters that no gradient reaches */
@@ -105,7 +114,12 @@ void onv_strides_like(const onv_eager_tensor *in, int64_t *strides);
 bool onv_tensor_needs_grad(const onv_emitter *e, uint32_t tensor);
 bool onv_tensor_is_float(const onv_emitter *e, uint32_t tensor);
 
+/* By its name, which is that of a row of the table where there is one; static. */
 void onv_emit_begin(onv_emitter *e, const char *name);
+/* The same, by the row's number. */
+void onv_emit_begin_op(onv_emitter *e, onv_aten_id op);
+/* An operation that was begun, or is complete, is another one. */
+void onv_emit_rename(onv_eager_op *made, onv_aten_id op);
 void onv_emit_in(onv_emitter *e, uint32_t tensor, onv_grad grad);
 /* x += y; `grad` is how y gets its gradient. */
 uint32_t onv_emit_add_to(onv_emitter *e, uint32_t x, uint32_t y, onv_grad grad);
@@ -113,7 +127,7 @@ void onv_emit_save(onv_emitter *e, uint32_t tensor);
 /* What backward alone reads and no tensor of the graph is. */
 void onv_emit_extra(onv_emitter *e, uint64_t count, uint64_t bytes_each, const char *label);
 uint32_t onv_emit_out(onv_emitter *e, uint32_t tensor);
-/* Beside what PyTorch's formula for the operation makes, which onv_emit_end looks up by its name. */
+/* Beside what PyTorch's formula for the operation makes, which is in its row. */
 void onv_emit_temps(onv_emitter *e, uint64_t forward_bytes, uint64_t backward_bytes);
 /* What a library takes for the operation, and for the gradient of its operand `in`, if there is one. */
 void onv_emit_workspace(onv_emitter *e, onv_eager_workspace workspace);

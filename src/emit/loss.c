@@ -144,7 +144,7 @@ static bool take_head(onv_emitter *e, uint32_t logits, head *found)
     while (end > 0 && eager->ops.at[end - 1].n_out == 1 &&
            onv_tensor_at(e, eager->ops.at[end - 1].out[0]).storage == storage) {
         const onv_eager_op *op = &eager->ops.at[--end];
-        if (strcmp(op->name, "mm") != 0 && strcmp(op->name, "addmm") != 0) continue;
+        if (op->aten != ONV_ATEN_mm && op->aten != ONV_ATEN_addmm) continue;
         uint32_t n = op->n_in;
         onv_eager_tensor x = onv_tensor_at(e, op->in[n - 2].tensor);
         onv_eager_tensor out = onv_tensor_at(e, op->out[0]);

@@ -98,7 +98,7 @@ void onv_find_lerp(onv_finder *s, const onv_node *where)
     const onv_node *const parts[] = {between, up, add, down, sub, where};
     if (!take_all(s, &g, parts, sizeof parts / sizeof parts[0])) return;
     onv_fusion fusion = of_two(s, ONV_FUSION_POINTWISE, start, end, where);
-    fusion.name = "lerp";
+    fusion.name = "lerp.Scalar";
     fusion.saves = ONV_SAVES_NOTHING;
     onv_find_publish(s, &g, fusion);
 }

@@ -61,14 +61,14 @@ static const call calls[] = {
     {"addbmm", "addbmm", ONV_OF_TENSORS},
     {"addmv", "addmv", ONV_OF_TENSORS},
     {"addr", "addr", ONV_OF_TENSORS},
-    {"remainder.Scalar", "remainder", ONV_HANDS_ON},
-    {"fmod.Scalar", "fmod", ONV_HANDS_ON},
+    {"remainder.Scalar", "remainder.Scalar", ONV_HANDS_ON},
+    {"fmod.Scalar", "fmod.Scalar", ONV_HANDS_ON},
     {"frac", "frac", ONV_HANDS_ON},
-    {"remainder.Tensor", "remainder_tensor", ONV_SAVES_IN | ONV_HANDS_FIRST_ON | ONV_OF_TENSORS},
-    {"fmod.Tensor", "fmod_tensor",
+    {"remainder.Tensor", "remainder", ONV_SAVES_IN | ONV_HANDS_FIRST_ON | ONV_OF_TENSORS},
+    {"fmod.Tensor", "fmod",
      ONV_SAVES_IN | ONV_HANDS_FIRST_ON | ONV_IS_ONE_NODE | ONV_OF_TENSORS},
-    {"clamp.Tensor", "clamp_between", ONV_SAVES_IN | ONV_OF_TENSORS},
-    {"lerp.Tensor", "lerp_tensor", ONV_SAVES_IN | ONV_OF_TENSORS},
+    {"clamp.Tensor", "clamp.Tensor", ONV_SAVES_IN | ONV_OF_TENSORS},
+    {"lerp.Tensor", "lerp", ONV_SAVES_IN | ONV_OF_TENSORS},
     {"logaddexp", "logaddexp", ONV_SAVES_IN | ONV_OF_TENSORS},
     {"logaddexp2", "logaddexp2", ONV_SAVES_IN | ONV_OF_TENSORS},
     {"sinc", "sinc", ONV_SAVES_IN},
@@ -79,7 +79,7 @@ static const call calls[] = {
     {"diagonal", "diagonal", ONV_SAVES_NOTHING},
     {"add.Tensor", "add_alpha", ONV_HANDS_FIRST_ON | ONV_OF_TENSORS},
     {"sub.Tensor", "sub_alpha", ONV_HANDS_FIRST_ON | ONV_OF_TENSORS},
-    {"linalg_vector_norm", "vector_norm", ONV_SAVES_IN | ONV_SAVES_OUT},
+    {"linalg_vector_norm", "linalg_vector_norm", ONV_SAVES_IN | ONV_SAVES_OUT},
     {"div.Tensor_mode", "div_mode", ONV_SAVES_IN | ONV_OF_TENSORS}, /* gradients are zeros */
     {"diagonal_copy", "diagonal", ONV_SAVES_NOTHING},               /* of torch.trace */
     {"complex", "complex",
@@ -312,7 +312,7 @@ void onv_find_noted(onv_finder *s, const onv_node *node)
     if ((made->saves & ONV_OF_COMPLEX) != 0 && !is_complex(last)) return;
     bool scales = strcmp(made->name, "add_alpha") == 0 || strcmp(made->name, "sub_alpha") == 0;
     if (scales && !is_scaled_sum(s, last, in)) return;
-    bool is_norm = strcmp(made->name, "vector_norm") == 0;
+    bool is_norm = strcmp(made->name, "linalg_vector_norm") == 0;
     bool is_bound = is_norm && count_nodes(s, &g, "ReduceMax") == 1;
     if (is_norm && !is_bound && count_nodes(s, &g, "Pow") != 2) return; /* of 1 or 2: one node */
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, in[0], last);

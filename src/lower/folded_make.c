@@ -59,10 +59,8 @@ static uint32_t make_leaf(onv_lowering *l, const onv_folded_plan *plan, const on
 
 static uint32_t make_pointwise(onv_lowering *l, const onv_term_kind *kind, uint32_t x)
 {
-    static const char *const in_float32[] = {"Softmax", "LogSoftmax", "Exp",
-                                             "Log",     "Softplus",   "pow"};
-    for (size_t i = 0; i < sizeof in_float32 / sizeof in_float32[0]; i++)
-        if (strcmp(kind->op, in_float32[i]) == 0) x = onv_amp_fp32(&l->emit, x);
+    uint8_t cast = onv_aten_ops[onv_aten_named(kind->op)].cast;
+    if (cast == ONV_CAST_FLOAT32 || cast == ONV_CAST_RESULT) x = onv_amp_fp32(&l->emit, x);
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     if (x == ONV_NO_TENSOR) return x;
     uint32_t out = onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, NULL);

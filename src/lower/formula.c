@@ -68,7 +68,7 @@ static uint32_t emit_unit(onv_lowering *l, uint32_t x, const onv_shape *norm)
 {
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     uint32_t length = onv_tensor_new(&l->emit, t.dtype, norm->rank, norm->dims, NULL);
-    onv_emit_begin(&l->emit, "ReduceL2");
+    onv_emit_begin(&l->emit, "vector_norm_2");
     onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
     onv_emit_save(&l->emit, x);
     onv_emit_save(&l->emit, length);

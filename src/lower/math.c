@@ -111,7 +111,8 @@ static void lower_maximum(onv_lowering *l, const onv_node *node)
         lower_truth(l, node);
         return;
     }
-    const char *name = strcmp(node->op_type, "ReduceMax") == 0 ? "max" : "min";
+    bool is_max = strcmp(node->op_type, "ReduceMax") == 0;
+    const char *name = is_max ? "max" : "min";
     uint32_t x = onv_node_in(l, node, 0);
     uint32_t out = onv_node_new(l, node, 0, onv_tensor_at(&l->emit, x).dtype);
     bool indices = node->aten_op != NULL && strncmp(node->aten_op, "aten.", 5) == 0 &&
@@ -122,10 +123,11 @@ static void lower_maximum(onv_lowering *l, const onv_node *node)
     uint64_t elems = onv_tensor_at(&l->emit, out).elems;
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     bool pools = node->pools || is_pool(l, node);
-    onv_emit_begin(&l->emit, indices                        ? name
-                             : pools                        ? "adaptive_max_pool"
-                             : onv_node_is_aten(node, name) ? "max_all"
-                                                            : node->op_type);
+    onv_emit_begin_op(&l->emit, indices ? is_max ? ONV_ATEN_max__dim : ONV_ATEN_min__dim
+                                : pools ? ONV_ATEN_adaptive_max_pool
+                                : onv_node_is_aten(node, name) ? ONV_ATEN_max
+                                : is_max                       ? ONV_ATEN_amax
+                                                               : ONV_ATEN_amin);
     onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
     if (pools && !onv_tensor_is_contiguous(&t)) onv_emit_temps(&l->emit, t.bytes, t.bytes);
     l->emit.op.copies_first = pools;

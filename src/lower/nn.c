@@ -133,7 +133,7 @@ static void copy_for_adaptive(onv_lowering *l, const onv_eager_tensor *x, uint32
 {
     onv_eager_tensor y = onv_tensor_at(&l->emit, out);
     uint64_t indices, copies;
-    l->emit.op.name = "adaptive_max_pool";
+    onv_emit_rename(&l->emit.op, ONV_ATEN_adaptive_max_pool);
     l->emit.op.copies_first = true;
     if (out == ONV_NO_TENSOR || onv_tensor_is_contiguous(x)) return;
     bool fits = onv_u64_mul(y.elems, sizeof(int64_t), &indices) &&

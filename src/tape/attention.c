@@ -47,7 +47,7 @@ static uint32_t converted_mask(onv_tape *t, uint32_t mask, uint8_t dtype)
     onv_eager_tensor m = onv_tensor_at(&t->emit, mask);
     if (mask == ONV_NO_TENSOR || m.dtype != ONV_BOOL) return mask;
     uint32_t out = onv_tensor_new(&t->emit, dtype, m.rank, m.dims, NULL);
-    onv_emit_begin(&t->emit, "Where");
+    onv_emit_begin(&t->emit, "where");
     onv_emit_in(&t->emit, mask, ONV_GRAD_NONE);
     onv_emit_out(&t->emit, out);
     onv_emit_end(&t->emit);
@@ -153,7 +153,7 @@ static uint32_t repeated(onv_tape *t, uint32_t x, uint32_t query)
     if (s.rank != 4 || q.rank != 4 || s.dims[1] == 0 || s.dims[1] == q.dims[1]) return x;
     int64_t dims[] = {s.dims[0], q.dims[1], s.dims[2], s.dims[3]};
     uint32_t out = onv_tensor_new(&t->emit, s.dtype, 4, dims, NULL);
-    onv_emit_begin(&t->emit, "Tile");
+    onv_emit_begin(&t->emit, "repeat");
     onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
     onv_emit_out(&t->emit, out);
     onv_emit_end(&t->emit);

@@ -53,10 +53,3 @@ const char *onv_call_text(const onv_program_call *call, const char *name)
     return a != NULL && (a->kind == ONV_ARGUMENT_STRING || a->kind == ONV_ARGUMENT_FORMAT) ? a->text
                                                                                            : NULL;
 }
-
-bool onv_call_is(const onv_program_call *call, const char *name)
-{
-    size_t length = strlen(name);
-    return strncmp(call->op_name, name, length) == 0 &&
-           (call->op_name[length] == '.' || call->op_name[length] == '\0');
-}

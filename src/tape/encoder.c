@@ -17,14 +17,14 @@ static uint32_t argument(onv_tape *t, const onv_program_call *c, const char *nam
 
 void onv_tape_encoder(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
 {
-    bool is_layer = onv_call_is(c, "aten._transformer_encoder_layer_fwd");
+    bool is_layer = onv_aten_id_of(op) == ONV_ATEN__transformer_encoder_layer_fwd;
     onv_encoder_call call = {
         .products = {{argument(t, c, "qkv_weight"), argument(t, c, "qkv_bias"), true},
                      {argument(t, c, "proj_weight"), argument(t, c, "proj_bias"), true}},
         .norm_first = onv_call_flag(c, "norm_first", false),
         .is_attention = !is_layer,
         .heads = onv_call_int(t, c, is_layer ? "num_heads" : "num_head", 1)};
-    (void)op, (void)in_place;
+    (void)in_place;
     if (is_layer) {
         static const char *const names[2][4] = {
             {"ffn_weight_1", "ffn_bias_1", "norm_weight_1", "norm_bias_1"},
@@ -77,11 +77,15 @@ static uint32_t parameter(onv_tape *t, uint32_t first, uint32_t end, const char 
     return ONV_NO_TENSOR;
 }
 
-static const onv_program_call *find_call(const onv_tape *t, uint32_t first, uint32_t end,
-                                         const char *op_name)
+static bool calls(const onv_tape *t, uint32_t call, onv_aten_id id)
+{
+    return t->ops[call] == &onv_aten_ops[id];
+}
+
+static const onv_program_call *find_attention(const onv_tape *t, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++)
-        if (onv_call_is(&t->program->calls.at[i], op_name)) return &t->program->calls.at[i];
+        if (calls(t, i, ONV_ATEN_scaled_dot_product_attention)) return &t->program->calls.at[i];
     return NULL;
 }
 
@@ -100,13 +104,12 @@ static bool describe(onv_tape *t, uint32_t first, uint32_t end, uint32_t module,
     char name[MAX_NAME];
     uint32_t p[4], q[8];
     onv_shape shape;
-    const onv_program_call *begin = &t->program->calls.at[first];
-    const onv_program_call *sdpa = find_call(t, first, end, "aten.scaled_dot_product_attention");
+    const onv_program_call *sdpa = find_attention(t, first, end);
     *call = (onv_encoder_call){.is_attention = !is_layer,
-                               .norm_first = is_layer && onv_call_is(begin, "aten.layer_norm")};
-    const onv_program_call *turn = call->norm_first && first + 1 < end ? begin + 1 : begin;
+                               .norm_first = is_layer && calls(t, first, ONV_ATEN_layer_norm)};
+    uint32_t turn = call->norm_first && first + 1 < end ? first + 1 : first;
     if (sdpa == NULL || onv_call_value(sdpa, "attn_mask") != ONV_NO_PROGRAM_VALUE ||
-        !onv_call_is(turn, "aten.transpose") ||
+        !calls(t, turn, ONV_ATEN_transpose) ||
         !onv_tape_shape(t, onv_call_value(sdpa, "query"), &shape) || shape.rank != 4 ||
         shape.dims[1] % 2 != 0)
         return false;
@@ -135,9 +138,8 @@ static bool describe(onv_tape *t, uint32_t first, uint32_t end, uint32_t module,
 static bool projects_once(const onv_tape *t, uint32_t first, uint32_t end, uint32_t weight)
 {
     for (uint32_t i = first; i < end; i++) {
-        const onv_program_call *c = &t->program->calls.at[i];
-        uint32_t value = onv_call_value(c, "weight");
-        if (onv_call_is(c, "aten.linear") && value != ONV_NO_PROGRAM_VALUE &&
+        uint32_t value = onv_call_value(&t->program->calls.at[i], "weight");
+        if (calls(t, i, ONV_ATEN_linear) && value != ONV_NO_PROGRAM_VALUE &&
             t->values[t->values[value].object].tensor == weight)
             return true;
     }

@@ -38,7 +38,7 @@ static bool next_name(const char **at, char *name, size_t size)
 void onv_tape_operands(onv_tape *t, const onv_program_call *call, const onv_aten_op *op)
 {
     enum { MAX_NAME = 40 };
-    const char *at = op != NULL && op->in != NULL ? op->in : "";
+    const char *at = op != NULL ? op->in : "";
     char name[MAX_NAME];
     t->operands.count = 0;
     for (uint32_t letter = 0; next_name(&at, name, sizeof name); letter++)
@@ -258,41 +258,41 @@ static void emit_results(onv_tape *t, const onv_program_call *call, const kept *
     }
 }
 
-/* What the derivative depends on is a part of the name. */
-static const char *name_of(const onv_program_call *call, const onv_aten_op *op)
+/* What the derivative depends on, beside the operator. */
+static onv_aten_id variant_of(const onv_program_call *call, const onv_aten_op *op)
 {
-    const char *name = op->tape != NULL ? op->tape : op->name;
+    onv_aten_id id = onv_aten_as(op);
     bool scales = onv_call_real(call, "alpha", 1) != 1;
-    if (strcmp(name, "add") == 0) return scales ? "add_alpha" : name;
-    if (strcmp(name, "sub") == 0) return scales ? "sub_alpha" : name;
-    if (strcmp(name, "clamp") == 0) {
+    if (id == ONV_ATEN_add) return scales ? ONV_ATEN_add_alpha : id;
+    if (id == ONV_ATEN_sub) return scales ? ONV_ATEN_sub_alpha : id;
+    if (id == ONV_ATEN_clamp) {
         const onv_argument *low = onv_call_argument(call, "min");
         const onv_argument *high = onv_call_argument(call, "max");
         bool has_low = low != NULL && low->kind != ONV_ARGUMENT_NONE;
         bool has_high = high != NULL && high->kind != ONV_ARGUMENT_NONE;
-        return has_low && has_high ? name : "clamp_min";
+        return has_low && has_high ? id : ONV_ATEN_clamp_min;
     }
-    if (strcmp(name, "vector_norm") != 0) return name;
+    if (id != ONV_ATEN_linalg_vector_norm) return id;
     double order = onv_call_real(call, "p", onv_call_real(call, "ord", 2));
-    return order == 2     ? "ReduceL2"
-           : order == 1   ? "ReduceL1"
-           : isinf(order) ? "vector_norm_inf"
-                          : name;
+    return order == 2     ? ONV_ATEN_vector_norm_2
+           : order == 1   ? ONV_ATEN_vector_norm_1
+           : isinf(order) ? ONV_ATEN_vector_norm_inf
+                          : id;
 }
 
 void onv_tape_by_row(onv_tape *t, const onv_program_call *call, const onv_aten_op *op,
                      bool in_place)
 {
-    const char *name = name_of(call, op);
+    onv_aten_id id = variant_of(call, op);
     onv_tape_operands(t, call, op);
     if (!in_place) cast_operands(t, op->cast);
     kept k = kept_of(t, op);
-    if (strcmp(name, "add_alpha") == 0) k.hands_on &= 1; /* of b alone the gradient is scaled */
+    if (id == ONV_ATEN_add_alpha) k.hands_on &= 1; /* of b alone the gradient is scaled */
     bool writes = in_place && t->operands.count > 0;
     uint32_t target = writes ? t->operands.at[0].value : ONV_NO_PROGRAM_VALUE;
     uint32_t base = writes ? written_base(t, target, is_any_wanted(t, &k)) : ONV_NO_TENSOR;
     uint32_t out = first_result(t, call, op, in_place, base);
-    onv_emit_begin(&t->emit, name);
+    onv_emit_begin_op(&t->emit, id);
     t->emit.op.in_place = writes;
     t->emit.op.swaps_grads = k.second_first;
     if (base != ONV_NO_TENSOR) emit_slices(t, base);

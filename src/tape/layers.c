@@ -124,7 +124,7 @@ static uint32_t repeated(onv_tape *t, uint32_t w, uint64_t groups)
     const int64_t dims[] = {groups <= INT64_MAX ? (int64_t)groups : INT64_MAX};
     if (w == ONV_NO_TENSOR) return w;
     uint32_t out = onv_tensor_new(&t->emit, s.dtype, 1, dims, NULL);
-    onv_emit_begin(&t->emit, "Tile");
+    onv_emit_begin(&t->emit, "repeat");
     onv_emit_in(&t->emit, w, ONV_GRAD_NEW);
     onv_emit_out(&t->emit, out);
     onv_emit_end(&t->emit);
@@ -250,7 +250,7 @@ void onv_tape_feature_dropout(onv_tape *t, const onv_program_call *c, const onv_
     int64_t dims[ONV_MAX_RANK];
     for (uint32_t i = 0; i < x.rank; i++) dims[i] = is_feature && i >= 2 ? 1 : x.dims[i];
     uint32_t noise = onv_tensor_new(&t->emit, x.dtype, x.rank, dims, NULL);
-    onv_emit_begin(&t->emit, "Bernoulli");
+    onv_emit_begin(&t->emit, "bernoulli");
     onv_emit_out(&t->emit, noise);
     onv_emit_end(&t->emit);
     uint32_t out = in_place ? onv_tape_written(t, t->operands.at[0].value)
@@ -281,7 +281,7 @@ void onv_tape_softmax(onv_tape *t, const onv_program_call *c, const onv_aten_op 
     uint8_t dtype = t->emit.options->amp != ONV_UNDEFINED ? (uint8_t)ONV_FLOAT
                                                           : t->program->values.at[result].dtype;
     uint32_t out = onv_tensor_new(&t->emit, dtype, x.rank, x.dims, strides);
-    onv_emit_begin(&t->emit, op->tape);
+    onv_emit_begin_op(&t->emit, onv_aten_as(op));
     onv_emit_in(&t->emit, in[0], ONV_GRAD_NEW);
     onv_emit_save(&t->emit, out);
     onv_emit_out(&t->emit, out);

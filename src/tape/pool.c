@@ -20,7 +20,7 @@ static uint32_t new_image(onv_tape *t, uint32_t value, const onv_eager_tensor *l
 }
 
 /* Indices are made in any case: the public function is that with indices, of which nobody takes the second result. */
-static void emit_pool(onv_tape *t, const onv_program_call *c, const char *name, uint64_t forward,
+static void emit_pool(onv_tape *t, const onv_program_call *c, onv_aten_id id, uint64_t forward,
                       uint64_t backward)
 {
     uint32_t x = onv_tape_operand_of(t, 0), result = onv_call_result(c, 0);
@@ -30,7 +30,7 @@ static void emit_pool(onv_tape *t, const onv_program_call *c, const char *name, 
     onv_eager_tensor y = onv_tensor_at(&t->emit, out);
     uint32_t places = onv_tensor_new(&t->emit, ONV_INT64, y.rank, y.dims,
                                      out != ONV_NO_TENSOR ? y.strides : NULL);
-    onv_emit_begin(&t->emit, name);
+    onv_emit_begin_op(&t->emit, id);
     onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
     onv_emit_save(&t->emit, x);
     onv_emit_save(&t->emit, places);
@@ -47,7 +47,7 @@ void onv_tape_max_pool(onv_tape *t, const onv_program_call *c, const onv_aten_op
 {
     (void)in_place;
     onv_tape_operands(t, c, op);
-    emit_pool(t, c, strstr(c->op_name, "pool3d") != NULL ? "max_pool3d" : op->tape, 0, 0);
+    emit_pool(t, c, onv_aten_as(op), 0, 0);
 }
 
 /* Its kernels want all in the usual order: forward copies the input; backward the gradient and the indices, and makes a gradient
@@ -62,7 +62,7 @@ void onv_tape_adaptive_max_pool(onv_tape *t, const onv_program_call *c, const on
     onv_shape shape;
     if (onv_tape_operand_of(t, 0) == ONV_NO_TENSOR || !onv_tape_shape(t, result, &shape)) return;
     if (onv_tensor_is_contiguous(&x)) {
-        emit_pool(t, c, op->tape, 0, 0);
+        emit_pool(t, c, onv_aten_as(op), 0, 0);
         return;
     }
     uint64_t elems = 1, each, copies;
@@ -72,7 +72,7 @@ void onv_tape_adaptive_max_pool(onv_tape *t, const onv_program_call *c, const on
         fits &= onv_u64_mul(elems, (uint64_t)shape.dims[i], &elems);
     fits = fits && onv_u64_mul(elems, sizeof(int64_t) + elem, &each) &&
            onv_u64_add(each, x.bytes, &copies);
-    emit_pool(t, c, op->tape, x.bytes, fits ? copies : UINT64_MAX);
+    emit_pool(t, c, onv_aten_as(op), x.bytes, fits ? copies : UINT64_MAX);
 }
 
 /* To one place it is a mean, whose result is viewed as an image. */
@@ -92,7 +92,7 @@ void onv_tape_adaptive_avg_pool(onv_tape *t, const onv_program_call *c, const on
     bool is_one = spatial <= shape.rank;
     for (uint32_t i = 0; is_one && i < spatial; i++) is_one = shape.dims[shape.rank - 1 - i] == 1;
     uint32_t out = new_image(t, result, &from);
-    onv_emit_begin(&t->emit, is_one ? "mean" : op->tape);
+    onv_emit_begin_op(&t->emit, is_one ? ONV_ATEN_mean : onv_aten_as(op));
     onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
     if (is_one)
         onv_emit_pixel_sum(&t->emit, x, out);

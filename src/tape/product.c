@@ -12,9 +12,9 @@ static void set_macs(onv_tape *t, size_t first)
 {
     for (size_t i = first; i < t->emit.eager->ops.count; i++) {
         onv_eager_op *op = &t->emit.eager->ops.at[i];
-        bool is_product = strcmp(op->name, "mm") == 0 || strcmp(op->name, "addmm") == 0 ||
-                          strcmp(op->name, "bmm") == 0 || strcmp(op->name, "baddbmm") == 0 ||
-                          strcmp(op->name, "mv") == 0;
+        bool is_product = op->aten == ONV_ATEN_mm || op->aten == ONV_ATEN_addmm ||
+                          op->aten == ONV_ATEN_bmm || op->aten == ONV_ATEN_baddbmm ||
+                          op->aten == ONV_ATEN_mv;
         if (!is_product || op->n_in < 2 || op->n_out == 0) continue;
         onv_eager_tensor a = onv_tensor_at(&t->emit, op->in[0].tensor);
         onv_eager_tensor out = onv_tensor_at(&t->emit, op->out[0]);
@@ -121,7 +121,7 @@ void onv_tape_vectors(onv_tape *t, const onv_program_call *c, const onv_aten_op 
 {
     uint32_t result = onv_call_result(c, 0);
     onv_tape_operands(t, c, op);
-    bool adds = strcmp(op->name, "addmv") == 0;
+    bool adds = onv_aten_id_of(op) == ONV_ATEN_addmv;
     uint32_t a = onv_amp_low(&t->emit, onv_tape_operand_of(t, adds ? 1 : 0));
     uint32_t b = onv_amp_low(&t->emit, onv_tape_operand_of(t, adds ? 2 : 1));
     if (in_place || a == ONV_NO_TENSOR || b == ONV_NO_TENSOR ||

@@ -34,7 +34,7 @@ static uint32_t emit_unit(onv_tape *t, uint32_t x, const onv_shape *norm)
 {
     onv_eager_tensor s = onv_tensor_at(&t->emit, x);
     uint32_t length = onv_tensor_new(&t->emit, s.dtype, norm->rank, norm->dims, NULL);
-    onv_emit_begin(&t->emit, "ReduceL2");
+    onv_emit_begin(&t->emit, "vector_norm_2");
     onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
     onv_emit_save(&t->emit, x);
     onv_emit_save(&t->emit, length);

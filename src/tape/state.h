@@ -89,7 +89,6 @@ static inline uint32_t onv_call_result(const onv_program_call *call, uint32_t k)
 {
     return k < call->n_results ? call->results[k] : ONV_NO_PROGRAM_VALUE;
 }
-bool onv_call_is(const onv_program_call *call, const char *name); /* "aten.conv2d", any overload */
 
 /* --- generic.c: what rows describe ---------------------------------------------------------------- */
 
@@ -102,7 +101,7 @@ uint32_t onv_tape_operand_of(const onv_tape *t, uint32_t letter);
 /* A tensor on the storage of the value, which is overwritten. */
 uint32_t onv_tape_written(onv_tape *t, uint32_t value);
 /* A view of its argument `self`, in the program's strides, where those of `self` are. */
-void onv_tape_view(onv_tape *t, const onv_program_call *call, const char *name);
+void onv_tape_view(onv_tape *t, const onv_program_call *call, const onv_aten_op *op);
 /* The call gives what it is given. */
 void onv_tape_same(onv_tape *t, const onv_program_call *call, uint32_t value);
 void onv_tape_give(onv_tape *t, const onv_program_call *call, uint32_t k, uint32_t tensor);

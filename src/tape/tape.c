@@ -126,7 +126,7 @@ void onv_tape_emit(onv_tape *t, const onv_program_call *call, const onv_aten_op 
     if (rule != NULL)
         rule(t, call, op, in_place);
     else if (op->form == ONV_ATEN_VIEW && !in_place)
-        onv_tape_view(t, call, op->tape != NULL ? op->tape : op->name);
+        onv_tape_view(t, call, op);
     else
         onv_tape_by_row(t, call, op, in_place);
 }

@@ -36,7 +36,7 @@ static void map_strides(onv_tape *t, uint32_t value, const onv_eager_tensor *x, 
     }
 }
 
-static uint32_t emit_view(onv_tape *t, const char *name, uint32_t of, uint32_t value)
+static uint32_t emit_view(onv_tape *t, onv_aten_id id, uint32_t of, uint32_t value)
 {
     uint32_t x = onv_tape_tensor(t, of);
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
@@ -47,11 +47,11 @@ static uint32_t emit_view(onv_tape *t, const char *name, uint32_t of, uint32_t v
     if (!is_as_told(t, of, &from)) map_strides(t, of, &from, shape.rank, shape.dims, strides);
     uint64_t elems = 1;
     for (uint32_t i = 0; i < shape.rank; i++) elems *= (uint64_t)shape.dims[i]; /* compared alone */
-    return onv_emit_view(&t->emit, name, x, shape.rank, shape.dims, strides,
+    return onv_emit_view(&t->emit, onv_aten_ops[id].name, x, shape.rank, shape.dims, strides,
                          elems == from.elems ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
 }
 
-void onv_tape_view(onv_tape *t, const onv_program_call *call, const char *name)
+void onv_tape_view(onv_tape *t, const onv_program_call *call, const onv_aten_op *op)
 {
     uint32_t of = onv_call_value(call, "self"), result = onv_call_result(call, 0);
     if (of == ONV_NO_PROGRAM_VALUE && call->n_arguments > 0 &&
@@ -59,7 +59,7 @@ void onv_tape_view(onv_tape *t, const onv_program_call *call, const char *name)
         of = call->arguments[0].value;
     if (of == ONV_NO_PROGRAM_VALUE || result == ONV_NO_PROGRAM_VALUE) return;
     if (t->values[of].object == t->values[result].object) return;
-    uint32_t view = emit_view(t, name, of, result);
+    uint32_t view = emit_view(t, onv_aten_as(op), of, result);
     onv_tape_set_view(t, result, of, view);
 }
 
@@ -69,13 +69,12 @@ void onv_tape_reshape(onv_tape *t, const onv_program_call *c, const onv_aten_op 
     uint32_t x = onv_tape_tensor(t, of);
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
     onv_shape shape;
-    (void)op, (void)in_place;
+    (void)in_place;
     if (result == ONV_NO_PROGRAM_VALUE || !onv_tape_shape(t, result, &shape)) return;
     bool is_same = shape.rank == from.rank;
     for (uint32_t i = 0; is_same && i < shape.rank; i++) is_same = shape.dims[i] == from.dims[i];
-    /* reshape() and flatten() give what they are given where nothing changes. */
-    bool keeps = is_same && (onv_call_is(c, "aten.flatten") || onv_call_is(c, "aten.reshape"));
-    if (keeps && onv_call_is(c, "aten.flatten")) {
+    /* flatten() gives what it is given where nothing changes. */
+    if (is_same && onv_aten_id_of(op) == ONV_ATEN_flatten) {
         onv_tape_same(t, c, of);
         return;
     }
@@ -101,10 +100,10 @@ void onv_tape_contiguous(onv_tape *t, const onv_program_call *c, const onv_aten_
     uint32_t of = onv_call_value(c, "self"), x = onv_tape_tensor(t, of);
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
     const char *format = onv_call_text(c, "memory_format");
-    (void)op, (void)in_place;
+    (void)in_place;
     if (x == ONV_NO_TENSOR || is_for_backward(t, onv_call_result(c, 0))) return;
     bool is_last = format != NULL && strncmp(format, "channels_last", 13) == 0;
-    bool clones = onv_call_is(c, "aten.clone") || onv_call_is(c, "aten.lift_fresh_copy");
+    bool clones = onv_aten_id_of(op) != ONV_ATEN_contiguous;
     bool is_there = is_last ? onv_tensor_is_channels_last(&from) : onv_tensor_is_contiguous(&from);
     if (!clones && is_there) {
         onv_tape_same(t, c, of);
@@ -129,10 +128,10 @@ void onv_tape_to(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, 
     uint32_t of = onv_call_value(c, "self"), x = onv_tape_tensor(t, of);
     uint32_t result = onv_call_result(c, 0);
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
-    (void)op, (void)in_place;
+    (void)in_place;
     if (x == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
     uint8_t dtype = t->program->values.at[result].dtype;
-    bool copies = onv_call_is(c, "aten._to_copy") || onv_call_flag(c, "copy", false);
+    bool copies = onv_aten_id_of(op) == ONV_ATEN__to_copy || onv_call_flag(c, "copy", false);
     uint32_t other = onv_call_value(c, "other");
     if (other != ONV_NO_PROGRAM_VALUE && onv_tape_tensor(t, other) != ONV_NO_TENSOR)
         dtype = onv_tensor_at(&t->emit, onv_tape_tensor(t, other)).dtype;
@@ -165,7 +164,7 @@ void onv_tape_expand_each(onv_tape *t, const onv_program_call *c, const onv_aten
     for (uint32_t k = 0; k < c->n_results && k < list->count; k++) {
         uint32_t of = list->values[k], result = c->results[k];
         if (of == ONV_NO_PROGRAM_VALUE || result == ONV_NO_PROGRAM_VALUE) continue;
-        onv_tape_set_view(t, result, of, emit_view(t, op->tape, of, result));
+        onv_tape_set_view(t, result, of, emit_view(t, onv_aten_as(op), of, result));
     }
 }
 
@@ -187,8 +186,9 @@ void onv_tape_parts(onv_tape *t, const onv_program_call *c, const onv_aten_op *o
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
     (void)in_place;
     if (x == ONV_NO_TENSOR) return;
+    onv_aten_id id = onv_aten_id_of(op);
     bool told = is_as_told(t, of, &from);
-    onv_emit_begin(&t->emit, onv_call_is(c, "aten.unbind") ? "unbind" : op->tape);
+    onv_emit_begin_op(&t->emit, id == ONV_ATEN_unbind ? id : onv_aten_as(op));
     t->emit.op.zeroes_grads = true;
     onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
     for (uint32_t k = 0; k < c->n_results && t->emit.status == ONV_OK; k++) {

@@ -174,19 +174,6 @@ static void padding_by_nothing_is_no_kernel(void **state)
     assert_int_equal(kept_of_norms(1), least + 4 * 17 * 64 * sizeof(float));
 }
 
-/* The table is in order. */
-static void recipes_are_found(void **state)
-{
-    (void)state;
-    static const char *const names[] = {
-        "Abs",   "CumSum",   "PRelu", "RandomUniformLike", "Softmax", "Xor",  "add", "add_",
-        "addmm", "dropout_", "log1p", "logsumexp",         "mm",      "relu", "to",  "var"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (onv_joint_recipe_of(names[i]) == NULL) fail_msg("%s", names[i]);
-    assert_null(onv_joint_recipe_of("Ab"));
-    assert_null(onv_joint_recipe_of("no such operation"));
-}
-
 /* Peaks of an iteration with cross-entropy as Inductor's kernels allocated them, batch 16
  * (scripts/export/compiled.py). The convolutions' weights are copied to channels_last; below a budget of 1
  * what backward computes again takes memory, too; the gradient of VGG's first linear layer is made last. */
@@ -313,7 +300,6 @@ int main(void)
         cmocka_unit_test(networks_keep_what_the_partition_kept),
         cmocka_unit_test(operations_keep_what_the_partition_kept),
         cmocka_unit_test(padding_by_nothing_is_no_kernel),
-        cmocka_unit_test(recipes_are_found),
         cmocka_unit_test(peaks_are_those_of_inductor),
         cmocka_unit_test(budgets_are_a_front),
         cmocka_unit_test(compiled_plans_stand_in_fronts),

@@ -101,7 +101,7 @@ static const row rows[] = {
      {{"Expand", "zero whole", "z", "", "zeros", "aten.zeros.default"},
       {"Unsqueeze", "part i0", "u", "", NULL, NULL},
       {"ScatterElements", "z row u", "y", "axis=0", NULL, NULL}},
-     "Expand view ScatterElements",
+     "Expand view scatter",
      0},
     {"F.interpolate(mode='linear')",
      {{"Transpose", "h", "t", "perm=[1,0]", INDEX("")},
@@ -254,7 +254,7 @@ static void softmax_copies_permuted_gradients(void **state)
                          ONV_OK);
         temps[i] = UINT64_MAX;
         for (size_t k = 0; k < eager.ops.count; k++)
-            if (strcmp(eager.ops.at[k].name, "Softmax") == 0)
+            if (strcmp(eager.ops.at[k].name, "softmax") == 0)
                 temps[i] = eager.ops.at[k].backward_temp_bytes;
         onv_eager_cleanup(&eager);
         trainer_close(&t);

@@ -118,9 +118,9 @@ static const row rows[] = {
      "y ScatterND a places q reduction='add' @index_put",
      "y = a.index_add(0, places, b[:3], alpha=2)"},
     {"exp2", F, F, "y Pow two a @exp2", NULL},
-    {"fmod_tensor", 2 * F, 2 * F, "y Mod a b fmod=1 @fmod.Tensor", NULL},
+    {"fmod", 2 * F, 2 * F, "y Mod a b fmod=1 @fmod.Tensor", NULL},
     /* A parameter is an operand, too. */
-    {"remainder_tensor", F + 8 * 8 * 4, 3 * F - 8 * 8 * 4,
+    {"remainder", F + 8 * 8 * 4, 3 * F - 8 * 8 * 4,
      "d Div a wb @remainder.Tensor;"
      "f Floor d @remainder.Tensor;"
      "p Mul f wb @remainder.Tensor;"
@@ -166,7 +166,7 @@ static const row rows[] = {
      "y ReduceL2 r keepdims=0 @linalg_vector_norm",
      "y = torch.dist(a, b)"},
     /* (a - b).norm() is as many operations. */
-    {"ReduceL2", F + 4, F,
+    {"vector_norm_2", F + 4, F,
      "d Sub a b @sub.Tensor;"
      "r Reshape d last @linalg_vector_norm;"
      "y ReduceL2 r keepdims=0 @linalg_vector_norm",
@@ -201,7 +201,7 @@ static const row rows[] = {
      "z ScatterND cf u pf @put=aten._unsafe_index_put.default;"
      "y Reshape z shape @view_3",
      "y = F.max_unpool1d(*F.max_pool1d(a, 2, return_indices=True), 2)"},
-    {"prod_all", F + 4, F, "y ReduceProd a keepdims=0 @prod", NULL},
+    {"prod", F + 4, F, "y ReduceProd a keepdims=0 @prod", NULL},
     /* Factors: each gradient of a product is multiplied once more. */
     {"addmm", 2 * F, F,
      "p Reshape a tall @view;"
@@ -242,7 +242,7 @@ static const row rows[] = {
      "y Div s two @div=prims.div.default",
      "y = torch.var_mean(a, -1)[1]"},
     /* Each product of a row is as large as its weight. */
-    {"trilinear", 2 * F + 4 * 8 * 8 * 4, 32 * 8 * 8 * 4 - 4 * 8 * 8 * 4,
+    {"_trilinear", 2 * F + 4 * 8 * 8 * 4, 32 * 8 * 8 * 4 - 4 * 8 * 8 * 4,
      "p Reshape a tall @view;"
      "q Reshape b tall @view_1;"
      "w Reshape turned turned_shape @bilinear;"
@@ -275,11 +275,11 @@ static const row rows[] = {
     {"scatter_reduce", 3 * F + 2 * F, 11 * F + 2 * M,
      "y ScatterElements a elements b reduction='mul' @scatter_reduce.two", NULL},
     /* Bounds that are tensors. */
-    {"clamp_between", 3 * F, 3 * M + F,
+    {"clamp.Tensor", 3 * F, 3 * M + F,
      "p Max a x @clamp.Tensor;"
      "y Min p b @clamp.Tensor",
      NULL},
-    {"vector_norm", F + 4 * 8 * 4, F,
+    {"linalg_vector_norm", F + 4 * 8 * 4, F,
      "p Abs a @norm=aten.linalg_vector_norm.default;"
      "q Pow p two @norm=aten.linalg_vector_norm.default;"
      "s ReduceSum q last keepdims=0 @norm=aten.linalg_vector_norm.default;"
@@ -328,7 +328,7 @@ static const row rows[] = {
      "y ConcatFromSequence t axis=1 new_axis=1 @stack",
      NULL},
     /* In lines of two modules it is what it looks like: the mask alone is kept. */
-    {"Where", M, 0,
+    {"where", M, 0,
      "m LessOrEqual a one @elsewhere=aten.le.Scalar;"
      "y Where m one a @where.ScalarSelf",
      NULL},

@@ -453,7 +453,7 @@ static void keys_are_turned_in_three_axes(void **state)
                  {"aten.reshape.default", {2, 2, 8, 6}, " view permute view efficient_attention"},
                  {call,
                   {2, 2, 6, 8},
-                  " view permute reshape expand view expand view bmm view Softmax expand view "
+                  " view permute reshape expand view expand view bmm view softmax expand view "
                   "expand view bmm view"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static const char *const ops[][3] = {

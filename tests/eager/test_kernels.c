@@ -420,7 +420,7 @@ static void heads_whose_values_lie_apart_have_no_kernel(void **state)
     } cases[] = {
         {false, true, " permute efficient_attention"},
         {true, false,
-         " permute mul mul expand view expand view bmm view Softmax expand view expand view "
+         " permute mul mul expand view expand view bmm view softmax expand view expand view "
          "bmm view release"},
         {true, true,
          " permute mul mul expand view expand view bmm view softmax expand view expand "
