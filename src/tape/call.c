@@ -53,3 +53,9 @@ const char *onv_call_text(const onv_program_call *call, const char *name)
     return a != NULL && (a->kind == ONV_ARGUMENT_STRING || a->kind == ONV_ARGUMENT_FORMAT) ? a->text
                                                                                            : NULL;
 }
+
+bool onv_tape_is(const onv_tape *t, const onv_program_call *call, onv_aten_id id)
+{
+    const onv_aten_op *op = t->ops[call - t->program->calls.at];
+    return op != NULL && (onv_aten_id_of(op) == id || op->as == id);
+}

@@ -77,15 +77,11 @@ static uint32_t parameter(onv_tape *t, uint32_t first, uint32_t end, const char 
     return ONV_NO_TENSOR;
 }
 
-static bool calls(const onv_tape *t, uint32_t call, onv_aten_id id)
-{
-    return t->ops[call] == &onv_aten_ops[id];
-}
-
 static const onv_program_call *find_attention(const onv_tape *t, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++)
-        if (calls(t, i, ONV_ATEN_scaled_dot_product_attention)) return &t->program->calls.at[i];
+        if (onv_tape_is(t, &t->program->calls.at[i], ONV_ATEN_scaled_dot_product_attention))
+            return &t->program->calls.at[i];
     return NULL;
 }
 
@@ -105,11 +101,13 @@ static bool describe(onv_tape *t, uint32_t first, uint32_t end, uint32_t module,
     uint32_t p[4], q[8];
     onv_shape shape;
     const onv_program_call *sdpa = find_attention(t, first, end);
-    *call = (onv_encoder_call){.is_attention = !is_layer,
-                               .norm_first = is_layer && calls(t, first, ONV_ATEN_layer_norm)};
+    *call =
+        (onv_encoder_call){.is_attention = !is_layer,
+                           .norm_first = is_layer && onv_tape_is(t, &t->program->calls.at[first],
+                                                                 ONV_ATEN_layer_norm)};
     uint32_t turn = call->norm_first && first + 1 < end ? first + 1 : first;
     if (sdpa == NULL || onv_call_value(sdpa, "attn_mask") != ONV_NO_PROGRAM_VALUE ||
-        !calls(t, turn, ONV_ATEN_transpose) ||
+        !onv_tape_is(t, &t->program->calls.at[turn], ONV_ATEN_transpose) ||
         !onv_tape_shape(t, onv_call_value(sdpa, "query"), &shape) || shape.rank != 4 ||
         shape.dims[1] % 2 != 0)
         return false;
@@ -139,8 +137,8 @@ static bool projects_once(const onv_tape *t, uint32_t first, uint32_t end, uint3
 {
     for (uint32_t i = first; i < end; i++) {
         uint32_t value = onv_call_value(&t->program->calls.at[i], "weight");
-        if (calls(t, i, ONV_ATEN_linear) && value != ONV_NO_PROGRAM_VALUE &&
-            t->values[t->values[value].object].tensor == weight)
+        if (onv_tape_is(t, &t->program->calls.at[i], ONV_ATEN_linear) &&
+            value != ONV_NO_PROGRAM_VALUE && t->values[t->values[value].object].tensor == weight)
             return true;
     }
     return false;

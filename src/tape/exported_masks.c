@@ -25,11 +25,12 @@ static bool is_of_places(const onv_tape *t, uint32_t value)
     for (uint32_t k = 0; k < MOST_CALLS; k++) {
         const onv_program_call *call = maker(t, value);
         if (call == NULL) return false;
-        if (onv_call_is(call, "aten.arange")) return true;
+        if (onv_tape_is(t, call, ONV_ATEN_arange)) return true;
         const onv_argument *other = onv_call_argument(call, "other");
         bool shifts =
-            onv_call_is(call, "aten.add") && other != NULL && other->kind == ONV_ARGUMENT_INT;
-        if (!shifts && !onv_call_is(call, "aten.unsqueeze") && !onv_call_is(call, "aten.slice"))
+            onv_tape_is(t, call, ONV_ATEN_add) && other != NULL && other->kind == ONV_ARGUMENT_INT;
+        if (!shifts && !onv_tape_is(t, call, ONV_ATEN_unsqueeze) &&
+            !onv_tape_is(t, call, ONV_ATEN_slice))
             return false;
         value = onv_call_value(call, "self");
     }
@@ -39,27 +40,28 @@ static bool is_of_places(const onv_tape *t, uint32_t value)
 static onv_exported_mask kind_of(const onv_tape *t, const onv_program_call *call)
 {
     static const char library[] = "transformers.";
-    if (!onv_call_is(call, "aten.expand") || call->module >= t->program->modules.count ||
+    if (!onv_tape_is(t, call, ONV_ATEN_expand) || call->module >= t->program->modules.count ||
         strncmp(t->program->modules.at[call->module].class_name, library, sizeof library - 1) != 0)
         return ONV_MASK_RUNS;
     const onv_program_call *by = maker(t, onv_call_value(call, "self"));
     if (by == NULL || !is_of_places(t, onv_call_value(by, "self"))) return ONV_MASK_RUNS;
     const onv_argument *other = onv_call_argument(by, "other");
     if (other == NULL) return ONV_MASK_RUNS;
-    if (onv_call_is(by, "aten.ge") && other->kind == ONV_ARGUMENT_INT &&
+    if (onv_tape_is(t, by, ONV_ATEN_ge) && other->kind == ONV_ARGUMENT_INT &&
         onv_dim_same(other->number, onv_dim_const(0)))
         return ONV_MASK_ALL;
-    bool is_causal = onv_call_is(by, "aten.le") && other->kind == ONV_ARGUMENT_TENSOR &&
+    bool is_causal = onv_tape_is(t, by, ONV_ATEN_le) && other->kind == ONV_ARGUMENT_TENSOR &&
                      is_of_places(t, other->value);
     return is_causal ? ONV_MASK_CAUSAL : ONV_MASK_RUNS;
 }
 
 /* A bias of places is the mask where nothing else masks. */
-static bool takes(const onv_program_call *call, const onv_argument *a, onv_exported_mask mask)
+static bool takes(const onv_tape *t, const onv_program_call *call, const onv_argument *a,
+                  onv_exported_mask mask)
 {
-    if (onv_call_is(call, "aten.scaled_dot_product_attention"))
+    if (onv_tape_is(t, call, ONV_ATEN_scaled_dot_product_attention))
         return strcmp(a->name, "attn_mask") == 0;
-    return mask == ONV_MASK_ALL && onv_call_is(call, "aten.where") &&
+    return mask == ONV_MASK_ALL && onv_tape_is(t, call, ONV_ATEN_where) &&
            strcmp(a->name, "condition") == 0;
 }
 
@@ -70,7 +72,7 @@ static void keep_read(onv_tape *t, const onv_program_call *call)
         for (uint32_t n = 0; a->kind == ONV_ARGUMENT_TENSORS && n < a->count; n++)
             if (a->values[n] != ONV_NO_PROGRAM_VALUE) t->values[a->values[n]].mask = ONV_MASK_RUNS;
         if (a->kind == ONV_ARGUMENT_TENSOR &&
-            !takes(call, a, (onv_exported_mask)t->values[a->value].mask))
+            !takes(t, call, a, (onv_exported_mask)t->values[a->value].mask))
             t->values[a->value].mask = ONV_MASK_RUNS;
     }
 }

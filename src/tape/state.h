@@ -84,6 +84,8 @@ int64_t onv_call_int_at(onv_tape *t, const onv_program_call *call, const char *n
 double onv_call_real(const onv_program_call *call, const char *name, double fallback);
 bool onv_call_flag(const onv_program_call *call, const char *name, bool fallback);
 const char *onv_call_text(const onv_program_call *call, const char *name);
+/* Of that operator, any overload. */
+bool onv_tape_is(const onv_tape *t, const onv_program_call *call, onv_aten_id id);
 /* Its first result, or ONV_NO_PROGRAM_VALUE. */
 static inline uint32_t onv_call_result(const onv_program_call *call, uint32_t k)
 {
