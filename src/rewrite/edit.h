@@ -180,6 +180,8 @@ typedef struct onv_new_node {
     bool is_behind; /* just behind it */
 } onv_new_node;
 
+#define ONV_NEW_NODE(...) ((onv_new_node){__VA_ARGS__})
+
 onv_node_id onv_edit_add(onv_edit *e, const onv_new_node *new_node);
 
 /* Moves a node that runs behind `at`, in the same graph, to just before it; one before it stays. */

@@ -108,17 +108,11 @@ onv_value_id onv_fuse_other_input(const onv_edit *e, onv_node_id node, onv_value
 bool onv_fuse_replace(onv_edit *e, const onv_fused *fused)
 {
     onv_value_id out = onv_edit_out(e, fused->last, 0);
-    onv_new_node made = {.op_type = fused->op_type,
-                         .domain = fused->domain,
-                         .version = fused->version,
-                         .inputs = fused->inputs,
-                         .n_inputs = fused->n_inputs,
-                         .outputs = &out,
-                         .n_outputs = 1,
-                         .attrs = fused->attrs,
-                         .n_attrs = fused->n_attrs,
-                         .at = fused->last};
-    onv_edit_add(e, &made);
+    onv_edit_add(e, &ONV_NEW_NODE(.op_type = fused->op_type, .domain = fused->domain,
+                                  .version = fused->version, .inputs = fused->inputs,
+                                  .n_inputs = fused->n_inputs, .outputs = &out, .n_outputs = 1,
+                                  .attrs = fused->attrs, .n_attrs = fused->n_attrs,
+                                  .at = fused->last));
     if (e->status != ONV_OK) return false;
     onv_edit_remove(e, fused->last);
     for (bool again = true; again && e->status == ONV_OK;) {

@@ -83,6 +83,8 @@ typedef struct onv_fused {
     uint32_t n_nodes;
 } onv_fused;
 
+#define ONV_FUSED(...) ((onv_fused){__VA_ARGS__})
+
 bool onv_fuse_replace(onv_edit *e, const onv_fused *fused);
 
 /* Attributes. */

@@ -164,14 +164,9 @@ bool onv_rule_matmul_bn(onv_edit *e, onv_node_id matmul)
         out = onv_edit_out(e, norm, 0);
         onv_edit_remove(e, norm);
     }
-    onv_new_node gemm = {.op_type = "Gemm",
-                         .name = "MatMulBnFusion_Gemm",
-                         .inputs = inputs,
-                         .n_inputs = 3,
-                         .outputs = &out,
-                         .n_outputs = 1,
-                         .at = matmul};
-    onv_edit_add(e, &gemm);
+    onv_edit_add(e,
+                 &ONV_NEW_NODE(.op_type = "Gemm", .name = "MatMulBnFusion_Gemm", .inputs = inputs,
+                               .n_inputs = 3, .outputs = &out, .n_outputs = 1, .at = matmul));
     onv_edit_remove(e, matmul);
     return true;
 }

@@ -110,12 +110,8 @@ static void add_squeeze(onv_edit *e, const part *p, onv_value_id in, int64_t axi
     onv_value_id out = onv_edit_out(e, p->node, 0);
     onv_value_id inputs[2] = {
         in, onv_edit_add_weight(e, graph, "squeeze_axes", ONV_INT64, &(int64_t){1}, 1, &axis)};
-    onv_new_node made = {.op_type = "Squeeze",
-                         .inputs = inputs,
-                         .n_inputs = 2,
-                         .outputs = &out,
-                         .n_outputs = 1,
-                         .at = p->node};
+    onv_new_node made = ONV_NEW_NODE(.op_type = "Squeeze", .inputs = inputs, .n_inputs = 2,
+                                     .outputs = &out, .n_outputs = 1, .at = p->node);
     if (e->status == ONV_OK) onv_edit_add(e, &made);
 }
 
@@ -138,14 +134,9 @@ static bool replace_parts(onv_edit *e, onv_value_id value, const part *parts, ui
     onv_value_id inputs[2] = {value,
                               onv_edit_add_weight(e, graph, "splits", ONV_INT64, &count, 1, sizes)};
     onv_attr attr = onv_fuse_int(e, "axis", axis);
-    onv_new_node made = {.op_type = "Split",
-                         .inputs = inputs,
-                         .n_inputs = 2,
-                         .outputs = outputs,
-                         .n_outputs = n,
-                         .attrs = &attr,
-                         .n_attrs = 1,
-                         .at = first};
+    onv_new_node made =
+        ONV_NEW_NODE(.op_type = "Split", .inputs = inputs, .n_inputs = 2, .outputs = outputs,
+                     .n_outputs = n, .attrs = &attr, .n_attrs = 1, .at = first);
     if (e->status == ONV_OK) onv_edit_add(e, &made);
     for (uint32_t i = 0; i < n && e->status == ONV_OK; i++) {
         if (parts[i].is_squeezed) add_squeeze(e, &parts[i], outputs[i], axis);
@@ -249,24 +240,17 @@ bool onv_fuse_gather_to_slice(onv_edit *e, onv_node_id range)
     if (is_13) axes = onv_edit_add_weight(e, graph, "unsqueeze_axes", ONV_INT64, &one, 1, &zero);
     for (uint32_t i = 0; i < 3 && e->status == ONV_OK; i++) {
         onv_value_id in[2] = {onv_edit_in(e, range, i), axes};
-        onv_new_node made = {.op_type = "Unsqueeze",
-                             .inputs = in,
-                             .n_inputs = is_13 ? 2 : 1,
-                             .n_outputs = 1,
-                             .attrs = is_13 ? NULL : &attr,
-                             .n_attrs = is_13 ? 0 : 1,
-                             .at = range};
-        onv_node_id node = onv_edit_add(e, &made);
+        onv_node_id node = onv_edit_add(e, &ONV_NEW_NODE(.op_type = "Unsqueeze", .inputs = in,
+                                                         .n_inputs = is_13 ? 2 : 1, .n_outputs = 1,
+                                                         .attrs = is_13 ? NULL : &attr,
+                                                         .n_attrs = is_13 ? 0 : 1, .at = range));
         if (e->status == ONV_OK) lengths[i] = onv_edit_out(e, node, 0);
     }
     if (e->status != ONV_OK) return false;
     onv_value_id inputs[5] = {onv_edit_in(e, gather, 0), lengths[0], lengths[1],
                               onv_edit_add_weight(e, graph, "slice_axes", dtype, &one, 1, &axis),
                               lengths[2]};
-    return onv_fuse_replace(e, &(onv_fused){.op_type = "Slice",
-                                            .inputs = inputs,
-                                            .n_inputs = 5,
-                                            .last = gather,
-                                            .nodes = (onv_node_id[]){range, gather},
-                                            .n_nodes = 2});
+    return onv_fuse_replace(e, &ONV_FUSED(.op_type = "Slice", .inputs = inputs, .n_inputs = 5,
+                                          .last = gather, .nodes = (onv_node_id[]){range, gather},
+                                          .n_nodes = 2));
 }

@@ -59,13 +59,9 @@ static bool fuse_gelu(onv_edit *e, onv_node_id div, const char *domain)
 {
     match g;
     if (!match_gelu(e, div, &g)) return false;
-    return onv_fuse_replace(e, &(onv_fused){.op_type = "Gelu",
-                                            .domain = domain,
-                                            .inputs = &g.x,
-                                            .n_inputs = 1,
-                                            .last = g.last,
-                                            .nodes = g.nodes,
-                                            .n_nodes = 5});
+    return onv_fuse_replace(e, &ONV_FUSED(.op_type = "Gelu", .domain = domain, .inputs = &g.x,
+                                          .n_inputs = 1, .last = g.last, .nodes = g.nodes,
+                                          .n_nodes = 5));
 }
 
 /* ai.onnx has the operator since 20: then it is made at level 1. */
@@ -96,13 +92,10 @@ bool onv_fuse_bias_gelu(onv_edit *e, onv_node_id add)
     if (!is_fast && !is_gelu) return false;
     if (!onv_fuse_same_provider(e, gelu, add)) return false;
     if (is_fast && onv_is_value(onv_edit_in(e, gelu, 1))) return false;
-    return onv_fuse_replace(e, &(onv_fused){.op_type = is_fast ? "FastGelu" : "BiasGelu",
-                                            .domain = ONV_MS_DOMAIN,
-                                            .inputs = inputs,
-                                            .n_inputs = 2,
-                                            .last = gelu,
-                                            .nodes = (onv_node_id[]){add, gelu},
-                                            .n_nodes = 2});
+    return onv_fuse_replace(e, &ONV_FUSED(.op_type = is_fast ? "FastGelu" : "BiasGelu",
+                                          .domain = ONV_MS_DOMAIN, .inputs = inputs, .n_inputs = 2,
+                                          .last = gelu, .nodes = (onv_node_id[]){add, gelu},
+                                          .n_nodes = 2));
 }
 
 /* --- FastGeluFusion ---------------------------------------------------------------------------- */
@@ -233,13 +226,9 @@ bool onv_fuse_fast_gelu(onv_edit *e, onv_node_id first)
     onv_node_id end = match_by_products(e, first, &g);
     if (!onv_is_node(end)) end = match_by_power(e, first, &g);
     if (!onv_is_node(end) || !match_fast_gelu_end(e, end, &g)) return false;
-    return onv_fuse_replace(e, &(onv_fused){.op_type = "FastGelu",
-                                            .domain = ONV_MS_DOMAIN,
-                                            .inputs = &g.x,
-                                            .n_inputs = 1,
-                                            .last = g.last,
-                                            .nodes = g.nodes,
-                                            .n_nodes = g.n_nodes});
+    return onv_fuse_replace(e, &ONV_FUSED(.op_type = "FastGelu", .domain = ONV_MS_DOMAIN,
+                                          .inputs = &g.x, .n_inputs = 1, .last = g.last,
+                                          .nodes = g.nodes, .n_nodes = g.n_nodes));
 }
 
 /* --- QuickGeluFusion --------------------------------------------------------------------------- */
@@ -271,13 +260,7 @@ bool onv_fuse_quick_gelu(onv_edit *e, onv_node_id first)
         return false;
     nodes[n_nodes++] = mul;
     onv_attr attr = onv_fuse_float(e, "alpha", alpha);
-    return onv_fuse_replace(e, &(onv_fused){.op_type = "QuickGelu",
-                                            .domain = ONV_MS_DOMAIN,
-                                            .inputs = &x,
-                                            .n_inputs = 1,
-                                            .attrs = &attr,
-                                            .n_attrs = 1,
-                                            .last = mul,
-                                            .nodes = nodes,
-                                            .n_nodes = n_nodes});
+    return onv_fuse_replace(e, &ONV_FUSED(.op_type = "QuickGelu", .domain = ONV_MS_DOMAIN,
+                                          .inputs = &x, .n_inputs = 1, .attrs = &attr, .n_attrs = 1,
+                                          .last = mul, .nodes = nodes, .n_nodes = n_nodes));
 }

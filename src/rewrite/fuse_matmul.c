@@ -32,15 +32,10 @@ static bool add_fused(onv_edit *e, const matmul *m, const onv_value_id inputs[2]
         onv_fuse_int(e, "transA", m->trans[0]), onv_fuse_int(e, "transB", m->trans[1]),
         onv_fuse_int(e, "transBatchA", m->trans_batch[0]),
         onv_fuse_int(e, "transBatchB", m->trans_batch[1]), onv_fuse_float(e, "alpha", m->alpha)};
-    return onv_fuse_replace(e, &(onv_fused){.op_type = "FusedMatMul",
-                                            .domain = ONV_MS_DOMAIN,
-                                            .inputs = inputs,
-                                            .n_inputs = 2,
-                                            .attrs = attrs,
-                                            .n_attrs = 5,
-                                            .last = last,
-                                            .nodes = nodes,
-                                            .n_nodes = n_nodes});
+    return onv_fuse_replace(e, &ONV_FUSED(.op_type = "FusedMatMul", .domain = ONV_MS_DOMAIN,
+                                          .inputs = inputs, .n_inputs = 2, .attrs = attrs,
+                                          .n_attrs = 5, .last = last, .nodes = nodes,
+                                          .n_nodes = n_nodes));
 }
 
 /* --- MatmulTransposeFusion --------------------------------------------------------------------- */
@@ -78,25 +73,15 @@ static onv_node_id swap_cast(onv_edit *e, onv_node_id cast, onv_node_id transpos
 {
     const onv_node *node = onv_edit_node_at(e, cast);
     onv_value_id in = onv_edit_in(e, transpose, 0), out = onv_edit_out(e, cast, 0);
-    onv_new_node made = {.op_type = "Cast",
-                         .inputs = &in,
-                         .n_inputs = 1,
-                         .n_outputs = 1,
-                         .attrs = node->attrs,
-                         .n_attrs = node->n_attrs,
-                         .at = cast};
+    onv_new_node made =
+        ONV_NEW_NODE(.op_type = "Cast", .inputs = &in, .n_inputs = 1, .n_outputs = 1,
+                     .attrs = node->attrs, .n_attrs = node->n_attrs, .at = cast);
     onv_node_id new_cast = onv_edit_add(e, &made);
     if (e->status != ONV_OK) return ONV_NO_NODE;
     in = onv_edit_out(e, new_cast, 0);
     node = onv_edit_node_at(e, transpose);
-    made = (onv_new_node){.op_type = "Transpose",
-                          .inputs = &in,
-                          .n_inputs = 1,
-                          .outputs = &out,
-                          .n_outputs = 1,
-                          .attrs = node->attrs,
-                          .n_attrs = node->n_attrs,
-                          .at = cast};
+    made = ONV_NEW_NODE(.op_type = "Transpose", .inputs = &in, .n_inputs = 1, .outputs = &out,
+                        .n_outputs = 1, .attrs = node->attrs, .n_attrs = node->n_attrs, .at = cast);
     onv_node_id new_transpose = onv_edit_add(e, &made);
     if (e->status != ONV_OK) return ONV_NO_NODE;
     onv_edit_remove(e, cast);

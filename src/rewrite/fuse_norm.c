@@ -187,15 +187,10 @@ static bool fuse_layer_norm(onv_edit *e, onv_node_id mean)
         return false;
     onv_attr attrs[2] = {onv_fuse_float(e, "epsilon", epsilon_of(e, n.add)),
                          onv_fuse_int(e, "axis", axis)};
-    return onv_fuse_replace(e, &(onv_fused){.op_type = "LayerNormalization",
-                                            .version = 17,
-                                            .inputs = inputs,
-                                            .n_inputs = 3,
-                                            .attrs = attrs,
-                                            .n_attrs = 2,
-                                            .last = n.last,
-                                            .nodes = n.nodes,
-                                            .n_nodes = n.n_nodes});
+    return onv_fuse_replace(e, &ONV_FUSED(.op_type = "LayerNormalization", .version = 17,
+                                          .inputs = inputs, .n_inputs = 3, .attrs = attrs,
+                                          .n_attrs = 2, .last = n.last, .nodes = n.nodes,
+                                          .n_nodes = n.n_nodes));
 }
 
 /* ai.onnx has the operator since 17: then it is made at level 1. */
@@ -250,15 +245,10 @@ bool onv_fuse_simplified_layer_norm(onv_edit *e, onv_node_id pow)
         return false;
     onv_attr attrs[2] = {onv_fuse_float(e, "epsilon", epsilon_of(e, n.add)),
                          onv_fuse_int(e, "axis", axis)};
-    return onv_fuse_replace(e, &(onv_fused){.op_type = "SimplifiedLayerNormalization",
-                                            .version = 1,
-                                            .inputs = inputs,
-                                            .n_inputs = 2,
-                                            .attrs = attrs,
-                                            .n_attrs = 2,
-                                            .last = n.mul,
-                                            .nodes = n.nodes,
-                                            .n_nodes = n.n_nodes});
+    return onv_fuse_replace(e, &ONV_FUSED(.op_type = "SimplifiedLayerNormalization", .version = 1,
+                                          .inputs = inputs, .n_inputs = 2, .attrs = attrs,
+                                          .n_attrs = 2, .last = n.mul, .nodes = n.nodes,
+                                          .n_nodes = n.n_nodes));
 }
 
 /* --- SkipLayerNormFusion ----------------------------------------------------------------------- */
@@ -307,14 +297,9 @@ static onv_value_id cast_to_float(onv_edit *e, onv_value_id in, onv_node_id norm
     if (!onv_is_value(in) || to != ONV_FLOAT || onv_edit_value_at(e, in)->type.dtype == ONV_FLOAT)
         return in;
     onv_attr attr = onv_fuse_int(e, "to", ONV_FLOAT);
-    onv_new_node made = {.op_type = "Cast",
-                         .inputs = &in,
-                         .n_inputs = 1,
-                         .n_outputs = 1,
-                         .attrs = &attr,
-                         .n_attrs = 1,
-                         .at = norm};
-    onv_node_id cast = onv_edit_add(e, &made);
+    onv_node_id cast =
+        onv_edit_add(e, &ONV_NEW_NODE(.op_type = "Cast", .inputs = &in, .n_inputs = 1,
+                                      .n_outputs = 1, .attrs = &attr, .n_attrs = 1, .at = norm));
     return e->status == ONV_OK ? onv_edit_out(e, cast, 0) : in;
 }
 
@@ -336,15 +321,10 @@ bool onv_fuse_skip_layer_norm(onv_edit *e, onv_node_id norm)
     }
     for (uint32_t k = 0; k < n_inputs; k++) inputs[k] = cast_to_float(e, inputs[k], norm);
     onv_attr epsilon = onv_fuse_float(e, "epsilon", onv_edit_float(e, norm, "epsilon", 1e-5));
-    return onv_fuse_replace(e, &(onv_fused){.op_type = "SkipLayerNormalization",
-                                            .domain = ONV_MS_DOMAIN,
-                                            .inputs = inputs,
-                                            .n_inputs = n_inputs,
-                                            .attrs = &epsilon,
-                                            .n_attrs = 1,
-                                            .last = norm,
-                                            .nodes = nodes,
-                                            .n_nodes = n_nodes});
+    return onv_fuse_replace(e, &ONV_FUSED(.op_type = "SkipLayerNormalization",
+                                          .domain = ONV_MS_DOMAIN, .inputs = inputs,
+                                          .n_inputs = n_inputs, .attrs = &epsilon, .n_attrs = 1,
+                                          .last = norm, .nodes = nodes, .n_nodes = n_nodes));
 }
 
 /* --- BiasSkipLayerNormFusion ------------------------------------------------------------------- */
@@ -383,15 +363,10 @@ bool onv_fuse_bias_skip_layer_norm(onv_edit *e, onv_node_id norm)
                                   onv_edit_in(e, norm, 2), onv_edit_in(e, norm, 3),
                                   onv_edit_in(e, add, bias)};
         onv_attr epsilon = onv_fuse_float(e, "epsilon", onv_edit_float(e, norm, "epsilon", 1e-12));
-        return onv_fuse_replace(e, &(onv_fused){.op_type = "SkipLayerNormalization",
-                                                .domain = ONV_MS_DOMAIN,
-                                                .inputs = inputs,
-                                                .n_inputs = 5,
-                                                .attrs = &epsilon,
-                                                .n_attrs = 1,
-                                                .last = norm,
-                                                .nodes = (onv_node_id[]){add, norm},
-                                                .n_nodes = 2});
+        return onv_fuse_replace(
+            e, &ONV_FUSED(.op_type = "SkipLayerNormalization", .domain = ONV_MS_DOMAIN,
+                          .inputs = inputs, .n_inputs = 5, .attrs = &epsilon, .n_attrs = 1,
+                          .last = norm, .nodes = (onv_node_id[]){add, norm}, .n_nodes = 2));
     }
     return false;
 }

@@ -114,14 +114,10 @@ static bool join_reshapes(onv_edit *e, onv_node_id node)
         onv_edit_add_weight(e, onv_edit_node_at(e, node)->graph, onv_edit_value_at(e, out)->name,
                             ONV_INT64, &length, 1, dims);
     onv_value_id inputs[] = {onv_edit_in(e, node, 0), shape};
-    onv_new_node reshape = {.op_type = "Reshape",
-                            .name = onv_edit_node_at(e, node)->name,
-                            .inputs = inputs,
-                            .n_inputs = 2,
-                            .outputs = &out,
-                            .n_outputs = 1,
-                            .version = onv_edit_node_at(e, node)->version,
-                            .at = last};
+    onv_new_node reshape =
+        ONV_NEW_NODE(.op_type = "Reshape", .name = onv_edit_node_at(e, node)->name,
+                     .inputs = inputs, .n_inputs = 2, .outputs = &out, .n_outputs = 1,
+                     .version = onv_edit_node_at(e, node)->version, .at = last);
     if (e->status != ONV_OK) return false;
     onv_edit_add(e, &reshape);
     for (onv_node_id at = last; e->status == ONV_OK; at = onv_edit_in_node(e, at, 0)) {

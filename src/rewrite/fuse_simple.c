@@ -23,14 +23,9 @@ bool onv_rule_div_mul(onv_edit *e, onv_node_id node)
     uint32_t other = onv_edit_in(e, mul, 0).index == onv_edit_out(e, node, 0).index ? 1 : 0;
     onv_value_id inputs[] = {onv_edit_in(e, mul, other), onv_edit_in(e, node, 1)};
     onv_value_id out = onv_edit_out(e, mul, 0);
-    onv_new_node div = {.op_type = "Div",
-                        .name = onv_edit_node_at(e, node)->name,
-                        .inputs = inputs,
-                        .n_inputs = 2,
-                        .outputs = &out,
-                        .n_outputs = 1,
-                        .at = mul};
-    onv_edit_add(e, &div);
+    onv_edit_add(e, &ONV_NEW_NODE(.op_type = "Div", .name = onv_edit_node_at(e, node)->name,
+                                  .inputs = inputs, .n_inputs = 2, .outputs = &out, .n_outputs = 1,
+                                  .at = mul));
     onv_edit_remove(e, mul);
     onv_edit_remove(e, node);
     return true;
@@ -79,17 +74,10 @@ static void replace_by_gemm(onv_edit *e, onv_node_id gemm, onv_node_id last,
                             uint32_t n_attrs)
 {
     onv_value_id out = onv_edit_out(e, last, 0);
-    onv_new_node fused = {.op_type = "Gemm",
-                          .name = onv_edit_node_at(e, gemm)->name,
-                          .inputs = inputs,
-                          .n_inputs = n,
-                          .outputs = &out,
-                          .n_outputs = 1,
-                          .attrs = attrs,
-                          .n_attrs = n_attrs,
-                          .version = onv_edit_node_at(e, gemm)->version,
-                          .at = last};
-    onv_edit_add(e, &fused);
+    onv_edit_add(e, &ONV_NEW_NODE(.op_type = "Gemm", .name = onv_edit_node_at(e, gemm)->name,
+                                  .inputs = inputs, .n_inputs = n, .outputs = &out, .n_outputs = 1,
+                                  .attrs = attrs, .n_attrs = n_attrs,
+                                  .version = onv_edit_node_at(e, gemm)->version, .at = last));
     if (last.index != gemm.index) onv_edit_remove(e, last);
     onv_edit_remove(e, gemm);
 }

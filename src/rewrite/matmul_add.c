@@ -115,14 +115,9 @@ static onv_value_id add_reshape(onv_edit *e, const product *p, onv_value_id in, 
     onv_graph_id graph = onv_edit_node_at(e, p->matmul)->graph;
     onv_value_id dims = onv_edit_add_weight(e, graph, name, ONV_INT64, &length, 1, shape);
     onv_value_id inputs[] = {in, dims};
-    onv_new_node reshape = {.op_type = "Reshape",
-                            .name = name,
-                            .inputs = inputs,
-                            .n_inputs = 2,
-                            .outputs = onv_is_value(out) ? &out : NULL,
-                            .n_outputs = 1,
-                            .at = p->add};
-    onv_node_id id = onv_edit_add(e, &reshape);
+    onv_node_id id = onv_edit_add(
+        e, &ONV_NEW_NODE(.op_type = "Reshape", .name = name, .inputs = inputs, .n_inputs = 2,
+                         .outputs = onv_is_value(out) ? &out : NULL, .n_outputs = 1, .at = p->add));
     return e->status == ONV_OK ? onv_edit_out(e, id, 0) : ONV_NO_VALUE;
 }
 
@@ -133,14 +128,10 @@ static void replace(onv_edit *e, const product *p)
     if (p->has_reshapes) a = add_reshape(e, p, p->a, ONV_NO_VALUE, "gemm_input_reshape", matrix, 2);
     if (e->status != ONV_OK) return;
     onv_value_id inputs[] = {a, p->b, p->bias};
-    onv_new_node gemm = {.op_type = "Gemm",
-                         .name = onv_edit_node_at(e, p->matmul)->name,
-                         .inputs = inputs,
-                         .n_inputs = 3,
-                         .outputs = p->has_reshapes ? NULL : &out,
-                         .n_outputs = 1,
-                         .at = p->add};
-    onv_node_id id = onv_edit_add(e, &gemm);
+    onv_node_id id = onv_edit_add(
+        e, &ONV_NEW_NODE(.op_type = "Gemm", .name = onv_edit_node_at(e, p->matmul)->name,
+                         .inputs = inputs, .n_inputs = 3, .outputs = p->has_reshapes ? NULL : &out,
+                         .n_outputs = 1, .at = p->add));
     if (e->status != ONV_OK) return;
     if (p->has_reshapes)
         add_reshape(e, p, onv_edit_out(e, id, 0), out, "gemm_output_reshape", p->shape, p->rank);

@@ -93,27 +93,17 @@ static void replace(onv_edit *e, const packed_product *p)
     uint32_t n = 1 + add_weights(e, p, inputs + 1), n_attrs;
     const onv_attr *attrs = list_attrs(e, p, &n_attrs);
     bool has_bias = onv_is_value(p->bias);
-    onv_new_node product = {.op_type = onv_edit_intern(e, p->packed->format->ort_op),
-                            .domain = ONV_MS_DOMAIN,
-                            .inputs = inputs,
-                            .n_inputs = n,
-                            .outputs = has_bias ? NULL : &out,
-                            .n_outputs = 1,
-                            .attrs = attrs,
-                            .n_attrs = n_attrs,
-                            .at = p->node};
+    onv_new_node product = ONV_NEW_NODE(.op_type = onv_edit_intern(e, p->packed->format->ort_op),
+                                        .domain = ONV_MS_DOMAIN, .inputs = inputs, .n_inputs = n,
+                                        .outputs = has_bias ? NULL : &out, .n_outputs = 1,
+                                        .attrs = attrs, .n_attrs = n_attrs, .at = p->node);
     if (e->status != ONV_OK) return;
     onv_node_id id = onv_edit_add(e, &product);
     if (e->status != ONV_OK) return;
     if (has_bias) {
         onv_value_id terms[] = {onv_edit_out(e, id, 0), p->bias};
-        onv_new_node sum = {.op_type = "Add",
-                            .inputs = terms,
-                            .n_inputs = 2,
-                            .outputs = &out,
-                            .n_outputs = 1,
-                            .at = p->node};
-        onv_edit_add(e, &sum);
+        onv_edit_add(e, &ONV_NEW_NODE(.op_type = "Add", .inputs = terms, .n_inputs = 2,
+                                      .outputs = &out, .n_outputs = 1, .at = p->node));
         if (e->status != ONV_OK) return;
     }
     onv_edit_remove_with_inputs(e, p->node);

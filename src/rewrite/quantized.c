@@ -18,16 +18,11 @@ bool onv_rule_unique_dequantize(onv_edit *e, onv_node_id node)
             continue;
         }
         onv_node copied = *onv_edit_node_at(e, node);
-        onv_new_node copy = {.op_type = copied.op_type,
-                             .domain = copied.domain,
-                             .version = copied.version,
-                             .inputs = copied.inputs,
-                             .n_inputs = copied.n_inputs,
-                             .n_outputs = 1,
-                             .attrs = copied.attrs,
-                             .n_attrs = copied.n_attrs,
-                             .at = onv_edit_next(e, node)};
-        onv_node_id id = onv_edit_add(e, &copy);
+        onv_node_id id = onv_edit_add(
+            e, &ONV_NEW_NODE(.op_type = copied.op_type, .domain = copied.domain,
+                             .version = copied.version, .inputs = copied.inputs,
+                             .n_inputs = copied.n_inputs, .n_outputs = 1, .attrs = copied.attrs,
+                             .n_attrs = copied.n_attrs, .at = onv_edit_next(e, node)));
         if (e->status != ONV_OK) return false;
         onv_edit_node_at(e, id)->provider = copied.provider;
         onv_edit_set_input(e, use.node, use.input, onv_edit_out(e, id, 0));

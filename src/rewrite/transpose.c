@@ -73,15 +73,9 @@ onv_value_id onv_push_add_transpose(onv_edit *e, onv_value_id in, const onv_perm
                                     onv_node_id at)
 {
     onv_attr attr = onv_fuse_ints(e, "perm", perm->at, (uint32_t)perm->rank);
-    onv_new_node made = {.op_type = "Transpose",
-                         .version = onv_edit_opset(e),
-                         .inputs = &in,
-                         .n_inputs = 1,
-                         .n_outputs = 1,
-                         .attrs = &attr,
-                         .n_attrs = 1,
-                         .at = at};
-    onv_node_id node = onv_edit_add(e, &made);
+    onv_node_id node = onv_edit_add(
+        e, &ONV_NEW_NODE(.op_type = "Transpose", .version = onv_edit_opset(e), .inputs = &in,
+                         .n_inputs = 1, .n_outputs = 1, .attrs = &attr, .n_attrs = 1, .at = at));
     return e->status == ONV_OK ? onv_edit_out(e, node, 0) : in;
 }
 
@@ -102,14 +96,9 @@ void onv_push_permute_numbers(onv_edit *e, onv_node_id node, uint32_t k, const i
     onv_graph_id graph = onv_edit_node_at(e, node)->graph;
     onv_value_id inputs[2] = {in, onv_edit_add_weight(e, graph, "perm", ONV_INT64, &dim, 1, order)};
     onv_attr axis = onv_fuse_int(e, "axis", 0);
-    onv_new_node made = {.op_type = "Gather",
-                         .version = onv_edit_opset(e),
-                         .inputs = inputs,
-                         .n_inputs = 2,
-                         .n_outputs = 1,
-                         .attrs = &axis,
-                         .n_attrs = 1,
-                         .at = node};
+    onv_new_node made =
+        ONV_NEW_NODE(.op_type = "Gather", .version = onv_edit_opset(e), .inputs = inputs,
+                     .n_inputs = 2, .n_outputs = 1, .attrs = &axis, .n_attrs = 1, .at = node);
     if (e->status != ONV_OK) return;
     onv_node_id gather = onv_edit_add(e, &made);
     if (e->status == ONV_OK) onv_edit_set_input(e, node, k, onv_edit_out(e, gather, 0));
@@ -161,7 +150,8 @@ static void transpose_constant(onv_edit *e, onv_node_id node, uint32_t k, const 
     for (int i = 0; i < perm->rank; i++) dims[i] = type->dims[perm->at[i]].raw;
     onv_perm inverse = onv_perm_inverse(perm);
     onv_attr attr = onv_fuse_ints(e, "perm", inverse.at, (uint32_t)inverse.rank);
-    onv_new_node undo = {.op_type = "Transpose", .n_inputs = 1, .attrs = &attr, .n_attrs = 1};
+    onv_new_node undo =
+        ONV_NEW_NODE(.op_type = "Transpose", .n_inputs = 1, .attrs = &attr, .n_attrs = 1);
     change_constant(e, node, k, dims, perm->rank, &undo);
 }
 
@@ -226,14 +216,10 @@ static onv_node_id add_squeeze(onv_edit *e, const char *op_type, onv_value_id in
     if (is_13)
         inputs[1] = onv_edit_add_weight(e, onv_edit_node_at(e, at)->graph, "axes", ONV_INT64,
                                         &count, 1, axes);
-    onv_new_node made = {.op_type = op_type,
-                         .version = onv_edit_opset(e),
-                         .inputs = inputs,
-                         .n_inputs = is_13 ? 2 : 1,
-                         .n_outputs = 1,
-                         .attrs = is_13 ? NULL : &attr,
-                         .n_attrs = is_13 ? 0 : 1,
-                         .at = at};
+    onv_new_node made =
+        ONV_NEW_NODE(.op_type = op_type, .version = onv_edit_opset(e), .inputs = inputs,
+                     .n_inputs = is_13 ? 2 : 1, .n_outputs = 1, .attrs = is_13 ? NULL : &attr,
+                     .n_attrs = is_13 ? 0 : 1, .at = at);
     return e->status == ONV_OK ? onv_edit_add(e, &made) : ONV_NO_NODE;
 }
 
@@ -266,12 +252,13 @@ static void unsqueeze_constant(onv_edit *e, onv_node_id node, uint32_t k, uint32
     for (uint32_t i = 0; i < n; i++) axes[i] = i;
     bool is_13 = onv_edit_opset(e) >= 13;
     onv_attr attr = onv_fuse_ints(e, "axes", axes, n);
-    onv_new_node undo = {.op_type = "Squeeze", .n_inputs = 1, .attrs = &attr, .n_attrs = 1};
+    onv_new_node undo =
+        ONV_NEW_NODE(.op_type = "Squeeze", .n_inputs = 1, .attrs = &attr, .n_attrs = 1);
     onv_value_id inputs[2] = {ONV_NO_VALUE, ONV_NO_VALUE};
     if (is_13 && onv_edit_n_uses(e, onv_edit_in(e, node, k)) > 1) {
         inputs[1] = onv_edit_add_weight(e, onv_edit_node_at(e, node)->graph, "axes", ONV_INT64,
                                         &count, 1, axes);
-        undo = (onv_new_node){.op_type = "Squeeze", .inputs = inputs, .n_inputs = 2};
+        undo = ONV_NEW_NODE(.op_type = "Squeeze", .inputs = inputs, .n_inputs = 2);
     }
     change_constant(e, node, k, dims, rank, &undo);
 }
@@ -330,16 +317,10 @@ void onv_push_outputs(onv_edit *e, onv_node_id node, const onv_perm *perm)
         onv_graph_id graph = onv_edit_node_at(e, node)->graph;
         onv_value_id fresh = onv_edit_add_value(e, graph, out, "_transposed");
         onv_attr attr = onv_fuse_ints(e, "perm", perm->at, (uint32_t)perm->rank);
-        onv_new_node made = {.op_type = "Transpose",
-                             .version = onv_edit_opset(e),
-                             .inputs = &fresh,
-                             .n_inputs = 1,
-                             .outputs = &out,
-                             .n_outputs = 1,
-                             .attrs = &attr,
-                             .n_attrs = 1,
-                             .is_behind = true,
-                             .at = node};
+        onv_new_node made =
+            ONV_NEW_NODE(.op_type = "Transpose", .version = onv_edit_opset(e), .inputs = &fresh,
+                         .n_inputs = 1, .outputs = &out, .n_outputs = 1, .attrs = &attr,
+                         .n_attrs = 1, .is_behind = true, .at = node);
         if (e->status != ONV_OK) return;
         onv_node_id transpose = onv_edit_add(e, &made);
         onv_edit_take_output(e, node, k, fresh);

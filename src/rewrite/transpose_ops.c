@@ -147,16 +147,10 @@ static bool move_shape(onv_push *p)
     onv_value_id inputs[2] = {
         fresh, onv_edit_add_weight(e, graph, "perm", ONV_INT64, &count, 1, p->perm.at + start)};
     onv_attr axis = onv_fuse_int(e, "axis", 0);
-    onv_new_node gather = {.op_type = "Gather",
-                           .version = onv_edit_opset(e),
-                           .inputs = inputs,
-                           .n_inputs = 2,
-                           .outputs = &out,
-                           .n_outputs = 1,
-                           .attrs = &axis,
-                           .n_attrs = 1,
-                           .is_behind = true,
-                           .at = p->node};
+    onv_new_node gather =
+        ONV_NEW_NODE(.op_type = "Gather", .version = onv_edit_opset(e), .inputs = inputs,
+                     .n_inputs = 2, .outputs = &out, .n_outputs = 1, .attrs = &axis, .n_attrs = 1,
+                     .is_behind = true, .at = p->node);
     if (e->status != ONV_OK) return true;
     onv_node_id made = onv_edit_add(e, &gather);
     onv_edit_take_output(e, p->node, 0, fresh);
@@ -334,14 +328,9 @@ static void drop_both(onv_push *p)
         onv_edit_remove(e, p->node);
         onv_edit_take_output(e, before, k, out);
     } else {
-        onv_new_node identity = {.op_type = "Identity",
-                                 .version = onv_edit_opset(e),
-                                 .inputs = &in,
-                                 .n_inputs = 1,
-                                 .outputs = &out,
-                                 .n_outputs = 1,
-                                 .at = p->node};
-        onv_edit_add(e, &identity);
+        onv_edit_add(e, &ONV_NEW_NODE(.op_type = "Identity", .version = onv_edit_opset(e),
+                                      .inputs = &in, .n_inputs = 1, .outputs = &out, .n_outputs = 1,
+                                      .at = p->node));
         onv_edit_remove(e, p->node);
     }
     onv_push_remove_unread(e, p->transpose);
@@ -363,16 +352,9 @@ static bool merge(onv_push *p, const onv_perm *perm)
         onv_edit_retype(e, p->node);
     } else {
         onv_value_id in = onv_edit_in(e, p->transpose, 0), out = onv_edit_out(e, p->node, 0);
-        onv_new_node made = {.op_type = "Transpose",
-                             .version = onv_edit_opset(e),
-                             .inputs = &in,
-                             .n_inputs = 1,
-                             .outputs = &out,
-                             .n_outputs = 1,
-                             .attrs = &attr,
-                             .n_attrs = 1,
-                             .at = p->node};
-        onv_edit_add(e, &made);
+        onv_edit_add(e, &ONV_NEW_NODE(.op_type = "Transpose", .version = onv_edit_opset(e),
+                                      .inputs = &in, .n_inputs = 1, .outputs = &out, .n_outputs = 1,
+                                      .attrs = &attr, .n_attrs = 1, .at = p->node));
         onv_edit_remove(e, p->node);
     }
     onv_push_remove_unread(e, p->transpose);
