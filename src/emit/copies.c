@@ -177,6 +177,27 @@ static bool strides_before(const onv_eager_tensor *x, const onv_eager_tensor *y,
     return true;
 }
 
+static bool repeats(const onv_eager_tensor *part, const int64_t *strides)
+{
+    for (uint32_t i = 0; i < part->rank; i++)
+        if (part->dims[i] > 1 && strides[i] == 0) return true;
+    return false;
+}
+
+/* Kernels whose backward begins with `grad.contiguous()`. */
+static void copy_repeated(onv_emitter *e, onv_eager_op *op)
+{
+    static const uint16_t kernels[] = {ONV_ATEN_embedding,  ONV_ATEN_conv,    ONV_ATEN_layer_norm,
+                                       ONV_ATEN_group_norm, ONV_ATEN_softmax, ONV_ATEN_log_softmax};
+    bool copies = false;
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
+        copies |= op->aten == kernels[i];
+    if (!op->has_backward || !copies) return;
+    uint64_t bytes = onv_tensor_at(e, op->out[0]).bytes;
+    if (!onv_u64_add(op->backward_temp_bytes, bytes, &op->backward_temp_bytes))
+        op->backward_temp_bytes = UINT64_MAX;
+}
+
 /* Such a part comes back through views; the first that cannot be one of it copies it (`grad.reshape()`). */
 static void copy_part(onv_emitter *e, const readers *r, const uint32_t *made_by,
                       const onv_eager_op *op, uint32_t k)
@@ -188,7 +209,10 @@ static void copy_part(onv_emitter *e, const readers *r, const uint32_t *made_by,
         uint32_t maker = made_by[tensor];
         if (sole_reader(e, r, tensor) == NULL || maker == 0) return;
         onv_eager_op *view = &e->eager->ops.at[maker - 1];
-        onv_eager_tensor part = onv_tensor_at(e, tensor), x = onv_tensor_at(e, view->in[0].tensor);
+        onv_eager_tensor part = onv_tensor_at(e, tensor);
+        if (repeats(&part, strides)) copy_repeated(e, view);
+        if (view->n_in == 0) return;
+        onv_eager_tensor x = onv_tensor_at(e, view->in[0].tensor);
         bool permutes = view->aten == ONV_ATEN_permute;
         if ((!permutes && view->aten != ONV_ATEN_view) || view->in[0].grad != ONV_GRAD_ALIAS ||
             (permutes && !strides_before(&x, &part, strides, before)))

@@ -37,16 +37,45 @@ bool onv_tape_ran_without_grad(const onv_tape *t, const onv_program_call *call)
     return has_results;
 }
 
+static onv_eager_storage *storage_of(onv_tape *t, uint32_t value)
+{
+    uint32_t tensor = t->values[t->values[value].object].tensor;
+    return tensor != ONV_NO_TENSOR
+               ? &t->emit.eager->storages.at[onv_tensor_at(&t->emit, tensor).storage]
+               : NULL;
+}
+
 /* Calls that hold something after its last use. */
 static void hold(onv_tape *t, uint32_t value)
 {
     const onv_program_value *v = &t->program->values.at[value];
-    uint32_t tensor = t->values[t->values[value].object].tensor;
-    if (tensor == ONV_NO_TENSOR || v->freed_after >= t->program->calls.count) return;
-    onv_eager_storage *storage =
-        &t->emit.eager->storages.at[onv_tensor_at(&t->emit, tensor).storage];
+    onv_eager_storage *storage = storage_of(t, value);
+    if (storage == NULL || v->freed_after >= t->program->calls.count) return;
     uint32_t end = t->last_op[v->freed_after];
     if (end > 0 && end - 1 > storage->held_until) storage->held_until = end - 1;
+}
+
+/* What lives on is an attribute of a module, if it was not there before and the caller does not get it. */
+static void find_attributes(onv_tape *t)
+{
+    size_t n = t->program->values.count;
+    bool *others = ONV_ARENA_ARRAY(&t->emit.model->arena, bool, n);
+    if (others == NULL) {
+        t->emit.status = onv_fail_memory(t->emit.err);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const onv_program_value *v = &t->program->values.at[i];
+        if (v->storage < n && (v->kind != ONV_PROGRAM_RESULT || v->is_output))
+            others[v->storage] = true;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const onv_program_value *v = &t->program->values.at[i];
+        onv_eager_storage *storage = storage_of(t, i);
+        bool lives = v->storage < n && v->freed_after >= t->program->calls.count;
+        if (lives && !others[v->storage] && storage != NULL)
+            storage->is_attribute = storage->kind == ONV_STORAGE_ACTIVATION;
+    }
 }
 
 /* Values that share memory in one of both, and not in the other. */
@@ -154,6 +183,7 @@ void onv_tape_lifetimes(onv_tape *t)
     t->emit.eager->was_recorded = true;
     for (uint32_t i = 0; i < t->program->values.count; i++)
         if (t->program->values.at[i].kind == ONV_PROGRAM_RESULT) hold(t, i);
+    find_attributes(t);
     compare_storages(t, &views);
     if (!t->emit.options->inference && t->program->is_training) take_kept(t, &kept);
     if (!t->emit.options->reports) return;

@@ -37,6 +37,31 @@ static void keeps(const char *file, const char *loss, uint64_t bytes)
     onv_analysis_destroy(analysis);
 }
 
+/* The most that training with momentum has in tensors at once. */
+static void takes(const char *file, const char *loss, uint64_t bytes)
+{
+    enum { PER_MILLE = 1000 };
+    onv_training_info info;
+    onv_analysis *analysis = analyse(file, loss);
+    assert_true(onv_analysis_training(analysis, &info));
+    assert_in_range(info.peak_bytes, bytes - 5 * bytes / PER_MILLE, bytes + 5 * bytes / PER_MILLE);
+    onv_analysis_destroy(analysis);
+}
+
+/* The gradient of a sum repeats its elements: an embedding's backward copies it. */
+static void repeated_gradients_are_copied(void **state)
+{
+    (void)state;
+    takes("tape/programs/memory_net.recording", "cross-entropy", 92984);
+}
+
+/* Indexing leaves out slices of everything, so that gradients of its parts are summed in place. */
+static void whole_slices_are_left_out(void **state)
+{
+    (void)state;
+    takes("tape/programs/mamba.recording", "cross-entropy", 666056);
+}
+
 /* A loss expands both of its arguments, each to a view of its own. */
 static void lists_are_expanded_one_by_one(void **state)
 {
@@ -115,6 +140,8 @@ int main(void)
         cmocka_unit_test(vectors_have_gradients),
         cmocka_unit_test(recordings_know_what_is_kept),
         cmocka_unit_test(composites_keep_what_their_parts_do),
+        cmocka_unit_test(repeated_gradients_are_copied),
+        cmocka_unit_test(whole_slices_are_left_out),
         cmocka_unit_test(exported_masks_do_not_run),
         cmocka_unit_test(archives_say_what_they_do_not_tell),
     };
