@@ -120,7 +120,7 @@ enum { MAX_MOVED = 64 };
 static uint32_t find_moved(const onv_naming *n, uint32_t op, uint32_t call, onv_words line)
 {
     const onv_eager_op *at = &n->eager->ops.at[op];
-    if (at->n_in == 0 || at->n_out == 0 ||
+    if (n->model->program != NULL || at->n_in == 0 || at->n_out == 0 ||
         n->eager->tensors.at[at->in[0].tensor].storage != n->eager->tensors.at[at->out[0]].storage)
         return ONV_NO_STATEMENT;
     uint32_t index = n->current[call];
