@@ -57,7 +57,7 @@ static bool is_whole_slice(onv_tape *t, const onv_program_call *call, uint32_t o
 {
     onv_shape shape;
     onv_eager_tensor x = onv_tensor_at(&t->emit, onv_tape_tensor(t, of));
-    if (!onv_call_is(call, "aten.slice") || !onv_tape_shape(t, result, &shape)) return false;
+    if (!onv_tape_is(t, call, ONV_ATEN_slice) || !onv_tape_shape(t, result, &shape)) return false;
     return x.rank == shape.rank && memcmp(x.dims, shape.dims, x.rank * sizeof *x.dims) == 0;
 }
 
