@@ -108,35 +108,6 @@ uint32_t onv_naming_alias_until(const onv_naming *n, const onv_statement *s, uin
     return has_alias ? n->calls->at.at[s->call].last_op : until;
 }
 
-/* What the export has computed, of parameters or of nothing. */
-static bool is_folded(const onv_naming *n, const onv_eager_op *op)
-{
-    if (op->n_in == 0 && op->n_out > 0) {
-        onv_value_id id = n->eager->storages.at[n->eager->tensors.at[op->out[0]].storage].value;
-        return onv_is_value(id) && onv_model_value(n->model, id)->folded_from != NULL;
-    }
-    for (uint32_t k = 0; k < op->n_in; k++) {
-        uint32_t storage = n->eager->tensors.at[op->in[k].tensor].storage;
-        if (n->eager->storages.at[storage].kind != ONV_STORAGE_PARAMETER) return false;
-    }
-    return op->n_in > 0;
-}
-
-void onv_naming_hold_folded(onv_naming *n, const onv_statement *s, uint32_t op, uint32_t tensor)
-{
-    static const onv_words self = {"self", 4},
-                           call = {ONV_STATEMENT_CALL, sizeof ONV_STATEMENT_CALL - 1};
-    onv_words list = s->reads, name;
-    if (!s->is_whole || !is_folded(n, &n->eager->ops.at[op]) || onv_words_list(list, self) ||
-        onv_words_list(list, call))
-        return;
-    while (onv_words_next(&list, &name))
-        if (!is_no_tensor(name) && !is_bound_in_call(n, s, name)) {
-            onv_naming_hold(n, tensor, n->calls->at.at[s->call].last_op);
-            return;
-        }
-}
-
 static onv_words last_target(const onv_statement *s)
 {
     onv_words list = s->targets, name = {0}, at;

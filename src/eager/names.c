@@ -351,7 +351,6 @@ static void hold_result(onv_naming *n, uint32_t op, uint32_t tensor)
             bool is_named = n->upper_end || is_joined(n, tensor);
             if (is_named && !is_chain && is_hidden) onv_naming_hold(n, tensor, end_of(n, s));
             onv_messages_hold(n, s, op, tensor);
-            onv_naming_hold_folded(n, s, op, tensor);
             if (is_hidden && is_weights_of_attention(n, op, tensor))
                 onv_naming_hold_weights(n, s, true, tensor);
             if (adds_to_list(s) && op == s->last_op)

@@ -114,10 +114,6 @@ uint32_t onv_naming_alias_until(const onv_naming *n, const onv_statement *s, uin
 /* The first name that the line binds is another tensor's in other lines. */
 bool onv_naming_shares_name(const onv_naming *n, const onv_statement *s);
 
-/* What the export computed of parameters has no line of its own. A line that reads it by a name, one that no line binds, tells
- * that it has one: it is there until the call returns. */
-void onv_naming_hold_folded(onv_naming *n, const onv_statement *s, uint32_t op, uint32_t tensor);
-
 /* Weights of attention, which modules give beside their result, as a rule, whether something reads them or not: where the line around
  * the call gets several results, they have a name there. Other modules may give them on. */
 void onv_naming_hold_weights(onv_naming *n, const onv_statement *s, bool is_hidden,

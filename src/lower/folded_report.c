@@ -1,5 +1,4 @@
-/* What is said of constants that the exporter computed of parameters: sizes that are assumed, and those that no term is found
- * of. */
+/* What is said of constants that the exporter computed of parameters: sizes that are assumed, and calls that are not counted. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -21,16 +20,16 @@ void onv_folded_report(onv_lowering *l)
         n++;
     }
     if (n == 0) return;
-    onv_model_diag(l->emit.model, ONV_WARNING, "assumed-sizes", NULL,
-                   "%u parameters, '%s' first, are in the file only as constants that the exporter "
-                   "computed of them, which do not tell all sizes: inner ones are assumed, and "
-                   "factors are taken to have the shape of what they scale; %llu bytes of "
-                   "parameters depend on it. --parameters N settles it, where N is the sum of "
-                   "p.numel() for p in model.parameters()",
-                   n, first, (unsigned long long)bytes);
+    onv_model_diag(
+        l->emit.model, ONV_WARNING, "assumed-sizes", NULL,
+        "%u parameters, '%s' first, are in the file only as constants that the exporter "
+        "computed of them, which do not tell their sizes: each is taken to have that of "
+        "its constant, %llu bytes together. --parameters N settles it, where N is the sum of "
+        "p.numel() for p in model.parameters()",
+        n, first, (unsigned long long)bytes);
 }
 
-/* --- Constants without a term ------------------------------------------------------------------- */
+/* --- Constants of several calls ------------------------------------------------------------------- */
 
 enum { MOST_NAME = 256 };
 
@@ -65,6 +64,16 @@ static void add_call(note *of, const char *call)
     of->results += !is_view && !is_made && strncmp(call, "scalar_tensor", 13) != 0;
 }
 
+/* "['rope.freqs', 'select']": the next name; NULL: there is none. */
+static const char *next_name(const char **at, size_t *length)
+{
+    const char *name = *at != NULL ? strchr(*at, '\'') : NULL;
+    if (name == NULL) return NULL;
+    *length = strcspn(++name, "'");
+    *at = name[*length] != '\0' ? name + *length + 1 : NULL;
+    return name;
+}
+
 static note read_note(onv_lowering *l, const onv_value *value)
 {
     enum { PER_WORK = 16 };
@@ -72,7 +81,7 @@ static note read_note(onv_lowering *l, const onv_value *value)
     const char *at = value->folded_from, *name;
     if (!onv_has_made_up_name(value->name)) add_call(&of, value->name);
     if (at == NULL || !onv_work(1 + strlen(at) / PER_WORK)) return of;
-    for (size_t length; (name = onv_folded_next(&at, &length)) != NULL;) {
+    for (size_t length; (name = next_name(&at, &length)) != NULL;) {
         char copy[MOST_NAME];
         if (length >= sizeof copy) continue;
         memcpy(copy, name, length);
@@ -107,8 +116,7 @@ static bool is_open(onv_lowering *l, uint32_t value, const note *of, bool lacks)
 {
     const onv_value *v = &l->emit.model->values.at[value];
     if (v->tensor == NULL || v->role != ONV_ROLE_NOT_NOTED ||
-        !onv_dtype_is_float((onv_dtype)v->tensor->type.dtype) || /* a shape */
-        onv_folded_is_term(l, (onv_value_id){value}))
+        !onv_dtype_is_float((onv_dtype)v->tensor->type.dtype)) /* a shape */
         return false;
     bool is_noted = v->folded_from != NULL && of->parameters == 0; /* of buffers alone */
     if (v->tensor->elems > 1 && is_layer(v->name) && !is_noted) return true;
@@ -147,8 +155,9 @@ static uint64_t multiplied_bytes(const onv_lowering *l, uint32_t value)
 /* Exporters compute with small tensors: results are no larger, but the constant itself. */
 static uint64_t most_results(const onv_value *value, const note *of)
 {
+    enum { MOST_FOLDED = 8192 }; /* elements */
     uint64_t each = value->tensor->elems > 0 ? value->tensor->bytes / value->tensor->elems : 0;
-    uint64_t most = each * ONV_TERM_MOST_FOLDED, bytes;
+    uint64_t most = each * MOST_FOLDED, bytes;
     if (value->tensor->bytes > most) most = value->tensor->bytes;
     return onv_u64_mul(most, of->results + of->parameters, &bytes) ? bytes : UINT64_MAX;
 }
@@ -176,7 +185,8 @@ void onv_folded_report_constants(onv_lowering *l, bool lacks)
             "alone lead to them (layers, products, functions). Training computes them in each "
             "pass, and their parameters have gradients, which is not counted: what they are made "
             "of is up to %llu bytes, by the size of tensors that exporters compute with, and what "
-            "is multiplied by them and then kept %llu bytes",
+            "is multiplied by them and then kept %llu bytes; torch.onnx.export(..., "
+            "dump_exported_program=True) writes the program that says so",
             n, first->name, (unsigned long long)bytes, (unsigned long long)results,
             (unsigned long long)multiplied);
 }

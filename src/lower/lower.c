@@ -391,15 +391,10 @@ static void clean_up(onv_lowering *l)
     onv_fusions_cleanup(&l->fusions);
     onv_ptr_map_cleanup(&l->weights.layers);
     onv_ptr_map_cleanup(&l->signature.in_file);
-    onv_ptr_map_cleanup(&l->folded.leaf_values);
     onv_ptr_map_cleanup(&l->signature.buffers);
-    onv_ptr_map_cleanup(&l->folded.constants);
-    onv_ptr_map_cleanup(&l->folded.calls);
-    onv_ptr_map_cleanup(&l->folded.parts);
     onv_vec_cleanup(&l->weights.reads);
     onv_vec_cleanup(&l->weights.views);
     onv_vec_cleanup(&l->signature.looked_up);
-    onv_vec_cleanup(&l->weights.buffer_parts);
     onv_vec_cleanup(&l->weights.given);
     onv_vec_cleanup(&l->merged.copies);
     onv_vec_cleanup(&l->merged.named);

@@ -3,7 +3,6 @@
  *     rules.h        a rule for each operator and fusion
  *     weight.h       what reads of initializers stand for       attention.h attention, in parts or as one kernel
  *     signature.h    the parameters that the export lists       merged.h    calls that the exporter merged
- *     folded.h       constants that were computed of them
  */
 #ifndef ONV_LOWER_LOWERING_H
 #define ONV_LOWER_LOWERING_H
@@ -14,7 +13,6 @@
 #include "ir/origin.h"
 #include "load/ptr_map.h"
 #include "lower/attention.h"
-#include "lower/folded.h"
 #include "lower/merged.h"
 #include "lower/recover.h"
 #include "lower/rules.h"
@@ -38,7 +36,6 @@ typedef struct onv_value_state {
     uint8_t cloned_for;      /* onv_cloned_for */
     uint8_t sharing;         /* whether it has several owners, where known */
     uint32_t first_read;     /* 1 + the first of `weights.reads` */
-    const char *part_of;     /* what the constant is a part of; NULL: it is none */
     uint32_t widened;        /* 1 + its cast to float32 for attention */
     uint32_t detached;       /* 1 + the tensor that readers of it detached have */
     uint32_t clone;          /* 1 + the tensor that readers of a clone have */
@@ -117,7 +114,6 @@ struct onv_lowering {
     /* What the file says, and hides. */
     onv_weights weights;
     onv_signature signature;
-    onv_folding folded;
     onv_merging merged;
 
     /* What is said of it. */

@@ -234,7 +234,7 @@ static void wait_for_biases_of_terms(onv_lowering *l)
         if (node->n_inputs != 2 || !onv_is_value(node->inputs[1])) continue;
         const onv_value *weight = onv_model_value(l->emit.model, node->inputs[1]);
         bool is_turned = strcmp(node->op_type, "MatMul") == 0;
-        bool is_computed = onv_folded_is_term(l, node->inputs[1]) || !onv_value_is_weight(weight);
+        bool is_computed = !onv_value_is_weight(weight);
         if (!is_computed || weight->type.rank < 2 ||
             !onv_dim_is_const(weight->type.dims[is_turned]))
             continue;
@@ -244,7 +244,6 @@ static void wait_for_biases_of_terms(onv_lowering *l)
                 strcmp(last_part(node->parameters[k]), "bias") != 0)
                 continue;
             l->signature.waits[at] = true;
-            l->folded.leaves[at] = (onv_shape){1, {weight->type.dims[is_turned].raw}};
         }
     }
 }
@@ -328,13 +327,8 @@ static void name_exactly(onv_lowering *l)
         onv_weight_read *read = &l->weights.reads.at[i];
         const onv_value *value = &l->emit.model->values.at[read->value];
         size_t at = find_attribute(l, read->scope, read->slot);
-        size_t part = onv_folded_part_of(l, value); /* what its note tells goes first */
-        if (part != SIZE_MAX && l->signature.file_elems[part] == 0) at = part;
         bool is_named = is_before_norm(l, read);
-        onv_value_id id = {read->value};
-        if (is_layers_input(l, read) || onv_folded_is_term(l, id) ||
-            onv_folded_buffer_of(l, value).name != NULL)
-            continue;
+        if (is_layers_input(l, read)) continue;
         if (is_named || (value->role == ONV_ROLE_PARAMETER && read->k == 1))
             read->parameter = value->name;
         if (is_named) continue;
@@ -468,9 +462,7 @@ onv_status onv_signature_prepare(onv_lowering *l)
     explain_modules(l);
     explain_head(l);
     if (l->emit.status != ONV_OK) return l->emit.status;
-    ONV_TRY(onv_folded_plan_all(l));
     name_exactly(l);
-    onv_folded_name_parts(l);
     name_the_rest(l, ONV_WEIGHT_IS_TAKEN, ANY_NAME);
     for (size_t i = 0; i < l->weights.reads.count; i++) wait_for_bias(l, &l->weights.reads.at[i]);
     /* Before tables of positions, say, that are none. */
@@ -480,7 +472,6 @@ onv_status onv_signature_prepare(onv_lowering *l)
     name_the_rest(l, ONV_WEIGHT_IS_UNSURE, ANY_NAME);
     name_the_rest(l, ONV_WEIGHT_IS_NUMBER, ANY_NAME);
     wait_for_biases_of_terms(l);
-    onv_folded_settle(l);
     return l->emit.status;
 }
 
@@ -490,8 +481,6 @@ static size_t find_dropped(onv_lowering *l, const onv_node *node, char *module, 
     const onv_weight_read *read =
         node->n_inputs > 1 ? onv_weight_owner(l, node->inputs[1], node, 1) : NULL;
     const char *name = read != NULL ? read->parameter : NULL;
-    bool is_term = read != NULL && onv_folded_is_term(l, node->inputs[1]);
-    if (is_term) read = NULL;
     for (uint32_t i = 0; i < node->n_parameters && read == NULL; i++)
         if (strcmp(last_part(node->parameters[i]), "bias") == 0) name = node->parameters[i];
     const char *dot = name != NULL ? strrchr(name, '.') : NULL;

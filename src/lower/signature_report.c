@@ -105,22 +105,13 @@ void onv_parameters_complete(onv_lowering *l)
     l->signature.lacking_bytes = bytes;
 }
 
-/* A buffer, or a view of one, of which the file has a copy. */
-static bool is_of_buffer(const onv_lowering *l, const onv_eager_storage *storage)
-{
-    if (storage->kind == ONV_STORAGE_BUFFER) return true;
-    if (storage->kind != ONV_STORAGE_CONSTANT || !onv_is_value(storage->value)) return false;
-    onv_folded_buffer of = onv_folded_buffer_of(l, onv_model_value(l->emit.model, storage->value));
-    return of.name != NULL && !of.is_computed;
-}
-
 /* As many bytes as all buffers of the network have. */
 void onv_buffers_complete(onv_lowering *l)
 {
     uint64_t counted = 0, wanted = l->emit.options->buffers;
     if (wanted == 0 || l->emit.options->as_exported) return;
     for (size_t i = 0; i < l->emit.eager->storages.count; i++) /* their sum was checked */
-        if (is_of_buffer(l, &l->emit.eager->storages.at[i]))
+        if (l->emit.eager->storages.at[i].kind == ONV_STORAGE_BUFFER)
             counted += l->emit.eager->storages.at[i].bytes;
     if (wanted <= counted) return;
     onv_storage_new(&l->emit, wanted - counted, ONV_STORAGE_BUFFER, "buffers that the file lacks");
@@ -147,33 +138,14 @@ static bool list_readers(const onv_lowering *l, onv_ptr_map *readers)
     return true;
 }
 
-/* Buffers that constants were computed of, in large: by more than views, so that they lie in memory beside what was computed. */
-static bool list_computed(onv_lowering *l, onv_ptr_map *computed)
-{
-    enum { LARGE = 1024, PER_WORK = 16 };
-    for (size_t i = 0; i < l->emit.model->values.count; i++) {
-        const onv_value *value = &l->emit.model->values.at[i];
-        if (value->tensor == NULL || value->folded_from == NULL || value->tensor->elems < LARGE ||
-            l->fusions.n_uses[i] == 0)
-            continue;
-        if (!onv_work(1 + strlen(value->folded_from) / PER_WORK))
-            l->emit.status = ONV_ERR_CANCELLED;
-        onv_folded_buffer buffer = onv_folded_buffer_of(l, value);
-        if (buffer.name == NULL || !buffer.is_computed) continue;
-        const char *name = onv_intern_n(&l->emit.model->strings, buffer.name, buffer.length);
-        if (name == NULL || !onv_ptr_map_set(computed, name, 1)) return false;
-    }
-    return true;
-}
-
 /* Buffers that are listed, and no tensor of the file has the name of. The exporter computes with them, and a mask that was cut from a
  * larger one is all that the file may have. */
 static void report_buffers(onv_lowering *l)
 {
-    onv_ptr_map readers = {0}, computed = {0};
+    onv_ptr_map readers = {0};
     const char *first = NULL, *large = NULL;
     uint64_t n = 0;
-    if (l->signature.n_lacking > 0 && (!list_readers(l, &readers) || !list_computed(l, &computed)))
+    if (l->signature.n_lacking > 0 && !list_readers(l, &readers))
         l->emit.status = onv_fail_memory(l->emit.err);
     for (size_t i = 0; i < l->signature.n_lacking && l->emit.status == ONV_OK; i++) {
         const char *name = l->signature.lacking[i], *dot = strrchr(name, '.');
@@ -183,10 +155,9 @@ static void report_buffers(onv_lowering *l)
         n++;
         if (first == NULL) first = name;
         bool is_read = module != NULL && onv_ptr_map_get(&readers, module, NULL);
-        if (large == NULL && (is_read || onv_ptr_map_get(&computed, name, NULL))) large = name;
+        if (large == NULL && is_read) large = name;
     }
     onv_ptr_map_cleanup(&readers);
-    onv_ptr_map_cleanup(&computed);
     if (n == 0 || l->emit.status != ONV_OK) return;
     onv_model_diag(
         l->emit.model, large != NULL ? ONV_WARNING : ONV_NOTE, "missing-buffers", NULL,

@@ -75,7 +75,6 @@ static bool is_host_weight(onv_lowering *l, onv_value_id id)
     const onv_tensor *tensor = value->tensor;
     if (tensor == NULL || tensor->type.kind != ONV_TYPE_TENSOR || tensor->elems == 0) return true;
     if (is_place(l, id) || onv_weight_is_unit(l, id)) return true;
-    if (onv_folded_is_term(l, id)) return false;
     if (!onv_dtype_is_float((onv_dtype)tensor->type.dtype))
         return tensor->elems <= 64 || onv_dtype_bits((onv_dtype)tensor->type.dtype) == 0;
     bool is_listed =
@@ -179,9 +178,8 @@ static uint32_t compute_weight(onv_lowering *l, onv_weight_use use, const onv_we
     if (use == ONV_WEIGHT_EXPANDED) {
         uint32_t spread = onv_emit_expand(&l->emit, tensor, whole->rank, whole->dims);
         const onv_value *value = &l->emit.model->values.at[read->value];
-        bool copies =
-            !onv_is_call_of(value->name, "expand") && !onv_folded_has_call(value, "expand");
-        return copies ? onv_emit_clone(&l->emit, spread) : spread;
+        bool is_view = onv_is_call_of(value->name, "expand");
+        return is_view ? spread : onv_emit_clone(&l->emit, spread);
     }
     if (use == ONV_WEIGHT_LOOKED_UP_FOR_ALL) return look_up_for_all(l, file, whole, tensor);
     uint32_t out =
@@ -253,7 +251,6 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     onv_shape shape, whole;
     if (is_host_weight(l, id) || !onv_value_shape(l, id, &whole)) return ONV_NO_TENSOR;
     onv_weight_use use = use_for(l, id, read);
-    if (use == ONV_WEIGHT_TERM && l->emit.region == ONV_NO_REGION) return onv_folded_make(l, id);
     const char *layer = use == ONV_WEIGHT_TRAINED ? onv_weight_layer(l, id, read) : NULL;
     onv_given given = {.value = ONV_NO_VALUE};
     uint32_t again = ONV_NO_TENSOR;
@@ -271,11 +268,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     storage->label = value->name;
     storage->kind = use == ONV_WEIGHT_BUFFER ? ONV_STORAGE_BUFFER : ONV_STORAGE_CONSTANT;
     bool is_view = use == ONV_WEIGHT_VIEW;
-    bool is_there = is_view || use == ONV_WEIGHT_CONSTANT || use == ONV_WEIGHT_BUFFER;
-    if (is_there && onv_weight_is_part_again(l, id))
-        storage->bytes = 0;
-    else if (is_view)
-        storage->bytes = onv_weight_viewed_bytes(l, id);
+    if (is_view) storage->bytes = onv_weight_viewed_bytes(l, id);
     if (use <= ONV_WEIGHT_VIEW && use != ONV_WEIGHT_TRAINED) return tensor;
     /* What one branch makes another one could not read. */
     if (l->emit.region != ONV_NO_REGION && use > ONV_WEIGHT_VIEW && use != ONV_WEIGHT_EXPANDED)
@@ -328,12 +321,6 @@ static uint32_t read_value(onv_lowering *l, onv_value_id id, const onv_node *nod
 {
     if (!onv_is_value(id) || l->emit.status != ONV_OK) return ONV_NO_TENSOR;
     const onv_value *value = onv_model_value(l->emit.model, id);
-    const char *other = l->values[id.index].is_known && node != NULL && onv_folded_is_term(l, id) &&
-                                l->emit.region == ONV_NO_REGION
-                            ? onv_merged_name(l, id, node)
-                            : NULL;
-    if (other != NULL)
-        return onv_folded_make_again(l, id, other, node->scope != NULL ? node->scope : "");
     if (l->values[id.index].is_known) return l->values[id.index].tensor;
     if (!onv_value_is_weight(value)) return ONV_NO_TENSOR;
     bool owned = onv_value_may_train(l->emit.model, value) && onv_weight_is_shared(l, id) &&

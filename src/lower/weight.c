@@ -166,7 +166,7 @@ onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read 
     const onv_value *value = &l->emit.model->values.at[read->value];
     const char *name = value->name;
     if (value->role != ONV_ROLE_NOT_NOTED || value->tensor == NULL ||
-        onv_folded_is_term(l, (onv_value_id){read->value}) || l->values[read->value].is_statistic ||
+        l->values[read->value].is_statistic ||
         !onv_dtype_is_float((onv_dtype)value->tensor->type.dtype))
         return ONV_WEIGHT_IS_OTHER;
     if (onv_weight_is_product(l->emit.model, &l->emit.model->nodes.at[read->node], read->k))
@@ -227,15 +227,8 @@ static bool is_spread(onv_lowering *l, const onv_weight_read *first, const onv_w
 {
     static const char *const spreading[] = {"expand", "repeat", "tile"};
     const onv_value *value = &l->emit.model->values.at[first->value];
-    if (!onv_is_call_of_any(value->name, spreading, sizeof spreading / sizeof spreading[0])) {
-        if (named == NULL || onv_folded_part_of(l, value) == SIZE_MAX ||
-            !onv_folded_has_call(value, "expand") ||
-            onv_weight_repeated_dims(l, value->tensor) == 0)
-            return false;
-        *v = (onv_weight_verdict){ONV_WEIGHT_EXPANDED, true,
-                                  named}; /* a view of what was expanded */
-        return true;
-    }
+    if (!onv_is_call_of_any(value->name, spreading, sizeof spreading / sizeof spreading[0]))
+        return false;
     const onv_node *node = &l->emit.model->nodes.at[first->node];
     bool is_bias = named != NULL && strstr(named->parameter, "bias") != NULL;
     /* A class token; or positions, where no listed parameter is left for it. */
@@ -282,16 +275,10 @@ onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
     const onv_value *value = &l->emit.model->values.at[index];
     const onv_weight_read *first = reads_of(l, index);
     onv_weight_verdict v = {ONV_WEIGHT_CONSTANT, false, first};
-    if (onv_folded_is_term(l, (onv_value_id){index}))
-        return (onv_weight_verdict){ONV_WEIGHT_TERM, true, first};
     if (first == NULL) {
         v.use = strchr(value->name, '.') != NULL ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_CONSTANT;
         return v;
     }
-    onv_folded_buffer buffer = onv_folded_buffer_of(l, value);
-    if (buffer.name != NULL && !buffer.is_computed)
-        return (onv_weight_verdict){buffer.is_spread ? ONV_WEIGHT_VIEW : ONV_WEIGHT_BUFFER, true,
-                                    first};
     bool made = true;
     if (is_told_by_place(l, index, &v, &made)) return v;
     /* "conv1.weight_bias": derived from a parameter's name. */
@@ -352,8 +339,7 @@ static bool is_derived(onv_lowering *l, const onv_value *value, const onv_weight
         return false;
     if (is_layer && name == value->name)
         return !onv_is_call_of_any(name, views, sizeof views / sizeof views[0]);
-    return onv_is_call_of_any(name, calculates, sizeof calculates / sizeof calculates[0]) ||
-           (name == value->name && onv_folded_computes(l, value));
+    return onv_is_call_of_any(name, calculates, sizeof calculates / sizeof calculates[0]);
 }
 
 /* "relative_attention_bias", "rel_attn_embed.weight". */
@@ -372,11 +358,9 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     bool noted = l->weights.has_notes && value->role == ONV_ROLE_NOT_NOTED;
     if (!onv_value_may_train(l->emit.model, value)) return ONV_WEIGHT_CONSTANT;
     if (!is_float) {
-        onv_folded_buffer buffer = onv_folded_buffer_of(l, value);
-        bool is_computed = buffer.name != NULL && buffer.is_computed;
-        if (noted && onv_is_call_of(value->name, "expand") && !is_computed) return ONV_WEIGHT_VIEW;
-        bool made = noted && (is_made_in_forward(value->name) ||
-                              onv_weight_is_computed(value->name) || is_computed);
+        if (noted && onv_is_call_of(value->name, "expand")) return ONV_WEIGHT_VIEW;
+        bool made =
+            noted && (is_made_in_forward(value->name) || onv_weight_is_computed(value->name));
         return made ? ONV_WEIGHT_MADE : ONV_WEIGHT_CONSTANT;
     }
     if (!noted) return ONV_WEIGHT_TRAINED;
@@ -388,7 +372,7 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
         v.read->parameter != NULL &&
         (value->type.rank >= 3 || onv_weight_is_looked_up(value, v.read->parameter)) &&
         (is_relative(v.read->parameter) || onv_weight_is_cached(v.read->parameter) ||
-         onv_weight_is_of_axis(value, v.read->parameter) || onv_folded_is_biases(l, id)) &&
+         onv_weight_is_of_axis(value, v.read->parameter)) &&
         strstr(v.read->parameter, "proj") == NULL;
     if (of_distances && value->role == ONV_ROLE_NOT_NOTED &&
         onv_weight_place_of(&l->emit.model->nodes.at[v.read->node], v.read->k) != ONV_PLACE_WEIGHT)
@@ -398,8 +382,7 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
                     onv_weight_is_query(&l->emit.model->nodes.at[v.read->node], v.read->k);
     if (is_query) return ONV_WEIGHT_QUERY;
     if (onv_weight_projects(l, v.read, &matrix)) return ONV_WEIGHT_PROJECTED;
-    return !v.read->is_part && is_derived(l, value, v.read) ? ONV_WEIGHT_DERIVED
-                                                            : ONV_WEIGHT_TRAINED;
+    return is_derived(l, value, v.read) ? ONV_WEIGHT_DERIVED : ONV_WEIGHT_TRAINED;
 }
 
 /* --- Owners ------------------------------------------------------------------------------------ */

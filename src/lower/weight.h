@@ -17,7 +17,6 @@ typedef struct onv_weight_read {
     const char *slot;      /* what the module calls it: "weight" */
     const char *parameter; /* its name in the network, where the export tells */
     uint32_t tensor;       /* of the owner, at its first read; ONV_NO_TENSOR: none yet */
-    bool is_part;          /* a view of the parameter, as the constant's note tells */
 } onv_weight_read;
 
 /* A constant that stands for a view of what several modules are given; see weight_views.c. */
@@ -28,12 +27,6 @@ typedef struct onv_given {
     const char *last_scope; /* the last module that read one */
     const char *module_class;
 } onv_given;
-
-/* A constant that is a part of a buffer. */
-typedef struct onv_buffer_part {
-    onv_value_id value;
-    uint64_t contents; /* a hash of them */
-} onv_buffer_part;
 
 typedef enum onv_weight_use {
     ONV_WEIGHT_TRAINED,
@@ -48,7 +41,6 @@ typedef enum onv_weight_use {
     ONV_WEIGHT_PROJECTED, /* a table times a parameter */
     ONV_WEIGHT_QUERY, /* of attention, the same for all samples: of a table, or a table times this */
     ONV_WEIGHT_DERIVED, /* computed from a parameter of the same size */
-    ONV_WEIGHT_TERM,    /* of parameters, as its note tells; see folded_terms.h */
 } onv_weight_use;
 
 /* What is known of all initializers. */
@@ -61,8 +53,7 @@ typedef struct onv_weights {
     bool *inplace_used;          /* by pattern of `inplace` */
     bool has_positions;          /* a table that is projected was counted */
     ONV_VEC(onv_value_id) views; /* weights that are views, one of each shape */
-    ONV_VEC(onv_buffer_part) buffer_parts; /* of those that are equal the first */
-    ONV_VEC(onv_given) given; /* what modules are given as views, which the export computed */
+    ONV_VEC(onv_given) given;    /* what modules are given as views, which the export computed */
 } onv_weights;
 
 /* --- weight.c ---------------------------------------------------------------------------- */
@@ -87,8 +78,6 @@ uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id);
 uint64_t onv_weight_unspread_bytes(const onv_lowering *l, onv_value_id id);
 /* Dims along which the tensor repeats, by its first bytes: bits; 0: none, or its elements are all alike, or not at hand. */
 uint32_t onv_weight_repeated_dims(onv_lowering *l, const onv_tensor *tensor);
-/* Is it a part of a buffer of which the file has the same before, or all of it? */
-bool onv_weight_is_part_again(onv_lowering *l, onv_value_id id);
 /* The tensor that another module of the class was given as it; ONV_NO_TENSOR: none, then `given` is noted once
  * there is one. */
 uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
@@ -151,5 +140,13 @@ bool onv_weight_is_for_all(const onv_value *value, const onv_weight_read *named)
 /* By these indices, a buffer of the module, the biases of all pairs in a window were looked up. Where a class has
  * a token, some libraries make them anew. */
 void onv_weight_hold_places(onv_lowering *l, const onv_weight_read *read, uint64_t pairs);
+
+/* --- folded_report.c ---------------------------------------------------------------------------- */
+
+void onv_folded_report(onv_lowering *l);
+/* `lacks`: parameters are listed that have neither a tensor in the file nor a size. */
+void onv_folded_report_constants(onv_lowering *l, bool lacks);
+/* Of a parameter and of something else: it may be smaller than the constant. */
+bool onv_folded_is_of_several(onv_lowering *l, const onv_value *value);
 
 #endif

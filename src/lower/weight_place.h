@@ -37,11 +37,6 @@ const char *onv_weight_slot_name(const onv_node *node, uint32_t k);
 /* The name of a call that gives a view, or a part. */
 bool onv_weight_is_view(const char *name);
 
-/* What the note of a constant tells, of which values the exporter computed it: a call of that operation, and the names of
- * the others, one after another. */
-bool onv_folded_has_call(const onv_value *value, const char *operation);
-const char *onv_folded_next(const char **at, size_t *length);
-
 /* Of a constant that is no float: the forward pass computes it of shapes. */
 bool onv_weight_is_computed(const char *name);
 

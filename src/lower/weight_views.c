@@ -185,41 +185,6 @@ uint64_t onv_weight_contents(onv_lowering *l, onv_value_id id)
     return hash;
 }
 
-static bool is_in_file(const onv_lowering *l, const onv_folded_buffer *buffer)
-{
-    for (uint32_t i = 0; i < l->emit.model->values.count && onv_work(1); i++) {
-        const onv_value *value = &l->emit.model->values.at[i];
-        if (value->role == ONV_ROLE_BUFFER && strlen(value->name) == buffer->length &&
-            memcmp(value->name, buffer->name, buffer->length) == 0)
-            return l->fusions.n_uses[i] > 0;
-    }
-    return false;
-}
-
-/* `edges[0]`: each layer has a view of the buffer, and the file a copy for each, where they are too large to be
- * shared, in one shape or another. */
-bool onv_weight_is_part_again(onv_lowering *l, onv_value_id id)
-{
-    const onv_value *value = onv_model_value(l->emit.model, id);
-    if (l->emit.options->as_exported || l->weights.buffer_parts.count >= MAX_VIEWS) return false;
-    onv_folded_buffer buffer = onv_folded_buffer_of(l, value);
-    if (buffer.name == NULL || buffer.is_computed) return false;
-    onv_buffer_part part = {id, onv_weight_contents(l, id)};
-    if (part.contents == 0) return false;
-    for (size_t i = 0; i < l->weights.buffer_parts.count; i++) {
-        const onv_buffer_part *at = &l->weights.buffer_parts.at[i];
-        const onv_value *first = onv_model_value(l->emit.model, at->value);
-        if (at->contents != part.contents || first->tensor->bytes != value->tensor->bytes) continue;
-        onv_folded_buffer other = onv_folded_buffer_of(l, first);
-        if (other.length == buffer.length && memcmp(other.name, buffer.name, buffer.length) == 0)
-            return true;
-    }
-    if (is_in_file(l, &buffer)) return true;
-    if (!onv_vec_push(&l->weights.buffer_parts, part) && l->emit.status == ONV_OK)
-        l->emit.status = onv_fail_memory(l->emit.err);
-    return false;
-}
-
 /* --- What modules are given -------------------------------------------------------------------- */
 
 /* "unsqueeze_14" is a view of what something else made: of tables of rotations, say, that all layers are given. An

@@ -119,52 +119,6 @@ static void weights_of_attention_are_given(void **state)
     }
 }
 
-/* Rows of a table that the export looked up, and a part of a table that it resized: `places` is what the sum reads, and no line
- * binds it. */
-static void names_of_folded_results_hold(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *line, *name, *from;
-        uint32_t last;
-    } cases[] = {
-        {"a = x + places", "embedding_1", "['net.places.weight', 'arange']", 4},
-        {"a = x + self.places(i)", "embedding_1", "['net.places.weight', 'arange']", 1},
-        {"a = x + self.w[i]", "embedding_1", "['net.places.weight', 'arange']", 1},
-        {"a = x + places[0].to(x.device)", "select_1",
-         "['net.places.weight', 'transpose', 'upsample_bicubic2d', 'val_1', 'view_2']", 4},
-        {"a = x + places[0]", "select_1", "['net.places.weight', 'transpose']", 0},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        static const char *const values[] = {"a", "b", "c", "y"};
-        const char *const lines[] = {"b = f(a)", "c = f(b)", "return f(c)"};
-        char operands[64];
-        pass p;
-        snprintf(operands, sizeof operands, "x %s", cases[i].name);
-        uint32_t last = 0;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
-        model_weight(m, cases[i].name, "f32[4,6]");
-        model_parameters(m, "net.places.weight");
-        model_folded(m, cases[i].name, cases[i].from);
-        for (unsigned k = 0; k < 4; k++) {
-            model_source(m, "net", k == 0 ? "add" : "f");
-            model_class(m, "Net", k == 0 ? "aten.add.Tensor" : "aten.f.default");
-            model_statement(m, 10 + k, k == 0 ? cases[i].line : lines[k - 1]);
-            model_node(m, k == 0 ? "Add" : "Neg", "", k == 0 ? operands : values[k - 1], values[k],
-                       "");
-        }
-        model_output(m, "y", "f32");
-        pass_run(&p, m, NULL);
-        for (size_t b = 0; b < p.t.buffers.count; b++)
-            if (strcmp(p.t.buffers.at[b].label, cases[i].name) == 0 &&
-                p.t.buffers.at[b].kind == ONV_BUFFER_ACTIVATION)
-                last = p.t.buffers.at[b].last;
-        if (last != cases[i].last) fail_msg("%s: %u", cases[i].line, last);
-        pass_drop(&p);
-    }
-}
-
 /* norm(embed(x) * 1): the product runs in no line of the norm, and what it read goes before the layer begins. */
 static void factors_of_1_run_before_the_module_that_is_given_them(void **state)
 {
@@ -201,7 +155,6 @@ int main(void)
         cmocka_unit_test(other_names_hold),
         cmocka_unit_test(operands_of_products_have_names),
         cmocka_unit_test(weights_of_attention_are_given),
-        cmocka_unit_test(names_of_folded_results_hold),
     };
     return cmocka_run_group_tests_name("eager.aliases", tests, NULL, NULL);
 }

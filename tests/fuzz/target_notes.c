@@ -169,7 +169,7 @@ void fuzz_run_statements(const uint8_t *data, size_t size)
     load(&n);
 }
 
-/* What training makes of the notes: parameters that are listed, and terms that constants were computed of. */
+/* What training makes of the notes: parameters that are listed, and what constants were computed of. */
 void fuzz_run_terms(const uint8_t *data, size_t size)
 {
     if (size > MOST_BYTES) return;

@@ -1,0 +1,140 @@
+/* Constants that the exporter computed of parameters by more than views; a batch of one matrix; a dropout that ran for each reader. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "eager/noted_network.h"
+#include "eager/pass.h"
+#include "eager/trainer.h"
+
+typedef struct found {
+    uint64_t saved;
+    bool is_folded;
+} found;
+
+static found train(model *m, onv_lower_options how)
+{
+    trainer t;
+    how.reports = true;
+    trainer_open_model(&t, m);
+    onv_train_options options = {.optimizer = onv_optimizer_find("sgd"), .lower = how};
+    onv_training_figures figures = trainer_run(&t, &options).figures;
+    found f = {.saved = figures.saved_activation_bytes};
+    for (size_t i = 0; i < t.model.diags.count; i++)
+        f.is_folded |= strcmp(t.model.diags.at[i].code, "folded-layers") == 0;
+    trainer_close(&t);
+    model_free(m);
+    return f;
+}
+
+/* `h = x W`, which is trained. */
+static model *begin(const char *listed)
+{
+    model *m = model_new(18);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "fc.weight", "f32[8,8]");
+    model_role(m, "fc.weight", "PARAMETER");
+    char all[256];
+    snprintf(all, sizeof all, "fc.weight %s", listed);
+    model_parameters(m, all);
+    add_call(m, "MatMul", "x fc.weight", "h", "mm");
+    return m;
+}
+
+static void add_constant(model *m, const char *name, const char *type, const char *from)
+{
+    model_weight(m, name, type);
+    if (from != NULL) model_folded(m, name, from);
+}
+
+/* A view of a parameter, or what was computed of a buffer, is no such constant. */
+static void constants_of_several_calls_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *from, *listed;
+        bool is_folded;
+    } cases[] = {
+        {"['a', 'b', 'fft_rfft', 'mul']", "a b", true},
+        {"['a', 'select']", "a", false},
+        {"['mask', 'triu']", "a ~mask", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        model *m = begin(cases[i].listed);
+        add_constant(m, "unsqueeze", "f32[4,8]", cases[i].from);
+        add_call(m, "Mul", "h unsqueeze", "y", "mul");
+        model_output(m, "y", "f32");
+        assert_int_equal(train(m, (onv_lower_options){.loss = ONV_LOSS_NONE}).is_folded,
+                         cases[i].is_folded);
+    }
+}
+
+/* (x W)[1, ...] @ w[2, ...]: a batch of one matrix, which has a gradient, is that matrix, times the other batch turned, by a
+ * copy. */
+static void a_batch_of_one_matrix_is_a_matrix(void **state)
+{
+    (void)state;
+    enum { H = 4 * 8 * 4, V = 2 * 8 * 8 * 4 };
+    uint64_t saved[2];
+    for (int has_gradient = 0; has_gradient < 2; has_gradient++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[1,4,8]");
+        model_weight(m, "v", "f32[2,8,8]");
+        model_role(m, "v", "PARAMETER");
+        model_weight(m, "b", "f32[8]");
+        model_role(m, "b", has_gradient ? "PARAMETER" : "BUFFER");
+        model_parameters(m, has_gradient ? "v b" : "v ~b");
+        add_call(m, "Add", "x b", "h", "add");
+        add_call(m, "MatMul", "h v", "y", "matmul");
+        model_output(m, "y", "f32");
+        saved[has_gradient] = train(m, (onv_lower_options){.loss = ONV_LOSS_NONE}).saved;
+    }
+    assert_int_equal(saved[0], H);
+    assert_int_equal(saved[1], H + V); /* the copy of the batch */
+}
+
+/* dropout(A) x, twice, of a buffer: the exporter merged the second one, which is another number. */
+static void dropouts_at_the_end_ran_each(void **state)
+{
+    (void)state;
+    uint64_t saved[2];
+    for (int is_merged = 0; is_merged < 2; is_merged++) {
+        model *m = begin("~A");
+        model_weight(m, "A", "f32[4,4]");
+        model_role(m, "A", "BUFFER");
+        model_float(m, "val_0", 0.5f);
+        model_bool(m, "val_1", true);
+        model_source(m, "", "native_dropout");
+        model_class(m, "zoo.Net", "aten.native_dropout.default");
+        model_call(m, "aten.native_dropout.default", "%b_a, 0.5, True");
+        model_node(m, "Dropout", "native_dropout", "A val_0 val_1", "getitem", "");
+        static const char *const arguments[] = {"%getitem, %h", "%getitem, %matmul",
+                                                "%getitem_2, %matmul"};
+        for (int i = 0; i < 2; i++) {
+            model_source(m, "", i == 0 ? "matmul" : "matmul_1");
+            model_class(m, "zoo.Net", "aten.matmul.default");
+            model_call(m, "aten.matmul.default", arguments[i == 0 ? 0 : 1 + is_merged]);
+            model_node(m, "MatMul", i == 0 ? "matmul" : "matmul_1",
+                       i == 0 ? "getitem h" : "getitem matmul", i == 0 ? "matmul" : "y", "");
+        }
+        model_output(m, "y", "f32");
+        saved[is_merged] = train(m, (onv_lower_options){.loss = ONV_LOSS_NONE}).saved;
+    }
+    assert_int_equal(saved[1] - saved[0], 4 * 4 * 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(constants_of_several_calls_are_told),
+        cmocka_unit_test(a_batch_of_one_matrix_is_a_matrix),
+        cmocka_unit_test(dropouts_at_the_end_ran_each),
+    };
+    return cmocka_run_group_tests_name("eager.computed", tests, NULL, NULL);
+}
