@@ -25,8 +25,8 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, os.pardir, os.pardir, "samples")]
-from default_exports import slug, read  # noqa: E402
-import fresh_networks as fresh  # noqa: E402
+from libraries import slug, read  # noqa: E402
+import libraries as fresh  # noqa: E402
 
 BUDGETS = (1.0, 0.8, 0.5, 0.2)
 
@@ -269,7 +269,7 @@ PEAK_BATCH = 16
 def measure_peak(network, budget):
     """The most that tensors take in an iteration with SGD and momentum, cross-entropy outside of the compiled network."""
     import torch._functorch.config as config
-    from default_exports import peak
+    from libraries import peak
 
     def make():
         model = network[0]()

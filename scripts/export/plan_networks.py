@@ -1,73 +1,8 @@
-#!/usr/bin/env python3
-"""Networks of libraries for plans_applied.py, drawn by a seed.
-
-    python scripts/export/plan_networks.py [SEED [REVISION]]    prints the orders that the seed gives
-
-Drawn are, of what the documents and scripts did not mention (of the git REVISION, by default that before this file): families of timm, language
-models of transformers, and pairs of a decoder and an encoder of segmentation_models_pytorch. `drawn()` holds what the seed
-2211 gave: the first five, three and two, in its order, but for what the library does not build as it is asked here, or has
-more than 40 million parameters; in the same way the first of each that 2311 gave later; five, three and two of 2711
-(commit cce66f3), but for networks that take images of 256 alone; five, three and two of 2911 (a7a9e15c); and five, two and two
-of 3011 (4e09e42c), of which no third language model was left.
+"""Networks of libraries for plans_applied.py, drawn by seeds: families of timm, language models of transformers, and pairs of a decoder
+and an encoder of segmentation_models_pytorch that no document and no script had when they were drawn. Left out was what the library
+does not build as it is asked here, or has more than 40 million parameters.
 """
-
-import random
-import re
-import subprocess
-import sys
-from pathlib import Path
-
-import drawn_networks
-
-
-def mentioned(revision):
-    """The text of documents and scripts, to look names up in."""
-    root = Path(__file__).resolve().parents[2]
-    files = subprocess.run(["git", "ls-tree", "-r", "--name-only", revision, "docs", "scripts"], check=True,
-                           capture_output=True, text=True, cwd=root).stdout.split()
-    texts = [subprocess.run(["git", "show", f"{revision}:{name}"], check=True, capture_output=True, text=True,
-                            cwd=root).stdout for name in files if name.endswith((".md", ".py"))]
-    return plain("".join(texts))
-
-
-def plain(text):
-    return re.sub("[-_+]", "", text.lower())
-
-
-def orders(seed, known):
-    import segmentation_models_pytorch as smp
-    import timm
-
-    def is_new(name):
-        return plain(name) not in known
-
-    images = timm.list_models()
-    random.Random(seed).shuffle(images)
-    families = {}
-    for name in images:
-        families.setdefault(re.split("[_0-9]", name)[0], name)
-    words = drawn_networks.drawn(seed, "", ("CAUSAL_LM", "MASKED_LM"))
-    decoders = ("Unet", "UnetPlusPlus", "MAnet", "Linknet", "FPN", "PSPNet", "DeepLabV3", "DeepLabV3Plus", "PAN", "UPerNet",
-                "Segformer", "DPT")
-    encoders = [name for name in sorted(smp.encoders.encoders) if is_new(name)]
-    masks = [(decoder, encoder) for decoder in decoders for encoder in encoders]
-    random.Random(seed).shuffle(masks)
-    return ([name for family, name in families.items() if is_new(family)],
-            [name for _, name, config in words if is_new(config.removesuffix("Config"))], masks)
-
-
-def image_model(name, **options):
-    def make():
-        import timm
-        return timm.create_model(name, num_classes=10, **options)
-    return make
-
-
-def mask_model(decoder, encoder):
-    def make():
-        import segmentation_models_pytorch as smp
-        return getattr(smp, decoder)(encoder_name=encoder, encoder_weights=None, classes=5)
-    return make
+import libraries
 
 
 def drawn():
@@ -88,18 +23,8 @@ def drawn():
              ("UPerNet", "timm-skresnext50_32x4d"), ("DeepLabV3Plus", "timm-skresnet34"))
     sized = dict.fromkeys(("tnt_s_legacy_patch16_224", "coatnext_nano_rw_224", "flexivit_small"), {"img_size": 64})
     return {
-        **{name: (image_model(name, **sized.get(name, {})), 256 if name.startswith("halonet") else 64) for name in images},
-        **{model: (drawn_networks.transformer(model, config), None) for model, config in words},
-        **{f"{decoder}:{encoder}": (mask_model(decoder, encoder), 128 if decoder == "PAN" else 64)
+        **{name: (libraries.timm_model(name, **sized.get(name, {})), 256 if name.startswith("halonet") else 64) for name in images},
+        **{model: (libraries.tiny(model, config), None) for model, config in words},
+        **{f"{decoder}:{encoder}": (libraries.segmentation(decoder, encoder), 128 if decoder == "PAN" else 64)
            for decoder, encoder in masks},
     }
-
-
-def main():
-    seed = int(sys.argv[1]) if len(sys.argv) > 1 else 2211
-    for order in orders(seed, mentioned(sys.argv[2] if len(sys.argv) > 2 else "18b37fd")):
-        print(*(name if isinstance(name, str) else ":".join(name) for name in order[:16]))
-
-
-if __name__ == "__main__":
-    main()

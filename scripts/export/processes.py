@@ -18,8 +18,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from default_exports import losses
-from fresh_networks import picked, segmentation
+from libraries import losses, picked, segmentation
 
 FLAGS = {"no-tf32": ["--no-tf32"], "channels-last": ["--channels-last"], "fp16": ["--amp", "fp16"], "bf16": ["--amp", "bf16"]}
 

@@ -65,8 +65,8 @@ class Row:
         self.parts.append((abs(percent(predicted, measured)) > limit, what, percent(predicted, measured)))
 
     def add_peak(self, what, figures, measured):
-        """PyTorch allocates some workspaces as memory of tensors, so that the measured peak of tensors may have them (attention's backward,
-        cuDNN's states): what the allocator had in all decides then, in percent of the tensors."""
+        """PyTorch allocates some workspaces as memory of tensors, so that the measured peak of tensors may have them (attention's backward):
+        what the allocator had in all decides then, in percent of the tensors."""
         tensors, differ = measured["tensors"], figures["allocated_peak_bytes"] - measured["allocated"]
         of_tensors = percent(figures["tensor_peak_bytes"], tensors)
         self.parts.append((min(abs(of_tensors), 100.0 * abs(differ) / tensors) > PEAK, what, of_tensors))
@@ -77,7 +77,7 @@ class Row:
 
     def text(self):
         if self.why:
-            return self.why
+            return self.why.partition(" and it cannot be changed: ")[0]
         return ", ".join(f"{what} {value:+.2f} %" for bad, what, value in self.parts if bad)
 
 

@@ -1,0 +1,185 @@
+"""Networks of libraries by their names, small ones, and how the scripts of this folder measure and compare them."""
+import gc
+import json
+
+BATCH = 4
+
+TINY = {
+    **dict.fromkeys(("hidden_size", "d_model", "n_embd", "embedding_size", "emb_dim", "projection_dim", "dim",
+                     "num_mel_bins_out"), 64),
+    **dict.fromkeys(("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers", "decoder_layers",
+                     "num_decoder_layers", "num_encoder_layers"), 2),
+    **dict.fromkeys(("num_attention_heads", "num_heads", "n_head", "n_heads", "encoder_attention_heads",
+                     "decoder_attention_heads"), 4),
+    **dict.fromkeys(("intermediate_size", "d_ff", "encoder_ffn_dim", "decoder_ffn_dim", "ffn_dim"), 128),
+    **dict.fromkeys(("num_key_value_heads",), 2),
+    **dict.fromkeys(("head_dim", "d_kv", "kv_channels"), 16),
+    **dict.fromkeys(("max_position_embeddings", "n_positions", "max_seq_len"), 64),
+    "vocab_size": 500, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+    "num_feat_extract_layers": 3, "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 4,
+    "conv_dim": (32, 32, 32), "conv_stride": (5, 4, 4), "conv_kernel": (10, 4, 4), "apply_spec_augment": False,
+    "layerdrop": 0.0, "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0, "num_labels": 10, "use_cache": False,
+}
+
+
+def image(size=64, channels=3):
+    def make(device):
+        import torch
+        return torch.rand(BATCH, channels, size, size, device=device)
+    return make
+
+
+def values(*shape):
+    def make(device):
+        import torch
+        return torch.rand(BATCH, *shape, device=device)
+    return make
+
+
+def tokens(length=48):
+    def make(device):
+        import torch
+        return torch.zeros(BATCH, length, dtype=torch.int64, device=device)
+    return make
+
+
+def picked(make, key=None, **fixed):
+    """A network with one result: a key of an object of many, or an item of a tuple."""
+    def build():
+        from torch import nn
+
+        class Picked(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.network = make()
+
+            def forward(self, x):
+                result = self.network(x, **fixed)
+                return result if key is None else result[key]
+        return Picked()
+    return build
+
+
+def transformer(model, config, key="logits", **options):
+    def make():
+        import transformers
+        return getattr(transformers, model)(getattr(transformers, config)(**options))
+    return picked(make, key, return_dict=True)
+
+
+def tiny(model, config):
+    """A language model of transformers whose configuration takes from TINY what it knows."""
+    def make():
+        import transformers
+        known = getattr(transformers, config)()
+        return getattr(transformers, model)(type(known)(**{key: value for key, value in TINY.items() if hasattr(known, key)}))
+    return picked(make, "logits", return_dict=True)
+
+
+def timm_model(name, **options):
+    def make():
+        import timm
+        return timm.create_model(name, pretrained=False, num_classes=10, **options)
+    return make
+
+
+def vision(folder, name, **options):
+    def make():
+        import torchvision
+        return getattr(getattr(torchvision.models, folder), name)(**options)
+    return make
+
+
+def segmentation(name, encoder, **options):
+    def make():
+        import segmentation_models_pytorch
+        return getattr(segmentation_models_pytorch, name)(encoder_name=encoder, encoder_weights=None, classes=5, **options)
+    return make
+
+
+def slug(name):
+    return "".join(c if c.isalnum() else "_" for c in name)
+
+
+def read(path):
+    try:
+        with open(path) as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return None
+
+
+def difference(predicted, measured):
+    if predicted == measured:
+        return "exact"
+    percent = 100 * (predicted - measured) / measured
+    return f"{abs(predicted - measured):,} bytes" if abs(percent) < 0.005 else f"{percent:+.2f} %"
+
+
+def losses(output):
+    """The sum of a cross-entropy for each output; targets are made with them."""
+    from training_models import loss_of, targets_of
+    outputs = output if isinstance(output, tuple) else (output,)
+    targets = [targets_of(o) for o in outputs]
+    return lambda results: sum_of(loss_of(o, t) for o, t in
+                                  zip(results if isinstance(results, tuple) else (results,), targets))
+
+
+def sum_of(items):
+    total = None
+    for item in items:
+        total = item if total is None else total + item
+    return total
+
+
+MARKS = ("empty_cuda", "empty_strided_cuda", "empty_generic", "resize_bytes_cuda", "CUDAGuardImpl")
+
+
+def is_tensor(event):
+    """By the functions that asked for the memory: what no tensor's constructor allocates is a workspace."""
+    names = [f["name"] for f in event["frames"]]
+    head = [n for n in names if "::" in n or "(" in n][:14]
+    return any(mark in n for n in head for mark in MARKS)
+
+
+def peak(network, optimizer, context=None, amp=""):
+    """Of tensors alone; in the context, by default with attention as separate operations."""
+    import torch
+    low = {"": None, "fp16": torch.float16, "bf16": torch.bfloat16}[amp]
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    make, inputs = network[:2]
+    gc.collect()  # the network before is part of cycles
+    torch.manual_seed(0)
+    model = make().train().cuda()
+    x = inputs("cuda")
+    step = (torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9) if optimizer == "momentum"
+            else torch.optim.AdamW(model.parameters()))
+    state = {}
+
+    def iterate():
+        step.zero_grad()
+        with torch.autocast("cuda", dtype=low, enabled=low is not None):
+            state["output"] = model(x)
+            state.setdefault("losses", losses(state["output"]))
+            state["loss"] = state["losses"](state["output"])
+        state["loss"].backward()
+        step.step()
+
+    with context or sdpa_kernel(SDPBackend.MATH):
+        for _ in range(3):
+            iterate()
+        held = torch.cuda.memory_stats()["requested_bytes.all.current"]
+        torch.cuda.memory._record_memory_history(enabled="all", context="alloc", stacks="all", max_entries=2000000)
+        iterate()
+        events = torch.cuda.memory._snapshot()["device_traces"][0]
+    live, now, most, everything, most_at_all = {}, 0, 0, 0, 0
+    for event in events:
+        if event["action"] == "alloc":
+            live[event["addr"]] = event["size"] if is_tensor(event) else 0
+            now += live[event["addr"]]
+            everything += event["size"]
+            most, most_at_all = max(most, now), max(most_at_all, everything)
+        elif event["action"] == "free_completed":
+            now -= live.pop(event["addr"], event["size"])
+            everything -= event["size"]
+    return {"tensor_peak": held + most, "requested_peak": held + most_at_all}
