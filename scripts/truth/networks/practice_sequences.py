@@ -342,12 +342,12 @@ class PerceiverIO(nn.Module):
     def __init__(self, din=16, d=48, latents=12):
         super().__init__()
         self.latents, self.queries = nn.Parameter(torch.randn(latents, d)), nn.Parameter(torch.randn(5, d))
-        self.cross, self.selfs, self.dec, self.out = self.Attn(d, din), nn.ModuleList([self.Attn(d, d) for _ in range(2)]), self.Attn(d, d), nn.Linear(d, 4)
+        self.cross, self.inner, self.dec, self.out = self.Attn(d, din), nn.ModuleList([self.Attn(d, d) for _ in range(2)]), self.Attn(d, d), nn.Linear(d, 4)
 
     def forward(self, x):
         z = self.latents.unsqueeze(0).repeat(x.size(0), 1, 1)
         z = self.cross(z, x)
-        for layer in self.selfs:
+        for layer in self.inner:
             z = layer(z, z)
         return self.out(self.dec(self.queries.expand(x.size(0), -1, -1), z))
 
