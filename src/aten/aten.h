@@ -80,7 +80,7 @@ typedef enum onv_aten_rule {
     ONV_RULE_INDEX,
     ONV_RULE_COPY,
     ONV_RULE_FILL, /* of all elements */
-    ONV_RULE_SUM,
+    ONV_RULE_SUM,  /* sum, mean */
     ONV_RULE_STD,
     ONV_RULE_COSINE,
     ONV_RULE_RECURRENT,

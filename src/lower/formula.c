@@ -27,20 +27,14 @@ static bool is_multiplied(const onv_lowering *l, onv_value_id value)
 /* PyTorch multiplies the reciprocal by the number. */
 static uint32_t multiplied(onv_lowering *l, const onv_node *node, uint32_t inverse)
 {
-    onv_recover_tensor(l, "self", inverse);
-    return onv_recover_call(l, "aten.mul.Tensor", node->outputs[0]);
-}
-
-static uint32_t emit_reciprocal(onv_lowering *l, const onv_node *node, uint32_t x)
-{
-    onv_recover_tensor(l, "self", x);
-    return onv_recover_call(l, "aten.reciprocal.default", node->outputs[0]);
+    return onv_recover_unary(l, "aten.mul.Tensor", inverse, node->outputs[0]);
 }
 
 /* `1 / x`, of which the exporter leaves out the number. */
 void onv_lower_reciprocal(onv_lowering *l, const onv_node *node)
 {
-    uint32_t inverse = emit_reciprocal(l, node, onv_node_in(l, node, 0));
+    uint32_t inverse =
+        onv_recover_unary(l, "aten.reciprocal.default", onv_node_in(l, node, 0), node->outputs[0]);
     bool is_whole = is_multiplied(l, node->outputs[0]);
     bool calls = node->in_place == ONV_IN_PLACE_NO || node->statements == NULL ||
                  node->statements[0] == '\0';
@@ -57,72 +51,27 @@ void onv_lower_reciprocal(onv_lowering *l, const onv_node *node)
 
 void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node)
 {
-    onv_node_set(l, node, 0,
-                 multiplied(l, node, emit_reciprocal(l, node, onv_node_in(l, node, 1))));
+    uint32_t inverse =
+        onv_recover_unary(l, "aten.reciprocal.default", onv_node_in(l, node, 1), node->outputs[0]);
+    onv_node_set(l, node, 0, multiplied(l, node, inverse));
 }
 
-/* --- Cosine similarity ------------------------------------------------------------------------- */
-
-/* x / norm(x): autograd keeps the norm, and its copy that is bounded below. */
-static uint32_t emit_unit(onv_lowering *l, uint32_t x, const onv_shape *norm)
-{
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    uint32_t length = onv_tensor_new(&l->emit, t.dtype, norm->rank, norm->dims, NULL);
-    onv_emit_begin(&l->emit, "vector_norm_2");
-    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
-    onv_emit_save(&l->emit, x);
-    onv_emit_save(&l->emit, length);
-    onv_emit_out(&l->emit, length);
-    onv_emit_end(&l->emit);
-    uint32_t bounded = onv_tensor_new(&l->emit, t.dtype, norm->rank, norm->dims, NULL);
-    onv_emit_begin(&l->emit, "clone");
-    onv_emit_in(&l->emit, length, ONV_GRAD_ALIAS);
-    onv_emit_out(&l->emit, bounded);
-    onv_emit_end(&l->emit);
-    uint32_t unit = onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, NULL);
-    onv_emit_begin(&l->emit, "div");
-    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
-    onv_emit_in(&l->emit, bounded, ONV_GRAD_NEW);
-    onv_emit_save(&l->emit, x);
-    onv_emit_save(&l->emit, bounded);
-    onv_emit_out(&l->emit, unit);
-    onv_emit_end(&l->emit);
-    return unit;
-}
+/* --- Of two parameters, or tensors ---------------------------------------------------------------- */
 
 void onv_lower_weight_norm(onv_lowering *l, const onv_fusion *f)
 {
     uint32_t v = onv_value_tensor(l, f->x), g = onv_value_tensor(l, f->key);
-    onv_value_set(l, f->out, onv_emit_weight_norm(&l->emit, v, g));
+    onv_value_set(l, f->out, onv_recover_binary(l, "aten._weight_norm.default", v, g, f->out));
 }
 
 void onv_lower_cosine(onv_lowering *l, const onv_fusion *f)
 {
-    uint32_t in[2] = {onv_amp_fp32(&l->emit, onv_value_tensor(l, f->x)),
-                      onv_amp_fp32(&l->emit, onv_value_tensor(l, f->key))};
     const onv_node *reduction = onv_model_node(l->emit.model, f->reduction);
-    onv_eager_tensor t = onv_tensor_at(&l->emit, in[0]);
-    onv_shape norm = {.rank = t.rank}, shape;
-    if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape))
-        return;
-    int64_t axis = onv_node_operand(l, reduction, 1, 0, -1);
-    if (axis < 0) axis += t.rank;
-    for (uint32_t i = 0; i < t.rank; i++) norm.dims[i] = i == axis ? 1 : t.dims[i];
-    uint32_t unit[2] = {emit_unit(l, in[0], &norm), emit_unit(l, in[1], &norm)};
-    uint32_t product = onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, NULL);
-    onv_emit_begin(&l->emit, "mul");
-    for (uint32_t k = 0; k < 2; k++) {
-        onv_emit_in(&l->emit, unit[k], ONV_GRAD_NEW);
-        if (onv_tensor_needs_grad(&l->emit, unit[1 - k])) onv_emit_save(&l->emit, unit[k]);
-    }
-    onv_emit_out(&l->emit, product);
-    onv_emit_end(&l->emit);
-    onv_emit_begin(&l->emit, "sum");
-    onv_emit_in(&l->emit, product, ONV_GRAD_PART);
-    onv_value_set(
-        l, f->out,
-        onv_emit_out(&l->emit, onv_tensor_new(&l->emit, t.dtype, shape.rank, shape.dims, NULL)));
-    onv_emit_end(&l->emit);
+    uint32_t x = onv_value_tensor(l, f->x), y = onv_value_tensor(l, f->key);
+    onv_recover_int(l, "dim", onv_node_operand(l, reduction, 1, 0, -1));
+    onv_recover_tensor(l, "x1", x);
+    onv_recover_tensor(l, "x2", y);
+    onv_value_set(l, f->out, onv_recover_call(l, "aten.cosine_similarity.default", f->out));
 }
 
 /* --- Distances --------------------------------------------------------------------------------- */

@@ -61,22 +61,89 @@ bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, u
 
 /* --- Reductions -------------------------------------------------------------------------------- */
 
-/* A sum hands its gradient on, repeated; a mean divides it. Neither keeps anything. Under autocast a sum
- * of low precision is float32, and its gradient is cast. */
+static void set_unary(onv_lowering *l, const onv_node *node, const char *op_name)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_node_set(l, node, 0, onv_recover_unary(l, op_name, x, node->outputs[0]));
+}
+
+static bool is_op(const onv_node *node, const char *op_type)
+{
+    return strcmp(node->op_type, op_type) == 0;
+}
+
+/* Over all dims, unless it tells which. */
+static bool has_axes(const onv_node *node)
+{
+    return (node->n_inputs > 1 && onv_is_value(node->inputs[1])) ||
+           onv_node_attr(node, "axes") != NULL;
+}
+
 static void lower_reduce(onv_lowering *l, const onv_node *node)
 {
-    bool sums = strcmp(node->op_type, "ReduceSum") == 0;
+    set_unary(l, node,
+              is_op(node, "ReduceSum")         ? "aten.sum.dim_IntList"
+              : is_op(node, "ReduceLogSumExp") ? "aten.logsumexp.default"
+              : !is_op(node, "ReduceProd")     ? "aten.mean.dim"
+              : has_axes(node)                 ? "aten.prod.dim_int"
+                                               : "aten.prod.default");
+}
+
+static void lower_norm(onv_lowering *l, const onv_node *node)
+{
+    onv_recover_real(l, "ord", is_op(node, "ReduceL1") ? 1 : 2);
+    onv_recover_tensor(l, "self", onv_node_in(l, node, 0));
+    onv_node_set(l, node, 0,
+                 onv_recover_call(l, "aten.linalg_vector_norm.default", node->outputs[0]));
+}
+
+/* A sum with an operation before it or behind it. */
+static void lower_sum_and(onv_lowering *l, const onv_node *node)
+{
+    bool is_square = is_op(node, "ReduceSumSquare");
     uint32_t x = onv_node_in(l, node, 0);
-    uint8_t dtype = onv_tensor_at(&l->emit, x).dtype;
-    bool widens = sums && l->emit.options->amp != ONV_UNDEFINED && onv_tensor_is_float(&l->emit, x);
-    if (widens) dtype = ONV_FLOAT;
-    uint32_t out = onv_node_new(l, node, 0, dtype);
-    bool hands_on = sums && dtype == onv_tensor_at(&l->emit, x).dtype;
-    onv_emit_begin(&l->emit, sums ? "sum" : "mean");
-    onv_emit_in(&l->emit, x, hands_on ? ONV_GRAD_PART : ONV_GRAD_NEW);
-    onv_emit_pixel_sum(&l->emit, x, out);
-    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
-    onv_emit_end(&l->emit);
+    if (is_square) x = onv_recover_unary(l, "aten.pow.Tensor_Scalar", x, node->inputs[0]);
+    x = onv_recover_unary(l, "aten.sum.dim_IntList", x, node->outputs[0]);
+    if (!is_square) x = onv_recover_unary(l, "aten.log.default", x, node->outputs[0]);
+    onv_node_set(l, node, 0, x);
+}
+
+static void lower_cumulative(onv_lowering *l, const onv_node *node)
+{
+    set_unary(l, node, is_op(node, "CumSum") ? "aten.cumsum.default" : "aten.cumprod.default");
+}
+
+/* softmax(x, dtype=torch.float32) casts inside of its kernel; the export has what the network casts that to. In attention it looks
+ * for rows of -inf alone. */
+static void lower_softmax(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    uint8_t given = onv_tensor_at(&l->emit, x).dtype;
+    bool was_asked = node->asks_for_float32 && l->emit.options->amp == ONV_UNDEFINED &&
+                     (given == ONV_FLOAT16 || given == ONV_BFLOAT16);
+    l->recovery.dtype = was_asked ? (uint8_t)ONV_FLOAT : given;
+    uint32_t out =
+        onv_recover_unary(l, is_op(node, "Softmax") ? "aten.softmax.int" : "aten.log_softmax.int",
+                          x, node->outputs[0]);
+    bool is_safe = is_op(node, "Softmax") && out != ONV_NO_TENSOR &&
+                   !l->emit.options->as_exported &&
+                   onv_node_attention(l, node) != ONV_ATTENTION_NONE;
+    if (is_safe)
+        l->emit.eager->ops.at[l->emit.eager->ops.count - 1].forward_temp_bytes =
+            onv_safe_softmax_bytes(&l->emit, x);
+    onv_node_set(l, node, 0, was_asked ? onv_emit_cast(&l->emit, out, given) : out);
+}
+
+static void lower_places(onv_lowering *l, const onv_node *node)
+{
+    set_unary(l, node, is_op(node, "ArgMax") ? "aten.argmax.default" : "aten.argmin.default");
+}
+
+static void lower_top(onv_lowering *l, const onv_node *node)
+{
+    l->recovery.has_second = true;
+    set_unary(l, node, "aten.topk.default");
+    onv_node_set(l, node, 1, l->recovery.second);
 }
 
 /* A pooling to one place along one dim, which the exporter writes as amax over that and a dim of 1: it keeps its input and
@@ -94,57 +161,30 @@ static bool is_pool(const onv_lowering *l, const onv_node *node)
            onv_node_is_aten(onv_model_node(l->emit.model, from), "unsqueeze");
 }
 
-/* A mask, without a gradient. */
-static void lower_truth(onv_lowering *l, const onv_node *node)
-{
-    uint32_t out = onv_node_new(l, node, 0, ONV_BOOL);
-    onv_emit_begin(&l->emit, "any");
-    onv_emit_in(&l->emit, onv_node_in(l, node, 0), ONV_GRAD_NONE);
-    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
-    onv_emit_end(&l->emit);
-}
-
-/* amax keeps input and result; max(x, dim) the indices, which no one else may read. */
+/* amax keeps input and result; max(x, dim) the indices, which no one else may read; any() and all() nothing. */
 static void lower_maximum(onv_lowering *l, const onv_node *node)
 {
-    if (onv_node_tells_truth(node)) {
-        lower_truth(l, node);
-        return;
-    }
-    bool is_max = strcmp(node->op_type, "ReduceMax") == 0;
-    const char *name = is_max ? "max" : "min";
-    uint32_t x = onv_node_in(l, node, 0);
-    uint32_t out = onv_node_new(l, node, 0, onv_tensor_at(&l->emit, x).dtype);
-    bool indices = node->aten_op != NULL && strncmp(node->aten_op, "aten.", 5) == 0 &&
-                   strncmp(node->aten_op + 5, name, 3) == 0 &&
-                   strcmp(node->aten_op + 8, ".dim") == 0;
+    bool is_max = is_op(node, "ReduceMax");
+    const char *by_dim = is_max ? "aten.max.dim" : "aten.min.dim";
+    const char *name = is_max ? "aten.amax.default" : "aten.amin.default";
     bool told = node->aten_op != NULL && node->aten_op[0] != '\0';
-    uint64_t kept = onv_tensor_at(&l->emit, x).bytes + onv_tensor_at(&l->emit, out).bytes;
-    uint64_t elems = onv_tensor_at(&l->emit, out).elems;
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    bool pools = node->pools || is_pool(l, node);
-    onv_emit_begin_op(&l->emit, indices ? is_max ? ONV_ATEN_max__dim : ONV_ATEN_min__dim
-                                : pools ? ONV_ATEN_adaptive_max_pool
-                                : onv_node_is_aten(node, name) ? ONV_ATEN_max
-                                : is_max                       ? ONV_ATEN_amax
-                                                               : ONV_ATEN_amin);
-    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
-    if (pools && !onv_tensor_is_contiguous(&t)) onv_emit_temps(&l->emit, t.bytes, t.bytes);
-    l->emit.op.copies_first = pools;
-    if (indices || pools) {
-        if (!indices) onv_emit_save(&l->emit, x);
-        onv_emit_extra(&l->emit, elems, sizeof(int64_t), "indices");
-    } else {
-        onv_emit_save(&l->emit, x);
-        onv_emit_save(&l->emit, out);
-    }
-    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
-    onv_emit_end(&l->emit);
-    if (told || !l->emit.op.has_backward || l->emit.status != ONV_OK ||
-        kept / sizeof(int64_t) <= elems)
-        return;
+    if (onv_node_tells_truth(node))
+        name = "aten.any.default";
+    else if (told && strcmp(node->aten_op, by_dim) == 0)
+        name = by_dim;
+    else if (node->pools || is_pool(l, node))
+        name = "aten.adaptive_max_pool1d.default";
+    else if (onv_node_is_aten(node, is_max ? "max" : "min"))
+        name = is_max ? "aten.max.default" : "aten.min.default";
+    l->recovery.has_second = name == by_dim;
+    set_unary(l, node, name);
+    uint32_t out = onv_value_tensor(l, node->outputs[0]);
+    if (told || !onv_tensor_needs_grad(&l->emit, out)) return;
+    onv_eager_tensor y = onv_tensor_at(&l->emit, out);
+    uint64_t kept = onv_tensor_at(&l->emit, onv_node_in(l, node, 0)).bytes + y.bytes;
+    if (kept / sizeof(int64_t) <= y.elems) return;
     l->tally.maxima.count++;
-    l->tally.maxima.bytes += kept - elems * sizeof(int64_t);
+    l->tally.maxima.bytes += kept - y.elems * sizeof(int64_t);
 }
 
 /* Keeps its input, and the LU decomposition of that with pivots of int32. linalg_det_backward makes a diagonal matrix of the
@@ -170,6 +210,16 @@ static void lower_det(onv_lowering *l, const onv_node *node)
     onv_emit_end(&l->emit);
 }
 
+/* F.cross_entropy, called by the network. */
+static void lower_cross_entropy(onv_lowering *l, const onv_node *node)
+{
+    static const char *const names[] = {"self", "target", "weight"};
+    for (uint32_t k = 0; k < 3; k++) onv_recover_tensor(l, names[k], onv_node_in(l, node, k));
+    if (node->smooths_labels) onv_recover_real(l, "label_smoothing", 1);
+    onv_node_set(l, node, 0,
+                 onv_recover_call(l, "aten.cross_entropy_loss.default", node->outputs[0]));
+}
+
 onv_lower_fn onv_lower_math(const char *op_type)
 {
     static const struct {
@@ -183,10 +233,23 @@ onv_lower_fn onv_lower_math(const char *op_type)
         {"Gemm", onv_lower_gemm},
         {"Det", lower_det},
         {"Einsum", onv_lower_einsum},
-        {"SoftmaxCrossEntropyLoss", onv_lower_cross_entropy},
+        {"SoftmaxCrossEntropyLoss", lower_cross_entropy},
         {"ReduceMean", lower_reduce},
         {"ReduceSum", lower_reduce},
+        {"ReduceProd", lower_reduce},
+        {"ReduceLogSumExp", lower_reduce},
         {"GlobalAveragePool", lower_reduce},
+        {"ReduceL1", lower_norm},
+        {"ReduceL2", lower_norm},
+        {"ReduceSumSquare", lower_sum_and},
+        {"ReduceLogSum", lower_sum_and},
+        {"CumSum", lower_cumulative},
+        {"CumProd", lower_cumulative},
+        {"Softmax", lower_softmax},
+        {"LogSoftmax", lower_softmax},
+        {"ArgMax", lower_places},
+        {"ArgMin", lower_places},
+        {"TopK", lower_top},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (strcmp(rules[i].name, op_type) == 0) return rules[i].rule;

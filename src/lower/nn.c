@@ -8,19 +8,23 @@
 
 /* --- Normalisation ----------------------------------------------------------------------------- */
 
+/* Of an input, a weight and a bias. */
+static uint32_t recover_layer(onv_lowering *l, const char *op_name, uint32_t x, uint32_t w,
+                              uint32_t b, onv_value_id out)
+{
+    onv_recover_tensor(l, "input", x);
+    onv_recover_tensor(l, "weight", w);
+    onv_recover_tensor(l, "bias", b);
+    return onv_recover_call(l, op_name, out);
+}
+
 /* Whatever the export says, its mode is that of the run: the running statistics are read by nobody
- * else. What is in no order that cuDNN knows is copied for it, and the copy kept. */
+ * else. */
 static void lower_batch_norm(onv_lowering *l, const onv_node *node)
 {
-    uint32_t x = onv_node_in(l, node, 0);
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    bool last = x != ONV_NO_TENSOR && onv_tensor_is_channels_last(&t);
-    if (!last) x = onv_emit_contiguous(&l->emit, x);
-    uint32_t out = last ? onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, t.strides)
-                        : onv_node_new(l, node, 0, t.dtype);
-    onv_emit_norm(&l->emit, "batch_norm", x, onv_node_in(l, node, 1), onv_node_in(l, node, 2),
-                  t.rank > 1 ? (uint64_t)t.dims[1] : 1, true, out);
-    onv_node_set(l, node, 0, out);
+    onv_node_set(l, node, 0,
+                 recover_layer(l, "aten.batch_norm.default", onv_node_in(l, node, 0),
+                               onv_node_in(l, node, 1), onv_node_in(l, node, 2), node->outputs[0]));
     /* num_batches_tracked, which exports leave out. */
     onv_storage_new(&l->emit, sizeof(int64_t), ONV_STORAGE_BUFFER, node->name);
 }
@@ -78,14 +82,21 @@ uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t 
     return out;
 }
 
+/* Exporters write one without parameters with ones and zeros. */
+static uint32_t parameter(onv_lowering *l, const onv_node *node, uint32_t k)
+{
+    uint32_t w = onv_node_in(l, node, k);
+    bool is_one =
+        w != ONV_NO_TENSOR && l->emit.eager->storages.at[onv_tensor_at(&l->emit, w).storage].kind ==
+                                  ONV_STORAGE_PARAMETER;
+    return is_one ? w : ONV_NO_TENSOR;
+}
+
 static void lower_instance_norm(onv_lowering *l, const onv_node *node)
 {
-    uint32_t x = onv_emit_contiguous(&l->emit, onv_node_in(l, node, 0));
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    uint32_t out = onv_node_new(l, node, 0, t.dtype);
-    onv_node_set(l, node, 0, out);
-    onv_emit_norm(&l->emit, "instance_norm", x, onv_node_in(l, node, 1), onv_node_in(l, node, 2),
-                  t.rank > 1 ? (uint64_t)(t.dims[0] * t.dims[1]) : 1, true, out);
+    onv_node_set(l, node, 0,
+                 recover_layer(l, "aten.instance_norm.default", onv_node_in(l, node, 0),
+                               parameter(l, node, 1), parameter(l, node, 2), node->outputs[0]));
 }
 
 static void lower_group(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int64_t groups,
@@ -96,8 +107,8 @@ static void lower_group(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int
     if (x == ONV_NO_TENSOR || t.rank == 0 || !onv_value_shape(l, result, &shape)) return;
     /* A view before the call that the exporter joined with the one into groups. */
     if (shape.rank != t.rank) x = onv_emit_reshape(&l->emit, x, shape.rank, shape.dims);
-    uint32_t out = onv_emit_group_norm(&l->emit, x, w, b, groups);
-    if (out != ONV_NO_TENSOR) onv_value_set(l, result, out);
+    onv_recover_int(l, "num_groups", groups);
+    onv_value_set(l, result, recover_layer(l, "aten.group_norm.default", x, w, b, result));
 }
 
 static void lower_group_norm(onv_lowering *l, const onv_node *node)
@@ -106,11 +117,17 @@ static void lower_group_norm(onv_lowering *l, const onv_node *node)
                 onv_node_int(node, "num_groups", 1), node->outputs[0]);
 }
 
+/* Over the dims from `axis` on. */
 static void set_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int64_t axis,
                            bool centres, onv_value_id result)
 {
-    uint32_t out = onv_emit_layer_norm(&l->emit, x, w, b, axis, centres);
-    if (out != ONV_NO_TENSOR) onv_value_set(l, result, out);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
+    if (x == ONV_NO_TENSOR) return;
+    if (axis < 0) axis += t.rank;
+    if (axis < 0 || axis > (int64_t)t.rank) axis = 0;
+    onv_recover_ints(l, "normalized_shape", t.dims + axis, t.rank - (uint32_t)axis);
+    const char *name = centres ? "aten.layer_norm.default" : "aten.rms_norm.default";
+    onv_value_set(l, result, recover_layer(l, name, x, w, b, result));
 }
 
 static void lower_layer_norm(onv_lowering *l, const onv_node *node)
@@ -127,48 +144,25 @@ static void lower_rms_norm(onv_lowering *l, const onv_node *node)
 
 /* --- Pooling, dropout -------------------------------------------------------------------------- */
 
-/* F.adaptive_max_pool2d to a size that divides the image, which the exporter takes apart. Its kernels want all in the usual
- * order: forward copies the input; backward the gradient and the indices, and makes a gradient that it copies back. */
-static void copy_for_adaptive(onv_lowering *l, const onv_eager_tensor *x, uint32_t out)
-{
-    onv_eager_tensor y = onv_tensor_at(&l->emit, out);
-    uint64_t indices, copies;
-    onv_emit_rename(&l->emit.op, ONV_ATEN_adaptive_max_pool);
-    l->emit.op.copies_first = true;
-    if (out == ONV_NO_TENSOR || onv_tensor_is_contiguous(x)) return;
-    bool fits = onv_u64_mul(y.elems, sizeof(int64_t), &indices) &&
-                onv_u64_add(indices, y.bytes, &copies) && onv_u64_add(copies, x->bytes, &copies);
-    onv_emit_temps(&l->emit, x->bytes, fits ? copies : UINT64_MAX);
-}
-
-/* PyTorch's function is the one with indices, of which nobody takes the second result. */
-static void add_indices(onv_lowering *l, uint32_t out)
-{
-    uint64_t *temps = &l->emit.op.forward_temp_bytes, indices;
-    if (!onv_u64_mul(onv_tensor_at(&l->emit, out).elems, sizeof(int64_t), &indices) ||
-        !onv_u64_add(*temps, indices, temps))
-        *temps = UINT64_MAX;
-}
-
+/* F.adaptive_max_pool2d to a size that divides the image, which the exporter takes apart, keeps the name of its own kernel: other
+ * poolings have no indices that nobody reads. */
 static void lower_max_pool(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    uint32_t out = onv_node_new_image(l, node, &t, t.dtype);
     bool has_indices = node->n_outputs > 1 && onv_is_value(node->outputs[1]);
-    onv_emit_begin(&l->emit, "max_pool");
-    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
-    onv_emit_save(&l->emit, x);
-    onv_emit_extra(&l->emit, onv_tensor_at(&l->emit, out).elems, sizeof(int64_t), "indices");
-    /* Other poolings keep their names; that one comes with indices that nobody reads. */
-    if (!has_indices && onv_node_is_aten(node, "max_pool2d_with_indices"))
-        copy_for_adaptive(l, &t, out);
-    if (!has_indices && !onv_tensor_needs_grad(&l->emit, x)) add_indices(l, out);
-    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
-    onv_emit_end(&l->emit);
+    bool adapts = !has_indices && onv_node_is_aten(node, "max_pool2d_with_indices");
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
+    l->recovery.has_second = has_indices;
+    if (onv_tensor_is_channels_last(&t)) l->recovery.like = x;
+    onv_node_set(l, node, 0,
+                 onv_recover_unary(l,
+                                   adapts        ? "aten.adaptive_max_pool2d.default"
+                                   : t.rank == 5 ? "aten.max_pool3d.default"
+                                                 : "aten.max_pool2d.default",
+                                   x, node->outputs[0]));
+    if (has_indices) onv_node_set(l, node, 1, l->recovery.second);
 }
 
-/* nn.Dropout(inplace=True) multiplies by factors, which it keeps, everywhere. */
 static void lower_dropout(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
@@ -179,20 +173,11 @@ static void lower_dropout(onv_lowering *l, const onv_node *node)
         return;
     }
     if (onv_recurrent_dropout(l, node)) return;
-    if (!onv_is_inplace(l, node, false)) {
-        onv_node_set(l, node, 0, onv_emit_dropout(&l->emit, x));
-        return;
-    }
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    uint32_t out = !l->emit.options->no_inplace && onv_may_overwrite(l, node, 0)
-                       ? onv_tensor_on(&l->emit, t.storage, t.dtype, t.rank, t.dims, t.strides)
-                       : onv_node_new_pointwise(l, node, onv_promoted(l, node));
-    onv_emit_begin(&l->emit, "dropout_");
-    l->emit.op.in_place = out != ONV_NO_TENSOR && onv_tensor_at(&l->emit, out).storage == t.storage;
-    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
-    onv_emit_extra(&l->emit, t.bytes, 1, "factors");
-    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
-    onv_emit_end(&l->emit);
+    bool writes = onv_is_inplace(l, node, false) && !l->emit.options->no_inplace &&
+                  onv_may_overwrite(l, node, 0);
+    onv_node_set(l, node, 0,
+                 onv_recover_unary(l, writes ? "aten.dropout_.default" : "aten.dropout.default", x,
+                                   node->outputs[0]));
 }
 
 /* F.fold. Its result lies in the memory of a tensor like what it is given, if that is larger. */
@@ -374,23 +359,13 @@ static void count_formula(onv_lowering *l, const onv_fusion *f, uint32_t x, uint
         tally->bytes = UINT64_MAX;
 }
 
-static uint32_t emit_safe_softmax(onv_lowering *l, uint32_t x)
+static uint32_t emit_safe_softmax(onv_lowering *l, uint32_t x, onv_value_id result)
 {
-    uint32_t out = onv_emit_softmax(&l->emit, x);
+    uint32_t out = onv_recover_unary(l, "aten.softmax.int", x, result);
     if (l->emit.status == ONV_OK && x != ONV_NO_TENSOR)
         l->emit.eager->ops.at[l->emit.eager->ops.count - 1].forward_temp_bytes =
             onv_safe_softmax_bytes(&l->emit, x);
     return out;
-}
-
-static void lower_fused_batch_norm(onv_lowering *l, const onv_fusion *f, uint32_t x)
-{
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    if (x == ONV_NO_TENSOR || t.rank < 2) return;
-    uint32_t out = onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, NULL);
-    onv_value_set(l, f->out,
-                  onv_emit_norm(&l->emit, "batch_norm", x, onv_value_tensor(l, f->weight),
-                                ONV_NO_TENSOR, (uint64_t)t.dims[1], true, out));
 }
 
 static void lower_packed(onv_lowering *l, const onv_fusion *f, uint32_t x)
@@ -424,9 +399,9 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     case ONV_FUSION_SILU:
     case ONV_FUSION_MISH:
     case ONV_FUSION_HARD_SWISH: lower_gate(l, f, x, in_place); break;
-    case ONV_FUSION_SOFTMAX: onv_value_set(l, f->out, emit_safe_softmax(l, x)); break;
+    case ONV_FUSION_SOFTMAX: onv_value_set(l, f->out, emit_safe_softmax(l, x, f->out)); break;
     case ONV_FUSION_ROLL:
-        onv_value_set(l, f->out, onv_emit_unary(&l->emit, "roll", x, false, false));
+        onv_value_set(l, f->out, onv_recover_unary(l, "aten.roll.default", x, f->out));
         break;
     case ONV_FUSION_LINEAR:
         onv_value_set(l, f->out,
@@ -445,7 +420,11 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
         set_layer_norm(l, x, onv_value_tensor(l, f->weight), ONV_NO_TENSOR, f->groups, false,
                        f->out);
         break;
-    case ONV_FUSION_BATCH_NORM: lower_fused_batch_norm(l, f, x); break;
+    case ONV_FUSION_BATCH_NORM:
+        onv_value_set(l, f->out,
+                      recover_layer(l, "aten.batch_norm.default", x, onv_value_tensor(l, f->weight),
+                                    ONV_NO_TENSOR, f->out));
+        break;
     case ONV_FUSION_POINTWISE: lower_pointwise(l, f, in_place); break;
     case ONV_FUSION_ADD_PRODUCT: onv_lower_add_product(l, f); break;
     case ONV_FUSION_ADD_MATMUL: onv_lower_add_matmul(l, f); break;

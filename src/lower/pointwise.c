@@ -10,94 +10,83 @@ enum { MOST_OPERANDS = 3 };
 typedef struct pointwise {
     const char *op_type;
     const char *aten, *in_place;
-    const char *in[MOST_OPERANDS];
 } pointwise;
 
-#define UNARY(op, aten)                                                                            \
+#define CALL(op, aten)                                                                             \
     {                                                                                              \
-        op, "aten." aten, "aten." aten "_",                                                        \
-        {                                                                                          \
-            "self"                                                                                 \
-        }                                                                                          \
-    }
-#define BINARY(op, aten)                                                                           \
-    {                                                                                              \
-        op, "aten." aten, "aten." aten "_",                                                        \
-        {                                                                                          \
-            "self", "other"                                                                        \
-        }                                                                                          \
+        op, "aten." aten, "aten." aten "_"                                                         \
     }
 
 /* Sorted. */
 static const pointwise table[] = {
-    UNARY("Abs", "abs"),
-    UNARY("Acos", "acos"),
-    UNARY("Acosh", "acosh"),
-    BINARY("Add", "add"),
-    BINARY("And", "logical_and"),
-    UNARY("Asin", "asin"),
-    UNARY("Asinh", "asinh"),
-    UNARY("Atan", "atan"),
-    UNARY("Atanh", "atanh"),
-    BINARY("BitShift", "bitwise_left_shift"),
-    BINARY("BitwiseAnd", "bitwise_and"),
-    UNARY("BitwiseNot", "bitwise_not"),
-    BINARY("BitwiseOr", "bitwise_or"),
-    BINARY("BitwiseXor", "bitwise_xor"),
-    UNARY("Ceil", "ceil"),
-    UNARY("Celu", "celu"),
-    {"Clip", "aten.clamp", "aten.clamp_", {"self", "min", "max"}},
-    UNARY("Cos", "cos"),
-    UNARY("Cosh", "cosh"),
-    BINARY("Div", "div"),
-    UNARY("Elu", "elu"),
-    BINARY("Equal", "eq"),
-    UNARY("Erf", "erf"),
-    UNARY("Exp", "exp"),
-    UNARY("Floor", "floor"),
-    UNARY("Gelu", "gelu"),
-    BINARY("Greater", "gt"),
-    BINARY("GreaterOrEqual", "ge"),
-    UNARY("HardSigmoid", "hardsigmoid"),
-    UNARY("HardSwish", "hardswish"),
-    UNARY("IsInf", "isinf"),
-    UNARY("IsNaN", "isnan"),
-    UNARY("LeakyRelu", "leaky_relu"),
-    BINARY("Less", "lt"),
-    BINARY("LessOrEqual", "le"),
-    UNARY("Log", "log"),
-    BINARY("Max", "maximum"),
-    BINARY("Mean", "add"),
-    BINARY("Min", "minimum"),
-    UNARY("Mish", "mish"),
-    BINARY("Mod", "remainder"),
-    BINARY("Mul", "mul"),
-    UNARY("Neg", "neg"),
-    UNARY("Not", "logical_not"),
-    BINARY("Or", "logical_or"),
-    {"PRelu", "aten.prelu", NULL, {"self", "weight"}},
-    {"Pow", "aten.pow.Tensor_Tensor", "aten.pow_.Tensor", {"self", "exponent"}},
-    UNARY("Reciprocal", "reciprocal"),
-    UNARY("Relu", "relu"),
-    UNARY("Round", "round"),
-    UNARY("Selu", "selu"),
-    UNARY("Shrink", "softshrink"),
-    UNARY("Sigmoid", "sigmoid"),
-    UNARY("Sign", "sign"),
-    UNARY("Sin", "sin"),
-    UNARY("Sinh", "sinh"),
-    UNARY("Softplus", "softplus"),
-    BINARY("Softsign", "div"),
-    UNARY("Sqrt", "sqrt"),
-    BINARY("Sub", "sub"),
-    BINARY("Sum", "add"),
-    BINARY("SwiGLU", "mul"),
-    UNARY("Swish", "silu"),
-    UNARY("Tan", "tan"),
-    UNARY("Tanh", "tanh"),
-    UNARY("ThresholdedRelu", "threshold"),
-    {"Where", "aten.where.self", "aten.masked_fill_", {"condition", "self", "other"}},
-    BINARY("Xor", "logical_xor"),
+    CALL("Abs", "abs"),
+    CALL("Acos", "acos"),
+    CALL("Acosh", "acosh"),
+    CALL("Add", "add"),
+    CALL("And", "logical_and"),
+    CALL("Asin", "asin"),
+    CALL("Asinh", "asinh"),
+    CALL("Atan", "atan"),
+    CALL("Atanh", "atanh"),
+    CALL("BitShift", "bitwise_left_shift"),
+    CALL("BitwiseAnd", "bitwise_and"),
+    CALL("BitwiseNot", "bitwise_not"),
+    CALL("BitwiseOr", "bitwise_or"),
+    CALL("BitwiseXor", "bitwise_xor"),
+    CALL("Ceil", "ceil"),
+    CALL("Celu", "celu"),
+    CALL("Clip", "clamp"),
+    CALL("Cos", "cos"),
+    CALL("Cosh", "cosh"),
+    CALL("Div", "div"),
+    CALL("Elu", "elu"),
+    CALL("Equal", "eq"),
+    CALL("Erf", "erf"),
+    CALL("Exp", "exp"),
+    CALL("Floor", "floor"),
+    CALL("Gelu", "gelu"),
+    CALL("Greater", "gt"),
+    CALL("GreaterOrEqual", "ge"),
+    CALL("HardSigmoid", "hardsigmoid"),
+    CALL("HardSwish", "hardswish"),
+    CALL("IsInf", "isinf"),
+    CALL("IsNaN", "isnan"),
+    CALL("LeakyRelu", "leaky_relu"),
+    CALL("Less", "lt"),
+    CALL("LessOrEqual", "le"),
+    CALL("Log", "log"),
+    CALL("Max", "maximum"),
+    CALL("Mean", "add"),
+    CALL("Min", "minimum"),
+    CALL("Mish", "mish"),
+    CALL("Mod", "remainder"),
+    CALL("Mul", "mul"),
+    CALL("Neg", "neg"),
+    CALL("Not", "logical_not"),
+    CALL("Or", "logical_or"),
+    {"PRelu", "aten.prelu", NULL},
+    {"Pow", "aten.pow.Tensor_Tensor", "aten.pow_.Tensor"},
+    CALL("Reciprocal", "reciprocal"),
+    CALL("Relu", "relu"),
+    CALL("Round", "round"),
+    CALL("Selu", "selu"),
+    CALL("Shrink", "softshrink"),
+    CALL("Sigmoid", "sigmoid"),
+    CALL("Sign", "sign"),
+    CALL("Sin", "sin"),
+    CALL("Sinh", "sinh"),
+    CALL("Softplus", "softplus"),
+    CALL("Softsign", "div"),
+    CALL("Sqrt", "sqrt"),
+    CALL("Sub", "sub"),
+    CALL("Sum", "add"),
+    CALL("SwiGLU", "mul"),
+    CALL("Swish", "silu"),
+    CALL("Tan", "tan"),
+    CALL("Tanh", "tanh"),
+    CALL("ThresholdedRelu", "threshold"),
+    {"Where", "aten.where.self", "aten.masked_fill_"},
+    CALL("Xor", "logical_xor"),
 };
 
 static int compare(const void *op_type, const void *row)
@@ -330,21 +319,14 @@ static uint32_t operand(onv_lowering *l, const onv_node *node, uint32_t k)
     return onv_tensor_on(&l->emit, t.storage, first.dtype, t.rank, t.dims, t.strides);
 }
 
-static uint32_t binary(onv_lowering *l, const onv_node *node, const char *name, uint32_t a,
-                       uint32_t b)
-{
-    onv_recover_tensor(l, "self", a);
-    onv_recover_tensor(l, "other", b);
-    return onv_recover_call(l, name, node->outputs[0]);
-}
-
 /* Of any number of operands, one after the other; a mean is divided by their number. */
 static void lower_many(onv_lowering *l, const onv_node *node, const char *name)
 {
     uint32_t all = onv_node_in(l, node, 0);
     for (uint32_t k = 1; k < node->n_inputs; k++)
-        all = binary(l, node, name, all, onv_node_in(l, node, k));
-    if (is_op(node, "Mean")) all = binary(l, node, "aten.div.Tensor", all, ONV_NO_TENSOR);
+        all = onv_recover_binary(l, name, all, onv_node_in(l, node, k), node->outputs[0]);
+    if (is_op(node, "Mean"))
+        all = onv_recover_binary(l, "aten.div.Tensor", all, ONV_NO_TENSOR, node->outputs[0]);
     onv_node_set(l, node, 0, all);
 }
 
@@ -359,14 +341,14 @@ static bool lower_apart(onv_lowering *l, const onv_node *node, const pointwise *
     } else if (is_op(node, "Div") && x == ONV_NO_TENSOR) {
         onv_lower_quotient_of_number(l, node);
     } else if (is_op(node, "Softsign")) { /* x / (1 + |x|) */
-        onv_recover_tensor(l, "self", x);
-        uint32_t more = onv_recover_call(l, "aten.abs", node->outputs[0]);
-        more = binary(l, node, "aten.add.Tensor", more, ONV_NO_TENSOR);
-        onv_node_set(l, node, 0, binary(l, node, row->aten, x, more));
+        uint32_t more = onv_recover_unary(l, "aten.abs", x, node->outputs[0]);
+        more = onv_recover_binary(l, "aten.add.Tensor", more, ONV_NO_TENSOR, node->outputs[0]);
+        onv_node_set(l, node, 0, onv_recover_binary(l, row->aten, x, more, node->outputs[0]));
     } else if (is_op(node, "SwiGLU")) {
-        onv_recover_tensor(l, "self", x);
-        uint32_t gate = onv_recover_call(l, "aten.silu", node->outputs[0]);
-        onv_node_set(l, node, 0, binary(l, node, row->aten, gate, onv_node_in(l, node, 1)));
+        uint32_t gate = onv_recover_unary(l, "aten.silu", x, node->outputs[0]);
+        onv_node_set(
+            l, node, 0,
+            onv_recover_binary(l, row->aten, gate, onv_node_in(l, node, 1), node->outputs[0]));
     } else {
         return false;
     }
@@ -385,14 +367,15 @@ bool onv_lower_pointwise(onv_lowering *l, const onv_node *node)
     bool writes = row->in_place != NULL && overwrites(l, node, is_choice ? 2 : 0);
     const char *name = name_of(l, node, row);
     if (writes) name = strcmp(name, "aten.hardtanh") == 0 ? "aten.hardtanh_" : row->in_place;
-    if (is_choice && writes) {
-        onv_recover_tensor(l, "self", in[2]);
-        onv_recover_tensor(l, "mask", in[0]);
-        onv_recover_tensor(l, "value", in[1]);
+    if (is_choice && writes) { /* self, mask, value */
+        uint32_t condition = in[0];
+        in[0] = in[2];
+        in[2] = in[1];
+        in[1] = condition;
     }
-    bool is_bound = strcmp(name, "aten.clamp_min.Tensor") == 0;
-    for (uint32_t k = 0; k < node->n_inputs && k < MOST_OPERANDS && !(is_choice && writes); k++)
-        onv_recover_tensor(l, k == 1 && is_bound ? "min" : row->in[k], in[k]);
+    for (uint32_t k = 0; k < node->n_inputs && k < MOST_OPERANDS; k++)
+        if (k > 0 || in[0] != ONV_NO_TENSOR || !is_op(node, "Pow"))
+            onv_recover_tensor(l, "", in[k]);
     if (is_op(node, "Clip")) {
         bound(l, node, 1, "min");
         bound(l, node, 2, "max");

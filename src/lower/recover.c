@@ -37,16 +37,37 @@ static void add_argument(onv_lowering *l, onv_argument argument)
 
 void onv_recover_tensor(onv_lowering *l, const char *name, uint32_t tensor)
 {
-    if (tensor == ONV_NO_TENSOR || l->emit.status != ONV_OK) return;
-    onv_eager_tensor t = onv_tensor_at(&l->emit, tensor);
-    uint32_t value = add_value(l, (onv_program_value){.dtype = t.dtype, .rank = t.rank}, tensor);
-    add_argument(l, (onv_argument){.name = name, .kind = ONV_ARGUMENT_TENSOR, .value = value});
+    onv_argument a = {.name = name};
+    if (l->emit.status != ONV_OK) return;
+    if (tensor != ONV_NO_TENSOR) {
+        onv_eager_tensor t = onv_tensor_at(&l->emit, tensor);
+        a.kind = ONV_ARGUMENT_TENSOR;
+        a.value = add_value(l, (onv_program_value){.dtype = t.dtype, .rank = t.rank}, tensor);
+    }
+    add_argument(l, a);
+}
+
+/* In the model's arena, as they are known to be sizes that were counted. */
+static onv_dim *dims_of(onv_lowering *l, const int64_t *numbers, uint32_t count)
+{
+    onv_dim *dims = ONV_ARENA_ARRAY(&l->emit.model->arena, onv_dim, count);
+    if (dims == NULL) fail_memory(l);
+    for (uint32_t i = 0; dims != NULL && i < count; i++) dims[i] = onv_dim_const(numbers[i]);
+    return dims;
 }
 
 void onv_recover_int(onv_lowering *l, const char *name, int64_t number)
 {
     onv_argument a = {.name = name, .kind = ONV_ARGUMENT_INT, .number = onv_dim_const(number)};
     add_argument(l, a);
+}
+
+void onv_recover_ints(onv_lowering *l, const char *name, const int64_t *numbers, uint32_t count)
+{
+    onv_dim *dims = dims_of(l, numbers, count);
+    if (dims == NULL) return;
+    add_argument(l, (onv_argument){
+                        .name = name, .kind = ONV_ARGUMENT_INTS, .count = count, .numbers = dims});
 }
 
 void onv_recover_real(onv_lowering *l, const char *name, double number)
@@ -59,67 +80,69 @@ void onv_recover_text(onv_lowering *l, const char *name, const char *text)
     add_argument(l, (onv_argument){.name = name, .kind = ONV_ARGUMENT_STRING, .text = text});
 }
 
-/* Strides of a result that has the order of memory of `like`, or NULL: the row tells, or they are those of a contiguous one. */
+/* Strides of a result that has the order of memory of `like`, or NULL: the row tells, or it is contiguous. */
 static onv_dim *strides_like(onv_lowering *l, uint32_t like, const onv_shape *shape)
 {
     int64_t strides[ONV_MAX_RANK];
     onv_eager_tensor t = onv_tensor_at(&l->emit, like);
     if (like == ONV_NO_TENSOR || t.rank != shape->rank) return NULL;
-    onv_dim *dims = ONV_ARENA_ARRAY(&l->emit.model->arena, onv_dim, shape->rank);
-    if (dims == NULL) {
-        fail_memory(l);
-        return NULL;
-    }
     t.dims = shape->dims;
     t.elems = 1; /* strides of an empty tensor would say nothing */
     onv_strides_like(&t, strides);
-    for (uint32_t i = 0; i < shape->rank; i++) dims[i] = onv_dim_const(strides[i]);
-    return dims;
+    return dims_of(l, strides, shape->rank);
 }
 
 static uint32_t add_result(onv_lowering *l, const onv_shape *shape, uint8_t dtype)
 {
-    onv_program_value value = {.name = "", .dtype = dtype, .rank = shape->rank};
-    onv_dim *dims = ONV_ARENA_ARRAY(&l->emit.model->arena, onv_dim, shape->rank);
-    if (dims == NULL) {
-        fail_memory(l);
-        return ONV_NO_PROGRAM_VALUE;
-    }
-    for (uint32_t i = 0; i < shape->rank; i++) dims[i] = onv_dim_const(shape->dims[i]);
-    value.dims = dims;
-    value.strides = strides_like(l, l->recovery.like, shape);
+    onv_program_value value = {.name = "",
+                               .dtype = dtype,
+                               .rank = shape->rank,
+                               .dims = dims_of(l, shape->dims, shape->rank),
+                               .strides = strides_like(l, l->recovery.like, shape)};
     return add_value(l, value, ONV_NO_TENSOR);
+}
+
+static void forget(onv_recovery *r)
+{
+    r->program.values.count = r->values.count = r->arguments.count = 0;
+    r->like = ONV_NO_TENSOR;
+    r->dtype = ONV_UNDEFINED;
+    r->has_second = false;
 }
 
 static uint32_t emit(onv_lowering *l, const char *op_name, const onv_shape *shape, uint8_t dtype)
 {
     onv_recovery *r = &l->recovery;
-    uint32_t result = add_result(l, shape, dtype), tensor = ONV_NO_TENSOR;
+    bool in_place;
+    const onv_aten_op *op = onv_aten_find(op_name, &in_place);
+    if (r->dtype != ONV_UNDEFINED) dtype = r->dtype;
+    uint32_t results[2] = {add_result(l, shape, dtype), ONV_NO_PROGRAM_VALUE},
+             tensor = ONV_NO_TENSOR;
+    if (r->has_second) results[1] = add_result(l, shape, ONV_INT64);
     if (l->emit.status == ONV_OK) {
         onv_program_call call = {.name = "",
                                  .op_name = op_name,
                                  .arguments = r->arguments.at,
-                                 .results = &result,
+                                 .results = results,
                                  .n_arguments = (uint32_t)r->arguments.count,
-                                 .n_results = 1,
+                                 .n_results = r->has_second ? 2 : 1,
                                  .module = UINT32_MAX};
         l->tape.program = &r->program;
         l->tape.values = r->values.at;
-        bool in_place;
-        const onv_aten_op *op = onv_aten_find(op_name, &in_place);
         onv_tape_emit(&l->tape, &call, op, in_place);
-        tensor = onv_tape_tensor(&l->tape, result);
+        tensor = onv_tape_tensor(&l->tape, results[0]);
+        r->second = onv_tape_tensor(&l->tape, results[1]);
     }
-    r->program.values.count = r->values.count = r->arguments.count = 0;
-    r->like = ONV_NO_TENSOR;
+    forget(r);
     return tensor;
 }
 
 uint32_t onv_recover_call(onv_lowering *l, const char *op_name, onv_value_id out)
 {
     onv_shape shape;
-    if (!onv_value_shape(l, out, &shape)) return ONV_NO_TENSOR;
-    return emit(l, op_name, &shape, onv_value_dtype(l, out));
+    if (onv_value_shape(l, out, &shape)) return emit(l, op_name, &shape, onv_value_dtype(l, out));
+    forget(&l->recovery);
+    return ONV_NO_TENSOR;
 }
 
 uint32_t onv_recover_shaped(onv_lowering *l, const char *op_name, const onv_shape *shape)
@@ -127,4 +150,18 @@ uint32_t onv_recover_shaped(onv_lowering *l, const char *op_name, const onv_shap
     const onv_recovery *r = &l->recovery;
     return emit(l, op_name, shape,
                 r->program.values.count > 0 ? r->program.values.at[0].dtype : (uint8_t)ONV_FLOAT);
+}
+
+uint32_t onv_recover_unary(onv_lowering *l, const char *op_name, uint32_t x, onv_value_id out)
+{
+    onv_recover_tensor(l, "", x);
+    return onv_recover_call(l, op_name, out);
+}
+
+uint32_t onv_recover_binary(onv_lowering *l, const char *op_name, uint32_t x, uint32_t y,
+                            onv_value_id out)
+{
+    onv_recover_tensor(l, "", x);
+    onv_recover_tensor(l, "", y);
+    return onv_recover_call(l, op_name, out);
 }

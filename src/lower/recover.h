@@ -1,11 +1,11 @@
 /* Calls of ATen that are recovered of the graph.
  *
- *     onv_recover_tensor(l, "self", x);
- *     onv_recover_tensor(l, "other", y);
- *     y = onv_recover_call(l, "aten.mul.Tensor", node->outputs[0]);
+ *     onv_recover_tensor(l, "input", x);
+ *     onv_recover_int(l, "num_groups", 32);
+ *     y = onv_recover_call(l, "aten.group_norm.default", node->outputs[0]);
  *
- * Arguments come first, as the operator's schema calls them; a call is emitted at once, by its row in src/aten or
- * its rule in src/tape, and forgotten. What is on the host is no argument.
+ * Arguments come first, as the operator's schema calls them, or without a name in the order of its row; a call is emitted at
+ * once, by its row in src/aten or its rule in src/tape, and forgotten.
  */
 #ifndef ONV_LOWER_RECOVER_H
 #define ONV_LOWER_RECOVER_H
@@ -20,12 +20,17 @@ typedef struct onv_recovery {
     ONV_VEC(onv_tape_value) values;
     ONV_VEC(onv_argument) arguments;
     uint32_t like; /* a tensor whose order of memory the result has; ONV_NO_TENSOR: the row tells */
+    uint8_t dtype; /* of the result; ONV_UNDEFINED: the graph's */
+    bool has_second; /* a result of int64 beside the first */
+    uint32_t second; /* its tensor, once the call is emitted */
 } onv_recovery;
 
 void onv_recover_cleanup(onv_lowering *l);
 
+/* What is on the host is no argument, but takes its place in the row's order. */
 void onv_recover_tensor(onv_lowering *l, const char *name, uint32_t tensor);
 void onv_recover_int(onv_lowering *l, const char *name, int64_t number);
+void onv_recover_ints(onv_lowering *l, const char *name, const int64_t *numbers, uint32_t count);
 void onv_recover_real(onv_lowering *l, const char *name, double number);
 void onv_recover_text(onv_lowering *l, const char *name, const char *text);
 
@@ -34,5 +39,9 @@ void onv_recover_text(onv_lowering *l, const char *name, const char *text);
 uint32_t onv_recover_call(onv_lowering *l, const char *op_name, onv_value_id out);
 /* The same of any shape, in the dtype of its first argument. */
 uint32_t onv_recover_shaped(onv_lowering *l, const char *op_name, const onv_shape *shape);
+/* Calls of one operand, or two. */
+uint32_t onv_recover_unary(onv_lowering *l, const char *op_name, uint32_t x, onv_value_id out);
+uint32_t onv_recover_binary(onv_lowering *l, const char *op_name, uint32_t x, uint32_t y,
+                            onv_value_id out);
 
 #endif

@@ -99,6 +99,5 @@ bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node);
 /* --- Of fusions, and of all outputs ---------------------------------------------------------------- */
 
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *fusion);
-void onv_lower_cross_entropy(onv_lowering *l, const onv_node *node);
 
 #endif

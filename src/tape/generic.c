@@ -43,8 +43,9 @@ void onv_tape_operands(onv_tape *t, const onv_program_call *call, const onv_aten
     t->operands.count = 0;
     for (uint32_t letter = 0; next_name(&at, name, sizeof name); letter++)
         add_argument(t, onv_call_argument(call, name), letter);
-    /* Overloads call some arguments otherwise. */
-    for (uint32_t i = 0; t->operands.count == 0 && i < call->n_arguments; i++)
+    /* Overloads call some arguments otherwise, and those of src/lower have no names: their places tell. */
+    bool has_none = t->operands.count == 0;
+    for (uint32_t i = 0; has_none && i < call->n_arguments; i++)
         add_argument(t, &call->arguments[i], i < ONV_ATEN_MOST_TENSORS ? i : 0);
 }
 

@@ -19,7 +19,8 @@ static uint32_t new_image(onv_tape *t, uint32_t value, const onv_eager_tensor *l
     return onv_tensor_new(&t->emit, like->dtype, shape.rank, shape.dims, is_last ? strides : NULL);
 }
 
-/* Indices are made in any case: the public function is that with indices, of which nobody takes the second result. */
+/* Indices are made in any case: the public function is that with indices. Where the call gives no second result they go with it, but
+ * for those that backward reads. */
 static void emit_pool(onv_tape *t, const onv_program_call *c, onv_aten_id id, uint64_t forward,
                       uint64_t backward)
 {
@@ -28,18 +29,25 @@ static void emit_pool(onv_tape *t, const onv_program_call *c, onv_aten_id id, ui
     if (x == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
     uint32_t out = new_image(t, result, &from), indices = onv_call_result(c, 1);
     onv_eager_tensor y = onv_tensor_at(&t->emit, out);
-    uint32_t places = onv_tensor_new(&t->emit, ONV_INT64, y.rank, y.dims,
-                                     out != ONV_NO_TENSOR ? y.strides : NULL);
+    uint64_t bytes;
+    if (!onv_u64_mul(y.elems, sizeof(int64_t), &bytes)) bytes = UINT64_MAX;
     onv_emit_begin_op(&t->emit, id);
     onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
     onv_emit_save(&t->emit, x);
-    onv_emit_save(&t->emit, places);
     t->emit.op.copies_first = forward > 0 || backward > 0;
-    onv_emit_temps(&t->emit, forward, backward);
     onv_tape_set(t, result, onv_emit_out(&t->emit, out));
-    onv_emit_out(&t->emit, places);
+    if (indices != ONV_NO_PROGRAM_VALUE) {
+        uint32_t places = onv_tensor_new(&t->emit, ONV_INT64, y.rank, y.dims,
+                                         out != ONV_NO_TENSOR ? y.strides : NULL);
+        onv_emit_save(&t->emit, onv_emit_out(&t->emit, places));
+        onv_tape_set(t, indices, places);
+    } else if (t->emit.op.has_backward) {
+        onv_emit_extra(&t->emit, bytes, 1, "indices");
+    } else if (!onv_u64_add(forward, bytes, &forward)) {
+        forward = UINT64_MAX;
+    }
+    onv_emit_temps(&t->emit, forward, backward);
     onv_emit_end(&t->emit);
-    if (indices != ONV_NO_PROGRAM_VALUE) onv_tape_set(t, indices, places);
 }
 
 /* Of one dim PyTorch pools an image of one row, a view, and gives a view of the result. */

@@ -4,19 +4,22 @@
 #include "emit/layers.h"
 #include "tape/state.h"
 
-/* A sum hands its gradient on, repeated. Under autocast one of low precision is float32, and its gradient is cast. */
+/* A sum hands its gradient on, repeated; a mean divides it. Under autocast a sum of low precision is float32, and its gradient is
+ * cast. */
 void onv_tape_sum(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
 {
     uint32_t result = onv_call_result(c, 0);
+    bool sums = op->cast == ONV_CAST_RESULT;
     (void)in_place;
     onv_tape_operands(t, c, op);
     uint32_t x = onv_tape_operand_of(t, 0);
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
     if (x == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
-    bool widens = t->emit.options->amp != ONV_UNDEFINED && onv_tensor_is_float(&t->emit, x);
-    uint32_t out = onv_tape_new(t, result, widens ? (uint8_t)ONV_FLOAT : (uint8_t)ONV_UNDEFINED);
-    bool hands_on = onv_tensor_at(&t->emit, out).dtype == from.dtype;
-    onv_emit_begin(&t->emit, "sum");
+    bool widens = sums && t->emit.options->amp != ONV_UNDEFINED;
+    uint8_t dtype = onv_tape_dtype(t, result, widens ? (uint8_t)ONV_FLOAT : from.dtype);
+    uint32_t out = onv_tape_new(t, result, dtype);
+    bool hands_on = sums && onv_tensor_at(&t->emit, out).dtype == from.dtype;
+    onv_emit_begin_op(&t->emit, onv_aten_as(op));
     onv_emit_in(&t->emit, x, hands_on ? ONV_GRAD_PART : ONV_GRAD_NEW);
     onv_emit_pixel_sum(&t->emit, x, out);
     onv_tape_set(t, result, onv_emit_out(&t->emit, out));

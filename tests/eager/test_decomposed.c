@@ -189,8 +189,8 @@ static const row rows[] = {
      "q Concat zeros b axis=2 @cat_1;"
      "y Concat p q axis=1 @cat",
      "y = torch.block_diag(a, b)"},
-    /* The pooling keeps the indices. */
-    {"max_unpool", 0, 0,
+    /* The indices, which the pooling keeps, too. */
+    {"max_unpool", F, 0,
      "p,i MaxPool a kernel_shape=[2] strides=[2] @max_pool1d_with_indices;"
      "s Add i offsets @add.Tensor;"
      "si Reshape s last @view;"

@@ -120,7 +120,11 @@ static void expect(const pattern *p, bool as_exported)
         "ReduceSum(e minus)f keepdims=0"
 #define IN_GROUPS "Reshape(h groups)a", "InstanceNormalization(a s s)b", "Reshape(b whole)c"
 
-enum { ROWS = 2 * 4 * 4, GROUPS = 2 * 4 * 2 * 4 }; /* mean and 1/std, float32 */
+enum {
+    ROWS = 2 * 4 * 4, /* mean and 1/std, float32 */
+    GROUPS = 2 * 4 * 2 * 4,
+    SCALES = 4 * 2 * 4 /* the weight, repeated for each sample */
+};
 
 static void exported_forms_are_one_operation(void **state)
 {
@@ -152,7 +156,7 @@ static void exported_forms_are_one_operation(void **state)
         {{BRANCHES, "Where(c e g)y"}, "exp lerp.Scalar", H},
         {{HALF_TURNS, "Where(i g c)y"}, "exp atan2", 2 * H},
         {{PRODUCTS, "Div(c k)y"},
-         "exp vector_norm_2 clone div vector_norm_2 clone div mul sum",
+         "exp vector_norm_2 contiguous div vector_norm_2 contiguous div mul sum",
          4 * H + 4 * ROWS / 2},
         {{DIFFERENCES, "Pow(f root)y"}, "exp cdist", 2 * H + H / 2},
         {{"Slice(h i0 i4 i1)a", "Slice(h i2 i6 i1)b", "Slice(h i4 i8 i1)c", "Unsqueeze(a i1)d",
@@ -177,7 +181,7 @@ static void results_without_a_name_match_nothing(void **state)
         {{"Softmax(h)a", "IsNaN(a)b", "Where(b number a)-", "Exp(h)y"}, "softmax isnan exp", H},
         {{"Squeeze(h)-", "Exp(h)y"}, "exp", H},
         {{"Reshape(h groups)a", "InstanceNormalization(a s s)b", "Reshape(b whole)-", "Exp(h)y"},
-         "view instance_norm exp",
+         "view repeat repeat instance_norm exp",
          H},
         {{"Transpose(h)t", "MatMul(h t)a", "Softmax(a)b", "MatMul(b h)-", "Exp(h)y"},
          "permute mm softmax exp",
@@ -194,7 +198,9 @@ static void as_exported_nothing_is_put_together(void **state)
         {{"Sigmoid(h)a", "Mul(h a)y"}, "sigmoid mul", 2 * H},
         {{"Softplus(h)a", "Tanh(a)b", "Mul(h b)y"}, "softplus tanh mul", 2 * H},
         {{"HardSigmoid(h)a", "Mul(h a)y"}, "hardsigmoid mul", 2 * H},
-        {{IN_GROUPS, "Mul(c v)y"}, "view instance_norm view mul", 2 * H + GROUPS},
+        {{IN_GROUPS, "Mul(c v)y"},
+         "view repeat repeat instance_norm view mul",
+         2 * H + GROUPS + SCALES},
         {{"Slice(h i3 far i1)a", "Slice(h i0 i3 i1)b", "Concat(a b)y axis=1"},
          "slice slice cat",
          0},
@@ -237,8 +243,8 @@ static void views_and_their_copies(void **state)
         {{"Slice(h i7 i0 i1 minus)a", "Exp(a)y"}, "flip exp", H * 7 / 8},
         {{"Split(h)a,b axis=1", "Mul(a b)y"}, "split mul", H},
         {{"Reshape(h heads)a", "InstanceNormalization(a s s)b", "Exp(b)y"},
-         "view instance_norm exp",
-         2 * H + GROUPS},
+         "view repeat repeat instance_norm exp",
+         2 * H + GROUPS + SCALES},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) expect(&table[i], false);
 }
