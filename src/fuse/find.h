@@ -82,16 +82,10 @@ void onv_find_batch_norm(onv_finder *s, const onv_node *norm);
 /* 1 / sqrt(x). */
 void onv_find_rsqrt(onv_finder *s, const onv_node *root);
 
-/* scatter_reduce(include_self=False), from its last scatter on. */
-void onv_find_scatter(onv_finder *s, const onv_node *last);
-
 /* --- statistics.c ------------------------------------------------------------------------- */
 
 /* Tensor.var and std, as the older exporter writes them; from the square on. */
 void onv_find_variance(onv_finder *s, const onv_node *square);
-/* torch.var_mean, std_mean, from the sum on. */
-void onv_find_var_mean(onv_finder *s, const onv_node *sum);
-
 /* --- pool.c ------------------------------------------------------------------------------- */
 
 /* From the quotient or the mean on that gives the result. */
@@ -107,11 +101,6 @@ void onv_find_write(onv_finder *s, const onv_node *scatter);
 /* From its last node back; before any other, of which parts may be operations. */
 void onv_find_decomposed(onv_finder *s, const onv_node *last);
 
-/* --- resample.c --------------------------------------------------------------------------- */
-
-/* From the last node of an index that the exporter wrote on. */
-void onv_find_upsample(onv_finder *s, const onv_node *node);
-
 /* --- formula.c ---------------------------------------------------------------------------- */
 
 /* F.affine_grid, from its sum on. */
@@ -119,18 +108,13 @@ void onv_find_affine_grid(onv_finder *s, const onv_node *sum);
 /* torch.lerp, from the choice of its branch on. */
 void onv_find_lerp(onv_finder *s, const onv_node *where);
 void onv_find_atan2(onv_finder *s, const onv_node *atan);
-/* F.bilinear, from its second product on. */
-void onv_find_bilinear(onv_finder *s, const onv_node *product);
 /* F.cosine_similarity, from its quotient on. */
 void onv_find_cosine(onv_finder *s, const onv_node *div);
 /* torch.addcmul, torch.addcdiv, from the sum on. */
 void onv_find_add_product(onv_finder *s, const onv_node *add);
-/* torch._weight_norm, from its product on. */
-void onv_find_weight_norm(onv_finder *s, const onv_node *product);
 /* torch.cdist of p = 2, from its root on. */
 void onv_find_cdist(onv_finder *s, const onv_node *root);
 /* Tensor.unfold: windows of one tensor, one Slice each. */
-void onv_find_unfold_by_places(onv_finder *s, const onv_node *gather);
 void onv_find_unfold(onv_finder *s, const onv_node *concat);
 
 #endif

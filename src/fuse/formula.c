@@ -183,33 +183,6 @@ void onv_find_add_product(onv_finder *s, const onv_node *add)
     onv_find_publish(s, &g, fusion);
 }
 
-/* x1 times the weight, [inputs, outputs * inputs], as [rows, outputs, inputs], times x2 as a column, and the bias. */
-void onv_find_bilinear(onv_finder *s, const onv_node *product)
-{
-    onv_group g = {0};
-    if (!onv_node_is_aten(product, "bilinear") || product->n_inputs != 2) return;
-    const onv_node *rows = onv_find_sole(s, product->inputs[0], "Reshape");
-    const onv_node *column = onv_find_sole(s, product->inputs[1], "Unsqueeze");
-    const onv_node *first = rows != NULL ? onv_find_sole(s, rows->inputs[0], "MatMul") : NULL;
-    const onv_node *last = onv_find_reader(s, product->outputs[0], "Squeeze");
-    if (first == NULL || column == NULL || last == NULL || first->n_inputs != 2) return;
-    const onv_node *matrix = onv_find_sole(s, first->inputs[1], "Reshape");
-    const onv_node *sum = onv_find_reader(s, last->outputs[0], "Add");
-    const onv_node *const parts[] = {rows, column, first, product, last};
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        if (!is_same_call(product, parts[i]) || !onv_find_take(s, &g, parts[i])) return;
-    bool is_own = matrix != NULL && is_same_call(product, matrix);
-    if (is_own && !onv_find_take(s, &g, matrix)) return;
-    bool adds = sum != NULL && is_same_call(product, sum) && sum->n_inputs == 2;
-    if (adds && !onv_find_take(s, &g, sum)) return;
-    onv_fusion fusion =
-        of_two(s, ONV_FUSION_BILINEAR, first->inputs[0], column->inputs[0], adds ? sum : last);
-    fusion.weight = is_own ? matrix->inputs[0] : first->inputs[1];
-    fusion.reduction = onv_find_id(s, is_own ? matrix : first);
-    if (adds) fusion.bias = onv_find_other(sum, last->outputs[0]);
-    onv_find_publish(s, &g, fusion);
-}
-
 /* --- Along a dim ------------------------------------------------------------------------------- */
 
 static const onv_node *sum_of_product(const onv_finder *s, onv_value_id value)
@@ -246,30 +219,6 @@ void onv_find_cosine(onv_finder *s, const onv_node *div)
     onv_fusion fusion = of_two(s, ONV_FUSION_COSINE, dot->inputs[0], dot->inputs[1], div);
     fusion.reduction = onv_find_id(s, parts[1]);
     onv_find_publish(s, &g, fusion);
-}
-
-/* v / |v| * g of two parameters, where the kernel takes the dim of the lengths: the first or the last one. */
-void onv_find_weight_norm(onv_finder *s, const onv_node *product)
-{
-    onv_group g = {0};
-    const onv_node *div = onv_find_sole(s, product->inputs[0], "Div");
-    if (div == NULL || div->n_inputs != 2 || product->n_inputs != 2) return;
-    const onv_node *norm = onv_find_sole(s, div->inputs[1], "ReduceL2");
-    onv_value_id v = div->inputs[0], lengths = product->inputs[1];
-    if (norm == NULL || !onv_find_same(norm->inputs[0], v) || !onv_is_value(lengths)) return;
-    const onv_value *of = onv_model_value(s->model, v), *by = onv_model_value(s->model, lengths);
-    if (!onv_value_may_train(s->model, of) || !onv_value_may_train(s->model, by)) return;
-    int rank = of->type.rank, at = -1;
-    if (rank < 2 || by->type.rank != rank) return;
-    for (int i = 0; i < rank; i++) {
-        bool is_one = onv_dim_is(by->type.dims[i], 1);
-        if (!is_one && (at >= 0 || !onv_dim_same(by->type.dims[i], of->type.dims[i]))) return;
-        if (!is_one) at = i;
-    }
-    if (at != 0 && at != rank - 1) return;
-    const onv_node *const parts[] = {norm, div, product};
-    if (!take_all(s, &g, parts, sizeof parts / sizeof parts[0])) return;
-    onv_find_publish(s, &g, of_two(s, ONV_FUSION_WEIGHT_NORM, v, lengths, product));
 }
 
 /* Of [.., rows, 1, n] or [.., 1, rows, n]: what it was before the dim was put in. */
@@ -368,31 +317,4 @@ void onv_find_unfold(onv_finder *s, const onv_node *concat)
         for (uint32_t i = 0; i < g.count; i++)
             s->f->of_node[g.nodes[i].index] = (uint32_t)s->f->at.count;
     }
-}
-
-/* As the newer exporter writes Tensor.unfold: rows of places, one for each window, then the places of a window are moved to the
- * end. */
-void onv_find_unfold_by_places(onv_finder *s, const onv_node *gather)
-{
-    onv_group g = {0};
-    if (!onv_node_is_aten(gather, "unfold") || gather->n_inputs < 2 ||
-        !onv_is_value(gather->inputs[0]) || !onv_is_value(gather->inputs[1]))
-        return;
-    const onv_type *in = &onv_model_value(s->model, gather->inputs[0])->type;
-    const onv_type *places = &onv_model_value(s->model, gather->inputs[1])->type;
-    int64_t axis = onv_node_int(gather, "axis", 0);
-    if (axis < 0) axis += in->rank;
-    if (axis < 0 || axis >= in->rank || places->rank != 2 || !onv_dim_is_const(places->dims[0]) ||
-        !onv_dim_is_const(places->dims[1]) || !onv_dim_is_const(in->dims[axis]))
-        return;
-    const onv_node *move = onv_find_reader(s, gather->outputs[0], "Transpose");
-    bool moves = move != NULL && is_same_call(gather, move);
-    if (moves != (axis + 1 < in->rank) || !onv_find_take(s, &g, gather)) return;
-    if (moves && !onv_find_take(s, &g, move)) return;
-    int64_t windows = places->dims[0].raw, rest = in->dims[axis].raw - places->dims[1].raw;
-    onv_fusion fusion =
-        onv_find_unary(s, ONV_FUSION_UNFOLD, gather->inputs[0], moves ? move : gather);
-    fusion.groups = axis;
-    fusion.step = windows > 1 && rest > 0 ? rest / (windows - 1) : 1;
-    onv_find_publish(s, &g, fusion);
 }

@@ -418,23 +418,18 @@ static void match(onv_finder *s, const onv_node *node)
     if (onv_find_is_op(node, "Split")) onv_find_glu(s, node);
     if (onv_find_is_op(node, "Sqrt")) onv_find_rsqrt(s, node);
     if (onv_find_is_op(node, "Mul")) onv_find_variance(s, node);
-    if (onv_find_is_op(node, "ReduceSum")) onv_find_var_mean(s, node);
     if (onv_find_is_op(node, "BatchNormalization")) onv_find_batch_norm(s, node);
     if (onv_find_is_op(node, "Erf")) match_gelu(s, node);
     if (onv_find_is_op(node, "Tanh")) match_tanh_gelu(s, node);
     if (onv_find_is_op(node, "Sigmoid")) match_gate(s, node, ONV_FUSION_SILU);
     if (onv_find_is_op(node, "Softplus")) match_gate(s, node, ONV_FUSION_MISH);
     if (onv_find_is_op(node, "HardSigmoid")) match_gate(s, node, ONV_FUSION_HARD_SWISH);
-    if (onv_find_is_op(node, "MatMul")) onv_find_bilinear(s, node);
     if (onv_find_is_op(node, "MatMul")) match_linear(s, node);
     if (onv_find_is_op(node, "Sub")) match_layer_norm(s, node);
     if (onv_find_is_op(node, "InstanceNormalization")) match_group_norm(s, node);
     if (onv_find_is_op(node, "Concat")) match_roll(s, node);
     if (onv_find_is_op(node, "Concat")) onv_find_unfold(s, node);
-    if (onv_find_is_op(node, "Gather")) onv_find_unfold_by_places(s, node);
-    if (onv_find_is_op(node, "ScatterElements")) onv_find_scatter(s, node);
     if (strncmp(node->op_type, "Scatter", 7) == 0) onv_find_write(s, node);
-    if (onv_node_is_aten(node, "_unsafe_index")) onv_find_upsample(s, node);
     if (onv_find_is_op(node, "Div") || onv_find_is_op(node, "ReduceMean"))
         onv_find_adaptive_pool(s, node);
     if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
@@ -443,7 +438,6 @@ static void match(onv_finder *s, const onv_node *node)
     if (onv_find_is_op(node, "ReduceSum")) onv_find_affine_grid(s, node);
     if (onv_find_is_op(node, "Atan")) onv_find_atan2(s, node);
     if (onv_find_is_op(node, "Div")) onv_find_cosine(s, node);
-    if (onv_find_is_op(node, "Mul")) onv_find_weight_norm(s, node);
     if (onv_find_is_op(node, "Pow")) onv_find_cdist(s, node);
     if (onv_find_is_op(node, "Squeeze")) match_packed(s, node);
     if (onv_find_is_op(node, "Softmax")) onv_find_attention(s, node);

@@ -30,14 +30,11 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_POINTWISE, /* x, key, value where there are as many; name, saves; groups: of a roll, its dims */
     ONV_FUSION_ADD_PRODUCT, /* x; key, value: the factors, or what is divided; reduction: their node; name */
     ONV_FUSION_ADD_MATMUL,    /* x: what is added; reduction: the product; name */
-    ONV_FUSION_BILINEAR,      /* x, key; weight, bias; reduction: that reads the weight */
     ONV_FUSION_COSINE,        /* x, key; reduction: along which dim */
-    ONV_FUSION_WEIGHT_NORM,   /* x: directions; key: lengths, one for each row or column */
     ONV_FUSION_CDIST,         /* x, key: rows of each */
     ONV_FUSION_UNFOLD,        /* x; groups: the dim; step */
     ONV_FUSION_DIAGONAL,      /* x */
     ONV_FUSION_ADAPTIVE_POOL, /* x */
-    ONV_FUSION_SCATTER,       /* x: the base, which does not count; the last node has the rest */
     ONV_FUSION_ENCODER_LAYER, /* x; layer */
     ONV_FUSION_WRITE,         /* x, key: what is copied into a part of it */
     ONV_FUSION_BLOCK_DIAG, /* of the operands of the last node's operands, those that are no constants */

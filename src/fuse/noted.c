@@ -462,24 +462,3 @@ bool onv_scatter_reduces(const onv_node *node)
            reduction->kind == ONV_ATTR_STRING && strcmp(reduction->s, "none") != 0 &&
            strcmp(reduction->s, "add") != 0;
 }
-
-/* Scatters that write, of a call of scatter_reduce: the exporter has no mean, and leaves out the division. */
-static bool is_mean(const onv_node *node, const onv_node *reset)
-{
-    return onv_node_is_aten(node, "scatter_reduce") && !onv_scatter_reduces(reset);
-}
-
-/* The exporter first scatters values that any other replaces, of which PyTorch has none. */
-void onv_find_scatter(onv_finder *s, const onv_node *last)
-{
-    onv_group g = {0};
-    const onv_node *reset = onv_find_sole(s, last->inputs[0], "ScatterElements");
-    bool reduces = onv_scatter_reduces(last);
-    if (reset == NULL || (reduces ? !onv_scatter_reduces(reset) : !is_mean(last, reset)) ||
-        reset->n_inputs < 3 || last->n_inputs < 3 || !is_noted(last) || !is_same_call(last, reset))
-        return;
-    const onv_node *worst = onv_find_sole(s, reset->inputs[2], "ConstantOfShape");
-    if (!onv_find_take(s, &g, reset) || !onv_find_take(s, &g, last)) return;
-    if (worst != NULL && is_same_call(last, worst) && !onv_find_take(s, &g, worst)) return;
-    onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_SCATTER, reset->inputs[0], last));
-}

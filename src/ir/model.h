@@ -127,8 +127,6 @@ typedef enum onv_line_call {
     ONV_LINE_CALLS_SGN = 8,
     ONV_LINE_CALLS_TAKE = 16,
     ONV_LINE_CALLS_MAX_UNPOOL = 32,
-    ONV_LINE_CALLS_STD_MEAN = 64,
-    ONV_LINE_CALLS_VAR_MEAN = 128,
 } onv_line_call;
 
 typedef struct onv_node {

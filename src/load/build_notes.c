@@ -145,9 +145,7 @@ static uint32_t line_calls(onv_text code)
         {"max_unpool3d", ONV_LINE_CALLS_MAX_UNPOOL},
         {"renorm", ONV_LINE_CALLS_RENORM},
         {"sgn", ONV_LINE_CALLS_SGN},
-        {"std_mean", ONV_LINE_CALLS_STD_MEAN},
         {"take", ONV_LINE_CALLS_TAKE},
-        {"var_mean", ONV_LINE_CALLS_VAR_MEAN},
     };
     uint32_t found = 0;
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)

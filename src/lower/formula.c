@@ -56,13 +56,7 @@ void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, multiplied(l, node, inverse));
 }
 
-/* --- Of two parameters, or tensors ---------------------------------------------------------------- */
-
-void onv_lower_weight_norm(onv_lowering *l, const onv_fusion *f)
-{
-    uint32_t v = onv_value_tensor(l, f->x), g = onv_value_tensor(l, f->key);
-    onv_value_set(l, f->out, onv_recover_binary(l, "aten._weight_norm.default", v, g, f->out));
-}
+/* --- Cosine similarity ------------------------------------------------------------------------- */
 
 void onv_lower_cosine(onv_lowering *l, const onv_fusion *f)
 {
@@ -166,18 +160,6 @@ void onv_lower_add_product(onv_lowering *l, const onv_fusion *f)
     if (wants[0] || (divides && wants[1])) onv_emit_save(&l->emit, in[2]);
     onv_value_set(l, f->out, onv_emit_out(&l->emit, out));
     onv_emit_end(&l->emit);
-}
-
-void onv_lower_bilinear(onv_lowering *l, const onv_fusion *f)
-{
-    const onv_node *reader = onv_model_node(l->emit.model, f->reduction);
-    uint32_t w = onv_node_in(l, reader, reader->inputs[0].index != f->weight.index);
-    onv_shape shape;
-    if (!onv_value_shape(l, f->out, &shape)) return;
-    uint32_t out =
-        onv_emit_bilinear(&l->emit, onv_value_tensor(l, f->x), w, onv_value_tensor(l, f->key),
-                          onv_value_tensor(l, f->bias), &shape);
-    if (out != ONV_NO_TENSOR) onv_value_set(l, f->out, out);
 }
 
 /* --- Windows ----------------------------------------------------------------------------------- */

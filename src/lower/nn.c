@@ -315,9 +315,6 @@ static void lower_pointwise(onv_lowering *l, const onv_fusion *f, bool in_place)
         if ((keeps && is_wanted) || is_second) onv_emit_save(&l->emit, in[k]);
     }
     if ((f->saves & ONV_SAVES_OUT) != 0) onv_emit_save(&l->emit, out);
-    /* Nothing reads what the call gives beside the mean, but its backward. */
-    if (strcmp(f->name, "mean_of_std") == 0 && l->emit.status == ONV_OK)
-        onv_emit_extra(&l->emit, onv_tensor_at(&l->emit, out).bytes, 1, "deviations");
     /* Both kernels make their result like what they are given, and then change its size: their own, or their gradient's. */
     if (strcmp(f->name, "im2col") == 0 && l->emit.status == ONV_OK) {
         l->emit.in.at[0].grad_bytes = onv_tensor_at(&l->emit, out).bytes;
@@ -329,8 +326,6 @@ static void lower_pointwise(onv_lowering *l, const onv_fusion *f, bool in_place)
         onv_emit_temps(&l->emit, t.bytes < UINT64_MAX / 3 ? (alike ? 2 : 3) * t.bytes : UINT64_MAX,
                        0);
     onv_value_set(l, f->out, onv_emit_out(&l->emit, out));
-    if (onv_is_value(f->state)) /* the mean beside the variance */
-        onv_value_set(l, f->state, onv_emit_out(&l->emit, onv_value_new(l, f->state, t.dtype)));
     onv_emit_end(&l->emit);
 }
 
@@ -428,14 +423,11 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     case ONV_FUSION_POINTWISE: lower_pointwise(l, f, in_place); break;
     case ONV_FUSION_ADD_PRODUCT: onv_lower_add_product(l, f); break;
     case ONV_FUSION_ADD_MATMUL: onv_lower_add_matmul(l, f); break;
-    case ONV_FUSION_WEIGHT_NORM: onv_lower_weight_norm(l, f); break;
-    case ONV_FUSION_BILINEAR: onv_lower_bilinear(l, f); break;
     case ONV_FUSION_COSINE: onv_lower_cosine(l, f); break;
     case ONV_FUSION_CDIST: onv_lower_cdist(l, f); break;
     case ONV_FUSION_DIAGONAL: onv_lower_diagonal(l, f); break;
     case ONV_FUSION_UNFOLD: onv_lower_unfold(l, f); break;
     case ONV_FUSION_ADAPTIVE_POOL: onv_lower_adaptive_pool(l, f); break;
-    case ONV_FUSION_SCATTER: onv_lower_scatter_fusion(l, f); break;
     case ONV_FUSION_WRITE: onv_lower_write(l, f); break;
     case ONV_FUSION_ATTENTION: onv_lower_attention(l, f); break;
     case ONV_FUSION_ENCODER_LAYER: onv_lower_encoder_layer(l, f); break;

@@ -35,7 +35,6 @@ bool onv_lower_sequence(onv_lowering *l, const onv_node *node);
 void onv_lower_matmul(onv_lowering *l, const onv_node *node);
 void onv_lower_gemm(onv_lowering *l, const onv_node *node);
 void onv_lower_add_matmul(onv_lowering *l, const onv_fusion *f);
-void onv_lower_bilinear(onv_lowering *l, const onv_fusion *f);
 void onv_lower_einsum(onv_lowering *l, const onv_node *node);
 
 /* --- conv.c, pad.c, cached.c --------------------------------------------------- */
@@ -68,7 +67,6 @@ bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, u
 
 void onv_lower_reciprocal(onv_lowering *l, const onv_node *node);
 void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node);
-void onv_lower_weight_norm(onv_lowering *l, const onv_fusion *f);
 void onv_lower_cosine(onv_lowering *l, const onv_fusion *f);
 void onv_lower_add_product(onv_lowering *l, const onv_fusion *f);
 void onv_lower_block_diag(onv_lowering *l, const onv_fusion *f);
@@ -83,7 +81,6 @@ void onv_lower_adaptive_pool(onv_lowering *l, const onv_fusion *f);
 bool onv_node_is_geometric(const onv_node *node);
 void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node);
 void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node);
-void onv_lower_scatter_fusion(onv_lowering *l, const onv_fusion *f);
 void onv_lower_write(onv_lowering *l, const onv_fusion *f);
 
 /* --- rnn.c ---------------------------------------------------------------------------------- */

@@ -8,18 +8,16 @@
 
 /* scatter_reduce_backward of a least or a most, beside both gradients. Of the result's size: where it was the base, how
  * many share a gradient, and their part; the base's gradient where nothing asked for it. Of the source's size: what was
- * taken, where that was the source; then the part that comes back with a comparison, or, where the base does not count
- * (include_self=False), the scatter that clears its gradient. */
+ * taken, where that was the source; then the part that comes back with a comparison. */
 static uint64_t backward_bytes(const onv_eager_tensor *base, const onv_eager_tensor *source,
-                               bool trains_base, bool resets)
+                               bool trains_base)
 {
     uint64_t result, sources, part, kept, all;
     if (!onv_dtype_bytes((onv_dtype)base->dtype, base->elems, &result) ||
         !onv_dtype_bytes((onv_dtype)source->dtype, source->elems, &sources) ||
         !onv_u64_add(sources, source->elems, &part) ||
         !onv_u64_mul(result, trains_base ? 3 : 4, &kept) || !onv_u64_mul(sources, 2, &all) ||
-        !onv_u64_add(all, kept, &all) ||
-        !onv_u64_add(all, resets && result > part ? result : part, &all))
+        !onv_u64_add(all, kept, &all) || !onv_u64_add(all, part, &all))
         return UINT64_MAX;
     return all;
 }
@@ -60,7 +58,7 @@ static bool adds_up(const onv_node *node)
            strcmp(reduction->s, "add") == 0;
 }
 
-static void lower(onv_lowering *l, onv_value_id base_id, const onv_node *node, bool resets)
+static void lower(onv_lowering *l, onv_value_id base_id, const onv_node *node)
 {
     uint32_t base = onv_value_tensor(l, base_id), source = onv_node_in(l, node, 2);
     uint32_t indices = onv_node_in(l, node, 1), out = onv_node_new(l, node, 0, ONV_UNDEFINED);
@@ -84,7 +82,7 @@ static void lower(onv_lowering *l, onv_value_id base_id, const onv_node *node, b
         onv_emit_temps(&l->emit, 0, product_bytes(&to, &from));
     } else if (both && onv_scatter_reduces(node)) {
         onv_emit_temps(&l->emit, 0,
-                       backward_bytes(&to, &from, onv_tensor_needs_grad(&l->emit, base), resets));
+                       backward_bytes(&to, &from, onv_tensor_needs_grad(&l->emit, base)));
     }
     onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
     onv_emit_end(&l->emit);
@@ -129,14 +127,9 @@ void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node)
         scatter_in_place(l, node);
     else if ((onv_scatter_reduces(node) || onv_node_is_aten(node, "scatter_reduce")) &&
              node->n_inputs >= 3)
-        lower(l, node->inputs[0], node, false);
+        lower(l, node->inputs[0], node);
     else
         onv_lower_by_traits(l, node);
-}
-
-void onv_lower_scatter_fusion(onv_lowering *l, const onv_fusion *f)
-{
-    lower(l, f->x, onv_model_node(l->emit.model, f->last), true);
 }
 
 /* What may be written into: it is no constant, and no operation keeps it, which autograd would refuse. */

@@ -73,7 +73,6 @@ static model *build(const step *steps)
 }
 
 #define SELECT(n)       "select_scatter" n, "aten.select_scatter.default"
-#define INDEX(n)        "_unsafe_index" n, "aten._unsafe_index.Tensor"
 #define WINDOWS         "index", "aten.index.Tensor"
 #define PLACE(n)        "select" n, "aten.select.int"
 #define PRIMS_VAR       "var", "prims.var.default"
@@ -102,23 +101,6 @@ static const row rows[] = {
       {"Unsqueeze", "part i0", "u", "", NULL, NULL},
       {"ScatterElements", "z row u", "y", "axis=0", NULL, NULL}},
      "Expand view scatter",
-     0},
-    {"F.interpolate(mode='linear')",
-     {{"Transpose", "h", "t", "perm=[1,0]", INDEX("")},
-      {"GatherND", "t places", "a", "", INDEX("")},
-      {"Transpose", "a", "before", "perm=[1,0]", INDEX("")},
-      {"GatherND", "t places", "b", "", INDEX("_1")},
-      {"Transpose", "b", "after", "perm=[1,0]", INDEX("_1")},
-      {"Sub", "after before", "d", "", "sub", "aten.sub.Tensor"},
-      {"Mul", "d weights", "e", "", "mul", "aten.mul.Tensor"},
-      {"Add", "before e", "y", "", "add", "aten.add.Tensor"}},
-     "upsample",
-     0},
-    {"mode='nearest-exact'",
-     {{"Transpose", "h", "t", "perm=[1,0]", INDEX("")},
-      {"GatherND", "t places", "a", "", INDEX("")},
-      {"Transpose", "a", "y", "perm=[1,0]", INDEX("")}},
-     "upsample",
      0},
     {"adaptive_avg_pool to a size that does not divide: its input",
      {{"GatherND", "h places", "a", "", WINDOWS},

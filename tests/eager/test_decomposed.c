@@ -231,27 +231,6 @@ static const row rows[] = {
      "q Mul p two @addmv;"
      "y Add wu q @addmv",
      NULL},
-    /* The mean of both, and deviations that nothing reads. */
-    {"mean_of_std", F + 4 * 8 * 4, 0,
-     "s ReduceSum a last keepdims=0 @sum_1=prims.sum.default;"
-     "t Reshape s offset_shape @broadcast_in_dim_1=prims.broadcast_in_dim.default;"
-     "y Div t two @div=prims.div.default",
-     "y = torch.std_mean(a, -1, keepdim=True)[1]"},
-    {"mean_of_var", F, 0,
-     "s ReduceSum a last keepdims=0 @sum_1=prims.sum.default;"
-     "y Div s two @div=prims.div.default",
-     "y = torch.var_mean(a, -1)[1]"},
-    /* Each product of a row is as large as its weight. */
-    {"_trilinear", 2 * F + 4 * 8 * 8 * 4, 32 * 8 * 8 * 4 - 4 * 8 * 8 * 4,
-     "p Reshape a tall @view;"
-     "q Reshape b tall @view_1;"
-     "w Reshape turned turned_shape @bilinear;"
-     "r MatMul p w @bilinear;"
-     "s Reshape r rows_shape @bilinear;"
-     "u Unsqueeze q last @bilinear;"
-     "t MatMul s u @bilinear;"
-     "y Squeeze t last @bilinear",
-     NULL},
     /* A copy of the columns that do not stand behind each other, for the gradient of b's part. */
     {"bmm", 2 * F, F / 2,
      "p Slice a zero four two_ints two_ints @slice_1.Tensor;"

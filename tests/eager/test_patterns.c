@@ -272,31 +272,6 @@ static void formulas_of_gelu_depend_on_the_opset(void **state)
     }
 }
 
-/* The older exporter's torch._weight_norm, of two parameters: one kernel, which keeps the norms. What is computed of a
- * parameter and something else is no such call, nor are lengths along several dims. */
-static void norms_of_weights_are_one_operation(void **state)
-{
-    (void)state;
-    enum { X = 4 * 8 * 4, V = 8 * 8 * 4 };
-    static const struct {
-        const char *lengths;
-        uint64_t kept;
-    } cases[] = {{"f32[8,1]", X + 8 * 4}, {"f32[1,8]", X + 8 * 4}, {"f32[8,8]", X + 8 * 4 + V}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "v", "f32[8,8]");
-        model_weight(m, "g", cases[i].lengths);
-        model_node(m, "ReduceL2", "norm", "v", "n", i == 1 ? "axes=[0]" : "axes=[1]");
-        model_node(m, "Div", "unit", "v n", "u", "");
-        model_node(m, "Mul", "scaled", "u g", "w", "");
-        model_node(m, "MatMul", "product", "x w", "y", "");
-        model_output(m, "y", "f32");
-        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
-                         cases[i].kept);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,7 +280,6 @@ int main(void)
         cmocka_unit_test(as_exported_nothing_is_put_together),
         cmocka_unit_test(look_alikes_stay_what_they_are),
         cmocka_unit_test(views_and_their_copies),
-        cmocka_unit_test(norms_of_weights_are_one_operation),
         cmocka_unit_test(formulas_of_gelu_depend_on_the_opset),
     };
     return cmocka_run_group_tests_name("eager.patterns", tests, NULL, NULL);

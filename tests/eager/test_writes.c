@@ -219,35 +219,6 @@ static void add_loss(model *m)
     noted(m, &n, "ReduceMean", "mean", "e", "c", "keepdims=0");
 }
 
-/* Tensor.unfold: a view, whose backward counts places. */
-static void add_windows(model *m)
-{
-    const note n = {"unfold", "unfold.default", "%a, 0, 2, 1", "y = a.unfold(0, 2, 1)"};
-    model_input(m, "val_5", "i64[3,2]");
-    noted(m, &n, "Gather", "rows", "a val_5", "r", "axis=0");
-    noted(m, &n, "Transpose", "move", "r", "c", "perm=[0,2,1]");
-}
-
-/* Which torch.export takes apart. */
-static void add_var_mean(model *m)
-{
-    const note var = {"var", "var.default", "%a, [1], 1.0", "v, u = torch.var_mean(a, 1)"};
-    const note sum = {"sum_1", "sum.default", "%a, [1]", "v, u = torch.var_mean(a, 1)"};
-    const note div = {"div", "div.default", "%sum_1, 6.0", "v, u = torch.var_mean(a, 1)"};
-    model_ints(m, "axes", 1, (const int64_t[]){1});
-    model_weight(m, "six", "f32[]");
-    model_weight(m, "five", "f32[]");
-    noted(m, &var, "ReduceMean", "m1", "a axes", "v1", "keepdims=1");
-    noted(m, &var, "Sub", "m2", "a v1", "v2", "");
-    noted(m, &var, "Mul", "m3", "v2 v2", "v3", "");
-    noted(m, &var, "ReduceMean", "m4", "v3 axes", "v4", "keepdims=0");
-    noted(m, &var, "Mul", "m5", "v4 six", "v5", "");
-    noted(m, &var, "Div", "m6", "v5 five", "v6", "");
-    noted(m, &sum, "ReduceSum", "m7", "a axes", "u1", "keepdims=0");
-    noted(m, &div, "Div", "m8", "u1 six", "u2", "");
-    model_node(m, "Add", "m9", "v6 u2", "c", "");
-}
-
 /* A number, which the exporter repeats. */
 static void add_scattered_number(model *m)
 {
@@ -285,8 +256,6 @@ static const expected cases[] = {
     {"-=", add_difference_in_place, 0, 0, 0, 2},
     {"max", add_maximum, A + 4, 0, 2 * MASK + 8 + A, 2},
     {"scatter of a number", add_scattered_number, 4 * 6 * 8, 0, 0, 3},
-    {"unfold", add_windows, 0, 0, 4 * 8, 2},
-    {"var_mean", add_var_mean, A, 0, 2 * A, 2},
     {"mse_loss", add_loss, 2 * A, A, 0, 3},
     {"a pooling to one place", add_pooling, A + 4 * 8, 0, 0, 2},
 };
