@@ -86,6 +86,7 @@ typedef struct onv_request {
         *loaded; /* the same, before inference; outlives what is made; NULL: it is read */
     const onv_eager_views *views; /* likewise; NULL: they are looked for */
     bool lifetimes_alone;         /* of the graph's own terms, and nothing else */
+    const onv_known_plans *known; /* as onv_training_options */
     onv_watch *watch;
 } onv_request;
 

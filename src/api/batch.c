@@ -1,6 +1,7 @@
 /* The search for the largest batch, or for the largest size of another dim. What a batch needs is not
  * computed from another: every one that is tried is analysed. */
 #include "api/analysis.h"
+#include "api/known_plans.h"
 #include "base/fail.h"
 #include "base/heap.h"
 
@@ -13,6 +14,7 @@ enum { MAX_PROBES = 512, APART = -1, ALL_RUNTIMES = ONV_MAX_RUNTIMES };
 /* What was found out at a size. Sizes beyond all bounds fit nothing, and have no figures. */
 typedef struct probe {
     int64_t size; /* in units */
+    bool in_full; /* with all plans of the list, not with those known from another size */
     bool has_figures;
     onv_fit fit;
     uint64_t totals[ONV_MAX_RUNTIMES], allocated[ONV_MAX_RUNTIMES];
@@ -32,7 +34,11 @@ typedef struct probes {
     onv_error refusal;
     const onv_options *told; /* who is told of each trial; its stages are not */
     onv_options options;
-    bool skips; /* sizes that are far from the answer are not analysed */
+    bool
+        skips; /* sizes that are far from the answer are not analysed, those near it mostly with known plans */
+    bool is_cut; /* the limit on searches was reached: from then on what is known counts */
+    onv_known_plans known; /* of the size that was analysed in full last; in `arena` */
+    onv_arena arena;
     size_t count;
     probe at[MAX_PROBES];
 } probes;
@@ -85,24 +91,33 @@ static void bind(probes *p, int64_t size)
              (long long)size * p->unit);
 }
 
-/* The analysis at a size, as a run that is asked for that size makes it. */
-static onv_status look_at(probes *p, int64_t size, const probe **result, onv_error *err)
+static probe *find_probe(probes *p, int64_t size)
 {
-    for (size_t i = 0; i < p->count; i++) {
-        *result = &p->at[i];
-        if (p->at[i].size == size) return ONV_OK;
-    }
-    if (p->count == MAX_PROBES)
+    for (size_t i = 0; i < p->count; i++)
+        if (p->at[i].size == size) return &p->at[i];
+    return NULL;
+}
+
+/* The analysis at a size; in full as a run that is asked for that size makes it. */
+static onv_status look_at(probes *p, int64_t size, bool in_full, const probe **result,
+                          onv_error *err)
+{
+    probe *to = find_probe(p, size);
+    *result = to;
+    if (to != NULL && (to->in_full || !in_full)) return ONV_OK;
+    if (to == NULL && p->count == MAX_PROBES)
         return onv_fail(err, ONV_ERR_LIMIT, "the largest size was not found in %d trials",
                         MAX_PROBES);
     ONV_TRY(onv_watch_check(p->from->watch, err));
     onv_analysis *analysis;
     onv_error local = {0};
-    probe *to = &p->at[p->count++];
-    *result = to;
-    *to = (probe){.size = size};
+    if (to == NULL) *result = to = &p->at[p->count++];
+    onv_request from = *p->from;
+    from.known = in_full || p->known.count == 0 ? NULL : &p->known;
+    *to = (probe){.size = size, .in_full = from.known == NULL};
     bind(p, size);
-    onv_status status = onv_analysis_create(p->from, &p->options, &analysis, &local);
+    onv_status status = onv_analysis_create(&from, &p->options, &analysis, &local);
+    if (status != ONV_OK && p->from->watch->quota.spent) return status;
     if (status == ONV_ERR_OVERFLOW ||
         (status == ONV_ERR_LIMIT && size > 1 && !p->from->watch->late))
         return ONV_OK;
@@ -120,8 +135,12 @@ static onv_status look_at(probes *p, int64_t size, const probe **result, onv_err
     }
     take(to, &p->options, analysis);
     take_plans(to, &analysis->training);
+    to->in_full |= analysis->training.n_plan_ops != p->known.n_ops;
+    if (p->skips && to->in_full)
+        status = onv_know_plans(&analysis->training, 0, p->options.checkpoint, &p->arena, &p->known,
+                                err);
     onv_analysis_destroy(analysis);
-    return ONV_OK;
+    return status;
 }
 
 /* --- Sizes that need no analysis --------------------------------------------------------------- */
@@ -169,7 +188,9 @@ static bool draw_line(const probes *p, int64_t size, line *to)
 typedef struct search {
     probes *p;
     goal goal;
-    bool assumes; /* what is clear is not analysed */
+    bool in_full;  /* every size */
+    bool assumes;  /* what is clear is not analysed */
+    bool is_local; /* the answer is near the size that fits */
     double
         error; /* of the last line that was close, as a part of what is usable; 0: there was none */
 } search;
@@ -197,7 +218,7 @@ static onv_status try_size(search *s, int64_t size, bool *fits, onv_error *err)
         *fits = l.bytes < usable;
         if (part < 1 && fabs(l.bytes - usable) > part * usable) return ONV_OK;
     }
-    ONV_TRY(look_at(p, size, &at, err));
+    ONV_TRY(look_at(p, size, s->in_full, &at, err));
     *fits = reaches(s->goal, at);
     if (has_line && l.times < 2 && p->count > before && at->has_figures)
         s->error = fabs(l.bytes - (double)at->of_plans) / usable + 1e-9;
@@ -206,17 +227,20 @@ static onv_status try_size(search *s, int64_t size, bool *fits, onv_error *err)
 
 /* --- The search -------------------------------------------------------------------------------- */
 
-/* From a size that fits (0: none is known), doubles until it no longer fits, then halves the gap. */
-static onv_status narrow(search *s, int64_t from, int64_t *good, int64_t *bad, onv_error *err)
+/* From a size that fits (0: none is known) and one that does not: halves the gap. Where there is no such one (0), it is
+ * found by ever larger steps. */
+static onv_status narrow(search *s, int64_t *good, int64_t *bad, onv_error *err)
 {
+    enum { NEAR = 64 };
+    int64_t gap = s->is_local ? *good / NEAR + 1 : 1;
     bool fits = true;
-    *good = from;
-    for (*bad = from + 1; *good < ONV_MAX_BATCH; *bad *= 2) {
-        ONV_TRY(try_size(s, *bad, &fits, err));
-        if (!fits) break;
-        *good = *bad;
+    while (*bad == 0 && *good < ONV_MAX_BATCH) {
+        int64_t next = *good + gap;
+        ONV_TRY(try_size(s, next, &fits, err));
+        *(fits ? good : bad) = next;
+        gap = s->is_local ? 2 * gap : next;
     }
-    while (*good<ONV_MAX_BATCH && * bad - *good> 1) {
+    while (*bad - *good > 1) {
         int64_t middle = *good + (*bad - *good) / 2;
         ONV_TRY(try_size(s, middle, &fits, err));
         *(fits ? good : bad) = middle;
@@ -224,46 +248,83 @@ static onv_status narrow(search *s, int64_t from, int64_t *good, int64_t *bad, o
     return ONV_OK;
 }
 
-/* Ends with N that fits beside N + 1 that does not, both analysed. What was assumed on the way and led elsewhere is
- * analysed in a second search. */
-static onv_status find_largest(probes *p, goal g, int64_t *size, onv_error *err)
+/* What was found with known plans, in full: then one end moves to there, or both. */
+static onv_status confirm(search *s, int64_t good, int64_t bad, int64_t *low, int64_t *high,
+                          onv_error *err)
 {
-    search s = {.p = p, .goal = g, .assumes = p->skips && !g.by_release};
-    int64_t good, bad;
-    for (;;) {
-        const probe *at;
-        bool is_right = true;
-        ONV_TRY(narrow(&s, *size, &good, &bad, err));
-        if (!s.assumes) break;
-        if (good > 0) {
-            ONV_TRY(look_at(p, good, &at, err));
-            is_right = reaches(g, at);
-        }
-        if (good < ONV_MAX_BATCH) {
-            ONV_TRY(look_at(p, bad, &at, err));
-            is_right = is_right && !reaches(g, at);
-        }
-        if (is_right) break;
-        s.assumes = false;
+    const probe *at;
+    if (bad != *high) {
+        ONV_TRY(look_at(s->p, bad, true, &at, err));
+        *(reaches(s->goal, at) ? low : high) = bad;
+        if (*low == bad) return ONV_OK;
     }
-    *size = good;
+    if (good == *low) return ONV_OK;
+    ONV_TRY(look_at(s->p, good, true, &at, err));
+    *(reaches(s->goal, at) ? low : high) = good;
     return ONV_OK;
 }
 
-/* Both figures of a runtime, or of all. */
-static onv_status find_both(probes *p, size_t runtime, onv_fit_of *of, onv_error *err)
+static void forget_known(probes *p)
 {
-    int64_t size = 0;
-    ONV_TRY(find_largest(p, (goal){runtime, false}, &size, err));
-    of->max_batch = size < ONV_MAX_BATCH ? size * p->unit : size;
-    if (size < ONV_MAX_BATCH) ONV_TRY(find_largest(p, (goal){runtime, true}, &size, err));
-    of->max_batch_by_release = size < ONV_MAX_BATCH ? size * p->unit : size;
+    size_t kept = 0;
+    for (size_t i = 0; i < p->count; i++)
+        if (p->at[i].in_full) p->at[kept++] = p->at[i];
+    p->count = kept;
+}
+
+/* Ends with N that fits beside N + 1 that does not, both analysed in full. What is assumed on the way, lines and that plans
+ * known from other sizes do as well, leads near to there; then the search goes on from the sizes that are sure. */
+static onv_status find_largest(probes *p, goal g, int64_t *size, onv_error *err)
+{
+    enum { ROUNDS_WITH_PLANS = 6 };
+    search s = {.p = p, .goal = g, .assumes = p->skips && !g.by_release, .in_full = !p->skips};
+    int64_t low = *size, high = 0;
+    for (int rounds = 1; low < ONV_MAX_BATCH && high != low + 1; rounds++) {
+        int64_t good = low, bad = high;
+        ONV_TRY(narrow(&s, &good, &bad, err));
+        if (s.in_full) {
+            low = good;
+            break;
+        }
+        ONV_TRY(confirm(&s, good, bad, &low, &high, err));
+        forget_known(p);
+        s.assumes = false;
+        s.is_local = true;
+        s.in_full = rounds >= ROUNDS_WITH_PLANS;
+    }
+    *size = low;
     return ONV_OK;
 }
 
 static void raise_to(int64_t *most, int64_t size)
 {
     if (size > *most) *most = size;
+}
+
+/* What is sure where the search was cut: the largest size that was found to fit. */
+static void settle(const probes *p, size_t runtime, onv_fit_of *of)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const probe *at = &p->at[i];
+        if (reaches((goal){runtime, false}, at)) raise_to(&of->max_batch, at->size * p->unit);
+        if (reaches((goal){runtime, true}, at))
+            raise_to(&of->max_batch_by_release, at->size * p->unit);
+    }
+}
+
+/* Both figures of a runtime, or of all. */
+static onv_status find_both(probes *p, size_t runtime, onv_fit_of *of, onv_error *err)
+{
+    int64_t size = 0;
+    onv_status status = p->is_cut ? ONV_OK : find_largest(p, (goal){runtime, false}, &size, err);
+    of->max_batch = size < ONV_MAX_BATCH ? size * p->unit : size;
+    if (status == ONV_OK && !p->is_cut && size < ONV_MAX_BATCH)
+        status = find_largest(p, (goal){runtime, true}, &size, err);
+    of->max_batch_by_release = size < ONV_MAX_BATCH ? size * p->unit : size;
+    p->is_cut |= status != ONV_OK && onv_watch_forgive_search(p->from->watch);
+    if (!p->is_cut) return status;
+    settle(p, runtime, of);
+    return ONV_OK;
 }
 
 static void lower_to(int64_t *least, int64_t size)
@@ -292,6 +353,7 @@ static onv_status find_plan_batches(probes *p, onv_analysis *analysis, onv_error
         p->count = 0;
         p->options.checkpoint = name_of_item(t, item);
         if (p->options.checkpoint == NULL) continue;
+        ONV_TRY(onv_know_plans(t, item, p->options.checkpoint, &p->arena, &p->known, err));
         ONV_TRY(find_both(p, train, &found, err));
         for (uint32_t i = 0; i < t->n_plans; i++) {
             if (t->plans[i].item != item) continue;
@@ -318,6 +380,7 @@ static probes *begin(const onv_request *from, const onv_options *options, bool c
     p->options.checkpoint = NULL;
     p->options.savings = false;
     p->unit = 1;
+    onv_arena_init(&p->arena, SIZE_MAX);
     if (!copies_dims) return p;
     p->dims = onv_heap_copy(options->dims, options->n_dims * sizeof *p->dims);
     p->options.dims = p->dims;
@@ -329,6 +392,7 @@ static probes *begin(const onv_request *from, const onv_options *options, bool c
 static void end(probes *p)
 {
     onv_heap_free(p->dims);
+    onv_arena_cleanup(&p->arena);
     onv_heap_free(p);
 }
 
@@ -401,6 +465,16 @@ static onv_status find_of_runtimes(probes *p, onv_analysis *analysis, onv_error 
     return ONV_OK;
 }
 
+static void note_cut(const probes *p, onv_analysis *analysis)
+{
+    if (!p->is_cut) return;
+    onv_model_diag(&analysis->model, ONV_WARNING, "search-limit", NULL,
+                   "the search for the largest %s ended at the limit on the work of searches: the "
+                   "largest ones are those that were found to fit until then, and larger ones may; "
+                   "--limit work=N raises it",
+                   p->searched != NULL ? "size" : "batch");
+}
+
 /* Where it is the model that allows no more. */
 static void note_refusal(const probes *p, onv_analysis *analysis, int64_t largest)
 {
@@ -423,6 +497,7 @@ onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *o
         analysis->fit.max_dim = p->searched->name;
     }
     onv_status status = find_of_runtimes(p, analysis, err);
+    if (status == ONV_OK) note_cut(p, analysis);
     if (status == ONV_OK) note_refusal(p, analysis, analysis->fit.all.max_batch);
     end(p);
     return status;
@@ -485,6 +560,7 @@ onv_status onv_analysis_find_context(const onv_request *from, const onv_options 
     p->beside = find_totals(options, cache, arena);
     onv_status status =
         p->beside != NULL ? find_of_runtimes(p, analysis, err) : onv_fail_memory(err);
+    if (status == ONV_OK) note_cut(p, analysis);
     if (status == ONV_OK) note_refusal(p, analysis, fit->all.max_batch);
     end(p);
     /* What was searched is the past: the context is what the cache holds after the step. */

@@ -280,14 +280,15 @@ static onv_status take_trained(void *context, const onv_timeline *t, const onv_p
 }
 
 /* Training stands among the runtimes as one more, so that budgets apply to it. */
-static onv_status compute_training(onv_analysis *analysis, const onv_options *options, onv_watch *w,
-                                   onv_error *err)
+static onv_status compute_training(onv_analysis *analysis, const onv_options *options,
+                                   const onv_request *from, onv_error *err)
 {
     onv_training_options how = {0};
     onv_tell(options, "training with %s", options->train);
     ONV_TRY(onv_training_read_options(options, &how, err));
     how.train.cancelled = onv_watch_over;
-    how.train.cancel_context = w;
+    how.train.cancel_context = from->watch;
+    how.known = from->known;
     trained taken = {
         analysis,
         {&analysis->replays,
@@ -380,7 +381,7 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
     for (size_t i = 0; i < onv_n_runtimes; i++)
         if (is_asked(analysis, options, onv_runtimes[i]))
             ONV_TRY(compute_runtime(analysis, onv_runtimes[i], options, w, err));
-    if (options->train != NULL) ONV_TRY(compute_training(analysis, options, w, err));
+    if (options->train != NULL) ONV_TRY(compute_training(analysis, options, from, err));
     take_diags(analysis);
     uint64_t better;
     ONV_TRY(peak_of_better_order(analysis, w, &better, err));

@@ -54,7 +54,7 @@ onv_quota *onv_watch_resume(onv_watch *watch)
 
 bool onv_watch_has_room(const onv_watch *w)
 {
-    enum { SEARCH = 64 };
+    enum { SEARCH = 16 };
     const onv_quota *q = &w->quota;
     return q->limit - q->used > 2 * q->most &&
            (q->most_work == 0 || q->work < q->most_work / SEARCH);
@@ -72,6 +72,17 @@ void onv_watch_end_searches(onv_watch *watch)
     if (!watch->searches || watch->quota.spent) return;
     watch->searches = false;
     watch->quota.most_work = 0;
+}
+
+bool onv_watch_forgive_search(onv_watch *watch)
+{
+    onv_quota *q = &watch->quota;
+    bool is_search = watch->searches && q->work > q->most_work && !q->refused;
+    if (!is_search || onv_watch_over(watch)) return false;
+    q->most_work = q->work + ONV_DEFAULT_SEARCH_WORK / 8;
+    q->ask_at = 0;
+    q->spent = false;
+    return true;
 }
 
 void onv_tell(const onv_options *options, const char *format, ...)

@@ -33,6 +33,9 @@ bool onv_watch_has_room(const onv_watch *watch);
 void onv_watch_begin_searches(onv_watch *watch);
 void onv_watch_end_searches(onv_watch *watch);
 
+/* Whether a search passed that limit, and nothing else. If so, what follows may take an eighth of it again. */
+bool onv_watch_forgive_search(onv_watch *watch);
+
 /* Tells the caller what is worked on. */
 void onv_tell(const onv_options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -166,23 +166,56 @@ static void emit(solver *s, point_list *list, uint64_t peak, uint64_t cost, uint
     if (!onv_vec_push(list, point)) s->failed = true;
 }
 
-/* `best` and `made` become the front of both. */
+/* The first one of a list whose peak is larger. */
+static const onv_chain_point *above(const onv_chain_point *at, size_t count, uint64_t peak)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (at[middle].peak_bytes <= peak)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return at + low;
+}
+
+/* In place of the points [from, end) of `best` come those of `merged` from `first` on. */
+static void replace(solver *s, size_t from, size_t end, size_t first)
+{
+    point_list *best = &s->best;
+    size_t n = s->merged.count - first, rest = best->count - end;
+    if (!onv_vec_reserve(best, n)) {
+        s->failed = true;
+        return;
+    }
+    memmove(best->at + from + n, best->at + end, rest * sizeof *best->at);
+    memcpy(best->at + from, s->merged.at + first, n * sizeof *best->at);
+    best->count = from + n + rest;
+}
+
+/* `best` becomes the front of itself and of `made`, which has points. Those of `best` before the first of `made` stay, and
+ * those behind the last one from the first on that is cheaper. */
 static void merge(solver *s)
 {
     const point_list *a = &s->best, *b = &s->made;
+    size_t from = 0, i, k = 0;
+    if (b->at[0].peak_bytes > 0)
+        from = (size_t)(above(a->at, a->count, b->at[0].peak_bytes - 1) - a->at);
     s->merged.count = 0;
-    for (size_t i = 0, k = 0; i < a->count || k < b->count;) {
+    if (from > 0) emit(s, &s->merged, a->at[from - 1].peak_bytes, a->at[from - 1].cost, 0);
+    for (i = from; k < b->count;) {
         bool first =
-            k == b->count ||
-            (i < a->count &&
-             (a->at[i].peak_bytes < b->at[k].peak_bytes ||
-              (a->at[i].peak_bytes == b->at[k].peak_bytes && a->at[i].cost <= b->at[k].cost)));
+            i < a->count &&
+            (a->at[i].peak_bytes < b->at[k].peak_bytes ||
+             (a->at[i].peak_bytes == b->at[k].peak_bytes && a->at[i].cost <= b->at[k].cost));
         const onv_chain_point *p = first ? &a->at[i++] : &b->at[k++];
         emit(s, &s->merged, p->peak_bytes, p->cost, p->choice);
     }
-    point_list old = s->best;
-    s->best = s->merged;
-    s->merged = old;
+    if (s->failed) return;
+    const onv_chain_point *last = &s->merged.at[s->merged.count - 1];
+    while (i < a->count && a->at[i].cost >= last->cost) i++;
+    replace(s, from, i, from > 0);
 }
 
 static uint64_t max_u64(uint64_t a, uint64_t b)
@@ -243,43 +276,36 @@ static void keep_first(solver *s, uint32_t first, uint32_t t, uint32_t kind, uin
              KEEP | (kind == WITH_OUTPUTS ? LIVE : 0));
 }
 
-/* The first one of the list whose peak is larger. */
-static const onv_chain_point *above(const point_list *list, uint64_t peak)
-{
-    size_t low = 0, high = list->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (list->at[middle].peak_bytes <= peak)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return list->at + low;
-}
-
 /* `behind` is trained first, with `held` on top; then `again`, with `inputs` on top. For every peak
  * the cheapest of each; what `best` betters is left out at once. */
 static void split(solver *s, const onv_chain_front *behind, uint64_t held,
                   const onv_chain_front *again, uint64_t inputs, uint64_t floor, uint64_t cost,
                   uint32_t choice)
 {
-    const onv_chain_point *a = behind->at, *last_a = a + behind->count - 1;
-    const onv_chain_point *b = again->at, *last_b = b + again->count - 1;
-    uint64_t peak = max_u64(floor, max_u64(a->peak_bytes + held, b->peak_bytes + inputs));
+    uint64_t peak =
+        max_u64(floor, max_u64(behind->at[0].peak_bytes + held, again->at[0].peak_bytes + inputs));
+    const onv_chain_point *a = above(behind->at, behind->count, peak - held) - 1,
+                          *last_a = behind->at + behind->count - 1;
+    const onv_chain_point *b = above(again->at, again->count, peak - inputs) - 1,
+                          *last_b = again->at + again->count - 1;
+    const onv_chain_point *best = above(s->best.at, s->best.count, peak),
+                          *end = s->best.at + s->best.count;
     uint64_t least = cost + last_a->cost + last_b->cost;
-    const onv_chain_point *best = above(&s->best, peak), *end = s->best.at + s->best.count;
     s->made.count = 0;
     while (peak != UINT64_MAX) {
-        while (a < last_a && a[1].peak_bytes + held <= peak) a++;
-        while (b < last_b && b[1].peak_bytes + inputs <= peak) b++;
         while (best < end && best->peak_bytes <= peak) best++;
         uint64_t sum = cost + a->cost + b->cost;
         uint64_t beats = best == s->best.at ? UINT64_MAX : best[-1].cost;
         if (beats > sum) emit(s, &s->made, peak, sum, choice);
         if (beats <= least) break;
-        uint64_t next_a = a < last_a ? a[1].peak_bytes + held : UINT64_MAX;
-        uint64_t next_b = b < last_b ? b[1].peak_bytes + inputs : UINT64_MAX;
-        peak = next_a < next_b ? next_a : next_b;
+        do { /* to the next one that what is known does not better: it has nothing cheaper before */
+            uint64_t next_a = a < last_a ? a[1].peak_bytes + held : UINT64_MAX;
+            uint64_t next_b = b < last_b ? b[1].peak_bytes + inputs : UINT64_MAX;
+            peak = next_a < next_b ? next_a : next_b;
+            if (peak == UINT64_MAX) break;
+            a += next_a == peak;
+            b += next_b == peak;
+        } while (cost + a->cost + b->cost >= beats);
     }
     if (s->made.count == 0) return;
     merge(s);
@@ -295,7 +321,7 @@ static bool is_hopeless(const solver *s, front_ends behind, uint64_t held, front
     uint64_t least = cost + behind.least_cost + again.least_cost;
     if (best->count == 0 || best->at[best->count - 1].cost > least) return false;
     uint64_t peak = max_u64(floor, max_u64(behind.least_peak + held, again.least_peak + inputs));
-    const onv_chain_point *larger = above(best, peak);
+    const onv_chain_point *larger = above(best->at, best->count, peak);
     return larger > best->at && larger[-1].cost <= least;
 }
 
@@ -364,7 +390,7 @@ static void join(solver *s, uint32_t first, uint32_t t)
     s->made.count = 0;
     for (uint32_t i = 0; i < plain->count; i++)
         if (!onv_vec_push(&s->made, plain->at[i])) s->failed = true;
-    merge(s);
+    if (s->made.count > 0) merge(s);
     store(s, first, t, EITHER);
 }
 

@@ -240,6 +240,7 @@ static onv_status measure_plan(const network *trained, const network *plain,
     plan->kept_ops = from->kept_ops;
     plan->n_kept_ops = from->n_kept_ops;
     plan->sequential = from->sequential;
+    plan->loop_from = from->loop_from;
     plan->saves_on_cpu = from->saves_on_cpu;
     plan->offload_until = from->offload_until;
     plan->compiles = from->compiles;
@@ -264,26 +265,38 @@ static onv_status name_plans(onv_model *model, const onv_eager *eager, onv_train
     return status;
 }
 
+/* Each as a training program with the allocator. */
+static onv_status measure_plans(const network *n, const network *plain,
+                                const onv_training_options *options, const onv_ckpt_plan *made,
+                                size_t count, onv_training *result, onv_error *err)
+{
+    result->plans = ONV_ARENA_ARRAY(&n->model->arena, onv_training_plan, count);
+    if (result->plans == NULL) return onv_fail_memory(err);
+    result->n_plans = (uint32_t)count;
+    for (size_t i = 0; i < count; i++)
+        ONV_TRY(measure_plan(n, plain, options, &made[i], &result->plans[i], err));
+    if (count == 1) onv_training_choose(result, 0);
+    return ONV_OK;
+}
+
 static onv_status compute_plans(const network *n, const network *plain,
                                 const onv_training_options *options, onv_training *result,
                                 onv_error *err)
 {
     onv_model *model = n->model;
     const onv_eager *eager = n->eager;
+    const onv_known_plans *known = options->known;
     onv_ckpt_plans made;
+    result->n_plan_ops = (uint32_t)eager->ops.count;
+    if (known != NULL && known->n_ops == result->n_plan_ops)
+        return measure_plans(n, plain, options, known->at, known->count, result, err);
     ONV_TRY(onv_ckpt_make(model, eager, n->compiling, &options->train, options->checkpoint, &made,
                           err));
-    onv_status status = ONV_OK;
-    result->n_plans = (uint32_t)made.at.count;
-    result->plans = ONV_ARENA_ARRAY(&model->arena, onv_training_plan, result->n_plans);
-    if (result->plans == NULL) status = onv_fail_memory(err);
-    for (uint32_t i = 0; i < result->n_plans && status == ONV_OK; i++)
-        status = measure_plan(n, plain, options, &made.at.at[i], &result->plans[i], err);
+    onv_status status = measure_plans(n, plain, options, made.at.at, made.at.count, result, err);
     onv_ckpt_plans_cleanup(&made);
     if (status == ONV_OK) status = name_plans(model, eager, result, err);
     for (uint32_t i = 0; i < result->n_plans && status == ONV_OK; i++)
         status = measure_placed(model, eager, options, &result->plans[i], err);
-    if (status == ONV_OK && result->n_plans == 1) onv_training_choose(result, 0);
     return status;
 }
 

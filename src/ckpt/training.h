@@ -58,6 +58,7 @@ typedef struct onv_training_plan {
     const char *const *kept;  /* what names them (borders.h) */
     uint32_t n_kept_ops;
     uint32_t sequential;    /* the count for checkpoint_sequential, where that is what it is */
+    uint32_t loop_from;     /* as eager/program.h */
     bool saves_on_cpu;      /* as eager/program.h */
     uint32_t offload_until; /* likewise */
     const char *until;      /* where that is (borders.h); NULL: all of the network, or nothing */
@@ -87,6 +88,7 @@ typedef struct onv_training {
     bool is_unlisted; /* nothing tells of parameters that no operation reads: not in the figures */
     uint32_t opaque;  /* nodes of which only the results are counted */
     uint32_t n_units; /* that FSDP gathers one by one, beside the root */
+    uint32_t n_plan_ops; /* of the tape that the plans are of */
     onv_training_figures figures;
     onv_training_plan *plans; /* that were asked for, in the model's arena */
     uint32_t n_plans;
@@ -98,15 +100,23 @@ typedef struct onv_training {
 
 #define ONV_NO_PLAN UINT32_MAX
 
+/* Plans of the same network with other sizes, which are measured instead of making those of the list. */
+typedef struct onv_known_plans {
+    const onv_ckpt_plan *at;
+    uint32_t count, n_ops; /* of their tape: for one with others they are not used */
+} onv_known_plans;
+
 typedef struct onv_training_options {
     onv_train_options train;
     onv_alloc_options alloc;
     uint64_t room_bytes; /* of a device, for the allocator and handles of libraries; 0: no limit */
     const char *checkpoint; /* plans, see ckpt/ckpt.h; NULL: none */
-    bool lists_units;       /* with plans: what they are made of */
-    bool compiles;          /* under torch.compile, too */
-    double compile_budget;  /* its memory budget, from 0 to 1 */
-    const char *units;      /* FSDP's, see ckpt/shard_units.h */
+    const onv_known_plans
+        *known;            /* NULL: none are. Such plans get no names and no lines of Python */
+    bool lists_units;      /* with plans: what they are made of */
+    bool compiles;         /* under torch.compile, too */
+    double compile_budget; /* its memory budget, from 0 to 1 */
+    const char *units;     /* FSDP's, see ckpt/shard_units.h */
     /* Shown the timeline of every program, as PyTorch's allocator placed it, with the name of its
      * plan (NULL: none). All live until the call returns, the text of labels as long as the model.
      * NULL: nobody asks. */

@@ -8,7 +8,9 @@
 
 #include <string.h>
 
+#include "api/analysis.h"
 #include "api/watch.h"
+#include "load/limits.h"
 
 #define SAMPLE ONV_SOURCE_DIR "/samples/mobilenet_v3_small.onnx"
 
@@ -132,7 +134,7 @@ static void a_search_for_a_plan_analyses_few_sizes(void **state)
 {
     (void)state;
     for (uint64_t gib = 1; gib <= 64; gib *= 4) {
-        size_t of_one, of_both, most = 3;
+        size_t of_one, of_both, most = 7;
         largest_batch("blocks", gib << 30, &of_one);
         int64_t batch = largest_batch("blocks,sqrt", gib << 30, &of_both);
         /* Each of the two figures would need two for each bit, were all analysed. */
@@ -157,17 +159,60 @@ static void searches_share_a_limit(void **state)
         onv_quota *before = onv_watch_start(&watch, &options);
         assert_true(onv_work((uint64_t)1 << 40)); /* the analysis itself has none */
         onv_watch_begin_searches(&watch);
-        assert_true(onv_work((uint64_t)1 << 32));
+        assert_true(onv_work(ONV_DEFAULT_SEARCH_WORK));
         onv_watch_end_searches(&watch);
         assert_true(onv_work((uint64_t)1 << 40));
         onv_watch_begin_searches(&watch);
-        assert_int_equal(onv_work(((uint64_t)1 << 32) + 1), given == 1);
+        assert_int_equal(onv_work(ONV_DEFAULT_SEARCH_WORK + 1), given == 1);
         onv_watch_end_searches(&watch);
         onv_status status = onv_watch_verdict(&watch, ONV_OK, &error);
         assert_int_equal(status, given == 1 ? ONV_OK : ONV_ERR_LIMIT);
         if (given == 0) assert_non_null(strstr(error.message, "--limit work=N"));
         onv_watch_leave(&watch, before);
     }
+}
+
+static bool is_said(const onv_analysis *analysis, const char *code)
+{
+    for (size_t i = 0; i < analysis->model.diags.count; i++)
+        if (strcmp(analysis->model.diags.at[i].code, code) == 0) return true;
+    return false;
+}
+
+/* A search that passes its limit ends with what it found until then, and says so. */
+static void a_search_ends_at_its_limit(void **state)
+{
+    (void)state;
+    int64_t before_that = 0;
+    for (uint64_t millions = 1; millions <= 256; millions *= 16) {
+        onv_options options = onv_options_default();
+        onv_error error = {0};
+        onv_analysis *analysis = NULL;
+        onv_watch watch;
+        options.train = "sgd";
+        options.checkpoint = "none,optimal";
+        options.batch = 1;
+        options.budget = (uint64_t)16 << 30;
+        options.max_batch = true;
+        onv_quota *before = onv_watch_start(&watch, &options);
+        onv_request from = {.path = SAMPLE, .watch = &watch};
+        assert_int_equal(onv_analysis_create(&from, &options, &analysis, &error), ONV_OK);
+        from.loaded = analysis->loaded;
+        from.views = analysis->loaded_views;
+        onv_watch_begin_searches(&watch);
+        watch.quota.most_work = watch.quota.work + millions * 1000000;
+        assert_int_equal(onv_analysis_judge(&from, &options, analysis, &error), ONV_OK);
+        onv_watch_end_searches(&watch);
+        assert_int_equal(onv_watch_verdict(&watch, ONV_OK, &error), ONV_OK);
+        onv_analysis_forget_loaded(analysis);
+        int64_t largest = analysis->fit.of[analysis->n_runtimes - 1].max_batch;
+        assert_int_equal(is_said(analysis, "search-limit"), millions < 256);
+        assert_true(largest >= before_that);
+        before_that = largest;
+        onv_analysis_destroy(analysis);
+        onv_watch_leave(&watch, before);
+    }
+    assert_true(before_that > 100);
 }
 
 int main(void)
@@ -177,6 +222,7 @@ int main(void)
         cmocka_unit_test(a_replay_is_told),
         cmocka_unit_test(a_search_for_a_plan_analyses_few_sizes),
         cmocka_unit_test(searches_share_a_limit),
+        cmocka_unit_test(a_search_ends_at_its_limit),
     };
     return cmocka_run_group_tests_name("watch", tests, NULL, NULL);
 }
