@@ -1,6 +1,11 @@
 """Networks of libraries by their names, small ones, and how the scripts of this folder measure and compare them."""
 import gc
 import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))  # the package truth, not truth.py
+from truth.measure import tensor_peak  # noqa: E402
 
 BATCH = 4
 
@@ -132,16 +137,6 @@ def sum_of(items):
     return total
 
 
-MARKS = ("empty_cuda", "empty_strided_cuda", "empty_generic", "resize_bytes_cuda", "CUDAGuardImpl")
-
-
-def is_tensor(event):
-    """By the functions that asked for the memory: what no tensor's constructor allocates is a workspace."""
-    names = [f["name"] for f in event["frames"]]
-    head = [n for n in names if "::" in n or "(" in n][:14]
-    return any(mark in n for n in head for mark in MARKS)
-
-
 def peak(network, optimizer, context=None, amp=""):
     """Of tensors alone; in the context, by default with attention as separate operations."""
     import torch
@@ -168,18 +163,4 @@ def peak(network, optimizer, context=None, amp=""):
     with context or sdpa_kernel(SDPBackend.MATH):
         for _ in range(3):
             iterate()
-        held = torch.cuda.memory_stats()["requested_bytes.all.current"]
-        torch.cuda.memory._record_memory_history(enabled="all", context="alloc", stacks="all", max_entries=2000000)
-        iterate()
-        events = torch.cuda.memory._snapshot()["device_traces"][0]
-    live, now, most, everything, most_at_all = {}, 0, 0, 0, 0
-    for event in events:
-        if event["action"] == "alloc":
-            live[event["addr"]] = event["size"] if is_tensor(event) else 0
-            now += live[event["addr"]]
-            everything += event["size"]
-            most, most_at_all = max(most, now), max(most_at_all, everything)
-        elif event["action"] == "free_completed":
-            now -= live.pop(event["addr"], event["size"])
-            everything -= event["size"]
-    return {"tensor_peak": held + most, "requested_peak": held + most_at_all}
+        return {"tensor_peak": tensor_peak(iterate)}

@@ -25,9 +25,8 @@ from torch.nn import functional as F
 
 from checkpointed import read_plans
 from plans_applied import NETWORKS, apply, gradient_difference, image, timm_model, tokens
+from libraries import tensor_peak
 from saved_bytes import make_optimizer
-
-MARKS = ("empty_cuda", "empty_strided_cuda", "empty_generic", "resize_bytes_cuda", "CUDAGuardImpl")
 
 
 def vision(name):
@@ -68,28 +67,6 @@ class Counted:
         torch.Tensor.copy_, torch.Tensor.to = self.copy, self.to
 
 
-def is_tensor(event):
-    head = [f["name"] for f in event["frames"] if "::" in f["name"] or "(" in f["name"]][:14]
-    return any(mark in name for name in head for mark in MARKS)
-
-
-def tensor_peak(iterate):
-    """Of an iteration, beyond what stands before it."""
-    torch.cuda.memory._record_memory_history(enabled="all", context="alloc", stacks="all", max_entries=2000000)
-    iterate()
-    events = torch.cuda.memory._snapshot()["device_traces"][0]
-    torch.cuda.memory._record_memory_history(enabled=None)
-    live, now, peak = {}, 0, 0
-    for event in events:
-        if event["action"] == "alloc":
-            live[event["addr"]] = event["size"] * is_tensor(event)
-            now += live[event["addr"]]
-        elif event["action"] == "free_completed":
-            now -= live.pop(event["addr"], event["size"])
-        peak = max(peak, now)
-    return peak
-
-
 def separate_attention():
     torch.backends.cuda.enable_flash_sdp(False)
     torch.backends.cuda.enable_mem_efficient_sdp(False)
@@ -125,7 +102,7 @@ def measure(make, inputs, batch, plan):
         iterate()
     host = torch.cuda.host_memory_stats()["active_bytes.peak"]
     torch._C._cuda_clearCublasWorkspaces()  # else kept from the first iteration on
-    return held() - before + tensor_peak(iterate), counted.bytes, host
+    return tensor_peak(iterate) - before, counted.bytes, host
 
 
 def plans_of(program, make, inputs, batch, folder):

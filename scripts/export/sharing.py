@@ -21,7 +21,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from libraries import difference, is_tensor, read  # noqa: E402
+from libraries import difference, read  # noqa: E402
+from truth.measure import most_of_tensors  # noqa: E402
 
 UNITS = {"tower": r"blocks\.\d+", "tower_wide": r"blocks\.\d+", "gpt2": r"model\.transformer\.h\.\d+",
          "llama": r"model\.model\.layers\.\d+", "lora_llama": r"model.*layers\.\d+", "resnet18": r"layer\d\.\d",
@@ -381,15 +382,7 @@ def measure(base, row):
     iterate()
     events = torch.cuda.memory._snapshot()["device_traces"][0]
     write_trace(base + ".csv", events)
-    live, now, most = {}, 0, 0
-    for event in events[first:]:
-        if event["action"] == "alloc":
-            live[event["addr"]] = event["size"] if is_tensor(event) else 0
-            now += live[event["addr"]]
-            most = max(most, now)
-        elif event["action"] == "free_completed":
-            now -= live.pop(event["addr"], event["size"])
-    return {"tensors": held + most, "allocated": stats["allocated_bytes.all.peak"],
+    return {"tensors": held + most_of_tensors(events[first:]), "allocated": stats["allocated_bytes.all.peak"],
             "reserved": stats["reserved_bytes.all.peak"], "ever_reserved": most_reserved(events)}
 
 

@@ -106,15 +106,8 @@ def states_of_dropout():
     return States()
 
 
-def tensor_peak(run, once):
-    """What is requested for tensors at most while it runs, by PyTorch's history of allocations. `once`: bytes that are there from before
-    and do not count."""
-    import torch
-    held = torch.cuda.memory_stats()["requested_bytes.all.current"] - once
-    torch.cuda.memory._record_memory_history(enabled="all", context="alloc", stacks="all", max_entries=2000000)
-    run()
-    events = torch.cuda.memory._snapshot()["device_traces"][0]
-    torch.cuda.memory._record_memory_history(enabled=None)
+def most_of_tensors(events):
+    """What is requested at most for tensors in PyTorch's history of allocations."""
     live, now, most = {}, 0, 0
     heads = [head_of(event) if event["action"] == "alloc" else [] for event in events]
     for at, event in enumerate(events):
@@ -125,7 +118,18 @@ def tensor_peak(run, once):
             most = max(most, now)
         elif event["action"] == "free_completed":
             now -= live.pop(event["addr"], event["size"])
-    return held + most
+    return most
+
+
+def tensor_peak(run, once=0):
+    """What is requested for tensors at most while it runs. `once`: bytes that are there from before and do not count."""
+    import torch
+    held = torch.cuda.memory_stats()["requested_bytes.all.current"] - once
+    torch.cuda.memory._record_memory_history(enabled="all", context="alloc", stacks="all", max_entries=2000000)
+    run()
+    events = torch.cuda.memory._snapshot()["device_traces"][0]
+    torch.cuda.memory._record_memory_history(enabled=None)
+    return held + most_of_tensors(events)
 
 
 def peaks(run):
