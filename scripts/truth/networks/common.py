@@ -56,13 +56,14 @@ SMALL = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "i
          "head_dim": 16, "max_position_embeddings": 128, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "use_cache": False}
 
 
-def transformer(model, config, result=0, part=None, fixed=None, **options):
-    """A network of transformers from its configuration in small; `result` of what it gives, called with keywords `fixed`."""
+def transformer(model, config, result=0, part=None, fixed=None, without=(), **options):
+    """A network of transformers from its configuration in small, but for sizes that it does not take (`without`); `result` of what it gives,
+    called with keywords `fixed`."""
     def make():
         import transformers
         kind = getattr(transformers, config)
         known = kind()
-        sizes = {k: v for k, v in SMALL.items() if hasattr(known, k) and k not in options}
+        sizes = {k: v for k, v in SMALL.items() if hasattr(known, k) and k not in options and k not in without}
         network = getattr(transformers, model)(kind(**sizes, **options))
         if part is not None:
             network = getattr(network, part)

@@ -65,7 +65,7 @@ NETWORKS = [Network(name, timm(name), image(size), "cross-entropy", 2, 3) for na
     Network("electra", transformer("ElectraForMaskedLM", "ElectraConfig", embedding_size=32), numbers(24)),
     Network("mt5", transformer("MT5EncoderModel", "MT5Config", d_kv=16, d_ff=128, num_layers=2, num_heads=4), numbers(24)),
     Network("umt5", transformer("UMT5EncoderModel", "UMT5Config", d_kv=16, d_ff=128, num_layers=2, num_heads=4), numbers(24)),
-    Network("xlnet", transformer("XLNetLMHeadModel", "XLNetConfig", d_inner=128), numbers(24)),
+    Network("xlnet", transformer("XLNetLMHeadModel", "XLNetConfig", without=("max_position_embeddings",), d_inner=128), numbers(24)),
     Network("esm", transformer("EsmForMaskedLM", "EsmConfig", mask_token_id=4, position_embedding_type="rotary"), numbers(24)),
     Network("mamba2", transformer("Mamba2ForCausalLM", "Mamba2Config", num_heads=8, head_dim=16, state_size=16, n_groups=2, chunk_size=8,
                                   fixed={"use_cache": False}), numbers(24)),
@@ -76,5 +76,5 @@ NETWORKS = [Network(name, timm(name), image(size), "cross-entropy", 2, 3) for na
     Network("minicpm3", transformer("MiniCPM3ForCausalLM", "MiniCPM3Config", kv_lora_rank=16, q_lora_rank=24, qk_nope_head_dim=16,
                                     qk_rope_head_dim=8, v_head_dim=16, num_key_value_heads=4, fixed={"use_cache": False}), numbers(24)),
     Network("gte", transformer("GteForMaskedLM", "GteConfig"), numbers(24)),
-    Network("levit", transformer("LevitForImageClassification", "LevitConfig"), image(224), "cross-entropy", 2, 3),
+    Network("levit", transformer("LevitForImageClassification", "LevitConfig", without=("num_attention_heads",)), image(224), "cross-entropy", 2, 3),
 ]
