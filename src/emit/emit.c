@@ -289,11 +289,14 @@ void onv_emit_sum_workspace(onv_emitter *e, uint32_t in, uint32_t out)
 {
     if (in == ONV_NO_TENSOR || out == ONV_NO_TENSOR) return;
     onv_eager_tensor x = onv_tensor_at(e, in), y = onv_tensor_at(e, out);
+    onv_eager_arg *last = e->in.count > 0 ? &e->in.at[e->in.count - 1] : NULL;
+    if (last == NULL || last->tensor != in || last->grad != ONV_GRAD_NEW) return;
     if (x.elems == 0 || y.elems <= x.elems) return;
     if (x.rank <= y.rank && has_channels_last(e, &y) && is_of_channels(&x, &y))
-        onv_emit_grad_workspace(e, in, sum_workspace(e, &x, &y, (uint64_t)y.dims[1]));
+        last->workspace = sum_workspace(e, &x, &y, (uint64_t)y.dims[1]);
     else if (is_repeated(&x, &y))
-        onv_emit_grad_workspace(e, in, sum_workspace(e, &x, &y, x.elems));
+        last->workspace = sum_workspace(e, &x, &y, x.elems);
+    if (last->workspace.bytes == UINT64_MAX) fail_overflow(e);
 }
 
 void onv_emit_pixel_sum(onv_emitter *e, uint32_t in, uint32_t out)

@@ -132,7 +132,7 @@ void onv_emit_temps(onv_emitter *e, uint64_t forward_bytes, uint64_t backward_by
 /* What a library takes for the operation, and for the gradient of its operand `in`, if there is one. */
 void onv_emit_workspace(onv_emitter *e, onv_eager_workspace workspace);
 void onv_emit_grad_workspace(onv_emitter *e, uint32_t in, onv_eager_workspace workspace);
-/* Of the sum that makes the gradient of `in`, which was repeated along the leading dims of `out`. */
+/* Of the sum that makes the gradient of `in`, the operand that was added last, which was repeated along the leading dims of `out`. */
 void onv_emit_sum_workspace(onv_emitter *e, uint32_t in, uint32_t out);
 /* What the kernel takes that adds up the pixels of each channel, where channels come last. */
 void onv_emit_pixel_sum(onv_emitter *e, uint32_t in, uint32_t out);

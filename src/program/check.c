@@ -83,7 +83,8 @@ static onv_status check_graph(const onv_program *p, uint32_t at, onv_error *err)
 {
     const onv_program_graph *graph = &p->graphs.at[at];
     uint32_t before = at > 0 ? p->graphs.at[at - 1].first_call + p->graphs.at[at - 1].n_calls : 0;
-    if (graph->first_call != before || graph->n_calls > p->calls.count - before)
+    bool is_owned = at == 0 || graph->call < before; /* by a call of a graph before it */
+    if (!is_owned || graph->first_call != before || graph->n_calls > p->calls.count - before)
         return onv_fail(err, ONV_ERR_MODEL, "calls of graph '%.100s' are out of range",
                         graph->name);
     for (uint32_t i = 0; i < graph->n_calls; i++)

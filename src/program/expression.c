@@ -317,7 +317,8 @@ static onv_status parse_call(parser *p, const char *name, size_t length, part *r
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
         if (!is(name, length, functions[i].name)) continue;
         if (n < functions[i].least || n > functions[i].most) return malformed(p);
-        *result = apply(p, (function)functions[i].function, p->arguments.at + first, (uint32_t)n);
+        const part *a = n > 0 ? p->arguments.at + first : NULL;
+        *result = apply(p, (function)functions[i].function, a, (uint32_t)n);
         return ONV_OK;
     }
     p->unread = onv_intern_n(p->strings, name, length);

@@ -101,12 +101,14 @@ static onv_status read_results(onv_program_reader *r, const onv_doc *outputs,
     return call->results != NULL ? ONV_OK : onv_fail_memory(r->err);
 }
 
-/* Calls that give no tensor and change none: sizes, assertions, numbers. Operators that change what they are given
+/* Calls that give no tensor, change none and have no graph: sizes, assertions, numbers. Operators that change what they are given
  * have names that end in "_". */
 static bool is_left_out(const onv_program_call *call)
 {
     const char *name = call->op_name, *dot = strchr(name, '.');
     const char *end = dot != NULL ? strchr(dot + 1, '.') : NULL;
+    for (uint32_t i = 0; i < call->n_arguments; i++)
+        if (call->arguments[i].kind == ONV_ARGUMENT_GRAPH) return false;
     if (call->n_results > 0 || strncmp(name, "higher_order.", 13) == 0) return false;
     return end == NULL || end[-1] != '_';
 }
@@ -137,6 +139,12 @@ static onv_status read_names(onv_program_reader *r, const onv_doc *node, onv_pro
     ONV_TRY(onv_program_member(r, node, "target", ONV_DOC_STRING, &target));
     ONV_TRY(onv_program_name(r, "target", target, &call->op_name));
     if (strncmp(call->op_name, prefix, sizeof prefix - 1) == 0) call->op_name += sizeof prefix - 1;
+    const char *dot = strchr(call->op_name, '.'), *op = dot != NULL ? dot + 1 : call->op_name;
+    if (*op == '\0' || *op == '.')
+        return onv_fail(r->err, ONV_ERR_FORMAT,
+                        "expected the name of an operator, as torch.ops.aten.relu.default, found "
+                        "'%.100s'",
+                        target->text);
     ONV_TRY(onv_program_optional(r, node, "name", ONV_DOC_STRING, &name));
     if (name != NULL) ONV_TRY(onv_program_name(r, "name", name, &call->name));
     return ONV_OK;

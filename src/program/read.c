@@ -10,8 +10,8 @@
 #include "program/expression.h"
 #include "program/reader.h"
 
-/* Majors of the schema that are read: PyTorch 2.4 to 2.15. */
-enum { FIRST_MAJOR = 5, LAST_MAJOR = 8, RECORDING_VERSION = 1 };
+/* Majors of the schema that are read: PyTorch 2.4 to 2.15. Members of a union, of which one is not null. */
+enum { FIRST_MAJOR = 5, LAST_MAJOR = 8, RECORDING_VERSION = 1, MOST_MEMBERS = 64 };
 
 /* --- Documents ----------------------------------------------------------------------------------- */
 
@@ -63,7 +63,8 @@ onv_status onv_program_name(const onv_program_reader *r, const char *at, const o
 onv_status onv_program_variant(const onv_program_reader *r, const char *at, const onv_doc *object,
                                const char **kind, const onv_doc **value)
 {
-    for (uint32_t i = 0; onv_doc_is(object, ONV_DOC_OBJECT) && i < object->count; i++) {
+    uint32_t n = onv_doc_is(object, ONV_DOC_OBJECT) ? object->count : 0;
+    for (uint32_t i = 0; i < n && i < MOST_MEMBERS; i++) {
         if (onv_doc_is(&object->items[i], ONV_DOC_NULL)) continue;
         *kind = object->items[i].key;
         *value = &object->items[i];

@@ -77,17 +77,18 @@ static uint32_t parameter(onv_tape *t, uint32_t first, uint32_t end, const char 
     return ONV_NO_TENSOR;
 }
 
-static const onv_program_call *find_attention(const onv_tape *t, uint32_t first, uint32_t end)
+static uint32_t find_attention(const onv_tape *t, uint32_t at, uint32_t end)
 {
-    for (uint32_t i = first; i < end; i++)
-        if (onv_tape_is(t, &t->program->calls.at[i], ONV_ATEN_scaled_dot_product_attention))
-            return &t->program->calls.at[i];
-    return NULL;
+    while (at < end &&
+           !onv_tape_is(t, &t->program->calls.at[at], ONV_ATEN_scaled_dot_product_attention))
+        at++;
+    return at;
 }
 
-/* Modules take it for the same queries, keys and values, [batch, rows, values], and an even number of heads. */
+/* Modules take it for the same queries, keys and values, [batch, rows, values], and an even number of heads. If not, no call
+ * before *next begins it either. */
 static bool describe(onv_tape *t, uint32_t first, uint32_t end, uint32_t module, bool is_layer,
-                     onv_encoder_call *call)
+                     onv_encoder_call *call, uint32_t *next)
 {
     const char *path = t->program->modules.at[module].path;
     const char *own = is_layer ? "self_attn." : "";
@@ -100,17 +101,22 @@ static bool describe(onv_tape *t, uint32_t first, uint32_t end, uint32_t module,
     char name[MAX_NAME];
     uint32_t p[4], q[8];
     onv_shape shape;
-    const onv_program_call *sdpa = find_attention(t, first, end);
+    *next = first + 1;
     *call =
         (onv_encoder_call){.is_attention = !is_layer,
                            .norm_first = is_layer && onv_tape_is(t, &t->program->calls.at[first],
                                                                  ONV_ATEN_layer_norm)};
     uint32_t turn = call->norm_first && first + 1 < end ? first + 1 : first;
-    if (sdpa == NULL || onv_call_value(sdpa, "attn_mask") != ONV_NO_PROGRAM_VALUE ||
-        !onv_tape_is(t, &t->program->calls.at[turn], ONV_ATEN_transpose) ||
+    if (!onv_tape_is(t, &t->program->calls.at[turn], ONV_ATEN_transpose)) return false;
+    uint32_t at = find_attention(t, first, end);
+    *next = at < end ? at + 1 : end;
+    if (at == end) return false;
+    const onv_program_call *sdpa = &t->program->calls.at[at];
+    if (onv_call_value(sdpa, "attn_mask") != ONV_NO_PROGRAM_VALUE ||
         !onv_tape_shape(t, onv_call_value(sdpa, "query"), &shape) || shape.rank != 4 ||
         shape.dims[1] % 2 != 0)
         return false;
+    *next = end;
     call->heads = shape.dims[1];
     for (uint32_t i = 0; i < 4; i++) {
         strcpy(name, own); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): it fits */
@@ -151,12 +157,16 @@ uint32_t onv_tape_fast_path(onv_tape *t, uint32_t first, uint32_t end)
     bool is_layer = module != UINT32_MAX;
     if (!is_layer) module = module_of(t, first, ATTENTION_CLASS);
     if (module == UINT32_MAX) return first;
-    uint32_t last = first;
-    while (last < end && is_inside(t, last, module)) last++;
+    onv_tape_run *run = &t->runs[module];
+    if (first < run->first || first >= run->end) {
+        *run = (onv_tape_run){first, first, first};
+        while (run->end < end && is_inside(t, run->end, module)) run->end++;
+    }
     onv_encoder_call call;
+    uint32_t last = run->end;
     const onv_program_call *c = &t->program->calls.at[first];
-    if (c->n_arguments == 0 || c->arguments[0].kind != ONV_ARGUMENT_TENSOR ||
-        !describe(t, first, last, module, is_layer, &call) ||
+    if (first < run->next || c->n_arguments == 0 || c->arguments[0].kind != ONV_ARGUMENT_TENSOR ||
+        !describe(t, first, last, module, is_layer, &call, &run->next) ||
         !projects_once(t, first, last, call.products[0].weight))
         return first;
     t->emit.node = (onv_node_id){last - 1};

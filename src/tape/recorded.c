@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "base/quota.h"
+#include "base/sort.h"
 #include "tape/state.h"
 
 bool onv_tape_knows_grads(const onv_program *program)
@@ -14,24 +15,46 @@ bool onv_tape_knows_grads(const onv_program *program)
     return false;
 }
 
-/* A view that is gone before autograd marks it has no mark, whatever it is of. */
-static bool shares_storage(const onv_tape *t, const onv_program_call *call, uint32_t storage)
+static int by_storage(const void *a, const void *b, void *context)
 {
-    for (uint32_t k = 0; k < call->n_arguments; k++)
-        if (call->arguments[k].kind == ONV_ARGUMENT_TENSOR &&
-            t->program->values.at[call->arguments[k].value].storage == storage)
-            return true;
-    return false;
+    const onv_tape *t = context;
+    uint32_t x = t->program->values.at[*(const uint32_t *)a].storage;
+    uint32_t y = t->program->values.at[*(const uint32_t *)b].storage;
+    return (x > y) - (x < y);
 }
 
-bool onv_tape_ran_without_grad(const onv_tape *t, const onv_program_call *call)
+onv_status onv_tape_number_storages(onv_tape *t)
+{
+    onv_arena *arena = &t->emit.model->arena;
+    size_t n = t->program->values.count;
+    uint32_t number = 0, *ids = ONV_ARENA_ARRAY(arena, uint32_t, n);
+    t->storages = ONV_ARENA_ARRAY(arena, uint32_t, n);
+    t->given_to = ONV_ARENA_ARRAY(arena, uint32_t, n);
+    if (ids == NULL || t->storages == NULL || t->given_to == NULL)
+        return onv_fail_memory(t->emit.err);
+    ONV_WORK(1 + n);
+    for (uint32_t i = 0; i < n; i++) ids[i] = i;
+    onv_sort_ids(ids, n, by_storage, t);
+    for (size_t i = 0; i < n; i++) {
+        number += i > 0 && by_storage(&ids[i - 1], &ids[i], t) != 0;
+        t->storages[ids[i]] = number;
+    }
+    return ONV_OK;
+}
+
+bool onv_tape_ran_without_grad(onv_tape *t, const onv_program_call *call)
 {
     if (!t->knows_grads) return false;
     bool has_results = false;
+    uint32_t mark = (uint32_t)(call - t->program->calls.at) + 1;
+    for (uint32_t k = 0; k < call->n_arguments; k++)
+        if (call->arguments[k].kind == ONV_ARGUMENT_TENSOR)
+            t->given_to[t->storages[call->arguments[k].value]] = mark;
     for (uint32_t k = 0; k < call->n_results; k++) {
         if (call->results[k] == ONV_NO_PROGRAM_VALUE) continue;
         const onv_program_value *v = &t->program->values.at[call->results[k]];
-        if (v->requires_grad || shares_storage(t, call, v->storage)) return false;
+        /* A view that is gone before autograd marks it has no mark, whatever it is of. */
+        if (v->requires_grad || t->given_to[t->storages[call->results[k]]] == mark) return false;
         has_results = true;
     }
     return has_results;
@@ -90,10 +113,13 @@ static void compare_storages(onv_tape *t, onv_tally *differ)
     for (uint32_t i = 0; i < n; i++) {
         const onv_program_value *v = &t->program->values.at[i];
         uint32_t tensor = t->values[t->values[i].object].tensor;
-        if (v->storage >= n || v->kind != ONV_PROGRAM_RESULT || tensor == ONV_NO_TENSOR) continue;
+        if (v->storage == ONV_NO_STORAGE || v->kind != ONV_PROGRAM_RESULT ||
+            tensor == ONV_NO_TENSOR)
+            continue;
         uint32_t storage = onv_tensor_at(&t->emit, tensor).storage;
-        if (of[v->storage] == 0) of[v->storage] = storage + 1;
-        if (of[v->storage] == storage + 1) continue;
+        uint32_t *seen = &of[t->storages[i]];
+        if (*seen == 0) *seen = storage + 1;
+        if (*seen == storage + 1) continue;
         if (differ->count++ == 0) differ->first = v->name;
         differ->bytes += onv_tensor_at(&t->emit, tensor).bytes;
     }
@@ -101,52 +127,76 @@ static void compare_storages(onv_tape *t, onv_tally *differ)
 
 /* --- What autograd kept -------------------------------------------------------------------------- */
 
-static void leave_out(onv_tape *t, uint32_t storage)
+/* By storage. */
+typedef enum change { STAYS = 0, LEAVES, JOINS } change;
+
+typedef struct changes {
+    const uint8_t *of; /* change, by storage of the tape */
+    uint32_t *maker;   /* likewise: the first node of autograd that reads or makes it, and 1 */
+    uint32_t *joining; /* by operation: how many it keeps from now on */
+} changes;
+
+static void note_node(const changes *c, uint32_t storage, size_t op)
 {
-    for (size_t i = 0; i < t->emit.eager->ops.count && onv_work(1); i++) {
+    if (storage != UINT32_MAX && c->maker[storage] == 0) c->maker[storage] = (uint32_t)op + 1;
+}
+
+/* What leaves is kept by none. What joins is kept by the first node that has to do with it, which backward comes to last. */
+static void look_through(onv_tape *t, const changes *c)
+{
+    for (size_t i = 0; i < t->emit.eager->ops.count; i++) {
         onv_eager_op *op = &t->emit.eager->ops.at[i];
         uint32_t n = 0;
+        if (!onv_work(1 + (uint64_t)op->n_saved + op->n_in + op->n_out)) return;
         for (uint32_t k = 0; k < op->n_saved; k++)
-            if (op->saved[k] != storage) op->saved[n++] = op->saved[k];
+            if (c->of[op->saved[k]] != LEAVES) op->saved[n++] = op->saved[k];
         op->n_saved = n;
+        for (uint32_t k = 0; op->has_backward && k < op->n_in; k++)
+            note_node(c, onv_tensor_at(&t->emit, op->in[k].tensor).storage, i);
+        for (uint32_t k = 0; op->has_backward && k < op->n_out; k++)
+            note_node(c, onv_tensor_at(&t->emit, op->out[k]).storage, i);
     }
-    t->emit.saved.at[storage] = false;
+    for (size_t s = 0; s < t->emit.eager->storages.count; s++)
+        if (c->of[s] == JOINS && c->maker[s] > 0) c->joining[c->maker[s] - 1]++;
 }
 
-static bool touches(const onv_tape *t, const onv_eager_op *op, uint32_t storage)
+static bool make_room(onv_tape *t, const changes *c, onv_eager_op *op, size_t at)
 {
-    for (uint32_t k = 0; k < op->n_in; k++)
-        if (onv_tensor_at(&t->emit, op->in[k].tensor).storage == storage) return true;
-    for (uint32_t k = 0; k < op->n_out; k++)
-        if (onv_tensor_at(&t->emit, op->out[k]).storage == storage) return true;
-    return false;
-}
-
-/* By the first node of autograd that reads or makes it, which backward comes to last. */
-static void keep_too(onv_tape *t, uint32_t storage)
-{
-    onv_eager_op *op = NULL;
-    for (size_t i = 0; op == NULL && i < t->emit.eager->ops.count && onv_work(1); i++) {
-        onv_eager_op *at = &t->emit.eager->ops.at[i];
-        if (at->has_backward && touches(t, at, storage)) op = at;
-    }
-    if (op == NULL) return;
-    uint32_t *saved = ONV_ARENA_ARRAY(&t->emit.model->arena, uint32_t, op->n_saved + 1);
-    if (saved == NULL) {
-        t->emit.status = onv_fail_memory(t->emit.err);
-        return;
-    }
-    memcpy(saved, op->saved, op->n_saved * sizeof *saved);
-    saved[op->n_saved++] = storage;
+    if (c->joining[at] == 0) return true;
+    size_t n = (size_t)op->n_saved + c->joining[at];
+    uint32_t *saved = ONV_ARENA_ARRAY(&t->emit.model->arena, uint32_t, n);
+    if (saved == NULL) return false;
+    if (op->n_saved > 0) memcpy(saved, op->saved, op->n_saved * sizeof *saved);
     op->saved = saved;
-    t->emit.saved.at[storage] = true;
+    c->joining[at] = 0;
+    return true;
 }
 
-/* Results that the recording keeps, by storage of the tape: other values may share it. */
+/* `order`: the storages that change. */
+static void apply_changes(onv_tape *t, const uint8_t *of, const uint32_t *order, size_t n)
+{
+    onv_arena *arena = &t->emit.model->arena;
+    onv_eager *eager = t->emit.eager;
+    const changes c = {.of = of,
+                       .maker = ONV_ARENA_ARRAY(arena, uint32_t, eager->storages.count),
+                       .joining = ONV_ARENA_ARRAY(arena, uint32_t, eager->ops.count)};
+    bool good = c.maker != NULL && c.joining != NULL;
+    if (good) look_through(t, &c);
+    for (size_t i = 0; i < n && good; i++) {
+        uint32_t storage = order[i], maker = c.maker[storage];
+        t->emit.saved.at[storage] = of[storage] == JOINS && maker > 0;
+        if (!t->emit.saved.at[storage]) continue;
+        onv_eager_op *op = &eager->ops.at[maker - 1];
+        good = make_room(t, &c, op, maker - 1);
+        if (good) op->saved[op->n_saved++] = storage;
+    }
+    if (!good) t->emit.status = onv_fail_memory(t->emit.err);
+}
+
+/* Results that the recording keeps, by storage of the tape: other values may share it. NULL: no memory. */
 static bool *find_kept(onv_tape *t)
 {
     bool *kept = ONV_ARENA_ARRAY(&t->emit.model->arena, bool, t->emit.eager->storages.count);
-    if (kept == NULL) t->emit.status = onv_fail_memory(t->emit.err);
     for (uint32_t i = 0; kept != NULL && i < t->program->values.count; i++) {
         uint32_t tensor = t->values[t->values[i].object].tensor;
         if (tensor != ONV_NO_TENSOR && t->program->values.at[i].is_kept)
@@ -159,7 +209,14 @@ static bool *find_kept(onv_tape *t)
 static void take_kept(onv_tape *t, onv_tally *differ)
 {
     const bool *kept = find_kept(t);
-    for (uint32_t i = 0; i < t->program->values.count && t->emit.status == ONV_OK; i++) {
+    size_t n_storages = t->emit.eager->storages.count, n = 0;
+    uint8_t *of = ONV_ARENA_ARRAY(&t->emit.model->arena, uint8_t, n_storages);
+    uint32_t *order = ONV_ARENA_ARRAY(&t->emit.model->arena, uint32_t, n_storages);
+    if (kept == NULL || of == NULL || order == NULL) {
+        t->emit.status = onv_fail_memory(t->emit.err);
+        return;
+    }
+    for (uint32_t i = 0; i < t->program->values.count; i++) {
         const onv_program_value *v = &t->program->values.at[i];
         uint32_t tensor = t->values[t->values[i].object].tensor;
         if (v->storage == ONV_NO_STORAGE || v->kind != ONV_PROGRAM_RESULT ||
@@ -167,14 +224,13 @@ static void take_kept(onv_tape *t, onv_tally *differ)
             continue;
         uint32_t storage = onv_tensor_at(&t->emit, tensor).storage;
         bool is_own = t->emit.eager->storages.at[storage].kind == ONV_STORAGE_ACTIVATION;
-        if (!is_own || t->emit.saved.at[storage] == kept[storage]) continue;
+        if (!is_own || of[storage] != STAYS || t->emit.saved.at[storage] == kept[storage]) continue;
         if (differ->count++ == 0) differ->first = v->name;
         differ->bytes += onv_tensor_at(&t->emit, tensor).bytes;
-        if (kept[storage])
-            keep_too(t, storage);
-        else
-            leave_out(t, storage);
+        of[storage] = kept[storage] ? JOINS : LEAVES;
+        order[n++] = storage;
     }
+    if (n > 0) apply_changes(t, of, order, n);
 }
 
 void onv_tape_lifetimes(onv_tape *t)

@@ -36,6 +36,11 @@ typedef struct onv_tape_operand {
     uint32_t letter; /* its place among the row's arguments */
 } onv_tape_operand;
 
+/* Calls in a row inside a module that were looked at: none before `next` begins another path. */
+typedef struct onv_tape_run {
+    uint32_t first, next, end;
+} onv_tape_run;
+
 typedef struct onv_tape {
     onv_emitter emit; /* first: its callbacks find the rest by it */
     const onv_program *program;
@@ -44,6 +49,10 @@ typedef struct onv_tape {
     bool *in_place;          /* by call */
     bool *left_out;          /* by call: the archive has it, eager PyTorch does not run it */
     uint32_t *last_op;       /* by call: operations when it was over */
+    onv_tape_run *runs;      /* by module */
+    uint32_t
+        *storages; /* of a recording, by value: its storage, as a number below that of values */
+    uint32_t *given_to; /* likewise, by such a number: the last call that was given it, and 1 */
     ONV_VEC(onv_tape_operand) operands;
     bool
         is_recovered; /* calls come one by one, of a graph, and know neither strides nor what autocast made */
@@ -211,12 +220,14 @@ void onv_tape_graphs(onv_tape *t, const onv_program_call *c, const onv_aten_op *
 
 /* --- recorded.c --------------------------------------------------------------------------------- */
 
+/* Numbers the storages of a recording. */
+onv_status onv_tape_number_storages(onv_tape *t);
 /* Of a recording: until when storages are held, and whether it says the same of storages and of what is kept. */
 void onv_tape_lifetimes(onv_tape *t);
 /* Recordings of older versions do not tell which results have gradients. */
 bool onv_tape_knows_grads(const onv_program *program);
 /* A recorded call of the training pass that makes new tensors, none with a gradient: under no_grad, or of constants. */
-bool onv_tape_ran_without_grad(const onv_tape *t, const onv_program_call *call);
+bool onv_tape_ran_without_grad(onv_tape *t, const onv_program_call *call);
 
 /* --- untold.c ----------------------------------------------------------------------------------- */
 

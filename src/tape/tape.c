@@ -1,11 +1,13 @@
 #include "tape/tape.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/fail.h"
 #include "base/quota.h"
 #include "emit/loss.h"
 #include "emit/patterns.h"
+#include "load/ptr_map.h"
 #include "tape/state.h"
 
 /* --- What is there from the start ---------------------------------------------------------------- */
@@ -54,45 +56,75 @@ static void make_inputs(onv_tape *t)
     }
 }
 
-/* A parameter that no call reads, in a module whose call reads another one of its sizes that is not the module's: both
- * names are of one tensor, which torch.export lists twice, and reads by the last name. */
-static bool is_other_name(const onv_tape *t, uint32_t index)
+/* Names of parameters in the network. A parameter that no call reads, in a module whose call reads another one of its sizes
+ * that is not the module's: both names are of one tensor, which torch.export lists twice, and reads by the last name. */
+static bool may_have_other_name(const onv_tape *t, uint32_t index)
 {
     const onv_program_value *v = &t->program->values.at[index];
-    const char *dot = v->fqn != NULL ? strrchr(v->fqn, '.') : NULL;
-    if (dot == NULL || v->kind != ONV_PROGRAM_PARAMETER || t->values[index].n_uses > 0)
-        return false;
-    size_t length = (size_t)(dot - v->fqn);
-    for (size_t i = 0; i < t->program->calls.count && onv_work(1); i++) {
-        const onv_program_call *call = &t->program->calls.at[i];
-        if (call->module >= t->program->modules.count) continue;
-        const char *path = t->program->modules.at[call->module].path;
-        if (strncmp(path, v->fqn, length) != 0 || path[length] != '\0') continue;
+    return v->kind == ONV_PROGRAM_PARAMETER && t->values[index].n_uses == 0 && v->fqn != NULL &&
+           strrchr(v->fqn, '.') != NULL;
+}
+
+/* A text of a module's path and a parameter's type; NULL without memory. */
+static const char *key_of(onv_tape *t, const char *path, size_t length, const onv_program_value *v)
+{
+    enum { NUMBER = 17 };
+    char key[(ONV_MAX_RANK + 2) * NUMBER + 1];
+    onv_strings *strings = &t->emit.model->strings;
+    const char *module = onv_intern_n(strings, path, length);
+    if (module == NULL || !onv_work(1)) return NULL;
+    int at = snprintf(key, sizeof key, "%x %x", onv_string_number(module), v->dtype);
+    for (uint32_t i = 0; i < v->rank; i++)
+        at += snprintf(key + at, sizeof key - (size_t)at, " %llx",
+                       (unsigned long long)v->dims[i].raw);
+    return onv_intern(strings, key);
+}
+
+/* Parameters that calls read in modules which do not have them, by module and type. */
+static void find_read(onv_tape *t, onv_ptr_map *read)
+{
+    const onv_program *p = t->program;
+    for (size_t i = 0; i < p->calls.count && t->emit.status == ONV_OK; i++) {
+        const onv_program_call *call = &p->calls.at[i];
+        if (call->module >= p->modules.count) continue;
+        const char *path = p->modules.at[call->module].path;
+        size_t length = strlen(path);
         for (uint32_t k = 0; k < call->n_arguments; k++) {
             const onv_argument *a = &call->arguments[k];
             if (a->kind != ONV_ARGUMENT_TENSOR) continue;
-            const onv_program_value *other = &t->program->values.at[a->value];
-            bool is_own = other->fqn == NULL || strncmp(other->fqn, path, length) == 0;
-            if (other->kind != ONV_PROGRAM_PARAMETER || is_own || other->rank != v->rank ||
-                other->dtype != v->dtype)
+            const onv_program_value *v = &p->values.at[a->value];
+            if (v->kind != ONV_PROGRAM_PARAMETER || v->fqn == NULL ||
+                strncmp(v->fqn, path, length) == 0)
                 continue;
-            bool same = true;
-            for (uint32_t d = 0; d < v->rank; d++) same &= onv_dim_same(other->dims[d], v->dims[d]);
-            if (same) return true;
+            const char *key = key_of(t, path, length, v);
+            if (key == NULL || !onv_ptr_map_set(read, key, 0))
+                t->emit.status = onv_fail_memory(t->emit.err);
         }
     }
-    return false;
+}
+
+static bool is_other_name(onv_tape *t, const onv_ptr_map *read, uint32_t index)
+{
+    const onv_program_value *v = &t->program->values.at[index];
+    if (read->count == 0 || !may_have_other_name(t, index)) return false;
+    const char *key = key_of(t, v->fqn, (size_t)(strrchr(v->fqn, '.') - v->fqn), v);
+    return key != NULL && onv_ptr_map_get(read, key, NULL);
 }
 
 static void make_all(onv_tape *t)
 {
+    onv_ptr_map read = {0};
+    uint32_t n = (uint32_t)t->program->values.count, unread = 0;
     t->emit.node = ONV_NO_NODE;
-    for (uint32_t i = 0; i < t->program->values.count && t->emit.status == ONV_OK; i++) {
+    while (unread < n && !may_have_other_name(t, unread)) unread++;
+    if (unread < n) find_read(t, &read);
+    for (uint32_t i = 0; i < n && t->emit.status == ONV_OK; i++) {
         uint8_t kind = t->program->values.at[i].kind;
         bool is_there = kind == ONV_PROGRAM_PARAMETER || kind == ONV_PROGRAM_BUFFER ||
                         kind == ONV_PROGRAM_CONSTANT;
-        if (is_there && !is_other_name(t, i)) make_permanent(t, i);
+        if (is_there && !is_other_name(t, &read, i)) make_permanent(t, i);
     }
+    onv_ptr_map_cleanup(&read);
     make_inputs(t);
 }
 
@@ -194,8 +226,9 @@ static onv_status prepare(onv_tape *t)
     t->in_place = ONV_ARENA_ARRAY(arena, bool, n_calls);
     t->left_out = ONV_ARENA_ARRAY(arena, bool, n_calls);
     t->last_op = ONV_ARENA_ARRAY(arena, uint32_t, n_calls);
+    t->runs = ONV_ARENA_ARRAY(arena, onv_tape_run, t->program->modules.count);
     if (t->values == NULL || t->ops == NULL || t->in_place == NULL || t->left_out == NULL ||
-        t->last_op == NULL)
+        t->last_op == NULL || t->runs == NULL)
         return onv_fail_memory(t->emit.err);
     for (uint32_t i = 0; i < n_values; i++)
         t->values[i] =
@@ -204,6 +237,7 @@ static onv_status prepare(onv_tape *t)
         t->ops[i] = onv_aten_find(t->program->calls.at[i].op_name, &t->in_place[i]);
     count_uses(t);
     onv_tape_find_exported_masks(t);
+    if (onv_program_is_recorded(t->program)) ONV_TRY(onv_tape_number_storages(t));
     return onv_patterns_begin(&t->emit);
 }
 

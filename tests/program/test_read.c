@@ -175,6 +175,23 @@ static void calls_without_tensors_are_left_out(void **state)
     onv_model_cleanup(&model);
 }
 
+/* An inner graph has the call that it is an argument of, also where that gives nothing. */
+static void calls_with_graphs_stay(void **state)
+{
+    static const char node[] =
+        ", {\"target\": \"torch.ops.aten.f.default\", \"outputs\": [], \"inputs\": [{\"name\": "
+        "\"g\", \"arg\": {\"as_graph\": {\"name\": \"g\", \"graph\": {\"inputs\": [], \"outputs\": "
+        "[], "
+        "\"nodes\": [], \"tensor_values\": {}}}}}]}";
+    (void)state;
+    onv_model model = loaded(document(node, ""));
+    assert_int_equal(model.program->calls.count, 2);
+    assert_int_equal(model.program->graphs.count, 2);
+    assert_int_equal(model.program->graphs.at[1].call, 1);
+    assert_int_equal(model.graphs.at[1].owner.index, 1);
+    onv_model_cleanup(&model);
+}
+
 /* An argument, as all of a second call. */
 static packed with_argument(const char *argument)
 {
@@ -218,6 +235,14 @@ static void what_is_wrong_is_said(void **state)
                  ""),
         ONV_ERR_FORMAT, "'y' is not in tensor_values");
     refuses(document(", 3", ""), ONV_ERR_FORMAT, "target");
+    static const char *const unnamed[] = {"", "torch.ops.", "torch.ops.aten.",
+                                          "torch.ops.aten..default", "torch.ops.aten.\\u0000relu"};
+    for (size_t i = 0; i < sizeof unnamed / sizeof unnamed[0]; i++) {
+        char node[200];
+        snprintf(node, sizeof node, ", {\"target\": \"%s\", \"inputs\": [], \"outputs\": []}",
+                 unnamed[i]);
+        refuses(document(node, ""), ONV_ERR_FORMAT, "expected the name of an operator");
+    }
 }
 
 /* Inner graphs that are nested without end, and names, lists and ranks without measure. */
@@ -354,6 +379,7 @@ int main(void)
         cmocka_unit_test(calls_of_modules_are_told_apart),
         cmocka_unit_test(every_kind_of_argument_is_read),
         cmocka_unit_test(calls_without_tensors_are_left_out),
+        cmocka_unit_test(calls_with_graphs_stay),
         cmocka_unit_test(what_is_wrong_is_said),
         cmocka_unit_test(limits_are_met),
         cmocka_unit_test(recordings_have_lifetimes),
