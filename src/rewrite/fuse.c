@@ -39,7 +39,7 @@ bool onv_fuse_has_uses(const onv_edit *e, onv_node_id node, uint32_t n)
 
 /* Uses are in no particular order; the node made first stands for the first. Subgraphs read through the
  * node that owns them, which no fusion takes. */
-static onv_node_id first_reader(const onv_edit *e, onv_node_id node, const char *op_type)
+onv_node_id onv_fuse_reader(const onv_edit *e, onv_node_id node)
 {
     onv_node_id found = ONV_NO_NODE;
     onv_value_id out = onv_is_node(node) ? onv_edit_out(e, node, 0) : ONV_NO_VALUE;
@@ -48,20 +48,9 @@ static onv_node_id first_reader(const onv_edit *e, onv_node_id node, const char 
     for (const onv_use *use = onv_edit_first_use(e, out); use != NULL;
          use = onv_edit_next_use(e, use)) {
         if (onv_edit_node_at(e, use->node)->graph.index != graph) continue;
-        if (op_type != NULL && !onv_fuse_is(e, use->node, op_type)) continue;
         if (!onv_is_node(found) || use->node.index < found.index) found = use->node;
     }
     return found;
-}
-
-onv_node_id onv_fuse_reader(const onv_edit *e, onv_node_id node)
-{
-    return first_reader(e, node, NULL);
-}
-
-onv_node_id onv_fuse_child(const onv_edit *e, onv_node_id node, const char *op_type)
-{
-    return first_reader(e, node, op_type);
 }
 
 onv_node_id onv_fuse_parent(const onv_edit *e, onv_node_id node, const char *op_type)

@@ -51,8 +51,7 @@ bool onv_fuse_has_uses(const onv_edit *e, onv_node_id node, uint32_t n);
 /* The first node that reads output 0; ONV_NO_NODE. */
 onv_node_id onv_fuse_reader(const onv_edit *e, onv_node_id node);
 
-/* The node of that operator that reads output 0 / that makes an input; ONV_NO_NODE. */
-onv_node_id onv_fuse_child(const onv_edit *e, onv_node_id node, const char *op_type);
+/* The node of that operator that makes an input; ONV_NO_NODE. */
 onv_node_id onv_fuse_parent(const onv_edit *e, onv_node_id node, const char *op_type);
 
 /* A constant of one element, of rank 0 or 1, that is that number, but for rounding. */

@@ -1,5 +1,6 @@
 /* Layer normalization: its parts, and the additions before it. */
 #include "rewrite/fuse.h"
+#include "rewrite/pattern.h"
 
 #include <string.h>
 
@@ -49,148 +50,51 @@ static double epsilon_of(onv_edit *e, onv_node_id add)
 
 /* --- LayerNormFusion --------------------------------------------------------------------------- */
 
-/*   x -> ReduceMean -> Sub(x, .) -> Pow(2) -> ReduceMean -> Add(epsilon) -> Sqrt -> Div -> Mul -> Add
- *
- * with one Sub or two; with Casts before, behind the Sub, at the Pow and behind the Div. */
+/* With one Sub or two, and with Casts before and behind them, at the Pow and behind the Div. */
+#define CENTRED "*Sub(xm=ReduceMean(x))"
+#define NORM(deviation, power)                                                                     \
+    "*Add(w=*Mul(~Div(" deviation "Sqrt(e=*Add(v=ReduceMean(Pow(" power "?))?)))?)?)"
 
-enum { MAX_NORM = 16 };
+static const char *const norms[] = {NORM(CENTRED, "*Sub(xm)"), NORM("c=Cast(" CENTRED ")", "c"),
+                                    NORM(CENTRED, "Cast(*Sub(xm))")};
 
-typedef struct norm_match {
-    onv_value_id x;
-    onv_node_id mean, nodes[MAX_NORM];
-    onv_node_id sub, sub2; /* the second one where there is */
-    onv_node_id cast;      /* behind the Sub */
-    onv_node_id add;       /* of epsilon */
-    onv_node_id mean2, mul, last;
-    uint32_t n_nodes;
-} norm_match;
-
-static bool join(norm_match *n, onv_node_id node)
+static onv_node_id node_of(const onv_edit *e, const onv_match *m, char name)
 {
-    if (n->n_nodes == MAX_NORM) return false;
-    n->nodes[n->n_nodes++] = node;
-    return true;
+    return onv_edit_producer(e, onv_match_value(m, name));
 }
 
-static bool is_part(const onv_edit *e, const norm_match *n, onv_node_id node, const char *op_type)
+/* `inputs`: x, scale, and bias where there is one. */
+static bool replace_norm(onv_edit *e, const onv_match *m, const char *op_type, int32_t version,
+                         const onv_value_id *inputs, uint32_t n_inputs)
 {
-    return onv_fuse_is_float_op(e, node, op_type, n->mean, strcmp(op_type, "ReduceMean") == 0);
-}
-
-static bool is_inner_part(const onv_edit *e, const norm_match *n, onv_node_id node,
-                          const char *op_type)
-{
-    return is_part(e, n, node, op_type) && onv_fuse_has_uses(e, node, 1);
-}
-
-/* All that reads the mean is a Sub from x, or two. */
-static bool match_subs(const onv_edit *e, norm_match *n)
-{
-    onv_value_id mean = onv_edit_out(e, n->mean, 0);
-    n->sub = n->sub2 = ONV_NO_NODE;
-    for (const onv_use *use = onv_edit_first_use(e, mean); use != NULL;
-         use = onv_edit_next_use(e, use)) {
-        if (!onv_fuse_is(e, use->node, "Sub") || onv_is_node(n->sub2)) return false;
-        if (!onv_fuse_same_value(onv_fuse_other_input(e, use->node, mean), n->x)) return false;
-        *(onv_is_node(n->sub) ? &n->sub2 : &n->sub) = use->node;
-    }
-    if (!onv_is_node(n->sub) || !is_part(e, n, n->sub, "Sub")) return false;
-    if (!join(n, n->sub)) return false;
-    return !onv_is_node(n->sub2) || is_part(e, n, n->sub2, "Sub");
-}
-
-/* A Cast that only the pattern reads may make x. */
-static void match_cast_before(const onv_edit *e, norm_match *n, uint32_t readers)
-{
-    onv_node_id cast = onv_edit_producer(e, n->x);
-    if (!onv_is_node(cast) || !onv_fuse_is(e, cast, "Cast") ||
-        !onv_fuse_same_provider(e, cast, n->mean) || !onv_fuse_has_uses(e, cast, readers))
-        return;
-    join(n, cast);
-    n->x = onv_edit_in(e, cast, 0);
-}
-
-static onv_node_id match_div(const onv_edit *e, norm_match *n)
-{
-    n->cast = ONV_NO_NODE;
-    if (!onv_is_node(n->sub2) && onv_edit_n_output_uses(e, n->sub) == 1) {
-        onv_node_id cast = onv_fuse_reader(e, n->sub);
-        if (onv_fuse_is(e, cast, "Cast") && onv_fuse_same_provider(e, cast, n->mean) &&
-            onv_fuse_has_uses(e, cast, 2)) {
-            n->cast = cast;
-            join(n, cast);
-        }
-    }
-    bool is_one = onv_is_node(n->sub2) || onv_is_node(n->cast);
-    if (!onv_fuse_has_uses(e, n->sub, is_one ? 1 : 2)) return ONV_NO_NODE;
-    onv_node_id div = onv_fuse_child(e, onv_is_node(n->cast) ? n->cast : n->sub, "Div");
-    if (onv_is_node(n->sub2)) {
-        join(n, n->sub2);
-        if (!onv_is_node(div)) div = onv_fuse_child(e, n->sub2, "Div");
-    }
-    return div;
-}
-
-/* Back from the Div to the Sub. */
-static bool match_deviation(const onv_edit *e, norm_match *n, onv_node_id div)
-{
-    onv_node_id sqrt = onv_fuse_parent(e, div, "Sqrt");
-    if (!is_inner_part(e, n, sqrt, "Sqrt") || !join(n, sqrt)) return false;
-    n->add = onv_edit_in_node(e, sqrt, 0);
-    if (!is_inner_part(e, n, n->add, "Add") || !join(n, n->add)) return false;
-    n->mean2 = onv_fuse_parent(e, n->add, "ReduceMean");
-    if (!is_inner_part(e, n, n->mean2, "ReduceMean") || !join(n, n->mean2)) return false;
-    onv_node_id pow = onv_edit_in_node(e, n->mean2, 0);
-    if (!is_inner_part(e, n, pow, "Pow") || !join(n, pow)) return false;
-    onv_node_id cast = onv_fuse_parent(e, pow, "Cast");
-    if (onv_is_node(cast))
-        return cast.index == n->cast.index || (onv_fuse_same_provider(e, cast, n->mean) &&
-                                               onv_fuse_has_uses(e, cast, 1) && join(n, cast));
-    onv_node_id sub = onv_fuse_parent(e, pow, "Sub");
-    return onv_is_node(sub) && (sub.index == n->sub.index || sub.index == n->sub2.index);
-}
-
-static bool match_norm(onv_edit *e, onv_node_id mean, norm_match *n)
-{
-    *n = (norm_match){.mean = mean, .x = onv_edit_in(e, mean, 0)};
-    uint32_t uses = onv_edit_n_output_uses(e, mean);
-    if (!is_part(e, n, mean, "ReduceMean") || (uses != 1 && uses != 2) ||
-        onv_edit_makes_result(e, mean) || !join(n, mean) || !match_subs(e, n))
+    int64_t axis;
+    if (!reduces_last_axis(e, node_of(e, m, 'v'), &axis)) return false;
+    for (uint32_t k = 1; k < n_inputs; k++)
+        if (!onv_is_value(inputs[k])) return false;
+    if (onv_edit_node_at(e, m->first)->provider == ONV_PROVIDER_CPU &&
+        onv_edit_value_at(e, inputs[0])->type.dtype == ONV_FLOAT16)
         return false;
-    match_cast_before(e, n, uses + 1);
-    onv_node_id div = match_div(e, n);
-    if (!is_inner_part(e, n, div, "Div") || !join(n, div) || !match_deviation(e, n, div))
-        return false;
-    onv_node_id next = onv_fuse_reader(e, div);
-    if (onv_fuse_is(e, next, "Cast") && onv_fuse_has_uses(e, next, 1)) {
-        join(n, next);
-        next = onv_fuse_reader(e, next);
-    }
-    n->mul = next;
-    if (!is_inner_part(e, n, n->mul, "Mul") || !join(n, n->mul)) return false;
-    n->last = onv_fuse_reader(e, n->mul);
-    return is_part(e, n, n->last, "Add") && join(n, n->last);
+    onv_attr attrs[2] = {onv_fuse_float(e, "epsilon", epsilon_of(e, node_of(e, m, 'e'))),
+                         onv_fuse_int(e, "axis", axis)};
+    return onv_fuse_replace(e,
+                            &ONV_FUSED(.op_type = op_type, .version = version, .inputs = inputs,
+                                       .n_inputs = n_inputs, .attrs = attrs, .n_attrs = 2,
+                                       .last = m->last, .nodes = m->nodes, .n_nodes = m->n_nodes));
 }
 
 static bool fuse_layer_norm(onv_edit *e, onv_node_id mean)
 {
-    norm_match n;
-    int64_t axis, axis2;
-    if (!onv_fuse_is(e, mean, "ReduceMean") || !match_norm(e, mean, &n)) return false;
-    if (!reduces_last_axis(e, mean, &axis) || !reduces_last_axis(e, n.mean2, &axis2)) return false;
-    onv_value_id inputs[3] = {n.x, vector_input(e, n.mul), vector_input(e, n.last)};
-    if (!onv_is_value(inputs[1]) || !onv_is_value(inputs[2]) ||
-        !onv_dim_same(onv_fuse_dim(e, inputs[1], 0), onv_fuse_dim(e, inputs[2], 0)))
-        return false;
-    if (onv_edit_node_at(e, mean)->provider == ONV_PROVIDER_CPU &&
-        onv_edit_value_at(e, n.x)->type.dtype == ONV_FLOAT16)
-        return false;
-    onv_attr attrs[2] = {onv_fuse_float(e, "epsilon", epsilon_of(e, n.add)),
-                         onv_fuse_int(e, "axis", axis)};
-    return onv_fuse_replace(e, &ONV_FUSED(.op_type = "LayerNormalization", .version = 17,
-                                          .inputs = inputs, .n_inputs = 3, .attrs = attrs,
-                                          .n_attrs = 2, .last = n.last, .nodes = n.nodes,
-                                          .n_nodes = n.n_nodes));
+    onv_match m;
+    int64_t axis;
+    bool found = false;
+    for (size_t i = 0; i < sizeof norms / sizeof norms[0] && !found; i++)
+        found = onv_match_form(e, mean, norms[i], &m);
+    if (!found || !reduces_last_axis(e, node_of(e, &m, 'm'), &axis)) return false;
+    onv_match_cast(e, &m, 'x');
+    onv_value_id inputs[3] = {onv_match_value(&m, 'x'), vector_input(e, node_of(e, &m, 'w')),
+                              vector_input(e, m.last)};
+    return onv_dim_same(onv_fuse_dim(e, inputs[1], 0), onv_fuse_dim(e, inputs[2], 0)) &&
+           replace_norm(e, &m, "LayerNormalization", 17, inputs, 3);
 }
 
 /* ai.onnx has the operator since 17: then it is made at level 1. */
@@ -206,49 +110,18 @@ bool onv_fuse_layer_norm_level2(onv_edit *e, onv_node_id mean)
 
 /* --- SimplifiedLayerNormFusion ----------------------------------------------------------------- */
 
-/*   x -> Pow(2) -> ReduceMean -> Add(epsilon) -> Sqrt -> Div(x, .) -> Mul  */
-
-static bool match_simplified(onv_edit *e, onv_node_id pow, norm_match *n)
-{
-    *n = (norm_match){.mean = pow, .x = onv_edit_in(e, pow, 0)};
-    if (!is_inner_part(e, n, pow, "Pow") || !join(n, pow)) return false;
-    n->mean2 = onv_fuse_child(e, pow, "ReduceMean");
-    if (!is_inner_part(e, n, n->mean2, "ReduceMean") || !join(n, n->mean2)) return false;
-    n->add = onv_fuse_child(e, n->mean2, "Add");
-    if (!is_inner_part(e, n, n->add, "Add") || !join(n, n->add)) return false;
-    onv_node_id sqrt = onv_fuse_child(e, n->add, "Sqrt");
-    if (!is_inner_part(e, n, sqrt, "Sqrt") || !join(n, sqrt)) return false;
-    onv_node_id div = onv_fuse_child(e, sqrt, "Div");
-    if (!is_inner_part(e, n, div, "Div") || !join(n, div)) return false;
-    if (!onv_fuse_same_value(onv_edit_in(e, div, 0), n->x)) return false;
-    bool is_cuda = onv_edit_node_at(e, pow)->provider == ONV_PROVIDER_CUDA;
-    if (is_cuda) match_cast_before(e, n, 2);
-    n->mul = onv_fuse_reader(e, div);
-    if (onv_fuse_is(e, n->mul, "Cast") && onv_fuse_has_uses(e, n->mul, 1)) {
-        if (!is_cuda || !join(n, n->mul)) return false;
-        n->mul = onv_fuse_reader(e, n->mul);
-    }
-    return is_part(e, n, n->mul, "Mul") && join(n, n->mul);
-}
+/* Casts around it are a part of it on CUDA. */
+#define SIMPLIFIED "Div(xSqrt(e=*Add(v=ReduceMean(Pow(x?))?)))"
 
 bool onv_fuse_simplified_layer_norm(onv_edit *e, onv_node_id pow)
 {
-    norm_match n;
-    int64_t axis;
-    if (!onv_fuse_is(e, pow, "Pow") || !match_simplified(e, pow, &n) ||
-        !reduces_last_axis(e, n.mean2, &axis))
+    onv_match m;
+    bool is_cuda = onv_edit_node_at(e, pow)->provider == ONV_PROVIDER_CUDA;
+    if (!onv_match_form(e, pow, is_cuda ? "*Mul(~" SIMPLIFIED "?)" : "*Mul(" SIMPLIFIED "?)", &m))
         return false;
-    onv_value_id inputs[2] = {n.x, vector_input(e, n.mul)};
-    if (!onv_is_value(inputs[1])) return false;
-    if (onv_edit_node_at(e, pow)->provider == ONV_PROVIDER_CPU &&
-        onv_edit_value_at(e, n.x)->type.dtype == ONV_FLOAT16)
-        return false;
-    onv_attr attrs[2] = {onv_fuse_float(e, "epsilon", epsilon_of(e, n.add)),
-                         onv_fuse_int(e, "axis", axis)};
-    return onv_fuse_replace(e, &ONV_FUSED(.op_type = "SimplifiedLayerNormalization", .version = 1,
-                                          .inputs = inputs, .n_inputs = 2, .attrs = attrs,
-                                          .n_attrs = 2, .last = n.mul, .nodes = n.nodes,
-                                          .n_nodes = n.n_nodes));
+    if (is_cuda) onv_match_cast(e, &m, 'x');
+    const onv_value_id inputs[2] = {onv_match_value(&m, 'x'), vector_input(e, m.last)};
+    return replace_norm(e, &m, "SimplifiedLayerNormalization", 1, inputs, 2);
 }
 
 /* --- SkipLayerNormFusion ----------------------------------------------------------------------- */

@@ -41,6 +41,26 @@ static const rewrite_case cases[] = {
      "Abs Abs FastGelu", "FastGeluFusion"},
     {17, ONV_REWRITE_EXTENDED, "in x f32[n,m,8]; Abs x -> a; " FAST_GELU "Add g,t -> y; out y f32",
      "Abs Add Add Add Mul Mul Mul Mul Pow Tanh", ""},
+    /* Behind a product the half comes first, or it is none. */
+    {17, ONV_REWRITE_EXTENDED,
+     "in x f32[n,m,8]; float r 1.41421356; float one 1; float half 0.5; Mul x,x -> a; Div a,r -> "
+     "d; Erf d -> e; Add e,one -> p; Mul a,p -> q; Mul q,half -> g; Abs g -> y; out y f32",
+     "Abs Add Div Erf Mul Mul Mul", ""},
+    {17, ONV_REWRITE_EXTENDED, "in x f32[n,m,8]; Abs x -> a; " FAST_GELU "Add g,z -> y; out y f32",
+     "Abs Add FastGelu Mul", "FastGeluFusion"},
+    {17, ONV_REWRITE_EXTENDED,
+     "in x f32[n,m,8]; float c 0.044715; float k 0.7978846; float one 1; float half 0.5; Abs x -> "
+     "a; Mul a,c -> p; Mul p,a -> q; Add one,q -> s; Mul k,a -> t; Mul s,t -> u; Tanh u -> h; Add "
+     "h,one -> o; Mul half,a -> z; Mul o,z -> g; Abs g -> y; out y f32",
+     "Abs Abs FastGelu", "FastGeluFusion"},
+    {17, ONV_REWRITE_EXTENDED,
+     "in x f16[n,m,8]; float half32 0.5; Cast half32 -> half16 to=10; Abs x -> b; Cast b -> a "
+     "to=1; "
+     "float three 3; float c 0.044715; float k 0.7978846; float one 1; Pow a,three -> p; Mul p,c "
+     "-> q; Add a,q -> s; Mul s,k -> t; Tanh t -> h; Add h,one -> o; Mul b,half16 -> z; Cast z -> "
+     "w "
+     "to=1; Mul w,o -> g; Abs g -> y; out y f32",
+     "Abs Abs Cast FastGelu", "FastGeluFusion"},
     {17, ONV_REWRITE_EXTENDED,
      "in x f32[n,8]; Abs x -> a; Sigmoid a -> s; Mul a,s -> g; Abs g -> y; out y f32",
      "Abs Abs QuickGelu", "QuickGeluFusion"},
@@ -56,6 +76,15 @@ static const rewrite_case cases[] = {
      "Abs Abs LayerNormalization", "LayerNormFusionL1"},
     {13, ONV_REWRITE_EXTENDED, "in x f32[n,m,8]; Abs x -> a; " NORM "Abs l -> y; out y f32",
      "Abs Abs LayerNormalization", "LayerNormFusionL2"},
+    {17, ONV_REWRITE_EXTENDED,
+     "in x f16[n,m,8]; Abs x -> z; Cast z -> a to=1; " NORM "Abs l -> y; out y f32",
+     "Abs Abs LayerNormalization", "LayerNormFusionL1"},
+    {17, ONV_REWRITE_EXTENDED,
+     "in x f16[n,m,8]; weight w f32[8]; weight b f32[8]; float two 2; float eps 0.00001; Abs x -> "
+     "a; ReduceMean a -> m axes=[-1]; Sub a,m -> s; Cast s -> u to=1; Pow u,two -> p; ReduceMean p "
+     "-> v axes=[-1]; Add v,eps -> e; Sqrt e -> r; Div u,r -> d; Mul d,w -> c; Add c,b -> l; Abs l "
+     "-> y; out y f32",
+     "Abs Abs LayerNormalization", "LayerNormFusionL1"},
     {13, ONV_REWRITE_EXTENDED, "in x f32[n,m,8]; Abs x -> a; " NORM "Add l,m -> y; out y f32",
      "Abs Add Add ReduceMean SimplifiedLayerNormalization Sub", "SimplifiedLayerNormFusion"},
     {17, ONV_REWRITE_EXTENDED,
