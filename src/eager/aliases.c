@@ -1,4 +1,5 @@
 /* Names of tensors that no line of a trace binds. */
+#include "base/rules.h"
 #include "eager/naming.h"
 
 static uint64_t number_of(onv_words line)
@@ -31,6 +32,7 @@ static bool was_bound_before(const onv_naming *n, const onv_statement *s, onv_wo
  * What reads the result last may bind its name again, unless that is one of those that were bound before. */
 uint32_t onv_naming_unnamed_until(const onv_naming *n, const onv_statement *s, uint32_t tensor)
 {
+    if (!onv_rule_is_on("eager.unnamed")) return 0;
     const onv_statement *reader = onv_naming_statement(n, n->last_use[tensor], s->call);
     if (reader == NULL || number_of(reader->line) <= number_of(s->line)) return 0;
     if (onv_statement_is_untold(reader) && reader->targets.length == 1) return 0;
@@ -94,6 +96,7 @@ static bool is_read_later(const onv_naming *n, const onv_statement *s, onv_words
 uint32_t onv_naming_alias_until(const onv_naming *n, const onv_statement *s, uint32_t tensor,
                                 uint32_t until)
 {
+    if (!onv_rule_is_on("eager.aliases")) return until;
     const onv_statement *reader = onv_naming_statement(n, n->last_use[tensor], s->call);
     if (until == 0 || reader == NULL || reader == s || until >= reader->last_op ||
         !reader->is_whole)
@@ -140,6 +143,7 @@ static bool gets_several(const onv_naming *n, const onv_statement *s)
 
 void onv_naming_hold_weights(onv_naming *n, const onv_statement *s, bool is_hidden, uint32_t tensor)
 {
+    if (!onv_rule_is_on("eager.attention_weights")) return;
     onv_words name = last_target(s);
     if (name.length == 0 || onv_statement_is_untold(s)) return;
     if (is_hidden && !gets_several(n, s)) return;

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/rules.h"
 #include "eager/naming.h"
 #include "fuse/fuse.h"
 #include "load/statements.h"
@@ -101,6 +102,7 @@ static void hold_module_result(onv_naming *n, const onv_statement *s, uint32_t o
 
 void onv_messages_hold(onv_naming *n, const onv_statement *s, uint32_t op, uint32_t tensor)
 {
+    if (!onv_rule_is_on("eager.messages")) return;
     if (!sends(s)) return;
     bool is_given = s->collects > 0 && n->last_use[tensor] + 1 >= s->collects;
     if (n->is_collected[op] && is_given) onv_naming_hold(n, tensor, s->last_op);

@@ -109,7 +109,7 @@ void onv_find_cell(onv_finder *s, const onv_node *node)
 {
     onv_group g = {0};
     onv_fusion fusion;
-    if (!onv_find_is_op(node, "Tanh")) return;
+    if (!s->kernels.cells) return;
     const onv_node *split = onv_find_producer(s, node->inputs[0], "Split");
     bool is_lstm = split != NULL && is_of_class(node, "torch.nn.modules.rnn.LSTMCell");
     bool is_gru = is_of_class(node, "torch.nn.modules.rnn.GRUCell");

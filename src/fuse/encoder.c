@@ -211,6 +211,7 @@ static bool is_told(const onv_finder *s, const place *at, const parts *p)
 
 void onv_find_encoder_layer(onv_finder *s, const onv_node *first)
 {
+    if (!s->kernels.layers) return;
     place at = place_of(first);
     parts p = {.src = ONV_NO_VALUE, .layer = {.is_attention = at.is_attention}};
     if (at.length == 0) return;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/rules.h"
 #include "ops/op.h"
 
 /* --- Looking around ---------------------------------------------------------------------------- */
@@ -403,48 +404,71 @@ static void match_padded_pool(onv_finder *s, const onv_node *pad)
 
 /* --- All of them ------------------------------------------------------------------------------- */
 
+static void match_silu(onv_finder *s, const onv_node *sigmoid)
+{
+    match_gate(s, sigmoid, ONV_FUSION_SILU);
+}
+
+static void match_mish(onv_finder *s, const onv_node *softplus)
+{
+    match_gate(s, softplus, ONV_FUSION_MISH);
+}
+
+static void match_hard_swish(onv_finder *s, const onv_node *sigmoid)
+{
+    match_gate(s, sigmoid, ONV_FUSION_HARD_SWISH);
+}
+
+/* From which node on each is looked for, in this order: earlier ones go first. scripts/gate reads the names. */
+static const struct {
+    const char *name, *op_type; /* NULL: from any */
+    void (*find)(onv_finder *s, const onv_node *node);
+} rules[] = {
+    {"fuse.encoder_layer", NULL, onv_find_encoder_layer},
+    {"fuse.cell", "Tanh", onv_find_cell},
+    {"fuse.unrolled", NULL, onv_find_unrolled},
+    {"fuse.noted", NULL, onv_find_noted},
+    {"fuse.rms_norm", "Pow", onv_find_rms_norm},
+    {"fuse.glu", "Split", onv_find_glu},
+    {"fuse.rsqrt", "Sqrt", onv_find_rsqrt},
+    {"fuse.variance", "Mul", onv_find_variance},
+    {"fuse.batch_norm", "BatchNormalization", onv_find_batch_norm},
+    {"fuse.gelu", "Erf", match_gelu},
+    {"fuse.tanh_gelu", "Tanh", match_tanh_gelu},
+    {"fuse.silu", "Sigmoid", match_silu},
+    {"fuse.mish", "Softplus", match_mish},
+    {"fuse.hard_swish", "HardSigmoid", match_hard_swish},
+    {"fuse.linear", "MatMul", match_linear},
+    {"fuse.layer_norm", "Sub", match_layer_norm},
+    {"fuse.group_norm", "InstanceNormalization", match_group_norm},
+    {"fuse.roll", "Concat", match_roll},
+    {"fuse.unfold", "Concat", onv_find_unfold},
+    {"fuse.write", NULL, onv_find_write},
+    {"fuse.adaptive_pool", "Div", onv_find_adaptive_pool},
+    {"fuse.adaptive_pool", "ReduceMean", onv_find_adaptive_pool},
+    {"fuse.add_product", "Add", onv_find_add_product},
+    {"fuse.lerp", "Where", onv_find_lerp},
+    {"fuse.affine_grid", "ReduceSum", onv_find_affine_grid},
+    {"fuse.atan2", "Atan", onv_find_atan2},
+    {"fuse.cosine", "Div", onv_find_cosine},
+    {"fuse.cdist", "Pow", onv_find_cdist},
+    {"fuse.packed", "Squeeze", match_packed},
+    {"fuse.attention", "Softmax", onv_find_attention},
+    {"fuse.softmax", "Softmax", onv_find_softmax},
+    {"fuse.padded_pool", "Pad", match_padded_pool},
+    {"fuse.recurrent", "LSTM", match_recurrent},
+    {"fuse.recurrent", "GRU", match_recurrent},
+    {"fuse.recurrent", "RNN", match_recurrent},
+};
+
 static void match(onv_finder *s, const onv_node *node)
 {
-    if (s->f->of_node[onv_find_id(s, node).index] != 0 || node->n_inputs == 0) return;
-    if (!onv_is_value(node->inputs[0])) return;
-    if (s->kernels.layers) onv_find_encoder_layer(s, node);
-    if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
-    if (s->kernels.cells) onv_find_cell(s, node);
-    if (s->kernels.cells) onv_find_unrolled(s, node);
-    if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
-    onv_find_noted(s, node);
-    if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
-    if (onv_find_is_op(node, "Pow") && s->kernels.rms_norm) onv_find_rms_norm(s, node);
-    if (onv_find_is_op(node, "Split")) onv_find_glu(s, node);
-    if (onv_find_is_op(node, "Sqrt")) onv_find_rsqrt(s, node);
-    if (onv_find_is_op(node, "Mul")) onv_find_variance(s, node);
-    if (onv_find_is_op(node, "BatchNormalization")) onv_find_batch_norm(s, node);
-    if (onv_find_is_op(node, "Erf")) match_gelu(s, node);
-    if (onv_find_is_op(node, "Tanh")) match_tanh_gelu(s, node);
-    if (onv_find_is_op(node, "Sigmoid")) match_gate(s, node, ONV_FUSION_SILU);
-    if (onv_find_is_op(node, "Softplus")) match_gate(s, node, ONV_FUSION_MISH);
-    if (onv_find_is_op(node, "HardSigmoid")) match_gate(s, node, ONV_FUSION_HARD_SWISH);
-    if (onv_find_is_op(node, "MatMul")) match_linear(s, node);
-    if (onv_find_is_op(node, "Sub")) match_layer_norm(s, node);
-    if (onv_find_is_op(node, "InstanceNormalization")) match_group_norm(s, node);
-    if (onv_find_is_op(node, "Concat")) match_roll(s, node);
-    if (onv_find_is_op(node, "Concat")) onv_find_unfold(s, node);
-    if (strncmp(node->op_type, "Scatter", 7) == 0) onv_find_write(s, node);
-    if (onv_find_is_op(node, "Div") || onv_find_is_op(node, "ReduceMean"))
-        onv_find_adaptive_pool(s, node);
-    if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
-    if (onv_find_is_op(node, "Add")) onv_find_add_product(s, node);
-    if (onv_find_is_op(node, "Where")) onv_find_lerp(s, node);
-    if (onv_find_is_op(node, "ReduceSum")) onv_find_affine_grid(s, node);
-    if (onv_find_is_op(node, "Atan")) onv_find_atan2(s, node);
-    if (onv_find_is_op(node, "Div")) onv_find_cosine(s, node);
-    if (onv_find_is_op(node, "Pow")) onv_find_cdist(s, node);
-    if (onv_find_is_op(node, "Squeeze")) match_packed(s, node);
-    if (onv_find_is_op(node, "Softmax")) onv_find_attention(s, node);
-    if (onv_find_is_op(node, "Softmax")) onv_find_softmax(s, node);
-    if (onv_find_is_op(node, "Pad")) match_padded_pool(s, node);
-    if (onv_find_is_op(node, "LSTM") || onv_find_is_op(node, "GRU") || onv_find_is_op(node, "RNN"))
-        match_recurrent(s, node);
+    if (node->n_inputs == 0 || !onv_is_value(node->inputs[0])) return;
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
+        if (rules[i].op_type != NULL && !onv_find_is_op(node, rules[i].op_type)) continue;
+        if (onv_rule_is_on(rules[i].name)) rules[i].find(s, node);
+    }
 }
 
 static onv_status count_uses(onv_model *model, onv_fusions *f, onv_error *err)
@@ -486,7 +510,8 @@ onv_status onv_fusions_find(onv_model *model, const onv_timeline *order, onv_fus
     ONV_TRY(count_uses(model, fusions, err));
     onv_finder s = {.model = model, .f = fusions, .fusing = fusing, .kernels = kernels};
     bool fuses = fusing != ONV_FUSE_NOTHING;
-    for (uint32_t i = 0; fuses && i < order->steps.count && !s.failed; i++)
+    bool decomposes = fuses && onv_rule_is_on("fuse.decomposed");
+    for (uint32_t i = 0; decomposes && i < order->steps.count && !s.failed; i++)
         onv_find_decomposed(&s, onv_model_node(model, order->steps.at[i].node));
     for (uint32_t i = 0; fuses && i < order->steps.count && !s.failed; i++)
         match(&s, onv_model_node(model, order->steps.at[i].node));

@@ -363,6 +363,7 @@ static int64_t first_axis(const onv_finder *s, const onv_node *mean)
 void onv_find_rms_norm(onv_finder *s, const onv_node *pow)
 {
     onv_group g = {0};
+    if (!s->kernels.rms_norm) return;
     onv_value_id x = pow->inputs[0];
     const onv_node *mean = onv_find_reader(s, pow->outputs[0], "ReduceMean");
     const onv_node *eps = mean != NULL ? onv_find_reader(s, mean->outputs[0], "Add") : NULL;

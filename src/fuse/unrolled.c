@@ -121,9 +121,9 @@ static bool is_closed(const onv_finder *s, const unrolled *u)
 void onv_find_unrolled(onv_finder *s, const onv_node *node)
 {
     unrolled u = {.first = onv_find_id(s, node).index, .fits = true};
-    if (node->module_class == NULL || strcmp(node->module_class, RNN_CLASS) != 0 ||
-        node->scope == NULL || !is_projection(s, node) || node->graph.index != 0 ||
-        u.first < s->unrolled_end)
+    if (!s->kernels.cells || node->module_class == NULL ||
+        strcmp(node->module_class, RNN_CLASS) != 0 || node->scope == NULL ||
+        !is_projection(s, node) || node->graph.index != 0 || u.first < s->unrolled_end)
         return;
     u.r.x = node->inputs[0];
     for (u.end = u.first; u.end < s->model->nodes.count; u.end++) {

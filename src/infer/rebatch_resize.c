@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "base/heap.h"
+#include "base/rules.h"
 #include "infer/rebatch.h"
 #include "load/load.h"
 
@@ -107,6 +108,7 @@ static onv_resized *find_resized(const onv_rebatch *rebatch, onv_value_id id)
 
 onv_status onv_rebatch_resize_input(onv_driver *driver, uint32_t index, bool *changed)
 {
+    if (!onv_rule_is_on("infer.rebatch_resize")) return ONV_OK;
     onv_rebatch *rebatch = &driver->rebatch;
     const onv_node *node = &driver->model->nodes.at[index];
     for (uint32_t k = 0; k < node->n_inputs && !*changed; k++) {

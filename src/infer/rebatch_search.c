@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "base/heap.h"
+#include "base/rules.h"
 #include "infer/rebatch.h"
 
 /* How far upstream of a mismatch is looked, in nodes. */
@@ -111,6 +112,10 @@ static bool may_resize_at(const onv_driver *driver, size_t at)
 /* Breadth first from the node that failed, against the edges. */
 onv_status onv_rebatch_change_upstream(onv_driver *driver, bool *changed)
 {
+    if (!onv_rule_is_on("infer.rebatch_search")) {
+        *changed = false;
+        return ONV_OK;
+    }
     onv_model *model = driver->model;
     uint32_t *queue = onv_heap_alloc(MAX_SEARCH * sizeof *queue);
     bool *seen = onv_heap_calloc(model->nodes.count, sizeof *seen);

@@ -13,6 +13,7 @@
 
 #include "base/fail.h"
 #include "base/quota.h"
+#include "base/rules.h"
 #include "ir/path.h"
 #include "lower/lowering.h"
 #include "lower/weight_place.h"
@@ -275,6 +276,7 @@ static bool assign(onv_lowering *l, const calls *found, size_t last, uint32_t mi
 
 onv_status onv_merged_find(onv_lowering *l)
 {
+    if (!onv_rule_is_on("lower.merged_find")) return ONV_OK;
     calls found = {0}, told = {0};
     if (l->emit.options->inference || l->emit.options->as_exported) return ONV_OK;
     for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
@@ -336,6 +338,7 @@ static bool is_given(const onv_lowering *l, const onv_node *node, onv_value_id i
 
 onv_status onv_merged_mark_modules(onv_lowering *l)
 {
+    if (!onv_rule_is_on("lower.merged_modules")) return ONV_OK;
     const onv_model *model = l->emit.model;
     if (l->emit.options->inference || l->emit.options->as_exported) return ONV_OK;
     for (uint32_t i = 0; i < l->live->timeline.steps.count; i++) {

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rules.h"
 #include "lower/lowering.h"
 
 enum { MOST_OPERANDS = 3 };
@@ -164,6 +165,7 @@ static bool is_copied(onv_lowering *l, const onv_node *node)
  * makes new tensors. */
 static bool has_residual_updates(onv_lowering *l)
 {
+    if (!onv_rule_is_on("lower.residual_updates")) return false;
     if (l->residual_updates != ONV_UPDATES_UNKNOWN) return l->residual_updates == ONV_UPDATES_YES;
     uint32_t found = 0, others = 0;
     for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {

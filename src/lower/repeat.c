@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/quota.h"
+#include "base/rules.h"
 #include "ir/path.h"
 #include "lower/lowering.h"
 #include "ops/op.h"
@@ -43,6 +44,7 @@ void onv_fill_again(onv_lowering *l, onv_value_id id)
 /* What is scattered into is a tensor of the call's own, as is the state that a recurrent layer begins with. */
 void onv_repeat_base(onv_lowering *l, const onv_node *node)
 {
+    if (!onv_rule_is_on("lower.repeat_base")) return;
     enum { SCATTERED_INTO = 0, INITIAL_STATE = 5 };
     bool scatters = strncmp(node->op_type, "Scatter", 7) == 0;
     uint32_t base = scatters ? SCATTERED_INTO : INITIAL_STATE;
@@ -107,6 +109,7 @@ static void repeat_in_module(onv_lowering *l, onv_value_id id, const onv_node *r
 
 void onv_repeat_merged(onv_lowering *l, const onv_node *node)
 {
+    if (!onv_rule_is_on("lower.repeat_merged")) return;
     for (uint32_t k = 0; k < node->n_inputs && node->graph.index == 0; k++) {
         onv_merged_select(l, node->inputs[k], node);
         /* By its name it was given to this module. */

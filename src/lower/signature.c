@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/heap.h"
+#include "base/rules.h"
 #include "lower/lowering.h"
 #include "lower/weight_place.h"
 
@@ -117,6 +118,7 @@ static void explain_modules(onv_lowering *l)
  * "predictions.decoder.bias", which both are listed. */
 static void explain_head(onv_lowering *l)
 {
+    if (!onv_rule_is_on("lower.explain_head")) return;
     static const char bias[] = ".bias";
     for (size_t i = 0; i < l->signature.count; i++) {
         size_t length = strlen(l->signature.names[i]);
@@ -182,6 +184,7 @@ static uint32_t rank_table(onv_lowering *l, const onv_weight_read *read, const c
 static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight_role role,
                         uint32_t best_rank)
 {
+    if (!onv_rule_is_on("lower.find_left")) return SIZE_MAX;
     size_t best = SIZE_MAX, first, end;
     bool wants_bias = strcmp(read->slot, "bias") == 0;
     bool is_factor = role == ONV_WEIGHT_IS_UNSURE &&
@@ -496,6 +499,7 @@ static size_t find_dropped(onv_lowering *l, const onv_node *node, char *module, 
 
 uint32_t onv_dropped_bias(onv_lowering *l, const onv_node *node, int64_t size)
 {
+    if (!onv_rule_is_on("lower.dropped_bias")) return ONV_NO_TENSOR;
     char module[1024];
     if (size <= 0 || l->signature.count == 0 || l->emit.status != ONV_OK) return ONV_NO_TENSOR;
     size_t at = find_dropped(l, node, module, sizeof module);

@@ -12,6 +12,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/rules.h"
 #include "lower/lowering.h"
 
 enum {
@@ -242,6 +243,7 @@ static uint32_t count_unread(const onv_lowering *l, const char **first)
 
 void onv_unused_parameters(onv_lowering *l)
 {
+    if (!onv_rule_is_on("lower.unused")) return;
     if (l->signature.count == 0 || l->emit.status != ONV_OK) return;
     bool all = true;
     for (size_t i = 0; i < l->signature.count && all; i++) all = l->signature.explained[i];

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/rules.h"
 #include "ir/origin.h"
 #include "ir/path.h"
 #include "lower/lowering.h"
@@ -225,6 +226,7 @@ bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id)
 static bool is_spread(onv_lowering *l, const onv_weight_read *first, const onv_weight_read *named,
                       onv_weight_verdict *v)
 {
+    if (!onv_rule_is_on("lower.spread")) return false;
     static const char *const spreading[] = {"expand", "repeat", "tile"};
     const onv_value *value = &l->emit.model->values.at[first->value];
     if (!onv_is_call_of_any(value->name, spreading, sizeof spreading / sizeof spreading[0]))
@@ -319,6 +321,7 @@ onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
  * calculates. */
 static bool is_derived(onv_lowering *l, const onv_value *value, const onv_weight_read *read)
 {
+    if (!onv_rule_is_on("lower.derived")) return false;
     static const char *const layers[] = {"linear", "conv1d", "conv2d", "conv3d", "convolution"};
     /* Of the parameter itself; standardized weights end with a view. */
     static const char *const views[] = {"unsqueeze", "squeeze", "transpose", "permute", "t"};
@@ -397,6 +400,7 @@ static bool is_argument(const onv_node *node, const char *parameter)
 
 static bool find_sharing(onv_lowering *l, onv_value_id id)
 {
+    if (!onv_rule_is_on("lower.sharing")) return false;
     const onv_value *value = onv_model_value(l->emit.model, id);
     const onv_weight_read *first = reads_of(l, id.index);
     if (!l->weights.has_notes || l->emit.options->as_exported || first == NULL) return false;
@@ -476,6 +480,7 @@ onv_weight_read *onv_weight_next_owner(const onv_lowering *l, const onv_weight_r
  * Modules that may have several of one kind are left alone. The name where this can be, else NULL. */
 const char *onv_weight_layer(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
 {
+    if (!onv_rule_is_on("lower.weight_layer")) return NULL;
     static const char linear[] = "torch.nn.modules.linear.Linear",
                       conv[] = "torch.nn.modules.conv.Conv";
     const char *name = onv_model_value(l->emit.model, id)->name;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/rules.h"
 #include "lower/lowering.h"
 #include "lower/weight_place.h"
 
@@ -49,6 +50,7 @@ static bool has_suffix(const char *name, const char *suffix)
  * the file has neither. The weight has the shape of that of the next layer inside, which gives the row's size too. */
 bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv_shape *matrix)
 {
+    if (!onv_rule_is_on("lower.projects")) return false;
     static const char suffix[] = "_proj.weight";
     const onv_value *value = &l->emit.model->values.at[read->value];
     size_t scope = strlen(read->scope),
@@ -124,6 +126,7 @@ bool onv_weight_is_for_all(const onv_value *value, const onv_weight_read *named)
 
 void onv_weight_hold_places(onv_lowering *l, const onv_weight_read *read, uint64_t pairs)
 {
+    if (!onv_rule_is_on("lower.hold_places")) return;
     int64_t keys = pairs < INT64_MAX ? square_root((int64_t)pairs) : 0;
     uint64_t bytes;
     if ((square_root(keys) == 0 && !onv_weight_is_cached(read->parameter)) ||

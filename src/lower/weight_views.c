@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/heap.h"
 #include "base/quota.h"
+#include "base/rules.h"
 #include "base/strings.h"
 #include "load/load.h"
 #include "lower/lowering.h"
@@ -193,6 +194,7 @@ uint64_t onv_weight_contents(onv_lowering *l, onv_value_id id)
  * their contents are not at hand, the order decides in which each module reads them. */
 static bool is_given(const onv_lowering *l, onv_value_id id, const onv_weight_read *read)
 {
+    if (!onv_rule_is_on("lower.given_views")) return false;
     static const char *const views[] = {"unsqueeze", "squeeze",   "permute", "expand", "select",
                                         "flatten",   "transpose", "slice",   "t"};
     const char *name = onv_model_value(l->emit.model, id)->name;
