@@ -27,14 +27,14 @@ static bool is_multiplied(const onv_lowering *l, onv_value_id value)
 /* PyTorch multiplies the reciprocal by the number. */
 static uint32_t multiplied(onv_lowering *l, const onv_node *node, uint32_t inverse)
 {
-    return onv_recover_unary(l, "aten.mul.Tensor", inverse, node->outputs[0]);
+    return onv_recover_unary(l, ONV_ATEN_mul, inverse, node->outputs[0]);
 }
 
 /* `1 / x`, of which the exporter leaves out the number. */
 void onv_lower_reciprocal(onv_lowering *l, const onv_node *node)
 {
     uint32_t inverse =
-        onv_recover_unary(l, "aten.reciprocal.default", onv_node_in(l, node, 0), node->outputs[0]);
+        onv_recover_unary(l, ONV_ATEN_reciprocal, onv_node_in(l, node, 0), node->outputs[0]);
     bool is_whole = is_multiplied(l, node->outputs[0]);
     bool calls = node->in_place == ONV_IN_PLACE_NO || node->statements == NULL ||
                  node->statements[0] == '\0';
@@ -52,7 +52,7 @@ void onv_lower_reciprocal(onv_lowering *l, const onv_node *node)
 void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node)
 {
     uint32_t inverse =
-        onv_recover_unary(l, "aten.reciprocal.default", onv_node_in(l, node, 1), node->outputs[0]);
+        onv_recover_unary(l, ONV_ATEN_reciprocal, onv_node_in(l, node, 1), node->outputs[0]);
     onv_node_set(l, node, 0, multiplied(l, node, inverse));
 }
 
@@ -65,7 +65,7 @@ void onv_lower_cosine(onv_lowering *l, const onv_fusion *f)
     onv_recover_int(l, "dim", onv_node_operand(l, reduction, 1, 0, -1));
     onv_recover_tensor(l, "x1", x);
     onv_recover_tensor(l, "x2", y);
-    onv_value_set(l, f->out, onv_recover_call(l, "aten.cosine_similarity.default", f->out));
+    onv_value_set(l, f->out, onv_recover_call(l, ONV_ATEN_cosine_similarity, f->out));
 }
 
 /* --- Distances --------------------------------------------------------------------------------- */

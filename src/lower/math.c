@@ -61,10 +61,10 @@ bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, u
 
 /* --- Reductions -------------------------------------------------------------------------------- */
 
-static void set_unary(onv_lowering *l, const onv_node *node, const char *op_name)
+static void set_unary(onv_lowering *l, const onv_node *node, onv_aten_id op)
 {
     uint32_t x = onv_node_in(l, node, 0);
-    onv_node_set(l, node, 0, onv_recover_unary(l, op_name, x, node->outputs[0]));
+    onv_node_set(l, node, 0, onv_recover_unary(l, op, x, node->outputs[0]));
 }
 
 static bool is_op(const onv_node *node, const char *op_type)
@@ -82,19 +82,18 @@ static bool has_axes(const onv_node *node)
 static void lower_reduce(onv_lowering *l, const onv_node *node)
 {
     set_unary(l, node,
-              is_op(node, "ReduceSum")         ? "aten.sum.dim_IntList"
-              : is_op(node, "ReduceLogSumExp") ? "aten.logsumexp.default"
-              : !is_op(node, "ReduceProd")     ? "aten.mean.dim"
-              : has_axes(node)                 ? "aten.prod.dim_int"
-                                               : "aten.prod.default");
+              is_op(node, "ReduceSum")         ? ONV_ATEN_sum
+              : is_op(node, "ReduceLogSumExp") ? ONV_ATEN_logsumexp
+              : !is_op(node, "ReduceProd")     ? ONV_ATEN_mean
+              : has_axes(node)                 ? ONV_ATEN_prod__dim_int
+                                               : ONV_ATEN_prod);
 }
 
 static void lower_norm(onv_lowering *l, const onv_node *node)
 {
     onv_recover_real(l, "ord", is_op(node, "ReduceL1") ? 1 : 2);
     onv_recover_tensor(l, "self", onv_node_in(l, node, 0));
-    onv_node_set(l, node, 0,
-                 onv_recover_call(l, "aten.linalg_vector_norm.default", node->outputs[0]));
+    onv_node_set(l, node, 0, onv_recover_call(l, ONV_ATEN_linalg_vector_norm, node->outputs[0]));
 }
 
 /* A sum with an operation before it or behind it. */
@@ -102,15 +101,15 @@ static void lower_sum_and(onv_lowering *l, const onv_node *node)
 {
     bool is_square = is_op(node, "ReduceSumSquare");
     uint32_t x = onv_node_in(l, node, 0);
-    if (is_square) x = onv_recover_unary(l, "aten.pow.Tensor_Scalar", x, node->inputs[0]);
-    x = onv_recover_unary(l, "aten.sum.dim_IntList", x, node->outputs[0]);
-    if (!is_square) x = onv_recover_unary(l, "aten.log.default", x, node->outputs[0]);
+    if (is_square) x = onv_recover_unary(l, ONV_ATEN_pow__Tensor_Scalar, x, node->inputs[0]);
+    x = onv_recover_unary(l, ONV_ATEN_sum, x, node->outputs[0]);
+    if (!is_square) x = onv_recover_unary(l, ONV_ATEN_log, x, node->outputs[0]);
     onv_node_set(l, node, 0, x);
 }
 
 static void lower_cumulative(onv_lowering *l, const onv_node *node)
 {
-    set_unary(l, node, is_op(node, "CumSum") ? "aten.cumsum.default" : "aten.cumprod.default");
+    set_unary(l, node, is_op(node, "CumSum") ? ONV_ATEN_cumsum : ONV_ATEN_cumprod);
 }
 
 /* softmax(x, dtype=torch.float32) casts inside of its kernel; the export has what the network casts that to. In attention it looks
@@ -122,9 +121,8 @@ static void lower_softmax(onv_lowering *l, const onv_node *node)
     bool was_asked = node->asks_for_float32 && l->emit.options->amp == ONV_UNDEFINED &&
                      (given == ONV_FLOAT16 || given == ONV_BFLOAT16);
     l->recovery.dtype = was_asked ? (uint8_t)ONV_FLOAT : given;
-    uint32_t out =
-        onv_recover_unary(l, is_op(node, "Softmax") ? "aten.softmax.int" : "aten.log_softmax.int",
-                          x, node->outputs[0]);
+    uint32_t out = onv_recover_unary(
+        l, is_op(node, "Softmax") ? ONV_ATEN_softmax : ONV_ATEN_log_softmax, x, node->outputs[0]);
     bool is_safe = is_op(node, "Softmax") && out != ONV_NO_TENSOR &&
                    !l->emit.options->as_exported &&
                    onv_node_attention(l, node) != ONV_ATTENTION_NONE;
@@ -136,13 +134,13 @@ static void lower_softmax(onv_lowering *l, const onv_node *node)
 
 static void lower_places(onv_lowering *l, const onv_node *node)
 {
-    set_unary(l, node, is_op(node, "ArgMax") ? "aten.argmax.default" : "aten.argmin.default");
+    set_unary(l, node, is_op(node, "ArgMax") ? ONV_ATEN_argmax : ONV_ATEN_argmin);
 }
 
 static void lower_top(onv_lowering *l, const onv_node *node)
 {
     l->recovery.has_second = true;
-    set_unary(l, node, "aten.topk.default");
+    set_unary(l, node, ONV_ATEN_topk);
     onv_node_set(l, node, 1, l->recovery.second);
 }
 
@@ -165,17 +163,17 @@ static bool is_pool(const onv_lowering *l, const onv_node *node)
 static void lower_maximum(onv_lowering *l, const onv_node *node)
 {
     bool is_max = is_op(node, "ReduceMax");
-    const char *by_dim = is_max ? "aten.max.dim" : "aten.min.dim";
-    const char *name = is_max ? "aten.amax.default" : "aten.amin.default";
+    onv_aten_id by_dim = is_max ? ONV_ATEN_max__dim : ONV_ATEN_min__dim;
+    onv_aten_id name = is_max ? ONV_ATEN_amax : ONV_ATEN_amin;
     bool told = node->aten_op != NULL && node->aten_op[0] != '\0';
     if (onv_node_tells_truth(node))
-        name = "aten.any.default";
-    else if (told && strcmp(node->aten_op, by_dim) == 0)
+        name = ONV_ATEN_any;
+    else if (told && strcmp(node->aten_op, is_max ? "aten.max.dim" : "aten.min.dim") == 0)
         name = by_dim;
     else if (node->pools || is_pool(l, node))
-        name = "aten.adaptive_max_pool1d.default";
+        name = ONV_ATEN_adaptive_max_pool1d;
     else if (onv_node_is_aten(node, is_max ? "max" : "min"))
-        name = is_max ? "aten.max.default" : "aten.min.default";
+        name = is_max ? ONV_ATEN_max : ONV_ATEN_min;
     l->recovery.has_second = name == by_dim;
     set_unary(l, node, name);
     uint32_t out = onv_value_tensor(l, node->outputs[0]);
@@ -216,8 +214,7 @@ static void lower_cross_entropy(onv_lowering *l, const onv_node *node)
     static const char *const names[] = {"self", "target", "weight"};
     for (uint32_t k = 0; k < 3; k++) onv_recover_tensor(l, names[k], onv_node_in(l, node, k));
     if (node->smooths_labels) onv_recover_real(l, "label_smoothing", 1);
-    onv_node_set(l, node, 0,
-                 onv_recover_call(l, "aten.cross_entropy_loss.default", node->outputs[0]));
+    onv_node_set(l, node, 0, onv_recover_call(l, ONV_ATEN_cross_entropy_loss, node->outputs[0]));
 }
 
 onv_lower_fn onv_lower_math(const char *op_type)

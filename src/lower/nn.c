@@ -9,13 +9,13 @@
 /* --- Normalisation ----------------------------------------------------------------------------- */
 
 /* Of an input, a weight and a bias. */
-static uint32_t recover_layer(onv_lowering *l, const char *op_name, uint32_t x, uint32_t w,
-                              uint32_t b, onv_value_id out)
+static uint32_t recover_layer(onv_lowering *l, onv_aten_id op, uint32_t x, uint32_t w, uint32_t b,
+                              onv_value_id out)
 {
     onv_recover_tensor(l, "input", x);
     onv_recover_tensor(l, "weight", w);
     onv_recover_tensor(l, "bias", b);
-    return onv_recover_call(l, op_name, out);
+    return onv_recover_call(l, op, out);
 }
 
 /* Whatever the export says, its mode is that of the run: the running statistics are read by nobody
@@ -23,7 +23,7 @@ static uint32_t recover_layer(onv_lowering *l, const char *op_name, uint32_t x, 
 static void lower_batch_norm(onv_lowering *l, const onv_node *node)
 {
     onv_node_set(l, node, 0,
-                 recover_layer(l, "aten.batch_norm.default", onv_node_in(l, node, 0),
+                 recover_layer(l, ONV_ATEN_batch_norm, onv_node_in(l, node, 0),
                                onv_node_in(l, node, 1), onv_node_in(l, node, 2), node->outputs[0]));
     /* num_batches_tracked, which exports leave out. */
     onv_storage_new(&l->emit, sizeof(int64_t), ONV_STORAGE_BUFFER, node->name);
@@ -95,7 +95,7 @@ static uint32_t parameter(onv_lowering *l, const onv_node *node, uint32_t k)
 static void lower_instance_norm(onv_lowering *l, const onv_node *node)
 {
     onv_node_set(l, node, 0,
-                 recover_layer(l, "aten.instance_norm.default", onv_node_in(l, node, 0),
+                 recover_layer(l, ONV_ATEN_instance_norm, onv_node_in(l, node, 0),
                                parameter(l, node, 1), parameter(l, node, 2), node->outputs[0]));
 }
 
@@ -108,7 +108,7 @@ static void lower_group(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int
     /* A view before the call that the exporter joined with the one into groups. */
     if (shape.rank != t.rank) x = onv_emit_reshape(&l->emit, x, shape.rank, shape.dims);
     onv_recover_int(l, "num_groups", groups);
-    onv_value_set(l, result, recover_layer(l, "aten.group_norm.default", x, w, b, result));
+    onv_value_set(l, result, recover_layer(l, ONV_ATEN_group_norm, x, w, b, result));
 }
 
 static void lower_group_norm(onv_lowering *l, const onv_node *node)
@@ -126,7 +126,7 @@ static void set_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, 
     if (axis < 0) axis += t.rank;
     if (axis < 0 || axis > (int64_t)t.rank) axis = 0;
     onv_recover_ints(l, "normalized_shape", t.dims + axis, t.rank - (uint32_t)axis);
-    const char *name = centres ? "aten.layer_norm.default" : "aten.rms_norm.default";
+    onv_aten_id name = centres ? ONV_ATEN_layer_norm : ONV_ATEN_rms_norm;
     onv_value_set(l, result, recover_layer(l, name, x, w, b, result));
 }
 
@@ -156,9 +156,9 @@ static void lower_max_pool(onv_lowering *l, const onv_node *node)
     if (onv_tensor_is_channels_last(&t)) l->recovery.like = x;
     onv_node_set(l, node, 0,
                  onv_recover_unary(l,
-                                   adapts        ? "aten.adaptive_max_pool2d.default"
-                                   : t.rank == 5 ? "aten.max_pool3d.default"
-                                                 : "aten.max_pool2d.default",
+                                   adapts        ? ONV_ATEN_adaptive_max_pool2d
+                                   : t.rank == 5 ? ONV_ATEN_max_pool3d
+                                                 : ONV_ATEN_max_pool2d,
                                    x, node->outputs[0]));
     if (has_indices) onv_node_set(l, node, 1, l->recovery.second);
 }
@@ -173,11 +173,9 @@ static void lower_dropout(onv_lowering *l, const onv_node *node)
         return;
     }
     if (onv_recurrent_dropout(l, node)) return;
-    bool writes = onv_is_inplace(l, node, false) && !l->emit.options->no_inplace &&
-                  onv_may_overwrite(l, node, 0);
-    onv_node_set(l, node, 0,
-                 onv_recover_unary(l, writes ? "aten.dropout_.default" : "aten.dropout.default", x,
-                                   node->outputs[0]));
+    l->recovery.in_place = onv_is_inplace(l, node, false) && !l->emit.options->no_inplace &&
+                           onv_may_overwrite(l, node, 0);
+    onv_node_set(l, node, 0, onv_recover_unary(l, ONV_ATEN_dropout, x, node->outputs[0]));
 }
 
 /* F.fold. Its result lies in the memory of a tensor like what it is given, if that is larger. */
@@ -356,7 +354,7 @@ static void count_formula(onv_lowering *l, const onv_fusion *f, uint32_t x, uint
 
 static uint32_t emit_safe_softmax(onv_lowering *l, uint32_t x, onv_value_id result)
 {
-    uint32_t out = onv_recover_unary(l, "aten.softmax.int", x, result);
+    uint32_t out = onv_recover_unary(l, ONV_ATEN_softmax, x, result);
     if (l->emit.status == ONV_OK && x != ONV_NO_TENSOR)
         l->emit.eager->ops.at[l->emit.eager->ops.count - 1].forward_temp_bytes =
             onv_safe_softmax_bytes(&l->emit, x);
@@ -396,7 +394,7 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     case ONV_FUSION_HARD_SWISH: lower_gate(l, f, x, in_place); break;
     case ONV_FUSION_SOFTMAX: onv_value_set(l, f->out, emit_safe_softmax(l, x, f->out)); break;
     case ONV_FUSION_ROLL:
-        onv_value_set(l, f->out, onv_recover_unary(l, "aten.roll.default", x, f->out));
+        onv_value_set(l, f->out, onv_recover_unary(l, ONV_ATEN_roll, x, f->out));
         break;
     case ONV_FUSION_LINEAR:
         onv_value_set(l, f->out,
@@ -417,7 +415,7 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
         break;
     case ONV_FUSION_BATCH_NORM:
         onv_value_set(l, f->out,
-                      recover_layer(l, "aten.batch_norm.default", x, onv_value_tensor(l, f->weight),
+                      recover_layer(l, ONV_ATEN_batch_norm, x, onv_value_tensor(l, f->weight),
                                     ONV_NO_TENSOR, f->out));
         break;
     case ONV_FUSION_POINTWISE: lower_pointwise(l, f, in_place); break;

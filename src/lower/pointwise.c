@@ -10,84 +10,80 @@ enum { MOST_OPERANDS = 3 };
 /* Inputs are arguments in their order. */
 typedef struct pointwise {
     const char *op_type;
-    const char *aten, *in_place;
+    uint16_t aten,
+        in_place; /* onv_aten_id; the latter of what overwrites, where that has a row of its own */
 } pointwise;
-
-#define CALL(op, aten)                                                                             \
-    {                                                                                              \
-        op, "aten." aten, "aten." aten "_"                                                         \
-    }
 
 /* Sorted. */
 static const pointwise table[] = {
-    CALL("Abs", "abs"),
-    CALL("Acos", "acos"),
-    CALL("Acosh", "acosh"),
-    CALL("Add", "add"),
-    CALL("And", "logical_and"),
-    CALL("Asin", "asin"),
-    CALL("Asinh", "asinh"),
-    CALL("Atan", "atan"),
-    CALL("Atanh", "atanh"),
-    CALL("BitShift", "bitwise_left_shift"),
-    CALL("BitwiseAnd", "bitwise_and"),
-    CALL("BitwiseNot", "bitwise_not"),
-    CALL("BitwiseOr", "bitwise_or"),
-    CALL("BitwiseXor", "bitwise_xor"),
-    CALL("Ceil", "ceil"),
-    CALL("Celu", "celu"),
-    CALL("Clip", "clamp"),
-    CALL("Cos", "cos"),
-    CALL("Cosh", "cosh"),
-    CALL("Div", "div"),
-    CALL("Elu", "elu"),
-    CALL("Equal", "eq"),
-    CALL("Erf", "erf"),
-    CALL("Exp", "exp"),
-    CALL("Floor", "floor"),
-    CALL("Gelu", "gelu"),
-    CALL("Greater", "gt"),
-    CALL("GreaterOrEqual", "ge"),
-    CALL("HardSigmoid", "hardsigmoid"),
-    CALL("HardSwish", "hardswish"),
-    CALL("IsInf", "isinf"),
-    CALL("IsNaN", "isnan"),
-    CALL("LeakyRelu", "leaky_relu"),
-    CALL("Less", "lt"),
-    CALL("LessOrEqual", "le"),
-    CALL("Log", "log"),
-    CALL("Max", "maximum"),
-    CALL("Mean", "add"),
-    CALL("Min", "minimum"),
-    CALL("Mish", "mish"),
-    CALL("Mod", "remainder"),
-    CALL("Mul", "mul"),
-    CALL("Neg", "neg"),
-    CALL("Not", "logical_not"),
-    CALL("Or", "logical_or"),
-    {"PRelu", "aten.prelu", NULL},
-    {"Pow", "aten.pow.Tensor_Tensor", "aten.pow_.Tensor"},
-    CALL("Reciprocal", "reciprocal"),
-    CALL("Relu", "relu"),
-    CALL("Round", "round"),
-    CALL("Selu", "selu"),
-    CALL("Shrink", "softshrink"),
-    CALL("Sigmoid", "sigmoid"),
-    CALL("Sign", "sign"),
-    CALL("Sin", "sin"),
-    CALL("Sinh", "sinh"),
-    CALL("Softplus", "softplus"),
-    CALL("Softsign", "div"),
-    CALL("Sqrt", "sqrt"),
-    CALL("Sub", "sub"),
-    CALL("Sum", "add"),
-    CALL("SwiGLU", "mul"),
-    CALL("Swish", "silu"),
-    CALL("Tan", "tan"),
-    CALL("Tanh", "tanh"),
-    CALL("ThresholdedRelu", "threshold"),
-    {"Where", "aten.where.self", "aten.masked_fill_"},
-    CALL("Xor", "logical_xor"),
+    {"Abs", ONV_ATEN_abs, ONV_ATEN_NONE},
+    {"Acos", ONV_ATEN_acos, ONV_ATEN_NONE},
+    {"Acosh", ONV_ATEN_acosh, ONV_ATEN_NONE},
+    {"Add", ONV_ATEN_add, ONV_ATEN_NONE},
+    {"And", ONV_ATEN_logical_and, ONV_ATEN_NONE},
+    {"Asin", ONV_ATEN_asin, ONV_ATEN_NONE},
+    {"Asinh", ONV_ATEN_asinh, ONV_ATEN_NONE},
+    {"Atan", ONV_ATEN_atan, ONV_ATEN_NONE},
+    {"Atanh", ONV_ATEN_atanh, ONV_ATEN_NONE},
+    {"BitShift", ONV_ATEN_bitwise_left_shift, ONV_ATEN_NONE},
+    {"BitwiseAnd", ONV_ATEN_bitwise_and, ONV_ATEN_NONE},
+    {"BitwiseNot", ONV_ATEN_bitwise_not, ONV_ATEN_NONE},
+    {"BitwiseOr", ONV_ATEN_bitwise_or, ONV_ATEN_NONE},
+    {"BitwiseXor", ONV_ATEN_bitwise_xor, ONV_ATEN_NONE},
+    {"Ceil", ONV_ATEN_ceil, ONV_ATEN_NONE},
+    {"Celu", ONV_ATEN_celu, ONV_ATEN_celu_},
+    {"Clip", ONV_ATEN_clamp, ONV_ATEN_NONE},
+    {"Cos", ONV_ATEN_cos, ONV_ATEN_NONE},
+    {"Cosh", ONV_ATEN_cosh, ONV_ATEN_NONE},
+    {"Div", ONV_ATEN_div, ONV_ATEN_NONE},
+    {"Elu", ONV_ATEN_elu, ONV_ATEN_elu_},
+    {"Equal", ONV_ATEN_eq, ONV_ATEN_NONE},
+    {"Erf", ONV_ATEN_erf, ONV_ATEN_NONE},
+    {"Exp", ONV_ATEN_exp, ONV_ATEN_NONE},
+    {"Floor", ONV_ATEN_floor, ONV_ATEN_NONE},
+    {"Gelu", ONV_ATEN_gelu, ONV_ATEN_NONE},
+    {"Greater", ONV_ATEN_gt, ONV_ATEN_NONE},
+    {"GreaterOrEqual", ONV_ATEN_ge, ONV_ATEN_NONE},
+    {"HardSigmoid", ONV_ATEN_hardsigmoid, ONV_ATEN_NONE},
+    {"HardSwish", ONV_ATEN_hardswish, ONV_ATEN_NONE},
+    {"IsInf", ONV_ATEN_isinf, ONV_ATEN_NONE},
+    {"IsNaN", ONV_ATEN_isnan, ONV_ATEN_NONE},
+    {"LeakyRelu", ONV_ATEN_leaky_relu, ONV_ATEN_leaky_relu_},
+    {"Less", ONV_ATEN_lt, ONV_ATEN_NONE},
+    {"LessOrEqual", ONV_ATEN_le, ONV_ATEN_NONE},
+    {"Log", ONV_ATEN_log, ONV_ATEN_NONE},
+    {"Max", ONV_ATEN_maximum, ONV_ATEN_NONE},
+    {"Mean", ONV_ATEN_add, ONV_ATEN_NONE},
+    {"Min", ONV_ATEN_minimum, ONV_ATEN_NONE},
+    {"Mish", ONV_ATEN_mish, ONV_ATEN_NONE},
+    {"Mod", ONV_ATEN_remainder, ONV_ATEN_NONE},
+    {"Mul", ONV_ATEN_mul, ONV_ATEN_NONE},
+    {"Neg", ONV_ATEN_neg, ONV_ATEN_NONE},
+    {"Not", ONV_ATEN_logical_not, ONV_ATEN_NONE},
+    {"Or", ONV_ATEN_logical_or, ONV_ATEN_NONE},
+    {"PRelu", ONV_ATEN_prelu, ONV_ATEN_NONE},
+    {"Pow", ONV_ATEN_pow__Tensor_Tensor, ONV_ATEN_pow___Tensor},
+    {"Reciprocal", ONV_ATEN_reciprocal, ONV_ATEN_NONE},
+    {"Relu", ONV_ATEN_relu, ONV_ATEN_NONE},
+    {"Round", ONV_ATEN_round, ONV_ATEN_NONE},
+    {"Selu", ONV_ATEN_selu, ONV_ATEN_selu_},
+    {"Shrink", ONV_ATEN_softshrink, ONV_ATEN_NONE},
+    {"Sigmoid", ONV_ATEN_sigmoid, ONV_ATEN_NONE},
+    {"Sign", ONV_ATEN_sign, ONV_ATEN_NONE},
+    {"Sin", ONV_ATEN_sin, ONV_ATEN_NONE},
+    {"Sinh", ONV_ATEN_sinh, ONV_ATEN_NONE},
+    {"Softplus", ONV_ATEN_softplus, ONV_ATEN_NONE},
+    {"Softsign", ONV_ATEN_div, ONV_ATEN_NONE},
+    {"Sqrt", ONV_ATEN_sqrt, ONV_ATEN_NONE},
+    {"Sub", ONV_ATEN_sub, ONV_ATEN_NONE},
+    {"Sum", ONV_ATEN_add, ONV_ATEN_NONE},
+    {"SwiGLU", ONV_ATEN_mul, ONV_ATEN_NONE},
+    {"Swish", ONV_ATEN_silu, ONV_ATEN_NONE},
+    {"Tan", ONV_ATEN_tan, ONV_ATEN_NONE},
+    {"Tanh", ONV_ATEN_tanh, ONV_ATEN_NONE},
+    {"ThresholdedRelu", ONV_ATEN_threshold, ONV_ATEN_NONE},
+    {"Where", ONV_ATEN_where__self, ONV_ATEN_masked_fill},
+    {"Xor", ONV_ATEN_logical_xor, ONV_ATEN_NONE},
 };
 
 static int compare(const void *op_type, const void *row)
@@ -286,26 +282,28 @@ static void bound(onv_lowering *l, const onv_node *node, uint32_t k, const char 
 }
 
 /* Overloads, and what the exporter writes by another operator. */
-static const char *name_of(onv_lowering *l, const onv_node *node, const pointwise *row)
+static onv_aten_id call_of(onv_lowering *l, const onv_node *node, const pointwise *row)
 {
     bool has[2];
     for (uint32_t k = 0; k < 2; k++) has[k] = onv_node_in(l, node, k) != ONV_NO_TENSOR;
     if (is_op(node, "Pow"))
-        return !has[0] ? "aten.pow.Scalar" : !has[1] ? "aten.pow.Tensor_Scalar" : row->aten;
+        return !has[0]   ? ONV_ATEN_pow__Scalar
+               : !has[1] ? ONV_ATEN_pow__Tensor_Scalar
+                         : ONV_ATEN_pow__Tensor_Tensor;
     if (is_op(node, "Clip")) {
         bool is_hardtanh = node->source_op != NULL && strstr(node->source_op, "hardtanh") != NULL;
-        if (is_relu6(l, node) || is_hardtanh) return "aten.hardtanh";
-        return has[1] ? "aten.clamp.Tensor" : row->aten;
+        if (is_relu6(l, node) || is_hardtanh) return ONV_ATEN_hardtanh;
+        return has[1] ? ONV_ATEN_clamp__Tensor : ONV_ATEN_clamp;
     }
     bool bounds = is_op(node, "Max") || is_op(node, "Min");
     if (is_op(node, "Mod"))
         return onv_node_int(node, "fmod", 0) == 0
-                   ? (has[1] ? "aten.remainder.Tensor" : "aten.remainder.Scalar")
-                   : (has[1] ? "aten.fmod.Tensor" : "aten.fmod.Scalar");
+                   ? (has[1] ? ONV_ATEN_remainder : ONV_ATEN_remainder__Scalar)
+                   : (has[1] ? ONV_ATEN_fmod : ONV_ATEN_fmod__Scalar);
     if (bounds && onv_node_is_aten(node, "clamp"))
-        return has[0] && has[1] ? "aten.clamp_min.Tensor" : "aten.clamp_min";
-    if (is_op(node, "Log") && is_one_more(l, node->inputs[0])) return "aten.log1p";
-    return row->aten;
+        return has[0] && has[1] ? ONV_ATEN_clamp_min__Tensor : ONV_ATEN_clamp_min;
+    if (is_op(node, "Log") && is_one_more(l, node->inputs[0])) return ONV_ATEN_log1p;
+    return (onv_aten_id)row->aten;
 }
 
 /* The operand as the call has it: in attention as autocast casts it; what drops whole paths in the type of x. */
@@ -322,13 +320,13 @@ static uint32_t operand(onv_lowering *l, const onv_node *node, uint32_t k)
 }
 
 /* Of any number of operands, one after the other; a mean is divided by their number. */
-static void lower_many(onv_lowering *l, const onv_node *node, const char *name)
+static void lower_many(onv_lowering *l, const onv_node *node, onv_aten_id name)
 {
     uint32_t all = onv_node_in(l, node, 0);
     for (uint32_t k = 1; k < node->n_inputs; k++)
         all = onv_recover_binary(l, name, all, onv_node_in(l, node, k), node->outputs[0]);
     if (is_op(node, "Mean"))
-        all = onv_recover_binary(l, "aten.div.Tensor", all, ONV_NO_TENSOR, node->outputs[0]);
+        all = onv_recover_binary(l, ONV_ATEN_div, all, ONV_NO_TENSOR, node->outputs[0]);
     onv_node_set(l, node, 0, all);
 }
 
@@ -339,18 +337,19 @@ static bool lower_apart(onv_lowering *l, const onv_node *node, const pointwise *
     bool is_many =
         is_op(node, "Sum") || is_op(node, "Mean") || is_op(node, "Max") || is_op(node, "Min");
     if (is_many && (node->n_inputs != 2 || is_op(node, "Mean"))) {
-        lower_many(l, node, row->aten);
+        lower_many(l, node, (onv_aten_id)row->aten);
     } else if (is_op(node, "Div") && x == ONV_NO_TENSOR) {
         onv_lower_quotient_of_number(l, node);
     } else if (is_op(node, "Softsign")) { /* x / (1 + |x|) */
-        uint32_t more = onv_recover_unary(l, "aten.abs", x, node->outputs[0]);
-        more = onv_recover_binary(l, "aten.add.Tensor", more, ONV_NO_TENSOR, node->outputs[0]);
-        onv_node_set(l, node, 0, onv_recover_binary(l, row->aten, x, more, node->outputs[0]));
+        uint32_t more = onv_recover_unary(l, ONV_ATEN_abs, x, node->outputs[0]);
+        more = onv_recover_binary(l, ONV_ATEN_add__Tensor, more, ONV_NO_TENSOR, node->outputs[0]);
+        onv_node_set(l, node, 0,
+                     onv_recover_binary(l, (onv_aten_id)row->aten, x, more, node->outputs[0]));
     } else if (is_op(node, "SwiGLU")) {
-        uint32_t gate = onv_recover_unary(l, "aten.silu", x, node->outputs[0]);
-        onv_node_set(
-            l, node, 0,
-            onv_recover_binary(l, row->aten, gate, onv_node_in(l, node, 1), node->outputs[0]));
+        uint32_t gate = onv_recover_unary(l, ONV_ATEN_silu, x, node->outputs[0]);
+        onv_node_set(l, node, 0,
+                     onv_recover_binary(l, (onv_aten_id)row->aten, gate, onv_node_in(l, node, 1),
+                                        node->outputs[0]));
     } else {
         return false;
     }
@@ -366,9 +365,9 @@ bool onv_lower_pointwise(onv_lowering *l, const onv_node *node)
     bool is_choice = is_op(node, "Where");
     for (uint32_t k = 0; k < node->n_inputs && k < MOST_OPERANDS; k++) in[k] = operand(l, node, k);
     if (is_op(node, "Mul") || is_op(node, "Div")) onv_widen_attended(l, node);
-    bool writes = row->in_place != NULL && overwrites(l, node, is_choice ? 2 : 0);
-    const char *name = name_of(l, node, row);
-    if (writes) name = strcmp(name, "aten.hardtanh") == 0 ? "aten.hardtanh_" : row->in_place;
+    bool writes = overwrites(l, node, is_choice ? 2 : 0);
+    onv_aten_id call = call_of(l, node, row);
+    if (writes && row->in_place != ONV_ATEN_NONE) call = (onv_aten_id)row->in_place;
     if (is_choice && writes) { /* self, mask, value */
         uint32_t condition = in[0];
         in[0] = in[2];
@@ -382,6 +381,7 @@ bool onv_lower_pointwise(onv_lowering *l, const onv_node *node)
         bound(l, node, 1, "min");
         bound(l, node, 2, "max");
     }
-    onv_node_set(l, node, 0, onv_recover_call(l, name, node->outputs[0]));
+    l->recovery.in_place = writes;
+    onv_node_set(l, node, 0, onv_recover_call(l, call, node->outputs[0]));
     return true;
 }

@@ -107,21 +107,19 @@ static void forget(onv_recovery *r)
     r->program.values.count = r->values.count = r->arguments.count = 0;
     r->like = ONV_NO_TENSOR;
     r->dtype = ONV_UNDEFINED;
-    r->has_second = false;
+    r->has_second = r->in_place = false;
 }
 
-static uint32_t emit(onv_lowering *l, const char *op_name, const onv_shape *shape, uint8_t dtype)
+static uint32_t emit(onv_lowering *l, onv_aten_id op, const onv_shape *shape, uint8_t dtype)
 {
     onv_recovery *r = &l->recovery;
-    bool in_place;
-    const onv_aten_op *op = onv_aten_find(op_name, &in_place);
     if (r->dtype != ONV_UNDEFINED) dtype = r->dtype;
     uint32_t results[2] = {add_result(l, shape, dtype), ONV_NO_PROGRAM_VALUE},
              tensor = ONV_NO_TENSOR;
     if (r->has_second) results[1] = add_result(l, shape, ONV_INT64);
     if (l->emit.status == ONV_OK) {
         onv_program_call call = {.name = "",
-                                 .op_name = op_name,
+                                 .op_name = onv_aten_ops[op].name,
                                  .arguments = r->arguments.at,
                                  .results = results,
                                  .n_arguments = (uint32_t)r->arguments.count,
@@ -129,7 +127,7 @@ static uint32_t emit(onv_lowering *l, const char *op_name, const onv_shape *shap
                                  .module = UINT32_MAX};
         l->tape.program = &r->program;
         l->tape.values = r->values.at;
-        onv_tape_emit(&l->tape, &call, op, in_place);
+        onv_tape_emit(&l->tape, &call, &onv_aten_ops[op], r->in_place);
         tensor = onv_tape_tensor(&l->tape, results[0]);
         r->second = onv_tape_tensor(&l->tape, results[1]);
     }
@@ -137,31 +135,31 @@ static uint32_t emit(onv_lowering *l, const char *op_name, const onv_shape *shap
     return tensor;
 }
 
-uint32_t onv_recover_call(onv_lowering *l, const char *op_name, onv_value_id out)
+uint32_t onv_recover_call(onv_lowering *l, onv_aten_id op, onv_value_id out)
 {
     onv_shape shape;
-    if (onv_value_shape(l, out, &shape)) return emit(l, op_name, &shape, onv_value_dtype(l, out));
+    if (onv_value_shape(l, out, &shape)) return emit(l, op, &shape, onv_value_dtype(l, out));
     forget(&l->recovery);
     return ONV_NO_TENSOR;
 }
 
-uint32_t onv_recover_shaped(onv_lowering *l, const char *op_name, const onv_shape *shape)
+uint32_t onv_recover_shaped(onv_lowering *l, onv_aten_id op, const onv_shape *shape)
 {
     const onv_recovery *r = &l->recovery;
-    return emit(l, op_name, shape,
+    return emit(l, op, shape,
                 r->program.values.count > 0 ? r->program.values.at[0].dtype : (uint8_t)ONV_FLOAT);
 }
 
-uint32_t onv_recover_unary(onv_lowering *l, const char *op_name, uint32_t x, onv_value_id out)
+uint32_t onv_recover_unary(onv_lowering *l, onv_aten_id op, uint32_t x, onv_value_id out)
 {
     onv_recover_tensor(l, "", x);
-    return onv_recover_call(l, op_name, out);
+    return onv_recover_call(l, op, out);
 }
 
-uint32_t onv_recover_binary(onv_lowering *l, const char *op_name, uint32_t x, uint32_t y,
+uint32_t onv_recover_binary(onv_lowering *l, onv_aten_id op, uint32_t x, uint32_t y,
                             onv_value_id out)
 {
     onv_recover_tensor(l, "", x);
     onv_recover_tensor(l, "", y);
-    return onv_recover_call(l, op_name, out);
+    return onv_recover_call(l, op, out);
 }

@@ -2,7 +2,7 @@
  *
  *     onv_recover_tensor(l, "input", x);
  *     onv_recover_int(l, "num_groups", 32);
- *     y = onv_recover_call(l, "aten.group_norm.default", node->outputs[0]);
+ *     y = onv_recover_call(l, ONV_ATEN_group_norm, node->outputs[0]);
  *
  * Arguments come first, as the operator's schema calls them, or without a name in the order of its row; a call is emitted at
  * once, by its row in src/aten or its rule in src/tape, and forgotten.
@@ -21,6 +21,7 @@ typedef struct onv_recovery {
     ONV_VEC(onv_argument) arguments;
     uint32_t like; /* a tensor whose order of memory the result has; ONV_NO_TENSOR: the row tells */
     uint8_t dtype; /* of the result; ONV_UNDEFINED: the graph's */
+    bool in_place; /* it overwrites its first argument */
     bool has_second; /* a result of int64 beside the first */
     uint32_t second; /* its tensor, once the call is emitted */
 } onv_recovery;
@@ -36,12 +37,12 @@ void onv_recover_text(onv_lowering *l, const char *name, const char *text);
 
 /* The tensor of its first result, of the shape of `out`; `op_name` is static. "aten.relu_.default" overwrites its first
  * argument. */
-uint32_t onv_recover_call(onv_lowering *l, const char *op_name, onv_value_id out);
+uint32_t onv_recover_call(onv_lowering *l, onv_aten_id op, onv_value_id out);
 /* The same of any shape, in the dtype of its first argument. */
-uint32_t onv_recover_shaped(onv_lowering *l, const char *op_name, const onv_shape *shape);
+uint32_t onv_recover_shaped(onv_lowering *l, onv_aten_id op, const onv_shape *shape);
 /* Calls of one operand, or two. */
-uint32_t onv_recover_unary(onv_lowering *l, const char *op_name, uint32_t x, onv_value_id out);
-uint32_t onv_recover_binary(onv_lowering *l, const char *op_name, uint32_t x, uint32_t y,
+uint32_t onv_recover_unary(onv_lowering *l, onv_aten_id op, uint32_t x, onv_value_id out);
+uint32_t onv_recover_binary(onv_lowering *l, onv_aten_id op, uint32_t x, uint32_t y,
                             onv_value_id out);
 
 #endif
