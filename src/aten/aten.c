@@ -28,8 +28,9 @@
 #define OVERLOAD(id, overload, arguments, formulas, ...)                                           \
     [ONV_ATEN_##id##__##overload] = {                                                              \
         .name = #id "." #overload, .in = (arguments), .grads = (formulas), __VA_ARGS__},
-#define SHARED(id, ...)                                                                            \
-    [ONV_ATEN_##id] = {.name = #id, .in = "", .grads = "", .form = ONV_ATEN_SHARED, __VA_ARGS__},
+#define SHARED(id, formulas, ...)                                                                  \
+    [ONV_ATEN_##                                                                                   \
+        id] = {.name = #id, .in = "", .grads = (formulas), .form = ONV_ATEN_SHARED, __VA_ARGS__},
 
 const onv_aten_op onv_aten_ops[ONV_ATEN_N_IDS] = {
     [ONV_ATEN_NONE] = {.name = "", .in = "", .grads = "", .form = ONV_ATEN_SHARED},

@@ -70,6 +70,7 @@ typedef enum onv_aten_rule {
     ONV_RULE_LOSS,      /* a kernel of each element, and its reduction */
     ONV_RULE_COMPOSITE, /* others, one after the other */
     ONV_RULE_PAD,
+    ONV_RULE_WINDOWS, /* im2col, col2im */
     ONV_RULE_RESHAPE,
     ONV_RULE_CONTIGUOUS,
     ONV_RULE_TO,

@@ -9,7 +9,6 @@
 typedef struct form {
     const char *name; /* PyTorch's */
     uint8_t kind;
-    uint16_t saves;
     const char *text;
     uint32_t call; /* of onv_line_call: the line has to have it; 0: the form tells enough */
 } form;
@@ -17,50 +16,45 @@ typedef struct form {
 #define LOG1P "Log(Add(Neg(x)#))"
 
 static const form forms[] = {
-    {"threshold", ONV_FUSION_POINTWISE, ONV_SAVES_IN, "Where(LessOrEqual(x#)#x)", 0},
-    {"hardshrink", ONV_FUSION_POINTWISE, ONV_SAVES_IN, "Where(LessOrEqual(Abs(x)#)#x)", 0},
-    {"softshrink", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
-     "Where(Greater(Abs(x)#)Sub(xMul(Sign(x)#))Mul(x#))", 0},
-    {"nan_to_num", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+    {"threshold", ONV_FUSION_POINTWISE, "Where(LessOrEqual(x#)#x)", 0},
+    {"hardshrink", ONV_FUSION_POINTWISE, "Where(LessOrEqual(Abs(x)#)#x)", 0},
+    {"softshrink", ONV_FUSION_POINTWISE, "Where(Greater(Abs(x)#)Sub(xMul(Sign(x)#))Mul(x#))", 0},
+    {"nan_to_num", ONV_FUSION_POINTWISE,
      "Where(And(Greater(x#)IsInf(x))#Where(And(Less(x#)IsInf(x))#Where(IsNaN(x)#x)))", 0},
-    {"nansum", ONV_FUSION_POINTWISE, ONV_SAVES_IN, "ReduceSum(Where(IsNaN(x)#x))", 0},
-    {"huber_loss", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
-     "Where(Less(z=Abs(Sub(xy))#)Mul(Mul(z#)z)Sub(z#))", 0},
-    {"huber_loss", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
-     "Where(Less(z=Abs(Sub(xy))#)Mul(Mul(z#)z)Mul(Sub(z#)#))", 0},
-    {"smooth_l1_loss", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
-     "Where(Less(z=Abs(Sub(xy))#)Mul(Pow(z#)#)Sub(z#))", 0},
-    {"smooth_l1_loss", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+    {"nansum", ONV_FUSION_POINTWISE, "ReduceSum(Where(IsNaN(x)#x))", 0},
+    {"huber_loss", ONV_FUSION_POINTWISE, "Where(Less(z=Abs(Sub(xy))#)Mul(Mul(z#)z)Sub(z#))", 0},
+    {"huber_loss", ONV_FUSION_POINTWISE, "Where(Less(z=Abs(Sub(xy))#)Mul(Mul(z#)z)Mul(Sub(z#)#))",
+     0},
+    {"smooth_l1_loss", ONV_FUSION_POINTWISE, "Where(Less(z=Abs(Sub(xy))#)Mul(Pow(z#)#)Sub(z#))", 0},
+    {"smooth_l1_loss", ONV_FUSION_POINTWISE,
      "Where(Less(z=Abs(Sub(xy))#)Div(Mul(Pow(z#)#)#)Sub(z#))", 0},
-    {"binary_cross_entropy", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+    {"binary_cross_entropy", ONV_FUSION_POINTWISE,
      "Sub(Mul(Sub(y#)Max(" LOG1P "#))Mul(yMax(Log(x)#)))", 0},
-    {"bce_with_logits", ONV_FUSION_POINTWISE, ONV_SAVES_IN, "Sub(Mul(Sub(#y)x)Log(Sigmoid(x)))", 0},
-    {"bce_with_logits_weighted", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+    {"binary_cross_entropy_with_logits", ONV_FUSION_POINTWISE, "Sub(Mul(Sub(#y)x)Log(Sigmoid(x)))",
+     0},
+    {"bce_with_logits_weighted", ONV_FUSION_POINTWISE,
      "Sub(Mul(Sub(#y)x)Mul(Add(Mul(?y)#)Log(Sigmoid(x))))", 0},
-    {"multi_margin_loss", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+    {"multi_margin_loss", ONV_FUSION_POINTWISE,
      "ReduceMean(Where(Not(Equal(?Unsqueeze(w?)))Clip(Add(Sub(#"
      "GatherElements(xUnsqueeze(w?)))x)#)#)?)",
      0},
-    {"cdist", ONV_FUSION_CDIST, 0,
+    {"cdist", ONV_FUSION_CDIST,
      "Sqrt(Clip(MatMul(Concat(Mul(x#)ReduceSum(Pow(x#))?)Transpose(Concat(y?ReduceSum(Pow(y#)))))#)"
      ")",
      0},
-    {"dist", ONV_FUSION_POINTWISE, ONV_SAVES_IN | ONV_SAVES_OUT, "ReduceL2(Reshape(Sub(xy)?))",
-     ONV_LINE_CALLS_DIST},
-    {"dist_l1", ONV_FUSION_POINTWISE, ONV_SAVES_IN | ONV_SAVES_OUT, "ReduceL1(Reshape(Sub(xy)?))",
-     ONV_LINE_CALLS_DIST},
-    {"renorm", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
-     "Mul(xWhere(Greater(z=ReduceL2(x?)#)Reciprocal(Add(z#))#))", ONV_LINE_CALLS_RENORM},
-    {"renorm", ONV_FUSION_POINTWISE, ONV_SAVES_IN,
+    {"dist", ONV_FUSION_POINTWISE, "ReduceL2(Reshape(Sub(xy)?))", ONV_LINE_CALLS_DIST},
+    {"dist_l1", ONV_FUSION_POINTWISE, "ReduceL1(Reshape(Sub(xy)?))", ONV_LINE_CALLS_DIST},
+    {"renorm", ONV_FUSION_POINTWISE, "Mul(xWhere(Greater(z=ReduceL2(x?)#)Reciprocal(Add(z#))#))",
+     ONV_LINE_CALLS_RENORM},
+    {"renorm", ONV_FUSION_POINTWISE,
      "Mul(xWhere(Greater(z=ReduceL2(x?)#)Mul(Reciprocal(Add(z#))#)#))", ONV_LINE_CALLS_RENORM},
     /* Its gradient is a tensor of zeros without memory. */
-    {"sgn", ONV_FUSION_POINTWISE, ONV_SAVES_IN | ONV_SAVES_OUT | ONV_HANDS_ON, "Sign(x)",
-     ONV_LINE_CALLS_SGN},
-    {"max_unpool", ONV_FUSION_POINTWISE, ONV_SAVES_SECOND,
+    {"sgn", ONV_FUSION_POINTWISE, "Sign(x)", ONV_LINE_CALLS_SGN},
+    {"max_unpool2d", ONV_FUSION_POINTWISE,
      "Reshape(ScatterND(Reshape(ConstantOfShape(?)?)Unsqueeze(Reshape(Add(w?)?)?)Reshape(x?)))",
      ONV_LINE_CALLS_MAX_UNPOOL},
     /* Indices of a pooling, which the exporter counts from the start of each image again. */
-    {"indices", ONV_FUSION_SAME, 0, "Sub(wSlice(MaxPool(x)))", 0},
+    {"indices", ONV_FUSION_SAME, "Sub(wSlice(MaxPool(x)))", 0},
 };
 
 enum { MAX_OPERATOR = 24, N_NAMES = 4 };
@@ -190,7 +184,8 @@ static const onv_node *reduction_of(matching *m, const onv_node *last)
 /* F.huber_loss and its like, which reduce what they compute. */
 static bool is_loss(const char *name)
 {
-    return strstr(name, "_loss") != NULL || strcmp(name, "binary_cross_entropy") == 0 ||
+    return strstr(name, "_loss") != NULL ||
+           strncmp(name, "binary_cross", strlen("binary_cross")) == 0 ||
            strncmp(name, "bce_with_logits", strlen("bce_with_logits")) == 0;
 }
 
@@ -248,7 +243,6 @@ void onv_find_decomposed(onv_finder *s, const onv_node *last)
             onv_find_unary(s, (onv_fusion_kind)forms[i].kind, m.named[is_same ? 0 : 1], last);
         fusion.key = onv_is_value(m.named[0]) && !is_same ? m.named[0] : m.named[2];
         fusion.name = forms[i].name;
-        fusion.saves = forms[i].saves;
         onv_find_publish(s, &m.g, fusion);
         if (s->f->n_by_form++ == 0) s->f->by_form = fusion.name;
         return;

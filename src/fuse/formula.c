@@ -58,7 +58,7 @@ void onv_find_affine_grid(onv_finder *s, const onv_node *sum)
     for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++)
         if (!onv_find_take(s, &g, nodes[i])) return;
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, matrices->inputs[0], sum);
-    fusion.name = "affine_grid";
+    fusion.name = "affine_grid_generator";
     onv_find_publish(s, &g, fusion);
 }
 
@@ -99,7 +99,6 @@ void onv_find_lerp(onv_finder *s, const onv_node *where)
     if (!take_all(s, &g, parts, sizeof parts / sizeof parts[0])) return;
     onv_fusion fusion = of_two(s, ONV_FUSION_POINTWISE, start, end, where);
     fusion.name = "lerp.Scalar";
-    fusion.saves = ONV_SAVES_NOTHING;
     onv_find_publish(s, &g, fusion);
 }
 
@@ -128,7 +127,6 @@ void onv_find_atan2(onv_finder *s, const onv_node *atan)
     if (!take_all(s, &g, parts, sizeof parts / sizeof parts[0])) return;
     onv_fusion fusion = of_two(s, ONV_FUSION_POINTWISE, div->inputs[0], div->inputs[1], last);
     fusion.name = "atan2";
-    fusion.saves = ONV_SAVES_IN;
     onv_find_publish(s, &g, fusion);
 }
 

@@ -397,8 +397,7 @@ static void match_padded_pool(onv_finder *s, const onv_node *pad)
         return;
     if (!onv_find_take(s, &g, pad) || !onv_find_take(s, &g, pool)) return;
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, pad->inputs[0], pool);
-    fusion.name = "avg_pool";
-    fusion.saves = ONV_SAVES_IN;
+    fusion.name = "avg_pool2d";
     onv_find_publish(s, &g, fusion);
 }
 

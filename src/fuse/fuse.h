@@ -27,7 +27,7 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_SOFTMAX,    /* x: rows without a finite number give zeros */
     ONV_FUSION_RMS_NORM,   /* x, weight; groups: the first axis that it runs along */
     ONV_FUSION_BATCH_NORM, /* x, weight: with the statistics of the batch, kept by no one */
-    ONV_FUSION_POINTWISE, /* x, key, value where there are as many; name, saves; groups: of a roll, its dims */
+    ONV_FUSION_POINTWISE, /* x, key, value where there are as many; name; groups: of a roll, its dims */
     ONV_FUSION_ADD_PRODUCT, /* x; key, value: the factors, or what is divided; reduction: their node; name */
     ONV_FUSION_ADD_MATMUL,    /* x: what is added; reduction: the product; name */
     ONV_FUSION_COSINE,        /* x, key; reduction: along which dim */
@@ -81,26 +81,10 @@ typedef struct onv_fusion {
     int64_t groups, step;
     onv_node_id reduction;
     onv_node_id first; /* ATTENTION: of its nodes; WRITE: that reads x */
-    const char *name;  /* POINTWISE: PyTorch's, static */
-    uint16_t saves;    /* POINTWISE: of onv_fusion_saves */
+    const char *name;  /* POINTWISE: of the row of ATen, static */
     const onv_encoder_layer *layer;
     const onv_recurrence *recurrence;
 } onv_fusion;
-
-enum onv_fusion_saves {
-    ONV_SAVES_NOTHING = 0,
-    ONV_SAVES_IN = 1,
-    ONV_SAVES_OUT = 2,
-    ONV_RUNS_IN_FLOAT32 = 4, /* under autocast */
-    ONV_HANDS_ON = 8,        /* its gradient is the incoming one */
-    ONV_HANDS_FIRST_ON =
-        16,               /* that of the first operand is, and operands are kept for the second's */
-    ONV_IS_ONE_NODE = 32, /* a node alone may be it */
-    ONV_SAVES_SECOND = 128, /* alone */
-    ONV_HANDS_PARTS = 256,  /* gradients are views of parts of the incoming one */
-    ONV_OF_COMPLEX = 512,   /* numbers, which exporters write as a last dim of 2 */
-    ONV_OF_TENSORS = 64,    /* several operands, of which some may be parameters */
-};
 
 /* Attention without a kernel of its own, as scaled_dot_product_attention runs it: query and key are
  * each multiplied by the root of the scale. Its nodes run one by one; only autocast sees it as one. */

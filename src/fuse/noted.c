@@ -31,61 +31,66 @@ bool onv_find_same_call(const onv_finder *s, const onv_group *g)
 
 typedef struct call {
     const char *aten; /* without the overload, where that does not matter */
-    const char *name; /* of the operation */
-    uint16_t saves;
+    const char *name; /* of the row that it is on the tape */
+    uint8_t is;       /* of call_kind */
 } call;
 
+enum call_kind {
+    IS_ONE_NODE = 1, /* a node alone may be it */
+    OF_TENSORS = 2,  /* several operands, of which some may be parameters */
+    OF_COMPLEX = 4,  /* numbers, which exporters write as a last dim of 2 */
+};
+
 static const call calls[] = {
-    {"silu", "silu", ONV_SAVES_IN},
-    {"gelu", "gelu", ONV_SAVES_IN},
-    {"mish", "mish", ONV_SAVES_IN},
-    {"hardswish", "hardswish", ONV_SAVES_IN},
-    {"hardsigmoid", "hardsigmoid", ONV_SAVES_IN},
-    {"softplus", "softplus", ONV_SAVES_IN | ONV_RUNS_IN_FLOAT32},
-    {"log_sigmoid", "log_sigmoid", ONV_SAVES_IN},
-    {"elu", "elu", ONV_SAVES_IN},
-    {"glu", "glu", ONV_SAVES_IN},
-    {"rsqrt", "rsqrt", ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32},
-    {"var", "var", ONV_SAVES_IN},
-    {"std", "std", ONV_SAVES_IN | ONV_SAVES_OUT},
-    {"log2", "log2", ONV_SAVES_IN | ONV_RUNS_IN_FLOAT32},
-    {"log10", "log10", ONV_SAVES_IN | ONV_RUNS_IN_FLOAT32},
-    {"log1p", "log1p", ONV_SAVES_IN | ONV_RUNS_IN_FLOAT32},
-    {"expm1", "expm1", ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32},
-    {"exp2", "exp2", ONV_SAVES_OUT | ONV_IS_ONE_NODE},
-    {"logsumexp", "logsumexp", ONV_SAVES_IN | ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32},
-    {"logcumsumexp", "logcumsumexp", ONV_SAVES_IN | ONV_SAVES_OUT},
-    {"atan2", "atan2", ONV_SAVES_IN | ONV_OF_TENSORS},
-    {"roll", "roll", ONV_SAVES_NOTHING},
-    {"baddbmm", "baddbmm", ONV_OF_TENSORS},
-    {"addbmm", "addbmm", ONV_OF_TENSORS},
-    {"addmv", "addmv", ONV_OF_TENSORS},
-    {"addr", "addr", ONV_OF_TENSORS},
-    {"remainder.Scalar", "remainder.Scalar", ONV_HANDS_ON},
-    {"fmod.Scalar", "fmod.Scalar", ONV_HANDS_ON},
-    {"frac", "frac", ONV_HANDS_ON},
-    {"remainder.Tensor", "remainder", ONV_SAVES_IN | ONV_HANDS_FIRST_ON | ONV_OF_TENSORS},
-    {"fmod.Tensor", "fmod", ONV_SAVES_IN | ONV_HANDS_FIRST_ON | ONV_IS_ONE_NODE | ONV_OF_TENSORS},
-    {"clamp.Tensor", "clamp.Tensor", ONV_SAVES_IN | ONV_OF_TENSORS},
-    {"lerp.Tensor", "lerp", ONV_SAVES_IN | ONV_OF_TENSORS},
-    {"logaddexp", "logaddexp", ONV_SAVES_IN | ONV_OF_TENSORS},
-    {"logaddexp2", "logaddexp2", ONV_SAVES_IN | ONV_OF_TENSORS},
-    {"sinc", "sinc", ONV_SAVES_IN},
-    {"xlogy.Tensor", "xlogy", ONV_SAVES_IN | ONV_OF_TENSORS},
-    {"mse_loss", "mse_loss", ONV_SAVES_IN | ONV_OF_TENSORS},
-    {"logit", "logit", ONV_SAVES_IN},
-    {"im2col", "im2col", ONV_SAVES_NOTHING},
-    {"diagonal", "diagonal", ONV_SAVES_NOTHING},
-    {"add.Tensor", "add_alpha", ONV_HANDS_FIRST_ON | ONV_OF_TENSORS},
-    {"sub.Tensor", "sub_alpha", ONV_HANDS_FIRST_ON | ONV_OF_TENSORS},
-    {"linalg_vector_norm", "linalg_vector_norm", ONV_SAVES_IN | ONV_SAVES_OUT},
-    {"div.Tensor_mode", "div_mode", ONV_SAVES_IN | ONV_OF_TENSORS}, /* gradients are zeros */
-    {"diagonal_copy", "diagonal", ONV_SAVES_NOTHING},               /* of torch.trace */
-    {"complex", "complex",
-     ONV_SAVES_IN | ONV_HANDS_PARTS | ONV_IS_ONE_NODE | ONV_OF_TENSORS | ONV_OF_COMPLEX},
-    {"polar", "polar", ONV_SAVES_OUT | ONV_OF_TENSORS | ONV_OF_COMPLEX},
-    {"mul.Tensor", "complex_mul", ONV_SAVES_IN | ONV_OF_TENSORS | ONV_OF_COMPLEX},
-    {"abs", "complex_abs", ONV_SAVES_IN | ONV_IS_ONE_NODE | ONV_OF_COMPLEX},
+    {"silu", "silu", 0},
+    {"gelu", "gelu", 0},
+    {"mish", "mish", 0},
+    {"hardswish", "hardswish", 0},
+    {"hardsigmoid", "hardsigmoid", 0},
+    {"softplus", "softplus", 0},
+    {"log_sigmoid", "log_sigmoid", 0},
+    {"elu", "elu", 0},
+    {"glu", "glu", 0},
+    {"rsqrt", "rsqrt", 0},
+    {"var", "var", 0},
+    {"std", "std", 0},
+    {"log2", "log2", 0},
+    {"log10", "log10", 0},
+    {"log1p", "log1p", 0},
+    {"expm1", "expm1", 0},
+    {"exp2", "exp2", IS_ONE_NODE},
+    {"logsumexp", "logsumexp", 0},
+    {"logcumsumexp", "logcumsumexp", 0},
+    {"atan2", "atan2", OF_TENSORS},
+    {"roll", "roll", 0},
+    {"baddbmm", "baddbmm", OF_TENSORS},
+    {"addbmm", "addbmm", OF_TENSORS},
+    {"addmv", "addmv", OF_TENSORS},
+    {"addr", "addr", OF_TENSORS},
+    {"remainder.Scalar", "remainder.Scalar", 0},
+    {"fmod.Scalar", "fmod.Scalar", 0},
+    {"frac", "frac", 0},
+    {"remainder.Tensor", "remainder", OF_TENSORS},
+    {"fmod.Tensor", "fmod", IS_ONE_NODE | OF_TENSORS},
+    {"clamp.Tensor", "clamp.Tensor", OF_TENSORS},
+    {"lerp.Tensor", "lerp", OF_TENSORS},
+    {"logaddexp", "logaddexp", OF_TENSORS},
+    {"logaddexp2", "logaddexp2", OF_TENSORS},
+    {"sinc", "sinc", 0},
+    {"xlogy.Tensor", "xlogy", OF_TENSORS},
+    {"mse_loss", "mse_loss", OF_TENSORS},
+    {"logit", "logit", 0},
+    {"im2col", "im2col", 0},
+    {"diagonal", "diagonal", 0},
+    {"add.Tensor", "add_alpha", OF_TENSORS},
+    {"sub.Tensor", "sub_alpha", OF_TENSORS},
+    {"linalg_vector_norm", "linalg_vector_norm", 0},
+    {"div.Tensor_mode", "div.Tensor_mode", OF_TENSORS},
+    {"diagonal_copy", "diagonal", 0}, /* of torch.trace */
+    {"complex", "complex", IS_ONE_NODE | OF_TENSORS | OF_COMPLEX},
+    {"polar", "polar", OF_TENSORS | OF_COMPLEX},
+    {"mul.Tensor", "complex_mul", OF_TENSORS | OF_COMPLEX},
+    {"abs", "complex_abs", IS_ONE_NODE | OF_COMPLEX},
 };
 
 static const call *call_of(const onv_node *node)
@@ -111,7 +116,7 @@ static bool is_of_function(const onv_node *node)
 
 /* What its forward keeps is not in the file: nearly always its inputs, and backward computes the rest
  * again. */
-static const call function = {"", "autograd function", ONV_SAVES_IN};
+static const call function = {"", "autograd_function", 0};
 
 static bool belongs(const onv_node *a, const onv_node *b)
 {
@@ -228,10 +233,9 @@ static bool find_call(onv_finder *s, const onv_node *node, const call **made, on
     /* The views before it may be those of another call, too. */
     bool joins = *made != NULL && strcmp((*made)->name, "complex") == 0;
     if (joins && !onv_find_is_op(node, "Concat")) return false;
-    bool gathers =
-        joins ? onv_find_take(s, g, node)
-              : *made != NULL && gather(s, node, ((*made)->saves & ONV_IS_ONE_NODE) != 0, g);
-    if (!gathers || !find_operands(s, g, ((*made)->saves & ONV_OF_TENSORS) != 0, in)) return false;
+    bool gathers = joins ? onv_find_take(s, g, node)
+                         : *made != NULL && gather(s, node, ((*made)->is & IS_ONE_NODE) != 0, g);
+    if (!gathers || !find_operands(s, g, ((*made)->is & OF_TENSORS) != 0, in)) return false;
     if (*made == &function && reads_parameters(s, g)) return false;
     *last = find_result(s, g);
     return *last != NULL;
@@ -308,7 +312,7 @@ void onv_find_noted(onv_finder *s, const onv_node *node)
         if (made == &function) s->f->function = node->function;
         return;
     }
-    if ((made->saves & ONV_OF_COMPLEX) != 0 && !is_complex(last)) return;
+    if ((made->is & OF_COMPLEX) != 0 && !is_complex(last)) return;
     bool scales = strcmp(made->name, "add_alpha") == 0 || strcmp(made->name, "sub_alpha") == 0;
     if (scales && !is_scaled_sum(s, last, in)) return;
     bool is_norm = strcmp(made->name, "linalg_vector_norm") == 0;
@@ -326,7 +330,6 @@ void onv_find_noted(onv_finder *s, const onv_node *node)
     if (strcmp(made->name, "roll") == 0) fusion.groups = count_nodes(s, &g, "Concat");
     if (adds_to_product(made->name) && !find_added(s, &g, in, &fusion)) return;
     fusion.name = is_bound ? "vector_norm_inf" : made->name;
-    fusion.saves = made->saves;
     s->f->n_functions += made == &function;
     if (made == &function) s->f->function = node->function;
     onv_find_publish(s, &g, fusion);
@@ -435,7 +438,6 @@ void onv_find_glu(onv_finder *s, const onv_node *split)
         return;
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, split->inputs[0], product);
     fusion.name = "glu";
-    fusion.saves = ONV_SAVES_IN;
     onv_find_publish(s, &g, fusion);
 }
 
@@ -452,7 +454,6 @@ void onv_find_rsqrt(onv_finder *s, const onv_node *root)
     if (!onv_find_same_call(s, &g)) return;
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, root->inputs[0], inverse);
     fusion.name = "rsqrt";
-    fusion.saves = ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32;
     onv_find_publish(s, &g, fusion);
 }
 

@@ -50,6 +50,5 @@ void onv_find_variance(onv_finder *s, const onv_node *square)
     if (!onv_find_same_call(s, &g)) return;
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, x, is_std ? root : last);
     fusion.name = is_std ? "std" : "var";
-    fusion.saves = is_std ? ONV_SAVES_IN | ONV_SAVES_OUT : ONV_SAVES_IN;
     onv_find_publish(s, &g, fusion);
 }

@@ -137,8 +137,8 @@ static void mark_clones(onv_lowering *l)
  * written, are not there. */
 static bool is_kernel(const onv_lowering *l, uint32_t fusion)
 {
-    static const char *const kernels[] = {"affine_grid", "logcumsumexp", "im2col", "max_unpool",
-                                          "multi_margin_loss"};
+    static const char *const kernels[] = {"affine_grid_generator", "logcumsumexp", "im2col",
+                                          "max_unpool2d", "multi_margin_loss"};
     bool is_named = false;
     const onv_fusion *f = fusion != 0 ? &l->fusions.at.at[fusion - 1] : NULL;
     if (f == NULL) return false;

@@ -178,19 +178,10 @@ static void lower_dropout(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, onv_recover_unary(l, ONV_ATEN_dropout, x, node->outputs[0]));
 }
 
-/* F.fold. Its result lies in the memory of a tensor like what it is given, if that is larger. */
 static void lower_fold(onv_lowering *l, const onv_node *node)
 {
-    uint32_t x = onv_node_in(l, node, 0), out = onv_node_new(l, node, 0, onv_promoted(l, node));
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    if (x == ONV_NO_TENSOR || out == ONV_NO_TENSOR) return;
-    uint64_t *bytes = &l->emit.eager->storages.at[onv_tensor_at(&l->emit, out).storage].bytes;
-    if (*bytes < t.bytes) *bytes = t.bytes;
-    onv_emit_begin(&l->emit, "col2im");
-    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
-    onv_emit_temps(&l->emit, onv_tensor_is_contiguous(&t) ? 0 : t.bytes, 0);
-    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
-    onv_emit_end(&l->emit);
+    onv_node_set(l, node, 0,
+                 onv_recover_unary(l, ONV_ATEN_col2im, onv_node_in(l, node, 0), node->outputs[0]));
 }
 
 onv_lower_fn onv_lower_nn(const char *op_type)
@@ -235,96 +226,46 @@ static uint32_t operand(onv_lowering *l, const onv_fusion *f, onv_value_id id)
     return onv_value_tensor(l, id);
 }
 
-/* torch.roll rolls one dim after the other, and holds what it has so far until the last. Its backward is one, too. */
-static void emit_rolls(onv_lowering *l, const onv_fusion *f, uint64_t bytes)
-{
-    uint64_t all;
-    if (!onv_u64_mul(bytes, (uint64_t)f->groups - 1, &all)) all = UINT64_MAX;
-    onv_emit_temps(&l->emit, all, all);
-}
-
-/* A loss over all: what it computes before the sum. The kernels of some put that into the storage of the result, which keeps its
- * size. */
-static void emit_reduced_loss(onv_lowering *l, const onv_fusion *f, const onv_eager_tensor *t,
-                              uint32_t out)
-{
-    static const char *const keep[] = {"mse_loss", "smooth_l1_loss", "binary_cross_entropy"};
-    bool is_large = false;
-    uint64_t both;
-    for (size_t i = 0; i < sizeof keep / sizeof keep[0]; i++)
-        is_large |= strcmp(f->name, keep[i]) == 0;
-    if (is_large && !l->emit.options->on_cpu && out != ONV_NO_TENSOR)
-        l->emit.eager->storages.at[onv_tensor_at(&l->emit, out).storage].bytes = t->bytes;
-    bool is_distance = strncmp(f->name, "dist", strlen("dist")) == 0;
-    if (is_large || is_distance || strcmp(f->name, "huber_loss") == 0)
-        onv_emit_temps(&l->emit, t->bytes, 0);
-    else if (strcmp(f->name, "bce_with_logits") == 0 && onv_u64_mul(t->bytes, 2, &both))
-        onv_emit_temps(&l->emit, both, 0);
-}
-
 /* `x.add_(y, alpha=2)`, F.selu_(x), which keeps its result instead of its input. */
-static bool updates_first(onv_lowering *l, const onv_fusion *f)
+static bool updates_first(onv_lowering *l, const onv_fusion *f, onv_aten_id call)
 {
-    static const char *const names[] = {"elu", "add_alpha", "sub_alpha"};
     onv_node_id user = l->fusions.user[f->x.index];
     const onv_node *reader = onv_is_node(user) ? onv_model_node(l->emit.model, user) : NULL;
-    bool may = false;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        may |= strcmp(f->name, names[i]) == 0;
-    return may && reader != NULL && reader->in_place == ONV_IN_PLACE_YES &&
-           reader->inputs[0].index == f->x.index && !l->emit.options->no_inplace &&
-           !l->emit.options->graph_module && onv_may_overwrite(l, reader, 0);
+    bool may = call == ONV_ATEN_elu || call == ONV_ATEN_add_alpha || call == ONV_ATEN_sub_alpha;
+    onv_eager_tensor t = onv_tensor_at(&l->emit, onv_value_tensor(l, f->x));
+    onv_shape shape;
+    may = may && reader != NULL && reader->in_place == ONV_IN_PLACE_YES &&
+          reader->inputs[0].index == f->x.index && !l->emit.options->no_inplace &&
+          !l->emit.options->graph_module && onv_value_shape(l, f->out, &shape) &&
+          shape.rank == t.rank;
+    for (uint32_t i = 0; may && i < t.rank; i++) may = shape.dims[i] == t.dims[i];
+    return may && onv_may_overwrite(l, reader, 0);
 }
 
-/* What notes tell to be one operation of up to three tensors. */
-static void lower_pointwise(onv_lowering *l, const onv_fusion *f, bool in_place)
+/* What notes, or a form, tell to be one call of up to three tensors. */
+static void lower_call(onv_lowering *l, const onv_fusion *f, bool in_place)
 {
-    uint32_t in[3] = {operand(l, f, f->x), operand(l, f, f->key), operand(l, f, f->value)};
-    for (uint32_t k = 0; k < 3 && (f->saves & ONV_RUNS_IN_FLOAT32) != 0; k++)
-        in[k] = onv_amp_fp32(&l->emit, in[k]);
+    onv_aten_id call = onv_aten_named(f->name);
+    const onv_value_id operands[3] = {f->x, f->key, f->value};
+    uint32_t in[3];
+    for (uint32_t k = 0; k < 3; k++) in[k] = operand(l, f, operands[k]);
     onv_eager_tensor t = onv_tensor_at(&l->emit, in[0]);
-    onv_shape shape;
-    int64_t strides[ONV_MAX_RANK];
-    if (in[0] == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape)) return;
-    bool alike = shape.rank == t.rank;
-    for (uint32_t i = 0; alike && i < t.rank; i++) alike = shape.dims[i] == t.dims[i];
-    bool updates = alike && updates_first(l, f);
-    if (alike) onv_strides_like(&t, strides);
-    uint32_t out =
-        in_place ? in[0]
-        : updates
-            ? onv_tensor_on(&l->emit, t.storage, t.dtype, t.rank, t.dims, t.strides)
-            : onv_tensor_new(&l->emit, t.dtype, shape.rank, shape.dims, alike ? strides : NULL);
-    bool first = (f->saves & ONV_HANDS_FIRST_ON) != 0;
-    bool keeps =
-        (f->saves & ONV_SAVES_IN) != 0 && (!first || onv_tensor_needs_grad(&l->emit, in[1]));
-    bool is_product = strcmp(f->name, "complex_mul") == 0; /* each is kept for the other */
-    onv_emit_begin(&l->emit, f->name);
-    l->emit.op.in_place = in_place || updates;
-    for (uint32_t k = 0; k < 3; k++) {
-        bool hands_on = (f->saves & ONV_HANDS_ON) != 0 || (first && k == 0);
-        bool is_part = (f->saves & ONV_HANDS_PARTS) != 0;
-        onv_emit_in(&l->emit, in[k],
-                    hands_on && alike ? ONV_GRAD_ALIAS
-                    : is_part         ? ONV_GRAD_PART
-                                      : ONV_GRAD_NEW);
-        bool is_second = k == 1 && (f->saves & ONV_SAVES_SECOND) != 0;
-        bool is_wanted = !is_product || (k < 2 && onv_tensor_needs_grad(&l->emit, in[1 - k]));
-        if ((keeps && is_wanted) || is_second) onv_emit_save(&l->emit, in[k]);
+    if (in[0] == ONV_NO_TENSOR) return;
+    bool updates = updates_first(l, f, call);
+    for (uint32_t k = 0; k < 3; k++) onv_recover_tensor(l, "", in[k]);
+    if (call == ONV_ATEN_bce_with_logits_weighted) {
+        call = ONV_ATEN_binary_cross_entropy_with_logits;
+        onv_recover_real(l, "pos_weight",
+                         1); /* of the exporter's own form, which has no tensor of it */
     }
-    if ((f->saves & ONV_SAVES_OUT) != 0) onv_emit_save(&l->emit, out);
-    /* Both kernels make their result like what they are given, and then change its size: their own, or their gradient's. */
-    if (strcmp(f->name, "im2col") == 0 && l->emit.status == ONV_OK) {
-        l->emit.in.at[0].grad_bytes = onv_tensor_at(&l->emit, out).bytes;
-        onv_emit_temps(&l->emit, t.bytes, 0);
-    }
-    if (strcmp(f->name, "roll") == 0 && f->groups > 1) emit_rolls(l, f, t.bytes);
-    if (!alike && shape.rank == 0) emit_reduced_loss(l, f, &t, out);
-    if (strcmp(f->name, "bce_with_logits_weighted") == 0) /* logarithms, and their weights */
-        onv_emit_temps(&l->emit, t.bytes < UINT64_MAX / 3 ? (alike ? 2 : 3) * t.bytes : UINT64_MAX,
-                       0);
-    onv_value_set(l, f->out, onv_emit_out(&l->emit, out));
-    onv_emit_end(&l->emit);
+    if (call ==
+        ONV_ATEN_linalg_vector_norm) /* of 1 and 2 it is one node, of infinity another row */
+        onv_recover_real(l, "ord", 3);
+    if (call == ONV_ATEN_roll)
+        onv_recover_ints(l, "dims", t.dims, f->groups < t.rank ? (uint32_t)f->groups : t.rank);
+    if (call == ONV_ATEN_elu && updates) call = ONV_ATEN_elu_;
+    l->recovery.in_place = in_place || updates;
+    onv_value_set(l, f->out, onv_recover_call(l, call, f->out));
 }
 
 /* x times a function of x, of which a module may overwrite x. */
@@ -418,7 +359,7 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
                       recover_layer(l, ONV_ATEN_batch_norm, x, onv_value_tensor(l, f->weight),
                                     ONV_NO_TENSOR, f->out));
         break;
-    case ONV_FUSION_POINTWISE: lower_pointwise(l, f, in_place); break;
+    case ONV_FUSION_POINTWISE: lower_call(l, f, in_place); break;
     case ONV_FUSION_ADD_PRODUCT: onv_lower_add_product(l, f); break;
     case ONV_FUSION_ADD_MATMUL: onv_lower_add_matmul(l, f); break;
     case ONV_FUSION_COSINE: onv_lower_cosine(l, f); break;

@@ -106,7 +106,8 @@ static uint32_t new_result(onv_tape *t, uint32_t value, uint8_t form, uint8_t dt
     const onv_program_value *v = &t->program->values.at[value];
     bool is_told = v->strides != NULL || v->rank == 0;
     for (size_t i = 0; i < t->operands.count; i++) is_told &= is_as_told(t, &t->operands.at[i]);
-    if (is_told || form != ONV_ATEN_POINTWISE) return onv_tape_new(t, value, dtype);
+    if (is_told || (form != ONV_ATEN_POINTWISE && form != ONV_ATEN_SHARED))
+        return onv_tape_new(t, value, dtype);
     if (!onv_tape_shape(t, value, &shape)) return ONV_NO_TENSOR;
     for (size_t i = 0; i < t->operands.count; i++) {
         onv_eager_tensor x = onv_tensor_at(&t->emit, t->operands.at[i].tensor);
@@ -273,6 +274,9 @@ static onv_aten_id variant_of(const onv_program_call *call, const onv_aten_op *o
         bool has_high = high != NULL && high->kind != ONV_ARGUMENT_NONE;
         return has_low && has_high ? id : ONV_ATEN_clamp_min;
     }
+    const onv_argument *weights = onv_call_argument(call, "pos_weight");
+    if (id == ONV_ATEN_bce_with_logits && weights != NULL && weights->kind != ONV_ARGUMENT_NONE)
+        return ONV_ATEN_bce_with_logits_weighted;
     if (id != ONV_ATEN_linalg_vector_norm) return id;
     double order = onv_call_real(call, "p", onv_call_real(call, "ord", 2));
     return order == 2     ? ONV_ATEN_vector_norm_2

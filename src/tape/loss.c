@@ -99,16 +99,17 @@ void onv_tape_loss(onv_tape *t, const onv_program_call *c, const onv_aten_op *op
     if (made->n_out == 0 || made->n_in == 0) return;
     onv_eager_tensor x = onv_tensor_at(&t->emit, made->in[0].tensor);
     onv_eager_tensor y = onv_tensor_at(&t->emit, made->out[0]);
-    bool is_weighted = onv_call_value(c, "pos_weight") != ONV_NO_PROGRAM_VALUE;
-    bool is_logits = made->aten == ONV_ATEN_bce_with_logits;
+    bool is_weighted = made->aten == ONV_ATEN_bce_with_logits_weighted;
+    bool is_logits = is_weighted || made->aten == ONV_ATEN_bce_with_logits;
     uint64_t all = x.bytes;
-    if (is_logits && is_weighted) onv_emit_rename(made, ONV_ATEN_bce_with_logits_weighted);
     if (y.rank != 0 || x.rank == 0) {
-        if (is_logits && is_weighted) made->forward_temp_bytes = 2 * x.bytes;
+        if (is_weighted) made->forward_temp_bytes = 2 * x.bytes;
         return;
     }
     if (is_logits && !onv_u64_mul(x.bytes, is_weighted ? 3 : 2, &all)) all = UINT64_MAX;
     made->forward_temp_bytes = all;
-    if (!is_logits && made->aten != ONV_ATEN_huber_loss && !t->emit.options->on_cpu)
+    bool is_apart = is_logits || made->aten == ONV_ATEN_huber_loss || made->aten == ONV_ATEN_dist ||
+                    made->aten == ONV_ATEN_dist_l1;
+    if (!is_apart && !t->emit.options->on_cpu)
         t->emit.eager->storages.at[y.storage].bytes = x.bytes;
 }

@@ -109,3 +109,25 @@ void onv_tape_adaptive_avg_pool(onv_tape *t, const onv_program_call *c, const on
     onv_tape_set(t, result, onv_emit_out(&t->emit, out));
     onv_emit_end(&t->emit);
 }
+
+/* Both kernels make what they give like what they are given, and then change its size: im2col its gradient. */
+void onv_tape_windows(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    (void)in_place;
+    onv_tape_operands(t, c, op);
+    uint32_t x = onv_tape_operand_of(t, 0), result = onv_call_result(c, 0);
+    onv_eager_tensor from = onv_tensor_at(&t->emit, x);
+    if (x == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
+    bool gathers = onv_aten_id_of(op) == ONV_ATEN_im2col;
+    uint32_t out = onv_tape_new(t, result, from.dtype);
+    if (out == ONV_NO_TENSOR) return;
+    uint64_t *bytes = &t->emit.eager->storages.at[onv_tensor_at(&t->emit, out).storage].bytes;
+    if (!gathers && *bytes < from.bytes) *bytes = from.bytes;
+    onv_emit_begin_op(&t->emit, onv_aten_as(op));
+    onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
+    if (gathers && t->emit.status == ONV_OK)
+        t->emit.in.at[0].grad_bytes = onv_tensor_at(&t->emit, out).bytes;
+    onv_emit_temps(&t->emit, gathers || !onv_tensor_is_contiguous(&from) ? from.bytes : 0, 0);
+    onv_tape_set(t, result, onv_emit_out(&t->emit, out));
+    onv_emit_end(&t->emit);
+}

@@ -36,6 +36,7 @@ onv_tape_fn onv_tape_rule(onv_aten_rule rule)
         [ONV_RULE_LOSS] = onv_tape_loss,
         [ONV_RULE_COMPOSITE] = onv_tape_composite,
         [ONV_RULE_PAD] = onv_tape_pad,
+        [ONV_RULE_WINDOWS] = onv_tape_windows,
         [ONV_RULE_REPEAT] = onv_tape_repeat,
         [ONV_RULE_INDEX] = onv_tape_index,
         [ONV_RULE_COPY] = onv_tape_copy,

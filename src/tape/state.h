@@ -205,6 +205,7 @@ void onv_tape_adaptive_max_pool(onv_tape *t, const onv_program_call *c, const on
                                 bool in_place);
 void onv_tape_adaptive_avg_pool(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
                                 bool in_place);
+void onv_tape_windows(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
 void onv_tape_cross_entropy(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
                             bool in_place);
 void onv_tape_nll_loss(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,

@@ -190,7 +190,7 @@ static const row rows[] = {
      "y Concat p q axis=1 @cat",
      "y = torch.block_diag(a, b)"},
     /* The indices, which the pooling keeps, too. */
-    {"max_unpool", F, 0,
+    {"max_unpool2d", F, 0,
      "p,i MaxPool a kernel_shape=[2] strides=[2] @max_pool1d_with_indices;"
      "s Add i offsets @add.Tensor;"
      "si Reshape s last @view;"
@@ -245,7 +245,7 @@ static const row rows[] = {
      "p Mul b two @sub.Tensor;"
      "y Sub a p @sub.Tensor",
      NULL},
-    {"div_mode", 2 * F, 0,
+    {"div.Tensor_mode", 2 * F, 0,
      "p Div a b @div.Tensor_mode;"
      "y Floor p @div.Tensor_mode",
      NULL},
