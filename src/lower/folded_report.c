@@ -182,10 +182,10 @@ void onv_folded_report_constants(onv_lowering *l, bool lacks)
         onv_model_diag(
             l->emit.model, ONV_WARNING, "folded-layers", NULL,
             "%u constants, '%s' first, %llu bytes, were computed by the exporter, as parameters "
-            "alone lead to them (layers, products, functions). Training computes them in each "
-            "pass, and their parameters have gradients, which is not counted: what they are made "
-            "of is up to %llu bytes, by the size of tensors that exporters compute with, and what "
-            "is multiplied by them and then kept %llu bytes; torch.onnx.export(..., "
+            "alone lead to them (layers, products, functions). Eager PyTorch computes them in each "
+            "pass, which is not counted: what they are made of is up to %llu bytes, by the size of "
+            "tensors that exporters compute with. In training their parameters have gradients, and "
+            "what is multiplied by them is kept, %llu bytes; torch.onnx.export(..., "
             "dump_exported_program=True) writes the program that says so",
             n, first->name, (unsigned long long)bytes, (unsigned long long)results,
             (unsigned long long)multiplied);

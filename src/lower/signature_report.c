@@ -251,8 +251,7 @@ void onv_signature_report(onv_lowering *l)
             (unsigned long long)l->tally.unused.bytes);
     onv_folded_report(l);
     report_unread(l);
-    if (!l->emit.options->inference && l->signature.count > 0)
-        onv_folded_report_constants(l, n > 0);
+    if (l->signature.count > 0) onv_folded_report_constants(l, n > 0);
     if (n + l->tally.unused.count > 0 && !l->emit.options->inference) report_factors(l);
     if (l->emit.options->buffers == 0) report_buffers(l);
     if (n == 0 || l->emit.options->parameters > 0) return;
