@@ -200,10 +200,13 @@ static uint32_t emit_batched(onv_emitter *e, uint32_t a, uint32_t b)
     return onv_emit_reshape(e, out, rank, dims);
 }
 
-/* Whether a product with a matrix folds the leading dims of the larger operand into one. */
+/* Whether a product with a matrix folds the leading dims of the larger operand into one: where the matrix requires a gradient,
+ * which views of parameters do under no_grad, too, or where that copies nothing. */
 static bool should_fold(onv_emitter *e, uint32_t large, uint32_t matrix)
 {
-    if (onv_tensor_needs_grad(e, matrix)) return true;
+    uint32_t storage = onv_tensor_at(e, matrix).storage;
+    bool is_parameter = e->eager->storages.at[storage].kind == ONV_STORAGE_PARAMETER;
+    if (onv_tensor_needs_grad(e, matrix) || (e->options->inference && is_parameter)) return true;
     onv_eager_tensor t = onv_tensor_at(e, large);
     for (uint32_t i = 0; i + 2 < t.rank; i++)
         if (t.strides[i] != t.strides[i + 1] * t.dims[i + 1]) return false;
