@@ -104,9 +104,9 @@ def inference(exe, path, network, batch, measured, row, options):
     figures, tensors = found["runtimes"]["torch"], measured["inference"]["tensors"]
     row.codes = codes(found)
     row.add_peak(f"tensors at {batch}", figures, measured["inference"])
-    low = min(figures["tensor_peak_bytes"], figures.get("inplace_peak_bytes", figures["tensor_peak_bytes"]))
-    high = max(figures["tensor_peak_bytes"], figures.get("locals_peak_bytes", 0))
-    row.in_range &= low * (1 - PEAK / 100) <= tensors <= high * (1 + PEAK / 100)
+    allocated, around = measured["inference"]["allocated"], PEAK / 100 * tensors
+    ends = [figures[k] for k in ("allocated_peak_bytes", "inplace_peak_bytes", "locals_peak_bytes") if k in figures]
+    row.in_range &= min(ends) - around <= allocated <= max(ends) + around
 
 
 def rows(base, exe, network, measured, made, folder):

@@ -40,7 +40,7 @@ static void fill_row(const onv_runtime_result *r, size_t index, onv_answer_row *
         .result = (uint32_t)index,
         .weight_bytes = r->weight_bytes,
         .live_bytes = r->tensor_peak_bytes > 0 ? r->tensor_peak_bytes : r->held_bytes,
-        .reserved = {r->low_bytes, r->held_bytes},
+        .reserved = {r->low_bytes, r->high_bytes},
         .library_bytes = r->driver_bytes,
         .context = r->context_bytes,
         .total = r->total_bytes,

@@ -164,8 +164,18 @@ static onv_status find_ends(onv_analysis *analysis, prepared p, onv_runtime_opti
         ONV_TRY(onv_runtime_compute(result->runtime, p.model, p.live, &named, &other, err));
         result->locals_peak_bytes = other.allocated_peak_bytes;
         if (reports) warn_of_locals(&analysis->model, result, &other);
+        if (p.model->program != NULL)
+            result->high_bytes =
+                other.held_bytes > result->high_bytes ? other.held_bytes : result->high_bytes;
     }
-    if (how.lower.n_inplace > 0 || p.model->program != NULL) return ONV_OK;
+    if (p.model->program != NULL) {
+        how.lower.no_locals = true;
+        ONV_TRY(onv_runtime_compute(result->runtime, p.model, p.live, &how, &other, err));
+        result->inplace_peak_bytes = other.allocated_peak_bytes;
+        if (other.held_bytes < result->low_bytes) result->low_bytes = other.held_bytes;
+        return onv_runtime_add_up(result, err);
+    }
+    if (how.lower.n_inplace > 0) return ONV_OK;
     how.lower.inplace = all;
     how.lower.n_inplace = 1;
     ONV_TRY(onv_runtime_compute(result->runtime, p.model, p.live, &how, &other, err));

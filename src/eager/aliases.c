@@ -130,7 +130,7 @@ static uint32_t name_until(const onv_naming *n, const onv_statement *s, onv_word
 }
 
 /* `context, weights = attend(x)`; or `found = attend(x)`, of which a later line takes `found[0]`. */
-static bool gets_several(const onv_naming *n, const onv_statement *s)
+bool onv_naming_gets_several(const onv_naming *n, const onv_statement *s)
 {
     onv_words name = last_target(s);
     char indexed[64];
@@ -146,7 +146,7 @@ void onv_naming_hold_weights(onv_naming *n, const onv_statement *s, bool is_hidd
     if (!onv_rule_is_on("eager.attention_weights")) return;
     onv_words name = last_target(s);
     if (name.length == 0 || onv_statement_is_untold(s)) return;
-    if (is_hidden && !gets_several(n, s)) return;
+    if (is_hidden && !onv_naming_gets_several(n, s)) return;
     uint32_t until = name_until(n, s, name);
     if (is_hidden) onv_naming_hold(n, tensor, until);
     for (bool is_given = true; is_given; is_given = n->upper_end) {
@@ -156,7 +156,7 @@ void onv_naming_hold_weights(onv_naming *n, const onv_statement *s, bool is_hidd
         s = &n->at.at[s->parent];
         name = last_target(s);
         if (name.length == 0 || onv_statement_is_untold(s) ||
-            (!n->upper_end && !gets_several(n, s)))
+            (!n->upper_end && !onv_naming_gets_several(n, s)))
             return;
         until = name_until(n, s, name);
         onv_naming_hold(n, tensor, until);

@@ -202,6 +202,7 @@ typedef struct onv_lower_options {
     const char *losses;               /* "OUTPUT=NAME,...", or NULL */
     onv_attention_kernel attention;
     bool locals;         /* calls of modules hold what they can (eager/calls.h) */
+    bool no_locals;      /* inference: nothing is held after its last use */
     bool graph_module;   /* there are no calls of modules, and nothing of this kind is held */
     bool as_exported;    /* no pattern is recognised */
     bool folded_norms;   /* batch norms that the export folded stay folded */

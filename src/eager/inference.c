@@ -35,7 +35,7 @@ static onv_status find_holders(onv_simulation *s, const onv_lower_options *how, 
     if (*held == NULL) return onv_fail_memory(err);
     for (uint32_t i = 0; i < s->eager->storages.count && s->eager->was_recorded; i++)
         (*held)[i] = s->eager->storages.at[i].held_until;
-    if (how->graph_module || s->eager->was_recorded) return ONV_OK;
+    if (how->graph_module || how->no_locals || s->eager->was_recorded) return ONV_OK;
     ONV_TRY(count_regions(s, &around, err));
     onv_status status = onv_calls_find(s->model, s->eager, &s->arena, &calls, err);
     if (status == ONV_OK)

@@ -8,7 +8,7 @@
 
 typedef struct told_frame {
     onv_words line, targets, reads;
-    char kind; /* ONV_STATEMENT_... */
+    char kind, mark; /* ONV_STATEMENT_... */
     bool is_whole;
 } told_frame;
 
@@ -17,10 +17,13 @@ static bool next_frame(const char **at, told_frame *f)
 {
     size_t digits = strspn(*at, "0123456789");
     const char *targets = *at + digits + 2;
-    if (digits == 0 || (*at)[digits] == '\0' || (*at)[digits + 1] != ':') return false;
+    if (digits == 0 || (*at)[digits] == '\0' || (*at)[digits + 1] == '\0') return false;
     size_t length = strcspn(targets, ";"),
            bound = strcspn(targets, (char[]){ONV_STATEMENT_READS, ';', 0});
-    *f = (told_frame){.line = {*at, digits}, .targets = {targets, bound}, .kind = (*at)[digits]};
+    *f = (told_frame){.line = {*at, digits},
+                      .targets = {targets, bound},
+                      .kind = (*at)[digits],
+                      .mark = (*at)[digits + 1]};
     if (bound < length) {
         f->is_whole = targets[length - 1] != ONV_STATEMENT_GOES_ON;
         f->reads = (onv_words){targets + bound + 1, length - bound - 1 - !f->is_whole};
@@ -163,6 +166,7 @@ static bool find_statements(onv_naming *n)
                                    .inner = ONV_NO_CALL,
                                    .first = ONV_NO_CALL,
                                    .kind = f.kind,
+                                   .mark = f.mark,
                                    .is_whole = f.is_whole,
                                    .line = f.line,
                                    .targets = f.targets,
@@ -171,6 +175,8 @@ static bool find_statements(onv_naming *n)
                 if (last != ONV_NO_STATEMENT) n->at.at[last].next = (uint32_t)n->at.count - 1;
                 last = n->current[around[level]] = (uint32_t)n->at.count - 1;
             }
+            if (f.mark != ':' && n->at.at[last].mark != ONV_STATEMENT_LEAVES)
+                n->at.at[last].mark = f.mark;
             n->at.at[last].last_op = i;
             if (inner != ONV_NO_CALL) n->at.at[last].inner = inner;
             if (n->at.at[last].first == ONV_NO_CALL) n->at.at[last].first = inner;
@@ -338,6 +344,26 @@ static bool is_weights_of_attention(const onv_naming *n, uint32_t op, uint32_t t
     return n->eager->ops.at[op].aten == ONV_ATEN_softmax && is_joined(n, tensor);
 }
 
+/* The upper end of a program: what a line does not tell the end of has a name until its call is over, or something outside
+ * has it. */
+static void hold_open(onv_naming *n, const onv_statement *s, uint32_t tensor)
+{
+    const onv_call *call = &n->calls->at.at[s->call];
+    if (!n->upper_end || n->model->program == NULL || s->mark == ':') return;
+    while (s->mark == ONV_STATEMENT_LEAVES && call->parent != ONV_NO_CALL)
+        call = &n->calls->at.at[call->parent];
+    onv_naming_hold(n, tensor, call->last_op);
+}
+
+/* What a program's call gives beside its first result, and nothing reads: `largest, _ = torch.max(x, 1)`, `y, _ = self.lstm(x)`. */
+static void hold_unread(onv_naming *n, uint32_t op, uint32_t tensor)
+{
+    const onv_statement *s = &n->at.at[n->of_op[op]];
+    bool is_beside = n->model->program != NULL && n->eager->ops.at[op].out[0] != tensor &&
+                     n->last_use[tensor] == op;
+    if (is_beside) onv_naming_hold_weights(n, s, onv_naming_gets_several(n, s), tensor);
+}
+
 static void hold_result(onv_naming *n, uint32_t op, uint32_t tensor)
 {
     uint32_t index = n->of_op[op], level = 0;
@@ -345,6 +371,7 @@ static void hold_result(onv_naming *n, uint32_t op, uint32_t tensor)
     for (; index != ONV_NO_STATEMENT; index = n->at.at[index].parent) {
         onv_statement *s = &n->at.at[index];
         level--;
+        hold_open(n, s, tensor);
         if (n->last_use[tensor] <= s->last_op) {
             bool is_chain = n->calls->at.at[s->call].is_chain;
             bool is_hidden = hides(kind_of(n, op, level));
@@ -488,6 +515,8 @@ onv_status onv_names_hold(const onv_model *model, const onv_calls *calls, const 
         told[i] = n.of_op[i] != ONV_NO_STATEMENT;
         for (uint32_t k = 0; k < eager->ops.at[i].n_out && told[i]; k++)
             hold_result(&n, i, eager->ops.at[i].out[k]);
+        for (uint32_t k = 1; k < eager->ops.at[i].n_out && told[i]; k++)
+            hold_unread(&n, i, eager->ops.at[i].out[k]);
         if (told[i]) hold_list(&n, i);
     }
     if (found) hold_repeated(&n, arena);

@@ -22,6 +22,7 @@ typedef struct onv_statement {
     uint32_t call, last_op;
     uint32_t inner, first; /* the last call that it made, and the first one */
     char kind;             /* of its first line */
+    char mark;             /* ':', ONV_STATEMENT_OPEN, ONV_STATEMENT_LEAVES: of any of its lines */
     bool is_whole;         /* it reads nothing but `reads` */
     uint32_t parent;       /* the one of the call around it that made this call */
     uint32_t before, next; /* of the same call */
@@ -114,6 +115,8 @@ uint32_t onv_naming_alias_until(const onv_naming *n, const onv_statement *s, uin
 /* The first name that the line binds is another tensor's in other lines. */
 bool onv_naming_shares_name(const onv_naming *n, const onv_statement *s);
 
+/* The line has a name for each of several results, or for all of them together: a later line reads a member of it. */
+bool onv_naming_gets_several(const onv_naming *n, const onv_statement *s);
 /* Weights of attention, which modules give beside their result, as a rule, whether something reads them or not: where the line around
  * the call gets several results, they have a name there. Other modules may give them on. */
 void onv_naming_hold_weights(onv_naming *n, const onv_statement *s, bool is_hidden,

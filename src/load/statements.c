@@ -216,6 +216,48 @@ static char kind_of(onv_text code, onv_text callee)
     return n_calls == 1 ? ONV_STATEMENT_CALLS : ONV_STATEMENT_SHOWS;
 }
 
+/* Operators that Python writes by signs, and calls by methods of other names. */
+static bool shows_sign(onv_text code, onv_text operation)
+{
+    static const struct {
+        const char *operation, *sign;
+    } signs[] = {{"add", "+"},        {"sub", "-"},      {"rsub", "-"},      {"mul", "*"},
+                 {"div", "/"},        {"matmul", "@"},   {"pow", "**"},      {"neg", "-"},
+                 {"slice", "["},      {"select", "["},   {"index", "["},     {"unsqueeze", "["},
+                 {"to", ".float("},   {"to", ".long("},  {"to", ".type("},   {"to", ".half("},
+                 {"to", ".double("},  {"to", ".int("},   {"to", ".bool("},   {"floor_divide", "//"},
+                 {"reciprocal", "/"}, {"__and__", "&"},  {"__or__", "|"},    {"bitwise_not", "~"},
+                 {"lt", "<"},         {"le", "<="},      {"gt", ">"},        {"ge", ">="},
+                 {"eq", "=="},        {"ne", "!="},      {"add_", "+="},     {"mul_", "*="},
+                 {"sub_", "-="},      {"div_", "/="},    {"remainder", "%"}, {"transpose", ".T"},
+                 {"view_as", "view"}, {"permute", ".T"}, {"adjoint", ".mT"}, {"numpy_T", ".T"}};
+    for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++)
+        if (onv_text_is(operation, signs[i].operation) && onv_text_has(code, signs[i].sign))
+            return true;
+    return false;
+}
+
+static bool adds_to_list(onv_text code)
+{
+    return onv_text_has(code, ".append(") || onv_text_has(code, ".extend(") ||
+           onv_text_has(code, ".insert(");
+}
+
+/* The mark of a line, which is that of an operation itself (`operation`), or of a call around it. */
+static char mark_of(const statement *s, char kind, onv_text operation)
+{
+    bool is_member = onv_text_has(s->targets, "."), is_part = onv_text_has(s->targets, "[");
+    if (is_member || (!s->binds && adds_to_list(s->code))) return ONV_STATEMENT_LEAVES;
+    bool is_hidden =
+        kind == ONV_STATEMENT_HIDES || kind == ONV_STATEMENT_SENDS || kind == ONV_STATEMENT_EDGES;
+    if (operation.length > 0 && is_hidden) is_hidden = !shows_sign(s->code, operation);
+    bool is_whole = s->binds || onv_text_begins(s->code, "return ");
+    bool has_more = onv_text_has(s->code, " for ") || onv_text_has(s->code, ";") ||
+                    onv_text_has(s->code, ":=") || onv_text_has(s->code, "lambda") ||
+                    onv_text_has(s->code, "multi_head_attention_forward");
+    return is_hidden || !is_whole || is_part || has_more ? ONV_STATEMENT_OPEN : ':';
+}
+
 /* `x += y` is a sum: not what y computes. */
 static bool is_of_sign(onv_text operation, char sign)
 {
@@ -422,7 +464,8 @@ onv_status onv_statements_read(onv_model *model, onv_text trace, const char *fol
             kind = ONV_STATEMENT_CALLS;
         if (has_next && keeps_cached(&s, callee)) cached = next;
         put(&w, number);
-        put(&w, onv_text_of((char[]){kind, ':', '\0'}));
+        char mark = mark_of(&s, kind, has_next ? (onv_text){0} : callee);
+        put(&w, onv_text_of((char[]){kind, mark, '\0'}));
         put_targets(&w, &s);
         put_reads(&w, s.value);
         put_char(&w, ';');

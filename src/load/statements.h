@@ -35,6 +35,11 @@ enum {
 /* Among the names that a line reads: it calls a function, or the module or one in it, whose results have no name there. */
 #define ONV_STATEMENT_CALL "()"
 
+/* In place of the colon: a line that does not tell how long its results have names (it goes through a list, adds to one, sets a
+ * member, is a part of a longer one, or hides the call), and one whose results something outside of the call may keep. */
+#define ONV_STATEMENT_OPEN   '!'
+#define ONV_STATEMENT_LEAVES '^'
+
 /* Behind a name that a line reads a member of, by a number: `outputs[0]`. */
 #define ONV_STATEMENT_INDEXED '['
 

@@ -260,6 +260,7 @@ static onv_status take_figures(const onv_execution *made, const onv_runtime_opti
                                  options->room_bytes - made->driver_bytes, figures,
                                  &result->release, err));
     result->low_bytes = made->least_bytes > 0 ? made->least_bytes : result->held_bytes;
+    result->high_bytes = result->held_bytes;
     result->activation_bytes = result->held_bytes - result->weight_bytes;
     return ONV_OK;
 }
@@ -288,7 +289,7 @@ uint64_t onv_runtime_figure(const onv_runtime_result *result, const onv_placemen
 onv_status onv_runtime_add_up(onv_runtime_result *r, onv_error *err)
 {
     if (r->runtime->has_context) r->context_bytes = (onv_range){CONTEXT_LOW, CONTEXT_HIGH};
-    uint64_t low = r->low_bytes, high = r->held_bytes;
+    uint64_t low = r->low_bytes, high = r->high_bytes;
     bool fits = onv_u64_add(low, r->driver_bytes, &low) &&
                 onv_u64_add(high, r->driver_bytes, &high) &&
                 onv_u64_add(low, r->context_bytes.low, &low) &&

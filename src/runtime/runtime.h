@@ -51,7 +51,8 @@ typedef struct onv_runtime_result {
     /* ort: of the order of initializers that needs most; with another order as little as low_bytes may
      * be reserved (others: as much). */
     uint64_t first_run_bytes, steady_bytes;
-    uint64_t low_bytes;
+    /* torch, of an archive: reserved where nothing outlives its last use, and where names hold what they can. */
+    uint64_t low_bytes, high_bytes;
     onv_ort_settings ort;   /* as it was configured */
     bool out_of_memory;     /* its gpu_mem_limit is not enough; the figures are those it reached */
     uint64_t oom_bytes;     /* what found no memory */

@@ -18,6 +18,7 @@ onv_status onv_runtime_of_training(const onv_training_figures *t, onv_runtime_re
                                    .activation_bytes = held > fixed ? held - fixed : 0,
                                    .held_bytes = held,
                                    .low_bytes = held,
+                                   .high_bytes = held,
                                    .allocated_peak_bytes = t->allocated_peak_bytes,
                                    .reserved_peak_bytes = t->reserved_peak_bytes,
                                    .tensor_peak_bytes = t->peak_bytes,
