@@ -146,8 +146,8 @@ void onv_tape_instance_norm(onv_tape *t, const onv_program_call *c, const onv_at
     in[1] = repeated(t, in[1], groups);
     in[2] = repeated(t, in[2], groups);
     uint32_t out = onv_tensor_new(&t->emit, s.dtype, s.rank, s.dims, NULL);
-    onv_tape_give(t, c, 0,
-                  onv_emit_norm(&t->emit, "instance_norm", x, in[1], in[2], groups, true, out));
+    out = onv_emit_norm(&t->emit, "instance_norm", x, in[1], in[2], groups, true, out);
+    onv_tape_set_view_inside(t, onv_call_result(c, 0), out); /* of what batch_norm() gives */
 }
 
 static int64_t first_axis(onv_tape *t, const onv_program_call *c)

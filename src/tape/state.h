@@ -44,7 +44,8 @@ typedef struct onv_tape_run {
 typedef struct onv_tape {
     onv_emitter emit; /* first: its callbacks find the rest by it */
     const onv_program *program;
-    onv_tape_value *values;  /* by value of the program */
+    onv_tape_value
+        *values; /* by value of the program; behind them those that some of them are views of */
     const onv_aten_op **ops; /* by call; NULL: no row */
     bool *in_place;          /* by call */
     bool *left_out;          /* by call: the archive has it, eager PyTorch does not run it */
@@ -73,6 +74,8 @@ uint32_t onv_tape_tensor(onv_tape *t, uint32_t value);
 void onv_tape_set(onv_tape *t, uint32_t value, uint32_t tensor);
 /* `value` is a view of `base`, for autograd. */
 void onv_tape_set_view(onv_tape *t, uint32_t value, uint32_t base, uint32_t tensor);
+/* `value` is a view of that tensor, all of which it shows: what an operator makes inside, and gives in other sizes. */
+void onv_tape_set_view_inside(onv_tape *t, uint32_t value, uint32_t tensor);
 /* `value` is another name of the object `of`, which now has that tensor; or, of a view, its base has one. */
 void onv_tape_set_written(onv_tape *t, uint32_t value, uint32_t of, uint32_t tensor);
 void onv_tape_set_base_written(onv_tape *t, uint32_t value, uint32_t of, uint32_t base_tensor);

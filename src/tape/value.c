@@ -104,6 +104,18 @@ void onv_tape_set_view(onv_tape *t, uint32_t value, uint32_t base, uint32_t tens
     t->values[value].tensor = tensor;
 }
 
+void onv_tape_set_view_inside(onv_tape *t, uint32_t value, uint32_t tensor)
+{
+    onv_eager_tensor x = onv_tensor_at(&t->emit, tensor);
+    uint32_t inside = (uint32_t)t->program->values.count + value;
+    if (tensor == ONV_NO_TENSOR || value == ONV_NO_PROGRAM_VALUE) return;
+    t->values[inside].tensor = tensor;
+    note_value(t, value, tensor);
+    onv_tape_set_view(
+        t, value, inside,
+        onv_emit_view(&t->emit, "view", tensor, x.rank, x.dims, x.strides, ONV_GRAD_ALIAS));
+}
+
 void onv_tape_set_written(onv_tape *t, uint32_t value, uint32_t of, uint32_t tensor)
 {
     onv_tape_value *object = object_of(t, of);
