@@ -48,6 +48,8 @@ typedef struct onv_runtime_info {
     /* torch: what says which calls PyTorch makes: "recording", "program" (an archive), "notes" of an exporter,
      * "graph"; NULL elsewhere. Static. */
     const char *evidence;
+    /* torch, of an archive: allocated where nothing outlives its last use; else 0. Up to locals_peak_bytes it is open. */
+    uint64_t least_peak_bytes;
 } onv_runtime_info;
 
 /* The runtimes asked for; none while a tensor is of unknown size. */

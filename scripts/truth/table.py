@@ -105,7 +105,7 @@ def inference(exe, path, network, batch, measured, row, options):
     row.codes = codes(found)
     row.add_peak(f"tensors at {batch}", figures, measured["inference"])
     allocated, around = measured["inference"]["allocated"], PEAK / 100 * tensors
-    ends = [figures[k] for k in ("allocated_peak_bytes", "inplace_peak_bytes", "locals_peak_bytes") if k in figures]
+    ends = [figures[k] for k in ("allocated_peak_bytes", "inplace_peak_bytes", "least_peak_bytes", "locals_peak_bytes") if k in figures]
     row.in_range &= min(ends) - around <= allocated <= max(ends) + around
 
 

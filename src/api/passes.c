@@ -171,7 +171,7 @@ static onv_status find_ends(onv_analysis *analysis, prepared p, onv_runtime_opti
     if (p.model->program != NULL) {
         how.lower.no_locals = true;
         ONV_TRY(onv_runtime_compute(result->runtime, p.model, p.live, &how, &other, err));
-        result->inplace_peak_bytes = other.allocated_peak_bytes;
+        result->least_peak_bytes = other.allocated_peak_bytes;
         if (other.held_bytes < result->low_bytes) result->low_bytes = other.held_bytes;
         return onv_runtime_add_up(result, err);
     }

@@ -32,6 +32,7 @@ static void add_figures(onv_runtime_info *info, const onv_runtime_result *r)
         info->tensor_peak_bytes = r->tensor_peak_bytes;
         info->locals_peak_bytes = r->locals_peak_bytes;
         info->inplace_peak_bytes = r->inplace_peak_bytes;
+        info->least_peak_bytes = r->least_peak_bytes;
     }
 }
 

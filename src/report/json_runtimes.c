@@ -84,6 +84,8 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
         if (r->locals_peak_bytes > 0) {
             onv_json_put_u64(json, "locals_peak_bytes", r->locals_peak_bytes);
             onv_json_put_u64(json, "inplace_peak_bytes", r->inplace_peak_bytes);
+            if (r->least_peak_bytes > 0)
+                onv_json_put_u64(json, "least_peak_bytes", r->least_peak_bytes);
         }
     }
     onv_json_put_u64(json, "total_bytes", r->held_bytes);

@@ -51,6 +51,12 @@ static void write_ends(const onv_page *page, const onv_runtime_result *r)
     onv_label allocated = onv_label_bytes(r->allocated_peak_bytes);
     onv_label locals = onv_label_bytes(r->locals_peak_bytes);
     onv_label inplace = onv_label_bytes(r->inplace_peak_bytes);
+    if (r->least_peak_bytes > 0 && differs(r->least_peak_bytes, r->allocated_peak_bytes))
+        write_line(page,
+                   onv_arena_printf(page->arena,
+                                    "torch: %s allocated, %s if nothing outlives its last "
+                                    "use; a recording (onnxvram.record) decides",
+                                    allocated.text, onv_label_bytes(r->least_peak_bytes).text));
     if (differs(r->allocated_peak_bytes, r->locals_peak_bytes))
         write_line(page, onv_arena_printf(page->arena,
                                           "torch: %s allocated, up to %s if local variables "

@@ -80,7 +80,7 @@ static const char *key_of(onv_tape *t, const char *path, size_t length, const on
     return onv_intern(strings, key);
 }
 
-/* Parameters that calls read in modules which do not have them, by module and type. */
+/* Parameters that calls read in modules which do not have them, by module and type; others by type alone. */
 static void find_read(onv_tape *t, onv_ptr_map *read)
 {
     const onv_program *p = t->program;
@@ -93,10 +93,9 @@ static void find_read(onv_tape *t, onv_ptr_map *read)
             const onv_argument *a = &call->arguments[k];
             if (a->kind != ONV_ARGUMENT_TENSOR) continue;
             const onv_program_value *v = &p->values.at[a->value];
-            if (v->kind != ONV_PROGRAM_PARAMETER || v->fqn == NULL ||
-                strncmp(v->fqn, path, length) == 0)
-                continue;
-            const char *key = key_of(t, path, length, v);
+            if (v->kind != ONV_PROGRAM_PARAMETER || v->fqn == NULL) continue;
+            bool is_own = strncmp(v->fqn, path, length) == 0;
+            const char *key = key_of(t, path, is_own ? 0 : length, v);
             if (key == NULL || !onv_ptr_map_set(read, key, 0))
                 t->emit.status = onv_fail_memory(t->emit.err);
         }
@@ -111,6 +110,21 @@ static bool is_other_name(onv_tape *t, const onv_ptr_map *read, uint32_t index)
     return key != NULL && onv_ptr_map_get(read, key, NULL);
 }
 
+/* A matrix that no call reads, and that has the sizes of one that is read, may be that: an archive lists the names of a tensor that
+ * modules share as if they were several. */
+static void note_shared(onv_tape *t, const onv_ptr_map *read, uint32_t index)
+{
+    const onv_program_value *v = &t->program->values.at[index];
+    uint32_t tensor = t->values[index].tensor;
+    if (onv_program_is_recorded(t->program) || tensor == ONV_NO_TENSOR || v->rank < 2 ||
+        read->count == 0 || !may_have_other_name(t, index))
+        return;
+    const char *key = key_of(t, "", 0, v);
+    if (key == NULL || !onv_ptr_map_get(read, key, NULL)) return;
+    if (t->shared.count++ == 0) t->shared.first = v->fqn;
+    t->shared.bytes += onv_tensor_at(&t->emit, tensor).bytes;
+}
+
 static void make_all(onv_tape *t)
 {
     onv_ptr_map read = {0};
@@ -122,7 +136,9 @@ static void make_all(onv_tape *t)
         uint8_t kind = t->program->values.at[i].kind;
         bool is_there = kind == ONV_PROGRAM_PARAMETER || kind == ONV_PROGRAM_BUFFER ||
                         kind == ONV_PROGRAM_CONSTANT;
-        if (is_there && !is_other_name(t, &read, i)) make_permanent(t, i);
+        if (!is_there || is_other_name(t, &read, i)) continue;
+        make_permanent(t, i);
+        note_shared(t, &read, i);
     }
     onv_ptr_map_cleanup(&read);
     make_inputs(t);
@@ -267,6 +283,12 @@ static void report(const onv_tape *t)
                        "%u calls of ATen operators without a row, as '%.100s': their results, %llu "
                        "bytes, are counted, not what they keep for backward or take on the way",
                        t->unknown.count, t->unknown.first, (unsigned long long)t->unknown.bytes);
+    if (t->shared.count > 0)
+        onv_model_diag(view, ONV_WARNING, "shared-parameters", NULL,
+                       "no call reads %u parameters, as '%.100s', which have the sizes of others "
+                       "that are read: where modules share a tensor an archive lists all of its "
+                       "names, and %llu bytes count too much; a recording knows",
+                       t->shared.count, t->shared.first, (unsigned long long)t->shared.bytes);
     if (t->emit.unreached.count > 0)
         onv_model_diag(view, ONV_NOTE, "unreached-parameters", NULL,
                        "no gradient reaches %u trained parameters, as '%.100s' (%llu bytes): they "

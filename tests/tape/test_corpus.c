@@ -12,18 +12,24 @@
 
 #include "onnxvram/onnxvram.h"
 
-static onv_analysis *analyse(const char *file, const char *loss)
+static onv_analysis *analyse_as(const char *file, const char *train, const char *loss)
 {
     char path[600];
     onv_analysis *analysis;
     onv_error err = {0};
     onv_options options = onv_options_default();
     options.batch = 4;
-    options.train = "momentum";
+    options.train = train;
     options.loss = loss;
+    options.runtimes = "torch";
     snprintf(path, sizeof path, "%s/tests/%s.json.gz", ONV_SOURCE_DIR, file);
     assert_int_equal(onv_analysis_new(path, &options, &analysis, &err), ONV_OK);
     return analysis;
+}
+
+static onv_analysis *analyse(const char *file, const char *loss)
+{
+    return analyse_as(file, "momentum", loss);
 }
 
 static void keeps(const char *file, const char *loss, uint64_t bytes)
@@ -110,6 +116,48 @@ static void exported_masks_do_not_run(void **state)
     keeps("truth/programs/t5_encoder.archive", "cross-entropy", 853892);
 }
 
+/* Of inference: the least and the most that may be allocated, and what is. */
+static onv_runtime_info infer(const char *file)
+{
+    onv_runtime_info info;
+    onv_analysis *analysis = analyse_as(file, NULL, NULL);
+    assert_true(onv_analysis_runtime(analysis, 0, &info));
+    onv_analysis_destroy(analysis);
+    return info;
+}
+
+/* A view in a loop belongs to the line that has called it, which runs again. */
+static void loops_bind_names_again(void **state)
+{
+    (void)state;
+    takes("tape/programs/conv_lstm.archive", "cross-entropy", 1978728);
+}
+
+/* `largest, _ = torch.max(x, 1)` has the places, too. */
+static void results_that_nothing_reads_have_names(void **state)
+{
+    (void)state;
+    assert_int_equal(infer("tape/programs/cbam.archive").tensor_peak_bytes, 442368);
+}
+
+/* What instance_norm() gives is a view: an activation that overwrites it is written through its base. */
+static void norms_of_instances_give_views(void **state)
+{
+    (void)state;
+    takes("tape/programs/unet3d.archive", "cross-entropy", 8605260);
+}
+
+/* Lists are not decided by lines: PyTorch allocated what is between both ends, and the answer has both. */
+static void lists_have_two_ends(void **state)
+{
+    enum { ALLOCATED = 2136576 };
+    onv_runtime_info info = infer("tape/programs/fpn.archive");
+    (void)state;
+    assert_true(info.least_peak_bytes < ALLOCATED);
+    assert_true(info.locals_peak_bytes > ALLOCATED);
+    assert_true(info.total_high - info.total_low > info.context_high - info.context_low);
+}
+
 static bool warns(const char *file, const char *code)
 {
     onv_analysis *analysis = analyse(file, "none");
@@ -127,6 +175,8 @@ static void archives_say_what_they_do_not_tell(void **state)
     (void)state;
     assert_true(warns("truth/programs/checkpointed.archive", "checkpointed-calls"));
     assert_true(warns("truth/programs/separable.archive", "custom-function"));
+    assert_true(warns("truth/programs/t5_encoder.archive", "shared-parameters"));
+    assert_false(warns("truth/programs/bert.archive", "shared-parameters"));
     assert_false(warns("truth/programs/separable.recording", "custom-function"));
     assert_false(warns("truth/programs/siamese.archive", "custom-function"));
     assert_false(warns("truth/programs/siamese.archive", "checkpointed-calls"));
@@ -142,6 +192,10 @@ int main(void)
         cmocka_unit_test(composites_keep_what_their_parts_do),
         cmocka_unit_test(repeated_gradients_are_copied),
         cmocka_unit_test(whole_slices_are_left_out),
+        cmocka_unit_test(loops_bind_names_again),
+        cmocka_unit_test(results_that_nothing_reads_have_names),
+        cmocka_unit_test(norms_of_instances_give_views),
+        cmocka_unit_test(lists_have_two_ends),
         cmocka_unit_test(exported_masks_do_not_run),
         cmocka_unit_test(archives_say_what_they_do_not_tell),
     };
