@@ -44,7 +44,7 @@ typedef struct onv_runtime_result {
     /* torch: the allocated peak where names of modules hold what they can, and where all activations
      * work in place that may; as above where that is what was asked for */
     uint64_t locals_peak_bytes, inplace_peak_bytes;
-    uint64_t least_peak_bytes; /* torch, of an archive: where nothing outlives its last use; else 0 */
+    uint64_t least_peak_bytes; /* torch, of an archive: nothing outlives its last use; else 0 */
     /* arena */
     uint64_t lower_bound_bytes;
     uint64_t alignment; /* of offsets; 0: 1 */

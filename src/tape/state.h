@@ -44,8 +44,9 @@ typedef struct onv_tape_run {
 typedef struct onv_tape {
     onv_emitter emit; /* first: its callbacks find the rest by it */
     const onv_program *program;
-    onv_tape_value
-        *values; /* by value of the program; behind them those that some of them are views of */
+    onv_tape_value *values; /* by value of the program */
+    /* In `values`, of each one what it is a view of, where an operator made that inside; 0: they are not there. */
+    uint32_t first_inside;
     const onv_aten_op **ops; /* by call; NULL: no row */
     bool *in_place;          /* by call */
     bool *left_out;          /* by call: the archive has it, eager PyTorch does not run it */

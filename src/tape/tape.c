@@ -251,6 +251,7 @@ static onv_status prepare(onv_tape *t)
             (onv_tape_value){.tensor = ONV_NO_TENSOR, .object = i, .base = ONV_NO_PROGRAM_VALUE};
     for (size_t i = 0; i < n_calls; i++)
         t->ops[i] = onv_aten_find(t->program->calls.at[i].op_name, &t->in_place[i]);
+    t->first_inside = (uint32_t)n_values;
     count_uses(t);
     onv_tape_find_exported_masks(t);
     if (onv_program_is_recorded(t->program)) ONV_TRY(onv_tape_number_storages(t));

@@ -107,8 +107,12 @@ void onv_tape_set_view(onv_tape *t, uint32_t value, uint32_t base, uint32_t tens
 void onv_tape_set_view_inside(onv_tape *t, uint32_t value, uint32_t tensor)
 {
     onv_eager_tensor x = onv_tensor_at(&t->emit, tensor);
-    uint32_t inside = (uint32_t)t->program->values.count + value;
+    uint32_t inside = t->first_inside + value;
     if (tensor == ONV_NO_TENSOR || value == ONV_NO_PROGRAM_VALUE) return;
+    if (t->first_inside == 0) {
+        onv_tape_set(t, value, tensor);
+        return;
+    }
     t->values[inside].tensor = tensor;
     note_value(t, value, tensor);
     onv_tape_set_view(
