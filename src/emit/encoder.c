@@ -43,6 +43,14 @@ static uint32_t head_view(onv_emitter *e, uint32_t qkv, int64_t heads)
     return onv_emit_view(e, "chunk", qkv, 4, dims, strides, ONV_GRAD_PART);
 }
 
+/* Until then a name of the kernel's code has it. */
+static void release(onv_emitter *e, uint32_t x)
+{
+    onv_emit_begin(e, "release");
+    onv_emit_in(e, x, ONV_GRAD_NONE);
+    onv_emit_end(e);
+}
+
 static uint32_t attend(onv_emitter *e, uint32_t x, const onv_encoder_call *layer)
 {
     uint32_t qkv = product(e, x, &layer->products[0]);
@@ -61,10 +69,7 @@ static uint32_t attend(onv_emitter *e, uint32_t x, const onv_encoder_call *layer
     y = onv_emit_view(e, "transpose", y, 4, dims, strides, ONV_GRAD_ALIAS);
     const int64_t flat[] = {t.dims[0], t.dims[1], t.dims[2] / 3};
     uint32_t out = product(e, onv_emit_reshape(e, y, 3, flat), &layer->products[1]);
-    /* The function has a name for the projection until it returns. */
-    onv_emit_begin(e, "release");
-    onv_emit_in(e, qkv, ONV_GRAD_NONE);
-    onv_emit_end(e);
+    release(e, qkv); /* the function has a name for the projection until it returns */
     return out;
 }
 
@@ -72,12 +77,17 @@ uint32_t onv_emit_encoder(onv_emitter *e, uint32_t src, const onv_encoder_call *
 {
     if (src == ONV_NO_TENSOR || onv_tensor_at(e, src).rank != 3) return ONV_NO_TENSOR;
     if (layer->is_attention) return attend(e, src, layer);
-    uint32_t x = attend(e, layer->norm_first ? norm(e, src, layer, 0) : src, layer);
+    uint32_t in = layer->norm_first ? norm(e, src, layer, 0) : src;
+    uint32_t x = attend(e, in, layer);
+    release(e, in);
     x = onv_emit_add_to(e, x, src, ONV_GRAD_ALIAS);
     if (!layer->norm_first) x = norm(e, x, layer, 0);
     /* The product computes the activation, too. */
-    uint32_t y = product(e, layer->norm_first ? norm(e, x, layer, 1) : x, &layer->products[2]);
+    in = layer->norm_first ? norm(e, x, layer, 1) : x;
+    uint32_t y = product(e, in, &layer->products[2]);
     if (e->status != ONV_OK || y == ONV_NO_TENSOR) return ONV_NO_TENSOR;
-    y = onv_emit_add_to(e, product(e, y, &layer->products[3]), x, ONV_GRAD_ALIAS);
+    y = product(e, y, &layer->products[3]);
+    release(e, in);
+    y = onv_emit_add_to(e, y, x, ONV_GRAD_ALIAS);
     return layer->norm_first ? y : norm(e, y, layer, 1);
 }

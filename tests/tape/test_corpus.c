@@ -147,6 +147,13 @@ static void norms_of_instances_give_views(void **state)
     takes("tape/programs/unet3d.archive", "cross-entropy", 8605260);
 }
 
+/* The fast path of an encoder's layer has what it normalized until attention, or the feed-forward, is over. */
+static void the_fast_path_has_what_it_normalized(void **state)
+{
+    (void)state;
+    assert_int_equal(infer("tape/programs/masked_autoencoder.recording").tensor_peak_bytes, 376576);
+}
+
 /* Lists are not decided by lines: PyTorch allocated what is between both ends, and the answer has both. */
 static void lists_have_two_ends(void **state)
 {
@@ -195,6 +202,7 @@ int main(void)
         cmocka_unit_test(loops_bind_names_again),
         cmocka_unit_test(results_that_nothing_reads_have_names),
         cmocka_unit_test(norms_of_instances_give_views),
+        cmocka_unit_test(the_fast_path_has_what_it_normalized),
         cmocka_unit_test(lists_have_two_ends),
         cmocka_unit_test(exported_masks_do_not_run),
         cmocka_unit_test(archives_say_what_they_do_not_tell),
