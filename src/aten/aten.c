@@ -18,6 +18,7 @@
 #define AS(id)                     .as = ONV_ATEN_##id
 #define TEMPS(first)               .temps = (first)
 #define TEMPS_OF_EACH(first, next) .temps = (first), .temps_of_second = (next)
+#define FORWARD_TEMPS(text)        .forward_temps = (text)
 #define INDUCTOR(ahead, back)      .forward = (ahead), .backward = (back)
 #define FUSED                      .is_fused = true
 #define COUNTED_AS(id)             .counted_as = ONV_ATEN_##id

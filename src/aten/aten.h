@@ -112,6 +112,8 @@ typedef struct onv_aten_op {
     const char *in;    /* names of tensor arguments, those of lists too, separated by spaces */
     const char *grads; /* "": none */
     const char *temps; /* what backward makes on its way (emit/derivative.c); NULL: nothing */
+    const char
+        *forward_temps; /* what forward makes on its way, in the same letters; NULL: nothing */
     const char *temps_of_second; /* for the second argument, where that differs; else NULL */
     const char *forward,
         *backward; /* torch.compile's operations (recipes.h); NULL: see `is_fused` */

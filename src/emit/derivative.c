@@ -144,3 +144,15 @@ uint64_t onv_derivative_temps(const onv_emitter *e)
     }
     return m.most > all ? m.most - all : 0;
 }
+
+uint64_t onv_forward_temps(const onv_emitter *e)
+{
+    const char *text = onv_aten_ops[e->op.aten].forward_temps;
+    if (text == NULL || e->in.count == 0 || e->out.count == 0) return 0;
+    memory m = {0};
+    operands o = {.self = onv_tensor_at(e, e->in.at[0].tensor),
+                  .other = onv_tensor_at(e, e->in.at[e->in.count > 1 ? 1 : 0].tensor),
+                  .result = onv_tensor_at(e, e->out.at[0])};
+    run(text, &o, &m);
+    return m.most;
+}

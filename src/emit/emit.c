@@ -353,7 +353,8 @@ void onv_emit_end(onv_emitter *e)
     }
     if (e->status != ONV_OK) return;
     if (!onv_u64_add(e->op.backward_temp_bytes, onv_derivative_temps(e),
-                     &e->op.backward_temp_bytes))
+                     &e->op.backward_temp_bytes) ||
+        !onv_u64_add(e->op.forward_temp_bytes, onv_forward_temps(e), &e->op.forward_temp_bytes))
         fail_overflow(e);
     if (!copy_lists(e) || !onv_vec_push(&e->eager->ops, e->op)) {
         fail_memory(e);

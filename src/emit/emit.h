@@ -166,5 +166,7 @@ void onv_reach_find(onv_emitter *e);
 /* Of the operation being built: the most that its backward holds beside the incoming gradient, what it
  * saved and the gradients that it makes. */
 uint64_t onv_derivative_temps(const onv_emitter *e);
+/* Likewise the most that its forward holds beside its operands and results, as its row says. */
+uint64_t onv_forward_temps(const onv_emitter *e);
 
 #endif

@@ -295,8 +295,6 @@ static uint32_t emit_scatter(onv_lowering *l, uint32_t x, uint32_t part)
     onv_emit_begin(&l->emit, "slice_scatter");
     onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
     onv_emit_in(&l->emit, part, ONV_GRAD_PART);
-    onv_emit_temps(&l->emit, 0,
-                   onv_tensor_needs_grad(&l->emit, x) ? onv_tensor_at(&l->emit, part).bytes : 0);
     onv_emit_out(&l->emit, out);
     onv_emit_end(&l->emit);
     return out;

@@ -229,6 +229,32 @@ static void guards_what_one_formula_reads(void **state)
     assert_int_equal(in, 0);
 }
 
+/* docs/extending.md shows a row; it is one, and nothing else says anything of that operator. */
+static void documented_row_is_one(void **state)
+{
+    static const char family[] = ONV_SOURCE_DIR "/src/aten/pointwise.def";
+    char line[MAX_LINE], row[MAX_LINE], shown[MAX_LINE] = "";
+    bool is_found = false;
+    (void)state;
+    FILE *docs = fopen(ONV_SOURCE_DIR "/docs/extending.md", "r"), *rows = fopen(family, "r");
+    assert_true(docs != NULL && rows != NULL);
+    while (shown[0] == '\0' && fgets(line, sizeof line, docs) != NULL)
+        if (strncmp(line, "    OP(", 7) == 0) snprintf(shown, sizeof shown, "%s", line + 4);
+    assert_true(shown[0] != '\0');
+    while (!is_found && fgets(row, sizeof row, rows) != NULL) is_found = strcmp(row, shown) == 0;
+    fclose(docs);
+    fclose(rows);
+    assert_true(is_found);
+    const onv_aten_op *sinh = &onv_aten_ops[ONV_ATEN_sinh];
+    assert_string_equal(sinh->name, "sinh");
+    assert_string_equal(sinh->in, "self");
+    assert_string_equal(sinh->grads, "a:a");
+    assert_string_equal(sinh->temps, "ff");
+    assert_int_equal(sinh->form, ONV_ATEN_POINTWISE);
+    assert_int_equal(sinh->cast, ONV_CAST_FLOAT32);
+    assert_true(onv_aten_is_compiled(sinh));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +263,7 @@ int main(void)
         cmocka_unit_test(guards_what_one_formula_reads),
         cmocka_unit_test(holds_against_pytorch),
         cmocka_unit_test(casts_as_autocast),
+        cmocka_unit_test(documented_row_is_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

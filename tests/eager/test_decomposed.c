@@ -258,7 +258,7 @@ static const row rows[] = {
      "p Max a x @clamp.Tensor;"
      "y Min p b @clamp.Tensor",
      NULL},
-    {"linalg_vector_norm", F + 4 * 8 * 4, F,
+    {"linalg_vector_norm", F + 4 * 8 * 4, F + 4 * 8 * 4,
      "p Abs a @norm=aten.linalg_vector_norm.default;"
      "q Pow p two @norm=aten.linalg_vector_norm.default;"
      "s ReduceSum q last keepdims=0 @norm=aten.linalg_vector_norm.default;"

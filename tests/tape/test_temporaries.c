@@ -1,0 +1,193 @@
+/* What rows of the table say that forward and backward take on their way, against what PyTorch's CUDA build allocated inside each operator
+ * (tests/truth/aten_temporaries.txt, which tests/aten/temporaries.py writes, on a substitute for the CUDA driver). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tape/state.h"
+
+enum { MAX_LINE = 400, N_FIELDS = 5, MOST_ARGUMENTS = 8, LEAST_OPERATORS = 150 };
+enum { NAME, ARGUMENTS, SHAPE, FORWARD, BACKWARD };
+
+/* Bytes: workspaces of reductions, numbers of their own, and sizes on the way that are no multiple of a tensor's. */
+enum { TOLERANCE = 8192 };
+
+typedef struct harness {
+    onv_model model;
+    onv_eager eager;
+    onv_lower_options options;
+    onv_error err;
+    onv_tape tape;
+    onv_program program;
+    onv_tape_value states[MOST_ARGUMENTS + 1];
+    onv_program_value values[MOST_ARGUMENTS + 1];
+    onv_argument arguments[MOST_ARGUMENTS];
+    uint32_t n_values, n_arguments;
+} harness;
+
+static void cut(char *line, char *fields[N_FIELDS])
+{
+    for (uint32_t i = 0; i < N_FIELDS; i++) {
+        fields[i] = line;
+        char *end = strstr(line, " | ");
+        if (end == NULL) return;
+        *end = '\0';
+        line = end + 3;
+    }
+}
+
+static onv_shape shape_of(const char *text)
+{
+    onv_shape shape = {0};
+    for (bool more = *text != '-'; more; text += more) {
+        char *end;
+        shape.dims[shape.rank++] = strtoll(text, &end, 10);
+        text = end;
+        more = *text == 'x';
+    }
+    return shape;
+}
+
+static uint32_t add_value(harness *h, uint8_t dtype, const onv_shape *shape, uint32_t tensor)
+{
+    uint32_t value = h->n_values++;
+    onv_dim *dims = ONV_ARENA_ARRAY(&h->model.arena, onv_dim, shape->rank);
+    for (uint32_t i = 0; i < shape->rank; i++) dims[i] = onv_dim_const(shape->dims[i]);
+    h->states[value] =
+        (onv_tape_value){.tensor = tensor, .object = value, .base = ONV_NO_PROGRAM_VALUE};
+    h->values[value] =
+        (onv_program_value){.name = "", .dtype = dtype, .rank = shape->rank, .dims = dims};
+    return value;
+}
+
+/* "mask:b", "dim=[1]", "min=0.5", "self". */
+static void add_argument(harness *h, char *text)
+{
+    static const onv_shape whole = {3, {64, 64, 64}};
+    onv_argument *a = &h->arguments[h->n_arguments++];
+    char *number = strchr(text, '='), *kind = strchr(text, ':');
+    if (number != NULL) *number++ = '\0';
+    if (kind != NULL) *kind = '\0';
+    *a = (onv_argument){.name = text, .kind = ONV_ARGUMENT_TENSOR};
+    if (number != NULL && *number == '[') {
+        onv_dim *dims = ONV_ARENA_ARRAY(&h->model.arena, onv_dim, 1);
+        dims[0] = onv_dim_const(strtoll(number + 1, NULL, 10));
+        a->kind = ONV_ARGUMENT_INTS;
+        a->count = 1;
+        a->numbers = dims;
+    } else if (number != NULL) {
+        a->kind = ONV_ARGUMENT_FLOAT;
+        a->real = strtod(number, NULL);
+    } else {
+        uint8_t dtype = kind != NULL ? ONV_BOOL : ONV_FLOAT;
+        uint32_t tensor = onv_tensor_new(&h->tape.emit, dtype, whole.rank, whole.dims, NULL);
+        h->eager.tensors.at[tensor].needs_grad = kind == NULL;
+        a->value = add_value(h, dtype, &whole, tensor);
+    }
+}
+
+static void emit(harness *h, char *fields[N_FIELDS], const onv_aten_op *op)
+{
+    onv_model_init(&h->model, SIZE_MAX);
+    h->eager.loss = ONV_NO_TENSOR;
+    h->tape.emit = (onv_emitter){.model = &h->model,
+                                 .options = &h->options,
+                                 .eager = &h->eager,
+                                 .err = &h->err,
+                                 .node = ONV_NO_NODE,
+                                 .region = ONV_NO_REGION};
+    h->tape.program = &h->program;
+    h->tape.values = h->states;
+    for (char *at = strtok(fields[ARGUMENTS], " "); at != NULL; at = strtok(NULL, " "))
+        add_argument(h, at);
+    onv_shape shape = shape_of(fields[SHAPE]);
+    uint32_t result = add_value(h, ONV_FLOAT, &shape, ONV_NO_TENSOR);
+    onv_program_call call = {.name = "",
+                             .op_name = fields[NAME],
+                             .arguments = h->arguments,
+                             .results = &result,
+                             .n_arguments = h->n_arguments,
+                             .n_results = 1,
+                             .module = UINT32_MAX};
+    h->program.values.at = h->values;
+    h->program.values.count = h->n_values;
+    onv_tape_emit(&h->tape, &call, op, false);
+    assert_int_equal(h->tape.emit.status, ONV_OK);
+    assert_true(h->eager.ops.count > 0);
+}
+
+static bool is_near(uint64_t ours, uint64_t measured)
+{
+    return ours <= measured + TOLERANCE && measured <= ours + TOLERANCE;
+}
+
+/* Rows cannot say: what libraries take for a decomposition or an order; what operators keep that PyTorch computes by others; what depends
+ * on contents, or on a number. */
+static bool is_apart(const char *name)
+{
+    static const char *const starts[] = {
+        "aten._linalg",       "aten.linalg",     "aten.cholesky",  "aten.det.",
+        "aten.inverse",       "aten.triangular", "aten.nuclear",   "aten.median.d",
+        "aten.nanmedian.d",   "aten.msort",      "aten.cdist",     "aten._cdist",
+        "aten._euclidean",    "aten.diff",       "aten.trapezoid", "aten.float_power",
+        "aten.fake_quantize", "aten.rrelu",      "aten.dist",      "aten.masked_s",
+        "aten.mvlgamma"};
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++)
+        if (strncmp(name, starts[i], strlen(starts[i])) == 0) return true;
+    return false;
+}
+
+static bool check(char *fields[N_FIELDS], const onv_aten_op *op)
+{
+    harness h = {.options = {.loss = ONV_LOSS_NONE}};
+    emit(&h, fields, op);
+    const onv_eager_op *made = &h.eager.ops.at[h.eager.ops.count - 1];
+    uint64_t forward = strtoull(fields[FORWARD], NULL, 10);
+    uint64_t backward = strtoull(fields[BACKWARD], NULL, 10);
+    bool good =
+        is_near(made->forward_temp_bytes, forward) && is_near(made->backward_temp_bytes, backward);
+    if (!good)
+        print_message("%s: %llu and %llu bytes; the table says %llu and %llu\n", fields[NAME],
+                      (unsigned long long)forward, (unsigned long long)backward,
+                      (unsigned long long)made->forward_temp_bytes,
+                      (unsigned long long)made->backward_temp_bytes);
+    onv_emitter_cleanup(&h.tape.emit);
+    onv_vec_cleanup(&h.tape.operands);
+    onv_eager_cleanup(&h.eager);
+    onv_model_cleanup(&h.model);
+    return good;
+}
+
+static void rows_take_what_pytorch_took(void **state)
+{
+    char path[1000], line[MAX_LINE], *fields[N_FIELDS] = {NULL};
+    uint32_t operators = 0, wrong = 0;
+    bool in_place;
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/truth/aten_temporaries.txt", ONV_SOURCE_DIR);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (line[0] == '#') continue;
+        cut(line, fields);
+        assert_non_null(fields[BACKWARD]);
+        const onv_aten_op *op = onv_aten_find(fields[NAME], &in_place);
+        if (op == NULL || op->rule != ONV_RULE_NONE || is_apart(fields[NAME])) continue;
+        operators++;
+        wrong += !check(fields, op);
+    }
+    fclose(file);
+    print_message("%u operators, %u differ\n", operators, wrong);
+    assert_int_equal(wrong, 0);
+    assert_true(operators >= LEAST_OPERATORS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_take_what_pytorch_took)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
