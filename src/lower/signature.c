@@ -138,16 +138,6 @@ static const char *last_part(const char *name)
     return dot != NULL ? dot + 1 : name;
 }
 
-/* A matrix that a module of PyTorch's own reads, none of which has a matrix for a bias: a mask of attention. */
-static bool is_no_bias(const onv_lowering *l, const onv_weight_read *read)
-{
-    const onv_type *type = &l->emit.model->values.at[read->value].type;
-    const char *class = l->emit.model->nodes.at[read->node].module_class;
-    uint32_t n = 0;
-    for (int32_t i = 0; i < type->rank; i++) n += !onv_dim_is(type->dims[i], 1);
-    return n > 1 && class != NULL && strncmp(class, "torch.nn.modules.", 17) == 0;
-}
-
 /* Of another layer the file has that parameter as it is: what was computed here is not made of it. */
 static bool is_as_it_is(onv_lowering *l, const char *name)
 {
@@ -155,28 +145,13 @@ static bool is_as_it_is(onv_lowering *l, const char *name)
     return layers != NULL && onv_ptr_map_get(&l->signature.in_file, layers, NULL);
 }
 
-/* All tokens are of one type, and each has a position of its own. */
-static bool is_one_row(onv_lowering *l, const onv_tensor *rows)
-{
-    if (rows->type.rank < 2 || rows->elems == 0) return false;
-    uint64_t bytes = rows->type.dims[rows->type.rank - 1].raw * (rows->bytes / rows->elems);
-    unsigned char *buffer;
-    bool reads = bytes <= ONV_MOST_HEAD / 2 && 2 * bytes <= rows->bytes;
-    size_t row = reads ? (size_t)bytes : 0;
-    const unsigned char *data = reads ? onv_weight_head(l, rows, 2 * row, &buffer) : NULL;
-    bool is_one = data != NULL && memcmp(data, data + row, row) == 0;
-    if (reads) onv_heap_free(buffer);
-    return is_one;
-}
-
 /* How little a table of that name is one that rows may be of; UINT32_MAX: it is none. */
-static uint32_t rank_table(onv_lowering *l, const onv_weight_read *read, const char *table)
+static uint32_t rank_table(const char *table)
 {
     bool is_of_types = strstr(table, "type") != NULL || strstr(table, "segment") != NULL;
     if (strcmp(last_part(table), "weight") != 0 || strstr(table, "orm.weight") != NULL)
         return UINT32_MAX;
-    bool is_one = is_one_row(l, l->emit.model->values.at[read->value].tensor);
-    return (strstr(table, "embed") == NULL ? 2 : 0) + (is_of_types == is_one ? 0 : 1);
+    return (strstr(table, "embed") == NULL ? 2 : 0) + is_of_types;
 }
 
 /* A name that nothing explains: best of the module itself, and one that is called as the module would
@@ -198,13 +173,11 @@ static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight
         uint32_t depth = is_free ? depth_in(l->signature.names[i], read->scope) : UINT32_MAX;
         if (depth > 1 || (depth > 0 && read->scope[0] == '\0')) continue;
         bool is_bias = strstr(name, "bias") != NULL;
-        if (is_bias && is_no_bias(l, read)) continue;
         if (is_bias && role == ONV_WEIGHT_IS_NUMBER && !wants_bias) continue;
         if (is_factor && depth > 0 && strstr(l->signature.names[i], "embed") != NULL) continue;
         if (role == ONV_WEIGHT_IS_UNSURE && !is_look_up && is_as_it_is(l, l->signature.names[i]))
             continue;
-        uint32_t as_table =
-            role == ONV_WEIGHT_IS_ROWS ? rank_table(l, read, l->signature.names[i]) : 0;
+        uint32_t as_table = role == ONV_WEIGHT_IS_ROWS ? rank_table(l->signature.names[i]) : 0;
         if (as_table == UINT32_MAX) continue;
         bool is_called = role == ONV_WEIGHT_IS_ROWS || strcmp(name, read->slot) == 0;
         uint32_t rank = depth + as_table + (is_called ? 0 : is_bias == wants_bias ? 2 : 4);
@@ -269,51 +242,6 @@ static const char *find_argument(const onv_lowering *l, const onv_weight_read *r
     return found;
 }
 
-/* A layer that modules share is listed by all names that they have for it, of which all calls name one: that of the
- * argument instead of `own`, its name in the module that calls it now; SIZE_MAX: the call names `own`, or neither. */
-static size_t find_shared(const onv_lowering *l, const onv_weight_read *read, size_t own)
-{
-    const onv_node *node = &l->emit.model->nodes.at[read->node];
-    for (uint32_t i = 0; i < node->n_parameters; i++)
-        if (strcmp(node->parameters[i], l->signature.names[own]) == 0) return SIZE_MAX;
-    const char *name = find_argument(l, read);
-    bool is_called_alike = name != NULL && strcmp(last_part(name), read->slot) == 0;
-    return is_called_alike ? onv_listed_find(l, name) : SIZE_MAX;
-}
-
-/* The weight of an operation that a batch norm was folded into; the node has the name of the norm's module. */
-static bool is_before_norm(const onv_lowering *l, const onv_weight_read *read)
-{
-    const onv_node *node = &l->emit.model->nodes.at[read->node];
-    return read->k == 1 && node->source_op != NULL &&
-           strstr(node->source_op, "batch_norm") != NULL &&
-           strcmp(node->op_type, "BatchNormalization") != 0 &&
-           onv_listed_find(l, l->emit.model->values.at[read->value].name) != SIZE_MAX;
-}
-
-/* Embeddings that encoder, decoder and head share are listed by all their names; the calls have one of them. Nothing
- * calls the module "shared" that such a network has beside: its name is that of the same table. */
-static void explain_shared(onv_lowering *l, size_t at, const char *table)
-{
-    static const char shared[] = "shared.weight";
-    if (table == l->signature.names[at] || strcmp(last_part(table), "weight") != 0) return;
-    for (size_t length = strlen(l->signature.names[at]); length > 0; length--) {
-        char name[1024];
-        if (l->signature.names[at][length - 1] != '.') continue;
-        int n = snprintf(name, sizeof name, "%.*s%s", (int)length, l->signature.names[at], shared);
-        if (n < (int)sizeof name) explain(l, onv_listed_find(l, name));
-    }
-}
-
-/* What a layer is given, and no parameter of its own: queries that are the same for all samples, before a norm. */
-static bool is_layers_input(const onv_lowering *l, const onv_weight_read *read)
-{
-    const onv_node *node = &l->emit.model->nodes.at[read->node];
-    return read->k == 0 && strcmp(node->op_type, "LayerNormalization") == 0 &&
-           onv_weight_place_of(node, 0) == ONV_PLACE_MADE &&
-           l->emit.model->values.at[read->value].role == ONV_ROLE_NOT_NOTED;
-}
-
 /* The file has that parameter, with another size: a convolution that standardizes its weight calls a batch norm, whose weight
  * it has made of another one. Of sets of vectors for each sample, and of sums of products, no better name is known. */
 static bool is_another(const onv_lowering *l, size_t listed, const onv_value *value)
@@ -330,49 +258,13 @@ static void name_exactly(onv_lowering *l)
         onv_weight_read *read = &l->weights.reads.at[i];
         const onv_value *value = &l->emit.model->values.at[read->value];
         size_t at = find_attribute(l, read->scope, read->slot);
-        bool is_named = is_before_norm(l, read);
-        if (is_layers_input(l, read)) continue;
-        if (is_named || (value->role == ONV_ROLE_PARAMETER && read->k == 1))
-            read->parameter = value->name;
-        if (is_named) continue;
-        if (value->role == ONV_ROLE_PARAMETER && read->k == 0 && at != SIZE_MAX)
-            explain_shared(l, at, value->name);
+        if (value->role == ONV_ROLE_PARAMETER && read->k == 1) read->parameter = value->name;
         const char *argument = at == SIZE_MAX ? find_argument(l, read) : NULL;
         if (argument != NULL) at = onv_listed_find(l, argument);
-        size_t shared = at != SIZE_MAX && argument == NULL ? find_shared(l, read, at) : SIZE_MAX;
-        if (shared != SIZE_MAX) {
-            explain(l, at);
-            at = shared;
-        }
         if (at == SIZE_MAX || is_another(l, at, value)) continue;
         l->signature.explained[at] = true;
         read->parameter = l->signature.names[at];
     }
-}
-
-/* "getitem_6" before "getitem_7". */
-static bool is_next_call(const char *before, const char *name)
-{
-    const char *a = strrchr(before, '_'), *b = strrchr(name, '_');
-    if (a == NULL || b == NULL || a - before != b - name) return false;
-    if (memcmp(before, name, (size_t)(a - before)) != 0) return false;
-    return a[1] != '\0' && strtoul(a + 1, NULL, 10) + 1 == strtoul(b + 1, NULL, 10);
-}
-
-/* Parts of one parameter, as weights by which layers are mixed: the file has them behind each other. */
-static const char *of_neighbour(const onv_lowering *l, size_t at)
-{
-    enum { MAX_PARTS = 64 };
-    const onv_weight_read *read = &l->weights.reads.at[at];
-    for (size_t i = at; i-- > 0 && at - i < MAX_PARTS;) {
-        const onv_weight_read *other = &l->weights.reads.at[i];
-        if (other->scope != read->scope || other->value == read->value) continue;
-        bool is_next = is_next_call(l->emit.model->values.at[other->value].name,
-                                    l->emit.model->values.at[read->value].name);
-        return is_next && onv_weight_role_of(l, other) == ONV_WEIGHT_IS_NUMBER ? other->parameter
-                                                                               : NULL;
-    }
-    return NULL;
 }
 
 /* How much a name may differ from what the module would call it: a bias for a factor is likely none. */
@@ -388,7 +280,6 @@ static void name_the_rest(onv_lowering *l, onv_weight_role role, uint32_t below)
         }
         if (read->parameter != NULL || onv_weight_role_of(l, read) != role) continue;
         size_t at = find_left(l, read, role, below);
-        if (at == SIZE_MAX && role == ONV_WEIGHT_IS_NUMBER) read->parameter = of_neighbour(l, i);
         if (at == SIZE_MAX) continue;
         l->signature.explained[at] = true;
         read->parameter = l->signature.names[at];

@@ -187,22 +187,11 @@ static uint32_t compute_weight(onv_lowering *l, onv_weight_use use, const onv_we
     uint64_t row = whole->rank > 0 ? (uint64_t)whole->dims[whole->rank - 1] : 1;
     switch (use) {
     case ONV_WEIGHT_BIASES:
-        if (onv_weight_is_cached(read->parameter)) {
-            onv_weight_hold_places(l, read, file->elems / (uint64_t)from.dims[0]);
-            if (!l->emit.options->inference) return emit_source(l, "index", tensor, out, 0);
-            if (out != ONV_NO_TENSOR)
-                l->emit.eager->storages.at[onv_tensor_at(&l->emit, out).storage].kind =
-                    ONV_STORAGE_CONSTANT;
-            return out;
-        }
         if (strstr(read->parameter, "table") != NULL) {
             onv_weight_hold_places(l, read, file->elems / (uint64_t)from.dims[1]);
             return emit_source(l, "index", tensor, out, 0);
         }
-        return emit_source(
-            l,
-            whole->rank == 3 && strstr(read->parameter, "rel_pos") != NULL ? "index" : "embedding",
-            tensor, out, file->elems / (uint64_t)from.dims[1]);
+        return emit_source(l, "embedding", tensor, out, file->elems / (uint64_t)from.dims[1]);
     case ONV_WEIGHT_LOOKED_UP: return emit_source(l, "embedding", tensor, out, file->elems / row);
     case ONV_WEIGHT_PROJECTED: {
         bool is_first = !l->weights.has_positions; /* of layers, which are all given one table */
@@ -275,7 +264,6 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
         return tensor;
     if (use == ONV_WEIGHT_MADE) {
         storage->kind = ONV_STORAGE_ACTIVATION;
-        storage->bytes = onv_weight_unspread_bytes(l, id);
         onv_weight_note_given(l, given, tensor);
         return emit_source(l, "full", complemented(l, id), tensor, 0);
     }

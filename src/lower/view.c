@@ -404,12 +404,6 @@ static void lower_gather_nd(onv_lowering *l, const onv_node *node)
     if (l->emit.status != ONV_OK || l->emit.eager->ops.count == before || indices == ONV_NO_TENSOR)
         return;
     onv_eager_op *op = &l->emit.eager->ops.at[l->emit.eager->ops.count - 1];
-    const onv_weight_read *read = onv_weight_owner(l, node->inputs[0], node, 0);
-    bool stays = l->emit.options->inference && op->n_out > 0 && read != NULL &&
-                 read->parameter != NULL && onv_weight_is_cached(read->parameter);
-    if (stays)
-        l->emit.eager->storages.at[onv_tensor_at(&l->emit, op->out[0]).storage].kind =
-            ONV_STORAGE_CONSTANT;
     onv_eager_tensor t = onv_tensor_at(&l->emit, indices);
     if (op->n_out == 1 && t.rank > 0 && t.dims[t.rank - 1] >= 0)
         order_indexed(l, node, op->out[0], (uint32_t)t.dims[t.rank - 1]);

@@ -42,8 +42,7 @@ static onv_status list_reads(onv_lowering *l)
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             if (!onv_is_value(node->inputs[k])) continue;
             const onv_value *value = &model->values.at[node->inputs[k].index];
-            if (!onv_value_may_train(model, value) || onv_weight_is_groups_scale(node, k, value))
-                continue;
+            if (!onv_value_may_train(model, value)) continue;
             onv_weight_read read = {.value = node->inputs[k].index,
                                     .node = i,
                                     .k = k,
@@ -170,8 +169,6 @@ onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read 
         l->values[read->value].is_statistic ||
         !onv_dtype_is_float((onv_dtype)value->tensor->type.dtype))
         return ONV_WEIGHT_IS_OTHER;
-    if (onv_weight_is_product(l->emit.model, &l->emit.model->nodes.at[read->node], read->k))
-        return ONV_WEIGHT_IS_OTHER;
     if (onv_weight_place_of(&l->emit.model->nodes.at[read->node], read->k) == ONV_PLACE_WEIGHT)
         return l->emit.model->nodes.at[read->node].takes_buffer ? ONV_WEIGHT_IS_OTHER
                                                                 : ONV_WEIGHT_IS_TAKEN;
@@ -258,11 +255,10 @@ static bool is_told_by_place(onv_lowering *l, uint32_t index, onv_weight_verdict
         bool is_filter = place == ONV_PLACE_WEIGHT && !node->takes_buffer &&
                          l->signature.count > 0 && onv_weight_is_view(value->name) &&
                          find_named(l, index) == NULL;
-        bool is_product = onv_weight_is_product(l->emit.model, node, at->k);
-        if (is_product || place == ONV_PLACE_WEIGHT) {
-            onv_weight_use use = is_product || is_filter ? ONV_WEIGHT_MADE
-                                 : node->takes_buffer    ? ONV_WEIGHT_BUFFER
-                                                         : ONV_WEIGHT_TRAINED;
+        if (place == ONV_PLACE_WEIGHT) {
+            onv_weight_use use = is_filter            ? ONV_WEIGHT_MADE
+                                 : node->takes_buffer ? ONV_WEIGHT_BUFFER
+                                                      : ONV_WEIGHT_TRAINED;
             *v = (onv_weight_verdict){use, true, at};
             return true;
         }
@@ -374,16 +370,11 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     bool of_distances =
         v.read->parameter != NULL &&
         (value->type.rank >= 3 || onv_weight_is_looked_up(value, v.read->parameter)) &&
-        (is_relative(v.read->parameter) || onv_weight_is_cached(v.read->parameter) ||
-         onv_weight_is_of_axis(value, v.read->parameter)) &&
-        strstr(v.read->parameter, "proj") == NULL;
+        is_relative(v.read->parameter) && strstr(v.read->parameter, "proj") == NULL;
     if (of_distances && value->role == ONV_ROLE_NOT_NOTED &&
         onv_weight_place_of(&l->emit.model->nodes.at[v.read->node], v.read->k) != ONV_PLACE_WEIGHT)
         return ONV_WEIGHT_BIASES;
     onv_shape matrix;
-    bool is_query = onv_has_made_up_name(value->name) && value->type.rank == 4 &&
-                    onv_weight_is_query(&l->emit.model->nodes.at[v.read->node], v.read->k);
-    if (is_query) return ONV_WEIGHT_QUERY;
     if (onv_weight_projects(l, v.read, &matrix)) return ONV_WEIGHT_PROJECTED;
     return is_derived(l, value, v.read) ? ONV_WEIGHT_DERIVED : ONV_WEIGHT_TRAINED;
 }

@@ -39,8 +39,7 @@ typedef enum onv_weight_use {
     ONV_WEIGHT_LOOKED_UP_FOR_ALL, /* the same, a view of them for each sample */
     ONV_WEIGHT_BIASES, /* rows of a trained table of biases between positions, by their distance */
     ONV_WEIGHT_PROJECTED, /* a table times a parameter */
-    ONV_WEIGHT_QUERY, /* of attention, the same for all samples: of a table, or a table times this */
-    ONV_WEIGHT_DERIVED, /* computed from a parameter of the same size */
+    ONV_WEIGHT_DERIVED,   /* computed from a parameter of the same size */
 } onv_weight_use;
 
 /* What is known of all initializers. */
@@ -74,8 +73,6 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id);
 bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id);
 /* Of what an ONV_WEIGHT_VIEW is a view of; at least, where its contents are in another file. */
 uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id);
-/* Of indices that the forward pass makes: without what a view of them repeats. */
-uint64_t onv_weight_unspread_bytes(const onv_lowering *l, onv_value_id id);
 /* Dims along which the tensor repeats, by its first bytes: bits; 0: none, or its elements are all alike, or not at hand. */
 uint32_t onv_weight_repeated_dims(onv_lowering *l, const onv_tensor *tensor);
 /* The tensor that another module of the class was given as it; ONV_NO_TENSOR: none, then `given` is noted once

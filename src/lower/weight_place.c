@@ -55,12 +55,6 @@ static const char *const others[] = {
     "clamp",
 };
 
-bool onv_weight_is_query(const onv_node *node, uint32_t k)
-{
-    return k == 0 && strcmp(node->op_type, "MatMul") == 0 &&
-           onv_node_is_aten(node, "scaled_dot_product_attention");
-}
-
 onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
 {
     if (!onv_node_is_noted(node)) return ONV_PLACE_UNKNOWN;
@@ -74,8 +68,7 @@ onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
     }
     if (onv_node_is_aten(node, "embedding") || onv_node_is_aten(node, "embedding_bag"))
         return k == 0 ? ONV_PLACE_WEIGHT : ONV_PLACE_MADE;
-    if (onv_node_is_aten(node, "scaled_dot_product_attention"))
-        return onv_weight_is_query(node, k) ? ONV_PLACE_UNKNOWN : ONV_PLACE_MADE;
+    if (onv_node_is_aten(node, "scaled_dot_product_attention")) return ONV_PLACE_MADE;
     /* A norm without statistics of its own, over a weight: its scale is a weight, its bias is made. */
     if (onv_node_is_aten(node, "_native_batch_norm_legit") &&
         strstr(node->aten_op, "no_stats") != NULL)
@@ -88,24 +81,6 @@ onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
                    : ONV_PLACE_MADE; /* the layer's input */
     if (onv_node_is_any_aten(node, others, sizeof others / sizeof others[0])) return ONV_PLACE_MADE;
     return ONV_PLACE_UNKNOWN;
-}
-
-bool onv_weight_is_product(const onv_model *model, const onv_node *node, uint32_t k)
-{
-    if (strcmp(node->op_type, "Add") != 0 || node->n_inputs != 2 || k > 1 ||
-        !onv_node_is_aten(node, "linear") || !onv_is_value(node->inputs[1 - k]))
-        return false;
-    const onv_value *value = onv_model_value(model, node->inputs[k]);
-    const onv_value *bias = onv_model_value(model, node->inputs[1 - k]);
-    return value->tensor != NULL && onv_has_made_up_name(value->name) && value->type.rank > 1 &&
-           bias->tensor != NULL && bias->type.rank == 1;
-}
-
-bool onv_weight_is_groups_scale(const onv_node *node, uint32_t k, const onv_value *value)
-{
-    return k > 0 && value->role == ONV_ROLE_PARAMETER &&
-           strcmp(node->op_type, "InstanceNormalization") == 0 &&
-           onv_node_is_aten(node, "group_norm");
 }
 
 /* The attribute of the node's own module that a sum or a product takes, as its note tells where it is the only one. */
@@ -151,13 +126,6 @@ bool onv_weight_is_computed(const char *name)
            !onv_is_call_of_any(name, not_made, sizeof not_made / sizeof not_made[0]);
 }
 
-bool onv_weight_is_cached(const char *parameter)
-{
-    static const char name[] = ".attention_biases";
-    size_t length = strlen(parameter), n = sizeof name - 1;
-    return length > n && strcmp(parameter + length - n, name) == 0;
-}
-
 bool onv_weight_is_view(const char *name)
 {
     static const char *const views[] = {"unsqueeze", "squeeze", "view",   "reshape", "permute",
@@ -170,13 +138,6 @@ bool onv_weight_is_looked_up(const onv_value *value, const char *parameter)
 {
     return value->type.rank == 2 && onv_is_call_of(value->name, "index") &&
            strstr(parameter, "table") != NULL;
-}
-
-/* [queries, keys, values] along one axis, of a row for each distance. */
-bool onv_weight_is_of_axis(const onv_value *value, const char *parameter)
-{
-    return value->type.rank == 3 && onv_is_call_of(value->name, "index") &&
-           strstr(parameter, "rel_pos") != NULL;
 }
 
 bool onv_weight_is_bias_of_scores(const onv_node *node, const onv_value *value)

@@ -10,26 +10,12 @@ typedef enum onv_weight_place {
     ONV_PLACE_MADE,   /* where the operation takes what it made itself: masks, zeros */
 } onv_weight_place;
 
-/* What attention compares with the keys. */
-bool onv_weight_is_query(const onv_node *node, uint32_t k);
-
-/* Ones and zeros that a group norm is written with, of which the file has one copy with the weights of other norms. */
-bool onv_weight_is_groups_scale(const onv_node *node, uint32_t k, const onv_value *value);
-
-/* LeViT's biases for each distance, which timm's networks look up once outside of training. */
-bool onv_weight_is_cached(const char *parameter);
-
 /* Constants that the exporter looked up in a table: rows for pairs of places, or for distances along one axis. */
 bool onv_weight_is_looked_up(const onv_value *value, const char *parameter);
-bool onv_weight_is_of_axis(const onv_value *value, const char *parameter);
-
 /* What attention adds to its scores, which may be looked up in a table that is trained. */
 bool onv_weight_is_bias_of_scores(const onv_node *node, const onv_value *value);
 
 onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k);
-
-/* What a layer made of a table by its weight, where the exporter had both: the operand beside the bias. */
-bool onv_weight_is_product(const onv_model *model, const onv_node *node, uint32_t k);
 
 /* What a module calls the parameter that a node takes there. */
 const char *onv_weight_slot_name(const onv_node *node, uint32_t k);

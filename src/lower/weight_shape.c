@@ -16,19 +16,9 @@ static int64_t square_root(int64_t n)
 
 /* The table of which [..., heads, queries, keys] was looked up: windows of w by w have (2 w - 1)^2 distances and,
  * with a token for the class, three more; distances of text are put into 32 buckets, as T5's. */
-static void make_table_shape(const char *name, const onv_shape *whole, bool is_of_axis,
-                             onv_shape *table)
+static void make_table_shape(const char *name, const onv_shape *whole, onv_shape *table)
 {
     enum { BUCKETS = 32, CLASS_TOKEN = 3 };
-    if (is_of_axis) { /* from the last query and the first key to the other ends */
-        int64_t most = whole->dims[whole->dims[0] < whole->dims[1]];
-        *table = (onv_shape){2, {2 * most - 1, whole->dims[2]}};
-        return;
-    }
-    if (onv_weight_is_cached(name)) { /* of a window to itself: as many distances as places */
-        *table = (onv_shape){2, {whole->dims[whole->rank - 3], whole->dims[whole->rank - 1]}};
-        return;
-    }
     bool is_row = whole->rank == 2; /* of all pairs, before it was divided into queries and keys */
     int64_t keys = is_row ? square_root(whole->dims[0]) : whole->dims[whole->rank - 1];
     int64_t rows = BUCKETS;
@@ -38,12 +28,6 @@ static void make_table_shape(const char *name, const onv_shape *whole, bool is_o
     else if (strstr(name, "table") != NULL && with_class > 0)
         rows = (2 * with_class - 1) * (2 * with_class - 1) + CLASS_TOKEN;
     *table = (onv_shape){2, {rows, whole->dims[is_row ? 1 : whole->rank - 3]}};
-}
-
-static bool has_suffix(const char *name, const char *suffix)
-{
-    size_t length = strlen(name), n = strlen(suffix);
-    return length > n && strcmp(name + length - n, suffix) == 0;
 }
 
 /* A table of positions times the weight of a layer inside the module that reads the result: both were constants, so that
@@ -94,23 +78,12 @@ bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read
         return true;
     }
     case ONV_WEIGHT_PROJECTED: return onv_weight_projects(l, read, shape);
-    case ONV_WEIGHT_QUERY: { /* [samples, heads, queries, values] */
-        int64_t width;
-        if (!onv_i64_mul(whole->dims[1], whole->dims[3], &width)) return false;
-        if (has_suffix(name, ".weight")) *shape = (onv_shape){2, {width, width}};
-        shape->dims[0] = shape->rank == 2 ? width : 1;
-        return true;
-    }
     case ONV_WEIGHT_LOOKED_UP_FOR_ALL:
     case ONV_WEIGHT_LOOKED_UP: /* positions repeat along the batch; all tokens are of one type */
         for (uint32_t i = 0; i + 2 < shape->rank; i++) shape->dims[i] = 1;
         if (shape->rank > 1 && strstr(name, "token_type") != NULL) shape->dims[shape->rank - 2] = 1;
         return true;
-    case ONV_WEIGHT_BIASES:
-        make_table_shape(name, whole,
-                         onv_weight_is_of_axis(&l->emit.model->values.at[read->value], name),
-                         shape);
-        return true;
+    case ONV_WEIGHT_BIASES: make_table_shape(name, whole, shape); return true;
     default: return true;
     }
 }
@@ -129,8 +102,6 @@ void onv_weight_hold_places(onv_lowering *l, const onv_weight_read *read, uint64
     if (!onv_rule_is_on("lower.hold_places")) return;
     int64_t keys = pairs < INT64_MAX ? square_root((int64_t)pairs) : 0;
     uint64_t bytes;
-    if ((square_root(keys) == 0 && !onv_weight_is_cached(read->parameter)) ||
-        !onv_u64_mul(pairs, sizeof(int64_t), &bytes))
-        return;
+    if (square_root(keys) == 0 || !onv_u64_mul(pairs, sizeof(int64_t), &bytes)) return;
     onv_storage_new(&l->emit, bytes, ONV_STORAGE_BUFFER, read->parameter);
 }

@@ -107,16 +107,6 @@ static bool is_wider(onv_lowering *l, onv_value_id a, onv_value_id b)
            first_dim_indexer(l, b) != NULL && repeats_same(l, a, b, true);
 }
 
-uint64_t onv_weight_unspread_bytes(const onv_lowering *l, onv_value_id id)
-{
-    const onv_value *value = onv_model_value(l->emit.model, id);
-    const onv_tensor *tensor = value->tensor;
-    bool is_spread = onv_is_call_of(value->name, "expand") && first_dim_indexer(l, id) != NULL &&
-                     tensor->type.rank > 0 && tensor->elems > 0;
-    return is_spread ? tensor->bytes / tensor->elems * (uint64_t)tensor->type.dims[0].raw
-                     : tensor->bytes;
-}
-
 /* Does the file have the indices that it repeats as they are, which another operation reads? */
 static bool has_unrepeated(onv_lowering *l, onv_value_id id)
 {

@@ -193,37 +193,6 @@ static void a_bias_is_what_is_added(void **state)
     assert_int_equal(run(&n).figures.parameter_bytes, W + 8 * 4);
 }
 
-/* Rows that were looked up are a table's, whatever else the module computed; of two tables, that of types has one row. */
-static void rows_are_those_of_tables(void **state)
-{
-    (void)state;
-    static const float same[4 * 8] = {0}, other[4 * 8] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
-    static const struct {
-        const float *rows;
-        uint64_t elems;
-    } cases[] = {{same, 8}, {other, 4 * 8}};
-    for (size_t i = 0; i < 2; i++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
-        model_weight(m, "unsqueeze", "f32[4,1]");
-        model_weight_data(m, "embedding_1", "f32[4,8]", cases[i].rows, sizeof same);
-        model_parameters(m, "w net.embed_positions.weight net.embed_token_type.weight");
-        add_call(m, "MatMul", "x w", "h", "mm");
-        add_call(m, "Mul", "h unsqueeze", "g", "mul");
-        add_call(m, "Add", "g embedding_1", "y", "add");
-        model_output(m, "y", "f32");
-        trainer t;
-        trainer_open_model(&t, m);
-        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                                 .lower = {.loss = ONV_LOSS_NONE}};
-        assert_int_equal(trainer_run(&t, &how).figures.gradient_bytes, W + cases[i].elems * 4);
-        trainer_close(&t);
-        model_free(m);
-    }
-}
-
 /* A parameter that is expanded along other dims than the batch, or repeated: its contents tell. */
 static void spread_parameters_have_their_own_size(void **state)
 {
@@ -260,18 +229,9 @@ static void spread_parameters_have_their_own_size(void **state)
 }
 
 /* A layer whose input is a table: the file has their product, which is no bias, nor is a mask that becomes a condition. */
-static void products_and_conditions_are_no_biases(void **state)
+static void conditions_are_no_biases(void **state)
 {
     (void)state;
-    network product = {
-        "fc.weight mlp.weight mlp.bias",
-        "val_1 f32[8,8] val_2 f32[4,8] mlp.bias f32[8]",
-        {FC,
-         {"Add", "val_2 mlp.bias", "t", "", "mlp", "linear_1", LINEAR, "aten.linear.default"},
-         {"Mul", "h t", "y", "", MIXER}}};
-    outcome o = run(&product);
-    assert_int_equal(o.figures.gradient_bytes, W + 8 * 4);
-    assert_non_null(strstr(o.text, "'mlp'"));
     network condition = {
         "fc.weight net.mixer.v_bias",
         "val_1 f32[8,8] mul_2 f32[4,8]",
@@ -468,8 +428,7 @@ int main(void)
         cmocka_unit_test(constants_computed_from_parameters_are_trained),
         cmocka_unit_test(computed_matrices_are_kept),
         cmocka_unit_test(a_bias_is_what_is_added),
-        cmocka_unit_test(rows_are_those_of_tables),
-        cmocka_unit_test(products_and_conditions_are_no_biases),
+        cmocka_unit_test(conditions_are_no_biases),
         cmocka_unit_test(spread_parameters_have_their_own_size),
         cmocka_unit_test(an_expanded_constant_has_its_name_first),
         cmocka_unit_test(a_norm_is_given_what_was_expanded),

@@ -351,104 +351,6 @@ static void grids_keep_nothing(void **state)
     }
 }
 
-/* Pooling by attention: a query that is trained, or made of what is, is the same for all samples, so that the exporter
- * computed it. Keys are kept for its gradient. */
-static void folded_queries_are_trained(void **state)
-{
-    (void)state;
-    enum { X = 2 * 4 * 16 * 8 * 4, W = 8 * 8 * 4, WIDTH = 4 * 16 };
-    static const struct {
-        const char *listed;
-        uint64_t parameters, kept; /* bytes */
-    } cases[] = {{"net.w net.pool.token", W + WIDTH * 4, 2 * X},
-                 {"net.w net.pool.q_proj.weight", W + WIDTH * WIDTH * 4, 2 * X},
-                 {"net.w", W, X}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[2,4,16,8]");
-        model_weight(m, "net.w", "f32[8,8]");
-        model_role(m, "net.w", "PARAMETER");
-        model_weight(m, "val_9", "f32[2,4,1,16]");
-        model_parameters(m, cases[i].listed);
-        model_source(m, "net", "linear");
-        model_class(m, LINEAR, "aten.linear.default");
-        model_node(m, "MatMul", "linear", "x net.w", "h", "");
-        model_source(m, "net.pool", "scaled_dot_product_attention");
-        model_class(m, "zoo.Pool", "aten.scaled_dot_product_attention.default");
-        model_node(m, "MatMul", "scores", "val_9 h", "y", "");
-        model_output(m, "y", "f32");
-        trainer t;
-        trainer_open_model(&t, m);
-        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                                 .lower = {.loss = ONV_LOSS_NONE}};
-        onv_training_figures f = trainer_run(&t, &how).figures;
-        assert_int_equal(f.parameter_bytes, cases[i].parameters);
-        assert_int_equal(f.gradient_bytes, cases[i].parameters);
-        enum { QUERY = 2 * WIDTH * 4 };
-        assert_int_equal(f.saved_activation_bytes, cases[i].kept + QUERY);
-        trainer_close(&t);
-        model_free(m);
-    }
-}
-
-/* LeViT's biases: of a window to itself as many distances as places. Outside of training timm's networks keep what they looked
- * up, whether the exporter folded that or not. */
-static void biases_of_distances_are_looked_up_once(void **state)
-{
-    (void)state;
-    enum { HEADS = 2, KEYS = 9, PAIRS = 81 };
-    static const int64_t places[PAIRS];
-    for (int is_folded = 0; is_folded < 2; is_folded++)
-        for (int trains = 0; trains < 2; trains++) {
-            model *m = model_new(18);
-            model_input(m, "x", "f32[2,9,9]");
-            model_parameters(m, "net.attention_biases ~net.attention_bias_idxs");
-            if (is_folded) {
-                model_weight(m, "index", "f32[2,9,9]");
-            } else {
-                model_weight(m, "val_3", "f32[9,2]");
-                model_weight_data(m, "net.attention_bias_idxs", "i64[9,9,1]", places,
-                                  sizeof places);
-                model_role(m, "net.attention_bias_idxs", "BUFFER");
-                model_source(m, "net", "index");
-                model_class(m, "zoo.Attention", "aten.index.Tensor");
-                model_node(m, "GatherND", "g", "val_3 net.attention_bias_idxs", "g", "");
-                model_source(m, "net", "index");
-                model_class(m, "zoo.Attention", "aten.index.Tensor");
-                model_node(m, "Transpose", "t", "g", "index", "perm=[2,0,1]");
-            }
-            model_node(m, "Neg", "first", "x", "b", "");
-            model_source(m, "net", "add");
-            model_class(m, "zoo.Attention", "aten.add.Tensor");
-            model_node(m, "Add", "add", "b index", "a", "");
-            model_node(m, "Sin", "sine", "a", "y", "");
-            model_output(m, "y", "f32");
-            if (!trains) {
-                pass p;
-                pass_run(&p, m, NULL);
-                uint32_t n_staying =
-                    0; /* the input, the places, and what was looked up: all are as large */
-                for (size_t i = 0; i < p.t.buffers.count; i++) {
-                    const onv_buffer *buffer = &p.t.buffers.at[i];
-                    n_staying += buffer->bytes == HEADS * PAIRS * 4 && buffer->first == 0 &&
-                                 buffer->last == p.t.steps.count - 1;
-                }
-                assert_int_equal(n_staying, 3);
-                pass_drop(&p);
-                continue;
-            }
-            trainer t;
-            trainer_open_model(&t, m);
-            onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                                     .lower = {.loss = ONV_LOSS_NONE}};
-            onv_training_figures f = trainer_run(&t, &how).figures;
-            assert_int_equal(f.parameter_bytes, HEADS * KEYS * 4);
-            assert_int_equal(f.buffer_bytes, PAIRS * 8);
-            trainer_close(&t);
-            model_free(m);
-        }
-}
-
 /* a x + (1 - a) y, of whose a the exporter computed both factors: both x and y are kept for its gradient. */
 static void blends_keep_both_parts(void **state)
 {
@@ -484,49 +386,6 @@ static void blends_keep_both_parts(void **state)
     }
 }
 
-/* A group norm in four groups, written with ones and zeros that are also another norm's: each norm has its two vectors. */
-static void scales_of_group_norms_are_no_parameters(void **state)
-{
-    (void)state;
-    static const int64_t grouped[] = {2, 4, -1}, whole[] = {2, 4, 2, 4};
-    static const part parts[] = {
-        {"Reshape", "x grouped", "a", "", "net.norm", "group_norm",
-         "torch.nn.modules.normalization.GroupNorm", "aten.group_norm.default"},
-        {"InstanceNormalization", "a net.other.weight net.other.bias", "b", "", "net.norm",
-         "group_norm", "torch.nn.modules.normalization.GroupNorm", "aten.group_norm.default"},
-        {"Reshape", "b whole", "c", "", "net.norm", "group_norm",
-         "torch.nn.modules.normalization.GroupNorm", "aten.group_norm.default"},
-        {"Mul", "c val_1", "d", "", "net.norm", "group_norm",
-         "torch.nn.modules.normalization.GroupNorm", "aten.group_norm.default"},
-        {"Add", "d val_2", "e", "", "net.norm", "group_norm",
-         "torch.nn.modules.normalization.GroupNorm", "aten.group_norm.default"},
-        {"LayerNormalization", "e net.other.weight net.other.bias", "y", "", "net.other",
-         "layer_norm", "torch.nn.modules.normalization.LayerNorm", "aten.layer_norm.default"},
-    };
-    model *m = model_new(18);
-    model_input(m, "x", "f32[2,4,2,4]");
-    model_parameters(m, "net.norm.weight net.norm.bias net.other.weight net.other.bias");
-    model_weight(m, "net.other.weight", "f32[4]");
-    model_weight(m, "net.other.bias", "f32[4]");
-    model_role(m, "net.other.weight", "PARAMETER");
-    model_role(m, "net.other.bias", "PARAMETER");
-    model_weight(m, "val_1", "f32[4,1,1]");
-    model_weight(m, "val_2", "f32[4,1,1]");
-    model_ints(m, "grouped", 3, grouped);
-    model_ints(m, "whole", 4, whole);
-    add_parts(m, parts, sizeof parts / sizeof parts[0]);
-    model_output(m, "y", "f32");
-    trainer t;
-    trainer_open_model(&t, m);
-    onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                             .lower = {.loss = ONV_LOSS_NONE}};
-    onv_training_figures f = trainer_run(&t, &how).figures;
-    assert_int_equal(f.parameter_bytes, 4 * 4 * 4);
-    assert_int_equal(f.gradient_bytes, 4 * 4 * 4);
-    trainer_close(&t);
-    model_free(m);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -538,10 +397,7 @@ int main(void)
         cmocka_unit_test(poolings_to_any_size_are_one_operation),
         cmocka_unit_test(assignments_to_a_part_overwrite),
         cmocka_unit_test(grids_keep_nothing),
-        cmocka_unit_test(folded_queries_are_trained),
-        cmocka_unit_test(biases_of_distances_are_looked_up_once),
         cmocka_unit_test(blends_keep_both_parts),
-        cmocka_unit_test(scales_of_group_norms_are_no_parameters),
     };
     return cmocka_run_group_tests_name("eager.images", tests, NULL, NULL);
 }

@@ -15,48 +15,6 @@
 
 enum { W = 8 * 8 * 4 };
 
-/* A layer that two modules share is listed by the names that both have for it; the calls of both name one of them. What the
- * exporter made of its weight for each call is the same parameter. */
-static void calls_of_a_shared_layer_name_one_parameter(void **state)
-{
-    (void)state;
-    static const char *const first[] = {"%x, %p_b_weight, %p_b_bias", "%x, %p_a_weight, %p_a_bias"};
-    for (int i = 0; i < 2; i++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "val_1", "f32[8,8]");
-        model_weight(m, "val_2", "f32[8,8]");
-        model_weight(m, "b.bias", "f32[8]");
-        model_role(m, "b.bias", "PARAMETER");
-        model_parameters(m, "a.weight a.bias b.weight b.bias");
-        for (int k = 0; k < 2; k++) {
-            for (int part = 0; part < 2; part++) {
-                model_source(m, k == 0 ? "a" : "b", k == 0 ? "linear" : "linear_1");
-                model_class(m, LINEAR, "aten.linear.default");
-                model_call(m, "aten.linear.default",
-                           k == 0 ? first[i] : "%linear, %p_b_weight, %p_b_bias");
-                if (part == 0)
-                    model_node(m, "MatMul", "n", k == 0 ? "x val_1" : "h val_2", k == 0 ? "p" : "q",
-                               "");
-                else
-                    model_node(m, "Add", "o", k == 0 ? "p b.bias" : "q b.bias", k == 0 ? "h" : "y",
-                               "");
-            }
-        }
-        model_output(m, "y", "f32");
-        trainer t;
-        trainer_open_model(&t, m);
-        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                                 .lower = {.loss = ONV_LOSS_NONE, .reports = true}};
-        uint64_t layers = i == 0 ? 1 : 2;
-        assert_int_equal(trainer_run(&t, &how).figures.parameter_bytes, layers * W + layers * 32);
-        for (size_t k = 0; k < t.model.diags.count; k++)
-            assert_int_not_equal(strcmp(t.model.diags.at[k].code, "missing-parameters"), 0);
-        trainer_close(&t);
-        model_free(m);
-    }
-}
-
 /* `self.g = nn.Parameter(torch.tensor(1e-3))`: what it multiplies is kept for its gradient, of each module for its own. */
 static void numbers_are_trained(void **state)
 {
@@ -96,7 +54,6 @@ static void numbers_are_trained(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_of_a_shared_layer_name_one_parameter),
         cmocka_unit_test(numbers_are_trained),
     };
     return cmocka_run_group_tests_name("eager.owners", tests, NULL, NULL);

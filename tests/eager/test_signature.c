@@ -55,14 +55,6 @@ static void parameters_without_a_tensor_are_reported(void **state)
           {{"Conv", "image conv.weight", "y", "", "conv", "conv2d", CONV, "aten.conv2d.default"}}},
          (16 * 8 * 9 + 16) * 4,
          NULL},
-        /* Of a layer before a norm that was folded into it: the node has the norm's name. */
-        {{"conv.bias conv.weight norm.bias norm.weight",
-          "conv.weight f32[16,8,3,3]",
-          {{"Conv", "image conv.weight", "y", "", "norm", "_native_batch_norm_legit_functional",
-            "torch.nn.modules.batchnorm.BatchNorm2d",
-            "aten._native_batch_norm_legit_functional.default"}}},
-         (16 * 8 * 9 + 3 * 16) * 4,
-         NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         outcome o = run(&cases[i].network);
@@ -260,44 +252,6 @@ static void longer_names_are_more_alike(void **state)
     outcome o = run(&n);
     assert_int_equal(o.figures.parameter_bytes - o.figures.gradient_bytes, W);
     assert_int_equal(o.text[0], '\0');
-}
-
-/* The table that encoder, decoder and head share is listed by each of its names, and by that of a module that nothing calls. */
-static void a_shared_table_is_listed_by_all_its_names(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *listed;
-        bool is_told;
-    } cases[] = {
-        {"net.shared.weight net.encoder.embed.weight head.weight", false},
-        {"net.pooler.weight net.encoder.embed.weight head.weight", true},
-        {"net.shared.weight head.weight", true},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        static const int64_t tokens[] = {1, 2, 3, 4};
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "head.weight", "f32[16,8]");
-        model_role(m, "head.weight", "PARAMETER");
-        model_ints(m, "tokens", 4, tokens);
-        model_parameters(m, cases[i].listed);
-        model_source(m, "net.encoder.embed", "embedding");
-        model_class(m, "torch.nn.modules.sparse.Embedding", "aten.embedding.default");
-        model_node(m, "Gather", "look_up", "head.weight tokens", "e", "");
-        model_output(m, "e", "f32");
-        trainer t;
-        trainer_open_model(&t, m);
-        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                                 .lower = {.loss = ONV_LOSS_NONE, .reports = true}};
-        assert_int_equal(trainer_run(&t, &how).figures.parameter_bytes, 16 * 8 * 4);
-        bool is_told = false;
-        for (size_t k = 0; k < t.model.diags.count; k++)
-            is_told |= strcmp(t.model.diags.at[k].code, "missing-parameters") == 0;
-        assert_int_equal(is_told, cases[i].is_told);
-        trainer_close(&t);
-        model_free(m);
-    }
 }
 
 /* Norms of a network that was never trained share ones and zeros, with their running statistics too; each has
@@ -510,7 +464,6 @@ int main(void)
         cmocka_unit_test(parameters_that_nothing_reads_are_held),
         cmocka_unit_test(longer_names_are_more_alike),
         cmocka_unit_test(attention_to_others_is_like_that_to_itself),
-        cmocka_unit_test(a_shared_table_is_listed_by_all_its_names),
         cmocka_unit_test(norms_that_share_all_have_their_own),
         cmocka_unit_test(inference_tells_of_missing_parameters),
         cmocka_unit_test(factors_of_standardized_weights_are_made_of_gains),

@@ -29,27 +29,6 @@ static onv_training_figures train(model *m)
     return f;
 }
 
-/* The bias of a convolution before a norm is zeros, and dropped; the node has the norm's name, as the convolution was joined
- * with it. */
-static void convolutions_before_norms_have_their_bias(void **state)
-{
-    (void)state;
-    for (int has_bias = 0; has_bias < 2; has_bias++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[2,8,6,6]");
-        model_parameters(m, has_bias ? "conv.weight conv.bias bn.weight bn.bias"
-                                     : "conv.weight bn.weight bn.bias");
-        model_weight(m, "conv.weight", "f32[8,8,1,1]");
-        model_source(m, "bn", "_native_batch_norm_legit_functional");
-        model_class(m, NORM, FUNCTIONAL);
-        model_node(m, "Conv", "c", "x conv.weight", "y", "");
-        model_output(m, "y", "f32");
-        onv_training_figures f = train(m);
-        assert_int_equal(f.parameter_bytes, CONV_BYTES + (2 + has_bias) * C);
-        assert_int_equal(f.gradient_bytes, CONV_BYTES + (2 + has_bias) * C);
-    }
-}
-
 /* Two parameters of one module that begin alike, by which it multiplies. */
 static void a_module_may_have_two_scales(void **state)
 {
@@ -89,58 +68,11 @@ static void parts_of_sequences_have_its_names(void **state)
     assert_int_equal(train(m).gradient_bytes, CONV_BYTES + C);
 }
 
-/* Positions along one axis: a row for each distance of queries and keys, which the exporter looked up. */
-static void distances_along_an_axis_have_a_row_each(void **state)
-{
-    (void)state;
-    enum { QUERIES = 3, KEYS = 5, WIDTH = 8 };
-    model *m = model_new(18);
-    model_input(m, "x", "f32[3,5,8]");
-    model_parameters(m, "net.rel_pos_h");
-    model_weight(m, "index", "f32[3,5,8]");
-    model_source(m, "net", "mul");
-    model_class(m, "zoo.Attention", "aten.mul.Tensor");
-    model_node(m, "Mul", "m", "x index", "y", "");
-    model_output(m, "y", "f32");
-    onv_training_figures f = train(m);
-    assert_int_equal(f.parameter_bytes, (2 * KEYS - 1) * WIDTH * 4);
-    /* x, and the indices of rows */
-    assert_int_equal(f.saved_activation_bytes, QUERIES * KEYS * (WIDTH * 4 + 8));
-}
-
-/* Biases of distances that attention adds to its scores; another layer has its larger table as it is. */
-static void biases_of_attention_may_be_looked_up(void **state)
-{
-    (void)state;
-    enum { HEADS = 2, KEYS = 9 };
-    model *m = model_new(18);
-    model_input(m, "x", "f32[2,9,9]");
-    model_parameters(m, "layers.0.attention_biases layers.1.attention_biases");
-    model_weight(m, "index", "f32[2,9,9]");
-    model_weight(m, "layers.1.attention_biases", "f32[2,81]");
-    model_role(m, "layers.1.attention_biases", "PARAMETER");
-    model_source(m, "layers.0", "scaled_dot_product_attention");
-    model_class(m, "zoo.Attention", "aten.scaled_dot_product_attention.default");
-    model_node(m, "Add", "add", "x index", "a", "");
-    model_source(m, "layers.1", "sin");
-    model_class(m, "zoo.Attention", "aten.sin.default");
-    model_node(m, "Sin", "s", "layers.1.attention_biases", "b", "");
-    model_source(m, "", "sin_1");
-    model_class(m, "Net", "aten.sin.default");
-    model_node(m, "Sin", "t", "a", "y", "");
-    model_output(m, "y", "f32");
-    model_output(m, "b", "f32");
-    assert_int_equal(train(m).gradient_bytes, (HEADS * KEYS + 2 * 81) * 4);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(convolutions_before_norms_have_their_bias),
         cmocka_unit_test(a_module_may_have_two_scales),
         cmocka_unit_test(parts_of_sequences_have_its_names),
-        cmocka_unit_test(distances_along_an_axis_have_a_row_each),
-        cmocka_unit_test(biases_of_attention_may_be_looked_up),
     };
     return cmocka_run_group_tests_name("eager.untrained", tests, NULL, NULL);
 }
