@@ -350,8 +350,7 @@ static onv_status write_markdown_diff(const onv_report_job *job)
 static void put_rows(onv_json *json, const char *key, const onv_diff_row *rows, uint32_t n,
                      bool has_params)
 {
-    onv_json_key(json, key);
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, key, '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < n; i++) {
         onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_string(json, "name", rows[i].name);
@@ -390,8 +389,7 @@ static onv_status write_json_diff(const onv_report_job *job)
     static const char *const keys[] = {"totals_before", "totals_after"};
     for (int i = 0; i < 2; i++) {
         const onv_live *live = both[i]->live;
-        onv_json_key(&json, keys[i]);
-        onv_json_open(&json, '{', ONV_JSON_INLINE);
+        onv_json_put_open(&json, keys[i], '{', ONV_JSON_INLINE);
         onv_json_put_u64(&json, "nodes", live->timeline.steps.count);
         onv_json_put_u64(&json, "parameters", live->weight_elems);
         onv_json_put_known(&json, "macs", live->macs_known, live->macs);

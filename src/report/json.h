@@ -75,6 +75,19 @@ static inline void onv_json_put_u64(onv_json *json, const char *key, uint64_t va
     onv_json_u64(json, value);
 }
 
+static inline void onv_json_put_bool(onv_json *json, const char *key, bool value)
+{
+    onv_json_key(json, key);
+    onv_json_bool(json, value);
+}
+
+static inline void onv_json_put_open(onv_json *json, const char *key, char bracket,
+                                     onv_json_layout layout)
+{
+    onv_json_key(json, key);
+    onv_json_open(json, bracket, layout);
+}
+
 static inline void onv_json_put_string(onv_json *json, const char *key, const char *text)
 {
     onv_json_key(json, key);

@@ -10,16 +10,10 @@ static void put_range(onv_json *json, const char *key, onv_range range)
     onv_json_close(json);
 }
 
-static void put_bool(onv_json *json, const char *key, bool value)
-{
-    onv_json_any_key(json, key);
-    onv_json_bool(json, value);
-}
-
 static void put_gpu(onv_json *json, const char *gpu, bool is_assumed)
 {
     onv_json_put_string(json, "gpu", gpu);
-    put_bool(json, "gpu_assumed", is_assumed);
+    onv_json_put_bool(json, "gpu_assumed", is_assumed);
 }
 
 static void put_total(onv_json *json, onv_range total)
@@ -39,7 +33,7 @@ static void write_row(onv_json *json, const onv_answer_row *row)
     onv_json_put_u64(json, "library_bytes", row->library_bytes);
     put_range(json, "context_bytes", row->context);
     onv_json_put_string(json, "set_by", row->set_by);
-    put_bool(json, "out_of_memory", row->out_of_memory);
+    onv_json_put_bool(json, "out_of_memory", row->out_of_memory);
     onv_json_close(json);
 }
 
@@ -53,8 +47,7 @@ static void write_device(onv_json *json, const onv_answer *answer, const onv_ans
     onv_json_put_string(json, "runtime", answer->rows[device->largest].runtime);
     put_total(json, device->totals[device->largest]);
     onv_json_write_fit_of(json, device->fit, &device->fit->all);
-    onv_json_key(json, "runtimes");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "runtimes", '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < answer->n_rows; i++) {
         const onv_fit_of *of = onv_answer_fit_of(answer, device, i);
         onv_json_open(json, '{', ONV_JSON_INLINE);
@@ -80,8 +73,7 @@ static void write_devices(onv_json *json, const onv_answer *answer, const char *
 static void write_remedies(onv_json *json, const onv_answer *answer)
 {
     if (answer->n_remedies == 0) return;
-    onv_json_key(json, "remedies");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "remedies", '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < answer->n_remedies; i++) {
         const onv_remedy *r = &answer->remedies[i];
         onv_json_open(json, '{', ONV_JSON_INLINE);
@@ -89,7 +81,7 @@ static void write_remedies(onv_json *json, const onv_answer *answer)
         onv_json_put_string(json, "what", r->what);
         onv_json_put_string(json, "runtime", r->runtime);
         put_total(json, r->total);
-        put_bool(json, "fits", r->fits);
+        onv_json_put_bool(json, "fits", r->fits);
         onv_json_close(json);
     }
     onv_json_close(json);
@@ -100,8 +92,7 @@ void onv_json_write_answer(const onv_json_part *job)
     const onv_answer *answer = job->view->answer;
     const onv_answer_row *row = answer->n_rows > 0 ? &answer->rows[answer->largest] : NULL;
     onv_json *json = job->json;
-    onv_json_key(json, "answer");
-    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_open(json, "answer", '{', ONV_JSON_LINES);
     onv_json_put_string(json, "runtime", row != NULL ? row->runtime : NULL);
     put_gpu(json, answer->gpu, answer->is_assumed);
     onv_json_put_known(json, "low_bytes", row != NULL, row != NULL ? row->total.low : 0);
@@ -112,12 +103,10 @@ void onv_json_write_answer(const onv_json_part *job)
     else
         onv_json_bool(json, answer->verdict == ONV_VERDICT_FITS);
     onv_json_put_string(json, "set_by", row != NULL ? row->set_by : NULL);
-    onv_json_key(json, "warnings");
-    onv_json_open(json, '[', ONV_JSON_INLINE);
+    onv_json_put_open(json, "warnings", '[', ONV_JSON_INLINE);
     for (uint32_t i = 0; i < answer->n_warnings; i++) onv_json_string(json, answer->warnings[i]);
     onv_json_close(json);
-    onv_json_key(json, "runtimes");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "runtimes", '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < answer->n_rows; i++) write_row(json, &answer->rows[i]);
     onv_json_close(json);
     write_devices(json, answer, "devices", answer->devices, answer->n_devices);

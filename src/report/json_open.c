@@ -8,8 +8,7 @@
 static void write_free_dims(const onv_json_part *job)
 {
     onv_json *json = job->json;
-    onv_json_key(json, "free_dims");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "free_dims", '[', ONV_JSON_LINES);
     for (size_t i = 0; i < job->view->infer->free_dims.count; i++) {
         const onv_free_dim *dim = &job->view->infer->free_dims.at[i];
         const char *past, *sequence;
@@ -20,8 +19,7 @@ static void write_free_dims(const onv_json_part *job)
         onv_json_i64(json, dim->axis);
         onv_json_put_string(json, "option", onv_binding_option(job->scratch, dim, -1));
         if (onv_infer_is_total(job->view->infer, dim->name, &past, &sequence)) {
-            onv_json_key(json, "sum_of");
-            onv_json_open(json, '[', ONV_JSON_INLINE);
+            onv_json_put_open(json, "sum_of", '[', ONV_JSON_INLINE);
             onv_json_string(json, past);
             onv_json_string(json, sequence);
             onv_json_close(json);
@@ -81,8 +79,7 @@ static void put_postfix(const onv_json_part *job, onv_dim d)
     postfix p = {job, onv_dim_is_const(d) || onv_dim_is_expr(d)};
     onv_dim_each_symbol(&job->view->model->dims, d, find_free, &p);
     if (!p.is_free) return;
-    onv_json_key(job->json, "postfix");
-    onv_json_open(job->json, '[', ONV_JSON_INLINE);
+    onv_json_put_open(job->json, "postfix", '[', ONV_JSON_INLINE);
     onv_dim_each_op(&job->view->model->dims, d, put_op, &p);
     onv_json_close(job->json);
 }
@@ -106,12 +103,10 @@ static void write_formula(const onv_json_part *job)
 {
     onv_json *json = job->json;
     const onv_formula *f = job->view->formula;
-    onv_json_key(json, "formula");
-    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_open(json, "formula", '{', ONV_JSON_LINES);
     onv_json_put_u64(json, "weight_bytes", job->view->live->weight_bytes);
     if (f->why_not != NULL) onv_json_put_string(json, "why_not", f->why_not);
-    onv_json_key(json, "peak_bytes_largest_of");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "peak_bytes_largest_of", '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < f->n_pieces; i++) write_piece(job, &f->pieces[i]);
     onv_json_close(json);
     put_dim(job, "input_bytes", f->input_bytes);
@@ -125,8 +120,7 @@ static void write_example(const onv_json_part *job)
 {
     const onv_json_part example = {job->json, job->view->example, job->scratch};
     const onv_live *live = example.view->live;
-    onv_json_key(job->json, "example");
-    onv_json_open(job->json, '{', ONV_JSON_LINES);
+    onv_json_put_open(job->json, "example", '{', ONV_JSON_LINES);
     onv_json_write_bindings(&example);
     onv_json_put_known(job->json, "macs", live->macs_known, live->macs);
     onv_json_write_answer(&example);

@@ -1,16 +1,9 @@
 #include "report/json_replay.h"
 
-static void put_bool(onv_json *json, const char *key, bool value)
-{
-    onv_json_key(json, key);
-    onv_json_bool(json, value);
-}
-
 static void write_faults(onv_json *json, const onv_replay_result *r)
 {
     onv_json_put_u64(json, "faults", r->n_faults);
-    onv_json_key(json, "first_faults");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "first_faults", '[', ONV_JSON_LINES);
     for (uint64_t i = 0; i < r->n_faults && i < ONV_REPLAY_MAX_FAULTS; i++) {
         onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_string(json, "kind", onv_fault_name(r->faults[i].kind));
@@ -24,32 +17,28 @@ static void write_faults(onv_json *json, const onv_replay_result *r)
 
 static void write_series(onv_json *json, const char *key, const uint64_t *values, uint32_t count)
 {
-    onv_json_key(json, key);
-    onv_json_open(json, '[', ONV_JSON_INLINE);
+    onv_json_put_open(json, key, '[', ONV_JSON_INLINE);
     for (uint32_t i = 0; i < count; i++) onv_json_u64(json, values[i]);
     onv_json_close(json);
 }
 
 static void write_memory(onv_json *json, const onv_replay_result *r)
 {
-    onv_json_key(json, "device_free_bytes");
-    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_open(json, "device_free_bytes", '{', ONV_JSON_INLINE);
     onv_json_put_u64(json, "before", r->free_before);
     onv_json_put_u64(json, "least", r->free_least);
     onv_json_put_u64(json, "after", r->free_after);
     onv_json_close(json);
     onv_json_put_u64(json, "foreign_bytes", r->foreign_bytes);
     if (r->has_pool) {
-        onv_json_key(json, "pool");
-        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_open(json, "pool", '{', ONV_JSON_INLINE);
         onv_json_put_u64(json, "used_peak_bytes", r->pool_used);
         onv_json_put_u64(json, "reserved_peak_bytes", r->pool_reserved);
         onv_json_put_u64(json, "predicted_reserved_peak_bytes", r->predicted_pool_reserved);
         onv_json_close(json);
     }
     if (!r->out_of_memory) return;
-    onv_json_key(json, "out_of_memory");
-    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_open(json, "out_of_memory", '{', ONV_JSON_INLINE);
     onv_json_put_u64(json, "step", r->oom_step);
     onv_json_put_u64(json, "bytes", r->oom_bytes);
     onv_json_put_u64(json, "free_bytes", r->oom_free);
@@ -71,11 +60,10 @@ static void write_result(onv_json *json, const onv_replay_result *r)
     onv_json_put_u64(json, "measured_live_bytes", r->measured_live);
     onv_json_put_u64(json, "buffers", r->n_buffers);
     onv_json_put_u64(json, "checked_buffers", r->n_checked);
-    put_bool(json, "agrees", r->agrees);
+    onv_json_put_bool(json, "agrees", r->agrees);
     write_memory(json, r);
     write_faults(json, r);
-    onv_json_key(json, "timeline");
-    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_open(json, "timeline", '{', ONV_JSON_LINES);
     write_series(json, "predicted_bytes", r->predicted_held_at, r->n_steps);
     write_series(json, "measured_bytes", r->measured_held_at, r->n_steps);
     write_series(json, "predicted_live_bytes", r->predicted_live_at, r->n_steps);
@@ -87,8 +75,7 @@ static void write_result(onv_json *json, const onv_replay_result *r)
 static void write_max_batches(onv_json *json, const onv_replays *replays)
 {
     if (replays->max_batches.count == 0) return;
-    onv_json_key(json, "max_batch");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "max_batch", '[', ONV_JSON_LINES);
     for (size_t i = 0; i < replays->max_batches.count; i++) {
         const onv_replay_max_batch *max_batch = &replays->max_batches.at[i];
         onv_json_open(json, '{', ONV_JSON_INLINE);
@@ -97,8 +84,8 @@ static void write_max_batches(onv_json *json, const onv_replays *replays)
         if (max_batch->plan != NULL) onv_json_put_string(json, "plan", max_batch->plan);
         onv_json_put_u64(json, "predicted", (uint64_t)max_batch->predicted_batch);
         onv_json_put_u64(json, "measured", (uint64_t)max_batch->measured_batch);
-        put_bool(json, "predicted_is_least", max_batch->is_least);
-        put_bool(json, "agrees", max_batch->agrees);
+        onv_json_put_bool(json, "predicted_is_least", max_batch->is_least);
+        onv_json_put_bool(json, "agrees", max_batch->agrees);
         onv_json_close(json);
     }
     onv_json_close(json);
@@ -110,22 +97,20 @@ void onv_json_write_replays(onv_json *json, const onv_replays *replays)
     if (replays == NULL || replays->kind == NULL) return;
     const onv_device_info *device = &replays->device;
     onv_replays_info(replays, &info);
-    onv_json_key(json, "replay");
-    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_open(json, "replay", '{', ONV_JSON_LINES);
     onv_json_put_string(json, "device", device->name);
     onv_json_put_string(json, "backend", replays->kind->name);
-    put_bool(json, "is_gpu", device->is_gpu);
+    onv_json_put_bool(json, "is_gpu", device->is_gpu);
     onv_json_put_u64(json, "predicted_bytes", info.predicted_bytes);
     onv_json_put_u64(json, "measured_bytes", info.measured_bytes);
-    put_bool(json, "agrees", info.agrees);
+    onv_json_put_bool(json, "agrees", info.agrees);
     onv_json_put_u64(json, "device_total_bytes", device->total_bytes);
     onv_json_put_known(json, "context_bytes", device->has_context, device->context_bytes);
     onv_json_put_known(json, "driver_version", device->driver_version > 0,
                        (uint64_t)device->driver_version);
     onv_json_put_string(json, "filled_by", device->filled_by);
     write_max_batches(json, replays);
-    onv_json_key(json, "modes");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "modes", '[', ONV_JSON_LINES);
     for (size_t i = 0; i < replays->results.count && !json->out->failed; i++)
         write_result(json, &replays->results.at[i]);
     onv_json_close(json);

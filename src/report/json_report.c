@@ -38,8 +38,7 @@ static void write_dims(const onv_json_part *job, onv_value_id id)
 static void write_names(const onv_json_part *job, const char *key, const onv_value_id *ids,
                         uint32_t n)
 {
-    onv_json_key(job->json, key);
-    onv_json_open(job->json, '[', ONV_JSON_INLINE);
+    onv_json_put_open(job->json, key, '[', ONV_JSON_INLINE);
     for (uint32_t i = 0; i < n; i++)
         onv_json_string(
             job->json, onv_is_value(ids[i]) ? onv_model_value(job->view->model, ids[i])->name : "");
@@ -66,8 +65,7 @@ static bool is_listed_otherwise(const onv_infer_info *infer, size_t index)
 void onv_json_write_bindings(const onv_json_part *job)
 {
     const onv_infer_info *infer = job->view->infer;
-    onv_json_key(job->json, "bindings");
-    onv_json_open(job->json, '{', ONV_JSON_INLINE);
+    onv_json_put_open(job->json, "bindings", '{', ONV_JSON_INLINE);
     for (size_t b = 0; b < infer->bounds.count; b++) {
         const onv_bound *bound = &infer->bounds.at[b];
         onv_value_id input = onv_view_bound_input(job->view, bound);
@@ -92,16 +90,14 @@ static void write_model(const onv_json_part *job)
     onv_json_key(json, "ir_version");
     onv_json_i64(json, model->ir_version);
     onv_json_put_string(json, "producer", model->producer);
-    onv_json_key(json, "opset_import");
-    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_open(json, "opset_import", '{', ONV_JSON_INLINE);
     for (size_t i = 0; i < model->opsets.count; i++) {
         onv_json_key(json, model->opsets.at[i].domain);
         onv_json_i64(json, model->opsets.at[i].version);
     }
     onv_json_close(json);
     onv_json_write_bindings(job);
-    onv_json_key(json, "parameters");
-    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_open(json, "parameters", '{', ONV_JSON_INLINE);
     onv_json_put_u64(json, "count", live->weight_elems);
     onv_json_put_u64(json, "bytes", live->weight_bytes);
     onv_json_close(json);
@@ -128,8 +124,7 @@ static void write_tensor(const onv_json_part *job, onv_value_id id)
     write_dims(job, id);
     onv_json_put_known(json, "bytes", sized, bytes);
     if (onv_view_is_bound(view, id)) {
-        onv_json_key(json, "bound");
-        onv_json_bool(json, true);
+        onv_json_put_bool(json, "bound", true);
     }
     /* Weights have no lifetime. */
     onv_json_put_known(json, "first_step", live, live ? interval->first : 0);
@@ -143,8 +138,7 @@ static void write_tensor(const onv_json_part *job, onv_value_id id)
 
 static void write_tensors(const onv_json_part *job)
 {
-    onv_json_key(job->json, "tensors");
-    onv_json_open(job->json, '[', ONV_JSON_LINES);
+    onv_json_put_open(job->json, "tensors", '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < job->view->model->values.count && !job->json->out->failed; i++)
         if (onv_view_is_there(job->view, (onv_value_id){i})) write_tensor(job, (onv_value_id){i});
     onv_json_close(job->json);
@@ -162,8 +156,7 @@ static void write_nodes(const onv_json_part *job)
         unsized = onv_view_count_unsized(job->view, &arena);
         if (unsized == NULL) json->out_of_memory = true;
     }
-    onv_json_key(json, "nodes");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "nodes", '[', ONV_JSON_LINES);
     for (uint32_t s = 0; s < live->timeline.steps.count && !json->out->failed; s++) {
         const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
         onv_json_open(json, '{', ONV_JSON_INLINE);
@@ -190,8 +183,7 @@ static void write_regions(const onv_json_part *job)
     const onv_timeline *t = &job->view->live->timeline;
     onv_json *json = job->json;
     if (t->regions.count == 0) return;
-    onv_json_key(json, "regions");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "regions", '[', ONV_JSON_LINES);
     for (size_t i = 0; i < t->regions.count && !json->out->failed; i++) {
         const onv_region *r = &t->regions.at[i];
         bool has_steps = r->end > r->first, has_parent = r->parent != ONV_NO_REGION;
@@ -222,8 +214,7 @@ void onv_json_write_peak(const onv_json_part *job)
     const onv_node *node =
         onv_model_node(job->view->model, live->timeline.steps.at[live->peak_step].node);
     onv_json *json = job->json;
-    onv_json_key(json, "peak");
-    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_open(json, "peak", '{', ONV_JSON_INLINE);
     onv_json_put_known(json, "bytes", live->unknown == 0, live->peak_bytes);
     if (live->unknown > 0) {
         onv_json_put_u64(json, "at_least_bytes", live->peak_bytes);
@@ -233,13 +224,11 @@ void onv_json_write_peak(const onv_json_part *job)
     for (uint32_t i = 0; i < live->n_peak_set; i++)
         is_bound |= live->timeline.buffers.at[live->peak_set[i]].bound;
     if (is_bound) {
-        onv_json_key(json, "bound");
-        onv_json_bool(json, true);
+        onv_json_put_bool(json, "bound", true);
     }
     onv_json_put_u64(json, "step", live->peak_step);
     onv_json_put_string(json, "node", node->name != NULL ? node->name : "");
-    onv_json_key(json, "tensors");
-    onv_json_open(json, '[', ONV_JSON_INLINE);
+    onv_json_put_open(json, "tensors", '[', ONV_JSON_INLINE);
     for (uint32_t i = 0; i < live->n_peak_set; i++)
         onv_json_string(json, live->timeline.buffers.at[live->peak_set[i]].label);
     onv_json_close(json);
@@ -252,8 +241,7 @@ static void write_largest_buffer(const onv_json_part *job)
     onv_json *json = job->json;
     const onv_largest *most = job->view->largest;
     if (!onv_is_value(most->by_bytes.value)) return;
-    onv_json_key(json, "largest_buffer");
-    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_open(json, "largest_buffer", '{', ONV_JSON_INLINE);
     onv_json_put_string(json, "name",
                         onv_model_value(job->view->model, most->by_bytes.value)->name);
     onv_json_put_u64(json, "bytes", most->by_bytes.bytes);
@@ -269,12 +257,10 @@ static void write_best_order(const onv_json_part *job)
     const onv_order_result *best = job->view->best_order;
     onv_json *json = job->json;
     if (best == NULL || best->name == NULL) return;
-    onv_json_key(json, "best_order");
-    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_open(json, "best_order", '{', ONV_JSON_INLINE);
     onv_json_put_u64(json, "peak_bytes", best->peak_bytes);
     onv_json_put_u64(json, "lower_bound_bytes", best->lower_bound_bytes);
-    onv_json_key(json, "proven");
-    onv_json_bool(json, best->proven);
+    onv_json_put_bool(json, "proven", best->proven);
     onv_json_close(json);
 }
 
@@ -284,13 +270,11 @@ static void write_order(const onv_json_part *job)
     const onv_order_result *order = job->view->order;
     onv_json *json = job->json;
     if (order == NULL || strcmp(order->name, "model") == 0) return;
-    onv_json_key(json, "order");
-    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_open(json, "order", '{', ONV_JSON_INLINE);
     onv_json_put_string(json, "name", order->name);
     if (order->has_bound) {
         onv_json_put_u64(json, "lower_bound_bytes", order->lower_bound_bytes);
-        onv_json_key(json, "proven");
-        onv_json_bool(json, order->proven);
+        onv_json_put_bool(json, "proven", order->proven);
     }
     onv_json_close(json);
 }
@@ -299,11 +283,9 @@ static void write_order(const onv_json_part *job)
 void onv_json_write_fit_of(onv_json *json, const onv_fit *fit, const onv_fit_of *of)
 {
     bool is_dim = fit->max_dim != NULL;
-    onv_json_key(json, "fits");
-    onv_json_bool(json, of->fits);
+    onv_json_put_bool(json, "fits", of->fits);
     if (of->fits_by_release) {
-        onv_json_key(json, "fits_by_release");
-        onv_json_bool(json, true);
+        onv_json_put_bool(json, "fits_by_release", true);
     }
     if (!fit->has_max_batch) return;
     onv_json_put_u64(json, is_dim ? "max_size" : "max_batch", (uint64_t)of->max_batch);
@@ -322,12 +304,10 @@ static void write_device(const onv_json_part *job, const char *name, const onv_f
     onv_json_put_u64(json, "usable_bytes", fit->usable_bytes);
     if (fit->max_dim != NULL) onv_json_put_string(json, "max_dim", fit->max_dim);
     onv_json_write_fit_of(json, fit, &fit->all);
-    onv_json_key(json, "runtimes");
-    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_open(json, "runtimes", '{', ONV_JSON_LINES);
     for (size_t i = 0; i < job->view->n_runtimes; i++) {
         if (!job->view->runtimes[i].is_judged) continue;
-        onv_json_key(json, job->view->runtimes[i].runtime->name);
-        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_open(json, job->view->runtimes[i].runtime->name, '{', ONV_JSON_INLINE);
         onv_json_write_fit_of(json, fit, &fit->of[i]);
         onv_json_close(json);
     }
@@ -343,8 +323,7 @@ static void write_fit(const onv_json_part *job)
     onv_json_key(job->json, "fit");
     write_device(job, view->n_devices > 0 ? view->devices[0].name : NULL, view->fit);
     if (view->n_devices < 2) return;
-    onv_json_key(job->json, "fits");
-    onv_json_open(job->json, '[', ONV_JSON_LINES);
+    onv_json_put_open(job->json, "fits", '[', ONV_JSON_LINES);
     for (size_t i = 0; i < view->n_devices; i++)
         write_device(job, view->devices[i].name, &view->devices[i].fit);
     onv_json_close(job->json);
@@ -355,23 +334,18 @@ static void write_gate(const onv_json_part *job)
     const onv_gate *gate = job->view->gate;
     onv_json *json = job->json;
     if (gate == NULL || gate->baseline == NULL) return;
-    onv_json_key(json, "growth");
-    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_open(json, "growth", '{', ONV_JSON_LINES);
     onv_json_put_string(json, "baseline", gate->baseline);
-    onv_json_key(json, "other_bindings");
-    onv_json_bool(json, gate->other_bindings);
-    onv_json_key(json, "exceeds");
-    onv_json_bool(json, gate->exceeds);
+    onv_json_put_bool(json, "other_bindings", gate->other_bindings);
+    onv_json_put_bool(json, "exceeds", gate->exceeds);
     if (gate->has_most) onv_json_put_ratio(json, "max_growth", gate->most_basis_points, 10000);
-    onv_json_key(json, "figures");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "figures", '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < gate->n_rows; i++) {
         onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_string(json, "what", gate->rows[i].what);
         onv_json_put_u64(json, "before_bytes", gate->rows[i].before);
         onv_json_put_u64(json, "after_bytes", gate->rows[i].after);
-        onv_json_key(json, "exceeds");
-        onv_json_bool(json, gate->rows[i].exceeds);
+        onv_json_put_bool(json, "exceeds", gate->rows[i].exceeds);
         onv_json_close(json);
     }
     onv_json_close(json);
@@ -382,8 +356,7 @@ static void write_diagnostics(const onv_json_part *job)
 {
     const onv_model *model = job->view->model;
     onv_json *json = job->json;
-    onv_json_key(json, "diagnostics");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "diagnostics", '[', ONV_JSON_LINES);
     for (size_t i = 0; i < model->diags.count; i++) {
         const onv_diag *diag = &model->diags.at[i];
         onv_json_open(json, '{', ONV_JSON_INLINE);
@@ -444,8 +417,7 @@ static void open_document(onv_json *json)
     onv_json_open(json, '{', ONV_JSON_LINES);
     onv_json_put_u64(json, "schema_version", 1);
     onv_json_put_string(json, "generator", "onnxvram " ONV_VERSION);
-    onv_json_key(json, "models");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "models", '[', ONV_JSON_LINES);
 }
 
 static void write_object(onv_json *json, const onv_view *view, onv_arena *scratch)

@@ -6,8 +6,7 @@
 
 static void write_range(onv_json *json, const char *key, onv_range range)
 {
-    onv_json_key(json, key);
-    onv_json_open(json, '[', ONV_JSON_INLINE);
+    onv_json_put_open(json, key, '[', ONV_JSON_INLINE);
     onv_json_u64(json, range.low);
     onv_json_u64(json, range.high);
     onv_json_close(json);
@@ -16,8 +15,7 @@ static void write_range(onv_json *json, const char *key, onv_range range)
 static void write_ort_options(onv_json *json, const onv_ort_settings *settings)
 {
     char number[24];
-    onv_json_key(json, "options");
-    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_open(json, "options", '{', ONV_JSON_INLINE);
     for (size_t i = 0; onv_ort_setting_name(i, NULL) != NULL; i++) {
         onv_json_key(json, onv_ort_setting_name(i, NULL));
         onv_json_string(json, onv_ort_setting_value(settings, i, number, sizeof number));
@@ -28,8 +26,7 @@ static void write_ort_options(onv_json *json, const onv_ort_settings *settings)
 /* What became of the graph: how often each rewrite applied, and those that would and are not modelled. */
 static void write_rewrites(onv_json *json, const onv_rewritten *r, bool is_not_modelled)
 {
-    onv_json_key(json, is_not_modelled ? "not_modelled" : "rewrites");
-    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_open(json, is_not_modelled ? "not_modelled" : "rewrites", '{', ONV_JSON_INLINE);
     for (uint32_t i = 0; i < r->n_counts; i++)
         if (r->counts[i].is_not_modelled == is_not_modelled)
             onv_json_put_u64(json, r->counts[i].name, r->counts[i].count);
@@ -38,8 +35,7 @@ static void write_rewrites(onv_json *json, const onv_rewritten *r, bool is_not_m
 
 static void write_rewritten(onv_json *json, const onv_rewritten *r)
 {
-    onv_json_key(json, "graph");
-    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_open(json, "graph", '{', ONV_JSON_INLINE);
     onv_json_put_u64(json, "nodes", r->model.nodes.count);
     onv_json_put_u64(json, "nodes_on_cpu", r->n_nodes_on_cpu);
     onv_json_put_u64(json, "copies", r->n_copies);
@@ -53,23 +49,20 @@ static void write_rewritten(onv_json *json, const onv_rewritten *r)
 static void write_runtime(onv_json *json, const onv_runtime_result *r)
 {
     const char *name = r->runtime->name;
-    onv_json_key(json, name);
-    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_open(json, name, '{', ONV_JSON_INLINE);
     if (strcmp(name, "ideal") == 0 || strcmp(name, "arena") == 0)
         onv_json_put_u64(json, "activation_peak_bytes", r->activation_bytes);
     if (strcmp(name, "arena") == 0) {
         onv_json_put_u64(json, "lower_bound_bytes", r->lower_bound_bytes);
         if (r->alignment > 1) onv_json_put_u64(json, "alignment_bytes", r->alignment);
-        onv_json_key(json, "optimal");
-        onv_json_bool(json, r->optimal);
+        onv_json_put_bool(json, "optimal", r->optimal);
     } else if (strcmp(name, "ort") == 0) {
         onv_json_put_u64(json, "first_run_bytes", r->first_run_bytes);
         onv_json_put_u64(json, "steady_bytes", r->steady_bytes);
         onv_json_put_u64(json, "low_bytes", r->low_bytes);
         onv_json_put_u64(json, "high_bytes", r->held_bytes);
         onv_json_put_u64(json, "driver_bytes", r->driver_bytes);
-        onv_json_key(json, "out_of_memory");
-        onv_json_bool(json, r->out_of_memory);
+        onv_json_put_bool(json, "out_of_memory", r->out_of_memory);
         write_ort_options(json, &r->ort);
         if (r->rewritten != NULL) write_rewritten(json, r->rewritten);
     } else if (strcmp(name, "ideal") != 0) {
@@ -101,8 +94,7 @@ void onv_json_write_runtimes(const onv_json_part *job)
 {
     onv_json *json = job->json;
     if (job->view->n_runtimes == 0) return;
-    onv_json_key(json, "runtimes");
-    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_open(json, "runtimes", '{', ONV_JSON_LINES);
     for (size_t i = 0; i < job->view->n_runtimes; i++) write_runtime(json, &job->view->runtimes[i]);
     onv_json_close(json);
 }

@@ -3,8 +3,7 @@
 static void write_settings(onv_json *json, const onv_ort_settings *settings)
 {
     char number[24];
-    onv_json_key(json, "options");
-    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_open(json, "options", '{', ONV_JSON_INLINE);
     for (size_t i = 0; onv_ort_setting_name(i, NULL) != NULL; i++)
         onv_json_put_string(json, onv_ort_setting_name(i, NULL),
                             onv_ort_setting_value(settings, i, number, sizeof number));
@@ -13,8 +12,7 @@ static void write_settings(onv_json *json, const onv_ort_settings *settings)
 
 static void write_advice(const onv_ort_advice *advice, onv_json *json)
 {
-    onv_json_key(json, "ort_advice");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "ort_advice", '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < advice->count; i++) {
         const onv_ort_advice_row *row = &advice->rows[i];
         onv_json_open(json, '{', ONV_JSON_INLINE);
@@ -23,8 +21,7 @@ static void write_advice(const onv_ort_advice *advice, onv_json *json)
         onv_json_put_u64(json, "low_bytes", row->low_bytes);
         onv_json_put_u64(json, "in_use_bytes", row->peak_bytes);
         onv_json_put_u64(json, "least_limit_bytes", row->least_limit);
-        onv_json_key(json, "given");
-        onv_json_bool(json, i == advice->given);
+        onv_json_put_bool(json, "given", i == advice->given);
         write_settings(json, &row->settings);
         onv_json_close(json);
     }
@@ -33,8 +30,7 @@ static void write_advice(const onv_ort_advice *advice, onv_json *json)
 
 static void write_policies(onv_json *json, const char *key, const uint64_t *bytes)
 {
-    onv_json_key(json, key);
-    onv_json_open(json, '[', ONV_JSON_INLINE);
+    onv_json_put_open(json, key, '[', ONV_JSON_INLINE);
     for (uint32_t p = 0; p < ONV_ORT_MOST_POLICIES; p++) onv_json_u64(json, bytes[p]);
     onv_json_close(json);
 }
@@ -43,8 +39,7 @@ static void write_request(const onv_shape_requests *r, uint32_t i, onv_json *jso
 {
     const onv_ort_shape_figures *f = &r->result.requests[i];
     onv_json_open(json, '{', ONV_JSON_INLINE);
-    onv_json_key(json, "dims");
-    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_open(json, "dims", '{', ONV_JSON_INLINE);
     for (uint32_t k = 0; k < r->n_names; k++) {
         onv_json_key(json, r->names[k]);
         onv_json_i64(json, r->sizes[(size_t)i * r->n_names + k]);
@@ -57,10 +52,8 @@ static void write_request(const onv_shape_requests *r, uint32_t i, onv_json *jso
 
 static void write_requests(const onv_shape_requests *r, onv_json *json)
 {
-    onv_json_key(json, "shape_trace");
-    onv_json_open(json, '{', ONV_JSON_LINES);
-    onv_json_key(json, "policies");
-    onv_json_open(json, '[', ONV_JSON_INLINE);
+    onv_json_put_open(json, "shape_trace", '{', ONV_JSON_LINES);
+    onv_json_put_open(json, "policies", '[', ONV_JSON_INLINE);
     for (uint32_t p = 0; p < ONV_ORT_MOST_POLICIES; p++)
         onv_json_string(json, onv_ort_policy_name(p));
     onv_json_close(json);
@@ -68,14 +61,12 @@ static void write_requests(const onv_shape_requests *r, onv_json *json)
     write_policies(json, "most_bytes", r->result.most);
     write_policies(json, "best_order_bytes", r->result.best);
     write_policies(json, "worst_order_bytes", r->result.worst);
-    onv_json_key(json, "out_of_memory");
-    onv_json_open(json, '[', ONV_JSON_INLINE);
+    onv_json_put_open(json, "out_of_memory", '[', ONV_JSON_INLINE);
     for (uint32_t p = 0; p < ONV_ORT_MOST_POLICIES; p++)
         onv_json_bool(json, r->result.out_of_memory[p]);
     onv_json_close(json);
     onv_json_put_u64(json, "orders", r->result.n_orders);
-    onv_json_key(json, "requests");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "requests", '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < r->n_requests; i++) write_request(r, i, json);
     onv_json_close(json);
     onv_json_close(json);
@@ -90,8 +81,7 @@ void onv_write_sessions_json(const onv_view *view, onv_json *json)
 
 void onv_write_together_json(const onv_together_info *info, onv_json *json)
 {
-    onv_json_key(json, "together");
-    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_open(json, "together", '{', ONV_JSON_LINES);
     onv_json_put_u64(json, "sessions", info->sessions);
     onv_json_put_u64(json, "arenas_low_bytes", info->arenas_low);
     onv_json_put_u64(json, "arenas_high_bytes", info->arenas_high);

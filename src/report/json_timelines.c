@@ -366,8 +366,7 @@ static void write_execution(const drawing *d)
     if (measured_from > 0) onv_json_put_u64(json, "measured_from", measured_from);
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         size_t n = tables[i].count(d);
-        onv_json_key(json, tables[i].key);
-        onv_json_open(json, '{', ONV_JSON_LINES);
+        onv_json_put_open(json, tables[i].key, '{', ONV_JSON_LINES);
         onv_json_put_u64(json, "count", n);
         for (size_t k = 0; k < tables[i].n_columns; k++)
             put_column(d, &tables[i], n, &tables[i].columns[k]);
@@ -418,8 +417,7 @@ static void forget(drawing *d)
 static void write_executions(onv_json *json, naming *names, const onv_executions *kept)
 {
     drawing *all = onv_heap_calloc(kept->list.count, sizeof *all);
-    onv_json_key(json, "executions");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "executions", '[', ONV_JSON_LINES);
     if (all == NULL) names->failed = true;
     for (size_t i = 0; i < kept->list.count && !names->failed && !json->out->failed; i++) {
         all[i] = (drawing){
@@ -447,8 +445,7 @@ static void put_of_node(onv_json *json, naming *names, const onv_view *view,
         if (node != NONE) of_node[node] = modules->of_step[s];
     }
     uint32_t before = 0;
-    onv_json_key(json, "of_node");
-    onv_json_open(json, '[', ONV_JSON_DENSE);
+    onv_json_put_open(json, "of_node", '[', ONV_JSON_DENSE);
     for (size_t i = 0; i < n && of_node != NULL; i++) {
         onv_json_i64(json, (int64_t)of_node[i] - before);
         before = of_node[i];
@@ -470,10 +467,8 @@ static void write_modules(onv_json *json, naming *names, const onv_view *view)
         !onv_modules_init(&modules, view, &footprint, 0, &arena)) {
         names->failed = true;
     } else {
-        onv_json_key(json, "modules");
-        onv_json_open(json, '{', ONV_JSON_LINES);
-        onv_json_key(json, "list");
-        onv_json_open(json, '[', ONV_JSON_LINES);
+        onv_json_put_open(json, "modules", '{', ONV_JSON_LINES);
+        onv_json_put_open(json, "list", '[', ONV_JSON_LINES);
         for (size_t i = 0; i < modules.list.count; i++) {
             const onv_module *m = &modules.list.at[i];
             onv_json_open(json, '{', ONV_JSON_INLINE);
@@ -496,8 +491,7 @@ static void write_modules(onv_json *json, naming *names, const onv_view *view)
 
 static void put_words(onv_json *json, const char *key, const char *const *words, size_t n)
 {
-    onv_json_key(json, key);
-    onv_json_open(json, '[', ONV_JSON_INLINE);
+    onv_json_put_open(json, key, '[', ONV_JSON_INLINE);
     for (size_t i = 0; i < n; i++) onv_json_string(json, words[i]);
     onv_json_close(json);
 }
@@ -513,14 +507,12 @@ void onv_json_write_timelines(const onv_json_part *job, const onv_view *named)
     naming names = {0};
     onv_json *json = job->json;
     name_tensors(&names, named);
-    onv_json_key(json, "timelines");
-    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_open(json, "timelines", '{', ONV_JSON_LINES);
     put_words(json, "phases", phases, ONV_N_PHASES);
     put_words(json, "kinds", kinds, ONV_N_BUFFER_KINDS);
     if (!names.failed) write_modules(json, &names, job->view);
     if (!names.failed) write_executions(json, &names, executions);
-    onv_json_key(json, "labels");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "labels", '[', ONV_JSON_LINES);
     for (size_t i = names.n_tensors; i < names.n_names; i++) onv_json_string(json, names.text[i]);
     onv_json_close(json);
     onv_json_close(json);

@@ -24,21 +24,18 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index)
         onv_json_put_ratio(json, "memory_budget", (uint64_t)(plan->memory_budget * MILLION + 0.5),
                            MILLION);
     if (index == t->chosen) {
-        onv_json_key(json, "chosen");
-        onv_json_bool(json, true);
+        onv_json_put_bool(json, "chosen", true);
     }
     if (plan->max_batch > 0) onv_json_put_u64(json, "max_batch", (uint64_t)plan->max_batch);
     if (plan->max_batch_by_release > plan->max_batch)
         onv_json_put_u64(json, "max_batch_by_release", (uint64_t)plan->max_batch_by_release);
     if (plan->n_by_hand > 0) onv_json_put_u64(json, "by_hand", plan->n_by_hand);
     if (plan->n_kept_ops > 0) {
-        onv_json_key(json, "kept");
-        onv_json_open(json, '[', ONV_JSON_LINES);
+        onv_json_put_open(json, "kept", '[', ONV_JSON_LINES);
         for (uint32_t i = 0; i < plan->n_kept_ops; i++) onv_json_string(json, plan->kept[i]);
         onv_json_close(json);
     }
-    onv_json_key(json, "segments");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "segments", '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < plan->n_segments; i++) {
         onv_json_open(json, '[', ONV_JSON_INLINE);
         onv_json_string(json, plan->names[i].first);
@@ -74,15 +71,13 @@ static void write_training_parts(onv_json *json, const onv_training *t)
 static void write_compiled(onv_json *json, const onv_model *model, const onv_compiled *c)
 {
     if (c == NULL) return;
-    onv_json_key(json, "compile");
-    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_open(json, "compile", '{', ONV_JSON_LINES);
     onv_json_put_ratio(json, "memory_budget", (uint64_t)(c->budget * MILLION + 0.5), MILLION);
     onv_json_put_u64(json, "saved_activation_bytes", c->saved_activation_bytes);
     onv_json_put_u64(json, "peak_bytes", c->peak_bytes);
     onv_json_put_u64(json, "recompute_macs", c->recomputed_macs);
     onv_json_put_ratio(json, "overhead", c->recomputed_macs, c->pass_macs);
-    onv_json_key(json, "saved");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "saved", '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < c->n_saved; i++) {
         const onv_compiled_tensor *t = &c->saved[i];
         onv_json_open(json, '{', ONV_JSON_INLINE);
@@ -119,8 +114,7 @@ static void write_unit(onv_json *json, const onv_model *model, const onv_unit_li
 static void write_readers(onv_json *json, const onv_chain_tensor *tensor, const char *key,
                           bool save)
 {
-    onv_json_key(json, key);
-    onv_json_open(json, '[', ONV_JSON_INLINE);
+    onv_json_put_open(json, key, '[', ONV_JSON_INLINE);
     for (uint32_t i = 0; i < tensor->n_readers; i++)
         if (!save || tensor->readers[i].saves) onv_json_u64(json, tensor->readers[i].unit);
     if (save && tensor->saved_by_maker) onv_json_u64(json, tensor->maker);
@@ -131,15 +125,12 @@ static void write_readers(onv_json *json, const onv_chain_tensor *tensor, const 
 static void write_units(onv_json *json, const onv_model *model, const onv_unit_list *list)
 {
     if (list == NULL) return;
-    onv_json_key(json, "chain");
-    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_open(json, "chain", '{', ONV_JSON_LINES);
     onv_json_put_u64(json, "beside_bytes", list->chain.turn_bytes[list->chain.n_units]);
-    onv_json_key(json, "units");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "units", '[', ONV_JSON_LINES);
     for (uint32_t u = 0; u < list->chain.n_units; u++) write_unit(json, model, list, u);
     onv_json_close(json);
-    onv_json_key(json, "tensors");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "tensors", '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < list->chain.n_tensors; i++) {
         const onv_chain_tensor *tensor = &list->chain.tensors[i];
         onv_json_open(json, '{', ONV_JSON_INLINE);
@@ -158,8 +149,7 @@ void onv_json_write_training(const onv_json_part *job)
     const onv_training *t = job->view->training;
     onv_json *json = job->json;
     if (t == NULL || t->optimizer == NULL) return;
-    onv_json_key(json, "training");
-    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_open(json, "training", '{', ONV_JSON_LINES);
     onv_json_put_string(json, "optimizer", t->optimizer->name);
     onv_json_put_string(json, "loss", t->loss);
     onv_json_put_string(json, "evidence", onv_program_evidence(t->model));
@@ -183,8 +173,7 @@ void onv_json_write_training(const onv_json_part *job)
     write_training_parts(json, t);
     if (t->n_plans > 0) {
         onv_json_put_u64(json, "forward_macs", t->figures.forward_macs);
-        onv_json_key(json, "plans");
-        onv_json_open(json, '[', ONV_JSON_LINES);
+        onv_json_put_open(json, "plans", '[', ONV_JSON_LINES);
         for (uint32_t i = 0; i < t->n_plans; i++) write_plan(json, t, i);
         onv_json_close(json);
     }

@@ -8,8 +8,7 @@ void onv_json_write_quantized(const onv_json_part *job)
     const onv_quantized *q = job->view->quantized;
     onv_json *json = job->json;
     if (q == NULL || q->format == NULL) return;
-    onv_json_key(json, "quantization");
-    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_open(json, "quantization", '{', ONV_JSON_LINES);
     onv_json_put_string(json, "format", q->format->name);
     onv_json_put_u64(json, "matrices", q->n_matrices);
     onv_json_put_u64(json, "bytes_before", q->bytes_before);
@@ -36,8 +35,7 @@ static void write_pair(const onv_json_part *job, const onv_kv_pair *pair)
     onv_json_put_u64(json, "past_bytes", pair->past_bytes);
     onv_json_put_u64(json, "present_bytes", pair->present_bytes);
     onv_json_put_u64(json, "token_bytes", pair->token_bytes);
-    onv_json_key(json, "in_place");
-    onv_json_bool(json, pair->in_place);
+    onv_json_put_bool(json, "in_place", pair->in_place);
     onv_json_close(json);
 }
 
@@ -47,8 +45,7 @@ void onv_json_write_kv_cache(const onv_json_part *job)
     onv_json *json = job->json;
     if (cache == NULL || cache->mode == ONV_KV_NOT_ASKED) return;
     bool is_sized = cache->tokens > 0;
-    onv_json_key(json, "kv_cache");
-    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_open(json, "kv_cache", '{', ONV_JSON_LINES);
     onv_json_put_string(json, "mode", cache->mode == ONV_KV_SHARED ? "shared" : "copies");
     onv_json_put_u64(json, "layers", cache->n_layers);
     onv_json_put_known(json, "token_bytes", is_sized, cache->token_bytes);
@@ -59,8 +56,7 @@ void onv_json_write_kv_cache(const onv_json_part *job)
     onv_json_put_known(json, "fixed_bytes", is_sized, cache->fixed_bytes);
     onv_json_put_known(json, "bytes", is_sized, onv_kv_cache_bytes(cache));
     if (cache->longest >= 0) onv_json_put_u64(json, "longest_context", (uint64_t)cache->longest);
-    onv_json_key(json, "pairs");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "pairs", '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < cache->n_pairs; i++) write_pair(job, &cache->pairs[i]);
     onv_json_close(json);
     onv_json_close(json);
@@ -72,8 +68,7 @@ void onv_json_write_savings(const onv_json_part *job)
     const onv_model *model = job->view->model;
     onv_json *json = job->json;
     if (savings == NULL || savings->count == 0) return;
-    onv_json_key(json, "savings");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "savings", '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < savings->count; i++) {
         const onv_saving *s = &savings->of[i];
         onv_json_open(json, '{', ONV_JSON_INLINE);
@@ -84,8 +79,7 @@ void onv_json_write_savings(const onv_json_part *job)
         if (onv_is_node(s->node))
             onv_json_put_string(json, "node", onv_model_node(model, s->node)->name);
         if (s->is_everywhere) {
-            onv_json_key(json, "everywhere");
-            onv_json_bool(json, true);
+            onv_json_put_bool(json, "everywhere", true);
         }
         if (s->kind == ONV_SAVING_BATCH) {
             onv_json_put_u64(json, "parts", (uint64_t)s->parts);

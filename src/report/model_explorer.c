@@ -23,8 +23,7 @@ static void write_gradient(onv_json *json)
         uint64_t part; /* of 2 */
         const char *color, *text;
     } stops[] = {{0, "#fff7ec", "#000000"}, {1, "#fdbb84", "#000000"}, {2, "#b30000", "#ffffff"}};
-    onv_json_key(json, "gradient");
-    onv_json_open(json, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "gradient", '[', ONV_JSON_LINES);
     for (size_t i = 0; i < sizeof stops / sizeof stops[0]; i++) {
         onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_ratio(json, "stop", stops[i].part, 2);
@@ -53,8 +52,7 @@ static onv_status write_results(onv_json *json, const onv_report_job *job,
         const char *key = onv_viewer_node(kept, &of);
         if (most[i] == 0 || key[0] == '\0' || onv_interned(&taken, key) != NULL) continue;
         if (onv_intern(&taken, key) == NULL) status = onv_fail_memory(job->err);
-        onv_json_key(json, key);
-        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_open(json, key, '{', ONV_JSON_INLINE);
         onv_json_put_u64(json, "value", most[i]);
         onv_json_close(json);
     }
@@ -75,8 +73,7 @@ static onv_status write_model_explorer(const onv_report_job *job)
     onv_json_open(&json, '{', ONV_JSON_LINES);
     onv_json_put_string(&json, "name",
                         onv_arena_printf(job->arena, "bytes while it runs: %s", title.text));
-    onv_json_key(&json, "results");
-    onv_json_open(&json, '{', ONV_JSON_LINES);
+    onv_json_put_open(&json, "results", '{', ONV_JSON_LINES);
     ONV_TRY(write_results(&json, job, kept));
     onv_json_close(&json);
     write_gradient(&json);
