@@ -20,7 +20,7 @@ uint32_t onv_emit_norm(onv_emitter *e, const char *name, uint32_t x, uint32_t w,
     if (centres) onv_emit_extra(e, groups, sizeof(float), "mean");
     onv_emit_extra(e, groups, sizeof(float), "1/std");
     bool copies = x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t);
-    if (copies && strcmp(name, "batch_norm") != 0) onv_emit_temps(e, t.bytes, t.bytes);
+    if (copies && e->op.aten != ONV_ATEN_batch_norm) onv_emit_temps(e, t.bytes, t.bytes);
     e->op.copies_first = true;
     onv_emit_out(e, out);
     onv_emit_end(e);

@@ -2,7 +2,16 @@
 #ifndef ONV_FUSE_FIND_H
 #define ONV_FUSE_FIND_H
 
+#include "aten/aten.h"
 #include "fuse/fuse.h"
+
+/* Which rules begin at nodes of an operator, as bits in their order. */
+typedef struct onv_rules_of {
+    const char *op_type; /* interned */
+    uint64_t rules;
+} onv_rules_of;
+
+enum { ONV_KNOWN_FORMS = 32 }; /* a power of 2 */
 
 typedef struct onv_finder {
     onv_model *model;
@@ -10,7 +19,10 @@ typedef struct onv_finder {
     onv_fusing fusing;
     onv_fusing_kernels kernels;
     uint32_t unrolled_end; /* behind the last call of nn.RNN that was looked at */
-    bool failed;           /* memory */
+    const char *note;      /* the last name of a call that was looked up, and its row */
+    onv_aten_id noted;
+    onv_rules_of known[ONV_KNOWN_FORMS]; /* by the address of the operator's name */
+    bool failed;                         /* memory */
 } onv_finder;
 
 enum { ONV_MAX_GROUP = 256 };

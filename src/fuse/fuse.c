@@ -460,13 +460,31 @@ static const struct {
     {"fuse.recurrent", "RNN", match_recurrent},
 };
 
+enum { N_RULES = sizeof rules / sizeof rules[0] };
+_Static_assert(N_RULES <= 64, "a rule is a bit");
+
+static uint64_t rules_of(onv_finder *s, const char *op_type)
+{
+    uintptr_t address = (uintptr_t)op_type;
+    onv_rules_of *known = &s->known[(address >> 4 ^ address >> 9) & (ONV_KNOWN_FORMS - 1)];
+    if (known->op_type == op_type) return known->rules;
+    *known = (onv_rules_of){.op_type = op_type};
+    for (uint32_t i = 0; i < N_RULES; i++) {
+        bool begins = rules[i].op_type == NULL || strcmp(rules[i].op_type, op_type) == 0;
+        if (begins && onv_rule_is_on(rules[i].name)) known->rules |= UINT64_C(1) << i;
+    }
+    return known->rules;
+}
+
 static void match(onv_finder *s, const onv_node *node)
 {
     if (node->n_inputs == 0 || !onv_is_value(node->inputs[0])) return;
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+    bool is_onnx = onv_find_is_op(node, node->op_type); /* and has a result */
+    uint64_t all = rules_of(s, node->op_type);
+    for (uint32_t i = 0; all >> i != 0 && i < N_RULES; i++) {
+        if ((all >> i & 1) == 0 || (rules[i].op_type != NULL && !is_onnx)) continue;
         if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
-        if (rules[i].op_type != NULL && !onv_find_is_op(node, rules[i].op_type)) continue;
-        if (onv_rule_is_on(rules[i].name)) rules[i].find(s, node);
+        rules[i].find(s, node);
     }
 }
 

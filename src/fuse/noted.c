@@ -30,82 +30,91 @@ bool onv_find_same_call(const onv_finder *s, const onv_group *g)
 }
 
 typedef struct call {
-    const char *aten; /* without the overload, where that does not matter */
-    const char *name; /* of the row that it is on the tape */
-    uint8_t is;       /* of call_kind */
+    onv_aten_id id; /* of what it is on the tape */
+    uint8_t is;     /* of call_kind */
 } call;
 
 enum call_kind {
     IS_ONE_NODE = 1, /* a node alone may be it */
-    OF_TENSORS = 2,  /* several operands, of which some may be parameters */
-    OF_COMPLEX = 4,  /* numbers, which exporters write as a last dim of 2 */
+    OF_COMPLEX = 2,  /* numbers, which exporters write as a last dim of 2 */
 };
 
-static const call calls[] = {
-    {"silu", "silu", 0},
-    {"gelu", "gelu", 0},
-    {"mish", "mish", 0},
-    {"hardswish", "hardswish", 0},
-    {"hardsigmoid", "hardsigmoid", 0},
-    {"softplus", "softplus", 0},
-    {"log_sigmoid", "log_sigmoid", 0},
-    {"elu", "elu", 0},
-    {"glu", "glu", 0},
-    {"rsqrt", "rsqrt", 0},
-    {"var", "var", 0},
-    {"std", "std", 0},
-    {"log2", "log2", 0},
-    {"log10", "log10", 0},
-    {"log1p", "log1p", 0},
-    {"expm1", "expm1", 0},
-    {"exp2", "exp2", IS_ONE_NODE},
-    {"logsumexp", "logsumexp", 0},
-    {"logcumsumexp", "logcumsumexp", 0},
-    {"atan2", "atan2", OF_TENSORS},
-    {"roll", "roll", 0},
-    {"baddbmm", "baddbmm", OF_TENSORS},
-    {"addbmm", "addbmm", OF_TENSORS},
-    {"addmv", "addmv", OF_TENSORS},
-    {"addr", "addr", OF_TENSORS},
-    {"remainder.Scalar", "remainder.Scalar", 0},
-    {"fmod.Scalar", "fmod.Scalar", 0},
-    {"frac", "frac", 0},
-    {"remainder.Tensor", "remainder", OF_TENSORS},
-    {"fmod.Tensor", "fmod", IS_ONE_NODE | OF_TENSORS},
-    {"clamp.Tensor", "clamp.Tensor", OF_TENSORS},
-    {"lerp.Tensor", "lerp", OF_TENSORS},
-    {"logaddexp", "logaddexp", OF_TENSORS},
-    {"logaddexp2", "logaddexp2", OF_TENSORS},
-    {"sinc", "sinc", 0},
-    {"xlogy.Tensor", "xlogy", OF_TENSORS},
-    {"mse_loss", "mse_loss", OF_TENSORS},
-    {"logit", "logit", 0},
-    {"im2col", "im2col", 0},
-    {"diagonal", "diagonal", 0},
-    {"add.Tensor", "add_alpha", OF_TENSORS},
-    {"sub.Tensor", "sub_alpha", OF_TENSORS},
-    {"linalg_vector_norm", "linalg_vector_norm", 0},
-    {"div.Tensor_mode", "div.Tensor_mode", OF_TENSORS},
-    {"diagonal_copy", "diagonal", 0}, /* of torch.trace */
-    {"complex", "complex", IS_ONE_NODE | OF_TENSORS | OF_COMPLEX},
-    {"polar", "polar", OF_TENSORS | OF_COMPLEX},
-    {"mul.Tensor", "complex_mul", OF_TENSORS | OF_COMPLEX},
-    {"abs", "complex_abs", IS_ONE_NODE | OF_COMPLEX},
-};
-
-static const call *call_of(const onv_node *node)
+/* Operators that exporters write as several nodes, or as one that says less. */
+static bool find_row(onv_aten_id id, call *made)
 {
-    if (!is_noted(node)) return NULL;
-    const char *op =
-        strchr(node->aten_op, '.'); /* "aten.var.default", of later releases "prims.var.default" */
-    if (op == NULL) return NULL;
-    op++;
-    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
-        size_t length = strlen(calls[i].aten);
-        bool ends = strncmp(calls[i].aten, op, length) == 0;
-        if (ends && (op[length] == '.' || op[length] == '\0')) return &calls[i];
+    switch (id) {
+    case ONV_ATEN_add__Tensor: *made = (call){ONV_ATEN_add_alpha, 0}; return true;
+    case ONV_ATEN_sub__Tensor: *made = (call){ONV_ATEN_sub_alpha, 0}; return true;
+    case ONV_ATEN_mul: *made = (call){ONV_ATEN_complex_mul, OF_COMPLEX}; return true;
+    case ONV_ATEN_abs: *made = (call){ONV_ATEN_complex_abs, IS_ONE_NODE | OF_COMPLEX}; return true;
+    case ONV_ATEN_complex: *made = (call){id, IS_ONE_NODE | OF_COMPLEX}; return true;
+    case ONV_ATEN_polar: *made = (call){id, OF_COMPLEX}; return true;
+    case ONV_ATEN_fmod:
+    case ONV_ATEN_exp2: *made = (call){id, IS_ONE_NODE}; return true;
+    case ONV_ATEN_diagonal_copy: *made = (call){ONV_ATEN_diagonal, 0}; return true; /* trace() */
+    case ONV_ATEN_addbmm:
+    case ONV_ATEN_addmv:
+    case ONV_ATEN_addr:
+    case ONV_ATEN_atan2:
+    case ONV_ATEN_baddbmm:
+    case ONV_ATEN_clamp__Tensor:
+    case ONV_ATEN_diagonal:
+    case ONV_ATEN_div__Tensor_mode:
+    case ONV_ATEN_elu:
+    case ONV_ATEN_expm1:
+    case ONV_ATEN_fmod__Scalar:
+    case ONV_ATEN_frac:
+    case ONV_ATEN_gelu:
+    case ONV_ATEN_glu:
+    case ONV_ATEN_hardsigmoid:
+    case ONV_ATEN_hardswish:
+    case ONV_ATEN_im2col:
+    case ONV_ATEN_lerp__Tensor:
+    case ONV_ATEN_linalg_vector_norm:
+    case ONV_ATEN_log10:
+    case ONV_ATEN_log1p:
+    case ONV_ATEN_log2:
+    case ONV_ATEN_log_sigmoid:
+    case ONV_ATEN_logaddexp:
+    case ONV_ATEN_logaddexp2:
+    case ONV_ATEN_logcumsumexp:
+    case ONV_ATEN_logit:
+    case ONV_ATEN_logsumexp:
+    case ONV_ATEN_mish:
+    case ONV_ATEN_mse_loss:
+    case ONV_ATEN_remainder:
+    case ONV_ATEN_remainder__Scalar:
+    case ONV_ATEN_roll:
+    case ONV_ATEN_rsqrt:
+    case ONV_ATEN_silu:
+    case ONV_ATEN_sinc:
+    case ONV_ATEN_softplus:
+    case ONV_ATEN_std:
+    case ONV_ATEN_var:
+    case ONV_ATEN_xlogy__Tensor: *made = (call){onv_aten_as(&onv_aten_ops[id]), 0}; return true;
+    default: return false;
     }
-    return NULL;
+}
+
+static bool call_of(onv_finder *s, const onv_node *node, call *made)
+{
+    /* "aten.var.default", of later releases "prims.var.default" */
+    const char *op = is_noted(node) ? strchr(node->aten_op, '.') : NULL;
+    if (op == NULL) return false;
+    if (s->note != node->aten_op) {
+        bool in_place;
+        const onv_aten_op *row = onv_aten_find(op + 1, &in_place);
+        s->noted = row != NULL && !in_place ? onv_aten_id_of(row) : ONV_ATEN_NONE;
+        s->note = node->aten_op;
+    }
+    return find_row(s->noted, made);
+}
+
+/* Parameters may be among several operands. */
+static bool is_of_tensors(onv_aten_id id)
+{
+    return id == ONV_ATEN_add_alpha || id == ONV_ATEN_sub_alpha || id == ONV_ATEN_complex_mul ||
+           strchr(onv_aten_ops[id].in, ' ') != NULL;
 }
 
 /* A torch.autograd.Function of the network's own. */
@@ -116,7 +125,7 @@ static bool is_of_function(const onv_node *node)
 
 /* What its forward keeps is not in the file: nearly always its inputs, and backward computes the rest
  * again. */
-static const call function = {"", "autograd_function", 0};
+static const call function = {ONV_ATEN_autograd_function, 0};
 
 static bool belongs(const onv_node *a, const onv_node *b)
 {
@@ -226,17 +235,18 @@ static bool reads_parameters(const onv_finder *s, const onv_group *g)
     return false;
 }
 
-static bool find_call(onv_finder *s, const onv_node *node, const call **made, onv_group *g,
+static bool find_call(onv_finder *s, const onv_node *node, call *made, onv_group *g,
                       onv_value_id in[MAX_OPERANDS], const onv_node **last)
 {
-    *made = is_of_function(node) ? &function : call_of(node);
+    *made = function;
+    if (!is_of_function(node) && !call_of(s, node, made)) return false;
     /* The views before it may be those of another call, too. */
-    bool joins = *made != NULL && strcmp((*made)->name, "complex") == 0;
+    bool joins = made->id == ONV_ATEN_complex;
     if (joins && !onv_find_is_op(node, "Concat")) return false;
-    bool gathers = joins ? onv_find_take(s, g, node)
-                         : *made != NULL && gather(s, node, ((*made)->is & IS_ONE_NODE) != 0, g);
-    if (!gathers || !find_operands(s, g, ((*made)->is & OF_TENSORS) != 0, in)) return false;
-    if (*made == &function && reads_parameters(s, g)) return false;
+    bool gathers =
+        joins ? onv_find_take(s, g, node) : gather(s, node, (made->is & IS_ONE_NODE) != 0, g);
+    if (!gathers || !find_operands(s, g, is_of_tensors(made->id), in)) return false;
+    if (made->id == ONV_ATEN_autograd_function && reads_parameters(s, g)) return false;
     *last = find_result(s, g);
     return *last != NULL;
 }
@@ -293,45 +303,44 @@ static bool is_scaled_sum(const onv_finder *s, const onv_node *last, onv_value_i
     return true;
 }
 
-static bool adds_to_product(const char *name)
+static bool adds_to_product(onv_aten_id id)
 {
-    static const char *const names[] = {"baddbmm", "addbmm", "addmv", "addr"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i], name) == 0) return true;
-    return false;
+    return id == ONV_ATEN_baddbmm || id == ONV_ATEN_addbmm || id == ONV_ATEN_addmv ||
+           id == ONV_ATEN_addr;
 }
 
 void onv_find_noted(onv_finder *s, const onv_node *node)
 {
     onv_group g = {0};
     onv_value_id in[MAX_OPERANDS];
-    const call *made;
+    call made;
     const onv_node *last = NULL;
+    bool is_function = is_of_function(node);
     if (!find_call(s, node, &made, &g, in, &last)) {
-        if (made == &function) s->f->n_functions_apart++;
-        if (made == &function) s->f->function = node->function;
+        if (is_function) s->f->n_functions_apart++;
+        if (is_function) s->f->function = node->function;
         return;
     }
-    if ((made->is & OF_COMPLEX) != 0 && !is_complex(last)) return;
-    bool scales = strcmp(made->name, "add_alpha") == 0 || strcmp(made->name, "sub_alpha") == 0;
+    if ((made.is & OF_COMPLEX) != 0 && !is_complex(last)) return;
+    bool scales = made.id == ONV_ATEN_add_alpha || made.id == ONV_ATEN_sub_alpha;
     if (scales && !is_scaled_sum(s, last, in)) return;
-    bool is_norm = strcmp(made->name, "linalg_vector_norm") == 0;
+    bool is_norm = made.id == ONV_ATEN_linalg_vector_norm;
     bool is_bound = is_norm && count_nodes(s, &g, "ReduceMax") == 1;
     if (is_norm && !is_bound && count_nodes(s, &g, "Pow") != 2) return; /* of 1 or 2: one node */
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, in[0], last);
     fusion.key = in[1];
     fusion.value = in[2];
     /* xlogy(self, other): the exporter looks at other first; both may be one tensor. */
-    if (strcmp(made->name, "xlogy") == 0) {
+    if (made.id == ONV_ATEN_xlogy) {
         fusion.x = onv_is_value(in[1]) ? in[1] : in[0];
         fusion.key = in[0];
     }
-    if (strcmp(made->name, "diagonal") == 0) fusion.kind = ONV_FUSION_DIAGONAL;
-    if (strcmp(made->name, "roll") == 0) fusion.groups = count_nodes(s, &g, "Concat");
-    if (adds_to_product(made->name) && !find_added(s, &g, in, &fusion)) return;
-    fusion.name = is_bound ? "vector_norm_inf" : made->name;
-    s->f->n_functions += made == &function;
-    if (made == &function) s->f->function = node->function;
+    if (made.id == ONV_ATEN_diagonal) fusion.kind = ONV_FUSION_DIAGONAL;
+    if (made.id == ONV_ATEN_roll) fusion.groups = count_nodes(s, &g, "Concat");
+    if (adds_to_product(made.id) && !find_added(s, &g, in, &fusion)) return;
+    fusion.name = onv_aten_ops[is_bound ? ONV_ATEN_vector_norm_inf : made.id].name;
+    s->f->n_functions += is_function;
+    if (is_function) s->f->function = node->function;
     onv_find_publish(s, &g, fusion);
 }
 

@@ -59,6 +59,19 @@ static bool repeats_number(const onv_lowering *l, const onv_node *node)
            reader->inputs[2].index == out.index;
 }
 
+/* Names of operators are interned: few that come again and again. */
+static const onv_known_rule *rule_of(onv_lowering *l, const char *op_type)
+{
+    uintptr_t address = (uintptr_t)op_type;
+    onv_known_rule *known = &l->known[(address >> 4 ^ address >> 9) & (ONV_KNOWN_RULES - 1)];
+    if (known->op_type == op_type) return known;
+    *known = (onv_known_rule){.op_type = op_type, .rule = onv_lower_view(op_type)};
+    known->is_view = known->rule != NULL;
+    if (known->rule == NULL) known->rule = onv_lower_math(op_type);
+    if (known->rule == NULL) known->rule = onv_lower_nn(op_type);
+    return known;
+}
+
 static void lower_node(onv_lowering *l, const onv_node *node)
 {
     if (repeats_number(l, node) || onv_lower_sequence(l, node)) return;
@@ -69,10 +82,8 @@ static void lower_node(onv_lowering *l, const onv_node *node)
     if (strcmp(node->op_type, "Constant") == 0 || !touches_device(l, node)) return;
     onv_lower_fn rule = NULL;
     if (node->domain[0] == '\0') {
-        rule = onv_lower_view(node->op_type);
-        if (rule != NULL && makes_all(l, node)) rule = onv_lower_by_traits;
-        if (rule == NULL) rule = onv_lower_math(node->op_type);
-        if (rule == NULL) rule = onv_lower_nn(node->op_type);
+        const onv_known_rule *known = rule_of(l, node->op_type);
+        rule = known->is_view && makes_all(l, node) ? onv_lower_by_traits : known->rule;
         if (rule == NULL && onv_lower_pointwise(l, node)) return;
     }
     if (node->op == NULL) l->emit.eager->opaque++;

@@ -90,6 +90,15 @@ typedef enum onv_updates {
     ONV_UPDATES_YES,
 } onv_updates;
 
+/* The rule of an operator. */
+typedef struct onv_known_rule {
+    const char *op_type; /* interned */
+    void (*rule)(onv_lowering *l, const onv_node *node);
+    bool is_view;
+} onv_known_rule;
+
+enum { ONV_KNOWN_RULES = 32 }; /* a power of 2 */
+
 struct onv_lowering {
     union { /* first: callbacks of the emitter find the rest by it */
         onv_emitter emit;
@@ -103,6 +112,8 @@ struct onv_lowering {
     onv_value_state *values;  /* by value */
     uint64_t *fused_macs;     /* by fusion */
     uint8_t residual_updates; /* onv_updates */
+
+    onv_known_rule known[ONV_KNOWN_RULES]; /* by the address of the operator's name */
 
     /* What is lowered now. */
     size_t
