@@ -19,7 +19,7 @@ static int compare(const void *op_type, const void *row)
 static onv_aten_id aten_of(const onv_node *node)
 {
     static const onnx_row rows[] = {
-        {"AveragePool", ONV_ATEN_avg_pool},
+        {"AveragePool", ONV_ATEN_avg_pool2d},
         {"Bernoulli", ONV_ATEN_bernoulli},
         {"Cast", ONV_ATEN_to},
         {"ConstantOfShape", ONV_ATEN_full},
@@ -34,7 +34,7 @@ static onv_aten_id aten_of(const onv_node *node)
         {"RandomUniform", ONV_ATEN_uniform_},
         {"RandomUniformLike", ONV_ATEN_uniform_},
         {"Range", ONV_ATEN_arange},
-        {"Resize", ONV_ATEN_upsample},
+        {"Resize", ONV_ATEN_upsample_bilinear2d},
         {"ScatterElements", ONV_ATEN_scatter},
         {"ScatterND", ONV_ATEN_index_put},
         {"Slice", ONV_ATEN_flip},
@@ -62,14 +62,36 @@ static bool overwrites_first(onv_lowering *l, const onv_node *node, uint8_t dtyp
     return same;
 }
 
-static uint32_t result(onv_lowering *l, const onv_node *node, onv_aten_id aten, uint8_t dtype)
+static uint32_t result(onv_lowering *l, const onv_node *node, uint8_t dtype)
 {
     onv_eager_tensor t = onv_tensor_at(&l->emit, onv_node_in(l, node, 0));
     if (overwrites_first(l, node, dtype))
         return onv_tensor_on(&l->emit, t.storage, t.dtype, t.rank, t.dims, t.strides);
     if (node->traits.inplace != 0) return onv_node_new_pointwise(l, node, dtype);
-    bool is_image = aten == ONV_ATEN_upsample || aten == ONV_ATEN_avg_pool;
-    return is_image ? onv_node_new_image(l, node, &t, dtype) : onv_node_new(l, node, 0, dtype);
+    return onv_node_new(l, node, 0, dtype);
+}
+
+/* Rows that say all of it: places of GatherND are one tensor, those of an index several. */
+static bool is_call(const onv_node *node, onv_aten_id aten)
+{
+    return aten != ONV_ATEN_NONE && aten != ONV_ATEN_index && node->n_outputs == 1 &&
+           onv_aten_ops[aten].form != ONV_ATEN_SHARED;
+}
+
+static void recover(onv_lowering *l, const onv_node *node, onv_aten_id aten, uint8_t dtype)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
+    bool is_image = aten == ONV_ATEN_upsample_bilinear2d || aten == ONV_ATEN_avg_pool2d;
+    const onv_attr *mode = onv_node_attr(node, "mode");
+    bool repeats = aten == ONV_ATEN_pad && mode != NULL && mode->kind == ONV_ATTR_STRING &&
+                   (strcmp(mode->s, "reflect") == 0 || strcmp(mode->s, "edge") == 0);
+    for (uint32_t k = 0; k < node->n_inputs; k++)
+        onv_recover_tensor(l, "", onv_node_in(l, node, k));
+    if (repeats) onv_recover_text(l, "mode", mode->s);
+    if (is_image && onv_tensor_is_channels_last(&t)) l->recovery.like = x;
+    l->recovery.in_place = overwrites_first(l, node, dtype);
+    onv_node_set(l, node, 0, onv_recover_call(l, aten, node->outputs[0]));
 }
 
 void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
@@ -80,7 +102,11 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
     uint32_t first = onv_node_in(l, node, 0);
     uint8_t dtype = onv_promoted(l, node);
     onv_aten_id aten = aten_of(node);
-    uint32_t out = result(l, node, aten, dtype);
+    if (is_call(node, aten) && first != ONV_NO_TENSOR && !is_random) {
+        recover(l, node, aten, dtype);
+        return;
+    }
+    uint32_t out = result(l, node, dtype);
     for (uint32_t k = 0; k < node->n_inputs; k++) onv_node_in(l, node, k); /* which may make it */
     if (aten != ONV_ATEN_NONE)
         onv_emit_begin_op(&l->emit, aten);

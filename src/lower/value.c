@@ -55,7 +55,7 @@ bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
     return known;
 }
 
-/* Places by which the exporter writes a view, or a write into a part, which have none. */
+/* Places by which the exporter writes a view, or a write into a part, which have none; and factors of a size. */
 static bool is_place(const onv_lowering *l, onv_value_id id)
 {
     onv_node_id user = l->fusions.user[id.index];
@@ -64,7 +64,8 @@ static bool is_place(const onv_lowering *l, onv_value_id id)
     uint32_t fusion = l->fusions.of_node[user.index];
     bool writes = fusion != 0 && l->fusions.at.at[fusion - 1].kind == ONV_FUSION_WRITE &&
                   strncmp(node->op_type, "Scatter", 7) == 0;
-    return (writes && node->n_inputs > 1 && node->inputs[1].index == id.index) ||
+    bool resizes = strcmp(node->op_type, "Resize") == 0 && node->inputs[0].index != id.index;
+    return (writes && node->n_inputs > 1 && node->inputs[1].index == id.index) || resizes ||
            onv_node_is_aten(node, "as_strided");
 }
 

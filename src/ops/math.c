@@ -167,52 +167,38 @@ static onv_status infer_loss(onv_op_ctx *c)
     return ONV_OK;
 }
 
-/* The log-probabilities are kept, whether the graph asks for them or not; where it does not, the
- * scores stand for a tensor of that size. */
-static onv_op_traits cross_entropy_traits(onv_op_ctx *c)
-{
-    bool asked = onv_op_has_out(c, 1);
-    return (onv_op_traits){.save_in = ONV_BIT(1) | ONV_BIT(2) | (asked ? 0 : ONV_BIT(0)),
-                           .save_out = asked ? ONV_BIT(1) : 0};
-}
-
 /* --- Rows ------------------------------------------------------------------------------------- */
 
-#define SOFTMAX(op, version, ...)                                                                  \
+#define SOFTMAX(op, version)                                                                       \
     {                                                                                              \
-        .name = op, .since = version, .in = {1, 1}, .out = {1, 1}, .infer = infer_softmax,         \
-        __VA_ARGS__                                                                                \
+        .name = op, .since = version, .in = {1, 1}, .out = {1, 1}, .infer = infer_softmax          \
     }
-#define KEEP_OUT .traits = {.save_out = ONV_BIT(0)}
-#define CUMULATIVE(op, version, fold_rule, ...)                                                    \
+#define CUMULATIVE(op, version, fold_rule)                                                         \
     {                                                                                              \
         .name = op, .since = version, .in = {2, 2}, .out = {1, 1}, .infer = infer_cumulative,      \
-        .fold = fold_rule, __VA_ARGS__                                                             \
+        .fold = fold_rule                                                                          \
     }
-/* torch.topk keeps the indices. */
 #define TOPK(version, inputs, ...)                                                                 \
     {                                                                                              \
         .name = "TopK", .since = version, .in = {inputs, inputs}, .out = {2, 2},                   \
-        .infer = infer_topk, .traits = {.save_out = ONV_BIT(1)}, __VA_ARGS__                       \
+        .infer = infer_topk, __VA_ARGS__                                                           \
     }
 
 static const onv_op rows[] = {
-    SOFTMAX("Softmax", 1, KEEP_OUT),
-    SOFTMAX("Softmax", 13, KEEP_OUT),
-    SOFTMAX("LogSoftmax", 1, KEEP_OUT),
-    SOFTMAX("LogSoftmax", 13, KEEP_OUT),
+    SOFTMAX("Softmax", 1),
+    SOFTMAX("Softmax", 13),
+    SOFTMAX("LogSoftmax", 1),
+    SOFTMAX("LogSoftmax", 13),
     SOFTMAX("Hardmax", 1),
     SOFTMAX("Hardmax", 13),
     CUMULATIVE("CumSum", 11, fold_cumsum),
-    CUMULATIVE("CumProd", 26, fold_cumprod,
-               .traits = {.save_in = ONV_BIT(0), .save_out = ONV_BIT(0)}),
+    CUMULATIVE("CumProd", 26, fold_cumprod),
     TOPK(1, 1),
     TOPK(10, 2, .flags = ONV_OP_DATA_DEPENDENT),
     ONV_OP("Det", 11, 1, 1, 1, 1, infer_det, .traits = {.save_in = ONV_BIT(0)}),
     ONV_OP("NegativeLogLikelihoodLoss", 12, 2, 3, 1, 1, infer_loss,
            .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(2)}),
-    ONV_OP("SoftmaxCrossEntropyLoss", 12, 2, 3, 1, 2, infer_loss,
-           .traits_fn = cross_entropy_traits),
+    ONV_OP("SoftmaxCrossEntropyLoss", 12, 2, 3, 1, 2, infer_loss),
 };
 
 const onv_op_family onv_ops_math = {"", rows, sizeof rows / sizeof rows[0]};

@@ -88,17 +88,6 @@ static onv_status infer_legacy_pow(onv_op_ctx *c)
     return onv_math_legacy_as(c, onv_op_in_dtype(c, 0));
 }
 
-/* A scalar exponent keeps the base; a tensor keeps all. */
-static onv_op_traits pow_traits(onv_op_ctx *c)
-{
-    onv_op_traits traits = onv_math_broadcast_traits(c);
-    if (!onv_dim_is(onv_op_in_elems(c, 1), 1)) {
-        traits.save_in |= ONV_BIT(1);
-        traits.save_out |= ONV_BIT(0);
-    }
-    return traits;
-}
-
 static onv_status infer_same_all(onv_op_ctx *c)
 {
     return onv_math_same_as(c, onv_rule_dtype(c, 0, c->n_in));
@@ -151,109 +140,96 @@ static onv_status infer_prelu(onv_op_ctx *c)
 
 /* --- Rows ------------------------------------------------------------------------------------- */
 
-/* Which tensors eager PyTorch keeps for backward. */
-#define KEEP_NONE .inplace = ONV_ALL
-#define KEEP_IN   .inplace = ONV_ALL, .save_in = ONV_BIT(0)
-#define KEEP_OUT  .inplace = ONV_ALL, .save_out = ONV_BIT(0)
-#define KEEP_BOTH .inplace = ONV_ALL, .save_in = ONV_BIT(0) | ONV_BIT(1)
-/* One more tensor of the output's size is kept than the graph has: the output stands for it. */
-#define KEEP_IN_AND_MORE .inplace = ONV_ALL, .save_in = ONV_BIT(0), .save_out = ONV_BIT(0)
-#define KEEP_BOTH_AND_MORE                                                                         \
-    .inplace = ONV_ALL, .save_in = ONV_BIT(0) | ONV_BIT(1), .save_out = ONV_BIT(0)
-
-#define UNARY(op, version, keep, ...)                                                              \
+#define UNARY(op, version, ...)                                                                    \
     {                                                                                              \
         .name = op, .since = version, .in = {1, 1}, .out = {1, 1}, .infer = onv_infer_same,        \
-        .traits = {keep}, .traits_fn = onv_math_broadcast_traits, __VA_ARGS__                      \
+        .traits = {.inplace = ONV_ALL}, .traits_fn = onv_math_broadcast_traits, __VA_ARGS__        \
     }
-#define BINARY(op, version, rule, fold_rule, keep)                                                 \
+#define BINARY(op, version, rule, fold_rule)                                                       \
     {                                                                                              \
         .name = op, .since = version, .in = {2, 2}, .out = {1, 1}, .infer = rule,                  \
-        .fold = fold_rule, .traits = {keep}, .traits_fn = onv_math_broadcast_traits                \
+        .fold = fold_rule, .traits = {.inplace = ONV_ALL}, .traits_fn = onv_math_broadcast_traits  \
     }
-#define VARIADIC(op, version, rule, fold_rule, keep)                                               \
+#define VARIADIC(op, version, rule, fold_rule)                                                     \
     {                                                                                              \
         .name = op, .since = version, .in = {1, ONV_OP_MAX_ARITY}, .out = {1, 1}, .infer = rule,   \
-        .fold = fold_rule, .traits = {keep}, .traits_fn = onv_math_broadcast_traits                \
+        .fold = fold_rule, .traits = {.inplace = ONV_ALL}, .traits_fn = onv_math_broadcast_traits  \
     }
 #define POW(version, rule)                                                                         \
     {                                                                                              \
         .name = "Pow", .since = version, .in = {2, 2}, .out = {1, 1}, .infer = rule,               \
-        .fold = fold_pow, .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(0)},                \
-        .traits_fn = pow_traits                                                                    \
+        .fold = fold_pow, .traits = {.inplace = ONV_BIT(0)},                                       \
+        .traits_fn = onv_math_broadcast_traits                                                     \
     }
 
 static const onv_op rows[] = {
-    UNARY("Abs", 1, KEEP_IN, .fold = fold_abs),
-    UNARY("Acos", 7, KEEP_IN),
-    UNARY("Acosh", 9, KEEP_IN),
-    UNARY("Asin", 7, KEEP_IN),
-    UNARY("Asinh", 9, KEEP_IN),
-    UNARY("Atan", 7, KEEP_IN),
-    UNARY("Atanh", 9, KEEP_IN),
-    UNARY("Ceil", 1, KEEP_NONE, .fold = fold_ceil),
-    UNARY("Celu", 12, KEEP_IN),
-    UNARY("Cos", 7, KEEP_IN),
-    UNARY("Cosh", 9, KEEP_IN),
-    UNARY("Elu", 1, KEEP_IN),
-    UNARY("Erf", 9, KEEP_IN),
-    UNARY("Exp", 1, KEEP_OUT, .fold = fold_exp),
-    UNARY("Floor", 1, KEEP_NONE, .fold = fold_floor),
-    UNARY("Gelu", 20, KEEP_IN),
-    UNARY("HardSigmoid", 1, KEEP_IN),
-    UNARY("HardSwish", 14, KEEP_IN),
-    UNARY("LeakyRelu", 1, KEEP_IN),
-    UNARY("Log", 1, KEEP_IN, .fold = fold_log),
-    UNARY("Mish", 18, KEEP_IN),
-    UNARY("Neg", 1, KEEP_NONE, .fold = fold_neg),
-    UNARY("Reciprocal", 1, KEEP_OUT, .fold = fold_reciprocal),
-    UNARY("Relu", 1, KEEP_OUT, .fold = fold_relu),
-    UNARY("Round", 11, KEEP_NONE, .fold = fold_round),
-    UNARY("Selu", 1, KEEP_IN),
-    UNARY("Shrink", 9, KEEP_IN),
-    UNARY("Sigmoid", 1, KEEP_OUT),
-    UNARY("Sign", 9, KEEP_NONE, .fold = fold_sign),
-    UNARY("Sin", 7, KEEP_IN),
-    UNARY("Sinh", 9, KEEP_IN),
-    UNARY("Softplus", 1, KEEP_IN),
-    /* x / (1 + |x|) by two operators: the second one keeps 1 + |x| too. */
-    UNARY("Softsign", 1, KEEP_IN_AND_MORE),
-    UNARY("Sqrt", 1, KEEP_OUT, .fold = fold_sqrt),
-    UNARY("Swish", 24, KEEP_IN),
-    UNARY("Tan", 7, KEEP_OUT),
-    UNARY("Tanh", 1, KEEP_OUT),
-    UNARY("ThresholdedRelu", 10, KEEP_IN),
+    UNARY("Abs", 1, .fold = fold_abs),
+    UNARY("Acos", 7),
+    UNARY("Acosh", 9),
+    UNARY("Asin", 7),
+    UNARY("Asinh", 9),
+    UNARY("Atan", 7),
+    UNARY("Atanh", 9),
+    UNARY("Ceil", 1, .fold = fold_ceil),
+    UNARY("Celu", 12),
+    UNARY("Cos", 7),
+    UNARY("Cosh", 9),
+    UNARY("Elu", 1),
+    UNARY("Erf", 9),
+    UNARY("Exp", 1, .fold = fold_exp),
+    UNARY("Floor", 1, .fold = fold_floor),
+    UNARY("Gelu", 20),
+    UNARY("HardSigmoid", 1),
+    UNARY("HardSwish", 14),
+    UNARY("LeakyRelu", 1),
+    UNARY("Log", 1, .fold = fold_log),
+    UNARY("Mish", 18),
+    UNARY("Neg", 1, .fold = fold_neg),
+    UNARY("Reciprocal", 1, .fold = fold_reciprocal),
+    UNARY("Relu", 1, .fold = fold_relu),
+    UNARY("Round", 11, .fold = fold_round),
+    UNARY("Selu", 1),
+    UNARY("Shrink", 9),
+    UNARY("Sigmoid", 1),
+    UNARY("Sign", 9, .fold = fold_sign),
+    UNARY("Sin", 7),
+    UNARY("Sinh", 9),
+    UNARY("Softplus", 1),
+    UNARY("Softsign", 1),
+    UNARY("Sqrt", 1, .fold = fold_sqrt),
+    UNARY("Swish", 24),
+    UNARY("Tan", 7),
+    UNARY("Tanh", 1),
+    UNARY("ThresholdedRelu", 10),
     ONV_OP("IsNaN", 9, 1, 1, 1, 1, infer_test, .fold = fold_isnan),
     ONV_OP("IsInf", 10, 1, 1, 1, 1, infer_test, .fold = fold_isinf),
 
-    BINARY("Add", 1, onv_infer_legacy, fold_add, KEEP_NONE),
-    BINARY("Add", 7, onv_infer_broadcast, fold_add, KEEP_NONE),
-    BINARY("Sub", 1, onv_infer_legacy, fold_sub, KEEP_NONE),
-    BINARY("Sub", 7, onv_infer_broadcast, fold_sub, KEEP_NONE),
-    BINARY("Mul", 1, onv_infer_legacy, fold_mul, KEEP_BOTH),
-    BINARY("Mul", 7, onv_infer_broadcast, fold_mul, KEEP_BOTH),
-    BINARY("Div", 1, onv_infer_legacy, fold_div, KEEP_BOTH),
-    BINARY("Div", 7, onv_infer_broadcast, fold_div, KEEP_BOTH),
-    BINARY("Mod", 10, onv_infer_broadcast, fold_mod, KEEP_NONE),
+    BINARY("Add", 1, onv_infer_legacy, fold_add),
+    BINARY("Add", 7, onv_infer_broadcast, fold_add),
+    BINARY("Sub", 1, onv_infer_legacy, fold_sub),
+    BINARY("Sub", 7, onv_infer_broadcast, fold_sub),
+    BINARY("Mul", 1, onv_infer_legacy, fold_mul),
+    BINARY("Mul", 7, onv_infer_broadcast, fold_mul),
+    BINARY("Div", 1, onv_infer_legacy, fold_div),
+    BINARY("Div", 7, onv_infer_broadcast, fold_div),
+    BINARY("Mod", 10, onv_infer_broadcast, fold_mod),
     POW(1, infer_legacy_pow),
     POW(7, infer_pow),
-    /* Silu(A) is kept beside A and B. */
-    BINARY("SwiGLU", 28, infer_same_all, NULL, KEEP_BOTH_AND_MORE),
+    BINARY("SwiGLU", 28, infer_same_all, NULL),
 
-    VARIADIC("Sum", 1, infer_same_all, fold_sum, KEEP_NONE),
-    VARIADIC("Sum", 8, onv_infer_broadcast, fold_sum, KEEP_NONE),
-    VARIADIC("Mean", 1, infer_same_all, fold_mean, KEEP_NONE),
-    VARIADIC("Mean", 8, onv_infer_broadcast, fold_mean, KEEP_NONE),
-    VARIADIC("Max", 1, infer_same_all, fold_max, KEEP_BOTH),
-    VARIADIC("Max", 8, onv_infer_broadcast, fold_max, KEEP_BOTH),
-    VARIADIC("Min", 1, infer_same_all, fold_min, KEEP_BOTH),
-    VARIADIC("Min", 8, onv_infer_broadcast, fold_min, KEEP_BOTH),
+    VARIADIC("Sum", 1, infer_same_all, fold_sum),
+    VARIADIC("Sum", 8, onv_infer_broadcast, fold_sum),
+    VARIADIC("Mean", 1, infer_same_all, fold_mean),
+    VARIADIC("Mean", 8, onv_infer_broadcast, fold_mean),
+    VARIADIC("Max", 1, infer_same_all, fold_max),
+    VARIADIC("Max", 8, onv_infer_broadcast, fold_max),
+    VARIADIC("Min", 1, infer_same_all, fold_min),
+    VARIADIC("Min", 8, onv_infer_broadcast, fold_min),
 
-    UNARY("Clip", 1, KEEP_IN, .fold = fold_clip),
+    UNARY("Clip", 1, .fold = fold_clip),
     ONV_OP("Clip", 11, 1, 3, 1, 1, onv_infer_same, .fold = fold_clip,
-           .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(0)}),
-    ONV_OP("PRelu", 1, 2, 2, 1, 1, infer_prelu,
-           .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(0) | ONV_BIT(1)}),
+           .traits = {.inplace = ONV_BIT(0)}),
+    ONV_OP("PRelu", 1, 2, 2, 1, 1, infer_prelu, .traits = {.inplace = ONV_BIT(0)}),
 };
 
 const onv_op_family onv_ops_math_pointwise = {"", rows, sizeof rows / sizeof rows[0]};

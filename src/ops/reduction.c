@@ -189,9 +189,6 @@ static onv_status fold_argmin(onv_op_ctx *c)
 /* Axes as an attribute, then as an input since `version`. */
 #define REDUCE_BOTH(op, version, ...)                                                              \
     REDUCE(op, 1, 1, __VA_ARGS__), REDUCE(op, version, 2, __VA_ARGS__)
-#define KEEP_IN    .traits = {.save_in = ONV_BIT(0)}
-#define KEEP_OUT   .traits = {.save_out = ONV_BIT(0)}
-#define KEEP_INOUT .traits = {.save_in = ONV_BIT(0), .save_out = ONV_BIT(0)}
 #define ARG(op, fold_rule)                                                                         \
     {                                                                                              \
         .name = op, .since = 1, .in = {1, 1}, .out = {1, 1}, .infer = infer_arg, .fold = fold_rule \
@@ -200,15 +197,15 @@ static onv_status fold_argmin(onv_op_ctx *c)
 static const onv_op rows[] = {
     REDUCE_BOTH("ReduceSum", 13, .fold = fold_sum),
     REDUCE_BOTH("ReduceMean", 18, .fold = fold_mean),
-    REDUCE_BOTH("ReduceProd", 18, .fold = fold_prod, KEEP_INOUT),
-    REDUCE_BOTH("ReduceMax", 18, .fold = fold_max, KEEP_INOUT),
-    REDUCE_BOTH("ReduceMin", 18, .fold = fold_min, KEEP_INOUT),
-    REDUCE_BOTH("ReduceL1", 18, KEEP_INOUT),
-    REDUCE_BOTH("ReduceL2", 18, KEEP_INOUT),
-    REDUCE_BOTH("ReduceSumSquare", 18, KEEP_IN),
+    REDUCE_BOTH("ReduceProd", 18, .fold = fold_prod),
+    REDUCE_BOTH("ReduceMax", 18, .fold = fold_max),
+    REDUCE_BOTH("ReduceMin", 18, .fold = fold_min),
+    REDUCE_BOTH("ReduceL1", 18),
+    REDUCE_BOTH("ReduceL2", 18),
+    REDUCE_BOTH("ReduceSumSquare", 18),
     /* log(sum(x)) keeps the sum, which has the output's size. */
-    REDUCE_BOTH("ReduceLogSum", 18, KEEP_OUT),
-    REDUCE_BOTH("ReduceLogSumExp", 18, KEEP_INOUT),
+    REDUCE_BOTH("ReduceLogSum", 18),
+    REDUCE_BOTH("ReduceLogSumExp", 18),
     ARG("ArgMax", fold_argmax),
     ARG("ArgMin", fold_argmin),
 };

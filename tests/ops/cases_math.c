@@ -2,14 +2,14 @@
 
 const onv_case onv_cases_math[] = {
     /* Softmax: axis counted from 1 and coerced, since 13 from the end. */
-    {"Softmax", 1, "f32[2,3]", "", "f32[2,3]", "0", "inplace= save_out=0 save_in="},
+    {"Softmax", 1, "f32[2,3]", "", "f32[2,3]", "0", "inplace="},
     {"Softmax", 11, "f32[5]", "", "f32[5]"},
     {"Softmax", 11, "f32[2,3]", "axis=-2", "f32[2,3]"},
     {"Softmax", 11, "f32[2,3]", "axis=3", "!out of range"},
     {"Softmax", 13, "f32[batch,heads,seq,seq]", "axis=-1", "f32[batch,heads,seq,seq]"},
     {"Softmax", 13, "f32[5]", "axis=1", "!out of range"},
     {"Softmax", 13, "f32[]", "", "f32[]"},
-    {"LogSoftmax", 13, "f16[...]", "axis=7", "f16[...]", "0", "save_out=0"},
+    {"LogSoftmax", 13, "f16[...]", "axis=7", "f16[...]", "0"},
     {"Hardmax", 1, "f32[0,3]", "", "f32[0,3]"},
     {"Hardmax", 13, "f32[2,3]", "axis=-3", "!out of range", "0", "save_out="},
 
@@ -26,10 +26,10 @@ const onv_case onv_cases_math[] = {
     {"CumSum", 14, "f32[2]={0.5,2} i64[]={0}", "", "f32[2]={0.5,2.5}"},
     {"CumProd", 26, "i64[3]={1,2,3} i64[]={0}", "", "i64[3]={1,2,6}"},
     {"CumProd", 26, "i64[3]={1,2,3} i64[]={0}", "exclusive=1 reverse=1", "i64[3]={6,3,1}"},
-    {"CumProd", 26, "f32[2,3] i64[]={1}", "", "f32[2,3]", "0", "save_in=0 save_out=0"},
+    {"CumProd", 26, "f32[2,3] i64[]={1}", "", "f32[2,3]", "0"},
 
     /* TopK: k as an attribute, then as an input, perhaps known only at run time. */
-    {"TopK", 1, "f32[2,10]", "k=3", "f32[2,3] i64[2,3]", "0", "save_in= save_out=1"},
+    {"TopK", 1, "f32[2,10]", "k=3", "f32[2,3] i64[2,3]", "0"},
     {"TopK", 1, "f32[4,10]", "k=3 axis=0", "f32[3,10] i64[3,10]"},
     {"TopK", 1, "f32[2,10]", "", "!'k' is missing"},
     {"TopK", 10, "f32[2,10] i64[1]={3}", "", "f32[2,3] i64[2,3]"},
@@ -59,10 +59,9 @@ const onv_case onv_cases_math[] = {
     {"NegativeLogLikelihoodLoss", 22, "f32[3,5] i64[4]", "", "!scores and labels"},
     {"NegativeLogLikelihoodLoss", 22, "f32[3,5] i64[3] f32[6]", "", "!classes and weights"},
     {"NegativeLogLikelihoodLoss", 22, "f32[3,5] i64[3]", "reduction='max'", "!unknown reduction"},
-    {"SoftmaxCrossEntropyLoss", 12, "f32[8,5] i64[8]", "reduction='sum'", "f32[]", "0",
-     "save_in=0,1,2 save_out="},
+    {"SoftmaxCrossEntropyLoss", 12, "f32[8,5] i64[8]", "reduction='sum'", "f32[]", "0", ""},
     {"SoftmaxCrossEntropyLoss", 13, "f16[batch,5,d] i64[batch,d] -", "reduction='none'",
-     "f16[batch,d] f16[batch,5,d]", "0", "save_in=1,2 save_out=1"},
+     "f16[batch,d] f16[batch,5,d]", "0"},
     {"SoftmaxCrossEntropyLoss", 13, "f32[5] i64[]", "", "!do not fit"},
     {0},
 };

@@ -2,17 +2,17 @@
 
 const onv_case onv_cases_reduction[] = {
     /* Axes as an attribute. */
-    {"ReduceSum", 1, "f32[2,3,4]", "", "f32[1,1,1]", "0", "inplace= save_in= save_out="},
+    {"ReduceSum", 1, "f32[2,3,4]", "", "f32[1,1,1]", "0", "inplace="},
     {"ReduceSum", 1, "f32[2,3,4]", "keepdims=0", "f32[]"},
     {"ReduceSum", 11, "f32[batch,3,4]", "axes=[1]", "f32[batch,1,4]"},
     {"ReduceSum", 11, "f32[batch,3,4]", "axes=[-1,0] keepdims=0", "f32[3]"},
     {"ReduceMean", 1, "f32[batch,c,h,w]", "axes=[2,3] keepdims=0", "f32[batch,c]"},
     {"ReduceMean", 17, "f32[2,3]", "axes=[2]", "!out of range"},
     {"ReduceMean", 17, "f32[2,3]", "axes=[1,-1]", "!given twice"},
-    {"ReduceMax", 12, "f32[2,3]", "axes=[1]", "f32[2,1]", "0", "save_in=0 save_out=0"},
-    {"ReduceL2", 13, "f32[2,3]", "axes=[1]", "f32[2,1]", "0", "save_in=0 save_out=0"},
-    {"ReduceL1", 13, "f32[2,3]", "axes=[1]", "f32[2,1]", "0", "save_in=0 save_out=0"},
-    {"ReduceSumSquare", 11, "f32[2,3]", "axes=[1]", "f32[2,1]", "0", "save_in=0"},
+    {"ReduceMax", 12, "f32[2,3]", "axes=[1]", "f32[2,1]", "0"},
+    {"ReduceL2", 13, "f32[2,3]", "axes=[1]", "f32[2,1]", "0"},
+    {"ReduceL1", 13, "f32[2,3]", "axes=[1]", "f32[2,1]", "0"},
+    {"ReduceSumSquare", 11, "f32[2,3]", "axes=[1]", "f32[2,1]", "0"},
     {"ReduceLogSum", 11, "f32[2,3]", "axes=[0]", "f32[1,3]"},
     {"ReduceLogSumExp", 11, "f32[2,3]", "axes=[0]", "f32[1,3]"},
     {"ReduceMin", 1, "f32[...]", "axes=[0]", "f32[...]"},
