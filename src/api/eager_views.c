@@ -56,7 +56,7 @@ static onv_status copy(const onv_eager_views *from, onv_eager_views *to, onv_err
 static onv_status keep(const onv_eager_views *views, onv_eager_views **kept, onv_error *err)
 {
     if (kept == NULL) return ONV_OK;
-    *kept = onv_heap_calloc(1, sizeof **kept);
+    if (*kept == NULL) *kept = onv_heap_calloc(1, sizeof **kept); /* else of one that was left */
     if (*kept == NULL) return onv_fail_memory(err);
     onv_status status = copy(views, *kept, err);
     if (status == ONV_OK) return ONV_OK;

@@ -40,9 +40,19 @@ bool onv_tape_shape(onv_tape *t, uint32_t value, onv_shape *shape)
 
 bool onv_tape_strides(onv_tape *t, uint32_t value, int64_t *strides)
 {
+    const int64_t most = INT64_C(1) << 60;
     const onv_program_value *v = &t->program->values.at[value];
-    for (uint32_t i = 0; i < v->rank; i++)
-        if (v->strides == NULL || !onv_tape_number(t, v->strides[i], &strides[i])) return false;
+    for (uint32_t i = 0; i < v->rank; i++) {
+        int64_t size, end;
+        if (v->strides == NULL || !onv_tape_number(t, v->strides[i], &strides[i]) ||
+            !onv_tape_number(t, v->dims[i], &size))
+            return false;
+        if (strides[i] >= 0 && !__builtin_mul_overflow(strides[i], size, &end) && end <= most)
+            continue;
+        t->emit.status = onv_fail(t->emit.err, ONV_ERR_MODEL,
+                                  "'%.200s' has a stride that no storage has", v->name);
+        return false;
+    }
     return true;
 }
 

@@ -22,7 +22,7 @@ static void map_strides(onv_tape *t, uint32_t value, const onv_eager_tensor *x, 
 {
     int64_t before[ONV_MAX_RANK];
     uint32_t taken = 0;
-    if (!onv_tape_strides(t, value, before)) return;
+    if (t->program->values.at[value].rank != x->rank || !onv_tape_strides(t, value, before)) return;
     for (uint32_t i = 0; i < rank; i++) {
         uint32_t best = UINT32_MAX;
         for (uint32_t k = 0; k < x->rank; k++) {
@@ -31,7 +31,8 @@ static void map_strides(onv_tape *t, uint32_t value, const onv_eager_tensor *x, 
             if (fits && (best == UINT32_MAX || before[k] > before[best])) best = k;
         }
         if (best == UINT32_MAX || dims[i] == 1) continue;
-        strides[i] = strides[i] / before[best] * x->strides[best];
+        int64_t steps = strides[i] / before[best];
+        if (!__builtin_mul_overflow(steps, x->strides[best], &steps)) strides[i] = steps;
         taken |= UINT32_C(1) << best;
     }
 }

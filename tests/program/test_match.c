@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/analysis.h"
@@ -226,6 +227,32 @@ static void a_program_travels_inside(void **state)
     free(again.at);
 }
 
+/* The one inside is of another width, and so is the one next to it. Leaks are looked for where sanitizers are. */
+static void two_programs_are_left(void **state)
+{
+    (void)state;
+    onv_error err;
+    text whole = {0};
+    struct stat plain;
+    onv_options options = onv_options_default();
+    options.batch = 6;
+    options.runtimes = "torch";
+    options.timelines = true; /* views are kept for further analyses */
+    write_model("plain.onnx", "f32[batch,4]", "f32[4]");
+    write_program("broad.pt2");
+    assert_int_equal(onv_attach_program("plain.onnx", "broad.pt2", NULL, append, &whole, &err),
+                     ONV_OK);
+    assert_int_equal(stat("plain.onnx", &plain), 0);
+    write_model("broad.onnx", "f32[batch,5]", "f32[5]");
+    FILE *file = fopen("broad.onnx", "ab");
+    assert_non_null(file);
+    size_t entry = whole.count - (size_t)plain.st_size;
+    assert_int_equal(fwrite(whole.at + plain.st_size, 1, entry, file), entry);
+    assert_int_equal(fclose(file), 0);
+    expect("broad.onnx", &options, false, "program-ignored", "inside the model");
+    free(whole.at);
+}
+
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
@@ -263,6 +290,7 @@ int main(void)
         cmocka_unit_test(sizes_are_those_of_the_model),
         cmocka_unit_test(other_programs_are_refused),
         cmocka_unit_test(a_program_travels_inside),
+        cmocka_unit_test(two_programs_are_left),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, folder_enter, folder_leave);

@@ -38,8 +38,49 @@ static void branches_are_alternatives(void **state)
     onv_analysis_destroy(analysis);
 }
 
+/* Sums and products of strides are places in a storage. */
+static void strides_are_within_a_storage(void **state)
+{
+    static const char form[] =
+        "{\"schema_version\": {\"major\": 8}, \"graph_module\": {\"graph\": {\"inputs\": "
+        "[{\"as_tensor\": "
+        "{\"name\": \"x\"}}], \"outputs\": [], \"nodes\": [{\"target\": "
+        "\"torch.ops.aten.relu.default\", "
+        "\"inputs\": [{\"name\": \"self\", \"arg\": {\"as_tensor\": {\"name\": \"x\"}}}], "
+        "\"outputs\": "
+        "[{\"as_tensor\": {\"name\": \"y\"}}]}], \"tensor_values\": {\"y\": {\"dtype\": 7, "
+        "\"sizes\": []}, "
+        "\"x\": {\"dtype\": 7, \"sizes\": [{\"as_int\": 16}], \"strides\": [{\"as_int\": %s}]}}}, "
+        "\"signature\": {\"input_specs\": [{\"user_input\": {\"arg\": {\"as_tensor\": {\"name\": "
+        "\"x\"}}}}]}}}";
+    static const struct {
+        const char *stride;
+        onv_status status;
+    } rows[] = {{"0", ONV_OK},
+                {"72057594037927936", ONV_OK},
+                {"72057594037927937", ONV_ERR_MODEL},
+                {"1152921504606846975", ONV_ERR_MODEL},
+                {"-1", ONV_ERR_MODEL}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[1000];
+        onv_options options = onv_options_default();
+        onv_analysis *analysis;
+        onv_error err = {0};
+        options.runtimes = "torch";
+        int bytes = snprintf(text, sizeof text, form, rows[i].stride);
+        onv_status status =
+            onv_analysis_new_from_memory(text, (size_t)bytes, NULL, &options, &analysis, &err);
+        assert_int_equal(status, rows[i].status);
+        if (status != ONV_OK)
+            assert_non_null(strstr(err.message, "'x' has a stride that no storage has"));
+        onv_analysis_destroy(analysis);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(branches_are_alternatives)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(branches_are_alternatives),
+                                       cmocka_unit_test(strides_are_within_a_storage)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
