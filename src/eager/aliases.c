@@ -32,7 +32,6 @@ static bool was_bound_before(const onv_naming *n, const onv_statement *s, onv_wo
  * What reads the result last may bind its name again, unless that is one of those that were bound before. */
 uint32_t onv_naming_unnamed_until(const onv_naming *n, const onv_statement *s, uint32_t tensor)
 {
-    if (!onv_rule_is_on("eager.unnamed")) return 0;
     const onv_statement *reader = onv_naming_statement(n, n->last_use[tensor], s->call);
     if (reader == NULL || number_of(reader->line) <= number_of(s->line)) return 0;
     if (onv_statement_is_untold(reader) && reader->targets.length == 1) return 0;

@@ -70,10 +70,6 @@ onv_status onv_rebatch_store_constants(onv_driver *driver);
 /* Whether the exporter computed it: parameters and buffers have the shape that the network gives them. */
 bool onv_rebatch_is_computed(const onv_driver *driver, const onv_value *value);
 
-/* A slice or quotient that the exporter dropped, and the node that read or gave it; NULL where there is none. */
-onv_status onv_rebatch_find_dropped(onv_driver *driver, const char **dropped,
-                                    const onv_node **reader);
-
 /* --- Proof ------------------------------------------------------------------------------------- */
 
 typedef struct onv_doubt {

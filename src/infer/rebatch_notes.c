@@ -88,67 +88,6 @@ static onv_status note_cut(onv_driver *driver, const onv_node *node)
     return ONV_OK;
 }
 
-/* The value of a constant that is one number; false where it is none. */
-static bool is_number(onv_driver *driver, const onv_node *node, uint32_t k, int64_t number)
-{
-    if (k >= node->n_inputs || !onv_is_value(node->inputs[k])) return false;
-    const onv_known *known = onv_model_value(driver->model, node->inputs[k])->known;
-    return known != NULL && known->count == 1 && onv_dim_is(known->elems[0].i, number);
-}
-
-/* By value: the Slices that read it. */
-static uint32_t *count_slices(const onv_driver *driver)
-{
-    const onv_model *model = driver->model;
-    uint32_t *counts = onv_heap_calloc(model->values.count, sizeof *counts);
-    for (size_t i = 0; counts != NULL && i < model->nodes.count; i++) {
-        const onv_node *node = &model->nodes.at[i];
-        if (strcmp(node->op_type, "Slice") == 0 && node->n_inputs > 0 &&
-            onv_is_value(node->inputs[0]))
-            counts[node->inputs[0].index]++;
-    }
-    return counts;
-}
-
-/* x[:, :n] of a batch of one: the first entry along another axis. Not where other Slices take the rest. */
-static onv_status note_first(onv_driver *driver, const onv_node *node, const uint32_t *n_slices)
-{
-    if (driver->rebatch.old != 1 || strcmp(node->op_type, "Slice") != 0 || node->n_inputs < 3 ||
-        node->n_outputs == 0 || !onv_is_value(node->inputs[0]) || !onv_is_value(node->outputs[0]))
-        return ONV_OK;
-    const onv_type *in = &onv_model_value(driver->model, node->inputs[0])->type;
-    const onv_type *out = &onv_model_value(driver->model, node->outputs[0])->type;
-    if (n_slices[node->inputs[0].index] > 1 || !is_number(driver, node, 1, 0) ||
-        !is_number(driver, node, 2, 1) || !onv_rebatch_carries(driver, out) ||
-        out->rank != in->rank)
-        return ONV_OK;
-    for (int axis = 0; axis < out->rank; axis++) {
-        if (!onv_dim_is(out->dims[axis], 1) || onv_dim_is(in->dims[axis], 1)) continue;
-        return add_note(driver, node->name,
-                        onv_arena_printf(&driver->model->arena,
-                                         "it takes the first entry of dimension %d, and the export "
-                                         "has a batch of 1: it does not tell whether it takes as "
-                                         "many as the batch; if so, export "
-                                         "with " ONV_REBATCH_REMEDY " or a batch of 2 or more",
-                                         axis));
-    }
-    return ONV_OK;
-}
-
-static onv_status note_dropped(onv_driver *driver)
-{
-    const char *dropped;
-    const onv_node *reader;
-    ONV_TRY(onv_rebatch_find_dropped(driver, &dropped, &reader));
-    if (dropped == NULL) return ONV_OK;
-    return add_note(driver, reader->name,
-                    onv_arena_printf(&driver->model->arena,
-                                     "the exporter dropped '%s' here, which changes nothing at a "
-                                     "batch of 1; if the batch decides it (x[:n // 2], y / n), "
-                                     "export with " ONV_REBATCH_REMEDY " or a batch of 2 or more",
-                                     dropped));
-}
-
 /* --- Constants of one sample ------------------------------------------------------------------- */
 
 typedef struct singles {
@@ -318,17 +257,10 @@ onv_status onv_rebatch_note(onv_driver *driver)
     driver->rebatch.notes.count = 0;
     driver->rebatch.splits.count = 0;
     ONV_TRY(note_inputs(driver));
-    uint32_t *n_slices = count_slices(driver);
-    onv_status status = n_slices != NULL ? ONV_OK : onv_fail_memory(driver->err);
-    for (uint32_t i = 0; i < graph->n_nodes && status == ONV_OK; i++) {
-        const onv_node *node = onv_model_node(driver->model, graph->nodes[i]);
-        status = note_cut(driver, node);
-        if (status == ONV_OK) status = note_first(driver, node, n_slices);
-        if (status == ONV_OK) status = onv_rebatch_keep_split(driver, graph->nodes[i]);
+    for (uint32_t i = 0; i < graph->n_nodes; i++) {
+        ONV_TRY(note_cut(driver, onv_model_node(driver->model, graph->nodes[i])));
+        ONV_TRY(onv_rebatch_keep_split(driver, graph->nodes[i]));
     }
-    onv_heap_free(n_slices);
-    ONV_TRY(status);
     if (driver->rebatch.old != 1) return ONV_OK;
-    ONV_TRY(note_dropped(driver));
     return note_singles(driver);
 }

@@ -95,70 +95,6 @@ static void a_cut_at_the_old_batch_is_noted(void **state)
     }
 }
 
-/* With a batch of one x[:, :n] looks like the first entry. */
-static void the_first_entry_of_one_sample_is_noted(void **state)
-{
-    (void)state;
-    for (int64_t start = 0; start < 2; start++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[1,16]");
-        model_ints(m, "start", 1, (int64_t[]){start});
-        model_ints(m, "end", 1, (int64_t[]){start + 1});
-        model_ints(m, "axis", 1, (int64_t[]){1});
-        model_node(m, "Slice", "part", "x start end axis", "y", "");
-        model_output(m, "y", "f32");
-        expect_note(m, start == 0 ? "the first entry of dimension 1" : NULL);
-    }
-}
-
-/* x[:n // 2] and y / n are no nodes then; the calls of others name them. */
-static void what_the_exporter_dropped_is_noted(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *args, *output, *note;
-    } rows[] = {
-        {"%slice_1", "y", "dropped 'slice_1'"},
-        {"%x, %div_2", "y", "dropped 'div_2'"},
-        {"%add, %divide, %slice_scatter", "y", NULL},
-        {"%x", "div", "dropped 'div'"},
-        {"%slice_3", "y", NULL}, /* the graph has it */
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[1,16]");
-        model_node(m, "Tanh", "tanh", "x", "slice_3", "");
-        model_source(m, "act", "relu");
-        model_class(m, "torch.nn.modules.activation.ReLU", "aten.relu.default");
-        model_call(m, "aten.linear.default", rows[i].args);
-        model_node(m, "Relu", "relu", "slice_3", rows[i].output, "");
-        model_output(m, rows[i].output, "f32");
-        expect_note(m, rows[i].note);
-    }
-}
-
-/* An equal slice stands for one that is missing where all readers of its own are there. */
-static void merged_slices_are_not_dropped_ones(void **state)
-{
-    (void)state;
-    for (int is_merged = 0; is_merged < 2; is_merged++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[1,16]");
-        model_source(m, "net", "slice_1");
-        model_class(m, "Net", "aten.slice.Tensor");
-        model_call(m, "aten.slice.Tensor", "%x, 1, 1, 9, 2");
-        model_node(m, "Tanh", "part", "x", "s", "");
-        for (int k = !is_merged; k < 2; k++) {
-            model_source(m, "net", k == 0 ? "relu" : "relu_1");
-            model_class(m, "Net", "aten.relu.default");
-            model_call(m, "aten.relu.default", k == 0 ? "%slice_1" : "%slice_2");
-            model_node(m, "Relu", k == 0 ? "first" : "second", "s", k == 0 ? "y" : "z", "");
-            model_output(m, k == 0 ? "y" : "z", "f32");
-        }
-        expect_note(m, is_merged ? NULL : "dropped 'slice_2'");
-    }
-}
-
 /* Parts of the batch: their sizes are written where they differ, and one sample has no parts. */
 int main(void)
 {
@@ -166,9 +102,6 @@ int main(void)
         cmocka_unit_test(constants_of_one_sample_are_noted),
         cmocka_unit_test(inputs_without_the_batch_are_noted),
         cmocka_unit_test(a_cut_at_the_old_batch_is_noted),
-        cmocka_unit_test(the_first_entry_of_one_sample_is_noted),
-        cmocka_unit_test(what_the_exporter_dropped_is_noted),
-        cmocka_unit_test(merged_slices_are_not_dropped_ones),
     };
     return cmocka_run_group_tests_name("infer.rebatch_notes", tests, NULL, NULL);
 }
