@@ -1,4 +1,4 @@
-/* Layers: normalisation, dropout, softmax, and functions that keep their input. */
+/* Layers: normalisation, dropout, softmax. */
 #include "emit/layers.h"
 
 #include <string.h>
@@ -82,22 +82,6 @@ uint32_t onv_emit_dropout(onv_emitter *e, uint32_t x)
     if (!onv_tensor_needs_grad(e, x))
         onv_emit_temps(e, mask, 0); /* made, though nothing keeps it */
     e->op.extras_first = true;
-    onv_emit_out(e, out);
-    onv_emit_end(e);
-    return out;
-}
-
-/* A pointwise function that keeps its input, or (roll) nothing. */
-uint32_t onv_emit_unary(onv_emitter *e, const char *name, uint32_t x, bool keeps, bool in_place)
-{
-    onv_eager_tensor t = onv_tensor_at(e, x);
-    if (x == ONV_NO_TENSOR) return x;
-    uint32_t out =
-        in_place ? x : onv_tensor_new(e, t.dtype, t.rank, t.dims, keeps ? t.strides : NULL);
-    onv_emit_begin(e, name);
-    e->op.in_place = in_place;
-    onv_emit_in(e, x, ONV_GRAD_NEW);
-    if (keeps) onv_emit_save(e, x);
     onv_emit_out(e, out);
     onv_emit_end(e);
     return out;

@@ -1,4 +1,4 @@
-/* Layers: normalisation, dropout, softmax, and functions that keep their input. */
+/* Layers: normalisation, dropout, softmax. */
 #ifndef ONV_EMIT_LAYERS_H
 #define ONV_EMIT_LAYERS_H
 
@@ -14,8 +14,6 @@ uint32_t onv_emit_layer_norm(onv_emitter *e, uint32_t x, uint32_t w, uint32_t b,
                              bool centres);
 /* What CUDA's dropout makes of x: a new tensor and a mask of bytes. */
 uint32_t onv_emit_dropout(onv_emitter *e, uint32_t x);
-/* A pointwise function that keeps its input, or nothing. */
-uint32_t onv_emit_unary(onv_emitter *e, const char *name, uint32_t x, bool keeps, bool in_place);
 uint32_t onv_emit_softmax(onv_emitter *e, uint32_t x);
 /* Of each length a norm is kept, in float32. */
 uint32_t onv_emit_weight_norm(onv_emitter *e, uint32_t v, uint32_t g);

@@ -144,22 +144,8 @@ void onv_lower_add_product(onv_lowering *l, const onv_fusion *f)
     uint32_t in[3] = {onv_node_in(l, onv_model_node(l->emit.model, f->last), 0),
                       onv_node_in(l, scaled, scaled == product ? 0 : 1),
                       onv_node_in(l, product, 1)};
-    bool divides = strcmp(f->name, "addcdiv") == 0;
-    bool wants[2] = {onv_tensor_needs_grad(&l->emit, in[1]),
-                     onv_tensor_needs_grad(&l->emit, in[2])};
-    uint32_t out = onv_node_new_pointwise(l, onv_model_node(l->emit.model, f->last),
-                                          onv_promoted(l, onv_model_node(l->emit.model, f->last)));
-    onv_emit_begin(&l->emit, f->name);
-    for (uint32_t k = 0; k < 3; k++) {
-        bool adds = k == 0 && in[0] != ONV_NO_TENSOR && out != ONV_NO_TENSOR &&
-                    onv_tensor_at(&l->emit, in[0]).elems == onv_tensor_at(&l->emit, out).elems;
-        onv_emit_in(&l->emit, in[k], adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
-        onv_emit_sum_workspace(&l->emit, in[k], out);
-    }
-    if (wants[1]) onv_emit_save(&l->emit, in[1]);
-    if (wants[0] || (divides && wants[1])) onv_emit_save(&l->emit, in[2]);
-    onv_value_set(l, f->out, onv_emit_out(&l->emit, out));
-    onv_emit_end(&l->emit);
+    for (uint32_t k = 0; k < 3; k++) onv_recover_tensor(l, "", in[k]);
+    onv_value_set(l, f->out, onv_recover_call(l, onv_aten_named(f->name), f->out));
 }
 
 /* --- Windows ----------------------------------------------------------------------------------- */
@@ -218,19 +204,9 @@ void onv_lower_diagonal(onv_lowering *l, const onv_fusion *f)
 
 /* --- Adaptive pooling -------------------------------------------------------------------------- */
 
-/* Of images alone whose channels come last the kernel takes the order as it is. */
 void onv_lower_adaptive_pool(onv_lowering *l, const onv_fusion *f)
 {
-    uint32_t x = onv_value_tensor(l, f->x);
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    if (x == ONV_NO_TENSOR) return;
-    bool copies = !onv_tensor_is_contiguous(&t) && !onv_tensor_is_channels_last(&t);
-    uint32_t out = onv_node_new_image(l, onv_model_node(l->emit.model, f->last), &t, t.dtype);
-    onv_emit_begin(&l->emit, "adaptive_avg_pool");
-    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
-    onv_emit_save(&l->emit, x);
-    onv_emit_temps(&l->emit, copies ? t.bytes : 0, 0);
-    l->emit.op.copies_first = true;
-    onv_value_set(l, f->out, onv_emit_out(&l->emit, out));
-    onv_emit_end(&l->emit);
+    onv_value_set(
+        l, f->out,
+        onv_recover_unary(l, ONV_ATEN_adaptive_avg_pool2d, onv_value_tensor(l, f->x), f->out));
 }

@@ -313,14 +313,14 @@ static void lower_packed(onv_lowering *l, const onv_fusion *f, uint32_t x)
 /* x * gate(x). */
 static void lower_gate(onv_lowering *l, const onv_fusion *f, uint32_t x, bool in_place)
 {
-    const char *name = f->kind == ONV_FUSION_GELU   ? "gelu"
-                       : f->kind == ONV_FUSION_SILU ? "silu"
-                       : f->kind == ONV_FUSION_MISH ? "mish"
-                                                    : "hardswish";
-    bool is_gelu = f->kind == ONV_FUSION_GELU;
-    if (is_gelu) count_formula(l, f, x, (uint64_t)f->groups, &l->tally.gelus);
-    if (f->kind == ONV_FUSION_SILU) count_formula(l, f, x, 1, &l->tally.gates);
-    onv_value_set(l, f->out, onv_emit_unary(&l->emit, name, x, true, !is_gelu && in_place));
+    onv_aten_id call = f->kind == ONV_FUSION_GELU   ? ONV_ATEN_gelu
+                       : f->kind == ONV_FUSION_SILU ? ONV_ATEN_silu
+                       : f->kind == ONV_FUSION_MISH ? ONV_ATEN_mish
+                                                    : ONV_ATEN_hardswish;
+    if (call == ONV_ATEN_gelu) count_formula(l, f, x, (uint64_t)f->groups, &l->tally.gelus);
+    if (call == ONV_ATEN_silu) count_formula(l, f, x, 1, &l->tally.gates);
+    l->recovery.in_place = in_place;
+    onv_value_set(l, f->out, onv_recover_unary(l, call, x, f->out));
 }
 
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)

@@ -143,13 +143,6 @@ uint32_t onv_recover_call(onv_lowering *l, onv_aten_id op, onv_value_id out)
     return ONV_NO_TENSOR;
 }
 
-uint32_t onv_recover_shaped(onv_lowering *l, onv_aten_id op, const onv_shape *shape)
-{
-    const onv_recovery *r = &l->recovery;
-    return emit(l, op, shape,
-                r->program.values.count > 0 ? r->program.values.at[0].dtype : (uint8_t)ONV_FLOAT);
-}
-
 uint32_t onv_recover_unary(onv_lowering *l, onv_aten_id op, uint32_t x, onv_value_id out)
 {
     onv_recover_tensor(l, "", x);

@@ -38,8 +38,6 @@ void onv_recover_text(onv_lowering *l, const char *name, const char *text);
 /* The tensor of its first result, of the shape of `out`; `op_name` is static. "aten.relu_.default" overwrites its first
  * argument. */
 uint32_t onv_recover_call(onv_lowering *l, onv_aten_id op, onv_value_id out);
-/* The same of any shape, in the dtype of its first argument. */
-uint32_t onv_recover_shaped(onv_lowering *l, onv_aten_id op, const onv_shape *shape);
 /* Calls of one operand, or two. */
 uint32_t onv_recover_unary(onv_lowering *l, onv_aten_id op, uint32_t x, onv_value_id out);
 uint32_t onv_recover_binary(onv_lowering *l, onv_aten_id op, uint32_t x, uint32_t y,

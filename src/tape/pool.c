@@ -83,7 +83,8 @@ void onv_tape_adaptive_max_pool(onv_tape *t, const onv_program_call *c, const on
     emit_pool(t, c, onv_aten_as(op), x.bytes, fits ? copies : UINT64_MAX);
 }
 
-/* To one place it is a mean, whose result is viewed as an image. */
+/* To one place it is a mean, whose result is viewed as an image. To others the kernel takes images whose channels come last as they
+ * are, and copies what is in no order that it knows. */
 void onv_tape_adaptive_avg_pool(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
                                 bool in_place)
 {
@@ -102,10 +103,14 @@ void onv_tape_adaptive_avg_pool(onv_tape *t, const onv_program_call *c, const on
     uint32_t out = new_image(t, result, &from);
     onv_emit_begin_op(&t->emit, is_one ? ONV_ATEN_mean : onv_aten_as(op));
     onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
-    if (is_one)
+    if (is_one) {
         onv_emit_pixel_sum(&t->emit, x, out);
-    else
+    } else {
+        bool copies = !onv_tensor_is_contiguous(&from) && !onv_tensor_is_channels_last(&from);
         onv_emit_save(&t->emit, x);
+        onv_emit_temps(&t->emit, copies ? from.bytes : 0, 0);
+        t->emit.op.copies_first = true;
+    }
     onv_tape_set(t, result, onv_emit_out(&t->emit, out));
     onv_emit_end(&t->emit);
 }
