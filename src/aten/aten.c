@@ -22,6 +22,7 @@
 #define INDUCTOR(ahead, back)      .forward = (ahead), .backward = (back)
 #define FUSED                      .is_fused = true
 #define COUNTED_AS(id)             .counted_as = ONV_ATEN_##id
+#define PRODUCT                    .multiplies = true
 #define OVERWRITES                 .runs_in_place = true
 
 #define OP(id, arguments, formulas, ...)                                                           \

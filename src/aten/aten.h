@@ -125,6 +125,8 @@ typedef struct onv_aten_op {
     uint8_t rule; /* onv_aten_rule */
     bool
         is_fused; /* torch.compile fuses it, though it is not POINTWISE, and makes nothing on its way */
+    bool
+        multiplies; /* matrices: as many multiply-accumulates as the result has elements, times the inner dim */
     bool runs_in_place; /* networks often call it so */
 } onv_aten_op;
 

@@ -176,10 +176,11 @@ void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_o
     double told = t->emit.options->attention_dropout, p = onv_call_real(c, "dropout_p", 0);
     t->emit.dropout = t->emit.options->inference ? 0 : told >= 0 ? told : p;
     uint32_t out;
+    bool is_kernel = op->rule == ONV_RULE_ATTENTION_KERNEL || takes_kernel(t, in);
     if (op->rule ==
         ONV_RULE_ATTENTION_KERNEL) { /* what the public function does before was recorded */
         out = onv_emit_attention(&t->emit, in[0], in[1], in[2], in[3], &shape);
-    } else if (takes_kernel(t, in)) {
+    } else if (is_kernel) {
         bool low = onv_dtype_bits((onv_dtype)onv_tensor_at(&t->emit, in[0]).dtype) == 16;
         in[3] = converted_mask(t, in[3], onv_tensor_at(&t->emit, in[0]).dtype);
         in[3] = aligned_mask(t, in[3]);
@@ -192,7 +193,7 @@ void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_o
             for (uint32_t k = 1; k < 3; k++) in[k] = repeated(t, in[k], in[0]);
         out = emit_math(t, in, is_causal, t->emit.dropout);
     }
-    if (t->emit.status == ONV_OK)
+    if (t->emit.status == ONV_OK && is_kernel) /* else its products count */
         t->emit.eager->ops.at[t->emit.eager->ops.count - 1].macs =
             attention_macs(t, in[0], in[1], in[2]);
     onv_tape_set(t, result, out);

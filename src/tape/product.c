@@ -3,30 +3,10 @@
 
 #include <string.h>
 
-#include "base/checked.h"
 #include "tape/state.h"
-
-/* Of what was built since the operation `first`, the products' multiply-accumulates: elements of the result times the
- * inner dim. */
-static void set_macs(onv_tape *t, size_t first)
-{
-    for (size_t i = first; i < t->emit.eager->ops.count; i++) {
-        onv_eager_op *op = &t->emit.eager->ops.at[i];
-        bool is_product = op->aten == ONV_ATEN_mm || op->aten == ONV_ATEN_addmm ||
-                          op->aten == ONV_ATEN_bmm || op->aten == ONV_ATEN_baddbmm ||
-                          op->aten == ONV_ATEN_mv;
-        if (!is_product || op->n_in < 2 || op->n_out == 0) continue;
-        onv_eager_tensor a = onv_tensor_at(&t->emit, op->in[0].tensor);
-        onv_eager_tensor out = onv_tensor_at(&t->emit, op->out[0]);
-        if (a.rank == 0 || a.dims[a.rank - 1] < 0 ||
-            !onv_u64_mul(out.elems, (uint64_t)a.dims[a.rank - 1], &op->macs))
-            op->macs = 0;
-    }
-}
 
 void onv_tape_linear(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
 {
-    size_t first = t->emit.eager->ops.count;
     uint32_t x = onv_call_tensor(t, c, "input"), w = onv_call_tensor(t, c, "weight");
     uint32_t bias = onv_call_tensor(t, c, "bias");
     (void)op, (void)in_place;
@@ -37,7 +17,6 @@ void onv_tape_linear(onv_tape *t, const onv_program_call *c, const onv_aten_op *
     uint32_t out = bias != ONV_NO_TENSOR ? onv_emit_linear(&t->emit, x, w, bias)
                                          : onv_emit_matmul(&t->emit, onv_amp_low(&t->emit, x), w);
     t->emit.is_linear = false;
-    set_macs(t, first);
     onv_tape_give(t, c, 0, out);
 }
 
@@ -52,7 +31,6 @@ static uint32_t widened(onv_tape *t, uint32_t x, bool is_first)
 
 void onv_tape_matmul(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
 {
-    size_t first = t->emit.eager->ops.count;
     onv_tape_operands(t, c, op);
     uint32_t a = onv_amp_low(&t->emit, onv_tape_operand_of(t, 0));
     uint32_t b = onv_amp_low(&t->emit, onv_tape_operand_of(t, 1));
@@ -74,19 +52,16 @@ void onv_tape_matmul(onv_tape *t, const onv_program_call *c, const onv_aten_op *
         if (shape.rank < onv_tensor_at(&t->emit, out).rank)
             out = onv_emit_reshape(&t->emit, out, shape.rank, shape.dims);
     }
-    set_macs(t, first);
     onv_tape_set(t, result, out);
 }
 
 void onv_tape_mm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
 {
-    size_t first = t->emit.eager->ops.count;
     (void)in_place;
     onv_tape_operands(t, c, op);
     onv_added none = {.bias = ONV_NO_TENSOR};
     uint32_t out = onv_emit_mm(&t->emit, op->name, onv_amp_low(&t->emit, onv_tape_operand_of(t, 0)),
                                onv_amp_low(&t->emit, onv_tape_operand_of(t, 1)), none);
-    set_macs(t, first);
     onv_tape_give(t, c, 0, out);
 }
 
@@ -98,7 +73,6 @@ static bool scales(const onv_program_call *c, const char *name)
 
 void onv_tape_addmm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
 {
-    size_t first = t->emit.eager->ops.count;
     uint32_t result = onv_call_result(c, 0), in[3];
     onv_tape_operands(t, c, op);
     for (uint32_t k = 0; k < 3; k++) in[k] = onv_amp_low(&t->emit, onv_tape_operand_of(t, k));
@@ -109,7 +83,6 @@ void onv_tape_addmm(onv_tape *t, const onv_program_call *c, const onv_aten_op *o
     uint32_t out = in_place ? onv_tape_written(t, target)
                             : onv_tape_new(t, result, onv_tensor_at(&t->emit, in[1]).dtype);
     onv_emit_product(&t->emit, op->name, in[1], in[2], sum, out);
-    set_macs(t, first);
     if (in_place)
         onv_tape_set_written(t, result, target, out);
     else
@@ -141,7 +114,6 @@ void onv_tape_einsum(onv_tape *t, const onv_program_call *c, const onv_aten_op *
 {
     enum { MAX_OPERANDS = 8 };
     uint32_t in[MAX_OPERANDS], out = ONV_NO_TENSOR, n = 0;
-    size_t first = t->emit.eager->ops.count;
     const char *equation = onv_call_text(c, "equation");
     onv_tape_operands(t, c, op);
     for (size_t i = 0; i < t->operands.count && n < MAX_OPERANDS; i++)
@@ -152,7 +124,6 @@ void onv_tape_einsum(onv_tape *t, const onv_program_call *c, const onv_aten_op *
         onv_tape_by_row(t, c, op, in_place);
         return;
     }
-    set_macs(t, first);
     onv_tape_give(t, c, 0, out);
 }
 
