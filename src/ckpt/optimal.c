@@ -24,7 +24,7 @@
 #include "ckpt/improve.h"
 #include "ckpt/tape.h"
 
-enum { MAX_UNITS = 160, MAX_COUNTS = 128, MAX_STEPS = 500000, MIN_BUILDS = 32 };
+enum { MAX_UNITS = 160, MAX_COUNTS = 128, MAX_STEPS = 500000, MIN_BUILDS = 8 };
 
 /* With kept results: so many steps from none to all, each with less of a search. */
 enum { PARTS = 8, PART_TRIES = 32, PART_WORK = 100000, PART_FRONT = 16 };
