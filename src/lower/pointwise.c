@@ -313,9 +313,10 @@ static uint32_t operand(onv_lowering *l, const onv_node *node, uint32_t k)
     uint32_t x = may_attend ? onv_amp_attention(l, node, k) : onv_node_in(l, node, k);
     onv_eager_tensor t = onv_tensor_at(&l->emit, x),
                      first = onv_tensor_at(&l->emit, onv_node_in(l, node, 0));
-    if (x == ONV_NO_TENSOR || k != 1 || node->n_inputs != 2 || !onv_is_drawn(l, node->inputs[1]) ||
-        !onv_dtype_is_float((onv_dtype)t.dtype) || !onv_dtype_is_float((onv_dtype)first.dtype))
-        return x;
+    bool may_lower = l->emit.options->amp != ONV_UNDEFINED && k == 1 && node->n_inputs == 2 &&
+                     onv_dtype_is_float((onv_dtype)t.dtype) &&
+                     onv_dtype_is_float((onv_dtype)first.dtype);
+    if (x == ONV_NO_TENSOR || !may_lower || !onv_is_drawn(l, node->inputs[1])) return x;
     return onv_tensor_on(&l->emit, t.storage, first.dtype, t.rank, t.dims, t.strides);
 }
 
@@ -363,7 +364,7 @@ bool onv_lower_pointwise(onv_lowering *l, const onv_node *node)
     if (row == NULL) return false;
     if (lower_apart(l, node, row)) return true;
     bool is_choice = is_op(node, "Where");
-    for (uint32_t k = 0; k < node->n_inputs && k < MOST_OPERANDS; k++) in[k] = operand(l, node, k);
+    for (uint32_t k = 0; k < MOST_OPERANDS; k++) in[k] = operand(l, node, k);
     if (is_op(node, "Mul") || is_op(node, "Div")) onv_widen_attended(l, node);
     bool writes = overwrites(l, node, is_choice ? 2 : 0);
     onv_aten_id call = call_of(l, node, row);

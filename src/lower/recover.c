@@ -140,6 +140,7 @@ uint32_t onv_recover_call(onv_lowering *l, onv_aten_id op, onv_value_id out)
     onv_shape shape;
     if (onv_value_shape(l, out, &shape)) return emit(l, op, &shape, onv_value_dtype(l, out));
     forget(&l->recovery);
+    l->recovery.second = ONV_NO_TENSOR;
     return ONV_NO_TENSOR;
 }
 
