@@ -136,8 +136,7 @@ static uint32_t find_moved(const onv_naming *n, uint32_t op, uint32_t call, onv_
 
 static bool hides(char kind)
 {
-    return kind == ONV_STATEMENT_HIDES || kind == ONV_STATEMENT_SENDS ||
-           kind == ONV_STATEMENT_EDGES;
+    return kind == ONV_STATEMENT_HIDES;
 }
 
 static bool find_statements(onv_naming *n)
@@ -157,8 +156,7 @@ static bool find_statements(onv_naming *n)
                 parent = moved;
                 break;
             }
-            if (!runs_on(n, around[level], inner, &f) ||
-                (is_own && onv_messages_begin_again(n, around[level], i))) {
+            if (!runs_on(n, around[level], inner, &f)) {
                 onv_statement s = {.call = around[level],
                                    .parent = parent,
                                    .before = last,
@@ -183,7 +181,6 @@ static bool find_statements(onv_naming *n)
             n->at.at[last].has_called |= !hides(f.kind);
             if (f.kind == ONV_STATEMENT_LISTS && is_own && n->eager->ops.at[i].n_in > 1)
                 n->at.at[last].list = i + 1;
-            onv_messages_note(n, &n->at.at[last], i);
             parent = last;
         }
         n->of_op[i] = parent;
@@ -377,7 +374,6 @@ static void hold_result(onv_naming *n, uint32_t op, uint32_t tensor)
             bool is_hidden = hides(kind_of(n, op, level));
             bool is_named = n->upper_end || is_joined(n, tensor);
             if (is_named && !is_chain && is_hidden) onv_naming_hold(n, tensor, end_of(n, s));
-            onv_messages_hold(n, s, op, tensor);
             if (is_hidden && is_weights_of_attention(n, op, tensor))
                 onv_naming_hold_weights(n, s, true, tensor);
             if (adds_to_list(s) && op == s->last_op)
@@ -504,8 +500,7 @@ onv_status onv_names_hold(const onv_model *model, const onv_calls *calls, const 
                     .of_op = ONV_ARENA_ARRAY(arena, uint32_t, n_ops),
                     .last_use = ONV_ARENA_ARRAY(arena, uint32_t, eager->tensors.count),
                     .made_by = ONV_ARENA_ARRAY(arena, uint32_t, eager->tensors.count),
-                    .leaving = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count),
-                    .is_collected = ONV_ARENA_ARRAY(arena, bool, n_ops)};
+                    .leaving = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count)};
     if (arena->failed) return onv_fail_memory(err);
     for (size_t i = 0; i < calls->at.count; i++) n.current[i] = ONV_NO_STATEMENT;
     find_uses(&n);

@@ -1,4 +1,4 @@
-/* The inside of names.c: statements as they ran, which messages.c reads, too. */
+/* The inside of names.c: statements as they ran. */
 #ifndef ONV_EAGER_NAMING_H
 #define ONV_EAGER_NAMING_H
 
@@ -28,11 +28,8 @@ typedef struct onv_statement {
     uint32_t before, next; /* of the same call */
     onv_words line, targets, reads;
     uint32_t n_bound;
-    bool has_called;   /* what its first line calls, whose arguments later lines may make */
-    bool has_sent;     /* propagate() has computed messages */
-    uint32_t collects; /* 1 + the first operation that selects rows for messages, 0: none */
-    uint32_t joins;    /* 1 + the first operation that joins them, 0: none */
-    uint32_t list;     /* 1 + the operation that joins the tensors of a list, 0: none */
+    bool has_called; /* what its first line calls, whose arguments later lines may make */
+    uint32_t list;   /* 1 + the operation that joins the tensors of a list, 0: none */
 } onv_statement;
 
 typedef struct onv_naming {
@@ -47,7 +44,6 @@ typedef struct onv_naming {
     uint32_t *last_use; /* by tensor */
     uint32_t *made_by;  /* by tensor: 1 + its operation, 0: none */
     uint32_t *leaving;  /* by call: named results that are read after it */
-    bool *is_collected; /* by operation */
 } onv_naming;
 
 /* The tensor stays at least until that operation. */
@@ -121,14 +117,5 @@ bool onv_naming_gets_several(const onv_naming *n, const onv_statement *s);
  * the call gets several results, they have a name there. Other modules may give them on. */
 void onv_naming_hold_weights(onv_naming *n, const onv_statement *s, bool is_hidden,
                              uint32_t tensor);
-
-/* --- messages.c -------------------------------------------------------------------------------- */
-
-/* The operation is a part of the statement, which sends messages, or does not. */
-void onv_messages_note(onv_naming *n, onv_statement *s, uint32_t op);
-/* Does the operation, of the call itself, begin to send messages again? */
-bool onv_messages_begin_again(const onv_naming *n, uint32_t call, uint32_t op);
-/* Holds what the operation made and nothing reads after the statement. */
-void onv_messages_hold(onv_naming *n, const onv_statement *s, uint32_t op, uint32_t tensor);
 
 #endif

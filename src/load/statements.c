@@ -208,8 +208,8 @@ static char kind_of(onv_text code, onv_text callee)
     if (callee.length > 0 && onv_text_is_number(callee) && !calls_methods(code))
         return ONV_STATEMENT_LOOPS;
     if (is_looked_up(code, callee)) return ONV_STATEMENT_LOOPS;
-    if (onv_text_has(code, ".propagate(")) return ONV_STATEMENT_SENDS;
-    if (onv_text_has(code, ".edge_updater(")) return ONV_STATEMENT_EDGES;
+    if (onv_text_has(code, ".propagate(") || onv_text_has(code, ".edge_updater("))
+        return ONV_STATEMENT_HIDES;
     uint32_t n_calls = count(code, '(');
     if (n_calls == 0) return ONV_STATEMENT_SHOWS;
     if (!calls(code, callee)) return ONV_STATEMENT_HIDES;
@@ -248,8 +248,7 @@ static char mark_of(const statement *s, char kind, onv_text operation)
 {
     bool is_member = onv_text_has(s->targets, "."), is_part = onv_text_has(s->targets, "[");
     if (is_member || (!s->binds && adds_to_list(s->code))) return ONV_STATEMENT_LEAVES;
-    bool is_hidden =
-        kind == ONV_STATEMENT_HIDES || kind == ONV_STATEMENT_SENDS || kind == ONV_STATEMENT_EDGES;
+    bool is_hidden = kind == ONV_STATEMENT_HIDES;
     if (operation.length > 0 && is_hidden) is_hidden = !shows_sign(s->code, operation);
     bool is_whole = s->binds || onv_text_begins(s->code, "return ");
     bool has_more = onv_text_has(s->code, " for ") || onv_text_has(s->code, ";") ||

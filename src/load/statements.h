@@ -21,8 +21,6 @@ enum {
     ONV_STATEMENT_SHOWS = 's', /* it stands in the line, too */
     ONV_STATEMENT_HIDES =
         'h', /* it does not: another function may stand between, with its own names */
-    ONV_STATEMENT_SENDS = 'p', /* likewise; the function is PyTorch Geometric's propagate() */
-    ONV_STATEMENT_EDGES = 'e', /* likewise, its edge_updater() */
 };
 
 /* In place of a name: what a dictionary has. */

@@ -194,12 +194,6 @@ static uint32_t compute_weight(onv_lowering *l, onv_weight_use use, const onv_we
         }
         return emit_source(l, "embedding", tensor, out, file->elems / (uint64_t)from.dims[1]);
     case ONV_WEIGHT_LOOKED_UP: return emit_source(l, "embedding", tensor, out, file->elems / row);
-    case ONV_WEIGHT_PROJECTED: {
-        bool is_first = !l->weights.has_positions; /* of layers, which are all given one table */
-        l->weights.has_positions = true;
-        uint64_t rows = file->elems / (uint64_t)from.dims[1];
-        return emit_source(l, "mm", tensor, out, is_first ? rows * (uint64_t)from.dims[0] / 2 : 0);
-    }
     default: return emit_source(l, "parametrize", tensor, out, 0);
     }
 }

@@ -3,7 +3,6 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/rules.h"
 #include "lower/lowering.h"
 #include "lower/weight_place.h"
 
@@ -65,7 +64,6 @@ static void lower_identity(onv_lowering *l, const onv_node *node)
  * given. */
 static bool is_promotion(const onv_lowering *l, const onv_node *node, uint32_t x)
 {
-    if (!onv_rule_is_on("lower.promotion")) return false;
     static const char prefix[] = "prims.convert_element_type";
     static const char *const kernels[] = {"Add", "Sub", "Mul", "Div", "Where"};
     onv_node_id user = l->fusions.user[node->outputs[0].index];

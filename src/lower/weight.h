@@ -37,9 +37,8 @@ typedef enum onv_weight_use {
     ONV_WEIGHT_EXPANDED,          /* a view of a parameter, repeated along the batch */
     ONV_WEIGHT_LOOKED_UP,         /* rows of a trained table */
     ONV_WEIGHT_LOOKED_UP_FOR_ALL, /* the same, a view of them for each sample */
-    ONV_WEIGHT_BIASES, /* rows of a trained table of biases between positions, by their distance */
-    ONV_WEIGHT_PROJECTED, /* a table times a parameter */
-    ONV_WEIGHT_DERIVED,   /* computed from a parameter of the same size */
+    ONV_WEIGHT_BIASES,  /* rows of a trained table of biases between positions, by their distance */
+    ONV_WEIGHT_DERIVED, /* computed from a parameter of the same size */
 } onv_weight_use;
 
 /* What is known of all initializers. */
@@ -50,7 +49,6 @@ typedef struct onv_weights {
     size_t n_scopes;
     onv_ptr_map layers;          /* by name of what a layer trains, interned: its tensor */
     bool *inplace_used;          /* by pattern of `inplace` */
-    bool has_positions;          /* a table that is projected was counted */
     ONV_VEC(onv_value_id) views; /* weights that are views, one of each shape */
     ONV_VEC(onv_given) given;    /* what modules are given as views, which the export computed */
 } onv_weights;
@@ -107,7 +105,6 @@ typedef enum onv_weight_role {
 bool onv_weight_is_table(onv_lowering *l, const onv_weight_read *read);
 /* Of what has no name in the network. */
 onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read *read);
-bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv_shape *matrix);
 bool onv_weight_same_owner(const onv_weight_read *a, const onv_weight_read *b);
 
 /* --- weight_report.c ---------------------------------------------------------------------------- */

@@ -30,36 +30,6 @@ static void make_table_shape(const char *name, const onv_shape *whole, onv_shape
     *table = (onv_shape){2, {rows, whole->dims[is_row ? 1 : whole->rank - 3]}};
 }
 
-/* A table of positions times the weight of a layer inside the module that reads the result: both were constants, so that
- * the file has neither. The weight has the shape of that of the next layer inside, which gives the row's size too. */
-bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv_shape *matrix)
-{
-    if (!onv_rule_is_on("lower.projects")) return false;
-    static const char suffix[] = "_proj.weight";
-    const onv_value *value = &l->emit.model->values.at[read->value];
-    size_t scope = strlen(read->scope),
-           length = read->parameter != NULL ? strlen(read->parameter) : 0;
-    if (value->role != ONV_ROLE_NOT_NOTED || value->type.rank < 3 || scope == 0 ||
-        length < scope + sizeof suffix || strncmp(read->parameter, read->scope, scope) != 0 ||
-        read->parameter[scope] != '.' ||
-        strcmp(read->parameter + length - (sizeof suffix - 1), suffix) != 0)
-        return false;
-    for (size_t i = 0; i < l->weights.reads.count; i++) {
-        const onv_weight_read *at = &l->weights.reads.at[i];
-        const onv_type *type = &l->emit.model->values.at[at->value].type;
-        if (type->rank != 2 || strncmp(at->scope, read->scope, scope) != 0 ||
-            at->scope[scope] != '.' || strcmp(at->slot, "weight") != 0)
-            continue;
-        *matrix = (onv_shape){.rank = 2};
-        for (uint32_t k = 0; k < 2; k++) {
-            if (!onv_dim_is_const(type->dims[k]) || type->dims[k].raw <= 0) return false;
-            matrix->dims[k] = type->dims[k].raw;
-        }
-        return value->tensor->elems % (uint64_t)matrix->dims[1] == 0;
-    }
-    return false;
-}
-
 bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,
                       const onv_shape *whole, onv_shape *shape)
 {
@@ -77,7 +47,6 @@ bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read
         for (uint32_t i = 0; i < n && i < shape->rank && repeated == 0; i++) shape->dims[i] = 1;
         return true;
     }
-    case ONV_WEIGHT_PROJECTED: return onv_weight_projects(l, read, shape);
     case ONV_WEIGHT_LOOKED_UP_FOR_ALL:
     case ONV_WEIGHT_LOOKED_UP: /* positions repeat along the batch; all tokens are of one type */
         for (uint32_t i = 0; i + 2 < shape->rank; i++) shape->dims[i] = 1;

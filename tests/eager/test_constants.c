@@ -79,36 +79,6 @@ static void constants_have_the_names_that_calls_give(void **state)
     }
 }
 
-/* Positions that a layer projects: the file has the product alone. */
-static void projected_positions_have_the_weight_of_a_layer_beside(void **state)
-{
-    (void)state;
-    static const int64_t heads[] = {1, 4, 4, 2};
-    model *m = model_new(18);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "val_1", "f32[8,8]");
-    model_weight(m, "permute", "f32[1,4,2,6]");
-    model_ints(m, "heads", 4, heads);
-    model_parameters(m, "at.q_proj.weight at.relative_k_proj.weight");
-    model_source(m, "at.q_proj", "linear");
-    model_class(m, LINEAR, "aten.linear.default");
-    model_node(m, "MatMul", "product", "x val_1", "h", "");
-    model_source(m, "at", "view");
-    model_class(m, "zoo.Attention", "aten.view.default");
-    model_node(m, "Reshape", "view", "h heads", "v", "");
-    model_source(m, "at", "matmul");
-    model_class(m, "zoo.Attention", "aten.matmul.default");
-    model_node(m, "MatMul", "scores", "v permute", "y", "");
-    model_output(m, "y", "f32");
-    trainer t;
-    trainer_open_model(&t, m);
-    onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                             .lower = {.loss = ONV_LOSS_NONE}};
-    assert_int_equal(trainer_run(&t, &how).figures.gradient_bytes, 2 * W);
-    trainer_close(&t);
-    model_free(m);
-}
-
 /* What the export computed and a module reads, which has an attribute that nothing else is, was computed from
  * it; rows of a table of biases between 4 positions, of 32. A vector is one, too, unless all parameters are
  * listed and have tensors. */
@@ -424,7 +394,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_for_all_samples_are_those_of_one),
         cmocka_unit_test(constants_have_the_names_that_calls_give),
-        cmocka_unit_test(projected_positions_have_the_weight_of_a_layer_beside),
         cmocka_unit_test(constants_computed_from_parameters_are_trained),
         cmocka_unit_test(computed_matrices_are_kept),
         cmocka_unit_test(a_bias_is_what_is_added),
