@@ -166,15 +166,16 @@ static onv_status find_entry(unzFile zip, unz_file_info64 *info, onv_error *err)
         "torch.export.save() writes; weights alone do not say what PyTorch runs");
 }
 
-static onv_status read_entry(unzFile zip, const unz_file_info64 *info, uint64_t most,
-                             onv_program_text *text, onv_error *err)
+/* `file_bytes`: it has no more compressed ones, whatever the directory says. */
+static onv_status read_entry(unzFile zip, const unz_file_info64 *info, uint64_t file_bytes,
+                             uint64_t most, onv_program_text *text, onv_error *err)
 {
-    uint64_t bytes = info->uncompressed_size;
-    if (bytes / MOST_RATIO > info->compressed_size + 1)
+    uint64_t bytes = info->uncompressed_size, compressed = info->compressed_size;
+    if (bytes / MOST_RATIO > (compressed < file_bytes ? compressed : file_bytes))
         return onv_fail(err, ONV_ERR_FORMAT,
                         "model.json in the archive cannot have %" PRIu64 " bytes of %" PRIu64
                         " compressed ones",
-                        bytes, (uint64_t)info->compressed_size);
+                        bytes, compressed);
     ONV_TRY(allocate(text, bytes, most, err));
     while (text->bytes < bytes) {
         uint64_t left = bytes - text->bytes;
@@ -203,7 +204,7 @@ static onv_status read_zip(onv_source *source, uint64_t most, onv_program_text *
                           "model.json in the archive is damaged, or compressed in a way that "
                           "PyTorch does not use");
     else if (status == ONV_OK) {
-        status = read_entry(zip, &info, most, text, err);
+        status = read_entry(zip, &info, source->bytes, most, text, err);
         int code = unzCloseCurrentFile(zip); /* compares the checksum, once all was read */
         if (status == ONV_OK && (code != UNZ_OK || text->bytes != info.uncompressed_size))
             status = onv_fail(err, ONV_ERR_FORMAT, "model.json in the archive is damaged");

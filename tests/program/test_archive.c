@@ -103,6 +103,13 @@ static void forged_sizes_are_refused(void **state)
             if (memcmp(p.at + at, "PK\x01\x02", 4) == 0) memcpy(p.at + at + 24, &sizes[i], 4);
         refuses(p, ONV_ERR_FORMAT, "model.json");
     }
+    static const uint32_t both[] = {UINT32_MAX - 1, 64 << 20}; /* compressed ones, too */
+    packed p = packed_zip(text, entry, true);
+    for (size_t at = 0; at + 46 < p.bytes; at++) {
+        if (memcmp(p.at + at, "PK\x03\x04", 4) == 0) memcpy(p.at + at + 18, both, sizeof both);
+        if (memcmp(p.at + at, "PK\x01\x02", 4) == 0) memcpy(p.at + at + 20, both, sizeof both);
+    }
+    refuses(p, ONV_ERR_FORMAT, "cannot have 67108864 bytes");
     packed_free(&text);
 }
 
