@@ -207,6 +207,28 @@ static void finds_overloads(void **state)
 }
 
 /* A value that one formula of one argument reads is kept if that argument wants its gradient; others in any case. */
+/* Operators that no saved tensors tell of have the names of native_functions.yaml, by which their arguments are found. */
+static void names_arguments_as_pytorch(void **state)
+{
+    static const char *const rows[][2] = {
+        {"aten.cudnn_convolution.default", "self weight"},
+        {"aten.cudnn_convolution_transpose.default", "self weight"},
+        {"aten._conv_depthwise2d.default", "self weight bias"},
+        {"aten.conv_depthwise3d.default", "self weight bias"},
+        {"aten.cudnn_grid_sampler.default", "self grid"},
+        {"aten.heaviside.default", "self values"},
+        {"aten.binomial.default", "count prob"},
+        {"aten.inverse.default", "self"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bool in_place;
+        const onv_aten_op *op = onv_aten_find(rows[i][0], &in_place);
+        assert_non_null(op);
+        assert_string_equal(op->in, rows[i][1]);
+    }
+}
+
 static void guards_what_one_formula_reads(void **state)
 {
     const onv_aten_op mul = {.name = "mul", .grads = "b:a a:b"};
@@ -260,6 +282,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_every_row),
         cmocka_unit_test(finds_overloads),
+        cmocka_unit_test(names_arguments_as_pytorch),
         cmocka_unit_test(guards_what_one_formula_reads),
         cmocka_unit_test(holds_against_pytorch),
         cmocka_unit_test(casts_as_autocast),
