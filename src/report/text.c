@@ -62,6 +62,18 @@ static void add_order(const onv_view *view, const onv_page *page, onv_table *tab
     onv_table_add(table, text);
 }
 
+/* Of eager PyTorch, where the graph alone says what it runs. */
+static void add_no_program(const onv_view *view, onv_table *table)
+{
+    static const char exporter[] = "pytorch";
+    bool has_eager = view->training != NULL && view->training->optimizer != NULL;
+    for (size_t i = 0; i < view->n_runtimes; i++)
+        has_eager |= strcmp(view->runtimes[i].runtime->name, "torch") == 0;
+    if (!has_eager || strncmp(view->model->producer, exporter, sizeof exporter - 1) != 0) return;
+    onv_table_add(table, "program");
+    onv_table_add(table, "none: calls that the exporter removed or added are not seen");
+}
+
 /* The program that eager PyTorch runs, where that is not the model itself. */
 static void add_program(const onv_view *view, const onv_page *page, onv_table *table)
 {
@@ -69,7 +81,10 @@ static void add_program(const onv_view *view, const onv_page *page, onv_table *t
     if (view->training != NULL && view->training->optimizer != NULL) ran = view->training->model;
     for (size_t i = 0; i < view->n_runtimes && ran == NULL; i++)
         if (view->runtimes[i].model->program != NULL) ran = view->runtimes[i].model;
-    if (ran == NULL || ran->program == NULL) return;
+    if (ran == NULL || ran->program == NULL) {
+        add_no_program(view, table);
+        return;
+    }
     onv_table_add(table, "program");
     onv_table_add(table,
                   onv_arena_printf(page->arena, "%s%s%s", ran == view->model ? "" : ran->path,
