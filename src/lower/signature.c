@@ -118,7 +118,6 @@ static void explain_modules(onv_lowering *l)
  * "predictions.decoder.bias", which both are listed. */
 static void explain_head(onv_lowering *l)
 {
-    if (!onv_rule_is_on("lower.explain_head")) return;
     static const char bias[] = ".bias";
     for (size_t i = 0; i < l->signature.count; i++) {
         size_t length = strlen(l->signature.names[i]);
