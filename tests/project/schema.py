@@ -119,6 +119,7 @@ with tempfile.TemporaryDirectory() as folder:
     check(r18, "--shape-trace", requests)
     check(r18, trained, "-b", 2, "--together")
     # PyTorch.
+    check("tests/tape/programs/cbam.archive.json.gz", "-b", 2)
     check(r18, "-b", 2, "--runtime", "torch", "--locals", "--inplace", "--channels-last", "--gpu", "T4", "--pool", "2GiB")
     check(trained, "-b", 2, "--train", "adam", "--checkpoint", "all", "--runtime", "torch,ideal")
     check(trained, "-b", 2, "--train", "sgd", "--checkpoint", "optimal", "--budget", "8GiB", "--max-batch")
