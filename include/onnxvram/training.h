@@ -53,7 +53,8 @@ typedef struct onv_checkpoint_info {
     uint64_t offloaded_bytes, returned_bytes; /* copied to the host, and back */
     uint64_t host_bytes;                      /* of pinned memory for it */
     bool offloads;                            /* these three are figures of it */
-    int64_t max_batch;                        /* that fits the budget; 0: none, or not asked for */
+    int64_t
+        max_batch; /* that fits the budget; 0: none, or not asked for; -1: the search was cut before it found one */
     uint64_t by_hand;             /* segments that nothing tells where in the network they are */
     size_t kept;                  /* operations in segments whose results stay */
     bool compiles;                /* torch.compile in place of segments */

@@ -355,6 +355,8 @@ static onv_status find_plan_batches(probes *p, onv_analysis *analysis, onv_error
         if (p->options.checkpoint == NULL) continue;
         ONV_TRY(onv_know_plans(t, item, p->options.checkpoint, &p->arena, &p->known, err));
         ONV_TRY(find_both(p, train, &found, err));
+        if (p->is_cut && found.max_batch_by_release == 0)
+            found.max_batch = found.max_batch_by_release = ONV_BATCH_NOT_FOUND;
         for (uint32_t i = 0; i < t->n_plans; i++) {
             if (t->plans[i].item != item) continue;
             t->plans[i].max_batch = found.max_batch;

@@ -3,6 +3,7 @@
 
 const char *onv_batch_text(const onv_page *page, int64_t batch)
 {
+    if (batch == ONV_BATCH_NOT_FOUND) return "?";
     if (batch == 0) return "none";
     if (batch >= ONV_MAX_BATCH) return "no limit found";
     return onv_arena_printf(page->arena, "%s", onv_label_count((uint64_t)batch).text);

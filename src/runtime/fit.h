@@ -20,6 +20,8 @@ typedef struct onv_fit_of {
 
 /* Bounds the search for the largest batch. */
 #define ONV_MAX_BATCH (INT64_C(1) << 30)
+/* In place of a largest batch: the search was cut before it found one that fits. */
+#define ONV_BATCH_NOT_FOUND (-1)
 
 typedef struct onv_fit {
     uint64_t budget_bytes; /* 0: none was given, the rest means nothing */

@@ -209,6 +209,8 @@ static void a_search_ends_at_its_limit(void **state)
         assert_int_equal(is_said(analysis, "search-limit"), millions < 256);
         assert_true(largest >= before_that);
         before_that = largest;
+        for (uint32_t i = 0; i < analysis->training.n_plans; i++) /* a batch of 1 fits */
+            assert_int_not_equal(analysis->training.plans[i].max_batch, 0);
         onv_analysis_destroy(analysis);
         onv_watch_leave(&watch, before);
     }
