@@ -463,7 +463,9 @@ onv_status onv_statements_read(onv_model *model, onv_text trace, const char *fol
             kind = ONV_STATEMENT_CALLS;
         if (has_next && keeps_cached(&s, callee)) cached = next;
         put(&w, number);
-        char mark = mark_of(&s, kind, has_next ? (onv_text){0} : callee);
+        onv_text shown = {0};
+        if (!has_next) shown = callee;
+        char mark = mark_of(&s, kind, shown);
         put(&w, onv_text_of((char[]){kind, mark, '\0'}));
         put_targets(&w, &s);
         put_reads(&w, s.value);
