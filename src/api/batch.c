@@ -103,18 +103,20 @@ static onv_status look_at(probes *p, int64_t size, bool in_full, const probe **r
                           onv_error *err)
 {
     probe *to = find_probe(p, size);
-    *result = to;
-    if (to != NULL && (to->in_full || !in_full)) return ONV_OK;
-    if (to == NULL && p->count == MAX_PROBES)
+    bool is_new = to == NULL;
+    if (is_new && p->count == MAX_PROBES)
         return onv_fail(err, ONV_ERR_LIMIT, "the largest size was not found in %d trials",
                         MAX_PROBES);
+    if (is_new) to = &p->at[p->count++];
+    *result = to;
+    if (!is_new && (to->in_full || !in_full)) return ONV_OK;
+    *to = (probe){.size = size};
     ONV_TRY(onv_watch_check(p->from->watch, err));
     onv_analysis *analysis;
     onv_error local = {0};
-    if (to == NULL) *result = to = &p->at[p->count++];
     onv_request from = *p->from;
     from.known = in_full || p->known.count == 0 ? NULL : &p->known;
-    *to = (probe){.size = size, .in_full = from.known == NULL};
+    to->in_full = from.known == NULL;
     bind(p, size);
     onv_status status = onv_analysis_create(&from, &p->options, &analysis, &local);
     if (status != ONV_OK && p->from->watch->quota.spent) return status;
