@@ -89,8 +89,11 @@ def training(exe, path, network, batch, measured, row, options):
         if isinstance(found, str):
             row.why = found
             return
-        figures = found["training"]
         row.codes = codes(found)
+        if "peak_bytes" not in found.get("training", {}):
+            row.why = "no figure"
+            return
+        figures = found["training"]
         if optimizer == "momentum" and "kept" in measured:
             row.add(f"kept at {batch}", KEPT, figures["saved_activation_bytes"], measured["kept"])
         row.add_peak(f"{optimizer} at {batch}", figures, measured[optimizer])
@@ -101,8 +104,11 @@ def inference(exe, path, network, batch, measured, row, options):
     if isinstance(found, str):
         row.why = found
         return
-    figures, tensors = found["runtimes"]["torch"], measured["inference"]["tensors"]
     row.codes = codes(found)
+    if "torch" not in found.get("runtimes", {}):
+        row.why = "no figure"
+        return
+    figures, tensors = found["runtimes"]["torch"], measured["inference"]["tensors"]
     row.add_peak(f"tensors at {batch}", figures, measured["inference"])
     allocated, around = measured["inference"]["allocated"], PEAK / 100 * tensors
     ends = [figures[k] for k in ("allocated_peak_bytes", "inplace_peak_bytes", "least_peak_bytes", "locals_peak_bytes") if k in figures]
