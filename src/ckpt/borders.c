@@ -110,10 +110,18 @@ static bool shares_parent(const char *a, const char *path)
     return n == 0 || (strncmp(path, a, n) == 0 && path[n] == '.');
 }
 
-/* The module `path` inside the last one, and those between that the operation before is in: a Sequential. */
+static bool is_inside(const char *outer, const char *path)
+{
+    size_t n = strlen(outer);
+    return strncmp(path, outer, n) == 0 && path[n] == '.';
+}
+
+/* The module `path`; if it is inside the last one, before it those between that the operation before is in: a Sequential. */
 static bool push_inside(finder *f, around *a, const around *before, const char *path)
 {
-    size_t outer = a->n > 0 ? strlen(a->paths[a->n - 1]) + 1 : 0;
+    const char *last = a->n > 0 ? a->paths[a->n - 1] : NULL;
+    size_t outer = last != NULL ? strlen(last) + 1 : 0;
+    if (last != NULL && !is_inside(last, path)) return push(f, a, path, strlen(path));
     for (const char *at = path + outer; (at = strchr(at, '.')) != NULL; at++) {
         const char *module = onv_intern_n(&f->paths, path, (size_t)(at - path));
         bool is_called = false;

@@ -346,6 +346,25 @@ static void folded_convolutions_are_in_their_sequential(void **state)
     model_free(m);
 }
 
+/* Notes name any modules: the one of the convolution may be in none of them. */
+static void folded_convolutions_may_be_in_no_noted_module(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,8,4,4]");
+    model_weight(m, "stem.2.weight", "f32[8,8,1,1]");
+    model_source(m, "somewhere.in.a.module.of.a.long.name', 'bn",
+                 "_native_batch_norm_legit_functional");
+    model_node(m, "Conv", "node_0", "x stem.2.weight", "y", "");
+    model_output(m, "y", "f32");
+    named n;
+    taped_open_model(&n.t, m);
+    named_init(&n);
+    assert_string_equal(n.borders.of_op[op_of(&n, "node_0", false)].path, "stem.2");
+    named_close(&n);
+    model_free(m);
+}
+
 /* A checkpoint can begin and end between nodes, not between a cast and the product it is for. */
 static void segments_are_of_whole_nodes(void **state)
 {
@@ -394,6 +413,7 @@ int main(void)
         cmocka_unit_test(functions_have_no_places_inside),
         cmocka_unit_test(padding_is_of_the_convolution),
         cmocka_unit_test(folded_convolutions_are_in_their_sequential),
+        cmocka_unit_test(folded_convolutions_may_be_in_no_noted_module),
         cmocka_unit_test(segments_are_of_whole_nodes),
     };
     return cmocka_run_group_tests_name("ckpt.names", tests, NULL, NULL);
