@@ -18,6 +18,8 @@ function caveats(model, name, r) {
     notes.push(r.optimal ? "no plan needs less" : "a better plan may exist: no plan needs less than " + bytesText(r.lower_bound_bytes));
   if (name === "torch" && r.locals_peak_bytes > r.allocated_peak_bytes)
     notes.push("names in the network's Python code may hold tensors: up to " + bytesText(r.locals_peak_bytes) + " allocated");
+  if (name === "torch" && r.least_peak_bytes < r.allocated_peak_bytes)
+    notes.push("if nothing outlives its last use: " + bytesText(r.least_peak_bytes) + " allocated");
   if (name === "torch" && r.inplace_peak_bytes !== undefined && r.inplace_peak_bytes < r.allocated_peak_bytes)
     notes.push("with activations in place: " + bytesText(r.inplace_peak_bytes) + " allocated");
   if (name === "ort") {

@@ -183,12 +183,6 @@ void onv_emit_begin_op(onv_emitter *e, onv_aten_id op)
     begin(e, onv_aten_ops[op].name, (uint16_t)op);
 }
 
-void onv_emit_rename(onv_eager_op *made, onv_aten_id op)
-{
-    made->name = onv_aten_ops[op].name;
-    made->aten = (uint16_t)op;
-}
-
 /* Names are literals, or those of nodes: the same ones come again. */
 void onv_emit_begin(onv_emitter *e, const char *name)
 {

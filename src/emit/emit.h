@@ -118,8 +118,6 @@ bool onv_tensor_is_float(const onv_emitter *e, uint32_t tensor);
 void onv_emit_begin(onv_emitter *e, const char *name);
 /* The same, by the row's number. */
 void onv_emit_begin_op(onv_emitter *e, onv_aten_id op);
-/* An operation that was begun, or is complete, is another one. */
-void onv_emit_rename(onv_eager_op *made, onv_aten_id op);
 void onv_emit_in(onv_emitter *e, uint32_t tensor, onv_grad grad);
 /* x += y; `grad` is how y gets its gradient. */
 uint32_t onv_emit_add_to(onv_emitter *e, uint32_t x, uint32_t y, onv_grad grad);

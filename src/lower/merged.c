@@ -58,12 +58,6 @@ static bool is_relu(const char *name)
     return onv_is_call_of(name, "relu");
 }
 
-bool onv_merged_counts(const char *call)
-{
-    numbered n;
-    return read_name(call, &n);
-}
-
 static int by_number(const void *left, const void *right)
 {
     const numbered *a = left, *b = right;

@@ -36,8 +36,6 @@ bool onv_call_is_like(const onv_call_name *a, const onv_call_name *b);
 
 /* Which results are those of several calls. Requires the fusions. */
 onv_status onv_merged_find(onv_lowering *l);
-/* Calls of that kind are missed by their numbers. */
-bool onv_merged_counts(const char *call);
 /* Does the node, which reads the value now, read what another call gave? Asked in the order of reads. */
 bool onv_merged_starts(onv_lowering *l, onv_value_id id, uint32_t node);
 

@@ -37,7 +37,7 @@ void onv_lower_gemm(onv_lowering *l, const onv_node *node);
 void onv_lower_add_matmul(onv_lowering *l, const onv_fusion *f);
 void onv_lower_einsum(onv_lowering *l, const onv_node *node);
 
-/* --- conv.c, pad.c, cached.c --------------------------------------------------- */
+/* --- conv.c, pad.c --------------------------------------------------------------------------- */
 
 void onv_lower_conv(onv_lowering *l, const onv_node *node);
 bool onv_is_computed_conv(const onv_lowering *l, onv_value_id id);

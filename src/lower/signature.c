@@ -38,11 +38,6 @@ static size_t find_attribute(const onv_lowering *l, const char *module, const ch
     return length < (int)sizeof name ? onv_listed_find(l, name) : SIZE_MAX;
 }
 
-bool onv_has_parameter(const onv_lowering *l, const char *module, const char *attribute)
-{
-    return find_attribute(l, module, attribute) != SIZE_MAX;
-}
-
 static void explain(onv_lowering *l, size_t i)
 {
     if (i != SIZE_MAX) l->signature.explained[i] = true;

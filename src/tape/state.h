@@ -58,10 +58,9 @@ typedef struct onv_tape {
     ONV_VEC(onv_tape_operand) operands;
     bool
         is_recovered; /* calls come one by one, of a graph, and know neither strides nor what autocast made */
-    bool knows_grads;       /* a recording of training that tells which results have gradients */
-    onv_tally unknown;      /* calls without a row: bytes of results */
-    onv_tally shared;       /* of an archive: parameters that may be others under a second name */
-    onv_tally contradicted; /* of a recording: results that are views, or not, against the table */
+    bool knows_grads;  /* a recording of training that tells which results have gradients */
+    onv_tally unknown; /* calls without a row: bytes of results */
+    onv_tally shared;  /* of an archive: parameters that may be others under a second name */
 } onv_tape;
 
 /* --- value.c: values and their tensors ----------------------------------------------------------- */
