@@ -34,7 +34,8 @@ static bool is_in_function(const onv_tape *t, const onv_program_call *call)
     return modules > 0 && frames > modules && strstr(call->trace, ".forward(") == NULL;
 }
 
-/* Operations inside, and what they keep, each storage once. */
+/* Operations inside, and what they keep, each storage once. One that keeps nothing counts, too: an autograd.Function may keep what
+ * it is given. */
 static onv_tally find(onv_tape *t, inside_fn is_inside)
 {
     onv_tally found = {0};
@@ -42,7 +43,7 @@ static onv_tally find(onv_tape *t, inside_fn is_inside)
     if (seen == NULL) t->emit.status = onv_fail_memory(t->emit.err);
     for (size_t i = 0; seen != NULL && i < t->emit.eager->ops.count && onv_work(1); i++) {
         const onv_eager_op *op = &t->emit.eager->ops.at[i];
-        if (op->node.index >= t->program->calls.count || op->n_saved == 0) continue;
+        if (op->node.index >= t->program->calls.count) continue;
         const onv_program_call *call = &t->program->calls.at[op->node.index];
         if (call->trace == NULL || !onv_work(1 + strlen(call->trace) / CHARS_BY_WORK) ||
             !is_inside(t, call))
@@ -63,7 +64,7 @@ static onv_tally find(onv_tape *t, inside_fn is_inside)
 void onv_tape_untold(onv_tape *t)
 {
     onv_tally again = find(t, is_checkpointed), own = find(t, is_in_function);
-    if (again.count > 0)
+    if (again.bytes > 0)
         onv_model_diag(t->emit.model, ONV_WARNING, "checkpointed-calls", NULL,
                        "%u operations run inside torch.utils.checkpoint, as lines of the network "
                        "tell, and are counted as if it kept what they do, %llu bytes: it keeps "

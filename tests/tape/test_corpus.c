@@ -182,6 +182,8 @@ static void archives_say_what_they_do_not_tell(void **state)
     (void)state;
     assert_true(warns("truth/programs/checkpointed.archive", "checkpointed-calls"));
     assert_true(warns("truth/programs/separable.archive", "custom-function"));
+    /* Its forward calls sign() alone, which keeps nothing. */
+    assert_true(warns("tape/programs/binary_net.archive", "custom-function"));
     assert_true(warns("truth/programs/t5_encoder.archive", "shared-parameters"));
     assert_false(warns("truth/programs/bert.archive", "shared-parameters"));
     assert_false(warns("truth/programs/separable.recording", "custom-function"));
