@@ -82,7 +82,6 @@ typedef enum onv_aten_rule {
     ONV_RULE_COPY,
     ONV_RULE_FILL, /* of all elements */
     ONV_RULE_SUM,  /* sum, mean */
-    ONV_RULE_STD,
     ONV_RULE_COSINE,
     ONV_RULE_RECURRENT,
     ONV_RULE_CELL,

@@ -26,12 +26,6 @@ void onv_tape_sum(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
     onv_emit_end(&t->emit);
 }
 
-/* The kernel makes the mean beside the deviation, and gives it if it is asked for. */
-void onv_tape_std(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
-{
-    onv_tape_by_row(t, c, op, in_place);
-}
-
 /* x / norm(x): autograd keeps the norm, and its copy that is bounded below. */
 static uint32_t emit_unit(onv_tape *t, uint32_t x, const onv_shape *norm)
 {
@@ -63,17 +57,24 @@ void onv_tape_cosine(onv_tape *t, const onv_program_call *c, const onv_aten_op *
     uint32_t in[2] = {onv_amp_fp32(&t->emit, onv_tape_operand_of(t, 0)),
                       onv_amp_fp32(&t->emit, onv_tape_operand_of(t, 1))};
     if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
-    int64_t axis = onv_call_int(t, c, "dim", 1);
-    for (uint32_t k = 0; k < 2; k++) {
-        onv_eager_tensor s = onv_tensor_at(&t->emit, in[k]);
-        onv_shape norm = {.rank = s.rank};
-        int64_t at = axis < 0 ? axis + s.rank : axis;
-        for (uint32_t i = 0; i < s.rank; i++) norm.dims[i] = i == at ? 1 : s.dims[i];
+    onv_eager_tensor x = onv_tensor_at(&t->emit, in[0]), y = onv_tensor_at(&t->emit, in[1]);
+    onv_shape all = {.rank = x.rank > y.rank ? x.rank : y.rank}, norm;
+    for (uint32_t i = 0; i < all.rank; i++) {
+        int64_t n = i + x.rank < all.rank ? 1 : x.dims[i + x.rank - all.rank];
+        int64_t m = i + y.rank < all.rank ? 1 : y.dims[i + y.rank - all.rank];
+        all.dims[i] = n == 1 ? m : n;
+    }
+    int64_t axis = onv_call_int(t, c, "dim", 1), at = axis < 0 ? axis + all.rank : axis;
+    norm = all;
+    if (at >= 0 && at < all.rank) norm.dims[at] = 1;
+    for (uint32_t k = 0; k < 2; k++) { /* each is expanded before, as expand_outplace() does */
+        const onv_eager_tensor *own = k == 0 ? &x : &y;
+        bool is_whole = own->rank == all.rank;
+        for (uint32_t i = 0; is_whole && i < all.rank; i++) is_whole = own->dims[i] == all.dims[i];
+        if (!is_whole) in[k] = onv_emit_expand(&t->emit, in[k], all.rank, all.dims);
         unit[k] = emit_unit(t, in[k], &norm);
     }
-    onv_eager_tensor x = onv_tensor_at(&t->emit, in[0]), y = onv_tensor_at(&t->emit, in[1]);
-    const onv_eager_tensor *wide = x.elems >= y.elems ? &x : &y;
-    uint32_t product = onv_tensor_new(&t->emit, x.dtype, wide->rank, wide->dims, NULL);
+    uint32_t product = onv_tensor_new(&t->emit, x.dtype, all.rank, all.dims, NULL);
     onv_emit_begin(&t->emit, "mul");
     for (uint32_t k = 0; k < 2; k++) {
         onv_emit_in(&t->emit, unit[k], ONV_GRAD_NEW);

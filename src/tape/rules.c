@@ -42,7 +42,6 @@ onv_tape_fn onv_tape_rule(onv_aten_rule rule)
         [ONV_RULE_COPY] = onv_tape_copy,
         [ONV_RULE_FILL] = onv_tape_fill,
         [ONV_RULE_SUM] = onv_tape_sum,
-        [ONV_RULE_STD] = onv_tape_std,
         [ONV_RULE_COSINE] = onv_tape_cosine,
         [ONV_RULE_STACK] = onv_tape_stack,
         [ONV_RULE_ROLL] = onv_tape_roll,

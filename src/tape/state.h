@@ -201,7 +201,6 @@ void onv_tape_stack(onv_tape *t, const onv_program_call *c, const onv_aten_op *o
 
 /* reduce.c */
 void onv_tape_sum(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_std(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
 void onv_tape_cosine(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
 void onv_tape_max_pool(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
                        bool in_place);

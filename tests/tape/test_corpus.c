@@ -165,6 +165,14 @@ static void lists_have_two_ends(void **state)
     assert_true(info.total_high - info.total_low > info.context_high - info.context_low);
 }
 
+/* cosine_similarity() of one tensor and several keeps as many quotients of each. */
+static void cosines_expand_both(void **state)
+{
+    (void)state;
+    keeps("tape/programs/wav2vec.archive", "none", 2305496);
+    takes("tape/programs/wav2vec.archive", "none", 3510284);
+}
+
 static bool warns(const char *file, const char *code)
 {
     onv_analysis *analysis = analyse(file, "none");
@@ -207,6 +215,7 @@ int main(void)
         cmocka_unit_test(the_fast_path_has_what_it_normalized),
         cmocka_unit_test(lists_have_two_ends),
         cmocka_unit_test(exported_masks_do_not_run),
+        cmocka_unit_test(cosines_expand_both),
         cmocka_unit_test(archives_say_what_they_do_not_tell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
