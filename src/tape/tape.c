@@ -250,6 +250,28 @@ static void count_uses(onv_tape *t)
             t->values[t->program->graphs.at[g].outputs[i]].n_uses++;
 }
 
+/* Names are interned, and a program calls few operators often. */
+static void find_ops(onv_tape *t)
+{
+    enum { N = 64 };
+    struct {
+        const char *name;
+        uint32_t call;
+    } last[N] = {{0}};
+    for (uint32_t i = 0; i < t->program->calls.count; i++) {
+        const char *name = t->program->calls.at[i].op_name;
+        size_t slot = ((uintptr_t)name >> 3) % N;
+        if (last[slot].name == name) {
+            t->ops[i] = t->ops[last[slot].call];
+            t->in_place[i] = t->in_place[last[slot].call];
+            continue;
+        }
+        t->ops[i] = onv_aten_find(name, &t->in_place[i]);
+        last[slot].name = name;
+        last[slot].call = i;
+    }
+}
+
 static onv_status prepare(onv_tape *t)
 {
     onv_arena *arena = &t->emit.model->arena;
@@ -266,8 +288,7 @@ static onv_status prepare(onv_tape *t)
     for (uint32_t i = 0; i < 2 * n_values; i++)
         t->values[i] =
             (onv_tape_value){.tensor = ONV_NO_TENSOR, .object = i, .base = ONV_NO_PROGRAM_VALUE};
-    for (size_t i = 0; i < n_calls; i++)
-        t->ops[i] = onv_aten_find(t->program->calls.at[i].op_name, &t->in_place[i]);
+    find_ops(t);
     t->first_inside = (uint32_t)n_values;
     count_uses(t);
     onv_tape_find_exported_masks(t);
