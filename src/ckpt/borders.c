@@ -166,7 +166,7 @@ static void find_around(finder *f, uint32_t index, const around *before, around 
     if (!onv_is_node(op->node)) return;
     const onv_node *node = onv_model_node(f->model, op->node);
     /* The forward pass of an autograd function runs without gradient: nothing in it counts, and no place is inside. */
-    if (node->function != NULL && node->function[0] != '\0') return;
+    if (onv_noted(node)->function[0] != '\0') return;
     if (is_computed(f, op, node)) return;
     if (node->calls != NULL && node->calls[0] != '\0')
         a->is_known = read_list(f, node->calls, a);

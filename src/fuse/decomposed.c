@@ -193,13 +193,14 @@ static bool is_loss(const char *name)
 static void find_block_diag(onv_finder *s, const onv_node *last)
 {
     onv_group g = {0};
-    if ((last->line_calls & ONV_LINE_CALLS_BLOCK_DIAG) == 0 || !onv_find_is_op(last, "Concat") ||
-        !onv_find_take(s, &g, last))
+    if ((onv_noted(last)->line_calls & ONV_LINE_CALLS_BLOCK_DIAG) == 0 ||
+        !onv_find_is_op(last, "Concat") || !onv_find_take(s, &g, last))
         return;
     for (uint32_t k = 0; k < last->n_inputs; k++) {
         const onv_node *row = onv_find_sole(s, last->inputs[k], "Concat");
-        bool is_own = row != NULL && (row->aten_op == NULL || row->aten_op[0] == '\0' ||
-                                      (row->line_calls & ONV_LINE_CALLS_BLOCK_DIAG) != 0);
+        bool is_own =
+            row != NULL && (row->aten_op == NULL || row->aten_op[0] == '\0' ||
+                            (onv_noted(row)->line_calls & ONV_LINE_CALLS_BLOCK_DIAG) != 0);
         if (!is_own || !onv_find_take(s, &g, row)) return;
     }
     onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_BLOCK_DIAG, ONV_NO_VALUE, last));
@@ -211,7 +212,7 @@ static void find_index_add(onv_finder *s, const onv_node *scatter)
     onv_group g = {0};
     const onv_attr *reduction = onv_node_attr(scatter, "reduction");
     if (!onv_find_is_op(scatter, "ScatterND") || !onv_node_is_aten(scatter, "index_put") ||
-        scatter->puts_by_index || scatter->n_inputs < 3 || reduction == NULL)
+        onv_noted(scatter)->puts_by_index || scatter->n_inputs < 3 || reduction == NULL)
         return;
     const onv_node *move = onv_find_sole(s, scatter->inputs[2], "Transpose");
     bool is_own = move != NULL && move->source_op == scatter->source_op;
@@ -231,7 +232,7 @@ void onv_find_decomposed(onv_finder *s, const onv_node *last)
         const char *at = forms[i].text;
         size_t length = strcspn(at, "(");
         if (strncmp(last->op_type, at, length) != 0 || last->op_type[length] != '\0') continue;
-        if ((last->line_calls & forms[i].call) != forms[i].call) continue;
+        if ((onv_noted(last)->line_calls & forms[i].call) != forms[i].call) continue;
         matching m = {.s = s,
                       .last = last,
                       .of_loss = is_loss(forms[i].name),

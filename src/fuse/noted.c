@@ -120,7 +120,7 @@ static bool is_of_tensors(onv_aten_id id)
 /* A torch.autograd.Function of the network's own. */
 static bool is_of_function(const onv_node *node)
 {
-    return node->function != NULL && node->function[0] != '\0';
+    return onv_noted(node)->function[0] != '\0';
 }
 
 /* What its forward keeps is not in the file: nearly always its inputs, and backward computes the rest
@@ -129,7 +129,8 @@ static const call function = {ONV_ATEN_autograd_function, 0};
 
 static bool belongs(const onv_node *a, const onv_node *b)
 {
-    if (is_of_function(a)) return a->scope == b->scope && a->function == b->function;
+    if (is_of_function(a))
+        return a->scope == b->scope && onv_noted(a)->function == onv_noted(b)->function;
     return is_same_call(a, b);
 }
 
@@ -318,7 +319,7 @@ void onv_find_noted(onv_finder *s, const onv_node *node)
     bool is_function = is_of_function(node);
     if (!find_call(s, node, &made, &g, in, &last)) {
         if (is_function) s->f->n_functions_apart++;
-        if (is_function) s->f->function = node->function;
+        if (is_function) s->f->function = onv_noted(node)->function;
         return;
     }
     if ((made.is & OF_COMPLEX) != 0 && !is_complex(last)) return;
@@ -340,7 +341,7 @@ void onv_find_noted(onv_finder *s, const onv_node *node)
     if (adds_to_product(made.id) && !find_added(s, &g, in, &fusion)) return;
     fusion.name = onv_aten_ops[is_bound ? ONV_ATEN_vector_norm_inf : made.id].name;
     s->f->n_functions += is_function;
-    if (is_function) s->f->function = node->function;
+    if (is_function) s->f->function = onv_noted(node)->function;
     onv_find_publish(s, &g, fusion);
 }
 

@@ -104,14 +104,6 @@ typedef struct onv_traits {
     uint32_t save_out; /* outputs likewise */
 } onv_traits;
 
-/* What a statement of Python tells of its operation: `x += y` and `x.relu_()` overwrite x, `relu(x)` makes a new
- * tensor; `relu(x, inplace=self.inplace)` does not tell. */
-typedef enum onv_in_place {
-    ONV_IN_PLACE_UNTOLD = 0,
-    ONV_IN_PLACE_YES,
-    ONV_IN_PLACE_NO,
-} onv_in_place;
-
 /* Where a node of a rewritten graph runs. */
 typedef enum onv_provider {
     ONV_PROVIDER_NONE = 0, /* nobody said */
@@ -119,69 +111,25 @@ typedef enum onv_provider {
     ONV_PROVIDER_CUDA,
 } onv_provider;
 
-/* Functions of PyTorch that torch.export takes apart, so that no operation has their name. Bits. */
-typedef enum onv_line_call {
-    ONV_LINE_CALLS_BLOCK_DIAG = 1,
-    ONV_LINE_CALLS_DIST = 2,
-    ONV_LINE_CALLS_RENORM = 4,
-    ONV_LINE_CALLS_SGN = 8,
-    ONV_LINE_CALLS_TAKE = 16,
-    ONV_LINE_CALLS_MAX_UNPOOL = 32,
-} onv_line_call;
-
 typedef struct onv_node {
     const char *name; /* unique or "" as in the file; nodes of functions carry their path */
     const char *op_type;
     const char *domain; /* "" for ai.onnx */
-    const char
-        *scope; /* the module around it where metadata names it, "layer1.0.conv1"; "" or NULL */
-    const char *source_op; /* PyTorch's call, likewise: "conv2d_1"; one for all nodes it became */
-    const char *module_class; /* of `scope`, likewise: "torch.nn.modules.conv.Conv2d" */
-    const char *aten_op;      /* PyTorch's operation, likewise: "aten.conv2d.default" */
-    /* The modules whose calls are around it, outer first, likewise, as Python writes a list of them:
+    /* Where it came from, as metadata or a program says; "" or NULL: nothing says it. */
+    const char *scope;        /* the module around it, "layer1.0.conv1" */
+    const char *source_op;    /* PyTorch's call, "conv2d_1"; one for all nodes it became */
+    const char *module_class; /* of `scope`: "torch.nn.modules.conv.Conv2d" */
+    const char *aten_op;      /* PyTorch's operation, "aten.conv2d.default" */
+    /* The modules whose calls are around it, outer first, as Python writes a list of them:
      * "['', 'layer1', 'layer1.0', 'layer1.0.conv1'". */
     const char *calls;
-    const char *
-        call; /* the text of `source_op`, where it or an argument is a slice or a quotient; or NULL */
-    const char *call_classes; /* of those, likewise */
-    const char *statements;   /* that called it, likewise: load/statements.h; "" or NULL */
-    onv_in_place in_place;    /* as the last of them tells */
-    /* The innermost module that is given a member of a cache, or whose call binds one, as they tell; or NULL. */
-    const char *cache_call;
-    const char
-        *merged_call;  /* an argument of it that the exporter merged with an equal one, which the
-                                 node reads: "sub_5"; or NULL */
-    uint32_t clones;   /* bits of inputs of which PyTorch's call had a clone */
-    uint32_t detached; /* likewise, that were detached from the graph of gradients */
-    uint32_t neutral;  /* likewise, to which 0 was added, or that were multiplied or divided by 1 */
-    uint32_t named;    /* likewise, that the call has as they are, by their names */
-    const char *const *parameters; /* arguments of it that are parameters, in their order: names */
-    uint32_t n_parameters;
-    bool takes_buffer;       /* arguments of it are buffers, and none is a parameter */
-    const char *inner_graph; /* that it stood in, "<eval_with_key>.7"; NULL: the network's */
-    uint32_t line_calls;  /* bits of onv_line_call: what the innermost line of Python calls, once */
-    bool copies_by_index; /* where metadata says so: index_copy, written as index_put */
-    bool puts_by_index;   /* likewise: index_put itself, and no index_add */
-    bool pools;           /* likewise: amax that is an adaptive max pooling to one place */
-    bool is_checkpointed; /* likewise: inside of torch.utils.checkpoint */
-    bool solves_by_rows;  /* likewise: part of a function that exports run in another way */
-    const char *function; /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
-    onv_graph_id graph;   /* the graph it stands in */
-    uint32_t place;       /* in the file's main graph: of the node that it is, or is a part of */
-    uint8_t provider;     /* onv_provider; set by rewriting */
-    bool has_pad;   /* where metadata says so: a Pad that the exporter joined to the convolution */
-    bool pads_same; /* likewise: by the difference of both ends, as padding="same" does */
-    const char *
-        weight_call; /* of a linear layer or a batch norm: the call that gave its weight; NULL: a parameter, or not told */
-    const char *padded;  /* likewise: what the convolution was given, "pad_2"; NULL: not told */
-    const char *padding; /* likewise: what it pads itself, "[1, 1"; "": nothing */
-    bool has_bias;       /* where metadata says so: PyTorch's linear layer, even if this has none */
-    bool asks_for_float32; /* likewise: of a softmax, whatever it is given */
-    bool lacks_scale; /* likewise: of a layer norm without weights, of which exporters write ones */
-    bool smooths_labels; /* likewise: of a cross-entropy */
-    bool tells_dropout;  /* likewise: of attention, in `dropout` */
-    float dropout;
-    int32_t version; /* of the domain's opset that applies here */
+    const char *call_classes;      /* of those */
+    const char *statements;        /* that called it: load/statements.h */
+    const struct onv_notes *notes; /* what else the exporter notes: notes.h; NULL: nothing */
+    onv_graph_id graph;            /* the graph it stands in */
+    uint32_t place;   /* in the file's main graph: of the node that it is, or is a part of */
+    uint8_t provider; /* onv_provider; set by rewriting */
+    int32_t version;  /* of the domain's opset that applies here */
     uint32_t n_inputs, n_outputs, n_attrs;
     onv_value_id *inputs; /* ONV_NO_VALUE where an optional one is absent */
     onv_value_id *outputs;

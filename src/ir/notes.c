@@ -2,6 +2,12 @@
 
 #include <string.h>
 
+const onv_notes *onv_noted(const onv_node *node)
+{
+    static const onv_notes none = {.function = ""};
+    return node->notes != NULL ? node->notes : &none;
+}
+
 bool onv_node_is_noted(const onv_node *node)
 {
     return node->aten_op != NULL && node->aten_op[0] != '\0';

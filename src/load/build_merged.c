@@ -119,13 +119,13 @@ static onv_status find_weight(onv_builder *b, const reads *r, onv_text call, con
 }
 
 onv_status onv_build_merged(onv_builder *b, const onv_scan_node *record, const onv_noted_call *call,
-                            onv_node *node)
+                            onv_notes *notes)
 {
     reads r = list(b, record, call);
-    node->neutral = find_neutral(&r, call->text);
+    notes->neutral = find_neutral(&r, call->text);
     /* Inputs that the call has under their own names. */
     for (uint32_t k = 0; k < r.n_inputs; k++)
-        node->named |= (uint32_t)(count(r.names, r.n, r.inputs[k]) > 0) << k;
-    ONV_TRY(find_weight(b, &r, call->text, &node->weight_call));
-    return find_merged(b, &r, &node->merged_call);
+        notes->named |= (uint32_t)(count(r.names, r.n, r.inputs[k]) > 0) << k;
+    ONV_TRY(find_weight(b, &r, call->text, &notes->weight_call));
+    return find_merged(b, &r, &notes->merged_call);
 }

@@ -163,31 +163,31 @@ static bool pools(onv_text line, const onv_node *node)
 }
 
 static onv_status read_trace(onv_builder *b, const onv_scan_node *record, onv_text trace,
-                             onv_node *node)
+                             onv_node *node, onv_notes *notes)
 {
     onv_trace_frame f, last = {.rest = trace};
     for (onv_text rest = trace; onv_next_frame(&rest, &f); last = f)
         /* A graph inside of the network's, as torch.no_grad() makes one, that the exporter joined with it. */
-        if (node->inner_graph == NULL && onv_text_begins(f.path, inner_path))
-            ONV_TRY(onv_build_text(b, f.path, &node->inner_graph));
+        if (notes->inner_graph == NULL && onv_text_begins(f.path, inner_path))
+            ONV_TRY(onv_build_text(b, f.path, &notes->inner_graph));
     onv_text function = find_function(trace, last.rest.at);
     if (function.length == 0 && node->call_classes[0] != '\0') function = find_alias(trace, node);
-    ONV_TRY(onv_build_text(b, function, &node->function));
+    ONV_TRY(onv_build_text(b, function, &notes->function));
     /* `x.index_copy(...)`, which the exporter writes as `x[index] = y`, as it does index_put and index_add. */
     bool is_put = onv_text_begins(onv_text_of(node->aten_op), "aten.index_put.");
-    node->copies_by_index = is_put && onv_text_has(last.rest, "index_copy");
-    node->puts_by_index = is_put && onv_text_has(last.rest, "index_put");
-    node->line_calls = line_calls(last.code);
-    node->pools = pools(last.rest, node);
-    node->is_checkpointed = count_calls(trace, "checkpoint") > 0;
+    notes->copies_by_index = is_put && onv_text_has(last.rest, "index_copy");
+    notes->puts_by_index = is_put && onv_text_has(last.rest, "index_put");
+    notes->line_calls = line_calls(last.code);
+    notes->pools = pools(last.rest, node);
+    notes->is_checkpointed = count_calls(trace, "checkpoint") > 0;
     /* A function of transformers that solves a system of equations otherwise in exports. */
-    node->solves_by_rows = onv_text_has(trace, " torch_chunk_gated_delta_rule(");
+    notes->solves_by_rows = onv_text_has(trace, " torch_chunk_gated_delta_rule(");
     /* A graph of its own binds names that PyTorch never had. */
-    if (node->calls[0] == '\0' || node->inner_graph != NULL) return ONV_OK;
+    if (node->calls[0] == '\0' || notes->inner_graph != NULL) return ONV_OK;
     bool has_norm = record->n_inputs > 1 && strcmp(record->op_type, "BatchNormalization") != 0 &&
                     strstr(node->aten_op, "batch_norm") != NULL;
     const char *folded = has_norm ? onv_build_inputs(b, record)[1] : NULL;
-    return onv_statements_read(b->model, trace, folded, node, b->err);
+    return onv_statements_read(b->model, trace, folded, node, notes, b->err);
 }
 
 /* --- The call ---------------------------------------------------------------------------------- */
@@ -223,7 +223,7 @@ static bool has_bias(onv_text call)
 }
 
 /* The probability of dropout in attention: its fifth argument, or that of the name; none where it has neither. */
-static void read_dropout(onv_text call, onv_node *node)
+static void read_dropout(onv_text call, onv_notes *notes)
 {
     onv_text at = onv_text_behind(call, "aten.scaled_dot_product_attention.default" ONV_NOTE_ARGS);
     onv_text named = onv_text_behind(at, "dropout_p: ");
@@ -233,8 +233,8 @@ static void read_dropout(onv_text call, onv_node *node)
         at = onv_text_skip(at, onv_text_first(at) == ',' ? 1 : at.length);
     }
     float dropout = number(named.length > 0 ? named : at);
-    node->tells_dropout = dropout >= 0 && dropout <= 1;
-    node->dropout = node->tells_dropout ? dropout : 0;
+    notes->tells_dropout = dropout >= 0 && dropout <= 1;
+    notes->dropout = notes->tells_dropout ? dropout : 0;
 }
 
 static bool is_named(const onv_noted_call *call, uint32_t k, const char *prefix)
@@ -269,15 +269,15 @@ static uint32_t left_out(const onv_builder *b, const onv_scan_node *record,
 /* Of a convolution of what was padded before: the name of that, "pad_2", and how much it pads itself, "[1, 1]", the second
  * list of its arguments. Where a batch norm took its place, it was one with padding="same", which the exporter takes apart
  * and calls so. */
-static onv_status read_padding(onv_builder *b, const onv_noted_call *call, onv_node *node)
+static onv_status read_padding(onv_builder *b, const onv_noted_call *call, onv_notes *notes)
 {
     onv_text args = onv_text_behind(call->text, ONV_NOTE_ARGS);
-    node->pads_same =
+    notes->pads_same =
         onv_text_has(call->text, "norm_legit_functional.default" ONV_NOTE_ARGS "%convolution");
     if (!onv_text_begins(args, "%pad") && !onv_text_begins(args, "%constant_pad_nd")) return ONV_OK;
     onv_text list = onv_text_from(onv_text_behind(args, "["), "[");
-    ONV_TRY(onv_build_text(b, call->tensors[0], &node->padded));
-    return onv_build_text(b, onv_text_until(list, "]"), &node->padding);
+    ONV_TRY(onv_build_text(b, call->tensors[0], &notes->padded));
+    return onv_build_text(b, onv_text_until(list, "]"), &notes->padding);
 }
 
 /* The tensors among its arguments, and how many of them have no keyword. */
@@ -296,26 +296,23 @@ static onv_status list_tensors(onv_builder *b, onv_noted_call *call)
 }
 
 static onv_status read_call(onv_builder *b, const onv_scan_node *record, onv_text text,
-                            onv_node *node)
+                            onv_notes *notes)
 {
     onv_noted_call call = {.text = text};
     ONV_TRY(list_tensors(b, &call));
-    node->has_bias = has_bias(text);
-    node->asks_for_float32 =
+    notes->has_bias = has_bias(text);
+    notes->asks_for_float32 =
         onv_text_has(text, "softmax.int" ONV_NOTE_ARGS) && onv_text_has(text, "torch.float32");
-    read_dropout(text, node);
+    read_dropout(text, notes);
     onv_text args = onv_text_behind(text, "aten.layer_norm.default" ONV_NOTE_ARGS);
-    node->lacks_scale = onv_text_begins(argument(args, 2), "None");
+    notes->lacks_scale = onv_text_begins(argument(args, 2), "None");
     args = onv_text_behind(text, "aten.cross_entropy_loss.default" ONV_NOTE_ARGS);
-    node->smooths_labels = number(argument(args, 5)) > 0;
-    node->clones = left_out(b, record, &call, "clone");
-    node->detached = left_out(b, record, &call, "detach");
-    ONV_TRY(onv_build_parameters(b, &call, node));
-    ONV_TRY(read_padding(b, &call, node));
-    /* What a rule asks later: slices and quotients that are left out. */
-    if (onv_text_has(text, "%slice_") || onv_text_has(text, "%div"))
-        ONV_TRY(onv_build_text(b, text, &node->call));
-    return onv_build_merged(b, record, &call, node);
+    notes->smooths_labels = number(argument(args, 5)) > 0;
+    notes->clones = left_out(b, record, &call, "clone");
+    notes->detached = left_out(b, record, &call, "detach");
+    ONV_TRY(onv_build_parameters(b, &call, notes));
+    ONV_TRY(read_padding(b, &call, notes));
+    return onv_build_merged(b, record, &call, notes);
 }
 
 /* --- All notes --------------------------------------------------------------------------------- */
@@ -335,22 +332,33 @@ onv_status onv_build_note(onv_builder *b, onv_record_list notes, onv_note kind, 
     return ONV_OK;
 }
 
+/* What node->notes has room for. */
+static onv_status read_notes(onv_builder *b, const onv_scan_node *record, onv_node *node)
+{
+    onv_text text;
+    onv_notes *notes = ONV_ARENA_ARRAY(&b->model->arena, onv_notes, 1);
+    if (notes == NULL) return onv_fail_memory(b->err);
+    node->notes = notes;
+    notes->function = b->empty;
+    ONV_TRY(onv_build_note(b, record->notes, ONV_NOTED_TRACE, &text));
+    if (text.at != NULL) ONV_TRY(read_trace(b, record, text, node, notes));
+    ONV_TRY(onv_build_note(b, record->notes, ONV_NOTED_CALL, &text));
+    if (text.at != NULL) ONV_TRY(read_call(b, record, text, notes));
+    ONV_TRY(onv_build_note(b, record->notes, ONV_NOTED_RULES, &text));
+    notes->has_pad = text.at != NULL; /* kept for it */
+    return ONV_OK;
+}
+
 onv_status onv_build_notes(onv_builder *b, const onv_scan_node *record, onv_node *node)
 {
     onv_text text;
     node->scope = node->source_op = node->calls = b->empty;
-    node->module_class = node->aten_op = node->call_classes = node->function = b->empty;
+    node->module_class = node->aten_op = node->call_classes = b->empty;
     if (record->notes.count == 0) return ONV_OK;
     ONV_TRY(onv_build_note(b, record->notes, ONV_NOTED_SCOPES, &text));
     ONV_TRY(without_slices(b, &text));
     ONV_TRY(read_list(b, text, &node->scope, &node->source_op, &node->calls));
     ONV_TRY(onv_build_note(b, record->notes, ONV_NOTED_CLASSES, &text));
     ONV_TRY(read_list(b, text, &node->module_class, &node->aten_op, &node->call_classes));
-    ONV_TRY(onv_build_note(b, record->notes, ONV_NOTED_TRACE, &text));
-    if (text.at != NULL) ONV_TRY(read_trace(b, record, text, node));
-    ONV_TRY(onv_build_note(b, record->notes, ONV_NOTED_CALL, &text));
-    if (text.at != NULL) ONV_TRY(read_call(b, record, text, node));
-    ONV_TRY(onv_build_note(b, record->notes, ONV_NOTED_RULES, &text));
-    node->has_pad = text.at != NULL; /* kept for it */
-    return ONV_OK;
+    return read_notes(b, record, node);
 }

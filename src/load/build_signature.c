@@ -68,14 +68,14 @@ onv_status onv_build_signature(onv_builder *b, const onv_scan_graph *record)
     return ONV_OK;
 }
 
-onv_status onv_build_parameters(onv_builder *b, const onv_noted_call *call, onv_node *node)
+onv_status onv_build_parameters(onv_builder *b, const onv_noted_call *call, onv_notes *notes)
 {
     enum { MAX_PARAMETERS = 64 };
     const char *names[MAX_PARAMETERS], *called;
     uint32_t n = 0, place;
     if (b->model->listed.n_parameters == 0) return ONV_OK;
     for (uint32_t i = 0; i < call->n_plain && n < MAX_PARAMETERS; i++) {
-        node->takes_buffer |= onv_text_begins(call->tensors[i], "b_");
+        notes->takes_buffer |= onv_text_begins(call->tensors[i], "b_");
         if (!onv_text_begins(call->tensors[i], "p_")) continue;
         ONV_TRY(onv_build_text(b, call->tensors[i], &called));
         if (!onv_ptr_map_get(&b->signature, called, &place)) continue;
@@ -83,8 +83,8 @@ onv_status onv_build_parameters(onv_builder *b, const onv_noted_call *call, onv_
         if (name != NULL) names[n++] = name;
     }
     if (n == 0) return ONV_OK;
-    node->takes_buffer = false;
-    node->parameters = onv_arena_copy(&b->model->arena, names, n * sizeof *names);
-    node->n_parameters = n;
-    return node->parameters != NULL ? ONV_OK : onv_fail_memory(b->err);
+    notes->takes_buffer = false;
+    notes->parameters = onv_arena_copy(&b->model->arena, names, n * sizeof *names);
+    notes->n_parameters = n;
+    return notes->parameters != NULL ? ONV_OK : onv_fail_memory(b->err);
 }

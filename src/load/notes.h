@@ -2,6 +2,7 @@
 #ifndef ONV_LOAD_NOTES_H
 #define ONV_LOAD_NOTES_H
 
+#include "ir/notes.h"
 #include "load/build.h"
 #include "load/fields.h"
 
@@ -25,13 +26,13 @@ onv_status onv_build_notes(onv_builder *b, const onv_scan_node *record, onv_node
 /* The parameters and buffers that a note of the main graph lists. */
 onv_status onv_build_signature(onv_builder *b, const onv_scan_graph *record);
 /* Those that the call of a node names. */
-onv_status onv_build_parameters(onv_builder *b, const onv_noted_call *call, onv_node *node);
+onv_status onv_build_parameters(onv_builder *b, const onv_noted_call *call, onv_notes *notes);
 
 /* --- build_merged.c ---------------------------------------------------------------------------- */
 
 /* What arguments tell of calls that are not in the file: one that the exporter merged with one that the node reads, and those that
  * changed nothing. */
 onv_status onv_build_merged(onv_builder *b, const onv_scan_node *record, const onv_noted_call *call,
-                            onv_node *node);
+                            onv_notes *notes);
 
 #endif

@@ -442,7 +442,7 @@ static onv_status keep(onv_model *model, onv_text text, const char **kept, onv_e
 }
 
 onv_status onv_statements_read(onv_model *model, onv_text trace, const char *folded, onv_node *node,
-                               onv_error *err)
+                               onv_notes *notes, onv_error *err)
 {
     writer w = {.length = 0};
     statement s;
@@ -476,10 +476,10 @@ onv_status onv_statements_read(onv_model *model, onv_text trace, const char *fol
             without_call--;
             continue;
         }
-        node->in_place = has_next ? ONV_IN_PLACE_UNTOLD : in_place(&s, callee);
+        notes->in_place = has_next ? ONV_IN_PLACE_UNTOLD : in_place(&s, callee);
     }
     bool fits = !next_line(&trace, &number, &s) && !w.full;
-    if (!fits) node->in_place = ONV_IN_PLACE_UNTOLD;
-    if (fits && cached.length > 0) ONV_TRY(keep(model, cached, &node->cache_call, err));
+    if (!fits) notes->in_place = ONV_IN_PLACE_UNTOLD;
+    if (fits && cached.length > 0) ONV_TRY(keep(model, cached, &notes->cache_call, err));
     return keep(model, (onv_text){w.bytes, fits ? w.length : 0}, &node->statements, err);
 }

@@ -11,7 +11,7 @@
 #ifndef ONV_LOAD_STATEMENTS_H
 #define ONV_LOAD_STATEMENTS_H
 
-#include "ir/model.h"
+#include "ir/notes.h"
 #include "load/text.h"
 
 enum {
@@ -49,8 +49,8 @@ enum {
 #define ONV_STATEMENT_GOES_ON '('
 
 /* Of a node whose calls are known, by a trace of Python. `folded`: the weight of an operation into which the exporter folded
- * the one that it notes, or NULL. Sets what the statements tell. */
+ * the one that it notes, or NULL. Sets node->statements, and what else they tell in `notes`. */
 onv_status onv_statements_read(onv_model *model, onv_text trace, const char *folded, onv_node *node,
-                               onv_error *err);
+                               onv_notes *notes, onv_error *err);
 
 #endif

@@ -67,7 +67,9 @@ uint32_t onv_emit_attention_result(onv_lowering *l, uint8_t dtype, uint32_t prob
 double onv_dropout_of_attention(const onv_lowering *l, const onv_node *node)
 {
     double told = l->emit.options->attention_dropout;
-    return told >= 0 ? told : node->tells_dropout ? (double)node->dropout : told;
+    return told >= 0                        ? told
+           : onv_noted(node)->tells_dropout ? (double)onv_noted(node)->dropout
+                                            : told;
 }
 
 void onv_lower_attention(onv_lowering *l, const onv_fusion *f)

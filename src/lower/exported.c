@@ -17,7 +17,7 @@ typedef struct loop {
 static const onv_node *node_of(const onv_lowering *l, const onv_eager_op *op)
 {
     const onv_node *node = onv_is_node(op->node) ? onv_model_node(l->emit.model, op->node) : NULL;
-    return node != NULL && node->solves_by_rows ? node : NULL;
+    return node != NULL && onv_noted(node)->solves_by_rows ? node : NULL;
 }
 
 /* Bytes that operations of the loop made, and that are kept. */

@@ -36,7 +36,7 @@ void onv_lower_reciprocal(onv_lowering *l, const onv_node *node)
     uint32_t inverse =
         onv_recover_unary(l, ONV_ATEN_reciprocal, onv_node_in(l, node, 0), node->outputs[0]);
     bool is_whole = is_multiplied(l, node->outputs[0]);
-    bool calls = node->in_place == ONV_IN_PLACE_NO || node->statements == NULL ||
+    bool calls = onv_noted(node)->in_place == ONV_IN_PLACE_NO || node->statements == NULL ||
                  node->statements[0] == '\0';
     if (inverse == ONV_NO_TENSOR || is_whole || calls || !onv_node_is_aten(node, "reciprocal")) {
         onv_node_set(l, node, 0, inverse);
@@ -44,7 +44,8 @@ void onv_lower_reciprocal(onv_lowering *l, const onv_node *node)
     }
     uint32_t out = multiplied(l, node, inverse);
     onv_node_set(l, node, 0, out);
-    if (node->in_place != ONV_IN_PLACE_UNTOLD || !onv_tensor_needs_grad(&l->emit, out)) return;
+    if (onv_noted(node)->in_place != ONV_IN_PLACE_UNTOLD || !onv_tensor_needs_grad(&l->emit, out))
+        return;
     l->tally.quotients.count++; /* its line is not told */
     l->tally.quotients.bytes = sum_of(l->tally.quotients.bytes, onv_tensor_at(&l->emit, out).bytes);
 }

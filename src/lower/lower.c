@@ -115,7 +115,8 @@ static void mark_readers(onv_lowering *l)
 /* A reshape copies what it has to by itself. */
 static bool reads_clone(const onv_node *node, uint32_t k)
 {
-    return k < 32 && (node->clones & ONV_BIT(k)) != 0 && strstr(node->aten_op, "view") == NULL;
+    return k < 32 && (onv_noted(node)->clones & ONV_BIT(k)) != 0 &&
+           strstr(node->aten_op, "view") == NULL;
 }
 
 /* A convolution into which a norm was folded has the note of the norm, which does not tell what the convolution read. */
@@ -223,7 +224,7 @@ static void lower_lost_dropout(onv_lowering *l, const onv_node *node)
 {
     if (l->emit.options->inference || !l->fusions.lost_dropout[l->emit.node.index]) return;
     onv_eager_tensor t = onv_tensor_at(&l->emit, onv_value_tensor(l, node->outputs[0]));
-    if (!node->tells_dropout)
+    if (!onv_noted(node)->tells_dropout)
         l->tally.lost_dropout.bytes += t.bytes + t.elems; /* what drops some, and its mask */
     if (onv_dropout_of_attention(l, node) <= 0) return;
     onv_value_set(l, node->outputs[0],
@@ -277,7 +278,7 @@ void onv_lower_at(onv_lowering *l, onv_node_id id)
     const onv_node *node = onv_is_node(id) ? onv_model_node(l->emit.model, id) : NULL;
     l->emit.node = id;
     l->emit.is_linear = node != NULL && onv_node_is_aten(node, "linear");
-    l->emit.drops_bias = node != NULL && node->has_bias;
+    l->emit.drops_bias = node != NULL && onv_noted(node)->has_bias;
     l->emit.dropout = node != NULL ? onv_dropout_of_attention(l, node) : 0;
 }
 
@@ -296,7 +297,8 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
             onv_value_is_weight(onv_model_value(l->emit.model, node->inputs[k])))
             onv_node_in(l, node, k);
     onv_repeat_merged(l, node);
-    for (uint32_t k = 0; k < node->n_inputs && node->detached != 0; k++) onv_node_in(l, node, k);
+    for (uint32_t k = 0; k < node->n_inputs && onv_noted(node)->detached != 0; k++)
+        onv_node_in(l, node, k);
     size_t first_op = l->emit.eager->ops.count;
     l->working_op = SIZE_MAX;
     if (fusion == 0) {
@@ -458,8 +460,8 @@ static bool is_normed(const onv_emitter *e, uint32_t tensor)
 static bool is_written_view(onv_emitter *e, uint32_t tensor)
 {
     if (is_normed(e, tensor)) return true;
-    bool is_told =
-        onv_is_node(e->node) && onv_model_node(e->model, e->node)->in_place == ONV_IN_PLACE_YES;
+    bool is_told = onv_is_node(e->node) &&
+                   onv_noted(onv_model_node(e->model, e->node))->in_place == ONV_IN_PLACE_YES;
     return is_told && strcmp(e->op.name, "add_") != 0 && is_view((const onv_lowering *)e, tensor);
 }
 

@@ -118,7 +118,7 @@ static void lower_softmax(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     uint8_t given = onv_tensor_at(&l->emit, x).dtype;
-    bool was_asked = node->asks_for_float32 && l->emit.options->amp == ONV_UNDEFINED &&
+    bool was_asked = onv_noted(node)->asks_for_float32 && l->emit.options->amp == ONV_UNDEFINED &&
                      (given == ONV_FLOAT16 || given == ONV_BFLOAT16);
     l->recovery.dtype = was_asked ? (uint8_t)ONV_FLOAT : given;
     uint32_t out = onv_recover_unary(
@@ -170,7 +170,7 @@ static void lower_maximum(onv_lowering *l, const onv_node *node)
         name = ONV_ATEN_any;
     else if (told && strcmp(node->aten_op, is_max ? "aten.max.dim" : "aten.min.dim") == 0)
         name = by_dim;
-    else if (node->pools || is_pool(l, node))
+    else if (onv_noted(node)->pools || is_pool(l, node))
         name = ONV_ATEN_adaptive_max_pool1d;
     else if (onv_node_is_aten(node, is_max ? "max" : "min"))
         name = is_max ? ONV_ATEN_max : ONV_ATEN_min;
@@ -213,7 +213,7 @@ static void lower_cross_entropy(onv_lowering *l, const onv_node *node)
 {
     static const char *const names[] = {"self", "target", "weight"};
     for (uint32_t k = 0; k < 3; k++) onv_recover_tensor(l, names[k], onv_node_in(l, node, k));
-    if (node->smooths_labels) onv_recover_real(l, "label_smoothing", 1);
+    if (onv_noted(node)->smooths_labels) onv_recover_real(l, "label_smoothing", 1);
     onv_node_set(l, node, 0, onv_recover_call(l, ONV_ATEN_cross_entropy_loss, node->outputs[0]));
 }
 

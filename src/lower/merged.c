@@ -103,15 +103,15 @@ static bool list_calls(onv_lowering *l, calls *found)
 static bool is_told(const onv_lowering *l, onv_value_id id, const onv_node *node)
 {
     const char *name = onv_model_value(l->emit.model, id)->name;
-    return node->merged_call != NULL && is_relu(name) && is_relu(node->merged_call) &&
-           strcmp(name, node->merged_call) != 0;
+    return onv_noted(node)->merged_call != NULL && is_relu(name) &&
+           is_relu(onv_noted(node)->merged_call) && strcmp(name, onv_noted(node)->merged_call) != 0;
 }
 
 /* Numbers of "relu" that arguments name, sorted, each once. */
 static bool list_told(const onv_lowering *l, calls *told)
 {
     for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
-        const char *name = l->emit.model->nodes.at[i].merged_call;
+        const char *name = onv_noted(&l->emit.model->nodes.at[i])->merged_call;
         numbered call;
         if (name == NULL || !is_relu(name) || !read_name(name, &call)) continue;
         if (!onv_vec_push(told, call)) return false;
@@ -148,7 +148,9 @@ static bool count_dropouts(const onv_lowering *l, uint32_t *count)
     bool fits = true;
     for (uint32_t i = 0; i < l->emit.model->nodes.count && fits; i++) {
         const onv_node *node = &l->emit.model->nodes.at[i];
-        if (node->merged_call == NULL || !onv_is_call_of(node->merged_call, "getitem")) continue;
+        if (onv_noted(node)->merged_call == NULL ||
+            !onv_is_call_of(onv_noted(node)->merged_call, "getitem"))
+            continue;
         bool reads = false;
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             onv_node_id from = onv_is_value(node->inputs[k])
@@ -157,8 +159,8 @@ static bool count_dropouts(const onv_lowering *l, uint32_t *count)
             reads |= onv_is_node(from) &&
                      strcmp(onv_model_node(l->emit.model, from)->op_type, "Dropout") == 0;
         }
-        if (!reads || onv_ptr_map_get(&seen, node->merged_call, NULL)) continue;
-        fits = onv_ptr_map_set(&seen, node->merged_call, 1);
+        if (!reads || onv_ptr_map_get(&seen, onv_noted(node)->merged_call, NULL)) continue;
+        fits = onv_ptr_map_set(&seen, onv_noted(node)->merged_call, 1);
         ++*count;
     }
     onv_ptr_map_cleanup(&seen);
@@ -187,7 +189,7 @@ static bool list_ends(const onv_lowering *l, calls *found)
     uint32_t most[N_KINDS] = {0};
     numbered call;
     for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
-        const char *name = l->emit.model->nodes.at[i].merged_call;
+        const char *name = onv_noted(&l->emit.model->nodes.at[i])->merged_call;
         if (name == NULL || is_relu(name) || !read_name(name, &call)) continue;
         if (call.number > most[call.kind]) most[call.kind] = call.number;
     }
@@ -437,7 +439,7 @@ static bool reads_itself(const onv_node *node, onv_value_id id)
     for (uint32_t k = 0; k < node->n_inputs && k < 32; k++) {
         if (node->inputs[k].index != id.index) continue;
         reads++;
-        named += (node->named & ONV_BIT(k)) != 0;
+        named += (onv_noted(node)->named & ONV_BIT(k)) != 0;
     }
     return reads == 1 && named == 1;
 }
@@ -461,11 +463,11 @@ bool onv_call_is_like(const onv_call_name *a, const onv_call_name *b)
 
 const char *onv_merged_name(const onv_lowering *l, onv_value_id id, const onv_node *node)
 {
-    if (node->merged_call == NULL || reads_itself(node, id)) return NULL;
-    onv_call_name wanted = onv_call_name_of(node->merged_call);
+    if (onv_noted(node)->merged_call == NULL || reads_itself(node, id)) return NULL;
+    onv_call_name wanted = onv_call_name_of(onv_noted(node)->merged_call);
     onv_call_name found = onv_call_name_of(onv_model_value(l->emit.model, id)->name);
     bool is_later = onv_call_is_like(&wanted, &found) && wanted.number > found.number;
-    return is_later ? node->merged_call : NULL;
+    return is_later ? onv_noted(node)->merged_call : NULL;
 }
 
 uint32_t onv_merged_again(onv_lowering *l, onv_value_id id, const onv_node *node,
@@ -483,7 +485,7 @@ uint32_t onv_merged_again(onv_lowering *l, onv_value_id id, const onv_node *node
 void onv_merged_select(onv_lowering *l, onv_value_id id, const onv_node *node)
 {
     if (!onv_is_value(id) || !l->values[id.index].is_known ||
-        (node->merged_call == NULL && l->values[id.index].first_named == 0))
+        (onv_noted(node)->merged_call == NULL && l->values[id.index].first_named == 0))
         return;
     const char *wanted = onv_merged_name(l, id, node), *now = l->values[id.index].stands_for;
     if (wanted == now || (l->values[id.index].first_named == 0 && wanted == NULL) ||
@@ -510,7 +512,7 @@ bool onv_merged_is_named(onv_lowering *l, onv_value_id id, const onv_node *node)
 {
     if (!onv_is_value(id) || onv_merged_name(l, id, node) == NULL) return false;
     const onv_value *value = onv_model_value(l->emit.model, id);
-    if (l->values[id.index].stands_for == node->merged_call) return false;
-    if (is_view(l, value)) return !node->solves_by_rows;
+    if (l->values[id.index].stands_for == onv_noted(node)->merged_call) return false;
+    if (is_view(l, value)) return !onv_noted(node)->solves_by_rows;
     return is_plain_call(l, value);
 }

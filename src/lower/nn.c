@@ -234,7 +234,7 @@ static bool updates_first(onv_lowering *l, const onv_fusion *f, onv_aten_id call
     bool may = call == ONV_ATEN_elu || call == ONV_ATEN_add_alpha || call == ONV_ATEN_sub_alpha;
     onv_eager_tensor t = onv_tensor_at(&l->emit, onv_value_tensor(l, f->x));
     onv_shape shape;
-    may = may && reader != NULL && reader->in_place == ONV_IN_PLACE_YES &&
+    may = may && reader != NULL && onv_noted(reader)->in_place == ONV_IN_PLACE_YES &&
           reader->inputs[0].index == f->x.index && !l->emit.options->no_inplace &&
           !l->emit.options->graph_module && onv_value_shape(l, f->out, &shape) &&
           shape.rank == t.rank;

@@ -18,14 +18,16 @@ static bool has_dims(const onv_lowering *l, uint32_t tensor, const onv_shape *sh
 static uint32_t padded_before(onv_lowering *l, const onv_node *node, const onv_shape *shape)
 {
     uint32_t value = node->inputs[0].index, pad = l->values[value].pad;
-    if (node->padded != NULL && node->padded == l->values[value].padded_name &&
+    if (onv_noted(node)->padded != NULL &&
+        onv_noted(node)->padded == l->values[value].padded_name &&
         has_dims(l, l->values[value].padded - 1, shape))
         return l->values[value].padded - 1;
     if (pad == 0) return ONV_NO_TENSOR;
     onv_value_id result = l->emit.model->nodes.at[pad - 1].outputs[0];
     /* Of another call it is a copy of that: one that pads by nothing copies, too. */
     const char *name = onv_model_value(l->emit.model, result)->name;
-    if (node->padded != NULL && strncmp(name, "pad", 3) == 0 && strcmp(name, node->padded) != 0)
+    if (onv_noted(node)->padded != NULL && strncmp(name, "pad", 3) == 0 &&
+        strcmp(name, onv_noted(node)->padded) != 0)
         return ONV_NO_TENSOR;
     uint32_t tensor =
         l->values[result.index].is_known ? l->values[result.index].tensor : ONV_NO_TENSOR;
@@ -38,8 +40,8 @@ static int64_t own_padding(const onv_node *node, uint32_t i, int64_t begin, int6
 {
     int64_t least = begin < end ? begin : end, own = 0;
     if (least < 0) return 0;
-    if (node->pads_same) return least;
-    const char *at = node->padding;
+    if (onv_noted(node)->pads_same) return least;
+    const char *at = onv_noted(node)->padding;
     for (uint32_t k = 0; at != NULL && *at != '\0' && k <= i; k++) {
         own = strtoll(at + 1, NULL, 10);
         at = strchr(at + 1, ',');
@@ -74,7 +76,7 @@ uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
     if (pads->count != 2 * (t.rank - 2) || strcmp(node->op_type, "Conv") != 0) return x;
     for (uint32_t i = 0; i < t.rank; i++) shape.dims[i] = t.dims[i];
     if (!find_padded(node, pads, &shape, &uneven)) return x;
-    if ((!uneven && !node->has_pad) || l->emit.options->as_exported) return x;
+    if ((!uneven && !onv_noted(node)->has_pad) || l->emit.options->as_exported) return x;
     uint32_t again = padded_before(l, node, &shape);
     if (again != ONV_NO_TENSOR) return again;
     int64_t strides[ONV_MAX_RANK];
@@ -88,7 +90,7 @@ uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
     onv_emit_out(&l->emit, out);
     onv_emit_end(&l->emit);
     l->values[node->inputs[0].index].padded = out + 1;
-    l->values[node->inputs[0].index].padded_name = node->padded;
+    l->values[node->inputs[0].index].padded_name = onv_noted(node)->padded;
     return out;
 }
 

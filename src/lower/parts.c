@@ -37,7 +37,8 @@ static bool is_same_call(const onv_node *a, const onv_node *b)
 
 static bool is_checkpointed(const onv_lowering *l, const onv_eager_op *op)
 {
-    return onv_is_node(op->node) && onv_model_node(l->emit.model, op->node)->is_checkpointed;
+    return onv_is_node(op->node) &&
+           onv_noted(onv_model_node(l->emit.model, op->node))->is_checkpointed;
 }
 
 /* By storage: 1 + the operation that made it. */

@@ -220,9 +220,9 @@ static bool is_of_library(const onv_node *node)
 /* Where nothing tells, it does. */
 static bool relu_overwrites(onv_lowering *l, const onv_node *node)
 {
-    bool is_untold = node->in_place == ONV_IN_PLACE_UNTOLD;
+    bool is_untold = onv_noted(node)->in_place == ONV_IN_PLACE_UNTOLD;
     bool makes_new = is_untold ? onv_node_is_geometric(node) || l->emit.options->relu_makes_new
-                               : node->in_place == ONV_IN_PLACE_NO;
+                               : onv_noted(node)->in_place == ONV_IN_PLACE_NO;
     if (l->emit.options->no_inplace || makes_new || !onv_may_overwrite(l, node, 0)) return false;
     uint64_t bytes = onv_tensor_at(&l->emit, onv_node_in(l, node, 0)).bytes;
     if (is_untold && onv_node_is_noted(node) && !is_of_library(node)) {
@@ -235,7 +235,7 @@ static bool relu_overwrites(onv_lowering *l, const onv_node *node)
 static bool leaky_overwrites(onv_lowering *l, const onv_node *node)
 {
     if (l->emit.options->no_inplace || !onv_may_overwrite(l, node, 0)) return false;
-    if (node->in_place == ONV_IN_PLACE_YES || onv_is_inplace(l, node, true)) return true;
+    if (onv_noted(node)->in_place == ONV_IN_PLACE_YES || onv_is_inplace(l, node, true)) return true;
     uint32_t x = onv_node_in(l, node, 0);
     if (onv_tensor_needs_grad(&l->emit, x)) {
         l->tally.activations.count++;
@@ -254,7 +254,7 @@ static bool overwrites(onv_lowering *l, const onv_node *node, uint32_t k)
     if (is_leaky(node)) return leaky_overwrites(l, node);
     if (is_activation(node) && onv_overwrites(l, node, node->inputs[0], 1)) return true;
     if (is_library_gate(l, node) && onv_overwrites(l, node, node->inputs[0], 2)) return true;
-    bool is_told = node->in_place == ONV_IN_PLACE_YES && !o->graph_module;
+    bool is_told = onv_noted(node)->in_place == ONV_IN_PLACE_YES && !o->graph_module;
     bool is_module = !o->inference && is_relu6(l, node) &&
                      onv_tensor_needs_grad(&l->emit, onv_node_in(l, node, 0));
     if (!is_told && !is_module && !(is_residual_update(l, node) && !o->graph_module)) return false;

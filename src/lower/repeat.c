@@ -103,7 +103,7 @@ static void repeat_in_module(onv_lowering *l, onv_value_id id, const onv_node *r
             l->values[chain[n].index].is_known = false;
         if (is_other) l->values[chain[n].index].made_in = reader->scope;
     }
-    l->values[id.index].stands_for = reader->merged_call;
+    l->values[id.index].stands_for = onv_noted(reader)->merged_call;
     l->tally.merged.count++;
 }
 
@@ -113,7 +113,7 @@ void onv_repeat_merged(onv_lowering *l, const onv_node *node)
     for (uint32_t k = 0; k < node->n_inputs && node->graph.index == 0; k++) {
         onv_merged_select(l, node->inputs[k], node);
         /* By its name it was given to this module. */
-        bool is_itself = k < 32 && (node->named & ONV_BIT(k)) != 0;
+        bool is_itself = k < 32 && (onv_noted(node)->named & ONV_BIT(k)) != 0;
         if ((!is_itself && onv_merged_is_other_module(l, node->inputs[k], node)) ||
             onv_merged_is_named(l, node->inputs[k], node))
             repeat_in_module(l, node->inputs[k], node);

@@ -54,8 +54,8 @@ static void report_caches(onv_lowering *l)
     uint32_t calls = 0;
     for (uint32_t i = 0; i < l->live->timeline.steps.count; i++) {
         const onv_node *node = onv_model_node(l->emit.model, l->live->timeline.steps.at[i].node);
-        bool is_call = node->cache_call != NULL && node->scope != scope && node->n_inputs > 0 &&
-                       onv_is_value(node->inputs[0]);
+        bool is_call = onv_noted(node)->cache_call != NULL && node->scope != scope &&
+                       node->n_inputs > 0 && onv_is_value(node->inputs[0]);
         if (node->graph.index == 0) scope = node->scope;
         uint32_t tensor = is_call ? l->values[node->inputs[0].index].tensor : ONV_NO_TENSOR;
         if (!is_call || tensor == ONV_NO_TENSOR) continue;
@@ -113,7 +113,7 @@ static void report_inner_graphs(onv_lowering *l)
     uint32_t n = 0;
     for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
         const onv_node *node = &l->emit.model->nodes.at[i];
-        if (node->inner_graph == NULL || node->n_parameters == 0) continue;
+        if (onv_noted(node)->inner_graph == NULL || onv_noted(node)->n_parameters == 0) continue;
         if (n++ == 0) first = node;
     }
     if (n > 0)
@@ -176,7 +176,8 @@ static onv_tally count_removed(const onv_lowering *l)
     for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
         const onv_node *node = &l->emit.model->nodes.at[i];
         for (uint32_t k = 0; k < node->n_inputs && k < 32 && node->graph.index == 0; k++) {
-            bool is_told = (node->neutral & ONV_BIT(k)) != 0 && onv_is_value(node->inputs[k]);
+            bool is_told =
+                (onv_noted(node)->neutral & ONV_BIT(k)) != 0 && onv_is_value(node->inputs[k]);
             uint32_t tensor = is_told ? l->values[node->inputs[k].index].tensor : ONV_NO_TENSOR;
             if (tensor == ONV_NO_TENSOR) continue;
             uint64_t bytes = onv_tensor_at(&l->emit, tensor).bytes;

@@ -99,7 +99,7 @@ static void emit_node(onv_lowering *l, const onv_node *node, onv_rnn_cell cell,
     bool has_bias = node->n_inputs > B && onv_is_value(node->inputs[B]);
     onv_rnn_layer r = {.weights = weights->at,
                        .n_weights = weights->count,
-                       .lacks_bias = !has_bias && node->n_parameters > 0};
+                       .lacks_bias = !has_bias && onv_noted(node)->n_parameters > 0};
     r.x = onv_amp_low(&l->emit, onv_node_in(l, node, X));
     r.h = onv_amp_low(&l->emit, onv_node_in(l, node, INITIAL_H));
     /* Both states are zeros of their own, which exporters write once. */

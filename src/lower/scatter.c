@@ -100,8 +100,8 @@ bool onv_node_is_geometric(const onv_node *node)
 static bool scatters_in_place(onv_lowering *l, const onv_node *node)
 {
     bool adds = adds_up(node) || (!onv_scatter_reduces(node) && onv_node_is_aten(node, "scatter"));
-    bool may = node->in_place == ONV_IN_PLACE_YES ||
-               (node->in_place == ONV_IN_PLACE_UNTOLD && onv_node_is_geometric(node));
+    bool may = onv_noted(node)->in_place == ONV_IN_PLACE_YES ||
+               (onv_noted(node)->in_place == ONV_IN_PLACE_UNTOLD && onv_node_is_geometric(node));
     if (!adds || !may || node->n_inputs < 3 || l->emit.options->no_inplace) return false;
     return onv_value_is_fill(l, node->inputs[0]);
 }
@@ -166,7 +166,7 @@ static bool find_untransposed(const onv_lowering *l, const onv_node *node, const
  * that was computed. */
 static bool puts_in_place(onv_lowering *l, const onv_node *node, uint32_t base)
 {
-    if (base == ONV_NO_TENSOR || node->in_place != ONV_IN_PLACE_YES ||
+    if (base == ONV_NO_TENSOR || onv_noted(node)->in_place != ONV_IN_PLACE_YES ||
         l->emit.options->no_inplace || !onv_node_is_aten(node, "index_put"))
         return false;
     return onv_value_is_fill(l, node->inputs[0]) || may_write(l, base);
@@ -183,7 +183,7 @@ static uint32_t cloned_base(onv_lowering *l, const onv_node *node, uint32_t base
         strcmp(move->op_type, "Transpose") == 0)
         reader = move;
     onv_value_id id = reader->inputs[0];
-    if ((reader->clones & ONV_BIT(0)) == 0 || !onv_is_value(id) ||
+    if ((onv_noted(reader)->clones & ONV_BIT(0)) == 0 || !onv_is_value(id) ||
         l->values[id.index].tensor == ONV_NO_TENSOR)
         return base;
     onv_eager_tensor t = onv_tensor_at(&l->emit, base);
@@ -255,9 +255,9 @@ void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
 {
     bool adds = adds_up(node) && onv_node_is_aten(node, "index_put");
     uint32_t given = onv_node_in(l, node, 0), base = given;
-    if (node->in_place == ONV_IN_PLACE_YES) base = cloned_base(l, node, base);
+    if (onv_noted(node)->in_place == ONV_IN_PLACE_YES) base = cloned_base(l, node, base);
     bool in_place = puts_in_place(l, node, base);
-    if (!adds && !node->copies_by_index && !in_place) {
+    if (!adds && !onv_noted(node)->copies_by_index && !in_place) {
         onv_lower_by_traits(l, node);
         return;
     }
@@ -267,18 +267,18 @@ void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
         l->emit.eager->storages.at[onv_tensor_at(&l->emit, base).storage].is_given =
             true; /* it has a name */
     uint32_t out = new_result(l, node, base, in_place, is_new);
-    onv_emit_begin(&l->emit, adds                    ? "index_add"
-                             : node->copies_by_index ? "index_copy"
-                                                     : "index_put");
+    onv_emit_begin(&l->emit, adds                               ? "index_add"
+                             : onv_noted(node)->copies_by_index ? "index_copy"
+                                                                : "index_put");
     l->emit.op.in_place = in_place;
     onv_emit_in(&l->emit, base, adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
     onv_emit_in(&l->emit, onv_node_in(l, node, 1), ONV_GRAD_NONE);
     onv_emit_in(&l->emit, onv_node_in(l, node, 2), ONV_GRAD_NEW);
     onv_emit_save(&l->emit, onv_node_in(l, node, 1));
-    if ((adds && !node->puts_by_index) || node->copies_by_index)
+    if ((adds && !onv_noted(node)->puts_by_index) || onv_noted(node)->copies_by_index)
         onv_emit_save(&l->emit, onv_node_in(l, node, 2));
-    if (adds && node->puts_by_index) onv_emit_temps(&l->emit, sorting_bytes(l, node), 0);
-    if (adds && !node->puts_by_index && onv_is_value(node->inputs[2]))
+    if (adds && onv_noted(node)->puts_by_index) onv_emit_temps(&l->emit, sorting_bytes(l, node), 0);
+    if (adds && !onv_noted(node)->puts_by_index && onv_is_value(node->inputs[2]))
         onv_emit_temps(&l->emit, 0, alpha_bytes(l, node));
     onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
     onv_emit_end(&l->emit);
@@ -319,12 +319,12 @@ void onv_lower_write(onv_lowering *l, const onv_fusion *f)
         onv_value_set(l, f->out, onv_value_new(l, f->out, ONV_UNDEFINED));
         return;
     }
-    if (onv_model_node(l->emit.model, f->last)->in_place == ONV_IN_PLACE_NO) {
+    if (onv_noted(onv_model_node(l->emit.model, f->last))->in_place == ONV_IN_PLACE_NO) {
         onv_value_set(l, f->out, emit_scatter(l, x, part));
         return;
     }
     bool is_clone = onv_is_node(f->first) &&
-                    (onv_model_node(l->emit.model, f->first)->clones & ONV_BIT(0)) != 0;
+                    (onv_noted(onv_model_node(l->emit.model, f->first))->clones & ONV_BIT(0)) != 0;
     if (is_clone || !may_write(l, x)) x = onv_emit_clone(&l->emit, x);
     if (x == ONV_NO_TENSOR) return;
     onv_eager_tensor t = onv_tensor_at(&l->emit, x), from = onv_tensor_at(&l->emit, part);

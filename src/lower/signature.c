@@ -208,10 +208,10 @@ static void wait_for_biases_of_terms(onv_lowering *l)
         if (!is_computed || weight->type.rank < 2 ||
             !onv_dim_is_const(weight->type.dims[is_turned]))
             continue;
-        for (uint32_t k = 0; k < node->n_parameters; k++) {
-            size_t at = onv_listed_find(l, node->parameters[k]);
+        for (uint32_t k = 0; k < onv_noted(node)->n_parameters; k++) {
+            size_t at = onv_listed_find(l, onv_noted(node)->parameters[k]);
             if (at == SIZE_MAX || l->signature.explained[at] ||
-                strcmp(last_part(node->parameters[k]), "bias") != 0)
+                strcmp(last_part(onv_noted(node)->parameters[k]), "bias") != 0)
                 continue;
             l->signature.waits[at] = true;
         }
@@ -223,15 +223,15 @@ static const char *find_argument(const onv_lowering *l, const onv_weight_read *r
 {
     const onv_node *node = &l->emit.model->nodes.at[read->node];
     const char *found = NULL;
-    for (uint32_t i = 0; i < node->n_parameters; i++) {
-        const char *name = node->parameters[i];
+    for (uint32_t i = 0; i < onv_noted(node)->n_parameters; i++) {
+        const char *name = onv_noted(node)->parameters[i];
         bool is_taken = false;
         for (uint32_t k = 0; k < node->n_inputs && !is_taken; k++)
             is_taken = k != read->k && onv_is_value(node->inputs[k]) &&
                        onv_model_value(l->emit.model, node->inputs[k])->name == name;
         if (is_taken) continue;
         if (strcmp(last_part(name), read->slot) == 0) return name;
-        if (node->n_parameters == 1) found = name;
+        if (onv_noted(node)->n_parameters == 1) found = name;
     }
     return found;
 }
@@ -369,8 +369,9 @@ static size_t find_dropped(onv_lowering *l, const onv_node *node, char *module, 
     const onv_weight_read *read =
         node->n_inputs > 1 ? onv_weight_owner(l, node->inputs[1], node, 1) : NULL;
     const char *name = read != NULL ? read->parameter : NULL;
-    for (uint32_t i = 0; i < node->n_parameters && read == NULL; i++)
-        if (strcmp(last_part(node->parameters[i]), "bias") == 0) name = node->parameters[i];
+    for (uint32_t i = 0; i < onv_noted(node)->n_parameters && read == NULL; i++)
+        if (strcmp(last_part(onv_noted(node)->parameters[i]), "bias") == 0)
+            name = onv_noted(node)->parameters[i];
     const char *dot = name != NULL ? strrchr(name, '.') : NULL;
     if (dot == NULL || (read != NULL && strcmp(dot + 1, "weight") != 0) ||
         (size_t)(dot - name) >= size)

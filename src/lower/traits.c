@@ -51,8 +51,9 @@ static onv_aten_id aten_of(const onv_node *node)
 static bool overwrites_first(onv_lowering *l, const onv_node *node, uint8_t dtype)
 {
     const onv_lower_options *o = l->emit.options;
-    if (node->in_place != ONV_IN_PLACE_YES || o->no_inplace || o->graph_module || o->checkpoints ||
-        (node->traits.inplace & ONV_BIT(0)) == 0 || !onv_may_overwrite(l, node, 0))
+    if (onv_noted(node)->in_place != ONV_IN_PLACE_YES || o->no_inplace || o->graph_module ||
+        o->checkpoints || (node->traits.inplace & ONV_BIT(0)) == 0 ||
+        !onv_may_overwrite(l, node, 0))
         return false;
     onv_eager_tensor t = onv_tensor_at(&l->emit, onv_node_in(l, node, 0));
     onv_shape shape;

@@ -373,11 +373,11 @@ uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k)
     if (k >= node->n_inputs) return ONV_NO_TENSOR;
     onv_value_id id = node->inputs[k];
     uint32_t tensor = read_value(l, id, node, k);
-    bool is_clone = k < 32 && (node->clones & ONV_BIT(k)) != 0 && onv_is_value(id) &&
+    bool is_clone = k < 32 && (onv_noted(node)->clones & ONV_BIT(k)) != 0 && onv_is_value(id) &&
                     strstr(node->aten_op, "view") == NULL &&
                     l->values[id.index].cloned_for == ONV_CLONED_FOR_SOME;
     if (is_clone && tensor != ONV_NO_TENSOR) tensor = clone_of(l, id, tensor);
-    bool is_detached = k < 32 && (node->detached & ONV_BIT(k)) != 0 && onv_is_value(id);
+    bool is_detached = k < 32 && (onv_noted(node)->detached & ONV_BIT(k)) != 0 && onv_is_value(id);
     return is_detached && !l->emit.options->as_exported ? detached(l, id, tensor) : tensor;
 }
 

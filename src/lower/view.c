@@ -315,7 +315,8 @@ static void lower_gather(onv_lowering *l, const onv_node *node)
 static bool lower_take(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0), indices = onv_node_in(l, node, 1);
-    if ((node->line_calls & ONV_LINE_CALLS_TAKE) == 0 || x == ONV_NO_TENSOR) return false;
+    if ((onv_noted(node)->line_calls & ONV_LINE_CALLS_TAKE) == 0 || x == ONV_NO_TENSOR)
+        return false;
     uint32_t out = onv_node_new(l, node, 0, ONV_UNDEFINED);
     onv_emit_begin(&l->emit, "take");
     onv_emit_in(&l->emit, x, ONV_GRAD_NEW);

@@ -170,8 +170,8 @@ onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read 
         !onv_dtype_is_float((onv_dtype)value->tensor->type.dtype))
         return ONV_WEIGHT_IS_OTHER;
     if (onv_weight_place_of(&l->emit.model->nodes.at[read->node], read->k) == ONV_PLACE_WEIGHT)
-        return l->emit.model->nodes.at[read->node].takes_buffer ? ONV_WEIGHT_IS_OTHER
-                                                                : ONV_WEIGHT_IS_TAKEN;
+        return onv_noted(&l->emit.model->nodes.at[read->node])->takes_buffer ? ONV_WEIGHT_IS_OTHER
+                                                                             : ONV_WEIGHT_IS_TAKEN;
     bool made = true;
     for (const onv_weight_read *at = reads_of(l, read->value);
          at != NULL && at < end_of_reads(l) && at->value == read->value; at++) {
@@ -196,7 +196,8 @@ bool onv_weight_is_unit(const onv_lowering *l, onv_value_id id)
     if (at == NULL || onv_model_value(l->emit.model, id)->role != ONV_ROLE_NOT_NOTED) return false;
     for (; at < end_of_reads(l) && at->value == id.index; at++) {
         const onv_node *node = &l->emit.model->nodes.at[at->node];
-        if (!node->lacks_scale || at->k != 1 || strcmp(node->op_type, "LayerNormalization") != 0)
+        if (!onv_noted(node)->lacks_scale || at->k != 1 ||
+            strcmp(node->op_type, "LayerNormalization") != 0)
             return false;
     }
     return true;
@@ -252,13 +253,13 @@ static bool is_told_by_place(onv_lowering *l, uint32_t index, onv_weight_verdict
         const onv_node *node = &l->emit.model->nodes.at[at->node];
         onv_weight_place place = onv_weight_place_of(node, at->k);
         /* A filter that code made, a wavelet, say: no listed parameter has its name, nor is left for it. */
-        bool is_filter = place == ONV_PLACE_WEIGHT && !node->takes_buffer &&
+        bool is_filter = place == ONV_PLACE_WEIGHT && !onv_noted(node)->takes_buffer &&
                          l->signature.count > 0 && onv_weight_is_view(value->name) &&
                          find_named(l, index) == NULL;
         if (place == ONV_PLACE_WEIGHT) {
-            onv_weight_use use = is_filter            ? ONV_WEIGHT_MADE
-                                 : node->takes_buffer ? ONV_WEIGHT_BUFFER
-                                                      : ONV_WEIGHT_TRAINED;
+            onv_weight_use use = is_filter                       ? ONV_WEIGHT_MADE
+                                 : onv_noted(node)->takes_buffer ? ONV_WEIGHT_BUFFER
+                                                                 : ONV_WEIGHT_TRAINED;
             *v = (onv_weight_verdict){use, true, at};
             return true;
         }
@@ -329,11 +330,11 @@ static bool is_derived(onv_lowering *l, const onv_value *value, const onv_weight
     const char *name = value->name;
     bool is_layer = onv_node_is_any_aten(node, layers, sizeof layers / sizeof layers[0]);
     /* A gain times a number. */
-    if (read->k == 1 && node->weight_call != NULL &&
+    if (read->k == 1 && onv_noted(node)->weight_call != NULL &&
         strcmp(node->op_type, "BatchNormalization") == 0)
         return strchr(name, '.') == NULL;
-    if (onv_has_made_up_name(name) && read->k == 1 && node->weight_call != NULL)
-        name = node->weight_call;
+    if (onv_has_made_up_name(name) && read->k == 1 && onv_noted(node)->weight_call != NULL)
+        name = onv_noted(node)->weight_call;
     if (value->type.rank < 2 || onv_has_made_up_name(name) || strchr(name, '.') != NULL)
         return false;
     if (is_layer && name == value->name)
@@ -382,8 +383,8 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
 /* Does the call name that parameter? */
 static bool is_argument(const onv_node *node, const char *parameter)
 {
-    for (uint32_t i = 0; i < node->n_parameters; i++)
-        if (node->parameters[i] == parameter) return true;
+    for (uint32_t i = 0; i < onv_noted(node)->n_parameters; i++)
+        if (onv_noted(node)->parameters[i] == parameter) return true;
     return false;
 }
 

@@ -91,10 +91,10 @@ static const char *noted_attribute(const onv_node *node, uint32_t k)
     bool is_any = false;
     for (size_t i = 0; i < sizeof pointwise / sizeof pointwise[0]; i++)
         is_any |= strcmp(node->op_type, pointwise[i]) == 0;
-    if (!is_any || scope == 0 || node->n_parameters != 1 ||
+    if (!is_any || scope == 0 || onv_noted(node)->n_parameters != 1 ||
         onv_weight_place_of(node, k) != ONV_PLACE_UNKNOWN)
         return NULL;
-    const char *name = node->parameters[0];
+    const char *name = onv_noted(node)->parameters[0];
     if (strncmp(name, node->scope, scope) != 0 || name[scope] != '.') return NULL;
     return strchr(name + scope + 1, '.') == NULL ? name + scope + 1 : NULL;
 }

@@ -142,7 +142,8 @@ static onv_status set_statements(viewer *v, const onv_program_call *call, onv_no
     if (call->trace == NULL || node->calls[0] == '\0') return ONV_OK;
     onv_text trace = onv_text_of(call->trace);
     ONV_WORK(1 + trace.length / WORK_BYTES);
-    return onv_statements_read(v->model, trace, NULL, node, v->err);
+    onv_notes unused = {0}; /* the program has facts for them */
+    return onv_statements_read(v->model, trace, NULL, node, &unused, v->err);
 }
 
 /* "aten.conv2d.default" is conv2d of the domain pytorch.aten. */

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "ir/notes.h"
 #include "load/built.h"
 #include "load/load.h"
 
@@ -218,7 +219,7 @@ static void functions_come_from_metadata(void **state)
         m_put(graph, G_NODE, node);
         msg *file = m_model(graph);
         onv_model *model = built_load(file);
-        assert_string_equal(model->nodes.at[0].function, cases[i].function);
+        assert_string_equal(onv_noted(&model->nodes.at[0])->function, cases[i].function);
         built_done(model, file);
     }
 }
@@ -261,7 +262,7 @@ static void functions_have_other_names(void **state)
         m_put(graph, G_NODE, node);
         msg *file = m_model(graph);
         onv_model *model = built_load(file);
-        assert_string_equal(model->nodes.at[0].function, cases[i].function);
+        assert_string_equal(onv_noted(&model->nodes.at[0])->function, cases[i].function);
         built_done(model, file);
     }
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "ir/notes.h"
 #include "load/built.h"
 #include "load/text.h"
 
@@ -77,7 +78,7 @@ static void the_last_signature_is_used_alone(void **state)
     assert_string_equal(listed->buffers[2], "fc.c");
     assert_int_equal(listed->n_updated, 1);
     assert_string_equal(listed->updated[0], "fc.zz");
-    assert_int_equal(model->nodes.at[0].n_parameters, 0);
+    assert_int_equal(onv_noted(&model->nodes.at[0])->n_parameters, 0);
     built_done(model, file);
     free(parameters);
     free(buffers);
