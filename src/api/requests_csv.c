@@ -3,12 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/fail.h"
 #include "base/file.h"
-#include "base/heap.h"
-#include "base/vec.h"
 
 enum { MOST_TEXT = 1 << 24, MOST_NAMES = 64, MOST_REQUESTS = 100000 };
 
@@ -100,44 +97,16 @@ onv_status onv_requests_csv_parse(const char *text, onv_arena *arena, onv_reques
     return onv_fail(err, ONV_ERR_FORMAT, "there is no request: no line of sizes follows line 1");
 }
 
-/* Pipes may be given, too, so the file is read and not mapped. */
-static onv_status read_text(int file, onv_arena *arena, char **text, onv_error *err)
-{
-    enum { PIECE = 1 << 16 };
-    ONV_VEC(char) read_text = {0};
-    onv_status status = ONV_OK;
-    for (ssize_t n = 1; n != 0 && status == ONV_OK;) {
-        if (read_text.count > MOST_TEXT)
-            status = onv_fail(err, ONV_ERR_LIMIT, "more than %d bytes", MOST_TEXT);
-        else if (!onv_vec_reserve(&read_text, PIECE))
-            status = onv_fail_memory(err);
-        if (status != ONV_OK) break;
-        n = read(file, read_text.at + read_text.count, PIECE);
-        if (n > 0) read_text.count += (size_t)n;
-        if (n < 0 && errno != EINTR) status = onv_fail(err, ONV_ERR_IO, "%s", strerror(errno));
-    }
-    if (status == ONV_OK) {
-        *text = ONV_ARENA_ARRAY(arena, char, read_text.count + 1);
-        if (*text == NULL)
-            status = onv_fail_memory(err);
-        else if (read_text.count > 0)
-            memcpy(*text, read_text.at, read_text.count);
-    }
-    onv_vec_cleanup(&read_text);
-    return status;
-}
-
 onv_status onv_requests_csv_read(const char *path, onv_arena *arena, onv_request_table *table,
                                  onv_error *err)
 {
-    const char *why;
-    char *text;
+    onv_file_bytes bytes;
     onv_error local = {0};
-    int file = onv_file_open(path, &why);
-    if (file < 0) return onv_fail(err, ONV_ERR_IO, "%s: %s", path, why);
-    onv_status status = read_text(file, arena, &text, &local);
-    close(file);
-    if (status == ONV_OK) status = onv_requests_csv_parse(text, arena, table, &local);
-    if (status == ONV_OK) return ONV_OK;
-    return onv_fail(err, status, "%s: %s", path, local.message);
+    onv_status status = onv_file_read(path, MOST_TEXT, &bytes, err);
+    char *text = status == ONV_OK ? onv_arena_strndup(arena, bytes.at, bytes.count) : NULL;
+    onv_vec_cleanup(&bytes);
+    ONV_TRY(status);
+    if (text == NULL) return onv_fail_memory(err);
+    status = onv_requests_csv_parse(text, arena, table, &local);
+    return status == ONV_OK ? ONV_OK : onv_fail(err, status, "%s: %s", path, local.message);
 }

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fail.h"
+
 #ifdef __linux__
 #include <linux/magic.h>
 #include <sys/vfs.h>
@@ -38,4 +40,29 @@ int onv_file_open(const char *path, const char **why)
     }
     if (fd >= 0) close(fd);
     return -1;
+}
+
+static onv_status read_all(int file, size_t most, onv_file_bytes *bytes, onv_error *err)
+{
+    enum { PIECE = 1 << 16 };
+    for (ssize_t n = 1; n != 0;) {
+        if (bytes->count > most) return onv_fail(err, ONV_ERR_LIMIT, "more than %zu bytes", most);
+        if (!onv_vec_reserve(bytes, PIECE)) return onv_fail_memory(err);
+        n = read(file, bytes->at + bytes->count, PIECE);
+        if (n > 0) bytes->count += (size_t)n;
+        if (n < 0 && errno != EINTR) return onv_fail(err, ONV_ERR_IO, "%s", strerror(errno));
+    }
+    return ONV_OK;
+}
+
+onv_status onv_file_read(const char *path, size_t most, onv_file_bytes *bytes, onv_error *err)
+{
+    const char *why;
+    onv_error local = {0};
+    *bytes = (onv_file_bytes){0};
+    int file = onv_file_open(path, &why);
+    if (file < 0) return onv_fail(err, ONV_ERR_IO, "%s: %s", path, why);
+    onv_status status = read_all(file, most, bytes, &local);
+    close(file);
+    return status == ONV_OK ? ONV_OK : onv_fail(err, status, "%s: %s", path, local.message);
 }

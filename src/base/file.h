@@ -2,8 +2,17 @@
 #ifndef ONV_BASE_FILE_H
 #define ONV_BASE_FILE_H
 
-/* Opens a file to read: a descriptor, or -1 and *why. Pipes may be given (/dev/stdin, <(command));
- * a FIFO with a name would be waited for, perhaps for ever, and is refused. */
+#include "base/status.h"
+#include "base/vec.h"
+
+typedef ONV_VEC(char) onv_file_bytes;
+
+/* Reads all of a file. Pipes may be given (/dev/stdin, <(command)); a FIFO with a name would be waited for, perhaps for
+ * ever, and is refused. ONV_ERR_LIMIT: it has more than `most` bytes. The caller cleans up, also after a failure; errors
+ * begin with the path. */
+onv_status onv_file_read(const char *path, size_t most, onv_file_bytes *bytes, onv_error *err);
+
+/* Opens a file to read: a descriptor, or -1 and *why. */
 int onv_file_open(const char *path, const char **why);
 
 #endif

@@ -1,10 +1,8 @@
 /* Taught operators: the file, the lookup, and the rule that interprets a line. */
 #include "infer/op_shapes.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/fail.h"
 #include "base/file.h"
@@ -15,27 +13,11 @@
 onv_status onv_op_shapes_load(onv_op_shapes *table, onv_arena *arena, const char *path,
                               onv_error *err)
 {
-    const char *why;
-    int fd = onv_file_open(path, &why);
-    if (fd < 0) return onv_fail(err, ONV_ERR_IO, "%s: %s", path, why);
-    FILE *file = fdopen(fd, "rb");
-    if (file == NULL) close(fd);
-    if (file == NULL) return onv_fail(err, ONV_ERR_IO, "%s: %s", path, strerror(errno));
-    char *text = onv_heap_alloc(ONV_CUSTOM_OP_MAX_BYTES + 1);
-    size_t bytes = text != NULL ? fread(text, 1, ONV_CUSTOM_OP_MAX_BYTES + 1, file) : 0;
-    bool failed = ferror(file) != 0;
-    fclose(file);
-    onv_status status;
-    if (text == NULL)
-        status = onv_fail_memory(err);
-    else if (failed)
-        status = onv_fail(err, ONV_ERR_IO, "%s: could not be read", path);
-    else if (bytes > ONV_CUSTOM_OP_MAX_BYTES)
-        status =
-            onv_fail(err, ONV_ERR_LIMIT, "%s: longer than %d bytes", path, ONV_CUSTOM_OP_MAX_BYTES);
-    else
-        status = onv_op_shapes_parse(table, arena, path, text, bytes, err);
-    onv_heap_free(text);
+    onv_file_bytes text;
+    onv_status status = onv_file_read(path, ONV_CUSTOM_OP_MAX_BYTES, &text, err);
+    if (status == ONV_OK)
+        status = onv_op_shapes_parse(table, arena, path, text.at, text.count, err);
+    onv_vec_cleanup(&text);
     return status;
 }
 

@@ -32,6 +32,7 @@ void fuzz_run_terms(const uint8_t *data, size_t size);
 void fuzz_run_baseline(const uint8_t *data, size_t size);
 void fuzz_run_tensor(const uint8_t *data, size_t size);
 void fuzz_run_requests(const uint8_t *data, size_t size);
+void fuzz_run_snapshot(const uint8_t *data, size_t size);
 void fuzz_run_archive(const uint8_t *data, size_t size);
 void fuzz_run_expression(const uint8_t *data, size_t size);
 

@@ -1,4 +1,4 @@
-/* Files that options name: a baseline, a tensor, a trace of requests. */
+/* Files that options name: a baseline, a tensor, a trace of requests, a snapshot of PyTorch. */
 #include <string.h>
 #include <unistd.h>
 
@@ -8,6 +8,7 @@
 #include "fuzz/message.h"
 #include "ir/model.h"
 #include "load/load.h"
+#include "snapshot/snapshot.h"
 
 /* Messages of the program: what is wrong with a file is one line. */
 int onv_cli_complain(const char *path, const onv_error *error)
@@ -78,4 +79,28 @@ void fuzz_run_requests(const uint8_t *data, size_t size)
     }
     onv_arena_cleanup(&arena);
     free(text);
+}
+
+void fuzz_run_snapshot(const uint8_t *data, size_t size)
+{
+    onv_error error = {0};
+    onv_snapshot s = {0};
+    onv_status status = onv_snapshot_parse(&s, (const char *)data, size, &error);
+    if (status == ONV_OK) {
+        uint64_t requested = 0, counted = 0;
+        onv_snapshot_frame frame;
+        for (size_t i = 0; i < s.live.count; i++) {
+            requested += s.live.at[i].bytes;
+            counted += s.live.at[i].counted;
+            for (uint32_t k = 0; k < 64 && onv_snapshot_frame_at(s.live.at[i].frames, k, &frame);
+                 k++)
+                hold(frame.name == NULL || frame.name->length < size);
+        }
+        hold(counted == s.allocated_peak);
+        hold(requested <= s.requested_peak);
+        hold(s.device < s.n_devices);
+    } else {
+        check_failure(status, &error);
+    }
+    onv_snapshot_cleanup(&s);
 }

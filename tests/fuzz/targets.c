@@ -415,6 +415,7 @@ const fuzz_target fuzz_targets[] = {
     {"baseline", fuzz_run_baseline, false},
     {"tensor", fuzz_run_tensor, false},
     {"requests", fuzz_run_requests, false},
+    {"snapshot", fuzz_run_snapshot, false},
     {"archive", fuzz_run_archive, false},
     {"expression", fuzz_run_expression, false},
     {0},

@@ -1,0 +1,242 @@
+/* Snapshots of PyTorch's memory: those that its CUDA build wrote over a substitute for the driver, with what it counted itself
+ * (torch.cuda.memory_stats), this program's own, and files that are none. */
+#include "snapshot/snapshot.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/quota.h"
+#include "onnxvram/onnxvram.h"
+
+/* cmocka wants these before it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define CORPUS ONV_SOURCE_DIR "/tests/fuzz/corpus/snapshot/"
+
+static onv_status parse(onv_snapshot *s, const char *data, size_t bytes, onv_error *error)
+{
+    *s = (onv_snapshot){0};
+    *error = (onv_error){0};
+    return onv_snapshot_parse(s, data, bytes, error);
+}
+
+static void sums_are_those_of_pytorch(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file;
+        uint64_t requested, allocated, reserved;
+        uint32_t n_live, n_before;
+    } rows[] = {
+        {CORPUS "early.pickle", 43387056, 43389952, 56623104, 13, 0},
+        {CORPUS "late.pickle", 48633600, 48638976, 56623104, 21, 14},
+        {CORPUS "expandable.pickle", 48633600, 48638976, 65011712, 21, 14},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        onv_snapshot s;
+        onv_error error = {0};
+        assert_int_equal(onv_snapshot_read(&s, rows[i].file, 1 << 20, &error), ONV_OK);
+        assert_true(s.has_history);
+        assert_int_equal(s.requested_peak, rows[i].requested);
+        assert_int_equal(s.allocated_peak, rows[i].allocated);
+        assert_int_equal(s.reserved_peak, rows[i].reserved);
+        uint32_t before = 0;
+        for (size_t k = 0; k < s.live.count; k++) before += s.live.at[k].event == ONV_NO_EVENT;
+        assert_int_equal(s.live.count, rows[i].n_live);
+        assert_int_equal(before, rows[i].n_before);
+        onv_snapshot_cleanup(&s);
+    }
+}
+
+/* The first one allocates the network on the way: its stack says so. */
+static void stacks_are_read(void **state)
+{
+    (void)state;
+    onv_snapshot s;
+    onv_snapshot_frame frame;
+    onv_error error = {0};
+    assert_int_equal(onv_snapshot_read(&s, CORPUS "early.pickle", 1 << 20, &error), ONV_OK);
+    assert_true(onv_snapshot_frame_at(s.live.at[0].frames, 0, &frame));
+    assert_true(onv_pickled_is_text(frame.name, "<lambda>"));
+    assert_true(onv_pickled_is_text(frame.file, "site-packages/torch/nn/modules/module.py"));
+    assert_int_equal(frame.line, 1098);
+    assert_false(onv_snapshot_frame_at(s.live.at[0].frames, 10000, &frame));
+    onv_snapshot_cleanup(&s);
+}
+
+typedef struct text {
+    char at[1 << 20];
+    size_t size;
+} text;
+
+static bool keep(void *context, const char *data, size_t bytes)
+{
+    text *t = context;
+    assert_true(bytes <= sizeof t->at - t->size);
+    memcpy(t->at + t->size, data, bytes);
+    t->size += bytes;
+    return true;
+}
+
+/* What the program writes for PyTorch's viewer it reads again, with the figures of the report. */
+static void own_snapshots_are_read(void **state)
+{
+    (void)state;
+    onv_options options = onv_options_default();
+    onv_analysis *analysis;
+    onv_training_info training;
+    onv_error error;
+    options.batch = 8;
+    options.train = "adamw";
+    options.timelines = true;
+    assert_int_equal(onv_analysis_new(ONV_SOURCE_DIR "/samples/resnet18-train.onnx", &options,
+                                      &analysis, &error),
+                     ONV_OK);
+    text *t = calloc(1, sizeof *t);
+    assert_non_null(t);
+    const onv_analysis *one = analysis;
+    assert_int_equal(onv_report(&one, 1, ONV_FORMAT_MEMORY_VIZ, NULL, keep, t, &error), ONV_OK);
+    onv_snapshot s;
+    assert_int_equal(parse(&s, t->at, t->size, &error), ONV_OK);
+    assert_true(onv_analysis_training(analysis, &training));
+    assert_int_equal(s.n_devices, 2);
+    assert_true(s.has_history);
+    assert_int_equal(s.allocated_peak, training.allocated_peak_bytes);
+    assert_int_equal(s.reserved_peak, training.reserved_peak_bytes);
+    onv_snapshot_cleanup(&s);
+    free(t);
+    onv_analysis_destroy(analysis);
+}
+
+static void other_files_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *data;
+        size_t bytes;
+        const char *message;
+    } rows[] = {
+#define ROW(data, message) {data, sizeof(data) - 1, message}
+        ROW("", "not a pickle of protocol 2 to 5"),
+        ROW("{\"models\": []}", "not a pickle of protocol 2 to 5"),
+        ROW("\x80\x04"
+            "cposix\nsystem\n\x8c\x04true\x85R.",
+            "code in it (GLOBAL at byte 2)"),
+        ROW("\x80\x04\x8c\x05posix\x8c\x06system\x93.", "code in it (STACK_GLOBAL at byte 17)"),
+        ROW("\x80\x04)R.", "code in it (REDUCE at byte 3)"),
+        ROW("\x80\x04]}b.", "code in it (BUILD at byte 4)"),
+        ROW("\x80\x04}.", "a pickle without segments"),
+        ROW("\x80\x04}\x8c\x08segments]s.", "the snapshot is empty"),
+        ROW("\x80\x04K", "ends too early"),
+        ROW("\x80\x04K\x01", "ends too early"),
+        ROW("\x80\x04K\x01K\x02.", "does not end with one value"),
+        ROW("\x80\x04(.", "does not end with one value"),
+        ROW("\x80\x04X\xff\xff\xff\x7f"
+            "abc.",
+            "text is longer than the file"),
+        ROW("\x80\x04\x8a\x09"
+            "abc.",
+            "a number is longer than the file"),
+        ROW("\x80\x04h\x05.", "the memo lacks a value"),
+        ROW("\x80\x04r\xff\xff\xff\xff.", "nothing to remember"),
+        ROW("\x80\x04]r\xff\xff\xff\xff.", "a number in the memo is too large"),
+        ROW("\x80\x04u.", "a mark is missing"),
+        ROW("\x80\x04](K\x01u.", "nothing to put a value into"),
+        ROW("\x80\x04}(K\x01u.", "nothing to put a value into"),
+        ROW("\x80\x04](\x85.", "a mark is not a value"),
+        ROW("\x80\x04\x86.", "a tuple lacks values"),
+        ROW("\x80\x04\xff.", "an unknown operation"),
+        ROW("\x80\x04}(\x8c\x08segments](}\x8c\x06"
+            "deviceK\x00\x73"
+            "eu.",
+            "a segment of the snapshot lacks"),
+        ROW("\x80\x04}(\x8c\x08segments]\x8c\x0d"
+            "device_traces]](}\x8c\x06"
+            "action\x8c\x05"
+            "allocseau.",
+            "lacks its address or its size"),
+        ROW("\x80\x04}(\x8c\x08segments]\x8c\x0d"
+            "device_traces]](}eau.",
+            "has no action"),
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        onv_snapshot s;
+        onv_error error;
+        assert_int_equal(parse(&s, rows[i].data, rows[i].bytes, &error), ONV_ERR_FORMAT);
+        if (strstr(error.message, rows[i].message) == NULL)
+            fail_msg("%s: not '%s'", error.message, rows[i].message);
+        onv_snapshot_cleanup(&s);
+    }
+}
+
+static char *load(const char *path, size_t *bytes)
+{
+    FILE *file = fopen(path, "rb");
+    char *data = malloc(1 << 16);
+    assert_non_null(file);
+    assert_non_null(data);
+    *bytes = fread(data, 1, 1 << 16, file);
+    fclose(file);
+    return data;
+}
+
+/* A file that was cut anywhere is refused; so is one whose numbers are of no device. */
+static void damage_is_found(void **state)
+{
+    (void)state;
+    size_t bytes;
+    char *data = load(CORPUS "late.pickle", &bytes);
+    for (size_t cut = 0; cut < bytes; cut++) {
+        onv_snapshot s;
+        onv_error error;
+        char *part = malloc(cut + 1);
+        assert_non_null(part);
+        memcpy(part, data, cut);
+        assert_int_equal(parse(&s, part, cut, &error), ONV_ERR_FORMAT);
+        assert_true(error.message[0] != '\0');
+        onv_snapshot_cleanup(&s);
+        free(part);
+    }
+    free(data);
+}
+
+/* Work and memory are counted: each ends the reading. */
+static void limits_hold(void **state)
+{
+    (void)state;
+    size_t bytes;
+    char *data = load(CORPUS "late.pickle", &bytes);
+    onv_snapshot s;
+    onv_error error;
+    onv_quota quota = {.limit = SIZE_MAX, .most_work = 1000};
+    onv_quota *before = onv_quota_enter(&quota);
+    assert_int_equal(parse(&s, data, bytes, &error), ONV_ERR_MEMORY);
+    onv_snapshot_cleanup(&s);
+    quota = (onv_quota){.limit = 100 << 10};
+    assert_int_equal(parse(&s, data, bytes, &error), ONV_ERR_MEMORY);
+    onv_snapshot_cleanup(&s);
+    quota = (onv_quota){.limit = 8 << 20};
+    assert_int_equal(parse(&s, data, bytes, &error), ONV_OK);
+    assert_true(quota.work > 1000 && quota.work < 40 * bytes);
+    onv_snapshot_cleanup(&s);
+    onv_quota_enter(before);
+    assert_int_equal(onv_snapshot_read(&s, CORPUS "late.pickle", 5000, &error), ONV_ERR_LIMIT);
+    onv_snapshot_cleanup(&s);
+    free(data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_are_those_of_pytorch), cmocka_unit_test(stacks_are_read),
+        cmocka_unit_test(own_snapshots_are_read),    cmocka_unit_test(other_files_are_refused),
+        cmocka_unit_test(damage_is_found),           cmocka_unit_test(limits_hold),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
