@@ -63,7 +63,7 @@ static bool limit(int resource, uint64_t value, uint64_t beyond)
 /* Twice what the analyses limit themselves to: these are for their mistakes. */
 static bool limit_resources(const onv_cli *cli, size_t first, size_t count)
 {
-    enum { PROGRAM_BYTES = 256 << 20, FILES = 64, SPARE_SECONDS = 10, SECONDS_TO_KILL = 5 };
+    enum { PROGRAM_BYTES = 256 << 20, FILES = 64, SECONDS_TO_KILL = 5 };
     uint64_t space;
     if (__builtin_mul_overflow(2 * cli->limits.arena_bytes, count, &space) || space >> 62 != 0)
         space = (uint64_t)1 << 62;
@@ -73,9 +73,9 @@ static bool limit_resources(const onv_cli *cli, size_t first, size_t count)
         if (stat(cli->models[i], &info) == 0 && S_ISREG(info.st_mode))
             space += (uint64_t)info.st_size; /* mapped */
     }
-    uint64_t seconds = 2 * cli->limits.seconds * count + SPARE_SECONDS;
     return limit(RLIMIT_CORE, 0, 0) && limit(RLIMIT_NOFILE, FILES, 0) &&
-           limit(RLIMIT_AS, space, 0) && limit(RLIMIT_CPU, seconds, SECONDS_TO_KILL);
+           limit(RLIMIT_AS, space, 0) &&
+           limit(RLIMIT_CPU, onv_cli_confined_seconds(cli, count), SECONDS_TO_KILL);
 }
 #endif
 
@@ -255,6 +255,15 @@ static bool limit_calls(bool says)
     return true;
 }
 #endif
+
+uint64_t onv_cli_confined_seconds(const onv_cli *cli, size_t count)
+{
+    enum { SPARE_SECONDS = 10 };
+    uint64_t seconds, times = 2 + (uint64_t)cli->n_outputs;
+    if (__builtin_mul_overflow(cli->limits.seconds, times * count, &seconds) || seconds >> 32 != 0)
+        seconds = UINT32_MAX;
+    return seconds + SPARE_SECONDS;
+}
 
 bool onv_cli_confine_files(const onv_cli *cli)
 {

@@ -14,4 +14,8 @@ bool onv_cli_confine_files(const onv_cli *cli);
  * (seccomp). */
 bool onv_cli_confine(const onv_cli *cli, size_t first, size_t count);
 
+/* How long such a process may take, in seconds of a processor and of the clock: its analyses and reports have the limit
+ * `seconds` each, and this is for their mistakes. */
+uint64_t onv_cli_confined_seconds(const onv_cli *cli, size_t count);
+
 #endif

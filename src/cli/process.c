@@ -55,6 +55,7 @@ bool onv_cli_process_wait(onv_cli_process *processes, size_t count)
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 
 bool onv_cli_is_isolated(const onv_cli *cli)
 {
@@ -102,6 +103,13 @@ static void live(const onv_cli_process *process, const onv_cli *cli, size_t firs
 
 /* --- In this one ------------------------------------------------------------------------------- */
 
+static uint64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec;
+}
+
 bool onv_cli_process_start(onv_cli_process *process, const onv_cli *cli, size_t first, size_t count,
                            bool keeps_files, onv_cli_work_fn *work, void *context)
 {
@@ -117,22 +125,39 @@ bool onv_cli_process_start(onv_cli_process *process, const onv_cli *cli, size_t 
     if (pid == 0) live(process, cli, first, count, keeps_files, work, context, parent);
     int cause = errno;
     process->pid = pid;
+    if (cli->untrusted) process->late_at = now() + onv_cli_confined_seconds(cli, count);
     if (pid > 0) return true;
     onv_cli_process_end(process, cli);
     errno = cause;
     return false;
 }
 
+/* A confined process uses up its processor time, or does nothing. A replay gives its memory back before it ends. */
+static void end_late(onv_cli_process *processes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        onv_cli_process *p = &processes[i];
+        if (p->pid <= 0 || p->has_ended) continue;
+        if (onv_cli_is_stopped(NULL)) kill(p->pid, SIGTERM);
+        p->is_late = p->late_at > 0 && now() >= p->late_at;
+        if (p->is_late) kill(p->pid, SIGKILL);
+    }
+}
+
 bool onv_cli_process_wait(onv_cli_process *processes, size_t count)
 {
     int status;
-    pid_t pid = waitpid(-1, &status, 0);
-    while (pid < 0 && errno == EINTR) {
-        /* A replay gives its memory back before it ends. */
-        for (size_t i = 0; i < count && onv_cli_is_stopped(NULL); i++)
-            if (processes[i].pid > 0 && !processes[i].has_ended) kill(processes[i].pid, SIGTERM);
-        pid = waitpid(-1, &status, 0);
+    pid_t pid;
+    sigset_t ends, before;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGCHLD);
+    /* While it is blocked, the end of a process is not missed between two calls. */
+    sigprocmask(SIG_BLOCK, &ends, &before);
+    while ((pid = waitpid(-1, &status, WNOHANG)) == 0) {
+        sigtimedwait(&ends, NULL, &(struct timespec){.tv_sec = 1});
+        end_late(processes, count);
     }
+    sigprocmask(SIG_SETMASK, &before, NULL);
     for (size_t i = 0; i < count && pid > 0; i++) {
         if (processes[i].pid != pid) continue;
         processes[i].has_ended = true;
@@ -151,11 +176,11 @@ bool onv_cli_process_is_good(const onv_cli_process *process, const onv_cli *cli,
         process->record->is_done)
         return true;
     int by = WIFSIGNALED(process->status) ? WTERMSIG(process->status) : 0;
-    if (by == SIGXCPU)
+    if (by == SIGXCPU || process->is_late)
         snprintf(why->message, room,
-                 "took more processor time than --untrusted allows; --limit seconds=N raises the "
+                 "took more %stime than --untrusted allows; --limit seconds=N raises the "
                  "limit, now %llu",
-                 (unsigned long long)cli->limits.seconds);
+                 by == SIGXCPU ? "processor " : "", (unsigned long long)cli->limits.seconds);
     else if (by == SIGBUS)
         snprintf(why->message, room, "cannot be read any more: it shrank, or its disk failed");
     else if (by == SIGKILL)

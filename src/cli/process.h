@@ -27,8 +27,10 @@ void onv_cli_record_free(onv_cli_record *record, const onv_cli *cli);
 
 typedef struct onv_cli_process {
     onv_cli_record *record;
-    int out, said; /* its standard output and error; -1: none */
-    pid_t pid;     /* 0: it was not started */
+    int out, said;    /* its standard output and error; -1: none */
+    pid_t pid;        /* 0: it was not started */
+    uint64_t late_at; /* of the monotonic clock, s: it is killed then; 0: never */
+    bool is_late;     /* it was */
     bool has_ended;
     int status; /* then, as of waitpid() */
 } onv_cli_process;
@@ -42,7 +44,7 @@ typedef void onv_cli_work_fn(void *context, onv_cli_record *record);
 bool onv_cli_process_start(onv_cli_process *process, const onv_cli *cli, size_t first, size_t count,
                            bool keeps_files, onv_cli_work_fn *work, void *context);
 
-/* Waits until one of the processes ends. False: none is left. */
+/* Waits until one of the processes ends; one that is late is ended. False: none is left. */
 bool onv_cli_process_wait(onv_cli_process *processes, size_t count);
 
 /* Whether it did all of its work; else why not. */

@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/confine.h"
@@ -172,6 +173,40 @@ static void none_outlives_the_program(void **state)
     char none;
     assert_int_equal(read(ends[0], &none, 1), 0); /* both have closed the other end */
     close(ends[0]);
+}
+
+static void stop(void *context, onv_cli_record *record)
+{
+    (void)context, (void)record;
+    for (;;) raise(SIGSTOP);
+}
+
+/* One that does nothing uses up no processor time. */
+static void a_confined_one_that_sleeps_is_ended(void **state)
+{
+    (void)state;
+    onv_cli cli = make_cli();
+    onv_cli_process p;
+    onv_error why;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    start(&p, &cli, do_all);
+    assert_int_equal(p.late_at, 0); /* only a confined one may be hostile */
+    assert_true(onv_cli_process_wait(&p, 1));
+    onv_cli_process_end(&p, &cli);
+    cli.untrusted = true;
+    cli.limits.seconds = 1000;
+    start(&p, &cli, stop);
+    assert_in_range(p.late_at, (uint64_t)now.tv_sec + 2000, (uint64_t)now.tv_sec + 2100);
+    p.late_at = (uint64_t)now.tv_sec;
+    assert_true(onv_cli_process_wait(&p, 1));
+    assert_true(p.has_ended && p.is_late);
+    assert_false(onv_cli_process_is_good(&p, &cli, &why));
+    assert_non_null(
+        strstr(why.message, "took more time than --untrusted allows; --limit seconds=N"));
+    onv_cli_process_end(&p, &cli);
+    cli.limits.seconds = UINT64_MAX;
+    assert_in_range(onv_cli_confined_seconds(&cli, 2), UINT32_MAX, (uint64_t)1 << 33);
 }
 
 /* --- Confinement ------------------------------------------------------------------------------- */
@@ -388,6 +423,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ends_are_told_apart),
         cmocka_unit_test(none_outlives_the_program),
+        cmocka_unit_test(a_confined_one_that_sleeps_is_ended),
         cmocka_unit_test(a_confined_process_can_do_nothing_else),
         cmocka_unit_test(a_free_process_can),
     };
