@@ -12,7 +12,7 @@ def swin3d():
 def mvit():
     from torchvision.models.video.mvit import MSBlockConfig, MViT
     blocks = [MSBlockConfig(1, 24, 48, [3, 3, 3], [3, 3, 3], [1, 1, 1], [1, 4, 4]), MSBlockConfig(2, 48, 48, [3, 3, 3], [3, 3, 3], [1, 2, 2], [1, 2, 2])]
-    return MViT((32, 32), 8, blocks, True, True, True, stochastic_depth_prob=0.1, num_classes=10)
+    return MViT((32, 32), 8, blocks, True, True, True, True, stochastic_depth_prob=0.1, num_classes=10)
 
 
 def retinanet():
@@ -56,8 +56,8 @@ NETWORKS = [
                                      num_attention_heads=[1, 2, 3, 4], decoder_hidden_size=64), image()),
     Network("videomae", transformer("VideoMAEForVideoClassification", "VideoMAEConfig", image_size=32, patch_size=8, num_frames=4),
             values(4, 3, 32, 32)),
-    Network("swin2sr", transformer("Swin2SRForImageSuperResolution", "Swin2SRConfig", image_size=32, embed_dim=36, depths=[2, 2], num_heads=[3, 3],
-                                   window_size=8, upscale=2), image(32), "mse"),
+    Network("swin2sr", transformer("Swin2SRForImageSuperResolution", "Swin2SRConfig", without=("hidden_size", "num_attention_heads", "num_hidden_layers"),
+                                   image_size=32, embed_dim=36, depths=[2, 2], num_heads=[3, 3], window_size=8, upscale=2), image(32), "mse"),
     Network("blip", transformer("BlipForImageTextRetrieval", "BlipConfig", image_text_hidden_size=32,
                                 text_config={"hidden_size": 64, "encoder_hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
                                              "num_attention_heads": 4, "vocab_size": 300, "projection_dim": 32, "max_position_embeddings": 64,
@@ -66,13 +66,13 @@ NETWORKS = [
                                                "image_size": 64, "projection_dim": 32}), together(numbers(12), image())),
     Network("swin3d", swin3d, values(3, 8, 32, 32)),
     Network("mvit", mvit, values(3, 8, 32, 32)),
-    Network("s3d", vision("s3d", "video", num_classes=10), values(3, 16, 64, 64), "cross-entropy", 2, 3),
+    Network("s3d", vision("s3d", "video", num_classes=10), values(3, 16, 224, 224), "cross-entropy", 2, 3),
     Network("retinanet", retinanet, image(128), "mse", 2, 3),
     Network("raft_small", lambda: picked(vision("raft_small", "optical_flow")(), -1, {"num_flow_updates": 4}), together(image(128), image(128)),
             "mse", 2, 3),
     Network("tnt", timm("tnt_s_legacy_patch16_224", img_size=64, depth=2, drop_path_rate=0.1, num_classes=10), image()),
-    Network("volo", timm("volo_d1_224", img_size=64, layers=(1, 1, 1, 1), embed_dims=(48, 96, 96, 96), num_heads=(3, 6, 6, 6), num_classes=10), image()),
-    Network("focalnet", timm("focalnet_tiny_srf", depths=(1, 1, 2, 1), embed_dim=32, drop_path_rate=0.1, num_classes=10), image()),
+    Network("volo", timm("volo_d1_224", img_size=64, num_classes=10), image(), "cross-entropy", 2, 3),
+    Network("focalnet", timm("focalnet_tiny_srf", drop_path_rate=0.1, num_classes=10), image(), "cross-entropy", 2, 3),
     Network("coat_lite", timm("coat_lite_tiny", img_size=64, num_classes=10), image(), "cross-entropy", 2, 3),
     Network("hrnet", timm("hrnet_w18_small", num_classes=10), image(), "cross-entropy", 2, 3),
     Network("crossvit", timm("crossvit_tiny_240", num_classes=10), image(240), "cross-entropy", 2, 3),
