@@ -162,9 +162,11 @@ onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, onv_compiling
                                 .places = &places,
                                 .options = &known,
                                 .others = plans};
+    if (status == ONV_OK) status = onv_pricing_open(model, eager, &known, &problem.pricing, err);
     if (status == ONV_OK) status = make_items(&problem, &parsed, false, plans, err);
     if (status == ONV_OK) status = make_fronts(&problem, compiling, &parsed, plans, err);
     if (status == ONV_OK && !sort_items(&parsed, plans)) status = onv_fail_memory(err);
+    onv_pricing_close(problem.pricing);
     onv_vec_cleanup(&parsed.at);
     onv_places_cleanup(&places);
     onv_arena_cleanup(&arena);
@@ -187,23 +189,15 @@ static onv_status measure(const onv_ckpt_problem *problem, onv_ckpt_plan *plan, 
                           onv_error *err)
 {
     onv_train_options options = *problem->options;
-    onv_train_program program;
-    onv_peak peak;
+    onv_price price;
     onv_ckpt_apply(plan, &options);
     options.is_kept_used = is_kept_used;
-    options.iterations = 2; /* the second is like all that follow */
-    ONV_TRY(onv_train_program_build(problem->model, problem->eager, &options, &program, err));
-    onv_status status = onv_timeline_peak(&program.timeline, &peak, NULL, err);
-    plan->requested_bytes = peak.bytes;
-    if (status == ONV_OK)
-        status = onv_timeline_peak_without(&program.timeline, ONV_BUFFERS_BESIDE_TENSORS, &peak,
-                                           NULL, err);
-    plan->peak_bytes = peak.bytes;
-    plan->recomputed_macs = program.recomputed_macs;
-    if (!onv_u64_add(program.offloaded_bytes, program.returned_bytes, &plan->moved_bytes))
-        plan->moved_bytes = UINT64_MAX;
-    onv_train_program_cleanup(&program);
-    return status;
+    ONV_TRY(onv_pricing_find(problem->pricing, &options, &price, err));
+    plan->peak_bytes = price.peak_bytes;
+    plan->requested_bytes = price.requested_bytes;
+    plan->recomputed_macs = price.recomputed_macs;
+    plan->moved_bytes = price.moved_bytes;
+    return ONV_OK;
 }
 
 onv_status onv_ckpt_measure(const onv_ckpt_problem *problem, onv_ckpt_plan *plan, onv_error *err)

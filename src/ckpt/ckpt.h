@@ -1,8 +1,8 @@
 /* Checkpointing plans: which stretches of the forward pass are run again in backward, instead of
  * keeping what they save.
  *
- * A plan is a list of segments of the eager tape (train/program.h). The training program is built
- * with them like any other, so a plan's peak is measured, not estimated. Its price is the
+ * A plan is a list of segments of the eager tape (eager/program.h). The training program is simulated
+ * with them like any other (eager/pricing.h), so a plan's peak is measured, not estimated. Its price is the
  * multiply-accumulates that run again; the overhead relates them to a forward and a backward, and a
  * backward counts as two forwards. Some plans also keep tensors on the host (eager/offload.c): bytes that are
  * moved are a part of the price.
@@ -15,6 +15,7 @@
 #include "ckpt/compile.h"
 #include "ckpt/places.h"
 #include "ckpt/units.h"
+#include "eager/pricing.h"
 
 typedef struct onv_ckpt_plan {
     const char *name; /* "sqrt", "every=4" */
@@ -47,6 +48,7 @@ typedef struct onv_ckpt_problem {
     const onv_ckpt_units *units;
     const onv_places *places;
     const onv_train_options *options; /* its segments are not looked at */
+    onv_pricing *pricing;             /* with these options */
     const onv_ckpt_plans *others;     /* NULL, or plans that the list asks for besides */
     const onv_ckpt_plans *compiled;   /* likewise, of torch.compile: for fronts */
     bool prunes;                      /* all plans, where the export tells of the code */
@@ -84,7 +86,7 @@ onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, onv_compiling
                          const onv_train_options *options, const char *list, onv_ckpt_plans *plans,
                          onv_error *err);
 
-/* Builds the program of the plan, sets its peak_bytes and recomputed_macs. */
+/* Sets what is measured of the plan. */
 onv_status onv_ckpt_measure(const onv_ckpt_problem *problem, onv_ckpt_plan *plan, onv_error *err);
 
 /* The plan's part of the options of a program. */

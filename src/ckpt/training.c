@@ -204,10 +204,13 @@ static onv_status measure_placed(onv_model *model, const onv_eager *eager,
         if (is_placed(plan, i)) segments[placed.n_segments++] = plan->segments[i];
     plan->n_by_hand = plan->n_segments - placed.n_segments;
     if (plan->n_by_hand == 0 || placed.n_segments + placed.offload_until == 0) return ONV_OK;
-    const onv_ckpt_problem problem = {.model = model, .eager = eager, .options = &options->train};
+    onv_ckpt_problem problem = {.options = &options->train};
     placed.segments = segments;
     placed.prunes = true; /* as borders are applied */
-    ONV_TRY(onv_ckpt_measure(&problem, &placed, err));
+    ONV_TRY(onv_pricing_open(model, eager, &options->train, &problem.pricing, err));
+    onv_status status = onv_ckpt_measure(&problem, &placed, err);
+    onv_pricing_close(problem.pricing);
+    ONV_TRY(status);
     plan->placed_peak_bytes = placed.peak_bytes;
     plan->placed_macs = placed.recomputed_macs;
     return ONV_OK;

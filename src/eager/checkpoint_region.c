@@ -104,8 +104,8 @@ static onv_status find_inputs(onv_simulation *s, onv_ckpt_region *region, uint32
         }
         region->n_inputs = n;
         if (pass == 1) break;
-        region->inputs = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
-        region->input_rows = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+        region->inputs = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n);
+        region->input_rows = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n);
         if (region->inputs == NULL || region->input_rows == NULL) return onv_fail_memory(err);
     }
     return ONV_OK;
@@ -116,9 +116,9 @@ onv_status onv_ckpt_regions_make(onv_simulation *s, onv_error *err)
     size_t n = s->eager->storages.count;
     ONV_TRY(check(s, err));
     s->n_regions = s->options->n_segments;
-    s->regions = ONV_ARENA_ARRAY(&s->arena, onv_ckpt_region, s->n_regions);
-    uint32_t *made_by = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
-    uint32_t *seen = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    s->regions = ONV_ARENA_ARRAY(&s->plan_arena, onv_ckpt_region, s->n_regions);
+    uint32_t *made_by = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n);
+    uint32_t *seen = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n);
     if (s->regions == NULL || made_by == NULL || seen == NULL) return onv_fail_memory(err);
     ONV_TRY(nest(s, err));
     mark_operations(s);

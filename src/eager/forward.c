@@ -64,8 +64,7 @@ static void quantize_input(onv_simulation *s, const onv_eager_op *op)
     onv_sim_temporary(s, in.magnitudes, "outliers");
     onv_sim_temporary(s, in.mask, "outliers");
     if (s->failed) return;
-    onv_sim_step(s, (onv_phase)s->timeline->steps.at[s->timeline->steps.count - 1].phase, op->node,
-                 op->name);
+    onv_sim_step(s, s->phase, op->node, op->name);
     onv_sim_release(s, scales);
     onv_sim_release(s, bytes);
 }

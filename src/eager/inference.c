@@ -86,6 +86,7 @@ static onv_status run(onv_simulation *s, const onv_lower_options *how, onv_error
     onv_timeline *t = s->timeline;
     uint32_t *held;
     ONV_TRY(onv_sim_prepare(s, err));
+    ONV_TRY(onv_sim_prepare_plan(s, err));
     ONV_TRY(find_holders(s, how, &held, err));
     keep_results(s);
     if (s->options->weights != NULL)
@@ -128,8 +129,10 @@ onv_status onv_inference_build(onv_model *model, const onv_eager *eager,
                         .world = 1};
     *timeline = (onv_timeline){0};
     onv_arena_init(&s.arena, SIZE_MAX);
+    onv_arena_init(&s.plan_arena, SIZE_MAX);
     onv_status status = run(&s, how, err);
     onv_arena_cleanup(&s.arena);
+    onv_arena_cleanup(&s.plan_arena);
     onv_vec_cleanup(&s.refs);
     onv_vec_cleanup(&s.lingering);
     if (status != ONV_OK) onv_timeline_cleanup(timeline);

@@ -23,7 +23,7 @@ static void add(uint64_t *sum, uint64_t more)
 
 static bool is_counted(const onv_simulation *s)
 {
-    return s->iteration == 0 && s->pass == 0;
+    return s->iteration == s->counted && s->pass == 0;
 }
 
 static uint64_t block_of(uint64_t bytes)
@@ -48,9 +48,9 @@ onv_status onv_offload_prepare(onv_simulation *s, onv_error *err)
     if (s->options->saves_on_cpu && s->n_regions > 0)
         return onv_fail(err, ONV_ERR_USAGE,
                         "saved tensors go to the host, or there are checkpoints: not both");
-    s->is_offloaded = ONV_ARENA_ARRAY(&s->arena, bool, s->eager->tensors.count);
-    s->written = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->storages.count);
-    return s->arena.failed ? onv_fail_memory(err) : ONV_OK;
+    s->is_offloaded = ONV_ARENA_ARRAY(&s->plan_arena, bool, s->eager->tensors.count);
+    s->written = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, s->eager->storages.count);
+    return s->plan_arena.failed ? onv_fail_memory(err) : ONV_OK;
 }
 
 void onv_offload_begin(onv_simulation *s)

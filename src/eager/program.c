@@ -4,96 +4,13 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/quota.h"
 #include "eager/calls.h"
 #include "eager/simulation.h"
-
-/* --- Steps and rows ---------------------------------------------------------------------------- */
-
-void onv_sim_step(onv_simulation *s, onv_phase phase, onv_node_id node, const char *label)
-{
-    onv_step next = {
-        .phase = (uint8_t)phase, .iteration = s->iteration, .node = node, .label = label};
-    if (!onv_work(2) || !onv_vec_push(&s->timeline->steps, next)) s->failed = true;
-}
 
 /* Counts for reports end at the largest number. */
 static void add(uint64_t *sum, uint64_t more)
 {
     if (!onv_u64_add(*sum, more, sum)) *sum = UINT64_MAX;
-}
-
-void onv_sim_work(onv_simulation *s, uint64_t macs, bool recompute)
-{
-    if (s->failed) return;
-    onv_step *step = &s->timeline->steps.at[s->timeline->steps.count - 1];
-    step->macs = macs;
-    step->is_recompute = recompute;
-    if (s->iteration > 0 || s->pass > 0) return;
-    add(recompute ? &s->program->recomputed_macs : &s->program->forward_macs, macs);
-}
-
-static uint32_t now(const onv_simulation *s)
-{
-    return s->timeline->steps.count == 0 ? 0 : (uint32_t)s->timeline->steps.count - 1;
-}
-
-uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, const char *label)
-{
-    onv_buffer row = onv_buffer_new(kind, bytes, now(s), UINT32_MAX, label);
-    onv_work(1);
-    if (s->failed || !onv_vec_push(&s->timeline->buffers, row) || !onv_vec_push(&s->refs, 1)) {
-        s->failed = true;
-        return ONV_NO_ROW;
-    }
-    return (uint32_t)s->timeline->buffers.count - 1;
-}
-
-void onv_sim_hold(onv_simulation *s, uint32_t row)
-{
-    if (row < ONV_HOST_ROW) s->refs.at[row]++;
-}
-
-void onv_sim_release(onv_simulation *s, uint32_t row)
-{
-    if (row < ONV_HOST_ROW && --s->refs.at[row] == 0) s->timeline->buffers.at[row].last = now(s);
-}
-
-void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label)
-{
-    if (bytes != 0) onv_sim_release(s, onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, label));
-}
-
-void onv_sim_handle(onv_simulation *s, const onv_eager_workspace *workspace)
-{
-    uint32_t *kept = &s->handle_row[s->in_backward];
-    if (workspace->kept_bytes > 0 && *kept == ONV_NO_ROW)
-        *kept = onv_sim_alloc(s, workspace->kept_bytes, ONV_BUFFER_WORKSPACE, "cuBLAS");
-}
-
-uint32_t onv_sim_copies(onv_simulation *s, const onv_eager_op *op, uint64_t bytes)
-{
-    if (!op->copies_first || bytes == 0) return ONV_NO_ROW;
-    return onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, op->name);
-}
-
-void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace)
-{
-    bool is_first = s->options->tries_kernels && s->pass == 0 && workspace->first_bytes > 0;
-    uint64_t bytes = is_first ? workspace->first_bytes : workspace->bytes;
-    onv_sim_handle(s, workspace);
-    uint32_t row =
-        bytes > 0 ? onv_sim_alloc(s, bytes, ONV_BUFFER_WORKSPACE, workspace->library) : ONV_NO_ROW;
-    if (row == ONV_NO_ROW) return;
-    s->timeline->buffers.at[row].is_transient = true;
-    if (workspace->beside_bytes > 0) {
-        uint32_t beside =
-            onv_sim_alloc(s, workspace->beside_bytes, ONV_BUFFER_WORKSPACE, workspace->library);
-        if (beside == ONV_NO_ROW) return;
-        s->timeline->buffers.at[beside].is_transient = true;
-        onv_sim_release(s, beside);
-    }
-    onv_sim_release(s, row);
 }
 
 uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage)
@@ -111,7 +28,7 @@ static void place_quantized(onv_simulation *s, uint32_t index)
     const onv_eager_storage *storage = &s->eager->storages.at[index];
     const onv_weight_format *format = s->options->weights;
     uint64_t bytes[ONV_MAX_WEIGHT_PARTS];
-    if (s->timeline->steps.count == 0) onv_sim_step(s, ONV_PHASE_FORWARD, ONV_NO_NODE, "quantize");
+    if (s->n_steps == 0) onv_sim_step(s, ONV_PHASE_FORWARD, ONV_NO_NODE, "quantize");
     onv_sim_temporary(s, format->block == 0 ? 2 * storage->elems : storage->bytes, storage->label);
     if (format->second_block > 0)
         for (uint32_t k = 0; k < 2; k++)
@@ -127,10 +44,15 @@ static void place_quantized(onv_simulation *s, uint32_t index)
     onv_sim_step(s, ONV_PHASE_FORWARD, ONV_NO_NODE, "quantize");
 }
 
+static onv_buffer_kind kind_of(const onv_eager_storage *storage)
+{
+    static const onv_buffer_kind kinds[] = {ONV_BUFFER_INPUT, ONV_BUFFER_WEIGHT,
+                                            ONV_BUFFER_STATISTIC, ONV_BUFFER_STATISTIC};
+    return kinds[storage->kind];
+}
+
 static void place(onv_simulation *s, uint32_t index)
 {
-    static const uint8_t kinds[] = {ONV_BUFFER_INPUT, ONV_BUFFER_WEIGHT, ONV_BUFFER_STATISTIC,
-                                    ONV_BUFFER_STATISTIC};
     const onv_eager_storage *storage = &s->eager->storages.at[index];
     if (s->failed) return;
     if (s->quantized_rows != NULL && s->quantized_rows[index] > 0) {
@@ -146,8 +68,7 @@ static void place(onv_simulation *s, uint32_t index)
         add(&s->program->parts.host_bytes, bytes);
         bytes = 0;
     }
-    s->row_of[index] =
-        onv_sim_alloc(s, bytes, (onv_buffer_kind)kinds[storage->kind], storage->label);
+    s->row_of[index] = onv_sim_alloc(s, bytes, kind_of(storage), storage->label);
     s->made_row[index] = s->row_of[index];
     if (parameter) s->program->parameter_bytes += bytes;
     if (!parameter || !storage->trained) return;
@@ -167,12 +88,11 @@ static void lay_out(onv_simulation *s, uint32_t index)
     if (s->failed || rank != 4 || old == ONV_NO_ROW ||
         (s->quantized_rows != NULL && s->quantized_rows[index] > 0))
         return;
-    const onv_buffer *there = &s->timeline->buffers.at[old];
-    uint64_t bytes = there->bytes;
-    onv_buffer_kind kind = (onv_buffer_kind)there->kind;
+    uint64_t bytes = onv_sim_bytes(s, old);
     if (bytes == 0) return;
     onv_sim_step(s, ONV_PHASE_FORWARD, ONV_NO_NODE, "channels_last");
-    s->row_of[index] = s->made_row[index] = onv_sim_alloc(s, bytes, kind, storage->label);
+    s->row_of[index] = s->made_row[index] =
+        onv_sim_alloc(s, bytes, kind_of(storage), storage->label);
     onv_sim_release(s, old);
 }
 
@@ -352,10 +272,13 @@ onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
     bool trains = s->options->optimizer != NULL; /* inference looks at regions, too */
     if (trains && !s->options->lower.graph_module) ONV_TRY(find_held(s, err));
     ONV_TRY(find_ended(s, err));
+    return onv_sim_order_parameters(s, err);
+}
+
+onv_status onv_sim_prepare_plan(onv_simulation *s, onv_error *err)
+{
     ONV_TRY(onv_ckpt_regions_make(s, err));
-    ONV_TRY(onv_offload_prepare(s, err));
-    ONV_TRY(onv_sim_order_parameters(s, err));
-    return find_saved(s, err);
+    return onv_offload_prepare(s, err);
 }
 
 /* --- The optimizer ----------------------------------------------------------------------------- */
@@ -425,7 +348,7 @@ static void place_copies(onv_simulation *s)
             (storage->kind != ONV_STORAGE_PARAMETER && storage->kind != ONV_STORAGE_BUFFER))
             continue;
         uint32_t row = s->row_of[i];
-        uint64_t bytes = row != ONV_NO_ROW ? s->timeline->buffers.at[row].bytes : 0;
+        uint64_t bytes = row != ONV_NO_ROW ? onv_sim_bytes(s, row) : 0;
         onv_sim_alloc(s, bytes, ONV_BUFFER_STATE, "average");
         add(&s->program->parts.ema_bytes, bytes);
         counter = sizeof(int64_t);
@@ -507,7 +430,7 @@ uint32_t onv_train_passes(const onv_train_options *options)
     return ONV_PASS_CYCLE + options->accumulate % ONV_PASS_CYCLE;
 }
 
-static void iterate(onv_simulation *s)
+void onv_sim_iterate(onv_simulation *s)
 {
     uint32_t passes = onv_train_passes(s->options);
     for (s->pass = 0; s->pass < passes && !s->failed; s->pass++) {
@@ -521,9 +444,8 @@ static void iterate(onv_simulation *s)
     if (!s->failed) optimizer_step(s);
 }
 
-static onv_status run(onv_simulation *s, onv_error *err)
+onv_status onv_sim_begin(onv_simulation *s, onv_error *err)
 {
-    ONV_TRY(onv_sim_prepare(s, err));
     ONV_TRY(onv_shard_prepare(s, err));
     if (s->options->weights != NULL)
         ONV_TRY(onv_weight_find(s->eager, &s->arena, &s->quantized_rows, err));
@@ -532,14 +454,24 @@ static onv_status run(onv_simulation *s, onv_error *err)
     onv_sim_place_permanent(s);
     place_copies(s);
     if (s->options->optimizer->states_first) make_first_states(s);
+    return s->failed ? onv_fail_memory(err) : ONV_OK;
+}
+
+static onv_status run(onv_simulation *s, onv_error *err)
+{
+    ONV_TRY(onv_sim_prepare(s, err));
+    ONV_TRY(onv_sim_prepare_plan(s, err));
+    ONV_TRY(find_saved(s, err));
+    ONV_TRY(onv_sim_begin(s, err));
     uint32_t iterations = s->options->iterations > 0 ? s->options->iterations : 3;
     for (s->iteration = 0; s->iteration < iterations; s->iteration++) {
         if (s->iteration == 1) s->timeline->measured_from = (uint32_t)s->timeline->steps.count;
-        iterate(s);
+        onv_sim_iterate(s);
         if (s->failed) return onv_fail_memory(err);
     }
     for (size_t i = 0; i < s->timeline->buffers.count; i++)
-        if (s->timeline->buffers.at[i].last == UINT32_MAX) s->timeline->buffers.at[i].last = now(s);
+        if (s->timeline->buffers.at[i].last == UINT32_MAX)
+            s->timeline->buffers.at[i].last = s->n_steps - 1;
     return ONV_OK;
 }
 
@@ -551,34 +483,55 @@ static bool reserve(onv_simulation *s)
            onv_vec_reserve(&s->timeline->buffers, 8 * n) && onv_vec_reserve(&s->refs, 8 * n);
 }
 
-onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
-                                   const onv_train_options *options, onv_train_program *program,
-                                   onv_error *err)
+onv_status onv_sim_open(onv_simulation *s, onv_model *model, const onv_eager *eager,
+                        const onv_train_options *options, onv_train_program *program,
+                        onv_error *err)
 {
-    *program = (onv_train_program){0};
     if (options->zero_stage > 0 && options->parallel != ONV_PARALLEL_NONE)
         return onv_fail(err, ONV_ERR_USAGE, "ZeRO's stages and DDP or FSDP exclude each other");
     if (options->zero_stage > 3)
         return onv_fail(err, ONV_ERR_USAGE, "ZeRO has the stages 1 to 3, not %u",
                         options->zero_stage);
-    if (options->cancelled != NULL && options->cancelled(options->cancel_context))
-        return onv_fail(err, ONV_ERR_CANCELLED, "the sizing of training was cancelled");
     onv_optimizer_temps temps;
     if (!onv_optimizer_temps_of(options->optimizer, options->impl, false, &temps))
         return onv_fail(err, ONV_ERR_USAGE, "PyTorch has no %s implementation of %s",
                         options->impl == ONV_IMPL_FUSED ? "fused" : "foreach",
                         options->optimizer->name);
-    onv_simulation s = {.model = model,
-                        .eager = eager,
-                        .options = options,
-                        .program = program,
-                        .timeline = &program->timeline};
-    s.world = options->world > 0 ? options->world : 1;
-    onv_arena_init(&s.arena, SIZE_MAX);
+    *s = (onv_simulation){.model = model,
+                          .eager = eager,
+                          .options = options,
+                          .program = program,
+                          .world = options->world > 0 ? options->world : 1};
+    onv_arena_init(&s->arena, SIZE_MAX);
+    onv_arena_init(&s->plan_arena, SIZE_MAX);
+    return ONV_OK;
+}
+
+void onv_sim_close(onv_simulation *s)
+{
+    onv_arena_cleanup(&s->arena);
+    onv_arena_cleanup(&s->plan_arena);
+    onv_vec_cleanup(&s->refs);
+    onv_vec_cleanup(&s->lingering);
+}
+
+onv_status onv_sim_ask(const onv_train_options *options, onv_error *err)
+{
+    if (options->cancelled == NULL || !options->cancelled(options->cancel_context)) return ONV_OK;
+    return onv_fail(err, ONV_ERR_CANCELLED, "the sizing of training was cancelled");
+}
+
+onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
+                                   const onv_train_options *options, onv_train_program *program,
+                                   onv_error *err)
+{
+    onv_simulation s;
+    *program = (onv_train_program){0};
+    ONV_TRY(onv_sim_ask(options, err));
+    ONV_TRY(onv_sim_open(&s, model, eager, options, program, err));
+    s.timeline = &program->timeline;
     onv_status status = reserve(&s) ? run(&s, err) : onv_fail_memory(err);
-    onv_arena_cleanup(&s.arena);
-    onv_vec_cleanup(&s.refs);
-    onv_vec_cleanup(&s.lingering);
+    onv_sim_close(&s);
     if (status != ONV_OK) onv_train_program_cleanup(program);
     return status;
 }

@@ -98,8 +98,8 @@ static onv_status take_inputs(pruner *p, uint32_t self, onv_error *err)
             }
         }
         if (pass == 1) break;
-        region->inputs = ONV_ARENA_ARRAY(&s->arena, uint32_t, most);
-        region->input_rows = ONV_ARENA_ARRAY(&s->arena, uint32_t, most);
+        region->inputs = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, most);
+        region->input_rows = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, most);
         if (region->inputs == NULL || region->input_rows == NULL) return onv_fail_memory(err);
     }
     return ONV_OK;
@@ -112,7 +112,8 @@ static onv_status prune(pruner *p, uint32_t self, uint32_t *last_child, uint32_t
     onv_simulation *s = p->s;
     onv_ckpt_region *region = &s->regions[self];
     uint32_t inner = last_child[self];
-    region->runs = ONV_ARENA_ARRAY(&s->arena, bool, (size_t)region->last_op - region->first_op + 1);
+    region->runs =
+        ONV_ARENA_ARRAY(&s->plan_arena, bool, (size_t)region->last_op - region->first_op + 1);
     if (region->runs == NULL) return onv_fail_memory(err);
     for (uint32_t i = region->last_op + 1; i-- > region->first_op;) {
         visit(p, self, i);
@@ -140,13 +141,13 @@ onv_status onv_ckpt_regions_prune(onv_simulation *s, const uint32_t *made_by, on
 {
     size_t n_ops = s->eager->ops.count, n_storages = s->eager->storages.count;
     pruner p = {.s = s, .made_by = made_by};
-    p.needed = ONV_ARENA_ARRAY(&s->arena, uint32_t, n_storages);
-    p.is_used = ONV_ARENA_ARRAY(&s->arena, bool, n_ops);
-    s->is_kept = ONV_ARENA_ARRAY(&s->arena, bool, n_ops);
-    s->kept_row = ONV_ARENA_ARRAY(&s->arena, uint32_t, n_storages);
-    uint32_t *last_child = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->n_regions);
-    uint32_t *before = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->n_regions);
-    if (s->arena.failed) return onv_fail_memory(err);
+    p.needed = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n_storages);
+    p.is_used = ONV_ARENA_ARRAY(&s->plan_arena, bool, n_ops);
+    s->is_kept = ONV_ARENA_ARRAY(&s->plan_arena, bool, n_ops);
+    s->kept_row = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n_storages);
+    uint32_t *last_child = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, s->n_regions);
+    uint32_t *before = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, s->n_regions);
+    if (s->plan_arena.failed) return onv_fail_memory(err);
     ONV_TRY(mark_kept(s, err));
     for (size_t i = 0; i < n_storages; i++) s->kept_row[i] = ONV_NO_ROW;
     for (uint32_t i = 0; i < s->n_regions; i++) {

@@ -195,14 +195,14 @@ onv_status onv_shard_prepare(onv_simulation *s, onv_error *err)
 static void let_go(onv_simulation *s, uint32_t *row, uint64_t *sum)
 {
     if (*row == ONV_NO_ROW || s->failed) return;
-    *sum -= s->timeline->buffers.at[*row].bytes;
+    *sum -= onv_sim_bytes(s, *row);
     onv_sim_release(s, *row);
     *row = ONV_NO_ROW;
 }
 
 static void put_on_stream(onv_simulation *s, uint32_t row, uint8_t stream)
 {
-    if (row != ONV_NO_ROW) s->timeline->buffers.at[row].stream = stream;
+    if (row != ONV_NO_ROW && s->meter == NULL) s->timeline->buffers.at[row].stream = stream;
 }
 
 static uint32_t take(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, const char *label,

@@ -1,6 +1,8 @@
 /* The inside of building a training program: what its files share.
  *
  *     program.c            iterations, what is always there, the optimizer
+ *     rows.c               steps and rows, of a timeline or as sums alone
+ *     pricing.c            many plans of one tape, in sums alone
  *     inference.c          forward alone
  *     forward.c            one operation forward: first time, or once more
  *     backward.c           autograd
@@ -59,16 +61,39 @@ typedef struct onv_holds {
 
 struct onv_sharding;
 
+/* What stands together, in place of a timeline: of tensors, and with the workspaces of libraries. */
+typedef struct onv_metered {
+    uint64_t bytes;
+    bool is_workspace;
+} onv_metered;
+
+enum { ONV_METER_TENSORS, ONV_METER_ALL };
+
+typedef struct onv_meter {
+    ONV_VEC(onv_metered) rows;
+    uint64_t there[2]; /* in this step */
+    uint64_t going[2]; /* of it, what ends with the step */
+    uint64_t most[2];  /* of the steps that count */
+    uint64_t all;      /* that was ever allocated */
+    bool overflows;    /* that sum */
+    bool counts;       /* this step does */
+} onv_meter;
+
 typedef struct onv_simulation {
     onv_model *model;
-    onv_arena arena; /* everything but the program */
+    onv_arena arena;      /* everything but the program */
+    onv_arena plan_arena; /* of that, what depends on segments and kept results */
     const onv_eager *eager;
     const onv_train_options *options;
     onv_train_program *program;
-    onv_timeline *timeline; /* the program's */
+    onv_timeline *timeline; /* the program's; NULL: `meter` */
+    onv_meter *meter;
     ONV_VEC(uint32_t) refs; /* by row: how many hold it */
+    uint32_t n_steps;
+    onv_phase phase; /* of the last one */
     uint32_t world;
     uint32_t iteration, pass;
+    uint32_t counted;         /* the iteration of whose first pass the program has the work */
     uint32_t backward_at;     /* the operation whose backward comes next */
     bool in_backward;         /* on autograd's thread, which has handles of its own */
     uint32_t handle_row[2];   /* what cuBLAS keeps: of the forward thread, of autograd's */
@@ -112,9 +137,11 @@ typedef struct onv_simulation {
     uint32_t n_lingering;        /* of them of the passes before this one */
 } onv_simulation;
 
-/* --- program.c --------------------------------------------------------------------------------- */
+/* --- rows.c ------------------------------------------------------------------------------------ */
 
 void onv_sim_step(onv_simulation *s, onv_phase phase, onv_node_id node, const char *label);
+/* Of a meter: the last one, where no other follows. */
+void onv_sim_end_step(onv_simulation *s);
 /* The work of the last step. */
 void onv_sim_work(onv_simulation *s, uint64_t macs, bool recompute);
 uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, const char *label);
@@ -127,10 +154,27 @@ uint32_t onv_sim_copies(onv_simulation *s, const onv_eager_op *op, uint64_t byte
 void onv_sim_handle(onv_simulation *s, const onv_eager_workspace *workspace);
 /* That, and the rest, allocated now and freed before anything else is allocated. */
 void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace);
+/* Of a row that was made. */
+uint64_t onv_sim_bytes(const onv_simulation *s, uint32_t row);
+
+/* --- program.c --------------------------------------------------------------------------------- */
+
+/* A simulation that is to be closed, if this succeeds. It has neither timeline nor meter yet. */
+onv_status onv_sim_open(onv_simulation *s, onv_model *model, const onv_eager *eager,
+                        const onv_train_options *options, onv_train_program *program,
+                        onv_error *err);
+void onv_sim_close(onv_simulation *s);
+/* Whether the caller wants no more. */
+onv_status onv_sim_ask(const onv_train_options *options, onv_error *err);
 /* Bytes of a tensor of which each device has its part from this stage of ZeRO on. */
 uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage);
 /* Memory for the tables, and what the tape says of storages and operations. */
 onv_status onv_sim_prepare(onv_simulation *s, onv_error *err);
+/* The same of the options' segments, kept results and what goes to the host. */
+onv_status onv_sim_prepare_plan(onv_simulation *s, onv_error *err);
+/* All that is there before the first iteration; then one. */
+onv_status onv_sim_begin(onv_simulation *s, onv_error *err);
+void onv_sim_iterate(onv_simulation *s);
 /* The rows of what is there all the time: the network, then the batch. */
 void onv_sim_place_permanent(onv_simulation *s);
 /* There before and after every iteration. */

@@ -1,0 +1,193 @@
+#include "eager/pricing.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/heap.h"
+#include "eager/simulation.h"
+
+/* What iterations change and the next one finds. */
+typedef struct kept_state {
+    uint32_t n_rows, n_lingering;
+    uint64_t there[2];
+    uint64_t all;
+    uint32_t handle_row[2], state_row;
+    uint32_t *refs, *lingering, *output_row, *grad_row;
+} kept_state;
+
+struct onv_pricing {
+    onv_simulation sim;
+    onv_train_options options;
+    onv_train_program program;
+    onv_meter meter;
+    bool is_shared; /* `start` is where each plan begins */
+    kept_state start;
+};
+
+static onv_status verdict(const onv_pricing *p, onv_error *err)
+{
+    if (p->meter.overflows)
+        return onv_fail(err, ONV_ERR_OVERFLOW,
+                        "the bytes that training allocates do not fit 64 bits");
+    return p->sim.failed ? onv_fail_memory(err) : ONV_OK;
+}
+
+/* --- Where plans begin ------------------------------------------------------------------------- */
+
+static onv_status keep_start(onv_pricing *p, onv_error *err)
+{
+    onv_simulation *s = &p->sim;
+    onv_arena *arena = &s->arena;
+    size_t n = s->eager->storages.count;
+    p->start =
+        (kept_state){.n_rows = (uint32_t)s->refs.count,
+                     .n_lingering = (uint32_t)s->lingering.count,
+                     .there = {p->meter.there[0], p->meter.there[1]},
+                     .all = p->meter.all,
+                     .handle_row = {s->handle_row[0], s->handle_row[1]},
+                     .state_row = s->state_row,
+                     .refs = onv_arena_copy(arena, s->refs.at, s->refs.count * sizeof *s->refs.at),
+                     .lingering = onv_arena_copy(arena, s->lingering.at,
+                                                 s->lingering.count * sizeof *s->lingering.at),
+                     .output_row = onv_arena_copy(arena, s->output_row, n * sizeof *s->output_row),
+                     .grad_row = onv_arena_copy(arena, s->grad_row, n * sizeof *s->grad_row)};
+    return arena->failed ? onv_fail_memory(err) : ONV_OK;
+}
+
+static void return_to_start(onv_pricing *p)
+{
+    const kept_state *at = &p->start;
+    onv_simulation *s = &p->sim;
+    size_t n = s->eager->storages.count;
+    p->meter.rows.count = s->refs.count = at->n_rows;
+    s->lingering.count = at->n_lingering;
+    for (int k = 0; k < 2; k++) {
+        p->meter.there[k] = at->there[k];
+        p->meter.going[k] = 0;
+        s->handle_row[k] = at->handle_row[k];
+    }
+    p->meter.all = at->all;
+    s->state_row = at->state_row;
+    s->n_steps = 1;
+    if (at->n_rows > 0) memcpy(s->refs.at, at->refs, at->n_rows * sizeof *at->refs);
+    if (at->n_lingering > 0)
+        memcpy(s->lingering.at, at->lingering, at->n_lingering * sizeof *at->lingering);
+    memcpy(s->output_row, at->output_row, n * sizeof *at->output_row);
+    memcpy(s->grad_row, at->grad_row, n * sizeof *at->grad_row);
+}
+
+static onv_status begin(onv_pricing *p, onv_error *err)
+{
+    onv_simulation *s = &p->sim;
+    ONV_TRY(onv_sim_open(s, s->model, s->eager, &p->options, &p->program, err));
+    s->meter = &p->meter;
+    p->program = (onv_train_program){0};
+    p->meter.rows.count = 0;
+    p->meter.all = 0;
+    for (int k = 0; k < 2; k++) p->meter.there[k] = p->meter.going[k] = 0;
+    p->meter.counts = false;
+    return onv_sim_prepare(s, err);
+}
+
+static onv_status open(onv_pricing *p, onv_error *err)
+{
+    onv_simulation *s = &p->sim;
+    ONV_TRY(begin(p, err));
+    p->is_shared = p->options.parallel == ONV_PARALLEL_NONE;
+    if (!p->is_shared) return ONV_OK;
+    ONV_TRY(onv_sim_prepare_plan(s, err));
+    ONV_TRY(onv_sim_begin(s, err));
+    onv_sim_iterate(s);
+    onv_sim_end_step(s);
+    ONV_TRY(verdict(p, err));
+    return keep_start(p, err);
+}
+
+onv_status onv_pricing_open(onv_model *model, const onv_eager *eager,
+                            const onv_train_options *options, onv_pricing **pricing, onv_error *err)
+{
+    onv_pricing *p = onv_heap_calloc(1, sizeof *p);
+    if (p == NULL) return onv_fail_memory(err);
+    p->options = *options;
+    p->sim.model = model;
+    p->sim.eager = eager;
+    onv_status status = open(p, err);
+    if (status == ONV_OK)
+        *pricing = p;
+    else
+        onv_pricing_close(p);
+    return status;
+}
+
+void onv_pricing_close(onv_pricing *p)
+{
+    if (p == NULL) return;
+    onv_sim_close(&p->sim);
+    onv_vec_cleanup(&p->meter.rows);
+    onv_heap_free(p);
+}
+
+/* --- Prices ------------------------------------------------------------------------------------ */
+
+/* Whether the next iteration will be like the one before: it begins with as much. */
+static bool is_steady(const onv_pricing *p, const kept_state *before)
+{
+    const onv_simulation *s = &p->sim;
+    return p->meter.there[0] == before->there[0] && p->meter.there[1] == before->there[1] &&
+           s->lingering.count == before->n_lingering && s->handle_row[0] == before->handle_row[0] &&
+           s->handle_row[1] == before->handle_row[1] && s->state_row == before->state_row;
+}
+
+static void iterate(onv_pricing *p)
+{
+    onv_simulation *s = &p->sim;
+    p->meter.most[0] = p->meter.most[1] = 0;
+    p->meter.counts = false; /* the step before */
+    onv_sim_iterate(s);
+    onv_sim_end_step(s);
+}
+
+static onv_status run_from_start(onv_pricing *p, onv_error *err)
+{
+    onv_simulation *s = &p->sim;
+    return_to_start(p);
+    onv_arena_reset(&s->plan_arena);
+    s->is_kept = NULL;
+    s->kept_row = NULL;
+    s->iteration = s->counted = 1;
+    ONV_TRY(onv_sim_prepare_plan(s, err));
+    iterate(p);
+    s->iteration++;
+    if (!s->failed && !is_steady(p, &p->start)) iterate(p);
+    return ONV_OK;
+}
+
+static onv_status run_alone(onv_pricing *p, onv_error *err)
+{
+    onv_simulation *s = &p->sim;
+    onv_sim_close(s);
+    ONV_TRY(begin(p, err));
+    ONV_TRY(onv_sim_prepare_plan(s, err));
+    ONV_TRY(onv_sim_begin(s, err));
+    for (s->iteration = 0; s->iteration < 2 && !s->failed; s->iteration++) iterate(p);
+    return ONV_OK;
+}
+
+onv_status onv_pricing_find(onv_pricing *p, const onv_train_options *plan, onv_price *price,
+                            onv_error *err)
+{
+    const onv_train_program *made = &p->program;
+    ONV_TRY(onv_sim_ask(plan, err));
+    p->options = *plan;
+    p->program.recomputed_macs = p->program.forward_macs = 0;
+    p->program.offloaded_bytes = p->program.returned_bytes = p->program.pinned_bytes = 0;
+    ONV_TRY(p->is_shared ? run_from_start(p, err) : run_alone(p, err));
+    ONV_TRY(verdict(p, err));
+    *price = (onv_price){.peak_bytes = p->meter.most[ONV_METER_TENSORS],
+                         .requested_bytes = p->meter.most[ONV_METER_ALL],
+                         .recomputed_macs = made->recomputed_macs};
+    if (!onv_u64_add(made->offloaded_bytes, made->returned_bytes, &price->moved_bytes))
+        price->moved_bytes = UINT64_MAX;
+    return ONV_OK;
+}

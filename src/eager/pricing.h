@@ -1,0 +1,38 @@
+/* Prices: what a plan's training program would take, without making the program.
+ *
+ * All plans of a tape have much in common: what calls and names hold, the order of parameters, what is there
+ * before the first iteration, and that iteration, after which the same stands whatever the plan is. It is done
+ * once. A price is then one iteration of the simulation that writes programs (simulation.h), in sums. Where what
+ * an iteration leaves differs from what it found (a handle that only a second run asks for), one more follows.
+ * Under DDP and FSDP, whose first iterations differ, both run for each plan.
+ *
+ * Equal to the peaks and sums of onv_train_program_build() with two iterations. Cost: linear in the tape and in
+ * what segments cover.
+ */
+#ifndef ONV_EAGER_PRICING_H
+#define ONV_EAGER_PRICING_H
+
+#include "eager/program.h"
+
+typedef struct onv_price {
+    uint64_t peak_bytes;      /* tensors alone, sizes as asked for */
+    uint64_t requested_bytes; /* with the workspaces of libraries */
+    uint64_t recomputed_macs;
+    uint64_t moved_bytes; /* between device and host, both ways */
+} onv_price;
+
+typedef struct onv_pricing onv_pricing;
+
+/* `options` without segments, kept results and what goes to the host; they, tape and model must outlive it. To be
+ * closed, if this succeeds. */
+onv_status onv_pricing_open(onv_model *model, const onv_eager *eager,
+                            const onv_train_options *options, onv_pricing **pricing,
+                            onv_error *err);
+void onv_pricing_close(onv_pricing *pricing);
+
+/* Of a plan: those options with its segments, kept results, and what goes to the host. After a failure the
+ * pricing is of no use but to be closed. */
+onv_status onv_pricing_find(onv_pricing *pricing, const onv_train_options *plan, onv_price *price,
+                            onv_error *err);
+
+#endif

@@ -1,0 +1,143 @@
+/* Steps and rows. They make a timeline; or, where many plans are compared, sums alone: what stands in a step is
+ * what was there before it and what begins with it, and what ends with it goes when the next one begins. */
+#include "base/checked.h"
+#include "base/quota.h"
+#include "eager/simulation.h"
+
+enum { TENSORS = ONV_METER_TENSORS, ALL = ONV_METER_ALL };
+
+void onv_sim_end_step(onv_simulation *s)
+{
+    onv_meter *m = s->meter;
+    for (int k = 0; k < 2; k++) {
+        if (m->counts && m->there[k] > m->most[k]) m->most[k] = m->there[k];
+        m->there[k] -= m->going[k];
+        m->going[k] = 0;
+    }
+    m->counts = s->iteration > 0;
+}
+
+void onv_sim_step(onv_simulation *s, onv_phase phase, onv_node_id node, const char *label)
+{
+    onv_step next = {
+        .phase = (uint8_t)phase, .iteration = s->iteration, .node = node, .label = label};
+    s->phase = phase;
+    if (!onv_work(s->meter != NULL ? 1 : 2)) s->failed = true;
+    if (s->meter != NULL && s->n_steps > 0) onv_sim_end_step(s);
+    if (s->meter == NULL && !onv_vec_push(&s->timeline->steps, next)) s->failed = true;
+    s->n_steps++;
+}
+
+/* Counts for reports end at the largest number. */
+static void add(uint64_t *sum, uint64_t more)
+{
+    if (!onv_u64_add(*sum, more, sum)) *sum = UINT64_MAX;
+}
+
+void onv_sim_work(onv_simulation *s, uint64_t macs, bool recompute)
+{
+    if (s->failed) return;
+    if (s->meter == NULL) {
+        onv_step *step = &s->timeline->steps.at[s->timeline->steps.count - 1];
+        step->macs = macs;
+        step->is_recompute = recompute;
+    }
+    if (s->iteration != s->counted || s->pass > 0) return;
+    add(recompute ? &s->program->recomputed_macs : &s->program->forward_macs, macs);
+}
+
+static uint32_t now(const onv_simulation *s)
+{
+    return s->n_steps == 0 ? 0 : s->n_steps - 1;
+}
+
+static bool meter_alloc(onv_meter *m, uint64_t bytes, onv_buffer_kind kind)
+{
+    onv_metered row = {bytes, kind == ONV_BUFFER_WORKSPACE};
+    if (!onv_u64_add(m->all, bytes, &m->all)) m->overflows = true;
+    m->there[ALL] += bytes;
+    if (!row.is_workspace) m->there[TENSORS] += bytes;
+    return !m->overflows && onv_vec_push(&m->rows, row);
+}
+
+uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, const char *label)
+{
+    onv_work(1);
+    bool fits = !s->failed;
+    if (fits && s->meter != NULL)
+        fits = meter_alloc(s->meter, bytes, kind);
+    else if (fits)
+        fits = onv_vec_push(&s->timeline->buffers,
+                            onv_buffer_new(kind, bytes, now(s), UINT32_MAX, label));
+    if (!fits || !onv_vec_push(&s->refs, 1)) {
+        s->failed = true;
+        return ONV_NO_ROW;
+    }
+    return (uint32_t)s->refs.count - 1;
+}
+
+uint64_t onv_sim_bytes(const onv_simulation *s, uint32_t row)
+{
+    return s->meter != NULL ? s->meter->rows.at[row].bytes : s->timeline->buffers.at[row].bytes;
+}
+
+void onv_sim_hold(onv_simulation *s, uint32_t row)
+{
+    if (row < ONV_HOST_ROW) s->refs.at[row]++;
+}
+
+void onv_sim_release(onv_simulation *s, uint32_t row)
+{
+    if (row >= ONV_HOST_ROW || --s->refs.at[row] > 0) return;
+    if (s->meter == NULL) {
+        s->timeline->buffers.at[row].last = now(s);
+        return;
+    }
+    onv_metered at = s->meter->rows.at[row];
+    s->meter->going[ALL] += at.bytes;
+    if (!at.is_workspace) s->meter->going[TENSORS] += at.bytes;
+}
+
+void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label)
+{
+    if (bytes != 0) onv_sim_release(s, onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, label));
+}
+
+/* Gone before anything else is allocated. */
+static void transient(onv_simulation *s, uint64_t bytes, const char *label)
+{
+    onv_meter *m = s->meter;
+    if (m != NULL) {
+        onv_work(1);
+        if (!onv_u64_add(m->all, bytes, &m->all)) m->overflows = s->failed = true;
+        if (m->counts && m->there[ALL] + bytes > m->most[ALL]) m->most[ALL] = m->there[ALL] + bytes;
+        return;
+    }
+    uint32_t row = onv_sim_alloc(s, bytes, ONV_BUFFER_WORKSPACE, label);
+    if (row == ONV_NO_ROW) return;
+    s->timeline->buffers.at[row].is_transient = true;
+    onv_sim_release(s, row);
+}
+
+void onv_sim_handle(onv_simulation *s, const onv_eager_workspace *workspace)
+{
+    uint32_t *kept = &s->handle_row[s->in_backward];
+    if (workspace->kept_bytes > 0 && *kept == ONV_NO_ROW)
+        *kept = onv_sim_alloc(s, workspace->kept_bytes, ONV_BUFFER_WORKSPACE, "cuBLAS");
+}
+
+uint32_t onv_sim_copies(onv_simulation *s, const onv_eager_op *op, uint64_t bytes)
+{
+    if (!op->copies_first || bytes == 0) return ONV_NO_ROW;
+    return onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, op->name);
+}
+
+void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace)
+{
+    bool is_first = s->options->tries_kernels && s->pass == 0 && workspace->first_bytes > 0;
+    uint64_t bytes = is_first ? workspace->first_bytes : workspace->bytes;
+    onv_sim_handle(s, workspace);
+    if (bytes > 0) transient(s, bytes, workspace->library);
+    if (bytes > 0 && workspace->beside_bytes > 0)
+        transient(s, workspace->beside_bytes, workspace->library);
+}
