@@ -33,6 +33,17 @@ static void lower(taped *t, onv_dtype amp)
                                     .units = &t->units,
                                     .places = &t->places,
                                     .options = &t->options};
+    taped_price(t);
+}
+
+void taped_price(taped *t)
+{
+    onv_error err = {0};
+    onv_pricing_close(t->problem.pricing);
+    t->problem.pricing = NULL;
+    if (onv_pricing_open(&t->flow.model, &t->eager, &t->options, &t->problem.pricing, &err) !=
+        ONV_OK)
+        fail_msg("%s", err.message);
 }
 
 void taped_open_sample(taped *t, const char *name, const char *dims, onv_dtype amp)
@@ -49,10 +60,30 @@ void taped_open_model(taped *t, model *m)
 
 void taped_close(taped *t)
 {
+    onv_pricing_close(t->problem.pricing);
     onv_eager_cleanup(&t->eager);
     onv_places_cleanup(&t->places);
     onv_arena_cleanup(&t->arena);
     flow_close(&t->flow);
+}
+
+/* Sums say what the program does, whatever was priced before. */
+static void check_price(taped *t, const onv_train_options *options,
+                        const onv_train_program *program)
+{
+    onv_error err = {0};
+    onv_price price;
+    onv_peak all, tensors;
+    if (onv_pricing_find(t->problem.pricing, options, &price, &err) != ONV_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(onv_timeline_peak(&program->timeline, &all, NULL, &err), ONV_OK);
+    assert_int_equal(onv_timeline_peak_without(&program->timeline, ONV_BUFFERS_BESIDE_TENSORS,
+                                               &tensors, NULL, &err),
+                     ONV_OK);
+    assert_int_equal(price.peak_bytes, tensors.bytes);
+    assert_int_equal(price.requested_bytes, all.bytes);
+    assert_int_equal(price.recomputed_macs, program->recomputed_macs);
+    assert_int_equal(price.moved_bytes, program->offloaded_bytes + program->returned_bytes);
 }
 
 onv_train_program taped_program(taped *t, const onv_tape_segment *segments, uint32_t count)
@@ -66,6 +97,7 @@ onv_train_program taped_program(taped *t, const onv_tape_segment *segments, uint
         onv_train_program_build(&t->flow.model, &t->eager, &options, &program, &err);
     if (status == ONV_OK) status = onv_train_program_check(&program, &err);
     if (status != ONV_OK) fail_msg("%s", err.message);
+    check_price(t, &options, &program);
     return program;
 }
 

@@ -20,7 +20,10 @@ void taped_open_sample(taped *t, const char *name, const char *dims, onv_dtype a
 void taped_open_model(taped *t, model *m);
 void taped_close(taped *t);
 
-/* The program with these segments; checked. */
+/* Opens the problem's pricing, once more where options changed that all plans share. */
+void taped_price(taped *t);
+
+/* The program with these segments; checked, and its price. */
 onv_train_program taped_program(taped *t, const onv_tape_segment *segments, uint32_t count);
 
 /* The plans of a list. */

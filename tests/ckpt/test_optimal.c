@@ -25,6 +25,7 @@ typedef struct subject {
 static void plan(subject *s, const char *optimizer)
 {
     s->t.options.optimizer = onv_optimizer_find(optimizer);
+    taped_price(&s->t);
     s->optimal = taped_plans(&s->t, "optimal");
 }
 

@@ -277,6 +277,33 @@ static void recomputation_changes_no_result(void **state)
     }
 }
 
+/* Where the first iterations differ, or several passes make one, prices are of programs, too (taped_program). */
+static void prices_of_shared_training(void **state)
+{
+    (void)state;
+    const onv_tape_segment segments[] = {{2, 20}, {5, 12}, {30, 50}};
+    const onv_train_options ways[] = {{.parallel = ONV_PARALLEL_DDP, .world = 2},
+                                      {.parallel = ONV_PARALLEL_FSDP, .world = 4},
+                                      {.zero_stage = 3, .world = 4, .accumulate = 3},
+                                      {.ema = true, .offload = ONV_OFFLOAD_GRADIENTS}};
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        taped t;
+        taped_open_sample(&t, "resnet18-train.onnx", "batch=2", ONV_UNDEFINED);
+        t.options.parallel = ways[i].parallel;
+        t.options.zero_stage = ways[i].zero_stage;
+        t.options.world = ways[i].world;
+        t.options.accumulate = ways[i].accumulate;
+        t.options.ema = ways[i].ema;
+        t.options.offload = ways[i].offload;
+        taped_price(&t);
+        for (uint32_t n = 4; n-- > 0;) {
+            onv_train_program program = taped_program(&t, segments, n);
+            onv_train_program_cleanup(&program);
+        }
+        taped_close(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +312,7 @@ int main(void)
         cmocka_unit_test(held_bytes_by_hand),
         cmocka_unit_test(bad_segments_are_refused),
         cmocka_unit_test(recomputation_changes_no_result),
+        cmocka_unit_test(prices_of_shared_training),
     };
     return cmocka_run_group_tests_name("ckpt.recompute", tests, NULL, NULL);
 }
