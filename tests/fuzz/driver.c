@@ -254,9 +254,7 @@ static size_t make_input(const driver *d, uint64_t seed, uint8_t *data, size_t c
     size_t size = from->size;
     memcpy(data, from->data, size);
     for (size_t n = 1 + fuzz_below(&random, 4); n > 0; n--)
-        size = d->target->is_model
-                   ? fuzz_mutate_model(data, size, capacity, donor->data, donor->size, &random)
-                   : fuzz_mutate_bytes(data, size, capacity, &random);
+        size = d->target->mutate(data, size, capacity, donor->data, donor->size, &random);
     snprintf(name, name_size, "seed %llu of %s", (unsigned long long)seed, from->path);
     return size;
 }

@@ -17,13 +17,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-#ifdef ONV_FUZZ_MODEL
+#ifdef ONV_FUZZ_STRUCTURED
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t capacity, unsigned seed)
 {
     fuzz_random random = {seed};
     if (fuzz_below(&random, 8) == 0) return LLVMFuzzerMutate(data, size, capacity);
     for (size_t n = 1 + fuzz_below(&random, 3); n > 0; n--)
-        size = fuzz_mutate_model(data, size, capacity, NULL, 0, &random);
+        size = fuzz_target_find(ONV_FUZZ_TARGET)->mutate(data, size, capacity, NULL, 0, &random);
     return size;
 }
 
@@ -34,7 +34,7 @@ size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t a_size, const uint8_t 
     size_t size = a_size < capacity ? a_size : capacity;
     if (size > 0) memcpy(out, a, size);
     for (size_t n = 1 + fuzz_below(&random, 3); n > 0; n--)
-        size = fuzz_mutate_model(out, size, capacity, b, b_size, &random);
+        size = fuzz_target_find(ONV_FUZZ_TARGET)->mutate(out, size, capacity, b, b_size, &random);
     return size;
 }
 #endif

@@ -420,9 +420,9 @@ size_t fuzz_mutate_model(uint8_t *data, size_t size, size_t capacity, const uint
     else if (what == 6)
         insert_field(&f, p);
     else if (what == 7)
-        f.size = fuzz_mutate_bytes(data, size, capacity, random);
+        f.size = fuzz_mutate_bytes(data, size, capacity, donor, donor_size, random);
     else if (!pick_target(&f, p))
-        f.size = fuzz_mutate_bytes(data, size, capacity, random);
+        f.size = fuzz_mutate_bytes(data, size, capacity, donor, donor_size, random);
     else if (what < 10)
         remove_field(&f, p);
     else if (what < 12)
@@ -435,7 +435,8 @@ size_t fuzz_mutate_model(uint8_t *data, size_t size, size_t capacity, const uint
     return f.size;
 }
 
-size_t fuzz_mutate_bytes(uint8_t *data, size_t size, size_t capacity, fuzz_random *random)
+size_t fuzz_mutate_bytes(uint8_t *data, size_t size, size_t capacity, const uint8_t *donor,
+                         size_t donor_size, fuzz_random *random)
 {
     file f = {.data = data, .size = size, .capacity = capacity, .random = random};
     fuzz_path nowhere = {.depth = 0};
@@ -446,8 +447,14 @@ size_t fuzz_mutate_bytes(uint8_t *data, size_t size, size_t capacity, fuzz_rando
     switch (fuzz_below(random, 6)) {
     case 0: f.size = at; break;
     case 1: replace(&f, &nowhere, at, end, &b); break;
-    case 2: /* a range again, elsewhere */
-        put(&b, data + at, end - at);
+    case 2: /* a range again, elsewhere; or one of the donor */
+        if (donor != NULL && fuzz_below(random, 2) == 0) {
+            at = fuzz_below(random, donor_size + 1);
+            end = at + fuzz_below(random, donor_size - at + 1);
+            put(&b, donor + at, end - at < 4096 ? end - at : 4096);
+        } else {
+            put(&b, data + at, end - at);
+        }
         at = fuzz_below(random, size + 1);
         replace(&f, &nowhere, at, at, &b);
         break;

@@ -22,12 +22,16 @@ uint64_t fuzz_next(fuzz_random *random);
 /* Below `bound`; 0 for a bound of 0. */
 size_t fuzz_below(fuzz_random *random, size_t bound);
 
-/* Changes `data` in place and returns the new size, at most `capacity`. `donor` may be the file
+/* Changes `data` in place and returns the new size, at most `capacity`. `donor`, a second file, may be the file
  * itself or NULL. */
-size_t fuzz_mutate_model(uint8_t *data, size_t size, size_t capacity, const uint8_t *donor,
-                         size_t donor_size, fuzz_random *random);
+typedef size_t fuzz_mutator(uint8_t *data, size_t size, size_t capacity, const uint8_t *donor,
+                            size_t donor_size, fuzz_random *random);
 
-/* The same for files without a structure: bits, ranges, truncation, numbers in decimal. */
-size_t fuzz_mutate_bytes(uint8_t *data, size_t size, size_t capacity, fuzz_random *random);
+fuzz_mutator fuzz_mutate_model;
+/* Programs of PyTorch in JSON: kinds of arguments, names, sizes, lifetimes; calls of the donor are spliced in, with
+ * tensors that the program has. */
+fuzz_mutator fuzz_mutate_program;
+/* Files without a structure: bits, ranges, of the donor too, truncation, numbers in decimal. */
+fuzz_mutator fuzz_mutate_bytes;
 
 #endif

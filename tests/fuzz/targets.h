@@ -7,14 +7,12 @@
 #ifndef ONV_TESTS_FUZZ_TARGETS_H
 #define ONV_TESTS_FUZZ_TARGETS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "fuzz/mutate.h"
 
 typedef struct fuzz_target {
     const char *name;
     void (*run)(const uint8_t *data, size_t size);
-    bool is_model; /* takes ONNX files: mutated by fields */
+    fuzz_mutator *mutate; /* what keeps most of its inputs readable */
 } fuzz_target;
 
 /* Ends with a NULL name. */
