@@ -16,12 +16,9 @@ function caveats(model, name, r) {
   if (name === "ideal") notes.push("no runtime needs less without sharing buffers");
   if (name === "arena")
     notes.push(r.optimal ? "no plan needs less" : "a better plan may exist: no plan needs less than " + bytesText(r.lower_bound_bytes));
-  if (name === "torch" && r.locals_peak_bytes > r.allocated_peak_bytes)
-    notes.push("names in the network's Python code may hold tensors: up to " + bytesText(r.locals_peak_bytes) + " allocated");
-  if (name === "torch" && r.least_peak_bytes < r.allocated_peak_bytes)
-    notes.push("if nothing outlives its last use: " + bytesText(r.least_peak_bytes) + " allocated");
-  if (name === "torch" && r.inplace_peak_bytes !== undefined && r.inplace_peak_bytes < r.allocated_peak_bytes)
-    notes.push("with activations in place: " + bytesText(r.inplace_peak_bytes) + " allocated");
+  if (name === "torch" && r.least_peak_bytes < r.locals_peak_bytes)
+    notes.push("by how long Python holds results, which the file leaves open: " + bytesText(r.least_peak_bytes) + " to " +
+      bytesText(r.locals_peak_bytes) + " allocated");
   if (name === "ort") {
     notes.push("by the order of initializers and the kernels that cuDNN chooses: " + bytesText(r.low_bytes) + " to " + bytesText(r.high_bytes));
     const missing = Object.keys(r.graph?.not_modelled ?? {});

@@ -45,7 +45,7 @@ typedef struct onv_answer_runtime_info {
     const char *name;
     uint64_t low_bytes, high_bytes; /* the total */
     uint64_t weight_bytes;          /* a part of what is live */
-    uint64_t live_bytes;            /* of tensors, at their peak */
+    uint64_t live_low, live_high;   /* of tensors, at their peak */
     uint64_t reserved_low,
         reserved_high; /* by the allocator, workspaces included: a part of the total, as those that follow */
     uint64_t library_bytes;

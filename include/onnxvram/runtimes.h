@@ -23,9 +23,9 @@ typedef struct onv_runtime_info {
     uint64_t oom_bytes; /* what found no memory there */
     /* torch, async: as their allocators count; tensors alone, without workspaces. 0 elsewhere. */
     uint64_t allocated_peak_bytes, reserved_peak_bytes, tensor_peak_bytes;
-    /* torch: allocated where names of modules hold what they can, and where all activations that may work in
-     * place do. */
-    uint64_t locals_peak_bytes, inplace_peak_bytes;
+    /* torch: ends of allocated_peak_bytes and of tensor_peak_bytes that the file leaves open: nothing outlives its last use, activations
+     * overwrite what they may, and equal parameters are one; or names of modules hold what they can. A recording has one end. */
+    uint64_t least_peak_bytes, locals_peak_bytes, least_tensor_bytes, most_tensor_bytes;
     /* arena */
     uint64_t lower_bound_bytes; /* no plan needs less */
     uint64_t alignment;         /* of offsets */
@@ -48,8 +48,6 @@ typedef struct onv_runtime_info {
     /* torch: what says which calls PyTorch makes: "recording", "program" (an archive), "notes" of an exporter,
      * "graph"; NULL elsewhere. Static. */
     const char *evidence;
-    /* torch, of an archive: allocated where nothing outlives its last use; else 0. Up to locals_peak_bytes it is open. */
-    uint64_t least_peak_bytes;
 } onv_runtime_info;
 
 /* The runtimes asked for; none while a tensor is of unknown size. */

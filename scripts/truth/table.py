@@ -111,8 +111,9 @@ def inference(exe, path, network, batch, measured, row, options):
     figures, tensors = found["runtimes"]["torch"], measured["inference"]["tensors"]
     row.add_peak(f"tensors at {batch}", figures, measured["inference"])
     allocated, around = measured["inference"]["allocated"], PEAK / 100 * tensors
-    ends = [figures[k] for k in ("allocated_peak_bytes", "inplace_peak_bytes", "least_peak_bytes", "locals_peak_bytes") if k in figures]
-    row.in_range &= min(ends) - around <= allocated <= max(ends) + around
+    low, high = figures["tensor_range_bytes"]
+    row.in_range &= (low - around <= tensors <= high + around or
+                     figures["least_peak_bytes"] - around <= allocated <= figures["locals_peak_bytes"] + around)
 
 
 def rows(base, exe, network, measured, made, folder):

@@ -33,13 +33,20 @@ static const char *set_by_text(onv_model *model, const onv_runtime_result *r)
     return onv_arena_printf(&model->arena, "%s, with the peak at %s", r->runtime->holder, where);
 }
 
+static onv_range live_range(const onv_runtime_result *r)
+{
+    if (r->tensor_ends.high > 0) return r->tensor_ends;
+    uint64_t bytes = r->tensor_peak_bytes > 0 ? r->tensor_peak_bytes : r->held_bytes;
+    return (onv_range){bytes, bytes};
+}
+
 static void fill_row(const onv_runtime_result *r, size_t index, onv_answer_row *row)
 {
     *row = (onv_answer_row){
         .runtime = r->runtime->name,
         .result = (uint32_t)index,
         .weight_bytes = r->weight_bytes,
-        .live_bytes = r->tensor_peak_bytes > 0 ? r->tensor_peak_bytes : r->held_bytes,
+        .live = live_range(r),
         .reserved = {r->low_bytes, r->high_bytes},
         .library_bytes = r->driver_bytes,
         .context = r->context_bytes,

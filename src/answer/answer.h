@@ -22,7 +22,7 @@ typedef struct onv_answer_row {
     const char *runtime;
     uint32_t result;       /* its place among all results, and in onv_fit.of */
     uint64_t weight_bytes; /* a part of what is live */
-    uint64_t live_bytes;   /* tensors, at their peak */
+    onv_range live;        /* tensors, at their peak */
     onv_range
         reserved; /* by the runtime's allocator, workspaces included; a plan and a sum reserve what they hold */
     uint64_t library_bytes;

@@ -37,32 +37,6 @@ onv_status onv_fail_unsized(const onv_analysis *analysis, const char *what, onv_
                     what, analysis->live.unknown);
 }
 
-/* What less than this part of the peak decides is no news. */
-enum { PARTS_OF_NEWS = 100 };
-
-static bool is_news(uint64_t low, uint64_t high)
-{
-    return high > low && high - low >= low / PARTS_OF_NEWS;
-}
-
-/* Tensors may differ where a workspace hides it in what is allocated. */
-static void warn_of_locals(onv_model *model, const onv_runtime_result *result,
-                           const onv_runtime_result *named)
-{
-    uint64_t low = result->tensor_peak_bytes, high = named->tensor_peak_bytes;
-    bool is_hidden = !is_news(result->allocated_peak_bytes, named->allocated_peak_bytes);
-    if (is_hidden && !is_news(low, high)) return;
-    if (!is_hidden) {
-        low = result->allocated_peak_bytes;
-        high = named->allocated_peak_bytes;
-    }
-    onv_model_diag(model, ONV_NOTE, "python-locals", NULL,
-                   "names in functions of the network's Python code, which the file does not show, "
-                   "may hold tensors: eager PyTorch allocates from %" PRIu64 " to %" PRIu64
-                   " bytes at most%s; --locals counts the upper end",
-                   low, high, is_hidden ? " for tensors, without workspaces" : "");
-}
-
 /* A figure for another graph than the one that runs is not given without a word. */
 static void warn_of_not_modelled(onv_model *model, const onv_rewritten *rewritten)
 {
@@ -144,43 +118,35 @@ static onv_status warn_of_fast_path(onv_analysis *analysis, prepared p, onv_runt
     return ONV_OK;
 }
 
-/* What the export does not tell: the same with the other answer. */
+/* What only a recording tells, and graphs tell less of than archives: how long Python holds tensors, what works in place, and
+ * which equal parameters are one. The figure lies between two ends. */
 static onv_status find_ends(onv_analysis *analysis, prepared p, onv_runtime_options how,
                             onv_runtime_result *result, onv_error *err)
 {
     static const char *const all[] = {"*"};
     onv_runtime_result other;
-    if (result->runtime != onv_runtime_find("torch")) return ONV_OK;
-    result->locals_peak_bytes = result->inplace_peak_bytes = result->allocated_peak_bytes;
-    if (p.model->program != NULL && onv_program_is_recorded(p.model->program))
-        return ONV_OK; /* which knows when results were freed */
-    bool reports = how.lower.reports;
+    bool is_usual = result->runtime == onv_runtime_find("torch");
+    if (!is_usual && (!is_eager(result->runtime) || !result->is_judged)) return ONV_OK;
+    onv_runtime_begin_ends(result);
+    if (p.model->program != NULL && onv_program_is_recorded(p.model->program)) return ONV_OK;
+    bool reports = how.lower.reports, is_told = how.lower.n_inplace > 0 || how.lower.relu_makes_new;
     how.lower.reports = false;
-    how.room_bytes = 0;
     if (reports) ONV_TRY(warn_of_fast_path(analysis, p, how, result, err));
-    onv_runtime_options named = how;
-    named.lower.locals = true;
-    if (!how.lower.locals) {
-        ONV_TRY(onv_runtime_compute(result->runtime, p.model, p.live, &named, &other, err));
-        result->locals_peak_bytes = other.allocated_peak_bytes;
-        if (reports) warn_of_locals(&analysis->model, result, &other);
-        if (p.model->program != NULL)
-            result->high_bytes =
-                other.held_bytes > result->high_bytes ? other.held_bytes : result->high_bytes;
+    if (how.lower.locals) return ONV_OK; /* that end is asked for */
+    onv_runtime_options most = how, least = how;
+    least.room_bytes = 0;
+    most.lower.locals = true;
+    most.lower.relu_makes_new |= !is_told;
+    ONV_TRY(onv_runtime_compute(result->runtime, p.model, p.live, &most, &other, err));
+    onv_runtime_add_end(&other, result);
+    least.lower.least = true;
+    if (!is_told) {
+        least.lower.inplace = all;
+        least.lower.n_inplace = 1;
     }
-    if (p.model->program != NULL) {
-        how.lower.no_locals = true;
-        ONV_TRY(onv_runtime_compute(result->runtime, p.model, p.live, &how, &other, err));
-        result->least_peak_bytes = other.allocated_peak_bytes;
-        if (other.held_bytes < result->low_bytes) result->low_bytes = other.held_bytes;
-        return onv_runtime_add_up(result, err);
-    }
-    if (how.lower.n_inplace > 0) return ONV_OK;
-    how.lower.inplace = all;
-    how.lower.n_inplace = 1;
-    ONV_TRY(onv_runtime_compute(result->runtime, p.model, p.live, &how, &other, err));
-    result->inplace_peak_bytes = other.allocated_peak_bytes;
-    return ONV_OK;
+    ONV_TRY(onv_runtime_compute(result->runtime, p.model, p.live, &least, &other, err));
+    onv_runtime_add_end(&other, result);
+    return onv_runtime_add_up(result, err);
 }
 
 /* What was executed goes to the replay, and to the reports that draw it. */

@@ -30,9 +30,10 @@ static void add_figures(onv_runtime_info *info, const onv_runtime_result *r)
         info->allocated_peak_bytes = r->allocated_peak_bytes;
         info->reserved_peak_bytes = r->reserved_peak_bytes;
         info->tensor_peak_bytes = r->tensor_peak_bytes;
-        info->locals_peak_bytes = r->locals_peak_bytes;
-        info->inplace_peak_bytes = r->inplace_peak_bytes;
-        info->least_peak_bytes = r->least_peak_bytes;
+        info->least_peak_bytes = r->allocated_ends.low;
+        info->locals_peak_bytes = r->allocated_ends.high;
+        info->least_tensor_bytes = r->tensor_ends.low;
+        info->most_tensor_bytes = r->tensor_ends.high;
     }
 }
 

@@ -133,19 +133,17 @@ static onv_status try_settings(search *s, onv_error *err)
 static onv_status try_half(search *s, onv_error *err)
 {
     onv_options options = s->options;
-    bool is_eager = strcmp(s->largest->runtime, "train") == 0 ||
-                    strcmp(s->largest->runtime, "torch") == 0 ||
-                    strcmp(s->largest->runtime, "async") == 0;
+    bool is_training = strcmp(s->largest->runtime, "train") == 0;
     trial t;
     if (options.amp != ONV_PRECISION_AS_EXPORTED || options.precision != ONV_PRECISION_AS_EXPORTED)
         return ONV_OK;
-    if (is_eager)
+    if (is_training)
         options.amp = ONV_PRECISION_BF16;
     else
         options.precision = ONV_PRECISION_FP16;
     ONV_TRY(try_options(s, &options, &t, err));
-    return add(s, is_eager ? "--amp bf16" : "--precision fp16",
-               is_eager ? "mixed precision" : "the model in 16 bits", &t, err);
+    return add(s, is_training ? "--amp bf16" : "--precision fp16",
+               is_training ? "mixed precision" : "the model in 16 bits", &t, err);
 }
 
 static onv_status try_plans(search *s, onv_error *err)
@@ -221,7 +219,7 @@ static onv_status try_gpus(search *s, onv_error *err)
         trial t;
         unsigned capability = 10 * gpus[i]->cc_major + gpus[i]->cc_minor;
         uint64_t usable = onv_fit_usable(gpus[i]->usable_bytes, options.margin_percent);
-        if (usable < s->largest->total.low) continue;
+        if (usable < s->largest->total.low || usable < s->largest->live.high) continue;
         if (last != NULL && last->usable_bytes == gpus[i]->usable_bytes &&
             last->cc_major == gpus[i]->cc_major && last->cc_minor == gpus[i]->cc_minor)
             continue;

@@ -201,8 +201,8 @@ typedef struct onv_lower_options {
     uint32_t loss_chunks;             /* of ONV_LOSS_CHUNKED there */
     const char *losses;               /* "OUTPUT=NAME,...", or NULL */
     onv_attention_kernel attention;
-    bool locals;         /* calls of modules hold what they can (eager/calls.h) */
-    bool no_locals;      /* inference: nothing is held after its last use */
+    bool locals; /* calls of modules hold what they can (eager/calls.h) */
+    bool least;  /* inference: nothing is held after its last use, and equal parameters are one */
     bool graph_module;   /* there are no calls of modules, and nothing of this kind is held */
     bool as_exported;    /* no pattern is recognised */
     bool folded_norms;   /* batch norms that the export folded stay folded */

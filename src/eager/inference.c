@@ -1,5 +1,7 @@
 #include "eager/inference.h"
 
+#include <string.h>
+
 #include "base/fail.h"
 #include "eager/calls.h"
 #include "eager/simulation.h"
@@ -35,7 +37,7 @@ static onv_status find_holders(onv_simulation *s, const onv_lower_options *how, 
     if (*held == NULL) return onv_fail_memory(err);
     for (uint32_t i = 0; i < s->eager->storages.count && s->eager->was_recorded; i++)
         (*held)[i] = s->eager->storages.at[i].held_until;
-    if (how->graph_module || how->no_locals || s->eager->was_recorded) return ONV_OK;
+    if (how->graph_module || how->least || s->eager->was_recorded) return ONV_OK;
     ONV_TRY(count_regions(s, &around, err));
     onv_status status = onv_calls_find(s->model, s->eager, &s->arena, &calls, err);
     if (status == ONV_OK)
@@ -68,6 +70,31 @@ static void finish_storage(onv_simulation *s, uint32_t index, uint32_t held, uin
     if (held > 0 && held + shift > buffer->last) buffer->last = held + shift;
     if (storage->stays_until > 0) buffer->last = storage->stays_until - 1 + shift;
     if (storage->becomes != UINT32_MAX) buffer->becomes = s->made_row[storage->becomes];
+}
+
+/* The older exporter turns weights of linear layers, which then have names of its own: one that looks like a turned table may be that
+ * table, as in networks whose last layer shares it with the first. */
+static bool is_turned(const onv_eager_storage *weight, const onv_eager_storage *table)
+{
+    return weight->kind == ONV_STORAGE_PARAMETER && weight->rank == 2 && weight->label != NULL &&
+           strncmp(weight->label, "onnx::", strlen("onnx::")) == 0 &&
+           weight->dims[0] == table->dims[1] && weight->dims[1] == table->dims[0];
+}
+
+static void share_tables(onv_simulation *s)
+{
+    enum { MOST_TABLES = 16 };
+    const onv_eager *eager = s->eager;
+    for (uint32_t i = 0, tables = 0; i < eager->ops.count && tables < MOST_TABLES; i++) {
+        const onv_eager_op *op = &eager->ops.at[i];
+        if (op->aten != ONV_ATEN_index_select && op->aten != ONV_ATEN_embedding) continue;
+        const onv_eager_storage *table = &eager->storages.at[onv_sim_storage(s, op->in[0].tensor)];
+        if (table->kind != ONV_STORAGE_PARAMETER || table->rank != 2) continue;
+        tables++;
+        for (uint32_t k = 0; k < eager->storages.count; k++)
+            if (is_turned(&eager->storages.at[k], table) && s->made_row[k] != ONV_NO_ROW)
+                s->timeline->buffers.at[s->made_row[k]].bytes = 0;
+    }
 }
 
 /* Weights that modules have since the pass before, until they get new ones. */
@@ -113,6 +140,7 @@ static onv_status run(onv_simulation *s, const onv_lower_options *how, onv_error
         if (t->buffers.at[i].last == UINT32_MAX)
             t->buffers.at[i].last = (uint32_t)t->steps.count - 1;
     for (uint32_t i = 0; i < s->eager->storages.count; i++) finish_storage(s, i, held[i], shift);
+    if (how->least) share_tables(s);
     return onv_timeline_check(t, err);
 }
 

@@ -259,7 +259,7 @@ static uint32_t bound_until(onv_naming *n, onv_statement *s, uint32_t tensor)
     const onv_statement *reader = onv_naming_statement(n, n->last_use[tensor], s->call);
     bool is_read = false;
     for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && next != ONV_NO_STATEMENT; k++) {
-        if (is_read && onv_words_same(n->at.at[next].line, reader->line) &&
+        if (!n->upper_end && is_read && onv_words_same(n->at.at[next].line, reader->line) &&
             has_lost_name(n, s, reader, name))
             return reader->last_op;
         if (onv_statement_binds(&n->at.at[next], name)) return n->at.at[next].last_op;
@@ -346,7 +346,7 @@ static bool is_weights_of_attention(const onv_naming *n, uint32_t op, uint32_t t
 static void hold_open(onv_naming *n, const onv_statement *s, uint32_t tensor)
 {
     const onv_call *call = &n->calls->at.at[s->call];
-    if (!n->upper_end || n->model->program == NULL || s->mark == ':') return;
+    if (!n->upper_end || s->mark == ':') return;
     while (s->mark == ONV_STATEMENT_LEAVES && call->parent != ONV_NO_CALL)
         call = &n->calls->at.at[call->parent];
     onv_naming_hold(n, tensor, call->last_op);

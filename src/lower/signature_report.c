@@ -162,8 +162,10 @@ static void report_buffers(onv_lowering *l)
     onv_model_diag(
         l->emit.model, large != NULL ? ONV_WARNING : ONV_NOTE, "missing-buffers", NULL,
         "%llu buffers that the export lists, '%s' first, have no tensor in the file, which has "
-        "what the exporter computed of them, and their sizes are not noted: --buffers BYTES "
-        "counts them, where BYTES is the sum of b.nbytes for b in model.buffers()",
+        "what the exporter computed of them (of tables, the rows that it looked up), and their "
+        "sizes are not noted: torch.onnx.export(..., dump_exported_program=True) writes the "
+        "program that has them; --buffers BYTES counts them, where BYTES is the sum of b.nbytes "
+        "for b in model.buffers()",
         (unsigned long long)n, large != NULL ? large : first);
 }
 

@@ -46,8 +46,9 @@ static void lower_identity(onv_lowering *l, const onv_node *node)
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     if (x == ONV_NO_TENSOR) return;
-    /* Exporters keep one copy of parameters that are equal; the network has two. */
-    if (onv_value_may_train(l->emit.model, onv_model_value(l->emit.model, node->inputs[0]))) {
+    /* Exporters keep one copy of parameters that are equal; the network has two, or one that it uses twice. */
+    if (!l->emit.options->least &&
+        onv_value_may_train(l->emit.model, onv_model_value(l->emit.model, node->inputs[0]))) {
         uint32_t twin = onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, NULL);
         if (twin == ONV_NO_TENSOR) return;
         onv_eager_storage *to = &l->emit.eager->storages.at[onv_tensor_at(&l->emit, twin).storage];

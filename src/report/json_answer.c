@@ -28,7 +28,7 @@ static void write_row(onv_json *json, const onv_answer_row *row)
     onv_json_put_string(json, "runtime", row->runtime);
     put_total(json, row->total);
     onv_json_put_u64(json, "weight_bytes", row->weight_bytes);
-    onv_json_put_u64(json, "live_bytes", row->live_bytes);
+    put_range(json, "live_bytes", row->live);
     put_range(json, "reserved_bytes", row->reserved);
     onv_json_put_u64(json, "library_bytes", row->library_bytes);
     put_range(json, "context_bytes", row->context);

@@ -74,11 +74,10 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
         onv_json_put_u64(json, "reserved_peak_bytes", r->reserved_peak_bytes);
         onv_json_put_u64(json, "tensor_peak_bytes", r->tensor_peak_bytes);
         onv_json_put_u64(json, "driver_bytes", r->driver_bytes);
-        if (r->locals_peak_bytes > 0) {
-            onv_json_put_u64(json, "locals_peak_bytes", r->locals_peak_bytes);
-            onv_json_put_u64(json, "inplace_peak_bytes", r->inplace_peak_bytes);
-            if (r->least_peak_bytes > 0)
-                onv_json_put_u64(json, "least_peak_bytes", r->least_peak_bytes);
+        if (r->allocated_ends.high > 0) {
+            onv_json_put_u64(json, "least_peak_bytes", r->allocated_ends.low);
+            onv_json_put_u64(json, "locals_peak_bytes", r->allocated_ends.high);
+            write_range(json, "tensor_range_bytes", r->tensor_ends);
         }
     }
     onv_json_put_u64(json, "total_bytes", r->held_bytes);

@@ -70,8 +70,7 @@ static void write_waterfall(const onv_view *view, const onv_page *page)
         const onv_answer_row *row = &answer->rows[i];
         uint64_t total = row->total.high;
         onv_table_add(&table, row->runtime);
-        onv_table_add(&table,
-                      part_text(page, (onv_range){row->live_bytes, row->live_bytes}, total));
+        onv_table_add(&table, part_text(page, row->live, total));
         onv_table_add(&table, part_text(page, row->reserved, total));
         onv_table_add(&table,
                       part_text(page, (onv_range){row->library_bytes, row->library_bytes}, total));

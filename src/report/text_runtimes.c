@@ -1,6 +1,7 @@
 /* What the file leaves open of runtimes, and the figures of those that nothing is judged by, one line each. */
 #include <string.h>
 
+#include "program/view.h"
 #include "report/text.h"
 
 static const onv_column columns[] = {
@@ -45,28 +46,23 @@ static bool differs(uint64_t low, uint64_t high)
     return high > low && high - low > low / 100;
 }
 
-/* What the export does not tell of eager PyTorch. */
+/* What the file leaves open of eager PyTorch. */
 static void write_ends(const onv_page *page, const onv_runtime_result *r)
 {
-    onv_label allocated = onv_label_bytes(r->allocated_peak_bytes);
-    onv_label locals = onv_label_bytes(r->locals_peak_bytes);
-    onv_label inplace = onv_label_bytes(r->inplace_peak_bytes);
-    if (r->least_peak_bytes > 0 && differs(r->least_peak_bytes, r->allocated_peak_bytes))
-        write_line(page,
-                   onv_arena_printf(page->arena,
-                                    "torch: %s allocated, %s if nothing outlives its last "
-                                    "use; a recording (onnxvram.record) decides",
-                                    allocated.text, onv_label_bytes(r->least_peak_bytes).text));
-    if (differs(r->allocated_peak_bytes, r->locals_peak_bytes))
-        write_line(page, onv_arena_printf(page->arena,
-                                          "torch: %s allocated, up to %s if local variables "
-                                          "keep tensors alive (--locals)",
-                                          allocated.text, locals.text));
-    if (r->inplace_peak_bytes > 0 && differs(r->inplace_peak_bytes, r->allocated_peak_bytes))
-        write_line(page, onv_arena_printf(page->arena,
-                                          "torch: %s allocated, %s if activations work in "
-                                          "place (--inplace)",
-                                          allocated.text, inplace.text));
+    onv_range ends = r->tensor_ends;
+    if (!differs(ends.low, ends.high)) return;
+    bool is_program = strcmp(onv_program_evidence(r->model), "program") == 0;
+    const char *open =
+        is_program ? ""
+                   : ", which activations overwrite their input, and which equal weights are one";
+    const char *tells =
+        is_program ? "" : "PyTorch's program (dump_exported_program=True) tells more, ";
+    write_line(page, onv_arena_printf(page->arena,
+                                      "%s: tensors take %s to %s: the file does not tell how long "
+                                      "Python holds results%s; %sa recording (onnxvram.record) "
+                                      "tells all",
+                                      r->runtime->name, onv_label_bytes(ends.low).text,
+                                      onv_label_bytes(ends.high).text, open, tells));
 }
 
 void onv_write_runtime_remarks(const onv_runtime_result *r, const onv_page *page,
@@ -90,7 +86,7 @@ void onv_write_runtime_remarks(const onv_runtime_result *r, const onv_page *page
                                 onv_label_bytes(r->steady_bytes).text);
     }
     if (text != NULL) write_line(page, text);
-    if (differs(r->low_bytes, r->held_bytes))
+    if (r->allocated_ends.high == 0 && differs(r->low_bytes, r->held_bytes))
         write_line(page,
                    onv_arena_printf(page->arena,
                                     "%s: as little as %s by workspaces and order of initializers",

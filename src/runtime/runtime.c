@@ -286,6 +286,29 @@ uint64_t onv_runtime_figure(const onv_runtime_result *result, const onv_placemen
 
 /* --- All together ------------------------------------------------------------------------------ */
 
+void onv_runtime_begin_ends(onv_runtime_result *r)
+{
+    r->allocated_ends = (onv_range){r->allocated_peak_bytes, r->allocated_peak_bytes};
+    r->tensor_ends = (onv_range){r->tensor_peak_bytes, r->tensor_peak_bytes};
+}
+
+static void widen(onv_range *range, uint64_t bytes)
+{
+    if (bytes < range->low) range->low = bytes;
+    if (bytes > range->high) range->high = bytes;
+}
+
+void onv_runtime_add_end(const onv_runtime_result *end, onv_runtime_result *r)
+{
+    onv_range reserved = {r->low_bytes, r->high_bytes};
+    widen(&r->allocated_ends, end->allocated_peak_bytes);
+    widen(&r->tensor_ends, end->tensor_peak_bytes);
+    if (end->held_bytes >= reserved.high) r->release = end->release; /* verdicts are of that end */
+    widen(&reserved, end->held_bytes);
+    r->low_bytes = reserved.low;
+    r->high_bytes = reserved.high;
+}
+
 onv_status onv_runtime_add_up(onv_runtime_result *r, onv_error *err)
 {
     if (r->runtime->has_context) r->context_bytes = (onv_range){CONTEXT_LOW, CONTEXT_HIGH};

@@ -31,7 +31,7 @@ typedef struct onv_runtime_result {
     uint64_t driver_bytes;     /* handles of libraries, beside the allocator */
     onv_range context_bytes;   /* of the driver and its kernels; an estimate */
     onv_range total_bytes;     /* held + driver + context */
-    onv_release release;       /* torch, train: within onv_runtime_options.room_bytes */
+    onv_release release; /* torch, train: of high_bytes, within onv_runtime_options.room_bytes */
 
     /* torch, async, ort: as the allocator's own statistics count */
     uint64_t allocated_peak_bytes, reserved_peak_bytes;
@@ -41,10 +41,9 @@ typedef struct onv_runtime_result {
     onv_node_id peak_node;
     const char *peak_label;
     onv_phase peak_phase;
-    /* torch: the allocated peak where names of modules hold what they can, and where all activations
-     * work in place that may; as above where that is what was asked for */
-    uint64_t locals_peak_bytes, inplace_peak_bytes;
-    uint64_t least_peak_bytes; /* torch, of an archive: nothing outlives its last use; else 0 */
+    /* torch: ends of the allocated peak, and of that of tensors, between which the figures above are: nothing
+     * is held after its last use; names of modules hold what they can. Others: 0. */
+    onv_range allocated_ends, tensor_ends;
     /* arena */
     uint64_t lower_bound_bytes;
     uint64_t alignment; /* of offsets; 0: 1 */
@@ -52,7 +51,7 @@ typedef struct onv_runtime_result {
     /* ort: of the order of initializers that needs most; with another order as little as low_bytes may
      * be reserved (others: as much). */
     uint64_t first_run_bytes, steady_bytes;
-    /* torch, of an archive: reserved where nothing outlives its last use, and where names hold what they can. */
+    /* torch: reserved, at the same ends as allocated_ends. */
     uint64_t low_bytes, high_bytes;
     onv_ort_settings ort;   /* as it was configured */
     bool out_of_memory;     /* its gpu_mem_limit is not enough; the figures are those it reached */
@@ -147,6 +146,10 @@ onv_ort_session onv_ort_session_of(const onv_runtime_options *options);
 
 /* Adds the estimates to what is held. */
 onv_status onv_runtime_add_up(onv_runtime_result *r, onv_error *err);
+
+/* The result's figures as both ends; then each end that was computed widens them, until add_up. */
+void onv_runtime_begin_ends(onv_runtime_result *r);
+void onv_runtime_add_end(const onv_runtime_result *end, onv_runtime_result *r);
 
 /* Training as one more runtime, so that tables and budgets apply to it. */
 onv_status onv_runtime_of_training(const onv_training_figures *t, onv_runtime_result *result,

@@ -78,7 +78,7 @@ static void theory_has_no_gpu(void **state)
     assert_null(answer.gpu);
     assert_null(answer.devices[0].gpu);
     assert_int_equal(answer.verdict, ONV_VERDICT_FITS);
-    assert_int_equal(answer.rows[0].live_bytes, 900);
+    assert_int_equal(answer.rows[0].live.high, 900);
     onv_model_cleanup(&model);
 }
 

@@ -153,13 +153,13 @@ static size_t expect_remedies(const char *arguments)
 static void remedies_keep_their_promise(void **state)
 {
     (void)state;
-    assert_int_equal(expect_remedies("-b 600 --budget T4 " SAMPLES "resnet50.onnx"), 4);
+    assert_int_equal(expect_remedies("-b 600 --budget T4 " SAMPLES "resnet50.onnx"), 3);
     assert_int_equal(
         expect_remedies("-b 600 --train adamw --budget T4 " SAMPLES "resnet18-train.onnx"), 4);
     /* By its dim, for one runtime, less a margin. */
     assert_int_equal(expect_remedies("-d batch=1000 -d sequence=512 --budget 2GiB --margin 5 "
                                      "--runtime torch " SAMPLES "bert.onnx"),
-                     2);
+                     3);
     EXPECT("-b 600 --budget T4 " SAMPLES "resnet50.onnx", 3, "To make it fit, add one of these",
            "GiB, fits (the largest batch that fits)");
     EXPECT("-b 8 --budget T4 " SAMPLES "resnet50.onnx", 0, "It fits T4, 15.00 GiB");

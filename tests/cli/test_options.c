@@ -235,11 +235,16 @@ static void options_of_inference_change_what_they_name(void **state)
                      folded - OF);
     assert_int_equal(figure("--runtime torch --locals --folded-norms folded.onnx", path),
                      folded + OF);
-    program_expect("-v --runtime torch folded.onnx", 0, "python-locals: names in functions");
+    program_expect("--runtime torch folded.onnx", 0, "overwrite their input");
+    json_int_t least = figure("--runtime torch folded.onnx", "runtimes.torch.least_peak_bytes");
+    json_int_t most = figure("--runtime torch folded.onnx", "runtimes.torch.locals_peak_bytes");
+    assert_true(least < most);
+    assert_int_equal(
+        figure("--runtime torch --locals folded.onnx", "runtimes.torch.least_peak_bytes"), most);
     program_expect("-v --runtime torch folded.onnx", 0, "--folded-norms leaves");
     /* The workspace of a product hides what names hold elsewhere. */
     write_folded("product.onnx", true);
-    program_expect("-v --runtime torch product.onnx", 0, "for tensors, without workspaces");
+    program_expect("--runtime torch product.onnx", 0, "overwrite their input");
     program_write_model("layer.onnx", encoder_layer("perm=[1,0,2]"));
     json_int_t fast = figure("--runtime torch layer.onnx", path);
     json_int_t apart = figure("--runtime torch --no-fast-path layer.onnx", path);

@@ -536,6 +536,31 @@ static void groups_of_queries_are_the_kernels(void **state)
     }
 }
 
+/* The older exporter has equal weights once, and that of a layer which shares a table turned: two parameters, or one. */
+static void equal_parameters_may_be_one(void **state)
+{
+    (void)state;
+    enum { TABLE = 4 * 100 * 8, SQUARE = 4 * 8 * 8 };
+    uint64_t peaks[4];
+    for (int i = 0; i < 4; i++) {
+        bool shares = i / 2 == 1;
+        model *m = model_new(17);
+        model_input(m, "x", "i64[3]");
+        model_weight(m, "table", "f32[100,8]");
+        model_weight(m, "onnx::MatMul_7", "f32[8,8]");
+        model_weight(m, "onnx::MatMul_9", shares ? "f32[8,100]" : "f32[8,101]");
+        model_node(m, "Identity", "Identity_1", "onnx::MatMul_7", "onnx::MatMul_8", "");
+        model_node(m, "Gather", "/e/Gather", "table x", "e", "");
+        model_node(m, "MatMul", "/a/MatMul", "e onnx::MatMul_7", "a", "");
+        model_node(m, "MatMul", "/b/MatMul", "a onnx::MatMul_8", "b", "");
+        model_node(m, "MatMul", "/c/MatMul", "b onnx::MatMul_9", "c", "");
+        model_output(m, "c", "f32");
+        peaks[i] = peak_of(m, &(onv_lower_options){.least = i % 2 == 1});
+    }
+    assert_int_equal(peaks[0] - peaks[1], SQUARE);
+    assert_int_equal(peaks[2] - peaks[3], SQUARE + TABLE);
+}
+
 /* The older exporter folds a batch norm and gives weight and bias names of its own: PyTorch runs the norm,
  * whose result is as large as the convolution's. */
 static void folded_norms_run_again(void **state)
@@ -594,6 +619,7 @@ int main(void)
         cmocka_unit_test(random_nests_are_sound),
         cmocka_unit_test(training_refuses_by_name),
         cmocka_unit_test(folded_norms_run_again),
+        cmocka_unit_test(equal_parameters_may_be_one),
     };
     return cmocka_run_group_tests_name("eager.inference", tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static void statements_tell_what_names_hold(void **state)
         {{"a = f(x)", "m['b'] = f(a)", "m['b'] = f(b)", "d = f(c)", "return f(d)"}, false, 4, 4},
         /* What a function between has names for is not told. */
         {{"a = f(x)", "d = g(a)", "d = g(a)", "d = g(a)", "return f(d)"}, false, 2, 3},
-        {{"a = f(x)", "d = g(a)", "d = g(a)", "d = g(a)", "return f(d)"}, true, 3, 3},
+        {{"a = f(x)", "d = g(a)", "d = g(a)", "d = g(a)", "return f(d)"}, true, 4, 4},
         {{"a = f(x)", "d = neg(neg(neg(a)))", "d = neg(neg(neg(a)))", "d = neg(neg(neg(a)))",
           "return f(d)"},
          true,
@@ -198,15 +198,15 @@ static void lines_that_run_again_tell(void **state)
          {"o = self.query(m.e(x))", "o = self.query(m.e(x))", "o = self.query(m.e(x))",
           "return neg(o)"},
          {10, 10, 10, 12},
-         2,
-         2,
+         3,
+         3,
          true},
         {{"layers.0", "", "layers.1", ""},
          {"o = self.layers[i](x)", "o = self.layers[i](x)", "o = self.layers[i](x)",
           "return neg(o)"},
          {10, 10, 10, 12},
-         1,
-         2,
+         3,
+         3,
          true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
