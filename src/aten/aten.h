@@ -87,6 +87,9 @@ typedef enum onv_aten_rule {
     ONV_RULE_CELL,
     ONV_RULE_STACK,
     ONV_RULE_ROLL,
+    ONV_RULE_DET,
+    ONV_RULE_UNFOLD,
+    ONV_RULE_MORE_TEMPS,  /* cdist, scatter_reduce: than letters say */
     ONV_RULE_TAKES_PARTS, /* chunk, split, unbind, tensor_split */
     ONV_RULE_GRAPHS,      /* of higher order */
     ONV_N_RULES

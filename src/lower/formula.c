@@ -69,69 +69,13 @@ void onv_lower_cosine(onv_lowering *l, const onv_fusion *f)
     onv_value_set(l, f->out, onv_recover_call(l, ONV_ATEN_cosine_similarity, f->out));
 }
 
-/* --- Distances --------------------------------------------------------------------------------- */
-
-/* Beyond as many rows cdist takes a product of matrices. */
-enum { MAX_ROWS_APART = 25 };
-
-/* _euclidean_dist: each side with its squared norms and ones behind it. */
-static uint64_t joined_bytes(const onv_eager_tensor *t)
-{
-    uint64_t row = (uint64_t)t->dims[t->rank - 1], more = 0;
-    return row == 0 || !onv_u64_mul(t->bytes / row, 2, &more) ? t->bytes : sum_of(t->bytes, more);
-}
-
-static uint64_t column_bytes(const onv_eager_tensor *t)
-{
-    uint64_t row = (uint64_t)t->dims[t->rank - 1];
-    return row == 0 ? 0 : t->bytes / row;
-}
-
-/* _euclidean_dist_backward: grad / result, its sums, and for each side a product of both kinds, all to the end
- * of one expression. */
-static uint64_t product_temps(const onv_eager_tensor *x, const onv_eager_tensor *y,
-                              const onv_eager_tensor *out)
-{
-    uint64_t temps = out->bytes;
-    for (uint32_t i = 0; i < 2; i++) {
-        const onv_eager_tensor *t = i == 0 ? x : y;
-        temps = sum_of(temps, sum_of(column_bytes(t), sum_of(t->bytes, t->bytes)));
-    }
-    return temps;
-}
-
 void onv_lower_cdist(onv_lowering *l, const onv_fusion *f)
 {
-    uint32_t in[2];
-    onv_eager_tensor t[2];
-    onv_shape shape;
-    for (uint32_t k = 0; k < 2; k++) {
-        in[k] = onv_amp_fp32(&l->emit, onv_value_tensor(l, k == 0 ? f->x : f->key));
-        in[k] = onv_emit_contiguous(&l->emit, in[k]);
-        if (in[k] == ONV_NO_TENSOR) return;
-        t[k] = onv_tensor_at(&l->emit, in[k]);
-    }
-    if (!onv_value_shape(l, f->out, &shape) || t[0].rank < 2 || t[1].rank != t[0].rank) return;
-    uint32_t out = onv_tensor_new(&l->emit, t[0].dtype, shape.rank, shape.dims, NULL);
-    onv_eager_tensor y = onv_tensor_at(&l->emit, out);
-    int64_t rows[2] = {t[0].dims[t[0].rank - 2], t[1].dims[t[1].rank - 2]};
-    uint64_t backward, forward = 0;
-    if (rows[0] > MAX_ROWS_APART || rows[1] > MAX_ROWS_APART) {
-        forward = sum_of(joined_bytes(&t[0]), joined_bytes(&t[1]));
-        backward = product_temps(&t[0], &t[1], &y);
-    } else { /* every difference of two elements, then their sums */
-        if (!onv_u64_mul(y.bytes, (uint64_t)t[0].dims[t[0].rank - 1], &backward))
-            backward = UINT64_MAX;
-    }
-    onv_emit_begin(&l->emit, "cdist");
-    for (uint32_t k = 0; k < 2; k++) {
-        onv_emit_in(&l->emit, in[k], ONV_GRAD_NEW);
-        onv_emit_save(&l->emit, in[k]);
-    }
-    onv_emit_save(&l->emit, out);
-    onv_emit_temps(&l->emit, forward, backward);
-    onv_value_set(l, f->out, onv_emit_out(&l->emit, out));
-    onv_emit_end(&l->emit);
+    uint32_t x = onv_amp_fp32(&l->emit, onv_value_tensor(l, f->x));
+    uint32_t y = onv_amp_fp32(&l->emit, onv_value_tensor(l, f->key));
+    x = onv_emit_contiguous(&l->emit, x);
+    y = onv_emit_contiguous(&l->emit, y);
+    onv_value_set(l, f->out, onv_recover_binary(l, ONV_ATEN_cdist, x, y, f->out));
 }
 
 /* --- Products that are added -------------------------------------------------------------------- */
@@ -151,7 +95,6 @@ void onv_lower_add_product(onv_lowering *l, const onv_fusion *f)
 
 /* --- Windows ----------------------------------------------------------------------------------- */
 
-/* A view. Its backward adds up windows that overlap by a list of the places along the dim. */
 void onv_lower_unfold(onv_lowering *l, const onv_fusion *f)
 {
     uint32_t x = onv_value_tensor(l, f->x);
@@ -163,16 +106,11 @@ void onv_lower_unfold(onv_lowering *l, const onv_fusion *f)
     for (uint32_t i = 0; i < t.rank; i++)
         strides[i] = t.strides[i] * (i == f->groups ? f->step : 1);
     strides[t.rank] = t.strides[f->groups];
-    uint64_t places = 0;
-    if (f->step < shape.dims[t.rank] &&
-        !onv_u64_mul((uint64_t)t.dims[f->groups], sizeof(int64_t), &places))
-        places = UINT64_MAX;
-    uint32_t view = onv_tensor_on(&l->emit, t.storage, t.dtype, shape.rank, shape.dims, strides);
-    onv_emit_begin(&l->emit, "unfold");
-    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
-    onv_emit_temps(&l->emit, 0, places);
-    onv_value_set(l, f->out, onv_emit_out(&l->emit, view));
-    onv_emit_end(&l->emit);
+    onv_recover_tensor(l, "self", x);
+    onv_recover_int(l, "dimension", f->groups);
+    onv_recover_int(l, "step", f->step);
+    l->recovery.strides = strides;
+    onv_value_set(l, f->out, onv_recover_call(l, ONV_ATEN_unfold, f->out));
 }
 
 /* Tensor.diagonal is a view, which the exporter writes as a sum over a product with ones; it moves both dims to the end

@@ -185,27 +185,9 @@ static void lower_maximum(onv_lowering *l, const onv_node *node)
     l->tally.maxima.bytes += kept - y.elems * sizeof(int64_t);
 }
 
-/* Keeps its input, and the LU decomposition of that with pivots of int32. linalg_det_backward makes a diagonal matrix of the
- * gradient, a sum, and solves with copies of both. */
 static void lower_det(onv_lowering *l, const onv_node *node)
 {
-    uint32_t x = onv_node_in(l, node, 0), out = onv_node_new(l, node, 0, ONV_UNDEFINED);
-    if (x == ONV_NO_TENSOR || out == ONV_NO_TENSOR) return;
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    uint64_t rows =
-        t.rank > 0 && t.dims[t.rank - 1] > 0 ? t.elems / (uint64_t)t.dims[t.rank - 1] : 0;
-    uint64_t pivots, matrices;
-    bool fits = onv_u64_mul(rows, 2 * sizeof(int32_t), &pivots) &&
-                onv_u64_mul(t.bytes, 3, &matrices) && onv_u64_add(matrices, pivots, &matrices);
-    onv_emit_begin(&l->emit, "linalg_det");
-    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
-    onv_emit_save(&l->emit, x);
-    onv_emit_save(&l->emit, out);
-    onv_emit_extra(&l->emit, t.elems, onv_dtype_bits((onv_dtype)t.dtype) / 8, "LU");
-    onv_emit_extra(&l->emit, rows, sizeof(int32_t), "pivots");
-    onv_emit_temps(&l->emit, 0, fits ? matrices : UINT64_MAX);
-    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
-    onv_emit_end(&l->emit);
+    set_unary(l, node, ONV_ATEN_linalg_det);
 }
 
 /* F.cross_entropy, called by the network. */

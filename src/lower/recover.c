@@ -16,6 +16,8 @@ void onv_recover_cleanup(onv_lowering *l)
     onv_vec_cleanup(&l->recovery.program.values);
     onv_vec_cleanup(&l->recovery.values);
     onv_vec_cleanup(&l->recovery.arguments);
+    onv_vec_cleanup(&l->recovery.list);
+    onv_vec_cleanup(&l->recovery.results);
     onv_vec_cleanup(&l->tape.operands);
 }
 
@@ -35,6 +37,12 @@ static void add_argument(onv_lowering *l, onv_argument argument)
     if (!onv_vec_push(&l->recovery.arguments, argument)) fail_memory(l);
 }
 
+void onv_recover_list(onv_lowering *l, const char *name)
+{
+    add_argument(l, (onv_argument){.name = name, .kind = ONV_ARGUMENT_TENSORS});
+    l->recovery.list_at = l->recovery.arguments.count;
+}
+
 void onv_recover_tensor(onv_lowering *l, const char *name, uint32_t tensor)
 {
     onv_argument a = {.name = name};
@@ -44,7 +52,10 @@ void onv_recover_tensor(onv_lowering *l, const char *name, uint32_t tensor)
         a.kind = ONV_ARGUMENT_TENSOR;
         a.value = add_value(l, (onv_program_value){.dtype = t.dtype, .rank = t.rank}, tensor);
     }
-    add_argument(l, a);
+    if (l->recovery.list_at == 0)
+        add_argument(l, a);
+    else if (tensor != ONV_NO_TENSOR && !onv_vec_push(&l->recovery.list, a.value))
+        fail_memory(l);
 }
 
 /* In the model's arena, as they are known to be sizes that were counted. */
@@ -80,68 +91,93 @@ void onv_recover_text(onv_lowering *l, const char *name, const char *text)
     add_argument(l, (onv_argument){.name = name, .kind = ONV_ARGUMENT_STRING, .text = text});
 }
 
-/* Strides of a result that has the order of memory of `like`, or NULL: the row tells, or it is contiguous. */
-static onv_dim *strides_like(onv_lowering *l, uint32_t like, const onv_shape *shape)
+/* Strides of a result, or NULL: the row tells, or it is contiguous. */
+static onv_dim *strides_of(onv_lowering *l, const onv_shape *shape)
 {
     int64_t strides[ONV_MAX_RANK];
-    onv_eager_tensor t = onv_tensor_at(&l->emit, like);
-    if (like == ONV_NO_TENSOR || t.rank != shape->rank) return NULL;
+    onv_eager_tensor t = onv_tensor_at(&l->emit, l->recovery.like);
+    if (l->recovery.strides != NULL) return dims_of(l, l->recovery.strides, shape->rank);
+    if (l->recovery.like == ONV_NO_TENSOR || t.rank != shape->rank) return NULL;
     t.dims = shape->dims;
     t.elems = 1; /* strides of an empty tensor would say nothing */
     onv_strides_like(&t, strides);
     return dims_of(l, strides, shape->rank);
 }
 
-static uint32_t add_result(onv_lowering *l, const onv_shape *shape, uint8_t dtype)
+static void add_result(onv_lowering *l, onv_value_id out, uint8_t dtype)
 {
-    onv_program_value value = {.name = "",
-                               .dtype = dtype,
-                               .rank = shape->rank,
-                               .dims = dims_of(l, shape->dims, shape->rank),
-                               .strides = strides_like(l, l->recovery.like, shape)};
-    return add_value(l, value, ONV_NO_TENSOR);
+    onv_shape shape;
+    uint32_t result = ONV_NO_PROGRAM_VALUE;
+    if (onv_is_value(out) && onv_value_shape(l, out, &shape)) {
+        onv_program_value value = {.name = "",
+                                   .dtype =
+                                       dtype != ONV_UNDEFINED ? dtype : onv_value_dtype(l, out),
+                                   .rank = shape.rank,
+                                   .dims = dims_of(l, shape.dims, shape.rank),
+                                   .strides = strides_of(l, &shape)};
+        result = add_value(l, value, ONV_NO_TENSOR);
+    }
+    if (!onv_vec_push(&l->recovery.results, result)) fail_memory(l);
 }
 
 static void forget(onv_recovery *r)
 {
     r->program.values.count = r->values.count = r->arguments.count = 0;
+    r->list.count = r->results.count = r->list_at = 0;
+    r->strides = NULL;
     r->like = ONV_NO_TENSOR;
     r->dtype = ONV_UNDEFINED;
     r->has_second = r->in_place = false;
 }
 
-static uint32_t emit(onv_lowering *l, onv_aten_id op, const onv_shape *shape, uint8_t dtype)
+static void emit(onv_lowering *l, onv_aten_id op)
 {
     onv_recovery *r = &l->recovery;
-    if (r->dtype != ONV_UNDEFINED) dtype = r->dtype;
-    uint32_t results[2] = {add_result(l, shape, dtype), ONV_NO_PROGRAM_VALUE},
-             tensor = ONV_NO_TENSOR;
-    if (r->has_second) results[1] = add_result(l, shape, ONV_INT64);
-    if (l->emit.status == ONV_OK) {
-        onv_program_call call = {.name = "",
-                                 .op_name = onv_aten_ops[op].name,
-                                 .arguments = r->arguments.at,
-                                 .results = results,
-                                 .n_arguments = (uint32_t)r->arguments.count,
-                                 .n_results = r->has_second ? 2 : 1,
-                                 .module = UINT32_MAX};
-        l->tape.program = &r->program;
-        l->tape.values = r->values.at;
-        onv_tape_emit(&l->tape, &call, &onv_aten_ops[op], r->in_place);
-        tensor = onv_tape_tensor(&l->tape, results[0]);
-        r->second = onv_tape_tensor(&l->tape, results[1]);
+    onv_program_call call = {.name = "",
+                             .op_name = onv_aten_ops[op].name,
+                             .arguments = r->arguments.at,
+                             .results = r->results.at,
+                             .n_arguments = (uint32_t)r->arguments.count,
+                             .n_results = (uint32_t)r->results.count,
+                             .module = UINT32_MAX};
+    if (l->emit.status != ONV_OK) return;
+    if (r->list_at != 0) {
+        r->arguments.at[r->list_at - 1].values = r->list.at;
+        r->arguments.at[r->list_at - 1].count = (uint32_t)r->list.count;
+    }
+    l->tape.program = &r->program;
+    l->tape.values = r->values.at;
+    onv_tape_emit(&l->tape, &call, &onv_aten_ops[op], r->in_place);
+}
+
+uint32_t onv_recover_call(onv_lowering *l, onv_aten_id op, onv_value_id out)
+{
+    onv_recovery *r = &l->recovery;
+    uint32_t tensor = r->second = ONV_NO_TENSOR;
+    add_result(l, out, r->dtype);
+    if (r->has_second) add_result(l, out, ONV_INT64);
+    if (l->emit.status == ONV_OK && r->results.at[0] != ONV_NO_PROGRAM_VALUE) {
+        emit(l, op);
+        tensor = onv_tape_tensor(&l->tape, r->results.at[0]);
+        if (r->has_second) r->second = onv_tape_tensor(&l->tape, r->results.at[1]);
     }
     forget(r);
     return tensor;
 }
 
-uint32_t onv_recover_call(onv_lowering *l, onv_aten_id op, onv_value_id out)
+void onv_recover_parts(onv_lowering *l, onv_aten_id op, const onv_value_id *outs, uint32_t n)
 {
-    onv_shape shape;
-    if (onv_value_shape(l, out, &shape)) return emit(l, op, &shape, onv_value_dtype(l, out));
-    forget(&l->recovery);
-    l->recovery.second = ONV_NO_TENSOR;
-    return ONV_NO_TENSOR;
+    onv_recovery *r = &l->recovery;
+    for (uint32_t i = 0; i < n && l->emit.status == ONV_OK; i++)
+        add_result(l, outs[i], ONV_UNDEFINED);
+    emit(l, op);
+    for (uint32_t i = 0; i < n && l->emit.status == ONV_OK; i++) {
+        if (!onv_is_value(outs[i])) continue;
+        const onv_value *part = onv_model_value(l->emit.model, outs[i]);
+        onv_node_set(l, onv_model_node(l->emit.model, part->producer), part->output_index,
+                     onv_tape_tensor(&l->tape, r->results.at[i]));
+    }
+    forget(r);
 }
 
 uint32_t onv_recover_unary(onv_lowering *l, onv_aten_id op, uint32_t x, onv_value_id out)

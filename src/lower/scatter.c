@@ -6,51 +6,6 @@
 #include "lower/lowering.h"
 #include "ops/op.h"
 
-/* scatter_reduce_backward of a least or a most, beside both gradients. Of the result's size: where it was the base, how
- * many share a gradient, and their part; the base's gradient where nothing asked for it. Of the source's size: what was
- * taken, where that was the source; then the part that comes back with a comparison. */
-static uint64_t backward_bytes(const onv_eager_tensor *base, const onv_eager_tensor *source,
-                               bool trains_base)
-{
-    uint64_t result, sources, part, kept, all;
-    if (!onv_dtype_bytes((onv_dtype)base->dtype, base->elems, &result) ||
-        !onv_dtype_bytes((onv_dtype)source->dtype, source->elems, &sources) ||
-        !onv_u64_add(sources, source->elems, &part) ||
-        !onv_u64_mul(result, trains_base ? 3 : 4, &kept) || !onv_u64_mul(sources, 2, &all) ||
-        !onv_u64_add(all, kept, &all) || !onv_u64_add(all, part, &all))
-        return UINT64_MAX;
-    return all;
-}
-
-/* Of a product, without what share zeros have. Of the base's size: that without zeros and what it gives, what the source gives
- * without a single zero, and two products with the gradient. Of the source's: how many zeros, itself without them and without
- * a single one, both products at its places, and a quotient; two masks. */
-static uint64_t product_bytes(const onv_eager_tensor *base, const onv_eager_tensor *source)
-{
-    uint64_t bases, sources, masks, all;
-    if (!onv_u64_mul(base->bytes, 5, &bases) || !onv_u64_mul(source->bytes, 6, &sources) ||
-        !onv_u64_mul(source->elems, 2, &masks) || !onv_u64_add(bases, sources, &all) ||
-        !onv_u64_add(all, masks, &all))
-        return UINT64_MAX;
-    return all;
-}
-
-/* To a mean. Forward: ones like the source, how many were added, which are none. Backward: that again, the base's gradient,
- * and for the source the counts and the gradients that it takes, and their quotient; or the scatter that clears the base's. */
-static void mean_bytes(const onv_eager_tensor *base, const onv_eager_tensor *source,
-                       bool trains_base, uint64_t *forward, uint64_t *backward)
-{
-    uint64_t counts, sources, gathered, cleared;
-    *forward = *backward = UINT64_MAX;
-    if (!onv_u64_add(base->bytes, base->elems, &counts) ||
-        !onv_u64_add(source->bytes, counts, &counts) || !onv_u64_mul(source->bytes, 2, &sources) ||
-        !onv_u64_add(sources, trains_base ? base->bytes : 2 * base->bytes, &gathered) ||
-        !onv_u64_add(source->bytes, trains_base ? 2 * base->bytes : 3 * base->bytes, &cleared))
-        return;
-    *forward = counts;
-    *backward = gathered > cleared ? gathered : cleared;
-}
-
 static bool adds_up(const onv_node *node)
 {
     const onv_attr *reduction = onv_node_attr(node, "reduction");
@@ -58,34 +13,16 @@ static bool adds_up(const onv_node *node)
            strcmp(reduction->s, "add") == 0;
 }
 
-static void lower(onv_lowering *l, onv_value_id base_id, const onv_node *node)
+/* A mean is a sum with a division behind it, which the node does not have. */
+static void lower_reduction(onv_lowering *l, const onv_node *node)
 {
-    uint32_t base = onv_value_tensor(l, base_id), source = onv_node_in(l, node, 2);
-    uint32_t indices = onv_node_in(l, node, 1), out = onv_node_new(l, node, 0, ONV_UNDEFINED);
-    if (out == ONV_NO_TENSOR) return;
-    onv_emit_begin(&l->emit, "scatter_reduce");
-    onv_emit_in(&l->emit, base, adds_up(node) ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
-    onv_emit_in(&l->emit, indices, ONV_GRAD_NONE);
-    onv_emit_in(&l->emit, source, ONV_GRAD_NEW);
-    onv_emit_save(&l->emit, base);
-    onv_emit_save(&l->emit, indices);
-    onv_emit_save(&l->emit, source);
-    onv_emit_save(&l->emit, out);
     const onv_attr *reduction = onv_node_attr(node, "reduction");
-    onv_eager_tensor to = onv_tensor_at(&l->emit, base), from = onv_tensor_at(&l->emit, source);
-    bool both = base != ONV_NO_TENSOR && source != ONV_NO_TENSOR;
-    if (both && !onv_scatter_reduces(node) && !adds_up(node)) {
-        uint64_t forward, backward;
-        mean_bytes(&to, &from, onv_tensor_needs_grad(&l->emit, base), &forward, &backward);
-        onv_emit_temps(&l->emit, forward, backward);
-    } else if (both && onv_scatter_reduces(node) && strcmp(reduction->s, "mul") == 0) {
-        onv_emit_temps(&l->emit, 0, product_bytes(&to, &from));
-    } else if (both && onv_scatter_reduces(node)) {
-        onv_emit_temps(&l->emit, 0,
-                       backward_bytes(&to, &from, onv_tensor_needs_grad(&l->emit, base)));
-    }
-    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
-    onv_emit_end(&l->emit);
+    for (uint32_t k = 0; k < 3; k++) onv_recover_tensor(l, "", onv_node_in(l, node, k));
+    onv_recover_text(l, "reduce",
+                     !onv_scatter_reduces(node)         ? adds_up(node) ? "sum" : "mean"
+                     : strcmp(reduction->s, "mul") == 0 ? "prod"
+                                                        : reduction->s);
+    onv_node_set(l, node, 0, onv_recover_call(l, ONV_ATEN_scatter_reduce, node->outputs[0]));
 }
 
 bool onv_node_is_geometric(const onv_node *node)
@@ -127,7 +64,7 @@ void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node)
         scatter_in_place(l, node);
     else if ((onv_scatter_reduces(node) || onv_node_is_aten(node, "scatter_reduce")) &&
              node->n_inputs >= 3)
-        lower(l, node->inputs[0], node);
+        lower_reduction(l, node);
     else
         onv_lower_by_traits(l, node);
 }

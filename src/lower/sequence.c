@@ -97,33 +97,31 @@ static void lower_joined(onv_lowering *l, const onv_node *node)
         fail_on(l, node->inputs[0]);
         return;
     }
-    uint32_t out = onv_node_new(l, node, 0, ONV_UNDEFINED);
-    onv_emit_begin(&l->emit, onv_node_int(node, "new_axis", 0) != 0 ? "stack" : "cat");
+    onv_recover_list(l, "tensors");
     for (int64_t i = 0; i < n && l->emit.status == ONV_OK; i++) {
         uint32_t item = item_of(l, node->inputs[0], i);
         if (item == ONV_NO_TENSOR) fail_on(l, node->inputs[0]);
-        onv_emit_in(&l->emit, item, ONV_GRAD_PART);
+        onv_recover_tensor(l, "", item);
     }
-    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
-    onv_emit_end(&l->emit);
+    bool stacks = onv_node_int(node, "new_axis", 0) != 0;
+    onv_node_set(l, node, 0,
+                 onv_recover_call(l, stacks ? ONV_ATEN_stack : ONV_ATEN_cat, node->outputs[0]));
 }
 
 /* torch.block_diag fills zeros; each gradient is a view of a part. */
 void onv_lower_block_diag(onv_lowering *l, const onv_fusion *f)
 {
     const onv_node *last = onv_model_node(l->emit.model, f->last);
-    uint32_t out = onv_node_new(l, last, 0, onv_promoted(l, last));
-    onv_emit_begin(&l->emit, "block_diag");
+    onv_recover_list(l, "tensors");
     for (uint32_t k = 0; k < last->n_inputs; k++) {
         const onv_node *row = maker_of(l, last->inputs[k]);
         for (uint32_t i = 0; row != NULL && i < row->n_inputs; i++) {
             const onv_value *value = onv_model_value(l->emit.model, row->inputs[i]);
             if (onv_value_is_weight(value) && value->role != ONV_ROLE_PARAMETER) continue;
-            onv_emit_in(&l->emit, onv_node_in(l, row, i), ONV_GRAD_PART);
+            onv_recover_tensor(l, "", onv_node_in(l, row, i));
         }
     }
-    onv_value_set(l, f->out, onv_emit_out(&l->emit, out));
-    onv_emit_end(&l->emit);
+    onv_value_set(l, f->out, onv_recover_call(l, ONV_ATEN_block_diag, f->out));
 }
 
 bool onv_lower_sequence(onv_lowering *l, const onv_node *node)

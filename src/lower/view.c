@@ -156,25 +156,17 @@ static bool lower_unbind(onv_lowering *l, const onv_node *node)
 {
     if (!onv_is_node(l->emit.node) || !onv_node_is_aten(node, "unbind")) return false;
     if (l->values[node->outputs[0].index].is_known) return true;
-    const onv_node *end = l->emit.model->nodes.at + l->emit.model->nodes.count;
-    uint32_t x = onv_node_in(l, node, 0);
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    if (x == ONV_NO_TENSOR) return false;
-    onv_emit_begin(&l->emit, "unbind");
-    l->emit.op.zeroes_grads = true;
-    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
-    for (const onv_node *at = node; at < end && at->source_op == node->source_op &&
-                                    at->scope == node->scope && l->emit.status == ONV_OK;
-         at++) {
-        onv_shape shape;
-        if (strcmp(at->op_type, "Slice") != 0 || at->inputs[0].index != node->inputs[0].index)
-            continue;
-        if (!onv_value_shape(l, at->outputs[0], &shape) || shape.rank != t.rank) continue;
-        uint32_t part =
-            onv_tensor_on(&l->emit, t.storage, t.dtype, shape.rank, shape.dims, t.strides);
-        onv_node_set(l, at, 0, onv_emit_out(&l->emit, part));
-    }
-    onv_emit_end(&l->emit);
+    const onv_node *end = l->emit.model->nodes.at + l->emit.model->nodes.count, *at = node;
+    uint32_t x = onv_node_in(l, node, 0), n = 0;
+    while (at < end && at->source_op == node->source_op && at->scope == node->scope) at++;
+    onv_value_id *parts = ONV_ARENA_ARRAY(&l->emit.model->arena, onv_value_id, (size_t)(at - node));
+    if (parts == NULL) l->emit.status = onv_fail_memory(l->emit.err);
+    if (x == ONV_NO_TENSOR || parts == NULL) return false;
+    for (end = at, at = node; at < end; at++)
+        if (strcmp(at->op_type, "Slice") == 0 && at->inputs[0].index == node->inputs[0].index)
+            parts[n++] = at->outputs[0];
+    onv_recover_tensor(l, "self", x);
+    onv_recover_parts(l, ONV_ATEN_unbind, parts, n);
     return true;
 }
 
@@ -203,20 +195,8 @@ static void lower_slice(onv_lowering *l, const onv_node *node)
 
 static void lower_split(onv_lowering *l, const onv_node *node)
 {
-    uint32_t x = onv_node_in(l, node, 0);
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    onv_emit_begin(&l->emit, "split");
-    l->emit.op.zeroes_grads = true;
-    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
-    for (uint32_t k = 0; k < node->n_outputs; k++) {
-        onv_shape shape;
-        if (!onv_is_value(node->outputs[k]) || !onv_value_shape(l, node->outputs[k], &shape))
-            continue;
-        uint32_t part =
-            onv_tensor_on(&l->emit, t.storage, t.dtype, shape.rank, shape.dims, t.strides);
-        onv_node_set(l, node, k, onv_emit_out(&l->emit, part));
-    }
-    onv_emit_end(&l->emit);
+    onv_recover_tensor(l, "self", onv_node_in(l, node, 0));
+    onv_recover_parts(l, ONV_ATEN_split, node->outputs, node->n_outputs);
 }
 
 /* A sequence stands for what was split; PyTorch has its parts from the start. */
@@ -312,23 +292,6 @@ static void lower_gather(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, onv_emit_view(&l->emit, "select", x, t.rank - 1, dims, strides, grad));
 }
 
-/* torch.take keeps what it takes from, and adds up in zeros. */
-static bool lower_take(onv_lowering *l, const onv_node *node)
-{
-    uint32_t x = onv_node_in(l, node, 0), indices = onv_node_in(l, node, 1);
-    if ((onv_noted(node)->line_calls & ONV_LINE_CALLS_TAKE) == 0 || x == ONV_NO_TENSOR)
-        return false;
-    uint32_t out = onv_node_new(l, node, 0, ONV_UNDEFINED);
-    onv_emit_begin(&l->emit, "take");
-    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
-    onv_emit_in(&l->emit, indices, ONV_GRAD_NONE);
-    onv_emit_save(&l->emit, x);
-    onv_emit_save(&l->emit, indices);
-    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
-    onv_emit_end(&l->emit);
-    return true;
-}
-
 /* The backward of an index sorts the indices: four lists of int64. */
 /* How many dims stand before the n that x[:, :, i, j] indexes with tensors. The exporter moves what is indexed to the front, by a
  * transpose of the same call; PyTorch does where they do not stand side by side. -1: nothing tells. */
@@ -397,9 +360,14 @@ static void order_indexed(onv_lowering *l, const onv_node *node, uint32_t out, u
 
 static void lower_gather_nd(onv_lowering *l, const onv_node *node)
 {
-    if (lower_take(l, node)) return;
-    size_t before = l->emit.eager->ops.count;
     uint32_t indices = onv_node_in(l, node, 1);
+    if ((onv_noted(node)->line_calls & ONV_LINE_CALLS_TAKE) != 0) {
+        onv_node_set(l, node, 0,
+                     onv_recover_binary(l, ONV_ATEN_take, onv_node_in(l, node, 0), indices,
+                                        node->outputs[0]));
+        return;
+    }
+    size_t before = l->emit.eager->ops.count;
     onv_lower_by_traits(l, node);
     if (l->emit.status != ONV_OK || l->emit.eager->ops.count == before || indices == ONV_NO_TENSOR)
         return;
@@ -415,27 +383,19 @@ static void lower_gather_nd(onv_lowering *l, const onv_node *node)
 }
 
 /* Images whose channels all come last are joined so. */
-static uint32_t new_joined(onv_lowering *l, const onv_node *node)
-{
-    onv_eager_tensor x = {0};
-    uint8_t dtype = onv_promoted(l, node);
-    bool is_last = node->n_inputs > 0 && onv_is_value(node->outputs[0]);
-    for (uint32_t k = 0; k < node->n_inputs && is_last; k++) {
-        uint32_t in = onv_node_in(l, node, k);
-        x = onv_tensor_at(&l->emit, in);
-        is_last = in != ONV_NO_TENSOR && onv_tensor_is_channels_last(&x);
-    }
-    return is_last ? onv_node_new_like(l, node, dtype, &x) : onv_node_new(l, node, 0, dtype);
-}
-
 static void lower_concat(onv_lowering *l, const onv_node *node)
 {
-    uint32_t out = new_joined(l, node);
-    onv_emit_begin(&l->emit, "cat");
-    for (uint32_t k = 0; k < node->n_inputs; k++)
-        onv_emit_in(&l->emit, onv_node_in(l, node, k), ONV_GRAD_PART);
-    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
-    onv_emit_end(&l->emit);
+    bool is_last = node->n_inputs > 0;
+    onv_recover_list(l, "tensors");
+    for (uint32_t k = 0; k < node->n_inputs; k++) {
+        uint32_t in = onv_node_in(l, node, k);
+        onv_eager_tensor x = onv_tensor_at(&l->emit, in);
+        is_last &= in != ONV_NO_TENSOR && onv_tensor_is_channels_last(&x);
+        onv_recover_tensor(l, "", in);
+        l->recovery.like = in;
+    }
+    if (!is_last) l->recovery.like = ONV_NO_TENSOR;
+    onv_node_set(l, node, 0, onv_recover_call(l, ONV_ATEN_cat, node->outputs[0]));
 }
 
 onv_lower_fn onv_lower_view(const char *op_type)

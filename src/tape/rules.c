@@ -52,6 +52,9 @@ onv_tape_fn onv_tape_rule(onv_aten_rule rule)
         [ONV_RULE_EXPAND] = onv_tape_expand,
         [ONV_RULE_EXPAND_EACH] = onv_tape_expand_each,
         [ONV_RULE_DETACH] = onv_tape_detach,
+        [ONV_RULE_DET] = onv_tape_det,
+        [ONV_RULE_UNFOLD] = onv_tape_unfold,
+        [ONV_RULE_MORE_TEMPS] = onv_tape_more_temps,
         [ONV_RULE_TAKES_PARTS] = onv_tape_parts,
     };
     return rules[rule];

@@ -215,6 +215,12 @@ void onv_tape_nll_loss(onv_tape *t, const onv_program_call *c, const onv_aten_op
                        bool in_place);
 void onv_tape_loss(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
 
+/* temps.c */
+void onv_tape_det(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_unfold(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_more_temps(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                         bool in_place);
+
 /* composite.c */
 void onv_tape_composite(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
                         bool in_place);

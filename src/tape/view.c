@@ -54,11 +54,11 @@ static uint32_t emit_view(onv_tape *t, onv_aten_id id, uint32_t of, uint32_t val
 
 /* Indexing leaves out slices of everything (python_variable_indexing.cpp, applySlice()), but not while it is traced, where sizes
  * are symbols. */
-static bool is_whole_slice(onv_tape *t, const onv_program_call *call, uint32_t of, uint32_t result)
+static bool is_whole_slice(onv_tape *t, const onv_aten_op *op, uint32_t of, uint32_t result)
 {
     onv_shape shape;
     onv_eager_tensor x = onv_tensor_at(&t->emit, onv_tape_tensor(t, of));
-    if (!onv_tape_is(t, call, ONV_ATEN_slice) || !onv_tape_shape(t, result, &shape)) return false;
+    if (onv_aten_as(op) != ONV_ATEN_slice || !onv_tape_shape(t, result, &shape)) return false;
     return x.rank == shape.rank && memcmp(x.dims, shape.dims, x.rank * sizeof *x.dims) == 0;
 }
 
@@ -70,7 +70,7 @@ void onv_tape_view(onv_tape *t, const onv_program_call *call, const onv_aten_op 
         of = call->arguments[0].value;
     if (of == ONV_NO_PROGRAM_VALUE || result == ONV_NO_PROGRAM_VALUE) return;
     if (t->values[of].object == t->values[result].object) return;
-    if (is_whole_slice(t, call, of, result)) {
+    if (is_whole_slice(t, op, of, result)) {
         onv_tape_same(t, call, of);
         return;
     }

@@ -300,7 +300,7 @@ static const row rows[] = {
      "q SequenceAt s n1 @getitem_1=getitem;"
      "y Concat p q axis=1 @cat",
      NULL},
-    {"stack", 0, 0,
+    {"cat", 0, 0,
      "e SequenceEmpty @stack;"
      "s SequenceInsert e a @stack;"
      "t SequenceInsert s b @stack;"

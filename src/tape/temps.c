@@ -1,0 +1,162 @@
+/* Operators whose backward makes more on its way than their rows say. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "tape/state.h"
+
+static uint64_t sum_of(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return onv_u64_add(a, b, &sum) ? sum : UINT64_MAX;
+}
+
+static uint64_t times(uint64_t n, uint64_t bytes)
+{
+    uint64_t product;
+    return onv_u64_mul(n, bytes, &product) ? product : UINT64_MAX;
+}
+
+/* Of a matrix, one element for each row. */
+static uint64_t column_bytes(const onv_eager_tensor *t)
+{
+    uint64_t row = t->rank > 0 ? (uint64_t)t->dims[t->rank - 1] : 0;
+    return row == 0 ? 0 : t->bytes / row;
+}
+
+static void add_temps(onv_eager_op *op, uint64_t forward, uint64_t backward)
+{
+    op->forward_temp_bytes = sum_of(op->forward_temp_bytes, forward);
+    if (op->has_backward) op->backward_temp_bytes = sum_of(op->backward_temp_bytes, backward);
+}
+
+/* --- Distances --------------------------------------------------------------------------------- */
+
+/* Beyond as many rows cdist takes a product of matrices. */
+enum { MAX_ROWS_APART = 25 };
+
+/* _euclidean_dist: each side with its squared norms and ones behind it. _euclidean_dist_backward: grad / result, its sums, and for
+ * each side a product of both kinds, all to the end of one expression. _cdist_backward: every difference of two elements, then
+ * their sums; for the second side of copies of gradient and result with their dims swapped. */
+static void add_distances(const onv_tape *t, onv_aten_id id, onv_eager_op *op)
+{
+    onv_eager_tensor x = onv_tensor_at(&t->emit, op->in[0].tensor),
+                     y = onv_tensor_at(&t->emit, op->in[1].tensor),
+                     out = onv_tensor_at(&t->emit, op->out[0]);
+    if (x.rank < 2 || y.rank != x.rank) return;
+    bool is_small = x.dims[x.rank - 2] <= MAX_ROWS_APART && y.dims[y.rank - 2] <= MAX_ROWS_APART;
+    if (id == ONV_ATEN__cdist_forward || (id == ONV_ATEN_cdist && is_small)) {
+        uint64_t swapped = onv_tensor_needs_grad(&t->emit, op->in[1].tensor) ? 2 : 0;
+        add_temps(
+            op, 0,
+            sum_of(times((uint64_t)x.dims[x.rank - 1], out.bytes), times(swapped, out.bytes)));
+        return;
+    }
+    uint64_t sides = sum_of(x.bytes, y.bytes), columns = sum_of(column_bytes(&x), column_bytes(&y));
+    add_temps(op, sum_of(sides, times(2, columns)),
+              sum_of(out.bytes, sum_of(columns, times(2, sides))));
+}
+
+/* --- Scatters ---------------------------------------------------------------------------------- */
+
+/* scatter_reduce_backward of a least or a most, beside both gradients. Of the result's size: where it was the base, how
+ * many share a gradient, and their part; the base's gradient where nothing asked for it. Of the source's size: what was
+ * taken, where that was the source; then the part that comes back with a comparison. */
+static uint64_t extreme_bytes(const onv_eager_tensor *base, const onv_eager_tensor *source,
+                              bool trains_base)
+{
+    return sum_of(times(trains_base ? 3 : 4, base->bytes),
+                  sum_of(times(3, source->bytes), source->elems));
+}
+
+/* Of a product, without what share zeros have. Of the base's size: that without zeros and what it gives, what the source gives
+ * without a single zero, and two products with the gradient. Of the source's: how many zeros, itself without them and without
+ * a single one, both products at its places, and a quotient; two masks. And the base's gradient where nothing asked for it. */
+static uint64_t product_bytes(const onv_eager_tensor *base, const onv_eager_tensor *source,
+                              bool trains_base)
+{
+    return sum_of(sum_of(times(trains_base ? 5 : 6, base->bytes), times(6, source->bytes)),
+                  times(2, source->elems));
+}
+
+/* To a mean. Forward: ones like the source, how many were added, which are none. Backward: that again, the base's gradient,
+ * and for the source the counts and the gradients that it takes, and their quotient; or the scatter that clears the base's. */
+static void add_mean(onv_eager_op *op, const onv_eager_tensor *base, const onv_eager_tensor *source,
+                     bool trains_base)
+{
+    uint64_t gathered = sum_of(times(2, source->bytes), times(trains_base ? 1 : 2, base->bytes));
+    uint64_t cleared = sum_of(source->bytes, times(trains_base ? 2 : 3, base->bytes));
+    add_temps(op, sum_of(source->bytes, sum_of(base->bytes, base->elems)),
+              gathered > cleared ? gathered : cleared);
+}
+
+static void add_reduction(const onv_tape *t, const onv_program_call *c, onv_eager_op *op)
+{
+    const char *reduce = onv_call_text(c, "reduce");
+    onv_eager_tensor base = onv_tensor_at(&t->emit, op->in[0].tensor),
+                     source = onv_tensor_at(&t->emit, op->in[op->n_in - 1].tensor);
+    bool trains_base = onv_tensor_needs_grad(&t->emit, op->in[0].tensor);
+    if (reduce == NULL || op->n_in < 3) return;
+    if (strcmp(reduce, "sum") == 0)
+        op->in[0].grad = trains_base ? ONV_GRAD_ALIAS : ONV_GRAD_NONE;
+    else if (strcmp(reduce, "mean") == 0)
+        add_mean(op, &base, &source, trains_base);
+    else if (strcmp(reduce, "prod") == 0)
+        add_temps(op, 0, product_bytes(&base, &source, trains_base));
+    else
+        add_temps(op, 0, extreme_bytes(&base, &source, trains_base));
+}
+
+/* --- The calls --------------------------------------------------------------------------------- */
+
+void onv_tape_more_temps(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                         bool in_place)
+{
+    size_t before = t->emit.eager->ops.count;
+    onv_tape_by_row(t, c, op, in_place);
+    if (t->emit.status != ONV_OK || t->emit.eager->ops.count == before) return;
+    onv_eager_op *made = &t->emit.eager->ops.at[t->emit.eager->ops.count - 1];
+    if (onv_aten_as(op) == ONV_ATEN_scatter_reduce && made->n_in > 0) add_reduction(t, c, made);
+    if (onv_aten_as(op) == ONV_ATEN_cdist && made->n_in > 1)
+        add_distances(t, onv_aten_id_of(op), made);
+}
+
+/* Keeps its input, and the LU decomposition of that with pivots of int32. linalg_det_backward makes a diagonal matrix of the
+ * gradient, a sum, and solves with copies of both. */
+void onv_tape_det(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    uint32_t result = onv_call_result(c, 0);
+    (void)in_place;
+    onv_tape_operands(t, c, op);
+    uint32_t x = onv_tape_operand_of(t, 0), out = onv_tape_new(t, result, ONV_UNDEFINED);
+    if (x == ONV_NO_TENSOR || out == ONV_NO_TENSOR) return;
+    onv_eager_tensor a = onv_tensor_at(&t->emit, x);
+    uint64_t rows =
+        a.rank > 0 && a.dims[a.rank - 1] > 0 ? a.elems / (uint64_t)a.dims[a.rank - 1] : 0;
+    onv_emit_begin_op(&t->emit, ONV_ATEN_linalg_det);
+    onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
+    onv_emit_save(&t->emit, x);
+    onv_emit_save(&t->emit, out);
+    onv_emit_extra(&t->emit, a.bytes, 1, "LU");
+    onv_emit_extra(&t->emit, rows, sizeof(int32_t), "pivots");
+    onv_emit_temps(&t->emit, 0, sum_of(times(3, a.bytes), times(rows, 2 * sizeof(int32_t))));
+    onv_tape_set(t, result, onv_emit_out(&t->emit, out));
+    onv_emit_end(&t->emit);
+}
+
+/* A view. Its backward adds up windows that overlap by a list of the places along the dim. */
+void onv_tape_unfold(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    size_t before = t->emit.eager->ops.count;
+    (void)in_place;
+    onv_tape_view(t, c, op);
+    if (t->emit.status != ONV_OK || t->emit.eager->ops.count == before) return;
+    onv_eager_op *made = &t->emit.eager->ops.at[t->emit.eager->ops.count - 1];
+    onv_eager_tensor x = onv_tensor_at(&t->emit, made->in[0].tensor),
+                     y = onv_tensor_at(&t->emit, made->out[0]);
+    int64_t dim = onv_call_int(t, c, "dimension", 0);
+    if (dim < 0) dim += x.rank;
+    if (made->in[0].grad == ONV_GRAD_ALIAS) made->in[0].grad = ONV_GRAD_NEW;
+    if (dim < 0 || dim >= (int64_t)x.rank || y.rank == 0) return;
+    if (onv_call_int(t, c, "step", 1) < y.dims[y.rank - 1])
+        add_temps(made, 0, times((uint64_t)x.dims[dim], sizeof(int64_t)));
+}
