@@ -29,11 +29,20 @@ def dtype_number(dtype: Any) -> int:
 def write(program: Any, path: Path) -> None:
     """As JSON; compressed where the name ends in .gz, without the time, so that equal programs are equal files."""
     name = os.fspath(path)
-    text = program if isinstance(program, bytes) else json.dumps(program, separators=(",", ":"), allow_nan=False).encode()
+    text = json.dumps(program, separators=(",", ":")).encode()
     if name.endswith(".gz"):
         text = gzip.compress(text, 9, mtime=0)
     with open(name, "wb") as file:
         file.write(text)
+
+
+def weights_config(program: Any) -> Json:
+    """Which file would have the data of each parameter and buffer, as the archive's model_weights_config.json says it: tensors that
+    share memory have one."""
+    numbers: Dict[int, int] = {}
+    tensors = {name: t for name, t in program.state_dict.items() if isinstance(t, torch.Tensor)}
+    return {"config": {name: {"path_name": f"weight_{numbers.setdefault(t.untyped_storage()._cdata, len(numbers))}"}
+                       for name, t in tensors.items()}}
 
 
 def save_program(program: Any, path: Path) -> None:
@@ -47,4 +56,4 @@ def save_program(program: Any, path: Path) -> None:
     # Weights and sample inputs would be copied into memory, to be thrown away.
     with mock.patch.object(serialize, "serialize_torch_artifact", lambda *_, **__: b""):
         text = serialize.serialize(program).exported_program
-    write(text, path)
+    write({**json.loads(text), "weights_config": weights_config(program)}, path)

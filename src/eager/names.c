@@ -361,6 +361,15 @@ static void hold_unread(onv_naming *n, uint32_t op, uint32_t tensor)
     if (is_beside) onv_naming_hold_weights(n, s, onv_naming_gets_several(n, s), tensor);
 }
 
+/* What nothing reads is the value of the line of a program that binds it: `x = x + shift`, the last time that a loop runs. */
+static bool is_unread_value(const onv_naming *n, const onv_statement *s, uint32_t op,
+                            uint32_t tensor)
+{
+    return n->model->program != NULL && s == &n->at.at[n->of_op[op]] && s->mark == ':' &&
+           s->targets.length > 0 && op == s->last_op && n->last_use[tensor] == op &&
+           n->eager->ops.at[op].out[0] == tensor;
+}
+
 static void hold_result(onv_naming *n, uint32_t op, uint32_t tensor)
 {
     uint32_t index = n->of_op[op], level = 0;
@@ -376,7 +385,7 @@ static void hold_result(onv_naming *n, uint32_t op, uint32_t tensor)
             if (is_named && !is_chain && is_hidden) onv_naming_hold(n, tensor, end_of(n, s));
             if (is_hidden && is_weights_of_attention(n, op, tensor))
                 onv_naming_hold_weights(n, s, true, tensor);
-            if (adds_to_list(s) && op == s->last_op)
+            if ((adds_to_list(s) && op == s->last_op) || is_unread_value(n, s, op, tensor))
                 onv_naming_hold(n, tensor, bound_until(n, s, tensor));
             break;
         }

@@ -140,51 +140,115 @@ static bool ends(const char *name, const char *tail)
     return length >= n && strcmp(name + length - n, tail) == 0;
 }
 
-static bool is_program(const char *name)
+/* The entries that are read, by their names in the archive's folder. */
+typedef enum entry {
+    PROGRAM = 0, /* the calls */
+    WEIGHTS,     /* which file has the data of each parameter; since PyTorch 2.9 */
+    N_ENTRIES,
+} entry;
+
+static bool is_entry(const char *name, entry which)
 {
+    if (which == WEIGHTS) return ends(name, "/data/weights/model_weights_config.json");
     return ends(name, "/models/model.json") ||
            strcmp(name, "serialized_exported_program.json") == 0;
 }
 
-/* Goes to the entry of the program. A name that does not fit the room is no such name. */
-static onv_status find_entry(unzFile zip, unz_file_info64 *info, onv_error *err)
+typedef struct place {
+    unz64_file_pos at;
+    bool is_there;
+} place;
+
+/* Where the entries are. A name that does not fit the room is none of them. */
+static onv_status find_entries(unzFile zip, place places[N_ENTRIES], onv_error *err)
 {
     char name[512];
+    unz_file_info64 info;
     int code;
     for (code = unzGoToFirstFile(zip); code == UNZ_OK; code = unzGoToNextFile(zip)) {
         ONV_WORK(ENTRY_WORK);
-        code = unzGetCurrentFileInfo64(zip, info, name, sizeof name - 1, NULL, 0, NULL, 0);
+        code = unzGetCurrentFileInfo64(zip, &info, name, sizeof name - 1, NULL, 0, NULL, 0);
         if (code != UNZ_OK) break;
-        name[info->size_filename < sizeof name ? info->size_filename : sizeof name - 1] = '\0';
-        if (is_program(name)) return ONV_OK;
+        name[info.size_filename < sizeof name ? info.size_filename : sizeof name - 1] = '\0';
+        for (entry i = PROGRAM; i < N_ENTRIES; i++)
+            if (!places[i].is_there && is_entry(name, i))
+                places[i].is_there = unzGetFilePos64(zip, &places[i].at) == UNZ_OK;
     }
     if (code != UNZ_END_OF_LIST_OF_FILE)
         return onv_fail(err, ONV_ERR_FORMAT, "the directory of the zip archive is damaged");
+    if (places[PROGRAM].is_there) return ONV_OK;
     return onv_fail(
         err, ONV_ERR_FORMAT,
         "is a zip archive without an exported program (models/model.json): expected what "
         "torch.export.save() writes; weights alone do not say what PyTorch runs");
 }
 
+static const char *const names[N_ENTRIES] = {"model.json", "model_weights_config.json"};
+
 /* `file_bytes`: it has no more compressed ones, whatever the directory says. */
-static onv_status read_entry(unzFile zip, const unz_file_info64 *info, uint64_t file_bytes,
-                             uint64_t most, onv_program_text *text, onv_error *err)
+static onv_status read_opened(unzFile zip, entry which, uint64_t file_bytes, uint64_t most,
+                              onv_program_text *text, onv_error *err)
 {
-    uint64_t bytes = info->uncompressed_size, compressed = info->compressed_size;
+    unz_file_info64 info;
+    if (unzGetCurrentFileInfo64(zip, &info, NULL, 0, NULL, 0, NULL, 0) != UNZ_OK)
+        return onv_fail(err, ONV_ERR_FORMAT, "the directory of the zip archive is damaged");
+    uint64_t bytes = info.uncompressed_size, compressed = info.compressed_size;
     if (bytes / MOST_RATIO > (compressed < file_bytes ? compressed : file_bytes))
         return onv_fail(err, ONV_ERR_FORMAT,
-                        "model.json in the archive cannot have %" PRIu64 " bytes of %" PRIu64
+                        "%s in the archive cannot have %" PRIu64 " bytes of %" PRIu64
                         " compressed ones",
-                        bytes, compressed);
-    ONV_TRY(allocate(text, bytes, most, err));
-    while (text->bytes < bytes) {
-        uint64_t left = bytes - text->bytes;
+                        names[which], bytes, compressed);
+    uint64_t end = text->bytes + bytes;
+    ONV_TRY(end < bytes ? onv_limits_spent(most, err) : allocate(text, end, most, err));
+    while (text->bytes < end) {
+        uint64_t left = end - text->bytes;
         unsigned part = left < (1 << 20) ? (unsigned)left : 1 << 20;
         ONV_WORK(1 + part / WORK_BYTES);
         int n = unzReadCurrentFile(zip, text->at + text->bytes, part);
         if (n <= 0) break;
         text->bytes += (size_t)n;
     }
+    if (text->bytes == end) return ONV_OK;
+    return onv_fail(err, ONV_ERR_FORMAT, "%s in the archive is damaged", names[which]);
+}
+
+/* Appends what the entry has to the text. */
+static onv_status read_entry(unzFile zip, entry which, const place *at, uint64_t file_bytes,
+                             uint64_t most, onv_program_text *text, onv_error *err)
+{
+    if (unzGoToFilePos64(zip, &at->at) != UNZ_OK || unzOpenCurrentFile(zip) != UNZ_OK)
+        return onv_fail(err, ONV_ERR_FORMAT,
+                        "%s in the archive is damaged, or compressed in a way that PyTorch does "
+                        "not use",
+                        names[which]);
+    onv_status status = read_opened(zip, which, file_bytes, most, text, err);
+    /* Compares the checksum, once all was read. */
+    if (unzCloseCurrentFile(zip) != UNZ_OK && status == ONV_OK)
+        status = onv_fail(err, ONV_ERR_FORMAT, "%s in the archive is damaged", names[which]);
+    return status;
+}
+
+static void add_text(onv_program_text *text, const char *more)
+{
+    size_t n = strlen(more);
+    memcpy(text->at + text->bytes, more, n);
+    text->bytes += n;
+}
+
+/* The entry becomes the last member of the program, as save_program() writes it: there is one text to read, and to attach. */
+static onv_status add_weights(unzFile zip, const place *at, uint64_t file_bytes, uint64_t most,
+                              onv_program_text *text, onv_error *err)
+{
+    static const char member[] = ", \"" ONV_PROGRAM_WEIGHTS "\": ";
+    size_t end = text->bytes;
+    while (end > 0 && strchr(" \t\r\n", text->at[end - 1]) != NULL) end--;
+    if (end < 2 || text->at[end - 1] != '}') return ONV_OK; /* no program, as its reader says */
+    text->bytes = end - 1;
+    ONV_TRY(allocate(text, end + sizeof member, most, err));
+    add_text(text, member);
+    ONV_TRY(read_entry(zip, WEIGHTS, at, file_bytes, most, text, err));
+    ONV_TRY(allocate(text, text->bytes + 1, most, err));
+    add_text(text, "}");
     return ONV_OK;
 }
 
@@ -194,21 +258,15 @@ static onv_status read_zip(onv_source *source, uint64_t most, onv_program_text *
     stream s = {.source = source};
     zlib_filefunc64_def calls = {stream_open, stream_read,  stream_write, stream_tell,
                                  stream_seek, stream_close, stream_error, &s};
-    unz_file_info64 info;
+    place places[N_ENTRIES] = {0};
     unzFile zip = unzOpen2_64("", &calls);
     if (zip == NULL)
         return onv_fail(err, ONV_ERR_FORMAT, "the zip archive is damaged or incomplete");
-    onv_status status = find_entry(zip, &info, err);
-    if (status == ONV_OK && unzOpenCurrentFile(zip) != UNZ_OK)
-        status = onv_fail(err, ONV_ERR_FORMAT,
-                          "model.json in the archive is damaged, or compressed in a way that "
-                          "PyTorch does not use");
-    else if (status == ONV_OK) {
-        status = read_entry(zip, &info, source->bytes, most, text, err);
-        int code = unzCloseCurrentFile(zip); /* compares the checksum, once all was read */
-        if (status == ONV_OK && (code != UNZ_OK || text->bytes != info.uncompressed_size))
-            status = onv_fail(err, ONV_ERR_FORMAT, "model.json in the archive is damaged");
-    }
+    onv_status status = find_entries(zip, places, err);
+    if (status == ONV_OK)
+        status = read_entry(zip, PROGRAM, &places[PROGRAM], source->bytes, most, text, err);
+    if (status == ONV_OK && places[WEIGHTS].is_there)
+        status = add_weights(zip, &places[WEIGHTS], source->bytes, most, text, err);
     unzClose(zip);
     return status;
 }

@@ -1,12 +1,16 @@
 /* The JSON text of a program: in PyTorch's archive (a zip file), compressed by gzip, or as it is.
  *
- * Of an archive the central directory and one entry are read: "<any>/models/model.json", before
- * PyTorch 2.8 "serialized_exported_program.json". Weights and sample inputs are in other entries.
+ * Of an archive the central directory and two entries are read: "<any>/models/model.json", before
+ * PyTorch 2.8 "serialized_exported_program.json"; and "<any>/data/weights/model_weights_config.json", which becomes
+ * a member of the program's object. Weights and sample inputs are in other entries.
  */
 #ifndef ONV_PROGRAM_ARCHIVE_H
 #define ONV_PROGRAM_ARCHIVE_H
 
 #include "load/source.h"
+
+/* {"config": {parameter: {"path_name": the file of its data}}}. */
+#define ONV_PROGRAM_WEIGHTS "weights_config"
 
 typedef struct onv_program_text {
     char *at; /* on the heap; not terminated */

@@ -325,8 +325,7 @@ static onv_status read_lifetimes(onv_program_reader *r, const onv_doc *lifetimes
 
 /* --- Graphs -------------------------------------------------------------------------------------- */
 
-/* Members by their names. */
-static onv_status map_members(onv_program_reader *r, const onv_doc *object, onv_ptr_map *map)
+onv_status onv_program_map_members(onv_program_reader *r, const onv_doc *object, onv_ptr_map *map)
 {
     uint32_t n = onv_doc_count(object);
     onv_ptr_map_cleanup(map);
@@ -350,8 +349,8 @@ static onv_status read_graph(onv_program_reader *r, const onv_doc *signature)
     ONV_TRY(onv_program_optional(r, at.graph, "sym_int_values", ONV_DOC_OBJECT, &r->sizes));
     ONV_TRY(onv_program_member(r, at.graph, "inputs", ONV_DOC_LIST, &inputs));
     ONV_TRY(onv_program_member(r, at.graph, "nodes", ONV_DOC_LIST, &nodes));
-    ONV_TRY(map_members(r, r->tensors, &r->tensor_at));
-    ONV_TRY(map_members(r, r->sizes, &r->size_at));
+    ONV_TRY(onv_program_map_members(r, r->tensors, &r->tensor_at));
+    ONV_TRY(onv_program_map_members(r, r->sizes, &r->size_at));
     ONV_TRY(read_inputs(r, inputs));
     graph.n_inputs = (uint32_t)r->ids.count;
     graph.inputs = ONV_PROGRAM_TAKE(r, &r->ids, 0);

@@ -48,6 +48,8 @@ typedef struct onv_program_value {
     const onv_dim *dims, *strides; /* strides NULL: not known; both NULL where rank is 0 */
     onv_dim offset;                /* of its first element in its storage */
     uint32_t graph, call;          /* the call that makes it; ONV_NO_CALL_INDEX: none */
+    uint32_t
+        same_as; /* PARAMETER: another name of that one, which is the tensor; else ONV_NO_PROGRAM_VALUE */
     /* Of a recording alone, and of its values that it followed; else ONV_NO_STORAGE, ONV_NO_CALL_INDEX, false. */
     bool on_host;         /* it is in the host's memory */
     uint32_t storage;     /* values with the same number share memory */
@@ -140,6 +142,7 @@ typedef struct onv_program {
     const char *path;          /* of the file, or of the model that has it inside */
     const char *torch_version; /* "" where the file does not say */
     uint8_t source;            /* onv_program_source */
+    bool knows_shared;         /* the file says which parameters are one tensor */
     bool is_training; /* it was traced in training mode; calls carry their own flags as well */
     /* One that was read has its arrays in the arena, too: nothing is added to them, or freed. */
     ONV_VEC(onv_program_value) values;

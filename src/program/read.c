@@ -217,6 +217,7 @@ onv_status onv_program_add_value(onv_program_reader *r, const onv_doc *name,
     onv_program_value value = {.kind = (uint8_t)kind,
                                .graph = r->graph,
                                .call = call,
+                               .same_as = ONV_NO_PROGRAM_VALUE,
                                .storage = ONV_NO_STORAGE,
                                .freed_after = ONV_NO_CALL_INDEX};
     ONV_TRY(onv_program_name(r, "a tensor", name, &value.name));
@@ -342,6 +343,7 @@ static onv_status read_document(onv_program_reader *r, const onv_doc *root, onv_
     const onv_doc *format = onv_doc_get(root, "format");
     if (onv_doc_is(format, ONV_DOC_STRING) && strcmp(format->text, "onnxvram.program") == 0) {
         r->program->source = ONV_PROGRAM_RECORDING;
+        r->program->knows_shared = true;
         ONV_TRY(choose(r, root, mode, &of));
         ONV_TRY(onv_program_optional(r, of, "lifetimes", ONV_DOC_OBJECT, &lifetimes));
     } else {
@@ -351,6 +353,7 @@ static onv_status read_document(onv_program_reader *r, const onv_doc *root, onv_
     ONV_TRY(onv_program_member(r, of, "graph_module", ONV_DOC_OBJECT, &graph_module));
     ONV_TRY(onv_program_optional(r, of, "range_constraints", ONV_DOC_OBJECT, &ranges));
     ONV_TRY(onv_program_graphs(r, graph_module, lifetimes));
+    ONV_TRY(onv_program_share(r, root));
     ONV_TRY(list_symbols(r, ranges));
     place_symbols(r);
     return ONV_OK;

@@ -76,6 +76,12 @@ onv_status onv_program_module_of(onv_program_reader *r, const char *stack, uint3
 onv_status onv_program_graphs(onv_program_reader *r, const onv_doc *graph_module,
                               const onv_doc *lifetimes);
 
+/* Members by their names, interned: the map is made anew. */
+onv_status onv_program_map_members(onv_program_reader *r, const onv_doc *object, onv_ptr_map *map);
+
+/* Which parameters are one tensor, by the member of the document that says where their data is (shared.c). */
+onv_status onv_program_share(onv_program_reader *r, const onv_doc *root);
+
 /* A copy in the arena of what was pushed from `first` on, which is removed. */
 #define ONV_PROGRAM_TAKE(r, vec, first)                                                            \
     onv_program_take(&(r)->model->arena, (vec)->at, sizeof *(vec)->at, &(vec)->count, first)

@@ -40,8 +40,10 @@ static onv_status set_tensor(viewer *v, const onv_program_value *from, onv_value
             return onv_fail(v->err, ONV_ERR_FORMAT, "the parameter '%.100s' has no size",
                             value->name);
     }
-    *tensor = (onv_tensor){.name = value->name, .type = value->type, .elems = elems};
-    if (!onv_dtype_bytes((onv_dtype)from->dtype, elems, &tensor->bytes))
+    bool is_counted = from->same_as != ONV_NO_PROGRAM_VALUE; /* under its other name */
+    *tensor =
+        (onv_tensor){.name = value->name, .type = value->type, .elems = is_counted ? 0 : elems};
+    if (!onv_dtype_bytes((onv_dtype)from->dtype, tensor->elems, &tensor->bytes))
         return onv_fail(v->err, ONV_ERR_FORMAT, "the parameter '%.100s' has no size", value->name);
     value->tensor = tensor;
     return ONV_OK;

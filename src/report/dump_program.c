@@ -204,6 +204,10 @@ static void put_member(const dump *d, const onv_program_value *value)
     put_type(d, value);
     if (value->kind == ONV_PROGRAM_PARAMETER && !value->requires_grad)
         onv_write_text(out, ", not trained");
+    if (value->same_as != ONV_NO_PROGRAM_VALUE) {
+        onv_write_text(out, ", the tensor of ");
+        put_name(d, value->same_as);
+    }
     if (value->kind == ONV_PROGRAM_BUFFER && !value->is_persistent)
         onv_write_text(out, ", not in the state_dict");
     onv_write_char(out, '\n');

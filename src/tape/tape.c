@@ -57,8 +57,9 @@ static void make_inputs(onv_tape *t)
     }
 }
 
-/* Names of parameters in the network. A parameter that no call reads, in a module whose call reads another one of its sizes
- * that is not the module's: both names are of one tensor, which torch.export lists twice, and reads by the last name. */
+/* Where the file does not say what modules share, as before PyTorch 2.9. A parameter that no call reads, in a module whose call
+ * reads another one of its sizes that is not the module's: both names are of one tensor, which torch.export lists twice, and
+ * reads by the last name. */
 static bool may_have_other_name(const onv_tape *t, uint32_t index)
 {
     const onv_program_value *v = &t->program->values.at[index];
@@ -106,6 +107,7 @@ static void find_read(onv_tape *t, onv_ptr_map *read)
 static bool is_other_name(onv_tape *t, const onv_ptr_map *read, uint32_t index)
 {
     const onv_program_value *v = &t->program->values.at[index];
+    if (t->program->knows_shared) return v->same_as != ONV_NO_PROGRAM_VALUE;
     if (read->count == 0 || !may_have_other_name(t, index)) return false;
     const char *key = key_of(t, v->fqn, (size_t)(strrchr(v->fqn, '.') - v->fqn), v);
     return key != NULL && onv_ptr_map_get(read, key, NULL);
@@ -117,8 +119,8 @@ static void note_shared(onv_tape *t, const onv_ptr_map *read, uint32_t index)
 {
     const onv_program_value *v = &t->program->values.at[index];
     uint32_t tensor = t->values[index].tensor;
-    if (onv_program_is_recorded(t->program) || tensor == ONV_NO_TENSOR || v->rank < 2 ||
-        read->count == 0 || !may_have_other_name(t, index))
+    if (t->program->knows_shared || tensor == ONV_NO_TENSOR || v->rank < 2 || read->count == 0 ||
+        !may_have_other_name(t, index))
         return;
     const char *key = key_of(t, "", 0, v);
     if (key == NULL || !onv_ptr_map_get(read, key, NULL)) return;
@@ -131,7 +133,7 @@ static void make_all(onv_tape *t)
     onv_ptr_map read = {0};
     uint32_t n = (uint32_t)t->program->values.count, unread = 0;
     t->emit.node = ONV_NO_NODE;
-    while (unread < n && !may_have_other_name(t, unread)) unread++;
+    while (unread < n && (t->program->knows_shared || !may_have_other_name(t, unread))) unread++;
     if (unread < n) find_read(t, &read);
     for (uint32_t i = 0; i < n && t->emit.status == ONV_OK; i++) {
         uint8_t kind = t->program->values.at[i].kind;
@@ -325,8 +327,9 @@ static void report(const onv_tape *t)
     if (t->shared.count > 0)
         onv_model_diag(view, ONV_WARNING, "shared-parameters", NULL,
                        "no call reads %u parameters, as '%.100s', which have the sizes of others "
-                       "that are read: where modules share a tensor an archive lists all of its "
-                       "names, and %llu bytes count too much; a recording knows",
+                       "that are read: where modules share a tensor the file lists all of its "
+                       "names, and %llu bytes count too much; archives of PyTorch 2.9 and later "
+                       "say what is shared, as do files of onnxvram.save_program and recordings",
                        t->shared.count, t->shared.first, (unsigned long long)t->shared.bytes);
     if (t->emit.unreached.count > 0)
         onv_model_diag(view, ONV_NOTE, "unreached-parameters", NULL,

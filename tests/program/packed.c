@@ -106,6 +106,11 @@ static void add_entry(zipFile zip, const char *name, const char *data, size_t by
 
 packed packed_zip(packed text, const char *name, bool compresses)
 {
+    return packed_zip_with(text, name, compresses, NULL);
+}
+
+packed packed_zip_with(packed text, const char *name, bool compresses, const char *weights)
+{
     char path[] = "/tmp/onnxvram-zip-XXXXXX";
     int fd = mkstemp(path);
     assert_true(fd >= 0);
@@ -114,6 +119,9 @@ packed packed_zip(packed text, const char *name, bool compresses)
     assert_non_null(zip);
     add_entry(zip, "net/data/weights/weight_0", "0123456789", 10, false);
     add_entry(zip, name, text.at, text.bytes, compresses);
+    if (weights != NULL)
+        add_entry(zip, "net/data/weights/model_weights_config.json", weights, strlen(weights),
+                  compresses);
     assert_int_equal(zipClose(zip, NULL), ZIP_OK);
     FILE *file = fopen(path, "rb");
     assert_non_null(file);

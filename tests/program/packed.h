@@ -22,8 +22,9 @@ packed packed_file(const char *name);
 packed packed_copy(const char *text);
 packed packed_gzip(packed text);
 
-/* A zip archive of one entry, compressed or not, behind another one. */
+/* A zip archive of one entry, compressed or not, behind another one; and before what says where weights are, unless that is NULL. */
 packed packed_zip(packed text, const char *name, bool compresses);
+packed packed_zip_with(packed text, const char *name, bool compresses, const char *weights);
 
 void packed_free(packed *p);
 

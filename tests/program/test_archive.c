@@ -91,6 +91,31 @@ static void damaged_files_are_refused(void **state)
     packed_free(&text);
 }
 
+/* What says where weights are is read with the program, and refused with it. */
+static void weights_have_places(void **state)
+{
+    static const char good[] = "{\"config\": {\"w\": {\"path_name\": \"weight_0\"}}}";
+    (void)state;
+    packed text = document("", ""), spaced = packed_copy(" {\"schema_version\": {}} \n");
+    for (int compresses = 0; compresses < 2; compresses++)
+        reads(packed_zip_with(text, entry, compresses, good));
+    refuses(packed_zip_with(text, entry, true, ""), ONV_ERR_FORMAT, "not valid JSON");
+    refuses(packed_zip_with(text, entry, true, "{}}"), ONV_ERR_FORMAT, "not valid JSON");
+    refuses(packed_zip_with(text, entry, true, "{}"), ONV_ERR_FORMAT, "a member 'config'");
+    refuses(packed_zip_with(text, entry, true, "3"), ONV_ERR_FORMAT, "expected an object");
+    refuses(packed_zip_with(text, entry, true, "{\"config\": {\"w\": 3}}"), ONV_ERR_FORMAT,
+            "w: expected an object");
+    refuses(packed_zip_with(text, entry, true, "{\"config\": {\"w\": {}}}"), ONV_ERR_FORMAT,
+            "a member 'path_name'");
+    refuses(packed_zip_with(spaced, entry, false, good), ONV_ERR_FORMAT, "schema_version");
+    packed p = packed_zip_with(text, entry, true, good);
+    for (size_t at = p.bytes - 46, n = 1; n > 0 && at > 0; at--)
+        if (memcmp(p.at + at, "PK\x01\x02", 4) == 0) memcpy(p.at + at + 24, "\xff\xff\xff", 3), n--;
+    refuses(p, ONV_ERR_FORMAT, "model_weights_config.json");
+    packed_free(&text);
+    packed_free(&spaced);
+}
+
 /* Sizes in the directory of a zip file are what its author wants. */
 static void forged_sizes_are_refused(void **state)
 {
@@ -148,7 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form_is_read),        cmocka_unit_test(other_files_are_refused),
         cmocka_unit_test(damaged_files_are_refused), cmocka_unit_test(forged_sizes_are_refused),
-        cmocka_unit_test(bombs_meet_the_limit),
+        cmocka_unit_test(bombs_meet_the_limit),      cmocka_unit_test(weights_have_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

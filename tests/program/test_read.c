@@ -19,6 +19,8 @@
 #define META                                                                                       \
     "{\"dtype\": 7, \"sizes\": [{\"as_expr\": {\"expr_str\": \"Symbol('s')\"}}, {\"as_int\": 4}]}"
 
+#define SIZED "{\"dtype\": 7, \"sizes\": [{\"as_int\": 4}]}"
+
 static onv_status load(packed p, onv_program_mode mode, onv_model *model, onv_error *err)
 {
     const onv_program_file file = {"net.pt2", p.at, p.bytes};
@@ -192,6 +194,55 @@ static void calls_with_graphs_stay(void **state)
     onv_model_cleanup(&model);
 }
 
+/* A network of p, q, r and t: q is read; p has its data and r shares its storage; t has data of its own. */
+static packed with_weights(const char *of_p)
+{
+    static const char form[] =
+        "{\"schema_version\": {\"major\": 8}, \"graph_module\": {\"graph\": {\"inputs\": ["
+        "{\"as_tensor\": {\"name\": \"p\"}}, {\"as_tensor\": {\"name\": \"q\"}}, {\"as_tensor\": "
+        "{\"name\": \"r\"}}, {\"as_tensor\": {\"name\": \"t\"}}], \"outputs\": [], \"nodes\": "
+        "[{\"target\": \"torch.ops.aten.relu.default\", \"inputs\": [{\"name\": \"self\", \"arg\": "
+        "{\"as_tensor\": {\"name\": \"q\"}}}], \"outputs\": [{\"as_tensor\": {\"name\": "
+        "\"y\"}}]}], "
+        "\"tensor_values\": {\"p\": " SIZED ", \"q\": " SIZED ", \"t\": " SIZED ", \"y\": " SIZED
+        ", \"r\": {\"dtype\": 7, \"sizes\": [{\"as_int\": 2}]}}}, "
+        "\"signature\": {\"input_specs\": ["
+        "{\"parameter\": {\"arg\": {\"name\": \"p\"}, \"parameter_name\": \"a.p\"}}, "
+        "{\"parameter\": {\"arg\": {\"name\": \"q\"}, \"parameter_name\": \"b.q\"}}, "
+        "{\"parameter\": {\"arg\": {\"name\": \"r\"}, \"parameter_name\": \"r\"}}, "
+        "{\"parameter\": {\"arg\": {\"name\": \"t\"}, \"parameter_name\": \"t\"}}]}}%s}";
+    char weights[300] = "";
+    packed p = {malloc(sizeof form + sizeof weights), 0};
+    assert_non_null(p.at);
+    if (of_p != NULL)
+        snprintf(weights, sizeof weights,
+                 ", \"weights_config\": {\"config\": {\"a.p\": {\"path_name\": \"%s\"}, \"b.q\": "
+                 "{\"path_name\": \"weight_0\"}, \"r\": {\"path_name\": \"weight_0\"}, \"t\": "
+                 "{\"path_name\": \"weight_1\"}, \"u\": {\"path_name\": \"weight_2\"}}}",
+                 of_p);
+    p.bytes = (size_t)snprintf(p.at, sizeof form + sizeof weights, form, weights);
+    return p;
+}
+
+static void parameters_of_one_tensor_are_known(void **state)
+{
+    static const char *const data[] = {"weight_0", "weight_1", "weight_3", NULL};
+    static const uint32_t same_as[] = {1, ONV_NO_PROGRAM_VALUE, ONV_NO_PROGRAM_VALUE,
+                                       ONV_NO_PROGRAM_VALUE};
+    (void)state;
+    for (size_t i = 0; i < sizeof data / sizeof data[0]; i++) {
+        onv_model model = loaded(with_weights(data[i]));
+        const onv_program_value *values = model.program->values.at;
+        assert_int_equal(model.program->knows_shared, data[i] != NULL);
+        assert_int_equal(values[0].same_as, same_as[i]);
+        assert_int_equal(values[1].same_as, ONV_NO_PROGRAM_VALUE);
+        assert_int_equal(values[2].same_as, ONV_NO_PROGRAM_VALUE);
+        /* Of two that no call reads the first one has the tensor. */
+        assert_int_equal(values[3].same_as, i == 1 ? 0 : ONV_NO_PROGRAM_VALUE);
+        onv_model_cleanup(&model);
+    }
+}
+
 /* An argument, as all of a second call. */
 static packed with_argument(const char *argument)
 {
@@ -351,11 +402,13 @@ static void recordings_have_lifetimes(void **state)
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
-    packed files[] = {packed_file("tests/program/flow.json.gz"), document("", "")};
+    packed files[] = {packed_file("tests/program/flow.json.gz"), document("", ""),
+                      with_weights("weight_0")};
     packed text = files[1];
-    files[1] = packed_zip(text, "a/models/model.json", true);
+    files[1] = packed_zip_with(text, "a/models/model.json", true,
+                               "{\"config\": {\"w\": {\"path_name\": \"weight_0\"}}}");
     packed_free(&text);
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         onv_status status;
         long n = 0;
         do {
@@ -380,6 +433,7 @@ int main(void)
         cmocka_unit_test(every_kind_of_argument_is_read),
         cmocka_unit_test(calls_without_tensors_are_left_out),
         cmocka_unit_test(calls_with_graphs_stay),
+        cmocka_unit_test(parameters_of_one_tensor_are_known),
         cmocka_unit_test(what_is_wrong_is_said),
         cmocka_unit_test(limits_are_met),
         cmocka_unit_test(recordings_have_lifetimes),

@@ -78,6 +78,17 @@ if HAS_TORCH:
         def forward(self, x):
             return self.layers(x)
 
+    class Tied(nn.Module):
+        """Two modules with one tensor."""
+
+        def __init__(self):
+            super().__init__()
+            self.table, self.head = nn.Embedding(9, 4), nn.Linear(4, 9, bias=False)
+            self.head.weight = self.table.weight
+
+        def forward(self, x):
+            return self.head(self.table(x))
+
     class Item(nn.Module):
         def __init__(self):
             super().__init__()
@@ -220,6 +231,12 @@ class Recordings(unittest.TestCase):
             onnxvram.save_program(program, path + ".gz")
             with gzip.open(path + ".gz") as file:
                 self.assertEqual(json.load(file), found)
+            self.assertEqual({n: w["path_name"] for n, w in found["weights_config"]["config"].items()},
+                             {"0.weight": "weight_0", "0.bias": "weight_1"})
+            onnxvram.save_program(torch.export.export(Tied(), (torch.tensor([1]),)), path)
+            with open(path) as file:
+                self.assertEqual({n: w["path_name"] for n, w in json.load(file)["weights_config"]["config"].items()},
+                                 {"table.weight": "weight_0", "head.weight": "weight_0"})
             with self.assertRaisesRegex(onnxvram.UsageError, "expected a torch.export.ExportedProgram"):
                 onnxvram.save_program(nn.Linear(2, 2), path)
 
