@@ -82,6 +82,24 @@ static inline bool onv_analysis_answer_device(const onv_analysis *analysis, size
     return onv_analysis_answer_device_get(analysis, index, info, sizeof *info);
 }
 
+/* What was measured (onv_options.snapshot, onv_options.measured) beside what is predicted. */
+typedef struct onv_measured_info {
+    bool is_outside; /* a figure is outside of its range by more than 2 % */
+    const char
+        *what; /* that figure, or else the last one: "allocated", "reserved", "on the device" */
+    uint64_t low_bytes, high_bytes;
+    uint64_t measured_bytes;
+} onv_measured_info;
+
+/* False where nothing was measured. */
+ONV_API bool onv_analysis_measured_get(const onv_analysis *analysis, onv_measured_info *info,
+                                       size_t size);
+
+static inline bool onv_analysis_measured(const onv_analysis *analysis, onv_measured_info *info)
+{
+    return onv_analysis_measured_get(analysis, info, sizeof *info);
+}
+
 #ifdef __cplusplus
 }
 #endif

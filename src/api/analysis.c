@@ -16,6 +16,7 @@
 #include "api/unbound.h"
 #include "base/fail.h"
 #include "base/heap.h"
+#include "report/svg.h"
 
 static onv_options complete_options(const onv_options *given, onv_limits *limits)
 {
@@ -64,6 +65,7 @@ static onv_status replay(const onv_request *from, const onv_options *options,
 {
     other_batch other = {from, *options};
     other.options.timelines = false;
+    other.options.snapshot = NULL;
     if (analysis->replays.kind == NULL) return ONV_OK;
     onv_tell(options, "the replay on %s", analysis->replays.kind->name);
     return onv_replay_all(&analysis->replays, options, options->max_batch ? replays_at : NULL,
@@ -102,6 +104,26 @@ static onv_status answer(const onv_options *options, onv_analysis *analysis, onv
     return onv_answer_make(&parts, &analysis->answer, err);
 }
 
+/* Executions were kept for this, and perhaps for nothing else. */
+static onv_status measure(const onv_options *options, onv_analysis *analysis, onv_error *err)
+{
+    const uint64_t most = options->limits->file_bytes;
+    onv_measured_request request = {.snapshot = options->snapshot,
+                                    .most_bytes = most != 0 && most < SIZE_MAX ? most : SIZE_MAX,
+                                    .total_bytes = options->measured,
+                                    .answer = &analysis->answer,
+                                    .results = analysis->runtimes,
+                                    .arena = &analysis->model.arena};
+    const onv_view view = onv_analysis_view(analysis);
+    request.execution = onv_main_execution(&view);
+    onv_tell(options, "what was measured");
+    ONV_TRY(onv_measured_make(&request, &analysis->measured, err));
+    if (options->timelines) return ONV_OK;
+    onv_executions_cleanup(&analysis->executions);
+    analysis->executions = (onv_executions){0};
+    return ONV_OK;
+}
+
 static onv_status complete(const onv_request *from, const onv_options *options,
                            onv_analysis *analysis, onv_error *err)
 {
@@ -115,6 +137,7 @@ static onv_status complete(const onv_request *from, const onv_options *options,
     ONV_TRY(onv_analysis_infer_unbound(options, analysis, err));
     ONV_TRY(replay(from, options, analysis, err));
     ONV_TRY(answer(options, analysis, err));
+    ONV_TRY(measure(options, analysis, err));
     return onv_analysis_find_remedies(from, options, analysis, err);
 }
 
@@ -229,6 +252,7 @@ void onv_analysis_destroy(onv_analysis *analysis)
     onv_asked_cleanup(analysis);
     onv_replays_cleanup(&analysis->replays);
     onv_executions_cleanup(&analysis->executions);
+    onv_measured_cleanup(&analysis->measured);
     onv_timeline_cleanup(&analysis->trained);
     onv_infer_info_cleanup(&analysis->infer);
     onv_rewritten_cleanup(&analysis->rewritten);

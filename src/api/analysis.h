@@ -14,6 +14,7 @@
 #include "graph/liveness.h"
 #include "infer/infer.h"
 #include "infer/quantize.h"
+#include "measured/measured.h"
 #include "order/order.h"
 #include "ort/node_stats.h"
 #include "ort/shape_trace.h"
@@ -71,6 +72,7 @@ struct onv_analysis {
     onv_shape_requests requests;
     onv_replays replays;
     onv_executions executions; /* that were kept; none: not asked for */
+    onv_measured measured;     /* without figures: not asked for */
     onv_analysis *example;     /* with usual sizes for the free dims; NULL: none */
     onv_asked *asked;          /* what answers are made in (ask.h) */
     bool eager_reported; /* what the export hides from eager PyTorch is among the diagnostics */

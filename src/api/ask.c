@@ -67,5 +67,6 @@ onv_view onv_analysis_view(const onv_analysis *analysis)
         .requests = &analysis->requests,
         .replays = &analysis->replays,
         .executions = &analysis->executions,
+        .measured = &analysis->measured,
     };
 }

@@ -381,6 +381,7 @@ static probes *begin(const onv_request *from, const onv_options *options, bool c
     p->options.progress = NULL;
     p->options.replay = NULL;
     p->options.timelines = false;
+    p->options.snapshot = NULL;
     p->options.checkpoint = NULL;
     p->options.savings = false;
     p->unit = 1;

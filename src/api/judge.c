@@ -31,6 +31,7 @@ static onv_status judge_other(const onv_request *from, onv_options options,
     options.compute_capability = budget->compute_capability;
     options.replay = NULL;
     options.timelines = false;
+    options.snapshot = NULL;
     options.remedies = false;
     ONV_TRY(onv_analysis_create(from, &options, &other, err));
     onv_status status = judge(from, &options, other, err);

@@ -151,6 +151,7 @@ static const struct {
     {"max-batch", FIELD(max_batch), {&budget_or_replay}},
     {"max-growth", FIELD(has_max_growth), {&baseline}},
     {"align", FIELD(align), {&arena}},
+    {"snapshot", FIELD(snapshot), {&pytorch}},
 };
 
 enum { N_ROWS = sizeof rows / sizeof rows[0] };

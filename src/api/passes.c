@@ -149,6 +149,12 @@ static onv_status find_ends(onv_analysis *analysis, prepared p, onv_runtime_opti
     return onv_runtime_add_up(result, err);
 }
 
+/* Whether what is executed is kept, to be drawn or to be compared. */
+static bool keeps(const onv_options *options)
+{
+    return options->timelines || options->snapshot != NULL;
+}
+
 /* What was executed goes to the replay, and to the reports that draw it. */
 static onv_status hand_over(onv_analysis *analysis, prepared p, const onv_runtime_options *how,
                             const onv_options *options, onv_execution *made, onv_error *err)
@@ -159,13 +165,13 @@ static onv_status hand_over(onv_analysis *analysis, prepared p, const onv_runtim
         uint64_t figure = onv_runtime_figure(result, &made->placement);
         ONV_TRY(
             onv_replay_take(&analysis->replays, runtime, runtime->name, NULL, figure, made, err));
-        if (!options->timelines) return ONV_OK;
+        if (!keeps(options)) return ONV_OK;
         onv_runtime_result again; /* a replay owns what it replays */
         onv_runtime_options quiet = *how;
         quiet.lower.reports = false;
         ONV_TRY(onv_runtime_execute(runtime, p.model, p.live, &quiet, &again, made, err));
     }
-    if (options->timelines)
+    if (keeps(options))
         return onv_executions_take(&analysis->executions, runtime->name, ONV_NO_PLAN, p.model, made,
                                    err);
     onv_execution_cleanup(made);
@@ -198,7 +204,7 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];
     bool is_plan = runtime->consumer == ONV_CONSUMER_PLANNER;
     bool is_judged = is_named || (options->train == NULL && runtime->is_usual);
-    if (!is_plan && analysis->replays.kind == NULL && !options->timelines) {
+    if (!is_plan && analysis->replays.kind == NULL && !keeps(options)) {
         ONV_TRY(onv_runtime_compute(runtime, p.model, live, &how, result, err));
         result->is_judged = is_judged;
         return find_ends(analysis, p, how, result, err);
@@ -270,7 +276,7 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
         {&analysis->replays,
          options->runtimes,
          {.alloc = how.alloc, .plan_effort = options->effort, .plan_alignment = options->align}},
-        options->timelines};
+        keeps(options)};
     uint64_t usable_bytes = onv_fit_usable(options->budget, options->margin_percent);
     how.room_bytes = onv_runtime_room(usable_bytes);
     how.lists_units = options->timelines;

@@ -60,3 +60,18 @@ bool onv_analysis_answer_device_get(const onv_analysis *analysis, size_t index,
                                    .fit = onv_ask_fit(device->fit)};
     return onv_give(info, size, &full, sizeof full);
 }
+
+bool onv_analysis_measured_get(const onv_analysis *analysis, onv_measured_info *info, size_t size)
+{
+    const onv_measured *m = &analysis->measured;
+    if (m->n_figures == 0) return false;
+    const onv_measured_figure *figure = &m->figures[m->n_figures - 1];
+    for (uint32_t i = m->n_figures; i-- > 0;)
+        if (m->figures[i].is_outside) figure = &m->figures[i];
+    onv_measured_info full = {.is_outside = m->is_outside,
+                              .what = figure->what,
+                              .low_bytes = figure->predicted.low,
+                              .high_bytes = figure->predicted.high,
+                              .measured_bytes = figure->measured};
+    return onv_give(info, size, &full, sizeof full);
+}

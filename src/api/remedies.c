@@ -287,6 +287,7 @@ onv_status onv_analysis_find_remedies(const onv_request *from, const onv_options
     s.options.progress = NULL;
     s.options.replay = NULL;
     s.options.timelines = s.options.savings = s.options.example = s.options.max_batch = false;
+    s.options.snapshot = NULL;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) ONV_TRY(all[i](&s, err));
     rank(s.found, s.count);
     answer->remedies = s.found;

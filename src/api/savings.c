@@ -32,6 +32,7 @@ static onv_status analyse_part(const onv_request *from, onv_options how, const c
     how.budget = 0;
     how.replay = NULL;
     how.savings = how.max_batch = how.timelines = false;
+    how.snapshot = NULL;
     if (name == NULL) how.batch = batch;
     if (name != NULL) {
         dims = onv_heap_copy(how.dims, how.n_dims * sizeof *dims);

@@ -183,6 +183,7 @@ static onv_status trace_shapes(const onv_request *from, const onv_options *optio
     t.options.runtimes = "ort";
     t.options.max_dim = NULL; /* bound among the dims by now */
     t.options.timelines = false;
+    t.options.snapshot = NULL;
     t.options.train = t.options.checkpoint = t.options.replay = NULL;
     ONV_TRY(onv_requests_csv_read(options->shape_trace, arena, &t.table, err));
     t.shapes = ONV_ARENA_ARRAY(arena, onv_ort_shape, MOST_SHAPES);

@@ -58,10 +58,25 @@ static onv_cli_verdict choose_diff(onv_cli *cli)
     return ONV_CLI_RUN;
 }
 
+/* The comparison in place of the report. */
+static onv_cli_verdict choose_compare(onv_cli *cli)
+{
+    if (cli->n_models != 1)
+        return onv_cli_reject("compare takes one model, not %zu, as in onnxvram compare model.onnx "
+                              "--snapshot snapshot.pickle",
+                              cli->n_models);
+    if (cli->analysis.snapshot == NULL && cli->analysis.measured == 0)
+        return onv_cli_reject("compare: nothing to compare with: add --snapshot FILE of "
+                              "torch.cuda.memory._dump_snapshot(), or --measured SIZE");
+    cli->format =
+        cli->format == ONV_FORMAT_MARKDOWN ? ONV_FORMAT_MEASURED_MARKDOWN : ONV_FORMAT_MEASURED;
+    return ONV_CLI_RUN;
+}
+
 /* A first word that is not a file was perhaps to be a command. */
 static onv_cli_verdict check_command(const onv_cli *cli)
 {
-    static const char *const commands[] = {"diff", "plan", "simulate", NULL};
+    static const char *const commands[] = {"diff", "plan", "simulate", "attach", "compare", NULL};
     const char *near = onv_nearest_name(cli->models[0], commands);
     if (near == NULL || access(cli->models[0], F_OK) == 0) return ONV_CLI_RUN;
     return onv_cli_reject("'%s' is neither a file nor a command: did you mean 'onnxvram %s'?",
@@ -173,10 +188,11 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
                               on_stdout);
     /* The report for people, unless something else takes its place. */
     if (cli->is_diff && choose_diff(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
+    if (cli->is_compare && choose_compare(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
     onv_cli_verdict verdict =
         on_stdout == 0 ? onv_cli_add_output(cli, cli->format, NULL) : ONV_CLI_RUN;
     cli->analysis.example = shows_examples(cli);
-    cli->analysis.savings = cli->analysis.example && !cli->is_diff;
+    cli->analysis.savings = cli->analysis.example && !cli->is_diff && !cli->is_compare;
     cli->analysis.remedies = cli->analysis.savings;
     return verdict;
 }

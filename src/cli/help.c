@@ -33,6 +33,7 @@ void onv_cli_help(FILE *to)
 {
     fputs("Usage: onnxvram [OPTION...] MODEL.onnx [MODEL.onnx...]\n"
           "       onnxvram diff [OPTION...] OLD.onnx NEW.onnx\n"
+          "       onnxvram compare [OPTION...] MODEL.onnx --snapshot FILE | --measured SIZE\n"
           "       onnxvram plan INTERVALS.csv [--capacity BYTES] [--align N] [-o OUT.csv]\n"
           "       onnxvram simulate TRACE.csv --runtime NAME\n"
           "       onnxvram attach MODEL.onnx PROGRAM -o OUT.onnx\n"
@@ -69,7 +70,7 @@ void onv_cli_help(FILE *to)
     }
     fputs("\n"
           "Exit status: 0 done, 1 a model or file could not be used, 2 wrong usage,\n"
-          "3 does not fit the budget or the device, 4 the replay contradicts the prediction,\n"
-          "5 there are warnings (with --strict, where the status would be 0).\n",
+          "3 does not fit the budget or the device, 4 a replay or a measurement contradicts\n"
+          "the prediction, 5 there are warnings (with --strict, where the status would be 0).\n",
           to);
 }

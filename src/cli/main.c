@@ -54,7 +54,8 @@ typedef struct outcome {
 /* Whether each model has a process of its own, which writes its part of each report. */
 static bool can_stream(const onv_cli *cli)
 {
-    bool can = onv_cli_is_isolated(cli) && cli->n_models > 1 && !cli->together && !cli->is_diff;
+    bool can = onv_cli_is_isolated(cli) && cli->n_models > 1 && !cli->together && !cli->is_diff &&
+               !cli->is_compare;
     for (size_t i = 0; i < cli->n_outputs; i++)
         can = can && onv_report_can_stream(cli->outputs[i].format);
     return can;

@@ -150,8 +150,9 @@ static onv_cli_verdict parse(onv_cli *cli, int argc, char **argv)
     list_options(longs, shorts);
     const onv_cli_row *last = NULL; /* whose value has just been read */
     cli->is_diff = argc > 1 && strcmp(argv[1], "diff") == 0;
+    cli->is_compare = argc > 1 && strcmp(argv[1], "compare") == 0;
     opterr = 0;
-    optind = cli->is_diff ? 2 : 1;
+    optind = cli->is_diff || cli->is_compare ? 2 : 1;
     for (;;) {
         int code = getopt_long(argc, argv, shorts, longs, NULL);
         if (code == -1) break;

@@ -33,6 +33,7 @@ typedef struct onv_cli {
     const char *baseline; /* a report of before */
     onv_format format;    /* of the report, where nothing else takes its place */
     bool is_diff;         /* of the two models */
+    bool is_compare;      /* with what was measured, and nothing else is printed */
     bool together;        /* all of them in one process */
     bool is_strict;       /* warnings have a status of their own */
     onv_together_info sessions;

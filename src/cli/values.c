@@ -442,6 +442,15 @@ onv_cli_verdict onv_cli_set_pool(onv_cli *cli, const char *text)
     return onv_cli_reject("--pool takes a size above 0 like 2GiB, not '%s'", text);
 }
 
+onv_cli_verdict onv_cli_set_measured(onv_cli *cli, const char *text)
+{
+    if (onv_cli_parse_size(text, &cli->analysis.measured) && cli->analysis.measured > 0)
+        return ONV_CLI_RUN;
+    return onv_cli_reject("--measured takes a size above 0 like 7421MiB, as nvidia-smi says, not "
+                          "'%s'",
+                          text);
+}
+
 onv_cli_verdict onv_cli_set_max_dim(onv_cli *cli, const char *text)
 {
     cli->analysis.max_batch = true;

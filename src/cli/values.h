@@ -29,7 +29,7 @@ onv_cli_reader onv_cli_add_dim, onv_cli_add_shape, onv_cli_add_input_value;
 onv_cli_reader onv_cli_set_batch, onv_cli_set_max_dim, onv_cli_set_effort, onv_cli_set_limit;
 onv_cli_reader onv_cli_set_budget, onv_cli_set_margin, onv_cli_set_gpu, onv_cli_list_gpus;
 onv_cli_reader onv_cli_set_precision, onv_cli_set_amp, onv_cli_set_pool, onv_cli_set_buffers,
-    onv_cli_set_kv_cache, onv_cli_set_compile;
+    onv_cli_set_measured, onv_cli_set_kv_cache, onv_cli_set_compile;
 onv_cli_reader onv_cli_set_parameters, onv_cli_set_attention_dropout, onv_cli_set_max_growth,
     onv_cli_set_arena_align;
 onv_cli_reader onv_cli_set_color, onv_cli_set_format, onv_cli_be_quiet, onv_cli_be_verbose;

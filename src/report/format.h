@@ -102,6 +102,8 @@ extern const onv_report_format onv_format_markdown;
 extern const onv_report_format onv_format_diff;
 extern const onv_report_format onv_format_diff_markdown;
 extern const onv_report_format onv_format_diff_json;
+extern const onv_report_format onv_format_measured;
+extern const onv_report_format onv_format_measured_markdown;
 extern const onv_report_format onv_format_onnx;
 extern const onv_report_format onv_format_dump_header;
 extern const onv_report_format onv_format_html;

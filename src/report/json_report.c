@@ -407,6 +407,7 @@ static void (*const parts[])(const onv_json_part *job) = {
     write_gate,
     write_sessions,
     onv_json_write_training,
+    onv_json_write_measured,
     write_replays,
     write_timelines,
     write_diagnostics,

@@ -20,6 +20,7 @@ static void write_view(const onv_view *view, const onv_page *page)
     onv_write_kv_cache(sized, page);
     onv_write_comparison_runtimes(sized, page);
     onv_write_gate(sized, page);
+    onv_write_measured(view, page);
     onv_write_savings(sized, page);
     onv_write_notes(sized, page, false);
 }

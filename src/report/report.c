@@ -23,6 +23,8 @@ const onv_report_format *const onv_report_formats[] = {
     &onv_format_diff,
     &onv_format_diff_markdown,
     &onv_format_diff_json,
+    &onv_format_measured,
+    &onv_format_measured_markdown,
     &onv_format_onnx,
     &onv_format_dump_header,
     &onv_format_html,

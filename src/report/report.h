@@ -16,6 +16,7 @@
 #include "graph/liveness.h"
 #include "infer/infer.h"
 #include "infer/quantize.h"
+#include "measured/measured.h"
 #include "onnxvram/report.h"
 #include "order/order.h"
 #include "ort/node_stats.h"
@@ -62,6 +63,7 @@ typedef struct onv_view {
     const onv_shape_requests *requests;
     const onv_replays *replays;       /* NULL, or without a device: not asked for */
     const onv_executions *executions; /* that were kept to be drawn; NULL, or none: not asked for */
+    const onv_measured *measured;     /* NULL, or without figures: not asked for */
 } onv_view;
 
 /* All of them. `options` is complete. */

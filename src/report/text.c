@@ -410,6 +410,7 @@ static void write_sizes(const onv_view *view, const onv_page *page,
     }
     onv_write_comparison_runtimes(view, page);
     onv_write_gate(view, page);
+    onv_write_measured(view, page);
     onv_write_advice(view, page, verbose);
     onv_write_requests(view, page, verbose);
     onv_write_replays(view, page, verbose);

@@ -61,6 +61,9 @@ void onv_write_replays(const onv_view *view, const onv_page *page, bool verbose)
 /* The same in some words of a line, or nothing. */
 void onv_write_replay_verdict(const onv_view *view, const onv_page *page);
 
+/* What was measured, beside what is predicted (text_measured.c). */
+void onv_write_measured(const onv_view *view, const onv_page *page);
+
 /* One of nine levels, as a sign of one column. */
 const char *onv_level_text(const onv_page *page, uint64_t bytes, uint64_t peak);
 

@@ -18,6 +18,8 @@ enum { UNIT = 512, SMALL = 1 << 20 };
 
 enum { MOST_DEVICES = 64 };
 
+#define NO_EVENT UINT32_MAX
+
 typedef enum action {
     ALLOC,
     FREE_REQUESTED,
@@ -44,7 +46,7 @@ typedef struct event {
 typedef struct place {
     uint64_t bytes, counted;
     const onv_pickled *frames;
-    uint32_t event;
+    uint32_t request;
     uint16_t ends;   /* segments that end here */
     uint8_t toggles; /* odd: memory that is mapped piece by piece begins or ends here */
     bool is_allocated;
@@ -61,7 +63,8 @@ typedef struct world {
     place *places;
     onv_address_set used, edges;
     uint64_t requested, allocated, reserved; /* now */
-    uint32_t peak_event; /* after which the most is allocated; ONV_NO_EVENT: before the first */
+    uint32_t n_requests;                     /* so far */
+    uint32_t peak_event; /* after which the most is allocated; NO_EVENT: before the first */
     uint64_t requested_peak, allocated_peak, reserved_peak;
     onv_error *err;
 } world;
@@ -303,8 +306,7 @@ static uint64_t counted_at(const world *w, uint32_t at)
     return room > rounded && room - rounded <= most ? room : rounded;
 }
 
-static void begin_block(world *w, uint32_t at, uint64_t bytes, const onv_pickled *frames,
-                        uint32_t index)
+static void begin_block(world *w, uint32_t at, uint64_t bytes, const onv_pickled *frames)
 {
     place *p = &w->places[at];
     if (p->is_allocated) {
@@ -313,7 +315,7 @@ static void begin_block(world *w, uint32_t at, uint64_t bytes, const onv_pickled
     }
     *p = (place){.bytes = bytes,
                  .frames = frames,
-                 .event = index,
+                 .request = w->n_requests++,
                  .ends = p->ends,
                  .toggles = p->toggles,
                  .is_allocated = true};
@@ -347,7 +349,7 @@ static void keep_block(world *w, const block *b)
     *p = (place){.bytes = b->bytes,
                  .counted = b->counted,
                  .frames = b->frames,
-                 .event = ONV_NO_EVENT,
+                 .request = ONV_NO_REQUEST,
                  .ends = p->ends,
                  .toggles = p->toggles,
                  .is_allocated = b->is_allocated,
@@ -368,7 +370,7 @@ static void undo(world *w, const event *e)
         onv_address_set_put(&w->used, e->at, true);
         p->bytes = e->bytes;
         p->frames = NULL;
-        p->event = ONV_NO_EVENT;
+        p->request = ONV_NO_REQUEST;
         p->is_allocated = p->is_known = false;
         break;
     case SEGMENT_ALLOC:
@@ -395,11 +397,10 @@ static onv_status go_back(world *w, const onv_pickled *segments, uint32_t device
 
 /* --- Forwards ---------------------------------------------------------------------------------- */
 
-static void apply(world *w, uint32_t index)
+static void apply(world *w, const event *e)
 {
-    const event *e = &w->events[index];
     switch (e->action) {
-    case ALLOC: begin_block(w, e->at, e->bytes, e->frames, index); break;
+    case ALLOC: begin_block(w, e->at, e->bytes, e->frames); break;
     case FREE_REQUESTED: release_block(w, e->at); break;
     case FREE_COMPLETED:
         release_block(w, e->at);
@@ -428,16 +429,16 @@ static onv_status build(world *w, const onv_pickled *root, uint32_t device)
     ONV_TRY(read_events(w, onv_pickled_get(root, "device_traces"), device));
     ONV_TRY(list_addresses(w, segments, device));
     ONV_TRY(go_back(w, segments, device));
-    w->peak_event = ONV_NO_EVENT;
-    note_peaks(w, ONV_NO_EVENT);
+    w->peak_event = NO_EVENT;
+    note_peaks(w, NO_EVENT);
     return ONV_OK;
 }
 
 static int compare_blocks(const void *a, const void *b)
 {
     const onv_snapshot_block *x = a, *y = b;
-    /* What was there before the history comes first; ONV_NO_EVENT + 1 is 0. */
-    uint32_t m = x->event + 1, n = y->event + 1;
+    /* What was there before the history comes first; ONV_NO_REQUEST + 1 is 0. */
+    uint32_t m = x->request + 1, n = y->request + 1;
     return m < n ? -1 : m > n;
 }
 
@@ -446,10 +447,9 @@ static onv_status list_live(const world *w, onv_snapshot *s)
     for (uint32_t at = 0; at < w->n_addresses; at++) {
         const place *p = &w->places[at];
         if (!onv_address_set_has(&w->used, at) || !p->is_allocated) continue;
-        onv_snapshot_block row = {p->bytes, p->counted, p->event, p->frames};
+        onv_snapshot_block row = {p->bytes, p->counted, p->request, p->frames};
         if (!onv_vec_push(&s->live, row)) return onv_fail_memory(w->err);
     }
-    s->reserved = w->reserved;
     return ONV_OK;
 }
 
@@ -459,11 +459,14 @@ static onv_status go_forward(world *w, onv_snapshot *s)
     ONV_WORK(w->n_events);
     for (uint32_t i = 0; i < w->n_events; i++) {
         const event *e = &w->events[i];
-        apply(w, i);
+        uint32_t request = w->places[e->at].request; /* whose end it may be */
+        apply(w, e);
         note_peaks(w, i);
-        if (s == NULL || (e->action != ALLOC && e->action != FREE_REQUESTED)) continue;
-        onv_snapshot_event row = {e->bytes, e->action == FREE_REQUESTED, e->frames};
-        if (!onv_vec_push(&s->events, row)) return onv_fail_memory(w->err);
+        if (s == NULL) continue;
+        onv_snapshot_request row = {e->bytes, ONV_NO_REQUEST, e->frames};
+        if (e->action == ALLOC && !onv_vec_push(&s->requests, row)) return onv_fail_memory(w->err);
+        if (e->action == FREE_REQUESTED && request < s->requests.count)
+            s->requests.at[request].freed = w->n_requests;
     }
     return ONV_OK;
 }
@@ -480,7 +483,9 @@ static onv_status read_device(onv_snapshot *s, const onv_pickled *root, onv_aren
     s->allocated_peak = w.allocated_peak;
     s->reserved_peak = w.reserved_peak;
     ONV_TRY(build(&again, root, s->device));
-    for (uint32_t i = 0; w.peak_event != ONV_NO_EVENT && i <= w.peak_event; i++) apply(&again, i);
+    for (uint32_t i = 0; w.peak_event != NO_EVENT && i <= w.peak_event; i++)
+        apply(&again, &again.events[i]);
+    s->peak_requests = again.n_requests;
     ONV_TRY(list_live(&again, s));
     if (s->live.count > 1) qsort(s->live.at, s->live.count, sizeof *s->live.at, compare_blocks);
     return ONV_OK;
@@ -553,7 +558,7 @@ onv_status onv_snapshot_read(onv_snapshot *snapshot, const char *path, size_t mo
 void onv_snapshot_cleanup(onv_snapshot *snapshot)
 {
     onv_vec_cleanup(&snapshot->live);
-    onv_vec_cleanup(&snapshot->events);
+    onv_vec_cleanup(&snapshot->requests);
     onv_vec_cleanup(&snapshot->file);
     onv_arena_cleanup(&snapshot->arena);
 }

@@ -11,22 +11,22 @@
 #include "base/file.h"
 #include "snapshot/pickle.h"
 
-#define ONV_NO_EVENT UINT32_MAX
+#define ONV_NO_REQUEST UINT32_MAX
 
 /* A tensor or a workspace. Bytes. */
 typedef struct onv_snapshot_block {
     uint64_t bytes;            /* asked for */
     uint64_t counted;          /* of the block */
-    uint32_t event;            /* that allocated it; ONV_NO_EVENT: it was there before */
+    uint32_t request;          /* that allocated it; ONV_NO_REQUEST: it was there before */
     const onv_pickled *frames; /* of the stack, the innermost first; may be NULL */
 } onv_snapshot_block;
 
-/* An allocation, or the end of one. */
-typedef struct onv_snapshot_event {
+/* An allocation of the history. */
+typedef struct onv_snapshot_request {
     uint64_t bytes; /* asked for */
-    bool is_free;
+    uint32_t freed; /* how many requests came before it was freed; ONV_NO_REQUEST: it was not */
     const onv_pickled *frames;
-} onv_snapshot_event;
+} onv_snapshot_request;
 
 typedef struct onv_snapshot {
     onv_arena arena; /* of all that follows, with the text of frames in `file` */
@@ -36,8 +36,8 @@ typedef struct onv_snapshot {
     /* Since the history began, or at the moment of the snapshot without one. */
     uint64_t requested_peak, allocated_peak, reserved_peak;
     ONV_VEC(onv_snapshot_block) live; /* when the most was allocated, in the order of allocation */
-    ONV_VEC(onv_snapshot_event) events; /* allocations and frees */
-    uint64_t reserved;                  /* when the most was allocated */
+    ONV_VEC(onv_snapshot_request) requests;
+    uint32_t peak_requests; /* how many came up to the moment when the most was allocated */
 } onv_snapshot;
 
 /* `most`: bytes that the file may have. Errors begin with the path. The caller cleans up, also after a failure. */
@@ -48,7 +48,7 @@ onv_status onv_snapshot_parse(onv_snapshot *snapshot, const char *data, size_t b
                               onv_error *err);
 void onv_snapshot_cleanup(onv_snapshot *snapshot);
 
-/* A frame of a block or of an event, from 0 on: its function, file and line; false behind the last one. Texts are not
+/* A frame of a block or of a request, from 0 on: its function, file and line; false behind the last one. Texts are not
  * terminated. */
 typedef struct onv_snapshot_frame {
     const onv_pickled *name, *file; /* texts */

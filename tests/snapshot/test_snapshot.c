@@ -47,8 +47,9 @@ static void sums_are_those_of_pytorch(void **state)
         assert_int_equal(s.allocated_peak, rows[i].allocated);
         assert_int_equal(s.reserved_peak, rows[i].reserved);
         uint32_t before = 0;
-        for (size_t k = 0; k < s.live.count; k++) before += s.live.at[k].event == ONV_NO_EVENT;
+        for (size_t k = 0; k < s.live.count; k++) before += s.live.at[k].request == ONV_NO_REQUEST;
         assert_int_equal(s.live.count, rows[i].n_live);
+        for (size_t k = 0; k < s.requests.count; k++) assert_true(s.requests.at[k].freed > k);
         assert_int_equal(before, rows[i].n_before);
         onv_snapshot_cleanup(&s);
     }

@@ -1,0 +1,31 @@
+/* The comparison with a snapshot, block by block. */
+#ifndef ONV_MEASURED_COMPARE_H
+#define ONV_MEASURED_COMPARE_H
+
+#include "measured/measured.h"
+
+/* Fills what is of a snapshot but for its figures. */
+onv_status onv_measured_compare(const onv_measured_request *request, const onv_snapshot *snapshot,
+                                onv_measured *measured, onv_error *err);
+
+/* --- Parts of it ------------------------------------------------------------------------------- */
+
+/* What a stack tells of an allocation. */
+typedef struct onv_stack_hint {
+    onv_measured_kind kind; /* ONV_MEASURED_OTHER: nothing */
+    onv_snapshot_frame at;  /* the innermost function of Python; its name may be NULL */
+} onv_stack_hint;
+
+onv_stack_hint onv_stack_read(const onv_pickled *frames);
+
+/* "function file:line", or "backward"; NULL without memory. */
+const char *onv_stack_text(const onv_pickled *frames, onv_arena *arena);
+
+/* The predicted side: names of what a step runs. NULL without memory. */
+const char *onv_step_text(const onv_kept_execution *kept, uint32_t step, onv_arena *arena);
+const char *onv_step_node(const onv_kept_execution *kept, uint32_t step);
+const char *onv_step_module(const onv_kept_execution *kept, uint32_t step, onv_arena *arena);
+
+onv_measured_kind onv_measured_kind_of(const onv_buffer *b);
+
+#endif

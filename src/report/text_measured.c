@@ -1,0 +1,294 @@
+/* What was measured, beside what is predicted. */
+#include <string.h>
+
+#include "base/fail.h"
+#include "report/text.h"
+
+static const onv_column columns[] = {
+    {"", .least = 12},
+    {"predicted", .right = true},
+    {"measured", .right = true},
+    {"difference", .right = true},
+    {"", .least = 8},
+};
+
+enum { N_COLUMNS = 5, MOST_ROWS = 10 };
+
+static const char *bytes_text(const onv_page *page, uint64_t bytes)
+{
+    return onv_arena_printf(page->arena, "%s", onv_label_bytes(bytes).text);
+}
+
+static const char *range_text(const onv_page *page, onv_range range)
+{
+    const char *dash = onv_page_is_unicode(page) ? "–" : "-";
+    return onv_arena_printf(page->arena, "%s", onv_label_range(range.low, range.high, dash).text);
+}
+
+/* "+1.2 MiB", "-512 B", "" where they are equal. */
+static const char *change_text(const onv_page *page, uint64_t predicted, uint64_t measured)
+{
+    if (predicted == measured) return "";
+    bool more = measured > predicted;
+    return onv_arena_printf(
+        page->arena, "%s%s", more ? "+" : "-",
+        onv_label_bytes(more ? measured - predicted : predicted - measured).text);
+}
+
+static void add_row(onv_table *table, const onv_page *page, const char *what,
+                    onv_measured_pair bytes, const char *remark)
+{
+    onv_table_add(table, what);
+    onv_table_add(table, bytes_text(page, bytes.predicted));
+    onv_table_add(table, bytes_text(page, bytes.measured));
+    onv_table_add(table, change_text(page, bytes.predicted, bytes.measured));
+    onv_table_add(table, remark);
+}
+
+static void add_figure(onv_table *table, const onv_page *page, const onv_measured_figure *f)
+{
+    uint64_t near = f->measured < f->predicted.low    ? f->predicted.low
+                    : f->measured > f->predicted.high ? f->predicted.high
+                                                      : f->measured;
+    onv_table_add(table, f->what);
+    onv_table_add(table, range_text(page, f->predicted));
+    onv_table_add(table, bytes_text(page, f->measured));
+    onv_table_add(table, change_text(page, near, f->measured));
+    onv_table_add(table, f->is_outside ? "outside" : "");
+}
+
+static const onv_measured_figure *find_figure(const onv_measured *m, const char *what)
+{
+    for (uint32_t i = 0; i < m->n_figures; i++)
+        if (strcmp(m->figures[i].what, what) == 0) return &m->figures[i];
+    return NULL;
+}
+
+static void write_kinds(const onv_measured *m, const onv_page *page)
+{
+    onv_table table;
+    onv_table_init(&table, columns, N_COLUMNS);
+    for (unsigned k = 0; k < ONV_N_MEASURED_KINDS && m->snapshot != NULL; k++)
+        if (m->kinds[k].predicted > 0 || m->kinds[k].measured > 0)
+            add_row(&table, page, onv_measured_kind_name((onv_measured_kind)k), m->kinds[k], "");
+    if (m->snapshot != NULL) add_row(&table, page, "rounding", m->rounding, "of blocks");
+    for (uint32_t i = 0; i < m->n_figures; i++) {
+        if (strcmp(m->figures[i].what, "reserved") == 0)
+            add_row(&table, page, "cached", m->cached, "and fragmented");
+        add_figure(&table, page, &m->figures[i]);
+    }
+    onv_table_finish(&table, page);
+}
+
+static void write_sentence(const onv_page *page, const char *text)
+{
+    onv_page_item(page);
+    if (text != NULL) onv_page_wrapped(page, text, 2, 4);
+}
+
+/* --- The device -------------------------------------------------------------------------------- */
+
+/* What the allocator holds, predicted or as the snapshot says; beside it handles, and the context. */
+static void explain_total(const onv_measured *m, const onv_page *page)
+{
+    const onv_measured_figure *total = find_figure(m, "on the device");
+    const onv_measured_figure *reserved = find_figure(m, "reserved");
+    const onv_answer_row *row = m->row;
+    if (total == NULL) return;
+    uint64_t held = reserved != NULL ? reserved->measured : row->reserved.low;
+    uint64_t known = held + row->library_bytes;
+    const char *of = reserved != NULL ? "measured" : "predicted";
+    const char *libraries = bytes_text(page, row->library_bytes);
+    const char *context = range_text(page, row->context);
+    if (total->measured < known)
+        write_sentence(
+            page, onv_arena_printf(page->arena,
+                                   "%s are less than the allocator (%s, %s) and the handles of "
+                                   "libraries (%s) take: the device was looked at before the peak, "
+                                   "or it counts the process alone.",
+                                   bytes_text(page, total->measured), bytes_text(page, held), of,
+                                   libraries));
+    else
+        write_sentence(
+            page, onv_arena_printf(page->arena,
+                                   "Of %s the allocator explains %s (%s: live tensors %s, the rest "
+                                   "is workspaces, rounding and cache), handles of libraries %s; "
+                                   "%s remain for the context, which takes %s.",
+                                   bytes_text(page, total->measured), bytes_text(page, held), of,
+                                   bytes_text(page, row->live_bytes), libraries,
+                                   bytes_text(page, total->measured - known), context));
+    if (total->measured > total->predicted.high)
+        write_sentence(page,
+                       onv_arena_printf(page->arena,
+                                        "%s are explained by nothing here: other processes, a "
+                                        "second context, what ran in this process before.",
+                                        bytes_text(page, total->measured - total->predicted.high)));
+}
+
+/* --- The snapshot ------------------------------------------------------------------------------ */
+
+static const onv_column module_columns[] = {
+    {"module", .least = 12, .is_name = true},
+    {"predicted", .right = true},
+    {"measured", .right = true},
+    {"difference", .right = true},
+};
+
+static void write_modules(const onv_measured *m, const onv_page *page)
+{
+    size_t n = 0;
+    while (n < m->modules.count &&
+           m->modules.at[n].bytes.predicted != m->modules.at[n].bytes.measured)
+        n++;
+    if (n == 0) return;
+    onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_TITLE, "Modules that differ at the peak");
+    onv_page_line(page);
+    onv_table table;
+    onv_table_init(&table, module_columns, 4);
+    for (size_t i = 0; i < n && i < MOST_ROWS; i++) {
+        const onv_measured_module *row = &m->modules.at[i];
+        onv_table_add(&table, row->path[0] != '\0' ? row->path : "(none)");
+        onv_table_add(&table, bytes_text(page, row->bytes.predicted));
+        onv_table_add(&table, bytes_text(page, row->bytes.measured));
+        onv_table_add(&table, change_text(page, row->bytes.predicted, row->bytes.measured));
+    }
+    onv_table_finish(&table, page);
+    if (n > MOST_ROWS)
+        write_sentence(page, onv_arena_printf(page->arena, "%zu more; %zu modules agree.",
+                                              n - MOST_ROWS, m->modules.count - n));
+}
+
+static const onv_column single_columns[] = {
+    {"bytes", .right = true},
+    {"what", .least = 12, .is_name = true},
+    {"where", .least = 12},
+};
+
+static void write_singles(const onv_page *page, const char *title, const onv_measured_single *rows,
+                          size_t n)
+{
+    uint64_t sum = 0;
+    if (n == 0) return;
+    for (size_t i = 0; i < n; i++) sum += rows[i].bytes;
+    onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_TITLE, title);
+    const char *text = onv_arena_printf(page->arena, ": %zu of %s", n, onv_label_bytes(sum).text);
+    if (text != NULL) onv_write_text(page->out, text);
+    onv_page_line(page);
+    onv_table table;
+    onv_table_init(&table, single_columns, 3);
+    for (size_t i = 0; i < n && i < MOST_ROWS; i++) {
+        onv_table_add(&table, bytes_text(page, rows[i].bytes));
+        onv_table_add(&table, rows[i].what);
+        onv_table_add(&table, rows[i].where);
+    }
+    onv_table_finish(&table, page);
+}
+
+static void write_parting(const onv_measured *m, const onv_page *page)
+{
+    const onv_measured_parting *p = &m->parting;
+    if (!m->has_history)
+        write_sentence(page, "The snapshot has no history: it is of one moment, and compared by "
+                             "sizes.");
+    else if (m->n_paired == 0)
+        write_sentence(page, "No part of the history begins as the prediction does: blocks are "
+                             "compared by sizes.");
+    else
+        write_sentence(page, onv_arena_printf(page->arena,
+                                              "%u of %u predicted allocations of an iteration are "
+                                              "in the history, in their order.",
+                                              m->n_paired, m->n_predicted));
+    if (!p->found) return;
+    if (p->is_lifetime)
+        write_sentence(page, onv_arena_printf(page->arena,
+                                              "They part at step %u, %s: its %s are freed before "
+                                              "%s by the prediction, before %s in the measurement.",
+                                              p->step, p->op, bytes_text(page, p->bytes.predicted),
+                                              p->until_predicted, p->until_measured));
+    else
+        write_sentence(
+            page, onv_arena_printf(
+                      page->arena,
+                      "They part at step %u, %s: predicted %s, measured "
+                      "%s%s%s.",
+                      p->step, p->op,
+                      p->bytes.predicted > 0 ? bytes_text(page, p->bytes.predicted) : "nothing",
+                      p->bytes.measured > 0 ? bytes_text(page, p->bytes.measured) : "nothing",
+                      p->where != NULL ? " at " : "", p->where != NULL ? p->where : ""));
+}
+
+static void write_snapshot(const onv_measured *m, const onv_page *page)
+{
+    write_sentence(page, onv_arena_printf(page->arena, "Peak predicted at %s, measured at %s.",
+                                          m->peak_predicted, m->peak_measured));
+    write_parting(m, page);
+    write_modules(m, page);
+    write_singles(page, "Only in the measurement", m->only_measured.at, m->only_measured.count);
+    write_singles(page, "Only in the prediction", m->only_predicted.at, m->only_predicted.count);
+}
+
+void onv_write_measured(const onv_view *view, const onv_page *page)
+{
+    const onv_measured *m = view->measured;
+    if (m == NULL || m->n_figures == 0) return;
+    onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_TITLE, "Measured");
+    const char *device = m->n_devices > 1 ? onv_arena_printf(page->arena, ", device %u of %u",
+                                                             m->device, m->n_devices)
+                                          : "";
+    const char *text =
+        m->snapshot == NULL
+            ? onv_arena_printf(page->arena, "beside the prediction for %s", m->row->runtime)
+            : onv_arena_printf(page->arena, "beside the prediction for %s: %s%s, %u allocations",
+                               m->row->runtime, m->snapshot, device, m->n_requests);
+    onv_write_char(page->out, ' ');
+    if (text != NULL) onv_page_wrapped(page, text, 9, 2);
+    write_kinds(m, page);
+    explain_total(m, page);
+    if (m->snapshot != NULL) write_snapshot(m, page);
+}
+
+/* --- By itself --------------------------------------------------------------------------------- */
+
+static onv_status write_on(const onv_report_job *job, onv_page *page)
+{
+    const onv_view *view = &job->views[0];
+    if (job->count != 1 || view->measured == NULL || view->measured->n_figures == 0)
+        return onv_fail(job->err, ONV_ERR_USAGE,
+                        "a comparison is of one model and of what was measured: set "
+                        "onv_options.snapshot or onv_options.measured");
+    onv_write_title(view, page);
+    onv_write_measured(view, page);
+    return ONV_OK;
+}
+
+static onv_status write_text(const onv_report_job *job)
+{
+    onv_page page = onv_page_make(job->out, job->arena, job->options);
+    return write_on(job, &page);
+}
+
+static onv_status write_markdown(const onv_report_job *job)
+{
+    onv_page page = onv_page_make(job->out, job->arena, job->options);
+    page.mode = ONV_CLEAN_MARKDOWN;
+    page.color = false;
+    onv_write_text(page.out, "### ");
+    return write_on(job, &page);
+}
+
+const onv_report_format onv_format_measured = {
+    .id = ONV_FORMAT_MEASURED,
+    .name = "measured",
+    .summary = "what was measured beside the prediction",
+    .write = write_text,
+};
+
+const onv_report_format onv_format_measured_markdown = {
+    .id = ONV_FORMAT_MEASURED_MARKDOWN,
+    .name = "measured-markdown",
+    .summary = "the same for a pull request",
+    .write = write_markdown,
+};
