@@ -20,7 +20,7 @@ _onnxvram() {
         --train --amp --loss --freeze --train-only --inplace --parameters --buffers --attention-dropout --accumulate --zero --world --ddp --fsdp --master-weights
         --offload --ema --weights --kv-cache --pool --as-exported --folded-norms --graph-module --no-fast-path --attention --locals --zero-grad
         --optimizer-impl --checkpoint --plan-out --compile --json --html --svg --memory-viz --perfetto --model-explorer --timelines --csv
-        --layers --formula --format --baseline --max-growth --max-dim --onnx-out --align --dump --top --color -q --quiet --strict -v --verbose --version -h --help'
+        --layers --formula --format --baseline --snapshot --measured --max-growth --max-dim --onnx-out --align --dump --top --color -q --quiet --strict -v --verbose --version -h --help'
     local files='*.onnx' runtimes='ideal arena torch ort async'
 
     case ${COMP_WORDS[1]} in
@@ -109,7 +109,7 @@ _onnxvram() {
         else
             compopt -o filenames
             mapfile -t COMPREPLY < <(
-                if ((COMP_CWORD == 1)); then compgen -W 'attach diff plan simulate' -- "$cur"; fi
+                if ((COMP_CWORD == 1)); then compgen -W 'attach compare diff plan simulate' -- "$cur"; fi
                 compgen -d -- "$cur"
                 compgen -f -X "!$files" -- "$cur"
             )

@@ -22,6 +22,7 @@ complete -c onnxvram -f
 complete -c onnxvram -s h -l help -d 'Print a summary of the options'
 
 complete -c onnxvram -n __fish_use_subcommand -a attach -d 'Put a program into its model'
+complete -c onnxvram -n __fish_use_subcommand -a compare -d 'The prediction beside what was measured'
 complete -c onnxvram -n __fish_use_subcommand -a diff -d 'What changed between two models'
 complete -c onnxvram -n __fish_use_subcommand -a plan -d 'Find an offset for every buffer'
 complete -c onnxvram -n __fish_use_subcommand -a simulate -d 'Run a trace through an allocator'
@@ -95,6 +96,8 @@ complete -c onnxvram -n $analyse -l timelines -d 'What each runtime executes, in
 complete -c onnxvram -n $analyse -l csv -d 'One row per tensor, as CSV (=FILE)'
 complete -c onnxvram -n $analyse -l layers -d 'A table per module (=DEPTH)'
 complete -c onnxvram -n $analyse -l format -x -a 'text markdown' -d 'Of the report'
+complete -c onnxvram -n $analyse -l snapshot -r -d 'A memory snapshot of PyTorch to compare with'
+complete -c onnxvram -n $analyse -l measured -x -d 'What the device was seen to hold'
 complete -c onnxvram -n $analyse -l baseline -r -d 'A report of before to compare with'
 complete -c onnxvram -n $analyse -l max-growth -x -d 'Exit status 3 if a figure grew by more'
 complete -c onnxvram -n $analyse -l max-dim -x -d 'The largest size of a dimension that fits'

@@ -21,7 +21,7 @@ SHAPED = {  # values whose form --help gives in capitals
     "PERCENT": ["0", "1", "10", "99"],
 }
 OUTPUTS = {"plan-out", "svg", "memory-viz", "perfetto", "model-explorer", "onnx-out", "ort-partition"}
-INPUTS = {"op-shapes": "rules.shapes", "baseline": "base.json", "shape-trace": "requests.csv"}
+INPUTS = {"op-shapes": "rules.shapes", "baseline": "base.json", "shape-trace": "requests.csv", "snapshot": "late.pickle"}
 # They end the program, read a device or choose what the run is about.
 LEFT_OUT = {"help", "version", "list-gpus", "jobs", "untrusted"}
 

@@ -82,6 +82,17 @@ static inline bool onv_analysis_answer_device(const onv_analysis *analysis, size
     return onv_analysis_answer_device_get(analysis, index, info, sizeof *info);
 }
 
+/* What a file of torch.cuda.memory._dump_snapshot() says of the device that held the most. Bytes. */
+typedef struct onv_snapshot_info {
+    uint64_t requested_peak_bytes, allocated_peak_bytes, reserved_peak_bytes;
+    uint32_t device, devices;
+    bool has_history; /* else all are of the moment when it was written */
+} onv_snapshot_info;
+
+/* `limits` may be NULL. The file is read as data: nothing in it is run. */
+ONV_API onv_status onv_snapshot_get(const char *path, const onv_limits *limits,
+                                    onv_snapshot_info *info, size_t size, onv_error *error);
+
 /* What was measured (onv_options.snapshot, onv_options.measured) beside what is predicted. */
 typedef struct onv_measured_info {
     bool is_outside; /* a figure is outside of its range by more than 2 % */

@@ -77,7 +77,7 @@ typedef struct onv_baseline {
     const char *name; /* for reports */
     const onv_figure *figures;
     size_t n_figures;
-    const onv_dim_binding *bindings;
+    const onv_dim_binding *bindings; /* NULL: not known */
     size_t n_bindings;
 } onv_baseline;
 

@@ -16,10 +16,10 @@ UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
 # Keywords that are fields of onv_options, by how their values are given.
 TEXTS = ("order", "runtimes", "train", "loss", "ddp", "fsdp", "offload", "weights", "attention", "checkpoint", "zero_grad",
          "optimizer_impl", "pytorch", "max_dim", "kv_cache", "replay")
-PATHS = ("op_shapes_file", "shape_trace", "program")
+PATHS = ("op_shapes_file", "shape_trace", "program", "snapshot")
 COUNTS = ("batch", "effort", "margin_percent", "accumulate", "zero_stage", "world", "compute_capability",
           "parameters")
-SIZES = ("pool", "align", "buffers")
+SIZES = ("pool", "align", "buffers", "measured")
 FLAGS = ("expandable_segments", "max_batch", "master_weights", "ema", "as_exported", "no_external_data", "locals", "ort_advise",
          "ort_partition", "channels_last", "no_tf32", "cudnn_benchmark", "folded_norms", "graph_module", "no_fast_path",
          "example", "onnx_out", "savings", "remedies", "timelines")

@@ -1,12 +1,14 @@
-/* The public functions on files that are no models: intervals and traces. */
+/* The public functions on files that are no models: intervals, traces and snapshots. */
 #include <string.h>
 
 #include "alloc/trace_csv.h"
 #include "api/names.h"
 #include "api/sized.h"
 #include "api/tools.h"
+#include "api/watch.h"
 #include "base/fail.h"
 #include "plan/plan_csv.h"
+#include "snapshot/snapshot.h"
 
 onv_status onv_plan_file_get(const char *path, uint64_t capacity, uint64_t effort,
                              uint64_t alignment, onv_write_fn write, void *context,
@@ -110,5 +112,30 @@ onv_status onv_simulate_file(const char *path, const char *runtimes,
         if (one != ONV_OK && one != ONV_ERR_DEVICE) break;
         at = at[length] == ',' ? at + length + 1 : NULL;
     }
+    return status;
+}
+
+/* --- Snapshots --------------------------------------------------------------------------------- */
+
+onv_status onv_snapshot_get(const char *path, const onv_limits *limits, onv_snapshot_info *info,
+                            size_t size, onv_error *error)
+{
+    if (error != NULL) *error = (onv_error){0};
+    onv_options options = onv_options_default();
+    onv_watch watch;
+    onv_snapshot s;
+    options.limits = limits;
+    onv_quota *before = onv_watch_start(&watch, &options);
+    onv_status status = onv_snapshot_read(&s, path, SIZE_MAX, error);
+    onv_snapshot_info full = {.requested_peak_bytes = s.requested_peak,
+                              .allocated_peak_bytes = s.allocated_peak,
+                              .reserved_peak_bytes = s.reserved_peak,
+                              .device = s.device,
+                              .devices = s.n_devices,
+                              .has_history = s.has_history};
+    onv_snapshot_cleanup(&s);
+    status = onv_watch_verdict(&watch, status, error);
+    onv_watch_leave(&watch, before);
+    if (status == ONV_OK) onv_give(info, size, &full, sizeof full);
     return status;
 }

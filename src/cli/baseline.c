@@ -1,4 +1,4 @@
-/* A report that --json wrote before. The library takes its figures; reading JSON is the program's. */
+/* A report that --json wrote before, or a snapshot of PyTorch. The library takes its figures; reading JSON is the program's. */
 #include "cli/baseline.h"
 
 #include <fcntl.h>
@@ -11,7 +11,8 @@
 enum { MOST_BYTES = 64 << 20 };
 
 struct onv_cli_baseline {
-    json_t *report;
+    json_t *report; /* NULL: it is a snapshot of PyTorch */
+    onv_snapshot_info snapshot;
     const char *file;
 };
 
@@ -40,11 +41,33 @@ static FILE *open_baseline(const char *path)
     return stream;
 }
 
+/* Of protocol 2 or later, as PyTorch writes it. */
+static bool is_pickle(FILE *file)
+{
+    int first = getc(file);
+    if (first != EOF) ungetc(first, file);
+    return first == 0x80;
+}
+
+static onv_cli_baseline *open_snapshot(onv_cli_baseline *b, const char *file)
+{
+    onv_error error;
+    b->file = file;
+    if (onv_snapshot_get(file, NULL, &b->snapshot, sizeof b->snapshot, &error) == ONV_OK) return b;
+    onv_cli_complain("--baseline", &error);
+    onv_cli_close_baseline(b);
+    return NULL;
+}
+
 onv_cli_baseline *onv_cli_open_baseline(const char *file)
 {
     onv_cli_baseline *b = calloc(1, sizeof *b);
     source from = {.file = open_baseline(file), .left = MOST_BYTES};
     json_error_t why = {.text = "it cannot be read"};
+    if (b != NULL && from.file != NULL && is_pickle(from.file)) {
+        fclose(from.file);
+        return open_snapshot(b, file);
+    }
     if (b != NULL && from.file != NULL) b->report = json_load_callback(next_block, &from, 0, &why);
     if (from.file != NULL) fclose(from.file);
     if (b != NULL && b->report != NULL) {
@@ -127,12 +150,17 @@ static bool add_bindings(onv_cli_figures *f, json_t *bindings)
     return true;
 }
 
-bool onv_cli_baseline_of(const onv_cli_baseline *b, const char *path, onv_cli_figures *figures,
-                         onv_error *error)
+bool onv_cli_baseline_of(const onv_cli_baseline *b, const char *path, bool trains,
+                         onv_cli_figures *figures, onv_error *error)
 {
-    json_t *model = find_model(b->report, path);
     *figures = (onv_cli_figures){.baseline = {.name = b->file, .figures = figures->at}};
     *error = (onv_error){.code = ONV_ERR_FORMAT};
+    if (b->report == NULL) {
+        figures->at[0] = (onv_figure){trains ? "train" : "torch", b->snapshot.reserved_peak_bytes};
+        figures->baseline.n_figures = 1;
+        return true;
+    }
+    json_t *model = find_model(b->report, path);
     if (model != NULL && add_bindings(figures, json_object_get(model, "bindings"))) {
         add_figures(figures, model);
         return true;

@@ -1,4 +1,4 @@
-/* An earlier report, to compare with. */
+/* An earlier report, or a snapshot of PyTorch, to compare with. */
 #ifndef ONV_CLI_BASELINE_H
 #define ONV_CLI_BASELINE_H
 
@@ -20,8 +20,8 @@ onv_cli_baseline *onv_cli_open_baseline(const char *file);
 void onv_cli_close_baseline(onv_cli_baseline *baseline);
 
 /* What it says of the model of that file name, or of its only one; from any thread. False, with the error, where there
- * is none. The figures stay where they are while they are used. */
-bool onv_cli_baseline_of(const onv_cli_baseline *baseline, const char *path,
+ * is none; a snapshot has one for any model, of what PyTorch reserves. The figures stay where they are while they are used. */
+bool onv_cli_baseline_of(const onv_cli_baseline *baseline, const char *path, bool trains,
                          onv_cli_figures *figures, onv_error *error);
 
 #endif

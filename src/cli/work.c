@@ -40,7 +40,8 @@ static onv_analysis *look_at(const onv_cli_task *task, size_t model, onv_cli_rec
     onv_error error = {0};
     if (task->baseline != NULL) {
         options.baseline = &figures.baseline;
-        if (!onv_cli_baseline_of(task->baseline, cli->models[model], &figures, &error)) {
+        if (!onv_cli_baseline_of(task->baseline, cli->models[model], cli->analysis.train != NULL,
+                                 &figures, &error)) {
             record->ends = true;
             worsen(&record->worst, onv_cli_complain(cli->baseline, &error));
             return NULL;

@@ -40,14 +40,18 @@ static bool find_next(const onv_order_of *p, uint32_t *j, const onv_order_of *m,
     return false;
 }
 
+static void put(onv_order_of *p, uint32_t j, onv_order_of *m, uint32_t i)
+{
+    p->at[j].partner = i;
+    m->at[i].partner = j;
+}
+
 static onv_status walk(onv_order_of *p, uint32_t j, onv_order_of *m, uint32_t i)
 {
     while (i < m->n && j < p->n) {
         ONV_WORK(1);
         if (is_alike(p, j, m, i)) {
-            p->at[j].partner = i;
-            m->at[i].partner = j;
-            i++, j++;
+            put(p, j++, m, i++);
             continue;
         }
         ONV_WORK(WINDOW * WINDOW);
@@ -88,5 +92,8 @@ onv_status onv_align(onv_order_of *predicted, onv_order_of *measured, uint32_t u
     uint32_t i = measured->n, j = 0;
     ONV_WORK((uint64_t)measured->n * MOST_SKIPPED);
     ONV_TRY(find_begin(predicted, measured, until, &j, &i));
+    /* Of what was left out some may be alike. */
+    for (uint32_t k = 1; i < measured->n && k <= i && k <= j; k++)
+        if (is_alike(predicted, j - k, measured, i - k)) put(predicted, j - k, measured, i - k);
     return walk(predicted, j, measured, i);
 }

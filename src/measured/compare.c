@@ -184,6 +184,16 @@ static onv_status find_lifetime(const compare *c, uint32_t j, onv_measured_parti
                : onv_fail_memory(c->err);
 }
 
+/* The modules' calls that stand right before the measured place, without a partner. */
+static uint32_t go_to_first_call(const compare *c, uint32_t i)
+{
+    const onv_order_of *m = &c->measured;
+    while (i > 0 && m->at[i - 1].partner == ONV_NO_PARTNER &&
+           onv_stack_read(c->s->requests.at[i - 1].frames).is_in_module)
+        i--;
+    return i;
+}
+
 static onv_status find_parting(const compare *c)
 {
     const onv_order_of *p = &c->predicted, *m = &c->measured;
@@ -191,6 +201,9 @@ static onv_status find_parting(const compare *c)
     uint32_t i = 0, j = 0;
     while (i < m->n && m->at[i].partner == ONV_NO_PARTNER) i++;
     if (i == m->n) return ONV_OK; /* nothing is alike: there is no order to compare */
+    /* The first ones may be those that differ. */
+    i -= m->at[i].partner < i ? m->at[i].partner : i;
+    i = go_to_first_call(c, i);
     for (; j < p->n && i < m->n && !to->found; i++, j++) {
         ONV_WORK(1);
         if (p->at[j].partner != i) return find_missing(c, j, i, to);
@@ -320,7 +333,7 @@ static onv_status list_single(compare *c, const entry *e, bool is_measured)
         const onv_snapshot_block *block = &c->s->live.at[e->id];
         row.what = e->kind < ONV_N_MEASURED_KINDS
                        ? onv_measured_kind_name((onv_measured_kind)e->kind)
-                       : "outlives its prediction";
+                       : "lives longer than predicted";
         row.where = onv_stack_text(block->frames, c->arena);
         if (e->kind < ONV_N_MEASURED_KINDS) c->to->kinds[e->kind].measured += e->bytes;
         if (e->kind < ONV_N_MEASURED_KINDS) ONV_TRY(add_module(c, "(no partner)", 0, e->bytes));

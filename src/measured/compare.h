@@ -13,6 +13,7 @@ onv_status onv_measured_compare(const onv_measured_request *request, const onv_s
 /* What a stack tells of an allocation. */
 typedef struct onv_stack_hint {
     onv_measured_kind kind; /* ONV_MEASURED_OTHER: nothing */
+    bool is_in_module;      /* it is of a call of a module */
     onv_snapshot_frame at;  /* the innermost function of Python; its name may be NULL */
 } onv_stack_hint;
 

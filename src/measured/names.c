@@ -36,6 +36,7 @@ onv_stack_hint onv_stack_read(const onv_pickled *frames)
         if (!ends(frame.file, ".py")) continue;
         if (!is_python) hint.at = frame;
         is_python = true;
+        hint.is_in_module |= onv_pickled_is_text(frame.name, "_call_impl");
         if (hint.kind != ONV_MEASURED_OTHER) continue;
         if (contains(frame.file, "/optim/"))
             hint.kind = onv_pickled_is_text(frame.name, "_init_group") ? ONV_MEASURED_OPTIMIZER
@@ -82,8 +83,9 @@ const char *onv_step_text(const onv_kept_execution *kept, uint32_t step, onv_are
     const char *op = s->label;
     if (op == NULL) op = onv_is_node(s->node) ? onv_model_node(kept->model, s->node)->op_type : "?";
     bool trains = strcmp(kept->runtime, "train") == 0;
-    return onv_arena_printf(arena, "%s%s%s %s", trains ? onv_phase_name((onv_phase)s->phase) : "",
-                            trains ? " of " : "", op, onv_step_node(kept, step));
+    const char *node = onv_step_node(kept, step);
+    return onv_arena_printf(arena, "%s%s%s%s%s", trains ? onv_phase_name((onv_phase)s->phase) : "",
+                            trains ? " of " : "", op, node[0] != '\0' ? " " : "", node);
 }
 
 const char *onv_step_module(const onv_kept_execution *kept, uint32_t step, onv_arena *arena)

@@ -26,7 +26,7 @@ void fuzz_run_baseline(const uint8_t *data, size_t size)
     for (size_t i = 0; baseline != NULL && i < sizeof models / sizeof models[0]; i++) {
         onv_cli_figures figures;
         onv_error error = {0};
-        if (onv_cli_baseline_of(baseline, models[i], &figures, &error)) {
+        if (onv_cli_baseline_of(baseline, models[i], i == 0, &figures, &error)) {
             hold(figures.baseline.n_figures <= ONV_CLI_MOST_FIGURES);
             for (size_t k = 0; k < figures.baseline.n_figures; k++)
                 hold(strlen(figures.baseline.figures[k].what) < size);
