@@ -34,8 +34,9 @@ static void add_figure(onv_measured *m, const char *what, onv_range predicted, u
 static onv_range allocated_range(const onv_runtime_result *r)
 {
     onv_range range = {r->allocated_peak_bytes, r->allocated_peak_bytes};
-    if (r->locals_peak_bytes > range.high) range.high = r->locals_peak_bytes;
-    if (r->least_peak_bytes > 0 && r->least_peak_bytes < range.low) range.low = r->least_peak_bytes;
+    if (r->allocated_ends.high > range.high) range.high = r->allocated_ends.high;
+    if (r->allocated_ends.low > 0 && r->allocated_ends.low < range.low)
+        range.low = r->allocated_ends.low;
     return range;
 }
 
