@@ -115,7 +115,7 @@ static void explain_total(const onv_measured *m, const onv_page *page)
                                    "is workspaces, rounding and cache), handles of libraries %s; "
                                    "%s remain for the context, which takes %s.",
                                    bytes_text(page, total->measured), bytes_text(page, held), of,
-                                   bytes_text(page, row->live_bytes), libraries,
+                                   range_text(page, row->live), libraries,
                                    bytes_text(page, total->measured - known), context));
     if (total->measured > total->predicted.high)
         write_sentence(page,
