@@ -93,7 +93,7 @@ typedef struct onv_snapshot_info {
 ONV_API onv_status onv_snapshot_get(const char *path, const onv_limits *limits,
                                     onv_snapshot_info *info, size_t size, onv_error *error);
 
-/* What was measured (onv_options.snapshot, onv_options.measured) beside what is predicted. */
+/* What was measured (onv_options.snapshot, onv_options.measured) next to what is predicted. */
 typedef struct onv_measured_info {
     bool is_outside; /* a figure is outside of its range by more than 2 % */
     const char

@@ -208,10 +208,10 @@ typedef struct onv_options {
     /* PyTorch's program of the model: a file of torch.export.save(), its JSON, or a recording. Eager PyTorch and training are computed
      * of it. "none": of no program; NULL: of one inside the model, or next to it under its stem. */
     const char *program;
-    /* A file of torch.cuda.memory._dump_snapshot(), beside which PyTorch's figures are laid; NULL: none. */
+    /* A file of torch.cuda.memory._dump_snapshot(), next to which PyTorch's figures are laid; NULL: none. */
     const char *snapshot;
     uint64_t
-        measured; /* bytes that the device was seen to hold, beside which the answer is laid; 0: none */
+        measured; /* bytes that the device was seen to hold, next to which the answer is laid; 0: none */
 } onv_options;
 
 /* All options at their defaults; `size` is sizeof(onv_options) of the caller's header. */

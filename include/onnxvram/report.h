@@ -36,7 +36,7 @@ typedef enum onv_format {
     ONV_FORMAT_PERFETTO,       /* a trace of TrackEvents */
     ONV_FORMAT_MODEL_EXPLORER, /* Model Explorer's node data, JSON */
     ONV_FORMAT_DUMP_PROGRAM,   /* the calls of PyTorch's program, one per line */
-    ONV_FORMAT_MEASURED, /* what was measured beside the prediction, onv_options.snapshot: text, */
+    ONV_FORMAT_MEASURED, /* what was measured next to the prediction, onv_options.snapshot: text, */
     ONV_FORMAT_MEASURED_MARKDOWN /* Markdown */
 } onv_format;
 

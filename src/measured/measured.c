@@ -72,7 +72,7 @@ onv_status onv_measured_make(const onv_measured_request *request, onv_measured *
     measured->row = find_row(request->answer, request->snapshot != NULL);
     if (measured->row == NULL)
         return onv_fail(err, ONV_ERR_USAGE,
-                        "what was measured is compared with %s, of which there is no figure: bind "
+                        "what was measured is compared with %s, which has no figure: bind "
                         "all dimensions with --batch N or --dim NAME=N",
                         request->snapshot != NULL ? "PyTorch" : "the answer");
     if (request->snapshot != NULL) {

@@ -1,4 +1,4 @@
-/* What was measured, beside what is predicted. */
+/* What was measured, next to what is predicted. */
 #include <string.h>
 
 #include "base/fail.h"
@@ -240,8 +240,8 @@ void onv_write_measured(const onv_view *view, const onv_page *page)
                                           : "";
     const char *text =
         m->snapshot == NULL
-            ? onv_arena_printf(page->arena, "beside the prediction for %s", m->row->runtime)
-            : onv_arena_printf(page->arena, "beside the prediction for %s: %s%s, %u allocations",
+            ? onv_arena_printf(page->arena, "next to the prediction for %s", m->row->runtime)
+            : onv_arena_printf(page->arena, "next to the prediction for %s: %s%s, %u allocations",
                                m->row->runtime, m->snapshot, device, m->n_requests);
     onv_write_char(page->out, ' ');
     if (text != NULL) onv_page_wrapped(page, text, 9, 2);
@@ -282,7 +282,7 @@ static onv_status write_markdown(const onv_report_job *job)
 const onv_report_format onv_format_measured = {
     .id = ONV_FORMAT_MEASURED,
     .name = "measured",
-    .summary = "what was measured beside the prediction",
+    .summary = "what was measured next to the prediction",
     .write = write_text,
 };
 
