@@ -170,18 +170,22 @@ static bool is_of_packed(const onv_finder *s, onv_value_id id, uint32_t *budget)
     return false;
 }
 
-/* Kernels want heads of a multiple of 8 values, and rows that the softmax runs along. */
-static bool has_kernel(const onv_finder *s, const attention *a)
+/* Kernels want rows of a head in steps of 16 bytes, and that the softmax runs along them; a call takes one for four axes alone. */
+enum { ROW_STEP = 16 };
+
+static bool has_kernel(const onv_finder *s, const attention *a, bool is_of_call)
 {
     const onv_type *query = &onv_model_value(s->model, a->query)->type;
     const onv_type *scores = &onv_model_value(s->model, a->softmax->inputs[0])->type;
-    if (query->rank < 3 || scores->rank != query->rank) return false;
+    if (query->rank < (is_of_call ? 4 : 3) || scores->rank != query->rank) return false;
     onv_dim head = query->dims[query->rank - 1];
     const onv_attr *axis = onv_node_attr(a->softmax, "axis");
     bool along_rows =
         axis == NULL ? a->softmax->version >= 13
                      : axis->kind == ONV_ATTR_INT && (axis->i == -1 || axis->i == query->rank - 1);
-    return along_rows && onv_dim_is_const(head) && head.raw > 0 && head.raw % 8 == 0;
+    int64_t bits = s->kernels.low ? 16 : (int64_t)onv_dtype_bits((onv_dtype)query->dtype);
+    return along_rows && onv_dim_is_const(head) && head.raw > 0 && head.raw < INT64_MAX / 64 &&
+           head.raw * bits % (8 * ROW_STEP) == 0;
 }
 
 /* What [batch, heads, rows, values] was before each head was repeated: Unsqueeze, Expand and a Reshape. */
@@ -293,9 +297,9 @@ void onv_find_attention(onv_finder *s, const onv_node *softmax)
 {
     attention a;
     if (!find_attention(s, softmax, &a)) return;
-    bool fits = has_kernel(s, &a);
     bool by_parts = a.scale_query != NULL && a.scale_key != NULL && a.scale == NULL &&
                     a.cast == NULL && a.cast_back == NULL;
+    bool fits = has_kernel(s, &a, is_call(&a, by_parts));
     bool fuses =
         s->fusing == ONV_FUSE_ATTENTION || (s->fusing == ONV_FUSE_CALLS && is_call(&a, by_parts));
     if (fits && fuses) {

@@ -128,6 +128,7 @@ typedef struct onv_fusing_kernels {
     bool rms_norm;
     bool layers; /* of nn.TransformerEncoder */
     bool cells;  /* of recurrent networks */
+    bool low;    /* it runs in 16 bits: autocast */
     bool packed; /* masks of samples that follow each other in a row stay where there are none */
 } onv_fusing_kernels;
 

@@ -389,6 +389,7 @@ static onv_status find_fusions(onv_lowering *l)
                                       !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 9)),
                                   .layers = onv_emit_takes_fast_path(&l->emit),
                                   .cells = !options->on_cpu,
+                                  .low = options->amp != ONV_UNDEFINED,
                                   .packed = options->is_traced};
     onv_fusing fusing = options->attention == ONV_ATTENTION_MATH ? ONV_FUSE
                         : options->attention == ONV_ATTENTION_AUTO

@@ -359,14 +359,19 @@ static void kernels_of_attention_keep_no_scores(void **state)
     }
 }
 
-/* Heads of 4 values have no kernel; an export as it is has none either. */
+/* Heads of 2 values have no kernel, those of 4 in 32 bits alone; an export as it is has none either. */
 static void attention_without_a_kernel_stays_apart(void **state)
 {
     (void)state;
     static const char *const plain[] = {"MatMul(q k)a", "Mul(a n)s", NULL};
     onv_lower_options math = {.loss = ONV_LOSS_NONE}, flash = math;
     flash.attention = ONV_ATTENTION_FLASH;
+    assert_int_equal(kept_by_attention(plain, 2, &flash), kept_by_attention(plain, 2, &math));
+    assert_int_equal(kept_by_attention(plain, 4, &flash),
+                     5 * OPERAND + 2 * HEADS_OF_SAMPLES * 32 * 4 + 2 * 8);
+    math.amp = flash.amp = ONV_FLOAT16;
     assert_int_equal(kept_by_attention(plain, 4, &flash), kept_by_attention(plain, 4, &math));
+    math.amp = flash.amp = ONV_UNDEFINED;
     math.as_exported = flash.as_exported = true;
     assert_int_equal(kept_by_attention(plain, 8, &flash), kept_by_attention(plain, 8, &math));
 }
