@@ -72,8 +72,22 @@ double onv_dropout_of_attention(const onv_lowering *l, const onv_node *node)
                                             : told;
 }
 
+/* transformers computes masks that mask nothing while it is exported, and leaves them out else. Of a constant nothing tells. */
+static void note_mask(onv_lowering *l, const onv_fusion *f)
+{
+    const char *around = onv_model_node(l->emit.model, f->last)->call_classes;
+    const onv_value *mask = onv_is_value(f->mask) ? onv_model_value(l->emit.model, f->mask) : NULL;
+    if (mask == NULL || mask->tensor == NULL || mask->role != ONV_ROLE_NOT_NOTED ||
+        around == NULL || strstr(around, "'transformers.models.") == NULL)
+        return;
+    onv_tally *masks = &l->tally.made_masks;
+    if (masks->count++ == 0) masks->first = mask->name;
+    if (!onv_u64_add(masks->bytes, mask->tensor->bytes, &masks->bytes)) masks->bytes = UINT64_MAX;
+}
+
 void onv_lower_attention(onv_lowering *l, const onv_fusion *f)
 {
+    note_mask(l, f);
     uint32_t query = onv_amp_low(&l->emit, onv_value_tensor(l, f->x));
     uint32_t key = onv_amp_low(&l->emit, onv_value_tensor(l, f->key));
     uint32_t value = onv_amp_low(&l->emit, onv_value_tensor(l, f->value));
@@ -137,6 +151,15 @@ uint32_t onv_attention_apart(onv_lowering *l, uint32_t fusion, onv_node_id *node
 
 void onv_attention_report(const onv_lowering *l)
 {
+    if (l->tally.made_masks.count > 0 && !l->emit.options->inference)
+        onv_model_diag(
+            l->emit.model, ONV_WARNING, "exported-masks", NULL,
+            "%u calls of attention read masks that the exporter computed, '%s' first: transformers "
+            "leaves masks that mask nothing out where it is not exported, and then %llu bytes less "
+            "are kept; torch.onnx.export(..., dump_exported_program=True) writes the program, "
+            "which tells",
+            l->tally.made_masks.count, l->tally.made_masks.first,
+            (unsigned long long)l->tally.made_masks.bytes);
     if (l->fusions.n_grouped > 0)
         onv_model_diag(
             l->emit.model, ONV_NOTE, "grouped-queries", NULL,

@@ -60,6 +60,7 @@ typedef struct onv_tallies {
     onv_tally gelus;      /* formulas of GELU that may be written by hand, which keep more */
     onv_tally input_gradient; /* bytes alone */
     onv_tally loops;          /* that exports alone run, and what is kept of them; see exported.c */
+    onv_tally made_masks;     /* of attention in transformers, which the exporter computed */
     onv_tally lost_dropout;   /* what dropout inside attention would keep: bytes alone */
     onv_tally maxima;         /* reductions to a maximum, which keep more than those with indices */
     onv_tally merged;         /* calls that are counted again */
