@@ -1,10 +1,13 @@
 #include "ckpt/training.h"
 
+#include <string.h>
+
 #include "base/checked.h"
 #include "base/fail.h"
 #include "ckpt/shard_units.h"
 #include "graph/storage.h"
 #include "lower/lower.h"
+#include "program/view.h"
 
 /* A sum of the program's, which was checked, where `kind` is one of few. */
 static uint64_t sum_of_kind(const onv_timeline *t, onv_buffer_kind kind)
@@ -371,13 +374,15 @@ static void warn(onv_model *model, const onv_training_options *options, const on
                        "batch norms seem folded into %u convolutions; export with "
                        "training=TrainingMode.TRAINING to see what training keeps for them",
                        result->folded_norms);
-    if (result->is_unlisted)
+    if (model->listed.n_parameters == 0 && strcmp(onv_program_evidence(model), "graph") == 0)
         onv_model_diag(
-            model, ONV_NOTE, "unlisted-parameters", NULL,
-            "the export does not list the network's parameters, as PyTorch's default exporter "
-            "does: those of layers whose results nothing reads are not in the file, nor in these "
-            "figures; --parameters N counts them, where N is the sum of p.numel() for p in "
-            "model.parameters()");
+            model, ONV_WARNING, "no-notes", NULL,
+            "the file notes none of PyTorch's calls, as files of the older exporter do not: what "
+            "runs again (torch.utils.checkpoint), functions with a backward of their own, which "
+            "operations were one call, and layers whose results nothing reads are not seen; "
+            "torch.onnx.export(..., dynamo=True, dump_exported_program=True) writes the program "
+            "that has them; --parameters N counts the parameters of such layers, where N is the "
+            "sum of p.numel() for p in model.parameters()");
     if (result->restored_norms > 0)
         onv_model_diag(model, ONV_NOTE, "restored-batch-norm", NULL,
                        "the export folded batch norms into %u nodes; they are counted as its notes "
