@@ -29,12 +29,12 @@ static const char *next_element(const char **at, size_t *length)
     return begin + 1;
 }
 
-static void find_noted(const onv_node *node, const char *calls, chain *c)
+static void find_noted(const onv_node *node, chain *c)
 {
     static const char sequential[] = "torch.nn.modules.container.Sequential";
-    const char *at = calls, *classes = node->call_classes, *class;
+    const char *at = node->calls, *classes = node->call_classes, *class;
     size_t length, class_length;
-    c->path = calls;
+    c->path = node->calls;
     c->has_classes = classes != NULL && classes[0] != '\0';
     while (c->n < ONV_MAX_CALLS && next_element(&at, &length) != NULL) {
         class = c->has_classes ? next_element(&classes, &class_length) : NULL;
@@ -71,11 +71,10 @@ static bool find_chain(const onv_model *model, const onv_eager *eager, uint32_t 
     const onv_eager_op *op = &eager->ops.at[index];
     *c = (chain){.n = 0};
     if (!onv_is_node(op->node)) return false;
-    const onv_node *node = onv_model_node(model, onv_eager_told(op));
-    const char *calls = op->calls != NULL ? op->calls : node->calls;
-    bool is_noted = calls != NULL && calls[0] != '\0';
+    const onv_node *node = onv_model_node(model, op->node);
+    bool is_noted = node->calls != NULL && node->calls[0] != '\0';
     if (is_noted)
-        find_noted(node, calls, c);
+        find_noted(node, c);
     else if (node->name[0] == '/')
         find_named(node, c);
     c->n_lines = is_noted ? onv_statements_lines(node, c->lines, ONV_MAX_CALLS) : 0;

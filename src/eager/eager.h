@@ -102,13 +102,9 @@ typedef enum onv_life {
 } onv_life;
 
 typedef struct onv_eager_op {
-    const char *name;   /* PyTorch's, static */
-    uint16_t aten;      /* onv_aten_id; ONV_ATEN_NONE: an operation without a row */
-    onv_node_id node;   /* ONV_NO_NODE for the loss */
-    onv_node_id origin; /* of a call that ran again for `node`: the node that made it; else none */
-    const char *
-        calls; /* of one that ran for another layer than its node's: the modules around it, as in onv_node;
-                          `origin` tells the rest. NULL: its node tells */
+    const char *name; /* PyTorch's, static */
+    uint16_t aten;    /* onv_aten_id; ONV_ATEN_NONE: an operation without a row */
+    onv_node_id node; /* ONV_NO_NODE for the loss */
     const char
         *part; /* the module of what the export folded into the node; NULL: the node itself */
     onv_eager_arg *in;
@@ -127,12 +123,6 @@ typedef struct onv_eager_op {
     bool copies_first; /* its temporaries are copies of what comes in: made first, gone last */
     uint64_t macs;     /* multiply-accumulates of its forward; unknown ones count as 0 */
 } onv_eager_op;
-
-/* The node of which the lines of Python are those of the operation. */
-static inline onv_node_id onv_eager_told(const onv_eager_op *op)
-{
-    return op->calls != NULL ? op->origin : op->node;
-}
 
 /* Segments begin and end between nodes, or between a node and what was folded into it. */
 static inline bool onv_eager_same_node(const onv_eager_op *a, const onv_eager_op *b)

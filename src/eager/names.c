@@ -57,7 +57,7 @@ static uint32_t calls_around(const onv_naming *n, uint32_t op, uint32_t *around)
 
 static const char *statements_of(const onv_naming *n, uint32_t op)
 {
-    onv_node_id node = onv_eager_told(&n->eager->ops.at[op]);
+    onv_node_id node = n->eager->ops.at[op].node;
     const char *told = onv_is_node(node) ? onv_model_node(n->model, node)->statements : NULL;
     return told != NULL ? told : "";
 }
@@ -440,49 +440,6 @@ static void hold_list(onv_naming *n, uint32_t op)
         onv_naming_hold(n, out, bound_until(n, s, out));
 }
 
-static const onv_call *innermost_call(const onv_naming *n, uint32_t op)
-{
-    uint32_t around[ONV_MAX_CALLS], count = calls_around(n, op, around);
-    return count > 0 ? &n->calls->at.at[around[count - 1]] : NULL;
-}
-
-/* What a module gives to the one around it, where nothing reads it, has a name there, if that of the layer before does. */
-static void hold_given(onv_naming *n, uint32_t tensor, const onv_call *own, uint32_t like,
-                       const onv_call *first)
-{
-    while (own->parent != ONV_NO_CALL && first->parent != ONV_NO_CALL &&
-           n->last_use[like] > first->last_op) {
-        own = &n->calls->at.at[own->parent];
-        first = &n->calls->at.at[first->parent];
-        if (!own->is_chain) onv_naming_hold(n, tensor, own->last_op);
-    }
-}
-
-/* What ran again for another module has a name there as long as what it repeats has one in its own. */
-static void hold_repeated(onv_naming *n, onv_arena *arena)
-{
-    uint32_t *made_by = ONV_ARENA_ARRAY(arena, uint32_t, n->model->nodes.count);
-    if (made_by == NULL) return; /* the arena says so */
-    for (uint32_t i = 0; i < n->eager->ops.count; i++) {
-        const onv_eager_op *op = &n->eager->ops.at[i];
-        if (op->n_out == 0 || !onv_is_node(op->node)) continue;
-        if (!onv_is_node(op->origin)) {
-            if (op->calls == NULL) made_by[op->node.index] = i + 1;
-            continue;
-        }
-        uint32_t from = made_by[op->origin.index];
-        const onv_call *own = innermost_call(n, i);
-        const onv_call *first = from > 0 ? innermost_call(n, from - 1) : NULL;
-        if (own == NULL || first == NULL) continue;
-        uint32_t storage = n->eager->tensors.at[n->eager->ops.at[from - 1].out[0]].storage;
-        bool is_read = n->last_use[op->out[0]] > i;
-        if (op->calls != NULL && !is_read)
-            hold_given(n, op->out[0], own, n->eager->ops.at[from - 1].out[0], first);
-        if (op->calls == NULL && n->held[storage] == first->last_op)
-            onv_naming_hold(n, op->out[0], own->last_op);
-    }
-}
-
 static void find_uses(onv_naming *n)
 {
     for (uint32_t i = 0; i < n->eager->ops.count; i++) {
@@ -523,8 +480,6 @@ onv_status onv_names_hold(const onv_model *model, const onv_calls *calls, const 
             hold_unread(&n, i, eager->ops.at[i].out[k]);
         if (told[i]) hold_list(&n, i);
     }
-    if (found) hold_repeated(&n, arena);
-    if (arena->failed) found = false;
     onv_vec_cleanup(&n.at);
     return found ? ONV_OK : onv_fail_memory(err);
 }

@@ -172,8 +172,7 @@ void onv_strides_like(const onv_eager_tensor *in, int64_t *strides)
 
 static void begin(onv_emitter *e, const char *name, uint16_t aten)
 {
-    e->op = (onv_eager_op){
-        .name = name, .aten = aten, .node = e->node, .origin = ONV_NO_NODE, .part = e->part};
+    e->op = (onv_eager_op){.name = name, .aten = aten, .node = e->node, .part = e->part};
     e->is_building = true;
     e->in.count = e->out.count = e->keep.count = e->extra.count = 0;
 }

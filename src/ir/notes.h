@@ -49,7 +49,6 @@ typedef struct onv_notes {
     uint32_t clones;   /* bits of inputs of which PyTorch's call had a clone */
     uint32_t detached; /* likewise, that were detached from the graph of gradients */
     uint32_t neutral;  /* likewise, to which 0 was added, or that were multiplied or divided by 1 */
-    uint32_t named;    /* likewise, that the call has as they are, by their names */
     uint32_t n_parameters;
     const char *const *parameters; /* arguments that are parameters, in their order: names */
     /* An argument that the exporter merged with an equal one, which the node reads: "sub_5"; or NULL. */

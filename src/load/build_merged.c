@@ -123,9 +123,6 @@ onv_status onv_build_merged(onv_builder *b, const onv_scan_node *record, const o
 {
     reads r = list(b, record, call);
     notes->neutral = find_neutral(&r, call->text);
-    /* Inputs that the call has under their own names. */
-    for (uint32_t k = 0; k < r.n_inputs; k++)
-        notes->named |= (uint32_t)(count(r.names, r.n, r.inputs[k]) > 0) << k;
     ONV_TRY(find_weight(b, &r, call->text, &notes->weight_call));
     return find_merged(b, &r, &notes->merged_call);
 }

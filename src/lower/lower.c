@@ -296,7 +296,6 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
         if (onv_is_value(node->inputs[k]) &&
             onv_value_is_weight(onv_model_value(l->emit.model, node->inputs[k])))
             onv_node_in(l, node, k);
-    onv_repeat_merged(l, node);
     for (uint32_t k = 0; k < node->n_inputs && onv_noted(node)->detached != 0; k++)
         onv_node_in(l, node, k);
     size_t first_op = l->emit.eager->ops.count;
@@ -410,8 +409,6 @@ static void clean_up(onv_lowering *l)
     onv_vec_cleanup(&l->weights.views);
     onv_vec_cleanup(&l->signature.looked_up);
     onv_vec_cleanup(&l->weights.given);
-    onv_vec_cleanup(&l->merged.copies);
-    onv_vec_cleanup(&l->merged.named);
     onv_emitter_cleanup(&l->emit);
     onv_recover_cleanup(l);
     onv_vec_cleanup(&l->region.mark);
@@ -491,8 +488,6 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     l.emit.status = prepare(&l);
     if (l.emit.status == ONV_OK) l.emit.status = find_fusions(&l);
     eager->slow_attentions = l.fusions.n_apart;
-    if (l.emit.status == ONV_OK) l.emit.status = onv_merged_find(&l);
-    if (l.emit.status == ONV_OK) l.emit.status = onv_merged_mark_modules(&l);
     if (l.emit.status == ONV_OK) lower_graph(&l);
     clean_up(&l);
     if (l.emit.status != ONV_OK) onv_eager_cleanup(eager);

@@ -2,7 +2,7 @@
  *
  *     rules.h        a rule for each operator and fusion
  *     weight.h       what reads of initializers stand for       attention.h attention, in parts or as one kernel
- *     signature.h    the parameters that the export lists       merged.h    calls that the exporter merged
+ *     signature.h    the parameters that the export lists
  */
 #ifndef ONV_LOWER_LOWERING_H
 #define ONV_LOWER_LOWERING_H
@@ -13,7 +13,6 @@
 #include "ir/origin.h"
 #include "load/ptr_map.h"
 #include "lower/attention.h"
-#include "lower/merged.h"
 #include "lower/recover.h"
 #include "lower/rules.h"
 #include "lower/signature.h"
@@ -32,7 +31,6 @@ typedef struct onv_value_state {
     bool is_known;           /* `tensor` is set */
     bool has_one_reader;     /* so has what it is a view of */
     bool is_statistic;       /* running statistics */
-    bool is_read_inside;     /* by the module that computed it */
     uint8_t cloned_for;      /* onv_cloned_for */
     uint8_t sharing;         /* whether it has several owners, where known */
     uint32_t first_read;     /* 1 + the first of `weights.reads` */
@@ -42,14 +40,6 @@ typedef struct onv_value_state {
     uint32_t pad;            /* 1 + the node that pads it */
     uint32_t padded;         /* 1 + the tensor that a convolution padded last */
     const char *padded_name; /* of that, as its note tells; NULL: not told */
-    /* See merged.c. */
-    uint32_t n_readers;     /* without a copy */
-    uint32_t last_read;     /* the last node that reads it */
-    uint32_t last_reader;   /* so far */
-    uint32_t first_copy;    /* 1 + the next of `merged.copies` */
-    uint32_t first_named;   /* 1 + the first of `merged.named` */
-    const char *made_in;    /* the module that computed it last, of what it was given */
-    const char *stands_for; /* the call whose copy it is; NULL: the file's */
 } onv_value_state;
 
 typedef struct onv_tallies {
@@ -63,8 +53,6 @@ typedef struct onv_tallies {
     onv_tally made_masks;     /* of attention in transformers, which the exporter computed */
     onv_tally lost_dropout;   /* what dropout inside attention would keep: bytes alone */
     onv_tally maxima;         /* reductions to a maximum, which keep more than those with indices */
-    onv_tally merged;         /* calls that are counted again */
-    onv_tally missing;        /* others that the numbers lack; the kind of one of them */
     onv_tally quotients;      /* 1 / x that may be reciprocals of x alone, which keep less */
     onv_tally tables;         /* parameters that are computed once and never trained */
     onv_tally unread_norms;   /* batch norms that ran, without a reader; a running mean */
@@ -126,7 +114,6 @@ struct onv_lowering {
     /* What the file says, and hides. */
     onv_weights weights;
     onv_signature signature;
-    onv_merging merged;
 
     /* What is said of it. */
     onv_tallies tally;
@@ -185,9 +172,20 @@ int64_t onv_node_operand(onv_lowering *l, const onv_node *node, uint32_t k, uint
                          int64_t fallback);
 uint32_t onv_node_operands(onv_lowering *l, const onv_node *node, uint32_t k); /* how many */
 
+/* --- repeat.c ----------------------------------------------------------------------------------- */
+
+/* Zeros, ones and the like that are made, and were read before. */
+bool onv_value_is_fill(onv_lowering *l, onv_value_id id);
+/* Makes zeros and the like once more, for a reader that has its own. */
+void onv_fill_again(onv_lowering *l, onv_value_id id);
+/* What the node scatters into, or begins with, is its own. */
+void onv_repeat_base(onv_lowering *l, const onv_node *node);
+
 /* --- Of all operations, when they are there ------------------------------------------------------ */
 
 void onv_lowering_report(onv_lowering *l); /* diagnostics of what was hidden, and how it was read */
+/* Calls that the exporter merged with equal ones, and the most that they keep (merged.c). */
+onv_tally onv_merged_calls(onv_lowering *l);
 void onv_exported_report(onv_lowering *l);
 void onv_parts_report(onv_lowering *l);
 /* Calls that the network's own code checkpoints. */

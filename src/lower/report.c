@@ -129,18 +129,6 @@ static void report_inner_graphs(onv_lowering *l)
 /* Calls that are not in the file as PyTorch made them. */
 static void report_calls(onv_lowering *l)
 {
-    if (l->tally.merged.count > 0)
-        onv_model_diag(
-            l->emit.model, ONV_NOTE, "merged-calls", NULL,
-            "the exporter merged %u calls with equal ones, as gaps in their numbers tell: "
-            "they are counted again, parameters of their own are not",
-            l->tally.merged.count);
-    if (l->tally.missing.count > 0)
-        onv_model_diag(
-            l->emit.model, ONV_WARNING, "missing-calls", NULL,
-            "the numbers of PyTorch's calls have gaps: the exporter merged or removed %u "
-            "calls (%s), and what they keep is not counted",
-            l->tally.missing.count, l->tally.missing.first);
     if (l->fusions.n_functions > 0)
         onv_model_diag(
             l->emit.model, ONV_WARNING, "autograd-function", NULL,
@@ -191,12 +179,19 @@ static onv_tally count_removed(const onv_lowering *l)
 /* Where the file can be read in two ways. */
 static void report_readings(onv_lowering *l)
 {
-    onv_tally removed = count_removed(l);
+    onv_tally removed = count_removed(l), merged = onv_merged_calls(l);
     report_reading(
         l, "removed-calls", &removed,
         "calls that change nothing, as x + 0 and x * 1, were removed by the exporter, and are not "
         "counted; torch.onnx.export(..., dump_exported_program=True) writes the program that has "
         "them: PyTorch keeps up to",
+        "more");
+    report_reading(
+        l, "merged-calls", &merged,
+        "calls that are equal to others were merged by the exporter, as gaps in the numbers of "
+        "calls "
+        "and names of arguments say, and are counted once; torch.onnx.export(..., "
+        "dump_exported_program=True) writes the program that has them: PyTorch keeps up to",
         "more");
     if (l->emit.unreached.count > 0)
         onv_model_diag(

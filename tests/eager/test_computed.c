@@ -100,42 +100,11 @@ static void a_batch_of_one_matrix_is_a_matrix(void **state)
     assert_int_equal(saved[1], H + V); /* the copy of the batch */
 }
 
-/* dropout(A) x, twice, of a buffer: the exporter merged the second one, which is another number. */
-static void dropouts_at_the_end_ran_each(void **state)
-{
-    (void)state;
-    uint64_t saved[2];
-    for (int is_merged = 0; is_merged < 2; is_merged++) {
-        model *m = begin("~A");
-        model_weight(m, "A", "f32[4,4]");
-        model_role(m, "A", "BUFFER");
-        model_float(m, "val_0", 0.5f);
-        model_bool(m, "val_1", true);
-        model_source(m, "", "native_dropout");
-        model_class(m, "zoo.Net", "aten.native_dropout.default");
-        model_call(m, "aten.native_dropout.default", "%b_a, 0.5, True");
-        model_node(m, "Dropout", "native_dropout", "A val_0 val_1", "getitem", "");
-        static const char *const arguments[] = {"%getitem, %h", "%getitem, %matmul",
-                                                "%getitem_2, %matmul"};
-        for (int i = 0; i < 2; i++) {
-            model_source(m, "", i == 0 ? "matmul" : "matmul_1");
-            model_class(m, "zoo.Net", "aten.matmul.default");
-            model_call(m, "aten.matmul.default", arguments[i == 0 ? 0 : 1 + is_merged]);
-            model_node(m, "MatMul", i == 0 ? "matmul" : "matmul_1",
-                       i == 0 ? "getitem h" : "getitem matmul", i == 0 ? "matmul" : "y", "");
-        }
-        model_output(m, "y", "f32");
-        saved[is_merged] = train(m, (onv_lower_options){.loss = ONV_LOSS_NONE}).saved;
-    }
-    assert_int_equal(saved[1] - saved[0], 4 * 4 * 4);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(constants_of_several_calls_are_told),
         cmocka_unit_test(a_batch_of_one_matrix_is_a_matrix),
-        cmocka_unit_test(dropouts_at_the_end_ran_each),
     };
     return cmocka_run_group_tests_name("eager.computed", tests, NULL, NULL);
 }

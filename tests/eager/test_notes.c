@@ -448,86 +448,6 @@ static void indexed_tables_are_trained(void **state)
     }
 }
 
-/* Calls that the exporter merged: numbers that are missing were calls of the nearest one that is read by
- * several after it. */
-static void missing_numbers_are_calls(void **state)
-{
-    (void)state;
-#define CALL(call, aten) "net", call, "Net", "aten." aten
-    static const step read_twice[] = {{"Sub", "h w8", "a", "", CALL("sub", "sub.Tensor")},
-                                      {"Sin", "a", "b", "", CALL("sin", "sin.default")},
-                                      {"Cos", "a", "c", "", CALL("cos", "cos.default")}};
-    static const step read_once[] = {{"Sub", "h w8", "a", "", CALL("sub", "sub.Tensor")},
-                                     {"Sin", "a", "b", "", CALL("sin", "sin.default")},
-                                     {"Cos", "b", "c", "", CALL("cos", "cos.default")}};
-    static const step read_thrice[] = {{"Sub", "h w8", "a", "", CALL("sub", "sub.Tensor")},
-                                       {"Sin", "a", "b", "", CALL("sin", "sin.default")},
-                                       {"Cos", "a", "d", "", CALL("cos", "cos.default")},
-                                       {"Exp", "a", "e", "", CALL("exp", "exp.default")},
-                                       {"Add", "d e", "c", "", CALL("add", "add.Tensor")}};
-    const struct {
-        const step *steps;
-        uint32_t n;
-        const char *last; /* the call after them */
-        uint64_t kept;    /* tensors like h */
-        const char *told;
-        bool as_exported;
-    } cases[] = {
-        {read_twice, 3, "sub_1", 1, NULL, false},
-        {read_twice, 3, "sub_2", 2, "merged 1 calls", false},
-        {read_twice, 3, "sub_2", 1, NULL, true},
-        {read_twice, 3, "sub_3", 2, "merged or removed 1 calls (sub)", false},
-        {read_once, 3, "sub_1", 2, NULL, false},
-        {read_once, 3, "sub_2", 2, "merged or removed 1 calls (sub)", false},
-        /* Exp keeps its result. */
-        {read_thrice, 5, "sub_3", 3, "merged 2 calls", false},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        step all[MAX_STEPS] = {0};
-        memcpy(all, cases[i].steps, cases[i].n * sizeof *all);
-        all[cases[i].n] = (step){"Sub", "b c", "y", "", CALL(cases[i].last, "sub.Tensor")};
-        model *m = build(all);
-        trainer t;
-        trainer_open_model(&t, m);
-        onv_lower_options options = {
-            .loss = ONV_LOSS_NONE, .reports = true, .as_exported = cases[i].as_exported};
-        uint64_t kept = trainer_saved(&t, &options);
-        bool told = false;
-        for (size_t k = 0; k < t.model.diags.count; k++) {
-            const onv_diag *diag = &t.model.diags.at[k];
-            if (cases[i].told != NULL && strstr(diag->message, cases[i].told) != NULL)
-                told = true;
-            else if (strcmp(diag->code, "merged-calls") == 0 && cases[i].told == NULL)
-                fail_msg("case %zu: %s", i, diag->message);
-        }
-        if (kept != (1 + cases[i].kept) * H || told != (cases[i].told != NULL))
-            fail_msg("case %zu: keeps %llu bytes, %s", i, (unsigned long long)kept,
-                     told ? "told" : "not told");
-        trainer_close(&t);
-        model_free(m);
-    }
-#undef CALL
-}
-
-/* No later number tells of the last call; what reads it has its name. */
-static void arguments_name_the_last_calls(void **state)
-{
-    (void)state;
-    for (uint32_t last = 0; last < 3; last++) {
-        model *m = build((step[MAX_STEPS]){{NULL}});
-        char arguments[32];
-        snprintf(arguments, sizeof arguments, "%%sub%s,", last == 0 ? "" : last == 1 ? "_1" : "_2");
-        add(m, &(step){"Sub", "h w8", "sub", "", "net", "sub", "Net", "aten.sub.Tensor"});
-        add(m, &(step){"Sin", "sub", "b", "", "net", "sin", "Net", "aten.sin.default"});
-        model_call(m, "aten.cos.default", arguments);
-        add(m, &(step){"Cos", "sub", "c", "", "net", "cos", "Net", "aten.cos.default"});
-        model_node(m, "Add", "add", "b c", "y", "");
-        /* Of two more calls one is read. */
-        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
-                         (2 + (last > 0)) * H);
-    }
-}
-
 /* A mask that the export computed is made in each forward pass; a module's is there all the time. */
 static void masks_that_were_computed_are_no_buffers(void **state)
 {
@@ -577,8 +497,6 @@ int main(void)
         cmocka_unit_test(einsum_copies_what_it_permutes),
         cmocka_unit_test(ellipses_are_spelled_out),
         cmocka_unit_test(indexed_tables_are_trained),
-        cmocka_unit_test(missing_numbers_are_calls),
-        cmocka_unit_test(arguments_name_the_last_calls),
         cmocka_unit_test(masks_that_were_computed_are_no_buffers),
     };
     return cmocka_run_group_tests_name("eager.notes", tests, NULL, NULL);

@@ -30,23 +30,6 @@ static void add_line(model *m, const char *op, const char *inputs, const char *o
     model_node(m, op, output, inputs, output, "");
 }
 
-/* The exporter has one tensor of zeros; the arguments number those that there were, whatever they are multiplied with. */
-static void zeros_that_arguments_number_are_several(void **state)
-{
-    (void)state;
-    model *m = model_new(18);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "w", "f32[8,8]");
-    model_weight(m, "zeros", "f32[4,8]");
-    model_role(m, "w", "PARAMETER");
-    model_parameters(m, "w");
-    add_line(m, "MatMul", "zeros w", "mm", 10, "h = mm(h, w)", "%zeros, %p_w");
-    add_line(m, "Mul", "mm zeros", "mul", 11, "c = h * c", "%mm, %zeros_1");
-    add_line(m, "Add", "mul x", "y", 12, "y = c + x", "%mul, %x");
-    model_output(m, "y", "f32");
-    assert_int_equal(kept(m), 2 * TENSOR);
-}
-
 /* stack([a, b]) becomes a node for each, which reads one of the arguments: the others were not merged with it. */
 static void parts_of_a_call_read_some_arguments(void **state)
 {
@@ -150,7 +133,6 @@ static void lists_end_where_the_next_round_begins(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(zeros_that_arguments_number_are_several),
         cmocka_unit_test(parts_of_a_call_read_some_arguments),
         cmocka_unit_test(numbers_of_a_parameter_have_a_gradient),
         cmocka_unit_test(lists_end_where_the_next_round_begins),
