@@ -288,6 +288,7 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
     ONV_TRY(onv_training_choose_plan(usable_bytes, t, err));
     onv_runtime_result *r = &analysis->runtimes[analysis->n_runtimes++];
     ONV_TRY(onv_runtime_of_training(&t->figures, r, err));
+    ONV_TRY(onv_runtime_add_training_ends(t, r, err));
     r->model = p.model;
     return ONV_OK;
 }

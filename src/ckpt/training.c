@@ -119,24 +119,25 @@ static onv_status measure_first(const network *n, const onv_train_options *optio
     return status;
 }
 
-/* The peak if calls of modules hold what they can. The program's buffers live so from then on. */
-static onv_status find_locals_peak(onv_train_program *program, uint64_t *bytes, onv_error *err)
+/* Where calls of modules hold what they can. The program's buffers live so from then on. */
+static onv_status find_most(onv_train_program *program, const onv_training_options *options,
+                            onv_training_figures *most, onv_error *err)
 {
-    onv_peak peak;
+    onv_training_options how = *options;
+    how.take = NULL;
     for (size_t i = 0; i < program->holds.count; i++) {
         const onv_noted_hold *hold = &program->holds.at[i];
         onv_buffer *buffer = &program->timeline.buffers.at[hold->buffer];
         if (buffer->last < hold->until) buffer->last = hold->until;
     }
-    ONV_TRY(onv_timeline_peak_without(&program->timeline, ONV_BUFFERS_BESIDE_TENSORS, &peak, NULL,
-                                      err));
-    *bytes = peak.bytes;
-    return ONV_OK;
+    most->workspace_bytes = 0;
+    ONV_TRY(find_peaks(&program->timeline, most, err));
+    return serve(&program->timeline, &how, NULL, most, err);
 }
 
-/* `locals`: the other end of the peak; left alone where options->train.notes_holds is not set. */
+/* `most`: the upper end, where options->train.notes_holds is set; else as the figures. NULL: not asked for. */
 static onv_status measure(const network *n, const onv_training_options *options, const char *plan,
-                          onv_training_figures *figures, uint64_t *locals, onv_error *err)
+                          onv_training_figures *figures, onv_training_figures *most, onv_error *err)
 {
     onv_train_program program;
     ONV_TRY(build(n, &options->train, &program, err));
@@ -157,8 +158,9 @@ static onv_status measure(const network *n, const onv_training_options *options,
     onv_status status = onv_train_program_check(&program, err);
     if (status == ONV_OK) status = find_peaks(&program.timeline, figures, err);
     if (status == ONV_OK) status = serve(&program.timeline, options, plan, figures, err);
+    if (most != NULL) *most = *figures;
     if (status == ONV_OK && program.holds.count > 0)
-        status = find_locals_peak(&program, locals, err);
+        status = find_most(&program, options, most, err);
     onv_train_program_cleanup(&program);
     if (status == ONV_OK && options->train.lower.cuda.benchmark)
         status = measure_first(n, &options->train, &figures->first_peak_bytes, err);
@@ -323,11 +325,17 @@ void onv_training_choose(onv_training *result, uint32_t plan)
 /* What less than this part of the peak decides is no news. */
 enum { PARTS_OF_NEWS = 50 };
 
-static void warn_of_locals(onv_model *model, uint64_t peak, uint64_t locals)
+static bool is_news(uint64_t low, uint64_t high)
 {
-    if (locals <= peak || locals - peak < peak / PARTS_OF_NEWS) return;
+    return high > low && high - low >= low / PARTS_OF_NEWS;
+}
+
+static void warn_of_locals(const network *n, const onv_training *result)
+{
+    uint64_t peak = result->figures.peak_bytes, locals = result->most.peak_bytes;
+    if (!is_news(peak, locals)) return;
     onv_model_diag(
-        model, ONV_WARNING, "python-locals", NULL,
+        n->model, ONV_WARNING, "python-locals", NULL,
         "variables of the network's Python code may hold tensors until its functions "
         "return: the peak is from %llu to %llu bytes, which the file does not tell; "
         "--locals counts the upper end. What a function other than forward computes and "
@@ -335,34 +343,59 @@ static void warn_of_locals(onv_model *model, uint64_t peak, uint64_t locals)
         (unsigned long long)peak, (unsigned long long)locals);
 }
 
-/* nn.ReLU overwrites its input or not, which no file tells. */
-static onv_status warn_of_relus(const network *n, const onv_live *live, const bool *is_host,
-                                const onv_training_options *how, const onv_training *result,
-                                onv_error *err)
+static void widen(onv_training *result, const onv_training_figures *end)
 {
-    uint64_t peak = result->figures.peak_bytes;
-    if (n->eager->untold_relus == 0 || n->eager->untold_bytes < peak / PARTS_OF_NEWS ||
-        !how->train.lower.reports)
-        return ONV_OK;
+    if (end->peak_bytes > result->most.peak_bytes) result->most = *end;
+    if (end->peak_bytes < result->least.peak_bytes) result->least = *end;
+}
+
+/* With the other answer to what the file leaves open. */
+static onv_status measure_other(const network *n, const onv_live *live, const bool *is_host,
+                                const onv_training_options *how, onv_training_figures *figures,
+                                onv_training *result, onv_error *err)
+{
     onv_training_options other = *how;
-    onv_training_figures figures;
+    onv_training_figures most;
     onv_eager eager;
-    other.train.lower.relu_makes_new = true;
     other.train.lower.reports = false;
+    other.take = NULL;
     ONV_TRY(onv_eager_lower(n->model, live, is_host, &other.train.lower, &eager, err));
     network again = {.model = n->model, .eager = &eager};
-    uint64_t locals = 0;
-    onv_status status = measure(&again, &other, NULL, &figures, &locals, err);
+    onv_status status = measure(&again, &other, NULL, figures, &most, err);
     onv_eager_cleanup(&eager);
-    uint64_t most = figures.peak_bytes > peak ? figures.peak_bytes : peak;
-    uint64_t least = figures.peak_bytes < peak ? figures.peak_bytes : peak;
-    if (status != ONV_OK || most == least || most - least < peak / PARTS_OF_NEWS) return status;
-    onv_model_diag(
-        n->model, ONV_WARNING, "relu-inplace", NULL,
-        "%u ReLUs are taken to overwrite their input, which the file does not tell; where "
-        "they make new tensors, as nn.ReLU() does without inplace=True, the peak is %llu "
-        "bytes instead of %llu: --inplace=none",
-        n->eager->untold_relus, (unsigned long long)figures.peak_bytes, (unsigned long long)peak);
+    if (status != ONV_OK) return status;
+    widen(result, figures);
+    widen(result, &most);
+    return ONV_OK;
+}
+
+/* Activations overwrite their input or not, which exports do not tell: nn.ReLU is taken to, others not. */
+static onv_status find_ends(const network *n, const onv_live *live, const bool *is_host,
+                            const onv_training_options *how, onv_training *result, onv_error *err)
+{
+    static const char *const all[] = {"*"};
+    const onv_eager *eager = n->eager;
+    uint64_t peak = result->figures.peak_bytes;
+    onv_training_options other = *how;
+    onv_training_figures figures;
+    if (how->train.lower.n_inplace == 0 && eager->open_activations > 0) {
+        other.train.lower.inplace = all;
+        other.train.lower.n_inplace = 1;
+        ONV_TRY(measure_other(n, live, is_host, &other, &figures, result, err));
+    }
+    if (eager->untold_relus == 0 || eager->untold_bytes < peak / PARTS_OF_NEWS) return ONV_OK;
+    other = *how;
+    other.train.lower.relu_makes_new = true;
+    ONV_TRY(measure_other(n, live, is_host, &other, &figures, result, err));
+    bool is_less = figures.peak_bytes < peak;
+    if (how->train.lower.reports &&
+        is_news(is_less ? figures.peak_bytes : peak, is_less ? peak : figures.peak_bytes))
+        onv_model_diag(
+            n->model, ONV_WARNING, "relu-inplace", NULL,
+            "%u ReLUs are taken to overwrite their input, which the file does not tell; where "
+            "they make new tensors, as nn.ReLU() does without inplace=True, the peak is %llu "
+            "bytes instead of %llu: --inplace=none",
+            eager->untold_relus, (unsigned long long)figures.peak_bytes, (unsigned long long)peak);
     return ONV_OK;
 }
 
@@ -483,17 +516,17 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     result->reserve_bytes = eager.reserve_bytes;
     result->opaque = eager.opaque;
     onv_status status = onv_eager_check(&eager, err);
-    uint64_t locals = 0;
     network n = {.model = model, .eager = &eager};
     if (status == ONV_OK) status = shard(&n, &how, err);
     result->n_units = n.n_units;
     warn_of_units(model, &how, n.n_units);
-    how.train.notes_holds = how.train.lower.reports && !how.train.lower.locals;
-    if (status == ONV_OK) status = measure(&n, &how, NULL, &result->figures, &locals, err);
-    how.train.notes_holds = false;
-    if (status == ONV_OK) warn_of_locals(model, result->figures.peak_bytes, locals);
+    how.train.notes_holds = !how.train.lower.locals;
+    if (status == ONV_OK) status = measure(&n, &how, NULL, &result->figures, &result->most, err);
+    result->least = result->figures;
+    if (status == ONV_OK && how.train.lower.reports) warn_of_locals(&n, result);
     if (status == ONV_OK && how.train.units == NULL)
-        status = warn_of_relus(&n, live, is_host, &how, result, err);
+        status = find_ends(&n, live, is_host, &how, result, err);
+    how.train.notes_holds = false;
     if (status == ONV_OK && how.compiles)
         status = onv_compiling_open(model, live, is_host, &how.train, &n.compiling, err);
     if (status == ONV_OK) status = checkpoint(&n, live, is_host, &how, result, err);

@@ -90,6 +90,8 @@ typedef struct onv_training {
     uint32_t n_units; /* that FSDP gathers one by one, beside the root */
     uint32_t n_plan_ops; /* of the tape that the plans are of */
     onv_training_figures figures;
+    /* Without a plan: where activations overwrite their input, and where names of Python hold what they can and activations do not. */
+    onv_training_figures least, most;
     onv_training_plan *plans; /* that were asked for, in the model's arena */
     uint32_t n_plans;
     uint32_t chosen; /* the plan that the figures above are of; ONV_NO_PLAN: without checkpoints */

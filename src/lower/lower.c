@@ -489,6 +489,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     if (l.emit.status == ONV_OK) l.emit.status = find_fusions(&l);
     eager->slow_attentions = l.fusions.n_apart;
     if (l.emit.status == ONV_OK) lower_graph(&l);
+    eager->open_activations = l.tally.activations.count;
     clean_up(&l);
     if (l.emit.status != ONV_OK) onv_eager_cleanup(eager);
     return l.emit.status;

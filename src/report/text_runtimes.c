@@ -52,9 +52,11 @@ static void write_ends(const onv_page *page, const onv_runtime_result *r)
     onv_range ends = r->tensor_ends;
     if (!differs(ends.low, ends.high)) return;
     bool is_program = strcmp(onv_program_evidence(r->model), "program") == 0;
+    bool is_trained = strcmp(r->runtime->name, "train") == 0;
     const char *open =
-        is_program ? ""
-                   : ", which activations overwrite their input, and which equal weights are one";
+        is_program   ? ""
+        : is_trained ? " and which activations overwrite their input"
+                     : ", which activations overwrite their input, and which equal weights are one";
     const char *tells =
         is_program ? "" : "PyTorch's program (dump_exported_program=True) tells more, ";
     write_line(page, onv_arena_printf(page->arena,

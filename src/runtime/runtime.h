@@ -154,6 +154,9 @@ void onv_runtime_add_end(const onv_runtime_result *end, onv_runtime_result *r);
 /* Training as one more runtime, so that tables and budgets apply to it. */
 onv_status onv_runtime_of_training(const onv_training_figures *t, onv_runtime_result *result,
                                    onv_error *err);
+/* Of eager training without a plan: from its lower end to its upper one. */
+onv_status onv_runtime_add_training_ends(const onv_training *t, onv_runtime_result *result,
+                                         onv_error *err);
 
 /* For producers: the steps of `runs` runs; a weight, which is there through all of them (the context
  * is the execution), and one that stands in an attribute; buffers of the first run. */

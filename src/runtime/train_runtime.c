@@ -30,3 +30,17 @@ onv_status onv_runtime_of_training(const onv_training_figures *t, onv_runtime_re
                                    .release = t->release};
     return onv_runtime_add_up(result, err);
 }
+
+onv_status onv_runtime_add_training_ends(const onv_training *t, onv_runtime_result *result,
+                                         onv_error *err)
+{
+    const onv_training_figures *const ends[] = {&t->least, &t->most};
+    if (t->chosen != ONV_NO_PLAN || t->compiled != NULL) return ONV_OK;
+    onv_runtime_begin_ends(result);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        onv_runtime_result end;
+        ONV_TRY(onv_runtime_of_training(ends[i], &end, err));
+        onv_runtime_add_end(&end, result);
+    }
+    return onv_runtime_add_up(result, err);
+}

@@ -449,9 +449,29 @@ static void masks_of_the_exporter_are_told(void **state)
     }
 }
 
+/* Where the export does not tell whether an activation overwrites its input there are two ends; a ReLU is taken to. */
+static void activations_have_two_ends(void **state)
+{
+    (void)state;
+    trainer t;
+    model *m = begin();
+    model_node(m, "LeakyRelu", "/act/LeakyRelu", "h", "a", "");
+    model_node(m, "MatMul", "/second/MatMul", "a w", "y", "");
+    model_output(m, "y", "f32");
+    trainer_open_model(&t, m);
+    onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+    onv_training result = trainer_run(&t, &options);
+    assert_int_equal(result.least.peak_bytes, result.figures.peak_bytes - H);
+    assert_int_equal(result.most.peak_bytes, result.figures.peak_bytes);
+    trainer_close(&t);
+    model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(activations_have_two_ends),
         cmocka_unit_test(masks_of_the_exporter_are_told),
         cmocka_unit_test(checkpoints_of_the_network_are_told),
         cmocka_unit_test(functions_keep_their_inputs),
