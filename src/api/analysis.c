@@ -253,7 +253,7 @@ void onv_analysis_destroy(onv_analysis *analysis)
     onv_replays_cleanup(&analysis->replays);
     onv_executions_cleanup(&analysis->executions);
     onv_measured_cleanup(&analysis->measured);
-    onv_timeline_cleanup(&analysis->trained);
+    onv_timeline_cleanup(&analysis->training.timeline);
     onv_infer_info_cleanup(&analysis->infer);
     onv_rewritten_cleanup(&analysis->rewritten);
     onv_eager_views_cleanup(&analysis->views);

@@ -58,7 +58,6 @@ struct onv_analysis {
     onv_global_savings global_savings;
     onv_savings savings;   /* without rows: none were asked for, or found */
     onv_training training; /* without an optimizer: not asked for */
-    onv_timeline trained;  /* its program, that of the last plan; empty: not asked for */
     onv_answer answer;
     onv_fit fit;
     onv_gate gate;           /* beside a baseline */

@@ -52,7 +52,7 @@ onv_view onv_analysis_view(const onv_analysis *analysis)
         .plan_offsets = analysis->plan_offsets,
         .plan_alignment = analysis->plan_alignment,
         .training = &analysis->training,
-        .trained = &analysis->trained,
+        .trained = &analysis->training.timeline,
         .global_savings = &analysis->global_savings,
         .savings = &analysis->savings,
         .quantized = &analysis->quantized,

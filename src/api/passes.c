@@ -248,11 +248,6 @@ static onv_status take_trained(void *context, const onv_timeline *t, const onv_p
                                const char *plan, onv_error *err)
 {
     trained *taken = context;
-    onv_timeline copy = {0};
-    onv_status status = onv_timeline_path(t, &copy, NULL, err);
-    onv_timeline_cleanup(status == ONV_OK ? &taken->analysis->trained : &copy);
-    ONV_TRY(status);
-    taken->analysis->trained = copy;
     if (taken->is_kept)
         ONV_TRY(onv_executions_take_training(&taken->analysis->executions, plan != NULL,
                                              taken->analysis->training.model, t,
@@ -280,12 +275,15 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
     uint64_t usable_bytes = onv_fit_usable(options->budget, options->margin_percent);
     how.room_bytes = onv_runtime_room(usable_bytes);
     how.lists_units = options->timelines;
-    how.take = take_trained;
+    if (taken.is_kept || analysis->replays.kind != NULL) how.take = take_trained;
     how.take_context = &taken;
+    onv_plan_choice choice = {.usable_bytes = usable_bytes};
+    how.keeps_timeline = true;
+    how.prefer = onv_training_prefer;
+    how.prefer_context = &choice;
     onv_training *t = &analysis->training;
     prepared p = prepare_eager(analysis, ONV_PROGRAM_TRAINING);
     ONV_TRY(onv_training_compute(p.model, p.live, &how, t, err));
-    ONV_TRY(onv_training_choose_plan(usable_bytes, t, err));
     onv_runtime_result *r = &analysis->runtimes[analysis->n_runtimes++];
     ONV_TRY(onv_runtime_of_training(&t->figures, r, err));
     ONV_TRY(onv_runtime_add_training_ends(t, r, err));
@@ -563,7 +561,7 @@ onv_status onv_analysis_create(const onv_request *from, const onv_options *optio
     if (status != ONV_OK) {
         onv_replays_cleanup(&analysis->replays);
         onv_executions_cleanup(&analysis->executions);
-        onv_timeline_cleanup(&analysis->trained);
+        onv_timeline_cleanup(&analysis->training.timeline);
         onv_asked_cleanup(analysis);
         onv_heap_free(analysis);
         return status;

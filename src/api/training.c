@@ -180,32 +180,29 @@ onv_status onv_training_check_options(const onv_options *options, onv_error *err
 
 enum { FITS_NOT, FITS_BY_RELEASE, FITS };
 
-onv_status onv_training_choose_plan(uint64_t usable_bytes, onv_training *training, onv_error *err)
+onv_status onv_training_prefer(void *context, onv_training *training, uint32_t index,
+                               bool *is_preferred, onv_error *err)
 {
-    uint32_t best = ONV_NO_PLAN;
-    int best_rank = 0;
-    for (uint32_t i = 0; i < training->n_plans; i++) {
-        onv_training_plan *plan = &training->plans[i];
-        onv_runtime_result result;
-        ONV_TRY(onv_runtime_of_training(&plan->figures, &result, err));
-        plan->total_bytes = result.total_bytes.high;
-        int rank = plan->total_bytes <= usable_bytes ? FITS
-                   : result.release.suffices         ? FITS_BY_RELEASE
-                                                     : FITS_NOT;
-        const onv_training_plan *other = best == ONV_NO_PLAN ? NULL : &training->plans[best];
-        bool smaller = other == NULL || plan->total_bytes < other->total_bytes;
-        /* With equal products to compute again, less segments run less else again. */
-        uint64_t price = onv_training_plan_price(plan);
-        bool cheaper =
-            other == NULL || price < onv_training_plan_price(other) ||
-            (price == onv_training_plan_price(other) && plan->n_segments < other->n_segments);
-        if (rank < best_rank) continue;
-        if (rank == best_rank && !(rank == FITS_NOT ? smaller : cheaper)) continue;
-        best = i;
-        best_rank = rank;
-    }
-    if (best == ONV_NO_PLAN || (training->n_plans > 1 && usable_bytes == 0)) return ONV_OK;
-    onv_training_choose(training, best);
-    training->plan_fits = best_rank == FITS && usable_bytes > 0;
+    onv_plan_choice *choice = context;
+    onv_training_plan *plan = &training->plans[index];
+    onv_runtime_result result;
+    ONV_TRY(onv_runtime_of_training(&plan->figures, &result, err));
+    plan->total_bytes = result.total_bytes.high;
+    int rank = plan->total_bytes <= choice->usable_bytes ? FITS
+               : result.release.suffices                 ? FITS_BY_RELEASE
+                                                         : FITS_NOT;
+    const onv_training_plan *other = choice->has_best ? &training->plans[choice->best] : NULL;
+    bool smaller = other == NULL || plan->total_bytes < other->total_bytes;
+    /* With equal products to compute again, less segments run less else again. */
+    uint64_t price = onv_training_plan_price(plan);
+    bool cheaper =
+        other == NULL || price < onv_training_plan_price(other) ||
+        (price == onv_training_plan_price(other) && plan->n_segments < other->n_segments);
+    bool is_best = other == NULL || rank > choice->rank ||
+                   (rank == choice->rank && (rank == FITS_NOT ? smaller : cheaper));
+    *is_preferred = is_best && (training->n_plans == 1 || choice->usable_bytes > 0);
+    if (!is_best) return ONV_OK;
+    *choice = (onv_plan_choice){choice->usable_bytes, true, index, rank};
+    training->plan_fits = rank == FITS && choice->usable_bytes > 0;
     return ONV_OK;
 }

@@ -119,25 +119,42 @@ static onv_status measure_first(const network *n, const onv_train_options *optio
     return status;
 }
 
-/* Where calls of modules hold what they can. The program's buffers live so from then on. */
+/* Buffers live as long as calls of modules can hold them, or again as they did. */
+static void exchange_ends(onv_train_program *program)
+{
+    for (size_t i = 0; i < program->holds.count; i++) {
+        onv_noted_hold *hold = &program->holds.at[i];
+        onv_buffer *buffer = &program->timeline.buffers.at[hold->buffer];
+        uint32_t last = buffer->last;
+        buffer->last = hold->until;
+        hold->until = last;
+    }
+}
+
+/* Where calls of modules hold what they can. */
 static onv_status find_most(onv_train_program *program, const onv_training_options *options,
                             onv_training_figures *most, onv_error *err)
 {
     onv_training_options how = *options;
     how.take = NULL;
     for (size_t i = 0; i < program->holds.count; i++) {
-        const onv_noted_hold *hold = &program->holds.at[i];
-        onv_buffer *buffer = &program->timeline.buffers.at[hold->buffer];
-        if (buffer->last < hold->until) buffer->last = hold->until;
+        onv_noted_hold *hold = &program->holds.at[i];
+        uint32_t last = program->timeline.buffers.at[hold->buffer].last;
+        if (hold->until < last) hold->until = last;
     }
+    exchange_ends(program);
     most->workspace_bytes = 0;
-    ONV_TRY(find_peaks(&program->timeline, most, err));
-    return serve(&program->timeline, &how, NULL, most, err);
+    onv_status status = find_peaks(&program->timeline, most, err);
+    if (status == ONV_OK) status = serve(&program->timeline, &how, NULL, most, err);
+    exchange_ends(program);
+    return status;
 }
 
-/* `most`: the upper end, where options->train.notes_holds is set; else as the figures. NULL: not asked for. */
+/* `most`: the upper end, where options->train.notes_holds is set; else as the figures. NULL: not asked for. `timeline`,
+ * where it is not NULL, is to be cleaned up if this succeeds. */
 static onv_status measure(const network *n, const onv_training_options *options, const char *plan,
-                          onv_training_figures *figures, onv_training_figures *most, onv_error *err)
+                          onv_training_figures *figures, onv_training_figures *most,
+                          onv_timeline *timeline, onv_error *err)
 {
     onv_train_program program;
     ONV_TRY(build(n, &options->train, &program, err));
@@ -161,6 +178,10 @@ static onv_status measure(const network *n, const onv_training_options *options,
     if (most != NULL) *most = *figures;
     if (status == ONV_OK && program.holds.count > 0)
         status = find_most(&program, options, most, err);
+    if (status == ONV_OK && timeline != NULL) {
+        *timeline = program.timeline;
+        program.timeline = (onv_timeline){0};
+    }
     onv_train_program_cleanup(&program);
     if (status == ONV_OK && options->train.lower.cuda.benchmark)
         status = measure_first(n, &options->train, &figures->first_peak_bytes, err);
@@ -228,33 +249,42 @@ static bool is_empty(const onv_ckpt_plan *plan)
            !plan->compiles;
 }
 
-/* `plain` is lowered without checkpoints, `trained` for them. */
-static onv_status measure_plan(const network *trained, const network *plain,
-                               const onv_training_options *options, const onv_ckpt_plan *from,
-                               onv_training_plan *plan, onv_error *err)
+static onv_training_plan begin_plan(const onv_ckpt_plan *from)
+{
+    return (onv_training_plan){.name = from->name,
+                               .item = from->item,
+                               .segments = from->segments,
+                               .n_segments = from->n_segments,
+                               .prunes = from->prunes,
+                               .kept_ops = from->kept_ops,
+                               .n_kept_ops = from->n_kept_ops,
+                               .sequential = from->sequential,
+                               .loop_from = from->loop_from,
+                               .saves_on_cpu = from->saves_on_cpu,
+                               .offload_until = from->offload_until,
+                               .compiles = from->compiles,
+                               .memory_budget = from->memory_budget,
+                               .recomputed_macs = from->recomputed_macs};
+}
+
+/* What is empty was measured, unless somebody wants its timeline. */
+static onv_status measure_plan(const network *trained, const onv_training_options *options,
+                               const onv_ckpt_plan *from, const onv_training_figures *plain,
+                               onv_training_plan *plan, onv_timeline *timeline, onv_error *err)
 {
     onv_training_options how = *options;
-    network n = is_empty(from) ? *plain : *trained;
+    network n = *trained;
+    *plan = begin_plan(from);
     if (!from->compiles) n.compiling = NULL;
     n.budget = from->memory_budget;
     how.train.units = n.units;
     how.train.n_units = n.n_units;
     onv_ckpt_apply(from, &how.train);
-    plan->name = from->name;
-    plan->item = from->item;
-    plan->segments = from->segments;
-    plan->n_segments = from->n_segments;
-    plan->prunes = from->prunes;
-    plan->kept_ops = from->kept_ops;
-    plan->n_kept_ops = from->n_kept_ops;
-    plan->sequential = from->sequential;
-    plan->loop_from = from->loop_from;
-    plan->saves_on_cpu = from->saves_on_cpu;
-    plan->offload_until = from->offload_until;
-    plan->compiles = from->compiles;
-    plan->memory_budget = from->memory_budget;
-    plan->recomputed_macs = from->recomputed_macs;
-    ONV_TRY(measure(&n, &how, plan->name, &plan->figures, NULL, err));
+    if (is_empty(from) && options->take == NULL)
+        plan->figures = *plain;
+    else
+        ONV_TRY(measure(&n, &how, plan->name, &plan->figures, NULL,
+                        options->keeps_timeline ? timeline : NULL, err));
     if (!onv_u64_mul(plan->figures.forward_macs, 3, &plan->pass_macs)) plan->pass_macs = UINT64_MAX;
     return ONV_OK;
 }
@@ -273,17 +303,39 @@ static onv_status name_plans(onv_model *model, const onv_eager *eager, onv_train
     return status;
 }
 
+/* The figures and the timeline are those of the plan that the caller prefers so far. */
+static onv_status prefer(const onv_training_options *options, uint32_t plan, onv_training *result,
+                         onv_timeline *timeline, onv_error *err)
+{
+    bool is_preferred = result->n_plans == 1;
+    onv_status status = ONV_OK;
+    if (options->prefer != NULL)
+        status = options->prefer(options->prefer_context, result, plan, &is_preferred, err);
+    if (status == ONV_OK && is_preferred) onv_training_choose(result, plan);
+    bool is_kept = status == ONV_OK && is_preferred && timeline->steps.count > 0;
+    onv_timeline_cleanup(is_kept ? &result->timeline : timeline);
+    if (is_kept) result->timeline = *timeline;
+    return status;
+}
+
 /* Each as a training program with the allocator. */
 static onv_status measure_plans(const network *n, const network *plain,
                                 const onv_training_options *options, const onv_ckpt_plan *made,
                                 size_t count, onv_training *result, onv_error *err)
 {
+    const onv_training_figures without = result->figures;
     result->plans = ONV_ARENA_ARRAY(&n->model->arena, onv_training_plan, count);
     if (result->plans == NULL) return onv_fail_memory(err);
     result->n_plans = (uint32_t)count;
-    for (size_t i = 0; i < count; i++)
-        ONV_TRY(measure_plan(n, plain, options, &made[i], &result->plans[i], err));
-    if (count == 1) onv_training_choose(result, 0);
+    /* The timeline is that of training without plans still when the empty ones come. */
+    for (uint32_t k = 0; k < 2 * count; k++) {
+        uint32_t i = k % (uint32_t)count;
+        onv_timeline timeline = {0};
+        if (is_empty(&made[i]) != (k < count)) continue;
+        ONV_TRY(measure_plan(is_empty(&made[i]) ? plain : n, options, &made[i], &without,
+                             &result->plans[i], &timeline, err));
+        ONV_TRY(prefer(options, i, result, &timeline, err));
+    }
     return ONV_OK;
 }
 
@@ -361,7 +413,7 @@ static onv_status measure_other(const network *n, const onv_live *live, const bo
     other.take = NULL;
     ONV_TRY(onv_eager_lower(n->model, live, is_host, &other.train.lower, &eager, err));
     network again = {.model = n->model, .eager = &eager};
-    onv_status status = measure(&again, &other, NULL, figures, &most, err);
+    onv_status status = measure(&again, &other, NULL, figures, &most, NULL, err);
     onv_eager_cleanup(&eager);
     if (status != ONV_OK) return status;
     widen(result, figures);
@@ -520,19 +572,25 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     if (status == ONV_OK) status = shard(&n, &how, err);
     result->n_units = n.n_units;
     warn_of_units(model, &how, n.n_units);
+    onv_timeline *timeline = how.keeps_timeline ? &result->timeline : NULL;
     how.train.notes_holds = !how.train.lower.locals;
-    if (status == ONV_OK) status = measure(&n, &how, NULL, &result->figures, &result->most, err);
+    if (status == ONV_OK)
+        status = measure(&n, &how, NULL, &result->figures, &result->most, timeline, err);
     result->least = result->figures;
     if (status == ONV_OK && how.train.lower.reports) warn_of_locals(&n, result);
     if (status == ONV_OK && how.train.units == NULL)
         status = find_ends(&n, live, is_host, &how, result, err);
     how.train.notes_holds = false;
+    if (how.take == NULL) onv_eager_cleanup(&eager); /* plans have a tape of their own */
     if (status == ONV_OK && how.compiles)
         status = onv_compiling_open(model, live, is_host, &how.train, &n.compiling, err);
     if (status == ONV_OK) status = checkpoint(&n, live, is_host, &how, result, err);
     if (status == ONV_OK) status = compile(&n, &how, result, err);
     onv_compiling_close(n.compiling);
     onv_eager_cleanup(&eager);
-    if (status == ONV_OK) warn(model, options, result);
+    if (status == ONV_OK)
+        warn(model, options, result);
+    else
+        onv_timeline_cleanup(&result->timeline);
     return status;
 }

@@ -98,6 +98,8 @@ typedef struct onv_training {
     bool plan_fits;  /* a budget chose it, and it fits */
     const onv_compiled *compiled; /* under torch.compile; NULL: not asked for */
     const onv_unit_list *units;   /* NULL: not asked for */
+    /* Of the program that the figures are of, if it is to be kept; the owner cleans it up. */
+    onv_timeline timeline;
 } onv_training;
 
 #define ONV_NO_PLAN UINT32_MAX
@@ -114,17 +116,23 @@ typedef struct onv_training_options {
     uint64_t room_bytes; /* of a device, for the allocator and handles of libraries; 0: no limit */
     const char *checkpoint; /* plans, see ckpt/ckpt.h; NULL: none */
     const onv_known_plans
-        *known;            /* NULL: none are. Such plans get no names and no lines of Python */
+        *known; /* NULL: none are. Such plans get no names and no lines of Python */
+    bool keeps_timeline;
     bool lists_units;      /* with plans: what they are made of */
     bool compiles;         /* under torch.compile, too */
     double compile_budget; /* its memory budget, from 0 to 1 */
     const char *units;     /* FSDP's, see ckpt/shard_units.h */
     /* Shown the timeline of every program, as PyTorch's allocator placed it, with the name of its
      * plan (NULL: none). All live until the call returns, the text of labels as long as the model.
-     * NULL: nobody asks. */
+     * NULL: nobody asks, and the tape goes as soon as it can. */
     onv_status (*take)(void *context, const onv_timeline *t, const onv_placement *placement,
                        const char *plan, onv_error *err);
     void *take_context;
+    /* Of plans that were measured one by one: whether the figures are to be of this one, rather than of those before it.
+     * NULL: of one that is alone. */
+    onv_status (*prefer)(void *context, onv_training *result, uint32_t plan, bool *is_preferred,
+                         onv_error *err);
+    void *prefer_context;
 } onv_training_options;
 
 /* Requires inference and lifetimes, all sizes numbers (ONV_ERR_USAGE otherwise). What makes the

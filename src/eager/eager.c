@@ -57,6 +57,19 @@ onv_status onv_eager_check(const onv_eager *eager, onv_error *err)
     return ONV_OK;
 }
 
+void onv_eager_init(onv_eager *eager)
+{
+    *eager = (onv_eager){.loss = ONV_NO_TENSOR};
+    onv_arena_init(&eager->arena, SIZE_MAX);
+}
+
+void onv_eager_fit(onv_eager *eager)
+{
+    onv_vec_fit(&eager->storages);
+    onv_vec_fit(&eager->tensors);
+    onv_vec_fit(&eager->ops);
+}
+
 void onv_eager_cleanup(onv_eager *eager)
 {
     onv_vec_cleanup(&eager->storages);
@@ -64,5 +77,6 @@ void onv_eager_cleanup(onv_eager *eager)
     onv_vec_cleanup(&eager->ops);
     onv_vec_cleanup(&eager->outputs);
     onv_vec_cleanup(&eager->regions);
-    *eager = (onv_eager){.loss = ONV_NO_TENSOR};
+    onv_arena_cleanup(&eager->arena);
+    onv_eager_init(eager);
 }

@@ -131,6 +131,7 @@ static inline bool onv_eager_same_node(const onv_eager_op *a, const onv_eager_op
 }
 
 typedef struct onv_eager {
+    onv_arena arena; /* dims of tensors, lists of operations: they go with the tape */
     ONV_VEC(onv_eager_storage) storages;
     ONV_VEC(onv_eager_tensor) tensors;
     ONV_VEC(onv_eager_op) ops;
@@ -219,6 +220,9 @@ typedef struct onv_lower_options {
     bool reports;             /* adds diagnostics of what the export hides to the model */
 } onv_lower_options;
 
+void onv_eager_init(onv_eager *eager);
+/* It is complete: gives back room that was for more. */
+void onv_eager_fit(onv_eager *eager);
 void onv_eager_cleanup(onv_eager *eager);
 
 /* The saved set: bytes that stay allocated between forward and backward beyond parameters and

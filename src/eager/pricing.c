@@ -35,9 +35,42 @@ static onv_status verdict(const onv_pricing *p, onv_error *err)
 
 /* --- Where plans begin ------------------------------------------------------------------------- */
 
+static void renumber(uint32_t *rows, size_t n, const uint32_t *number)
+{
+    for (size_t i = 0; i < n; i++)
+        if (rows[i] < ONV_HOST_ROW) rows[i] = number[rows[i]];
+}
+
+/* Of the rows so far those stay that somebody holds: few, where the tape is long. */
+static bool drop_rows(onv_pricing *p)
+{
+    onv_simulation *s = &p->sim;
+    size_t n = s->eager->storages.count, kept = 0;
+    uint32_t *number = onv_heap_alloc((s->refs.count + 1) * sizeof *number);
+    if (number == NULL) return false;
+    for (size_t i = 0; i < s->refs.count; i++) {
+        number[i] = s->refs.at[i] > 0 ? (uint32_t)kept : ONV_NO_ROW;
+        if (s->refs.at[i] == 0) continue;
+        p->meter.rows.at[kept] = p->meter.rows.at[i];
+        s->refs.at[kept++] = s->refs.at[i];
+    }
+    p->meter.rows.count = s->refs.count = kept;
+    renumber(s->row_of, n, number);
+    renumber(s->output_row, n, number);
+    renumber(s->grad_row, n, number);
+    renumber(s->lingering.at, s->lingering.count, number);
+    renumber(s->handle_row, 2, number);
+    renumber(&s->state_row, 1, number);
+    onv_heap_free(number);
+    onv_vec_fit(&p->meter.rows);
+    onv_vec_fit(&s->refs);
+    return true;
+}
+
 static onv_status keep_start(onv_pricing *p, onv_error *err)
 {
     onv_simulation *s = &p->sim;
+    if (!drop_rows(p)) return onv_fail_memory(err);
     onv_arena *arena = &s->arena;
     size_t n = s->eager->storages.count;
     p->start =

@@ -472,6 +472,8 @@ static onv_status run(onv_simulation *s, onv_error *err)
     for (size_t i = 0; i < s->timeline->buffers.count; i++)
         if (s->timeline->buffers.at[i].last == UINT32_MAX)
             s->timeline->buffers.at[i].last = s->n_steps - 1;
+    onv_vec_fit(&s->timeline->steps);
+    onv_vec_fit(&s->timeline->buffers);
     return ONV_OK;
 }
 

@@ -84,25 +84,66 @@ static bool count_elems(onv_emitter *e, uint8_t dtype, uint32_t rank, const int6
     return false;
 }
 
+/* The stride of dim i, where those behind it have `step` elements. */
+static int64_t stride_at(const int64_t *strides, uint32_t i, int64_t step)
+{
+    return strides != NULL ? strides[i] : step;
+}
+
+/* The product of all dims was checked. */
+static int64_t next_step(const onv_eager_tensor *t, int64_t step, int64_t dim)
+{
+    return t->elems > 0 ? step * dim : step;
+}
+
+static bool is_laid_out(const onv_eager_tensor *t, const onv_eager_tensor *as, const int64_t *dims,
+                        const int64_t *strides)
+{
+    int64_t step = 1;
+    if (as->rank != t->rank) return false;
+    for (uint32_t i = t->rank; i-- > 0;) {
+        if (as->dims[i] != dims[i] || as->strides[i] != stride_at(strides, i, step)) return false;
+        step = next_step(t, step, dims[i]);
+    }
+    return true;
+}
+
+/* Neighbours that are alike have dims and strides together. */
+static bool lay_out(onv_emitter *e, onv_eager_tensor *t, const int64_t *dims,
+                    const int64_t *strides)
+{
+    enum { LOOKS_BACK = 4 };
+    size_t n = e->eager->tensors.count;
+    int64_t step = 1;
+    for (size_t i = 0; i < LOOKS_BACK && i < n; i++) {
+        const onv_eager_tensor *as = &e->eager->tensors.at[n - 1 - i];
+        if (!is_laid_out(t, as, dims, strides)) continue;
+        t->dims = as->dims;
+        t->strides = as->strides;
+        return true;
+    }
+    int64_t *copy = onv_arena_alloc(&e->eager->arena, 2 * (size_t)t->rank * sizeof *copy);
+    if (copy == NULL) return false;
+    for (uint32_t i = t->rank; i-- > 0;) {
+        copy[i] = dims[i];
+        copy[t->rank + i] = stride_at(strides, i, step);
+        step = next_step(t, step, dims[i]);
+    }
+    t->dims = copy;
+    t->strides = copy + t->rank;
+    return true;
+}
+
 uint32_t onv_tensor_on(onv_emitter *e, uint32_t storage, uint8_t dtype, uint32_t rank,
                        const int64_t *dims, const int64_t *strides)
 {
     if (e->status != ONV_OK) return ONV_NO_TENSOR;
     onv_eager_tensor t = {.storage = storage, .dtype = dtype, .rank = rank};
     if (!count_elems(e, dtype, rank, dims, &t.elems, &t.bytes)) return ONV_NO_TENSOR;
-    int64_t *copy = onv_arena_alloc(&e->model->arena, 2 * (size_t)rank * sizeof *copy);
-    if (copy == NULL) {
+    if (!lay_out(e, &t, dims, strides)) {
         fail_memory(e);
         return ONV_NO_TENSOR;
     }
-    int64_t step = 1;
-    for (uint32_t i = rank; i-- > 0;) {
-        copy[i] = dims[i];
-        copy[rank + i] = strides != NULL ? strides[i] : step;
-        step *= t.elems > 0 ? dims[i] : 1; /* the product of all dims was checked */
-    }
-    t.dims = copy;
-    t.strides = copy + rank;
     if (!onv_vec_push(&e->eager->tensors, t)) {
         fail_memory(e);
         return ONV_NO_TENSOR;
@@ -305,7 +346,7 @@ void onv_emit_pixel_sum(onv_emitter *e, uint32_t in, uint32_t out)
 static bool copy_lists(onv_emitter *e)
 {
     onv_eager_op *op = &e->op;
-    onv_arena *arena = &e->model->arena;
+    onv_arena *arena = &e->eager->arena;
     op->n_in = (uint32_t)e->in.count;
     op->swaps_grads = op->swaps_grads && op->n_in > 1; /* numbers are no inputs */
     op->n_out = (uint32_t)e->out.count;

@@ -58,7 +58,7 @@ typedef struct onv_emitter onv_emitter;
 /* The operation that is being built, and what those before have done to storages. It knows neither
  * the graph nor the program that operations come from: whoever makes the tape sets what it needs. */
 struct onv_emitter {
-    onv_model *model; /* tensors' dims are in its arena */
+    onv_model *model;
     const onv_lower_options *options;
     onv_eager *eager;
     onv_status status;

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/heap.h"
 #include "base/quota.h"
 #include "eager/pytorch.h"
 #include "emit/encoder.h"
@@ -371,8 +372,7 @@ static void lower_graph(onv_lowering *l)
 
 static onv_status prepare(onv_lowering *l)
 {
-    l->values =
-        ONV_ARENA_ARRAY(&l->emit.model->arena, onv_value_state, l->emit.model->values.count);
+    l->values = onv_heap_calloc(l->emit.model->values.count + 1, sizeof *l->values);
     if (l->values == NULL) return onv_fail_memory(l->emit.err);
     mark_readers(l);
     mark_clones(l);
@@ -401,6 +401,7 @@ static onv_status find_fusions(onv_lowering *l)
 
 static void clean_up(onv_lowering *l)
 {
+    onv_heap_free(l->values);
     onv_fusions_cleanup(&l->fusions);
     onv_ptr_map_cleanup(&l->weights.layers);
     onv_ptr_map_cleanup(&l->signature.buffers);
@@ -472,7 +473,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
                            const onv_lower_options *options, onv_eager *eager, onv_error *err)
 {
     if (model->program != NULL) return onv_tape_lower(model->program, model, options, eager, err);
-    *eager = (onv_eager){.loss = ONV_NO_TENSOR};
+    onv_eager_init(eager);
     onv_lowering l = {.emit = {.model = model,
                                .options = options,
                                .eager = eager,
@@ -491,6 +492,9 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     if (l.emit.status == ONV_OK) lower_graph(&l);
     eager->open_activations = l.tally.activations.count;
     clean_up(&l);
-    if (l.emit.status != ONV_OK) onv_eager_cleanup(eager);
+    if (l.emit.status == ONV_OK)
+        onv_eager_fit(eager);
+    else
+        onv_eager_cleanup(eager);
     return l.emit.status;
 }

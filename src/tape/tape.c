@@ -359,7 +359,7 @@ static void lower(onv_tape *t)
 onv_status onv_tape_lower(const onv_program *program, onv_model *view,
                           const onv_lower_options *options, onv_eager *eager, onv_error *err)
 {
-    *eager = (onv_eager){.loss = ONV_NO_TENSOR};
+    onv_eager_init(eager);
     onv_tape t = {.emit = {.model = view,
                            .options = options,
                            .eager = eager,
@@ -372,6 +372,9 @@ onv_status onv_tape_lower(const onv_program *program, onv_model *view,
     if (t.emit.status == ONV_OK) lower(&t);
     onv_emitter_cleanup(&t.emit);
     onv_vec_cleanup(&t.operands);
-    if (t.emit.status != ONV_OK) onv_eager_cleanup(eager);
+    if (t.emit.status == ONV_OK)
+        onv_eager_fit(eager);
+    else
+        onv_eager_cleanup(eager);
     return t.emit.status;
 }

@@ -100,7 +100,7 @@ static void add_argument(harness *h, char *text)
 static void emit(harness *h, char *fields[N_FIELDS], const onv_aten_op *op)
 {
     onv_model_init(&h->model, SIZE_MAX);
-    h->eager.loss = ONV_NO_TENSOR;
+    onv_eager_init(&h->eager);
     h->tape.emit = (onv_emitter){.model = &h->model,
                                  .options = &h->options,
                                  .eager = &h->eager,
