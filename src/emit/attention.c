@@ -71,6 +71,12 @@ static kernel choose_kernel(const onv_emitter *e, const onv_eager_tensor *query,
     return mask == ONV_NO_TENSOR && r.head <= 256 ? FLASH : EFFICIENT;
 }
 
+bool onv_attention_is_efficient(const onv_emitter *e, uint32_t query, uint32_t mask)
+{
+    onv_eager_tensor q = onv_tensor_at(e, query);
+    return choose_kernel(e, &q, mask) == EFFICIENT;
+}
+
 /* Sums of backward in float32: of the gradient of the query, and one for each row. The memory-efficient
  * kernel has tiles of that gradient in 16 bits, and in float32 where it divides the keys among blocks:
  * where there are few groups. */
@@ -121,6 +127,16 @@ static uint32_t emit_result(onv_emitter *e, const onv_eager_tensor *query, const
     return onv_emit_out(e, onv_tensor_on(e, t.storage, t.dtype, 4, shape->dims, strides));
 }
 
+static uint64_t count_macs(const onv_emitter *e, uint32_t query, uint32_t key, uint32_t value)
+{
+    onv_eager_tensor q = onv_tensor_at(e, query), k = onv_tensor_at(e, key);
+    onv_eager_tensor v = onv_tensor_at(e, value);
+    if (q.rank < 2 || k.rank < 2 || v.rank < 1 || q.dims[q.rank - 1] == 0) return 0;
+    uint64_t count = q.elems / (uint64_t)q.dims[q.rank - 1];
+    return count * (uint64_t)k.dims[k.rank - 2] *
+           (uint64_t)(q.dims[q.rank - 1] + v.dims[v.rank - 1]); /* a figure of reports */
+}
+
 /* What is kept: the operands, the result, the logarithms of the rows' sums, a state of the random
  * numbers. */
 static uint32_t emit_kernel(onv_emitter *e, kernel chosen, uint32_t query, uint32_t key,
@@ -150,6 +166,7 @@ static uint32_t emit_kernel(onv_emitter *e, kernel chosen, uint32_t query, uint3
     onv_eager_tensor v = onv_tensor_at(e, value);
     uint64_t n_keys = v.rank >= 2 ? (uint64_t)v.dims[v.rank - 2] : 0;
     onv_emit_temps(e, 0, backward_bytes(e, chosen, r, n_keys, low));
+    e->op.macs = count_macs(e, query, key, value);
     onv_emit_end(e);
     return out;
 }

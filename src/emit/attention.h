@@ -7,6 +7,8 @@
 /* The kernel alone; its result has the shape. */
 uint32_t onv_emit_attention(onv_emitter *e, uint32_t query, uint32_t key, uint32_t value,
                             uint32_t mask, const onv_shape *shape);
+/* Whether the dispatcher takes the memory-efficient kernel for them. */
+bool onv_attention_is_efficient(const onv_emitter *e, uint32_t query, uint32_t mask);
 /* What scaled_dot_product_attention's softmax looks for: a byte for each score that is -inf, one for
  * each row of them, and a zero. */
 uint64_t onv_safe_softmax_bytes(const onv_emitter *e, uint32_t scores);

@@ -417,6 +417,14 @@ uint32_t onv_emit_view(onv_emitter *e, const char *name, uint32_t x, uint32_t ra
     return view;
 }
 
+void onv_emit_release(onv_emitter *e, uint32_t x)
+{
+    if (x == ONV_NO_TENSOR) return;
+    onv_emit_begin(e, "release");
+    onv_emit_in(e, x, ONV_GRAD_NONE);
+    onv_emit_end(e);
+}
+
 /* Groups of dims that are adjacent in memory are cut anew. */
 bool onv_view_strides(const onv_eager_tensor *t, uint32_t rank, const int64_t *dims,
                       int64_t *strides)

@@ -145,6 +145,8 @@ bool onv_view_strides(const onv_eager_tensor *t, uint32_t rank, const int64_t *d
 uint32_t onv_emit_reshape(onv_emitter *e, uint32_t x, uint32_t rank, const int64_t *dims);
 uint32_t onv_emit_contiguous(onv_emitter *e, uint32_t x);
 uint32_t onv_emit_clone(onv_emitter *e, uint32_t x); /* in any case */
+/* Until here a function of PyTorch has a name for it. */
+void onv_emit_release(onv_emitter *e, uint32_t x);
 uint32_t onv_emit_expand(onv_emitter *e, uint32_t x, uint32_t rank, const int64_t *dims);
 uint32_t onv_emit_cast(onv_emitter *e, uint32_t x, uint8_t dtype);
 

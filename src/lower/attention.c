@@ -85,68 +85,29 @@ static void note_mask(onv_lowering *l, const onv_fusion *f)
     if (!onv_u64_add(masks->bytes, mask->tensor->bytes, &masks->bytes)) masks->bytes = UINT64_MAX;
 }
 
+/* The key as the call had it: where its transpose was the call's own, the fusion has what that gave. */
+static uint32_t key_of(onv_lowering *l, const onv_fusion *f, uint32_t query)
+{
+    uint32_t key = onv_value_tensor(l, f->key);
+    onv_eager_tensor q = onv_tensor_at(&l->emit, query), k = onv_tensor_at(&l->emit, key);
+    if (query == ONV_NO_TENSOR || key == ONV_NO_TENSOR || q.rank < 2 || k.rank < 2) return key;
+    const int64_t *dims = k.dims + k.rank - 2, *strides = k.strides + k.rank - 2;
+    bool is_square = dims[0] == dims[1];
+    bool is_turned = is_square ? strides[1] != 1 && strides[0] == 1 : dims[1] != q.dims[q.rank - 1];
+    return is_turned ? onv_emit_swapped(&l->emit, key) : key;
+}
+
 void onv_lower_attention(onv_lowering *l, const onv_fusion *f)
 {
+    static const char *const names[] = {"query", "key", "value", "attn_mask"};
+    uint32_t query = onv_value_tensor(l, f->x);
+    const uint32_t in[] = {query, key_of(l, f, query), onv_value_tensor(l, f->value),
+                           onv_value_tensor(l, f->mask)};
+    const onv_notes *noted = onv_noted(onv_model_node(l->emit.model, f->last));
     note_mask(l, f);
-    uint32_t query = onv_amp_low(&l->emit, onv_value_tensor(l, f->x));
-    uint32_t key = onv_amp_low(&l->emit, onv_value_tensor(l, f->key));
-    uint32_t value = onv_amp_low(&l->emit, onv_value_tensor(l, f->value));
-    uint32_t mask = onv_amp_low(&l->emit, onv_value_tensor(l, f->mask));
-    onv_shape shape;
-    if (!onv_value_shape(l, f->out, &shape) || query == ONV_NO_TENSOR) return;
-    onv_value_set(l, f->out, onv_emit_attention(&l->emit, query, key, value, mask, &shape));
-}
-
-/* Kernels read the values of a head one after the other. A key may stand for what it is transposed: two axes may be it. */
-static bool has_rows(const onv_lowering *l, onv_value_id id, uint32_t axes)
-{
-    if (!l->values[id.index].is_known || l->values[id.index].tensor == ONV_NO_TENSOR) return true;
-    onv_eager_tensor t = onv_tensor_at(&l->emit, l->values[id.index].tensor);
-    for (uint32_t i = 1; i <= axes && i <= t.rank; i++)
-        if (t.dims[t.rank - i] == 1 || t.strides[t.rank - i] == 1) return true;
-    return t.rank == 0;
-}
-
-/* A softmax whose rows may be masked whole stays one operation. */
-static void keep_softmax(onv_lowering *l, onv_fusion *f, const onv_node_id *nodes, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        const onv_node *node = onv_model_node(l->emit.model, nodes[i]);
-        if (strcmp(node->op_type, "IsNaN") != 0) continue;
-        onv_node_id softmax = onv_model_value(l->emit.model, node->inputs[0])->producer;
-        onv_node_id where = l->fusions.user[node->outputs[0].index];
-        uint32_t own = (uint32_t)(f - l->fusions.at.at) + 1;
-        l->fusions.of_node[nodes[i].index] = l->fusions.of_node[softmax.index] = own;
-        l->fusions.of_node[where.index] = own;
-        *f = (onv_fusion){.kind = ONV_FUSION_SOFTMAX,
-                          .last = where,
-                          .x = onv_model_node(l->emit.model, softmax)->inputs[0],
-                          .weight = ONV_NO_VALUE,
-                          .bias = ONV_NO_VALUE,
-                          .key = ONV_NO_VALUE,
-                          .value = ONV_NO_VALUE,
-                          .mask = ONV_NO_VALUE,
-                          .state = ONV_NO_VALUE,
-                          .out = onv_model_node(l->emit.model, where)->outputs[0]};
-        return;
-    }
-}
-
-uint32_t onv_attention_apart(onv_lowering *l, uint32_t fusion, onv_node_id *nodes)
-{
-    onv_fusion *f = &l->fusions.at.at[fusion - 1];
-    uint32_t count = 0, last = f->last.index;
-    if (f->kind != ONV_FUSION_ATTENTION || l->emit.options->attention != ONV_ATTENTION_AUTO ||
-        (has_rows(l, f->x, 1) && has_rows(l, f->key, 2) && has_rows(l, f->value, 1)))
-        return 0;
-    for (uint32_t i = f->first.index; i <= last && count < ONV_MAX_ATTENTION; i++) {
-        if (l->fusions.of_node[i] != fusion) continue;
-        l->fusions.of_node[i] = 0;
-        nodes[count++] = (onv_node_id){i};
-    }
-    l->fused_macs[fusion - 1] = 0;
-    keep_softmax(l, f, nodes, count);
-    return count;
+    for (uint32_t k = 0; k < 4; k++) onv_recover_tensor(l, names[k], in[k]);
+    if (noted->tells_dropout) onv_recover_real(l, "dropout_p", (double)noted->dropout);
+    onv_value_set(l, f->out, onv_recover_call(l, ONV_ATEN_scaled_dot_product_attention, f->out));
 }
 
 void onv_attention_report(const onv_lowering *l)

@@ -18,10 +18,5 @@ double onv_dropout_of_attention(const onv_lowering *l, const onv_node *node);
 onv_attention_part onv_node_attention(const onv_lowering *l, const onv_node *node);
 void onv_lower_attention(onv_lowering *l, const onv_fusion *fusion);
 
-enum { ONV_MAX_ATTENTION = 32 }; /* nodes */
-
-/* Where no kernel takes the operands of that attention: its nodes, in order, which are of no fusion any more, or of one
- * that is smaller. Returns how many, 0: it stays as it is. */
-uint32_t onv_attention_apart(onv_lowering *l, uint32_t fusion, onv_node_id *nodes);
 void onv_attention_report(const onv_lowering *l);
 #endif

@@ -311,10 +311,6 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
     uint64_t *sum = &l->fused_macs[fusion - 1];
     if (!onv_u64_add(*sum, macs, sum)) *sum = UINT64_MAX;
     if (l->fusions.at.at[fusion - 1].last.index != id.index) return;
-    onv_node_id apart[ONV_MAX_ATTENTION];
-    uint32_t n_apart = onv_attention_apart(l, fusion, apart);
-    for (uint32_t i = 0; i < n_apart && l->emit.status == ONV_OK; i++) lower_in_order(l, apart[i]);
-    if (n_apart > 0) return;
     onv_lower_fusion(l, &l->fusions.at.at[fusion - 1]);
     set_macs(l, first_op, *sum);
     lower_lost_dropout(l, node);

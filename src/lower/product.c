@@ -11,17 +11,6 @@ static bool is_plain_bmm(const onv_lowering *l, const onv_node *node, const uint
     return onv_node_is_aten(node, "bmm") && a.rank == 3 && b.rank == 3 && a.dims[0] == b.dims[0];
 }
 
-/* PyTorch's function has a name for it until it returns. */
-static void hold_scaled_query(onv_lowering *l, const onv_node *node)
-{
-    onv_value_id query = l->fusions.scaled_query[node - l->emit.model->nodes.at];
-    uint32_t x = onv_value_tensor(l, query);
-    if (x == ONV_NO_TENSOR) return;
-    onv_emit_begin(&l->emit, "release");
-    onv_emit_in(&l->emit, x, ONV_GRAD_NONE);
-    onv_emit_end(&l->emit);
-}
-
 /* A vector is a matrix of one row before a product, of one column behind it. Two of them stay as they are. */
 static void widen_vectors(onv_lowering *l, uint32_t in[2])
 {
@@ -48,7 +37,9 @@ void onv_lower_matmul(onv_lowering *l, const onv_node *node)
     uint32_t out = bias != ONV_NO_TENSOR       ? onv_emit_linear(&l->emit, in[0], in[1], bias)
                    : is_plain_bmm(l, node, in) ? onv_emit_bmm(&l->emit, in[0], in[1])
                                                : onv_emit_matmul(&l->emit, in[0], in[1]);
-    if (part == ONV_ATTENTION_LAST && l->emit.options->inference) hold_scaled_query(l, node);
+    if (part == ONV_ATTENTION_LAST && l->emit.options->inference)
+        onv_emit_release(
+            &l->emit, onv_value_tensor(l, l->fusions.scaled_query[node - l->emit.model->nodes.at]));
     if (part == ONV_ATTENTION_LAST)
         out = onv_emit_attention_result(l, onv_tensor_at(&l->emit, onv_node_in(l, node, 1)).dtype,
                                         in[0], out);

@@ -31,16 +31,6 @@ static bool takes_kernel(const onv_tape *t, const uint32_t in[4])
     return has_rows(t, in[0]) && has_rows(t, in[1]) && has_rows(t, in[2]);
 }
 
-static uint64_t attention_macs(const onv_tape *t, uint32_t query, uint32_t key, uint32_t value)
-{
-    onv_eager_tensor q = onv_tensor_at(&t->emit, query), k = onv_tensor_at(&t->emit, key);
-    onv_eager_tensor v = onv_tensor_at(&t->emit, value);
-    if (q.rank < 2 || k.rank < 2 || v.rank < 1 || q.dims[q.rank - 1] == 0) return 0;
-    uint64_t rows = q.elems / (uint64_t)q.dims[q.rank - 1];
-    return rows * (uint64_t)k.dims[k.rank - 2] *
-           (uint64_t)(q.dims[q.rank - 1] + v.dims[v.rank - 1]); /* a figure of reports */
-}
-
 /* A mask of truth becomes one of numbers before the kernel. */
 static uint32_t converted_mask(onv_tape *t, uint32_t mask, uint8_t dtype)
 {
@@ -143,6 +133,7 @@ static uint32_t emit_math(onv_tape *t, const uint32_t given[4], bool is_causal, 
             onv_safe_softmax_bytes(&t->emit, scores);
     if (dropout > 0) probabilities = onv_emit_dropout(&t->emit, probabilities);
     uint32_t out = onv_emit_matmul(&t->emit, probabilities, in[2]);
+    if (t->emit.options->inference) onv_emit_release(&t->emit, query);
     return widens ? onv_emit_cast(&t->emit, out, dtype) : out;
 }
 
@@ -183,7 +174,7 @@ void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_o
     } else if (is_kernel) {
         bool low = onv_dtype_bits((onv_dtype)onv_tensor_at(&t->emit, in[0]).dtype) == 16;
         in[3] = converted_mask(t, in[3], onv_tensor_at(&t->emit, in[0]).dtype);
-        in[3] = aligned_mask(t, in[3]);
+        if (onv_attention_is_efficient(&t->emit, in[0], in[3])) in[3] = aligned_mask(t, in[3]);
         in[3] = expanded_mask(t, in);
         if (onv_call_flag(c, "enable_gqa", false) && (!low || in[3] != ONV_NO_TENSOR))
             for (uint32_t k = 1; k < 3; k++) in[k] = repeated(t, in[k], in[0]);
@@ -193,8 +184,5 @@ void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_o
             for (uint32_t k = 1; k < 3; k++) in[k] = repeated(t, in[k], in[0]);
         out = emit_math(t, in, is_causal, t->emit.dropout);
     }
-    if (t->emit.status == ONV_OK && is_kernel) /* else its products count */
-        t->emit.eager->ops.at[t->emit.eager->ops.count - 1].macs =
-            attention_macs(t, in[0], in[1], in[2]);
     onv_tape_set(t, result, out);
 }

@@ -450,7 +450,7 @@ static void keys_are_turned_in_three_axes(void **state)
         int64_t back[4];
         const char *operations;
     } cases[] = {{call, {2, 2, 8, 6}, " efficient_attention"},
-                 {"aten.reshape.default", {2, 2, 8, 6}, " view permute view efficient_attention"},
+                 {"aten.reshape.default", {2, 2, 8, 6}, " view permute view t efficient_attention"},
                  {call,
                   {2, 2, 6, 8},
                   " view permute reshape expand view expand view bmm view softmax expand view "

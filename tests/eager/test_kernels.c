@@ -341,7 +341,7 @@ static void kernels_of_attention_keep_no_scores(void **state)
     static const char *const *const forms[] = {by_torch, by_hand, causal, masked};
     onv_lower_options options = {.loss = ONV_LOSS_NONE};
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-        const uint64_t mask = forms[i] == masked ? 2 * ROWS * ROWS * 4 : 0;
+        const uint64_t mask = forms[i] == masked ? 2 * ROWS * 8 * 4 : 0; /* rows in steps of 8 */
         const uint64_t efficient = HEADS_OF_SAMPLES * 32 * 4 + 2 * 8;
         const uint64_t flash = HEADS_OF_SAMPLES * ROWS * 4 + 3 * 8;
         options.amp = ONV_UNDEFINED;
@@ -381,7 +381,12 @@ static void attention_without_a_kernel_stays_apart(void **state)
 static void the_dispatcher_chooses_by_device_mask_and_type(void **state)
 {
     (void)state;
-    enum { OPERANDS = 7 * OPERAND / 2, MASK = 2 * ROWS * ROWS * 2, SUMS = HEADS_OF_SAMPLES * 4 };
+    enum {
+        OPERANDS = 7 * OPERAND / 2,
+        MASK = 2 * ROWS * ROWS * 2,
+        PADDED = 2 * ROWS * 8 * 2,
+        SUMS = HEADS_OF_SAMPLES * 4
+    };
     static const char *const call[] = {"Mul(q n)a", "Mul(k n)b", "MatMul(a b)s", NULL};
     static const char *const masked[] = {"Mul(q n)a", "Mul(k n)b", "MatMul(a b)e", "Add(e m)s",
                                          NULL};
@@ -396,9 +401,9 @@ static void the_dispatcher_chooses_by_device_mask_and_type(void **state)
         {100, 2015, 0, false, OPERANDS + ROWS * SUMS + 16},
         {90, 2015, 0.1, false, OPERANDS + ROWS * SUMS + 24},
         /* With dropout the memory-efficient kernel has its seeds on the host. */
-        {90, 2015, 0.1, true, OPERANDS + MASK + 32 * SUMS},
+        {90, 2015, 0.1, true, OPERANDS + PADDED + 32 * SUMS},
         {80, 2015, 0, false, OPERANDS + ROWS * SUMS + 24},
-        {86, 2015, 0, true, OPERANDS + MASK + 32 * SUMS + 16},
+        {86, 2015, 0, true, OPERANDS + PADDED + 32 * SUMS + 16},
         {90, 2014, 0, false, OPERANDS + ROWS * SUMS + 24},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -422,37 +427,39 @@ static void heads_whose_values_lie_apart_have_no_kernel(void **state)
     static const struct {
         bool is_turned, is_guarded;
         const char *operations;
-    } cases[] = {
-        {false, true, " permute efficient_attention"},
-        {true, false,
-         " permute mul mul expand view expand view bmm view softmax expand view expand view "
-         "bmm view release"},
-        {true, true,
-         " permute mul mul expand view expand view bmm view softmax expand view expand "
-         "view bmm view release"}};
+    } cases[] = {{false, true, " permute permute t efficient_attention"},
+                 {true, false,
+                  " permute permute t mul t mul expand view expand view bmm view softmax expand "
+                  "view expand view "
+                  "bmm view release"},
+                 {true, true,
+                  " permute permute t mul t mul expand view expand view bmm view softmax expand "
+                  "view expand view "
+                  "bmm view release"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bool is_guarded = cases[i].is_guarded;
         static const char *const ops[][3] = {
-            {"Mul", "q root", "q1"},  {"Mul", "k root", "k1"},
-            {"MatMul", "q1 k1", "s"}, {"Softmax", "s", "p"},
-            {"IsNaN", "p", "bad"},    {"Where", "bad zero p", "safe"},
-            {"MatMul", "p v", "o"},   {"MatMul", "safe v", "guarded"}};
+            {"Transpose", "key", "k"},       {"Mul", "q root", "q1"},
+            {"Mul", "k root", "k1"},         {"MatMul", "q1 k1", "s"},
+            {"Softmax", "s", "p"},           {"IsNaN", "p", "bad"},
+            {"Where", "bad zero p", "safe"}, {"MatMul", "p v", "o"},
+            {"MatMul", "safe v", "guarded"}};
         pass p;
         onv_lower_options how = {.attention = ONV_ATTENTION_AUTO};
         model *m = model_new(17);
         model_input(m, "x", "f32[2,2,8,8]");
-        model_input(m, "k", "f32[2,2,8,6]");
+        model_input(m, "key", "f32[2,2,6,8]");
         model_input(m, "v", "f32[2,2,6,8]");
         model_constant(m, "root", "f32[]");
         model_constant(m, "zero", "f32[]");
         model_node(m, "Transpose", "", "x", "q",
                    cases[i].is_turned ? "perm=[0,1,3,2]" : "perm=[1,0,2,3]");
         for (size_t n = 0; n < sizeof ops / sizeof ops[0]; n++) {
-            if (n >= 4 && (n == 6) == is_guarded) continue;
-            if (n >= 4 && n != 6 && !is_guarded) continue;
+            if (n >= 5 && (n == 7) == is_guarded) continue;
+            if (n >= 5 && n != 7 && !is_guarded) continue;
             model_source(m, "at", "sdpa");
             model_class(m, "Net", "aten.scaled_dot_product_attention.default");
-            model_node(m, ops[n][0], "", ops[n][1], ops[n][2], "");
+            model_node(m, ops[n][0], "", ops[n][1], ops[n][2], n == 0 ? "perm=[0,1,3,2]" : "");
         }
         model_output(m, is_guarded ? "guarded" : "o", "f32");
         pass_run(&p, m, &how);
