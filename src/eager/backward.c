@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/checked.h"
 #include "eager/pytorch.h"
 #include "eager/simulation.h"
 
@@ -16,7 +17,7 @@ static void accumulate(onv_simulation *s, uint32_t tensor)
         grad->row = ONV_NO_ROW;
         return;
     }
-    bool owned = s->refs.at[grad->row] == 1 && grad->dense;
+    bool owned = (s->refs.at[grad->row] == 1 || grad->is_joined) && grad->dense;
     if (*at != ONV_NO_ROW) {
         onv_sim_release(s, grad->row);
     } else if (owned && s->options->zero_stage < 2) {
@@ -76,6 +77,25 @@ static uint32_t kept_grad(const onv_simulation *s, uint32_t index, uint32_t nth)
     return ONV_NO_ROW;
 }
 
+/* The tensor that gradients are parts of: made with the first of them. */
+static void make_joined(onv_simulation *s, const onv_eager_op *op, uint32_t k)
+{
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        if (!op->in[i].is_joined) continue;
+        if (i < k && s->made[i].row != ONV_NO_ROW) {
+            s->made[k].row = s->made[i].row;
+            onv_sim_hold(s, s->made[k].row);
+            break;
+        }
+        uint64_t bytes = s->eager->tensors.at[op->in[i].tensor].bytes;
+        if (!onv_u64_add(all, bytes, &all)) all = UINT64_MAX;
+    }
+    if (s->made[k].row == ONV_NO_ROW)
+        s->made[k].row = onv_sim_alloc(s, all, ONV_BUFFER_GRADIENT, op->name);
+    s->made[k].is_joined = true;
+}
+
 static void make_grads(onv_simulation *s, uint32_t index)
 {
     const onv_eager_op *op = &s->eager->ops.at[index];
@@ -86,7 +106,10 @@ static void make_grads(onv_simulation *s, uint32_t index)
         const onv_eager_tensor *t = &s->eager->tensors.at[op->in[k].tensor];
         s->made[k] = (onv_pending_grad){.row = ONV_NO_ROW, .dense = true};
         if (op->in[k].grad == ONV_GRAD_NONE) continue;
-        if (op->in[k].grad == ONV_GRAD_NEW) {
+        if (op->in[k].grad == ONV_GRAD_NEW && op->in[k].is_joined) {
+            make_joined(s, op, k);
+            onv_sim_workspace(s, &op->in[k].workspace);
+        } else if (op->in[k].grad == ONV_GRAD_NEW) {
             const char *label = s->eager->storages.at[t->storage].label;
             uint64_t larger = op->in[k].grad_bytes, bytes = larger > t->bytes ? larger : t->bytes;
             s->made[k].row = onv_sim_alloc(s, bytes, ONV_BUFFER_GRADIENT, label);
@@ -97,7 +120,7 @@ static void make_grads(onv_simulation *s, uint32_t index)
             onv_sim_hold(s, s->made[k].row);
         } else {
             s->made[k] = (onv_pending_grad){out.row, out.dense && op->in[k].grad == ONV_GRAD_ALIAS,
-                                            out.of_view || hands_on_view(s, op, k)};
+                                            out.of_view || hands_on_view(s, op, k), out.is_joined};
             onv_sim_hold(s, out.row);
         }
     }
@@ -156,7 +179,7 @@ static void seed(onv_simulation *s, uint32_t tensor)
     onv_sim_step(s, ONV_PHASE_BACKWARD, ONV_NO_NODE, "gradient of the loss");
     uint64_t bytes = s->eager->tensors.at[tensor].bytes;
     s->grad[tensor] =
-        (onv_pending_grad){onv_sim_alloc(s, bytes, ONV_BUFFER_GRADIENT, "gradient"), true, false};
+        (onv_pending_grad){onv_sim_alloc(s, bytes, ONV_BUFFER_GRADIENT, "gradient"), .dense = true};
 }
 
 void onv_sim_backward(onv_simulation *s)

@@ -88,8 +88,9 @@ typedef struct onv_eager_workspace {
 
 typedef struct onv_eager_arg {
     uint32_t tensor;
-    uint8_t grad;        /* onv_grad */
-    bool is_turned;      /* as a linear layer has its weight: the gradient is a view */
+    uint8_t grad;   /* onv_grad */
+    bool is_turned; /* as a linear layer has its weight: the gradient is a view */
+    bool is_joined; /* its gradient is a part of one tensor, as those of the others that are so */
     uint64_t grad_bytes; /* of its storage, where that is larger than the tensor; else 0 */
     onv_eager_workspace workspace; /* of the kernel that makes this gradient */
 } onv_eager_arg;

@@ -34,6 +34,8 @@ typedef struct onv_pending_grad {
     uint32_t row;
     bool dense;   /* covers its buffer: may be added to in place, may become a .grad */
     bool of_view; /* a view, which holds what it is a view of: never added to in place */
+    bool
+        is_joined; /* a part of a tensor that others are parts of: may become a .grad all the same */
 } onv_pending_grad;
 
 typedef struct onv_ckpt_region {

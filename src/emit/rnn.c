@@ -137,6 +137,10 @@ uint64_t onv_emit_rnn_begin(onv_emitter *e, const onv_rnn_layer *r)
         onv_emit_in(e, r->weights[i], ONV_GRAD_NEW);
         onv_emit_save(e, r->weights[i]);
     }
+    /* cuDNN makes the gradients of all weights as one tensor; without biases they are copied out of it, and to another type where
+     * autocast casts the weights. */
+    for (size_t i = n_states; i < e->in.count && !r->lacks_bias; i++)
+        e->in.at[i].is_joined = onv_tensor_at(e, e->in.at[i].tensor).is_leaf;
     onv_emit_save(e, r->x);
     onv_emit_save(e, r->h);
     onv_emit_save(e, r->c);

@@ -72,6 +72,13 @@ static void repeated_gradients_are_copied(void **state)
     takes("tape/programs/memory_net.recording", "cross-entropy", 92984);
 }
 
+/* cuDNN makes the gradients of a layer's weights as one tensor: those of two calls are summed into new ones, but for the last. */
+static void recurrent_gradients_are_parts(void **state)
+{
+    (void)state;
+    takes("tape/programs/esim.archive", "cross-entropy", 1301420);
+}
+
 /* Indexing leaves out slices of everything, so that gradients of its parts are summed in place. */
 static void whole_slices_are_left_out(void **state)
 {
@@ -224,6 +231,7 @@ int main(void)
         cmocka_unit_test(composites_keep_what_their_parts_do),
         cmocka_unit_test(repeated_gradients_are_copied),
         cmocka_unit_test(whole_slices_are_left_out),
+        cmocka_unit_test(recurrent_gradients_are_parts),
         cmocka_unit_test(loops_bind_names_again),
         cmocka_unit_test(results_that_nothing_reads_have_names),
         cmocka_unit_test(values_that_nothing_reads_have_names),
