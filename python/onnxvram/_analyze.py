@@ -21,6 +21,8 @@ def analyze(model: Any, *,
             input_values: Optional[Mapping[str, Any]] = None,
             op_shapes_file: Optional[Path] = None,
             program: Optional[Path] = None,
+            snapshot: Optional[Path] = None,
+            measured: Optional[Size] = None,
             example: Optional[bool] = None,
             # The network and how it runs.
             precision: Optional[str] = None,

@@ -76,7 +76,8 @@ static onv_cli_verdict choose_compare(onv_cli *cli)
 /* A first word that is not a file was perhaps to be a command. */
 static onv_cli_verdict check_command(const onv_cli *cli)
 {
-    static const char *const commands[] = {"diff", "plan", "simulate", "attach", "compare", NULL};
+    static const char *const commands[] = {"diff",    "plan",   "simulate", "attach",
+                                           "compare", "verify", NULL};
     const char *near = onv_nearest_name(cli->models[0], commands);
     if (near == NULL || access(cli->models[0], F_OK) == 0) return ONV_CLI_RUN;
     return onv_cli_reject("'%s' is neither a file nor a command: did you mean 'onnxvram %s'?",

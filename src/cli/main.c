@@ -19,6 +19,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/python.h"
 #include "cli/stream.h"
 #include "cli/tools.h"
 #include "cli/verdict.h"
@@ -302,6 +303,8 @@ int main(int argc, char **argv)
         status = onv_cli_simulate(argc - 1, argv + 1);
     else if (argc > 1 && strcmp(argv[1], "attach") == 0)
         status = onv_cli_attach(argc - 1, argv + 1);
+    else if (argc > 1 && strcmp(argv[1], "verify") == 0)
+        status = onv_cli_become_python(argc - 1, argv + 1);
     else
         status = analyse_models(argc, argv);
     onv_cli_die_if_stopped();

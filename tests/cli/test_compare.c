@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/program.h"
 
@@ -162,6 +163,28 @@ static void mistakes_are_told(void **state)
     program_expect("comparre " NETWORK, 2, "did you mean 'onnxvram compare'?");
 }
 
+/* The runs are Python's (tests/python/test_verify.py); the program starts them, or says what is missing. */
+static void verify_is_started(void **state)
+{
+    (void)state;
+    char text[PROGRAM_TEXT];
+    static const char python[] =
+        "#!/bin/sh\n[ \"$1\" = -c ] && exit ${LACKS:-0}\necho \"$@\"\nexit 4\n";
+    program_write("python", python, sizeof python - 1);
+    assert_int_equal(chmod("python", 0700), 0);
+    assert_int_equal(setenv("ONNXVRAM_PYTHON", "./python", 1), 0);
+    assert_int_equal(program_run("verify model.onnx --batch 8", text), 4);
+    assert_string_equal(text, "-m onnxvram.verify --program " ONV_BUILD_DIR
+                              "/onnxvram model.onnx --batch 8\n");
+    assert_int_equal(setenv("LACKS", "3", 1), 0);
+    program_expect("verify model.onnx", 1, "'./python' has none: in the folder of the source, ");
+    assert_int_equal(setenv("ONNXVRAM_PYTHON", "./absent", 1), 0);
+    program_expect("verify model.onnx", 1,
+                   "'./absent' cannot be run: install it, or name one with");
+    unsetenv("LACKS");
+    unsetenv("ONNXVRAM_PYTHON");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +196,7 @@ int main(void)
         cmocka_unit_test(a_total_is_explained),
         cmocka_unit_test(other_forms),
         cmocka_unit_test(mistakes_are_told),
+        cmocka_unit_test(verify_is_started),
     };
     return cmocka_run_group_tests(tests, folder_enter, folder_leave);
 }

@@ -15,7 +15,7 @@ fake=$build/tests/libonnxvram_fake_cuda.so
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/samples"
-cp "$build/onnxvram" "$root/scripts/gpu-check" "$folder"
+cp "$build/onnxvram" "$root/scripts/gpu-check" "$root"/python/onnxvram/{_runs,verify}.py "$folder"
 samples=(scan control-flow unet-train)
 for sample in "${samples[@]}" resnet18-train; do
     cp "$root/samples/$sample.onnx" "$folder/samples"
