@@ -73,15 +73,43 @@ static const char *constant_of(const onv_model *model, onv_node_id id)
     return NULL;
 }
 
+const char *onv_rebatch_remedy(const onv_driver *driver)
+{
+    enum { MOST_NAMED = 3 };
+    onv_arena *arena = &driver->model->arena;
+    const onv_graph *graph = &driver->model->graphs.at[0];
+    bool is_newer = driver->rebatch.has_roles;
+    const char *open = is_newer ? "torch.export.Dim.DYNAMIC" : "\"batch\"";
+    const char *axes = "",
+               *names = ""; /* the older exporter opens inputs that it is given names for */
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < graph->n_inputs && n <= MOST_NAMED && axes != NULL && names != NULL;
+         i++) {
+        const char *name = onv_model_value(driver->model, graph->inputs[i])->name;
+        bool is_open = driver->rebatch.has_batch != NULL && driver->rebatch.has_batch[i];
+        const char *comma = n++ > 0 ? ", " : "";
+        if (n > MOST_NAMED) name = "...";
+        names = onv_arena_printf(arena, "%s%s\"%.40s\"", names, comma, name);
+        if (is_open && axes != NULL)
+            axes = onv_arena_printf(arena, "%s%s\"%.40s\": {0: %s}", axes,
+                                    axes[0] != '\0' ? ", " : "", name, open);
+    }
+    const char *text =
+        axes == NULL || names == NULL ? NULL
+        : is_newer ? onv_arena_printf(arena, "dynamo=True, dynamic_shapes={%s}", axes)
+                   : onv_arena_printf(arena, "input_names=[%s], dynamic_axes={%s}", names, axes);
+    return text != NULL ? text : "dynamic_shapes";
+}
+
 static onv_status explain(onv_driver *driver, const onv_error *cause)
 {
     const char *constant = constant_of(driver->model, driver->failed_node);
-    onv_status status = onv_fail(driver->err, ONV_ERR_USAGE,
-                                 "the export fixed the batch to %lld and it cannot be changed: "
-                                 "%.300s%s%.100s%s; export with " ONV_REBATCH_REMEDY,
-                                 (long long)driver->rebatch.old, cause->message,
-                                 constant != NULL ? " (constant '" : "",
-                                 constant != NULL ? constant : "", constant != NULL ? "')" : "");
+    onv_status status = onv_fail(
+        driver->err, ONV_ERR_USAGE,
+        "the export fixed the batch to %lld and it cannot be changed: "
+        "%.120s%s%.60s%s; export with %s, or leave --batch out",
+        (long long)driver->rebatch.old, cause->message, constant != NULL ? " (constant '" : "",
+        constant != NULL ? constant : "", constant != NULL ? "')" : "", onv_rebatch_remedy(driver));
     onv_error_at(driver->err, cause->node, cause->op_type);
     return status;
 }
@@ -144,10 +172,11 @@ static onv_status bind_rewrites(onv_driver *driver, onv_dim batch)
 static onv_status disbelieve(onv_driver *driver, onv_doubt found)
 {
     if (!onv_is_node(found.node))
-        return onv_fail(driver->err, ONV_ERR_USAGE,
-                        "the export fixed the batch to %lld and it cannot be changed: a result of "
-                        "the network is a constant of that batch; export with " ONV_REBATCH_REMEDY,
-                        (long long)driver->rebatch.old);
+        return onv_fail(
+            driver->err, ONV_ERR_USAGE,
+            "the export fixed the batch to %lld and it cannot be changed: a result of "
+            "the network is a constant of that batch; export with %s, or leave --batch out",
+            (long long)driver->rebatch.old, onv_rebatch_remedy(driver));
     const onv_node *node = onv_model_node(driver->model, found.node);
     driver->failed_node = found.node;
     onv_status status = onv_fail(driver->err, ONV_ERR_MODEL, "%s", found.why);

@@ -20,10 +20,12 @@
 
 #include "infer/driver.h"
 
-#define ONV_REBATCH_REMEDY "dynamic_shapes (dynamo=True) or dynamic_axes"
-
 /* Infers the main graph under a batch other than the export's. */
 onv_status onv_rebatch_run(onv_driver *driver);
+
+/* The argument of the export that leaves the batch open, as it is typed: of either exporter, with the inputs' names. In the model's
+ * arena; never NULL. */
+const char *onv_rebatch_remedy(const onv_driver *driver);
 
 /* The diagnostics of a run that succeeded. */
 void onv_rebatch_tell(onv_driver *driver);

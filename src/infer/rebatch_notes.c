@@ -82,8 +82,8 @@ static onv_status note_cut(onv_driver *driver, const onv_node *node)
                         onv_arena_printf(&driver->model->arena,
                                          "dimension %d of its result, %" PRId64
                                          ", equals the batch of the export and is kept; if it is "
-                                         "the batch, export with " ONV_REBATCH_REMEDY,
-                                         axis, driver->rebatch.old));
+                                         "the batch, export with %s",
+                                         axis, driver->rebatch.old, onv_rebatch_remedy(driver)));
     }
     return ONV_OK;
 }
@@ -240,14 +240,15 @@ static onv_status note_singles(onv_driver *driver)
     onv_heap_free(s.is_counted);
     if (!fits) return onv_fail_memory(driver->err);
     if (s.count == 0) return ONV_OK;
-    return add_note(driver, s.reader->name,
-                    onv_arena_printf(
-                        &model->arena,
-                        "the export has a batch of 1: it does not tell whether the network makes "
-                        "'%s' once or for each sample%s; %" PRIu64
-                        " bytes are counted, where each sample may have %" PRIu64
-                        "; export with " ONV_REBATCH_REMEDY,
-                        s.first->name, s.count > 1 ? ", and others like it" : "", s.held, s.bytes));
+    return add_note(
+        driver, s.reader->name,
+        onv_arena_printf(&model->arena,
+                         "the export has a batch of 1: it does not tell whether the network makes "
+                         "'%s' once or for each sample%s; %" PRIu64
+                         " bytes are counted, where each sample may have %" PRIu64
+                         "; export with %s",
+                         s.first->name, s.count > 1 ? ", and others like it" : "", s.held, s.bytes,
+                         onv_rebatch_remedy(driver)));
 }
 
 /* Anew for each run. */

@@ -188,8 +188,8 @@ static onv_status store_split(onv_driver *driver, onv_node_id id)
         onv_status status = onv_fail(driver->err, ONV_ERR_USAGE,
                                      "the export fixed the batch to %" PRId64
                                      " and it cannot be changed: the new one has fewer than %u "
-                                     "parts; export with " ONV_REBATCH_REMEDY,
-                                     driver->rebatch.old, sizes->count);
+                                     "parts; export with %s, or leave --batch out",
+                                     driver->rebatch.old, sizes->count, onv_rebatch_remedy(driver));
         onv_error_at(driver->err, node->name, node->op_type);
         return status;
     }
