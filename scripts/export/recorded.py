@@ -3,7 +3,7 @@
 
     python scripts/export/recorded.py DIR [NAME...]            NAME.onnx
 
-docs/accuracy/recordings.md compares the predictions with these recordings and says where each comes from. The exports are for
+docs/measured.md has the predictions next to these recordings, and says where each comes from. The exports are for
 training (the newer exporter, default options, dynamic batch or sequence); weights are left out, as in the samples.
 """
 
