@@ -406,12 +406,12 @@ static onv_status order_graph(ordering *o, size_t *order, onv_graph_order_info *
                         "an order of a graph is greedy or optimal, not '%.60s': name one of them",
                         name);
     ONV_TRY(check_counts(o, err));
-    if (o->graph.n_nodes == 0) return ONV_OK;
-    if (order == NULL)
+    if (o->graph.n_nodes > 0 && order == NULL)
         return onv_fail(err, ONV_ERR_USAGE,
                         "%zu nodes need room for their order, but it is NULL: pass an array",
                         o->graph.n_nodes);
     ONV_TRY(read_graph(o, err));
+    if (o->graph.n_nodes == 0) return ONV_OK;
     onv_dag dag;
     ONV_TRY(onv_dag_init(&dag, (uint32_t)o->graph.n_nodes, o->graph.extra_bytes, o->values,
                          (uint32_t)o->graph.n_values, o->reads, o->graph.n_reads, err));

@@ -120,7 +120,10 @@ onv_status onv_report_write(const onv_view *views, size_t count, onv_format form
 {
     onv_report_run run;
     onv_status status = onv_report_start(&run, format, count, options, write, context, err);
-    if (status == ONV_OK && run.format->write != NULL) {
+    bool is_whole = status == ONV_OK && run.format->write != NULL;
+    if (is_whole && count == 0) {
+        status = onv_fail(err, ONV_ERR_USAGE, "expected a model to report on, found none");
+    } else if (is_whole) {
         for (size_t i = 0; i < count; i++)
             if (__builtin_add_overflow(run.writer.most, views[i].model->most_output,
                                        &run.writer.most))

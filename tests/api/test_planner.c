@@ -398,6 +398,10 @@ static void wrong_graphs_are_named(void **state)
     expect_error(onv_order_graph(&graph, NULL, order, NULL, &error), ONV_ERR_USAGE, &error,
                  "value number 1");
     values[1].writer = 1;
+    graph.n_nodes = 0;
+    expect_error(onv_order_graph(&graph, NULL, NULL, NULL, &error), ONV_ERR_USAGE, &error,
+                 "there are 0");
+    graph.n_nodes = 2;
     values[0].bytes = values[1].bytes = UINT64_MAX / 2;
     expect_error(onv_order_graph(&graph, NULL, order, NULL, &error), ONV_ERR_OVERFLOW, &error, "");
     values[0].bytes = values[1].bytes = 8;

@@ -355,12 +355,37 @@ static void examples_are_made_for_so_many_dims(void **state)
     }
 }
 
+static bool count_bytes(void *context, const char *text, size_t bytes)
+{
+    (void)text;
+    *(size_t *)context += bytes;
+    return true;
+}
+
+/* A table of no models is empty; a picture or a plan of none is refused. */
+static void reports_of_no_model(void **state)
+{
+    (void)state;
+    unsigned empty = 0, refused = 0;
+    for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_DUMP_PROGRAM; format++) {
+        size_t bytes = 0;
+        onv_error error;
+        onv_status status =
+            onv_report(NULL, 0, (onv_format)format, NULL, count_bytes, &bytes, &error);
+        empty += status == ONV_OK;
+        refused += status == ONV_ERR_USAGE && error.message[0] != '\0' && bytes == 0;
+    }
+    assert_int_equal(empty + refused, ONV_FORMAT_DUMP_PROGRAM + 1);
+    assert_true(empty >= 3 && refused >= 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_not_asked_for_is_not_there),
         cmocka_unit_test(examples_are_made_for_so_many_dims),
         cmocka_unit_test(answers_add_up),
+        cmocka_unit_test(reports_of_no_model),
         cmocka_unit_test(shorter_options_are_those_of_older_headers),
         cmocka_unit_test(training_and_its_plans_agree),
         cmocka_unit_test(compiled_training_is_there),

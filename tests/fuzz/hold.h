@@ -24,7 +24,7 @@ static inline void check_failure(onv_status status, const onv_error *error)
     hold(memchr(error->message, '\0', sizeof error->message) != NULL);
 }
 
-/* In target_op_shapes.c, target_notes.c, target_files.c and target_program.c. */
+/* In target_op_shapes.c, target_notes.c, target_files.c, target_program.c and target_library.c. */
 void fuzz_run_op_shapes(const uint8_t *data, size_t size);
 void fuzz_run_notes(const uint8_t *data, size_t size);
 void fuzz_run_statements(const uint8_t *data, size_t size);
@@ -35,5 +35,6 @@ void fuzz_run_requests(const uint8_t *data, size_t size);
 void fuzz_run_snapshot(const uint8_t *data, size_t size);
 void fuzz_run_archive(const uint8_t *data, size_t size);
 void fuzz_run_expression(const uint8_t *data, size_t size);
+void fuzz_run_library(const uint8_t *data, size_t size);
 
 #endif

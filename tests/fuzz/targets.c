@@ -418,6 +418,7 @@ const fuzz_target fuzz_targets[] = {
     {"snapshot", fuzz_run_snapshot, fuzz_mutate_bytes},
     {"archive", fuzz_run_archive, fuzz_mutate_program},
     {"expression", fuzz_run_expression, fuzz_mutate_bytes},
+    {"library", fuzz_run_library, fuzz_mutate_bytes},
     {0},
 };
 
