@@ -11,46 +11,34 @@ static bool is_plain_bmm(const onv_lowering *l, const onv_node *node, const uint
     return onv_node_is_aten(node, "bmm") && a.rank == 3 && b.rank == 3 && a.dims[0] == b.dims[0];
 }
 
-/* A vector is a matrix of one row before a product, of one column behind it. Two of them stay as they are. */
-static void widen_vectors(onv_lowering *l, uint32_t in[2])
+/* Of attention that runs as one operation after the other. */
+static uint32_t attention_product(onv_lowering *l, const onv_node *node)
 {
-    for (uint32_t k = 0; k < 2; k++) {
-        onv_eager_tensor t = onv_tensor_at(&l->emit, in[k]),
-                         other = onv_tensor_at(&l->emit, in[1 - k]);
-        if (in[k] == ONV_NO_TENSOR || t.rank != 1 || other.rank < 2) continue;
-        const int64_t dims[] = {k == 0 ? 1 : t.dims[0], k == 0 ? t.dims[0] : 1};
-        in[k] = onv_emit_reshape(&l->emit, in[k], 2, dims);
-    }
+    uint32_t in[2];
+    for (uint32_t k = 0; k < 2; k++) in[k] = onv_amp_attention(l, node, k);
+    uint32_t out = onv_emit_matmul(&l->emit, in[0], in[1]);
+    if (onv_node_attention(l, node) != ONV_ATTENTION_LAST) return out;
+    if (l->emit.options->inference)
+        onv_emit_release(
+            &l->emit, onv_value_tensor(l, l->fusions.scaled_query[node - l->emit.model->nodes.at]));
+    uint8_t dtype = onv_tensor_at(&l->emit, onv_node_in(l, node, 1)).dtype;
+    return onv_emit_attention_result(l, dtype, in[0], out);
 }
 
 void onv_lower_matmul(onv_lowering *l, const onv_node *node)
 {
-    onv_attention_part part = onv_node_attention(l, node);
-    uint32_t in[2];
-    for (uint32_t k = 0; k < 2; k++)
-        in[k] = part != ONV_ATTENTION_NONE ? onv_amp_attention(l, node, k)
-                                           : onv_amp_low(&l->emit, onv_node_in(l, node, k));
-    widen_vectors(l, in);
-    onv_eager_tensor w = onv_tensor_at(&l->emit, in[1]);
-    uint32_t bias = w.rank == 2 && part == ONV_ATTENTION_NONE ? onv_dropped_bias(l, node, w.dims[1])
-                                                              : ONV_NO_TENSOR;
-    uint32_t out = bias != ONV_NO_TENSOR       ? onv_emit_linear(&l->emit, in[0], in[1], bias)
-                   : is_plain_bmm(l, node, in) ? onv_emit_bmm(&l->emit, in[0], in[1])
-                                               : onv_emit_matmul(&l->emit, in[0], in[1]);
-    if (part == ONV_ATTENTION_LAST && l->emit.options->inference)
-        onv_emit_release(
-            &l->emit, onv_value_tensor(l, l->fusions.scaled_query[node - l->emit.model->nodes.at]));
-    if (part == ONV_ATTENTION_LAST)
-        out = onv_emit_attention_result(l, onv_tensor_at(&l->emit, onv_node_in(l, node, 1)).dtype,
-                                        in[0], out);
-    onv_shape shape;
-    bool is_widened = out != ONV_NO_TENSOR && onv_value_shape(l, node->outputs[0], &shape) &&
-                      shape.rank < onv_tensor_at(&l->emit, out).rank;
-    if (is_widened) out = onv_emit_reshape(&l->emit, out, shape.rank, shape.dims);
-    if (out == ONV_NO_TENSOR && l->emit.status == ONV_OK)
-        onv_lower_by_traits(l, node); /* vectors */
-    else
-        onv_node_set(l, node, 0, out);
+    uint32_t out;
+    if (onv_node_attention(l, node) != ONV_ATTENTION_NONE) {
+        out = attention_product(l, node);
+    } else {
+        const uint32_t in[2] = {onv_node_in(l, node, 0), onv_node_in(l, node, 1)};
+        onv_eager_tensor w = onv_tensor_at(&l->emit, in[1]);
+        uint32_t bias = w.rank == 2 ? onv_dropped_bias(l, node, w.dims[1]) : ONV_NO_TENSOR;
+        onv_aten_id call = is_plain_bmm(l, node, in) ? ONV_ATEN_bmm : ONV_ATEN_matmul;
+        out = bias != ONV_NO_TENSOR ? onv_emit_linear(&l->emit, in[0], in[1], bias)
+                                    : onv_recover_binary(l, call, in[0], in[1], node->outputs[0]);
+    }
+    onv_node_set(l, node, 0, out);
 }
 
 /* What a product with a number other than 1 multiplies; the value itself where there is none. */
@@ -129,15 +117,11 @@ void onv_lower_gemm(onv_lowering *l, const onv_node *node)
 
 void onv_lower_einsum(onv_lowering *l, const onv_node *node)
 {
-    enum { MAX_OPERANDS = 8 };
-    uint32_t in[MAX_OPERANDS], out = ONV_NO_TENSOR;
     const onv_attr *equation = onv_node_attr(node, "equation");
-    bool is_plain =
-        equation != NULL && equation->kind == ONV_ATTR_STRING && node->n_inputs <= MAX_OPERANDS;
-    for (uint32_t k = 0; k < node->n_inputs && is_plain; k++) in[k] = onv_node_in(l, node, k);
-    if (is_plain) out = onv_emit_einsum(&l->emit, equation->s, in, node->n_inputs);
-    if (out == ONV_NO_TENSOR && l->emit.status == ONV_OK)
-        onv_lower_by_traits(l, node);
-    else
-        onv_node_set(l, node, 0, out);
+    onv_recover_list(l, "tensors");
+    for (uint32_t k = 0; k < node->n_inputs; k++)
+        onv_recover_tensor(l, "", onv_node_in(l, node, k));
+    if (equation != NULL && equation->kind == ONV_ATTR_STRING)
+        onv_recover_text(l, "equation", equation->s);
+    onv_node_set(l, node, 0, onv_recover_call(l, ONV_ATEN_einsum, node->outputs[0]));
 }

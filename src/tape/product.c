@@ -1,8 +1,6 @@
 /* Products of matrices. */
 #include "emit/product.h"
 
-#include <string.h>
-
 #include "tape/state.h"
 
 void onv_tape_linear(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
@@ -118,7 +116,7 @@ void onv_tape_einsum(onv_tape *t, const onv_program_call *c, const onv_aten_op *
     onv_tape_operands(t, c, op);
     for (size_t i = 0; i < t->operands.count && n < MAX_OPERANDS; i++)
         in[n++] = t->operands.at[i].tensor;
-    if (equation != NULL && strstr(equation, "->") != NULL && n == t->operands.count)
+    if (equation != NULL && n == t->operands.count)
         out = onv_emit_einsum(&t->emit, equation, in, n);
     if (out == ONV_NO_TENSOR) {
         onv_tape_by_row(t, c, op, in_place);
