@@ -405,7 +405,6 @@ static void clean_up(onv_lowering *l)
     onv_vec_cleanup(&l->weights.reads);
     onv_vec_cleanup(&l->weights.views);
     onv_vec_cleanup(&l->signature.looked_up);
-    onv_vec_cleanup(&l->weights.given);
     onv_emitter_cleanup(&l->emit);
     onv_recover_cleanup(l);
     onv_vec_cleanup(&l->region.mark);

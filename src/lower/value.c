@@ -236,10 +236,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     if (is_host_weight(l, id) || !onv_value_shape(l, id, &whole)) return ONV_NO_TENSOR;
     onv_weight_use use = use_for(l, id, read);
     const char *layer = use == ONV_WEIGHT_TRAINED ? onv_weight_layer(l, id, read) : NULL;
-    onv_given given = {.value = ONV_NO_VALUE};
-    uint32_t again = ONV_NO_TENSOR;
-    if (use == ONV_WEIGHT_MADE) again = onv_weight_given_before(l, id, read, &given);
-    if (again != ONV_NO_TENSOR) return again;
+    uint32_t again;
     if (layer != NULL && onv_ptr_map_get(&l->weights.layers, layer, &again) &&
         has_shape(&l->emit.eager->tensors.at[again], &whole))
         return again;
@@ -259,7 +256,6 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
         return tensor;
     if (use == ONV_WEIGHT_MADE) {
         storage->kind = ONV_STORAGE_ACTIVATION;
-        onv_weight_note_given(l, given, tensor);
         return emit_source(l, "full", complemented(l, id), tensor, 0);
     }
     make_parameter(l, tensor, onv_weight_name(l, id, read),

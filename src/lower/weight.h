@@ -19,15 +19,6 @@ typedef struct onv_weight_read {
     uint32_t tensor;       /* of the owner, at its first read; ONV_NO_TENSOR: none yet */
 } onv_weight_read;
 
-/* A constant that stands for a view of what several modules are given; see weight_views.c. */
-typedef struct onv_given {
-    onv_value_id value; /* the first of its copies */
-    uint32_t tensor;
-    uint64_t contents;      /* a hash of them; 0: not known */
-    const char *last_scope; /* the last module that read one */
-    const char *module_class;
-} onv_given;
-
 typedef enum onv_weight_use {
     ONV_WEIGHT_TRAINED,
     ONV_WEIGHT_BUFFER,
@@ -50,7 +41,6 @@ typedef struct onv_weights {
     onv_ptr_map layers;          /* by name of what a layer trains, interned: its tensor */
     bool *inplace_used;          /* by pattern of `inplace` */
     ONV_VEC(onv_value_id) views; /* weights that are views, one of each shape */
-    ONV_VEC(onv_given) given;    /* what modules are given as views, which the export computed */
 } onv_weights;
 
 /* --- weight.c ---------------------------------------------------------------------------- */
@@ -73,11 +63,6 @@ bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id);
 uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id);
 /* Dims along which the tensor repeats, by its first bytes: bits; 0: none, or its elements are all alike, or not at hand. */
 uint32_t onv_weight_repeated_dims(onv_lowering *l, const onv_tensor *tensor);
-/* The tensor that another module of the class was given as it; ONV_NO_TENSOR: none, then `given` is noted once
- * there is one. */
-uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
-                                 onv_given *given);
-void onv_weight_note_given(onv_lowering *l, onv_given given, uint32_t tensor);
 /* One copy in the file of what is several parameters. */
 bool onv_weight_is_shared(onv_lowering *l, onv_value_id id);
 /* The owner that operand k of the node stands for, k UINT32_MAX: any of its module; NULL where no node
@@ -119,10 +104,6 @@ const unsigned char *onv_weight_head(onv_lowering *l, const onv_tensor *tensor, 
                                      unsigned char **buffer);
 /* Are all elements the same? True where they cannot be read, or are more bytes in another file than that. */
 bool onv_weight_may_be_uniform(onv_lowering *l, const onv_tensor *tensor, size_t most_elsewhere);
-
-/* A hash of how the tensor's elements begin; 0 where they are not at hand. Tables of other angles differ from their second
- * row on. */
-uint64_t onv_weight_contents(onv_lowering *l, onv_value_id id);
 
 /* --- weight_shape.c ----------------------------------------------------------------------------- */
 

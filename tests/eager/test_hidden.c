@@ -272,112 +272,6 @@ static void expanded_indices_count_once(void **state)
     assert_true(held[0] > 0 && held[0] < EDGES * 8 * sizeof(int64_t));
 }
 
-/* Nor do those that repeat the same indices for another width, or indices that the file has as they are. */
-static void indices_of_other_widths_count_once(void **state)
-{
-    (void)state;
-    enum { EDGES = 128 };
-    uint64_t held[2];
-    int64_t plain[EDGES], wide[EDGES][8], thin[EDGES][4];
-    for (int64_t i = 0; i < EDGES; i++) {
-        plain[i] = i % 3;
-        for (int k = 0; k < 8; k++) wide[i][k] = thin[i][k / 2] = plain[i];
-    }
-    for (int n = 0; n < 2; n++) {
-        model *m = begin();
-        model_weight(m, "v", "f32[8,4]");
-        model_role(m, "v", "PARAMETER");
-        model_weight_data(m, "val_4", "i64[128]", plain, sizeof plain);
-        model_weight_data(m, "expand", "i64[128,8]", wide, sizeof wide);
-        if (n == 1) model_weight_data(m, "expand_1", "i64[128,4]", thin, sizeof thin);
-        model_node(m, "MatMul", "narrow", "h v", "k", "");
-        model_node(m, "Gather", "wide rows", "h val_4", "hs", "axis=0");
-        model_node(m, "Gather", "narrow rows", "k val_4", "ks", "axis=0");
-        model_source(m, "net", "scatter_add");
-        model_class(m, "Net", "aten.scatter_add.default");
-        model_node(m, "ScatterElements", "wide", "h expand hs", "a", "axis=0 reduction='add'");
-        model_source(m, "net", "scatter_add_1");
-        model_class(m, "Net", "aten.scatter_add.default");
-        if (n == 1)
-            model_node(m, "ScatterElements", "thin", "k expand_1 ks", "b",
-                       "axis=0 reduction='add'");
-        model_node(m, "MatMul", "last", "a v", "y", "");
-        model_output(m, "y", "f32");
-        if (n > 0) model_output(m, "b", "f32");
-        const onv_lower_options lower = {.loss = ONV_LOSS_NONE, .locals = true};
-        held[n] = train(m, &lower, NULL, "").buffer_bytes;
-    }
-    assert_int_equal(held[1], held[0]);
-    assert_int_equal(held[0], EDGES * sizeof(int64_t));
-}
-
-/* Two modules multiply by a table and its double, of which the export has a copy for each of them, as views: one tensor
- * is there for both, where their classes, the shapes and what the file has of them are the same, and until the module around
- * them returns. */
-static void what_all_modules_are_given_is_one(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *class, *shape, *name;
-        uint32_t n_tables;
-        bool has_contents;
-        float last; /* of the second module's tables */
-        const char *listed;
-    } cases[] = {{"Turn", "f32[4,8]", "unsqueeze", 2, false, 0, NULL},
-                 {"Turn", "f32[1,4,8]", "unsqueeze", 4, false, 0, NULL},
-                 {"Other", "f32[4,8]", "unsqueeze", 4, false, 0, NULL},
-                 {"Turn", "f32[4,8]", "cos", 4, false, 0, NULL},
-                 /* Parts, of what is made or of a buffer. */
-                 {"Turn", "f32[4,8]", "select", 2, true, 0, "net.w"},
-                 {"Turn", "f32[4,8]", "select", 4, true, 0, "net.w ~net.table"},
-                 {"Turn", "f32[4,8]", "unsqueeze", 2, true, 0, NULL},
-                 {"Turn", "f32[4,8]", "unsqueeze", 4, true, 1, NULL}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        static const char *const values[] = {"h", "a", "b", "c", "d"};
-        pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "net.w", "f32[8,8]");
-        model_role(m, "net.w", "PARAMETER");
-        if (cases[i].listed != NULL) model_parameters(m, cases[i].listed);
-        model_source(m, "net", "matmul");
-        model_class(m, "Net", "aten.matmul.default");
-        model_node(m, "MatMul", "", "x net.w", "h", "");
-        for (unsigned k = 0; k < 4; k++) {
-            char table[32], inputs[64], module[32], class[32];
-            snprintf(table, sizeof table, "%s_%u", cases[i].name, k + 1);
-            snprintf(inputs, sizeof inputs, "%s %s", values[k], table);
-            snprintf(module, sizeof module, "net', 'net.%u", k / 2);
-            const char *shape = k < 2 ? "f32[4,8]" : cases[i].shape;
-            float contents[32] = {(float)(k % 2), [31] = k < 2 ? 0 : cases[i].last};
-            if (cases[i].has_contents)
-                model_weight_data(m, table, shape, contents, sizeof contents);
-            else
-                model_weight(m, table, shape);
-            model_source(m, module, "mul");
-            snprintf(class, sizeof class, "Net', '%s", k < 2 ? "Turn" : cases[i].class);
-            model_class(m, class, "aten.mul.Tensor");
-            model_node(m, "Mul", "", inputs, values[k + 1], "");
-        }
-        model_source(m, "net", "neg");
-        model_class(m, "Net", "aten.neg.default");
-        model_node(m, "Neg", "", "d", "y", "");
-        model_output(m, "y", "f32");
-        pass_run(&p, m, NULL);
-        uint32_t n_tables = 0, last = 0;
-        for (size_t b = 0; b < p.t.buffers.count; b++) {
-            const onv_buffer *buffer = &p.t.buffers.at[b];
-            if (buffer->label == NULL || strncmp(buffer->label, cases[i].name, 3) != 0) continue;
-            n_tables++;
-            if (buffer->last > last) last = buffer->last;
-        }
-        if (n_tables != cases[i].n_tables) fail_msg("%zu: %u tables", i, n_tables);
-        bool is_buffer = cases[i].listed != NULL && strchr(cases[i].listed, '~') != NULL;
-        assert_int_equal(last, p.t.steps.count - 1 - (n_tables > 2 && !is_buffer));
-        pass_drop(&p);
-    }
-}
-
 /* Lists in which a network keeps what calls read until the next pass. */
 static void caches_are_told(void **state)
 {
@@ -481,11 +375,9 @@ int main(void)
         cmocka_unit_test(activations_say_what_they_may_save),
         cmocka_unit_test(groups_of_one_channel_are_a_group_norm),
         cmocka_unit_test(a_benchmark_of_kernels_has_a_range),
-        cmocka_unit_test(what_all_modules_are_given_is_one),
         cmocka_unit_test(caches_are_told),
         cmocka_unit_test(removed_calls_are_told),
         cmocka_unit_test(expanded_indices_count_once),
-        cmocka_unit_test(indices_of_other_widths_count_once),
     };
     return cmocka_run_group_tests_name("eager.hidden", tests, NULL, NULL);
 }
