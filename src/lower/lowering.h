@@ -25,6 +25,11 @@ typedef enum onv_cloned_for {
     ONV_CLONED_FOR_ALL,
 } onv_cloned_for;
 
+/* Of a list of tensors: how many it goes on from, and one of them further back, as a skip list has it. */
+typedef struct onv_list_place {
+    uint32_t depth, jump;
+} onv_list_place;
+
 /* Of each value. "1 +": 0 is none. */
 typedef struct onv_value_state {
     uint32_t tensor;         /* that stands for it now; ONV_NO_TENSOR: none yet, or on the host */
@@ -100,6 +105,7 @@ struct onv_lowering {
     onv_fusions fusions;
     onv_value_state *values;  /* by value */
     uint64_t *fused_macs;     /* by fusion */
+    onv_list_place *lists;    /* by value; NULL: no list was made yet */
     uint8_t residual_updates; /* onv_updates */
 
     onv_known_rule known[ONV_KNOWN_RULES]; /* by the address of the operator's name */

@@ -47,19 +47,38 @@ static int64_t length_of(const onv_lowering *l, onv_value_id list)
     return known ? type->length.raw : -1;
 }
 
+/* Each list knows its depth and one further back, so that looking for an item takes few steps in a long chain. */
+static void note_list(onv_lowering *l, const onv_node *node)
+{
+    if (l->lists == NULL)
+        l->lists =
+            ONV_ARENA_ARRAY(&l->emit.eager->arena, onv_list_place, l->emit.model->values.count);
+    if (l->lists == NULL) l->emit.status = onv_fail_memory(l->emit.err);
+    bool goes_on =
+        (appends(node) || maps_views(node)) && node->n_inputs > 0 && onv_is_value(node->inputs[0]);
+    if (l->lists == NULL || !goes_on || !onv_is_value(node->outputs[0])) return;
+    uint32_t from = node->inputs[0].index;
+    onv_list_place before = l->lists[from], first = l->lists[before.jump];
+    bool doubles = before.depth - first.depth == first.depth - l->lists[first.jump].depth;
+    l->lists[node->outputs[0].index] = (onv_list_place){
+        .depth = before.depth + 1, .jump = doubles && before.depth > 0 ? first.jump : from};
+}
+
 /* The tensor that was put there; ONV_NO_TENSOR where that is not known. */
 static uint32_t item_of(onv_lowering *l, onv_value_id list, int64_t place)
 {
-    const onv_node *maker = maker_of(l, list);
     if (place < 0) place += length_of(l, list);
-    while (maker != NULL && place >= 0 && l->emit.status == ONV_OK) {
+    while (onv_is_value(list) && place >= 0 && l->emit.status == ONV_OK) {
+        const onv_node *maker = maker_of(l, list);
         if (!onv_work(1)) l->emit.status = ONV_ERR_CANCELLED;
         if (is_op(maker, "SequenceConstruct"))
             return place < maker->n_inputs ? onv_node_in(l, maker, (uint32_t)place) : ONV_NO_TENSOR;
-        if (!makes_list(maker) || maker->n_inputs == 0) return ONV_NO_TENSOR;
-        if (appends(maker) && length_of(l, maker->outputs[0]) == place + 1)
-            return onv_node_in(l, maker, 1);
-        maker = maker_of(l, maker->inputs[0]);
+        if (maker == NULL || !makes_list(maker) || maker->n_inputs == 0) return ONV_NO_TENSOR;
+        if (appends(maker) && length_of(l, list) == place + 1) return onv_node_in(l, maker, 1);
+        onv_value_id further = {l->lists != NULL ? l->lists[list.index].jump : 0};
+        bool is_there =
+            l->lists != NULL && l->lists[list.index].depth > 0 && length_of(l, further) > place;
+        list = is_there ? further : maker->inputs[0];
     }
     return ONV_NO_TENSOR;
 }
@@ -127,7 +146,10 @@ void onv_lower_block_diag(onv_lowering *l, const onv_fusion *f)
 bool onv_lower_sequence(onv_lowering *l, const onv_node *node)
 {
     if (l->emit.options->inference) return false;
-    if (makes_list(node)) return true;
+    if (makes_list(node)) {
+        note_list(l, node);
+        return true;
+    }
     bool joins = is_op(node, "ConcatFromSequence");
     if (!joins && !is_op(node, "SequenceAt")) return false;
     const onv_node *maker = node->n_inputs > 0 ? maker_of(l, node->inputs[0]) : NULL;

@@ -206,7 +206,7 @@ const family note_families[] = {
     {"note-attention", args_attention, false, ONE_NOTE},
     {"note-linear", args_linear, false, ONE_NOTE},
     {"note-rules", rules, false, ONE_NOTE},
-    {"listed-parameters", listed_parameters, false, 0},
+    {"listed-parameters", listed_parameters, true, 0},
     {"listed-buffers", listed_buffers, false, 0},
     {"read-parameters", read_parameters, true, 0},
     {"lists-again", lists_again, false, 0},
