@@ -49,27 +49,28 @@ static void write_names(const onv_json_part *job, const char *key, const onv_val
 
 /* Keys must differ. A dim and an input may share a name: the dim is listed, the input's shape stands
  * at its tensor. */
-static bool is_listed_otherwise(const onv_infer_info *infer, size_t index)
+static void list_first(const onv_infer_info *infer, bool dims, onv_strings *names, bool *is_listed)
 {
-    const onv_bound *bound = &infer->bounds.at[index];
     for (size_t i = 0; i < infer->bounds.count; i++) {
-        const onv_bound *other = &infer->bounds.at[i];
-        bool is_dim = bound->size >= 0, other_is_dim = other->size >= 0;
-        if ((is_dim == other_is_dim ? i < index : other_is_dim) &&
-            strcmp(other->name, bound->name) == 0)
-            return true;
+        size_t before = names->count;
+        if ((infer->bounds.at[i].size >= 0) != dims) continue;
+        is_listed[i] = onv_intern(names, infer->bounds.at[i].name) != NULL && names->count > before;
     }
-    return false;
 }
 
 void onv_json_write_bindings(const onv_json_part *job)
 {
     const onv_infer_info *infer = job->view->infer;
+    onv_strings names;
+    onv_strings_init(&names, job->scratch);
+    bool *is_listed = ONV_ARENA_ARRAY(job->scratch, bool, infer->bounds.count);
     onv_json_put_open(job->json, "bindings", '{', ONV_JSON_INLINE);
-    for (size_t b = 0; b < infer->bounds.count; b++) {
+    if (is_listed != NULL) list_first(infer, true, &names, is_listed);
+    if (is_listed != NULL) list_first(infer, false, &names, is_listed);
+    for (size_t b = 0; b < infer->bounds.count && !job->scratch->failed; b++) {
         const onv_bound *bound = &infer->bounds.at[b];
+        if (!is_listed[b]) continue;
         onv_value_id input = onv_view_bound_input(job->view, bound);
-        if (is_listed_otherwise(infer, b)) continue;
         onv_json_key(job->json, bound->name);
         if (bound->size >= 0)
             onv_json_i64(job->json, bound->size);
@@ -79,6 +80,8 @@ void onv_json_write_bindings(const onv_json_part *job)
             onv_json_null(job->json);
     }
     onv_json_close(job->json);
+    onv_strings_cleanup(&names);
+    end_element(job);
 }
 
 static void write_model(const onv_json_part *job)
