@@ -155,6 +155,11 @@ onv_status onv_analysis_add_example(const onv_request *from, const onv_options *
     }
     onv_heap_free(dims);
     if (status == ONV_OK) rank_pieces(analysis);
+    if (status == ONV_ERR_LIMIT && onv_watch_forgive_memory(from->watch)) {
+        onv_model_diag(&analysis->model, ONV_NOTE, "no-example", NULL,
+                       "no example of sizes is computed: %s", why.message);
+        return ONV_OK;
+    }
     if (status != ONV_ERR_MODEL && status != ONV_ERR_USAGE) {
         if (status != ONV_OK && err != NULL) *err = why;
         return status;

@@ -84,6 +84,11 @@ static onv_status split_batch(const onv_request *from, const onv_options *option
         if (batch == 0 || batch % parts != 0) break;
         onv_status status = analyse_part(from, *options, name, batch / parts, &part, &why);
         if (status == ONV_ERR_MODEL || status == ONV_ERR_USAGE) break; /* it takes no such batch */
+        if (status == ONV_ERR_LIMIT && onv_watch_forgive_memory(from->watch)) {
+            onv_model_diag(&analysis->model, ONV_NOTE, "no-parts", NULL,
+                           "the batch in parts is not computed: %s", why.message);
+            break;
+        }
         if (status != ONV_OK) {
             if (err != NULL) *err = why;
             return status;

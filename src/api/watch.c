@@ -85,6 +85,14 @@ bool onv_watch_forgive_search(onv_watch *watch)
     return true;
 }
 
+bool onv_watch_forgive_memory(onv_watch *watch)
+{
+    onv_quota *q = &watch->quota;
+    if (!q->refused || q->spent || onv_watch_over(watch)) return false;
+    q->refused = false;
+    return true;
+}
+
 void onv_tell(const onv_options *options, const char *format, ...)
 {
     char stage[80];

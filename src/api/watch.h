@@ -36,6 +36,10 @@ void onv_watch_end_searches(onv_watch *watch);
 /* Whether a search passed that limit, and nothing else. If so, what follows may take an eighth of it again. */
 bool onv_watch_forgive_search(onv_watch *watch);
 
+/* Whether an analysis that was given up passed the limit on memory, and nothing else. If so, what follows may take
+ * again what it gave back. */
+bool onv_watch_forgive_memory(onv_watch *watch);
+
 /* Tells the caller what is worked on. */
 void onv_tell(const onv_options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -203,6 +203,48 @@ static void passes_that_repeat_take_no_memory(void **state)
     assert_true(two.peak_bytes > one.peak_bytes);
 }
 
+/* What goes beyond the question is left out where it alone takes too much memory, and that is said. */
+static void an_answer_needs_no_room_for_more(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *code;
+        int64_t batch;
+    } rows[] = {
+        {ONV_SOURCE_DIR "/samples/gpt2.onnx", "no-example", 0},
+        {ONV_SOURCE_DIR "/samples/mobilenet_v2.onnx", "no-parts", 8},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bool was_left_out = false;
+        uint64_t limit = 64 << 20;
+        onv_status status = ONV_OK;
+        for (; status == ONV_OK; limit -= limit / 64) {
+            onv_options options = onv_options_default();
+            onv_limits limits = onv_limits_default();
+            onv_analysis *analysis;
+            onv_error error;
+            limits.arena_bytes = limit;
+            options.limits = &limits;
+            options.batch = rows[i].batch;
+            options.example = options.savings = true;
+            options.runtimes = "ideal";
+            status = onv_analysis_new(rows[i].model, &options, &analysis, &error);
+            if (status != ONV_OK) break;
+            bool is_told = false;
+            for (size_t k = 0; k < analysis->model.diags.count; k++)
+                is_told |= strcmp(analysis->model.diags.at[k].code, rows[i].code) == 0;
+            assert_true(is_told || !was_left_out);
+            was_left_out |= is_told;
+            assert_int_equal(onv_report((const onv_analysis *const *)&analysis, 1, ONV_FORMAT_TEXT,
+                                        NULL, drop, NULL, &error),
+                             ONV_OK);
+            onv_analysis_destroy(analysis);
+        }
+        assert_int_equal(status, ONV_ERR_LIMIT);
+        assert_true(was_left_out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +253,7 @@ int main(void)
         cmocka_unit_test(a_limit_of_work_binds_every_pass),
         cmocka_unit_test(every_pass_can_be_cancelled),
         cmocka_unit_test(passes_that_repeat_take_no_memory),
+        cmocka_unit_test(an_answer_needs_no_room_for_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
