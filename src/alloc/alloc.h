@@ -195,9 +195,6 @@ const onv_block *onv_allocator_next_block(const onv_allocator *a, const onv_segm
 /* The image of memory is whole and agrees with the statistics. */
 onv_status onv_allocator_check(const onv_allocator *a, onv_error *err);
 
-/* Segments and blocks as text, one a line. False: `write` stopped. */
-bool onv_allocator_dump(const onv_allocator *a, onv_write_fn write, void *context);
-
 /* A table of current, peak, added and removed for every statistic, in the manner of
  * torch.cuda.memory_summary(). */
 bool onv_allocator_summary(const onv_allocator *a, onv_write_fn write, void *context);

@@ -97,30 +97,6 @@ bool onv_allocator_summary(const onv_allocator *a, onv_write_fn write, void *con
     return o.ok;
 }
 
-/* --- Dump -------------------------------------------------------------------------------------- */
-
-bool onv_allocator_dump(const onv_allocator *a, onv_write_fn write, void *context)
-{
-    static const char *const pools[] = {"", " large", " small"};
-    static const char *const states[] = {"free", "used", "unmapped"};
-    out o = {write, context, true};
-    const onv_segment *s = NULL;
-    while (o.ok && (s = onv_allocator_next_segment(a, s)) != NULL) {
-        put(&o, "segment 0x%" PRIx64 " %" PRIu64 "%s%s\n", s->address, s->bytes, pools[s->pool],
-            s->expandable ? " expandable"
-            : s->direct   ? " direct"
-                          : "");
-        const onv_block *b = NULL;
-        while (o.ok && (b = onv_allocator_next_block(a, s, b)) != NULL) {
-            put(&o, "  0x%" PRIx64 " %" PRIu64 " %s", b->address, b->bytes, states[b->state]);
-            if (b->state == ONV_BLOCK_USED)
-                put(&o, " id %" PRIu32 " requested %" PRIu64, b->id, b->requested);
-            put(&o, "\n");
-        }
-    }
-    return o.ok;
-}
-
 /* --- CSV --------------------------------------------------------------------------------------- */
 
 const char onv_alloc_csv_header[] =

@@ -8,11 +8,6 @@ bool onv_path_is_part(const char *path, const char *module, size_t length)
                                             (path[length] == '.' || path[length] == '\0')));
 }
 
-bool onv_path_is_of(const char *path, const char *module)
-{
-    return onv_path_is_part(path, module, strlen(module));
-}
-
 bool onv_path_is_inside(const char *path, const char *module)
 {
     size_t length = strlen(module);

@@ -8,7 +8,6 @@
 /* Is the path the module, of whose path these are the first `length` bytes, or inside of it? Everything is inside of
  * "", the network. A path may be NULL: of no module. */
 bool onv_path_is_part(const char *path, const char *module, size_t length);
-bool onv_path_is_of(const char *path, const char *module);
 /* Likewise, but not the module itself. */
 bool onv_path_is_inside(const char *path, const char *module);
 

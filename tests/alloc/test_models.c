@@ -260,22 +260,6 @@ static void csv_row(void **state)
                                               "reserved_end,segments");
 }
 
-static void dump(void **state)
-{
-    (void)state;
-    onv_allocator a;
-    onv_error err = {0};
-    assert_int_equal(onv_allocator_init(&a, onv_alloc_model_find("torch"), NULL, &err), ONV_OK);
-    assert_int_equal(onv_allocator_alloc(&a, 5, 100, &err), ONV_OK);
-    log_text l = {0};
-    assert_true(onv_allocator_dump(&a, append, &l));
-    assert_string_equal(l.text, "segment 0x100000000000 2097152 small\n"
-                                "  0x100000000000 512 used id 5 requested 100\n"
-                                "  0x100000000200 2096640 free\n");
-    assert_false(onv_allocator_dump(&a, append, &(log_text){.used = 500}));
-    onv_allocator_cleanup(&a);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,7 +268,7 @@ int main(void)
         cmocka_unit_test(ideal_sums),   cmocka_unit_test(names),
         cmocka_unit_test(wrong_events), cmocka_unit_test(overflow),
         cmocka_unit_test(capacity),     cmocka_unit_test(segments_by_event),
-        cmocka_unit_test(csv_row),      cmocka_unit_test(dump),
+        cmocka_unit_test(csv_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

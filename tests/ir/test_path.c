@@ -16,9 +16,6 @@ static void a_module_has_what_follows_a_dot(void **state)
     assert_false(onv_path_is_inside("layer10.conv", "layer1"));
     assert_false(onv_path_is_inside("layer1", "layer1"));
     assert_false(onv_path_is_inside("layer", "layer1"));
-    assert_true(onv_path_is_of("layer1", "layer1"));
-    assert_true(onv_path_is_of("layer1.0", "layer1"));
-    assert_false(onv_path_is_of("layer10", "layer1"));
     assert_true(onv_path_is_part("layer1.0", "layer1.1", 6));
     assert_false(onv_path_is_part("layer1.0", "layer1.1", 8));
 }
@@ -28,8 +25,6 @@ static void everything_is_inside_of_the_network(void **state)
     (void)state;
     assert_true(onv_path_is_inside("layer1", ""));
     assert_false(onv_path_is_inside("", ""));
-    assert_true(onv_path_is_of("", ""));
-    assert_false(onv_path_is_of(NULL, ""));
     assert_false(onv_path_is_inside(NULL, "layer1"));
 }
 
