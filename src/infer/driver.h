@@ -84,6 +84,10 @@ typedef struct onv_driver {
 onv_status onv_driver_open(onv_driver *driver, onv_model *model, onv_error *err);
 void onv_driver_close(onv_driver *driver);
 
+/* Rules compare names of operators alone, and count on what the table says of these: on their inputs, say. Where a node is of another
+ * operator, or does not have those, its domain becomes a part of its name: "my.domain::Add". Of all nodes, those too that never run. */
+onv_status onv_driver_name_others(onv_driver *driver);
+
 /* Infers one node: the types and contents of its outputs from those of its inputs. */
 onv_status onv_driver_run_node(onv_driver *driver, onv_node_id id);
 

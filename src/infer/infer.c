@@ -140,6 +140,7 @@ static onv_status run(onv_driver *driver)
     driver->max_runs = limits.node_runs + (uint64_t)model->nodes.count * RUNS_PER_NODE;
     if (driver->max_runs < limits.node_runs) driver->max_runs = UINT64_MAX;
     type_constants(model);
+    ONV_TRY(onv_driver_name_others(driver));
     ONV_TRY(onv_bind_inputs(driver));
     ONV_TRY(run_graphs(driver));
     spread_never_runs(model);

@@ -201,6 +201,44 @@ static onv_status check_arity(const onv_op *op, const onv_node *node, onv_error 
     return ONV_OK;
 }
 
+/* --- Names of other operators ------------------------------------------------------------------- */
+
+static const char *domain_of(const onv_node *node)
+{
+    return node->domain[0] != '\0' ? node->domain : "ai.onnx";
+}
+
+/* The operator's name as the file has it. */
+static const char *plain_op(const onv_node *node)
+{
+    const char *domain = domain_of(node);
+    size_t length = strlen(domain);
+    bool is_named = strncmp(node->op_type, domain, length) == 0 &&
+                    strncmp(node->op_type + length, "::", 2) == 0;
+    return node->op_type + (is_named ? length + 2 : 0);
+}
+
+onv_status onv_driver_name_others(onv_driver *driver)
+{
+    onv_model *model = driver->model;
+    for (size_t i = 0; i < model->nodes.count; i++) {
+        onv_node *node = &model->nodes.at[i];
+        const char *plain = plain_op(node);
+        const onv_op *row = onv_op_find(&driver->index, node->domain, plain, node->version);
+        ONV_WORK(1);
+        if (plain != node->op_type || (row != NULL && check_arity(row, node, NULL) == ONV_OK))
+            continue;
+        char *name = onv_arena_printf(&driver->scratch, "%s::%s", domain_of(node), plain);
+        node->op_type = name != NULL ? onv_intern(&model->strings, name) : NULL;
+        onv_arena_reset(&driver->scratch);
+        if (node->op_type == NULL) {
+            node->op_type = plain;
+            return onv_fail_memory(driver->err);
+        }
+    }
+    return ONV_OK;
+}
+
 static onv_status report_unknown_op(onv_driver *driver, const onv_node *node)
 {
     /* The table may still know of what was rewound. */
@@ -211,11 +249,10 @@ static onv_status report_unknown_op(onv_driver *driver, const onv_node *node)
     if (!onv_ptr_map_set(&driver->unknown_at, node->op_type, (uint32_t)driver->unknown_ops.count) ||
         !onv_vec_push(&driver->unknown_ops, node->op_type))
         return onv_fail_memory(driver->err);
-    const char *domain = node->domain[0] != '\0' ? node->domain : "ai.onnx";
     onv_model_diag(driver->model, ONV_WARNING, "unknown-op", node->name,
                    "operator '%s' of domain '%s' (opset %d) is not known: its outputs have only "
                    "the shapes that the file declares",
-                   node->op_type, domain, node->version);
+                   plain_op(node), domain_of(node), node->version);
     return ONV_OK;
 }
 
@@ -285,11 +322,10 @@ static onv_status store_outputs(onv_driver *driver, const onv_op_ctx *c)
 static const onv_op *find_row(const onv_driver *driver, const onv_node *node)
 {
     const onv_op_shapes *custom = &driver->op_shapes;
-    const onv_op *row =
-        onv_op_shapes_find(custom, node->domain, node->op_type, node->version, true);
-    if (row == NULL) row = onv_op_find(&driver->index, node->domain, node->op_type, node->version);
-    if (row == NULL)
-        row = onv_op_shapes_find(custom, node->domain, node->op_type, node->version, false);
+    const char *op = plain_op(node);
+    const onv_op *row = onv_op_shapes_find(custom, node->domain, op, node->version, true);
+    if (row == NULL) row = onv_op_find(&driver->index, node->domain, op, node->version);
+    if (row == NULL) row = onv_op_shapes_find(custom, node->domain, op, node->version, false);
     return row;
 }
 

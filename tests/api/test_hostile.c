@@ -461,10 +461,52 @@ static void sequences_that_grow_share_their_items(void **state)
     }
 }
 
+/* Operators of other domains that have the names of ONNX's, and neither their operands nor their results. */
+static void names_of_other_domains(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *inputs, *outputs;
+    } lists[] = {{"", ""}, {"", "h"}, {"n2", "h"}, {"n2", "- h"}, {"- n2", "- - h"}};
+    static const char *const names[] = {"Relu",      "Add",    "Mul",     "BatchNormalization",
+                                        "Transpose", "Concat", "Reshape", "Gather"};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0] * sizeof names / sizeof names[0]; i++) {
+        onv_options options = onv_options_default();
+        const size_t n = sizeof names / sizeof names[0];
+        char name[40];
+        model *m = model_new(17);
+        model_input(m, "x", "f32[2,4,8,8]");
+        for (const char *w = "sbmv"; *w != '\0'; w++) model_weight(m, (char[]){*w, '\0'}, "f32[4]");
+        model_weight(m, "w", "f32[4,4,1,1]");
+        model_node(m, "Conv", "", "x w", "c", "");
+        model_node(m, "BatchNormalization", "", "c s b m v", "n1", "");
+        model_node(m, "Add", "", "n1 x", "a", "");
+        model_node(m, "Relu", "", "a", "r", "");
+        model_node(m, "BatchNormalization", "", "c s b m v", "n2", "");
+        model_value_info(m, "h", "f32[2,4,8,8]");
+        model_import(m, "other", 1);
+        snprintf(name, sizeof name, "other::%s", names[i % n]);
+        model_node(m, name, "", lists[i / n].inputs, lists[i / n].outputs, "");
+        if (strchr(lists[i / n].outputs, 'h') != NULL) {
+            model_node(m, "Relu", "", "h", "g", "");
+            model_output(m, "g", "f32");
+        }
+        model_output(m, "r", "f32");
+        for (unsigned k = 0; k < 2; k++) {
+            options.train = k > 0 ? "adamw" : NULL;
+            options.checkpoint = k > 0 ? "all" : NULL;
+            onv_analysis *a = model_analyse(m, &options);
+            onv_analysis_destroy(a);
+        }
+        model_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_line_is_answered),
+        cmocka_unit_test(names_of_other_domains),
         cmocka_unit_test(outputs_are_not_left_out),
         cmocka_unit_test(long_bodies_take_linear_time),
         cmocka_unit_test(sequences_that_grow_share_their_items),
