@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <spawn.h>
-#include <stdint.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,6 @@
 #include <unistd.h>
 
 #include "cli/message.h"
-
-extern char **environ;
 
 enum { PATH_BYTES = 4096, LACKS_PACKAGE = 3 };
 
@@ -23,24 +21,25 @@ static void find_self(char *self)
 }
 
 /* A virtual environment has both in one folder. */
-static const char *find_interpreter(const char *self, char *next_to_it)
+static void find_interpreter(const char *self, char *interpreter)
 {
     const char *named = getenv("ONNXVRAM_PYTHON"), *slash = strrchr(self, '/');
-    if (named != NULL && named[0] != '\0') return named;
     int n = slash == NULL
                 ? -1
-                : snprintf(next_to_it, PATH_BYTES, "%.*s/python3", (int)(slash - self), self);
-    return n > 0 && n < PATH_BYTES && access(next_to_it, X_OK) == 0 ? next_to_it : "python3";
+                : snprintf(interpreter, PATH_BYTES, "%.*s/python3", (int)(slash - self), self);
+    bool is_next_to_it = n > 0 && n < PATH_BYTES && access(interpreter, X_OK) == 0;
+    if (named != NULL && named[0] != '\0')
+        snprintf(interpreter, PATH_BYTES, "%s", named);
+    else if (!is_next_to_it)
+        snprintf(interpreter, PATH_BYTES, "python3");
 }
 
 /* What an interpreter says of the package: an exit status, or -1 where there is none to ask. */
-static int ask_for_package(const char *interpreter)
+static int ask_for_package(char *interpreter)
 {
-    static const char question[] =
-        "import importlib.util as u, sys; sys.exit(3 if u.find_spec('onnxvram') is None else 0)";
-    /* posix_spawnp() changes none of them. */
-    char *words[] = {(char *)(uintptr_t)interpreter, (char *)(uintptr_t) "-c",
-                     (char *)(uintptr_t)question, NULL};
+    char option[] = "-c", question[] = "import importlib.util as u, sys; "
+                                       "sys.exit(3 if u.find_spec('onnxvram') is None else 0)";
+    char *const words[] = {interpreter, option, question, NULL};
     pid_t child;
     int status;
     if (posix_spawnp(&child, interpreter, NULL, NULL, words, environ) != 0) return -1;
@@ -66,24 +65,24 @@ static int refuse(const char *command, const char *interpreter, int answer)
 
 int onv_cli_become_python(int argc, char **argv)
 {
-    char self[PATH_BYTES], next_to_it[PATH_BYTES], module[64];
+    char self[PATH_BYTES], interpreter[PATH_BYTES], module[64];
+    char run[] = "-m", program[] = "--program";
     find_self(self);
-    const char *interpreter = find_interpreter(self, next_to_it);
-    int answer = ask_for_package(interpreter);
+    find_interpreter(self, interpreter);
+    int answer = ask_for_package(interpreter), n = 0;
     if (answer != 0) return refuse(argv[0], interpreter, answer);
     snprintf(module, sizeof module, "onnxvram.%s", argv[0]);
-    const char **words = calloc((size_t)argc + 6, sizeof *words);
+    char **words = calloc((size_t)argc + 6, sizeof *words);
     if (words == NULL) return EXIT_UNUSABLE;
-    int n = 0;
     words[n++] = interpreter;
-    words[n++] = "-m";
+    words[n++] = run;
     words[n++] = module;
     if (self[0] != '\0') {
-        words[n++] = "--program";
+        words[n++] = program;
         words[n++] = self;
     }
     for (int i = 1; i < argc; i++) words[n++] = argv[i];
-    execvp(interpreter, (char **)(uintptr_t)words);
+    execvp(interpreter, words);
     free(words);
     return refuse(argv[0], interpreter, -1);
 }

@@ -54,7 +54,7 @@ static onv_status walk(onv_order_of *p, uint32_t j, onv_order_of *m, uint32_t i)
             put(p, j++, m, i++);
             continue;
         }
-        ONV_WORK(WINDOW * WINDOW);
+        ONV_WORK((uint64_t)WINDOW * WINDOW);
         if (!find_next(p, &j, m, &i)) return ONV_OK;
     }
     return ONV_OK;
