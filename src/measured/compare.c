@@ -7,7 +7,8 @@
 #include "base/quota.h"
 #include "measured/align.h"
 
-enum { UNIT = 512 };
+/* What is less than this part of the peak is not told of where orders part. */
+enum { UNIT = 512, PARTS_OF_NEWS = 1000 };
 
 /* A buffer of the prediction at its peak, or a block of the measurement at its own. */
 typedef struct entry {
@@ -134,15 +135,20 @@ static uint32_t step_at(const compare *c, uint32_t place)
     return c->t->buffers.at[c->predicted.at[place].id].first;
 }
 
-/* The first one of the prediction without a partner, or of the measurement between two that have one. */
-static onv_status find_missing(const compare *c, uint32_t j, uint32_t i, onv_measured_parting *to)
+static bool is_news(const compare *c, uint64_t bytes)
 {
-    const onv_order_of *p = &c->predicted, *m = &c->measured;
-    bool lacks = j < p->n && p->at[j].partner == ONV_NO_PARTNER;
-    bool adds = i < m->n && m->at[i].partner == ONV_NO_PARTNER;
+    return bytes > c->s->allocated_peak / PARTS_OF_NEWS;
+}
+
+/* The prediction's, or the measurement's, or both, without a partner. */
+static onv_status find_missing(const compare *c, uint32_t j, uint32_t i, bool lacks, bool adds,
+                               onv_measured_parting *to)
+{
+    uint64_t predicted = lacks ? c->t->buffers.at[c->predicted.at[j].id].bytes : 0;
+    uint64_t measured = adds ? c->s->requests.at[i].bytes : 0;
+    if (!is_news(c, predicted) && !is_news(c, measured)) return ONV_OK;
     ONV_TRY(name_step(c, step_at(c, j), to));
-    if (lacks) to->bytes.predicted = c->t->buffers.at[p->at[j].id].bytes;
-    if (adds) to->bytes.measured = c->s->requests.at[i].bytes;
+    to->bytes = (onv_measured_pair){predicted, measured};
     if (adds) to->where = onv_stack_text(c->s->requests.at[i].frames, c->arena);
     return adds && to->where == NULL ? onv_fail_memory(c->err) : ONV_OK;
 }
@@ -155,24 +161,15 @@ static uint32_t freed_in_prediction(const compare *c, uint32_t i)
     return freed < c->measured.n ? c->measured.at[freed].partner : ONV_NO_PARTNER;
 }
 
-/* How many tensors are allocated between two places: a free may stand on either side of a workspace. */
-static bool has_tensors_between(const compare *c, uint32_t a, uint32_t b)
-{
-    uint32_t low = a < b ? a : b, high = a < b ? b : a;
-    for (; low < high && low < c->predicted.n; low++)
-        if (!c->predicted.at[low].is_workspace) return true;
-    return false;
-}
-
 static onv_status find_lifetime(const compare *c, uint32_t j, onv_measured_parting *to)
 {
     const onv_aligned *a = &c->predicted.at[j];
     uint32_t freed = freed_in_prediction(c, a->partner);
-    /* What outlives the iteration, or the history, is not told; scalars make no difference. */
-    if (a->units <= 1 || freed == ONV_NO_PARTNER || a->freed >= c->predicted.n || freed < j ||
-        !has_tensors_between(c, a->freed, freed))
-        return ONV_OK;
     uint64_t bytes = c->t->buffers.at[a->id].bytes;
+    /* What outlives the iteration, or the history, is not told. */
+    if (!is_news(c, bytes) || freed == ONV_NO_PARTNER || a->freed >= c->predicted.n || freed < j ||
+        step_at(c, a->freed) == step_at(c, freed))
+        return ONV_OK;
     ONV_TRY(name_step(c, step_at(c, j), to));
     to->is_lifetime = true;
     to->bytes = (onv_measured_pair){bytes, c->s->requests.at[a->partner].bytes};
@@ -204,10 +201,16 @@ static onv_status find_parting(const compare *c)
     /* The first ones may be those that differ. */
     i -= m->at[i].partner < i ? m->at[i].partner : i;
     i = go_to_first_call(c, i);
-    for (; j < p->n && i < m->n && !to->found; i++, j++) {
+    while (j < p->n && i < m->n && !to->found) {
+        bool lacks = p->at[j].partner == ONV_NO_PARTNER;
+        bool adds = m->at[i].partner == ONV_NO_PARTNER;
         ONV_WORK(1);
-        if (p->at[j].partner != i) return find_missing(c, j, i, to);
-        if (!p->at[j].is_workspace) ONV_TRY(find_lifetime(c, j, to));
+        if (lacks || adds)
+            ONV_TRY(find_missing(c, j, i, lacks, adds, to));
+        else if (!p->at[j].is_workspace)
+            ONV_TRY(find_lifetime(c, j, to));
+        j += lacks || !adds;
+        i += adds || !lacks;
     }
     return ONV_OK;
 }
