@@ -42,12 +42,11 @@ static void the_first_iteration_is_another_one(void **state)
 {
     (void)state;
     char text[PROGRAM_TEXT];
-    program_expect_parts(
-        "compare " TRAIN "--snapshot " SNAPSHOT "early.pickle", 4,
-        (const char *const[]){"optimizer      5.0 MiB       64 B",
-                              "They part at step 31, optimizer of adamw:", "predicted nothing,",
-                              "2.5 MiB at _init_group", "outside", NULL},
-        text);
+    program_expect_parts("compare " TRAIN "--snapshot " SNAPSHOT "early.pickle", 4,
+                         (const char *const[]){"optimizer      5.0 MiB       64 B",
+                                               "They part at step 31, optimizer of adamw:",
+                                               "predicted 2.5 MiB,", "outside", NULL},
+                         text);
 }
 
 /* A pickle with a number in another's place: the first of `from` in the file at or behind `at`. */
