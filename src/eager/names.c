@@ -62,28 +62,6 @@ static const char *statements_of(const onv_naming *n, uint32_t op)
     return told != NULL ? told : "";
 }
 
-static bool list_alike(onv_words list, onv_words other)
-{
-    onv_words name;
-    while (onv_words_next(&list, &name))
-        if (onv_words_list(other, name)) return true;
-    return false;
-}
-
-/* A convolution whose norm is folded has the statement of the norm. Where that has one call alone, its own
- * is one before, which as a rule binds the same name. Where the one before calls a function, and binds what the norm
- * reads, the convolution stands in that function. */
-static void find_own(const onv_naming *n, uint32_t op, uint32_t last, told_frame *f)
-{
-    if (!n->calls->is_other[op] || f->kind != ONV_STATEMENT_CALLS) return;
-    const onv_statement *before = last != ONV_NO_STATEMENT ? &n->at.at[last] : NULL;
-    bool is_inside = before != NULL && before->kind == ONV_STATEMENT_HIDES &&
-                     list_alike(before->targets, f->reads);
-    f->line.length = 0;
-    if (is_inside)
-        *f = (told_frame){.line = before->line, .targets = before->targets, .kind = before->kind};
-}
-
 /* Of a member of a list: the length of its path up to its number. */
 static size_t list_length(const onv_call *call)
 {
@@ -148,7 +126,10 @@ static bool find_statements(onv_naming *n)
         told_frame f;
         for (uint32_t level = 0; level < count && next_frame(&at, &f); level++) {
             uint32_t last = n->current[around[level]];
-            if (level + 1 == count) find_own(n, i, last, &f);
+            /* A convolution whose norm is folded has the statement of the norm. Where that has one call alone, its own is one
+             * before, which as a rule binds the same name. */
+            if (level + 1 == count && n->calls->is_other[i] && f.kind == ONV_STATEMENT_CALLS)
+                f.line.length = 0;
             uint32_t inner = level + 1 < count ? around[level + 1] : ONV_NO_CALL;
             bool is_own = level + 1 == count;
             uint32_t moved = is_own ? find_moved(n, i, around[level], f.line) : ONV_NO_STATEMENT;
@@ -179,8 +160,6 @@ static bool find_statements(onv_naming *n)
             if (inner != ONV_NO_CALL) n->at.at[last].inner = inner;
             if (n->at.at[last].first == ONV_NO_CALL) n->at.at[last].first = inner;
             n->at.at[last].has_called |= !hides(f.kind);
-            if (f.kind == ONV_STATEMENT_LISTS && is_own && n->eager->ops.at[i].n_in > 1)
-                n->at.at[last].list = i + 1;
             parent = last;
         }
         n->of_op[i] = parent;
@@ -279,13 +258,6 @@ static char kind_of(const onv_naming *n, uint32_t op, uint32_t level)
     return f.kind;
 }
 
-/* A convolution whose own statement is not told may be the end of the one before it. */
-static uint32_t end_of(const onv_naming *n, const onv_statement *s)
-{
-    const onv_statement *next = s->next != ONV_NO_STATEMENT ? &n->at.at[s->next] : NULL;
-    return next != NULL && next->line.length == 0 ? next->last_op : s->last_op;
-}
-
 /* By call: results that leave it and share a name, so that a list has them, as of members that it goes through. No zeros, which
  * exporters make once for all. */
 static void count_leaving(onv_naming *n)
@@ -315,33 +287,23 @@ static void hold_in_list(onv_naming *n, const onv_statement *s, uint32_t tensor)
         onv_naming_hold(n, tensor, n->calls->at.at[parent].last_op);
 }
 
-/* Attention, and products of two results: what they read has names, as a rule, even in a function that is not told. */
-static bool is_joined(const onv_naming *n, uint32_t tensor)
+/* What a softmax gives to a product. */
+static bool is_weights_of_attention(const onv_naming *n, uint32_t op, uint32_t tensor)
 {
     enum { MOST_VIEWS = 8 };
     const onv_eager_tensor *all = n->eager->tensors.at;
     const onv_eager_op *at = &n->eager->ops.at[n->last_use[tensor]];
+    if (n->eager->ops.at[op].aten != ONV_ATEN_softmax) return false;
     for (uint32_t k = 0; k < MOST_VIEWS && at->n_out > 0 && at->out[0] != tensor &&
                          all[at->out[0]].storage == all[tensor].storage;
          k++) {
         tensor = at->out[0];
         at = &n->eager->ops.at[n->last_use[tensor]];
     }
-    bool is_product = at->aten == ONV_ATEN_mm || at->aten == ONV_ATEN_bmm ||
-                      at->aten == ONV_ATEN_flash_attention ||
-                      at->aten == ONV_ATEN_cudnn_attention ||
-                      at->aten == ONV_ATEN_efficient_attention;
-    uint32_t made = 0;
-    for (uint32_t k = 0; k < at->n_in && is_product; k++) made += n->made_by[at->in[k].tensor] > 0;
-    return made > 1;
+    return at->aten == ONV_ATEN_mm || at->aten == ONV_ATEN_bmm;
 }
 
-static bool is_weights_of_attention(const onv_naming *n, uint32_t op, uint32_t tensor)
-{
-    return n->eager->ops.at[op].aten == ONV_ATEN_softmax && is_joined(n, tensor);
-}
-
-/* The upper end of a program: what a line does not tell the end of has a name until its call is over, or something outside
+/* The upper end: what a line does not tell the end of has a name until its call is over, or something outside
  * has it. */
 static void hold_open(onv_naming *n, const onv_statement *s, uint32_t tensor)
 {
@@ -381,8 +343,7 @@ static void hold_result(onv_naming *n, uint32_t op, uint32_t tensor)
         if (n->last_use[tensor] <= s->last_op) {
             bool is_chain = n->calls->at.at[s->call].is_chain;
             bool is_hidden = hides(kind_of(n, op, level));
-            bool is_named = n->upper_end || is_joined(n, tensor);
-            if (is_named && !is_chain && is_hidden) onv_naming_hold(n, tensor, end_of(n, s));
+            if (n->upper_end && !is_chain && is_hidden) onv_naming_hold(n, tensor, s->last_op);
             if (is_hidden && is_weights_of_attention(n, op, tensor))
                 onv_naming_hold_weights(n, s, true, tensor);
             if ((adds_to_list(s) && op == s->last_op) || is_unread_value(n, s, op, tensor))
@@ -397,47 +358,14 @@ static void hold_result(onv_naming *n, uint32_t op, uint32_t tensor)
     }
 }
 
-static bool joins(const onv_eager_op *op, uint32_t tensor)
+/* The upper end: a list that has a name holds what an operation joins, and no line need tell of it. */
+static void hold_joined(onv_naming *n, uint32_t op)
 {
-    for (uint32_t k = 0; k < op->n_in; k++)
-        if (op->in[k].tensor == tensor) return true;
-    return false;
-}
-
-/* When the line that joined the list runs again, as the body of a loop does, and joins other tensors, the name has another list
- * by then, which has begun with the first of them: before the second one is made. */
-static uint32_t list_until(const onv_naming *n, const onv_statement *s, uint32_t tensor)
-{
-    uint32_t next = s->next, end = n->calls->at.at[s->call].last_op;
-    for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && next != ONV_NO_STATEMENT;
-         k++, next = n->at.at[next].next) {
-        const onv_statement *again = &n->at.at[next];
-        if (!onv_words_same(again->line, s->line)) continue;
-        const onv_eager_op *op = again->list > 0 ? &n->eager->ops.at[again->list - 1] : NULL;
-        if (op == NULL || op->n_in < 2 || joins(op, tensor)) return end;
-        uint32_t second = n->made_by[op->in[1].tensor];
-        return second > s->last_op + 1 ? second - 1 : again->last_op;
-    }
-    return end;
-}
-
-/* The list that an operation joins stays with its name, which nothing else tells of. So does what it gives, where nothing
- * reads that. */
-static void hold_list(onv_naming *n, uint32_t op)
-{
-    onv_statement *s = &n->at.at[n->of_op[op]];
-    uint32_t level = 0;
-    for (uint32_t c = n->calls->at.at[s->call].parent; c != ONV_NO_CALL;
-         c = n->calls->at.at[c].parent)
-        level++;
-    if (kind_of(n, op, level) != ONV_STATEMENT_LISTS) return;
-    for (uint32_t k = 0; k < n->eager->ops.at[op].n_in; k++) {
-        uint32_t tensor = n->eager->ops.at[op].in[k].tensor;
-        onv_naming_hold(n, tensor, list_until(n, s, tensor));
-    }
-    uint32_t out = n->eager->ops.at[op].out[0];
-    if (n->last_use[out] == op && s->targets.length > 0)
-        onv_naming_hold(n, out, bound_until(n, s, out));
+    const onv_eager_op *at = &n->eager->ops.at[op];
+    bool is_list = at->aten == ONV_ATEN_cat || at->aten == ONV_ATEN_stack;
+    uint32_t call = n->at.at[n->of_op[op]].call;
+    for (uint32_t k = 0; k < at->n_in && n->upper_end && is_list; k++)
+        onv_naming_hold(n, at->in[k].tensor, n->calls->at.at[call].last_op);
 }
 
 static void find_uses(onv_naming *n)
@@ -447,7 +375,6 @@ static void find_uses(onv_naming *n)
         for (uint32_t k = 0; k < op->n_in; k++) n->last_use[op->in[k].tensor] = i;
         for (uint32_t k = 0; k < op->n_out; k++) {
             n->last_use[op->out[k]] = i;
-            if (n->made_by[op->out[k]] == 0) n->made_by[op->out[k]] = i + 1;
         }
     }
 }
@@ -465,7 +392,6 @@ onv_status onv_names_hold(const onv_model *model, const onv_calls *calls, const 
                     .current = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count),
                     .of_op = ONV_ARENA_ARRAY(arena, uint32_t, n_ops),
                     .last_use = ONV_ARENA_ARRAY(arena, uint32_t, eager->tensors.count),
-                    .made_by = ONV_ARENA_ARRAY(arena, uint32_t, eager->tensors.count),
                     .leaving = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count)};
     if (arena->failed) return onv_fail_memory(err);
     for (size_t i = 0; i < calls->at.count; i++) n.current[i] = ONV_NO_STATEMENT;
@@ -478,7 +404,7 @@ onv_status onv_names_hold(const onv_model *model, const onv_calls *calls, const 
             hold_result(&n, i, eager->ops.at[i].out[k]);
         for (uint32_t k = 1; k < eager->ops.at[i].n_out && told[i]; k++)
             hold_unread(&n, i, eager->ops.at[i].out[k]);
-        if (told[i]) hold_list(&n, i);
+        if (told[i]) hold_joined(&n, i);
     }
     onv_vec_cleanup(&n.at);
     return found ? ONV_OK : onv_fail_memory(err);

@@ -29,7 +29,6 @@ typedef struct onv_statement {
     onv_words line, targets, reads;
     uint32_t n_bound;
     bool has_called; /* what its first line calls, whose arguments later lines may make */
-    uint32_t list;   /* 1 + the operation that joins the tensors of a list, 0: none */
 } onv_statement;
 
 typedef struct onv_naming {
@@ -42,7 +41,6 @@ typedef struct onv_naming {
     uint32_t *current;  /* by call: its last statement */
     uint32_t *of_op;    /* by operation: its innermost statement */
     uint32_t *last_use; /* by tensor */
-    uint32_t *made_by;  /* by tensor: 1 + its operation, 0: none */
     uint32_t *leaving;  /* by call: named results that are read after it */
 } onv_naming;
 

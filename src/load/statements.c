@@ -133,20 +133,6 @@ static bool calls(onv_text code, onv_text callee)
     return count_calls(code, callee, "") > 0;
 }
 
-/* `cat(features)`: of a list that has a name, which holds what is in it. */
-static bool joins_list(onv_text code, onv_text operation)
-{
-    if (!onv_text_is(operation, "cat") && !onv_text_is(operation, "stack")) return false;
-    for (onv_text word; onv_next_token(&code, &word);) {
-        bool is_called =
-            word.length >= operation.length &&
-            onv_text_same(onv_text_skip(word, word.length - operation.length), operation);
-        if (is_called && code.length > 1 && code.at[0] == '(' && onv_is_word(code.at[1]))
-            return true;
-    }
-    return false;
-}
-
 /* selu and celu are written as elu. */
 static bool calls_activation(onv_text code, onv_text callee)
 {
@@ -456,7 +442,6 @@ onv_status onv_statements_read(onv_model *model, onv_text trace, const char *fol
         if (has_next) module = next;
         onv_text callee = has_next ? last_part(next) : operation(node->aten_op);
         char kind = kind_of(s.code, callee);
-        if (!has_next && joins_list(s.code, callee)) kind = ONV_STATEMENT_LISTS;
         /* What was folded into another module has a statement of its own, where this one does not call it. */
         onv_text other = folded != NULL && has_next ? owner_of(folded) : (onv_text){0};
         if (other.length > 0 && calls(s.code, callee) && !calls(s.code, other))

@@ -17,7 +17,6 @@
 enum {
     ONV_STATEMENT_CALLS = 'c', /* it is the one call in the line */
     ONV_STATEMENT_LOOPS = 'l', /* a member of a list, which stands for the others, too */
-    ONV_STATEMENT_LISTS = 'n', /* an operation that joins the tensors of a list, which has a name */
     ONV_STATEMENT_SHOWS = 's', /* it stands in the line, too */
     ONV_STATEMENT_HIDES =
         'h', /* it does not: another function may stand between, with its own names */

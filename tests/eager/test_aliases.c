@@ -46,31 +46,6 @@ static void other_names_hold(void **state)
     }
 }
 
-/* What a product reads has a name in a function that is not told; operands of a sum may be parts of one expression. */
-static void operands_of_products_have_names(void **state)
-{
-    (void)state;
-    for (int is_product = 0; is_product < 2; is_product++) {
-        const char *const ops[][4] = {
-            {"Neg", "x", "a", "a = f(x)"}, {"Neg", "a", "b", "d = g(a)"},
-            {"Exp", "a", "c", "d = g(a)"}, {is_product ? "MatMul" : "Add", "b c", "d", "d = g(a)"},
-            {"Neg", "d", "e", "d = g(a)"}, {"Neg", "e", "y", "return f(d)"}};
-        pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[6,6]");
-        for (unsigned k = 0; k < 6; k++) {
-            model_source(m, "net", "f");
-            model_class(m, "Net", k == 3 ? "aten.matmul.default" : "aten.neg.default");
-            model_statement(m, k == 0 ? 10 : k < 5 ? 11 : 12, ops[k][3]);
-            model_node(m, ops[k][0], "", ops[k][1], ops[k][2], "");
-        }
-        model_output(m, "y", "f32");
-        pass_run(&p, m, NULL);
-        assert_int_equal(pass_find(&p, "b")->last, is_product ? 4 : 3);
-        pass_drop(&p);
-    }
-}
-
 /* Weights of attention that a module gives beside its result, where the line around the call gets several. */
 static void weights_of_attention_are_given(void **state)
 {
@@ -153,7 +128,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(factors_of_1_run_before_the_module_that_is_given_them),
         cmocka_unit_test(other_names_hold),
-        cmocka_unit_test(operands_of_products_have_names),
         cmocka_unit_test(weights_of_attention_are_given),
     };
     return cmocka_run_group_tests_name("eager.aliases", tests, NULL, NULL);

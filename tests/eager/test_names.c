@@ -313,96 +313,6 @@ static void lists_of_results_may_hold_others(void **state)
         }
 }
 
-/* A list that has a name holds what operations joined. */
-static void lists_hold_what_is_joined(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *line, *aten;
-        uint32_t last_a;
-    } cases[] = {
-        {"c = torch.cat(found, 1)", "aten.cat.default", 4},
-        {"c = torch.cat([a, b], 1)", "aten.cat.default", 2},
-        {"c = torch.stack(found)", "aten.stack.default", 4},
-        {"c = torch.hstack(found)", "aten.cat.default", 2}, /* a function between */
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        static const char *const ops[][3] = {{"Neg", "x", "a"},
-                                             {"Neg", "a", "b"},
-                                             {"Concat", "a b", "c"},
-                                             {"Neg", "c", "d"},
-                                             {"Neg", "d", "y"}};
-        pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
-        for (uint32_t k = 0; k < 5; k++) {
-            static const char *const lines[] = {"self.add(found, f(x))", "self.add(found, f(a))",
-                                                NULL, "d = f(c)", "return f(d)"};
-            model_source(m, "net", "neg");
-            model_class(m, "Net", k == 2 ? cases[i].aten : "aten.neg.default");
-            model_statement(m, 10 + k, k == 2 ? cases[i].line : lines[k]);
-            model_node(m, ops[k][0], "", ops[k][1], ops[k][2], k == 2 ? "axis=1" : "");
-        }
-        model_output(m, "y", "f32");
-        pass_run(&p, m, NULL);
-        if (pass_find(&p, "a")->last != cases[i].last_a)
-            fail_msg("%s: %u", cases[i].line, pass_find(&p, "a")->last);
-        pass_drop(&p);
-    }
-}
-
-/* A convolution with a norm, which is read by the name that the line of a function before gave: it stands in that
- * function. `a`, which it reads, has no name then, and its own result has. */
-static void folded_convolutions_stand_in_functions(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *reads;
-        uint32_t last_a, last_folded;
-    } cases[] = {{"b", 1, 5}, {"c", 5, 3}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        pass p;
-        model *m = model_new(17);
-        char trace[256];
-        model_input(m, "x", "f32[2,3,4,4]");
-        model_source(m, "net', 'net.first", "neg");
-        model_class(m, "Net', 'Neg", "aten.neg.default");
-        model_trace(m, "return self.net(x)\n  File \"n.py\", line 10, in forward\n    b = "
-                       "self.f(x)\n  File \"n.py\", line 30, in forward\n    return neg(x)");
-        model_node(m, "Neg", "", "x", "a", "");
-        model_source(m, "net', 'net.norm", "_native_batch_norm_legit_no_training");
-        model_class(m, "Net', 'Norm", "aten._native_batch_norm_legit_no_training.default");
-        snprintf(trace, sizeof trace,
-                 "return self.net(x)\n  File \"n.py\", line 11, in forward\n    z = "
-                 "neg(self.norm(%s))\n  File \"n.py\", line 40, in forward\n    return g(x)",
-                 cases[i].reads);
-        model_trace(m, trace);
-        model_weight(m, "net.conv.weight", "f32[8,3,1,1]");
-        model_weight(m, "net.conv.weight_bias", "f32[8]");
-        model_node(m, "Conv", "folded", "a net.conv.weight net.conv.weight_bias", "c", "");
-        static const char *const lines[] = {"z = neg(self.norm(b))", "w = neg(z)", "return neg(w)"};
-        static const char *const values[] = {"c", "d", "e", "y"};
-        for (unsigned k = 0; k < 3; k++) {
-            model_source(m, "net", "neg");
-            model_class(m, "Net", "aten.neg.default");
-            snprintf(trace, sizeof trace,
-                     "return self.net(x)\n  File \"n.py\", line %u, in forward\n    %s", 11 + k,
-                     lines[k]);
-            model_trace(m, trace);
-            model_node(m, "Neg", "", values[k], values[k + 1], "");
-        }
-        model_output(m, "y", "f32");
-        pass_run(&p, m, NULL);
-        uint32_t last_folded = 0; /* of no value of the graph */
-        for (size_t b = 0; b < p.t.buffers.count; b++)
-            if (strcmp(p.t.buffers.at[b].label, "folded") == 0)
-                last_folded = p.t.buffers.at[b].last;
-        if (pass_find(&p, "a")->last != cases[i].last_a || last_folded != cases[i].last_folded)
-            fail_msg("%zu: a %u, folded %u", i, pass_find(&p, "a")->last, last_folded);
-        pass_drop(&p);
-    }
-}
-
 /* The forward of a base class is a frame without a call of its own: what it gives has the names outside. */
 static void base_classes_are_no_calls(void **state)
 {
@@ -520,9 +430,7 @@ int main(void)
         cmocka_unit_test(statements_tell_what_names_hold),
         cmocka_unit_test(lines_that_run_again_tell),
         cmocka_unit_test(shared_layers_are_called_again),
-        cmocka_unit_test(lists_hold_what_is_joined),
         cmocka_unit_test(lists_of_results_may_hold_others),
-        cmocka_unit_test(folded_convolutions_stand_in_functions),
         cmocka_unit_test(base_classes_are_no_calls),
         cmocka_unit_test(what_leads_nowhere_goes_with_its_last_tensor),
     };
