@@ -1,8 +1,8 @@
 /* The front of plans: for every peak the cheapest known.
  *
  * Candidates are the plans of the tape's chain (tape.h, chain.h), exact under the chain's model of
- * memory; the named plans with every count; and the other plans of the list. Each is built and
- * measured as a training program, and what another one betters in both peak and recomputed operations
+ * memory; segments that grow shorter (uneven.h); the named plans with every count; and the other plans of the
+ * list. Each is measured as a training program, and what another one betters in both peak and recomputed operations
  * is dropped: so no plan of the list is better than all of these. Where torch.compile was asked for, it
  * stands among them with its memory budgets.
  *
@@ -23,6 +23,7 @@
 #include "ckpt/front.h"
 #include "ckpt/improve.h"
 #include "ckpt/tape.h"
+#include "ckpt/uneven.h"
 
 enum { MAX_UNITS = 160, MAX_COUNTS = 128, MAX_STEPS = 500000, MIN_BUILDS = 8 };
 
@@ -50,6 +51,16 @@ static onv_status try_kind(front *f, const onv_ckpt_plan_kind *kind, uint32_t co
     return status;
 }
 
+static onv_status try_uneven(front *f, onv_error *err)
+{
+    onv_ckpt_plans plans = {0};
+    onv_status status = onv_uneven_make(f->problem, &plans, err);
+    for (size_t i = 0; i < plans.at.count && status == ONV_OK; i++)
+        status = onv_front_offer(&f->plans, &plans.at.at[i], err);
+    onv_ckpt_plans_cleanup(&plans);
+    return status;
+}
+
 /* Counts from 1 on: as segments=K the coarse plans, as every=K the fine ones. */
 static onv_status try_named(front *f, onv_error *err)
 {
@@ -59,6 +70,7 @@ static onv_status try_named(front *f, onv_error *err)
     ONV_TRY(try_kind(f, &onv_ckpt_none, 0, err));
     ONV_TRY(try_kind(f, &onv_ckpt_sqrt, 0, err));
     ONV_TRY(try_kind(f, &onv_ckpt_blocks, 0, err));
+    ONV_TRY(try_uneven(f, err));
     for (uint32_t k = 1; k <= n; k++) {
         ONV_TRY(try_kind(f, &onv_ckpt_every, k, err));
         ONV_TRY(try_kind(f, &onv_ckpt_segments, k, err));

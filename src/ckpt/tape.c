@@ -202,10 +202,8 @@ static void find_unit_bytes(onv_tape_builder *b, uint32_t u, onv_chain_unit *uni
 
 static void forbid_starts(const onv_tape_builder *b, onv_chain_unit *units)
 {
-    const onv_places *places = b->problem->places;
-    const bool *may = b->prunes ? places->is_bare : places->is_open;
     for (uint32_t u = 0; u < b->n_units; u++)
-        units[u].no_start = b->first_op[u] < b->eager->first_loss_op && !may[b->first_op[u]];
+        units[u].no_start = !onv_tape_may_begin(b, b->first_op[u]);
 }
 
 /* Of what the unit makes and the plan keeps. */

@@ -64,6 +64,13 @@ static inline bool onv_tape_keeps(const onv_tape_builder *b, const onv_eager_op 
     return false;
 }
 
+/* Whether a checkpoint may begin with the operation. */
+static inline bool onv_tape_may_begin(const onv_tape_builder *b, uint32_t op)
+{
+    const onv_places *places = b->problem->places;
+    return op >= b->eager->first_loss_op || (b->prunes ? places->is_bare : places->is_open)[op];
+}
+
 /* tape_units.c: where units begin; first_op, unit_of, n_units, n_fine. */
 onv_status onv_tape_find_units(onv_tape_builder *b, uint32_t max_units, onv_error *err);
 

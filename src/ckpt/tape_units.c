@@ -4,57 +4,73 @@
 #include "base/fail.h"
 #include "ckpt/tape_builder.h"
 
-static void remove_border(onv_tape_builder *b, uint64_t *kept, uint64_t *crossed, uint32_t at)
+/* By unit: what it keeps, and what crosses into it; what speaks for its border, ever less the sooner it goes. */
+typedef struct weights {
+    uint64_t *kept, *crossed;
+    double *worth;
+} weights;
+
+static double worth_of(const weights *w, uint32_t at)
 {
-    kept[at - 1] += kept[at];
-    size_t behind = b->n_units - at;
-    memmove(&b->first_op[at], &b->first_op[at + 1], behind * sizeof *b->first_op);
-    memmove(&kept[at], &kept[at + 1], (behind - 1) * sizeof *kept);
-    memmove(&crossed[at], &crossed[at + 1], (behind - 1) * sizeof *crossed);
-    b->n_units--;
+    return ((double)w->kept[at - 1] + (double)w->kept[at]) / ((double)w->crossed[at] + 1);
 }
 
-/* Pairs of neighbours become one unit. The loss, the last unit, stays alone. */
-static void halve_units(onv_tape_builder *b, uint64_t *kept, uint64_t *crossed)
+static void remove_border(onv_tape_builder *b, const weights *w, uint32_t at)
+{
+    w->kept[at - 1] += w->kept[at];
+    size_t behind = b->n_units - at;
+    memmove(&b->first_op[at], &b->first_op[at + 1], behind * sizeof *b->first_op);
+    memmove(&w->kept[at], &w->kept[at + 1], (behind - 1) * sizeof *w->kept);
+    memmove(&w->crossed[at], &w->crossed[at + 1], (behind - 1) * sizeof *w->crossed);
+    memmove(&w->worth[at], &w->worth[at + 1], (behind - 1) * sizeof *w->worth);
+    b->n_units--;
+    if (at > 1) w->worth[at - 1] = worth_of(w, at - 1);
+    if (at < b->n_units) w->worth[at] = worth_of(w, at);
+}
+
+/* Of the borders every other one goes, or those alone where nothing may begin. The loss, the last unit, stays alone. */
+static void thin_units(onv_tape_builder *b, const weights *w, bool closed)
 {
     uint32_t last = b->n_units - 1, n = 0;
-    for (uint32_t i = 0; i < last; i += 2, n++) {
+    for (uint32_t i = 0; i < last; i++) {
+        bool goes = closed ? !onv_tape_may_begin(b, b->first_op[i]) : i % 2 == 1;
+        if (i > 0 && goes) {
+            w->kept[n - 1] += w->kept[i];
+            continue;
+        }
         b->first_op[n] = b->first_op[i];
-        kept[n] = kept[i] + (i + 1 < last ? kept[i + 1] : 0);
-        crossed[n] = crossed[i];
+        w->kept[n] = w->kept[i];
+        w->crossed[n++] = w->crossed[i];
     }
     b->first_op[n] = b->first_op[last];
-    kept[n] = kept[last];
-    crossed[n] = crossed[last];
+    w->kept[n] = w->kept[last];
+    w->crossed[n] = w->crossed[last];
     b->n_units = n + 1;
     b->first_op[b->n_units] = b->n_ops;
 }
 
-/* Removing one border moves all behind it, so very many are halved first. */
-static void join_units(onv_tape_builder *b, uint64_t *kept, uint64_t *crossed, uint32_t max_units)
+/* Removing one border moves all behind it, so very many are thinned first. */
+static void join_units(onv_tape_builder *b, const weights *w, uint32_t max_units)
 {
-    while (b->n_units > 8 * max_units) halve_units(b, kept, crossed);
+    enum { MANY = 8 };
+    while (b->n_units > MANY * max_units) thin_units(b, w, false);
+    for (uint32_t i = 1; i < b->n_units; i++) w->worth[i] = worth_of(w, i);
     while (b->n_units > max_units) {
         uint32_t best = 1;
-        double least = 0;
-        for (uint32_t i = 1; i + 1 < b->n_units; i++) {
-            double worth = ((double)kept[i - 1] + (double)kept[i]) / ((double)crossed[i] + 1);
-            if (i > 1 && worth >= least) continue;
-            least = worth;
-            best = i;
-        }
-        remove_border(b, kept, crossed, best);
+        for (uint32_t i = 2; i + 1 < b->n_units; i++)
+            if (w->worth[i] < w->worth[best]) best = i;
+        remove_border(b, w, best);
     }
 }
 
 /* By unit: what its operations are the first to keep, and what crosses into it. */
-static onv_status weigh_units(onv_tape_builder *b, uint64_t **kept, uint64_t **crossed,
-                              onv_error *err)
+static onv_status weigh_units(onv_tape_builder *b, weights *w, onv_error *err)
 {
-    *kept = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_units);
-    *crossed = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_units + 1);
+    *w = (weights){.kept = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_units),
+                   .crossed = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_units + 1),
+                   .worth = ONV_ARENA_ARRAY(b->arena, double, b->n_units)};
     bool *seen = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
-    if (*kept == NULL || *crossed == NULL || seen == NULL) return onv_fail_memory(err);
+    if (b->arena->failed) return onv_fail_memory(err);
     for (uint32_t i = 0; i < b->n_ops; i++) {
         const onv_eager_op *op = &b->eager->ops.at[i];
         for (uint32_t k = 0; k < op->n_saved; k++) {
@@ -63,15 +79,15 @@ static onv_status weigh_units(onv_tape_builder *b, uint64_t **kept, uint64_t **c
                 (!onv_tape_is_activation(b, storage) && !onv_tape_is_own(b, storage)))
                 continue;
             seen[storage] = true;
-            (*kept)[b->unit_of[i]] += b->eager->storages.at[storage].bytes;
+            w->kept[b->unit_of[i]] += b->eager->storages.at[storage].bytes;
         }
     }
     for (uint32_t s = 0; s < b->n_storages; s++) {
         if (!onv_tape_is_activation(b, s) || b->made_by[s] == ONV_NO_OP_OF_TAPE) continue;
-        (*crossed)[b->unit_of[b->made_by[s]] + 1] += b->eager->storages.at[s].bytes;
-        (*crossed)[b->unit_of[b->last_read[s]] + 1] -= b->eager->storages.at[s].bytes;
+        w->crossed[b->unit_of[b->made_by[s]] + 1] += b->eager->storages.at[s].bytes;
+        w->crossed[b->unit_of[b->last_read[s]] + 1] -= b->eager->storages.at[s].bytes;
     }
-    for (uint32_t i = 1; i < b->n_units; i++) (*crossed)[i] += (*crossed)[i - 1];
+    for (uint32_t i = 1; i < b->n_units; i++) w->crossed[i] += w->crossed[i - 1];
     return ONV_OK;
 }
 
@@ -119,15 +135,36 @@ static void place_borders(onv_tape_builder *b)
     number_units(b);
 }
 
+static onv_status join(onv_tape_builder *b, uint32_t max_units, bool opens, onv_error *err)
+{
+    weights w;
+    ONV_TRY(weigh_units(b, &w, err));
+    if (opens) thin_units(b, &w, true);
+    join_units(b, &w, max_units);
+    number_units(b);
+    return ONV_OK;
+}
+
+/* Checkpoints may begin at few of the borders. */
+static bool is_closed(const onv_tape_builder *b)
+{
+    uint32_t n = 0;
+    for (uint32_t u = 0; u < b->n_units; u++) n += !onv_tape_may_begin(b, b->first_op[u]);
+    return n > b->n_units / 8 * 7;
+}
+
 onv_status onv_tape_find_units(onv_tape_builder *b, uint32_t max_units, onv_error *err)
 {
-    uint64_t *kept, *crossed;
     b->first_op = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_ops + 2);
     if (b->first_op == NULL) return onv_fail_memory(err);
     place_borders(b);
     if (b->n_units <= max_units) return ONV_OK;
-    ONV_TRY(weigh_units(b, &kept, &crossed, err));
-    join_units(b, kept, crossed, max_units);
+    uint32_t *fine = onv_arena_copy(b->arena, b->first_op, (b->n_units + 1) * sizeof *fine);
+    if (fine == NULL) return onv_fail_memory(err);
+    ONV_TRY(join(b, max_units, false, err));
+    if (!is_closed(b)) return ONV_OK;
+    b->first_op = fine;
+    b->n_units = b->n_fine;
     number_units(b);
-    return ONV_OK;
+    return join(b, max_units, true, err);
 }
