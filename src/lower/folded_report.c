@@ -106,7 +106,7 @@ bool onv_folded_is_of_several(onv_lowering *l, const onv_value *value)
 static bool is_weight_of_unknown(const onv_lowering *l, uint32_t value)
 {
     const onv_value *v = &l->emit.model->values.at[value];
-    const onv_weight_read *read = &l->weights.reads.at[l->values[value].first_read - 1];
+    const onv_weight_read *read = &l->weights.reads.at[l->weights.values[value].first_read - 1];
     return v->folded_from == NULL && v->tensor->elems > 1 && onv_weight_is_view(v->name) &&
            onv_weight_place_of(&l->emit.model->nodes.at[read->node], read->k) == ONV_PLACE_WEIGHT;
 }
@@ -121,7 +121,7 @@ static bool is_open(onv_lowering *l, uint32_t value, const note *of, bool lacks)
     bool is_noted = v->folded_from != NULL && of->parameters == 0; /* of buffers alone */
     if (v->tensor->elems > 1 && is_layer(v->name) && !is_noted) return true;
     if (of->has_layer && of->parameters > 0 && v->tensor->elems > 1) return true;
-    if (l->values[value].first_read == 0) return false;
+    if (l->weights.values[value].first_read == 0) return false;
     onv_weight_use use = onv_weight_use_of(l, (onv_value_id){value});
     bool is_counted_whole = use == ONV_WEIGHT_MADE || use == ONV_WEIGHT_TRAINED;
     if (is_counted_whole && lacks && is_weight_of_unknown(l, value)) return true;
@@ -133,7 +133,8 @@ static bool is_open(onv_lowering *l, uint32_t value, const note *of, bool lacks)
 static uint64_t multiplied_bytes(const onv_lowering *l, uint32_t value)
 {
     uint64_t bytes = 0;
-    for (uint32_t i = l->values[value].first_read; i > 0 && i <= l->weights.reads.count; i++) {
+    for (uint32_t i = l->weights.values[value].first_read; i > 0 && i <= l->weights.reads.count;
+         i++) {
         const onv_weight_read *read = &l->weights.reads.at[i - 1];
         if (read->value != value || !onv_work(1)) break;
         const onv_node *node = &l->emit.model->nodes.at[read->node];

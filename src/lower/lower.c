@@ -60,19 +60,6 @@ static bool repeats_number(const onv_lowering *l, const onv_node *node)
            reader->inputs[2].index == out.index;
 }
 
-/* Names of operators are interned: few that come again and again. */
-static const onv_known_rule *rule_of(onv_lowering *l, const char *op_type)
-{
-    uintptr_t address = (uintptr_t)op_type;
-    onv_known_rule *known = &l->known[(address >> 4 ^ address >> 9) & (ONV_KNOWN_RULES - 1)];
-    if (known->op_type == op_type) return known;
-    *known = (onv_known_rule){.op_type = op_type, .rule = onv_lower_view(op_type)};
-    known->is_view = known->rule != NULL;
-    if (known->rule == NULL) known->rule = onv_lower_math(op_type);
-    if (known->rule == NULL) known->rule = onv_lower_nn(op_type);
-    return known;
-}
-
 static void lower_node(onv_lowering *l, const onv_node *node)
 {
     if (repeats_number(l, node) || onv_lower_sequence(l, node)) return;
@@ -83,67 +70,14 @@ static void lower_node(onv_lowering *l, const onv_node *node)
     if (strcmp(node->op_type, "Constant") == 0 || !touches_device(l, node)) return;
     onv_lower_fn rule = NULL;
     if (node->domain[0] == '\0') {
-        const onv_known_rule *known = rule_of(l, node->op_type);
-        rule = known->is_view && makes_all(l, node) ? onv_lower_by_traits : known->rule;
+        rule = onv_lower_view(node->op_type);
+        if (rule != NULL && makes_all(l, node)) rule = onv_lower_by_traits;
+        if (rule == NULL) rule = onv_lower_math(node->op_type);
+        if (rule == NULL) rule = onv_lower_nn(node->op_type);
         if (rule == NULL && onv_lower_pointwise(l, node)) return;
     }
     if (node->op == NULL) l->emit.eager->opaque++;
     (rule != NULL ? rule : onv_lower_by_traits)(l, node);
-}
-
-static void mark_readers(onv_lowering *l)
-{
-    for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
-        const onv_node *node = &l->emit.model->nodes.at[i];
-        bool pads = strcmp(node->op_type, "Pad") == 0 && node->graph.index == 0 &&
-                    node->n_inputs > 0 && node->n_outputs > 0 && onv_is_value(node->inputs[0]) &&
-                    onv_is_value(node->outputs[0]);
-        if (pads) l->values[node->inputs[0].index].pad = (uint32_t)i + 1;
-        if (strcmp(node->op_type, "BatchNormalization") != 0) continue;
-        for (uint32_t k = 3; k < 5 && k < node->n_inputs; k++)
-            if (onv_is_value(node->inputs[k])) l->values[node->inputs[k].index].is_statistic = true;
-    }
-    /* The exporter keeps one copy of equal vectors: a statistic may be a weight, too. */
-    for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
-        const onv_node *node = &l->emit.model->nodes.at[i];
-        if (strcmp(node->op_type, "BatchNormalization") != 0) continue;
-        for (uint32_t k = 1; k < 3 && k < node->n_inputs; k++)
-            if (onv_is_value(node->inputs[k]))
-                l->values[node->inputs[k].index].is_statistic = false;
-    }
-}
-
-/* A reshape copies what it has to by itself. */
-static bool reads_clone(const onv_node *node, uint32_t k)
-{
-    return k < 32 && (onv_noted(node)->clones & ONV_BIT(k)) != 0 &&
-           strstr(node->aten_op, "view") == NULL;
-}
-
-/* A convolution into which a norm was folded has the note of the norm, which does not tell what the convolution read. */
-static bool is_untold(const onv_node *node)
-{
-    return strcmp(node->op_type, "BatchNormalization") != 0 && node->source_op != NULL &&
-           strstr(node->source_op, "batch_norm") != NULL;
-}
-
-/* Values of which readers have clones. Those in subgraphs have none. */
-static void mark_clones(onv_lowering *l)
-{
-    for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
-        const onv_node *node = &l->emit.model->nodes.at[i];
-        for (uint32_t k = 0; k < node->n_inputs; k++)
-            if (onv_is_value(node->inputs[k]) && reads_clone(node, k))
-                l->values[node->inputs[k].index].cloned_for = ONV_CLONED_FOR_ALL;
-    }
-    for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
-        const onv_node *node = &l->emit.model->nodes.at[i];
-        for (uint32_t k = 0; k < node->n_inputs && !is_untold(node); k++) {
-            if (!onv_is_value(node->inputs[k]) || reads_clone(node, k)) continue;
-            uint8_t *cloned = &l->values[node->inputs[k].index].cloned_for;
-            if (*cloned == ONV_CLONED_FOR_ALL) *cloned = ONV_CLONED_FOR_SOME;
-        }
-    }
 }
 
 /* Constants that an exporter wrote a kernel with, as places and weights of an interpolation, and of the part that is
@@ -328,8 +262,9 @@ void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count)
     onv_lower_at(l, outer);
 }
 
-static void lower_loss(onv_lowering *l, const onv_graph *graph)
+static void lower_loss(onv_lowering *l)
 {
+    const onv_graph *graph = &l->emit.model->graphs.at[0];
     onv_loss_output *outputs =
         ONV_ARENA_ARRAY(&l->emit.model->arena, onv_loss_output, graph->n_outputs);
     if (outputs == NULL) {
@@ -344,10 +279,8 @@ static void lower_loss(onv_lowering *l, const onv_graph *graph)
     onv_emit_loss(&l->emit, outputs, graph->n_outputs);
 }
 
-static void lower_graph(onv_lowering *l)
+static void lower_main(onv_lowering *l)
 {
-    onv_lower_at(l, ONV_NO_NODE);
-    lower_inputs(l);
     l->fused_macs = ONV_ARENA_ARRAY(&l->emit.model->arena, uint64_t, l->fusions.at.count);
     if (l->fused_macs == NULL) l->emit.status = onv_fail_memory(l->emit.err);
     for (uint32_t i = 0; i < l->live->timeline.steps.count && l->emit.status == ONV_OK; i++) {
@@ -355,28 +288,28 @@ static void lower_graph(onv_lowering *l)
         if (onv_model_node(l->emit.model, l->live->timeline.steps.at[i].node)->graph.index == 0)
             onv_lower_nodes(l, &l->live->timeline.steps.at[i].node, 1);
     }
-    const onv_graph *graph = &l->emit.model->graphs.at[0];
-    if (l->emit.status == ONV_OK) lower_loss(l, graph);
-    onv_unused_parameters(l);
-    if (l->emit.status == ONV_OK && !l->emit.options->inference) onv_copies_add(&l->emit);
-    if (l->emit.status == ONV_OK && !l->emit.options->inference) onv_reach_find(&l->emit);
-    if (l->emit.status == ONV_OK && !l->emit.options->inference) onv_check_patterns(l);
-    if (l->emit.status == ONV_OK) onv_parameters_complete(l);
-    if (l->emit.status == ONV_OK) onv_buffers_complete(l);
-    if (l->emit.status == ONV_OK && l->emit.options->reports) onv_lowering_report(l);
 }
 
-static onv_status prepare(onv_lowering *l)
+/* --- The passes -------------------------------------------------------------------------------- */
+
+static void make_values(onv_lowering *l)
 {
     l->values = onv_heap_calloc(l->emit.model->values.count + 1, sizeof *l->values);
-    if (l->values == NULL) return onv_fail_memory(l->emit.err);
-    mark_readers(l);
-    mark_clones(l);
-    return onv_weights_prepare(l);
+    if (l->values == NULL) l->emit.status = onv_fail_memory(l->emit.err);
+}
+
+static void prepare_pads(onv_lowering *l)
+{
+    l->emit.status = onv_pads_prepare(l);
+}
+
+static void prepare_weights(onv_lowering *l)
+{
+    l->emit.status = onv_weights_prepare(l);
 }
 
 /* Which nodes are one call. */
-static onv_status find_fusions(onv_lowering *l)
+static void find_fusions(onv_lowering *l)
 {
     const onv_lower_options *options = l->emit.options;
     bool has_calls = !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 0));
@@ -391,13 +324,55 @@ static onv_status find_fusions(onv_lowering *l)
                             ? has_calls ? ONV_FUSE_CALLS : ONV_FUSE
                             : ONV_FUSE_ATTENTION;
     if (options->as_exported) fusing = ONV_FUSE_NOTHING;
-    return onv_fusions_find(l->emit.model, &l->live->timeline, fusing, kernels, &l->fusions,
-                            l->emit.err);
+    l->emit.status = onv_fusions_find(l->emit.model, &l->live->timeline, fusing, kernels,
+                                      &l->fusions, l->emit.err);
+    l->emit.eager->slow_attentions = l->fusions.n_apart;
+}
+
+static void add_copies(onv_lowering *l)
+{
+    onv_copies_add(&l->emit);
+}
+
+static void find_reach(onv_lowering *l)
+{
+    onv_reach_find(&l->emit);
+}
+
+enum { ALWAYS, IN_TRAINING, FOR_REPORTS };
+
+/* In their order, and why it is that. Each reads what those before it gave, and writes its own part of the state alone. */
+static const struct {
+    void (*run)(onv_lowering *l);
+    uint8_t when;
+} passes[] = {
+    {make_values, ALWAYS},     /* which the others fill */
+    {onv_clones_mark, ALWAYS}, /* of notes alone */
+    {prepare_pads, ALWAYS},    /* of the graph alone */
+    {prepare_weights, ALWAYS}, /* names and owners: of the graph and its notes, not of fusions */
+    {find_fusions, ALWAYS},    /* which nodes are one call: before anything is emitted */
+    {lower_inputs, ALWAYS},    /* inputs and parameters are there before the first call */
+    {lower_main, ALWAYS},      /* calls, in the order of execution */
+    {lower_loss, ALWAYS},      /* of outputs, which all stand by now */
+    {onv_unused_parameters, ALWAYS}, /* those that nothing emitted reads, of the sizes of others */
+    {add_copies, IN_TRAINING},       /* of gradients: of all operations, those of the loss, too */
+    {find_reach, IN_TRAINING},       /* where backward comes to, copies among it */
+    {onv_check_patterns, IN_TRAINING}, /* --freeze and --inplace, once all parameters have names */
+    {onv_parameters_complete, ALWAYS}, /* what --parameters says is missing after all of these */
+    {onv_buffers_complete, ALWAYS},    /* likewise --buffers */
+    {onv_lowering_report, FOR_REPORTS},
+};
+
+static bool applies(const onv_lower_options *options, uint8_t when)
+{
+    return when == ALWAYS || (when == IN_TRAINING ? !options->inference : options->reports);
 }
 
 static void clean_up(onv_lowering *l)
 {
     onv_heap_free(l->values);
+    onv_heap_free(l->pads);
+    onv_heap_free(l->weights.values);
     onv_fusions_cleanup(&l->fusions);
     onv_ptr_map_cleanup(&l->weights.layers);
     onv_ptr_map_cleanup(&l->signature.buffers);
@@ -481,10 +456,8 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
                       .live = live,
                       .is_host = is_host};
     l.tape.is_recovered = true;
-    l.emit.status = prepare(&l);
-    if (l.emit.status == ONV_OK) l.emit.status = find_fusions(&l);
-    eager->slow_attentions = l.fusions.n_apart;
-    if (l.emit.status == ONV_OK) lower_graph(&l);
+    for (size_t i = 0; i < sizeof passes / sizeof passes[0] && l.emit.status == ONV_OK; i++)
+        if (applies(options, passes[i].when)) passes[i].run(&l);
     eager->open_activations = l.tally.activations.count;
     clean_up(&l);
     if (l.emit.status == ONV_OK)

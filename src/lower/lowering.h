@@ -30,22 +30,23 @@ typedef struct onv_list_place {
     uint32_t depth, jump;
 } onv_list_place;
 
-/* Of each value. "1 +": 0 is none. */
+/* Of each value: what stands for it, and for readers of clones of it. "1 +": 0 is none. */
 typedef struct onv_value_state {
-    uint32_t tensor;         /* that stands for it now; ONV_NO_TENSOR: none yet, or on the host */
-    bool is_known;           /* `tensor` is set */
-    bool has_one_reader;     /* so has what it is a view of */
-    bool is_statistic;       /* running statistics */
-    uint8_t cloned_for;      /* onv_cloned_for */
-    uint8_t sharing;         /* whether it has several owners, where known */
-    uint32_t first_read;     /* 1 + the first of `weights.reads` */
-    uint32_t widened;        /* 1 + its cast to float32 for attention */
-    uint32_t detached;       /* 1 + the tensor that readers of it detached have */
-    uint32_t clone;          /* 1 + the tensor that readers of a clone have */
-    uint32_t pad;            /* 1 + the node that pads it */
-    uint32_t padded;         /* 1 + the tensor that a convolution padded last */
-    const char *padded_name; /* of that, as its note tells; NULL: not told */
+    uint32_t tensor;     /* that stands for it now; ONV_NO_TENSOR: none yet, or on the host */
+    bool is_known;       /* `tensor` is set */
+    bool has_one_reader; /* so has what it is a view of */
+    uint8_t cloned_for;  /* onv_cloned_for */
+    uint32_t widened;    /* 1 + its cast to float32 for attention */
+    uint32_t detached;   /* 1 + the tensor that readers of it detached have */
+    uint32_t clone;      /* 1 + the tensor that readers of a clone have */
 } onv_value_state;
+
+/* Of each value, what pad.c knows of it. "1 +": 0 is none. */
+typedef struct onv_pad_state {
+    uint32_t node;    /* 1 + the node that pads it */
+    uint32_t padded;  /* 1 + the tensor that a convolution padded last */
+    const char *name; /* of that, as its note tells; NULL: not told */
+} onv_pad_state;
 
 typedef struct onv_tallies {
     onv_tally activations;    /* that would keep less if they overwrote their input, and how much */
@@ -84,15 +85,7 @@ typedef enum onv_updates {
     ONV_UPDATES_YES,
 } onv_updates;
 
-/* The rule of an operator. */
-typedef struct onv_known_rule {
-    const char *op_type; /* interned */
-    void (*rule)(onv_lowering *l, const onv_node *node);
-    bool is_view;
-} onv_known_rule;
-
-enum { ONV_KNOWN_RULES = 32 }; /* a power of 2 */
-
+/* The state of all passes (lower.c has their order): a part is written by the pass that it is of, and read by those behind it. */
 struct onv_lowering {
     union { /* first: callbacks of the emitter find the rest by it */
         onv_emitter emit;
@@ -104,11 +97,10 @@ struct onv_lowering {
 
     onv_fusions fusions;
     onv_value_state *values;  /* by value */
+    onv_pad_state *pads;      /* by value */
     uint64_t *fused_macs;     /* by fusion */
     onv_list_place *lists;    /* by value; NULL: no list was made yet */
     uint8_t residual_updates; /* onv_updates */
-
-    onv_known_rule known[ONV_KNOWN_RULES]; /* by the address of the operator's name */
 
     /* What is lowered now. */
     size_t
@@ -137,6 +129,9 @@ void onv_lower_once(onv_lowering *l, onv_node_id id);
 bool onv_node_fills(const onv_node *node);
 
 /* --- value.c ------------------------------------------------------------------------------ */
+
+/* Takes notes. Gives which values have clones, and for whom. */
+void onv_clones_mark(onv_lowering *l);
 
 /* False where there is no such value, or status is set. */
 bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape);

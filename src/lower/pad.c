@@ -1,9 +1,28 @@
-/* Copies that PyTorch makes before a convolution because it pads in a way that the convolution cannot. */
+/* Copies that PyTorch makes before a convolution because it pads in a way that the convolution cannot.
+ *
+ * Takes the graph and notes. Gives the copy, once for all convolutions that read it. Its state is its own. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
+#include "base/heap.h"
 #include "lower/lowering.h"
+
+onv_status onv_pads_prepare(onv_lowering *l)
+{
+    const onv_model *model = l->emit.model;
+    l->pads = onv_heap_calloc(model->values.count + 1, sizeof *l->pads);
+    if (l->pads == NULL) return onv_fail_memory(l->emit.err);
+    for (uint32_t i = 0; i < model->nodes.count; i++) {
+        const onv_node *node = &model->nodes.at[i];
+        bool pads = strcmp(node->op_type, "Pad") == 0 && node->graph.index == 0 &&
+                    node->n_inputs > 0 && node->n_outputs > 0 && onv_is_value(node->inputs[0]) &&
+                    onv_is_value(node->outputs[0]);
+        if (pads) l->pads[node->inputs[0].index].node = i + 1;
+    }
+    return ONV_OK;
+}
 
 static bool has_dims(const onv_lowering *l, uint32_t tensor, const onv_shape *shape)
 {
@@ -17,11 +36,10 @@ static bool has_dims(const onv_lowering *l, uint32_t tensor, const onv_shape *sh
  * convolution with the same argument was given. */
 static uint32_t padded_before(onv_lowering *l, const onv_node *node, const onv_shape *shape)
 {
-    uint32_t value = node->inputs[0].index, pad = l->values[value].pad;
-    if (onv_noted(node)->padded != NULL &&
-        onv_noted(node)->padded == l->values[value].padded_name &&
-        has_dims(l, l->values[value].padded - 1, shape))
-        return l->values[value].padded - 1;
+    uint32_t value = node->inputs[0].index, pad = l->pads[value].node;
+    if (onv_noted(node)->padded != NULL && onv_noted(node)->padded == l->pads[value].name &&
+        has_dims(l, l->pads[value].padded - 1, shape))
+        return l->pads[value].padded - 1;
     if (pad == 0) return ONV_NO_TENSOR;
     onv_value_id result = l->emit.model->nodes.at[pad - 1].outputs[0];
     /* Of another call it is a copy of that: one that pads by nothing copies, too. */
@@ -89,8 +107,8 @@ uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
     onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
     onv_emit_out(&l->emit, out);
     onv_emit_end(&l->emit);
-    l->values[node->inputs[0].index].padded = out + 1;
-    l->values[node->inputs[0].index].padded_name = onv_noted(node)->padded;
+    l->pads[node->inputs[0].index] =
+        (onv_pad_state){l->pads[node->inputs[0].index].node, out + 1, onv_noted(node)->padded};
     return out;
 }
 

@@ -1,4 +1,6 @@
-/* Zeros, ones and masks that several calls begin with, which the exporter has once: each makes its own. */
+/* Zeros, ones and masks that several calls begin with, which the exporter has once: each makes its own.
+ *
+ * Takes fusions and notes, before the node that reads them is lowered. Gives them a tensor of their own. Keeps what others read. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,6 @@
-/* What is said of a lowering once it is done: what the export hides, and what was counted in its place. */
+/* What is said of a lowering once it is done: what the export hides, and what was counted in its place.
+ *
+ * Takes the tape and the state of all passes. Gives diagnostics alone. */
 #include <string.h>
 
 #include "base/checked.h"

@@ -3,7 +3,10 @@
  * Most stand in the file under their names, or are read where a module takes its weight or its bias. What
  * is left over, and a constant that the export computed and a module reads, belong together where the
  * name is that of an attribute of this module, or of a module in it: `-exp(self.A_log)`. A bias without a tensor
- * was one of zeros, which exporters drop. Names that nothing explains are reported. */
+ * was one of zeros, which exporters drop. Names that nothing explains are reported.
+ *
+ * Takes the reads of initializers and the listed names. Gives a name to each read that has one, and which names nothing explains;
+ * once all is emitted, adds what --parameters and --buffers say is missing. Keeps the names of reads that have one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

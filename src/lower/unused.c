@@ -4,7 +4,9 @@
  * Their sizes are those of parameters of like names, where all of these agree: of the same place in another layer
  * ("blocks.3.back.weight", "blocks.0.back.weight"), else of at least two whose names end like it, in as many parts as
  * possible ("last.layer.0.output.dense.weight", "first.layer.0.output.dense.weight"; "cross_attn.q_proj.weight",
- * "self_attn.q_proj.weight"), else, for norms, of other norms beside it. */
+ * "self_attn.q_proj.weight"), else, for norms, of other norms beside it.
+ *
+ * Takes the names that no emitted operation read. Gives storages with the sizes of others. Keeps the operations. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

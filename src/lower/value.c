@@ -1,5 +1,8 @@
 /* Tensors of values: what the file holds, what the forward pass makes of it, and what rules ask about
- * their node. */
+ * their node.
+ *
+ * Takes notes and what reads of weights stand for. Gives the tensor of each value that an operation has made, or makes it. A value
+ * that is known keeps its tensor until an operation overwrites it. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -335,6 +338,41 @@ void onv_lower_weight(onv_lowering *l, onv_value_id id)
         if (owner->tensor == ONV_NO_TENSOR) owner->tensor = weight_tensor(l, id, owner);
 }
 
+/* --- Clones ------------------------------------------------------------------------------------ */
+
+/* A reshape copies what it has to by itself. */
+static bool reads_clone(const onv_node *node, uint32_t k)
+{
+    return k < 32 && (onv_noted(node)->clones & ONV_BIT(k)) != 0 &&
+           strstr(node->aten_op, "view") == NULL;
+}
+
+/* A convolution into which a norm was folded has the note of the norm, which does not tell what the convolution read. */
+static bool is_untold(const onv_node *node)
+{
+    return strcmp(node->op_type, "BatchNormalization") != 0 && node->source_op != NULL &&
+           strstr(node->source_op, "batch_norm") != NULL;
+}
+
+/* Values of which readers have clones. Those in subgraphs have none. */
+void onv_clones_mark(onv_lowering *l)
+{
+    for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
+        const onv_node *node = &l->emit.model->nodes.at[i];
+        for (uint32_t k = 0; k < node->n_inputs; k++)
+            if (onv_is_value(node->inputs[k]) && reads_clone(node, k))
+                l->values[node->inputs[k].index].cloned_for = ONV_CLONED_FOR_ALL;
+    }
+    for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
+        const onv_node *node = &l->emit.model->nodes.at[i];
+        for (uint32_t k = 0; k < node->n_inputs && !is_untold(node); k++) {
+            if (!onv_is_value(node->inputs[k]) || reads_clone(node, k)) continue;
+            uint8_t *cloned = &l->values[node->inputs[k].index].cloned_for;
+            if (*cloned == ONV_CLONED_FOR_ALL) *cloned = ONV_CLONED_FOR_SOME;
+        }
+    }
+}
+
 /* --- What rules ask about their node ----------------------------------------------------------- */
 
 /* What contiguous() gives for some of the readers; made for the first of them. That there was one says that
@@ -369,8 +407,7 @@ uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k)
     if (k >= node->n_inputs) return ONV_NO_TENSOR;
     onv_value_id id = node->inputs[k];
     uint32_t tensor = read_value(l, id, node, k);
-    bool is_clone = k < 32 && (onv_noted(node)->clones & ONV_BIT(k)) != 0 && onv_is_value(id) &&
-                    strstr(node->aten_op, "view") == NULL &&
+    bool is_clone = onv_is_value(id) && reads_clone(node, k) &&
                     l->values[id.index].cloned_for == ONV_CLONED_FOR_SOME;
     if (is_clone && tensor != ONV_NO_TENSOR) tensor = clone_of(l, id, tensor);
     bool is_detached = k < 32 && (onv_noted(node)->detached & ONV_BIT(k)) != 0 && onv_is_value(id);

@@ -4,11 +4,15 @@
  * transposed weight, a view of one, a mask, zeros. The nodes that read it tell: their notes name the
  * module, its class and PyTorch's operation. It also keeps one copy of small tensors that are equal, as
  * are the zeros and ones of a network that was never trained; each module that reads one has its own.
+ *
+ * Takes the graph and its notes. Gives all reads of initializers, sorted by value and owner, and, when asked, what a read stands
+ * for. Keeps the reads: what is found later of one, its tensor, is written into it.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/heap.h"
 #include "base/rules.h"
 #include "ir/origin.h"
 #include "ir/path.h"
@@ -55,7 +59,7 @@ static onv_status list_reads(onv_lowering *l)
     if (l->weights.reads.count > 0)
         qsort(l->weights.reads.at, l->weights.reads.count, sizeof *l->weights.reads.at, by_owner);
     for (uint32_t i = (uint32_t)l->weights.reads.count; i-- > 0;)
-        l->values[l->weights.reads.at[i].value].first_read = i + 1;
+        l->weights.values[l->weights.reads.at[i].value].first_read = i + 1;
     return ONV_OK;
 }
 
@@ -66,7 +70,7 @@ static const onv_weight_read *end_of_reads(const onv_lowering *l)
 
 static onv_weight_read *reads_of(const onv_lowering *l, uint32_t value)
 {
-    uint32_t first = l->values[value].first_read;
+    uint32_t first = l->weights.values[value].first_read;
     return first > 0 ? &l->weights.reads.at[first - 1] : NULL;
 }
 
@@ -166,7 +170,7 @@ onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read 
     const onv_value *value = &l->emit.model->values.at[read->value];
     const char *name = value->name;
     if (value->role != ONV_ROLE_NOT_NOTED || value->tensor == NULL ||
-        l->values[read->value].is_statistic ||
+        l->weights.values[read->value].is_statistic ||
         !onv_dtype_is_float((onv_dtype)value->tensor->type.dtype))
         return ONV_WEIGHT_IS_OTHER;
     if (onv_weight_place_of(&l->emit.model->nodes.at[read->node], read->k) == ONV_PLACE_WEIGHT)
@@ -353,7 +357,7 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
 {
     const onv_value *value = onv_model_value(l->emit.model, id);
     bool is_float = onv_dtype_is_float((onv_dtype)value->tensor->type.dtype);
-    if (l->values[id.index].is_statistic || value->role == ONV_ROLE_BUFFER)
+    if (l->weights.values[id.index].is_statistic || value->role == ONV_ROLE_BUFFER)
         return ONV_WEIGHT_BUFFER;
     bool noted = l->weights.has_notes && value->role == ONV_ROLE_NOT_NOTED;
     if (!onv_value_may_train(l->emit.model, value)) return ONV_WEIGHT_CONSTANT;
@@ -413,7 +417,7 @@ static bool find_sharing(onv_lowering *l, onv_value_id id)
 bool onv_weight_is_shared(onv_lowering *l, onv_value_id id)
 {
     enum { UNKNOWN, ONE, SEVERAL };
-    uint8_t *sharing = &l->values[id.index].sharing;
+    uint8_t *sharing = &l->weights.values[id.index].sharing;
     if (*sharing == UNKNOWN) *sharing = find_sharing(l, id) ? SEVERAL : ONE;
     return *sharing == SEVERAL;
 }
@@ -493,14 +497,27 @@ static int by_text(const void *left, const void *right)
     return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
+/* Running statistics. The exporter keeps one copy of equal vectors: one may be a weight, too. */
+static void mark_statistics(onv_lowering *l)
+{
+    for (uint32_t k = 4; k > 0; k--)
+        for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
+            const onv_node *node = &l->emit.model->nodes.at[i];
+            if (k < node->n_inputs && onv_is_value(node->inputs[k]) &&
+                strcmp(node->op_type, "BatchNormalization") == 0)
+                l->weights.values[node->inputs[k].index].is_statistic = k >= 3;
+        }
+}
+
 onv_status onv_weights_prepare(onv_lowering *l)
 {
     const onv_model *model = l->emit.model;
     onv_arena *arena = &l->emit.model->arena;
+    l->weights.values = onv_heap_calloc(model->values.count + 1, sizeof *l->weights.values);
     l->weights.scopes = ONV_ARENA_ARRAY(arena, const char *, model->nodes.count);
     l->weights.inplace_used = ONV_ARENA_ARRAY(arena, bool, l->emit.options->n_inplace);
-    if (l->weights.scopes == NULL || l->weights.inplace_used == NULL)
-        return onv_fail_memory(l->emit.err);
+    if (l->weights.values == NULL || arena->failed) return onv_fail_memory(l->emit.err);
+    mark_statistics(l);
     ONV_TRY(onv_patterns_begin(&l->emit));
     for (size_t i = 0; i < model->nodes.count; i++) {
         const onv_node *node = &model->nodes.at[i];

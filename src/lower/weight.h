@@ -32,8 +32,16 @@ typedef enum onv_weight_use {
     ONV_WEIGHT_DERIVED, /* computed from a parameter of the same size */
 } onv_weight_use;
 
+/* Of each value, where it is an initializer. */
+typedef struct onv_weight_state {
+    uint32_t first_read; /* 1 + the first of `reads`; 0: none */
+    uint8_t sharing;     /* whether it has several owners, where known */
+    bool is_statistic;   /* running statistics */
+} onv_weight_state;
+
 /* What is known of all initializers. */
 typedef struct onv_weights {
+    onv_weight_state *values;       /* by value */
     bool has_notes;                 /* the export notes parameters, modules and operations */
     ONV_VEC(onv_weight_read) reads; /* sorted by value and owner */
     const char **scopes;            /* of all nodes, sorted */
@@ -45,6 +53,7 @@ typedef struct onv_weights {
 
 /* --- weight.c ---------------------------------------------------------------------------- */
 
+/* Takes the graph and its notes. Gives all reads, their names and owners; what they stand for is asked later, read by read. */
 onv_status onv_weights_prepare(onv_lowering *l);
 /* What an initializer without a note of its own is taken for. */
 typedef struct onv_weight_verdict {

@@ -71,7 +71,7 @@ void onv_weights_report(onv_lowering *l)
     for (uint32_t i = 0; i < l->emit.model->values.count && l->weights.has_notes; i++) {
         const onv_value *value = &l->emit.model->values.at[i];
         if (value->kind != ONV_VALUE_INITIALIZER || value->role != ONV_ROLE_NOT_NOTED) continue;
-        if (value->tensor == NULL || value->tensor->elems < 2 || l->values[i].is_statistic)
+        if (value->tensor == NULL || value->tensor->elems < 2 || l->weights.values[i].is_statistic)
             continue;
         if (!onv_dtype_is_float((onv_dtype)value->tensor->type.dtype)) continue;
         onv_weight_verdict v = onv_weight_judge(l, i);
