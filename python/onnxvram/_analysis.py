@@ -20,7 +20,7 @@ FORMATS = {"text": "TEXT", "json": "JSON", "csv": "CSV", "layers": "LAYERS", "ma
            "svg": "SVG", "formula-python": "FORMULA_PYTHON", "formula-c": "FORMULA_C", "onnx": "ONNX", "graph": "DUMP_GRAPH",
            "intervals": "DUMP_INTERVALS", "plan": "DUMP_PLAN", "trace": "DUMP_TRACE", "replay": "DUMP_REPLAY",
            "header": "DUMP_HEADER", "memory-viz": "MEMORY_VIZ", "perfetto": "PERFETTO",
-           "model-explorer": "MODEL_EXPLORER"}
+           "model-explorer": "MODEL_EXPLORER", "measured": "MEASURED"}
 FORMATS = {name: code for name, code in FORMATS.items() if hasattr(lib, "ONV_FORMAT_" + code)}
 DIFFS = {"text": "DIFF", "markdown": "DIFF_MARKDOWN", "json": "DIFF_JSON"}
 

@@ -114,6 +114,10 @@ with tempfile.TemporaryDirectory() as folder:
     check("samples/lstm.onnx", "-b", 2, "--budget", "T4", "--max-dim", "sequence")
     check(r18, "-b", 3, "--baseline", before, "--max-growth", 1)
     check(r18, "-b", 2, "--baseline", before)
+    # What was measured.
+    tiny = ("tests/measured/tiny.onnx", "-b", 8, "--train", "adamw", "--inplace=none")
+    for snapshot, statuses in (("late", (0,)), ("longer", (0,)), ("early", (4,))):
+        check(*tiny, "--snapshot", f"tests/fuzz/corpus/snapshot/{snapshot}.pickle", "--measured", "500MiB", statuses=statuses)
     # ONNX Runtime.
     check(r18, "-b", 2, "--ort-advise", "--ort", "gpu_mem_limit=67108864")
     check(r18, "--shape-trace", requests)
