@@ -10,8 +10,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
-from onnxvram import verify
+from onnxvram import _runs, verify
 
 SOURCE, BUILD = os.environ["ONV_SOURCE_DIR"], os.environ["ONV_BUILD_DIR"]
 PROGRAM = os.path.join(BUILD, "onnxvram")
@@ -128,6 +129,40 @@ class Verify(unittest.TestCase):
         with contextlib.redirect_stderr(said):
             self.assertEqual(verify.main(["--program", PROGRAM, TINY, *TRAIN]), 2)
         self.assertIn("verify needs a GPU: the CUDA driver", said.getvalue())
+
+
+class Nvml:
+    """A library with one GPU."""
+
+    def __getattr__(self, name):
+        def call(*args):
+            if name == "nvmlDeviceGetCount_v2":
+                args[0]._obj.value = 1
+            elif name == "nvmlDeviceGetMemoryInfo":
+                args[1]._obj.used = 5 << 30
+            elif name == "nvmlDeviceGetUUID":
+                args[1].value = b"GPU-00112233-4455-6677-8899-aabbccddeeff"
+            return 0
+        return call
+
+
+class Devices(unittest.TestCase):
+    def test_nvml(self):
+        with unittest.mock.patch("ctypes.CDLL", return_value=Nvml()):
+            self.assertEqual(_runs.nvml_used(), {"00112233445566778899aabbccddeeff": 5 << 30})
+        for missing in (OSError("no such library"), AttributeError("an old one")):
+            with unittest.mock.patch("ctypes.CDLL", side_effect=missing):
+                self.assertEqual(_runs.nvml_used(), {})
+
+    def test_the_gpu_that_is_here_is_named(self):
+        for gpu, named in (({"gpu": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0"}, "H100"),
+                           ({"gpu": "NVIDIA L4", "compute_capability": "8.9"}, "L4"), ({"gpu": "X", "compute_capability": "1.0"}, None)):
+            pairs = []
+            verify.add_gpu(PROGRAM, pairs, gpu)
+            self.assertEqual(pairs, [("--gpu", named)] if named else [])
+        pairs = [("--gpu", "T4")]
+        verify.add_gpu(PROGRAM, pairs, GPU)
+        self.assertEqual(pairs, [("--gpu", "T4")])
 
 
 NETWORK = """
