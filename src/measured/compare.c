@@ -124,7 +124,7 @@ static onv_status name_step(const compare *c, uint32_t step, onv_measured_partin
     to->step = step;
     to->phase = onv_phase_name((onv_phase)s->phase);
     to->op = onv_step_text(c->kept, step, c->arena);
-    to->node = onv_step_node(c->kept, step);
+    to->node = onv_kept_node(c->kept, s);
     to->module = onv_step_module(c->kept, step, c->arena);
     return to->op != NULL && to->module != NULL ? ONV_OK : onv_fail_memory(c->err);
 }

@@ -24,7 +24,6 @@ const char *onv_stack_text(const onv_pickled *frames, onv_arena *arena);
 
 /* The predicted side: names of what a step runs. NULL without memory. */
 const char *onv_step_text(const onv_kept_execution *kept, uint32_t step, onv_arena *arena);
-const char *onv_step_node(const onv_kept_execution *kept, uint32_t step);
 const char *onv_step_module(const onv_kept_execution *kept, uint32_t step, onv_arena *arena);
 
 onv_measured_kind onv_measured_kind_of(const onv_buffer *b);

@@ -65,27 +65,14 @@ const char *onv_stack_text(const onv_pickled *frames, onv_arena *arena)
 
 /* --- The prediction ---------------------------------------------------------------------------- */
 
-const char *onv_step_node(const onv_kept_execution *kept, uint32_t step)
-{
-    const onv_step *s = &kept->made.timeline.steps.at[step];
-    if (!onv_is_node(s->node)) return "";
-    const onv_node *node = onv_model_node(kept->model, s->node);
-    if (node->name != NULL && node->name[0] != '\0') return node->name;
-    for (uint32_t i = 0; i < node->n_outputs; i++)
-        if (onv_is_value(node->outputs[i]))
-            return onv_model_value(kept->model, node->outputs[i])->name;
-    return "";
-}
-
 const char *onv_step_text(const onv_kept_execution *kept, uint32_t step, onv_arena *arena)
 {
     const onv_step *s = &kept->made.timeline.steps.at[step];
-    const char *op = s->label;
-    if (op == NULL) op = onv_is_node(s->node) ? onv_model_node(kept->model, s->node)->op_type : "?";
     bool trains = strcmp(kept->runtime, "train") == 0;
-    const char *node = onv_step_node(kept, step);
+    const char *node = onv_kept_node(kept, s);
     return onv_arena_printf(arena, "%s%s%s%s%s", trains ? onv_phase_name((onv_phase)s->phase) : "",
-                            trains ? " of " : "", op, node[0] != '\0' ? " " : "", node);
+                            trains ? " of " : "", onv_kept_op(kept, s), node[0] != '\0' ? " " : "",
+                            node);
 }
 
 const char *onv_step_module(const onv_kept_execution *kept, uint32_t step, onv_arena *arena)

@@ -136,7 +136,7 @@ static void append_step_frame(snapshot *s, uint32_t at)
     uint32_t memo = memo_of(s, OF_STEP, at);
     if (!recall(s, memo)) {
         const onv_step *step = &s->t->steps.at[at];
-        put_frame(s, onv_viewer_op(s->kept, step), onv_viewer_node(s->kept, step), at);
+        put_frame(s, onv_kept_op(s->kept, step), onv_kept_node(s->kept, step), at);
         remember(s, memo);
     }
     onv_pickle_append(s->out);

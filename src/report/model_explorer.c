@@ -49,7 +49,7 @@ static onv_status write_results(onv_json *json, const onv_report_job *job,
     if (status == ONV_OK) take_most(kept, live, most);
     for (uint32_t i = 0; status == ONV_OK && i < model->nodes.count && !json->out->failed; i++) {
         const onv_step of = {.node = {i}};
-        const char *key = onv_viewer_node(kept, &of);
+        const char *key = onv_kept_node(kept, &of);
         if (most[i] == 0 || key[0] == '\0' || onv_interned(&taken, key) != NULL) continue;
         if (onv_intern(&taken, key) == NULL) status = onv_fail_memory(job->err);
         onv_json_put_open(json, key, '{', ONV_JSON_INLINE);

@@ -163,10 +163,10 @@ static void put_group(trace *t, uint32_t at)
 static void put_step(trace *t, uint32_t at)
 {
     const onv_step *step = &t->kept->made.timeline.steps.at[at];
-    const char *node = onv_viewer_node(t->kept, step);
+    const char *node = onv_kept_node(t->kept, step);
     onv_made event = {0};
     onv_viewer_name name;
-    onv_viewer_fit(&name, onv_viewer_op(t->kept, step));
+    onv_viewer_fit(&name, onv_kept_op(t->kept, step));
     begin_event(t, &event, SLICE_BEGIN, T_STEPS);
     put_text(&event, EVENT_NAME, name.text);
     if (node[0] != '\0') annotate_text(&event, "node", node);

@@ -39,23 +39,6 @@ onv_status onv_viewer_execution(const onv_report_job *job, const char *what,
                     "the %s shows what was executed, and nothing was kept: set timelines", what);
 }
 
-const char *onv_viewer_op(const onv_kept_execution *kept, const onv_step *step)
-{
-    if (step->label != NULL) return step->label;
-    return onv_is_node(step->node) ? onv_model_node(kept->model, step->node)->op_type : "?";
-}
-
-const char *onv_viewer_node(const onv_kept_execution *kept, const onv_step *step)
-{
-    if (!onv_is_node(step->node)) return "";
-    const onv_node *node = onv_model_node(kept->model, step->node);
-    if (node->name != NULL && node->name[0] != '\0') return node->name;
-    for (uint32_t i = 0; i < node->n_outputs; i++)
-        if (onv_is_value(node->outputs[i]))
-            return onv_model_value(kept->model, node->outputs[i])->name;
-    return "";
-}
-
 bool onv_viewer_same_group(const onv_step *a, const onv_step *b)
 {
     return a->iteration == b->iteration && a->phase == b->phase &&

@@ -20,12 +20,6 @@ void onv_viewer_fit(onv_viewer_name *name, const char *text);
 onv_status onv_viewer_execution(const onv_report_job *job, const char *what,
                                 const onv_kept_execution **kept);
 
-/* What runs in a step: the operator, or PyTorch's name. */
-const char *onv_viewer_op(const onv_kept_execution *kept, const onv_step *step);
-
-/* The node's name, or its first result's where it has none; "" without a node. */
-const char *onv_viewer_node(const onv_kept_execution *kept, const onv_step *step);
-
 /* Steps that follow each other and have one phase: "backward", "run 2"; `first` is the first of them. */
 bool onv_viewer_same_group(const onv_step *a, const onv_step *b);
 void onv_viewer_group(onv_viewer_name *name, const onv_kept_execution *kept, const onv_step *first);

@@ -34,3 +34,20 @@ onv_status onv_executions_take_training(onv_executions *kept, bool has_plan, con
     onv_execution_cleanup(&made);
     return status;
 }
+
+const char *onv_kept_op(const onv_kept_execution *kept, const onv_step *step)
+{
+    if (step->label != NULL) return step->label;
+    return onv_is_node(step->node) ? onv_model_node(kept->model, step->node)->op_type : "?";
+}
+
+const char *onv_kept_node(const onv_kept_execution *kept, const onv_step *step)
+{
+    if (!onv_is_node(step->node)) return "";
+    const onv_node *node = onv_model_node(kept->model, step->node);
+    if (node->name != NULL && node->name[0] != '\0') return node->name;
+    for (uint32_t i = 0; i < node->n_outputs; i++)
+        if (onv_is_value(node->outputs[i]))
+            return onv_model_value(kept->model, node->outputs[i])->name;
+    return "";
+}

@@ -34,4 +34,10 @@ onv_status onv_executions_take_training(onv_executions *kept, bool has_plan, con
                                         const onv_timeline *t, const onv_alloc_options *alloc,
                                         onv_error *err);
 
+/* What runs in a step: the operator, or PyTorch's name. */
+const char *onv_kept_op(const onv_kept_execution *kept, const onv_step *step);
+
+/* The node's name, or its first result's where it has none; "" without a node. */
+const char *onv_kept_node(const onv_kept_execution *kept, const onv_step *step);
+
 #endif
