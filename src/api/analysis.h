@@ -87,6 +87,8 @@ typedef struct onv_request {
         *loaded; /* the same, before inference; outlives what is made; NULL: it is read */
     const onv_eager_views *views; /* likewise; NULL: they are looked for */
     bool lifetimes_alone;         /* of the graph's own terms, and nothing else */
+    bool
+        figures_alone; /* for a verdict or a search: nothing that only reports show is looked for */
     const onv_known_plans *known; /* as onv_training_options */
     onv_watch *watch;
 } onv_request;

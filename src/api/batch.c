@@ -116,6 +116,7 @@ static onv_status look_at(probes *p, int64_t size, bool in_full, const probe **r
     onv_error local = {0};
     onv_request from = *p->from;
     from.known = in_full || p->known.count == 0 ? NULL : &p->known;
+    from.figures_alone = true;
     to->in_full = from.known == NULL;
     bind(p, size);
     onv_status status = onv_analysis_create(&from, &p->options, &analysis, &local);

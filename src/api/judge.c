@@ -33,8 +33,10 @@ static onv_status judge_other(const onv_request *from, onv_options options,
     options.timelines = false;
     options.snapshot = NULL;
     options.remedies = false;
-    ONV_TRY(onv_analysis_create(from, &options, &other, err));
-    onv_status status = judge(from, &options, other, err);
+    onv_request request = *from;
+    request.figures_alone = true;
+    ONV_TRY(onv_analysis_create(&request, &options, &other, err));
+    onv_status status = judge(&request, &options, other, err);
     if (status == ONV_OK) take(device, other);
     onv_analysis_destroy(other);
     return status;

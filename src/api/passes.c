@@ -364,6 +364,7 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
             ONV_TRY(compute_runtime(analysis, onv_runtimes[i], options, w, err));
     if (options->train != NULL) ONV_TRY(compute_training(analysis, options, from, err));
     take_diags(analysis);
+    if (from->figures_alone) return ONV_OK;
     uint64_t better;
     ONV_TRY(peak_of_better_order(analysis, w, &better, err));
     return onv_global_savings_compute(&analysis->model, &analysis->live, better,

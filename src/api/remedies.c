@@ -64,7 +64,9 @@ static onv_status try_options(search *s, const onv_options *how, trial *t, onv_e
     onv_analysis *made;
     onv_error why = {0};
     *t = (trial){.is_there = false};
-    onv_status status = onv_analysis_create(s->from, how, &made, &why);
+    onv_request from = *s->from;
+    from.figures_alone = true;
+    onv_status status = onv_analysis_create(&from, how, &made, &why);
     if (status == ONV_ERR_MODEL || status == ONV_ERR_USAGE || status == ONV_ERR_OVERFLOW)
         return ONV_OK;
     if (status != ONV_OK) {

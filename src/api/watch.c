@@ -54,7 +54,7 @@ onv_quota *onv_watch_resume(onv_watch *watch)
 
 bool onv_watch_has_room(const onv_watch *w)
 {
-    enum { SEARCH = 16 };
+    enum { SEARCH = 64 };
     const onv_quota *q = &w->quota;
     return q->limit - q->used > 2 * q->most &&
            (q->most_work == 0 || q->work < q->most_work / SEARCH);

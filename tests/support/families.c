@@ -362,32 +362,32 @@ static void rewritten(model *m, unsigned n)
 }
 
 static const family families[] = {
-    {"chain", chain, true, 0},
-    {"linear-layers", linear_layers, true, 0},
-    {"residual-blocks", residual_blocks, true, 0},
-    {"ladder", ladder, true, 0},
-    {"readers-of-one", readers_of_one, true, 0},
-    {"results", results, true, 0},
-    {"tangle", tangle, true, 0},
-    {"sizes", sizes, true, 0},
-    {"unknown-operators", unknown_operators, false, 0},
-    {"domains", domains, false, 0},
-    {"free-dims", free_dims, true, 0},
-    {"sums-of-dims", sums_of_dims, true, 0},
-    {"shape-arithmetic", shape_arithmetic, false, 0},
-    {"known-vectors", known_vectors, true, 0},
-    {"initializers", initializers, true, 0},
-    {"inputs-of-a-node", inputs_of_a_node, true, 0},
-    {"outputs-of-a-node", outputs_of_a_node, false, 0},
-    {"attributes", attributes, false, 0},
-    {"declared-types", declared_types, false, 0},
-    {"branches", branches, false, 0},
-    {"transposes-in-branches", transposes_in_branches, false, 0},
-    {"loops", loops, false, 0},
-    {"sequences", sequences, true, 0},
-    {"long-names", long_names, false, 0},
-    {"modules", modules, true, 0},
-    {"rewritten", rewritten, true, 0},
+    {"chain", chain, true, 0, NULL},
+    {"linear-layers", linear_layers, true, 0, NULL},
+    {"residual-blocks", residual_blocks, true, 0, NULL},
+    {"ladder", ladder, true, 0, NULL},
+    {"readers-of-one", readers_of_one, true, 0, NULL},
+    {"results", results, true, 0, NULL},
+    {"tangle", tangle, true, 0, NULL},
+    {"sizes", sizes, true, 0, NULL},
+    {"unknown-operators", unknown_operators, false, 0, NULL},
+    {"domains", domains, false, 0, NULL},
+    {"free-dims", free_dims, true, 0, NULL},
+    {"sums-of-dims", sums_of_dims, true, 0, NULL},
+    {"shape-arithmetic", shape_arithmetic, false, 0, NULL},
+    {"known-vectors", known_vectors, true, 0, NULL},
+    {"initializers", initializers, true, 0, NULL},
+    {"inputs-of-a-node", inputs_of_a_node, true, 0, NULL},
+    {"outputs-of-a-node", outputs_of_a_node, false, 0, NULL},
+    {"attributes", attributes, false, 0, NULL},
+    {"declared-types", declared_types, false, 0, NULL},
+    {"branches", branches, false, 0, NULL},
+    {"transposes-in-branches", transposes_in_branches, false, 0, NULL},
+    {"loops", loops, false, 0, NULL},
+    {"sequences", sequences, true, 0, NULL},
+    {"long-names", long_names, false, 0, NULL},
+    {"modules", modules, true, 0, NULL},
+    {"rewritten", rewritten, true, 0, NULL},
     {0},
 };
 
@@ -405,5 +405,7 @@ const family *family_at(unsigned index)
     const family *found = find(families, &index);
     if (found == NULL) found = find(graph_families, &index);
     if (found == NULL) found = find(note_families, &index);
+    if (found == NULL) found = find(export_families, &index);
+    if (found == NULL) found = find(program_families, &index);
     return found;
 }
