@@ -52,8 +52,8 @@ static inline void onv_analysis_summary(const onv_analysis *analysis, onv_summar
 /* An external file that holds weights, as the model names it; NULL: all are in the model. */
 ONV_API const char *onv_analysis_external_file(const onv_analysis *analysis);
 
-/* The same for the external file with this device and inode number, as of stat(): who writes a file can see that it is
- * none that the model is read from. NULL: it is not one. */
+/* The external file, or program of PyTorch, with this device and inode number, as of stat(): who writes a file can see that it is
+ * none that the model is read from, or that was found next to it. NULL: it is not one. */
 ONV_API const char *onv_analysis_external_at(const onv_analysis *analysis, uint64_t device,
                                              uint64_t inode);
 

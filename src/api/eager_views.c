@@ -178,7 +178,10 @@ static onv_status take(const onv_eager_request *request, bool is_asked,
     onv_model_diag(request->model, ONV_WARNING, "program-ignored", NULL,
                    "the program '%.200s' is not used: %.250s", views->path, why.message);
     if (kept != NULL && *kept != NULL) onv_eager_views_cleanup(*kept);
+    char *path = views->path; /* nobody may write there */
+    views->path = NULL;
     onv_eager_views_cleanup(views);
+    views->path = path;
     return ONV_OK;
 }
 
@@ -225,6 +228,7 @@ static onv_status open_views(const onv_eager_request *request, onv_eager_views *
     }
     ONV_TRY(take_inside(request, views, kept, err));
     if (views->n > 0) return ONV_OK;
+    onv_eager_views_cleanup(views);
     ONV_TRY(find_beside(request, &views->path, err));
     return views->path != NULL ? take(request, false, NULL, views, kept, err) : ONV_OK;
 }

@@ -17,7 +17,7 @@ typedef struct onv_eager_views {
     uint32_t n;
     bool has[2];      /* by mode (onv_program_mode): there is a view of it */
     uint8_t place[2]; /* likewise: where */
-    char *path;       /* of the program, on the heap */
+    char *path;       /* of the program, of one that was left, too; on the heap */
 } onv_eager_views;
 
 /* What an analysis asks for. */

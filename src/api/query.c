@@ -136,11 +136,15 @@ const char *onv_analysis_external_file(const onv_analysis *analysis)
 const char *onv_analysis_external_at(const onv_analysis *analysis, uint64_t device, uint64_t inode)
 {
     const char *path = analysis->model.path != NULL ? analysis->model.path : "";
-    const char *slash = strrchr(path, '/');
+    const char *slash = strrchr(path, '/'), *program = analysis->views.path;
     wanted w = {.device = (dev_t)device,
                 .node = (ino_t)inode,
                 .folder_bytes = slash != NULL ? (int)(slash - path + 1) : 0,
                 .path = path};
+    struct stat status;
+    if (program != NULL && stat(program, &status) == 0 && status.st_dev == w.device &&
+        status.st_ino == w.node)
+        return program;
     return find_external(&analysis->model, &w);
 }
 

@@ -95,6 +95,9 @@ static bool take(onv_cli *cli, onv_cli_stream *streams, const onv_cli_process *p
     for (size_t k = 0; k < cli->analysis.n_dims && is_good; k++)
         cli->dims_found[k] |= r->dims_found[k] != 0;
     if (is_good && r->n_analysed > 0 && !r->ends) add_parts(cli, streams, process, o);
+    for (size_t k = 0; is_good && r->n_analysed > 0 && r->ends && k < cli->n_outputs; k++)
+        onv_cli_stream_fail(
+            &streams[k]); /* one of them would overwrite what this model is read from */
     onv_cli_process_repeat(process);
     worsen(&o->worst, is_good ? r->worst : onv_cli_complain(cli->models[model], &why));
     if (is_good) o->verdict = onv_cli_worse(o->verdict, r->verdict);

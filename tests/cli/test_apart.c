@@ -412,8 +412,8 @@ static void no_input_is_overwritten(void **state)
         {"-q --json=fresh.json m.onnx", 0, "m.onnx: "},
         {"-q --json=fresh.json m.onnx", 0, "m.onnx: "},
     };
-    static const char *const files[] = {"m.onnx", "rules",     "base",       "trace",
-                                        "value",  "intervals", "weights.bin"};
+    static const char *const files[] = {"m.onnx", "rules",     "base",        "trace",
+                                        "value",  "intervals", "weights.bin", "found.pt2"};
     enum { N_FILES = sizeof files / sizeof files[0] };
     model *m = model_new(17);
     model_input(m, "x", "f32[4,4]");
@@ -422,7 +422,8 @@ static void no_input_is_overwritten(void **state)
     program_write_model("m.onnx", m);
     assert_int_equal(system("cp m.onnx new.onnx; ln -s m.onnx soft.onnx; ln m.onnx hard.onnx; "
                             "echo >rules; echo {} >base; ln -s base link; echo b >trace; "
-                            "echo >value; echo id,lower,upper,size >intervals"),
+                            "echo >value; echo id,lower,upper,size >intervals; "
+                            "cp m.onnx found.onnx; echo '{\"schema_version\":8}' >found.pt2"),
                      0);
     m = model_new(17);
     model_input(m, "x", "f32[4,4]");
@@ -432,16 +433,25 @@ static void no_input_is_overwritten(void **state)
     program_write_model("external.onnx", m);
     program_write("weights.bin", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
                   64);
+    /* Where other lines are said, too: of a model before, or of a program that was found and is not used. */
+    static const char *const later[] = {"-q --json=weights.bin new.onnx external.onnx",
+                                        "-q --json=found.pt2 found.onnx",
+                                        "-q --csv=found.pt2 m.onnx found.onnx",
+                                        "-q --untrusted --csv=weights.bin m.onnx external.onnx"};
     char *before[N_FILES];
     for (size_t f = 0; f < N_FILES; f++) before[f] = read_all(files[f]);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        char arguments[256];
-        snprintf(arguments, sizeof arguments, "%s", rows[i].arguments);
-        program_expect(arguments, rows[i].status, rows[i].says);
+    enum { N_ROWS = sizeof rows / sizeof rows[0], N_LATER = sizeof later / sizeof later[0] };
+    for (size_t i = 0; i < N_ROWS + N_LATER; i++) {
+        const char *arguments = i < N_ROWS ? rows[i].arguments : later[i - N_ROWS];
+        char text[PROGRAM_TEXT];
+        if (i < N_ROWS)
+            program_expect(arguments, rows[i].status, rows[i].says);
+        else
+            program_expect_parts(arguments, 2, (const char *const[]){"would overwrite", NULL},
+                                 text);
         for (size_t f = 0; f < N_FILES; f++) {
             char *after = read_all(files[f]);
-            if (strcmp(after, before[f]) != 0)
-                fail_msg("'%s' changed %s", rows[i].arguments, files[f]);
+            if (strcmp(after, before[f]) != 0) fail_msg("'%s' changed %s", arguments, files[f]);
             free(after);
         }
     }
