@@ -332,6 +332,19 @@ static bool is_unread_value(const onv_naming *n, const onv_statement *s, uint32_
            n->eager->ops.at[op].out[0] == tensor;
 }
 
+/* The upper end of a program: what has a name when its call returns may be among the several results that the line around the
+ * call has names for, whether something reads it or not. */
+static void hold_returned(onv_naming *n, const onv_statement *s, uint32_t tensor, uint32_t until)
+{
+    if (!n->upper_end || n->model->program == NULL) return;
+    while (s->parent != ONV_NO_STATEMENT && until >= n->calls->at.at[s->call].last_op) {
+        s = &n->at.at[s->parent];
+        if (!onv_naming_gets_several(n, s)) return;
+        until = n->calls->at.at[s->call].last_op;
+        onv_naming_hold(n, tensor, until);
+    }
+}
+
 static void hold_result(onv_naming *n, uint32_t op, uint32_t tensor)
 {
     uint32_t index = n->of_op[op], level = 0;
@@ -350,7 +363,9 @@ static void hold_result(onv_naming *n, uint32_t op, uint32_t tensor)
                 onv_naming_hold(n, tensor, bound_until(n, s, tensor));
             break;
         }
-        onv_naming_hold(n, tensor, onv_naming_alias_until(n, s, tensor, bound_until(n, s, tensor)));
+        uint32_t until = onv_naming_alias_until(n, s, tensor, bound_until(n, s, tensor));
+        onv_naming_hold(n, tensor, until);
+        hold_returned(n, s, tensor, until);
         hold_in_list(n, s, tensor);
         if (n->last_use[tensor] > n->calls->at.at[s->call].last_op) continue;
         if (is_weights_of_attention(n, op, tensor)) onv_naming_hold_weights(n, s, false, tensor);

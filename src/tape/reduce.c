@@ -26,8 +26,8 @@ void onv_tape_sum(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
     onv_emit_end(&t->emit);
 }
 
-/* x / norm(x): autograd keeps the norm, and its copy that is bounded below. */
-static uint32_t emit_unit(onv_tape *t, uint32_t x, const onv_shape *norm)
+/* x / norm(x): autograd keeps the norm, and its copy that is bounded below, which has a name in the function. */
+static uint32_t emit_unit(onv_tape *t, uint32_t x, const onv_shape *norm, uint32_t *bounded_norm)
 {
     onv_eager_tensor s = onv_tensor_at(&t->emit, x);
     uint32_t length = onv_tensor_new(&t->emit, s.dtype, norm->rank, norm->dims, NULL);
@@ -37,7 +37,7 @@ static uint32_t emit_unit(onv_tape *t, uint32_t x, const onv_shape *norm)
     onv_emit_save(&t->emit, length);
     onv_emit_out(&t->emit, length);
     onv_emit_end(&t->emit);
-    uint32_t bounded = onv_emit_clone(&t->emit, length);
+    uint32_t bounded = *bounded_norm = onv_emit_clone(&t->emit, length);
     uint32_t unit = onv_tensor_new(&t->emit, s.dtype, s.rank, s.dims, NULL);
     onv_emit_begin(&t->emit, "div");
     onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
@@ -51,7 +51,7 @@ static uint32_t emit_unit(onv_tape *t, uint32_t x, const onv_shape *norm)
 
 void onv_tape_cosine(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
 {
-    uint32_t result = onv_call_result(c, 0), unit[2];
+    uint32_t result = onv_call_result(c, 0), unit[2], length[2];
     (void)in_place;
     onv_tape_operands(t, c, op);
     uint32_t in[2] = {onv_amp_fp32(&t->emit, onv_tape_operand_of(t, 0)),
@@ -72,7 +72,7 @@ void onv_tape_cosine(onv_tape *t, const onv_program_call *c, const onv_aten_op *
         bool is_whole = own->rank == all.rank;
         for (uint32_t i = 0; is_whole && i < all.rank; i++) is_whole = own->dims[i] == all.dims[i];
         if (!is_whole) in[k] = onv_emit_expand(&t->emit, in[k], all.rank, all.dims);
-        unit[k] = emit_unit(t, in[k], &norm);
+        unit[k] = emit_unit(t, in[k], &norm, &length[k]);
     }
     uint32_t product = onv_tensor_new(&t->emit, x.dtype, all.rank, all.dims, NULL);
     onv_emit_begin(&t->emit, "mul");
@@ -86,4 +86,7 @@ void onv_tape_cosine(onv_tape *t, const onv_program_call *c, const onv_aten_op *
     onv_emit_in(&t->emit, product, ONV_GRAD_PART);
     onv_tape_set(t, result, onv_emit_out(&t->emit, onv_tape_new(t, result, x.dtype)));
     onv_emit_end(&t->emit);
+    /* The quotients are parts of one expression, which is over then. */
+    const uint32_t named[] = {unit[0], unit[1], length[0], length[1]};
+    for (size_t i = 0; i < 4; i++) onv_emit_release(&t->emit, named[i]);
 }
