@@ -17,6 +17,7 @@ typedef struct onv_encoder_call {
     uint32_t norm_weight[2], norm_bias[2];
     bool norm_first;
     bool is_attention; /* and nothing else: two products, no norm */
+    uint32_t mask;     /* of attention, [batch, heads, rows, rows]; ONV_NO_TENSOR: none */
     int64_t heads;
 } onv_encoder_call;
 

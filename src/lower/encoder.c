@@ -7,6 +7,7 @@ void onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f)
 {
     const onv_encoder_layer *layer = f->layer;
     onv_encoder_call call = {.norm_first = layer->norm_first,
+                             .mask = ONV_NO_TENSOR,
                              .is_attention = layer->is_attention,
                              .heads = layer->heads};
     uint32_t src = onv_value_tensor(l, f->x);

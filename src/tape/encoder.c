@@ -23,6 +23,7 @@ void onv_tape_encoder(onv_tape *t, const onv_program_call *c, const onv_aten_op 
                      {argument(t, c, "proj_weight"), argument(t, c, "proj_bias"), true}},
         .norm_first = onv_call_flag(c, "norm_first", false),
         .is_attention = !is_layer,
+        .mask = argument(t, c, "mask"),
         .heads = onv_call_int(t, c, is_layer ? "num_heads" : "num_head", 1)};
     (void)in_place;
     if (is_layer) {
@@ -104,6 +105,7 @@ static bool describe(onv_tape *t, uint32_t first, uint32_t end, uint32_t module,
     *next = first + 1;
     *call =
         (onv_encoder_call){.is_attention = !is_layer,
+                           .mask = ONV_NO_TENSOR,
                            .norm_first = is_layer && onv_tape_is(t, &t->program->calls.at[first],
                                                                  ONV_ATEN_layer_norm)};
     uint32_t turn = call->norm_first && first + 1 < end ? first + 1 : first;
