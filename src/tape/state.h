@@ -244,6 +244,11 @@ bool onv_tape_ran_without_grad(onv_tape *t, const onv_program_call *call);
 /* Of an archive in training: warnings of what PyTorch keeps otherwise, and why that is not known. */
 void onv_tape_untold(onv_tape *t);
 
+/* --- mode.c ------------------------------------------------------------------------------------- */
+
+/* Of an archive in inference: what evaluation may do otherwise, as it was traced in training mode. */
+void onv_tape_of_training(onv_tape *t);
+
 /* --- tape.c ------------------------------------------------------------------------------------- */
 
 /* One call: by a rule, by its row, or, where that is NULL, by its results alone. */

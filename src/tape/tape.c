@@ -348,6 +348,7 @@ static void lower(onv_tape *t)
     if (is_recorded && t->emit.status == ONV_OK) onv_tape_lifetimes(t);
     if (!is_recorded && t->emit.status == ONV_OK && !options->inference && options->reports)
         onv_tape_untold(t);
+    if (!is_recorded && t->emit.status == ONV_OK && options->inference) onv_tape_of_training(t);
     t->emit.has_no_grad = false;
     if (t->emit.status == ONV_OK) emit_losses(t);
     if (t->emit.status == ONV_OK && !options->inference) onv_copies_add(&t->emit);

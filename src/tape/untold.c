@@ -67,15 +67,16 @@ void onv_tape_untold(onv_tape *t)
     if (again.bytes > 0)
         onv_model_diag(t->emit.model, ONV_WARNING, "checkpointed-calls", NULL,
                        "%u operations run inside torch.utils.checkpoint, as lines of the network "
-                       "tell, and are counted as if it kept what they do, %llu bytes: it keeps "
-                       "what it is given, and runs them again in backward; a recording knows "
-                       "what it keeps",
+                       "tell, and are counted as if it kept what they do, %llu bytes, which is "
+                       "too much: it keeps what it is given, and runs them again in backward; a "
+                       "recording knows what it keeps",
                        again.count, (unsigned long long)again.bytes);
     if (own.count > 0)
         onv_model_diag(t->emit.model, ONV_WARNING, "custom-function", NULL,
                        "%u operations, as '%.100s', run inside a forward() of no module, as "
-                       "that of an autograd.Function, which keeps what its own backward reads: "
-                       "they are counted as if PyTorch derived them, and keep %llu bytes; a "
+                       "that of an autograd.Function, which keeps what its own backward reads, "
+                       "%s: they are counted as if PyTorch derived them, and keep %llu bytes; a "
                        "recording knows what is kept",
-                       own.count, own.first, (unsigned long long)own.bytes);
+                       own.count, own.first, own.bytes > 0 ? "less or more" : "as a rule more",
+                       (unsigned long long)own.bytes);
 }

@@ -12,13 +12,16 @@
 
 #include "onnxvram/onnxvram.h"
 
-static onv_analysis *analyse_as(const char *file, const char *train, const char *loss)
+enum { BATCH = 4 };
+
+static onv_analysis *analyse_at(const char *file, int64_t batch, const char *train,
+                                const char *loss)
 {
     char path[600];
     onv_analysis *analysis;
     onv_error err = {0};
     onv_options options = onv_options_default();
-    options.batch = 4;
+    options.batch = batch;
     options.train = train;
     options.loss = loss;
     options.runtimes = "torch";
@@ -29,7 +32,7 @@ static onv_analysis *analyse_as(const char *file, const char *train, const char 
 
 static onv_analysis *analyse(const char *file, const char *loss)
 {
-    return analyse_as(file, "momentum", loss);
+    return analyse_at(file, BATCH, "momentum", loss);
 }
 
 static void keeps(const char *file, const char *loss, uint64_t bytes)
@@ -54,15 +57,24 @@ static void takes(const char *file, const char *loss, uint64_t bytes)
     onv_analysis_destroy(analysis);
 }
 
-static bool warns(const char *file, const char *code)
+static bool has_warning(onv_analysis *analysis, const char *code)
 {
-    onv_analysis *analysis = analyse(file, "none");
     onv_diagnostic d;
     bool found = false;
     for (size_t i = 0; i < onv_analysis_diagnostic_count(analysis); i++)
         if (onv_analysis_diagnostic(analysis, i, &d) && strcmp(d.code, code) == 0) found = true;
     onv_analysis_destroy(analysis);
     return found;
+}
+
+static bool warns(const char *file, const char *code)
+{
+    return has_warning(analyse(file, "none"), code);
+}
+
+static bool warns_of_inference(const char *file, const char *code)
+{
+    return has_warning(analyse_at(file, BATCH, NULL, NULL), code);
 }
 
 /* The gradient of a sum repeats its elements: an embedding's backward copies it. */
@@ -135,13 +147,18 @@ static void exported_masks_do_not_run(void **state)
 }
 
 /* Of inference: the least and the most that may be allocated, and what is. */
-static onv_runtime_info infer(const char *file)
+static onv_runtime_info infer_at(const char *file, int64_t batch)
 {
     onv_runtime_info info;
-    onv_analysis *analysis = analyse_as(file, NULL, NULL);
+    onv_analysis *analysis = analyse_at(file, batch, NULL, NULL);
     assert_true(onv_analysis_runtime(analysis, 0, &info));
     onv_analysis_destroy(analysis);
     return info;
+}
+
+static onv_runtime_info infer(const char *file)
+{
+    return infer_at(file, BATCH);
 }
 
 /* A view in a loop belongs to the line that has called it, which runs again. */
@@ -199,12 +216,48 @@ static void lists_have_two_ends(void **state)
     assert_true(info.total_high - info.total_low > info.context_high - info.context_low);
 }
 
+/* Names of several results hold what the module around them gave a name, whether something reads it or not. */
+static void several_results_have_names(void **state)
+{
+    enum { TENSORS = 2572976 };
+    (void)state;
+    assert_in_range(TENSORS, infer("tape/programs/perceiver.archive").least_tensor_bytes,
+                    infer("tape/programs/perceiver.archive").most_tensor_bytes);
+}
+
+/* What is computed of parameters alone may be an attribute of its module in evaluation, as biases of attention in tiny_vit are. */
+static void computed_parameters_may_be_kept(void **state)
+{
+    enum { AT_2 = 634599864 };
+    (void)state;
+    assert_int_equal(infer_at("tape/programs/tiny_vit_21m_512.archive", 2).most_tensor_bytes, AT_2);
+}
+
+/* Weights with noise, in training mode alone. */
+static void training_mode_is_said(void **state)
+{
+    (void)state;
+    assert_true(warns_of_inference("tape/programs/rainbow_iqn.archive", "training-calls"));
+    assert_false(warns_of_inference("tape/programs/tiny_vit_21m_512.archive", "training-calls"));
+    assert_false(warns_of_inference("truth/programs/vae.archive", "training-calls"));
+}
+
+/* The fast path with a mask: a copy of that, and weights of attention beside what they are computed of. */
+static void the_fast_path_copies_its_mask(void **state)
+{
+    (void)state;
+    assert_int_equal(infer("tape/programs/decision_transformer.recording").tensor_peak_bytes,
+                     514360);
+}
+
 /* cosine_similarity() of one tensor and several keeps as many quotients of each. */
 static void cosines_expand_both(void **state)
 {
     (void)state;
     keeps("tape/programs/wav2vec.archive", "none", 2305496);
     takes("tape/programs/wav2vec.archive", "none", 3510284);
+    /* Inference: PyTorch has its norms and quotients until it returns. 4 bytes are a scalar's. */
+    assert_int_equal(infer_at("tape/programs/wav2vec.archive", 6).most_tensor_bytes, 1833756 - 4);
 }
 
 /* An archive has neither checkpoints nor the backward of an autograd.Function: lines of the network show that it had. */
@@ -239,6 +292,10 @@ int main(void)
         cmocka_unit_test(norms_of_instances_give_views),
         cmocka_unit_test(the_fast_path_has_what_it_normalized),
         cmocka_unit_test(lists_have_two_ends),
+        cmocka_unit_test(several_results_have_names),
+        cmocka_unit_test(computed_parameters_may_be_kept),
+        cmocka_unit_test(training_mode_is_said),
+        cmocka_unit_test(the_fast_path_copies_its_mask),
         cmocka_unit_test(exported_masks_do_not_run),
         cmocka_unit_test(cosines_expand_both),
         cmocka_unit_test(archives_say_what_they_do_not_tell),

@@ -1,0 +1,165 @@
+/* What evaluation may do otherwise than an archive shows that was traced in training mode, as forward may ask self.training: calls that
+ * draw random numbers may not be there, and what is computed of parameters alone may be kept by its module from one pass to the next. */
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/quota.h"
+#include "tape/state.h"
+
+/* What a value is computed of. */
+enum { OF_INPUTS = 1, OF_TRAINED = 2, OF_RANDOM = 4 };
+
+/* "randn_like" of "aten.randn_like.default". */
+static size_t name_of(const onv_program_call *call, const char **name)
+{
+    const char *dot = strchr(call->op_name, '.');
+    *name = dot != NULL ? dot + 1 : call->op_name;
+    return strcspn(*name, ".");
+}
+
+static bool draws(const onv_program_call *call)
+{
+    static const char *const begins[] = {"rand", "bernoulli", "normal", "uniform", "exponential"};
+    const char *name;
+    size_t length = name_of(call, &name);
+    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
+        if (length >= strlen(begins[i]) && memcmp(name, begins[i], strlen(begins[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Its arguments say no more than sizes. */
+static bool is_of_sizes(const onv_program_call *call)
+{
+    const char *name;
+    size_t length = name_of(call, &name);
+    return memcmp(name, "new_", 4) == 0 ||
+           (length > 5 && memcmp(name + length - 5, "_like", 5) == 0);
+}
+
+static uint8_t source_of(const onv_program_value *v)
+{
+    if (v->kind == ONV_PROGRAM_PARAMETER) return v->requires_grad ? OF_TRAINED : 0;
+    return v->kind == ONV_PROGRAM_INPUT ? OF_INPUTS : 0;
+}
+
+static uint8_t sources_of(const onv_program_call *call, const uint8_t *sources)
+{
+    uint8_t all = 0;
+    for (uint32_t k = 0; k < call->n_arguments; k++) {
+        const onv_argument *a = &call->arguments[k];
+        if (a->kind == ONV_ARGUMENT_TENSOR) all |= sources[a->value];
+        for (uint32_t i = 0; a->kind == ONV_ARGUMENT_TENSORS && i < a->count; i++)
+            if (a->values[i] != ONV_NO_PROGRAM_VALUE) all |= sources[a->values[i]];
+    }
+    return all;
+}
+
+/* By value; NULL without memory, or time. */
+static uint8_t *find_sources(onv_tape *t)
+{
+    const onv_program *p = t->program;
+    uint8_t *sources = ONV_ARENA_ARRAY(&t->emit.model->arena, uint8_t, p->values.count);
+    if (sources == NULL) {
+        t->emit.status = onv_fail_memory(t->emit.err);
+        return NULL;
+    }
+    for (size_t i = 0; i < p->values.count; i++) sources[i] = source_of(&p->values.at[i]);
+    for (size_t i = 0; i < p->calls.count && onv_work(1); i++) {
+        const onv_program_call *call = &p->calls.at[i];
+        uint8_t all = is_of_sizes(call) ? 0 : sources_of(call, sources);
+        if (draws(call)) all = OF_RANDOM;
+        for (uint32_t k = 0; k < call->n_results; k++)
+            if (call->results[k] != ONV_NO_PROGRAM_VALUE) sources[call->results[k]] = all;
+    }
+    return sources;
+}
+
+static onv_eager_storage *activation_of(const onv_tape *t, uint32_t value)
+{
+    uint32_t tensor = t->values[t->values[value].object].tensor;
+    if (tensor == ONV_NO_TENSOR) return NULL;
+    onv_eager_storage *s = &t->emit.eager->storages.at[onv_tensor_at(&t->emit, tensor).storage];
+    return s->kind == ONV_STORAGE_ACTIVATION ? s : NULL;
+}
+
+/* Dropout and batch norms have a flag: all of them are off. */
+static bool is_of_evaluation(const onv_program *p)
+{
+    bool any = false;
+    for (size_t i = 0; i < p->calls.count; i++) {
+        const onv_argument *flag = onv_call_argument(&p->calls.at[i], "training");
+        if (flag == NULL) flag = onv_call_argument(&p->calls.at[i], "train");
+        if (flag == NULL || flag->kind != ONV_ARGUMENT_BOOL) continue;
+        if (flag->flag) return false;
+        any = true;
+    }
+    return any;
+}
+
+/* Made in a line of PyTorch's own modules, which compute weights anew in either mode: weight_norm(), spectral_norm(). */
+static bool is_of_library(const onv_tape *t, uint32_t value)
+{
+    uint32_t call = t->program->values.at[value].call;
+    const char *trace = call < t->program->calls.count ? t->program->calls.at[call].trace : NULL;
+    const char *last = NULL;
+    for (const char *at = trace; at != NULL && (at = strstr(at, "File \"")) != NULL; at++)
+        last = at;
+    const char *end = last != NULL ? strchr(last, ',') : NULL;
+    return end != NULL && memmem(last, (size_t)(end - last), "torch/nn/", 9) != NULL;
+}
+
+/* The upper end: what is computed of parameters alone, and a call with other tensors reads, is an attribute of its module. */
+static void keep_computed(onv_tape *t, const uint8_t *sources)
+{
+    for (size_t i = 0; i < t->program->calls.count; i++) {
+        const onv_program_call *call = &t->program->calls.at[i];
+        if ((sources_of(call, sources) & OF_INPUTS) == 0) continue;
+        for (uint32_t k = 0; k < call->n_arguments; k++) {
+            const onv_argument *a = &call->arguments[k];
+            if (a->kind != ONV_ARGUMENT_TENSOR || sources[a->value] != OF_TRAINED ||
+                is_of_library(t, a->value))
+                continue;
+            onv_eager_storage *s = activation_of(t, a->value);
+            if (s != NULL) s->is_attribute = true;
+        }
+    }
+}
+
+/* What is drawn, and computed of it without inputs, where that is large: weights with noise. */
+static void report_drawn(onv_tape *t, const uint8_t *sources)
+{
+    enum { LEAST_PART = 50 };
+    const onv_eager *eager = t->emit.eager;
+    uint64_t least = 0, largest = 0, drawn = 0;
+    const char *first = NULL;
+    for (size_t i = 0; i < eager->storages.count; i++) {
+        const onv_eager_storage *s = &eager->storages.at[i];
+        if (s->kind != ONV_STORAGE_ACTIVATION)
+            least += s->bytes;
+        else if (s->bytes > largest)
+            largest = s->bytes;
+    }
+    for (uint32_t i = 0; i < t->program->values.count; i++) {
+        const onv_eager_storage *s = activation_of(t, i);
+        if ((sources[i] & OF_RANDOM) == 0 || (sources[i] & OF_INPUTS) != 0 || s == NULL) continue;
+        if (first == NULL) first = t->program->values.at[i].name;
+        if (s->bytes > drawn) drawn = s->bytes;
+    }
+    if (drawn == 0 || drawn < (least + largest) / LEAST_PART) return;
+    onv_model_diag(
+        t->emit.model, ONV_WARNING, "training-calls", NULL,
+        "the archive was traced in training mode, where '%.100s' is drawn at random, and up to "
+        "%llu bytes are computed of that alone: if forward asks self.training, inference has "
+        "other calls; export the network after eval(), or record it",
+        first, (unsigned long long)drawn);
+}
+
+void onv_tape_of_training(onv_tape *t)
+{
+    if (is_of_evaluation(t->program)) return;
+    const uint8_t *sources = find_sources(t);
+    if (sources == NULL) return;
+    if (t->emit.options->locals) keep_computed(t, sources);
+    if (t->emit.options->reports) report_drawn(t, sources);
+}
