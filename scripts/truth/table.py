@@ -3,6 +3,7 @@ import glob
 import gzip
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -60,7 +61,7 @@ class Row:
     """What one file says of one network in one mode, at each batch; or why it says nothing, at the file's batch or at another one."""
 
     def __init__(self, batch):
-        self.batch, self.parts, self.why, self.refused, self.codes, self.outside = batch, [], "", "", "", set()
+        self.batch, self.parts, self.why, self.refused, self.codes, self.outside, self.width = batch, [], "", "", "", set(), None
 
     def add(self, what, batch, limit, predicted, measured):
         off = percent(predicted, measured)
@@ -77,6 +78,8 @@ class Row:
         least, most = (ends.get(k, figures["allocated_peak_bytes"]) for k in ("least_peak_bytes", "locals_peak_bytes"))
         if not (low - around <= tensors <= high + around or least - around <= allocated <= most + around):
             self.outside.add(batch)
+        if batch == self.batch and what == "tensors":
+            self.width = 100.0 * (high - low) / tensors
 
     def is_right(self, batch=None):
         parts = [p for p in self.parts if batch in (None, p[2])]
@@ -164,6 +167,7 @@ def print_table(sets, kinds, counts, columns):
 
 def write_with(folder, exe, words, known, unpacked):
     both, own, silent = (defaultdict(lambda: [0, 0]) for _ in range(3))
+    widths = defaultdict(list)
     bad, good, missing, sets = [], [], [], []
 
     def count(counts, key, is_there):
@@ -189,6 +193,8 @@ def write_with(folder, exe, words, known, unpacked):
                 count(counts, (which, evidence, ranged), row.is_right(batch) or row.is_inside(batch))
             silent[evidence][0] += row.is_silent()
             silent[evidence][1] += 1
+            if row.width is not None:
+                widths[evidence].append(row.width)
             if row.is_right():
                 good.append(f"{name} {evidence}-{mode}".replace("default export", "default-export").replace("older exporter", "older-exporter"))
             else:
@@ -200,6 +206,8 @@ def write_with(folder, exe, words, known, unpacked):
     print()
     print_table(sets, kinds[2:], own, ("training", "peaks in the range", "inference", "in the range"))
     print("\nMore than 2 % off without a warning or a range: " + ", ".join(f"{e} {silent[e][0]} of {silent[e][1]}" for e in kinds if e in silent) + ".")
+    print("Width of inference's range at the batch of the file, of the measured tensors, median and nine of ten: " +
+          ", ".join(f"{e} {statistics.median(w):.1f} and {sorted(w)[9 * len(w) // 10]:.0f} %" for e, w in widths.items()) + ".")
     if missing:
         print(f"\nNot measured: {', '.join(missing)}.")
     return known is None or compare(good, known)
