@@ -56,13 +56,15 @@ typedef struct onv_tallies {
     onv_tally gelus;      /* formulas of GELU that may be written by hand, which keep more */
     onv_tally input_gradient; /* bytes alone */
     onv_tally loops;          /* that exports alone run, and what is kept of them; see exported.c */
-    onv_tally made_masks;     /* of attention in transformers, which the exporter computed */
-    onv_tally lost_dropout;   /* what dropout inside attention would keep: bytes alone */
-    onv_tally maxima;         /* reductions to a maximum, which keep more than those with indices */
-    onv_tally quotients;      /* 1 / x that may be reciprocals of x alone, which keep less */
-    onv_tally tables;         /* parameters that are computed once and never trained */
-    onv_tally unread_norms;   /* batch norms that ran, without a reader; a running mean */
-    onv_tally unused;         /* parameters without a tensor that have others' sizes */
+    onv_tally
+        expanded; /* parameters of which the file has expanded ones, and no numbers tell how */
+    onv_tally made_masks;   /* of attention in transformers, which the exporter computed */
+    onv_tally lost_dropout; /* what dropout inside attention would keep: bytes alone */
+    onv_tally maxima;       /* reductions to a maximum, which keep more than those with indices */
+    onv_tally quotients;    /* 1 / x that may be reciprocals of x alone, which keep less */
+    onv_tally tables;       /* parameters that are computed once and never trained */
+    onv_tally unread_norms; /* batch norms that ran, without a reader; a running mean */
+    onv_tally unused;       /* parameters without a tensor that have others' sizes */
 } onv_tallies;
 
 /* The branch, the body or the segment around what is lowered now. */

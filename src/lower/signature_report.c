@@ -219,6 +219,19 @@ static void report_unread(const onv_lowering *l)
         l->tally.unread_norms.count, l->tally.unread_norms.first);
 }
 
+static void report_expanded(const onv_lowering *l)
+{
+    if (l->tally.expanded.count > 0)
+        onv_model_diag(
+            l->emit.model, ONV_WARNING, "expanded-parameters", NULL,
+            "of %u parameters, '%s' first, the file has what they were expanded to, and nothing "
+            "tells which dims: they are counted with all but the first, %llu bytes, and may be "
+            "smaller; torch.onnx.export(..., dump_exported_program=True) writes the program, which "
+            "has their shapes",
+            l->tally.expanded.count, l->tally.expanded.first,
+            (unsigned long long)l->tally.expanded.bytes);
+}
+
 /* After lowering: what no tensor stands for. */
 void onv_signature_report(onv_lowering *l)
 {
@@ -256,6 +269,7 @@ void onv_signature_report(onv_lowering *l)
     if (l->signature.count > 0) onv_folded_report_constants(l, n > 0);
     if (n + l->tally.unused.count > 0 && !l->emit.options->inference) report_factors(l);
     if (l->emit.options->buffers == 0) report_buffers(l);
+    report_expanded(l);
     if (n == 0 || l->emit.options->parameters > 0) return;
     onv_model_diag(
         l->emit.model, ONV_WARNING, "missing-parameters", NULL,

@@ -30,6 +30,22 @@ static void make_table_shape(const char *name, const onv_shape *whole, onv_shape
     *table = (onv_shape){2, {rows, whole->dims[is_row ? 1 : whole->rank - 3]}};
 }
 
+/* Of one dim it is that of the parameter. */
+static void note_expanded(onv_lowering *l, const char *name, const onv_shape *shape,
+                          const onv_tensor *tensor)
+{
+    uint64_t bytes = onv_dtype_bits((onv_dtype)tensor->type.dtype) / 8;
+    uint32_t sides = 0;
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        sides += shape->dims[i] != 1;
+        if (!onv_u64_mul(bytes, (uint64_t)shape->dims[i], &bytes)) bytes = UINT64_MAX;
+    }
+    onv_tally *expanded = &l->tally.expanded;
+    if (sides < 2) return;
+    if (expanded->count++ == 0) expanded->first = name;
+    if (!onv_u64_add(expanded->bytes, bytes, &expanded->bytes)) expanded->bytes = UINT64_MAX;
+}
+
 bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,
                       const onv_shape *whole, onv_shape *shape)
 {
@@ -45,6 +61,7 @@ bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read
             if ((repeated >> i & 1) != 0) shape->dims[i] = 1;
         /* Equal numbers, or none at hand: the samples are the first dim. */
         for (uint32_t i = 0; i < n && i < shape->rank && repeated == 0; i++) shape->dims[i] = 1;
+        if (repeated == 0 && tensor != NULL) note_expanded(l, name, shape, tensor);
         return true;
     }
     case ONV_WEIGHT_LOOKED_UP_FOR_ALL:

@@ -39,7 +39,8 @@ outcome run_with(const network *n, uint64_t parameters)
         if (strcmp(t.model.diags.at[i].code, "computed-factors") == 0)
             snprintf(o.factors, sizeof o.factors, "%s", t.model.diags.at[i].message);
         if (strcmp(t.model.diags.at[i].code, "missing-parameters") == 0 ||
-            strcmp(t.model.diags.at[i].code, "parameter-count") == 0)
+            strcmp(t.model.diags.at[i].code, "parameter-count") == 0 ||
+            strcmp(t.model.diags.at[i].code, "expanded-parameters") == 0)
             snprintf(o.text, sizeof o.text, "%s", t.model.diags.at[i].message);
     }
     trainer_close(&t);
