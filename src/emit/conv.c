@@ -98,6 +98,18 @@ static copied copies_of(const onv_emitter *e, uint32_t x, uint32_t w, uint32_t o
     return (copied){kernel.bytes, kernel.bytes > beside ? kernel.bytes - beside : 0};
 }
 
+/* Each place of the result, of a transposed one of the input, takes all of a filter. */
+static uint64_t count_macs(const onv_emitter *e, uint32_t w, uint32_t places)
+{
+    onv_eager_tensor kernel = onv_tensor_at(e, w);
+    uint64_t macs;
+    if (kernel.rank == 0 || kernel.dims[0] <= 0) return 0;
+    return onv_u64_mul(onv_tensor_at(e, places).elems, kernel.elems / (uint64_t)kernel.dims[0],
+                       &macs)
+               ? macs
+               : 0;
+}
+
 uint32_t onv_emit_conv(onv_emitter *e, const onv_conv_call *call, uint32_t x, uint32_t w,
                        uint32_t bias, uint32_t out)
 {
@@ -113,6 +125,7 @@ uint32_t onv_emit_conv(onv_emitter *e, const onv_conv_call *call, uint32_t x, ui
     emit_conv_workspaces(e, call, x, w, out, is_last);
     onv_emit_temps(e, bytes.forward, bytes.backward);
     e->op.copies_first = true;
+    e->op.macs = count_macs(e, w, call->is_transposed ? x : out);
     onv_emit_out(e, out);
     onv_emit_end(e);
     return out;

@@ -372,11 +372,24 @@ static void copy_slices(onv_emitter *e)
     first->grad = ONV_GRAD_NEW;
 }
 
+/* Of a product; rules of other operations count their own. */
+static uint64_t product_macs(const onv_emitter *e)
+{
+    uint64_t macs;
+    if (e->in.count < 2 || e->out.count == 0) return 0;
+    onv_eager_tensor a = onv_tensor_at(e, e->in.at[0].tensor);
+    bool is_known =
+        a.rank > 0 && a.dims[a.rank - 1] >= 0 &&
+        onv_u64_mul(onv_tensor_at(e, e->out.at[0]).elems, (uint64_t)a.dims[a.rank - 1], &macs);
+    return is_known ? macs : 0;
+}
+
 void onv_emit_end(onv_emitter *e)
 {
     e->is_building = false;
     if (e->status != ONV_OK) return;
     copy_slices(e);
+    if (onv_aten_ops[e->op.aten].multiplies) e->op.macs = product_macs(e);
     if (e->in.count > 0 && onv_pytorch_keeps_input(e->options, &e->op))
         onv_emit_save(e, e->in.at[0].tensor);
     /* What only backward reads is made only where there is one. */

@@ -123,6 +123,22 @@ static void emit_workspaces(onv_emitter *e, const onv_rnn_layer *r)
     e->recurrent.op = e->eager->ops.count;
 }
 
+/* Products of each step's input and of the state before it, for all gates, and that of a projection. */
+static uint64_t count_macs(const onv_rnn_layer *r)
+{
+    static const int64_t gates[] = {[ONV_RNN_LSTM] = 4, [ONV_RNN_GRU] = 3, [ONV_RNN_PLAIN] = 1};
+    const onv_rnn_problem *p = &r->problem;
+    int64_t each;
+    uint64_t macs = p->bidirectional ? 2 : 1;
+    if (__builtin_mul_overflow(gates[p->cell], p->input, &each) ||
+        __builtin_add_overflow(each, (gates[p->cell] + (r->width > 0)) * p->hidden, &each))
+        return 0;
+    const int64_t factors[] = {p->steps, p->batch, r->width > 0 ? r->width : p->hidden, each};
+    for (size_t i = 0; i < sizeof factors / sizeof factors[0]; i++)
+        if (!onv_u64_mul(macs, (uint64_t)factors[i], &macs)) return 0;
+    return macs;
+}
+
 uint64_t onv_emit_rnn_begin(onv_emitter *e, const onv_rnn_layer *r)
 {
     onv_emit_begin(e, kinds[r->problem.cell].name);
@@ -154,6 +170,7 @@ uint64_t onv_emit_rnn_begin(onv_emitter *e, const onv_rnn_layer *r)
     const onv_eager_tensor t = onv_tensor_at(e, r->x);
     uint64_t copy = r->x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t) ? t.bytes : 0;
     e->op.copies_first = true;
+    e->op.macs = count_macs(r);
     e->recurrent.temps = sum_of(layer_temps(e, r), joins ? e->recurrent.temps : 0);
     onv_emit_temps(e, copy, sum_of(copy, e->recurrent.temps));
     onv_emit_out(e, r->out);

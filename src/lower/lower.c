@@ -130,30 +130,6 @@ static void lower_inputs(onv_lowering *l)
             onv_lower_weight(l, (onv_value_id){i});
 }
 
-static uint64_t macs_of(onv_lowering *l, const onv_node *node)
-{
-    onv_dim all = onv_graph_all_runs(l->emit.model, node, node->macs);
-    onv_dim macs = onv_dim_substitute_bounds(&l->emit.model->dims, all);
-    return onv_dim_is_const(macs) && macs.raw > 0 ? (uint64_t)macs.raw : 0;
-}
-
-static void set_macs(onv_lowering *l, size_t first_op, uint64_t macs)
-{
-    if (l->working_op < l->emit.eager->ops.count) {
-        l->emit.eager->ops.at[l->working_op].macs = macs;
-        return;
-    }
-    for (size_t i = l->emit.eager->ops.count; macs > 0 && i-- > first_op;) {
-        onv_eager_op *op = &l->emit.eager->ops.at[i];
-        bool is_view = op->n_in > 0 && op->n_out > 0 &&
-                       onv_tensor_at(&l->emit, op->in[0].tensor).storage ==
-                           onv_tensor_at(&l->emit, op->out[0]).storage;
-        if (is_view && i > first_op) continue;
-        op->macs = macs;
-        return;
-    }
-}
-
 /* The dropout inside scaled_dot_product_attention, which the newer exporter leaves out. */
 static void lower_lost_dropout(onv_lowering *l, const onv_node *node)
 {
@@ -222,9 +198,7 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
 {
     const onv_node *node = onv_model_node(l->emit.model, id);
     uint32_t fusion = l->fusions.of_node[id.index];
-    uint64_t macs = macs_of(l, node);
     onv_lower_at(l, id);
-    l->working_op = SIZE_MAX;
     onv_repeat_base(l, node);
     /* What the forward pass makes is made before the operation that reads it. */
     for (uint32_t k = 0; k < node->n_inputs && !is_kernel(l, fusion); k++)
@@ -233,20 +207,14 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
             onv_node_in(l, node, k);
     for (uint32_t k = 0; k < node->n_inputs && onv_noted(node)->detached != 0; k++)
         onv_node_in(l, node, k);
-    size_t first_op = l->emit.eager->ops.count;
-    l->working_op = SIZE_MAX;
     if (fusion == 0) {
         lower_node(l, node);
         if (l->emit.options->inference) make_missing(l, node);
-        set_macs(l, first_op, macs);
-        lower_lost_dropout(l, node);
+    } else if (l->fusions.at.at[fusion - 1].last.index == id.index) {
+        onv_lower_fusion(l, &l->fusions.at.at[fusion - 1]);
+    } else {
         return;
     }
-    uint64_t *sum = &l->fused_macs[fusion - 1];
-    if (!onv_u64_add(*sum, macs, sum)) *sum = UINT64_MAX;
-    if (l->fusions.at.at[fusion - 1].last.index != id.index) return;
-    onv_lower_fusion(l, &l->fusions.at.at[fusion - 1]);
-    set_macs(l, first_op, *sum);
     lower_lost_dropout(l, node);
 }
 
@@ -281,8 +249,6 @@ static void lower_loss(onv_lowering *l)
 
 static void lower_main(onv_lowering *l)
 {
-    l->fused_macs = ONV_ARENA_ARRAY(&l->emit.model->arena, uint64_t, l->fusions.at.count);
-    if (l->fused_macs == NULL) l->emit.status = onv_fail_memory(l->emit.err);
     for (uint32_t i = 0; i < l->live->timeline.steps.count && l->emit.status == ONV_OK; i++) {
         /* Subgraphs are lowered with the node that owns them. */
         if (onv_model_node(l->emit.model, l->live->timeline.steps.at[i].node)->graph.index == 0)
@@ -329,6 +295,19 @@ static void find_fusions(onv_lowering *l)
     l->emit.eager->slow_attentions = l->fusions.n_apart;
 }
 
+/* Operations of a loop's body stand for all of its iterations. */
+static void count_runs(onv_lowering *l)
+{
+    for (size_t i = 0; i < l->emit.eager->ops.count && l->emit.model->graphs.count > 1; i++) {
+        onv_eager_op *op = &l->emit.eager->ops.at[i];
+        if (!onv_is_node(op->node) || op->macs > INT64_MAX) continue;
+        onv_dim all = onv_graph_all_runs(l->emit.model, onv_model_node(l->emit.model, op->node),
+                                         onv_dim_const((int64_t)op->macs));
+        all = onv_dim_substitute_bounds(&l->emit.model->dims, all);
+        op->macs = onv_dim_is_const(all) && all.raw > 0 ? (uint64_t)all.raw : 0;
+    }
+}
+
 static void add_copies(onv_lowering *l)
 {
     onv_copies_add(&l->emit);
@@ -353,6 +332,7 @@ static const struct {
     {find_fusions, ALWAYS},    /* which nodes are one call: before anything is emitted */
     {lower_inputs, ALWAYS},    /* inputs and parameters are there before the first call */
     {lower_main, ALWAYS},      /* calls, in the order of execution */
+    {count_runs, ALWAYS},      /* of what stands in loops */
     {lower_loss, ALWAYS},      /* of outputs, which all stand by now */
     {onv_unused_parameters, ALWAYS}, /* those that nothing emitted reads, of the sizes of others */
     {add_copies, IN_TRAINING},       /* of gradients: of all operations, those of the loss, too */

@@ -100,13 +100,10 @@ struct onv_lowering {
     onv_fusions fusions;
     onv_value_state *values;  /* by value */
     onv_pad_state *pads;      /* by value */
-    uint64_t *fused_macs;     /* by fusion */
     onv_list_place *lists;    /* by value; NULL: no list was made yet */
     uint8_t residual_updates; /* onv_updates */
 
     /* What is lowered now. */
-    size_t
-        working_op; /* the operation that does the node's work; SIZE_MAX: its last one that is no view */
     ONV_VEC(onv_value_id) to_clone; /* its results that PyTorch clones: once it is complete */
     onv_region_state region;
     onv_recurrent_state recurrent;

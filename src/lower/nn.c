@@ -63,7 +63,6 @@ uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t 
 {
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     if (x == ONV_NO_TENSOR || t.rank < 2) return x;
-    l->working_op = l->emit.eager->ops.count - 1;
     /* The older exporter leaves the name of the convolution alone. */
     const char *module = node->scope != NULL && node->scope[0] != '\0' ? node->scope : node->name;
     uint32_t w = onv_lost_parameter(l, ONV_FLOAT, t.dims[1], module, "weight");

@@ -113,6 +113,8 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
         onv_emit_begin_op(&l->emit, aten);
     else
         onv_emit_begin(&l->emit, node->op_type);
+    onv_dim macs = onv_dim_substitute_bounds(&l->emit.model->dims, node->macs);
+    if (onv_dim_is_const(macs) && macs.raw > 0) l->emit.op.macs = (uint64_t)macs.raw;
     l->emit.op.in_place =
         first != ONV_NO_TENSOR && out != ONV_NO_TENSOR &&
         onv_tensor_at(&l->emit, first).storage == onv_tensor_at(&l->emit, out).storage;

@@ -23,15 +23,6 @@ static onv_conv_call conv_call(onv_tape *t, const onv_program_call *c)
     return call;
 }
 
-static uint64_t conv_macs(const onv_tape *t, uint32_t w, uint32_t x, uint32_t out, bool transposed)
-{
-    onv_eager_tensor kernel = onv_tensor_at(&t->emit, w);
-    onv_eager_tensor y = onv_tensor_at(&t->emit, transposed ? x : out);
-    uint64_t macs;
-    if (kernel.rank == 0 || kernel.dims[0] <= 0) return 0;
-    return onv_u64_mul(y.elems, kernel.elems / (uint64_t)kernel.dims[0], &macs) ? macs : 0;
-}
-
 /* padding="same" pads the input by an operation of its own where both ends differ. */
 static uint32_t padded(onv_tape *t, const onv_program_call *c, uint32_t x, uint32_t w,
                        const onv_conv_call *call)
@@ -78,9 +69,6 @@ void onv_tape_conv(onv_tape *t, const onv_program_call *c, const onv_aten_op *op
     uint32_t out =
         onv_tensor_new(&t->emit, x.dtype, shape.rank, shape.dims, is_last ? strides : NULL);
     onv_emit_conv(&t->emit, &call, in[0], in[1], in[2], out);
-    if (t->emit.status != ONV_OK) return;
-    t->emit.eager->ops.at[t->emit.eager->ops.count - 1].macs =
-        conv_macs(t, in[1], in[0], out, call.is_transposed);
     onv_tape_set(t, result, out);
 }
 

@@ -193,28 +193,12 @@ static void emit_call(onv_tape *t, uint32_t index)
         onv_tape_emit(t, call, t->ops[index], t->in_place[index]);
 }
 
-/* Of what a call emitted; rules of other operators than products count their own. */
-static void count_macs(onv_tape *t, size_t first)
-{
-    for (size_t i = first; i < t->emit.eager->ops.count; i++) {
-        onv_eager_op *op = &t->emit.eager->ops.at[i];
-        if (!onv_aten_ops[op->aten].multiplies || op->n_in < 2 || op->n_out == 0) continue;
-        onv_eager_tensor a = onv_tensor_at(&t->emit, op->in[0].tensor);
-        onv_eager_tensor out = onv_tensor_at(&t->emit, op->out[0]);
-        if (a.rank == 0 || a.dims[a.rank - 1] < 0 ||
-            !onv_u64_mul(out.elems, (uint64_t)a.dims[a.rank - 1], &op->macs))
-            op->macs = 0;
-    }
-}
-
 static void lower_call(onv_tape *t, uint32_t index)
 {
     bool before = t->emit.has_no_grad;
-    size_t first = t->emit.eager->ops.count;
     t->emit.node = (onv_node_id){index};
     t->emit.has_no_grad |= onv_tape_ran_without_grad(t, &t->program->calls.at[index]);
     emit_call(t, index);
-    count_macs(t, first);
     t->emit.has_no_grad = before;
 }
 
