@@ -1,5 +1,15 @@
 #include "cli/python.h"
 
+#include "cli/message.h"
+
+#ifndef __linux__
+int onv_cli_become_python(int argc, char **argv)
+{
+    (void)argc;
+    return onv_cli_usage("%s runs networks, and there is no Python to start here", argv[0]);
+}
+#else
+
 #include <errno.h>
 #include <spawn.h>
 #include <stdbool.h>
@@ -8,8 +18,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "cli/message.h"
 
 enum { PATH_BYTES = 4096, LACKS_PACKAGE = 3 };
 
@@ -86,3 +94,4 @@ int onv_cli_become_python(int argc, char **argv)
     free(words);
     return refuse(argv[0], interpreter, -1);
 }
+#endif
