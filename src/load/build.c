@@ -37,7 +37,8 @@ onv_status onv_build_join(onv_builder *b, const char *prefix, const char *text, 
     return *name != NULL ? ONV_OK : onv_fail_memory(b->err);
 }
 
-onv_status onv_build_domain(onv_builder *b, const char *text, const char **domain)
+/* "ai.onnx" is "". */
+static onv_status build_domain(onv_builder *b, const char *text, const char **domain)
 {
     if (text != NULL && strcmp(text, "ai.onnx") == 0) text = "";
     return onv_build_intern(b, text, domain);
@@ -50,7 +51,7 @@ onv_status onv_build_import(onv_builder *b, const Onnx__OperatorSetIdProto *pb,
 {
     const char *domain;
     uint32_t known;
-    ONV_TRY(onv_build_domain(b, pb->domain, &domain));
+    ONV_TRY(build_domain(b, pb->domain, &domain));
     if (pb->version < 0 || pb->version > INT32_MAX)
         return onv_fail(b->err, ONV_ERR_MODEL, "opset %" PRId64 " of domain '%s' cannot be",
                         pb->version, domain);
@@ -85,7 +86,7 @@ static onv_status model_opsets(onv_builder *b, const Onnx__ModelProto *pb)
     for (size_t i = 0; i < pb->n_opset_import && status == ONV_OK; i++) {
         onv_opset opset = {0};
         uint32_t version = 0;
-        status = onv_build_domain(b, pb->opset_import[i]->domain, &opset.domain);
+        status = build_domain(b, pb->opset_import[i]->domain, &opset.domain);
         if (status != ONV_OK || onv_ptr_map_get(&listed, opset.domain, NULL)) continue;
         onv_ptr_map_get(&b->versions, opset.domain, &version);
         opset.version = (int32_t)version;

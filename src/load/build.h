@@ -120,9 +120,6 @@ onv_status onv_build_intern(onv_builder *b, const char *text, const char **name)
 onv_status onv_build_text(onv_builder *b, onv_text text, const char **name);
 onv_status onv_build_join(onv_builder *b, const char *prefix, const char *text, const char **name);
 
-/* Interns a domain; "ai.onnx" is "". */
-onv_status onv_build_domain(onv_builder *b, const char *text, const char **domain);
-
 /* Adds an opset import; of each domain the highest version holds. */
 onv_status onv_build_import(onv_builder *b, const Onnx__OperatorSetIdProto *pb,
                             onv_ptr_map *versions);

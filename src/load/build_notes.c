@@ -59,12 +59,8 @@ static const char inner_path[] = "<eval_with_key>";
 /* How often the code calls `name`, or `name_`, which overwrites. */
 static uint32_t count_calls(onv_text code, const char *name)
 {
-    uint32_t n = 0;
-    size_t length = strlen(name);
-    for (onv_text word; onv_next_token(&code, &word);)
-        n += onv_text_first(code) == '(' && onv_text_begins(word, name) &&
-             (word.length == length || (word.length == length + 1 && onv_text_ends(word, "_")));
-    return n;
+    onv_text callee = onv_text_of(name);
+    return onv_text_count_calls(code, callee, "") + onv_text_count_calls(code, callee, "_");
 }
 
 /* `.apply(1 - x)` as the innermost line: the difference is what the function is given, not a part of it. */

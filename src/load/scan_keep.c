@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "load/limits.h"
 #include "load/scan_walk.h"
+#include "load/text.h"
 
 enum { NODE_NAME = 3 };
 
@@ -147,32 +148,16 @@ onv_status onv_walk_string(onv_walk *w, const onv_item *it, uint64_t bytes)
 
 /* --- Notes ------------------------------------------------------------------------------------- */
 
-static bool holds(const unsigned char *text, size_t bytes, const char *wanted)
-{
-    return memmem(text, bytes, wanted, strlen(wanted)) != NULL;
-}
-
-/* It has arguments, of which names tell. */
-static bool tells_of_call(const unsigned char *text, size_t bytes)
-{
-    return holds(text, bytes, ONV_NOTE_ARGS);
-}
-
-static bool joins_pad(const unsigned char *text, size_t bytes)
-{
-    return holds(text, bytes, ONV_NOTE_PAD);
-}
-
 /* The signature of a graph lists all parameters, in one text. */
-enum { MAX_LISTED = 64 };
+enum { MOST_SIGNATURE_NAMES = 64 };
 
+/* A call has arguments, of which names tell, and rules join a Pad. */
 static bool is_of_use(onv_note note, const unsigned char *text, uint64_t bytes)
 {
-    switch (note) {
-    case ONV_NOTED_RULES: return joins_pad(text, (size_t)bytes);
-    case ONV_NOTED_CALL: return tells_of_call(text, (size_t)bytes);
-    default: return true;
-    }
+    const char *wanted = note == ONV_NOTED_CALL    ? ONV_NOTE_ARGS
+                         : note == ONV_NOTED_RULES ? ONV_NOTE_PAD
+                                                   : "";
+    return onv_text_has((onv_text){(const char *)text, (size_t)bytes}, wanted) || wanted[0] == '\0';
 }
 
 /* Metadata decides nothing, so what is no plain key and value is dropped without a word. */
@@ -190,7 +175,8 @@ onv_status onv_walk_note(onv_walk *w, uint64_t bytes)
         if (bytes <= head || head > MOST_HEAD || data[0] != 0x0a || data[1] != length ||
             data[2 + length] != 0x12 || memcmp(data + 2, key, length) != 0)
             continue; /* fields 1 and 2 */
-        uint64_t most = w->limits->name_bytes * (note == ONV_NOTED_SIGNATURE ? MAX_LISTED : 1);
+        uint64_t most =
+            w->limits->name_bytes * (note == ONV_NOTED_SIGNATURE ? MOST_SIGNATURE_NAMES : 1);
         if (onv_note_owner(note) != message || bytes > most) return ONV_OK;
         ONV_TRY(onv_source_view(w->source, w->at, bytes, &data, w->err));
         const unsigned char *at = data + head, *end = data + bytes;

@@ -118,19 +118,9 @@ static uint32_t count_outside(onv_text code, char sign)
     return n;
 }
 
-/* How often the code calls what is called so, with these bytes behind its name. */
-static uint32_t count_calls(onv_text code, onv_text callee, const char *behind)
-{
-    uint32_t n = 0;
-    for (onv_text word; onv_next_token(&code, &word);)
-        n += onv_text_first(code) == '(' && word.length == callee.length + strlen(behind) &&
-             memcmp(word.at, callee.at, callee.length) == 0 && onv_text_ends(word, behind);
-    return n;
-}
-
 static bool calls(onv_text code, onv_text callee)
 {
-    return count_calls(code, callee, "") > 0;
+    return onv_text_count_calls(code, callee, "") > 0;
 }
 
 /* selu and celu are written as elu. */
@@ -147,7 +137,7 @@ static bool calls_in_place(onv_text code, onv_text callee)
     if (onv_text_is(callee, "elu") &&
         (calls(code, onv_text_of("selu_")) || calls(code, onv_text_of("celu_"))))
         return true;
-    return callee.length > 0 && count_calls(code, callee, "_") == 1;
+    return callee.length > 0 && onv_text_count_calls(code, callee, "_") == 1;
 }
 
 /* `y[:, i] = v`, and the calls that the exporter writes as index_put: index_add_ and index_copy_. */

@@ -114,6 +114,16 @@ bool onv_next_token(onv_text *rest, onv_text *token)
     return true;
 }
 
+uint32_t onv_text_count_calls(onv_text code, onv_text callee, const char *behind)
+{
+    uint32_t n = 0;
+    size_t length = callee.length + strlen(behind);
+    for (onv_text word; onv_next_token(&code, &word);)
+        n += onv_text_first(code) == '(' && word.length == length && onv_text_ends(word, behind) &&
+             onv_text_same((onv_text){word.at, callee.length}, callee);
+    return n;
+}
+
 bool onv_next_tensor(onv_text *rest, onv_text *name)
 {
     onv_text found = onv_text_from(*rest, "%");

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct onv_text {
     const char *at;
@@ -66,6 +67,9 @@ bool onv_next_part(onv_text *rest, char byte, onv_text *part);
 bool onv_next_quoted(onv_text *rest, onv_text *element);
 /* A token of Python: a word, or any other byte. */
 bool onv_next_token(onv_text *rest, onv_text *token);
+/* How often the code calls what is called so, with these bytes behind its name. */
+uint32_t onv_text_count_calls(onv_text code, onv_text callee, const char *behind);
+
 /* The next name behind a `%`, as calls name tensors. */
 bool onv_next_tensor(onv_text *rest, onv_text *name);
 
