@@ -297,6 +297,10 @@ static void a_signal_ends_all(void **state)
         "--jobs 2 -q --json=ended.json --csv=ended.csv " OPTIONS MODELS,
         "-q --untrusted --html=ended.html " OPTIONS SAMPLE("vit_b_16"),
         "-q --html=ended.html --onnx-out ended.onnx " OPTIONS SAMPLE("vit_b_16"),
+        /* Searches, of a program of PyTorch; a replay. */
+        "-q --json=ended.json --train adamw --checkpoint all --max-batch --budget "
+        "16GiB " ONV_SOURCE_DIR "/tests/tape/programs/dit.json.gz",
+        "-q --replay=host --json=ended.json -b 4 " SAMPLE("resnet18"),
     };
     enum { MOMENTS = 8 };
     size_t n_before = 0;
