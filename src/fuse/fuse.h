@@ -29,7 +29,6 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_BATCH_NORM, /* x, weight: with the statistics of the batch, kept by no one */
     ONV_FUSION_POINTWISE, /* x, key, value where there are as many; name; groups: of a roll, its dims */
     ONV_FUSION_ADD_PRODUCT, /* x; key, value: the factors, or what is divided; reduction: their node; name */
-    ONV_FUSION_ADD_MATMUL,    /* x: what is added; reduction: the product; name */
     ONV_FUSION_COSINE,        /* x, key; reduction: along which dim */
     ONV_FUSION_CDIST,         /* x, key: rows of each */
     ONV_FUSION_UNFOLD,        /* x; groups: the dim; step */

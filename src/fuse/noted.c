@@ -52,11 +52,7 @@ static bool find_row(onv_aten_id id, call *made)
     case ONV_ATEN_fmod:
     case ONV_ATEN_exp2: *made = (call){id, IS_ONE_NODE}; return true;
     case ONV_ATEN_diagonal_copy: *made = (call){ONV_ATEN_diagonal, 0}; return true; /* trace() */
-    case ONV_ATEN_addbmm:
-    case ONV_ATEN_addmv:
-    case ONV_ATEN_addr:
     case ONV_ATEN_atan2:
-    case ONV_ATEN_baddbmm:
     case ONV_ATEN_clamp__Tensor:
     case ONV_ATEN_diagonal:
     case ONV_ATEN_div__Tensor_mode:
@@ -260,33 +256,6 @@ static uint32_t count_nodes(const onv_finder *s, const onv_group *g, const char 
     return n;
 }
 
-/* What the product of the group takes, which may be a vector that the exporter reshapes for it. */
-static onv_value_id factor(const onv_finder *s, const onv_group *g, onv_value_id value)
-{
-    const onv_node *reshape = onv_find_producer(s, value, "Reshape");
-    bool is_own = reshape != NULL && is_inside(g, onv_find_id(s, reshape));
-    return is_own ? reshape->inputs[0] : value;
-}
-
-/* The operand that the product of the group does not read. */
-static bool find_added(const onv_finder *s, const onv_group *g, const onv_value_id in[MAX_OPERANDS],
-                       onv_fusion *fusion)
-{
-    fusion->kind = ONV_FUSION_ADD_MATMUL;
-    fusion->reduction = ONV_NO_NODE;
-    for (uint32_t i = 0; i < g->count; i++)
-        if (onv_find_is_op(onv_find_node(s, g->nodes[i]), "MatMul"))
-            fusion->reduction = g->nodes[i];
-    const onv_node *product = onv_find_node(s, fusion->reduction);
-    if (product == NULL || !onv_find_is_op(onv_find_node(s, fusion->last), "Add")) return false;
-    fusion->x = ONV_NO_VALUE;
-    for (uint32_t k = 0; k < MAX_OPERANDS; k++)
-        if (onv_is_value(in[k]) && !onv_find_same(in[k], factor(s, g, product->inputs[0])) &&
-            !onv_find_same(in[k], factor(s, g, product->inputs[1])))
-            fusion->x = in[k];
-    return onv_is_value(fusion->x);
-}
-
 /* A result of pairs is joined of both parts; the absolute value of pairs is a norm. */
 static bool is_complex(const onv_node *last)
 {
@@ -302,12 +271,6 @@ static bool is_scaled_sum(const onv_finder *s, const onv_node *last, onv_value_i
     in[1] = in[0];
     in[0] = last->inputs[0];
     return true;
-}
-
-static bool adds_to_product(onv_aten_id id)
-{
-    return id == ONV_ATEN_baddbmm || id == ONV_ATEN_addbmm || id == ONV_ATEN_addmv ||
-           id == ONV_ATEN_addr;
 }
 
 void onv_find_noted(onv_finder *s, const onv_node *node)
@@ -338,7 +301,6 @@ void onv_find_noted(onv_finder *s, const onv_node *node)
     }
     if (made.id == ONV_ATEN_diagonal) fusion.kind = ONV_FUSION_DIAGONAL;
     if (made.id == ONV_ATEN_roll) fusion.groups = count_nodes(s, &g, "Concat");
-    if (adds_to_product(made.id) && !find_added(s, &g, in, &fusion)) return;
     fusion.name = onv_aten_ops[is_bound ? ONV_ATEN_vector_norm_inf : made.id].name;
     s->f->n_functions += is_function;
     if (is_function) s->f->function = onv_noted(node)->function;

@@ -62,7 +62,6 @@ typedef struct onv_tallies {
     onv_tally lost_dropout; /* what dropout inside attention would keep: bytes alone */
     onv_tally maxima;       /* reductions to a maximum, which keep more than those with indices */
     onv_tally quotients;    /* 1 / x that may be reciprocals of x alone, which keep less */
-    onv_tally tables;       /* parameters that are computed once and never trained */
     onv_tally unread_norms; /* batch norms that ran, without a reader; a running mean */
     onv_tally unused;       /* parameters without a tensor that have others' sizes */
 } onv_tallies;

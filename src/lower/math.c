@@ -107,9 +107,14 @@ static void lower_sum_and(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, x);
 }
 
-static void lower_cumulative(onv_lowering *l, const onv_node *node)
+static void lower_single(onv_lowering *l, const onv_node *node)
 {
-    set_unary(l, node, is_op(node, "CumSum") ? ONV_ATEN_cumsum : ONV_ATEN_cumprod);
+    set_unary(l, node,
+              is_op(node, "CumSum")    ? ONV_ATEN_cumsum
+              : is_op(node, "CumProd") ? ONV_ATEN_cumprod
+              : is_op(node, "ArgMax")  ? ONV_ATEN_argmax
+              : is_op(node, "ArgMin")  ? ONV_ATEN_argmin
+                                       : ONV_ATEN_linalg_det);
 }
 
 /* softmax(x, dtype=torch.float32) casts inside of its kernel; the export has what the network casts that to. In attention it looks
@@ -130,11 +135,6 @@ static void lower_softmax(onv_lowering *l, const onv_node *node)
         l->emit.eager->ops.at[l->emit.eager->ops.count - 1].forward_temp_bytes =
             onv_safe_softmax_bytes(&l->emit, x);
     onv_node_set(l, node, 0, was_asked ? onv_emit_cast(&l->emit, out, given) : out);
-}
-
-static void lower_places(onv_lowering *l, const onv_node *node)
-{
-    set_unary(l, node, is_op(node, "ArgMax") ? ONV_ATEN_argmax : ONV_ATEN_argmin);
 }
 
 static void lower_top(onv_lowering *l, const onv_node *node)
@@ -185,11 +185,6 @@ static void lower_maximum(onv_lowering *l, const onv_node *node)
     l->tally.maxima.bytes += kept - y.elems * sizeof(int64_t);
 }
 
-static void lower_det(onv_lowering *l, const onv_node *node)
-{
-    set_unary(l, node, ONV_ATEN_linalg_det);
-}
-
 /* F.cross_entropy, called by the network. */
 static void lower_cross_entropy(onv_lowering *l, const onv_node *node)
 {
@@ -210,7 +205,7 @@ onv_lower_fn onv_lower_math(const char *op_type)
         {"ReduceMin", lower_maximum},
         {"MatMul", onv_lower_matmul},
         {"Gemm", onv_lower_gemm},
-        {"Det", lower_det},
+        {"Det", lower_single},
         {"Einsum", onv_lower_einsum},
         {"SoftmaxCrossEntropyLoss", lower_cross_entropy},
         {"ReduceMean", lower_reduce},
@@ -222,12 +217,12 @@ onv_lower_fn onv_lower_math(const char *op_type)
         {"ReduceL2", lower_norm},
         {"ReduceSumSquare", lower_sum_and},
         {"ReduceLogSum", lower_sum_and},
-        {"CumSum", lower_cumulative},
-        {"CumProd", lower_cumulative},
+        {"CumSum", lower_single},
+        {"CumProd", lower_single},
         {"Softmax", lower_softmax},
         {"LogSoftmax", lower_softmax},
-        {"ArgMax", lower_places},
-        {"ArgMin", lower_places},
+        {"ArgMax", lower_single},
+        {"ArgMin", lower_single},
         {"TopK", lower_top},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)

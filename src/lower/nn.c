@@ -360,7 +360,6 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
         break;
     case ONV_FUSION_POINTWISE: lower_call(l, f, in_place); break;
     case ONV_FUSION_ADD_PRODUCT: onv_lower_add_product(l, f); break;
-    case ONV_FUSION_ADD_MATMUL: onv_lower_add_matmul(l, f); break;
     case ONV_FUSION_COSINE: onv_lower_cosine(l, f); break;
     case ONV_FUSION_CDIST: onv_lower_cdist(l, f); break;
     case ONV_FUSION_DIAGONAL: onv_lower_diagonal(l, f); break;

@@ -41,54 +41,6 @@ void onv_lower_matmul(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, out);
 }
 
-/* What a product with a number other than 1 multiplies; the value itself where there is none. */
-static onv_value_id unscaled(onv_lowering *l, onv_value_id value, bool *is_scaled)
-{
-    onv_node_id from = onv_model_value(l->emit.model, value)->producer;
-    const onv_node *mul = onv_is_node(from) ? onv_model_node(l->emit.model, from) : NULL;
-    if (mul == NULL || strcmp(mul->op_type, "Mul") != 0 || mul->n_inputs != 2) return value;
-    for (uint32_t k = 0; k < 2; k++) {
-        double number;
-        if (!onv_node_scalar(l, mul, k, &number)) continue;
-        *is_scaled = number != 1;
-        return mul->inputs[1 - k];
-    }
-    return value;
-}
-
-/* A vector that the exporter reshapes to a matrix for its product. */
-static uint32_t factor_of(onv_lowering *l, const onv_fusion *f, onv_value_id value)
-{
-    onv_node_id from = onv_model_value(l->emit.model, value)->producer;
-    bool is_own = onv_is_node(from) && l->fusions.of_node[from.index] != 0 &&
-                  &l->fusions.at.at[l->fusions.of_node[from.index] - 1] == f;
-    return onv_amp_low(
-        &l->emit,
-        onv_value_tensor(l, is_own ? onv_model_node(l->emit.model, from)->inputs[0] : value));
-}
-
-/* torch.baddbmm, addbmm, addmv and addr: one operation, which the exporter writes as a product, a sum over the batch for addbmm,
- * two products with the factors, and a sum. */
-void onv_lower_add_matmul(onv_lowering *l, const onv_fusion *f)
-{
-    const onv_node *product = onv_model_node(l->emit.model, f->reduction);
-    const onv_node *sum = onv_model_node(l->emit.model, f->last);
-    uint32_t a = factor_of(l, f, product->inputs[0]);
-    uint32_t b = factor_of(l, f, product->inputs[1]);
-    onv_added c = {.bias = onv_amp_low(&l->emit, onv_value_tensor(l, f->x))};
-    onv_shape shape;
-    if (a == ONV_NO_TENSOR || b == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape)) return;
-    for (uint32_t k = 0; k < 2; k++) {
-        bool is_scaled = false;
-        onv_value_id term = sum->inputs[k];
-        bool is_bias = unscaled(l, term, &is_scaled).index == f->x.index;
-        *(is_bias ? &c.scales_bias : &c.scales_product) = is_scaled;
-    }
-    uint32_t out =
-        onv_tensor_new(&l->emit, onv_tensor_at(&l->emit, a).dtype, shape.rank, shape.dims, NULL);
-    onv_value_set(l, f->out, onv_emit_product(&l->emit, f->name, a, b, c, out));
-}
-
 /* alpha and beta of a Gemm. */
 static bool is_factor(const onv_node *node, const char *name)
 {

@@ -34,7 +34,6 @@ bool onv_lower_sequence(onv_lowering *l, const onv_node *node);
 
 void onv_lower_matmul(onv_lowering *l, const onv_node *node);
 void onv_lower_gemm(onv_lowering *l, const onv_node *node);
-void onv_lower_add_matmul(onv_lowering *l, const onv_fusion *f);
 void onv_lower_einsum(onv_lowering *l, const onv_node *node);
 
 /* --- conv.c, pad.c --------------------------------------------------------------------------- */

@@ -45,17 +45,10 @@ static bool scatters_in_place(onv_lowering *l, const onv_node *node)
 
 static void scatter_in_place(onv_lowering *l, const onv_node *node)
 {
-    uint32_t base = onv_node_in(l, node, 0);
-    onv_eager_tensor t = onv_tensor_at(&l->emit, base);
-    uint32_t out = onv_tensor_on(&l->emit, t.storage, t.dtype, t.rank, t.dims, t.strides);
-    onv_emit_begin(&l->emit, node->op_type);
-    l->emit.op.in_place = true;
-    onv_emit_in(&l->emit, base, ONV_GRAD_ALIAS);
-    onv_emit_in(&l->emit, onv_node_in(l, node, 1), ONV_GRAD_NONE);
-    onv_emit_in(&l->emit, onv_node_in(l, node, 2), ONV_GRAD_NEW);
-    onv_emit_save(&l->emit, onv_node_in(l, node, 1));
-    onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
-    onv_emit_end(&l->emit);
+    for (uint32_t k = 0; k < 3; k++) onv_recover_tensor(l, "", onv_node_in(l, node, k));
+    l->recovery.in_place = true;
+    onv_aten_id call = adds_up(node) ? ONV_ATEN_scatter_add : ONV_ATEN_scatter;
+    onv_node_set(l, node, 0, onv_recover_call(l, call, node->outputs[0]));
 }
 
 void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node)
@@ -221,22 +214,6 @@ void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
     onv_emit_end(&l->emit);
 }
 
-/* torch.slice_scatter and select_scatter, called by name: a copy of x, and the part in it. Backward takes a part of the
- * gradient, and for x writes zeros into a copy of it. */
-static uint32_t emit_scatter(onv_lowering *l, uint32_t x, uint32_t part)
-{
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    int64_t strides[ONV_MAX_RANK];
-    onv_strides_like(&t, strides);
-    uint32_t out = onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, strides);
-    onv_emit_begin(&l->emit, "slice_scatter");
-    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
-    onv_emit_in(&l->emit, part, ONV_GRAD_PART);
-    onv_emit_out(&l->emit, out);
-    onv_emit_end(&l->emit);
-    return out;
-}
-
 /* The call moves the dims of its result back, but not those of its base: that is of the exporter, or was moved by the call
  * before. */
 static bool is_turned(onv_lowering *l, const onv_fusion *f, onv_shape *shape)
@@ -257,7 +234,8 @@ void onv_lower_write(onv_lowering *l, const onv_fusion *f)
         return;
     }
     if (onv_noted(onv_model_node(l->emit.model, f->last))->in_place == ONV_IN_PLACE_NO) {
-        onv_value_set(l, f->out, emit_scatter(l, x, part));
+        l->recovery.like = x; /* torch.slice_scatter and select_scatter, called by name */
+        onv_value_set(l, f->out, onv_recover_binary(l, ONV_ATEN_slice_scatter, x, part, f->out));
         return;
     }
     bool is_clone = onv_is_node(f->first) &&

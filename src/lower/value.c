@@ -104,14 +104,6 @@ static void make_parameter(onv_lowering *l, uint32_t tensor, const char *name, c
     t->needs_grad = t->is_leaf = storage->trained;
 }
 
-static void freeze(onv_lowering *l, uint32_t tensor)
-{
-    if (l->emit.status != ONV_OK) return;
-    onv_eager_tensor *t = &l->emit.eager->tensors.at[tensor];
-    l->emit.eager->storages.at[t->storage].trained = false;
-    t->needs_grad = t->is_leaf = false;
-}
-
 uint32_t onv_parameter_new(onv_lowering *l, uint8_t dtype, const onv_shape *shape, const char *name)
 {
     uint32_t tensor = onv_tensor_new(&l->emit, dtype, shape->rank, shape->dims, NULL);
@@ -268,7 +260,6 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     if (use == ONV_WEIGHT_DERIVED && !is_weight && onv_folded_is_of_several(l, value) &&
         l->emit.status == ONV_OK) /* a layer's weight is scaled */
         l->emit.eager->storages.at[onv_tensor_at(&l->emit, tensor).storage].is_assumed = true;
-    if (onv_weight_is_table(l, read)) freeze(l, tensor);
     if (layer != NULL && !onv_ptr_map_set(&l->weights.layers, layer, tensor) &&
         l->emit.status == ONV_OK)
         l->emit.status = onv_fail_memory(l->emit.err);

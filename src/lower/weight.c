@@ -138,17 +138,6 @@ static bool may_learn(const char *module_class)
     return module_class[0] != '\0';
 }
 
-bool onv_weight_is_table(onv_lowering *l, const onv_weight_read *read)
-{
-    const char *class = read != NULL ? l->emit.model->nodes.at[read->node].module_class : NULL;
-    if (class == NULL || strstr(class, "Sinusoidal") == NULL || l->emit.options->as_exported)
-        return false;
-    l->tally.tables.count++;
-    l->tally.tables.bytes += l->emit.model->values.at[read->value].tensor->bytes;
-    l->tally.tables.first = l->emit.model->values.at[read->value].name;
-    return true;
-}
-
 static uint64_t spread_dims(const onv_value *value)
 {
     uint64_t n = 0;

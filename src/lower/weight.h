@@ -95,8 +95,6 @@ typedef enum onv_weight_role {
     ONV_WEIGHT_IS_NUMBER, /* the same, of one element */
 } onv_weight_role;
 
-/* A table that a module computes once and never trains, by the name of its class. */
-bool onv_weight_is_table(onv_lowering *l, const onv_weight_read *read);
 /* Of what has no name in the network. */
 onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read *read);
 bool onv_weight_same_owner(const onv_weight_read *a, const onv_weight_read *b);

@@ -1,4 +1,4 @@
-/* What is said of weights: constants whose role stays unsure, and tables that are not trained. */
+/* What is said of weights: constants whose role stays unsure. */
 #include <string.h>
 
 #include "lower/lowering.h"
@@ -60,13 +60,6 @@ void onv_weights_report(onv_lowering *l)
 {
     report_constants(l);
     onv_signature_report(l);
-    if (l->tally.tables.count > 0)
-        onv_model_diag(
-            l->emit.model, ONV_NOTE, "assumed-frozen", NULL,
-            "'%s' and %u more tables, %llu bytes, belong to modules whose class is called "
-            "sinusoidal: counted as parameters that are not trained",
-            l->tally.tables.first, l->tally.tables.count - 1,
-            (unsigned long long)l->tally.tables.bytes);
     uint64_t left = 0, left_bytes = 0, n = 0;
     for (uint32_t i = 0; i < l->emit.model->values.count && l->weights.has_notes; i++) {
         const onv_value *value = &l->emit.model->values.at[i];

@@ -208,29 +208,6 @@ static const row rows[] = {
      "q Reshape b wide @view_1;"
      "y Gemm p q wc alpha=2.0 @addmm",
      NULL},
-    {"baddbmm", 2 * F, F,
-     "p MatMul a b @baddbmm;"
-     "q Mul p two @baddbmm;"
-     "y Add q x @baddbmm",
-     NULL},
-    {"addbmm", 2 * F, 0,
-     "p MatMul a b @addbmm;"
-     "s ReduceSum p zero keepdims=0 @addbmm;"
-     "y Add wb s @addbmm",
-     NULL},
-    /* The exporter makes matrices of the vectors; beta * grad is made before the others. */
-    {"addr", 2 * 8 * 4, 8 * 4,
-     "p Reshape wv column @addr;"
-     "q Reshape wu line @addr;"
-     "r MatMul p q @addr;"
-     "s Mul two r @addr;"
-     "y Add wb s @addr",
-     NULL},
-    {"addmv", 8 * 8 * 4 + 8 * 4, 8 * 8 * 4 - 8 * 4,
-     "p MatMul wb wv @addmv;"
-     "q Mul p two @addmv;"
-     "y Add wu q @addmv",
-     NULL},
     /* A copy of the columns that do not stand behind each other, for the gradient of b's part. */
     {"bmm", 2 * F, F / 2,
      "p Slice a zero four two_ints two_ints @slice_1.Tensor;"

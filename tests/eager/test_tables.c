@@ -33,27 +33,10 @@ static void tables_may_be_of_missing_parameters(void **state)
     }
 }
 
-static void tables_of_sinusoidal_modules_are_not_trained(void **state)
-{
-    (void)state;
-    for (int is_table = 0; is_table < 2; is_table++) {
-        network n = {"fc.weight positions.weight",
-                     "val_1 f32[8,8] positions.weight f32[4,8]",
-                     {FC,
-                      {"Add", "h positions.weight", "y", "", "positions", "add",
-                       is_table ? "zoo.SinusoidalPositionalEmbedding" : "zoo.Positions",
-                       "aten.add.Tensor"}}};
-        outcome o = run(&n);
-        assert_int_equal(o.figures.parameter_bytes, W + 4 * 8 * 4);
-        assert_int_equal(o.figures.gradient_bytes, W + (is_table ? 0 : 4 * 8 * 4));
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_may_be_of_missing_parameters),
-        cmocka_unit_test(tables_of_sinusoidal_modules_are_not_trained),
     };
     return cmocka_run_group_tests_name("eager.tables", tests, NULL, NULL);
 }
