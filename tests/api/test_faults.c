@@ -203,6 +203,12 @@ static void analyses(void **state)
          .path = SAMPLE("scan"),
          .options = {.budget = 1 << 20, .max_batch = true, .runtimes = "torch,ort"}},
         {.name = "timelines", .path = SAMPLE("scan"), .options = {.batch = 2, .timelines = true}},
+        {.name = "a snapshot",
+         .path = ONV_SOURCE_DIR "/tests/measured/tiny.onnx",
+         .options = {.batch = 8,
+                     .train = "adamw",
+                     .measured = 500 << 20,
+                     .snapshot = ONV_SOURCE_DIR "/tests/fuzz/corpus/snapshot/longer.pickle"}},
         {.name = "remedies",
          .path = SAMPLE("scan"),
          .options = {.batch = 4, .budget = 1 << 28, .remedies = true}},
@@ -354,6 +360,33 @@ static void reports(void **state)
                   .make = report,
                   .analysis = analysis,
                   .format = (onv_format)format,
+                  .room = SIZE_MAX};
+        fail_each(&c);
+    }
+    onv_analysis_destroy(analysis);
+}
+
+static void reports_of_measurements(void **state)
+{
+    (void)state;
+    can_fail();
+    static const onv_format formats[] = {ONV_FORMAT_MEASURED, ONV_FORMAT_MEASURED_MARKDOWN,
+                                         ONV_FORMAT_JSON};
+    onv_options options = onv_options_default();
+    onv_analysis *analysis;
+    onv_error error;
+    options.batch = 8;
+    options.train = "adamw";
+    options.snapshot = ONV_SOURCE_DIR "/tests/fuzz/corpus/snapshot/early.pickle";
+    options.measured = UINT64_C(7421) << 20;
+    assert_int_equal(
+        onv_analysis_new(ONV_SOURCE_DIR "/tests/measured/tiny.onnx", &options, &analysis, &error),
+        ONV_OK);
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        call c = {.name = "measured",
+                  .make = report,
+                  .analysis = analysis,
+                  .format = formats[i],
                   .room = SIZE_MAX};
         fail_each(&c);
     }
@@ -535,6 +568,7 @@ int main(void)
         cmocka_unit_test(trainings),
         cmocka_unit_test(replays),
         cmocka_unit_test(reports),
+        cmocka_unit_test(reports_of_measurements),
         cmocka_unit_test(plans_and_simulations),
         cmocka_unit_test(writers_that_refuse),
     };
