@@ -10,52 +10,15 @@ Each measurement runs in a process of its own, as what the one before leaves on 
 cuDNN's state of dropout is made once in a process, as a tensor, and is no activation: neither `kept` nor `tensors` has it.
 """
 import gc
+import pathlib
+import sys
 import weakref
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "python/onnxvram"))
+from _runs import Loss  # noqa: E402
 
 # Functions of PyTorch that allocate memory for tensors; all other allocations are workspaces.
 MARKS = ("empty_cuda", "empty_strided_cuda", "empty_generic", "resize_bytes_cuda", "CUDAGuardImpl")
-
-
-def tensors_of(results):
-    import torch
-    from torch.utils import _pytree
-    results = results.to_tuple() if hasattr(results, "to_tuple") else results
-    return [r for r in _pytree.tree_flatten(results)[0] if isinstance(r, torch.Tensor) and r.requires_grad]
-
-
-class Loss:
-    """The sum of the losses of all results; the targets are made with the first ones and stay."""
-
-    def __init__(self, kind):
-        self.kind, self.targets = kind, None
-
-    def __call__(self, results):
-        import torch
-        from torch.nn import functional as F
-        outputs = tensors_of(results)
-        if self.targets is None:
-            self.targets = [self.target(o) for o in outputs]
-        losses = [self.one(torch, F, o, t) for o, t in zip(outputs, self.targets)]
-        total = losses[0]
-        for loss in losses[1:]:
-            total = total + loss
-        return total
-
-    def target(self, output):
-        import torch
-        if self.kind == "none":
-            return None
-        if self.kind == "mse":
-            return torch.zeros_like(output, requires_grad=False)
-        shape = (output.shape[0] * output.shape[1],) if output.dim() == 3 else (output.shape[0], *output.shape[2:])
-        return torch.zeros(shape, dtype=torch.int64, device=output.device)
-
-    def one(self, torch, F, output, target):
-        if self.kind == "none":
-            return output
-        if self.kind == "mse":
-            return F.mse_loss(output, target)
-        return F.cross_entropy(output.reshape(-1, output.shape[-1]) if output.dim() == 3 else output, target)
 
 
 def made(network, batch):
