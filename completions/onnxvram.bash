@@ -109,7 +109,7 @@ _onnxvram() {
         else
             compopt -o filenames
             mapfile -t COMPREPLY < <(
-                if ((COMP_CWORD == 1)); then compgen -W 'attach compare diff plan simulate verify' -- "$cur"; fi
+                if ((COMP_CWORD == 1)); then compgen -W 'attach compare diff hf plan simulate verify' -- "$cur"; fi
                 compgen -d -- "$cur"
                 compgen -f -X "!$files" -- "$cur"
             )

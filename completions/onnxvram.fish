@@ -26,6 +26,7 @@ complete -c onnxvram -n __fish_use_subcommand -a compare -d 'The prediction besi
 complete -c onnxvram -n __fish_use_subcommand -a diff -d 'What changed between two models'
 complete -c onnxvram -n __fish_use_subcommand -a plan -d 'Find an offset for every buffer'
 complete -c onnxvram -n __fish_use_subcommand -a simulate -d 'Run a trace through an allocator'
+complete -c onnxvram -n __fish_use_subcommand -a hf -d 'A network of transformers, by id or config.json'
 complete -c onnxvram -n __fish_use_subcommand -a verify -d 'Run the model on the GPU and compare'
 complete -c onnxvram -n $analyse -k -a '(__fish_complete_suffix .onnx)'
 complete -c onnxvram -n $analyse -s b -l batch -x -d 'The batch size'

@@ -1,11 +1,12 @@
 """An analysis of one model, and what it answers."""
+import base64
 import dataclasses
 import html
 import json
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from ._errors import OnnxvramError, OutOfMemory, UsageError
-from ._library import Calls, fail, ffi, lib, text
+from ._library import Calls, fail, ffi, lib, printable, text
 from ._options import Path
 from ._plans import Plan, plans_of
 
@@ -62,6 +63,21 @@ class Module:
     parameters: int
     macs: Optional[int]
     activation_bytes: int
+
+
+class LargestBatch(int):
+    """A number of samples, with the runtime and the GPU, or the budget, in which it is the largest."""
+
+    runtime: str
+    gpu: str
+
+    def __new__(cls, batch: int, runtime: str, gpu: str) -> "LargestBatch":
+        made = super().__new__(cls, batch)
+        made.runtime, made.gpu = runtime, gpu
+        return made
+
+    def __repr__(self) -> str:
+        return f"{int(self)} ({self.runtime}, {self.gpu})"
 
 
 class Analysis:
@@ -222,10 +238,16 @@ class Analysis:
         return any(row["fits"] for row in rows) if rows else None
 
     @property
-    def max_batch(self) -> Optional[int]:
-        """The largest batch that fits the budget; 0: none does; None: it was not asked for."""
-        found: Optional[int] = self.json.get("fit", {}).get("max_batch")
-        return found
+    def max_batch(self) -> Optional["LargestBatch"]:
+        """The largest batch that fits the first budget, in the runtime that ends there; 0: none does; None: it was not asked
+        for. `max_batches` has each GPU and runtime."""
+        return min((row for row in self.max_batches if row.gpu == self.max_batches[0].gpu), default=None)
+
+    @property
+    def max_batches(self) -> List["LargestBatch"]:
+        """The largest batch of each runtime, by budget."""
+        rows = [(device["device"], row) for device in self.answer.get("devices", []) for row in device.get("runtimes", [])]
+        return [LargestBatch(row["max_batch"], row["runtime"], gpu) for gpu, row in rows if "max_batch" in row]
 
     @property
     def kv_cache(self) -> Optional[Json]:
@@ -275,12 +297,29 @@ class Analysis:
         return f"<onnxvram.Analysis of {self._name!r}: peak {self.peak}, weights {self.weights} bytes>"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the page of --html, of an analysis with timelines=True, whose scripts run in a frame without any
-        right; else the text."""
-        if not self._has_timelines:
+        """For notebooks: what is needed as a table, and the picture of live memory, in which nothing can run."""
+        columns = ("runtime", "low_bytes", "high_bytes", "fits", "set_by")
+        many = self.answer.get("devices") or [self.answer]
+        why = {row["runtime"]: row.get("set_by") for row in self.answer.get("runtimes", [])}
+        rows = [{"gpu": device["gpu"], "set_by": why.get(row["runtime"]), **row} for device in many
+                for row in device.get("runtimes", [])]
+        titles = ("GPU", "runtime", "at least", "at most", "fits", "set by")
+        lines = ["<tr>" + "".join(f"<th>{title}</th>" for title in titles) + "</tr>"]
+        for row in rows:
+            cells = [row["gpu"], *(shown(name, row.get(name)) for name in columns)]
+            lines.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
+        if not rows:  # a size is not known: the text says which
             return f"<pre>{html.escape(self.report('text', width=100))}</pre>"
-        page = html.escape(self.report("html"), quote=True)
-        return f'<iframe sandbox="allow-scripts" srcdoc="{page}" style="width: 100%; height: 40em; border: 0"></iframe>'
+        picture = base64.b64encode(self.report("svg").encode("utf-8", "surrogateescape")).decode()
+        return (f"<p><b>{html.escape(printable(self._name))}</b></p><table>{''.join(lines)}</table>"
+                f'<img alt="live memory" style="max-width: 100%" src="data:image/svg+xml;base64,{picture}">')
+
+
+def shown(name: str, value: Any) -> str:
+    """A cell of the table."""
+    if name.endswith("_bytes"):
+        return f"{value / 2 ** 30:.2f} GiB"
+    return {None: "", True: "yes", False: "no"}.get(value, str(value)) if not isinstance(value, str) else value
 
 
 def write_report(analyses: Sequence[Analysis], format: str, *, width: int = 0, top: int = 0, verbosity: int = 0,

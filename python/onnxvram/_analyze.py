@@ -29,6 +29,7 @@ def analyze(model: Any, *,
             weights: Optional[str] = None,
             kv_cache: Optional[str] = None,
             order: Optional[str] = None,
+            runtime: Optional[Names] = None,
             runtimes: Optional[Names] = None,
             gpu: Optional[str] = None,
             compute_capability: Optional[int] = None,
@@ -92,11 +93,15 @@ def analyze(model: Any, *,
     """Analyses `model`: a path, bytes, or an onnx.ModelProto. `name` is what reports of one in memory call it; external data
     is looked for in that path's folder.
 
-    Options are those of the program (`onnxvram --help`), under the names of the library's struct onv_options. Sizes are bytes,
-    or text like "16GiB"; budget takes GPUs too. progress=True shows what is worked on, and a function is told it; whatever
-    that raises ends the analysis, as Ctrl-C does.
+    Options are those of the program (`onnxvram --help`), under the names of the library's struct onv_options, and runtime as the
+    program spells it. Sizes are bytes, or text like "16GiB"; budget takes GPUs too: "T4,L4". progress=True shows what is worked
+    on, and a function gets it as text; whatever that raises ends the analysis, as Ctrl-C does.
     """
-    given = {key: value for key, value in vars().items() if key not in ("model", "name", "progress")}
+    given = {key: value for key, value in vars().items() if key not in ("model", "name", "progress", "runtime")}
+    if runtime is not None:
+        if runtimes is not None:
+            raise UsageError("runtime and runtimes are one option: give one of them")
+        given["runtimes"] = runtime
     data, path = load(model)
     shown = teller(progress, name or path)
     try:

@@ -1,5 +1,7 @@
 """The shared library beside this file, through cffi without a compiler (ABI mode)."""
+import inspect
 import os
+import re
 from typing import Any, Callable, List, NoReturn, Optional
 
 from . import _errors
@@ -31,6 +33,25 @@ def version() -> str:
     return text(lib.onv_version())
 
 
+PAIRS = {"dim": "dims", "limit": "limits", "shape": "shapes", "input-value": "input_values"}
+
+
+def in_python(message: str) -> str:
+    """A message with the keywords of analyze() in place of the options of the command line: `--dim M=N` is dims={'M': N}."""
+    from ._analyze import analyze
+    known = inspect.signature(analyze).parameters
+
+    def pair(found: "re.Match[str]") -> str:
+        return f"{PAIRS[found[1]]}={{'{found[2]}': {found[3]}}}"
+
+    def keyword(found: "re.Match[str]") -> str:
+        name = PAIRS.get(found[1], found[1].replace("-", "_"))
+        return name + ("=" if found[2] else "") if name in known else found[0]
+
+    message = re.sub(r"--(dim|limit|shape|input-value) ([^\s=,;]+)=([^\s,;]+)", pair, message)
+    return re.sub(r"(?<![\w-])--([a-z][a-z-]*[a-z])([ =](?=[A-Z0-9]))?", keyword, message)
+
+
 def fail(status: int, error: Any, name: str) -> NoReturn:
     node, op_type = text(error.node), text(error.op_type)
     place = f"node '{node}'{f' ({op_type})' if op_type else ''}: " if node else ""
@@ -38,7 +59,7 @@ def fail(status: int, error: Any, name: str) -> NoReturn:
     for code, found in KINDS.items():
         if status == getattr(lib, "ONV_ERR_" + code):
             kind = found
-    raise kind(printable(f"{name}: {place}{text(error.message)}"), node or None, op_type or None)
+    raise kind(printable(f"{name}: {place}{in_python(text(error.message))}"), node or None, op_type or None)
 
 
 class Calls:

@@ -124,7 +124,9 @@ class Options:
         self.struct.limits = made
 
     def _set_budget(self, budgets: Union[Size, Sequence[Size]]) -> None:
-        many = [budgets] if isinstance(budgets, (str, int)) else list(budgets)
+        if isinstance(budgets, str):
+            budgets = budgets.split(",")
+        many = [budgets] if isinstance(budgets, int) else list(budgets)
         rows = self._keep(ffi.new("onv_budget[]", len(many)))
         for row, given in zip(rows, many):
             name, row.bytes, row.compute_capability = budget(given)

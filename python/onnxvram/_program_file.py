@@ -26,10 +26,14 @@ def dtype_number(dtype: Any) -> int:
     return DTYPES.get(str(dtype).split(".")[-1], 0)
 
 
+def text_of(program: Any) -> bytes:
+    return json.dumps(program, separators=(",", ":")).encode()
+
+
 def write(program: Any, path: Path) -> None:
     """As JSON; compressed where the name ends in .gz, without the time, so that equal programs are equal files."""
     name = os.fspath(path)
-    text = json.dumps(program, separators=(",", ":")).encode()
+    text = text_of(program)
     if name.endswith(".gz"):
         text = gzip.compress(text, 9, mtime=0)
     with open(name, "wb") as file:

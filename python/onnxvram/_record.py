@@ -56,8 +56,15 @@ def record(model: Any, args: Sequence[Any], kwargs: Optional[Dict[str, Any]] = N
     for a network that cannot be run without values, with the module and the line, and UsageError for arguments that make no
     sense.
     """
-    torch = needed_torch()
+    made = recording(model, args, kwargs, dynamic_shapes, modes, progress, os.path.basename(os.fspath(path)))
     from . import _program_file
+    _program_file.write(made, path)
+
+
+def recording(model: Any, args: Sequence[Any], kwargs: Optional[Dict[str, Any]], dynamic_shapes: Any, modes: Sequence[str],
+              progress: Union[bool, Callable[[str], Any], None], name: str) -> Dict[str, Any]:
+    """What record() writes; `name` is what progress calls it."""
+    torch = needed_torch()
     if not isinstance(model, torch.nn.Module):
         raise UsageError(f"record: expected a torch.nn.Module, found {type(model).__name__}")
     wrong = [m for m in modes if m not in MODES]
@@ -65,7 +72,7 @@ def record(model: Any, args: Sequence[Any], kwargs: Optional[Dict[str, Any]] = N
         raise UsageError(f"record: expected modes 'training' and 'inference', found {list(modes)}")
     if isinstance(args, torch.Tensor) or not isinstance(args, (list, tuple)):
         raise UsageError(f"record: expected a tuple of the network's arguments, found {type(args).__name__}: write (x,)")
-    tell = teller(progress, os.path.basename(os.fspath(path)))
+    tell = teller(progress, name)
     programs = {}
     try:
         for mode in modes:
@@ -73,8 +80,7 @@ def record(model: Any, args: Sequence[Any], kwargs: Optional[Dict[str, Any]] = N
     finally:
         if tell is not None and hasattr(tell, "close"):
             tell.close()
-    _program_file.write({"format": "onnxvram.program", "version": 1, "torch_version": torch.__version__,
-                         "programs": programs}, path)
+    return {"format": "onnxvram.program", "version": 1, "torch_version": torch.__version__, "programs": programs}
 
 
 def call(network: Any, args: Any, kwargs: Any) -> Any:

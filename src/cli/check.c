@@ -77,7 +77,7 @@ static onv_cli_verdict choose_compare(onv_cli *cli)
 static onv_cli_verdict check_command(const onv_cli *cli)
 {
     static const char *const commands[] = {"diff",    "plan",   "simulate", "attach",
-                                           "compare", "verify", NULL};
+                                           "compare", "verify", "hf",       NULL};
     const char *near = onv_nearest_name(cli->models[0], commands);
     if (near == NULL || access(cli->models[0], F_OK) == 0) return ONV_CLI_RUN;
     return onv_cli_reject("'%s' is neither a file nor a command: did you mean 'onnxvram %s'?",

@@ -35,6 +35,7 @@ void onv_cli_help(FILE *to)
           "       onnxvram diff [OPTION...] OLD.onnx NEW.onnx\n"
           "       onnxvram compare [OPTION...] MODEL.onnx --snapshot FILE | --measured SIZE\n"
           "       onnxvram verify [OPTION...] MODEL.onnx\n"
+          "       onnxvram hf [OPTION...] ID_OR_FOLDER\n"
           "       onnxvram plan INTERVALS.csv [--capacity BYTES] [--align N] [-o OUT.csv]\n"
           "       onnxvram simulate TRACE.csv --runtime NAME\n"
           "       onnxvram attach MODEL.onnx PROGRAM -o OUT.onnx\n"

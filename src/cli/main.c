@@ -306,7 +306,7 @@ int main(int argc, char **argv)
         status = onv_cli_simulate(argc - 1, argv + 1);
     else if (argc > 1 && strcmp(argv[1], "attach") == 0)
         status = onv_cli_attach(argc - 1, argv + 1);
-    else if (argc > 1 && strcmp(argv[1], "verify") == 0)
+    else if (argc > 1 && (strcmp(argv[1], "verify") == 0 || strcmp(argv[1], "hf") == 0))
         status = onv_cli_become_python(argc - 1, argv + 1);
     else
         status = analyse_models(argc, argv);

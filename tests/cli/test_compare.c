@@ -163,8 +163,8 @@ static void mistakes_are_told(void **state)
     program_expect("comparre " NETWORK, 2, "did you mean 'onnxvram compare'?");
 }
 
-/* The runs are Python's (tests/python/test_verify.py); the program starts them, or says what is missing. */
-static void verify_is_started(void **state)
+/* These are Python's (tests/python/test_verify.py, test_hf.py); the program starts them, or says what is missing. */
+static void commands_of_python_are_started(void **state)
 {
     (void)state;
     char text[PROGRAM_TEXT];
@@ -176,6 +176,8 @@ static void verify_is_started(void **state)
     assert_int_equal(program_run("verify model.onnx --batch 8", text), 4);
     assert_string_equal(text, "-m onnxvram.verify --program " ONV_BUILD_DIR
                               "/onnxvram model.onnx --batch 8\n");
+    assert_int_equal(program_run("hf folder --lora 8", text), 4);
+    assert_string_equal(text, "-m onnxvram.hf --program " ONV_BUILD_DIR "/onnxvram folder --lora 8\n");
     assert_int_equal(setenv("LACKS", "3", 1), 0);
     program_expect("verify model.onnx", 1, "'./python' has none: in the folder of the source, ");
     assert_int_equal(setenv("ONNXVRAM_PYTHON", "./absent", 1), 0);
@@ -196,7 +198,7 @@ int main(void)
         cmocka_unit_test(a_total_is_explained),
         cmocka_unit_test(other_forms),
         cmocka_unit_test(mistakes_are_told),
-        cmocka_unit_test(verify_is_started),
+        cmocka_unit_test(commands_of_python_are_started),
     };
     return cmocka_run_group_tests(tests, folder_enter, folder_leave);
 }

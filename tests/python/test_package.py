@@ -158,13 +158,26 @@ class Answers(unittest.TestCase):
     def test_notebooks(self):
         a = analyze("resnet18", batch=1)
         self.assertRegex(repr(a), r"peak \d+, weights \d+ bytes")
-        shown = a._repr_html_()
-        self.assertTrue(shown.startswith("<pre>"))
-        self.assertIn("resnet18.onnx", shown)
-        page = analyze("resnet18", batch=1, timelines=True)._repr_html_()
-        self.assertTrue(page.startswith('<iframe sandbox="allow-scripts" srcdoc="'))
-        for text in (shown, page):
-            self.assertEqual(len(re.findall("<[a-z]", text)), 1, "what is inside is escaped")
+        page = a._repr_html_()
+        self.assertIn("<td>torch</td>", page)
+        self.assertIn('src="data:image/svg+xml;base64,', page)
+        self.assertTrue(analyze("resnet18")._repr_html_().startswith("<pre>"), "sizes that are not known are named")
+        hostile = onnxvram.analyze((SAMPLES / "resnet18.onnx").read_bytes(), name="<script>a</script>", batch=1)._repr_html_()
+        self.assertNotIn("<script>", hostile)
+
+    def test_largest_batches(self):
+        a = analyze("resnet18", budget="T4,L4", max_batch=True, runtime="torch,ort")
+        self.assertEqual([(row.gpu, row.runtime) for row in a.max_batches],
+                         [("T4", "torch"), ("T4", "ort"), ("L4", "torch"), ("L4", "ort")])
+        self.assertEqual(a.max_batch, a.json["fit"]["max_batch"])
+        self.assertEqual(a.max_batch, min(a.max_batches[:2]))
+        self.assertRegex(repr(a.max_batch), r"^\d+ \((torch|ort), T4\)$")
+        with self.assertRaisesRegex(onnxvram.UsageError, "runtime and runtimes are one option"):
+            analyze("resnet18", runtime="torch", runtimes="ort")
+
+    def test_messages_name_keywords(self):
+        with self.assertRaisesRegex(onnxvram.LimitError, r"limits=\{'memory': N\}"):
+            analyze("resnet50", batch=1, limits={"memory": 100000})
 
     @needs("pandas")
     def test_pandas(self):
@@ -210,7 +223,7 @@ class Errors(unittest.TestCase):
         self.expect(OSError, "nowhere.onnx", "nowhere.onnx")
         self.expect(onnxvram.FormatError, "README.md: not an ONNX", ROOT / "README.md")
         self.expect(onnxvram.FormatError, "model: is empty", b"")
-        self.expect(onnxvram.LimitError, "--limit nodes", resnet, limits={"nodes": 3})
+        self.expect(onnxvram.LimitError, r"limits=\{'nodes': N\}", resnet, limits={"nodes": 3})
         self.expect(onnxvram.LimitError, "memory", resnet, limits={"memory": "64KiB"})
         error = self.expect(onnxvram.SizeOverflow, "Conv", resnet, batch=1 << 59)
         self.assertIsInstance(error, OverflowError)
@@ -354,11 +367,11 @@ class Options(unittest.TestCase):
         for name in fields:
             keyword = _options.OTHERWISE.get(name, name)
             self.assertTrue(keyword == "" or keyword in keywords, f"the field {name} has no keyword")
-        self.assertEqual(keywords - fields, {"model", "name", "max_growth"})
+        self.assertEqual(keywords - fields, {"model", "name", "max_growth", "runtime"})
         self.assertEqual(set(_options.OTHERWISE) - fields, set(), "no such fields")
         tables = [*_options.TEXTS, *_options.PATHS, *_options.COUNTS, *_options.SIZES, *_options.FLAGS, *_options.LISTS]
         self.assertEqual(len(tables), len(set(tables)))
-        for name in keywords - set(tables) - {"model", "name", "precision", "amp", "attention_dropout"}:
+        for name in keywords - set(tables) - {"model", "name", "precision", "amp", "attention_dropout", "runtime"}:
             self.assertTrue(hasattr(_options.Options, "_set_" + name), name)
 
     def test_sizes(self):
