@@ -177,7 +177,8 @@ static void commands_of_python_are_started(void **state)
     assert_string_equal(text, "-m onnxvram.verify --program " ONV_BUILD_DIR
                               "/onnxvram model.onnx --batch 8\n");
     assert_int_equal(program_run("hf folder --lora 8", text), 4);
-    assert_string_equal(text, "-m onnxvram.hf --program " ONV_BUILD_DIR "/onnxvram folder --lora 8\n");
+    assert_string_equal(text,
+                        "-m onnxvram.hf --program " ONV_BUILD_DIR "/onnxvram folder --lora 8\n");
     assert_int_equal(setenv("LACKS", "3", 1), 0);
     program_expect("verify model.onnx", 1, "'./python' has none: in the folder of the source, ");
     assert_int_equal(setenv("ONNXVRAM_PYTHON", "./absent", 1), 0);
