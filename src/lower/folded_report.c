@@ -7,7 +7,7 @@
 #include "lower/lowering.h"
 #include "lower/weight_place.h"
 
-void onv_folded_report(onv_lowering *l)
+void onv_folded_report(const onv_lowering *l)
 {
     const char *first = NULL;
     uint64_t bytes = 0;
@@ -74,7 +74,7 @@ static const char *next_name(const char **at, size_t *length)
     return name;
 }
 
-static note read_note(onv_lowering *l, const onv_value *value)
+static note read_note(const onv_lowering *l, const onv_value *value)
 {
     enum { PER_WORK = 16 };
     note of = {0};
@@ -96,7 +96,7 @@ static note read_note(onv_lowering *l, const onv_value *value)
     return of;
 }
 
-bool onv_folded_is_of_several(onv_lowering *l, const onv_value *value)
+bool onv_folded_is_of_several(const onv_lowering *l, const onv_value *value)
 {
     note of = read_note(l, value);
     return of.parameters > 0 && of.parameters + of.others > 1;

@@ -29,7 +29,7 @@ static bool has_one_reader(onv_lowering *l, onv_value_id value, uint32_t storage
 }
 
 /* A part of a tensor stays: of chunk() and its like autograd refuses to overwrite one, and no other would be freed. */
-static bool is_free(onv_lowering *l, uint32_t tensor)
+static bool is_free(const onv_lowering *l, uint32_t tensor)
 {
     onv_eager_tensor t = onv_tensor_at(&l->emit, tensor);
     const onv_eager_storage *storage = &l->emit.eager->storages.at[t.storage];

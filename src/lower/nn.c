@@ -37,7 +37,8 @@ static bool has_folded_norm(const onv_lowering *l, const onv_node *node)
 
 /* Where an operation had no bias, the bias of what was folded is called after its weight, and stands
  * for the norm's. */
-bool onv_node_unfolds(onv_lowering *l, const onv_node *node, uint32_t *bias, uint32_t *norm_bias)
+bool onv_node_unfolds(const onv_lowering *l, const onv_node *node, uint32_t *bias,
+                      uint32_t *norm_bias)
 {
     static const char suffix[] = "_bias";
     *norm_bias = ONV_NO_TENSOR;
@@ -279,7 +280,7 @@ static bool is_gate(const onv_fusion *f)
 
 /* Without notes of its call nothing says that it is one function, even in a module of its own: as a formula it would keep
  * so many tensors more. */
-static void count_formula(onv_lowering *l, const onv_fusion *f, uint32_t x, uint64_t more,
+static void count_formula(const onv_lowering *l, const onv_fusion *f, uint32_t x, uint64_t more,
                           onv_tally *tally)
 {
     const onv_node *node = onv_model_node(l->emit.model, f->last);

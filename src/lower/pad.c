@@ -34,7 +34,7 @@ static bool has_dims(const onv_lowering *l, uint32_t tensor, const onv_shape *sh
 
 /* The same tensor padded to the same size, which the convolution reads too: the result of a Pad, or what another
  * convolution with the same argument was given. */
-static uint32_t padded_before(onv_lowering *l, const onv_node *node, const onv_shape *shape)
+static uint32_t padded_before(const onv_lowering *l, const onv_node *node, const onv_shape *shape)
 {
     uint32_t value = node->inputs[0].index, pad = l->pads[value].node;
     if (onv_noted(node)->padded != NULL && onv_noted(node)->padded == l->pads[value].name &&

@@ -42,7 +42,7 @@ static bool is_checkpointed(const onv_lowering *l, const onv_eager_op *op)
 }
 
 /* By storage: 1 + the operation that made it. */
-static uint32_t *find_makers(onv_lowering *l)
+static uint32_t *find_makers(const onv_lowering *l)
 {
     uint32_t *made_by =
         ONV_ARENA_ARRAY(&l->emit.model->arena, uint32_t, l->emit.eager->storages.count);

@@ -48,7 +48,7 @@ static void report_inference(onv_lowering *l)
 }
 
 /* What the first operation of such a call reads is what its caller may have cloned before. */
-static void report_caches(onv_lowering *l)
+static void report_caches(const onv_lowering *l)
 {
     const onv_node *first = NULL;
     const char *scope = NULL;
@@ -76,7 +76,7 @@ static void report_caches(onv_lowering *l)
 }
 
 /* What modules were told when they were built. */
-static void report_settings(onv_lowering *l)
+static void report_settings(const onv_lowering *l)
 {
     uint32_t lost = l->fusions.n_lost_dropouts;
     if (lost > 0 && l->emit.options->attention_dropout < 0)
@@ -109,7 +109,7 @@ static void report_settings(onv_lowering *l)
 }
 
 /* Of graphs inside the network's the file does not say whether torch.no_grad() or torch.autocast() made them. */
-static void report_inner_graphs(onv_lowering *l)
+static void report_inner_graphs(const onv_lowering *l)
 {
     const onv_node *first = NULL;
     uint32_t n = 0;
@@ -129,7 +129,7 @@ static void report_inner_graphs(onv_lowering *l)
 }
 
 /* Calls that are not in the file as PyTorch made them. */
-static void report_calls(onv_lowering *l)
+static void report_calls(const onv_lowering *l)
 {
     if (l->fusions.n_functions > 0)
         onv_model_diag(

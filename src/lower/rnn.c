@@ -252,7 +252,7 @@ void onv_lower_cell(onv_lowering *l, const onv_fusion *f)
     if (is_lstm) onv_value_set(l, f->state, after);
 }
 
-static void report_dropout(onv_lowering *l)
+static void report_dropout(const onv_lowering *l)
 {
     uint64_t bytes = onv_cudnn_dropout_state(&l->emit.options->cuda);
     if (l->tally.deep_calls.count == 0 || l->emit.options->inference) return;

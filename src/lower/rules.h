@@ -52,7 +52,8 @@ void onv_lower_pad(onv_lowering *l, const onv_node *node);
 
 /* A batch norm that the exporter put into a convolution or a product, as its notes say. True where it
  * did: the bias may become the norm's. */
-bool onv_node_unfolds(onv_lowering *l, const onv_node *node, uint32_t *bias, uint32_t *norm_bias);
+bool onv_node_unfolds(const onv_lowering *l, const onv_node *node, uint32_t *bias,
+                      uint32_t *norm_bias);
 uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t bias);
 void onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f);
 

@@ -63,7 +63,7 @@ void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node)
 }
 
 /* What may be written into: it is no constant, and no operation keeps it, which autograd would refuse. */
-static bool may_write(onv_lowering *l, uint32_t x)
+static bool may_write(const onv_lowering *l, uint32_t x)
 {
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     const onv_eager_storage *storage = &l->emit.eager->storages.at[t.storage];

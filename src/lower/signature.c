@@ -136,7 +136,7 @@ static const char *last_part(const char *name)
 }
 
 /* Of another layer the file has that parameter as it is: what was computed here is not made of it. */
-static bool is_as_it_is(onv_lowering *l, const char *name)
+static bool is_as_it_is(const onv_lowering *l, const char *name)
 {
     const char *layers = onv_name_of_layers(l, name);
     return layers != NULL && onv_ptr_map_get(&l->signature.in_file, layers, NULL);

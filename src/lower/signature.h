@@ -48,6 +48,6 @@ void onv_signature_report(onv_lowering *l);
 /* Counts parameters that nothing reads. Requires all others. */
 void onv_unused_parameters(onv_lowering *l);
 /* "blocks.#.back.weight", interned, of "blocks.3.back.weight"; NULL: it has no number, or memory is short. */
-const char *onv_name_of_layers(onv_lowering *l, const char *name);
+const char *onv_name_of_layers(const onv_lowering *l, const char *name);
 
 #endif

@@ -69,7 +69,7 @@ static size_t put_without_numbers(char *key, size_t used, const char *name, size
 }
 
 /* "blocks.#.back.weight", interned, of "blocks.3.back.weight"; NULL: it has no number, or memory is short. */
-const char *onv_name_of_layers(onv_lowering *l, const char *name)
+const char *onv_name_of_layers(const onv_lowering *l, const char *name)
 {
     char key[MAX_KEY];
     size_t length = strlen(name);
@@ -120,7 +120,7 @@ static bool make_key(const char *name, uint32_t way, char key[MAX_KEY])
     return true;
 }
 
-static onv_status list_known(onv_lowering *l, likes *known)
+static onv_status list_known(const onv_lowering *l, likes *known)
 {
     onv_arena *arena = &l->emit.model->arena;
     size_t n = l->emit.eager->storages.count;

@@ -239,7 +239,8 @@ static bool is_spread(onv_lowering *l, const onv_weight_read *first, const onv_w
 }
 
 /* The operation that reads it takes a weight there, or a buffer, or what a layer made. `made`: all take what they made. */
-static bool is_told_by_place(onv_lowering *l, uint32_t index, onv_weight_verdict *v, bool *made)
+static bool is_told_by_place(const onv_lowering *l, uint32_t index, onv_weight_verdict *v,
+                             bool *made)
 {
     const onv_value *value = &l->emit.model->values.at[index];
     for (const onv_weight_read *at = v->read; at < end_of_reads(l) && at->value == index; at++) {
@@ -309,7 +310,7 @@ onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
 
 /* A result of operations on a parameter: in a layer that would read the parameter itself any but a view, elsewhere what
  * calculates. */
-static bool is_derived(onv_lowering *l, const onv_value *value, const onv_weight_read *read)
+static bool is_derived(const onv_lowering *l, const onv_value *value, const onv_weight_read *read)
 {
     if (!onv_rule_is_on("lower.derived")) return false;
     static const char *const layers[] = {"linear", "conv1d", "conv2d", "conv3d", "convolution"};

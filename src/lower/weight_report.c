@@ -7,7 +7,7 @@
 /* How many constants of unsure role are reported one by one. */
 enum { MAX_REPORTS = 12 };
 
-static void report(onv_lowering *l, const onv_value *value, const onv_weight_verdict *v)
+static void report(const onv_lowering *l, const onv_value *value, const onv_weight_verdict *v)
 {
     const onv_node *node = v->read != NULL ? &l->emit.model->nodes.at[v->read->node] : NULL;
     bool trained = v->use == ONV_WEIGHT_TRAINED || v->use == ONV_WEIGHT_EXPANDED;
@@ -35,7 +35,7 @@ static void report(onv_lowering *l, const onv_value *value, const onv_weight_ver
 }
 
 /* Beside initializers, Constant nodes count as numbers in the code: unless they are few, that is said. */
-static void report_constants(onv_lowering *l)
+static void report_constants(const onv_lowering *l)
 {
     enum { WORTH_A_NOTE = 100 }; /* one in so many elements */
     uint64_t n = 0, bytes = 0, elems = 0, trained = 0;
