@@ -7,13 +7,15 @@
 #include "base/sort.h"
 #include "ort/service.h"
 
-/* Orders tried: as many as these requests allow, and no more or less than that. */
-enum { REQUESTS = 1 << 16, LEAST_ORDERS = 40, MOST_ORDERS = 100 };
+/* Orders tried: as many as these requests allow, and no more or less than that. Of sessions of 50,000 requests and more
+ * fewer, down to those that are not drawn at random. */
+enum { REQUESTS = 1 << 16, LEAST_ORDERS = 40, MOST_ORDERS = 100, MOST_REQUESTS = 1 << 21 };
 
 typedef struct trial {
-    const onv_timeline *t;
     const onv_alloc_options *options;
-    uint32_t *order, *best; /* of the weights */
+    uint64_t
+        *bytes; /* of the weights, together: orders at random ask for them all over the place */
+    uint32_t *order, *best;
     uint32_t n_weights;
     onv_ort_requests rest; /* what is asked for after them */
     uint64_t random;
@@ -23,8 +25,7 @@ typedef struct trial {
 static onv_status serve(const trial *w, onv_ort_service *s, onv_error *err)
 {
     for (uint32_t i = 0; i < w->n_weights; i++)
-        ONV_TRY(
-            onv_allocator_alloc(&s->arena, w->order[i], w->t->buffers.at[w->order[i]].bytes, err));
+        ONV_TRY(onv_allocator_alloc(&s->arena, w->order[i], w->bytes[w->order[i]], err));
     return onv_ort_service_run(s, &w->rest, err);
 }
 
@@ -78,9 +79,9 @@ static void reverse(trial *w)
 
 static int compare_sizes(const void *a, const void *b, void *context)
 {
-    const onv_buffer *buffers = context;
+    const uint64_t *bytes = context;
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    if (buffers[x].bytes != buffers[y].bytes) return buffers[x].bytes < buffers[y].bytes ? -1 : 1;
+    if (bytes[x] != bytes[y]) return bytes[x] < bytes[y] ? -1 : 1;
     return x < y ? -1 : x > y;
 }
 
@@ -91,12 +92,13 @@ static onv_status try_all(trial *w, onv_error *err)
     if (w->n_weights == 0) return ONV_OK;
     reverse(w);
     ONV_TRY(try_order(w, err));
-    onv_sort_ids(w->order, w->n_weights, compare_sizes, w->t->buffers.at);
+    onv_sort_ids(w->order, w->n_weights, compare_sizes, w->bytes);
     ONV_TRY(try_order(w, err));
     reverse(w);
     ONV_TRY(try_order(w, err));
-    size_t n = REQUESTS / (w->n_weights + w->rest.count + 1);
+    size_t each = w->n_weights + w->rest.count + 1, n = REQUESTS / each;
     n = n < LEAST_ORDERS ? LEAST_ORDERS : n > MOST_ORDERS ? MOST_ORDERS : n;
+    if (n > MOST_REQUESTS / each) n = MOST_REQUESTS / each;
     while (w->spread.n_orders < n) {
         shuffle(w);
         ONV_TRY(try_order(w, err));
@@ -118,16 +120,20 @@ onv_status onv_ort_spread_weights(onv_timeline *t, uint32_t n_weights,
                                   const onv_alloc_options *options, onv_ort_spread *spread,
                                   onv_error *err)
 {
-    trial w = {.t = t, .options = options, .n_weights = n_weights, .spread.low = UINT64_MAX};
+    trial w = {.options = options, .n_weights = n_weights, .spread.low = UINT64_MAX};
+    w.bytes = onv_heap_alloc((n_weights + (size_t)1) * sizeof *w.bytes);
     w.order = onv_heap_alloc((n_weights + (size_t)1) * sizeof *w.order);
     w.best = onv_heap_alloc((n_weights + (size_t)1) * sizeof *w.best);
-    onv_status status = w.order != NULL && w.best != NULL ? ONV_OK : onv_fail_memory(err);
+    bool has_room = w.bytes != NULL && w.order != NULL && w.best != NULL;
+    onv_status status = has_room ? ONV_OK : onv_fail_memory(err);
+    for (uint32_t i = 0; has_room && i < n_weights; i++) w.bytes[i] = t->buffers.at[i].bytes;
     uint32_t n_runs = t->steps.at[t->steps.count - 1].iteration + 1;
     for (uint32_t run = 0; run < n_runs && status == ONV_OK; run++)
         status = onv_ort_list_requests(t, n_weights, run, &w.rest, err);
     if (status == ONV_OK) status = try_all(&w, err);
     if (status == ONV_OK) status = put_in_order(t, &w, err);
     *spread = w.spread;
+    onv_heap_free(w.bytes);
     onv_heap_free(w.order);
     onv_heap_free(w.best);
     onv_vec_cleanup(&w.rest);
