@@ -295,9 +295,12 @@ bool onv_pickled_is_text(const onv_pickled *value, const char *text)
            memcmp(value->text, text, value->length) == 0;
 }
 
+/* One object may stand in many places, and each is looked through again. */
 const onv_pickled *onv_pickled_get(const onv_pickled *of, const char *key)
 {
-    if (of == NULL || of->type != ONV_PICKLED_DICT) return NULL;
+    enum { MOST_MEMBERS = 64 };
+    if (of == NULL || of->type != ONV_PICKLED_DICT || of->items->count > 2 * MOST_MEMBERS)
+        return NULL;
     for (uint32_t i = of->items->count; i >= 2; i -= 2)
         if (onv_pickled_is_text(&of->items->at[i - 2], key)) return &of->items->at[i - 1];
     return NULL;

@@ -65,6 +65,8 @@ typedef struct world {
     uint64_t requested, allocated, reserved; /* now */
     uint32_t n_requests;                     /* so far */
     uint32_t peak_event; /* after which the most is allocated; NO_EVENT: before the first */
+    uint64_t
+        n_seen; /* events, segments and blocks so far, those that stand in several places again */
     uint64_t requested_peak, allocated_peak, reserved_peak;
     onv_error *err;
 } world;
@@ -97,13 +99,20 @@ static onv_status too_many(const world *w)
                     MOST_ADDRESSES / 4);
 }
 
+static onv_status see(world *w, uint64_t n)
+{
+    ONV_WORK(n);
+    w->n_seen += n;
+    return w->n_seen <= MOST_ADDRESSES ? ONV_OK : too_many(w);
+}
+
 static onv_status read_events(world *w, const onv_pickled *traces, uint32_t device)
 {
     const onv_pickled *trace =
         device < onv_pickled_count(traces) ? &traces->items->at[device] : NULL;
     uint32_t n = onv_pickled_count(trace);
     if (n > MOST_ADDRESSES / 4) return too_many(w);
-    ONV_WORK(n);
+    ONV_TRY(see(w, n));
     w->events = ONV_ARENA_ARRAY(w->arena, event, n);
     if (w->events == NULL) return onv_fail_memory(w->err);
     for (uint32_t i = 0; i < n; i++) ONV_TRY(read_event(w, &trace->items->at[i]));
@@ -193,13 +202,13 @@ static onv_status each_block(world *w, const onv_pickled *segments, uint32_t dev
 {
     for (uint32_t i = 0; i < onv_pickled_count(segments); i++) {
         segment s;
-        ONV_WORK(1);
+        ONV_TRY(see(w, 1));
         if (!is_of(&segments->items->at[i], device)) continue;
         ONV_TRY(read_segment(w, &segments->items->at[i], &s));
         open(w, &s);
         uint32_t n = onv_pickled_count(s.blocks);
         uint64_t next = s.address;
-        ONV_WORK(n);
+        ONV_TRY(see(w, n));
         for (uint32_t k = 0; k < n; k++) {
             block b;
             ONV_TRY(read_block(w, &s.blocks->items->at[k], &next, &b));
@@ -506,14 +515,15 @@ static uint32_t count_devices(const onv_pickled *root)
 static onv_status choose_device(onv_snapshot *s, const onv_pickled *root, onv_arena *scratch,
                                 onv_error *err)
 {
-    uint64_t most = 0;
+    uint64_t most = 0, n_seen = 0;
     s->n_devices = count_devices(root);
     for (uint32_t device = 0; s->n_devices > 1 && device < s->n_devices; device++) {
-        world w = {.arena = scratch, .err = err};
+        world w = {.arena = scratch, .n_seen = n_seen, .err = err};
         ONV_TRY(build(&w, root, device));
         ONV_TRY(go_forward(&w, NULL));
         if (w.allocated_peak > most) s->device = device;
         if (w.allocated_peak > most) most = w.allocated_peak;
+        n_seen = w.n_seen;
         onv_arena_reset(scratch);
     }
     return ONV_OK;

@@ -232,12 +232,84 @@ static void limits_hold(void **state)
     free(data);
 }
 
+/* --- Objects in many places -------------------------------------------------------------------- */
+
+typedef struct bytes {
+    char *at;
+    size_t n;
+} bytes;
+
+static void put(bytes *b, const void *data, size_t n)
+{
+    if (n > 0) memcpy(b->at + b->n, data, n);
+    b->n += n;
+}
+
+static void put_text(bytes *b, const char *of)
+{
+    put(b, (char[]){(char)0x8c, (char)strlen(of)}, 2);
+    put(b, of, strlen(of));
+}
+
+static void put_number(bytes *b, const char *name, uint64_t number)
+{
+    put_text(b, name);
+    put(b, (char[]){(char)0x8a, 8}, 2);
+    put(b, &number, sizeof number);
+}
+
+/* `n` times what the memo has at `place`, as the elements of a list that it has behind it. */
+static void put_list_of(bytes *b, const char *name, unsigned place, size_t n)
+{
+    put_text(b, name);
+    put(b, "](", 2);
+    for (size_t i = 0; i < n; i++) put(b, (char[]){'h', (char)place}, 2);
+    put(b, "e", 1);
+    put(b, (char[]){'q', (char)(place + 1)}, 2);
+}
+
+/* 65,537 segments of 65,535 blocks are a file of 262 KB, and in 32 bits they are some 131,000; likewise events of one object with many members. */
+static void objects_in_many_places(void **state)
+{
+    (void)state;
+    for (int is_event = 0; is_event < 2; is_event++) {
+        bytes b = {malloc(1 << 20), 0};
+        onv_snapshot s;
+        onv_error error;
+        assert_non_null(b.at);
+        put(&b, "\x80\x04}(", 4);
+        put_text(&b, "object");
+        put(&b, "}(", 2);
+        put_text(&b, is_event ? "action" : "state");
+        put_text(&b, is_event ? "alloc" : "active_allocated");
+        put_number(&b, "addr", 4096);
+        put_number(&b, "size", 512);
+        for (int i = 0; is_event && i < 100000; i++) put(&b, "K\1K\2", 4);
+        put(&b, "uq\0", 3);
+        put_list_of(&b, "list", 0, is_event ? 200000 : 65535);
+        put_text(&b, "segment");
+        put(&b, "}(", 2);
+        put_number(&b, "device", 0);
+        put_number(&b, "address", 4096);
+        put_number(&b, "total_size", 1 << 20);
+        put_text(&b, "blocks");
+        put(&b, "h\1uq\2", 5);
+        put_list_of(&b, "segments", 2, is_event ? 1 : 65537);
+        put_text(&b, "device_traces");
+        put(&b, is_event ? "](h\1eu." : "]u.", is_event ? 7 : 3);
+        assert_int_equal(parse(&s, b.at, b.n, &error), is_event ? ONV_ERR_FORMAT : ONV_ERR_LIMIT);
+        onv_snapshot_cleanup(&s);
+        free(b.at);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_those_of_pytorch), cmocka_unit_test(stacks_are_read),
         cmocka_unit_test(own_snapshots_are_read),    cmocka_unit_test(other_files_are_refused),
         cmocka_unit_test(damage_is_found),           cmocka_unit_test(limits_hold),
+        cmocka_unit_test(objects_in_many_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
