@@ -114,6 +114,7 @@ static onv_status measure(const onv_options *options, onv_analysis *analysis, on
                                     .answer = &analysis->answer,
                                     .results = analysis->runtimes,
                                     .arena = &analysis->model.arena};
+    if (options->snapshot == NULL && options->measured == 0) return ONV_OK;
     const onv_view view = onv_analysis_view(analysis);
     request.execution = onv_main_execution(&view);
     onv_tell(options, "what was measured");

@@ -37,6 +37,27 @@ static void orders_agree(void **state)
         (const char *const[]){"reserved      62.0 MiB   62.0 MiB\n", NULL}, text);
 }
 
+/* What the program writes as a snapshot is what it predicts: nothing is on one side alone. */
+static void own_snapshots_agree(void **state)
+{
+    (void)state;
+    static const char *const models[] = {
+        TRAIN, TRAIN "--expandable-segments ", NETWORK "--runtime torch ",
+        ONV_SOURCE_DIR "/samples/resnet18-train.onnx -b 8 --train momentum --checkpoint sqrt ",
+        ONV_SOURCE_DIR "/samples/bert.onnx -d batch=2 -d sequence=9 --runtime torch "};
+    char command[1024], text[PROGRAM_TEXT];
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        snprintf(command, sizeof command, "%s-q --memory-viz own.pickle", models[i]);
+        assert_int_equal(program_run(command, text), 0);
+        snprintf(command, sizeof command, "compare %s--snapshot own.pickle", models[i]);
+        program_expect_parts(command, 0, (const char *const[]){"predicted allocations", NULL},
+                             text);
+        assert_null(strstr(text, "They part"));
+        assert_null(strstr(text, "Only in"));
+        assert_null(strstr(text, "Modules that differ"));
+    }
+}
+
 /* The first iteration makes the optimizer's state at its end, which the prediction has from the beginning. */
 static void the_first_iteration_is_another_one(void **state)
 {
@@ -192,6 +213,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(orders_agree),
+        cmocka_unit_test(own_snapshots_agree),
         cmocka_unit_test(the_first_iteration_is_another_one),
         cmocka_unit_test(what_exports_hide_is_found),
         cmocka_unit_test(a_wrong_size_is_found_at_its_step),
