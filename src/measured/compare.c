@@ -100,6 +100,7 @@ static onv_status list_predicted(compare *c)
     return ONV_OK;
 }
 
+/* Also looks for the first step of an optimizer. */
 static onv_status list_measured(compare *c)
 {
     uint32_t n = (uint32_t)c->s->requests.count;
@@ -111,6 +112,9 @@ static onv_status list_measured(compare *c)
                                           .freed = r->freed,
                                           .id = i,
                                           .partner = ONV_NO_PARTNER};
+        c->to->makes_state =
+            c->to->makes_state || onv_stack_read(r->frames).kind == ONV_MEASURED_OPTIMIZER;
+        ONV_WORK(onv_pickled_count(r->frames));
     }
     return ONV_OK;
 }

@@ -74,6 +74,8 @@ typedef struct onv_measured {
     /* Of a snapshot: */
     uint32_t device, n_devices, n_requests;
     bool has_history;
+    bool
+        makes_state; /* of the optimizer, as the first iteration does: the prediction is of a later one */
     onv_measured_pair kinds[ONV_N_MEASURED_KINDS];
     onv_measured_pair rounding; /* of blocks, beyond what was asked for */
     onv_measured_pair cached;   /* reserved beyond what is allocated at most */

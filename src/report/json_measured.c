@@ -67,6 +67,7 @@ static void put_snapshot(onv_json *json, const onv_measured *m)
     onv_json_put_u64(json, "devices", m->n_devices);
     onv_json_put_u64(json, "allocations", m->n_requests);
     onv_json_put_bool(json, "has_history", m->has_history);
+    onv_json_put_bool(json, "makes_optimizer_state", m->makes_state);
     onv_json_put_u64(json, "predicted_allocations", m->n_predicted);
     onv_json_put_u64(json, "paired_allocations", m->n_paired);
     onv_json_put_open(json, "kinds", '{', ONV_JSON_LINES);

@@ -200,6 +200,9 @@ static void write_parting(const onv_measured *m, const onv_page *page)
                                               "%u of %u predicted allocations of an iteration are "
                                               "in the history, in their order.",
                                               m->n_paired, m->n_predicted));
+    if (m->makes_state)
+        write_sentence(page, "The history has the first step of the optimizer, which makes its "
+                             "state; the prediction is of a later iteration: record one.");
     if (!p->found) return;
     if (p->is_lifetime)
         write_sentence(page, onv_arena_printf(page->arena,
