@@ -2,6 +2,7 @@
 # The tests of the Python package (tests/python) over the shared library of this build, in a virtual environment
 # with cffi alone, and the types and the oldest Python by static checks. ONV_TEST_PYTHON is another interpreter
 # that has cffi, with NumPy, pandas, onnx, tqdm or PyTorch for the tests that use these.
+# ONV_TEST_CUDA_PYTHON is one with PyTorch's CUDA build and onnxruntime-gpu, and a driver in its library path: the runs of verify are real then.
 set -euo pipefail
 source=${ONV_SOURCE_DIR:?} build=${ONV_BUILD_DIR:?}
 environment=$build/python-environment
