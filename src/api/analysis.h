@@ -89,7 +89,8 @@ typedef struct onv_request {
     bool lifetimes_alone;         /* of the graph's own terms, and nothing else */
     bool
         figures_alone; /* for a verdict or a search: nothing that only reports show is looked for */
-    const onv_known_plans *known; /* as onv_training_options */
+    bool training_alone;          /* and no other runtime */
+    const onv_known_plans *known; /* then: as onv_training_options */
     onv_watch *watch;
 } onv_request;
 

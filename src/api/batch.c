@@ -1,11 +1,10 @@
 /* The search for the largest batch, or for the largest size of another dim. What a batch needs is not
  * computed from another: every one that is tried is analysed. */
 #include "api/analysis.h"
-#include "api/known_plans.h"
+#include "api/plan_sizes.h"
 #include "base/fail.h"
 #include "base/heap.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,13 +13,9 @@ enum { MAX_PROBES = 512, APART = -1, ALL_RUNTIMES = ONV_MAX_RUNTIMES };
 /* What was found out at a size. Sizes beyond all bounds fit nothing, and have no figures. */
 typedef struct probe {
     int64_t size; /* in units */
-    bool in_full; /* with all plans of the list, not with those known from another size */
     bool has_figures;
     onv_fit fit;
     uint64_t totals[ONV_MAX_RUNTIMES], allocated[ONV_MAX_RUNTIMES];
-    /* The least total of the checkpointing plans: a budget chooses others, so that the total of the chosen one is below
-     * it wherever one fits. */
-    uint64_t of_plans;
 } probe;
 
 typedef struct probes {
@@ -34,11 +29,7 @@ typedef struct probes {
     onv_error refusal;
     const onv_options *told; /* who is told of each trial; its stages are not */
     onv_options options;
-    bool
-        skips; /* sizes that are far from the answer are not analysed, those near it mostly with known plans */
     bool is_cut; /* the limit on searches was reached: from then on what is known counts */
-    onv_known_plans known; /* of the size that was analysed in full last; in `arena` */
-    onv_arena arena;
     size_t count;
     probe at[MAX_PROBES];
 } probes;
@@ -72,13 +63,6 @@ static void take(probe *to, const onv_options *options, const onv_analysis *anal
     }
 }
 
-static void take_plans(probe *to, const onv_training *t)
-{
-    to->of_plans = UINT64_MAX;
-    for (uint32_t i = 0; i < t->n_plans; i++)
-        if (t->plans[i].total_bytes < to->of_plans) to->of_plans = t->plans[i].total_bytes;
-}
-
 static void bind(probes *p, int64_t size)
 {
     if (p->searched != NULL)
@@ -98,29 +82,22 @@ static probe *find_probe(probes *p, int64_t size)
     return NULL;
 }
 
-/* The analysis at a size; in full as a run that is asked for that size makes it. */
-static onv_status look_at(probes *p, int64_t size, bool in_full, const probe **result,
-                          onv_error *err)
+/* The analysis at a size, as a run that is asked for that size makes it, or of known plans alone. NULL: the size is
+ * beyond all bounds. */
+static onv_status analyse(void *context, int64_t size, const onv_known_plans *known,
+                          onv_analysis **made, onv_error *err)
 {
-    probe *to = find_probe(p, size);
-    bool is_new = to == NULL;
-    if (is_new && p->count == MAX_PROBES)
-        return onv_fail(err, ONV_ERR_LIMIT, "the largest size was not found in %d trials",
-                        MAX_PROBES);
-    if (is_new) to = &p->at[p->count++];
-    *result = to;
-    if (!is_new && (to->in_full || !in_full)) return ONV_OK;
-    *to = (probe){.size = size};
-    ONV_TRY(onv_watch_check(p->from->watch, err));
-    onv_analysis *analysis;
+    probes *p = context;
     onv_error local = {0};
     onv_request from = *p->from;
-    from.known = in_full || p->known.count == 0 ? NULL : &p->known;
+    *made = NULL;
+    ONV_TRY(onv_watch_check(p->from->watch, err));
     from.figures_alone = true;
-    to->in_full = from.known == NULL;
+    from.training_alone = p->options.checkpoint != NULL;
+    from.known = known;
     bind(p, size);
-    onv_status status = onv_analysis_create(&from, &p->options, &analysis, &local);
-    if (status != ONV_OK && p->from->watch->quota.spent) return status;
+    onv_status status = onv_analysis_create(&from, &p->options, made, &local);
+    if (status == ONV_OK || p->from->watch->quota.spent) return status;
     if (status == ONV_ERR_OVERFLOW ||
         (status == ONV_ERR_LIMIT && size > 1 && !p->from->watch->late))
         return ONV_OK;
@@ -132,168 +109,38 @@ static onv_status look_at(probes *p, int64_t size, bool in_full, const probe **r
         }
         return ONV_OK;
     }
-    if (status != ONV_OK) {
-        if (err != NULL) *err = local;
-        return status;
-    }
-    take(to, &p->options, analysis);
-    take_plans(to, &analysis->training);
-    to->in_full |= analysis->training.n_plan_ops != p->known.n_ops;
-    if (p->skips && to->in_full)
-        status = onv_know_plans(&analysis->training, 0, p->options.checkpoint, &p->arena, &p->known,
-                                err);
-    onv_analysis_destroy(analysis);
+    if (err != NULL) *err = local;
     return status;
 }
 
-/* --- Sizes that need no analysis --------------------------------------------------------------- */
-
-static int64_t times_apart(int64_t a, int64_t b)
+static onv_status look_at(probes *p, int64_t size, const probe **result, onv_error *err)
 {
-    return a > b ? a / b : b / a;
-}
-
-/* The two analysed sizes that are nearest. False: there are fewer. */
-static bool find_nearest(const probes *p, int64_t size, const probe *near[2])
-{
-    near[0] = near[1] = NULL;
-    for (size_t i = 0; i < p->count; i++) {
-        const probe *at = &p->at[i];
-        if (!at->has_figures) continue;
-        int64_t gap = llabs(at->size - size);
-        if (near[0] == NULL || gap < llabs(near[0]->size - size)) {
-            near[1] = near[0];
-            near[0] = at;
-        } else if (near[1] == NULL || gap < llabs(near[1]->size - size)) {
-            near[1] = at;
-        }
-    }
-    return near[1] != NULL;
-}
-
-/* A line through the two, as memory grows nearly in proportion to the size. */
-typedef struct line {
-    int64_t times; /* the nearest one is so many times as large or small */
-    double bytes;  /* at the size */
-} line;
-
-static bool draw_line(const probes *p, int64_t size, line *to)
-{
-    const probe *near[2];
-    if (!find_nearest(p, size, near)) return false;
-    double from = (double)near[0]->of_plans, step = (double)near[1]->of_plans - from;
-    *to = (line){times_apart(near[0]->size, size),
-                 from + step * (double)(size - near[0]->size) /
-                            (double)(near[1]->size - near[0]->size)};
-    return true;
-}
-
-typedef struct search {
-    probes *p;
-    goal goal;
-    bool in_full;  /* every size */
-    bool assumes;  /* what is clear is not analysed */
-    bool is_local; /* the answer is near the size that fits */
-    double
-        error; /* of the last line that was close, as a part of what is usable; 0: there was none */
-} search;
-
-/* The part of what is usable by which a line has to miss it, so that the size needs no analysis; 1: it needs one. */
-static double clear_part(const search *s, int64_t times)
-{
-    static const double least = 1.0 / 256, most = 1.0 / 32;
-    if (times >= 2)
-        return times <= 4 ? 1.0 / 16 : times <= 16 ? 1.0 / 4 : times <= 64 ? 1.0 / 2 : 1;
-    double part = s->error > 0 ? 16 * s->error : most;
-    return part < least ? least : part > most ? most : part;
-}
-
-static onv_status try_size(search *s, int64_t size, bool *fits, onv_error *err)
-{
-    const probe *at;
-    line l;
-    probes *p = s->p;
-    size_t before = p->count;
-    bool has_line = s->assumes && draw_line(p, size, &l);
-    double usable = (double)onv_fit_usable(p->options.budget, p->options.margin_percent);
-    if (has_line) {
-        double part = clear_part(s, l.times);
-        *fits = l.bytes < usable;
-        if (part < 1 && fabs(l.bytes - usable) > part * usable) return ONV_OK;
-    }
-    ONV_TRY(look_at(p, size, s->in_full, &at, err));
-    *fits = reaches(s->goal, at);
-    if (has_line && l.times < 2 && p->count > before && at->has_figures)
-        s->error = fabs(l.bytes - (double)at->of_plans) / usable + 1e-9;
+    probe *to = find_probe(p, size);
+    onv_analysis *analysis;
+    *result = to;
+    if (to != NULL) return ONV_OK;
+    if (p->count == MAX_PROBES)
+        return onv_fail(err, ONV_ERR_LIMIT, "the largest size was not found in %d trials",
+                        MAX_PROBES);
+    *result = to = &p->at[p->count++];
+    *to = (probe){.size = size};
+    ONV_TRY(analyse(p, size, NULL, &analysis, err));
+    if (analysis == NULL) return ONV_OK;
+    take(to, &p->options, analysis);
+    onv_analysis_destroy(analysis);
     return ONV_OK;
 }
 
-/* --- The search -------------------------------------------------------------------------------- */
-
-/* From a size that fits (0: none is known) and one that does not: halves the gap. Where there is no such one (0), it is
- * found by ever larger steps. */
-static onv_status narrow(search *s, int64_t *good, int64_t *bad, onv_error *err)
-{
-    enum { NEAR = 64 };
-    int64_t gap = s->is_local ? *good / NEAR + 1 : 1;
-    bool fits = true;
-    while (*bad == 0 && *good < ONV_MAX_BATCH) {
-        int64_t next = *good + gap;
-        ONV_TRY(try_size(s, next, &fits, err));
-        *(fits ? good : bad) = next;
-        gap = s->is_local ? 2 * gap : next;
-    }
-    while (*bad - *good > 1) {
-        int64_t middle = *good + (*bad - *good) / 2;
-        ONV_TRY(try_size(s, middle, &fits, err));
-        *(fits ? good : bad) = middle;
-    }
-    return ONV_OK;
-}
-
-/* What was found with known plans, in full: then one end moves to there, or both. */
-static onv_status confirm(search *s, int64_t good, int64_t bad, int64_t *low, int64_t *high,
-                          onv_error *err)
-{
-    const probe *at;
-    if (bad != *high) {
-        ONV_TRY(look_at(s->p, bad, true, &at, err));
-        *(reaches(s->goal, at) ? low : high) = bad;
-        if (*low == bad) return ONV_OK;
-    }
-    if (good == *low) return ONV_OK;
-    ONV_TRY(look_at(s->p, good, true, &at, err));
-    *(reaches(s->goal, at) ? low : high) = good;
-    return ONV_OK;
-}
-
-static void forget_known(probes *p)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < p->count; i++)
-        if (p->at[i].in_full) p->at[kept++] = p->at[i];
-    p->count = kept;
-}
-
-/* Ends with N that fits beside N + 1 that does not, both analysed in full. What is assumed on the way, lines and that plans
- * known from other sizes do as well, leads near to there; then the search goes on from the sizes that are sure. */
+/* Ever larger sizes until one does not fit, then the middle. None of them depends on the budget, so that a larger one
+ * never has a smaller answer, even where totals fall in places. */
 static onv_status find_largest(probes *p, goal g, int64_t *size, onv_error *err)
 {
-    enum { ROUNDS_WITH_PLANS = 6 };
-    search s = {.p = p, .goal = g, .assumes = p->skips && !g.by_release, .in_full = !p->skips};
-    int64_t low = *size, high = 0;
-    for (int rounds = 1; low < ONV_MAX_BATCH && high != low + 1; rounds++) {
-        int64_t good = low, bad = high;
-        ONV_TRY(narrow(&s, &good, &bad, err));
-        if (s.in_full) {
-            low = good;
-            break;
-        }
-        ONV_TRY(confirm(&s, good, bad, &low, &high, err));
-        forget_known(p);
-        s.assumes = false;
-        s.is_local = true;
-        s.in_full = rounds >= ROUNDS_WITH_PLANS;
+    int64_t low = 0, high = 0;
+    while ((high == 0 && low < ONV_MAX_BATCH) || high - low > 1) {
+        const probe *at;
+        int64_t next = high > 0 ? low + (high - low) / 2 : low > 0 ? 2 * low : 1;
+        ONV_TRY(look_at(p, next, &at, err));
+        *(reaches(g, at) ? &low : &high) = next;
     }
     *size = low;
     return ONV_OK;
@@ -335,39 +182,28 @@ static void lower_to(int64_t *least, int64_t size)
     if (size < *least) *least = size;
 }
 
-/* The name of what an item asked for, which is a list of its own. */
-static const char *name_of_item(const onv_training *t, uint32_t item)
+static bool ends(void *context)
 {
-    for (uint32_t i = 0; i < t->n_plans; i++)
-        if (t->plans[i].item == item) return t->plans[i].name;
-    return NULL;
+    return onv_watch_forgive_search(((probes *)context)->from->watch);
 }
 
-/* Of each checkpointing plan, alone: the others would be made at every batch too. Training as a whole
- * reaches what the best of them does. It stands last among the runtimes. */
-static onv_status find_plan_batches(probes *p, onv_analysis *analysis, onv_error *err)
+/* Of each checkpointing plan, and of training as a whole, which chooses among them. It stands last among the runtimes. */
+static onv_status find_plan_batches(probes *p, const onv_options *options, onv_analysis *analysis,
+                                    onv_error *err)
 {
-    onv_training *t = &analysis->training;
-    size_t train = analysis->n_runtimes - 1;
-    onv_fit_of *of = &analysis->fit.of[train];
-    p->skips = true; /* a plan is searched for at each size */
-    for (uint32_t item = 0; item < ONV_CKPT_MAX_ITEMS; item++) {
-        onv_fit_of found = {0};
-        p->count = 0;
-        p->options.checkpoint = name_of_item(t, item);
-        if (p->options.checkpoint == NULL) continue;
-        ONV_TRY(onv_know_plans(t, item, p->options.checkpoint, &p->arena, &p->known, err));
-        ONV_TRY(find_both(p, train, &found, err));
-        if (p->is_cut && found.max_batch_by_release == 0)
-            found.max_batch = found.max_batch_by_release = ONV_BATCH_NOT_FOUND;
-        for (uint32_t i = 0; i < t->n_plans; i++) {
-            if (t->plans[i].item != item) continue;
-            t->plans[i].max_batch = found.max_batch;
-            t->plans[i].max_batch_by_release = found.max_batch_by_release;
-        }
-        raise_to(&of->max_batch, found.max_batch);
-        raise_to(&of->max_batch_by_release, found.max_batch_by_release);
-    }
+    onv_fit_of *of = &analysis->fit.of[analysis->n_runtimes - 1];
+    const onv_sizing sizing = {.analyse = analyse,
+                               .ends = ends,
+                               .context = p,
+                               .arena = &analysis->model.arena,
+                               .first = p->searched != NULL ? 1 : options->batch,
+                               .unit = p->unit,
+                               .usable_bytes =
+                                   onv_fit_usable(options->budget, options->margin_percent)};
+    bool is_cut = false;
+    p->options.checkpoint = options->checkpoint;
+    ONV_TRY(onv_plan_sizes_find(&sizing, &analysis->training, of, &is_cut, err));
+    p->is_cut |= is_cut;
     return ONV_OK;
 }
 
@@ -386,7 +222,6 @@ static probes *begin(const onv_request *from, const onv_options *options, bool c
     p->options.checkpoint = NULL;
     p->options.savings = false;
     p->unit = 1;
-    onv_arena_init(&p->arena, SIZE_MAX);
     if (!copies_dims) return p;
     p->dims = onv_heap_copy(options->dims, options->n_dims * sizeof *p->dims);
     p->options.dims = p->dims;
@@ -398,7 +233,6 @@ static probes *begin(const onv_request *from, const onv_options *options, bool c
 static void end(probes *p)
 {
     onv_heap_free(p->dims);
-    onv_arena_cleanup(&p->arena);
     onv_heap_free(p);
 }
 
@@ -448,7 +282,8 @@ static void note_falls(probes *p, onv_analysis *analysis, size_t runtime)
 }
 
 /* Of each runtime that is judged, and of all of them: one alone may take more at some smaller size. */
-static onv_status find_of_runtimes(probes *p, onv_analysis *analysis, onv_error *err)
+static onv_status find_of_runtimes(probes *p, const onv_options *options, onv_analysis *analysis,
+                                   onv_error *err)
 {
     onv_fit *fit = &analysis->fit;
     size_t n = analysis->n_runtimes;
@@ -461,7 +296,7 @@ static onv_status find_of_runtimes(probes *p, onv_analysis *analysis, onv_error 
     for (size_t i = 0; i < n - has_plans; i++)
         if (of[i].is_judged) note_falls(p, analysis, i);
     if (!has_plans) return ONV_OK;
-    ONV_TRY(find_plan_batches(p, analysis, err));
+    ONV_TRY(find_plan_batches(p, options, analysis, err));
     fit->all.max_batch = fit->all.max_batch_by_release = ONV_MAX_BATCH;
     for (size_t i = 0; i < n; i++) {
         if (!of[i].is_judged) continue;
@@ -502,7 +337,7 @@ onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *o
         p->unit = p->searched->size;
         analysis->fit.max_dim = p->searched->name;
     }
-    onv_status status = find_of_runtimes(p, analysis, err);
+    onv_status status = find_of_runtimes(p, options, analysis, err);
     if (status == ONV_OK) note_cut(p, analysis);
     if (status == ONV_OK) note_refusal(p, analysis, analysis->fit.all.max_batch);
     end(p);
@@ -565,7 +400,7 @@ onv_status onv_analysis_find_context(const onv_request *from, const onv_options 
     p->searched = &p->dims[at];
     p->beside = find_totals(options, cache, arena);
     onv_status status =
-        p->beside != NULL ? find_of_runtimes(p, analysis, err) : onv_fail_memory(err);
+        p->beside != NULL ? find_of_runtimes(p, options, analysis, err) : onv_fail_memory(err);
     if (status == ONV_OK) note_cut(p, analysis);
     if (status == ONV_OK) note_refusal(p, analysis, fit->all.max_batch);
     end(p);

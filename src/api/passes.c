@@ -266,6 +266,7 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
     how.train.cancelled = onv_watch_over;
     how.train.cancel_context = from->watch;
     how.known = from->known;
+    how.is_probe = from->training_alone;
     trained taken = {
         analysis,
         {&analysis->replays,
@@ -335,6 +336,14 @@ static onv_status open_views(onv_analysis *analysis, const onv_options *options,
         is_asked_again(options) && from->views == NULL ? &analysis->loaded_views : NULL, err);
 }
 
+static onv_status compute_training_alone(onv_analysis *analysis, const onv_options *options,
+                                         const onv_request *from, onv_error *err)
+{
+    if (analysis->live.unknown > 0) return onv_fail_unsized(analysis, "size training", err);
+    ONV_TRY(open_views(analysis, options, from, err));
+    return compute_training(analysis, options, from, err);
+}
+
 static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *options,
                                     const onv_request *from, onv_error *err)
 {
@@ -349,6 +358,7 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
     ONV_TRY(onv_order_compute(order, &analysis->model, &how, &analysis->order, err));
     ONV_TRY(onv_live_compute(&analysis->model, analysis->order.nodes, &analysis->live, err));
     if (from->lifetimes_alone) return ONV_OK;
+    if (from->training_alone) return compute_training_alone(analysis, options, from, err);
     analysis->largest = onv_largest_find(&analysis->model, &analysis->live);
     onv_largest_note(&analysis->model, &analysis->largest);
     ONV_TRY(onv_formula_compute(&analysis->model, &analysis->live, &analysis->formula, err));

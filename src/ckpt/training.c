@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "ckpt/plan_names.h"
 #include "ckpt/shard_units.h"
 #include "graph/storage.h"
 #include "lower/lower.h"
@@ -192,56 +193,6 @@ static onv_status measure(const network *n, const onv_training_options *options,
     return status;
 }
 
-static onv_status name_segments(onv_places *places, onv_training_plan *plan, onv_error *err)
-{
-    onv_arena *arena = &places->namer.model->arena;
-    onv_segment_names *names = ONV_ARENA_ARRAY(arena, onv_segment_names, plan->n_segments);
-    const char **kept = ONV_ARENA_ARRAY(arena, const char *, plan->n_kept_ops);
-    if (names == NULL || kept == NULL) return onv_fail_memory(err);
-    plan->names = names;
-    plan->kept = kept;
-    for (uint32_t i = 0; i < plan->n_segments; i++)
-        ONV_TRY(onv_segment_name(&places->namer, plan->segments[i], &names[i], err));
-    if (plan->offload_until > 0)
-        ONV_TRY(onv_place_name(&places->namer, plan->offload_until, &plan->until, err));
-    for (uint32_t i = 0; i < plan->n_kept_ops; i++) {
-        kept[i] = onv_border_text(&places->borders.of_op[plan->kept_ops[i]], arena);
-        if (kept[i] == NULL) return onv_fail_memory(err);
-    }
-    return ONV_OK;
-}
-
-/* A row of modules is applied as such, other segments by their borders. */
-static bool is_placed(const onv_training_plan *plan, uint32_t segment)
-{
-    const onv_segment_names *names = &plan->names[segment];
-    return plan->sequential > 0 || names->begin != NULL || (!plan->prunes && names->is_chain);
-}
-
-/* What the lines of Python achieve that the plan file has. */
-static onv_status measure_placed(onv_model *model, const onv_eager *eager,
-                                 const onv_training_options *options, onv_training_plan *plan,
-                                 onv_error *err)
-{
-    onv_ckpt_plan placed = {.offload_until = plan->offload_until};
-    onv_tape_segment *segments = ONV_ARENA_ARRAY(&model->arena, onv_tape_segment, plan->n_segments);
-    if (segments == NULL) return onv_fail_memory(err);
-    for (uint32_t i = 0; i < plan->n_segments; i++)
-        if (is_placed(plan, i)) segments[placed.n_segments++] = plan->segments[i];
-    plan->n_by_hand = plan->n_segments - placed.n_segments;
-    if (plan->n_by_hand == 0 || placed.n_segments + placed.offload_until == 0) return ONV_OK;
-    onv_ckpt_problem problem = {.options = &options->train};
-    placed.segments = segments;
-    placed.prunes = true; /* as borders are applied */
-    ONV_TRY(onv_pricing_open(model, eager, &options->train, &problem.pricing, err));
-    onv_status status = onv_ckpt_measure(&problem, &placed, err);
-    onv_pricing_close(problem.pricing);
-    ONV_TRY(status);
-    plan->placed_peak_bytes = placed.peak_bytes;
-    plan->placed_macs = placed.recomputed_macs;
-    return ONV_OK;
-}
-
 /* A plan that changes nothing is training without plans. */
 static bool is_empty(const onv_ckpt_plan *plan)
 {
@@ -289,20 +240,6 @@ static onv_status measure_plan(const network *trained, const onv_training_option
     return ONV_OK;
 }
 
-static onv_status name_plans(onv_model *model, const onv_eager *eager, onv_training *result,
-                             onv_error *err)
-{
-    onv_places places = {.is_told = false};
-    onv_arena arena;
-    onv_arena_init(&arena, SIZE_MAX);
-    onv_status status = onv_places_find(model, eager, &arena, &places, err);
-    for (uint32_t i = 0; i < result->n_plans && status == ONV_OK; i++)
-        status = name_segments(&places, &result->plans[i], err);
-    onv_places_cleanup(&places);
-    onv_arena_cleanup(&arena);
-    return status;
-}
-
 /* The figures and the timeline are those of the plan that the caller prefers so far. */
 static onv_status prefer(const onv_training_options *options, uint32_t plan, onv_training *result,
                          onv_timeline *timeline, onv_error *err)
@@ -348,16 +285,14 @@ static onv_status compute_plans(const network *n, const network *plain,
     const onv_known_plans *known = options->known;
     onv_ckpt_plans made;
     result->n_plan_ops = (uint32_t)eager->ops.count;
-    if (known != NULL && known->n_ops == result->n_plan_ops)
+    if (known != NULL && known->n_ops != result->n_plan_ops) return ONV_OK;
+    if (known != NULL)
         return measure_plans(n, plain, options, known->at, known->count, result, err);
     ONV_TRY(onv_ckpt_make(model, eager, n->compiling, &options->train, options->checkpoint, &made,
                           err));
     onv_status status = measure_plans(n, plain, options, made.at.at, made.at.count, result, err);
     onv_ckpt_plans_cleanup(&made);
-    if (status == ONV_OK) status = name_plans(model, eager, result, err);
-    for (uint32_t i = 0; i < result->n_plans && status == ONV_OK; i++)
-        status = measure_placed(model, eager, options, &result->plans[i], err);
-    return status;
+    return status == ONV_OK ? onv_plans_name(model, eager, options, result, err) : status;
 }
 
 uint64_t onv_training_plan_price(const onv_training_plan *plan)
@@ -545,6 +480,25 @@ static onv_status compile(const network *n, const onv_training_options *options,
     return ONV_OK;
 }
 
+/* Training without plans, and its ends. Where plans are known nobody asks for it, unless one of them is just that. */
+static onv_status measure_plain(const network *n, const onv_live *live, const bool *is_host,
+                                const onv_training_options *options, onv_training *result,
+                                onv_error *err)
+{
+    onv_training_options how = *options;
+    onv_timeline *timeline = how.keeps_timeline ? &result->timeline : NULL;
+    bool is_asked = how.known == NULL;
+    for (uint32_t i = 0; !is_asked && i < how.known->count; i++)
+        is_asked = is_empty(&how.known->at[i]);
+    if (!is_asked) return ONV_OK;
+    how.train.notes_holds = !how.train.lower.locals && !how.is_probe;
+    ONV_TRY(measure(n, &how, NULL, &result->figures, &result->most, timeline, err));
+    result->least = result->figures;
+    if (how.is_probe) return ONV_OK;
+    if (how.train.lower.reports) warn_of_locals(n, result);
+    return how.train.units == NULL ? find_ends(n, live, is_host, &how, result, err) : ONV_OK;
+}
+
 onv_status onv_training_compute(onv_model *model, const onv_live *live,
                                 const onv_training_options *options, onv_training *result,
                                 onv_error *err)
@@ -572,15 +526,7 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     if (status == ONV_OK) status = shard(&n, &how, err);
     result->n_units = n.n_units;
     warn_of_units(model, &how, n.n_units);
-    onv_timeline *timeline = how.keeps_timeline ? &result->timeline : NULL;
-    how.train.notes_holds = !how.train.lower.locals;
-    if (status == ONV_OK)
-        status = measure(&n, &how, NULL, &result->figures, &result->most, timeline, err);
-    result->least = result->figures;
-    if (status == ONV_OK && how.train.lower.reports) warn_of_locals(&n, result);
-    if (status == ONV_OK && how.train.units == NULL)
-        status = find_ends(&n, live, is_host, &how, result, err);
-    how.train.notes_holds = false;
+    if (status == ONV_OK) status = measure_plain(&n, live, is_host, &how, result, err);
     if (how.take == NULL) onv_eager_cleanup(&eager); /* plans have a tape of their own */
     if (status == ONV_OK && how.compiles)
         status = onv_compiling_open(model, live, is_host, &how.train, &n.compiling, err);

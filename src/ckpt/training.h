@@ -72,9 +72,17 @@ typedef struct onv_training_plan {
     uint64_t pass_macs; /* of a forward and a backward */
     onv_training_figures figures;
     uint64_t total_bytes; /* where a budget is given: with context and workspaces, upper ends */
-    /* Likewise, of the whole item; 0: none, or not asked for. The second one as in onv_fit_of. */
+    /* The largest size at which it fits; 0: none, or not asked for. The second one as in onv_fit_of. */
     int64_t max_batch, max_batch_by_release;
 } onv_training_plan;
+
+/* Of a search: the largest size at which any plan fits, and the plan that is chosen there. 0: none, or not asked for. */
+typedef struct onv_largest_size {
+    int64_t size;
+    const char *name;
+    uint64_t recomputed_macs, pass_macs;
+    uint32_t n_segments;
+} onv_largest_size;
 
 typedef struct onv_training {
     const onv_model *model; /* that PyTorch runs, whose nodes and values all of this names */
@@ -96,6 +104,7 @@ typedef struct onv_training {
     uint32_t n_plans;
     uint32_t chosen; /* the plan that the figures above are of; ONV_NO_PLAN: without checkpoints */
     bool plan_fits;  /* a budget chose it, and it fits */
+    onv_largest_size largest;
     const onv_compiled *compiled; /* under torch.compile; NULL: not asked for */
     const onv_unit_list *units;   /* NULL: not asked for */
     /* Of the program that the figures are of, if it is to be kept; the owner cleans it up. */
@@ -104,10 +113,11 @@ typedef struct onv_training {
 
 #define ONV_NO_PLAN UINT32_MAX
 
-/* Plans of the same network with other sizes, which are measured instead of making those of the list. */
+/* Plans of the same network with other sizes, which are measured instead of making those of the list, and
+ * instead of training without plans. */
 typedef struct onv_known_plans {
     const onv_ckpt_plan *at;
-    uint32_t count, n_ops; /* of their tape: for one with others they are not used */
+    uint32_t count, n_ops; /* of their tape: of one with others there are no plans */
 } onv_known_plans;
 
 typedef struct onv_training_options {
@@ -118,6 +128,8 @@ typedef struct onv_training_options {
     const onv_known_plans
         *known; /* NULL: none are. Such plans get no names and no lines of Python */
     bool keeps_timeline;
+    bool
+        is_probe; /* plans are what is asked for: nothing is said of the ends of training without them */
     bool lists_units;      /* with plans: what they are made of */
     bool compiles;         /* under torch.compile, too */
     double compile_budget; /* its memory budget, from 0 to 1 */

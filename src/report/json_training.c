@@ -46,6 +46,18 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index)
     onv_json_close(json);
 }
 
+static void write_largest(onv_json *json, const onv_largest_size *at)
+{
+    if (at->size == 0) return;
+    onv_json_put_open(json, "largest", '{', ONV_JSON_LINES);
+    onv_json_put_u64(json, "size", (uint64_t)at->size);
+    onv_json_put_string(json, "plan", at->name);
+    onv_json_put_u64(json, "recompute_macs", at->recomputed_macs);
+    onv_json_put_ratio(json, "overhead", at->recomputed_macs, at->pass_macs);
+    onv_json_put_u64(json, "segments", at->n_segments);
+    onv_json_close(json);
+}
+
 /* What was asked for beside the usual. */
 static void write_training_parts(onv_json *json, const onv_training *t)
 {
@@ -176,6 +188,7 @@ void onv_json_write_training(const onv_json_part *job)
         onv_json_put_open(json, "plans", '[', ONV_JSON_LINES);
         for (uint32_t i = 0; i < t->n_plans; i++) write_plan(json, t, i);
         onv_json_close(json);
+        write_largest(json, &t->largest);
     }
     write_units(json, t->model, t->units);
     write_compiled(json, t->model, t->compiled);

@@ -146,6 +146,18 @@ static bool is_shown(const onv_training *t, uint32_t index, bool verbose)
     return at == 0 || at * (MOST - 1) / (n - 1) != (at - 1) * (MOST - 1) / (n - 1);
 }
 
+/* Training as a whole chooses among plans that are made for that size. */
+static void write_largest(const onv_view *view, const onv_page *page)
+{
+    const onv_largest_size *at = &view->training->largest;
+    const char *what = view->fit->max_dim != NULL ? "size" : "batch";
+    if (at->size == 0) return;
+    onv_write_format(
+        page->out, "  At the largest %s, %s, the plan is %s: overhead %s, %lu segments\n", what,
+        onv_label_count((uint64_t)at->size).text, at->name,
+        onv_label_share(at->recomputed_macs, at->pass_macs).text, (unsigned long)at->n_segments);
+}
+
 static void write_plans(const onv_view *view, const onv_page *page, bool verbose)
 {
     const onv_training *t = view->training;
@@ -169,6 +181,7 @@ static void write_plans(const onv_view *view, const onv_page *page, bool verbose
     if (hidden > 0)
         onv_write_format(page->out, "  %u more between these: --verbose, --json\n",
                          (unsigned)hidden);
+    if (batches) write_largest(view, page);
 }
 
 /* --- torch.compile ----------------------------------------------------------------------------- */

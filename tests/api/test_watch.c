@@ -134,7 +134,7 @@ static void a_search_for_a_plan_analyses_few_sizes(void **state)
 {
     (void)state;
     for (uint64_t gib = 1; gib <= 64; gib *= 4) {
-        size_t of_one, of_both, most = 7;
+        size_t of_one, of_both, most = 11;
         largest_batch("blocks", gib << 30, &of_one);
         int64_t batch = largest_batch("blocks,sqrt", gib << 30, &of_both);
         /* Each of the two figures would need two for each bit, were all analysed. */
