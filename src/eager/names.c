@@ -238,8 +238,8 @@ static uint32_t bound_until(onv_naming *n, onv_statement *s, uint32_t tensor)
     const onv_statement *reader = onv_naming_statement(n, n->last_use[tensor], s->call);
     bool is_read = false;
     for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && next != ONV_NO_STATEMENT; k++) {
-        if (!n->upper_end && is_read && onv_words_same(n->at.at[next].line, reader->line) &&
-            has_lost_name(n, s, reader, name))
+        if (!n->upper_end && is_read && reader->kind == ONV_STATEMENT_LOOPS &&
+            onv_words_same(n->at.at[next].line, reader->line) && has_lost_name(n, s, reader, name))
             return reader->last_op;
         if (onv_statement_binds(&n->at.at[next], name)) return n->at.at[next].last_op;
         is_read |= &n->at.at[next] == reader;

@@ -151,6 +151,13 @@ static void lines_that_run_again_tell(void **state)
          1,
          2,
          false},
+        /* A line that goes on where another one ended is no loop. */
+        {{"", "", "", ""},
+         {"e = neg(x)", "c = neg(neg(e))", "d = neg(c)", "c = neg(neg(e))"},
+         {10, 11, 12, 11},
+         3,
+         3,
+         false},
         /* Members that are looked up by names with numbers. */
         {{"", "layer_0", "layer_1", ""},
          {"h = neg(x)", "h = self._modules['layer_%d' % i](h)",
