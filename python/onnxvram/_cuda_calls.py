@@ -148,13 +148,30 @@ def one_hot(data: Any, num_classes: int = -1) -> Any:
     return result.scatter_(-1, data.unsqueeze(-1), 1)
 
 
+# Their parts are the same on every device, but C++ reads the sizes of the input as numbers, which would fix symbols.
+RESIZED = ("upsample_nearest1d", "_upsample_nearest_exact1d", "upsample_linear1d", "upsample_nearest2d", "_upsample_nearest_exact2d",
+           "upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "upsample_nearest3d",
+           "_upsample_nearest_exact3d", "upsample_trilinear3d")
+
+
+def resize(name: str) -> Any:
+    op = getattr(aten, name).default
+
+    def resized(data: Any, output_size: Any, *rest: Any) -> Any:
+        *align, factors = rest
+        sizes = output_size if output_size is not None else [torch.sym_int(s * f) for s, f in zip(data.shape[2:], factors)]
+        return op(data, sizes, *align, *(factors if factors is not None else [None] * len(sizes)))
+    return resized
+
+
 @contextlib.contextmanager
 def composites() -> Iterator[None]:
     library = torch.library.Library("aten", "IMPL")
     try:
         for name, parts in {"scaled_dot_product_attention": attention, "lstm.input": lstm, "gru.input": one_state(3),
                             "rnn_tanh.input": one_state(1), "rnn_relu.input": one_state(0), "batch_norm": batch_norm,
-                            "grid_sampler": grid_sampler, "one_hot": one_hot}.items():
+                            "grid_sampler": grid_sampler, "one_hot": one_hot,
+                            **{f"{name}.vec": resize(name) for name in RESIZED}}.items():
             library.impl(name, parts, "AutogradCUDA")
         yield
     finally:

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import sympy
 import torch
+from torch._dispatch.python import enable_python_dispatcher
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -242,7 +243,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         if func is torch.ops.aten._local_scalar_dense.default and args[0] in self.known:
             with unset_fake_temporarily():
                 return self.known[args[0]].item()
-        results = corrected(func, args, func(*args, **kwargs))
+        with enable_python_dispatcher():  # without it C++ reads sizes as numbers (pad, interpolate ...), which fixes symbols
+            results = corrected(func, args, func(*args, **kwargs))
         self.follow_values(func, args, kwargs, results)
         if not (func._schema.is_mutable or has_tensor(results)):
             return results  # a size or a device that was asked for

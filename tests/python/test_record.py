@@ -16,6 +16,7 @@ HAS_TORCH = importlib.util.find_spec("torch") is not None
 if HAS_TORCH:
     import torch
     from torch import nn
+    from torch.nn import functional as F
 
 
 def record(network, *args, **options):
@@ -210,6 +211,22 @@ class Recordings(unittest.TestCase):
         self.assertEqual({n: v[0] for n, v in sizes(fixed).items() if n in ("convolution", "addmm")},
                          {n: v[0] for n, v in found.items() if n in ("convolution", "addmm")})
         self.assertEqual(symbolic["training"]["range_constraints"], {"batch": {"min_val": 1, "max_val": None}})
+
+    def test_symbols_stay_free(self):
+        """In PyTorch's C++ these read sizes as numbers."""
+        class Sizes(nn.Module):
+            def forward(self, x):
+                x = F.pad(x, (0, 1, 0, 1), value=1.0)
+                up = [F.interpolate(x, scale_factor=2), F.interpolate(x, size=(16, 16), mode="bilinear"),
+                      F.interpolate(x, scale_factor=2.0, mode="bicubic"), F.interpolate(x.flatten(2), scale_factor=2, mode="linear")]
+                return F.fold(F.unfold(x, 3), (9, 9), 3), torch.fft.rfft(x), *up
+        program = record(Sizes(), torch.zeros(2, 4, 8, 8), dynamic_shapes=({0: "batch"},))["inference"]
+        small, large = sizes(program, batch=2), sizes(program, batch=5)
+        for name, (shape, _) in small.items():
+            self.assertEqual(large[name][0], [5, *shape[1:]] if shape else shape, name)
+        self.assertEqual([c for c in calls(program) if "upsample" in c],
+                         ["aten.upsample_nearest2d.default", "aten.upsample_bilinear2d.default", "aten.upsample_bicubic2d.default",
+                          "aten.upsample_linear1d.default"])
 
     def test_attention(self):
         programs = record(Attention(), torch.rand(2, 6, 32))
