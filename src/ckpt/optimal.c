@@ -9,7 +9,7 @@
  * Then each plan's small changes are tried, and segments of other plans in it (improve.h): where segments are inside each other
  * the chain's model takes operations to run again that pruned plans leave out.
  *
- * The search is bounded. Units beyond MAX_UNITS are joined, fronts are thinned (chain.h), and of the
+ * The search is bounded. Units beyond MAX_UNITS are joined, very many to fewer, fronts are thinned (chain.h), and of the
  * largest tapes not every candidate is built. What of this happened is noted in the model.
  *
  * Cost: MAX_UNITS³ / 6 merges of fronts, and programs of about MAX_STEPS operations in all, or of

@@ -155,10 +155,12 @@ static bool is_closed(const onv_tape_builder *b)
 
 onv_status onv_tape_find_units(onv_tape_builder *b, uint32_t max_units, onv_error *err)
 {
+    enum { MANY = 4 };
     b->first_op = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_ops + 2);
     if (b->first_op == NULL) return onv_fail_memory(err);
     place_borders(b);
     if (b->n_units <= max_units) return ONV_OK;
+    if (b->n_units > MANY * max_units) max_units = max_units / 8 * 5; /* the search is cubic */
     uint32_t *fine = onv_arena_copy(b->arena, b->first_op, (b->n_units + 1) * sizeof *fine);
     if (fine == NULL) return onv_fail_memory(err);
     ONV_TRY(join(b, max_units, false, err));

@@ -145,6 +145,30 @@ static void a_search_for_a_plan_analyses_few_sizes(void **state)
     }
 }
 
+/* Of no plan is the largest batch smaller where there is more memory, and the one of all is no less than any. */
+static void larger_budgets_have_larger_batches(void **state)
+{
+    (void)state;
+    enum { MOST = 256 };
+    int64_t before[MOST] = {0};
+    for (uint64_t mib = 1024; mib <= 1792; mib += 256) {
+        onv_checkpoint_info plan;
+        onv_fit_info fit;
+        heard h = {0};
+        onv_analysis *analysis = analyse_training("sqrt,optimal", 0, mib << 20, &h);
+        assert_true(onv_analysis_fit(analysis, &fit));
+        for (size_t i = 0; i < MOST && onv_analysis_checkpoint(analysis, i, &plan); i++) {
+            assert_true(plan.max_batch >= before[i]);
+            assert_true(plan.max_batch_by_release >= plan.max_batch);
+            assert_true(fit.max_batch >= plan.max_batch);
+            before[i] = plan.max_batch;
+        }
+        assert_int_equal(fit.max_batch, analysis->training.largest.size);
+        onv_analysis_destroy(analysis);
+    }
+    assert_true(before[0] > 50);
+}
+
 /* What repeats an analysis has a limit of its own, which the caller's takes the place of. */
 static void searches_share_a_limit(void **state)
 {
@@ -223,6 +247,7 @@ int main(void)
         cmocka_unit_test(a_replay_asks_the_same_callback),
         cmocka_unit_test(a_replay_is_told),
         cmocka_unit_test(a_search_for_a_plan_analyses_few_sizes),
+        cmocka_unit_test(larger_budgets_have_larger_batches),
         cmocka_unit_test(searches_share_a_limit),
         cmocka_unit_test(a_search_ends_at_its_limit),
     };
