@@ -166,7 +166,13 @@ def answer(options: argparse.Namespace, rest: List[str]) -> int:
                progress=sys.stderr.isatty())
         sizes = ", ".join(f"{key} {'x'.join(map(str, value.shape))}" for key, value in given.items())
         print(f"onnxvram hf: {type(model).__name__}, {str(next(model.parameters()).dtype).split('.')[-1]}; {sizes}", file=sys.stderr)
-        return subprocess.run([find_program(options.program), path, *bindings, *rest], check=False).returncode
+        words = [path]
+        if option_of(rest, "--weights"):  # which changes a model of ONNX
+            from ._estimate import export
+            words = [os.path.join(folder, name + ".onnx"), "--program", path]
+            with open(words[0], "wb") as file:
+                file.write(export(model, (), given, shapes))
+        return subprocess.run([find_program(options.program), *words, *bindings, *rest], check=False).returncode
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:

@@ -141,17 +141,20 @@ class HubTest(unittest.TestCase):
                     made = getattr(transformers, name + head)(config)
                 self.assertEqual(model["parameters"]["count"] >= sum(p.numel() for p in made.parameters()), True)
 
-    @needs("torch", "transformers", "peft")
+    @needs("torch", "transformers", "peft", "onnxscript")
     def test_adapters(self):
         import transformers
         with tempfile.TemporaryDirectory() as folder:
-            config = transformers.LlamaConfig(num_hidden_layers=2, hidden_size=64, intermediate_size=128, vocab_size=100)
+            config = transformers.LlamaConfig(num_hidden_layers=2, hidden_size=1024, intermediate_size=2048, vocab_size=100, num_attention_heads=8)
             config.architectures = ["LlamaForCausalLM"]
             config.save_pretrained(folder)
             _, whole = self.answer(folder, "--sequence=32", "--train=adamw")
             status, model = self.answer(folder, "--sequence=32", "--train=adamw", "--lora=8")
             self.assertEqual(status, 0, model)
             self.assertLess(model["training"]["gradient_bytes"], whole["training"]["gradient_bytes"] / 2)
+            status, packed = self.answer(folder, "--sequence=32", "--train=adamw", "--lora=8", "--weights=nf4")
+            self.assertEqual(status, 0, packed)
+            self.assertLess(packed["answer"]["low_bytes"], model["answer"]["low_bytes"])
 
     @needs("torch", "transformers")
     def test_mistakes(self):
