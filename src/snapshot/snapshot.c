@@ -115,7 +115,7 @@ static onv_status read_events(world *w, const onv_pickled *traces, uint32_t devi
     ONV_TRY(see(w, n));
     w->events = ONV_ARENA_ARRAY(w->arena, event, n);
     if (w->events == NULL) return onv_fail_memory(w->err);
-    for (uint32_t i = 0; i < n; i++) ONV_TRY(read_event(w, &trace->items->at[i]));
+    for (uint32_t i = 0; trace != NULL && i < n; i++) ONV_TRY(read_event(w, &trace->items->at[i]));
     return ONV_OK;
 }
 
