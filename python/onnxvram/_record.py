@@ -126,7 +126,8 @@ class Run:
             self.model.train()
 
     def make_fake(self) -> None:
-        """Parameters and buffers without memory; tied ones stay tied."""
+        """Parameters and buffers without memory. Tied parameters stay tied; of buffers nn.Module.to() makes one for each module,
+        where they are not on the GPU yet."""
         torch, made = self.torch, {}  # type: Any, Dict[int, Any]
         from torch.nn.parameter import is_lazy
         self.parameters: List[Tuple[str, str]] = []
@@ -140,7 +141,8 @@ class Run:
                     if is_lazy(old):
                         raise RecordingError(f"parameter '{full}' has no shape yet: run the network once before it is recorded",
                                              path)
-                    if id(old) not in made:
+                    is_copied = tensors is module._buffers and not old.is_cuda
+                    if is_copied or id(old) not in made:
                         made[id(old)] = self.add_fake(full, name, old, module)
                     tensors[name] = made[id(old)]
             if isinstance(module, torch.nn.RNNBase):  # which keeps lists of its parameters, and looks at their addresses

@@ -5,9 +5,8 @@
 
 static onv_status check(const onv_simulation *s, onv_error *err)
 {
-    const onv_tape_segment *segments = s->options->segments;
-    for (uint32_t i = 0; i < s->options->n_segments; i++) {
-        onv_tape_segment at = segments[i];
+    for (uint32_t i = 0; i < s->n_regions; i++) {
+        onv_tape_segment at = s->segments[i];
         if (at.first_op > at.last_op || at.last_op >= s->eager->first_loss_op)
             return onv_fail(err, ONV_ERR_USAGE,
                             "checkpoint segment %u spans operations %u to %u of %u", i, at.first_op,
@@ -21,7 +20,7 @@ static onv_status nest(onv_simulation *s, onv_error *err)
 {
     uint32_t open = ONV_NO_CKPT_REGION;
     for (uint32_t i = 0; i < s->n_regions; i++) {
-        onv_tape_segment at = s->options->segments[i];
+        onv_tape_segment at = s->segments[i];
         while (open != ONV_NO_CKPT_REGION && s->regions[open].last_op < at.first_op)
             open = s->regions[open].parent;
         bool sorted = i == 0 || s->regions[i - 1].first_op <= at.first_op;
@@ -114,8 +113,10 @@ static onv_status find_inputs(onv_simulation *s, onv_ckpt_region *region, uint32
 onv_status onv_ckpt_regions_make(onv_simulation *s, onv_error *err)
 {
     size_t n = s->eager->storages.count;
+    bool is_own = s->options->n_segments == 0 && !s->options->prunes;
+    s->segments = is_own ? s->eager->checkpoints.at : s->options->segments;
+    s->n_regions = is_own ? (uint32_t)s->eager->checkpoints.count : s->options->n_segments;
     ONV_TRY(check(s, err));
-    s->n_regions = s->options->n_segments;
     s->regions = ONV_ARENA_ARRAY(&s->plan_arena, onv_ckpt_region, s->n_regions);
     uint32_t *made_by = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n);
     uint32_t *seen = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n);

@@ -77,6 +77,7 @@ void onv_eager_cleanup(onv_eager *eager)
     onv_vec_cleanup(&eager->ops);
     onv_vec_cleanup(&eager->outputs);
     onv_vec_cleanup(&eager->regions);
+    onv_vec_cleanup(&eager->checkpoints);
     onv_arena_cleanup(&eager->arena);
     onv_eager_init(eager);
 }

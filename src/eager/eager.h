@@ -131,15 +131,22 @@ static inline bool onv_eager_same_node(const onv_eager_op *a, const onv_eager_op
     return a->node.index == b->node.index && a->part == b->part;
 }
 
+/* A checkpoint: a range of the tape, both ends included, in the forward part (before the loss). */
+typedef struct onv_tape_segment {
+    uint32_t first_op, last_op;
+} onv_tape_segment;
+
 typedef struct onv_eager {
     onv_arena arena; /* dims of tensors, lists of operations: they go with the tape */
     ONV_VEC(onv_eager_storage) storages;
     ONV_VEC(onv_eager_tensor) tensors;
     ONV_VEC(onv_eager_op) ops;
-    uint32_t first_loss_op;      /* ops from here on are the loss */
-    uint32_t loss;               /* tensor, ONV_NO_TENSOR: backward starts at the outputs */
-    const char *loss_name;       /* "cross-entropy", "mse", "none" */
-    ONV_VEC(uint32_t) outputs;   /* with a gradient; backward starts at them without a loss */
+    uint32_t first_loss_op;    /* ops from here on are the loss */
+    uint32_t loss;             /* tensor, ONV_NO_TENSOR: backward starts at the outputs */
+    const char *loss_name;     /* "cross-entropy", "mse", "none" */
+    ONV_VEC(uint32_t) outputs; /* with a gradient; backward starts at them without a loss */
+    ONV_VEC(onv_tape_segment)
+    checkpoints;                 /* the network's own, in order: where no plan has others */
     ONV_VEC(onv_region) regions; /* branches and bodies, in operations; inference alone has them */
     uint32_t folded_norms;       /* convolutions that look as if a batch norm had been folded in */
     uint32_t restored_norms;     /* that the export folded, but says so */

@@ -26,11 +26,6 @@
 #include "eager/quantized.h"
 #include "timeline/timeline.h"
 
-/* A checkpoint: a range of the tape, both ends included, in the forward part (before the loss). */
-typedef struct onv_tape_segment {
-    uint32_t first_op, last_op;
-} onv_tape_segment;
-
 /* PyTorch's ways to share the work, with the buffers that they take: see sharding.c. ZeRO's stages hold parts of
  * what there is, without the buffers of a library. */
 typedef enum onv_parallel {

@@ -126,9 +126,10 @@ typedef struct onv_simulation {
     uint32_t *kept_row;     /* by storage: of such a result, or ONV_NO_ROW */
     uint32_t
         *first_ended; /* by operation: 1 + the first one that leads nowhere whose node goes then */
-    uint32_t *next_ended;     /* by such an operation: 1 + the next one; 0: none */
-    onv_holds held, noted;    /* what is told, and what may be beside it */
-    onv_ckpt_region *regions; /* as the segments of the options */
+    uint32_t *next_ended;             /* by such an operation: 1 + the next one; 0: none */
+    onv_holds held, noted;            /* what is told, and what may be beside it */
+    const onv_tape_segment *segments; /* of the options, or else the network's own */
+    onv_ckpt_region *regions;         /* as these */
     uint32_t n_regions;
     struct onv_sharding *sharding; /* NULL: no library shares training out */
     uint64_t *quantized_rows; /* by storage: of a quantized matrix, 0: it is none; NULL: none is */

@@ -205,14 +205,31 @@ static bool *find_kept(onv_tape *t)
     return kept;
 }
 
+/* By value: made or read inside a checkpoint, where what is kept is what the checkpoint does. */
+static bool *find_checkpointed(onv_tape *t)
+{
+    const onv_program *p = t->program;
+    bool *is_inside = ONV_ARENA_ARRAY(&t->emit.model->arena, bool, p->values.count);
+    for (uint32_t i = 0; is_inside != NULL && i < p->calls.count; i++) {
+        const onv_program_call *call = &p->calls.at[i];
+        if (t->segment_of[i] == 0) continue;
+        for (uint32_t k = 0; k < call->n_results; k++)
+            if (call->results[k] != ONV_NO_PROGRAM_VALUE) is_inside[call->results[k]] = true;
+        for (uint32_t k = 0; k < call->n_arguments; k++)
+            if (call->arguments[k].kind == ONV_ARGUMENT_TENSOR)
+                is_inside[call->arguments[k].value] = true;
+    }
+    return is_inside;
+}
+
 /* Where rules and the recording differ, it is as the recording has it. */
 static void take_kept(onv_tape *t, onv_tally *differ)
 {
-    const bool *kept = find_kept(t);
+    const bool *kept = find_kept(t), *is_inside = find_checkpointed(t);
     size_t n_storages = t->emit.eager->storages.count, n = 0;
     uint8_t *of = ONV_ARENA_ARRAY(&t->emit.model->arena, uint8_t, n_storages);
     uint32_t *order = ONV_ARENA_ARRAY(&t->emit.model->arena, uint32_t, n_storages);
-    if (kept == NULL || of == NULL || order == NULL) {
+    if (kept == NULL || is_inside == NULL || of == NULL || order == NULL) {
         t->emit.status = onv_fail_memory(t->emit.err);
         return;
     }
@@ -220,7 +237,7 @@ static void take_kept(onv_tape *t, onv_tally *differ)
         const onv_program_value *v = &t->program->values.at[i];
         uint32_t tensor = t->values[t->values[i].object].tensor;
         if (v->storage == ONV_NO_STORAGE || v->kind != ONV_PROGRAM_RESULT ||
-            tensor == ONV_NO_TENSOR)
+            tensor == ONV_NO_TENSOR || is_inside[i])
             continue;
         uint32_t storage = onv_tensor_at(&t->emit, tensor).storage;
         bool is_own = t->emit.eager->storages.at[storage].kind == ONV_STORAGE_ACTIVATION;

@@ -58,7 +58,9 @@ typedef struct onv_tape {
     ONV_VEC(onv_tape_operand) operands;
     bool
         is_recovered; /* calls come one by one, of a graph, and know neither strides nor what autocast made */
-    bool knows_grads;  /* a recording of training that tells which results have gradients */
+    bool knows_grads;     /* a recording of training that tells which results have gradients */
+    uint32_t *segment_of; /* by call: 1 + the network's own checkpoint around it; 0: none is */
+    uint32_t n_segments;
     onv_tally unknown; /* calls without a row: bytes of results */
     onv_tally shared;  /* of an archive: parameters that may be others under a second name */
 } onv_tape;
@@ -238,6 +240,14 @@ void onv_tape_lifetimes(onv_tape *t);
 bool onv_tape_knows_grads(const onv_program *program);
 /* A recorded call of the training pass that makes new tensors, none with a gradient: under no_grad, or of constants. */
 bool onv_tape_ran_without_grad(onv_tape *t, const onv_program_call *call);
+
+/* --- checkpoints.c ------------------------------------------------------------------------------ */
+
+/* A line of the network makes it inside torch.utils.checkpoint. */
+bool onv_tape_is_checkpointed(const onv_program_call *call);
+/* Of training: sets `segment_of`, and, once all operations are there, the tape's checkpoints. */
+onv_status onv_tape_find_checkpoints(onv_tape *t);
+void onv_tape_add_checkpoints(onv_tape *t);
 
 /* --- untold.c ----------------------------------------------------------------------------------- */
 

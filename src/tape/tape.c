@@ -278,6 +278,7 @@ static onv_status prepare(onv_tape *t)
     t->first_inside = (uint32_t)n_values;
     count_uses(t);
     onv_tape_find_exported_masks(t);
+    ONV_TRY(onv_tape_find_checkpoints(t));
     if (onv_program_is_recorded(t->program)) ONV_TRY(onv_tape_number_storages(t));
     return onv_patterns_begin(&t->emit);
 }
@@ -336,6 +337,7 @@ static void lower(onv_tape *t)
     t->emit.has_no_grad = false;
     if (t->emit.status == ONV_OK) emit_losses(t);
     if (t->emit.status == ONV_OK && !options->inference) onv_copies_add(&t->emit);
+    if (t->emit.status == ONV_OK && !options->inference) onv_tape_add_checkpoints(t);
     if (t->emit.status == ONV_OK && !options->inference) onv_reach_find(&t->emit);
     if (t->emit.status == ONV_OK && !options->inference) onv_check_frozen(&t->emit);
     if (t->emit.status == ONV_OK && options->reports) report(t);

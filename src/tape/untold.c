@@ -1,6 +1,5 @@
 /* What an archive does not tell, as torch.export traces through it: torch.utils.checkpoint, and the backward of an autograd.Function.
  * Lines of the network show that there is one. */
-#include <ctype.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -14,11 +13,7 @@ typedef bool (*inside_fn)(const onv_tape *t, const onv_program_call *call);
 
 static bool is_checkpointed(const onv_tape *t, const onv_program_call *call)
 {
-    static const char word[] = "checkpoint(";
-    (void)t;
-    for (const char *at = call->trace; (at = strstr(at, word)) != NULL; at += sizeof word - 1)
-        if (at == call->trace || (!isalnum((unsigned char)at[-1]) && at[-1] != '_')) return true;
-    return false;
+    return t->segment_of[call - t->program->calls.at] == 0 && onv_tape_is_checkpointed(call);
 }
 
 /* One more forward() than modules around the call, and none that is called by its name. */

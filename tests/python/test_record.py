@@ -90,6 +90,15 @@ if HAS_TORCH:
         def forward(self, x):
             return self.head(self.table(x))
 
+    class Masked(nn.Module):
+        def __init__(self, mask):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(4))
+            self.register_buffer("mask", mask)
+
+        def forward(self, x):
+            return x * self.weight * self.mask
+
     class Item(nn.Module):
         def __init__(self):
             super().__init__()
@@ -227,6 +236,16 @@ class Recordings(unittest.TestCase):
         self.assertEqual([c for c in calls(program) if "upsample" in c],
                          ["aten.upsample_nearest2d.default", "aten.upsample_bilinear2d.default", "aten.upsample_bicubic2d.default",
                           "aten.upsample_linear1d.default"])
+
+    def test_shared_buffers(self):
+        """nn.Module.to() copies a buffer for each module that has it, and leaves parameters tied."""
+        network, mask = nn.Sequential(Masked(torch.ones(4)), Masked(torch.ones(4))), torch.ones(4)
+        network[0].mask = network[1].mask = mask
+        network[1].weight = network[0].weight
+        specs = record(network, torch.rand(2, 4), modes=["inference"])["inference"]["graph_module"]["signature"]["input_specs"]
+        self.assertEqual([s["buffer"]["buffer_name"] for s in specs if "buffer" in s], ["0.mask", "1.mask"])
+        self.assertEqual([s["parameter"]["parameter_name"] for s in specs if "parameter" in s], ["0.weight"])
+        self.assertIs(network[0].mask, network[1].mask)
 
     def test_attention(self):
         programs = record(Attention(), torch.rand(2, 6, 32))

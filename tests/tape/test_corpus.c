@@ -91,6 +91,20 @@ static void recurrent_gradients_are_parts(void **state)
     takes("tape/programs/esim.archive", "cross-entropy", 1301420);
 }
 
+/* What lines call inside a checkpoint runs again in backward. */
+static void checkpoints_run_again(void **state)
+{
+    static const char *const evidence[] = {"truth/programs/checkpointed.archive",
+                                           "truth/programs/checkpointed.recording"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        keeps(evidence[i], "cross-entropy", 74948);
+        takes(evidence[i], "cross-entropy", 1806656);
+        assert_false(warns(evidence[i], "checkpointed-calls"));
+        assert_false(warns(evidence[i], "recorded-kept"));
+    }
+}
+
 /* Indexing leaves out slices of everything, so that gradients of its parts are summed in place. */
 static void whole_slices_are_left_out(void **state)
 {
@@ -264,7 +278,7 @@ static void cosines_expand_both(void **state)
 static void archives_say_what_they_do_not_tell(void **state)
 {
     (void)state;
-    assert_true(warns("truth/programs/checkpointed.archive", "checkpointed-calls"));
+    assert_true(warns("tape/programs/checkpointed_loop", "checkpointed-calls"));
     assert_true(warns("truth/programs/separable.archive", "custom-function"));
     /* Its forward calls sign() alone, which keeps nothing. */
     assert_true(warns("tape/programs/binary_net.archive", "custom-function"));
@@ -284,6 +298,7 @@ int main(void)
         cmocka_unit_test(composites_keep_what_their_parts_do),
         cmocka_unit_test(repeated_gradients_are_copied),
         cmocka_unit_test(whole_slices_are_left_out),
+        cmocka_unit_test(checkpoints_run_again),
         cmocka_unit_test(recurrent_gradients_are_parts),
         cmocka_unit_test(loops_bind_names_again),
         cmocka_unit_test(results_that_nothing_reads_have_names),

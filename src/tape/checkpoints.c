@@ -1,0 +1,132 @@
+/* Calls that lines of the network make inside torch.utils.checkpoint: `x = checkpoint(block, x, use_reentrant=False)`. What is between
+ * keeps nothing in forward and runs again in backward. Each run of such a line is a segment. The lines of an archive and of a
+ * recording tell; where they do not tell one run from the next, there are none, and a warning says so (untold.c). */
+#include <ctype.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/quota.h"
+#include "tape/state.h"
+
+enum { CHARS_BY_WORK = 64 };
+
+static const char word[] = "checkpoint(";
+
+/* Where the trace calls it, or NULL. */
+static const char *find_word(const char *trace)
+{
+    for (const char *at = trace; at != NULL && (at = strstr(at, word)) != NULL;
+         at += sizeof word - 1)
+        if (at == trace || (!isalnum((unsigned char)at[-1]) && at[-1] != '_')) return at;
+    return NULL;
+}
+
+bool onv_tape_is_checkpointed(const onv_program_call *call)
+{
+    return find_word(call->trace) != NULL;
+}
+
+/* A line as it runs: the trace up to it, and the module that the checkpoint calls there; of a function the one around it. */
+typedef struct run {
+    const char *trace;
+    size_t length;
+    uint32_t module;
+    bool is_function;
+} run;
+
+/* The module that the nth forward() of the call's trace, counted from 1, has called around it. */
+static uint32_t module_below(const onv_tape *t, const onv_program_call *call, uint32_t nth)
+{
+    uint32_t depth = 0, module = call->module;
+    for (uint32_t m = module; m < t->program->modules.count; m = t->program->modules.at[m].parent)
+        depth++;
+    if (depth <= nth) return UINT32_MAX;
+    for (; depth > nth + 1; depth--) module = t->program->modules.at[module].parent;
+    return module;
+}
+
+/* The function that is checkpointed is that module: `checkpoint(self.body, x)`, or a member of a list by any name. */
+static bool calls_module(const onv_tape *t, uint32_t module, const char *argument)
+{
+    if (module == UINT32_MAX) return false;
+    const char *path = t->program->modules.at[module].path, *dot = strrchr(path, '.');
+    const char *name = dot != NULL ? dot + 1 : path;
+    size_t length = strcspn(argument, ",)\n"), n = strlen(name);
+    bool is_self = strncmp(argument, "self.", 5) == 0;
+    if (isdigit((unsigned char)name[0])) return !is_self || memchr(argument, '[', length) != NULL;
+    return length >= n && memcmp(argument + length - n, name, n) == 0;
+}
+
+static run run_of(const onv_tape *t, const onv_program_call *call)
+{
+    static const char frame[] = ", in forward\n";
+    const char *at = find_word(call->trace);
+    run r = {.module = UINT32_MAX};
+    uint32_t nth = 0;
+    if (at == NULL) return r;
+    for (const char *f = call->trace; (f = strstr(f, frame)) != NULL && f < at; f++) nth++;
+    r.trace = call->trace;
+    r.length = (size_t)(at - call->trace) + strcspn(at, "\n");
+    r.module = module_below(t, call, nth);
+    r.is_function = !calls_module(t, r.module, at + sizeof word - 1);
+    if (r.is_function) r.module = nth > 0 ? module_below(t, call, nth - 1) : UINT32_MAX;
+    return r;
+}
+
+static bool is_same(const run *a, const run *b)
+{
+    return a->module == b->module && a->length == b->length &&
+           memcmp(a->trace, b->trace, a->length) == 0;
+}
+
+/* Its first call is made again by the same lines: a loop may call the function several times. */
+static bool begins_again(const onv_tape *t, uint32_t first, uint32_t call)
+{
+    const onv_program_call *calls = t->program->calls.at;
+    return first != ONV_NO_CALL_INDEX && calls[first].trace == calls[call].trace &&
+           calls[first].op_name == calls[call].op_name;
+}
+
+onv_status onv_tape_find_checkpoints(onv_tape *t)
+{
+    const onv_program_graph *graph = &t->program->graphs.at[0];
+    run before = {.module = UINT32_MAX};
+    uint32_t first = 0;
+    t->segment_of = ONV_ARENA_ARRAY(&t->emit.model->arena, uint32_t, t->program->calls.count);
+    if (t->segment_of == NULL) return onv_fail_memory(t->emit.err);
+    for (uint32_t i = graph->first_call; i < graph->first_call + graph->n_calls; i++) {
+        const onv_program_call *call = &t->program->calls.at[i];
+        size_t chars = call->trace != NULL ? strlen(call->trace) : 0;
+        if (!onv_work(1 + chars / CHARS_BY_WORK)) return ONV_ERR_CANCELLED;
+        run now = run_of(t, call);
+        bool goes_on = now.trace != NULL && before.trace != NULL && is_same(&now, &before);
+        before = now;
+        if (now.trace == NULL) continue;
+        if (!goes_on) first = i;
+        if (now.is_function && goes_on && begins_again(t, first, i)) {
+            memset(&t->segment_of[first], 0, (i - first) * sizeof *t->segment_of);
+            first = ONV_NO_CALL_INDEX;
+        }
+        t->n_segments += !goes_on;
+        if (first != ONV_NO_CALL_INDEX) t->segment_of[i] = t->n_segments;
+    }
+    return ONV_OK;
+}
+
+/* Of the operations, once all are there. */
+void onv_tape_add_checkpoints(onv_tape *t)
+{
+    onv_eager *eager = t->emit.eager;
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < eager->first_loss_op && t->n_segments > 0; i++) {
+        uint32_t call = eager->ops.at[i].node.index;
+        uint32_t segment = call < t->program->calls.count ? t->segment_of[call] : 0;
+        if (segment != 0 && segment == last) {
+            eager->checkpoints.at[eager->checkpoints.count - 1].last_op = i;
+        } else if (segment != 0 && !onv_vec_push(&eager->checkpoints, ((onv_tape_segment){i, i}))) {
+            t->emit.status = onv_fail_memory(t->emit.err);
+            return;
+        }
+        last = segment;
+    }
+}
