@@ -1,6 +1,7 @@
 #include "eager/naming.h"
 
 #include "base/fail.h"
+#include "base/quota.h"
 #include "fuse/fuse.h"
 #include "load/statements.h"
 
@@ -237,7 +238,7 @@ static uint32_t bound_until(onv_naming *n, onv_statement *s, uint32_t tensor)
     uint32_t next = stays ? ONV_NO_STATEMENT : s->next;
     const onv_statement *reader = onv_naming_statement(n, n->last_use[tensor], s->call);
     bool is_read = false;
-    for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && next != ONV_NO_STATEMENT; k++) {
+    for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && next != ONV_NO_STATEMENT && onv_work(1); k++) {
         if (!n->upper_end && is_read && reader->kind == ONV_STATEMENT_LOOPS &&
             onv_words_same(n->at.at[next].line, reader->line) && has_lost_name(n, s, reader, name))
             return reader->last_op;
