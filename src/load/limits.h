@@ -25,7 +25,7 @@ enum {
 #define ONV_DEFAULT_FILE_BYTES  ((uint64_t)1 << 40)
 
 /* What repeats an analysis, such as a search for the largest batch: some seconds. */
-#define ONV_DEFAULT_SEARCH_WORK ((uint64_t)1 << 29)
+#define ONV_DEFAULT_SEARCH_WORK ((uint64_t)1 << 30)
 
 /* Beside so many bytes of a report, and so many for each byte of the file; beside so many nodes of
  * functions, and one for each byte: unless a limit is given. */
