@@ -7,7 +7,8 @@
  * An analysis at a size is of all plans that ask for it.
  *
  * Training as a whole chooses among plans that are made at the size at hand. So at the largest size of all plans there is a
- * search for plans, and those of them that take the least are searched for in turn, once more if that gains much. */
+ * search for plans, and those of them that take the least are searched for in turn, once more if that gains much. What is
+ * given is a size at which a run that is asked for it has a plan that fits. */
 #include "api/plan_sizes.h"
 
 #include <math.h>
@@ -44,6 +45,7 @@ typedef struct search {
     onv_training *training;
     onv_arena arena;
     ONV_VEC(subject) at;
+    int64_t confirmed; /* the largest size at which a run of its own was seen to fit */
 } search;
 
 /* --- What is known of a size ------------------------------------------------------------------- */
@@ -382,6 +384,47 @@ static onv_status find_whole(search *all, int goal, onv_error *err)
     return ONV_OK;
 }
 
+/* By what the best plan takes at a size where none fits: totals grow nearly in proportion. */
+static int64_t next_to_confirm(const search *all, int64_t low, int64_t high, const onv_training *t,
+                               onv_error *err)
+{
+    int64_t next = low + (high - low) / 2;
+    uint64_t least = UINT64_MAX;
+    fact f;
+    for (uint32_t i = 0; t != NULL && i < t->n_plans; i++)
+        if (fact_of(all, high, &t->plans[i].figures, &f, err) == ONV_OK && f.of[FITS] < least)
+            least = f.of[FITS];
+    if (least < UINT64_MAX && least > all->sizing->usable_bytes)
+        next = (int64_t)((double)high * (double)all->sizing->usable_bytes / (double)least);
+    return next > low ? next < high ? next : high - 1 : low + 1;
+}
+
+/* A plan that was made at another size is none that a run at this size finds: the answer fits in a run of its own, and one
+ * more does not. */
+static onv_status confirm(search *all, onv_error *err)
+{
+    size_t which = 0;
+    int64_t low = 0, high = ONV_MAX_BATCH + 1, size = most_found(all, FITS, &which), step = 1;
+    while (size > low && size < high) {
+        onv_analysis *made = NULL;
+        ONV_TRY(all->sizing->analyse(all->sizing->context, size, NULL, &made, err));
+        bool fits = made != NULL && made->training.plan_fits;
+        onv_status status = fits ? look_there(all, FITS, size, &made->training, err) : ONV_OK;
+        *(fits ? &low : &high) = size;
+        if (!fits)
+            size = next_to_confirm(all, low, high, made != NULL ? &made->training : NULL, err);
+        else if (high - low <= step)
+            size = low + (high - low) / 2;
+        else
+            size = low + step;
+        if (fits) step *= 2;
+        onv_analysis_destroy(made);
+        all->confirmed = low;
+        ONV_TRY(status);
+    }
+    return ONV_OK;
+}
+
 static int64_t size_of(const search *all, int64_t found)
 {
     return found < ONV_MAX_BATCH ? found * all->sizing->unit : found;
@@ -393,7 +436,7 @@ static onv_status describe_largest(search *all, onv_error *err)
     size_t which = 0;
     int64_t size = most_found(all, FITS, &which);
     onv_largest_size *to = &all->training->largest;
-    if (size > 0 && to->size != size)
+    if (size > 0 && size == all->confirmed && to->size != size)
         ONV_TRY(describe(all, size, &all->at.at[which].plan, all->at.at[which].pass_macs, err));
     to->size = size_of(all, to->size);
     return ONV_OK;
@@ -410,7 +453,7 @@ static onv_status give(search *all, size_t n_rows, bool is_cut, onv_fit_of *of, 
         t->plans[i].max_batch_by_release =
             is_lost ? ONV_BATCH_NOT_FOUND : size_of(all, s->found[BY_RELEASE]);
     }
-    of->max_batch = size_of(all, most_found(all, FITS, &which));
+    of->max_batch = size_of(all, all->confirmed);
     of->max_batch_by_release = size_of(all, most_found(all, BY_RELEASE, &which));
     return describe_largest(all, err);
 }
@@ -422,6 +465,7 @@ static onv_status run(search *all, bool *is_cut, onv_error *err)
         ONV_TRY(add_subject(all, all->sizing->first, &t->plans[i], err));
     onv_status status = find(all, 0, err);
     if (status == ONV_OK) status = find_whole(all, FITS, err);
+    if (status == ONV_OK) status = confirm(all, err);
     if (status == ONV_OK) status = find_whole(all, BY_RELEASE, err);
     *is_cut = status != ONV_OK && all->sizing->ends(all->sizing->context);
     if (!*is_cut) return status;
