@@ -131,7 +131,7 @@ static onv_status make(search *s, onv_ckpt_plans *plans, onv_error *err)
         uint64_t least = least_bytes(s, levels);
         for (uint32_t i = 0; i < STEPS && least < before; i++) {
             /* Nearer to the least one, where a little matters. */
-            uint64_t part = (before - least) / (STEPS * STEPS) * ((uint64_t)i * i);
+            uint64_t part = (before - least) / ((uint64_t)STEPS * STEPS) * ((uint64_t)i * i);
             s->found.count = 0;
             cover(s, 0, s->n, least + part, levels, true);
             if (s->failed) return onv_fail_memory(err);

@@ -171,7 +171,7 @@ static bool is_of_packed(const onv_finder *s, onv_value_id id, uint32_t *budget)
 }
 
 /* Kernels want rows of a head in steps of 16 bytes, and that the softmax runs along them; a call takes one for four axes alone. */
-enum { ROW_STEP = 16 };
+enum { ROW_STEP_BITS = 8 * 16 };
 
 static bool has_kernel(const onv_finder *s, const attention *a, bool is_of_call)
 {
@@ -185,7 +185,7 @@ static bool has_kernel(const onv_finder *s, const attention *a, bool is_of_call)
                      : axis->kind == ONV_ATTR_INT && (axis->i == -1 || axis->i == query->rank - 1);
     int64_t bits = s->kernels.low ? 16 : (int64_t)onv_dtype_bits((onv_dtype)query->dtype);
     return along_rows && onv_dim_is_const(head) && head.raw > 0 && head.raw < INT64_MAX / 64 &&
-           head.raw * bits % (8 * ROW_STEP) == 0;
+           head.raw * bits % ROW_STEP_BITS == 0;
 }
 
 /* What [batch, heads, rows, values] was before each head was repeated: Unsqueeze, Expand and a Reshape. */
