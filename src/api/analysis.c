@@ -109,7 +109,8 @@ static onv_status measure(const onv_options *options, onv_analysis *analysis, on
 {
     const uint64_t most = options->limits->file_bytes;
     onv_measured_request request = {.snapshot = options->snapshot,
-                                    .most_bytes = most != 0 && most < SIZE_MAX ? most : SIZE_MAX,
+                                    .most_bytes =
+                                        most != 0 && most < SIZE_MAX ? (size_t)most : SIZE_MAX,
                                     .total_bytes = options->measured,
                                     .answer = &analysis->answer,
                                     .results = analysis->runtimes,

@@ -5,7 +5,7 @@ bool onv_address_set_init(onv_address_set *set, uint32_t count, onv_arena *arena
     *set = (onv_address_set){.count = count};
     for (uint64_t n = count; set->n_levels == 0 || n > 1; set->n_levels++) {
         n = n / 64 + 1;
-        set->words[set->n_levels] = ONV_ARENA_ARRAY(arena, uint64_t, n);
+        set->words[set->n_levels] = ONV_ARENA_ARRAY(arena, uint64_t, (size_t)n);
         if (set->words[set->n_levels] == NULL) return false;
     }
     return true;
