@@ -241,7 +241,8 @@ static onv_status peak_of_better_order(onv_analysis *analysis, onv_watch *w, uin
 typedef struct trained {
     onv_analysis *analysis;
     onv_replay_training replays;
-    bool is_kept; /* for reports that draw it */
+    bool is_kept;  /* for reports that draw it */
+    uint32_t plan; /* of what is shown next, where that is a plan's */
 } trained;
 
 static onv_status take_trained(void *context, const onv_timeline *t, const onv_placement *placement,
@@ -249,9 +250,9 @@ static onv_status take_trained(void *context, const onv_timeline *t, const onv_p
 {
     trained *taken = context;
     if (taken->is_kept)
-        ONV_TRY(onv_executions_take_training(&taken->analysis->executions, plan != NULL,
-                                             taken->analysis->training.model, t,
-                                             &taken->replays.options.alloc, err));
+        ONV_TRY(onv_executions_take_training(
+            &taken->analysis->executions, plan != NULL ? taken->plan : ONV_NO_PLAN,
+            taken->analysis->training.model, t, &taken->replays.options.alloc, err));
     if (taken->analysis->replays.kind == NULL) return ONV_OK;
     return onv_replay_take_training(&taken->replays, t, placement, plan, err);
 }
@@ -272,12 +273,14 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
         {&analysis->replays,
          options->runtimes,
          {.alloc = how.alloc, .plan_effort = options->effort, .plan_alignment = options->align}},
-        keeps(options)};
+        keeps(options),
+        ONV_NO_PLAN};
     uint64_t usable_bytes = onv_fit_usable(options->budget, options->margin_percent);
     how.room_bytes = onv_runtime_room(usable_bytes);
     how.lists_units = options->timelines;
     if (taken.is_kept || analysis->replays.kind != NULL) how.take = take_trained;
     how.take_context = &taken;
+    how.taken_plan = &taken.plan;
     onv_plan_choice choice = {.usable_bytes = usable_bytes};
     how.keeps_timeline = true;
     how.prefer = onv_training_prefer;

@@ -269,6 +269,7 @@ static onv_status measure_plans(const network *n, const network *plain,
         uint32_t i = k % (uint32_t)count;
         onv_timeline timeline = {0};
         if (is_empty(&made[i]) != (k < count)) continue;
+        if (options->taken_plan != NULL) *options->taken_plan = i;
         ONV_TRY(measure_plan(is_empty(&made[i]) ? plain : n, options, &made[i], &without,
                              &result->plans[i], &timeline, err));
         ONV_TRY(prefer(options, i, result, &timeline, err));

@@ -140,6 +140,8 @@ typedef struct onv_training_options {
     onv_status (*take)(void *context, const onv_timeline *t, const onv_placement *placement,
                        const char *plan, onv_error *err);
     void *take_context;
+    uint32_t
+        *taken_plan; /* set before a plan is shown: its place among the plans. NULL: nobody asks */
     /* Of plans that were measured one by one: whether the figures are to be of this one, rather than of those before it.
      * NULL: of one that is alone. */
     onv_status (*prefer)(void *context, onv_training *result, uint32_t plan, bool *is_preferred,

@@ -18,14 +18,13 @@ onv_status onv_executions_take(onv_executions *kept, const char *runtime, uint32
     return onv_fail_memory(err);
 }
 
-onv_status onv_executions_take_training(onv_executions *kept, bool has_plan, const onv_model *model,
+onv_status onv_executions_take_training(onv_executions *kept, uint32_t plan, const onv_model *model,
                                         const onv_timeline *t, const onv_alloc_options *alloc,
                                         onv_error *err)
 {
     const onv_runtime_options how = {.alloc = *alloc};
     uint64_t rows = (uint64_t)t->steps.count + t->buffers.count;
-    uint32_t plan = has_plan ? kept->n_plans++ : ONV_NO_PLAN;
-    if (has_plan && kept->rows + rows > ONV_EXECUTIONS_MOST_ROWS) return ONV_OK;
+    if (plan != ONV_NO_PLAN && kept->rows + rows > ONV_EXECUTIONS_MOST_ROWS) return ONV_OK;
     kept->rows += rows;
     onv_execution made = {0};
     onv_status status = onv_timeline_path(t, &made.timeline, NULL, err);

@@ -15,8 +15,7 @@ typedef struct onv_kept_execution {
 
 typedef struct onv_executions {
     ONV_VEC(onv_kept_execution) list;
-    uint64_t rows;    /* steps and buffers of training, which have a limit */
-    uint32_t n_plans; /* that came so far, kept or not */
+    uint64_t rows; /* steps and buffers of training, which have a limit */
 } onv_executions;
 
 /* A front of plans may have hundreds, each as long as training: what a page can still show. */
@@ -28,9 +27,9 @@ void onv_executions_cleanup(onv_executions *kept);
 onv_status onv_executions_take(onv_executions *kept, const char *runtime, uint32_t plan,
                                const onv_model *model, onv_execution *made, onv_error *err);
 
-/* A program of training, served by PyTorch's allocator. Without a plan it is always kept, with one
- * while there is room. Plans come in their order. */
-onv_status onv_executions_take_training(onv_executions *kept, bool has_plan, const onv_model *model,
+/* A program of training, served by PyTorch's allocator. Without a plan (ONV_NO_PLAN) it is always kept,
+ * with one while there is room. */
+onv_status onv_executions_take_training(onv_executions *kept, uint32_t plan, const onv_model *model,
                                         const onv_timeline *t, const onv_alloc_options *alloc,
                                         onv_error *err);
 

@@ -33,7 +33,7 @@ static bool is_of_sizes(const onv_program_call *call)
 {
     const char *name;
     size_t length = name_of(call, &name);
-    return memcmp(name, "new_", 4) == 0 ||
+    return (length > 4 && memcmp(name, "new_", 4) == 0) ||
            (length > 5 && memcmp(name + length - 5, "_like", 5) == 0);
 }
 

@@ -21,6 +21,7 @@ CASES = [
     ["scan.onnx"],
     ["lstm.onnx"],
     ["resnet18-train.onnx", "--batch", "2", "--train", "adam", "--checkpoint", "sqrt,blocks", "--runtime", "torch,ort"],
+    ["resnet18-train.onnx", "--batch", "2", "--train", "adam", "--checkpoint", "sqrt,none,blocks", "--runtime", "torch"],
     ["unet-train.onnx", "--batch", "2", "-d", "height=64", "-d", "width=64", "--train", "sgd"],
 ]
 
