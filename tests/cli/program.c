@@ -31,7 +31,11 @@ void program_write_model(const char *name, model *m)
 int program_run(const char *arguments, char *text)
 {
     char command[1024];
-    snprintf(command, sizeof command, "exec 2>&1; '%s/onnxvram' %s", ONV_BUILD_DIR, arguments);
+    /* The search for leaks reads /proc, which a confined process cannot. */
+    const char *sanitizer =
+        strstr(arguments, "--untrusted") != NULL ? "ASAN_OPTIONS=detect_leaks=0 " : "";
+    snprintf(command, sizeof command, "exec 2>&1; %s'%s/onnxvram' %s", sanitizer, ONV_BUILD_DIR,
+             arguments);
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
     size_t length = fread(text, 1, PROGRAM_TEXT - 1, pipe);
