@@ -183,7 +183,7 @@ static void mistakes_are_told(void **state)
     program_expect("compare " ONV_SOURCE_DIR "/tests/measured/tiny.onnx --snapshot " SNAPSHOT
                    "late.pickle",
                    2, "--batch N");
-    program_expect("comparre " NETWORK, 2, "did you mean 'onnxvram compare'?");
+    program_expect("comparx " NETWORK, 2, "did you mean 'onnxvram compare'?");
 }
 
 /* These are Python's (tests/python/test_verify.py, test_hf.py); the program starts them, or says what is missing. */
