@@ -763,8 +763,8 @@ class BiFPN(nn.Module):
             return nn.Sequential(nn.Conv2d(i, i, 3, s, 1, groups=i, bias=False), nn.Conv2d(i, o, 1), nn.BatchNorm2d(o), nn.SiLU())
         self.stem = nn.ModuleDict({"p2": conv(3, 16, 2), "p3": conv(16, 24, 2), "p4": conv(24, 40, 2), "p5": conv(40, 64, 2)})
         self.lateral = nn.ModuleDict({k: nn.Conv2d(i, c, 1) for k, i in (("p3", 24), ("p4", 40), ("p5", 64))})
-        self.td, self.bu = nn.ModuleDict({k: conv(c, c) for k in ("p3", "p4")}), nn.ModuleDict({k: conv(c, c) for k in ("p4", "p5")})
-        self.w = nn.ParameterDict({f"{d}_{k}": nn.Parameter(torch.ones(n)) for d, k, n in (("td", "p3", 2), ("td", "p4", 2), ("bu", "p4", 3), ("bu", "p5", 2))})
+        self.td, self.up = nn.ModuleDict({k: conv(c, c) for k in ("p3", "p4")}), nn.ModuleDict({k: conv(c, c) for k in ("p4", "p5")})
+        self.w = nn.ParameterDict({f"{d}_{k}": nn.Parameter(torch.ones(n)) for d, k, n in (("td", "p3", 2), ("td", "p4", 2), ("up", "p4", 3), ("up", "p5", 2))})
         self.heads = nn.ModuleDict({"cls": nn.Conv2d(c, anchors * classes, 3, padding=1), "box": nn.Conv2d(c, anchors * 4, 3, padding=1)})
 
     def fuse(self, key, *tensors):
@@ -782,8 +782,8 @@ class BiFPN(nn.Module):
         for name, above in (("p4", "p5"), ("p3", "p4")):
             td[name] = self.td[name](self.fuse(f"td_{name}", feats[name], F.interpolate(td[above], scale_factor=2)))
         out = {"p3": td["p3"]}
-        out["p4"] = self.bu["p4"](self.fuse("bu_p4", feats["p4"], td["p4"], F.max_pool2d(out["p3"], 2)))
-        out["p5"] = self.bu["p5"](self.fuse("bu_p5", feats["p5"], F.max_pool2d(out["p4"], 2)))
+        out["p4"] = self.up["p4"](self.fuse("up_p4", feats["p4"], td["p4"], F.max_pool2d(out["p3"], 2)))
+        out["p5"] = self.up["p5"](self.fuse("up_p5", feats["p5"], F.max_pool2d(out["p4"], 2)))
         return {k: torch.cat([head(f).permute(0, 2, 3, 1).flatten(1) for f in out.values()], dim=1) for k, head in self.heads.items()}
 
 
