@@ -156,7 +156,9 @@ class Front {
     drawing.append(makeSvg("text.tick.middle", { x: (left + width) / 2, y: height - 4 }, "multiply-accumulates that run again"));
     this.drawFrontLine(drawing, plans, x, y);
     plans.forEach((p, k) => drawing.append(this.dot(p, k, x(p.overhead), y(p.peak_bytes))));
+    const focused = this.element.contains(document.activeElement) ? document.activeElement : null;
     replace(this.element, drawing, this.table(plans));
+    if (focused !== null) this.element.querySelector(focused.localName + '[data-plan="' + focused.dataset.plan + '"]')?.focus();
   }
 
   drawFrontLine(drawing, plans, x, y) {
@@ -188,7 +190,6 @@ class Front {
         if (event.key !== "Enter" && event.key !== " ") return;
         event.preventDefault();
         this.choose(k);
-        this.element.querySelector('[data-plan="' + k + '"]')?.focus();
       } });
     dot.append(makeSvg("title", {}, text));
     return dot;
@@ -198,7 +199,7 @@ class Front {
     const rows = plans.map((p, k) => {
       const isChosen = this.state.execution?.runtime === "train" && this.state.execution.plan === k;
       const name = this.execution(k) !== undefined
-        ? make("button.link", { type: "button", click: () => this.choose(k) }, planName(p)) : planName(p);
+        ? make("button.link", { type: "button", "data-plan": k, click: () => this.choose(k) }, planName(p)) : planName(p);
       return make("tr" + (isChosen ? ".chosen" : ""), {}, make("td", {}, name), make("td.right", {}, bytesText(p.peak_bytes)),
         make("td.right", {}, bytesText(p.reserved_peak_bytes)), make("td.right", {}, (100 * p.overhead).toFixed(1) + "%"),
         make("td.right", {}, countText(p.segments.length)));

@@ -246,6 +246,11 @@ def plans(page, model):
     until(page, "page.state.execution.plan === 1")
     dots.nth(2).focus()
     page.keyboard.press("Enter")
+    until(page, "page.state.execution.plan === 2 && document.activeElement.matches('circle.plan.chosen[data-plan=\"2\"]')")
+    page.focus("#plans button[data-plan='1']")
+    page.keyboard.press("Enter")
+    until(page, "page.state.execution.plan === 1 && document.activeElement.closest('tr')?.matches('.chosen')")
+    dots.nth(2).click()
     until(page, "page.state.execution.plan === 2")
     assert page.evaluate("page.state.execution.json.reserved_peak_bytes") == model["training"]["plans"][2]["reserved_peak_bytes"]
 
