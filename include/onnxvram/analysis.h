@@ -49,6 +49,10 @@ static inline void onv_analysis_summary(const onv_analysis *analysis, onv_summar
     onv_analysis_summary_get(analysis, summary, sizeof *summary);
 }
 
+/* The figures that onv_options.baseline takes, by name: "weights", then, where every tensor has a size, "peak", "total" and what each
+ * runtime holds. False beyond the last one. */
+ONV_API bool onv_analysis_figure(const onv_analysis *analysis, size_t index, onv_figure *figure);
+
 /* An external file that holds weights, as the model names it; NULL: all are in the model. */
 ONV_API const char *onv_analysis_external_file(const onv_analysis *analysis);
 
@@ -102,7 +106,6 @@ typedef struct onv_diagnostic {
     const char *message;
 } onv_diagnostic;
 
-ONV_API size_t onv_analysis_diagnostic_count(const onv_analysis *analysis);
 ONV_API bool onv_analysis_diagnostic_get(const onv_analysis *analysis, size_t index,
                                          onv_diagnostic *diagnostic, size_t size);
 

@@ -7,7 +7,7 @@
 #ifndef ONNXVRAM_ANSWER_H
 #define ONNXVRAM_ANSWER_H
 
-#include "runtimes.h"
+#include "analysis.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,6 +29,10 @@ typedef struct onv_answer_info {
     /* GPUs behind the devices, each with its own libraries: where no budget was given, for a page
      * (onv_options.timelines). */
     size_t usual_devices;
+    bool
+        is_contradicted; /* a replay, or what was measured, is not as predicted (onv_options.replay, snapshot, measured) */
+    bool
+        out_of_memory; /* of a runtime, by a limit of its own like gpu_mem_limit, or of the device that replayed */
 } onv_answer_info;
 
 /* Always true. */
@@ -63,6 +67,20 @@ static inline bool onv_analysis_answer_runtime(const onv_analysis *analysis, siz
     return onv_analysis_answer_runtime_get(analysis, index, info, sizeof *info);
 }
 
+typedef struct onv_fit_info {
+    uint64_t budget, usable; /* usable: less the margin */
+    bool fits;               /* every runtime that is judged, at the upper end of the estimates */
+    int64_t max_batch;       /* that fits all of them; 0: none, or not asked for */
+    bool has_max_batch;      /* it was asked for */
+    const char *max_dim;     /* the dim whose largest size `max_batch` is; NULL: the batch */
+    unsigned margin_percent;
+    /* It does not fit, unless PyTorch's allocator returns cached memory to the device and requests it again, which is
+     * slower. */
+    bool fits_by_release;
+    int64_t
+        max_batch_by_release; /* the largest batch then, at least max_batch; 0: none, or not asked for */
+} onv_fit_info;
+
 /* A budget, with the figures that its libraries make. */
 typedef struct onv_answer_device_info {
     const char *name; /* the GPU's; NULL: a size was given */
@@ -93,22 +111,20 @@ typedef struct onv_snapshot_info {
 ONV_API onv_status onv_snapshot_get(const char *path, const onv_limits *limits,
                                     onv_snapshot_info *info, size_t size, onv_error *error);
 
-/* What was measured (onv_options.snapshot, onv_options.measured) next to what is predicted. */
-typedef struct onv_measured_info {
-    bool is_outside; /* a figure is outside of its range by more than 2 % */
-    const char
-        *what; /* that figure, or else the last one: "allocated", "reserved", "on the device" */
-    uint64_t low_bytes, high_bytes;
-    uint64_t measured_bytes;
-} onv_measured_info;
+/* The figures to compare with those of onv_options.baseline. */
+typedef struct onv_growth_info {
+    const char *what; /* "weights", "peak", "total", a runtime, "train" */
+    uint64_t before, after;
+    bool exceeds; /* it grew by more than is allowed */
+} onv_growth_info;
 
-/* False where nothing was measured. */
-ONV_API bool onv_analysis_measured_get(const onv_analysis *analysis, onv_measured_info *info,
-                                       size_t size);
+ONV_API bool onv_analysis_growth_get(const onv_analysis *analysis, size_t index,
+                                     onv_growth_info *info, size_t size);
 
-static inline bool onv_analysis_measured(const onv_analysis *analysis, onv_measured_info *info)
+static inline bool onv_analysis_growth(const onv_analysis *analysis, size_t index,
+                                       onv_growth_info *info)
 {
-    return onv_analysis_measured_get(analysis, info, sizeof *info);
+    return onv_analysis_growth_get(analysis, index, info, sizeof *info);
 }
 
 #ifdef __cplusplus

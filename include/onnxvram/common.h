@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* The version of this header; that of the library is onv_version_number(). One can be older than the other: structs
+/* The version of this header; that of the library is onv_version(). One can be older than the other: structs
  * grow at their end alone, and say how large they are. Those that say nothing, because they stand in arrays or pass
  * errors (onv_error, onv_interval, onv_event, onv_graph_value, onv_graph_read, onv_dim_binding, onv_shape_binding, onv_input_value, onv_budget, onv_figure, onv_baseline), never
  * change. */
@@ -37,8 +37,7 @@ _Static_assert(sizeof(void *) == 8 && sizeof(size_t) == 8, "onnxvram needs a 64-
 /* --- Status and errors ------------------------------------------------------------------------ */
 
 ONV_API const char *onv_status_name(onv_status status);
-ONV_API const char *onv_version(void);     /* "0.2.0" */
-ONV_API unsigned onv_version_number(void); /* like ONV_VERSION_NUMBER, of the library */
+ONV_API const char *onv_version(void); /* "0.2.0" */
 
 /* Copies `text`, which may come from a model, into out[size] so that it is safe to show on a
  * terminal: control characters, bidirectional overrides and ill-formed UTF-8 become escapes like

@@ -33,12 +33,6 @@ ONV_API size_t onv_module_table_count(const onv_module_table *table);
 ONV_API bool onv_module_table_get(const onv_module_table *table, size_t index,
                                   onv_module_info *info, size_t size);
 
-static inline bool onv_module_table_at(const onv_module_table *table, size_t index,
-                                       onv_module_info *info)
-{
-    return onv_module_table_get(table, index, info, sizeof *info);
-}
-
 #ifdef __cplusplus
 }
 #endif

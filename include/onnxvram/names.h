@@ -19,6 +19,8 @@ ONV_API const char *onv_order_name(size_t index, const char **summary);
 /* The settings of ONNX Runtime that `ort` of the options takes, and which values; NULL beyond the last
  * one. */
 ONV_API const char *onv_ort_setting_at(size_t index, const char **values);
+/* The devices that replays know; NULL beyond the last one. */
+ONV_API const char *onv_replay_device_name(size_t index, const char **summary);
 /* The checkpointing plans; one that takes a count is written NAME=K. */
 ONV_API const char *onv_checkpoint_name(size_t index, const char **summary, bool *takes_count);
 

@@ -27,10 +27,7 @@
 #include "names.h"
 #include "options.h"
 #include "planner.h"
-#include "replay.h"
 #include "report.h"
-#include "runtimes.h"
 #include "sessions.h"
-#include "training.h"
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef ONNXVRAM_SESSIONS_H
 #define ONNXVRAM_SESSIONS_H
 
-#include "runtimes.h"
+#include "analysis.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -26,9 +26,6 @@ onv_view onv_analysis_view(const onv_analysis *analysis);
  * memory. */
 const char *onv_ask_keep(const onv_analysis *analysis, const char *text);
 
-/* What fits, as it is asked for. */
-onv_fit_info onv_ask_fit(const onv_fit *fit);
-
 /* Rows for ids. */
 static inline size_t onv_ask_value(onv_value_id id)
 {

@@ -15,10 +15,17 @@ static bool figure(const onv_baseline *baseline, const char *what, uint64_t *byt
     return false;
 }
 
-static void compare(const onv_baseline *baseline, const char *what, uint64_t now, onv_gate *gate)
+bool onv_analysis_figure(const onv_analysis *analysis, size_t index, onv_figure *figure)
 {
-    uint64_t before;
-    if (figure(baseline, what, &before)) onv_gate_compare(gate, what, before, now);
+    const onv_live *live = &analysis->live;
+    const onv_figure of_graph[] = {{"weights", live->weight_bytes},
+                                   {"peak", live->peak_bytes},
+                                   {"total", live->weight_bytes + live->peak_bytes}};
+    size_t n = live->unknown == 0 ? sizeof of_graph / sizeof of_graph[0] : 1;
+    if (index >= n + analysis->n_runtimes) return false;
+    const onv_runtime_result *r = &analysis->runtimes[index < n ? 0 : index - n];
+    *figure = index < n ? of_graph[index] : (onv_figure){r->runtime->name, r->held_bytes};
+    return true;
 }
 
 /* Whether one of the lists lacks a binding of the other, or has another size for it. */
@@ -51,14 +58,11 @@ onv_status onv_analysis_compare(const onv_options *options, onv_analysis *analys
     gate->has_most = options->has_max_growth;
     gate->most_basis_points = options->max_growth_basis_points;
     gate->other_bindings = has_other_bindings(&analysis->infer, baseline);
-    compare(baseline, "weights", live->weight_bytes, gate);
-    if (live->unknown == 0) {
-        compare(baseline, "peak", live->peak_bytes, gate);
-        compare(baseline, "total", live->weight_bytes + live->peak_bytes, gate);
-    }
-    for (size_t i = 0; i < analysis->n_runtimes; i++)
-        compare(baseline, analysis->runtimes[i].runtime->name, analysis->runtimes[i].held_bytes,
-                gate);
+    onv_figure now;
+    uint64_t before;
+    for (size_t i = 0; onv_analysis_figure(analysis, i, &now); i++)
+        if (figure(baseline, now.what, &before))
+            onv_gate_compare(gate, now.what, before, now.bytes);
     if (gate->n_rows > 0) return ONV_OK;
     return onv_fail(err, ONV_ERR_USAGE, "the baseline %s has no figure of what is asked for",
                     baseline->name);

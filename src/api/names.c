@@ -15,11 +15,6 @@ const char *onv_version(void)
     return ONV_VERSION;
 }
 
-unsigned onv_version_number(void)
-{
-    return ONV_VERSION_NUMBER;
-}
-
 const char *onv_runtime_name(size_t index, const char **summary)
 {
     if (index >= onv_n_runtimes) return NULL;

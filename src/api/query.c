@@ -164,11 +164,6 @@ size_t onv_analysis_peak_tensor(const onv_analysis *analysis, size_t index)
 
 /* --- Diagnostics ------------------------------------------------------------------------------- */
 
-size_t onv_analysis_diagnostic_count(const onv_analysis *analysis)
-{
-    return analysis->model.diags.count;
-}
-
 bool onv_analysis_diagnostic_get(const onv_analysis *analysis, size_t index,
                                  onv_diagnostic *diagnostic, size_t size)
 {

@@ -4,6 +4,7 @@
 bool onv_analysis_answer_get(const onv_analysis *analysis, onv_answer_info *info, size_t size)
 {
     const onv_answer *a = &analysis->answer;
+    const onv_replays *replays = &analysis->replays;
     onv_answer_info full = {.gpu = a->gpu,
                             .gpu_assumed = a->is_assumed,
                             .has_verdict = a->verdict != ONV_VERDICT_NONE,
@@ -13,7 +14,11 @@ bool onv_analysis_answer_get(const onv_analysis *analysis, onv_answer_info *info
                             .runtimes = a->n_rows,
                             .devices = a->n_devices,
                             .usual_devices = a->n_usual,
-                            .warnings = a->n_warnings};
+                            .warnings = a->n_warnings,
+                            .is_contradicted = analysis->measured.is_outside,
+                            .out_of_memory = replays->kind != NULL && replays->out_of_memory};
+    full.is_contradicted |= replays->kind != NULL && !replays->agrees;
+    for (size_t i = 0; i < a->n_rows; i++) full.out_of_memory |= a->rows[i].out_of_memory;
     if (a->n_rows > 0) {
         const onv_answer_row *row = &a->rows[a->largest];
         full.runtime = row->runtime;
@@ -45,6 +50,19 @@ bool onv_analysis_answer_runtime_get(const onv_analysis *analysis, size_t index,
     return onv_give(info, size, &full, sizeof full);
 }
 
+static onv_fit_info fit_of(const onv_fit *fit)
+{
+    return (onv_fit_info){.budget = fit->budget_bytes,
+                          .usable = fit->usable_bytes,
+                          .fits = fit->all.fits,
+                          .fits_by_release = fit->all.fits_by_release,
+                          .max_batch = fit->all.max_batch,
+                          .max_batch_by_release = fit->all.max_batch_by_release,
+                          .has_max_batch = fit->has_max_batch,
+                          .max_dim = fit->max_dim,
+                          .margin_percent = fit->margin_percent};
+}
+
 bool onv_analysis_answer_device_get(const onv_analysis *analysis, size_t index,
                                     onv_answer_device_info *info, size_t size)
 {
@@ -57,21 +75,15 @@ bool onv_analysis_answer_device_get(const onv_analysis *analysis, size_t index,
                                    .runtime = a->rows[device->largest].runtime,
                                    .low_bytes = device->totals[device->largest].low,
                                    .high_bytes = device->totals[device->largest].high,
-                                   .fit = onv_ask_fit(device->fit)};
+                                   .fit = fit_of(device->fit)};
     return onv_give(info, size, &full, sizeof full);
 }
 
-bool onv_analysis_measured_get(const onv_analysis *analysis, onv_measured_info *info, size_t size)
+bool onv_analysis_growth_get(const onv_analysis *analysis, size_t index, onv_growth_info *info,
+                             size_t size)
 {
-    const onv_measured *m = &analysis->measured;
-    if (m->n_figures == 0) return false;
-    const onv_measured_figure *figure = &m->figures[m->n_figures - 1];
-    for (uint32_t i = m->n_figures; i-- > 0;)
-        if (m->figures[i].is_outside) figure = &m->figures[i];
-    onv_measured_info full = {.is_outside = m->is_outside,
-                              .what = figure->what,
-                              .low_bytes = figure->predicted.low,
-                              .high_bytes = figure->predicted.high,
-                              .measured_bytes = figure->measured};
+    if (index >= analysis->gate.n_rows) return false;
+    const onv_gate_row *row = &analysis->gate.rows[index];
+    onv_growth_info full = {row->what, row->before, row->after, row->exceeds};
     return onv_give(info, size, &full, sizeof full);
 }

@@ -9,16 +9,9 @@
 static int judge_alone(const onv_analysis *analysis)
 {
     onv_answer_info answer;
-    onv_answer_runtime_info runtime;
-    onv_replay_info replay;
-    onv_measured_info measured;
-    bool is_replayed = onv_analysis_replay(analysis, &replay);
-    if (is_replayed && !replay.agrees) return EXIT_CONTRADICTED;
-    if (onv_analysis_measured(analysis, &measured) && measured.is_outside) return EXIT_CONTRADICTED;
-    if (is_replayed && replay.out_of_memory) return EXIT_NO_FIT;
-    for (size_t i = 0; onv_analysis_answer_runtime(analysis, i, &runtime); i++)
-        if (runtime.out_of_memory) return EXIT_NO_FIT;
     onv_analysis_answer(analysis, &answer);
+    if (answer.is_contradicted) return EXIT_CONTRADICTED;
+    if (answer.out_of_memory) return EXIT_NO_FIT;
     return answer.has_verdict && !answer.fits_some ? EXIT_NO_FIT : EXIT_DONE;
 }
 

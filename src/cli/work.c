@@ -161,16 +161,8 @@ static bool find_together(onv_cli *cli, onv_analysis *const *analyses)
 static void compare_with(const onv_analysis *analysis, const char *name, onv_figure *figures,
                          onv_baseline *baseline)
 {
-    onv_summary summary;
-    onv_runtime_info runtime;
-    onv_analysis_summary(analysis, &summary);
     size_t n = 0;
-    figures[n++] = (onv_figure){"weights", summary.parameter_bytes};
-    if (summary.sized) figures[n++] = (onv_figure){"peak", summary.peak_bytes};
-    if (summary.sized)
-        figures[n++] = (onv_figure){"total", summary.parameter_bytes + summary.peak_bytes};
-    for (size_t i = 0; n < MOST_FIGURES && onv_analysis_runtime(analysis, i, &runtime); i++)
-        figures[n++] = (onv_figure){runtime.name, runtime.held_bytes};
+    while (n < MOST_FIGURES && onv_analysis_figure(analysis, n, &figures[n])) n++;
     *baseline = (onv_baseline){.name = name, .figures = figures, .n_figures = n};
 }
 

@@ -60,24 +60,14 @@ onv_status onv_replays_run(onv_replays *r, onv_device *device, const onv_replay_
     return ONV_OK;
 }
 
-void onv_replays_info(const onv_replays *r, onv_replay_info *info)
+void onv_replays_largest(const onv_replays *r, uint64_t *predicted, uint64_t *measured)
 {
-    *info = (onv_replay_info){.device = r->device.name,
-                              .is_gpu = r->device.is_gpu,
-                              .agrees = r->agrees,
-                              .out_of_memory = r->out_of_memory,
-                              .backend = r->kind->name,
-                              .device_total_bytes = r->device.total_bytes,
-                              .context_bytes = r->device.has_context ? r->device.context_bytes
-                                                                     : ONV_SIZE_UNKNOWN,
-                              .driver_version = (uint32_t)r->device.driver_version,
-                              .filled_by = r->device.filled_by};
+    *predicted = *measured = 0;
     for (size_t i = 0; i < r->results.count; i++) {
         const onv_replay_result *result = &r->results.at[i];
-        info->faults += result->n_faults;
-        if (result->predicted_bytes <= info->predicted_bytes) continue;
-        info->predicted_bytes = result->predicted_bytes;
-        info->measured_bytes = result->measured_bytes;
+        if (result->predicted_bytes <= *predicted) continue;
+        *predicted = result->predicted_bytes;
+        *measured = result->measured_bytes;
     }
 }
 

@@ -4,7 +4,6 @@
 #define ONV_DEVICE_REPLAYS_H
 
 #include "device/replay.h"
-#include "onnxvram/replay.h"
 
 /* The maximum batch of one replay: the largest batch that the prediction and the device allow. */
 typedef struct onv_replay_max_batch {
@@ -33,8 +32,8 @@ onv_status onv_replays_add(onv_replays *r, onv_replay *replay, onv_error *err);
 onv_status onv_replays_run(onv_replays *r, onv_device *device, const onv_replay_options *options,
                            onv_error *err);
 
-/* Of all results the largest figures. */
-void onv_replays_info(const onv_replays *r, onv_replay_info *info);
+/* The largest of what was predicted, and what was measured of that one. Bytes. */
+void onv_replays_largest(const onv_replays *r, uint64_t *predicted, uint64_t *measured);
 
 /* Replays at another batch, into `r`, which is empty; ONV_ERR_OVERFLOW and ONV_ERR_LIMIT count as
  * more than any device. */

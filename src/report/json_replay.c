@@ -93,17 +93,17 @@ static void write_max_batches(onv_json *json, const onv_replays *replays)
 
 void onv_json_write_replays(onv_json *json, const onv_replays *replays)
 {
-    onv_replay_info info;
+    uint64_t predicted, measured;
     if (replays == NULL || replays->kind == NULL) return;
     const onv_device_info *device = &replays->device;
-    onv_replays_info(replays, &info);
+    onv_replays_largest(replays, &predicted, &measured);
     onv_json_put_open(json, "replay", '{', ONV_JSON_LINES);
     onv_json_put_string(json, "device", device->name);
     onv_json_put_string(json, "backend", replays->kind->name);
     onv_json_put_bool(json, "is_gpu", device->is_gpu);
-    onv_json_put_u64(json, "predicted_bytes", info.predicted_bytes);
-    onv_json_put_u64(json, "measured_bytes", info.measured_bytes);
-    onv_json_put_bool(json, "agrees", info.agrees);
+    onv_json_put_u64(json, "predicted_bytes", predicted);
+    onv_json_put_u64(json, "measured_bytes", measured);
+    onv_json_put_bool(json, "agrees", replays->agrees);
     onv_json_put_u64(json, "device_total_bytes", device->total_bytes);
     onv_json_put_known(json, "context_bytes", device->has_context, device->context_bytes);
     onv_json_put_known(json, "driver_version", device->driver_version > 0,

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/analysis.h"
 #include "base/heap.h"
 #include "support/folder.h"
 #include "support/nested.h"
@@ -409,9 +410,9 @@ static char *told(const call *c, onv_status *status)
     onv_tensor_info t;
     for (size_t i = 0; onv_analysis_tensor(a, i, &t); i++)
         fprintf(out, "%s %s %llu\n", t.name, t.shape, (unsigned long long)t.bytes);
-    onv_runtime_info r;
-    for (size_t i = 0; onv_analysis_runtime(a, i, &r); i++)
-        fprintf(out, "%s %llu\n", r.name, (unsigned long long)r.held_bytes);
+    for (size_t i = 0; i < a->n_runtimes; i++)
+        fprintf(out, "%s %llu\n", a->runtimes[i].runtime->name,
+                (unsigned long long)a->runtimes[i].held_bytes);
     fclose(out);
     onv_analysis_destroy(a);
     return text;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/analysis.h"
 #include "onnxvram/onnxvram.h"
 
 #define SAMPLE "/samples/mobilenet_v3_small.onnx"
@@ -180,16 +181,15 @@ static void a_dim_to_search_is_enough(void **state)
     (void)state;
     onv_options options = onv_options_default();
     onv_analysis *analysis;
-    onv_fit_info fit;
     onv_error error = {0};
     options.max_dim = "batch";
     options.budget = (uint64_t)1 << 28;
     options.runtimes = "ideal";
     if (onv_analysis_new(ONV_SOURCE_DIR SAMPLE, &options, &analysis, &error) != ONV_OK)
         fail_msg("%s", error.message);
-    assert_true(onv_analysis_fit(analysis, &fit));
-    assert_true(fit.has_max_batch && fit.max_batch > 1);
-    assert_string_equal(fit.max_dim, "batch");
+    const onv_fit *fit = &analysis->fit;
+    assert_true(fit->has_max_batch && fit->all.max_batch > 1);
+    assert_string_equal(fit->max_dim, "batch");
     onv_analysis_destroy(analysis);
 }
 

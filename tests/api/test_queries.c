@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "api/analysis.h"
+#include "support/capture.h"
 #include "support/onnx_writer.h"
 
 enum { WIDTH = 256, LAYERS = 12 };
@@ -49,24 +50,27 @@ static void what_was_not_asked_for_is_not_there(void **state)
     options.batch = 4;
     options.runtimes = "ideal";
     onv_analysis *a = analyse(&options);
-    onv_training_info training;
-    onv_checkpoint_info plan;
-    onv_fit_info fit;
-    onv_replay_info replay;
     onv_tensor_info tensor;
-    onv_runtime_info runtime;
     onv_diagnostic diagnostic;
-    assert_false(onv_analysis_training(a, &training));
-    assert_false(onv_analysis_checkpoint(a, 0, &plan));
+    onv_figure figure;
+    onv_growth_info growth;
+    onv_answer_info answer;
+    assert_null(a->training.optimizer);
     assert_null(a->training.compiled);
-    assert_false(onv_analysis_fit(a, &fit));
-    assert_false(onv_analysis_replay(a, &replay));
+    assert_null(a->replays.kind);
+    assert_int_equal(a->fit.budget_bytes + a->training.n_plans, 0);
     assert_false(onv_analysis_tensor(a, onv_analysis_tensor_count(a), &tensor));
-    assert_int_equal(onv_analysis_runtime_count(a), 1);
-    assert_true(onv_analysis_runtime(a, 0, &runtime));
-    assert_string_equal(runtime.name, "ideal");
-    assert_false(onv_analysis_runtime(a, 1, &runtime));
-    assert_false(onv_analysis_diagnostic(a, onv_analysis_diagnostic_count(a), &diagnostic));
+    assert_false(onv_analysis_diagnostic(a, 0, &diagnostic));
+    assert_false(onv_analysis_growth(a, 0, &growth));
+    onv_analysis_answer(a, &answer);
+    assert_false(answer.has_verdict || answer.is_contradicted || answer.out_of_memory);
+    static const char *const figures[] = {"weights", "peak", "total", "ideal"};
+    for (size_t i = 0; i < 4; i++) {
+        assert_true(onv_analysis_figure(a, i, &figure));
+        assert_string_equal(figure.what, figures[i]);
+    }
+    assert_int_equal(figure.bytes, a->live.weight_bytes + a->live.peak_bytes);
+    assert_false(onv_analysis_figure(a, 4, &figure));
     onv_analysis_destroy(a);
     onv_analysis_destroy(NULL);
 }
@@ -109,12 +113,11 @@ static void shorter_options_are_those_of_older_headers(void **state)
 {
     (void)state;
     onv_options options = onv_options_default();
-    onv_training_info training;
     options.batch = 4;
     options.train = "no such optimizer";
     options.struct_size = offsetof(onv_options, train);
     onv_analysis *a = analyse(&options);
-    assert_false(onv_analysis_training(a, &training));
+    assert_null(a->training.optimizer);
     onv_analysis_destroy(a);
 }
 
@@ -128,43 +131,33 @@ static void training_and_its_plans_agree(void **state)
     options.checkpoint = "all";
     options.budget = UINT64_C(8) << 30;
     onv_analysis *a = analyse(&options);
-    onv_training_info training;
-    onv_checkpoint_info plan, none = {0}, chosen = {0};
-    onv_fit_info fit;
-    size_t n_plans = 0, n_chosen = 0;
-    assert_true(onv_analysis_training(a, &training));
+    const onv_training *training = &a->training;
+    const onv_training_figures *f = &training->figures, *least = NULL;
     const uint64_t weights = LAYERS * WIDTH * WIDTH * sizeof(float);
-    assert_int_equal(training.parameter_bytes, weights);
-    assert_int_equal(training.gradient_bytes, weights);
-    assert_in_range(training.optimizer_bytes, 2 * weights, 2 * weights + 8 * LAYERS);
-    assert_string_equal(training.optimizer, "adam");
-    assert_string_equal(training.loss, "none");
-    for (; onv_analysis_checkpoint(a, n_plans, &plan); n_plans++) {
-        if (strcmp(plan.name, "none") == 0) none = plan;
-        if (plan.chosen) chosen = plan;
-        n_chosen += plan.chosen;
-    }
-    assert_true(n_plans > 4 && none.name != NULL);
-    assert_int_equal(none.recompute_macs, 0);
-    assert_int_equal(none.segments, 0);
-    /* A forward is one product a layer, a backward counts as two. */
-    assert_int_equal(none.pass_macs, UINT64_C(3) * LAYERS * 512 * WIDTH * WIDTH);
-    for (size_t i = 0; i < n_plans; i++) {
-        assert_true(onv_analysis_checkpoint(a, i, &plan));
-        assert_true(plan.saved_activation_bytes <= none.saved_activation_bytes);
-        assert_true(plan.reserved_peak_bytes >= plan.allocated_peak_bytes);
-        assert_true(plan.allocated_peak_bytes >= plan.peak_bytes);
-        assert_int_equal(plan.recompute_macs > 0, plan.segments > 0);
-        assert_int_equal(plan.pass_macs, none.pass_macs);
-    }
+    assert_int_equal(f->parameter_bytes, weights);
+    assert_int_equal(f->gradient_bytes, weights);
+    assert_in_range(f->optimizer_bytes, 2 * weights, 2 * weights + 8 * LAYERS);
+    assert_string_equal(training->optimizer->name, "adam");
+    assert_string_equal(training->loss, "none");
+    assert_true(training->n_plans > 4);
     /* It all fits, so that nothing has to be computed again. */
-    assert_int_equal(n_chosen, 1);
-    assert_string_equal(chosen.name, "none");
-    assert_int_equal(training.peak_bytes, chosen.peak_bytes);
-    assert_int_equal(training.saved_activation_bytes, chosen.saved_activation_bytes);
-    assert_true(onv_analysis_fit(a, &fit));
-    assert_true(fit.fits);
-    assert_int_equal(fit.usable, options.budget);
+    const onv_training_plan *chosen = &training->plans[training->chosen];
+    assert_string_equal(chosen->name, "none");
+    assert_int_equal(chosen->recomputed_macs + chosen->n_segments, 0);
+    least = &chosen->figures;
+    assert_int_equal(f->peak_bytes, least->peak_bytes);
+    assert_int_equal(f->saved_activation_bytes, least->saved_activation_bytes);
+    for (size_t i = 0; i < training->n_plans; i++) {
+        const onv_training_plan *plan = &training->plans[i];
+        assert_true(plan->figures.saved_activation_bytes <= least->saved_activation_bytes);
+        assert_true(plan->figures.reserved_peak_bytes >= plan->figures.allocated_peak_bytes);
+        assert_true(plan->figures.allocated_peak_bytes >= plan->figures.peak_bytes);
+        assert_int_equal(plan->recomputed_macs > 0, plan->n_segments > 0);
+        /* A forward is one product a layer, a backward counts as two. */
+        assert_int_equal(plan->pass_macs, UINT64_C(3) * LAYERS * 512 * WIDTH * WIDTH);
+    }
+    assert_true(a->fit.all.fits);
+    assert_int_equal(a->fit.usable_bytes, options.budget);
     onv_analysis_destroy(a);
 }
 
@@ -172,13 +165,12 @@ static void training_and_its_plans_agree(void **state)
 static bool fits(const onv_options *given, int64_t batch)
 {
     onv_options options = *given;
-    onv_fit_info fit;
     options.max_batch = false;
     options.batch = batch;
     onv_analysis *a = analyse(&options);
-    assert_true(onv_analysis_fit(a, &fit));
+    bool does = a->fit.all.fits;
     onv_analysis_destroy(a);
-    return fit.fits;
+    return does;
 }
 
 /* A price for what is moved: a budget that nothing needs is not met by moving. Tensors of a plan with bytes on
@@ -193,17 +185,18 @@ static void what_is_moved_has_its_price(void **state)
     options.checkpoint = "offload,none";
     options.budget = UINT64_C(8) << 30;
     onv_analysis *a = analyse(&options);
-    onv_checkpoint_info offload, none;
-    assert_true(onv_analysis_checkpoint(a, 0, &offload) && onv_analysis_checkpoint(a, 1, &none));
+    const onv_training_plan *plans = a->training.plans;
+    const onv_training_figures *offload = &plans[0].figures, *none = &plans[1].figures;
     const uint64_t weight = WIDTH * WIDTH * sizeof(float), rows = 512 * WIDTH * sizeof(float);
+    assert_int_equal(a->training.n_plans, 2);
     /* A sigmoid's result is saved by itself and by the next product. */
-    assert_int_equal(offload.offloaded_bytes, 2 * LAYERS * rows + (LAYERS - 1) * weight);
-    assert_int_equal(offload.returned_bytes, offload.offloaded_bytes);
-    assert_true(offload.host_bytes >= offload.offloaded_bytes);
-    assert_int_equal(none.offloaded_bytes + none.returned_bytes + none.host_bytes, 0);
-    assert_int_equal(offload.recompute_macs + offload.segments, 0);
-    assert_true(offload.saved_activation_bytes < none.saved_activation_bytes);
-    assert_true(none.chosen && !offload.chosen);
+    assert_int_equal(offload->offloaded_bytes, 2 * LAYERS * rows + (LAYERS - 1) * weight);
+    assert_int_equal(offload->returned_bytes, offload->offloaded_bytes);
+    assert_true(offload->pinned_bytes >= offload->offloaded_bytes);
+    assert_int_equal(none->offloaded_bytes + none->returned_bytes + none->pinned_bytes, 0);
+    assert_int_equal(plans[0].recomputed_macs + plans[0].n_segments, 0);
+    assert_true(offload->saved_activation_bytes < none->saved_activation_bytes);
+    assert_int_equal(a->training.chosen, 1);
     onv_analysis_destroy(a);
 }
 
@@ -214,7 +207,6 @@ static void the_largest_batch_is_the_best_plans(void **state)
     int64_t least = 0;
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         onv_options options = onv_options_default();
-        onv_fit_info fit;
         options.train = "sgd";
         options.loss = "none";
         options.checkpoint = lists[i];
@@ -222,14 +214,14 @@ static void the_largest_batch_is_the_best_plans(void **state)
         options.budget = UINT64_C(1) << 30;
         options.max_batch = true;
         onv_analysis *a = analyse(&options);
-        assert_true(onv_analysis_fit(a, &fit));
+        int64_t most = a->fit.all.max_batch;
         onv_analysis_destroy(a);
-        assert_true(fit.max_batch > 0);
-        assert_true(fits(&options, fit.max_batch));
-        assert_false(fits(&options, fit.max_batch + 1));
+        assert_true(most > 0);
+        assert_true(fits(&options, most));
+        assert_false(fits(&options, most + 1));
         /* With more to choose from the best is no worse, and segments do help a chain. */
-        if (i > 0) assert_true(fit.max_batch >= least + (i == 1));
-        least = fit.max_batch;
+        if (i > 0) assert_true(most >= least + (i == 1));
+        least = most;
     }
 }
 
@@ -267,18 +259,16 @@ static void compiled_training_is_there(void **state)
     uint64_t saved = UINT64_MAX, macs = 0;
     for (size_t i = 0; i < sizeof budgets / sizeof budgets[0]; i++) {
         onv_options options = onv_options_default();
-        onv_training_info training;
         options.batch = 512;
         options.train = "momentum";
         options.loss = "mse";
         options.compile = true;
         options.compile_budget = budgets[i];
         onv_analysis *a = analyse(&options);
-        assert_true(onv_analysis_training(a, &training));
         const onv_compiled *compiled = a->training.compiled;
         assert_true(compiled->budget == budgets[i] && compiled->n_saved > 0);
         assert_int_equal(compiled->pass_macs, UINT64_C(3) * LAYERS * 512 * WIDTH * WIDTH);
-        assert_true(compiled->saved_activation_bytes <= training.saved_activation_bytes);
+        assert_true(compiled->saved_activation_bytes <= a->training.figures.saved_activation_bytes);
         assert_true(compiled->saved_activation_bytes < saved);
         assert_true(i == 0 ? compiled->recomputed_macs == 0 : compiled->recomputed_macs > macs);
         assert_true(compiled->recomputed_macs <= compiled->pass_macs / 3);
@@ -355,13 +345,6 @@ static void examples_are_made_for_so_many_dims(void **state)
     }
 }
 
-static bool count_bytes(void *context, const char *text, size_t bytes)
-{
-    (void)text;
-    *(size_t *)context += bytes;
-    return true;
-}
-
 /* A table of no models is empty; a picture or a plan of none is refused. */
 static void reports_of_no_model(void **state)
 {
@@ -371,7 +354,7 @@ static void reports_of_no_model(void **state)
         size_t bytes = 0;
         onv_error error;
         onv_status status =
-            onv_report(NULL, 0, (onv_format)format, NULL, count_bytes, &bytes, &error);
+            onv_report(NULL, 0, (onv_format)format, NULL, capture_size, &bytes, &error);
         empty += status == ONV_OK;
         refused += status == ONV_ERR_USAGE && error.message[0] != '\0' && bytes == 0;
     }

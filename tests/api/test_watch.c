@@ -108,25 +108,22 @@ static onv_analysis *analyse_training(const char *plans, int64_t batch, uint64_t
 /* The largest batch of the last plan, and how many analyses found those of all plans. */
 static int64_t largest_batch(const char *plans, uint64_t budget, size_t *trials)
 {
-    onv_checkpoint_info plan;
     heard h = {0};
     onv_analysis *analysis = analyse_training(plans, 0, budget, &h);
-    int64_t batch = 0;
-    for (size_t i = 0; onv_analysis_checkpoint(analysis, i, &plan); i++)
-        batch = (int64_t)plan.max_batch;
+    const onv_training *t = &analysis->training;
+    int64_t batch = t->plans[t->n_plans - 1].max_batch;
     onv_analysis_destroy(analysis);
     *trials = h.trials;
     return batch;
 }
 
-static bool fits(const char *plan, int64_t batch, uint64_t budget)
+static bool does_fit(const char *plan, int64_t batch, uint64_t budget)
 {
-    onv_fit_info fit;
     heard none = {0};
     onv_analysis *analysis = analyse_training(plan, batch, budget, &none);
-    assert_true(onv_analysis_fit(analysis, &fit));
+    bool fits = analysis->fit.all.fits;
     onv_analysis_destroy(analysis);
-    return fit.fits;
+    return fits;
 }
 
 /* Sizes that are far from a plan's answer are not analysed; the answer and its neighbour are. */
@@ -140,8 +137,8 @@ static void a_search_for_a_plan_analyses_few_sizes(void **state)
         /* Each of the two figures would need two for each bit, were all analysed. */
         for (int64_t b = batch; b > 0; b /= 2) most += 2;
         assert_in_range(of_both - of_one, 2, most);
-        assert_true(fits("sqrt", batch, gib << 30));
-        assert_false(fits("sqrt", batch + 1, gib << 30));
+        assert_true(does_fit("sqrt", batch, gib << 30));
+        assert_false(does_fit("sqrt", batch + 1, gib << 30));
     }
 }
 
@@ -152,18 +149,17 @@ static void larger_budgets_have_larger_batches(void **state)
     enum { MOST = 256 };
     int64_t before[MOST] = {0};
     for (uint64_t mib = 1024; mib <= 1792; mib += 256) {
-        onv_checkpoint_info plan;
-        onv_fit_info fit;
         heard h = {0};
         onv_analysis *analysis = analyse_training("sqrt,optimal", 0, mib << 20, &h);
-        assert_true(onv_analysis_fit(analysis, &fit));
-        for (size_t i = 0; i < MOST && onv_analysis_checkpoint(analysis, i, &plan); i++) {
-            assert_true(plan.max_batch >= before[i]);
-            assert_true(plan.max_batch_by_release >= plan.max_batch);
-            assert_true(fit.max_batch >= plan.max_batch);
-            before[i] = plan.max_batch;
+        int64_t largest = analysis->fit.all.max_batch;
+        for (size_t i = 0; i < MOST && i < analysis->training.n_plans; i++) {
+            const onv_training_plan *plan = &analysis->training.plans[i];
+            assert_true(plan->max_batch >= before[i]);
+            assert_true(plan->max_batch_by_release >= plan->max_batch);
+            assert_true(largest >= plan->max_batch);
+            before[i] = plan->max_batch;
         }
-        assert_int_equal(fit.max_batch, analysis->training.largest.size);
+        assert_int_equal(largest, analysis->training.largest.size);
         onv_analysis_destroy(analysis);
     }
     assert_true(before[0] > 50);

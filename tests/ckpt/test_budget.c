@@ -1,4 +1,4 @@
-/* Budgets against plans, through the public interface: what is chosen just below, at and above what
+/* Budgets against plans: what is chosen just below, at and above what
  * each plan takes; and the largest batch of each plan. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "onnxvram/onnxvram.h"
+#include "api/analysis.h"
 #include "support/alike.h"
 #include "support/flow.h"
 
@@ -50,52 +50,54 @@ static onv_analysis *ask(const question *q, uint64_t budget, bool max_batch)
 }
 
 /* Training stands last among the runtimes. */
-static onv_runtime_info training_of(const onv_analysis *analysis)
+static const onv_runtime_result *training_of(const onv_analysis *analysis)
 {
-    onv_runtime_info info;
-    assert_true(onv_analysis_runtime(analysis, onv_analysis_runtime_count(analysis) - 1, &info));
-    assert_string_equal(info.name, "train");
-    return info;
+    const onv_runtime_result *last = &analysis->runtimes[analysis->n_runtimes - 1];
+    assert_string_equal(last->runtime->name, "train");
+    return last;
 }
 
 /* --- The cheapest that fits -------------------------------------------------------------------- */
 
+typedef struct offer {
+    uint64_t macs, segments, saved, reserved;
+    uint64_t total; /* with what the driver and libraries take */
+} offer;
+
 typedef struct offers {
-    onv_checkpoint_info at[MAX_PLANS];
-    uint64_t totals[MAX_PLANS]; /* with what the driver and libraries take */
+    offer at[MAX_PLANS];
     size_t count;
 } offers;
 
 static void list_plans(const onv_analysis *analysis, offers *plans)
 {
-    onv_runtime_info info = training_of(analysis);
-    onv_training_info training;
-    assert_true(onv_analysis_training(analysis, &training));
-    uint64_t beside = info.total_high - training.reserved_peak_bytes;
-    for (plans->count = 0;
-         onv_analysis_checkpoint(analysis, plans->count, &plans->at[plans->count]);
-         plans->count++) {
-        assert_true(plans->count + 1 < MAX_PLANS);
-        plans->totals[plans->count] = plans->at[plans->count].reserved_peak_bytes + beside;
+    const onv_training *t = &analysis->training;
+    uint64_t beside = training_of(analysis)->total_bytes.high - t->figures.reserved_peak_bytes;
+    assert_true(t->n_plans <= MAX_PLANS && t->chosen >= t->n_plans);
+    for (plans->count = 0; plans->count < t->n_plans; plans->count++) {
+        const onv_training_plan *plan = &t->plans[plans->count];
+        const onv_training_figures *f = &plan->figures;
+        plans->at[plans->count] =
+            (offer){plan->recomputed_macs, plan->n_segments, f->saved_activation_bytes,
+                    f->reserved_peak_bytes, f->reserved_peak_bytes + beside};
     }
 }
 
-static bool is_cheaper(const onv_checkpoint_info *a, const onv_checkpoint_info *b)
+static bool is_cheaper(const offer *a, const offer *b)
 {
-    return a->recompute_macs < b->recompute_macs ||
-           (a->recompute_macs == b->recompute_macs && a->segments < b->segments);
+    return a->macs < b->macs || (a->macs == b->macs && a->segments < b->segments);
 }
 
 /* The first of the cheapest that fit; where none does, of the smallest. */
 static size_t best_of(const offers *plans, uint64_t budget)
 {
     size_t best = 0;
-    bool best_fits = plans->totals[0] <= budget;
+    bool best_fits = plans->at[0].total <= budget;
     for (size_t i = 1; i < plans->count; i++) {
-        bool fits = plans->totals[i] <= budget;
+        bool fits = plans->at[i].total <= budget;
         bool better = fits && best_fits   ? is_cheaper(&plans->at[i], &plans->at[best])
                       : fits || best_fits ? fits
-                                          : plans->totals[i] < plans->totals[best];
+                                          : plans->at[i].total < plans->at[best].total;
         if (!better) continue;
         best = i;
         best_fits = fits;
@@ -106,29 +108,21 @@ static size_t best_of(const offers *plans, uint64_t budget)
 static void expect_choice(const question *q, const offers *plans, uint64_t budget)
 {
     onv_analysis *analysis = ask(q, budget, false);
-    size_t expected = best_of(plans, budget), n_chosen = 0;
-    onv_checkpoint_info info;
+    size_t expected = best_of(plans, budget);
+    const onv_training *t = &analysis->training;
+    size_t train = analysis->n_runtimes - 1;
     /* Where none fits, one that fits once cached memory is returned goes before the smallest. */
-    if (training_of(analysis).fits_by_release) {
-        assert_true(plans->totals[expected] > budget);
-        for (expected = 0; onv_analysis_checkpoint(analysis, expected, &info) && !info.chosen;)
-            expected++;
+    if (analysis->fit.of[train].fits_by_release) {
+        assert_true(plans->at[expected].total > budget);
+        expected = t->chosen;
     }
-    for (size_t i = 0; onv_analysis_checkpoint(analysis, i, &info); i++) {
-        n_chosen += info.chosen;
-        if (info.chosen != (i == expected))
-            fail_msg("%s, budget %ju: %s (%zu) is %schosen", q->sample, (uintmax_t)budget,
-                     info.name, i, info.chosen ? "" : "not ");
-    }
-    assert_int_equal(n_chosen, 1);
-    onv_training_info training;
-    onv_fit_info fit;
-    assert_true(onv_analysis_training(analysis, &training));
-    assert_true(onv_analysis_fit(analysis, &fit));
-    assert_int_equal(training.reserved_peak_bytes, plans->at[expected].reserved_peak_bytes);
-    assert_int_equal(training.saved_activation_bytes, plans->at[expected].saved_activation_bytes);
-    assert_int_equal(training_of(analysis).total_high, plans->totals[expected]);
-    assert_int_equal(fit.fits, plans->totals[expected] <= budget);
+    if (t->chosen != expected)
+        fail_msg("%s, budget %ju: %s is chosen, not %s", q->sample, (uintmax_t)budget,
+                 t->plans[t->chosen].name, t->plans[expected].name);
+    assert_int_equal(t->figures.reserved_peak_bytes, plans->at[expected].reserved);
+    assert_int_equal(t->figures.saved_activation_bytes, plans->at[expected].saved);
+    assert_int_equal(training_of(analysis)->total_bytes.high, plans->at[expected].total);
+    assert_int_equal(analysis->fit.all.fits, plans->at[expected].total <= budget);
     onv_analysis_destroy(analysis);
 }
 
@@ -147,11 +141,10 @@ static void the_cheapest_that_fits_is_chosen(void **state)
         onv_analysis *analysis = ask(&questions[k], 0, false);
         list_plans(analysis, &plans);
         onv_analysis_destroy(analysis);
-        for (size_t i = 0; i < plans.count; i++) assert_false(plans.at[i].chosen);
         size_t step = OF_ALIKE * (plans.count / 6 + 1); /* of long fronts some */
         for (size_t i = 0; i < plans.count; i += step)
             for (uint64_t more = 0; more < 3; more++)
-                expect_choice(&questions[k], &plans, plans.totals[i] - 1 + more);
+                expect_choice(&questions[k], &plans, plans.at[i].total - 1 + more);
         expect_choice(&questions[k], &plans, 1);
         expect_choice(&questions[k], &plans, UINT64_MAX / 2);
     }
@@ -165,14 +158,12 @@ static void the_empty_plan_is_training_without_plans(void **state)
     onv_analysis *without = ask(&q, 0, false);
     q.checkpoint = "blocks,none";
     onv_analysis *with = ask(&q, 0, false);
-    onv_training_info info;
-    onv_checkpoint_info plan;
-    assert_true(onv_analysis_training(without, &info));
-    assert_true(onv_analysis_checkpoint(with, 1, &plan));
-    assert_string_equal(plan.name, "none");
-    assert_int_equal(plan.peak_bytes, info.peak_bytes);
-    assert_int_equal(plan.allocated_peak_bytes, info.allocated_peak_bytes);
-    assert_int_equal(plan.reserved_peak_bytes, info.reserved_peak_bytes);
+    const onv_training_figures *info = &without->training.figures;
+    const onv_training_plan *plan = &with->training.plans[1];
+    assert_string_equal(plan->name, "none");
+    assert_int_equal(plan->figures.peak_bytes, info->peak_bytes);
+    assert_int_equal(plan->figures.allocated_peak_bytes, info->allocated_peak_bytes);
+    assert_int_equal(plan->figures.reserved_peak_bytes, info->reserved_peak_bytes);
     onv_analysis_destroy(with);
     onv_analysis_destroy(without);
 }
@@ -183,7 +174,7 @@ static uint64_t total_at(question q, int64_t batch, uint64_t budget)
 {
     q.batch = batch;
     onv_analysis *analysis = ask(&q, budget, false);
-    uint64_t total = training_of(analysis).total_high;
+    uint64_t total = training_of(analysis)->total_bytes.high;
     onv_analysis_destroy(analysis);
     return total;
 }
@@ -191,10 +182,9 @@ static uint64_t total_at(question q, int64_t batch, uint64_t budget)
 static int64_t largest(const question *q, uint64_t budget)
 {
     onv_analysis *analysis = ask(q, budget, true);
-    onv_fit_info fit;
-    assert_true(onv_analysis_fit(analysis, &fit));
+    int64_t most = analysis->fit.all.max_batch;
     onv_analysis_destroy(analysis);
-    return fit.max_batch;
+    return most;
 }
 
 /* It fits, one more does not; and of several plans the best one's counts. */

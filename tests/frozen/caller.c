@@ -25,25 +25,14 @@ static void print_tensors(const onv_analysis *a)
     if (onv_analysis_tensor(a, n / 2, &t)) printf("%s %s %s\n", t.name, t.dtype, t.shape);
 }
 
-static void print_runtimes(const onv_analysis *a)
+static void print_answer(const onv_analysis *a)
 {
-    onv_runtime_info r;
-    for (size_t i = 0; onv_analysis_runtime(a, i, &r); i++)
-        printf("%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %d\n",
-               r.name, r.weight_bytes, r.activation_bytes, r.held_bytes, r.driver_bytes,
-               r.total_low, r.total_high, r.out_of_memory);
-}
-
-static void print_training(const onv_analysis *a)
-{
-    onv_training_info t;
-    onv_checkpoint_info plan;
-    if (onv_analysis_training(a, &t))
-        printf("%s %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", t.optimizer, t.loss, t.gradient_bytes,
-               t.saved_activation_bytes, t.peak_bytes);
-    for (size_t i = 0; onv_analysis_checkpoint(a, i, &plan); i++)
-        printf("%s %" PRIu64 " %" PRIu64 " %zu %d\n", plan.name, plan.peak_bytes,
-               plan.recompute_macs, plan.segments, plan.chosen);
+    onv_answer_runtime_info r;
+    onv_figure figure;
+    for (size_t i = 0; onv_analysis_answer_runtime(a, i, &r); i++)
+        printf("%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", r.name, r.low_bytes,
+               r.high_bytes, r.weight_bytes, r.library_bytes, r.set_by);
+    for (size_t i = 0; onv_analysis_figure(a, i, &figure); i++) PRINT(figure.what, figure.bytes);
 }
 
 static void print_devices(const onv_analysis *a)
@@ -94,8 +83,7 @@ int main(int argc, char **argv)
     PRINT("macs", sums.macs);
     PRINT("weights", sums.parameter_bytes);
     print_tensors(a);
-    print_runtimes(a);
-    print_training(a);
+    print_answer(a);
     print_devices(a);
     size_t bytes = 0;
     onv_report_options how = onv_report_options_default();

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "alloc/trace_csv.h"
+#include "api/analysis.h"
 #include "base/strings.h"
 #include "fuzz/hold.h"
 #include "infer/driver.h"
@@ -80,16 +81,11 @@ static void read_everything(const onv_analysis *analysis)
         unknown += info.live && info.bytes == ONV_SIZE_UNKNOWN;
     }
     hold(!summary.sized || unknown == 0);
-    for (size_t i = 0; i < onv_analysis_runtime_count(analysis); i++) {
-        onv_runtime_info info;
-        hold(onv_analysis_runtime(analysis, i, &info));
-        hold(info.total_low <= info.total_high);
-    }
-    for (size_t i = 0; i < onv_analysis_diagnostic_count(analysis); i++) {
-        onv_diagnostic d;
-        hold(onv_analysis_diagnostic(analysis, i, &d));
+    for (size_t i = 0; i < analysis->n_runtimes; i++)
+        hold(analysis->runtimes[i].total_bytes.low <= analysis->runtimes[i].total_bytes.high);
+    onv_diagnostic d;
+    for (size_t i = 0; onv_analysis_diagnostic(analysis, i, &d); i++)
         hold(d.message != NULL && d.code != NULL && d.node != NULL);
-    }
 }
 
 static void check_json(const text *t)
@@ -194,15 +190,11 @@ static onv_options draw_options(const uint8_t *data, size_t size)
 static bool is_small(const onv_analysis *analysis)
 {
     const uint64_t most = (uint64_t)8 << 20;
-    onv_summary summary = {0};
-    onv_runtime_info runtime;
-    onv_checkpoint_info plan;
-    onv_analysis_summary(analysis, &summary);
-    for (size_t i = 0; onv_analysis_runtime(analysis, i, &runtime); i++)
-        if (runtime.held_bytes > most) return false;
-    for (size_t i = 0; onv_analysis_checkpoint(analysis, i, &plan); i++)
-        if (plan.reserved_peak_bytes > most) return false;
-    return summary.sized;
+    for (size_t i = 0; i < analysis->n_runtimes; i++)
+        if (analysis->runtimes[i].held_bytes > most) return false;
+    for (size_t i = 0; i < analysis->training.n_plans; i++)
+        if (analysis->training.plans[i].figures.reserved_peak_bytes > most) return false;
+    return analysis->live.unknown == 0;
 }
 
 static onv_analysis *try_analysis(const uint8_t *data, size_t size, const onv_options *options)
@@ -247,12 +239,11 @@ static void bind_inputs(onv_options *options, bound_shapes *to, const onv_analys
 /* NULL where the model is refused. */
 static onv_analysis *analyse(const uint8_t *data, size_t size, const onv_options *options)
 {
-    onv_replay_info info;
     onv_analysis *analysis = try_analysis(data, size, options);
     if (analysis == NULL) return NULL;
     read_everything(analysis);
-    if (onv_analysis_replay(analysis, &info))
-        hold(info.agrees && !info.out_of_memory && info.faults == 0);
+    const onv_replays *replays = &analysis->replays;
+    hold(replays->kind == NULL || (replays->agrees && !replays->out_of_memory));
     write_reports(analysis, draw_from(data, size, 2) & 1);
     return analysis;
 }

@@ -45,13 +45,13 @@ last_field() {
         inside && /;/ { last = $0; sub(/;.*/, ";", last) }
         END { print last }' "$present"
 }
-for struct in onv_options onv_limits onv_summary onv_report_options onv_training_info; do
+for struct in onv_options onv_limits onv_summary onv_report_options onv_answer_runtime_info; do
     less "$struct" "$(last_field "$struct")"
     run older "$scratch/less.h"
     diff "$scratch/present.txt" "$scratch/older.txt" || { echo "older header: $struct"; exit 1; }
 done
 for middle in 'onv_options|  const char *order;' 'onv_limits|  uint64_t attr_elems;' 'onv_summary|  uint64_t trainable;' \
-    'onv_runtime_info|  const char *summary;' 'onv_gpu_info|  uint64_t nominal_bytes;'; do
+    'onv_answer_runtime_info|  uint64_t context_low, context_high;' 'onv_gpu_info|  uint64_t nominal_bytes;'; do
     less "${middle%%|*}" "${middle#*|}"
     run other "$scratch/less.h"
     ! cmp -s "$scratch/present.txt" "$scratch/other.txt" || { echo "not found: $middle"; exit 1; }

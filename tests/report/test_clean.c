@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/capture.h"
 #include "report/clean.h"
 #include "report/csv.h"
+#include "support/capture.h"
 
 static void expect_clean(const char *text, onv_clean_mode mode, const char *expected)
 {

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/capture.h"
+#include "api/analysis.h"
+#include "support/capture.h"
 #include "support/nested.h"
 #include "support/onnx_writer.h"
 
@@ -206,10 +207,9 @@ static uint64_t dumped_height(const onv_analysis *a)
         if (size > 0 && offset + size > height) height = offset + size;
     }
     free(text);
-    onv_runtime_info arena = {.name = ""};
-    for (size_t i = 0; strcmp(arena.name, "arena") != 0; i++)
-        assert_true(onv_analysis_runtime(a, i, &arena));
-    assert_int_equal(height, arena.activation_bytes);
+    for (size_t i = 0; i < a->n_runtimes; i++)
+        if (strcmp(a->runtimes[i].runtime->name, "arena") == 0)
+            assert_int_equal(height, a->runtimes[i].activation_bytes);
     return height;
 }
 
@@ -306,12 +306,11 @@ static void the_plan_is_aligned(void **state)
         options.align = align;
         options.runtimes = "arena";
         onv_analysis *a = model_analyse(m, &options);
-        onv_runtime_info arena;
-        assert_true(onv_analysis_runtime(a, 0, &arena));
-        assert_int_equal(arena.weight_bytes, 1024);
+        const onv_runtime_result *arena = &a->runtimes[0];
+        assert_int_equal(arena->weight_bytes, 1024);
         /* The weight below and four values at once. */
         uint64_t each = align > 1024 ? align : 1024;
-        assert_int_equal(arena.held_bytes, 5 * each);
+        assert_int_equal(arena->held_bytes, 5 * each);
         char *text = report_text(a, ONV_FORMAT_DUMP_PLAN, NULL);
         for (const char *at = text; (at = strchr(at, '\n')) != NULL && at[1] != '\0';) {
             const char *end = strchr(++at, '\n'), *offset = end;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
-#include "report/capture.h"
+#include "support/capture.h"
 #include "support/onnx_writer.h"
 
 #ifdef ONV_FAULT_INJECTION

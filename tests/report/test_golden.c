@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/capture.h"
+#include "support/capture.h"
 
 typedef struct text_file {
     char *text;

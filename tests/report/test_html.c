@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/capture.h"
+#include "support/capture.h"
 #include "support/onnx_writer.h"
 
 static const char *const hostile[] = {

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/capture.h"
 #include "report/json.h"
+#include "support/capture.h"
 #include "support/onnx_writer.h"
 
 static json_t *parse(const char *text)

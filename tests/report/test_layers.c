@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/capture.h"
+#include "support/capture.h"
 #include "support/nested.h"
 
 static char *layers_of(model *m, unsigned depth)

@@ -11,7 +11,7 @@
 
 #include "base/heap.h"
 #include "load/wire.h"
-#include "report/capture.h"
+#include "support/capture.h"
 #include "support/onnx_writer.h"
 
 enum { GRAPH = 7, MODEL_NOTE = 14, NODE = 1, INITIALIZER = 5, VALUE_INFO = 13 };

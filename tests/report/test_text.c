@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/capture.h"
+#include "support/capture.h"
 #include "support/onnx_writer.h"
 
 /* x (1 KiB) -> a (1 KiB) -> b (1 KiB); y = a + b + x: the peak of 4 KiB is at step 2. */

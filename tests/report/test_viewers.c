@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/capture.h"
 #include "report/pickle.h"
 #include "report/report.h"
+#include "support/capture.h"
 #include "support/onnx_writer.h"
 
 enum { LONG_NAME = 65000 };

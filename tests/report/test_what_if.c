@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/capture.h"
+#include "api/analysis.h"
+#include "support/capture.h"
 #include "support/onnx_writer.h"
 
 static json_t *json_of(const onv_analysis *a)
@@ -46,15 +47,12 @@ static void refuses(model *m, const onv_options *options, const char *part)
 
 /* --- Weights ----------------------------------------------------------------------------------- */
 
-static onv_runtime_info runtime_of(const onv_analysis *a, const char *name)
+static const onv_runtime_result *runtime_of(const onv_analysis *a, const char *name)
 {
-    onv_runtime_info info = {0};
-    for (size_t i = 0; i < onv_analysis_runtime_count(a); i++) {
-        assert_true(onv_analysis_runtime(a, i, &info));
-        if (strcmp(info.name, name) == 0) return info;
-    }
+    for (size_t i = 0; i < a->n_runtimes; i++)
+        if (strcmp(a->runtimes[i].runtime->name, name) == 0) return &a->runtimes[i];
     fail_msg("no runtime '%s'", name);
-    return info;
+    return NULL;
 }
 
 /* Three layers: MatMul, Gemm with a bias, MatMul with a transposed weight; a table, and one that is a layer,
@@ -116,7 +114,7 @@ static void weights_of_products_have_fewer_bits(void **state)
         assert_int_equal(number(q, "left_bytes"), left);
         assert_int_equal(number(q, "left_table_bytes"), 4 * 50 * 128);
         assert_int_equal(number(json_object_get(root, "parameters"), "bytes"), bytes + left);
-        assert_int_equal(runtime_of(a, "ideal").weight_bytes, bytes + left);
+        assert_int_equal(runtime_of(a, "ideal")->weight_bytes, bytes + left);
         char *text = report_text(a, ONV_FORMAT_MARKDOWN, NULL);
         expect_contains(text, "3 matrices of products");
         free(text);
@@ -193,10 +191,10 @@ static void onnx_runtime_counts_its_own_operators(void **state)
         onv_analysis *a = model_analyse(by_hand, &options);
         options.weights = nf4 == 1 ? "nf4" : "int4";
         onv_analysis *b = model_analyse(m, &options);
-        onv_runtime_info x = runtime_of(a, "ort"), y = runtime_of(b, "ort");
-        assert_int_equal(x.weight_bytes, y.weight_bytes);
-        assert_int_equal(x.held_bytes, y.held_bytes);
-        assert_int_equal(x.weight_bytes, nf4 == 1 ? 16384 + 2048 : 16384 + 1024 + 256);
+        const onv_runtime_result *x = runtime_of(a, "ort"), *y = runtime_of(b, "ort");
+        assert_int_equal(x->weight_bytes, y->weight_bytes);
+        assert_int_equal(x->held_bytes, y->held_bytes);
+        assert_int_equal(x->weight_bytes, nf4 == 1 ? 16384 + 2048 : 16384 + 1024 + 256);
         onv_analysis_destroy(a);
         onv_analysis_destroy(b);
         model_free(by_hand);
@@ -342,7 +340,6 @@ static void one_buffer_is_in_the_range_of_orders(void **state)
     (void)state;
     static const onv_dim_binding dims[] = {{"sequence", 1}, {"past", 1023}, {"total", 1024}};
     onv_options options = onv_options_default();
-    onv_runtime_info info;
     onv_analysis *a;
     options.batch = 64;
     options.dims = dims;
@@ -352,9 +349,8 @@ static void one_buffer_is_in_the_range_of_orders(void **state)
     assert_int_equal(
         onv_analysis_new(ONV_SOURCE_DIR "/samples/llama-attention.onnx", &options, &a, NULL),
         ONV_OK);
-    assert_true(onv_analysis_runtime(a, 0, &info));
-    assert_true(info.low_bytes <= info.held_bytes);
-    assert_true(info.total_low <= info.total_high);
+    assert_true(a->runtimes[0].low_bytes <= a->runtimes[0].held_bytes);
+    assert_true(a->runtimes[0].total_bytes.low <= a->runtimes[0].total_bytes.high);
     onv_analysis_destroy(a);
 }
 

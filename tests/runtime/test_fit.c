@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "api/analysis.h"
 #include "runtime/fit.h"
 #include "support/onnx_writer.h"
 
@@ -47,10 +48,9 @@ static model *growing(const char *input)
     return m;
 }
 
-static onv_fit_info fit_of(model *m, const char *runtime, uint64_t budget, unsigned margin,
-                           int64_t batch)
+static onv_fit_of fit_of(model *m, const char *runtime, uint64_t budget, unsigned margin,
+                         int64_t batch)
 {
-    onv_fit_info info;
     onv_options options = onv_options_default();
     options.runtimes = runtime;
     options.budget = budget;
@@ -58,7 +58,7 @@ static onv_fit_info fit_of(model *m, const char *runtime, uint64_t budget, unsig
     options.batch = batch;
     options.max_batch = batch == 0;
     onv_analysis *a = model_analyse(m, &options);
-    assert_true(onv_analysis_fit(a, &info));
+    onv_fit_of info = a->fit.all;
     onv_analysis_destroy(a);
     return info;
 }
@@ -98,9 +98,9 @@ static void all_runtimes_have_to_fit(void **state)
 {
     (void)state;
     model *m = growing("f32[batch,1024]");
-    onv_fit_info ideal = fit_of(m, "ideal", UINT64_C(1) << 30, 0, 0);
-    onv_fit_info torch = fit_of(m, "torch", UINT64_C(1) << 30, 0, 0);
-    onv_fit_info both = fit_of(m, "ideal,torch", UINT64_C(1) << 30, 0, 0);
+    onv_fit_of ideal = fit_of(m, "ideal", UINT64_C(1) << 30, 0, 0);
+    onv_fit_of torch = fit_of(m, "torch", UINT64_C(1) << 30, 0, 0);
+    onv_fit_of both = fit_of(m, "ideal,torch", UINT64_C(1) << 30, 0, 0);
     assert_true(torch.max_batch < ideal.max_batch);
     assert_int_equal(both.max_batch, torch.max_batch);
     model_free(m);

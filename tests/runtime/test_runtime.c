@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "api/analysis.h"
 #include "runtime/global_savings.h"
 #include "support/flow.h"
 
@@ -263,14 +264,13 @@ static void workspaces_of_torch_are_allocated(void **state)
 
 /* --- Precision --------------------------------------------------------------------------------- */
 
-static onv_runtime_info with_precision(model *m, onv_precision precision)
+static onv_runtime_result with_precision(model *m, onv_precision precision)
 {
-    onv_runtime_info info;
     onv_options options = onv_options_default();
     options.precision = precision;
     options.runtimes = "ideal";
     onv_analysis *a = model_analyse(m, &options);
-    assert_true(onv_analysis_runtime(a, 0, &info));
+    onv_runtime_result info = a->runtimes[0];
     onv_analysis_destroy(a);
     return info;
 }
@@ -286,7 +286,7 @@ static void precision_casts_weights_and_activations_apart(void **state)
     model_node(m, "Relu", "1", "a", "y", "");
     model_output(m, "y", "f32");
     /* float32: the table and the float16 weight as they are; ids 64 and a 512, then a and y. */
-    onv_runtime_info r = with_precision(m, ONV_PRECISION_AS_EXPORTED);
+    onv_runtime_result r = with_precision(m, ONV_PRECISION_AS_EXPORTED);
     assert_int_equal(r.weight_bytes, 6400 + 32);
     assert_int_equal(r.activation_bytes, 1024);
     /* All floats are cast, in whichever direction; integers are not. */
@@ -320,7 +320,7 @@ static void what_networks_cast_themselves_stays(void **state)
                  {ONV_PRECISION_FP16, 512, 1024},
                  {ONV_PRECISION_FP32, 1024, 1024}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        onv_runtime_info r = with_precision(m, cases[i].precision);
+        onv_runtime_result r = with_precision(m, cases[i].precision);
         assert_int_equal(r.weight_bytes, cases[i].weights);
         assert_int_equal(r.activation_bytes, cases[i].activations);
     }

@@ -1,5 +1,6 @@
 /* Snapshots of PyTorch's memory: those that its CUDA build wrote over a substitute for the driver, with what it counted itself
  * (torch.cuda.memory_stats), this program's own, and files that are none. */
+#include "api/analysis.h"
 #include "snapshot/snapshot.h"
 
 #include <stdio.h>
@@ -91,7 +92,6 @@ static void own_snapshots_are_read(void **state)
     (void)state;
     onv_options options = onv_options_default();
     onv_analysis *analysis;
-    onv_training_info training;
     onv_error error;
     options.batch = 8;
     options.train = "adamw";
@@ -105,11 +105,11 @@ static void own_snapshots_are_read(void **state)
     assert_int_equal(onv_report(&one, 1, ONV_FORMAT_MEMORY_VIZ, NULL, keep, t, &error), ONV_OK);
     onv_snapshot s;
     assert_int_equal(parse(&s, t->at, t->size, &error), ONV_OK);
-    assert_true(onv_analysis_training(analysis, &training));
+    const onv_training_figures *training = &analysis->training.figures;
     assert_int_equal(s.n_devices, 2);
     assert_true(s.has_history);
-    assert_int_equal(s.allocated_peak, training.allocated_peak_bytes);
-    assert_int_equal(s.reserved_peak, training.reserved_peak_bytes);
+    assert_int_equal(s.allocated_peak, training->allocated_peak_bytes);
+    assert_int_equal(s.reserved_peak, training->reserved_peak_bytes);
     onv_snapshot_cleanup(&s);
     free(t);
     onv_analysis_destroy(analysis);

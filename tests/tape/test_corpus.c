@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/analysis.h"
 #include "onnxvram/onnxvram.h"
 
 enum { BATCH = 4 };
@@ -38,9 +39,8 @@ static onv_analysis *analyse(const char *file, const char *loss)
 static void keeps(const char *file, const char *loss, uint64_t bytes)
 {
     enum { PER_MILLE = 1000 };
-    onv_training_info info;
     onv_analysis *analysis = analyse(file, loss);
-    assert_true(onv_analysis_training(analysis, &info));
+    onv_training_figures info = analysis->training.figures;
     uint64_t low = bytes - 2 * bytes / PER_MILLE, high = bytes + 2 * bytes / PER_MILLE;
     assert_in_range(info.saved_activation_bytes, low, high);
     onv_analysis_destroy(analysis);
@@ -50,9 +50,8 @@ static void keeps(const char *file, const char *loss, uint64_t bytes)
 static void takes(const char *file, const char *loss, uint64_t bytes)
 {
     enum { PER_MILLE = 1000 };
-    onv_training_info info;
     onv_analysis *analysis = analyse(file, loss);
-    assert_true(onv_analysis_training(analysis, &info));
+    onv_training_figures info = analysis->training.figures;
     assert_in_range(info.peak_bytes, bytes - 5 * bytes / PER_MILLE, bytes + 5 * bytes / PER_MILLE);
     onv_analysis_destroy(analysis);
 }
@@ -61,8 +60,8 @@ static bool has_warning(onv_analysis *analysis, const char *code)
 {
     onv_diagnostic d;
     bool found = false;
-    for (size_t i = 0; i < onv_analysis_diagnostic_count(analysis); i++)
-        if (onv_analysis_diagnostic(analysis, i, &d) && strcmp(d.code, code) == 0) found = true;
+    for (size_t i = 0; onv_analysis_diagnostic(analysis, i, &d); i++)
+        found |= strcmp(d.code, code) == 0;
     onv_analysis_destroy(analysis);
     return found;
 }
@@ -161,16 +160,15 @@ static void exported_masks_do_not_run(void **state)
 }
 
 /* Of inference: the least and the most that may be allocated, and what is. */
-static onv_runtime_info infer_at(const char *file, int64_t batch)
+static onv_runtime_result infer_at(const char *file, int64_t batch)
 {
-    onv_runtime_info info;
     onv_analysis *analysis = analyse_at(file, batch, NULL, NULL);
-    assert_true(onv_analysis_runtime(analysis, 0, &info));
+    onv_runtime_result info = analysis->runtimes[0];
     onv_analysis_destroy(analysis);
     return info;
 }
 
-static onv_runtime_info infer(const char *file)
+static onv_runtime_result infer(const char *file)
 {
     return infer_at(file, BATCH);
 }
@@ -223,11 +221,12 @@ static void the_fast_path_has_what_it_normalized(void **state)
 static void lists_have_two_ends(void **state)
 {
     enum { ALLOCATED = 2136576 };
-    onv_runtime_info info = infer("tape/programs/fpn.archive");
+    onv_runtime_result info = infer("tape/programs/fpn.archive");
     (void)state;
-    assert_true(info.least_peak_bytes < ALLOCATED);
-    assert_true(info.locals_peak_bytes > ALLOCATED);
-    assert_true(info.total_high - info.total_low > info.context_high - info.context_low);
+    assert_true(info.allocated_ends.low < ALLOCATED);
+    assert_true(info.allocated_ends.high > ALLOCATED);
+    assert_true(info.total_bytes.high - info.total_bytes.low >
+                info.context_bytes.high - info.context_bytes.low);
 }
 
 /* Names of several results hold what the module around them gave a name, whether something reads it or not. */
@@ -235,8 +234,8 @@ static void several_results_have_names(void **state)
 {
     enum { TENSORS = 2572976 };
     (void)state;
-    assert_in_range(TENSORS, infer("tape/programs/perceiver.archive").least_tensor_bytes,
-                    infer("tape/programs/perceiver.archive").most_tensor_bytes);
+    assert_in_range(TENSORS, infer("tape/programs/perceiver.archive").tensor_ends.low,
+                    infer("tape/programs/perceiver.archive").tensor_ends.high);
 }
 
 /* What is computed of parameters alone may be an attribute of its module in evaluation, as biases of attention in tiny_vit are. */
@@ -244,7 +243,7 @@ static void computed_parameters_may_be_kept(void **state)
 {
     enum { AT_2 = 634599864 };
     (void)state;
-    assert_int_equal(infer_at("tape/programs/tiny_vit_21m_512.archive", 2).most_tensor_bytes, AT_2);
+    assert_int_equal(infer_at("tape/programs/tiny_vit_21m_512.archive", 2).tensor_ends.high, AT_2);
 }
 
 /* Weights with noise, in training mode alone. */
@@ -271,7 +270,7 @@ static void cosines_expand_both(void **state)
     keeps("tape/programs/wav2vec.archive", "none", 2305496);
     takes("tape/programs/wav2vec.archive", "none", 3510284);
     /* Inference: PyTorch has its norms and quotients until it returns. 4 bytes are a scalar's. */
-    assert_int_equal(infer_at("tape/programs/wav2vec.archive", 6).most_tensor_bytes, 1833756 - 4);
+    assert_int_equal(infer_at("tape/programs/wav2vec.archive", 6).tensor_ends.high, 1833756 - 4);
 }
 
 /* An archive has neither checkpoints nor the backward of an autograd.Function: lines of the network show that it had. */

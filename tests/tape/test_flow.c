@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/analysis.h"
 #include "onnxvram/onnxvram.h"
 
 static onv_status analyse(const char *train, onv_analysis **analysis, onv_error *err)
@@ -27,11 +28,9 @@ static void branches_are_alternatives(void **state)
 {
     onv_analysis *analysis;
     onv_error err = {0};
-    onv_runtime_info info;
     (void)state;
     assert_int_equal(analyse(NULL, &analysis, &err), ONV_OK);
-    assert_true(onv_analysis_runtime(analysis, 0, &info));
-    assert_true(info.tensor_peak_bytes > 0);
+    assert_true(analysis->runtimes[0].tensor_peak_bytes > 0);
     onv_analysis_destroy(analysis);
     assert_int_equal(analyse("adamw", &analysis, &err), ONV_ERR_USAGE);
     assert_non_null(strstr(err.message, "training through torch.cond is not sized"));

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/analysis.h"
 #include "onnxvram/onnxvram.h"
 
 typedef struct row {
@@ -57,9 +58,8 @@ static bool analyse(const row *r, const char *suffix, const char *train, const c
 static bool check_kept(const row *r, const char *suffix)
 {
     onv_analysis *analysis;
-    onv_training_info info;
     if (!analyse(r, suffix, "momentum", "none", &analysis)) return true;
-    assert_true(onv_analysis_training(analysis, &info));
+    onv_training_figures info = analysis->training.figures;
     bool good = is_close(info.saved_activation_bytes, r->kept);
     if (!good)
         print_message("%s%s %s: keeps %llu bytes, measured %llu\n", r->name, suffix, r->amp,
@@ -71,9 +71,8 @@ static bool check_kept(const row *r, const char *suffix)
 static bool check_peak(const row *r, const char *suffix, const char *optimizer, uint64_t truth)
 {
     onv_analysis *analysis;
-    onv_training_info info;
     if (has_estimates(r) || !analyse(r, suffix, optimizer, "mse", &analysis)) return true;
-    assert_true(onv_analysis_training(analysis, &info));
+    onv_training_figures info = analysis->training.figures;
     bool good = is_close(info.allocated_peak_bytes, truth);
     if (!good)
         print_message("%s%s %s, %s: %llu bytes, measured %llu\n", r->name, suffix, r->amp,
@@ -87,11 +86,10 @@ static bool check_peak(const row *r, const char *suffix, const char *optimizer, 
 static bool check_inference(const row *r)
 {
     onv_analysis *analysis;
-    onv_runtime_info info;
     if (r->inference == 0 || strcmp(r->amp, "-") != 0 ||
         !analyse(r, ".recorded", NULL, NULL, &analysis))
         return true;
-    assert_true(onv_analysis_runtime(analysis, 0, &info));
+    onv_runtime_result info = analysis->runtimes[0];
     bool good = is_close(info.allocated_peak_bytes, r->inference);
     if (!good)
         print_message("%s, inference: %llu bytes, measured %llu\n", r->name,

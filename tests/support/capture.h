@@ -1,6 +1,6 @@
 /* Reports caught in memory. */
-#ifndef ONV_TESTS_REPORT_CAPTURE_H
-#define ONV_TESTS_REPORT_CAPTURE_H
+#ifndef ONV_TESTS_SUPPORT_CAPTURE_H
+#define ONV_TESTS_SUPPORT_CAPTURE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,6 +15,9 @@ typedef struct capture {
 
 bool capture_write(void *context, const char *text, size_t bytes);
 void capture_free(capture *caught);
+
+/* Counts the bytes alone, in a size_t. */
+bool capture_size(void *count, const char *text, size_t bytes);
 
 /* The report of one analysis; fails the test where it fails. Free the text. */
 char *report_text(const onv_analysis *analysis, onv_format format,

@@ -1,4 +1,4 @@
-#include "report/capture.h"
+#include "support/capture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,6 +21,13 @@ bool capture_write(void *context, const char *text, size_t bytes)
     memcpy(caught->text + caught->length, text, bytes);
     caught->length += bytes;
     caught->text[caught->length] = '\0';
+    return true;
+}
+
+bool capture_size(void *count, const char *text, size_t bytes)
+{
+    (void)text;
+    *(size_t *)count += bytes;
     return true;
 }
 
