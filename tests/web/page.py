@@ -15,7 +15,8 @@ import onnx_bytes
 
 BOUND = {
     "resnet50.onnx": ["--batch", "4"],
-    "unet-train.onnx": ["--batch", "2", "-d", "height=64", "-d", "width=64", "--train", "adam", "--checkpoint", "all"],
+    "unet-train.onnx": ["--batch", "2", "-d", "height=64", "-d", "width=64", "--train", "adam", "--checkpoint", "all", "--budget", "2GiB",
+                        "--max-batch"],
     "resnet18-train.onnx": ["--batch", "2", "--train", "sgd", "--budget", "T4,H100"],
     "vit-small-train.onnx": ["--batch", "4", "--train", "adam", "--budget", "T4,RTX 4090,A100 40GB,H100,H200", "--max-batch"],
     "mobilenet_v2-train.onnx": ["--batch", "64", "--train", "sgd", "--budget", "2GiB"],
@@ -239,9 +240,13 @@ def slider(page, model):
 
 
 def plans(page, model):
-    """Each plan's dot shows its timeline, whose peak is the plan's."""
+    """Each plan's dot shows its timeline, whose peak is the plan's; its row says how large a batch may be."""
     dots = page.locator("#plans circle.plan")
     assert dots.count() == len(model["training"]["plans"])
+    assert page.text_content("#plans th:last-child") == "max batch"
+    for plan, text in zip(model["training"]["plans"], page.locator("#plans tbody td:last-child").all_text_contents(), strict=True):
+        more = f" ({plan['max_batch_by_release']:,} if cached memory is returned)" if "max_batch_by_release" in plan else ""
+        assert text == (f"{plan['max_batch']:,}" if "max_batch" in plan else "none found") + more, text
     dots.nth(1).click()
     until(page, "page.state.execution.plan === 1")
     dots.nth(2).focus()
@@ -303,7 +308,7 @@ def hostile(t):
 PHONES = [ # models and options: several runtimes, training, budgets, free dims, comparisons
     (["resnet50.onnx"], ["--batch", "4", "--budget", "T4,A10G,H100"]),
     (["resnet18-train.onnx"], ["--batch", "2", "--train", "sgd", "--budget", "T4,H100", "--max-batch"]),
-    (["unet-train.onnx"], BOUND["unet-train.onnx"] + ["--budget", "T4"]),
+    (["unet-train.onnx"], BOUND["unet-train.onnx"]),
     (["resnet18.onnx"], ["--batch", "8", "--runtime", "ort", "--ort-advise"]),
     (["bert.onnx"], ["--batch", "4", "-d", "sequence=128", "--budget", "T4"]),
     (["llama.onnx"], []),
