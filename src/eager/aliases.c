@@ -128,6 +128,17 @@ static uint32_t name_until(const onv_naming *n, const onv_statement *s, onv_word
     return n->calls->at.at[s->call].last_op;
 }
 
+uint32_t onv_naming_names_until(const onv_naming *n, const onv_statement *s)
+{
+    onv_words list = s->targets, name;
+    uint32_t last = s->last_op;
+    while (onv_words_next(&list, &name)) {
+        uint32_t until = name_until(n, s, name);
+        if (until > last) last = until;
+    }
+    return last;
+}
+
 /* `context, weights = attend(x)`; or `found = attend(x)`, of which a later line takes `found[0]`. */
 bool onv_naming_gets_several(const onv_naming *n, const onv_statement *s)
 {

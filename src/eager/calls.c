@@ -228,7 +228,7 @@ static void find_uses(holding *h)
 }
 
 onv_status onv_calls_hold(const onv_model *model, const onv_calls *calls, const onv_eager *eager,
-                          bool upper_end, onv_arena *arena, uint32_t **held, onv_error *err)
+                          onv_held_end end, onv_arena *arena, uint32_t **held, onv_error *err)
 {
     size_t n = eager->storages.count;
     bool *told = ONV_ARENA_ARRAY(arena, bool, eager->ops.count);
@@ -242,12 +242,14 @@ onv_status onv_calls_hold(const onv_model *model, const onv_calls *calls, const 
     for (uint32_t i = 0; i < eager->ops.count; i++)
         for (uint32_t k = 0; k < eager->ops.at[i].n_in; k++)
             hold_argument(&h, eager->tensors.at[eager->ops.at[i].in[k].tensor].storage, i);
-    ONV_TRY(onv_names_hold(model, calls, eager, upper_end, arena, h.held, told, err));
+    *held = h.held;
+    if (end == ONV_HELD_LEAST) return ONV_OK;
+    bool is_most = end == ONV_HELD_MOST;
+    ONV_TRY(onv_names_hold(model, calls, eager, is_most, arena, h.held, told, err));
     for (uint32_t i = 0; i < n; i++) {
         if (h.made_by[i] == NOT_MADE) continue;
-        bool has_name = eager->storages.at[i].is_given || (upper_end && !told[h.made_by[i]]);
+        bool has_name = eager->storages.at[i].is_given || (is_most && !told[h.made_by[i]]);
         if (has_name) hold_name(&h, i);
     }
-    *held = h.held;
     return ONV_OK;
 }

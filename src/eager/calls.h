@@ -44,9 +44,14 @@ onv_status onv_calls_find(const onv_model *model, const onv_eager *eager, onv_ar
                           onv_calls *calls, onv_error *err);
 void onv_calls_cleanup(onv_calls *calls);
 
-/* By storage: the last operation at which a call still holds it; 0: none does. `upper_end`: names that
- * nothing tells of hold what they can. */
+typedef enum onv_held_end {
+    ONV_HELD_LEAST, /* by calls alone, whose arguments are certain */
+    ONV_HELD_TOLD,  /* by the names that lines bind, too */
+    ONV_HELD_MOST,  /* names that nothing tells of hold what they can */
+} onv_held_end;
+
+/* By storage: the last operation at which a call still holds it; 0: none does. */
 onv_status onv_calls_hold(const onv_model *model, const onv_calls *calls, const onv_eager *eager,
-                          bool upper_end, onv_arena *arena, uint32_t **held, onv_error *err);
+                          onv_held_end end, onv_arena *arena, uint32_t **held, onv_error *err);
 
 #endif

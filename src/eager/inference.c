@@ -37,11 +37,14 @@ static onv_status find_holders(onv_simulation *s, const onv_lower_options *how, 
     if (*held == NULL) return onv_fail_memory(err);
     for (uint32_t i = 0; i < s->eager->storages.count && s->eager->was_recorded; i++)
         (*held)[i] = s->eager->storages.at[i].held_until;
-    if (how->graph_module || how->least || s->eager->was_recorded) return ONV_OK;
+    /* Graphs do not tell all calls: two that follow each other may be one there. */
+    bool is_least = how->least && s->model->program == NULL;
+    if (how->graph_module || is_least || s->eager->was_recorded) return ONV_OK;
+    onv_held_end end = how->least ? ONV_HELD_LEAST : how->locals ? ONV_HELD_MOST : ONV_HELD_TOLD;
     ONV_TRY(count_regions(s, &around, err));
     onv_status status = onv_calls_find(s->model, s->eager, &s->arena, &calls, err);
     if (status == ONV_OK)
-        status = onv_calls_hold(s->model, &calls, s->eager, how->locals, &s->arena, held, err);
+        status = onv_calls_hold(s->model, &calls, s->eager, end, &s->arena, held, err);
     onv_calls_cleanup(&calls);
     ONV_TRY(status);
     uint32_t *made_by = s->again_use; /* nothing runs again */

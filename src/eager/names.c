@@ -113,6 +113,14 @@ static uint32_t find_moved(const onv_naming *n, uint32_t op, uint32_t call, onv_
     return ONV_NO_STATEMENT;
 }
 
+/* Of two marks of a line the one that tells less. */
+static char wider(char a, char b)
+{
+    static const char marks[] = {':', ONV_STATEMENT_MIXED, ONV_STATEMENT_OPEN, ONV_STATEMENT_LEAVES,
+                                 0};
+    return strchr(marks, a) > strchr(marks, b) ? a : b;
+}
+
 static bool hides(char kind)
 {
     return kind == ONV_STATEMENT_HIDES;
@@ -155,8 +163,7 @@ static bool find_statements(onv_naming *n)
                 if (last != ONV_NO_STATEMENT) n->at.at[last].next = (uint32_t)n->at.count - 1;
                 last = n->current[around[level]] = (uint32_t)n->at.count - 1;
             }
-            if (f.mark != ':' && n->at.at[last].mark != ONV_STATEMENT_LEAVES)
-                n->at.at[last].mark = f.mark;
+            n->at.at[last].mark = wider(n->at.at[last].mark, f.mark);
             n->at.at[last].last_op = i;
             if (inner != ONV_NO_CALL) n->at.at[last].inner = inner;
             if (n->at.at[last].first == ONV_NO_CALL) n->at.at[last].first = inner;
@@ -310,6 +317,10 @@ static void hold_open(onv_naming *n, const onv_statement *s, uint32_t tensor)
 {
     const onv_call *call = &n->calls->at.at[s->call];
     if (!n->upper_end || s->mark == ':') return;
+    if (s->mark == ONV_STATEMENT_MIXED) {
+        onv_naming_hold(n, tensor, onv_naming_names_until(n, s));
+        return;
+    }
     while (s->mark == ONV_STATEMENT_LEAVES && call->parent != ONV_NO_CALL)
         call = &n->calls->at.at[call->parent];
     onv_naming_hold(n, tensor, call->last_op);

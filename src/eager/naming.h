@@ -109,6 +109,8 @@ uint32_t onv_naming_alias_until(const onv_naming *n, const onv_statement *s, uin
 /* The first name that the line binds is another tensor's in other lines. */
 bool onv_naming_shares_name(const onv_naming *n, const onv_statement *s);
 
+/* The last operation before all names that the line binds are bound again, or the call returns. */
+uint32_t onv_naming_names_until(const onv_naming *n, const onv_statement *s);
 /* The line has a name for each of several results, or for all of them together: a later line reads a member of it. */
 bool onv_naming_gets_several(const onv_naming *n, const onv_statement *s);
 /* Weights of attention, which modules give beside their result, as a rule, whether something reads them or not: where the line around

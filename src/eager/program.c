@@ -201,12 +201,12 @@ static onv_status list_holds(onv_simulation *s, uint32_t *until, onv_holds *hold
 static onv_status find_calls(onv_simulation *s, uint32_t **told, uint32_t **most, onv_error *err)
 {
     onv_calls calls;
-    bool locals = s->options->lower.locals;
+    onv_held_end end = s->options->lower.locals ? ONV_HELD_MOST : ONV_HELD_TOLD;
     onv_status status = onv_calls_find(s->model, s->eager, &s->arena, &calls, err);
     if (status == ONV_OK)
-        status = onv_calls_hold(s->model, &calls, s->eager, locals, &s->arena, told, err);
+        status = onv_calls_hold(s->model, &calls, s->eager, end, &s->arena, told, err);
     if (status == ONV_OK && s->options->notes_holds)
-        status = onv_calls_hold(s->model, &calls, s->eager, true, &s->arena, most, err);
+        status = onv_calls_hold(s->model, &calls, s->eager, ONV_HELD_MOST, &s->arena, most, err);
     onv_calls_cleanup(&calls);
     return status;
 }

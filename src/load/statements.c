@@ -178,12 +178,21 @@ static bool calls_methods(onv_text code)
     return is_own;
 }
 
+/* `[layer(x) for layer in self.layers]` and the like: one run of the line makes all calls. */
+static bool makes_several(onv_text code)
+{
+    return onv_text_has(code, " for ") || onv_text_has(code, "lambda");
+}
+
+/* nn.Sequential, whose members may have names instead of numbers. */
+static const char of_sequential[] = "input = module(input)";
+
 /* How the code calls what is called so. A member of a list has a number, and another name there. */
 static char kind_of(onv_text code, onv_text callee)
 {
-    if (callee.length > 0 && onv_text_is_number(callee) && !calls_methods(code))
-        return ONV_STATEMENT_LOOPS;
-    if (is_looked_up(code, callee)) return ONV_STATEMENT_LOOPS;
+    bool is_member = callee.length > 0 && onv_text_is_number(callee) && !calls_methods(code);
+    if (is_member) return makes_several(code) ? ONV_STATEMENT_SHOWS : ONV_STATEMENT_LOOPS;
+    if (is_looked_up(code, callee) || onv_text_is(code, of_sequential)) return ONV_STATEMENT_LOOPS;
     if (onv_text_has(code, ".propagate(") || onv_text_has(code, ".edge_updater("))
         return ONV_STATEMENT_HIDES;
     uint32_t n_calls = count(code, '(');
@@ -227,10 +236,11 @@ static char mark_of(const statement *s, char kind, onv_text operation)
     bool is_hidden = kind == ONV_STATEMENT_HIDES;
     if (operation.length > 0 && is_hidden) is_hidden = !shows_sign(s->code, operation);
     bool is_whole = s->binds || onv_text_begins(s->code, "return ");
-    bool has_more = onv_text_has(s->code, " for ") || onv_text_has(s->code, ";") ||
-                    onv_text_has(s->code, ":=") || onv_text_has(s->code, "lambda") ||
+    bool is_mixed = is_hidden || makes_several(s->code);
+    bool has_more = onv_text_has(s->code, ";") || onv_text_has(s->code, ":=") ||
                     onv_text_has(s->code, "multi_head_attention_forward");
-    return is_hidden || !is_whole || is_part || has_more ? ONV_STATEMENT_OPEN : ':';
+    if (!is_whole || is_part || has_more || (is_mixed && !s->binds)) return ONV_STATEMENT_OPEN;
+    return is_mixed ? ONV_STATEMENT_MIXED : ':';
 }
 
 /* `x += y` is a sum: not what y computes. */

@@ -32,8 +32,10 @@ enum {
 /* Among the names that a line reads: it calls a function, or the module or one in it, whose results have no name there. */
 #define ONV_STATEMENT_CALL "()"
 
-/* In place of the colon: a line that does not tell how long its results have names (it goes through a list, adds to one, sets a
- * member, is a part of a longer one, or hides the call), and one whose results something outside of the call may keep. */
+/* In place of the colon: a line that binds plain names, and hides the call or goes through a list, so that any of its results may be
+ * what a name has; one that does not tell how long its results have names (it has several statements, sets a part of something, or is
+ * a part of a longer one); and one whose results something outside of the call may keep. */
+#define ONV_STATEMENT_MIXED  '~'
 #define ONV_STATEMENT_OPEN   '!'
 #define ONV_STATEMENT_LEAVES '^'
 

@@ -229,6 +229,25 @@ static void lists_have_two_ends(void **state)
                 info.context_bytes.high - info.context_bytes.low);
 }
 
+/* The lower end has what modules are called with, until they return. */
+static void modules_hold_what_they_are_called_with(void **state)
+{
+    enum { TENSORS = 3090112, PER_MILLE = 1000 };
+    onv_runtime_info info = infer("truth/programs/maxvit.archive");
+    (void)state;
+    assert_in_range(info.least_tensor_bytes, TENSORS - TENSORS / PER_MILLE, TENSORS);
+    assert_in_range(info.most_tensor_bytes, TENSORS, TENSORS + TENSORS / PER_MILLE);
+}
+
+/* What a function gives that is not shown ends with the names of its line. */
+static void names_end_what_is_not_shown(void **state)
+{
+    enum { TENSORS = 699392, PERCENT = 100 };
+    uint64_t most = infer("truth/programs/moe_transformer.archive").most_tensor_bytes;
+    (void)state;
+    assert_in_range(most, TENSORS, TENSORS + 2 * TENSORS / PERCENT);
+}
+
 /* Names of several results hold what the module around them gave a name, whether something reads it or not. */
 static void several_results_have_names(void **state)
 {
@@ -306,6 +325,8 @@ int main(void)
         cmocka_unit_test(norms_of_instances_give_views),
         cmocka_unit_test(the_fast_path_has_what_it_normalized),
         cmocka_unit_test(lists_have_two_ends),
+        cmocka_unit_test(modules_hold_what_they_are_called_with),
+        cmocka_unit_test(names_end_what_is_not_shown),
         cmocka_unit_test(several_results_have_names),
         cmocka_unit_test(computed_parameters_may_be_kept),
         cmocka_unit_test(training_mode_is_said),
