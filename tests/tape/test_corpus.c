@@ -233,17 +233,17 @@ static void lists_have_two_ends(void **state)
 static void modules_hold_what_they_are_called_with(void **state)
 {
     enum { TENSORS = 3090112, PER_MILLE = 1000 };
-    onv_runtime_info info = infer("truth/programs/maxvit.archive");
+    onv_range ends = infer("truth/programs/maxvit.archive").tensor_ends;
     (void)state;
-    assert_in_range(info.least_tensor_bytes, TENSORS - TENSORS / PER_MILLE, TENSORS);
-    assert_in_range(info.most_tensor_bytes, TENSORS, TENSORS + TENSORS / PER_MILLE);
+    assert_in_range(ends.low, TENSORS - TENSORS / PER_MILLE, TENSORS);
+    assert_in_range(ends.high, TENSORS, TENSORS + TENSORS / PER_MILLE);
 }
 
 /* What a function gives that is not shown ends with the names of its line. */
 static void names_end_what_is_not_shown(void **state)
 {
     enum { TENSORS = 699392, PERCENT = 100 };
-    uint64_t most = infer("truth/programs/moe_transformer.archive").most_tensor_bytes;
+    uint64_t most = infer("truth/programs/moe_transformer.archive").tensor_ends.high;
     (void)state;
     assert_in_range(most, TENSORS, TENSORS + 2 * TENSORS / PERCENT);
 }
