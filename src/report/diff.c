@@ -182,10 +182,9 @@ static const onv_column total_columns[] = {
 static void add_total(onv_table *table, const onv_page *page, const char *what, uint64_t before,
                       uint64_t after, onv_label (*label)(uint64_t))
 {
-    onv_table_add(table, what);
-    onv_table_add(table, onv_arena_printf(page->arena, "%s", label(before).text));
-    onv_table_add(table, onv_arena_printf(page->arena, "%s", label(after).text));
-    onv_table_add(table, onv_difference_text(page, before, after));
+    onv_table_row(table, what, onv_arena_printf(page->arena, "%s", label(before).text),
+                  onv_arena_printf(page->arena, "%s", label(after).text),
+                  onv_difference_text(page, before, after));
 }
 
 static void write_totals(const onv_view *a, const onv_view *b, const onv_page *page)
@@ -246,21 +245,16 @@ static const char *change_text(const onv_page *page, const onv_diff_row *row, ui
 static void write_modules(const onv_diff *diff, const onv_page *page)
 {
     if (diff->n_modules == 0) return;
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, "Modules that changed");
-    onv_page_line(page);
+    onv_page_title(page, "Modules that changed");
     onv_table table;
     onv_table_init(&table, module_columns, 5);
     for (uint32_t i = 0; i < diff->n_modules && i < MOST_ROWS; i++) {
         const onv_diff_row *row = &diff->modules[i];
         uint64_t params = row->is ? row->params_after : row->params_before;
-        onv_table_add(&table, row->name);
-        onv_table_add(&table, onv_arena_printf(page->arena, "%s", onv_label_count(params).text));
-        onv_table_add(&table, change_text(page, row, row->params_before, row->params_after));
-        onv_table_add(&table,
-                      onv_arena_printf(page->arena, "%s",
-                                       onv_label_bytes(row->is ? row->after : row->before).text));
-        onv_table_add(&table, change_text(page, row, row->before, row->after));
+        onv_table_row(&table, row->name, onv_page_count(page, params),
+                      change_text(page, row, row->params_before, row->params_after),
+                      onv_page_bytes(page, row->is ? row->after : row->before),
+                      change_text(page, row, row->before, row->after));
     }
     onv_table_finish(&table, page);
 }
@@ -268,18 +262,16 @@ static void write_modules(const onv_diff *diff, const onv_page *page)
 static void write_tensors(const onv_diff *diff, const onv_page *page)
 {
     if (diff->n_tensors == 0) return;
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, "Tensors that changed");
-    onv_page_line(page);
+    onv_page_title(page, "Tensors that changed");
     onv_table table;
     onv_table_init(&table, total_columns, 4);
     for (uint32_t i = 0; i < diff->n_tensors && i < MOST_ROWS; i++) {
         const onv_diff_row *row = &diff->tensors[i];
         onv_label before = onv_label_bytes(row->before), after = onv_label_bytes(row->after);
-        onv_table_add(&table, row->name);
-        onv_table_add(&table, row->was ? onv_arena_printf(page->arena, "%s", before.text) : "");
-        onv_table_add(&table, row->is ? onv_arena_printf(page->arena, "%s", after.text) : "");
-        onv_table_add(&table, change_text(page, row, row->before, row->after));
+        onv_table_row(&table, row->name,
+                      row->was ? onv_arena_printf(page->arena, "%s", before.text) : "",
+                      row->is ? onv_arena_printf(page->arena, "%s", after.text) : "",
+                      change_text(page, row, row->before, row->after));
     }
     onv_table_finish(&table, page);
     if (diff->n_tensors > MOST_ROWS) {

@@ -50,25 +50,23 @@ static void add_figures(onv_table *table, onv_arena *arena, const onv_module *mo
 {
     const char *empty = "";
     bool in_units = whole->activation.units > 0;
-    onv_table_add(table, module->params == 0
-                             ? empty
-                             : onv_arena_printf(arena, "%s", onv_label_count(module->params).text));
-    onv_table_add(table, !module->macs_known ? "?"
-                         : module->macs == 0
-                             ? empty
-                             : onv_arena_printf(arena, "%s", onv_label_scaled(module->macs).text));
-    onv_table_add(table, activation_text(arena, module, in_units));
-    onv_table_add(table,
-                  onv_arena_printf(
-                      arena, "%s",
-                      onv_label_share(counted(module, in_units), counted(whole, in_units)).text));
+    onv_table_row(
+        table,
+        module->params == 0 ? empty
+                            : onv_arena_printf(arena, "%s", onv_label_count(module->params).text),
+        !module->macs_known ? "?"
+        : module->macs == 0 ? empty
+                            : onv_arena_printf(arena, "%s", onv_label_scaled(module->macs).text),
+        activation_text(arena, module, in_units),
+        onv_arena_printf(
+            arena, "%s",
+            onv_label_share(counted(module, in_units), counted(whole, in_units)).text));
 }
 
 static void add_module_row(onv_table *table, const onv_view *view, const onv_page *page,
                            const onv_module *module, const onv_module *whole)
 {
-    onv_table_add(table, module_name(page->arena, module));
-    onv_table_add(table, output_shape(view, page, module));
+    onv_table_row(table, module_name(page->arena, module), output_shape(view, page, module));
     add_figures(table, page->arena, module, whole);
 }
 
@@ -103,21 +101,17 @@ static void add_rows(onv_table *table, const onv_view *view, const onv_page *pag
     }
     if (list[0].own_steps > 0) {
         onv_module rest = outside(modules);
-        onv_table_add(table, "(outside of modules)");
-        onv_table_add(table, "");
+        onv_table_row(table, "(outside of modules)", "");
         add_figures(table, arena, &rest, list);
     }
     if (modules->unused_params > 0) {
-        onv_table_add(table, "(weights never used)");
-        onv_table_add(table, "");
-        onv_table_add(table,
+        onv_table_row(table, "(weights never used)", "",
                       onv_arena_printf(arena, "%s", onv_label_count(modules->unused_params).text));
         for (int i = 3; i < N_COLUMNS; i++) onv_table_add(table, "");
     }
     onv_module total = list[0];
     total.params += modules->unused_params;
-    onv_table_add(table, "total");
-    onv_table_add(table, output_shape(view, page, &total));
+    onv_table_row(table, "total", output_shape(view, page, &total));
     add_figures(table, arena, &total, list);
 }
 

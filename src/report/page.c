@@ -109,6 +109,46 @@ void onv_page_wrapped(const onv_page *page, const char *text, size_t at, size_t 
     onv_page_line(page);
 }
 
+void onv_page_title(const onv_page *page, const char *title)
+{
+    onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_TITLE, title);
+    onv_page_line(page);
+}
+
+void onv_page_sentence(const onv_page *page, const char *text)
+{
+    if (text == NULL) return;
+    onv_page_item(page);
+    onv_page_wrapped(page, text, 2, 4);
+}
+
+static const char *keep(const onv_page *page, onv_label label)
+{
+    const char *text = onv_arena_printf(page->arena, "%s", label.text);
+    return text != NULL ? text : "";
+}
+
+const char *onv_page_bytes(const onv_page *page, uint64_t bytes)
+{
+    return keep(page, onv_label_bytes(bytes));
+}
+
+const char *onv_page_count(const onv_page *page, uint64_t count)
+{
+    return keep(page, onv_label_count(count));
+}
+
+const char *onv_page_percent(const onv_page *page, uint64_t part, uint64_t whole)
+{
+    return keep(page, onv_label_percent(part, whole));
+}
+
+const char *onv_page_range(const onv_page *page, uint64_t low, uint64_t high)
+{
+    return keep(page, onv_label_range(low, high, onv_page_dash(page)));
+}
+
 const char *onv_page_bar(const onv_page *page, uint64_t part, uint64_t whole, unsigned columns)
 {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
@@ -134,6 +174,11 @@ void onv_table_init(onv_table *table, const onv_column *columns, size_t n_column
 void onv_table_add(onv_table *table, const char *cell)
 {
     if (cell == NULL || !onv_vec_push(&table->cells, cell)) table->failed = true;
+}
+
+void onv_table_add_all(onv_table *table, const char *const *cells, size_t n)
+{
+    for (size_t i = 0; i < n; i++) onv_table_add(table, cells[i]);
 }
 
 static bool has_titles(const onv_table *table)

@@ -46,6 +46,12 @@ static inline bool onv_page_is_markdown(const onv_page *page)
     return page->mode == ONV_CLEAN_MARKDOWN;
 }
 
+/* Between the ends of a range. */
+static inline const char *onv_page_dash(const onv_page *page)
+{
+    return onv_page_is_unicode(page) ? "–" : "-";
+}
+
 /* Signs before a number; behind them stands a space. */
 static inline const char *onv_page_at_least(const onv_page *page)
 {
@@ -70,6 +76,18 @@ void onv_page_item(
  * first one starts at column `at` (what stands before it is written). Ends the last line. */
 void onv_page_wrapped(const onv_page *page, const char *text, size_t at, size_t indent);
 
+/* An empty line and a title on a line of its own. */
+void onv_page_title(const onv_page *page, const char *title);
+
+/* An item of a list, wrapped; NULL, for want of memory: nothing. */
+void onv_page_sentence(const onv_page *page, const char *text);
+
+/* Labels (units.h) in the arena; empty without memory, which the arena remembers. */
+const char *onv_page_bytes(const onv_page *page, uint64_t bytes);
+const char *onv_page_count(const onv_page *page, uint64_t count);
+const char *onv_page_percent(const onv_page *page, uint64_t part, uint64_t whole);
+const char *onv_page_range(const onv_page *page, uint64_t low, uint64_t high);
+
 /* A bar of at most `columns` columns for part / whole, in the arena. */
 const char *onv_page_bar(const onv_page *page, uint64_t part, uint64_t whole, unsigned columns);
 
@@ -91,8 +109,12 @@ typedef struct onv_table {
 
 void onv_table_init(onv_table *table, const onv_column *columns, size_t n_columns);
 
-/* The next cell; NULL (memory was short where it was made) counts as a failure. */
+/* The next cells; NULL (memory was short where it was made) counts as a failure. */
 void onv_table_add(onv_table *table, const char *cell);
+void onv_table_add_all(onv_table *table, const char *const *cells, size_t n);
+#define onv_table_row(table, ...)                                                                  \
+    onv_table_add_all((table), (const char *const[]){__VA_ARGS__},                                 \
+                      sizeof(const char *[]){__VA_ARGS__} / sizeof(const char *))
 
 /* Writes the table and releases it. A failure goes to the page's arena. */
 void onv_table_finish(onv_table *table, const onv_page *page);

@@ -58,8 +58,7 @@ static void add_order(const onv_view *view, const onv_page *page, onv_table *tab
     else if (order->has_bound)
         text = onv_arena_printf(page->arena, "%s: no order has a peak below %s", order->name,
                                 onv_label_bytes(order->lower_bound_bytes).text);
-    onv_table_add(table, "order");
-    onv_table_add(table, text);
+    onv_table_row(table, "order", text);
 }
 
 /* Of eager PyTorch, where the graph alone says what it runs. */
@@ -85,8 +84,7 @@ static void add_program(const onv_view *view, const onv_page *page, onv_table *t
         add_no_program(view, table);
         return;
     }
-    onv_table_add(table, "program");
-    onv_table_add(table,
+    onv_table_row(table, "program",
                   onv_arena_printf(page->arena, "%s%s%s", ran == view->model ? "" : ran->path,
                                    ran == view->model ? "" : ": ",
                                    onv_program_source_text(ran->program)));
@@ -104,31 +102,17 @@ void onv_write_model(const onv_view *view, const onv_page *page)
     const onv_model *model = view->model;
     const onv_live *live = view->live;
     onv_table table;
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, "Model");
-    onv_page_line(page);
+    onv_page_title(page, "Model");
     onv_table_init(&table, fact_columns, 2);
-    if (model->producer[0] != '\0') {
-        onv_table_add(&table, "producer");
-        onv_table_add(&table, model->producer);
-    }
-    if (model->opsets.count > 0) {
-        onv_table_add(&table, "opset");
-        onv_table_add(&table, opsets_text(view, page->arena));
-    }
+    if (model->producer[0] != '\0') onv_table_row(&table, "producer", model->producer);
+    if (model->opsets.count > 0) onv_table_row(&table, "opset", opsets_text(view, page->arena));
     add_program(view, page, &table);
-    onv_table_add(&table, "nodes");
-    onv_table_add(&table, onv_arena_printf(page->arena, "%s",
-                                           onv_label_count(live->timeline.steps.count).text));
-    onv_table_add(&table, "parameters");
-    onv_table_add(&table,
-                  onv_arena_printf(page->arena, "%s", onv_label_count(live->weight_elems).text));
-    onv_table_add(&table, "MACs");
-    onv_table_add(&table, onv_macs_text(view, page));
-    for (size_t i = 0; i < view->infer->bounds.count; i++) {
-        onv_table_add(&table, i == 0 ? "bound" : "");
-        onv_table_add(&table, binding_text(view, page, &view->infer->bounds.at[i]));
-    }
+    onv_table_row(&table, "nodes", onv_page_count(page, live->timeline.steps.count));
+    onv_table_row(&table, "parameters", onv_page_count(page, live->weight_elems));
+    onv_table_row(&table, "MACs", onv_macs_text(view, page));
+    for (size_t i = 0; i < view->infer->bounds.count; i++)
+        onv_table_row(&table, i == 0 ? "bound" : "",
+                      binding_text(view, page, &view->infer->bounds.at[i]));
     add_order(view, page, &table);
     onv_table_finish(&table, page);
 }
@@ -161,9 +145,7 @@ static const onv_column memory_columns[] = {
 static void add_amount(onv_table *table, const onv_page *page, const onv_footprint *footprint,
                        const char *name, onv_amount amount, const char *note)
 {
-    onv_table_add(table, name);
-    onv_table_add(table, onv_amount_text(footprint, page, amount));
-    onv_table_add(table, note);
+    onv_table_row(table, name, onv_amount_text(footprint, page, amount), note);
 }
 
 void onv_write_memory(const onv_view *view, const onv_page *page, const onv_footprint *footprint)
@@ -219,14 +201,12 @@ static void add_peak_row(onv_table *table, const onv_view *view, const onv_page 
     const onv_buffer *interval = &view->live->timeline.buffers.at[item->index];
     const onv_type *type = &onv_model_value(view->model, interval->value)->type;
     const char *sign = interval->bound ? onv_page_at_most(page) : "";
-    onv_table_add(table,
-                  onv_arena_printf(page->arena, "%s%s", sign, onv_label_bytes(item->size).text));
-    onv_table_add(table,
-                  onv_arena_printf(page->arena, "%s", onv_label_percent(item->size, whole).text));
-    onv_table_add(table, onv_page_bar(page, item->size, footprint->peak_set[0].size, BAR_COLUMNS));
-    onv_table_add(table, onv_view_dtype(page->arena, type));
-    onv_table_add(table, onv_view_shape(view, page->arena, interval->value, page->mode));
-    onv_table_add(table, interval->label);
+    onv_table_row(table,
+                  onv_arena_printf(page->arena, "%s%s", sign, onv_label_bytes(item->size).text),
+                  onv_page_percent(page, item->size, whole),
+                  onv_page_bar(page, item->size, footprint->peak_set[0].size, BAR_COLUMNS),
+                  onv_view_dtype(page->arena, type),
+                  onv_view_shape(view, page->arena, interval->value, page->mode), interval->label);
 }
 
 /* How many rows are worth showing: large ones, a few in any case, and never all but one. */
@@ -362,14 +342,13 @@ static void write_largest(const onv_view *view, const onv_page *page, size_t top
         onv_value_id id = {(uint32_t)items[i].index};
         const onv_value *value = onv_model_value(view->model, id);
         const onv_buffer *interval = onv_view_interval(view, id);
-        onv_table_add(&table, onv_view_size(view, page, id));
-        onv_table_add(&table, interval == NULL ? "weight"
-                                               : onv_arena_printf(page->arena, "%lu-%lu",
-                                                                  (unsigned long)interval->first,
-                                                                  (unsigned long)interval->last));
-        onv_table_add(&table, onv_view_dtype(page->arena, &value->type));
-        onv_table_add(&table, onv_view_shape(view, page->arena, id, page->mode));
-        onv_table_add(&table, value->name);
+        onv_table_row(&table, onv_view_size(view, page, id),
+                      interval == NULL
+                          ? "weight"
+                          : onv_arena_printf(page->arena, "%lu-%lu", (unsigned long)interval->first,
+                                             (unsigned long)interval->last),
+                      onv_view_dtype(page->arena, &value->type),
+                      onv_view_shape(view, page->arena, id, page->mode), value->name);
     }
     onv_table_finish(&table, page);
 }

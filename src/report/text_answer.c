@@ -4,17 +4,6 @@
 #include "report/formula.h"
 #include "report/text.h"
 
-static const char *dash(const onv_page *page)
-{
-    return onv_page_is_unicode(page) ? "–" : "-";
-}
-
-static const char *range_text(const onv_page *page, onv_range range)
-{
-    return onv_arena_printf(page->arena, "%s",
-                            onv_label_range(range.low, range.high, dash(page)).text);
-}
-
 /* "H100 (assumed)". */
 static const char *gpu_text(const onv_page *page, const char *gpu, bool is_assumed)
 {
@@ -49,7 +38,7 @@ static const char *part_text(const onv_page *page, onv_range part, uint64_t tota
 {
     if (part.high == 0) return "";
     return onv_arena_printf(page->arena, "%s",
-                            onv_label_part(part.low, part.high, total, dash(page)).text);
+                            onv_label_part(part.low, part.high, total, onv_page_dash(page)).text);
 }
 
 static void write_waterfall(const onv_view *view, const onv_page *page)
@@ -69,13 +58,11 @@ static void write_waterfall(const onv_view *view, const onv_page *page)
     for (uint32_t i = 0; i < answer->n_rows; i++) {
         const onv_answer_row *row = &answer->rows[i];
         uint64_t total = row->total.high;
-        onv_table_add(&table, row->runtime);
-        onv_table_add(&table, part_text(page, row->live, total));
-        onv_table_add(&table, part_text(page, row->reserved, total));
-        onv_table_add(&table,
-                      part_text(page, (onv_range){row->library_bytes, row->library_bytes}, total));
-        onv_table_add(&table, part_text(page, row->context, total));
-        onv_table_add(&table, range_text(page, row->total));
+        onv_table_row(&table, row->runtime, part_text(page, row->live, total),
+                      part_text(page, row->reserved, total),
+                      part_text(page, (onv_range){row->library_bytes, row->library_bytes}, total),
+                      part_text(page, row->context, total),
+                      onv_page_range(page, row->total.low, row->total.high));
     }
     onv_table_finish(&table, page);
 }
@@ -83,17 +70,13 @@ static void write_waterfall(const onv_view *view, const onv_page *page)
 static void write_why(const onv_view *view, const onv_page *page)
 {
     const onv_answer *answer = view->answer;
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, "Why");
-    onv_page_line(page);
+    onv_page_title(page, "Why");
     if (onv_page_is_markdown(page)) onv_page_line(page);
     for (uint32_t i = 0; i < answer->n_rows; i++) {
         const onv_answer_row *row = &answer->rows[i];
         const char *text = onv_arena_printf(page->arena, "%s: weights %s; set by %s", row->runtime,
                                             onv_label_bytes(row->weight_bytes).text, row->set_by);
-        if (text == NULL) return;
-        onv_page_item(page);
-        onv_page_wrapped(page, text, 2, 4);
+        onv_page_sentence(page, text);
         onv_write_runtime_remarks(&view->runtimes[row->result], page, view->plan_alignment);
     }
 }
@@ -105,9 +88,7 @@ static void write_warnings(const onv_answer *answer, const onv_page *page)
     for (uint32_t i = 0; i < answer->n_warnings && text != NULL; i++)
         text =
             onv_arena_printf(page->arena, "%s%s %s", text, i > 0 ? "," : "", answer->warnings[i]);
-    if (text == NULL) return;
-    onv_page_item(page);
-    onv_page_wrapped(page, text, 2, 4);
+    onv_page_sentence(page, text);
 }
 
 void onv_write_answer(const onv_view *view, const onv_page *page)
@@ -157,7 +138,8 @@ void onv_write_answer_line(const onv_view *view, const onv_page *page)
         return;
     }
     for (uint32_t i = 0; i < answer->n_rows; i++) {
-        const char *total = range_text(page, answer->rows[i].total);
+        const char *total =
+            onv_page_range(page, answer->rows[i].total.low, answer->rows[i].total.high);
         if (total == NULL) return;
         onv_write_format(page->out, "%s%s %s", i > 0 ? ", " : "", answer->rows[i].runtime, total);
     }

@@ -105,8 +105,7 @@ static void write_runtimes(const onv_report_state *state, const onv_page *page)
         const onv_compared *row = &state->compared.at[i];
         onv_table_add(&table, row->name);
         for (size_t r = 0; r < row->n_runtimes; r++)
-            onv_table_add(
-                &table, onv_arena_printf(page->arena, "%s", onv_label_bytes(row->needed[r]).text));
+            onv_table_add(&table, onv_page_bytes(page, row->needed[r]));
         if (i == 0) continue;
         onv_table_add(&table, "  against the first");
         for (size_t r = 0; r < row->n_runtimes; r++)

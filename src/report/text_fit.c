@@ -6,7 +6,7 @@ const char *onv_batch_text(const onv_page *page, int64_t batch)
     if (batch == ONV_BATCH_NOT_FOUND) return "?";
     if (batch == 0) return "none";
     if (batch >= ONV_MAX_BATCH) return "no limit found";
-    return onv_arena_printf(page->arena, "%s", onv_label_count((uint64_t)batch).text);
+    return onv_page_count(page, (uint64_t)batch);
 }
 
 const char *onv_batches_text(const onv_page *page, int64_t batch, int64_t by_release)
@@ -21,7 +21,7 @@ const char *onv_batches_text(const onv_page *page, int64_t batch, int64_t by_rel
 static const char *device_text(const onv_answer_device *device, const onv_page *page)
 {
     if (device->name != NULL) return device->name;
-    return onv_arena_printf(page->arena, "%s", onv_label_bytes(device->fit->budget_bytes).text);
+    return onv_page_bytes(page, device->fit->budget_bytes);
 }
 
 /* "batch", or the dim that was searched. */
@@ -42,13 +42,6 @@ static const char *size_text(const onv_answer_device *device, const onv_page *pa
     if (size == NULL || fit->margin_percent == 0) return size;
     return onv_arena_printf(page->arena, "%s less %u%%: %s", size, fit->margin_percent,
                             onv_label_bytes(fit->usable_bytes).text);
-}
-
-static void write_sentence(const onv_page *page, const char *text)
-{
-    if (text == NULL) return;
-    onv_page_item(page);
-    onv_page_wrapped(page, text, 2, 4);
 }
 
 static const char *verdict_text(const onv_answer *answer, const onv_answer_device *device,
@@ -109,12 +102,12 @@ static const char *batches_text(const onv_answer *answer, const onv_answer_devic
 static void write_one(const onv_answer *answer, const onv_answer_device *device,
                       const onv_page *page)
 {
-    write_sentence(page, verdict_text(answer, device, page));
+    onv_page_sentence(page, verdict_text(answer, device, page));
     if (!device->fit->has_max_batch) return;
     const char *batches = batches_text(answer, device, page), *name = device_text(device, page);
     if (batches == NULL || name == NULL) return;
-    write_sentence(page, onv_arena_printf(page->arena, "Largest %s on %s: %s.", searched(device),
-                                          name, batches));
+    onv_page_sentence(page, onv_arena_printf(page->arena, "Largest %s on %s: %s.", searched(device),
+                                             name, batches));
 }
 
 /* --- Several ----------------------------------------------------------------------------------- */
@@ -124,15 +117,13 @@ static const char *cell(const onv_page *page, const onv_answer *answer,
                         const onv_answer_device *device, uint32_t row)
 {
     const onv_fit_of *of = onv_answer_fit_of(answer, device, row);
-    const char *dash = onv_page_is_unicode(page) ? "–" : "-";
     if (device->fit->has_max_batch)
         return onv_batches_text(page, of->max_batch, of->max_batch_by_release);
-    return onv_arena_printf(
-        page->arena, "%s%s",
-        onv_label_range(device->totals[row].low, device->totals[row].high, dash).text,
-        of->fits              ? ""
-        : of->fits_by_release ? ": if cached memory is returned"
-                              : ": no");
+    return onv_arena_printf(page->arena, "%s%s",
+                            onv_page_range(page, device->totals[row].low, device->totals[row].high),
+                            of->fits              ? ""
+                            : of->fits_by_release ? ": if cached memory is returned"
+                                                  : ": no");
 }
 
 static void write_several(const onv_answer *answer, const onv_page *page)
@@ -159,24 +150,22 @@ static void write_several(const onv_answer *answer, const onv_page *page)
     onv_table_init(&table, columns, 3 + answer->n_rows);
     for (uint32_t i = 0; i < answer->n_devices; i++) {
         const onv_answer_device *device = &answer->devices[i];
-        onv_table_add(&table, device_text(device, page));
-        onv_table_add(&table, onv_arena_printf(page->arena, "%s",
-                                               onv_label_bytes(device->fit->budget_bytes).text));
-        onv_table_add(&table, device->verdict == ONV_VERDICT_FITS ? "yes" : "no");
+        onv_table_row(&table, device_text(device, page),
+                      onv_page_bytes(page, device->fit->budget_bytes),
+                      device->verdict == ONV_VERDICT_FITS ? "yes" : "no");
         gains |= device->fit->has_max_batch && gains_by_release(answer, device);
         for (uint32_t r = 0; r < answer->n_rows; r++)
             onv_table_add(&table, cell(page, answer, device, r));
     }
     onv_table_finish(&table, page);
     if (gains)
-        write_sentence(page, "The second figure: if PyTorch returns cached memory, and slower.");
+        onv_page_sentence(page, "The second figure: if PyTorch returns cached memory, and slower.");
 }
 
 /* --- What would make it fit -------------------------------------------------------------------- */
 
 static void write_remedies(const onv_answer *answer, const onv_page *page)
 {
-    const char *dash = onv_page_is_unicode(page) ? "–" : "-";
     if (answer->n_remedies == 0) return;
     onv_page_line(page);
     onv_page_text(page, ONV_STYLE_TITLE, "To make it fit");
@@ -184,10 +173,10 @@ static void write_remedies(const onv_answer *answer, const onv_page *page)
     if (onv_page_is_markdown(page)) onv_page_line(page);
     for (uint32_t i = 0; i < answer->n_remedies; i++) {
         const onv_remedy *r = &answer->remedies[i];
-        write_sentence(page,
-                       onv_arena_printf(page->arena, "%s: %s %s, %s (%s)", r->option, r->runtime,
-                                        onv_label_range(r->total.low, r->total.high, dash).text,
-                                        r->fits ? "fits" : "not enough", r->what));
+        onv_page_sentence(page,
+                          onv_arena_printf(page->arena, "%s: %s %s, %s (%s)", r->option, r->runtime,
+                                           onv_page_range(page, r->total.low, r->total.high),
+                                           r->fits ? "fits" : "not enough", r->what));
     }
 }
 

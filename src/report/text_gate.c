@@ -32,13 +32,10 @@ void onv_write_gate(const onv_view *view, const onv_page *page)
     for (uint32_t i = 0; i < gate->n_rows; i++) {
         const onv_gate_row *row = &gate->rows[i];
         bool is_sum = strcmp(row->what, "total") == 0;
-        onv_table_add(&table, is_sum ? "weights + peak" : row->what);
-        onv_table_add(&table,
-                      onv_arena_printf(page->arena, "%s", onv_label_bytes(row->before).text));
-        onv_table_add(&table,
-                      onv_arena_printf(page->arena, "%s", onv_label_bytes(row->after).text));
-        onv_table_add(&table, onv_difference_text(page, row->before, row->after));
-        onv_table_add(&table, row->exceeds ? "too much" : "");
+        onv_table_row(&table, is_sum ? "weights + peak" : row->what,
+                      onv_page_bytes(page, row->before), onv_page_bytes(page, row->after),
+                      onv_difference_text(page, row->before, row->after),
+                      row->exceeds ? "too much" : "");
     }
     onv_table_finish(&table, page);
     if (!gate->other_bindings) return;

@@ -44,11 +44,9 @@ void onv_write_global_savings(const onv_view *view, const onv_page *page)
         }
         any = true;
         uint64_t saved = view->global_savings->of[best].saved_bytes;
-        onv_table_add(&table, names[best]);
-        onv_table_add(&table,
-                      onv_arena_printf(page->arena, "saves %s", onv_label_bytes(saved).text));
-        onv_table_add(&table,
-                      onv_arena_printf(page->arena, "%s", onv_label_percent(saved, total).text));
+        onv_table_row(&table, names[best],
+                      onv_arena_printf(page->arena, "saves %s", onv_label_bytes(saved).text),
+                      onv_page_percent(page, saved, total));
     }
     onv_table_finish(&table, page);
 }

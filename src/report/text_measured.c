@@ -14,17 +14,6 @@ static const onv_column columns[] = {
 
 enum { N_COLUMNS = 5, MOST_ROWS = 10 };
 
-static const char *bytes_text(const onv_page *page, uint64_t bytes)
-{
-    return onv_arena_printf(page->arena, "%s", onv_label_bytes(bytes).text);
-}
-
-static const char *range_text(const onv_page *page, onv_range range)
-{
-    const char *dash = onv_page_is_unicode(page) ? "–" : "-";
-    return onv_arena_printf(page->arena, "%s", onv_label_range(range.low, range.high, dash).text);
-}
-
 /* "+1.2 MiB", "-512 B", "" where they are equal. */
 static const char *change_text(const onv_page *page, uint64_t predicted, uint64_t measured)
 {
@@ -38,11 +27,9 @@ static const char *change_text(const onv_page *page, uint64_t predicted, uint64_
 static void add_row(onv_table *table, const onv_page *page, const char *what,
                     onv_measured_pair bytes, const char *remark)
 {
-    onv_table_add(table, what);
-    onv_table_add(table, bytes_text(page, bytes.predicted));
-    onv_table_add(table, bytes_text(page, bytes.measured));
-    onv_table_add(table, change_text(page, bytes.predicted, bytes.measured));
-    onv_table_add(table, remark);
+    onv_table_row(table, what, onv_page_bytes(page, bytes.predicted),
+                  onv_page_bytes(page, bytes.measured),
+                  change_text(page, bytes.predicted, bytes.measured), remark);
 }
 
 static void add_figure(onv_table *table, const onv_page *page, const onv_measured_figure *f)
@@ -50,11 +37,9 @@ static void add_figure(onv_table *table, const onv_page *page, const onv_measure
     uint64_t near = f->measured < f->predicted.low    ? f->predicted.low
                     : f->measured > f->predicted.high ? f->predicted.high
                                                       : f->measured;
-    onv_table_add(table, f->what);
-    onv_table_add(table, range_text(page, f->predicted));
-    onv_table_add(table, bytes_text(page, f->measured));
-    onv_table_add(table, change_text(page, near, f->measured));
-    onv_table_add(table, f->is_outside ? "outside" : "");
+    onv_table_row(table, f->what, onv_page_range(page, f->predicted.low, f->predicted.high),
+                  onv_page_bytes(page, f->measured), change_text(page, near, f->measured),
+                  f->is_outside ? "outside" : "");
 }
 
 static const onv_measured_figure *find_figure(const onv_measured *m, const char *what)
@@ -80,12 +65,6 @@ static void write_kinds(const onv_measured *m, const onv_page *page)
     onv_table_finish(&table, page);
 }
 
-static void write_sentence(const onv_page *page, const char *text)
-{
-    onv_page_item(page);
-    if (text != NULL) onv_page_wrapped(page, text, 2, 4);
-}
-
 /* --- The device -------------------------------------------------------------------------------- */
 
 /* What the allocator holds, predicted or as the snapshot says; beside it handles, and the context. */
@@ -98,31 +77,32 @@ static void explain_total(const onv_measured *m, const onv_page *page)
     uint64_t held = reserved != NULL ? reserved->measured : row->reserved.low;
     uint64_t known = held + row->library_bytes;
     const char *of = reserved != NULL ? "measured" : "predicted";
-    const char *libraries = bytes_text(page, row->library_bytes);
-    const char *context = range_text(page, row->context);
+    const char *libraries = onv_page_bytes(page, row->library_bytes);
+    const char *context = onv_page_range(page, row->context.low, row->context.high);
     if (total->measured < known)
-        write_sentence(
+        onv_page_sentence(
             page, onv_arena_printf(page->arena,
                                    "%s are less than the allocator (%s, %s) and the handles of "
                                    "libraries (%s) take: the device was looked at before the peak, "
                                    "or it counts the process alone.",
-                                   bytes_text(page, total->measured), bytes_text(page, held), of,
-                                   libraries));
+                                   onv_page_bytes(page, total->measured),
+                                   onv_page_bytes(page, held), of, libraries));
     else
-        write_sentence(
-            page, onv_arena_printf(page->arena,
-                                   "Of %s the allocator explains %s (%s: live tensors %s, the rest "
-                                   "is workspaces, rounding and cache), handles of libraries %s; "
-                                   "%s remain for the context, which takes %s.",
-                                   bytes_text(page, total->measured), bytes_text(page, held), of,
-                                   range_text(page, row->live), libraries,
-                                   bytes_text(page, total->measured - known), context));
+        onv_page_sentence(
+            page,
+            onv_arena_printf(page->arena,
+                             "Of %s the allocator explains %s (%s: live tensors %s, the rest "
+                             "is workspaces, rounding and cache), handles of libraries %s; "
+                             "%s remain for the context, which takes %s.",
+                             onv_page_bytes(page, total->measured), onv_page_bytes(page, held), of,
+                             onv_page_range(page, row->live.low, row->live.high), libraries,
+                             onv_page_bytes(page, total->measured - known), context));
     if (total->measured > total->predicted.high)
-        write_sentence(page,
-                       onv_arena_printf(page->arena,
-                                        "%s are explained by nothing here: other processes, a "
-                                        "second context, what ran in this process before.",
-                                        bytes_text(page, total->measured - total->predicted.high)));
+        onv_page_sentence(
+            page, onv_arena_printf(page->arena,
+                                   "%s are explained by nothing here: other processes, a "
+                                   "second context, what ran in this process before.",
+                                   onv_page_bytes(page, total->measured - total->predicted.high)));
 }
 
 /* --- The snapshot ------------------------------------------------------------------------------ */
@@ -141,22 +121,20 @@ static void write_modules(const onv_measured *m, const onv_page *page)
            m->modules.at[n].bytes.predicted != m->modules.at[n].bytes.measured)
         n++;
     if (n == 0) return;
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, "Modules that differ at the peak");
-    onv_page_line(page);
+    onv_page_title(page, "Modules that differ at the peak");
     onv_table table;
     onv_table_init(&table, module_columns, 4);
     for (size_t i = 0; i < n && i < MOST_ROWS; i++) {
         const onv_measured_module *row = &m->modules.at[i];
-        onv_table_add(&table, row->path[0] != '\0' ? row->path : "(none)");
-        onv_table_add(&table, bytes_text(page, row->bytes.predicted));
-        onv_table_add(&table, bytes_text(page, row->bytes.measured));
-        onv_table_add(&table, change_text(page, row->bytes.predicted, row->bytes.measured));
+        onv_table_row(&table, row->path[0] != '\0' ? row->path : "(none)",
+                      onv_page_bytes(page, row->bytes.predicted),
+                      onv_page_bytes(page, row->bytes.measured),
+                      change_text(page, row->bytes.predicted, row->bytes.measured));
     }
     onv_table_finish(&table, page);
     if (n > MOST_ROWS)
-        write_sentence(page, onv_arena_printf(page->arena, "%zu more; %zu modules agree.",
-                                              n - MOST_ROWS, m->modules.count - n));
+        onv_page_sentence(page, onv_arena_printf(page->arena, "%zu more; %zu modules agree.",
+                                                 n - MOST_ROWS, m->modules.count - n));
 }
 
 static const onv_column single_columns[] = {
@@ -178,11 +156,8 @@ static void write_singles(const onv_page *page, const char *title, const onv_mea
     onv_page_line(page);
     onv_table table;
     onv_table_init(&table, single_columns, 3);
-    for (size_t i = 0; i < n && i < MOST_ROWS; i++) {
-        onv_table_add(&table, bytes_text(page, rows[i].bytes));
-        onv_table_add(&table, rows[i].what);
-        onv_table_add(&table, rows[i].where);
-    }
+    for (size_t i = 0; i < n && i < MOST_ROWS; i++)
+        onv_table_row(&table, onv_page_bytes(page, rows[i].bytes), rows[i].what, rows[i].where);
     onv_table_finish(&table, page);
 }
 
@@ -190,42 +165,44 @@ static void write_parting(const onv_measured *m, const onv_page *page)
 {
     const onv_measured_parting *p = &m->parting;
     if (!m->has_history)
-        write_sentence(page, "The snapshot has no history: it is of one moment, and compared by "
-                             "sizes.");
+        onv_page_sentence(page, "The snapshot has no history: it is of one moment, and compared by "
+                                "sizes.");
     else if (m->n_paired == 0)
-        write_sentence(page, "No part of the history begins as the prediction does: blocks are "
-                             "compared by sizes.");
+        onv_page_sentence(page, "No part of the history begins as the prediction does: blocks are "
+                                "compared by sizes.");
     else
-        write_sentence(page, onv_arena_printf(page->arena,
-                                              "%u of %u predicted allocations of an iteration are "
-                                              "in the history, in their order.",
-                                              m->n_paired, m->n_predicted));
+        onv_page_sentence(page,
+                          onv_arena_printf(page->arena,
+                                           "%u of %u predicted allocations of an iteration are "
+                                           "in the history, in their order.",
+                                           m->n_paired, m->n_predicted));
     if (m->makes_state)
-        write_sentence(page, "The history has the first step of the optimizer, which makes its "
-                             "state; the prediction is of a later iteration: record one.");
+        onv_page_sentence(page, "The history has the first step of the optimizer, which makes its "
+                                "state; the prediction is of a later iteration: record one.");
     if (!p->found) return;
     if (p->is_lifetime)
-        write_sentence(page, onv_arena_printf(page->arena,
-                                              "They part at step %u, %s: its %s are freed before "
-                                              "%s by the prediction, before %s in the measurement.",
-                                              p->step, p->op, bytes_text(page, p->bytes.predicted),
-                                              p->until_predicted, p->until_measured));
+        onv_page_sentence(page,
+                          onv_arena_printf(page->arena,
+                                           "They part at step %u, %s: its %s are freed before "
+                                           "%s by the prediction, before %s in the measurement.",
+                                           p->step, p->op, onv_page_bytes(page, p->bytes.predicted),
+                                           p->until_predicted, p->until_measured));
     else
-        write_sentence(
+        onv_page_sentence(
             page, onv_arena_printf(
                       page->arena,
                       "They part at step %u, %s: predicted %s, measured "
                       "%s%s%s.",
                       p->step, p->op,
-                      p->bytes.predicted > 0 ? bytes_text(page, p->bytes.predicted) : "nothing",
-                      p->bytes.measured > 0 ? bytes_text(page, p->bytes.measured) : "nothing",
+                      p->bytes.predicted > 0 ? onv_page_bytes(page, p->bytes.predicted) : "nothing",
+                      p->bytes.measured > 0 ? onv_page_bytes(page, p->bytes.measured) : "nothing",
                       p->where != NULL ? " at " : "", p->where != NULL ? p->where : ""));
 }
 
 static void write_snapshot(const onv_measured *m, const onv_page *page)
 {
-    write_sentence(page, onv_arena_printf(page->arena, "Peak predicted at %s, measured at %s.",
-                                          m->peak_predicted, m->peak_measured));
+    onv_page_sentence(page, onv_arena_printf(page->arena, "Peak predicted at %s, measured at %s.",
+                                             m->peak_predicted, m->peak_measured));
     write_parting(m, page);
     write_modules(m, page);
     write_singles(page, "Only in the measurement", m->only_measured.at, m->only_measured.count);

@@ -27,11 +27,10 @@ static void write_dims(const onv_view *view, const onv_page *page)
     onv_table_init(&table, open_columns, 3);
     for (size_t i = 0; i < count && i < MAX_OPEN_DIMS; i++) {
         const onv_free_dim *dim = &view->infer->free_dims.at[i];
-        onv_table_add(&table, dim->name);
-        onv_table_add(&table, onv_binding_option(page->arena, dim, -1));
-        onv_table_add(&table, dim->input == NULL ? ""
-                                                 : onv_arena_printf(page->arena, "axis %d of %s",
-                                                                    dim->axis, dim->input));
+        onv_table_row(&table, dim->name, onv_binding_option(page->arena, dim, -1),
+                      dim->input == NULL
+                          ? ""
+                          : onv_arena_printf(page->arena, "axis %d of %s", dim->axis, dim->input));
     }
     onv_table_finish(&table, page);
     if (count > MAX_OPEN_DIMS)

@@ -41,18 +41,11 @@ static void write_results(const onv_replays *replays, const onv_page *page)
     onv_table_init(&table, columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < replays->results.count; i++) {
         const onv_replay_result *r = &replays->results.at[i];
-        onv_table_add(&table, name_text(page, r->runtime, r->plan));
-        onv_table_add(&table, r->mode);
-        onv_table_add(
-            &table, onv_arena_printf(page->arena, "%s", onv_label_bytes(r->predicted_bytes).text));
-        onv_table_add(&table,
-                      onv_arena_printf(page->arena, "%s", onv_label_bytes(r->measured_bytes).text));
-        onv_table_add(&table, difference_text(page, r));
-        onv_table_add(
-            &table, onv_arena_printf(page->arena, "%s", onv_label_bytes(r->tolerance_bytes).text));
-        onv_table_add(&table,
-                      onv_arena_printf(page->arena, "%s", onv_label_count(r->n_checked).text));
-        onv_table_add(&table, verdict_text(page, r));
+        onv_table_row(&table, name_text(page, r->runtime, r->plan), r->mode,
+                      onv_page_bytes(page, r->predicted_bytes),
+                      onv_page_bytes(page, r->measured_bytes), difference_text(page, r),
+                      onv_page_bytes(page, r->tolerance_bytes), onv_page_count(page, r->n_checked),
+                      verdict_text(page, r));
     }
     onv_table_finish(&table, page);
 }
@@ -171,16 +164,12 @@ static void write_max_batches(const onv_replays *replays, const onv_page *page)
                    sizeof max_batch_columns / sizeof max_batch_columns[0]);
     for (size_t i = 0; i < replays->max_batches.count; i++) {
         const onv_replay_max_batch *max_batch = &replays->max_batches.at[i];
-        onv_table_add(&table, name_text(page, max_batch->runtime, max_batch->plan));
-        onv_table_add(&table, max_batch->mode);
-        onv_table_add(&table,
+        onv_table_row(&table, name_text(page, max_batch->runtime, max_batch->plan), max_batch->mode,
                       onv_arena_printf(page->arena, "%s%s",
                                        max_batch->is_least ? onv_page_at_least(page) : "",
-                                       onv_label_count((uint64_t)max_batch->predicted_batch).text));
-        onv_table_add(&table,
-                      onv_arena_printf(page->arena, "%s",
-                                       onv_label_count((uint64_t)max_batch->measured_batch).text));
-        onv_table_add(&table, max_batch->agrees ? "agrees" : "differs");
+                                       onv_label_count((uint64_t)max_batch->predicted_batch).text),
+                      onv_page_count(page, (uint64_t)max_batch->measured_batch),
+                      max_batch->agrees ? "agrees" : "differs");
     }
     onv_table_finish(&table, page);
 }

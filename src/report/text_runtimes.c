@@ -16,28 +16,16 @@ static const onv_column columns[] = {
 /* "256-600 MiB"; one label where both ends are one, none for nothing. */
 static const char *range_text(const onv_page *page, onv_range range)
 {
-    const char *dash = onv_page_is_unicode(page) ? "–" : "-";
     if (range.high == 0) return "";
-    return onv_arena_printf(page->arena, "%s", onv_label_range(range.low, range.high, dash).text);
+    return onv_page_range(page, range.low, range.high);
 }
 
 static void add_row(onv_table *table, const onv_page *page, const onv_runtime_result *r)
 {
-    onv_table_add(table, onv_arena_printf(page->arena, "%s", r->runtime->name));
-    onv_table_add(table,
-                  onv_arena_printf(page->arena, "%s", onv_label_bytes(r->weight_bytes).text));
-    onv_table_add(table,
-                  onv_arena_printf(page->arena, "%s", onv_label_bytes(r->activation_bytes).text));
-    onv_table_add(table, range_text(page, (onv_range){r->driver_bytes, r->driver_bytes}));
-    onv_table_add(table, range_text(page, r->context_bytes));
-    onv_table_add(table, range_text(page, r->total_bytes));
-}
-
-static void write_line(const onv_page *page, const char *text)
-{
-    if (text == NULL) return;
-    onv_page_item(page);
-    onv_page_wrapped(page, text, 2, 4);
+    onv_table_row(table, onv_arena_printf(page->arena, "%s", r->runtime->name),
+                  onv_page_bytes(page, r->weight_bytes), onv_page_bytes(page, r->activation_bytes),
+                  range_text(page, (onv_range){r->driver_bytes, r->driver_bytes}),
+                  range_text(page, r->context_bytes), range_text(page, r->total_bytes));
 }
 
 /* More than a hundredth apart. */
@@ -59,12 +47,13 @@ static void write_ends(const onv_page *page, const onv_runtime_result *r)
                      : ", which activations overwrite their input, and which equal weights are one";
     const char *tells =
         is_program ? "" : "PyTorch's program (dump_exported_program=True) tells more, ";
-    write_line(page, onv_arena_printf(page->arena,
-                                      "%s: tensors take %s to %s: the file does not tell how long "
-                                      "Python holds results%s; %sa recording (onnxvram.record) "
-                                      "tells all",
-                                      r->runtime->name, onv_label_bytes(ends.low).text,
-                                      onv_label_bytes(ends.high).text, open, tells));
+    onv_page_sentence(page,
+                      onv_arena_printf(page->arena,
+                                       "%s: tensors take %s to %s: the file does not tell how long "
+                                       "Python holds results%s; %sa recording (onnxvram.record) "
+                                       "tells all",
+                                       r->runtime->name, onv_label_bytes(ends.low).text,
+                                       onv_label_bytes(ends.high).text, open, tells));
 }
 
 void onv_write_runtime_remarks(const onv_runtime_result *r, const onv_page *page,
@@ -87,17 +76,18 @@ void onv_write_runtime_remarks(const onv_runtime_result *r, const onv_page *page
                                 onv_label_bytes(r->first_run_bytes).text,
                                 onv_label_bytes(r->steady_bytes).text);
     }
-    if (text != NULL) write_line(page, text);
+    onv_page_sentence(page, text);
     if (r->allocated_ends.high == 0 && differs(r->low_bytes, r->held_bytes))
-        write_line(page,
-                   onv_arena_printf(page->arena,
-                                    "%s: as little as %s by workspaces and order of initializers",
-                                    r->runtime->name, onv_label_bytes(r->low_bytes).text));
+        onv_page_sentence(
+            page, onv_arena_printf(page->arena,
+                                   "%s: as little as %s by workspaces and order of initializers",
+                                   r->runtime->name, onv_label_bytes(r->low_bytes).text));
     if (r->out_of_memory)
-        write_line(page, onv_arena_printf(page->arena,
-                                          "ort: gpu_mem_limit is not enough: a request of %s finds "
-                                          "no memory",
-                                          onv_label_bytes(r->oom_bytes).text));
+        onv_page_sentence(
+            page, onv_arena_printf(page->arena,
+                                   "ort: gpu_mem_limit is not enough: a request of %s finds "
+                                   "no memory",
+                                   onv_label_bytes(r->oom_bytes).text));
 }
 
 void onv_write_comparison_runtimes(const onv_view *view, const onv_page *page)
@@ -106,9 +96,7 @@ void onv_write_comparison_runtimes(const onv_view *view, const onv_page *page)
     for (size_t i = 0; i < view->n_runtimes; i++) n += !view->runtimes[i].is_judged;
     if (n == 0) return;
     onv_table table;
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, "For comparison, not judged");
-    onv_page_line(page);
+    onv_page_title(page, "For comparison, not judged");
     onv_table_init(&table, columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < view->n_runtimes; i++)
         if (!view->runtimes[i].is_judged) add_row(&table, page, &view->runtimes[i]);

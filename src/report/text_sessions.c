@@ -3,18 +3,6 @@
 
 #include "report/sessions.h"
 
-static const char *bytes_text(const onv_page *page, uint64_t bytes)
-{
-    return onv_arena_printf(page->arena, "%s", onv_label_bytes(bytes).text);
-}
-
-static void write_title(const onv_page *page, const char *title)
-{
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, title);
-    onv_page_line(page);
-}
-
 /* --- Advice ------------------------------------------------------------------------------------ */
 
 enum { ADVICE_ROWS = 8 };
@@ -41,16 +29,13 @@ static void add_advice(onv_table *table, const onv_page *page, const onv_ort_adv
                        bool is_given)
 {
     const onv_ort_settings *s = &row->settings;
-    onv_table_add(table, is_given ? "given" : "");
-    onv_table_add(table,
-                  s->arena_extend_strategy == ONV_BFC_SAME_AS_REQUESTED ? "same" : "next 2^n");
-    onv_table_add(table, s->enable_mem_pattern ? "on" : "off");
-    onv_table_add(table, s->use_device_allocator_for_initializers ? "beside" : "in arena");
-    onv_table_add(table, search_text(s));
-    onv_table_add(table, bytes_text(page, row->first_run_bytes));
-    onv_table_add(table, bytes_text(page, row->steady_bytes));
-    onv_table_add(table, bytes_text(page, row->peak_bytes));
-    onv_table_add(table, bytes_text(page, row->least_limit));
+    onv_table_row(table, is_given ? "given" : "",
+                  s->arena_extend_strategy == ONV_BFC_SAME_AS_REQUESTED ? "same" : "next 2^n",
+                  s->enable_mem_pattern ? "on" : "off",
+                  s->use_device_allocator_for_initializers ? "beside" : "in arena", search_text(s),
+                  onv_page_bytes(page, row->first_run_bytes),
+                  onv_page_bytes(page, row->steady_bytes), onv_page_bytes(page, row->peak_bytes),
+                  onv_page_bytes(page, row->least_limit));
 }
 
 /* Provider options that differ from the defaults, as `open` KEY `between` VALUE `close`. */
@@ -104,7 +89,7 @@ void onv_write_advice(const onv_view *view, const onv_page *page, bool verbose)
 {
     const onv_ort_advice *advice = view->advice;
     if (advice == NULL || advice->count == 0) return;
-    write_title(page, "Settings of ONNX Runtime, the arena of each");
+    onv_page_title(page, "Settings of ONNX Runtime, the arena of each");
     onv_table table;
     onv_table_init(&table, advice_columns, sizeof advice_columns / sizeof advice_columns[0]);
     for (uint32_t i = 0; i < advice->count; i++)
@@ -166,11 +151,10 @@ static void write_request_rows(const onv_shape_requests *r, const onv_page *page
         if (!all && !is_last && (shown >= REQUEST_ROWS || !grows(r, i))) continue;
         shown++;
         const onv_ort_shape_figures *f = &r->result.requests[i];
-        onv_table_add(&table, onv_arena_printf(page->arena, "%u", i + 1));
-        onv_table_add(&table, dims_text(page, r, i));
-        onv_table_add(&table, bytes_text(page, f->peak));
+        onv_table_row(&table, onv_arena_printf(page->arena, "%u", i + 1), dims_text(page, r, i),
+                      onv_page_bytes(page, f->peak));
         for (uint32_t p = 0; p < ONV_ORT_MOST_POLICIES; p++)
-            onv_table_add(&table, bytes_text(page, f->reserved[p]));
+            onv_table_add(&table, onv_page_bytes(page, f->reserved[p]));
     }
     onv_table_finish(&table, page);
     if (!all)
@@ -184,7 +168,7 @@ void onv_write_requests(const onv_view *view, const onv_page *page, bool verbose
 {
     const onv_shape_requests *r = view->requests;
     if (r == NULL || r->n_requests == 0) return;
-    write_title(page, "Requests to one session of ONNX Runtime, the arena after each");
+    onv_page_title(page, "Requests to one session of ONNX Runtime, the arena after each");
     write_request_rows(r, page, verbose);
     uint64_t in_use = 0;
     for (uint32_t i = 0; i < r->n_requests; i++)
@@ -219,11 +203,7 @@ static const onv_column together_columns[] = {
 static void add_sum(onv_table *table, const onv_page *page, const char *name, uint64_t low,
                     uint64_t high, const char *note)
 {
-    const char *dash = onv_page_is_unicode(page) ? "–" : "-";
-    onv_table_add(table, name);
-    onv_table_add(table,
-                  onv_arena_printf(page->arena, "%s", onv_label_range(low, high, dash).text));
-    onv_table_add(table, note);
+    onv_table_row(table, name, onv_page_range(page, low, high), note);
 }
 
 /* Whether all of them fit, by device. */
@@ -243,13 +223,11 @@ static void write_together_fits(const onv_report_job *job, const onv_page *page)
 void onv_write_together(const onv_report_job *job, const onv_page *page)
 {
     const onv_together_info *info = job->options->together;
-    write_title(page, "Together, sessions of ONNX Runtime in one process");
+    onv_page_title(page, "Together, sessions of ONNX Runtime in one process");
     onv_table table;
     onv_table_init(&table, together_columns, 3);
-    onv_table_add(&table, "sessions");
-    onv_table_add(&table,
-                  onv_arena_printf(page->arena, "%llu", (unsigned long long)info->sessions));
-    onv_table_add(&table, "");
+    onv_table_row(&table, "sessions",
+                  onv_arena_printf(page->arena, "%llu", (unsigned long long)info->sessions), "");
     add_sum(&table, page, "arenas", info->arenas_low, info->arenas_high, "one for each session");
     add_sum(&table, page, "handles", info->driver_bytes, info->driver_bytes, "of each session");
     add_sum(&table, page, "context", info->context_low, info->context_high, "once");

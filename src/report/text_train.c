@@ -10,9 +10,7 @@ static const onv_column columns[] = {
 static void add(onv_table *table, const onv_page *page, const char *name, uint64_t bytes,
                 const char *note)
 {
-    onv_table_add(table, name);
-    onv_table_add(table, onv_arena_printf(page->arena, "%s", onv_label_bytes(bytes).text));
-    onv_table_add(table, note);
+    onv_table_row(table, name, onv_page_bytes(page, bytes), note);
 }
 
 /* What was asked for beside the usual. */
@@ -107,9 +105,8 @@ static void add_moved(onv_table *table, const onv_page *page, const onv_training
 {
     uint64_t bytes = plan->figures.offloaded_bytes + plan->figures.returned_bytes;
     if (bytes < plan->figures.returned_bytes) bytes = UINT64_MAX;
-    onv_table_add(table, onv_arena_printf(page->arena, "%s", onv_label_bytes(bytes).text));
-    onv_table_add(table, onv_arena_printf(page->arena, "%s",
-                                          onv_label_bytes(plan->figures.pinned_bytes).text));
+    onv_table_add(table, onv_page_bytes(page, bytes));
+    onv_table_add(table, onv_page_bytes(page, plan->figures.pinned_bytes));
 }
 
 static void add_plan(onv_table *table, const onv_page *page, const onv_view *view, uint32_t index,
@@ -119,9 +116,8 @@ static void add_plan(onv_table *table, const onv_page *page, const onv_view *vie
     const onv_training_plan *plan = &t->plans[index];
     const char *const cells[] = {
         onv_plan_label(page, plan),
-        onv_arena_printf(page->arena, "%s", onv_label_bytes(plan->figures.peak_bytes).text),
-        onv_arena_printf(page->arena, "%s",
-                         onv_label_bytes(plan->figures.saved_activation_bytes).text),
+        onv_page_bytes(page, plan->figures.peak_bytes),
+        onv_page_bytes(page, plan->figures.saved_activation_bytes),
         onv_arena_printf(page->arena, "%s", onv_label_scaled(plan->recomputed_macs).text),
         overhead_text(page, plan),
         onv_arena_printf(page->arena, "%lu", (unsigned long)plan->n_segments),

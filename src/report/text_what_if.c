@@ -12,9 +12,7 @@ static const onv_column weight_columns[] = {
 static void add_row(onv_table *table, const onv_page *page, const char *name, uint64_t bytes,
                     const char *what)
 {
-    onv_table_add(table, name);
-    onv_table_add(table, onv_arena_printf(page->arena, "%s", onv_label_bytes(bytes).text));
-    onv_table_add(table, what);
+    onv_table_row(table, name, onv_page_bytes(page, bytes), what);
 }
 
 static void write_title(const onv_page *page, const char *what, const char *how)
@@ -166,13 +164,10 @@ void onv_write_savings(const onv_view *view, const onv_page *page)
     onv_table_init(&table, saving_columns, 4);
     for (uint32_t i = 0; i < savings->count; i++) {
         const onv_saving *s = &savings->of[i];
-        onv_table_add(&table,
-                      onv_arena_printf(page->arena, "-%s", onv_label_bytes(s->saved_bytes).text));
-        onv_table_add(&table, onv_arena_printf(
-                                  page->arena, "%s",
-                                  onv_label_percent(s->saved_bytes, view->live->peak_bytes).text));
-        onv_table_add(&table, what_text(view, page, s));
-        onv_table_add(&table, name_text(view, page, s));
+        onv_table_row(&table,
+                      onv_arena_printf(page->arena, "-%s", onv_label_bytes(s->saved_bytes).text),
+                      onv_page_percent(page, s->saved_bytes, view->live->peak_bytes),
+                      what_text(view, page, s), name_text(view, page, s));
     }
     onv_table_finish(&table, page);
 }
