@@ -64,20 +64,18 @@ ONV_API onv_status onv_report(const onv_analysis *const *analyses, size_t count,
                               const onv_report_options *options, onv_write_fn write, void *context,
                               onv_error *error);
 
-/* A report of analyses that come one after another: each may be destroyed once it was added. Formats that compare or
- * draw all models together have none; onv_report writes those, as all that say something of `together`. */
+/* A report of models that other processes analyse, one after another. Formats that compare or draw all models together
+ * have none; onv_report writes those, as all that say something of `together`. */
 typedef struct onv_report_stream onv_report_stream;
 
 ONV_API bool onv_report_can_stream(onv_format format);
 
-/* `expected`: how many analyses will come, at most. What is written is what onv_report writes of those that came. */
+/* `expected`: how many models will come, at most. What is written is what onv_report writes of those that came. */
 ONV_API onv_status onv_report_begin(onv_format format, size_t expected,
                                     const onv_report_options *options, onv_write_fn write,
                                     void *context, onv_report_stream **stream, onv_error *error);
-ONV_API onv_status onv_report_add(onv_report_stream *stream, const onv_analysis *analysis,
-                                  onv_error *error);
 
-/* The same for models that another process analyses: onv_report_part writes what that process hands to the one with the
+/* onv_report_part writes what that process hands to the one with the
  * stream, in a form of this release; `expected` and `options` are those of onv_report_begin. A part may come from a
  * process that is not trusted: one that is cut or changed is refused with ONV_ERR_FORMAT, or is text as it came. */
 ONV_API onv_status onv_report_part(const onv_analysis *analysis, onv_format format, size_t expected,

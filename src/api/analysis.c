@@ -16,7 +16,7 @@
 #include "api/unbound.h"
 #include "base/fail.h"
 #include "base/heap.h"
-#include "report/svg.h"
+#include "report/viewers.h"
 
 static onv_options complete_options(const onv_options *given, onv_limits *limits)
 {

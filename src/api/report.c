@@ -93,18 +93,14 @@ onv_status onv_report_begin(onv_format format, size_t expected, const onv_report
     return onv_report_start(&made->run, format, expected, &complete, write, context, error);
 }
 
-/* Writes into the stream, or a part; within the quota of the analysis. */
-typedef struct addition {
-    onv_report_run *run; /* NULL: a part, of which the rest says more */
-    onv_format format;
-    size_t expected;
-    const onv_report_options *options;
-    onv_write_fn write;
-    void *context;
-} addition;
-
-static onv_status add(const addition *to, const onv_analysis *analysis, onv_error *why)
+onv_status onv_report_part(const onv_analysis *analysis, onv_format format, size_t expected,
+                           const onv_report_options *options, onv_write_fn write, void *context,
+                           onv_error *error)
 {
+    if (error != NULL) *error = (onv_error){0};
+    onv_report_options complete = onv_report_options_default();
+    if (options != NULL) onv_take(&complete, sizeof complete, options, options->struct_size);
+    ONV_TRY(check_by_model(format, &complete, error));
     onv_watch watch = most_left(&analysis, 1);
     onv_quota *before = onv_watch_resume(&watch);
     onv_locale locale = onv_locale_enter();
@@ -113,41 +109,11 @@ static onv_status add(const addition *to, const onv_analysis *analysis, onv_erro
         example = onv_analysis_view(analysis->example);
         view.example = &example;
     }
-    onv_status status = to->run != NULL
-                            ? onv_report_put(to->run, &view, why)
-                            : onv_report_write_part(&view, to->format, to->expected, to->options,
-                                                    to->write, to->context, why);
+    onv_status status =
+        onv_report_write_part(&view, format, expected, &complete, write, context, error);
     onv_locale_leave(locale);
-    status = onv_watch_verdict(&watch, status, why);
+    status = onv_watch_verdict(&watch, status, error);
     onv_watch_leave(&watch, before);
-    return status;
-}
-
-onv_status onv_report_add(onv_report_stream *stream, const onv_analysis *analysis, onv_error *error)
-{
-    if (error != NULL) *error = (onv_error){0};
-    if (stream->status == ONV_OK)
-        stream->status = add(&(addition){.run = &stream->run}, analysis, &stream->why);
-    if (error != NULL) *error = stream->why;
-    return stream->status;
-}
-
-onv_status onv_report_part(const onv_analysis *analysis, onv_format format, size_t expected,
-                           const onv_report_options *options, onv_write_fn write, void *context,
-                           onv_error *error)
-{
-    onv_error why = {0};
-    onv_report_options complete = onv_report_options_default();
-    if (options != NULL) onv_take(&complete, sizeof complete, options, options->struct_size);
-    onv_status status = check_by_model(format, &complete, &why);
-    if (status == ONV_OK)
-        status = add(&(addition){.format = format,
-                                 .expected = expected,
-                                 .options = &complete,
-                                 .write = write,
-                                 .context = context},
-                     analysis, &why);
-    if (error != NULL) *error = why;
     return status;
 }
 

@@ -77,14 +77,14 @@ static void write_row(const onv_report_job *job, const onv_view *view, onv_value
     onv_write_char(out, '\n');
 }
 
-static onv_status begin_csv(const onv_report_job *job)
+onv_status onv_format_csv_begin(const onv_report_job *job)
 {
     onv_write_text(job->out,
                    "model,name,kind,dtype,shape,bytes,bound,first_step,last_step,alias_of\n");
     return ONV_OK;
 }
 
-static onv_status add_csv(const onv_report_job *job)
+onv_status onv_format_csv_add(const onv_report_job *job)
 {
     const onv_view *view = &job->views[0];
     for (uint32_t v = 0; v < view->model->values.count && !job->out->failed; v++) {
@@ -95,11 +95,3 @@ static onv_status add_csv(const onv_report_job *job)
     }
     return ONV_OK;
 }
-
-const onv_report_format onv_format_csv = {
-    .id = ONV_FORMAT_CSV,
-    .name = "csv",
-    .summary = "the tensors, one row each",
-    .begin = begin_csv,
-    .add = add_csv,
-};

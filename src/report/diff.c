@@ -1,5 +1,9 @@
-#include "report/diff.h"
-
+/* Two models, the second one in place of the first: what changed, by module and by tensor.
+ *
+ * Modules are the same where their paths are, tensors where their names are. Where an exporter numbers its
+ * names, a change moves the numbers, and tensors of one size stand on both sides: those are left out.
+ * Cost: sorts the names of both.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +13,18 @@
 #include "report/modules.h"
 #include "report/text.h"
 #include "report/value.h"
+
+typedef struct onv_diff_row {
+    const char *name;
+    bool was, is;                         /* in the first, in the second */
+    uint64_t before, after;               /* bytes; of modules: activations */
+    uint64_t params_before, params_after; /* elements; modules only */
+} onv_diff_row;
+
+typedef struct onv_diff {
+    onv_diff_row *modules, *tensors; /* those that changed, the largest change first */
+    uint32_t n_modules, n_tensors;
+} onv_diff;
 
 /* --- Matching ---------------------------------------------------------------------------------- */
 
@@ -149,8 +165,9 @@ static bool add_modules(const onv_view *view, const onv_page *page, bool is_afte
     return more != NULL;
 }
 
-bool onv_diff_make(onv_diff *diff, const onv_view *before, const onv_view *after,
-                   const onv_page *page)
+/* In the page's arena; false where memory is short. Sizes that are not known count as 0. */
+static bool make_diff(onv_diff *diff, const onv_view *before, const onv_view *after,
+                      const onv_page *page)
 {
     *diff = (onv_diff){0};
     uint32_t n = 0;
@@ -300,41 +317,35 @@ static void write_sizes(const onv_view *a, const onv_view *b, const onv_page *pa
     if (text != NULL) onv_page_wrapped(page, text, 2, 4);
 }
 
-static onv_status write_diff_on(const onv_report_job *job, const onv_page *page)
+/* The two models as they are compared; *is_example: of usual sizes, as dims are free. */
+static onv_status compare(const onv_report_job *job, const onv_page *page, const onv_view *both[2],
+                          bool *is_example, onv_diff *diff)
 {
     if (job->count != 2)
         return onv_fail(job->err, ONV_ERR_USAGE, "a diff is of two models, not of %zu", job->count);
-    const onv_view *a = &job->views[0], *b = &job->views[1];
-    const onv_view *was = sized(a), *is = sized(b);
-    bool is_example = was != a || is != b;
-    a = was, b = is;
+    for (size_t i = 0; i < 2; i++) both[i] = sized(&job->views[i]);
+    *is_example = both[0] != &job->views[0] || both[1] != &job->views[1];
+    return make_diff(diff, both[0], both[1], page) ? ONV_OK : onv_fail_memory(job->err);
+}
+
+onv_status onv_format_diff_write(const onv_report_job *job)
+{
+    const onv_page page = onv_report_page(job);
+    const onv_view *both[2];
+    bool is_example;
     onv_diff diff;
-    if (!onv_diff_make(&diff, a, b, page)) return onv_fail_memory(job->err);
-    onv_page_text(page, ONV_STYLE_TITLE, "Changes");
-    const char *text = onv_arena_printf(page->arena, " from %s to %s",
-                                        a->model->path != NULL ? a->model->path : "",
-                                        b->model->path != NULL ? b->model->path : "");
-    if (text != NULL) onv_page_wrapped(page, text, 7, 2);
-    if (is_example) write_sizes(a, b, page);
-    write_totals(a, b, page);
-    write_peaks(a, b, page);
-    write_modules(&diff, page);
-    write_tensors(&diff, page);
+    ONV_TRY(compare(job, &page, both, &is_example, &diff));
+    const char *before = both[0]->model->path, *after = both[1]->model->path;
+    onv_page_text(&page, ONV_STYLE_TITLE, "Changes");
+    const char *text = onv_arena_printf(page.arena, " from %s to %s", before != NULL ? before : "",
+                                        after != NULL ? after : "");
+    if (text != NULL) onv_page_wrapped(&page, text, 7, 2);
+    if (is_example) write_sizes(both[0], both[1], &page);
+    write_totals(both[0], both[1], &page);
+    write_peaks(both[0], both[1], &page);
+    write_modules(&diff, &page);
+    write_tensors(&diff, &page);
     return ONV_OK;
-}
-
-static onv_status write_diff(const onv_report_job *job)
-{
-    const onv_page page = onv_page_make(job->out, job->arena, job->options);
-    return write_diff_on(job, &page);
-}
-
-static onv_status write_markdown_diff(const onv_report_job *job)
-{
-    onv_page page = onv_page_make(job->out, job->arena, job->options);
-    page.mode = ONV_CLEAN_MARKDOWN;
-    page.color = false;
-    return write_diff_on(job, &page);
 }
 
 /* --- JSON -------------------------------------------------------------------------------------- */
@@ -359,25 +370,20 @@ static void put_rows(onv_json *json, const char *key, const onv_diff_row *rows, 
     onv_json_close(json);
 }
 
-static onv_status write_json_diff(const onv_report_job *job)
+onv_status onv_format_diff_json_write(const onv_report_job *job)
 {
-    const onv_page page = onv_page_make(job->out, job->arena, job->options);
+    const onv_page page = onv_report_page(job);
+    const onv_view *both[2];
+    bool is_example;
     onv_diff diff;
     onv_json json;
-    if (job->count != 2)
-        return onv_fail(job->err, ONV_ERR_USAGE, "a diff is of two models, not of %zu", job->count);
-    const onv_view *a = &job->views[0], *b = &job->views[1];
-    bool is_example = sized(a) != a || sized(b) != b;
-    a = sized(a), b = sized(b);
-    if (!onv_diff_make(&diff, a, b, &page)) return onv_fail_memory(job->err);
+    ONV_TRY(compare(job, &page, both, &is_example, &diff));
     onv_json_init(&json, job->out);
     onv_json_open(&json, '{', ONV_JSON_LINES);
     onv_json_put_u64(&json, "schema_version", 1);
-    onv_json_put_string(&json, "before", a->model->path);
-    onv_json_put_string(&json, "after", b->model->path);
-    onv_json_key(&json, "is_example"); /* of usual sizes, as dims are free */
-    onv_json_bool(&json, is_example);
-    const onv_view *const both[] = {a, b};
+    onv_json_put_string(&json, "before", both[0]->model->path);
+    onv_json_put_string(&json, "after", both[1]->model->path);
+    onv_json_put_bool(&json, "is_example", is_example);
     static const char *const keys[] = {"totals_before", "totals_after"};
     for (int i = 0; i < 2; i++) {
         const onv_live *live = both[i]->live;
@@ -397,24 +403,3 @@ static onv_status write_json_diff(const onv_report_job *job)
     onv_json_close(&json);
     return json.out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
 }
-
-const onv_report_format onv_format_diff = {
-    .id = ONV_FORMAT_DIFF,
-    .name = "diff",
-    .summary = "what changed from the first model to the second",
-    .write = write_diff,
-};
-
-const onv_report_format onv_format_diff_markdown = {
-    .id = ONV_FORMAT_DIFF_MARKDOWN,
-    .name = "diff-markdown",
-    .summary = "the same for a pull request",
-    .write = write_markdown_diff,
-};
-
-const onv_report_format onv_format_diff_json = {
-    .id = ONV_FORMAT_DIFF_JSON,
-    .name = "diff-json",
-    .summary = "the same for programs",
-    .write = write_json_diff,
-};

@@ -36,7 +36,7 @@ onv_status onv_need_sizes(const onv_report_job *job, const onv_view *view, const
 
 /* --- Intervals --------------------------------------------------------------------------------- */
 
-static onv_status write_intervals(const onv_report_job *job)
+onv_status onv_format_dump_intervals_write(const onv_report_job *job)
 {
     for (size_t i = 0; i < job->count; i++)
         ONV_TRY(onv_need_sizes(job, &job->views[i], "intervals dump"));
@@ -54,13 +54,6 @@ static onv_status write_intervals(const onv_report_job *job)
     return ONV_OK;
 }
 
-const onv_report_format onv_format_dump_intervals = {
-    .id = ONV_FORMAT_DUMP_INTERVALS,
-    .name = "intervals",
-    .summary = "one row per buffer: id,lower,upper,size, half-open",
-    .write = write_intervals,
-};
-
 /* --- Plan -------------------------------------------------------------------------------------- */
 
 static onv_status need_plan(const onv_report_job *job, const onv_view *view)
@@ -71,7 +64,7 @@ static onv_status need_plan(const onv_report_job *job, const onv_view *view)
                     "to --runtime");
 }
 
-static onv_status write_plan(const onv_report_job *job)
+onv_status onv_format_dump_plan_write(const onv_report_job *job)
 {
     const onv_view *view = &job->views[0];
     ONV_TRY(onv_need_sizes(job, view, "plan dump"));
@@ -85,13 +78,6 @@ static onv_status write_plan(const onv_report_job *job)
     }
     return ONV_OK;
 }
-
-const onv_report_format onv_format_dump_plan = {
-    .id = ONV_FORMAT_DUMP_PLAN,
-    .name = "plan",
-    .summary = "the intervals with the offsets that the runtime arena has",
-    .write = write_plan,
-};
 
 /* --- Plan as a header --------------------------------------------------------------------------- */
 
@@ -137,7 +123,7 @@ static onv_status write_rows(const onv_report_job *job, onv_strings *taken)
     return ONV_OK;
 }
 
-static onv_status write_header(const onv_report_job *job)
+onv_status onv_format_dump_header_write(const onv_report_job *job)
 {
     const onv_view *view = &job->views[0];
     ONV_TRY(onv_need_sizes(job, view, "header dump"));
@@ -168,13 +154,6 @@ static onv_status write_header(const onv_report_job *job)
     return status;
 }
 
-const onv_report_format onv_format_dump_header = {
-    .id = ONV_FORMAT_DUMP_HEADER,
-    .name = "header",
-    .summary = "the plan of the runtime arena as a header of C",
-    .write = write_header,
-};
-
 /* --- Trace ------------------------------------------------------------------------------------- */
 
 static void write_event(onv_writer *out, const onv_timeline *t, const onv_timeline_event *e)
@@ -191,7 +170,7 @@ static void write_event(onv_writer *out, const onv_timeline *t, const onv_timeli
     onv_write_char(out, '\n');
 }
 
-static onv_status write_trace(const onv_report_job *job)
+onv_status onv_format_dump_trace_write(const onv_report_job *job)
 {
     onv_timeline_events events = {0};
     ONV_TRY(onv_need_sizes(job, &job->views[0], "trace dump"));
@@ -212,10 +191,3 @@ static onv_status write_trace(const onv_report_job *job)
     onv_vec_cleanup(&events);
     return status;
 }
-
-const onv_report_format onv_format_dump_trace = {
-    .id = ONV_FORMAT_DUMP_TRACE,
-    .name = "trace",
-    .summary = "what is allocated and freed, in order; with --train by PyTorch",
-    .write = write_trace,
-};

@@ -174,15 +174,8 @@ static onv_status dump_view(const onv_report_job *job, const onv_view *view)
     return status;
 }
 
-static onv_status add_graph(const onv_report_job *job)
+onv_status onv_format_dump_graph_add(const onv_report_job *job)
 {
     onv_write_between(job, "\n");
     return dump_view(job, &job->views[0]);
 }
-
-const onv_report_format onv_format_dump_graph = {
-    .id = ONV_FORMAT_DUMP_GRAPH,
-    .name = "graph",
-    .summary = "the typed graph, one node per line",
-    .add = add_graph,
-};

@@ -265,7 +265,7 @@ static onv_status put_program(const dump *d)
     return ONV_OK;
 }
 
-static onv_status add_program(const onv_report_job *job)
+onv_status onv_format_dump_program_add(const onv_report_job *job)
 {
     const onv_model *model = job->views[0].model;
     dump d = {.job = job, .model = model, .program = model->program};
@@ -289,10 +289,3 @@ static onv_status add_program(const onv_report_job *job)
     onv_arena_cleanup(&arena);
     return status == ONV_ERR_MEMORY ? onv_fail_memory(job->err) : status;
 }
-
-const onv_report_format onv_format_dump_program = {
-    .id = ONV_FORMAT_DUMP_PROGRAM,
-    .name = "program",
-    .summary = "the program of PyTorch, one call per line",
-    .add = add_program,
-};

@@ -12,7 +12,7 @@ static void write_rows(onv_writer *out, const onv_replay_result *r)
             (unsigned long long)r->measured_live_at[s]);
 }
 
-static onv_status write_replay(const onv_report_job *job)
+onv_status onv_format_dump_replay_write(const onv_report_job *job)
 {
     const onv_replays *replays = job->views[0].replays;
     if (job->count > 1)
@@ -25,10 +25,3 @@ static onv_status write_replay(const onv_report_job *job)
         write_rows(job->out, &replays->results.at[i]);
     return ONV_OK;
 }
-
-const onv_report_format onv_format_dump_replay = {
-    .id = ONV_FORMAT_DUMP_REPLAY,
-    .name = "replay",
-    .summary = "what a replay held at each step, predicted next to measured",
-    .write = write_replay,
-};

@@ -3,6 +3,7 @@
 #define ONV_REPORT_FORMAT_H
 
 #include "report/json.h"
+#include "report/page.h"
 #include "report/report.h"
 #include "report/writer.h"
 
@@ -26,6 +27,7 @@ typedef struct onv_report_state {
 /* Everything a format works with. `options` is complete and `out` is finished by the caller, who
  * also turns a sticky failure of the arena (scratch, empty at the start) into an error. */
 typedef struct onv_report_job {
+    onv_format format;
     const onv_view *views;
     size_t count;    /* of views: all models, or the one that is written */
     size_t expected; /* models in the whole report, at most */
@@ -39,9 +41,6 @@ typedef struct onv_report_job {
 /* Either all models are written at once, or each for itself between a beginning and an end (NULL: nothing to
  * write there), so that it need not be kept. */
 typedef struct onv_report_format {
-    onv_format id;
-    const char *name;
-    const char *summary;
     onv_status (*write)(const onv_report_job *job);
     onv_status (*begin)(const onv_report_job *job);
     onv_status (*add)(const onv_report_job *job);
@@ -60,6 +59,9 @@ typedef struct onv_report_run {
 } onv_report_run;
 
 bool onv_report_is_by_model(onv_format format);
+
+/* The page that a format for people writes on. */
+onv_page onv_report_page(const onv_report_job *job);
 
 /* In a format's `add`: what separates a model from the one before; nothing before the first. */
 void onv_write_between(const onv_report_job *job, const char *text);
@@ -85,37 +87,37 @@ onv_status onv_report_put_part(onv_report_run *run, const char *part, size_t byt
  * models, there is no `what`. */
 onv_status onv_need_sizes(const onv_report_job *job, const onv_view *view, const char *what);
 
-extern const onv_report_format onv_format_text;
-extern const onv_report_format onv_format_json;
-extern const onv_report_format onv_format_csv;
-extern const onv_report_format onv_format_layers;
-extern const onv_report_format onv_format_dump_graph;
-extern const onv_report_format onv_format_dump_program;
-extern const onv_report_format onv_format_dump_intervals;
-extern const onv_report_format onv_format_dump_plan;
-extern const onv_report_format onv_format_dump_trace;
-extern const onv_report_format onv_format_dump_replay;
-extern const onv_report_format onv_format_checkpoints;
-extern const onv_report_format onv_format_ort_partition;
-extern const onv_report_format onv_format_formula;
-extern const onv_report_format onv_format_markdown;
-extern const onv_report_format onv_format_diff;
-extern const onv_report_format onv_format_diff_markdown;
-extern const onv_report_format onv_format_diff_json;
-extern const onv_report_format onv_format_measured;
-extern const onv_report_format onv_format_measured_markdown;
-extern const onv_report_format onv_format_onnx;
-extern const onv_report_format onv_format_dump_header;
-extern const onv_report_format onv_format_html;
-extern const onv_report_format onv_format_svg;
-extern const onv_report_format onv_format_memory_viz;
-extern const onv_report_format onv_format_perfetto;
-extern const onv_report_format onv_format_model_explorer;
-extern const onv_report_format onv_format_formula_python;
-extern const onv_report_format onv_format_formula_c;
-
-/* All of them, for documentation and tests. */
-extern const onv_report_format *const onv_report_formats[];
-extern const size_t onv_n_report_formats;
+/* Those of the formats, which report.c lists. */
+onv_status onv_format_text_add(const onv_report_job *job);
+onv_status onv_format_text_end(const onv_report_job *job);
+onv_status onv_format_json_begin(const onv_report_job *job);
+onv_status onv_format_json_add(const onv_report_job *job);
+onv_status onv_format_json_end(const onv_report_job *job);
+onv_status onv_format_csv_begin(const onv_report_job *job);
+onv_status onv_format_csv_add(const onv_report_job *job);
+onv_status onv_format_layers_add(const onv_report_job *job);
+onv_status onv_format_dump_graph_add(const onv_report_job *job);
+onv_status onv_format_dump_program_add(const onv_report_job *job);
+onv_status onv_format_dump_intervals_write(const onv_report_job *job);
+onv_status onv_format_dump_plan_write(const onv_report_job *job);
+onv_status onv_format_dump_trace_write(const onv_report_job *job);
+onv_status onv_format_dump_replay_write(const onv_report_job *job);
+onv_status onv_format_checkpoints_begin(const onv_report_job *job);
+onv_status onv_format_checkpoints_add(const onv_report_job *job);
+onv_status onv_format_ort_partition_write(const onv_report_job *job);
+onv_status onv_format_formula_write(const onv_report_job *job);
+onv_status onv_format_formula_python_write(const onv_report_job *job);
+onv_status onv_format_formula_c_write(const onv_report_job *job);
+onv_status onv_format_markdown_add(const onv_report_job *job);
+onv_status onv_format_diff_write(const onv_report_job *job);
+onv_status onv_format_diff_json_write(const onv_report_job *job);
+onv_status onv_format_measured_write(const onv_report_job *job);
+onv_status onv_format_onnx_write(const onv_report_job *job);
+onv_status onv_format_dump_header_write(const onv_report_job *job);
+onv_status onv_format_svg_write(const onv_report_job *job);
+onv_status onv_format_html_write(const onv_report_job *job);
+onv_status onv_format_memory_viz_write(const onv_report_job *job);
+onv_status onv_format_perfetto_write(const onv_report_job *job);
+onv_status onv_format_model_explorer_write(const onv_report_job *job);
 
 #endif

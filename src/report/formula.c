@@ -239,29 +239,15 @@ static onv_status write_code(const onv_report_job *job, const formula_language *
     return ONV_OK;
 }
 
-static onv_status write_python(const onv_report_job *job)
+onv_status onv_format_formula_python_write(const onv_report_job *job)
 {
     return write_code(job, &python);
 }
 
-static onv_status write_c(const onv_report_job *job)
+onv_status onv_format_formula_c_write(const onv_report_job *job)
 {
     return write_code(job, &c_language);
 }
-
-const onv_report_format onv_format_formula_python = {
-    .id = ONV_FORMAT_FORMULA_PYTHON,
-    .name = "formula-python",
-    .summary = "peak and totals as Python functions of the free dims",
-    .write = write_python,
-};
-
-const onv_report_format onv_format_formula_c = {
-    .id = ONV_FORMAT_FORMULA_C,
-    .name = "formula-c",
-    .summary = "peak and totals as C functions of the free dims",
-    .write = write_c,
-};
 
 /* --- Text -------------------------------------------------------------------------------------- */
 
@@ -320,7 +306,7 @@ static void write_line(const onv_report_job *job, const char *name, onv_dim valu
     onv_write_text(job->out, "\n");
 }
 
-static onv_status write_text(const onv_report_job *job)
+onv_status onv_format_formula_write(const onv_report_job *job)
 {
     if (job->count > 1)
         return onv_fail(job->err, ONV_ERR_USAGE, "a formula is of one model at a time");
@@ -355,10 +341,3 @@ static onv_status write_text(const onv_report_job *job)
     write_line(job, "macs", f->macs);
     return ONV_OK;
 }
-
-const onv_report_format onv_format_formula = {
-    .id = ONV_FORMAT_FORMULA,
-    .name = "formula",
-    .summary = "peak and totals as formulas of the free dims",
-    .write = write_text,
-};

@@ -6,8 +6,8 @@
 #include "report/clean.h"
 #include "report/embedded.h"
 #include "report/json_parts.h"
-#include "report/svg.h"
 #include "report/units.h"
+#include "report/viewers.h"
 
 enum { MOST_ROWS = 20, NAME_COLUMNS = 80 };
 
@@ -102,7 +102,7 @@ static void put_peak_set(onv_writer *out, const onv_view *view)
 
 static onv_status put_still(const onv_report_job *job)
 {
-    ONV_TRY(onv_write_svg(job));
+    ONV_TRY(onv_format_svg_write(job));
     for (size_t i = 0; i < job->count; i++) {
         const onv_view *view =
             job->views[i].example != NULL ? job->views[i].example : &job->views[i];
@@ -144,7 +144,7 @@ static onv_status put_part(const onv_report_job *job, const char *name, size_t l
     return ONV_OK;
 }
 
-static onv_status write_html(const onv_report_job *job)
+onv_status onv_format_html_write(const onv_report_job *job)
 {
     const char *at = onv_page_html;
     for (;;) {
@@ -157,10 +157,3 @@ static onv_status write_html(const onv_report_job *job)
     onv_write_text(job->out, at);
     return ONV_OK;
 }
-
-const onv_report_format onv_format_html = {
-    .id = ONV_FORMAT_HTML,
-    .name = "html",
-    .summary = "a page to look at",
-    .write = write_html,
-};

@@ -447,14 +447,14 @@ onv_status onv_json_write_document(const onv_report_job *job, onv_json *json)
     return close_document(job, json);
 }
 
-static onv_status begin_json(const onv_report_job *job)
+onv_status onv_format_json_begin(const onv_report_job *job)
 {
     onv_json_init(&job->state->json, job->out);
     open_document(&job->state->json);
     return ONV_OK;
 }
 
-static onv_status add_json(const onv_report_job *job)
+onv_status onv_format_json_add(const onv_report_job *job)
 {
     onv_report_state *state = job->state;
     onv_write_between(job, ",");
@@ -463,17 +463,8 @@ static onv_status add_json(const onv_report_job *job)
     return state->json.out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
 }
 
-static onv_status end_json(const onv_report_job *job)
+onv_status onv_format_json_end(const onv_report_job *job)
 {
     onv_json_separate(&job->state->json, job->state->written > 0);
     return close_document(job, &job->state->json);
 }
-
-const onv_report_format onv_format_json = {
-    .id = ONV_FORMAT_JSON,
-    .name = "json",
-    .summary = "everything, for programs",
-    .begin = begin_json,
-    .add = add_json,
-    .end = end_json,
-};

@@ -12,68 +12,48 @@
 #include "report/json_parts.h"
 #include "report/modules.h"
 
-enum { NONE = -1, FIRST_SLOTS = 1024 };
+enum { NONE = -1 };
 
 typedef struct naming {
     const onv_view *view; /* whose tensors and nodes are named */
     uint32_t *of_value;   /* by value: its row in "tensors"; UINT32_MAX: none */
     uint32_t *step_of;    /* by row: the step that makes it; UINT32_MAX: none */
     uint32_t n_tensors;
-    const char **text; /* of all names, tensors first */
-    uint32_t *slots;   /* a hash table: index + 1 */
-    size_t n_names, capacity, n_slots;
+    ONV_VEC(const char *) text; /* of all names, tensors first */
+    onv_arena arena;
+    onv_strings strings;
+    ONV_VEC(uint32_t) first; /* by string: the first name that is it */
     bool failed;
 } naming;
 
 /* --- Names ------------------------------------------------------------------------------------- */
 
-static uint32_t *slot_of(const naming *n, const char *text)
+/* A name more; where its text is new it is the one that stands for it. */
+static void add_name(naming *n, const char *text)
 {
-    size_t slot = onv_hash_bytes(text, strlen(text), 0) & (n->n_slots - 1);
-    while (n->slots[slot] != 0 && strcmp(n->text[n->slots[slot] - 1], text) != 0)
-        slot = (slot + 1) & (n->n_slots - 1);
-    return &n->slots[slot];
+    const char *interned = onv_intern(&n->strings, text);
+    n->failed |= interned == NULL || !onv_vec_push(&n->text, interned);
+    if (!n->failed && onv_string_number(interned) == n->first.count)
+        n->failed = !onv_vec_push(&n->first, (uint32_t)n->text.count - 1);
 }
 
-static bool grow(naming *n)
+/* The index of a name that is there; NONE: it is not. */
+static int64_t find_name(const naming *n, const char *text)
 {
-    size_t slots = n->n_slots == 0 ? FIRST_SLOTS : 2 * n->n_slots;
-    const char **text = onv_heap_realloc(n->text, slots / 2 * sizeof *text);
-    if (text != NULL) n->text = text;
-    uint32_t *table = onv_heap_calloc(slots, sizeof *table);
-    if (text == NULL || table == NULL) {
-        onv_heap_free(table);
-        n->failed = true;
-        return false;
-    }
-    onv_heap_free(n->slots);
-    n->slots = table;
-    n->n_slots = slots;
-    for (size_t i = 0; i < n->n_names; i++) *slot_of(n, n->text[i]) = (uint32_t)i + 1;
-    return true;
+    const char *interned = n->failed ? NULL : onv_interned(&n->strings, text);
+    return interned != NULL ? (int64_t)n->first.at[onv_string_number(interned)] : NONE;
 }
 
 /* The index of a name, which is new where it was not there; NONE without text or memory. */
 static int64_t name_of(naming *n, const char *text)
 {
-    if (text == NULL || (n->n_names >= n->n_slots / 2 && !grow(n))) return NONE;
-    uint32_t *slot = slot_of(n, text);
-    if (*slot == 0) {
-        n->text[n->n_names++] = text;
-        *slot = (uint32_t)n->n_names;
-    }
-    return (int64_t)*slot - 1;
+    if (text == NULL) return NONE;
+    int64_t found = find_name(n, text);
+    if (found == NONE) add_name(n, text);
+    return found != NONE || n->failed ? found : (int64_t)n->text.count - 1;
 }
 
 /* Tensors have their rows as indices, also where two share a name. */
-static void add_tensor(naming *n, const char *text)
-{
-    if (n->n_names >= n->n_slots / 2 && !grow(n)) return;
-    uint32_t *slot = slot_of(n, text);
-    n->text[n->n_names++] = text;
-    if (*slot == 0) *slot = (uint32_t)n->n_names;
-}
-
 static void name_tensors(naming *n, const onv_view *view)
 {
     const onv_model *model = view->model;
@@ -82,14 +62,16 @@ static void name_tensors(naming *n, const onv_view *view)
     n->of_value = onv_heap_calloc(n_values + 1, sizeof *n->of_value);
     n->step_of = onv_heap_calloc(n_values + 1, sizeof *n->step_of);
     n->failed = n->of_value == NULL || n->step_of == NULL;
+    onv_arena_init(&n->arena, SIZE_MAX);
+    onv_strings_init(&n->strings, &n->arena);
     for (uint32_t i = 0; i < n_values && !n->failed; i++) {
         n->of_value[i] = UINT32_MAX;
         n->step_of[i] = UINT32_MAX;
         if (!onv_view_is_there(view, (onv_value_id){i})) continue;
-        n->of_value[i] = (uint32_t)n->n_names;
-        add_tensor(n, model->values.at[i].name);
+        n->of_value[i] = (uint32_t)n->text.count;
+        add_name(n, model->values.at[i].name);
     }
-    n->n_tensors = (uint32_t)n->n_names;
+    n->n_tensors = (uint32_t)n->text.count;
     const onv_timeline *t = &view->live->timeline;
     for (uint32_t s = 0; s < t->steps.count && !n->failed; s++) {
         const onv_node *node = onv_model_node(model, t->steps.at[s].node);
@@ -105,8 +87,10 @@ static void cleanup(naming *n)
 {
     onv_heap_free(n->of_value);
     onv_heap_free(n->step_of);
-    onv_heap_free(n->text);
-    onv_heap_free(n->slots);
+    onv_vec_cleanup(&n->text);
+    onv_vec_cleanup(&n->first);
+    onv_strings_cleanup(&n->strings);
+    onv_arena_cleanup(&n->arena);
 }
 
 /* The row of "nodes" that a node of this model, an example's or a rewritten one is or stands for: the one
@@ -116,13 +100,13 @@ static int64_t node_of(naming *n, const onv_model *model, onv_node_id id)
     if (!onv_is_node(id)) return NONE;
     const onv_node *node = onv_model_node(model, id);
     for (uint32_t i = 0; i < node->n_outputs; i++) {
-        if (!onv_is_value(node->outputs[i]) || n->n_slots == 0) continue;
+        if (!onv_is_value(node->outputs[i])) continue;
         uint32_t row = UINT32_MAX;
         if (model == n->view->model) {
             row = n->of_value[node->outputs[i].index];
         } else {
-            uint32_t slot = *slot_of(n, onv_model_value(model, node->outputs[i])->name);
-            if (slot > 0 && slot <= n->n_tensors) row = slot - 1;
+            int64_t name = find_name(n, onv_model_value(model, node->outputs[i])->name);
+            if (name != NONE && name < n->n_tensors) row = (uint32_t)name;
         }
         if (row != UINT32_MAX && n->step_of[row] != UINT32_MAX) return n->step_of[row];
     }
@@ -142,212 +126,144 @@ typedef struct drawing {
     size_t index;
 } drawing;
 
-typedef int64_t (*cell_fn)(const drawing *d, size_t row);
+typedef enum cell_of {
+    STEP_NODE,
+    STEP_LABEL,
+    STEP_PHASE,
+    STEP_ITERATION,
+    STEP_RECOMPUTE,
+    STEP_LIVE,
+    STEP_ALLOCATED,
+    STEP_RESERVED,
+    BUFFER_NAME,
+    BUFFER_KIND,
+    BUFFER_BYTES,
+    BUFFER_FIRST,
+    BUFFER_STEPS,
+    BUFFER_WITHIN,
+    BUFFER_TRANSIENT,
+    BUFFER_SEGMENT,
+    BUFFER_OFFSET,
+    SEGMENT_BYTES,
+    SEGMENT_FIRST,
+    SEGMENT_END
+} cell_of;
 
 typedef struct column {
     const char *key;
     int64_t usual;
-    cell_fn cell;
+    cell_of cell;
 } column;
 
 /* Steps, buffers or segments of an execution. */
 typedef struct table {
     const char *key;
-    size_t (*count)(const drawing *d);
     const column *columns;
     size_t n_columns;
 } table;
 
-static bool is_alike(const drawing *d, const drawing *other, size_t n, cell_fn cell)
+static const column step_columns[] = {
+    {"node", NONE, STEP_NODE},
+    {"label", NONE, STEP_LABEL},
+    {"phase", 0, STEP_PHASE},
+    {"iteration", 0, STEP_ITERATION},
+    {"recompute", 0, STEP_RECOMPUTE},
+    {"live_bytes", 0, STEP_LIVE},
+    {"allocated_bytes", 0, STEP_ALLOCATED},
+    {"reserved_bytes", 0, STEP_RESERVED},
+};
+
+static const column buffer_columns[] = {
+    {"name", NONE, BUFFER_NAME},        {"kind", 0, BUFFER_KIND},
+    {"bytes", 0, BUFFER_BYTES},         {"first", 0, BUFFER_FIRST},
+    {"steps", 0, BUFFER_STEPS},         {"within", NONE, BUFFER_WITHIN},
+    {"transient", 0, BUFFER_TRANSIENT}, {"segment", NONE, BUFFER_SEGMENT},
+    {"offset", 0, BUFFER_OFFSET},
+};
+
+static const column segment_columns[] = {
+    {"bytes", 0, SEGMENT_BYTES}, {"first", 0, SEGMENT_FIRST}, {"end", 0, SEGMENT_END}};
+
+#define COLUMNS(list) list, sizeof list / sizeof list[0]
+
+enum { N_TABLES = 3 };
+
+static const table tables[N_TABLES] = {{"steps", COLUMNS(step_columns)},
+                                       {"buffers", COLUMNS(buffer_columns)},
+                                       {"segments", COLUMNS(segment_columns)}};
+
+static size_t count_rows(const drawing *d, size_t of)
+{
+    const onv_execution *made = &d->kept->made;
+    const size_t counts[N_TABLES] = {made->timeline.steps.count, made->timeline.buffers.count,
+                                     made->placement.segments.count};
+    return counts[of];
+}
+
+static int64_t row_or_none(uint32_t row, uint32_t none)
+{
+    return row == none ? NONE : (int64_t)row;
+}
+
+static int64_t cell(const drawing *d, cell_of what, size_t i)
+{
+    const onv_timeline *t = &d->kept->made.timeline;
+    const onv_placement *p = &d->kept->made.placement;
+    switch (what) {
+    case STEP_NODE: return d->nodes[i];
+    case STEP_LABEL: return d->labels[i];
+    case STEP_PHASE: return t->steps.at[i].phase;
+    case STEP_ITERATION: return t->steps.at[i].iteration;
+    case STEP_RECOMPUTE: return t->steps.at[i].is_recompute;
+    case STEP_LIVE: return (int64_t)d->live[i];
+    case STEP_ALLOCATED: return (int64_t)p->allocated_at[i];
+    case STEP_RESERVED: return (int64_t)p->reserved_at[i];
+    case BUFFER_NAME: return d->buffer_names[i];
+    case BUFFER_KIND: return t->buffers.at[i].kind;
+    case BUFFER_BYTES: return (int64_t)t->buffers.at[i].bytes;
+    case BUFFER_FIRST: return t->buffers.at[i].first;
+    case BUFFER_STEPS: return t->buffers.at[i].last - t->buffers.at[i].first;
+    case BUFFER_WITHIN: return row_or_none(t->buffers.at[i].within, ONV_NO_BUFFER);
+    case BUFFER_TRANSIENT: return t->buffers.at[i].is_transient;
+    case BUFFER_SEGMENT: return row_or_none(p->places.at[i].segment, ONV_NO_SEGMENT);
+    case BUFFER_OFFSET: return (int64_t)p->places.at[i].offset;
+    case SEGMENT_BYTES: return (int64_t)p->segments.at[i].bytes;
+    case SEGMENT_FIRST: return onv_placement_step_of(p, p->segments.at[i].taken);
+    case SEGMENT_END: return onv_placement_step_of(p, p->segments.at[i].returned);
+    }
+    return NONE;
+}
+
+static bool is_alike(const drawing *d, const drawing *other, size_t n, cell_of what)
 {
     size_t i = 0;
-    while (i < n && cell(d, i) == cell(other, i)) i++;
+    while (i < n && cell(d, what, i) == cell(other, what, i)) i++;
     return i == n;
 }
 
-static void put_column(const drawing *d, const table *t, size_t n, const column *c)
+static void put_column(const drawing *d, size_t of, size_t n, const column *c)
 {
     size_t i = 0;
-    while (i < n && c->cell(d, i) == c->usual) i++;
+    while (i < n && cell(d, c->cell, i) == c->usual) i++;
     if (i == n) return;
     onv_json_key(d->json, c->key);
     /* Of many plans only neighbours are compared. */
     for (size_t k = 0; k < d->index; k++) {
         bool is_far = d->all[k].kept->plan != ONV_NO_PLAN && k + 1 < d->index;
-        if (is_far || t->count(&d->all[k]) != n || !is_alike(d, &d->all[k], n, c->cell)) continue;
+        if (is_far || count_rows(&d->all[k], of) != n || !is_alike(d, &d->all[k], n, c->cell))
+            continue;
         onv_json_u64(d->json, k);
         return;
     }
     int64_t before = 0;
     onv_json_open(d->json, '[', ONV_JSON_DENSE);
     for (i = 0; i < n && !d->json->out->failed; i++) {
-        int64_t value = c->cell(d, i);
+        int64_t value = cell(d, c->cell, i);
         onv_json_i64(d->json, (int64_t)((uint64_t)value - (uint64_t)before));
         before = value;
     }
     onv_json_close(d->json);
 }
-
-static const onv_timeline *timeline(const drawing *d)
-{
-    return &d->kept->made.timeline;
-}
-
-static int64_t step_node(const drawing *d, size_t i)
-{
-    return d->nodes[i];
-}
-
-static int64_t step_label(const drawing *d, size_t i)
-{
-    return d->labels[i];
-}
-
-static int64_t step_phase(const drawing *d, size_t i)
-{
-    return timeline(d)->steps.at[i].phase;
-}
-
-static int64_t step_iteration(const drawing *d, size_t i)
-{
-    return timeline(d)->steps.at[i].iteration;
-}
-
-static int64_t step_recompute(const drawing *d, size_t i)
-{
-    return timeline(d)->steps.at[i].is_recompute;
-}
-
-static int64_t step_live(const drawing *d, size_t i)
-{
-    return (int64_t)d->live[i];
-}
-
-static int64_t step_allocated(const drawing *d, size_t i)
-{
-    return (int64_t)d->kept->made.placement.allocated_at[i];
-}
-
-static int64_t step_reserved(const drawing *d, size_t i)
-{
-    return (int64_t)d->kept->made.placement.reserved_at[i];
-}
-
-static const onv_buffer *buffer(const drawing *d, size_t i)
-{
-    return &timeline(d)->buffers.at[i];
-}
-
-static int64_t buffer_name(const drawing *d, size_t i)
-{
-    return d->buffer_names[i];
-}
-
-static int64_t buffer_kind(const drawing *d, size_t i)
-{
-    return buffer(d, i)->kind;
-}
-
-static int64_t buffer_bytes(const drawing *d, size_t i)
-{
-    return (int64_t)buffer(d, i)->bytes;
-}
-
-static int64_t buffer_first(const drawing *d, size_t i)
-{
-    return buffer(d, i)->first;
-}
-
-static int64_t buffer_steps(const drawing *d, size_t i)
-{
-    return buffer(d, i)->last - buffer(d, i)->first;
-}
-
-static int64_t buffer_within(const drawing *d, size_t i)
-{
-    return buffer(d, i)->within == ONV_NO_BUFFER ? NONE : (int64_t)buffer(d, i)->within;
-}
-
-static int64_t buffer_transient(const drawing *d, size_t i)
-{
-    return buffer(d, i)->is_transient;
-}
-
-static int64_t buffer_segment(const drawing *d, size_t i)
-{
-    uint32_t segment = d->kept->made.placement.places.at[i].segment;
-    return segment == ONV_NO_SEGMENT ? NONE : (int64_t)segment;
-}
-
-static int64_t buffer_offset(const drawing *d, size_t i)
-{
-    return (int64_t)d->kept->made.placement.places.at[i].offset;
-}
-
-static const onv_taken_segment *segment(const drawing *d, size_t i)
-{
-    return &d->kept->made.placement.segments.at[i];
-}
-
-static int64_t segment_bytes(const drawing *d, size_t i)
-{
-    return (int64_t)segment(d, i)->bytes;
-}
-
-static int64_t step_of_event(const drawing *d, size_t event)
-{
-    return onv_placement_step_of(&d->kept->made.placement, event);
-}
-
-static int64_t segment_first(const drawing *d, size_t i)
-{
-    return step_of_event(d, segment(d, i)->taken);
-}
-
-static int64_t segment_end(const drawing *d, size_t i)
-{
-    return step_of_event(d, segment(d, i)->returned);
-}
-
-static const column step_columns[] = {{"node", NONE, step_node},
-                                      {"label", NONE, step_label},
-                                      {"phase", 0, step_phase},
-                                      {"iteration", 0, step_iteration},
-                                      {"recompute", 0, step_recompute},
-                                      {"live_bytes", 0, step_live},
-                                      {"allocated_bytes", 0, step_allocated},
-                                      {"reserved_bytes", 0, step_reserved}};
-
-static const column buffer_columns[] = {
-    {"name", NONE, buffer_name},        {"kind", 0, buffer_kind},
-    {"bytes", 0, buffer_bytes},         {"first", 0, buffer_first},
-    {"steps", 0, buffer_steps},         {"within", NONE, buffer_within},
-    {"transient", 0, buffer_transient}, {"segment", NONE, buffer_segment},
-    {"offset", 0, buffer_offset}};
-
-static const column segment_columns[] = {
-    {"bytes", 0, segment_bytes}, {"first", 0, segment_first}, {"end", 0, segment_end}};
-
-static size_t count_steps(const drawing *d)
-{
-    return timeline(d)->steps.count;
-}
-
-static size_t count_buffers(const drawing *d)
-{
-    return timeline(d)->buffers.count;
-}
-
-static size_t count_segments(const drawing *d)
-{
-    return d->kept->made.placement.segments.count;
-}
-
-#define COLUMNS(list) list, sizeof list / sizeof list[0]
-
-static const table tables[] = {{"steps", count_steps, COLUMNS(step_columns)},
-                               {"buffers", count_buffers, COLUMNS(buffer_columns)},
-                               {"segments", count_segments, COLUMNS(segment_columns)}};
 
 /* --- Executions -------------------------------------------------------------------------------- */
 
@@ -355,7 +271,7 @@ static void write_execution(const drawing *d)
 {
     onv_json *json = d->json;
     const onv_held_figures *figures = &d->kept->made.placement.figures;
-    uint32_t measured_from = timeline(d)->measured_from;
+    uint32_t measured_from = d->kept->made.timeline.measured_from;
     onv_json_open(json, '{', ONV_JSON_LINES);
     onv_json_put_string(json, "runtime", d->kept->runtime);
     if (d->kept->plan != ONV_NO_PLAN) onv_json_put_u64(json, "plan", d->kept->plan);
@@ -364,12 +280,11 @@ static void write_execution(const drawing *d)
     onv_json_put_u64(json, "allocated_peak_bytes", figures->allocated_peak);
     onv_json_put_u64(json, "reserved_peak_bytes", figures->reserved_peak);
     if (measured_from > 0) onv_json_put_u64(json, "measured_from", measured_from);
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
-        size_t n = tables[i].count(d);
+    for (size_t i = 0; i < N_TABLES; i++) {
+        size_t n = count_rows(d, i);
         onv_json_put_open(json, tables[i].key, '{', ONV_JSON_LINES);
         onv_json_put_u64(json, "count", n);
-        for (size_t k = 0; k < tables[i].n_columns; k++)
-            put_column(d, &tables[i], n, &tables[i].columns[k]);
+        for (size_t k = 0; k < tables[i].n_columns; k++) put_column(d, i, n, &tables[i].columns[k]);
         onv_json_close(json);
     }
     onv_json_close(json);
@@ -377,7 +292,7 @@ static void write_execution(const drawing *d)
 
 static void name_rows(drawing *d)
 {
-    const onv_timeline *t = timeline(d);
+    const onv_timeline *t = &d->kept->made.timeline;
     const onv_model *model = d->kept->model;
     for (size_t i = 0; i < t->steps.count; i++) {
         const onv_step *step = &t->steps.at[i];
@@ -394,7 +309,7 @@ static void name_rows(drawing *d)
 /* The sums were checked when the figures were made, so all that can fail is memory. */
 static bool prepare(drawing *d)
 {
-    const onv_timeline *t = timeline(d);
+    const onv_timeline *t = &d->kept->made.timeline;
     d->live = onv_heap_calloc(t->steps.count + 1, sizeof *d->live);
     d->nodes = onv_heap_calloc(t->steps.count + 1, sizeof *d->nodes);
     d->labels = onv_heap_calloc(t->steps.count + 1, sizeof *d->labels);
@@ -513,7 +428,8 @@ void onv_json_write_timelines(const onv_json_part *job, const onv_view *named)
     if (!names.failed) write_modules(json, &names, job->view);
     if (!names.failed) write_executions(json, &names, executions);
     onv_json_put_open(json, "labels", '[', ONV_JSON_LINES);
-    for (size_t i = names.n_tensors; i < names.n_names; i++) onv_json_string(json, names.text[i]);
+    for (size_t i = names.n_tensors; i < names.text.count; i++)
+        onv_json_string(json, names.text.at[i]);
     onv_json_close(json);
     onv_json_close(json);
     if (names.failed) json->out_of_memory = true;

@@ -154,9 +154,9 @@ static void write_view(const onv_report_job *job, const onv_view *view, const on
     onv_modules_cleanup(&modules);
 }
 
-static onv_status add_layers(const onv_report_job *job)
+onv_status onv_format_layers_add(const onv_report_job *job)
 {
-    const onv_page page = onv_page_make(job->out, job->arena, job->options);
+    const onv_page page = onv_report_page(job);
     if (trains(&job->views[0]) && job->views[0].training->n_plans > 1)
         return onv_fail(job->err, ONV_ERR_USAGE,
                         "modules are shown with one checkpointing plan, not with %u: name one in "
@@ -166,10 +166,3 @@ static onv_status add_layers(const onv_report_job *job)
     write_view(job, &job->views[0], &page);
     return ONV_OK;
 }
-
-const onv_report_format onv_format_layers = {
-    .id = ONV_FORMAT_LAYERS,
-    .name = "layers",
-    .summary = "a table per module",
-    .add = add_layers,
-};

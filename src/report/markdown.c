@@ -25,19 +25,10 @@ static void write_view(const onv_view *view, const onv_page *page)
     onv_write_notes(sized, page, false);
 }
 
-static onv_status add_markdown(const onv_report_job *job)
+onv_status onv_format_markdown_add(const onv_report_job *job)
 {
-    onv_page page = onv_page_make(job->out, job->arena, job->options);
-    page.mode = ONV_CLEAN_MARKDOWN;
-    page.color = false;
+    const onv_page page = onv_report_page(job);
     onv_write_between(job, "\n");
     write_view(&job->views[0], &page);
     return ONV_OK;
 }
-
-const onv_report_format onv_format_markdown = {
-    .id = ONV_FORMAT_MARKDOWN,
-    .name = "markdown",
-    .summary = "a summary for a pull request",
-    .add = add_markdown,
-};

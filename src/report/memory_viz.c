@@ -569,7 +569,7 @@ static onv_status prepare(snapshot *s)
     return ONV_OK;
 }
 
-static onv_status write_memory_viz(const onv_report_job *job)
+onv_status onv_format_memory_viz_write(const onv_report_job *job)
 {
     const onv_kept_execution *kept;
     ONV_TRY(onv_viewer_execution(job, "memory snapshot", &kept));
@@ -581,10 +581,3 @@ static onv_status write_memory_viz(const onv_report_job *job)
     ONV_TRY(prepare(&s));
     return put_all(&s);
 }
-
-const onv_report_format onv_format_memory_viz = {
-    .id = ONV_FORMAT_MEMORY_VIZ,
-    .name = "memory-viz",
-    .summary = "a memory snapshot for PyTorch's viewer",
-    .write = write_memory_viz,
-};

@@ -62,7 +62,7 @@ static onv_status write_results(onv_json *json, const onv_report_job *job,
     return status;
 }
 
-static onv_status write_model_explorer(const onv_report_job *job)
+onv_status onv_format_model_explorer_write(const onv_report_job *job)
 {
     const onv_kept_execution *kept;
     onv_viewer_name title;
@@ -81,10 +81,3 @@ static onv_status write_model_explorer(const onv_report_job *job)
     onv_write_char(job->out, '\n');
     return json.out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
 }
-
-const onv_report_format onv_format_model_explorer = {
-    .id = ONV_FORMAT_MODEL_EXPLORER,
-    .name = "model-explorer",
-    .summary = "node data for Model Explorer",
-    .write = write_model_explorer,
-};

@@ -362,7 +362,7 @@ static onv_status splice_model(onv_splice *s)
     return s->scratch.failed ? onv_fail_memory(s->job->err) : ONV_OK;
 }
 
-static onv_status write_onnx(const onv_report_job *job)
+onv_status onv_format_onnx_write(const onv_report_job *job)
 {
     const onv_view *view = &job->views[0];
     if (job->count != 1)
@@ -383,10 +383,3 @@ static onv_status write_onnx(const onv_report_job *job)
     onv_vec_cleanup(&s.lengths);
     return status;
 }
-
-const onv_report_format onv_format_onnx = {
-    .id = ONV_FORMAT_ONNX,
-    .name = "onnx",
-    .summary = "the model itself, with shapes, lifetimes and its nodes in the order of execution",
-    .write = write_onnx,
-};

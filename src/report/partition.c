@@ -4,7 +4,7 @@
 #include "base/fail.h"
 #include "report/format.h"
 
-static onv_status write_partition(const onv_report_job *job)
+onv_status onv_format_ort_partition_write(const onv_report_job *job)
 {
     const onv_ort_node_stats *stats = job->views[0].node_stats;
     if (job->count > 1)
@@ -29,10 +29,3 @@ static onv_status write_partition(const onv_report_job *job)
     }
     return ONV_OK;
 }
-
-const onv_report_format onv_format_ort_partition = {
-    .id = ONV_FORMAT_ORT_PARTITION,
-    .name = "ort-partition",
-    .summary = "bytes by node, for ONNX Runtime's partitioning by resources",
-    .write = write_partition,
-};

@@ -225,7 +225,7 @@ static onv_status put_execution(trace *t, const onv_view *view, onv_error *err)
 }
 
 /* All runtimes, training, and of its plans the chosen one. */
-static onv_status write_perfetto(const onv_report_job *job)
+onv_status onv_format_perfetto_write(const onv_report_job *job)
 {
     const onv_kept_execution *kept;
     ONV_TRY(onv_viewer_execution(job, "Perfetto trace", &kept));
@@ -242,10 +242,3 @@ static onv_status write_perfetto(const onv_report_job *job)
     }
     return ONV_OK;
 }
-
-const onv_report_format onv_format_perfetto = {
-    .id = ONV_FORMAT_PERFETTO,
-    .name = "perfetto",
-    .summary = "a trace for Perfetto",
-    .write = write_perfetto,
-};

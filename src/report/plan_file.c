@@ -214,13 +214,13 @@ static void write_plan(onv_writer *out, const onv_training_plan *plan, bool chos
         write_snippet(out, plan);
 }
 
-static onv_status begin_plans(const onv_report_job *job)
+onv_status onv_format_checkpoints_begin(const onv_report_job *job)
 {
     onv_write_text(job->out, "# onnxvram checkpointing plans, version 1\n");
     return ONV_OK;
 }
 
-static onv_status add_plans(const onv_report_job *job)
+onv_status onv_format_checkpoints_add(const onv_report_job *job)
 {
     const onv_view *view = &job->views[0];
     const onv_training *t = view->training;
@@ -232,11 +232,3 @@ static onv_status add_plans(const onv_report_job *job)
             write_plan(job->out, &t->plans[i], t->chosen == i);
     return ONV_OK;
 }
-
-const onv_report_format onv_format_checkpoints = {
-    .id = ONV_FORMAT_CHECKPOINTS,
-    .name = "checkpoints",
-    .summary = "checkpointing plans, for programs to apply",
-    .begin = begin_plans,
-    .add = add_plans,
-};

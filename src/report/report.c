@@ -3,44 +3,54 @@
 #include "base/fail.h"
 #include "report/format.h"
 
-const onv_report_format *const onv_report_formats[] = {
-    &onv_format_text,
-    &onv_format_json,
-    &onv_format_csv,
-    &onv_format_layers,
-    &onv_format_dump_graph,
-    &onv_format_dump_program,
-    &onv_format_dump_intervals,
-    &onv_format_dump_plan,
-    &onv_format_dump_trace,
-    &onv_format_dump_replay,
-    &onv_format_checkpoints,
-    &onv_format_ort_partition,
-    &onv_format_formula,
-    &onv_format_formula_python,
-    &onv_format_formula_c,
-    &onv_format_markdown,
-    &onv_format_diff,
-    &onv_format_diff_markdown,
-    &onv_format_diff_json,
-    &onv_format_measured,
-    &onv_format_measured_markdown,
-    &onv_format_onnx,
-    &onv_format_dump_header,
-    &onv_format_html,
-    &onv_format_svg,
-    &onv_format_memory_viz,
-    &onv_format_perfetto,
-    &onv_format_model_explorer,
+static const onv_report_format formats[] = {
+    [ONV_FORMAT_TEXT] = {.add = onv_format_text_add, .end = onv_format_text_end},
+    [ONV_FORMAT_JSON] = {.begin = onv_format_json_begin,
+                         .add = onv_format_json_add,
+                         .end = onv_format_json_end},
+    [ONV_FORMAT_CSV] = {.begin = onv_format_csv_begin, .add = onv_format_csv_add},
+    [ONV_FORMAT_LAYERS] = {.add = onv_format_layers_add},
+    [ONV_FORMAT_DUMP_GRAPH] = {.add = onv_format_dump_graph_add},
+    [ONV_FORMAT_DUMP_PROGRAM] = {.add = onv_format_dump_program_add},
+    [ONV_FORMAT_DUMP_INTERVALS] = {.write = onv_format_dump_intervals_write},
+    [ONV_FORMAT_DUMP_PLAN] = {.write = onv_format_dump_plan_write},
+    [ONV_FORMAT_DUMP_TRACE] = {.write = onv_format_dump_trace_write},
+    [ONV_FORMAT_DUMP_REPLAY] = {.write = onv_format_dump_replay_write},
+    [ONV_FORMAT_CHECKPOINTS] = {.begin = onv_format_checkpoints_begin,
+                                .add = onv_format_checkpoints_add},
+    [ONV_FORMAT_ORT_PARTITION] = {.write = onv_format_ort_partition_write},
+    [ONV_FORMAT_FORMULA] = {.write = onv_format_formula_write},
+    [ONV_FORMAT_FORMULA_PYTHON] = {.write = onv_format_formula_python_write},
+    [ONV_FORMAT_FORMULA_C] = {.write = onv_format_formula_c_write},
+    [ONV_FORMAT_MARKDOWN] = {.add = onv_format_markdown_add},
+    [ONV_FORMAT_DIFF] = {.write = onv_format_diff_write},
+    [ONV_FORMAT_DIFF_MARKDOWN] = {.write = onv_format_diff_write},
+    [ONV_FORMAT_DIFF_JSON] = {.write = onv_format_diff_json_write},
+    [ONV_FORMAT_MEASURED] = {.write = onv_format_measured_write},
+    [ONV_FORMAT_MEASURED_MARKDOWN] = {.write = onv_format_measured_write},
+    [ONV_FORMAT_ONNX] = {.write = onv_format_onnx_write},
+    [ONV_FORMAT_DUMP_HEADER] = {.write = onv_format_dump_header_write},
+    [ONV_FORMAT_HTML] = {.write = onv_format_html_write},
+    [ONV_FORMAT_SVG] = {.write = onv_format_svg_write},
+    [ONV_FORMAT_MEMORY_VIZ] = {.write = onv_format_memory_viz_write},
+    [ONV_FORMAT_PERFETTO] = {.write = onv_format_perfetto_write},
+    [ONV_FORMAT_MODEL_EXPLORER] = {.write = onv_format_model_explorer_write},
 };
-
-const size_t onv_n_report_formats = sizeof onv_report_formats / sizeof onv_report_formats[0];
 
 static const onv_report_format *find_format(onv_format format)
 {
-    for (size_t i = 0; i < onv_n_report_formats; i++)
-        if (onv_report_formats[i]->id == format) return onv_report_formats[i];
-    return NULL;
+    return (size_t)format < sizeof formats / sizeof formats[0] ? &formats[format] : NULL;
+}
+
+onv_page onv_report_page(const onv_report_job *job)
+{
+    onv_page page = onv_page_make(job->out, job->arena, job->options);
+    bool is_markdown = job->format == ONV_FORMAT_MARKDOWN ||
+                       job->format == ONV_FORMAT_DIFF_MARKDOWN ||
+                       job->format == ONV_FORMAT_MEASURED_MARKDOWN;
+    if (is_markdown) page.mode = ONV_CLEAN_MARKDOWN;
+    page.color &= !is_markdown;
+    return page;
 }
 
 bool onv_report_is_by_model(onv_format format)
@@ -57,6 +67,7 @@ onv_status onv_report_start(onv_report_run *run, onv_format format, size_t expec
     run->job = (onv_report_job){
         .expected = expected,
         .options = &run->options,
+        .format = format,
         .out = &run->writer,
         .arena = &run->arena,
         .state = &run->state,

@@ -1,5 +1,5 @@
-#include "report/svg.h"
-
+/* Pictures of what was executed: live memory over the steps, and the front of checkpointing plans.
+ * Attributes alone, no style sheet and no script, so that they stand in any page. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "report/clean.h"
 #include "report/units.h"
+#include "report/viewers.h"
 
 enum {
     WIDTH = 960,
@@ -53,24 +54,6 @@ static layer layer_of(const onv_buffer *b)
     case ONV_BUFFER_WORKSPACE: return LAYER_TEMPORARY;
     default: return LAYER_ACTIVATION;
     }
-}
-
-const onv_kept_execution *onv_main_execution(const onv_view *view)
-{
-    static const char *const order[] = {"train", "torch", "ort", "async", "arena", "ideal"};
-    const onv_executions *kept = view->executions;
-    if (kept == NULL) return NULL;
-    uint32_t chosen = view->training != NULL ? view->training->chosen : ONV_NO_PLAN;
-    for (size_t k = 0; k < sizeof order / sizeof order[0]; k++) {
-        const onv_kept_execution *found = NULL;
-        for (size_t i = 0; i < kept->list.count; i++) {
-            const onv_kept_execution *e = &kept->list.at[i];
-            bool is_fit = e->plan == ONV_NO_PLAN || e->plan == chosen;
-            if (strcmp(e->runtime, order[k]) == 0 && is_fit) found = e;
-        }
-        if (found != NULL) return found;
-    }
-    return NULL;
 }
 
 /* --- The curves, sampled ----------------------------------------------------------------------- */
@@ -383,7 +366,8 @@ static bool has_front(const onv_view *view)
     return view->training != NULL && view->training->n_plans > 0;
 }
 
-onv_status onv_write_svg(const onv_report_job *job)
+/* One SVG element with all models of the report, one below the other. */
+onv_status onv_format_svg_write(const onv_report_job *job)
 {
     double height = 0, at = 0;
     for (size_t i = 0; i < job->count; i++) {
@@ -416,10 +400,3 @@ onv_status onv_write_svg(const onv_report_job *job)
     onv_write_text(job->out, "</svg>\n");
     return ONV_OK;
 }
-
-const onv_report_format onv_format_svg = {
-    .id = ONV_FORMAT_SVG,
-    .name = "svg",
-    .summary = "live memory over the steps as a picture",
-    .write = onv_write_svg,
-};

@@ -412,9 +412,9 @@ static void write_view(const onv_view *view, const onv_page *page,
     onv_write_notes(view->example != NULL ? view->example : view, page, options->verbosity > 0);
 }
 
-static onv_status add_text(const onv_report_job *job)
+onv_status onv_format_text_add(const onv_report_job *job)
 {
-    const onv_page page = onv_page_make(job->out, job->arena, job->options);
+    const onv_page page = onv_report_page(job);
     if (job->options->verbosity < 0) {
         write_quiet(&job->views[0], &page);
         return ONV_OK;
@@ -424,18 +424,10 @@ static onv_status add_text(const onv_report_job *job)
     return job->expected > 1 ? onv_compare(job, &page) : ONV_OK;
 }
 
-static onv_status end_text(const onv_report_job *job)
+onv_status onv_format_text_end(const onv_report_job *job)
 {
-    const onv_page page = onv_page_make(job->out, job->arena, job->options);
+    const onv_page page = onv_report_page(job);
     if (job->state->compared.count > 1) onv_write_comparison(job->state, &page);
     if (job->options->together != NULL) onv_write_together(job, &page);
     return ONV_OK;
 }
-
-const onv_report_format onv_format_text = {
-    .id = ONV_FORMAT_TEXT,
-    .name = "text",
-    .summary = "the report for people",
-    .add = add_text,
-    .end = end_text,
-};

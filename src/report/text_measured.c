@@ -232,43 +232,16 @@ void onv_write_measured(const onv_view *view, const onv_page *page)
 
 /* --- By itself --------------------------------------------------------------------------------- */
 
-static onv_status write_on(const onv_report_job *job, onv_page *page)
+onv_status onv_format_measured_write(const onv_report_job *job)
 {
     const onv_view *view = &job->views[0];
+    const onv_page page = onv_report_page(job);
     if (job->count != 1 || view->measured == NULL || view->measured->n_figures == 0)
         return onv_fail(job->err, ONV_ERR_USAGE,
                         "a comparison is of one model and of what was measured: set "
                         "onv_options.snapshot or onv_options.measured");
-    onv_write_title(view, page);
-    onv_write_measured(view, page);
+    if (onv_page_is_markdown(&page)) onv_write_text(job->out, "### ");
+    onv_write_title(view, &page);
+    onv_write_measured(view, &page);
     return ONV_OK;
 }
-
-static onv_status write_text(const onv_report_job *job)
-{
-    onv_page page = onv_page_make(job->out, job->arena, job->options);
-    return write_on(job, &page);
-}
-
-static onv_status write_markdown(const onv_report_job *job)
-{
-    onv_page page = onv_page_make(job->out, job->arena, job->options);
-    page.mode = ONV_CLEAN_MARKDOWN;
-    page.color = false;
-    onv_write_text(page.out, "### ");
-    return write_on(job, &page);
-}
-
-const onv_report_format onv_format_measured = {
-    .id = ONV_FORMAT_MEASURED,
-    .name = "measured",
-    .summary = "what was measured next to the prediction",
-    .write = write_text,
-};
-
-const onv_report_format onv_format_measured_markdown = {
-    .id = ONV_FORMAT_MEASURED_MARKDOWN,
-    .name = "measured-markdown",
-    .summary = "the same for a pull request",
-    .write = write_markdown,
-};

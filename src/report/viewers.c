@@ -5,7 +5,6 @@
 
 #include "base/fail.h"
 #include "report/clean.h"
-#include "report/svg.h"
 
 enum { COLUMNS = 160 };
 
@@ -27,6 +26,24 @@ void onv_viewer_fit(onv_viewer_name *name, const char *text)
         n += unit.bytes;
     }
     name->text[n] = '\0';
+}
+
+const onv_kept_execution *onv_main_execution(const onv_view *view)
+{
+    static const char *const order[] = {"train", "torch", "ort", "async", "arena", "ideal"};
+    const onv_executions *kept = view->executions;
+    if (kept == NULL) return NULL;
+    uint32_t chosen = view->training != NULL ? view->training->chosen : ONV_NO_PLAN;
+    for (size_t k = 0; k < sizeof order / sizeof order[0]; k++) {
+        const onv_kept_execution *found = NULL;
+        for (size_t i = 0; i < kept->list.count; i++) {
+            const onv_kept_execution *e = &kept->list.at[i];
+            bool is_fit = e->plan == ONV_NO_PLAN || e->plan == chosen;
+            if (strcmp(e->runtime, order[k]) == 0 && is_fit) found = e;
+        }
+        if (found != NULL) return found;
+    }
+    return NULL;
 }
 
 onv_status onv_viewer_execution(const onv_report_job *job, const char *what,

@@ -15,7 +15,11 @@ typedef struct onv_viewer_name {
 /* `text` may be NULL: "?". */
 void onv_viewer_fit(onv_viewer_name *name, const char *text);
 
-/* The execution that stands for the model (onv_main_execution); fails where a size is missing, or where
+/* The execution that stands for a model: training with the chosen plan, or else the first of torch, ort and
+ * the others. NULL where none was kept. */
+const onv_kept_execution *onv_main_execution(const onv_view *view);
+
+/* The same; fails where a size is missing, or where
  * there are several models. `what`: "trace", say. */
 onv_status onv_viewer_execution(const onv_report_job *job, const char *what,
                                 const onv_kept_execution **kept);

@@ -77,8 +77,14 @@ static void every_allocation_of_a_stream_may_fail(void **state)
             onv_heap_fail_after(n++);
             status = onv_report_begin((onv_format)format, 2, NULL, capture_write, &caught, &stream,
                                       &error);
-            for (int i = 0; i < 2 && status == ONV_OK; i++)
-                status = onv_report_add(stream, a, &error);
+            for (int i = 0; i < 2 && status == ONV_OK; i++) {
+                capture part = {0};
+                status =
+                    onv_report_part(a, (onv_format)format, 2, NULL, capture_write, &part, &error);
+                if (status == ONV_OK)
+                    status = onv_report_add_part(stream, part.text, part.length, &error);
+                capture_free(&part);
+            }
             onv_status end = onv_report_end(stream, &error);
             if (status == ONV_OK) status = end;
             onv_heap_fail_after(-1);
