@@ -212,6 +212,7 @@ typedef struct onv_options {
     const char *snapshot;
     uint64_t
         measured; /* bytes that the device was seen to hold, next to which the answer is laid; 0: none */
+    bool strict; /* a node that contradicts its operator's definition ends the analysis */
 } onv_options;
 
 /* All options at their defaults; `size` is sizeof(onv_options) of the caller's header. */

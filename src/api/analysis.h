@@ -35,6 +35,8 @@ struct onv_analysis {
     onv_eager_views views;         /* what eager PyTorch runs instead; none: the model */
     onv_eager_views *loaded_views; /* as they were before sizes, likewise */
     onv_infer_info infer;
+    bool *
+        contradicts; /* of inference that failed: nodes that do not fit without any size, either; or NULL */
     onv_quantized quantized;        /* its weights in fewer bits, where that was asked for */
     onv_kv_cache cache;             /* without a mode: not asked for */
     onv_ort_settings ort;           /* of the session of the runtime `ort` */
@@ -86,7 +88,9 @@ typedef struct onv_request {
     const onv_model
         *loaded; /* the same, before inference; outlives what is made; NULL: it is read */
     const onv_eager_views *views; /* likewise; NULL: they are looked for */
-    bool lifetimes_alone;         /* of the graph's own terms, and nothing else */
+    const bool
+        *contradicts;     /* by node: it contradicts its operator's definition; NULL: not known */
+    bool lifetimes_alone; /* of the graph's own terms, and nothing else */
     bool
         figures_alone; /* for a verdict or a search: nothing that only reports show is looked for */
     bool training_alone;          /* and no other runtime */

@@ -7,6 +7,7 @@
 #include "api/names.h"
 #include "api/replay.h"
 #include "api/training.h"
+#include "api/unbound.h"
 #include "base/fail.h"
 #include "base/heap.h"
 #include "infer/total_dims.h"
@@ -434,19 +435,6 @@ static onv_status find_cache(onv_analysis *analysis, const onv_options *options,
     return onv_kv_cache_hold(&analysis->model, cache, err);
 }
 
-/* The view of a program has its types, and symbols among them. */
-static onv_status infer(onv_analysis *analysis, const onv_options *options, onv_error *err)
-{
-    onv_model *model = &analysis->model;
-    const onv_dim *sizes;
-    if (model->program == NULL) return onv_infer(model, options, &analysis->infer, err);
-    ONV_TRY(onv_infer_bind(model, options, &analysis->infer, &sizes, err));
-    onv_status status = onv_program_bind(model, sizes, err);
-    onv_infer_find_unknown(model, &analysis->infer);
-    if (status != ONV_OK) onv_infer_info_cleanup(&analysis->infer);
-    return status;
-}
-
 /* What a program of PyTorch alone cannot answer. */
 static onv_status refuse_of_programs(const onv_analysis *analysis, const onv_options *options,
                                      onv_error *err)
@@ -480,7 +468,7 @@ static onv_status analyse(onv_analysis *analysis, const onv_options *options,
     ONV_TRY(onv_graph_check(&analysis->model, err));
     onv_tell(options, "shapes");
     ONV_TRY(refuse_of_programs(analysis, options, err));
-    ONV_TRY(infer(analysis, options, err));
+    ONV_TRY(onv_analysis_infer(from, options, analysis, err));
     onv_infer_check_totals(&analysis->model, &analysis->infer);
     onv_status status = onv_cast_floats(options, &analysis->model, err);
     if (status == ONV_OK) status = quantize(analysis, options, err);
@@ -525,9 +513,11 @@ static onv_status load(const onv_request *from, const onv_options *options, onv_
                        onv_error *err)
 {
     onv_model *model = &analysis->model;
-    if (from->loaded != NULL) return copy_loaded(from->loaded, model, err);
-    ONV_TRY(load_either(from, options, model, err));
-    if (!is_asked_again(options)) return ONV_OK;
+    ONV_TRY(from->loaded != NULL ? copy_loaded(from->loaded, model, err)
+                                 : load_either(from, options, model, err));
+    for (size_t i = 0; from->contradicts != NULL && i < model->nodes.count; i++)
+        model->nodes.at[i].contradicts = from->contradicts[i];
+    if (from->loaded != NULL || !is_asked_again(options)) return ONV_OK;
     analysis->loaded = onv_heap_calloc(1, sizeof *analysis->loaded);
     onv_status status =
         analysis->loaded != NULL ? copy_loaded(model, analysis->loaded, err) : onv_fail_memory(err);
@@ -548,10 +538,12 @@ void onv_analysis_forget_loaded(onv_analysis *analysis)
     analysis->loaded_views = NULL;
 }
 
-onv_status onv_analysis_create(const onv_request *from, const onv_options *options,
-                               onv_analysis **result, onv_error *err)
+/* *contradicts: as in onv_analysis; the caller frees it. */
+static onv_status create(const onv_request *from, const onv_options *options, onv_analysis **result,
+                         bool **contradicts, onv_error *err)
 {
     *result = NULL;
+    *contradicts = NULL;
     onv_tell(options, "reading");
     onv_analysis *analysis = onv_heap_calloc(1, sizeof *analysis);
     if (analysis == NULL) return onv_fail_memory(err);
@@ -577,9 +569,25 @@ onv_status onv_analysis_create(const onv_request *from, const onv_options *optio
         onv_executions_cleanup(&analysis->executions);
         onv_timeline_cleanup(&analysis->training.timeline);
         onv_asked_cleanup(analysis);
+        *contradicts = analysis->contradicts;
         onv_heap_free(analysis);
         return status;
     }
     *result = analysis;
     return ONV_OK;
+}
+
+onv_status onv_analysis_create(const onv_request *from, const onv_options *options,
+                               onv_analysis **result, onv_error *err)
+{
+    bool *contradicts;
+    onv_status status = create(from, options, result, &contradicts, err);
+    if (contradicts == NULL) return status;
+    onv_request again = *from;
+    again.contradicts = contradicts;
+    bool *known = contradicts;
+    if (err != NULL) *err = (onv_error){0};
+    status = create(&again, options, result, &contradicts, err);
+    onv_heap_free(known);
+    return status;
 }

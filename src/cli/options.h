@@ -35,7 +35,6 @@ typedef struct onv_cli {
     bool is_diff;         /* of the two models */
     bool is_compare;      /* with what was measured, and nothing else is printed */
     bool together;        /* all of them in one process */
-    bool is_strict;       /* warnings have a status of their own */
     onv_together_info sessions;
     bool untrusted; /* the models are */
     onv_budget budgets[ONV_CLI_MAX_BUDGETS];

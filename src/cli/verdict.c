@@ -19,7 +19,7 @@ static int judge_warnings(const onv_cli *cli, const onv_analysis *analysis)
 {
     onv_answer_info answer;
     onv_analysis_answer(analysis, &answer);
-    return cli->is_strict && answer.warnings > 0 ? EXIT_WARNED : EXIT_DONE;
+    return cli->analysis.strict && answer.warnings > 0 ? EXIT_WARNED : EXIT_DONE;
 }
 
 /* One line that says what grew. */

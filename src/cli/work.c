@@ -173,7 +173,7 @@ static void judge(const onv_cli_task *task, onv_analysis *const *analyses, const
     for (size_t i = 0; i < record->n_analysed; i++) {
         onv_error grown;
         record->verdict = onv_cli_worse(record->verdict, onv_cli_judge(cli, analyses[i], &grown));
-        if (cli->report.verbosity < 0 || cli->is_strict)
+        if (cli->report.verbosity < 0 || cli->analysis.strict)
             onv_cli_tell_warnings(analyses[i], cli->models[models[i]]);
         if (grown.message[0] != '\0') onv_cli_complain(cli->models[models[i]], &grown);
     }

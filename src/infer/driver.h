@@ -64,6 +64,7 @@ typedef struct onv_driver {
     onv_dim *symbol_meanings; /* by symbol: what its name says as an expression, else unknown */
     uint32_t n_symbol_values;
     bool distrust_declared;  /* declared dims may carry the batch or shape of the export */
+    bool may_contradict;     /* any node; else those that are marked (onv_node.contradicts) */
     uint64_t runs, max_runs; /* of nodes; loops run their bodies again */
     onv_op_unroll unroll;
     bool branches_must_fit; /* a batch is being changed: what fails may be a constant to change */
@@ -85,13 +86,15 @@ onv_status onv_driver_open(onv_driver *driver, onv_model *model, onv_error *err)
 void onv_driver_close(onv_driver *driver);
 
 /* Rules compare names of operators alone, and count on what the table says of these: on their inputs, say. Where a node is of another
- * operator, or does not have those, its domain becomes a part of its name: "my.domain::Add". Of all nodes, those too that never run. */
-onv_status onv_driver_name_others(onv_driver *driver);
+ * operator, does not have those, or contradicts them, its domain becomes a part of its name: "my.domain::Add". Of all nodes, those too that
+ * never run. */
+onv_status onv_driver_name_others(onv_driver *driver, bool is_inferred);
 
 /* Infers one node: the types and contents of its outputs from those of its inputs. */
 onv_status onv_driver_run_node(onv_driver *driver, onv_node_id id);
 
-/* Infers every node of a graph, in order. */
+/* Infers every node of a graph, in order. A node of the main graph that contradicts its operator's definition is left without a row, like an
+ * operator that is not known, and a warning says what contradicts what. */
 onv_status onv_driver_run_graph(onv_driver *driver, onv_graph_id id);
 
 /* Marks the weights that no run holds (dropped.c). After the graph was run. */

@@ -128,21 +128,29 @@ static onv_status run_graphs(onv_driver *driver)
     return ONV_OK;
 }
 
+bool onv_infer_has_sizes(const onv_options *options)
+{
+    return options->batch != 0 || options->n_dims > 0 || options->n_shapes > 0 ||
+           options->n_input_values > 0;
+}
+
 static onv_status run(onv_driver *driver)
 {
     onv_model *model = driver->model;
+    const onv_options *options = driver->options;
+    driver->may_contradict = options == NULL || (!options->strict && !onv_infer_has_sizes(options));
     if (!onv_op_index_init(&driver->index, &model->arena)) return onv_fail_memory(driver->err);
-    if (driver->options != NULL && driver->options->op_shapes_file != NULL)
-        ONV_TRY(onv_op_shapes_load(&driver->op_shapes, &model->arena,
-                                   driver->options->op_shapes_file, driver->err));
-    onv_limits limits =
-        onv_limits_resolve(driver->options != NULL ? driver->options->limits : NULL);
+    if (options != NULL && options->op_shapes_file != NULL)
+        ONV_TRY(onv_op_shapes_load(&driver->op_shapes, &model->arena, options->op_shapes_file,
+                                   driver->err));
+    onv_limits limits = onv_limits_resolve(options != NULL ? options->limits : NULL);
     driver->max_runs = limits.node_runs + (uint64_t)model->nodes.count * RUNS_PER_NODE;
     if (driver->max_runs < limits.node_runs) driver->max_runs = UINT64_MAX;
     type_constants(model);
-    ONV_TRY(onv_driver_name_others(driver));
+    ONV_TRY(onv_driver_name_others(driver, false));
     ONV_TRY(onv_bind_inputs(driver));
     ONV_TRY(run_graphs(driver));
+    ONV_TRY(onv_driver_name_others(driver, true));
     spread_never_runs(model);
     ONV_TRY(onv_drop_weights(driver));
     onv_infer_find_unknown(model, driver->info);

@@ -37,6 +37,11 @@ typedef struct onv_infer_info {
 
 void onv_infer_info_cleanup(onv_infer_info *info);
 
+/* Whether the options bind sizes or contents of inputs. */
+bool onv_infer_has_sizes(const onv_options *options);
+
+/* A node that contradicts its operator's definition is an error under `strict`, and where sizes are bound, which may be what it contradicts:
+ * then but for nodes that are marked so before (onv_node.contradicts). Else a warning, and its outputs have what the file declares. */
 onv_status onv_infer(onv_model *model, const onv_options *options, onv_infer_info *info,
                      onv_error *err);
 

@@ -218,7 +218,7 @@ static const char *plain_op(const onv_node *node)
     return node->op_type + (is_named ? length + 2 : 0);
 }
 
-onv_status onv_driver_name_others(onv_driver *driver)
+onv_status onv_driver_name_others(onv_driver *driver, bool is_inferred)
 {
     onv_model *model = driver->model;
     for (size_t i = 0; i < model->nodes.count; i++) {
@@ -226,7 +226,9 @@ onv_status onv_driver_name_others(onv_driver *driver)
         const char *plain = plain_op(node);
         const onv_op *row = onv_op_find(&driver->index, node->domain, plain, node->version);
         ONV_WORK(1);
-        if (plain != node->op_type || (row != NULL && check_arity(row, node, NULL) == ONV_OK))
+        bool contradicts = is_inferred && node->contradicts && node->op == NULL;
+        if (plain != node->op_type ||
+            (!contradicts && row != NULL && check_arity(row, node, NULL) == ONV_OK))
             continue;
         char *name = onv_arena_printf(&driver->scratch, "%s::%s", domain_of(node), plain);
         node->op_type = name != NULL ? onv_intern(&model->strings, name) : NULL;
@@ -396,11 +398,76 @@ onv_status onv_driver_run_node(onv_driver *driver, onv_node_id id)
     return store_outputs(driver, c);
 }
 
+/* --- Nodes that contradict their operators ------------------------------------------------------ */
+
+/* What the error says, which may be of a node inside. */
+static void warn_of_contradiction(onv_driver *driver, const onv_node *node)
+{
+    const onv_error *error = driver->err;
+    bool is_inside = error->op_type[0] != '\0' && (strcmp(error->op_type, node->op_type) != 0 ||
+                                                   strcmp(error->node, node->name) != 0);
+    onv_model_diag(driver->model, ONV_WARNING, "contradiction", node->name,
+                   "%s: %s%s%s%s%.200s; its outputs have only the shapes that the file declares%s",
+                   plain_op(node), is_inside ? error->op_type : "", is_inside ? " '" : "",
+                   is_inside ? error->node : "", is_inside ? "': " : "", error->message,
+                   is_inside ? ", and what it runs is not counted" : "");
+}
+
+static void drop_graphs(onv_model *model, const onv_node *owner)
+{
+    for (uint32_t i = 0; i < owner->n_attrs; i++) {
+        const onv_attr *attr = &owner->attrs[i];
+        if (attr->kind == ONV_ATTR_GRAPH) onv_model_graph(model, attr->graph)->never_runs = true;
+        for (uint32_t k = 0; attr->kind == ONV_ATTR_GRAPHS && k < attr->count; k++)
+            onv_model_graph(model, attr->graphs[k])->never_runs = true;
+    }
+}
+
+/* The node is as one of an unknown operator. */
+static onv_status leave_open(onv_driver *driver, onv_node_id id, onv_diag_mark before)
+{
+    onv_model *model = driver->model;
+    onv_node *node = onv_model_node(model, id);
+    onv_driver_rewind(driver, before);
+    warn_of_contradiction(driver, node);
+    *driver->err = (onv_error){0};
+    driver->failed_node = ONV_NO_NODE;
+    node->contradicts = true;
+    node->op = NULL;
+    node->traits = (onv_traits){0};
+    node->macs = node->element_ops = onv_dim_const(0);
+    drop_graphs(model, node);
+    for (uint32_t k = 0; k < node->n_outputs; k++) {
+        if (!onv_is_value(node->outputs[k])) continue;
+        onv_value *value = onv_model_value(model, node->outputs[k]);
+        if (value->kind == ONV_VALUE_CONSTANT) continue;
+        value->type = (onv_type){.rank = -1, .length = ONV_DIM_UNKNOWN};
+        value->known = NULL;
+        ONV_TRY(merge_declared(driver, value));
+        value->bound_used = type_has_bound(&model->dims, &value->type);
+    }
+    return ONV_OK;
+}
+
+/* Sizes that do not fit, and contents that cannot be read, are no matter of the node. */
+static bool may_leave_open(const onv_driver *driver, onv_node_id id, uint64_t overflows)
+{
+    const onv_model *model = driver->model;
+    const onv_node *node = onv_model_node(model, id);
+    return node->graph.index == 0 && (driver->may_contradict || node->contradicts) &&
+           driver->load_status == ONV_OK && model->dims.overflows == overflows &&
+           !model->arena.failed && !model->dims.failed && !driver->scratch.failed;
+}
+
 onv_status onv_driver_run_graph(onv_driver *driver, onv_graph_id id)
 {
     const onv_graph *graph = onv_model_graph(driver->model, id);
     for (uint32_t i = 0; i < graph->n_nodes; i++) {
+        const onv_diag_mark before = onv_driver_mark(driver);
+        const uint64_t overflows = driver->model->dims.overflows;
         onv_status status = onv_driver_run_node(driver, graph->nodes[i]);
+        if (status == ONV_ERR_MODEL && may_leave_open(driver, graph->nodes[i], overflows))
+            status = leave_open(driver, graph->nodes[i], before);
         if (status != ONV_OK) {
             const onv_node *node = onv_model_node(driver->model, graph->nodes[i]);
             if (driver->failed_node.index == UINT32_MAX) driver->failed_node = graph->nodes[i];

@@ -129,7 +129,9 @@ typedef struct onv_node {
     onv_graph_id graph;            /* the graph it stands in */
     uint32_t place;   /* in the file's main graph: of the node that it is, or is a part of */
     uint8_t provider; /* onv_provider; set by rewriting */
-    int32_t version;  /* of the domain's opset that applies here */
+    bool
+        contradicts; /* its operator's definition: nothing is known of its outputs but what the file declares */
+    int32_t version; /* of the domain's opset that applies here */
     uint32_t n_inputs, n_outputs, n_attrs;
     onv_value_id *inputs; /* ONV_NO_VALUE where an optional one is absent */
     onv_value_id *outputs;

@@ -55,8 +55,8 @@ static const onv_dim *move_channels(onv_op_ctx *c, const onv_type *type, bool to
 
 static bool channels_last(const onv_op_ctx *c, const onv_alias *alias)
 {
-    return alias->channels == ONV_CHANNELS_LAST || (alias->channels == ONV_CHANNELS_BY_ATTRIBUTE &&
-                                                    onv_op_attr_int(c, "channels_last", 0) != 0);
+    if (alias->channels != ONV_CHANNELS_BY_ATTRIBUTE) return alias->channels != ONV_CHANNELS_FIRST;
+    return onv_op_attr_int(c, "channels_last", 0) != 0;
 }
 
 static onv_status borrow_alias(onv_op_ctx *c, const onv_alias *table, size_t n,
@@ -80,6 +80,8 @@ static onv_status borrow_alias(onv_op_ctx *c, const onv_alias *table, size_t n,
         type->dims = move_channels(c, type, true);
         b->moved = true;
     }
+    if (a->channels == ONV_CHANNELS_LAST_IN_ALL && onv_op_in_rank(&b->c, 1) >= 2)
+        b->c.in[1].type.dims = move_channels(c, &b->c.in[1].type, true);
     return ONV_OK;
 }
 

@@ -16,6 +16,7 @@
 typedef enum onv_channels {
     ONV_CHANNELS_FIRST = 0,
     ONV_CHANNELS_LAST,
+    ONV_CHANNELS_LAST_IN_ALL,  /* of the weights, too: [M, kH, kW, C / group] */
     ONV_CHANNELS_BY_ATTRIBUTE, /* channels_last */
 } onv_channels;
 

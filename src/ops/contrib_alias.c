@@ -21,7 +21,7 @@
 
 static const onv_alias aliases[] = {
     ALIAS("FusedConv", CONV, "Conv", 22, IN(1, 2, 3)),
-    ALIAS("NhwcConv", CONV, "Conv", 22, IN(1, 2, 3), .channels = ONV_CHANNELS_LAST),
+    ALIAS("NhwcConv", CONV, "Conv", 22, IN(1, 2, 3), .channels = ONV_CHANNELS_LAST_IN_ALL),
     ALIAS("NhwcFusedConv", CONV, "Conv", 22, IN(1, 2, 3), .channels = ONV_CHANNELS_LAST),
     ALIAS("QLinearConv", CONV, "QLinearConv", 10, .channels = ONV_CHANNELS_BY_ATTRIBUTE),
     ALIAS("NhwcMaxPool", POOL, "MaxPool", 22, IN(1), .channels = ONV_CHANNELS_LAST),

@@ -10,7 +10,8 @@
  *
  * What a rule does when it knows too little: it sets what it knows (a dtype, a rank, some dims) and
  * returns ONV_OK; nothing is ever guessed. What it does when the node contradicts the operator's
- * definition: `return onv_op_fail(c, "...")`, which stops the analysis with the node named.
+ * definition: `return onv_op_fail(c, "...")`; the outputs have what the file declares then, and a warning
+ * says why.
  * Running out of memory inside dims or setters is sticky and checked by the caller of the rule, so
  * that rules stay free of it.
  */

@@ -355,18 +355,47 @@ static const char *judge(const hostile *h, onv_status status, const onv_error *e
     return NULL;
 }
 
+static bool has_contradiction(const onv_analysis *analysis)
+{
+    onv_diagnostic diag;
+    for (size_t i = 0; onv_analysis_diagnostic(analysis, i, &diag); i++)
+        if (strcmp(diag.code, "contradiction") == 0) return true;
+    return false;
+}
+
+/* Unless the answer is to be strict, a contradiction of the node is a warning, and every other refusal stays one. */
+static const char *judge_lenient(const hostile *h, model *m)
+{
+    onv_analysis *analysis;
+    onv_error error = {0};
+    onv_status status = model_try(m, NULL, &analysis, &error);
+    const char *wrong = NULL;
+    if (status == ONV_OK && has_contradiction(analysis) != (h->status == ONV_ERR_MODEL))
+        wrong = "the warning is missing";
+    else if (status != ONV_OK && status != h->status)
+        wrong = "another status without strictness";
+    else if (status == ONV_ERR_MODEL && strcmp(error.node, "culprit") == 0 &&
+             strcmp(h->op_type, "Constant") != 0) /* a part of reading the file */
+        wrong = "a contradiction ends the analysis";
+    onv_analysis_destroy(analysis);
+    return wrong;
+}
+
 static void every_line_is_answered(void **state)
 {
     (void)state;
     size_t failures = 0;
+    onv_options strict = onv_options_default();
+    strict.strict = true;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const hostile *h = &cases[i];
         onv_analysis *analysis;
         onv_error error = {0};
         clock_t start = clock();
         model *m = make(h, "y");
-        onv_status status = model_try(m, NULL, &analysis, &error);
+        onv_status status = model_try(m, &strict, &analysis, &error);
         const char *wrong = judge(h, status, &error, analysis);
+        if (wrong == NULL) wrong = judge_lenient(h, m);
         if (clock() - start > 2 * CLOCKS_PER_SEC) wrong = "takes more than 2 s";
         if (wrong != NULL) {
             failures++;
@@ -384,11 +413,13 @@ static void every_line_is_answered(void **state)
 static void outputs_are_not_left_out(void **state)
 {
     (void)state;
+    onv_options strict = onv_options_default();
+    strict.strict = true;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         onv_analysis *analysis;
         onv_error error = {0};
         model *m = make(&cases[i], "");
-        onv_status status = model_try(m, NULL, &analysis, &error);
+        onv_status status = model_try(m, &strict, &analysis, &error);
         if ((status == ONV_OK) !=
             (strcmp(cases[i].op_type, "LSTM") == 0 && cases[i].status == ONV_OK))
             fail_msg("%s without outputs: %s", cases[i].op_type, error.message);

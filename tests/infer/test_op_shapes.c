@@ -265,6 +265,7 @@ static void expect_model_error(const char *line, const char *attrs, const char *
     model_input(m, "x", "f32[n,4]");
     model_node(m, "Op", "op", "x", "y", attrs);
     model_output(m, "y", "f32");
+    options.strict = true;
     options.op_shapes_file = write_file(line, strlen(line));
     assert_int_not_equal(model_try(m, &options, &a, &error), ONV_OK);
     unlink(options.op_shapes_file);

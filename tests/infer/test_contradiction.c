@@ -1,0 +1,149 @@
+/* A node that contradicts its operator's definition: the rest is answered, unless the answer is to be strict. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "support/onnx_writer.h"
+
+/* MatMul does not fit its weight; its output is declared, or not. What does not read it is as ever. */
+static model *with_bad_product(const char *declared)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[n,8]");
+    model_weight(m, "w", "f32[7,4]");
+    model_node(m, "MatMul", "bad", "x w", "p", "");
+    if (declared != NULL) model_value_info(m, "p", declared);
+    model_node(m, "Relu", "behind", "p", "y", "");
+    model_node(m, "Neg", "apart", "x", "z", "");
+    model_output(m, "y", "f32");
+    model_output(m, "z", "f32");
+    return m;
+}
+
+/* The body of the Loop contradicts itself. */
+static model *with_bad_body(const char *unused)
+{
+    (void)unused;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[n,8]");
+    model_int(m, "m", 3);
+    model_bool(m, "go_on", true);
+    model_begin(m, "body");
+    model_input(m, "i", "i64[]");
+    model_input(m, "ci", "bool[]");
+    model_input(m, "s", "f32");
+    model_weight(m, "w", "f32[7,8]");
+    model_node(m, "Identity", "", "ci", "co", "");
+    model_node(m, "MatMul", "inner", "s w", "so", "");
+    model_output(m, "co", "bool[]");
+    model_output(m, "so", "f32");
+    model_end(m);
+    model_node(m, "Loop", "bad", "m go_on x", "p", "");
+    model_node(m, "Relu", "behind", "p", "y", "");
+    model_node(m, "Neg", "apart", "x", "z", "");
+    model_output(m, "y", "f32");
+    model_output(m, "z", "f32");
+    return m;
+}
+
+static model *with_bad_arity(const char *unused)
+{
+    (void)unused;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[n,8]");
+    model_node(m, "Relu", "bad", "x x", "p", "");
+    model_node(m, "Relu", "behind", "p", "y", "");
+    model_node(m, "Neg", "apart", "x", "z", "");
+    model_output(m, "y", "f32");
+    model_output(m, "z", "f32");
+    return m;
+}
+
+typedef struct contradiction {
+    model *(*make)(const char *declared);
+    const char *declared;
+    int64_t n; /* 0: free */
+    const char *y, *z, *message;
+} contradiction;
+
+static const contradiction rows[] = {
+    {with_bad_product, NULL, 0, "[...]", "[n, 8]",
+     "MatMul: inner dims of [n, 8] and [7, 4] differ"},
+    {with_bad_product, "f32[n,4]", 0, "[n, 4]", "[n, 8]", "shapes that the file declares"},
+    {with_bad_product, "f32[n,4]", 5, "[5, 4]", "[5, 8]",
+     "MatMul: inner dims of [5, 8] and [7, 4] differ"},
+    {with_bad_body, NULL, 0, "[...]", "[n, 8]",
+     "MatMul 'bad/body/inner': inner dims of [n, 8] and [7, 8] differ"},
+    {with_bad_body, NULL, 2, "[...]", "[2, 8]", "what it runs is not counted"},
+    {with_bad_arity, NULL, 3, "[...]", "[3, 8]", "takes 1 to 1 inputs, the node has 2"},
+};
+
+static void expect_warning(const onv_analysis *a, const char *message)
+{
+    onv_diagnostic diag;
+    uint32_t n = 0;
+    for (size_t i = 0; onv_analysis_diagnostic(a, i, &diag); i++) {
+        if (strcmp(diag.code, "contradiction") != 0) continue;
+        n++;
+        assert_string_equal(diag.node, "bad");
+        if (strstr(diag.message, message) == NULL)
+            fail_msg("'%s' does not say '%s'", diag.message, message);
+    }
+    assert_int_equal(n, 1);
+}
+
+static void the_rest_is_answered(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        onv_options options = onv_options_default();
+        const onv_dim_binding dim = {"n", rows[i].n};
+        if (rows[i].n > 0) {
+            options.dims = &dim;
+            options.n_dims = 1;
+        }
+        model *m = rows[i].make(rows[i].declared);
+        onv_analysis *a = model_analyse(m, &options);
+        assert_string_equal(model_shape(a, "y"), rows[i].y);
+        assert_string_equal(model_shape(a, "z"), rows[i].z);
+        expect_warning(a, rows[i].message);
+        onv_analysis_destroy(a);
+        options.strict = true;
+        onv_error error = {0};
+        assert_int_equal(model_try(m, &options, &a, &error), ONV_ERR_MODEL);
+        model_free(m);
+    }
+}
+
+/* What contradicts the sizes that are asked for is no matter of the model. */
+static void asked_sizes_are_refused(void **state)
+{
+    (void)state;
+    onv_options options = onv_options_default();
+    onv_error error = {0};
+    onv_analysis *a;
+    options.dims = &(onv_dim_binding){"n", 7};
+    options.n_dims = 1;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,n]");
+    model_weight(m, "w", "f32[8,4]");
+    model_node(m, "MatMul", "", "x w", "y", "");
+    model_output(m, "y", "f32");
+    assert_int_equal(model_try(m, &options, &a, &error), ONV_ERR_MODEL);
+    assert_non_null(strstr(error.message, "inner dims of [2, 7] and [8, 4]"));
+    model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_rest_is_answered),
+        cmocka_unit_test(asked_sizes_are_refused),
+    };
+    return cmocka_run_group_tests_name("infer.contradiction", tests, NULL, NULL);
+}
