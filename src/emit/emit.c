@@ -18,6 +18,12 @@ static void fail_overflow(onv_emitter *e)
         e->status = onv_fail(e->err, ONV_ERR_OVERFLOW, "the size of a tensor does not fit 64 bits");
 }
 
+void onv_tally_add(onv_tally *tally, const char *name, uint64_t bytes)
+{
+    if (tally->count++ == 0) tally->first = name;
+    if (!onv_u64_add(tally->bytes, bytes, &tally->bytes)) tally->bytes = UINT64_MAX;
+}
+
 void onv_emitter_cleanup(onv_emitter *e)
 {
     onv_vec_cleanup(&e->in);

@@ -42,8 +42,11 @@ typedef struct onv_rnn_state {
 typedef struct onv_tally {
     uint32_t count;
     uint64_t bytes;
-    const char *first; /* one of them */
+    const char *first; /* the name of the first; may be NULL */
 } onv_tally;
+
+/* One more of them; bytes that do not fit 64 bits stay the most that do. */
+void onv_tally_add(onv_tally *tally, const char *name, uint64_t bytes);
 
 /* A name of an operation, and its row. */
 typedef struct onv_named_op {

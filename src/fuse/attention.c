@@ -274,7 +274,6 @@ static void mark_lost_dropout(onv_finder *s, const attention *a, bool by_parts)
     if (a->dropout != NULL || !is_call(a, by_parts)) return;
     const onv_node *last = a->guard.where != NULL ? a->guard.where : a->softmax;
     s->f->lost_dropout[onv_find_id(s, last).index] = true;
-    s->f->n_lost_dropouts += !onv_noted(last)->tells_dropout;
 }
 
 /* What autocast sees as one where the nodes run one by one; false where it is no call. */

@@ -103,9 +103,8 @@ typedef struct onv_fusions {
     onv_value_id *scaled_query; /* by node: of the product with the values */
     onv_value_id *attended;     /* by node: of the query's scale, the values */
     bool *live_dropout;         /* by node: a Dropout that the export forgot to switch on */
-    bool *lost_dropout; /* by node: its result are probabilities that the network drops some of */
-    uint32_t n_lost_dropouts;
-    uint32_t n_functions;       /* calls of the network's own torch.autograd.Functions */
+    bool *lost_dropout;   /* by node: its result are probabilities that the network drops some of */
+    uint32_t n_functions; /* calls of the network's own torch.autograd.Functions */
     uint32_t n_functions_apart; /* nodes of others, that stay as they are */
     const char *function;       /* the last one of all */
     uint32_t n_by_form;         /* operations that their form alone tells: decomposed.c */

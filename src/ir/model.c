@@ -50,7 +50,7 @@ int64_t onv_node_int_at(const onv_node *node, const char *name, uint32_t i, int6
 void onv_model_diag(onv_model *model, onv_severity severity, const char *code, const char *node,
                     const char *format, ...)
 {
-    char message[512];
+    char message[1024];
     va_list args;
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);

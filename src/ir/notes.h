@@ -36,7 +36,6 @@ typedef struct onv_notes {
     bool puts_by_index;   /* index_put itself, and no index_add */
     bool pools;           /* amax that is an adaptive max pooling to one place */
     bool is_checkpointed; /* inside of torch.utils.checkpoint */
-    bool solves_by_rows;  /* part of a function that exports run in another way */
     /* Its call. */
     bool has_bias;         /* PyTorch's linear layer has one, even if the node has none */
     bool asks_for_float32; /* a softmax, whatever it is given */

@@ -176,8 +176,6 @@ static onv_status read_trace(onv_builder *b, const onv_scan_node *record, onv_te
     notes->line_calls = line_calls(last.code);
     notes->pools = pools(last.rest, node);
     notes->is_checkpointed = count_calls(trace, "checkpoint") > 0;
-    /* A function of transformers that solves a system of equations otherwise in exports. */
-    notes->solves_by_rows = onv_text_has(trace, " torch_chunk_gated_delta_rule(");
     /* A graph of its own binds names that PyTorch never had. */
     if (node->calls[0] == '\0' || notes->inner_graph != NULL) return ONV_OK;
     bool has_norm = record->n_inputs > 1 && strcmp(record->op_type, "BatchNormalization") != 0 &&

@@ -77,12 +77,11 @@ static void note_mask(onv_lowering *l, const onv_fusion *f)
 {
     const char *around = onv_model_node(l->emit.model, f->last)->call_classes;
     const onv_value *mask = onv_is_value(f->mask) ? onv_model_value(l->emit.model, f->mask) : NULL;
-    if (mask == NULL || mask->tensor == NULL || mask->role != ONV_ROLE_NOT_NOTED ||
-        around == NULL || strstr(around, "'transformers.models.") == NULL)
+    if (l->emit.options->inference || mask == NULL || mask->tensor == NULL ||
+        mask->role != ONV_ROLE_NOT_NOTED || around == NULL ||
+        strstr(around, "'transformers.models.") == NULL)
         return;
-    onv_tally *masks = &l->tally.made_masks;
-    if (masks->count++ == 0) masks->first = mask->name;
-    if (!onv_u64_add(masks->bytes, mask->tensor->bytes, &masks->bytes)) masks->bytes = UINT64_MAX;
+    onv_say(l, ONV_SAID_made_masks, mask->name, mask->tensor->bytes, NULL);
 }
 
 /* The key as the call had it: where its transpose was the call's own, the fusion has what that gave. */
@@ -108,24 +107,4 @@ void onv_lower_attention(onv_lowering *l, const onv_fusion *f)
     for (uint32_t k = 0; k < 4; k++) onv_recover_tensor(l, names[k], in[k]);
     if (noted->tells_dropout) onv_recover_real(l, "dropout_p", (double)noted->dropout);
     onv_value_set(l, f->out, onv_recover_call(l, ONV_ATEN_scaled_dot_product_attention, f->out));
-}
-
-void onv_attention_report(const onv_lowering *l)
-{
-    if (l->tally.made_masks.count > 0 && !l->emit.options->inference)
-        onv_model_diag(
-            l->emit.model, ONV_WARNING, "exported-masks", NULL,
-            "%u calls of attention read masks that the exporter computed, '%s' first: transformers "
-            "leaves masks that mask nothing out where it is not exported, and then %llu bytes less "
-            "are kept; torch.onnx.export(..., dump_exported_program=True) writes the program, "
-            "which tells",
-            l->tally.made_masks.count, l->tally.made_masks.first,
-            (unsigned long long)l->tally.made_masks.bytes);
-    if (l->fusions.n_grouped > 0)
-        onv_model_diag(
-            l->emit.model, ONV_NOTE, "grouped-queries", NULL,
-            "%u calls of attention take keys and values as they are: the export repeats "
-            "them for groups of queries, as transformers does where it is given a mask, and "
-            "not without one; --attention math counts the operations of the export",
-            l->fusions.n_grouped);
 }

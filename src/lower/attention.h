@@ -18,5 +18,4 @@ double onv_dropout_of_attention(const onv_lowering *l, const onv_node *node);
 onv_attention_part onv_node_attention(const onv_lowering *l, const onv_node *node);
 void onv_lower_attention(onv_lowering *l, const onv_fusion *fusion);
 
-void onv_attention_report(const onv_lowering *l);
 #endif

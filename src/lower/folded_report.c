@@ -7,26 +7,13 @@
 #include "lower/lowering.h"
 #include "lower/weight_place.h"
 
-void onv_folded_report(const onv_lowering *l)
+void onv_folded_report(onv_lowering *l)
 {
-    const char *first = NULL;
-    uint64_t bytes = 0;
-    uint32_t n = 0;
     for (size_t i = 0; i < l->emit.eager->storages.count; i++) {
         const onv_eager_storage *storage = &l->emit.eager->storages.at[i];
-        if (!storage->is_assumed) continue;
-        if (first == NULL) first = storage->label;
-        bytes += storage->bytes; /* their sum was checked */
-        n++;
+        if (storage->is_assumed)
+            onv_say(l, ONV_SAID_assumed_sizes, storage->label, storage->bytes, NULL);
     }
-    if (n == 0) return;
-    onv_model_diag(
-        l->emit.model, ONV_WARNING, "assumed-sizes", NULL,
-        "%u parameters, '%s' first, are in the file only as constants that the exporter "
-        "computed of them, which do not tell their sizes: each is taken to have that of "
-        "its constant, %llu bytes together. --parameters N settles it, where N is the sum of "
-        "p.numel() for p in model.parameters()",
-        n, first, (unsigned long long)bytes);
 }
 
 /* --- Constants of several calls ------------------------------------------------------------------- */
@@ -165,29 +152,15 @@ static uint64_t most_results(const onv_value *value, const note *of)
 
 void onv_folded_report_constants(onv_lowering *l, bool lacks)
 {
-    const onv_value *first = NULL;
-    uint64_t bytes = 0, results = 0, multiplied = 0;
-    uint32_t n = 0;
+    onv_saying *said = &l->said[ONV_SAID_folded_layers];
     for (uint32_t i = 0; i < l->emit.model->values.count && l->emit.status == ONV_OK; i++) {
         const onv_value *value = &l->emit.model->values.at[i];
         if (value->tensor == NULL || value->role != ONV_ROLE_NOT_NOTED) continue;
         note of = read_note(l, value);
         if (!is_open(l, i, &of, lacks)) continue;
-        if (first == NULL) first = value;
-        if (!onv_u64_add(bytes, value->tensor->bytes, &bytes)) bytes = UINT64_MAX;
-        if (!onv_u64_add(results, most_results(value, &of), &results)) results = UINT64_MAX;
-        if (!onv_u64_add(multiplied, multiplied_bytes(l, i), &multiplied)) multiplied = UINT64_MAX;
-        n++;
+        onv_say(l, ONV_SAID_folded_layers, value->name, value->tensor->bytes, NULL);
+        if (!onv_u64_add(said->more, most_results(value, &of), &said->more))
+            said->more = UINT64_MAX;
+        if (!onv_u64_add(said->rest, multiplied_bytes(l, i), &said->rest)) said->rest = UINT64_MAX;
     }
-    if (n > 0)
-        onv_model_diag(
-            l->emit.model, ONV_WARNING, "folded-layers", NULL,
-            "%u constants, '%s' first, %llu bytes, were computed by the exporter, as parameters "
-            "alone lead to them (layers, products, functions). Eager PyTorch computes them in each "
-            "pass, which is not counted: what they are made of is up to %llu bytes, by the size of "
-            "tensors that exporters compute with. In training their parameters have gradients, and "
-            "what is multiplied by them is kept, %llu bytes; torch.onnx.export(..., "
-            "dump_exported_program=True) writes the program that says so",
-            n, first->name, (unsigned long long)bytes, (unsigned long long)results,
-            (unsigned long long)multiplied);
 }

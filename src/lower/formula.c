@@ -4,12 +4,6 @@
 #include "base/checked.h"
 #include "lower/lowering.h"
 
-static uint64_t sum_of(uint64_t a, uint64_t b)
-{
-    uint64_t sum;
-    return onv_u64_add(a, b, &sum) ? sum : UINT64_MAX;
-}
-
 /* --- Reciprocals ---------------------------------------------------------------------------- */
 
 /* Does a product by a number of the file alone read the value? */
@@ -46,8 +40,8 @@ void onv_lower_reciprocal(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, out);
     if (onv_noted(node)->in_place != ONV_IN_PLACE_UNTOLD || !onv_tensor_needs_grad(&l->emit, out))
         return;
-    l->tally.quotients.count++; /* its line is not told */
-    l->tally.quotients.bytes = sum_of(l->tally.quotients.bytes, onv_tensor_at(&l->emit, out).bytes);
+    /* Its line is not told. */
+    onv_say(l, ONV_SAID_quotients, NULL, onv_tensor_at(&l->emit, out).bytes, NULL);
 }
 
 void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node)

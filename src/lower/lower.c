@@ -135,8 +135,9 @@ static void lower_lost_dropout(onv_lowering *l, const onv_node *node)
 {
     if (l->emit.options->inference || !l->fusions.lost_dropout[l->emit.node.index]) return;
     onv_eager_tensor t = onv_tensor_at(&l->emit, onv_value_tensor(l, node->outputs[0]));
-    if (!onv_noted(node)->tells_dropout)
-        l->tally.lost_dropout.bytes += t.bytes + t.elems; /* what drops some, and its mask */
+    if (!onv_noted(node)->tells_dropout && l->emit.options->attention_dropout < 0)
+        onv_say(l, ONV_SAID_lost_dropout, NULL, t.bytes + t.elems,
+                NULL); /* what drops, and its mask */
     if (onv_dropout_of_attention(l, node) <= 0) return;
     onv_value_set(l, node->outputs[0],
                   onv_emit_dropout(&l->emit, onv_value_tensor(l, node->outputs[0])));
@@ -359,7 +360,6 @@ static void clean_up(onv_lowering *l)
     onv_ptr_map_cleanup(&l->signature.in_file);
     onv_vec_cleanup(&l->weights.reads);
     onv_vec_cleanup(&l->weights.views);
-    onv_vec_cleanup(&l->signature.looked_up);
     onv_emitter_cleanup(&l->emit);
     onv_recover_cleanup(l);
     onv_vec_cleanup(&l->region.mark);
@@ -438,7 +438,6 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     l.tape.is_recovered = true;
     for (size_t i = 0; i < sizeof passes / sizeof passes[0] && l.emit.status == ONV_OK; i++)
         if (applies(options, passes[i].when)) passes[i].run(&l);
-    eager->open_activations = l.tally.activations.count;
     clean_up(&l);
     if (l.emit.status == ONV_OK)
         onv_eager_fit(eager);

@@ -48,23 +48,20 @@ typedef struct onv_pad_state {
     const char *name; /* of that, as its note tells; NULL: not told */
 } onv_pad_state;
 
-typedef struct onv_tallies {
-    onv_tally activations;    /* that would keep less if they overwrote their input, and how much */
-    onv_tally built_in_place; /* activations that their library has in place */
-    onv_tally deep_calls; /* of nn.RNN with layers between which dropout may be, and its masks */
-    onv_tally gates;      /* x * sigmoid(x) that may be two operations, which keep more */
-    onv_tally gelus;      /* formulas of GELU that may be written by hand, which keep more */
-    onv_tally input_gradient; /* bytes alone */
-    onv_tally loops;          /* that exports alone run, and what is kept of them; see exported.c */
-    onv_tally
-        expanded; /* parameters of which the file has expanded ones, and no numbers tell how */
-    onv_tally made_masks;   /* of attention in transformers, which the exporter computed */
-    onv_tally lost_dropout; /* what dropout inside attention would keep: bytes alone */
-    onv_tally maxima;       /* reductions to a maximum, which keep more than those with indices */
-    onv_tally quotients;    /* 1 / x that may be reciprocals of x alone, which keep less */
-    onv_tally unread_norms; /* batch norms that ran, without a reader; a running mean */
-    onv_tally unused;       /* parameters without a tensor that have others' sizes */
-} onv_tallies;
+/* What diagnostics say: said.def. */
+typedef enum onv_said {
+#define SAID(name, code, severity, text) ONV_SAID_##name,
+#include "lower/said.def"
+    ONV_N_SAID
+} onv_said;
+
+/* Of one of its rows; none is said where the count is 0. */
+typedef struct onv_saying {
+    onv_tally of;
+    uint64_t more, rest;  /* two numbers for its text */
+    const onv_node *node; /* that it names; or NULL */
+    bool warns;           /* it is a warning, although its row is a note */
+} onv_saying;
 
 /* The branch, the body or the segment around what is lowered now. */
 typedef struct onv_region_state {
@@ -112,8 +109,7 @@ struct onv_lowering {
     onv_signature signature;
 
     /* What is said of it. */
-    onv_tallies tally;
-    const onv_node *asks_for_gradient; /* of the network's input; NULL: none does */
+    onv_saying said[ONV_N_SAID];
 };
 
 /* --- lower.c ------------------------------------------------------------------------------------ */
@@ -182,10 +178,11 @@ void onv_repeat_base(onv_lowering *l, const onv_node *node);
 
 /* --- Of all operations, when they are there ------------------------------------------------------ */
 
+/* One more that a row of said.def speaks of; the first one's node and name (either may be NULL) may stand in its text. */
+void onv_say(onv_lowering *l, onv_said row, const char *name, uint64_t bytes, const onv_node *node);
 void onv_lowering_report(onv_lowering *l); /* diagnostics of what was hidden, and how it was read */
 /* Calls that the exporter merged with equal ones, and the most that they keep (merged.c). */
-onv_tally onv_merged_calls(onv_lowering *l);
-void onv_exported_report(onv_lowering *l);
+void onv_merged_calls(onv_lowering *l);
 void onv_parts_report(onv_lowering *l);
 /* Calls that the network's own code checkpoints. */
 void onv_checkpointed_report(onv_lowering *l);

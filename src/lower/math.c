@@ -181,8 +181,7 @@ static void lower_maximum(onv_lowering *l, const onv_node *node)
     onv_eager_tensor y = onv_tensor_at(&l->emit, out);
     uint64_t kept = onv_tensor_at(&l->emit, onv_node_in(l, node, 0)).bytes + y.bytes;
     if (kept / sizeof(int64_t) <= y.elems) return;
-    l->tally.maxima.count++;
-    l->tally.maxima.bytes += kept - y.elems * sizeof(int64_t);
+    onv_say(l, ONV_SAID_maxima, NULL, kept - y.elems * sizeof(int64_t), NULL);
 }
 
 /* F.cross_entropy, called by the network. */

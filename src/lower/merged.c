@@ -95,7 +95,7 @@ static bool is_view(const onv_lowering *l, onv_node_id id)
 }
 
 /* An argument of the node's call that is no input of the node. */
-static void count_named(const onv_lowering *l, search *s, const onv_node *node, onv_tally *merged)
+static void count_named(onv_lowering *l, search *s, const onv_node *node)
 {
     uint32_t number;
     const char *name = onv_noted(node)->merged_call;
@@ -111,31 +111,28 @@ static void count_named(const onv_lowering *l, search *s, const onv_node *node, 
             is_view(l, value->producer) || !is_new(s, name))
             continue;
         uint32_t tensor = l->values[node->inputs[k].index].tensor;
-        merged->count++;
-        if (!onv_u64_add(merged->bytes, onv_tensor_at(&l->emit, tensor).bytes, &merged->bytes))
-            merged->bytes = UINT64_MAX;
+        onv_say(l, ONV_SAID_merged, NULL, onv_tensor_at(&l->emit, tensor).bytes, NULL);
     }
 }
 
-onv_tally onv_merged_calls(onv_lowering *l)
+void onv_merged_calls(onv_lowering *l)
 {
     search s = {.seen = {0}};
-    onv_tally merged = {0};
     for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
         const onv_node *node = &l->emit.model->nodes.at[i];
         if (node->graph.index != 0) continue;
         count_call(l, &s, node);
-        count_named(l, &s, node, &merged);
+        count_named(l, &s, node);
     }
+    onv_tally *merged = &l->said[ONV_SAID_merged].of;
     for (uint32_t k = 0; k < N_KINDS; k++) {
         uint64_t bytes;
         uint32_t missing = s.of[k].found > 0 ? s.of[k].end - s.of[k].found : 0;
-        merged.count += missing;
+        merged->count += missing;
         if (!onv_u64_mul(missing, s.of[k].most_bytes, &bytes) ||
-            !onv_u64_add(merged.bytes, bytes, &merged.bytes))
-            merged.bytes = UINT64_MAX;
+            !onv_u64_add(merged->bytes, bytes, &merged->bytes))
+            merged->bytes = UINT64_MAX;
     }
     onv_ptr_map_cleanup(&s.seen);
     if (s.failed && l->emit.status == ONV_OK) l->emit.status = onv_fail_memory(l->emit.err);
-    return merged;
 }

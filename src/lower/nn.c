@@ -280,17 +280,15 @@ static bool is_gate(const onv_fusion *f)
 
 /* Without notes of its call nothing says that it is one function, even in a module of its own: as a formula it would keep
  * so many tensors more. */
-static void count_formula(const onv_lowering *l, const onv_fusion *f, uint32_t x, uint64_t more,
-                          onv_tally *tally)
+static void count_formula(onv_lowering *l, const onv_fusion *f, uint32_t x, uint64_t more,
+                          onv_said row)
 {
     const onv_node *node = onv_model_node(l->emit.model, f->last);
     uint64_t bytes;
     if (x == ONV_NO_TENSOR || !onv_tensor_needs_grad(&l->emit, x) || onv_node_is_noted(node))
         return;
-    tally->count++;
-    if (!onv_u64_mul(onv_tensor_at(&l->emit, x).bytes, more, &bytes) ||
-        !onv_u64_add(tally->bytes, bytes, &tally->bytes))
-        tally->bytes = UINT64_MAX;
+    if (!onv_u64_mul(onv_tensor_at(&l->emit, x).bytes, more, &bytes)) bytes = UINT64_MAX;
+    onv_say(l, row, NULL, bytes, NULL);
 }
 
 static uint32_t emit_safe_softmax(onv_lowering *l, uint32_t x, onv_value_id result)
@@ -317,8 +315,8 @@ static void lower_gate(onv_lowering *l, const onv_fusion *f, uint32_t x, bool in
                        : f->kind == ONV_FUSION_SILU ? ONV_ATEN_silu
                        : f->kind == ONV_FUSION_MISH ? ONV_ATEN_mish
                                                     : ONV_ATEN_hardswish;
-    if (call == ONV_ATEN_gelu) count_formula(l, f, x, (uint64_t)f->groups, &l->tally.gelus);
-    if (call == ONV_ATEN_silu) count_formula(l, f, x, 1, &l->tally.gates);
+    if (call == ONV_ATEN_gelu) count_formula(l, f, x, (uint64_t)f->groups, ONV_SAID_gelus);
+    if (call == ONV_ATEN_silu) count_formula(l, f, x, 1, ONV_SAID_gates);
     l->recovery.in_place = in_place;
     onv_value_set(l, f->out, onv_recover_unary(l, call, x, f->out));
 }

@@ -57,9 +57,7 @@ static uint32_t *find_makers(const onv_lowering *l)
 
 void onv_parts_report(onv_lowering *l)
 {
-    uint32_t *made_by = find_makers(l), n = 0;
-    const onv_node *first = NULL;
-    uint64_t bytes = 0;
+    uint32_t *made_by = find_makers(l);
     if (made_by == NULL) {
         l->emit.status = onv_fail_memory(l->emit.err);
         return;
@@ -74,18 +72,10 @@ void onv_parts_report(onv_lowering *l)
             const onv_node *from = maker > 0 ? node_of(l, &l->emit.eager->ops.at[maker - 1]) : NULL;
             if (from == NULL || !is_same_call(node, from)) continue;
             made_by[storage] = 0;
-            if (n++ == 0) first = node;
-            if (!onv_u64_add(bytes, l->emit.eager->storages.at[storage].bytes, &bytes))
-                bytes = UINT64_MAX;
+            onv_say(l, ONV_SAID_parts, node->aten_op, l->emit.eager->storages.at[storage].bytes,
+                    node);
         }
     }
-    if (n > 0)
-        onv_model_diag(
-            l->emit.model, ONV_WARNING, "calls-in-parts", first->name,
-            "%u tensors, %llu bytes, are counted as kept inside calls of one operation "
-            "(%s first), which the exporter wrote as several: PyTorch's own kernel keeps "
-            "what its derivative reads instead",
-            n, (unsigned long long)bytes, first->aten_op);
 }
 
 /* What the network's own code checkpoints is counted as any other: which bytes checkpoint() would not keep. */
@@ -93,8 +83,8 @@ void onv_checkpointed_report(onv_lowering *l)
 {
     enum { INSIDE = 1, OUTSIDE = 2 };
     uint32_t *made_by = find_makers(l), n = 0;
+    onv_tally found = {0};
     uint8_t *kept = ONV_ARENA_ARRAY(&l->emit.model->arena, uint8_t, l->emit.eager->storages.count);
-    uint64_t bytes = 0;
     if (made_by == NULL || kept == NULL) {
         l->emit.status = onv_fail_memory(l->emit.err);
         return;
@@ -113,12 +103,6 @@ void onv_checkpointed_report(onv_lowering *l)
         }
     }
     for (uint32_t i = 0; i < l->emit.eager->storages.count; i++)
-        if (kept[i] == INSIDE && !onv_u64_add(bytes, l->emit.eager->storages.at[i].bytes, &bytes))
-            bytes = UINT64_MAX;
-    if (n > 0)
-        onv_model_diag(l->emit.model, ONV_WARNING, "checkpointed-calls", NULL,
-                       "%u operations run inside torch.utils.checkpoint, as lines of the network "
-                       "tell, and are counted as if it kept what they do, %llu bytes: it keeps "
-                       "what it is given, and runs them again in backward",
-                       n, (unsigned long long)bytes);
+        if (kept[i] == INSIDE) onv_tally_add(&found, NULL, l->emit.eager->storages.at[i].bytes);
+    l->said[ONV_SAID_checkpointed].of = (onv_tally){.count = n, .bytes = found.bytes};
 }

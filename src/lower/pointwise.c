@@ -237,10 +237,10 @@ static bool leaky_overwrites(onv_lowering *l, const onv_node *node)
     if (l->emit.options->no_inplace || !onv_may_overwrite(l, node, 0)) return false;
     if (onv_noted(node)->in_place == ONV_IN_PLACE_YES || onv_is_inplace(l, node, true)) return true;
     uint32_t x = onv_node_in(l, node, 0);
-    if (onv_tensor_needs_grad(&l->emit, x)) {
-        l->tally.activations.count++;
-        l->tally.activations.bytes += onv_tensor_at(&l->emit, x).bytes;
-    }
+    if (!onv_tensor_needs_grad(&l->emit, x)) return false;
+    l->emit.eager->open_activations++;
+    if (l->emit.options->n_inplace == 0)
+        onv_say(l, ONV_SAID_activations, NULL, onv_tensor_at(&l->emit, x).bytes, NULL);
     return false;
 }
 

@@ -193,9 +193,9 @@ static void take_weights(onv_lowering *l, const onv_recurrence *call, uint32_t n
 /* The exporter writes no dropout between the layers. */
 static void note_dropout(onv_lowering *l, uint64_t values, bool bidirectional)
 {
+    onv_tally *more = &l->said[ONV_SAID_deep_calls].of;
     uint64_t mask = onv_cudnn_rnn_dropout_bytes(values, bidirectional);
-    if (!onv_u64_add(l->tally.deep_calls.bytes, mask, &l->tally.deep_calls.bytes))
-        l->tally.deep_calls.bytes = UINT64_MAX;
+    if (!onv_u64_add(more->bytes, mask, &more->bytes)) more->bytes = UINT64_MAX;
 }
 
 void onv_lower_unrolled(onv_lowering *l, const onv_recurrence *call, onv_value_id out)
@@ -232,7 +232,7 @@ void onv_lower_unrolled(onv_lowering *l, const onv_recurrence *call, onv_value_i
     }
     l->recurrent.origin = (onv_origin){0};
     l->recurrent.call = NULL;
-    l->tally.deep_calls.count += n_layers > 1;
+    l->said[ONV_SAID_deep_calls].of.count += n_layers > 1 && !l->emit.options->inference;
     if (call->has_sequence) onv_value_set(l, out, r.x);
     onv_vec_cleanup(&weights);
 }
@@ -252,20 +252,11 @@ void onv_lower_cell(onv_lowering *l, const onv_fusion *f)
     if (is_lstm) onv_value_set(l, f->state, after);
 }
 
-static void report_dropout(const onv_lowering *l)
-{
-    uint64_t bytes = onv_cudnn_dropout_state(&l->emit.options->cuda);
-    if (l->tally.deep_calls.count == 0 || l->emit.options->inference) return;
-    if (!onv_u64_add(bytes, l->tally.deep_calls.bytes, &bytes)) bytes = UINT64_MAX;
-    onv_model_diag(l->emit.model, ONV_WARNING, "recurrent-dropout", NULL,
-                   "%u calls of nn.RNN have several layers, and the export has no dropout between "
-                   "them: networks that have some (dropout=P) keep %llu bytes more",
-                   l->tally.deep_calls.count, (unsigned long long)bytes);
-}
-
 void onv_cells_report(onv_lowering *l)
 {
-    report_dropout(l);
+    onv_tally *deep = &l->said[ONV_SAID_deep_calls].of;
+    if (!onv_u64_add(deep->bytes, onv_cudnn_dropout_state(&l->emit.options->cuda), &deep->bytes))
+        deep->bytes = UINT64_MAX;
     /* What the kernel keeps beside what the parts do, in halves of the state for each tanh: both gates, from the
      * input and the state, and a workspace of 5 (4) states; measured with PyTorch 2.15. */
     static const struct {
@@ -288,10 +279,5 @@ void onv_cells_report(onv_lowering *l)
         }
     }
     uint64_t all = calls[0] / cells[0].tanhs + calls[1] / cells[1].tanhs + calls[1] % 2;
-    if (all > 0)
-        onv_model_diag(
-            l->emit.model, ONV_WARNING, "fused-cells", NULL,
-            "%llu calls of nn.GRUCell or nn.LSTMCell are counted as the operations of the "
-            "export; on CUDA each is one kernel, which keeps up to %llu bytes more in all",
-            (unsigned long long)all, (unsigned long long)bytes);
+    l->said[ONV_SAID_cells].of = (onv_tally){.count = (uint32_t)all, .bytes = bytes};
 }

@@ -15,12 +15,6 @@ typedef struct onv_signature {
     const char **lacking; /* buffers that the file has no tensor of, but statistics of norms */
     size_t n_lacking;
     bool lacks_buffers; /* the file has no tensor of some: constants may be parts of them */
-    ONV_VEC(uint32_t)
-    looked_up;              /* tables of which the file has the rows that were looked up: tensors */
-    uint64_t lacking_bytes; /* of parameters that the file lacks: counted */
-    uint64_t grown_rows;    /* that were added to one of them */
-    const char *grown;      /* its name */
-    uint64_t counted_elems; /* of parameters, where they are more than was told; 0: not */
 } onv_signature;
 
 /* --- signature.c ------------------------------------------------------------------------------- */

@@ -217,18 +217,16 @@ static void hold_like_names(onv_lowering *l)
         const onv_eager_storage held =
             l->emit.eager->storages.at[l->emit.eager->storages.count - 1];
         l->signature.explained[i] = true;
-        if (l->tally.unused.count++ == 0) l->tally.unused.first = name;
-        l->tally.unused.bytes += held.bytes; /* of storages, whose sum was checked */
+        onv_say(l, ONV_SAID_unused, name, held.bytes, NULL);
         hold_statistics(l, name, &held);
     }
 }
 
 /* Batch norms that wrote their running statistics, and whose weight nothing in the file reads: the exporter removed what
  * has no reader, of stages that ran all the same. */
-static uint32_t count_unread(const onv_lowering *l, const char **first)
+static void say_unread(onv_lowering *l)
 {
     static const char statistic[] = ".running_mean";
-    uint32_t count = 0;
     for (size_t i = 0; i < l->emit.model->listed.n_updated && l->signature.count > 0; i++) {
         char weight[MAX_KEY];
         const char *name = l->emit.model->listed.updated[i];
@@ -237,10 +235,9 @@ static uint32_t count_unread(const onv_lowering *l, const char **first)
             continue;
         snprintf(weight, sizeof weight, "%.*s.weight", (int)(length - n), name);
         size_t at = onv_listed_find(l, weight);
-        if (at == SIZE_MAX || l->signature.explained[at]) continue;
-        if (count++ == 0) *first = name;
+        if (at != SIZE_MAX && !l->signature.explained[at])
+            onv_say(l, ONV_SAID_unread_norms, name, 0, NULL);
     }
-    return count;
 }
 
 void onv_unused_parameters(onv_lowering *l)
@@ -250,6 +247,6 @@ void onv_unused_parameters(onv_lowering *l)
     bool all = true;
     for (size_t i = 0; i < l->signature.count && all; i++) all = l->signature.explained[i];
     if (all) return;
-    l->tally.unread_norms.count = count_unread(l, &l->tally.unread_norms.first);
+    say_unread(l);
     hold_like_names(l);
 }

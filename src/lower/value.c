@@ -264,10 +264,6 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
         l->emit.status == ONV_OK)
         l->emit.status = onv_fail_memory(l->emit.err);
     if (use == ONV_WEIGHT_TRAINED) return tensor;
-    bool is_looked_up = use == ONV_WEIGHT_LOOKED_UP || use == ONV_WEIGHT_LOOKED_UP_FOR_ALL ||
-                        use == ONV_WEIGHT_BIASES;
-    if (is_looked_up && shape.rank > 1 && !onv_vec_push(&l->signature.looked_up, tensor))
-        l->emit.status = onv_fail_memory(l->emit.err);
     return compute_weight(l, use, read, value->tensor, &whole, tensor);
 }
 

@@ -37,8 +37,7 @@ static void lower_unsqueeze(onv_lowering *l, const onv_node *node)
         return;
     onv_eager_tensor *leaf = &l->emit.eager->tensors.at[view];
     leaf->needs_grad = leaf->is_leaf = true;
-    l->asks_for_gradient = node;
-    l->tally.input_gradient.bytes = leaf->bytes;
+    onv_say(l, ONV_SAID_input_gradient, node->scope, leaf->bytes, node);
 }
 
 static void lower_identity(onv_lowering *l, const onv_node *node)

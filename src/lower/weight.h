@@ -125,7 +125,7 @@ void onv_weight_hold_places(onv_lowering *l, const onv_weight_read *read, uint64
 
 /* --- folded_report.c ---------------------------------------------------------------------------- */
 
-void onv_folded_report(const onv_lowering *l);
+void onv_folded_report(onv_lowering *l);
 /* `lacks`: parameters are listed that have neither a tensor in the file nor a size. */
 void onv_folded_report_constants(onv_lowering *l, bool lacks);
 /* Of a parameter and of something else: it may be smaller than the constant. */

@@ -35,31 +35,25 @@ static void report(const onv_lowering *l, const onv_value *value, const onv_weig
 }
 
 /* Beside initializers, Constant nodes count as numbers in the code: unless they are few, that is said. */
-static void report_constants(const onv_lowering *l)
+static void report_constants(onv_lowering *l)
 {
     enum { WORTH_A_NOTE = 100 }; /* one in so many elements */
-    uint64_t n = 0, bytes = 0, elems = 0, trained = 0;
+    uint64_t elems = 0, trained = 0;
     for (uint32_t i = 0; i < l->emit.model->values.count && !l->emit.model->trains_constants; i++) {
         const onv_value *value = &l->emit.model->values.at[i];
         if (!onv_value_is_held(value) || value->tensor->elems < 2) continue;
         if (!onv_dtype_is_float((onv_dtype)value->tensor->type.dtype)) continue;
         if (value->kind == ONV_VALUE_INITIALIZER) trained += value->tensor->elems;
         if (value->kind != ONV_VALUE_CONSTANT) continue;
-        n++;
-        bytes += value->tensor->bytes; /* liveness has checked the sum of all weights */
-        elems += value->tensor->elems;
+        onv_say(l, ONV_SAID_constants, NULL, value->tensor->bytes, NULL);
+        elems += value->tensor->elems; /* liveness has checked the sum of all weights */
     }
-    if (elems > trained / WORTH_A_NOTE)
-        onv_model_diag(l->emit.model, ONV_NOTE, "constants-not-trained", NULL,
-                       "%llu Constant nodes hold %llu bytes of floats: next to initializers they "
-                       "count as constants, without gradients",
-                       (unsigned long long)n, (unsigned long long)bytes);
+    if (elems <= trained / WORTH_A_NOTE) l->said[ONV_SAID_constants].of.count = 0;
 }
 
 void onv_weights_report(onv_lowering *l)
 {
     report_constants(l);
-    onv_signature_report(l);
     uint64_t left = 0, left_bytes = 0, n = 0;
     for (uint32_t i = 0; i < l->emit.model->values.count && l->weights.has_notes; i++) {
         const onv_value *value = &l->emit.model->values.at[i];

@@ -40,10 +40,7 @@ static void note_expanded(onv_lowering *l, const char *name, const onv_shape *sh
         sides += shape->dims[i] != 1;
         if (!onv_u64_mul(bytes, (uint64_t)shape->dims[i], &bytes)) bytes = UINT64_MAX;
     }
-    onv_tally *expanded = &l->tally.expanded;
-    if (sides < 2) return;
-    if (expanded->count++ == 0) expanded->first = name;
-    if (!onv_u64_add(expanded->bytes, bytes, &expanded->bytes)) expanded->bytes = UINT64_MAX;
+    if (sides > 1) onv_say(l, ONV_SAID_expanded, name, bytes, NULL);
 }
 
 bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,

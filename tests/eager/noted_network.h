@@ -24,7 +24,7 @@ typedef struct network {
 
 typedef struct outcome {
     onv_training_figures figures;
-    char text[512];
+    char text[1024];
     char factors[512]; /* what is said of constants that the exporter computed */
 } outcome;
 

@@ -285,72 +285,12 @@ static void calls_in_parts_are_told(void **state)
     }
 }
 
-/* transformers' own loop for exports: what it keeps is told. */
-static void loops_of_exports_are_told(void **state)
-{
-    (void)state;
-    for (int is_told = 0; is_told < 2; is_told++) {
-        model *m = model_new(18);
-        trainer t;
-        onv_error err = {0};
-        onv_eager eager;
-        onv_lower_options options = {.loss = ONV_LOSS_NONE, .reports = true};
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
-        static const int64_t zeros[8] = {0};
-        model_ints(m, "flat", 8, zeros);
-        model_ints(m, "shape", 2, (const int64_t[]){1, 8});
-        model_ints(m, "i0", 1, &(int64_t){0});
-        model_node(m, "Reshape", "r", "flat shape", "row", "");
-        model_node(m, "MatMul", "product", "x w", "h", "");
-        model_node(m, "Neg", "minus", "h", "t0", "");
-        for (int i = 0; i < 4; i++) {
-            char text[2][64], name[32];
-            snprintf(text[0], sizeof text[0], "t%d i0", i);
-            snprintf(name, sizeof name, "sum_%d", i);
-            model_node(m, "ReduceSum", name, text[0], name, "keepdims=1");
-            for (int k = 0; k < 2; k++) {
-                char out[16];
-                snprintf(text[0], sizeof text[0], k == 0 ? "sum_%d sum_%d" : "t%d row m%d", i, i);
-                snprintf(out, sizeof out, k == 0 ? "m%d" : "t%d", i + k);
-                snprintf(name, sizeof name, "select_scatter_%d", i);
-                if (is_told) model_trace(m, "core, last = torch_chunk_gated_delta_rule(");
-                if (k == 1) {
-                    model_source(m, "net", name);
-                    model_class(m, "Net", "aten.select_scatter.default");
-                }
-                model_node(m, k == 0 ? "Mul" : "ScatterElements", out, text[0], out,
-                           k == 0 ? "" : "axis=0");
-            }
-        }
-        model_node(m, "Mul", "last", "t4 t4", "y", "");
-        model_output(m, "y", "f32");
-        trainer_open_model(&t, m);
-        if (onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err) != ONV_OK)
-            fail_msg("%s (%s)", err.message, err.node);
-        const onv_diag *found = NULL;
-        for (size_t i = 0; i < t.model.diags.count; i++)
-            if (strcmp(t.model.diags.at[i].code, "exported-loop") == 0)
-                found = &t.model.diags.at[i];
-        assert_int_equal(found != NULL, is_told);
-        /* Three of the sums stand between the first write and the last. */
-        if (found != NULL && strstr(found->message, " 96 bytes that") == NULL)
-            fail_msg("%s", found->message);
-        if (found != NULL) assert_non_null(strstr(found->message, " 96 bytes that"));
-        onv_eager_cleanup(&eager);
-        trainer_close(&t);
-        model_free(m);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_are_whole_again),
         cmocka_unit_test(softmax_copies_permuted_gradients),
         cmocka_unit_test(calls_in_parts_are_told),
-        cmocka_unit_test(loops_of_exports_are_told),
     };
     return cmocka_run_group_tests_name("eager.apart", tests, NULL, NULL);
 }
