@@ -1,15 +1,6 @@
 /* The small models, and what all models promise. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-
 #include "alloc/traces.h"
+#include "support/test.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -47,7 +38,6 @@ static onv_held_figures run(const char *model, const onv_alloc_options *options,
 /* Measured: these sizes make a peak of 128000. */
 static void pattern_peak(void **state)
 {
-    (void)state;
     onv_held_figures r = RUN("pattern", NULL, 38400, 89600, -1, 12800);
     assert_int_equal(r.reserved_peak, 128000);
     assert_int_equal(r.allocated_peak, 128000);
@@ -63,7 +53,6 @@ static uint64_t offset(const onv_allocator *a, uint32_t id)
 
 static void pattern_gaps(void **state)
 {
-    (void)state;
     onv_allocator a;
     onv_error err = {0};
     assert_int_equal(onv_allocator_init(&a, onv_alloc_model_find("pattern"), NULL, &err), ONV_OK);
@@ -91,7 +80,6 @@ static void pattern_gaps(void **state)
 
 static void async_pool(void **state)
 {
-    (void)state;
     onv_held_figures r = RUN("async", NULL, 1, 513, 40 * (int64_t)MIB, -3, 20 * (int64_t)MIB);
     assert_int_equal(r.allocated_peak, 512 + 1024 + 40 * MIB);
     assert_int_equal(r.allocated_end, 512 + 1024 + 20 * MIB);
@@ -105,7 +93,6 @@ static void async_pool(void **state)
 
 static void raw_rounds_to_pages(void **state)
 {
-    (void)state;
     onv_held_figures r = RUN("raw", NULL, 1, 2 * (int64_t)MIB, 2 * (int64_t)MIB + 1, -1);
     assert_int_equal(r.allocated_peak, 4 * MIB + 2);
     assert_int_equal(r.reserved_peak, 8 * MIB);
@@ -117,7 +104,6 @@ static void raw_rounds_to_pages(void **state)
 
 static void ideal_sums(void **state)
 {
-    (void)state;
     onv_held_figures r = RUN("ideal", NULL, 7, 5, -1, 3, 0, -2, -4);
     assert_int_equal(r.allocated_peak, 12);
     assert_int_equal(r.reserved_peak, 12);
@@ -129,7 +115,6 @@ static void ideal_sums(void **state)
 
 static void names(void **state)
 {
-    (void)state;
     static const char *const want[] = {"ideal",    "torch", "torch-expandable", "bfc", "ort",
                                        "bfc-same", "async", "pattern",          "raw"};
     for (size_t i = 0; i < sizeof want / sizeof want[0]; i++)
@@ -144,7 +129,6 @@ static void names(void **state)
 
 static void wrong_events(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < onv_n_alloc_models; i++) {
         onv_allocator a;
         onv_error err = {0};
@@ -168,7 +152,6 @@ static void wrong_events(void **state)
 /* Sizes that add up to more than 64 bits hold are an error, not a small number. */
 static void overflow(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < onv_n_alloc_models; i++) {
         for (int keep = 0; keep < 2; keep++) {
             onv_allocator a;
@@ -188,7 +171,6 @@ static void overflow(void **state)
 
 static void capacity(void **state)
 {
-    (void)state;
     onv_alloc_options options = {.capacity_bytes = 64 * MIB};
     for (size_t i = 0; i < onv_n_alloc_models; i++) {
         const char *name = onv_alloc_models[i]->name;
@@ -221,7 +203,6 @@ static bool append(void *context, const char *text, size_t bytes)
  * and memory runs out at the last allocation. */
 static void segments_by_event(void **state)
 {
-    (void)state;
     static const int64_t steps[] = {100, 2 * (int64_t)MIB, -2, 22 * (int64_t)MIB,
                                     0,   30 * (int64_t)MIB};
     test_trace made = make_trace(steps, sizeof steps / sizeof steps[0]);
@@ -251,7 +232,6 @@ static void segments_by_event(void **state)
 
 static void csv_row(void **state)
 {
-    (void)state;
     onv_held_figures r = RUN("torch", NULL, 100, 3000000, -1);
     log_text l = {0};
     assert_true(onv_alloc_write_csv("torch", &r, append, &l));

@@ -1,17 +1,9 @@
 /* Random traces: event by event against the naive allocators, and properties of all models. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "alloc/alloc.h"
 #include "alloc/naive.h"
 #include "alloc/traces.h"
 #include "base/heap.h"
+#include "support/test.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -80,7 +72,6 @@ static bool run_both(onv_allocator *a, naive *n, naive_alloc alloc, trace_shape 
 
 static void torch_like_naive(void **state)
 {
-    (void)state;
     static const uint64_t capacities[] = {UINT64_MAX, 400 * MIB, 900 * MIB};
     static const uint64_t splits[] = {UINT64_MAX, 20 * MIB, 32 * MIB};
     uint64_t retries = 0, full = 0;
@@ -106,7 +97,6 @@ static void torch_like_naive(void **state)
 
 static void bfc_like_naive(void **state)
 {
-    (void)state;
     for (uint32_t seed = 0; seed < 12; seed++) {
         onv_allocator a;
         naive n;
@@ -122,7 +112,6 @@ static void bfc_like_naive(void **state)
 
 static void pattern_like_naive(void **state)
 {
-    (void)state;
     for (uint32_t seed = 0; seed < 12; seed++) {
         onv_allocator a;
         naive n;
@@ -153,7 +142,6 @@ static void pattern_like_naive(void **state)
  * holds the tiling), and nothing is smaller than what is live. */
 static void invariants(void **state)
 {
-    (void)state;
     for (size_t m = 0; m < onv_n_alloc_models; m++) {
         onv_allocator a;
         open_model(&a, onv_alloc_models[m], NULL);
@@ -186,7 +174,6 @@ static void invariants(void **state)
 /* When everything is freed, every segment is one free block again. */
 static void all_freed(void **state)
 {
-    (void)state;
     for (size_t m = 0; m < onv_n_alloc_models; m++) {
         onv_allocator a;
         open_model(&a, onv_alloc_models[m], NULL);
@@ -225,7 +212,6 @@ static void all_freed(void **state)
 
 static void deterministic(void **state)
 {
-    (void)state;
     test_trace trace = random_trace((trace_shape){600, 5000, 26, 48, 0, 0});
     onv_alloc_options options = {.capacity_bytes = 1500 * MIB};
     for (size_t m = 0; m < onv_n_alloc_models; m++) {
@@ -244,7 +230,6 @@ static void deterministic(void **state)
 /* A placement is one of its timeline, and its figures are those of the events one by one. */
 static void placements_add_up(void **state)
 {
-    (void)state;
     test_trace trace = random_trace((trace_shape){700, 5000, 26, 49, 0, 0});
     char *text = trace_text(&trace);
     onv_timeline t;
@@ -274,7 +259,6 @@ static void placements_add_up(void **state)
 /* Whichever allocation fails, the status says so and nothing leaks (the sanitizer looks). */
 static void memory_failures(void **state)
 {
-    (void)state;
     test_trace trace = random_trace((trace_shape){800, 600, 25, 48, 0, 0});
     onv_alloc_options options = {.capacity_bytes = 300 * MIB};
     for (size_t m = 0; m < onv_n_alloc_models; m++) {

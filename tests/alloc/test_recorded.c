@@ -9,17 +9,9 @@
  * memory. Segments and pages stand before the allocation that asked for them. */
 #include <glob.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "alloc/torch.h"
+#include "support/test.h"
 
 typedef struct live {
     uint64_t address;
@@ -227,7 +219,6 @@ static size_t play(FILE *file, const char *name)
 
 static void one_of_our_own(void **state)
 {
-    (void)state;
     const char *name = ONV_SOURCE_DIR "/tests/alloc/recorded.csv";
     FILE *file = fopen(name, "r");
     assert_non_null(file);
@@ -238,7 +229,6 @@ static void one_of_our_own(void **state)
 /* From GPUs: 14 files, 42,395 allocations. */
 static void those_of_others(void **state)
 {
-    (void)state;
     char pattern[1024];
     const char *data = getenv("ONV_TEST_DATA");
     glob_t found;

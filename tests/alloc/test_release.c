@@ -1,12 +1,6 @@
 /* What PyTorch's allocator does on a device that is full: cached segments go back, and the run ends within a limit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "alloc/release.h"
+#include "support/test.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -52,7 +46,6 @@ static void expect_none(const onv_timeline *t, const onv_alloc_options *options,
 
 static void cached_segments_go_back(void **state)
 {
-    (void)state;
     const onv_alloc_options options = {0};
     onv_timeline t = one_after_the_other();
     uint64_t reserved;
@@ -71,7 +64,6 @@ static void cached_segments_go_back(void **state)
 /* Pages in place of segments: those of 60 MiB go back before 40 small buffers need some of their own. */
 static void pages_go_back(void **state)
 {
-    (void)state;
     const onv_alloc_options options = {.torch.expandable_segments = true};
     onv_timeline t = {0};
     uint64_t reserved;

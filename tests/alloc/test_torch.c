@@ -1,15 +1,10 @@
 /* The model of PyTorch's allocator against published numbers, against the compiled allocator of
  * PyTorch 2.15, and rule by rule. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "alloc/alloc.h"
 #include "alloc/traces.h"
+#include "support/test.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -93,7 +88,6 @@ static void resnet18(net *t)
 /* Published: memory_allocated() of ResNet-18 is 44.6904296875 MiB. */
 static void resnet18_parameters(void **state)
 {
-    (void)state;
     onv_allocator a;
     start(&a, NULL);
     net t = {.a = &a};
@@ -122,7 +116,6 @@ static void on_stream(onv_allocator *a, uint8_t stream, uint32_t id, uint64_t by
 /* What is freed is found on its own stream alone; all streams give back what is cached. */
 static void streams_have_segments_of_their_own(void **state)
 {
-    (void)state;
     onv_allocator a;
     start(&a, &(onv_alloc_options){.capacity_bytes = 60 * MIB});
     on_stream(&a, 0, 0, 4 * MIB);
@@ -146,7 +139,6 @@ static void streams_have_segments_of_their_own(void **state)
 
 static void cublas_workspace(void **state)
 {
-    (void)state;
     onv_allocator a;
     start(&a, NULL);
     take(&a, 0, 8519680);
@@ -158,7 +150,6 @@ static void cublas_workspace(void **state)
 /* A small segment seen in a snapshot: 40448, 512, 4096, 512 free, 512, and the rest free. */
 static void small_segment(void **state)
 {
-    (void)state;
     static const uint64_t sizes[] = {40000, 500, 4096, 512, 512};
     static const uint64_t want[] = {40448, 512, 4096, 512, 512, 2051072};
     onv_allocator a;
@@ -184,7 +175,6 @@ static void small_segment(void **state)
 
 static void sizes_and_segments(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t asked, block, segment;
     } cases[] = {
@@ -214,7 +204,6 @@ static void sizes_and_segments(void **state)
 
 static void zero_bytes(void **state)
 {
-    (void)state;
     onv_allocator a;
     start(&a, NULL);
     take(&a, 0, 0);
@@ -228,7 +217,6 @@ static void zero_bytes(void **state)
 
 static void best_fit_takes_low_addresses(void **state)
 {
-    (void)state;
     onv_allocator a;
     start(&a, NULL);
     for (uint32_t i = 0; i < 9; i++) take(&a, i, 4096);
@@ -247,7 +235,6 @@ static void best_fit_takes_low_addresses(void **state)
 /* A small request never uses a large segment, nor the reverse. */
 static void pools_stay_apart(void **state)
 {
-    (void)state;
     onv_allocator a;
     start(&a, NULL);
     take(&a, 0, 12 * MIB);
@@ -262,7 +249,6 @@ static void pools_stay_apart(void **state)
 
 static void roundup_power2_divisions(void **state)
 {
-    (void)state;
     onv_alloc_options options = {0};
     options.torch.roundup_power2_divisions[0] = 4;
     static const uint64_t cases[][2] = {{1200, 1536}, {2049, 2560}, {3000, 3072},      {4096, 4096},
@@ -281,7 +267,6 @@ static void roundup_power2_divisions(void **state)
 /* An oversize block is never split, so a request may not take one that is 20 MiB larger. */
 static void oversize_blocks(void **state)
 {
-    (void)state;
     onv_alloc_options options = {.torch.max_split_bytes = 20 * MIB};
     onv_allocator a;
     start(&a, &options);
@@ -299,7 +284,6 @@ static void oversize_blocks(void **state)
 
 static void bad_options(void **state)
 {
-    (void)state;
     onv_alloc_options cases[8] = {{0}};
     cases[0].torch.roundup_power2_divisions[3] = 3;
     cases[1].torch.garbage_collection_threshold = 1.5;
@@ -322,7 +306,6 @@ static void bad_options(void **state)
 
 static void retry_releases_cached_segments(void **state)
 {
-    (void)state;
     onv_alloc_options options = {.capacity_bytes = 100 * MIB};
     onv_allocator a;
     start(&a, &options);
@@ -351,7 +334,6 @@ static void retry_releases_cached_segments(void **state)
 
 static void empty_cache(void **state)
 {
-    (void)state;
     onv_allocator a;
     start(&a, NULL);
     for (uint32_t i = 0; i < 4; i++) take(&a, i, 3 * MIB << i);
@@ -371,7 +353,6 @@ static void empty_cache(void **state)
 
 static void expandable_grows_in_pages(void **state)
 {
-    (void)state;
     onv_alloc_options options = {.torch.expandable_segments = true};
     onv_allocator a;
     start(&a, &options);
@@ -401,7 +382,6 @@ static void expandable_grows_in_pages(void **state)
 /* An inner hole is preferred to the block that could grow, even if it is larger. */
 static void expandable_prefers_inner_blocks(void **state)
 {
-    (void)state;
     onv_alloc_options options = {.torch.expandable_segments = true};
     onv_allocator a;
     start(&a, &options);
@@ -458,7 +438,6 @@ static const measured rows[] = {
 
 static void same_as_pytorch(void **state)
 {
-    (void)state;
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
         const measured *m = &rows[r];
         test_trace trace = random_trace(m->shape);

@@ -1,18 +1,10 @@
 /* Traces as CSV: what is read, as events and as timelines, what is refused and how. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "alloc/trace_csv.h"
 #include "alloc/traces.h"
 #include "base/heap.h"
+#include "support/test.h"
 
 /* What was read; labels are copies. */
 typedef struct lines {
@@ -47,7 +39,6 @@ static void drop_lines(lines *l)
 
 static void plain(void **state)
 {
-    (void)state;
     lines l;
     read_text("alloc,x,100\nalloc,y,0,7,conv1\nfree,x\r\nalloc,x,18,9,,3\nfree,y\nfree,x", &l);
     const onv_trace_event *e = l.at.at;
@@ -74,7 +65,6 @@ static void plain(void **state)
 
 static void quotes(void **state)
 {
-    (void)state;
     lines l;
     read_text("alloc,\"a\",1,0,\"x,\"\"y\"\"\n z\"\n\"free\",a\nalloc,\"q\"\"q\",2,,\"\"\"\"\n"
               "free,\"q\"\"q\"\nalloc,b,\"3\",4,\"\"\n",
@@ -91,7 +81,6 @@ static void quotes(void **state)
 
 static void nothing_is_an_empty_trace(void **state)
 {
-    (void)state;
     static const char *const texts[] = {NULL, ""};
     for (size_t i = 0; i < 2; i++) {
         lines l;
@@ -107,7 +96,6 @@ static void nothing_is_an_empty_trace(void **state)
 
 static void refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         size_t bytes; /* 0: the length of the text */
@@ -171,7 +159,6 @@ static void refused(void **state)
 /* Every prefix and every changed byte of a good text gives a trace or an error, never more. */
 static void damaged(void **state)
 {
-    (void)state;
     static const char good[] = "alloc,\"a\"\"b\",12,3,\"x\r\ny\"\r\nalloc,c,5\nfree,c\n";
     static const char bytes[] = "\0\"\n\r,a9-\xff";
     size_t length = strlen(good);
@@ -224,7 +211,6 @@ static bool refuse(void *context, const char *characters, size_t bytes)
 /* The events of the timeline are those of the trace, whatever is freed in whatever order. */
 static void a_timeline_has_the_same_events(void **state)
 {
-    (void)state;
     enum { MOST = 20000 };
     static uint32_t buffer_of[MOST];
     test_trace trace = random_trace((trace_shape){1, MOST, 30, 48, 0, 0});
@@ -264,7 +250,6 @@ static void write_file(const char *path, const char *content)
 
 static void simulate_file(void **state)
 {
-    (void)state;
     char path[] = "onv-trace-XXXXXX";
     int fd = mkstemp(path);
     assert_true(fd >= 0);
@@ -307,7 +292,6 @@ static void simulate_file(void **state)
 
 static void summary(void **state)
 {
-    (void)state;
     onv_allocator a;
     onv_error err = {0};
     assert_int_equal(onv_allocator_init(&a, onv_alloc_model_find("torch"), NULL, &err), ONV_OK);
@@ -335,7 +319,6 @@ static void summary(void **state)
 #ifdef ONV_FAULT_INJECTION
 static void memory_failures(void **state)
 {
-    (void)state;
     test_trace trace = random_trace((trace_shape){2, 3000, 20, 30, 0, 0});
     char *csv = trace_text(&trace);
     for (long n = 0;; n++) {

@@ -1,12 +1,6 @@
 /* The answer of results made by hand: who is judged, who decides, on which GPU, and which warnings count. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "answer/answer.h"
+#include "support/test.h"
 
 enum { IDEAL, TORCH, ORT, N_RESULTS };
 
@@ -35,7 +29,6 @@ static onv_device_fit device(const char *name, uint64_t bytes, const onv_runtime
 
 static void the_larger_upper_end_decides(void **state)
 {
-    (void)state;
     onv_model model;
     onv_answer answer;
     onv_runtime_result results[N_RESULTS];
@@ -65,7 +58,6 @@ static void the_larger_upper_end_decides(void **state)
 /* Figures of theory have no libraries, so no GPU counts. */
 static void theory_has_no_gpu(void **state)
 {
-    (void)state;
     onv_model model;
     onv_answer answer;
     onv_runtime_result results[N_RESULTS];
@@ -85,7 +77,6 @@ static void theory_has_no_gpu(void **state)
 /* Devices that are only shown make no verdict. */
 static void usual_devices_are_no_verdict(void **state)
 {
-    (void)state;
     onv_model model;
     onv_answer answer;
     onv_runtime_result results[N_RESULTS];
@@ -107,7 +98,6 @@ static void usual_devices_are_no_verdict(void **state)
 /* Each code once, notes not; without results there is nothing else. */
 static void warnings_count_once(void **state)
 {
-    (void)state;
     onv_model model;
     onv_answer answer;
     onv_model_init(&model, SIZE_MAX);

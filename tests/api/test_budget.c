@@ -1,27 +1,17 @@
 /* One budget for all that an analysis takes: whatever is asked for, it stays below the limit or says
  * which one it is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
-
 #include "api/analysis.h"
 #include "base/arena.h"
 #include "base/heap.h"
 #include "base/quota.h"
 #include "base/vec.h"
 #include "onnxvram/onnxvram.h"
+#include "support/test.h"
 
 #define MODEL ONV_SOURCE_DIR "/samples/resnet18-train.onnx"
 
 static void everything_counts_and_goes(void **state)
 {
-    (void)state;
     onv_quota budget = {.limit = 1 << 20};
     onv_quota *before = onv_quota_enter(&budget);
     onv_arena arena;
@@ -63,7 +53,6 @@ static bool drop(void *context, const char *text, size_t bytes)
 /* At every limit: the error that names it, or everything, reports too. */
 static void the_limit_binds_every_pass(void **state)
 {
-    (void)state;
     size_t refused = 0, done = 0;
     for (uint64_t limit = 1 << 18; done < 2; limit += limit / 4) {
         onv_options options = training(3, "all");
@@ -114,7 +103,6 @@ static onv_status do_everything(const onv_options *options, uint64_t *work, onv_
 /* Work follows from the input; at every limit of it there is the error that names it, or everything. */
 static void a_limit_of_work_binds_every_pass(void **state)
 {
-    (void)state;
     onv_options options = training(3, "all");
     onv_limits limits = onv_limits_default();
     onv_error error;
@@ -152,7 +140,6 @@ static bool loses_patience(void *context)
 /* The caller, and the clock beside it, are asked in all passes. */
 static void every_pass_can_be_cancelled(void **state)
 {
-    (void)state;
     onv_options options = training(3, "all");
     onv_error error;
     uint64_t work;
@@ -189,7 +176,6 @@ static onv_training_figures figures(unsigned accumulate)
 /* However many passes there are before a step, they take what two take. */
 static void passes_that_repeat_take_no_memory(void **state)
 {
-    (void)state;
     onv_training_figures one = figures(1), two = figures(2);
     static const unsigned many[] = {23, 24, 25, 30000, INT32_MAX, UINT32_MAX};
     for (size_t i = 0; i < sizeof many / sizeof many[0]; i++) {
@@ -205,7 +191,6 @@ static void passes_that_repeat_take_no_memory(void **state)
 /* What goes beyond the question is left out where it alone takes too much memory, and that is said. */
 static void an_answer_needs_no_room_for_more(void **state)
 {
-    (void)state;
     static const struct {
         const char *model, *code;
         int64_t batch;

@@ -8,19 +8,9 @@
  * (ONV_COUNT_BLOCKS; scripts/doubling makes one) it is their number, so that a loop
  * that forgets to count is seen, too.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "api/analysis.h"
 #include "support/families.h"
+#include "support/test.h"
 
 static uint64_t blocks;
 
@@ -126,7 +116,6 @@ static unsigned check(const char *name, const char *what, uint64_t one, uint64_t
 
 static void twice_the_model_costs_about_twice(void **state)
 {
-    (void)state;
     unsigned failures = 0;
     const family *f;
     for (unsigned i = 0; (f = family_at(i)) != NULL; i++) {

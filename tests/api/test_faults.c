@@ -1,16 +1,6 @@
 /* No memory, at every allocation of every public call in turn: each fails with ONV_ERR_MEMORY and a
  * message, leaves nothing behind (seen by AddressSanitizer) and gives no result, until there is
  * enough. Writers that refuse end a call the same way. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "api/analysis.h"
@@ -18,6 +8,7 @@
 #include "support/folder.h"
 #include "support/nested.h"
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 /* --- Calls ------------------------------------------------------------------------------------- */
 
@@ -190,7 +181,6 @@ static const char *write_file(const char *name, const char *text)
 /* What inference and its options reach. */
 static void analyses(void **state)
 {
-    (void)state;
     call calls[] = {
         {.name = "symbols", .path = SAMPLE("control-flow")},
         {.name = "functions", .path = SAMPLE("functions")},
@@ -227,7 +217,6 @@ static void analyses(void **state)
 /* Quantized weights, a cache that is shared with its longest context, changes that save memory. */
 static void what_would_be(void **state)
 {
-    (void)state;
     can_fail();
     static const onv_dim_binding dim = {"p", 7};
     call c = {.name = "what if", .make = analyse, .options = onv_options_default()};
@@ -261,7 +250,6 @@ static void what_would_be(void **state)
 /* A model in memory, an operator that is declared, and contents of an input from a file. */
 static void other_inputs(void **state)
 {
-    (void)state;
     can_fail();
     static const char shapes[] = "my.domain::Twice(x, n): [x.0 * 2, n[0]]\n";
     static const unsigned char tensor[] = {0x08, 2, 0x10, 7, 0x4a, 16, 5, 0, 0, 0, 0,
@@ -295,7 +283,6 @@ static void other_inputs(void **state)
 
 static void trainings(void **state)
 {
-    (void)state;
     static const char *const frozen[] = {"*bias"};
     call calls[] = {
         {.name = "training", .options = {.batch = 2, .train = "adamw", .freeze = frozen}},
@@ -325,7 +312,6 @@ static void trainings(void **state)
 
 static void replays(void **state)
 {
-    (void)state;
     call c = {.name = "replay", .make = analyse, .path = SAMPLE("functions")};
     c.options = onv_options_default();
     c.options.batch = 2;
@@ -352,7 +338,6 @@ static onv_analysis *analysed(void)
 
 static void reports(void **state)
 {
-    (void)state;
     can_fail();
     onv_analysis *analysis = analysed();
     for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_MODEL_EXPLORER; format++) {
@@ -369,7 +354,6 @@ static void reports(void **state)
 
 static void reports_of_measurements(void **state)
 {
-    (void)state;
     can_fail();
     static const onv_format formats[] = {ONV_FORMAT_MEASURED, ONV_FORMAT_MEASURED_MARKDOWN,
                                          ONV_FORMAT_JSON};
@@ -467,7 +451,6 @@ static model *views(void)
 
 static void lookups_without_memory(void **state)
 {
-    (void)state;
     can_fail();
     for (size_t i = 0; i == 0 || nested_cases[i - 1].name != NULL; i++) {
         model *m = i == 0 ? views() : nested_cases[i - 1].build();
@@ -496,7 +479,6 @@ static const call *tables(void)
 
 static void plans_and_simulations(void **state)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) fail_each(&tables()[i]);
 }
 
@@ -521,7 +503,6 @@ static void refuse_each(call c)
 
 static void writers_that_refuse(void **state)
 {
-    (void)state;
     onv_analysis *analysis = analysed();
     for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_MODEL_EXPLORER; format++)
         if (format <= ONV_FORMAT_CHECKPOINTS || format >= ONV_FORMAT_HTML)
@@ -535,7 +516,6 @@ static void writers_that_refuse(void **state)
 
 static void answers(void **state)
 {
-    (void)state;
     can_fail();
     static const char *const samples[] = {SAMPLE("control-flow"), SAMPLE("scan")};
     for (size_t i = 0; i < 4; i++) {
@@ -551,7 +531,6 @@ static void answers(void **state)
 
 static void what_is_in_memory(void **state)
 {
-    (void)state;
     can_fail();
     const call c = {.name = "planner", .make = plan_memory};
     fail_each(&c);

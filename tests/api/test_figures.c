@@ -1,15 +1,6 @@
 /* Published figures of well-known networks, held on models built here. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 static onv_summary summarise(const onv_analysis *analysis)
 {
@@ -116,7 +107,6 @@ static void basic_block(model *m, const char *name, char *at, size_t size, int c
 
 static void resnet18_has_its_published_parameters(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     char at[64] = "x", name[32];
     model_input(m, "x", "f32[1,3,224,224]");
@@ -199,7 +189,6 @@ static model *vgg16(bool top)
 
 static void vgg16_at_1024_has_its_published_figures(void **state)
 {
-    (void)state;
     model *m = vgg16(true);
     onv_analysis *a = model_analyse(m, NULL);
     onv_summary summary = summarise(a);
@@ -221,7 +210,6 @@ static void vgg16_at_1024_has_its_published_figures(void **state)
 
 static void the_chain_holds_its_intermediates(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     char at[64] = "x";
     model_input(m, "x", "f32[1,3,682,700]");
@@ -247,7 +235,6 @@ static void the_chain_holds_its_intermediates(void **state)
 
 static void resnet50_at_256_begins_with_784_mib(void **state)
 {
-    (void)state;
     onv_options options = onv_options_default();
     onv_analysis *a;
     onv_tensor_info info;

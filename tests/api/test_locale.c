@@ -1,19 +1,10 @@
 /* What the library says does not depend on the locale of the program that calls it: its numbers have a
  * point, and no byte of a name is a letter because Latin-1 calls it one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <locale.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "onnxvram/onnxvram.h"
 #include "support/folder.h"
+#include "support/test.h"
 
 typedef struct text {
     char *data;
@@ -57,7 +48,6 @@ static text report_all(void)
 
 static void reports_are_the_same_in_german(void **state)
 {
-    (void)state;
     char number[16];
     text plain = report_all();
     assert_true(plain.size > 100000);

@@ -1,16 +1,7 @@
 /* Options that would change nothing are refused: by the library as by the program, in the same words. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "api/analysis.h"
 #include "onnxvram/onnxvram.h"
+#include "support/test.h"
 
 #define SAMPLE "/samples/mobilenet_v3_small.onnx"
 
@@ -110,7 +101,6 @@ enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
 static void each_is_refused(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < N_ROWS; i++) {
         char expected[100];
         onv_options options = plain();
@@ -130,7 +120,6 @@ static void each_is_refused(void **state)
 
 static void the_program_says_the_same(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < N_ROWS; i++) {
         char command[1000], line[600] = "";
         onv_options options = plain();
@@ -151,7 +140,6 @@ static void the_program_says_the_same(void **state)
 
 static void what_is_there_is_taken(void **state)
 {
-    (void)state;
     onv_options options = plain();
     onv_error error = {0};
     options.train = "adam";
@@ -178,7 +166,6 @@ static void what_is_there_is_taken(void **state)
 /* A dim that is searched needs no flag beside it. */
 static void a_dim_to_search_is_enough(void **state)
 {
-    (void)state;
     onv_options options = onv_options_default();
     onv_analysis *analysis;
     onv_error error = {0};

@@ -1,20 +1,11 @@
 /* Plans, simulations and orders of what is in memory: the same as the program makes of files, and as analyses make
  * of models; wrong input is named, and work has its limits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "api/analysis.h"
 #include "onnxvram/onnxvram.h"
 #include "support/folder.h"
+#include "support/test.h"
 
 static uint32_t random_below(uint64_t *state, uint32_t below)
 {
@@ -69,7 +60,6 @@ static void expect_offsets(const char *text, const uint64_t *offsets)
 
 static void a_plan_is_that_of_the_program(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t alignment, effort;
         const char *arguments;
@@ -107,7 +97,6 @@ static void a_plan_is_that_of_the_program(void **state)
 
 static void a_capacity_is_met_or_not(void **state)
 {
-    (void)state;
     const onv_interval intervals[] = {{0, 2, 64}, {1, 3, 32}, {2, 4, 64}};
     uint64_t offsets[3] = {9, 9, 9};
     onv_plan_info info;
@@ -164,7 +153,6 @@ static void expect_row(const char *name, const onv_simulated_info *info, const c
 
 static void a_simulation_is_that_of_the_program(void **state)
 {
-    (void)state;
     onv_event events[N_EVENTS];
     onv_simulated_info info;
     onv_error error = {0};
@@ -223,7 +211,6 @@ enum { MOST_VALUES = 4000, MOST_READS = 8000, MOST_NODES = 2000 };
 
 static void an_order_is_that_of_an_analysis(void **state)
 {
-    (void)state;
     static const char *const samples[] = {"resnet18", "densenet201", "unet-train", "swin_t-dynamo"};
     static const char *const orders[] = {"greedy", "optimal"};
     static onv_graph_value values[MOST_VALUES];
@@ -265,7 +252,6 @@ static void an_order_is_that_of_an_analysis(void **state)
 /* Two chains that end large: one after the other needs less than side by side. Numbers run against the order. */
 static void an_order_is_found_from_any_numbers(void **state)
 {
-    (void)state;
     const onv_graph_value values[] = {
         {100, 3, false}, {1, 2, false}, {100, 1, false}, {1, 0, true}};
     const onv_graph_read reads[] = {{2, 0}, {0, 1}, {0, 2}};
@@ -302,7 +288,6 @@ static void expect_error(onv_status found, onv_status expected, const onv_error 
 
 static void wrong_intervals_are_named(void **state)
 {
-    (void)state;
     const onv_interval one = {3, 5, 8};
     static const struct {
         onv_interval interval;
@@ -339,7 +324,6 @@ static void wrong_intervals_are_named(void **state)
 
 static void wrong_events_are_named(void **state)
 {
-    (void)state;
     const onv_event one = {.bytes = 512, .frees = ONV_NO_INDEX}, end = {.frees = 0};
     static const struct {
         onv_event event;
@@ -374,7 +358,6 @@ static void wrong_events_are_named(void **state)
 
 static void wrong_graphs_are_named(void **state)
 {
-    (void)state;
     onv_graph_value values[] = {{8, 0, false}, {8, 1, true}};
     onv_graph_read reads[] = {{1, 0}, {0, 1}};
     onv_size_graph graph = {.struct_size = sizeof graph,
@@ -431,7 +414,6 @@ static bool at_once(void *context)
 
 static void a_callback_ends_them(void **state)
 {
-    (void)state;
     static onv_event events[1 << 16];
     onv_interval intervals[N_INTERVALS];
     uint64_t offsets[N_INTERVALS];
@@ -458,7 +440,6 @@ static void a_callback_ends_them(void **state)
 /* A program that was compiled when options ended before `alignment`. */
 static void shorter_options_are_those_of_older_headers(void **state)
 {
-    (void)state;
     const onv_interval one = {0, 1, 8};
     uint64_t offset;
     onv_plan_info info = {.nodes = 77};

@@ -1,18 +1,9 @@
 /* What a finished analysis answers: nothing of what was not asked for, and figures that agree with
  * each other where it was. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "api/analysis.h"
 #include "support/capture.h"
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 enum { WIDTH = 256, LAYERS = 12 };
 
@@ -45,7 +36,6 @@ static onv_analysis *analyse(const onv_options *options)
 
 static void what_was_not_asked_for_is_not_there(void **state)
 {
-    (void)state;
     onv_options options = onv_options_default();
     options.batch = 4;
     options.runtimes = "ideal";
@@ -78,7 +68,6 @@ static void what_was_not_asked_for_is_not_there(void **state)
 /* The parts of each total add up to it, and the answer and its devices have the total of the largest runtime. */
 static void answers_add_up(void **state)
 {
-    (void)state;
     const onv_budget budgets[] = {{"T4", UINT64_C(15) << 30, 75}, {NULL, 1000000, 0}};
     onv_options options = onv_options_default();
     options.batch = 4;
@@ -111,7 +100,6 @@ static void answers_add_up(void **state)
 /* A program that was compiled when options ended before `train` leaves what lies behind unset. */
 static void shorter_options_are_those_of_older_headers(void **state)
 {
-    (void)state;
     onv_options options = onv_options_default();
     options.batch = 4;
     options.train = "no such optimizer";
@@ -123,7 +111,6 @@ static void shorter_options_are_those_of_older_headers(void **state)
 
 static void training_and_its_plans_agree(void **state)
 {
-    (void)state;
     onv_options options = onv_options_default();
     options.batch = 512;
     options.train = "adam";
@@ -177,7 +164,6 @@ static bool fits(const onv_options *given, int64_t batch)
  * the host are not on the device. */
 static void what_is_moved_has_its_price(void **state)
 {
-    (void)state;
     onv_options options = onv_options_default();
     options.batch = 512;
     options.train = "sgd";
@@ -202,7 +188,6 @@ static void what_is_moved_has_its_price(void **state)
 
 static void the_largest_batch_is_the_best_plans(void **state)
 {
-    (void)state;
     static const char *const lists[] = {"none", "none,sqrt", "all"};
     int64_t least = 0;
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
@@ -227,7 +212,6 @@ static void the_largest_batch_is_the_best_plans(void **state)
 
 static void names_and_statuses_end(void **state)
 {
-    (void)state;
     const char *summary;
     bool counts;
     size_t n = 0, n_counted = 0;
@@ -253,7 +237,6 @@ static void names_and_statuses_end(void **state)
  * bytes at 1, 0.5 and 0 of the same network under Inductor (momentum, a squared error). */
 static void compiled_training_is_there(void **state)
 {
-    (void)state;
     static const double budgets[] = {1, 0.5, 0};
     const uint64_t measured = 15466500;
     uint64_t saved = UINT64_MAX, macs = 0;
@@ -281,7 +264,6 @@ static void compiled_training_is_there(void **state)
 
 static void options_that_make_no_sense(void **state)
 {
-    (void)state;
     static const struct {
         const char *loss, *checkpoint, *train, *part;
         unsigned margin;
@@ -320,7 +302,6 @@ static void options_that_make_no_sense(void **state)
 /* A model of so many free dims is no network that anyone exported: it gets no example, and a note says so. */
 static void examples_are_made_for_so_many_dims(void **state)
 {
-    (void)state;
     for (unsigned n = 1000; n <= 1001; n++) {
         onv_options options = onv_options_default();
         model *m = model_new(17);
@@ -348,7 +329,6 @@ static void examples_are_made_for_so_many_dims(void **state)
 /* A table of no models is empty; a picture or a plan of none is refused. */
 static void reports_of_no_model(void **state)
 {
-    (void)state;
     unsigned empty = 0, refused = 0;
     for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_DUMP_PROGRAM; format++) {
         size_t bytes = 0;

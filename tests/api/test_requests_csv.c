@@ -1,18 +1,9 @@
 /* Traces of requests, as --shape-trace names them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <string.h>
-
 #include "api/requests_csv.h"
+#include "support/test.h"
 
 static void traces_are_read_or_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *names;
         uint32_t n_requests;

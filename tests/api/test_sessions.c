@@ -1,18 +1,10 @@
 /* Requests to one session, where several models may lack a dim of the options. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "onnxvram/onnxvram.h"
 #include "support/folder.h"
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 enum { DIMS = 24 };
 
@@ -56,7 +48,6 @@ static onv_status run(const char *dim, bool flags[], onv_error *error)
 /* The options of a request have more dims than those of the caller, whose flags are as many as before. */
 static void flags_are_the_callers(void **state)
 {
-    (void)state;
     char header[16 * DIMS] = "d1";
     bool flags[64] = {false};
     onv_error error = {0};
@@ -69,7 +60,6 @@ static void flags_are_the_callers(void **state)
 
 static void a_column_is_a_dim_of_the_model(void **state)
 {
-    (void)state;
     bool flags[64] = {false};
     onv_error error = {0};
     write_requests("b,nothing", 2);

@@ -1,17 +1,9 @@
 /* Different analyses run on different threads at once and say what they say alone: there is no state
  * between them. ThreadSanitizer sees more than the comparison does; see scripts/fuzz --threads. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "onnxvram/onnxvram.h"
+#include "support/test.h"
 
 enum { THREADS = 5, ROUNDS = 3 };
 
@@ -95,7 +87,6 @@ static void *work(void *context)
 
 static void analyses_do_not_disturb_each_other(void **state)
 {
-    (void)state;
     text alone[THREADS];
     job jobs[THREADS];
     pthread_t threads[THREADS];

@@ -1,27 +1,16 @@
 /* Every model with a truth file: all shapes, the ideal peak, its step and set, and the totals must
  * be what ONNX Runtime measured. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-
+#include "support/test.h"
 #include "support/truth.h"
 
 static void samples_agree_with_their_truth(void **state)
 {
-    (void)state;
     truth_check_folder(ONV_SOURCE_DIR "/tests/truth", ONV_SOURCE_DIR "/samples");
 }
 
 /* More models, where the environment says that they are there. */
 static void further_models_agree_with_their_truth(void **state)
 {
-    (void)state;
     char folder[1024];
     const char *data = getenv("ONV_TEST_DATA");
     if (data == NULL) skip();

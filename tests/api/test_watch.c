@@ -1,16 +1,8 @@
 /* The two callbacks of a long call: it is told what it works on, and asked to end, replays included. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <string.h>
-
 #include "api/analysis.h"
 #include "api/watch.h"
 #include "load/limits.h"
+#include "support/test.h"
 
 #define SAMPLE ONV_SOURCE_DIR "/samples/mobilenet_v3_small.onnx"
 
@@ -41,7 +33,6 @@ static onv_status run(asked *a, const char *replay, onv_error *error)
 
 static void a_replay_asks_the_same_callback(void **state)
 {
-    (void)state;
     onv_error error = {0};
     asked without = {.most = SIZE_MAX}, with = {.most = SIZE_MAX};
     assert_int_equal(run(&without, NULL, &error), ONV_OK);
@@ -61,7 +52,6 @@ static void hear(void *context, const char *stage)
 
 static void a_replay_is_told(void **state)
 {
-    (void)state;
     onv_error error = {0};
     onv_options options = onv_options_default();
     onv_analysis *analysis;
@@ -129,7 +119,6 @@ static bool does_fit(const char *plan, int64_t batch, uint64_t budget)
 /* Sizes that are far from a plan's answer are not analysed; the answer and its neighbour are. */
 static void a_search_for_a_plan_analyses_few_sizes(void **state)
 {
-    (void)state;
     for (uint64_t gib = 1; gib <= 64; gib *= 4) {
         size_t of_one, of_both, most = 11;
         largest_batch("blocks", gib << 30, &of_one);
@@ -145,7 +134,6 @@ static void a_search_for_a_plan_analyses_few_sizes(void **state)
 /* Of no plan is the largest batch smaller where there is more memory, and the one of all is no less than any. */
 static void larger_budgets_have_larger_batches(void **state)
 {
-    (void)state;
     enum { MOST = 256 };
     int64_t before[MOST] = {0};
     for (uint64_t mib = 1024; mib <= 1792; mib += 256) {
@@ -168,7 +156,6 @@ static void larger_budgets_have_larger_batches(void **state)
 /* What repeats an analysis has a limit of its own, which the caller's takes the place of. */
 static void searches_share_a_limit(void **state)
 {
-    (void)state;
     onv_limits limits = onv_limits_default();
     for (int given = 0; given < 2; given++) {
         onv_options options = onv_options_default();
@@ -202,7 +189,6 @@ static bool is_said(const onv_analysis *analysis, const char *code)
 /* A search that passes its limit ends with what it found until then, and says so. */
 static void a_search_ends_at_its_limit(void **state)
 {
-    (void)state;
     int64_t before_that = 0;
     for (uint64_t millions = 1; millions <= 256; millions *= 16) {
         onv_options options = onv_options_default();

@@ -1,18 +1,10 @@
 /* Constant nodes are weights: the same network has the same figures however its weights are written. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "api/analysis.h"
 #include "support/capture.h"
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 typedef void (*write_weight)(model *m, const char *name, const char *type);
 
@@ -148,7 +140,6 @@ static void compare_training(const onv_training *one, const onv_training *other)
 
 static void constants_have_the_figures_of_initializers(void **state)
 {
-    (void)state;
     static const char *const figures[] = {"parameters", "macs",     "runtimes",
                                           "fit",        "training", NULL};
     model *(*const builds[])(write_weight) = {plain, branch};
@@ -181,7 +172,6 @@ static void constants_have_the_figures_of_initializers(void **state)
 /* The branch has the weights of the network and the condition, and the training of the network. */
 static void a_branch_has_the_weights_of_its_network(void **state)
 {
-    (void)state;
     write_weight writes[] = {model_weight, model_constant};
     for (size_t w = 0; w < 2; w++) {
         model *flat = plain(writes[w]), *nested = branch(writes[w]);
@@ -215,7 +205,6 @@ static uint64_t trained_bytes(model *m)
  * numbers in initializers do not make a network of Constant nodes one of PyTorch. */
 static void files_that_have_both(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[N,64]");
     model_weight(m, "w", "f32[64,64]");
@@ -237,7 +226,6 @@ static void files_that_have_both(void **state)
 /* Trees stand in attributes: every sum has them, and a replay holds them. */
 static void attributes_are_held(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_import(m, "ai.onnx.ml", 3);
     model_input(m, "x", "f32[N,6]");
@@ -267,7 +255,6 @@ static void attributes_are_held(void **state)
  * and an input is live once, through the end. */
 static void each_is_counted_once(void **state)
 {
-    (void)state;
     onv_summary sums = {0};
     write_weight writes[] = {model_weight, model_constant};
     for (size_t w = 0; w < 2; w++) {

@@ -1,14 +1,7 @@
 /* The table of ATen operators against what PyTorch itself says of them (tests/truth/aten.txt, which tests/aten/truth.py
  * writes): what autograd keeps, and which operators give views or overwrite their argument. */
 #include "aten/aten.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 enum { MAX_LINE = 400, N_FIELDS = 6, LEAST_OPERATORS = 250, LEAST_CASTS = 100 };
 enum { NAME, ARGUMENTS, WANTS, KEPT_IN, KEPT_OUT, ALIASES };
@@ -108,7 +101,6 @@ static void holds_against_pytorch(void **state)
 {
     char path[1000], line[MAX_LINE], last[MAX_LINE] = "";
     uint32_t operators = 0, wrong = 0, missing = 0;
-    (void)state;
     snprintf(path, sizeof path, "%s/tests/truth/aten.txt", ONV_SOURCE_DIR);
     FILE *file = fopen(path, "r");
     assert_non_null(file);
@@ -148,7 +140,6 @@ static void casts_as_autocast(void **state)
                  {"widest", ONV_CAST_WIDEST}};
     char path[1000], line[MAX_LINE], list[MAX_LINE], name[MAX_LINE];
     uint32_t operators = 0, wrong = 0;
-    (void)state;
     snprintf(path, sizeof path, "%s/tests/truth/aten.txt", ONV_SOURCE_DIR);
     FILE *file = fopen(path, "r");
     assert_non_null(file);
@@ -172,7 +163,6 @@ static void casts_as_autocast(void **state)
 /* A row that is not sorted into its family is not found. */
 static void finds_every_row(void **state)
 {
-    (void)state;
     for (int i = 1; i < ONV_ATEN_N_IDS; i++) {
         const onv_aten_op *op = &onv_aten_ops[i];
         assert_int_equal(onv_aten_named(op->name), i);
@@ -190,7 +180,6 @@ static void finds_every_row(void **state)
 static void finds_overloads(void **state)
 {
     bool in_place;
-    (void)state;
     assert_string_equal(onv_aten_find("aten.mul.Tensor", &in_place)->name, "mul");
     assert_false(in_place);
     assert_string_equal(onv_aten_find("aten.mul_.Scalar", &in_place)->name, "mul");
@@ -220,7 +209,6 @@ static void names_arguments_as_pytorch(void **state)
         {"aten.binomial.default", "count prob"},
         {"aten.inverse.default", "self"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         bool in_place;
         const onv_aten_op *op = onv_aten_find(rows[i][0], &in_place);
@@ -235,7 +223,6 @@ static void guards_what_one_formula_reads(void **state)
     const onv_aten_op pow = {.name = "pow", .grads = "b:abo a:ab"};
     const onv_aten_op conv = {.name = "conv", .grads = "abc:ab"};
     uint32_t in, out;
-    (void)state;
     onv_aten_saved(&mul, 1, &in, &out);
     assert_int_equal(in, 2);
     onv_aten_saved(&mul, 3, &in, &out);
@@ -257,7 +244,6 @@ static void documented_row_is_one(void **state)
     static const char family[] = ONV_SOURCE_DIR "/src/aten/pointwise.def";
     char line[MAX_LINE], row[MAX_LINE], shown[MAX_LINE] = "";
     bool is_found = false;
-    (void)state;
     FILE *docs = fopen(ONV_SOURCE_DIR "/docs/extending.md", "r"), *rows = fopen(family, "r");
     assert_true(docs != NULL && rows != NULL);
     while (shown[0] == '\0' && fgets(line, sizeof line, docs) != NULL)

@@ -1,13 +1,6 @@
 /* The order of ids is the one that qsort() makes, whatever stood there before. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "base/sort.h"
+#include "support/test.h"
 
 static int by_key(const void *a, const void *b, void *context)
 {
@@ -25,7 +18,6 @@ static int by_key_of_test(const void *a, const void *b)
 
 static void ids_are_sorted(void **state)
 {
-    (void)state;
     enum { MOST = 300 };
     uint32_t keys[MOST], ids[MOST], expected[MOST], random = 1;
     for (uint32_t n = 0; n <= MOST; n += 1 + n / 8) {

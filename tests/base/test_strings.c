@@ -1,15 +1,6 @@
 /* Interned strings: equal text is one pointer, in whatever order it comes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "base/strings.h"
+#include "support/test.h"
 
 enum { COUNT = 5000, STEP = 7 }; /* the step has no divisor of the count */
 
@@ -55,7 +46,6 @@ static void close_names(names *n)
 
 static void equal_text_is_one_string(void **state)
 {
-    (void)state;
     static names n;
     open_names(&n);
     assert_null(onv_interned(&n.table, "a"));
@@ -78,7 +68,6 @@ static void equal_text_is_one_string(void **state)
 
 static void text_ends_at_a_nul(void **state)
 {
-    (void)state;
     static names n;
     open_names(&n);
     const char *a = onv_intern_n(&n.table, "a\0b", 3);
@@ -91,7 +80,6 @@ static void text_ends_at_a_nul(void **state)
 
 static void numbers_count_strings(void **state)
 {
-    (void)state;
     static names n;
     open_names(&n);
     intern_all(&n, 0, STEP);
@@ -102,7 +90,6 @@ static void numbers_count_strings(void **state)
 
 static void a_copy_goes_on_by_itself(void **state)
 {
-    (void)state;
     static names n, copy;
     open_names(&n);
     open_names(&copy);

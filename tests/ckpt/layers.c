@@ -1,11 +1,5 @@
 #include "ckpt/layers.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 static uint64_t elems(const layer *a)
 {

@@ -1,11 +1,5 @@
 #include "ckpt/plans.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 /* --- All plans --------------------------------------------------------------------------------- */
 

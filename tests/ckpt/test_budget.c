@@ -1,17 +1,9 @@
 /* Budgets against plans: what is chosen just below, at and above what
  * each plan takes; and the largest batch of each plan. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "api/analysis.h"
 #include "support/alike.h"
 #include "support/flow.h"
+#include "support/test.h"
 
 enum { MAX_PLANS = 256 };
 
@@ -128,7 +120,6 @@ static void expect_choice(const question *q, const offers *plans, uint64_t budge
 
 static void the_cheapest_that_fits_is_chosen(void **state)
 {
-    (void)state;
     static const question questions[] = {
         {"resnet18-train.onnx", "all", "adamw", 64, ONV_PRECISION_AS_EXPORTED},
         {"resnet18-train.onnx", "all", "sgd", 3, ONV_PRECISION_BF16},
@@ -153,7 +144,6 @@ static void the_cheapest_that_fits_is_chosen(void **state)
 /* For checkpoints fewer operations overwrite their input, as ReLU6 does: a plan without any is not of those. */
 static void the_empty_plan_is_training_without_plans(void **state)
 {
-    (void)state;
     question q = {"mobilenet_v2.onnx", NULL, "adamw", 64, ONV_PRECISION_AS_EXPORTED};
     onv_analysis *without = ask(&q, 0, false);
     q.checkpoint = "blocks,none";
@@ -190,7 +180,6 @@ static int64_t largest(const question *q, uint64_t budget)
 /* It fits, one more does not; and of several plans the best one's counts. */
 static void the_largest_batch_of_each_plan(void **state)
 {
-    (void)state;
     static const char *const plans[] = {"none", "sqrt", "blocks", "optimal"};
     static const char *const samples[] = {"resnet18-train.onnx", "unet-train.onnx"};
     const uint64_t budget = UINT64_C(3) << 29;

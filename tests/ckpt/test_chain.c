@@ -1,13 +1,6 @@
 /* The chain solver against every plan there is, and against numbers that are known. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "ckpt/plans.h"
+#include "support/test.h"
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -87,7 +80,6 @@ static uint32_t some_units(uint64_t *seed, int round)
 /* A unit that reads one to three tensors, some of units far before. */
 static void random_chains(void **state)
 {
-    (void)state;
     uint64_t seed = 20190703;
     for (int round = 0; round < 150; round++) {
         onv_chain_unit units[MAX_PLAN_UNITS] = {0};
@@ -130,7 +122,6 @@ static void random_chains(void **state)
 
 static void random_layers(void **state)
 {
-    (void)state;
     uint64_t seed = 141592653;
     for (int round = 0; round < 150; round++) {
         static layers l;
@@ -171,7 +162,6 @@ static uint64_t revolve(uint64_t steps, uint64_t slots)
 
 static void equal_steps(void **state)
 {
-    (void)state;
     enum { N = 30 };
     onv_chain_unit units[N];
     onv_chain_tensor tensors[N];
@@ -205,7 +195,6 @@ static void equal_steps(void **state)
 
 static void limits(void **state)
 {
-    (void)state;
     static onv_chain_unit units[ONV_CHAIN_MAX_UNITS + 1];
     static uint64_t turn[ONV_CHAIN_MAX_UNITS + 2];
     onv_chain chain = {.units = units, .turn_bytes = turn};

@@ -1,12 +1,6 @@
 /* Batches that fit 16e9 bytes in Checkmate's cost model at a cost of at most one more forward pass. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "ckpt/plans.h"
+#include "support/test.h"
 
 #define BUDGET UINT64_C(16000000000)
 
@@ -56,25 +50,21 @@ static uint64_t largest_batch(void (*net)(layers *), uint64_t parameters)
 
 static void vgg19(void **state)
 {
-    (void)state;
     assert_int_equal(largest_batch(net_vgg19, 143667240), 289);
 }
 
 static void mobilenet(void **state)
 {
-    (void)state;
     assert_int_equal(largest_batch(net_mobilenet, 4253864), 1231);
 }
 
 static void resnet50(void **state)
 {
-    (void)state;
     assert_true(largest_batch(net_resnet50, 25636712) >= 504);
 }
 
 static void unet(void **state)
 {
-    (void)state;
     assert_true(largest_batch(net_unet, 12327562) >= 57);
 }
 

@@ -1,20 +1,12 @@
 /* What torch.compile keeps for backward: beside what AOTAutograd's partition kept of the same networks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <jansson.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "ckpt/compile.h"
 #include "ckpt/joint.h"
 #include "ckpt/training.h"
 #include "graph/storage.h"
 #include "support/flow.h"
+#include "support/test.h"
 
 static const double budgets[] = {1, 0.8, 0.5, 0.2};
 static const char *const keys[] = {"1.0", "0.8", "0.5", "0.2"};
@@ -79,7 +71,6 @@ static void compare(const char *name, const char *path, const char *dims, const 
 
 static void networks_keep_what_the_partition_kept(void **state)
 {
-    (void)state;
     static const struct {
         const char *sample;
         double most[N_BUDGETS];
@@ -120,7 +111,6 @@ static const double *most_of(const char *name)
 
 static void operations_keep_what_the_partition_kept(void **state)
 {
-    (void)state;
     json_t *all = truth();
     const char *name;
     json_t *row;
@@ -167,7 +157,6 @@ static uint64_t kept_of_norms(int64_t rows)
 /* The batch, two results of products, two means and deviations for each row; and a wider tensor where one is made. */
 static void padding_by_nothing_is_no_kernel(void **state)
 {
-    (void)state;
     enum { ROWS = 64 };
     uint64_t least = ROWS * (32 + 2 * 64 + 4) * sizeof(float);
     assert_int_equal(kept_of_norms(0), least);
@@ -179,7 +168,6 @@ static void padding_by_nothing_is_no_kernel(void **state)
  * what backward computes again takes memory, too; the gradient of VGG's first linear layer is made last. */
 static void peaks_are_those_of_inductor(void **state)
 {
-    (void)state;
     static const struct {
         const char *sample, *optimizer;
         double budget;
@@ -207,7 +195,6 @@ static void peaks_are_those_of_inductor(void **state)
 /* Less is kept, and more computed again. */
 static void budgets_are_a_front(void **state)
 {
-    (void)state;
     const char *path = flow_sample("resnet18-train.onnx");
     onv_compiled before = compile(path, "batch=4", 1);
     assert_int_equal(before.recomputed_macs, 0);
@@ -243,7 +230,6 @@ static onv_training plans_for(flow *f, const char *list, bool compiles, double b
 /* A user who can compile takes these plans: torch.compile betters no front at any of its budgets. */
 static void compiled_plans_stand_in_fronts(void **state)
 {
-    (void)state;
     static const char *const lists[] = {"optimal", "joint"};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         flow f, g;
@@ -282,7 +268,6 @@ static void compiled_plans_stand_in_fronts(void **state)
 /* Without --compile no plan asks for it; and no other kind of plan is one. */
 static void nothing_compiles_unasked(void **state)
 {
-    (void)state;
     for (int compiles = 0; compiles < 2; compiles++) {
         flow f;
         onv_training found =

@@ -1,12 +1,6 @@
 /* Minimum cuts, beside every cut of small random graphs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "ckpt/max_flow.h"
+#include "support/test.h"
 
 enum { MAX_VERTICES = 9, MAX_EDGES = 40, GRAPHS = 3000 };
 
@@ -89,7 +83,6 @@ static onv_status cut(const graph *g, uint64_t *capacity, uint32_t *side)
 
 static void cuts_are_the_least_and_closest_to_the_sink(void **state)
 {
-    (void)state;
     uint64_t seed = 1, n_endless = 0, n_cut = 0;
     for (uint32_t i = 0; i < GRAPHS; i++) {
         graph g = make(&seed);
@@ -114,7 +107,6 @@ static void cuts_are_the_least_and_closest_to_the_sink(void **state)
 /* A chain of diamonds has 2^n paths. */
 static void work_does_not_follow_the_paths(void **state)
 {
-    (void)state;
     enum { DIAMONDS = 20000 };
     onv_error err = {0};
     onv_arena arena;
@@ -140,7 +132,6 @@ static void work_does_not_follow_the_paths(void **state)
 
 static void sums_that_do_not_fit_are_refused(void **state)
 {
-    (void)state;
     graph g = {.n_vertices = 3,
                .n_edges = 3,
                .at = {{0, 2, UINT64_C(1) << 62}, {2, 1, UINT64_C(1) << 62}, {0, 1, 1}}};

@@ -1,17 +1,8 @@
 /* The modules that a segment consists of, and whether they follow each other. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "ckpt/names.h"
 #include "ckpt/taped.h"
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 typedef struct named {
     taped t;
@@ -83,7 +74,6 @@ static void expect(named *n, const char *first, const char *last, const char *mo
 
 static void rows_of_modules(void **state)
 {
-    (void)state;
     named n;
     taped_open_sample(&n.t, "resnet18-train.onnx", "batch=2", ONV_UNDEFINED);
     named_init(&n);
@@ -114,7 +104,6 @@ static void expect_borders(named *n, const char *first, const char *last, const 
 
 static void borders_of_segments(void **state)
 {
-    (void)state;
     named n;
     taped_open_sample(&n.t, "resnet18-train.onnx", "batch=2", ONV_UNDEFINED);
     named_init(&n);
@@ -131,7 +120,6 @@ static void borders_of_segments(void **state)
 
 static void what_stands_between_modules(void **state)
 {
-    (void)state;
     named n;
     taped_open_sample(&n.t, "unet-train.onnx", "batch=2 height=64 width=64", ONV_UNDEFINED);
     named_init(&n);
@@ -166,7 +154,6 @@ static void expect_row(const char *reads, const char *modules)
 
 static void what_goes_around_modules(void **state)
 {
-    (void)state;
     expect_row("u", "a b c");
     expect_row("t", "|a b c"); /* the result of a goes around b */
     expect_row("x", "|a b c"); /* a would have to hand it on */
@@ -175,7 +162,6 @@ static void what_goes_around_modules(void **state)
 /* x -> conv1 with bn1 folded in -> relu -> conv2 -> relu again, as torch.export notes it. */
 static void notes_tell_modules(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[2,8,4,4]");
     model_weight(m, "conv1.weight", "f32[8,8,1,1]");
@@ -205,7 +191,6 @@ static void notes_tell_modules(void **state)
 /* Nothing tells of a view: what ends before it and what begins there name the same place. */
 static void places_at_views_are_one(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4,8]");
     model_weight(m, "a.weight", "f32[8,8]");
@@ -230,7 +215,6 @@ static void places_at_views_are_one(void **state)
 /* What the exporter computed of a parameter alone was made in a module that the node that reads it does not tell. */
 static void computed_parameters_have_no_place(void **state)
 {
-    (void)state;
     for (int is_computed = 0; is_computed < 2; is_computed++) {
         model *m = model_new(17);
         model_input(m, "x", "f32[4,8]");
@@ -259,7 +243,6 @@ static void computed_parameters_have_no_place(void **state)
 /* Products inside of a function of the network's own do not count, and are no places. */
 static void functions_have_no_places_inside(void **state)
 {
-    (void)state;
     for (int is_function = 0; is_function < 2; is_function++) {
         static const char *const names[] = {"a", "b", "c", "y"};
         model *m = model_new(17);
@@ -290,7 +273,6 @@ static void functions_have_no_places_inside(void **state)
 /* Padding that the export put into a convolution, which has the norm's note: no call of the norm goes before it. */
 static void padding_is_of_the_convolution(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[2,8,4,4]");
     model_weight(m, "first.weight", "f32[8,8,1,1]");
@@ -320,7 +302,6 @@ static void padding_is_of_the_convolution(void **state)
 /* A convolution in a Sequential that a norm stands behind, which the export folded into it, and whose note it has. */
 static void folded_convolutions_are_in_their_sequential(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[2,8,4,4]");
     model_weight(m, "stem.0.weight", "f32[8,8,1,1]");
@@ -349,7 +330,6 @@ static void folded_convolutions_are_in_their_sequential(void **state)
 /* Notes name any modules: the one of the convolution may be in none of them. */
 static void folded_convolutions_may_be_in_no_noted_module(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[2,8,4,4]");
     model_weight(m, "stem.2.weight", "f32[8,8,1,1]");
@@ -368,7 +348,6 @@ static void folded_convolutions_may_be_in_no_noted_module(void **state)
 /* A checkpoint can begin and end between nodes, not between a cast and the product it is for. */
 static void segments_are_of_whole_nodes(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *dims;
         onv_dtype amp;

@@ -1,14 +1,6 @@
 /* Programs and plans that keep tensors on the host. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-
 #include "ckpt/taped.h"
+#include "support/test.h"
 
 enum { ROWS = 16 * 256 * 4, WEIGHT = 256 * 256 * 4 };
 
@@ -35,7 +27,6 @@ static void expect(taped *t, const row *r)
 /* The loss keeps the difference of y4 and the target. x is the caller's and stays where it is. */
 static void bytes_by_hand(void **state)
 {
-    (void)state;
     taped t;
     model *m = taped_four_products();
     taped_open_model(&t, m);
@@ -70,7 +61,6 @@ static void bytes_by_hand(void **state)
  * w2 came back, and there are the gradients of three weights, y1 and y2. */
 static void what_comes_back_stands_in_backward(void **state)
 {
-    (void)state;
     taped t;
     model *m = taped_four_products();
     onv_peak with, without;
@@ -102,7 +92,6 @@ static bool is_as_good(const onv_ckpt_plan *a, const onv_ckpt_plan *b)
 /* No plan betters another one, and of optimal's all are there. */
 static void joint_is_a_front(void **state)
 {
-    (void)state;
     taped t;
     taped_open_sample(&t, "vit-small-train.onnx", "batch=32", ONV_UNDEFINED);
     onv_ckpt_plans joint = taped_plans(&t, "joint"), optimal = taped_plans(&t, "optimal");

@@ -1,20 +1,12 @@
 /* The plan "optimal" on tapes: against every other plan, against all plans of small networks, and on
  * networks that checkpointing is for. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "ckpt/front.h"
 #include "ckpt/improve.h"
 #include "ckpt/plans.h"
 #include "ckpt/tape.h"
 #include "ckpt/taped.h"
 #include "support/alike.h"
+#include "support/test.h"
 
 typedef struct subject {
     taped t;
@@ -98,7 +90,6 @@ static void no_better(subject *s, const onv_ckpt_plan_kind *kind, uint32_t count
 
 static void named_plans_are_no_better(void **state)
 {
-    (void)state;
     static const struct {
         const char *sample, *dims;
     } samples[] = {
@@ -199,7 +190,6 @@ static void try_plan(subject *s, const one_plan *ranges, tally *sum)
  * checkpoints counts once. */
 static void plans_of_small_networks(void **state)
 {
-    (void)state;
     uint64_t seed = 42;
     tally sum = {.n_plans = 0};
     for (int round = 0; round < 80 / OF_ALIKE; round++) {
@@ -254,7 +244,6 @@ static void keeps_its_word(subject *s, const onv_tape_chain *tape,
 
 static void programs_do_as_the_chain_says(void **state)
 {
-    (void)state;
     static const struct {
         const char *sample, *dims;
         onv_dtype amp;
@@ -309,7 +298,6 @@ static double part_of_none(const char *sample, const char *dims, double again)
 
 static void networks_shrink(void **state)
 {
-    (void)state;
     assert_true(part_of_none("unet-train.onnx", "batch=8 height=256 width=256", 0.3) <= 0.45);
     assert_true(part_of_none("mobilenet_v2-train.onnx", "batch=32", 0.3) <= 0.25);
     assert_true(part_of_none("resnet50.onnx", "batch=32", 0.3) <= 0.6);
@@ -319,14 +307,12 @@ static void networks_shrink(void **state)
 /* A product inside of a module's code that reads a copy of what comes in: a unit begins between the two. */
 static void units_begin_at_places(void **state)
 {
-    (void)state;
     assert_true(part_of_none("vit-small-train.onnx", "batch=64", 0) <= 0.78);
 }
 
 /* Long connections cross every cut there is: the named plans find next to nothing to cut. */
 static void long_connections(void **state)
 {
-    (void)state;
     subject s;
     taped_open_sample(&s.t, "unet-train.onnx", "batch=8 height=256 width=256", ONV_UNDEFINED);
     plan(&s, "adamw");
@@ -342,7 +328,6 @@ static void long_connections(void **state)
 /* From plans of one segment each come plans of several, and such as keep results. */
 static void plans_learn_from_each_other(void **state)
 {
-    (void)state;
     subject s;
     onv_error err = {0};
     uint32_t products[64], n_products = 0, most_segments = 0, n_kept = 0;
@@ -409,7 +394,6 @@ static bool has_note(const subject *s, const char *code)
 /* The search is bounded, and says so. What it misses then is no plan that the list asks for. */
 static void deep_networks_are_searched_in_part(void **state)
 {
-    (void)state;
     static const char *const list = "optimal,every=301,segments=171,sqrt";
     subject s;
     model *m = deep_network(1000);
@@ -459,7 +443,6 @@ static model *chain_of_convolutions(int n)
  * segments in segments C(s + 2, 3) >= n. */
 static void segments_grow_shorter(void **state)
 {
-    (void)state;
     subject s;
     model *m = chain_of_convolutions(300);
     taped_open_model(&s.t, m);
@@ -478,7 +461,6 @@ static void segments_grow_shorter(void **state)
 
 static void small_searches_are_whole(void **state)
 {
-    (void)state;
     subject s;
     model *m = deep_network(6);
     taped_open_model(&s.t, m);

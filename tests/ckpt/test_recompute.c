@@ -1,16 +1,7 @@
 /* Programs with checkpoints: what runs again, what is held, and that nothing else changes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "base/strings.h"
 #include "ckpt/taped.h"
+#include "support/test.h"
 
 /* --- By hand ----------------------------------------------------------------------------------- */
 
@@ -44,7 +35,6 @@ static void expect_backward(taped *t, const onv_tape_segment *segments, uint32_t
  * nor do inner segments whose input is the last thing that the outer one keeps. */
 static void second_runs_stop_early(void **state)
 {
-    (void)state;
     taped t;
     model *m = taped_four_products();
     taped_open_model(&t, m);
@@ -73,7 +63,6 @@ static void expect_pruned(taped *t, const onv_tape_segment *segments, uint32_t c
 /* As second_runs_stop_early, but for results that are kept: then what comes before them does not run. */
 static void pruned_runs_take_what_is_kept(void **state)
 {
-    (void)state;
     taped t;
     model *m = taped_four_products();
     taped_open_model(&t, m);
@@ -93,7 +82,6 @@ static void pruned_runs_take_what_is_kept(void **state)
  * the output of the one before (y4) and its loss are there too, until they are made again. */
 static void held_bytes_by_hand(void **state)
 {
-    (void)state;
     taped t;
     model *m = taped_four_products();
     taped_open_model(&t, m);
@@ -114,7 +102,6 @@ static void held_bytes_by_hand(void **state)
 
 static void bad_segments_are_refused(void **state)
 {
-    (void)state;
     static const struct {
         onv_tape_segment at[2];
         uint32_t count;
@@ -257,7 +244,6 @@ static void check_random_segments(taped *t, int rounds)
 
 static void recomputation_changes_no_result(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *dims;
         onv_dtype amp;
@@ -280,7 +266,6 @@ static void recomputation_changes_no_result(void **state)
 /* Where the first iterations differ, or several passes make one, prices are of programs, too (taped_program). */
 static void prices_of_shared_training(void **state)
 {
-    (void)state;
     const onv_tape_segment segments[] = {{2, 20}, {5, 12}, {30, 50}};
     const onv_train_options ways[] = {{.parallel = ONV_PARALLEL_DDP, .world = 2},
                                       {.parallel = ONV_PARALLEL_FSDP, .world = 4},

@@ -1,16 +1,8 @@
 /* The answer in one line, where its warnings go, and the status that they make. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <jansson.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "cli/program.h"
+#include "support/test.h"
 
 #define SAMPLES ONV_SOURCE_DIR "/samples/"
 /* Batch norms are folded into its convolutions: training warns. */
@@ -23,7 +15,6 @@ static char text[PROGRAM_TEXT];
 
 static void what_is_judged_by_default(void **state)
 {
-    (void)state;
     EXPECT("-q -b 8 " SAMPLES "resnet18.onnx", 0, "resnet18.onnx: torch ", " MiB, ort ",
            " on H100 (assumed)\n");
     assert_null(strstr(text, "ideal"));
@@ -37,7 +28,6 @@ static void what_is_judged_by_default(void **state)
 /* By default what theory needs fits no verdict: 93.6 MiB are not enough for PyTorch. */
 static void bounds_are_no_verdict(void **state)
 {
-    (void)state;
     EXPECT("-q -b 8 --budget 100MiB " SAMPLES "resnet18.onnx", 3,
            "does not fit 100.0 MiB (by ort)");
     EXPECT("-q -b 8 --runtime ideal --budget 100MiB " SAMPLES "resnet18.onnx", 0,
@@ -49,14 +39,12 @@ static void bounds_are_no_verdict(void **state)
 
 static void free_dims_are_asked_for(void **state)
 {
-    (void)state;
     EXPECT("-q " SAMPLES "bert.onnx", 0, "bert.onnx: not sized: bind --batch N --dim sequence=N\n");
     EXPECT(SAMPLES "bert.onnx", 0, "Not sized: bind --batch N --dim sequence=N");
 }
 
 static void warnings_reach_standard_error(void **state)
 {
-    (void)state;
     EXPECT(FOLDED, 0, "mobilenet_v2.onnx: warning (folded-batch-norm): ");
     EXPECT(FOLDED "2>/dev/null", 0, "mobilenet_v2.onnx: train ");
     assert_null(strstr(text, "folded"));
@@ -65,7 +53,6 @@ static void warnings_reach_standard_error(void **state)
 /* What does not fit says more than a warning. */
 static void strictness_is_a_status(void **state)
 {
-    (void)state;
     EXPECT(FOLDED "--strict", 5, "warning (folded-batch-norm)");
     EXPECT(FOLDED "--strict --budget 1MiB", 3, "does not fit 1.0 MiB");
     EXPECT("-b 2 --train sgd --strict --json=/dev/null " SAMPLES "mobilenet_v2.onnx", 5,
@@ -76,7 +63,6 @@ static void strictness_is_a_status(void **state)
 
 static void sizes_that_contradict_are_told(void **state)
 {
-    (void)state;
     EXPECT("-q -b 1 -d sequence=1 -d past=31 -d total=40 " SAMPLES "llama.onnx", 0,
            "warning (contradicting-dims): 'total' is bound to 40, but 'past' and 'sequence' are 31 "
            "and 1",
@@ -89,7 +75,6 @@ static void sizes_that_contradict_are_told(void **state)
 /* What training keeps, module by module, is the figure of the report. */
 static void modules_show_training(void **state)
 {
-    (void)state;
     EXPECT("-b 64 --train adamw --layers=1 " SAMPLES "resnet18-train.onnx", 0,
            "saved for backward with adamw", "392.0 MiB   29.0%", " 1.32 GiB  100.0%\n");
     EXPECT("-b 64 --train adamw " SAMPLES "resnet18-train.onnx", 0,
@@ -152,7 +137,6 @@ static size_t expect_remedies(const char *arguments)
 
 static void remedies_keep_their_promise(void **state)
 {
-    (void)state;
     assert_int_equal(expect_remedies("-b 600 --budget T4 " SAMPLES "resnet50.onnx"), 3);
     assert_int_equal(
         expect_remedies("-b 600 --train adamw --budget T4 " SAMPLES "resnet18-train.onnx"), 4);

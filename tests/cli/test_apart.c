@@ -1,19 +1,9 @@
 /* A model that fails takes nothing else with it: crashes, signals and full disks, at whatever moment. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -21,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/program.h"
+#include "support/test.h"
 
 #define SAMPLE(name) ONV_SOURCE_DIR "/samples/" name ".onnx "
 /* The second one takes longest: it is the one that is killed. */
@@ -172,7 +163,6 @@ static void expect_whole(const char *pattern)
 
 static void a_crash_costs_one_report(void **state)
 {
-    (void)state;
     static const struct {
         const char *options;
         size_t victim; /* which process is killed */
@@ -232,7 +222,6 @@ static void add_models(FILE *list, int from, int count)
 /* Hostile ones among many: each of the others is reported, in the order given. */
 static void ten_of_a_thousand(void **state)
 {
-    (void)state;
     enum { HOSTILE = 10, BETWEEN = 99 };
     static char arguments[65536];
     FILE *list = fmemopen(arguments, sizeof arguments, "w");
@@ -291,7 +280,6 @@ static void ten_of_a_thousand(void **state)
 /* Whenever it comes: the program ends by it, its processes too, and no file has its name. */
 static void a_signal_ends_all(void **state)
 {
-    (void)state;
     static const int signals[] = {SIGINT, SIGTERM, SIGKILL};
     static const char *const commands[] = {
         "--jobs 2 -q --json=ended.json --csv=ended.csv " OPTIONS MODELS,
@@ -354,7 +342,6 @@ static int run_with_disks(const char *script)
 
 static void a_disk_that_is_full_or_fixed(void **state)
 {
-    (void)state;
     static const char *const commands[][2] = {
         {"--json=", OPTIONS SAMPLE("resnet18")},
         {"--untrusted --json=", OPTIONS SAMPLE("resnet18")},
@@ -387,7 +374,6 @@ static void a_disk_that_is_full_or_fixed(void **state)
 
 static void no_input_is_overwritten(void **state)
 {
-    (void)state;
     static const struct {
         const char *arguments;
         int status;

@@ -1,19 +1,10 @@
 /* The program as its users call it: exit statuses, one clear line per mistake, files that appear
  * only whole. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/program.h"
+#include "support/test.h"
 
 static void write_model(const char *name, const char *batch)
 {
@@ -28,7 +19,6 @@ static void write_model(const char *name, const char *batch)
 
 static void unusable_files_are_status_1(void **state)
 {
-    (void)state;
     write_model("a.onnx", "4");
     char bytes[4096];
     FILE *file = fopen("a.onnx", "rb");
@@ -48,7 +38,6 @@ static void unusable_files_are_status_1(void **state)
 
 static void one_bad_model_does_not_hide_the_others(void **state)
 {
-    (void)state;
     char text[PROGRAM_TEXT];
     write_model("a.onnx", "4");
     assert_int_equal(program_run("-q a.onnx absent.onnx", text), 1);
@@ -58,7 +47,6 @@ static void one_bad_model_does_not_hide_the_others(void **state)
 
 static void a_budget_decides_the_status(void **state)
 {
-    (void)state;
     write_model("a.onnx", "n");
     program_expect("-q -b 4 --runtime ideal --budget 32KiB a.onnx", 0, "a.onnx");
     program_expect("-q -b 4 --runtime ideal --budget 32767B a.onnx", 3, "a.onnx");
@@ -78,7 +66,6 @@ static void a_budget_decides_the_status(void **state)
 
 static void files_appear_whole_or_not_at_all(void **state)
 {
-    (void)state;
     struct stat status;
     write_model("a.onnx", "4");
     program_expect("--json=report.json a.onnx", 0, "a.onnx");
@@ -96,7 +83,6 @@ static void files_appear_whole_or_not_at_all(void **state)
 
 static void plan_and_simulate_answer_in_csv(void **state)
 {
-    (void)state;
     static const char intervals[] = "id,lower,upper,size\na,0,2,10\nb,1,3,5\nc,2,4,10\n";
     static const char trace[] = "alloc,a,1000\nalloc,b,3000000,1,name\nfree,a\n";
     program_write("i.csv", intervals, strlen(intervals));
@@ -115,7 +101,6 @@ static void plan_and_simulate_answer_in_csv(void **state)
 /* Each limit, lowered, is met; its message says how it is raised, and raising it helps. */
 static void limits_can_be_raised(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *low, *enough, *file;
     } cases[] = {
@@ -155,7 +140,6 @@ static void limits_can_be_raised(void **state)
 
 static void hostile_names_do_not_reach_the_terminal(void **state)
 {
-    (void)state;
     char text[PROGRAM_TEXT];
     model *m = model_new(17);
     size_t size;

@@ -1,19 +1,9 @@
 /* The prediction beside a measurement: a small network that PyTorch trained over a substitute for the CUDA driver. Snapshots that are
  * bent at one place are found there. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "cli/program.h"
+#include "support/test.h"
 
 #define NETWORK  ONV_SOURCE_DIR "/tests/measured/tiny.onnx -b 8 "
 #define SNAPSHOT ONV_SOURCE_DIR "/tests/fuzz/corpus/snapshot/"
@@ -21,7 +11,6 @@
 
 static void orders_agree(void **state)
 {
-    (void)state;
     static const char *const parts[] = {"optimizer      5.0 MiB    5.0 MiB\n",
                                         "workspaces    32.0 MiB   32.0 MiB\n",
                                         "allocated     46.4 MiB   46.4 MiB\n",
@@ -41,7 +30,6 @@ static void orders_agree(void **state)
 /* What the program writes as a snapshot is what it predicts: nothing is on one side alone. */
 static void own_snapshots_agree(void **state)
 {
-    (void)state;
     static const char *const models[] = {
         TRAIN, TRAIN "--expandable-segments ", NETWORK "--runtime torch ",
         ONV_SOURCE_DIR "/samples/resnet18-train.onnx -b 8 --train momentum --checkpoint sqrt ",
@@ -62,7 +50,6 @@ static void own_snapshots_agree(void **state)
 /* The first iteration makes the optimizer's state at its end, which the prediction has from the beginning. */
 static void the_first_iteration_is_another_one(void **state)
 {
-    (void)state;
     char text[PROGRAM_TEXT];
     program_expect_parts(
         "compare " TRAIN "--snapshot " SNAPSHOT "early.pickle", 4,
@@ -93,7 +80,6 @@ static void bend(const char *name, const unsigned char *from, const unsigned cha
 /* Without the option a ReLU overwrites its input: the convolution's result has no partner then. */
 static void what_exports_hide_is_found(void **state)
 {
-    (void)state;
     char text[PROGRAM_TEXT];
     program_expect_parts("compare " NETWORK "--train adamw --snapshot " SNAPSHOT "late.pickle", 0,
                          (const char *const[]){"They part at step 16, forward of conv /a/Conv: "
@@ -105,7 +91,6 @@ static void what_exports_hide_is_found(void **state)
 /* The ReLU, and then a gradient, take twice as much as is predicted. */
 static void a_wrong_size_is_found_at_its_step(void **state)
 {
-    (void)state;
     static const unsigned char two_mib[] = {'J', 0, 0, 0x20, 0}, four_mib[] = {'J', 0, 0, 0x40, 0};
     char text[PROGRAM_TEXT];
     bend("bent.pickle", two_mib, four_mib, sizeof two_mib, 3);
@@ -125,7 +110,6 @@ static void a_wrong_size_is_found_at_its_step(void **state)
 /* The result of the ReLU is freed two allocations later than is predicted. */
 static void a_wrong_lifetime_is_found_at_its_step(void **state)
 {
-    (void)state;
     char text[PROGRAM_TEXT];
     program_expect_parts("compare " TRAIN "--snapshot " SNAPSHOT "longer.pickle", 0,
                          (const char *const[]){"23 of 23", "They part at step 17, forward of relu",
@@ -135,7 +119,6 @@ static void a_wrong_lifetime_is_found_at_its_step(void **state)
 
 static void a_total_is_explained(void **state)
 {
-    (void)state;
     char text[PROGRAM_TEXT];
     program_expect_parts("compare " TRAIN "--measured 500MiB", 0,
                          (const char *const[]){"on the device", "500.0 MiB",
@@ -153,7 +136,6 @@ static void a_total_is_explained(void **state)
 
 static void other_forms(void **state)
 {
-    (void)state;
     char text[PROGRAM_TEXT];
     program_expect_parts("compare " TRAIN "--format markdown --snapshot " SNAPSHOT "late.pickle", 0,
                          (const char *const[]){"### ", "| allocated |", "**Measured**", NULL},
@@ -171,7 +153,6 @@ static void other_forms(void **state)
 
 static void mistakes_are_told(void **state)
 {
-    (void)state;
     program_expect("compare " TRAIN, 2, "nothing to compare with: add --snapshot FILE");
     program_expect("compare " TRAIN NETWORK "--measured 1GiB", 2, "compare takes one model, not 2");
     program_expect("compare " TRAIN "--measured many", 2, "--measured takes a size above 0");
@@ -189,7 +170,6 @@ static void mistakes_are_told(void **state)
 /* These are Python's (tests/python/test_verify.py, test_hf.py); the program starts them, or says what is missing. */
 static void commands_of_python_are_started(void **state)
 {
-    (void)state;
     char text[PROGRAM_TEXT];
     static const char python[] =
         "#!/bin/sh\n[ \"$1\" = -c ] && exit ${LACKS:-0}\necho \"$@\"\nexit 4\n";

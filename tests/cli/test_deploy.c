@@ -1,17 +1,8 @@
 /* What the one who deploys asks: which GPU, which batch, how long a sequence, what grew, what changed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "cli/program.h"
+#include "support/test.h"
 
 #define SAMPLES ONV_SOURCE_DIR "/samples/"
 
@@ -22,7 +13,6 @@ static char text[PROGRAM_TEXT];
 
 static void several_devices_are_a_table(void **state)
 {
-    (void)state;
     EXPECT("-b 8 --budget T4,L4,2GiB " SAMPLES "resnet18.onnx", 0, "Budgets",
            "  T4        15.00 GiB  yes", "  L4        22.49 GiB  yes",
            "  2.00 GiB   2.00 GiB  yes");
@@ -49,7 +39,6 @@ static void several_devices_are_a_table(void **state)
 
 static void instances_stand_before_or_behind_their_option(void **state)
 {
-    (void)state;
     EXPECT("'" SAMPLES "resnet18.onnx*2' -b 8 --runtime ort --together", 0, "resnet18.onnx");
     EXPECT("-b 8 --runtime ort --together '" SAMPLES "resnet18.onnx*2'", 0, "resnet18.onnx");
 }
@@ -57,7 +46,6 @@ static void instances_stand_before_or_behind_their_option(void **state)
 /* All of them have to fit one of the devices. */
 static void instances_fit_together_or_not(void **state)
 {
-    (void)state;
     EXPECT("-q '" SAMPLES "resnet18.onnx*3' -b 8 --runtime ort --together --budget 1GiB,L4", 0,
            "Together they do not fit 1.00 GiB.", "Together they fit L4.");
     EXPECT("-q '" SAMPLES "resnet18.onnx*3' -b 8 --runtime ort --together --budget 1GiB", 3,
@@ -66,7 +54,6 @@ static void instances_fit_together_or_not(void **state)
 
 static void the_largest_size_of_a_dim(void **state)
 {
-    (void)state;
     EXPECT("-b 2 --runtime ideal --budget 64MiB --max-dim sequence " SAMPLES "lstm.onnx", 0,
            "Largest sequence on 64.0 MiB: ideal 6,407.");
     /* The table of positions ends. */
@@ -79,7 +66,6 @@ static void the_largest_size_of_a_dim(void **state)
 
 static void what_grew_since_a_baseline(void **state)
 {
-    (void)state;
     EXPECT("-q -b 8 --json=before.json " SAMPLES "resnet18.onnx", 0, "resnet18.onnx: torch ");
     EXPECT("-b 8 --baseline before.json --max-growth 0% " SAMPLES "resnet18.onnx", 0,
            "Growth since before.json, at most 0.00%");
@@ -100,7 +86,6 @@ static void what_grew_since_a_baseline(void **state)
 
 static void what_changed_between_two_models(void **state)
 {
-    (void)state;
     EXPECT("diff -b 8 " SAMPLES "resnet18.onnx " SAMPLES "resnet50.onnx", 0, "Changes from",
            "11,680,872  25,530,472", "layer1/layer1.2", "Tensors that changed");
     EXPECT("diff -b 8 " SAMPLES "resnet18.onnx " SAMPLES "resnet18.onnx", 0, "=");
@@ -120,7 +105,6 @@ static void what_changed_between_two_models(void **state)
 /* Names act on no page that shows the Markdown. */
 static void markdown_is_for_pull_requests(void **state)
 {
-    (void)state;
     EXPECT("-b 8 --format markdown --budget T4 " SAMPLES "resnet18.onnx", 0, "### ",
            "| peak | 49.0 MiB |", "|---|--:|", "- It fits T4, 15.00 GiB: ");
     EXPECT("diff -b 8 --format markdown " SAMPLES "resnet18.onnx " SAMPLES "resnet50.onnx", 0,
@@ -142,7 +126,6 @@ static void markdown_is_for_pull_requests(void **state)
 
 static void free_dims_get_an_answer(void **state)
 {
-    (void)state;
     EXPECT(SAMPLES "bert.onnx", 0, "An example, batch = 1, sequence = 128", "--batch 1",
            "--dim sequence=128", "Needed on H100");
     /* What was given stays in the command. */

@@ -1,20 +1,12 @@
 /* A mapped file that shrinks ends the program with a line and a status, not with a signal; a small
  * file does not notice. A signal leaves no temporary file, however early it comes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <glob.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "support/test.h"
 
 #include "load/source.h"
 
@@ -45,14 +37,12 @@ static char path[] = "/tmp/onnxvram-guard-XXXXXX";
 
 static int setup(void **state)
 {
-    (void)state;
     int fd = mkstemp(path);
     return fd < 0 || close(fd) != 0;
 }
 
 static int teardown(void **state)
 {
-    (void)state;
     return unlink(path);
 }
 
@@ -70,13 +60,11 @@ static unsigned char read_shrunk(off_t bytes)
 
 static void small_files_are_ours(void **state)
 {
-    (void)state;
     assert_int_equal(read_shrunk(100000), 0);
 }
 
 static void large_files_end_the_program(void **state)
 {
-    (void)state;
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     fflush(NULL);
@@ -105,7 +93,6 @@ static void large_files_end_the_program(void **state)
 /* Any other SIGBUS is not hidden. */
 static void other_faults_are_fatal(void **state)
 {
-    (void)state;
     fflush(NULL);
     pid_t child = fork();
     assert_true(child >= 0);
@@ -125,7 +112,6 @@ static void other_faults_are_fatal(void **state)
 
 static void no_signal_is_too_early(void **state)
 {
-    (void)state;
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGINT, SIGTERM, SIGHUP, SIGKILL};
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
         has_unnamed = i >= 3;
@@ -154,7 +140,6 @@ static void no_signal_is_too_early(void **state)
 /* A file system that has no files without a name. */
 static void a_file_has_a_name_from_the_start_or_at_the_end(void **state)
 {
-    (void)state;
     for (int way = 0; way < 4; way++) {
         char file[64], pattern[80], text[16] = "";
         glob_t found;

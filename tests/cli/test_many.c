@@ -1,21 +1,12 @@
 /* Several models in one command: the same bytes whatever the number of jobs, messages and statuses of each, and nothing
  * on standard output where the command was wrong. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/folder.h"
+#include "support/test.h"
 
 #define SAMPLE(name) ONV_SOURCE_DIR "/samples/" name ".onnx "
 /* The slowest first, so that the others are done before it. */
@@ -78,7 +69,6 @@ static void answers_do_not_depend_on_jobs(void **state)
                                         "files.json", "files.svg", "files.html"};
     enum { FILES = sizeof files / sizeof files[0] };
     static const unsigned jobs[] = {1, 2, 7};
-    (void)state;
     assert_int_equal(run("-q -b 1 --json=base.json " SAMPLE("resnet18") SAMPLE("vgg16") ">out"), 0);
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
         char *first[FILES] = {NULL};
@@ -110,7 +100,6 @@ static void answers_do_not_depend_on_jobs(void **state)
 /* The reader of the output has gone: silence, and no model after that. */
 static void a_closed_pipe_ends_all(void **state)
 {
-    (void)state;
     assert_int_equal(run("--jobs 3 -q " SAMPLE("resnet18") SAMPLE("vgg16") SAMPLE("vit_b_16") MODELS
                          "2>errors | true"),
                      0);
@@ -122,7 +111,6 @@ static void a_closed_pipe_ends_all(void **state)
 /* What is written model by model has no name until all is. */
 static void a_signal_leaves_no_file(void **state)
 {
-    (void)state;
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {

@@ -1,19 +1,11 @@
 /* Every option that changes what is worked out does so, in the direction that its name says; every
  * value that it cannot take is named. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <inttypes.h>
 #include <jansson.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "cli/program.h"
 #include "support/encoder.h"
+#include "support/test.h"
 
 #define TRAINING ONV_SOURCE_DIR "/samples/resnet18-train.onnx"
 
@@ -40,7 +32,6 @@ static json_int_t figure(const char *arguments, const char *path)
 
 static void precision_halves_floats(void **state)
 {
-    (void)state;
     const char *const paths[] = {"parameters.bytes", "peak.bytes"};
     for (size_t i = 0; i < 2; i++) {
         json_int_t as_exported = figure("-b 2 " TRAINING, paths[i]);
@@ -55,7 +46,6 @@ static void precision_halves_floats(void **state)
 
 static void options_of_training_change_what_they_name(void **state)
 {
-    (void)state;
 #define OF "-b 8 --train adam " TRAINING " "
     json_int_t gradients = figure(OF, "training.gradient_bytes");
     json_int_t states = figure(OF, "training.optimizer_bytes");
@@ -136,7 +126,6 @@ static void write_noted(const char *name)
  * warning names the option that says otherwise. */
 static void relus_make_new_tensors_where_that_is_told(void **state)
 {
-    (void)state;
     static const char *const weights[][2] = {
         {"w", "f32[8,8,1,1]"}, {"scale", "f32[8]"}, {"shift", "f32[8]"}};
     model *m = model_new(18);
@@ -167,7 +156,6 @@ static void relus_make_new_tensors_where_that_is_told(void **state)
 
 static void options_of_what_exports_hide(void **state)
 {
-    (void)state;
     enum { H = 4 * 8 * 4, SCORES = 4 * 4 };
     char path[1200];
     write_noted("noted.onnx");
@@ -224,7 +212,6 @@ static void write_folded(const char *name, bool has_product)
 
 static void options_of_inference_change_what_they_name(void **state)
 {
-    (void)state;
     enum { OF = 4 * 2 * 8 * 16 * 16, NORM = 3 * 4 * 8 + 8 };
     static const char path[] = "runtimes.torch.tensor_peak_bytes";
     write_folded("folded.onnx", false);
@@ -267,7 +254,6 @@ static void write_reshape(const char *name)
 
 static void input_values_decide_shapes(void **state)
 {
-    (void)state;
     /* A TensorProto: dims 2, int64, [3, 8]. */
     static const unsigned char tensor[] = {0x08, 0x02, 0x10, 0x07, 0x3a, 0x02, 0x03, 0x08};
     write_reshape("r.onnx");
@@ -281,7 +267,6 @@ static void input_values_decide_shapes(void **state)
 
 static void colours_are_there_when_asked_for(void **state)
 {
-    (void)state;
     char text[PROGRAM_TEXT];
     assert_int_equal(program_run("-b 1 --color always " TRAINING, text), 0);
     assert_non_null(strchr(text, '\x1b'));
@@ -293,7 +278,6 @@ static void colours_are_there_when_asked_for(void **state)
 
 static void operators_are_declared(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     static const char rules[] = "test::Twice(x): [x.0 * 2, x.1]\n";
     model_import(m, "test", 1);
@@ -311,7 +295,6 @@ static void operators_are_declared(void **state)
 /* Weights in files of their own are found from the model's folder. */
 static void the_model_stays_beside_its_weights(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4,4]");
     model_weight(m, "w", "f32[4,4]");
@@ -330,7 +313,6 @@ static void the_model_stays_beside_its_weights(void **state)
 
 static void options_of_plan(void **state)
 {
-    (void)state;
     static const char intervals[] = "id,lower,upper,size\na,0,2,10\nb,1,3,5\nc,2,4,10\n";
     program_write("i.csv", intervals, strlen(intervals));
     program_expect("plan i.csv --effort 1", 0, "height");
@@ -341,7 +323,6 @@ static void options_of_plan(void **state)
 
 static void options_of_simulate(void **state)
 {
-    (void)state;
     /* Two segments of 12 MiB, which stay when they are free but do not join for 24 MiB; an expandable
      * one grows in steps of 20 MiB and holds both. */
     static const char trace[] = "alloc,a,12582912\nalloc,b,12582912\nfree,a\nfree,b\n"

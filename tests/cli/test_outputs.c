@@ -1,20 +1,9 @@
 /* Where the program writes: full disks are failures with one line, closed pipes end it silently, for every kind
  * of output; a file that cannot be written whole, or not to its end, is as it was before. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <glob.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -22,6 +11,7 @@
 #include <unistd.h>
 
 #include "support/folder.h"
+#include "support/test.h"
 
 extern char **environ;
 
@@ -109,7 +99,6 @@ static void write_tables(void)
 
 static void a_full_disk(void **state)
 {
-    (void)state;
     int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
     if (full < 0) skip();
     write_tables();
@@ -137,7 +126,6 @@ static void expect_silence(const char *arguments, int output)
 
 static void a_closed_pipe(void **state)
 {
-    (void)state;
     int ends[2];
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     close(ends[0]);
@@ -170,7 +158,6 @@ static void expect_text(const char *name, const char *text)
 /* Where there is no room for the new file, the old one is left as it was. */
 static void a_file_that_cannot_grow(void **state)
 {
-    (void)state;
     static const char *const writers[] = {
         "--json=there " MODEL,
         "--csv=there " MODEL,
@@ -221,7 +208,6 @@ static bool has_unnamed_files(void)
 
 static void an_interrupt_leaves_no_half_file(void **state)
 {
-    (void)state;
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGKILL};
     size_t n_signals = has_unnamed_files() ? 4 : 3;
     int ends[2], input = dup(STDIN_FILENO);
@@ -248,7 +234,6 @@ static void an_interrupt_leaves_no_half_file(void **state)
 /* A FIFO with a name may never get a writer: it is not waited for. */
 static void a_fifo_is_refused(void **state)
 {
-    (void)state;
     static const char *const commands[] = {
         "plan in.fifo",
         "simulate --runtime torch in.fifo",

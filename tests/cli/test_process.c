@@ -1,19 +1,10 @@
 /* Processes of models: what ends one is said and takes nothing else with it; and what a confined one cannot do, tried
  * from inside. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <netinet/in.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -28,6 +19,7 @@
 #include "cli/message.h"
 #include "cli/process.h"
 #include "support/folder.h"
+#include "support/test.h"
 
 /* Builds with sanitizers have no filter of system calls. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -105,7 +97,6 @@ static void work_for_ever(void *context, onv_cli_record *record)
 
 static void ends_are_told_apart(void **state)
 {
-    (void)state;
     static const struct {
         onv_cli_work_fn *work;
         const char *says; /* NULL: it ends well */
@@ -151,7 +142,6 @@ static void sleep_on(void *context, onv_cli_record *record)
 /* One that still runs is ended, and one whose parent has gone ends with it. */
 static void none_outlives_the_program(void **state)
 {
-    (void)state;
     onv_cli cli = make_cli();
     onv_cli_process p;
     start(&p, &cli, sleep_on);
@@ -184,7 +174,6 @@ static void stop(void *context, onv_cli_record *record)
 /* One that does nothing uses up no processor time. */
 static void a_confined_one_that_sleeps_is_ended(void **state)
 {
-    (void)state;
     onv_cli cli = make_cli();
     onv_cli_process p;
     onv_error why;
@@ -354,7 +343,6 @@ static void attempt_all(void *context, onv_cli_record *record)
 
 static void a_confined_process_can_do_nothing_else(void **state)
 {
-    (void)state;
     onv_cli cli = make_cli();
     onv_cli_process p;
     onv_error why;
@@ -394,7 +382,6 @@ static void a_confined_process_can_do_nothing_else(void **state)
 /* The attempts are ones that succeed elsewhere, so that a failure means something. */
 static void a_free_process_can(void **state)
 {
-    (void)state;
     static const char *const not_everywhere[] = {"traces its parent", "runs a program",
                                                  "raises a limit", "opens a socket"};
     fflush(NULL);

@@ -1,22 +1,12 @@
 /* What a terminal gets: progress on standard error after a second, which goes before results are written. And models
  * from standard input, several of which may lack a dim. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli/program.h"
+#include "support/test.h"
 
 #define SAMPLES ONV_SOURCE_DIR "/samples/"
 
@@ -71,7 +61,6 @@ static bool run_slowly(const char *arguments, const char *seconds)
 
 static void progress_comes_after_a_second_and_goes(void **state)
 {
-    (void)state;
     static const char line[] = "\ronnxvram: standard input, 1 s\x1b[K", erased[] = "\r\x1b[K";
     run_slowly("-b 1 -", "1.4");
     if (strncmp(text, line, strlen(line)) != 0) fail_msg("the terminal shows '%s'", text);
@@ -86,7 +75,6 @@ static void progress_comes_after_a_second_and_goes(void **state)
 /* A pipe is no terminal. */
 static void pipes_get_no_progress(void **state)
 {
-    (void)state;
     EXPECT("--version && { sleep 1.4; cat " SAMPLES "resnet18.onnx; } | TERM=xterm " ONV_BUILD_DIR
            "/onnxvram -b 1 -",
            0, "Needed on H100");
@@ -95,7 +83,6 @@ static void pipes_get_no_progress(void **state)
 
 static void standard_input_is_a_model(void **state)
 {
-    (void)state;
     EXPECT("-q -b 1 - <" SAMPLES "resnet18.onnx", 0, "-: torch ");
     EXPECT("-q -b 1 --limit file-bytes=1000 - <" SAMPLES "resnet18.onnx", 1,
            "standard input: has more than 1000 bytes", "--limit file-bytes=N");
@@ -113,7 +100,6 @@ static void standard_input_is_a_model(void **state)
 
 static void models_may_lack_a_dim_that_another_has(void **state)
 {
-    (void)state;
     EXPECT("-q -b 1 -d sequence=128 " SAMPLES "bert.onnx " SAMPLES "resnet18.onnx", 0,
            "bert.onnx: torch ", "resnet18.onnx: torch ");
     EXPECT("-q -b 1 -d sequence=128 " SAMPLES "resnet18.onnx " SAMPLES "bert.onnx", 0,
@@ -127,7 +113,6 @@ static void models_may_lack_a_dim_that_another_has(void **state)
 
 static void quiet_reports_say_what_was_asked(void **state)
 {
-    (void)state;
 #define OF "-q -b 8 " SAMPLES "resnet18-train.onnx "
     EXPECT(OF, 0, ".onnx: torch ", ", ort ", " on H100 (assumed)\n");
     EXPECT(OF "--gpu T4", 0, " on T4\n");

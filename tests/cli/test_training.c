@@ -1,17 +1,8 @@
 /* Figures of training against the program's own simulation of the same requests: traces, pools, full devices. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/program.h"
+#include "support/test.h"
 
 #define MIB    (UINT64_C(1) << 20)
 #define SAMPLE ONV_SOURCE_DIR "/samples/vit-small-train.onnx"
@@ -77,7 +68,6 @@ static figures simulate(const char *options, const char *how)
 
 static void traces_are_of_the_training(void **state)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"", ""},
         {"--accumulate 2", ""},
@@ -104,7 +94,6 @@ static void traces_are_of_the_training(void **state)
  * first request would take from the device changes nothing. */
 static void pools_are_used_first(void **state)
 {
-    (void)state;
     figures plain = train(""), large = train("--pool 512MiB"), same = train("--pool 20MiB");
     assert_true(plain.reserved > 0 && plain.reserved < 512 * MIB);
     /* Small requests take segments of 2 MiB. */
@@ -118,7 +107,6 @@ static void pools_are_used_first(void **state)
 /* Between what is allocated and what would be reserved cached segments are given back. */
 static void full_devices_get_segments_back(void **state)
 {
-    (void)state;
     char budget[64], capacity[64];
     figures plain = train("");
     uint64_t left = plain.reserved - 10 * MIB;

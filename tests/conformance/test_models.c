@@ -1,17 +1,10 @@
 /* Small exports, each with something in it that is rare in the samples: operators of optimised and
  * quantised graphs, odd sizes, exporters' idioms. See README.md beside the models. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "support/test.h"
 #include "support/truth.h"
 
 static void models_agree_with_their_truth(void **state)
 {
-    (void)state;
     truth_check_folder(ONV_SOURCE_DIR "/tests/conformance", ONV_SOURCE_DIR "/tests/conformance");
 }
 

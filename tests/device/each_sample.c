@@ -1,20 +1,13 @@
 #include "device/each_sample.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include <ctype.h>
 #include <dirent.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "api/replay.h"
 #include "ckpt/training.h"
 #include "device/make_replay.h"
 #include "runtime/runtime.h"
+#include "support/test.h"
 
 /* "NAME.batch1_past0.truth.json": the name, and "batch=1 past=0". False for other files. */
 static bool read_name(const char *file, char *name, char *dims)

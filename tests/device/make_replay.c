@@ -1,13 +1,8 @@
 #include "device/make_replay.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "plan/plan.h"
 #include "runtime/runtime.h"
+#include "support/test.h"
 
 onv_status make_replay(flow *f, const char *runtime, onv_replay *replay, onv_error *err)
 {

@@ -1,21 +1,12 @@
 /* The way through a CUDA driver, on the fake one: what it finds, says and gives back. The fake aborts
  * when something is not given back at the end, so every replay here is also a test of that. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "device/cuda_kernels.h"
 #include "device/make_replay.h"
 #include "device/replays.h"
 #include "runtime/runtime.h"
+#include "support/test.h"
 
 static const char *const settings[] = {
     "ONNXVRAM_FAKE_BYTES", "ONNXVRAM_FAKE_GRANULARITY", "ONNXVRAM_FAKE_DEVICES",
@@ -28,7 +19,6 @@ static const char *const settings[] = {
 
 static int reset(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) unsetenv(settings[i]);
     return setenv("ONNXVRAM_CUDA_DRIVER", ONV_BUILD_DIR "/tests/libonnxvram_fake_cuda.so", 1);
 }
@@ -99,7 +89,6 @@ static void refused(const char *message)
 
 static void it_never_calls_itself_a_gpu(void **state)
 {
-    (void)state;
     onv_device_info info;
     onv_replay_result r = replay_well("arena", &info);
     assert_true(r.agrees);
@@ -113,7 +102,6 @@ static void it_never_calls_itself_a_gpu(void **state)
 
 static void a_driver_that_cannot_be_used_is_one_clear_line(void **state)
 {
-    (void)state;
     setenv("ONNXVRAM_CUDA_DRIVER", "/nonexistent/libcuda.so", 1);
     refused("ONNXVRAM_CUDA_DRIVER");
     setenv("ONNXVRAM_CUDA_DRIVER", "libm.so.6", 1);
@@ -125,7 +113,6 @@ static void a_driver_that_cannot_be_used_is_one_clear_line(void **state)
 
 static void without_the_variable_it_is_the_real_driver(void **state)
 {
-    (void)state;
     onv_error err = {0};
     onv_device device;
     setenv("ONNXVRAM_CUDA_DRIVER", "", 1);
@@ -141,7 +128,6 @@ static void without_the_variable_it_is_the_real_driver(void **state)
 
 static void without_pools_one_mode_is_missing(void **state)
 {
-    (void)state;
     onv_error err = {0};
     onv_replay_result r;
     set("ONNXVRAM_FAKE_POOLS", 0);
@@ -154,7 +140,6 @@ static void without_pools_one_mode_is_missing(void **state)
 
 static void every_mode_agrees_to_the_byte(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < onv_n_runtimes; i++) {
         onv_replay_result r = replay_well(onv_runtimes[i]->name, NULL);
         if (!r.agrees) fail_msg("%s: %s", onv_runtimes[i]->name, r.faults[0].text);
@@ -167,7 +152,6 @@ static void every_mode_agrees_to_the_byte(void **state)
 /* Only builds with the CUDA Toolkit have kernels. Those that do not work are found out and left. */
 static void kernels_are_used_where_they_work(void **state)
 {
-    (void)state;
     onv_device_info info;
     const char *best = onv_cuda_kernels_bytes > 0 ? "kernels" : "copies";
     for (size_t i = 0; i < onv_n_runtimes; i++) {
@@ -185,7 +169,6 @@ static void kernels_are_used_where_they_work(void **state)
 
 static void granules_are_tolerated(void **state)
 {
-    (void)state;
     set("ONNXVRAM_FAKE_GRANULARITY", 1 << 21);
     onv_replay_result r = replay_well("ideal", NULL);
     assert_true(r.agrees);
@@ -198,7 +181,6 @@ static void granules_are_tolerated(void **state)
 /* What somebody else takes between two calls of ours is told apart from what we hold. */
 static void others_are_noticed(void **state)
 {
-    (void)state;
     set("ONNXVRAM_FAKE_FOREIGN", 12345678);
     onv_replay_result r = replay_well("ideal", NULL);
     assert_true(r.agrees);
@@ -210,7 +192,6 @@ static void others_are_noticed(void **state)
 
 static void memory_that_stays_away_is_noticed(void **state)
 {
-    (void)state;
     set("ONNXVRAM_FAKE_KEEP", 2);
     onv_replay_result r = replay_well("ideal", NULL);
     assert_false(r.agrees);
@@ -221,7 +202,6 @@ static void memory_that_stays_away_is_noticed(void **state)
 
 static void a_write_that_is_lost_is_found(void **state)
 {
-    (void)state;
     set("ONNXVRAM_FAKE_LOSE", 2);
     onv_replay_result r = replay_well("ideal", NULL);
     assert_false(r.agrees);
@@ -234,7 +214,6 @@ static void a_write_that_is_lost_is_found(void **state)
 
 static void no_memory_is_a_result(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < onv_n_runtimes; i++) {
         reset(NULL);
         uint64_t needed = replay_well(onv_runtimes[i]->name, NULL).predicted_bytes;
@@ -251,7 +230,6 @@ static void no_memory_is_a_result(void **state)
 
 static void no_memory_where_it_should_suffice_is_a_fault(void **state)
 {
-    (void)state;
     flow f;
     onv_replay made;
     onv_device device;
@@ -315,7 +293,6 @@ static void fail_each_call(const char *runtime, uint64_t dispensable, uint64_t e
 
 static void a_failure_at_any_call_leaves_nothing_behind(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < onv_n_runtimes; i++) {
         set("ONNXVRAM_FAKE_KERNELS", i % 2);
         uint64_t dispensable = i % 2 ? 32 : 16;
@@ -327,7 +304,6 @@ static void a_failure_at_any_call_leaves_nothing_behind(void **state)
 /* An allocation that is refused where all should fit is a fault of its own. */
 static void no_memory_at_an_allocation_is_named(void **state)
 {
-    (void)state;
     uint64_t calls = count_calls("ideal"), named = 0;
     set("ONNXVRAM_FAKE_ERROR", 2);
     for (uint64_t n = 1; n <= calls; n++) {
@@ -347,7 +323,6 @@ static void no_memory_at_an_allocation_is_named(void **state)
 
 static void without_host_memory_nothing_stays_behind(void **state)
 {
-    (void)state;
     flow f;
     onv_replay made;
     onv_error err = {0};
@@ -374,7 +349,6 @@ static void without_host_memory_nothing_stays_behind(void **state)
 /* The same for the making of replays. */
 static void replays_survive_missing_memory(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < onv_n_runtimes; i++) {
         flow f;
         onv_replay made;
@@ -405,7 +379,6 @@ static bool count_down(void *context)
 
 static void a_request_to_stop_leaves_nothing_behind(void **state)
 {
-    (void)state;
     flow f;
     onv_replay made;
     onv_status status = ONV_ERR_CANCELLED;

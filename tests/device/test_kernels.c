@@ -1,16 +1,8 @@
 /* The kernels against pattern.c: the same bytes, and the same first wrong one, at any address, stretch
  * and number of threads. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <string.h>
-
 #include "device/pattern.h"
 #include "fake_cuda/kernels_on_cpu.h"
+#include "support/test.h"
 
 enum { ROOM = 4096, EDGE = 64 };
 
@@ -77,13 +69,11 @@ static void expect_the_first_wrong_byte(launch *how, unsigned blocks, unsigned t
 
 static void they_write_the_pattern_and_nothing_else(void **state)
 {
-    (void)state;
     for_each(expect_the_pattern);
 }
 
 static void they_find_the_first_wrong_byte(void **state)
 {
-    (void)state;
     for_each(expect_the_first_wrong_byte);
 }
 

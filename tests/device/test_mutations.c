@@ -1,15 +1,6 @@
 /* Faults planted in timelines and placements: each is found, and called by its name. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
-
 #include "device/make_replay.h"
+#include "support/test.h"
 
 static onv_device device;
 
@@ -300,7 +291,6 @@ static bool has_fault(const onv_replay_result *r, const onv_replay *replay, onv_
 
 static void every_planted_fault_is_found_and_named(void **state)
 {
-    (void)state;
     flow f;
     open_model(&f);
     for (size_t i = 0; i < sizeof mutations / sizeof mutations[0]; i++) {
@@ -324,7 +314,6 @@ static void every_planted_fault_is_found_and_named(void **state)
 /* A wrong placement is refused before it is replayed, too, unless only contents can tell. */
 static void the_check_finds_what_needs_no_device(void **state)
 {
-    (void)state;
     flow f;
     open_model(&f);
     for (size_t i = 0; i < sizeof mutations / sizeof mutations[0]; i++) {
@@ -346,7 +335,6 @@ static void the_check_finds_what_needs_no_device(void **state)
 /* The overlap tells which buffers, in which steps, and where. */
 static void an_overlap_is_described(void **state)
 {
-    (void)state;
     flow f;
     onv_replay replay;
     open_model(&f);
@@ -367,7 +355,6 @@ static void an_overlap_is_described(void **state)
 /* The planner was told that "x" dies a step before it does, and gave its place away. */
 static void a_plan_for_shorter_lives_is_found(void **state)
 {
-    (void)state;
     const onv_buffer buffers[] = {onv_buffer_new(ONV_BUFFER_ACTIVATION, 4096, 0, 1, "x"),
                                   onv_buffer_new(ONV_BUFFER_ACTIVATION, 4096, 1, 2, "y"),
                                   onv_buffer_new(ONV_BUFFER_ACTIVATION, 4096, 2, 3, "z")};
@@ -389,7 +376,6 @@ static void a_plan_for_shorter_lives_is_found(void **state)
 /* Of a step with workspaces that come and go, the most is held; they do not add up. */
 static void transient_buffers_take_turns(void **state)
 {
-    (void)state;
     onv_buffer buffers[] = {onv_buffer_new(ONV_BUFFER_WORKSPACE, 3000, 0, 0, "first"),
                             onv_buffer_new(ONV_BUFFER_ACTIVATION, 4096, 0, 1, "x"),
                             onv_buffer_new(ONV_BUFFER_WORKSPACE, 100, 0, 0, "second")};
@@ -406,7 +392,6 @@ static void transient_buffers_take_turns(void **state)
 /* Large buffers are written and checked in stretches. */
 static void a_fault_far_inside_is_found(void **state)
 {
-    (void)state;
     enum { LARGE = 300 << 20, FAR = 290000001 };
     const onv_buffer buffers[] = {onv_buffer_new(ONV_BUFFER_ACTIVATION, LARGE, 0, 1, "large"),
                                   onv_buffer_new(ONV_BUFFER_ACTIVATION, 77, 1, 1, "small")};
@@ -424,14 +409,12 @@ static void a_fault_far_inside_is_found(void **state)
 
 static int setup(void **state)
 {
-    (void)state;
     onv_error err = {0};
     return onv_device_open(&device, onv_device_kind_find("host"), NULL, &err) != ONV_OK;
 }
 
 static int teardown(void **state)
 {
-    (void)state;
     onv_device_close(&device);
     return 0;
 }

@@ -1,20 +1,11 @@
 /* Patterns: every stretch is the same however it is cut, and any changed byte is found. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <string.h>
-
 #include "device/pattern.h"
+#include "support/test.h"
 
 enum { SIZE = 700 };
 
 static void parts_make_the_whole(void **state)
 {
-    (void)state;
     unsigned char whole[SIZE], part[SIZE + 16];
     uint64_t seed = onv_pattern_seed(7);
     onv_pattern_fill(whole, seed, 0, SIZE);
@@ -32,7 +23,6 @@ static void parts_make_the_whole(void **state)
 
 static void its_words_are_as_documented(void **state)
 {
-    (void)state;
     uint64_t words[SIZE / 8], seed = onv_pattern_seed(3);
     onv_pattern_fill(words, seed, 0, sizeof words);
     for (uint64_t i = 0; i < SIZE / 8; i++) assert_true(words[i] == seed + i * ONV_PATTERN_STEP);
@@ -40,7 +30,6 @@ static void its_words_are_as_documented(void **state)
 
 static void every_changed_byte_is_found(void **state)
 {
-    (void)state;
     unsigned char bytes[SIZE];
     uint64_t seed = onv_pattern_seed(1);
     onv_pattern_fill(bytes, seed, 5, SIZE);
@@ -56,7 +45,6 @@ static void every_changed_byte_is_found(void **state)
 /* No buffer's pattern passes for another's, wherever the two lie. */
 static void patterns_differ(void **state)
 {
-    (void)state;
     unsigned char bytes[256];
     for (uint64_t a = 0; a < 200; a++) {
         onv_pattern_fill(bytes, onv_pattern_seed(a), 0, sizeof bytes);

@@ -1,16 +1,8 @@
 /* `onnxvram --replay` as its users call it: exit statuses, what is said, maximum batches, signals. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/test.h"
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -41,7 +33,6 @@ static void expect(const char *environment, const char *arguments, int status, c
 
 static void exit_statuses_tell_what_was_found(void **state)
 {
-    (void)state;
     expect("", "-b 1 --replay=host", 0, "host memory (no GPU)");
     expect(FAKE, "-b 1 --replay", 0, "fake driver (no GPU)");
     expect(FAKE, "-b 1 --replay=cuda --runtime ideal", 0, "agrees");
@@ -58,7 +49,6 @@ static void exit_statuses_tell_what_was_found(void **state)
 
 static void every_report_has_it(void **state)
 {
-    (void)state;
     expect("", "-b 1 --replay=host --runtime arena --json", 0, "\"agrees\": true");
     assert_non_null(strstr(text, "\"device\": \"host memory (no GPU)\""));
     assert_non_null(strstr(text, "\"is_gpu\": false"));
@@ -105,7 +95,6 @@ static unsigned long long ideal_total(const char *arguments)
 /* With a byte less than a batch of 20 takes, 19 is the largest; with just enough, 20. */
 static void the_wall_is_where_memory_ends(void **state)
 {
-    (void)state;
     char arguments[128], environment[512];
     unsigned long long budget = ideal_total("-b 20 --json") - 1;
     snprintf(arguments, sizeof arguments,
@@ -151,7 +140,6 @@ static void stop_with(int signal_number)
 
 static void signals_end_it_with_nothing_left(void **state)
 {
-    (void)state;
     stop_with(SIGINT);
     stop_with(SIGTERM);
 }

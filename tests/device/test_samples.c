@@ -1,18 +1,8 @@
 /* Every sample, as every runtime holds it, on host memory: what is held is what was predicted, to
  * the byte, and every buffer keeps what was written to it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "device/each_sample.h"
 #include "support/alike.h"
+#include "support/test.h"
 
 static void try_one(const onv_replay *replay, const char *file, void *context)
 {
@@ -54,20 +44,17 @@ static void try_all(each_what what, const char *kind, uint64_t most_mib, uint64_
 
 static void inference_holds_what_was_predicted(void **state)
 {
-    (void)state;
     try_all(EACH_RUNTIME, "host", ALL_MODES_MIB, MOST_MIB, 12);
 }
 
 static void training_holds_what_was_predicted(void **state)
 {
-    (void)state;
     try_all(EACH_TRAINING, "host", 14, MOST_MIB / 2, 8);
 }
 
 /* The driver's way: with copies instead of plain memory, and the driver's own counts. */
 static void a_driver_shows_the_same(void **state)
 {
-    (void)state;
     setenv("ONNXVRAM_CUDA_DRIVER", ONV_BUILD_DIR "/tests/libonnxvram_fake_cuda.so", 1);
     try_all(EACH_RUNTIME, "cuda", 14, MOST_MIB / 2, 8);
     try_all(EACH_TRAINING, "cuda", 6, 32, 10);

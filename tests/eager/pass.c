@@ -1,16 +1,8 @@
 #include "eager/pass.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <string.h>
-
 #include "graph/storage.h"
 #include "lower/lower.h"
+#include "support/test.h"
 
 void pass_run(pass *p, model *m, const onv_lower_options *options)
 {

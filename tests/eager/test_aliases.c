@@ -1,20 +1,10 @@
 /* Names that no line of a trace binds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "eager/pass.h"
+#include "support/test.h"
 
 /* `residual = h` is no operation: that is the name by which a sum reads what `h` was before. It stays when no line reads it again. */
 static void other_names_hold(void **state)
 {
-    (void)state;
     static const struct {
         const char *sum, *after;
         uint32_t last_a;
@@ -49,7 +39,6 @@ static void other_names_hold(void **state)
 /* Weights of attention that a module gives beside its result, where the line around the call gets several. */
 static void weights_of_attention_are_given(void **state)
 {
-    (void)state;
     static const struct {
         const char *call, *after;
         bool locals;
@@ -97,7 +86,6 @@ static void weights_of_attention_are_given(void **state)
 /* norm(embed(x) * 1): the product runs in no line of the norm, and what it read goes before the layer begins. */
 static void factors_of_1_run_before_the_module_that_is_given_them(void **state)
 {
-    (void)state;
     for (int has_factor = 0; has_factor < 2; has_factor++) {
         model *m = model_new(18);
         model_input(m, "x", "f32[4,8]");

@@ -1,12 +1,6 @@
 /* What the notes of calls say of attention. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "eager/trainer.h"
+#include "support/test.h"
 
 /* A call of attention with these arguments. */
 static model *build_call(const char *arguments)
@@ -34,7 +28,6 @@ static model *build_call(const char *arguments)
 /* The note of the call says how many are dropped; the user may say otherwise. */
 static void dropout_inside_attention_is_told(void **state)
 {
-    (void)state;
     static const struct {
         const char *arguments;
         double dropout; /* of the user */

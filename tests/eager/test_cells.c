@@ -1,15 +1,6 @@
 /* Cells of recurrent networks: one kernel on CUDA for what the newer exporter writes in parts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "eager/trainer.h"
+#include "support/test.h"
 
 enum { ROWS = 4, WIDTH = 8, STATE = ROWS * WIDTH * 4, GIVEN = 3 * STATE /* x, h, c */ };
 
@@ -99,7 +90,6 @@ static uint64_t kept(model *m, bool on_cpu)
 /* Both kinds of gates and a workspace, the input, the state, and of an LSTM its next state. */
 static void cells_are_one_kernel(void **state)
 {
-    (void)state;
     assert_int_equal(kept(gru(GRU, false), false), GIVEN + (3 + 3 + 5) * STATE);
     assert_int_equal(kept(lstm(LSTM), false), GIVEN + (4 + 4 + 4 + 1) * STATE);
 }
@@ -107,7 +97,6 @@ static void cells_are_one_kernel(void **state)
 /* What backward reads is there: the program says so itself. */
 static void programs_of_cells_are_whole(void **state)
 {
-    (void)state;
     for (int is_lstm = 0; is_lstm < 2; is_lstm++) {
         trainer t;
         model *m = is_lstm ? lstm(LSTM) : gru(GRU, false);
@@ -123,13 +112,11 @@ static void programs_of_cells_are_whole(void **state)
 /* A first state of zeros: the exporter computes its product, and the kernel has one all the same. */
 static void gates_of_a_constant_state_count(void **state)
 {
-    (void)state;
     assert_int_equal(kept(gru(GRU, true), false), GIVEN + (3 + 3 + 5) * STATE);
 }
 
 static void cells_of_other_classes_and_processors_have_parts(void **state)
 {
-    (void)state;
     uint64_t parts = kept(gru("zoo.Cell", false), false);
     assert_int_equal(kept(gru(GRU, false), true), parts);
     assert_true(parts < (3 + 3 + 3 + 5) * STATE);
@@ -138,7 +125,6 @@ static void cells_of_other_classes_and_processors_have_parts(void **state)
 /* Of calls that have other parts a warning says what the kernel keeps beside them. */
 static void other_parts_are_reported(void **state)
 {
-    (void)state;
     static const struct {
         const char *class;
         const char *bytes; /* of the report; NULL: none */

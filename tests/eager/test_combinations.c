@@ -1,15 +1,6 @@
 /* Options of training together, with checkpoints: what must hold whatever else is set. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "eager/trainer.h"
+#include "support/test.h"
 
 static onv_training run(trainer *t, const onv_train_options *train, const char *plans)
 {
@@ -92,7 +83,6 @@ static void check(trainer *t, const onv_train_options *options)
 /* All values of the options meet in pairs, most in larger groups too. */
 static void plans_hold_with_all_options(void **state)
 {
-    (void)state;
     static const char *const samples[] = {"resnet18-train", "vit-small-train", "unet-train"};
     static const char *const optimizers[] = {"sgd", "adamw", "adafactor"};
     static const char *const all[] = {"*"};
@@ -122,7 +112,6 @@ static void plans_hold_with_all_options(void **state)
  * second on; where nothing is trained, plans have nothing to do. */
 static void options_that_change_nothing(void **state)
 {
-    (void)state;
     trainer t;
     trainer_open_sample(&t, "vit-small-train", 2);
     const onv_train_options plain = {.optimizer = onv_optimizer_find("adamw")};
@@ -147,7 +136,6 @@ static void options_that_change_nothing(void **state)
 /* Each stage of ZeRO shares out one thing more, with checkpoints too: sizes by hand. */
 static void shards_by_hand(void **state)
 {
-    (void)state;
     trainer t;
     trainer_open_sample(&t, "resnet18-train", 2);
     onv_train_options options = {.optimizer = onv_optimizer_find("adamw")};

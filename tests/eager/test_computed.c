@@ -1,17 +1,8 @@
 /* Constants that the exporter computed of parameters by more than views; a batch of one matrix; a dropout that ran for each reader. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "eager/noted_network.h"
 #include "eager/pass.h"
 #include "eager/trainer.h"
+#include "support/test.h"
 
 typedef struct found {
     uint64_t saved;
@@ -56,7 +47,6 @@ static void add_constant(model *m, const char *name, const char *type, const cha
 /* A view of a parameter, or what was computed of a buffer, is no such constant. */
 static void constants_of_several_calls_are_told(void **state)
 {
-    (void)state;
     static const struct {
         const char *from, *listed;
         bool is_folded;
@@ -80,7 +70,6 @@ static void constants_of_several_calls_are_told(void **state)
  * copy. */
 static void a_batch_of_one_matrix_is_a_matrix(void **state)
 {
-    (void)state;
     enum { H = 4 * 8 * 4, V = 2 * 8 * 8 * 4 };
     uint64_t saved[2];
     for (int has_gradient = 0; has_gradient < 2; has_gradient++) {

@@ -1,17 +1,8 @@
 /* Constants that an export computed: which are parameters, made of parameters, or neither. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "eager/noted_network.h"
 #include "eager/pass.h"
 #include "eager/trainer.h"
+#include "support/test.h"
 
 enum { W = 8 * 8 * 4 };
 
@@ -19,7 +10,6 @@ enum { W = 8 * 8 * 4 };
  * expanded without a look-up. */
 static void rows_for_all_samples_are_those_of_one(void **state)
 {
-    (void)state;
     static const char *const listed[] = {"fc.weight net.embed_positions.weight",
                                          "fc.weight net.positions.table"};
     for (size_t i = 0; i < sizeof listed / sizeof listed[0]; i++) {
@@ -39,7 +29,6 @@ static void rows_for_all_samples_are_those_of_one(void **state)
 /* Which parameter a constant was computed from, its call may say. */
 static void constants_have_the_names_that_calls_give(void **state)
 {
-    (void)state;
     enum { N = 4 * 8 };
     static const float ones[N] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
                                   1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
@@ -87,7 +76,6 @@ static void constants_have_the_names_that_calls_give(void **state)
  * listed and have tensors. */
 static void constants_computed_from_parameters_are_trained(void **state)
 {
-    (void)state;
 #define MIXER "net.mixer", "mul", "zoo.Mixer", "aten.mul.Tensor"
     static const struct {
         const char *listed, *constant;
@@ -121,7 +109,6 @@ static void constants_computed_from_parameters_are_trained(void **state)
 /* A matrix of weights that the exporter computed of the parameter, `w - w.T`, is kept beside it; a view of it is not. */
 static void computed_matrices_are_kept(void **state)
 {
-    (void)state;
     static const struct {
         const char *constant, *call;
         bool is_computed;
@@ -156,7 +143,6 @@ static void computed_matrices_are_kept(void **state)
 /* Of two constants, a bias is the one that is added. */
 static void a_bias_is_what_is_added(void **state)
 {
-    (void)state;
     network n = {
         "fc.weight net.mixer.gate_bias",
         "val_1 f32[8,8] unsqueeze_3 f32[4,8] unsqueeze_4 f32[1,8]",
@@ -169,7 +155,6 @@ static void a_bias_is_what_is_added(void **state)
 /* A parameter that is expanded along other dims than the batch, or repeated: its contents tell. */
 static void spread_parameters_have_their_own_size(void **state)
 {
-    (void)state;
     static const struct {
         const char *constant;
         uint64_t kept;
@@ -204,7 +189,6 @@ static void spread_parameters_have_their_own_size(void **state)
 /* A layer whose input is a table: the file has their product, which is no bias, nor is a mask that becomes a condition. */
 static void conditions_are_no_biases(void **state)
 {
-    (void)state;
     network condition = {
         "fc.weight net.mixer.v_bias",
         "val_1 f32[8,8] mul_2 f32[4,8]",
@@ -219,7 +203,6 @@ static void conditions_are_no_biases(void **state)
  * and a table of positions. */
 static void an_expanded_constant_has_its_name_first(void **state)
 {
-    (void)state;
     static const char *const weights[] = {"val_1 f32[8,8] expand f32[4,8] cat f32[4,8]",
                                           "val_1 f32[8,8] cat f32[4,8] expand f32[4,8]"};
     onv_training_figures figures[2];
@@ -243,7 +226,6 @@ static void an_expanded_constant_has_its_name_first(void **state)
  * the norm. */
 static void a_norm_is_given_what_was_expanded(void **state)
 {
-    (void)state;
     network n = {"fc.weight latents norm.weight",
                  "val_1 f32[8,8] norm.weight f32[8] expand f32[4,8]",
                  {FC,
@@ -259,7 +241,6 @@ static void a_norm_is_given_what_was_expanded(void **state)
 /* The exporter writes a norm without weights with ones, which the network has not. */
 static void norms_without_weights_have_none(void **state)
 {
-    (void)state;
     uint64_t parameters[2];
     for (int i = 0; i < 2; i++) {
         onv_training_figures figures;
@@ -295,7 +276,6 @@ static void norms_without_weights_have_none(void **state)
 /* A mask that was cut from a larger one, a number that nothing large is made of, and a buffer that the file has. */
 static void buffers_without_a_tensor_are_told(void **state)
 {
-    (void)state;
     static const struct {
         const char *listed, *constant, *told;
         onv_severity severity;
@@ -337,7 +317,6 @@ static void buffers_without_a_tensor_are_told(void **state)
 /* Positions that were expanded to all samples, where every listed parameter has a tensor. */
 static void expanded_positions_are_no_parameter(void **state)
 {
-    (void)state;
     for (int is_listed = 0; is_listed < 2; is_listed++) {
         const network n = {
             is_listed ? "fc.weight" : NULL,
@@ -352,7 +331,6 @@ static void expanded_positions_are_no_parameter(void **state)
  * the parameter that the file has of every other layer. */
 static void constants_of_layers_are_told(void **state)
 {
-    (void)state;
     static const struct {
         const char *constant, *listed, *told;
         uint64_t parameters;

@@ -1,17 +1,8 @@
 /* Operations that torch.export takes apart, and calls that stand for views or write into other memory: what training keeps of
  * them, and what their backward makes on its way. Figures are those of PyTorch's formulas (derivatives.yaml). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "eager/trainer.h"
 #include "lower/lower.h"
+#include "support/test.h"
 
 /* a and b are products of the input, [4, 8, 8]; F: one of them, M: a mask of it. */
 enum { F = 4 * 8 * 8 * 4, M = F / 4 };
@@ -389,7 +380,6 @@ static model *build(const row *r)
 
 static void each_is_one_operation(void **state)
 {
-    (void)state;
     uint32_t n_wrong = 0;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         trainer t;

@@ -1,17 +1,9 @@
 /* What backward allocates beside gradients, operator by operator: each between a product and the output.
  * The figures are sums of what the CUDA build of PyTorch 2.15 asked its allocator for in the backward of
  * that operation, over a substitute for the driver. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <string.h>
-
 #include "eager/trainer.h"
 #include "lower/lower.h"
+#include "support/test.h"
 
 /* a and b are [3, 512, 4], r is [3, 512, 1]. F: one of the former in float32; H: in float16. */
 enum { ELEMS = 3 * 512 * 4, ROWS = 3 * 512, F = 4 * ELEMS, H = F / 2, MASK = ELEMS };
@@ -130,7 +122,6 @@ static bool agrees(trainer *t, const row *r, onv_dtype amp, uint64_t saved, uint
 
 static void backward_makes_what_formulas_make(void **state)
 {
-    (void)state;
     bool all = true;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         model *m = build(&rows[i]);
@@ -148,7 +139,6 @@ static void backward_makes_what_formulas_make(void **state)
 /* A determinant keeps its matrix, the factors and the pivots; backward solves with copies. */
 static void determinants_keep_their_factors(void **state)
 {
-    (void)state;
     enum { MATRIX = 2 * 8 * 8 * 4, PIVOTS = 2 * 8 * 4, NUMBERS = 2 * 4 };
     trainer t;
     onv_error err = {0};
@@ -173,7 +163,6 @@ static void determinants_keep_their_factors(void **state)
 /* An exponent that is a tensor keeps the base, itself and the result, of whatever size it is, trained or not. */
 static void exponents_keep_all(void **state)
 {
-    (void)state;
     for (int is_trained = 0; is_trained < 2; is_trained++) {
         trainer t;
         const float three = 3;
@@ -356,7 +345,6 @@ static void add_patches(model *m)
 /* As the CUDA build of PyTorch 2.15 asked for it over a substitute for the driver. */
 static void kernels_copy_gradients(void **state)
 {
-    (void)state;
     const uint64_t image = 2 * 8 * 16 * 16 * 4, product = 3 * 2 * 6 * 8 * 4;
     enum { DISTANT = 3 * 8 * 4 * 4 };
     const struct {

@@ -1,21 +1,12 @@
 /* Gradients that meet, and those that come in another order than their kernel wants. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <string.h>
-
 #include "eager/noted_network.h"
 #include "lower/lower.h"
+#include "support/test.h"
 
 /* Gradients of two readers meet: a sum hands the same gradient to both, so the first product adds
  * into it once the second has let go of it. No third tensor is made. */
 static void gradients_of_readers_add_in_place(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[16,256]");
     model_weight(m, "w1", "f32[256,256]");
@@ -57,7 +48,6 @@ static void gradients_of_readers_add_in_place(void **state)
  * tensor. Those of a product with the weight itself add in place. */
 static void gradients_of_a_shared_layer_make_a_sum(void **state)
 {
-    (void)state;
     for (int is_linear = 0; is_linear < 2; is_linear++) {
         model *m = model_new(17);
         model_input(m, "x", "f32[16,256]");
@@ -87,7 +77,6 @@ static void gradients_of_a_shared_layer_make_a_sum(void **state)
 /* A norm of sequences in a network that has channels last: what comes back is copied for the kernel. */
 static void norms_copy_swapped_gradients(void **state)
 {
-    (void)state;
     uint64_t peak[2];
     for (int is_swapped = 0; is_swapped < 2; is_swapped++) {
         model *m = model_new(17);
@@ -116,7 +105,6 @@ static void norms_copy_swapped_gradients(void **state)
 /* So does a layer norm, whose result a layer reads along the sequence. */
 static void layer_norms_copy_swapped_gradients(void **state)
 {
-    (void)state;
     uint64_t peak[2];
     for (int is_swapped = 0; is_swapped < 2; is_swapped++) {
         model *m = model_new(17);
@@ -155,7 +143,6 @@ static uint64_t backward_peak(model *m)
 /* matmul() makes views of its operands, whose gradients make a third tensor; bmm() has none, and they add in place. */
 static void gradients_of_bmm_are_tensors(void **state)
 {
-    (void)state;
     enum { MATRICES = 8 * 64 * 64 * 4 };
     uint64_t peak[2];
     for (int is_bmm = 0; is_bmm < 2; is_bmm++) {
@@ -179,7 +166,6 @@ static void gradients_of_bmm_are_tensors(void **state)
 /* A sum over a dim that was moved, behind a view: its gradient, which repeats that of the sum, is permuted back and copied. */
 static void gradients_of_permuted_sums_are_copied(void **state)
 {
-    (void)state;
     enum { X = 64 * 32 * 16 * 4 };
     static const int64_t shape[] = {64, 32, 16}, axis[] = {1};
     uint64_t peaks[2];
@@ -207,7 +193,6 @@ static void gradients_of_permuted_sums_are_copied(void **state)
 /* A trained matrix times a batch is one product of the turned batch: no gradient is as large as a matrix for each sample. */
 static void matrices_before_a_batch_are_not_expanded(void **state)
 {
-    (void)state;
     enum { MATRIX = 64 * 64 * 4, SAMPLES = 32 };
     model *m = model_new(17);
     model_input(m, "x", "f32[32,64,1]");
@@ -221,7 +206,6 @@ static void matrices_before_a_batch_are_not_expanded(void **state)
 /* The view that an encoder of sound reads has a gradient, which stays until the next loss; not where the encoder is frozen. */
 static void an_encoder_of_sound_asks_for_a_gradient(void **state)
 {
-    (void)state;
     static const struct {
         const char *class, *frozen;
         uint64_t gradient;

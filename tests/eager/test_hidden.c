@@ -1,18 +1,10 @@
 /* What no export shows: functions with a backward of their own, what variables of Python hold, what indices are
  * views of; and the warnings that say so. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "eager/pass.h"
 #include "eager/trainer.h"
+#include "support/test.h"
 
 enum { H = 4 * 8 * 4 };
 
@@ -60,7 +52,6 @@ static model *begin(void)
 /* Which of cuDNN's kernels runs is not known: the range is said. */
 static void a_benchmark_of_kernels_has_a_range(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[2,8,6,6]");
     model_weight(m, "w", "f32[8,8,3,3]");
@@ -75,7 +66,6 @@ static void a_benchmark_of_kernels_has_a_range(void **state)
 /* Nothing tells that x * sigmoid(x) is one function, not even a module of its own. */
 static void products_with_a_sigmoid_may_be_apart(void **state)
 {
-    (void)state;
     static const char *const names[][3] = {
         {"/block/Sigmoid", "/block/Mul", "/block/next/MatMul"},
         {"/Sigmoid", "/Mul", "/next/MatMul"},
@@ -93,7 +83,6 @@ static void products_with_a_sigmoid_may_be_apart(void **state)
 /* A reading is a warning where it decides over more than 2 % of what is kept. */
 static void readings_that_matter_are_warnings(void **state)
 {
-    (void)state;
     static const char *const inputs[] = {"f32[8,8]", "f32[8,800]"};
     for (size_t i = 0; i < 2; i++) {
         model *m = model_new(17);
@@ -137,7 +126,6 @@ static model *gated(const char *line, bool has_parameter)
 /* The network's own code checkpoints: of h and two results only the last one is kept by what is behind. */
 static void checkpoints_of_the_network_are_told(void **state)
 {
-    (void)state;
     static const char *const lines[] = {"y = checkpoint.checkpoint(self.act, h)",
                                         "y = self.act(h)  # checkpointed later"};
     for (int i = 0; i < 2; i++)
@@ -147,7 +135,6 @@ static void checkpoints_of_the_network_are_told(void **state)
 
 static void functions_keep_their_inputs(void **state)
 {
-    (void)state;
     const onv_lower_options lower = {.loss = ONV_LOSS_NONE};
     /* x; h and tanh(h) where autograd differentiates. */
     assert_int_equal(train(gated("return gate(x)", false), &lower, NULL, "").saved_activation_bytes,
@@ -181,7 +168,6 @@ static model *sums(void)
 
 static void variables_may_hold_values(void **state)
 {
-    (void)state;
     /* Workspaces belong to neither end. */
     onv_lower_options lower = {.loss = ONV_LOSS_NONE, .cuda = onv_cuda_library_defaults()};
     lower.locals = true;
@@ -197,7 +183,6 @@ static void variables_may_hold_values(void **state)
 
 static void activations_say_what_they_may_save(void **state)
 {
-    (void)state;
     static const char *const all[] = {"*"};
     for (int told = 0; told < 2; told++) {
         model *m = begin();
@@ -213,7 +198,6 @@ static void activations_say_what_they_may_save(void **state)
 /* GroupNorm(8, 8) of [4, 8, 6]: the exporter drops the second reshape, which does nothing. */
 static void groups_of_one_channel_are_a_group_norm(void **state)
 {
-    (void)state;
     static const char *const steps[][4] = {{"Reshape", "c shape", "r", ""},
                                            {"InstanceNormalization", "r one zero", "n", ""},
                                            {"Mul", "n gamma", "s", ""},
@@ -245,7 +229,6 @@ static void groups_of_one_channel_are_a_group_norm(void **state)
 /* The expanded form of indices has no memory of its own, what it repeats has; layers share it. */
 static void expanded_indices_count_once(void **state)
 {
-    (void)state;
     enum { EDGES = 16 };
     uint64_t held[2];
     for (int n = 1; n <= 2; n++) {
@@ -275,7 +258,6 @@ static void expanded_indices_count_once(void **state)
 /* Lists in which a network keeps what calls read until the next pass. */
 static void caches_are_told(void **state)
 {
-    (void)state;
     static const struct {
         const char *line;
         bool is_cache;
@@ -298,7 +280,6 @@ static void caches_are_told(void **state)
 /* `x + 0` and `x * 1`, which the exporter removes: the reader's call has their name, and the node another value. */
 static void removed_calls_are_told(void **state)
 {
-    (void)state;
     for (int is_removed = 0; is_removed < 2; is_removed++) {
         model *m = begin();
         model_call(m, "aten.relu.default", "%mm");
@@ -314,7 +295,6 @@ static void removed_calls_are_told(void **state)
 /* transformers leaves a mask that masks nothing out, but not while it is exported: a constant of the file may be one. */
 static void masks_of_the_exporter_are_told(void **state)
 {
-    (void)state;
     static const char *const ops[][3] = {{"Mul", "q root", "q1"},  {"Mul", "k root", "k1"},
                                          {"MatMul", "q1 k1", "a"}, {"Add", "a mask", "s"},
                                          {"Softmax", "s", "p"},    {"MatMul", "p q", "y"}};
@@ -346,7 +326,6 @@ static void masks_of_the_exporter_are_told(void **state)
 /* Where the export does not tell whether an activation overwrites its input there are two ends; a ReLU is taken to. */
 static void activations_have_two_ends(void **state)
 {
-    (void)state;
     trainer t;
     model *m = begin();
     model_node(m, "LeakyRelu", "/act/LeakyRelu", "h", "a", "");

@@ -1,18 +1,9 @@
 /* Every operator with inputs that have no memory on the device: absent ones, shapes and scalars that stay on the host.
  * Exporters write few of these, files from elsewhere may have any. What inference refuses is left out; eager
  * PyTorch and training then have to give figures or a message. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "ops/op.h"
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 /* Names: x on the device, s a shape, h a scalar on the host, "-" nothing; a cycle of them fills an operator's inputs. */
 static const char *const cycles[] = {"s",     "s x",   "- x",   "h x",     "h",     "x s",
@@ -72,7 +63,6 @@ static bool is_analysed(const onv_op *op, const char *domain, const char *cycle,
 
 static void operators_take_inputs_on_the_host(void **state)
 {
-    (void)state;
     unsigned n_analysed = 0;
     for (size_t f = 0; f < onv_n_op_families; f++) {
         const onv_op_family *family = onv_op_families[f];

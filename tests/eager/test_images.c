@@ -1,21 +1,14 @@
 /* What networks of images, videos and diffusion do: layouts of memory, buffers that layers read, calls that were folded. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "eager/pass.h"
 #include "eager/trainer.h"
 #include "kernels/cudnn.h"
+#include "support/test.h"
 
 #define LINEAR "torch.nn.modules.linear.Linear"
 
 /* A layer of fixed weights, as of a cosine transform, whose transpose the exporter computed. */
 static void weights_that_are_buffers_are_not_trained(void **state)
 {
-    (void)state;
     static const struct {
         const char *arguments;
         bool trains;
@@ -53,7 +46,6 @@ static void weights_that_are_buffers_are_not_trained(void **state)
  * then a flattened result is a view where channels still come last. Images in the usual order give the usual one. */
 static void convolutions_answer_in_the_order_of_their_image(void **state)
 {
-    (void)state;
     enum { PIXELS = 6 * 6, ALL = 8 * PIXELS * 4, KERNEL = 8 * 8 * 9 * 4 };
     static const int64_t flat[] = {1, 8 * PIXELS};
     static const struct {
@@ -88,7 +80,6 @@ static void convolutions_answer_in_the_order_of_their_image(void **state)
 /* Biases of a window of 3 by 3, of which the exporter folded the look-up, or that and the view. */
 static void tables_are_as_small_as_their_windows(void **state)
 {
-    (void)state;
     enum { KEYS = 9, PAIRS = 81, ROWS = 25, HEADS = 2 };
     static const int64_t pairs[] = {KEYS, KEYS, HEADS};
     for (int folds_view = 0; folds_view < 2; folds_view++) {
@@ -125,7 +116,6 @@ static void tables_are_as_small_as_their_windows(void **state)
 /* What contiguous() copies of a part leads to what the part was of. */
 static void parts_that_are_copied_lead_back(void **state)
 {
-    (void)state;
     for (int is_cloned = 0; is_cloned < 2; is_cloned++) {
         enum { FIRST = 8 * 8 * 4, SECOND = 4 * 4 * 4, X = 4 * 8 * 4, PART = 4 * 4 * 4 };
         model *m = model_new(18);
@@ -156,7 +146,6 @@ static void parts_that_are_copied_lead_back(void **state)
 /* 0.5 x (1 + erf(x / sqrt(2))) in one call, or written in Python. */
 static void formulas_in_python_keep_their_parts(void **state)
 {
-    (void)state;
     enum { X = 4 * 8 * 4 };
     static const struct {
         const char *op, *inputs, *output, *call, *aten;
@@ -205,7 +194,6 @@ static void add_parts(model *m, const part *parts, size_t n)
  * pools, and whose result has the order of that. So has one place, of which nothing is kept. */
 static void poolings_to_any_size_are_one_operation(void **state)
 {
-    (void)state;
     enum { IN = 8 * 5 * 5 * 4, OUT = 8 * 3 * 3 * 4 };
     static const int64_t places[3 * 2 * 3 * 2 * 2], flat[] = {1, 8 * 3 * 3}, eight[] = {8},
                                                     channels[8], size[] = {1, 8, 3, 3},
@@ -279,7 +267,6 @@ static void poolings_to_any_size_are_one_operation(void **state)
  * copy of it. */
 static void assignments_to_a_part_overwrite(void **state)
 {
-    (void)state;
     enum { H = 64 * 8 * 4 };
     static const struct {
         const char *aten;
@@ -326,7 +313,6 @@ static void assignments_to_a_part_overwrite(void **state)
 /* F.affine_grid keeps nothing, and its places are no tensor. */
 static void grids_keep_nothing(void **state)
 {
-    (void)state;
     for (int is_grid = 0; is_grid < 2; is_grid++) {
         static const int64_t ones[] = {1}, rows[] = {-2};
         enum { H = 4 * 3 * 2 * 4, PLACES = 9 * 3 * 4 };
@@ -354,7 +340,6 @@ static void grids_keep_nothing(void **state)
 /* a x + (1 - a) y, of whose a the exporter computed both factors: both x and y are kept for its gradient. */
 static void blends_keep_both_parts(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *listed;
         uint32_t n_kept;

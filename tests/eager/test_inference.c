@@ -1,19 +1,10 @@
 /* One forward pass of the tape: views and their strides, copies, what is overwritten, eval mode,
  * branches and loops. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "eager/pass.h"
 #include "lower/lower.h"
 #include "support/encoder.h"
 #include "support/nested.h"
+#include "support/test.h"
 
 static uint64_t peak_of(model *m, const onv_lower_options *options)
 {
@@ -62,7 +53,6 @@ static void expect_strides(const strides_case *c)
 
 static void a_reshape_copies_where_no_strides_give_it(void **state)
 {
-    (void)state;
     static const strides_case cases[] = {
         {"f32[4,6]", "Transpose", "", "", {{0}}, 1, {24}, 1, true, false},
         /* An axis that is split needs no copy, nor does one that stays. */
@@ -93,7 +83,6 @@ static void a_reshape_copies_where_no_strides_give_it(void **state)
 
 static void chunks_are_views(void **state)
 {
-    (void)state;
     static const int64_t flat[] = {12};
     pass p;
     model *m = model_new(17);
@@ -135,7 +124,6 @@ static uint64_t copied(const char *q, const char *q_perm, const char *k, const c
 
 static void batched_products_copy_what_is_no_batch(void **state)
 {
-    (void)state;
     static const char *const heads = "perm=[0,2,1,3]", *const keys = "perm=[0,2,3,1]";
     static const char *const same = "perm=[0,1,2,3]", *const last = "perm=[0,1,3,2]";
     /* [batch, sequence, heads, width] -> heads before the sequence: batch and heads are no longer
@@ -170,7 +158,6 @@ static model *chain(const char *first, const char *second)
 /* x is the caller's and stays; what a module made may be overwritten. */
 static void relu_overwrites_what_nobody_else_has(void **state)
 {
-    (void)state;
     const onv_lower_options apart = {.no_inplace = true};
     assert_int_equal(peak_of(chain("Exp", "Relu"), NULL), 3 * 4096);
     assert_int_equal(peak_of(chain("Relu", "Relu"), NULL), 3 * 4096);
@@ -189,7 +176,6 @@ static void relu_overwrites_what_nobody_else_has(void **state)
  * buffer of the module. */
 static void eval_drops_and_keeps_nothing(void **state)
 {
-    (void)state;
     pass p;
     model *m = model_new(17);
     model_input(m, "x", "f32[2,8,4,4]");
@@ -214,7 +200,6 @@ static void eval_drops_and_keeps_nothing(void **state)
 /* By hand, in the terms of ideal liveness with what PyTorch shares. */
 static void branches_and_bodies_by_hand(void **state)
 {
-    (void)state;
     const onv_lower_options apart = {.no_inplace = true};
     pass p;
     model *m = model_new(17);
@@ -247,7 +232,6 @@ static void branches_and_bodies_by_hand(void **state)
 /* s is carried, y stacked: each iteration has what s comes in as and what it goes out as. */
 static void loops_need_one_iteration_and_what_they_stack(void **state)
 {
-    (void)state;
     for (int reads_again = 0; reads_again < 2; reads_again++) {
         pass p;
         model *m = model_new(17);
@@ -284,7 +268,6 @@ static void loops_need_one_iteration_and_what_they_stack(void **state)
 
 static void scans_read_views(void **state)
 {
-    (void)state;
     pass p;
     model *m = model_new(17);
     model_input(m, "x", "f32[10,1024]");
@@ -311,7 +294,6 @@ static void scans_read_views(void **state)
  * more than all of it, and results are there at the end. */
 static void random_nests_are_sound(void **state)
 {
-    (void)state;
     const onv_lower_options how[] = {
         {0}, {.no_inplace = true}, {.as_exported = true}, {.amp = ONV_FLOAT16}};
     for (uint64_t seed = 1; seed <= 300; seed++) {
@@ -339,7 +321,6 @@ static void random_nests_are_sound(void **state)
 /* Training takes a branch that is decided, and says where it cannot go on. */
 static void training_refuses_by_name(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *message; /* NULL: it is lowered */
     } cases[] = {{"if", "both branches may run"}, {"loop", "a loop"}, {"constant", NULL}};
@@ -411,7 +392,6 @@ static bool fast_peak(model *m, const onv_lower_options *options, uint64_t weigh
 /* The call holds the packed projection until it has the one behind the attention, and adds in place. */
 static void encoder_layers_take_the_fast_path(void **state)
 {
-    (void)state;
     static const struct {
         const char *perm, *bias; /* that of the older exporter's */
         bool is_fast;
@@ -443,7 +423,6 @@ static void encoder_layers_take_the_fast_path(void **state)
 /* The exporter transposes a key of four axes as one of three: the call is one kernel all the same. */
 static void keys_are_turned_in_three_axes(void **state)
 {
-    (void)state;
     static const char call[] = "aten.scaled_dot_product_attention.default";
     static const struct {
         const char *aten; /* of what makes three axes of the key */
@@ -491,7 +470,6 @@ static void keys_are_turned_in_three_axes(void **state)
 /* transformers leaves groups of queries to the kernel where nothing masks; the export repeats keys and values. */
 static void groups_of_queries_are_the_kernels(void **state)
 {
-    (void)state;
     static const char call[] = "aten.scaled_dot_product_attention.default";
     static const char *const ops[][3] = {
         {"Unsqueeze", "k axis", "k1"}, {"Expand", "k1 wide", "k2"},  {"Unsqueeze", "v axis", "v1"},
@@ -539,7 +517,6 @@ static void groups_of_queries_are_the_kernels(void **state)
 /* The older exporter has equal weights once, and that of a layer which shares a table turned: two parameters, or one. */
 static void equal_parameters_may_be_one(void **state)
 {
-    (void)state;
     enum { TABLE = 4 * 100 * 8, SQUARE = 4 * 8 * 8 };
     uint64_t peaks[4];
     for (int i = 0; i < 4; i++) {
@@ -565,7 +542,6 @@ static void equal_parameters_may_be_one(void **state)
  * whose result is as large as the convolution's. */
 static void folded_norms_run_again(void **state)
 {
-    (void)state;
     static const struct {
         const char *weight, *bias;
         bool as_exported, folded;

@@ -1,22 +1,12 @@
 /* Operations that PyTorch's exporter joins or writes otherwise than PyTorch runs them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "eager/trainer.h"
 #include "lower/lower.h"
+#include "support/test.h"
 
 /* Two convolutions of one padded tensor, into each of which the exporter joined the padding: their first argument
  * tells that it is one. */
 static void a_padding_that_two_read_is_one(void **state)
 {
-    (void)state;
     enum { PADDED = 2 * 4 * 12 * 4 };
     static const struct {
         const char *first, *second;
@@ -45,7 +35,6 @@ static void a_padding_that_two_read_is_one(void **state)
 /* A pooling reads what was padded; a convolution, into which the exporter joined the padding, reads that or a copy of it. */
 static void another_padding_is_a_copy(void **state)
 {
-    (void)state;
     enum { PADDED = 2 * 4 * 12 * 4 };
     static const int64_t pads[] = {0, 0, 2, 0, 0, 0};
     for (int is_other = 0; is_other < 2; is_other++) {
@@ -71,7 +60,6 @@ static void another_padding_is_a_copy(void **state)
  * exporter takes such a convolution apart, and a batch norm that it folded names it so. */
 static void what_a_convolution_pads_itself_is_in_no_copy(void **state)
 {
-    (void)state;
     static const struct {
         const char *attributes, *aten, *arguments;
         int64_t length;
@@ -120,7 +108,6 @@ static void note(model *m, const scatter *s)
  * of the worst values, in the export alone. */
 static void scatters_to_extremes_keep_their_operands(void **state)
 {
-    (void)state;
     enum { ALL = ROWS * (4 + 8) + 2 * SUMS * 4 }; /* h, the indices, the zeros and the result */
     static const scatter cases[] = {
         {"add", false, ROWS * 8}, {"min", false, ALL}, {"max", true, ALL}, {"mul", false, ALL}};
@@ -159,7 +146,6 @@ static void scatters_to_extremes_keep_their_operands(void **state)
 /* nn.LSTM begins with two states of zeros, of which exporters write one for all layers. */
 static void recurrent_layers_have_zeros_of_their_own(void **state)
 {
-    (void)state;
     enum { X = 5 * 2 * 4 * 4, STATE = 2 * 4 * 4, OUT = 5 * STATE, RESERVE = 5 * OUT + 256 };
     static const int64_t dims[] = {1, 2, 4};
     for (unsigned layers = 1; layers <= 2; layers++) {
@@ -188,7 +174,6 @@ static void recurrent_layers_have_zeros_of_their_own(void **state)
  * equation are copied, none of the second. */
 static void contracted_labels_are_in_the_order_of_letters(void **state)
 {
-    (void)state;
     enum { X = 2 * 4 * 8 * 4, V = 8 * 4 * 5 * 4 };
     static const struct {
         const char *equation, *v;
@@ -230,7 +215,6 @@ static uint32_t count_operations(model *m, const char *name)
  * it reads a view; and not where the indices stand apart, or the tensor is a transpose itself. */
 static void what_is_indexed_has_the_order_of_its_tensor(void **state)
 {
-    (void)state;
     static const struct {
         const char *x, *first, *perm;
         uint32_t copies;
@@ -262,7 +246,6 @@ static void what_is_indexed_has_the_order_of_its_tensor(void **state)
 /* detach() is left out of exports, but the arguments of a call name it: no gradient, so nothing is kept for one. */
 static void what_was_detached_has_no_gradient(void **state)
 {
-    (void)state;
     enum { X = 4 * 8 * 4 };
     static const struct {
         const char *arguments;
@@ -288,7 +271,6 @@ static void what_was_detached_has_no_gradient(void **state)
  * other reader of the value does, which tells. */
 static void joined_convolutions_read_the_copy(void **state)
 {
-    (void)state;
     static const char *const notes[] = {"aten._native_batch_norm_legit_functional.default",
                                         "aten.conv2d.default"};
     uint64_t kept[2];
@@ -330,7 +312,6 @@ static void joined_convolutions_read_the_copy(void **state)
  * time, where a product would make that of a * b as well. */
 static void a_factor_of_one_tells_of_addcmul(void **state)
 {
-    (void)state;
     enum { X = 256 * 64 * 4 };
     uint64_t peak[2];
     for (int i = 0; i < 2; i++) {

@@ -1,18 +1,9 @@
 /* What the kernels that PyTorch has for whole layers keep: recurrent layers and attention, against sums by
  * hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "eager/pass.h"
 #include "eager/trainer.h"
 #include "lower/lower.h"
+#include "support/test.h"
 
 /* --- Recurrent layers -------------------------------------------------------------------------- */
 
@@ -69,7 +60,6 @@ static void expect_layers_keep(const char *op, int gates, uint64_t reserve, bool
 
 static void recurrent_layers_keep_a_reserve(void **state)
 {
-    (void)state;
     for (int batch_first = 0; batch_first < 2; batch_first++) {
         expect_layers_keep("LSTM", 4, 5, batch_first);
         expect_layers_keep("GRU", 3, 6, batch_first);
@@ -122,7 +112,6 @@ static uint64_t keep_of_cells(int64_t hidden, const char *call, uint64_t *temps)
  * them, of zeros that are as large. */
 static void cells_may_be_projected(void **state)
 {
-    (void)state;
     enum { STEPS = 4, STATE = 2 * 8 * 4 };
     uint64_t temps;
     assert_int_equal(keep_of_cells(8, NULL, &temps), 5 * STEPS * STATE + 256);
@@ -158,7 +147,6 @@ static uint64_t kept_with_dropout(const char *dropout, bool on_cpu)
 /* cuDNN drops inside, a bit for each value and direction; a module of its own keeps bytes and a tensor. */
 static void dropout_between_layers_keeps_bits(void **state)
 {
-    (void)state;
     uint64_t values = STEPS_OF_LAYER / 4, without = kept_with_dropout(NULL, false);
     assert_int_equal(without, (3 + 2 * 5) * STEPS_OF_LAYER + 256);
     assert_int_equal(kept_with_dropout("/rnn/Dropout", false), without + 2 * 32);
@@ -185,7 +173,6 @@ static void add_arrangement(model *m, const char *parameter, const char *weight)
 /* Exporters bring the gates into ONNX's order: PyTorch keeps the parameters as they are. */
 static void arranged_weights_are_parameters(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[6,3,8]");
     model_weight(m, "weight_ih", "f32[16,8]");
@@ -216,7 +203,6 @@ static void arranged_weights_are_parameters(void **state)
  * parameters. */
 static void calls_of_a_module_share_arranged_weights(void **state)
 {
-    (void)state;
     enum { Y = 6 * 3 * 4 * 4, CALLS = 4 };
     for (unsigned has_reader = 0; has_reader < 2; has_reader++) {
         model *m = model_new(17);
@@ -315,7 +301,6 @@ static uint64_t kept_by_attention(const char *const *scores, int64_t head,
  * probabilities are kept so; x stays as it is. */
 static void calls_in_16_bits_compute_in_float32(void **state)
 {
-    (void)state;
     enum { PROBABILITIES = HEADS_OF_SAMPLES * ROWS * ROWS * 4 };
     static const char *const call[] = {"Mul(q n)a", "Mul(k n)b", "MatMul(a b)s", NULL};
     static const char *const by_hand[] = {"MatMul(q k)a", "Mul(a n)s", NULL};
@@ -333,7 +318,6 @@ static void calls_in_16_bits_compute_in_float32(void **state)
 
 static void kernels_of_attention_keep_no_scores(void **state)
 {
-    (void)state;
     static const char *const by_torch[] = {"Mul(q n)a", "Mul(k n)b", "MatMul(a b)s", NULL};
     static const char *const by_hand[] = {"MatMul(q k)a", "Div(a n)s", NULL};
     static const char *const causal[] = {"MatMul(q k)a", "Mul(a n)b", "Add(b c)s", NULL};
@@ -362,7 +346,6 @@ static void kernels_of_attention_keep_no_scores(void **state)
 /* Heads of 2 values have no kernel, those of 4 in 32 bits alone; an export as it is has none either. */
 static void attention_without_a_kernel_stays_apart(void **state)
 {
-    (void)state;
     static const char *const plain[] = {"MatMul(q k)a", "Mul(a n)s", NULL};
     onv_lower_options math = {.loss = ONV_LOSS_NONE}, flash = math;
     flash.attention = ONV_ATTENTION_FLASH;
@@ -380,7 +363,6 @@ static void attention_without_a_kernel_stays_apart(void **state)
  * kernel 16, the third one rows that are rounded up to 32. */
 static void the_dispatcher_chooses_by_device_mask_and_type(void **state)
 {
-    (void)state;
     enum {
         OPERANDS = 7 * OPERAND / 2,
         MASK = 2 * ROWS * ROWS * 2,
@@ -423,7 +405,6 @@ static void the_dispatcher_chooses_by_device_mask_and_type(void **state)
 /* Kernels want the values of a head side by side: where the query has them apart, the call runs as separate operations. */
 static void heads_whose_values_lie_apart_have_no_kernel(void **state)
 {
-    (void)state;
     static const struct {
         bool is_turned, is_guarded;
         const char *operations;

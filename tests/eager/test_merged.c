@@ -1,23 +1,13 @@
 /* Calls that the exporter merged, and tensors that it wrote once, of which PyTorch makes several. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "eager/noted_network.h"
 #include "eager/pass.h"
 #include "eager/trainer.h"
 #include "ir/notes.h"
+#include "support/test.h"
 
 /* An argument stands for the input in its place: a product with 1, which the exporter removed, is none of the one beside it. */
 static void an_argument_is_the_input_in_its_place(void **state)
 {
-    (void)state;
     static const struct {
         const char *arguments, *inputs, *merged;
     } cases[] = {{"%type_as, %mul_1", "mul exp", NULL},
@@ -46,7 +36,6 @@ static void an_argument_is_the_input_in_its_place(void **state)
 /* A number that is missing was a call, of a difference the size of the largest; an argument that no input is called is another. */
 static void merged_calls_are_told(void **state)
 {
-    (void)state;
     static const struct {
         const char *last, *argument, *told; /* the last call, what one before it reads */
     } cases[] = {{"sub_1", "%sub", NULL},      {"sub_2", "%sub", "1 calls"},
@@ -82,7 +71,6 @@ static void merged_calls_are_told(void **state)
 /* Each call of attention converts a mask of truth, which exporters do once for all layers. */
 static void calls_of_attention_convert_their_masks(void **state)
 {
-    (void)state;
     static const char *const calls[] = {"scaled_dot_product_attention",
                                         "scaled_dot_product_attention_1"};
     for (int is_other = 0; is_other < 2; is_other++) {
@@ -113,7 +101,6 @@ static void calls_of_attention_convert_their_masks(void **state)
 /* Zeros that two calls add rows to are two tensors, of which exporters write one. */
 static void scattered_rows_have_zeros_of_their_own(void **state)
 {
-    (void)state;
     static const int64_t shape[] = {4, 8};
     pass p;
     model *m = model_new(18);
@@ -139,7 +126,6 @@ static void scattered_rows_have_zeros_of_their_own(void **state)
 /* A convolution whose padding the exporter joined, beside a pooling that reads the padded tensor. */
 static void one_padding_is_read_by_two(void **state)
 {
-    (void)state;
     for (int is_read = 0; is_read < 2; is_read++) {
         model *m = model_new(18);
         static const int64_t pads[] = {0, 0, 0, 0, 0, 0, 1, 1};
@@ -180,7 +166,6 @@ static uint64_t saved_of(model *m)
 /* Code that has the formula of a layer norm itself calls each part of it. */
 static void a_norm_of_code_keeps_its_parts(void **state)
 {
-    (void)state;
     enum { H = 4 * 8 * 4, ROW = 4 * 4 };
     for (int is_code = 0; is_code < 2; is_code++) {
 #define PART(op, in, out, name) add_call(m, op, in, out, is_code ? name : "layer_norm")

@@ -1,21 +1,11 @@
 /* What names of Python hold, and which calls hold their arguments, as exports tell. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "eager/pass.h"
 #include "eager/trainer.h"
+#include "support/test.h"
 
 /* What a module is called with is there until it returns; what it may have a name for, on request. */
 static void calls_hold_their_arguments(void **state)
 {
-    (void)state;
     static const struct {
         const char *prefix;
         bool locals, graph_module;
@@ -48,7 +38,6 @@ static void calls_hold_their_arguments(void **state)
  * the one statement that reads them. */
 static void statements_tell_what_names_hold(void **state)
 {
-    (void)state;
     static const struct {
         const char *lines[5]; /* of the forward of "net" */
         bool locals;
@@ -118,7 +107,6 @@ static void statements_tell_what_names_hold(void **state)
  * runs again; an argument in a line of its own belongs to the call that begins before it. */
 static void lines_that_run_again_tell(void **state)
 {
-    (void)state;
     static const struct {
         const char *modules[4], *lines[4];
         unsigned numbers[4];
@@ -270,7 +258,6 @@ static void lines_that_run_again_tell(void **state)
  * whose argument is what the one before gave. */
 static void shared_layers_are_called_again(void **state)
 {
-    (void)state;
     static const struct {
         const char *module, *line;
         uint32_t last_a, last_b;
@@ -307,7 +294,6 @@ static void shared_layers_are_called_again(void **state)
 /* An encoder of four stages gives three results, in a list; whether it has the first one, too, nothing tells. */
 static void lists_of_results_may_hold_others(void **state)
 {
-    (void)state;
     for (int n_read = 2; n_read < 4; n_read++)
         for (int locals = 0; locals < 4; locals++) {
             static const char *const values[] = {"x", "a", "b", "c", "d"};
@@ -344,7 +330,6 @@ static void lists_of_results_may_hold_others(void **state)
 /* The forward of a base class is a frame without a call of its own: what it gives has the names outside. */
 static void base_classes_are_no_calls(void **state)
 {
-    (void)state;
     static const struct {
         const char *line;
         uint32_t last_a;
@@ -382,7 +367,6 @@ static void base_classes_are_no_calls(void **state)
  * a name still holds the last of it, as the lines of calls tell. */
 static void what_leads_nowhere_goes_with_its_last_tensor(void **state)
 {
-    (void)state;
     enum { W = 64 * 64 * 4, T = 1024 * 64 * 4, Y = 64 * 4 };
     for (int is_named = 0; is_named < 2; is_named++) {
         static const char *const nodes[][4] = {{"MatMul", "x w1", "a", ""},
@@ -425,7 +409,6 @@ static void what_leads_nowhere_goes_with_its_last_tensor(void **state)
 /* A graph of its own, as torch.no_grad() makes one, has lines that bind a name to each result. PyTorch ran the module's. */
 static void names_of_inner_graphs_hold_nothing(void **state)
 {
-    (void)state;
     for (int is_inner = 0; is_inner < 2; is_inner++) {
         static const char *const values[] = {"x", "a", "b", "c", "y"},
                                  *const lines[] = {"neg = f(x)", "neg_1 = f(neg);  neg = None",

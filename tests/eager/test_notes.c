@@ -1,16 +1,7 @@
 /* What PyTorch's exporter notes of nodes: which of them are one operation, which constants are weights, and
  * whose; and what a user tells of what no export shows. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "eager/trainer.h"
+#include "support/test.h"
 
 enum { H = 4 * 8 * 4, MAX_STEPS = 8 };
 
@@ -71,7 +62,6 @@ static void expect_kept(const step *steps, uint64_t bytes)
 
 static void calls_are_one_operation(void **state)
 {
-    (void)state;
     const uint64_t rows = 4 * sizeof(float);
     expect_kept((step[MAX_STEPS]){{"Sigmoid", "h", "a", "", SILU}, {"Mul", "h a", "y", "", SILU}},
                 H);
@@ -137,7 +127,6 @@ static model *linears(const char *constant, const step *reads)
 
 static void weights_belong_to_their_modules(void **state)
 {
-    (void)state;
     const uint64_t layer = (8 * 8 + 8) * 4;
     static const struct {
         const char *freeze, *only;
@@ -165,7 +154,6 @@ static void weights_belong_to_their_modules(void **state)
 /* A layer that runs twice: the exporter folded its weight twice. */
 static void a_layer_that_runs_twice_has_one_weight(void **state)
 {
-    (void)state;
     static const struct {
         const char *module, *class;
         uint64_t weights;
@@ -190,7 +178,6 @@ static void a_layer_that_runs_twice_has_one_weight(void **state)
 
 static void a_pattern_that_matches_nothing_is_refused(void **state)
 {
-    (void)state;
     const char *pattern = "decoder";
     const onv_lower_options cases[] = {{.freeze = &pattern, .n_freeze = 1},
                                        {.train_only = &pattern, .n_train_only = 1},
@@ -208,7 +195,6 @@ static void a_pattern_that_matches_nothing_is_refused(void **state)
 /* Masks and zeros are made in the forward pass: no parameters, and nothing that stays. */
 static void what_the_export_made_is_not_trained(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         step reads;
@@ -242,7 +228,6 @@ static void what_the_export_made_is_not_trained(void **state)
 
 static void activations_work_in_place_where_told(void **state)
 {
-    (void)state;
     const step steps[MAX_STEPS] = {
         {"LeakyRelu", "h", "a", "", "act", "leaky_relu", "LeakyReLU", "aten.leaky_relu.default"},
         {"MatMul", "a w", "y", "", "out", "linear_1", LINEAR, "aten.linear.default"}};
@@ -260,7 +245,6 @@ static void activations_work_in_place_where_told(void **state)
 
 static void dropout_inside_attention_is_added(void **state)
 {
-    (void)state;
     const step steps[MAX_STEPS] = {
         {"Mul", "h two", "q", "", SDPA},        {"Transpose", "h", "t", "perm=[1,0]", SDPA},
         {"Mul", "t two", "k", "", SDPA},        {"MatMul", "q k", "s", "", SDPA},
@@ -275,7 +259,6 @@ static void dropout_inside_attention_is_added(void **state)
 /* softmax(x, dtype=torch.float32).to(x.dtype), of which the exporter leaves neither cast. */
 static void softmax_keeps_what_it_was_asked_for(void **state)
 {
-    (void)state;
     static const struct {
         const char *type, *arguments;
         uint64_t bytes;
@@ -303,7 +286,6 @@ static void softmax_keeps_what_it_was_asked_for(void **state)
 /* Padding that a convolution cannot do was done before it, into a copy, which is kept. */
 static void uneven_padding_makes_a_copy(void **state)
 {
-    (void)state;
     static const struct {
         const char *attributes, *rules;
         uint64_t bytes;
@@ -327,7 +309,6 @@ static void uneven_padding_makes_a_copy(void **state)
  * copy keeps it. A batch norm makes one of its own. */
 static void clones_are_copies(void **state)
 {
-    (void)state;
     enum { T = 4 * 6 * 8 * 4 };
     static const struct {
         const char *op, *call, *arguments;
@@ -371,7 +352,6 @@ static void clones_are_copies(void **state)
 /* b is permuted: bmm gets a copy of it, and keeps that; a is only seen in another way. */
 static void einsum_copies_what_it_permutes(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[2,4,8]");
     model_weight(m, "w", "f32[8,8]");
@@ -402,7 +382,6 @@ static uint64_t einsum_kept(const char *equation, uint8_t amp)
 /* An ellipsis is the dims that have no label; under autocast its products are of low precision, too. */
 static void ellipses_are_spelled_out(void **state)
 {
-    (void)state;
     static const char *const same[] = {"...i,oi->...o", "b...i,oi->b...o", "bt...i,oi->bt...o"};
     enum { X = 2 * 4 * 8 * 4, V = 6 * 8 * 4 };
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
@@ -417,7 +396,6 @@ static void ellipses_are_spelled_out(void **state)
  * that it is assumed. */
 static void indexed_tables_are_trained(void **state)
 {
-    (void)state;
     for (int from_input = 0; from_input < 2; from_input++) {
         static const int64_t fixed[] = {1, 2, 3};
         trainer t;
@@ -451,7 +429,6 @@ static void indexed_tables_are_trained(void **state)
 /* A mask that the export computed is made in each forward pass; a module's is there all the time. */
 static void masks_that_were_computed_are_no_buffers(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         uint64_t buffers;

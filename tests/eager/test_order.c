@@ -1,14 +1,6 @@
 /* In which order parameters come to the device, and in which type what drops whole paths is drawn. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <string.h>
-
 #include "eager/trainer.h"
+#include "support/test.h"
 
 typedef struct seen {
     char weights[256];    /* labels, in the order of the allocations */
@@ -52,7 +44,6 @@ static seen train(model *m, onv_dtype amp)
 /* A block that makes its shortcut before its layers and runs it behind them. */
 static void children_stand_as_they_were_registered(void **state)
 {
-    (void)state;
     for (int is_listed = 0; is_listed < 2; is_listed++) {
         model *m = model_new(17);
         model_input(m, "x", "f32[8,16]");
@@ -72,7 +63,6 @@ static void children_stand_as_they_were_registered(void **state)
 /* x.new_empty(shape).bernoulli_(keep) is in the type of x; torch.empty() is not. */
 static void dropped_paths_are_drawn_in_the_lowered_type(void **state)
 {
-    (void)state;
     static const char *const made[] = {"aten.new_empty.default", "aten.empty.memory_format"};
     for (size_t i = 0; i < 2; i++) {
         static const int64_t dims[] = {8, 1};

@@ -1,22 +1,12 @@
 /* What overwrites its operand, as lines of Python and exports tell. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "eager/pass.h"
 #include "eager/trainer.h"
 #include "lower/lower.h"
+#include "support/test.h"
 
 /* `a += b` is a itself, where nothing else reads it and it is the sum that the statement makes. */
 static void statements_overwrite(void **state)
 {
-    (void)state;
     static const struct {
         const char *op, *aten, *line, *reader; /* what is read once more */
         bool overwrites;
@@ -57,7 +47,6 @@ static void statements_overwrite(void **state)
  * that go into new zeros. */
 static void lines_tell_what_is_overwritten(void **state)
 {
-    (void)state;
     static const struct {
         const char *line, *class;
         unsigned buffers; /* of b: b alone, or a and b */
@@ -91,7 +80,6 @@ static void lines_tell_what_is_overwritten(void **state)
 
 static void zeros_that_rows_are_added_to_become_the_sum(void **state)
 {
-    (void)state;
     static const struct {
         const char *line, *class;
         unsigned buffers;
@@ -126,7 +114,6 @@ static void zeros_that_rows_are_added_to_become_the_sum(void **state)
 /* `y[:, i] = v` and the like write into y, which exporters have as a ScatterND; index_copy keeps what it copies, too. */
 static void places_are_written_into(void **state)
 {
-    (void)state;
     enum { A = 4 * 6 * 4, INDICES = 2 * 8, V = 2 * 6 * 4 };
     static const struct {
         const char *line;
@@ -173,7 +160,6 @@ static void places_are_written_into(void **state)
 /* `F.leaky_relu_(x)` keeps its result alone, which the product behind it keeps, too; as a module does where that is asked for. */
 static void lines_tell_which_activations_overwrite(void **state)
 {
-    (void)state;
     enum { X = 4 * 6 * 4 };
     static const struct {
         const char *line;
@@ -201,7 +187,6 @@ static void lines_tell_which_activations_overwrite(void **state)
 /* A leaky ReLU overwrites its input where the layer that has it is built so, unless modules are named. */
 static void libraries_build_activations_in_place(void **state)
 {
-    (void)state;
 #define LEAKY "torch.nn.modules.activation.LeakyReLU"
     static const char *const pattern = "other";
     static const struct {
@@ -239,7 +224,6 @@ static void libraries_build_activations_in_place(void **state)
 /* timm's own Swish is `x.mul_(x.sigmoid())` there. */
 static void gates_of_libraries_overwrite(void **state)
 {
-    (void)state;
     static const struct {
         const char *classes, *other;
         bool overwrites;
@@ -273,7 +257,6 @@ static void gates_of_libraries_overwrite(void **state)
 /* They overwrite in inference. */
 static void methods_overwrite_in_inference(void **state)
 {
-    (void)state;
     static const struct {
         const char *line;
         bool overwrites;
@@ -298,7 +281,6 @@ static void methods_overwrite_in_inference(void **state)
 /* Methods that end with an underscore, in training: where backward needs what they overwrite, autograd copies it first. */
 static void methods_overwrite(void **state)
 {
-    (void)state;
     static const struct {
         const char *op, *aten, *line, *inputs;
         bool overwrites, copies;
@@ -352,7 +334,6 @@ static void methods_overwrite(void **state)
 /* Autograd takes what overwrites a view for an operation on all that it is a view of: two copies in backward. */
 static void overwritten_views_are_copied(void **state)
 {
-    (void)state;
     enum { BYTES = 4 * 8 * 4 };
     static const struct {
         const char *line, *input;

@@ -1,24 +1,14 @@
 /* Weights of modules: those that several share, that hooks compute, and single numbers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "eager/noted_network.h"
 #include "eager/pass.h"
 #include "eager/trainer.h"
+#include "support/test.h"
 
 enum { W = 8 * 8 * 4 };
 
 /* `self.g = nn.Parameter(torch.tensor(1e-3))`: what it multiplies is kept for its gradient, of each module for its own. */
 static void numbers_are_trained(void **state)
 {
-    (void)state;
     static const float small[] = {1e-3F};
     static const char *const roles[] = {"PARAMETER", "BUFFER"};
     for (int i = 0; i < 2; i++) {

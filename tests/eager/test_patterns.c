@@ -1,17 +1,8 @@
 /* What exporters decompose is one operation again: which operations PyTorch would run, and what they
  * keep, of the forms as they are exported and of look-alikes that are no such function. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "eager/trainer.h"
 #include "lower/lower.h"
+#include "support/test.h"
 
 /* One line of a table: nodes "Op(input input)output,output attributes", from h to y. h is [4, 8]
  * float32 and needs a gradient; one, half and number are scalars, v and u vectors of 8, s of 2. */
@@ -128,7 +119,6 @@ enum {
 
 static void exported_forms_are_one_operation(void **state)
 {
-    (void)state;
     static const pattern table[] = {
         {{ROOT_2, "Mul(h c)d", "Mul(d half)y"}, "gelu", H},
         {{ROOT_2, "Mul(h half)d", "Mul(d c)y"}, "gelu", H},
@@ -175,7 +165,6 @@ static void exported_forms_are_one_operation(void **state)
  * none that is read keeps nothing. */
 static void results_without_a_name_match_nothing(void **state)
 {
-    (void)state;
     static const pattern table[] = {
         {{"Softmax(h)-", "Exp(h)y"}, "exp", H},
         {{"Softmax(h)a", "IsNaN(a)-", "Exp(a)y"}, "softmax exp", 2 * H},
@@ -194,7 +183,6 @@ static void results_without_a_name_match_nothing(void **state)
 /* As exported, every node is an operation, and products keep both of their factors. */
 static void as_exported_nothing_is_put_together(void **state)
 {
-    (void)state;
     static const pattern table[] = {
         {{"Sigmoid(h)a", "Mul(h a)y"}, "sigmoid mul", 2 * H},
         {{"Softplus(h)a", "Tanh(a)b", "Mul(h b)y"}, "softplus tanh mul", 2 * H},
@@ -212,7 +200,6 @@ static void as_exported_nothing_is_put_together(void **state)
 /* One node is different, or somebody else reads what would be gone. */
 static void look_alikes_stay_what_they_are(void **state)
 {
-    (void)state;
     static const pattern table[] = {
         {{ROOT_2, "Mul(h c)d", "Mul(d h)y"}, "div erf add mul mul", 4 * H},
         {{"Sigmoid(h)a", "Mul(x a)y"}, "sigmoid mul", H},
@@ -237,7 +224,6 @@ static void look_alikes_stay_what_they_are(void **state)
 
 static void views_and_their_copies(void **state)
 {
-    (void)state;
     static const pattern table[] = {
         {{"Slice(h i1 i7 i1 i2)a", "Exp(a)y"}, "slice exp", H * 3 / 8},
         {{"Slice(h i0 i9 i1)a", "Exp(a)y"}, "slice exp", H},
@@ -253,7 +239,6 @@ static void views_and_their_copies(void **state)
 /* From opset 20 on F.gelu is a Gelu: a formula is one in Python, too, and keeps what its operations do. */
 static void formulas_of_gelu_depend_on_the_opset(void **state)
 {
-    (void)state;
     for (int opset = 17; opset <= 20; opset += 3) {
         model *m = model_new(opset);
         model_input(m, "x", "f32[4,8]");

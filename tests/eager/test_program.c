@@ -1,18 +1,9 @@
 /* Training programs: identities of sizes, lifetimes counted by hand, and peaks that PyTorch's own
  * memory tracker saw. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "base/heap.h"
 #include "eager/trainer.h"
 #include "lower/lower.h"
+#include "support/test.h"
 
 static onv_train_options with(const char *optimizer)
 {
@@ -25,7 +16,6 @@ static onv_train_options with(const char *optimizer)
 
 static void optimizers_multiply_the_parameters(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         uint64_t factor; /* parameters, gradients and state, of the parameters */
@@ -50,7 +40,6 @@ static void optimizers_multiply_the_parameters(void **state)
 
 static void compact_optimizers_count_blocks_and_factors(void **state)
 {
-    (void)state;
     const int64_t dims[] = {64, 128};
     uint64_t bytes[ONV_MAX_STATES];
     onv_parameter large = {8192, 32768, dims, 2}, small = {100, 400, dims, 1};
@@ -69,7 +58,6 @@ static void compact_optimizers_count_blocks_and_factors(void **state)
 /* Three convolutions on 682 x 700: intermediates and their gradients, ReLUs in place. */
 static void a_chain_holds_its_intermediates_twice(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[1,3,682,700]");
     model_weight(m, "w1", "f32[64,3,3,3]");
@@ -109,7 +97,6 @@ static void a_chain_holds_its_intermediates_twice(void **state)
  *   later           the backward of the first product: both .grad, g and x, no a any more */
 static void a_small_net_by_hand(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[16,256]");
     model_weight(m, "w1", "f32[256,256]");
@@ -147,7 +134,6 @@ static void a_small_net_by_hand(void **state)
  * with the forward pass, at whose end the peak is. An output without a loss keeps it. */
 static void what_leads_to_no_loss_goes_with_the_forward_pass(void **state)
 {
-    (void)state;
     enum { W = 64 * 64 * 4, T = 1024 * 64 * 4 };
     for (int is_output = 0; is_output < 2; is_output++) {
         model *m = model_new(17);
@@ -180,7 +166,6 @@ static void what_leads_to_no_loss_goes_with_the_forward_pass(void **state)
 
 static void outputs_have_a_loss_each(void **state)
 {
-    (void)state;
     const uint64_t x = 16 * 64 * 4, y = 16 * 10 * 4, ids = 16 * 8, weight = 4;
     const uint64_t ce = y + ids + weight, mse = 2 * y; /* log-probabilities; output and targets */
     static const char *const named = "classes=mse", *const other = "box=none,cross-entropy",
@@ -235,7 +220,6 @@ static void outputs_have_a_loss_each(void **state)
 /* Every output is in the report, those of integers and constants too. */
 static void every_output_is_told(void **state)
 {
-    (void)state;
     static const struct {
         const char *extra[3]; /* operator, inputs, output */
         onv_severity severity;
@@ -293,7 +277,6 @@ static void every_output_is_told(void **state)
 /* Logits of which the network draws what it goes on with have a loss of their own: no gradient comes back through the draw. */
 static void an_output_that_no_gradient_reaches_has_a_loss(void **state)
 {
-    (void)state;
     static const struct {
         const char *second, *text;
     } cases[] = {{"drawn", "2 outputs and their losses: 'y' cross-entropy, 'z' cross-entropy;"},
@@ -334,7 +317,6 @@ static void an_output_that_no_gradient_reaches_has_a_loss(void **state)
  * substitute for the driver; Lion and LAMB are not of torch.optim), and where gradients go. */
 static void steps_and_zeroing_are_options(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         onv_optimizer_impl impl;
@@ -394,7 +376,6 @@ static void steps_and_zeroing_are_options(void **state)
 
 static void options_move_memory(void **state)
 {
-    (void)state;
     trainer t;
     trainer_open_sample(&t, "resnet18-train", 4);
     onv_train_options plain = with("adamw"), options = plain;
@@ -453,7 +434,6 @@ static uint32_t first_of(const onv_timeline *timeline, onv_buffer_kind kind, con
 /* What the reserved figure depends on: the order in which PyTorch makes tensors. */
 static void tensors_are_made_in_pytorchs_order(void **state)
 {
-    (void)state;
     for (int vit = 0; vit < 2; vit++) {
         trainer t;
         onv_eager eager;
@@ -484,7 +464,6 @@ static void tensors_are_made_in_pytorchs_order(void **state)
 /* From the second iteration on all are equal: a longer run has the same peak. */
 static void iterations_are_periodic(void **state)
 {
-    (void)state;
     trainer t;
     trainer_open_sample(&t, "vit-small-train", 3);
     onv_train_options options = with("adam");
@@ -504,7 +483,6 @@ static void iterations_are_periodic(void **state)
  * batch 4; by scripts/export/saved_bytes.py. */
 static void peaks_agree_with_the_tracker(void **state)
 {
-    (void)state;
     static const struct {
         const char *sample, *optimizer;
         double bytes;
@@ -530,7 +508,6 @@ static void peaks_agree_with_the_tracker(void **state)
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
 #ifdef ONV_FAULT_INJECTION
     trainer t;
     trainer_open_sample(&t, "vit-small-train", 2);

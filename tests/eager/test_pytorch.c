@@ -1,20 +1,11 @@
 /* Releases of PyTorch: which is which, and what each keeps. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <string.h>
-
 #include "eager/pytorch.h"
 #include "eager/trainer.h"
 #include "lower/lower.h"
+#include "support/test.h"
 
 static void releases_are_found_by_name(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         uint32_t version; /* 0: refused */
@@ -51,7 +42,6 @@ static uint64_t kept_by(const char *op, const char *attributes, uint32_t version
 
 static void inputs_are_kept_by_release(void **state)
 {
-    (void)state;
     enum { X = 4 * 64 * 32 };
     static const struct {
         const char *op, *attributes;
@@ -112,7 +102,6 @@ static size_t sums_of_gradients(uint32_t version)
 
 static void sums_of_gradients_are_in_place_from_2_0(void **state)
 {
-    (void)state;
     assert_int_equal(sums_of_gradients(1013), 3); /* one in each iteration */
     assert_int_equal(sums_of_gradients(2000), 0);
     assert_int_equal(sums_of_gradients(0), 0);

@@ -1,17 +1,9 @@
 /* Loops over a sequence that the exporter unrolled: states that begin with zeros, and lists that each round begins anew. And
  * numbers that it computed of parameters. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-
 #include "eager/noted_network.h"
 #include "eager/pass.h"
 #include "eager/trainer.h"
+#include "support/test.h"
 
 enum { TENSOR = 4 * 8 * 4 };
 
@@ -33,7 +25,6 @@ static void add_line(model *m, const char *op, const char *inputs, const char *o
 /* stack([a, b]) becomes a node for each, which reads one of the arguments: the others were not merged with it. */
 static void parts_of_a_call_read_some_arguments(void **state)
 {
-    (void)state;
     model *m = model_new(18);
     model_input(m, "x", "f32[4,8]");
     model_weight(m, "w", "f32[8,8]");
@@ -61,7 +52,6 @@ static void parts_of_a_call_read_some_arguments(void **state)
 /* The layers' mean by weights that a softmax of a parameter gave: the file has numbers. Each keeps what it weighs. */
 static void numbers_of_a_parameter_have_a_gradient(void **state)
 {
-    (void)state;
     static const struct {
         const char *listed, *first, *second;
         int kept;
@@ -97,7 +87,6 @@ static void numbers_of_a_parameter_have_a_gradient(void **state)
 /* A list that has a name may have what is joined until the call is over: the upper end. */
 static void lists_may_hold_what_is_joined(void **state)
 {
-    (void)state;
     static const struct {
         const char *again;
         bool is_upper;

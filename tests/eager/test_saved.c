@@ -1,19 +1,10 @@
 /* What stays allocated between forward and backward: against what PyTorch's autograd reported of
  * whole networks, and operator by operator against sums by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "eager/trainer.h"
 #include "lower/lower.h"
+#include "support/test.h"
 
 /* --- Whole networks ---------------------------------------------------------------------------- */
 
@@ -53,7 +44,6 @@ static uint64_t predicted(const char *path, int64_t batch)
 
 static void networks_keep_what_autograd_kept(void **state)
 {
-    (void)state;
     static const char *const names[] = {"resnet18-train", "mobilenet_v2-train", "vit-small-train",
                                         "unet-train", "vit_b_16"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -75,7 +65,6 @@ static void networks_keep_what_autograd_kept(void **state)
  * attention takes low precision, computes in float32 and gives low precision. */
 static void networks_keep_what_autograd_kept_under_autocast(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         uint64_t bytes;
@@ -101,7 +90,6 @@ static void networks_keep_what_autograd_kept_under_autocast(void **state)
 /* Measured with PyTorch 1.13, which kept the inputs of means and counted buffers. */
 static void further_networks_are_close(void **state)
 {
-    (void)state;
     const char *data = getenv("ONV_TEST_DATA");
     if (data == NULL) skip();
     static const char *const names[] = {"resnet18", "vgg16", "vit_b_16"};
@@ -138,7 +126,6 @@ static void expect_kept(const char *op, const char *inputs, const char *attribut
 
 static void operators_keep_what_their_backward_reads(void **state)
 {
-    (void)state;
     const uint64_t one = 4 * ROW;
     expect_kept("Neg", "h", "", 0);
     expect_kept("Add", "h p", "", 0);
@@ -161,7 +148,6 @@ static void operators_keep_what_their_backward_reads(void **state)
 
 static void statistics_masks_and_indices_are_kept(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[2,3,8,8]");
     model_weight(m, "w", "f32[4,3,1,1]");
@@ -182,7 +168,6 @@ static void statistics_masks_and_indices_are_kept(void **state)
 /* x is [2, 8, 3, 5]: four groups in each sample, or rows of 5 values, or planes of 15. */
 static void norms_keep_statistics(void **state)
 {
-    (void)state;
     static const struct {
         const char *op, *inputs, *attributes;
         uint64_t statistics;
@@ -206,7 +191,6 @@ static void norms_keep_statistics(void **state)
 /* gelu(h) as exported: five nodes that stand for one operation, which keeps h alone. */
 static void patterns_are_one_operation(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4,8]");
     model_weight(m, "w", "f32[8,8]");
@@ -234,7 +218,6 @@ static void patterns_are_one_operation(void **state)
 /* A batched product of permuted operands copies them and keeps the copies. */
 static void permuted_operands_are_copied(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     const int64_t heads[] = {2, 6, 4, 8};
     model_input(m, "x", "f32[2,6,32]");
@@ -254,7 +237,6 @@ static void permuted_operands_are_copied(void **state)
 /* The parts are views, of a list in PyTorch too. */
 static void parts_of_sequences_are_views(void **state)
 {
-    (void)state;
     for (int keep = 0; keep < 2; keep++) {
         model *m = model_new(17);
         const int64_t halves[] = {4, 4};
@@ -284,7 +266,6 @@ static void parts_of_sequences_are_views(void **state)
 /* A step past the end is never taken: it may be any number. */
 static void steps_may_be_huge(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4,8]");
     model_weight(m, "w", "f32[8,8]");
@@ -304,7 +285,6 @@ static void steps_may_be_huge(void **state)
 /* A ReLU overwrites what nobody else reads, by whatever view. */
 static void what_a_view_shows_is_read_by_others(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     const int64_t flat[] = {32};
     model_input(m, "x", "f32[4,8]");
@@ -324,7 +304,6 @@ static void what_a_view_shows_is_read_by_others(void **state)
 /* A ReLU of a part, as chunk() gives, has a result of its own: what it is a part of goes. */
 static void parts_of_a_tensor_are_not_overwritten(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4,8]");
     model_weight(m, "w", "f32[8,8]");
@@ -341,7 +320,6 @@ static void parts_of_a_tensor_are_not_overwritten(void **state)
 /* A group norm copies what is not contiguous for its kernel; autograd keeps what it was given. */
 static void group_norms_keep_what_they_are_given(void **state)
 {
-    (void)state;
     static const int64_t apart[] = {2, 4, 4}, groups[] = {4, 1, 8}, whole[] = {4, 2, 4};
     model *m = model_new(17);
     model_input(m, "x", "f32[4,8]");
@@ -369,7 +347,6 @@ static void group_norms_keep_what_they_are_given(void **state)
 
 static void frozen_parameters_keep_less(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4,8]");
     model_weight(m, "a.weight", "f32[8,8]");
@@ -393,7 +370,6 @@ static void frozen_parameters_keep_less(void **state)
  * what it trains and keeps. "w_bias" is made up for a node that had no bias. */
 static void folded_norms_are_restored(void **state)
 {
-    (void)state;
     static const struct {
         const char *op, *source, *inputs;
         uint64_t parameters, buffers; /* bytes beside those of w */
@@ -440,7 +416,6 @@ static void folded_norms_are_restored(void **state)
  * and their names tell of what. */
 static void notes_tell_parameters(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *role;
         bool trained;
@@ -478,7 +453,6 @@ static void notes_tell_parameters(void **state)
 /* A number that the exporter found out is no parameter: nobody trains it. */
 static void made_up_numbers_are_not_trained(void **state)
 {
-    (void)state;
     static const char *const names[] = {"scale", "val_84", "val_8x", "val_"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char inputs[16];
@@ -497,7 +471,6 @@ static void made_up_numbers_are_not_trained(void **state)
 
 static void free_dims_are_refused(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[batch,8]");
     model_node(m, "Relu", "relu", "x", "y", "");
@@ -517,7 +490,6 @@ static void free_dims_are_refused(void **state)
 /* A product with a vector keeps what it multiplies only where the vector is trained. */
 static void products_with_vectors_are_products(void **state)
 {
-    (void)state;
     enum { X = 4 * 6 * 8 * 4 };
     static const struct {
         const char *role, *inputs, *vector;

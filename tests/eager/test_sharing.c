@@ -1,16 +1,7 @@
 /* What people train with beside the usual: sizes and lifetimes counted by hand on a small network. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "eager/trainer.h"
 #include "kernels/cublas.h"
+#include "support/test.h"
 
 enum { ROW = 16384, W = 262144 }; /* x [16, 256], matrices [256, 256] */
 
@@ -53,7 +44,6 @@ static onv_training run_sharded(trainer *t, const onv_train_options *options, co
 /* Measured with bitsandbytes 0.50: a Linear4bit and a Linear8bitLt of 1024 to 512. */
 static void formats_have_scales(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         uint32_t n;
@@ -73,7 +63,6 @@ static void formats_have_scales(void **state)
 /* The first matrix is frozen; the last product is the head, which stays, frozen or not. */
 static void frozen_layers_are_quantized(void **state)
 {
-    (void)state;
     static const char *const frozen[] = {"blocks.0"}, *const all[] = {"*"};
     trainer t;
     open_blocks(&t, "f32");
@@ -113,7 +102,6 @@ static void open_frozen(trainer *t, bool biased, bool is_large)
 /* A bias is an operand behind the matrix. */
 static void a_bias_does_not_hide_a_quantized_matrix(void **state)
 {
-    (void)state;
     static const char *const formats[] = {"nf4", "int8"}, *const frozen[] = {"blocks.0"};
     uint64_t bytes[2];
     for (uint32_t f = 0; f < 2; f++) {
@@ -136,7 +124,6 @@ static void a_bias_does_not_hide_a_quantized_matrix(void **state)
  * it is in float16. As bitsandbytes 0.50.2 took it over a substitute for the driver, without a workspace of cuBLAS. */
 static void a_product_of_bytes_takes_no_workspace(void **state)
 {
-    (void)state;
     static const char *const frozen[] = {"blocks.0"};
     for (uint32_t biased = 0; biased < 2; biased++) {
         trainer t;
@@ -172,7 +159,6 @@ static onv_status find_early(void *context, const onv_timeline *t, const onv_pla
 /* Matrices come to the device whole, one after the other; LLM.int8() has them as float16. */
 static void a_quantized_matrix_was_whole_before(void **state)
 {
-    (void)state;
     static const char *const formats[] = {"nf4", "int8"}, *const frozen[] = {"blocks.0"};
     static const uint64_t whole[] = {4 * 65536 + 2 * 4 * 1024, 2 * 65536};
     for (uint32_t f = 0; f < 2; f++) {
@@ -197,7 +183,6 @@ static void a_quantized_matrix_was_whole_before(void **state)
 
 static void averages_and_masters_stand_beside(void **state)
 {
-    (void)state;
     trainer t;
     open_blocks(&t, "f32");
     onv_train_options options = with("adamw");
@@ -230,7 +215,6 @@ static void averages_and_masters_stand_beside(void **state)
 
 static void the_host_takes_what_is_offloaded(void **state)
 {
-    (void)state;
     trainer t;
     open_blocks(&t, "f32");
     onv_train_options options = with("adamw");
@@ -251,7 +235,6 @@ static void the_host_takes_what_is_offloaded(void **state)
 
 static void gradients_stand_in_buckets(void **state)
 {
-    (void)state;
     trainer t;
     open_blocks(&t, "f32");
     onv_train_options options = with("sgd");
@@ -293,7 +276,6 @@ static onv_status list_buckets(void *context, const onv_timeline *timeline,
 /* Five matrices of 1 MiB: one bucket, then the first to come alone, and the others. */
 static void buckets_are_made_anew(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "v0", "f32[16,512]");
     for (int i = 0; i < 5; i++) {
@@ -327,7 +309,6 @@ static void buckets_are_made_anew(void **state)
 
 static void units_are_gathered_one_by_one(void **state)
 {
-    (void)state;
     trainer t;
     open_blocks(&t, "f32");
     onv_train_options options = with("sgd");
@@ -356,7 +337,6 @@ static void units_are_gathered_one_by_one(void **state)
 /* Matrices of 16 bits are gathered as such; parts, gradients and what reduces them are float32. */
 static void masters_are_what_is_shared_out(void **state)
 {
-    (void)state;
     trainer t;
     open_blocks(&t, "f16");
     onv_train_options options = with("adamw");
@@ -401,7 +381,6 @@ static onv_status count_streams(void *context, const onv_timeline *timeline,
 /* Each of two units is gathered twice and reduced once. With parts on the host, each is copied before. */
 static void gathering_has_a_stream(void **state)
 {
-    (void)state;
     trainer t;
     open_blocks(&t, "f32");
     for (int offloads = 0; offloads < 2; offloads++) {
@@ -432,7 +411,6 @@ static void gathering_has_a_stream(void **state)
 
 static void what_cannot_be_shared_out(void **state)
 {
-    (void)state;
     static const struct {
         uint8_t parallel;
         uint32_t world, zero_stage;
@@ -466,7 +444,6 @@ static void what_cannot_be_shared_out(void **state)
 /* Logits [16, 256] of a matrix [256, 256]: in one chunk, for there are as many classes as values. */
 static void losses_take_the_head_in(void **state)
 {
-    (void)state;
     trainer t;
     open_blocks(&t, "f32");
     onv_train_options options = with("sgd");
@@ -496,7 +473,6 @@ static void losses_take_the_head_in(void **state)
 /* Its products have a workspace beside the logits, which are most there. */
 static void fused_losses_have_workspaces(void **state)
 {
-    (void)state;
     trainer t;
     open_blocks(&t, "f32");
     onv_train_options options = with("sgd");
@@ -533,7 +509,6 @@ static onv_status count_sums(void *context, const onv_timeline *timeline,
  * sum in place. Of the rows' there are four, in places of their own. */
 static void chunks_add_up_their_gradients(void **state)
 {
-    (void)state;
     trainer t;
     open_blocks(&t, "f32");
     for (uint32_t chunks = 1; chunks <= 4; chunks++) {
@@ -552,7 +527,6 @@ static void chunks_add_up_their_gradients(void **state)
 
 static void losses_have_counts(void **state)
 {
-    (void)state;
     const char *list = "chunked-cross-entropy=12,y=chunked-cross-entropy,z=mse";
     onv_loss_item item;
     assert_true(onv_loss_next(&list, &item));

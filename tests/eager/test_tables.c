@@ -1,23 +1,13 @@
 /* Tables of positions, which the exporter computed, beside parameters that it lists. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "eager/noted_network.h"
 #include "eager/trainer.h"
+#include "support/test.h"
 
 enum { W = 8 * 8 * 4 };
 
 /* Where a parameter has no tensor, a table that the exporter computed may be made of it: what is multiplied by that. */
 static void tables_may_be_of_missing_parameters(void **state)
 {
-    (void)state;
     static const struct {
         const char *listed, *told;
     } cases[] = {{"fc.weight embeddings.class", "up to 128 bytes"}, {"fc.weight", NULL}};

@@ -1,16 +1,8 @@
 /* Peaks of training with checkpoints against what PyTorch's memory tracker counted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "eager/trainer.h"
+#include "support/test.h"
 
 static double peak_of(const char *sample, const char *optimizer, const char *plan, onv_dtype amp)
 {
@@ -32,7 +24,6 @@ static double peak_of(const char *sample, const char *optimizer, const char *pla
  * scripts/export/checkpointed.py applied it; bfloat16 under the CPU's autocast. */
 static void peaks_with_checkpoints_agree(void **state)
 {
-    (void)state;
     static const struct {
         const char *sample, *optimizer, *plan;
         onv_dtype amp;

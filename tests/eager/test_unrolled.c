@@ -1,15 +1,6 @@
 /* nn.RNN, of which the newer exporter writes every step: one call of cuDNN on CUDA. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "eager/trainer.h"
+#include "support/test.h"
 
 enum { STEPS = 2, BATCH = 4, WIDTH = 8, STATE = BATCH * WIDTH * 4, SEQUENCE = STEPS * STATE };
 enum { RESERVE = 256 }; /* of a module, beside those of its layers */
@@ -99,7 +90,6 @@ static uint64_t kept(model *m, bool on_cpu)
 /* The input of the layer before; x, the first state, the output and a reserve of as many values. */
 static void call_is_one_kernel(void **state)
 {
-    (void)state;
     uint64_t one = SEQUENCE + SEQUENCE + STATE + 2 * SEQUENCE + RESERVE;
     assert_int_equal(kept(network(1, false), false), one);
     assert_int_equal(kept(network(2, false), false), one + STATE + 2 * SEQUENCE);
@@ -109,13 +99,11 @@ static void call_is_one_kernel(void **state)
 /* There each step keeps what it gives. */
 static void steps_run_apart_on_cpu(void **state)
 {
-    (void)state;
     assert_true(kept(network(1, false), true) < SEQUENCE + SEQUENCE + STATE + 2 * SEQUENCE);
 }
 
 static void asks_for_dropout_between_layers(void **state)
 {
-    (void)state;
     for (int layers = 1; layers <= 2; layers++) {
         trainer t;
         model *m = network(layers, false);
@@ -136,7 +124,6 @@ static void asks_for_dropout_between_layers(void **state)
 /* A tanh of a number ends no layer. */
 static void numbers_are_no_states(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[2,4,8]");
     model_weight(m, "ih0", "f32[8,8]");

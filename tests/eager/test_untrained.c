@@ -1,16 +1,8 @@
 /* Networks that were never trained: parameters of several modules are equal, and the exporter keeps one of them, drops
  * zeros, and computes what tables of them give. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-
 #include "eager/noted_network.h"
 #include "eager/trainer.h"
+#include "support/test.h"
 
 #define NORM       "torch.nn.modules.batchnorm.BatchNorm2d"
 #define FUNCTIONAL "aten._native_batch_norm_legit_functional.default"
@@ -32,7 +24,6 @@ static onv_training_figures train(model *m)
 /* Two parameters of one module that begin alike, by which it multiplies. */
 static void a_module_may_have_two_scales(void **state)
 {
-    (void)state;
     static const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     static const char *const arguments[] = {"%x, %p_net_gamma_a", "%mul, %p_net_gamma_b"};
     for (int n = 1; n <= 2; n++) {
@@ -56,7 +47,6 @@ static void a_module_may_have_two_scales(void **state)
 /* Modules of a part of a sequence have the names that they have in all of it. */
 static void parts_of_sequences_have_its_names(void **state)
 {
-    (void)state;
     model *m = model_new(18);
     model_input(m, "x", "f32[4,8]");
     model_parameters(m, "features.fc.weight features.fc.bias");

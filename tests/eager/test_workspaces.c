@@ -1,17 +1,9 @@
 /* Where workspaces of libraries stand in the eager timeline. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <string.h>
-
 #include "eager/inference.h"
 #include "eager/pass.h"
 #include "eager/trainer.h"
 #include "lower/lower.h"
+#include "support/test.h"
 
 #define LARGE UINT64_C(33554432)
 
@@ -77,7 +69,6 @@ static uint32_t allocated(const onv_timeline *t, onv_phase phase, const char *na
 
 static void each_gradient_has_a_workspace_of_its_own(void **state)
 {
-    (void)state;
     model *m = products();
     onv_train_options options = with(2015);
     built b;
@@ -105,7 +96,6 @@ static void each_gradient_has_a_workspace_of_its_own(void **state)
 
 static void older_releases_keep_one_for_each_thread(void **state)
 {
-    (void)state;
     model *m = products();
     onv_train_options options = with(2006);
     built b;
@@ -128,7 +118,6 @@ static void older_releases_keep_one_for_each_thread(void **state)
 /* The gradient of the bias is summed when both products are done. */
 static void a_bias_comes_last(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[16,256]");
     model_weight(m, "w0", "f32[256,256]");
@@ -154,7 +143,6 @@ static void a_bias_comes_last(void **state)
  * blocks stand in another one. */
 static void a_sum_over_many_rows_has_two_buffers(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[25088,96]");
     model_weight(m, "w", "f32[96,384]");
@@ -182,7 +170,6 @@ static void a_sum_over_many_rows_has_two_buffers(void **state)
 /* All layers of a module in one call: at the last one, beside the reserve that forward makes. */
 static void a_recurrent_module_has_one_workspace(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[64,8,128]");
     model_weight(m, "w", "f32[1,1024,128]");
@@ -206,7 +193,6 @@ static void a_recurrent_module_has_one_workspace(void **state)
 /* One call makes the gradients of all layers' weights, as one tensor. */
 static void a_recurrent_module_makes_all_gradients_at_once(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[64,8,256]");
     static const char *const weights[] = {"w", "r", "v", "s"};
@@ -235,7 +221,6 @@ static void a_recurrent_module_makes_all_gradients_at_once(void **state)
 /* As many bytes for every call of a module as for one, where the file tells calls from layers. */
 static void calls_of_a_recurrent_module_have_a_workspace_each(void **state)
 {
-    (void)state;
     uint64_t least[2] = {UINT64_MAX, UINT64_MAX}, most[2] = {0};
     for (unsigned of_one_call = 0; of_one_call < 2; of_one_call++) {
         model *m = model_new(17);
@@ -271,7 +256,6 @@ static void calls_of_a_recurrent_module_have_a_workspace_each(void **state)
 /* A branch that is the first to multiply: the handle's workspace stays when it ends. */
 static void a_branch_may_be_the_first_to_multiply(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "c", "bool[]");
     model_input(m, "x", "f32[4,4]");
@@ -311,7 +295,6 @@ static void a_branch_may_be_the_first_to_multiply(void **state)
 /* The exporter drops a bias of zeros; its notes say that the call had one, which cuBLASLt adds. */
 static void a_bias_that_the_exporter_dropped_is_added(void **state)
 {
-    (void)state;
     static const struct {
         const char *arguments, *shape, *perm; /* of x, and how it is turned before it is read */
         uint64_t bytes;
@@ -348,7 +331,6 @@ static void a_bias_that_the_exporter_dropped_is_added(void **state)
  * view of it, and not of other images. */
 static void images_of_tokens_stay_so(void **state)
 {
-    (void)state;
     for (int is_last = 0; is_last < 2; is_last++) {
         pass p;
         model *m = model_new(17);
@@ -374,7 +356,6 @@ static void images_of_tokens_stay_so(void **state)
 /* torch/nn/modules/module.py: filters one after the other, the old one gone when the new one is there; then the batch. */
 static void filters_are_laid_out_anew_with_channels_last(void **state)
 {
-    (void)state;
     for (int turns = 0; turns < 2; turns++) {
         onv_lower_options options = {.inference = true, .cuda = onv_cuda_library_defaults()};
         options.cuda.channels_last = turns;
@@ -407,7 +388,6 @@ static void filters_are_laid_out_anew_with_channels_last(void **state)
 /* Where channels come last, the blocks of threads that add up an image's pixels share a sum. */
 static void pixels_are_added_up_in_a_buffer_with_channels_last(void **state)
 {
-    (void)state;
     for (int turns = 0; turns < 2; turns++) {
         model *m = model_new(17);
         model_input(m, "x", "f32[8,32,112,112]");

@@ -1,17 +1,8 @@
 /* Calls that write into a part of a tensor, or roll, pad and bound one: what each makes. The figures are those that the CUDA
  * build of PyTorch 2.15 asked its allocator for, over a substitute for the driver, of networks like these. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "eager/trainer.h"
 #include "lower/lower.h"
+#include "support/test.h"
 
 /* a and b are [4, 6], of products that keep x of [4, 8] for two weights. */
 enum { A = 4 * 6 * 4, X = 4 * 8 * 4, PART = 4 * 2 * 4, MASK = 4 * 6 };
@@ -298,7 +289,6 @@ static bool agrees(const expected *e)
 
 static void calls_make_what_pytorch_makes(void **state)
 {
-    (void)state;
     bool all = true;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) all &= agrees(&cases[i]);
     assert_true(all);

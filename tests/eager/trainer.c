@@ -1,19 +1,11 @@
 #include "eager/trainer.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "graph/storage.h"
 #include "infer/infer.h"
 #include "ir/check.h"
 #include "load/load.h"
 #include "lower/lower.h"
+#include "support/test.h"
 
 static void finish(trainer *t, onv_status status, const onv_options *options, onv_error *err)
 {

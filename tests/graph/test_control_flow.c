@@ -1,17 +1,8 @@
 /* If, Loop and Scan: what is live when, on models small enough to count by hand and on random ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
-
 #include "order/order_dag.h"
 #include "support/flow.h"
 #include "support/nested.h"
+#include "support/test.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (UINT64_C(1) << 20)
@@ -94,7 +85,6 @@ static bool check_row(const expected *row)
 
 static void known_models_are_as_counted(void **state)
 {
-    (void)state;
     int failures = 0;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) failures += !check_row(&table[i]);
     assert_int_equal(failures, 0);
@@ -103,7 +93,6 @@ static void known_models_are_as_counted(void **state)
 /* The state doubles three times. After the last one 64 bytes went in and 128 came out. */
 static void a_state_that_grows_is_held_at_its_largest(void **state)
 {
-    (void)state;
     onv_summary s = {0};
     model *m = nested_case_model("loop-grows");
     onv_analysis *a = model_analyse(m, NULL);
@@ -118,7 +107,6 @@ static void a_state_that_grows_is_held_at_its_largest(void **state)
 /* Declared for batch 1, run with 8: the branch for 1 does not count. */
 static void a_declaration_for_another_batch_gives_way(void **state)
 {
-    (void)state;
     onv_options options = onv_options_default();
     onv_summary s = {0};
     model *m = nested_case_model("squeezed");
@@ -205,7 +193,6 @@ static void hold_orders(flow *f, uint64_t seed)
 
 static void random_nested_graphs_keep_the_rules(void **state)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 300; seed++) {
         flow f;
         model *m = nested_random(seed);
@@ -237,7 +224,6 @@ static void hold_runtimes(flow *f, uint64_t seed)
 
 static void runtimes_hold_nested_graphs(void **state)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         flow f;
         model *m = nested_random(seed);
@@ -251,7 +237,6 @@ static void runtimes_hold_nested_graphs(void **state)
 /* What a branch hands out of the graph around it has to be made before the If runs. */
 static void outer_values_are_made_before_the_if(void **state)
 {
-    (void)state;
     static const char *const orders[] = {"ort", "greedy", "optimal"};
     for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
         flow f;

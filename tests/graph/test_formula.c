@@ -1,18 +1,9 @@
 /* The formula of the peak: what analysis says with numbers, at random sizes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "graph/formula.h"
 #include "support/flow.h"
+#include "support/test.h"
 
 #ifdef __SANITIZE_ADDRESS__
 enum { BINDINGS = 10 }; /* each is an analysis, five times slower here */

@@ -1,14 +1,6 @@
 /* The largest buffer beside the limits of WebGPU and TensorRT: both sides of each. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <string.h>
-
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 static bool is_noted(const onv_analysis *a, const char *code, const char *part)
 {
@@ -21,7 +13,6 @@ static bool is_noted(const onv_analysis *a, const char *code, const char *part)
 /* A value and a weight of these types: which of the two limits is passed. */
 static void limits_are_told(void **state)
 {
-    (void)state;
     static const struct {
         const char *value, *weight;
         bool binding, volume;

@@ -1,14 +1,6 @@
 /* Lifetimes and the peak on graphs small enough to count by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <string.h>
-
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 static onv_tensor_info tensor(const onv_analysis *a, const char *name)
 {
@@ -36,7 +28,6 @@ static void expect_life(const onv_analysis *a, const char *name, uint64_t first,
 
 static void lives_run_from_definition_to_last_use(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[10]");
     model_input(m, "late", "f32[10]");
@@ -64,7 +55,6 @@ static void lives_run_from_definition_to_last_use(void **state)
 
 static void the_first_step_of_a_tie_is_the_peak(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4]");
     model_node(m, "Relu", "0", "x", "a", "");
@@ -80,7 +70,6 @@ static void the_first_step_of_a_tie_is_the_peak(void **state)
 
 static void weights_are_counted_apart(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[2,8]");
     model_weight(m, "w", "f32[8,16]");
@@ -101,7 +90,6 @@ static void weights_are_counted_apart(void **state)
 
 static void unknown_sizes_are_counted_not_guessed(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4]");
     model_node(m, "Mystery", "odd", "x", "y", "");
@@ -121,7 +109,6 @@ static void unknown_sizes_are_counted_not_guessed(void **state)
 
 static void declared_types_serve_an_unknown_operator(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[batch,4]");
     model_node(m, "Mystery", "odd", "x", "y", "");
@@ -139,7 +126,6 @@ static void declared_types_serve_an_unknown_operator(void **state)
 
 static void sizes_that_overflow_are_errors_with_a_name(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[1099511627776,1]");
     model_input(m, "y", "f32[1,1099511627776]");
@@ -155,7 +141,6 @@ static void sizes_that_overflow_are_errors_with_a_name(void **state)
 /* Text and maps stand on the host: they take nothing and leave nothing unknown, whatever their number. */
 static void text_and_maps_take_no_device_memory(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_import(m, "ai.onnx.ml", 3);
     model_input(m, "x", "f32[4,3]");

@@ -1,15 +1,7 @@
 /* Which values share memory: views, in place; and what is on the host. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-
 #include "graph/storage.h"
 #include "support/flow.h"
+#include "support/test.h"
 
 static const onv_storage_rules apart = {0};
 static const onv_storage_rules views = {.views = true};
@@ -58,7 +50,6 @@ static bool are_shared(const shared *s, const char *a, const char *b)
 
 static void views_share_from_first_to_last(void **state)
 {
-    (void)state;
     static const int64_t shape[] = {2, 1, 8}, axis = 1;
     static const char *const names[] = {"b", "c", "d", "e", "g"};
     shared s;
@@ -93,7 +84,6 @@ static void views_share_from_first_to_last(void **state)
 
 static void a_view_of_an_output_is_an_output(void **state)
 {
-    (void)state;
     static const int64_t shape[] = {4, 4};
     shared s;
     model *m = model_new(17);
@@ -117,7 +107,6 @@ static void a_view_of_an_output_is_an_output(void **state)
 
 static void in_place_only_where_the_input_dies(void **state)
 {
-    (void)state;
     shared s;
     model *m = model_new(17);
     model_input(m, "x", "f32[8]");
@@ -148,7 +137,6 @@ static void in_place_only_where_the_input_dies(void **state)
 
 static void a_view_that_is_read_later_keeps_it(void **state)
 {
-    (void)state;
     static const int64_t shape[] = {4, 2};
     shared s;
     model *m = model_new(17);
@@ -173,7 +161,6 @@ static void a_view_that_is_read_later_keeps_it(void **state)
 
 static void shape_arithmetic_stays_on_the_host(void **state)
 {
-    (void)state;
     static const int64_t zero = 0, minus = -1;
     shared s;
     model *m = model_new(17);
@@ -285,7 +272,6 @@ static void check_storages(const shared *s)
 
 static void sharing_never_costs(void **state)
 {
-    (void)state;
     uint64_t saved = 0;
     for (uint64_t seed = 1; seed <= 200; seed++) {
         shared s;

@@ -1,15 +1,6 @@
 /* Bindings: what --batch, --dim, --shape and --input-value do to a model. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 static void expect_failure(model *m, const onv_options *options, onv_status status,
                            const char *part)
@@ -45,13 +36,11 @@ static model *symbolic(void)
 
 static void free_dims_stay_symbols(void **state)
 {
-    (void)state;
     expect_shape(symbolic(), NULL, "y", "[batch, seq, 8]");
 }
 
 static void batch_binds_the_batch_alone(void **state)
 {
-    (void)state;
     onv_options options = onv_options_default();
     options.batch = 4;
     expect_shape(symbolic(), &options, "y", "[4, seq, 8]");
@@ -59,7 +48,6 @@ static void batch_binds_the_batch_alone(void **state)
 
 static void dims_bind_by_name(void **state)
 {
-    (void)state;
     onv_dim_binding dims[] = {{"seq", 33}, {"batch", 2}};
     onv_options options = onv_options_default();
     options.dims = dims;
@@ -82,7 +70,6 @@ static model *derived(void)
 
 static void a_name_that_is_an_expression_is_read_as_one(void **state)
 {
-    (void)state;
     expect_shape(derived(), NULL, "y", "[batch, seq + past]");
     onv_dim_binding dims[] = {{"seq", 3}, {"past", 4}};
     onv_options options = onv_options_default();
@@ -97,7 +84,6 @@ static void a_name_that_is_an_expression_is_read_as_one(void **state)
 
 static void an_unknown_dim_is_named_with_the_choices(void **state)
 {
-    (void)state;
     onv_dim_binding dims[] = {{"sequence", 33}};
     onv_options options = onv_options_default();
     options.dims = dims;
@@ -107,7 +93,6 @@ static void an_unknown_dim_is_named_with_the_choices(void **state)
 
 static void shapes_bind_the_symbols_they_meet(void **state)
 {
-    (void)state;
     int64_t shape[] = {3, 8, 5};
     onv_shape_binding shapes[] = {{"x", shape, 3}};
     onv_options options = onv_options_default();
@@ -131,7 +116,6 @@ static model *nameless(void)
 
 static void names_that_say_nothing_are_free_axes(void **state)
 {
-    (void)state;
     expect_shape(nameless(), NULL, "y", "[x.0, 3, x.2, x.3]");
     onv_options options = onv_options_default();
     options.shapes = &(onv_shape_binding){"x", (int64_t[]){1, 3, 48, 192}, 4};
@@ -151,7 +135,6 @@ static void names_that_say_nothing_are_free_axes(void **state)
 /* --shape and --batch together: what --dim gives, or a refusal; never another figure. */
 static void shapes_of_all_inputs_leave_the_batch_its_place(void **state)
 {
-    (void)state;
     const onv_shape_binding one[] = {{"x", (int64_t[]){1, 8, 9}, 3}, {"mask", (int64_t[]){9}, 1}};
     const onv_shape_binding same[] = {{"x", (int64_t[]){4, 8, 9}, 3}, {"mask", (int64_t[]){9}, 1}};
     onv_options options = onv_options_default();
@@ -170,7 +153,6 @@ static void shapes_of_all_inputs_leave_the_batch_its_place(void **state)
 /* Where the export fixed the batch, --shape may change the rest. */
 static void a_shape_of_the_fixed_batch_goes_with_another_batch(void **state)
 {
-    (void)state;
     static const char *const expected[] = {"[4, 8]", "[4, 8]", NULL};
     for (int64_t rows = 1; rows < 4; rows++) {
         model *m = model_new(17);
@@ -191,7 +173,6 @@ static void a_shape_of_the_fixed_batch_goes_with_another_batch(void **state)
 
 static void conflicting_bindings_are_one_clear_line(void **state)
 {
-    (void)state;
     int64_t shape[] = {3, 8, 5};
     onv_shape_binding shapes[] = {{"x", shape, 3}};
     onv_dim_binding dims[] = {{"seq", 6}};
@@ -205,7 +186,6 @@ static void conflicting_bindings_are_one_clear_line(void **state)
 
 static void a_bound_batch_leaves_nothing_to_search(void **state)
 {
-    (void)state;
     onv_dim_binding dims[] = {{"batch", 6}};
     onv_options options = onv_options_default();
     options.dims = dims;
@@ -217,7 +197,6 @@ static void a_bound_batch_leaves_nothing_to_search(void **state)
 
 static void a_shape_of_the_wrong_rank_is_refused(void **state)
 {
-    (void)state;
     int64_t shape[] = {3, 8};
     onv_shape_binding shapes[] = {{"x", shape, 2}};
     onv_options options = onv_options_default();
@@ -228,7 +207,6 @@ static void a_shape_of_the_wrong_rank_is_refused(void **state)
 
 static void input_values_decide_shapes(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[2,12]");
     model_input(m, "target", "i64[n]");
@@ -244,7 +222,6 @@ static void input_values_decide_shapes(void **state)
 
 static void a_sequence_of_bounded_parts_is_bounded(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[6,2]");
     model_input(m, "sizes", "i64[3]");

@@ -1,16 +1,7 @@
 /* Branches and loops in inference: what never runs, what cannot run, what decides, and sizes that are
  * bound by the names that inference gives them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 /* A branch: x[1, len] times a weight of that type. */
 static void product(model *m, const char *branch, const char *weight, const char *type)
@@ -130,7 +121,6 @@ static void check(model *m, const expected *e)
 
 static void branches_that_do_not_fit_are_dropped(void **state)
 {
-    (void)state;
     static const expected rows[] = {
         {"len=8", NULL, "[1, 4]", "else_branch cannot run", "impossible-branch"},
         {"len=16", NULL, "[1, 4]", "then_branch cannot run", "impossible-branch"},
@@ -146,7 +136,6 @@ static void branches_that_do_not_fit_are_dropped(void **state)
 
 static void few_iterations_are_run_one_by_one(void **state)
 {
-    (void)state;
     static const expected rows[] = {
         {NULL, "c=1", "[32]", NULL, NULL},
         {NULL, "c=0", "[4]", NULL, NULL},
@@ -186,7 +175,6 @@ static model *counted(void)
 
 static void iterations_are_bound_by_the_name_that_is_told(void **state)
 {
-    (void)state;
     static const expected rows[] = {
         {NULL, NULL, "[4]", "'trips#0=N'", "open-trips"},
         {"trips#0=3", NULL, "[4]", NULL, NULL},
@@ -200,7 +188,6 @@ static void iterations_are_bound_by_the_name_that_is_told(void **state)
 /* The body of a loop that runs once sees the initial value, and what it stacks is that, too. */
 static void one_iteration_is_exact(void **state)
 {
-    (void)state;
     for (int ends = 0; ends < 2; ends++) {
         model *m = model_new(17);
         model_input(m, "x", "f32[4]");
@@ -231,7 +218,6 @@ static void one_iteration_is_exact(void **state)
 
 static void sizes_of_the_data_are_bound_by_name(void **state)
 {
-    (void)state;
     static const expected rows[] = {
         {NULL, NULL, "[range#1]", NULL, NULL},
         {"range#1=191", NULL, "[191]", NULL, NULL},
@@ -245,7 +231,6 @@ static void sizes_of_the_data_are_bound_by_name(void **state)
 /* The name that an output declares for a size that is another. */
 static void a_declared_name_is_never_ignored(void **state)
 {
-    (void)state;
     for (int64_t size = 3; size <= 4; size++) {
         model *m = model_new(17);
         model_input(m, "x", "f32[4]");

@@ -1,15 +1,6 @@
 /* A batch that the export fixed, changed: what carries it is found, or the model is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 static void expect_shape(model *m, const onv_options *options, const char *name, const char *shape)
 {
@@ -30,7 +21,6 @@ static onv_options batch_of(int64_t batch)
 
 static void a_reshape_target_carries_the_old_batch(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[1,2048,1,1]");
     model_ints(m, "target", 2, (int64_t[]){1, 2048});
@@ -45,7 +35,6 @@ static void a_reshape_target_carries_the_old_batch(void **state)
 
 static void windows_and_heads_carry_a_multiple(void **state)
 {
-    (void)state;
     /* [4 windows of batch 1] as in Swin, then heads: 4*3 for batch 1. */
     model *m = model_new(17);
     model_input(m, "x", "f32[2,4,9,6]");
@@ -61,7 +50,6 @@ static void windows_and_heads_carry_a_multiple(void **state)
 
 static void an_expand_upstream_is_found_from_the_mismatch(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[1,196,768]");
     model_weight(m, "class_token", "f32[1,1,768]");
@@ -75,7 +63,6 @@ static void an_expand_upstream_is_found_from_the_mismatch(void **state)
 
 static void sizes_of_a_resize_follow_the_batch(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4,3,8,8]");
     model_ints(m, "sizes", 4, (int64_t[]){4, 3, 16, 16});
@@ -88,7 +75,6 @@ static void sizes_of_a_resize_follow_the_batch(void **state)
 /* What cuts the batch off is no failure of inference; nothing upstream can be changed. */
 static void a_batch_that_stops_growing_is_refused(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     onv_error err = {0};
     onv_analysis *analysis;
@@ -118,7 +104,6 @@ static void expect_refusal(model *m, const char *node, const char *why)
 
 static void channels_that_hold_the_batch_are_resized_whole(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4,8,16,16]");
     model_ints(m, "folded", 4, (int64_t[]){1, 32, 16, 16});
@@ -139,7 +124,6 @@ static void channels_that_hold_the_batch_are_resized_whole(void **state)
 /* Sizes that are neither those of the data nor carry the batch. */
 static void sizes_that_drop_the_batch_are_refused(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4,8,16]");
     model_ints(m, "sizes", 3, (int64_t[]){12, 8, 16});
@@ -150,7 +134,6 @@ static void sizes_that_drop_the_batch_are_refused(void **state)
 
 static void indices_of_every_sample_are_refused(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4,16]");
     model_ints(m, "samples", 4, (int64_t[]){3, 2, 1, 0});
@@ -162,7 +145,6 @@ static void indices_of_every_sample_are_refused(void **state)
 
 static void samples_of_the_old_batch_are_not_appended(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4,16]");
     model_weight(m, "none", "f32[4,16]");
@@ -180,7 +162,6 @@ static void samples_of_the_old_batch_are_not_appended(void **state)
 /* What no input decides: its shape carries the batch, wherever it stands in it. */
 static void results_beside_the_inputs_have_the_batch(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4,16]");
     model_ints(m, "shape", 3, (int64_t[]){1, 4, 16});
@@ -213,7 +194,6 @@ static void results_beside_the_inputs_have_the_batch(void **state)
 /* As many heads as samples, and heads come first: only the result says which is which. */
 static void heads_are_told_from_samples(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4,6,4,5]");
     model_ints(m, "merged", 3, (int64_t[]){16, 6, 5});
@@ -235,7 +215,6 @@ static void heads_are_told_from_samples(void **state)
 
 static void one_constant_may_mean_different_things(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[2,6]");
     model_weight(m, "w", "f32[12]");
@@ -256,7 +235,6 @@ static void one_constant_may_mean_different_things(void **state)
 
 static void what_cannot_be_carried_names_node_and_constant(void **state)
 {
-    (void)state;
     static const char *const remedies[] = {
         "input_names=[\"x\"], dynamic_axes={\"x\": {0: \"batch\"}}, or leave --batch out",
         "dynamo=True, dynamic_shapes={\"x\": {0: torch.export.Dim.DYNAMIC}}, or leave --batch out"};
@@ -284,7 +262,6 @@ static void what_cannot_be_carried_names_node_and_constant(void **state)
 
 static void the_fixed_sample_becomes_the_free_one(void **state)
 {
-    (void)state;
     onv_options options = batch_of(8);
     onv_analysis *a, *b;
     onv_error error;
@@ -307,7 +284,6 @@ static void the_fixed_sample_becomes_the_free_one(void **state)
 /* Heads first, one sample: the batch joins the heads, as sizes would grow with its square otherwise. */
 static void a_batch_of_one_joins_the_heads(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[1,6,16]");
     model_ints(m, "parts", 4, (int64_t[]){1, 6, 2, 8});
@@ -336,7 +312,6 @@ static void a_batch_of_one_joins_the_heads(void **state)
 /* A later dim of 1 is not the batch where the first dim stays as it is. */
 static void a_merged_batch_stays_where_the_target_begins_alike(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[1,4,1,96]");
     model_ints(m, "merged", 3, (int64_t[]){4, 1, 96});
@@ -351,7 +326,6 @@ static void a_merged_batch_stays_where_the_target_begins_alike(void **state)
 /* What grows with the square of the batch is taken where nothing else is possible. */
 static void similarities_of_samples_grow_with_the_square(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4,16]");
     model_node(m, "Transpose", "t", "x", "a", "perm=[1,0]");
@@ -387,7 +361,6 @@ static void sizes_of_an_expand_are_computed(void **state)
 /* An input that begins with the new batch by chance is not the batch, however often it is tried. */
 static void a_size_that_equals_the_new_batch_is_not_the_batch(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4,16]");
     model_input(m, "words", "f32[8,16]");
@@ -406,7 +379,6 @@ static void a_size_that_equals_the_new_batch_is_not_the_batch(void **state)
 
 static void samples_of_the_old_batch_are_not_written(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4,6]");
     model_weight(m, "indices", "i64[4,1]");
@@ -419,7 +391,6 @@ static void samples_of_the_old_batch_are_not_written(void **state)
 /* as_strided: every element of the flattened data by its number. */
 static void entries_of_one_sample_are_not_picked(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[1,48]");
     model_ints(m, "flat", 1, (int64_t[]){-1});
@@ -432,7 +403,6 @@ static void entries_of_one_sample_are_not_picked(void **state)
 
 static void a_result_of_one_sample_is_refused(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[1,16]");
     model_node(m, "ReduceMax", "most", "x", "y", "axes=[0] keepdims=1");
@@ -443,7 +413,6 @@ static void a_result_of_one_sample_is_refused(void **state)
 /* ONNX Runtime's rules make reshapes of their own of sizes that they read from the constants. */
 static void later_stages_read_the_new_constants(void **state)
 {
-    (void)state;
     for (int is_computed = 0; is_computed < 2; is_computed++) {
         model *m = model_new(17);
         model_input(m, "x", "f32[4,96]");
@@ -467,7 +436,6 @@ static void later_stages_read_the_new_constants(void **state)
 
 static void constants_of_equal_samples_are_resized(void **state)
 {
-    (void)state;
     for (int64_t old = 1; old <= 4; old += 3) {
         model *m = model_new(17);
         model_input(m, "x", old == 1 ? "f32[1,6,16]" : "f32[4,6,16]");
@@ -490,7 +458,6 @@ static void constants_of_equal_samples_are_resized(void **state)
 /* As long as the batch is large: only what follows says which axis has the samples. */
 static void another_axis_may_have_the_samples(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4,4,16]");
     model_weight_data(m, "onnx::mask", "f32[4,4,16]", NULL, 4 * 4 * 64);
@@ -503,7 +470,6 @@ static void another_axis_may_have_the_samples(void **state)
 
 static void other_constants_keep_their_size(void **state)
 {
-    (void)state;
     static const int64_t places[8] = {0, 1, 0, 1, 0, 1, 0, 2};
     model *m = model_new(17); /* samples that differ */
     model_input(m, "x", "f32[4,2,16]");
@@ -532,7 +498,6 @@ static void other_constants_keep_their_size(void **state)
 
 static void parts_of_the_batch_have_sizes(void **state)
 {
-    (void)state;
     for (int64_t batch = 6; batch <= 8; batch++) {
         model *m = model_new(20);
         model_input(m, "x", "f32[4,16]");

@@ -1,15 +1,6 @@
 /* A batch that the export fixed, changed: what is said where figures may be off. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 static onv_options batch_of(int64_t batch)
 {
@@ -35,7 +26,6 @@ static void expect_note(model *m, const char *part)
 
 static void constants_of_one_sample_are_noted(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[1,6,16]");
     model_constant(m, "positions", "f32[1,6,16]");
@@ -64,7 +54,6 @@ static void constants_of_one_sample_are_noted(void **state)
 
 static void inputs_without_the_batch_are_noted(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4,16]");
     model_input(m, "pairs", "f32[16,8]");
@@ -82,7 +71,6 @@ static void inputs_without_the_batch_are_noted(void **state)
 
 static void a_cut_at_the_old_batch_is_noted(void **state)
 {
-    (void)state;
     for (int64_t end = 4; end <= 5; end++) {
         model *m = model_new(17);
         model_input(m, "x", "f32[4,16]");

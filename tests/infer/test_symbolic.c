@@ -1,20 +1,11 @@
 /* Inference on symbols and inference on numbers agree: the expressions of a model that was analysed
  * without bindings, evaluated at random sizes, are what the model analysed at these sizes has. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "infer/infer.h"
 #include "ir/check.h"
 #include "load/load.h"
+#include "support/test.h"
 
 enum { DRAWS = 6, MAX_SYMBOLS = 16, MAX_COMPLAINTS = 10 };
 
@@ -225,13 +216,11 @@ static void folder_on_symbols_is_folder_on_numbers(void **state)
 
 static void samples_on_symbols_are_samples_on_numbers(void **state)
 {
-    (void)state;
     check_folder(ONV_SOURCE_DIR "/samples");
 }
 
 static void regressions_on_symbols_are_regressions_on_numbers(void **state)
 {
-    (void)state;
     check_folder(ONV_SOURCE_DIR "/tests/conformance");
 }
 

@@ -1,15 +1,6 @@
 /* The order of graphs: what is in order stays, what is not is sorted, cycles are named. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "ir/check.h"
+#include "support/test.h"
 
 /* Models are written as nodes "name:inputs>outputs" with one letter per value, in graph 0 or, with
  * a letter of a node in front ("b/name:..."), in the subgraph of that node. */
@@ -136,7 +127,6 @@ static void refuse(fixture *f, const char *text, const char *node)
 
 static void what_is_in_order_stays(void **state)
 {
-    (void)state;
     fixture *f = MODEL("a:x>p", "b:p>q", "c:xq>r", "d:x>s");
     assert_int_equal(onv_graph_check(&f->model, &f->err), ONV_OK);
     assert_int_equal(f->model.diags.count, 0);
@@ -149,7 +139,6 @@ static void what_is_in_order_stays(void **state)
 
 static void what_is_not_is_sorted(void **state)
 {
-    (void)state;
     fixture *f = MODEL("a:q>r", "b:p>q", "c:x>p");
     assert_int_equal(onv_graph_check(&f->model, &f->err), ONV_OK);
     assert_int_equal(f->model.diags.count, 1);
@@ -161,14 +150,12 @@ static void what_is_not_is_sorted(void **state)
 
 static void sorting_keeps_the_files_order_where_it_can(void **state)
 {
-    (void)state;
     /* e needs h, which stands last; nothing else has to move. */
     expect(MODEL("a:x>a", "b:x>b", "e:h>e", "c:x>c", "f:e>f", "d:x>d", "h:x>h"), "abcdhef", NULL);
 }
 
 static void subgraphs_use_for_their_owner(void **state)
 {
-    (void)state;
     /* i reads q inside b's subgraph, so b has to wait for c. */
     expect(MODEL("a:x>p", "b:p>r", "c:x>q", "b/i:q>s"), "acb", "i");
     expect(MODEL("a:x>p", "b:p>r", "b/i:t>s", "b/j:p>t"), "ab", "ji");
@@ -180,7 +167,6 @@ static void subgraphs_use_for_their_owner(void **state)
 
 static void outputs_of_subgraphs_use_too(void **state)
 {
-    (void)state;
     fixture *f = MODEL("b:x>r", "c:x>q", "b/i:x>s");
     onv_graph *inner = &f->model.graphs.at[1];
     inner->outputs = ONV_ARENA_ARRAY(&f->model.arena, onv_value_id, 1);
@@ -190,7 +176,6 @@ static void outputs_of_subgraphs_use_too(void **state)
 
 static void cycles(void **state)
 {
-    (void)state;
     refuse(MODEL("a:x>p", "b:r>q", "c:q>r", "d:r>s"), "a cycle of 2 nodes: 'c' needs 'b' needs 'c'",
            "c");
     refuse(MODEL("a:a>a"), "node 'a' needs its own output", "a");
@@ -205,7 +190,6 @@ static void cycles(void **state)
 
 static void values_defined_twice(void **state)
 {
-    (void)state;
     refuse(MODEL("a:x>p", "b:x>p"), "value 'p' is defined twice: by 'b' and by 'a'", "b");
     refuse(MODEL("a:x>pp"), "value 'p' is defined twice: by 'a' and by 'a'", "a");
     refuse(MODEL("a:x>x"), "value 'x' is defined twice: by 'a' and by the graph", "a");
@@ -213,14 +197,12 @@ static void values_defined_twice(void **state)
 
 static void values_out_of_sight(void **state)
 {
-    (void)state;
     refuse(MODEL("b:x>r", "b/i:x>s", "c:s>q"), "value 's' is used outside its scope", "");
 }
 
 /* Long chains in the worst order, and against a plain definition of the order that is wanted. */
 static void random_graphs(void **state)
 {
-    (void)state;
     uint32_t random = 1;
     for (int round = 0; round < 300; round++) {
         enum { N = 20 };

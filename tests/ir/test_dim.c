@@ -1,15 +1,9 @@
 /* Dim expressions: normal forms, division, order, bounds, text; and the property that everything
  * agrees with plain arithmetic under random bindings. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <time.h>
 
 #include "ir/dim.h"
+#include "support/test.h"
 
 typedef struct fixture {
     onv_arena arena;

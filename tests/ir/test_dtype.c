@@ -1,19 +1,11 @@
 /* Element types: what n of them take, and what a number becomes in them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
-#include <string.h>
 
 #include "ir/dtype.h"
+#include "support/test.h"
 
 static void bits_are_rounded_up_once(void **state)
 {
-    (void)state;
     static const struct {
         onv_dtype dtype;
         uint64_t elems, bytes;
@@ -41,7 +33,6 @@ static void bits_are_rounded_up_once(void **state)
 /* Values of IEEE 754's binary16 and of bfloat16, a float32 with 7 bits behind the point. */
 static void numbers_become_what_the_type_holds(void **state)
 {
-    (void)state;
     static const struct {
         onv_dtype dtype;
         double given, held;
@@ -86,7 +77,6 @@ static void numbers_become_what_the_type_holds(void **state)
 
 static void numbers_beyond_the_table_are_no_type(void **state)
 {
-    (void)state;
     for (int64_t n = 1; n < ONV_DTYPE_COUNT; n++) {
         onv_dtype dtype = onv_dtype_from(n);
         assert_int_equal(dtype, n);

@@ -1,14 +1,7 @@
 /* The module of a node: which of its name, its weights and its metadata tells. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "ir/origin.h"
 #include "support/flow.h"
+#include "support/test.h"
 
 /* What the node of that op_type came from, as text; "-" where nothing tells. */
 static const char *origin_of(const onv_model *m, const char *op_type)
@@ -30,7 +23,6 @@ static const char *origin_of(const onv_model *m, const char *op_type)
 
 static void names_and_weights(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     flow f;
     model_input(m, "x", "f32[4,4]");
@@ -54,7 +46,6 @@ static void names_and_weights(void **state)
 
 static void metadata_and_weights(void **state)
 {
-    (void)state;
     static const struct {
         const char *scope, *weight, *expected;
     } cases[] = {

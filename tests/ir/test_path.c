@@ -1,16 +1,9 @@
 /* Dotted paths of modules. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "ir/path.h"
+#include "support/test.h"
 
 static void a_module_has_what_follows_a_dot(void **state)
 {
-    (void)state;
     assert_true(onv_path_is_inside("layer1.0.conv", "layer1"));
     assert_true(onv_path_is_inside("layer1.0.conv", "layer1.0"));
     assert_false(onv_path_is_inside("layer10.conv", "layer1"));
@@ -22,7 +15,6 @@ static void a_module_has_what_follows_a_dot(void **state)
 
 static void everything_is_inside_of_the_network(void **state)
 {
-    (void)state;
     assert_true(onv_path_is_inside("layer1", ""));
     assert_false(onv_path_is_inside("", ""));
     assert_false(onv_path_is_inside(NULL, "layer1"));

@@ -1,14 +1,8 @@
 /* Workspaces of convolutions: what cuDNN 9.26 answered for layers of networks that the rules were not fitted to. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "kernels/conv_trees.h"
 #include "kernels/cudnn.h"
 #include "kernels/ort_conv.h"
+#include "support/test.h"
 
 typedef struct row {
     uint32_t capability;
@@ -79,13 +73,11 @@ static void meet(const row *rows, size_t count, size_t near_percent, size_t insi
 /* The shares are those of docs/workspaces.md, a little less. */
 static void layers_of_other_networks_are_met(void **state)
 {
-    (void)state;
     meet(others, sizeof others / sizeof others[0], 70, 80);
 }
 
 static void patch_embeddings_are_met(void **state)
 {
-    (void)state;
     meet(patches, sizeof patches / sizeof patches[0], 84, 90);
 }
 
@@ -96,7 +88,6 @@ static const onv_conv_problem vgg =
 
 static void depthwise_is_pytorch_s_own(void **state)
 {
-    (void)state;
     onv_cuda_library_settings s = onv_cuda_library_defaults();
     onv_conv_problem p = vgg;
     p.in_channels = p.out_channels = p.groups = 96;
@@ -113,7 +104,6 @@ static void depthwise_is_pytorch_s_own(void **state)
 
 static void a_transposed_one_is_anothers_gradient(void **state)
 {
-    (void)state;
     onv_cuda_library_settings s = onv_cuda_library_defaults();
     onv_conv_problem p = vgg, t = vgg;
     p.out_channels = 128;
@@ -127,7 +117,6 @@ static void a_transposed_one_is_anothers_gradient(void **state)
 
 static void the_first_call_with_benchmark_tries_an_fft(void **state)
 {
-    (void)state;
     onv_cuda_library_settings s = onv_cuda_library_defaults();
     onv_conv_problem p = vgg;
     p.in[0] = p.in[1] = p.out[0] = p.out[1] = 56;
@@ -140,7 +129,6 @@ static void the_first_call_with_benchmark_tries_an_fft(void **state)
 
 static void problems_that_are_none_take_nothing(void **state)
 {
-    (void)state;
     onv_cuda_library_settings s = onv_cuda_library_defaults();
     onv_conv_problem p = vgg;
     p.batch = 0;
@@ -166,7 +154,6 @@ static void problems_that_are_none_take_nothing(void **state)
  * where it cannot have that. */
 static void no_workspace_is_larger_than_the_device(void **state)
 {
-    (void)state;
     onv_cuda_library_settings s = onv_cuda_library_defaults();
     onv_conv_problem p = vgg;
     p.batch = 60;
@@ -193,7 +180,6 @@ static void no_workspace_is_larger_than_the_device(void **state)
  * 963 MiB: a form that would is not the one. */
 static void forms_are_not_stretched(void **state)
 {
-    (void)state;
     onv_cuda_library_settings s = onv_cuda_library_defaults();
     static const int64_t widths[] = {1024, 4096, 10448}, sides[] = {1, 7, 24, 64};
     for (int i = 0; i < 3 * 3 * 4 * 2; i++) {
@@ -219,7 +205,6 @@ static void forms_are_not_stretched(void **state)
  * both tensors of the first at compute capability 8.0, and takes next to nothing for the second. */
 static void images_larger_than_any_asked_are_doubted(void **state)
 {
-    (void)state;
     static const struct {
         int64_t channels;
         uint64_t bytes;
@@ -243,7 +228,6 @@ static void images_larger_than_any_asked_are_doubted(void **state)
 /* The weight gradient that ten measured rows hung on: copies of both tensors and 54 splits. */
 static void a_stem_is_copied_and_split(void **state)
 {
-    (void)state;
     onv_cuda_library_settings s = onv_cuda_library_defaults();
     onv_conv_problem p =
         P(ONV_FLOAT, 2, 8, 3, 64, 1, .in = DIMS(224, 224, 0), .out = DIMS(112, 112, 0),
@@ -257,7 +241,6 @@ static void a_stem_is_copied_and_split(void **state)
  * a device that is younger than itself. */
 static void an_old_library_does_not_know_a_new_device(void **state)
 {
-    (void)state;
     static const struct {
         uint32_t pytorch, capability;
         bool tf32, is_fft;
@@ -281,7 +264,6 @@ static void an_old_library_does_not_know_a_new_device(void **state)
 
 static void onnx_runtime_asks_by_its_search(void **state)
 {
-    (void)state;
     onv_cuda_library_settings s = onv_cuda_library_defaults();
     onv_conv_problem p = vgg;
     p.in[0] = p.in[1] = p.out[0] = p.out[1] = 56;
@@ -296,7 +278,6 @@ static void onnx_runtime_asks_by_its_search(void **state)
 /* The data of the trees: nothing in it leads out of it. */
 static void the_trees_are_whole(void **state)
 {
-    (void)state;
     assert_true(onv_conv_trees_check());
     assert_true(onv_conv_tree_has(0));
     assert_false(onv_conv_tree_has(ONV_CONV_MAX_ROOTS));

@@ -1,15 +1,9 @@
 /* What cuBLAS and cuDNN take for products and recurrent modules: what the CUDA builds of PyTorch asked for over a
  * substitute for the driver. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "kernels/cublas.h"
 #include "kernels/cudnn.h"
 #include "kernels/reduction.h"
+#include "support/test.h"
 
 static onv_cuda_library_settings on(uint32_t capability, uint32_t pytorch)
 {
@@ -21,7 +15,6 @@ static onv_cuda_library_settings on(uint32_t capability, uint32_t pytorch)
 
 static void products_take_the_workspace_of_their_device(void **state)
 {
-    (void)state;
     static const struct {
         uint32_t capability, pytorch;
         uint64_t bytes, kept_bytes;
@@ -40,7 +33,6 @@ static void products_take_the_workspace_of_their_device(void **state)
 
 static void a_bias_is_added_by_cublaslt(void **state)
 {
-    (void)state;
     onv_cuda_library_settings now = on(90, 2015), shared = on(90, 2010), before = on(80, 2006);
     assert_int_equal(onv_cublas_linear(128, 256, true, &now).bytes, 1 << 20);
     assert_true(onv_cublas_linear(2, 2, true, &now).is_lt);
@@ -61,7 +53,6 @@ static void a_bias_is_added_by_cublaslt(void **state)
 /* x.sum(0) of [inputs, outputs], PyTorch 2.15 as on an H100. */
 static void sums_of_columns_share_a_buffer(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t inputs, outputs;
         uint32_t elem;
@@ -95,7 +86,6 @@ static void sums_of_columns_share_a_buffer(void **state)
 
 static void handles_stand_beside_the_allocator(void **state)
 {
-    (void)state;
     static const struct {
         uint32_t capability;
         uint64_t two_of_both; /* as two threads have them */
@@ -111,7 +101,6 @@ static void handles_stand_beside_the_allocator(void **state)
 /* Steps, batch, input, hidden, layers. */
 static void recurrent_modules_take_what_was_measured(void **state)
 {
-    (void)state;
     enum { L = ONV_RNN_LSTM, G = ONV_RNN_GRU, R = ONV_RNN_PLAIN };
     static const struct {
         int cell;
@@ -153,7 +142,6 @@ static void recurrent_modules_take_what_was_measured(void **state)
 
 static void sizes_that_do_not_fit_are_told(void **state)
 {
-    (void)state;
     onv_cuda_library_settings settings = onv_cuda_library_defaults();
     onv_rnn_problem p = {ONV_RNN_LSTM, ONV_FLOAT, INT64_MAX, 2, 3, 4, 1, false};
     assert_int_equal(onv_cudnn_rnn_workspace(&p, true, &settings), UINT64_MAX);
@@ -166,7 +154,6 @@ static void sizes_that_do_not_fit_are_told(void **state)
 /* Dropout between recurrent layers: what reserves had more with it, and what the first call took alone. */
 static void recurrent_dropout_takes_bits_and_states(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t values;
         bool both;

@@ -1,16 +1,7 @@
 #include "load/built.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "load/load.h"
+#include "support/test.h"
 
 msg *built_graph(const char *inputs, const char *outputs, const char *const *nodes, size_t n)
 {

@@ -1,16 +1,7 @@
 #include "load/bytes.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "load/load.h"
+#include "support/test.h"
 
 enum { VARINT = 0, BYTES = 2, FIXED32 = 5 };
 

@@ -1,12 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-#include <cmocka.h>
 
 #include "load/one_tensor.h"
+#include "support/test.h"
 
 one_tensor one_tensor_model(msg *tensor)
 {

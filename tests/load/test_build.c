@@ -1,23 +1,13 @@
 /* From messages to the model: names and scopes, types, opsets, attributes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "ir/notes.h"
 #include "load/built.h"
 #include "load/load.h"
+#include "support/test.h"
 
 /* --- Names ------------------------------------------------------------------------------------- */
 
 static void nodes_and_values(void **state)
 {
-    (void)state;
     built_expect(m_model(GRAPH("x", "z", "Relu r x y", "Clip - y,-,y z,-")),
                  "(x)->(z): Relu r(x)->y; Clip(y,-,y)->z,-\n");
     /* Nodes may stand in any order: names are known before anything reads them. */
@@ -29,7 +19,6 @@ static void nodes_and_values(void **state)
 
 static void undefined_names(void **state)
 {
-    (void)state;
     built_refuse(m_model(GRAPH("x", "y", "Relu r nowhere y")), ONV_ERR_MODEL,
                  "input 0, 'nowhere', is not defined", "r");
     built_refuse(m_model(GRAPH("x", "y", "Add - x,nowhere y")), ONV_ERR_MODEL,
@@ -43,7 +32,6 @@ static void undefined_names(void **state)
 
 static void double_definitions(void **state)
 {
-    (void)state;
     built_refuse(m_model(GRAPH("x", "y", "Relu a x y", "Relu b x y")), ONV_ERR_MODEL,
                  "value 'y' is defined twice", "b");
     built_refuse(m_model(GRAPH("x", "y", "Relu a x y,y")), ONV_ERR_MODEL,
@@ -64,7 +52,6 @@ static void double_definitions(void **state)
 
 static void an_initializer_may_be_an_input_too(void **state)
 {
-    (void)state;
     msg *graph = GRAPH("x w", "y", "Mul m x,w y");
     m_put(graph, G_INIT, m_external("w", 2, "w.bin"));
     m_put(graph, G_INIT, m_external("v", 2, "w.bin"));
@@ -91,7 +78,6 @@ static msg *with_graph(msg *node, const char *attr, msg *graph)
 
 static void subgraphs_see_the_names_around_them(void **state)
 {
-    (void)state;
     msg *inner = GRAPH("", "t", "Add - x,late t");
     msg *middle = m_graph("", "u");
     m_put(middle, G_NODE, with_graph(m_node("If", "", "c", "u"), "then_branch", inner));
@@ -109,7 +95,6 @@ static void subgraphs_see_the_names_around_them(void **state)
 
 static void names_inside_stay_inside(void **state)
 {
-    (void)state;
     msg *graph = m_graph("c", "t");
     m_put(graph, G_NODE,
           with_graph(m_node("If", "if", "c", "z"), "then_branch", GRAPH("", "t", "Relu - c t")));
@@ -125,7 +110,6 @@ static void names_inside_stay_inside(void **state)
 
 static void an_inner_name_hides_an_outer_one(void **state)
 {
-    (void)state;
     msg *graph = m_graph("x c", "z");
     m_put(graph, G_NODE,
           with_graph(m_node("If", "if", "c", "z"), "then_branch",
@@ -141,7 +125,6 @@ static void an_inner_name_hides_an_outer_one(void **state)
 
 static void a_subgraph_may_hand_out_an_outer_value(void **state)
 {
-    (void)state;
     msg *graph = m_graph("x c", "z");
     m_put(graph, G_NODE, with_graph(m_node("If", "if", "c", "z"), "then_branch", m_graph("", "x")));
     msg *file = m_model(graph);
@@ -155,7 +138,6 @@ static void a_subgraph_may_hand_out_an_outer_value(void **state)
 
 static void long_paths_become_numbers(void **state)
 {
-    (void)state;
     char name[600] = {0};
     memset(name, 'n', sizeof name - 1);
     msg *graph = m_graph("c", "z");
@@ -169,7 +151,6 @@ static void long_paths_become_numbers(void **state)
 
 static void scopes_come_from_metadata(void **state)
 {
-    (void)state;
     static const struct {
         const char *key, *value, *scope, *operation;
     } cases[] = {
@@ -199,7 +180,6 @@ static void scopes_come_from_metadata(void **state)
 
 static void functions_come_from_metadata(void **state)
 {
-    (void)state;
     static const struct {
         const char *trace, *function;
     } cases[] = {
@@ -227,7 +207,6 @@ static void functions_come_from_metadata(void **state)
 /* `swish = Swish.apply`: one more forward() runs than modules are called, and has no `self`. */
 static void functions_have_other_names(void **state)
 {
-    (void)state;
 #define OUTER "  File \"net.py\", line 8, in forward\n    y = self.swish(x) + 1\n"
 #define INNER "  File \"net.py\", line 3, in forward\n    return x * x.sigmoid()"
 #define SELF  "  File \"net.py\", line 3, in forward\n    return x * self.p"
@@ -269,7 +248,6 @@ static void functions_have_other_names(void **state)
 
 static void roles_come_from_metadata(void **state)
 {
-    (void)state;
     static const char key[] = "pkg.torch.export.graph_signature.InputSpec.kind";
     static const struct {
         const char *key, *value;
@@ -295,7 +273,6 @@ static void roles_come_from_metadata(void **state)
 
 static void types_of_inputs_and_others(void **state)
 {
-    (void)state;
     msg *graph =
         GRAPH("x:f32[batch,3,?,-1] s:i64[] u:f32 n", "z:f32[batch,?]", "Relu r x y", "Relu q y z");
     m_put(graph, G_INFO, m_info("y:f32[m,3,?,7]"));
@@ -317,7 +294,6 @@ static void types_of_inputs_and_others(void **state)
 
 static void inputs_of_subgraphs_make_no_symbols(void **state)
 {
-    (void)state;
     msg *body = GRAPH("i c h:f32[?,4]", "c2 h2", "Relu - c c2", "Relu - h h2");
     msg *graph = m_graph("x c", "z");
     m_put(graph, G_NODE, with_graph(m_node("Loop", "loop", "- c x", "z"), "body", body));
@@ -350,7 +326,6 @@ static msg *tensor_type(int64_t dtype, int64_t dim)
 
 static void every_kind_of_type(void **state)
 {
-    (void)state;
     msg *sequence = m_new(), *optional = m_new(), *map = m_new(), *sparse = m_new();
     msg *graph = m_graph("", "");
     m_put(sequence, 1, tensor_type(ONV_FLOAT, 0));
@@ -386,7 +361,6 @@ static void every_kind_of_type(void **state)
 
 static void impossible_shapes(void **state)
 {
-    (void)state;
     built_refuse(m_model(m_graph("x:f32[4611686018427387904]", "x")), ONV_ERR_OVERFLOW,
                  "dim 0 of 'x'", "");
     built_refuse(
@@ -399,7 +373,6 @@ static void impossible_shapes(void **state)
 
 static void opset_versions(void **state)
 {
-    (void)state;
     msg *graph = m_graph("x", "x");
     static const char *const domains[] = {"", "ai.onnx", "ai.onnx.ml", "nobody", "nobody"};
     for (size_t i = 0; i < 5; i++) {
@@ -429,7 +402,6 @@ static void opset_versions(void **state)
 
 static void the_first_ir_versions(void **state)
 {
-    (void)state;
     msg *file = m_new(), *attr = m_new(), *node = m_node("Elu", "e", "x", "y");
     m_text(attr, A_NAME, "alpha"); /* without a type, as in IR 1 */
     m_f32(attr, A_FLOAT, 0.5f);
@@ -453,7 +425,6 @@ static void the_first_ir_versions(void **state)
 
 static void ir_versions_out_of_range(void **state)
 {
-    (void)state;
     msg *file = m_model(m_graph("x", "x"));
     m_int(file, M_IR, 99); /* the last one counts */
     onv_model *model = built_load(file);
@@ -471,7 +442,6 @@ static void ir_versions_out_of_range(void **state)
 
 static void every_kind_of_attribute(void **state)
 {
-    (void)state;
     const int64_t two = 2;
     msg *node = m_node("Any", "n", "x", "y"), *a[11];
     a[0] = m_attr("f", ONV_ATTR_FLOAT), m_f32(a[0], A_FLOAT, 1.5f);
@@ -523,7 +493,6 @@ static msg *model_with_attr(msg *attr)
 
 static void attributes_without_their_value(void **state)
 {
-    (void)state;
     built_refuse(model_with_attr(m_attr("t", ONV_ATTR_TENSOR)), ONV_ERR_MODEL, "'t' says type 4",
                  "n");
     built_refuse(model_with_attr(m_attr("g", ONV_ATTR_GRAPH)), ONV_ERR_MODEL, "'g' says type 5",

@@ -1,16 +1,7 @@
 /* From messages to the model: Constant nodes and sparse tensors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "load/built.h"
 #include "load/load.h"
+#include "support/test.h"
 
 static msg *constant(const char *out, msg *attr)
 {
@@ -21,7 +12,6 @@ static msg *constant(const char *out, msg *attr)
 
 static void constants(void **state)
 {
-    (void)state;
     const int64_t three = 3;
     msg *a[7], *graph = m_graph("", "c0");
     msg *tensor = m_tensor("t", ONV_FLOAT16, 1, &three);
@@ -86,7 +76,6 @@ static msg *sparse_tensor(const char *name)
 
 static void sparse_tensors(void **state)
 {
-    (void)state;
     msg *graph = m_graph("", "s"), *attr = m_attr("sparse_value", ONV_ATTR_SPARSE_TENSOR);
     m_put(graph, G_SPARSE, sparse_tensor("s"));
     m_put(attr, A_SPARSE, sparse_tensor("inner"));

@@ -1,18 +1,10 @@
 /* Contents of tensors in files of their own, and the rules of these. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
 #include "load/one_tensor.h"
+#include "support/test.h"
 
 /* A folder of its own: model.onnx, data.bin of 16 bytes, and outside it secret.bin. */
 static char root[200];
@@ -50,7 +42,6 @@ static const char *const secrets[] = {".env",         "id_rsa",          "passwo
 
 static int make_folder(void **state)
 {
-    (void)state;
     char path[300];
     snprintf(root, sizeof root, "%s/external-XXXXXX", ONV_BUILD_DIR);
     assert_non_null(mkdtemp(root));
@@ -89,7 +80,6 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-    (void)state;
     char command[300];
     snprintf(command, sizeof command, "rm -rf '%s'", root);
     return system(command);
@@ -129,7 +119,6 @@ static double from_model(const char *location, int64_t offset, int64_t length, o
 
 static void external_files(void **state)
 {
-    (void)state;
     assert_true(from_model("data.bin", -1, -1, ONV_OK) == 1);
     assert_true(from_model("./data.bin", 4, 8, ONV_OK) == 2);
     assert_true(from_model("data.bin", 8, -1, ONV_OK) == 3);
@@ -147,7 +136,6 @@ static void external_files(void **state)
 
 static void external_files_stay_in_the_folder(void **state)
 {
-    (void)state;
     assert_true(from_model("escape.bin", -1, -1, ONV_ERR_MODEL) == -1);
     assert_true(from_model("up/secret.bin", -1, -1, ONV_ERR_MODEL) == -1);
     assert_true(from_model("model_data", -1, -1, ONV_ERR_IO) == -1);
@@ -164,7 +152,6 @@ static void external_files_stay_in_the_folder(void **state)
 /* A file that is not called as weights are is not read, and the analysis says so. */
 static void external_files_are_called_as_weights_are(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof weights / sizeof weights[0]; i++)
         if (from_model(weights[i], 0, 8, ONV_OK) != 1) fail_msg("%s is not read", weights[i]);
     for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++)
@@ -191,7 +178,6 @@ static void diagnosed(const char *path, bool no_external_data, const char *locat
 
 static void what_is_not_read_is_said_once(void **state)
 {
-    (void)state;
     char path[300];
     snprintf(path, sizeof path, "%s/model/model.onnx", root);
     diagnosed(path, false, ".env", "its file '.env' is not read: it is not called as weights are");
@@ -204,7 +190,6 @@ static void what_is_not_read_is_said_once(void **state)
 /* Files of the system are no weights, whatever they are called. */
 static void external_files_are_no_files_of_the_system(void **state)
 {
-    (void)state;
     if (access("/proc/sys/net/core/tstamp_allow_data", R_OK) != 0) skip();
     one_tensor o = one_tensor_model(external("tstamp_allow_data", 0, 8));
     assert_int_equal(onv_load_memory(o.file->at, o.file->count, "/proc/sys/net/core/x.onnx", NULL,
@@ -219,7 +204,6 @@ static void external_files_are_no_files_of_the_system(void **state)
 /* Caches of downloads hold files under other names, and folders of links to them. */
 static void a_cache_of_links(void **state)
 {
-    (void)state;
     assert_true(read_external("links/model.onnx", external("data.bin", -1, -1), ONV_OK) == 1);
     assert_true(read_external("links/model.onnx", external("escape.bin", -1, -1), ONV_ERR_MODEL) ==
                 -1);
@@ -229,7 +213,6 @@ static void a_cache_of_links(void **state)
 
 static void a_model_in_the_working_folder(void **state)
 {
-    (void)state;
     char before[4096], folder[300];
     assert_non_null(getcwd(before, sizeof before));
     snprintf(folder, sizeof folder, "%s/model", root);
@@ -252,7 +235,6 @@ static void a_model_in_the_working_folder(void **state)
 
 static void external_entries_that_make_no_sense(void **state)
 {
-    (void)state;
     msg *tensor = m_external("t", 2, "data.bin");
     m_put(tensor, T_EXTERNAL, m_pair("offset", "-4"));
     tensor_refuse(tensor, ONV_ERR_MODEL, "external data of tensor 't': offset is '-4'");
@@ -268,7 +250,6 @@ static void external_entries_that_make_no_sense(void **state)
 /* What is compared, and decides no shape, is looked at where it may be, and left without a word where not. */
 static void heads_of_external_files(void **state)
 {
-    (void)state;
     static const struct {
         const char *location;
         bool no_external_data, is_read;
@@ -317,7 +298,6 @@ static onv_status load_file(const char *name, msg *tensor, double *first, onv_er
 
 static void tensor_files(void **state)
 {
-    (void)state;
     onv_error err;
     double first = 0;
     msg *tensor = tensor_of(ONV_INT64, 2);

@@ -1,17 +1,8 @@
 /* Local functions: expansion at the call, attributes that pass through, and bombs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "load/bytes.h"
 #include "load/load.h"
 #include "onnxvram/onnxvram.h"
+#include "support/test.h"
 
 /* Functions of these tests live in the domain "f". */
 static msg *function(const char *name, const char *inputs, const char *outputs)
@@ -70,7 +61,6 @@ static void refuse(msg *file, onv_status status, const char *text)
 
 static void a_body_takes_the_place_of_the_call(void **state)
 {
-    (void)state;
     msg *f = function("F", "a b", "out");
     body(f, m_node("Mul", "m", "a b", "ab"));
     body(f, m_node("Add", "", "ab a", "out"));
@@ -80,14 +70,12 @@ static void a_body_takes_the_place_of_the_call(void **state)
 
 static void a_call_without_a_name(void **state)
 {
-    (void)state;
     msg *f = body(function("F", "a", "out"), m_node("Relu", "r", "a", "out"));
     expect(model_of("x", "y", call("F", "", "x", "y"), f), "(x)->(y): Relu F_0/r(x)->y\n");
 }
 
 static void functions_call_functions(void **state)
 {
-    (void)state;
     msg *g = body(function("G", "p", "q"), m_node("Relu", "r", "p", "q"));
     msg *f = function("F", "a", "out");
     body(f, call("G", "first", "a", "mid"));
@@ -99,7 +87,6 @@ static void functions_call_functions(void **state)
 
 static void inputs_and_outputs_left_out(void **state)
 {
-    (void)state;
     msg *f = function("F", "a b c", "one two");
     body(f, m_node("Clip", "n", "a b c", "one"));
     body(f, m_node("Relu", "m", "one", "two"));
@@ -111,7 +98,6 @@ static void inputs_and_outputs_left_out(void **state)
 
 static void outputs_that_are_handed_through(void **state)
 {
-    (void)state;
     expect(model_of("x", "y", call("F", "k", "x", "y"), function("F", "a", "a")),
            "(x)->(y): Identity k/Identity_a(x)->y\n");
     /* The same output twice: one of them is a copy. */
@@ -131,7 +117,6 @@ static void outputs_that_are_handed_through(void **state)
 
 static void subgraphs_in_functions(void **state)
 {
-    (void)state;
     msg *then = m_graph("", "t");
     m_put(then, G_NODE, m_node("Add", "", "a local", "t"));
     msg *f = function("F", "c a", "out");
@@ -145,7 +130,6 @@ static void subgraphs_in_functions(void **state)
 
 static void calls_in_subgraphs(void **state)
 {
-    (void)state;
     msg *then = m_graph("", "t");
     m_put(then, G_NODE, call("F", "k", "x", "t"));
     msg *f = body(function("F", "a", "out"), m_node("Relu", "r", "a", "out"));
@@ -157,7 +141,6 @@ static void calls_in_subgraphs(void **state)
 
 static void a_body_sees_only_its_inputs(void **state)
 {
-    (void)state;
     refuse(model_of("x", "y", call("F", "k", "x", "y"),
                     body(function("F", "a", "out"), m_node("Relu", "r", "x", "out"))),
            ONV_ERR_MODEL, "'x', is not defined");
@@ -165,7 +148,6 @@ static void a_body_sees_only_its_inputs(void **state)
 
 static void overloads(void **state)
 {
-    (void)state;
     msg *one = body(function("F", "a", "out"), m_node("Relu", "r", "a", "out"));
     msg *two = body(function("F", "a", "out"), m_node("Sigmoid", "s", "a", "out"));
     m_text(two, F_OVERLOAD, "other");
@@ -178,7 +160,6 @@ static void overloads(void **state)
 
 static void versions_are_the_functions_own(void **state)
 {
-    (void)state;
     msg *f = body(m_new(), m_node("Relu", "r", "a", "out"));
     m_text(f, 1, "F");
     m_text(f, 4, "a");
@@ -202,7 +183,6 @@ static void versions_are_the_functions_own(void **state)
 
 static void declared_types_of_the_inside(void **state)
 {
-    (void)state;
     msg *f = function("F", "a", "out");
     body(f, m_node("Relu", "r", "a", "mid"));
     body(f, m_node("Relu", "s", "mid", "out"));
@@ -243,7 +223,6 @@ static msg *softmax_function(void)
 
 static void attributes_of_the_call(void **state)
 {
-    (void)state;
     msg *file = model_of("x", "y", with_attr(call("F", "k", "x", "y"), m_attr_int("dim", 3)),
                          softmax_function());
     attr_of_node(file, 0, "axis", 3, true);
@@ -256,7 +235,6 @@ static void attributes_of_the_call(void **state)
 
 static void defaults(void **state)
 {
-    (void)state;
     msg *f = softmax_function();
     m_put(f, F_DEFAULT, m_attr_int("dim", -1));
     msg *file = model_of("x", "y", call("F", "k", "x", "y"), f);
@@ -275,7 +253,6 @@ static void defaults(void **state)
 
 static void attributes_through_two_calls(void **state)
 {
-    (void)state;
     msg *outer =
         body(function("Outer", "p", "q"),
              with_attr(call("F", "inner", "p", "q"), m_attr_ref("dim", ONV_ATTR_INT, "top")));
@@ -288,7 +265,6 @@ static void attributes_through_two_calls(void **state)
 
 static void attributes_inside_subgraphs_of_functions(void **state)
 {
-    (void)state;
     msg *then = m_graph("", "t");
     m_put(then, G_NODE,
           with_attr(m_node("Softmax", "s", "a", "t"), m_attr_ref("axis", ONV_ATTR_INT, "dim")));
@@ -303,7 +279,6 @@ static void attributes_inside_subgraphs_of_functions(void **state)
 /* A graph that is passed to a function sees the caller's names, not the function's. */
 static void graphs_as_attributes(void **state)
 {
-    (void)state;
     msg *then = m_graph("", "t");
     m_put(then, G_NODE, m_node("Relu", "r", "x", "t"));
     msg *f = function("F", "c", "out");
@@ -321,7 +296,6 @@ static void graphs_as_attributes(void **state)
 
 static void wrong_calls(void **state)
 {
-    (void)state;
     refuse(model_of("x", "y", call("F", "k", "x x", "y"), softmax_function()), ONV_ERR_MODEL,
            "the call has 2 inputs and 1 outputs, the function 1 and 1");
     refuse(model_of("x", "y", call("F", "k", "nowhere", "y"), softmax_function()), ONV_ERR_MODEL,
@@ -348,7 +322,6 @@ static void wrong_calls(void **state)
 
 static void recursion(void **state)
 {
-    (void)state;
     refuse(model_of("x", "y", call("F", "k", "x", "y"),
                     body(function("F", "a", "out"), call("F", "", "a", "out"))),
            ONV_ERR_MODEL, "function 'F' of domain 'f' calls itself");
@@ -389,7 +362,6 @@ static msg *chain(int depth, int width, bool with_leaf)
 
 static void chains(void **state)
 {
-    (void)state;
     refuse(chain(40, 2, true), ONV_ERR_LIMIT, "nodes once its functions are expanded");
     refuse(chain(64, 10, true), ONV_ERR_LIMIT, "at least");
     refuse(chain(40, 2, false), ONV_ERR_LIMIT, "nodes once its functions are expanded");
@@ -406,7 +378,6 @@ static void chains(void **state)
 /* Few nodes, but long lists that every call goes through. */
 static void long_lists(void **state)
 {
-    (void)state;
     msg *f = function("F", "a", "a");
     for (int i = 0; i < 10000; i++) body(f, call("G", "", "a", "-"));
     msg *file = model_of("x", "y", call("F", "k", "x", "y"), f), *g = function("G", "a", "a");
@@ -418,7 +389,6 @@ static void long_lists(void **state)
 /* Graphs passed as attributes multiply in a way that only expansion sees. */
 static void graphs_that_multiply(void **state)
 {
-    (void)state;
     msg *leaf = m_graph("", "c");
     m_put(leaf, G_NODE, m_node("Relu", "", "c", "r"));
     msg *file = model_of("c", "c", with_attr(call("F0", "k", "c", "y"), m_attr_graph("g", leaf)),
@@ -454,7 +424,6 @@ static void graphs_that_multiply(void **state)
 /* Without a limit that somebody gave, functions become no more than the file's size is worth. */
 static void functions_grow_with_the_file(void **state)
 {
-    (void)state;
     for (int depth = 10; depth <= 17; depth += 7) {
         msg *unused = function("unused", "a", "out");
         body(unused, m_node("Relu", "", "a", "out"));
@@ -487,7 +456,6 @@ static void functions_grow_with_the_file(void **state)
 /* The default of an attribute is a graph that refers to that attribute: it sees none. */
 static void a_default_that_holds_itself(void **state)
 {
-    (void)state;
     msg *graph = m_graph("", "t"), *f = function("F", "a", "out");
     m_put(graph, G_NODE,
           with_attr(m_node("If", "", "", "t"), m_attr_ref("then_branch", ONV_ATTR_GRAPH, "g")));
@@ -508,7 +476,6 @@ static bool count_bytes(void *context, const char *text, size_t bytes)
  * node for both of them. */
 static void an_order_that_parts_a_function(void **state)
 {
-    (void)state;
     msg *f = body(function("F", "x", "p q"), m_node("Relu", "", "x", "p"));
     f = body(f, with_attr(m_node("Concat", "", "x x x x", "q"), m_attr_int("axis", 0)));
     msg *graph = m_graph("x:f32[64]", "y:f32");

@@ -1,15 +1,6 @@
 /* Hashes are keyed: names that would all collide without the key do not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/strings.h"
+#include "support/test.h"
 
 enum { COUNT = 4096, BITS = 16 };
 
@@ -44,7 +35,6 @@ static size_t largest_group(uint64_t *hashes)
 
 static void forged_names_do_not_collide(void **state)
 {
-    (void)state;
     uint64_t plain[COUNT], bytes[COUNT], words[COUNT];
     for (uint64_t i = 0; i < COUNT; i++) {
         uint64_t x = inverse_of_mix(i << BITS | 0x5a5a);
@@ -61,7 +51,6 @@ static void forged_names_do_not_collide(void **state)
 
 static void every_byte_counts(void **state)
 {
-    (void)state;
     char text[40] = {0};
     uint64_t seen[COUNT] = {0};
     size_t n = 0;

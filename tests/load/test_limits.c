@@ -1,16 +1,9 @@
 /* Limits that need a model of their own to be met: each names its option, and the option helps. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <string.h>
 #include <time.h>
 
 #include "load/bytes.h"
 #include "onnxvram/onnxvram.h"
+#include "support/test.h"
 
 static onv_status analyse(const msg *file, const onv_options *options, onv_error *error)
 {
@@ -49,7 +42,6 @@ static msg *turning_body(int levels)
 
 static void loops_in_loops(void **state)
 {
-    (void)state;
     msg *graph = m_graph("trips:i64 start x:f32[2] y:f32[3] z:f32[3,4]", "d");
     msg *loop = m_node("Loop", "outer", "trips start x y z", "d e f");
     m_put(loop, N_ATTR, m_attr_graph("body", turning_body(8)));
@@ -69,7 +61,6 @@ static void loops_in_loops(void **state)
 /* The size of a sum of two dims is an expression of more than two parts. */
 static void long_expressions(void **state)
 {
-    (void)state;
     msg *graph = m_graph("a:f32[n] b:f32[m]", "y");
     m_put(graph, G_NODE, concat("a b", "y"));
     msg *file = m_model(graph);
@@ -95,7 +86,6 @@ static void long_expressions(void **state)
 
 static void contents_that_are_followed(void **state)
 {
-    (void)state;
     static const double numbers[] = {1, 2, 3, 4};
     onv_input_value value = {.name = "x", .numbers = numbers, .count = 4};
     msg *graph = m_graph("x:i64[4]", "y");
@@ -133,7 +123,6 @@ static bool is_cancelled(void *context)
 
 static void searches_can_be_ended(void **state)
 {
-    (void)state;
     msg *graph = m_graph("x:f32[n,4]", "y");
     m_put(graph, G_NODE, m_node("Relu", "n", "x", "y"));
     msg *file = m_model(graph);
@@ -164,7 +153,6 @@ static void searches_can_be_ended(void **state)
 /* Many programs are built to find plans of checkpoints; each asks. */
 static void plans_of_training_can_be_ended(void **state)
 {
-    (void)state;
     const char *path = ONV_SOURCE_DIR "/samples/vgg16.onnx";
     onv_analysis *analysis;
     onv_error error;

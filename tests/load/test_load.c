@@ -1,15 +1,7 @@
 /* Whole files: the samples, what cannot be opened, and every allocation failing in turn. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <dirent.h>
 #include <jansson.h>
 
@@ -17,6 +9,7 @@
 #include "ir/check.h"
 #include "load/bytes.h"
 #include "load/load.h"
+#include "support/test.h"
 
 /* --- Samples ----------------------------------------------------------------------------------- */
 
@@ -72,7 +65,6 @@ static void compare(const char *file)
 
 static void samples_hold_what_was_counted(void **state)
 {
-    (void)state;
     char folder[4096];
     snprintf(folder, sizeof folder, "%s/tests/truth", ONV_SOURCE_DIR);
     DIR *truths = opendir(folder);
@@ -101,7 +93,6 @@ static void refuse(const char *path, onv_status status, const char *text)
 
 static void files_that_cannot_be_used(void **state)
 {
-    (void)state;
     char path[64];
     refuse("no/such/file.onnx", ONV_ERR_IO, "cannot be opened: No such file or directory");
     refuse(ONV_SOURCE_DIR, ONV_ERR_IO, "is a directory");
@@ -121,7 +112,6 @@ static void files_that_cannot_be_used(void **state)
  * sanitizer sees). Later ones are sampled: the arena's chunks make them alike. */
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
     static const char *const samples[] = {"functions", "control-flow", "bert-int8"};
     for (size_t s = 0; s < 3; s++) {
         char path[4096];

@@ -1,20 +1,11 @@
 /* What PyTorch's exporter notes, read from files that no exporter wrote: notes that are there twice, without an end,
  * of one kind of byte. Reading them costs work that is linear in their length. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "ir/notes.h"
 #include "load/built.h"
 #include "load/text.h"
+#include "support/test.h"
 
 #define NOTE      "pkg.torch.onnx."
 #define SIGNATURE "pkg.torch.export.ExportedProgram.graph_signature"
@@ -48,7 +39,6 @@ static msg *call_node(const char *argument)
 
 static void the_last_signature_is_used_alone(void **state)
 {
-    (void)state;
     const int64_t dims[] = {8, 8};
     char *parameters = entries("p_w", "PARAMETER", 5000);
     char *buffers = entries("b_", "BUFFER", 5000);
@@ -86,7 +76,6 @@ static void the_last_signature_is_used_alone(void **state)
 
 static void the_last_note_of_a_node_is_used(void **state)
 {
-    (void)state;
     msg *graph = m_graph("x", "y"), *node = m_node("Relu", "r", "x", "y");
     for (unsigned i = 0; i < 3; i++) {
         char scopes[64];
@@ -106,7 +95,6 @@ static void the_last_note_of_a_node_is_used(void **state)
 
 static void slices_are_left_out_of_paths(void **state)
 {
-    (void)state;
     static const struct {
         const char *scopes, *scope, *calls;
     } cases[] = {
@@ -131,7 +119,6 @@ static void slices_are_left_out_of_paths(void **state)
 
 static void parts_end_where_the_text_ends(void **state)
 {
-    (void)state;
     const char bytes[] = {'a', ',', ',', 'b', ','}; /* nothing behind it may be read */
     char *exact = malloc(sizeof bytes);
     assert_non_null(exact);
@@ -154,7 +141,6 @@ static void parts_end_where_the_text_ends(void **state)
 
 static void frames_of_a_trace(void **state)
 {
-    (void)state;
     onv_text rest = onv_text_of("File \"a.py\", line 12, in forward\n    y = f(x)\n"
                                 "File \"b.py\", in g\n"
                                 "File \"c.py\", line x, in g\n"
@@ -181,7 +167,6 @@ static void frames_of_a_trace(void **state)
  * them take 0.1 s; what is quadratic in one note took 15 s. */
 static void notes_of_one_pattern_are_read_in_no_time(void **state)
 {
-    (void)state;
     enum { LENGTH = 64000, NODES = 128 };
     static const struct {
         const char *key, *begin, *pattern;

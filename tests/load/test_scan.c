@@ -1,22 +1,14 @@
 /* The wire scan: what it keeps, what it moves aside, what it refuses; and that no bytes whatever
  * make the loader fail in another way than by an error. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "load/bytes.h"
 #include "load/limits.h"
 #include "load/load.h"
 #include "load/scan.h"
+#include "support/test.h"
 
 static onv_status try_bytes(const void *data, size_t bytes, onv_error *err)
 {
@@ -46,7 +38,6 @@ static void expect(msg *file, onv_status status, const char *text)
 
 static void every_truncation_is_an_error(void **state)
 {
-    (void)state;
     msg *file = m_rich_model();
     onv_error err;
     assert_int_equal(try_bytes(file->at, file->count, &err), ONV_OK);
@@ -60,7 +51,6 @@ static void every_truncation_is_an_error(void **state)
 
 static void every_changed_byte_is_survived(void **state)
 {
-    (void)state;
     msg *file = m_rich_model();
     onv_error err;
     size_t refused = 0;
@@ -77,7 +67,6 @@ static void every_changed_byte_is_survived(void **state)
 
 static void a_truncated_file_is_called_that(void **state)
 {
-    (void)state;
     msg *file = m_rich_model();
     file->count -= 10;
     expect(file, ONV_ERR_FORMAT, "truncated: ModelProto.graph");
@@ -85,7 +74,6 @@ static void a_truncated_file_is_called_that(void **state)
 
 static void empty_messages(void **state)
 {
-    (void)state;
     expect(m_new(), ONV_ERR_FORMAT, "empty");
     msg *file = m_new();
     m_int(file, M_IR, 8);
@@ -103,7 +91,6 @@ static msg *model_of_node_field(const void *field, size_t bytes)
 
 static void wrong_wire(void **state)
 {
-    (void)state;
     /* name as a number; a group; field 0; a varint without end; a length without end; wire type 7 */
     expect(model_of_node_field("\x18\x05", 2), ONV_ERR_FORMAT, "NodeProto.name has the wrong wire");
     expect(model_of_node_field("\x7b\x7c", 2), ONV_ERR_FORMAT, "group");
@@ -119,7 +106,6 @@ static void wrong_wire(void **state)
 
 static void a_field_longer_than_its_message(void **state)
 {
-    (void)state;
     msg *node = m_new(), *graph = m_graph("", "");
     m_append(node, "\x1a\x0a_", 3); /* a name of 10 bytes in a node of 3 */
     m_put(graph, G_NODE, node);
@@ -129,7 +115,6 @@ static void a_field_longer_than_its_message(void **state)
 
 static void a_second_graph(void **state)
 {
-    (void)state;
     msg *file = m_model(m_graph("x", "x"));
     m_put(file, M_GRAPH, m_graph("x", "x"));
     expect(file, ONV_ERR_FORMAT, "ModelProto.graph occurs twice");
@@ -137,7 +122,6 @@ static void a_second_graph(void **state)
 
 static void packed_numbers_that_do_not_end(void **state)
 {
-    (void)state;
     msg *attr = m_attr("axes", ONV_ATTR_INTS), *node = m_node("Relu", "", "x", "y");
     m_bytes(attr, A_INTS, "\x01\x82", 2);
     m_put(node, N_ATTR, attr);
@@ -155,7 +139,6 @@ static void packed_numbers_that_do_not_end(void **state)
 
 static void names_are_text(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         size_t bytes;
@@ -190,7 +173,6 @@ static void names_are_text(void **state)
 
 static void what_else_a_file_may_be(void **state)
 {
-    (void)state;
     static const struct {
         const char *head, *text;
     } cases[] = {
@@ -230,7 +212,6 @@ static msg *nested_graphs(int depth)
 
 static void three_thousand_nested_graphs(void **state)
 {
-    (void)state;
     msg *file = nested_graphs(3000);
     assert_true(file->count < 60000);
     expect(file, ONV_ERR_LIMIT, "nested more than 200 deep");
@@ -239,7 +220,6 @@ static void three_thousand_nested_graphs(void **state)
 /* What the highest limit lets through must not exhaust the stack, here or in protobuf-c. */
 static void the_deepest_nesting(void **state)
 {
-    (void)state;
     onv_limits limits = {.nesting = UINT32_MAX};
     onv_error err = {0};
     onv_model model;
@@ -256,7 +236,6 @@ static void the_deepest_nesting(void **state)
 
 static void nested_types(void **state)
 {
-    (void)state;
     for (int depth = 90; depth <= 3000; depth += 2910) {
         msg *type = m_new();
         for (int i = 0; i < depth; i++) {
@@ -289,7 +268,6 @@ static void limited(msg *file, onv_limits limits, const char *text)
 
 static void limits_hold(void **state)
 {
-    (void)state;
     msg *graph = m_graph("x", "y3");
     m_put(graph, G_NODE, m_node("Relu", "a", "x", "y1"));
     m_put(graph, G_NODE, m_node("Relu", "b", "y1", "y2"));
@@ -335,7 +313,6 @@ static void scan(const msg *file, onv_arena *arena, onv_scan *result)
 /* What classical models have learnt is counted, not kept, however it is written. */
 static void long_lists_of_classical_models_are_only_counted(void **state)
 {
-    (void)state;
     enum { COUNT = 3000 };
     static char numbers[COUNT * 4];
     memset(numbers, 1, sizeof numbers);
@@ -383,7 +360,6 @@ static void long_lists_of_classical_models_are_only_counted(void **state)
 
 static void the_skeleton_leaves_out_what_is_not_used(void **state)
 {
-    (void)state;
     static char blob[100000];
     memset(blob, 'd', sizeof blob);
     msg *node = m_node("Relu", "r", "x", "y"), *attr = m_attr("engine", ONV_ATTR_STRING);
@@ -416,7 +392,6 @@ static void the_skeleton_leaves_out_what_is_not_used(void **state)
 /* Equal attributes and types are kept once; one with a payload or with graphs belongs to one node. */
 static void equal_messages_are_walked_once(void **state)
 {
-    (void)state;
     const float zero = 0;
     msg *graph = m_graph("x:f32[batch,3] y:f32[batch,3]", "z:f32[batch,4]");
     for (int i = 0; i < 6; i++) {
@@ -452,7 +427,6 @@ static void equal_messages_are_walked_once(void **state)
 
 static void a_row_of_tagged_elements_is_one_chunk(void **state)
 {
-    (void)state;
     int64_t dim = 1000;
     msg *tensor = m_tensor("w", ONV_FLOAT, 1, &dim), *graph = m_new();
     for (int i = 0; i < 1000; i++) m_f32(tensor, T_FLOATS, (float)i);
@@ -472,7 +446,6 @@ static void a_row_of_tagged_elements_is_one_chunk(void **state)
 /* raw_data that looks like what the scan itself writes there is data like any other. */
 static void a_mark_cannot_be_forged(void **state)
 {
-    (void)state;
     onv_chunk_mark forged = {.first = 1, .count = UINT64_C(1) << 40};
     msg *graph = m_graph("", "");
     m_put(graph, G_INIT, m_raw("w", ONV_INT64, 2, &forged, sizeof forged));
@@ -501,7 +474,6 @@ static long faults(void)
  * more pages than are touched. */
 static void weights_stay_on_disk(void **state)
 {
-    (void)state;
     const uint64_t weight = UINT64_C(5) << 30;
     int64_t dim = (int64_t)weight / 4;
     msg *tensor = m_tensor("w", ONV_FLOAT, 1, &dim);

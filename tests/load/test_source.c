@@ -1,16 +1,8 @@
 /* Files read by windows: whatever the size of the window, a scan finds what it finds in memory, a broken file is
  * broken the same way, and weights are not read. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <glob.h>
 
 #include "base/quota.h"
@@ -18,6 +10,7 @@
 #include "load/limits.h"
 #include "load/load.h"
 #include "load/scan.h"
+#include "support/test.h"
 
 static const uint32_t steps[] = {1, 20, 700, 64 << 10};
 enum { N_STEPS = sizeof steps / sizeof steps[0] };
@@ -92,7 +85,6 @@ static void compare(const char *path)
 
 static void samples_are_the_same_by_windows(void **state)
 {
-    (void)state;
     glob_t found;
     assert_int_equal(glob(ONV_SOURCE_DIR "/samples/*.onnx", 0, NULL, &found), 0);
     assert_true(found.gl_pathc > 20);
@@ -103,7 +95,6 @@ static void samples_are_the_same_by_windows(void **state)
 /* Lists that are counted in pieces, of which numbers lie across the borders, and cut where they are trees. */
 static void long_lists_are_the_same_by_windows(void **state)
 {
-    (void)state;
     enum { COUNT = 40000 };
     static unsigned char numbers[3 * COUNT];
     for (size_t i = 0; i < COUNT; i++) memcpy(numbers + 3 * i, "\xac\xac\x02", 3);
@@ -142,7 +133,6 @@ static void same_value(const onv_model *model, size_t i, const onv_known *expect
 
 static void contents_are_the_same_by_windows(void **state)
 {
-    (void)state;
     static const char *const samples[] = {"control-flow", "fasterrcnn", "llama", "resnet18-qdq"};
     for (size_t s = 0; s < sizeof samples / sizeof samples[0]; s++) {
         char path[4096];
@@ -169,7 +159,6 @@ static void contents_are_the_same_by_windows(void **state)
 /* Elements behind tags of their own, in two rows. */
 static void tagged_elements_are_the_same_by_windows(void **state)
 {
-    (void)state;
     int64_t dim = 4;
     msg *tensor = m_tensor("w", ONV_FLOAT, 1, &dim), *graph = m_graph("", "");
     for (int i = 0; i < 2; i++) m_f32(tensor, T_FLOATS, (float)i);
@@ -205,7 +194,6 @@ static void same_end(const void *data, size_t bytes)
 
 static void broken_files_are_broken_the_same_way(void **state)
 {
-    (void)state;
     msg *file = m_rich_model();
     for (size_t n = 0; n <= file->count; n++) same_end(file->at, n);
     for (size_t n = 0; n < file->count; n++)
@@ -221,7 +209,6 @@ static void broken_files_are_broken_the_same_way(void **state)
 /* A file that is cut behind the reader's back: where it is mapped that is a signal. */
 static void a_file_that_shrinks_is_an_error(void **state)
 {
-    (void)state;
     msg *file = m_rich_model();
     opened copy = memory_file(file->at, file->count);
     onv_source source;
@@ -249,7 +236,6 @@ static void a_file_that_shrinks_is_an_error(void **state)
 /* A gigabyte of weights costs windows. */
 static void weights_are_not_read(void **state)
 {
-    (void)state;
     const uint64_t weight = UINT64_C(1) << 30;
     msg *tensor = m_new(), *graph = m_new(), *file = m_new();
     m_int(tensor, T_DIMS, (int64_t)(weight / 4));

@@ -1,18 +1,11 @@
 /* Contents of tensors: every type, and every way to store it in the model. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "load/one_tensor.h"
+#include "support/test.h"
 
 static void raw_data_of_every_type(void **state)
 {
-    (void)state;
     static const struct {
         onv_dtype dtype;
         uint32_t elems;
@@ -74,7 +67,6 @@ static void raw_data_of_every_type(void **state)
 
 static void not_a_number(void **state)
 {
-    (void)state;
     static const struct {
         onv_dtype dtype;
         const char *data;
@@ -98,7 +90,6 @@ static void not_a_number(void **state)
 
 static void typed_fields_of_every_type(void **state)
 {
-    (void)state;
     static const struct {
         onv_dtype dtype;
         uint32_t elems, field;
@@ -144,7 +135,6 @@ static void typed_fields_of_every_type(void **state)
 
 static void elements_in_pieces(void **state)
 {
-    (void)state;
     /* One by one, each behind a tag; then a packed piece; a field of another type in between. */
     msg *tensor = tensor_of(ONV_INT64, 5);
     m_int(tensor, T_INT64S, 10);
@@ -170,7 +160,6 @@ static void elements_in_pieces(void **state)
 
 static void raw_data_goes_first(void **state)
 {
-    (void)state;
     msg *tensor = tensor_of(ONV_INT64, 1);
     m_bytes(tensor, T_INT64S, "\x07", 1);
     m_bytes(tensor, T_RAW, "\x01\0\0\0\0\0\0\0", 8);
@@ -183,7 +172,6 @@ static void raw_data_goes_first(void **state)
 
 static void shapes_of_contents(void **state)
 {
-    (void)state;
     static const int64_t dims[] = {2, 3}, none[] = {4, 0};
     msg *tensor = m_tensor("t", ONV_UINT8, 2, dims);
     m_bytes(tensor, T_RAW, "abcdef", 6);
@@ -206,7 +194,6 @@ static void shapes_of_contents(void **state)
 
 static void what_is_not_tracked(void **state)
 {
-    (void)state;
     static char zeros[(ONV_KNOWN_MAX_ELEMS + 1) * 16];
     static const struct {
         onv_dtype dtype;
@@ -228,7 +215,6 @@ static void what_is_not_tracked(void **state)
 
 static void impossible_tensors(void **state)
 {
-    (void)state;
     static const int64_t negative[] = {2, -3}, huge[] = {INT64_C(1) << 60, 1 << 10},
                          wide[] = {INT64_C(1) << 60, 8}, beyond[] = {INT64_C(1) << 62, 0};
     static const int64_t deep[33] = {0};

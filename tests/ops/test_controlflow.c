@@ -1,14 +1,7 @@
 /* Loops whose states change: the body is a function here, so that it can depend on what goes in. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "ops/case_parse.h"
 #include "ops/op.h"
+#include "support/test.h"
 
 enum { MAX_STATES = 3 };
 
@@ -208,7 +201,6 @@ static void count(onv_op_ctx *c, const onv_op_value *in, onv_op_value *out)
 
 static void growth_is_counted(void **state)
 {
-    (void)state;
     fixture f;
     run_loop(&f, "i64[]={4} bool[]={1} f32[2]", 0, grow);
     expect(&f, 0, "f32[14]");
@@ -227,7 +219,6 @@ static void growth_is_counted(void **state)
 /* While the body runs, the state is smaller than at the end. */
 static void growth_has_a_bound(void **state)
 {
-    (void)state;
     fixture f;
     run_loop(&f, "i64[]={4} bool[] f32[2]", 0, grow);
     expect_bound(&f, 0, "f32[14]");
@@ -239,7 +230,6 @@ static void growth_has_a_bound(void **state)
 
 static void shrinking_keeps_the_start_as_bound(void **state)
 {
-    (void)state;
     fixture f;
     run_loop(&f, "i64[]={4} bool[] f32[n]", 0, shrink);
     expect_bound(&f, 0, "f32[n]");
@@ -249,7 +239,6 @@ static void shrinking_keeps_the_start_as_bound(void **state)
 
 static void other_growth_is_unknown(void **state)
 {
-    (void)state;
     fixture f;
     run_loop(&f, "i64[]={4} bool[]={1} f32[2]", 0, twice);
     expect(&f, 0, "f32[?]");
@@ -267,7 +256,6 @@ static void other_growth_is_unknown(void **state)
 
 static void a_dim_may_follow_another(void **state)
 {
-    (void)state;
     fixture f;
     run_loop(&f, "i64[]={4} bool[] f32[2] f32[1]", 0, follow);
     expect_bound(&f, 0, "f32[6]");
@@ -277,7 +265,6 @@ static void a_dim_may_follow_another(void **state)
 
 static void equal_states_need_one_run(void **state)
 {
-    (void)state;
     fixture f;
     run_loop(&f, "i64[]={4} bool[]={1} f32[2] f32[2]", 0, swap);
     expect(&f, 0, "f32[2]");
@@ -287,7 +274,6 @@ static void equal_states_need_one_run(void **state)
 
 static void sequences_grow(void **state)
 {
-    (void)state;
     fixture f;
     run_loop(&f, "i64[]={5} bool[]={1} seq(f32[...])*0", 1, append);
     expect(&f, 0, "seq(f32[4])*5");
@@ -312,7 +298,6 @@ static void replace_optional(onv_op_ctx *c, const onv_op_value *in, onv_op_value
 
 static void an_optional_may_become_what_it_holds(void **state)
 {
-    (void)state;
     fixture f;
     run_loop(&f, "i64[] bool[] opt(seq(f32[4])*3)", 0, replace_optional);
     expect(&f, 0, "seq(f32[4])*3");
@@ -324,7 +309,6 @@ static void an_optional_may_become_what_it_holds(void **state)
 
 static void changing_contents_are_forgotten(void **state)
 {
-    (void)state;
     fixture f;
     run_loop(&f, "i64[]={5} bool[]={1} i64[2]={7,0}", 0, count);
     expect(&f, 0, "i64[2]={7,?}");

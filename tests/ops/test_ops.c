@@ -1,15 +1,7 @@
 /* The operator table: every case of every family, and what holds for all rows. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "ops/case.h"
 #include "ops/op.h"
+#include "support/test.h"
 
 static void run_cases(void **state)
 {
@@ -27,7 +19,6 @@ static void run_cases(void **state)
 /* A duplicate row would hide another; a row without a rule would crash. */
 static void rows_are_sound(void **state)
 {
-    (void)state;
     for (size_t f = 0; f < onv_n_op_families; f++) {
         const onv_op_family *family = onv_op_families[f];
         for (size_t i = 0; i < family->n_rows; i++) {
@@ -48,7 +39,6 @@ static bool same_row(const onv_op_family *a, const onv_op *x, const onv_op_famil
 
 static void rows_are_unique(void **state)
 {
-    (void)state;
     for (size_t f = 0; f < onv_n_op_families; f++) {
         for (size_t g = 0; g <= f; g++) {
             const onv_op_family *a = onv_op_families[f], *b = onv_op_families[g];
@@ -135,7 +125,6 @@ static bool run_odd(const onv_op_family *family, const onv_op *row, size_t kind,
 
 static void rows_bear_odd_inputs(void **state)
 {
-    (void)state;
     unsigned failed = 0;
     for (size_t f = 0; f < onv_n_op_families; f++)
         for (size_t i = 0; i < onv_op_families[f]->n_rows; i++)

@@ -1,18 +1,9 @@
 /* Orders against brute force, on graphs that others found hard, and on the samples. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/heap.h"
 #include "order/dags.h"
 #include "order/order_dag.h"
 #include "support/alike.h"
+#include "support/test.h"
 
 enum { MAX_BRUTE = 9 };
 
@@ -135,7 +126,6 @@ static outcome order_all(const onv_dag *dag, const onv_order_options *options)
 
 static void optimal_is_what_brute_force_finds(void **state)
 {
-    (void)state;
     uint32_t better = 0, searched = 0;
     for (uint64_t seed = 0; seed < 10000; seed += OF_ALIKE) {
         onv_dag dag;
@@ -158,7 +148,6 @@ static void optimal_is_what_brute_force_finds(void **state)
 
 static void peaks_are_those_of_the_lifetimes(void **state)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 500; seed++) {
         onv_dag dag;
         uint64_t extra[64], peak, steps[64];
@@ -177,7 +166,6 @@ static void peaks_are_those_of_the_lifetimes(void **state)
 
 static void little_effort_gives_valid_bounds(void **state)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 300; seed++) {
         onv_dag dag;
         assert_true(dag_any(&dag, 10 + (uint32_t)(seed % 50), seed));
@@ -193,7 +181,6 @@ static void little_effort_gives_valid_bounds(void **state)
 
 static void orders_that_break_a_rule_are_refused(void **state)
 {
-    (void)state;
     onv_dag dag;
     uint32_t order[4] = {0, 1, 2, 3};
     onv_error err = {0};
@@ -207,7 +194,6 @@ static void orders_that_break_a_rule_are_refused(void **state)
 
 static void bytes_beyond_63_bits_are_refused(void **state)
 {
-    (void)state;
     onv_dag dag;
     onv_error err = {0};
     onv_dag_value values[] = {{UINT64_C(1) << 62, ONV_DAG_NONE, false},
@@ -225,7 +211,6 @@ static void bytes_beyond_63_bits_are_refused(void **state)
 
 static void randomly_wired_cells_are_proven(void **state)
 {
-    (void)state;
     for (uint32_t n_cells = 1; n_cells <= 2; n_cells++) {
         for (uint64_t seed = 0; seed < 6; seed++) {
             onv_dag dag;
@@ -241,7 +226,6 @@ static void randomly_wired_cells_are_proven(void **state)
 
 static void layered_graphs_are_proven(void **state)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 10; seed++) {
         onv_dag dag;
         assert_true(dag_layered(&dag, 12, 5, 2, seed));
@@ -253,7 +237,6 @@ static void layered_graphs_are_proven(void **state)
 
 static void long_chains_need_no_search(void **state)
 {
-    (void)state;
     for (uint32_t skip = 0; skip < 3; skip++) {
         onv_dag dag;
         assert_true(dag_chain(&dag, 100000, skip, 1));
@@ -266,7 +249,6 @@ static void long_chains_need_no_search(void **state)
 
 static void effort_bounds_the_search(void **state)
 {
-    (void)state;
     onv_dag dag;
     assert_true(dag_wide(&dag, 150, 3, 0));
     outcome out = order_all(&dag, &(onv_order_options){.effort = 5000});
@@ -278,7 +260,6 @@ static void effort_bounds_the_search(void **state)
 /* With thousands of nodes ready at a time, one set is a lot of work, and has to be paid for. */
 static void effort_bounds_wide_graphs_too(void **state)
 {
-    (void)state;
     onv_dag dag;
     assert_true(dag_layered(&dag, 4000, 5, 2, 3));
     outcome out = order_all(&dag, &(onv_order_options){.effort = 2000});
@@ -294,7 +275,6 @@ static bool say_stop(void *context)
 
 static void a_search_can_be_cancelled(void **state)
 {
-    (void)state;
     onv_dag dag;
     int asked = 0;
     uint32_t nodes[150];
@@ -312,7 +292,6 @@ static void a_search_can_be_cancelled(void **state)
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
 #ifdef ONV_FAULT_INJECTION
     onv_status status = ONV_ERR_MEMORY;
     for (long n = 0; status != ONV_OK && n < 3000; n++) {

@@ -1,20 +1,12 @@
 /* Orders of models: the example of ONNX Runtime's order, and every strategy on every sample. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <glob.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "infer/infer.h"
 #include "ir/check.h"
 #include "load/load.h"
 #include "order/order_dag.h"
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 /* Free dimensions become 8; those of images 64, so that kernels fit. */
 static int64_t size_of(const char *dim)
@@ -88,7 +80,6 @@ static uint64_t check_order(onv_model *m, const onv_dag *dag, const char *name, 
 
 static void samples_have_proven_orders(void **state)
 {
-    (void)state;
     glob_t paths;
     assert_int_equal(glob(ONV_SOURCE_DIR "/samples/*.onnx", 0, NULL, &paths), 0);
     for (size_t i = 0; i < paths.gl_pathc; i++) {
@@ -117,7 +108,6 @@ static void samples_have_proven_orders(void **state)
 
 static void ort_runs_depth_first_from_the_last_leaf(void **state)
 {
-    (void)state;
     static const char *const expected[] = {"5", "1", "3", "0", "2", "4", "6"};
     model *m = model_new(17);
     model_input(m, "x", "f32[4]");
@@ -148,7 +138,6 @@ static void ort_runs_depth_first_from_the_last_leaf(void **state)
 /* As onnxruntime 1.31.1 ran them, by its profile, with optimisation off (bench/order/ort_order.py). */
 static void ort_runs_resnet18_as_measured(void **state)
 {
-    (void)state;
     static const uint8_t measured[] = {
         16, 17, 18, 15, 19, 20, 14, 21, 22, 23, 13, 24, 25, 12, 26, 27, 28, 10, 32, 29, 30, 11,
         31, 33, 34, 9,  35, 36, 8,  37, 38, 39, 6,  43, 40, 41, 7,  42, 44, 45, 5,  46, 47, 4,
@@ -169,7 +158,6 @@ static void ort_runs_resnet18_as_measured(void **state)
 
 static void there_is_no_other_order(void **state)
 {
-    (void)state;
     assert_null(onv_order_find("random"));
     assert_int_equal(onv_n_orders, 4);
 }

@@ -1,20 +1,12 @@
 /* Branches and loops in ONNX Runtime's plan, against what ONNX Runtime measured of the models in
  * tests/conformance: the most that the second run of a session holds, on the CPU without its arena,
  * with and without the memory pattern. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <jansson.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "ort/ort.h"
 #include "support/flow.h"
 #include "support/nested.h"
+#include "support/test.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (UINT64_C(1) << 20)
@@ -88,7 +80,6 @@ static uint64_t number(const json_t *truth, const char *key)
 
 static void peaks_are_those_that_were_measured(void **state)
 {
-    (void)state;
     int wrong = 0;
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
         const measured *m = &models[i];
@@ -124,7 +115,6 @@ static void peaks_are_those_that_were_measured(void **state)
 /* The known ones: measured as above, without the pattern. */
 static void known_cases_are_as_measured(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         uint64_t bytes;
@@ -160,7 +150,6 @@ static void known_cases_are_as_measured(void **state)
 /* Plans and runs keep the rules of timelines; packing and the choice of a branch lose nothing. */
 static void random_nested_graphs_keep_the_rules(void **state)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 200; seed++) {
         onv_error err = {0};
         flow f;
@@ -188,7 +177,6 @@ static void random_nested_graphs_keep_the_rules(void **state)
 /* What a runtime executes is placed, and each allocation of it fits. */
 static void random_nested_graphs_are_placed(void **state)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 60; seed++) {
         model *m = nested_random(seed);
         for (size_t i = 0; i < onv_n_runtimes; i++) {

@@ -1,13 +1,7 @@
 /* ONNX Runtime's plan of buffers, rule by rule, and what a session makes of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "ort/ort.h"
 #include "support/flow.h"
+#include "support/test.h"
 
 #define MIB  (UINT64_C(1) << 20)
 #define NONE UINT32_MAX
@@ -53,7 +47,6 @@ static void expect_apart(const planned *p, const char *a, const char *b)
 
 static void outputs_have_buffers_of_their_own(void **state)
 {
-    (void)state;
     planned p;
     model *m = model_new(17);
     model_input(m, "x", "f32[8]");
@@ -72,7 +65,6 @@ static void outputs_have_buffers_of_their_own(void **state)
 
 static void outputs_are_not_taken_over(void **state)
 {
-    (void)state;
     planned p;
     model *m = model_new(17);
     model_input(m, "x", "f32[8]");
@@ -107,7 +99,6 @@ static model *aliases(void)
 
 static void an_alias_shares_always(void **state)
 {
-    (void)state;
     planned p;
     plan(&p, aliases(), ONV_ORT_CUDA);
     expect_shared(&p, "a", "b");
@@ -140,7 +131,6 @@ static model *in_place(const char *op)
 
 static void in_place_takes_what_nobody_else_reads(void **state)
 {
-    (void)state;
     planned p;
     plan(&p, in_place("Relu"), ONV_ORT_CUDA);
     expect_apart(&p, "a", "x"); /* a graph input */
@@ -151,7 +141,6 @@ static void in_place_takes_what_nobody_else_reads(void **state)
 
 static void providers_differ_in_their_kernels(void **state)
 {
-    (void)state;
     planned p;
     plan(&p, in_place("Celu"), ONV_ORT_CPU);
     expect_shared(&p, "d", "c");
@@ -166,7 +155,6 @@ static void providers_differ_in_their_kernels(void **state)
 
 static void in_place_wants_the_same_element_size(void **state)
 {
-    (void)state;
     planned p;
     model *m = model_new(17);
     model_input(m, "x", "f32[8]");
@@ -183,7 +171,6 @@ static void in_place_wants_the_same_element_size(void **state)
 
 static void equal_bytes_are_not_an_equal_shape(void **state)
 {
-    (void)state;
     planned p;
     model *m = model_new(17);
     model_input(m, "x", "f32[32,128]");
@@ -204,7 +191,6 @@ static void equal_bytes_are_not_an_equal_shape(void **state)
 
 static void a_buffer_keeps_the_shape_it_was_made_for(void **state)
 {
-    (void)state;
     static const int64_t shape[] = {8};
     planned p;
     model *m = model_new(17);
@@ -224,7 +210,6 @@ static void a_buffer_keeps_the_shape_it_was_made_for(void **state)
 
 static void scalars_are_never_used_again(void **state)
 {
-    (void)state;
     planned p;
     model *m = model_new(17);
     model_input(m, "x", "f32[8]");
@@ -240,7 +225,6 @@ static void scalars_are_never_used_again(void **state)
 
 static void the_last_one_freed_comes_first(void **state)
 {
-    (void)state;
     planned p;
     model *m = model_new(17);
     model_input(m, "x", "f32[8]");
@@ -259,7 +243,6 @@ static void the_last_one_freed_comes_first(void **state)
 
 static void what_nobody_reads_can_be_used_again(void **state)
 {
-    (void)state;
     planned p;
     model *m = model_new(17);
     model_input(m, "x", "f32[8]");
@@ -298,7 +281,6 @@ static model *reshaped(bool computed)
 
 static void unknown_shapes_are_not_used_again(void **state)
 {
-    (void)state;
     planned p;
     plan(&p, reshaped(false), ONV_ORT_CUDA);
     expect_shared(&p, "d", "b");
@@ -313,7 +295,6 @@ static void unknown_shapes_are_not_used_again(void **state)
 
 static void shape_arithmetic_is_on_the_host_with_cuda(void **state)
 {
-    (void)state;
     planned p;
     plan(&p, reshaped(true), ONV_ORT_CUDA);
     assert_int_equal(buffer_of(&p, "dims"), NONE);
@@ -341,7 +322,6 @@ static model *two_temporaries(void)
 
 static void the_pattern_is_one_block(void **state)
 {
-    (void)state;
     planned p;
     onv_error err = {0};
     onv_timeline t = {0};
@@ -366,7 +346,6 @@ static void the_pattern_is_one_block(void **state)
 
 static void weights_lie_in_the_arena_unless_told_otherwise(void **state)
 {
-    (void)state;
     flow f;
     model *m = two_temporaries();
     flow_open_model(&f, m, "ort");
@@ -392,7 +371,6 @@ static void weights_lie_in_the_arena_unless_told_otherwise(void **state)
 
 static void same_as_requested_takes_no_more(void **state)
 {
-    (void)state;
     flow f;
     model *m = two_temporaries();
     flow_open_model(&f, m, "ort");

@@ -6,20 +6,10 @@
  * (rounded up to 64 bytes), can be found in the recording, each freed between the same two others,
  * and what is left over looks like scratch: it comes and goes with no planned buffer freed in
  * between. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "alloc/trace_csv.h"
 #include "ort/ort.h"
 #include "support/flow.h"
+#include "support/test.h"
 
 enum { ENOUGH = 3, MAX_EVENTS = 4096, MAX_REGIONS = 16, RUNS = 3 };
 

@@ -1,15 +1,4 @@
 /* A session as it is configured: settings, orders of initializers, limits, requests, names of nodes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "ort/murmur.h"
 #include "ort/node_stats.h"
 #include "ort/orders.h"
@@ -17,6 +6,7 @@
 #include "ort/shape_trace.h"
 #include "runtime/ort_advice.h"
 #include "support/flow.h"
+#include "support/test.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (1024 * KIB)
@@ -25,7 +15,6 @@
 
 static void settings_are_read_by_their_names(void **state)
 {
-    (void)state;
     static const struct {
         const char *assignment;
         size_t offset;
@@ -60,7 +49,6 @@ static void settings_are_read_by_their_names(void **state)
 
 static void what_is_wrong_with_a_setting_is_said(void **state)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"arena=1", "arena_extend_strategy, gpu_mem_limit"},
         {"arena_extend_strategy=1", "kNextPowerOfTwo or kSameAsRequested, not '1'"},
@@ -89,7 +77,6 @@ static void what_is_wrong_with_a_setting_is_said(void **state)
 /* What is shown can be typed. */
 static void every_value_can_be_given_back(void **state)
 {
-    (void)state;
     char number[24], text[128];
     for (size_t i = 0; onv_ort_setting_name(i, NULL) != NULL; i++) {
         onv_ort_settings s = onv_ort_settings_default;
@@ -133,7 +120,6 @@ static uint64_t reserved_in_order(const onv_timeline *t)
 
 static void the_range_has_what_orders_reach(void **state)
 {
-    (void)state;
     onv_timeline t = weights_of_two_sizes();
     onv_ort_spread spread;
     onv_error err = {0};
@@ -148,7 +134,6 @@ static void the_range_has_what_orders_reach(void **state)
 
 static void one_order_is_no_range(void **state)
 {
-    (void)state;
     onv_timeline t = weights_of_two_sizes();
     onv_ort_spread spread;
     onv_error err = {0};
@@ -163,7 +148,6 @@ static void one_order_is_no_range(void **state)
 
 static void a_limit_that_is_not_enough_is_said(void **state)
 {
-    (void)state;
     flow f;
     flow_open(&f, flow_sample("resnet18.onnx"), "batch=1", "ort");
     onv_ort_settings s = onv_ort_settings_default;
@@ -178,7 +162,6 @@ static void a_limit_that_is_not_enough_is_said(void **state)
 
 static void the_advised_limit_is_enough_and_least(void **state)
 {
-    (void)state;
     flow f;
     onv_error err = {0};
     onv_ort_advice advice;
@@ -216,7 +199,6 @@ static void add_requests(onv_ort_shape *shape, uint64_t bytes)
  * first, and what is shrunk leaves the first region. */
 static void the_order_of_requests_decides(void **state)
 {
-    (void)state;
     static const uint32_t growing[] = {0, 1, 2}, falling[] = {2, 1, 0};
     onv_timeline none = {0};
     onv_ort_shape shapes[3] = {0};
@@ -251,7 +233,6 @@ static void the_order_of_requests_decides(void **state)
 /* Measured: what ONNX Runtime 1.31 wrote for ResNet-18. */
 static void names_of_nodes_carry_their_hash(void **state)
 {
-    (void)state;
     static const char *const values[] = {"/relu/Relu_output_0", "/maxpool/MaxPool_output_0"};
     uint32_t hash[4] = {0};
     for (int i = 0; i < 2; i++) onv_murmur3_x86_128(values[i], strlen(values[i]), hash[0], hash);
@@ -260,7 +241,6 @@ static void names_of_nodes_carry_their_hash(void **state)
 
 static void a_value_is_counted_once(void **state)
 {
-    (void)state;
     flow f;
     onv_error err = {0};
     onv_ort_node_stats stats;
@@ -284,7 +264,6 @@ static void a_value_is_counted_once(void **state)
 /* Measured over a substitute for the CUDA driver, as an H100: workspace, by cell and directions. */
 static void recurrent_layers_take_what_was_measured(void **state)
 {
-    (void)state;
     static const struct {
         const char *op;
         int64_t gates, directions;
@@ -335,7 +314,6 @@ static void recurrent_layers_take_what_was_measured(void **state)
  * than the first, as its workspaces do not join what the first one left unused. */
 static void what_runs_leave_apart_was_measured(void **state)
 {
-    (void)state;
     static const struct {
         const char *sample, *dims;
         uint64_t mib;

@@ -1,15 +1,9 @@
 /* Parts that are full: perfect packings are found, whatever the effort what is found is a plan, and more
  * effort never finds a higher one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/heap.h"
 #include "plan/instances.h"
 #include "plan/plan.h"
+#include "support/test.h"
 
 static uint64_t height_with(const instance *made, uint64_t effort, uint64_t *work)
 {
@@ -28,7 +22,6 @@ static uint64_t height_with(const instance *made, uint64_t effort, uint64_t *wor
 /* The exact search alone ends 5 to 17 % above these. */
 static void perfect_packings_are_found(void **state)
 {
-    (void)state;
     static const struct {
         uint32_t seed, n;
         bool pinwheels;
@@ -46,7 +39,6 @@ static void perfect_packings_are_found(void **state)
 
 static void more_effort_is_never_worse(void **state)
 {
-    (void)state;
     for (int kind = 0; kind < 3; kind++) {
         instance made = {0};
         if (kind == 0) make_pinwheels(&made, 7, 200, 200, 1000);
@@ -65,7 +57,6 @@ static void more_effort_is_never_worse(void **state)
 /* All orders but that of time would take the square of their number. */
 static void many_that_overlap_take_bounded_work(void **state)
 {
-    (void)state;
     instance made = {0};
     uint64_t work;
     make_uniform(&made, 5, 31000, 31000, 31000, 1000);
@@ -76,7 +67,6 @@ static void many_that_overlap_take_bounded_work(void **state)
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
 #ifdef ONV_FAULT_INJECTION
     instance made = {0};
     make_pinwheels(&made, 3, 60, 60, 1000);

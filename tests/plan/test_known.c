@@ -1,16 +1,8 @@
 /* Known hard instances, where the data is at hand ($ONV_TEST_DATA/dsa). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "plan/plan_csv.h"
+#include "support/test.h"
 
 /* Plans the file and checks the plan; skips the test where there is no such file. */
 static onv_plan plan_file(const char *name, uint64_t capacity)
@@ -36,7 +28,6 @@ static onv_plan plan_file(const char *name, uint64_t capacity)
 
 static void the_six_fit_their_capacity(void **state)
 {
-    (void)state;
     static const char *const names[] = {"A.1048576.csv", "B.1048576.csv", "C.1048576.csv",
                                         "D.1048576.csv", "E.1048576.csv", "F.1048576.csv"};
     uint64_t work = 0;
@@ -51,7 +42,6 @@ static void the_six_fit_their_capacity(void **state)
 /* The rest of the set, where it is at hand too. */
 static void the_other_five_fit_their_capacity(void **state)
 {
-    (void)state;
     static const char *const names[] = {"G.1048576.csv", "H.1048576.csv", "I.1048576.csv",
                                         "J.1048576.csv", "K.1048576.csv"};
     for (int i = 0; i < 5; i++) assert_true(plan_file(names[i], 1048576).fits);
@@ -59,7 +49,6 @@ static void the_other_five_fit_their_capacity(void **state)
 
 static void the_optimum_is_proved(void **state)
 {
-    (void)state;
     onv_plan plan = plan_file("C.1048576.csv", 0);
     assert_int_equal(plan.height, 1039360);
     assert_true(plan.optimal);
@@ -72,7 +61,6 @@ static void the_optimum_is_proved(void **state)
 
 static void a_real_graph_reaches_its_bound(void **state)
 {
-    (void)state;
     onv_plan plan = plan_file("somas_resnet50.csv", 0);
     assert_int_equal(plan.height, 1515472556);
     assert_true(plan.optimal);

@@ -1,18 +1,10 @@
 /* Offset planning as a whole: by hand, against exhaustive search, and by properties that hold for
  * every plan of seeded random instances. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <string.h>
-
 #include "base/heap.h"
 #include "plan/brute.h"
 #include "plan/instances.h"
 #include "plan/plan.h"
+#include "support/test.h"
 
 static onv_plan plan_with(const onv_plan_buffer *buffers, size_t count,
                           const onv_plan_options *options)
@@ -29,7 +21,6 @@ static onv_plan plan_with(const onv_plan_buffer *buffers, size_t count,
 
 static void nothing_needs_nothing(void **state)
 {
-    (void)state;
     onv_plan plan = plan_with(NULL, 0, NULL);
     assert_int_equal(plan.height, 0);
     assert_true(plan.optimal && plan.fits);
@@ -43,7 +34,6 @@ static void nothing_needs_nothing(void **state)
 
 static void half_open_lifetimes_share_a_place(void **state)
 {
-    (void)state;
     const onv_plan_buffer row[] = {{0, 3, 7}, {3, 6, 5}, {6, 7, 6}};
     onv_plan plan = plan_with(row, 3, NULL);
     assert_int_equal(plan.height, 7);
@@ -53,7 +43,6 @@ static void half_open_lifetimes_share_a_place(void **state)
 
 static void a_gap_that_only_a_search_avoids(void **state)
 {
-    (void)state;
     /* Largest first puts the 4 at 0 and the 3 on it; the load of 8 needs the 2 beneath both. */
     const onv_plan_buffer five[] = {{0, 2, 4}, {1, 3, 3}, {2, 4, 4}, {0, 1, 4}, {3, 4, 4}};
     onv_plan plan = plan_with(five, 5, NULL);
@@ -64,7 +53,6 @@ static void a_gap_that_only_a_search_avoids(void **state)
 
 static void the_bound_can_be_out_of_reach(void **state)
 {
-    (void)state;
     /* Every step is exactly full, and no plan has no gap. Eight buffers are the least of such. */
     static const onv_plan_buffer eight[] = {{1, 7, 1}, {0, 1, 2}, {7, 8, 4}, {4, 8, 2},
                                             {3, 7, 3}, {0, 3, 4}, {1, 4, 1}, {3, 4, 1}};
@@ -90,7 +78,6 @@ static void the_bound_can_be_out_of_reach(void **state)
 
 static void a_capacity_ends_the_work_early(void **state)
 {
-    (void)state;
     instance made = {0};
     make_jigsaw(&made, 7, 60, 40, 500);
     onv_plan_options options = {.capacity = 2000};
@@ -112,7 +99,6 @@ static void a_capacity_ends_the_work_early(void **state)
 
 static void alignment_rounds_sizes_and_offsets(void **state)
 {
-    (void)state;
     const onv_plan_buffer rows[] = {{0, 2, 1}, {0, 2, 257}, {1, 3, 256}, {0, 3, 0}};
     onv_plan_options options = {.alignment = 256};
     onv_plan plan = plan_with(rows, 4, &options);
@@ -123,7 +109,6 @@ static void alignment_rounds_sizes_and_offsets(void **state)
 
 static void wrong_input_is_an_error(void **state)
 {
-    (void)state;
     onv_plan plan;
     onv_error err = {0};
     const onv_plan_buffer backward[] = {{0, 2, 1}, {5, 5, 1}};
@@ -150,7 +135,6 @@ static void wrong_input_is_an_error(void **state)
 /* A buffer may be as large as sizes go. */
 static void sizes_up_to_63_bits(void **state)
 {
-    (void)state;
     const onv_plan_buffer rows[] = {
         {0, UINT64_MAX, (uint64_t)1 << 61}, {7, 9, (uint64_t)1 << 61}, {8, 12, 3}};
     onv_plan plan = plan_with(rows, 3, NULL);
@@ -177,7 +161,6 @@ static void make_any(instance *out, uint64_t seed, uint32_t n)
 
 static void small_plans_are_optimal(void **state)
 {
-    (void)state;
     instance made = {0};
     for (uint64_t seed = 0; seed < 600; seed++) {
         made.count = 0;
@@ -194,7 +177,6 @@ static void small_plans_are_optimal(void **state)
 
 static void every_strategy_makes_valid_plans(void **state)
 {
-    (void)state;
     instance made = {0};
     for (uint64_t seed = 0; seed < 60; seed++) {
         make_any(&made, seed, 20 + (uint32_t)(seed * 7 % 120));
@@ -217,7 +199,6 @@ static void every_strategy_makes_valid_plans(void **state)
 
 static void the_same_input_gives_the_same_plan(void **state)
 {
-    (void)state;
     instance made = {0};
     for (uint64_t seed = 0; seed < 25; seed++) {
         make_any(&made, seed, 100);
@@ -236,7 +217,6 @@ static void the_same_input_gives_the_same_plan(void **state)
 
 static void more_effort_spends_no_more_than_asked(void **state)
 {
-    (void)state;
     instance made = {0};
     make_jigsaw(&made, 3, 300, 300, 1000);
     for (uint64_t effort = 1; effort <= 100000000; effort *= 100) {
@@ -250,7 +230,6 @@ static void more_effort_spends_no_more_than_asked(void **state)
 
 static void jigsaws_are_solved(void **state)
 {
-    (void)state;
     instance made = {0};
     for (uint64_t seed = 0; seed < 20; seed++) {
         made.count = 0;
@@ -270,7 +249,6 @@ static bool refuse(void *context)
 
 static void cancelling_keeps_the_best_plan(void **state)
 {
-    (void)state;
     instance made = {0};
     make_full(&made, 400, 100, 100);
     int asked = 0;
@@ -284,7 +262,6 @@ static void cancelling_keeps_the_best_plan(void **state)
 
 static void large_graphs_are_near_the_bound(void **state)
 {
-    (void)state;
     instance made = {0};
     make_training(&made, 1, 6000, 30, true);
     onv_plan plan = plan_with(made.at, made.count, NULL);
@@ -296,7 +273,6 @@ static void large_graphs_are_near_the_bound(void **state)
 /* More conflicts than the exact search takes: placements alone, in orders that weigh size, pressure and width. */
 static void large_graphs_of_long_lives_are_near_the_bound(void **state)
 {
-    (void)state;
     for (int convnet = 0; convnet < 2; convnet++) {
         instance made = {0};
         make_training(&made, 1, 20000, 100, convnet != 0);
@@ -312,7 +288,6 @@ static void large_graphs_of_long_lives_are_near_the_bound(void **state)
 /* Beyond the limits of the exact search, and large enough for the stretches of the skyline. */
 static void larger_graphs_are_planned_without_search(void **state)
 {
-    (void)state;
     instance made = {0};
     make_training(&made, 2, 34000, 100, true);
     onv_plan plan = plan_with(made.at, made.count, &(onv_plan_options){.effort = 100000000});
@@ -348,7 +323,6 @@ static onv_timeline timeline_of(onv_buffer *buffers, size_t count, size_t n_step
 
 static void chains_have_one_place(void **state)
 {
-    (void)state;
     /* Row 0 becomes row 1, and that row 2; row 3 comes after row 0 alone. */
     onv_buffer rows[] = {interval(8, 0, 1, 1), interval(8, 2, 3, 2),
                          interval(8, 4, 6, ONV_NO_BUFFER), interval(8, 2, 4, ONV_NO_BUFFER),
@@ -369,7 +343,6 @@ static void chains_have_one_place(void **state)
 
 static void last_steps_are_included(void **state)
 {
-    (void)state;
     onv_buffer rows[] = {interval(8, 0, 2, ONV_NO_BUFFER), interval(8, 2, 3, ONV_NO_BUFFER),
                          interval(8, 3, 7, ONV_NO_BUFFER)};
     onv_timeline t = timeline_of(rows, 3, 8);
@@ -385,7 +358,6 @@ static void last_steps_are_included(void **state)
 /* Below everything, in their order; the plan is of the rest. */
 static void weights_lie_at_the_bottom(void **state)
 {
-    (void)state;
     onv_buffer rows[] = {interval(8, 0, 1, ONV_NO_BUFFER), interval(5, 0, 3, ONV_NO_BUFFER),
                          interval(7, 2, 3, ONV_NO_BUFFER), interval(3, 0, 3, ONV_NO_BUFFER)};
     rows[1].kind = ONV_BUFFER_WEIGHT;
@@ -411,7 +383,6 @@ static void weights_lie_at_the_bottom(void **state)
 /* The check must see each of these in a plan that was right. */
 static void the_check_finds_what_is_wrong(void **state)
 {
-    (void)state;
     const onv_plan_buffer rows[] = {{0, 4, 4}, {2, 6, 4}, {5, 8, 8}, {7, 9, 4}};
     onv_plan_options options = {.alignment = 4};
     onv_plan good = plan_with(rows, 4, &options);
@@ -442,7 +413,6 @@ static void the_check_finds_what_is_wrong(void **state)
 /* The sweep agrees with a comparison of all pairs, on plans of which many are wrong. */
 static void the_check_agrees_with_all_pairs(void **state)
 {
-    (void)state;
     instance made = {0};
     uint64_t random = 5;
     int wrong = 0;
@@ -474,7 +444,6 @@ static void the_check_agrees_with_all_pairs(void **state)
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
 #ifdef ONV_FAULT_INJECTION
     instance made = {0};
     make_full(&made, 9, 12, 20);

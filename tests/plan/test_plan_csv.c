@@ -1,18 +1,9 @@
 /* Intervals as CSV: what is read, what is refused and where, and what is written. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/heap.h"
 #include "plan/plan_csv.h"
+#include "support/test.h"
 
 /* --- Reading ----------------------------------------------------------------------------------- */
 
@@ -24,7 +15,6 @@ static void parse(const char *text, onv_plan_table *table)
 
 static void rows_are_read_in_order(void **state)
 {
-    (void)state;
     onv_plan_table table;
     parse("id,lower,upper,size\nx,0,3,4\ny/z:0,1,9223372036854775807,0\n,2,3,1", &table);
     assert_int_equal(table.count, 3);
@@ -39,7 +29,6 @@ static void rows_are_read_in_order(void **state)
 
 static void other_columns_ends_and_quotes(void **state)
 {
-    (void)state;
     onv_plan_table table;
     parse("\xef\xbb\xbfsize,offset,id,upper,lower\r\n8,junk,\"a,\"\"b\"\"\",5,4\r\n\r\n", &table);
     assert_int_equal(table.count, 1);
@@ -56,7 +45,6 @@ static void other_columns_ends_and_quotes(void **state)
 
 static void errors_name_line_and_column(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *where, *what;
     } cases[] = {
@@ -104,7 +92,6 @@ static void errors_name_line_and_column(void **state)
 
 static void every_prefix_and_flipped_byte_is_survived(void **state)
 {
-    (void)state;
     char text[] = HEADER "\"a\",0,3,4\r\nb,1,5,18446744073709551615\n\"c\"\"\",2,9,6\n";
     size_t length = sizeof text - 1;
     int accepted = 0;
@@ -162,7 +149,6 @@ static void remove_file(char *path)
 
 static void a_file_gains_offsets(void **state)
 {
-    (void)state;
     char *path = make_file("id,size,lower,upper\nb,4,0,2\n\"a,1\",8,0,9\nlong,4,2,3\n");
     text out = {.limit = sizeof out.at - 1};
     onv_plan plan;
@@ -187,7 +173,6 @@ static void a_file_gains_offsets(void **state)
 
 static void ids_longer_than_the_buffer_are_kept(void **state)
 {
-    (void)state;
     enum { LENGTH = 3000 };
     char line[LENGTH + 64] = HEADER;
     size_t start = strlen(line);
@@ -202,7 +187,6 @@ static void ids_longer_than_the_buffer_are_kept(void **state)
 
 static void files_and_sinks_that_fail(void **state)
 {
-    (void)state;
     onv_error err = {0};
     text out = {.limit = 10};
     onv_plan plan;
@@ -221,7 +205,6 @@ static void files_and_sinks_that_fail(void **state)
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
 #ifdef ONV_FAULT_INJECTION
     char *path = make_file(HEADER "a,0,5,2\nb,1,9,2\nc,6,12,3\nd,8,14,3\n");
     onv_status status = ONV_ERR_MEMORY;

@@ -1,15 +1,7 @@
 /* Offset planning: every plan is valid, none is below its bound, small ones are as good as brute
  * force, results are the same every time, and full rectangles are packed without a gap. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <string.h>
-
 #include "plan/instances.h"
+#include "support/test.h"
 
 static onv_plan plan_of(const instance *in, const onv_plan_options *options)
 {
@@ -27,7 +19,6 @@ static onv_plan plan_of(const instance *in, const onv_plan_options *options)
 
 static void random_plans_are_valid_and_repeatable(void **state)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 60; seed++) {
         instance in = {0};
         make_uniform(&in, seed, 2 + (uint32_t)(seed * 7 % 120), 40, 12, 1000);
@@ -83,7 +74,6 @@ static void place_rest(const instance *in, uint64_t *offsets, bool *placed, size
 
 static void small_plans_equal_brute_force(void **state)
 {
-    (void)state;
     for (uint64_t seed = 100; seed < 300; seed++) {
         instance in = {0};
         uint64_t offsets[8] = {0}, best = UINT64_MAX;
@@ -100,7 +90,6 @@ static void small_plans_equal_brute_force(void **state)
 
 static void full_rectangles_have_no_gap(void **state)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 8; seed++) {
         instance in = {0};
         make_jigsaw(&in, seed, 40, 30, 1000);
@@ -115,7 +104,6 @@ static void full_rectangles_have_no_gap(void **state)
 
 static void perfect_packings_are_found(void **state)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 6; seed++) {
         for (uint32_t n = 50; n <= 300; n += 50) {
             instance in = {0};
@@ -145,7 +133,6 @@ static void append_later(instance *in, const instance *other, uint64_t by)
 
 static void more_effort_is_never_worse(void **state)
 {
-    (void)state;
     int improved = 0;
     for (uint64_t seed = 1; seed <= 16; seed++) {
         instance in = {0}, other = {0};
@@ -173,7 +160,6 @@ static void more_effort_is_never_worse(void **state)
 
 static void a_capacity_below_the_load_cannot_be_met(void **state)
 {
-    (void)state;
     instance in = {0};
     make_full(&in, 3, 20, 500);
     onv_plan_options options = {.capacity = 499};
@@ -185,7 +171,6 @@ static void a_capacity_below_the_load_cannot_be_met(void **state)
 
 static void large_training_graphs_come_close_to_the_bound(void **state)
 {
-    (void)state;
     instance in = {0};
     make_training(&in, 7, 20000, 1, false);
     onv_plan plan = plan_of(&in, NULL);
@@ -197,7 +182,6 @@ static void large_training_graphs_come_close_to_the_bound(void **state)
 
 static void what_is_within_a_container_lies_in_it(void **state)
 {
-    (void)state;
     onv_step steps[4] = {0};
     onv_buffer rows[] = {onv_buffer_new(ONV_BUFFER_ACTIVATION, 16, 0, 1, "below"),
                          onv_buffer_new(ONV_BUFFER_POOL, 64, 0, 3, "block"),

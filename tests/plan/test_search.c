@@ -1,16 +1,10 @@
 /* The exact search below the planner: every style gives the right answer at every capacity. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/heap.h"
 #include "plan/brute.h"
 #include "plan/instances.h"
 #include "plan/part.h"
 #include "plan/search.h"
+#include "support/test.h"
 
 /* All of it as one part, whatever could be split off. */
 typedef struct whole {
@@ -83,7 +77,6 @@ static void try_styles(const whole *w, uint64_t best, uint64_t capacity, bool ke
 
 static void all_styles_agree_with_exhaustive_search(void **state)
 {
-    (void)state;
     instance made = {0};
     for (uint64_t seed = 0; seed < 400; seed++) {
         made.count = 0;
@@ -133,7 +126,6 @@ static void cleanup(splitting *s)
  * other may find. */
 static void no_style_finds_what_another_excludes(void **state)
 {
-    (void)state;
     instance made = {0};
     int proofs = 0;
     for (uint64_t seed = 0; seed < 3000; seed++) {
@@ -166,7 +158,6 @@ static void no_style_finds_what_another_excludes(void **state)
 
 static void work_is_limited(void **state)
 {
-    (void)state;
     instance made = {0};
     make_jigsaw(&made, 200, 200, 200, 1000);
     splitting s;

@@ -1,14 +1,8 @@
 /* The skyline against a search for gaps that knows no blocks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/heap.h"
 #include "plan/instances.h"
 #include "plan/skyline.h"
+#include "support/test.h"
 
 typedef struct row {
     uint32_t lo, hi;
@@ -75,7 +69,6 @@ static void compare(uint64_t seed, uint32_t n, uint32_t expected, uint32_t secti
 
 static void first_and_best_fit_find_the_same_as_a_plain_search(void **state)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 8; seed++) {
         compare(seed, 300, 300, 40, ONV_FIT_FIRST);
         compare(seed, 300, 300, 40, ONV_FIT_BEST);
@@ -84,7 +77,6 @@ static void first_and_best_fit_find_the_same_as_a_plain_search(void **state)
 
 static void stretches_change_nothing(void **state)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 4; seed++) {
         compare(seed, 300, 50000, 100, ONV_FIT_FIRST);
         compare(seed, 300, 50000, 7, ONV_FIT_BEST);

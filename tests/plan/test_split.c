@@ -1,15 +1,9 @@
 /* Splitting: what goes to the bottom, what is left, and that nothing is lost. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/heap.h"
 #include "plan/brute.h"
 #include "plan/instances.h"
 #include "plan/part.h"
+#include "support/test.h"
 
 typedef struct splitting {
     onv_arena arena;
@@ -38,7 +32,6 @@ static void cleanup(splitting *s)
 
 static void nested_lifetimes_are_a_stack(void **state)
 {
-    (void)state;
     const onv_plan_buffer rows[] = {{3, 4, 5}, {0, 9, 1}, {1, 8, 2}, {2, 6, 3}, {7, 8, 100}};
     splitting s;
     split(&s, rows, 5);
@@ -54,7 +47,6 @@ static void nested_lifetimes_are_a_stack(void **state)
 
 static void times_apart_are_parts(void **state)
 {
-    (void)state;
     /* Two chains of four that hang together, above a buffer that lives throughout. */
     const onv_plan_buffer rows[] = {{0, 100, 12}, {1, 3, 4},    {2, 5, 6},
                                     {4, 7, 4},    {6, 8, 2},    {50, 53, 20},
@@ -87,7 +79,6 @@ static void times_apart_are_parts(void **state)
 /* Rows conflict in their part exactly as they do in time; each is in one part or at the bottom. */
 static void sections_keep_the_conflicts(void **state)
 {
-    (void)state;
     instance made = {0};
     for (uint64_t seed = 0; seed < 100; seed++) {
         made.count = 0;

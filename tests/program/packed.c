@@ -1,19 +1,11 @@
 #include "program/packed.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <minizip/zip.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "program/load.h"
+#include "support/test.h"
 
 packed packed_copy(const char *text)
 {

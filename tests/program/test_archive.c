@@ -1,17 +1,8 @@
 /* What packs a program: zip archives, gzip, text; damaged, forged and too large ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/quota.h"
 #include "program/archive.h"
 #include "program/packed.h"
+#include "support/test.h"
 
 static const char entry[] = "net/models/model.json",
                   old_entry[] = "serialized_exported_program.json";
@@ -34,7 +25,6 @@ static void refuses(packed p, onv_status expected, const char *part)
 
 static void every_form_is_read(void **state)
 {
-    (void)state;
     packed text = document("", "");
     reads(packed_copy(text.at));
     reads(packed_gzip(text));
@@ -46,7 +36,6 @@ static void every_form_is_read(void **state)
 
 static void other_files_are_refused(void **state)
 {
-    (void)state;
     packed text = document("", "");
     refuses(packed_zip(text, "net/models/other.json", true), ONV_ERR_FORMAT, "torch.export.save()");
     refuses(packed_copy("{\"models\": []}"), ONV_ERR_FORMAT, "schema_version");
@@ -62,7 +51,6 @@ static void other_files_are_refused(void **state)
 /* Whatever byte is wrong or missing, there is an answer: the checksum of a zip entry sees it, as does that of gzip's data. */
 static void damaged_files_are_refused(void **state)
 {
-    (void)state;
     packed text = document("", "");
     packed files[] = {packed_zip(text, entry, true), packed_zip(text, entry, false),
                       packed_gzip(text)};
@@ -95,7 +83,6 @@ static void damaged_files_are_refused(void **state)
 static void weights_have_places(void **state)
 {
     static const char good[] = "{\"config\": {\"w\": {\"path_name\": \"weight_0\"}}}";
-    (void)state;
     packed text = document("", ""), spaced = packed_copy(" {\"schema_version\": {}} \n");
     for (int compresses = 0; compresses < 2; compresses++)
         reads(packed_zip_with(text, entry, compresses, good));
@@ -120,7 +107,6 @@ static void weights_have_places(void **state)
 static void forged_sizes_are_refused(void **state)
 {
     static const uint32_t sizes[] = {UINT32_MAX - 1, 1 << 30, 1 << 20, 1, 0};
-    (void)state;
     packed text = document("", "");
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         packed p = packed_zip(text, entry, true);
@@ -142,7 +128,6 @@ static void forged_sizes_are_refused(void **state)
 static void bombs_meet_the_limit(void **state)
 {
     enum { BYTES = 64 << 20, LIMIT = 8 << 20 };
-    (void)state;
     packed text = {malloc(BYTES), BYTES};
     assert_non_null(text.at);
     memset(text.at, ' ', BYTES);

@@ -1,16 +1,6 @@
 /* Sizes as sympy writes them, in both of its forms. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "program/expression.h"
+#include "support/test.h"
 
 typedef struct pool {
     onv_arena arena;
@@ -90,7 +80,6 @@ static const struct {
 
 static void sizes_become_dims(void **state)
 {
-    (void)state;
     size_t wrong = 0;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         pool p;
@@ -125,7 +114,6 @@ static void values_are_those_of_python(void **state)
         {"Abs(Add(Symbol('s'), Integer(-3)))", {2, 1, 0, 1, 2}},
         {"(s*(s - 1))//2", {0, 1, 3, 6, 10}},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
         pool p;
         onv_dim dim;
@@ -176,7 +164,6 @@ static void what_is_no_expression_is_refused(void **state)
         "Symbol(s77 = )",
         "\xff",
     };
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (read(texts[i]) != ONV_ERR_FORMAT) fail_msg("'%s' is read", texts[i]);
 }
@@ -196,7 +183,6 @@ static void depth_is_limited(void **state)
 {
     static const char *const parts[][2] = {
         {"(", ")"}, {"Add(1, ", ")"}, {"2**", ""}, {"1 + (", ")"}};
-    (void)state;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         char *fits = nested(50, parts[i][0], "1", parts[i][1]);
         char *deep = nested(100000, parts[i][0], "1", parts[i][1]);

@@ -1,14 +1,4 @@
 /* A program of a model: found, named, inside of it, refused; what eager PyTorch then runs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +8,7 @@
 #include "program/program.h"
 #include "support/folder.h"
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 static void write_file(const char *name, const void *data, size_t bytes)
 {
@@ -99,7 +90,6 @@ static void refuse(const char *name, const onv_options *options, const char *par
 static void programs_are_found(void **state)
 {
     static const char *const names[] = {"model.pt2", "model.program.json.gz", "model.program.json"};
-    (void)state;
     onv_options options = onv_options_default();
     options.batch = 6;
     options.runtimes = "torch";
@@ -122,7 +112,6 @@ static void programs_are_found(void **state)
 
 static void sizes_are_those_of_the_model(void **state)
 {
-    (void)state;
     onv_options options = onv_options_default();
     options.batch = 6;
     options.runtimes = "torch";
@@ -147,7 +136,6 @@ static void other_programs_are_refused(void **state)
         {"f16[batch,4]", "f16[4]", "is float16 in the model and float32"},
         {"f32[batch,4]", "f32[1,4]", "'w' has shape [1, 4] in the model and [4]"},
     };
-    (void)state;
     onv_options options = onv_options_default();
     options.batch = 6;
     options.runtimes = "torch";
@@ -191,7 +179,6 @@ static bool append(void *context, const char *data, size_t bytes)
 
 static void a_program_travels_inside(void **state)
 {
-    (void)state;
     onv_error err;
     text first = {0}, again = {0}, other = {0};
     onv_options options = onv_options_default();
@@ -230,7 +217,6 @@ static void a_program_travels_inside(void **state)
 /* The one inside is of another width, and so is the one next to it. Leaks are looked for where sanitizers are. */
 static void two_programs_are_left(void **state)
 {
-    (void)state;
     onv_error err;
     text whole = {0};
     struct stat plain;
@@ -255,7 +241,6 @@ static void two_programs_are_left(void **state)
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
     onv_options options = onv_options_default();
     options.batch = 6;
     options.runtimes = "torch";

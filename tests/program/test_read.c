@@ -1,19 +1,10 @@
 /* Documents become programs: every kind of argument, modules, recordings; what is refused, and with what words. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/heap.h"
 #include "program/load.h"
 #include "program/packed.h"
+#include "support/test.h"
 
 /* Members of tensor_values for results of [s, 4]. */
 #define META                                                                                       \
@@ -48,7 +39,6 @@ static void refuses(packed p, onv_status expected, const char *part)
 
 static void a_network_has_all_its_parts(void **state)
 {
-    (void)state;
     onv_model model = loaded(packed_file("tests/program/net.json.gz"));
     const onv_program *p = model.program;
     assert_true(p->is_training);
@@ -85,7 +75,6 @@ static void a_network_has_all_its_parts(void **state)
 /* A module that is called twice is two modules, so that each call of it has its own operations. */
 static void calls_of_modules_are_told_apart(void **state)
 {
-    (void)state;
     onv_model model = loaded(packed_file("tests/program/flow.json.gz"));
     const onv_program *p = model.program;
     uint32_t first = p->calls.at[0].module, second = p->calls.at[2].module;
@@ -104,7 +93,6 @@ static void calls_of_modules_are_told_apart(void **state)
 
 static void every_kind_of_argument_is_read(void **state)
 {
-    (void)state;
     onv_model model = loaded(document(
         ", {\"target\": \"torch.ops.m.f.default\", \"inputs\": ["
         "{\"name\": \"a\", \"arg\": {\"as_tensors\": [{\"name\": \"x\"}, {\"name\": \"relu\"}]}},"
@@ -170,7 +158,6 @@ static void calls_without_tensors_are_left_out(void **state)
                                 ", {\"target\": \"_operator.add\", \"inputs\": [], \"outputs\": "
                                 "[{\"as_sym_int\": {\"as_name\": "
                                 "\"half\"}}]}";
-    (void)state;
     onv_model model = loaded(document(nodes, ""));
     assert_int_equal(model.program->calls.count, 2);
     assert_string_equal(model.program->calls.at[1].op_name, "aten._foreach_add_.List");
@@ -185,7 +172,6 @@ static void calls_with_graphs_stay(void **state)
         "\"g\", \"arg\": {\"as_graph\": {\"name\": \"g\", \"graph\": {\"inputs\": [], \"outputs\": "
         "[], "
         "\"nodes\": [], \"tensor_values\": {}}}}}]}";
-    (void)state;
     onv_model model = loaded(document(node, ""));
     assert_int_equal(model.program->calls.count, 2);
     assert_int_equal(model.program->graphs.count, 2);
@@ -229,7 +215,6 @@ static void parameters_of_one_tensor_are_known(void **state)
     static const char *const data[] = {"weight_0", "weight_1", "weight_3", NULL};
     static const uint32_t same_as[] = {1, ONV_NO_PROGRAM_VALUE, ONV_NO_PROGRAM_VALUE,
                                        ONV_NO_PROGRAM_VALUE};
-    (void)state;
     for (size_t i = 0; i < sizeof data / sizeof data[0]; i++) {
         onv_model model = loaded(with_weights(data[i]));
         const onv_program_value *values = model.program->values.at;
@@ -272,7 +257,6 @@ static void what_is_wrong_is_said(void **state)
         {"{\"as_bools\": [1]}", "expected a boolean, found an integer"},
         {"{\"as_graph\": {\"name\": \"g\"}}", "a member 'graph', found none"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         refuses(with_argument(rows[i].argument), ONV_ERR_FORMAT, rows[i].part);
     refuses(
@@ -300,7 +284,6 @@ static void what_is_wrong_is_said(void **state)
 static void limits_are_met(void **state)
 {
     enum { DEPTH = 250, ROOM = 200 * DEPTH, LONG = 100 << 10 };
-    (void)state;
     char *nodes = malloc(ROOM), *at = nodes, *name = malloc(LONG + 100);
     assert_non_null(nodes);
     assert_non_null(name);
@@ -366,7 +349,6 @@ static packed recording(const char *training, const char *inference, int version
 
 static void recordings_have_lifetimes(void **state)
 {
-    (void)state;
     packed p = recording("\"relu\": {\"storage\": 3, \"freed_after\": \"relu\", \"kept\": true}",
                          "\"relu\": {\"storage\": 5, \"freed_after\": null}", 1);
     onv_model model;
@@ -401,7 +383,6 @@ static void recordings_have_lifetimes(void **state)
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
     packed files[] = {packed_file("tests/program/flow.json.gz"), document("", ""),
                       with_weights("weight_0")};
     packed text = files[1];

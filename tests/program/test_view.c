@@ -1,19 +1,9 @@
 /* The view of a program: what analyses of a file get, with sizes bound as those of a model are. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "api/analysis.h"
 #include "program/packed.h"
 #include "program/program.h"
 #include "report/report.h"
+#include "support/test.h"
 
 static onv_options lifetimes_alone(void)
 {
@@ -51,7 +41,6 @@ static const char *diag(const onv_analysis *analysis, const char *code)
 
 static void nodes_are_calls(void **state)
 {
-    (void)state;
     packed p = packed_file("tests/program/flow.json.gz");
     onv_options options = lifetimes_alone();
     options.batch = 6;
@@ -103,7 +92,6 @@ static void sizes_are_bound(void **state)
         {5, "upsample_nearest2d", {1, 1, 7, 12}},
         {3, "linear_1", {3, 8}},
     };
-    (void)state;
     packed p = packed_file("tests/program/flow.json.gz");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         onv_options options = lifetimes_alone();
@@ -126,7 +114,6 @@ static void sizes_are_bound(void **state)
 
 static void arguments_and_strides_are_bound(void **state)
 {
-    (void)state;
     packed p = packed_file("tests/program/flow.json.gz");
     onv_options options = lifetimes_alone();
     onv_dim_binding dim = {"s77", 4};
@@ -150,7 +137,6 @@ static void arguments_and_strides_are_bound(void **state)
 /* What only data decides counts with its bound, and is said to be one; a size can be given. */
 static void bounds_are_counted(void **state)
 {
-    (void)state;
     packed p = packed_file("tests/program/flow.json.gz");
     for (int given = 0; given < 2; given++) {
         onv_options options = lifetimes_alone();
@@ -172,7 +158,6 @@ static void bounds_are_counted(void **state)
 /* A cast of the model is one of its program, also where no size is bound. */
 static void casts_reach_the_program(void **state)
 {
-    (void)state;
     packed p = packed_file("tests/program/flow.json.gz");
     for (int64_t batch = 0; batch < 3; batch++) {
         onv_options options = lifetimes_alone();
@@ -195,7 +180,6 @@ static void ranges_are_noted(void **state)
         int64_t batch;
         bool is_noted;
     } rows[] = {{1, false}, {2, false}, {64, false}, {65, true}};
-    (void)state;
     packed p = document("", "");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         onv_options options = lifetimes_alone();
@@ -209,7 +193,6 @@ static void ranges_are_noted(void **state)
 
 static void what_cannot_be_bound_is_refused(void **state)
 {
-    (void)state;
     packed p = document("", "");
     onv_options options = lifetimes_alone();
     onv_dim_binding dim = {"t", 4};
@@ -230,7 +213,6 @@ static void what_cannot_be_bound_is_refused(void **state)
 
 static void sizes_below_zero_are_refused(void **state)
 {
-    (void)state;
     packed p =
         document(", {\"target\": \"m.f\", \"inputs\": [], \"outputs\": [{\"as_tensor\": {\"name\": "
                  "\"y\"}}]}",
@@ -266,7 +248,6 @@ static bool append(void *context, const char *data, size_t bytes)
 static void dumps_are_as_reviewed(void **state)
 {
     static const char *const names[] = {"net", "flow"};
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         char name[200];
         onv_error err;

@@ -1,17 +1,8 @@
 /* Untrusted text: what is escaped, how wide it is, how it is cut. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
-
 #include "report/clean.h"
 #include "report/csv.h"
 #include "support/capture.h"
+#include "support/test.h"
 
 static void expect_clean(const char *text, onv_clean_mode mode, const char *expected)
 {
@@ -26,7 +17,6 @@ static void expect_clean(const char *text, onv_clean_mode mode, const char *expe
 
 static void plain_text_stays(void **state)
 {
-    (void)state;
     expect_clean("/layer1/conv.0:1", ONV_CLEAN_UNICODE, "/layer1/conv.0:1");
     expect_clean("größe 模型 \\x1b", ONV_CLEAN_UNICODE, "größe 模型 \\x1b");
     expect_clean("größe", ONV_CLEAN_ASCII, "gr\\xf6\\xdfe");
@@ -35,7 +25,6 @@ static void plain_text_stays(void **state)
 
 static void controls_are_escaped(void **state)
 {
-    (void)state;
     expect_clean("a\x1b[31mb", ONV_CLEAN_UNICODE, "a\\x1b[31mb");
     expect_clean("\a\b\t\r\n\x7f", ONV_CLEAN_UNICODE, "\\x07\\x08\\x09\\x0d\\x0a\\x7f");
     expect_clean("\xc2\x9b"
@@ -48,7 +37,6 @@ static void controls_are_escaped(void **state)
 
 static void ill_formed_bytes_are_escaped(void **state)
 {
-    (void)state;
     expect_clean("\xff\x80x", ONV_CLEAN_UNICODE, "\\xff\\x80x");
     expect_clean("\xc0\xaf", ONV_CLEAN_UNICODE, "\\xc0\\xaf");          /* overlong */
     expect_clean("\xed\xa0\x80", ONV_CLEAN_UNICODE, "\\xed\\xa0\\x80"); /* a surrogate */
@@ -59,7 +47,6 @@ static void ill_formed_bytes_are_escaped(void **state)
 /* Whatever bytes come in, what goes out is safe, and the width is what was announced. */
 static void all_bytes_are_safe(void **state)
 {
-    (void)state;
     uint32_t seed = 12345;
     for (int round = 0; round < 2000; round++) {
         char text[33];
@@ -102,7 +89,6 @@ static void expect_fitted(const char *text, size_t columns, onv_clean_mode mode,
 
 static void wide_text_loses_its_middle(void **state)
 {
-    (void)state;
     assert_int_equal(onv_clean_columns("模型", ONV_CLEAN_UNICODE), 4);
     assert_int_equal(onv_clean_columns("e\u0301", ONV_CLEAN_UNICODE), 1);
     assert_int_equal(onv_clean_columns("\x1b", ONV_CLEAN_UNICODE), 4);
@@ -131,7 +117,6 @@ static void expect_field(const char *text, const char *expected)
 
 static void csv_fields_are_quoted(void **state)
 {
-    (void)state;
     expect_field("plain", "plain");
     expect_field("a,b", "\"a,b\"");
     expect_field("a\"b", "\"a\"\"b\"");
@@ -157,7 +142,6 @@ static void csv_fields_are_quoted(void **state)
 
 static void a_refusal_is_sticky(void **state)
 {
-    (void)state;
     capture caught = {.limit = 10000};
     onv_writer writer;
     onv_error error = {0};

@@ -1,20 +1,11 @@
 /* Intervals, trace, graph and the CSV of tensors: that other programs can rely on them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "api/analysis.h"
 #include "support/capture.h"
 #include "support/nested.h"
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 static model *diamond(const char *type)
 {
@@ -31,7 +22,6 @@ static model *diamond(const char *type)
 
 static void intervals_are_half_open(void **state)
 {
-    (void)state;
     model *m = diamond("f32[4,64]");
     onv_analysis *a = model_analyse(m, NULL);
     char *text = report_text(a, ONV_FORMAT_DUMP_INTERVALS, NULL);
@@ -48,7 +38,6 @@ static void intervals_are_half_open(void **state)
 
 static void the_trace_stands_in_step_order(void **state)
 {
-    (void)state;
     model *m = diamond("f32[4,64]");
     onv_analysis *a = model_analyse(m, NULL);
     char *text = report_text(a, ONV_FORMAT_DUMP_TRACE, NULL);
@@ -100,7 +89,6 @@ static uint64_t replay(const char *text, size_t n_ids)
 /* On random graphs the trace reaches the very peak of the summary and ends with nothing held. */
 static void the_trace_reaches_the_peak(void **state)
 {
-    (void)state;
     uint32_t seed = 7;
     for (int round = 0; round < 20; round++) {
         model *m = model_new(17);
@@ -129,7 +117,6 @@ static void the_trace_reaches_the_peak(void **state)
 
 static void missing_sizes_are_refused(void **state)
 {
-    (void)state;
     static const onv_format formats[] = {ONV_FORMAT_DUMP_INTERVALS, ONV_FORMAT_DUMP_TRACE};
     model *m = diamond("f32[batch,64]");
     onv_analysis *a = model_analyse(m, NULL);
@@ -148,7 +135,6 @@ static void missing_sizes_are_refused(void **state)
 
 static void the_graph_is_typed(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[batch,64]");
     model_node(m, "Softmax", "s", "x", "a", "axis=1");
@@ -166,7 +152,6 @@ static void the_graph_is_typed(void **state)
 
 static void tensors_are_rows(void **state)
 {
-    (void)state;
     model *m = diamond("f32[4,64]");
     onv_analysis *a = model_analyse(m, NULL);
     char *text = report_text(a, ONV_FORMAT_CSV, NULL);
@@ -182,7 +167,6 @@ static void tensors_are_rows(void **state)
 
 static void an_unknown_format_is_refused(void **state)
 {
-    (void)state;
     model *m = diamond("f32[4,64]");
     onv_analysis *a = model_analyse(m, NULL);
     onv_error error = {0};
@@ -230,7 +214,6 @@ static uint64_t height_of(const char *sample, const char *order, uint64_t effort
 
 static void the_plan_is_the_one_that_was_reported(void **state)
 {
-    (void)state;
     const char *convnext = ONV_SOURCE_DIR "/samples/convnext_tiny.onnx";
     const char *densenet = ONV_SOURCE_DIR "/samples/densenet201.onnx";
     assert_true(height_of(convnext, NULL, 1) > height_of(convnext, NULL, 0));
@@ -239,7 +222,6 @@ static void the_plan_is_the_one_that_was_reported(void **state)
 
 static void plans_of_branches_and_bodies(void **state)
 {
-    (void)state;
     for (size_t i = 0; nested_cases[i].name != NULL; i++) {
         model *m = nested_cases[i].build();
         onv_analysis *a = model_analyse(m, NULL);
@@ -253,7 +235,6 @@ static void plans_of_branches_and_bodies(void **state)
 
 static void without_an_arena_there_is_no_plan(void **state)
 {
-    (void)state;
     model *m = diamond("f32[4,64]");
     onv_options options = onv_options_default();
     options.runtimes = "ideal";
@@ -272,7 +253,6 @@ static void without_an_arena_there_is_no_plan(void **state)
 /* Names are text of the model's: in the header they end no comment and make no macro of another value's. */
 static void the_header_has_a_name_for_each(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "a-b", "f32[3]");
     model_node(m, "Relu", "0", "a-b", "a_b", "");
@@ -299,7 +279,6 @@ static void the_header_has_a_name_for_each(void **state)
 /* Sizes and the bound are those of what is rounded up. */
 static void the_plan_is_aligned(void **state)
 {
-    (void)state;
     for (uint64_t align = 1; align <= 4096; align *= 64) {
         model *m = diamond("f32[4,64]");
         onv_options options = onv_options_default();

@@ -1,23 +1,14 @@
 /* No memory: every format fails with ONV_ERR_MEMORY at every allocation, leaks nothing, and succeeds
  * once there is enough. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-
 #include "base/heap.h"
 #include "support/capture.h"
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 #ifdef ONV_FAULT_INJECTION
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[batch,64]");
     model_weight(m, "net.0.weight", "f32[64,64]");
@@ -61,7 +52,6 @@ static void every_allocation_may_fail(void **state)
 /* The same model by model. */
 static void every_allocation_of_a_stream_may_fail(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[2,64]");
     model_node(m, "Relu", "relu", "x", "y", "");
@@ -102,13 +92,11 @@ static void every_allocation_of_a_stream_may_fail(void **state)
 
 static void every_allocation_of_a_stream_may_fail(void **state)
 {
-    (void)state;
     skip();
 }
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
     skip(); /* this build cannot make allocations fail */
 }
 

@@ -2,20 +2,11 @@
  *
  * ONV_UPDATE_GOLDEN=1 writes the files anew; look at the difference before it is committed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/capture.h"
+#include "support/test.h"
 
 typedef struct text_file {
     char *text;
@@ -134,7 +125,6 @@ static unsigned first_difference(const char *a, const char *b)
 
 static void reports_are_as_reviewed(void **state)
 {
-    (void)state;
     const char *update = getenv("ONV_UPDATE_GOLDEN");
     unsigned wrong = 0;
     for (size_t i = 0; i < sizeof goldens / sizeof goldens[0]; i++) {
@@ -194,7 +184,6 @@ static void check_formats(const onv_analysis *analysis)
 
 static void every_sample_reports(void **state)
 {
-    (void)state;
     DIR *folder = opendir(ONV_SOURCE_DIR "/samples");
     assert_non_null(folder);
     unsigned count = 0;

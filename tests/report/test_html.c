@@ -1,17 +1,9 @@
 /* The page and the picture: the block of data is the JSON report, and no name of a model gets out of its place. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/capture.h"
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 static const char *const hostile[] = {
     "</script><script>alert(1)</script>",
@@ -62,7 +54,6 @@ static json_t *parse(const char *text, size_t length)
 
 static void the_block_is_the_report(void **state)
 {
-    (void)state;
     static const char begin[] = "<script type=\"application/json\" id=\"report\">";
     for (int64_t batch = 0; batch < 2; batch++) {
         char *page = report_of(batch, ONV_FORMAT_HTML), *json = report_of(batch, ONV_FORMAT_JSON);
@@ -84,7 +75,6 @@ static void the_block_is_the_report(void **state)
 
 static void names_stay_text(void **state)
 {
-    (void)state;
     model *plain = model_new(17);
     model_input(plain, "x", "f32[2,8]");
     model_node(plain, "Relu", "r", "x", "y", "");
@@ -111,7 +101,6 @@ static void names_stay_text(void **state)
 /* Where nothing was kept, or nothing has a size, there is a page all the same. */
 static void nothing_to_draw(void **state)
 {
-    (void)state;
     model *m = named();
     onv_options options = onv_options_default();
     onv_analysis *a = model_analyse(m, &options);

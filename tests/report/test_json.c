@@ -1,19 +1,10 @@
 /* The JSON report, read back by jansson. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "report/json.h"
 #include "support/capture.h"
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 static json_t *parse(const char *text)
 {
@@ -98,7 +89,6 @@ static void expect_runtimes(json_t *runtimes)
 
 static void every_part_of_the_contract(void **state)
 {
-    (void)state;
     onv_options options = onv_options_default();
     options.batch = 2;
     json_t *root, *m = report_of(small("f32[batch,3,10,10]"), &options, &root);
@@ -150,7 +140,6 @@ static void every_part_of_the_contract(void **state)
 
 static void free_dims_are_expressions(void **state)
 {
-    (void)state;
     json_t *root, *m = report_of(small("f32[batch,3,n,n]"), NULL, &root);
     json_t *a = named(json_object_get(m, "tensors"), "a");
     assert_string_equal(json_string_value(json_array_get(json_object_get(a, "shape"), 0)), "batch");
@@ -170,7 +159,6 @@ static void free_dims_are_expressions(void **state)
 
 static void bounds_are_marked(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[10,20]");
     model_node(m, "NonZero", "find", "x", "where", "");
@@ -187,7 +175,6 @@ static void bounds_are_marked(void **state)
 
 static void a_whole_shape_is_a_binding(void **state)
 {
-    (void)state;
     const int64_t dims[] = {5, 3, 10, 10};
     const onv_shape_binding shape = {"x", dims, 4};
     onv_options options = onv_options_default();
@@ -204,7 +191,6 @@ static void a_whole_shape_is_a_binding(void **state)
  * at the tensor. */
 static void a_dim_may_be_named_like_an_input(void **state)
 {
-    (void)state;
     const int64_t dims[] = {5, 3, 10, 10};
     const onv_shape_binding shape = {"x", dims, 4};
     onv_options options = onv_options_default();
@@ -219,7 +205,6 @@ static void a_dim_may_be_named_like_an_input(void **state)
 
 static void hostile_names_survive(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "\"\\\x1b\x7f\n\xe2\x80\xae", "f32[4]");
     model_node(m, "Relu", "\xf0\x9f\x92\xa5", "\"\\\x1b\x7f\n\xe2\x80\xae", "y", "");
@@ -239,7 +224,6 @@ static void hostile_names_survive(void **state)
 /* Bytes that are no UTF-8 become \xNN, and numbers keep all their digits. */
 static void the_writer_is_always_valid(void **state)
 {
-    (void)state;
     capture caught = {0};
     onv_writer out;
     onv_json json;
@@ -267,7 +251,6 @@ static void the_writer_is_always_valid(void **state)
 
 static void models_stand_in_one_list(void **state)
 {
-    (void)state;
     model *m = small("f32[1,3,10,10]");
     onv_analysis *a = model_analyse(m, NULL);
     const onv_analysis *both[] = {a, a};
@@ -285,7 +268,6 @@ static void models_stand_in_one_list(void **state)
 /* Another reader than jansson takes it too. Skipped where there is no Python. */
 static void python_reads_it(void **state)
 {
-    (void)state;
     if (system("command -v python3 >/dev/null 2>&1") != 0) skip();
     model *m = small("f32[batch,3,10,10]");
     onv_analysis *a = model_analyse(m, NULL);
@@ -302,7 +284,6 @@ static void python_reads_it(void **state)
 /* What only a branch that never runs reads: values are there, weights are not. */
 static void values_that_nothing_reads_are_listed(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4]");
     model_input(m, "other", "f32[5]");
@@ -342,7 +323,6 @@ static void units_of_plans_are_listed(void **state)
         int64_t macs, forward, own;
     } units[] = {
         {"conv", 7776, 1152, 0}, {"relu", 0, 0, 0}, {"conv", 4608, 0, 0}, {"mse_loss", 0, 256, 0}};
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[1,3,8,8]");
     model_weight(m, "w", "f32[8,3,3,3]");

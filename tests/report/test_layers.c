@@ -1,16 +1,7 @@
 /* The table of modules: whom names put where, and that the sums are right. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
-
 #include "support/capture.h"
 #include "support/nested.h"
+#include "support/test.h"
 
 static char *layers_of(model *m, unsigned depth)
 {
@@ -41,7 +32,6 @@ static model *blocks(void)
 
 static void scopes_make_a_tree(void **state)
 {
-    (void)state;
     char *text = layers_of(blocks(), 0);
     const char *expected =
         "test.onnx\n"
@@ -61,7 +51,6 @@ static void scopes_make_a_tree(void **state)
 
 static void depth_cuts_the_tree(void **state)
 {
-    (void)state;
     char *text = layers_of(blocks(), 1);
     expect_contains(text, "  net   ");
     expect_lacks(text, "net.0");
@@ -72,7 +61,6 @@ static void depth_cuts_the_tree(void **state)
 /* Names without scopes: weights tell, and what has none stands between its neighbours. */
 static void weights_tell_the_module(void **state)
 {
-    (void)state;
     model *m = model_new(20);
     model_input(m, "x", "f32[16,32]");
     model_weight(m, "enc.0.fc1.weight", "f32[32,32]");
@@ -95,7 +83,6 @@ static void weights_tell_the_module(void **state)
 /* A list that is never called itself has no scope of its own; both spellings meet in one module. */
 static void dots_and_slashes_meet(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[16,32]");
     model_weight(m, "enc.layer.0.fc.bias", "f32[32]");
@@ -116,7 +103,6 @@ static void dots_and_slashes_meet(void **state)
 
 static void operators_stand_in_for_modules(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[16,32]");
     model_node(m, "Relu", "Relu_0", "x", "a", "");
@@ -132,7 +118,6 @@ static void operators_stand_in_for_modules(void **state)
 
 static void free_dims_count_units(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[batch,32]");
     model_node(m, "Relu", "/a/Relu", "x", "y", "");
@@ -147,7 +132,6 @@ static void free_dims_count_units(void **state)
 /* A name of thousands of scopes is cut to a depth, quickly. */
 static void depth_is_bounded(void **state)
 {
-    (void)state;
     char name[20001];
     for (size_t i = 0; i < sizeof name - 1; i++) name[i] = i % 2 == 0 ? '/' : 's';
     name[sizeof name - 1] = '\0';
@@ -163,7 +147,6 @@ static void depth_is_bounded(void **state)
 /* Both branches make 4 MiB, one runs, and what it hands out is the result of the If; Relu makes 4 more. */
 static void what_a_branch_hands_out_counts_once(void **state)
 {
-    (void)state;
     char *text = layers_of(nested_case_model("branches-and-more"), 0);
     expect_contains(text, "8.0 MiB  100.0%\n");
     free(text);

@@ -1,20 +1,10 @@
 /* The manual page and the completions know every long option of the program and its commands, and no
  * other. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <ctype.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "onnxvram/onnxvram.h"
+#include "support/test.h"
 
 static const char *const files[] = {"man/onnxvram.1", "completions/onnxvram.bash",
                                     "completions/_onnxvram", "completions/onnxvram.fish"};
@@ -77,7 +67,6 @@ static bool has_option(const char *text, const char *name)
 
 static void the_manual_is_complete(void **state)
 {
-    (void)state;
     char command[1024], name[64];
     if (access(ONV_BUILD_DIR "/onnxvram", X_OK) != 0) skip();
     snprintf(command, sizeof command, "for c in '' plan simulate; do %s/onnxvram $c --help; done",
@@ -103,7 +92,6 @@ static void the_manual_is_complete(void **state)
 /* Every limit stands in each of them. */
 static void limits_are_named(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         char *text = read_source(files[i]);
         unescape(text);
@@ -139,7 +127,6 @@ static const char *release_name(size_t index, const char **summary)
 
 static void values_are_completed(void **state)
 {
-    (void)state;
     expect_names(onv_runtime_name);
     expect_names(onv_order_name);
     expect_names(onv_optimizer_name);
@@ -168,7 +155,6 @@ static void expect_completion(const char *words, const char *expected)
 
 static void bash_completes_values(void **state)
 {
-    (void)state;
     if (access(ONV_BUILD_DIR "/onnxvram", X_OK) != 0 || system("bash -c true") != 0) skip();
     expect_completion("onnxvram --gpu A10", "A10 A10G A100-40GB A100-80GB\n");
     expect_completion("onnxvram --budget T4,L4", "T4,L4 T4,L40 T4,L40S\n");

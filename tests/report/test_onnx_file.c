@@ -1,18 +1,9 @@
 /* The model written once more: every byte that was there stays, what is added can be read, and is added once. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/heap.h"
 #include "load/wire.h"
 #include "support/capture.h"
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 enum { GRAPH = 7, MODEL_NOTE = 14, NODE = 1, INITIALIZER = 5, VALUE_INFO = 13 };
 
@@ -133,7 +124,6 @@ static void expect_same_fields(bytes a, bytes b, uint32_t number)
 
 static void what_was_there_stays(void **state)
 {
-    (void)state;
     for (unsigned char ir = 8; ir <= 10; ir += 2) {
         model *m = branches("f32[batch,4]");
         bytes file = file_of(m, ir);
@@ -160,7 +150,6 @@ static void what_was_there_stays(void **state)
 
 static void once_more_adds_nothing(void **state)
 {
-    (void)state;
     for (unsigned char ir = 8; ir <= 10; ir += 2) {
         model *m = branches("f32[batch,4]");
         bytes file = file_of(m, ir);
@@ -184,7 +173,6 @@ static void once_more_adds_nothing(void **state)
 
 static void nodes_come_in_the_order(void **state)
 {
-    (void)state;
     model *m = branches("f32[8,4]");
     bytes file = file_of(m, 10);
     onv_options options = onv_options_default();
@@ -221,7 +209,6 @@ static void nodes_come_in_the_order(void **state)
 
 static void the_limit_is_on_what_is_added(void **state)
 {
-    (void)state;
     model *m = branches("f32[8,4]");
     int64_t many[512] = {0};
     model_ints(m, "unused", 512, many);
@@ -244,7 +231,6 @@ static void the_limit_is_on_what_is_added(void **state)
 
 static void it_has_to_be_asked_for(void **state)
 {
-    (void)state;
     model *m = branches("f32[8,4]");
     onv_analysis *a = model_analyse(m, NULL);
     const onv_analysis *const both[] = {a, a};
@@ -267,7 +253,6 @@ static void it_has_to_be_asked_for(void **state)
 /* Cut at every byte, and with every byte changed: an error or a file, and nothing that is read behind an end. */
 static void damaged_files(void **state)
 {
-    (void)state;
     model *m = branches("f32[8,4]");
     bytes file = file_of(m, 10);
     onv_options options = onv_options_default();
@@ -291,7 +276,6 @@ static void damaged_files(void **state)
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
     model *m = branches("f32[batch,4]");
     bytes file = file_of(m, 10);
     onv_options options = onv_options_default();
@@ -318,7 +302,6 @@ static void every_allocation_may_fail(void **state)
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
     skip(); /* this build cannot make allocations fail */
 }
 

@@ -1,17 +1,7 @@
 /* The report for people. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "support/capture.h"
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 /* x (1 KiB) -> a (1 KiB) -> b (1 KiB); y = a + b + x: the peak of 4 KiB is at step 2. */
 static model *diamond(const char *type)
@@ -43,7 +33,6 @@ static char *text_of(model *m, const onv_options *bindings, const onv_report_opt
 
 static void sizes_and_peak(void **state)
 {
-    (void)state;
     onv_report_options options = unicode();
     char *text = text_of(diamond("f32[4,64]"), NULL, &options);
     expect_safe(text, 80);
@@ -64,7 +53,6 @@ static void sizes_and_peak(void **state)
 
 static void ascii_without_unicode(void **state)
 {
-    (void)state;
     char *text = text_of(diamond("f32[4,64]"), NULL, NULL);
     for (const char *c = text; *c != '\0'; c++) assert_true(*c == '\n' || (*c >= ' ' && *c < 127));
     expect_contains(text, "  1.0 KiB  25%  ########  float32");
@@ -74,7 +62,6 @@ static void ascii_without_unicode(void **state)
 
 static void color_only_where_asked(void **state)
 {
-    (void)state;
     onv_report_options options = unicode();
     options.color = true;
     char *text = text_of(diamond("f32[4,64]"), NULL, &options);
@@ -90,7 +77,6 @@ static void color_only_where_asked(void **state)
 
 static void free_dims_give_expressions(void **state)
 {
-    (void)state;
     onv_report_options options = unicode();
     char *text = text_of(diamond("f32[batch,64]"), NULL, &options);
     expect_safe(text, 80);
@@ -103,7 +89,6 @@ static void free_dims_give_expressions(void **state)
 
 static void the_fixed_part_is_told(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[batch,64]");
     model_input(m, "mask", "f32[3,64]");
@@ -122,7 +107,6 @@ static void the_fixed_part_is_told(void **state)
 /* Different forms have no sum; the options that bind the dims are named. */
 static void several_forms_ask_for_bindings(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "ids", "f32[batch,seq]");
     model_input(m, "scores", "f32[batch,seq,seq]");
@@ -142,7 +126,6 @@ static void several_forms_ask_for_bindings(void **state)
 
 static void unknown_operators_are_lower_limits(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[4,64]");
     model_node(m, "NoSuchOperator", "/odd", "x", "y", "");
@@ -158,7 +141,6 @@ static void unknown_operators_are_lower_limits(void **state)
 /* Where the data decides, upper bounds are counted, and the report says so at every such figure. */
 static void bounds_are_marked(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[8,16]");
     model_node(m, "Relu", "", "x", "y", "");
@@ -178,7 +160,6 @@ static void bounds_are_marked(void **state)
 /* Two directions of 8 KiB over all steps: 5 values each. */
 static void reserves_are_told(void **state)
 {
-    (void)state;
     onv_report_options options = unicode();
     onv_options training = onv_options_default();
     training.train = "sgd";
@@ -199,7 +180,6 @@ static void reserves_are_told(void **state)
 
 static void tiny_rows_fold(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     char name[16], names[1024] = "";
     model_input(m, "large", "f32[1024,1024]");
@@ -237,7 +217,6 @@ static void tiny_rows_fold(void **state)
 
 static void models_side_by_side(void **state)
 {
-    (void)state;
     model *m = diamond("f32[4,64]"), *n = diamond("f32[batch,64]");
     const onv_analysis *both[] = {model_analyse(m, NULL), model_analyse(n, NULL)};
     onv_report_options options = unicode();
@@ -259,7 +238,6 @@ static void models_side_by_side(void **state)
 /* Names that attack: they reach every text format only as escapes, and no line grows. */
 static void hostile_names_are_escaped(void **state)
 {
-    (void)state;
     static const onv_format formats[] = {ONV_FORMAT_TEXT, ONV_FORMAT_LAYERS, ONV_FORMAT_DUMP_GRAPH,
                                          ONV_FORMAT_DUMP_TRACE, ONV_FORMAT_CSV};
     model *m = model_new(17);
@@ -311,7 +289,6 @@ static void hostile_names_are_escaped(void **state)
 /* Long names, long paths, narrow pages: a line never passes the page. */
 static void lines_keep_to_the_page(void **state)
 {
-    (void)state;
     char name[400], node[400];
     memset(name, 'n', sizeof name - 1);
     memset(node, 'm', sizeof node - 1);
@@ -355,7 +332,6 @@ static void add_as_part(onv_report_stream *stream, const onv_analysis *analysis,
 /* Analyses that come one after another, and go. */
 static void streams_are_the_reports(void **state)
 {
-    (void)state;
     for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_MODEL_EXPLORER; format++) {
         capture at_once = {0}, joined = {0};
         onv_analysis *both[2] = {NULL};
@@ -391,7 +367,6 @@ static void streams_are_the_reports(void **state)
 /* A part that is cut anywhere, or has any byte changed, is refused or gives some text; nothing else happens. */
 static void parts_are_not_trusted(void **state)
 {
-    (void)state;
     model *m = diamond("f32[4,64]");
     onv_analysis *a = model_analyse(m, NULL);
     capture part = {0}, whole;
@@ -430,7 +405,6 @@ static void parts_are_not_trusted(void **state)
 /* Whoever takes the text refuses some of it: the rest is not offered. */
 static void streams_end_where_they_fail(void **state)
 {
-    (void)state;
     model *m = diamond("f32[4,64]");
     onv_analysis *a = model_analyse(m, NULL);
     capture part = {0}, caught = {.limit = 100};

@@ -1,12 +1,6 @@
 /* Numbers for people: units, rounding, shares. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "report/units.h"
+#include "support/test.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (KIB * 1024)
@@ -14,7 +8,6 @@
 
 static void bytes(void **state)
 {
-    (void)state;
     assert_string_equal(onv_label_bytes(0).text, "0 B");
     assert_string_equal(onv_label_bytes(1023).text, "1023 B");
     assert_string_equal(onv_label_bytes(1024).text, "1.0 KiB");
@@ -33,7 +26,6 @@ static void bytes(void **state)
 
 static void ranges(void **state)
 {
-    (void)state;
     assert_string_equal(onv_label_range(256 * MIB, 600 * MIB, "-").text, "256-600 MiB");
     assert_string_equal(onv_label_range(0, 32 * MIB, "-").text, "0-32 MiB");
     assert_string_equal(onv_label_range(829 * MIB, 1229 * MIB, "-").text, "0.81-1.20 GiB");
@@ -44,7 +36,6 @@ static void ranges(void **state)
 
 static void counts(void **state)
 {
-    (void)state;
     assert_string_equal(onv_label_count(0).text, "0");
     assert_string_equal(onv_label_count(999).text, "999");
     assert_string_equal(onv_label_count(1000).text, "1,000");
@@ -59,7 +50,6 @@ static void counts(void **state)
 
 static void shares(void **state)
 {
-    (void)state;
     assert_string_equal(onv_label_share(1, 3).text, "33.3%");
     assert_string_equal(onv_label_share(5, 5).text, "100.0%");
     assert_string_equal(onv_label_share(0, 0).text, "0.0%");

@@ -1,19 +1,11 @@
 /* Files for viewers of other projects, decoded by hand: the pickle by its opcodes, the trace by its wire format. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "report/pickle.h"
 #include "report/report.h"
 #include "support/capture.h"
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 enum { LONG_NAME = 65000 };
 
@@ -175,7 +167,6 @@ static uint64_t number(const json_t *of, const char *key)
 
 static void numbers_and_texts(void **state)
 {
-    (void)state;
     static const uint64_t numbers[] = {0,          1,          255,        256,
                                        65535,      65536,      0x7fffffff, 0x80000000,
                                        1 << 30,    INT64_MAX,  1ULL << 39, (1ULL << 40) - 1,
@@ -239,7 +230,6 @@ static void check_name(const json_t *text)
 
 static void the_snapshot_adds_up(void **state)
 {
-    (void)state;
     onv_error err;
     /* Five values of 1 MiB each, of which two are there at once; segments of 2 and 20 MiB. */
     capture caught = report_of(256, "torch", ONV_FORMAT_MEMORY_VIZ, ONV_OK, &err);
@@ -334,7 +324,6 @@ static void check_text(reader text)
 
 static void the_trace_has_the_peak(void **state)
 {
-    (void)state;
     onv_error err;
     capture caught = report_of(256, "ideal", ONV_FORMAT_PERFETTO, ONV_OK, &err);
     reader all = {(unsigned char *)caught.text, (unsigned char *)caught.text + caught.length};
@@ -375,7 +364,6 @@ static void the_trace_has_the_peak(void **state)
 
 static void nodes_by_name(void **state)
 {
-    (void)state;
     onv_error err;
     capture caught = report_of(256, "ideal", ONV_FORMAT_MODEL_EXPLORER, ONV_OK, &err);
     json_t *root = json_loadb(caught.text, caught.length, JSON_REJECT_DUPLICATES, NULL);
@@ -396,7 +384,6 @@ static void nodes_by_name(void **state)
 
 static void refusals(void **state)
 {
-    (void)state;
     for (onv_format f = ONV_FORMAT_MEMORY_VIZ; f <= ONV_FORMAT_MODEL_EXPLORER; f++) {
         onv_error err;
         capture caught = report_of(0, NULL, f, ONV_ERR_MODEL, &err);

@@ -1,20 +1,11 @@
 /* Questions of what would be: weights in fewer bits, the key-value cache, single changes of the graph. Figures
  * are counted by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "api/analysis.h"
 #include "support/capture.h"
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 static json_t *json_of(const onv_analysis *a)
 {
@@ -97,7 +88,6 @@ static uint64_t expected(const char *format)
 
 static void weights_of_products_have_fewer_bits(void **state)
 {
-    (void)state;
     static const char *const formats[] = {"int8", "int4", "nf4"};
     uint64_t left = 4 * (50 * 128 + 192) + 2 * 8; /* the table, the bias, the shape */
     for (size_t i = 0; i < 3; i++) {
@@ -127,7 +117,6 @@ static void weights_of_products_have_fewer_bits(void **state)
 /* The turned weight is not made: nothing but the weight itself is there for it. */
 static void a_transposed_weight_is_read_as_it_is(void **state)
 {
-    (void)state;
     onv_options options = onv_options_default();
     options.batch = 2;
     options.weights = "int4";
@@ -182,7 +171,6 @@ static model *one_product(void)
 
 static void onnx_runtime_counts_its_own_operators(void **state)
 {
-    (void)state;
     for (int nf4 = 0; nf4 < 2; nf4++) {
         onv_options options = onv_options_default();
         options.batch = 3;
@@ -204,7 +192,6 @@ static void onnx_runtime_counts_its_own_operators(void **state)
 
 static void what_cannot_be_quantized_is_refused(void **state)
 {
-    (void)state;
     onv_options options = onv_options_default();
     options.batch = 1;
     options.weights = "int4";
@@ -262,7 +249,6 @@ enum { TOKEN = 256 };
 
 static void copies_and_one_buffer(void **state)
 {
-    (void)state;
     static const struct {
         const char *past, *present;
     } names[] = {{"past_key_values.0.key", "present.0.key"},
@@ -289,7 +275,6 @@ static void copies_and_one_buffer(void **state)
 
 static void the_longest_context(void **state)
 {
-    (void)state;
     onv_summary s;
     /* Past p, present and result p + 1 tokens each, and the input of one token where that is more. */
     json_t *c = cache_of(decoder("left", "right", "f32[B,4,p,8]"), "copies", 3000 * TOKEN, &s);
@@ -302,7 +287,6 @@ static void the_longest_context(void **state)
 
 static void attention_in_place_and_a_cache_that_does_not_grow(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_import(m, "com.microsoft", 1);
     model_input(m, "q", "f16[B,s,64]");
@@ -337,7 +321,6 @@ static void attention_in_place_and_a_cache_that_does_not_grow(void **state)
 /* Orders of initializers are tried with the buffers that are shared, so that the range holds the figure. */
 static void one_buffer_is_in_the_range_of_orders(void **state)
 {
-    (void)state;
     static const onv_dim_binding dims[] = {{"sequence", 1}, {"past", 1023}, {"total", 1024}};
     onv_options options = onv_options_default();
     onv_analysis *a;
@@ -356,7 +339,6 @@ static void one_buffer_is_in_the_range_of_orders(void **state)
 
 static void without_a_cache_there_is_nothing_to_say(void **state)
 {
-    (void)state;
     onv_options options = onv_options_default();
     options.batch = 2;
     options.kv_cache = "copies";
@@ -418,7 +400,6 @@ static model *waiting(const char *first, const char *last)
  * 4 bytes of s and z. */
 static void changes_of_one_node(void **state)
 {
-    (void)state;
     enum { PART = 400 };
     json_t *list = savings_of(waiting("Expand", "n"), 1);
     static const struct {
@@ -444,7 +425,6 @@ static void changes_of_one_node(void **state)
 /* The reader of a wide value waits behind the peak, though it could run. */
 static void a_reader_may_run_earlier(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[B,100]");
     model_node(m, "Exp", "make", "x", "a", "");
@@ -464,7 +444,6 @@ static void a_reader_may_run_earlier(void **state)
 /* One of two layers alike in place helps nothing, both do. */
 static void what_helps_only_everywhere(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[B,100]");
     model_node(m, "Concat", "wide1", "x x", "a", "axis=1");
@@ -487,7 +466,6 @@ static void what_helps_only_everywhere(void **state)
 
 static void the_batch_in_parts(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[B,100]");
     model_node(m, "Concat", "wide", "x x", "a", "axis=1");

@@ -1,18 +1,12 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "rewrite/small_graphs.h"
 
 #include "infer/infer.h"
 #include "ir/check.h"
 #include "load/load.h"
-#include "rewrite/small_graphs.h"
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 /* --- Reading a case ---------------------------------------------------------------------------- */
 

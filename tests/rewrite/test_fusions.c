@@ -1,13 +1,7 @@
 /* Fusions and moved Transposes, one small graph each. What stands beside a pattern and keeps it from being fused
  * is the second row of its rule. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "rewrite/small_graphs.h"
+#include "support/test.h"
 
 #define GELU                                                                                       \
     "in x f32[n,m,8]; float r 1.41421356; float one 1; float half 0.5; Abs x -> a; Div a,r -> d; " \
@@ -200,7 +194,6 @@ static const rewrite_case cases[] = {
 
 static void fusions_do_what_they_say(void **state)
 {
-    (void)state;
     check_rewrites(cases, sizeof cases / sizeof cases[0]);
 }
 

@@ -1,22 +1,14 @@
 /* Rewritten samples against what ONNX Runtime saved: tests/truth/ort_graphs.json, by
  * scripts/export/ort_graphs.py. At each level: how often each operator stands there, how often on the CPU, and
  * the bytes of the initializers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "infer/infer.h"
 #include "ir/check.h"
 #include "load/load.h"
 #include "rewrite/rewrite.h"
+#include "support/test.h"
 
 static const struct level {
     const char *name;
@@ -154,7 +146,6 @@ static int check_sample(const char *name, json_t *rows)
 
 static void samples_become_what_onnx_runtime_runs(void **state)
 {
-    (void)state;
     json_error_t error;
     json_t *truth = json_load_file(ONV_SOURCE_DIR "/tests/truth/ort_graphs.json", 0, &error), *rows;
     const char *name;

@@ -1,13 +1,7 @@
 /* Rewrites, one small graph each: what stands there before, which operators afterwards, and the name
  * under which it is counted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "rewrite/small_graphs.h"
+#include "support/test.h"
 
 static const rewrite_case cases[] = {
     /* Level 0: providers, copies, casts */
@@ -251,13 +245,11 @@ static const rewrite_case not_modelled[] = {
 
 static void rules_rewrite_what_they_say(void **state)
 {
-    (void)state;
     check_rewrites(cases, sizeof cases / sizeof cases[0]);
 }
 
 static void what_is_not_modelled_is_named(void **state)
 {
-    (void)state;
     check_rewrites(not_modelled, sizeof not_modelled / sizeof not_modelled[0]);
 }
 

@@ -1,18 +1,11 @@
 /* Does it fit: the verdict, and the largest batch, which fits where one more does not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "api/analysis.h"
 #include "runtime/fit.h"
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 static void the_margin_is_kept_free(void **state)
 {
-    (void)state;
     onv_runtime_result results[2] = {{.total_bytes = {10, 899}, .is_judged = true},
                                      {.total_bytes = {10, 901}, .is_judged = true}};
     onv_fit fit = {.budget_bytes = 1000, .margin_percent = 10};
@@ -65,7 +58,6 @@ static onv_fit_of fit_of(model *m, const char *runtime, uint64_t budget, unsigne
 
 static void the_largest_batch_by_hand(void **state)
 {
-    (void)state;
     model *m = growing("f32[batch,1024]");
     assert_int_equal(fit_of(m, "ideal", 1000000, 0, 0).max_batch, 121);
     assert_int_equal(fit_of(m, "ideal", 4096 + 122 * 8192, 0, 0).max_batch, 122);
@@ -80,7 +72,6 @@ static void the_largest_batch_by_hand(void **state)
 
 static void it_fits_at_n_and_not_at_one_more(void **state)
 {
-    (void)state;
     static const char *const runtimes[] = {"ideal", "arena", "torch", "ort", "async"};
     model *m = growing("f32[batch,1024]");
     for (size_t i = 0; i < sizeof runtimes / sizeof runtimes[0]; i++) {
@@ -96,7 +87,6 @@ static void it_fits_at_n_and_not_at_one_more(void **state)
 
 static void all_runtimes_have_to_fit(void **state)
 {
-    (void)state;
     model *m = growing("f32[batch,1024]");
     onv_fit_of ideal = fit_of(m, "ideal", UINT64_C(1) << 30, 0, 0);
     onv_fit_of torch = fit_of(m, "torch", UINT64_C(1) << 30, 0, 0);
@@ -108,7 +98,6 @@ static void all_runtimes_have_to_fit(void **state)
 
 static void what_cannot_be_judged_is_an_error(void **state)
 {
-    (void)state;
     model *m = growing("f32[batch,rest]");
     onv_options options = onv_options_default();
     onv_analysis *a;

@@ -1,23 +1,13 @@
 /* The table of GPUs: rows that contradict nothing, names as people type them, and the page of the
  * documentation that shows the same rows. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "runtime/gpu.h"
+#include "support/test.h"
 
 #define GIB (UINT64_C(1) << 30)
 #define MIB (UINT64_C(1) << 20)
 
 static void rows_are_sane(void **state)
 {
-    (void)state;
     assert_true(onv_n_gpus > 0);
     for (size_t i = 0; i < onv_n_gpus; i++) {
         const onv_gpu *gpu = &onv_gpus[i];
@@ -41,7 +31,6 @@ static void rows_are_sane(void **state)
 /* Names and aliases mean one row each, so none of them may be spelled like another's. */
 static void names_are_unique(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < onv_n_gpus; i++) {
         const onv_gpu *gpu = &onv_gpus[i];
         if (onv_gpu_find(gpu->name) != gpu) fail_msg("'%s' does not find its row", gpu->name);
@@ -53,7 +42,6 @@ static void names_are_unique(void **state)
 /* A model has several rows of different sizes; alone it finds none, with the size its row. */
 static void models_are_ambiguous(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < onv_n_gpus; i++) {
         const onv_gpu *gpu = &onv_gpus[i], *found[8];
         char text[64];
@@ -81,7 +69,6 @@ static void check_find(const char *typed, const char *name, uint64_t usable_mib)
 
 static void finds(void **state)
 {
-    (void)state;
     check_find("T4", "T4", 15360);
     check_find("tesla t4", "T4", 15360);
     check_find("t4-16gb", "T4", 15360);
@@ -109,7 +96,6 @@ static void finds(void **state)
  * and a wrong capacity is a mistake. */
 static void refuses(void **state)
 {
-    (void)state;
     static const char *const names[] = {
         "",
         " - ",
@@ -144,7 +130,6 @@ static void refuses(void **state)
 
 static void candidates(void **state)
 {
-    (void)state;
     const onv_gpu *found[4] = {NULL};
     assert_int_equal(onv_gpu_candidates("nvidia a100", found, 4), 2);
     assert_string_equal(found[0]->name, "A100 40GB");
@@ -190,7 +175,6 @@ static size_t make_page(char *page, size_t size)
 /* ONV_UPDATE_GPUS=1 writes the rows into the page. */
 static void page_shows_the_table(void **state)
 {
-    (void)state;
     static const char path[] = ONV_SOURCE_DIR "/docs/gpus.md";
     static char page[1 << 20], made[1 << 20];
     FILE *file = fopen(path, "rb");

@@ -1,16 +1,8 @@
 /* The runtimes on models small enough to work out by hand, and what none of them can know. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <string.h>
-
 #include "api/analysis.h"
 #include "runtime/global_savings.h"
 #include "support/flow.h"
+#include "support/test.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -40,7 +32,6 @@ static onv_runtime_result run(model *m, const char *runtime, const onv_runtime_o
 
 static void ideal_is_weights_and_peak(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[2,8]");
     model_weight(m, "w", "f32[8,16]");
@@ -57,7 +48,6 @@ static void ideal_is_weights_and_peak(void **state)
 
 static void arena_reaches_the_peak_where_it_is_optimal(void **state)
 {
-    (void)state;
     onv_runtime_result r = run(chain(), "arena", NULL);
     assert_true(r.optimal);
     assert_int_equal(r.activation_bytes, 8 * MIB);
@@ -67,7 +57,6 @@ static void arena_reaches_the_peak_where_it_is_optimal(void **state)
 
 static void torch_holds_inputs_to_the_end(void **state)
 {
-    (void)state;
     onv_runtime_options options = {.lower.no_inplace = true};
     onv_runtime_result r = run(chain(), "torch", &options);
     /* At steps 1 and 2: the caller's x and two more. Each is cut from one segment of 20 MiB. */
@@ -81,7 +70,6 @@ static void torch_holds_inputs_to_the_end(void **state)
 
 static void torch_rounds_weights_in_small_segments(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[2,8]");
     model_weight(m, "w", "f32[8,200]");
@@ -99,7 +87,6 @@ static void torch_rounds_weights_in_small_segments(void **state)
 
 static void torch_takes_settings_of_its_allocator(void **state)
 {
-    (void)state;
     onv_runtime_options options = {.alloc.torch.expandable_segments = true,
                                    .lower.no_inplace = true};
     onv_runtime_result r = run(chain(), "torch", &options);
@@ -113,7 +100,6 @@ static void torch_takes_settings_of_its_allocator(void **state)
 
 static void async_grows_by_steps(void **state)
 {
-    (void)state;
     onv_runtime_options options = {.lower.no_inplace = true};
     onv_runtime_result r = run(chain(), "async", &options);
     assert_int_equal(r.allocated_peak_bytes, 12 * MIB);
@@ -125,7 +111,6 @@ static void async_grows_by_steps(void **state)
 
 static void unused_inputs_are_held_and_views_are_free(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "f32[1024,1024]");
     model_input(m, "shape", "i64[2]");
@@ -175,7 +160,6 @@ static uint64_t resnet18_bytes(bool with_counters, uint64_t *reserved)
  * blocks of 512. */
 static void resnet18_weights_are_those_of_pytorch(void **state)
 {
-    (void)state;
     uint64_t reserved;
     assert_int_equal(resnet18_bytes(true, &reserved), 46861312);
     assert_int_equal(reserved, 64 * MIB);
@@ -188,7 +172,6 @@ static void resnet18_weights_are_those_of_pytorch(void **state)
 /* How many parts a text has no one knows; on the device it takes nothing. */
 static void text_is_not_on_the_device(void **state)
 {
-    (void)state;
     model *m = model_new(20);
     model_input(m, "t", "str[4]");
     model_input(m, "x", "f32[1024]");
@@ -200,7 +183,6 @@ static void text_is_not_on_the_device(void **state)
 
 static void shape_operands_are_not_on_the_device(void **state)
 {
-    (void)state;
     static const int64_t shape[] = {64, 16};
     model *m = model_new(17);
     model_input(m, "x", "f32[1024]");
@@ -240,7 +222,6 @@ static void expect_handles(bool conv, bool product, uint64_t bytes)
 
 static void handles_are_of_the_libraries_that_a_model_needs(void **state)
 {
-    (void)state;
     expect_handles(false, false, 0);
     expect_handles(true, false, 25348);
     expect_handles(false, true, 132096 + 67108864);
@@ -250,7 +231,6 @@ static void handles_are_of_the_libraries_that_a_model_needs(void **state)
 /* Of PyTorch they are buffers, and handles stand beside the allocator. */
 static void workspaces_of_torch_are_allocated(void **state)
 {
-    (void)state;
     onv_runtime_options options = {.lower.cuda = onv_cuda_library_defaults()};
     onv_runtime_options none = {0};
     onv_runtime_result plain = run(with_nodes(false, true), "torch", &none);
@@ -277,7 +257,6 @@ static onv_runtime_result with_precision(model *m, onv_precision precision)
 
 static void precision_casts_weights_and_activations_apart(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "ids", "i64[8]");
     model_weight(m, "table", "f32[100,16]");
@@ -304,7 +283,6 @@ static void precision_casts_weights_and_activations_apart(void **state)
 /* An export in 16 bits: what it computes in float32 is the network's own. */
 static void what_networks_cast_themselves_stays(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_input(m, "x", "bf16[8,16]");
     model_weight(m, "w", "bf16[16,16]");
@@ -356,7 +334,6 @@ static onv_global_savings savings_of(const char *first, const char *second)
 
 static void global_savings_are_computed(void **state)
 {
-    (void)state;
     onv_global_savings l = savings_of("Reshape", "Reshape");
     assert_int_equal(l.of[ONV_GLOBAL_SAVING_VIEWS].peak_bytes, 4 * MIB + 4); /* with x, or with y */
     assert_int_equal(l.of[ONV_GLOBAL_SAVING_VIEWS].saved_bytes, 4 * MIB - 4);

@@ -3,20 +3,12 @@
 #include "api/analysis.h"
 #include "snapshot/snapshot.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/heap.h"
 #include "base/quota.h"
 #include "onnxvram/onnxvram.h"
+#include "support/test.h"
 
 /* cmocka wants these before it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #define CORPUS ONV_SOURCE_DIR "/tests/fuzz/corpus/snapshot/"
 
@@ -29,7 +21,6 @@ static onv_status parse(onv_snapshot *s, const char *data, size_t bytes, onv_err
 
 static void sums_are_those_of_pytorch(void **state)
 {
-    (void)state;
     static const struct {
         const char *file;
         uint64_t requested, allocated, reserved;
@@ -59,7 +50,6 @@ static void sums_are_those_of_pytorch(void **state)
 /* The first one allocates the network on the way: its stack says so. */
 static void stacks_are_read(void **state)
 {
-    (void)state;
     onv_snapshot s;
     onv_snapshot_frame frame;
     onv_error error = {0};
@@ -89,7 +79,6 @@ static bool keep(void *context, const char *data, size_t bytes)
 /* What the program writes for PyTorch's viewer it reads again, with the figures of the report. */
 static void own_snapshots_are_read(void **state)
 {
-    (void)state;
     onv_options options = onv_options_default();
     onv_analysis *analysis;
     onv_error error;
@@ -117,7 +106,6 @@ static void own_snapshots_are_read(void **state)
 
 static void other_files_are_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *data;
         size_t bytes;
@@ -190,7 +178,6 @@ static char *load(const char *path, size_t *bytes)
 /* A file that was cut anywhere is refused; so is one whose numbers are of no device. */
 static void damage_is_found(void **state)
 {
-    (void)state;
     size_t bytes;
     char *data = load(CORPUS "late.pickle", &bytes);
     for (size_t cut = 0; cut < bytes; cut++) {
@@ -210,7 +197,6 @@ static void damage_is_found(void **state)
 /* Work and memory are counted: each ends the reading. */
 static void limits_hold(void **state)
 {
-    (void)state;
     size_t bytes;
     char *data = load(CORPUS "late.pickle", &bytes);
     onv_snapshot s;
@@ -271,7 +257,6 @@ static void put_list_of(bytes *b, const char *name, unsigned place, size_t n)
 /* 65,537 segments of 65,535 blocks are a file of 262 KB, and in 32 bits they are some 131,000; likewise events of one object with many members. */
 static void objects_in_many_places(void **state)
 {
-    (void)state;
     for (int is_event = 0; is_event < 2; is_event++) {
         bytes b = {malloc(1 << 20), 0};
         onv_snapshot s;

@@ -1,13 +1,5 @@
 #include "support/capture.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
+#include "support/test.h"
 
 bool capture_write(void *context, const char *text, size_t bytes)
 {

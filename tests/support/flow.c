@@ -1,17 +1,9 @@
 #include "support/flow.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "ir/check.h"
 #include "load/load.h"
 #include "order/order.h"
+#include "support/test.h"
 
 enum { MAX_DIMS = 8 };
 

@@ -1,12 +1,5 @@
 #include "support/nested.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
+#include "support/test.h"
 
 /* --- Known ones -------------------------------------------------------------------------------- */
 

@@ -1,13 +1,5 @@
 #include "support/onnx_writer.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "support/test.h"
 
 typedef struct buffer {
     unsigned char *at;

@@ -1,19 +1,10 @@
 #include "support/truth.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "onnxvram/onnxvram.h"
+#include "support/test.h"
 
 typedef struct truth {
     json_t *json;

@@ -1,17 +1,8 @@
 /* Programs of the corpus (tests/truth/programs), each for one fact: what autograd keeps of them on the CUDA build of PyTorch 2.15, and
  * what is said where a program does not tell. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "api/analysis.h"
 #include "onnxvram/onnxvram.h"
+#include "support/test.h"
 
 enum { BATCH = 4 };
 
@@ -79,14 +70,12 @@ static bool warns_of_inference(const char *file, const char *code)
 /* The gradient of a sum repeats its elements: an embedding's backward copies it. */
 static void repeated_gradients_are_copied(void **state)
 {
-    (void)state;
     takes("tape/programs/memory_net.recording", "cross-entropy", 92984);
 }
 
 /* cuDNN makes the gradients of a layer's weights as one tensor: those of two calls are summed into new ones, but for the last. */
 static void recurrent_gradients_are_parts(void **state)
 {
-    (void)state;
     takes("tape/programs/esim.archive", "cross-entropy", 1301420);
 }
 
@@ -95,7 +84,6 @@ static void checkpoints_run_again(void **state)
 {
     static const char *const evidence[] = {"truth/programs/checkpointed.archive",
                                            "truth/programs/checkpointed.recording"};
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         keeps(evidence[i], "cross-entropy", 74948);
         takes(evidence[i], "cross-entropy", 1806656);
@@ -107,14 +95,12 @@ static void checkpoints_run_again(void **state)
 /* Indexing leaves out slices of everything, so that gradients of its parts are summed in place. */
 static void whole_slices_are_left_out(void **state)
 {
-    (void)state;
     takes("tape/programs/mamba.recording", "cross-entropy", 666056);
 }
 
 /* A loss expands both of its arguments, each to a view of its own. */
 static void lists_are_expanded_one_by_one(void **state)
 {
-    (void)state;
     keeps("truth/programs/dqn.archive", "none", 339360);
     keeps("truth/programs/vqvae.archive", "none", 411648);
 }
@@ -122,7 +108,6 @@ static void lists_are_expanded_one_by_one(void **state)
 /* A recording knows which calls ran under no_grad, and in the forward of an autograd.Function. */
 static void recordings_know_what_has_no_gradient(void **state)
 {
-    (void)state;
     keeps("truth/programs/dqn.recording", "none", 339360);
     keeps("truth/programs/separable.recording", "cross-entropy", 20253892);
 }
@@ -130,14 +115,12 @@ static void recordings_know_what_has_no_gradient(void **state)
 /* vdot() names its second argument otherwise than dot() does. */
 static void vectors_have_gradients(void **state)
 {
-    (void)state;
     keeps("truth/programs/spectral_critic.archive", "none", 299424);
 }
 
 /* What autograd kept is as the recording has it, whatever the rules say. */
 static void recordings_know_what_is_kept(void **state)
 {
-    (void)state;
     keeps("truth/programs/message_passing.recording", "cross-entropy", 579348);
     keeps("truth/programs/seq2seq.recording", "cross-entropy", 227412);
 }
@@ -145,7 +128,6 @@ static void recordings_know_what_is_kept(void **state)
 /* Losses and distances of other operators keep what those do. */
 static void composites_keep_what_their_parts_do(void **state)
 {
-    (void)state;
     keeps("tape/programs/losses", "none", 9040);
     keeps("truth/programs/siamese.archive", "none", 1532048);
 }
@@ -153,7 +135,6 @@ static void composites_keep_what_their_parts_do(void **state)
 /* transformers computes masks that mask nothing, or causally, while it is exported alone. */
 static void exported_masks_do_not_run(void **state)
 {
-    (void)state;
     keeps("truth/programs/bert.archive", "cross-entropy", 680964);
     keeps("truth/programs/opt.archive", "cross-entropy", 690724);
     keeps("truth/programs/t5_encoder.archive", "cross-entropy", 853892);
@@ -176,21 +157,18 @@ static onv_runtime_result infer(const char *file)
 /* A view in a loop belongs to the line that has called it, which runs again. */
 static void loops_bind_names_again(void **state)
 {
-    (void)state;
     assert_int_equal(infer("tape/programs/conv_lstm.archive").tensor_peak_bytes, 596148);
 }
 
 /* `largest, _ = torch.max(x, 1)` has the places, too. */
 static void results_that_nothing_reads_have_names(void **state)
 {
-    (void)state;
     assert_int_equal(infer("tape/programs/cbam.archive").tensor_peak_bytes, 442368);
 }
 
 /* What the last turn of a loop binds, and nothing reads, is there until forward returns. */
 static void values_that_nothing_reads_have_names(void **state)
 {
-    (void)state;
     takes("tape/programs/egnn.archive", "mse", 624764);
     assert_int_equal(infer("truth/programs/wavenet.archive").tensor_peak_bytes, 800000);
 }
@@ -198,7 +176,6 @@ static void values_that_nothing_reads_have_names(void **state)
 /* Modules share a tensor, of which the archive says where its data is. */
 static void shared_parameters_count_once(void **state)
 {
-    (void)state;
     assert_int_equal(infer("truth/programs/t5_encoder.archive").tensor_peak_bytes, 547328);
     assert_false(warns("truth/programs/t5_encoder.archive", "shared-parameters"));
 }
@@ -206,14 +183,12 @@ static void shared_parameters_count_once(void **state)
 /* What instance_norm() gives is a view: an activation that overwrites it is written through its base. */
 static void norms_of_instances_give_views(void **state)
 {
-    (void)state;
     takes("tape/programs/unet3d.archive", "cross-entropy", 8605260);
 }
 
 /* The fast path of an encoder's layer has what it normalized until attention, or the feed-forward, is over. */
 static void the_fast_path_has_what_it_normalized(void **state)
 {
-    (void)state;
     assert_int_equal(infer("tape/programs/masked_autoencoder.recording").tensor_peak_bytes, 376576);
 }
 
@@ -222,7 +197,6 @@ static void lists_have_two_ends(void **state)
 {
     enum { ALLOCATED = 2136576 };
     onv_runtime_result info = infer("tape/programs/fpn.archive");
-    (void)state;
     assert_true(info.allocated_ends.low < ALLOCATED);
     assert_true(info.allocated_ends.high > ALLOCATED);
     assert_true(info.total_bytes.high - info.total_bytes.low >
@@ -234,7 +208,6 @@ static void modules_hold_what_they_are_called_with(void **state)
 {
     enum { TENSORS = 3090112, PER_MILLE = 1000 };
     onv_range ends = infer("truth/programs/maxvit.archive").tensor_ends;
-    (void)state;
     assert_in_range(ends.low, TENSORS - TENSORS / PER_MILLE, TENSORS);
     assert_in_range(ends.high, TENSORS, TENSORS + TENSORS / PER_MILLE);
 }
@@ -244,7 +217,6 @@ static void names_end_what_is_not_shown(void **state)
 {
     enum { TENSORS = 699392, PERCENT = 100 };
     uint64_t most = infer("truth/programs/moe_transformer.archive").tensor_ends.high;
-    (void)state;
     assert_in_range(most, TENSORS, TENSORS + 2 * TENSORS / PERCENT);
 }
 
@@ -252,7 +224,6 @@ static void names_end_what_is_not_shown(void **state)
 static void several_results_have_names(void **state)
 {
     enum { TENSORS = 2572976 };
-    (void)state;
     assert_in_range(TENSORS, infer("tape/programs/perceiver.archive").tensor_ends.low,
                     infer("tape/programs/perceiver.archive").tensor_ends.high);
 }
@@ -261,14 +232,12 @@ static void several_results_have_names(void **state)
 static void computed_parameters_may_be_kept(void **state)
 {
     enum { AT_2 = 634599864 };
-    (void)state;
     assert_int_equal(infer_at("tape/programs/tiny_vit_21m_512.archive", 2).tensor_ends.high, AT_2);
 }
 
 /* Weights with noise, in training mode alone. */
 static void training_mode_is_said(void **state)
 {
-    (void)state;
     assert_true(warns_of_inference("tape/programs/rainbow_iqn.archive", "training-calls"));
     assert_false(warns_of_inference("tape/programs/tiny_vit_21m_512.archive", "training-calls"));
     assert_false(warns_of_inference("truth/programs/vae.archive", "training-calls"));
@@ -277,7 +246,6 @@ static void training_mode_is_said(void **state)
 /* The fast path with a mask: a copy of that, and weights of attention beside what they are computed of. */
 static void the_fast_path_copies_its_mask(void **state)
 {
-    (void)state;
     assert_int_equal(infer("tape/programs/decision_transformer.recording").tensor_peak_bytes,
                      514364);
 }
@@ -285,7 +253,6 @@ static void the_fast_path_copies_its_mask(void **state)
 /* cosine_similarity() of one tensor and several keeps as many quotients of each. */
 static void cosines_expand_both(void **state)
 {
-    (void)state;
     keeps("tape/programs/wav2vec.archive", "none", 2305496);
     takes("tape/programs/wav2vec.archive", "none", 3510284);
     /* Inference: PyTorch has its norms and quotients until it returns. 4 bytes are a scalar's. */
@@ -295,7 +262,6 @@ static void cosines_expand_both(void **state)
 /* An archive has neither checkpoints nor the backward of an autograd.Function: lines of the network show that it had. */
 static void archives_say_what_they_do_not_tell(void **state)
 {
-    (void)state;
     assert_true(warns("tape/programs/checkpointed_loop", "checkpointed-calls"));
     assert_true(warns("truth/programs/separable.archive", "custom-function"));
     /* Its forward calls sign() alone, which keeps nothing. */

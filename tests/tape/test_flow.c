@@ -1,16 +1,7 @@
 /* Calls of higher order, and what a program cannot be trained through. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "api/analysis.h"
 #include "onnxvram/onnxvram.h"
+#include "support/test.h"
 
 static onv_status analyse(const char *train, onv_analysis **analysis, onv_error *err)
 {
@@ -28,7 +19,6 @@ static void branches_are_alternatives(void **state)
 {
     onv_analysis *analysis;
     onv_error err = {0};
-    (void)state;
     assert_int_equal(analyse(NULL, &analysis, &err), ONV_OK);
     assert_true(analysis->runtimes[0].tensor_peak_bytes > 0);
     onv_analysis_destroy(analysis);
@@ -60,7 +50,6 @@ static void strides_are_within_a_storage(void **state)
                 {"72057594037927937", ONV_ERR_MODEL},
                 {"1152921504606846975", ONV_ERR_MODEL},
                 {"-1", ONV_ERR_MODEL}};
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char text[1000];
         onv_options options = onv_options_default();

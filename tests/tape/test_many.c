@@ -1,18 +1,9 @@
 /* Programs that have many of something. Their makers tried to have all of it compared with all: that takes minutes of
  * processor time, of which there are seconds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #include "onnxvram/onnxvram.h"
+#include "support/test.h"
 
 enum { ROOM = 24 << 20, SECONDS = 15 };
 
@@ -108,7 +99,6 @@ static void analyse(parts *p, const char *output)
 /* A size with many members that are null is no size. */
 static void members_that_are_null(void **state)
 {
-    (void)state;
     parts p = begin();
     char *text = start();
     onv_analysis *analysis;
@@ -136,7 +126,6 @@ static void members_that_are_null(void **state)
 static void results_of_a_call_with_many_arguments(void **state)
 {
     enum { RESULTS = 100000 };
-    (void)state;
     parts p = begin();
     begin_call(&p, "aten.f.default", "");
     add(p.nodes, ", {\"name\": \"a\", \"arg\": {\"as_tensor\": {\"name\": \"x\"}}}", 200000);
@@ -156,7 +145,6 @@ static void results_of_a_call_with_many_arguments(void **state)
 static void parameters_that_no_call_reads(void **state)
 {
     enum { PARAMETERS = 40000 };
-    (void)state;
     parts p = begin();
     begin_call(&p, "aten.relu.default", "k,m,M");
     add(p.nodes, ", {\"name\": \"a\", \"arg\": {\"as_tensor\": {\"name\": \"q\"}}}", 200000);
@@ -175,7 +163,6 @@ static void parameters_that_no_call_reads(void **state)
 static void storages_that_are_kept(void **state)
 {
     enum { CALLS = 30000, READ = 300000 };
-    (void)state;
     parts p = begin();
     begin_call(&p, "aten.cat.default", "");
     add(p.nodes, ", {\"name\": \"tensors\", \"arg\": {\"as_tensors\": [{\"name\": \"x\"}", 1);
@@ -203,7 +190,6 @@ static void storages_that_are_kept(void **state)
 static void calls_of_an_encoder_layer(void **state)
 {
     enum { CALLS = 60000 };
-    (void)state;
     parts p = begin();
     add(p.nodes,
         "{\"target\": \"torch.ops.aten.transpose.int\", \"metadata\": {\"nn_module_stack\": "

@@ -1,17 +1,8 @@
 /* Training and inference of PyTorch's own programs, against what the CUDA build of PyTorch 2.15 allocated for the networks that they
  * were made of (networks.py), over a substitute for the driver: measured.txt. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "api/analysis.h"
 #include "onnxvram/onnxvram.h"
+#include "support/test.h"
 
 typedef struct row {
     char name[40], amp[8];
@@ -104,7 +95,6 @@ static void matches_cuda_build(void **state)
     char path[600], line[MAX_LINE];
     uint32_t wrong = 0, rows = 0;
     row r;
-    (void)state;
     snprintf(path, sizeof path, "%s/tests/tape/measured.txt", ONV_SOURCE_DIR);
     FILE *file = fopen(path, "r");
     assert_non_null(file);

@@ -1,13 +1,6 @@
 /* What rows of the table say that forward and backward take on their way, against what PyTorch's CUDA build allocated inside each operator
  * (tests/truth/aten_temporaries.txt, which tests/aten/temporaries.py writes, on a substitute for the CUDA driver). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "support/test.h"
 #include "tape/state.h"
 
 enum { MAX_LINE = 400, N_FIELDS = 5, MOST_ARGUMENTS = 8, LEAST_OPERATORS = 150 };
@@ -173,7 +166,6 @@ static void rows_take_what_pytorch_took(void **state)
     char path[1000], line[MAX_LINE], *fields[N_FIELDS] = {NULL};
     uint32_t operators = 0, wrong = 0;
     bool in_place;
-    (void)state;
     snprintf(path, sizeof path, "%s/tests/truth/aten_temporaries.txt", ONV_SOURCE_DIR);
     FILE *file = fopen(path, "r");
     assert_non_null(file);
@@ -215,7 +207,6 @@ static void rules_take_what_pytorch_took(void **state)
     char line[MAX_LINE], *fields[N_FIELDS] = {NULL};
     uint32_t wrong = 0;
     bool in_place;
-    (void)state;
     for (size_t i = 0; i < sizeof measured / sizeof measured[0]; i++) {
         snprintf(line, sizeof line, "%s", measured[i]);
         cut(line, fields);

@@ -1,14 +1,6 @@
 /* The events of a timeline hold, at every step, the bytes that are live. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <string.h>
-
 #include "support/flow.h"
+#include "support/test.h"
 #include "timeline/timeline.h"
 
 enum { ROWS = 40, STEPS = 12 };
@@ -42,7 +34,6 @@ static void expect_events(const onv_timeline_events *events, const onv_timeline_
 /* Transient ones are freed at once, containers last. */
 static void allocations_come_first_within_a_step(void **state)
 {
-    (void)state;
     onv_buffer rows[] = {onv_buffer_new(ONV_BUFFER_POOL, 5, 1, 1, "late"),
                          onv_buffer_new(ONV_BUFFER_ACTIVATION, 7, 0, 1, NULL),
                          onv_buffer_new(ONV_BUFFER_WORKSPACE, 3, 1, 1, NULL),
@@ -78,7 +69,6 @@ static void add_up(const onv_timeline_events *events, const onv_buffer *rows, ui
 
 static void the_running_sum_is_what_is_live(void **state)
 {
-    (void)state;
     uint64_t seed = 7;
     for (int round = 0; round < 100; round++) {
         onv_buffer rows[ROWS];
@@ -104,7 +94,6 @@ static void the_running_sum_is_what_is_live(void **state)
 
 static void a_model_s_events_have_its_live_bytes(void **state)
 {
-    (void)state;
     flow f;
     model *m = model_new(17);
     model_input(m, "x", "f32[10]");

@@ -1,10 +1,5 @@
 /* The timeline: its check, its sweep, the order of its events, and the path of one run. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
+#include "support/test.h"
 #include "timeline/timeline.h"
 
 static void steps(onv_timeline *t, uint32_t n)
@@ -51,7 +46,6 @@ static onv_timeline an_if(void)
 
 static void branches_do_not_add_up(void **state)
 {
-    (void)state;
     onv_timeline t = an_if();
     uint64_t live[6];
     onv_peak peak;
@@ -66,7 +60,6 @@ static void branches_do_not_add_up(void **state)
 
 static void a_path_takes_the_larger_branch(void **state)
 {
-    (void)state;
     onv_timeline t = an_if(), path = {0};
     uint32_t of[5];
     assert_int_equal(onv_timeline_path(&t, &path, of, NULL), ONV_OK);
@@ -85,7 +78,6 @@ static void a_path_takes_the_larger_branch(void **state)
 
 static void containers_count_and_their_contents_do_not(void **state)
 {
-    (void)state;
     onv_timeline t = {0}, path = {0};
     onv_peak peak;
     steps(&t, 3);
@@ -117,7 +109,6 @@ static void containers_count_and_their_contents_do_not(void **state)
 
 static void transient_buffers_make_room_for_each_other(void **state)
 {
-    (void)state;
     onv_timeline t = {0};
     steps(&t, 1);
     buffer(&t, 1, 0, 0);
@@ -135,7 +126,6 @@ static void transient_buffers_make_room_for_each_other(void **state)
 /* Transient ones stand beside what was allocated before them in their step, never beside each other. */
 static void the_peak_counts_one_transient_buffer_at_a_time(void **state)
 {
-    (void)state;
     onv_timeline t = {0};
     onv_peak peak;
     uint64_t live[3];
@@ -163,7 +153,6 @@ static void the_peak_counts_one_transient_buffer_at_a_time(void **state)
 
 static void measured_steps_alone_count(void **state)
 {
-    (void)state;
     onv_timeline t = {.measured_from = 1};
     onv_peak peak;
     steps(&t, 3);
@@ -184,7 +173,6 @@ static void measured_steps_alone_count(void **state)
 /* Each mistake alone must be found in a timeline that was right. */
 static void the_check_finds_what_is_wrong(void **state)
 {
-    (void)state;
     for (int mistake = 0; mistake < 9; mistake++) {
         onv_timeline t = an_if();
         assert_int_equal(onv_timeline_check(&t, NULL), ONV_OK);
