@@ -114,21 +114,6 @@ static onv_cli_verdict name_page(onv_cli *cli)
     return ONV_CLI_RUN;
 }
 
-onv_cli_verdict onv_cli_add_memory_viz(onv_cli *cli, const char *file)
-{
-    return onv_cli_add_output(cli, ONV_FORMAT_MEMORY_VIZ, file);
-}
-
-onv_cli_verdict onv_cli_add_perfetto(onv_cli *cli, const char *file)
-{
-    return onv_cli_add_output(cli, ONV_FORMAT_PERFETTO, file);
-}
-
-onv_cli_verdict onv_cli_add_model_explorer(onv_cli *cli, const char *file)
-{
-    return onv_cli_add_output(cli, ONV_FORMAT_MODEL_EXPLORER, file);
-}
-
 /* The reports that draw what was executed. */
 static onv_cli_verdict check_drawings(onv_cli *cli)
 {

@@ -110,12 +110,14 @@ static onv_cli_verdict apply(onv_cli *cli, const onv_cli_row *row, const char *t
 {
     char *field = (char *)cli + row->at;
     if (row->read != NULL) return row->read(cli, text);
-    if (row->arg == NULL) {
-        *(bool *)field = true;
-        return ONV_CLI_RUN;
-    }
+    if (row->arg == NULL || (row->output > 0 && row->at > 0)) *(bool *)field = true;
+    if (row->arg == NULL) return ONV_CLI_RUN;
     if (row->most > 0) return onv_cli_set_number((void *)field, row, text);
+    if (row->is_wide) return onv_cli_set_wide((void *)field, row, text);
+    if (row->size != NULL) return onv_cli_set_size((void *)field, row, text);
+    if (row->choices != NULL) return onv_cli_set_choice((void *)field, row, text);
     if (text == NULL) text = row->fallback;
+    if (row->output > 0) return onv_cli_add_output(cli, (onv_format)(row->output - 1), text);
     if (row->count == 0) {
         memcpy(field, &text, sizeof text);
         return ONV_CLI_RUN;

@@ -19,10 +19,15 @@ typedef struct onv_cli_row {
     const char *arg; /* as --help shows it: NULL: takes none; "[=...]": may be left out */
     const char *help;
     /* How it is read: by a function; else into the field of onv_cli at `at`: a flag, a number from `least` to
-     * `most` where `most` is not 0, or text. Text is appended to a list where `count` is not 0. */
+     * `most` where `most` is not 0, a size, a choice, or text. Text is appended to a list where `count` is not 0. */
     onv_cli_verdict (*read)(onv_cli *cli, const char *text);
     size_t at, count;
     unsigned least, most;
+    bool is_wide;               /* a number of at least 1, of 64 bits */
+    const char *size;           /* what a size of more than 0 looks like: "2GiB" */
+    const char *const *choices; /* a place in them, and `least`; NULL behind the last one */
+    unsigned
+        output; /* 1 + the format that is written to the file; the field is a flag then, if there is one */
     const char *fallback; /* for text that was left out */
     uint8_t needs;        /* onv_cli_needs */
     const char *like;     /* the option of analyses whose needs it has, too */

@@ -246,15 +246,6 @@ onv_cli_verdict onv_cli_add_formula(onv_cli *cli, const char *how)
     return onv_cli_add_output(cli, formats[place], NULL);
 }
 
-onv_cli_verdict onv_cli_set_color(onv_cli *cli, const char *when)
-{
-    static const char *const names[] = {"auto", "always", "never", NULL};
-    size_t place;
-    if (!choose("color", names, when, &place)) return ONV_CLI_USAGE;
-    cli->color = (onv_cli_color)place;
-    return ONV_CLI_RUN;
-}
-
 onv_cli_verdict onv_cli_set_format(onv_cli *cli, const char *text)
 {
     static const char *const names[] = {"text", "markdown", NULL};
@@ -264,24 +255,6 @@ onv_cli_verdict onv_cli_set_format(onv_cli *cli, const char *text)
             "--format: '%s' is unknown; choose from text, markdown, or write --%s", text, text);
     if (!choose("format", names, text, &place)) return ONV_CLI_USAGE;
     cli->format = place == 0 ? ONV_FORMAT_TEXT : ONV_FORMAT_MARKDOWN;
-    return ONV_CLI_RUN;
-}
-
-onv_cli_verdict onv_cli_set_precision(onv_cli *cli, const char *text)
-{
-    static const char *const names[] = {"fp32", "fp16", "bf16", NULL};
-    size_t place;
-    if (!choose("precision", names, text, &place)) return ONV_CLI_USAGE;
-    cli->analysis.precision = (onv_precision)(ONV_PRECISION_FP32 + (int)place);
-    return ONV_CLI_RUN;
-}
-
-onv_cli_verdict onv_cli_set_amp(onv_cli *cli, const char *text)
-{
-    static const char *const names[] = {"fp16", "bf16", NULL};
-    size_t place;
-    if (!choose("amp", names, text, &place)) return ONV_CLI_USAGE;
-    cli->analysis.amp = (onv_precision)(ONV_PRECISION_FP16 + (int)place);
     return ONV_CLI_RUN;
 }
 
@@ -344,23 +317,28 @@ onv_cli_verdict onv_cli_set_limit(onv_cli *cli, const char *text)
     return good ? ONV_CLI_RUN : ONV_CLI_USAGE;
 }
 
-static onv_cli_verdict set_count(const char *option, const char *text, uint64_t *count)
+onv_cli_verdict onv_cli_set_wide(uint64_t *to, const onv_cli_row *row, const char *text)
 {
     int64_t value;
     if (!parse_whole(text, &value) || value < 1)
-        return onv_cli_reject("--%s takes a number of at least 1, not '%s'", option, text);
-    *count = (uint64_t)value;
+        return onv_cli_reject("--%s takes a number of at least 1, not '%s'", row->name, text);
+    *to = (uint64_t)value;
     return ONV_CLI_RUN;
 }
 
-onv_cli_verdict onv_cli_set_effort(onv_cli *cli, const char *text)
+onv_cli_verdict onv_cli_set_size(uint64_t *to, const onv_cli_row *row, const char *text)
 {
-    return set_count("effort", text, &cli->analysis.effort);
+    if (onv_cli_parse_size(text, to) && *to > 0) return ONV_CLI_RUN;
+    return onv_cli_reject("--%s takes a size above 0 like %s, not '%s'", row->name, row->size,
+                          text);
 }
 
-onv_cli_verdict onv_cli_set_parameters(onv_cli *cli, const char *text)
+onv_cli_verdict onv_cli_set_choice(unsigned *to, const onv_cli_row *row, const char *text)
 {
-    return set_count("parameters", text, &cli->analysis.parameters);
+    size_t place;
+    if (!choose(row->name, row->choices, text, &place)) return ONV_CLI_USAGE;
+    *to = row->least + (unsigned)place;
+    return ONV_CLI_RUN;
 }
 
 /* --- Others ------------------------------------------------------------------------------------ */
@@ -429,28 +407,6 @@ onv_cli_verdict onv_cli_set_margin(onv_cli *cli, const char *text)
     return ONV_CLI_RUN;
 }
 
-onv_cli_verdict onv_cli_set_buffers(onv_cli *cli, const char *text)
-{
-    if (onv_cli_parse_size(text, &cli->analysis.buffers) && cli->analysis.buffers > 0)
-        return ONV_CLI_RUN;
-    return onv_cli_reject("--buffers takes a size above 0 like 32768 or 2MiB, not '%s'", text);
-}
-
-onv_cli_verdict onv_cli_set_pool(onv_cli *cli, const char *text)
-{
-    if (onv_cli_parse_size(text, &cli->analysis.pool) && cli->analysis.pool > 0) return ONV_CLI_RUN;
-    return onv_cli_reject("--pool takes a size above 0 like 2GiB, not '%s'", text);
-}
-
-onv_cli_verdict onv_cli_set_measured(onv_cli *cli, const char *text)
-{
-    if (onv_cli_parse_size(text, &cli->analysis.measured) && cli->analysis.measured > 0)
-        return ONV_CLI_RUN;
-    return onv_cli_reject("--measured takes a size above 0 like 7421MiB, as nvidia-smi says, not "
-                          "'%s'",
-                          text);
-}
-
 onv_cli_verdict onv_cli_set_max_dim(onv_cli *cli, const char *text)
 {
     cli->analysis.max_batch = true;
@@ -464,44 +420,6 @@ onv_cli_verdict onv_cli_set_arena_align(onv_cli *cli, const char *text)
 }
 
 /* --- Outputs and answers ----------------------------------------------------------------------- */
-
-onv_cli_verdict onv_cli_add_json(onv_cli *cli, const char *file)
-{
-    return onv_cli_add_output(cli, ONV_FORMAT_JSON, file);
-}
-
-onv_cli_verdict onv_cli_add_csv(onv_cli *cli, const char *file)
-{
-    return onv_cli_add_output(cli, ONV_FORMAT_CSV, file);
-}
-
-/* Without a file check.c finds one: the page is nothing for a terminal. */
-onv_cli_verdict onv_cli_add_html(onv_cli *cli, const char *file)
-{
-    return onv_cli_add_output(cli, ONV_FORMAT_HTML, file != NULL ? file : "");
-}
-
-onv_cli_verdict onv_cli_add_svg(onv_cli *cli, const char *file)
-{
-    return onv_cli_add_output(cli, ONV_FORMAT_SVG, file);
-}
-
-onv_cli_verdict onv_cli_set_plan_out(onv_cli *cli, const char *file)
-{
-    return onv_cli_add_output(cli, ONV_FORMAT_CHECKPOINTS, file);
-}
-
-onv_cli_verdict onv_cli_set_ort_partition(onv_cli *cli, const char *file)
-{
-    cli->analysis.ort_partition = true;
-    return onv_cli_add_output(cli, ONV_FORMAT_ORT_PARTITION, file);
-}
-
-onv_cli_verdict onv_cli_set_onnx_out(onv_cli *cli, const char *file)
-{
-    cli->analysis.onnx_out = true;
-    return onv_cli_add_output(cli, ONV_FORMAT_ONNX, file);
-}
 
 onv_cli_verdict onv_cli_be_quiet(onv_cli *cli, const char *text)
 {
