@@ -1,5 +1,6 @@
 /* The small models, and what all models promise. */
 #include "alloc/traces.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -184,21 +185,6 @@ static void capacity(void **state)
 
 /* --- Placements and text ----------------------------------------------------------------------------- */
 
-typedef struct log {
-    char text[512];
-    size_t used;
-} log_text;
-
-static bool append(void *context, const char *text, size_t bytes)
-{
-    log_text *l = context;
-    if (bytes >= sizeof l->text - l->used) return false;
-    memcpy(l->text + l->used, text, bytes);
-    l->used += bytes;
-    l->text[l->used] = '\0';
-    return true;
-}
-
 /* What a placement says of the device: the second segment goes back to make room for the third one,
  * and memory runs out at the last allocation. */
 static void segments_by_event(void **state)
@@ -233,9 +219,10 @@ static void segments_by_event(void **state)
 static void csv_row(void **state)
 {
     onv_held_figures r = RUN("torch", NULL, 100, 3000000, -1);
-    log_text l = {0};
-    assert_true(onv_alloc_write_csv("torch", &r, append, &l));
+    capture l = {0};
+    assert_true(onv_alloc_write_csv("torch", &r, capture_write, &l));
     assert_string_equal(l.text, "torch,3000832,23068672,3000320,23068672,2\n");
+    capture_free(&l);
     assert_string_equal(onv_alloc_csv_header, "runtime,allocated_peak,reserved_peak,allocated_end,"
                                               "reserved_end,segments");
 }

@@ -4,6 +4,7 @@
 #include "alloc/trace_csv.h"
 #include "alloc/traces.h"
 #include "base/heap.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 /* What was read; labels are copies. */
@@ -187,21 +188,6 @@ static void damaged(void **state)
 
 /* --- Timelines ----------------------------------------------------------------------------------- */
 
-typedef struct text {
-    char *at;
-    size_t count, capacity;
-} text;
-
-static bool keep(void *context, const char *characters, size_t bytes)
-{
-    text *t = context;
-    if (!onv_vec_reserve(t, bytes + 1)) return false;
-    memcpy(t->at + t->count, characters, bytes);
-    t->count += bytes;
-    t->at[t->count] = '\0';
-    return true;
-}
-
 static bool refuse(void *context, const char *characters, size_t bytes)
 {
     (void)context, (void)characters, (void)bytes;
@@ -259,17 +245,18 @@ static void simulate_file(void **state)
     const onv_alloc_model *ideal = onv_alloc_model_find("ideal");
     onv_held_figures figures;
     onv_error err = {0};
-    text t = {0};
+    capture t = {0};
     assert_int_equal(onv_alloc_simulate_file(path, torch, NULL, &figures, NULL, NULL, &err),
                      ONV_OK);
     assert_int_equal(figures.allocated_end, 3000320 + 1024);
     assert_int_equal(figures.reserved_peak, 22 << 20);
-    assert_int_equal(onv_alloc_simulate_file(path, ideal, NULL, &figures, keep, &t, &err), ONV_OK);
+    assert_int_equal(onv_alloc_simulate_file(path, ideal, NULL, &figures, capture_write, &t, &err),
+                     ONV_OK);
     assert_int_equal(figures.allocated_peak, 3000600);
-    assert_non_null(strstr(t.at, "ideal: "));
+    assert_non_null(strstr(t.text, "ideal: "));
     assert_int_equal(onv_alloc_simulate_file(path, torch, NULL, &figures, refuse, NULL, &err),
                      ONV_ERR_IO);
-    onv_vec_cleanup(&t);
+    capture_free(&t);
 
     err = (onv_error){0};
     write_file(path, "alloc,w,3\nfree,x\n");
@@ -298,8 +285,8 @@ static void summary(void **state)
     assert_int_equal(onv_allocator_alloc(&a, 0, 3000000, &err), ONV_OK);
     assert_int_equal(onv_allocator_alloc(&a, 1, 100, &err), ONV_OK);
     assert_int_equal(onv_allocator_free(&a, 1, &err), ONV_OK);
-    text t = {0};
-    assert_true(onv_allocator_summary(&a, keep, &t));
+    capture t = {0};
+    assert_true(onv_allocator_summary(&a, capture_write, &t));
     static const char want[] =
         "torch: PyTorch's CUDA caching allocator\n"
         "                              current           peak    total added  total removed\n"
@@ -307,12 +294,12 @@ static void summary(void **state)
         "  large pool                 2.86 MiB       2.86 MiB       2.86 MiB          0   B\n"
         "  small pool                    0   B        512   B        512   B        512   B\n"
         "active                       2.86 MiB       2.86 MiB       2.86 MiB        512   B\n";
-    assert_memory_equal(t.at, want, sizeof want - 1);
-    assert_non_null(strstr(t.at, "\nreserved                    22.00 MiB"));
-    assert_non_null(strstr(t.at, "\nsegments                            2"));
-    assert_non_null(strstr(t.at, "calls to the device: 2 allocations, 0 frees, 0 retries\n"));
+    assert_memory_equal(t.text, want, sizeof want - 1);
+    assert_non_null(strstr(t.text, "\nreserved                    22.00 MiB"));
+    assert_non_null(strstr(t.text, "\nsegments                            2"));
+    assert_non_null(strstr(t.text, "calls to the device: 2 allocations, 0 frees, 0 retries\n"));
     assert_false(onv_allocator_summary(&a, refuse, NULL));
-    onv_vec_cleanup(&t);
+    capture_free(&t);
     onv_allocator_cleanup(&a);
 }
 

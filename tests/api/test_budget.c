@@ -6,6 +6,7 @@
 #include "base/quota.h"
 #include "base/vec.h"
 #include "onnxvram/onnxvram.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 #define MODEL ONV_SOURCE_DIR "/samples/resnet18-train.onnx"
@@ -44,16 +45,10 @@ static onv_options training(unsigned accumulate, const char *checkpoint)
     return options;
 }
 
-static bool drop(void *context, const char *text, size_t bytes)
-{
-    (void)context, (void)text, (void)bytes;
-    return true;
-}
-
 /* At every limit: the error that names it, or everything, reports too. */
 static void the_limit_binds_every_pass(void **state)
 {
-    size_t refused = 0, done = 0;
+    size_t refused = 0, done = 0, ignored = 0;
     for (uint64_t limit = 1 << 18; done < 2; limit += limit / 4) {
         onv_options options = training(3, "all");
         onv_limits limits = onv_limits_default();
@@ -65,7 +60,7 @@ static void the_limit_binds_every_pass(void **state)
         onv_status status = onv_analysis_new(MODEL, &options, &analysis, &error);
         for (int format = 0; status == ONV_OK && format <= ONV_FORMAT_CHECKPOINTS; format++) {
             status = onv_report((const onv_analysis *const *)&analysis, 1, (onv_format)format, NULL,
-                                drop, NULL, &error);
+                                capture_size, &ignored, &error);
             if (status == ONV_ERR_USAGE) status = ONV_OK; /* not of this analysis */
             if (status != ONV_OK) onv_analysis_destroy(analysis);
         }
@@ -88,12 +83,13 @@ static onv_status do_everything(const onv_options *options, uint64_t *work, onv_
 {
     onv_analysis *analysis;
     *error = (onv_error){0};
+    size_t ignored = 0;
     onv_status status = onv_analysis_new(MODEL, options, &analysis, error);
     if (status != ONV_OK) return status;
     *work = analysis->watch.quota.work;
     for (int format = 0; status == ONV_OK && format <= ONV_FORMAT_CHECKPOINTS; format++) {
         status = onv_report((const onv_analysis *const *)&analysis, 1, (onv_format)format, NULL,
-                            drop, NULL, error);
+                            capture_size, &ignored, error);
         if (status == ONV_ERR_USAGE) status = ONV_OK; /* not of this analysis */
     }
     onv_analysis_destroy(analysis);
@@ -201,6 +197,7 @@ static void an_answer_needs_no_room_for_more(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         bool was_left_out = false;
         uint64_t limit = 64 << 20;
+        size_t ignored = 0;
         onv_status status = ONV_OK;
         for (; status == ONV_OK; limit -= limit / 64) {
             onv_options options = onv_options_default();
@@ -220,7 +217,7 @@ static void an_answer_needs_no_room_for_more(void **state)
             assert_true(is_told || !was_left_out);
             was_left_out |= is_told;
             assert_int_equal(onv_report((const onv_analysis *const *)&analysis, 1, ONV_FORMAT_TEXT,
-                                        NULL, drop, NULL, &error),
+                                        NULL, capture_size, &ignored, &error),
                              ONV_OK);
             onv_analysis_destroy(analysis);
         }

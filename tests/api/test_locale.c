@@ -3,29 +3,14 @@
 #include <locale.h>
 
 #include "onnxvram/onnxvram.h"
+#include "support/capture.h"
 #include "support/folder.h"
 #include "support/test.h"
 
-typedef struct text {
-    char *data;
-    size_t size;
-} text;
-
-static bool add(void *context, const char *data, size_t bytes)
-{
-    text *t = context;
-    t->data = realloc(t->data, t->size + bytes + 1);
-    assert_non_null(t->data);
-    memcpy(t->data + t->size, data, bytes);
-    t->size += bytes;
-    t->data[t->size] = '\0';
-    return true;
-}
-
 /* All formats there are, one after the other. */
-static text report_all(void)
+static capture report_all(void)
 {
-    text all = {0};
+    capture all = {0};
     onv_analysis *analysis;
     onv_error error = {0};
     onv_options options = onv_options_default();
@@ -39,7 +24,7 @@ static text report_all(void)
         fail_msg("%s", error.message);
     for (int format = 0; format <= ONV_FORMAT_CHECKPOINTS; format++) {
         onv_status status = onv_report((const onv_analysis *const *)&analysis, 1,
-                                       (onv_format)format, NULL, add, &all, &error);
+                                       (onv_format)format, NULL, capture_write, &all, &error);
         assert_true(status == ONV_OK || status == ONV_ERR_USAGE);
     }
     onv_analysis_destroy(analysis);
@@ -49,24 +34,24 @@ static text report_all(void)
 static void reports_are_the_same_in_german(void **state)
 {
     char number[16];
-    text plain = report_all();
-    assert_true(plain.size > 100000);
+    capture plain = report_all();
+    assert_true(plain.length > 100000);
     if (system("localedef -i de_DE -f ISO-8859-1 ./de_DE >/dev/null 2>&1") != 0 ||
         setenv("LOCPATH", ".", 1) != 0 || setlocale(LC_ALL, "de_DE") == NULL) {
-        free(plain.data);
+        free(plain.text);
         skip();
     }
     snprintf(number, sizeof number, "%.1f", 0.5);
     assert_string_equal(number, "0,5");
-    text german = report_all();
+    capture german = report_all();
     snprintf(number, sizeof number, "%.1f", 0.5);
     assert_string_equal(number, "0,5"); /* the caller's locale is as it was */
-    for (size_t i = 0; i < plain.size && i < german.size; i++)
-        if (plain.data[i] != german.data[i])
-            fail_msg("byte %zu: '%.60s' is '%.60s'", i, plain.data + i, german.data + i);
-    assert_int_equal(plain.size, german.size);
-    free(plain.data);
-    free(german.data);
+    for (size_t i = 0; i < plain.length && i < german.length; i++)
+        if (plain.text[i] != german.text[i])
+            fail_msg("byte %zu: '%.60s' is '%.60s'", i, plain.text + i, german.text + i);
+    assert_int_equal(plain.length, german.length);
+    free(plain.text);
+    free(german.text);
 }
 
 int main(void)

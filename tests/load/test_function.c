@@ -2,6 +2,7 @@
 #include "load/bytes.h"
 #include "load/load.h"
 #include "onnxvram/onnxvram.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 /* Functions of these tests live in the domain "f". */
@@ -465,13 +466,6 @@ static void a_default_that_holds_itself(void **state)
     refuse(model_of("x", "y", call("F", "k", "x", "y"), f), ONV_ERR_MODEL, "stands in none");
 }
 
-static bool count_bytes(void *context, const char *text, size_t bytes)
-{
-    (void)text;
-    *(size_t *)context += bytes;
-    return true;
-}
-
 /* p is used before q: the search runs what uses p between the nodes of the function, and the file has one
  * node for both of them. */
 static void an_order_that_parts_a_function(void **state)
@@ -500,7 +494,7 @@ static void an_order_that_parts_a_function(void **state)
             fail_msg("%s", error.message);
         const onv_analysis *const all[] = {a};
         onv_status status =
-            onv_report(all, 1, ONV_FORMAT_ONNX, NULL, count_bytes, &written, &error);
+            onv_report(all, 1, ONV_FORMAT_ONNX, NULL, capture_size, &written, &error);
         if (i == 0) {
             assert_int_equal(status, ONV_OK);
             assert_true(written > file->count);

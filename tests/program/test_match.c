@@ -6,6 +6,7 @@
 #include "base/heap.h"
 #include "program/packed.h"
 #include "program/program.h"
+#include "support/capture.h"
 #include "support/folder.h"
 #include "support/onnx_writer.h"
 #include "support/test.h"
@@ -162,25 +163,10 @@ static void other_programs_are_refused(void **state)
 
 /* --- Inside ------------------------------------------------------------------------------------- */
 
-typedef struct text {
-    char *at;
-    size_t count;
-} text;
-
-static bool append(void *context, const char *data, size_t bytes)
-{
-    text *t = context;
-    t->at = realloc(t->at, t->count + bytes + 1);
-    assert_non_null(t->at);
-    memcpy(t->at + t->count, data, bytes);
-    t->count += bytes;
-    return true;
-}
-
 static void a_program_travels_inside(void **state)
 {
     onv_error err;
-    text first = {0}, again = {0}, other = {0};
+    capture first = {0}, again = {0}, other = {0};
     onv_options options = onv_options_default();
     options.batch = 6;
     options.runtimes = "torch";
@@ -190,35 +176,35 @@ static void a_program_travels_inside(void **state)
     write_file("net.pt2", zip.at, zip.bytes);
     packed_free(&zip);
     packed_free(&p);
-    assert_int_equal(onv_attach_program("plain.onnx", "net.pt2", NULL, append, &first, &err),
+    assert_int_equal(onv_attach_program("plain.onnx", "net.pt2", NULL, capture_write, &first, &err),
                      ONV_OK);
-    write_file("both.onnx", first.at, first.count);
+    write_file("both.onnx", first.text, first.length);
     expect("both.onnx", &options, true, "program", "inside the model");
     /* One entry, however often. */
-    assert_int_equal(onv_attach_program("both.onnx", "net.pt2", NULL, append, &again, &err),
+    assert_int_equal(onv_attach_program("both.onnx", "net.pt2", NULL, capture_write, &again, &err),
                      ONV_OK);
-    assert_int_equal(again.count, first.count);
-    assert_memory_equal(again.at, first.at, first.count);
+    assert_int_equal(again.length, first.length);
+    assert_memory_equal(again.text, first.text, first.length);
     /* A damaged one is left. */
-    char *value = memmem(first.at, first.count, "H4sI", 4);
+    char *value = memmem(first.text, first.length, "H4sI", 4);
     assert_non_null(value);
     value[40] = value[40] == 'A' ? 'B' : 'A';
-    write_file("both.onnx", first.at, first.count);
+    write_file("both.onnx", first.text, first.length);
     expect("both.onnx", &options, false, "program-ignored", "inside the model");
     write_model("wide.onnx", "f32[batch,5]", "f32[5]");
-    assert_int_equal(onv_attach_program("wide.onnx", "net.pt2", NULL, append, &other, &err),
+    assert_int_equal(onv_attach_program("wide.onnx", "net.pt2", NULL, capture_write, &other, &err),
                      ONV_ERR_USAGE);
     assert_non_null(strstr(err.message, "program 'net.pt2'"));
-    assert_int_equal(other.count, 0);
-    free(first.at);
-    free(again.at);
+    assert_int_equal(other.length, 0);
+    free(first.text);
+    free(again.text);
 }
 
 /* The one inside is of another width, and so is the one next to it. Leaks are looked for where sanitizers are. */
 static void two_programs_are_left(void **state)
 {
     onv_error err;
-    text whole = {0};
+    capture whole = {0};
     struct stat plain;
     onv_options options = onv_options_default();
     options.batch = 6;
@@ -226,17 +212,17 @@ static void two_programs_are_left(void **state)
     options.timelines = true; /* views are kept for further analyses */
     write_model("plain.onnx", "f32[batch,4]", "f32[4]");
     write_program("broad.pt2");
-    assert_int_equal(onv_attach_program("plain.onnx", "broad.pt2", NULL, append, &whole, &err),
-                     ONV_OK);
+    assert_int_equal(
+        onv_attach_program("plain.onnx", "broad.pt2", NULL, capture_write, &whole, &err), ONV_OK);
     assert_int_equal(stat("plain.onnx", &plain), 0);
     write_model("broad.onnx", "f32[batch,5]", "f32[5]");
     FILE *file = fopen("broad.onnx", "ab");
     assert_non_null(file);
-    size_t entry = whole.count - (size_t)plain.st_size;
-    assert_int_equal(fwrite(whole.at + plain.st_size, 1, entry, file), entry);
+    size_t entry = whole.length - (size_t)plain.st_size;
+    assert_int_equal(fwrite(whole.text + plain.st_size, 1, entry, file), entry);
     assert_int_equal(fclose(file), 0);
     expect("broad.onnx", &options, false, "program-ignored", "inside the model");
-    free(whole.at);
+    free(whole.text);
 }
 
 static void every_allocation_may_fail(void **state)
@@ -254,15 +240,15 @@ static void every_allocation_may_fail(void **state)
         do {
             onv_error err = {0};
             onv_analysis *analysis = NULL;
-            text written = {0};
+            capture written = {0};
             onv_heap_fail_after(n++);
-            status = attaches ? onv_attach_program("model.onnx", "other.json", NULL, append,
+            status = attaches ? onv_attach_program("model.onnx", "other.json", NULL, capture_write,
                                                    &written, &err)
                               : analyse("model.onnx", &options, &analysis, &err);
             onv_heap_fail_after(-1);
             assert_true(status == ONV_OK || status == ONV_ERR_MEMORY);
             onv_analysis_destroy(analysis);
-            free(written.at);
+            free(written.text);
         } while (status != ONV_OK && n < 20000);
         assert_int_equal(status, ONV_OK);
     }

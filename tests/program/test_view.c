@@ -3,6 +3,7 @@
 #include "program/packed.h"
 #include "program/program.h"
 #include "report/report.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 static onv_options lifetimes_alone(void)
@@ -228,22 +229,6 @@ static void sizes_below_zero_are_refused(void **state)
 
 /* --- Dumps --------------------------------------------------------------------------------------- */
 
-typedef struct text {
-    char *at;
-    size_t count;
-} text;
-
-static bool append(void *context, const char *data, size_t bytes)
-{
-    text *t = context;
-    t->at = realloc(t->at, t->count + bytes + 1);
-    assert_non_null(t->at);
-    memcpy(t->at + t->count, data, bytes);
-    t->count += bytes;
-    t->at[t->count] = '\0';
-    return true;
-}
-
 /* ONV_UPDATE_GOLDEN=1 writes the files anew; look at the difference before it is committed. */
 static void dumps_are_as_reviewed(void **state)
 {
@@ -251,28 +236,29 @@ static void dumps_are_as_reviewed(void **state)
     for (size_t i = 0; i < 2; i++) {
         char name[200];
         onv_error err;
-        text written = {0};
+        capture written = {0};
         onv_options options = lifetimes_alone();
         snprintf(name, sizeof name, "tests/program/%s.json.gz", names[i]);
         packed p = packed_file(name);
         onv_analysis *analysis = analysed(p, &options);
         const onv_analysis *one[] = {analysis};
-        assert_int_equal(onv_report(one, 1, ONV_FORMAT_DUMP_PROGRAM, NULL, append, &written, &err),
-                         ONV_OK);
+        assert_int_equal(
+            onv_report(one, 1, ONV_FORMAT_DUMP_PROGRAM, NULL, capture_write, &written, &err),
+            ONV_OK);
         snprintf(name, sizeof name, "tests/program/%s.txt", names[i]);
         if (getenv("ONV_UPDATE_GOLDEN") != NULL) {
             char path[1024];
             snprintf(path, sizeof path, "%s/%s", ONV_SOURCE_DIR, name);
             FILE *file = fopen(path, "w");
             assert_non_null(file);
-            fputs(written.at, file);
+            fputs(written.text, file);
             fclose(file);
         }
         packed golden = packed_file(name);
         golden.at[golden.bytes] = '\0';
-        assert_string_equal(written.at, golden.at);
+        assert_string_equal(written.text, golden.at);
         packed_free(&golden);
-        free(written.at);
+        free(written.text);
         onv_analysis_destroy(analysis);
         packed_free(&p);
     }

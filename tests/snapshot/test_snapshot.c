@@ -2,6 +2,7 @@
  * (torch.cuda.memory_stats), this program's own, and files that are none. */
 #include "api/analysis.h"
 #include "snapshot/snapshot.h"
+#include "support/capture.h"
 
 #include "base/heap.h"
 #include "base/quota.h"
@@ -62,20 +63,6 @@ static void stacks_are_read(void **state)
     onv_snapshot_cleanup(&s);
 }
 
-typedef struct text {
-    char at[1 << 20];
-    size_t size;
-} text;
-
-static bool keep(void *context, const char *data, size_t bytes)
-{
-    text *t = context;
-    assert_true(bytes <= sizeof t->at - t->size);
-    memcpy(t->at + t->size, data, bytes);
-    t->size += bytes;
-    return true;
-}
-
 /* What the program writes for PyTorch's viewer it reads again, with the figures of the report. */
 static void own_snapshots_are_read(void **state)
 {
@@ -88,19 +75,19 @@ static void own_snapshots_are_read(void **state)
     assert_int_equal(onv_analysis_new(ONV_SOURCE_DIR "/samples/resnet18-train.onnx", &options,
                                       &analysis, &error),
                      ONV_OK);
-    text *t = calloc(1, sizeof *t);
-    assert_non_null(t);
+    capture t = {0};
     const onv_analysis *one = analysis;
-    assert_int_equal(onv_report(&one, 1, ONV_FORMAT_MEMORY_VIZ, NULL, keep, t, &error), ONV_OK);
+    assert_int_equal(onv_report(&one, 1, ONV_FORMAT_MEMORY_VIZ, NULL, capture_write, &t, &error),
+                     ONV_OK);
     onv_snapshot s;
-    assert_int_equal(parse(&s, t->at, t->size, &error), ONV_OK);
+    assert_int_equal(parse(&s, t.text, t.length, &error), ONV_OK);
     const onv_training_figures *training = &analysis->training.figures;
     assert_int_equal(s.n_devices, 2);
     assert_true(s.has_history);
     assert_int_equal(s.allocated_peak, training->allocated_peak_bytes);
     assert_int_equal(s.reserved_peak, training->reserved_peak_bytes);
     onv_snapshot_cleanup(&s);
-    free(t);
+    capture_free(&t);
     onv_analysis_destroy(analysis);
 }
 
