@@ -8,19 +8,21 @@
 extern "C" {
 #endif
 
-/* The runtimes and the orders of execution there are; NULL beyond the last one. */
-ONV_API const char *onv_runtime_name(size_t index, const char **summary);
-ONV_API const char *onv_weight_format_name(size_t index, const char **summary);
-ONV_API const char *onv_optimizer_name(size_t index, const char **summary);
+/* What options choose from. */
+typedef enum onv_names {
+    ONV_NAMES_RUNTIMES,
+    ONV_NAMES_ORDERS, /* of execution */
+    ONV_NAMES_OPTIMIZERS,
+    ONV_NAMES_WEIGHT_FORMATS,
+    ONV_NAMES_PYTORCH,      /* releases that are modelled, newest first */
+    ONV_NAMES_ORT_SETTINGS, /* of ONNX Runtime; the summary is which values */
+    ONV_NAMES_ALLOCATORS,   /* that traces are served by */
+    ONV_NAMES_REPLAY_DEVICES
+} onv_names;
 
-/* The PyTorch releases that are modelled, newest first; NULL beyond the last one. */
-ONV_API const char *onv_pytorch_name(size_t index);
-ONV_API const char *onv_order_name(size_t index, const char **summary);
-/* The settings of ONNX Runtime that `ort` of the options takes, and which values; NULL beyond the last
- * one. */
-ONV_API const char *onv_ort_setting_at(size_t index, const char **values);
-/* The devices that replays know; NULL beyond the last one. */
-ONV_API const char *onv_replay_device_name(size_t index, const char **summary);
+/* NULL beyond the last one. `summary` may be NULL. */
+ONV_API const char *onv_name_at(onv_names list, size_t index, const char **summary);
+
 /* The checkpointing plans; one that takes a count is written NAME=K. */
 ONV_API const char *onv_checkpoint_name(size_t index, const char **summary, bool *takes_count);
 

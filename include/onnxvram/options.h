@@ -109,8 +109,8 @@ typedef struct onv_options {
     size_t n_shapes;
     const onv_input_value *input_values;
     size_t n_input_values;
-    const char *order;          /* of execution, a name of onv_order_name(); NULL: "model" */
-    const char *runtimes;       /* names of onv_runtime_name(), with commas; NULL: all */
+    const char *order;          /* of execution, a name of ONV_NAMES_ORDERS; NULL: "model" */
+    const char *runtimes;       /* names of ONV_NAMES_RUNTIMES, with commas; NULL: all */
     onv_precision precision;    /* as if the float tensors were cast */
     uint64_t effort;            /* of searches, in units of work; 0: default */
     bool expandable_segments;   /* a setting of PyTorch's allocator */
@@ -118,7 +118,7 @@ typedef struct onv_options {
     unsigned margin_percent;    /* of the budget, kept free */
     bool max_batch;             /* find the largest batch that fits the budget */
     const char *op_shapes_file; /* shapes of operators that are not known, see docs/op-shapes.md */
-    const char *train;          /* an optimizer of onv_optimizer_name(): size training; NULL: not */
+    const char *train;          /* an optimizer of ONV_NAMES_OPTIMIZERS: size training; NULL: not */
     const char *loss;           /* "cross-entropy", "mse", "none"; NULL: as the output suggests */
     onv_precision amp;          /* ONV_PRECISION_FP16, ONV_PRECISION_BF16: under autocast */
     const char *const *freeze;  /* patterns (* and ?) of parameters and modules: not trained */
@@ -140,7 +140,7 @@ typedef struct onv_options {
     const char *offload; /* to the host: "optimizer", "gradients" (those too); NULL: nothing */
     bool ema;            /* a moving average of the parameters */
     uint64_t pool;       /* bytes that PyTorch's allocator has cached before, in one segment */
-    const char *weights; /* a format of onv_weight_format_name(): of linear layers; of frozen ones,
+    const char *weights; /* a format of ONV_NAMES_WEIGHT_FORMATS: of linear layers; of frozen ones,
                                with `train` */
     bool as_exported;    /* no operator that the exporter decomposed is recognised */
     const char *attention;      /* "auto", "math", "flash", "efficient"; NULL: the first */
@@ -155,7 +155,7 @@ typedef struct onv_options {
     bool no_external_data; /* only the model file is opened: what decides shapes in one is
                               not known */
     bool locals; /* eager inference: names of modules hold what they can until their calls return */
-    const char *const *ort; /* "KEY=VALUE", ONNX Runtime's own names: onv_ort_setting_at() */
+    const char *const *ort; /* "KEY=VALUE", ONNX Runtime's own names: ONV_NAMES_ORT_SETTINGS */
     size_t n_ort;
     bool ort_advise;         /* compare settings of ONNX Runtime */
     bool ort_partition;      /* make the statistics of ONV_FORMAT_ORT_PARTITION */
@@ -167,7 +167,7 @@ typedef struct onv_options {
     bool channels_last,
         no_tf32;          /* settings of PyTorch: how tensors of convolutions lie, and compute */
     bool cudnn_benchmark; /* likewise: the first iteration tries all kernels */
-    const char *pytorch;  /* a release of onv_pytorch_name(); NULL: the first */
+    const char *pytorch;  /* a release of ONV_NAMES_PYTORCH; NULL: the first */
     bool example;         /* where dims are free: analyse usual sizes too, for the reports */
     /* Devices that are judged each by its own libraries; `budget` is then ignored, and the first one is
      * what the report is of. */

@@ -78,7 +78,7 @@ typedef struct onv_simulated_info {
     uint64_t oom_bytes;
 } onv_simulated_info;
 
-/* What an allocator of onv_allocator_name(), or "arena" (all of it at planned offsets in one block), makes of the
+/* What an allocator of ONV_NAMES_ALLOCATORS, or "arena" (all of it at planned offsets in one block), makes of the
  * events. `options` may be NULL. */
 ONV_API onv_status onv_simulate_get(const onv_event *events, size_t count, const char *allocator,
                                     const onv_planner_options *options, onv_simulated_info *info,
@@ -162,13 +162,11 @@ typedef struct onv_simulate_options {
 /* Reads a trace (lines alloc,ID,BYTES[,STEP,LABEL] and free,ID) and writes, for each runtime of the
  * comma-separated list, a row runtime,allocated_peak,reserved_peak,allocated_end,reserved_end,
  * segments. In addition to the runtimes of an analysis, allocators by their own names: see
- * onv_allocator_name(). `options` may be NULL. ONV_ERR_DEVICE: everything is written, but a runtime
+ * ONV_NAMES_ALLOCATORS. `options` may be NULL. ONV_ERR_DEVICE: everything is written, but a runtime
  * found no room in the capacity; its figures are those up to there. */
 ONV_API onv_status onv_simulate_file(const char *path, const char *runtimes,
                                      const onv_simulate_options *options, onv_write_fn write,
                                      void *context, onv_error *error);
-
-ONV_API const char *onv_allocator_name(size_t index, const char **summary);
 
 #ifdef __cplusplus
 }

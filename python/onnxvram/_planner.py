@@ -170,6 +170,6 @@ def order(nodes: Sequence[Tuple[Iterable[Any], Mapping[Any, int]]], *, inputs: O
 def allocators() -> List[str]:
     """What simulate() knows."""
     names: List[str] = []
-    while (name := lib.onv_allocator_name(len(names), ffi.NULL)) != ffi.NULL:
+    while (name := lib.onv_name_at(lib.ONV_NAMES_ALLOCATORS, len(names), ffi.NULL)) != ffi.NULL:
         names.append(text(name))
     return names + ["arena"]

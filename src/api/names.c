@@ -15,30 +15,30 @@ const char *onv_version(void)
     return ONV_VERSION;
 }
 
-const char *onv_runtime_name(size_t index, const char **summary)
-{
-    if (index >= onv_n_runtimes) return NULL;
-    if (summary != NULL) *summary = onv_runtimes[index]->summary;
-    return onv_runtimes[index]->name;
-}
+/* Row `i` of a list of pointers to structs, or of structs, with a name and a summary. */
+#define ROW(list, n, row)                                                                          \
+    case list:                                                                                     \
+        if (i < (n)) {                                                                             \
+            name = (row)->name;                                                                    \
+            about = (row)->summary;                                                                \
+        }                                                                                          \
+        break
 
-const char *onv_weight_format_name(size_t index, const char **summary)
+const char *onv_name_at(onv_names list, size_t i, const char **summary)
 {
-    if (index >= onv_n_weight_formats) return NULL;
-    if (summary != NULL) *summary = onv_weight_formats[index].summary;
-    return onv_weight_formats[index].name;
-}
-
-const char *onv_optimizer_name(size_t index, const char **summary)
-{
-    if (index >= onv_n_optimizers) return NULL;
-    if (summary != NULL) *summary = onv_optimizers[index]->summary;
-    return onv_optimizers[index]->name;
-}
-
-const char *onv_pytorch_name(size_t index)
-{
-    return onv_pytorch_release(index);
+    const char *name = NULL, *about = "";
+    switch (list) {
+        ROW(ONV_NAMES_RUNTIMES, onv_n_runtimes, onv_runtimes[i]);
+        ROW(ONV_NAMES_ORDERS, onv_n_orders, onv_orders[i]);
+        ROW(ONV_NAMES_OPTIMIZERS, onv_n_optimizers, onv_optimizers[i]);
+        ROW(ONV_NAMES_WEIGHT_FORMATS, onv_n_weight_formats, &onv_weight_formats[i]);
+        ROW(ONV_NAMES_ALLOCATORS, onv_n_alloc_models, onv_alloc_models[i]);
+        ROW(ONV_NAMES_REPLAY_DEVICES, onv_n_device_kinds, onv_device_kinds[i]);
+    case ONV_NAMES_PYTORCH: name = onv_pytorch_release(i); break;
+    case ONV_NAMES_ORT_SETTINGS: name = onv_ort_setting_name(i, &about); break;
+    }
+    if (summary != NULL && name != NULL) *summary = about;
+    return name;
 }
 
 const char *onv_checkpoint_name(size_t index, const char **summary, bool *takes_count)
@@ -47,32 +47,6 @@ const char *onv_checkpoint_name(size_t index, const char **summary, bool *takes_
     if (summary != NULL) *summary = onv_ckpt_plan_kinds[index]->summary;
     if (takes_count != NULL) *takes_count = onv_ckpt_plan_kinds[index]->takes_count;
     return onv_ckpt_plan_kinds[index]->name;
-}
-
-const char *onv_order_name(size_t index, const char **summary)
-{
-    if (index >= onv_n_orders) return NULL;
-    if (summary != NULL) *summary = onv_orders[index]->summary;
-    return onv_orders[index]->name;
-}
-
-const char *onv_allocator_name(size_t index, const char **summary)
-{
-    if (index >= onv_n_alloc_models) return NULL;
-    if (summary != NULL) *summary = onv_alloc_models[index]->summary;
-    return onv_alloc_models[index]->name;
-}
-
-const char *onv_ort_setting_at(size_t index, const char **values)
-{
-    return onv_ort_setting_name(index, values);
-}
-
-const char *onv_replay_device_name(size_t index, const char **summary)
-{
-    if (index >= onv_n_device_kinds) return NULL;
-    if (summary != NULL) *summary = onv_device_kinds[index]->summary;
-    return onv_device_kinds[index]->name;
 }
 
 /* --- Lists in options ------------------------------------------------------------------------- */
@@ -93,35 +67,16 @@ const char *onv_nearest_name(const char *word, const char *const *names)
     return onv_nearest(word, strlen(word), onv_name_in, names);
 }
 
-const char *onv_runtime_choice(const void *unused, size_t index)
+const char *onv_choice(const void *list, size_t index)
 {
-    (void)unused;
-    return onv_runtime_name(index, NULL);
-}
-
-const char *onv_optimizer_choice(const void *unused, size_t index)
-{
-    (void)unused;
-    return onv_optimizer_name(index, NULL);
-}
-
-const char *onv_order_choice(const void *unused, size_t index)
-{
-    (void)unused;
-    return onv_order_name(index, NULL);
-}
-
-const char *onv_weight_choice(const void *unused, size_t index)
-{
-    (void)unused;
-    return onv_weight_format_name(index, NULL);
+    return onv_name_at(*(const onv_names *)list, index, NULL);
 }
 
 const char *onv_allocator_choice(const void *unused, size_t index)
 {
     (void)unused;
     /* `arena` is simulated by the planner. */
-    return index == 0 ? "arena" : onv_allocator_name(index - 1, NULL);
+    return index == 0 ? "arena" : onv_name_at(ONV_NAMES_ALLOCATORS, index - 1, NULL);
 }
 
 onv_status onv_check_runtimes(const char *list, onv_error *err)
@@ -133,7 +88,8 @@ onv_status onv_check_runtimes(const char *list, onv_error *err)
         for (size_t i = 0; i < onv_n_runtimes; i++)
             found |= strlen(onv_runtimes[i]->name) == length &&
                      strncmp(onv_runtimes[i]->name, at, length) == 0;
-        if (!found) return onv_fail_choice(err, "--runtime", at, length, onv_runtime_choice, NULL);
+        if (!found)
+            return onv_fail_choice(err, "--runtime", at, length, onv_choice, ONV_CHOICE(RUNTIMES));
     }
     return ONV_OK;
 }

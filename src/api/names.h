@@ -12,11 +12,9 @@ bool onv_is_listed(const char *list, const char *name);
 /* ONV_ERR_USAGE where the list names a runtime that there is not. */
 onv_status onv_check_runtimes(const char *list, onv_error *err);
 
-/* The names alone, for messages: of runtimes, optimizers, orders, and what simulate takes. */
-const char *onv_runtime_choice(const void *unused, size_t index);
-const char *onv_optimizer_choice(const void *unused, size_t index);
-const char *onv_order_choice(const void *unused, size_t index);
-const char *onv_weight_choice(const void *unused, size_t index);
+/* The names of a list alone, for messages; and what simulate takes. */
+const char *onv_choice(const void *list, size_t index);
+#define ONV_CHOICE(list) (&(const onv_names){ONV_NAMES_##list})
 const char *onv_allocator_choice(const void *unused, size_t index);
 
 #endif

@@ -355,7 +355,7 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
     const char *name = options->order != NULL ? options->order : "model";
     const onv_order *order = onv_order_find(name);
     if (order == NULL)
-        return onv_fail_choice(err, "--order", name, strlen(name), onv_order_choice, NULL);
+        return onv_fail_choice(err, "--order", name, strlen(name), onv_choice, ONV_CHOICE(ORDERS));
     onv_tell(options, "the order %s", name);
     onv_order_options how = {
         .effort = options->effort, .cancelled = onv_watch_over, .cancel_context = w};
@@ -411,7 +411,7 @@ static onv_status quantize(onv_analysis *analysis, const onv_options *options, o
     const onv_weight_format *format = onv_weight_format_find(options->weights);
     if (format == NULL)
         return onv_fail_choice(err, "--weights", options->weights, strlen(options->weights),
-                               onv_weight_choice, NULL);
+                               onv_choice, ONV_CHOICE(WEIGHT_FORMATS));
     if (options->onnx_out)
         return onv_fail(err, ONV_ERR_USAGE,
                         "the file that is written keeps its weights as they are: leave the format "

@@ -6,18 +6,13 @@
 #include "api/names.h"
 #include "base/fail.h"
 
-static const char *device_name(const void *unused, size_t index)
-{
-    (void)unused;
-    return onv_replay_device_name(index, NULL);
-}
-
 onv_status onv_replay_choose(onv_replays *replays, const char *name, onv_error *err)
 {
     if (name == NULL) return ONV_OK;
     replays->kind = onv_device_kind_find(name);
     if (replays->kind != NULL) return ONV_OK;
-    return onv_fail_choice(err, "--replay", name, strlen(name), device_name, NULL);
+    return onv_fail_choice(err, "--replay", name, strlen(name), onv_choice,
+                           ONV_CHOICE(REPLAY_DEVICES));
 }
 
 onv_status onv_replay_take(onv_replays *replays, const onv_runtime *mode, const char *runtime,

@@ -147,8 +147,8 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
     ONV_TRY(read_losses(options->loss, &loss, &chunks, err));
     how->train.optimizer = options->train != NULL ? onv_optimizer_find(options->train) : NULL;
     if (options->train != NULL && how->train.optimizer == NULL)
-        return onv_fail_choice(err, "--train", options->train, strlen(options->train),
-                               onv_optimizer_choice, NULL);
+        return onv_fail_choice(err, "--train", options->train, strlen(options->train), onv_choice,
+                               ONV_CHOICE(OPTIMIZERS));
     how->train.accumulate = options->accumulate;
     ONV_TRY(read_sharing(options, how, err));
     ONV_TRY(read_lowering(options, loss, chunks, kernels[kernel], &how->train.lower, err));

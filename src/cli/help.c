@@ -4,12 +4,12 @@
 #include "cli/table.h"
 
 /* What a function of the library names, one a line. */
-static void list_names(FILE *to, const char *title, const char *(*name)(size_t, const char **))
+static void list_names(FILE *to, const char *title, onv_names list)
 {
-    const char *summary;
+    const char *name, *summary;
     fprintf(to, "\n%s\n", title);
-    for (size_t i = 0; name(i, &summary) != NULL; i++)
-        fprintf(to, "  %-10s %s\n", name(i, NULL), summary);
+    for (size_t i = 0; (name = onv_name_at(list, i, &summary)) != NULL; i++)
+        fprintf(to, "  %-10s %s\n", name, summary);
 }
 
 static void print_row(FILE *to, const onv_cli_row *row)
@@ -45,24 +45,26 @@ void onv_cli_help(FILE *to)
           to);
     for (size_t i = 0; i < onv_cli_n_rows; i++) print_row(to, &onv_cli_rows[i]);
     const char *summary;
-    list_names(to, "Orders:", onv_order_name);
+    list_names(to, "Orders:", ONV_NAMES_ORDERS);
     list_names(to, "Runtimes (all, if no list is given; torch and ort are judged then):",
-               onv_runtime_name);
-    list_names(to, "Devices of --replay:", onv_replay_device_name);
+               ONV_NAMES_RUNTIMES);
+    list_names(to, "Devices of --replay:", ONV_NAMES_REPLAY_DEVICES);
     const char *values;
     fputs("\nSettings of ONNX Runtime:\n", to);
-    for (size_t i = 0; onv_ort_setting_at(i, &values) != NULL; i++)
-        fprintf(to, "  %s=\n             %s\n", onv_ort_setting_at(i, NULL), values);
+    for (size_t i = 0; onv_name_at(ONV_NAMES_ORT_SETTINGS, i, &values) != NULL; i++)
+        fprintf(to, "  %s=\n             %s\n", onv_name_at(ONV_NAMES_ORT_SETTINGS, i, NULL),
+                values);
     uint64_t fallback;
     fputs("\nLimits:\n", to);
     for (size_t i = 0; onv_limit_name(i, &summary, &fallback) != NULL; i++)
         fprintf(to, "  %-14s %s (%llu)\n", onv_limit_name(i, NULL, NULL), summary,
                 (unsigned long long)fallback);
-    list_names(to, "Optimizers:", onv_optimizer_name);
+    list_names(to, "Optimizers:", ONV_NAMES_OPTIMIZERS);
     fputs("\nReleases of PyTorch (default: the first):\n ", to);
-    for (size_t i = 0; onv_pytorch_name(i) != NULL; i++) fprintf(to, " %s", onv_pytorch_name(i));
+    for (size_t i = 0; onv_name_at(ONV_NAMES_PYTORCH, i, NULL) != NULL; i++)
+        fprintf(to, " %s", onv_name_at(ONV_NAMES_PYTORCH, i, NULL));
     fputs("\n", to);
-    list_names(to, "Formats of --weights:", onv_weight_format_name);
+    list_names(to, "Formats of --weights:", ONV_NAMES_WEIGHT_FORMATS);
     bool counts;
     fputs("\nCheckpointing plans (a comma-separated list, or all):\n", to);
     for (size_t i = 0; onv_checkpoint_name(i, &summary, &counts) != NULL; i++) {

@@ -126,8 +126,8 @@ static void simulate_help(void)
          "\n"
          "Runtimes:");
     const char *summary;
-    for (size_t i = 0; onv_allocator_name(i, &summary) != NULL; i++)
-        printf("  %-18s %s\n", onv_allocator_name(i, NULL), summary);
+    for (size_t i = 0; onv_name_at(ONV_NAMES_ALLOCATORS, i, &summary) != NULL; i++)
+        printf("  %-18s %s\n", onv_name_at(ONV_NAMES_ALLOCATORS, i, NULL), summary);
     printf("  %-18s %s\n", "arena", "the whole trace at planned offsets in one block");
 }
 

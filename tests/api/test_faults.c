@@ -67,9 +67,9 @@ static onv_status simulate(const call *c, onv_error *error)
 {
     size_t left = c->room;
     char names[512] = "arena";
-    for (size_t i = 0; onv_allocator_name(i, NULL) != NULL; i++)
+    for (size_t i = 0; onv_name_at(ONV_NAMES_ALLOCATORS, i, NULL) != NULL; i++)
         snprintf(names + strlen(names), sizeof names - strlen(names), ",%s",
-                 onv_allocator_name(i, NULL));
+                 onv_name_at(ONV_NAMES_ALLOCATORS, i, NULL));
     onv_simulate_options options = {.struct_size = sizeof options, .header = true};
     onv_status status = onv_simulate_file(c->path, names, &options, take, &left, error);
     if (status != ONV_OK) return status;

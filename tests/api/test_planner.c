@@ -160,7 +160,7 @@ static void a_simulation_is_that_of_the_program(void **state)
     const char *name;
     size_t n = make_events(events, 7), i = 0;
     for (bool is_last = false; !is_last; i++) {
-        name = onv_allocator_name(i, NULL);
+        name = onv_name_at(ONV_NAMES_ALLOCATORS, i, NULL);
         is_last = name == NULL;
         if (is_last) name = "arena";
         assert_int_equal(onv_simulate_events(events, n, name, NULL, &info, &error), ONV_OK);

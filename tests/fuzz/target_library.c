@@ -145,8 +145,8 @@ static void simulate(input *in)
     onv_event events[MOST_ROWS];
     size_t n = byte(in) % MOST_ROWS, size, count = 0;
     onv_error error = {0};
-    while (onv_allocator_name(count, NULL) != NULL) count++;
-    const char *allocator = onv_allocator_name(byte(in) % (count + 1), NULL);
+    while (onv_name_at(ONV_NAMES_ALLOCATORS, count, NULL) != NULL) count++;
+    const char *allocator = onv_name_at(ONV_NAMES_ALLOCATORS, byte(in) % (count + 1), NULL);
     draw_planner(in, &p, TAKES_CAPACITY | TAKES_SEGMENTS);
     for (size_t i = 0; i < n; i++) {
         size_t frees = byte(in) % 2 ? ONV_NO_INDEX : i > 0 ? byte(in) % i : number(in);

@@ -142,8 +142,8 @@ static void draw_training(onv_options *options, uint64_t draw)
     static const char *const kernels[] = {NULL, "math", "flash", "efficient"};
     static const char *const frozen[] = {"*bias", "*w*"};
     unsigned n = 0;
-    while (onv_optimizer_name(n, NULL) != NULL) n++;
-    options->train = onv_optimizer_name(take(&draw, n), NULL);
+    while (onv_name_at(ONV_NAMES_OPTIMIZERS, n, NULL) != NULL) n++;
+    options->train = onv_name_at(ONV_NAMES_OPTIMIZERS, take(&draw, n), NULL);
     options->loss = losses[take(&draw, 4)];
     options->zero_grad = grads[take(&draw, 4)];
     options->optimizer_impl = impls[take(&draw, 4)];
@@ -171,13 +171,14 @@ static onv_options draw_options(const uint8_t *data, size_t size)
     if ((draw >> 3 & 3) == 0) options.precision = (onv_precision)(draw >> 5 & 3);
     if ((draw >> 7 & 3) == 0) {
         size_t n = 0;
-        while (onv_order_name(n, NULL) != NULL) n++;
-        options.order = onv_order_name((draw >> 9 & 15) % n, NULL);
+        while (onv_name_at(ONV_NAMES_ORDERS, n, NULL) != NULL) n++;
+        options.order = onv_name_at(ONV_NAMES_ORDERS, (draw >> 9 & 15) % n, NULL);
     }
     options.expandable_segments = (draw >> 13 & 3) == 0;
     options.timelines = (draw >> 15 & 3) == 0;
     options.savings = (draw >> 24 & 1) == 0;
-    if ((draw >> 25 & 3) == 0) options.weights = onv_weight_format_name((draw >> 27 & 3) % 3, NULL);
+    if ((draw >> 25 & 3) == 0)
+        options.weights = onv_name_at(ONV_NAMES_WEIGHT_FORMATS, (draw >> 27 & 3) % 3, NULL);
     if ((draw >> 29 & 3) == 0) options.kv_cache = (draw >> 31 & 1) == 0 ? "copies" : "shared";
     if ((draw >> 15 & 7) == 0) {
         options.budget = UINT64_C(1) << (draw >> 18 & 63);

@@ -102,39 +102,23 @@ static void limits_are_named(void **state)
     }
 }
 
-/* The names that values are chosen from, of a list of the library. */
-static void expect_names(const char *(*name)(size_t, const char **))
+static void expect_name(const char *name)
 {
     for (size_t i = 1; i < sizeof files / sizeof files[0]; i++) {
         char *text = read_source(files[i]);
-        for (size_t k = 0; name(k, NULL) != NULL; k++)
-            if (strstr(text, name(k, NULL)) == NULL)
-                fail_msg("%s lacks '%s'", files[i], name(k, NULL));
+        if (strstr(text, name) == NULL) fail_msg("%s lacks '%s'", files[i], name);
         free(text);
     }
 }
 
-static const char *plan_name(size_t index, const char **summary)
-{
-    return onv_checkpoint_name(index, summary, NULL);
-}
-
-static const char *release_name(size_t index, const char **summary)
-{
-    (void)summary;
-    return onv_pytorch_name(index);
-}
-
+/* The names that values are chosen from. */
 static void values_are_completed(void **state)
 {
-    expect_names(onv_runtime_name);
-    expect_names(onv_order_name);
-    expect_names(onv_optimizer_name);
-    expect_names(onv_weight_format_name);
-    expect_names(onv_allocator_name);
-    expect_names(onv_replay_device_name);
-    expect_names(plan_name);
-    expect_names(release_name);
+    const char *name;
+    for (int list = 0; list <= ONV_NAMES_REPLAY_DEVICES; list++)
+        for (size_t k = 0; (name = onv_name_at((onv_names)list, k, NULL)) != NULL; k++)
+            if (list != ONV_NAMES_ORT_SETTINGS) expect_name(name);
+    for (size_t k = 0; (name = onv_checkpoint_name(k, NULL, NULL)) != NULL; k++) expect_name(name);
 }
 
 /* What bash makes of the last word. */
