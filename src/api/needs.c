@@ -16,87 +16,58 @@ static bool lists(const onv_options *o, const char *runtime)
     return onv_is_listed(list, runtime);
 }
 
-static bool trains(const onv_options *o)
-{
-    return o->train != NULL;
-}
-
-static bool infers_in_torch(const onv_options *o)
-{
-    return lists(o, "torch");
-}
-
-static bool runs_torch(const onv_options *o)
-{
-    return trains(o) || infers_in_torch(o);
-}
-
-static bool runs_ort(const onv_options *o)
-{
-    return lists(o, "ort");
-}
-
-static bool has_libraries(const onv_options *o)
-{
-    return runs_torch(o) || runs_ort(o);
-}
-
-static bool has_arena(const onv_options *o)
-{
-    return lists(o, "arena");
-}
-
-static bool shares(const onv_options *o)
-{
-    return o->zero_stage > 0 || o->ddp != NULL || o->fsdp != NULL || o->world == 1;
-}
-
-static bool has_world(const onv_options *o)
-{
-    return o->world > 1;
-}
-
-static bool compiles(const onv_options *o)
-{
-    return o->compile;
-}
-
-static bool has_budget(const onv_options *o)
-{
-    return o->n_budgets > 0 || o->budget > 0;
-}
-
-static bool has_budget_or_replay(const onv_options *o)
-{
-    return has_budget(o) || o->replay != NULL;
-}
-
-static bool has_baseline(const onv_options *o)
-{
-    return o->baseline != NULL;
-}
-
-typedef struct need {
-    bool (*is_met)(const onv_options *o);
-    const char *text;
+typedef enum need {
+    NOTHING,
+    TRAINING,
+    PYTORCH,
+    INFERENCE,
+    ORT,
+    LIBRARIES,
+    ARENA,
+    SHARING,
+    WORLD,
+    COMPILATION,
+    BUDGET,
+    BUDGET_OR_REPLAY,
+    BASELINE
 } need;
 
-static const need training = {trains, "training: add --train OPTIMIZER, as in --train adamw"};
-static const need pytorch = {runs_torch, "PyTorch: add torch to --runtime, or --train OPTIMIZER"};
-static const need inference = {infers_in_torch, "inference in PyTorch: add torch to --runtime"};
-static const need ort = {runs_ort, "ONNX Runtime: add ort to --runtime, as in --runtime ort"};
-static const need libraries = {
-    has_libraries, "a runtime with libraries: add torch or ort to --runtime, or --train OPTIMIZER"};
-static const need arena = {has_arena, "the runtime arena: add arena to --runtime"};
-static const need sharing = {shares, "something to share: add --zero STAGE, --ddp or --fsdp"};
-static const need world = {has_world, "2 devices or more: add --world N, as in --world 2"};
-static const need compilation = {compiles, "torch.compile: add --compile"};
-static const need budget = {has_budget, "a budget: add --budget SIZE or GPU, as in --budget L4"};
-static const need budget_or_replay = {
-    has_budget_or_replay,
-    "a budget or a replay: add --budget SIZE or GPU, as in --budget L4, or --replay"};
-static const need baseline = {
-    has_baseline, "figures to compare with: add --baseline FILE, which --json=FILE wrote before"};
+static const char *const texts[] = {
+    [TRAINING] = "training: add --train OPTIMIZER, as in --train adamw",
+    [PYTORCH] = "PyTorch: add torch to --runtime, or --train OPTIMIZER",
+    [INFERENCE] = "inference in PyTorch: add torch to --runtime",
+    [ORT] = "ONNX Runtime: add ort to --runtime, as in --runtime ort",
+    [LIBRARIES] = "a runtime with libraries: add torch or ort to --runtime, or --train OPTIMIZER",
+    [ARENA] = "the runtime arena: add arena to --runtime",
+    [SHARING] = "something to share: add --zero STAGE, --ddp or --fsdp",
+    [WORLD] = "2 devices or more: add --world N, as in --world 2",
+    [COMPILATION] = "torch.compile: add --compile",
+    [BUDGET] = "a budget: add --budget SIZE or GPU, as in --budget L4",
+    [BUDGET_OR_REPLAY] =
+        "a budget or a replay: add --budget SIZE or GPU, as in --budget L4, or --replay",
+    [BASELINE] = "figures to compare with: add --baseline FILE, which --json=FILE wrote before",
+};
+
+static bool is_met(need what, const onv_options *o)
+{
+    bool trains = o->train != NULL, has_budget = o->n_budgets > 0 || o->budget > 0;
+    switch (what) {
+    case NOTHING: return true;
+    case TRAINING: return trains;
+    case PYTORCH: return trains || lists(o, "torch");
+    case INFERENCE: return lists(o, "torch");
+    case ORT: return lists(o, "ort");
+    case LIBRARIES: return trains || lists(o, "torch") || lists(o, "ort");
+    case ARENA: return lists(o, "arena");
+    case SHARING: return o->zero_stage > 0 || o->ddp != NULL || o->fsdp != NULL || o->world == 1;
+    case WORLD: return o->world > 1;
+    case COMPILATION: return o->compile;
+    case BUDGET: return has_budget;
+    case BUDGET_OR_REPLAY: return has_budget || o->replay != NULL;
+    case BASELINE: return o->baseline != NULL;
+    }
+    return true;
+}
 
 /* --- Options ----------------------------------------------------------------------------------- */
 
@@ -106,60 +77,60 @@ static const need baseline = {
 static const struct {
     const char *name;
     size_t at, bytes;
-    const need *needs[2];
+    need needs[2];
 } rows[] = {
-    {"ort", FIELD(n_ort), {&ort}},
-    {"ort-advise", FIELD(ort_advise), {&ort}},
-    {"ort-partition", FIELD(ort_partition), {&ort}},
-    {"shape-trace", FIELD(shape_trace), {&ort}},
-    {"expandable-segments", FIELD(expandable_segments), {&pytorch}},
-    {"pytorch", FIELD(pytorch), {&pytorch}},
-    {"pool", FIELD(pool), {&pytorch}},
-    {"amp", FIELD(amp), {&pytorch}},
-    {"loss", FIELD(loss), {&training}},
-    {"freeze", FIELD(n_freeze), {&training}},
-    {"train-only", FIELD(n_train_only), {&training}},
-    {"inplace", FIELD(n_inplace), {&pytorch}},
-    {"parameters", FIELD(parameters), {&pytorch}},
-    {"buffers", FIELD(buffers), {&pytorch}},
-    {"attention-dropout", FIELD(attention_dropout), {&training}},
-    {"accumulate", FIELD(accumulate), {&training}},
-    {"zero", FIELD(zero_stage), {&training, &world}},
-    {"ddp", FIELD(ddp), {&training, &world}},
-    {"fsdp", FIELD(fsdp), {&training, &world}},
-    {"world", FIELD(world), {&training, &sharing}},
-    {"master-weights", FIELD(master_weights), {&training}},
-    {"offload", FIELD(offload), {&training}},
-    {"ema", FIELD(ema), {&training}},
-    {"as-exported", FIELD(as_exported), {&pytorch}},
-    {"folded-norms", FIELD(folded_norms), {&pytorch}},
-    {"graph-module", FIELD(graph_module), {&inference}},
-    {"no-fast-path", FIELD(no_fast_path), {&inference}},
-    {"locals", FIELD(locals), {&inference}},
-    {"attention", FIELD(attention), {&pytorch}},
-    {"zero-grad", FIELD(zero_grad), {&training}},
-    {"optimizer-impl", FIELD(optimizer_impl), {&training}},
-    {"gpu", FIELD(compute_capability), {&libraries}},
-    {"channels-last", FIELD(channels_last), {&pytorch}},
-    {"no-tf32", FIELD(no_tf32), {&pytorch}},
-    {"cudnn-benchmark", FIELD(cudnn_benchmark), {&pytorch}},
-    {"checkpoint", FIELD(checkpoint), {&training}},
-    {"compile", FIELD(compile), {&training}},
-    {"compile budget", FIELD(compile_budget), {&compilation}},
-    {"margin", FIELD(margin_percent), {&budget}},
-    {"max-dim", FIELD(max_dim), {&budget}},
-    {"max-batch", FIELD(max_batch), {&budget_or_replay}},
-    {"max-growth", FIELD(has_max_growth), {&baseline}},
-    {"align", FIELD(align), {&arena}},
-    {"snapshot", FIELD(snapshot), {&pytorch}},
+    {"ort", FIELD(n_ort), {ORT}},
+    {"ort-advise", FIELD(ort_advise), {ORT}},
+    {"ort-partition", FIELD(ort_partition), {ORT}},
+    {"shape-trace", FIELD(shape_trace), {ORT}},
+    {"expandable-segments", FIELD(expandable_segments), {PYTORCH}},
+    {"pytorch", FIELD(pytorch), {PYTORCH}},
+    {"pool", FIELD(pool), {PYTORCH}},
+    {"amp", FIELD(amp), {PYTORCH}},
+    {"loss", FIELD(loss), {TRAINING}},
+    {"freeze", FIELD(n_freeze), {TRAINING}},
+    {"train-only", FIELD(n_train_only), {TRAINING}},
+    {"inplace", FIELD(n_inplace), {PYTORCH}},
+    {"parameters", FIELD(parameters), {PYTORCH}},
+    {"buffers", FIELD(buffers), {PYTORCH}},
+    {"attention-dropout", FIELD(attention_dropout), {TRAINING}},
+    {"accumulate", FIELD(accumulate), {TRAINING}},
+    {"zero", FIELD(zero_stage), {TRAINING, WORLD}},
+    {"ddp", FIELD(ddp), {TRAINING, WORLD}},
+    {"fsdp", FIELD(fsdp), {TRAINING, WORLD}},
+    {"world", FIELD(world), {TRAINING, SHARING}},
+    {"master-weights", FIELD(master_weights), {TRAINING}},
+    {"offload", FIELD(offload), {TRAINING}},
+    {"ema", FIELD(ema), {TRAINING}},
+    {"as-exported", FIELD(as_exported), {PYTORCH}},
+    {"folded-norms", FIELD(folded_norms), {PYTORCH}},
+    {"graph-module", FIELD(graph_module), {INFERENCE}},
+    {"no-fast-path", FIELD(no_fast_path), {INFERENCE}},
+    {"locals", FIELD(locals), {INFERENCE}},
+    {"attention", FIELD(attention), {PYTORCH}},
+    {"zero-grad", FIELD(zero_grad), {TRAINING}},
+    {"optimizer-impl", FIELD(optimizer_impl), {TRAINING}},
+    {"gpu", FIELD(compute_capability), {LIBRARIES}},
+    {"channels-last", FIELD(channels_last), {PYTORCH}},
+    {"no-tf32", FIELD(no_tf32), {PYTORCH}},
+    {"cudnn-benchmark", FIELD(cudnn_benchmark), {PYTORCH}},
+    {"checkpoint", FIELD(checkpoint), {TRAINING}},
+    {"compile", FIELD(compile), {TRAINING}},
+    {"compile budget", FIELD(compile_budget), {COMPILATION}},
+    {"margin", FIELD(margin_percent), {BUDGET}},
+    {"max-dim", FIELD(max_dim), {BUDGET}},
+    {"max-batch", FIELD(max_batch), {BUDGET_OR_REPLAY}},
+    {"max-growth", FIELD(has_max_growth), {BASELINE}},
+    {"align", FIELD(align), {ARENA}},
+    {"snapshot", FIELD(snapshot), {PYTORCH}},
 };
 
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
 static const char *missing(const onv_options *options, size_t row)
 {
-    for (size_t i = 0; i < 2 && rows[row].needs[i] != NULL; i++)
-        if (!rows[row].needs[i]->is_met(options)) return rows[row].needs[i]->text;
+    for (size_t i = 0; i < 2; i++)
+        if (!is_met(rows[row].needs[i], options)) return texts[rows[row].needs[i]];
     return NULL;
 }
 

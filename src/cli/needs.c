@@ -5,16 +5,6 @@
 #include "cli/table.h"
 #include "cli/values.h"
 
-static bool has_checkpoints(const onv_cli *cli)
-{
-    return cli->analysis.checkpoint != NULL;
-}
-
-static bool has_baseline(const onv_cli *cli)
-{
-    return cli->baseline != NULL || cli->is_diff;
-}
-
 static bool has_page(const onv_cli *cli)
 {
     for (size_t i = 0; i < cli->n_outputs; i++)
@@ -22,23 +12,24 @@ static bool has_page(const onv_cli *cli)
     return true;
 }
 
-static const struct {
-    bool (*is_met)(const onv_cli *cli);
-    const char *text;
-} rows[] = {
-    [ONV_NEEDS_CHECKPOINTS] = {has_checkpoints,
-                               "plans: add --checkpoint LIST, as in --checkpoint all"},
-    [ONV_NEEDS_BASELINE] = {has_baseline, "figures to compare with: add --baseline FILE, which "
-                                          "--json=FILE wrote before"},
-    [ONV_NEEDS_PAGE] = {has_page, "standard output for the report: give the other output a file, "
-                                  "as in --json=FILE"},
-};
-
 static const char *missing(const onv_cli *cli, const onv_cli_row *row)
 {
-    if (row->needs == ONV_NEEDS_NOTHING_HERE)
-        return onv_option_missing(&cli->analysis, row->like != NULL ? row->like : row->name);
-    return rows[row->needs].is_met(cli) ? NULL : rows[row->needs].text;
+    switch ((onv_cli_needs)row->needs) {
+    case ONV_NEEDS_CHECKPOINTS:
+        return cli->analysis.checkpoint != NULL
+                   ? NULL
+                   : "plans: add --checkpoint LIST, as in --checkpoint all";
+    case ONV_NEEDS_BASELINE:
+        return cli->baseline != NULL || cli->is_diff
+                   ? NULL
+                   : "figures to compare with: add --baseline FILE, which --json=FILE wrote before";
+    case ONV_NEEDS_PAGE:
+        return has_page(cli) ? NULL
+                             : "standard output for the report: give the other output a file, as "
+                               "in --json=FILE";
+    case ONV_NEEDS_NOTHING_HERE: break;
+    }
+    return onv_option_missing(&cli->analysis, row->like != NULL ? row->like : row->name);
 }
 
 onv_cli_verdict onv_cli_check_needs(const onv_cli *cli)

@@ -126,9 +126,7 @@ static void write_tensor(const onv_json_part *job, onv_value_id id)
     onv_json_key(json, "shape");
     write_dims(job, id);
     onv_json_put_known(json, "bytes", sized, bytes);
-    if (onv_view_is_bound(view, id)) {
-        onv_json_put_bool(json, "bound", true);
-    }
+    if (onv_view_is_bound(view, id)) onv_json_put_bool(json, "bound", true);
     /* Weights have no lifetime. */
     onv_json_put_known(json, "first_step", live, live ? interval->first : 0);
     onv_json_put_known(json, "last_step", live, live ? interval->last : 0);
@@ -226,9 +224,7 @@ void onv_json_write_peak(const onv_json_part *job)
     bool is_bound = false;
     for (uint32_t i = 0; i < live->n_peak_set; i++)
         is_bound |= live->timeline.buffers.at[live->peak_set[i]].bound;
-    if (is_bound) {
-        onv_json_put_bool(json, "bound", true);
-    }
+    if (is_bound) onv_json_put_bool(json, "bound", true);
     onv_json_put_u64(json, "step", live->peak_step);
     onv_json_put_string(json, "node", node->name != NULL ? node->name : "");
     onv_json_put_open(json, "tensors", '[', ONV_JSON_INLINE);
@@ -287,9 +283,7 @@ void onv_json_write_fit_of(onv_json *json, const onv_fit *fit, const onv_fit_of 
 {
     bool is_dim = fit->max_dim != NULL;
     onv_json_put_bool(json, "fits", of->fits);
-    if (of->fits_by_release) {
-        onv_json_put_bool(json, "fits_by_release", true);
-    }
+    if (of->fits_by_release) onv_json_put_bool(json, "fits_by_release", true);
     if (!fit->has_max_batch) return;
     onv_json_put_u64(json, is_dim ? "max_size" : "max_batch", (uint64_t)of->max_batch);
     if (of->max_batch_by_release > of->max_batch)

@@ -23,9 +23,7 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index)
     if (plan->compiles)
         onv_json_put_ratio(json, "memory_budget", (uint64_t)(plan->memory_budget * MILLION + 0.5),
                            MILLION);
-    if (index == t->chosen) {
-        onv_json_put_bool(json, "chosen", true);
-    }
+    if (index == t->chosen) onv_json_put_bool(json, "chosen", true);
     if (plan->max_batch > 0) onv_json_put_u64(json, "max_batch", (uint64_t)plan->max_batch);
     if (plan->max_batch_by_release > plan->max_batch)
         onv_json_put_u64(json, "max_batch_by_release", (uint64_t)plan->max_batch_by_release);

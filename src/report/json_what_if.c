@@ -78,9 +78,7 @@ void onv_json_write_savings(const onv_json_part *job)
         if (onv_is_value(s->value)) onv_json_put_string(json, "tensor", name_of(model, s->value));
         if (onv_is_node(s->node))
             onv_json_put_string(json, "node", onv_model_node(model, s->node)->name);
-        if (s->is_everywhere) {
-            onv_json_put_bool(json, "everywhere", true);
-        }
+        if (s->is_everywhere) onv_json_put_bool(json, "everywhere", true);
         if (s->kind == ONV_SAVING_BATCH) {
             onv_json_put_u64(json, "parts", (uint64_t)s->parts);
             onv_json_put_u64(json, "batch", (uint64_t)s->part);
