@@ -35,8 +35,12 @@ void onv_json_write_timelines(const onv_json_part *job, const onv_view *named);
 /* The whole report. */
 onv_status onv_json_write_document(const onv_report_job *job, onv_json *json);
 
-/* What would be otherwise (json_what_if.c). */
 void onv_json_write_measured(const onv_json_part *job); /* "measured" */
+void onv_json_write_replays(const onv_json_part *job);  /* "replay" */
+void onv_json_write_sessions(const onv_json_part *job); /* settings of ONNX Runtime, and requests */
+void onv_json_write_together(const onv_together_info *info, onv_json *json);
+
+/* What would be otherwise (json_what_if.c). */
 void onv_json_write_quantized(const onv_json_part *job);
 void onv_json_write_kv_cache(const onv_json_part *job);
 void onv_json_write_savings(const onv_json_part *job);

@@ -1,4 +1,4 @@
-#include "report/json_replay.h"
+#include "report/json_parts.h"
 
 static void write_faults(onv_json *json, const onv_replay_result *r)
 {
@@ -91,8 +91,10 @@ static void write_max_batches(onv_json *json, const onv_replays *replays)
     onv_json_close(json);
 }
 
-void onv_json_write_replays(onv_json *json, const onv_replays *replays)
+void onv_json_write_replays(const onv_json_part *job)
 {
+    const onv_replays *replays = job->view->replays;
+    onv_json *json = job->json;
     uint64_t predicted, measured;
     if (replays == NULL || replays->kind == NULL) return;
     const onv_device_info *device = &replays->device;

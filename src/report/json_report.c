@@ -5,8 +5,6 @@
 #include "report/format.h"
 #include "report/json.h"
 #include "report/json_parts.h"
-#include "report/json_replay.h"
-#include "report/sessions.h"
 #include "report/value.h"
 
 /* Text made for one element is dropped behind it. */
@@ -368,23 +366,12 @@ static void write_diagnostics(const onv_json_part *job)
         onv_json_put_u64(json, "diagnostics_dropped", model->dropped_diags);
 }
 
-static void write_replays(const onv_json_part *job)
-{
-    onv_json_write_replays(job->json, job->view->replays);
-}
-
-static void write_sessions(const onv_json_part *job)
-{
-    onv_write_sessions_json(job->view, job->json);
-}
-
 static void write_timelines(const onv_json_part *job)
 {
     onv_json_write_timelines(job, job->view);
 }
 
 /* The parts of a model's object, in their order. */
-
 static void (*const parts[])(const onv_json_part *job) = {
     onv_json_write_answer,
     write_model,
@@ -402,10 +389,10 @@ static void (*const parts[])(const onv_json_part *job) = {
     onv_json_write_runtimes,
     write_fit,
     write_gate,
-    write_sessions,
+    onv_json_write_sessions,
     onv_json_write_training,
     onv_json_write_measured,
-    write_replays,
+    onv_json_write_replays,
     write_timelines,
     write_diagnostics,
 };
@@ -429,7 +416,7 @@ static void write_object(onv_json *json, const onv_view *view, onv_arena *scratc
 static onv_status close_document(const onv_report_job *job, onv_json *json)
 {
     onv_json_close(json);
-    if (job->options->together != NULL) onv_write_together_json(job->options->together, json);
+    if (job->options->together != NULL) onv_json_write_together(job->options->together, json);
     onv_json_close(json);
     return json->out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
 }

@@ -1,4 +1,4 @@
-#include "report/sessions.h"
+#include "report/json_parts.h"
 
 static void write_settings(onv_json *json, const onv_ort_settings *settings)
 {
@@ -72,14 +72,16 @@ static void write_requests(const onv_shape_requests *r, onv_json *json)
     onv_json_close(json);
 }
 
-void onv_write_sessions_json(const onv_view *view, onv_json *json)
+void onv_json_write_sessions(const onv_json_part *job)
 {
+    const onv_view *view = job->view;
+    onv_json *json = job->json;
     if (view->advice != NULL && view->advice->count > 0) write_advice(view->advice, json);
     if (view->requests != NULL && view->requests->n_requests > 0)
         write_requests(view->requests, json);
 }
 
-void onv_write_together_json(const onv_together_info *info, onv_json *json)
+void onv_json_write_together(const onv_together_info *info, onv_json *json)
 {
     onv_json_put_open(json, "together", '{', ONV_JSON_LINES);
     onv_json_put_u64(json, "sessions", info->sessions);

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "program/view.h"
-#include "report/sessions.h"
 #include "report/text.h"
 
 enum {

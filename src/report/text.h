@@ -74,6 +74,12 @@ void onv_write_kv_cache(const onv_view *view, const onv_page *page);
 void onv_write_savings(const onv_view *view, const onv_page *page);
 void onv_write_global_savings(const onv_view *view, const onv_page *page);
 
+/* ONNX Runtime's settings side by side, and how the best are written in Python and C++; what a sequence of requests leaves
+ * behind; several sessions in one process (text_sessions.c). */
+void onv_write_advice(const onv_view *view, const onv_page *page, bool verbose);
+void onv_write_requests(const onv_view *view, const onv_page *page, bool verbose);
+void onv_write_together(const onv_report_job *job, const onv_page *page);
+
 /* What is not exact, and the diagnostics. */
 void onv_write_notes(const onv_view *view, const onv_page *page, bool verbose);
 

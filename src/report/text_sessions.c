@@ -1,7 +1,7 @@
 /* ONNX Runtime's sessions: settings side by side, and sequences of requests. */
 #include <string.h>
 
-#include "report/sessions.h"
+#include "report/text.h"
 
 /* --- Advice ------------------------------------------------------------------------------------ */
 
