@@ -2,20 +2,11 @@
  * be, lists of the wrong length, axes out of range. Each is an error that names the node and says
  * what is wrong, or a figure where ONNX allows it; none is a crash, a hang or a number that is
  * silently wrong. What is wrong with files and graphs stands in tests/load and tests/ir. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 typedef struct hostile {
     const char *op_type, *attributes;
@@ -383,7 +374,6 @@ static const char *judge_lenient(const hostile *h, model *m)
 
 static void every_line_is_answered(void **state)
 {
-    (void)state;
     size_t failures = 0;
     onv_options strict = onv_options_default();
     strict.strict = true;
@@ -412,7 +402,6 @@ static void every_line_is_answered(void **state)
 /* Rules rely on the outputs that an operator always has; an LSTM has none of those. */
 static void outputs_are_not_left_out(void **state)
 {
-    (void)state;
     onv_options strict = onv_options_default();
     strict.strict = true;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -432,7 +421,6 @@ static void outputs_are_not_left_out(void **state)
 /* Every Relu asks whether it may overwrite its input, and what freed memory fits its output. */
 static void long_bodies_take_linear_time(void **state)
 {
-    (void)state;
     enum { NODES = 50000 };
     model *m = model_new(17);
     model_input(m, "x", "f32[8,4]");
@@ -464,7 +452,6 @@ static void long_bodies_take_linear_time(void **state)
  * 90 MB and more. */
 static void sequences_that_grow_share_their_items(void **state)
 {
-    (void)state;
     const onv_limits limits = {.struct_size = sizeof limits, .arena_bytes = 24 << 20};
     for (unsigned kind = 0; kind < 4; kind++) {
         enum { INSERTS = 1500 };
@@ -495,7 +482,6 @@ static void sequences_that_grow_share_their_items(void **state)
 /* Operators of other domains that have the names of ONNX's, and neither their operands nor their results. */
 static void names_of_other_domains(void **state)
 {
-    (void)state;
     static const struct {
         const char *inputs, *outputs;
     } lists[] = {{"", ""}, {"", "h"}, {"n2", "h"}, {"n2", "- h"}, {"- n2", "- - h"}};

@@ -1,17 +1,8 @@
 /* What the newer exporter takes apart, by its notes: writes into parts of a tensor, tensors that are filled, resampling,
  * cumulative sums. Each row is what PyTorch's own operation keeps and overwrites. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "eager/trainer.h"
 #include "lower/lower.h"
+#include "support/test.h"
 
 enum { H = 4 * 8 * 4, MAX_STEPS = 8 };
 
@@ -182,7 +173,6 @@ static const row rows[] = {
 
 static void calls_are_whole_again(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         trainer t;
         model *m = build(rows[i].steps);
@@ -210,7 +200,6 @@ static void calls_are_whole_again(void **state)
 /* A gradient that a product reads in another order than the softmax wrote is copied for its kernel. */
 static void softmax_copies_permuted_gradients(void **state)
 {
-    (void)state;
     static const struct {
         const char *perm, *input;
         bool copies;
@@ -249,7 +238,6 @@ static void softmax_copies_permuted_gradients(void **state)
 /* A call that stays in parts, whose parts keep what the call does not: F.bilinear as it is exported, say. */
 static void calls_in_parts_are_told(void **state)
 {
-    (void)state;
     static const char *const calls[][2] = {{"erfcx", "aten.special_erfcx.default"},
                                            {"einsum", "aten.einsum.default"}};
     for (int i = 0; i < 2; i++) {

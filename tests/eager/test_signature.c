@@ -1,23 +1,13 @@
 /* The parameters that an export lists: which tensors of the file they are, and which are missing. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "eager/noted_network.h"
 #include "eager/pass.h"
 #include "eager/trainer.h"
+#include "support/test.h"
 
 enum { W = 8 * 8 * 4 };
 
 static void parameters_without_a_tensor_are_reported(void **state)
 {
-    (void)state;
     static const struct {
         network network;
         uint64_t parameters;
@@ -71,7 +61,6 @@ static void parameters_without_a_tensor_are_reported(void **state)
 /* A view of a filter that code made, a wavelet, stands where a convolution has its weight: nothing is trained, nor kept. */
 static void filters_of_code_are_no_weights(void **state)
 {
-    (void)state;
     static const char *const names[] = {"unsqueeze_1", "val_7"};
     for (size_t i = 0; i < 2; i++) {
         char weights[64], inputs[64];
@@ -92,7 +81,6 @@ static void filters_of_code_are_no_weights(void **state)
 /* How many elements there are says what the file lacks: in training and inference, without a gradient. */
 static void a_count_of_parameters_completes_them(void **state)
 {
-    (void)state;
     const network n = {"fc.weight stage4.conv.weight",
                        "val_1 f32[8,8]",
                        {FC, {.op = "Relu", .inputs = "h", .output = "y", .attributes = ""}}};
@@ -122,7 +110,6 @@ static void a_count_of_parameters_completes_them(void **state)
 /* The older exporter lists and notes nothing: whether there is more, the user alone knows. */
 static void an_export_without_notes_says_so(void **state)
 {
-    (void)state;
     static const struct {
         const char *listed;
         uint64_t parameters;
@@ -154,7 +141,6 @@ static void an_export_without_notes_says_so(void **state)
 /* What nothing reads has no tensor; parameters of like names tell its size. */
 static void parameters_that_nothing_reads_are_held(void **state)
 {
-    (void)state;
 #define SECOND                                                                                     \
     {                                                                                              \
         "MatMul", "h val_2", "y", "", "layers.1.self.q", "linear_1", LINEAR, "aten.linear.default" \
@@ -203,7 +189,6 @@ static void parameters_that_nothing_reads_are_held(void **state)
 /* "out.q.weight" is of two sizes in the file, that of attention is of one. */
 static void attention_to_others_is_like_that_to_itself(void **state)
 {
-    (void)state;
     network n = {
         "0.attention.out.q.weight 1.attention.out.q.weight 0.out.q.weight "
         "0.crossattention.out.q.weight",
@@ -221,7 +206,6 @@ static void attention_to_others_is_like_that_to_itself(void **state)
 /* The more of its name others have, the more like it they are: a stage beside the layers has what layers have. */
 static void longer_names_are_more_alike(void **state)
 {
-    (void)state;
     network n = {
         LIKE "other.q.weight last.0.self.q.weight",
         "val_1 f32[8,8] val_2 f32[8,8] val_3 f32[8,4]",
@@ -238,7 +222,6 @@ static void longer_names_are_more_alike(void **state)
  * its own, the statistics without gradients. */
 static void norms_that_share_all_have_their_own(void **state)
 {
-    (void)state;
     enum { N = 8 * 4 };
     static const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1}, zeros[8];
     for (int n_norms = 1; n_norms <= 2; n_norms++) {
@@ -276,7 +259,6 @@ static void norms_that_share_all_have_their_own(void **state)
 /* Inference holds them as well. */
 static void inference_tells_of_missing_parameters(void **state)
 {
-    (void)state;
     network n = {"fc.weight pooler.weight",
                  "val_1 f32[8,8]",
                  {FC, {.op = "Relu", .inputs = "h", .output = "y", .attributes = ""}}};
@@ -294,7 +276,6 @@ static void inference_tells_of_missing_parameters(void **state)
 /* A weight that is computed, as weight norm does, has no name: the call names the bias of zeros that was dropped. */
 static void calls_name_the_bias_of_computed_weights(void **state)
 {
-    (void)state;
     static const char *const arguments[] = {"%image, %mul", "%image, %mul, %p_conv_bias"};
     for (size_t i = 0; i < 2; i++) {
         model *m = model_new(18);
@@ -324,7 +305,6 @@ static void calls_name_the_bias_of_computed_weights(void **state)
 /* Heads have the bias of their decoder as their own, too. */
 static void the_bias_of_a_head_is_its_decoders(void **state)
 {
-    (void)state;
     network n = {
         "fc.weight head.bias head.decoder.bias",
         "val_1 f32[8,8] head.decoder.bias f32[8]",
@@ -344,7 +324,6 @@ static void add_noted(model *m, const char *op, const char *inputs, const char *
 /* Into groups and back, of what a view before had joined: one call, as the notes say. */
 static void views_before_a_group_norm_are_joined_with_its_own(void **state)
 {
-    (void)state;
 #define GROUP_NORM "torch.nn.modules.normalization.GroupNorm", "aten.group_norm.default"
     static const int64_t groups[] = {4, 2, 4}, whole[] = {4, 2, 2, 2};
     model *m = model_new(17);
@@ -370,7 +349,6 @@ static void views_before_a_group_norm_are_joined_with_its_own(void **state)
 /* Norms that were never trained have equal vectors, which the exporter writes once: statistics, too. */
 static void norms_have_vectors_of_their_own(void **state)
 {
-    (void)state;
 #define NORM(module)                                                                               \
     module, "norm", "torch.nn.modules.batchnorm.BatchNorm2d", "aten.batch_norm.default"
     const network n = {
@@ -398,7 +376,6 @@ static void norms_have_vectors_of_their_own(void **state)
  * though the exporter has equal ones once. */
 static void factors_of_standardized_weights_are_made_of_gains(void **state)
 {
-    (void)state;
     enum { STATISTICS = 2 * 2 * 8 * 4, PRODUCTS = 2 * 8 * 4 };
     for (int is_made = 0; is_made < 2; is_made++) {
         model *m = model_new(18);

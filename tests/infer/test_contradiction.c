@@ -1,14 +1,6 @@
 /* A node that contradicts its operator's definition: the rest is answered, unless the answer is to be strict. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <string.h>
-
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 /* MatMul does not fit its weight; its output is declared, or not. What does not read it is as ever. */
 static model *with_bad_product(const char *declared)
@@ -99,7 +91,6 @@ static void expect_warning(const onv_analysis *a, const char *message)
 
 static void the_rest_is_answered(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         onv_options options = onv_options_default();
         const onv_dim_binding dim = {"n", rows[i].n};
@@ -123,7 +114,6 @@ static void the_rest_is_answered(void **state)
 /* What contradicts the sizes that are asked for is no matter of the model. */
 static void asked_sizes_are_refused(void **state)
 {
-    (void)state;
     onv_options options = onv_options_default();
     onv_error error = {0};
     onv_analysis *a;

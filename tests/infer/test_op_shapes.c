@@ -1,19 +1,10 @@
 /* Taught operators: the documented example, what lines mean, and what is wrong with bad ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/heap.h"
 #include "infer/op_shapes.h"
 #include "support/onnx_writer.h"
+#include "support/test.h"
 
 /* --- Files ------------------------------------------------------------------------------------- */
 
@@ -75,7 +66,6 @@ static void expect(const onv_analysis *a, const char *name, const char *dtype, c
 
 static void the_documented_example_works(void **state)
 {
-    (void)state;
     model *m = model_new(17);
     model_import(m, "com.acme", 1);
     model_input(m, "x", "f32[batch,4,9]");
@@ -126,7 +116,6 @@ static void expect_shape(const char *line, const char *attrs, const char *shape)
 
 static void expressions_mean_what_they_say(void **state)
 {
-    (void)state;
     expect_shape("Op(x): []", "", "[]");
     expect_shape("Op(x): like x", "", "[n, 4, 6, 8]");
     expect_shape("ai.onnx::Op(x): [x.-1]", "", "[8]");
@@ -147,7 +136,6 @@ static void expressions_mean_what_they_say(void **state)
 
 static void rows_are_chosen(void **state)
 {
-    (void)state;
     expect_shape("Op(x): [1]\nOp@9(x): [2]\nOp@17(x): [3]\nOp@18(x): [4]", "", "[3]");
     /* A built-in operator stays as it is, unless the line insists. */
     model *m = model_new(17);
@@ -179,7 +167,6 @@ static void expect_parse_error(const char *text, const char *message)
 
 static void bad_lines_are_named(void **state)
 {
-    (void)state;
     expect_parse_error("Op", "file:1:3: '(' is expected");
     expect_parse_error("\n\n3(x): []", "file:3:1: the name of an operator");
     expect_parse_error("a::(x): []", "file:1:4: the name of an operator");
@@ -203,7 +190,6 @@ static void bad_lines_are_named(void **state)
 
 static void limits_hold(void **state)
 {
-    (void)state;
     char text[3 * ONV_CUSTOM_OP_MAX_LINE] = "Op(x): [";
     memset(text + 8, '(', ONV_CUSTOM_OP_MAX_NESTING + 1);
     expect_parse_error(text, "nested too deeply");
@@ -234,7 +220,6 @@ static void limits_hold(void **state)
 /* Every prefix and every text with a byte changed is read, or refused with a place. */
 static void damaged_text_is_refused(void **state)
 {
-    (void)state;
     static const char text[] = "!a.b::Op@3(x, y): [x.:-1, min(x.0, y[1]) % -2, attr.a.1 or 3], "
                                "like y f16, [upto(ceil(x.0 / 2))] like x # end\n";
     static const char signs[] = {'\0', '(', ']', ':', '-', '.', '9', 'x', '\n', '\xff'};
@@ -276,7 +261,6 @@ static void expect_model_error(const char *line, const char *attrs, const char *
 
 static void models_that_contradict_are_errors(void **state)
 {
-    (void)state;
     expect_model_error("Op(x): [x.2]", "", ":1: input x has no axis 2: shape [n, 4]");
     expect_model_error("Op(x): [attr.k]", "", ":1: attribute 'k' is missing");
     expect_model_error("Op(x): [attr.k]", "k='a'", ":1: attribute 'k' is not an integer");
@@ -289,7 +273,6 @@ static void models_that_contradict_are_errors(void **state)
 #ifdef ONV_FAULT_INJECTION
 static void no_memory_is_no_crash(void **state)
 {
-    (void)state;
     static const char text[] = "a::Op(x, y): [x.0, attr.k or 2] f16, like y\nB(x): [x.:1]\n";
     const char *path = write_file(text, sizeof text - 1);
     for (long n = 0;; n++) {
