@@ -25,7 +25,7 @@ if(NOT ONV_PACKAGES)
   install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
   install(FILES man/onnxvram.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
-install(FILES share/report.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/onnxvram
+install(FILES share/report.schema.json share/plan.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/onnxvram
   COMPONENT program)
 install(FILES completions/onnxvram.bash RENAME onnxvram
   DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT program)

@@ -12,4 +12,4 @@ add_custom_target(onv_python DEPENDS ${interface})
 install(TARGETS onnxvram RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT wheel)
 install(FILES $<TARGET_FILE:onnxvram_shared> RENAME libonnxvram.so DESTINATION onnxvram
   COMPONENT wheel)
-install(FILES ${interface} share/report.schema.json DESTINATION onnxvram COMPONENT wheel)
+install(FILES ${interface} share/report.schema.json share/plan.schema.json DESTINATION onnxvram COMPONENT wheel)

@@ -19,7 +19,7 @@ _onnxvram() {
         --runtime --effort --jobs --limit --no-external-data --untrusted --expandable-segments --pytorch --gpu --channels-last --no-tf32 --cudnn-benchmark --ort --ort-advise --ort-partition --shape-trace --together --budget --margin --max-batch --list-gpus --replay
         --train --amp --loss --freeze --train-only --inplace --parameters --buffers --attention-dropout --accumulate --zero --world --ddp --fsdp --master-weights
         --offload --ema --weights --kv-cache --pool --as-exported --folded-norms --graph-module --no-fast-path --attention --locals --zero-grad
-        --optimizer-impl --checkpoint --plan-out --compile --json --html --svg --memory-viz --perfetto --model-explorer --timelines --csv
+        --optimizer-impl --checkpoint --plan --plan-out --compile --json --html --svg --memory-viz --perfetto --model-explorer --timelines --csv
         --layers --formula --format --baseline --snapshot --measured --max-growth --max-dim --onnx-out --align --dump --top --color -q --quiet --strict -v --verbose --version -h --help'
     local files='*.onnx' runtimes='ideal arena torch ort async'
 
@@ -103,7 +103,7 @@ _onnxvram() {
     *)
         if [[ $cur == -* && $option == "$prev" ]]; then
             mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
-        elif [[ $prev == '=' || ${COMP_WORDS[COMP_CWORD]} == '=' || $prev == -o || $option == --op-shapes || $option == --program || $option == --ort-partition || $option == --shape-trace || $option == --plan-out || $option == --onnx-out ]]; then
+        elif [[ $prev == '=' || ${COMP_WORDS[COMP_CWORD]} == '=' || $prev == -o || $option == --op-shapes || $option == --program || $option == --ort-partition || $option == --shape-trace || $option == --plan || $option == --plan-out || $option == --onnx-out ]]; then
             compopt -o filenames
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         else

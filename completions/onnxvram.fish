@@ -87,6 +87,7 @@ complete -c onnxvram -n $analyse -l zero-grad -x -a 'before-forward before-backw
 complete -c onnxvram -n $analyse -l optimizer-impl -x -a 'foreach fused for-loop' -d 'How the optimizer works'
 complete -c onnxvram -n $analyse -l checkpoint -x -a '(__onnxvram_list all none sqrt every= segments= blocks optimal offload joint)' -d 'Checkpointing plans'
 complete -c onnxvram -n $analyse -l compile -d 'Training under torch.compile (=BUDGET)'
+complete -c onnxvram -n $analyse -l plan -r -d 'A checkpointing plan that was written'
 complete -c onnxvram -n $analyse -l plan-out -r -d 'Write the checkpointing plan'
 complete -c onnxvram -n $analyse -l json -d 'Everything, as JSON (=FILE)'
 complete -c onnxvram -n $analyse -l html -d 'A page to look at (=FILE)'

@@ -203,16 +203,16 @@ class Front {
 
   table(plans) {
     const searched = plans.some((p) => p.max_batch > 0 || p.max_batch_by_release > 0);
-    const columns = ["plan", "peak", "reserved", "again", "segments"].concat(searched ? ["max batch"] : []);
+    const columns = ["plan", "id", "peak", "reserved", "again", "segments"].concat(searched ? ["max batch"] : []);
     const rows = plans.map((p, k) => {
       const isChosen = this.state.execution?.runtime === "train" && this.state.execution.plan === k;
       const name = this.execution(k) !== undefined
         ? make("button.link", { type: "button", "data-plan": k, click: () => this.choose(k) }, planName(p)) : planName(p);
-      return make("tr" + (isChosen ? ".chosen" : ""), {}, make("td", {}, name), make("td.right", {}, bytesText(p.peak_bytes)),
+      return make("tr" + (isChosen ? ".chosen" : ""), {}, make("td", {}, name), make("td", {}, p.id), make("td.right", {}, bytesText(p.peak_bytes)),
         make("td.right", {}, bytesText(p.reserved_peak_bytes)), make("td.right", {}, (100 * p.overhead).toFixed(1) + "%"),
         make("td.right", {}, countText(p.segments.length)), searched ? make("td.right", {}, batchText(p)) : null);
     });
     return make("table.small", {}, make("thead", {}, make("tr", {}, columns.map((t, k) =>
-      make("th" + (k > 0 ? ".right" : ""), { scope: "col" }, t)))), make("tbody", {}, rows));
+      make("th" + (k > 1 ? ".right" : ""), { scope: "col" }, t)))), make("tbody", {}, rows));
   }
 }

@@ -44,6 +44,10 @@ ONV_API const char *onv_version(void); /* "0.2.0" */
  * \x1b. Cut to what fits; always NUL-terminated if size > 0. Returns the length written. */
 ONV_API size_t onv_printable(const char *text, char *out, size_t size);
 
+/* Bytes of a size: digits with an optional unit (B, KB, MB, GB, TB: powers of 1000; KiB, MiB, GiB, TiB, and K, M, G, T: powers
+ * of 1024). False where the text is none. */
+ONV_API bool onv_size_parse(const char *text, uint64_t *bytes);
+
 /* The name of a list (NULL after the last one) that a mistyped word was likely meant to be; NULL where none is
  * near. */
 ONV_API const char *onv_nearest_name(const char *word, const char *const *names);

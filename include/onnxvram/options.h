@@ -143,9 +143,10 @@ typedef struct onv_options {
     const char *weights; /* a format of ONV_NAMES_WEIGHT_FORMATS: of linear layers; of frozen ones,
                                with `train` */
     bool as_exported;    /* no operator that the exporter decomposed is recognised */
-    const char *attention;      /* "auto", "math", "flash", "efficient"; NULL: the first */
-    const char *checkpoint;     /* plans of onv_checkpoint_name(), with commas, or "all" */
-    const char *zero_grad;      /* "before-forward", "before-backward", "keep"; NULL: the first */
+    const char *attention;  /* "auto", "math", "flash", "efficient"; NULL: the first */
+    const char *checkpoint; /* plans of onv_checkpoint_name(), with commas, or "all"; behind one "@"
+                                   with an overhead ("5%"), a size ("12GiB") or an id takes one of its plans */
+    const char *zero_grad;  /* "before-forward", "before-backward", "keep"; NULL: the first */
     const char *optimizer_impl; /* "foreach", "fused", "for-loop"; NULL: as PyTorch chooses */
     const char *replay;         /* "cuda", "host": replay the allocations there; NULL: not */
     /* Asked now and then by searches and replays, from the thread of the call; true ends the analysis with
@@ -210,6 +211,8 @@ typedef struct onv_options {
     const char *program;
     /* A file of torch.cuda.memory._dump_snapshot(), next to which PyTorch's figures are laid; NULL: none. */
     const char *snapshot;
+    /* A checkpointing plan that ONV_FORMAT_CHECKPOINTS wrote, behind those of `checkpoint`: a file; NULL: none. */
+    const char *plan;
     uint64_t
         measured; /* bytes that the device was seen to hold, next to which the answer is laid; 0: none */
     bool strict; /* a node that contradicts its operator's definition ends the analysis */

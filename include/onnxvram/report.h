@@ -18,15 +18,16 @@ typedef enum onv_format {
     ONV_FORMAT_DUMP_PLAN,
     ONV_FORMAT_DUMP_TRACE,
     ONV_FORMAT_DUMP_REPLAY,
-    ONV_FORMAT_CHECKPOINTS,    /* the chosen checkpointing plan, or all, for programs to apply */
-    ONV_FORMAT_ORT_PARTITION,  /* bytes by node, for ONNX Runtime's partitioning by resources */
-    ONV_FORMAT_FORMULA,        /* peak and totals as functions of the free dims: text, */
-    ONV_FORMAT_FORMULA_PYTHON, /* Python, */
-    ONV_FORMAT_FORMULA_C,      /* C */
-    ONV_FORMAT_MARKDOWN,       /* a summary for a pull request */
-    ONV_FORMAT_DIFF,           /* of two models: what changed from the first to the second; text, */
-    ONV_FORMAT_DIFF_MARKDOWN,  /* Markdown, */
-    ONV_FORMAT_DIFF_JSON,      /* JSON */
+    ONV_FORMAT_CHECKPOINTS,        /* the chosen checkpointing plan, else the knee of them: JSON, */
+    ONV_FORMAT_CHECKPOINTS_PYTHON, /* a module of Python */
+    ONV_FORMAT_ORT_PARTITION,      /* bytes by node, for ONNX Runtime's partitioning by resources */
+    ONV_FORMAT_FORMULA,            /* peak and totals as functions of the free dims: text, */
+    ONV_FORMAT_FORMULA_PYTHON,     /* Python, */
+    ONV_FORMAT_FORMULA_C,          /* C */
+    ONV_FORMAT_MARKDOWN,           /* a summary for a pull request */
+    ONV_FORMAT_DIFF,          /* of two models: what changed from the first to the second; text, */
+    ONV_FORMAT_DIFF_MARKDOWN, /* Markdown, */
+    ONV_FORMAT_DIFF_JSON,     /* JSON */
     ONV_FORMAT_ONNX, /* the model itself, with shapes, lifetimes and the nodes in that order */
     ONV_FORMAT_DUMP_HEADER, /* the plan of the runtime arena as a header of C */
     ONV_FORMAT_HTML, /* a page to look at, which asks for nothing else: needs onv_options.timelines */

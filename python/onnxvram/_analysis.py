@@ -17,7 +17,7 @@ Json = Dict[str, Any]
 UNKNOWN = 2 ** 64 - 1  # ONV_SIZE_UNKNOWN
 
 FORMATS = {"text": "TEXT", "json": "JSON", "csv": "CSV", "layers": "LAYERS", "markdown": "MARKDOWN", "html": "HTML",
-           "checkpoints": "CHECKPOINTS", "ort-partition": "ORT_PARTITION", "formula": "FORMULA",
+           "checkpoints": "CHECKPOINTS", "checkpoints-python": "CHECKPOINTS_PYTHON", "ort-partition": "ORT_PARTITION", "formula": "FORMULA",
            "svg": "SVG", "formula-python": "FORMULA_PYTHON", "formula-c": "FORMULA_C", "onnx": "ONNX", "graph": "DUMP_GRAPH",
            "intervals": "DUMP_INTERVALS", "plan": "DUMP_PLAN", "trace": "DUMP_TRACE", "replay": "DUMP_REPLAY",
            "header": "DUMP_HEADER", "memory-viz": "MEMORY_VIZ", "perfetto": "PERFETTO",
@@ -229,7 +229,7 @@ class Analysis:
     def plans(self) -> List[Plan]:
         """The checkpointing plans that were asked for."""
         rows = (self.training or {}).get("plans", [])
-        return plans_of(rows, self.report("checkpoints")) if rows else []
+        return plans_of(rows)
 
     @property
     def fits(self) -> Optional[bool]:

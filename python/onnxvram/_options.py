@@ -10,13 +10,10 @@ from ._library import Calls, ffi, lib, text
 Size = Union[int, str]
 Path = Union[str, "os.PathLike[str]"]
 
-UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
-         "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-
 # Keywords that are fields of onv_options, by how their values are given.
 TEXTS = ("order", "runtimes", "train", "loss", "ddp", "fsdp", "offload", "weights", "attention", "checkpoint", "zero_grad",
          "optimizer_impl", "pytorch", "max_dim", "kv_cache", "replay")
-PATHS = ("op_shapes_file", "shape_trace", "program", "snapshot")
+PATHS = ("op_shapes_file", "shape_trace", "program", "snapshot", "plan")
 COUNTS = ("batch", "effort", "margin_percent", "accumulate", "zero_stage", "world", "compute_capability",
           "parameters")
 SIZES = ("pool", "align", "buffers", "measured")
@@ -175,13 +172,9 @@ def limit_names() -> List[str]:
 
 
 def parse_size(given: str) -> Optional[int]:
-    digits = given.strip()
-    unit = digits.lstrip("0123456789.").strip().upper()
-    number = digits[:len(digits) - len(digits.lstrip("0123456789."))]
-    try:
-        return int(float(number) * UNITS[unit]) if "." in number else int(number) * UNITS[unit]
-    except (KeyError, ValueError):
-        return None
+    found = ffi.new("uint64_t *")
+    made: Optional[int] = found[0] if lib.onv_size_parse(given.strip().encode("utf-8", "surrogateescape"), found) else None
+    return made
 
 
 def size(given: Size) -> int:

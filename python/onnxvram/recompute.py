@@ -1,4 +1,17 @@
-# Checkpoints between any two operations of a network as it is written.
+"""What the plans of `onnxvram MODEL.onnx --checkpoint LIST --plan-out plan.py` need: torch, and this file alone.
+
+    from onnxvram import recompute
+    recompute.apply(network, plan)
+
+`plan` is a dictionary, as such a module, the member "apply" of a plan in JSON, or Plan.apply() of the package has it:
+
+    {"form": "modules", "modules": ["layers.0", "layers.2 layers.3"]}     rows of modules, each under torch.utils.checkpoint
+    {"form": "sequential", "count": 4}                                    torch.utils.checkpoint.checkpoint_sequential
+    {"form": "save_on_cpu"}                                               torch.autograd.graph.save_on_cpu
+    {"form": "compile", "memory_budget": 0.5}                             torch.compile
+    {"form": "operations", "segments": [["enter layers.0 1", "op layers.2 add 3"]], "keep": ["op layers.0.fc product 1"]}
+"""
+# Operations: checkpoints between any two operations of a network as it is written.
 #
 # While the forward pass runs, the operations of a segment are noted, with what comes in from outside.  What autograd
 # would keep of tensors made inside is not kept: when backward first asks for some of it, the noted operations run once
@@ -8,8 +21,13 @@
 # Up to the border `offload` (True: everywhere) what is kept waits on the host, parameters, buffers and inputs of the
 # network excepted, and comes back to the device for the backward that asks for it.
 import collections
+import contextlib
+import functools
+import inspect
+import sys
 
 import torch
+import torch.utils.checkpoint
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter, tree_map_only
 
@@ -233,21 +251,39 @@ class Recompute(TorchDispatchMode):
     def __init__(self, model, segments, keep=(), offload=None):
         super().__init__()
         self.offload, self.moves, self.moving = offload, False, False
-        self.segments, self.keep, self.forward_of = segments, set(keep), model.forward
+        segments = [tuple(pair) for pair in segments]
+        self.segments, self.keep, self.own_forward = segments, set(keep), vars(model).get("forward")
         texts = [text for pair in segments for text in pair] + list(keep) + [offload] * isinstance(offload, str)
         modules = {name for name, _ in model.named_modules(remove_duplicate=False)}
-        self.mentioned = {text.split()[1] for text in texts} - modules
+        self.mentioned = {text.split()[1] for text in texts} - modules - {"."}
+        if any(text.startswith("node ") for text in texts):
+            raise ValueError("the file that the plan was made of does not tell where in the code some segments are: export with "
+                             "torch.onnx.export(..., dynamo=True), or record()")
+        missing = [name for name in sorted(self.mentioned) if name.rpartition("_")[0] not in modules - {""}]
+        if missing:
+            raise ValueError(f"the plan is for another network: this one has no module {', '.join(missing[:5])}")
+        refuse_shards(model)
         self.counted = {tuple(text.split()[1:3]) for text in texts if text.startswith("op ")}
         self.model, self.path = model, []
         for name, module in model.named_modules():
             if module is not model:
-                module.register_forward_pre_hook(lambda _, args, name=name: self.enter(name))
-                module.register_forward_hook(lambda _, args, out, name=name: self.leave(name), always_call=True)
+                module.register_forward_pre_hook(functools.partial(self.before_call, name))
+                module.register_forward_hook(functools.partial(self.after_call, name), always_call=True)
         model.forward = self.forward
 
+    def before_call(self, name, module, args):
+        self.enter(name)
+
+    def after_call(self, name, module, args, out):
+        self.leave(name)
+
     def forward(self, *args, **kwargs):
+        forward_of = called(self.model, self.own_forward)
         if not torch.is_grad_enabled():
-            return self.forward_of(*args, **kwargs)
+            return forward_of(*args, **kwargs)
+        refuse_shards(self.model)
+        if torch.compiler.is_compiling():
+            raise RuntimeError("a plan of operations is for eager PyTorch: torch.compile has budgets of its own")
         self.path, self.last_number, self.missing = [], 0, set(self.keep)
         self.calls, self.count = collections.Counter(), collections.Counter()
         self.open, self.ends, self.at, self.numbers, self.fresh, self.kept = None, [], 0, {}, [], {}
@@ -258,7 +294,7 @@ class Recompute(TorchDispatchMode):
         self.moves, self.moved = self.offload is not None, {}
         with self, torch.autograd.graph.saved_tensors_hooks(self.pack, lambda x: x.get() if isinstance(x, Saved) else x):
             self.enter(".")
-            out = self.forward_of(*args, **kwargs)
+            out = forward_of(*args, **kwargs)
             self.leave(".")
         missing = self.ends[-1:] or [begin for begin, _ in self.segments[self.at:]] or sorted(self.missing)
         missing = missing or [self.offload] * (self.moves and self.offload is not True)
@@ -455,3 +491,144 @@ class Recompute(TorchDispatchMode):
             saved = Saved(None, number, self.move(number, tensor))
         self.fresh.append((saved, tensor))
         return saved
+
+
+# --- Rows of modules -----------------------------------------------------------------------------------------------------
+
+def called(module, own):
+    """The forward that a module had before it was replaced: one of its own, or that of its class."""
+    return functools.partial(type(module).forward, module) if own is None else own
+
+
+def moves_statistics(module):
+    return getattr(module, "track_running_stats", False) and hasattr(module, "momentum") and module.training
+
+
+@contextlib.contextmanager
+def statistics_stay(modules):
+    """Running statistics of norms moved when the modules ran first."""
+    norms = [(m, m.momentum, m.num_batches_tracked) for m in modules if moves_statistics(m)]
+    counts = [None if count is None else count.clone() for _, _, count in norms]
+    for module, _, _ in norms:
+        module.momentum = 0.0
+    try:
+        yield
+    finally:
+        for (module, momentum, count), before in zip(norms, counts):
+            module.momentum = momentum
+            if count is not None:
+                count.copy_(before)
+
+
+class Row:
+    """Modules of which each takes what the one before gives: the first one runs all of them under torch.utils.checkpoint,
+    the others hand on what they get."""
+
+    def __init__(self, names, modules):
+        self.names, self.modules = names, modules
+        self.own = [vars(module).get("forward") for module in modules]
+        self.first = [list(inspect.signature(type(module).forward).parameters)[1:2] for module in modules]
+        self.refuse_hooks(ValueError)
+        modules[0].forward = self.run
+        for at, module in enumerate(modules[1:], 1):
+            module.forward = functools.partial(self.hand_on, at)
+
+    def refuse_hooks(self, error):
+        """Hooks of the first module are around the whole row; those of others, as of FSDP, would come when these have run."""
+        for name, module in zip(self.names[1:], self.modules[1:]):
+            if module._forward_hooks or module._forward_pre_hooks:
+                raise error(f"module {name} has hooks (fully_shard has some), so that it cannot run in the checkpoint of "
+                            f"{self.names[0]}: take a plan with one module a row, as --checkpoint blocks makes them")
+
+    def run(self, *args, **kwargs):
+        self.refuse_hooks(RuntimeError)
+        if not torch.is_grad_enabled():
+            return self.forward(*args, **kwargs)
+        inside = [m for module in self.modules for m in module.modules()]
+        if any(moves_statistics(m) for m in inside) and not torch.compiler.is_compiling():
+            kwargs["context_fn"] = lambda: (contextlib.nullcontext(), statistics_stay(inside))
+        return torch.utils.checkpoint.checkpoint(self.forward, *args, use_reentrant=False, **kwargs)
+
+    def forward(self, *args, **kwargs):
+        out = called(self.modules[0], self.own[0])(*args, **kwargs)
+        if not args:
+            kwargs = {name: x for name, x in kwargs.items() if name not in self.first[0]}
+        for module, own, name in zip(self.modules[1:], self.own[1:], self.names[1:]):
+            if not isinstance(out, torch.Tensor):
+                raise RuntimeError(f"module {name} is called with a part of what the module before returns: take a plan with "
+                                   f"one module a row, as --checkpoint blocks makes them")
+            out = called(module, own)(out, *args[1:], **kwargs)
+        return out
+
+    def hand_on(self, at, *args, **kwargs):
+        return args[0] if args else kwargs[self.first[at][0]]
+
+
+class OnHost:
+    def __init__(self, network):
+        self.network, self.own = network, vars(network).get("forward")
+        network.forward = self.forward
+
+    def forward(self, *args, **kwargs):
+        with torch.autograd.graph.save_on_cpu(pin_memory=True):
+            return called(self.network, self.own)(*args, **kwargs)
+
+
+class Sequential:
+    def __init__(self, network, count):
+        if not isinstance(network, torch.nn.Sequential):
+            raise ValueError("the plan is for an nn.Sequential")
+        self.network, self.count = network, count
+        network.forward = self.forward
+
+    def forward(self, x):
+        return torch.utils.checkpoint.checkpoint_sequential(list(self.network), self.count, x, use_reentrant=False)
+
+
+# --- Plans ---------------------------------------------------------------------------------------------------------------
+
+def refuse_shards(network):
+    """A segment would run again from parameters that FSDP has freed since."""
+    fsdp = sys.modules.get("torch.distributed.fsdp")
+    kinds = tuple(getattr(fsdp, name) for name in ("FSDPModule", "FullyShardedDataParallel") if hasattr(fsdp, name))
+    if kinds and any(isinstance(module, kinds) for module in network.modules()):
+        raise ValueError("a plan of operations is not for FSDP, which frees the parameters that segments run again from: take "
+                         "a plan of modules, as --checkpoint blocks makes them")
+
+
+def apply_modules(network, plan):
+    modules = dict(network.named_modules())
+    rows = [row.split() for row in plan["modules"]]
+    missing = [name for row in rows for name in row if name not in modules]
+    if missing:
+        raise ValueError(f"the plan is for another network: this one has no module {', '.join(missing[:5])}")
+    for names in reversed(rows):  # outer rows run inner ones as these are by then
+        Row(names, [modules[name] for name in names])
+
+
+def apply_compile(network, plan):
+    import torch._functorch.config
+    torch._functorch.config.activation_memory_budget = plan["memory_budget"]
+    network.compile()
+
+
+FORMS = {
+    "none": lambda network, plan: None,
+    "modules": apply_modules,
+    "sequential": lambda network, plan: Sequential(network, plan["count"]),
+    "save_on_cpu": lambda network, plan: OnHost(network),
+    "compile": apply_compile,
+    "operations": lambda network, plan: Recompute(network, plan["segments"], plan["keep"], plan.get("offload")),
+}
+
+
+def apply(network, plan):
+    """Makes a network train as the plan says, in place, and returns it. It may be copied, saved, wrapped by DDP, or run under
+    autocast then. Raises ValueError, and changes nothing, where the plan is for another network or FSDP cannot run it."""
+    if plan.get("form") not in FORMS:
+        raise ValueError(f"expected a plan in the form of {', '.join(FORMS)}, found {plan.get('form')!r}")
+    owners = [getattr(vars(module).get("forward"), "__self__", None) for module in network.modules()]
+    if any(isinstance(owner, (Recompute, Row, OnHost, Sequential)) for owner in owners):
+        raise ValueError("the network has a plan already: make it anew")
+    FORMS[plan["form"]](network, plan)
+    return network

@@ -26,6 +26,7 @@ static onv_options complete_options(const onv_options *given, onv_limits *limits
     if (options.limits != NULL)
         onv_take(limits, sizeof *limits, options.limits, options.limits->struct_size);
     options.limits = limits;
+    if (options.plan != NULL && options.checkpoint == NULL) options.checkpoint = "";
     return options;
 }
 

@@ -115,6 +115,7 @@ static const struct {
     {"no-tf32", FIELD(no_tf32), {PYTORCH}},
     {"cudnn-benchmark", FIELD(cudnn_benchmark), {PYTORCH}},
     {"checkpoint", FIELD(checkpoint), {TRAINING}},
+    {"plan", FIELD(plan), {TRAINING}},
     {"compile", FIELD(compile), {TRAINING}},
     {"compile budget", FIELD(compile_budget), {COMPILATION}},
     {"margin", FIELD(margin_percent), {BUDGET}},

@@ -5,6 +5,7 @@
 
 #include "api/ask.h"
 #include "api/names.h"
+#include "api/plan_read.h"
 #include "api/replay.h"
 #include "api/training.h"
 #include "api/unbound.h"
@@ -279,6 +280,16 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
     uint64_t usable_bytes = onv_fit_usable(options->budget, options->margin_percent);
     how.room_bytes = onv_runtime_room(usable_bytes);
     how.lists_units = options->timelines;
+    onv_plan_pick pick = {0};
+    onv_plan_text written;
+    if (options->checkpoint != NULL) ONV_TRY(onv_plan_pick_read(options->checkpoint, &pick, err));
+    if (options->checkpoint != NULL) how.checkpoint = pick.list;
+    if (pick.text != NULL) how.select = onv_plan_pick_find;
+    how.select_context = &pick;
+    if (options->checkpoint != NULL && options->plan != NULL) {
+        ONV_TRY(onv_plan_read(options->plan, &analysis->model.arena, &written, err));
+        how.plan = &written;
+    }
     if (taken.is_kept || analysis->replays.kind != NULL) how.take = take_trained;
     how.take_context = &taken;
     how.taken_plan = &taken.plan;

@@ -1,4 +1,6 @@
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "onnxvram/common.h"
 #include "report/clean.h"
@@ -15,4 +17,41 @@ size_t onv_printable(const char *text, char *out, size_t size)
     }
     out[length] = '\0';
     return length;
+}
+
+bool onv_size_parse(const char *text, uint64_t *bytes)
+{
+    static const struct {
+        const char *name;
+        uint64_t factor;
+    } units[] = {
+        {"", 1},
+        {"B", 1},
+        {"KB", 1000},
+        {"MB", 1000000},
+        {"GB", 1000000000},
+        {"TB", 1000000000000},
+        {"KiB", UINT64_C(1) << 10},
+        {"MiB", UINT64_C(1) << 20},
+        {"GiB", UINT64_C(1) << 30},
+        {"TiB", UINT64_C(1) << 40},
+        {"K", UINT64_C(1) << 10},
+        {"M", UINT64_C(1) << 20},
+        {"G", UINT64_C(1) << 30},
+        {"T", UINT64_C(1) << 40},
+    };
+    if (*text < '0' || *text > '9') return false;
+    char *unit;
+    long double number = strtold(text, &unit);
+    /* Neither hexadecimal digits nor exponents, which it takes too. */
+    if (strspn(text, "0123456789.") != (size_t)(unit - text)) return false;
+    while (*unit == ' ') unit++;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (strcasecmp(units[i].name, unit) != 0) continue;
+        number *= (long double)units[i].factor;
+        if (!(number >= 0 && number < 9.2e18L)) return false;
+        *bytes = (uint64_t)number;
+        return true;
+    }
+    return false;
 }

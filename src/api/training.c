@@ -174,8 +174,10 @@ onv_status onv_training_check_options(const onv_options *options, onv_error *err
     if (options->compile && !(options->compile_budget >= 0 && options->compile_budget <= 1))
         return onv_fail(err, ONV_ERR_USAGE, "torch.compile's memory budget is from 0 to 1, not %g",
                         options->compile_budget);
-    if (options->checkpoint == NULL) return ONV_OK;
-    return onv_ckpt_check_list(options->checkpoint, err);
+    onv_plan_pick pick;
+    if (options->checkpoint == NULL || options->checkpoint[0] == '\0') return ONV_OK;
+    ONV_TRY(onv_plan_pick_read(options->checkpoint, &pick, err));
+    return onv_ckpt_check_list(pick.list, err);
 }
 
 enum { FITS_NOT, FITS_BY_RELEASE, FITS };

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/heap.h"
 #include "base/nearest.h"
+#include "ckpt/plan_names.h"
 
 const onv_ckpt_plan_kind *const onv_ckpt_plan_kinds[] = {
     &onv_ckpt_none,   &onv_ckpt_sqrt,    &onv_ckpt_every,   &onv_ckpt_segments,
@@ -73,7 +74,7 @@ static onv_status parse_all(requests *list, onv_error *err)
 static onv_status parse(const char *text, requests *list, onv_error *err)
 {
     for (const char *item = text;;) {
-        const char *end = item + strcspn(item, ",");
+        const char *end = item + strcspn(item, ",@");
         if (end - item == 3 && strncmp(item, "all", 3) == 0)
             ONV_TRY(parse_all(list, err));
         else
@@ -81,7 +82,7 @@ static onv_status parse(const char *text, requests *list, onv_error *err)
         if (list->at.count > ONV_CKPT_MAX_ITEMS)
             return onv_fail(err, ONV_ERR_LIMIT, "more than %d checkpointing plans are asked for",
                             ONV_CKPT_MAX_ITEMS);
-        if (*end == '\0') return ONV_OK;
+        if (*end != ',') return ONV_OK;
         item = end + 1;
     }
 }
@@ -139,9 +140,58 @@ static onv_status make_fronts(const onv_ckpt_problem *others, onv_compiling *com
     return status;
 }
 
+/* Plans go to where their names put them. One of whole modules runs again as torch.utils.checkpoint does if that takes no
+ * more than the pruned runs that the search counted: it is what people write. */
+static onv_status settle(const onv_ckpt_problem *problem, onv_ckpt_plan *plan, onv_error *err)
+{
+    onv_namer *namer = &problem->places->namer;
+    if (plan->sequential > 0) return ONV_OK;
+    onv_tape_segment *whole =
+        ONV_ARENA_ARRAY(&problem->model->arena, onv_tape_segment, plan->n_segments);
+    if (whole == NULL) return onv_fail_memory(err);
+    bool are_modules = plan->n_kept_ops == 0 && plan->offload_until == 0;
+    for (uint32_t i = 0; i < plan->n_segments && are_modules; i++)
+        are_modules = onv_segment_is_chain(namer, plan->segments[i], &whole[i]);
+    onv_ckpt_plan plain = *plan;
+    plain.segments = whole;
+    plain.prunes = false;
+    if (are_modules && plan->prunes) {
+        ONV_TRY(onv_ckpt_measure(problem, &plain, err));
+        are_modules = plain.peak_bytes <= plan->peak_bytes &&
+                      plain.requested_bytes <= plan->requested_bytes &&
+                      plain.recomputed_macs <= plan->recomputed_macs;
+    }
+    if (!are_modules) return onv_plan_snap(problem->places, plan, err);
+    *plan = plain;
+    return ONV_OK;
+}
+
+/* A plan that was read, behind those of the list. */
+static onv_status add_given(const onv_ckpt_problem *problem, onv_compiling *compiling,
+                            const onv_plan_text *text, uint32_t item, onv_ckpt_plans *plans,
+                            onv_error *err)
+{
+    onv_ckpt_plan plan;
+    size_t first = plans->at.count;
+    if (text->form == ONV_PLAN_COMPILE && compiling == NULL)
+        return onv_fail(err, ONV_ERR_USAGE, "the plan is torch.compile's: add --compile");
+    if (text->form == ONV_PLAN_SEQUENTIAL) {
+        ONV_TRY(onv_ckpt_segments.make(problem, text->count, plans, err));
+        if (plans->at.at[first].sequential != text->count)
+            return onv_fail(err, ONV_ERR_USAGE,
+                            "the plan is checkpoint_sequential, and the network is not an "
+                            "nn.Sequential");
+    } else {
+        ONV_TRY(onv_plan_resolve(problem->places, text, &plan, err));
+        ONV_TRY(onv_ckpt_plans_take(problem, &plan, plans, err));
+    }
+    plans->at.at[first].item = item;
+    return ONV_OK;
+}
+
 onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, onv_compiling *compiling,
-                         const onv_train_options *options, const char *list, onv_ckpt_plans *plans,
-                         onv_error *err)
+                         const onv_train_options *options, onv_ckpt_wanted wanted,
+                         onv_ckpt_plans *plans, onv_error *err)
 {
     requests parsed = {0};
     onv_ckpt_units units;
@@ -149,7 +199,7 @@ onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, onv_compiling
     onv_arena arena;
     *plans = (onv_ckpt_plans){0};
     onv_arena_init(&arena, SIZE_MAX);
-    onv_status status = parse(list, &parsed, err);
+    onv_status status = wanted.list[0] != '\0' ? parse(wanted.list, &parsed, err) : ONV_OK;
     if (status == ONV_OK) status = onv_places_find(model, eager, &arena, &places, err);
     if (status == ONV_OK) status = onv_ckpt_units_find(model, eager, &places, &units, err);
     onv_train_options known = *options;
@@ -166,6 +216,10 @@ onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, onv_compiling
     if (status == ONV_OK) status = make_items(&problem, &parsed, false, plans, err);
     if (status == ONV_OK) status = make_fronts(&problem, compiling, &parsed, plans, err);
     if (status == ONV_OK && !sort_items(&parsed, plans)) status = onv_fail_memory(err);
+    for (size_t i = 0; i < plans->at.count && status == ONV_OK; i++)
+        status = settle(&problem, &plans->at.at[i], err);
+    if (status == ONV_OK && wanted.text != NULL)
+        status = add_given(&problem, compiling, wanted.text, (uint32_t)parsed.at.count, plans, err);
     onv_pricing_close(problem.pricing);
     onv_vec_cleanup(&parsed.at);
     onv_places_cleanup(&places);
@@ -243,7 +297,7 @@ static bool are_modules(const onv_ckpt_problem *problem, const onv_tape_segment 
 {
     onv_namer namer = problem->places->namer;
     for (uint32_t i = 0; i < n; i++)
-        if (!onv_segment_is_chain(&namer, segments[i])) return false;
+        if (!onv_segment_is_chain(&namer, segments[i], NULL)) return false;
     return true;
 }
 

@@ -46,7 +46,7 @@ typedef struct onv_ckpt_problem {
     onv_model *model;
     const onv_eager *eager;
     const onv_ckpt_units *units;
-    const onv_places *places;
+    onv_places *places;
     const onv_train_options *options; /* its segments are not looked at */
     onv_pricing *pricing;             /* with these options */
     const onv_ckpt_plans *others;     /* NULL, or plans that the list asks for besides */
@@ -71,7 +71,7 @@ extern const onv_ckpt_plan_kind *const onv_ckpt_plan_kinds[];
 extern const size_t onv_n_ckpt_plan_kinds;
 
 /* A list of plans: names with commas, those that take a count as NAME=K (K from 1). "all" stands for
- * none, sqrt, segments with the square root of the units as K, blocks, and optimal. */
+ * none, sqrt, segments with the square root of the units as K, blocks, and optimal. What follows a "@" is the caller's. */
 enum { ONV_CKPT_MAX_ITEMS = 32 };
 onv_status onv_ckpt_check_list(const char *list, onv_error *err);
 
@@ -80,11 +80,17 @@ onv_status onv_ckpt_check_list(const char *list, onv_error *err);
 enum { ONV_CKPT_MACS_PER_BYTE = 1024 };
 uint64_t onv_ckpt_price(uint64_t recomputed_macs, uint64_t moved_bytes);
 
+/* What is to be made: a list ("": none), and behind it a plan that was read (plan_names.h; NULL: none). */
+typedef struct onv_ckpt_wanted {
+    const char *list;
+    const struct onv_plan_text *text;
+} onv_ckpt_wanted;
+
 /* Makes the plans of a list, in its order, items counted from 0. Requires no units: they are found
  * here. `compiling` (NULL: none): fronts have plans of torch.compile, too. On failure there is nothing to clean up. */
 onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, onv_compiling *compiling,
-                         const onv_train_options *options, const char *list, onv_ckpt_plans *plans,
-                         onv_error *err);
+                         const onv_train_options *options, onv_ckpt_wanted wanted,
+                         onv_ckpt_plans *plans, onv_error *err);
 
 /* Sets what is measured of the plan. */
 onv_status onv_ckpt_measure(const onv_ckpt_problem *problem, onv_ckpt_plan *plan, onv_error *err);

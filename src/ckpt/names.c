@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/strings.h"
 
 static const char *node_name(const onv_model *model, const onv_node *node)
 {
@@ -123,6 +124,7 @@ onv_status onv_namer_init(onv_namer *namer, onv_model *model, const onv_eager *e
                          .eager = eager,
                          .scopes = scopes,
                          .borders = borders,
+                         .arena = arena,
                          .made_by = ONV_ARENA_ARRAY(arena, uint32_t, n),
                          .last_read = ONV_ARENA_ARRAY(arena, uint32_t, n),
                          .entered = ONV_ARENA_ARRAY(arena, uint32_t, n)};
@@ -206,31 +208,58 @@ bool onv_namer_knows_place(const onv_namer *namer, uint32_t op)
     return onv_border_is_known(&namer->borders->before[place_at(namer, op)]);
 }
 
-static onv_status name_borders(onv_namer *namer, onv_tape_segment segment, onv_segment_names *names,
-                               onv_error *err)
+onv_status onv_namer_nodes(onv_namer *namer, const char *const **nodes, onv_error *err)
 {
-    const onv_border *before = namer->borders->before;
-    uint32_t first = place_at(namer, segment.first_op), end = place_at(namer, segment.last_op + 1);
-    if (!onv_border_is_known(&before[first]) || !onv_border_is_known(&before[end])) return ONV_OK;
-    names->begin = onv_border_text(&before[first], &namer->model->arena);
-    names->end = onv_border_text(&before[end], &namer->model->arena);
-    return names->begin != NULL && names->end != NULL ? ONV_OK : onv_fail_memory(err);
+    uint32_t n = namer->eager->first_loss_op;
+    *nodes = namer->nodes;
+    if (namer->nodes != NULL) return ONV_OK;
+    const char **texts = ONV_ARENA_ARRAY(namer->arena, const char *, n);
+    uint32_t *counts = ONV_ARENA_ARRAY(namer->arena, uint32_t, n);
+    if (texts == NULL || counts == NULL) return onv_fail_memory(err);
+    onv_strings names;
+    onv_strings_init(&names, namer->arena);
+    for (uint32_t i = 0; i < n && !namer->arena->failed; i++) {
+        const char *name = op_name(namer->model, &namer->eager->ops.at[i]);
+        const char *same = name != NULL ? onv_intern(&names, name) : NULL;
+        if (same == NULL) break;
+        texts[i] = onv_arena_printf(namer->arena, "node %u %s",
+                                    (unsigned)++counts[onv_string_number(same)], name);
+    }
+    onv_strings_cleanup(&names);
+    if (n > 0 && texts[n - 1] == NULL) return onv_fail_memory(err);
+    *nodes = namer->nodes = texts;
+    return ONV_OK;
 }
 
-onv_status onv_place_name(const onv_namer *namer, uint32_t op, const char **text, onv_error *err)
+onv_status onv_place_name(onv_namer *namer, uint32_t op, const char **text, uint32_t *at,
+                          onv_error *err)
 {
-    const onv_border *border = &namer->borders->before[place_at(namer, op)];
-    *text = NULL;
-    if (op >= namer->eager->first_loss_op || !onv_border_is_known(border)) return ONV_OK;
-    *text = onv_border_text(border, &namer->model->arena);
+    const char *const *nodes;
+    uint32_t place = place_at(namer, op);
+    const onv_border *border = &namer->borders->before[place];
+    onv_arena *arena = &namer->model->arena;
+    *at = onv_border_is_known(border) ? place : op;
+    if (onv_border_is_known(border)) {
+        *text = onv_border_text(border, arena);
+    } else {
+        ONV_TRY(onv_namer_nodes(namer, &nodes, err));
+        *text = onv_arena_strndup(arena, nodes[op], strlen(nodes[op]));
+    }
     return *text != NULL ? ONV_OK : onv_fail_memory(err);
 }
 
-bool onv_segment_is_chain(onv_namer *namer, onv_tape_segment segment)
+bool onv_segment_is_chain(onv_namer *namer, onv_tape_segment segment, onv_tape_segment *whole)
 {
     uint32_t n_modules;
-    size_t length = list_modules(namer->scopes, segment, NULL, &n_modules);
-    return length > 0 && (n_modules == 1 || find_chain(namer, segment));
+    onv_tape_segment found = {UINT32_MAX, 0};
+    if (list_modules(namer->scopes, segment, NULL, &n_modules) == 0) return false;
+    for (uint32_t i = segment.first_op; i <= segment.last_op; i++) {
+        if (namer->scopes->path_of[i] == NULL) continue;
+        if (found.first_op == UINT32_MAX) found.first_op = i;
+        found.last_op = i;
+    }
+    if (whole != NULL) *whole = found;
+    return n_modules == 1 || find_chain(namer, segment);
 }
 
 /* --- All ---------------------------------------------------------------------------------------- */
@@ -242,7 +271,11 @@ onv_status onv_segment_name(onv_namer *namer, onv_tape_segment segment, onv_segm
     *names = (onv_segment_names){.first = op_name(model, &namer->eager->ops.at[segment.first_op]),
                                  .last = op_name(model, &namer->eager->ops.at[segment.last_op])};
     if (names->first == NULL || names->last == NULL) return onv_fail_memory(err);
-    ONV_TRY(name_borders(namer, segment, names, err));
+    uint32_t begin, end;
+    ONV_TRY(onv_place_name(namer, segment.first_op, &names->begin, &begin, err));
+    ONV_TRY(onv_place_name(namer, segment.last_op + 1, &names->end, &end, err));
+    names->is_placed = onv_border_is_known(&namer->borders->before[begin]) &&
+                       onv_border_is_known(&namer->borders->before[end]);
     size_t length = list_modules(namer->scopes, segment, NULL, &names->n_modules);
     if (length == 0) return ONV_OK;
     char *text = onv_arena_alloc(&model->arena, length);

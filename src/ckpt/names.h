@@ -18,8 +18,10 @@ typedef struct onv_segment_names {
     /* One after the other, each takes the result of the one before and, beside it, the same as the
      * first; nobody else reads the results between. So is a single one. */
     bool is_chain;
-    /* Where it begins and ends (borders.h); NULL where nothing tells. */
+    /* Where it begins and ends: borders (borders.h), or "node 2 NAME", before the second operation of
+     * that node, where nothing tells where in the code that is: then it is not placed. */
     const char *begin, *end;
+    bool is_placed;
 } onv_segment_names;
 
 typedef struct onv_namer {
@@ -27,6 +29,8 @@ typedef struct onv_namer {
     const onv_eager *eager;
     const onv_scopes *scopes;
     const onv_borders *borders;
+    onv_arena *arena;
+    const char **nodes; /* by operation: "node 2 NAME"; NULL until one is asked for */
     /* By tensor: operations, UINT32_MAX: none. */
     uint32_t *made_by, *last_read;
     /* The work for one segment. By tensor: 1 + the last module that read it from outside. */
@@ -39,10 +43,15 @@ onv_status onv_namer_init(onv_namer *namer, onv_model *model, const onv_eager *e
                           onv_error *err);
 /* Whether a segment that begins or ends before operation `op` can be named there. */
 bool onv_namer_knows_place(const onv_namer *namer, uint32_t op);
-/* The place before operation `op`, as a border at or before it; NULL: no name, or it is before the loss. */
-onv_status onv_place_name(const onv_namer *namer, uint32_t op, const char **text, onv_error *err);
-/* Whether the segment is a row of whole modules, each of which takes what the one before gives. */
-bool onv_segment_is_chain(onv_namer *namer, onv_tape_segment segment);
+/* The place before operation `op` (up to that of the loss), in the model's arena. Views beside a border may
+ * as well be on its other side: `*at` is the operation before which the name puts it. */
+onv_status onv_place_name(onv_namer *namer, uint32_t op, const char **text, uint32_t *at,
+                          onv_error *err);
+/* "node 2 NAME" of each operation before the loss, in the namer's arena. */
+onv_status onv_namer_nodes(onv_namer *namer, const char *const **nodes, onv_error *err);
+/* Whether the segment is a row of whole modules, each of which takes what the one before gives. `whole`:
+ * from the first to the last operation of these; NULL: not asked for. */
+bool onv_segment_is_chain(onv_namer *namer, onv_tape_segment segment, onv_tape_segment *whole);
 /* Text lives in the model's arena. Linear in the segment, times the depth of its modules. */
 onv_status onv_segment_name(onv_namer *namer, onv_tape_segment segment, onv_segment_names *names,
                             onv_error *err);

@@ -277,6 +277,26 @@ static onv_status measure_plans(const network *n, const network *plain,
     return ONV_OK;
 }
 
+/* One of those that were made, by the figures of all. */
+static onv_status select_plan(const network *n, const network *plain,
+                              const onv_training_options *options, const onv_ckpt_plans *made,
+                              const onv_training *without, const onv_ckpt_plan **at, onv_error *err)
+{
+    onv_training_options how = *options;
+    onv_training all = *without;
+    uint32_t index;
+    how.take = NULL;
+    how.prefer = NULL;
+    how.keeps_timeline = false;
+    how.taken_plan = NULL;
+    all.timeline = (onv_timeline){0};
+    ONV_TRY(measure_plans(n, plain, &how, made->at.at, made->at.count, &all, err));
+    ONV_TRY(onv_plans_name(n->model, n->eager, &all, err));
+    ONV_TRY(options->select(options->select_context, &all, &index, err));
+    *at = &made->at.at[index];
+    return ONV_OK;
+}
+
 static onv_status compute_plans(const network *n, const network *plain,
                                 const onv_training_options *options, onv_training *result,
                                 onv_error *err)
@@ -289,11 +309,16 @@ static onv_status compute_plans(const network *n, const network *plain,
     if (known != NULL && known->n_ops != result->n_plan_ops) return ONV_OK;
     if (known != NULL)
         return measure_plans(n, plain, options, known->at, known->count, result, err);
-    ONV_TRY(onv_ckpt_make(model, eager, n->compiling, &options->train, options->checkpoint, &made,
-                          err));
-    onv_status status = measure_plans(n, plain, options, made.at.at, made.at.count, result, err);
+    onv_ckpt_wanted wanted = {options->checkpoint, options->plan};
+    ONV_TRY(onv_ckpt_make(model, eager, n->compiling, &options->train, wanted, &made, err));
+    const onv_ckpt_plan *at = made.at.at;
+    size_t count = made.at.count;
+    onv_status status = ONV_OK;
+    if (options->select != NULL) status = select_plan(n, plain, options, &made, result, &at, err);
+    if (options->select != NULL) count = 1;
+    if (status == ONV_OK) status = measure_plans(n, plain, options, at, count, result, err);
     onv_ckpt_plans_cleanup(&made);
-    return status == ONV_OK ? onv_plans_name(model, eager, options, result, err) : status;
+    return status == ONV_OK ? onv_plans_name(model, eager, result, err) : status;
 }
 
 uint64_t onv_training_plan_price(const onv_training_plan *plan)
@@ -455,7 +480,7 @@ static onv_status checkpoint(const network *plain, const onv_live *live, const b
     network n = *plain;
     onv_training_options how = *options;
     onv_lower_options lower = options->train.lower;
-    if (options->checkpoint == NULL) return ONV_OK;
+    if (options->checkpoint == NULL && options->plan == NULL) return ONV_OK;
     lower.checkpoints = true;
     lower.reports = false;
     ONV_TRY(onv_eager_lower(n.model, live, is_host, &lower, &eager, err));

@@ -10,7 +10,7 @@
 #include "alloc/release.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/compile.h"
-#include "ckpt/names.h"
+#include "ckpt/plan_names.h"
 #include "ckpt/unit_list.h"
 #include "eager/program.h"
 #include "graph/liveness.h"
@@ -49,6 +49,8 @@ typedef struct onv_training_figures {
  * pass_macs, where the backward counts as two forwards. */
 typedef struct onv_training_plan {
     const char *name;
+    const char *id; /* of what it does, the same at every size: eight hexadecimal digits */
+    onv_plan_form form;
     uint32_t item; /* of the list: "optimal" has several plans */
     const onv_tape_segment *segments;
     const onv_segment_names *names; /* of the segments */
@@ -61,13 +63,10 @@ typedef struct onv_training_plan {
     uint32_t loop_from;     /* as eager/program.h */
     bool saves_on_cpu;      /* as eager/program.h */
     uint32_t offload_until; /* likewise */
-    const char *until;      /* where that is (borders.h); NULL: all of the network, or nothing */
+    const char *until;      /* where that is (names.h); NULL: nothing waits on the host */
     bool compiles;          /* torch.compile, with this budget, in place of segments */
     double memory_budget;
-    /* Segments that nothing places in the code, and what the others alone come to; 0 where all are
-     * placed, or none is. */
-    uint32_t n_by_hand;
-    uint64_t placed_peak_bytes, placed_macs;
+    uint32_t n_by_hand; /* segments that nothing places in the code */
     uint64_t recomputed_macs;
     uint64_t pass_macs; /* of a forward and a backward */
     onv_training_figures figures;
@@ -124,7 +123,11 @@ typedef struct onv_training_options {
     onv_train_options train;
     onv_alloc_options alloc;
     uint64_t room_bytes; /* of a device, for the allocator and handles of libraries; 0: no limit */
-    const char *checkpoint; /* plans, see ckpt/ckpt.h; NULL: none */
+    const char *checkpoint;    /* plans, see ckpt/ckpt.h; NULL: none */
+    const onv_plan_text *plan; /* behind these a plan that was read; NULL: none */
+    /* Which one of the plans is to be looked at, alone. All have figures, names and ids. NULL: all are. */
+    onv_status (*select)(void *context, const onv_training *all, uint32_t *plan, onv_error *err);
+    void *select_context;
     const onv_known_plans
         *known; /* NULL: none are. Such plans get no names and no lines of Python */
     bool keeps_timeline;
@@ -157,6 +160,11 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
 
 /* As onv_ckpt_price. */
 uint64_t onv_training_plan_price(const onv_training_plan *plan);
+
+/* Of several plans the one to take where no budget chooses: by what is reserved and what that costs it is the furthest below
+ * the line from the cheapest plan to the smallest one, so that from there on a byte less costs more. ONV_NO_PLAN: there are
+ * not several. */
+uint32_t onv_training_knee(const onv_training *t);
 
 /* Makes a plan the one that the figures are of. */
 void onv_training_choose(onv_training *result, uint32_t plan);

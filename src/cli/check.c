@@ -165,6 +165,10 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
         on_stdout += strcmp(cli->outputs[i].file, "-") == 0;
         if (is_formula(cli->outputs[i].format) && cli->n_models > 1)
             return onv_cli_reject("--formula is of one model: give one, not %zu", cli->n_models);
+        bool is_plan = cli->outputs[i].format == ONV_FORMAT_CHECKPOINTS ||
+                       cli->outputs[i].format == ONV_FORMAT_CHECKPOINTS_PYTHON;
+        if (is_plan && cli->n_models > 1)
+            return onv_cli_reject("--plan-out is of one model: give one, not %zu", cli->n_models);
         if (cli->outputs[i].format == ONV_FORMAT_DUMP_REPLAY && cli->analysis.replay == NULL)
             return onv_cli_reject("--dump=replay needs a replay: add --replay or --replay=host");
     }

@@ -11,8 +11,9 @@
 bool onv_cli_each_input(const onv_cli *cli, size_t first, size_t count,
                         bool (*each)(void *context, const char *file), void *context)
 {
-    const char *const others[] = {cli->analysis.op_shapes_file, cli->analysis.shape_trace,
-                                  cli->baseline, cli->analysis.program, cli->analysis.snapshot};
+    const char *const others[] = {
+        cli->analysis.op_shapes_file, cli->analysis.shape_trace, cli->baseline,
+        cli->analysis.program,        cli->analysis.snapshot,    cli->analysis.plan};
     for (size_t i = first; i < first + count; i++)
         if (!onv_cli_is_input(cli->models[i]) && !each(context, cli->models[i])) return false;
     for (size_t i = 0; i < cli->analysis.n_input_values; i++)

@@ -63,7 +63,7 @@ static onv_cli_verdict add_budget(onv_cli *cli, const char *text)
     if (text[digits] == '\0')
         return onv_cli_reject("--budget takes a size with its unit, not '%s': %sGiB, %sGB or %sB",
                               text, text, text, text);
-    if (onv_cli_parse_size(text, &budget->bytes) && budget->bytes > 0) return ONV_CLI_RUN;
+    if (onv_size_parse(text, &budget->bytes) && budget->bytes > 0) return ONV_CLI_RUN;
     if (!find_gpu("budget", "a size like 16GiB or a GPU", text, &gpu)) return ONV_CLI_USAGE;
     *budget = (onv_budget){gpu.name, gpu.usable_bytes, 10 * gpu.cc_major + gpu.cc_minor};
     return ONV_CLI_RUN;

@@ -16,9 +16,9 @@ static const char *missing(const onv_cli *cli, const onv_cli_row *row)
 {
     switch ((onv_cli_needs)row->needs) {
     case ONV_NEEDS_CHECKPOINTS:
-        return cli->analysis.checkpoint != NULL
+        return cli->analysis.checkpoint != NULL || cli->analysis.plan != NULL
                    ? NULL
-                   : "plans: add --checkpoint LIST, as in --checkpoint all";
+                   : "plans: add --checkpoint LIST, as in --checkpoint all, or --plan FILE";
     case ONV_NEEDS_BASELINE:
         return cli->baseline != NULL || cli->is_diff
                    ? NULL

@@ -84,12 +84,12 @@ int onv_cli_plan(int argc, char **argv)
     for (int code; (code = getopt_long(argc, argv, ":o:h", longs, NULL)) != -1;) {
         switch (code) {
         case 'c':
-            if (!onv_cli_parse_size(optarg, &a.capacity) || a.capacity == 0)
+            if (!onv_size_parse(optarg, &a.capacity) || a.capacity == 0)
                 return onv_cli_usage("plan: --capacity takes a size above 0 like 64MiB, not '%s'",
                                      optarg);
             break;
         case 'e':
-            if (!onv_cli_parse_size(optarg, &a.effort) || a.effort == 0)
+            if (!onv_size_parse(optarg, &a.effort) || a.effort == 0)
                 return onv_cli_usage("plan: --effort takes a number of at least 1, not '%s'",
                                      optarg);
             break;
@@ -168,7 +168,7 @@ int onv_cli_simulate(int argc, char **argv)
         switch (code) {
         case 'r': runtimes = optarg; break;
         case 'c':
-            if (!onv_cli_parse_size(optarg, &options.capacity) || options.capacity == 0)
+            if (!onv_size_parse(optarg, &options.capacity) || options.capacity == 0)
                 return onv_cli_usage(
                     "simulate: --capacity takes a size above 0 like 16GiB, not '%s'", optarg);
             break;

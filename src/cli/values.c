@@ -5,45 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
-bool onv_cli_parse_size(const char *text, uint64_t *bytes)
-{
-    static const struct {
-        const char *name;
-        uint64_t factor;
-    } units[] = {
-        {"", 1},
-        {"B", 1},
-        {"KB", 1000},
-        {"MB", 1000000},
-        {"GB", 1000000000},
-        {"TB", 1000000000000},
-        {"KiB", UINT64_C(1) << 10},
-        {"MiB", UINT64_C(1) << 20},
-        {"GiB", UINT64_C(1) << 30},
-        {"TiB", UINT64_C(1) << 40},
-        {"K", UINT64_C(1) << 10},
-        {"M", UINT64_C(1) << 20},
-        {"G", UINT64_C(1) << 30},
-        {"T", UINT64_C(1) << 40},
-    };
-    if (*text < '0' || *text > '9') return false;
-    char *unit;
-    long double number = strtold(text, &unit);
-    /* Neither hexadecimal digits nor exponents, which it takes too. */
-    if (strspn(text, "0123456789.") != (size_t)(unit - text)) return false;
-    while (*unit == ' ') unit++;
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        if (strcasecmp(units[i].name, unit) != 0) continue;
-        number *= (long double)units[i].factor;
-        if (!(number >= 0 && number < 9.2e18L)) return false;
-        *bytes = (uint64_t)number;
-        return true;
-    }
-    return false;
-}
+#include "cli/output.h"
 
 static bool parse_count(const char *text, int64_t *value, const char **end)
 {
@@ -196,7 +160,7 @@ onv_cli_verdict onv_cli_add_output(onv_cli *cli, onv_format format, const char *
 onv_cli_verdict onv_cli_set_align(uint64_t *align, const char *option, const char *text)
 {
     enum { MOST = 1 << 30 };
-    bool good = onv_cli_parse_size(text, align) && *align != 0 && *align <= MOST;
+    bool good = onv_size_parse(text, align) && *align != 0 && *align <= MOST;
     if (good && (*align & (*align - 1)) == 0) return ONV_CLI_RUN;
     return onv_cli_reject("--%s takes a power of two up to 1GiB, as in --align 256, not '%s'",
                           option, text);
@@ -308,7 +272,7 @@ onv_cli_verdict onv_cli_set_limit(onv_cli *cli, const char *text)
     if (name == NULL)
         return onv_cli_reject("--limit takes NAME=N, as in --limit nodes=1000, not '%s'", text);
     bool known = choose("limit", names, name, &place);
-    bool good = known && onv_cli_parse_size(value, &limit) && limit > 0 &&
+    bool good = known && onv_size_parse(value, &limit) && limit > 0 &&
                 onv_limits_set(&cli->limits, name, limit);
     free(name);
     if (known && !good)
@@ -328,7 +292,7 @@ onv_cli_verdict onv_cli_set_wide(uint64_t *to, const onv_cli_row *row, const cha
 
 onv_cli_verdict onv_cli_set_size(uint64_t *to, const onv_cli_row *row, const char *text)
 {
-    if (onv_cli_parse_size(text, to) && *to > 0) return ONV_CLI_RUN;
+    if (onv_size_parse(text, to) && *to > 0) return ONV_CLI_RUN;
     return onv_cli_reject("--%s takes a size above 0 like %s, not '%s'", row->name, row->size,
                           text);
 }
@@ -420,6 +384,17 @@ onv_cli_verdict onv_cli_set_arena_align(onv_cli *cli, const char *text)
 }
 
 /* --- Outputs and answers ----------------------------------------------------------------------- */
+
+onv_cli_verdict onv_cli_set_plan_out(onv_cli *cli, const char *file)
+{
+    size_t length = strlen(file);
+    bool is_python = length > 3 && strcmp(file + length - 3, ".py") == 0;
+    bool is_json = length > 5 && strcmp(file + length - 5, ".json") == 0;
+    if (!is_python && !is_json && strcmp(file, "-") != 0 && !onv_cli_is_special(file))
+        return onv_cli_reject("--plan-out: expected a file named .py or .json, found '%s'", file);
+    return onv_cli_add_output(
+        cli, is_python ? ONV_FORMAT_CHECKPOINTS_PYTHON : ONV_FORMAT_CHECKPOINTS, file);
+}
 
 onv_cli_verdict onv_cli_be_quiet(onv_cli *cli, const char *text)
 {

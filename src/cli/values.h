@@ -9,10 +9,6 @@
 /* Writes the message and gives the verdict that goes with it. */
 #define onv_cli_reject(...) (onv_cli_usage(__VA_ARGS__), ONV_CLI_USAGE)
 
-/* A size: digits with an optional unit (B, KB, MB, GB, TB: powers of 1000; KiB, MiB, GiB, TiB, and
- * K, M, G, T: powers of 1024). */
-bool onv_cli_parse_size(const char *text, uint64_t *bytes);
-
 /* A path, or PATH*N where no file has that very name. */
 onv_cli_verdict onv_cli_add_model(onv_cli *cli, const char *text);
 
@@ -35,6 +31,6 @@ onv_cli_reader onv_cli_add_dim, onv_cli_add_shape, onv_cli_add_input_value, onv_
     onv_cli_list_gpus, onv_cli_set_kv_cache, onv_cli_set_compile, onv_cli_set_attention_dropout,
     onv_cli_set_max_growth, onv_cli_set_arena_align, onv_cli_set_format, onv_cli_be_quiet,
     onv_cli_be_verbose, onv_cli_add_layers, onv_cli_add_formula, onv_cli_add_dump,
-    onv_cli_say_version, onv_cli_say_help;
+    onv_cli_set_plan_out, onv_cli_say_version, onv_cli_say_help;
 
 #endif

@@ -4,8 +4,6 @@
 
 #include <stddef.h>
 
-extern const char onv_recompute_py[]; /* python/onnxvram/recompute.py */
-
 /* web/: the page, its style sheet, its scripts in their order, and the Content-Security-Policy that lets
  * exactly those in. */
 extern const char onv_page_html[], onv_page_css[], onv_page_policy[];

@@ -25,6 +25,9 @@ void onv_json_write_runtimes(
 void onv_json_write_training(
     const onv_json_part *job); /* "training"; nothing where it was not asked for */
 
+/* What recompute.apply() takes: a member of that key, or (NULL) the value alone. */
+void onv_json_put_plan(onv_json *json, const char *key, const onv_training_plan *plan);
+
 /* "free_dims", "formula" and "example"; nothing where no dim is free. */
 void onv_json_write_open(const onv_json_part *job);
 

@@ -4,11 +4,12 @@
 
 enum { MILLION = 1000000 };
 
-static void write_plan(onv_json *json, const onv_training *t, uint32_t index)
+static void write_plan(onv_json *json, const onv_training *t, uint32_t index, uint32_t knee)
 {
     const onv_training_plan *plan = &t->plans[index];
     onv_json_open(json, '{', ONV_JSON_LINES);
     onv_json_put_string(json, "name", plan->name);
+    onv_json_put_string(json, "id", plan->id);
     onv_json_put_u64(json, "peak_bytes", plan->figures.peak_bytes);
     onv_json_put_u64(json, "saved_activation_bytes", plan->figures.saved_activation_bytes);
     onv_json_put_u64(json, "allocated_peak_bytes", plan->figures.allocated_peak_bytes);
@@ -24,6 +25,7 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index)
         onv_json_put_ratio(json, "memory_budget", (uint64_t)(plan->memory_budget * MILLION + 0.5),
                            MILLION);
     if (index == t->chosen) onv_json_put_bool(json, "chosen", true);
+    if (t->chosen == ONV_NO_PLAN && index == knee) onv_json_put_bool(json, "knee", true);
     if (plan->max_batch > 0) onv_json_put_u64(json, "max_batch", (uint64_t)plan->max_batch);
     if (plan->max_batch_by_release > plan->max_batch)
         onv_json_put_u64(json, "max_batch_by_release", (uint64_t)plan->max_batch_by_release);
@@ -41,6 +43,7 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index)
         onv_json_close(json);
     }
     onv_json_close(json);
+    if (!json->is_embedded) onv_json_put_plan(json, "apply", plan);
     onv_json_close(json);
 }
 
@@ -184,7 +187,7 @@ void onv_json_write_training(const onv_json_part *job)
     if (t->n_plans > 0) {
         onv_json_put_u64(json, "forward_macs", t->figures.forward_macs);
         onv_json_put_open(json, "plans", '[', ONV_JSON_LINES);
-        for (uint32_t i = 0; i < t->n_plans; i++) write_plan(json, t, i);
+        for (uint32_t i = 0; i < t->n_plans; i++) write_plan(json, t, i, onv_training_knee(t));
         onv_json_close(json);
         write_largest(json, &t->largest);
     }

@@ -62,15 +62,16 @@ static const char *workspace_note(const onv_view *view, const onv_page *page)
 /* --- Checkpointing plans ----------------------------------------------------------------------- */
 
 static const onv_column plan_columns[] = {
-    {"plan", .right = false},      {"peak", .right = true},      {"saved", .right = true},
-    {"recomputed", .right = true}, {"overhead", .right = true},  {"segments", .right = true},
-    {"", .style = ONV_STYLE_PEAK}, {"max batch", .right = true},
+    {"plan", .right = false},     {"id", .right = false},      {"peak", .right = true},
+    {"reserved", .right = true},  {"saved", .right = true},    {"recomputed", .right = true},
+    {"overhead", .right = true},  {"segments", .right = true}, {"", .style = ONV_STYLE_PEAK},
+    {"max batch", .right = true},
 };
 static const onv_column moving_columns[] = {
-    {"plan", .right = false},      {"peak", .right = true},        {"saved", .right = true},
-    {"recomputed", .right = true}, {"overhead", .right = true},    {"segments", .right = true},
-    {"moved", .right = true},      {"on the host", .right = true}, {"", .style = ONV_STYLE_PEAK},
-    {"max batch", .right = true},
+    {"plan", .right = false},       {"id", .right = false},        {"peak", .right = true},
+    {"reserved", .right = true},    {"saved", .right = true},      {"recomputed", .right = true},
+    {"overhead", .right = true},    {"segments", .right = true},   {"moved", .right = true},
+    {"on the host", .right = true}, {"", .style = ONV_STYLE_PEAK}, {"max batch", .right = true},
 };
 
 static const char *verdict(const onv_training *t, uint32_t plan)
@@ -116,7 +117,9 @@ static void add_plan(onv_table *table, const onv_page *page, const onv_view *vie
     const onv_training_plan *plan = &t->plans[index];
     const char *const cells[] = {
         onv_plan_label(page, plan),
+        plan->id,
         onv_page_bytes(page, plan->figures.peak_bytes),
+        onv_page_bytes(page, plan->figures.reserved_peak_bytes),
         onv_page_bytes(page, plan->figures.saved_activation_bytes),
         onv_arena_printf(page->arena, "%s", onv_label_scaled(plan->recomputed_macs).text),
         overhead_text(page, plan),
@@ -137,7 +140,8 @@ static bool is_shown(const onv_training *t, uint32_t index, bool verbose)
     while (first > 0 && t->plans[first - 1].item == t->plans[index].item) first--;
     while (end < t->n_plans && t->plans[end].item == t->plans[index].item) end++;
     uint64_t n = end - first, at = index - first;
-    if (verbose || n <= MOST || index == t->chosen || at == n - 1) return true;
+    if (verbose || n <= MOST || index == t->chosen || index == onv_training_knee(t) || at == n - 1)
+        return true;
     /* The first one of each of MOST - 1 even parts. */
     return at == 0 || at * (MOST - 1) / (n - 1) != (at - 1) * (MOST - 1) / (n - 1);
 }
@@ -154,6 +158,20 @@ static void write_largest(const onv_view *view, const onv_page *page)
         onv_label_share(at->recomputed_macs, at->pass_macs).text, (unsigned long)at->n_segments);
 }
 
+/* Where no budget chooses. */
+static void write_knee(const onv_training *t, const onv_page *page)
+{
+    uint32_t knee = t->chosen == ONV_NO_PLAN ? onv_training_knee(t) : ONV_NO_PLAN;
+    if (knee == ONV_NO_PLAN) return;
+    const onv_training_plan *plan = &t->plans[knee];
+    uint64_t bytes = plan->figures.reserved_peak_bytes, plain = t->figures.reserved_peak_bytes;
+    onv_write_format(page->out, "  Recommended: %s, %s reserved instead of ", plan->id,
+                     onv_label_bytes(bytes).text);
+    onv_write_format(page->out, "%s for %s; below it a byte less costs more.\n",
+                     onv_label_bytes(plain).text, overhead_text(page, plan));
+    onv_write_format(page->out, "  --checkpoint %s --plan-out plan.py writes it.\n", plan->id);
+}
+
 static void write_plans(const onv_view *view, const onv_page *page, bool verbose)
 {
     const onv_training *t = view->training;
@@ -166,7 +184,7 @@ static void write_plans(const onv_view *view, const onv_page *page, bool verbose
     onv_table table;
     for (uint32_t i = 0; i < t->n_plans; i++) any_moves |= moves(&t->plans[i]);
     onv_table_init(&table, any_moves ? moving_columns : plan_columns,
-                   (any_moves ? 9 : 7) + (batches ? 1 : 0));
+                   (any_moves ? 11 : 9) + (batches ? 1 : 0));
     for (uint32_t i = 0; i < t->n_plans; i++) {
         if (is_shown(t, i, verbose))
             add_plan(&table, page, view, i, any_moves);
@@ -177,6 +195,7 @@ static void write_plans(const onv_view *view, const onv_page *page, bool verbose
     if (hidden > 0)
         onv_write_format(page->out, "  %u more between these: --verbose, --json\n",
                          (unsigned)hidden);
+    write_knee(t, page);
     if (batches) write_largest(view, page);
 }
 

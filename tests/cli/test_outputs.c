@@ -161,7 +161,7 @@ static void a_file_that_cannot_grow(void **state)
     static const char *const writers[] = {
         "--json=there " MODEL,
         "--csv=there " MODEL,
-        "--train sgd --checkpoint all --plan-out there " MODEL,
+        "--train sgd --checkpoint all --plan-out there.json " MODEL,
         "plan -o there many.csv",
     };
     struct rlimit before, small = {100, 0};

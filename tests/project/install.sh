@@ -12,7 +12,7 @@ cmake --install "${ONV_BUILD_DIR:?}" --prefix "$prefix" >"$prefix/install.log"
 for file in bin/onnxvram include/onnxvram/{onnxvram,analysis,planner}.h share/doc/onnxvram/LICENSE \
     share/man/man1/onnxvram.1 share/bash-completion/completions/onnxvram \
     share/zsh/site-functions/_onnxvram share/fish/vendor_completions.d/onnxvram.fish \
-    share/onnxvram/report.schema.json; do
+    share/onnxvram/{report,plan}.schema.json; do
     [ -e "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }
 done
 config=$(find "$prefix" -name onnxvram.pc)

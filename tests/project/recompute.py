@@ -2,6 +2,7 @@
 random numbers as without, and holds what the plan says.
 """
 
+import copy
 import gc
 import random
 import sys
@@ -12,7 +13,7 @@ import small_torch as t
 t.install()
 code = {}
 exec(compile(open(sys.argv.pop(1)).read(), "recompute.py", "exec"), code)
-Recompute = code["Recompute"]
+Recompute, apply = code["Recompute"], code["apply"]
 N = 4  # elements of a tensor
 
 
@@ -179,6 +180,75 @@ class RandomNetworks(unittest.TestCase):
         self.assertGreater(n_less, n_plans // 3)
 
 
+# --- Rows of modules ----------------------------------------------------------------------------------------------------
+
+class Keyed(Network):
+    def forward(self, x, scale=None):
+        return t.mul(self.run(self, x), scale)
+
+
+def keyed(call):
+    source = random.Random(3)
+
+    def run(module, x):
+        for part in (module.a, module.b, module.c):
+            x = call(part, x, module.v)
+        return x
+    return lambda: Network(run, random.Random(5), **{name: Keyed(products, source) for name in "abc"})
+
+
+class Rows(unittest.TestCase):
+    CALLS = (lambda part, x, scale: part(x, scale), lambda part, x, scale: part(x, scale=scale),
+             lambda part, x, scale: part(x=x, scale=scale))
+
+    def applied(self, make, rows):
+        return lambda: apply(make(), {"form": "modules", "modules": rows})
+
+    def test_the_first_module_runs_all_however_they_are_called(self):
+        for call in self.CALLS:
+            for rows, more in ((["a"], 4), (["a b"], 9), (["a b c"], 14), (["a b", "c"], 13), (["a b c", "b"], 18)):
+                with self.subTest(rows=rows):
+                    random.seed(1)
+                    make = keyed(call)
+                    plain, planned = Pass(make), Pass(self.applied(keyed(call), rows))
+                    self.assertEqual(planned.left, plain.left)
+                    self.assertLess(planned.held, plain.held)
+                    self.assertGreaterEqual(planned.runs - plain.runs, more)
+
+    def test_without_gradients_nothing_is_checkpointed(self):
+        model = self.applied(keyed(self.CALLS[0]), ["a b"])()
+        with t.no_grad():
+            self.assertEqual(model(batch()).values(), keyed(self.CALLS[0])()(batch()).values())
+
+    def test_a_copy_is_a_network_of_its_own(self):
+        for plan in ({"form": "modules", "modules": ["a b"]},
+                     {"form": "operations", "segments": [["enter a 1", "leave b 1"]], "keep": []}):
+            model = apply(keyed(self.CALLS[0])(), plan)
+            other = copy.deepcopy(model)
+            t.backward(other(batch()))
+            self.assertTrue(all(p.grad is None for p in model.parameters()))
+            self.assertTrue(all(x.w.grad is not None for x in (other.a, other.b, other.c)))
+
+    def test_what_cannot_be_is_refused(self):
+        make = keyed(self.CALLS[0])
+        for message, plan in (("no module d, e$", {"form": "modules", "modules": ["a d", "e"]}),
+                              ("no module d$", {"form": "operations", "segments": [["enter d 1", "leave . 1"]], "keep": []}),
+                              ("nn.Sequential", {"form": "sequential", "count": 2}),
+                              ("found 'rows'", {"form": "rows"})):
+            with self.assertRaisesRegex(ValueError, message):
+                apply(make(), plan)
+        hooked = make()
+        hooked.b.register_forward_hook(lambda module, args, out: None)
+        with self.assertRaisesRegex(ValueError, "module b has hooks"):
+            apply(hooked, {"form": "modules", "modules": ["a b"]})
+        planned = apply(make(), {"form": "modules", "modules": ["a b"]})
+        with self.assertRaisesRegex(ValueError, "has a plan already"):
+            apply(planned, {"form": "modules", "modules": ["c"]})
+        planned.b.register_forward_hook(lambda module, args, out: None)
+        with self.assertRaisesRegex(RuntimeError, "module b has hooks"):
+            planned(batch())
+
+
 # --- Single properties --------------------------------------------------------------------------------------------------
 
 def products(module, x):
@@ -248,10 +318,11 @@ class Properties(unittest.TestCase):
         for message, segments, options in (
                 ("never came to 'op . product 5'", [("op . product 5", "leave . 1")], {}),
                 ("never came to 'op . product 5'", [whole], {"keep": ["op . product 5"]}),
-                ("never came to 'leave b 1'", [("enter . 1", "leave b 1")], {}),
                 ("never came to 'op . product 5'", [], {"offload": "op . product 5"})):
             with self.assertRaisesRegex(RuntimeError, message):
                 Pass(make, segments, **options)
+        with self.assertRaisesRegex(ValueError, "has no module b$"):
+            Pass(make, [("enter . 1", "leave b 1")])
         model, x = make(), batch()
         Recompute(model, [whole])
         out = model(x)

@@ -352,6 +352,12 @@ class Module:
     def register_forward_hook(self, hook, always_call=False):
         self.behind.append(hook)
 
+    _forward_pre_hooks = property(lambda self: self.before)
+    _forward_hooks = property(lambda self: self.behind)
+
+    def modules(self):
+        return (module for _, module in self.named_modules())
+
     def named_modules(self, prefix="", remove_duplicate=True):
         yield prefix, self
         for name, child in vars(self).items():
@@ -385,10 +391,11 @@ class Sequential(Module):
 
 # --- Checkpoints --------------------------------------------------------------------------------------------------------
 
-def checkpoint(function, x, use_reentrant):
+def checkpoint(function, *args, use_reentrant, context_fn=None, **kwargs):
     """What autograd would keep is a number, until backward asks for the first one: then the function runs once more."""
     assert use_reentrant is False
     saved, n_saved = [], [0]
+    first, second = context_fn() if context_fn is not None else (contextlib.nullcontext(),) * 2
 
     def pack(_):
         n_saved[0] += 1
@@ -396,12 +403,12 @@ def checkpoint(function, x, use_reentrant):
 
     def unpack(number):
         if not saved:
-            with enable_grad(), saved_tensors_hooks(lambda tensor: saved.append(tensor), lambda nothing: nothing):
-                function(x)
+            with second, enable_grad(), saved_tensors_hooks(lambda tensor: saved.append(tensor), lambda nothing: nothing):
+                function(*args, **kwargs)
         return saved[number]
 
-    with saved_tensors_hooks(pack, unpack):
-        return function(x)
+    with first, saved_tensors_hooks(pack, unpack):
+        return function(*args, **kwargs)
 
 
 def checkpoint_sequential(functions, segments, input, use_reentrant):
@@ -464,6 +471,8 @@ def install():
     module("torch.autograd")
     module("torch.autograd.graph", saved_tensors_hooks=saved_tensors_hooks)
     module("torch.utils")
-    module("torch.utils.checkpoint", checkpoint_sequential=checkpoint_sequential)
+    module("torch.utils.checkpoint", checkpoint=checkpoint, checkpoint_sequential=checkpoint_sequential)
+    module("torch.nn", Sequential=Sequential)
+    module("torch.compiler", is_compiling=lambda: False)
     module("torch.utils._python_dispatch", TorchDispatchMode=TorchDispatchMode)
     module("torch.utils._pytree", tree_iter=tree_iter, tree_map_only=tree_map_only)

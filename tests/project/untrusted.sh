@@ -23,9 +23,10 @@ done
 "$program" -b 2 --untrusted --jobs 3 --json samples/{resnet18,functions,scan}.onnx | cmp - "$scratch/plain"
 "$program" -q -b 1 --untrusted - <samples/resnet18.onnx >"$scratch/piped"
 grep -q "^-: torch [0-9]" "$scratch/piped" || fail "from standard input: $(cat "$scratch/piped")"
-"$program" --untrusted --train adam -b 2 --checkpoint all --plan-out="$scratch/plans" \
+"$program" --untrusted --train adam -b 2 --checkpoint all --plan-out="$scratch/plan.json" \
     samples/resnet18.onnx >/dev/null
-[ -s "$scratch/plans" ] || fail "no plans were written"
+[ -s "$scratch/plan.json" ] || fail "no plan was written"
+"$program" --untrusted -q --train adam -b 2 --plan "$scratch/plan.json" samples/resnet18.onnx >/dev/null
 
 status=0
 "$program" --untrusted --replay=host samples/resnet18.onnx 2>"$scratch/errors" || status=$?
@@ -67,7 +68,7 @@ if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
     looks_at samples/resnet18.onnx -b 2 --json="$out/json"
     looks_at tests/fuzz/corpus/models/residual.onnx -b 2 --json="$out/json" --html="$out/html" --csv="$out/csv" --svg "$out/svg" \
         --onnx-out "$out/model.onnx" --perfetto "$out/perfetto" --memory-viz "$out/viz" --model-explorer "$out/explorer"
-    looks_at samples/resnet18-train.onnx -b 2 --train adam --checkpoint all --plan-out "$out/plans"
+    looks_at samples/resnet18-train.onnx -b 2 --train adam --checkpoint all --plan-out "$out/plan.json"
     looks_at samples/llama.onnx -b 1 --json="$out/json" --html="$out/html"
     # Of several models each process opens its own.
     rm -f "$scratch"/trace.*
