@@ -46,9 +46,9 @@ void onv_json_put_plan(onv_json *json, const char *key, const onv_training_plan 
 static onv_status find_plan(const onv_report_job *job, const onv_training_plan **plan)
 {
     const onv_training *t = job->views[0].training;
-    uint32_t index = t == NULL                  ? ONV_NO_PLAN
-                     : t->chosen != ONV_NO_PLAN ? t->chosen
-                                                : onv_training_knee(t);
+    uint32_t index = t == NULL || t->n_plans == 0 ? ONV_NO_PLAN
+                     : t->chosen != ONV_NO_PLAN   ? t->chosen
+                                                  : onv_training_knee(t);
     if (index == ONV_NO_PLAN || job->count != 1)
         return onv_fail(job->err, ONV_ERR_USAGE, "a plan file has one plan of one model");
     *plan = &t->plans[index];

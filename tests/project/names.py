@@ -204,7 +204,6 @@ READERS = {
     "model-explorer": (["-q", "-b", "2", "--model-explorer", "{out}"], read_json),
     "onnx-out": (["-q", "-b", "2", "--onnx-out", "{out}"], read_protobuf),
     "plan.json": (["-q", "-b", "2", "--train", "adam", "--checkpoint", "sqrt", "--plan-out", "{out}"], read_json),
-    "plan.py": (["-q", "-b", "2", "--train", "adam", "--checkpoint", "offload", "--plan-out", "{out}"], read_python),
     "dump-graph": (["--dump", "graph", "-b", "2"], plain),
     "dump-header": (["--dump", "header", "-b", "2", "--runtime", "arena"], plain),
     "dump-trace": (["--dump", "trace", "-b", "2", "--runtime", "torch"], lambda d: plain(d, "\n\r\t")),
