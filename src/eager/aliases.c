@@ -80,7 +80,7 @@ static bool is_no_tensor(onv_words name)
     return is_number;
 }
 
-static bool is_read_later(const onv_naming *n, const onv_statement *s, onv_words name)
+bool onv_naming_is_read_later(const onv_naming *n, const onv_statement *s, onv_words name)
 {
     uint32_t next = s->next;
     for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && next != ONV_NO_STATEMENT; k++) {
@@ -104,7 +104,7 @@ uint32_t onv_naming_alias_until(const onv_naming *n, const onv_statement *s, uin
     bool has_alias = false;
     while (onv_words_next(&list, &name)) {
         if (is_no_tensor(name) || is_bound_in_call(n, s, name)) continue;
-        if (is_read_later(n, reader, name)) return until;
+        if (onv_naming_is_read_later(n, reader, name)) return until;
         has_alias = true;
     }
     return has_alias ? n->calls->at.at[s->call].last_op : until;
@@ -117,8 +117,7 @@ static onv_words last_target(const onv_statement *s)
     return name;
 }
 
-/* The last operation before a later statement binds the name, or the call returns. */
-static uint32_t name_until(const onv_naming *n, const onv_statement *s, onv_words name)
+uint32_t onv_naming_name_until(const onv_naming *n, const onv_statement *s, onv_words name)
 {
     uint32_t next = s->next;
     for (uint32_t k = 0; k < ONV_MAX_LOOKED_AT && next != ONV_NO_STATEMENT; k++) {
@@ -133,7 +132,7 @@ uint32_t onv_naming_names_until(const onv_naming *n, const onv_statement *s)
     onv_words list = s->targets, name;
     uint32_t last = s->last_op;
     while (onv_words_next(&list, &name)) {
-        uint32_t until = name_until(n, s, name);
+        uint32_t until = onv_naming_name_until(n, s, name);
         if (until > last) last = until;
     }
     return last;
@@ -148,7 +147,7 @@ bool onv_naming_gets_several(const onv_naming *n, const onv_statement *s)
     if (name.length < s->targets.length) return true;
     memcpy(indexed, name.at, name.length);
     indexed[name.length] = ONV_STATEMENT_INDEXED;
-    return is_read_later(n, s, (onv_words){indexed, name.length + 1});
+    return onv_naming_is_read_later(n, s, (onv_words){indexed, name.length + 1});
 }
 
 void onv_naming_hold_weights(onv_naming *n, const onv_statement *s, bool is_hidden, uint32_t tensor)
@@ -157,7 +156,7 @@ void onv_naming_hold_weights(onv_naming *n, const onv_statement *s, bool is_hidd
     onv_words name = last_target(s);
     if (name.length == 0 || onv_statement_is_untold(s)) return;
     if (is_hidden && !onv_naming_gets_several(n, s)) return;
-    uint32_t until = name_until(n, s, name);
+    uint32_t until = onv_naming_name_until(n, s, name);
     if (is_hidden) onv_naming_hold(n, tensor, until);
     for (bool is_given = true; is_given; is_given = n->upper_end) {
         const onv_call *call = &n->calls->at.at[s->call];
@@ -168,7 +167,7 @@ void onv_naming_hold_weights(onv_naming *n, const onv_statement *s, bool is_hidd
         if (name.length == 0 || onv_statement_is_untold(s) ||
             (!n->upper_end && !onv_naming_gets_several(n, s)))
             return;
-        until = name_until(n, s, name);
+        until = onv_naming_name_until(n, s, name);
         onv_naming_hold(n, tensor, until);
     }
 }

@@ -11,7 +11,7 @@
 typedef struct chain {
     const char *path;
     uint32_t ends[ONV_MAX_CALLS]; /* of the calls, outer first */
-    bool sequential[ONV_MAX_CALLS];
+    bool sequential[ONV_MAX_CALLS], layer[ONV_MAX_CALLS];
     uint32_t n;
     bool has_classes;
     onv_statement_line lines[ONV_MAX_CALLS];
@@ -29,6 +29,18 @@ static const char *next_element(const char **at, size_t *length)
     return begin + 1;
 }
 
+/* A class of torch.nn, but for those that take or give several tensors. */
+static bool is_layer(const char *class, size_t length)
+{
+    static const char all[] = "torch.nn.modules.";
+    static const char *const others[] = {"container.", "rnn.", "transformer.", "adaptive.",
+                                         "activation.MultiheadAttention"};
+    if (length < sizeof all || memcmp(class, all, sizeof all - 1) != 0) return false;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strncmp(class + sizeof all - 1, others[i], strlen(others[i])) == 0) return false;
+    return true;
+}
+
 static void find_noted(const onv_node *node, chain *c)
 {
     static const char sequential[] = "torch.nn.modules.container.Sequential";
@@ -40,6 +52,7 @@ static void find_noted(const onv_node *node, chain *c)
         class = c->has_classes ? next_element(&classes, &class_length) : NULL;
         c->sequential[c->n] = class != NULL && class_length == sizeof sequential - 1 &&
                               memcmp(class, sequential, class_length) == 0;
+        c->layer[c->n] = class != NULL && is_layer(class, class_length);
         c->ends[c->n++] = (uint32_t)(at - c->path);
     }
 }
@@ -139,6 +152,7 @@ static bool enter(onv_calls *calls, const chain *c, uint32_t *open, uint32_t *n_
                          .parent = *n_open > 0 ? open[*n_open - 1] : ONV_NO_CALL,
                          .is_known = c->has_classes,
                          .is_chain = !c->has_classes || c->sequential[*n_open],
+                         .is_layer = c->layer[*n_open],
                          .path = c->path,
                          .length = c->ends[*n_open]};
         if (!onv_vec_push(&calls->at, call)) return false;

@@ -20,6 +20,7 @@ typedef struct onv_call {
     uint32_t parent;  /* ONV_NO_CALL: none */
     bool is_chain;    /* each of its members takes what the one before it gave: a Sequential */
     bool is_known;    /* its class is */
+    bool is_layer;    /* a module of PyTorch that makes one result of tensors */
     const char *path; /* of the node, of which `length` characters name the call */
     uint32_t length;
     const char *first_line; /* of its statements, of `line_length` digits; NULL: none is told */

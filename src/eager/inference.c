@@ -51,9 +51,12 @@ static onv_status find_holders(onv_simulation *s, const onv_lower_options *how, 
     for (uint32_t i = 0; i < s->eager->ops.count; i++)
         for (uint32_t k = 0; k < s->eager->ops.at[i].n_out; k++)
             made_by[onv_sim_storage(s, s->eager->ops.at[i].out[k])] = i;
-    for (uint32_t i = 0; i < s->eager->storages.count; i++)
+    for (uint32_t i = 0; i < s->eager->storages.count; i++) {
+        if (s->eager->storages.at[i].held_until > (*held)[i])
+            (*held)[i] = s->eager->storages.at[i].held_until;
         if (around[(*held)[i]] > 0 || (s->eager->ops.count > 0 && around[made_by[i]] > 0))
             (*held)[i] = 0;
+    }
     return ONV_OK;
 }
 

@@ -116,8 +116,8 @@ static uint32_t find_moved(const onv_naming *n, uint32_t op, uint32_t call, onv_
 /* Of two marks of a line the one that tells less. */
 static char wider(char a, char b)
 {
-    static const char marks[] = {':', ONV_STATEMENT_MIXED, ONV_STATEMENT_OPEN, ONV_STATEMENT_LEAVES,
-                                 0};
+    static const char marks[] = {
+        ':', ONV_STATEMENT_ONE, ONV_STATEMENT_MIXED, ONV_STATEMENT_OPEN, ONV_STATEMENT_LEAVES, 0};
     return strchr(marks, a) > strchr(marks, b) ? a : b;
 }
 
@@ -256,8 +256,7 @@ static uint32_t bound_until(onv_naming *n, onv_statement *s, uint32_t tensor)
     return n->calls->at.at[s->call].last_op;
 }
 
-/* How the statement of that level called the operation. */
-static char kind_of(const onv_naming *n, uint32_t op, uint32_t level)
+char onv_naming_kind(const onv_naming *n, uint32_t op, uint32_t level)
 {
     const char *at = statements_of(n, op);
     told_frame f;
@@ -316,14 +315,16 @@ static bool is_weights_of_attention(const onv_naming *n, uint32_t op, uint32_t t
 static void hold_open(onv_naming *n, const onv_statement *s, uint32_t tensor)
 {
     const onv_call *call = &n->calls->at.at[s->call];
+    bool is_one = s->mark == ONV_STATEMENT_ONE, has_names = s->targets.length > 0;
+    uint32_t until = call->last_op;
     if (!n->upper_end || s->mark == ':') return;
-    if (s->mark == ONV_STATEMENT_MIXED) {
-        onv_naming_hold(n, tensor, onv_naming_names_until(n, s));
-        return;
-    }
-    while (s->mark == ONV_STATEMENT_LEAVES && call->parent != ONV_NO_CALL)
+    if (is_one && onv_naming_gives_another(n, s, tensor))
+        until = s->last_op;
+    else if (has_names && (is_one || s->mark == ONV_STATEMENT_MIXED))
+        until = onv_naming_gives_tensors(n, s) ? s->last_op : onv_naming_names_until(n, s);
+    for (; s->mark == ONV_STATEMENT_LEAVES && call->parent != ONV_NO_CALL; until = call->last_op)
         call = &n->calls->at.at[call->parent];
-    onv_naming_hold(n, tensor, call->last_op);
+    onv_naming_hold(n, tensor, until);
 }
 
 /* What a program's call gives beside its first result, and nothing reads: `largest, _ = torch.max(x, 1)`, `y, _ = self.lstm(x)`. */
@@ -351,7 +352,7 @@ static void hold_returned(onv_naming *n, const onv_statement *s, uint32_t tensor
     if (!n->upper_end || n->model->program == NULL) return;
     while (s->parent != ONV_NO_STATEMENT && until >= n->calls->at.at[s->call].last_op) {
         s = &n->at.at[s->parent];
-        if (!onv_naming_gets_several(n, s)) return;
+        if (!onv_naming_gets_several(n, s) || onv_naming_gives_tensors(n, s)) return;
         until = n->calls->at.at[s->call].last_op;
         onv_naming_hold(n, tensor, until);
     }
@@ -367,7 +368,7 @@ static void hold_result(onv_naming *n, uint32_t op, uint32_t tensor)
         hold_open(n, s, tensor);
         if (n->last_use[tensor] <= s->last_op) {
             bool is_chain = n->calls->at.at[s->call].is_chain;
-            bool is_hidden = hides(kind_of(n, op, level));
+            bool is_hidden = hides(onv_naming_kind(n, op, level));
             if (n->upper_end && !is_chain && is_hidden) onv_naming_hold(n, tensor, s->last_op);
             if (is_hidden && is_weights_of_attention(n, op, tensor))
                 onv_naming_hold_weights(n, s, true, tensor);
@@ -385,14 +386,19 @@ static void hold_result(onv_naming *n, uint32_t op, uint32_t tensor)
     }
 }
 
-/* The upper end: a list that has a name holds what an operation joins, and no line need tell of it. */
+/* The upper end: a list that has a name holds what an operation joins, and no line need tell of it. One that the line makes itself,
+ * and whose value is another, has none. */
 static void hold_joined(onv_naming *n, uint32_t op)
 {
     const onv_eager_op *at = &n->eager->ops.at[op];
     bool is_list = at->aten == ONV_ATEN_cat || at->aten == ONV_ATEN_stack;
-    uint32_t call = n->at.at[n->of_op[op]].call;
-    for (uint32_t k = 0; k < at->n_in && n->upper_end && is_list; k++)
-        onv_naming_hold(n, at->in[k].tensor, n->calls->at.at[call].last_op);
+    const onv_statement *s = &n->at.at[n->of_op[op]];
+    for (uint32_t k = 0; k < at->n_in && n->upper_end && is_list; k++) {
+        uint32_t tensor = at->in[k].tensor;
+        bool is_own = n->made_in[tensor] == n->of_op[op];
+        if (!is_own || !onv_naming_gives_another(n, s, tensor))
+            onv_naming_hold(n, tensor, n->calls->at.at[s->call].last_op);
+    }
 }
 
 static void find_uses(onv_naming *n)
@@ -424,7 +430,10 @@ onv_status onv_names_hold(const onv_model *model, const onv_calls *calls, const 
     for (size_t i = 0; i < calls->at.count; i++) n.current[i] = ONV_NO_STATEMENT;
     find_uses(&n);
     bool found = find_statements(&n);
-    if (found && upper_end) count_leaving(&n);
+    if (found && upper_end) {
+        count_leaving(&n);
+        found = onv_naming_count_leaving(&n, arena, err) == ONV_OK;
+    }
     for (uint32_t i = 0; i < n_ops && found; i++) {
         told[i] = n.of_op[i] != ONV_NO_STATEMENT;
         for (uint32_t k = 0; k < eager->ops.at[i].n_out && told[i]; k++)

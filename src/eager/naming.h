@@ -28,6 +28,8 @@ typedef struct onv_statement {
     uint32_t before, next; /* of the same call */
     onv_words line, targets, reads;
     uint32_t n_bound;
+    uint32_t n_leaving,
+        leaving;     /* tensors that it makes and something behind it reads, and one of them */
     bool has_called; /* what its first line calls, whose arguments later lines may make */
 } onv_statement;
 
@@ -41,6 +43,7 @@ typedef struct onv_naming {
     uint32_t *current;  /* by call: its last statement */
     uint32_t *of_op;    /* by operation: its innermost statement */
     uint32_t *last_use; /* by tensor */
+    uint32_t *made_in;  /* by tensor: the statement that made it; known at the upper end */
     uint32_t *leaving;  /* by call: named results that are read after it */
 } onv_naming;
 
@@ -117,5 +120,21 @@ bool onv_naming_gets_several(const onv_naming *n, const onv_statement *s);
  * the call gets several results, they have a name there. Other modules may give them on. */
 void onv_naming_hold_weights(onv_naming *n, const onv_statement *s, bool is_hidden,
                              uint32_t tensor);
+
+/* --- given.c: what lines are known to give --- */
+
+/* Once all statements are found. */
+onv_status onv_naming_count_leaving(onv_naming *n, onv_arena *arena, onv_error *err);
+/* Each name that the line binds has a tensor that something reads later: none has another one. */
+bool onv_naming_gives_tensors(const onv_naming *n, const onv_statement *s);
+/* The value of an ONV_STATEMENT_ONE is known, and it is not that tensor. */
+bool onv_naming_gives_another(const onv_naming *n, const onv_statement *s, uint32_t tensor);
+/* The line shows the operation, or calls one of PyTorch's layers that does nothing else. */
+bool onv_naming_shows(const onv_naming *n, const onv_statement *s, uint32_t op);
+/* The last operation before a later statement binds the name, or the call returns. */
+uint32_t onv_naming_name_until(const onv_naming *n, const onv_statement *s, onv_words name);
+bool onv_naming_is_read_later(const onv_naming *n, const onv_statement *s, onv_words name);
+/* How the statement of that level called the operation. */
+char onv_naming_kind(const onv_naming *n, uint32_t op, uint32_t level);
 
 #endif

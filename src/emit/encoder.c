@@ -59,6 +59,20 @@ static uint32_t part_of(onv_emitter *e, uint32_t all, const onv_eager_tensor *q)
     return onv_emit_view(e, "chunk", all, 3, dims, strides, ONV_GRAD_PART);
 }
 
+/* Of attention, as booleans. */
+static uint32_t mask_of(onv_emitter *e, const onv_encoder_call *layer, const onv_eager_tensor *q)
+{
+    const int64_t dims[] = {q->dims[0], q->dims[1], q->dims[2], q->dims[2]};
+    onv_eager_tensor m = {.rank = 4, .dims = dims};
+    if (!layer->has_hidden_mask) m = onv_tensor_at(e, layer->mask);
+    if (m.dtype == ONV_BOOL) return layer->mask;
+    onv_emit_begin(e, "to");
+    if (!layer->has_hidden_mask) onv_emit_in(e, layer->mask, ONV_GRAD_NONE);
+    uint32_t mask = onv_emit_out(e, onv_tensor_new(e, ONV_BOOL, m.rank, m.dims, NULL));
+    onv_emit_end(e);
+    return mask;
+}
+
 /* With a mask no fused kernel runs (native_multi_head_attention_cuda()): queries, keys and values with their biases are a new
  * tensor, in which the result of attention takes the place of the queries; the mask is copied as booleans; softmax makes a new tensor. */
 static uint32_t attend_masked(onv_emitter *e, uint32_t x, const onv_encoder_call *layer)
@@ -66,7 +80,7 @@ static uint32_t attend_masked(onv_emitter *e, uint32_t x, const onv_encoder_call
     onv_encoder_matrix unbiased = layer->products[0];
     unbiased.bias = ONV_NO_TENSOR;
     uint32_t raw = product(e, x, &unbiased);
-    onv_eager_tensor t = onv_tensor_at(e, raw), m = onv_tensor_at(e, layer->mask);
+    onv_eager_tensor t = onv_tensor_at(e, raw);
     if (raw == ONV_NO_TENSOR || t.rank != 3) return ONV_NO_TENSOR;
     onv_eager_tensor q = onv_tensor_at(e, head_view(e, raw, layer->heads));
     onv_emit_begin(e, "transform_bias_rescale_qkv");
@@ -75,13 +89,8 @@ static uint32_t attend_masked(onv_emitter *e, uint32_t x, const onv_encoder_call
     onv_emit_end(e);
     uint32_t query = part_of(e, qkv, &q);
     if (query == ONV_NO_TENSOR) return ONV_NO_TENSOR;
-    uint32_t scores = onv_emit_matmul(e, query, onv_emit_swapped(e, query)), mask = layer->mask;
-    if (m.dtype != ONV_BOOL) {
-        onv_emit_begin(e, "to");
-        onv_emit_in(e, layer->mask, ONV_GRAD_NONE);
-        mask = onv_emit_out(e, onv_tensor_new(e, ONV_BOOL, m.rank, m.dims, NULL));
-        onv_emit_end(e);
-    }
+    uint32_t scores = onv_emit_matmul(e, query, onv_emit_swapped(e, query));
+    uint32_t mask = mask_of(e, layer, &q);
     onv_eager_tensor s = onv_tensor_at(e, scores);
     onv_emit_begin(e, "masked_softmax");
     onv_emit_in(e, scores, ONV_GRAD_NONE);
@@ -101,7 +110,8 @@ static uint32_t attend_masked(onv_emitter *e, uint32_t x, const onv_encoder_call
 
 static uint32_t attend(onv_emitter *e, uint32_t x, const onv_encoder_call *layer)
 {
-    if (layer->mask != ONV_NO_TENSOR) return attend_masked(e, x, layer);
+    bool has_mask = layer->mask != ONV_NO_TENSOR || layer->has_hidden_mask;
+    if (has_mask) return attend_masked(e, x, layer);
     uint32_t qkv = product(e, x, &layer->products[0]);
     onv_eager_tensor t = onv_tensor_at(e, qkv);
     if (qkv == ONV_NO_TENSOR || t.rank != 3) return ONV_NO_TENSOR;

@@ -16,8 +16,9 @@ typedef struct onv_encoder_call {
         [4]; /* packed queries, keys and values; result of attention; both of the feed-forward */
     uint32_t norm_weight[2], norm_bias[2];
     bool norm_first;
-    bool is_attention; /* and nothing else: two products, no norm */
-    uint32_t mask;     /* of attention, [batch, heads, rows, rows]; ONV_NO_TENSOR: none */
+    bool is_attention;    /* and nothing else: two products, no norm */
+    uint32_t mask;        /* of attention, [batch, heads, rows, rows]; ONV_NO_TENSOR: none */
+    bool has_hidden_mask; /* of floats, which no call shows */
     int64_t heads;
 } onv_encoder_call;
 

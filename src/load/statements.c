@@ -228,19 +228,32 @@ static bool adds_to_list(onv_text code)
            onv_text_has(code, ".insert(");
 }
 
-/* The mark of a line, which is that of an operation itself (`operation`), or of a call around it. */
-static char mark_of(const statement *s, char kind, onv_text operation)
+/* One target, and a value that is neither a list of several nor goes on in the next line. */
+static bool binds_one(const statement *s)
+{
+    onv_text value = onv_text_trim(s->value);
+    int depth = 0;
+    if (!s->binds || count(s->targets, ',') > 0 || opens(onv_text_first(value))) return false;
+    for (size_t i = 0; i < value.length; i++) {
+        depth += opens(value.at[i]) - closes(value.at[i]);
+        if (depth == 0 && value.at[i] == ',') return false;
+    }
+    return depth == 0;
+}
+
+static char mark_of(const statement *s, char kind)
 {
     bool is_member = onv_text_has(s->targets, "."), is_part = onv_text_has(s->targets, "[");
     if (is_member || (!s->binds && adds_to_list(s->code))) return ONV_STATEMENT_LEAVES;
     bool is_hidden = kind == ONV_STATEMENT_HIDES;
-    if (operation.length > 0 && is_hidden) is_hidden = !shows_sign(s->code, operation);
     bool is_whole = s->binds || onv_text_begins(s->code, "return ");
     bool is_mixed = is_hidden || makes_several(s->code);
     bool has_more = onv_text_has(s->code, ";") || onv_text_has(s->code, ":=") ||
                     onv_text_has(s->code, "multi_head_attention_forward");
-    if (!is_whole || is_part || has_more || (is_mixed && !s->binds)) return ONV_STATEMENT_OPEN;
-    return is_mixed ? ONV_STATEMENT_MIXED : ':';
+    if (!is_whole || has_more || (is_mixed && !s->binds)) return ONV_STATEMENT_OPEN;
+    if (!is_mixed && !is_part) return ':';
+    if (binds_one(s)) return ONV_STATEMENT_ONE;
+    return is_part ? ONV_STATEMENT_OPEN : ONV_STATEMENT_MIXED;
 }
 
 /* `x += y` is a sum: not what y computes. */
@@ -448,9 +461,9 @@ onv_status onv_statements_read(onv_model *model, onv_text trace, const char *fol
             kind = ONV_STATEMENT_CALLS;
         if (has_next && keeps_cached(&s, callee)) cached = next;
         put(&w, number);
-        onv_text shown = {0};
-        if (!has_next) shown = callee;
-        char mark = mark_of(&s, kind, shown);
+        if (!has_next && kind == ONV_STATEMENT_HIDES && shows_sign(s.code, callee))
+            kind = ONV_STATEMENT_SHOWS;
+        char mark = mark_of(&s, kind);
         put(&w, onv_text_of((char[]){kind, mark, '\0'}));
         put_targets(&w, &s);
         put_reads(&w, s.value);

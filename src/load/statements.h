@@ -35,7 +35,9 @@ enum {
 /* In place of the colon: a line that binds plain names, and hides the call or goes through a list, so that any of its results may be
  * what a name has; one that does not tell how long its results have names (it has several statements, sets a part of something, or is
  * a part of a longer one); and one whose results something outside of the call may keep. */
-#define ONV_STATEMENT_MIXED  '~'
+#define ONV_STATEMENT_MIXED '~'
+#define ONV_STATEMENT_ONE                                                                          \
+    '=' /* likewise, where one name, or one member, gets what one call or operator gives */
 #define ONV_STATEMENT_OPEN   '!'
 #define ONV_STATEMENT_LEAVES '^'
 

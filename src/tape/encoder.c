@@ -119,6 +119,8 @@ static bool describe(onv_tape *t, uint32_t first, uint32_t end, uint32_t module,
         shape.dims[1] % 2 != 0)
         return false;
     *next = end;
+    /* The other path leaves a mask to the kernel that is told to be causal; who says so gives one all the same. */
+    call->has_hidden_mask = onv_call_flag(sdpa, "is_causal", false);
     call->heads = shape.dims[1];
     for (uint32_t i = 0; i < 4; i++) {
         strcpy(name, own); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): it fits */

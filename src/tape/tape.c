@@ -202,6 +202,20 @@ static void lower_call(onv_tape *t, uint32_t index)
     t->emit.has_no_grad = before;
 }
 
+/* A call that several operations make up has its arguments until the last one. (A recording tells so itself.) */
+static void hold_arguments(onv_tape *t, const onv_program_call *call, size_t first)
+{
+    uint32_t last = (uint32_t)t->emit.eager->ops.count - 1;
+    if (onv_program_is_recorded(t->program) || t->emit.eager->ops.count < first + 2) return;
+    onv_tape_operands(t, call, NULL);
+    for (size_t i = 0; i < t->operands.count; i++) {
+        uint32_t tensor = t->operands.at[i].tensor;
+        if (tensor == ONV_NO_TENSOR) continue;
+        onv_eager_storage *s = &t->emit.eager->storages.at[onv_tensor_at(&t->emit, tensor).storage];
+        if (s->held_until < last) s->held_until = last;
+    }
+}
+
 void onv_tape_calls(onv_tape *t, const onv_program_graph *graph)
 {
     onv_node_id outer = t->emit.node;
@@ -210,7 +224,11 @@ void onv_tape_calls(onv_tape *t, const onv_program_graph *graph)
         const onv_program_call *call = &t->program->calls.at[i];
         uint32_t next = onv_tape_fast_path(t, i, end);
         if (!onv_work(4)) t->emit.status = ONV_ERR_CANCELLED;
-        if (next == i) lower_call(t, i);
+        size_t first = t->emit.eager->ops.count;
+        if (next == i) {
+            lower_call(t, i);
+            hold_arguments(t, call, first);
+        }
         for (; next > i + 1; i++) t->last_op[i] = (uint32_t)t->emit.eager->ops.count;
         t->last_op[i] = (uint32_t)t->emit.eager->ops.count;
         if (t->emit.status != ONV_OK) onv_error_at(t->emit.err, call->name, call->op_name);

@@ -248,6 +248,21 @@ static void the_fast_path_copies_its_mask(void **state)
 {
     assert_int_equal(infer("tape/programs/decision_transformer.recording").tensor_peak_bytes,
                      514364);
+    /* An archive leaves the mask to a kernel that is told to be causal. */
+    assert_in_range(infer("tape/programs/decision_transformer.archive").tensor_peak_bytes, 510764,
+                    514364);
+}
+
+/* What a function gives that is not shown ends with its line, where the line's value is another tensor, or each of its names has
+ * a tensor of its own. */
+static void values_of_lines_are_known(void **state)
+{
+    enum { REALNVP = 188224, AT = 16, DIT = 1477552, PER_MILLE = 1000 };
+    (void)state;
+    assert_in_range(infer_at("truth/programs/realnvp.archive", AT).tensor_ends.high, REALNVP,
+                    REALNVP + REALNVP / PER_MILLE);
+    assert_in_range(infer("truth/programs/dit.archive").tensor_ends.high, DIT,
+                    DIT + 2 * DIT / PER_MILLE);
 }
 
 /* cosine_similarity() of one tensor and several keeps as many quotients of each. */
@@ -255,7 +270,7 @@ static void cosines_expand_both(void **state)
 {
     keeps("tape/programs/wav2vec.archive", "none", 2305496);
     takes("tape/programs/wav2vec.archive", "none", 3510284);
-    /* Inference: PyTorch has its norms and quotients until it returns. 4 bytes are a scalar's. */
+    /* Inference: PyTorch has its arguments, norms and quotients until it returns. 4 bytes are a scalar's. */
     assert_int_equal(infer_at("tape/programs/wav2vec.archive", 6).tensor_ends.high, 1833756 - 4);
 }
 
@@ -297,6 +312,7 @@ int main(void)
         cmocka_unit_test(computed_parameters_may_be_kept),
         cmocka_unit_test(training_mode_is_said),
         cmocka_unit_test(the_fast_path_copies_its_mask),
+        cmocka_unit_test(values_of_lines_are_known),
         cmocka_unit_test(exported_masks_do_not_run),
         cmocka_unit_test(cosines_expand_both),
         cmocka_unit_test(archives_say_what_they_do_not_tell),
