@@ -23,11 +23,9 @@
 #include "analysis.h"
 #include "answer.h"
 #include "common.h"
-#include "modules.h"
 #include "names.h"
 #include "options.h"
 #include "planner.h"
 #include "report.h"
-#include "sessions.h"
 
 #endif
