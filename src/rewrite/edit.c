@@ -329,11 +329,20 @@ onv_value_id onv_edit_add_weight(onv_edit *e, onv_graph_id graph, const char *na
     return push_value(e, &value);
 }
 
+onv_value_id onv_edit_add_ints(onv_edit *e, onv_node_id node, const char *name,
+                               const int64_t *numbers, uint32_t count)
+{
+    const int64_t length = count;
+    return onv_edit_add_weight(e, onv_edit_node_at(e, node)->graph, name, ONV_INT64, &length, 1,
+                               numbers);
+}
+
 /* Outputs of the node that has been pushed: new ones, or those that others made. */
 static void set_outputs(onv_edit *e, onv_node_id id, const onv_new_node *n)
 {
     onv_value_id *outputs = onv_edit_node_at(e, id)->outputs;
-    for (uint32_t k = 0; k < n->n_outputs && e->status == ONV_OK; k++) {
+    uint32_t n_outputs = onv_edit_node_at(e, id)->n_outputs;
+    for (uint32_t k = 0; k < n_outputs && e->status == ONV_OK; k++) {
         outputs[k] = ONV_NO_VALUE;
         if (n->outputs != NULL) {
             if (onv_is_value(n->outputs[k])) onv_edit_take_output(e, id, k, n->outputs[k]);
@@ -352,7 +361,8 @@ static int32_t domain_version(const onv_edit *e, const onv_new_node *n)
     const onv_node *at = onv_edit_node_at(e, n->at);
     const char *domain = n->domain != NULL ? n->domain : "";
     if (n->version != 0) return n->version;
-    return strcmp(at->domain, domain) == 0 ? at->version : 1;
+    if (strcmp(at->domain, domain) == 0) return at->version;
+    return domain[0] == '\0' ? onv_edit_opset(e) : 1;
 }
 
 void onv_edit_retype(onv_edit *e, onv_node_id node)
@@ -373,10 +383,10 @@ onv_node_id onv_edit_add(onv_edit *e, const onv_new_node *n)
     node.name = n->name != NULL ? onv_edit_intern(e, n->name) : node.name;
     node.version = domain_version(e, n);
     node.n_inputs = n->n_inputs;
-    node.n_outputs = n->n_outputs;
+    node.n_outputs = n->n_outputs > 0 ? n->n_outputs : 1;
     node.n_attrs = n->n_attrs;
     node.inputs = onv_arena_copy(arena, n->inputs, n->n_inputs * sizeof *node.inputs);
-    node.outputs = ONV_ARENA_ARRAY(arena, onv_value_id, n->n_outputs);
+    node.outputs = ONV_ARENA_ARRAY(arena, onv_value_id, node.n_outputs);
     node.attrs = onv_arena_copy(arena, n->attrs, n->n_attrs * sizeof *node.attrs);
     onv_edit_node row = {.is_removed = false};
     if (arena->failed || !onv_vec_push(&e->model->nodes, node) || !onv_vec_push(&e->nodes, row)) {
@@ -390,6 +400,12 @@ onv_node_id onv_edit_add(onv_edit *e, const onv_new_node *n)
     onv_edit_retype(e, id);
     changed(e);
     return id;
+}
+
+onv_value_id onv_edit_make(onv_edit *e, const onv_new_node *n)
+{
+    onv_node_id id = onv_edit_add(e, n);
+    return e->status == ONV_OK ? onv_edit_out(e, id, 0) : ONV_NO_VALUE;
 }
 
 void onv_edit_move(onv_edit *e, onv_node_id node, onv_node_id at)

@@ -168,12 +168,13 @@ void onv_edit_take_output(onv_edit *e, onv_node_id node, uint32_t k, onv_value_i
 typedef struct onv_new_node {
     const char *op_type, *domain; /* NULL: ai.onnx */
     const char *name;             /* NULL: the name of `at` */
-    int32_t version; /* of the domain's opset; 0: that of `at`, or 1 in another domain */
+    int32_t
+        version; /* of the domain's opset; 0: that of `at`, or in another domain the model's, or 1 */
     const onv_value_id *inputs;
     uint32_t n_inputs;
     const onv_value_id
         *outputs;       /* what other nodes make is taken over; ONV_NO_VALUE: not asked for */
-    uint32_t n_outputs; /* `outputs` NULL: so many new ones */
+    uint32_t n_outputs; /* `outputs` NULL: so many new ones; 0: one */
     const onv_attr *attrs;
     uint32_t n_attrs;
     onv_node_id at; /* it runs just before that node, of the same provider */
@@ -182,7 +183,19 @@ typedef struct onv_new_node {
 
 #define ONV_NEW_NODE(...) ((onv_new_node){__VA_ARGS__})
 
+/* Lists of its fields. */
+#define ONV_LIST(type, ...)                                                                        \
+    (const type[]){__VA_ARGS__}, sizeof((const type[]){__VA_ARGS__}) / sizeof(type)
+#define ONV_INPUTS(...)  .inputs = ONV_LIST(onv_value_id, __VA_ARGS__)
+#define ONV_OUTPUTS(...) .outputs = ONV_LIST(onv_value_id, __VA_ARGS__)
+#define ONV_ATTRS(...)   .attrs = ONV_LIST(onv_attr, __VA_ARGS__)
+
 onv_node_id onv_edit_add(onv_edit *e, const onv_new_node *new_node);
+
+/* The same, and gives its output 0; ONV_NO_VALUE after a failure. */
+onv_value_id onv_edit_make(onv_edit *e, const onv_new_node *new_node);
+#define ONV_MAKE(e, place, op, ...)                                                                \
+    onv_edit_make(e, &ONV_NEW_NODE(.at = (place), .op_type = (op), __VA_ARGS__))
 
 /* Moves a node that runs behind `at`, in the same graph, to just before it; one before it stays. */
 void onv_edit_move(onv_edit *e, onv_node_id node, onv_node_id at);
@@ -200,6 +213,10 @@ onv_value_id onv_edit_add_value(onv_edit *e, onv_graph_id graph, onv_value_id li
 /* A new initializer of the graph: with integers, or without contents (`numbers` NULL). */
 onv_value_id onv_edit_add_weight(onv_edit *e, onv_graph_id graph, const char *name, onv_dtype dtype,
                                  const int64_t *dims, int rank, const int64_t *numbers);
+
+/* A new list of integers of the node's graph. */
+onv_value_id onv_edit_add_ints(onv_edit *e, onv_node_id node, const char *name,
+                               const int64_t *numbers, uint32_t count);
 
 /* What a node computes becomes an initializer; its type must be static. */
 void onv_edit_fold(onv_edit *e, onv_value_id id);

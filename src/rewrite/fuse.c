@@ -94,29 +94,123 @@ onv_value_id onv_fuse_other_input(const onv_edit *e, onv_node_id node, onv_value
     return onv_fuse_same_value(b, value) ? a : ONV_NO_VALUE;
 }
 
-bool onv_fuse_replace(onv_edit *e, const onv_fused *fused)
+bool onv_fuse_replace(onv_edit *e, onv_node_id last, const onv_node_id *nodes, uint32_t n_nodes,
+                      onv_new_node made)
 {
-    onv_value_id out = onv_edit_out(e, fused->last, 0);
-    onv_edit_add(e, &ONV_NEW_NODE(.op_type = fused->op_type, .domain = fused->domain,
-                                  .version = fused->version, .inputs = fused->inputs,
-                                  .n_inputs = fused->n_inputs, .outputs = &out, .n_outputs = 1,
-                                  .attrs = fused->attrs, .n_attrs = fused->n_attrs,
-                                  .at = fused->last));
+    const onv_value_id out = onv_edit_out(e, last, 0);
+    made.at = last;
+    made.outputs = &out;
+    onv_edit_add(e, &made);
     if (e->status != ONV_OK) return false;
-    onv_edit_remove(e, fused->last);
+    onv_edit_remove(e, last);
     for (bool again = true; again && e->status == ONV_OK;) {
         again = false;
-        for (uint32_t i = 0; i < fused->n_nodes; i++) {
-            onv_node_id node = fused->nodes[i];
-            if (!onv_edit_is_there(e, node) || onv_edit_n_output_uses(e, node) > 0 ||
-                onv_edit_makes_result(e, node))
+        for (uint32_t i = 0; i < n_nodes; i++) {
+            if (!onv_edit_is_there(e, nodes[i]) || onv_edit_n_output_uses(e, nodes[i]) > 0 ||
+                onv_edit_makes_result(e, nodes[i]))
                 continue;
-            onv_edit_remove(e, node);
+            onv_edit_remove(e, nodes[i]);
             again = true;
         }
     }
     return e->status == ONV_OK;
 }
+
+/* Since opset 13 axes are an input. */
+onv_value_id onv_fuse_squeeze(onv_edit *e, onv_node_id at, const char *op_type, onv_value_id in,
+                              const int64_t *axes, uint32_t n, onv_value_id out)
+{
+    onv_new_node made = ONV_NEW_NODE(.op_type = op_type, .at = at, ONV_INPUTS(in, ONV_NO_VALUE));
+    if (onv_is_value(out)) made.outputs = &out;
+    if (onv_edit_opset(e) >= 13) {
+        const onv_value_id inputs[] = {in, onv_edit_add_ints(e, at, "axes", axes, n)};
+        made.inputs = inputs;
+        return onv_edit_make(e, &made);
+    }
+    const onv_attr attr = onv_fuse_ints(e, "axes", axes, n);
+    made.n_inputs = made.n_attrs = 1;
+    made.attrs = &attr;
+    return onv_edit_make(e, &made);
+}
+
+/* --- Forms ------------------------------------------------------------------------------------- */
+
+typedef struct form_of {
+    onv_edit *e;
+    onv_node_id first;
+    bool is_any; /* type */
+} form_of;
+
+static bool takes(void *self, onv_node_id node)
+{
+    const form_of *f = self;
+    const char *op = onv_edit_node_at(f->e, node)->op_type;
+    if (f->is_any)
+        return onv_fuse_is(f->e, node, op) && onv_fuse_same_provider(f->e, node, f->first);
+    return onv_fuse_is_float_op(f->e, node, op, f->first, strcmp(op, "ReduceMean") == 0);
+}
+
+static bool names(void *self, onv_value_id value, char letter)
+{
+    (void)self, (void)value, (void)letter;
+    return true;
+}
+
+static bool is_number(void *self, onv_value_id value, char sign, double *number)
+{
+    onv_edit *e = ((form_of *)self)->e;
+    if (sign == '{') return onv_fuse_is_number(e, value, *number);
+    return onv_fuse_is_float(e, value) && onv_fuse_rank(e, value) <= 1 &&
+           onv_edit_scalar(e, value, number);
+}
+
+static uint32_t n_reads(void *self, onv_node_id node)
+{
+    const onv_edit *e = ((form_of *)self)->e;
+    return onv_edit_makes_result(e, node) ? UINT32_MAX : onv_edit_n_output_uses(e, node);
+}
+
+static onv_form_place place_of(form_of *f)
+{
+    return (onv_form_place){f->e->model, f, takes, names, is_number, n_reads};
+}
+
+enum { MOST_READS = 4 }; /* of a node inside a form, by the form */
+
+/* All ways from a node inside lead to the last one. */
+bool onv_fuse_form(onv_edit *e, onv_node_id first, const char *form, onv_form_match *m)
+{
+    form_of f = {e, first, *form == '^'};
+    const onv_form_place place = place_of(&f);
+    onv_node_id last = first;
+    for (uint32_t i = 0; i < ONV_FORM_NODES && onv_is_node(last); i++) {
+        if (onv_form_match_at(&place, last, form + f.is_any, m))
+            for (uint32_t k = 0; k < m->n_nodes; k++)
+                if (m->nodes[k].index == first.index) return true;
+        if (onv_edit_makes_result(e, last) || onv_edit_n_output_uses(e, last) > MOST_READS) break;
+        last = onv_fuse_reader(e, last);
+    }
+    return false;
+}
+
+bool onv_fuse_form_by(onv_edit *e, const onv_form_match *m, onv_new_node made)
+{
+    return onv_fuse_replace(e, m->nodes[0], m->nodes, m->n_nodes, made);
+}
+
+void onv_fuse_form_cast(onv_edit *e, onv_form_match *m, char name)
+{
+    onv_value_id *value = &m->named[name - 'a'];
+    form_of f = {e, m->nodes[0], false};
+    const onv_form_place place = place_of(&f);
+    onv_node_id cast = onv_edit_producer(e, *value);
+    if (onv_is_node(cast) && onv_fuse_is(e, cast, "Cast") &&
+        onv_fuse_same_provider(e, cast, f.first) &&
+        onv_fuse_has_uses(e, cast, onv_form_reads(&place, m, *value)) && onv_form_join(m, cast))
+        *value = onv_edit_in(e, cast, 0);
+}
+
+/* --- Attributes -------------------------------------------------------------------------------- */
 
 onv_attr onv_fuse_int(onv_edit *e, const char *name, int64_t value)
 {

@@ -6,27 +6,11 @@
 #ifndef ONV_REWRITE_FUSE_H
 #define ONV_REWRITE_FUSE_H
 
+#include "ir/form.h"
 #include "rewrite/edit.h"
+#include "rewrite/rules.h"
 
 #define ONV_MS_DOMAIN "com.microsoft"
-
-typedef bool (*onv_fusion)(onv_edit *e, onv_node_id node);
-
-bool onv_fuse_gelu_level1(onv_edit *e, onv_node_id div);
-bool onv_fuse_gelu_level2(onv_edit *e, onv_node_id div);
-bool onv_fuse_bias_gelu(onv_edit *e, onv_node_id add);
-bool onv_fuse_fast_gelu(onv_edit *e, onv_node_id first);
-bool onv_fuse_quick_gelu(onv_edit *e, onv_node_id first);
-bool onv_fuse_layer_norm_level1(onv_edit *e, onv_node_id mean);
-bool onv_fuse_layer_norm_level2(onv_edit *e, onv_node_id mean);
-bool onv_fuse_simplified_layer_norm(onv_edit *e, onv_node_id pow);
-bool onv_fuse_skip_layer_norm(onv_edit *e, onv_node_id norm);
-bool onv_fuse_bias_skip_layer_norm(onv_edit *e, onv_node_id norm);
-bool onv_fuse_matmul_transpose(onv_edit *e, onv_node_id matmul);
-bool onv_fuse_matmul_scale(onv_edit *e, onv_node_id matmul);
-bool onv_fuse_bias_softmax(onv_edit *e, onv_node_id add);
-bool onv_fuse_gather_to_slice(onv_edit *e, onv_node_id range);
-uint32_t onv_fuse_gather_slice_to_split(onv_edit *e, onv_graph_id graph);
 
 /* --- Helpers ----------------------------------------------------------------------------------- */
 
@@ -69,22 +53,34 @@ int onv_fuse_rank(const onv_edit *e, onv_value_id value);
 onv_dim onv_fuse_dim(const onv_edit *e, onv_value_id value, int axis);
 
 /* A node that makes output 0 of `last` in place of it; then all of `nodes` go (those that are still read
- * stay). False where memory ran out. */
-typedef struct onv_fused {
-    const char *op_type, *domain;
-    const onv_value_id *inputs;
-    uint32_t n_inputs;
-    const onv_attr *attrs;
-    uint32_t n_attrs;
-    int32_t version; /* as in onv_new_node */
-    onv_node_id last;
-    const onv_node_id *nodes; /* `last` among them */
-    uint32_t n_nodes;
-} onv_fused;
+ * stay), of which `last` is one. False where memory ran out. */
+bool onv_fuse_replace(onv_edit *e, onv_node_id last, const onv_node_id *nodes, uint32_t n_nodes,
+                      onv_new_node made);
 
-#define ONV_FUSED(...) ((onv_fused){__VA_ARGS__})
+/* (N), (1, N), (M, 1) or (M, N). */
+bool onv_fuse_is_gemm_bias(const onv_type *bias, onv_dim m, onv_dim n);
 
-bool onv_fuse_replace(onv_edit *e, const onv_fused *fused);
+/* A Squeeze or an Unsqueeze of these axes before `at`, which makes `out`, or a new value (ONV_NO_VALUE): what it makes. */
+onv_value_id onv_fuse_squeeze(onv_edit *e, onv_node_id at, const char *op_type, onv_value_id in,
+                              const int64_t *axes, uint32_t n, onv_value_id out);
+
+/* --- Forms ------------------------------------------------------------------------------------- */
+
+/* Whether `first` is a part of such a form (ir/form.h): operators of its provider, of floating-point numbers unless the form begins with
+ * `^`. The number of a `.` is a constant with one element. */
+bool onv_fuse_form(onv_edit *e, onv_node_id first, const char *form, onv_form_match *m);
+
+/* Puts that node in place of the form. */
+bool onv_fuse_form_by(onv_edit *e, const onv_form_match *m, onv_new_node made);
+
+/* The node that makes the value of that name. */
+static inline onv_node_id onv_fuse_form_node(const onv_edit *e, const onv_form_match *m, char name)
+{
+    return onv_edit_producer(e, onv_form_value(m, name));
+}
+
+/* Takes over a Cast that makes the value and that only the form reads: its input has the name then. */
+void onv_fuse_form_cast(onv_edit *e, onv_form_match *m, char name);
 
 /* Attributes. */
 onv_attr onv_fuse_int(onv_edit *e, const char *name, int64_t value);

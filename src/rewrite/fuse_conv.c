@@ -164,9 +164,8 @@ bool onv_rule_matmul_bn(onv_edit *e, onv_node_id matmul)
         out = onv_edit_out(e, norm, 0);
         onv_edit_remove(e, norm);
     }
-    onv_edit_add(e,
-                 &ONV_NEW_NODE(.op_type = "Gemm", .name = "MatMulBnFusion_Gemm", .inputs = inputs,
-                               .n_inputs = 3, .outputs = &out, .n_outputs = 1, .at = matmul));
+    ONV_MAKE(e, matmul, "Gemm", .name = "MatMulBnFusion_Gemm", .inputs = inputs, .n_inputs = 3,
+             ONV_OUTPUTS(out));
     onv_edit_remove(e, matmul);
     return true;
 }

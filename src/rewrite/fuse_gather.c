@@ -104,17 +104,6 @@ static uint32_t list_parts(const onv_edit *e, onv_value_id value, onv_graph_id g
     return n;
 }
 
-static void add_squeeze(onv_edit *e, const part *p, onv_value_id in, int64_t axis)
-{
-    onv_graph_id graph = onv_edit_node_at(e, p->node)->graph;
-    onv_value_id out = onv_edit_out(e, p->node, 0);
-    onv_value_id inputs[2] = {
-        in, onv_edit_add_weight(e, graph, "squeeze_axes", ONV_INT64, &(int64_t){1}, 1, &axis)};
-    onv_new_node made = ONV_NEW_NODE(.op_type = "Squeeze", .inputs = inputs, .n_inputs = 2,
-                                     .outputs = &out, .n_outputs = 1, .at = p->node);
-    if (e->status == ONV_OK) onv_edit_add(e, &made);
-}
-
 static bool replace_parts(onv_edit *e, onv_value_id value, const part *parts, uint32_t n,
                           int64_t axis)
 {
@@ -129,18 +118,16 @@ static bool replace_parts(onv_edit *e, onv_value_id value, const part *parts, ui
         sizes[i] = parts[i].size;
         if (parts[i].node.index < first.index) first = parts[i].node;
     }
-    onv_graph_id graph = onv_edit_node_at(e, first)->graph;
-    int64_t count = n;
-    onv_value_id inputs[2] = {value,
-                              onv_edit_add_weight(e, graph, "splits", ONV_INT64, &count, 1, sizes)};
-    onv_attr attr = onv_fuse_int(e, "axis", axis);
-    onv_new_node made =
-        ONV_NEW_NODE(.op_type = "Split", .inputs = inputs, .n_inputs = 2, .outputs = outputs,
-                     .n_outputs = n, .attrs = &attr, .n_attrs = 1, .at = first);
-    if (e->status == ONV_OK) onv_edit_add(e, &made);
+    onv_edit_add(e,
+                 &ONV_NEW_NODE(.op_type = "Split", .at = first,
+                               ONV_INPUTS(value, onv_edit_add_ints(e, first, "splits", sizes, n)),
+                               .outputs = outputs, .n_outputs = n,
+                               ONV_ATTRS(onv_fuse_int(e, "axis", axis))));
     for (uint32_t i = 0; i < n && e->status == ONV_OK; i++) {
-        if (parts[i].is_squeezed) add_squeeze(e, &parts[i], outputs[i], axis);
-        if (e->status == ONV_OK) onv_edit_remove(e, parts[i].node);
+        onv_node_id node = parts[i].node;
+        if (parts[i].is_squeezed)
+            onv_fuse_squeeze(e, node, "Squeeze", outputs[i], &axis, 1, onv_edit_out(e, node, 0));
+        onv_edit_remove(e, node);
     }
     return e->status == ONV_OK;
 }
@@ -231,26 +218,15 @@ bool onv_fuse_gather_to_slice(onv_edit *e, onv_node_id range)
         !onv_fuse_same_value(onv_edit_in(e, gather, 1), onv_edit_out(e, range, 0)))
         return false;
     onv_graph_id graph = onv_edit_node_at(e, gather)->graph;
-    bool is_13 = onv_edit_node_at(e, gather)->version >= 13;
-    int64_t zero = 0, one = 1, axis = onv_edit_int(e, gather, "axis", 0);
+    const int64_t zero = 0, one = 1, axis = onv_edit_int(e, gather, "axis", 0);
     onv_dtype dtype = (onv_dtype)onv_edit_value_at(e, onv_edit_out(e, range, 0))->type.dtype;
     onv_value_id lengths[3];
-    onv_attr attr = onv_fuse_ints(e, "axes", &zero, 1);
-    onv_value_id axes = ONV_NO_VALUE;
-    if (is_13) axes = onv_edit_add_weight(e, graph, "unsqueeze_axes", ONV_INT64, &one, 1, &zero);
-    for (uint32_t i = 0; i < 3 && e->status == ONV_OK; i++) {
-        onv_value_id in[2] = {onv_edit_in(e, range, i), axes};
-        onv_node_id node = onv_edit_add(e, &ONV_NEW_NODE(.op_type = "Unsqueeze", .inputs = in,
-                                                         .n_inputs = is_13 ? 2 : 1, .n_outputs = 1,
-                                                         .attrs = is_13 ? NULL : &attr,
-                                                         .n_attrs = is_13 ? 0 : 1, .at = range));
-        if (e->status == ONV_OK) lengths[i] = onv_edit_out(e, node, 0);
-    }
-    if (e->status != ONV_OK) return false;
-    onv_value_id inputs[5] = {onv_edit_in(e, gather, 0), lengths[0], lengths[1],
-                              onv_edit_add_weight(e, graph, "slice_axes", dtype, &one, 1, &axis),
-                              lengths[2]};
-    return onv_fuse_replace(e, &ONV_FUSED(.op_type = "Slice", .inputs = inputs, .n_inputs = 5,
-                                          .last = gather, .nodes = (onv_node_id[]){range, gather},
-                                          .n_nodes = 2));
+    for (uint32_t i = 0; i < 3; i++)
+        lengths[i] = onv_fuse_squeeze(e, range, "Unsqueeze", onv_edit_in(e, range, i), &zero, 1,
+                                      ONV_NO_VALUE);
+    onv_value_id axes = onv_edit_add_weight(e, graph, "slice_axes", dtype, &one, 1, &axis);
+    return onv_fuse_replace(
+        e, gather, (onv_node_id[]){range, gather}, 2,
+        ONV_NEW_NODE(.op_type = "Slice", ONV_INPUTS(onv_edit_in(e, gather, 0), lengths[0],
+                                                    lengths[1], axes, lengths[2])));
 }

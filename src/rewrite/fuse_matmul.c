@@ -28,14 +28,15 @@ static matmul read_matmul(const onv_edit *e, onv_node_id node)
 static bool add_fused(onv_edit *e, const matmul *m, const onv_value_id inputs[2], onv_node_id last,
                       const onv_node_id *nodes, uint32_t n_nodes)
 {
-    onv_attr attrs[5] = {
-        onv_fuse_int(e, "transA", m->trans[0]), onv_fuse_int(e, "transB", m->trans[1]),
-        onv_fuse_int(e, "transBatchA", m->trans_batch[0]),
-        onv_fuse_int(e, "transBatchB", m->trans_batch[1]), onv_fuse_float(e, "alpha", m->alpha)};
-    return onv_fuse_replace(e, &ONV_FUSED(.op_type = "FusedMatMul", .domain = ONV_MS_DOMAIN,
-                                          .inputs = inputs, .n_inputs = 2, .attrs = attrs,
-                                          .n_attrs = 5, .last = last, .nodes = nodes,
-                                          .n_nodes = n_nodes));
+    return onv_fuse_replace(
+        e, last, nodes, n_nodes,
+        ONV_NEW_NODE(.op_type = "FusedMatMul", .domain = ONV_MS_DOMAIN,
+                     ONV_INPUTS(inputs[0], inputs[1]),
+                     ONV_ATTRS(onv_fuse_int(e, "transA", m->trans[0]),
+                               onv_fuse_int(e, "transB", m->trans[1]),
+                               onv_fuse_int(e, "transBatchA", m->trans_batch[0]),
+                               onv_fuse_int(e, "transBatchB", m->trans_batch[1]),
+                               onv_fuse_float(e, "alpha", m->alpha))));
 }
 
 /* --- MatmulTransposeFusion --------------------------------------------------------------------- */
@@ -71,22 +72,16 @@ static bool is_taken_transpose(const onv_edit *e, onv_node_id node, bool *trans,
 /* Transpose -> Cast becomes Cast -> Transpose; the new Transpose. */
 static onv_node_id swap_cast(onv_edit *e, onv_node_id cast, onv_node_id transpose)
 {
-    const onv_node *node = onv_edit_node_at(e, cast);
-    onv_value_id in = onv_edit_in(e, transpose, 0), out = onv_edit_out(e, cast, 0);
-    onv_new_node made =
-        ONV_NEW_NODE(.op_type = "Cast", .inputs = &in, .n_inputs = 1, .n_outputs = 1,
-                     .attrs = node->attrs, .n_attrs = node->n_attrs, .at = cast);
-    onv_node_id new_cast = onv_edit_add(e, &made);
-    if (e->status != ONV_OK) return ONV_NO_NODE;
-    in = onv_edit_out(e, new_cast, 0);
-    node = onv_edit_node_at(e, transpose);
-    made = ONV_NEW_NODE(.op_type = "Transpose", .inputs = &in, .n_inputs = 1, .outputs = &out,
-                        .n_outputs = 1, .attrs = node->attrs, .n_attrs = node->n_attrs, .at = cast);
-    onv_node_id new_transpose = onv_edit_add(e, &made);
+    const onv_node at = *onv_edit_node_at(e, cast), before = *onv_edit_node_at(e, transpose);
+    onv_value_id in = ONV_MAKE(e, cast, "Cast", ONV_INPUTS(onv_edit_in(e, transpose, 0)),
+                               .attrs = at.attrs, .n_attrs = at.n_attrs);
+    onv_value_id out =
+        ONV_MAKE(e, cast, "Transpose", ONV_INPUTS(in), ONV_OUTPUTS(onv_edit_out(e, cast, 0)),
+                 .attrs = before.attrs, .n_attrs = before.n_attrs);
     if (e->status != ONV_OK) return ONV_NO_NODE;
     onv_edit_remove(e, cast);
     if (onv_edit_n_output_uses(e, transpose) == 0) onv_edit_remove(e, transpose);
-    return new_transpose;
+    return onv_edit_producer(e, out);
 }
 
 static onv_node_id transpose_before(onv_edit *e, onv_node_id node, uint32_t k, bool *trans,

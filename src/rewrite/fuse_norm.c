@@ -1,6 +1,5 @@
 /* Layer normalization: its parts, and the additions before it. */
 #include "rewrite/fuse.h"
-#include "rewrite/pattern.h"
 
 #include <string.h>
 
@@ -58,41 +57,37 @@ static double epsilon_of(onv_edit *e, onv_node_id add)
 static const char *const norms[] = {NORM(CENTRED, "*Sub(xm)"), NORM("c=Cast(" CENTRED ")", "c"),
                                     NORM(CENTRED, "Cast(*Sub(xm))")};
 
-static onv_node_id node_of(const onv_edit *e, const onv_match *m, char name)
-{
-    return onv_edit_producer(e, onv_match_value(m, name));
-}
-
 /* `inputs`: x, scale, and bias where there is one. */
-static bool replace_norm(onv_edit *e, const onv_match *m, const char *op_type, int32_t version,
+static bool replace_norm(onv_edit *e, const onv_form_match *m, const char *op_type, int32_t version,
                          const onv_value_id *inputs, uint32_t n_inputs)
 {
     int64_t axis;
-    if (!reduces_last_axis(e, node_of(e, m, 'v'), &axis)) return false;
+    if (!reduces_last_axis(e, onv_fuse_form_node(e, m, 'v'), &axis)) return false;
     for (uint32_t k = 1; k < n_inputs; k++)
         if (!onv_is_value(inputs[k])) return false;
-    if (onv_edit_node_at(e, m->first)->provider == ONV_PROVIDER_CPU &&
+    if (onv_edit_node_at(e, m->nodes[0])->provider == ONV_PROVIDER_CPU &&
         onv_edit_value_at(e, inputs[0])->type.dtype == ONV_FLOAT16)
         return false;
-    onv_attr attrs[2] = {onv_fuse_float(e, "epsilon", epsilon_of(e, node_of(e, m, 'e'))),
-                         onv_fuse_int(e, "axis", axis)};
-    return onv_fuse_replace(e,
-                            &ONV_FUSED(.op_type = op_type, .version = version, .inputs = inputs,
-                                       .n_inputs = n_inputs, .attrs = attrs, .n_attrs = 2,
-                                       .last = m->last, .nodes = m->nodes, .n_nodes = m->n_nodes));
+    return onv_fuse_form_by(
+        e, m,
+        ONV_NEW_NODE(.op_type = op_type, .version = version, .inputs = inputs, .n_inputs = n_inputs,
+                     ONV_ATTRS(
+                         onv_fuse_float(e, "epsilon", epsilon_of(e, onv_fuse_form_node(e, m, 'e'))),
+                         onv_fuse_int(e, "axis", axis))));
 }
 
 static bool fuse_layer_norm(onv_edit *e, onv_node_id mean)
 {
-    onv_match m;
+    onv_form_match m;
     int64_t axis;
     bool found = false;
     for (size_t i = 0; i < sizeof norms / sizeof norms[0] && !found; i++)
-        found = onv_match_form(e, mean, norms[i], &m);
-    if (!found || !reduces_last_axis(e, node_of(e, &m, 'm'), &axis)) return false;
-    onv_match_cast(e, &m, 'x');
-    onv_value_id inputs[3] = {onv_match_value(&m, 'x'), vector_input(e, node_of(e, &m, 'w')),
-                              vector_input(e, m.last)};
+        found = onv_fuse_form(e, mean, norms[i], &m);
+    if (!found || !reduces_last_axis(e, onv_fuse_form_node(e, &m, 'm'), &axis)) return false;
+    onv_fuse_form_cast(e, &m, 'x');
+    onv_value_id inputs[3] = {onv_form_value(&m, 'x'),
+                              vector_input(e, onv_fuse_form_node(e, &m, 'w')),
+                              vector_input(e, m.nodes[0])};
     return onv_dim_same(onv_fuse_dim(e, inputs[1], 0), onv_fuse_dim(e, inputs[2], 0)) &&
            replace_norm(e, &m, "LayerNormalization", 17, inputs, 3);
 }
@@ -115,12 +110,12 @@ bool onv_fuse_layer_norm_level2(onv_edit *e, onv_node_id mean)
 
 bool onv_fuse_simplified_layer_norm(onv_edit *e, onv_node_id pow)
 {
-    onv_match m;
+    onv_form_match m;
     bool is_cuda = onv_edit_node_at(e, pow)->provider == ONV_PROVIDER_CUDA;
-    if (!onv_match_form(e, pow, is_cuda ? "*Mul(~" SIMPLIFIED "?)" : "*Mul(" SIMPLIFIED "?)", &m))
+    if (!onv_fuse_form(e, pow, is_cuda ? "*Mul(~" SIMPLIFIED "?)" : "*Mul(" SIMPLIFIED "?)", &m))
         return false;
-    if (is_cuda) onv_match_cast(e, &m, 'x');
-    const onv_value_id inputs[2] = {onv_match_value(&m, 'x'), vector_input(e, m.last)};
+    if (is_cuda) onv_fuse_form_cast(e, &m, 'x');
+    const onv_value_id inputs[2] = {onv_form_value(&m, 'x'), vector_input(e, m.nodes[0])};
     return replace_norm(e, &m, "SimplifiedLayerNormalization", 1, inputs, 2);
 }
 
@@ -136,13 +131,17 @@ static bool is_half_or_float(const onv_edit *e, onv_node_id node)
     return true;
 }
 
+/* A sum that nothing else reads. */
+static bool is_sum(const onv_edit *e, onv_node_id add, onv_node_id norm)
+{
+    return onv_fuse_is(e, add, "Add") && onv_fuse_same_provider(e, add, norm) &&
+           onv_fuse_has_uses(e, add, 1);
+}
+
 /* Of two values of rank 3 with the same dims: numbers, or the same symbols. */
 static bool is_skip(const onv_edit *e, onv_node_id add, onv_node_id norm)
 {
-    if (!onv_fuse_is(e, add, "Add") || !onv_fuse_same_provider(e, add, norm) ||
-        !is_half_or_float(e, add) || onv_edit_n_output_uses(e, add) != 1 ||
-        onv_edit_makes_result(e, add))
-        return false;
+    if (!is_sum(e, add, norm) || !is_half_or_float(e, add)) return false;
     onv_value_id a = onv_edit_in(e, add, 0), b = onv_edit_in(e, add, 1);
     if (onv_fuse_rank(e, a) != 3 || onv_fuse_rank(e, b) != 3) return false;
     for (int i = 0; i < 3; i++)
@@ -153,10 +152,7 @@ static bool is_skip(const onv_edit *e, onv_node_id add, onv_node_id norm)
 /* Of a value of rank 3 and a constant vector behind it. */
 static bool is_bias(const onv_edit *e, onv_node_id add, onv_node_id norm)
 {
-    if (!onv_fuse_is(e, add, "Add") || !onv_fuse_same_provider(e, add, norm) ||
-        !is_half_or_float(e, add) || onv_edit_n_output_uses(e, add) != 1 ||
-        onv_edit_makes_result(e, add))
-        return false;
+    if (!is_sum(e, add, norm) || !is_half_or_float(e, add)) return false;
     onv_value_id a = onv_edit_in(e, add, 0), b = onv_edit_in(e, add, 1);
     return onv_edit_is_constant(e, b) && onv_fuse_rank(e, a) == 3 && onv_fuse_rank(e, b) == 1 &&
            onv_dim_is_const(onv_fuse_dim(e, b, 0)) &&
@@ -169,11 +165,19 @@ static onv_value_id cast_to_float(onv_edit *e, onv_value_id in, onv_node_id norm
     onv_dtype to = (onv_dtype)onv_edit_value_at(e, onv_edit_out(e, norm, 0))->type.dtype;
     if (!onv_is_value(in) || to != ONV_FLOAT || onv_edit_value_at(e, in)->type.dtype == ONV_FLOAT)
         return in;
-    onv_attr attr = onv_fuse_int(e, "to", ONV_FLOAT);
-    onv_node_id cast =
-        onv_edit_add(e, &ONV_NEW_NODE(.op_type = "Cast", .inputs = &in, .n_inputs = 1,
-                                      .n_outputs = 1, .attrs = &attr, .n_attrs = 1, .at = norm));
-    return e->status == ONV_OK ? onv_edit_out(e, cast, 0) : in;
+    return ONV_MAKE(e, norm, "Cast", ONV_INPUTS(in), ONV_ATTRS(onv_fuse_int(e, "to", ONV_FLOAT)));
+}
+
+static bool by_skip_norm(onv_edit *e, onv_node_id norm, const onv_value_id *inputs,
+                         uint32_t n_inputs, const onv_node_id *nodes, uint32_t n_nodes,
+                         double epsilon)
+{
+    return onv_fuse_replace(
+        e, norm, nodes, n_nodes,
+        ONV_NEW_NODE(.op_type = "SkipLayerNormalization", .domain = ONV_MS_DOMAIN, .inputs = inputs,
+                     .n_inputs = n_inputs,
+                     ONV_ATTRS(onv_fuse_float(e, "epsilon",
+                                              onv_edit_float(e, norm, "epsilon", epsilon)))));
 }
 
 bool onv_fuse_skip_layer_norm(onv_edit *e, onv_node_id norm)
@@ -193,11 +197,7 @@ bool onv_fuse_skip_layer_norm(onv_edit *e, onv_node_id norm)
         nodes[n_nodes++] = bias;
     }
     for (uint32_t k = 0; k < n_inputs; k++) inputs[k] = cast_to_float(e, inputs[k], norm);
-    onv_attr epsilon = onv_fuse_float(e, "epsilon", onv_edit_float(e, norm, "epsilon", 1e-5));
-    return onv_fuse_replace(e, &ONV_FUSED(.op_type = "SkipLayerNormalization",
-                                          .domain = ONV_MS_DOMAIN, .inputs = inputs,
-                                          .n_inputs = n_inputs, .attrs = &epsilon, .n_attrs = 1,
-                                          .last = norm, .nodes = nodes, .n_nodes = n_nodes));
+    return by_skip_norm(e, norm, inputs, n_inputs, nodes, n_nodes, 1e-5);
 }
 
 /* --- BiasSkipLayerNormFusion ------------------------------------------------------------------- */
@@ -206,9 +206,7 @@ bool onv_fuse_skip_layer_norm(onv_edit *e, onv_node_id norm)
 static bool match_product_and_bias(const onv_edit *e, onv_node_id add, onv_node_id norm,
                                    uint32_t *bias)
 {
-    if (!onv_fuse_is(e, add, "Add") || !onv_fuse_same_provider(e, add, norm) ||
-        onv_edit_n_output_uses(e, add) != 1 || onv_edit_makes_result(e, add))
-        return false;
+    if (!is_sum(e, add, norm)) return false;
     for (uint32_t k = 0; k < 2; k++) {
         onv_node_id product = onv_edit_in_node(e, add, k);
         if (onv_is_node(product) && onv_fuse_is(e, product, "Cast"))
@@ -235,11 +233,7 @@ bool onv_fuse_bias_skip_layer_norm(onv_edit *e, onv_node_id norm)
         onv_value_id inputs[5] = {onv_edit_in(e, add, 1 - bias), onv_edit_in(e, norm, 1 - k),
                                   onv_edit_in(e, norm, 2), onv_edit_in(e, norm, 3),
                                   onv_edit_in(e, add, bias)};
-        onv_attr epsilon = onv_fuse_float(e, "epsilon", onv_edit_float(e, norm, "epsilon", 1e-12));
-        return onv_fuse_replace(
-            e, &ONV_FUSED(.op_type = "SkipLayerNormalization", .domain = ONV_MS_DOMAIN,
-                          .inputs = inputs, .n_inputs = 5, .attrs = &epsilon, .n_attrs = 1,
-                          .last = norm, .nodes = (onv_node_id[]){add, norm}, .n_nodes = 2));
+        return by_skip_norm(e, norm, inputs, 5, (onv_node_id[]){add, norm}, 2, 1e-12);
     }
     return false;
 }

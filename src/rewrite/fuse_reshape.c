@@ -109,17 +109,10 @@ static bool join_reshapes(onv_edit *e, onv_node_id node)
     const onv_type *own = &onv_edit_value_at(e, out)->type;
     if (onv_type_has_rank(own) && onv_type_is_static(own) && own->rank == to->rank) to = own;
     for (int i = 0; i < to->rank; i++) dims[i] = to->dims[i].raw;
-    const int64_t length = to->rank;
-    onv_value_id shape =
-        onv_edit_add_weight(e, onv_edit_node_at(e, node)->graph, onv_edit_value_at(e, out)->name,
-                            ONV_INT64, &length, 1, dims);
-    onv_value_id inputs[] = {onv_edit_in(e, node, 0), shape};
-    onv_new_node reshape =
-        ONV_NEW_NODE(.op_type = "Reshape", .name = onv_edit_node_at(e, node)->name,
-                     .inputs = inputs, .n_inputs = 2, .outputs = &out, .n_outputs = 1,
-                     .version = onv_edit_node_at(e, node)->version, .at = last);
-    if (e->status != ONV_OK) return false;
-    onv_edit_add(e, &reshape);
+    ONV_MAKE(e, last, "Reshape", .name = onv_edit_node_at(e, node)->name, ONV_OUTPUTS(out),
+             ONV_INPUTS(onv_edit_in(e, node, 0),
+                        onv_edit_add_ints(e, node, onv_edit_value_at(e, out)->name, dims,
+                                          (uint32_t)to->rank)));
     for (onv_node_id at = last; e->status == ONV_OK; at = onv_edit_in_node(e, at, 0)) {
         onv_edit_remove(e, at);
         if (at.index == node.index) break;
@@ -136,11 +129,8 @@ static bool make_constant(onv_edit *e, onv_node_id node)
         !onv_is_node(onv_edit_only_user(e, onv_edit_out(e, concat, 0))))
         return false;
     if (!find_target(e, onv_edit_in(e, node, 0), concat, &t)) return false;
-    const int64_t length = t.count;
-    onv_value_id old = onv_edit_out(e, concat, 0);
-    onv_value_id shape =
-        onv_edit_add_weight(e, onv_edit_node_at(e, node)->graph, onv_edit_value_at(e, old)->name,
-                            ONV_INT64, &length, 1, t.dims);
+    const char *name = onv_edit_value_at(e, onv_edit_out(e, concat, 0))->name;
+    onv_value_id shape = onv_edit_add_ints(e, node, name, t.dims, t.count);
     if (e->status != ONV_OK) return false;
     onv_edit_set_input(e, node, 1, shape);
     onv_edit_remove_with_inputs(e, concat);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "rewrite/eliminate.h"
+#include "rewrite/fuse.h"
 
 /* The node after one that is read once, where it is that operator. */
 static onv_node_id next_of(const onv_edit *e, onv_node_id node, const char *op_type)
@@ -16,19 +17,11 @@ static onv_node_id next_of(const onv_edit *e, onv_node_id node, const char *op_t
 /* 1 / x * y is y / x. */
 bool onv_rule_div_mul(onv_edit *e, onv_node_id node)
 {
-    double one;
-    onv_node_id mul = next_of(e, node, "Mul");
-    if (!onv_is_node(mul) || !onv_edit_scalar(e, onv_edit_in(e, node, 0), &one) || one != 1)
-        return false;
-    uint32_t other = onv_edit_in(e, mul, 0).index == onv_edit_out(e, node, 0).index ? 1 : 0;
-    onv_value_id inputs[] = {onv_edit_in(e, mul, other), onv_edit_in(e, node, 1)};
-    onv_value_id out = onv_edit_out(e, mul, 0);
-    onv_edit_add(e, &ONV_NEW_NODE(.op_type = "Div", .name = onv_edit_node_at(e, node)->name,
-                                  .inputs = inputs, .n_inputs = 2, .outputs = &out, .n_outputs = 1,
-                                  .at = mul));
-    onv_edit_remove(e, mul);
-    onv_edit_remove(e, node);
-    return true;
+    onv_form_match m;
+    return onv_fuse_form(e, node, "^*Mul(yDiv({1}x))", &m) &&
+           onv_fuse_form_by(e, &m,
+                            ONV_NEW_NODE(.op_type = "Div", ONV_INPUTS(onv_form_value(&m, 'y'),
+                                                                      onv_form_value(&m, 'x'))));
 }
 
 /* A Clip from 0 on does what a Relu before it does. */
@@ -53,33 +46,14 @@ bool onv_rule_relu_clip(onv_edit *e, onv_node_id node)
 
 /* --- Gemm -------------------------------------------------------------------------------------- */
 
-static bool is_one(onv_dim dim)
-{
-    return onv_dim_is(dim, 1);
-}
-
-/* (N), (1, N), (M, 1) or (M, N). */
-static bool is_gemm_bias(const onv_type *bias, onv_dim m, onv_dim n)
+bool onv_fuse_is_gemm_bias(const onv_type *bias, onv_dim m, onv_dim n)
 {
     if (!onv_type_has_rank(bias)) return false;
     if (bias->rank == 1) return onv_dim_same(bias->dims[0], n);
     if (bias->rank != 2) return false;
-    if (is_one(bias->dims[0]) && onv_dim_same(bias->dims[1], n)) return true;
+    if (onv_dim_is(bias->dims[0], 1) && onv_dim_same(bias->dims[1], n)) return true;
     return onv_dim_same(bias->dims[0], m) &&
-           (is_one(bias->dims[1]) || onv_dim_same(bias->dims[1], n));
-}
-
-static void replace_by_gemm(onv_edit *e, onv_node_id gemm, onv_node_id last,
-                            const onv_value_id *inputs, uint32_t n, const onv_attr *attrs,
-                            uint32_t n_attrs)
-{
-    onv_value_id out = onv_edit_out(e, last, 0);
-    onv_edit_add(e, &ONV_NEW_NODE(.op_type = "Gemm", .name = onv_edit_node_at(e, gemm)->name,
-                                  .inputs = inputs, .n_inputs = n, .outputs = &out, .n_outputs = 1,
-                                  .attrs = attrs, .n_attrs = n_attrs,
-                                  .version = onv_edit_node_at(e, gemm)->version, .at = last));
-    if (last.index != gemm.index) onv_edit_remove(e, last);
-    onv_edit_remove(e, gemm);
+           (onv_dim_is(bias->dims[1], 1) || onv_dim_same(bias->dims[1], n));
 }
 
 /* A Gemm without C, and a Sum of two: C is the other. */
@@ -90,14 +64,14 @@ bool onv_rule_gemm_sum(onv_edit *e, onv_node_id node)
     if (!onv_is_node(sum) || gemm->n_inputs != 2 || gemm->version < 11) return false;
     if (onv_edit_node_at(e, sum)->n_inputs != 2) return false;
     const onv_type *out = onv_edit_seen(e, onv_edit_out(e, node, 0));
-    uint32_t other = onv_edit_in(e, sum, 0).index == onv_edit_out(e, node, 0).index ? 1 : 0;
-    onv_value_id bias = onv_edit_in(e, sum, other);
+    onv_value_id bias = onv_fuse_other_input(e, sum, onv_edit_out(e, node, 0));
     if (!onv_type_has_rank(out) || out->rank != 2 ||
-        !is_gemm_bias(onv_edit_seen(e, bias), out->dims[0], out->dims[1]))
+        !onv_fuse_is_gemm_bias(onv_edit_seen(e, bias), out->dims[0], out->dims[1]))
         return false;
-    onv_value_id inputs[] = {gemm->inputs[0], gemm->inputs[1], bias};
-    replace_by_gemm(e, node, sum, inputs, 3, gemm->attrs, gemm->n_attrs);
-    return true;
+    return onv_fuse_replace(e, sum, (onv_node_id[]){node, sum}, 2,
+                            ONV_NEW_NODE(.op_type = "Gemm",
+                                         ONV_INPUTS(gemm->inputs[0], gemm->inputs[1], bias),
+                                         .attrs = gemm->attrs, .n_attrs = gemm->n_attrs));
 }
 
 static bool is_matrix_transpose(const onv_edit *e, onv_node_id node)
@@ -122,20 +96,8 @@ static bool is_for_gemms(const onv_edit *e, onv_node_id node)
     return true;
 }
 
-static void set_gemm_attrs(onv_edit *e, onv_node_id gemm, bool trans_a, bool trans_b,
-                           onv_attr attrs[4])
-{
-    attrs[0] = (onv_attr){.name = onv_edit_intern(e, "alpha"), .kind = ONV_ATTR_FLOAT};
-    attrs[0].f = (float)onv_edit_float(e, gemm, "alpha", 1);
-    attrs[1] = (onv_attr){.name = onv_edit_intern(e, "beta"), .kind = ONV_ATTR_FLOAT};
-    attrs[1].f = (float)onv_edit_float(e, gemm, "beta", 1);
-    attrs[2] = (onv_attr){.name = onv_edit_intern(e, "transA"), .kind = ONV_ATTR_INT, .i = trans_a};
-    attrs[3] = (onv_attr){.name = onv_edit_intern(e, "transB"), .kind = ONV_ATTR_INT, .i = trans_b};
-}
-
 bool onv_rule_gemm_transpose(onv_edit *e, onv_node_id node)
 {
-    onv_attr attrs[4];
     onv_node at = *onv_edit_node_at(e, node);
     if (at.n_inputs < 2 || onv_edit_n_output_uses(e, node) > 1) return false;
     onv_node_id a = onv_edit_in_node(e, node, 0), b = onv_edit_in_node(e, node, 1);
@@ -158,11 +120,17 @@ bool onv_rule_gemm_transpose(onv_edit *e, onv_node_id node)
         trans_a = !trans_b;
         trans_b = second;
     }
-    set_gemm_attrs(e, node, trans_a, trans_b, attrs);
-    replace_by_gemm(e, node, last, inputs, at.n_inputs, attrs, 4);
-    if (has_a && onv_edit_n_output_uses(e, a) == 0) onv_edit_remove(e, a);
-    if (has_b && onv_edit_n_output_uses(e, b) == 0) onv_edit_remove(e, b);
-    return true;
+    onv_node_id nodes[4] = {node, last};
+    uint32_t n_nodes = 2;
+    if (has_a) nodes[n_nodes++] = a;
+    if (has_b) nodes[n_nodes++] = b;
+    return onv_fuse_replace(
+        e, last, nodes, n_nodes,
+        ONV_NEW_NODE(.op_type = "Gemm", .inputs = inputs, .n_inputs = at.n_inputs,
+                     ONV_ATTRS(onv_fuse_float(e, "alpha", onv_edit_float(e, node, "alpha", 1)),
+                               onv_fuse_float(e, "beta", onv_edit_float(e, node, "beta", 1)),
+                               onv_fuse_int(e, "transA", trans_a),
+                               onv_fuse_int(e, "transB", trans_b))));
 }
 
 /* --- Where, Pad -------------------------------------------------------------------------------- */

@@ -74,11 +74,10 @@ bool onv_fuse_bias_softmax(onv_edit *e, onv_node_id add)
         if (!dims_agree(e, &s, i)) return false;
     s.is_inner = is_inner_broadcast(e, &s);
     if (!s.is_inner && !is_outer_broadcast(e, &s)) return false;
-    onv_value_id inputs[2] = {s.in[1 - s.bias], s.in[s.bias]};
-    onv_attr attrs[2] = {onv_fuse_int(e, "axis", s.axis),
-                         onv_fuse_int(e, "is_inner_broadcast", s.is_inner)};
-    return onv_fuse_replace(e, &ONV_FUSED(.op_type = "BiasSoftmax", .domain = ONV_MS_DOMAIN,
-                                          .inputs = inputs, .n_inputs = 2, .attrs = attrs,
-                                          .n_attrs = 2, .last = node,
-                                          .nodes = (onv_node_id[]){add, node}, .n_nodes = 2));
+    return onv_fuse_replace(
+        e, node, (onv_node_id[]){add, node}, 2,
+        ONV_NEW_NODE(.op_type = "BiasSoftmax", .domain = ONV_MS_DOMAIN,
+                     ONV_INPUTS(s.in[1 - s.bias], s.in[s.bias]),
+                     ONV_ATTRS(onv_fuse_int(e, "axis", s.axis),
+                               onv_fuse_int(e, "is_inner_broadcast", s.is_inner))));
 }

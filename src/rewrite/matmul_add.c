@@ -2,7 +2,7 @@
  * Reshape before it and one after it make a matrix. */
 #include <string.h>
 
-#include "rewrite/rules.h"
+#include "rewrite/fuse.h"
 
 /* Attention is fused as a whole later: projections of a normalised value that three products read, of
  * which the sum with that value comes next, are left to that. */
@@ -63,13 +63,8 @@ static bool is_bias(const onv_edit *e, const product *p)
 {
     const onv_type *a = onv_edit_seen(e, p->a), *b = onv_edit_seen(e, p->b);
     const onv_type *bias = onv_edit_seen(e, p->bias);
-    onv_dim n = b->dims[1];
-    if (!onv_type_has_rank(bias)) return false;
-    if (bias->rank == 1) return onv_dim_same(bias->dims[0], n);
-    if (p->has_reshapes || bias->rank != 2) return false;
-    if (onv_dim_is(bias->dims[0], 1) && onv_dim_same(bias->dims[1], n)) return true;
-    return onv_dim_same(bias->dims[0], a->dims[0]) &&
-           (onv_dim_is(bias->dims[1], 1) || onv_dim_same(bias->dims[1], n));
+    if (p->has_reshapes && (!onv_type_has_rank(bias) || bias->rank != 1)) return false;
+    return onv_fuse_is_gemm_bias(bias, a->dims[0], b->dims[1]);
 }
 
 static bool find_product(const onv_edit *e, onv_node_id id, bool keeps_attention, product *p)
@@ -81,8 +76,7 @@ static bool find_product(const onv_edit *e, onv_node_id id, bool keeps_attention
     if (onv_edit_node_at(e, id)->provider != onv_edit_node_at(e, p->add)->provider) return false;
     p->a = onv_edit_in(e, id, 0);
     p->b = onv_edit_in(e, id, 1);
-    uint32_t other = onv_edit_in(e, p->add, 0).index == onv_edit_out(e, id, 0).index ? 1 : 0;
-    p->bias = onv_edit_in(e, p->add, other);
+    p->bias = onv_fuse_other_input(e, p->add, onv_edit_out(e, id, 0));
     const onv_type *a = onv_edit_seen(e, p->a), *b = onv_edit_seen(e, p->b);
     if (!onv_type_has_rank(a) || !onv_type_has_rank(b) || a->rank < 1 || b->rank != 2) return false;
     if (a->dtype != onv_edit_seen(e, p->bias)->dtype || !is_gemm_type(a->dtype)) return false;
@@ -108,33 +102,24 @@ static bool set_sizes(const onv_edit *e, product *p)
     return true;
 }
 
-static onv_value_id add_reshape(onv_edit *e, const product *p, onv_value_id in, onv_value_id out,
-                                const char *name, const int64_t *shape, int rank)
+static onv_value_id add_reshape(onv_edit *e, const product *p, onv_value_id in, const char *name,
+                                const int64_t *shape, uint32_t rank, const onv_value_id *out)
 {
-    const int64_t length = rank;
-    onv_graph_id graph = onv_edit_node_at(e, p->matmul)->graph;
-    onv_value_id dims = onv_edit_add_weight(e, graph, name, ONV_INT64, &length, 1, shape);
-    onv_value_id inputs[] = {in, dims};
-    onv_node_id id = onv_edit_add(
-        e, &ONV_NEW_NODE(.op_type = "Reshape", .name = name, .inputs = inputs, .n_inputs = 2,
-                         .outputs = onv_is_value(out) ? &out : NULL, .n_outputs = 1, .at = p->add));
-    return e->status == ONV_OK ? onv_edit_out(e, id, 0) : ONV_NO_VALUE;
+    return ONV_MAKE(e, p->add, "Reshape", .name = name,
+                    ONV_INPUTS(in, onv_edit_add_ints(e, p->matmul, name, shape, rank)),
+                    .outputs = out);
 }
 
 static void replace(onv_edit *e, const product *p)
 {
     onv_value_id out = onv_edit_out(e, p->add, 0), a = p->a;
     const int64_t matrix[] = {p->m, p->k};
-    if (p->has_reshapes) a = add_reshape(e, p, p->a, ONV_NO_VALUE, "gemm_input_reshape", matrix, 2);
-    if (e->status != ONV_OK) return;
-    onv_value_id inputs[] = {a, p->b, p->bias};
-    onv_node_id id = onv_edit_add(
-        e, &ONV_NEW_NODE(.op_type = "Gemm", .name = onv_edit_node_at(e, p->matmul)->name,
-                         .inputs = inputs, .n_inputs = 3, .outputs = p->has_reshapes ? NULL : &out,
-                         .n_outputs = 1, .at = p->add));
-    if (e->status != ONV_OK) return;
+    if (p->has_reshapes) a = add_reshape(e, p, a, "gemm_input_reshape", matrix, 2, NULL);
+    onv_value_id made =
+        ONV_MAKE(e, p->add, "Gemm", .name = onv_edit_node_at(e, p->matmul)->name,
+                 ONV_INPUTS(a, p->b, p->bias), .outputs = p->has_reshapes ? NULL : &out);
     if (p->has_reshapes)
-        add_reshape(e, p, onv_edit_out(e, id, 0), out, "gemm_output_reshape", p->shape, p->rank);
+        add_reshape(e, p, made, "gemm_output_reshape", p->shape, (uint32_t)p->rank, &out);
     onv_edit_remove(e, p->add);
     onv_edit_remove(e, p->matmul);
 }

@@ -98,10 +98,9 @@ static onv_node_id place_after(const border *b, onv_value_id value)
 
 static void add_copy(border *b, const char *op, onv_value_id in, onv_value_id out, onv_node_id at)
 {
-    onv_node_id id =
-        onv_edit_add(b->e, &ONV_NEW_NODE(.op_type = op, .name = op, .version = 1, .inputs = &in,
-                                         .n_inputs = 1, .outputs = &out, .n_outputs = 1, .at = at));
-    if (b->e->status == ONV_OK) onv_edit_node_at(b->e, id)->provider = ONV_PROVIDER_CUDA;
+    ONV_MAKE(b->e, at, op, .name = op, .version = 1, ONV_INPUTS(in), ONV_OUTPUTS(out));
+    if (b->e->status == ONV_OK)
+        onv_edit_node_at(b->e, onv_edit_producer(b->e, out))->provider = ONV_PROVIDER_CUDA;
     b->n_copies++;
 }
 

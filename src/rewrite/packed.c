@@ -66,46 +66,20 @@ static uint32_t add_weights(onv_edit *e, const packed_product *p, onv_value_id i
     return MOST_WEIGHTS;
 }
 
-static const onv_attr *list_attrs(onv_edit *e, const packed_product *p, uint32_t *n)
-{
-    const onv_weight_format *format = p->packed->format;
-    const struct {
-        const char *name;
-        int64_t i;
-    } rows[] = {
-        {"K", p->k},
-        {"N", p->n},
-        {"block_size", format->ort_block},
-        {format->ort_by_row ? "bits" : "quant_type", format->ort_by_row ? format->bits : 1}};
-    enum { N = sizeof rows / sizeof rows[0] };
-    onv_attr *attrs = ONV_ARENA_ARRAY(&e->model->arena, onv_attr, N);
-    if (attrs == NULL) onv_edit_fail(e, ONV_ERR_MEMORY);
-    for (uint32_t i = 0; attrs != NULL && i < N; i++)
-        attrs[i] = (onv_attr){
-            .name = onv_edit_intern(e, rows[i].name), .kind = ONV_ATTR_INT, .i = rows[i].i};
-    *n = N;
-    return attrs;
-}
-
 static void replace(onv_edit *e, const packed_product *p)
 {
     onv_value_id inputs[1 + MOST_WEIGHTS] = {p->a}, out = onv_edit_out(e, p->node, 0);
-    uint32_t n = 1 + add_weights(e, p, inputs + 1), n_attrs;
-    const onv_attr *attrs = list_attrs(e, p, &n_attrs);
+    uint32_t n = 1 + add_weights(e, p, inputs + 1);
+    const onv_weight_format *format = p->packed->format;
     bool has_bias = onv_is_value(p->bias);
-    onv_new_node product = ONV_NEW_NODE(.op_type = onv_edit_intern(e, p->packed->format->ort_op),
-                                        .domain = ONV_MS_DOMAIN, .inputs = inputs, .n_inputs = n,
-                                        .outputs = has_bias ? NULL : &out, .n_outputs = 1,
-                                        .attrs = attrs, .n_attrs = n_attrs, .at = p->node);
-    if (e->status != ONV_OK) return;
-    onv_node_id id = onv_edit_add(e, &product);
-    if (e->status != ONV_OK) return;
-    if (has_bias) {
-        onv_value_id terms[] = {onv_edit_out(e, id, 0), p->bias};
-        onv_edit_add(e, &ONV_NEW_NODE(.op_type = "Add", .inputs = terms, .n_inputs = 2,
-                                      .outputs = &out, .n_outputs = 1, .at = p->node));
-        if (e->status != ONV_OK) return;
-    }
+    onv_value_id made =
+        ONV_MAKE(e, p->node, format->ort_op, .domain = ONV_MS_DOMAIN, .inputs = inputs,
+                 .n_inputs = n, .outputs = has_bias ? NULL : &out,
+                 ONV_ATTRS(onv_fuse_int(e, "K", p->k), onv_fuse_int(e, "N", p->n),
+                           onv_fuse_int(e, "block_size", format->ort_block),
+                           format->ort_by_row ? onv_fuse_int(e, "bits", format->bits)
+                                              : onv_fuse_int(e, "quant_type", 1)));
+    if (has_bias) ONV_MAKE(e, p->node, "Add", ONV_INPUTS(made, p->bias), ONV_OUTPUTS(out));
     onv_edit_remove_with_inputs(e, p->node);
 }
 

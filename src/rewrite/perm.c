@@ -58,32 +58,32 @@ bool onv_perm_is_identity(const onv_perm *perm)
     return true;
 }
 
-static bool is_among(const int64_t *axes, uint32_t n, int64_t axis)
+static bool is_among(const onv_axes *axes, int64_t axis)
 {
-    for (uint32_t i = 0; i < n; i++)
-        if (axes[i] == axis) return true;
+    for (uint32_t i = 0; i < axes->count; i++)
+        if (axes->at[i] == axis) return true;
     return false;
 }
 
-onv_perm onv_perm_unsqueezed(const onv_perm *perm, const int64_t *axes, uint32_t n)
+onv_perm onv_perm_unsqueezed(const onv_perm *perm, const onv_axes *axes)
 {
-    onv_perm result = {.rank = perm->rank + (int)n};
+    onv_perm result = {.rank = perm->rank + (int)axes->count};
     int64_t kept[ONV_MAX_RANK];
     int n_kept = 0, next = 0;
     for (int i = 0; i < result.rank; i++)
-        if (!is_among(axes, n, i)) kept[n_kept++] = i;
+        if (!is_among(axes, i)) kept[n_kept++] = i;
     for (int i = 0; i < result.rank; i++)
-        result.at[i] = is_among(axes, n, i) ? i : kept[perm->at[next++]];
+        result.at[i] = is_among(axes, i) ? i : kept[perm->at[next++]];
     return result;
 }
 
-onv_perm onv_perm_squeezed(const onv_perm *perm, const int64_t *axes, uint32_t n)
+onv_perm onv_perm_squeezed(const onv_perm *perm, const onv_axes *axes)
 {
     onv_perm result = {.rank = 0};
     int64_t new_axis[ONV_MAX_RANK] = {0}, next = 0;
     for (int i = 0; i < perm->rank; i++)
-        if (!is_among(axes, n, i)) new_axis[i] = next++;
+        if (!is_among(axes, i)) new_axis[i] = next++;
     for (int i = 0; i < perm->rank; i++)
-        if (!is_among(axes, n, perm->at[i])) result.at[result.rank++] = new_axis[perm->at[i]];
+        if (!is_among(axes, perm->at[i])) result.at[result.rank++] = new_axis[perm->at[i]];
     return result;
 }

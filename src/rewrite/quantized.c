@@ -18,14 +18,13 @@ bool onv_rule_unique_dequantize(onv_edit *e, onv_node_id node)
             continue;
         }
         onv_node copied = *onv_edit_node_at(e, node);
-        onv_node_id id = onv_edit_add(
-            e, &ONV_NEW_NODE(.op_type = copied.op_type, .domain = copied.domain,
-                             .version = copied.version, .inputs = copied.inputs,
-                             .n_inputs = copied.n_inputs, .n_outputs = 1, .attrs = copied.attrs,
-                             .n_attrs = copied.n_attrs, .at = onv_edit_next(e, node)));
+        onv_value_id own =
+            ONV_MAKE(e, onv_edit_next(e, node), copied.op_type, .domain = copied.domain,
+                     .version = copied.version, .inputs = copied.inputs,
+                     .n_inputs = copied.n_inputs, .attrs = copied.attrs, .n_attrs = copied.n_attrs);
         if (e->status != ONV_OK) return false;
-        onv_edit_node_at(e, id)->provider = copied.provider;
-        onv_edit_set_input(e, use.node, use.input, onv_edit_out(e, id, 0));
+        onv_edit_node_at(e, onv_edit_producer(e, own))->provider = copied.provider;
+        onv_edit_set_input(e, use.node, use.input, own);
         is_changed = true;
     }
     return is_changed;

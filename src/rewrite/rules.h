@@ -40,54 +40,16 @@ void onv_rewrite_packed(onv_edit *e);
 /* Folds where what a node makes can be computed when the session is made. */
 bool onv_edit_can_fold(const onv_edit *e, onv_node_id node);
 
-/* --- eliminate.c */
-bool onv_rule_eliminate_identity(onv_edit *e, onv_node_id node);
-bool onv_rule_eliminate_slice(onv_edit *e, onv_node_id node);
-bool onv_rule_eliminate_unsqueeze(onv_edit *e, onv_node_id node);
-bool onv_rule_eliminate_dropout(onv_edit *e, onv_node_id node);
-bool onv_rule_eliminate_expand(onv_edit *e, onv_node_id node);
-bool onv_rule_eliminate_cast(onv_edit *e, onv_node_id node);
-bool onv_rule_eliminate_before_shape(onv_edit *e, onv_node_id node);
-bool onv_rule_eliminate_noop(onv_edit *e, onv_node_id node);
+/* --- What the rows name ------------------------------------------------------------------------ */
 
-/* --- fuse_simple.c */
-bool onv_rule_div_mul(onv_edit *e, onv_node_id node);
-bool onv_rule_relu_clip(onv_edit *e, onv_node_id node);
-bool onv_rule_gemm_sum(onv_edit *e, onv_node_id node);
-bool onv_rule_gemm_transpose(onv_edit *e, onv_node_id node);
-bool onv_rule_not_where(onv_edit *e, onv_node_id node);
-bool onv_rule_pad(onv_edit *e, onv_node_id node);
-
-/* --- fuse_conv.c */
-bool onv_rule_conv_add(onv_edit *e, onv_node_id conv);
-bool onv_rule_conv_mul(onv_edit *e, onv_node_id conv);
-bool onv_rule_conv_bn(onv_edit *e, onv_node_id conv);
-bool onv_rule_matmul_bn(onv_edit *e, onv_node_id matmul);
-
-/* --- share.c */
-uint32_t onv_rule_constant_sharing(onv_edit *e, onv_graph_id graph);
-uint32_t onv_rule_common_subexpressions(onv_edit *e, onv_graph_id graph);
-
-/* --- fold_constants.c */
-bool onv_rule_constant_folding(onv_edit *e, onv_node_id node);
-
-/* --- casts.c, quantized.c */
-bool onv_rule_duplicate_casts(onv_edit *e, onv_node_id node);
-bool onv_rule_unique_dequantize(onv_edit *e, onv_node_id node);
-
-/* --- matmul_add.c, fuse_reshape.c */
-bool onv_rule_matmul_add(onv_edit *e, onv_node_id node);
-bool onv_rule_matmul_add_keeping_attention(onv_edit *e, onv_node_id node);
-bool onv_rule_reshape(onv_edit *e, onv_node_id node);
-
-/* --- not_modelled.c: whether it would apply */
-bool onv_would_remove_double_qdq(onv_edit *e, onv_node_id quantize);
-bool onv_would_propagate_qdq(onv_edit *e, onv_node_id node);
-bool onv_would_quantize_weight(onv_edit *e, onv_node_id node);
-bool onv_would_select_qdq(onv_edit *e, onv_node_id matmul);
-bool onv_would_fuse_group_query(onv_edit *e, onv_node_id attention);
-bool onv_would_fuse_bias_dropout(onv_edit *e, onv_node_id dropout);
-bool onv_would_fuse_space_to_depth(onv_edit *e, onv_node_id concat);
-bool onv_would_cast_float16(onv_edit *e, onv_node_id node);
+#define RULE(level, name, ops, apply)         bool apply(onv_edit *e, onv_node_id node);
+#define TRANSFORMER(level, name, ops, apply)  RULE(level, name, ops, apply)
+#define NOT_MODELLED(level, name, ops, apply) RULE(level, name, ops, apply)
+#define PASS(level, name, kind, run)          uint32_t run(onv_edit *e, onv_graph_id graph);
+#include "rewrite/rules.def"
+#undef RULE
+#undef TRANSFORMER
+#undef NOT_MODELLED
+#undef PASS
 
 #endif

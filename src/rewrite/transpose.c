@@ -19,21 +19,7 @@ void onv_push_remove_unread(onv_edit *e, onv_node_id node)
         onv_edit_remove(e, node);
 }
 
-void onv_push_clear_attr(onv_edit *e, onv_node_id node, const char *name)
-{
-    const onv_node *at = onv_edit_node_at(e, node);
-    onv_attr *attrs = ONV_ARENA_ARRAY(&e->model->arena, onv_attr, at->n_attrs);
-    uint32_t n = 0;
-    if (attrs == NULL) {
-        onv_edit_fail(e, ONV_ERR_MEMORY);
-        return;
-    }
-    for (uint32_t i = 0; i < at->n_attrs; i++)
-        if (strcmp(at->attrs[i].name, name) != 0) attrs[n++] = at->attrs[i];
-    onv_edit_set_attrs(e, node, attrs, n);
-}
-
-void onv_push_set_attr(onv_edit *e, onv_node_id node, const onv_attr *attr)
+void onv_push_set_attr(onv_edit *e, onv_node_id node, const char *name, const onv_attr *attr)
 {
     const onv_node *at = onv_edit_node_at(e, node);
     onv_attr *attrs = ONV_ARENA_ARRAY(&e->model->arena, onv_attr, at->n_attrs + 1);
@@ -43,9 +29,32 @@ void onv_push_set_attr(onv_edit *e, onv_node_id node, const onv_attr *attr)
         return;
     }
     for (uint32_t i = 0; i < at->n_attrs; i++)
-        if (strcmp(at->attrs[i].name, attr->name) != 0) attrs[n++] = at->attrs[i];
-    attrs[n++] = *attr;
+        if (strcmp(at->attrs[i].name, name) != 0) attrs[n++] = at->attrs[i];
+    if (attr != NULL) attrs[n++] = *attr;
     onv_edit_set_attrs(e, node, attrs, n);
+}
+
+/* The first n axes. */
+static onv_axes first_axes(uint32_t n)
+{
+    onv_axes axes = {.count = n};
+    for (uint32_t i = 0; i < n; i++) axes.at[i] = i;
+    return axes;
+}
+
+bool onv_push_read_axes(onv_edit *e, onv_node_id node, uint32_t k, onv_axes *axes)
+{
+    const onv_attr *attr = onv_node_attr(onv_edit_node_at(e, node), "axes");
+    const onv_scalar *list = NULL;
+    bool is_attr = attr != NULL && attr->kind == ONV_ATTR_INTS;
+    if (is_attr)
+        axes->count = attr->count;
+    else if (!onv_edit_ints(e, onv_edit_in(e, node, k), &list, &axes->count))
+        return false;
+    if (axes->count > ONV_MAX_RANK) return false;
+    for (uint32_t i = 0; i < axes->count; i++)
+        axes->at[i] = is_attr ? attr->ints[i] : list[i].i.raw;
+    return true;
 }
 
 void onv_push_set_numbers(onv_edit *e, onv_node_id node, uint32_t k, onv_dtype dtype,
@@ -72,11 +81,10 @@ void onv_push_set_numbers(onv_edit *e, onv_node_id node, uint32_t k, onv_dtype d
 onv_value_id onv_push_add_transpose(onv_edit *e, onv_value_id in, const onv_perm *perm,
                                     onv_node_id at)
 {
-    onv_attr attr = onv_fuse_ints(e, "perm", perm->at, (uint32_t)perm->rank);
-    onv_node_id node = onv_edit_add(
-        e, &ONV_NEW_NODE(.op_type = "Transpose", .version = onv_edit_opset(e), .inputs = &in,
-                         .n_inputs = 1, .n_outputs = 1, .attrs = &attr, .n_attrs = 1, .at = at));
-    return e->status == ONV_OK ? onv_edit_out(e, node, 0) : in;
+    onv_value_id out =
+        ONV_MAKE(e, at, "Transpose", ONV_INPUTS(in),
+                 ONV_ATTRS(onv_fuse_ints(e, "perm", perm->at, (uint32_t)perm->rank)));
+    return onv_is_value(out) ? out : in;
 }
 
 void onv_push_permute_numbers(onv_edit *e, onv_node_id node, uint32_t k, const int64_t *order,
@@ -92,16 +100,10 @@ void onv_push_permute_numbers(onv_edit *e, onv_node_id node, uint32_t k, const i
                              n);
         return;
     }
-    int64_t dim = count;
-    onv_graph_id graph = onv_edit_node_at(e, node)->graph;
-    onv_value_id inputs[2] = {in, onv_edit_add_weight(e, graph, "perm", ONV_INT64, &dim, 1, order)};
-    onv_attr axis = onv_fuse_int(e, "axis", 0);
-    onv_new_node made =
-        ONV_NEW_NODE(.op_type = "Gather", .version = onv_edit_opset(e), .inputs = inputs,
-                     .n_inputs = 2, .n_outputs = 1, .attrs = &axis, .n_attrs = 1, .at = node);
-    if (e->status != ONV_OK) return;
-    onv_node_id gather = onv_edit_add(e, &made);
-    if (e->status == ONV_OK) onv_edit_set_input(e, node, k, onv_edit_out(e, gather, 0));
+    onv_value_id order_in = onv_edit_add_ints(e, node, "perm", order, count);
+    onv_value_id gathered = ONV_MAKE(e, node, "Gather", ONV_INPUTS(in, order_in),
+                                     ONV_ATTRS(onv_fuse_int(e, "axis", 0)));
+    if (e->status == ONV_OK) onv_edit_set_input(e, node, k, gathered);
 }
 
 /* --- Constants with other dims ----------------------------------------------------------------- */
@@ -114,10 +116,9 @@ static bool is_own_constant(const onv_edit *e, onv_value_id value, onv_node_id n
            onv_type_is_static(&onv_edit_value_at(e, value)->type);
 }
 
-/* The same elements under other dims. The others that read it read `undo` of the new one: a node of one
- * input, and perhaps a constant as the second one. */
+/* The same elements under other dims. The others that read it read it as before: by a Transpose of `inverse`, or without the first axes. */
 static void change_constant(onv_edit *e, onv_node_id node, uint32_t k, const int64_t *dims,
-                            int rank, onv_new_node *undo)
+                            int rank, const onv_perm *inverse, const onv_axes *squeezed)
 {
     onv_value_id old = onv_edit_in(e, node, k);
     const onv_value *value = onv_edit_value_at(e, old);
@@ -126,13 +127,11 @@ static void change_constant(onv_edit *e, onv_node_id node, uint32_t k, const int
     if (e->status != ONV_OK) return;
     onv_edit_set_input(e, node, k, fresh);
     if (onv_edit_n_uses(e, old) == 0) return;
-    onv_value_id inputs[2] = {fresh, undo->n_inputs > 1 ? undo->inputs[1] : ONV_NO_VALUE};
-    undo->inputs = inputs;
-    undo->n_outputs = 1;
-    undo->version = onv_edit_opset(e);
-    undo->at = onv_edit_first(e, onv_edit_node_at(e, node)->graph);
-    onv_node_id made = onv_edit_add(e, undo);
-    if (e->status == ONV_OK) onv_edit_replace(e, old, onv_edit_out(e, made, 0));
+    onv_node_id at = onv_edit_first(e, onv_edit_node_at(e, node)->graph);
+    onv_value_id back = inverse != NULL ? onv_push_add_transpose(e, fresh, inverse, at)
+                                        : onv_fuse_squeeze(e, at, "Squeeze", fresh, squeezed->at,
+                                                           squeezed->count, ONV_NO_VALUE);
+    if (e->status == ONV_OK) onv_edit_replace(e, old, back);
 }
 
 static void transpose_constant(onv_edit *e, onv_node_id node, uint32_t k, const onv_perm *perm)
@@ -149,10 +148,7 @@ static void transpose_constant(onv_edit *e, onv_node_id node, uint32_t k, const 
     int64_t dims[ONV_MAX_RANK];
     for (int i = 0; i < perm->rank; i++) dims[i] = type->dims[perm->at[i]].raw;
     onv_perm inverse = onv_perm_inverse(perm);
-    onv_attr attr = onv_fuse_ints(e, "perm", inverse.at, (uint32_t)inverse.rank);
-    onv_new_node undo =
-        ONV_NEW_NODE(.op_type = "Transpose", .n_inputs = 1, .attrs = &attr, .n_attrs = 1);
-    change_constant(e, node, k, dims, perm->rank, &undo);
+    change_constant(e, node, k, dims, perm->rank, &inverse, NULL);
 }
 
 /* --- Inputs ------------------------------------------------------------------------------------ */
@@ -205,69 +201,31 @@ void onv_push_input(onv_edit *e, onv_node_id node, uint32_t k, const onv_perm *p
 
 /* --- Ranks ------------------------------------------------------------------------------------- */
 
-static onv_node_id add_squeeze(onv_edit *e, const char *op_type, onv_value_id in, uint32_t n,
-                               onv_node_id at)
-{
-    int64_t axes[ONV_MAX_RANK], count = n;
-    for (uint32_t i = 0; i < n; i++) axes[i] = i;
-    bool is_13 = onv_edit_opset(e) >= 13;
-    onv_attr attr = onv_fuse_ints(e, "axes", axes, n);
-    onv_value_id inputs[2] = {in, ONV_NO_VALUE};
-    if (is_13)
-        inputs[1] = onv_edit_add_weight(e, onv_edit_node_at(e, at)->graph, "axes", ONV_INT64,
-                                        &count, 1, axes);
-    onv_new_node made =
-        ONV_NEW_NODE(.op_type = op_type, .version = onv_edit_opset(e), .inputs = inputs,
-                     .n_inputs = is_13 ? 2 : 1, .n_outputs = 1, .attrs = is_13 ? NULL : &attr,
-                     .n_attrs = is_13 ? 0 : 1, .at = at);
-    return e->status == ONV_OK ? onv_edit_add(e, &made) : ONV_NO_NODE;
-}
-
 /* Whether a Squeeze takes off just the first n axes. */
 static bool squeezes_first(onv_edit *e, onv_node_id squeeze, uint32_t n)
 {
-    const onv_attr *attr = onv_node_attr(onv_edit_node_at(e, squeeze), "axes");
-    const onv_scalar *list;
-    uint32_t count;
-    if (attr != NULL && attr->kind == ONV_ATTR_INTS) {
-        for (uint32_t i = 0; i < attr->count; i++)
-            if (attr->ints[i] != i) return false;
-        return attr->count == n;
-    }
-    onv_value_id in = onv_edit_in(e, squeeze, 1);
-    if (!onv_is_value(in) || !onv_edit_is_constant(e, in) || !onv_edit_ints(e, in, &list, &count) ||
-        count != n)
-        return false;
+    onv_axes axes;
+    if (!onv_push_read_axes(e, squeeze, 1, &axes) || axes.count != n) return false;
     for (uint32_t i = 0; i < n; i++)
-        if (!onv_dim_is(list[i].i, i)) return false;
+        if (axes.at[i] != i) return false;
     return true;
 }
 
-static void unsqueeze_constant(onv_edit *e, onv_node_id node, uint32_t k, uint32_t n)
+static void unsqueeze_constant(onv_edit *e, onv_node_id node, uint32_t k, const onv_axes *axes)
 {
     const onv_type *type = &onv_edit_value_at(e, onv_edit_in(e, node, k))->type;
-    int64_t dims[ONV_MAX_RANK], axes[ONV_MAX_RANK], count = n;
-    int rank = type->rank + (int)n;
-    for (int i = 0; i < rank; i++) dims[i] = i < (int)n ? 1 : type->dims[i - (int)n].raw;
-    for (uint32_t i = 0; i < n; i++) axes[i] = i;
-    bool is_13 = onv_edit_opset(e) >= 13;
-    onv_attr attr = onv_fuse_ints(e, "axes", axes, n);
-    onv_new_node undo =
-        ONV_NEW_NODE(.op_type = "Squeeze", .n_inputs = 1, .attrs = &attr, .n_attrs = 1);
-    onv_value_id inputs[2] = {ONV_NO_VALUE, ONV_NO_VALUE};
-    if (is_13 && onv_edit_n_uses(e, onv_edit_in(e, node, k)) > 1) {
-        inputs[1] = onv_edit_add_weight(e, onv_edit_node_at(e, node)->graph, "axes", ONV_INT64,
-                                        &count, 1, axes);
-        undo = ONV_NEW_NODE(.op_type = "Squeeze", .inputs = inputs, .n_inputs = 2);
-    }
-    change_constant(e, node, k, dims, rank, &undo);
+    int64_t dims[ONV_MAX_RANK];
+    int n = (int)axes->count, rank = type->rank + n;
+    for (int i = 0; i < rank; i++) dims[i] = i < n ? 1 : type->dims[i - n].raw;
+    change_constant(e, node, k, dims, rank, NULL, axes);
 }
 
 static void unsqueeze_input(onv_edit *e, onv_node_id node, uint32_t k, uint32_t n)
 {
     onv_value_id in = onv_edit_in(e, node, k);
+    const onv_axes axes = first_axes(n);
     if (is_own_constant(e, in, node)) {
-        unsqueeze_constant(e, node, k, n);
+        unsqueeze_constant(e, node, k, &axes);
         return;
     }
     onv_node_id before = onv_edit_producer(e, in);
@@ -276,16 +234,15 @@ static void unsqueeze_input(onv_edit *e, onv_node_id node, uint32_t k, uint32_t 
         onv_push_remove_unread(e, before);
         return;
     }
-    onv_node_id unsqueeze = add_squeeze(e, "Unsqueeze", in, n, node);
+    onv_value_id out = onv_fuse_squeeze(e, node, "Unsqueeze", in, axes.at, n, ONV_NO_VALUE);
     if (e->status != ONV_OK) return;
-    onv_edit_set_input(e, node, k, onv_edit_out(e, unsqueeze, 0));
+    onv_edit_set_input(e, node, k, out);
     onv_perm perm;
     if (!onv_is_node(before) || !onv_fuse_is(e, before, "Transpose") ||
         !onv_perm_of(e, before, &perm))
         return;
-    int64_t axes[ONV_MAX_RANK];
-    for (uint32_t i = 0; i < n; i++) axes[i] = i;
-    onv_perm inverse = onv_perm_inverse(&perm), wider = onv_perm_unsqueezed(&perm, axes, n);
+    onv_node_id unsqueeze = onv_edit_producer(e, out);
+    onv_perm inverse = onv_perm_inverse(&perm), wider = onv_perm_unsqueezed(&perm, &axes);
     onv_push_input(e, unsqueeze, 0, &inverse);
     onv_push_outputs(e, unsqueeze, &wider);
 }
@@ -316,13 +273,10 @@ void onv_push_outputs(onv_edit *e, onv_node_id node, const onv_perm *perm)
         if (!onv_is_value(out)) continue;
         onv_graph_id graph = onv_edit_node_at(e, node)->graph;
         onv_value_id fresh = onv_edit_add_value(e, graph, out, "_transposed");
-        onv_attr attr = onv_fuse_ints(e, "perm", perm->at, (uint32_t)perm->rank);
-        onv_new_node made =
-            ONV_NEW_NODE(.op_type = "Transpose", .version = onv_edit_opset(e), .inputs = &fresh,
-                         .n_inputs = 1, .outputs = &out, .n_outputs = 1, .attrs = &attr,
-                         .n_attrs = 1, .is_behind = true, .at = node);
+        ONV_MAKE(e, node, "Transpose", ONV_INPUTS(fresh), ONV_OUTPUTS(out), .is_behind = true,
+                 ONV_ATTRS(onv_fuse_ints(e, "perm", perm->at, (uint32_t)perm->rank)));
         if (e->status != ONV_OK) return;
-        onv_node_id transpose = onv_edit_add(e, &made);
+        onv_node_id transpose = onv_edit_producer(e, out);
         onv_edit_take_output(e, node, k, fresh);
         if (e->status == ONV_OK && n_added < ONV_MAX_RANK) added[n_added++] = transpose;
     }
@@ -435,7 +389,7 @@ static bool try_push(const walk *w, onv_node_id node, uint32_t k)
         onv_edit_node_at(e, p.transpose)->graph.index != onv_edit_node_at(e, node)->graph.index ||
         !onv_perm_of(e, p.transpose, &p.perm))
         return false;
-    const onv_pusher *how = onv_pusher_find(e, node);
+    const onv_pusher *how = p.how = onv_pusher_find(e, node);
     if (how == NULL || !pushed_inputs(e, node, how, &p)) return false;
     bool is_listed = false;
     for (uint32_t i = 0; i < p.n_inputs; i++) is_listed |= p.inputs[i] == k;

@@ -13,9 +13,17 @@ typedef struct onv_perm {
     int64_t at[ONV_MAX_RANK];
 } onv_perm;
 
+typedef struct onv_axes {
+    int64_t at[ONV_MAX_RANK];
+    uint32_t count;
+} onv_axes;
+
+typedef struct onv_pusher onv_pusher;
+
 /* A Transpose that is about to be moved behind `node`. */
 typedef struct onv_push {
     onv_edit *e;
+    const onv_pusher *how;
     onv_node_id transpose, node;
     onv_perm perm, inverse;
     uint32_t inputs[ONV_MAX_RANK]; /* of the node, that are transposed with it */
@@ -28,13 +36,18 @@ typedef enum onv_pushed_inputs {
     ONV_PUSH_NOT_SCALAR
 } onv_pushed_inputs;
 
+/* What becomes of axes behind the node. */
+typedef enum onv_pushed_axes { ONV_PUSH_KEEPS, ONV_PUSH_KEEPDIMS, ONV_PUSH_DROPS } onv_pushed_axes;
+
 /* What becomes of a Transpose before an operator. `move` says whether it did something. */
-typedef struct onv_pusher {
+struct onv_pusher {
     const char *ops; /* with a space between */
     uint8_t inputs;  /* onv_pushed_inputs */
     bool moves_on;   /* the Transpose is behind the node then */
     bool (*move)(onv_push *p);
-} onv_pusher;
+    int64_t axis; /* where the attribute is not given; INT64_MIN: it has to be */
+    uint8_t axes; /* onv_pushed_axes: of those that the node names */
+};
 
 const onv_pusher *onv_pusher_find(const onv_edit *e, onv_node_id node);
 
@@ -71,12 +84,15 @@ void onv_push_permute_numbers(onv_edit *e, onv_node_id node, uint32_t k, const i
 void onv_push_set_numbers(onv_edit *e, onv_node_id node, uint32_t k, onv_dtype dtype,
                           const int64_t *numbers, uint32_t count);
 
-void onv_push_set_attr(onv_edit *e, onv_node_id node, const onv_attr *attr);
-void onv_push_clear_attr(onv_edit *e, onv_node_id node, const char *name);
+/* The axes of a node, from its attribute or the constant input k; false: they are not known. */
+bool onv_push_read_axes(onv_edit *e, onv_node_id node, uint32_t k, onv_axes *axes);
+
+/* NULL: the node has no such attribute then. */
+void onv_push_set_attr(onv_edit *e, onv_node_id node, const char *name, const onv_attr *attr);
 
 /* The perm that an Unsqueeze / a Squeeze of these axes leaves. */
-onv_perm onv_perm_unsqueezed(const onv_perm *perm, const int64_t *axes, uint32_t n);
-onv_perm onv_perm_squeezed(const onv_perm *perm, const int64_t *axes, uint32_t n);
+onv_perm onv_perm_unsqueezed(const onv_perm *perm, const onv_axes *axes);
+onv_perm onv_perm_squeezed(const onv_perm *perm, const onv_axes *axes);
 
 /* Where the value of a node is only read by nodes of its own graph. */
 uint32_t onv_move_transposes(onv_edit *e, onv_graph_id graph);

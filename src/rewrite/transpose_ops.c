@@ -12,12 +12,7 @@ static bool normalize_axis(int64_t *axis, int rank)
     return *axis >= 0 && *axis < rank;
 }
 
-typedef struct axes {
-    int64_t at[ONV_MAX_RANK];
-    uint32_t count;
-} axes;
-
-static bool normalize_axes(axes *a, int rank)
+static bool normalize_axes(onv_axes *a, int rank)
 {
     bool taken[ONV_MAX_RANK] = {false};
     for (uint32_t i = 0; i < a->count; i++) {
@@ -28,42 +23,23 @@ static bool normalize_axes(axes *a, int rank)
     return true;
 }
 
-/* From the attribute or the constant input k. */
-static bool read_axes(onv_edit *e, onv_node_id node, uint32_t k, axes *a)
-{
-    const onv_attr *attr = onv_node_attr(onv_edit_node_at(e, node), "axes");
-    const onv_scalar *list;
-    if (attr != NULL && attr->kind == ONV_ATTR_INTS) {
-        a->count = attr->count;
-        if (attr->count > ONV_MAX_RANK) return false;
-        memcpy(a->at, attr->ints, attr->count * sizeof *a->at);
-        return true;
-    }
-    onv_value_id in = onv_edit_in(e, node, k);
-    if (!onv_is_value(in) || !onv_edit_is_constant(e, in) ||
-        !onv_edit_ints(e, in, &list, &a->count) || a->count > ONV_MAX_RANK)
-        return false;
-    for (uint32_t i = 0; i < a->count; i++) a->at[i] = list[i].i.raw;
-    return true;
-}
-
 /* Axes of what is before the Transpose, sorted. */
-static axes sorted_before(const axes *a, const onv_perm *perm)
+static onv_axes sorted_before(const onv_axes *a, const onv_perm *perm)
 {
-    axes before = {.count = 0};
+    onv_axes before = {.count = 0};
     for (int64_t axis = 0; axis < perm->rank; axis++)
         for (uint32_t i = 0; i < a->count; i++)
             if (perm->at[a->at[i]] == axis) before.at[before.count++] = axis;
     return before;
 }
 
-static void set_axes(onv_push *p, uint32_t k, const axes *a)
+static void set_axes(onv_push *p, uint32_t k, const onv_axes *a)
 {
     onv_edit *e = p->e;
     onv_value_id in = onv_edit_in(e, p->node, k);
     if (onv_node_attr(onv_edit_node_at(e, p->node), "axes") != NULL || !onv_is_value(in)) {
         onv_attr attr = onv_fuse_ints(e, "axes", a->at, a->count);
-        onv_push_set_attr(e, p->node, &attr);
+        onv_push_set_attr(e, p->node, "axes", &attr);
         return;
     }
     onv_dtype dtype = (onv_dtype)onv_edit_value_at(e, in)->type.dtype;
@@ -73,7 +49,7 @@ static void set_axes(onv_push *p, uint32_t k, const axes *a)
 static void set_axis(onv_push *p, int64_t axis)
 {
     onv_attr attr = onv_fuse_int(p->e, "axis", axis);
-    onv_push_set_attr(p->e, p->node, &attr);
+    onv_push_set_attr(p->e, p->node, "axis", &attr);
 }
 
 /* --- Moves ------------------------------------------------------------------------------------- */
@@ -96,29 +72,27 @@ static bool move_broadcast(onv_push *p)
     return onv_push_raise_ranks(p) && move_all(p);
 }
 
-static bool move_with_axis(onv_push *p, int64_t axis)
+/* With one axis. */
+static bool move_axis(onv_push *p)
 {
-    if (!normalize_axis(&axis, p->perm.rank)) return false;
-    set_axis(p, p->perm.at[axis]);
-    return move_all(p);
-}
-
-static bool move_concat(onv_push *p)
-{
-    if (onv_node_attr(onv_edit_node_at(p->e, p->node), "axis") == NULL) return false;
-    return move_with_axis(p, onv_edit_int(p->e, p->node, "axis", 0));
-}
-
-static bool move_split(onv_push *p)
-{
-    return move_with_axis(p, onv_edit_int(p->e, p->node, "axis", 0));
+    onv_axes axis = {.count = 1};
+    axis.at[0] = onv_edit_int(p->e, p->node, "axis", p->how->axis);
+    if (!normalize_axis(&axis.at[0], p->perm.rank)) return false;
+    axis.at[0] = p->perm.at[axis.at[0]];
+    set_axis(p, axis.at[0]);
+    move_inputs(p);
+    bool drops =
+        p->how->axes == ONV_PUSH_DROPS ||
+        (p->how->axes == ONV_PUSH_KEEPDIMS && onv_edit_int(p->e, p->node, "keepdims", 1) == 0);
+    onv_perm behind = drops ? onv_perm_squeezed(&p->perm, &axis) : p->perm;
+    onv_push_outputs(p->e, p->node, &behind);
+    return true;
 }
 
 /* Before opset 13 the axis divides a matrix's rows from its columns: none may change sides. */
 static bool move_softmax(onv_push *p)
 {
-    if (onv_edit_opset(p->e) >= 13)
-        return move_with_axis(p, onv_edit_int(p->e, p->node, "axis", -1));
+    if (onv_edit_opset(p->e) >= 13) return move_axis(p);
     int64_t axis = onv_edit_int(p->e, p->node, "axis", 1);
     if (!normalize_axis(&axis, p->perm.rank)) return false;
     for (int i = 0; i < p->perm.rank; i++)
@@ -138,21 +112,17 @@ static bool move_shape(onv_push *p)
     start = start < 0 ? 0 : start > rank ? rank : start;
     end = end < start ? start : end > rank ? rank : end;
     move_inputs(p);
-    onv_push_clear_attr(e, p->node, "start");
-    onv_push_clear_attr(e, p->node, "end");
+    onv_push_set_attr(e, p->node, "start", NULL);
+    onv_push_set_attr(e, p->node, "end", NULL);
     onv_value_id out = onv_edit_out(e, p->node, 0);
-    onv_graph_id graph = onv_edit_node_at(e, p->node)->graph;
-    onv_value_id fresh = onv_edit_add_value(e, graph, out, "_transposed");
-    int64_t count = end - start;
-    onv_value_id inputs[2] = {
-        fresh, onv_edit_add_weight(e, graph, "perm", ONV_INT64, &count, 1, p->perm.at + start)};
-    onv_attr axis = onv_fuse_int(e, "axis", 0);
-    onv_new_node gather =
-        ONV_NEW_NODE(.op_type = "Gather", .version = onv_edit_opset(e), .inputs = inputs,
-                     .n_inputs = 2, .outputs = &out, .n_outputs = 1, .attrs = &axis, .n_attrs = 1,
-                     .is_behind = true, .at = p->node);
+    onv_value_id fresh =
+        onv_edit_add_value(e, onv_edit_node_at(e, p->node)->graph, out, "_transposed");
+    onv_value_id order =
+        onv_edit_add_ints(e, p->node, "perm", p->perm.at + start, (uint32_t)(end - start));
+    ONV_MAKE(e, p->node, "Gather", ONV_INPUTS(fresh, order), ONV_OUTPUTS(out), .is_behind = true,
+             ONV_ATTRS(onv_fuse_int(e, "axis", 0)));
     if (e->status != ONV_OK) return true;
-    onv_node_id made = onv_edit_add(e, &gather);
+    onv_node_id made = onv_edit_producer(e, out);
     onv_edit_take_output(e, p->node, 0, fresh);
     onv_edit_retype(e, p->node);
     if (e->status == ONV_OK) onv_edit_retype(e, made);
@@ -178,98 +148,61 @@ static bool move_pad(onv_push *p)
         return false;
     for (int i = 0; i < 2 * rank; i++) pads[i] = attr->ints[order[i]];
     onv_attr changed = onv_fuse_ints(e, "pads", pads, attr->count);
-    onv_push_set_attr(e, p->node, &changed);
+    onv_push_set_attr(e, p->node, "pads", &changed);
     return move_all(p);
 }
 
-static bool move_reduce(onv_push *p)
+/* With axes, which a Squeeze has to have. */
+static bool move_axes(onv_push *p)
 {
     onv_edit *e = p->e;
-    bool keeps = onv_edit_int(e, p->node, "keepdims", 1) != 0;
-    bool has_attr = onv_node_attr(onv_edit_node_at(e, p->node), "axes") != NULL;
-    onv_value_id in = onv_edit_in(e, p->node, 1);
+    bool drops = p->how->axes == ONV_PUSH_DROPS || onv_edit_int(e, p->node, "keepdims", 1) == 0;
+    bool is_given = p->how->axes == ONV_PUSH_DROPS || onv_is_value(onv_edit_in(e, p->node, 1)) ||
+                    onv_node_attr(onv_edit_node_at(e, p->node), "axes") != NULL;
     onv_perm behind = p->perm;
-    axes a = {.count = 0};
-    bool is_given = has_attr || onv_is_value(in);
-    if (is_given && (!read_axes(e, p->node, 1, &a) || !normalize_axes(&a, p->perm.rank)))
+    onv_axes a = {.count = 0};
+    if (is_given && (!onv_push_read_axes(e, p->node, 1, &a) || !normalize_axes(&a, p->perm.rank)))
         return false;
     if (a.count > 0) {
-        axes before = sorted_before(&a, &p->perm);
+        onv_axes before = sorted_before(&a, &p->perm);
         set_axes(p, 1, &before);
-        if (!keeps) behind = onv_perm_squeezed(&p->perm, before.at, before.count);
-    } else if (!keeps && onv_edit_int(e, p->node, "noop_with_empty_axes", 0) == 0) {
+        if (drops) behind = onv_perm_squeezed(&p->perm, &before);
+    } else if (drops && onv_edit_int(e, p->node, "noop_with_empty_axes", 0) == 0) {
         behind.rank = 0;
     }
-    onv_push_input(e, p->node, 0, &p->inverse);
+    move_inputs(p);
     onv_push_outputs(e, p->node, &behind);
-    return true;
-}
-
-static bool move_squeeze(onv_push *p)
-{
-    axes a;
-    if (!read_axes(p->e, p->node, 1, &a) || !normalize_axes(&a, p->perm.rank)) return false;
-    axes before = sorted_before(&a, &p->perm);
-    set_axes(p, 1, &before);
-    onv_push_input(p->e, p->node, 0, &p->inverse);
-    onv_perm behind = onv_perm_squeezed(&p->perm, before.at, before.count);
-    onv_push_outputs(p->e, p->node, &behind);
     return true;
 }
 
 static bool move_unsqueeze(onv_push *p)
 {
-    axes a;
-    if (!read_axes(p->e, p->node, 1, &a) || p->perm.rank + (int)a.count > ONV_MAX_RANK ||
+    onv_axes a;
+    if (!onv_push_read_axes(p->e, p->node, 1, &a) || p->perm.rank + (int)a.count > ONV_MAX_RANK ||
         !normalize_axes(&a, p->perm.rank + (int)a.count))
         return false;
     onv_push_input(p->e, p->node, 0, &p->inverse);
-    onv_perm behind = onv_perm_unsqueezed(&p->perm, a.at, a.count);
+    onv_perm behind = onv_perm_unsqueezed(&p->perm, &a);
     onv_push_outputs(p->e, p->node, &behind);
     return true;
 }
 
 static bool move_quantize(onv_push *p)
 {
-    onv_value_id scale = onv_edit_in(p->e, p->node, 1);
-    if (onv_edit_opset(p->e) >= 13 && onv_fuse_rank(p->e, scale) != 0)
-        return move_with_axis(p, onv_edit_int(p->e, p->node, "axis", 1));
-    return move_all(p);
-}
-
-static bool move_arg_extreme(onv_push *p)
-{
-    int64_t axis = onv_edit_int(p->e, p->node, "axis", 0);
-    if (!normalize_axis(&axis, p->perm.rank)) return false;
-    axis = p->perm.at[axis];
-    set_axis(p, axis);
-    move_inputs(p);
-    onv_perm behind = p->perm;
-    if (onv_edit_int(p->e, p->node, "keepdims", 1) == 0)
-        behind = onv_perm_squeezed(&p->perm, &axis, 1);
-    onv_push_outputs(p->e, p->node, &behind);
-    return true;
+    bool has_axis =
+        onv_edit_opset(p->e) >= 13 && onv_fuse_rank(p->e, onv_edit_in(p->e, p->node, 1)) != 0;
+    return has_axis ? move_axis(p) : move_all(p);
 }
 
 /* One element of an axis, by a constant index without dims. */
 static bool move_gather(onv_push *p)
 {
-    onv_edit *e = p->e;
-    onv_value_id index = onv_edit_in(e, p->node, 1);
-    int64_t axis = onv_edit_int(e, p->node, "axis", 0);
-    if (!onv_edit_is_constant(e, index) || onv_fuse_rank(e, index) != 0 ||
-        !normalize_axis(&axis, p->perm.rank))
-        return false;
-    axis = p->perm.at[axis];
-    set_axis(p, axis);
-    onv_push_input(e, p->node, 0, &p->inverse);
-    onv_perm behind = onv_perm_squeezed(&p->perm, &axis, 1);
-    onv_push_outputs(e, p->node, &behind);
-    return true;
+    onv_value_id index = onv_edit_in(p->e, p->node, 1);
+    return onv_edit_is_constant(p->e, index) && onv_fuse_rank(p->e, index) == 0 && move_axis(p);
 }
 
 /* As many axes as the list of starts is long, where none are given. */
-static bool default_slice_axes(onv_push *p, axes *a)
+static bool default_slice_axes(onv_push *p, onv_axes *a)
 {
     const onv_attr *attr = onv_node_attr(onv_edit_node_at(p->e, p->node), "starts");
     onv_dim count = onv_fuse_dim(p->e, onv_edit_in(p->e, p->node, 1), 0);
@@ -284,10 +217,11 @@ static bool move_slice(onv_push *p)
 {
     onv_edit *e = p->e;
     bool is_old = onv_edit_opset(e) < 10;
-    axes a;
+    onv_axes a;
     bool is_given = onv_node_attr(onv_edit_node_at(e, p->node), "axes") != NULL ||
                     onv_is_value(onv_edit_in(e, p->node, 3));
-    if (is_given ? !read_axes(e, p->node, 3, &a) : !default_slice_axes(p, &a)) return false;
+    if (is_given ? !onv_push_read_axes(e, p->node, 3, &a) : !default_slice_axes(p, &a))
+        return false;
     if (!normalize_axes(&a, p->perm.rank)) return false;
     for (uint32_t i = 0; i < a.count; i++) a.at[i] = p->perm.at[a.at[i]];
     if (is_old || is_given) {
@@ -297,17 +231,13 @@ static bool move_slice(onv_push *p)
         onv_dtype dtype = (onv_dtype)onv_edit_value_at(e, starts)->type.dtype;
         onv_push_set_numbers(e, p->node, 3, dtype, a.at, a.count);
     }
-    onv_push_input(e, p->node, 0, &p->inverse);
-    onv_push_outputs(e, p->node, &p->perm);
-    return true;
+    return move_all(p);
 }
 
 static bool move_tile(onv_push *p)
 {
     onv_push_permute_numbers(p->e, p->node, 1, p->inverse.at, (uint32_t)p->perm.rank);
-    onv_push_input(p->e, p->node, 0, &p->inverse);
-    onv_push_outputs(p->e, p->node, &p->perm);
-    return true;
+    return move_all(p);
 }
 
 /* --- Transposes that meet ---------------------------------------------------------------------- */
@@ -328,9 +258,7 @@ static void drop_both(onv_push *p)
         onv_edit_remove(e, p->node);
         onv_edit_take_output(e, before, k, out);
     } else {
-        onv_edit_add(e, &ONV_NEW_NODE(.op_type = "Identity", .version = onv_edit_opset(e),
-                                      .inputs = &in, .n_inputs = 1, .outputs = &out, .n_outputs = 1,
-                                      .at = p->node));
+        ONV_MAKE(e, p->node, "Identity", ONV_INPUTS(in), ONV_OUTPUTS(out));
         onv_edit_remove(e, p->node);
     }
     onv_push_remove_unread(e, p->transpose);
@@ -348,13 +276,11 @@ static bool merge(onv_push *p, const onv_perm *perm)
     onv_attr attr = onv_fuse_ints(e, "perm", both.at, (uint32_t)both.rank);
     if (onv_fuse_is(e, p->node, "Transpose")) {
         onv_edit_set_input(e, p->node, 0, onv_edit_in(e, p->transpose, 0));
-        onv_push_set_attr(e, p->node, &attr);
+        onv_push_set_attr(e, p->node, "perm", &attr);
         onv_edit_retype(e, p->node);
     } else {
-        onv_value_id in = onv_edit_in(e, p->transpose, 0), out = onv_edit_out(e, p->node, 0);
-        onv_edit_add(e, &ONV_NEW_NODE(.op_type = "Transpose", .version = onv_edit_opset(e),
-                                      .inputs = &in, .n_inputs = 1, .outputs = &out, .n_outputs = 1,
-                                      .attrs = &attr, .n_attrs = 1, .at = p->node));
+        ONV_MAKE(e, p->node, "Transpose", ONV_INPUTS(onv_edit_in(e, p->transpose, 0)),
+                 ONV_OUTPUTS(onv_edit_out(e, p->node, 0)), ONV_ATTRS(attr));
         onv_edit_remove(e, p->node);
     }
     onv_push_remove_unread(e, p->transpose);
@@ -480,33 +406,39 @@ static bool move_nothing(onv_push *p)
 
 /* --- Table ------------------------------------------------------------------------------------- */
 
+#define ROW(ops_, inputs_, moves_on_, ...)                                                         \
+    {                                                                                              \
+        .ops = (ops_), .inputs = (inputs_), .moves_on = (moves_on_), .move = __VA_ARGS__           \
+    }
+
 static const onv_pusher pushers[] = {
-    {"Cast Exp Identity LeakyRelu Log Reciprocal Relu Sigmoid Sqrt Tanh Abs Not Ceil Floor Neg Erf "
-     "HardSigmoid Round IsInf IsNaN Selu Shrink Sign Softplus Softsign ThresholdedRelu Celu "
-     "HardSwish Sin Cos Tan Sinh Cosh Asin Acos Atan Asinh Acosh Atanh",
-     ONV_PUSH_ALL, true, move_all},
-    {"Add Max Min Mul Sub Div And Or Xor Mod PRelu BitShift Equal Greater Less GreaterOrEqual "
-     "LessOrEqual Mean Sum Pow Where",
-     ONV_PUSH_NOT_SCALAR, true, move_broadcast},
-    {"Clip CastLike", ONV_PUSH_FIRST, true, move_all},
-    {"Transpose", ONV_PUSH_FIRST, false, move_transpose},
-    {"Concat", ONV_PUSH_ALL, true, move_concat},
-    {"Split", ONV_PUSH_FIRST, true, move_split},
-    {"Shape", ONV_PUSH_FIRST, false, move_shape},
-    {"Pad", ONV_PUSH_FIRST, true, move_pad},
-    {"ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "
-     "ReduceSumSquare ReduceL1 ReduceL2",
-     ONV_PUSH_FIRST, true, move_reduce},
-    {"ArgMin ArgMax", ONV_PUSH_FIRST, true, move_arg_extreme},
-    {"Squeeze", ONV_PUSH_FIRST, true, move_squeeze},
-    {"Unsqueeze", ONV_PUSH_FIRST, true, move_unsqueeze},
-    {"Slice", ONV_PUSH_FIRST, true, move_slice},
-    {"Gather", ONV_PUSH_FIRST, true, move_gather},
-    {"Tile", ONV_PUSH_FIRST, true, move_tile},
-    {"Softmax Hardmax LogSoftmax", ONV_PUSH_FIRST, true, move_softmax},
-    {"QuantizeLinear DequantizeLinear", ONV_PUSH_FIRST, true, move_quantize},
-    {"Reshape", ONV_PUSH_FIRST, false, move_reshape},
-    {"MaxPool Resize", ONV_PUSH_FIRST, true, move_nothing},
+    ROW("Cast Exp Identity LeakyRelu Log Reciprocal Relu Sigmoid Sqrt Tanh Abs Not Ceil Floor Neg "
+        "Erf "
+        "HardSigmoid Round IsInf IsNaN Selu Shrink Sign Softplus Softsign ThresholdedRelu Celu "
+        "HardSwish Sin Cos Tan Sinh Cosh Asin Acos Atan Asinh Acosh Atanh",
+        ONV_PUSH_ALL, true, move_all),
+    ROW("Add Max Min Mul Sub Div And Or Xor Mod PRelu BitShift Equal Greater Less GreaterOrEqual "
+        "LessOrEqual Mean Sum Pow Where",
+        ONV_PUSH_NOT_SCALAR, true, move_broadcast),
+    ROW("Clip CastLike", ONV_PUSH_FIRST, true, move_all),
+    ROW("Transpose", ONV_PUSH_FIRST, false, move_transpose),
+    ROW("Concat", ONV_PUSH_ALL, true, move_axis, .axis = INT64_MIN),
+    ROW("Split", ONV_PUSH_FIRST, true, move_axis),
+    ROW("Shape", ONV_PUSH_FIRST, false, move_shape),
+    ROW("Pad", ONV_PUSH_FIRST, true, move_pad),
+    ROW("ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "
+        "ReduceSumSquare ReduceL1 ReduceL2",
+        ONV_PUSH_FIRST, true, move_axes, .axes = ONV_PUSH_KEEPDIMS),
+    ROW("ArgMin ArgMax", ONV_PUSH_FIRST, true, move_axis, .axes = ONV_PUSH_KEEPDIMS),
+    ROW("Squeeze", ONV_PUSH_FIRST, true, move_axes, .axes = ONV_PUSH_DROPS),
+    ROW("Unsqueeze", ONV_PUSH_FIRST, true, move_unsqueeze),
+    ROW("Slice", ONV_PUSH_FIRST, true, move_slice),
+    ROW("Gather", ONV_PUSH_FIRST, true, move_gather, .axes = ONV_PUSH_DROPS),
+    ROW("Tile", ONV_PUSH_FIRST, true, move_tile),
+    ROW("Softmax Hardmax LogSoftmax", ONV_PUSH_FIRST, true, move_softmax, .axis = -1),
+    ROW("QuantizeLinear DequantizeLinear", ONV_PUSH_FIRST, true, move_quantize, .axis = 1),
+    ROW("Reshape", ONV_PUSH_FIRST, false, move_reshape),
+    ROW("MaxPool Resize", ONV_PUSH_FIRST, true, move_nothing),
 };
 
 static bool has_word(const char *list, const char *word)

@@ -1,0 +1,154 @@
+#include "ir/form.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct matching {
+    const onv_form_place *place;
+    onv_form_match *m;
+    const char *at; /* in the form */
+} matching;
+
+static bool is_same(onv_value_id a, onv_value_id b)
+{
+    return a.index == b.index && onv_is_value(a);
+}
+
+bool onv_form_join(onv_form_match *m, onv_node_id node)
+{
+    for (uint32_t i = 0; i < m->n_nodes; i++)
+        if (m->nodes[i].index == node.index) return true;
+    if (m->n_nodes == ONV_FORM_NODES) return false;
+    m->nodes[m->n_nodes++] = node;
+    return true;
+}
+
+/* The operator `op`, which ends at "(" or at the end of the text. */
+static bool is_op(const matching *g, onv_node_id node, const char *op)
+{
+    size_t length = strcspn(op, "(");
+    if (!onv_is_node(node)) return false;
+    const char *own = g->place->model->nodes.at[node.index].op_type;
+    return strncmp(own, op, length) == 0 && own[length] == '\0' &&
+           g->place->takes(g->place->self, node);
+}
+
+static onv_node_id producer(const matching *g, onv_value_id value)
+{
+    return onv_is_value(value) ? g->place->model->values.at[value.index].producer : ONV_NO_NODE;
+}
+
+/* Forms are as deep as they are written. */
+static bool match(matching *g, onv_value_id value);
+
+/* The operands, the first two of them in this order. */
+static bool match_operands(matching *g, const onv_node *node, bool turns)
+{
+    for (uint32_t k = 0; *g->at != ')'; k++) {
+        uint32_t from = turns && k < 2 ? 1 - k : k;
+        if (from >= node->n_inputs || !match(g, node->inputs[from])) return false;
+    }
+    g->at++;
+    return true;
+}
+
+static bool match_node(matching *g, onv_node_id id)
+{
+    bool is_shared = *g->at == '!';
+    g->at += is_shared;
+    bool turns = *g->at == '*';
+    g->at += turns;
+    uint32_t n = g->m->n_nodes;
+    if (!is_op(g, id, g->at) || !onv_form_join(g->m, id)) return false;
+    if (is_shared && g->m->n_nodes > n) g->m->shared |= 1U << n;
+    g->at += strcspn(g->at, "(") + 1;
+    const onv_node *node = &g->place->model->nodes.at[id.index];
+    const onv_form_match before = *g->m;
+    const char *operands = g->at;
+    if (match_operands(g, node, false)) return true;
+    if (!turns) return false;
+    *g->m = before;
+    g->at = operands;
+    return match_operands(g, node, true);
+}
+
+/* A letter, and perhaps the node that makes what it names. */
+static bool match_name(matching *g, onv_value_id value, char letter)
+{
+    onv_value_id *named = &g->m->named[letter - 'a'];
+    bool is_bound = onv_is_value(*named);
+    if (is_bound ? !is_same(*named, value) : !onv_is_value(value)) return false;
+    if (!is_bound && !g->place->names(g->place->self, value, letter)) return false;
+    *named = value;
+    if (is_bound || *g->at != '=') return true;
+    g->at++;
+    return match_node(g, producer(g, value));
+}
+
+static bool match_number(matching *g, onv_value_id value, char sign)
+{
+    char *end;
+    double number = 0;
+    if (sign == '{') {
+        number = strtod(g->at, &end);
+        g->at = end + 1;
+    }
+    if (!g->place->number(g->place->self, value, sign, &number)) return false;
+    if (sign == '.') g->m->number = number;
+    return true;
+}
+
+static bool match(matching *g, onv_value_id value)
+{
+    char c = *g->at;
+    if (c >= 'a' && c <= 'z') {
+        g->at++;
+        return match_name(g, value, c);
+    }
+    switch (c) {
+    case '?': g->at++; return true;
+    case '#':
+    case '.':
+    case '{': g->at++; return match_number(g, value, c);
+    case '~': {
+        onv_node_id cast = producer(g, value);
+        g->at++;
+        if (!is_op(g, cast, "Cast")) return match_node(g, cast);
+        return onv_form_join(g->m, cast) &&
+               match_node(g, producer(g, g->place->model->nodes.at[cast.index].inputs[0]));
+    }
+    default: return match_node(g, producer(g, value));
+    }
+}
+
+uint32_t onv_form_reads(const onv_form_place *place, const onv_form_match *m, onv_value_id value)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < m->n_nodes; i++) {
+        const onv_node *node = &place->model->nodes.at[m->nodes[i].index];
+        for (uint32_t k = 0; k < node->n_inputs; k++) n += is_same(node->inputs[k], value);
+    }
+    return n;
+}
+
+static bool is_closed(const onv_form_place *place, const onv_form_match *m)
+{
+    for (uint32_t i = 1; i < m->n_nodes; i++) {
+        const onv_node *node = &place->model->nodes.at[m->nodes[i].index];
+        uint32_t reads = place->n_reads(place->self, m->nodes[i]);
+        bool is_shared = (m->shared >> i & 1) != 0;
+        if (reads == UINT32_MAX ||
+            (!is_shared && reads != onv_form_reads(place, m, node->outputs[0])))
+            return false;
+    }
+    return true;
+}
+
+bool onv_form_match_at(const onv_form_place *place, onv_node_id last, const char *form,
+                       onv_form_match *m)
+{
+    matching g = {.place = place, .m = m, .at = form};
+    *m = (onv_form_match){0};
+    for (size_t k = 0; k < sizeof m->named / sizeof m->named[0]; k++) m->named[k] = ONV_NO_VALUE;
+    return match_node(&g, last) && is_closed(place, m);
+}
