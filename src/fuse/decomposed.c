@@ -10,51 +10,35 @@ typedef struct form {
     const char *name; /* PyTorch's */
     uint8_t kind;
     const char *text;
-    uint32_t call; /* of onv_line_call: the line has to have it; 0: the form tells enough */
 } form;
 
 #define LOG1P "Log(Add(Neg(x)#))"
 
 static const form forms[] = {
-    {"threshold", ONV_FUSION_POINTWISE, "Where(LessOrEqual(x#)#x)", 0},
-    {"hardshrink", ONV_FUSION_POINTWISE, "Where(LessOrEqual(Abs(x)#)#x)", 0},
-    {"softshrink", ONV_FUSION_POINTWISE, "Where(Greater(Abs(x)#)Sub(xMul(Sign(x)#))Mul(x#))", 0},
+    {"threshold", ONV_FUSION_POINTWISE, "Where(LessOrEqual(x#)#x)"},
+    {"hardshrink", ONV_FUSION_POINTWISE, "Where(LessOrEqual(Abs(x)#)#x)"},
+    {"softshrink", ONV_FUSION_POINTWISE, "Where(Greater(Abs(x)#)Sub(xMul(Sign(x)#))Mul(x#))"},
     {"nan_to_num", ONV_FUSION_POINTWISE,
-     "Where(And(Greater(x#)IsInf(x))#Where(And(Less(x#)IsInf(x))#Where(IsNaN(x)#x)))", 0},
-    {"nansum", ONV_FUSION_POINTWISE, "ReduceSum(Where(IsNaN(x)#x))", 0},
-    {"huber_loss", ONV_FUSION_POINTWISE, "Where(Less(z=Abs(Sub(xy))#)Mul(Mul(z#)z)Sub(z#))", 0},
-    {"huber_loss", ONV_FUSION_POINTWISE, "Where(Less(z=Abs(Sub(xy))#)Mul(Mul(z#)z)Mul(Sub(z#)#))",
-     0},
-    {"smooth_l1_loss", ONV_FUSION_POINTWISE, "Where(Less(z=Abs(Sub(xy))#)Mul(Pow(z#)#)Sub(z#))", 0},
+     "Where(And(Greater(x#)IsInf(x))#Where(And(Less(x#)IsInf(x))#Where(IsNaN(x)#x)))"},
+    {"nansum", ONV_FUSION_POINTWISE, "ReduceSum(Where(IsNaN(x)#x))"},
+    {"huber_loss", ONV_FUSION_POINTWISE, "Where(Less(z=Abs(Sub(xy))#)Mul(Mul(z#)z)Sub(z#))"},
+    {"huber_loss", ONV_FUSION_POINTWISE, "Where(Less(z=Abs(Sub(xy))#)Mul(Mul(z#)z)Mul(Sub(z#)#))"},
+    {"smooth_l1_loss", ONV_FUSION_POINTWISE, "Where(Less(z=Abs(Sub(xy))#)Mul(Pow(z#)#)Sub(z#))"},
     {"smooth_l1_loss", ONV_FUSION_POINTWISE,
-     "Where(Less(z=Abs(Sub(xy))#)Div(Mul(Pow(z#)#)#)Sub(z#))", 0},
+     "Where(Less(z=Abs(Sub(xy))#)Div(Mul(Pow(z#)#)#)Sub(z#))"},
     {"binary_cross_entropy", ONV_FUSION_POINTWISE,
-     "Sub(Mul(Sub(y#)Max(" LOG1P "#))Mul(yMax(Log(x)#)))", 0},
-    {"binary_cross_entropy_with_logits", ONV_FUSION_POINTWISE, "Sub(Mul(Sub(#y)x)Log(Sigmoid(x)))",
-     0},
+     "Sub(Mul(Sub(y#)Max(" LOG1P "#))Mul(yMax(Log(x)#)))"},
+    {"binary_cross_entropy_with_logits", ONV_FUSION_POINTWISE, "Sub(Mul(Sub(#y)x)Log(Sigmoid(x)))"},
     {"bce_with_logits_weighted", ONV_FUSION_POINTWISE,
-     "Sub(Mul(Sub(#y)x)Mul(Add(Mul(?y)#)Log(Sigmoid(x))))", 0},
+     "Sub(Mul(Sub(#y)x)Mul(Add(Mul(?y)#)Log(Sigmoid(x))))"},
     {"multi_margin_loss", ONV_FUSION_POINTWISE,
      "ReduceMean(Where(Not(Equal(?Unsqueeze(w?)))Clip(Add(Sub(#"
-     "GatherElements(xUnsqueeze(w?)))x)#)#)?)",
-     0},
+     "GatherElements(xUnsqueeze(w?)))x)#)#)?)"},
     {"cdist", ONV_FUSION_CDIST,
      "Sqrt(Clip(MatMul(Concat(Mul(x#)ReduceSum(Pow(x#))?)Transpose(Concat(y?ReduceSum(Pow(y#)))))#)"
-     ")",
-     0},
-    {"dist", ONV_FUSION_POINTWISE, "ReduceL2(Reshape(Sub(xy)?))", ONV_LINE_CALLS_DIST},
-    {"dist_l1", ONV_FUSION_POINTWISE, "ReduceL1(Reshape(Sub(xy)?))", ONV_LINE_CALLS_DIST},
-    {"renorm", ONV_FUSION_POINTWISE, "Mul(xWhere(Greater(z=ReduceL2(x?)#)Reciprocal(Add(z#))#))",
-     ONV_LINE_CALLS_RENORM},
-    {"renorm", ONV_FUSION_POINTWISE,
-     "Mul(xWhere(Greater(z=ReduceL2(x?)#)Mul(Reciprocal(Add(z#))#)#))", ONV_LINE_CALLS_RENORM},
-    /* Its gradient is a tensor of zeros without memory. */
-    {"sgn", ONV_FUSION_POINTWISE, "Sign(x)", ONV_LINE_CALLS_SGN},
-    {"max_unpool2d", ONV_FUSION_POINTWISE,
-     "Reshape(ScatterND(Reshape(ConstantOfShape(?)?)Unsqueeze(Reshape(Add(w?)?)?)Reshape(x?)))",
-     ONV_LINE_CALLS_MAX_UNPOOL},
+     ")"},
     /* Indices of a pooling, which the exporter counts from the start of each image again. */
-    {"indices", ONV_FUSION_SAME, "Sub(wSlice(MaxPool(x)))", 0},
+    {"indices", ONV_FUSION_SAME, "Sub(wSlice(MaxPool(x)))"},
 };
 
 enum { MAX_OPERATOR = 24, N_NAMES = 4 };
@@ -189,30 +173,13 @@ static bool is_loss(const char *name)
            strncmp(name, "bce_with_logits", strlen("bce_with_logits")) == 0;
 }
 
-/* torch.block_diag: rows of blocks between zeros, of which some have no notes. */
-static void find_block_diag(onv_finder *s, const onv_node *last)
-{
-    onv_group g = {0};
-    if ((onv_noted(last)->line_calls & ONV_LINE_CALLS_BLOCK_DIAG) == 0 ||
-        !onv_find_is_op(last, "Concat") || !onv_find_take(s, &g, last))
-        return;
-    for (uint32_t k = 0; k < last->n_inputs; k++) {
-        const onv_node *row = onv_find_sole(s, last->inputs[k], "Concat");
-        bool is_own =
-            row != NULL && (row->aten_op == NULL || row->aten_op[0] == '\0' ||
-                            (onv_noted(row)->line_calls & ONV_LINE_CALLS_BLOCK_DIAG) != 0);
-        if (!is_own || !onv_find_take(s, &g, row)) return;
-    }
-    onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_BLOCK_DIAG, ONV_NO_VALUE, last));
-}
-
 /* index_add(alpha=2): torch.export multiplies what is added, which the call itself does. */
 static void find_index_add(onv_finder *s, const onv_node *scatter)
 {
     onv_group g = {0};
     const onv_attr *reduction = onv_node_attr(scatter, "reduction");
     if (!onv_find_is_op(scatter, "ScatterND") || !onv_node_is_aten(scatter, "index_put") ||
-        onv_noted(scatter)->puts_by_index || scatter->n_inputs < 3 || reduction == NULL)
+        scatter->n_inputs < 3 || reduction == NULL)
         return;
     const onv_node *move = onv_find_sole(s, scatter->inputs[2], "Transpose");
     bool is_own = move != NULL && move->source_op == scatter->source_op;
@@ -226,13 +193,11 @@ static void find_index_add(onv_finder *s, const onv_node *scatter)
 void onv_find_decomposed(onv_finder *s, const onv_node *last)
 {
     if (last->aten_op == NULL || last->aten_op[0] == '\0' || last->n_outputs == 0) return;
-    find_block_diag(s, last);
     find_index_add(s, last);
     for (size_t i = 0; i < sizeof forms / sizeof forms[0] && !s->failed; i++) {
         const char *at = forms[i].text;
         size_t length = strcspn(at, "(");
         if (strncmp(last->op_type, at, length) != 0 || last->op_type[length] != '\0') continue;
-        if ((onv_noted(last)->line_calls & forms[i].call) != forms[i].call) continue;
         matching m = {.s = s,
                       .last = last,
                       .of_loss = is_loss(forms[i].name),

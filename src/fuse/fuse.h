@@ -36,10 +36,9 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_ADAPTIVE_POOL, /* x */
     ONV_FUSION_ENCODER_LAYER, /* x; layer */
     ONV_FUSION_WRITE,         /* x, key: what is copied into a part of it */
-    ONV_FUSION_BLOCK_DIAG, /* of the operands of the last node's operands, those that are no constants */
-    ONV_FUSION_SAME,       /* x as it is */
-    ONV_FUSION_CELL,       /* x, key: gates of input and state; value, state: before and after */
-    ONV_FUSION_UNROLLED, /* x; recurrence */
+    ONV_FUSION_SAME,          /* x as it is */
+    ONV_FUSION_CELL,          /* x, key: gates of input and state; value, state: before and after */
+    ONV_FUSION_UNROLLED,      /* x; recurrence */
 } onv_fusion_kind;
 
 /* A product with a weight, as nn.TransformerEncoderLayer has four: query, key and value, what is behind

@@ -12,36 +12,22 @@ typedef enum onv_in_place {
     ONV_IN_PLACE_NO,
 } onv_in_place;
 
-/* Functions of PyTorch that torch.export takes apart, so that no operation has their name. Bits. */
-typedef enum onv_line_call {
-    ONV_LINE_CALLS_BLOCK_DIAG = 1,
-    ONV_LINE_CALLS_DIST = 2,
-    ONV_LINE_CALLS_RENORM = 4,
-    ONV_LINE_CALLS_SGN = 8,
-    ONV_LINE_CALLS_TAKE = 16,
-    ONV_LINE_CALLS_MAX_UNPOOL = 32,
-} onv_line_call;
-
 /* What PyTorch's exporter notes of a node besides where it came from. Those of a node are made with it, never
  * changed later, and shared by copies of the model. */
 typedef struct onv_notes {
     /* Its lines of Python. */
     onv_in_place in_place;   /* as the last of them tells */
-    uint32_t line_calls;     /* bits of onv_line_call: what the innermost line calls, once */
     const char *function;    /* the torch.autograd.Function that it is part of; or "" */
     const char *inner_graph; /* that it stood in, "<eval_with_key>.7"; NULL: the network's */
     /* The innermost module that is given a member of a cache, or whose call binds one; or NULL. */
     const char *cache_call;
     bool copies_by_index; /* index_copy, written as index_put */
-    bool puts_by_index;   /* index_put itself, and no index_add */
-    bool pools;           /* amax that is an adaptive max pooling to one place */
     bool is_checkpointed; /* inside of torch.utils.checkpoint */
     /* Its call. */
     bool has_bias;         /* PyTorch's linear layer has one, even if the node has none */
     bool asks_for_float32; /* a softmax, whatever it is given */
     bool lacks_scale;      /* a layer norm without weights, of which exporters write ones */
     bool smooths_labels;   /* a cross-entropy */
-    bool pads_same;        /* by the difference of both ends, as padding="same" does */
     bool takes_buffer;     /* arguments are buffers, and none is a parameter */
     bool tells_dropout;    /* attention, in `dropout` */
     float dropout;

@@ -127,37 +127,6 @@ static onv_text find_alias(onv_text trace, const onv_node *node)
     return (onv_text){trace.at, 0};
 }
 
-/* Of the code of the innermost frame. */
-static uint32_t line_calls(onv_text code)
-{
-    static const struct {
-        const char *name;
-        onv_line_call bit;
-    } functions[] = {
-        {"block_diag", ONV_LINE_CALLS_BLOCK_DIAG},
-        {"dist", ONV_LINE_CALLS_DIST},
-        {"max_unpool1d", ONV_LINE_CALLS_MAX_UNPOOL},
-        {"max_unpool2d", ONV_LINE_CALLS_MAX_UNPOOL},
-        {"max_unpool3d", ONV_LINE_CALLS_MAX_UNPOOL},
-        {"renorm", ONV_LINE_CALLS_RENORM},
-        {"sgn", ONV_LINE_CALLS_SGN},
-        {"take", ONV_LINE_CALLS_TAKE},
-    };
-    uint32_t found = 0;
-    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
-        if (count_calls(code, functions[i].name) == 1) found |= functions[i].bit;
-    return found;
-}
-
-/* The innermost line calls AdaptiveMaxPool2d(1). */
-static bool pools(onv_text line, const onv_node *node)
-{
-    return onv_text_begins(onv_text_of(node->aten_op), "aten.amax.") &&
-           (onv_text_begins(onv_text_of(node->module_class),
-                            "torch.nn.modules.pooling.AdaptiveMaxPool") ||
-            onv_text_has(line, "adaptive_max_pool"));
-}
-
 static onv_status read_trace(onv_builder *b, const onv_scan_node *record, onv_text trace,
                              onv_node *node, onv_notes *notes)
 {
@@ -169,12 +138,9 @@ static onv_status read_trace(onv_builder *b, const onv_scan_node *record, onv_te
     onv_text function = find_function(trace, last.rest.at);
     if (function.length == 0 && node->call_classes[0] != '\0') function = find_alias(trace, node);
     ONV_TRY(onv_build_text(b, function, &notes->function));
-    /* `x.index_copy(...)`, which the exporter writes as `x[index] = y`, as it does index_put and index_add. */
-    bool is_put = onv_text_begins(onv_text_of(node->aten_op), "aten.index_put.");
-    notes->copies_by_index = is_put && onv_text_has(last.rest, "index_copy");
-    notes->puts_by_index = is_put && onv_text_has(last.rest, "index_put");
-    notes->line_calls = line_calls(last.code);
-    notes->pools = pools(last.rest, node);
+    /* `x.index_copy(...)`, which the exporter writes as `x[index] = y`. */
+    notes->copies_by_index = onv_text_begins(onv_text_of(node->aten_op), "aten.index_put.") &&
+                             onv_text_has(last.rest, "index_copy");
     notes->is_checkpointed = count_calls(trace, "checkpoint") > 0;
     /* A graph of its own binds names that PyTorch never had. */
     if (node->calls[0] == '\0' || notes->inner_graph != NULL) return ONV_OK;
@@ -210,9 +176,10 @@ static float number(onv_text text)
 /* Whether the call of a linear layer has a third argument, its bias. */
 static bool has_bias(onv_text call)
 {
-    uint32_t n = 1;
     onv_text args = onv_text_until(onv_text_behind(call, "aten.linear.default" ONV_NOTE_ARGS), ")");
-    for (size_t i = 0; i < args.length; i++) n += args.at[i] == ',';
+    onv_text part;
+    uint32_t n = 0;
+    for (onv_text rest = args; onv_next_part(&rest, ',', &part);) n++;
     return n >= 3 && !onv_text_ends(args, "None");
 }
 
@@ -266,8 +233,6 @@ static uint32_t left_out(const onv_builder *b, const onv_scan_node *record,
 static onv_status read_padding(onv_builder *b, const onv_noted_call *call, onv_notes *notes)
 {
     onv_text args = onv_text_behind(call->text, ONV_NOTE_ARGS);
-    notes->pads_same =
-        onv_text_has(call->text, "norm_legit_functional.default" ONV_NOTE_ARGS "%convolution");
     if (!onv_text_begins(args, "%pad") && !onv_text_begins(args, "%constant_pad_nd")) return ONV_OK;
     onv_text list = onv_text_from(onv_text_behind(args, "["), "[");
     ONV_TRY(onv_build_text(b, call->tensors[0], &notes->padded));

@@ -85,16 +85,15 @@ static void lower_node(onv_lowering *l, const onv_node *node)
 static bool is_kernel(const onv_lowering *l, uint32_t fusion)
 {
     static const char *const kernels[] = {"affine_grid_generator", "logcumsumexp", "im2col",
-                                          "max_unpool2d", "multi_margin_loss"};
+                                          "multi_margin_loss"};
     bool is_named = false;
     const onv_fusion *f = fusion != 0 ? &l->fusions.at.at[fusion - 1] : NULL;
     if (f == NULL) return false;
     for (size_t i = 0; f->kind == ONV_FUSION_POINTWISE && i < sizeof kernels / sizeof kernels[0];
          i++)
         is_named |= strcmp(f->name, kernels[i]) == 0;
-    return is_named || f->kind == ONV_FUSION_BLOCK_DIAG || f->kind == ONV_FUSION_WRITE ||
-           f->kind == ONV_FUSION_ADAPTIVE_POOL || f->kind == ONV_FUSION_CDIST ||
-           f->kind == ONV_FUSION_UNFOLD;
+    return is_named || f->kind == ONV_FUSION_WRITE || f->kind == ONV_FUSION_ADAPTIVE_POOL ||
+           f->kind == ONV_FUSION_CDIST || f->kind == ONV_FUSION_UNFOLD;
 }
 
 static bool is_for_kernel(const onv_lowering *l, uint32_t value)
@@ -103,9 +102,7 @@ static bool is_for_kernel(const onv_lowering *l, uint32_t value)
     uint32_t fusion = onv_is_node(user) ? l->fusions.of_node[user.index] : 0;
     if (!is_kernel(l, fusion)) return false;
     const onv_fusion *f = &l->fusions.at.at[fusion - 1];
-    bool is_block = f->kind == ONV_FUSION_BLOCK_DIAG &&
-                    l->emit.model->values.at[value].role == ONV_ROLE_PARAMETER;
-    return f->x.index != value && f->key.index != value && !is_block;
+    return f->x.index != value && f->key.index != value;
 }
 
 static void lower_inputs(onv_lowering *l)

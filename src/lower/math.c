@@ -170,7 +170,7 @@ static void lower_maximum(onv_lowering *l, const onv_node *node)
         name = ONV_ATEN_any;
     else if (told && strcmp(node->aten_op, is_max ? "aten.max.dim" : "aten.min.dim") == 0)
         name = by_dim;
-    else if (onv_noted(node)->pools || is_pool(l, node))
+    else if (is_pool(l, node))
         name = ONV_ATEN_adaptive_max_pool1d;
     else if (onv_node_is_aten(node, is_max ? "max" : "min"))
         name = is_max ? ONV_ATEN_max : ONV_ATEN_min;

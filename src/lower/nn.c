@@ -373,7 +373,6 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     case ONV_FUSION_CELL: onv_lower_cell(l, f); break;
     case ONV_FUSION_UNROLLED: onv_lower_unrolled(l, f->recurrence, f->out); break;
     case ONV_FUSION_PACKED: lower_packed(l, f, x); break;
-    case ONV_FUSION_BLOCK_DIAG: onv_lower_block_diag(l, f); break;
     case ONV_FUSION_SAME: onv_value_set(l, f->out, x); break;
     }
 }

@@ -58,7 +58,6 @@ static int64_t own_padding(const onv_node *node, uint32_t i, int64_t begin, int6
 {
     int64_t least = begin < end ? begin : end, own = 0;
     if (least < 0) return 0;
-    if (onv_noted(node)->pads_same) return least;
     const char *at = onv_noted(node)->padding;
     for (uint32_t k = 0; at != NULL && *at != '\0' && k <= i; k++) {
         own = strtoll(at + 1, NULL, 10);

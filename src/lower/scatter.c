@@ -153,19 +153,6 @@ static uint32_t new_result(onv_lowering *l, const onv_node *node, uint32_t base,
                          is_own ? strides : t.strides);
 }
 
-/* index_put(accumulate=True) sorts places: where each is, both lists sorted, and numbers; and what is added, made contiguous. */
-static uint64_t sorting_bytes(onv_lowering *l, const onv_node *node)
-{
-    onv_eager_tensor indices = onv_tensor_at(&l->emit, onv_node_in(l, node, 1));
-    onv_eager_tensor values = onv_tensor_at(&l->emit, onv_node_in(l, node, 2));
-    if (indices.rank == 0 || indices.dims[indices.rank - 1] == 0) return 0;
-    uint64_t n = indices.elems / (uint64_t)indices.dims[indices.rank - 1], bytes;
-    if (!onv_u64_mul(n, 4 * sizeof(int64_t), &bytes) ||
-        !onv_u64_add(bytes, onv_tensor_is_contiguous(&values) ? 0 : values.bytes, &bytes))
-        return UINT64_MAX;
-    return bytes;
-}
-
 /* index_add(alpha=2): its gradient of what is added is multiplied once more. */
 static uint64_t alpha_bytes(const onv_lowering *l, const onv_node *node)
 {
@@ -187,7 +174,8 @@ void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
     uint32_t given = onv_node_in(l, node, 0), base = given;
     if (onv_noted(node)->in_place == ONV_IN_PLACE_YES) base = cloned_base(l, node, base);
     bool in_place = puts_in_place(l, node, base);
-    if (!adds && !onv_noted(node)->copies_by_index && !in_place) {
+    bool copies = onv_noted(node)->copies_by_index;
+    if (!adds && !copies && !in_place) {
         onv_lower_by_traits(l, node);
         return;
     }
@@ -197,19 +185,14 @@ void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
         l->emit.eager->storages.at[onv_tensor_at(&l->emit, base).storage].is_given =
             true; /* it has a name */
     uint32_t out = new_result(l, node, base, in_place, is_new);
-    onv_emit_begin(&l->emit, adds                               ? "index_add"
-                             : onv_noted(node)->copies_by_index ? "index_copy"
-                                                                : "index_put");
+    onv_emit_begin(&l->emit, adds ? "index_add" : copies ? "index_copy" : "index_put");
     l->emit.op.in_place = in_place;
     onv_emit_in(&l->emit, base, adds ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
     onv_emit_in(&l->emit, onv_node_in(l, node, 1), ONV_GRAD_NONE);
     onv_emit_in(&l->emit, onv_node_in(l, node, 2), ONV_GRAD_NEW);
     onv_emit_save(&l->emit, onv_node_in(l, node, 1));
-    if ((adds && !onv_noted(node)->puts_by_index) || onv_noted(node)->copies_by_index)
-        onv_emit_save(&l->emit, onv_node_in(l, node, 2));
-    if (adds && onv_noted(node)->puts_by_index) onv_emit_temps(&l->emit, sorting_bytes(l, node), 0);
-    if (adds && !onv_noted(node)->puts_by_index && onv_is_value(node->inputs[2]))
-        onv_emit_temps(&l->emit, 0, alpha_bytes(l, node));
+    if (adds || copies) onv_emit_save(&l->emit, onv_node_in(l, node, 2));
+    if (adds && onv_is_value(node->inputs[2])) onv_emit_temps(&l->emit, 0, alpha_bytes(l, node));
     onv_node_set(l, node, 0, onv_emit_out(&l->emit, out));
     onv_emit_end(&l->emit);
 }

@@ -127,22 +127,6 @@ static void lower_joined(onv_lowering *l, const onv_node *node)
                  onv_recover_call(l, stacks ? ONV_ATEN_stack : ONV_ATEN_cat, node->outputs[0]));
 }
 
-/* torch.block_diag fills zeros; each gradient is a view of a part. */
-void onv_lower_block_diag(onv_lowering *l, const onv_fusion *f)
-{
-    const onv_node *last = onv_model_node(l->emit.model, f->last);
-    onv_recover_list(l, "tensors");
-    for (uint32_t k = 0; k < last->n_inputs; k++) {
-        const onv_node *row = maker_of(l, last->inputs[k]);
-        for (uint32_t i = 0; row != NULL && i < row->n_inputs; i++) {
-            const onv_value *value = onv_model_value(l->emit.model, row->inputs[i]);
-            if (onv_value_is_weight(value) && value->role != ONV_ROLE_PARAMETER) continue;
-            onv_recover_tensor(l, "", onv_node_in(l, row, i));
-        }
-    }
-    onv_value_set(l, f->out, onv_recover_call(l, ONV_ATEN_block_diag, f->out));
-}
-
 bool onv_lower_sequence(onv_lowering *l, const onv_node *node)
 {
     if (l->emit.options->inference) return false;

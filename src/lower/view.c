@@ -360,12 +360,6 @@ static void order_indexed(onv_lowering *l, const onv_node *node, uint32_t out, u
 static void lower_gather_nd(onv_lowering *l, const onv_node *node)
 {
     uint32_t indices = onv_node_in(l, node, 1);
-    if ((onv_noted(node)->line_calls & ONV_LINE_CALLS_TAKE) != 0) {
-        onv_node_set(l, node, 0,
-                     onv_recover_binary(l, ONV_ATEN_take, onv_node_in(l, node, 0), indices,
-                                        node->outputs[0]));
-        return;
-    }
     size_t before = l->emit.eager->ops.count;
     onv_lower_by_traits(l, node);
     if (l->emit.status != ONV_OK || l->emit.eager->ops.count == before || indices == ONV_NO_TENSOR)

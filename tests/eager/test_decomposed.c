@@ -151,47 +151,11 @@ static const row rows[] = {
      "u Unsqueeze t two_ints @unsqueeze;"
      "y MaxPool u kernel_shape=[1,2] strides=[1,2] @max_pool2d",
      NULL},
-    {"dist", 2 * F + 4, 2 * F,
-     "d Sub a b @sub.Tensor;"
-     "r Reshape d last @linalg_vector_norm;"
-     "y ReduceL2 r keepdims=0 @linalg_vector_norm",
-     "y = torch.dist(a, b)"},
-    /* (a - b).norm() is as many operations. */
     {"vector_norm_2", F + 4, F,
      "d Sub a b @sub.Tensor;"
      "r Reshape d last @linalg_vector_norm;"
      "y ReduceL2 r keepdims=0 @linalg_vector_norm",
      "y = distance(a, b) + torch.norm(a - b)"},
-    {"renorm", F, 3 * F,
-     "n ReduceL2 a axis keepdims=1 @norm=aten.linalg_vector_norm.default;"
-     "g Greater n one @gt.Scalar;"
-     "s Add n two @add.Tensor;"
-     "i Reciprocal s @reciprocal;"
-     "w Where g i one @where.ScalarOther;"
-     "y Mul a w @mul.Tensor",
-     "y = a.renorm(2, 1, 1.0)"},
-    {"sgn", 2 * F, 0, "y Sign a @sign", "y = torch.sgn(a)"},
-    {"take", F, 0,
-     "r Reshape a last @view;"
-     "y GatherND r places @index.Tensor",
-     "y = torch.take(a, places)"},
-    {"block_diag", 0, 0,
-     "p Concat a zeros axis=2 @;"
-     "q Concat zeros b axis=2 @cat_1;"
-     "y Concat p q axis=1 @cat",
-     "y = torch.block_diag(a, b)"},
-    /* The indices, which the pooling keeps, too. */
-    {"max_unpool2d", F, 0,
-     "p,i MaxPool a kernel_shape=[2] strides=[2] @max_pool1d_with_indices;"
-     "s Add i offsets @add.Tensor;"
-     "si Reshape s last @view;"
-     "u Unsqueeze si last @put=aten._unsafe_index_put.default;"
-     "c ConstantOfShape shape @new_zeros;"
-     "cf Reshape c last @view_1;"
-     "pf Reshape p last @view_2;"
-     "z ScatterND cf u pf @put=aten._unsafe_index_put.default;"
-     "y Reshape z shape @view_3",
-     "y = F.max_unpool1d(*F.max_pool1d(a, 2, return_indices=True), 2)"},
     {"prod", F + 4, F, "y ReduceProd a keepdims=0 @prod", NULL},
     /* Factors: each gradient of a product is multiplied once more. */
     {"addmm", 2 * F, F,

@@ -56,8 +56,7 @@ static void another_padding_is_a_copy(void **state)
     }
 }
 
-/* What a convolution pads itself is in no copy. With padding="same" PyTorch pads by the difference of both ends alone; the
- * exporter takes such a convolution apart, and a batch norm that it folded names it so. */
+/* What a convolution pads itself is in no copy. */
 static void what_a_convolution_pads_itself_is_in_no_copy(void **state)
 {
     static const struct {
@@ -70,8 +69,6 @@ static void what_a_convolution_pads_itself_is_in_no_copy(void **state)
         {"pads=[2,3]", "aten.conv1d.default", "%pad, %p_w, None, [1]", 15},
         {"pads=[2,3]", "aten.conv1d.default", "%pad, %p_w", 15},
         {"pads=[2,3]", "aten.conv1d.default", "%pad, %p_w, None, [1], [9]", 15},
-        {"pads=[3,2]", "aten._native_batch_norm_legit_functional.default", "%convolution_1, %p_v",
-         11},
         {"pads=[3,2]", "aten._native_batch_norm_legit_functional.default", "%conv1d_1, %p_v", 15},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -100,12 +100,6 @@ static void add_put_into_clone(model *m)
     add_index_put(m, "%clone, [None, %b_i], %p", "y[:, i] = p", "");
 }
 
-static void add_sum_by_index(model *m)
-{
-    add_index_put(m, "%a, [None, %b_i], %p, True", "y = a.index_put((j, i), p, accumulate=True)",
-                  "reduction='add'");
-}
-
 static void add_index_add(model *m)
 {
     add_index_put(m, "%a, [None, %b_i], %p, True", "y = torch.index_add(a, 1, i, p)",
@@ -194,13 +188,6 @@ static void add_maximum(model *m)
     noted(m, &n, "ReduceMax", "max", "a", "c", "keepdims=0");
 }
 
-static void add_pooling(model *m)
-{
-    model_ints(m, "axes", 1, (const int64_t[]){-1});
-    const note n = {"amax", "amax.default", "%a, [-1], True", "y = F.adaptive_max_pool1d(a, 1)"};
-    noted(m, &n, "ReduceMax", "max", "a axes", "c", "keepdims=1");
-}
-
 /* The unreduced values stay in the storage of the result. */
 static void add_loss(model *m)
 {
@@ -235,7 +222,6 @@ static const expected cases[] = {
     {"a part of zeros", add_part_of_zeros, 0, 0, A, 3},
     {"index_put", add_put, 2 * 8, 0, 0, 2},
     {"index_put into a clone", add_put_into_clone, 2 * 8, 0, 0, 3},
-    {"index_put that adds", add_sum_by_index, 2 * 8, 2 * 4 * 8 + PART, 0, 3},
     {"index_add", add_index_add, 2 * 8 + PART, 0, 0, 3},
     {"scatter_", add_scatter_in_place, 4 * 6 * 8, 0, 0, 3},
     {"scatter", add_scatter_anew, 4 * 6 * 8, 0, 0, 4},
@@ -248,7 +234,6 @@ static const expected cases[] = {
     {"max", add_maximum, A + 4, 0, 2 * MASK + 8 + A, 2},
     {"scatter of a number", add_scattered_number, 4 * 6 * 8, 0, 0, 3},
     {"mse_loss", add_loss, 2 * A, A, 0, 3},
-    {"a pooling to one place", add_pooling, A + 4 * 8, 0, 0, 2},
 };
 
 static bool agrees(const expected *e)

@@ -56,7 +56,6 @@ PATTERN(scopes, SCOPES, "[", "'a',")
 PATTERN(scope_slices, SCOPES, "['',", "'a.slice().b',")
 PATTERN(scope_path, SCOPES, "['", "a.")
 PATTERN(classes, CLASSES, "[", "'torch.a',")
-PATTERN(line_calls, TRACE, CODE, "x.f(")
 PATTERN(line_words, TRACE, CODE, "x ")
 PATTERN(line_equals, TRACE, CODE, "x = ")
 PATTERN(line_targets, TRACE, CODE, "x, ")
@@ -192,7 +191,6 @@ const family note_families[] = {
     {"note-slices", scope_slices, false, ONE_NOTE, NULL},
     {"note-path", scope_path, false, ONE_NOTE, NULL},
     {"note-classes", classes, false, ONE_NOTE, NULL},
-    {"note-line-calls", line_calls, false, ONE_NOTE, NULL},
     {"note-line-words", line_words, false, ONE_NOTE, NULL},
     {"note-line-equals", line_equals, false, ONE_NOTE, NULL},
     {"note-line-targets", line_targets, false, ONE_NOTE, NULL},
