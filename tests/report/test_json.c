@@ -41,13 +41,6 @@ static json_t *named(json_t *list, const char *name)
     return NULL;
 }
 
-static int64_t number(json_t *object, const char *key)
-{
-    json_t *value = json_object_get(object, key);
-    if (!json_is_integer(value)) fail_msg("'%s' is no number", key);
-    return json_integer_value(value);
-}
-
 static void expect_text(json_t *object, const char *key, const char *text)
 {
     assert_true(json_is_string(json_object_get(object, key)));
@@ -82,7 +75,7 @@ static void expect_runtimes(json_t *runtimes)
     for (size_t i = 0; i < 5; i++) {
         json_t *runtime = json_object_get(runtimes, expected[i].name);
         for (size_t f = 0; f < 4 && expected[i].fields[f] != NULL; f++)
-            assert_true(number(runtime, expected[i].fields[f]) > 0);
+            assert_true(json_number(runtime, expected[i].fields[f]) > 0);
     }
     assert_true(json_is_boolean(json_object_get(json_object_get(runtimes, "arena"), "optimal")));
 }
@@ -92,45 +85,45 @@ static void every_part_of_the_contract(void **state)
     onv_options options = onv_options_default();
     options.batch = 2;
     json_t *root, *m = report_of(small("f32[batch,3,10,10]"), &options, &root);
-    assert_int_equal(number(root, "schema_version"), 1);
+    assert_int_equal(json_number(root, "schema_version"), 1);
     assert_non_null(strstr(json_string_value(json_object_get(root, "generator")), "onnxvram "));
-    assert_int_equal(number(json_object_get(m, "opset_import"), ""), 17);
-    assert_int_equal(number(json_object_get(m, "bindings"), "batch"), 2);
-    assert_int_equal(number(json_object_get(m, "parameters"), "count"), 216);
-    assert_int_equal(number(json_object_get(m, "parameters"), "bytes"), 864);
-    assert_int_equal(number(m, "macs"), 2 * 8 * 8 * 8 * 27);
+    assert_int_equal(json_number(json_object_get(m, "opset_import"), ""), 17);
+    assert_int_equal(json_number(json_object_get(m, "bindings"), "batch"), 2);
+    assert_int_equal(json_number(json_object_get(m, "parameters"), "count"), 216);
+    assert_int_equal(json_number(json_object_get(m, "parameters"), "bytes"), 864);
+    assert_int_equal(json_number(m, "macs"), 2 * 8 * 8 * 8 * 27);
     json_t *a = named(json_object_get(m, "tensors"), "a");
     expect_text(a, "kind", "activation");
     expect_text(a, "dtype", "float32");
     char *shape = json_dumps(json_object_get(a, "shape"), JSON_COMPACT);
     assert_string_equal(shape, "[2,8,8,8]");
     free(shape);
-    assert_int_equal(number(a, "bytes"), 4096);
-    assert_int_equal(number(a, "first_step"), 0);
-    assert_int_equal(number(a, "last_step"), 1);
+    assert_int_equal(json_number(a, "bytes"), 4096);
+    assert_int_equal(json_number(a, "first_step"), 0);
+    assert_int_equal(json_number(a, "last_step"), 1);
     assert_true(json_is_null(json_object_get(a, "alias_of")));
     assert_null(json_object_get(a, "bound"));
     json_t *w = named(json_object_get(m, "tensors"), "w");
     expect_text(w, "kind", "initializer");
-    assert_int_equal(number(w, "bytes"), 864);
+    assert_int_equal(json_number(w, "bytes"), 864);
     assert_true(json_is_null(json_object_get(w, "first_step")));
     expect_text(named(json_object_get(m, "tensors"), "x"), "kind", "input");
     expect_text(named(json_object_get(m, "tensors"), "y"), "kind", "output");
     json_t *conv = named(json_object_get(m, "nodes"), "/stem/Conv");
-    assert_int_equal(number(conv, "step"), 0);
-    assert_int_equal(number(conv, "macs"), number(m, "macs"));
-    assert_int_equal(number(conv, "live_bytes"), 2400 + 4096);
+    assert_int_equal(json_number(conv, "step"), 0);
+    assert_int_equal(json_number(conv, "macs"), json_number(m, "macs"));
+    assert_int_equal(json_number(conv, "live_bytes"), 2400 + 4096);
     expect_text(conv, "op_type", "Conv");
     expect_text(conv, "domain", "");
     assert_int_equal(json_array_size(json_object_get(conv, "inputs")), 2);
     json_t *peak = json_object_get(m, "peak");
-    assert_int_equal(number(peak, "bytes"), 8192);
-    assert_int_equal(number(peak, "step"), 1);
+    assert_int_equal(json_number(peak, "bytes"), 8192);
+    assert_int_equal(json_number(peak, "step"), 1);
     expect_text(peak, "node", "/stem/Relu");
     assert_int_equal(json_array_size(json_object_get(peak, "tensors")), 2);
     json_t *ideal = json_object_get(json_object_get(m, "runtimes"), "ideal");
-    assert_int_equal(number(ideal, "activation_peak_bytes"), 8192);
-    assert_int_equal(number(ideal, "total_bytes"), 8192 + 864);
+    assert_int_equal(json_number(ideal, "activation_peak_bytes"), 8192);
+    assert_int_equal(json_number(ideal, "total_bytes"), 8192 + 864);
     expect_runtimes(json_object_get(m, "runtimes"));
     assert_int_equal(json_array_size(json_object_get(m, "diagnostics")), 0);
     static const char *const absent[] = {"fit", "training", "replay"};
@@ -166,7 +159,7 @@ static void bounds_are_marked(void **state)
     json_t *root, *object = report_of(m, NULL, &root);
     json_t *where = named(json_object_get(object, "tensors"), "where");
     assert_true(json_is_true(json_object_get(where, "bound")));
-    assert_int_equal(number(where, "bytes"), 2 * 200 * 8);
+    assert_int_equal(json_number(where, "bytes"), 2 * 200 * 8);
     char *shape = json_dumps(json_object_get(where, "shape"), JSON_COMPACT);
     assert_string_equal(shape, "[2,200]");
     free(shape);
@@ -215,7 +208,7 @@ static void hostile_names_survive(void **state)
     options.dims = &dim;
     options.n_dims = 1;
     json_t *root, *object = report_of(m, &options, &root);
-    assert_int_equal(number(json_object_get(object, "bindings"), dim.name), 3);
+    assert_int_equal(json_number(json_object_get(object, "bindings"), dim.name), 3);
     named(json_object_get(object, "tensors"), "\"\\\x1b\x7f\n\xe2\x80\xae");
     named(json_object_get(object, "nodes"), "\xf0\x9f\x92\xa5");
     json_decref(root);
@@ -303,8 +296,8 @@ static void values_that_nothing_reads_are_listed(void **state)
     model_node(m, "If", "choose", "always", "y", "");
     model_output(m, "y", "f32");
     json_t *root, *tensors = json_object_get(report_of(m, NULL, &root), "tensors");
-    assert_int_equal(number(named(tensors, "mid"), "bytes"), 16);
-    assert_int_equal(number(named(tensors, "other"), "bytes"), 20);
+    assert_int_equal(json_number(named(tensors, "mid"), "bytes"), 16);
+    assert_int_equal(json_number(named(tensors, "other"), "bytes"), 20);
     size_t i;
     json_t *tensor;
     json_array_foreach(tensors, i, tensor)
@@ -343,17 +336,17 @@ static void units_of_plans_are_listed(void **state)
     for (size_t u = 0; u < 4; u++) {
         json_t *unit = json_array_get(listed, u);
         expect_text(unit, "operation", units[u].operation);
-        assert_int_equal(number(unit, "macs"), units[u].macs);
-        assert_int_equal(number(unit, "forward_bytes"), units[u].forward);
-        assert_int_equal(number(unit, "own_bytes"), units[u].own);
-        assert_true(number(unit, "backward_bytes") > number(unit, "beside_bytes"));
+        assert_int_equal(json_number(unit, "macs"), units[u].macs);
+        assert_int_equal(json_number(unit, "forward_bytes"), units[u].forward);
+        assert_int_equal(json_number(unit, "own_bytes"), units[u].own);
+        assert_true(json_number(unit, "backward_bytes") > json_number(unit, "beside_bytes"));
     }
     expect_text(json_array_get(listed, 2), "node", "/head/Conv");
     assert_null(json_object_get(json_array_get(listed, 3), "node"));
     assert_int_equal(json_array_size(tensors), 1);
     json_t *tensor = json_array_get(tensors, 0), *saved = json_object_get(tensor, "saved_by");
-    assert_int_equal(number(tensor, "bytes"), 1152);
-    assert_int_equal(number(tensor, "made_by"), 0);
+    assert_int_equal(json_number(tensor, "bytes"), 1152);
+    assert_int_equal(json_number(tensor, "made_by"), 0);
     assert_int_equal(json_array_size(json_object_get(tensor, "read_by")), 2);
     assert_int_equal(json_array_size(saved), 2);
     assert_int_equal(json_integer_value(json_array_get(saved, 1)), 2);

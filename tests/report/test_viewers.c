@@ -1,6 +1,4 @@
 /* Files for viewers of other projects, decoded by hand: the pickle by its opcodes, the trace by its wire format. */
-#include <jansson.h>
-
 #include "report/pickle.h"
 #include "report/report.h"
 #include "support/capture.h"
@@ -159,12 +157,6 @@ static json_t *unpickle(const char *bytes, size_t n)
     return m.stack[0];
 }
 
-static uint64_t number(const json_t *of, const char *key)
-{
-    assert_true(json_is_integer(json_object_get(of, key)));
-    return (uint64_t)json_integer_value(json_object_get(of, key));
-}
-
 static void numbers_and_texts(void **state)
 {
     static const uint64_t numbers[] = {0,          1,          255,        256,
@@ -212,8 +204,8 @@ static uint64_t live_through(const json_t *trace, const char *begins, const char
     json_array_foreach(trace, i, event)
     {
         const char *action = json_string_value(json_object_get(event, "action"));
-        if (strcmp(action, begins) == 0) now += number(event, "size");
-        if (strcmp(action, ends) == 0) now -= number(event, "size");
+        if (strcmp(action, begins) == 0) now += (uint64_t)json_number(event, "size");
+        if (strcmp(action, ends) == 0) now -= (uint64_t)json_number(event, "size");
         if (now > most) most = now;
     }
     assert_int_equal(now, 0);
@@ -243,9 +235,9 @@ static void the_snapshot_adds_up(void **state)
     json_t *segment, *event, *frame;
     json_array_foreach(json_object_get(root, "segments"), i, segment)
     {
-        total += number(segment, "total_size");
-        allocated += number(segment, "allocated_size");
-        assert_int_equal(number(segment, "device"), 1);
+        total += (uint64_t)json_number(segment, "total_size");
+        allocated += (uint64_t)json_number(segment, "allocated_size");
+        assert_int_equal((uint64_t)json_number(segment, "device"), 1);
     }
     assert_int_equal(total, reserved);
     assert_int_equal(allocated, blocks); /* nothing needs to be rounded */
@@ -372,7 +364,8 @@ static void nodes_by_name(void **state)
     assert_int_equal(json_object_size(results), N_HOSTILE + 1);
     const char *key;
     json_t *row;
-    json_object_foreach(results, key, row) assert_int_equal(number(row, "value"), 2 << 20);
+    json_object_foreach(results, key, row)
+        assert_int_equal((uint64_t)json_number(row, "value"), 2 << 20);
     assert_non_null(json_object_get(results, hostile[0]));
     assert_non_null(json_object_get(results, "d")); /* a node without a name goes by its result */
     assert_int_equal(json_array_size(json_object_get(root, "gradient")), 3);

@@ -1,30 +1,9 @@
 /* Questions of what would be: weights in fewer bits, the key-value cache, single changes of the graph. Figures
  * are counted by hand. */
-#include <jansson.h>
-
 #include "api/analysis.h"
 #include "support/capture.h"
 #include "support/onnx_writer.h"
 #include "support/test.h"
-
-static json_t *json_of(const onv_analysis *a)
-{
-    json_error_t error;
-    char *text = report_text(a, ONV_FORMAT_JSON, NULL);
-    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-    if (root == NULL) fail_msg("line %d: %s", error.line, error.text);
-    free(text);
-    json_t *first = json_incref(json_array_get(json_object_get(root, "models"), 0));
-    json_decref(root);
-    return first;
-}
-
-static json_int_t number(json_t *object, const char *key)
-{
-    json_t *value = json_object_get(object, key);
-    if (!json_is_integer(value)) fail_msg("no number '%s'", key);
-    return json_integer_value(value);
-}
 
 static void refuses(model *m, const onv_options *options, const char *part)
 {
@@ -96,14 +75,14 @@ static void weights_of_products_have_fewer_bits(void **state)
         options.weights = formats[i];
         model *m = layers();
         onv_analysis *a = model_analyse(m, &options);
-        json_t *root = json_of(a), *q = json_object_get(root, "quantization");
+        json_t *root = report_json(a), *q = json_object_get(root, "quantization");
         uint64_t bytes = expected(formats[i]);
-        assert_int_equal(number(q, "matrices"), 3);
-        assert_int_equal(number(q, "bytes"), bytes);
-        assert_int_equal(number(q, "bytes_before"), 4 * (128 * 256 + 192 * 256 + 128 * 192));
-        assert_int_equal(number(q, "left_bytes"), left);
-        assert_int_equal(number(q, "left_table_bytes"), 4 * 50 * 128);
-        assert_int_equal(number(json_object_get(root, "parameters"), "bytes"), bytes + left);
+        assert_int_equal(json_number(q, "matrices"), 3);
+        assert_int_equal(json_number(q, "bytes"), bytes);
+        assert_int_equal(json_number(q, "bytes_before"), 4 * (128 * 256 + 192 * 256 + 128 * 192));
+        assert_int_equal(json_number(q, "left_bytes"), left);
+        assert_int_equal(json_number(q, "left_table_bytes"), 4 * 50 * 128);
+        assert_int_equal(json_number(json_object_get(root, "parameters"), "bytes"), bytes + left);
         assert_int_equal(runtime_of(a, "ideal")->weight_bytes, bytes + left);
         char *text = report_text(a, ONV_FORMAT_MARKDOWN, NULL);
         expect_contains(text, "3 matrices of products");
@@ -236,7 +215,7 @@ static json_t *cache_of(model *m, const char *mode, uint64_t budget, onv_summary
     options.budget = budget;
     options.runtimes = "ideal";
     onv_analysis *a = model_analyse(m, &options);
-    json_t *root = json_of(a), *cache = json_incref(json_object_get(root, "kv_cache"));
+    json_t *root = report_json(a), *cache = json_incref(json_object_get(root, "kv_cache"));
     onv_analysis_summary(a, summary);
     json_decref(root);
     onv_analysis_destroy(a);
@@ -258,16 +237,16 @@ static void copies_and_one_buffer(void **state)
         onv_summary s;
         json_t *c =
             cache_of(decoder(names[i].past, names[i].present, "f32[B,4,p,8]"), "copies", 0, &s);
-        assert_int_equal(number(c, "token_bytes"), TOKEN);
-        assert_int_equal(number(c, "past_tokens"), 99);
-        assert_int_equal(number(c, "tokens"), 100);
-        assert_int_equal(number(c, "bytes"), 199 * TOKEN);
-        assert_int_equal(number(c, "layers"), 1);
+        assert_int_equal(json_number(c, "token_bytes"), TOKEN);
+        assert_int_equal(json_number(c, "past_tokens"), 99);
+        assert_int_equal(json_number(c, "tokens"), 100);
+        assert_int_equal(json_number(c, "bytes"), 199 * TOKEN);
+        assert_int_equal(json_number(c, "layers"), 1);
         /* At the Exp: both of them, and what it makes. */
         assert_int_equal(s.peak_bytes, (99 + 100 + 100) * TOKEN);
         json_decref(c);
         c = cache_of(decoder(names[i].past, names[i].present, "f32[B,4,p,8]"), "shared", 0, &s);
-        assert_int_equal(number(c, "bytes"), 100 * TOKEN);
+        assert_int_equal(json_number(c, "bytes"), 100 * TOKEN);
         assert_int_equal(s.peak_bytes, (100 + 100) * TOKEN);
         json_decref(c);
     }
@@ -278,10 +257,10 @@ static void the_longest_context(void **state)
     onv_summary s;
     /* Past p, present and result p + 1 tokens each, and the input of one token where that is more. */
     json_t *c = cache_of(decoder("left", "right", "f32[B,4,p,8]"), "copies", 3000 * TOKEN, &s);
-    assert_int_equal(number(c, "longest_context"), 1000);
+    assert_int_equal(json_number(c, "longest_context"), 1000);
     json_decref(c);
     c = cache_of(decoder("left", "right", "f32[B,4,p,8]"), "shared", 3000 * TOKEN, &s);
-    assert_int_equal(number(c, "longest_context"), 1500);
+    assert_int_equal(json_number(c, "longest_context"), 1500);
     json_decref(c);
 }
 
@@ -309,11 +288,11 @@ static void attention_in_place_and_a_cache_that_does_not_grow(void **state)
     json_t *c = cache_of(m, "shared", 0, &s);
     json_t *pairs = json_object_get(c, "pairs");
     assert_int_equal(json_array_size(pairs), 3);
-    assert_int_equal(number(c, "layers"), 1);
-    assert_int_equal(number(c, "tokens"), 99); /* the buffer, however much of it is in use */
-    assert_int_equal(number(c, "bytes"), 2 * 2 * 99 * 2 * 16 * 2 + 2 * 2 * 30 * 16 * 2);
-    assert_int_equal(number(c, "token_bytes"), 2 * 2 * 2 * 16 * 2);
-    assert_int_equal(number(c, "fixed_bytes"), 2 * 2 * 30 * 16 * 2);
+    assert_int_equal(json_number(c, "layers"), 1);
+    assert_int_equal(json_number(c, "tokens"), 99); /* the buffer, however much of it is in use */
+    assert_int_equal(json_number(c, "bytes"), 2 * 2 * 99 * 2 * 16 * 2 + 2 * 2 * 30 * 16 * 2);
+    assert_int_equal(json_number(c, "token_bytes"), 2 * 2 * 2 * 16 * 2);
+    assert_int_equal(json_number(c, "fixed_bytes"), 2 * 2 * 30 * 16 * 2);
     assert_true(json_is_true(json_object_get(json_array_get(pairs, 0), "in_place")));
     json_decref(c);
 }
@@ -355,7 +334,7 @@ static json_t *savings_of(model *m, int64_t batch)
     options.batch = batch;
     options.savings = true;
     onv_analysis *a = model_analyse(m, &options);
-    json_t *root = json_of(a), *list = json_incref(json_object_get(root, "savings"));
+    json_t *root = report_json(a), *list = json_incref(json_object_get(root, "savings"));
     json_decref(root);
     onv_analysis_destroy(a);
     model_free(m);
@@ -417,7 +396,7 @@ static void changes_of_one_node(void **state)
             char *all = json_dumps(list, 0);
             fail_msg("no %s of %s: %s", rows[i].kind, rows[i].tensor, all);
         }
-        assert_int_equal(number(row, "saved_bytes"), rows[i].saved);
+        assert_int_equal(json_number(row, "saved_bytes"), rows[i].saved);
     }
     json_decref(list);
 }
@@ -437,7 +416,7 @@ static void a_reader_may_run_earlier(void **state)
     json_t *row = saving(list, "earlier", "a", false);
     assert_non_null(row);
     assert_string_equal(json_string_value(json_object_get(row, "node")), "late");
-    assert_int_equal(number(row, "peak_bytes"), 1600 + 4); /* x and c, and the 4 bytes of e */
+    assert_int_equal(json_number(row, "peak_bytes"), 1600 + 4); /* x and c, and the 4 bytes of e */
     json_decref(list);
 }
 
@@ -460,7 +439,7 @@ static void what_helps_only_everywhere(void **state)
     json_t *row = saving(list, "in-place", NULL, true);
     assert_non_null(row);
     /* At narrow2: x, c, d and e in one, f; c and f are 4 bytes. */
-    assert_int_equal(number(row, "peak_bytes"), 400 + 4 + 800 + 4);
+    assert_int_equal(json_number(row, "peak_bytes"), 400 + 4 + 800 + 4);
     json_decref(list);
 }
 
@@ -475,12 +454,12 @@ static void the_batch_in_parts(void **state)
     json_t *list = savings_of(m, 8);
     json_t *row = json_array_get(list, 0);
     assert_string_equal(json_string_value(json_object_get(row, "kind")), "split-batch");
-    assert_int_equal(number(row, "parts"), 8);
-    assert_int_equal(number(row, "batch"), 1);
+    assert_int_equal(json_number(row, "parts"), 8);
+    assert_int_equal(json_number(row, "batch"), 1);
     /* One sample: a and b, 1600 bytes; the inputs of seven others. */
-    assert_int_equal(number(row, "peak_bytes"), 1600 + 7 * 400);
-    assert_int_equal(number(row, "more_nodes"), 7 * 3);
-    assert_int_equal(number(row, "more_macs"), 0);
+    assert_int_equal(json_number(row, "peak_bytes"), 1600 + 7 * 400);
+    assert_int_equal(json_number(row, "more_nodes"), 7 * 3);
+    assert_int_equal(json_number(row, "more_macs"), 0);
     json_decref(list);
 }
 

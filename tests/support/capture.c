@@ -40,6 +40,27 @@ char *report_text(const onv_analysis *analysis, onv_format format,
     return caught.text;
 }
 
+json_t *report_json(const onv_analysis *analysis)
+{
+    json_error_t error;
+    char *text = report_text(analysis, ONV_FORMAT_JSON, NULL);
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (root == NULL) fail_msg("line %d: %s", error.line, error.text);
+    free(text);
+    json_t *models = json_object_get(root, "models");
+    assert_int_equal(json_array_size(models), 1);
+    json_t *model = json_incref(json_array_get(models, 0));
+    json_decref(root);
+    return model;
+}
+
+json_int_t json_number(const json_t *object, const char *key)
+{
+    json_t *value = json_object_get(object, key);
+    if (!json_is_integer(value)) fail_msg("'%s' is no number", key);
+    return json_integer_value(value);
+}
+
 /* One character of strict UTF-8, written apart from the decoder under test. */
 static size_t decode(const unsigned char *s, uint32_t *code)
 {

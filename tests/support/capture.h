@@ -2,6 +2,7 @@
 #ifndef ONV_TESTS_SUPPORT_CAPTURE_H
 #define ONV_TESTS_SUPPORT_CAPTURE_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -22,6 +23,12 @@ bool capture_size(void *count, const char *text, size_t bytes);
 /* The report of one analysis; fails the test where it fails. Free the text. */
 char *report_text(const onv_analysis *analysis, onv_format format,
                   const onv_report_options *options);
+
+/* The model's object in its JSON report; fails the test where it is not valid. Release it. */
+json_t *report_json(const onv_analysis *analysis);
+
+/* A member that has to be an integer. */
+json_int_t json_number(const json_t *object, const char *key);
 
 /* Fails the test if `text` could act on a terminal: control characters other than line ends,
  * ill-formed UTF-8, bidirectional controls. With `width`, also if a line is wider. */
