@@ -4,16 +4,9 @@
 #include <string.h>
 
 #include "api/ask.h"
-#include "api/baseline.h"
-#include "api/example.h"
 #include "api/locale.h"
 #include "api/names.h"
-#include "api/needs.h"
-#include "api/remedies.h"
 #include "api/replay.h"
-#include "api/savings.h"
-#include "api/sessions.h"
-#include "api/unbound.h"
 #include "base/fail.h"
 #include "base/heap.h"
 #include "report/viewers.h"

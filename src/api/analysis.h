@@ -132,4 +132,42 @@ onv_status onv_fail_unsized(const onv_analysis *analysis, const char *what, onv_
 onv_status onv_analysis_find_context(const onv_request *from, const onv_options *options,
                                      onv_analysis *analysis, onv_error *err);
 
+/* --- On top of the passes, each in a file of its name: example.c, baseline.c, savings.c, sessions.c, unbound.c, remedies.c --- */
+
+/* Where dims are free and an example is asked for: analyses the model once more with usual sizes (batch
+ * 1, sequences of 128, images of 224 x 224), as `analysis->example`. Where none fits, a note says why. */
+onv_status onv_analysis_add_example(const onv_request *from, const onv_options *options,
+                                    onv_analysis *analysis, onv_error *err);
+
+/* Fills `analysis->gate` where the options have a baseline. */
+onv_status onv_analysis_compare(const onv_options *options, onv_analysis *analysis, onv_error *err);
+
+/* Where they are asked for, and every tensor has a size: changes of single nodes (runtime/savings.h), and the
+ * batch in 2, 4 and 8 parts, each an analysis of its own. Of the example where there is one. */
+onv_status onv_analysis_find_savings(const onv_request *from, const onv_options *options,
+                                     onv_analysis *analysis, onv_error *err);
+
+/* The batch that was bound: by its option (`name` is then NULL), or by a dim of that name. 0: none was. */
+int64_t onv_bound_batch(const onv_options *options, const char **name);
+
+/* Statistics by node, advice and the trace of shapes, where they were asked for. */
+onv_status onv_session_extras(const onv_request *from, const onv_options *options,
+                              onv_analysis *analysis, onv_error *err);
+
+/* Infers the model; where that fails, analysis->contradicts says which nodes do not fit without any size, either. */
+onv_status onv_analysis_infer(const onv_request *from, const onv_options *options,
+                              onv_analysis *analysis, onv_error *err);
+
+/* Fills analysis->unbound where the options ask for a file and bind something. Values have the same ids. */
+onv_status onv_analysis_infer_unbound(const onv_options *options, onv_analysis *analysis,
+                                      onv_error *err);
+void onv_analysis_forget_unbound(onv_analysis *analysis);
+
+/* Where they are asked for and no budget fits: settings of ONNX Runtime, 16 bits, a checkpointing plan, the largest
+ * batch that fits, the smallest GPU of the table that does. Each is confirmed by an analysis with that option, of the
+ * runtimes that are judged; those that fit come first. Requires the answer. A note says so where the limits of the
+ * analysis leave no room for further ones. */
+onv_status onv_analysis_find_remedies(const onv_request *from, const onv_options *options,
+                                      onv_analysis *analysis, onv_error *err);
+
 #endif

@@ -1,5 +1,5 @@
 /* The figures of an earlier report, beside those of the analysis. */
-#include "api/baseline.h"
+#include "api/analysis.h"
 
 #include <string.h>
 

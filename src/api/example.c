@@ -1,5 +1,5 @@
 /* Example sizes for a model whose dims are free, so that its report is not empty. */
-#include "api/example.h"
+#include "api/analysis.h"
 
 #include <string.h>
 

@@ -17,4 +17,7 @@ const char *onv_choice(const void *list, size_t index);
 #define ONV_CHOICE(list) (&(const onv_names){ONV_NAMES_##list})
 const char *onv_allocator_choice(const void *unused, size_t index);
 
+/* ONV_ERR_USAGE where an option that differs from its default needs what is not there. The struct is complete. */
+onv_status onv_check_needs(const onv_options *options, onv_error *err);
+
 #endif

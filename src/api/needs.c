@@ -1,5 +1,6 @@
-#include "api/needs.h"
-
+/* Options that would change nothing: what each needs beside it. One table for analyses and for the program, whose
+ * names it has. Those that only say how a report looks are always taken, limits and work limits too: scripts pass
+ * them along. */
 #include <stddef.h>
 #include <string.h>
 

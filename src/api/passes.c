@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/analysis.h"
 #include "api/ask.h"
 #include "api/names.h"
 #include "api/plan_read.h"
 #include "api/replay.h"
 #include "api/training.h"
-#include "api/unbound.h"
 #include "base/fail.h"
 #include "base/heap.h"
 #include "infer/total_dims.h"

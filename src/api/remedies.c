@@ -1,10 +1,10 @@
-#include "api/remedies.h"
+/* Ways to make a model fit that does not. */
+#include "api/analysis.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/savings.h"
 #include "base/fail.h"
 #include "base/heap.h"
 #include "runtime/gpu.h"

@@ -1,4 +1,5 @@
-#include "api/savings.h"
+/* Possible savings of an analysis. */
+#include "api/analysis.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-#include "api/sessions.h"
+/* What is asked of ONNX Runtime's sessions beside what one of them holds. */
+#include "api/analysis.h"
 
 #include <string.h>
 
@@ -21,8 +22,10 @@ static bool is_there(const onv_analysis *analysis)
     return analysis->live.unknown == 0 && analysis->rewritten.model.nodes.count > 0;
 }
 
-onv_status onv_session_execute(onv_analysis *analysis, const onv_ort_settings *settings,
-                               onv_runtime_result *result, onv_execution *made, onv_error *err)
+/* The session that is analysed once more, with what it was computed from. The caller cleans up after a
+ * success. `how` may have other settings. */
+static onv_status execute(onv_analysis *analysis, const onv_ort_settings *settings,
+                          onv_runtime_result *result, onv_execution *made, onv_error *err)
 {
     onv_runtime_options how = options_of(analysis, settings);
     return onv_runtime_execute(onv_runtime_find("ort"), &analysis->rewritten.model,
@@ -123,8 +126,7 @@ static onv_status run_with(tracing *t, uint32_t shape, const onv_options *option
         status = onv_fail(err, ONV_ERR_USAGE,
                           "line %u of the requests leaves %llu tensors without a size",
                           t->first_of[shape] + 2, (unsigned long long)analysis->live.unknown);
-    if (status == ONV_OK)
-        status = onv_session_execute(analysis, &analysis->ort, &result, &made, err);
+    if (status == ONV_OK) status = execute(analysis, &analysis->ort, &result, &made, err);
     if (status == ONV_OK) {
         status = take_runs(t, shape, &made, err);
         onv_execution_cleanup(&made);
@@ -258,7 +260,7 @@ static onv_status find_shared(onv_analysis *const *analyses, const unsigned *ins
     onv_alloc_options alloc = {0};
     onv_ort_settings_arena(&analyses[0]->ort, &alloc.bfc);
     for (size_t i = 0; i < count; i++) {
-        ONV_TRY(onv_session_execute(analyses[i], &analyses[i]->ort, &result, &l[i].made, err));
+        ONV_TRY(execute(analyses[i], &analyses[i]->ort, &result, &l[i].made, err));
         l[i].n_weights = count_weights(&l[i].made.timeline);
         for (uint32_t run = 0; run < 2; run++)
             ONV_TRY(onv_ort_list_requests(&l[i].made.timeline, l[i].n_weights, run,

@@ -1,4 +1,5 @@
-#include "api/unbound.h"
+/* The model as it is, with nothing bound: what the file that is written has, and what contradicts itself. */
+#include "api/analysis.h"
 
 #include "base/fail.h"
 #include "base/heap.h"
