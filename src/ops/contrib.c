@@ -59,12 +59,10 @@ static bool channels_last(const onv_op_ctx *c, const onv_alias *alias)
     return onv_op_attr_int(c, "channels_last", 0) != 0;
 }
 
-static onv_status borrow_alias(onv_op_ctx *c, const onv_alias *table, size_t n,
-                               const onv_alias **alias, onv_borrow *b)
+static onv_status borrow_alias(onv_op_ctx *c, onv_borrow *b)
 {
-    const onv_alias *a = table, *end = table + n;
-    while (a < end && strcmp(a->name, c->op->name) != 0) a++;
-    const onv_op *row = a < end ? onv_family_row(a->family, a->as, a->version) : NULL;
+    const onv_alias *a = c->op->alias;
+    const onv_op *row = onv_family_row(a->family, a->as, a->version);
     if (row == NULL) return onv_op_fail(c, "the operator behind it has no row");
     bool same = true;
     uint32_t n_in = 0;
@@ -74,7 +72,6 @@ static onv_status borrow_alias(onv_op_ctx *c, const onv_alias *table, size_t n,
         n_in = k + 1;
     }
     ONV_TRY(onv_borrow_init(c, row, a->version, same ? NULL : a->in, n_in, b));
-    *alias = a;
     if (channels_last(c, a) && onv_op_in_rank(&b->c, 0) >= 2) {
         onv_type *type = &b->c.in[0].type;
         type->dims = move_channels(c, type, true);
@@ -85,11 +82,11 @@ static onv_status borrow_alias(onv_op_ctx *c, const onv_alias *table, size_t n,
     return ONV_OK;
 }
 
-onv_status onv_alias_infer(onv_op_ctx *c, const onv_alias *table, size_t n)
+onv_status onv_alias_infer(onv_op_ctx *c)
 {
-    const onv_alias *alias;
+    const onv_alias *alias = c->op->alias;
     onv_borrow b;
-    ONV_TRY(borrow_alias(c, table, n, &alias, &b));
+    ONV_TRY(borrow_alias(c, &b));
     ONV_TRY(b.c.op->infer(&b.c));
     if (!onv_op_has_out(c, 0) || c->out[0].type.kind != ONV_TYPE_TENSOR) return ONV_OK;
     onv_type *type = &c->out[0].type;
@@ -108,11 +105,10 @@ onv_status onv_alias_infer(onv_op_ctx *c, const onv_alias *table, size_t n)
     return ONV_OK;
 }
 
-onv_dim onv_alias_macs(onv_op_ctx *c, const onv_alias *table, size_t n)
+onv_dim onv_alias_macs(onv_op_ctx *c)
 {
-    const onv_alias *alias;
     onv_borrow b;
-    if (borrow_alias(c, table, n, &alias, &b) != ONV_OK) return ONV_DIM_UNKNOWN;
+    if (borrow_alias(c, &b) != ONV_OK) return ONV_DIM_UNKNOWN;
     return b.c.op->macs != NULL ? b.c.op->macs(&b.c) : onv_dim_const(0);
 }
 

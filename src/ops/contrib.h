@@ -22,9 +22,8 @@ typedef enum onv_channels {
 
 enum { ONV_ALIAS_MAX_IN = 7 };
 
-/* The operator `name` is `as` of ONNX, at opset `version`, but for what the other fields say. */
+/* The operator of the row is `as` of ONNX, at opset `version`, but for what the other fields say. */
 typedef struct onv_alias {
-    const char *name;
     const onv_op_family *family; /* of `as` */
     const char *as;
     int32_t version;
@@ -48,9 +47,9 @@ const onv_op *onv_family_row(const onv_op_family *family, const char *name, int3
 onv_status onv_borrow_init(onv_op_ctx *c, const onv_op *row, int32_t version, const uint8_t *map,
                            uint32_t n_in, onv_borrow *b);
 
-/* Runs infer and macs of the row behind that of `n` aliases that is named as c->op. */
-onv_status onv_alias_infer(onv_op_ctx *c, const onv_alias *table, size_t n);
-onv_dim onv_alias_macs(onv_op_ctx *c, const onv_alias *table, size_t n);
+/* Infer and macs of the row that the row's alias says. */
+onv_status onv_alias_infer(onv_op_ctx *c);
+onv_dim onv_alias_macs(onv_op_ctx *c);
 
 /* --- Rules that many of these operators share -------------------------------------------------- */
 

@@ -12,69 +12,18 @@
 #define TENSOR &onv_ops_tensor
 #define GATHER &onv_ops_tensor_gather
 
-#define ALIAS(op, of, row, opset, ...)                                                             \
+#define AS(of, row, opset, ...)                                                                    \
+    .alias = &(const onv_alias)                                                                    \
     {                                                                                              \
-        .name = op, .family = of, .as = row, .version = opset, __VA_ARGS__                         \
+        .family = of, .as = row, .version = opset, __VA_ARGS__                                     \
     }
 #define IN(...) .in = {__VA_ARGS__}
 #define SAME_IN .in = {0}
 
-static const onv_alias aliases[] = {
-    ALIAS("FusedConv", CONV, "Conv", 22, IN(1, 2, 3)),
-    ALIAS("NhwcConv", CONV, "Conv", 22, IN(1, 2, 3), .channels = ONV_CHANNELS_LAST_IN_ALL),
-    ALIAS("NhwcFusedConv", CONV, "Conv", 22, IN(1, 2, 3), .channels = ONV_CHANNELS_LAST),
-    ALIAS("QLinearConv", CONV, "QLinearConv", 10, .channels = ONV_CHANNELS_BY_ATTRIBUTE),
-    ALIAS("NhwcMaxPool", POOL, "MaxPool", 22, IN(1), .channels = ONV_CHANNELS_LAST),
-    ALIAS("MaxpoolWithMask", POOL, "MaxPool", 22, IN(1)),
-    ALIAS("QLinearAveragePool", POOL, "AveragePool", 22, IN(1),
-          .channels = ONV_CHANNELS_BY_ATTRIBUTE),
-    ALIAS("QLinearGlobalAveragePool", POOL, "GlobalAveragePool", 22, IN(1),
-          .channels = ONV_CHANNELS_BY_ATTRIBUTE),
-    ALIAS("FusedGemm", MATMUL, "Gemm", 13, IN(1, 2, 3)),
-    ALIAS("QGemm", MATMUL, "Gemm", 13, IN(1, 4, 7), .dtype_of = 9, .dtype = ONV_FLOAT),
-    ALIAS("GemmFloat8", MATMUL, "Gemm", 13, IN(1, 2, 3)),
-    ALIAS("GemmFastGelu", MATMUL, "MatMul", 13, IN(1, 2)),
-    ALIAS("DynamicQuantizeMatMul", MATMUL, "MatMul", 13, IN(1, 2), .dtype_of = 1),
-    ALIAS("MatMulIntegerToFloat", MATMUL, "MatMul", 13, IN(1, 2), .dtype_of = 3),
-    ALIAS("MatMulInteger16", MATMUL, "MatMulInteger", 10, IN(1, 2)),
-    ALIAS("QOrderedMatMul", MATMUL, "MatMul", 13, IN(1, 3), .dtype_of = 1),
-    ALIAS("MulInteger", POINT, "Mul", 14, IN(1, 3), .dtype = ONV_INT32),
-    ALIAS("QLinearAdd", POINT, "Add", 14, IN(1, 4)),
-    ALIAS("QLinearMul", POINT, "Mul", 14, IN(1, 4)),
-    ALIAS("QLinearWhere", TENSOR, "Where", 16, IN(1, 2, 5)),
-    ALIAS("QLinearReduceMean", REDUCE, "ReduceMean", 13, IN(1)),
-    ALIAS("ReduceSumInteger", REDUCE, "ReduceSum", 11, IN(1), .dtype = ONV_INT32),
-    ALIAS("QuantizeLinear", QUANT, "QuantizeLinear", 21, SAME_IN),
-    ALIAS("DequantizeLinear", QUANT, "DequantizeLinear", 21, SAME_IN),
-    ALIAS("LayerNormalization", NORM, "LayerNormalization", 17, SAME_IN),
-    /* Without a mean, so that the second output is what is the third of LayerNormalization; the two
-     * have the same shape. */
-    ALIAS("SimplifiedLayerNormalization", NORM, "LayerNormalization", 17, IN(1, 2)),
-    ALIAS("Trilu", TENSOR, "Trilu", 14, SAME_IN),
-    ALIAS("GatherND", GATHER, "GatherND", 12, SAME_IN),
-    ALIAS("GridSample", &onv_ops_image, "GridSample", 16, SAME_IN),
-    ALIAS("Pad", &onv_ops_tensor_slice, "Pad", 13, SAME_IN),
-    ALIAS("Range", &onv_ops_generator, "Range", 11, SAME_IN),
-    /* Weights lie [directions, input, 4 * hidden] there; the attributes tell as much. */
-    ALIAS("DynamicQuantizeLSTM", &onv_ops_rnn, "LSTM", 14, IN(1, 0, 0, 0, 5, 6, 7)),
-    /* The attention widens the input that the weights take. */
-    ALIAS("AttnLSTM", &onv_ops_rnn, "LSTM", 14, IN(1, 0, 3, 0, 5, 6, 7)),
-};
-
-static onv_status infer_alias(onv_op_ctx *c)
-{
-    return onv_alias_infer(c, aliases, sizeof aliases / sizeof aliases[0]);
-}
-
-static onv_dim macs_alias(onv_op_ctx *c)
-{
-    return onv_alias_macs(c, aliases, sizeof aliases / sizeof aliases[0]);
-}
-
 /* Range with a step of 1 where none is given. */
 static onv_status infer_range(onv_op_ctx *c)
 {
-    if (onv_op_has_in(c, 2)) return infer_alias(c);
+    if (onv_op_has_in(c, 2)) return onv_alias_infer(c);
     onv_dim start = onv_op_in_scalar(c, 0), limit = onv_op_in_scalar(c, 1);
     onv_dim count = onv_dim_sub(c->dims, limit, start);
     count = onv_dim_max(c->dims, count, onv_dim_const(0));
@@ -102,7 +51,7 @@ static onv_status infer_qlinear_concat(onv_op_ctx *c)
 /* GemmFloat8 says the dtype of its result. */
 static onv_status infer_gemm_float8(onv_op_ctx *c)
 {
-    ONV_TRY(infer_alias(c));
+    ONV_TRY(onv_alias_infer(c));
     if (onv_op_has_out(c, 0))
         c->out[0].type.dtype = (uint8_t)onv_op_attr_dtype(c, "dtype", ONV_FLOAT);
     return ONV_OK;
@@ -110,44 +59,23 @@ static onv_status infer_gemm_float8(onv_op_ctx *c)
 
 /* --- Rows -------------------------------------------------------------------------------------- */
 
-#define SHAPE(op, least, most)                                                                     \
-    {                                                                                              \
-        .name = op, .since = 1, .in = {least, most}, .out = {1, 1}, .infer = infer_alias           \
-    }
-#define PRODUCT(op, least, most)                                                                   \
-    {                                                                                              \
-        .name = op, .since = 1, .in = {least, most}, .out = {1, 1}, .infer = infer_alias,          \
-        .macs = macs_alias                                                                         \
-    }
+#define SHAPE(op, least, most, ...)   ONV_OP(op, 1, least, most, 1, 1, onv_alias_infer, __VA_ARGS__)
+#define PRODUCT(op, least, most, ...) SHAPE(op, least, most, .macs = onv_alias_macs, __VA_ARGS__)
 /* A float product that training differentiates keeps both factors. */
-#define FLOAT_PRODUCT(op, least, most)                                                             \
-    {                                                                                              \
-        .name = op, .since = 1, .in = {least, most}, .out = {1, 1}, .infer = infer_alias,          \
-        .macs = macs_alias, .traits = {                                                            \
-            .save_in = ONV_BIT(0) | ONV_BIT(1)                                                     \
-        }                                                                                          \
-    }
-#define RECURRENT(op, least, most)                                                                 \
-    {                                                                                              \
-        .name = op, .since = 1, .in = {least, most}, .out = {0, 3}, .infer = infer_alias,          \
-        .macs = macs_alias                                                                         \
-    }
+#define FLOAT_PRODUCT(op, least, most, ...)                                                        \
+    PRODUCT(op, least, most, .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)}, __VA_ARGS__)
+#define RECURRENT(op, least, most, ...)                                                            \
+    ONV_OP(op, 1, least, most, 0, 3, onv_alias_infer, .macs = onv_alias_macs, __VA_ARGS__)
 #define LAYER_NORM                                                                                 \
-    {                                                                                              \
-        .name = "LayerNormalization", .since = 1, .in = {2, 3}, .out = {1, 3},                     \
-        .infer = infer_alias, .traits = {                                                          \
-            .save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(2),                                       \
-            .save_out = ONV_BIT(1) | ONV_BIT(2)                                                    \
-        }                                                                                          \
-    }
+    ONV_OP("LayerNormalization", 1, 2, 3, 1, 3, onv_alias_infer,                                   \
+           .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(2),                             \
+                      .save_out = ONV_BIT(1) | ONV_BIT(2)},                                        \
+           AS(NORM, "LayerNormalization", 17, SAME_IN))
+/* Without a mean, so that the second output is what is the third of LayerNormalization; the two have the same shape. */
 #define SIMPLE_NORM                                                                                \
-    {                                                                                              \
-        .name = "SimplifiedLayerNormalization", .since = 1, .in = {2, 2}, .out = {1, 2},           \
-        .infer = infer_alias, .traits = {                                                          \
-            .save_in = ONV_BIT(0) | ONV_BIT(1),                                                    \
-            .save_out = ONV_BIT(1)                                                                 \
-        }                                                                                          \
-    }
+    ONV_OP("SimplifiedLayerNormalization", 1, 2, 2, 1, 2, onv_alias_infer,                         \
+           .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1), .save_out = ONV_BIT(1)},                 \
+           AS(NORM, "LayerNormalization", 17, IN(1, 2)))
 
 /* Between the host's memory and the device's. */
 static onv_status infer_copy(onv_op_ctx *c)
@@ -162,47 +90,51 @@ static onv_status fold_copy(onv_op_ctx *c)
     return ONV_OK;
 }
 
-#define COPY(op)                                                                                   \
-    {                                                                                              \
-        .name = (op), .since = 1, .in = {1, 1}, .out = {1, 1}, .infer = infer_copy,                \
-        .fold = fold_copy                                                                          \
-    }
+#define COPY(op) ONV_OP(op, 1, 1, 1, 1, 1, infer_copy, .fold = fold_copy)
 
 static const onv_op rows[] = {
-    FLOAT_PRODUCT("FusedConv", 2, 4),
-    FLOAT_PRODUCT("NhwcConv", 2, 3),
-    FLOAT_PRODUCT("NhwcFusedConv", 2, 4),
-    PRODUCT("QLinearConv", 8, 9),
-    SHAPE("NhwcMaxPool", 1, 1),
-    SHAPE("MaxpoolWithMask", 2, 2),
-    SHAPE("QLinearAveragePool", 4, 5),
-    SHAPE("QLinearGlobalAveragePool", 5, 5),
-    FLOAT_PRODUCT("FusedGemm", 2, 3),
-    PRODUCT("QGemm", 6, 9),
-    FLOAT_PRODUCT("GemmFastGelu", 2, 3),
-    PRODUCT("DynamicQuantizeMatMul", 3, 5),
-    PRODUCT("MatMulIntegerToFloat", 4, 7),
-    PRODUCT("MatMulInteger16", 2, 2),
-    PRODUCT("QOrderedMatMul", 5, 8),
-    SHAPE("MulInteger", 3, 4),
-    SHAPE("QLinearAdd", 7, 8),
-    SHAPE("QLinearMul", 7, 8),
-    SHAPE("QLinearWhere", 9, 9),
-    SHAPE("QLinearReduceMean", 4, 5),
-    SHAPE("ReduceSumInteger", 1, 1),
-    SHAPE("QuantizeLinear", 2, 3),
-    SHAPE("DequantizeLinear", 2, 3),
-    SHAPE("Trilu", 1, 2),
-    SHAPE("GatherND", 2, 2),
-    SHAPE("GridSample", 2, 2),
-    SHAPE("Pad", 2, 3),
-    RECURRENT("DynamicQuantizeLSTM", 12, 12),
-    RECURRENT("AttnLSTM", 3, 14),
+    FLOAT_PRODUCT("FusedConv", 2, 4, AS(CONV, "Conv", 22, IN(1, 2, 3))),
+    FLOAT_PRODUCT("NhwcConv", 2, 3,
+                  AS(CONV, "Conv", 22, IN(1, 2, 3), .channels = ONV_CHANNELS_LAST_IN_ALL)),
+    FLOAT_PRODUCT("NhwcFusedConv", 2, 4,
+                  AS(CONV, "Conv", 22, IN(1, 2, 3), .channels = ONV_CHANNELS_LAST)),
+    PRODUCT("QLinearConv", 8, 9,
+            AS(CONV, "QLinearConv", 10, .channels = ONV_CHANNELS_BY_ATTRIBUTE)),
+    SHAPE("NhwcMaxPool", 1, 1, AS(POOL, "MaxPool", 22, IN(1), .channels = ONV_CHANNELS_LAST)),
+    SHAPE("MaxpoolWithMask", 2, 2, AS(POOL, "MaxPool", 22, IN(1))),
+    SHAPE("QLinearAveragePool", 4, 5,
+          AS(POOL, "AveragePool", 22, IN(1), .channels = ONV_CHANNELS_BY_ATTRIBUTE)),
+    SHAPE("QLinearGlobalAveragePool", 5, 5,
+          AS(POOL, "GlobalAveragePool", 22, IN(1), .channels = ONV_CHANNELS_BY_ATTRIBUTE)),
+    FLOAT_PRODUCT("FusedGemm", 2, 3, AS(MATMUL, "Gemm", 13, IN(1, 2, 3))),
+    PRODUCT("QGemm", 6, 9, AS(MATMUL, "Gemm", 13, IN(1, 4, 7), .dtype_of = 9, .dtype = ONV_FLOAT)),
+    FLOAT_PRODUCT("GemmFastGelu", 2, 3, AS(MATMUL, "MatMul", 13, IN(1, 2))),
+    PRODUCT("DynamicQuantizeMatMul", 3, 5, AS(MATMUL, "MatMul", 13, IN(1, 2), .dtype_of = 1)),
+    PRODUCT("MatMulIntegerToFloat", 4, 7, AS(MATMUL, "MatMul", 13, IN(1, 2), .dtype_of = 3)),
+    PRODUCT("MatMulInteger16", 2, 2, AS(MATMUL, "MatMulInteger", 10, IN(1, 2))),
+    PRODUCT("QOrderedMatMul", 5, 8, AS(MATMUL, "MatMul", 13, IN(1, 3), .dtype_of = 1)),
+    SHAPE("MulInteger", 3, 4, AS(POINT, "Mul", 14, IN(1, 3), .dtype = ONV_INT32)),
+    SHAPE("QLinearAdd", 7, 8, AS(POINT, "Add", 14, IN(1, 4))),
+    SHAPE("QLinearMul", 7, 8, AS(POINT, "Mul", 14, IN(1, 4))),
+    SHAPE("QLinearWhere", 9, 9, AS(TENSOR, "Where", 16, IN(1, 2, 5))),
+    SHAPE("QLinearReduceMean", 4, 5, AS(REDUCE, "ReduceMean", 13, IN(1))),
+    SHAPE("ReduceSumInteger", 1, 1, AS(REDUCE, "ReduceSum", 11, IN(1), .dtype = ONV_INT32)),
+    SHAPE("QuantizeLinear", 2, 3, AS(QUANT, "QuantizeLinear", 21, SAME_IN)),
+    SHAPE("DequantizeLinear", 2, 3, AS(QUANT, "DequantizeLinear", 21, SAME_IN)),
+    SHAPE("Trilu", 1, 2, AS(TENSOR, "Trilu", 14, SAME_IN)),
+    SHAPE("GatherND", 2, 2, AS(GATHER, "GatherND", 12, SAME_IN)),
+    SHAPE("GridSample", 2, 2, AS(&onv_ops_image, "GridSample", 16, SAME_IN)),
+    SHAPE("Pad", 2, 3, AS(&onv_ops_tensor_slice, "Pad", 13, SAME_IN)),
+    /* Weights lie [directions, input, 4 * hidden] there; the attributes tell as much. */
+    RECURRENT("DynamicQuantizeLSTM", 12, 12, AS(&onv_ops_rnn, "LSTM", 14, IN(1, 0, 0, 0, 5, 6, 7))),
+    /* The attention widens the input that the weights take. */
+    RECURRENT("AttnLSTM", 3, 14, AS(&onv_ops_rnn, "LSTM", 14, IN(1, 0, 3, 0, 5, 6, 7))),
     LAYER_NORM,
     SIMPLE_NORM,
-    ONV_OP("Range", 1, 2, 3, 1, 1, infer_range),
+    ONV_OP("Range", 1, 2, 3, 1, 1, infer_range, AS(&onv_ops_generator, "Range", 11, SAME_IN)),
     ONV_OP("QLinearConcat", 1, 3, ONV_OP_MAX_ARITY, 1, 1, infer_qlinear_concat),
-    ONV_OP("GemmFloat8", 1, 2, 6, 1, 1, infer_gemm_float8, .macs = macs_alias),
+    ONV_OP("GemmFloat8", 1, 2, 6, 1, 1, infer_gemm_float8, .macs = onv_alias_macs,
+           AS(MATMUL, "Gemm", 13, IN(1, 2, 3))),
 };
 
 /* ONNX Runtime has had these in ONNX's domain since version 1; its transformer optimizer writes them

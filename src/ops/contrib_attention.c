@@ -500,13 +500,8 @@ static onv_status infer_linear(onv_op_ctx *c)
 
 #define QKV (ONV_BIT(QUERY) | ONV_BIT(KEY) | ONV_BIT(VALUE))
 #define ATTENTION(op, least, most, outs, rule, count, saved)                                       \
-    {                                                                                              \
-        .name = op, .since = 1, .in = {least, most}, .out = {1, outs}, .infer = rule,              \
-        .macs = count, .traits = {                                                                 \
-            .save_in = saved,                                                                      \
-            .save_out = ONV_BIT(0)                                                                 \
-        }                                                                                          \
-    }
+    ONV_OP(op, 1, least, most, 1, outs, rule, .macs = count,                                       \
+           .traits = {.save_in = saved, .save_out = ONV_BIT(0)})
 static const onv_op rows[] = {
     ATTENTION("Attention", 2, 7, 2, infer_attention, macs_attention, ONV_BIT(0) | ONV_BIT(1)),
     ATTENTION("DecoderMaskedSelfAttention", 7, 9, 2, infer_attention, macs_attention, 0),

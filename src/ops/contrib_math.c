@@ -248,28 +248,13 @@ static onv_status infer_cdist(onv_op_ctx *c)
 /* --- Rows -------------------------------------------------------------------------------------- */
 
 #define SAME(op, least, most, rule, ...)                                                           \
-    {                                                                                              \
-        .name = op, .since = 1, .in = {least, most}, .out = {1, 1}, .infer = rule, .traits = {     \
-            .inplace = ONV_BIT(0),                                                                 \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
+    ONV_OP(op, 1, least, most, 1, 1, rule, .traits = {.inplace = ONV_BIT(0), __VA_ARGS__})
 #define SAVES_X   .save_in = ONV_BIT(0)
 #define SAVES_X_B .save_in = ONV_BIT(0) | ONV_BIT(1)
 #define PRODUCT(op, least, most, outs, rule, count)                                                \
-    {                                                                                              \
-        .name = op, .since = 1, .in = {least, most}, .out = {1, outs}, .infer = rule,              \
-        .macs = count, .traits = {                                                                 \
-            .save_in = ONV_BIT(0)                                                                  \
-        }                                                                                          \
-    }
+    ONV_OP(op, 1, least, most, 1, outs, rule, .macs = count, .traits = {.save_in = ONV_BIT(0)})
 #define MATMUL(op, rule, count)                                                                    \
-    {                                                                                              \
-        .name = op, .since = 1, .in = {2, 2}, .out = {1, 1}, .infer = rule, .macs = count,         \
-        .traits = {                                                                                \
-            .save_in = ONV_BIT(0) | ONV_BIT(1)                                                     \
-        }                                                                                          \
-    }
+    ONV_OP(op, 1, 2, 2, 1, 1, rule, .macs = count, .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)})
 
 static const onv_op rows[] = {
     SAME("Gelu", 1, 1, onv_infer_same, SAVES_X),

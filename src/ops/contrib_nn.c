@@ -188,23 +188,12 @@ static onv_dim macs_depthwise(onv_op_ctx *c)
 /* --- Rows -------------------------------------------------------------------------------------- */
 
 #define NORM(op, least, most, outs, rule, ...)                                                     \
-    {                                                                                              \
-        .name = op, .since = 1, .in = {least, most}, .out = {1, outs}, .infer = rule, .traits = {  \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
+    ONV_OP(op, 1, least, most, 1, outs, rule, .traits = {__VA_ARGS__})
 #define DROPOUT(op, least, most, rule)                                                             \
-    {                                                                                              \
-        .name = op, .since = 1, .in = {least, most}, .out = {1, 2}, .infer = rule,                 \
-        .traits_fn = dropout_traits, .flags = ONV_OP_RANDOM                                        \
-    }
+    ONV_OP(op, 1, least, most, 1, 2, rule, .traits_fn = dropout_traits, .flags = ONV_OP_RANDOM)
 #define CONV(op, least, most, fewest, outs, rule, count)                                           \
-    {                                                                                              \
-        .name = op, .since = 1, .in = {least, most}, .out = {fewest, outs}, .infer = rule,         \
-        .macs = count, .traits = {                                                                 \
-            .save_in = ONV_BIT(0) | ONV_BIT(1)                                                     \
-        }                                                                                          \
-    }
+    ONV_OP(op, 1, least, most, fewest, outs, rule, .macs = count,                                  \
+           .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)})
 
 static const onv_op rows[] = {
     NORM("SkipLayerNormalization", 3, 5, 4, infer_skip_layer_norm, .save_in = ONV_BIT(2),

@@ -3,14 +3,6 @@
 #include "ops/rules.h"
 #include "ops/tensor.h"
 
-/* Like one of its inputs each: queries and keys of GemmaRotaryEmbedding. */
-static onv_status infer_gemma_rotary(onv_op_ctx *c)
-{
-    onv_contrib_like(c, 0, 1);
-    onv_contrib_like(c, 1, 3);
-    return ONV_OK;
-}
-
 /* RelativePositionBias: table [buckets, heads], and two lengths as numbers. */
 static onv_status infer_position_bias(onv_op_ctx *c)
 {
@@ -64,16 +56,12 @@ static onv_status infer_restore_padding(onv_op_ctx *c)
 /* --- Rows -------------------------------------------------------------------------------------- */
 
 #define ROTARY(op)                                                                                 \
-    {                                                                                              \
-        .name = op, .since = 1, .in = {4, 4}, .out = {1, 1}, .infer = onv_infer_same, .traits = {  \
-            .save_in = ONV_BIT(2) | ONV_BIT(3)                                                     \
-        }                                                                                          \
-    }
+    ONV_OP(op, 1, 4, 4, 1, 1, onv_infer_same, .traits = {.save_in = ONV_BIT(2) | ONV_BIT(3)})
 
 static const onv_op rows[] = {
     ROTARY("RotaryEmbedding"),
     ROTARY("MRotaryEmbedding"),
-    ONV_OP("GemmaRotaryEmbedding", 1, 5, 5, 2, 2, infer_gemma_rotary,
+    ONV_OP("GemmaRotaryEmbedding", 1, 5, 5, 2, 2, onv_infer_like, .like = "13",
            .traits = {.save_in = ONV_BIT(0)}),
     ONV_OP("RelativePositionBias", 1, 3, 3, 1, 1, infer_position_bias),
     ONV_OP("GatedRelativePositionBias", 1, 6, 7, 1, 1, infer_gated_position_bias),

@@ -162,12 +162,6 @@ static onv_status infer_time_warping(onv_op_ctx *c)
     return ONV_OK;
 }
 
-static onv_status infer_like_second(onv_op_ctx *c)
-{
-    onv_contrib_like(c, 0, 1);
-    return ONV_OK;
-}
-
 /* NGramHashMapping: a hash per token, head and length of n-gram. */
 static onv_status infer_ngram_hash(onv_op_ctx *c)
 {
@@ -185,12 +179,6 @@ static onv_status infer_ngram_hash(onv_op_ctx *c)
 }
 
 /* --- Orders of cuBLASLt ------------------------------------------------------------------------ */
-
-static onv_status infer_quantize_order(onv_op_ctx *c)
-{
-    onv_op_set_out_like(c, 0, 0, ONV_INT8);
-    return ONV_OK;
-}
 
 static onv_status infer_dequantize_order(onv_op_ctx *c)
 {
@@ -216,49 +204,30 @@ static onv_status infer_pre_mix(onv_op_ctx *c)
     return ONV_OK;
 }
 
-/* LinearAttentionGate: decay like input 0, beta like input 3. */
-static onv_status infer_attention_gate(onv_op_ctx *c)
-{
-    onv_infer_same(c);
-    onv_contrib_like(c, 1, 3);
-    return ONV_OK;
-}
-
-/* EngramGate: both outputs are like the keys. */
-static onv_status infer_engram_gate(onv_op_ctx *c)
-{
-    onv_infer_same(c);
-    onv_contrib_like(c, 1, 0);
-    return ONV_OK;
-}
-
 /* --- Rows -------------------------------------------------------------------------------------- */
 
 #define ROW(op, least, most, fewest, outs, rule, ...)                                              \
-    {                                                                                              \
-        .name = op, .since = 1, .in = {least, most}, .out = {fewest, outs}, .infer = rule,         \
-        __VA_ARGS__                                                                                \
-    }
+    ONV_OP(op, 1, least, most, fewest, outs, rule, __VA_ARGS__)
 
 static const onv_op rows[] = {
     ROW("ExpandDims", 2, 2, 1, 1, infer_expand_dims, .traits = {.view_of = 1}),
-    ROW("UnfoldTensor", 1, 1, 1, 1, infer_unfold, .flags = 0),
-    ROW("Rfft", 1, 1, 1, 1, infer_rfft, .flags = 0),
-    ROW("Irfft", 1, 1, 1, 1, infer_irfft, .flags = 0),
-    ROW("CropAndResize", 4, 4, 1, 1, infer_crop_and_resize, .flags = 0),
+    ROW("UnfoldTensor", 1, 1, 1, 1, infer_unfold),
+    ROW("Rfft", 1, 1, 1, 1, infer_rfft),
+    ROW("Irfft", 1, 1, 1, 1, infer_irfft),
+    ROW("CropAndResize", 4, 4, 1, 1, infer_crop_and_resize),
     ROW("Unique", 1, 1, 3, 3, infer_unique, .flags = ONV_OP_DATA_DEPENDENT),
     ROW("TorchEmbedding", 2, 4, 1, 1, infer_embedding, .traits = {.save_in = ONV_BIT(1)}),
-    ROW("GatherBlockQuantized", 3, 4, 1, 1, infer_gather_quantized, .flags = 0),
+    ROW("GatherBlockQuantized", 3, 4, 1, 1, infer_gather_quantized),
     ROW("DynamicTimeWarping", 1, 1, 1, 1, infer_time_warping, .flags = ONV_OP_DATA_DEPENDENT),
-    ROW("NGramRepeatBlock", 2, 2, 1, 1, infer_like_second, .flags = 0),
-    ROW("NGramHashMapping", 3, 7, 1, 2, infer_ngram_hash, .flags = 0),
+    ROW("NGramRepeatBlock", 2, 2, 1, 1, onv_infer_like, .like = "1"),
+    ROW("NGramHashMapping", 3, 7, 1, 2, infer_ngram_hash),
     ROW("Inverse", 1, 1, 1, 1, onv_infer_same, .traits = {.save_out = ONV_BIT(0)}),
-    ROW("QuantizeWithOrder", 2, 2, 1, 1, infer_quantize_order, .flags = 0),
-    ROW("DequantizeWithOrder", 2, 2, 1, 1, infer_dequantize_order, .flags = 0),
-    ROW("HyperConnectionPreMix", 2, 2, 1, 1, infer_pre_mix, .flags = 0),
-    ROW("HyperConnectionPostMix", 3, 4, 1, 1, onv_infer_same, .flags = 0),
-    ROW("LinearAttentionGate", 3, 4, 1, 2, infer_attention_gate, .flags = 0),
-    ROW("EngramGate", 5, 6, 1, 2, infer_engram_gate, .flags = 0),
+    ROW("QuantizeWithOrder", 2, 2, 1, 1, onv_infer_like, .like = "0", .dtype = ONV_INT8),
+    ROW("DequantizeWithOrder", 2, 2, 1, 1, infer_dequantize_order),
+    ROW("HyperConnectionPreMix", 2, 2, 1, 1, infer_pre_mix),
+    ROW("HyperConnectionPostMix", 3, 4, 1, 1, onv_infer_same),
+    ROW("LinearAttentionGate", 3, 4, 1, 2, onv_infer_like, .like = "03"),
+    ROW("EngramGate", 5, 6, 1, 2, onv_infer_like, .like = "00"),
 };
 
 const onv_op_family onv_ops_contrib_tensor = {"com.microsoft", rows, sizeof rows / sizeof rows[0]};

@@ -102,10 +102,7 @@ static onv_status infer_word_embedding(onv_op_ctx *c)
 /* --- Rows -------------------------------------------------------------------------------------- */
 
 #define SEARCH(op, least, most, outs, rule, extra)                                                 \
-    {                                                                                              \
-        .name = op, .since = 1, .in = {least, most}, .out = {1, outs}, .infer = rule,              \
-        .flags = ONV_OP_SUBGRAPH | (extra)                                                         \
-    }
+    ONV_OP(op, 1, least, most, 1, outs, rule, .flags = ONV_OP_SUBGRAPH | (extra))
 
 static const onv_op rows[] = {
     SEARCH("BeamSearch", 5, 12, 3, infer_beam, 0),

@@ -190,10 +190,7 @@ static onv_status fold_constant_of_shape(onv_op_ctx *c)
 /* --- Rows ------------------------------------------------------------------------------------- */
 
 #define RANDOM(op, version, inputs, rule)                                                          \
-    {                                                                                              \
-        .name = op, .since = version, .in = {inputs, inputs}, .out = {1, 1}, .infer = rule,        \
-        .flags = ONV_OP_RANDOM                                                                     \
-    }
+    ONV_OP(op, version, inputs, inputs, 1, 1, rule, .flags = ONV_OP_RANDOM)
 
 static const onv_op rows[] = {
     RANDOM("RandomNormal", 1, 0, infer_random),

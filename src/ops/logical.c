@@ -92,16 +92,11 @@ static onv_status infer_shift(onv_op_ctx *c)
 /* --- Rows ------------------------------------------------------------------------------------- */
 
 #define COMPARE(op, version, rule, fold_rule)                                                      \
-    {                                                                                              \
-        .name = op, .since = version, .in = {2, 2}, .out = {1, 1}, .infer = rule,                  \
-        .fold = fold_rule                                                                          \
-    }
+    ONV_OP(op, version, 2, 2, 1, 1, rule, .fold = fold_rule)
 /* Operands of the result's own type, which may take its place. */
 #define POINTWISE(op, version, arity, rule, fold_rule)                                             \
-    {                                                                                              \
-        .name = op, .since = version, .in = {arity, arity}, .out = {1, 1}, .infer = rule,          \
-        .fold = fold_rule, .traits = {.inplace = ONV_ALL}, .traits_fn = onv_math_broadcast_traits  \
-    }
+    ONV_OP(op, version, arity, arity, 1, 1, rule, .fold = fold_rule,                               \
+           .traits = {.inplace = ONV_ALL}, .traits_fn = onv_math_broadcast_traits)
 
 static const onv_op rows[] = {
     POINTWISE("And", 1, 2, onv_infer_legacy_compare, fold_and),

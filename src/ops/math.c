@@ -169,20 +169,11 @@ static onv_status infer_loss(onv_op_ctx *c)
 
 /* --- Rows ------------------------------------------------------------------------------------- */
 
-#define SOFTMAX(op, version)                                                                       \
-    {                                                                                              \
-        .name = op, .since = version, .in = {1, 1}, .out = {1, 1}, .infer = infer_softmax          \
-    }
+#define SOFTMAX(op, version) ONV_OP(op, version, 1, 1, 1, 1, infer_softmax)
 #define CUMULATIVE(op, version, fold_rule)                                                         \
-    {                                                                                              \
-        .name = op, .since = version, .in = {2, 2}, .out = {1, 1}, .infer = infer_cumulative,      \
-        .fold = fold_rule                                                                          \
-    }
+    ONV_OP(op, version, 2, 2, 1, 1, infer_cumulative, .fold = fold_rule)
 #define TOPK(version, inputs, ...)                                                                 \
-    {                                                                                              \
-        .name = "TopK", .since = version, .in = {inputs, inputs}, .out = {2, 2},                   \
-        .infer = infer_topk, __VA_ARGS__                                                           \
-    }
+    ONV_OP("TopK", version, inputs, inputs, 2, 2, infer_topk, __VA_ARGS__)
 
 static const onv_op rows[] = {
     SOFTMAX("Softmax", 1),

@@ -125,12 +125,7 @@ static onv_dim macs_gemm(onv_op_ctx *c)
 
 #define KEEP_BOTH .save_in = ONV_BIT(0) | ONV_BIT(1)
 #define GEMM(version, least)                                                                       \
-    {                                                                                              \
-        .name = "Gemm", .since = version, .in = {least, 3}, .out = {1, 1}, .infer = infer_gemm,    \
-        .macs = macs_gemm, .traits = {                                                             \
-            KEEP_BOTH                                                                              \
-        }                                                                                          \
-    }
+    ONV_OP("Gemm", version, least, 3, 1, 1, infer_gemm, .macs = macs_gemm, .traits = {KEEP_BOTH})
 
 static const onv_op rows[] = {
     ONV_OP("MatMul", 1, 2, 2, 1, 1, infer_matmul, .macs = macs_matmul, .traits = {KEEP_BOTH}),

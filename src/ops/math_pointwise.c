@@ -41,12 +41,6 @@ static onv_status fold_isinf(onv_op_ctx *c)
     return onv_fold_elementwise(c, isinf_of);
 }
 
-static onv_status infer_test(onv_op_ctx *c)
-{
-    onv_op_set_out_like(c, 0, 0, ONV_BOOL);
-    return ONV_OK;
-}
-
 /* --- Binary and variadic ---------------------------------------------------------------------- */
 
 ONV_FOLD(add, onv_scalar_add(pool, t, in[0], in[1]))
@@ -141,26 +135,17 @@ static onv_status infer_prelu(onv_op_ctx *c)
 /* --- Rows ------------------------------------------------------------------------------------- */
 
 #define UNARY(op, version, ...)                                                                    \
-    {                                                                                              \
-        .name = op, .since = version, .in = {1, 1}, .out = {1, 1}, .infer = onv_infer_same,        \
-        .traits = {.inplace = ONV_ALL}, .traits_fn = onv_math_broadcast_traits, __VA_ARGS__        \
-    }
+    ONV_OP(op, version, 1, 1, 1, 1, onv_infer_same, .traits = {.inplace = ONV_ALL},                \
+           .traits_fn = onv_math_broadcast_traits, __VA_ARGS__)
 #define BINARY(op, version, rule, fold_rule)                                                       \
-    {                                                                                              \
-        .name = op, .since = version, .in = {2, 2}, .out = {1, 1}, .infer = rule,                  \
-        .fold = fold_rule, .traits = {.inplace = ONV_ALL}, .traits_fn = onv_math_broadcast_traits  \
-    }
+    ONV_OP(op, version, 2, 2, 1, 1, rule, .fold = fold_rule, .traits = {.inplace = ONV_ALL},       \
+           .traits_fn = onv_math_broadcast_traits)
 #define VARIADIC(op, version, rule, fold_rule)                                                     \
-    {                                                                                              \
-        .name = op, .since = version, .in = {1, ONV_OP_MAX_ARITY}, .out = {1, 1}, .infer = rule,   \
-        .fold = fold_rule, .traits = {.inplace = ONV_ALL}, .traits_fn = onv_math_broadcast_traits  \
-    }
+    ONV_OP(op, version, 1, ONV_OP_MAX_ARITY, 1, 1, rule, .fold = fold_rule,                        \
+           .traits = {.inplace = ONV_ALL}, .traits_fn = onv_math_broadcast_traits)
 #define POW(version, rule)                                                                         \
-    {                                                                                              \
-        .name = "Pow", .since = version, .in = {2, 2}, .out = {1, 1}, .infer = rule,               \
-        .fold = fold_pow, .traits = {.inplace = ONV_BIT(0)},                                       \
-        .traits_fn = onv_math_broadcast_traits                                                     \
-    }
+    ONV_OP("Pow", version, 2, 2, 1, 1, rule, .fold = fold_pow, .traits = {.inplace = ONV_BIT(0)},  \
+           .traits_fn = onv_math_broadcast_traits)
 
 static const onv_op rows[] = {
     UNARY("Abs", 1, .fold = fold_abs),
@@ -201,8 +186,10 @@ static const onv_op rows[] = {
     UNARY("Tan", 7),
     UNARY("Tanh", 1),
     UNARY("ThresholdedRelu", 10),
-    ONV_OP("IsNaN", 9, 1, 1, 1, 1, infer_test, .fold = fold_isnan),
-    ONV_OP("IsInf", 10, 1, 1, 1, 1, infer_test, .fold = fold_isinf),
+    ONV_OP("IsNaN", 9, 1, 1, 1, 1, onv_infer_like, .like = "0", .dtype = ONV_BOOL,
+           .fold = fold_isnan),
+    ONV_OP("IsInf", 10, 1, 1, 1, 1, onv_infer_like, .like = "0", .dtype = ONV_BOOL,
+           .fold = fold_isinf),
 
     BINARY("Add", 1, onv_infer_legacy, fold_add),
     BINARY("Add", 7, onv_infer_broadcast, fold_add),

@@ -37,12 +37,6 @@ static void set_rows(onv_op_ctx *c, uint32_t k, onv_dtype dtype, onv_dim columns
 
 /* --- Elementwise ------------------------------------------------------------------------------- */
 
-static onv_status infer_as_float(onv_op_ctx *c)
-{
-    onv_op_set_out_like(c, 0, 0, ONV_FLOAT);
-    return ONV_OK;
-}
-
 static onv_status infer_category_mapper(onv_op_ctx *c)
 {
     onv_dtype from = onv_op_in_dtype(c, 0), to = ONV_UNDEFINED;
@@ -285,13 +279,14 @@ static const onv_op rows[] = {
            .flags = ONV_OP_WEIGHT_ATTRS),
     ONV_OP("LinearRegressor", 1, 1, 1, 1, 1, infer_linear_regressor, .macs = count_linear,
            .flags = ONV_OP_WEIGHT_ATTRS),
-    ONV_OP("Normalizer", 1, 1, 1, 1, 1, infer_as_float),
+    ONV_OP("Normalizer", 1, 1, 1, 1, 1, onv_infer_like, .like = "0", .dtype = ONV_FLOAT),
     ONV_OP("OneHotEncoder", 1, 1, 1, 1, 1, infer_one_hot_encoder),
     ONV_OP("SVMClassifier", 1, 1, 1, 2, 2, infer_svm_classifier, .macs = count_svm,
            .flags = ONV_OP_WEIGHT_ATTRS),
     ONV_OP("SVMRegressor", 1, 1, 1, 1, 1, infer_svm_regressor, .macs = count_svm,
            .flags = ONV_OP_WEIGHT_ATTRS),
-    ONV_OP("Scaler", 1, 1, 1, 1, 1, infer_as_float, .flags = ONV_OP_WEIGHT_ATTRS),
+    ONV_OP("Scaler", 1, 1, 1, 1, 1, onv_infer_like, .like = "0", .dtype = ONV_FLOAT,
+           .flags = ONV_OP_WEIGHT_ATTRS),
     ONV_OP("TreeEnsemble", 5, 1, 1, 1, 1, infer_tree_ensemble, .flags = ONV_OP_WEIGHT_ATTRS),
     ONV_OP("TreeEnsembleClassifier", 1, 1, 1, 2, 2, infer_tree_classifier, .deprecated = 5,
            .flags = ONV_OP_WEIGHT_ATTRS),

@@ -7,36 +7,6 @@
 
 enum { LARGEST_BLOCK = 16 };
 
-static const onv_alias aliases[] = {
-    {.name = "Conv", .family = &onv_ops_nn_conv, .as = "Conv", .version = 22, .in = {1, 2, 3}},
-    {.name = "MaxPool", .family = &onv_ops_nn_pool, .as = "MaxPool", .version = 22, .in = {1}},
-    {.name = "AveragePool",
-     .family = &onv_ops_nn_pool,
-     .as = "AveragePool",
-     .version = 22,
-     .in = {1}},
-    {.name = "GlobalMaxPool",
-     .family = &onv_ops_nn_pool,
-     .as = "GlobalMaxPool",
-     .version = 22,
-     .in = {1}},
-    {.name = "GlobalAveragePool",
-     .family = &onv_ops_nn_pool,
-     .as = "GlobalAveragePool",
-     .version = 22,
-     .in = {1}},
-};
-
-static onv_status infer_alias(onv_op_ctx *c)
-{
-    return onv_alias_infer(c, aliases, sizeof aliases / sizeof aliases[0]);
-}
-
-static onv_dim macs_alias(onv_op_ctx *c)
-{
-    return onv_alias_macs(c, aliases, sizeof aliases / sizeof aliases[0]);
-}
-
 /* Exact where the channels fill blocks of either size. */
 static onv_dim whole_blocks(onv_op_ctx *c, onv_dim channels)
 {
@@ -89,14 +59,22 @@ static onv_status infer_upsample(onv_op_ctx *c)
     return ONV_OK;
 }
 
+#define ALIAS(of, op, ...)                                                                         \
+    .alias = &(const onv_alias)                                                                    \
+    {                                                                                              \
+        .family = of, .as = op, .version = 22, .in = __VA_ARGS__                                   \
+    }
+#define POOL(op) ONV_OP(op, 1, 1, 1, 1, 1, onv_alias_infer, ALIAS(&onv_ops_nn_pool, op, {1}))
+
 static const onv_op rows[] = {
     ONV_OP("ReorderInput", 1, 1, 1, 1, 1, infer_reorder_input),
     ONV_OP("ReorderOutput", 1, 1, 1, 1, 1, infer_reorder_output),
-    ONV_OP("Conv", 1, 2, 4, 1, 1, infer_alias, .macs = macs_alias),
-    ONV_OP("MaxPool", 1, 1, 1, 1, 1, infer_alias),
-    ONV_OP("AveragePool", 1, 1, 1, 1, 1, infer_alias),
-    ONV_OP("GlobalMaxPool", 1, 1, 1, 1, 1, infer_alias),
-    ONV_OP("GlobalAveragePool", 1, 1, 1, 1, 1, infer_alias),
+    ONV_OP("Conv", 1, 2, 4, 1, 1, onv_alias_infer, .macs = onv_alias_macs,
+           ALIAS(&onv_ops_nn_conv, "Conv", {1, 2, 3})),
+    POOL("MaxPool"),
+    POOL("AveragePool"),
+    POOL("GlobalMaxPool"),
+    POOL("GlobalAveragePool"),
     ONV_OP("Upsample", 1, 1, 1, 1, 1, infer_upsample),
 };
 

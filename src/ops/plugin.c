@@ -119,15 +119,6 @@ static onv_status infer_crop_and_resize(onv_op_ctx *c)
     return ONV_OK;
 }
 
-static const onv_alias aliases[] = {
-    {.name = "ROIAlign_TRT", .family = &onv_ops_object_detection, .as = "RoiAlign", .version = 16},
-};
-
-static onv_status infer_alias(onv_op_ctx *c)
-{
-    return onv_alias_infer(c, aliases, sizeof aliases / sizeof aliases[0]);
-}
-
 /* --- Layers ------------------------------------------------------------------------------------ */
 
 /* ModulatedDeformConv2d: x, offsets [batch, ., height, width] of the output, mask, weights, bias. */
@@ -204,18 +195,6 @@ static onv_status infer_embedding(onv_op_ctx *c)
 
 /* --- Quantisation ------------------------------------------------------------------------------ */
 
-static onv_status infer_to_float8(onv_op_ctx *c)
-{
-    onv_op_set_out_like(c, 0, 0, ONV_FLOAT8E4M3FN);
-    return ONV_OK;
-}
-
-static onv_status infer_to_int4(onv_op_ctx *c)
-{
-    onv_op_set_out_like(c, 0, 0, ONV_INT4);
-    return ONV_OK;
-}
-
 static onv_status infer_as_scale(onv_op_ctx *c)
 {
     onv_op_set_out_like(c, 0, 0, onv_op_in_dtype(c, 1));
@@ -224,17 +203,9 @@ static onv_status infer_as_scale(onv_op_ctx *c)
 
 /* --- Rows -------------------------------------------------------------------------------------- */
 
-#define PLUGIN(op, least, most, outs, rule)                                                        \
-    {                                                                                              \
-        .name = op, .since = 1, .in = {least, most}, .out = {1, outs}, .infer = rule               \
-    }
+#define PLUGIN(op, least, most, outs, ...) ONV_OP(op, 1, least, most, 1, outs, __VA_ARGS__)
 #define SAME(op, least, most)                                                                      \
-    {                                                                                              \
-        .name = op, .since = 1, .in = {least, most}, .out = {1, 1}, .infer = onv_infer_same,       \
-        .traits = {                                                                                \
-            .inplace = ONV_BIT(0)                                                                  \
-        }                                                                                          \
-    }
+    ONV_OP(op, 1, least, most, 1, 1, onv_infer_same, .traits = {.inplace = ONV_BIT(0)})
 
 static const onv_op rows[] = {
     PLUGIN("EfficientNMS_TRT", 2, 3, 4, infer_efficient_nms),
@@ -248,7 +219,10 @@ static const onv_op rows[] = {
     PLUGIN("GenerateDetection_TRT", 4, 4, 1, infer_detection),
     PLUGIN("ProposalLayer_TRT", 2, 4, 1, infer_proposal),
     PLUGIN("SpecialSlice_TRT", 1, 1, 1, infer_boxes),
-    PLUGIN("ROIAlign_TRT", 3, 3, 1, infer_alias),
+    PLUGIN("ROIAlign_TRT", 3, 3, 1, onv_alias_infer,
+           .alias = &(const onv_alias){.family = &onv_ops_object_detection,
+                                       .as = "RoiAlign",
+                                       .version = 16}),
     PLUGIN("MultilevelCropAndResize_TRT", 2, 8, 1, infer_pyramid),
     PLUGIN("PyramidROIAlign_TRT", 2, 8, 1, infer_pyramid),
     PLUGIN("CropAndResizeDynamic", 2, 2, 1, infer_crop_and_resize),
@@ -266,9 +240,10 @@ static const onv_op rows[] = {
     PLUGIN("CustomEmbLayerNormPluginDynamic", 2, 3, 2, infer_embedding),
     ONV_OP("CustomFCPluginDynamic", 1, 1, 1, 1, 1, infer_fully_connected,
            .macs = macs_fully_connected),
-    PLUGIN("TRT_FP8QuantizeLinear", 2, 3, 1, infer_to_float8),
+    PLUGIN("TRT_FP8QuantizeLinear", 2, 3, 1, onv_infer_like, .like = "0",
+           .dtype = ONV_FLOAT8E4M3FN),
     PLUGIN("TRT_FP8DequantizeLinear", 2, 3, 1, infer_as_scale),
-    PLUGIN("TRT_INT4QuantizeLinear", 2, 3, 1, infer_to_int4),
+    PLUGIN("TRT_INT4QuantizeLinear", 2, 3, 1, onv_infer_like, .like = "0", .dtype = ONV_INT4),
     PLUGIN("TRT_INT4DequantizeLinear", 2, 3, 1, infer_as_scale),
 };
 

@@ -182,17 +182,11 @@ static onv_status fold_argmin(onv_op_ctx *c)
 /* --- Rows ------------------------------------------------------------------------------------- */
 
 #define REDUCE(op, version, inputs, ...)                                                           \
-    {                                                                                              \
-        .name = op, .since = version, .in = {1, inputs}, .out = {1, 1}, .infer = infer_reduce,     \
-        __VA_ARGS__                                                                                \
-    }
+    ONV_OP(op, version, 1, inputs, 1, 1, infer_reduce, __VA_ARGS__)
 /* Axes as an attribute, then as an input since `version`. */
 #define REDUCE_BOTH(op, version, ...)                                                              \
     REDUCE(op, 1, 1, __VA_ARGS__), REDUCE(op, version, 2, __VA_ARGS__)
-#define ARG(op, fold_rule)                                                                         \
-    {                                                                                              \
-        .name = op, .since = 1, .in = {1, 1}, .out = {1, 1}, .infer = infer_arg, .fold = fold_rule \
-    }
+#define ARG(op, fold_rule) ONV_OP(op, 1, 1, 1, 1, 1, infer_arg, .fold = fold_rule)
 
 static const onv_op rows[] = {
     REDUCE_BOTH("ReduceSum", 13, .fold = fold_sum),

@@ -69,6 +69,16 @@ onv_status onv_infer_same(onv_op_ctx *c)
     return ONV_OK;
 }
 
+onv_status onv_infer_like(onv_op_ctx *c)
+{
+    for (uint32_t k = 0; c->op->like[k] != '\0'; k++) {
+        uint32_t from = (uint32_t)(c->op->like[k] - '0');
+        bool is_other = k == 0 && c->op->dtype != ONV_UNDEFINED;
+        onv_op_set_out_like(c, k, from, is_other ? c->op->dtype : onv_op_in_dtype(c, from));
+    }
+    return ONV_OK;
+}
+
 onv_status onv_infer_broadcast(onv_op_ctx *c)
 {
     return onv_rule_broadcast_as(c, onv_rule_dtype(c, 0, c->n_in));

@@ -45,12 +45,6 @@ static onv_status infer_string_normalizer(onv_op_ctx *c)
     return ONV_OK;
 }
 
-static onv_status infer_regex(onv_op_ctx *c)
-{
-    onv_op_set_out_like(c, 0, 0, ONV_BOOL);
-    return ONV_OK;
-}
-
 /* [C] or [N, C] becomes [max(ngram_indexes) + 1] per row. */
 static onv_status infer_tf_idf(onv_op_ctx *c)
 {
@@ -77,7 +71,7 @@ static const onv_op rows[] = {
     ONV_OP("StringSplit", 20, 1, 1, 2, 2, infer_string_split, .flags = ONV_OP_DATA_DEPENDENT),
     ONV_OP("StringNormalizer", 10, 1, 1, 1, 1, infer_string_normalizer,
            .flags = ONV_OP_DATA_DEPENDENT),
-    ONV_OP("RegexFullMatch", 20, 1, 1, 1, 1, infer_regex),
+    ONV_OP("RegexFullMatch", 20, 1, 1, 1, 1, onv_infer_like, .like = "0", .dtype = ONV_BOOL),
     ONV_OP("TfIdfVectorizer", 9, 1, 1, 1, 1, infer_tf_idf, .flags = ONV_OP_WEIGHT_ATTRS),
 };
 

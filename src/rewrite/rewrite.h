@@ -2,7 +2,7 @@
  *
  * Requires: onv_infer has run. Gives: another model, an ordinary typed graph with an arena of its own,
  * beside the one it was made from, which stays as it is and must outlive it. What is rewritten, and in which
- * order, is a table (rules.c): one row per rewrite, under the name that ONNX Runtime gives it. It rewrites
+ * order, is a table (rules.def): one row per rewrite, under the name that ONNX Runtime gives it. It rewrites
  * before it knows any size that the file leaves open (seen.h).
  *
  *     level 1   before nodes are assigned to providers; ONNX operators only
