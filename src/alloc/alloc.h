@@ -128,8 +128,8 @@ typedef struct onv_alloc_model {
     onv_status (*reserve)(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err);
     /* Takes back a block, which is in state FREE already. */
     void (*free)(onv_allocator *a, uint32_t block);
-    /* A run ends, and with it what its streams were doing; NULL: that changes nothing. */
-    onv_status (*end_run)(onv_allocator *a);
+    /* Streams from this one on end, with what they were doing; NULL: that changes nothing. */
+    onv_status (*end_streams)(onv_allocator *a, uint8_t from);
     /* Gives cached memory back to the device; NULL: never. */
     onv_status (*release_cached)(onv_allocator *a, onv_error *err);
 } onv_alloc_model;
@@ -176,8 +176,8 @@ onv_status onv_allocator_free(onv_allocator *a, uint32_t id, onv_error *err);
  * that have no such way. */
 onv_status onv_allocator_reserve(onv_allocator *a, uint32_t id, uint64_t bytes, onv_error *err);
 
-/* Between two runs of a session. */
-onv_status onv_allocator_end_run(onv_allocator *a);
+/* Behind a run of a session (from 1 on), or of a subgraph in it. */
+onv_status onv_allocator_end_streams(onv_allocator *a, uint8_t from);
 
 /* What torch.cuda.empty_cache() does; nothing for models that never give memory back. */
 onv_status onv_allocator_release_cached(onv_allocator *a, onv_error *err);

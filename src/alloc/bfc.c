@@ -4,7 +4,8 @@
  * stream takes chunks of that stream and of none, and they are its own from then on; what is allocated on none takes
  * those of none alone. When a chunk is split before it is used, the rest stays with the stream that it had, and free
  * chunks of different streams are not joined: what a run frees next to memory that no run of it used stays apart until
- * the run ends. Then chunks lose their streams, and are joined (StreamAwareArena::ReleaseStreamBuffers).
+ * the run ends. Then chunks lose their streams, and are joined (StreamAwareArena::ReleaseStreamBuffers). Each run of a
+ * subgraph has streams of its own, which end with it.
  *
  * Regions come from the device and go back only where the arena is shrunk. Free chunks are taken
  * in order of size, then address: the bins of the original are ranges of that order, so one ordered
@@ -158,27 +159,26 @@ static void bfc_free(onv_allocator *a, uint32_t block)
 }
 
 /* ResetChunkOnTargetStream. */
-static void end_run_in(onv_allocator *a, const onv_segment *segment)
+static void end_streams_in(onv_allocator *a, const onv_segment *segment, uint8_t from)
 {
     const onv_block *blocks = a->space.blocks.at;
     for (uint32_t b = segment->first; b != ONV_NO_BLOCK; b = blocks[b].next) {
         onv_block *at = onv_space_block(&a->space, b);
         if (at->state == ONV_BLOCK_FREE) onv_block_set_remove(set_of(a, b), &a->space, b);
-        at->stream = 0;
+        if (at->stream >= from) at->stream = 0;
     }
     for (uint32_t b = segment->first; b != ONV_NO_BLOCK; b = blocks[b].next) {
         if (blocks[b].state != ONV_BLOCK_FREE) continue;
-        while (blocks[b].next != ONV_NO_BLOCK && blocks[blocks[b].next].state == ONV_BLOCK_FREE)
-            onv_space_merge(&a->space, b);
+        while (onv_is_alike(&a->space, b, blocks[b].next)) onv_space_merge(&a->space, b);
         onv_block_set_insert(set_of(a, b), &a->space, b);
     }
 }
 
-static onv_status bfc_end_run(onv_allocator *a)
+static onv_status bfc_end_streams(onv_allocator *a, uint8_t from)
 {
     ONV_WORK(a->space.blocks.count);
     for (uint32_t i = a->space.first_segment; i != ONV_NO_BLOCK; i = a->space.segments.at[i].next)
-        if (!a->space.segments.at[i].direct) end_run_in(a, &a->space.segments.at[i]);
+        if (!a->space.segments.at[i].direct) end_streams_in(a, &a->space.segments.at[i], from);
     return ONV_OK;
 }
 
@@ -220,7 +220,7 @@ const onv_alloc_model onv_alloc_bfc = {
     .alloc = bfc_alloc,
     .reserve = bfc_reserve,
     .free = bfc_free,
-    .end_run = bfc_end_run,
+    .end_streams = bfc_end_streams,
     .release_cached = bfc_release,
 };
 
@@ -233,6 +233,6 @@ const onv_alloc_model onv_alloc_bfc_same = {
     .alloc = bfc_alloc,
     .reserve = bfc_reserve,
     .free = bfc_free,
-    .end_run = bfc_end_run,
+    .end_streams = bfc_end_streams,
     .release_cached = bfc_release,
 };

@@ -50,9 +50,11 @@ static onv_status serve_all(onv_allocator *a, const onv_timeline *t, onv_placeme
     for (size_t i = 0; i < p->events.count && !a->out_of_memory; i++) {
         const onv_timeline_event *e = &p->events.at[i];
         ONV_WORK(4);
-        if (t->steps.at[step].iteration != t->steps.at[e->step].iteration)
-            ONV_TRY(onv_allocator_end_run(a));
-        while (step < e->step) note(a, p, ++step);
+        while (step < e->step) {
+            uint8_t ends = t->steps.at[step].ends;
+            if (ends != 0) ONV_TRY(onv_allocator_end_streams(a, ends));
+            note(a, p, ++step);
+        }
         a->n_events = i;
         ONV_TRY(serve(a, t, e, p, err));
         note(a, p, step);

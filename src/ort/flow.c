@@ -7,8 +7,9 @@
  *         one before, which are kept till its end, and so are the last two till the Loop's. Then the
  *         last states are copied to the outputs, and slices, kept one by one, are concatenated. An
  *         Identity in a body that hands on what was there before the body began does not copy.
- *   Scan  Slices of inputs are views, outputs are written into slices of the finished tensors. States
- *         alternate between two temporaries; the first is the caller's, the last is the output.
+ *   Scan  Along the first axis slices of inputs are views, outputs are written into slices of the finished tensors. States
+ *         alternate between two temporaries; the first is the caller's, the last is the output. Along other axes
+ *         inputs and outputs are transposed into copies.
  */
 #include <string.h>
 
@@ -43,16 +44,18 @@ void onv_ort_list_graphs(onv_ort_planner *p)
     const onv_model *model = p->model;
     for (uint32_t s = 0; s < p->live->timeline.steps.count; s++)
         p->step_of[p->live->timeline.steps.at[s].node.index] = s;
-    p->plan->graphs[0].end = p->live->timeline.steps.count;
+    p->plan->graphs[0] = (onv_ort_graph){.end = p->live->timeline.steps.count, .stream = 1};
     for (size_t i = 0; i < p->live->timeline.regions.count; i++) {
         const onv_region *r = &p->live->timeline.regions.at[i];
         if (r->kind == ONV_REGION_ALTERNATIVES) continue;
         const onv_node *owner = onv_model_node(model, r->node);
         onv_graph_id id = onv_graph_body(model, owner, r->label);
         if (id.index == ONV_NO_GRAPH.index) continue;
+        const onv_ort_graph *around = &p->plan->graphs[owner->graph.index];
         bool repeats = r->kind == ONV_REGION_LOOP && r->trips != 1;
-        p->plan->graphs[id.index] = (onv_ort_graph){
-            r->first, r->end, repeats || p->plan->graphs[owner->graph.index].repeats};
+        uint8_t stream = around->stream < UINT8_MAX ? around->stream + 1 : around->stream;
+        p->plan->graphs[id.index] =
+            (onv_ort_graph){r->first, r->end, repeats || around->repeats, stream};
     }
     for (size_t g = 0; g < model->graphs.count; g++) {
         const onv_graph *graph = &model->graphs.at[g];
@@ -143,6 +146,13 @@ void onv_ort_place_result(onv_ort_planner *p, const onv_node *node, const onv_bu
 
 /* --- Entering ---------------------------------------------------------------------------------- */
 
+/* The i-th scanned value has its iterations along another axis than the first: it is copied. */
+static bool is_transposed(const onv_node *scan, const char *axes, uint32_t i)
+{
+    const onv_attr *attr = onv_node_attr(scan, axes);
+    return attr != NULL && attr->kind == ONV_ATTR_INTS && i < attr->count && attr->ints[i] != 0;
+}
+
 /* Outputs of the owner, in the graph that it stands in. */
 static void place_owner(onv_ort_planner *p, const onv_node *owner, const onv_region *r)
 {
@@ -154,7 +164,8 @@ static void place_owner(onv_ort_planner *p, const onv_node *owner, const onv_reg
         if (at == NULL) continue;
         onv_buffer row = *at;
         row.first = step;
-        if (is_body && !is_loop(owner)) {
+        if (is_body && !is_loop(owner) &&
+            (k < form.n_states || !is_transposed(owner, "scan_output_axes", k - form.n_states))) {
             const onv_graph *body = onv_model_graph(p->model, form.body);
             const onv_buffer *made = k < body->n_outputs ? row_of(p, body->outputs[k]) : NULL;
             row.first = r->first;
@@ -201,7 +212,12 @@ static void keep_slices(onv_ort_planner *p, onv_graph_id id, const onv_region *r
     } else if (r->trips == 0 && whole != NULL && whole->bytes > slice->bytes) {
         bytes = whole->bytes - slice->bytes;
     }
-    if (bytes > 0) keep(p, slice, bytes, id, r->first, p->step_of[r->node.index]);
+    uint32_t last = p->step_of[r->node.index];
+    for (uint64_t i = 0; i < ONV_ORT_MOST_SLICES && bytes > slice->bytes && slice->bytes > 0; i++) {
+        keep(p, slice, slice->bytes, id, r->first, last);
+        bytes -= slice->bytes;
+    }
+    if (bytes > 0) keep(p, slice, bytes, id, r->first, last);
 }
 
 static void enter_loop(onv_ort_planner *p, const onv_node *owner, const onv_loop_form *form,
@@ -213,7 +229,6 @@ static void enter_loop(onv_ort_planner *p, const onv_node *owner, const onv_loop
         const onv_buffer *row = row_of(p, body->inputs[i]);
         if (row == NULL || p->is_host[body->inputs[i].index]) continue;
         uint32_t from = i < form->body_in ? UINT32_MAX : form->node_in + i - form->body_in;
-        if (from == UINT32_MAX && p->provider == ONV_ORT_CUDA) continue; /* on the host */
         uint32_t out = from == UINT32_MAX ? UINT32_MAX : form->body_out + i - form->body_in;
         onv_value_id next = out < body->n_outputs ? body->outputs[out] : ONV_NO_VALUE;
         if (onv_is_value(next)) p->is_state[next.index] = true;
@@ -241,12 +256,21 @@ static void enter_scan(onv_ort_planner *p, const onv_node *owner, const onv_loop
         const onv_buffer *row = row_of(p, body->inputs[i]);
         if (row == NULL || p->is_host[body->inputs[i].index]) continue;
         if (i >= form->n_states) {
-            if (form->node_in + i < owner->n_inputs)
-                share(p, row, owner->inputs[form->node_in + i]);
+            if (form->node_in + i >= owner->n_inputs) continue;
+            onv_value_id whole = owner->inputs[form->node_in + i];
+            const onv_buffer *from = row_of(p, whole);
+            if (from != NULL && is_transposed(owner, "scan_input_axes", i - form->n_states))
+                keep(p, from, from->bytes, owner->graph, r->first, step);
+            share(p, row, whole);
             continue;
         }
         for (uint64_t n = 1; n <= 2; n++)
             if (r->trips == 0 || r->trips > n) keep(p, row, row->bytes, form->body, r->first, step);
+    }
+    for (uint32_t k = form->n_states; k < owner->n_outputs; k++) {
+        const onv_buffer *whole = row_of(p, owner->outputs[k]);
+        if (whole != NULL && is_transposed(owner, "scan_output_axes", k - form->n_states))
+            keep(p, whole, whole->bytes, owner->graph, r->first, step);
     }
 }
 

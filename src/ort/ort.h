@@ -32,7 +32,8 @@ typedef enum onv_ort_provider {
     ONV_ORT_CPU,  /* everything is in the memory that is counted, the caller's inputs are not */
 } onv_ort_provider;
 
-/* Which workspaces of convolutions: cuDNN's heuristics choose, and which way is not certain. */
+/* Which workspaces of convolutions, as cuDNN's heuristics choose, and which branches, as data decides: the largest
+ * ones but for LEAST. */
 typedef enum onv_ort_workspaces { ONV_ORT_LIKELY, ONV_ORT_LEAST, ONV_ORT_MOST } onv_ort_workspaces;
 
 /* Whose plan it is, and what is known of the graph. */
@@ -50,6 +51,8 @@ typedef struct onv_ort_session {
 typedef struct onv_ort_graph {
     uint32_t first, end;
     bool repeats; /* it runs more than once in a run of the session */
+    uint8_t
+        stream; /* that its kernels run on: 1 in the main graph, one more for each graph around it */
 } onv_ort_graph;
 
 typedef struct onv_ort_plan {
@@ -65,14 +68,28 @@ typedef struct onv_ort_plan {
         *of_value; /* by value; UINT32_MAX: on the host, the caller's, in a weight or a slice */
     onv_ort_graph *graphs;
     uint32_t n_graphs;
+    onv_value_id
+        *feeds; /* the main graph's inputs, in the order in which they are copied to the device */
+    uint32_t n_feeds;
     uint64_t reused;   /* values that took over a buffer by the rules 2 to 4 */
-    bool is_uncertain; /* workspaces may be others (onv_ort_workspaces) */
+    bool is_uncertain; /* other branches or workspaces are possible (onv_ort_workspaces) */
+    bool takes_least;  /* of branches, runs take those with the smallest peaks */
 } onv_ort_plan;
 
 /* Requires that every value is sized and `live` is in the order `ort`. In the model's arena. Cost:
  * linear in the uses, times the buffers that are free at a time. */
 onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live,
                                 const onv_ort_session *session, onv_ort_plan *plan, onv_error *err);
+
+/* Handles of cuBLAS and of cuDNN, each, that a session has once all its branches ran, and at least. */
+typedef struct onv_ort_handles {
+    uint64_t least, most;
+    bool has_conv; /* one more of cuDNN */
+} onv_ort_handles;
+
+onv_status onv_ort_count_handles(const onv_model *model, const onv_live *live,
+                                 const onv_ort_session *session, onv_ort_handles *handles,
+                                 onv_error *err);
 
 /* Whether ONNX Runtime's own shape inference knows the shape of each value (by index); in the
  * model's arena. See shapes.c. */
@@ -83,7 +100,7 @@ onv_status onv_ort_known_shapes(onv_model *model, const onv_live *live, bool **i
 onv_timeline onv_ort_plan_timeline(const onv_ort_plan *plan);
 
 /* Appends what `n_runs` runs of a session ask of the arena, and their regions; the steps are there
- * already, those of one run after those of the other. Of branches the one with the larger peak runs,
+ * already, those of one run after those of the other. Of branches the one with the larger peak runs (takes_least: the smaller),
  * in all runs the same. From the second run on the temporaries of a graph lie in one container, packed
  * as the first run traced them, for as long as the graph runs; that of the main graph comes after the
  * inputs. In a body that runs again within a run they lie there in the first run, too. Inputs and

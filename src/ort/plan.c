@@ -303,12 +303,23 @@ static void count_uses(onv_ort_planner *p)
     }
 }
 
+static size_t count_slices(const onv_ort_planner *p)
+{
+    const onv_timeline *t = &p->live->timeline;
+    size_t n = 0;
+    for (size_t i = 0; i < t->regions.count; i++)
+        if (t->regions.at[i].kind == ONV_REGION_LOOP)
+            n += ONV_ORT_MOST_SLICES *
+                 (size_t)onv_model_node(p->model, t->regions.at[i].node)->n_outputs;
+    return n;
+}
+
 static onv_status prepare(onv_ort_planner *p, onv_error *err)
 {
     onv_arena *arena = &p->scratch;
     size_t n_values = p->model->values.count, n_nodes = p->model->nodes.count;
-    /* A value has a buffer at most, and two more where a Loop or Scan hands it on; a Loop has two. */
-    size_t n_buffers = 3 * n_values + (2 + ONV_ORT_MOST_SCRATCH) * n_nodes;
+    /* A value has a buffer at most, and two more where a Loop or Scan hands it on or copies it; a Loop has two, and slices. */
+    size_t n_buffers = 3 * n_values + (2 + ONV_ORT_MOST_SCRATCH) * n_nodes + count_slices(p);
     p->uses = ONV_ARENA_ARRAY(arena, uint32_t, n_values);
     p->is_placed = ONV_ARENA_ARRAY(arena, bool, n_values);
     p->is_state = ONV_ARENA_ARRAY(arena, bool, n_values);
@@ -360,6 +371,8 @@ static onv_status place_all(onv_ort_planner *p, onv_error *err)
     ONV_TRY(prepare(p, err));
     count_uses(p);
     onv_ort_list_graphs(p);
+    onv_ort_list_feeds(p);
+    if (p->model->arena.failed || p->scratch.failed) return onv_fail_memory(err);
     uint32_t row = 0, region = 0;
     for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
         const onv_node *node = onv_model_node(p->model, live->timeline.steps.at[s].node);
@@ -413,7 +426,10 @@ onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live,
 {
     const onv_ort_settings *settings = session->settings;
     if (settings == NULL) settings = &onv_ort_settings_default;
-    *plan = (onv_ort_plan){.live = live, .settings = settings};
+    *plan = (onv_ort_plan){
+        .live = live, .settings = settings, .takes_least = session->workspaces == ONV_ORT_LEAST};
+    for (size_t i = 0; i < live->timeline.regions.count; i++)
+        plan->is_uncertain |= live->timeline.regions.at[i].kind == ONV_REGION_ALTERNATIVES;
     onv_ort_planner p = {.model = model,
                          .live = live,
                          .session = session,

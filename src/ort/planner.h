@@ -6,6 +6,9 @@
 
 #define NONE UINT32_MAX
 
+/* Of a result that a Loop stacks, slices with a buffer each; what is left has one. */
+enum { ONV_ORT_MOST_SLICES = 256 };
+
 typedef struct onv_ort_buffer_state {
     uint32_t users_left; /* reads of the values in it that are still to come */
     onv_value_id shape;  /* the value it was made for; those it holds later don't change it */
@@ -59,6 +62,9 @@ void onv_ort_place_output(onv_ort_planner *p, const onv_node *node, const onv_bu
 
 /* An output of a subgraph: what becomes of it is its owner's affair. */
 void onv_ort_place_result(onv_ort_planner *p, const onv_node *node, const onv_buffer *row);
+
+/* The main graph's inputs in the order in which Python feeds them; a failure is one of the arenas. */
+void onv_ort_list_feeds(onv_ort_planner *p);
 
 /* The spans of graphs, and where what they hand out stands. */
 void onv_ort_list_graphs(onv_ort_planner *p);

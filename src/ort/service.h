@@ -10,10 +10,9 @@
 
 typedef struct onv_ort_request {
     uint64_t bytes;
-    uint32_t buffer; /* of the timeline */
+    uint32_t buffer; /* of the timeline; ONV_NO_BUFFER: streams from `stream` on end */
     uint8_t stream;
     bool is_free, bypasses;
-    bool ends_run; /* the last one of its run */
 } onv_ort_request;
 
 typedef ONV_VEC(onv_ort_request) onv_ort_requests;

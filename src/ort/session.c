@@ -5,15 +5,13 @@
 
 #define NONE UINT32_MAX
 
-/* What a run allocates is the stream's of its kernels; blocks of patterns, and what stays, are of none (0). */
-enum { RUN_STREAM = 1 };
-
 typedef struct session {
     const onv_ort_plan *plan;
     bool has_pattern;
     onv_timeline path;  /* one run, of every If one branch */
     uint32_t *of_plan;  /* by buffer of the plan: that of the path */
     uint32_t *graph_of; /* by buffer of the path: whose pattern holds it, or NONE */
+    uint8_t *stream_of; /* by buffer of the path: of the kernels of its graph */
     uint64_t *offsets;  /* by buffer of the path, in its pattern */
     uint64_t *bytes;    /* by graph: of its pattern */
     uint32_t *block;    /* by graph: of the run that is added; NONE: not yet */
@@ -36,10 +34,41 @@ static bool is_temporary(const onv_ort_plan *plan, uint32_t i)
     return plan->buffers[i].kind == ONV_BUFFER_ACTIVATION && !plan->is_fetched[i];
 }
 
+/* What a run allocates is the stream's of its kernels; blocks of patterns, and what stays, are of none (0). Graphs that
+ * stand deeper than there are streams share the last one. */
+static uint8_t stream_of(const onv_ort_plan *plan, uint32_t graph)
+{
+    uint8_t stream = plan->graphs[graph].stream;
+    return stream < ONV_N_STREAMS ? stream : ONV_N_STREAMS - 1;
+}
+
+/* Behind a run of a graph; the outermost one where several end. */
+static void end_streams(const session *s, uint32_t first, onv_timeline *t)
+{
+    for (uint32_t g = 0; g < s->plan->n_graphs; g++) {
+        const onv_ort_graph *graph = &s->plan->graphs[g];
+        if (graph->first == graph->end || graph->stream >= ONV_N_STREAMS) continue;
+        onv_step *step = &t->steps.at[first + graph->end - 1];
+        if (step->ends == 0 || graph->stream < step->ends) step->ends = graph->stream;
+    }
+}
+
+static void find_streams(session *s)
+{
+    const onv_ort_plan *plan = s->plan;
+    for (uint32_t i = 0; i < plan->count; i++) {
+        uint32_t last = i;
+        while (plan->buffers[last].becomes != ONV_NO_BUFFER) last = plan->buffers[last].becomes;
+        if (s->of_plan[i] != ONV_NO_BUFFER)
+            s->stream_of[s->of_plan[i]] = stream_of(plan, plan->graph_of[last].index);
+    }
+}
+
 /* What a branch makes is part of the graph that it is handed to. */
 static void find_members(session *s)
 {
     const onv_ort_plan *plan = s->plan;
+    find_streams(s);
     for (uint32_t i = 0; i < s->path.buffers.count; i++) s->graph_of[i] = NONE;
     for (uint32_t i = 0; i < plan->count; i++)
         if (s->of_plan[i] != ONV_NO_BUFFER && is_temporary(plan, i))
@@ -107,30 +136,37 @@ static bool has_block(const session *s, uint32_t g, uint32_t run)
            (run > 0 || s->plan->graphs[g].repeats);
 }
 
-/* Inputs, the block of the main graph, what else there is. Outputs of the main graph and the copies
- * of the inputs die with the run. */
+/* Outputs of the main graph and the copies of the inputs die with the run. */
+static void add_buffer(session *s, uint32_t i, uint32_t run, uint32_t n_steps, onv_timeline *t)
+{
+    uint32_t first = run * n_steps, g = s->graph_of[i];
+    onv_buffer b = s->path.buffers.at[i];
+    b.first += first;
+    b.stream = s->stream_of[i];
+    bool ends = b.kind == ONV_BUFFER_ACTIVATION || b.kind == ONV_BUFFER_WORKSPACE;
+    b.last = ends ? b.last + first : first + n_steps - 1;
+    if (has_block(s, g, run)) {
+        if (s->block[g] == NONE) add_block(s, g, first, t);
+        b.within = s->block[g];
+        b.offset = s->offsets[i];
+    }
+    t->buffers.at[t->buffers.count++] = b;
+}
+
+/* Inputs, the block of the main graph, what else there is. */
 static void add_run(session *s, uint32_t run, uint32_t n_steps, onv_timeline *t)
 {
-    uint32_t first = run * n_steps, last = first + n_steps - 1;
-    for (uint32_t g = 0; g < s->plan->n_graphs; g++) s->block[g] = NONE;
-    for (int is_input = 1; is_input >= 0; is_input--) {
-        for (uint32_t i = 0; i < s->path.buffers.count; i++) {
-            onv_buffer b = s->path.buffers.at[i];
-            uint32_t g = s->graph_of[i];
-            if ((b.kind == ONV_BUFFER_INPUT) != (is_input == 1)) continue;
-            b.first += first;
-            b.stream = RUN_STREAM;
-            bool ends = b.kind == ONV_BUFFER_ACTIVATION || b.kind == ONV_BUFFER_WORKSPACE;
-            b.last = ends ? b.last + first : last;
-            if (has_block(s, g, run)) {
-                if (s->block[g] == NONE) add_block(s, g, first, t);
-                b.within = s->block[g];
-                b.offset = s->offsets[i];
-            }
-            t->buffers.at[t->buffers.count++] = b;
-        }
-        if (is_input == 1 && has_block(s, 0, run)) add_block(s, 0, first, t);
+    const onv_ort_plan *plan = s->plan;
+    for (uint32_t g = 0; g < plan->n_graphs; g++) s->block[g] = NONE;
+    for (uint32_t k = 0; k < plan->n_feeds; k++) {
+        uint32_t b = plan->of_value[plan->feeds[k].index];
+        uint32_t i = b != NONE ? s->of_plan[b] : ONV_NO_BUFFER;
+        if (i == ONV_NO_BUFFER || s->path.buffers.at[i].kind != ONV_BUFFER_INPUT) continue;
+        add_buffer(s, i, run, n_steps, t);
     }
+    if (has_block(s, 0, run)) add_block(s, 0, run * n_steps, t);
+    for (uint32_t i = 0; i < s->path.buffers.count; i++)
+        if (s->path.buffers.at[i].kind != ONV_BUFFER_INPUT) add_buffer(s, i, run, n_steps, t);
 }
 
 static void add_regions(const session *s, uint32_t first, onv_timeline *t)
@@ -149,13 +185,14 @@ static onv_status reserve(session *s, onv_error *err)
 {
     size_t n = s->path.buffers.count, n_graphs = s->plan->n_graphs;
     s->graph_of = onv_heap_calloc(n + 1, sizeof *s->graph_of);
+    s->stream_of = onv_heap_calloc(n + 1, sizeof *s->stream_of);
     s->offsets = onv_heap_calloc(n + 1, sizeof *s->offsets);
     s->members = onv_heap_calloc(n + 1, sizeof *s->members);
     s->bytes = onv_heap_calloc(n_graphs + 1, sizeof *s->bytes);
     s->block = onv_heap_calloc(n_graphs + 1, sizeof *s->block);
     s->start = onv_heap_calloc(n_graphs + 2, sizeof *s->start);
-    bool good = s->graph_of != NULL && s->offsets != NULL && s->members != NULL &&
-                s->bytes != NULL && s->block != NULL && s->start != NULL;
+    bool good = s->graph_of != NULL && s->stream_of != NULL && s->offsets != NULL &&
+                s->members != NULL && s->bytes != NULL && s->block != NULL && s->start != NULL;
     return good ? ONV_OK : onv_fail_memory(err);
 }
 
@@ -163,6 +200,7 @@ static onv_status add_runs(session *s, uint32_t n_runs, const onv_alloc_options 
                            onv_timeline *t, onv_error *err)
 {
     onv_timeline one = onv_ort_plan_timeline(s->plan);
+    one.takes_least = s->plan->takes_least;
     uint32_t n_steps = s->plan->live->timeline.steps.count;
     s->of_plan = onv_heap_calloc((size_t)s->plan->count + 1, sizeof *s->of_plan);
     if (s->of_plan == NULL) return onv_fail_memory(err);
@@ -176,6 +214,7 @@ static onv_status add_runs(session *s, uint32_t n_runs, const onv_alloc_options 
     for (uint32_t run = 0; run < n_runs; run++) {
         add_run(s, run, n_steps, t);
         add_regions(s, run * n_steps, t);
+        end_streams(s, run * n_steps, t);
     }
     return ONV_OK;
 }
@@ -188,6 +227,7 @@ onv_status onv_ort_add_runs(const onv_ort_plan *plan, uint32_t n_runs,
     onv_timeline_cleanup(&s.path);
     onv_heap_free(s.of_plan);
     onv_heap_free(s.graph_of);
+    onv_heap_free(s.stream_of);
     onv_heap_free(s.offsets);
     onv_heap_free(s.members);
     onv_heap_free(s.bytes);

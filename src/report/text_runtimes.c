@@ -24,7 +24,7 @@ static void add_row(onv_table *table, const onv_page *page, const onv_runtime_re
 {
     onv_table_row(table, onv_arena_printf(page->arena, "%s", r->runtime->name),
                   onv_page_bytes(page, r->weight_bytes), onv_page_bytes(page, r->activation_bytes),
-                  range_text(page, (onv_range){r->driver_bytes, r->driver_bytes}),
+                  range_text(page, (onv_range){r->driver_least_bytes, r->driver_bytes}),
                   range_text(page, r->context_bytes), range_text(page, r->total_bytes));
 }
 

@@ -16,10 +16,7 @@
 #include "ort/scratch.h"
 #include "runtime/runtime.h"
 
-enum {
-    N_RUNS = 3,
-    N_HANDLES = 2 /* of cuBLAS and cuDNN each: measured, ONNX Runtime 1.31 */
-};
+enum { N_RUNS = 3 };
 
 onv_ort_session onv_ort_session_of(const onv_runtime_options *options)
 {
@@ -75,8 +72,8 @@ static onv_status make_session(onv_model *model, const onv_live *live,
     return onv_ort_spread_weights(&made->timeline, n_weights, &options->alloc, spread, err);
 }
 
-/* With the workspaces that cuDNN chooses most likely, and where it may choose others with the least and
- * the most; what needs most is what was made. */
+/* With the workspaces that cuDNN chooses most likely and the largest branches, and where others are possible with the
+ * least and the most; what needs most is what was made. */
 static onv_status produce_session(onv_model *model, const onv_live *live,
                                   const onv_runtime_options *options, onv_execution *made,
                                   onv_error *err)
@@ -97,8 +94,12 @@ static onv_status produce_session(onv_model *model, const onv_live *live,
         if (is_most) all.high = spread.high;
         if (status != ONV_OK) return status;
     }
-    made->driver_bytes = N_HANDLES * (onv_cublas_handle_bytes(&session.cuda) +
-                                      onv_cudnn_handle_bytes(&session.cuda));
+    onv_ort_handles handles;
+    ONV_TRY(onv_ort_count_handles(model, live, &session, &handles, err));
+    uint64_t cudnn = onv_cudnn_handle_bytes(&session.cuda);
+    uint64_t each = onv_cublas_handle_bytes(&session.cuda) + cudnn, more = handles.has_conv * cudnn;
+    made->driver_bytes = handles.most * each + more;
+    made->driver_least_bytes = handles.least * each + more;
     made->least_bytes = all.low < UINT64_MAX ? all.low : 0;
     return ONV_OK;
 }

@@ -231,6 +231,8 @@ static onv_status take_figures(const onv_execution *made, const onv_runtime_opti
     onv_peak peak = {0};
     result->reused_values = made->reused_values;
     result->driver_bytes = made->driver_bytes;
+    result->driver_least_bytes =
+        made->driver_least_bytes > 0 ? made->driver_least_bytes : made->driver_bytes;
     result->weight_bytes = sum_weights(&made->timeline);
     result->held_bytes = figures->reserved_peak;
     switch ((onv_runtime_consumer)result->runtime->consumer) {
@@ -313,7 +315,7 @@ onv_status onv_runtime_add_up(onv_runtime_result *r, onv_error *err)
 {
     if (r->runtime->has_context) r->context_bytes = (onv_range){CONTEXT_LOW, CONTEXT_HIGH};
     uint64_t low = r->low_bytes, high = r->high_bytes;
-    bool fits = onv_u64_add(low, r->driver_bytes, &low) &&
+    bool fits = onv_u64_add(low, r->driver_least_bytes, &low) &&
                 onv_u64_add(high, r->driver_bytes, &high) &&
                 onv_u64_add(low, r->context_bytes.low, &low) &&
                 onv_u64_add(high, r->context_bytes.high, &high);

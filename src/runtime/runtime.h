@@ -24,13 +24,14 @@ typedef struct onv_runtime onv_runtime;
 
 typedef struct onv_runtime_result {
     const onv_runtime *runtime;
-    bool is_judged;            /* verdicts and the largest batch are of it; the caller sets it */
-    uint64_t weight_bytes;     /* as the runtime stores them */
-    uint64_t activation_bytes; /* the most that is held beyond the weights */
-    uint64_t held_bytes;       /* weights and activations together, as taken from the device */
-    uint64_t driver_bytes;     /* handles of libraries, beside the allocator */
-    onv_range context_bytes;   /* of the driver and its kernels; an estimate */
-    onv_range total_bytes;     /* held + driver + context */
+    bool is_judged;              /* verdicts and the largest batch are of it; the caller sets it */
+    uint64_t weight_bytes;       /* as the runtime stores them */
+    uint64_t activation_bytes;   /* the most that is held beyond the weights */
+    uint64_t held_bytes;         /* weights and activations together, as taken from the device */
+    uint64_t driver_bytes;       /* handles of libraries, beside the allocator */
+    uint64_t driver_least_bytes; /* ort: of the branches that need least; others: the same */
+    onv_range context_bytes;     /* of the driver and its kernels; an estimate */
+    onv_range total_bytes;       /* held + driver + context */
     onv_release release; /* torch, train: of high_bytes, within onv_runtime_options.room_bytes */
 
     /* torch, async, ort: as the allocator's own statistics count */
@@ -76,10 +77,11 @@ typedef struct onv_runtime_options {
 typedef struct onv_execution {
     onv_timeline timeline;
     onv_placement placement;
-    onv_plan plan;          /* arena */
-    uint64_t reused_values; /* ort */
-    uint64_t driver_bytes;  /* torch, async, ort */
-    uint64_t least_bytes;   /* ort: what is reserved where initializers come in the best order */
+    onv_plan plan;               /* arena */
+    uint64_t reused_values;      /* ort */
+    uint64_t driver_bytes;       /* torch, async, ort */
+    uint64_t driver_least_bytes; /* ort; 0: as many */
+    uint64_t least_bytes; /* ort: what is reserved where initializers come in the best order */
 } onv_execution;
 
 void onv_execution_cleanup(onv_execution *e);

@@ -27,6 +27,7 @@ onv_status onv_runtime_of_training(const onv_training_figures *t, onv_runtime_re
                                    .peak_phase = t->peak_phase,
                                    .is_judged = true,
                                    .driver_bytes = t->driver_bytes,
+                                   .driver_least_bytes = t->driver_bytes,
                                    .release = t->release};
     return onv_runtime_add_up(result, err);
 }

@@ -26,7 +26,7 @@ static bool is_off(const chooser *c, const onv_buffer *b)
     return b->last < c->off[b->first];
 }
 
-/* The first of the branches with the largest peak. The sweep is over all steps, so a nested If
+/* The first of the branches with the largest peak, or the smallest. The sweep is over all steps, so a nested If
  * counts with its own larger branch. */
 static void choose(const chooser *c)
 {
@@ -37,7 +37,9 @@ static void choose(const chooser *c)
         if (r->parent == ONV_NO_REGION || t->regions.at[r->parent].kind != ONV_REGION_ALTERNATIVES)
             continue;
         uint32_t best = c->chosen[r->parent];
-        if (best == ONV_NO_REGION || peak_of(c, r) > peak_of(c, &t->regions.at[best]))
+        uint64_t peak = peak_of(c, r);
+        uint64_t other = best == ONV_NO_REGION ? 0 : peak_of(c, &t->regions.at[best]);
+        if (best == ONV_NO_REGION || (t->takes_least ? peak < other : peak > other))
             c->chosen[r->parent] = i;
     }
     for (uint32_t i = 0; i < t->regions.count; i++) {

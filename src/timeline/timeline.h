@@ -54,6 +54,7 @@ typedef struct onv_step {
                            unknown ones count as 0 */
     uint32_t iteration; /* of training, or the run of a session */
     uint8_t phase;      /* onv_phase */
+    uint8_t ends;       /* streams from this one on end behind the step; 0: none */
     bool is_recompute;  /* forward once more, for a checkpointed segment */
 } onv_step;
 
@@ -139,6 +140,7 @@ typedef struct onv_timeline {
     ONV_VEC(onv_region) regions; /* a parent before its children, by first step */
     ONV_VEC(onv_buffer) buffers; /* any order of `first`; the order within a step counts */
     uint32_t measured_from;      /* peaks count from this step on: training's second iteration */
+    bool takes_least; /* the path of one run takes the branches with the smallest peaks */
 } onv_timeline;
 
 void onv_timeline_cleanup(onv_timeline *t);

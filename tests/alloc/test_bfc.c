@@ -242,7 +242,7 @@ static void the_end_of_a_run_joins_chunks(void **state)
     take(&a, 0, 540 * MIB);
     take(&a, 1, 100 * MIB);
     assert_int_equal(onv_allocator_free(&a, 0, &err), ONV_OK);
-    assert_int_equal(onv_allocator_end_run(&a), ONV_OK);
+    assert_int_equal(onv_allocator_end_streams(&a, 1), ONV_OK);
     assert_int_equal(onv_allocator_free(&a, 1, &err), ONV_OK);
     a.stream = 0;
     take(&a, 2, 1024 * MIB);

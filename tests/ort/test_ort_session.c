@@ -334,6 +334,41 @@ static void what_runs_leave_apart_was_measured(void **state)
     }
 }
 
+/* --- Inputs ------------------------------------------------------------------------------------ */
+
+/* Measured: the order of the regions that the arena took with kSameAsRequested, inputs of sizes of their own. */
+static void inputs_are_copied_in_the_order_of_pythons_table(void **state)
+{
+    (void)state;
+    static const char *const sets[][9] = {
+        {"y", "x", "b", "a"},
+        {"past_key_values.1.key", "past_key_values.0.value", "position_ids",
+         "past_key_values.0.key", "input_ids", "attention_mask"},
+        {"z", "w", "state", "sr", "h", "y", "x", "c"},
+    };
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+        model *m = model_new(17);
+        uint32_t n = 0;
+        char made[16];
+        for (; sets[i][n] != NULL; n++) model_input(m, sets[i][n], "f32[4]");
+        for (uint32_t k = 0; k < n; k++) {
+            snprintf(made, sizeof made, "made%u", k);
+            model_node(m, "Exp", made, sets[i][k], made, "");
+            model_output(m, made, "f32[4]");
+        }
+        flow f;
+        onv_ort_plan plan;
+        onv_error err = {0};
+        flow_open_model(&f, m, "ort");
+        const onv_ort_session session = {.provider = ONV_ORT_CUDA};
+        assert_int_equal(onv_ort_plan_compute(&f.model, &f.live, &session, &plan, &err), ONV_OK);
+        assert_int_equal(plan.n_feeds, n);
+        for (uint32_t k = 0; k < n; k++)
+            assert_string_equal(onv_model_value(&f.model, plan.feeds[k])->name, sets[i][k]);
+        flow_close(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -349,6 +384,7 @@ int main(void)
         cmocka_unit_test(a_value_is_counted_once),
         cmocka_unit_test(recurrent_layers_take_what_was_measured),
         cmocka_unit_test(what_runs_leave_apart_was_measured),
+        cmocka_unit_test(inputs_are_copied_in_the_order_of_pythons_table),
     };
     return cmocka_run_group_tests_name("ort.ort_session", tests, NULL, NULL);
 }
