@@ -112,7 +112,7 @@ void onv_device_free(onv_allocator *a, uint32_t block)
     onv_space_remove_segment(&a->space, block);
 }
 
-bool onv_is_alike(const onv_space *space, uint32_t block, uint32_t other)
+static bool is_alike(const onv_space *space, uint32_t block, uint32_t other)
 {
     if (other == ONV_NO_BLOCK) return false;
     const onv_block *a = onv_space_block(space, block), *b = onv_space_block(space, other);
@@ -123,11 +123,11 @@ uint32_t onv_coalesce(onv_allocator *a, onv_block_set *set, uint32_t block)
 {
     uint32_t prev = onv_space_block(&a->space, block)->prev;
     uint32_t next = onv_space_block(&a->space, block)->next;
-    if (onv_is_alike(&a->space, block, next)) {
+    if (is_alike(&a->space, block, next)) {
         onv_block_set_remove(set, &a->space, next);
         onv_space_merge(&a->space, block);
     }
-    if (!onv_is_alike(&a->space, block, prev)) return block;
+    if (!is_alike(&a->space, block, prev)) return block;
     onv_block_set_remove(set, &a->space, prev);
     onv_space_merge(&a->space, prev);
     return prev;

@@ -59,9 +59,6 @@ onv_status onv_device_alloc(onv_allocator *a, uint64_t bytes, unsigned pool, uin
 /* Gives back the segment that consists of this block. */
 void onv_device_free(onv_allocator *a, uint32_t block);
 
-/* Of one state and one stream; false for ONV_NO_BLOCK. */
-bool onv_is_alike(const onv_space *space, uint32_t block, uint32_t other);
-
 /* Joins a block with neighbours in the same state and of the same stream, which leave `set`; returns the block they became,
  * which is in no set yet. */
 uint32_t onv_coalesce(onv_allocator *a, onv_block_set *set, uint32_t block);

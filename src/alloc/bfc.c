@@ -31,7 +31,8 @@
 
 typedef struct bfc_state {
     onv_block_set free[ONV_N_STREAMS];
-    uint64_t region_bytes; /* curr_region_allocation_bytes_: how much to ask for next */
+    uint64_t region_bytes;         /* curr_region_allocation_bytes_: how much to ask for next */
+    uint64_t ended[ONV_N_STREAMS]; /* how often; the age of a chunk in use is that of its stream */
 } bfc_state;
 
 static uint64_t round_up(uint64_t bytes)
@@ -122,6 +123,7 @@ static uint32_t find_free(const onv_allocator *a, uint64_t rounded)
 
 static onv_status bfc_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
 {
+    const bfc_state *s = a->state;
     uint64_t rounded = round_up(bytes);
     *block = find_free(a, rounded);
     if (*block != ONV_NO_BLOCK)
@@ -136,7 +138,9 @@ static onv_status bfc_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, o
         ONV_TRY(onv_space_split(&a->space, *block, rounded, &rest, err));
         onv_block_set_insert(set_of(a, rest), &a->space, rest);
     }
-    if (a->stream != 0) onv_space_block(&a->space, *block)->stream = a->stream;
+    if (a->stream == 0) return ONV_OK;
+    onv_space_block(&a->space, *block)->stream = a->stream;
+    onv_space_block(&a->space, *block)->age = s->ended[a->stream];
     return ONV_OK;
 }
 
@@ -154,31 +158,28 @@ static void bfc_free(onv_allocator *a, uint32_t block)
         onv_device_free(a, block);
         return;
     }
+    const bfc_state *s = a->state;
+    onv_block *freed = onv_space_block(&a->space, block);
+    if (freed->age != s->ended[freed->stream]) freed->stream = 0;
     block = onv_coalesce(a, set_of(a, block), block);
     onv_block_set_insert(set_of(a, block), &a->space, block);
 }
 
-/* ResetChunkOnTargetStream. */
-static void end_streams_in(onv_allocator *a, const onv_segment *segment, uint8_t from)
-{
-    const onv_block *blocks = a->space.blocks.at;
-    for (uint32_t b = segment->first; b != ONV_NO_BLOCK; b = blocks[b].next) {
-        onv_block *at = onv_space_block(&a->space, b);
-        if (at->state == ONV_BLOCK_FREE) onv_block_set_remove(set_of(a, b), &a->space, b);
-        if (at->stream >= from) at->stream = 0;
-    }
-    for (uint32_t b = segment->first; b != ONV_NO_BLOCK; b = blocks[b].next) {
-        if (blocks[b].state != ONV_BLOCK_FREE) continue;
-        while (onv_is_alike(&a->space, b, blocks[b].next)) onv_space_merge(&a->space, b);
-        onv_block_set_insert(set_of(a, b), &a->space, b);
-    }
-}
-
+/* ResetChunkOnTargetStream. Chunks in use lose their stream when they are freed. */
 static onv_status bfc_end_streams(onv_allocator *a, uint8_t from)
 {
-    ONV_WORK(a->space.blocks.count);
-    for (uint32_t i = a->space.first_segment; i != ONV_NO_BLOCK; i = a->space.segments.at[i].next)
-        if (!a->space.segments.at[i].direct) end_streams_in(a, &a->space.segments.at[i], from);
+    bfc_state *s = a->state;
+    for (int stream = from; stream < ONV_N_STREAMS; stream++) {
+        uint32_t block;
+        s->ended[stream]++;
+        while ((block = onv_block_set_first(&s->free[stream], &a->space)) != ONV_NO_BLOCK) {
+            ONV_WORK(4);
+            onv_block_set_remove(&s->free[stream], &a->space, block);
+            onv_space_block(&a->space, block)->stream = 0;
+            block = onv_coalesce(a, &s->free[0], block);
+            onv_block_set_insert(&s->free[0], &a->space, block);
+        }
+    }
     return ONV_OK;
 }
 

@@ -32,9 +32,9 @@ typedef enum onv_block_state {
 
 typedef struct onv_block {
     uint64_t address, bytes;
-    uint64_t requested;             /* USED: what was asked for */
-    uint64_t age;                   /* FREE: of use to one model (torch: the time it became free) */
-    uint32_t id;                    /* USED: the owner, as in the trace */
+    uint64_t requested; /* USED: what was asked for */
+    uint64_t age; /* of use to a model (torch: when it became free; bfc: which run of its stream) */
+    uint32_t id;  /* USED: the owner, as in the trace */
     uint32_t segment;               /* ONV_NO_BLOCK: outside of any segment */
     uint32_t prev, next;            /* neighbours in the segment */
     uint32_t left, right, priority; /* in an onv_block_set */
