@@ -70,7 +70,7 @@ class Answer {
     const row = (r) => make("tr", { "data-answer": r.runtime }, make("th", { scope: "row" }, clean(r.runtime, 20)),
       make("td.right", {}, partText(r.live_bytes[0], r.live_bytes[1], r.high_bytes)),
       make("td.right", {}, partText(r.reserved_bytes[0], r.reserved_bytes[1], r.high_bytes)),
-      make("td.right", {}, partText(r.library_bytes, r.library_bytes, r.high_bytes)),
+      make("td.right", {}, partText(r.low_bytes - r.context_bytes[0] - r.reserved_bytes[0], r.library_bytes, r.high_bytes)),
       make("td.right", {}, partText(r.context_bytes[0], r.context_bytes[1], r.high_bytes)),
       make("td.right", {}, make("b.total", { "data-figure": "answer" }, rangeText(r.low_bytes, r.high_bytes))),
       make("td.note", {}, "set by " + clean(r.set_by, 160)));

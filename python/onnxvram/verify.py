@@ -175,11 +175,9 @@ class Verification:
         ran = self.run("onnxruntime", self.task(
             model=os.path.abspath(self.options.model), ort=[value for name, value in self.pairs if name == "--ort"],
             inputs=[{key: tensor[key] for key in ("name", "dtype", "shape")} for tensor in inputs]))
-        predicted, row = model["runtimes"]["ort"], next(r for r in model["answer"]["runtimes"] if r["runtime"] == "ort")
-        handles = predicted["driver_bytes"]
-        self.add("ort", "session, with handles", predicted["low_bytes"] + handles, predicted["high_bytes"] + handles,
-                 ran["session_bytes"][-1])
+        row = next(r for r in model["answer"]["runtimes"] if r["runtime"] == "ort")
         low, high = row["context_bytes"]
+        self.add("ort", "session, with handles", row["low_bytes"] - low, row["high_bytes"] - high, ran["session_bytes"][-1])
         self.add("ort", "context", low, high, ran["beside_bytes"])
         self.versions.update(ran["versions"])
 

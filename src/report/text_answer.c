@@ -58,9 +58,10 @@ static void write_waterfall(const onv_view *view, const onv_page *page)
     for (uint32_t i = 0; i < answer->n_rows; i++) {
         const onv_answer_row *row = &answer->rows[i];
         uint64_t total = row->total.high;
+        onv_range libraries = {row->total.low - row->context.low - row->reserved.low,
+                               row->library_bytes};
         onv_table_row(&table, row->runtime, part_text(page, row->live, total),
-                      part_text(page, row->reserved, total),
-                      part_text(page, (onv_range){row->library_bytes, row->library_bytes}, total),
+                      part_text(page, row->reserved, total), part_text(page, libraries, total),
                       part_text(page, row->context, total),
                       onv_page_range(page, row->total.low, row->total.high));
     }
