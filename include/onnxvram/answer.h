@@ -52,7 +52,7 @@ typedef struct onv_answer_runtime_info {
     uint64_t live_low, live_high;   /* of tensors, at their peak */
     uint64_t reserved_low,
         reserved_high; /* by the allocator, workspaces included: a part of the total, as those that follow */
-    uint64_t library_bytes;
+    uint64_t library_bytes; /* at most; what the lower end has is the rest of low_bytes */
     uint64_t context_low, context_high;
     const char *set_by;
     bool out_of_memory; /* a limit of its own, like gpu_mem_limit, is not enough */

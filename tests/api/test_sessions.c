@@ -97,21 +97,21 @@ static void branches_and_loops_are_as_measured(void **state)
         onv_options options = onv_options_default();
         onv_analysis *analysis = NULL;
         onv_error error = {0};
-        onv_runtime_info r;
+        onv_answer_runtime_info r;
         snprintf(path, sizeof path, ONV_SOURCE_DIR "/tests/conformance/%s.onnx",
                  measured_flows[i].name);
         options.runtimes = "ort";
         assert_int_equal(onv_analysis_new(path, &options, &analysis, &error), ONV_OK);
-        assert_true(onv_analysis_runtime(analysis, 0, &r));
+        assert_true(onv_analysis_answer_runtime(analysis, 0, &r));
         const unsigned *arenas = measured_flows[i].arenas, *handles = measured_flows[i].handles;
-        uint64_t least_handles = r.total_low - r.context_low - r.low_bytes;
-        bool good = r.low_bytes == arenas[0] * mib && r.held_bytes == arenas[1] * mib &&
-                    least_handles == handles[0] * handle && r.driver_bytes >= handles[1] * handle;
+        uint64_t least_handles = r.low_bytes - r.context_low - r.reserved_low;
+        bool good = r.reserved_low == arenas[0] * mib && r.reserved_high == arenas[1] * mib &&
+                    least_handles == handles[0] * handle && r.library_bytes >= handles[1] * handle;
         if (!good)
             print_message("%s: %llu to %llu, handles %llu to %llu\n", measured_flows[i].name,
-                          (unsigned long long)r.low_bytes, (unsigned long long)r.held_bytes,
+                          (unsigned long long)r.reserved_low, (unsigned long long)r.reserved_high,
                           (unsigned long long)(least_handles / handle),
-                          (unsigned long long)(r.driver_bytes / handle));
+                          (unsigned long long)(r.library_bytes / handle));
         wrong += !good;
         onv_analysis_destroy(analysis);
     }
