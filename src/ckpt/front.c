@@ -1,6 +1,9 @@
 #include "ckpt/front.h"
 
 #include "base/fail.h"
+#include "base/heap.h"
+
+enum { MOST_GIVEN = 56, PARTS = 200, MIN_PARTS = 8 };
 
 /* Of equal ones the one that takes less with workspaces. torch.compile betters no eager plan: not every network compiles,
  * and its peaks are told less exactly. */
@@ -31,4 +34,51 @@ onv_status onv_front_offer(onv_ckpt_plans *plans, const onv_ckpt_plan *plan, onv
     at[place] = *plan;
     plans->at.count = kept + 1;
     return ONV_OK;
+}
+
+/* --- What is given ----------------------------------------------------------------------------- */
+
+static bool is_bettered(const onv_ckpt_plan *plan, const onv_ckpt_plans *plans, const bool *stays,
+                        size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (stays[i] && betters(&plans->at.at[i], plan)) return true;
+    return false;
+}
+
+/* The smallest one of its kind, what is bettered by none that stays even if it took a part of its peak more, and what
+ * alone betters another plan of the list. */
+static bool is_given(const onv_ckpt_plans *plans, size_t i, const onv_ckpt_plans *others,
+                     uint32_t parts, const bool *stays)
+{
+    onv_ckpt_plan plan = plans->at.at[i];
+    size_t next = i + 1;
+    while (next < plans->at.count && plans->at.at[next].compiles != plan.compiles) next++;
+    if (next == plans->at.count) return true;
+    for (size_t k = 0; others != NULL && k < others->at.count; k++)
+        if (betters(&plan, &others->at.at[k]) && !is_bettered(&others->at.at[k], plans, stays, i))
+            return true;
+    plan.peak_bytes += plan.peak_bytes / parts;
+    return !is_bettered(&plan, plans, stays, i);
+}
+
+onv_status onv_front_give(const onv_ckpt_plans *front, const char *name,
+                          const onv_ckpt_plans *others, onv_ckpt_plans *plans, onv_error *err)
+{
+    onv_status status = ONV_OK;
+    size_t n_given = SIZE_MAX;
+    bool *stays = onv_heap_calloc(front->at.count + 1, sizeof *stays);
+    if (stays == NULL) return onv_fail_memory(err);
+    for (uint32_t parts = PARTS; n_given > MOST_GIVEN && parts > MIN_PARTS; parts -= parts / 4) {
+        n_given = 0;
+        for (size_t i = 0; i < front->at.count; i++)
+            n_given += stays[i] = is_given(front, i, others, parts, stays);
+    }
+    for (size_t i = 0; i < front->at.count && status == ONV_OK; i++) {
+        onv_ckpt_plan plan = front->at.at[i];
+        plan.name = name;
+        if (stays[i] && !onv_vec_push(&plans->at, plan)) status = onv_fail_memory(err);
+    }
+    onv_heap_free(stays);
+    return status;
 }

@@ -28,7 +28,7 @@
 enum { MAX_UNITS = 160, MAX_COUNTS = 128, MAX_STEPS = 500000, MIN_BUILDS = 8 };
 
 /* With kept results: so many steps from none to all, each with less of a search. */
-enum { PARTS = 8, PART_TRIES = 32, PART_WORK = 100000, PART_FRONT = 16 };
+enum { PARTS = 8, MANY = 4, MANY_STEP = 4, PART_TRIES = 32, PART_WORK = 100000, PART_FRONT = 16 };
 
 typedef struct front {
     const onv_ckpt_problem *problem;
@@ -245,8 +245,8 @@ static onv_status try_chains(front *f, onv_arena *arena, onv_error *err)
     candidates c;
     ONV_TRY(find_candidates(f->problem, arena, &c, err));
     ONV_TRY(onv_tape_beside_find(f->problem, arena, &f->beside, err));
-    uint32_t before = UINT32_MAX;
-    for (uint32_t part = 0; part <= PARTS; part++) {
+    uint32_t before = UINT32_MAX, step = 1;
+    for (uint32_t part = 0; part <= PARTS; part += step) {
         uint32_t n_kept = keep_part(&c, part, PARTS);
         if (n_kept == before) continue;
         uint32_t tries = f->max_builds / (part == 0 ? 4 : 2 * PARTS);
@@ -254,6 +254,7 @@ static onv_status try_chains(front *f, onv_arena *arena, onv_error *err)
         onv_tape_chain_options options = {
             .kept_ops = c.sorted, .n_kept_ops = n_kept, .max_units = MAX_UNITS, .by_nodes = true};
         ONV_TRY(try_chain(f, &c, &options, tries, err));
+        if (f->n_fine > MANY * MAX_UNITS) step = MANY_STEP; /* what is joined tells less */
         options.by_nodes = false;
         ONV_TRY(try_chain(f, &c, &options, tries, err));
         before = n_kept;
@@ -287,10 +288,7 @@ static onv_status make(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt
     onv_status status = try_named(&f, err);
     if (status == ONV_OK) status = try_chains(&f, &arena, err);
     if (status == ONV_OK) status = try_compiled(&f, err);
-    for (size_t i = 0; i < f.plans.at.count && status == ONV_OK; i++) {
-        f.plans.at.at[i].name = "optimal";
-        if (!onv_vec_push(&plans->at, f.plans.at.at[i])) status = onv_fail_memory(err);
-    }
+    if (status == ONV_OK) status = onv_front_give(&f.plans, "optimal", problem->others, plans, err);
     onv_ckpt_plans_cleanup(&f.plans);
     onv_arena_cleanup(&arena);
     return status;

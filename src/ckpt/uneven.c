@@ -8,7 +8,8 @@
  * the network needs one level less as soon as it fits: with more bytes less runs again.
  *
  * Bytes are found by halving: for each level the least that suffice, and some between these and the least of
- * the level before. What an operation takes while it runs is not looked at: candidates are measured.
+ * the level before. What an operation takes while it runs is not looked at: candidates are measured. Levels end where the
+ * least of one takes no less than that of the level before.
  *
  * Cost: linear in the units, times levels, halvings and candidates; at most LEVELS * STEPS programs. */
 #include "ckpt/uneven.h"
@@ -126,9 +127,10 @@ static uint64_t least_bytes(search *s, uint32_t levels)
 
 static onv_status make(search *s, onv_ckpt_plans *plans, onv_error *err)
 {
-    uint64_t before = least_bytes(s, 0);
+    uint64_t before = least_bytes(s, 0), peak = UINT64_MAX;
     for (uint32_t levels = 1; levels <= LEVELS; levels++) {
         uint64_t least = least_bytes(s, levels);
+        size_t first = plans->at.count;
         for (uint32_t i = 0; i < STEPS && least < before; i++) {
             /* Nearer to the least one, where a little matters. */
             uint64_t part = (before - least) / ((uint64_t)STEPS * STEPS) * ((uint64_t)i * i);
@@ -137,7 +139,9 @@ static onv_status make(search *s, onv_ckpt_plans *plans, onv_error *err)
             if (s->failed) return onv_fail_memory(err);
             ONV_TRY(onv_ckpt_plans_add(s->problem, "uneven", s->found.at, (uint32_t)s->found.count,
                                        plans, err));
+            if (plans->at.at[first].peak_bytes >= peak) return ONV_OK;
         }
+        if (plans->at.count > first) peak = plans->at.at[first].peak_bytes;
         before = least;
     }
     return ONV_OK;

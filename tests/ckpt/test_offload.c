@@ -103,7 +103,7 @@ static void joint_is_a_front(void **state)
         for (size_t k = 0; k < joint.at.count; k++)
             assert_true(k == i || !is_as_good(&joint.at.at[k], plan));
     }
-    assert_true(n_moving > 10);
+    assert_true(n_moving > 5);
     for (size_t i = 0; i < optimal.at.count; i++) {
         bool is_met = false;
         for (size_t k = 0; k < joint.at.count; k++)

@@ -459,6 +459,39 @@ static void segments_grow_shorter(void **state)
     model_free(m);
 }
 
+/* Of a thousand plans few are given: both ends, the one that another plan asks for, and of the others so many that at any
+ * price the peak is hardly larger. Of plans that differ by more than half a percent, all. */
+static void long_fronts_are_thinned(void **state)
+{
+    (void)state;
+    enum { N = 1000, PRICED = 417 };
+    onv_ckpt_plans front = {0}, others = {0}, given = {0};
+    onv_error err = {0};
+    for (uint64_t i = 0; i < N; i++)
+        assert_true(onv_vec_push(
+            &front.at, ((onv_ckpt_plan){.peak_bytes = 1000000 - 900 * i, .recomputed_macs = i})));
+    assert_true(onv_vec_push(&others.at, front.at.at[PRICED]));
+    assert_int_equal(onv_front_give(&front, "optimal", &others, &given, &err), ONV_OK);
+    assert_in_range(given.at.count, 40, 60);
+    assert_int_equal(given.at.at[0].peak_bytes, front.at.at[0].peak_bytes);
+    assert_int_equal(given.at.at[given.at.count - 1].recomputed_macs, N - 1);
+    bool has_priced = false;
+    for (size_t i = 0, k = 0; i < N; i++) {
+        while (k + 1 < given.at.count && given.at.at[k + 1].recomputed_macs <= i) k++;
+        has_priced |= given.at.at[k].recomputed_macs == PRICED;
+        assert_in_range(given.at.at[k].peak_bytes, 1, front.at.at[i].peak_bytes / 100 * 106);
+    }
+    assert_true(has_priced);
+    given.at.count = 0;
+    for (uint64_t i = 0; i < 50; i++) front.at.at[i].peak_bytes = 1000000 - 9000 * i;
+    front.at.count = 50;
+    assert_int_equal(onv_front_give(&front, "optimal", NULL, &given, &err), ONV_OK);
+    assert_int_equal(given.at.count, 50);
+    onv_ckpt_plans_cleanup(&front);
+    onv_ckpt_plans_cleanup(&others);
+    onv_ckpt_plans_cleanup(&given);
+}
+
 static void small_searches_are_whole(void **state)
 {
     subject s;
@@ -482,6 +515,7 @@ int main(void)
         cmocka_unit_test(plans_learn_from_each_other),
         cmocka_unit_test(deep_networks_are_searched_in_part),
         cmocka_unit_test(segments_grow_shorter),
+        cmocka_unit_test(long_fronts_are_thinned),
         cmocka_unit_test(small_searches_are_whole),
     };
     return cmocka_run_group_tests_name("ckpt.optimal", tests, NULL, NULL);
