@@ -41,9 +41,8 @@ typedef struct onv_rebatch {
     ONV_VEC(onv_rewrite) rewrites;
     int32_t *first; /* by node: its first rewrite, -1 none; NULL where there are no rewrites */
     ONV_VEC(onv_resized) resized;
-    ONV_VEC(onv_node_id) splits; /* of an axis with the batch, into equal parts */
-    uint64_t compared_bytes;     /* of constants, to find them */
-    ONV_VEC(onv_diag) notes;     /* what the export leaves open, for the diagnostics */
+    uint64_t compared_bytes; /* of constants, to find them */
+    ONV_VEC(onv_diag) notes; /* what the export leaves open, for the diagnostics */
 } onv_rebatch;
 
 /* A point in the list of diagnostics to go back to. */

@@ -331,6 +331,5 @@ void onv_rebatch_cleanup(onv_rebatch *rebatch)
     onv_heap_free(rebatch->first);
     rebatch->first = NULL;
     onv_vec_cleanup(&rebatch->resized);
-    onv_vec_cleanup(&rebatch->splits);
     onv_vec_cleanup(&rebatch->notes);
 }

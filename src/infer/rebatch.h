@@ -83,6 +83,5 @@ typedef struct onv_doubt {
 bool onv_rebatch_carries(const onv_driver *driver, const onv_type *type);
 onv_status onv_rebatch_doubt(onv_driver *driver, onv_doubt *found);
 onv_status onv_rebatch_note(onv_driver *driver);
-onv_status onv_rebatch_keep_split(onv_driver *driver, onv_node_id id);
 
 #endif

@@ -168,16 +168,6 @@ static bool splits_batch(const onv_driver *driver, const onv_node *node)
            onv_dim_contains(&driver->model->dims, data->dims[axis], driver->rebatch.symbol);
 }
 
-/* Those that say only into how many parts: the exporter writes sizes where they are not equal. */
-onv_status onv_rebatch_keep_split(onv_driver *driver, onv_node_id id)
-{
-    const onv_node *node = onv_model_node(driver->model, id);
-    if (node->version < 18 || node->n_inputs != 1 || !driver->rebatch.has_roles ||
-        !splits_batch(driver, node) || onv_vec_push(&driver->rebatch.splits, id))
-        return ONV_OK;
-    return onv_fail_memory(driver->err);
-}
-
 static const char *doubt_node(onv_driver *driver, const onv_node *node)
 {
     bool reads = false, gives = false, old = false, host = true;

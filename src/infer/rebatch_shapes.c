@@ -145,20 +145,6 @@ static void find_candidates(onv_driver *driver, const reshape *r, onv_rewrite *l
             list->candidates[list->n_candidates++] = (uint8_t)i;
 }
 
-/* Where other symbols stand in the sizes: the entry that begins where the dim with the batch does. */
-static void find_beginning(const onv_driver *driver, const reshape *r, onv_rewrite *list)
-{
-    int64_t prefix = 1;
-    list->n_candidates = 0;
-    for (uint32_t i = 0; i < r->count && prefix <= r->before; i++) {
-        if (prefix == r->before && r->sizes[i] == driver->rebatch.old) {
-            list->candidates[list->n_candidates++] = (uint8_t)i;
-            return;
-        }
-        if (r->sizes[i] <= 0 || __builtin_mul_overflow(prefix, r->sizes[i], &prefix)) return;
-    }
-}
-
 /* The candidate that is tried now. The entry that is -1 needs no change. */
 static void apply_candidate(onv_driver *driver, onv_rewrite *rewrite, const onv_known *target)
 {
@@ -200,8 +186,6 @@ static onv_status rebatch_reshape(onv_driver *driver, onv_node_id node, onv_op_c
     size_target(driver, &r);
     onv_rewrite list;
     find_candidates(driver, &r, &list);
-    if (list.n_candidates == 0 && r.open >= 0 && r.sizes[r.open] <= 0)
-        find_beginning(driver, &r, &list);
     if (list.n_candidates == 0) return ONV_OK; /* the rule itself fails, with both shapes */
     if (list.n_candidates == 1 && list.candidates[0] == r.open) return ONV_OK;
     const onv_known *target = onv_op_in_known(c, 1);

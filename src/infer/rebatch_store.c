@@ -148,70 +148,6 @@ static onv_status store_all(onv_driver *driver, store *s)
     return ONV_OK;
 }
 
-/* --- Splits ------------------------------------------------------------------------------------ */
-
-/* The sizes of its results along the axis where they differ. */
-static onv_status sizes_of_parts(onv_driver *driver, const onv_node *node, onv_known **sizes)
-{
-    onv_model *model = driver->model;
-    const onv_attr *attr = onv_node_attr(node, "axis");
-    int64_t axis = attr != NULL ? attr->i : 0;
-    bool differ = false;
-    *sizes = NULL;
-    onv_known *known = ONV_ARENA_ARRAY(&model->arena, onv_known, 1);
-    int64_t *dims = ONV_ARENA_ARRAY(&model->arena, int64_t, 1);
-    onv_scalar *elems = ONV_ARENA_ARRAY(&model->arena, onv_scalar, node->n_outputs);
-    if (known == NULL || dims == NULL || elems == NULL) return onv_fail_memory(driver->err);
-    for (uint32_t k = 0; k < node->n_outputs; k++) {
-        if (!onv_is_value(node->outputs[k])) return ONV_OK;
-        const onv_type *type = &onv_model_value(model, node->outputs[k])->type;
-        if (axis < 0) axis += type->rank;
-        elems[k].i = type->dims[axis];
-        if (!onv_dim_is_const(elems[k].i)) return ONV_OK;
-        differ |= !onv_dim_same(elems[k].i, elems[0].i);
-    }
-    dims[0] = node->n_outputs;
-    *known = (onv_known){
-        .dtype = ONV_INT64, .rank = 1, .count = node->n_outputs, .dims = dims, .elems = elems};
-    if (differ) *sizes = known;
-    return ONV_OK;
-}
-
-static onv_status store_split(onv_driver *driver, onv_node_id id)
-{
-    onv_model *model = driver->model;
-    onv_node *node = onv_model_node(model, id);
-    onv_known *sizes;
-    ONV_TRY(sizes_of_parts(driver, node, &sizes));
-    if (sizes == NULL) return ONV_OK;
-    if (onv_dim_is(sizes->elems[sizes->count - 1].i, 0)) {
-        onv_status status = onv_fail(driver->err, ONV_ERR_USAGE,
-                                     "the export fixed the batch to %" PRId64
-                                     " and it cannot be changed: the new one has fewer than %u "
-                                     "parts; export with %s, or leave --batch out",
-                                     driver->rebatch.old, sizes->count, onv_rebatch_remedy(driver));
-        onv_error_at(driver->err, node->name, node->op_type);
-        return status;
-    }
-    onv_dim *dims = ONV_ARENA_ARRAY(&model->arena, onv_dim, 1);
-    onv_value_id *inputs = ONV_ARENA_ARRAY(&model->arena, onv_value_id, 2);
-    onv_value value = {.name = onv_arena_printf(&model->arena, "%s.sizes", node->name),
-                       .kind = ONV_VALUE_INITIALIZER,
-                       .graph = node->graph,
-                       .producer = ONV_NO_NODE};
-    if (dims == NULL || inputs == NULL || value.name == NULL) return onv_fail_memory(driver->err);
-    dims[0] = onv_dim_const(sizes->count);
-    value.type = (onv_type){.kind = ONV_TYPE_TENSOR, .dtype = ONV_INT64, .rank = 1, .dims = dims};
-    ONV_TRY(set_contents(driver, &value, sizes));
-    driver->decider_stamps = NULL; /* they are as many as the values */
-    inputs[0] = node->inputs[0];
-    inputs[1] = (onv_value_id){(uint32_t)model->values.count};
-    if (!onv_vec_push(&model->values, value)) return onv_fail_memory(driver->err);
-    node->inputs = inputs;
-    node->n_inputs = 2;
-    return ONV_OK;
-}
-
 onv_status onv_rebatch_store(onv_driver *driver)
 {
     size_t n = driver->model->values.count;
@@ -224,8 +160,6 @@ onv_status onv_rebatch_store(onv_driver *driver)
                    s.is_stored != NULL && s.copies != NULL;
     onv_status status = is_made ? store_all(driver, &s) : onv_fail_memory(driver->err);
     if (status == ONV_OK) status = onv_rebatch_store_constants(driver);
-    for (size_t i = 0; status == ONV_OK && i < driver->rebatch.splits.count; i++)
-        status = store_split(driver, driver->rebatch.splits.at[i]);
     onv_heap_free(s.reads);
     onv_heap_free(s.changed);
     onv_heap_free(s.contents);

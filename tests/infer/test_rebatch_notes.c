@@ -24,34 +24,6 @@ static void expect_note(model *m, const char *part)
     model_free(m);
 }
 
-static void constants_of_one_sample_are_noted(void **state)
-{
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1,6,16]");
-    model_constant(m, "positions", "f32[1,6,16]");
-    model_node(m, "Add", "add", "x positions", "y", "");
-    model_output(m, "y", "f32");
-    expect_note(m, "'positions' once or for each sample; 384 bytes");
-
-    m = model_new(17); /* a parameter, and a constant beside the batch */
-    model_input(m, "x", "f32[1,6,16]");
-    model_weight(m, "net.positions", "f32[1,6,16]");
-    model_constant(m, "scale", "f32[1]");
-    model_node(m, "Add", "add", "x net.positions", "a", "");
-    model_node(m, "Mul", "mul", "a scale", "y", "");
-    model_output(m, "y", "f32");
-    expect_note(m, NULL);
-
-    m = model_new(17); /* through an operation that has no sample of its own */
-    model_input(m, "x", "f32[1,6,16]");
-    model_weight(m, "net.table", "f32[10,16]");
-    model_constant(m, "places", "i64[1,6]");
-    model_node(m, "Gather", "look", "net.table places", "a", "");
-    model_node(m, "Add", "add", "x a", "y", "");
-    model_output(m, "y", "f32");
-    expect_note(m, "'a' once or for each sample");
-}
-
 static void inputs_without_the_batch_are_noted(void **state)
 {
     model *m = model_new(17);
@@ -83,11 +55,9 @@ static void a_cut_at_the_old_batch_is_noted(void **state)
     }
 }
 
-/* Parts of the batch: their sizes are written where they differ, and one sample has no parts. */
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(constants_of_one_sample_are_noted),
         cmocka_unit_test(inputs_without_the_batch_are_noted),
         cmocka_unit_test(a_cut_at_the_old_batch_is_noted),
     };
