@@ -31,17 +31,6 @@ static bool find_guard(const onv_finder *s, const onv_node *softmax, guard *g)
     return true;
 }
 
-void onv_find_softmax(onv_finder *s, const onv_node *softmax)
-{
-    guard found;
-    onv_group g = {0};
-    if (!find_guard(s, softmax, &found)) return;
-    if (onv_find_take(s, &g, softmax) && onv_find_take(s, &g, found.is_nan) &&
-        onv_find_take(s, &g, found.where))
-        onv_find_publish(s, &g,
-                         onv_find_unary(s, ONV_FUSION_SOFTMAX, softmax->inputs[0], found.where));
-}
-
 /* The product of a tensor and a single number, which may be computed from shapes, or the quotient. */
 static const onv_node *scaling(const onv_finder *s, onv_value_id value, onv_value_id *scaled)
 {

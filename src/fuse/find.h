@@ -57,6 +57,8 @@ bool onv_find_is_number(const onv_finder *s, onv_value_id value);
 bool onv_find_take(onv_finder *s, onv_group *g, const onv_node *node);
 onv_fusion onv_find_unary(onv_finder *s, onv_fusion_kind kind, onv_value_id x,
                           const onv_node *last);
+/* Adds `* w` and `+ b` with vectors of the file to a normalisation whose result is `out`. */
+void onv_find_affine(onv_finder *s, onv_group *g, onv_fusion *fusion);
 /* Nothing of the group is another one's by now. */
 void onv_find_publish(onv_finder *s, const onv_group *g, onv_fusion fusion);
 
@@ -64,7 +66,6 @@ void onv_find_publish(onv_finder *s, const onv_group *g, onv_fusion fusion);
 
 /* From the Softmax on. */
 void onv_find_attention(onv_finder *s, const onv_node *softmax);
-void onv_find_softmax(onv_finder *s, const onv_node *softmax);
 
 /* --- cell.c ---------------------------------------------------------------------------------- */
 
@@ -91,8 +92,6 @@ void onv_find_rms_norm(onv_finder *s, const onv_node *pow);
 void onv_find_glu(onv_finder *s, const onv_node *split);
 /* A batch norm whose statistics the graph computes from the batch. */
 void onv_find_batch_norm(onv_finder *s, const onv_node *norm);
-/* 1 / sqrt(x). */
-void onv_find_rsqrt(onv_finder *s, const onv_node *root);
 
 /* --- statistics.c ------------------------------------------------------------------------- */
 
@@ -112,20 +111,13 @@ void onv_find_write(onv_finder *s, const onv_node *scatter);
 
 /* From its last node back; before any other, of which parts may be operations. */
 void onv_find_decomposed(onv_finder *s, const onv_node *last);
+/* What exporters write as a formula, from its last node back. */
+void onv_find_formula(onv_finder *s, const onv_node *last);
 
 /* --- formula.c ---------------------------------------------------------------------------- */
 
 /* F.affine_grid, from its sum on. */
 void onv_find_affine_grid(onv_finder *s, const onv_node *sum);
-/* torch.lerp, from the choice of its branch on. */
-void onv_find_lerp(onv_finder *s, const onv_node *where);
-void onv_find_atan2(onv_finder *s, const onv_node *atan);
-/* F.cosine_similarity, from its quotient on. */
-void onv_find_cosine(onv_finder *s, const onv_node *div);
-/* torch.addcmul, torch.addcdiv, from the sum on. */
-void onv_find_add_product(onv_finder *s, const onv_node *add);
-/* torch.cdist of p = 2, from its root on. */
-void onv_find_cdist(onv_finder *s, const onv_node *root);
 /* Tensor.unfold: windows of one tensor, one Slice each. */
 void onv_find_unfold(onv_finder *s, const onv_node *concat);
 

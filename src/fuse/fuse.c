@@ -72,14 +72,6 @@ onv_value_id onv_find_other(const onv_node *node, onv_value_id value)
     return onv_find_same(node->inputs[1], value) ? node->inputs[0] : ONV_NO_VALUE;
 }
 
-/* Of a node with two inputs, the one beside a number. */
-static onv_value_id beside_number(const onv_finder *s, const onv_node *node)
-{
-    if (node == NULL || node->n_inputs != 2) return ONV_NO_VALUE;
-    if (onv_find_is_number(s, node->inputs[0])) return node->inputs[1];
-    return onv_find_is_number(s, node->inputs[1]) ? node->inputs[0] : ONV_NO_VALUE;
-}
-
 bool onv_find_take(onv_finder *s, onv_group *g, const onv_node *node)
 {
     if (node == NULL || g->count == ONV_MAX_GROUP) return false;
@@ -116,105 +108,6 @@ onv_fusion onv_find_unary(onv_finder *s, onv_fusion_kind kind, onv_value_id x, c
                         .state = ONV_NO_VALUE};
 }
 
-/* --- Activations ------------------------------------------------------------------------------- */
-
-/* From t on: (t + 1) * x * 0.5 in any order of the factors. */
-static const onv_node *match_half_product(onv_finder *s, onv_group *g, onv_value_id t,
-                                          onv_value_id x)
-{
-    const onv_node *plus = onv_find_reader(s, t, "Add");
-    if (plus == NULL || !onv_find_is_number(s, onv_find_other(plus, t)) ||
-        !onv_find_take(s, g, plus))
-        return NULL;
-    const onv_node *first = onv_find_reader(s, plus->outputs[0], "Mul");
-    if (first == NULL || !onv_find_take(s, g, first)) return NULL;
-    onv_value_id factor = onv_find_other(first, plus->outputs[0]);
-    const onv_node *half = onv_find_sole(s, factor, "Mul");
-    if (half != NULL && onv_find_same(beside_number(s, half), x))
-        return onv_find_take(s, g, half) ? first : NULL;
-    const onv_node *second = onv_find_reader(s, first->outputs[0], "Mul");
-    if (second == NULL || !onv_find_take(s, g, second)) return NULL;
-    onv_value_id rest = onv_find_other(second, first->outputs[0]);
-    bool good = (onv_find_same(factor, x) && onv_find_is_number(s, rest)) ||
-                (onv_find_is_number(s, factor) && onv_find_same(rest, x));
-    return good ? second : NULL;
-}
-
-/* From opset 20 on the older exporter writes F.gelu as Gelu: what is a formula there is one in Python. */
-static bool is_gelu_of_python(const onv_node *node)
-{
-    return !onv_node_is_noted(node) && node->version >= 20;
-}
-
-static void publish_gelu(onv_finder *s, const onv_group *g, onv_value_id x, const onv_node *last,
-                         int64_t more)
-{
-    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_GELU, x, last);
-    fusion.groups = more;
-    onv_find_publish(s, g, fusion);
-}
-
-/* Erf(x / sqrt(2)), as F.gelu is exported before. */
-static void match_gelu(onv_finder *s, const onv_node *erf)
-{
-    onv_group g = {0};
-    if (is_gelu_of_python(erf)) return;
-    const onv_node *scale = onv_find_sole(s, erf->inputs[0], "Div");
-    if (scale == NULL) scale = onv_find_sole(s, erf->inputs[0], "Mul");
-    if (scale == NULL || !onv_find_take(s, &g, erf) || !onv_find_take(s, &g, scale)) return;
-    onv_value_id x = beside_number(s, scale);
-    const onv_node *last = match_half_product(s, &g, erf->outputs[0], x);
-    /* Written by hand it is as many operations in eager PyTorch, as the notes of the newer exporter tell. */
-    if (last != NULL && onv_find_same_call(s, &g)) publish_gelu(s, &g, x, last, 2);
-}
-
-/* Tanh(b (x + k x (x x))): F.gelu(approximate="tanh"). With Pow it is a formula in Python, which
- * eager PyTorch runs as written. */
-static void match_tanh_gelu(onv_finder *s, const onv_node *tanh)
-{
-    onv_group g = {0};
-    if (is_gelu_of_python(tanh)) return;
-    const onv_node *scale = onv_find_sole(s, tanh->inputs[0], "Mul");
-    const onv_node *sum = scale != NULL ? onv_find_sole(s, beside_number(s, scale), "Add") : NULL;
-    if (sum == NULL || sum->n_inputs != 2) return;
-    for (uint32_t k = 0; k < 2; k++) {
-        onv_value_id x = sum->inputs[k];
-        const onv_node *kappa = onv_find_sole(s, sum->inputs[1 - k], "Mul");
-        const onv_node *cube =
-            kappa != NULL ? onv_find_sole(s, beside_number(s, kappa), "Mul") : NULL;
-        const onv_node *square =
-            cube != NULL ? onv_find_sole(s, onv_find_other(cube, x), "Mul") : NULL;
-        if (square == NULL || !onv_find_same(square->inputs[0], x) ||
-            !onv_find_same(square->inputs[1], x))
-            continue;
-        if (!onv_find_take(s, &g, tanh) || !onv_find_take(s, &g, scale) ||
-            !onv_find_take(s, &g, sum) || !onv_find_take(s, &g, kappa) ||
-            !onv_find_take(s, &g, cube) || !onv_find_take(s, &g, square))
-            return;
-        const onv_node *last = match_half_product(s, &g, tanh->outputs[0], x);
-        if (last != NULL && onv_find_same_call(s, &g)) publish_gelu(s, &g, x, last, 3);
-        return;
-    }
-}
-
-/* x * gate(x). */
-static void match_gate(onv_finder *s, const onv_node *gate, onv_fusion_kind kind)
-{
-    onv_group g = {0};
-    const onv_node *outer = gate, *inner = NULL;
-    if (kind == ONV_FUSION_MISH) {
-        inner = gate;
-        outer = onv_find_reader(s, gate->outputs[0], "Tanh");
-        if (outer == NULL || !onv_find_take(s, &g, inner)) return;
-    }
-    onv_value_id x = gate->inputs[0];
-    const onv_node *product = onv_find_reader(s, outer->outputs[0], "Mul");
-    if (product == NULL || !onv_find_same(onv_find_other(product, outer->outputs[0]), x)) return;
-    if (!onv_find_take(s, &g, outer) || !onv_find_take(s, &g, product)) return;
-    if (!onv_find_same_call(s, &g)) return;
-    onv_find_publish(s, &g, onv_find_unary(s, kind, x, product));
-}
-
 /* --- Linear and norms -------------------------------------------------------------------------- */
 
 static void match_linear(onv_finder *s, const onv_node *matmul)
@@ -242,7 +135,7 @@ static bool is_of_last_call(const onv_finder *s, const onv_fusion *fusion, const
 }
 
 /* Adds `* w` and `+ b` with vectors of the file to a normalisation whose result is `out`. */
-static void match_affine(onv_finder *s, onv_group *g, onv_fusion *fusion)
+void onv_find_affine(onv_finder *s, onv_group *g, onv_fusion *fusion)
 {
     const onv_node *mul = onv_find_reader(s, fusion->out, "Mul");
     onv_value_id w = mul != NULL ? vector(s, onv_find_other(mul, fusion->out)) : ONV_NO_VALUE;
@@ -256,31 +149,6 @@ static void match_affine(onv_finder *s, onv_group *g, onv_fusion *fusion)
     fusion->bias = b;
     fusion->out = add->outputs[0];
     fusion->last = onv_find_id(s, add);
-}
-
-/* (x - mean) / sqrt(mean((x - mean)^2) + eps), from the Sub on. Code that has the formula itself has a call for each part. */
-static void match_layer_norm(onv_finder *s, const onv_node *sub)
-{
-    onv_group g = {0};
-    onv_value_id x = sub->inputs[0];
-    const onv_node *mean = onv_find_sole(s, sub->inputs[1], "ReduceMean");
-    if (mean == NULL || !onv_find_same(mean->inputs[0], x)) return;
-    onv_value_id centred = sub->outputs[0];
-    const onv_node *square = onv_find_node(s, s->f->user[centred.index]);
-    if (s->f->n_uses[centred.index] != 2 || !onv_find_is_op(square, "Pow")) return;
-    const onv_node *variance = onv_find_reader(s, square->outputs[0], "ReduceMean");
-    const onv_node *eps = variance != NULL ? onv_find_reader(s, variance->outputs[0], "Add") : NULL;
-    const onv_node *root = eps != NULL ? onv_find_reader(s, eps->outputs[0], "Sqrt") : NULL;
-    const onv_node *div = root != NULL ? onv_find_reader(s, root->outputs[0], "Div") : NULL;
-    if (div == NULL || !onv_find_same(div->inputs[0], centred)) return;
-    if (!onv_find_take(s, &g, sub) || !onv_find_take(s, &g, mean) ||
-        !onv_find_take(s, &g, square) || !onv_find_take(s, &g, variance) ||
-        !onv_find_take(s, &g, eps) || !onv_find_take(s, &g, root) || !onv_find_take(s, &g, div) ||
-        !onv_find_same_call(s, &g))
-        return;
-    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_LAYER_NORM, x, div);
-    match_affine(s, &g, &fusion);
-    onv_find_publish(s, &g, fusion);
 }
 
 /* Reshape to [N, groups, -1], InstanceNormalization, Reshape back, times weight, plus bias. */
@@ -303,7 +171,7 @@ static void match_group_norm(onv_finder *s, const onv_node *norm)
     if (join != NULL && !onv_find_take(s, &g, join)) return;
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_GROUP_NORM, split->inputs[0], last);
     fusion.groups = onv_dim_is_const(grouped->type.dims[1]) ? grouped->type.dims[1].raw : 1;
-    match_affine(s, &g, &fusion);
+    onv_find_affine(s, &g, &fusion);
     onv_find_publish(s, &g, fusion);
 }
 
@@ -403,21 +271,6 @@ static void match_padded_pool(onv_finder *s, const onv_node *pad)
 
 /* --- All of them ------------------------------------------------------------------------------- */
 
-static void match_silu(onv_finder *s, const onv_node *sigmoid)
-{
-    match_gate(s, sigmoid, ONV_FUSION_SILU);
-}
-
-static void match_mish(onv_finder *s, const onv_node *softplus)
-{
-    match_gate(s, softplus, ONV_FUSION_MISH);
-}
-
-static void match_hard_swish(onv_finder *s, const onv_node *sigmoid)
-{
-    match_gate(s, sigmoid, ONV_FUSION_HARD_SWISH);
-}
-
 /* From which node on each is looked for, in this order: earlier ones go first. scripts/gate reads the names. */
 static const struct {
     const char *name, *op_type; /* NULL: from any */
@@ -429,31 +282,19 @@ static const struct {
     {"fuse.noted", NULL, onv_find_noted},
     {"fuse.rms_norm", "Pow", onv_find_rms_norm},
     {"fuse.glu", "Split", onv_find_glu},
-    {"fuse.rsqrt", "Sqrt", onv_find_rsqrt},
     {"fuse.variance", "Mul", onv_find_variance},
     {"fuse.batch_norm", "BatchNormalization", onv_find_batch_norm},
-    {"fuse.gelu", "Erf", match_gelu},
-    {"fuse.gelu", "Tanh", match_tanh_gelu},
-    {"fuse.silu", "Sigmoid", match_silu},
-    {"fuse.mish", "Softplus", match_mish},
-    {"fuse.hard_swish", "HardSigmoid", match_hard_swish},
+    {"fuse.formula", NULL, onv_find_formula},
     {"fuse.linear", "MatMul", match_linear},
-    {"fuse.layer_norm", "Sub", match_layer_norm},
     {"fuse.group_norm", "InstanceNormalization", match_group_norm},
     {"fuse.roll", "Concat", match_roll},
     {"fuse.unfold", "Concat", onv_find_unfold},
     {"fuse.write", NULL, onv_find_write},
     {"fuse.adaptive_pool", "Div", onv_find_adaptive_pool},
     {"fuse.adaptive_pool", "ReduceMean", onv_find_adaptive_pool},
-    {"fuse.add_product", "Add", onv_find_add_product},
-    {"fuse.lerp", "Where", onv_find_lerp},
     {"fuse.affine_grid", "ReduceSum", onv_find_affine_grid},
-    {"fuse.atan2", "Atan", onv_find_atan2},
-    {"fuse.cosine", "Div", onv_find_cosine},
-    {"fuse.cdist", "Pow", onv_find_cdist},
     {"fuse.packed", "Squeeze", match_packed},
     {"fuse.attention", "Softmax", onv_find_attention},
-    {"fuse.attention", "Softmax", onv_find_softmax},
     {"fuse.padded_pool", "Pad", match_padded_pool},
     {"fuse.recurrent", "LSTM", match_recurrent},
     {"fuse.recurrent", "GRU", match_recurrent},

@@ -13,10 +13,6 @@
 #include "timeline/timeline.h"
 
 typedef enum onv_fusion_kind {
-    ONV_FUSION_GELU,       /* x; groups: how many tensors of its size the formula would keep more */
-    ONV_FUSION_SILU,       /* x */
-    ONV_FUSION_MISH,       /* x */
-    ONV_FUSION_HARD_SWISH, /* x */
     ONV_FUSION_LINEAR,     /* x, weight as the MatMul takes it, bias */
     ONV_FUSION_LAYER_NORM, /* x, weight, bias */
     ONV_FUSION_GROUP_NORM, /* x, weight, bias; groups */
@@ -24,15 +20,13 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_PACKED,     /* x: query, key and value of one projection are made contiguous */
     ONV_FUSION_RECURRENT,  /* the last node with what arranges its weights */
     ONV_FUSION_ATTENTION,  /* x: query; key, value, mask */
-    ONV_FUSION_SOFTMAX,    /* x: rows without a finite number give zeros */
     ONV_FUSION_RMS_NORM,   /* x, weight; groups: the first axis that it runs along */
     ONV_FUSION_BATCH_NORM, /* x, weight: with the statistics of the batch, kept by no one */
-    ONV_FUSION_POINTWISE, /* x, key, value where there are as many; name; groups: of a roll, its dims */
-    ONV_FUSION_ADD_PRODUCT, /* x; key, value: the factors, or what is divided; reduction: their node; name */
-    ONV_FUSION_COSINE,        /* x, key; reduction: along which dim */
-    ONV_FUSION_CDIST,         /* x, key: rows of each */
-    ONV_FUSION_UNFOLD,        /* x; groups: the dim; step */
-    ONV_FUSION_DIAGONAL,      /* x */
+    ONV_FUSION_POINTWISE, /* x, key, value where there are as many; name; groups: of a roll, its dims; of a GELU, how many tensors more the formula would keep */
+    ONV_FUSION_COSINE,    /* x, key */
+    ONV_FUSION_CDIST,     /* x, key: rows of each */
+    ONV_FUSION_UNFOLD,    /* x; groups: the dim; step */
+    ONV_FUSION_DIAGONAL,  /* x */
     ONV_FUSION_ADAPTIVE_POOL, /* x */
     ONV_FUSION_ENCODER_LAYER, /* x; layer */
     ONV_FUSION_WRITE,         /* x, key: what is copied into a part of it */
@@ -77,7 +71,6 @@ typedef struct onv_fusion {
     onv_value_id key, value, mask; /* likewise */
     onv_value_id out, state;
     int64_t groups, step;
-    onv_node_id reduction;
     onv_node_id first; /* ATTENTION: of its nodes; WRITE: that reads x */
     const char *name;  /* POINTWISE: of the row of ATen, static */
     const onv_encoder_layer *layer;

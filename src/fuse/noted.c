@@ -413,22 +413,6 @@ void onv_find_glu(onv_finder *s, const onv_node *split)
     onv_find_publish(s, &g, fusion);
 }
 
-void onv_find_rsqrt(onv_finder *s, const onv_node *root)
-{
-    onv_group g = {0};
-    const onv_node *inverse = onv_find_reader(s, root->outputs[0], "Reciprocal");
-    const onv_node *quotient = onv_find_reader(s, root->outputs[0], "Div");
-    if (inverse == NULL && quotient != NULL &&
-        quotient->inputs[1].index == root->outputs[0].index &&
-        onv_find_is_number(s, quotient->inputs[0]))
-        inverse = quotient;
-    if (inverse == NULL || !onv_find_take(s, &g, root) || !onv_find_take(s, &g, inverse)) return;
-    if (!onv_find_same_call(s, &g)) return;
-    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, root->inputs[0], inverse);
-    fusion.name = "rsqrt";
-    onv_find_publish(s, &g, fusion);
-}
-
 bool onv_scatter_reduces(const onv_node *node)
 {
     const onv_attr *reduction = onv_node_attr(node, "reduction");

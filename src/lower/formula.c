@@ -55,7 +55,9 @@ void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node)
 
 void onv_lower_cosine(onv_lowering *l, const onv_fusion *f)
 {
-    const onv_node *reduction = onv_model_node(l->emit.model, f->reduction);
+    onv_value_id sum = onv_model_node(l->emit.model, f->last)->inputs[0];
+    const onv_node *reduction =
+        onv_model_node(l->emit.model, onv_model_value(l->emit.model, sum)->producer);
     uint32_t x = onv_value_tensor(l, f->x), y = onv_value_tensor(l, f->key);
     onv_recover_int(l, "dim", onv_node_operand(l, reduction, 1, 0, -1));
     onv_recover_tensor(l, "x1", x);
@@ -70,21 +72,6 @@ void onv_lower_cdist(onv_lowering *l, const onv_fusion *f)
     x = onv_emit_contiguous(&l->emit, x);
     y = onv_emit_contiguous(&l->emit, y);
     onv_value_set(l, f->out, onv_recover_binary(l, ONV_ATEN_cdist, x, y, f->out));
-}
-
-/* --- Products that are added -------------------------------------------------------------------- */
-
-void onv_lower_add_product(onv_lowering *l, const onv_fusion *f)
-{
-    const onv_node *product = onv_model_node(l->emit.model, f->reduction), *scaled = product;
-    if (product->inputs[0].index != f->key.index)
-        scaled = onv_model_node(l->emit.model,
-                                onv_model_value(l->emit.model, product->inputs[0])->producer);
-    uint32_t in[3] = {onv_node_in(l, onv_model_node(l->emit.model, f->last), 0),
-                      onv_node_in(l, scaled, scaled == product ? 0 : 1),
-                      onv_node_in(l, product, 1)};
-    for (uint32_t k = 0; k < 3; k++) onv_recover_tensor(l, "", in[k]);
-    onv_value_set(l, f->out, onv_recover_call(l, onv_aten_named(f->name), f->out));
 }
 
 /* --- Windows ----------------------------------------------------------------------------------- */

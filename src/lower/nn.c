@@ -212,8 +212,9 @@ onv_lower_fn onv_lower_nn(const char *op_type)
 
 /* --- What was fused ---------------------------------------------------------------------------- */
 
-/* An operand as the node of the group has it that reads it: what a weight stands for depends on its reader. */
-static uint32_t operand(onv_lowering *l, const onv_fusion *f, onv_value_id id)
+/* An operand as the node of the group has it that reads it: what a weight stands for depends on its reader. `nth`: of two operands that
+ * are one tensor, as the exporter keeps equal ones once, the first is read by the later node. */
+static uint32_t operand(onv_lowering *l, const onv_fusion *f, onv_value_id id, uint32_t nth)
 {
     enum { LOOK_BACK = 32 };
     uint32_t fusion = l->fusions.of_node[f->last.index];
@@ -221,7 +222,7 @@ static uint32_t operand(onv_lowering *l, const onv_fusion *f, onv_value_id id)
         const onv_node *node = onv_model_node(l->emit.model, (onv_node_id){f->last.index - back});
         if (l->fusions.of_node[f->last.index - back] != fusion) continue;
         for (uint32_t k = 0; k < node->n_inputs; k++)
-            if (node->inputs[k].index == id.index) return onv_node_in(l, node, k);
+            if (node->inputs[k].index == id.index && nth-- == 0) return onv_node_in(l, node, k);
     }
     return onv_value_tensor(l, id);
 }
@@ -242,15 +243,33 @@ static bool updates_first(onv_lowering *l, const onv_fusion *f, onv_aten_id call
     return may && onv_may_overwrite(l, reader, 0);
 }
 
+/* Without notes of its call nothing says that it is one function, even in a module of its own: as a formula it would keep
+ * so many tensors more. */
+static void count_formula(onv_lowering *l, const onv_fusion *f, uint32_t x, uint64_t more,
+                          onv_said row)
+{
+    const onv_node *node = onv_model_node(l->emit.model, f->last);
+    uint64_t bytes;
+    if (x == ONV_NO_TENSOR || !onv_tensor_needs_grad(&l->emit, x) || onv_node_is_noted(node))
+        return;
+    if (!onv_u64_mul(onv_tensor_at(&l->emit, x).bytes, more, &bytes)) bytes = UINT64_MAX;
+    onv_say(l, row, NULL, bytes, NULL);
+}
+
 /* What notes, or a form, tell to be one call of up to three tensors. */
 static void lower_call(onv_lowering *l, const onv_fusion *f, bool in_place)
 {
     onv_aten_id call = onv_aten_named(f->name);
     const onv_value_id operands[3] = {f->x, f->key, f->value};
     uint32_t in[3];
-    for (uint32_t k = 0; k < 3; k++) in[k] = operand(l, f, operands[k]);
+    for (uint32_t k = 0; k < 3; k++)
+        in[k] = operand(l, f, operands[k],
+                        (k > 0 && operands[k].index == operands[0].index) +
+                            (k > 1 && operands[k].index == operands[1].index));
     onv_eager_tensor t = onv_tensor_at(&l->emit, in[0]);
     if (in[0] == ONV_NO_TENSOR) return;
+    if (call == ONV_ATEN_gelu) count_formula(l, f, in[0], (uint64_t)f->groups, ONV_SAID_gelus);
+    if (call == ONV_ATEN_silu) count_formula(l, f, in[0], 1, ONV_SAID_gates);
     bool updates = updates_first(l, f, call);
     for (uint32_t k = 0; k < 3; k++) onv_recover_tensor(l, "", in[k]);
     if (call == ONV_ATEN_bce_with_logits_weighted) {
@@ -271,33 +290,9 @@ static void lower_call(onv_lowering *l, const onv_fusion *f, bool in_place)
 /* x times a function of x, of which a module may overwrite x. */
 static bool is_gate(const onv_fusion *f)
 {
-    if (f->kind == ONV_FUSION_POINTWISE)
-        return strcmp(f->name, "silu") == 0 || strcmp(f->name, "hardswish") == 0 ||
-               strcmp(f->name, "mish") == 0;
-    return f->kind == ONV_FUSION_SILU || f->kind == ONV_FUSION_HARD_SWISH ||
-           f->kind == ONV_FUSION_MISH;
-}
-
-/* Without notes of its call nothing says that it is one function, even in a module of its own: as a formula it would keep
- * so many tensors more. */
-static void count_formula(onv_lowering *l, const onv_fusion *f, uint32_t x, uint64_t more,
-                          onv_said row)
-{
-    const onv_node *node = onv_model_node(l->emit.model, f->last);
-    uint64_t bytes;
-    if (x == ONV_NO_TENSOR || !onv_tensor_needs_grad(&l->emit, x) || onv_node_is_noted(node))
-        return;
-    if (!onv_u64_mul(onv_tensor_at(&l->emit, x).bytes, more, &bytes)) bytes = UINT64_MAX;
-    onv_say(l, row, NULL, bytes, NULL);
-}
-
-static uint32_t emit_safe_softmax(onv_lowering *l, uint32_t x, onv_value_id result)
-{
-    uint32_t out = onv_recover_unary(l, ONV_ATEN_softmax, x, result);
-    if (l->emit.status == ONV_OK && x != ONV_NO_TENSOR)
-        l->emit.eager->ops.at[l->emit.eager->ops.count - 1].forward_temp_bytes =
-            onv_safe_softmax_bytes(&l->emit, x);
-    return out;
+    return f->kind == ONV_FUSION_POINTWISE &&
+           (strcmp(f->name, "silu") == 0 || strcmp(f->name, "hardswish") == 0 ||
+            strcmp(f->name, "mish") == 0);
 }
 
 static void lower_packed(onv_lowering *l, const onv_fusion *f, uint32_t x)
@@ -308,30 +303,12 @@ static void lower_packed(onv_lowering *l, const onv_fusion *f, uint32_t x)
     onv_value_set(l, f->out, onv_emit_contiguous(&l->emit, x));
 }
 
-/* x * gate(x). */
-static void lower_gate(onv_lowering *l, const onv_fusion *f, uint32_t x, bool in_place)
-{
-    onv_aten_id call = f->kind == ONV_FUSION_GELU   ? ONV_ATEN_gelu
-                       : f->kind == ONV_FUSION_SILU ? ONV_ATEN_silu
-                       : f->kind == ONV_FUSION_MISH ? ONV_ATEN_mish
-                                                    : ONV_ATEN_hardswish;
-    if (call == ONV_ATEN_gelu) count_formula(l, f, x, (uint64_t)f->groups, ONV_SAID_gelus);
-    if (call == ONV_ATEN_silu) count_formula(l, f, x, 1, ONV_SAID_gates);
-    l->recovery.in_place = in_place;
-    onv_value_set(l, f->out, onv_recover_unary(l, call, x, f->out));
-}
-
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
 {
     uint32_t x = onv_value_tensor(l, f->x);
     bool in_place =
         is_gate(f) && onv_overwrites(l, onv_model_node(l->emit.model, f->last), f->x, 2);
     switch (f->kind) {
-    case ONV_FUSION_GELU:
-    case ONV_FUSION_SILU:
-    case ONV_FUSION_MISH:
-    case ONV_FUSION_HARD_SWISH: lower_gate(l, f, x, in_place); break;
-    case ONV_FUSION_SOFTMAX: onv_value_set(l, f->out, emit_safe_softmax(l, x, f->out)); break;
     case ONV_FUSION_ROLL:
         onv_value_set(l, f->out, onv_recover_unary(l, ONV_ATEN_roll, x, f->out));
         break;
@@ -358,7 +335,6 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
                                     ONV_NO_TENSOR, f->out));
         break;
     case ONV_FUSION_POINTWISE: lower_call(l, f, in_place); break;
-    case ONV_FUSION_ADD_PRODUCT: onv_lower_add_product(l, f); break;
     case ONV_FUSION_COSINE: onv_lower_cosine(l, f); break;
     case ONV_FUSION_CDIST: onv_lower_cdist(l, f); break;
     case ONV_FUSION_DIAGONAL: onv_lower_diagonal(l, f); break;

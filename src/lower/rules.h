@@ -70,7 +70,6 @@ bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, u
 void onv_lower_reciprocal(onv_lowering *l, const onv_node *node);
 void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node);
 void onv_lower_cosine(onv_lowering *l, const onv_fusion *f);
-void onv_lower_add_product(onv_lowering *l, const onv_fusion *f);
 void onv_lower_diagonal(onv_lowering *l, const onv_fusion *f);
 void onv_lower_cdist(onv_lowering *l, const onv_fusion *f);
 void onv_lower_unfold(onv_lowering *l, const onv_fusion *f);
