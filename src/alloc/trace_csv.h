@@ -36,8 +36,6 @@ typedef onv_status (*onv_trace_take)(void *context, const onv_trace_event *event
  * `n_ids` (may be NULL) is set to the number of ids in use at one time. */
 onv_status onv_trace_csv_scan(const char *text, size_t bytes, onv_trace_take take, void *context,
                               uint32_t *n_ids, onv_error *err);
-onv_status onv_trace_csv_scan_file(const char *path, onv_trace_take take, void *context,
-                                   uint32_t *n_ids, onv_error *err);
 
 /* A trace as a timeline: each allocation is a buffer, up to its free or the end. A new step begins
  * where its order (timeline.h) would not be that of the trace; the steps of the file are not kept. On

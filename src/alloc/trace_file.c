@@ -70,12 +70,11 @@ static onv_status open_text(const char *path, file_text *t, onv_error *err)
     return status;
 }
 
-onv_status onv_trace_csv_scan_file(const char *path, onv_trace_take take, void *context,
-                                   uint32_t *n_ids, onv_error *err)
+static onv_status scan_file(const char *path, onv_trace_take take, void *context, onv_error *err)
 {
     file_text t;
     ONV_TRY(open_text(path, &t, err));
-    onv_status status = onv_trace_csv_scan(t.at, t.bytes, take, context, n_ids, err);
+    onv_status status = onv_trace_csv_scan(t.at, t.bytes, take, context, NULL, err);
     close_text(&t);
     return status;
 }
@@ -150,7 +149,7 @@ typedef struct text_source {
 static onv_status scan(void *context, onv_trace_take take, void *taker, onv_error *err)
 {
     const text_source *s = context;
-    if (s->path != NULL) return onv_trace_csv_scan_file(s->path, take, taker, NULL, err);
+    if (s->path != NULL) return scan_file(s->path, take, taker, err);
     return onv_trace_csv_scan(s->text, s->bytes, take, taker, NULL, err);
 }
 

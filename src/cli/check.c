@@ -1,5 +1,4 @@
-#include "cli/check.h"
-
+/* What the options say together. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

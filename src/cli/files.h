@@ -18,4 +18,9 @@ bool onv_cli_spares_input(const char *output, const char *input);
 /* The same for the files that the model was read from, once it is known which. */
 bool onv_cli_spares_weights(const onv_analysis *analysis, const char *output);
 
+/* --- Where a model may be written: names of the files with its weights are relative to its folder --- */
+
+/* Whether `file` may hold the model at `model` once more. False with a message. */
+bool onv_cli_is_beside_weights(const onv_analysis *analysis, const char *model, const char *file);
+
 #endif

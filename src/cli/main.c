@@ -19,7 +19,6 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/python.h"
 #include "cli/stream.h"
 #include "cli/tools.h"
 #include "cli/verdict.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/check.h"
 #include "cli/table.h"
 #include "cli/values.h"
 

@@ -56,6 +56,10 @@ typedef enum onv_cli_verdict {
 onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv);
 void onv_cli_cleanup(onv_cli *cli);
 
+/* Refuses options that exclude or need each other, with a message; completes what follows from others: the
+ * report where no other output is asked for, what --untrusted and diff bring with them. */
+onv_cli_verdict onv_cli_check(onv_cli *cli);
+
 /* Every option of the table, for --help. */
 void onv_cli_help(FILE *to);
 

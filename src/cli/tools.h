@@ -7,6 +7,11 @@ int onv_cli_plan(int argc, char **argv);
 int onv_cli_simulate(int argc, char **argv);
 int onv_cli_attach(int argc, char **argv);
 
+/* Becomes `python3 -m onnxvram.COMMAND --program THIS ARGUMENTS...` (argv[0] is the command's name), by the interpreter
+ * that ONNXVRAM_PYTHON names, or the one next to this program, or that of PATH. Returns an exit status where it cannot,
+ * with a message that says what is missing. */
+int onv_cli_become_python(int argc, char **argv);
+
 struct option;
 
 /* What getopt_long stumbled over, with the options of the command. */

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/beside.h"
 #include "cli/files.h"
 #include "cli/guard.h"
 #include "cli/message.h"

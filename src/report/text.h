@@ -49,9 +49,7 @@ void onv_write_comparison_runtimes(const onv_view *view, const onv_page *page);
 /* What training needs, where it was asked for. */
 void onv_write_training(const onv_view *view, const onv_page *page, bool verbose);
 
-/* The largest batch: a number, "none", "no limit found". */
-const char *onv_batch_text(const onv_page *page, int64_t batch);
-/* Both figures where they differ: "602; 1,032". */
+/* The largest batch: a number, "none", "no limit found"; both figures where they differ: "602; 1,032". */
 const char *onv_batches_text(const onv_page *page, int64_t batch, int64_t by_release);
 const char *onv_plan_label(const onv_page *page, const onv_training_plan *plan);
 

@@ -1,7 +1,7 @@
 /* Whether it fits, as the answer says: sentences for one budget, a table for several; in some words of a line with -q. */
 #include "report/text.h"
 
-const char *onv_batch_text(const onv_page *page, int64_t batch)
+static const char *batch_text(const onv_page *page, int64_t batch)
 {
     if (batch == ONV_BATCH_NOT_FOUND) return "?";
     if (batch == 0) return "none";
@@ -11,9 +11,9 @@ const char *onv_batch_text(const onv_page *page, int64_t batch)
 
 const char *onv_batches_text(const onv_page *page, int64_t batch, int64_t by_release)
 {
-    const char *first = onv_batch_text(page, batch);
+    const char *first = batch_text(page, batch);
     if (by_release <= batch || first == NULL) return first;
-    const char *second = onv_batch_text(page, by_release);
+    const char *second = batch_text(page, by_release);
     if (second == NULL) return NULL;
     return onv_arena_printf(page->arena, "%s; %s", first, second);
 }
@@ -84,12 +84,12 @@ static const char *batches_text(const onv_answer *answer, const onv_answer_devic
     const char *text = "";
     for (uint32_t i = 0; i < answer->n_rows && text != NULL; i++) {
         const onv_fit_of *of = onv_answer_fit_of(answer, device, i);
-        const char *most = onv_batch_text(page, of->max_batch);
+        const char *most = batch_text(page, of->max_batch);
         if (most == NULL) return NULL;
         text = onv_arena_printf(page->arena, "%s%s%s %s", text, i > 0 ? ", " : "",
                                 answer->rows[i].runtime, most);
         if (of->max_batch_by_release <= of->max_batch || text == NULL) continue;
-        most = onv_batch_text(page, of->max_batch_by_release);
+        most = batch_text(page, of->max_batch_by_release);
         text = most == NULL
                    ? NULL
                    : onv_arena_printf(page->arena,
