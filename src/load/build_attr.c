@@ -15,15 +15,6 @@ typedef struct attr_site {
     onv_node_id node;
 } attr_site;
 
-static onv_status count_elems(const attr_site *site, const onv_attr *attr, size_t n)
-{
-    if (n <= site->b->limits->attr_elems) return ONV_OK;
-    return onv_fail(
-        site->b->err, ONV_ERR_LIMIT,
-        "attribute '%s' has %zu elements; the limit is %" PRIu64 ONV_RAISE("attr-elems"),
-        attr->name, n, site->b->limits->attr_elems);
-}
-
 /* A list of which the scan kept only the beginning (scan.h) has its length and no elements. */
 static onv_status take_count(const attr_site *site, const onv_scan_attr *record, onv_attr *attr,
                              bool *cut)
@@ -152,7 +143,6 @@ static onv_status build_graphs(const attr_site *site, onv_record_list graphs, on
 static onv_status copy_list(const attr_site *site, const void *list, size_t n, size_t size,
                             onv_attr *attr, const void **copy)
 {
-    ONV_TRY(count_elems(site, attr, n));
     *copy = onv_arena_copy(&site->b->model->arena, list, n * size);
     attr->count = (uint32_t)n;
     return *copy != NULL ? ONV_OK : onv_fail_memory(site->b->err);
@@ -184,9 +174,7 @@ static onv_status build_value(const attr_site *site, const onv_scan_attr *record
         attr->ints = copy;
         return ONV_OK;
     }
-    case ONV_ATTR_STRINGS:
-        ONV_TRY(count_elems(site, attr, pb->n_strings));
-        return build_strings(site, pb->strings, pb->n_strings, attr);
+    case ONV_ATTR_STRINGS: return build_strings(site, pb->strings, pb->n_strings, attr);
     case ONV_ATTR_TENSOR:
         missing = pb->t == NULL;
         if (!missing) return build_tensors(site, &pb->t, NULL, 1, attr);

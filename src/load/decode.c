@@ -5,57 +5,20 @@
 
 #include "load/wire.h"
 
-/* The floating-point types below 32 bits: sign, exponent, mantissa. What the highest exponents mean
- * differs; see onnx's documents on float8, float4 and float6 (OCP formats, and the FNUZ ones). */
-typedef enum mini_special {
-    MINI_IEEE,   /* all-ones exponent: infinity, or NaN with a mantissa */
-    MINI_FN,     /* only all ones is NaN */
-    MINI_FNUZ,   /* only minus zero is NaN */
-    MINI_FINITE, /* nothing but numbers */
-    MINI_E8M0,   /* no sign, no mantissa; all ones is NaN */
-} mini_special;
-
-typedef struct mini_format {
-    uint8_t exponent, mantissa, special;
-    int16_t bias;
-} mini_format;
-
-static const mini_format *mini_of(onv_dtype dtype)
+/* The floating-point types of 16 bits: sign, exponent, mantissa. */
+static double half_value(uint32_t word, int mantissa_bits)
 {
-    static const mini_format formats[ONV_DTYPE_COUNT] = {
-        [ONV_FLOAT16] = {5, 10, MINI_IEEE, 15},    [ONV_BFLOAT16] = {8, 7, MINI_IEEE, 127},
-        [ONV_FLOAT8E4M3FN] = {4, 3, MINI_FN, 7},   [ONV_FLOAT8E4M3FNUZ] = {4, 3, MINI_FNUZ, 8},
-        [ONV_FLOAT8E5M2] = {5, 2, MINI_IEEE, 15},  [ONV_FLOAT8E5M2FNUZ] = {5, 2, MINI_FNUZ, 16},
-        [ONV_FLOAT4E2M1] = {2, 1, MINI_FINITE, 1}, [ONV_FLOAT8E8M0] = {8, 0, MINI_E8M0, 127},
-        [ONV_FLOAT6E2M3] = {2, 3, MINI_FINITE, 1}, [ONV_FLOAT6E3M2] = {3, 2, MINI_FINITE, 3},
-    };
-    return formats[dtype].exponent != 0 ? &formats[dtype] : NULL;
-}
-
-static double mini_value(const mini_format *f, uint32_t word)
-{
-    uint32_t most = (1u << f->exponent) - 1;
-    uint32_t mantissa = word & ((1u << f->mantissa) - 1);
-    uint32_t exponent = word >> f->mantissa & most;
-    bool negative = word >> (f->mantissa + f->exponent) & 1;
-    switch ((mini_special)f->special) {
-    case MINI_IEEE:
-        if (exponent == most && mantissa != 0) return (double)NAN;
-        if (exponent == most) return negative ? (double)-INFINITY : (double)INFINITY;
-        break;
-    case MINI_FN:
-        if (exponent == most && mantissa == (1u << f->mantissa) - 1) return (double)NAN;
-        break;
-    case MINI_FNUZ:
-        if (negative && exponent == 0 && mantissa == 0) return (double)NAN;
-        break;
-    case MINI_E8M0: return exponent == most ? (double)NAN : ldexp(1.0, (int)exponent - f->bias);
-    case MINI_FINITE: break;
-    }
-    double value = exponent == 0 ? ldexp(mantissa, 1 - f->bias - f->mantissa)
-                                 : ldexp((1u << f->mantissa) + mantissa,
-                                         (int)exponent - f->bias - f->mantissa);
-    return negative ? -value : value;
+    const int exponent_bits = 15 - mantissa_bits, bias = (1 << (exponent_bits - 1)) - 1;
+    const uint32_t most = (1u << exponent_bits) - 1, exponent = word >> mantissa_bits & most;
+    const uint32_t mantissa = word & ((1u << mantissa_bits) - 1);
+    double value;
+    if (exponent == most)
+        value = mantissa != 0 ? (double)NAN : (double)INFINITY;
+    else if (exponent == 0)
+        value = ldexp(mantissa, 1 - bias - mantissa_bits);
+    else
+        value = ldexp((1u << mantissa_bits) + mantissa, (int)exponent - bias - mantissa_bits);
+    return word >> 15 & 1 ? -value : value;
 }
 
 /* --- One element ------------------------------------------------------------------------------- */
@@ -92,15 +55,16 @@ static onv_scalar from_bits(onv_dtype dtype, uint64_t word)
         uint64_t sign = (uint64_t)1 << (bits - 1);
         return integer((int64_t)(word ^ sign) - (int64_t)sign);
     }
-    default: break;
+    case ONV_FLOAT16: return real(half_value(half, 10));
+    case ONV_BFLOAT16: return real(half_value(half, 7));
+    default: return integer((int64_t)word);
     }
-    const mini_format *mini = mini_of(dtype);
-    return mini != NULL ? real(mini_value(mini, half)) : integer((int64_t)word);
 }
 
 bool onv_decode_knows(onv_dtype dtype)
 {
-    return onv_dtype_is_integer(dtype) || onv_dtype_is_float(dtype) || dtype == ONV_BOOL;
+    return onv_dtype_is_integer(dtype) || dtype == ONV_BOOL || dtype == ONV_FLOAT ||
+           dtype == ONV_DOUBLE || dtype == ONV_FLOAT16 || dtype == ONV_BFLOAT16;
 }
 
 /* --- Payloads ---------------------------------------------------------------------------------- */
@@ -112,8 +76,7 @@ bool onv_decode_raw(onv_dtype dtype, const unsigned char *data, uint64_t bytes, 
     uint64_t needed;
     if (!onv_dtype_bytes(dtype, count, &needed) || bytes < needed) return false;
     for (uint32_t i = 0; i < count; i++) {
-        /* Elements below a byte follow each other from the lowest bit up; a 6-bit one may lie in
-         * two bytes. */
+        /* Elements below a byte follow each other from the lowest bit up. */
         uint64_t first = (uint64_t)i * bits;
         size_t start = (size_t)(first / 8), end = (size_t)((first + bits + 7) / 8);
         uint64_t word = 0;

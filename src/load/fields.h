@@ -40,7 +40,7 @@ typedef enum onv_field_use {
     ONV_USE_MANY,      /* repeated submessages */
     ONV_USE_ONE_OF,    /* a submessage of a oneof: the last one counts */
     ONV_USE_NOTES,     /* repeated key and value: kept under a key that is read, or dropped */
-    ONV_USE_RAW,       /* payload: one bytes field */
+    ONV_USE_RAW,       /* payload, as all that follow: one bytes field */
     ONV_USE_PAYLOAD32, /* payload: repeated fixed32 */
     ONV_USE_PAYLOAD64, /* payload: repeated fixed64 */
     ONV_USE_PAYLOAD,   /* payload: repeated varints */

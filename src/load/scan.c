@@ -53,34 +53,28 @@ static onv_status take_bytes(onv_walk *w, const onv_item *it, uint64_t bytes)
     return ONV_OK;
 }
 
+static onv_wire_type single_of(onv_field_use use)
+{
+    switch (use) {
+    case ONV_USE_VARINT:
+    case ONV_USE_VARINTS:
+    case ONV_USE_PAYLOAD: return ONV_WIRE_VARINT;
+    case ONV_USE_FLOAT:
+    case ONV_USE_FLOATS:
+    case ONV_USE_PAYLOAD32: return ONV_WIRE_FIXED32;
+    case ONV_USE_PAYLOAD64: return ONV_WIRE_FIXED64;
+    default: return ONV_WIRE_BYTES;
+    }
+}
+
 /* A value of another wire type, which ends at w->at. */
 static onv_status take_number(onv_walk *w, const onv_item *it)
 {
-    static const struct {
-        onv_wire_type single;
-        bool payload;
-    } expected[] = {
-        [ONV_USE_VARINT] = {ONV_WIRE_VARINT, false},
-        [ONV_USE_VARINTS] = {ONV_WIRE_VARINT, false},
-        [ONV_USE_FLOAT] = {ONV_WIRE_FIXED32, false},
-        [ONV_USE_FLOATS] = {ONV_WIRE_FIXED32, false},
-        [ONV_USE_STRING] = {ONV_WIRE_BYTES, false},
-        [ONV_USE_NAME] = {ONV_WIRE_BYTES, false},
-        [ONV_USE_BYTES] = {ONV_WIRE_BYTES, false},
-        [ONV_USE_ONE] = {ONV_WIRE_BYTES, false},
-        [ONV_USE_MANY] = {ONV_WIRE_BYTES, false},
-        [ONV_USE_ONE_OF] = {ONV_WIRE_BYTES, false},
-        [ONV_USE_NOTES] = {ONV_WIRE_BYTES, false},
-        [ONV_USE_RAW] = {ONV_WIRE_BYTES, true},
-        [ONV_USE_PAYLOAD32] = {ONV_WIRE_FIXED32, true},
-        [ONV_USE_PAYLOAD64] = {ONV_WIRE_FIXED64, true},
-        [ONV_USE_PAYLOAD] = {ONV_WIRE_VARINT, true},
-    };
-    onv_field_use use = it->field->use;
+    const onv_field_use use = it->field->use;
     if (use == ONV_USE_DROP) return ONV_OK;
-    if (expected[use].single != it->type) return onv_walk_damaged(w, it, "has the wrong wire type");
+    if (single_of(use) != it->type) return onv_walk_damaged(w, it, "has the wrong wire type");
     uint64_t keep, bytes = w->at - it->tag;
-    if (expected[use].payload) return onv_walk_chunk(w, it, it->tag, bytes, true);
+    if (use >= ONV_USE_RAW) return onv_walk_chunk(w, it, it->tag, bytes, true);
     ONV_TRY(onv_walk_count_list(w, it, 1, &keep));
     return keep == 0 ? ONV_OK : onv_walk_put_stretch(w, onv_walk_top(w)->out, it->tag, bytes);
 }

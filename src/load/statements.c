@@ -123,20 +123,9 @@ static bool calls(onv_text code, onv_text callee)
     return onv_text_count_calls(code, callee, "") > 0;
 }
 
-/* selu and celu are written as elu. */
-static bool calls_activation(onv_text code, onv_text callee)
-{
-    return calls(code, callee) ||
-           (onv_text_is(callee, "elu") &&
-            (calls(code, onv_text_of("selu")) || calls(code, onv_text_of("celu"))));
-}
-
-/* `x.relu_()`, once; selu_ and celu_ likewise. */
+/* `x.relu_()`, once. */
 static bool calls_in_place(onv_text code, onv_text callee)
 {
-    if (onv_text_is(callee, "elu") &&
-        (calls(code, onv_text_of("selu_")) || calls(code, onv_text_of("celu_"))))
-        return true;
     return callee.length > 0 && onv_text_count_calls(code, callee, "_") == 1;
 }
 
@@ -427,7 +416,7 @@ static bool keeps_cached(const statement *s, onv_text callee)
 static onv_in_place in_place(const statement *s, onv_text callee)
 {
     bool updates = is_of_sign(callee, s->sign) && count_outside(s->code, s->sign) == 1;
-    bool asks = calls_activation(s->code, callee) && onv_text_has(s->code, "inplace=True");
+    bool asks = calls(s->code, callee) && onv_text_has(s->code, "inplace=True");
     if (updates || asks || calls_in_place(s->code, callee) || puts_in_place(s, callee))
         return ONV_IN_PLACE_YES;
     bool is_new = calls(s->code, callee) && !onv_text_has(s->code, "inplace");

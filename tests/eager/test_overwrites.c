@@ -292,9 +292,6 @@ static void methods_overwrite(void **state)
         {"Abs", "aten.abs.default", "a.abs_()", "a", true, true},
         {"Mul", "aten.mul.Tensor", "a.mul_(b)", "a b", true, true},
         {"Div", "aten.div.Tensor", "a /= b", "a b", true, true},
-        {"Elu", "aten.elu.default", "y = F.selu_(a)", "a", true, false},
-        {"Elu", "aten.elu.default", "y = F.selu(a)", "a", false, false},
-        {"Elu", "aten.elu.default", "y = F.selu(a, inplace=True)", "a", true, false},
         {"LeakyRelu", "aten.leaky_relu.default", "y = F.leaky_relu(a, inplace=True)", "a", true,
          false},
     };

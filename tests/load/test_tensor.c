@@ -26,14 +26,6 @@ static void raw_data_of_every_type(void **state)
         {ONV_BOOL, 3, "\0\x01\x02", 3, {0, 1, 1}},
         {ONV_FLOAT16, 4, "\0\x3c\0\xc0\x01\0\0\xfc", 8, {1, -2, 0x1p-24, -INFINITY}},
         {ONV_BFLOAT16, 3, "\x80\x3f\x20\xc0\x80\x7f", 6, {1, -2.5, INFINITY}},
-        {ONV_FLOAT8E4M3FN, 4, "\x38\xc0\x7e\x01", 4, {1, -2, 448, 0x1p-9}},
-        {ONV_FLOAT8E4M3FNUZ, 4, "\x40\xc8\x7f\x01", 4, {1, -2, 240, 0x1p-10}},
-        {ONV_FLOAT8E5M2, 4, "\x3c\xc0\x7b\x7c", 4, {1, -2, 57344, INFINITY}},
-        {ONV_FLOAT8E5M2FNUZ, 4, "\x40\xc4\x7f\x01", 4, {1, -2, 57344, 0x1p-17}},
-        {ONV_FLOAT8E8M0, 3, "\x7f\x80\0", 3, {1, 2, 0x1p-127}},
-        {ONV_FLOAT4E2M1, 4, "\x72\x1a", 2, {1, 6, -1, 0.5}},
-        {ONV_FLOAT6E2M3, 4, "\x48\xf6\x07", 3, {1, 4.5, -7.5, 0.125}},
-        {ONV_FLOAT6E3M2, 4, "\x0c\xf7\x07", 3, {1, 16, -28, 0.0625}},
         {ONV_UINT4, 3, "\x21\xff", 2, {1, 2, 15}},
         {ONV_INT4, 3, "\x81\x0f", 2, {1, -8, -1}},
         {ONV_UINT2, 4, "\xe4", 1, {0, 1, 2, 3}},
@@ -72,10 +64,8 @@ static void not_a_number(void **state)
         const char *data;
         size_t bytes;
     } cases[] = {
-        {ONV_FLOAT16, "\x01\x7c", 2},    {ONV_BFLOAT16, "\xc1\x7f", 2},
-        {ONV_FLOAT8E4M3FN, "\x7f", 1},   {ONV_FLOAT8E4M3FN, "\xff", 1},
-        {ONV_FLOAT8E4M3FNUZ, "\x80", 1}, {ONV_FLOAT8E5M2, "\x7d", 1},
-        {ONV_FLOAT8E5M2FNUZ, "\x80", 1}, {ONV_FLOAT8E8M0, "\xff", 1},
+        {ONV_FLOAT16, "\x01\x7c", 2},
+        {ONV_BFLOAT16, "\xc1\x7f", 2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         msg *tensor = tensor_of(cases[i].dtype, 1);
@@ -84,6 +74,22 @@ static void not_a_number(void **state)
         one_tensor_read(&o);
         assert_int_equal(o.status, ONV_OK);
         if (!isnan(o.known->elems[0].f)) fail_msg("%s", onv_dtype_name(cases[i].dtype));
+        one_tensor_done(&o);
+    }
+}
+
+/* No shape follows from numbers of 8 bits and fewer that are no integers. */
+static void small_floats_are_not_read(void **state)
+{
+    static const onv_dtype dtypes[] = {ONV_FLOAT8E4M3FN, ONV_FLOAT8E5M2, ONV_FLOAT8E8M0,
+                                       ONV_FLOAT4E2M1, ONV_FLOAT6E2M3};
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
+        msg *tensor = tensor_of(dtypes[i], 1);
+        m_bytes(tensor, T_RAW, "\x08", 1);
+        one_tensor o = one_tensor_model(tensor);
+        one_tensor_read(&o);
+        assert_int_equal(o.status, ONV_OK);
+        assert_null(o.known);
         one_tensor_done(&o);
     }
 }
@@ -108,10 +114,8 @@ static void typed_fields_of_every_type(void **state)
         {ONV_BOOL, 2, T_INT32S, "\x01\0", 2, {1, 0}},
         {ONV_FLOAT16, 1, T_INT32S, "\x80\x78", 2, {1.0}},
         {ONV_BFLOAT16, 1, T_INT32S, "\x80\x7f", 2, {1.0}},
-        {ONV_FLOAT8E4M3FN, 1, T_INT32S, "\x38", 1, {1.0}},
         {ONV_INT4, 3, T_INT32S, "\x81\x01\x0f", 3, {1, -8, -1}},
         {ONV_UINT2, 5, T_INT32S, "\xe4\x01\x01", 3, {0, 1, 2, 3, 1}},
-        {ONV_FLOAT6E2M3, 2, T_INT32S, "\x08\x19", 2, {1, 4.5}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         msg *tensor = tensor_of(cases[i].dtype, cases[i].elems);
@@ -231,10 +235,11 @@ static void impossible_tensors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(raw_data_of_every_type),     cmocka_unit_test(not_a_number),
-        cmocka_unit_test(typed_fields_of_every_type), cmocka_unit_test(elements_in_pieces),
-        cmocka_unit_test(raw_data_goes_first),        cmocka_unit_test(shapes_of_contents),
-        cmocka_unit_test(what_is_not_tracked),        cmocka_unit_test(impossible_tensors),
+        cmocka_unit_test(raw_data_of_every_type),    cmocka_unit_test(not_a_number),
+        cmocka_unit_test(small_floats_are_not_read), cmocka_unit_test(typed_fields_of_every_type),
+        cmocka_unit_test(elements_in_pieces),        cmocka_unit_test(raw_data_goes_first),
+        cmocka_unit_test(shapes_of_contents),        cmocka_unit_test(what_is_not_tracked),
+        cmocka_unit_test(impossible_tensors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
