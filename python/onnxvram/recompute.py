@@ -282,8 +282,6 @@ class Recompute(TorchDispatchMode):
         if not torch.is_grad_enabled():
             return forward_of(*args, **kwargs)
         refuse_shards(self.model)
-        if torch.compiler.is_compiling():
-            raise RuntimeError("a plan of operations is for eager PyTorch: torch.compile has budgets of its own")
         self.path, self.last_number, self.missing = [], 0, set(self.keep)
         self.calls, self.count = collections.Counter(), collections.Counter()
         self.open, self.ends, self.at, self.numbers, self.fresh, self.kept = None, [], 0, {}, [], {}
@@ -520,6 +518,14 @@ def statistics_stay(modules):
                 count.copy_(before)
 
 
+def refuse_hooks(names, modules):
+    """Hooks of the first module are around the whole row; those of others, as of FSDP, would come when these have run."""
+    for name, module in zip(names[1:], modules[1:]):
+        if module._forward_hooks or module._forward_pre_hooks:
+            raise ValueError(f"module {name} has hooks (fully_shard has some), so that it cannot run in the checkpoint of {names[0]}: "
+                             f"take a plan with one module a row, as --checkpoint blocks makes them")
+
+
 class Row:
     """Modules of which each takes what the one before gives: the first one runs all of them under torch.utils.checkpoint,
     the others hand on what they get."""
@@ -528,20 +534,12 @@ class Row:
         self.names, self.modules = names, modules
         self.own = [vars(module).get("forward") for module in modules]
         self.first = [list(inspect.signature(type(module).forward).parameters)[1:2] for module in modules]
-        self.refuse_hooks(ValueError)
         modules[0].forward = self.run
         for at, module in enumerate(modules[1:], 1):
             module.forward = functools.partial(self.hand_on, at)
 
-    def refuse_hooks(self, error):
-        """Hooks of the first module are around the whole row; those of others, as of FSDP, would come when these have run."""
-        for name, module in zip(self.names[1:], self.modules[1:]):
-            if module._forward_hooks or module._forward_pre_hooks:
-                raise error(f"module {name} has hooks (fully_shard has some), so that it cannot run in the checkpoint of "
-                            f"{self.names[0]}: take a plan with one module a row, as --checkpoint blocks makes them")
-
     def run(self, *args, **kwargs):
-        self.refuse_hooks(RuntimeError)
+        refuse_hooks(self.names, self.modules)
         if not torch.is_grad_enabled():
             return self.forward(*args, **kwargs)
         inside = [m for module in self.modules for m in module.modules()]
@@ -602,6 +600,8 @@ def apply_modules(network, plan):
     missing = [name for row in rows for name in row if name not in modules]
     if missing:
         raise ValueError(f"the plan is for another network: this one has no module {', '.join(missing[:5])}")
+    for names in rows:
+        refuse_hooks(names, [modules[name] for name in names])
     for names in reversed(rows):  # outer rows run inner ones as these are by then
         Row(names, [modules[name] for name in names])
 

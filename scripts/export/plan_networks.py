@@ -1,4 +1,4 @@
-"""Networks of libraries for plans_applied.py, drawn by seeds: families of timm, language models of transformers, and pairs of a decoder
+"""Networks of libraries for compiled.py, drawn by seeds: families of timm, language models of transformers, and pairs of a decoder
 and an encoder of segmentation_models_pytorch that no document and no script had when they were drawn. Left out was what the library
 does not build as it is asked here, or has more than 40 million parameters.
 """

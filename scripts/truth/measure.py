@@ -108,10 +108,10 @@ def peaks(run):
             "tensors": tensor_peak(run, sum(states.made.values()))}
 
 
-def training(network, batch, optimizer):
+def training(network, batch, optimizer, change=lambda model: model):
     import torch
     model, inputs = made(network, batch)
-    model.train()
+    model = change(model.train())
     step = (torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9) if optimizer == "momentum" else
             torch.optim.AdamW(model.parameters()))
     loss, state = Loss(network.loss), {}

@@ -297,6 +297,26 @@ static onv_status select_plan(const network *n, const network *plain,
     return ONV_OK;
 }
 
+/* Plans that recompute.py refuses on a network with shards. */
+static void warn_of_shards(onv_model *model, const onv_training *t)
+{
+    uint32_t n = 0, first = 0;
+    for (uint32_t i = 0; i < t->n_plans; i++) {
+        const onv_training_plan *plan = &t->plans[i];
+        bool is_refused = plan->form == ONV_PLAN_OPERATIONS;
+        for (uint32_t k = 0; k < plan->n_segments && plan->form == ONV_PLAN_MODULES; k++)
+            is_refused |= plan->names[k].n_modules > 1;
+        if (is_refused && n++ == 0) first = i;
+    }
+    if (n > 0)
+        onv_model_diag(
+            model, ONV_WARNING, "fsdp-plans", NULL,
+            "FSDP frees the parameters that segments between modules, and rows of several "
+            "modules, would run again from: %u of %u plans (%s and others) are refused "
+            "when they are applied; --checkpoint blocks has one module a segment",
+            (unsigned)n, (unsigned)t->n_plans, t->plans[first].id);
+}
+
 static onv_status compute_plans(const network *n, const network *plain,
                                 const onv_training_options *options, onv_training *result,
                                 onv_error *err)
@@ -318,7 +338,10 @@ static onv_status compute_plans(const network *n, const network *plain,
     if (options->select != NULL) count = 1;
     if (status == ONV_OK) status = measure_plans(n, plain, options, at, count, result, err);
     onv_ckpt_plans_cleanup(&made);
-    return status == ONV_OK ? onv_plans_name(model, eager, result, err) : status;
+    if (status == ONV_OK) status = onv_plans_name(model, eager, result, err);
+    if (status == ONV_OK && options->train.parallel == ONV_PARALLEL_FSDP)
+        warn_of_shards(model, result);
+    return status;
 }
 
 uint64_t onv_training_plan_price(const onv_training_plan *plan)

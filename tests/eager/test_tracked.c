@@ -21,7 +21,7 @@ static double peak_of(const char *sample, const char *optimizer, const char *pla
 }
 
 /* MemTracker of PyTorch 2.15, three iterations, batch 16 (of 64 x 64 for the U-Net); the plan as
- * scripts/export/checkpointed.py applied it; bfloat16 under the CPU's autocast. */
+ * its file applied it; bfloat16 under the CPU's autocast. */
 static void peaks_with_checkpoints_agree(void **state)
 {
     static const struct {

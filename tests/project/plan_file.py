@@ -122,6 +122,11 @@ class PlanFiles(unittest.TestCase):
             self.assertIn(message, ran.stderr)
             self.assertEqual(ran.returncode, 1)
 
+    def test_plans_that_shards_refuse_are_named(self):
+        for which, n in (("blocks", 0), ("optimal", 1), ("sqrt", 1)):
+            ran = run("vit-small-train", "-b4", "--fsdp", "--world", "2", "--checkpoint", which)
+            self.assertEqual(("fsdp-plans" in ran.stdout), n > 0, which)
+
     def test_outputs_that_cannot_be(self):
         file = self.written(MLP)
         for message, *options in (("is the same file and is read", "--plan", file, "--plan-out", file),

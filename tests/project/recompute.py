@@ -245,7 +245,7 @@ class Rows(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "has a plan already"):
             apply(planned, {"form": "modules", "modules": ["c"]})
         planned.b.register_forward_hook(lambda module, args, out: None)
-        with self.assertRaisesRegex(RuntimeError, "module b has hooks"):
+        with self.assertRaisesRegex(ValueError, "module b has hooks"):
             planned(batch())
 
 

@@ -1,0 +1,80 @@
+"""Checkpointing plans applied to networks of the corpus by python/onnxvram/recompute.py: what training then takes, and whether its gradients
+and statistics are the same.
+
+The program is asked for plans of a network's recording; of a front (of many rows of one name) some are run, both ends and evenly between. Columns:
+
+    network,plan,id,form,segments,kept,predicted,measured,tensors,reserved,gradient,statistics
+
+tensors and reserved are differences of what is predicted from what the CUDA build takes with momentum (measure.py), gradient and
+statistics the largest difference from training without a plan, in float64 and in parts of the largest.
+"""
+import copy
+import json
+import os
+import subprocess
+import sys
+
+from . import measure
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python/onnxvram"))
+import recompute  # noqa: E402
+
+
+def asked(exe, file, network, checkpoint):
+    """At the batch of the exports, which some files have as a symbol."""
+    for batch in (("--batch", str(network.batch)), ()):
+        run = subprocess.run([exe, file, "--train", "momentum", "--loss", network.loss, "--checkpoint", checkpoint, "--json", *batch],
+                             capture_output=True, text=True, check=False)
+        if run.returncode in (0, 3):
+            break
+    else:
+        raise RuntimeError(run.stderr.strip().splitlines()[-1])
+    return json.loads(run.stdout)["models"][0]["training"]["plans"]
+
+
+def some(plans, most):
+    """Of each name at most so many."""
+    for name in dict.fromkeys(plan["name"] for plan in plans):
+        front = [plan for plan in plans if plan["name"] == name]
+        n = min(most, len(front))
+        yield from (front[i * (len(front) - 1) // max(1, n - 1)] for i in range(n))
+
+
+def in_float64(network):
+    import torch
+    torch.manual_seed(0)
+    return network.make().double().train(), tuple(x.double() if x.is_floating_point() else x for x in network.inputs(2))
+
+
+def run(model, inputs, network):
+    import torch
+    torch.manual_seed(1)
+    loss = measure.Loss(network.loss)
+    loss(model(*inputs)).backward()
+    grads = [p.grad for p in model.parameters() if p.grad is not None]
+    return grads, [b for b in model.buffers() if b.is_floating_point()]
+
+
+def differences(network, plan):
+    """Of gradients, and of running statistics."""
+    model, inputs = in_float64(network)
+    plain = run(copy.deepcopy(model), inputs, network)
+    planned = run(recompute.apply(copy.deepcopy(model), plan["apply"]), inputs, network)
+    if [len(part) for part in plain] != [len(part) for part in planned]:
+        raise RuntimeError("other parameters have gradients")
+    return [max([0.0] + [((a - b).abs().max() / (a.abs().max() + 1e-300)).item() for a, b in zip(*pair) if a.numel()])
+            for pair in zip(plain, planned)]
+
+
+def row(network, plan, peaks, apart):
+    start = [network.name, plan["name"], plan["id"], plan["apply"]["form"], len(plan["segments"]), len(plan.get("kept", ())), plan["peak_bytes"]]
+    apply = lambda model: recompute.apply(model, plan["apply"])  # noqa: E731
+    found = apart(300, lambda: measure.training(network, network.batch, "momentum", apply)) if peaks else {"result": None}
+    same = apart(300, lambda: differences(network, plan))
+    wrong = [part["failed"][:150].replace(",", ";") for part in (found, same) if "failed" in part]
+    if wrong:
+        return [*start, "failed", wrong[0]]
+    measured = found["result"] or {}
+    keys = (("tensors", "peak_bytes"), ("reserved", "reserved_peak_bytes"))
+    parts = [f"{100 * (plan[key] / measured[name] - 1):+.2f} %" if measured else "-" for name, key in keys]
+    return [*start, measured.get("tensors", "-"), *parts, *(f"{part:.1e}" for part in same["result"])]

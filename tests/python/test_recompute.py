@@ -1,0 +1,134 @@
+"""Plans of modules and of operations on a network of PyTorch itself, in float64: shards, replicas, copies, files, autocast, torch.compile.
+Run by tests/project/python.sh."""
+import contextlib
+import copy
+import importlib.util
+import io
+import os
+import tempfile
+import unittest
+import warnings
+
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+if HAS_TORCH:
+    import torch
+    from torch import nn
+
+    from onnxvram import recompute
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.a, self.b, self.drop = nn.BatchNorm1d(8), nn.Linear(8, 16), nn.Linear(16, 8), nn.Dropout(0.1)
+
+        def forward(self, x, *, scale=None):
+            return x + self.drop(self.b(torch.relu(self.a(self.norm(x))))) * scale
+
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers, self.head = nn.ModuleList(Block() for _ in range(4)), nn.Linear(8, 3)
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x, scale=0.5)
+            return self.head(x)
+
+SINGLE = {"form": "modules", "modules": ["layers.0", "layers.1", "layers.2", "layers.3"]}
+NESTED = {"form": "modules", "modules": ["layers.0 layers.1", "layers.1", "layers.2"]}
+OPERATIONS = {"form": "operations", "segments": [["enter layers.0 1", "enter layers.1 1"], ["enter layers.1 1", "op layers.3 add 1"]],
+              "keep": ["op layers.1.a product 1"]}
+PLANS = {"single": SINGLE, "nested": NESTED, "operations": OPERATIONS}
+
+
+def network(plan=None, dtype="float64"):
+    torch.manual_seed(0)
+    made = Network().to(getattr(torch, dtype))
+    return made if plan is None else recompute.apply(made, plan)
+
+
+def batch(seed=0, dtype="float64"):
+    return torch.randn(6, 8, generator=torch.Generator().manual_seed(seed)).to(getattr(torch, dtype))
+
+
+def left(model, x, context=contextlib.nullcontext):
+    """Gradients, and running statistics."""
+    torch.manual_seed(1)
+    with context():
+        loss = model(x).square().mean()
+    loss.backward()
+    grads = [p.grad.full_tensor() if hasattr(p.grad, "full_tensor") else p.grad for p in model.parameters()]
+    return [t.clone() for t in [*grads, *model.buffers()]]
+
+
+def shard(model):
+    from torch.distributed.fsdp import fully_shard
+    for layer in model.layers:
+        fully_shard(layer)
+    return fully_shard(model)
+
+
+def rank_of_two(rank, folder):
+    """Fails where something is not as without a plan."""
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    warnings.simplefilter("ignore")
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+    x, test = batch(rank), unittest.TestCase()
+    plain = left(DistributedDataParallel(network()), x)
+    for name, plan in PLANS.items():
+        found = left(DistributedDataParallel(network(plan)), x)
+        assert all(torch.equal(a, b) for a, b in zip(plain, found)), f"DDP, {name}"
+        for model in (lambda plan=plan: shard(network(plan)), lambda plan=plan: recompute.apply(shard(network()), plan)):
+            if plan is SINGLE:
+                found = left(model(), x)
+                assert all(torch.allclose(a, b, rtol=1e-12, atol=1e-15) for a, b in zip(plain, found)), f"FSDP, {name}"
+            else:
+                with test.assertRaisesRegex(ValueError, "fully_shard has some|is not for FSDP"):
+                    model()(x)
+    dist.destroy_process_group()
+
+
+@unittest.skipUnless(HAS_TORCH, "not installed: torch")
+class Plans(unittest.TestCase):
+    def expect_same(self, plan, model, x=None, context=contextlib.nullcontext, dtype="float64"):
+        x = batch(dtype=dtype) if x is None else x
+        for a, b in zip(left(network(dtype=dtype), x, context), left(model, x, context)):
+            self.assertTrue(torch.equal(a, b), plan)
+
+    def test_gradients_and_statistics_are_those_without(self):
+        for name, plan in PLANS.items():
+            self.expect_same(name, network(plan))
+            self.expect_same(name, network(plan, "float32"), context=lambda: torch.autocast("cpu", torch.bfloat16), dtype="float32")
+
+    def test_copies_and_files(self):
+        for name, plan in PLANS.items():
+            model, file = network(plan), io.BytesIO()
+            self.assertEqual(list(model.state_dict()), list(network().state_dict()))
+            torch.save(model, file)
+            file.seek(0)
+            self.expect_same(name, copy.deepcopy(model))
+            self.assertTrue(all(p.grad is None for p in model.parameters()))
+            self.expect_same(name, torch.load(file, weights_only=False))
+
+    def test_torch_compile(self):
+        for name, plan in PLANS.items():
+            plain, compiled = network().eval(), torch.compile(network(plan).eval(), backend="aot_eager")
+            for a, b in zip(left(plain, batch()), left(compiled, batch())):
+                self.assertTrue(torch.allclose(a, b, rtol=1e-12, atol=1e-15), name)
+
+    def test_shards_and_replicas(self):
+        import torch.multiprocessing
+        if not torch.distributed.is_available():
+            self.skipTest("this build of PyTorch has no torch.distributed")
+        hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # fully_shard would take a GPU that is there
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                torch.multiprocessing.spawn(rank_of_two, args=(folder,), nprocs=2)
+        finally:
+            os.environ.pop("CUDA_VISIBLE_DEVICES") if hidden is None else os.environ.update(CUDA_VISIBLE_DEVICES=hidden)
+
+
+if __name__ == "__main__":
+    unittest.main()
