@@ -61,7 +61,7 @@ static bool channels_last(const onv_op_ctx *c, const onv_alias *alias)
 
 static onv_status borrow_alias(onv_op_ctx *c, onv_borrow *b)
 {
-    const onv_alias *a = c->op->alias;
+    const onv_alias *a = c->op->with;
     const onv_op *row = onv_family_row(a->family, a->as, a->version);
     if (row == NULL) return onv_op_fail(c, "the operator behind it has no row");
     bool same = true;
@@ -84,7 +84,7 @@ static onv_status borrow_alias(onv_op_ctx *c, onv_borrow *b)
 
 onv_status onv_alias_infer(onv_op_ctx *c)
 {
-    const onv_alias *alias = c->op->alias;
+    const onv_alias *alias = c->op->with;
     onv_borrow b;
     ONV_TRY(borrow_alias(c, &b));
     ONV_TRY(b.c.op->infer(&b.c));

@@ -47,7 +47,7 @@ const onv_op *onv_family_row(const onv_op_family *family, const char *name, int3
 onv_status onv_borrow_init(onv_op_ctx *c, const onv_op *row, int32_t version, const uint8_t *map,
                            uint32_t n_in, onv_borrow *b);
 
-/* Infer and macs of the row that the row's alias says. */
+/* Infer and macs of the row behind a row that is `with` an onv_alias. */
 onv_status onv_alias_infer(onv_op_ctx *c);
 onv_dim onv_alias_macs(onv_op_ctx *c);
 

@@ -13,7 +13,7 @@
 #define GATHER &onv_ops_tensor_gather
 
 #define AS(of, row, opset, ...)                                                                    \
-    .alias = &(const onv_alias)                                                                    \
+    .with = &(const onv_alias)                                                                     \
     {                                                                                              \
         .family = of, .as = row, .version = opset, __VA_ARGS__                                     \
     }

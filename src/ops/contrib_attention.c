@@ -117,8 +117,9 @@ static onv_status read_projected(onv_op_ctx *c, const projected_inputs *in, proj
     return read_past(c, in, p);
 }
 
-static onv_status infer_projected(onv_op_ctx *c, const projected_inputs *in)
+static onv_status infer_projected(onv_op_ctx *c)
 {
+    const projected_inputs *in = c->op->with;
     projected p;
     onv_dtype dtype = onv_op_in_dtype(c, in->dtype);
     ONV_TRY(read_projected(c, in, &p));
@@ -129,37 +130,21 @@ static onv_status infer_projected(onv_op_ctx *c, const projected_inputs *in)
     return ONV_OK;
 }
 
-static onv_dim macs_projected(onv_op_ctx *c, const projected_inputs *in)
+static onv_dim macs_projected(onv_op_ctx *c)
 {
     projected p;
-    if (read_projected(c, in, &p) != ONV_OK) return ONV_DIM_UNKNOWN;
+    if (read_projected(c, c->op->with, &p) != ONV_OK) return ONV_DIM_UNKNOWN;
     onv_dim width = onv_dim_add(c->dims, times(c, p.q_width, onv_dim_const(2)), p.v_width);
     onv_dim macs = times(c, times(c, p.a.batch, p.a.q_length), times(c, p.in_width, width));
     return onv_dim_add(c->dims, macs, macs_of_scores(c, &p.a));
 }
 
-#define PROJECTED(name, ...)                                                                       \
-    static const projected_inputs name##_inputs = {__VA_ARGS__};                                   \
-    static onv_status infer_##name(onv_op_ctx *c)                                                  \
-    {                                                                                              \
-        return infer_projected(c, &name##_inputs);                                                 \
-    }                                                                                              \
-    static onv_dim macs_##name(onv_op_ctx *c)                                                      \
-    {                                                                                              \
-        return macs_projected(c, &name##_inputs);                                                  \
-    }
-
-PROJECTED(attention, .weights = 1, .past = 4)
-PROJECTED(qattention, .weights = 1, .past = 8, .dtype = 3)
-PROJECTED(qordered_attention, .weights = 5, .v_weights = 7, .past = 18)
-
 /* PackedAttention: input [tokens, width], token_offset [batch, length]. */
 static onv_status infer_packed_attention(onv_op_ctx *c)
 {
-    static const projected_inputs in = {.weights = 1};
     projected p;
     ONV_TRY(onv_tensor_need_rank(c, 0, 2, 2));
-    ONV_TRY(read_widths(c, &in, &p));
+    ONV_TRY(read_widths(c, c->op->with, &p));
     onv_contrib_last(c, 0, onv_op_in_dtype(c, 0), p.v_width);
     return ONV_OK;
 }
@@ -167,9 +152,8 @@ static onv_status infer_packed_attention(onv_op_ctx *c)
 /* How long the sequences are is in the data: as much as if none was padded. */
 static onv_dim macs_packed_attention(onv_op_ctx *c)
 {
-    static const projected_inputs in = {.weights = 1};
     projected p;
-    if (read_widths(c, &in, &p) != ONV_OK) return ONV_DIM_UNKNOWN;
+    if (read_widths(c, c->op->with, &p) != ONV_OK) return ONV_DIM_UNKNOWN;
     onv_dim width = onv_dim_add(c->dims, p.q_width, p.v_width), length = onv_op_in_dim(c, 3, 1);
     onv_dim scores = times(c, times(c, onv_op_in_dim(c, 3, 0), times(c, length, length)), width);
     width = onv_dim_add(c->dims, width, p.q_width);
@@ -264,7 +248,7 @@ static onv_status add_past(onv_op_ctx *c, const cache_inputs *in, attention *a)
     return ONV_OK;
 }
 
-static onv_status read_multi_head(onv_op_ctx *c, const cache_inputs *in, attention *a)
+static onv_status read_multi_head(onv_op_ctx *c, attention *a)
 {
     ONV_TRY(onv_tensor_need_rank(c, QUERY, 3, 5));
     ONV_TRY(read_heads(c, "num_heads", &a->heads));
@@ -272,14 +256,14 @@ static onv_status read_multi_head(onv_op_ctx *c, const cache_inputs *in, attenti
     a->batch = onv_op_in_dim(c, QUERY, 0);
     a->q_length = onv_op_in_dim(c, QUERY, 1);
     ONV_TRY(onv_op_has_in(c, KEY) ? read_keys(c, a) : read_packed_qkv(c, a));
-    return add_past(c, in, a);
+    return add_past(c, c->op->with, a);
 }
 
-static onv_status infer_multi_head_with(onv_op_ctx *c, const cache_inputs *in)
+static onv_status infer_multi_head(onv_op_ctx *c)
 {
     attention a;
     onv_dtype dtype = onv_op_in_dtype(c, QUERY);
-    ONV_TRY(read_multi_head(c, in, &a));
+    ONV_TRY(read_multi_head(c, &a));
     onv_dim dims[3] = {a.batch, a.q_length, times(c, a.heads, a.v_size)};
     onv_dim scores[4] = {a.batch, a.heads, a.q_length, a.kv_length};
     onv_op_set_out(c, 0, dtype, dims, 3);
@@ -289,34 +273,11 @@ static onv_status infer_multi_head_with(onv_op_ctx *c, const cache_inputs *in)
     return ONV_OK;
 }
 
-static onv_dim macs_multi_head_with(onv_op_ctx *c, const cache_inputs *in)
-{
-    attention a;
-    if (read_multi_head(c, in, &a) != ONV_OK) return ONV_DIM_UNKNOWN;
-    return macs_of_scores(c, &a);
-}
-
-static const cache_inputs multi_head_caches = {6, 7, 8};
-static const cache_inputs masked_caches = {5, 6, 7};
-
-static onv_status infer_multi_head(onv_op_ctx *c)
-{
-    return infer_multi_head_with(c, &multi_head_caches);
-}
-
 static onv_dim macs_multi_head(onv_op_ctx *c)
 {
-    return macs_multi_head_with(c, &multi_head_caches);
-}
-
-static onv_status infer_masked(onv_op_ctx *c)
-{
-    return infer_multi_head_with(c, &masked_caches);
-}
-
-static onv_dim macs_masked(onv_op_ctx *c)
-{
-    return macs_multi_head_with(c, &masked_caches);
+    attention a;
+    if (read_multi_head(c, &a) != ONV_OK) return ONV_DIM_UNKNOWN;
+    return macs_of_scores(c, &a);
 }
 
 /* PackedMultiHeadAttention: query [tokens, width] or [tokens, heads, 3, head size], value [tokens,
@@ -370,13 +331,14 @@ static onv_status read_grouped(onv_op_ctx *c, attention *a)
 /* GroupQueryAttention, DynamicSparseAttention: the present is as long as the buffer of the past, or
  * as all tokens where that is more. How many there are is the contents of an input; no more than past
  * and new together. */
-static onv_status read_group_query(onv_op_ctx *c, uint32_t total_input, attention *a)
+static onv_status read_group_query(onv_op_ctx *c, attention *a)
 {
     enum { PAST_KEY = 3 };
     ONV_TRY(onv_tensor_need_rank(c, QUERY, 3, 3));
     ONV_TRY(onv_tensor_need_rank(c, PAST_KEY, 4, 4));
     ONV_TRY(read_grouped(c, a));
-    onv_dim total = onv_op_in_scalar(c, total_input), past = onv_op_in_dim(c, PAST_KEY, 2);
+    onv_dim total = onv_op_in_scalar(c, *(const uint32_t *)c->op->with),
+            past = onv_op_in_dim(c, PAST_KEY, 2);
     onv_dim added = onv_op_has_in(c, KEY) ? onv_op_in_dim(c, KEY, 1) : a->q_length;
     if (!onv_op_has_in(c, PAST_KEY))
         a->kv_length = added;
@@ -389,12 +351,12 @@ static onv_status read_group_query(onv_op_ctx *c, uint32_t total_input, attentio
     return ONV_OK;
 }
 
-static onv_status infer_group_query_with(onv_op_ctx *c, uint32_t total_input)
+static onv_status infer_group_query(onv_op_ctx *c)
 {
     enum { PAST_KEY = 3 };
     attention a;
     onv_dtype dtype = onv_op_in_dtype(c, QUERY);
-    ONV_TRY(read_group_query(c, total_input, &a));
+    ONV_TRY(read_group_query(c, &a));
     onv_dim dims[3] = {a.batch, a.q_length, times(c, a.heads, a.size)};
     onv_dim scores[4] = {a.batch, a.heads, a.q_length, a.kv_length};
     onv_op_set_out(c, 0, dtype, dims, 3);
@@ -405,16 +367,6 @@ static onv_status infer_group_query_with(onv_op_ctx *c, uint32_t total_input)
     }
     onv_op_set_out(c, 3, dtype, scores, 4);
     return ONV_OK;
-}
-
-static onv_status infer_group_query(onv_op_ctx *c)
-{
-    return infer_group_query_with(c, 6);
-}
-
-static onv_status infer_dynamic_sparse(onv_op_ctx *c)
-{
-    return infer_group_query_with(c, 10);
 }
 
 /* From what infer found, so that no second symbol is made for the length. */
@@ -499,24 +451,49 @@ static onv_status infer_linear(onv_op_ctx *c)
 /* --- Rows -------------------------------------------------------------------------------------- */
 
 #define QKV (ONV_BIT(QUERY) | ONV_BIT(KEY) | ONV_BIT(VALUE))
-#define ATTENTION(op, least, most, outs, rule, count, saved)                                       \
+#define ATTENTION(op, least, most, outs, rule, count, saved, ...)                                  \
     ONV_OP(op, 1, least, most, 1, outs, rule, .macs = count,                                       \
-           .traits = {.save_in = saved, .save_out = ONV_BIT(0)})
+           .traits = {.save_in = saved, .save_out = ONV_BIT(0)}, __VA_ARGS__)
+/* Where inputs stand. */
+#define PROJECTED(...)                                                                             \
+    .with = &(const projected_inputs)                                                              \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+#define CACHES(...)                                                                                \
+    .with = &(const cache_inputs)                                                                  \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+#define TOTAL(input)                                                                               \
+    .with = &(const uint32_t)                                                                      \
+    {                                                                                              \
+        input                                                                                      \
+    }
+
 static const onv_op rows[] = {
-    ATTENTION("Attention", 2, 7, 2, infer_attention, macs_attention, ONV_BIT(0) | ONV_BIT(1)),
-    ATTENTION("DecoderMaskedSelfAttention", 7, 9, 2, infer_attention, macs_attention, 0),
-    ATTENTION("QAttention", 5, 9, 2, infer_qattention, macs_qattention, 0),
-    ATTENTION("QOrderedAttention", 17, 20, 1, infer_qordered_attention, macs_qordered_attention, 0),
-    ATTENTION("PackedAttention", 5, 6, 1, infer_packed_attention, macs_packed_attention, 0),
+    ATTENTION("Attention", 2, 7, 2, infer_projected, macs_projected, ONV_BIT(0) | ONV_BIT(1),
+              PROJECTED(.weights = 1, .past = 4)),
+    ATTENTION("DecoderMaskedSelfAttention", 7, 9, 2, infer_projected, macs_projected, 0,
+              PROJECTED(.weights = 1, .past = 4)),
+    ATTENTION("QAttention", 5, 9, 2, infer_projected, macs_projected, 0,
+              PROJECTED(.weights = 1, .past = 8, .dtype = 3)),
+    ATTENTION("QOrderedAttention", 17, 20, 1, infer_projected, macs_projected, 0,
+              PROJECTED(.weights = 5, .v_weights = 7, .past = 18)),
+    ATTENTION("PackedAttention", 5, 6, 1, infer_packed_attention, macs_packed_attention, 0,
+              PROJECTED(.weights = 1)),
     ATTENTION("LongformerAttention", 7, 7, 1, onv_infer_same, macs_longformer, ONV_BIT(0)),
     ATTENTION("QOrderedLongformerAttention", 14, 14, 1, onv_infer_same, macs_longformer, 0),
-    ATTENTION("MultiHeadAttention", 1, 10, 4, infer_multi_head, macs_multi_head, QKV),
-    ATTENTION("DecoderMaskedMultiHeadAttention", 1, 11, 4, infer_masked, macs_masked, 0),
+    ATTENTION("MultiHeadAttention", 1, 10, 4, infer_multi_head, macs_multi_head, QKV,
+              CACHES(6, 7, 8)),
+    ATTENTION("DecoderMaskedMultiHeadAttention", 1, 11, 4, infer_multi_head, macs_multi_head, 0,
+              CACHES(5, 6, 7)),
     ATTENTION("PackedMultiHeadAttention", 6, 7, 1, infer_packed_multi_head, macs_packed_multi_head,
               QKV),
-    ATTENTION("GroupQueryAttention", 7, 16, 4, infer_group_query, macs_group_query, QKV),
+    ATTENTION("GroupQueryAttention", 7, 16, 4, infer_group_query, macs_group_query, QKV, TOTAL(6)),
     ATTENTION("SparseAttention", 9, 11, 3, infer_sparse, macs_sparse, 0),
-    ATTENTION("DynamicSparseAttention", 11, 17, 3, infer_dynamic_sparse, macs_group_query, 0),
+    ATTENTION("DynamicSparseAttention", 11, 17, 3, infer_group_query, macs_group_query, 0,
+              TOTAL(10)),
     ATTENTION("PagedAttention", 8, 17, 3, infer_paged, macs_paged, 0),
     ATTENTION("SparsePagedAttention", 11, 22, 3, infer_paged, macs_paged, 0),
     ONV_OP("DecoderAttention", 1, 12, 12, 1, 3, infer_decoder_attention),

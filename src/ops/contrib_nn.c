@@ -43,9 +43,10 @@ static onv_status infer_group_norm(onv_op_ctx *c)
 }
 
 /* EmbedLayerNormalization: token ids [batch, length], then the tables; what differs in the quantised
- * one is where scales stand. */
-static onv_status embed_as(onv_op_ctx *c, onv_dtype dtype)
+ * one is where scales stand. `with`: the input of the results' dtype. */
+static onv_status infer_embed(onv_op_ctx *c)
 {
+    onv_dtype dtype = onv_op_in_dtype(c, *(const uint32_t *)c->op->with);
     enum { IDS, SEGMENTS, WORDS };
     onv_dim dims[3] = {onv_op_in_dim(c, IDS, 0), onv_op_in_dim(c, IDS, 1),
                        onv_op_in_dim(c, WORDS, 1)};
@@ -55,16 +56,6 @@ static onv_status embed_as(onv_op_ctx *c, onv_dtype dtype)
     onv_op_set_out(c, 1, ONV_INT32, dims, 1); /* mask_index */
     onv_op_set_out(c, 2, dtype, dims, 3);     /* embedding_sum */
     return ONV_OK;
-}
-
-static onv_status infer_embed_layer_norm(onv_op_ctx *c)
-{
-    return embed_as(c, onv_op_in_dtype(c, 2));
-}
-
-static onv_status infer_qembed_layer_norm(onv_op_ctx *c)
-{
-    return embed_as(c, onv_op_in_dtype(c, 8));
 }
 
 /* --- Dropout ----------------------------------------------------------------------------------- */
@@ -205,9 +196,9 @@ static const onv_op rows[] = {
     NORM("GatedRMSNorm", 3, 3, 1, onv_infer_same, .save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(2)),
     NORM("GroupNorm", 3, 3, 1, infer_group_norm, .save_in = ONV_BIT(0) | ONV_BIT(1)),
     NORM("SkipGroupNorm", 4, 5, 2, infer_group_norm, .save_in = ONV_BIT(1), .save_out = ONV_BIT(1)),
-    NORM("EmbedLayerNormalization", 7, 9, 3, infer_embed_layer_norm,
-         .save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(5), .save_out = ONV_BIT(2)),
-    NORM("QEmbedLayerNormalization", 18, 18, 2, infer_qembed_layer_norm, 0),
+    ONV_OP("EmbedLayerNormalization", 1, 7, 9, 1, 3, infer_embed, .with = &(const uint32_t){2},
+           .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(5), .save_out = ONV_BIT(2)}),
+    ONV_OP("QEmbedLayerNormalization", 1, 18, 18, 1, 2, infer_embed, .with = &(const uint32_t){8}),
     DROPOUT("BiasDropout", 2, 5, infer_bias_dropout),
     DROPOUT("BitmaskDropout", 1, 3, infer_bitmask_dropout),
     DROPOUT("BitmaskBiasDropout", 2, 5, infer_bitmask_dropout),

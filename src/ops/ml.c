@@ -197,9 +197,10 @@ static onv_status set_classes(onv_op_ctx *c, bool strings, uint32_t labels, int6
     return ONV_OK;
 }
 
-static onv_status infer_linear_classifier(onv_op_ctx *c)
+/* `with`: the attribute with the labels that are numbers. */
+static onv_status infer_classifier(onv_op_ctx *c)
 {
-    uint32_t labels = either_count(c, "classlabels_ints", "classlabels_strings");
+    uint32_t labels = either_count(c, c->op->with, "classlabels_strings");
     return set_classes(c, count_of(c, "classlabels_strings") > 0, labels, labels);
 }
 
@@ -212,39 +213,20 @@ static onv_status infer_svm_classifier(onv_op_ctx *c)
     return set_classes(c, count_of(c, "classlabels_strings") > 0, labels, scores);
 }
 
-static onv_status infer_tree_classifier(onv_op_ctx *c)
+/* `with`: the attribute that says how many numbers a row gives. */
+static onv_status infer_regressor(onv_op_ctx *c)
 {
-    uint32_t labels = either_count(c, "classlabels_int64s", "classlabels_strings");
-    return set_classes(c, count_of(c, "classlabels_strings") > 0, labels, labels);
-}
-
-static onv_status set_targets(onv_op_ctx *c, onv_dtype dtype, const char *attr, int64_t fallback)
-{
-    int64_t targets = onv_op_attr_int(c, attr, fallback);
-    if (targets < 1) return onv_op_fail(c, "%s is %lld", attr, (long long)targets);
-    set_rows(c, 0, dtype, onv_dim_const(targets));
+    int64_t targets = onv_op_attr_int(c, c->op->with, 1);
+    if (targets < 1)
+        return onv_op_fail(c, "%s is %lld", (const char *)c->op->with, (long long)targets);
+    set_rows(c, 0, c->op->since < 5 ? ONV_FLOAT : onv_op_in_dtype(c, 0), onv_dim_const(targets));
     return ONV_OK;
-}
-
-static onv_status infer_linear_regressor(onv_op_ctx *c)
-{
-    return set_targets(c, ONV_FLOAT, "targets", 1);
 }
 
 static onv_status infer_svm_regressor(onv_op_ctx *c)
 {
     set_rows(c, 0, ONV_FLOAT, onv_dim_const(1));
     return ONV_OK;
-}
-
-static onv_status infer_tree_regressor(onv_op_ctx *c)
-{
-    return set_targets(c, ONV_FLOAT, "n_targets", 1);
-}
-
-static onv_status infer_tree_ensemble(onv_op_ctx *c)
-{
-    return set_targets(c, onv_op_in_dtype(c, 0), "n_targets", 1);
 }
 
 /* Every row meets every coefficient. */
@@ -275,10 +257,10 @@ static const onv_op rows[] = {
     ONV_OP("LabelEncoder", 1, 1, 1, 1, 1, infer_label_encoder, .flags = ONV_OP_WEIGHT_ATTRS),
     ONV_OP("LabelEncoder", 2, 1, 1, 1, 1, infer_label_encoder, .flags = ONV_OP_WEIGHT_ATTRS),
     ONV_OP("LabelEncoder", 4, 1, 1, 1, 1, infer_label_encoder, .flags = ONV_OP_WEIGHT_ATTRS),
-    ONV_OP("LinearClassifier", 1, 1, 1, 2, 2, infer_linear_classifier, .macs = count_linear,
-           .flags = ONV_OP_WEIGHT_ATTRS),
-    ONV_OP("LinearRegressor", 1, 1, 1, 1, 1, infer_linear_regressor, .macs = count_linear,
-           .flags = ONV_OP_WEIGHT_ATTRS),
+    ONV_OP("LinearClassifier", 1, 1, 1, 2, 2, infer_classifier, .with = "classlabels_ints",
+           .macs = count_linear, .flags = ONV_OP_WEIGHT_ATTRS),
+    ONV_OP("LinearRegressor", 1, 1, 1, 1, 1, infer_regressor, .with = "targets",
+           .macs = count_linear, .flags = ONV_OP_WEIGHT_ATTRS),
     ONV_OP("Normalizer", 1, 1, 1, 1, 1, onv_infer_like, .like = "0", .dtype = ONV_FLOAT),
     ONV_OP("OneHotEncoder", 1, 1, 1, 1, 1, infer_one_hot_encoder),
     ONV_OP("SVMClassifier", 1, 1, 1, 2, 2, infer_svm_classifier, .macs = count_svm,
@@ -287,11 +269,12 @@ static const onv_op rows[] = {
            .flags = ONV_OP_WEIGHT_ATTRS),
     ONV_OP("Scaler", 1, 1, 1, 1, 1, onv_infer_like, .like = "0", .dtype = ONV_FLOAT,
            .flags = ONV_OP_WEIGHT_ATTRS),
-    ONV_OP("TreeEnsemble", 5, 1, 1, 1, 1, infer_tree_ensemble, .flags = ONV_OP_WEIGHT_ATTRS),
-    ONV_OP("TreeEnsembleClassifier", 1, 1, 1, 2, 2, infer_tree_classifier, .deprecated = 5,
+    ONV_OP("TreeEnsemble", 5, 1, 1, 1, 1, infer_regressor, .with = "n_targets",
            .flags = ONV_OP_WEIGHT_ATTRS),
-    ONV_OP("TreeEnsembleRegressor", 1, 1, 1, 1, 1, infer_tree_regressor, .deprecated = 5,
-           .flags = ONV_OP_WEIGHT_ATTRS),
+    ONV_OP("TreeEnsembleClassifier", 1, 1, 1, 2, 2, infer_classifier, .with = "classlabels_int64s",
+           .deprecated = 5, .flags = ONV_OP_WEIGHT_ATTRS),
+    ONV_OP("TreeEnsembleRegressor", 1, 1, 1, 1, 1, infer_regressor, .with = "n_targets",
+           .deprecated = 5, .flags = ONV_OP_WEIGHT_ATTRS),
     ONV_OP("ZipMap", 1, 1, 1, 1, 1, infer_zip_map),
 };
 

@@ -60,7 +60,7 @@ static onv_status infer_upsample(onv_op_ctx *c)
 }
 
 #define ALIAS(of, op, ...)                                                                         \
-    .alias = &(const onv_alias)                                                                    \
+    .with = &(const onv_alias)                                                                     \
     {                                                                                              \
         .family = of, .as = op, .version = 22, .in = __VA_ARGS__                                   \
     }

@@ -53,13 +53,13 @@ struct onv_op {
     struct {
         int16_t min, max;
     } in, out;
-    onv_op_rule infer; /* required */
-    const char *like;  /* of onv_infer_like: by output, the digit of the input that it is like */
-    onv_dtype dtype;   /* then: of output 0, where it is another one */
-    const struct onv_alias *alias; /* of onv_alias_infer: the operator that it is (contrib.h) */
-    onv_op_rule fold;              /* contents of small outputs; NULL: never known */
-    onv_op_count macs;             /* NULL: no multiply-accumulates */
-    onv_op_count scratch;          /* bytes of workspace the algorithm itself needs; NULL: none */
+    onv_op_rule infer;    /* required */
+    const char *like;     /* of onv_infer_like: by output, the digit of the input that it is like */
+    onv_dtype dtype;      /* then: of output 0, where it is another one */
+    const void *with;     /* what its rules read of the row: of onv_alias_infer an onv_alias */
+    onv_op_rule fold;     /* contents of small outputs; NULL: never known */
+    onv_op_count macs;    /* NULL: no multiply-accumulates */
+    onv_op_count scratch; /* bytes of workspace the algorithm itself needs; NULL: none */
     onv_op_traits traits;
     onv_op_traits (*traits_fn)(onv_op_ctx *c); /* where an attribute decides; overrides traits */
     uint32_t flags;
