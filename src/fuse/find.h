@@ -116,6 +116,9 @@ void onv_find_formula(onv_finder *s, const onv_node *last);
 
 /* --- formula.c ---------------------------------------------------------------------------- */
 
+/* The only element of a constant. */
+bool onv_find_number(onv_finder *s, onv_value_id value, double *number);
+
 /* F.affine_grid, from its sum on. */
 void onv_find_affine_grid(onv_finder *s, const onv_node *sum);
 /* Tensor.unfold: windows of one tensor, one Slice each. */

@@ -3,7 +3,7 @@
 #include "load/load.h"
 
 /* The only element of a constant. */
-static bool find_number(onv_finder *s, onv_value_id id, double *number)
+bool onv_find_number(onv_finder *s, onv_value_id id, double *number)
 {
     if (!onv_is_value(id)) return false;
     const onv_value *value = onv_model_value(s->model, id);
@@ -54,8 +54,8 @@ static bool find_window(onv_finder *s, onv_value_id value, onv_group *g, onv_val
     const onv_node *turned = onv_find_sole(s, unsqueeze->inputs[0], "Transpose");
     const onv_node *slice =
         onv_find_sole(s, (turned != NULL ? turned : unsqueeze)->inputs[0], "Slice");
-    if (slice == NULL || slice->n_inputs != 4 || !find_number(s, slice->inputs[1], &start) ||
-        !find_number(s, slice->inputs[3], &axis) || start < 0)
+    if (slice == NULL || slice->n_inputs != 4 || !onv_find_number(s, slice->inputs[1], &start) ||
+        !onv_find_number(s, slice->inputs[3], &axis) || start < 0)
         return false;
     *x = slice->inputs[0];
     *dim = (int64_t)axis;

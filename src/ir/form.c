@@ -148,6 +148,7 @@ bool onv_form_match_at(const onv_form_place *place, onv_node_id last, const char
                        onv_form_match *m)
 {
     matching g = {.place = place, .m = m, .at = form};
+    if (!is_op(&g, last, form + strspn(form, "!*"))) return false;
     *m = (onv_form_match){0};
     for (size_t k = 0; k < sizeof m->named / sizeof m->named[0]; k++) m->named[k] = ONV_NO_VALUE;
     return match_node(&g, last) && is_closed(place, m);
