@@ -238,7 +238,7 @@ class Run:
 
     @contextlib.contextmanager
     def hooks(self) -> Iterator[None]:
-        """Which modules run. Hooks for all modules, as those of a module turn off the fast path of attention."""
+        """Which modules and functions of autograd run. Hooks for all modules, as those of a module turn off the fast path of attention."""
         from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
         running: List[Any] = []
 
@@ -255,10 +255,21 @@ class Run:
                 running.pop()
                 self.recorder.modules.pop()
 
+        function, recorder = self.torch.autograd.Function, self.recorder
+        original = function.__dict__["apply"]
+
+        def apply(kind: Any, *args: Any, **kwargs: Any) -> Any:
+            first, n_kept = len(recorder.nodes), len(recorder.kept)
+            results = original.__get__(None, kind)(*args, **kwargs)
+            recorder.end_function(first, n_kept, (args, kwargs), results)
+            return results
+
         handles = register_module_forward_pre_hook(enter), register_module_forward_hook(leave)
+        function.apply = classmethod(apply)
         try:
             yield
         finally:
+            function.apply = original
             for handle in handles:
                 handle.remove()
 

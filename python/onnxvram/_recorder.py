@@ -61,6 +61,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.watched: List[Tuple[Any, str, int]] = []
         self.symbols: Dict[Any, str] = {}
         self.ended = False
+        self.kept: List[str] = []  # what autograd keeps, in order
         self.known: Any = WeakIdKeyDictionary()  # the values of tensors that follow from constants alone, such as masks
 
     # Values
@@ -159,6 +160,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         token, storage = Saved(), self.storage_of(tensor)
         if storage is not None:
             storage.saved += 1
+            self.kept += storage.values[-1:]
             weakref.finalize(token, self.unsaved, storage).atexit = False
         return token
 
@@ -259,10 +261,29 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             if isinstance(r, torch.Tensor) and r.dtype.is_floating_point:
                 self.watched.append((weakref.ref(r), self.names[id(r)][1], 0))
         self.nodes.append({"target": f"torch.ops.{func}", "name": name, "inputs": inputs, "outputs": outputs,
-                           "metadata": {"stack_trace": self.trace(), "nn_module_stack": ";".join(
-                               f"L__self__{p.replace('.', '_')},{p},{c}" for p, c in self.modules)}})
+                           "metadata": {"stack_trace": self.trace(), "nn_module_stack": self.module_stack()}})
         self.follow(len(self.nodes))
         return results
+
+    def end_function(self, first: int, n_kept: int, given: Any, results: Any) -> None:
+        """An autograd.Function of the network's own has run, whose calls are those from `first` on: a call of what it is to autograd,
+        with what it has saved, from `n_kept` on, and what it may hold besides, which lifetimes tell."""
+        made = [r for r in _pytree.tree_leaves(results) if isinstance(r, torch.Tensor) and r.requires_grad]
+        inside = {name for node in self.nodes[first:] for entry in node["outputs"] for name in names_in(entry)}
+        if not made or not inside.intersection(self.name_of(r) for r in made):
+            return
+        self.watched = [w for w in self.watched if not any(w[0]() is r for r in made)]
+        name = self.unique("own_function")
+        lists = {"given": [self.name_of(a) for a in _pytree.tree_leaves(given) if isinstance(a, torch.Tensor)],
+                 "made": [self.name_of(r) for r in made]}
+        lists["kept"] = list(dict.fromkeys(self.kept[n_kept:] + sorted(inside.difference(lists["made"]))))
+        inputs = [{"name": k, "arg": {"as_tensors": [{"name": n} for n in v]}, "kind": 1} for k, v in lists.items()]
+        outputs = [{"as_tensor": {"name": self.name(r, name if len(made) == 1 else self.unique(f"{name}_r"))}} for r in made]
+        self.nodes.append({"target": "torch.ops.higher_order.own_function", "name": name, "inputs": inputs, "outputs": outputs,
+                           "metadata": {"stack_trace": self.trace(), "nn_module_stack": self.module_stack()}})
+
+    def module_stack(self) -> str:
+        return ";".join(f"L__self__{p.replace('.', '_')},{p},{c}" for p, c in self.modules)
 
     def follow_values(self, func: Any, args: Any, kwargs: Any, results: Any) -> None:
         """What a call gives that reads nothing but constants, computed on the host: networks ask whether a mask is causal."""

@@ -92,6 +92,7 @@ typedef enum onv_aten_rule {
     ONV_RULE_MORE_TEMPS,  /* cdist, scatter_reduce: than letters say */
     ONV_RULE_TAKES_PARTS, /* chunk, split, unbind, tensor_split */
     ONV_RULE_GRAPHS,      /* of higher order */
+    ONV_RULE_FUNCTION,    /* an autograd.Function of the network's own */
     ONV_N_RULES
 } onv_aten_rule;
 

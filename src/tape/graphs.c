@@ -162,3 +162,40 @@ void onv_tape_graphs(onv_tape *t, const onv_program_call *c, const onv_aten_op *
     if (loops) graph = graph_of(t, c, 1);
     if (graph != NULL) run_inside(t, c, graph);
 }
+
+/* --- Functions of the network's own ------------------------------------------------------------ */
+
+static uint32_t listed(onv_tape *t, const onv_argument *list, uint32_t i)
+{
+    if (list == NULL || list->kind != ONV_ARGUMENT_TENSORS || i >= list->count ||
+        list->values[i] == ONV_NO_PROGRAM_VALUE)
+        return ONV_NO_TENSOR;
+    return onv_tape_tensor(t, list->values[i]);
+}
+
+/* What forward() of an autograd.Function called has run without gradients. From here on its results are a node's of autograd, which
+ * gives gradients to what it was given, and keeps what the recording says. */
+void onv_tape_function(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
+{
+    const onv_argument *given = onv_call_argument(c, "given"), *made = onv_call_argument(c, "made"),
+                       *kept = onv_call_argument(c, "kept");
+    (void)op, (void)in_place;
+    onv_emit_begin(&t->emit, "autograd_function");
+    for (uint32_t i = 0; given != NULL && i < given->count; i++)
+        onv_emit_in(&t->emit, listed(t, given, i), ONV_GRAD_NEW);
+    for (uint32_t i = 0; kept != NULL && i < kept->count; i++) {
+        uint32_t tensor = listed(t, kept, i);
+        if (tensor == ONV_NO_TENSOR || !t->program->values.at[kept->values[i]].is_kept) continue;
+        onv_emit_in(&t->emit, tensor, ONV_GRAD_NONE);
+        onv_emit_save(&t->emit, tensor);
+    }
+    for (uint32_t i = 0; i < c->n_results; i++) {
+        uint32_t inner = listed(t, made, i);
+        if (inner == ONV_NO_TENSOR || c->results[i] == ONV_NO_PROGRAM_VALUE) continue;
+        onv_eager_tensor x = onv_tensor_at(&t->emit, inner);
+        uint32_t out = onv_tensor_on(&t->emit, x.storage, x.dtype, x.rank, x.dims, x.strides);
+        onv_tape_set(t, c->results[i], onv_emit_out(&t->emit, out));
+    }
+    if (t->functions.count++ == 0) t->functions.first = c->name;
+    onv_emit_end(&t->emit);
+}

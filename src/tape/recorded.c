@@ -260,6 +260,12 @@ void onv_tape_lifetimes(onv_tape *t)
     compare_storages(t, &views);
     if (!t->emit.options->inference && t->program->is_training) take_kept(t, &kept);
     if (!t->emit.options->reports) return;
+    if (t->functions.count > 0)
+        onv_model_diag(t->emit.model, ONV_WARNING, "custom-function", NULL,
+                       "%u calls of an autograd.Function of the network's own, as '%.100s': what "
+                       "they keep is recorded, what their backward makes on its way is not, and "
+                       "does not count",
+                       t->functions.count, t->functions.first);
     if (views.count > 0)
         onv_model_diag(t->emit.model, ONV_WARNING, "recorded-storages", NULL,
                        "%u results share memory otherwise in the recording than by the rules, as "

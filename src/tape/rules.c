@@ -46,6 +46,7 @@ onv_tape_fn onv_tape_rule(onv_aten_rule rule)
         [ONV_RULE_STACK] = onv_tape_stack,
         [ONV_RULE_ROLL] = onv_tape_roll,
         [ONV_RULE_GRAPHS] = onv_tape_graphs,
+        [ONV_RULE_FUNCTION] = onv_tape_function,
         [ONV_RULE_RESHAPE] = onv_tape_reshape,
         [ONV_RULE_CONTIGUOUS] = onv_tape_contiguous,
         [ONV_RULE_TO] = onv_tape_to,

@@ -61,8 +61,9 @@ typedef struct onv_tape {
     bool knows_grads;     /* a recording of training that tells which results have gradients */
     uint32_t *segment_of; /* by call: 1 + the network's own checkpoint around it; 0: none is */
     uint32_t n_segments;
-    onv_tally unknown; /* calls without a row: bytes of results */
-    onv_tally shared;  /* of an archive: parameters that may be others under a second name */
+    onv_tally unknown;   /* calls without a row: bytes of results */
+    onv_tally functions; /* of a recording: calls of an autograd.Function */
+    onv_tally shared;    /* of an archive: parameters that may be others under a second name */
 } onv_tape;
 
 /* --- value.c: values and their tensors ----------------------------------------------------------- */
@@ -229,6 +230,8 @@ void onv_tape_composite(onv_tape *t, const onv_program_call *c, const onv_aten_o
 
 /* graphs.c */
 void onv_tape_graphs(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
+void onv_tape_function(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                       bool in_place);
 
 /* --- recorded.c --------------------------------------------------------------------------------- */
 

@@ -197,6 +197,41 @@ class Recordings(unittest.TestCase):
                 total[life["storage"]] = max(total.get(life["storage"], 0), size)
         self.assertEqual(sum(total.values()), expected)
 
+    def test_own_functions_are_calls(self):
+        """What an autograd.Function gives has a gradient again, and what it saves is named."""
+        class Twice(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                y = x.exp()
+                ctx.save_for_backward(y)
+                return y * 2
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * 2 * ctx.saved_tensors[0]
+
+        class Network(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(4, 4)
+
+            def forward(self, x):
+                return Twice.apply(self.linear(x)).sum()
+
+        original = torch.autograd.Function.__dict__["apply"]
+        programs = record(Network(), torch.rand(3, 4))
+        self.assertIs(torch.autograd.Function.__dict__["apply"], original)
+        graph = programs["training"]["graph_module"]["graph"]
+        function = next(n for n in graph["nodes"] if n["target"] == "torch.ops.higher_order.own_function")
+        lists = {i["name"]: [t["name"] for t in i["arg"]["as_tensors"]] for i in function["inputs"]}
+        self.assertEqual(lists, {"given": ["addmm"], "made": ["mul"], "kept": ["exp"]})
+        requires = {name: value["requires_grad"] for name, value in graph["tensor_values"].items()}
+        self.assertEqual([requires[n] for n in ("addmm", "exp", "mul", "own_function")], [True, False, False, True])
+        self.assertTrue(programs["training"]["lifetimes"]["exp"]["kept"])
+        targets = [n["target"] for n in programs["inference"]["graph_module"]["graph"]["nodes"]]
+        self.assertEqual(targets[-1], "torch.ops.aten.sum.default")
+        self.assertNotIn("torch.ops.higher_order.own_function", targets)
+
     def test_symbols_are_right_for_every_batch(self):
         class Heads(nn.Module):
             def __init__(self):

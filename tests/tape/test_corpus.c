@@ -265,6 +265,16 @@ static void values_of_lines_are_known(void **state)
                     DIT + 2 * DIT / PER_MILLE);
 }
 
+/* An autograd.Function keeps what a recording says, and leads gradients on; what its backward makes on its way is not told. */
+static void functions_keep_what_was_recorded(void **state)
+{
+    static const char file[] = "tape/programs/fused_blocks.recording";
+    (void)state;
+    keeps(file, "cross-entropy", 373668);
+    assert_true(warns(file, "custom-function"));
+    assert_false(warns(file, "recorded-kept"));
+}
+
 /* cosine_similarity() of one tensor and several keeps as many quotients of each. */
 static void cosines_expand_both(void **state)
 {
@@ -313,6 +323,7 @@ int main(void)
         cmocka_unit_test(training_mode_is_said),
         cmocka_unit_test(the_fast_path_copies_its_mask),
         cmocka_unit_test(values_of_lines_are_known),
+        cmocka_unit_test(functions_keep_what_was_recorded),
         cmocka_unit_test(exported_masks_do_not_run),
         cmocka_unit_test(cosines_expand_both),
         cmocka_unit_test(archives_say_what_they_do_not_tell),
