@@ -55,32 +55,50 @@ static uint8_t sources_of(const onv_program_call *call, const uint8_t *sources)
     return all;
 }
 
-/* By value; NULL without memory, or time. */
-static uint8_t *find_sources(onv_tape *t)
-{
-    const onv_program *p = t->program;
-    uint8_t *sources = ONV_ARENA_ARRAY(&t->emit.model->arena, uint8_t, p->values.count);
-    if (sources == NULL) {
-        t->emit.status = onv_fail_memory(t->emit.err);
-        return NULL;
-    }
-    for (size_t i = 0; i < p->values.count; i++) sources[i] = source_of(&p->values.at[i]);
-    for (size_t i = 0; i < p->calls.count && onv_work(1); i++) {
-        const onv_program_call *call = &p->calls.at[i];
-        uint8_t all = is_of_sizes(call) ? 0 : sources_of(call, sources);
-        if (draws(call)) all = OF_RANDOM;
-        for (uint32_t k = 0; k < call->n_results; k++)
-            if (call->results[k] != ONV_NO_PROGRAM_VALUE) sources[call->results[k]] = all;
-    }
-    return sources;
-}
-
 static onv_eager_storage *activation_of(const onv_tape *t, uint32_t value)
 {
     uint32_t tensor = t->values[t->values[value].object].tensor;
     if (tensor == ONV_NO_TENSOR) return NULL;
     onv_eager_storage *s = &t->emit.eager->storages.at[onv_tensor_at(&t->emit, tensor).storage];
     return s->kind == ONV_STORAGE_ACTIVATION ? s : NULL;
+}
+
+/* Calls in place change what views of the same memory are computed of. `written`: by storage. */
+static void note_written(const onv_tape *t, uint32_t value, uint8_t *sources, uint8_t *written,
+                         uint8_t of)
+{
+    const onv_eager_storage *s = activation_of(t, value);
+    if (s == NULL) return;
+    written[s - t->emit.eager->storages.at] |= of;
+    sources[value] |= written[s - t->emit.eager->storages.at];
+}
+
+/* By value; NULL without memory, or time. */
+static uint8_t *find_sources(onv_tape *t)
+{
+    const onv_program *p = t->program;
+    uint8_t *sources = ONV_ARENA_ARRAY(&t->emit.model->arena, uint8_t, p->values.count);
+    uint8_t *written =
+        ONV_ARENA_ARRAY(&t->emit.model->arena, uint8_t, t->emit.eager->storages.count);
+    if (sources == NULL || written == NULL) {
+        t->emit.status = onv_fail_memory(t->emit.err);
+        return NULL;
+    }
+    for (size_t i = 0; i < p->values.count; i++) sources[i] = source_of(&p->values.at[i]);
+    for (size_t i = 0; i < p->calls.count && onv_work(1); i++) {
+        const onv_program_call *call = &p->calls.at[i];
+        for (uint32_t k = 0; k < call->n_arguments; k++)
+            if (call->arguments[k].kind == ONV_ARGUMENT_TENSOR)
+                note_written(t, call->arguments[k].value, sources, written, 0);
+        uint8_t all = is_of_sizes(call) ? 0 : sources_of(call, sources);
+        if (draws(call)) all = OF_RANDOM;
+        if (t->in_place[i] && call->n_arguments > 0 &&
+            call->arguments[0].kind == ONV_ARGUMENT_TENSOR)
+            note_written(t, call->arguments[0].value, sources, written, all);
+        for (uint32_t k = 0; k < call->n_results; k++)
+            if (call->results[k] != ONV_NO_PROGRAM_VALUE) sources[call->results[k]] = all;
+    }
+    return sources;
 }
 
 /* Dropout and batch norms have a flag: all of them are off. */

@@ -235,6 +235,16 @@ static void computed_parameters_may_be_kept(void **state)
     assert_int_equal(infer_at("tape/programs/tiny_vit_21m_512.archive", 2).tensor_ends.high, AT_2);
 }
 
+/* Zeros into which inputs are copied are computed of inputs, and so is what reads them: no attribute. */
+static void written_views_are_no_attributes(void **state)
+{
+    enum { TENSORS = 2131056 };
+    onv_range ends = infer("tape/programs/shift_net.archive").tensor_ends;
+    (void)state;
+    assert_int_equal(ends.low, TENSORS);
+    assert_true(ends.high < TENSORS + TENSORS / 3);
+}
+
 /* Weights with noise, in training mode alone. */
 static void training_mode_is_said(void **state)
 {
@@ -320,6 +330,7 @@ int main(void)
         cmocka_unit_test(names_end_what_is_not_shown),
         cmocka_unit_test(several_results_have_names),
         cmocka_unit_test(computed_parameters_may_be_kept),
+        cmocka_unit_test(written_views_are_no_attributes),
         cmocka_unit_test(training_mode_is_said),
         cmocka_unit_test(the_fast_path_copies_its_mask),
         cmocka_unit_test(values_of_lines_are_known),
