@@ -354,7 +354,6 @@ static void clean_up(onv_lowering *l)
     onv_fusions_cleanup(&l->fusions);
     onv_ptr_map_cleanup(&l->weights.layers);
     onv_ptr_map_cleanup(&l->signature.buffers);
-    onv_ptr_map_cleanup(&l->signature.in_file);
     onv_vec_cleanup(&l->weights.reads);
     onv_vec_cleanup(&l->weights.views);
     onv_emitter_cleanup(&l->emit);

@@ -195,19 +195,6 @@ static bool is_residual_update(onv_lowering *l, const onv_node *node)
            a.elems == b.elems && has_residual_updates(l);
 }
 
-/* `x.mul_(x.sigmoid())` of timm's Swish, which may overwrite x. */
-static bool is_library_gate(const onv_lowering *l, const onv_node *node)
-{
-    static const char swish[] = "timm.layers.activations.Swish";
-    if (!is_op(node, "Mul") || node->call_classes == NULL ||
-        strstr(node->call_classes, swish) == NULL || !onv_is_value(node->inputs[1]))
-        return false;
-    onv_node_id gate = onv_model_value(l->emit.model, node->inputs[1])->producer;
-    const onv_node *from = onv_is_node(gate) ? onv_model_node(l->emit.model, gate) : node;
-    return is_op(from, "Sigmoid") && from->inputs[0].index == node->inputs[0].index &&
-           from->scope == node->scope;
-}
-
 /* Libraries that build theirs in place. */
 static bool is_of_library(const onv_node *node)
 {
@@ -253,7 +240,6 @@ static bool overwrites(onv_lowering *l, const onv_node *node, uint32_t k)
     if (is_op(node, "Relu")) return relu_overwrites(l, node);
     if (is_leaky(node)) return leaky_overwrites(l, node);
     if (is_activation(node) && onv_overwrites(l, node, node->inputs[0], 1)) return true;
-    if (is_library_gate(l, node) && onv_overwrites(l, node, node->inputs[0], 2)) return true;
     bool is_told = onv_noted(node)->in_place == ONV_IN_PLACE_YES && !o->graph_module;
     bool is_module = !o->inference && is_relu6(l, node) &&
                      onv_tensor_needs_grad(&l->emit, onv_node_in(l, node, 0));

@@ -92,9 +92,6 @@ static void explain_modules(onv_lowering *l)
         size_t at = value->tensor != NULL ? onv_listed_find(l, value->name) : SIZE_MAX;
         explain(l, at);
         if (at != SIZE_MAX) l->signature.file_elems[at] = value->tensor->elems;
-        const char *layers = at != SIZE_MAX ? onv_name_of_layers(l, value->name) : NULL;
-        if (layers != NULL && !onv_ptr_map_set(&l->signature.in_file, layers, 1))
-            l->emit.status = onv_fail_memory(l->emit.err);
     }
     for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
         const onv_node *node = &l->emit.model->nodes.at[i];
@@ -135,13 +132,6 @@ static const char *last_part(const char *name)
     return dot != NULL ? dot + 1 : name;
 }
 
-/* Of another layer the file has that parameter as it is: what was computed here is not made of it. */
-static bool is_as_it_is(const onv_lowering *l, const char *name)
-{
-    const char *layers = onv_name_of_layers(l, name);
-    return layers != NULL && onv_ptr_map_get(&l->signature.in_file, layers, NULL);
-}
-
 /* How little a table of that name is one that rows may be of; UINT32_MAX: it is none. */
 static uint32_t rank_table(const char *table)
 {
@@ -161,8 +151,6 @@ static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight
     bool wants_bias = strcmp(read->slot, "bias") == 0;
     bool is_factor = role == ONV_WEIGHT_IS_UNSURE &&
                      strcmp(l->emit.model->nodes.at[read->node].op_type, "Mul") == 0; /* no table */
-    /* Of a table that is large in one layer and small in another the exporter computes the small ones alone. */
-    bool is_look_up = onv_is_call_of(l->emit.model->values.at[read->value].name, "index");
     find_inside(l, read->scope, &first, &end);
     for (size_t i = first; i < end; i++) {
         const char *name = last_part(l->signature.names[i]);
@@ -172,8 +160,6 @@ static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight
         bool is_bias = strstr(name, "bias") != NULL;
         if (is_bias && role == ONV_WEIGHT_IS_NUMBER && !wants_bias) continue;
         if (is_factor && depth > 0 && strstr(l->signature.names[i], "embed") != NULL) continue;
-        if (role == ONV_WEIGHT_IS_UNSURE && !is_look_up && is_as_it_is(l, l->signature.names[i]))
-            continue;
         uint32_t as_table = role == ONV_WEIGHT_IS_ROWS ? rank_table(l->signature.names[i]) : 0;
         if (as_table == UINT32_MAX) continue;
         bool is_called = role == ONV_WEIGHT_IS_ROWS || strcmp(name, read->slot) == 0;

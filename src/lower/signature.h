@@ -9,10 +9,8 @@ typedef struct onv_signature {
     size_t count;
     bool *explained, *waits; /* of them: the file has its tensor; a bias that was dropped */
     uint64_t *file_elems;    /* of them, those of the tensor of that name; 0: there is none */
-    onv_ptr_map
-        in_file; /* by name of layers: of one of them the file has that parameter as it is */
-    onv_ptr_map buffers;  /* by name */
-    const char **lacking; /* buffers that the file has no tensor of, but statistics of norms */
+    onv_ptr_map buffers;     /* by name */
+    const char **lacking;    /* buffers that the file has no tensor of, but statistics of norms */
     size_t n_lacking;
     bool lacks_buffers; /* the file has no tensor of some: constants may be parts of them */
 } onv_signature;
@@ -41,7 +39,5 @@ void onv_signature_report(onv_lowering *l);
 
 /* Counts parameters that nothing reads. Requires all others. */
 void onv_unused_parameters(onv_lowering *l);
-/* "blocks.#.back.weight", interned, of "blocks.3.back.weight"; NULL: it has no number, or memory is short. */
-const char *onv_name_of_layers(const onv_lowering *l, const char *name);
 
 #endif

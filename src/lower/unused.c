@@ -68,16 +68,6 @@ static size_t put_without_numbers(char *key, size_t used, const char *name, size
     return used;
 }
 
-/* "blocks.#.back.weight", interned, of "blocks.3.back.weight"; NULL: it has no number, or memory is short. */
-const char *onv_name_of_layers(const onv_lowering *l, const char *name)
-{
-    char key[MAX_KEY];
-    size_t length = strlen(name);
-    if (length >= MAX_KEY - 2) return NULL;
-    size_t used = put_without_numbers(key, 0, name, length);
-    return strchr(key, '#') != NULL ? onv_intern_n(&l->emit.model->strings, key, used) : NULL;
-}
-
 /* "to_out.0." has one, "0." has none: "layers.0.weight" is not like "to_out.0.weight" in that both are the first of something. */
 static bool has_word(const char *from, const char *to)
 {

@@ -14,32 +14,6 @@ static void lower_reshape(onv_lowering *l, const onv_node *node)
                  onv_emit_reshape(&l->emit, onv_node_in(l, node, 0), shape.rank, shape.dims));
 }
 
-/* The encoders of sound in transformers ask for a gradient of what they view, so that checkpointing works. */
-static bool asks_for_gradient(onv_lowering *l, const onv_node *node, uint32_t x)
-{
-    static const char library[] = "transformers.models.", class[] = "FeatureEncoder";
-    size_t length = node->module_class != NULL ? strlen(node->module_class) : 0;
-    return length > sizeof class && strncmp(node->module_class, library, sizeof library - 1) == 0 &&
-           strcmp(node->module_class + length + 1 - sizeof class, class) == 0 &&
-           onv_tensor_is_float(&l->emit, x) && !l->emit.options->inference &&
-           !l->emit.options->as_exported &&
-           l->emit.eager->storages.at[onv_tensor_at(&l->emit, x).storage].kind ==
-               ONV_STORAGE_INPUT &&
-           !onv_is_frozen(&l->emit, node->scope, NULL);
-}
-
-static void lower_unsqueeze(onv_lowering *l, const onv_node *node)
-{
-    lower_reshape(l, node);
-    uint32_t x = onv_node_in(l, node, 0), view = onv_value_tensor(l, node->outputs[0]);
-    if (x == ONV_NO_TENSOR || view == ONV_NO_TENSOR || view == x || l->emit.status != ONV_OK ||
-        !asks_for_gradient(l, node, x))
-        return;
-    onv_eager_tensor *leaf = &l->emit.eager->tensors.at[view];
-    leaf->needs_grad = leaf->is_leaf = true;
-    onv_say(l, ONV_SAID_input_gradient, node->scope, leaf->bytes, node);
-}
-
 static void lower_identity(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
@@ -291,7 +265,6 @@ static void lower_gather(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, onv_emit_view(&l->emit, "select", x, t.rank - 1, dims, strides, grad));
 }
 
-/* The backward of an index sorts the indices: four lists of int64. */
 /* How many dims stand before the n that x[:, :, i, j] indexes with tensors. The exporter moves what is indexed to the front, by a
  * transpose of the same call; PyTorch does where they do not stand side by side. -1: nothing tells. */
 static int64_t dims_before_index(const onv_lowering *l, const onv_node *node, uint32_t rank,
@@ -400,7 +373,7 @@ onv_lower_fn onv_lower_view(const char *op_type)
         {"Reshape", lower_reshape},
         {"Flatten", lower_reshape},
         {"Squeeze", lower_reshape},
-        {"Unsqueeze", lower_unsqueeze},
+        {"Unsqueeze", lower_reshape},
         {"Identity", lower_identity},
         {"Cast", lower_cast},
         {"Transpose", lower_transpose},

@@ -101,50 +101,6 @@ static bool is_made_in_forward(const char *name)
     return onv_is_call_of_any(name, makers, sizeof makers / sizeof makers[0]);
 }
 
-/* `path` against the first path inside the module `scope`. */
-static int against_inside(const char *path, const char *scope, size_t length)
-{
-    int head = strncmp(path, scope, length);
-    return head != 0 ? head : (int)(unsigned char)path[length] - '.';
-}
-
-/* A module without modules in it. */
-static bool is_leaf(const onv_lowering *l, const char *scope)
-{
-    size_t length = strlen(scope), low = 0, high = l->weights.n_scopes;
-    if (length == 0) return false;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (against_inside(l->weights.scopes[middle], scope, length) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low == l->weights.n_scopes || against_inside(l->weights.scopes[low], scope, length) != 0;
-}
-
-/* Classes of torch.nn that train nothing of their own, and those that hold what is computed. */
-static bool may_learn(const char *module_class)
-{
-    static const char *const none[] = {"torch.nn.modules.activation.",
-                                       "torch.nn.modules.dropout.",
-                                       "torch.nn.modules.pooling.",
-                                       "torch.nn.modules.padding.",
-                                       "torch.nn.modules.upsampling.",
-                                       "Rotary",
-                                       "Sinusoidal"};
-    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
-        if (strstr(module_class, none[i]) != NULL) return false;
-    return module_class[0] != '\0';
-}
-
-static uint64_t spread_dims(const onv_value *value)
-{
-    uint64_t n = 0;
-    for (int32_t i = 0; i < value->type.rank; i++) n += !onv_dim_is(value->type.dims[i], 1);
-    return n;
-}
-
 /* table[tokens]: rows of a matrix, by indices that are no constant. */
 static bool is_indexed(const onv_lowering *l, const onv_value *value, const onv_weight_read *read)
 {
@@ -285,7 +241,6 @@ onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
         return (onv_weight_verdict){ONV_WEIGHT_TRAINED, false, first};
     const onv_node *node = &l->emit.model->nodes.at[first->node];
     static const char *const parts[] = {"slice", "select", "view", "reshape"};
-    const char *class = node->module_class != NULL ? node->module_class : "";
     if (!onv_node_is_noted(node)) { /* nothing is known of the reader: as an older export */
         v.use = onv_has_made_up_name(value->name) ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_CONSTANT;
         return v;
@@ -298,12 +253,8 @@ onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
     if (onv_has_made_up_name(value->name))
         return (onv_weight_verdict){
             is_indexed(l, value, first) ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_MADE, false, first};
-    /* Where all parameters are listed, one that is left has given its name to what is no single number. */
-    bool may_be = l->signature.count == 0 || value->tensor->elems == 1;
-    if (may_be && is_leaf(l, first->scope) && may_learn(class) && spread_dims(value) <= 1)
-        v.use = ONV_WEIGHT_TRAINED;
-    else if (!l->signature.lacks_buffers ||
-             !onv_is_call_of_any(value->name, parts, sizeof parts / sizeof parts[0]))
+    if (!l->signature.lacks_buffers ||
+        !onv_is_call_of_any(value->name, parts, sizeof parts / sizeof parts[0]))
         v.use = ONV_WEIGHT_MADE; /* a part of a buffer is one, any other result is computed anew */
     return v;
 }
@@ -482,11 +433,6 @@ const char *onv_weight_layer(onv_lowering *l, onv_value_id id, const onv_weight_
 
 /* --- Preparation ------------------------------------------------------------------------------- */
 
-static int by_text(const void *left, const void *right)
-{
-    return strcmp(*(const char *const *)left, *(const char *const *)right);
-}
-
 /* Running statistics. The exporter keeps one copy of equal vectors: one may be a weight, too. */
 static void mark_statistics(onv_lowering *l)
 {
@@ -504,7 +450,6 @@ onv_status onv_weights_prepare(onv_lowering *l)
     const onv_model *model = l->emit.model;
     onv_arena *arena = &l->emit.model->arena;
     l->weights.values = onv_heap_calloc(model->values.count + 1, sizeof *l->weights.values);
-    l->weights.scopes = ONV_ARENA_ARRAY(arena, const char *, model->nodes.count);
     l->weights.inplace_used = ONV_ARENA_ARRAY(arena, bool, l->emit.options->n_inplace);
     if (l->weights.values == NULL || arena->failed) return onv_fail_memory(l->emit.err);
     mark_statistics(l);
@@ -512,11 +457,7 @@ onv_status onv_weights_prepare(onv_lowering *l)
     for (size_t i = 0; i < model->nodes.count; i++) {
         const onv_node *node = &model->nodes.at[i];
         l->weights.has_notes |= onv_node_is_noted(node);
-        if (node->scope != NULL && node->scope[0] != '\0')
-            l->weights.scopes[l->weights.n_scopes++] = node->scope;
     }
-    if (l->weights.n_scopes > 0)
-        qsort(l->weights.scopes, l->weights.n_scopes, sizeof *l->weights.scopes, by_text);
     for (size_t i = 0; i < model->values.count; i++)
         l->weights.has_notes |= model->values.at[i].role == ONV_ROLE_PARAMETER;
     ONV_TRY(onv_buffers_list(l));

@@ -44,11 +44,9 @@ typedef struct onv_weights {
     onv_weight_state *values;       /* by value */
     bool has_notes;                 /* the export notes parameters, modules and operations */
     ONV_VEC(onv_weight_read) reads; /* sorted by value and owner */
-    const char **scopes;            /* of all nodes, sorted */
-    size_t n_scopes;
-    onv_ptr_map layers;          /* by name of what a layer trains, interned: its tensor */
-    bool *inplace_used;          /* by pattern of `inplace` */
-    ONV_VEC(onv_value_id) views; /* weights that are views, one of each shape */
+    onv_ptr_map layers;             /* by name of what a layer trains, interned: its tensor */
+    bool *inplace_used;             /* by pattern of `inplace` */
+    ONV_VEC(onv_value_id) views;    /* weights that are views, one of each shape */
 } onv_weights;
 
 /* --- weight.c ---------------------------------------------------------------------------- */

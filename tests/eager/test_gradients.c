@@ -203,44 +203,6 @@ static void matrices_before_a_batch_are_not_expanded(void **state)
     assert_true(backward_peak(m) < SAMPLES * MATRIX);
 }
 
-/* The view that an encoder of sound reads has a gradient, which stays until the next loss; not where the encoder is frozen. */
-static void an_encoder_of_sound_asks_for_a_gradient(void **state)
-{
-    static const struct {
-        const char *class, *frozen;
-        uint64_t gradient;
-    } cases[] = {
-        {"transformers.models.hubert.modeling_hubert.HubertFeatureEncoder", NULL, 8 * 6 * 6 * 4},
-        {"transformers.models.hubert.modeling_hubert.HubertFeatureEncoder", "net", 0},
-        {"zoo.FeatureEncoder", NULL, 0},
-    };
-    uint64_t without = 0;
-    for (size_t i = sizeof cases / sizeof cases[0]; i-- > 0;) {
-        const network n = {
-            "net.conv.weight",
-            "net.conv.weight f32[8,8,1,1]",
-            {{"Unsqueeze", "image axes", "view", "", "net", "unsqueeze", cases[i].class,
-              "aten.unsqueeze.default"},
-             {"Relu", "view", "h", "", "net.act", "relu", "zoo.Act", "aten.relu.default"},
-             {"Relu", "h", "y", "", "net.act", "relu_1", "zoo.Act", "aten.relu.default"}}};
-        trainer t;
-        model *m = network_model(&n);
-        static const int64_t axes[] = {1};
-        model_ints(m, "axes", 1, axes);
-        trainer_open_model(&t, m);
-        onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
-                                     .lower = {.loss = ONV_LOSS_NONE,
-                                               .freeze = &cases[i].frozen,
-                                               .n_freeze = cases[i].frozen != NULL}};
-        onv_training_figures figures = trainer_run(&t, &options).figures;
-        if (i == 2) without = figures.peak_bytes;
-        assert_true(cases[i].gradient == 0 || figures.peak_bytes >= without + cases[i].gradient);
-        assert_true(cases[i].gradient > 0 || figures.peak_bytes == without);
-        trainer_close(&t);
-        model_free(m);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,7 +213,6 @@ int main(void)
         cmocka_unit_test(gradients_of_bmm_are_tensors),
         cmocka_unit_test(gradients_of_permuted_sums_are_copied),
         cmocka_unit_test(matrices_before_a_batch_are_not_expanded),
-        cmocka_unit_test(an_encoder_of_sound_asks_for_a_gradient),
     };
     return cmocka_run_group_tests_name("eager.gradients", tests, NULL, NULL);
 }

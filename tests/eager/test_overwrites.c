@@ -221,39 +221,6 @@ static void libraries_build_activations_in_place(void **state)
     }
 }
 
-/* timm's own Swish is `x.mul_(x.sigmoid())` there. */
-static void gates_of_libraries_overwrite(void **state)
-{
-    static const struct {
-        const char *classes, *other;
-        bool overwrites;
-    } cases[] = {
-        {"timm.layers.norm_act.BatchNormAct2d', 'timm.layers.activations.Swish", "s", true},
-        {"timm.layers.norm_act.BatchNormAct2d', 'timm.layers.activations.Mish", "s", false},
-        {"zoo.Block', 'timm.layers.activations.Swish", "s", false},
-        {"timm.layers.norm_act.BatchNormAct2d', 'timm.layers.activations.Swish", "x", false},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
-        model_node(m, "Exp", "0", "x", "a", "");
-        model_source(m, "net.act", "sigmoid");
-        model_class(m, cases[i].classes, "aten.sigmoid.default");
-        model_node(m, "Sigmoid", "1", "a", "s", "");
-        model_source(m, "net.act", "mul");
-        model_class(m, cases[i].classes, "aten.mul.Tensor");
-        char inputs[8];
-        snprintf(inputs, sizeof inputs, "a %s", cases[i].other);
-        model_node(m, "Mul", "2", inputs, "b", "");
-        model_node(m, "Add", "3", "b s", "y", "");
-        model_output(m, "y", "f32");
-        pass_run(&p, m, NULL);
-        if ((pass_find(&p, "b") == NULL) != cases[i].overwrites) fail_msg("case %zu", i);
-        pass_drop(&p);
-    }
-}
-
 /* They overwrite in inference. */
 static void methods_overwrite_in_inference(void **state)
 {
@@ -369,7 +336,6 @@ int main(void)
         cmocka_unit_test(overwritten_views_are_copied),
         cmocka_unit_test(methods_overwrite),
         cmocka_unit_test(methods_overwrite_in_inference),
-        cmocka_unit_test(gates_of_libraries_overwrite),
         cmocka_unit_test(libraries_build_activations_in_place),
         cmocka_unit_test(lines_tell_which_activations_overwrite),
         cmocka_unit_test(statements_overwrite),
