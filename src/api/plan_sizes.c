@@ -45,7 +45,8 @@ typedef struct search {
     onv_training *training;
     onv_arena arena;
     ONV_VEC(subject) at;
-    int64_t confirmed; /* the largest size at which a run of its own was seen to fit */
+    int64_t to_better[N_GOALS]; /* 0: each is searched for; else what does not reach it is left */
+    int64_t confirmed;          /* the largest size at which a run of its own was seen to fit */
 } search;
 
 /* --- What is known of a size ------------------------------------------------------------------- */
@@ -155,6 +156,12 @@ static void look(const search *all, subject *s, int goal)
 {
     int64_t low = 0, high = 0, *wanted = &s->wanted[goal];
     bool reaches = false;
+    if (all->to_better[goal] > 0) {
+        *wanted = all->to_better[goal];
+        if (!decide(all, s, goal, *wanted, &reaches)) return;
+        if (!reaches) *wanted = s->found[goal] = 0;
+        if (!reaches) return;
+    }
     while ((high == 0 && low < ONV_MAX_BATCH) || high - low > 1) {
         int64_t size = high > 0 ? low + (high - low) / 2 : low > 0 ? 2 * low : 1;
         if (size > ONV_MAX_BATCH) size = ONV_MAX_BATCH;
@@ -364,6 +371,17 @@ static onv_status look_there(search *all, int goal, int64_t size, const onv_trai
     return describe(all, size, &plan, chosen->pass_macs, err);
 }
 
+/* As a run that is asked for that size; NULL where it is beyond all bounds. */
+static onv_status analyse_run(search *all, int goal, int64_t size, onv_analysis **made,
+                              onv_error *err)
+{
+    ONV_TRY(all->sizing->analyse(all->sizing->context, size, NULL, made, err));
+    if (*made == NULL) return ONV_OK;
+    onv_status status = look_there(all, goal, size, &(*made)->training, err);
+    if (status != ONV_OK) onv_analysis_destroy(*made);
+    return status;
+}
+
 static onv_status find_whole(search *all, int goal, onv_error *err)
 {
     size_t which = 0;
@@ -372,12 +390,14 @@ static onv_status find_whole(search *all, int goal, onv_error *err)
          round < ROUNDS && size - before > before / GAIN_PARTS && size < ONV_MAX_BATCH; round++) {
         onv_analysis *made = NULL;
         size_t first = all->at.count;
-        ONV_TRY(all->sizing->analyse(all->sizing->context, size, NULL, &made, err));
+        ONV_TRY(analyse_run(all, goal, size, &made, err));
         if (made == NULL) break;
-        onv_status status = look_there(all, goal, size, &made->training, err);
         onv_analysis_destroy(made);
-        if (status == ONV_OK) status = find(all, first, err);
-        ONV_TRY(status);
+        for (int k = 0; k < N_GOALS; k++) {
+            int64_t most = most_found(all, k, &which);
+            all->to_better[k] = most < ONV_MAX_BATCH ? most + 1 : most;
+        }
+        ONV_TRY(find(all, first, err));
         before = size;
         size = most_found(all, goal, &which);
     }
@@ -407,9 +427,8 @@ static onv_status confirm(search *all, onv_error *err)
     int64_t low = 0, high = ONV_MAX_BATCH + 1, size = most_found(all, FITS, &which), step = 1;
     while (size > low && size < high) {
         onv_analysis *made = NULL;
-        ONV_TRY(all->sizing->analyse(all->sizing->context, size, NULL, &made, err));
+        ONV_TRY(analyse_run(all, FITS, size, &made, err));
         bool fits = made != NULL && made->training.plan_fits;
-        onv_status status = fits ? look_there(all, FITS, size, &made->training, err) : ONV_OK;
         *(fits ? &low : &high) = size;
         if (!fits)
             size = next_to_confirm(all, low, high, made != NULL ? &made->training : NULL, err);
@@ -420,7 +439,6 @@ static onv_status confirm(search *all, onv_error *err)
         if (fits) step *= 2;
         onv_analysis_destroy(made);
         all->confirmed = low;
-        ONV_TRY(status);
     }
     return ONV_OK;
 }

@@ -1,9 +1,11 @@
 #include "ckpt/front.h"
 
+#include <string.h>
+
 #include "base/fail.h"
 #include "base/heap.h"
 
-enum { MOST_GIVEN = 56, PARTS = 200, MIN_PARTS = 8 };
+enum { MOST_GIVEN = 64, PARTS = 1000, MIN_PARTS = 8, FAR_PARTS = 32 };
 
 /* Of equal ones the one that takes less with workspaces. torch.compile betters no eager plan: not every network compiles,
  * and its peaks are told less exactly. */
@@ -46,8 +48,8 @@ static bool is_bettered(const onv_ckpt_plan *plan, const onv_ckpt_plans *plans, 
     return false;
 }
 
-/* The smallest one of its kind, what is bettered by none that stays even if it took a part of its peak more, and what
- * alone betters another plan of the list. */
+/* The smallest one of its kind, the last one before much more runs again, what alone betters another plan of the list,
+ * and what is bettered by none that stays even if it took a part of its peak more. */
 static bool is_given(const onv_ckpt_plans *plans, size_t i, const onv_ckpt_plans *others,
                      uint32_t parts, const bool *stays)
 {
@@ -55,6 +57,8 @@ static bool is_given(const onv_ckpt_plans *plans, size_t i, const onv_ckpt_plans
     size_t next = i + 1;
     while (next < plans->at.count && plans->at.at[next].compiles != plan.compiles) next++;
     if (next == plans->at.count) return true;
+    uint64_t most = plans->at.at[plans->at.count - 1].recomputed_macs;
+    if (plans->at.at[next].recomputed_macs > plan.recomputed_macs + most / FAR_PARTS) return true;
     for (size_t k = 0; others != NULL && k < others->at.count; k++)
         if (betters(&plan, &others->at.at[k]) && !is_bettered(&others->at.at[k], plans, stays, i))
             return true;
@@ -66,9 +70,10 @@ onv_status onv_front_give(const onv_ckpt_plans *front, const char *name,
                           const onv_ckpt_plans *others, onv_ckpt_plans *plans, onv_error *err)
 {
     onv_status status = ONV_OK;
-    size_t n_given = SIZE_MAX;
+    size_t n_given = front->at.count;
     bool *stays = onv_heap_calloc(front->at.count + 1, sizeof *stays);
     if (stays == NULL) return onv_fail_memory(err);
+    memset(stays, true, n_given);
     for (uint32_t parts = PARTS; n_given > MOST_GIVEN && parts > MIN_PARTS; parts -= parts / 4) {
         n_given = 0;
         for (size_t i = 0; i < front->at.count; i++)

@@ -155,7 +155,7 @@ static bool is_closed(const onv_tape_builder *b)
 
 onv_status onv_tape_find_units(onv_tape_builder *b, uint32_t max_units, onv_error *err)
 {
-    enum { MANY = 2 };
+    enum { MANY = 4 };
     b->first_op = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_ops + 2);
     if (b->first_op == NULL) return onv_fail_memory(err);
     place_borders(b);
