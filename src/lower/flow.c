@@ -107,7 +107,7 @@ static void read_outside(onv_lowering *l, const inside *in)
 }
 
 /* A storage of the region stays to its end. */
-static void keep_to_end(onv_lowering *l, uint32_t tensor)
+static void keep_to_end(const onv_lowering *l, uint32_t tensor)
 {
     onv_eager_storage *storage =
         &l->emit.eager->storages.at[onv_tensor_at(&l->emit, tensor).storage];
@@ -317,7 +317,7 @@ static uint32_t state_out(onv_lowering *l, const inside *in, onv_value_id id, ui
     return onv_emit_out(&l->emit, out);
 }
 
-static void set_trips(onv_lowering *l, const inside *in, const onv_graph *body)
+static void set_trips(const onv_lowering *l, const inside *in, const onv_graph *body)
 {
     if (l->emit.status != ONV_OK) return;
     onv_region *region = &l->emit.eager->regions.at[in->region];

@@ -39,7 +39,7 @@ static const char *fill_in(const onv_saying *s, const char *at, char *number, si
     return number;
 }
 
-static void print(onv_lowering *l, onv_said row, uint64_t kept)
+static void print(const onv_lowering *l, onv_said row, uint64_t kept)
 {
     char text[1024], number[24];
     size_t used = 0;

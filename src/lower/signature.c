@@ -41,7 +41,7 @@ static size_t find_attribute(const onv_lowering *l, const char *module, const ch
     return length < (int)sizeof name ? onv_listed_find(l, name) : SIZE_MAX;
 }
 
-static void explain(onv_lowering *l, size_t i)
+static void explain(const onv_lowering *l, size_t i)
 {
     if (i != SIZE_MAX) l->signature.explained[i] = true;
 }
@@ -85,7 +85,7 @@ static void find_inside(const onv_lowering *l, const char *module, size_t *first
         ++*end;
 }
 
-static void explain_modules(onv_lowering *l)
+static void explain_modules(const onv_lowering *l)
 {
     for (size_t i = 0; i < l->emit.model->values.count; i++) {
         const onv_value *value = &l->emit.model->values.at[i];
@@ -111,7 +111,7 @@ static void explain_modules(onv_lowering *l)
 
 /* Heads of language models have the bias of their decoder as their own, too: "predictions.bias" beside
  * "predictions.decoder.bias", which both are listed. */
-static void explain_head(onv_lowering *l)
+static void explain_head(const onv_lowering *l)
 {
     static const char bias[] = ".bias";
     for (size_t i = 0; i < l->signature.count; i++) {
@@ -143,7 +143,7 @@ static uint32_t rank_table(const char *table)
 
 /* A name that nothing explains: best of the module itself, and one that is called as the module would
  * call what the operation takes there. */
-static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight_role role,
+static size_t find_left(const onv_lowering *l, const onv_weight_read *read, onv_weight_role role,
                         uint32_t best_rank)
 {
     if (!onv_rule_is_on("lower.find_left")) return SIZE_MAX;
@@ -172,7 +172,7 @@ static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight
 }
 
 /* The bias beside a weight "conv.weight" is that of an operation without one. */
-static void wait_for_bias(onv_lowering *l, const onv_weight_read *read)
+static void wait_for_bias(const onv_lowering *l, const onv_weight_read *read)
 {
     char name[1024];
     size_t length = read->parameter != NULL ? strlen(read->parameter) : 0;
@@ -186,7 +186,7 @@ static void wait_for_bias(onv_lowering *l, const onv_weight_read *read)
 }
 
 /* The same of a layer whose weight is computed, by the arguments of its call. */
-static void wait_for_biases_of_terms(onv_lowering *l)
+static void wait_for_biases_of_terms(const onv_lowering *l)
 {
     for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
         const onv_node *node = &l->emit.model->nodes.at[i];
@@ -235,7 +235,7 @@ static bool is_another(const onv_lowering *l, size_t listed, const onv_value *va
            !onv_is_call_of_any(value->name, others, sizeof others / sizeof others[0]);
 }
 
-static void name_exactly(onv_lowering *l)
+static void name_exactly(const onv_lowering *l)
 {
     for (size_t i = 0; i < l->weights.reads.count; i++) {
         onv_weight_read *read = &l->weights.reads.at[i];
@@ -253,7 +253,7 @@ static void name_exactly(onv_lowering *l)
 /* How much a name may differ from what the module would call it: a bias for a factor is likely none. */
 enum { LIKELY_NAME = 4, ANY_NAME = 8 };
 
-static void name_the_rest(onv_lowering *l, onv_weight_role role, uint32_t below)
+static void name_the_rest(const onv_lowering *l, onv_weight_role role, uint32_t below)
 {
     for (size_t i = 0; i < l->weights.reads.count; i++) {
         onv_weight_read *read = &l->weights.reads.at[i];

@@ -434,7 +434,7 @@ const char *onv_weight_layer(onv_lowering *l, onv_value_id id, const onv_weight_
 /* --- Preparation ------------------------------------------------------------------------------- */
 
 /* Running statistics. The exporter keeps one copy of equal vectors: one may be a weight, too. */
-static void mark_statistics(onv_lowering *l)
+static void mark_statistics(const onv_lowering *l)
 {
     for (uint32_t k = 4; k > 0; k--)
         for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
