@@ -199,12 +199,13 @@ def make_step(torch: Any, task: Dict[str, Any], model: Any, args: Sequence[Any],
     def iterate() -> None:
         if task.get("zero_grad") != "before-backward":
             optimizer.zero_grad(set_to_none=task.get("zero_grad") != "keep")
-        with autocast:
-            state["results"] = model(*args, **kwargs)
-            state["loss"] = loss(state["results"])
-        if task.get("zero_grad") == "before-backward":
-            optimizer.zero_grad()
-        state["loss"].backward()
+        for batch in range(int(task.get("accumulate") or 1)):
+            with autocast:
+                state["results"] = model(*args, **kwargs)
+                state["loss"] = loss(state["results"])
+            if task.get("zero_grad") == "before-backward" and batch == 0:
+                optimizer.zero_grad()
+            state["loss"].backward()
         optimizer.step()
     return iterate
 

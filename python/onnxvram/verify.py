@@ -23,7 +23,7 @@ TOLERANCE = 50  # as onnxvram compare: one part of so many, 2 %
 INSIDE, FAILED, USAGE, OUTSIDE = 0, 1, 2, 4
 
 # Options of the program that a run follows, by their key in a task.
-FOLLOWED = {"--train": "train", "--amp": "amp", "--precision": "precision", "--attention": "attention",
+FOLLOWED = {"--train": "train", "--accumulate": "accumulate", "--amp": "amp", "--precision": "precision", "--attention": "attention",
             "--optimizer-impl": "optimizer_impl", "--zero-grad": "zero_grad", "--channels-last": "channels_last",
             "--no-tf32": "no_tf32", "--cudnn-benchmark": "cudnn_benchmark"}
 FLAGS = ("--channels-last", "--no-tf32", "--cudnn-benchmark", "--expandable-segments")
@@ -36,7 +36,7 @@ OF_TORCH = ("--amp", "--attention", "--channels-last", "--no-tf32", "--cudnn-ben
             "--locals", "--parameters", "--buffers", "--graph-module", "--no-fast-path", "--folded-norms", "--as-exported")
 SHORT = {"-b": "--batch", "-d": "--dim", "-s": "--shape"}
 # What may be told of a model without a name of it.
-ANONYMOUS = ("--batch", "--train", "--amp", "--precision", "--attention", "--optimizer-impl", "--zero-grad", "--channels-last",
+ANONYMOUS = ("--batch", "--train", "--accumulate", "--amp", "--precision", "--attention", "--optimizer-impl", "--zero-grad", "--channels-last",
              "--no-tf32", "--cudnn-benchmark", "--expandable-segments", "--ort", "--pytorch", "--gpu", "--loss")
 VALUELESS = FLAGS + ("--locals", "--graph-module", "--no-fast-path", "--folded-norms", "--as-exported")
 

@@ -177,6 +177,20 @@ static onv_status run_all(tracing *t, onv_error *err)
     return ONV_OK;
 }
 
+/* The batch is one of the requests' dims: they replace it, as they replace dims. */
+static bool replaces_batch(const tracing *t)
+{
+    const onv_infer_info *info = &t->analysis->infer;
+    for (uint32_t i = 0; i < t->table.n_names; i++) {
+        bool is_given = false;
+        for (size_t k = 0; k < t->options.n_dims; k++)
+            is_given |= strcmp(t->options.dims[k].name, t->table.names[i]) == 0;
+        for (size_t k = 0; !is_given && k < info->bounds.count; k++)
+            if (strcmp(info->bounds.at[k].name, t->table.names[i]) == 0) return true;
+    }
+    return false;
+}
+
 static onv_status trace_shapes(const onv_request *from, const onv_options *options,
                                onv_analysis *analysis, onv_error *err)
 {
@@ -188,6 +202,7 @@ static onv_status trace_shapes(const onv_request *from, const onv_options *optio
     t.options.snapshot = NULL;
     t.options.train = t.options.checkpoint = t.options.replay = NULL;
     ONV_TRY(onv_requests_csv_read(options->shape_trace, arena, &t.table, err));
+    if (replaces_batch(&t)) t.options.batch = 0;
     t.shapes = ONV_ARENA_ARRAY(arena, onv_ort_shape, MOST_SHAPES);
     t.sequence = ONV_ARENA_ARRAY(arena, uint32_t, t.table.n_requests);
     t.first_of = ONV_ARENA_ARRAY(arena, uint32_t, MOST_SHAPES);

@@ -390,7 +390,6 @@ static void write_sizes(const onv_view *view, const onv_page *page,
     onv_write_gate(view, page);
     onv_write_measured(view, page);
     onv_write_advice(view, page, verbose);
-    onv_write_requests(view, page, verbose);
     onv_write_replays(view, page, verbose);
     write_largest(view, page, options->top == 0 ? 10 : options->top);
     onv_write_global_savings(view, page);
@@ -408,6 +407,7 @@ static void write_view(const onv_view *view, const onv_page *page,
     if (view->example != NULL) onv_write_example_title(view->example, page);
     if (view->example != NULL) onv_write_answer(view->example, page);
     write_sizes(view->example != NULL ? view->example : view, page, options);
+    onv_write_requests(view, page, options->verbosity > 0);
     onv_write_notes(view->example != NULL ? view->example : view, page, options->verbosity > 0);
 }
 

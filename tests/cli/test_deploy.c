@@ -37,6 +37,19 @@ static void several_devices_are_a_table(void **state)
            verdict);
 }
 
+/* Whether a batch is bound beside them or not. */
+static void requests_are_in_every_report(void **state)
+{
+    static const char *const commands[] = {"", "-b 1", "-q", "-q -b 1", "-d batch=1"};
+    char arguments[512];
+    program_write("requests.csv", "batch\n1\n8\n", 12);
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        snprintf(arguments, sizeof arguments, "%s --runtime ort --shape-trace requests.csv %s",
+                 commands[i], SAMPLES "resnet18.onnx");
+        EXPECT(arguments, 0, "Requests to one session of ONNX Runtime", "2  batch=8  102.8 MiB");
+    }
+}
+
 static void instances_stand_before_or_behind_their_option(void **state)
 {
     EXPECT("'" SAMPLES "resnet18.onnx*2' -b 8 --runtime ort --together", 0, "resnet18.onnx");
@@ -157,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(several_devices_are_a_table),
+        cmocka_unit_test(requests_are_in_every_report),
         cmocka_unit_test(instances_stand_before_or_behind_their_option),
         cmocka_unit_test(instances_fit_together_or_not),
         cmocka_unit_test(the_largest_size_of_a_dim),

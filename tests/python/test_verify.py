@@ -200,10 +200,11 @@ class Real(unittest.TestCase):
                 return {(f["runtime"], f["what"]): f for f in json.load(file)["figures"]}
 
     def test_training(self):
-        figures = self.run_in(*TRAIN, status=0)
-        for what in ("allocated", "reserved"):
-            figure = figures["train", what]
-            self.assertAlmostEqual(figure["low_bytes"], figure["measured_bytes"], delta=1024)  # scalars
+        for more in ([], ["--accumulate", "3"]):
+            figures = self.run_in(*TRAIN, *more, status=0)
+            for what in ("allocated", "reserved"):
+                figure = figures["train", what]
+                self.assertAlmostEqual(figure["low_bytes"], figure["measured_bytes"], delta=1024)  # scalars
 
     def test_inference(self):
         figures = self.run_in("-b", "8", "--torch", "nets:tiny", "--inplace=none", status=0)
