@@ -31,7 +31,8 @@ class Plan:
         """Makes a PyTorch network run as the plan says, in place; it returns the network. Raises UsageError where that cannot be."""
         from . import recompute
         try:
-            applied: Module = recompute.apply(model, self.data)
+            run: Any = recompute.apply  # it has no types, for it goes without the package
+            applied: Module = run(model, self.data)
         except ValueError as refusal:
             raise UsageError(f"the plan {self.name}@{self.id} cannot be applied: {refusal}") from refusal
         return applied

@@ -6,7 +6,8 @@ The program is asked for plans of a network's recording; of a front (of many row
     network,plan,id,form,segments,kept,predicted,measured,tensors,reserved,gradient,statistics
 
 tensors and reserved are differences of what is predicted from what the CUDA build takes with momentum (measure.py), gradient and
-statistics the largest difference from training without a plan, in float64 and in parts of the largest.
+statistics the largest difference from training without a plan, in float64 (float32 where the network's code
+allows no other) and in parts of the largest.
 """
 import copy
 import json
@@ -40,10 +41,17 @@ def some(plans, most):
         yield from (front[i * (len(front) - 1) // max(1, n - 1)] for i in range(n))
 
 
-def in_float64(network):
+def trained(network):
+    """The network in float64, or as it is where its code has another type; inputs; what is left without a plan."""
     import torch
-    torch.manual_seed(0)
-    return network.make().double().train(), tuple(x.double() if x.is_floating_point() else x for x in network.inputs(2))
+    for dtype in (torch.float64, torch.float32):
+        torch.manual_seed(0)
+        model, inputs = network.make().to(dtype).train(), tuple(x.to(dtype) if x.is_floating_point() else x for x in network.inputs(2))
+        try:
+            return model, inputs, run(copy.deepcopy(model), inputs, network)
+        except RuntimeError:
+            if dtype == torch.float32:
+                raise
 
 
 def run(model, inputs, network):
@@ -57,8 +65,7 @@ def run(model, inputs, network):
 
 def differences(network, plan):
     """Of gradients, and of running statistics."""
-    model, inputs = in_float64(network)
-    plain = run(copy.deepcopy(model), inputs, network)
+    model, inputs, plain = trained(network)
     planned = run(recompute.apply(copy.deepcopy(model), plan["apply"]), inputs, network)
     if [len(part) for part in plain] != [len(part) for part in planned]:
         raise RuntimeError("other parameters have gradients")

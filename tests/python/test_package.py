@@ -373,9 +373,9 @@ class Options(unittest.TestCase):
             self.assertTrue(hasattr(_options.Options, "_set_" + name), name)
 
     def test_sizes(self):
-        for given, expected in ((5, 5), ("16GiB", 2**34), ("80 GB", 80 * 10**9), ("1.5KiB", 1536), ("4k", 4096), ("7B", 7)):
+        for given, expected in ((5, 5), ("16GiB", 2**34), ("80 GB", 80 * 10**9), ("1.5KiB", 1536), ("4k", 4096), ("7B", 7), ("16", 16)):
             self.assertEqual(_options.size(given), expected)
-        for wrong in ("", "GiB", "1..5GiB", "16", "-1GiB", "1e3B"):
+        for wrong in ("", "GiB", "1..5GiB", "-1GiB", "1e3B"):
             with self.assertRaises(onnxvram.UsageError):
                 _options.size(wrong)
 
