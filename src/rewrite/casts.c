@@ -1,6 +1,6 @@
 /* What ONNX Runtime does to casts at every level (read in source:
  * onnxruntime/core/optimizer/insert_cast_transformer.cc). */
-#include "rewrite/eliminate.h"
+#include "rewrite/fuse.h"
 
 enum type_group { OTHER, BOOLEAN, INTEGER, UNSIGNED, FLOATING };
 

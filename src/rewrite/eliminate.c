@@ -1,5 +1,5 @@
 /* Nodes that do nothing. */
-#include "rewrite/eliminate.h"
+#include "rewrite/fuse.h"
 
 #include <string.h>
 

@@ -26,6 +26,11 @@ bool onv_fuse_same_provider(const onv_edit *e, onv_node_id a, onv_node_id b);
 bool onv_fuse_is_float_op(const onv_edit *e, onv_node_id node, const char *op_type,
                           onv_node_id with, uint32_t n);
 
+/* A node of which one output is used, that makes no result of its graph, and of whose inputs one comes from
+ * a node (or which has a single one): what follows can read that instead. */
+bool onv_edit_can_remove(const onv_edit *e, onv_node_id node);
+bool onv_edit_remove_single(onv_edit *e, onv_node_id node);
+
 /* float16, float32, float64 or bfloat16. */
 bool onv_fuse_is_float(const onv_edit *e, onv_value_id value);
 

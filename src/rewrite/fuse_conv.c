@@ -2,7 +2,7 @@
  * weights. */
 #include <string.h>
 
-#include "rewrite/eliminate.h"
+#include "rewrite/fuse.h"
 
 static const onv_type *type_of(const onv_edit *e, onv_value_id value)
 {

@@ -1,7 +1,6 @@
 /* Two nodes that are one. */
 #include <string.h>
 
-#include "rewrite/eliminate.h"
 #include "rewrite/fuse.h"
 
 /* The node after one that is read once, where it is that operator. */
