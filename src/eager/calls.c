@@ -11,7 +11,9 @@
 typedef struct chain {
     const char *path;
     uint32_t ends[ONV_MAX_CALLS]; /* of the calls, outer first */
-    bool sequential[ONV_MAX_CALLS], layer[ONV_MAX_CALLS];
+    bool sequential[ONV_MAX_CALLS];
+    const char *classes[ONV_MAX_CALLS]; /* NULL: not told */
+    size_t class_lengths[ONV_MAX_CALLS];
     uint32_t n;
     bool has_classes;
     onv_statement_line lines[ONV_MAX_CALLS];
@@ -35,7 +37,8 @@ static bool is_layer(const char *class, size_t length)
     static const char all[] = "torch.nn.modules.";
     static const char *const others[] = {"container.", "rnn.", "transformer.", "adaptive.",
                                          "activation.MultiheadAttention"};
-    if (length < sizeof all || memcmp(class, all, sizeof all - 1) != 0) return false;
+    if (class == NULL || length < sizeof all || memcmp(class, all, sizeof all - 1) != 0)
+        return false;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strncmp(class + sizeof all - 1, others[i], strlen(others[i])) == 0) return false;
     return true;
@@ -52,7 +55,8 @@ static void find_noted(const onv_node *node, chain *c)
         class = c->has_classes ? next_element(&classes, &class_length) : NULL;
         c->sequential[c->n] = class != NULL && class_length == sizeof sequential - 1 &&
                               memcmp(class, sequential, class_length) == 0;
-        c->layer[c->n] = class != NULL && is_layer(class, class_length);
+        c->classes[c->n] = class;
+        c->class_lengths[c->n] = class != NULL ? class_length : 0;
         c->ends[c->n++] = (uint32_t)(at - c->path);
     }
 }
@@ -82,7 +86,9 @@ static bool is_other_module(const onv_eager *eager, uint32_t index, bool is_note
 static bool find_chain(const onv_model *model, const onv_eager *eager, uint32_t index, chain *c)
 {
     const onv_eager_op *op = &eager->ops.at[index];
-    *c = (chain){.n = 0};
+    c->n = c->n_lines = 0; /* the lists are large, and there are many operations */
+    c->has_classes = false;
+    c->path = NULL;
     if (!onv_is_node(op->node)) return false;
     const onv_node *node = onv_model_node(model, op->node);
     bool is_noted = node->calls != NULL && node->calls[0] != '\0';
@@ -152,7 +158,8 @@ static bool enter(onv_calls *calls, const chain *c, uint32_t *open, uint32_t *n_
                          .parent = *n_open > 0 ? open[*n_open - 1] : ONV_NO_CALL,
                          .is_known = c->has_classes,
                          .is_chain = !c->has_classes || c->sequential[*n_open],
-                         .is_layer = c->layer[*n_open],
+                         .is_layer = c->has_classes &&
+                                     is_layer(c->classes[*n_open], c->class_lengths[*n_open]),
                          .path = c->path,
                          .length = c->ends[*n_open]};
         if (!onv_vec_push(&calls->at, call)) return false;
