@@ -167,6 +167,12 @@ static bool matches(matching *m, const char *text)
     return true;
 }
 
+/* Most forms end with another operator: no match is begun for them. */
+static bool may_end(const char *text, const onv_node *last)
+{
+    return text[*text == '*'] == last->op_type[0];
+}
+
 /* "mean" and "sum" of all, as losses end with them. */
 static const onv_node *reduction_of(matching *m, const onv_node *last)
 {
@@ -215,6 +221,7 @@ void onv_find_decomposed(onv_finder *s, const onv_node *last)
     if (last->aten_op == NULL || last->aten_op[0] == '\0' || last->n_outputs == 0) return;
     find_index_add(s, last);
     for (size_t i = 0; i < sizeof forms / sizeof forms[0] && !s->failed; i++) {
+        if (!may_end(forms[i].text, last)) continue;
         matching m = {.s = s, .last = last, .of_loss = is_loss(forms[i].name)};
         if (!matches(&m, forms[i].text)) continue;
         if (m.of_loss) last = reduction_of(&m, last);
@@ -243,7 +250,7 @@ void onv_find_formula(onv_finder *s, const onv_node *last)
 {
     for (size_t i = 0; i < sizeof formulas / sizeof formulas[0] && !s->failed; i++) {
         const formula *f = &formulas[i];
-        if (!is_written(f, last)) continue;
+        if (!may_end(f->text, last) || !is_written(f, last)) continue;
         matching m = {.s = s, .last = last, .is_formula = true};
         if (!matches(&m, f->text) || !onv_find_same_call(s, &m.g)) continue;
         onv_fusion fusion =
