@@ -311,11 +311,12 @@ static bool is_weights_of_attention(const onv_naming *n, uint32_t op, uint32_t t
 }
 
 /* The upper end: what a line does not tell the end of has a name until its call is over, or something outside
- * has it. */
+ * has it. In graphs, which lack calls, values of lines that hide a call are not known to be others. */
 static void hold_open(onv_naming *n, const onv_statement *s, uint32_t tensor)
 {
     const onv_call *call = &n->calls->at.at[s->call];
-    bool is_one = s->mark == ONV_STATEMENT_ONE, has_names = s->targets.length > 0;
+    bool has_names = s->targets.length > 0 && n->model->program != NULL;
+    bool is_one = s->mark == ONV_STATEMENT_ONE && n->model->program != NULL;
     uint32_t until = call->last_op;
     if (!n->upper_end || s->mark == ':') return;
     if (is_one && onv_naming_gives_another(n, s, tensor))

@@ -450,9 +450,10 @@ onv_status onv_statements_read(onv_model *model, onv_text trace, const char *fol
             kind = ONV_STATEMENT_CALLS;
         if (has_next && keeps_cached(&s, callee)) cached = next;
         put(&w, number);
-        if (!has_next && kind == ONV_STATEMENT_HIDES && shows_sign(s.code, callee))
-            kind = ONV_STATEMENT_SHOWS;
-        char mark = mark_of(&s, kind);
+        bool is_sign = !has_next && kind == ONV_STATEMENT_HIDES && shows_sign(s.code, callee);
+        char mark = mark_of(&s, is_sign ? ONV_STATEMENT_SHOWS : kind);
+        /* Graphs lack operations of the line, which hold more than the graph shows. */
+        if (is_sign && model->program != NULL) kind = ONV_STATEMENT_SHOWS;
         put(&w, onv_text_of((char[]){kind, mark, '\0'}));
         put_targets(&w, &s);
         put_reads(&w, s.value);

@@ -291,12 +291,12 @@ onv_status onv_program_view(const onv_program *program, onv_model *model, onv_er
     viewer v = {.program = program, .model = model, .err = err};
     v.stacks = ARRAY(&v, stack_text, program->modules.count);
     v.prefixes = ARRAY(&v, const char *, program->graphs.count);
+    model->program = program; /* what reads notes asks for it */
     ONV_TRY(view(&v));
     const char *version = program->torch_version;
     model->producer =
         onv_arena_printf(&model->arena, version[0] != '\0' ? "pytorch %s" : "pytorch%s", version);
     if (model->producer == NULL) return onv_fail_memory(err);
-    model->program = program;
     return ONV_OK;
 }
 
