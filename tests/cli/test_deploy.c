@@ -42,7 +42,7 @@ static void requests_are_in_every_report(void **state)
 {
     static const char *const commands[] = {"", "-b 1", "-q", "-q -b 1", "-d batch=1"};
     char arguments[512];
-    program_write("requests.csv", "batch\n1\n8\n", 12);
+    program_write("requests.csv", "batch\n1\n8\n", strlen("batch\n1\n8\n"));
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         snprintf(arguments, sizeof arguments, "%s --runtime ort --shape-trace requests.csv %s",
                  commands[i], SAMPLES "resnet18.onnx");

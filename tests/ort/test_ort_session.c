@@ -366,6 +366,7 @@ static void inputs_are_copied_in_the_order_of_pythons_table(void **state)
         for (uint32_t k = 0; k < n; k++)
             assert_string_equal(onv_model_value(&f.model, plan.feeds[k])->name, sets[i][k]);
         flow_close(&f);
+        model_free(m);
     }
 }
 

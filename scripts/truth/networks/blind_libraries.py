@@ -1,4 +1,7 @@
-"""Networks of libraries whose families no other list has. Written down before one was exported; predicted once."""
+"""Networks of libraries whose families no other list has. Written down before one was exported; predicted once.
+
+The second list of timm has modules without a network in any list, shuffled by random.Random(20261125): of each the first name that is small enough or can be built small.
+"""
 from .common import Network, image, numbers, picked, timm, together, transformer, values, vision
 
 LM = {"use_cache": False}
@@ -78,4 +81,32 @@ NETWORKS = [
     Network("crossvit", timm("crossvit_tiny_240", num_classes=10), image(240), "cross-entropy", 2, 3),
     Network("gcvit", timm("gcvit_xxtiny", img_size=224, num_classes=10), image(224), "cross-entropy", 2, 3),
     Network("lambda_resnet", timm("lambda_resnet26rpt_256", img_size=128, num_classes=10), image(128), "cross-entropy", 2, 3),
+] + [Network(name, timm(name, num_classes=10, **options), image(size), "cross-entropy", 2, 3) for name, size, options in (
+    ("mobilenetv5_base", 64, {}),
+    ("davit_tiny", 64, {}),
+    ("tresnet_m", 64, {}),
+    ("beitv2_base_patch16_224", 64, {"img_size": 64, "depth": 2, "drop_path_rate": 0.1}),
+    ("samvit_base_patch16_224", 64, {"img_size": 64, "depth": 2}),
+    ("nest_tiny_jx", 224, {}),
+    ("vitamin_small_224", 224, {}),
+    ("lowformer_b1", 64, {}),
+    ("csatv2", 512, {}),
+    ("convit_tiny", 64, {"img_size": 64, "depth": 4}),
+    ("convmixer_768_32", 64, {}),
+    ("legacy_xception", 96, {}),
+    ("twins_pcpvt_small", 224, {}),
+    ("inception_resnet_v2", 128, {}),
+)] + [
+    Network("cohere", transformer("CohereForCausalLM", "CohereConfig", fixed=LM), numbers(24)),
+    Network("roformer", transformer("RoFormerForMaskedLM", "RoFormerConfig", embedding_size=32), numbers(24)),
+    Network("convbert", transformer("ConvBertForMaskedLM", "ConvBertConfig", embedding_size=64), numbers(24)),
+    Network("squeezebert", transformer("SqueezeBertForMaskedLM", "SqueezeBertConfig", embedding_size=64), numbers(24)),
+    Network("hiera", transformer("HieraForImageClassification", "HieraConfig", without=("hidden_size", "num_attention_heads"), image_size=[64, 64],
+                                 embed_dim=32, depths=[1, 1], num_heads=[1, 2], masked_unit_size=[4, 4], query_stride=[2, 2], num_query_pool=1), image()),
+    Network("falcon", transformer("FalconForCausalLM", "FalconConfig", without=("head_dim",), fixed=LM), numbers(24)),
+    Network("dpt", transformer("DPTForDepthEstimation", "DPTConfig", image_size=64, backbone_out_indices=[0, 1, 2, 3], neck_hidden_sizes=[16, 16, 32, 32],
+                               fusion_hidden_size=32, num_hidden_layers=4), image(), "mse"),
+    Network("ibert", transformer("IBertForMaskedLM", "IBertConfig"), numbers(24)),
+    Network("git", transformer("GitForCausalLM", "GitConfig", fixed=LM, vision_config={
+        "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "image_size": 64}), numbers(24)),
 ]

@@ -1,16 +1,11 @@
-"""Networks that no other list has, of libraries and as practitioners write. Written down before one was exported; predicted once.
-
-timm: modules that no list has, shuffled by random.Random(20261125), of each the first name that is small enough or can be built small.
-"""
+"""Networks as practitioners write them, of kinds that no other list has. Written down before one was exported; predicted once."""
 import math
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from .common import Network, image, numbers, timm, together, transformer, values
-
-LM = {"use_cache": False}
+from .common import Network, image, numbers, together, values
 
 
 class Graphormer(nn.Module):
@@ -265,32 +260,4 @@ NETWORKS = [
     Network("box_heads", BoxHeads, together(image(), values(960, 4), numbers(960)), "none"),
     Network("neural_process", NeuralProcess, together(values(20, 1), values(20, 1)), "none"),
     Network("early_exit", EarlyExit, together(image(32), numbers()), "none"),
-] + [Network(name, timm(name, num_classes=10, **options), image(size), "cross-entropy", 2, 3) for name, size, options in (
-    ("mobilenetv5_base", 64, {}),
-    ("davit_tiny", 64, {}),
-    ("tresnet_m", 64, {}),
-    ("beitv2_base_patch16_224", 64, {"img_size": 64, "depth": 2, "drop_path_rate": 0.1}),
-    ("samvit_base_patch16_224", 64, {"img_size": 64, "depth": 2}),
-    ("nest_tiny_jx", 224, {}),
-    ("vitamin_small_224", 224, {}),
-    ("lowformer_b1", 64, {}),
-    ("csatv2", 512, {}),
-    ("convit_tiny", 64, {"img_size": 64, "depth": 4}),
-    ("convmixer_768_32", 64, {}),
-    ("legacy_xception", 96, {}),
-    ("twins_pcpvt_small", 224, {}),
-    ("inception_resnet_v2", 128, {}),
-)] + [
-    Network("cohere", transformer("CohereForCausalLM", "CohereConfig", fixed=LM), numbers(24)),
-    Network("roformer", transformer("RoFormerForMaskedLM", "RoFormerConfig", embedding_size=32), numbers(24)),
-    Network("convbert", transformer("ConvBertForMaskedLM", "ConvBertConfig", embedding_size=64), numbers(24)),
-    Network("squeezebert", transformer("SqueezeBertForMaskedLM", "SqueezeBertConfig", embedding_size=64), numbers(24)),
-    Network("hiera", transformer("HieraForImageClassification", "HieraConfig", without=("hidden_size", "num_attention_heads"), image_size=[64, 64],
-                                 embed_dim=32, depths=[1, 1], num_heads=[1, 2], masked_unit_size=[4, 4], query_stride=[2, 2], num_query_pool=1), image()),
-    Network("falcon", transformer("FalconForCausalLM", "FalconConfig", without=("head_dim",), fixed=LM), numbers(24)),
-    Network("dpt", transformer("DPTForDepthEstimation", "DPTConfig", image_size=64, backbone_out_indices=[0, 1, 2, 3], neck_hidden_sizes=[16, 16, 32, 32],
-                               fusion_hidden_size=32, num_hidden_layers=4), image(), "mse"),
-    Network("ibert", transformer("IBertForMaskedLM", "IBertConfig"), numbers(24)),
-    Network("git", transformer("GitForCausalLM", "GitConfig", fixed=LM, vision_config={
-        "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "image_size": 64}), numbers(24)),
 ]
