@@ -30,6 +30,11 @@ def same_heads(query: Any, key: Any, value: Any, grouped: bool) -> bool:
     return len(set(sizes[0])) == 1 and (grouped or len(set(sizes[1])) == 1)
 
 
+def one_head(query: Any, key: Any, value: Any) -> bool:
+    """Multi-query attention: the efficient kernel takes keys and values of one head for all of the query's (check_batch_size_and_num_heads_dense)."""
+    return bool(number(key.shape[1]) == number(value.shape[1]) == 1) and len({number(t.shape[0]) for t in (query, key, value)}) == 1
+
+
 def attention_kernel(query: Any, key: Any, value: Any, mask: Any, causal: bool, grouped: bool) -> str:
     """"flash", "efficient" or "math"."""
     tensors = (query, key, value)
@@ -43,7 +48,7 @@ def attention_kernel(query: Any, key: Any, value: Any, mask: Any, causal: bool, 
         return "flash"
     alignment = 8 if query.dtype in HALVES else 4
     if (query.dtype in (*HALVES, torch.float32) and not grouped and widths[0] == widths[1]
-            and not any(w % alignment for w in widths) and same_heads(query, key, value, False)):
+            and not any(w % alignment for w in widths) and (same_heads(query, key, value, False) or one_head(query, key, value))):
         return "efficient"
     return "math"
 

@@ -79,6 +79,17 @@ if HAS_TORCH:
         def forward(self, x):
             return self.layers(x)
 
+    class OneHead(nn.Module):
+        """Multi-query attention: four heads of queries, one of keys and values."""
+
+        def __init__(self):
+            super().__init__()
+            self.query, self.both = nn.Linear(32, 32), nn.Linear(32, 16)
+
+        def forward(self, x):
+            key, value = self.both(x).unsqueeze(1).chunk(2, -1)
+            return F.scaled_dot_product_attention(self.query(x).unflatten(-1, (4, 8)).transpose(1, 2), key, value)
+
     class Tied(nn.Module):
         """Two modules with one tensor."""
 
@@ -290,6 +301,8 @@ class Recordings(unittest.TestCase):
         self.assertIn("aten._scaled_dot_product_flash_attention.default", calls(halves))
         odd = record(nn.MultiheadAttention(9, 3, batch_first=True), *[torch.rand(2, 6, 9)] * 3, modes=["training"])["training"]
         self.assertNotIn("attention", " ".join(calls(odd)))
+        shared = record(OneHead(), torch.rand(2, 6, 32), modes=["training"])["training"]
+        self.assertIn("aten._scaled_dot_product_efficient_attention.default", calls(shared))
 
     def test_saved_program(self):
         program = torch.export.export(nn.Sequential(nn.Linear(8, 4), nn.ReLU(inplace=True)), (torch.rand(2, 8),))
