@@ -118,7 +118,8 @@ static char wider(char a, char b)
 {
     static const char marks[] = {
         ':', ONV_STATEMENT_ONE, ONV_STATEMENT_MIXED, ONV_STATEMENT_OPEN, ONV_STATEMENT_LEAVES, 0};
-    return strchr(marks, a) > strchr(marks, b) ? a : b;
+    if (strchr(marks, a) > strchr(marks, b)) return a;
+    return b;
 }
 
 static bool hides(char kind)

@@ -451,9 +451,11 @@ onv_status onv_statements_read(onv_model *model, onv_text trace, const char *fol
         if (has_next && keeps_cached(&s, callee)) cached = next;
         put(&w, number);
         bool is_sign = !has_next && kind == ONV_STATEMENT_HIDES && shows_sign(s.code, callee);
-        char mark = mark_of(&s, is_sign ? ONV_STATEMENT_SHOWS : kind);
+        char shown = kind;
+        if (is_sign) shown = ONV_STATEMENT_SHOWS;
+        char mark = mark_of(&s, shown);
         /* Graphs lack operations of the line, which hold more than the graph shows. */
-        if (is_sign && model->program != NULL) kind = ONV_STATEMENT_SHOWS;
+        if (model->program != NULL) kind = shown;
         put(&w, onv_text_of((char[]){kind, mark, '\0'}));
         put_targets(&w, &s);
         put_reads(&w, s.value);
