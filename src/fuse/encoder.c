@@ -209,12 +209,23 @@ static bool is_told(const onv_finder *s, const place *at, const parts *p)
     return length >= sizeof bias - 1 && strcmp(name + length - (sizeof bias - 1), bias) == 0;
 }
 
+/* The node before is not of the layer: a layer is looked at once, not from each of its nodes on. */
+static bool begins(const onv_finder *s, const place *at, const onv_node *first)
+{
+    const onv_node *node = first;
+    if (strcmp(first->op_type, "Constant") == 0) return false;
+    while (node > s->model->nodes.at)
+        if (strcmp((--node)->op_type, "Constant") != 0)
+            return node->graph.index != first->graph.index || !is_at(at, node);
+    return true;
+}
+
 void onv_find_encoder_layer(onv_finder *s, const onv_node *first)
 {
     if (!s->kernels.layers) return;
     place at = place_of(first);
+    if (at.length == 0 || !begins(s, &at, first)) return;
     parts p = {.src = ONV_NO_VALUE, .layer = {.is_attention = at.is_attention}};
-    if (at.length == 0) return;
     /* Its nodes stand together. */
     for (size_t i = (size_t)(first - s->model->nodes.at); i < s->model->nodes.count; i++) {
         const onv_node *node = &s->model->nodes.at[i];
