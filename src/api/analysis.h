@@ -35,11 +35,10 @@ struct onv_analysis {
     onv_eager_views views;         /* what eager PyTorch runs instead; none: the model */
     onv_eager_views *loaded_views; /* as they were before sizes, likewise */
     onv_infer_info infer;
-    bool *
-        contradicts; /* of inference that failed: nodes that do not fit without any size, either; or NULL */
-    onv_quantized quantized;        /* its weights in fewer bits, where that was asked for */
-    onv_kv_cache cache;             /* without a mode: not asked for */
-    onv_ort_settings ort;           /* of the session of the runtime `ort` */
+    bool *contradicts;       /* inference failed: by node, whether it is wrong without sizes, too */
+    onv_quantized quantized; /* its weights in fewer bits, where that was asked for */
+    onv_kv_cache cache;      /* without a mode: not asked for */
+    onv_ort_settings ort;    /* of the session of the runtime `ort` */
     onv_cuda_library_settings cuda; /* whose workspaces */
     onv_order_result order;
     onv_order_result best_order; /* beside the file's; no name: it was not looked for */
@@ -85,14 +84,11 @@ typedef struct onv_request {
     const char *path;
     const void *data; /* NULL: read the path */
     size_t bytes;
-    const onv_model
-        *loaded; /* the same, before inference; outlives what is made; NULL: it is read */
+    const onv_model *loaded;      /* before inference; outlives what is made; NULL: it is read */
     const onv_eager_views *views; /* likewise; NULL: they are looked for */
-    const bool
-        *contradicts;     /* by node: it contradicts its operator's definition; NULL: not known */
-    bool lifetimes_alone; /* of the graph's own terms, and nothing else */
-    bool
-        figures_alone; /* for a verdict or a search: nothing that only reports show is looked for */
+    const bool *contradicts;      /* by node: its operator's definition; NULL: not known */
+    bool lifetimes_alone;         /* of the graph's own terms, and nothing else */
+    bool figures_alone;           /* for a verdict or a search: nothing that only reports show */
     bool training_alone;          /* and no other runtime */
     const onv_known_plans *known; /* then: as onv_training_options */
     onv_watch *watch;
@@ -102,6 +98,10 @@ typedef struct onv_request {
  * top. */
 onv_status onv_analysis_create(const onv_request *from, const onv_options *options,
                                onv_analysis **result, onv_error *err);
+
+/* The model before inference, and a copy of it where further analyses of it follow. */
+onv_status onv_analysis_load(const onv_request *from, const onv_options *options,
+                             onv_analysis *analysis, onv_error *err);
 
 /* What further analyses of the model are made of is not needed any more. */
 void onv_analysis_forget_loaded(onv_analysis *analysis);
