@@ -93,7 +93,7 @@ typedef struct onv_report_stream onv_report_stream;
 
 ONV_API bool onv_report_can_stream(onv_format format);
 
-/* `expected`: how many models will come, at most. What is written is what onv_report writes of those that came. */
+/* `expected`: how many models will come, at most. The text is that of onv_report for the models that came. */
 ONV_API onv_status onv_report_begin(onv_format format, size_t expected,
                                     const onv_report_options *options, onv_write_fn write,
                                     void *context, onv_report_stream **stream, onv_error *error);

@@ -131,7 +131,7 @@ def without_data(model: Any) -> bytes:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Without the exporter's log and warnings; what it raises is told."""
+    """Without the exporter's log and warnings; what it raises is raised."""
     import logging
     import warnings
     before = logging.root.manager.disable

@@ -257,7 +257,7 @@ class Recompute(TorchDispatchMode):
         modules = {name for name, _ in model.named_modules(remove_duplicate=False)}
         self.mentioned = {text.split()[1] for text in texts} - modules - {"."}
         if any(text.startswith("node ") for text in texts):
-            raise ValueError("the file that the plan was made of does not tell where in the code some segments are: export with "
+            raise ValueError("the file that the plan was made of does not say where in the code some segments are: export with "
                              "torch.onnx.export(..., dynamo=True), or record()")
         missing = [name for name in sorted(self.mentioned) if name.rpartition("_")[0] not in modules - {""}]
         if missing:

@@ -8,7 +8,7 @@
 enum { MOST_GIVEN = 64, PARTS = 1000, MIN_PARTS = 8, FAR_PARTS = 32 };
 
 /* Of equal ones the one that takes less with workspaces. torch.compile betters no eager plan: not every network compiles,
- * and its peaks are told less exactly. */
+ * and its peaks are predicted less exactly. */
 static bool betters(const onv_ckpt_plan *a, const onv_ckpt_plan *b)
 {
     if (a->compiles && !b->compiles) return false;

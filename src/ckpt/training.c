@@ -373,7 +373,7 @@ static void warn_of_locals(const network *n, const onv_training *result)
     onv_model_diag(
         n->model, ONV_WARNING, "python-locals", NULL,
         "variables of the network's Python code may hold tensors until its functions "
-        "return: the peak is from %llu to %llu bytes, which the file does not tell; "
+        "return: the peak is from %llu to %llu bytes, which the file does not say; "
         "--locals counts the upper end. What a function other than forward computes and "
         "nothing reads, as the second result of f(x)[0], is not in the file: it comes on top",
         (unsigned long long)peak, (unsigned long long)locals);
@@ -428,7 +428,7 @@ static onv_status find_ends(const network *n, const onv_live *live, const bool *
         is_news(is_less ? figures.peak_bytes : peak, is_less ? peak : figures.peak_bytes))
         onv_model_diag(
             n->model, ONV_WARNING, "relu-inplace", NULL,
-            "%u ReLUs are taken to overwrite their input, which the file does not tell; where "
+            "%u ReLUs are taken to overwrite their input, which the file does not say; where "
             "they make new tensors, as nn.ReLU() does without inplace=True, the peak is %llu "
             "bytes instead of %llu: --inplace=none",
             eager->untold_relus, (unsigned long long)figures.peak_bytes, (unsigned long long)peak);

@@ -84,7 +84,7 @@ static onv_status host_open(onv_device *d, onv_error *err)
     uint64_t available = available_bytes();
     if (available < LEAST_BYTES)
         return onv_fail(err, ONV_ERR_DEVICE,
-                        "host memory: only %" PRIu64 " MiB are available, or it cannot be told",
+                        "host memory: only %" PRIu64 " MiB are available, or that is not known",
                         available >> 20);
     h->capacity = available - available / KEPT_SHARE;
     if (d->limit_bytes < h->capacity) h->capacity = d->limit_bytes;

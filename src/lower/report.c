@@ -27,7 +27,7 @@ void onv_say(onv_lowering *l, onv_said row, const char *name, uint64_t bytes, co
     onv_tally_add(&l->said[row].of, name, bytes);
 }
 
-/* The value of the placeholder at `at`, as text. */
+/* What `{n}`, `{bytes}` or the like at `at` is replaced by. */
 static const char *fill_in(const onv_saying *s, const char *at, char *number, size_t size)
 {
     if (strncmp(at, "{first}", 7) == 0) return s->of.first != NULL ? s->of.first : "";

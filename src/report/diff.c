@@ -22,7 +22,7 @@ typedef struct onv_diff_row {
 } onv_diff_row;
 
 typedef struct onv_diff {
-    onv_diff_row *modules, *tensors; /* those that changed, the largest change first */
+    onv_diff_row *modules, *tensors; /* with a change, the largest first */
     uint32_t n_modules, n_tensors;
 } onv_diff;
 

@@ -25,7 +25,7 @@ void onv_json_write_runtimes(
 void onv_json_write_training(
     const onv_json_part *job); /* "training"; nothing where it was not asked for */
 
-/* What recompute.apply() takes: a member of that key, or (NULL) the value alone. */
+/* The object that recompute.apply() takes, as the member `key`; NULL: alone. */
 void onv_json_put_plan(onv_json *json, const char *key, const onv_training_plan *plan);
 
 /* "free_dims", "formula" and "example"; nothing where no dim is free. */

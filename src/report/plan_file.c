@@ -79,8 +79,8 @@ onv_status onv_format_checkpoints_write(const onv_report_job *job)
 
 /* --- Python ------------------------------------------------------------------------------------ */
 
-/* The list that all members but its numbers are rows of, each alone: "encoder.layers", of which it has so many. NULL: there
- * is no such list. */
+/* The list of modules whose members are the rows, one each, in order: "encoder.layers" of "encoder.layers.0" and so on.
+ * NULL: there is none. */
 static const char *list_of(const onv_training_plan *plan, size_t *length)
 {
     if (plan->form != ONV_PLAN_MODULES) return NULL;
@@ -128,7 +128,7 @@ onv_status onv_format_checkpoints_python_write(const onv_report_job *job)
     ONV_TRY(find_plan(job, &plan));
     if (plan->n_by_hand > 0)
         return onv_fail(job->err, ONV_ERR_USAGE,
-                        "the file does not tell where in the code %u of the plan's %u segments "
+                        "the file does not say where in the code %u of the plan's %u segments "
                         "are: export with torch.onnx.export(..., dynamo=True), or write the plan "
                         "to a .json",
                         (unsigned)plan->n_by_hand, (unsigned)plan->n_segments);

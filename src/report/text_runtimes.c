@@ -46,12 +46,12 @@ static void write_ends(const onv_page *page, const onv_runtime_result *r)
         : is_trained ? " and which activations overwrite their input"
                      : ", which activations overwrite their input, and which equal weights are one";
     const char *tells =
-        is_program ? "" : "PyTorch's program (dump_exported_program=True) tells more, ";
+        is_program ? "" : "PyTorch's program (dump_exported_program=True) says more, ";
     onv_page_sentence(page,
                       onv_arena_printf(page->arena,
-                                       "%s: tensors take %s to %s: the file does not tell how long "
+                                       "%s: tensors take %s to %s: the file does not say how long "
                                        "Python holds results%s; %sa recording (onnxvram.record) "
-                                       "tells all",
+                                       "says all",
                                        r->runtime->name, onv_label_bytes(ends.low).text,
                                        onv_label_bytes(ends.high).text, open, tells));
 }
