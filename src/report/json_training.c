@@ -2,8 +2,6 @@
 #include "program/view.h"
 #include "report/json_parts.h"
 
-enum { MILLION = 1000000 };
-
 static void write_plan(onv_json *json, const onv_training *t, uint32_t index, uint32_t knee)
 {
     const onv_training_plan *plan = &t->plans[index];
@@ -21,28 +19,15 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index, ui
         onv_json_put_u64(json, "returned_bytes", plan->figures.returned_bytes);
         onv_json_put_u64(json, "host_bytes", plan->figures.pinned_bytes);
     }
-    if (plan->compiles)
-        onv_json_put_ratio(json, "memory_budget", (uint64_t)(plan->memory_budget * MILLION + 0.5),
-                           MILLION);
+    if (plan->compiles) onv_json_put_memory_budget(json, plan->memory_budget);
     if (index == t->chosen) onv_json_put_bool(json, "chosen", true);
     if (t->chosen == ONV_NO_PLAN && index == knee) onv_json_put_bool(json, "knee", true);
     if (plan->max_batch > 0) onv_json_put_u64(json, "max_batch", (uint64_t)plan->max_batch);
     if (plan->max_batch_by_release > plan->max_batch)
         onv_json_put_u64(json, "max_batch_by_release", (uint64_t)plan->max_batch_by_release);
     if (plan->n_by_hand > 0) onv_json_put_u64(json, "by_hand", plan->n_by_hand);
-    if (plan->n_kept_ops > 0) {
-        onv_json_put_open(json, "kept", '[', ONV_JSON_LINES);
-        for (uint32_t i = 0; i < plan->n_kept_ops; i++) onv_json_string(json, plan->kept[i]);
-        onv_json_close(json);
-    }
-    onv_json_put_open(json, "segments", '[', ONV_JSON_LINES);
-    for (uint32_t i = 0; i < plan->n_segments; i++) {
-        onv_json_open(json, '[', ONV_JSON_INLINE);
-        onv_json_string(json, plan->names[i].first);
-        onv_json_string(json, plan->names[i].last);
-        onv_json_close(json);
-    }
-    onv_json_close(json);
+    if (plan->n_kept_ops > 0) onv_json_put_kept(json, "kept", plan);
+    onv_json_put_segments(json, plan, false);
     if (!json->is_embedded) onv_json_put_plan(json, "apply", plan);
     onv_json_close(json);
 }
@@ -85,7 +70,7 @@ static void write_compiled(onv_json *json, const onv_model *model, const onv_com
 {
     if (c == NULL) return;
     onv_json_put_open(json, "compile", '{', ONV_JSON_LINES);
-    onv_json_put_ratio(json, "memory_budget", (uint64_t)(c->budget * MILLION + 0.5), MILLION);
+    onv_json_put_memory_budget(json, c->budget);
     onv_json_put_u64(json, "saved_activation_bytes", c->saved_activation_bytes);
     onv_json_put_u64(json, "peak_bytes", c->peak_bytes);
     onv_json_put_u64(json, "recompute_macs", c->recomputed_macs);

@@ -7,7 +7,31 @@
 #include "report/json_parts.h"
 #include "report/units.h"
 
-enum { MILLION = 1000000 };
+void onv_json_put_segments(onv_json *json, const onv_training_plan *plan, bool are_places)
+{
+    onv_json_put_open(json, "segments", '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < plan->n_segments; i++) {
+        const onv_segment_names *names = &plan->names[i];
+        onv_json_open(json, '[', ONV_JSON_INLINE);
+        onv_json_string(json, are_places ? names->begin : names->first);
+        onv_json_string(json, are_places ? names->end : names->last);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+}
+
+void onv_json_put_kept(onv_json *json, const char *key, const onv_training_plan *plan)
+{
+    onv_json_put_open(json, key, '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < plan->n_kept_ops; i++) onv_json_string(json, plan->kept[i]);
+    onv_json_close(json);
+}
+
+void onv_json_put_memory_budget(onv_json *json, double budget)
+{
+    enum { MILLION = 1000000 };
+    onv_json_put_ratio(json, "memory_budget", (uint64_t)(budget * MILLION + 0.5), MILLION);
+}
 
 /* Its members are literals of Python, too: no true, false or null is among them. */
 void onv_json_put_plan(onv_json *json, const char *key, const onv_training_plan *plan)
@@ -16,9 +40,7 @@ void onv_json_put_plan(onv_json *json, const char *key, const onv_training_plan 
     onv_json_open(json, '{', ONV_JSON_LINES);
     onv_json_put_string(json, "form", onv_plan_form_names[plan->form]);
     if (plan->form == ONV_PLAN_SEQUENTIAL) onv_json_put_u64(json, "count", plan->sequential);
-    if (plan->form == ONV_PLAN_COMPILE)
-        onv_json_put_ratio(json, "memory_budget", (uint64_t)(plan->memory_budget * MILLION + 0.5),
-                           MILLION);
+    if (plan->form == ONV_PLAN_COMPILE) onv_json_put_memory_budget(json, plan->memory_budget);
     if (plan->form == ONV_PLAN_MODULES) {
         onv_json_put_open(json, "modules", '[', ONV_JSON_LINES);
         for (uint32_t i = 0; i < plan->n_segments; i++)
@@ -26,17 +48,8 @@ void onv_json_put_plan(onv_json *json, const char *key, const onv_training_plan 
         onv_json_close(json);
     }
     if (plan->form == ONV_PLAN_OPERATIONS) {
-        onv_json_put_open(json, "segments", '[', ONV_JSON_LINES);
-        for (uint32_t i = 0; i < plan->n_segments; i++) {
-            onv_json_open(json, '[', ONV_JSON_INLINE);
-            onv_json_string(json, plan->names[i].begin);
-            onv_json_string(json, plan->names[i].end);
-            onv_json_close(json);
-        }
-        onv_json_close(json);
-        onv_json_put_open(json, "keep", '[', ONV_JSON_LINES);
-        for (uint32_t i = 0; i < plan->n_kept_ops; i++) onv_json_string(json, plan->kept[i]);
-        onv_json_close(json);
+        onv_json_put_segments(json, plan, true);
+        onv_json_put_kept(json, "keep", plan);
         if (plan->until != NULL) onv_json_put_string(json, "offload", plan->until);
     }
     onv_json_close(json);

@@ -2,6 +2,16 @@
 #include "support/onnx_writer.h"
 #include "support/test.h"
 
+/* One node reads what the bad one makes, another does not. */
+static model *with_readers(model *m)
+{
+    model_node(m, "Relu", "behind", "p", "y", "");
+    model_node(m, "Neg", "apart", "x", "z", "");
+    model_output(m, "y", "f32");
+    model_output(m, "z", "f32");
+    return m;
+}
+
 /* MatMul does not fit its weight; its output is declared, or not. What does not read it is as ever. */
 static model *with_bad_product(const char *declared)
 {
@@ -10,11 +20,7 @@ static model *with_bad_product(const char *declared)
     model_weight(m, "w", "f32[7,4]");
     model_node(m, "MatMul", "bad", "x w", "p", "");
     if (declared != NULL) model_value_info(m, "p", declared);
-    model_node(m, "Relu", "behind", "p", "y", "");
-    model_node(m, "Neg", "apart", "x", "z", "");
-    model_output(m, "y", "f32");
-    model_output(m, "z", "f32");
-    return m;
+    return with_readers(m);
 }
 
 /* The body of the Loop contradicts itself. */
@@ -36,11 +42,7 @@ static model *with_bad_body(const char *unused)
     model_output(m, "so", "f32");
     model_end(m);
     model_node(m, "Loop", "bad", "m go_on x", "p", "");
-    model_node(m, "Relu", "behind", "p", "y", "");
-    model_node(m, "Neg", "apart", "x", "z", "");
-    model_output(m, "y", "f32");
-    model_output(m, "z", "f32");
-    return m;
+    return with_readers(m);
 }
 
 static model *with_bad_arity(const char *unused)
@@ -49,11 +51,7 @@ static model *with_bad_arity(const char *unused)
     model *m = model_new(17);
     model_input(m, "x", "f32[n,8]");
     model_node(m, "Relu", "bad", "x x", "p", "");
-    model_node(m, "Relu", "behind", "p", "y", "");
-    model_node(m, "Neg", "apart", "x", "z", "");
-    model_output(m, "y", "f32");
-    model_output(m, "z", "f32");
-    return m;
+    return with_readers(m);
 }
 
 typedef struct contradiction {
