@@ -138,7 +138,7 @@ typedef struct onv_module_info {
     uint64_t own_steps;        /* that belong to no module inside */
 } onv_module_info;
 
-ONV_API size_t onv_module_table_count(const onv_module_table *table);
+/* False: there are no more. */
 ONV_API bool onv_module_table_get(const onv_module_table *table, size_t index,
                                   onv_module_info *info, size_t size);
 

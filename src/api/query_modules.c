@@ -54,11 +54,6 @@ void onv_module_table_destroy(onv_module_table *table)
     onv_heap_free(table);
 }
 
-size_t onv_module_table_count(const onv_module_table *table)
-{
-    return table->modules.list.count;
-}
-
 bool onv_module_table_get(const onv_module_table *table, size_t index, onv_module_info *info,
                           size_t size)
 {
