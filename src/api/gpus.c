@@ -2,7 +2,7 @@
 #include "api/locale.h"
 #include "api/sized.h"
 #include "onnxvram/onnxvram.h"
-#include "runtime/gpu.h"
+#include "speed/gpu.h"
 
 enum { MAX_CANDIDATES = 64 };
 

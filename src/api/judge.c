@@ -1,7 +1,7 @@
 /* Whether a model fits: one device, or several, each by the figures of its own libraries. */
 #include "api/analysis.h"
 #include "base/fail.h"
-#include "runtime/gpu.h"
+#include "speed/gpu.h"
 
 static onv_status judge(const onv_request *from, const onv_options *options, onv_analysis *analysis,
                         onv_error *err)

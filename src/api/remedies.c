@@ -7,7 +7,7 @@
 
 #include "base/fail.h"
 #include "base/heap.h"
-#include "runtime/gpu.h"
+#include "speed/gpu.h"
 
 enum { MOST_REMEDIES = 8, MOST_GPUS = 6, MOST_STEPS_OF_PLANS = 5000 };
 

@@ -1,4 +1,4 @@
-/* The table of GPUs: how much memory a card has, by the name people call it.
+/* The table of GPUs: how much memory a card has and how fast it is, by the name people call it.
  *
  * Each row has two sizes. `nominal_bytes` is the capacity as sold (NVIDIA's "80 GB" of device
  * memory are GiB). `usable_bytes` is the total that the driver reports, which is less: ECC and the
@@ -9,21 +9,37 @@
  * own that no program gets: cuMemGetInfo's total is some 0.3 to 0.7 GiB lower (docs/gpus.md). The
  * Jetson rows hold cuMemGetInfo's total, as nvidia-smi prints none there.
  */
-#ifndef ONV_RUNTIME_GPU_H
-#define ONV_RUNTIME_GPU_H
+#ifndef ONV_SPEED_GPU_H
+#define ONV_SPEED_GPU_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 enum { ONV_GPU_ALIASES = 6 };
 
+/* As published, dense. 0: it has no such units. */
+typedef struct onv_gpu_rates {
+    double fp32; /* TFLOP/s of float32 outside of tensor cores */
+    double tf32; /* TFLOP/s of float32 as TF32 */
+    double
+        half; /* TFLOP/s of 16 bits with sums in float32; from compute capability 8.0 on of bfloat16, too */
+    double bandwidth; /* GB/s of the memory, GB of 10^9 bytes */
+} onv_gpu_rates;
+
+typedef struct onv_gpu_speed {
+    onv_gpu_rates fastest, slowest; /* of the cards that have the name: PCIe and SXM */
+    double pcie;                    /* GB/s in one direction */
+    const char *source;             /* NULL: the speed is not known */
+} onv_gpu_speed;
+
 typedef struct onv_gpu {
     const char *name;  /* unique: "A100 80GB" */
     const char *model; /* where it was sold with several sizes: "A100"; else NULL */
     uint64_t nominal_bytes;
     uint64_t usable_bytes;
-    unsigned char cc_major, cc_minor;         /* compute capability */
-    const char *source;                       /* of usable_bytes */
+    unsigned char cc_major, cc_minor; /* compute capability */
+    const char *source;               /* of usable_bytes */
+    onv_gpu_speed speed;
     const char *aliases[ONV_GPU_ALIASES + 1]; /* NULL ends the list; no two rows share one */
 } onv_gpu;
 

@@ -1,6 +1,6 @@
 /* The table of GPUs: rows that contradict nothing, names as people type them, and the page of the
  * documentation that shows the same rows. */
-#include "runtime/gpu.h"
+#include "speed/gpu.h"
 #include "support/test.h"
 
 #define GIB (UINT64_C(1) << 30)
@@ -26,6 +26,31 @@ static void rows_are_sane(void **state)
         if (nominal && gpu->usable_bytes != gpu->nominal_bytes) fail_msg("%s: source", gpu->name);
         assert_null(gpu->aliases[ONV_GPU_ALIASES]);
     }
+}
+
+/* A speed is whole or unknown: faster units have more, and TF32 and bfloat16 came with 8.0. */
+static void speeds_are_sane(void **state)
+{
+    size_t known = 0;
+    for (size_t i = 0; i < onv_n_gpus; i++) {
+        const onv_gpu *gpu = &onv_gpus[i];
+        const onv_gpu_rates *fast = &gpu->speed.fastest, *slow = &gpu->speed.slowest;
+        if (gpu->speed.source == NULL) {
+            if (fast->fp32 != 0 || fast->bandwidth != 0) fail_msg("%s: no source", gpu->name);
+            continue;
+        }
+        known++;
+        if (slow->fp32 < 5 || fast->fp32 > 200 || slow->bandwidth < 200 || fast->bandwidth > 10000)
+            fail_msg("%s: rates", gpu->name);
+        if (slow->fp32 > fast->fp32 || slow->tf32 > fast->tf32 || slow->half > fast->half ||
+            slow->bandwidth > fast->bandwidth)
+            fail_msg("%s: the slowest card is faster", gpu->name);
+        if ((fast->tf32 > 0) != (gpu->cc_major >= 8)) fail_msg("%s: TF32", gpu->name);
+        if (fast->half > 0 && fast->half < fast->fp32) fail_msg("%s: 16 bits", gpu->name);
+        if (gpu->speed.pcie != 16 && gpu->speed.pcie != 32 && gpu->speed.pcie != 64)
+            fail_msg("%s: PCIe", gpu->name);
+    }
+    assert_true(known >= 20);
 }
 
 /* Names and aliases mean one row each, so none of them may be spelled like another's. */
@@ -154,19 +179,38 @@ static void candidates(void **state)
     assert_int_equal(onv_gpu_candidates("", found, 4), 0);
 }
 
+/* One figure of the fastest card of a name, and where it differs of the slowest; empty: there is none. */
+static const char *figure(double fastest, double slowest, char *text, size_t size)
+{
+    if (fastest == 0)
+        text[0] = '\0';
+    else if (fastest == slowest)
+        snprintf(text, size, "%g", fastest);
+    else
+        snprintf(text, size, "%g / %g", fastest, slowest);
+    return text;
+}
+
 /* The page up to its table's rows, which come last, and the rows. */
 static size_t make_page(char *page, size_t size)
 {
-    static const char heading[] = "\n|---|---|---|---|---|\n";
+    static const char heading[] = "\n|---|---|---|---|---|---|---|---|---|---|---|\n";
     const char *start = strstr(page, heading);
     assert_non_null(start);
     size_t used = (size_t)(start - page) + strlen(heading);
     for (size_t i = 0; i < onv_n_gpus && used < size; i++) {
         const onv_gpu *gpu = &onv_gpus[i];
-        used += (size_t)snprintf(page + used, size - used, "| %s | %u | %u | %u.%u | %s |\n",
+        const onv_gpu_speed *speed = &gpu->speed;
+        const double *fastest = &speed->fastest.fp32, *slowest = &speed->slowest.fp32;
+        char text[5][32];
+        for (int k = 0; k < 4; k++) figure(fastest[k], slowest[k], text[k], sizeof text[k]);
+        figure(speed->pcie, speed->pcie, text[4], sizeof text[4]);
+        used += (size_t)snprintf(page + used, size - used,
+                                 "| %s | %u | %u | %u.%u | %s | %s | %s | %s | %s | %s | %s |\n",
                                  gpu->name, (unsigned)(gpu->nominal_bytes / GIB),
                                  (unsigned)(gpu->usable_bytes / MIB), gpu->cc_major, gpu->cc_minor,
-                                 gpu->source);
+                                 gpu->source, text[0], text[1], text[2], text[3], text[4],
+                                 speed->source != NULL ? speed->source : "");
     }
     assert_true(used < size);
     return used;
@@ -196,6 +240,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_sane),
+        cmocka_unit_test(speeds_are_sane),
         cmocka_unit_test(names_are_unique),
         cmocka_unit_test(models_are_ambiguous),
         cmocka_unit_test(finds),
