@@ -62,11 +62,9 @@ static int compare_monomials(const onv_dims *pool, onv_dim x, onv_dim y)
 static const onv_dim_term *leading_term(const onv_dims *pool, const onv_poly *poly)
 {
     const onv_dim_term *best = NULL;
-    for (uint32_t i = 0; i < poly->n; i++) {
-        if (poly->terms[i].coef == 0) continue;
+    for (uint32_t i = 0; i < poly->n; i++)
         if (best == NULL || compare_monomials(pool, poly->terms[i].d, best->d) > 0)
             best = &poly->terms[i];
-    }
     return best;
 }
 
@@ -78,14 +76,8 @@ static bool subtract_multiple(onv_dims *pool, onv_poly *rest, onv_dim_term q, co
         factor.c = q.coef;
     else
         onv_poly_add_term(&factor, q.coef, q.d);
-    onv_poly copy = *b;
-    onv_dim product =
-        onv_dim_mul(pool, onv_poly_intern(pool, &factor), onv_poly_intern(pool, &copy));
-    if (!onv_dim_is_known(product)) return false;
-    onv_poly taken;
-    onv_poly_init(&taken, pool, product);
-    onv_poly_add(rest, -1, &taken);
-    onv_poly_normalise(rest);
+    onv_dim product = onv_dim_mul(pool, onv_poly_intern(pool, &factor), onv_poly_intern(pool, b));
+    onv_poly_add_dim(rest, pool, -1, product);
     return !rest->bad;
 }
 
@@ -260,10 +252,9 @@ onv_dim onv_dim_mod(onv_dims *pool, onv_dim a, onv_dim b)
 /* The least value that a - b takes. */
 static int64_t least_difference(const onv_dims *pool, onv_dim a, onv_dim b)
 {
-    onv_poly difference, other;
+    onv_poly difference;
     onv_poly_init(&difference, pool, a);
-    onv_poly_init(&other, pool, b);
-    onv_poly_add(&difference, -1, &other);
+    onv_poly_add_dim(&difference, pool, -1, b);
     return onv_poly_low(&difference, pool);
 }
 

@@ -46,7 +46,7 @@ struct onv_dim_expr {
     int64_t low, high; /* for all values of the symbols; +-ONV_DIM_INFINITY_RAW: none */
 };
 
-/* A sum being built, not yet in normal form. */
+/* A sum being built: terms are sorted by d, and no coef is 0. */
 typedef struct onv_poly {
     int64_t c;
     uint32_t n;
@@ -81,10 +81,10 @@ onv_dim onv_dim_intern(onv_dims *pool, onv_dim_kind kind, int64_t c, const onv_d
 
 /* Known, finite dims as polynomials and back. */
 void onv_poly_init(onv_poly *poly, const onv_dims *pool, onv_dim d);
-void onv_poly_add(onv_poly *sum, int64_t factor, const onv_poly *other); /* sum += factor * other */
-void onv_poly_add_term(onv_poly *sum, int64_t coef, onv_dim d);
-void onv_poly_normalise(onv_poly *poly);
-onv_dim onv_poly_intern(onv_dims *pool, onv_poly *poly);
+void onv_poly_add_term(onv_poly *sum, int64_t coef, onv_dim d); /* of an atom or a PRODUCT */
+/* sum += coef * d; `bad` where d is unknown or infinite. */
+void onv_poly_add_dim(onv_poly *sum, const onv_dims *pool, int64_t coef, onv_dim d);
+onv_dim onv_poly_intern(onv_dims *pool, const onv_poly *poly);
 
 /* Bounds of a polynomial from those of its terms. */
 int64_t onv_poly_low(const onv_poly *poly, const onv_dims *pool);

@@ -39,39 +39,44 @@ static void add_constant(onv_poly *sum, int64_t coef, int64_t constant)
         sum->c += product;
 }
 
+/* Adds a term that belongs at `at` or behind it; returns where. */
+static uint32_t add_term(onv_poly *sum, uint32_t at, int64_t coef, onv_dim d)
+{
+    if (coef == 0 || sum->bad) return at;
+    while (at < sum->n && sum->terms[at].d.raw < d.raw) at++;
+    onv_dim_term *here = &sum->terms[at];
+    if (at < sum->n && here->d.raw == d.raw) {
+        here->coef += coef;
+        if (!onv_dim_fits(here->coef)) sum->bad = true;
+        if (here->coef == 0) memmove(here, here + 1, (--sum->n - at) * sizeof *here);
+    } else if (sum->n == ONV_DIM_MAX_TERMS || !onv_dim_fits(coef)) {
+        sum->bad = true;
+    } else {
+        memmove(here + 1, here, (sum->n++ - at) * sizeof *here);
+        *here = (onv_dim_term){coef, d};
+    }
+    return at;
+}
+
 void onv_poly_add_term(onv_poly *sum, int64_t coef, onv_dim d)
 {
-    if (coef == 0 || sum->bad) return;
-    for (uint32_t i = 0; i < sum->n; i++) {
-        if (sum->terms[i].d.raw != d.raw) continue;
-        sum->terms[i].coef += coef;
-        if (!onv_dim_fits(sum->terms[i].coef)) sum->bad = true;
-        return;
-    }
-    if (sum->n == ONV_DIM_MAX_TERMS || !onv_dim_fits(coef)) {
+    add_term(sum, 0, coef, d);
+}
+
+void onv_poly_add_dim(onv_poly *sum, const onv_dims *pool, int64_t coef, onv_dim d)
+{
+    if (!onv_dim_is_known(d) || onv_dim_is_infinite(d)) {
         sum->bad = true;
-        return;
+    } else if (!onv_dim_is_expr(d)) {
+        add_constant(sum, coef, d.raw);
+    } else if (onv_dim_get(pool, d)->kind != ONV_DIM_SUM) {
+        onv_poly_add_term(sum, coef, d);
+    } else {
+        const onv_dim_expr *e = onv_dim_get(pool, d);
+        add_constant(sum, coef, e->c);
+        for (uint32_t i = 0, at = 0; i < e->n; i++)
+            at = add_term(sum, at, onv_sat_mul(coef, e->terms[i].coef), e->terms[i].d);
     }
-    sum->terms[sum->n++] = (onv_dim_term){coef, d};
-}
-
-void onv_poly_add(onv_poly *sum, int64_t factor, const onv_poly *other)
-{
-    add_constant(sum, factor, other->c);
-    for (uint32_t i = 0; i < other->n; i++) {
-        int64_t coef;
-        if (__builtin_mul_overflow(factor, other->terms[i].coef, &coef))
-            sum->bad = true;
-        else
-            onv_poly_add_term(sum, coef, other->terms[i].d);
-    }
-    sum->bad |= other->bad;
-}
-
-static int compare_terms(const void *a, const void *b)
-{
-    int64_t x = ((const onv_dim_term *)a)->d.raw, y = ((const onv_dim_term *)b)->d.raw;
-    return (x > y) - (x < y);
 }
 
 static int compare_dims(const void *a, const void *b)
@@ -80,22 +85,12 @@ static int compare_dims(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-void onv_poly_normalise(onv_poly *poly)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < poly->n; i++)
-        if (poly->terms[i].coef != 0) poly->terms[n++] = poly->terms[i];
-    poly->n = n;
-    qsort(poly->terms, n, sizeof poly->terms[0], compare_terms);
-}
-
-onv_dim onv_poly_intern(onv_dims *pool, onv_poly *poly)
+onv_dim onv_poly_intern(onv_dims *pool, const onv_poly *poly)
 {
     if (poly->bad) {
         pool->too_large++;
         return ONV_DIM_UNKNOWN;
     }
-    onv_poly_normalise(poly);
     if (poly->n == 0) return onv_dim_const(poly->c);
     if (poly->n == 1 && poly->c == 0 && poly->terms[0].coef == 1) return poly->terms[0].d;
     return onv_dim_intern(pool, ONV_DIM_SUM, poly->c, poly->terms, poly->n);
@@ -187,10 +182,9 @@ onv_dim onv_dim_add(onv_dims *pool, onv_dim a, onv_dim b)
     if (onv_dim_is(b, 0)) return a;
     onv_dim_made *made = find_made(pool, a, b, false);
     if (is_made(made, a, b, false)) return made->result;
-    onv_poly sum, other;
+    onv_poly sum;
     onv_poly_init(&sum, pool, a);
-    onv_poly_init(&other, pool, b);
-    onv_poly_add(&sum, 1, &other);
+    onv_poly_add_dim(&sum, pool, 1, b);
     return keep_made(made, a, b, false, onv_poly_intern(pool, &sum));
 }
 

@@ -52,6 +52,7 @@ static onv_dim raise_floors(onv_dims *pool, onv_dim monomial, int64_t finest, in
 {
     onv_dim atoms[ONV_DIM_MAX_TERMS], product = onv_dim_const(1);
     uint32_t n = onv_dim_atoms(pool, &monomial, atoms);
+    bool is_same = true;
     *coarser = 1;
     for (uint32_t k = 0; k < n; k++) {
         int64_t b = divisor_of(pool, atoms[k]);
@@ -61,9 +62,11 @@ static onv_dim raise_floors(onv_dims *pool, onv_dim monomial, int64_t finest, in
             atom =
                 onv_dim_floordiv(pool, onv_dim_get(pool, atom)->terms[0].d, onv_dim_const(finest));
         }
-        product = onv_dim_mul(pool, product, atom);
+        is_same &= atom.raw == atoms[k].raw;
+        atoms[k] = atom;
     }
-    return product;
+    for (uint32_t k = 0; k < n && !is_same; k++) product = onv_dim_mul(pool, product, atoms[k]);
+    return is_same ? monomial : product;
 }
 
 static int64_t gcd(int64_t a, int64_t b)
@@ -76,30 +79,31 @@ static int64_t gcd(int64_t a, int64_t b)
     return a;
 }
 
-/* A multiple of something that is at most `p`. Unknown where numbers or expressions become too large. */
-static onv_dim lower_multiple(onv_dims *pool, const onv_poly *p, int64_t finest)
+/* A multiple of something that is at most `p`; `bad` where numbers or expressions become too large. */
+static void lower_multiple(onv_dims *pool, const onv_poly *p, int64_t finest, onv_poly *multiple)
 {
     int64_t factor = 1, coarser;
+    *multiple = (onv_poly){.n = 0};
     for (uint32_t i = 0; i < p->n; i++) {
         if (p->terms[i].coef >= 0) continue;
         raise_floors(pool, p->terms[i].d, finest, &coarser);
-        if (coarser >= ONV_DIM_INFINITY_RAW) return ONV_DIM_UNKNOWN;
+        multiple->bad |= coarser >= ONV_DIM_INFINITY_RAW;
+        if (multiple->bad) return;
         factor = onv_sat_mul(factor, coarser / gcd(factor, coarser));
     }
-    onv_dim sum = onv_dim_mul(pool, onv_dim_const(p->c), onv_dim_const(factor));
+    onv_poly_add_dim(multiple, pool, factor, onv_dim_const(p->c));
     for (uint32_t i = 0; i < p->n; i++) {
         onv_dim monomial = p->terms[i].d;
         coarser = 1;
         if (p->terms[i].coef < 0) monomial = raise_floors(pool, monomial, finest, &coarser);
-        int64_t coef = onv_sat_mul(p->terms[i].coef, factor / coarser);
-        sum = onv_dim_add(pool, sum, onv_dim_mul(pool, onv_dim_const(coef), monomial));
+        onv_poly_add_dim(multiple, pool, onv_sat_mul(p->terms[i].coef, factor / coarser), monomial);
     }
-    return sum;
 }
 
 /* Certain that p >= 0: no part of it is negative. */
 static bool is_covered(const onv_dims *pool, const onv_poly *p)
 {
+    if (p->bad) return false;
     for (uint32_t i = 0; i < p->n; i++)
         if (p->terms[i].coef < 0 || onv_dim_get(pool, p->terms[i].d)->low < 0) return false;
     return p->c >= 0;
@@ -119,19 +123,15 @@ static bool has_negative_atom(const onv_dims *pool, const onv_poly *p)
 
 bool onv_dim_never_above(onv_dims *pool, onv_dim a, onv_dim b)
 {
-    onv_dim gap = onv_dim_sub(pool, b, a);
-    if (onv_dim_is_const(gap)) return gap.raw >= 0;
-    if (!onv_dim_is_expr(gap)) return false;
-    onv_poly p, below;
-    onv_poly_init(&p, pool, gap);
-    if (has_negative_atom(pool, &p)) return false;
+    if (!onv_dim_is_known(b) || onv_dim_is_infinite(b)) return false;
+    onv_poly gap, below;
+    onv_poly_init(&gap, pool, b);
+    onv_poly_add_dim(&gap, pool, -1, a);
+    if (gap.bad || has_negative_atom(pool, &gap)) return false;
     int64_t divisors[MAX_DIVISORS];
-    uint32_t n = list_divisors(pool, &p, divisors);
+    uint32_t n = list_divisors(pool, &gap, divisors);
     for (uint32_t i = 0; i < n; i++) {
-        onv_dim multiple = lower_multiple(pool, &p, divisors[i]);
-        if (onv_dim_is_const(multiple) && multiple.raw >= 0) return true;
-        if (!onv_dim_is_expr(multiple)) continue;
-        onv_poly_init(&below, pool, multiple);
+        lower_multiple(pool, &gap, divisors[i], &below);
         if (is_covered(pool, &below)) return true;
     }
     return false;
