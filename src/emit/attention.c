@@ -78,11 +78,11 @@ bool onv_attention_is_efficient(const onv_emitter *e, uint32_t query, uint32_t m
 }
 
 /* Sums of backward in float32: of the gradient of the query, and one for each row. The memory-efficient
- * kernel has tiles of that gradient in 16 bits, and in float32 where it divides the keys among blocks:
- * where there are few groups. */
+ * kernel has tiles of that gradient; before them come, but in 16 bits, products of the result and its
+ * gradient, their sums, and these in another order. */
 static uint64_t backward_bytes(const onv_emitter *e, kernel k, rows r, uint64_t n_keys, bool low)
 {
-    enum { MOST_BLOCKS = 200, TILE_LOCK = 16, CUDNN_BYTES = 256 };
+    enum { TILE_LOCK = 16, CUDNN_BYTES = 256 };
     uint64_t sums = float_bytes(r, 1, 1), bytes;
     if (k == FLASH) return float_bytes(r, 128, round_up(r.head, 32) + 1);
     if (k == CUDNN) {
@@ -91,8 +91,6 @@ static uint64_t backward_bytes(const onv_emitter *e, kernel k, rows r, uint64_t 
     }
     uint32_t device = e->options->cuda.compute_capability;
     uint64_t block = r.head <= 64 || (!low && r.head <= 128) ? 64 : 128;
-    uint64_t splits = r.groups > 0 ? MOST_BLOCKS / r.groups : 0;
-    if (!low && (splits <= 1 || n_keys <= 64)) return sums;
     uint64_t width = round_up(r.head, r.head <= 64 || r.head > 128 ? 64 : 128);
     uint64_t tiles = round_up(r.count, block) / block * (r.head <= 128 ? 1 : width / 64), locks;
     bool fits = onv_u64_mul(r.groups, tiles, &locks) && onv_u64_mul(locks, TILE_LOCK, &locks) &&
@@ -102,7 +100,9 @@ static uint64_t backward_bytes(const onv_emitter *e, kernel k, rows r, uint64_t 
     rows keys = {.groups = r.groups, .count = n_keys};
     if (fits && low && r.head > (device == 86 || device == 89 ? 96 : 128))
         fits = onv_u64_add(bytes, float_bytes(keys, 128, 2 * round_up(r.head, 128)), &bytes);
-    return fits ? bytes : UINT64_MAX;
+    uint64_t products = low ? 0 : float_bytes(r, 1, r.head + 2);
+    if (!fits) return UINT64_MAX;
+    return bytes > products ? bytes : products;
 }
 
 /* FlashAttention and cuDNN lay their result out like the query, the third kernel with the heads before the values. */

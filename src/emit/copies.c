@@ -52,7 +52,7 @@ static bool part_strides(const onv_emitter *e, const onv_eager_op *op, uint32_t 
     onv_eager_tensor x = onv_tensor_at(e, op->in[k].tensor), y = onv_tensor_at(e, op->out[0]);
     int64_t step = 1;
     if (op->aten == ONV_ATEN_cat && x.rank == y.rank) {
-        for (uint32_t i = x.rank; i-- > 0; step *= y.dims[i]) strides[i] = step;
+        memcpy(strides, y.strides, y.rank * sizeof *strides);
         return true;
     }
     /* Dims of the result, those that are kept as 1 too, are the operand's from the end on; which are gone is told where all
@@ -177,22 +177,20 @@ static bool strides_before(const onv_eager_tensor *x, const onv_eager_tensor *y,
     return true;
 }
 
-static bool repeats(const onv_eager_tensor *part, const int64_t *strides)
+/* Kernels whose backward begins with `grad.contiguous()`. */
+static bool wants_dense(const onv_eager_op *op)
 {
-    for (uint32_t i = 0; i < part->rank; i++)
-        if (part->dims[i] > 1 && strides[i] == 0) return true;
-    return false;
+    static const uint16_t kernels[] = {
+        ONV_ATEN_embedding,  ONV_ATEN_conv,       ONV_ATEN_batch_norm, ONV_ATEN_layer_norm,
+        ONV_ATEN_group_norm, ONV_ATEN_max_pool,   ONV_ATEN_avg_pool,   ONV_ATEN_adaptive_max_pool,
+        ONV_ATEN_upsample,   ONV_ATEN_log_softmax};
+    bool wants = false;
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) wants |= op->aten == kernels[i];
+    return wants && op->has_backward;
 }
 
-/* Kernels whose backward begins with `grad.contiguous()`. */
-static void copy_repeated(onv_emitter *e, onv_eager_op *op)
+static void copy_gradient(onv_emitter *e, onv_eager_op *op)
 {
-    static const uint16_t kernels[] = {ONV_ATEN_embedding,  ONV_ATEN_conv,    ONV_ATEN_layer_norm,
-                                       ONV_ATEN_group_norm, ONV_ATEN_softmax, ONV_ATEN_log_softmax};
-    bool copies = false;
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
-        copies |= op->aten == kernels[i];
-    if (!op->has_backward || !copies) return;
     uint64_t bytes = onv_tensor_at(e, op->out[0]).bytes;
     if (!onv_u64_add(op->backward_temp_bytes, bytes, &op->backward_temp_bytes))
         op->backward_temp_bytes = UINT64_MAX;
@@ -210,15 +208,16 @@ static void copy_part(onv_emitter *e, const readers *r, const uint32_t *made_by,
         if (sole_reader(e, r, tensor) == NULL || maker == 0) return;
         onv_eager_op *view = &e->eager->ops.at[maker - 1];
         onv_eager_tensor part = onv_tensor_at(e, tensor);
-        if (repeats(&part, strides)) copy_repeated(e, view);
+        onv_eager_tensor gradient = part;
+        gradient.strides = strides;
+        if (!onv_tensor_is_contiguous(&gradient) && wants_dense(view)) copy_gradient(e, view);
         if (view->n_in == 0) return;
         onv_eager_tensor x = onv_tensor_at(e, view->in[0].tensor);
         bool permutes = view->aten == ONV_ATEN_permute;
         if ((!permutes && view->aten != ONV_ATEN_view) || view->in[0].grad != ONV_GRAD_ALIAS ||
             (permutes && !strides_before(&x, &part, strides, before)))
             return;
-        part.strides = strides;
-        if (!permutes && !onv_view_strides(&part, x.rank, x.dims, before)) {
+        if (!permutes && !onv_view_strides(&gradient, x.rank, x.dims, before)) {
             view->in[0].grad = ONV_GRAD_NEW;
             return;
         }
@@ -302,9 +301,6 @@ void onv_copies_add(onv_emitter *e)
     for (uint32_t i = 0; i < e->eager->ops.count; i++) {
         onv_eager_op *op = &e->eager->ops.at[i];
         for (uint32_t k = 0; k < op->n_in && op->n_out == 1; k++) copy_part(e, &r, made_by, op, k);
-        if (!copies(e, &r, op) && !copies_for_product(e, &r, op)) continue;
-        uint64_t bytes = onv_tensor_at(e, op->out[0]).bytes;
-        if (!onv_u64_add(op->backward_temp_bytes, bytes, &op->backward_temp_bytes))
-            op->backward_temp_bytes = UINT64_MAX;
+        if (copies(e, &r, op) || copies_for_product(e, &r, op)) copy_gradient(e, op);
     }
 }

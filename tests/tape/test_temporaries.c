@@ -193,6 +193,12 @@ static void rules_take_what_pytorch_took(void **state)
         "aten.cdist.default | x1@4x16x64 x2@4x20x64 | 4x16x20 | 0 | 337920",
         "aten.cdist.default | x1@4x16x64 x2:n@4x20x64 | 4x16x20 | 0 | 327680",
         "aten._cdist_forward.default | x1 x2 | 64x64x64 | 0 | 69206016",
+#define ATTENTION "aten._scaled_dot_product_efficient_attention.default | "
+        ATTENTION "query@4x4x24x16 key@4x4x24x16 value@4x4x24x16 | 4x4x24x16 | 0 | 263936",
+        ATTENTION "query@4x4x128x64 key@4x4x24x64 value@4x4x24x64 | 4x4x128x64 | 0 | 540672",
+        ATTENTION "query@4x4x100x128 key@4x4x100x128 value@4x4x100x128 | 4x4x100x128 | 0 | 1055488",
+        ATTENTION
+        "query@64x12x197x64 key@64x12x197x64 value@64x12x197x64 | 64x12x197x64 | 0 | 50985984",
 #define SCATTER "aten.scatter_reduce.two | "
 #define TENSORS "index:i src reduce="
         SCATTER "self@64x32x64 " TENSORS "sum | 64x32x64 | 0 | 0",
