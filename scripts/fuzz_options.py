@@ -1,4 +1,4 @@
-"""Options for scripts/fuzz-graphs: what --help lists, with values that the program was seen to accept."""
+"""Options for scripts/fuzz-graphs: what the program offers to complete, with values that the program was seen to accept."""
 import collections
 import json
 import pathlib
@@ -11,7 +11,7 @@ from onnx import helper
 
 NUMBERS = ["0", "1", "2", "3", "7", "10", "64", "256", "1000", "100000", "4294967295", "9223372036854775807"]
 SIZES = ["1", "4096", "1MiB", "300MB", "16GiB", "80GB", "1TiB"]
-SHAPED = {  # values whose form --help gives in capitals
+SHAPED = {  # values whose form help gives in capitals
     "NAME=N": ["N=2", "batch=1", "batch=3", "sequence=7", "range#1=4", "unk__0=2", "d0=2", "M=1"],
     "INPUT=AxBxC": ["x=2x3", "x=1", "input=1x3x224x224", "x=1x3x8x8"],
     "NAME=V,V,...": ["x=1", "shape=2,3", "n=4", "x=@values.pb", "missing=@values.pb"],
@@ -56,35 +56,29 @@ def is_refused(status, message):
 
 
 class Grammar:
-    """What may be asked, learned from --help and from what the program refuses."""
+    """What may be asked, learned from its help and from what the program refuses."""
 
     def __init__(self, program, folder, rng):
         self.program, self.folder, self.rng = program, folder, rng
         write_inputs(folder)
-        text = subprocess.run([program, "--help"], capture_output=True, check=True, text=True).stdout
-        self.options, self.sections = self.read_options(text), self.read_sections(text)
+        self.options = {name: self.read_option(name) for name in self.completions("--") if name not in LEFT_OUT | {"replay"}}
         self.choices, self.used = {}, collections.Counter()
         for name in self.options:
             self.learn(name, 0)
         self.n_outputs = 0
 
-    @staticmethod
-    def read_options(text):
-        """By name: its value as --help writes it, or None, and its help."""
-        rows = re.findall(r"^  (?:-\w, |    )--([a-z0-9-]+)(\[=[^\]]*\]| ?[^ ]+)? +(\S.*)$", text, re.M)
-        found = {name: (value.strip() or None, about) for name, value, about in rows if name not in LEFT_OUT}
-        found.pop("replay", None)  # of devices, there may be one; of the host it is tried by its own name
-        return found
+    def said(self, *words):
+        return subprocess.run([self.program, *words], capture_output=True, check=True, text=True).stdout
 
-    @staticmethod
-    def read_sections(text):
-        """The lists below the options: by heading the first word of each line."""
-        found = {}
-        for part in re.split(r"\n\n", text):
-            head, *lines = part.split("\n")
-            if lines and head.endswith(":") and "--" not in lines[0]:
-                found[head.lower()] = [word for line in lines for word in line.split()[:1 if line[2:3] != " " else 99]]
-        return found
+    def completions(self, *words):
+        """What the last word may become; names of options without their dashes."""
+        return [line.split("\t")[0].removeprefix("--") for line in self.said("complete", *words).splitlines()]
+
+    def read_option(self, name):
+        """Its value as help writes it, or None, and its help."""
+        text = " ".join(self.said("help", f"--{name}").split("\n\n")[0].split())
+        value, about = re.fullmatch(r"(?:-\w, )?--[a-z0-9-]+(\[=[^\]]*\]| [A-Z][^ ]*)?(?: (.*))?", text).groups("")
+        return value.strip() or None, about
 
     def candidates(self, name):
         """Words that may be a value."""
@@ -99,15 +93,10 @@ class Grammar:
         found = [None] if value.startswith("[") else []
         found += SHAPED.get(bare, [])
         found += re.findall(r"[A-Za-z0-9][A-Za-z0-9.-]*", about)
-        for head, words in self.sections.items():
-            if any(part in head for part in (name.rstrip("s"), bare.lower(), "--" + name)) or (name == "ort" and "onnx runtime" in head):
-                found += words
-        found = [word and word.replace("=K", "=3") for word in found]
-        if name == "limit":
-            found = [f"{word}={n}" for word in self.sections.get("limits:", []) for n in ("3", "5000", "100000000")]
-        if name == "ort":
-            found = [word + v for word in self.sections.get("settings of onnx runtime:", []) if word.endswith("=")
-                     for v in ("0", "1", "all", "off", "kSameAsRequested", "HEURISTIC", "EXHAUSTIVE", "400000000")]
+        listed = self.completions(f"--{name}", "")
+        numbers = {"limit": ("3", "5000", "100000000"),
+                   "ort": ("0", "1", "all", "off", "kSameAsRequested", "HEURISTIC", "EXHAUSTIVE", "400000000")}
+        found += [word + v for word in listed for v in (numbers.get(name, ("3",)) if word.endswith("=") else ("",))]
         found += NUMBERS + SIZES + ["0.5", "H100", "T4,16GiB", "none", "all", "text", "python", "c", "math", "flash", "host"]
         return list(dict.fromkeys(found))
 

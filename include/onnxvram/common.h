@@ -52,6 +52,9 @@ ONV_API bool onv_size_parse(const char *text, uint64_t *bytes);
  * near. */
 ONV_API const char *onv_nearest_name(const char *word, const char *const *names);
 
+/* Whether a word means that name, in any case of letters, or as other programs call it: "pytorch" is "torch". */
+ONV_API bool onv_is_called(const char *word, const char *name);
+
 /* Where there is no row to refer to, and no size. */
 #define ONV_NO_INDEX     SIZE_MAX
 #define ONV_SIZE_UNKNOWN UINT64_MAX

@@ -159,9 +159,10 @@ class Options:
 
 def precision(name: str) -> int:
     known: Dict[str, int] = {"fp32": lib.ONV_PRECISION_FP32, "fp16": lib.ONV_PRECISION_FP16, "bf16": lib.ONV_PRECISION_BF16}
-    if name not in known:
-        raise UsageError(f"expected fp32, fp16 or bf16, found {name!r}")
-    return known[name]
+    for usual, code in known.items():
+        if lib.onv_is_called(name.encode(), usual.encode()):
+            return code
+    raise UsageError(f"expected fp32, fp16 or bf16, found {name!r}")
 
 
 def limit_names() -> List[str]:

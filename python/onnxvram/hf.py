@@ -128,7 +128,7 @@ def find_program(given: Optional[str]) -> str:
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="onnxvram hf", allow_abbrev=False, description=(
         "How much GPU memory a network of transformers takes in PyTorch. Other options are those of onnxvram: --train adamw, "
-        "--budget 'RTX 4090', --checkpoint all, --weights nf4, --max-batch ..."))
+        "--budget 'RTX 4090', --checkpoint all, --weight-format nf4, --max-batch ..."))
     made.add_argument("source", metavar="ID_OR_FOLDER", help="an id on the hub, or a folder with config.json")
     made.add_argument("--task", choices=sorted(TASKS), help="which head (default: the architecture that the config names)")
     made.add_argument("--dtype", choices=("float32", "float16", "bfloat16"), help="of the weights (default: the config's)")
@@ -167,7 +167,7 @@ def answer(options: argparse.Namespace, rest: List[str]) -> int:
         sizes = ", ".join(f"{key} {'x'.join(map(str, value.shape))}" for key, value in given.items())
         print(f"onnxvram hf: {type(model).__name__}, {str(next(model.parameters()).dtype).split('.')[-1]}; {sizes}", file=sys.stderr)
         words = [path]
-        if option_of(rest, "--weights"):  # which changes a model of ONNX
+        if option_of(rest, "--weight-format") or option_of(rest, "--weights"):  # which changes a model of ONNX
             from ._estimate import export
             words = [os.path.join(folder, name + ".onnx"), "--program", path]
             with open(words[0], "wb") as file:

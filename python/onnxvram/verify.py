@@ -28,12 +28,13 @@ FOLLOWED = {"--train": "train", "--accumulate": "accumulate", "--amp": "amp", "-
             "--no-tf32": "no_tf32", "--cudnn-benchmark": "cudnn_benchmark"}
 FLAGS = ("--channels-last", "--no-tf32", "--cudnn-benchmark", "--expandable-segments")
 # Those that say what the export does not: of the prediction alone.
-OF_PREDICTION = ("--dim", "--shape", "--gpu", "--pytorch", "--inplace", "--locals", "--parameters", "--buffers", "--graph-module",
-                 "--no-fast-path", "--folded-norms", "--as-exported", "--program", "--op-shapes", "--loss")
+MISSING = ("--missing-parameters", "--missing-buffers", "--parameters", "--buffers")
+OF_PREDICTION = ("--dim", "--shape", "--gpu", "--pytorch", "--inplace", "--locals", *MISSING, "--graph-module", "--no-fast-path",
+                 "--folded-norms", "--as-exported", "--program", "--op-shapes", "--loss")
 # What one runtime alone has.
 OF_ORT = ("--ort",)
 OF_TORCH = ("--amp", "--attention", "--channels-last", "--no-tf32", "--cudnn-benchmark", "--expandable-segments", "--pytorch", "--inplace",
-            "--locals", "--parameters", "--buffers", "--graph-module", "--no-fast-path", "--folded-norms", "--as-exported")
+            "--locals", *MISSING, "--graph-module", "--no-fast-path", "--folded-norms", "--as-exported")
 SHORT = {"-b": "--batch", "-d": "--dim", "-s": "--shape"}
 # What may be told of a model without a name of it.
 ANONYMOUS = ("--batch", "--train", "--accumulate", "--amp", "--precision", "--attention", "--optimizer-impl", "--zero-grad", "--channels-last",

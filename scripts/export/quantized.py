@@ -88,7 +88,7 @@ def line(exe, gpu, folder, row):
         measured = json.load(file)
     precision = [] if dtype == "fp32" else ["--precision", dtype]
     run = subprocess.run([exe, os.path.join(folder, "linear.onnx" if bias else "plain.onnx"), "-d", f"rows={rows}", "--train", "sgd",
-                          "--loss", "mse", "--train-only", "first.*", "--train-only", "last.*", "--weights", kind, "--runtime", "torch",
+                          "--loss", "mse", "--train-only", "first.*", "--train-only", "last.*", "--weight-format", kind, "--runtime", "torch",
                           "--gpu", gpu, *precision, "--json"], capture_output=True, text=True, check=False)
     if run.returncode != 0:
         return f"| {name_of(*row)} | {run.stderr.strip().splitlines()[-1]} |"

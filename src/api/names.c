@@ -53,11 +53,9 @@ const char *onv_checkpoint_name(size_t index, const char **summary, bool *takes_
 
 bool onv_is_listed(const char *list, const char *name)
 {
-    size_t length = strlen(name);
     for (const char *at = list; at != NULL; at = strchr(at, ',')) {
         at += *at == ',';
-        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
-            return true;
+        if (onv_is_name(at, strcspn(at, ","), name)) return true;
     }
     return list == NULL;
 }
@@ -65,6 +63,11 @@ bool onv_is_listed(const char *list, const char *name)
 const char *onv_nearest_name(const char *word, const char *const *names)
 {
     return onv_nearest(word, strlen(word), onv_name_in, names);
+}
+
+bool onv_is_called(const char *word, const char *name)
+{
+    return onv_is_name(word, strlen(word), name);
 }
 
 const char *onv_choice(const void *list, size_t index)
@@ -86,8 +89,7 @@ onv_status onv_check_runtimes(const char *list, onv_error *err)
         size_t length = strcspn(at, ",");
         bool found = false;
         for (size_t i = 0; i < onv_n_runtimes; i++)
-            found |= strlen(onv_runtimes[i]->name) == length &&
-                     strncmp(onv_runtimes[i]->name, at, length) == 0;
+            found |= onv_is_name(at, length, onv_runtimes[i]->name);
         if (!found)
             return onv_fail_choice(err, "--runtime", at, length, onv_choice, ONV_CHOICE(RUNTIMES));
     }

@@ -62,7 +62,7 @@ static onv_status rewrite(onv_analysis *analysis, const onv_options *options, on
     onv_order_result order;
     if (list == NULL && options->train != NULL) return ONV_OK;
     if (!onv_is_listed(list, runtime->name)) return ONV_OK;
-    analysis->dumps_rewritten = list != NULL && strcmp(list, runtime->name) == 0;
+    analysis->dumps_rewritten = list != NULL && onv_is_name(list, strlen(list), runtime->name);
     if (analysis->live.unknown > 0 && !analysis->dumps_rewritten && !options->example)
         return ONV_OK;
     onv_rewritten *to = &analysis->rewritten;
@@ -414,12 +414,12 @@ static onv_status quantize(onv_analysis *analysis, const onv_options *options, o
     if (options->weights == NULL || options->train != NULL) return ONV_OK;
     const onv_weight_format *format = onv_weight_format_find(options->weights);
     if (format == NULL)
-        return onv_fail_choice(err, "--weights", options->weights, strlen(options->weights),
+        return onv_fail_choice(err, "--weight-format", options->weights, strlen(options->weights),
                                onv_choice, ONV_CHOICE(WEIGHT_FORMATS));
     if (options->onnx_out)
         return onv_fail(err, ONV_ERR_USAGE,
                         "the file that is written keeps its weights as they are: leave the format "
-                        "of weights (--weights) out");
+                        "of weights (--weight-format) out");
     return onv_infer_quantize(&analysis->model, format, &analysis->quantized, err);
 }
 
@@ -444,7 +444,7 @@ static onv_status refuse_of_programs(const onv_analysis *analysis, const onv_opt
                                      onv_error *err)
 {
     const char *what = options->onnx_out           ? "--onnx-out writes"
-                       : options->weights != NULL  ? "--weights changes"
+                       : options->weights != NULL  ? "--weight-format changes"
                        : options->kv_cache != NULL ? "--kv-cache reads"
                                                    : NULL;
     if (analysis->model.program == NULL) return ONV_OK;

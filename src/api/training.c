@@ -12,7 +12,7 @@ static onv_status choose(const char *option, const char *const *names, const cha
 {
     *place = 0;
     for (size_t i = 0; name != NULL && names[i] != NULL; i++)
-        if (strcmp(names[i], name) == 0) *place = i + 1;
+        if (onv_is_name(name, strlen(name), names[i])) *place = i + 1;
     if (name == NULL || *place > 0) return ONV_OK;
     return onv_fail_choice(err, option, name, strlen(name), onv_name_in, names);
 }

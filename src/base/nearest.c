@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/fail.h"
 
@@ -41,6 +42,22 @@ static unsigned distance(const char *a, size_t n, const char *b, size_t m)
 const char *onv_name_in(const void *list, size_t index)
 {
     return ((const char *const *)list)[index];
+}
+
+static bool is_same(const char *word, size_t length, const char *name)
+{
+    return strlen(name) == length && strncasecmp(word, name, length) == 0;
+}
+
+bool onv_is_name(const char *word, size_t length, const char *name)
+{
+    static const char *const others[][2] = {
+        {"pytorch", "torch"}, {"onnxruntime", "ort"},   {"cudaMallocAsync", "async"},
+        {"float32", "fp32"},  {"float16", "fp16"},      {"half", "fp16"},
+        {"bfloat16", "bf16"}, {"adamw_torch", "adamw"}, {"adamw_8bit", "adam8bit"}};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(others[i][1], name) == 0 && is_same(word, length, others[i][0])) return true;
+    return is_same(word, length, name);
 }
 
 const char *onv_nearest(const char *word, size_t length, onv_name_fn name, const void *list)

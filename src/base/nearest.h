@@ -1,7 +1,8 @@
-/* The name that a mistyped word was likely meant to be. */
+/* The name that a word means, or was likely meant to be. */
 #ifndef ONV_BASE_NEAREST_H
 #define ONV_BASE_NEAREST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/fail.h"
@@ -11,6 +12,10 @@ typedef const char *(*onv_name_fn)(const void *list, size_t index);
 
 /* Of an array of names that ends with NULL. */
 const char *onv_name_in(const void *list, size_t index);
+
+/* Whether a word (of `length` bytes) means that name: in any case of letters, or as other programs call it ("pytorch" is
+ * "torch", "bfloat16" is "bf16"). */
+bool onv_is_name(const char *word, size_t length, const char *name);
 
 /* The name that a word (of `length` bytes) differs from by few letters: left out, added, changed, or two
  * swapped. NULL where there is none so near. */

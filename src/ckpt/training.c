@@ -450,7 +450,8 @@ static void warn(onv_model *model, const onv_training_options *options, const on
             "runs again (torch.utils.checkpoint), functions with a backward of their own, which "
             "operations were one call, and layers whose results nothing reads are not seen; "
             "torch.onnx.export(..., dynamo=True, dump_exported_program=True) writes the program "
-            "that has them; --parameters N counts the parameters of such layers, where N is the "
+            "that has them; --missing-parameters N counts the parameters of such layers, where N "
+            "is the "
             "sum of p.numel() for p in model.parameters()");
     if (result->restored_norms > 0)
         onv_model_diag(model, ONV_NOTE, "restored-batch-norm", NULL,

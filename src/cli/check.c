@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/values.h"
 
@@ -39,7 +40,7 @@ static bool is_formula(onv_format format)
 }
 
 /* The formats of a diff in place of those of a report. */
-static onv_cli_verdict choose_diff(onv_cli *cli)
+onv_cli_verdict onv_cli_check_diff(onv_cli *cli)
 {
     if (cli->n_models != 2)
         return onv_cli_reject(
@@ -58,7 +59,7 @@ static onv_cli_verdict choose_diff(onv_cli *cli)
 }
 
 /* The comparison in place of the report. */
-static onv_cli_verdict choose_compare(onv_cli *cli)
+onv_cli_verdict onv_cli_check_compare(onv_cli *cli)
 {
     if (cli->n_models != 1)
         return onv_cli_reject("compare takes one model, not %zu, as in onnxvram compare model.onnx "
@@ -72,12 +73,31 @@ static onv_cli_verdict choose_compare(onv_cli *cli)
     return ONV_CLI_RUN;
 }
 
+onv_cli_verdict onv_cli_check_gate(onv_cli *cli)
+{
+    if (cli->baseline == NULL && cli->analysis.n_budgets == 0)
+        return onv_cli_reject("gate: nothing to judge by: add --baseline FILE, which --json=FILE "
+                              "wrote before, or --budget SIZE or GPU");
+    /* No growth is let through, unless it is said how much. */
+    if (cli->baseline != NULL) cli->analysis.has_max_growth = true;
+    return ONV_CLI_RUN;
+}
+
+/* Several sessions are in one process. */
+onv_cli_verdict onv_cli_check_serve(onv_cli *cli)
+{
+    bool are_many = cli->n_models > 1;
+    for (size_t i = 0; i < cli->n_models; i++) are_many = are_many || cli->instances[i] > 1;
+    cli->together = cli->together || are_many;
+    return ONV_CLI_RUN;
+}
+
 /* A first word that is not a file was perhaps to be a command. */
 static onv_cli_verdict check_command(const onv_cli *cli)
 {
-    static const char *const commands[] = {"diff",    "plan",   "simulate", "attach",
-                                           "compare", "verify", "hf",       NULL};
-    const char *near = onv_nearest_name(cli->models[0], commands);
+    const char *names[ONV_CLI_MAX_COMMANDS + 1] = {NULL};
+    for (size_t i = 0; i < onv_cli_n_commands; i++) names[i] = onv_cli_commands[i].name;
+    const char *near = onv_nearest_name(cli->models[0], names);
     if (near == NULL || access(cli->models[0], F_OK) == 0) return ONV_CLI_RUN;
     return onv_cli_reject("'%s' is neither a file nor a command: did you mean 'onnxvram %s'?",
                           cli->models[0], near);
@@ -139,6 +159,8 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
     if (cli->n_models == 0)
         return onv_cli_reject("no model is given: give an ONNX file, as in onnxvram model.onnx");
     if (check_command(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
+    if (cli->command->check != NULL && cli->command->check(cli) != ONV_CLI_RUN)
+        return ONV_CLI_USAGE;
     if (check_models(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
     if (check_drawings(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
     /* --gpu says whose libraries, whatever the memory is. */
@@ -148,7 +170,8 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
     if (cli->analysis.kv_cache != NULL && cli->analysis.train != NULL)
         return onv_cli_reject("--kv-cache is of inference: leave --train or --kv-cache out");
     if (cli->analysis.weights != NULL && cli->analysis.train == NULL && cli->analysis.onnx_out)
-        return onv_cli_reject("--onnx-out keeps the weights of the file: leave --weights out");
+        return onv_cli_reject(
+            "--onnx-out keeps the weights of the file: leave --weight-format out");
     if (cli->untrusted && cli->analysis.replay != NULL)
         return onv_cli_reject(
             "--replay allocates what a model asks for: leave it or --untrusted out");
@@ -176,8 +199,6 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
                               "a file, as in --json=FILE",
                               on_stdout);
     /* The report for people, unless something else takes its place. */
-    if (cli->is_diff && choose_diff(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
-    if (cli->is_compare && choose_compare(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
     onv_cli_verdict verdict =
         on_stdout == 0 ? onv_cli_add_output(cli, cli->format, NULL) : ONV_CLI_RUN;
     cli->analysis.example = shows_examples(cli);

@@ -60,10 +60,12 @@ static onv_cli_verdict add_budget(onv_cli *cli, const char *text)
         return onv_cli_reject("--budget takes a size above 0 like 16GiB, or a GPU of --list-gpus, "
                               "not '%s'",
                               text);
-    if (text[digits] == '\0')
+    /* "3090" is a GPU, and no size without its unit. */
+    bool has_unit = text[digits] != '\0';
+    if (!has_unit && onv_gpu_by_name(text, &gpu, 1) == 0)
         return onv_cli_reject("--budget takes a size with its unit, not '%s': %sGiB, %sGB or %sB",
                               text, text, text, text);
-    if (onv_size_parse(text, &budget->bytes) && budget->bytes > 0) return ONV_CLI_RUN;
+    if (has_unit && onv_size_parse(text, &budget->bytes) && budget->bytes > 0) return ONV_CLI_RUN;
     if (!find_gpu("budget", "a size like 16GiB or a GPU", text, &gpu)) return ONV_CLI_USAGE;
     *budget = (onv_budget){gpu.name, gpu.usable_bytes, 10 * gpu.cc_major + gpu.cc_minor};
     return ONV_CLI_RUN;

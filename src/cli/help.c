@@ -1,80 +1,263 @@
-/* --help: every option of the table, and the names that values are chosen from. */
+/* Help: of the program in a screen, of a command, of a topic (a group of options, or a list of names), of an option, or
+ * all of it. */
 #include <string.h>
 
-#include "cli/table.h"
+#include "cli/commands.h"
+#include "cli/values.h"
 
-/* What a function of the library names, one a line. */
-static void list_names(FILE *to, const char *title, onv_names list)
+enum { WIDTH = 80, LEFT = 30 };
+
+/* From a column on, in lines of WIDTH; words are not cut. */
+static void print_wrapped(const char *text, size_t at, size_t column)
 {
-    const char *name, *summary;
-    fprintf(to, "\n%s\n", title);
-    for (size_t i = 0; (name = onv_name_at(list, i, &summary)) != NULL; i++)
-        fprintf(to, "  %-10s %s\n", name, summary);
+    while (*text != '\0') {
+        size_t length = strcspn(text, " ");
+        if (at > column && at + 1 + length > WIDTH) {
+            printf("\n%*s", (int)column, "");
+            at = column;
+        }
+        at += (size_t)printf("%s%.*s", at > column ? " " : "", (int)length, text);
+        text += length + (text[length] == ' ');
+    }
+    printf("\n");
 }
 
-static void print_row(FILE *to, const onv_cli_row *row)
+/* A name and what it is about, in two columns; what does not fit the first one gets a line of its own. */
+static void print_pair(const char *name, const char *about, size_t column)
 {
-    char left[48];
-    if (row->heading != NULL) fprintf(to, "\n%s:\n", row->heading);
+    size_t length = strlen(name);
+    if (length + 4 > column)
+        printf("  %s\n%*s", name, (int)column, "");
+    else
+        printf("  %-*s", (int)column - 2, name);
+    print_wrapped(about, column, column);
+}
+
+/* --- Lists of names ---------------------------------------------------------------------------- */
+
+static void print_gpus(void)
+{
+    onv_gpu_info gpu;
+    for (size_t i = 0; onv_gpu_at(i, &gpu); i++) {
+        char about[64];
+        snprintf(about, sizeof about, "%llu MiB", (unsigned long long)(gpu.usable_bytes >> 20));
+        print_pair(gpu.name, about, LEFT);
+    }
+}
+
+static void print_limits(void)
+{
+    const char *name, *summary;
+    uint64_t fallback;
+    for (size_t i = 0; (name = onv_limit_name(i, &summary, &fallback)) != NULL; i++) {
+        char about[256];
+        snprintf(about, sizeof about, "%s (%llu)", summary, (unsigned long long)fallback);
+        print_pair(name, about, 18);
+    }
+}
+
+static void print_plans(void)
+{
+    const char *name, *summary;
+    bool counts;
+    for (size_t i = 0; (name = onv_checkpoint_name(i, &summary, &counts)) != NULL; i++) {
+        char shown[32];
+        snprintf(shown, sizeof shown, "%s%s", name, counts ? "=K" : "");
+        print_pair(shown, summary, 14);
+    }
+    print_pair("all", "those that use the device alone", 14);
+}
+
+static void print_names(onv_names list)
+{
+    const char *name, *summary;
+    char releases[512] = "";
+    size_t used = 0;
+    for (size_t i = 0; list == ONV_NAMES_PYTORCH && (name = onv_name_at(list, i, NULL)) != NULL;
+         i++)
+        if (used < sizeof releases)
+            used += (size_t)snprintf(releases + used, sizeof releases - used, " %s", name);
+    if (used > 0) print_wrapped(releases, 0, 1);
+    for (size_t i = 0; used == 0 && (name = onv_name_at(list, i, &summary)) != NULL; i++)
+        print_pair(name, summary, list == ONV_NAMES_ORT_SETTINGS ? LEFT + 12 : 14);
+}
+
+/* What the value of an option is chosen from. */
+static void print_list(const onv_cli_row *row)
+{
+    if (row->list == ONV_LIST_NONE) return;
+    printf("\n--%s:\n", row->name);
+    switch (row->list) {
+    case ONV_LIST_GPUS: print_gpus(); break;
+    case ONV_LIST_LIMITS: print_limits(); break;
+    case ONV_LIST_PLANS: print_plans(); break;
+    default: print_names((onv_names)(row->list - ONV_LIST_NAMES)); break;
+    }
+}
+
+/* --- Options ----------------------------------------------------------------------------------- */
+
+static void print_row(const onv_cli_row *row)
+{
+    char left[64];
     const char *arg = row->arg != NULL ? row->arg : "";
     const char *gap = onv_cli_takes_value(row) ? " " : "";
     if (row->letter != 0)
         snprintf(left, sizeof left, "-%c, --%s%s%s", row->letter, row->name, gap, arg);
     else
         snprintf(left, sizeof left, "    --%s%s%s", row->name, gap, arg);
-    /* What does not fit its column gets a line of its own. */
-    if (strlen(left) > 30)
-        fprintf(to, "  %s\n  %-30s  %s\n", left, "", row->help);
-    else
-        fprintf(to, "  %-30s  %s\n", left, row->help);
+    print_pair(left, row->help, LEFT + 2);
 }
 
-void onv_cli_help(FILE *to)
+/* Options that a text lists, with spaces. */
+static void print_options(const char *names)
 {
-    fputs("Usage: onnxvram [OPTION...] MODEL.onnx [MODEL.onnx...]\n"
-          "       onnxvram diff [OPTION...] OLD.onnx NEW.onnx\n"
-          "       onnxvram compare [OPTION...] MODEL.onnx --snapshot FILE | --measured SIZE\n"
-          "       onnxvram verify [OPTION...] MODEL.onnx\n"
-          "       onnxvram hf [OPTION...] ID_OR_FOLDER\n"
-          "       onnxvram plan INTERVALS.csv [--capacity BYTES] [--align N] [-o OUT.csv]\n"
-          "       onnxvram simulate TRACE.csv --runtime NAME\n"
-          "       onnxvram attach MODEL.onnx PROGRAM -o OUT.onnx\n"
-          "A model, intervals or a trace from standard input: -\n"
-          "\n"
-          "Says how much GPU memory an exported ONNX model needs, and why.\n",
-          to);
-    for (size_t i = 0; i < onv_cli_n_rows; i++) print_row(to, &onv_cli_rows[i]);
-    const char *summary;
-    list_names(to, "Orders:", ONV_NAMES_ORDERS);
-    list_names(to, "Runtimes (all, if no list is given; torch and ort are judged then):",
-               ONV_NAMES_RUNTIMES);
-    list_names(to, "Devices of --replay:", ONV_NAMES_REPLAY_DEVICES);
-    const char *values;
-    fputs("\nSettings of ONNX Runtime:\n", to);
-    for (size_t i = 0; onv_name_at(ONV_NAMES_ORT_SETTINGS, i, &values) != NULL; i++)
-        fprintf(to, "  %s=\n             %s\n", onv_name_at(ONV_NAMES_ORT_SETTINGS, i, NULL),
-                values);
-    uint64_t fallback;
-    fputs("\nLimits:\n", to);
-    for (size_t i = 0; onv_limit_name(i, &summary, &fallback) != NULL; i++)
-        fprintf(to, "  %-14s %s (%llu)\n", onv_limit_name(i, NULL, NULL), summary,
-                (unsigned long long)fallback);
-    list_names(to, "Optimizers:", ONV_NAMES_OPTIMIZERS);
-    fputs("\nReleases of PyTorch (default: the first):\n ", to);
-    for (size_t i = 0; onv_name_at(ONV_NAMES_PYTORCH, i, NULL) != NULL; i++)
-        fprintf(to, " %s", onv_name_at(ONV_NAMES_PYTORCH, i, NULL));
-    fputs("\n", to);
-    list_names(to, "Formats of --weights:", ONV_NAMES_WEIGHT_FORMATS);
-    bool counts;
-    fputs("\nCheckpointing plans (a comma-separated list, or all):\n", to);
-    for (size_t i = 0; onv_checkpoint_name(i, &summary, &counts) != NULL; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "%s%s", onv_checkpoint_name(i, NULL, NULL), counts ? "=K" : "");
-        fprintf(to, "  %-10s %s\n", name, summary);
+    char name[64];
+    for (int used; sscanf(names, "%63s%n", name, &used) == 1; names += used) {
+        const onv_cli_row *row = onv_cli_row_named(name);
+        if (row != NULL) print_row(row);
     }
-    fputs("\n"
-          "Exit status: 0 done, 1 a model or file could not be used, 2 wrong usage,\n"
-          "3 does not fit the budget or the device, 4 a replay or a measurement contradicts\n"
-          "the prediction, 5 there are warnings (with --strict, where the status would be 0).\n",
-          to);
+}
+
+/* The group that begins with a row, and the lists of its options: GPUs have a command for theirs. */
+static void print_group(size_t first)
+{
+    size_t end = first + 1;
+    while (end < onv_cli_n_rows && onv_cli_rows[end].topic == NULL) end++;
+    printf("%s:\n", onv_cli_rows[first].heading);
+    for (size_t i = first; i < end; i++) print_row(&onv_cli_rows[i]);
+    for (size_t i = first; i < end; i++)
+        if (onv_cli_rows[i].list != ONV_LIST_GPUS) print_list(&onv_cli_rows[i]);
+}
+
+/* --- Commands ---------------------------------------------------------------------------------- */
+
+static void print_commands(void)
+{
+    for (size_t i = 0; i < onv_cli_n_commands; i++)
+        if (!onv_cli_commands[i].is_other)
+            print_pair(onv_cli_commands[i].name, onv_cli_commands[i].summary, 14);
+}
+
+static void print_topics(void)
+{
+    char text[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < onv_cli_n_rows && used < sizeof text; i++)
+        if (onv_cli_rows[i].topic != NULL)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s ", onv_cli_rows[i].topic);
+    snprintf(text + used, used < sizeof text ? sizeof text - used : 0, "status");
+    printf("  ");
+    print_wrapped(text, 2, 2);
+}
+
+static void print_overview(void)
+{
+    puts("Usage: onnxvram [COMMAND] [OPTION...] MODEL.onnx...     (-: standard input)\n"
+         "Says how much GPU memory an exported ONNX model needs, and why:\n"
+         "  onnxvram model.onnx --batch 8\n"
+         "\n"
+         "Commands, each with --help:");
+    print_commands();
+    puts("\nonnxvram help all, or help and a command, an option (--batch) or a topic:");
+    print_topics();
+}
+
+static void print_command(const onv_cli_command *command)
+{
+    printf("Usage: onnxvram %s [OPTION...] %s\n", command->name, command->arguments);
+    print_wrapped(command->summary, 0, 0);
+    for (size_t i = 0; command->brings[i][0] != NULL; i++) {
+        const char *value = command->brings[i][1];
+        printf("%s --%s%s%s", i == 0 ? "Has, unless given:" : "", command->brings[i][0],
+               value != NULL ? " " : "", value != NULL ? value : "");
+        if (command->brings[i + 1][0] == NULL) printf("\n");
+    }
+    printf("\nOptions, of those that 'onnxvram help all' lists:\n");
+    print_options(command->options);
+}
+
+/* --- Topics ------------------------------------------------------------------------------------ */
+
+static void print_status(void)
+{
+    puts("Exit status:");
+    static const char *const texts[] = {
+        "done",
+        "a model, a file or the device could not be used",
+        "wrong usage",
+        "the model does not fit the budget, or grew",
+        "a replay or a measurement contradicts the prediction",
+        "there are warnings: with --strict, where the status would be 0"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        print_pair((const char[2]){(char)('0' + i), '\0'}, texts[i], 6);
+}
+
+static void print_all(void)
+{
+    print_overview();
+    for (size_t i = 0; i < onv_cli_n_rows; i++) {
+        if (onv_cli_rows[i].topic == NULL) continue;
+        printf("\n");
+        print_group(i);
+    }
+    printf("\n");
+    print_status();
+}
+
+static bool print_topic(const char *topic)
+{
+    const onv_cli_command *command = onv_cli_command_named(topic);
+    const char *name = strncmp(topic, "--", 2) == 0 ? topic + 2 : topic;
+    const onv_cli_row *row = onv_cli_row_named(name);
+    if (strcmp(topic, "all") == 0) return print_all(), true;
+    if (strcmp(topic, "status") == 0) return print_status(), true;
+    if (command != NULL && command->run != NULL && !command->is_python && name == topic) {
+        char name_of_it[32], asks[] = "--help", *words[] = {name_of_it, asks, NULL};
+        snprintf(name_of_it, sizeof name_of_it, "%s", command->name);
+        return command->run(2, words) == EXIT_DONE;
+    }
+    if (command != NULL && name == topic) return print_command(command), true;
+    for (size_t i = 0; i < onv_cli_n_rows && name == topic; i++) {
+        if (onv_cli_rows[i].topic == NULL || strcmp(onv_cli_rows[i].topic, topic) != 0) continue;
+        print_group(i);
+        return true;
+    }
+    if (row == NULL) return false;
+    print_row(row);
+    print_list(row);
+    return true;
+}
+
+/* The topic that a word is likely meant to be. */
+static const char *nearest_topic(const char *word)
+{
+    const char *names[2 * ONV_CLI_MAX_ROWS + ONV_CLI_MAX_COMMANDS + 2] = {"all", "status"};
+    size_t n = 2;
+    for (size_t i = 0; i < onv_cli_n_commands; i++) names[n++] = onv_cli_commands[i].name;
+    for (size_t i = 0; i < onv_cli_n_rows; i++) {
+        if (onv_cli_rows[i].topic != NULL) names[n++] = onv_cli_rows[i].topic;
+        names[n++] = onv_cli_rows[i].name;
+    }
+    names[n] = NULL;
+    return onv_nearest_name(word, names);
+}
+
+bool onv_cli_help(const char *topic)
+{
+    if (topic == NULL) print_overview();
+    if (topic == NULL || print_topic(topic)) return true;
+    const char *near = nearest_topic(strncmp(topic, "--", 2) == 0 ? topic + 2 : topic);
+    onv_cli_usage("help: expected a command, a topic or an option, found '%s'%s%s%s", topic,
+                  near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
+                  near != NULL ? "'?" : "");
+    return false;
+}
+
+int onv_cli_run_help(int argc, char **argv)
+{
+    if (argc > 2) return onv_cli_usage("help takes one topic, found '%s' too", argv[2]);
+    bool asks_itself = argc > 1 && strcmp(argv[1], "--help") == 0;
+    return onv_cli_help(argc > 1 && !asks_itself ? argv[1] : NULL) ? onv_cli_answered()
+                                                                   : EXIT_USAGE;
 }

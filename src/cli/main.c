@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/baseline.h"
+#include "cli/commands.h"
 #include "cli/confine.h"
 #include "cli/files.h"
 #include "cli/guard.h"
@@ -20,7 +21,6 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/stream.h"
-#include "cli/tools.h"
 #include "cli/verdict.h"
 
 /* What the terminal can show. */
@@ -270,11 +270,11 @@ static void return_memory(bool builds_plans)
 #endif
 }
 
-static int analyse_models(int argc, char **argv)
+static int analyse_models(const onv_cli_command *command, int argc, char **argv)
 {
     onv_cli cli;
     int status = EXIT_USAGE;
-    switch (onv_cli_parse(&cli, argc, argv)) {
+    switch (onv_cli_parse(&cli, command, argc, argv)) {
     case ONV_CLI_RUN:
         fit_terminal(&cli);
         return_memory(cli.analysis.checkpoint != NULL);
@@ -298,17 +298,11 @@ int main(int argc, char **argv)
     /* A closed pipe and a file that may not grow are write errors. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    int status = EXIT_USAGE;
-    if (argc > 1 && strcmp(argv[1], "plan") == 0)
-        status = onv_cli_plan(argc - 1, argv + 1);
-    else if (argc > 1 && strcmp(argv[1], "simulate") == 0)
-        status = onv_cli_simulate(argc - 1, argv + 1);
-    else if (argc > 1 && strcmp(argv[1], "attach") == 0)
-        status = onv_cli_attach(argc - 1, argv + 1);
-    else if (argc > 1 && (strcmp(argv[1], "verify") == 0 || strcmp(argv[1], "hf") == 0))
-        status = onv_cli_become_python(argc - 1, argv + 1);
-    else
-        status = analyse_models(argc, argv);
+    const onv_cli_command *command = argc > 1 ? onv_cli_command_named(argv[1]) : NULL;
+    bool is_named = command != NULL;
+    if (!is_named) command = &onv_cli_commands[0];
+    int status = command->run != NULL ? command->run(argc - 1, argv + 1)
+                                      : analyse_models(command, argc - is_named, argv + is_named);
     onv_cli_die_if_stopped();
     return status;
 }

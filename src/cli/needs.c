@@ -2,6 +2,7 @@
  * program's alone. */
 #include <string.h>
 
+#include "cli/commands.h"
 #include "cli/table.h"
 #include "cli/values.h"
 
@@ -36,6 +37,8 @@ onv_cli_verdict onv_cli_check_needs(const onv_cli *cli)
 {
     for (size_t i = 0; i < onv_cli_n_rows; i++) {
         const char *text = cli->given[i] ? missing(cli, &onv_cli_rows[i]) : NULL;
+        if (text != NULL && cli->brought[i])
+            return onv_cli_reject("%s needs %s", cli->command->name, text);
         if (text != NULL) return onv_cli_reject("--%s needs %s", onv_cli_rows[i].name, text);
     }
     return ONV_CLI_RUN;

@@ -5,11 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/commands.h"
 #include "cli/table.h"
 #include "cli/values.h"
 
 /* What getopt_long gives for a row: its letter, or a number beyond the characters. */
-enum { NO_OPTION = 1, FIRST_LONG = 256 };
+enum { NO_OPTION = 1, FIRST_LONG = 256, MOST_NAMES = ONV_CLI_MAX_ROWS + ONV_CLI_MAX_SPELLINGS };
 
 static int code_of(size_t row)
 {
@@ -28,24 +29,29 @@ static size_t row_of(int code)
 /* The option that a word is likely meant to be. */
 static const char *nearest_option(const char *name)
 {
-    const char *names[ONV_CLI_MAX_ROWS + 1] = {NULL};
+    const char *names[MOST_NAMES + 1] = {NULL};
     for (size_t i = 0; i < onv_cli_n_rows; i++) names[i] = onv_cli_rows[i].name;
+    for (size_t i = 0; i < onv_cli_n_spellings; i++)
+        names[onv_cli_n_rows + i] = onv_cli_spellings[i].other;
     return onv_nearest_name(name, names);
 }
 
+/* The beginning of options is none of them: it would be another one as soon as there are more. */
 static onv_cli_verdict refuse_prefix(const char *text, const char *name)
 {
     char list[256] = "";
-    size_t used = 0, length = strlen(name);
-    for (size_t i = 0; i < onv_cli_n_rows && used < sizeof list; i++)
-        if (strncmp(onv_cli_rows[i].name, name, length) == 0)
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s--%s",
-                                     used > 0 ? ", " : "", onv_cli_rows[i].name);
-    return onv_cli_reject("'%s' begins several options; write one of them out: %s", text, list);
+    size_t used = 0, length = strlen(name), n = 0;
+    for (size_t i = 0; i < onv_cli_n_rows && used < sizeof list; i++) {
+        if (strncmp(onv_cli_rows[i].name, name, length) != 0) continue;
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s--%s", n++ > 0 ? ", " : "",
+                                 onv_cli_rows[i].name);
+    }
+    return n > 1 ? onv_cli_reject("'%s' begins several options; write one of them out: %s", text,
+                                  list)
+                 : onv_cli_reject("'%s' is not a whole option; write it out: %s", text, list);
 }
 
-/* An option that getopt_long does not take: it does not exist, has several names that begin so, or takes no
- * value. */
+/* An option that is not one: it does not exist, is the beginning of others, or takes no value. */
 static onv_cli_verdict refuse(const char *text)
 {
     char name[64];
@@ -54,19 +60,27 @@ static onv_cli_verdict refuse(const char *text)
         return onv_cli_reject("option '%s' is unknown", text);
     memcpy(name, text + 2, length);
     name[length] = '\0';
-    for (size_t i = 0; i < onv_cli_n_rows; i++) {
-        if (strcmp(onv_cli_rows[i].name, name) == 0)
-            return onv_cli_reject("--%s takes no value, and '%s' has one", name, text);
+    if (onv_cli_row_named(name) != NULL)
+        return onv_cli_reject("--%s takes no value, and '%s' has one", name, text);
+    for (size_t i = 0; i < onv_cli_n_rows; i++)
         n_like += strncmp(onv_cli_rows[i].name, name, length) == 0;
-    }
-    if (n_like > 1) return refuse_prefix(text, name);
-    const char *command = onv_cli_command_of(name), *near = nearest_option(name);
-    if (command != NULL)
-        return onv_cli_reject("--%s is an option of onnxvram %s, not of an analysis", name,
-                              command);
+    const char *hint = onv_cli_hint(name), *near = nearest_option(name);
+    if (hint != NULL) return onv_cli_reject("there is no option '--%s': %s", name, hint);
+    if (n_like > 0) return refuse_prefix(text, name);
     if (near != NULL)
         return onv_cli_reject("there is no option '--%s', did you mean '--%s'?", name, near);
     return onv_cli_reject("there is no option '--%s'", name);
+}
+
+/* Whether getopt_long took a word for an option that it only begins. */
+static bool is_prefix(const char *word)
+{
+    char name[64];
+    size_t length = strncmp(word, "--", 2) == 0 ? strcspn(word + 2, "=") : 0;
+    if (length == 0 || length >= sizeof name) return false;
+    memcpy(name, word + 2, length);
+    name[length] = '\0';
+    return onv_cli_row_named(name) == NULL;
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -136,7 +150,10 @@ static void list_options(struct option *longs, char *shorts)
     for (size_t i = 0; i < onv_cli_n_rows; i++) {
         const onv_cli_row *row = &onv_cli_rows[i];
         int kind = kinds[onv_cli_may_take_value(row) + onv_cli_takes_value(row)];
-        longs[i] = (struct option){row->name, kind, NULL, code_of(i)};
+        *longs++ = (struct option){row->name, kind, NULL, code_of(i)};
+        for (size_t k = 0; k < onv_cli_n_spellings; k++)
+            if (strcmp(onv_cli_spellings[k].name, row->name) == 0)
+                *longs++ = (struct option){onv_cli_spellings[k].other, kind, NULL, code_of(i)};
         if (row->letter == 0) continue;
         *shorts++ = row->letter;
         if (kind == required_argument) *shorts++ = ':';
@@ -144,46 +161,68 @@ static void list_options(struct option *longs, char *shorts)
     *shorts = '\0';
 }
 
+/* What getopt_long has made of a word. */
+static onv_cli_verdict take(onv_cli *cli, int code, char **argv, const char *shorts,
+                            const onv_cli_row **last)
+{
+    if (code == NO_OPTION) {
+        const onv_cli_row *after = *last;
+        *last = NULL;
+        return add_model(cli, optarg, after);
+    }
+    if (code == ':') {
+        const onv_cli_row *row = &onv_cli_rows[row_of(optopt)];
+        return onv_cli_reject("option '%s' needs a value: --%s %s", argv[optind - 1], row->name,
+                              row->arg);
+    }
+    if (code == '?' && optopt > 0 && optopt < FIRST_LONG && strchr(shorts, optopt) == NULL)
+        return onv_cli_reject("there is no option '-%c'", optopt);
+    if (code == '?') return refuse(argv[optind - 1]);
+    const char *word = argv[optarg != NULL && optarg == argv[optind - 1] ? optind - 2 : optind - 1];
+    if (is_prefix(word)) return refuse(word);
+    size_t row = row_of(code);
+    cli->given[row] = true;
+    *last = &onv_cli_rows[row];
+    return apply(cli, *last, optarg);
+}
+
+/* What the command brings along. */
+static onv_cli_verdict bring(onv_cli *cli)
+{
+    for (size_t i = 0; cli->command->brings[i][0] != NULL; i++) {
+        const onv_cli_row *row = onv_cli_row_named(cli->command->brings[i][0]);
+        size_t place = (size_t)(row - onv_cli_rows);
+        if (cli->given[place]) continue;
+        cli->given[place] = cli->brought[place] = true;
+        if (apply(cli, row, cli->command->brings[i][1]) != ONV_CLI_RUN) return ONV_CLI_USAGE;
+    }
+    return ONV_CLI_RUN;
+}
+
+/* argv[0] is the command's name, or the program's. */
 static onv_cli_verdict parse(onv_cli *cli, int argc, char **argv)
 {
-    struct option longs[ONV_CLI_MAX_ROWS + 1] = {{0}};
+    struct option longs[MOST_NAMES + 1] = {{0}};
     char shorts[2 * ONV_CLI_MAX_ROWS + 3];
     list_options(longs, shorts);
     const onv_cli_row *last = NULL; /* whose value has just been read */
-    cli->is_diff = argc > 1 && strcmp(argv[1], "diff") == 0;
-    cli->is_compare = argc > 1 && strcmp(argv[1], "compare") == 0;
+    cli->is_diff = cli->command->check == onv_cli_check_diff;
+    cli->is_compare = cli->command->check == onv_cli_check_compare;
     opterr = 0;
-    optind = cli->is_diff || cli->is_compare ? 2 : 1;
-    for (;;) {
-        int code = getopt_long(argc, argv, shorts, longs, NULL);
-        if (code == -1) break;
-        if (code == NO_OPTION) {
-            if (add_model(cli, optarg, last) != ONV_CLI_RUN) return ONV_CLI_USAGE;
-            last = NULL;
-            continue;
-        }
-        if (code == ':') {
-            const onv_cli_row *row = &onv_cli_rows[row_of(optopt)];
-            return onv_cli_reject("option '%s' needs a value: --%s %s", argv[optind - 1], row->name,
-                                  row->arg);
-        }
-        if (code == '?' && optopt > 0 && optopt < FIRST_LONG && strchr(shorts, optopt) == NULL)
-            return onv_cli_reject("there is no option '-%c'", optopt);
-        if (code == '?') return refuse(argv[optind - 1]);
-        size_t row = row_of(code);
-        cli->given[row] = true;
-        last = &onv_cli_rows[row];
-        onv_cli_verdict verdict = apply(cli, last, optarg);
+    optind = 1;
+    for (int code; (code = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
+        onv_cli_verdict verdict = take(cli, code, argv, shorts, &last);
         if (verdict != ONV_CLI_RUN) return verdict;
     }
     for (int i = optind; i < argc; i++)
         if (onv_cli_add_model(cli, argv[i]) != ONV_CLI_RUN) return ONV_CLI_USAGE;
+    if (bring(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
     return onv_cli_check(cli);
 }
 
-onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv)
+onv_cli_verdict onv_cli_parse(onv_cli *cli, const onv_cli_command *command, int argc, char **argv)
 {
-    *cli = (onv_cli){0};
+    *cli = (onv_cli){.command = command};
     cli->analysis = onv_options_default();
     cli->limits = onv_limits_default();
     cli->analysis.limits = &cli->limits;

@@ -1,5 +1,5 @@
-/* The command line. One table (table.c) says what options there are; parsing, --help and the checks all read
- * it. */
+/* The command line. One table (table.c) says what options there are, another one what commands (commands.c); parsing,
+ * help, completions and the checks all read them. */
 #ifndef ONV_CLI_OPTIONS_H
 #define ONV_CLI_OPTIONS_H
 
@@ -16,7 +16,13 @@ typedef struct onv_cli_output {
     const char *file;
 } onv_cli_output;
 
-enum { ONV_CLI_MAX_OUTPUTS = 12, ONV_CLI_MAX_BUDGETS = 32, ONV_CLI_MAX_ROWS = 96 };
+enum {
+    ONV_CLI_MAX_OUTPUTS = 12,
+    ONV_CLI_MAX_BUDGETS = 32,
+    ONV_CLI_MAX_ROWS = 96,
+    ONV_CLI_MAX_SPELLINGS = 16,
+    ONV_CLI_MAX_COMMANDS = 24
+};
 
 typedef struct onv_cli {
     onv_options analysis; /* its arrays are owned by this struct, */
@@ -34,7 +40,8 @@ typedef struct onv_cli {
     onv_format format;    /* of the report, where nothing else takes its place */
     bool is_diff;         /* of the two models */
     bool is_compare;      /* with what was measured, and nothing else is printed */
-    bool together;        /* all of them in one process */
+    const struct onv_cli_command *command;
+    bool together; /* all of them in one process */
     onv_together_info sessions;
     bool untrusted; /* the models are */
     onv_budget budgets[ONV_CLI_MAX_BUDGETS];
@@ -45,6 +52,7 @@ typedef struct onv_cli {
     onv_input_value *input_values;
     const char **freeze, **train_only, **inplace, **ort; /* of the command line */
     bool given[ONV_CLI_MAX_ROWS];                        /* by row of the table of options */
+    bool brought[ONV_CLI_MAX_ROWS]; /* by the command, and not on the command line */
 } onv_cli;
 
 typedef enum onv_cli_verdict {
@@ -53,14 +61,13 @@ typedef enum onv_cli_verdict {
     ONV_CLI_USAGE, /* a message was written to standard error */
 } onv_cli_verdict;
 
-onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv);
+/* The words behind argv[0], for a command that analyses. */
+onv_cli_verdict onv_cli_parse(onv_cli *cli, const struct onv_cli_command *command, int argc,
+                              char **argv);
 void onv_cli_cleanup(onv_cli *cli);
 
 /* Refuses options that exclude or need each other, with a message; completes what follows from others: the
  * report where no other output is asked for, what --untrusted and diff bring with them. */
 onv_cli_verdict onv_cli_check(onv_cli *cli);
-
-/* Every option of the table, for --help. */
-void onv_cli_help(FILE *to);
 
 #endif

@@ -12,6 +12,8 @@
 #define WIDE(field)       AT(field), .is_wide = true
 #define SIZE(field, like) AT(field), .size = (like)
 #define OUTPUT(format)    .output = 1 + ONV_FORMAT_##format
+#define TOPIC(name, text) .topic = (name), .heading = (text)
+#define NAMES(of)         .list = ONV_LIST_NAMES + ONV_NAMES_##of
 
 /* As the enums are ordered. */
 static const char *const colors[] = {"auto", "always", "never", NULL};
@@ -19,7 +21,7 @@ static const char *const precisions[] = {"fp32", "fp16", "bf16", NULL};
 
 const onv_cli_row onv_cli_rows[] = {
     {'b', "batch", "N", "the batch size: the first dimension of the inputs",
-     .read = onv_cli_set_batch, .heading = "Model and sizes"},
+     .read = onv_cli_set_batch, TOPIC("sizes", "Model and sizes")},
     {'d', "dim", "NAME=N",
      "bind a symbolic dimension, or a data-dependent size by its name (range#1); repeatable",
      .read = onv_cli_add_dim},
@@ -35,28 +37,29 @@ const onv_cli_row onv_cli_rows[] = {
      AT(analysis.program)},
     {0, "precision", "TYPE", "what-if: cast all float tensors to fp32, fp16 or bf16",
      AT(analysis.precision), .choices = precisions, .least = ONV_PRECISION_FP32},
-    {0, "weights", "FORMAT",
-     "what-if: linear layers in fewer bits; with --train the frozen ones; see below",
-     AT(analysis.weights)},
+    {0, "weight-format", "FORMAT",
+     "what-if: linear layers in fewer bits; with --train the frozen ones", AT(analysis.weights),
+     NAMES(WEIGHT_FORMATS), .like = "weights"},
     {0, "kv-cache", "HOW",
      "what-if: key-value cache as copies or shared (one buffer a layer); with --budget the longest "
      "context",
-     .read = onv_cli_set_kv_cache},
-    {0, "order", "NAME", "order of execution; see below", AT(analysis.order)},
-    {0, "runtime", "LIST", "runtimes to simulate: a comma-separated list; see below",
-     AT(analysis.runtimes)},
+     .read = onv_cli_set_kv_cache, .words = "copies shared"},
+    {0, "order", "NAME", "order of execution", AT(analysis.order), NAMES(ORDERS)},
+    {0, "runtime", "LIST",
+     "runtimes to simulate, with commas; torch and ort are judged unless a list is given",
+     AT(analysis.runtimes), NAMES(RUNTIMES)},
     {0, "budget", "SIZE|GPU,...",
      "memory to fit: 16GiB, 80GB, a GPU, or several; exit status 3 if the model fits none",
-     .read = onv_cli_set_budget, .heading = "Budget"},
+     .read = onv_cli_set_budget, .list = ONV_LIST_GPUS, TOPIC("budget", "Budget")},
     {0, "margin", "PERCENT", "keep this part of the budget free (0)", .read = onv_cli_set_margin},
     {0, "max-batch", NULL, "find the largest batch that fits the budget", AT(analysis.max_batch)},
     {0, "max-dim", "NAME", "find the largest size of a symbolic dimension that fits the budget",
      .read = onv_cli_set_max_dim},
     {0, "gpu", "NAME", "the GPU whose libraries take workspaces (that of --budget, or H100)",
-     .read = onv_cli_set_gpu},
+     .read = onv_cli_set_gpu, .list = ONV_LIST_GPUS},
     {0, "list-gpus", NULL, "list the GPUs that --budget knows", .read = onv_cli_list_gpus},
     {'q', "quiet", NULL, "print the answer in a line; warnings go to standard error",
-     .read = onv_cli_be_quiet, .heading = "Report"},
+     .read = onv_cli_be_quiet, TOPIC("text", "Report")},
     {0, "strict", NULL,
      "warnings make exit status 5, unless it is another one; contradictions end the analysis",
      AT(analysis.strict)},
@@ -64,10 +67,10 @@ const onv_cli_row onv_cli_rows[] = {
     {0, "top", "N", "how many of the largest tensors to list (10)", COUNT(report.top, INT_MAX)},
     {0, "color", "WHEN", "auto, always or never", AT(color), .choices = colors},
     {0, "format", "NAME", "format of the report: text, or markdown for a pull request",
-     .read = onv_cli_set_format, NEEDS(PAGE)},
+     .read = onv_cli_set_format, .words = "text markdown", NEEDS(PAGE)},
     {0, "layers", "[=DEPTH]", "print a table per module", .read = onv_cli_add_layers},
     {0, "formula", "[=HOW]", "print peak and totals as functions of the free dims: text, python, c",
-     .read = onv_cli_add_formula},
+     .read = onv_cli_add_formula, .words = "text python c"},
     {0, "baseline", "FILE", "compare with an earlier --json report", AT(baseline)},
     {0, "max-growth", "PERCENT", "exit status 3 if a figure grew by more since the baseline",
      .read = onv_cli_set_max_growth, NEEDS(BASELINE)},
@@ -76,7 +79,8 @@ const onv_cli_row onv_cli_rows[] = {
      AT(analysis.snapshot)},
     {0, "measured", "SIZE", "compare with what the device was seen to hold, as in 7421MiB",
      SIZE(analysis.measured, "7421MiB, as nvidia-smi says")},
-    {0, "json", "[=FILE]", "write everything as JSON", OUTPUT(JSON), .heading = "Other outputs"},
+    {0, "json", "[=FILE]", "write everything as JSON", OUTPUT(JSON),
+     TOPIC("outputs", "Other outputs")},
     {0, "timelines", NULL, "with --json: the steps, buffers and offsets of each runtime, too",
      AT(analysis.timelines)},
     {0, "html", "[=FILE]", "write a self-contained page (MODEL.html)", OUTPUT(HTML),
@@ -93,16 +97,17 @@ const onv_cli_row onv_cli_rows[] = {
      OUTPUT(ONNX), AT(analysis.onnx_out)},
     {0, "dump", "WHAT",
      "print intermediate data: graph, program, intervals, plan, header, trace, replay",
-     .read = onv_cli_add_dump},
+     .read = onv_cli_add_dump, .words = "graph program intervals plan header trace replay"},
     {0, "align", "N",
      "round offsets of the runtime arena up to multiples of N bytes, a power of two",
      .read = onv_cli_set_arena_align},
-    {0, "train", "OPTIMIZER", "size training with this optimizer; see below", AT(analysis.train),
-     .heading = "Training"},
+    {0, "train", "OPTIMIZER", "size training with this optimizer", AT(analysis.train),
+     NAMES(OPTIMIZERS), TOPIC("training", "Training")},
     {0, "loss", "NAME",
      "cross-entropy, fused-cross-entropy, chunked-cross-entropy[=N], mse or none; OUTPUT=NAME,... "
      "for single outputs",
-     AT(analysis.loss)},
+     AT(analysis.loss),
+     .words = "cross-entropy fused-cross-entropy chunked-cross-entropy mse none"},
     {0, "amp", "TYPE", "autocast to fp16 or bf16, in inference too", AT(analysis.amp),
      .choices = precisions + 1, .least = ONV_PRECISION_FP16},
     {0, "freeze", "PATTERN", "parameters or modules that are not trained (* and ?); repeatable",
@@ -112,28 +117,30 @@ const onv_cli_row onv_cli_rows[] = {
     {0, "accumulate", "N", "batches per optimizer step", COUNT(analysis.accumulate, INT_MAX)},
     {0, "zero-grad", "WHEN",
      "when gradients are freed: before-forward, before-backward, or keep (filled with zeros)",
-     AT(analysis.zero_grad)},
+     AT(analysis.zero_grad), .words = "before-forward before-backward keep"},
     {0, "optimizer-impl", "NAME", "foreach (PyTorch's choice on GPUs), fused or for-loop",
-     AT(analysis.optimizer_impl)},
+     AT(analysis.optimizer_impl), .words = "foreach fused for-loop"},
     {0, "master-weights", NULL,
      "float32 copies of 16-bit parameters (--precision) in the optimizer",
      AT(analysis.master_weights)},
     {0, "ema", NULL, "a moving average of the parameters, on the device", AT(analysis.ema)},
     {0, "offload", "WHAT", "optimizer: state and step on the host; gradients: gradients too",
-     AT(analysis.offload)},
+     AT(analysis.offload), .words = "optimizer gradients"},
     {0, "ddp", "[=HOW]",
      "DistributedDataParallel; gradients are copied into buckets (copy) or are views of them "
      "(view)",
-     AT(analysis.ddp), .fallback = "copy"},
+     AT(analysis.ddp), .fallback = "copy", .words = "copy view"},
     {0, "fsdp", "[=PATTERN,...]",
      "fully_shard of these modules (repeated modules, if none is given) and of the network",
      AT(analysis.fsdp), .fallback = ""},
-    {0, "zero", "STAGE", "ZeRO stage 1, 2 or 3; with --world", COUNT(analysis.zero_stage, 3)},
+    {0, "zero", "STAGE", "ZeRO stage 1, 2 or 3; with --world", COUNT(analysis.zero_stage, 3),
+     .words = "1 2 3"},
     {0, "world", "N", "number of data-parallel ranks, with --zero, --ddp or --fsdp",
      COUNT(analysis.world, INT_MAX)},
     {0, "checkpoint", "LIST[@WHICH]",
-     "compare checkpointing plans: a comma-separated list; see below; @5%, @12GiB or @ID takes one",
-     AT(analysis.checkpoint), .heading = "Checkpointing plans and torch.compile"},
+     "compare checkpointing plans, with commas; @5%, @12GiB or @ID takes one",
+     AT(analysis.checkpoint), .list = ONV_LIST_PLANS,
+     TOPIC("checkpointing", "Checkpointing plans and torch.compile")},
     {0, "plan", "FILE", "a plan that --plan-out FILE.json wrote", AT(analysis.plan)},
     {0, "plan-out", "FILE.py|FILE.json",
      "write the chosen plan, else the recommended one: a module to import, or data",
@@ -141,11 +148,11 @@ const onv_cli_row onv_cli_rows[] = {
     {0, "compile", "[=BUDGET]",
      "torch.compile: what it saves for backward, with an activation_memory_budget from 0 to 1 (1)",
      .read = onv_cli_set_compile},
-    {0, "pytorch", "VERSION", "follow the rules of this release; see below", AT(analysis.pytorch),
-     .heading = "Eager PyTorch"},
+    {0, "pytorch", "VERSION", "follow the rules of this release", AT(analysis.pytorch),
+     NAMES(PYTORCH), TOPIC("pytorch", "Eager PyTorch")},
     {0, "attention", "KERNEL",
      "auto (PyTorch's choice), math (separate operations), flash or efficient",
-     AT(analysis.attention)},
+     AT(analysis.attention), .words = "auto math flash efficient"},
     {0, "attention-dropout", "P",
      "dropout inside scaled_dot_product_attention, which exports leave out",
      .read = onv_cli_set_attention_dropout},
@@ -155,10 +162,11 @@ const onv_cli_row onv_cli_rows[] = {
      LIST(inplace, analysis.n_inplace), .fallback = "*"},
     {0, "locals", NULL, "values stay until the call of the module that names them returns",
      AT(analysis.locals)},
-    {0, "parameters", "N", "number of elements of all parameters, where the file lacks some",
-     WIDE(analysis.parameters)},
-    {0, "buffers", "SIZE", "bytes of all registered buffers, where the file lacks some",
-     SIZE(analysis.buffers, "32768 or 2MiB")},
+    {0, "missing-parameters", "N",
+     "number of elements of all parameters, where the file lacks some", WIDE(analysis.parameters),
+     .like = "parameters"},
+    {0, "missing-buffers", "SIZE", "bytes of all registered buffers, where the file lacks some",
+     SIZE(analysis.buffers, "32768 or 2MiB"), .like = "buffers"},
     {0, "graph-module", NULL,
      "the network is a torch.fx.GraphModule, whose code frees values after their last use",
      AT(analysis.graph_module)},
@@ -173,10 +181,10 @@ const onv_cli_row onv_cli_rows[] = {
      AT(analysis.cudnn_benchmark)},
     {0, "expandable-segments", NULL, "expandable_segments:True in PyTorch's allocator",
      AT(analysis.expandable_segments)},
-    {0, "pool", "SIZE", "memory that PyTorch's allocator has cached before, in one segment",
-     SIZE(analysis.pool, "2GiB")},
-    {0, "ort", "KEY=VALUE", "a setting of ONNX Runtime, by its own name; see below; repeatable",
-     LIST(ort, analysis.n_ort), .heading = "ONNX Runtime"},
+    {0, "cached", "SIZE", "memory that PyTorch's allocator has cached before, in one segment",
+     SIZE(analysis.pool, "2GiB"), .like = "pool"},
+    {0, "ort", "KEY=VALUE", "a setting of ONNX Runtime, by its own name; repeatable",
+     LIST(ort, analysis.n_ort), NAMES(ORT_SETTINGS), TOPIC("ort", "ONNX Runtime")},
     {0, "ort-advise", NULL, "compare ONNX Runtime's settings and print the best",
      AT(analysis.ort_advise)},
     {0, "ort-partition", "FILE",
@@ -189,16 +197,20 @@ const onv_cli_row onv_cli_rows[] = {
      AT(together), .like = "ort"},
     {0, "replay", "[=DEVICE]",
      "make the allocations and compare: cuda (the default) or host; exit status 4 if they differ",
-     AT(analysis.replay), .fallback = "cuda", .heading = "Replay on a device"},
+     AT(analysis.replay), .fallback = "cuda", NAMES(REPLAY_DEVICES),
+     TOPIC("replay", "Replay on a device")},
     {0, "effort", "N", "work limit of searches", WIDE(analysis.effort),
-     .heading = "Limits and searches"},
+     TOPIC("limits", "Limits and searches")},
     {0, "jobs", "N", "how many models are analysed at once (one for each core)", COUNT(jobs, 1024)},
-    {0, "limit", "NAME=N", "safety limits; see below; repeatable", .read = onv_cli_set_limit},
+    {0, "limit", "NAME=N", "safety limits; repeatable", .read = onv_cli_set_limit,
+     .list = ONV_LIST_LIMITS},
     {0, "untrusted", NULL,
      "for untrusted files: small limits, no external data, a confined process", AT(untrusted)},
     {0, "no-external-data", NULL, "open only the model file", AT(analysis.no_external_data)},
-    {0, "version", NULL, "print the version", .read = onv_cli_say_version, .heading = "Program"},
-    {'h', "help", NULL, "print this", .read = onv_cli_say_help},
+    {0, "version", NULL, "print the version", .read = onv_cli_say_version,
+     TOPIC("program", "Program")},
+    {'h', "help", "[=TOPIC]", "print help: of a topic, a command or an option, or all",
+     .read = onv_cli_say_help},
 };
 
 const size_t onv_cli_n_rows = sizeof onv_cli_rows / sizeof onv_cli_rows[0];
@@ -216,11 +228,56 @@ bool onv_cli_takes_value(const onv_cli_row *row)
     return row->arg != NULL && row->arg[0] != '[';
 }
 
-const char *onv_cli_command_of(const char *option)
+const onv_cli_spelling onv_cli_spellings[] = {
+    {"batch-size", "batch"},
+    {"dtype", "precision"},
+    {"optimizer", "train"},
+    {"weights", "weight-format"},
+    {"parameters", "missing-parameters"},
+    {"buffers", "missing-buffers"},
+    {"pool", "cached"},
+};
+
+const size_t onv_cli_n_spellings = sizeof onv_cli_spellings / sizeof onv_cli_spellings[0];
+
+_Static_assert(sizeof onv_cli_spellings / sizeof onv_cli_spellings[0] <= ONV_CLI_MAX_SPELLINGS,
+               "getopt_long's table has no room for all spellings");
+
+const char *onv_cli_hint(const char *option)
 {
     static const char *const rows[][2] = {
-        {"capacity", "plan and simulate"}, {"summary", "simulate"}, {"header", "simulate"}};
+        {"seq-len", "a length is a dim of the model, as in --dim sequence=128"},
+        {"sequence-length", "a length is a dim of the model, as in --dim sequence=128"},
+        {"max-length", "a length is a dim of the model, as in --dim sequence=128"},
+        {"max-model-len", "--max-dim NAME finds the longest that fits; --dim NAME=N binds one"},
+        {"gradient-checkpointing", "with --train it is --checkpoint blocks"},
+        {"activation-checkpointing", "with --train it is --checkpoint blocks"},
+        {"num-gpus", "--world N, with --ddp, --fsdp or --zero"},
+        {"n-gpus", "--world N, with --ddp, --fsdp or --zero"},
+        {"bf16", "--amp bf16 is autocast, --precision bf16 casts the weights"},
+        {"fp16", "--amp fp16 is autocast, --precision fp16 casts the weights"},
+        {"load-in-4bit", "--weight-format nf4"},
+        {"load-in-8bit", "--weight-format int8"},
+        {"quantization", "--weight-format int8, int4 or nf4"},
+        {"gradient-accumulation-steps", "--accumulate N"},
+        {"gpu-memory-utilization", "--margin PERCENT keeps a part of the budget free"},
+        {"device", "--gpu NAME"},
+        {"framework", "--runtime torch or ort"},
+        {"deepspeed", "--zero STAGE, with --world N"},
+        {"output", "--json=FILE, --html=FILE or --csv=FILE"},
+        {"capacity", "it is an option of onnxvram offsets and simulate"},
+        {"summary", "it is an option of onnxvram simulate"},
+        {"header", "it is an option of onnxvram simulate"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (strcmp(rows[i][0], option) == 0) return rows[i][1];
+    return NULL;
+}
+
+const onv_cli_row *onv_cli_row_named(const char *name)
+{
+    for (size_t i = 0; i < onv_cli_n_spellings; i++)
+        if (strcmp(onv_cli_spellings[i].other, name) == 0) name = onv_cli_spellings[i].name;
+    for (size_t i = 0; i < onv_cli_n_rows; i++)
+        if (strcmp(onv_cli_rows[i].name, name) == 0) return &onv_cli_rows[i];
     return NULL;
 }

@@ -13,6 +13,15 @@ typedef enum onv_cli_needs {
     ONV_NEEDS_PAGE,     /* the report for people */
 } onv_cli_needs;
 
+/* Lists of names with a line on each. */
+typedef enum onv_cli_list {
+    ONV_LIST_NONE,
+    ONV_LIST_GPUS,
+    ONV_LIST_LIMITS,
+    ONV_LIST_PLANS,
+    ONV_LIST_NAMES, /* and onv_names: that list of the library */
+} onv_cli_list;
+
 typedef struct onv_cli_row {
     char letter; /* 0: none */
     const char *name;
@@ -31,7 +40,10 @@ typedef struct onv_cli_row {
     const char *fallback; /* for text that was left out */
     uint8_t needs;        /* onv_cli_needs */
     const char *like;     /* the option of analyses whose needs it has, too */
-    const char *heading;  /* what --help writes above it: it begins a group */
+    uint8_t list;         /* onv_cli_list: names that the value is chosen from */
+    const char *words;    /* the same, a list with spaces */
+    const char *topic;    /* of help; it begins a group of options, */
+    const char *heading;  /* with this above it */
 } onv_cli_row;
 
 extern const onv_cli_row onv_cli_rows[];
@@ -40,8 +52,19 @@ extern const size_t onv_cli_n_rows;
 bool onv_cli_takes_value(const onv_cli_row *row); /* one that may not be left out */
 bool onv_cli_may_take_value(const onv_cli_row *row);
 
-/* Options of the commands plan and simulate: "--capacity" is one of plan's, say. NULL: of neither. */
-const char *onv_cli_command_of(const char *option);
+/* Another name of an option: other programs', or one that it had before. */
+typedef struct onv_cli_spelling {
+    const char *other, *name;
+} onv_cli_spelling;
+
+extern const onv_cli_spelling onv_cli_spellings[];
+extern const size_t onv_cli_n_spellings;
+
+/* By any of its names; NULL: there is none. */
+const onv_cli_row *onv_cli_row_named(const char *name);
+
+/* What does the work of an option of other programs or commands that this one does not have; NULL: nothing is known. */
+const char *onv_cli_hint(const char *option);
 
 /* Refuses the options that were given and need what was not. */
 onv_cli_verdict onv_cli_check_needs(const onv_cli *cli);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/commands.h"
 #include "cli/output.h"
 
 static bool parse_count(const char *text, int64_t *value, const char **end)
@@ -176,7 +177,7 @@ static bool choose(const char *option, const char *const *names, const char *tex
         used +=
             (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
     for (size_t i = 0; names[i] != NULL; i++) {
-        if (strcmp(names[i], text) != 0) continue;
+        if (!onv_is_called(text, names[i])) continue;
         *place = i;
         return true;
     }
@@ -419,7 +420,6 @@ onv_cli_verdict onv_cli_say_version(onv_cli *cli, const char *text)
 
 onv_cli_verdict onv_cli_say_help(onv_cli *cli, const char *text)
 {
-    (void)cli, (void)text;
-    onv_cli_help(stdout);
-    return ONV_CLI_DONE;
+    if (text == NULL && cli->command != &onv_cli_commands[0]) text = cli->command->name;
+    return onv_cli_help(text) ? ONV_CLI_DONE : ONV_CLI_USAGE;
 }

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/nearest.h"
+
 static uint32_t no_state(const onv_parameter *p, uint64_t bytes[ONV_MAX_STATES])
 {
     (void)p;
@@ -84,7 +86,7 @@ const size_t onv_n_optimizers = sizeof onv_optimizers / sizeof onv_optimizers[0]
 const onv_optimizer *onv_optimizer_find(const char *name)
 {
     for (size_t i = 0; i < onv_n_optimizers; i++)
-        if (strcmp(onv_optimizers[i]->name, name) == 0) return onv_optimizers[i];
+        if (onv_is_name(name, strlen(name), onv_optimizers[i]->name)) return onv_optimizers[i];
     return NULL;
 }
 

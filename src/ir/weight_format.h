@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 typedef struct onv_weight_format {
-    const char *name; /* as --weights takes it */
+    const char *name; /* as --weight-format takes it */
     const char *summary;
     uint32_t bits;         /* of an element */
     uint32_t block;        /* elements that share a scale; 0: those of a row */

@@ -336,8 +336,9 @@ static const struct {
     {add_copies, IN_TRAINING},       /* of gradients: of all operations, those of the loss, too */
     {find_reach, IN_TRAINING},       /* where backward comes to, copies among it */
     {onv_check_patterns, IN_TRAINING}, /* --freeze and --inplace, once all parameters have names */
-    {onv_parameters_complete, ALWAYS}, /* what --parameters says is missing after all of these */
-    {onv_buffers_complete, ALWAYS},    /* likewise --buffers */
+    {onv_parameters_complete,
+     ALWAYS}, /* what --missing-parameters says is missing after all of these */
+    {onv_buffers_complete, ALWAYS}, /* likewise --missing-buffers */
     {onv_lowering_report, FOR_REPORTS},
 };
 

@@ -6,7 +6,7 @@
  * was one of zeros, which exporters drop. Names that nothing explains are reported.
  *
  * Takes the reads of initializers and the listed names. Gives a name to each read that has one, and which names nothing explains;
- * once all is emitted, adds what --parameters and --buffers say is missing. Keeps the names of reads that have one. */
+ * once all is emitted, adds what --missing-parameters and --missing-buffers say is missing. Keeps the names of reads that have one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -62,8 +62,8 @@ void onv_parameters_complete(onv_lowering *l)
     if (wanted <= elems) return;
     uint64_t bytes;
     if (!onv_u64_mul(wanted - elems, each, &bytes)) {
-        l->emit.status =
-            onv_fail(l->emit.err, ONV_ERR_OVERFLOW, "the bytes of --parameters do not fit 64 bits");
+        l->emit.status = onv_fail(l->emit.err, ONV_ERR_OVERFLOW,
+                                  "the bytes of --missing-parameters do not fit 64 bits");
         return;
     }
     uint32_t storage =

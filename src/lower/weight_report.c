@@ -17,7 +17,7 @@ static void report(const onv_lowering *l, const onv_value *value, const onv_weig
             ? l->emit.options->parameters > 0
                   ? ""
                   : "; rows of a table that are never looked up are not in the file, nor counted: "
-                    "--parameters N counts them, where N is the sum of p.numel() for p in "
+                    "--missing-parameters N counts them, where N is the sum of p.numel() for p in "
                     "model.parameters()"
             : "";
     onv_model_diag(l->emit.model, trained ? ONV_WARNING : ONV_NOTE,

@@ -176,8 +176,8 @@ static void options_of_what_exports_hide(void **state)
     GIVES("--attention-dropout 0.1", "training.saved_activation_bytes", saved + 5 * SCORES);
     GIVES("--attention-dropout 0", "training.saved_activation_bytes", saved);
     GIVES("", "training.gradient_bytes", 2 * 8 * 8 * 4);
-    GIVES("--parameters 1000", "training.parameter_bytes", 1000 * 4);
-    GIVES("--parameters 1000", "training.gradient_bytes", 2 * 8 * 8 * 4);
+    GIVES("--missing-parameters 1000", "training.parameter_bytes", 1000 * 4);
+    GIVES("--missing-parameters 1000", "training.gradient_bytes", 2 * 8 * 8 * 4);
     GIVES("--train-only body.0", "training.gradient_bytes", 8 * 8 * 4);
     GIVES("--train-only '*.weight'", "training.gradient_bytes", 2 * 8 * 8 * 4);
     GIVES("--freeze body.2", "training.gradient_bytes", 8 * 8 * 4);
@@ -185,7 +185,7 @@ static void options_of_what_exports_hide(void **state)
     program_expect("--train sgd --loss none --inplace=body.0 noted.onnx", 2, "'body.0' matches no");
     program_expect("--train sgd --loss none --train-only head noted.onnx", 2, "'head' matches no");
     program_expect("--train sgd --loss none --freeze head noted.onnx", 2, "'head' matches no");
-    program_expect("--train sgd --loss none --parameters 5 noted.onnx", 0,
+    program_expect("--train sgd --loss none --missing-parameters 5 noted.onnx", 0,
                    "128 elements are counted");
     program_expect("--train sgd --attention-dropout none noted.onnx", 2, "--attention-dropout");
     program_expect("--train sgd --loss none noted.onnx", 0, "--inplace=PATTERN");
@@ -345,6 +345,43 @@ static void options_of_simulate(void **state)
     program_expect("simulate t.csv --runtime arena", 0, "arena,25165824,25165824,");
 }
 
+/* Both print the same. */
+static void expect_same(const char *words, const char *others)
+{
+    static char a[PROGRAM_TEXT], b[PROGRAM_TEXT];
+    if (program_run(words, a) != program_run(others, b) || strcmp(a, b) != 0 || a[0] == '\0')
+        fail_msg("'%s' prints\n%s'%s' prints\n%s", words, a, others, b);
+}
+
+static void names_of_other_programs(void **state)
+{
+#define OF "-q " TRAINING " "
+    expect_same(OF "--batch-size 4 --runtime pytorch", OF "-b 4 --runtime torch");
+    expect_same(OF "-b 4 --runtime onnxruntime,PyTorch", OF "-b 4 --runtime ort,torch");
+    expect_same(OF "-b 4 --dtype float16", OF "-b 4 --precision fp16");
+    expect_same(OF "-b 4 --optimizer AdamW --amp bfloat16", OF "-b 4 --train adamw --amp bf16");
+    expect_same(OF "-b 4 --budget 3090", OF "-b 4 --budget 'RTX 3090'");
+    expect_same(OF "-b 4 --pool 2GiB", OF "-b 4 --cached 2GiB");
+    program_expect(OF "-b 4 --budget 16", 2, "a size with its unit");
+}
+
+static void commands_bring_their_options(void **state)
+{
+    expect_same("report -b 4 " OF, "-b 4 " OF);
+    expect_same("train -b 4 " OF, "-b 4 --train adamw " OF);
+    expect_same("train --train sgd -b 4 " OF, "-b 4 --train sgd " OF);
+    expect_same("fit --budget T4 " OF, "--max-batch --budget T4 " OF);
+    expect_same("plans -b 4 " TRAINING, "-b 4 --train adamw --checkpoint all " TRAINING);
+    expect_same("serve -b 4 " OF "'" TRAINING "*2'",
+                "-b 4 --runtime ort --together " OF "'" TRAINING "*2'");
+    program_expect("-b 4 --json=before.json " OF, 0, "torch");
+    program_expect("gate -b 4 --baseline before.json " OF, 0, "torch");
+    program_expect("gate -b 5 --baseline before.json " OF, 3, "grew");
+    program_expect("gate -b 5 --baseline before.json --max-growth 90% " OF, 0, "torch");
+    program_expect("gate -b 4 --budget 100MiB " OF, 3, "does not fit");
+#undef OF
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -359,6 +396,8 @@ int main(void)
         cmocka_unit_test(the_model_stays_beside_its_weights),
         cmocka_unit_test(options_of_plan),
         cmocka_unit_test(options_of_simulate),
+        cmocka_unit_test(names_of_other_programs),
+        cmocka_unit_test(commands_bring_their_options),
     };
     return cmocka_run_group_tests_name("cli.options", tests, folder_enter, folder_leave);
 }

@@ -94,12 +94,12 @@ static void traces_are_of_the_training(void **state)
  * first request would take from the device changes nothing. */
 static void pools_are_used_first(void **state)
 {
-    figures plain = train(""), large = train("--pool 512MiB"), same = train("--pool 20MiB");
+    figures plain = train(""), large = train("--cached 512MiB"), same = train("--cached 20MiB");
     assert_true(plain.reserved > 0 && plain.reserved < 512 * MIB);
     /* Small requests take segments of 2 MiB. */
     uint64_t others = large.reserved - 512 * MIB;
     assert_true(large.reserved > 512 * MIB && others < plain.reserved && others % (2 * MIB) == 0);
-    assert_int_equal(train("--pool 300MiB").reserved, 300 * MIB + others);
+    assert_int_equal(train("--cached 300MiB").reserved, 300 * MIB + others);
     assert_int_equal(same.reserved, plain.reserved);
     assert_int_equal(same.allocated, plain.allocated);
 }

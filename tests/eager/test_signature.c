@@ -87,7 +87,7 @@ static void a_count_of_parameters_completes_them(void **state)
     static const struct {
         uint64_t parameters, bytes;
         const char *told;
-    } cases[] = {{0, W, "--parameters N"},
+    } cases[] = {{0, W, "--missing-parameters N"},
                  {64, W, NULL},
                  {63, W, "64 elements are counted"},
                  {100, 100 * 4, "144 bytes"}};

@@ -218,6 +218,7 @@ static void look_up(input *in)
     (void)onv_printable(name, out, room);
     uint64_t bytes;
     (void)onv_size_parse(name, &bytes);
+    (void)onv_is_called(name, "torch");
     hold(room == 0 || memchr(out, '\0', room) != NULL);
     size = byte(in) % 4 == 0 ? number(in) % LARGEST_INFO : sizeof(onv_gpu_info);
     size_t capacity = byte(in) % 9;

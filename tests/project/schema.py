@@ -104,7 +104,7 @@ with tempfile.TemporaryDirectory() as folder:
     # Orders, formats of weights, what the application holds.
     for order in ("ort", "greedy", "optimal"):
         check(r18, "-b", 2, "--order", order, "--align", 256)
-    check(llama, *context, "--weights", "int4")
+    check(llama, *context, "--weight-format", "int4")
     check(llama, *context, "--kv-cache", "copies")
     check(llama, *context, "--kv-cache", "shared", "--budget", "T4")
     check(llama, "--kv-cache", "shared")
@@ -124,7 +124,7 @@ with tempfile.TemporaryDirectory() as folder:
     check(r18, trained, "-b", 2, "--together")
     # PyTorch.
     check("tests/tape/programs/cbam.archive.json.gz", "-b", 2)
-    check(r18, "-b", 2, "--runtime", "torch", "--locals", "--inplace", "--channels-last", "--gpu", "T4", "--pool", "2GiB")
+    check(r18, "-b", 2, "--runtime", "torch", "--locals", "--inplace", "--channels-last", "--gpu", "T4", "--cached", "2GiB")
     check(trained, "-b", 2, "--train", "adam", "--checkpoint", "all", "--runtime", "torch,ideal")
     check(trained, "-b", 2, "--train", "sgd", "--checkpoint", "optimal", "--budget", "8GiB", "--max-batch")
     check(trained, "-b", 2, "--train", "adam", "--checkpoint", "offload,joint", "--budget", "1GiB")
@@ -134,7 +134,7 @@ with tempfile.TemporaryDirectory() as folder:
     check(trained, "-b", 2, "--train", "adam", "--fsdp", "--world", 4)
     check(trained, "-b", 2, "--train", "adam", "--checkpoint", "every=3", "--replay=host", statuses=(0, 3, 4))
     check(trained, "-b", 2, "--train", "adam", "--ddp", "--world", 2, "--accumulate", 2)
-    check("samples/vit-small-train.onnx", "-b", 2, "--train", "adamw", "--weights", "nf4", "--freeze", "encoder*")
+    check("samples/vit-small-train.onnx", "-b", 2, "--train", "adamw", "--weight-format", "nf4", "--freeze", "encoder*")
     check(trained, "-b", 32, "--train", "adam", "--budget", "1700MiB")
     # What drawings need.
     check(trained, "-b", 2, "--train", "adam", "--checkpoint", "sqrt", "--timelines")

@@ -51,9 +51,9 @@ texts() {
         include/onnxvram/*.h web/*.html web/page/*.html; do
         awk -v f="$f" '{ print f ":" NR "\t" $0 }' "$f"
     done
-    for f in "" "plan" "simulate" "diff"; do
-        # shellcheck disable=SC2086 # no word for the program itself
-        "$build/onnxvram" $f --help | awk -v f="--help $f" '{ print f ":" NR "\t" $0 }'
+    for f in "help all" "plan --help" "simulate --help" "help diff"; do
+        # shellcheck disable=SC2086 # these are words
+        "$build/onnxvram" $f | awk -v f="$f" '{ print f ":" NR "\t" $0 }'
     done
     grep -rnoP --include='*.c' --include='*.h' --include='*.js' '"(?:[^"\\]|\\.)*"' src web |
         grep -vP ':"[^" ]*"$' | sed 's/:"/\t"/'

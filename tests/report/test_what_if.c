@@ -184,7 +184,7 @@ static void what_cannot_be_quantized_is_refused(void **state)
     refuses(layers(), &options, "'int2'");
     options.weights = "int4";
     options.onnx_out = true;
-    refuses(layers(), &options, "--weights");
+    refuses(layers(), &options, "--weight-format");
 }
 
 /* --- The cache --------------------------------------------------------------------------------- */

@@ -1,0 +1,150 @@
+/* What a word of a command line may become. The scripts of shells ask for it, so that they have no tables of their own. */
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/values.h"
+
+/* One candidate: what the word has already, what follows, and what it means. */
+static void offer(const char *word, size_t kept, const char *name, const char *about)
+{
+    const char *begun = word + kept;
+    if (strncmp(name, begun, strlen(begun)) != 0) return;
+    printf("%.*s%s\t%s\n", (int)kept, word, name, about);
+}
+
+/* A GPU is one word with dashes. */
+static void offer_gpus(const char *word, size_t kept)
+{
+    onv_gpu_info gpu;
+    for (size_t i = 0; onv_gpu_at(i, &gpu); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s", gpu.name);
+        for (char *at = name; (at = strchr(at, ' ')) != NULL;) *at = '-';
+        offer(word, kept, name, "");
+    }
+}
+
+/* Names that a value goes on behind. */
+static void offer_assigned(const char *word, size_t kept, const char *name, const char *about)
+{
+    char text[96];
+    snprintf(text, sizeof text, "%s=", name);
+    offer(word, kept, text, about);
+}
+
+static void offer_words(const char *word, size_t kept, const char *words)
+{
+    char one[64];
+    for (int used; sscanf(words, "%63s%n", one, &used) == 1; words += used)
+        offer(word, kept, one, "");
+}
+
+static void offer_list(const char *word, size_t kept, const onv_cli_row *row)
+{
+    const char *name, *about = "";
+    bool counts;
+    switch (row->list) {
+    case ONV_LIST_NONE: break;
+    case ONV_LIST_GPUS: offer_gpus(word, kept); break;
+    case ONV_LIST_LIMITS:
+        for (size_t i = 0; (name = onv_limit_name(i, &about, NULL)) != NULL; i++)
+            offer_assigned(word, kept, name, about);
+        break;
+    case ONV_LIST_PLANS:
+        offer(word, kept, "all", "those that use the device alone");
+        for (size_t i = 0; (name = onv_checkpoint_name(i, &about, &counts)) != NULL; i++)
+            (counts ? offer_assigned : offer)(word, kept, name, about);
+        break;
+    default:
+        for (size_t i = 0;
+             (name = onv_name_at((onv_names)(row->list - ONV_LIST_NAMES), i, &about)) != NULL; i++)
+            (row->list == ONV_LIST_NAMES + ONV_NAMES_ORT_SETTINGS ? offer_assigned
+                                                                  : offer)(word, kept, name, about);
+    }
+}
+
+/* The value of an option, from `kept` on; of a list the part behind the last comma. */
+static void offer_values(const char *word, size_t kept, const onv_cli_row *row)
+{
+    const char *comma = strrchr(word + kept, ',');
+    if (comma != NULL) kept = (size_t)(comma + 1 - word);
+    for (size_t i = 0; row->choices != NULL && row->choices[i] != NULL; i++)
+        offer(word, kept, row->choices[i], "");
+    if (row->words != NULL) offer_words(word, kept, row->words);
+    offer_list(word, kept, row);
+}
+
+static void offer_options(const char *word, const onv_cli_command *command)
+{
+    bool has_own = command->run != NULL && !command->is_python;
+    if (has_own) offer_words(word, 0, command->options);
+    for (size_t i = 0; i < onv_cli_n_rows && !has_own; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "--%s", onv_cli_rows[i].name);
+        offer(word, 0, text, onv_cli_rows[i].help);
+    }
+}
+
+/* The option of a word "--name=…" or "-x", and where its value begins; NULL: it is none. */
+static const onv_cli_row *option_of(const char *word, size_t *value)
+{
+    char name[64];
+    if (word[0] == '-' && word[1] != '-' && word[1] != '\0' && word[2] == '\0')
+        for (size_t i = 0; i < onv_cli_n_rows; i++)
+            if (onv_cli_rows[i].letter == word[1]) return &onv_cli_rows[i];
+    if (strncmp(word, "--", 2) != 0 || strlen(word) >= sizeof name) return NULL;
+    size_t length = strcspn(word + 2, "=");
+    memcpy(name, word + 2, length);
+    name[length] = '\0';
+    *value = 2 + length + (word[2 + length] == '=');
+    return onv_cli_row_named(name);
+}
+
+static void offer_commands(const char *word)
+{
+    for (size_t i = 0; i < onv_cli_n_commands; i++)
+        if (!onv_cli_commands[i].is_other)
+            offer(word, 0, onv_cli_commands[i].name, onv_cli_commands[i].summary);
+}
+
+static void offer_topics(const char *word)
+{
+    offer_commands(word);
+    for (size_t i = 0; i < onv_cli_n_rows; i++)
+        if (onv_cli_rows[i].topic != NULL)
+            offer(word, 0, onv_cli_rows[i].topic, onv_cli_rows[i].heading);
+    offer_words(word, 0, "status all");
+}
+
+/* What allocators `simulate` takes. */
+static void offer_allocators(const char *word)
+{
+    const char *name, *about;
+    const char *comma = strrchr(word, ',');
+    size_t kept = comma != NULL ? (size_t)(comma + 1 - word) : 0;
+    for (size_t i = 0; (name = onv_name_at(ONV_NAMES_ALLOCATORS, i, &about)) != NULL; i++)
+        offer(word, kept, name, about);
+    offer(word, kept, "arena", "the whole trace at planned offsets in one block");
+}
+
+int onv_cli_run_complete(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[argc - 1] : "", *before = argc > 2 ? argv[argc - 2] : "";
+    const onv_cli_command *command = argc > 2 ? onv_cli_command_named(argv[1]) : NULL;
+    size_t value = 0;
+    bool is_simulate = command != NULL && command->run == onv_cli_command_named("simulate")->run;
+    if (argc <= 2) offer_commands(word);
+    if (command == NULL) command = &onv_cli_commands[0];
+    const onv_cli_row *row = option_of(before, &value);
+    if (command->run == onv_cli_run_help)
+        offer_topics(word);
+    else if (is_simulate && (strcmp(before, "--runtime") == 0 || strcmp(before, "-r") == 0))
+        offer_allocators(word);
+    else if (row != NULL && onv_cli_takes_value(row) && strchr(before, '=') == NULL)
+        offer_values(word, 0, row);
+    else if ((row = option_of(word, &value)) != NULL && word[value - 1] == '=')
+        offer_values(word, value, row);
+    else if (word[0] == '-')
+        offer_options(word, command);
+    return onv_cli_answered();
+}
