@@ -298,6 +298,7 @@ void onv_allocator_figures(const onv_allocator *a, onv_held_figures *figures)
                                   .requested_end = requested->current,
                                   .segments = segments->current,
                                   .segments_peak = segments->peak,
+                                  .returned_bytes = reserved->removed,
                                   .out_of_memory = a->out_of_memory,
                                   .oom_event = a->oom_event,
                                   .oom_bytes = a->oom_bytes};

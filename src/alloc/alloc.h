@@ -182,6 +182,10 @@ onv_status onv_allocator_end_streams(onv_allocator *a, uint8_t from);
 /* What torch.cuda.empty_cache() does; nothing for models that never give memory back. */
 onv_status onv_allocator_release_cached(onv_allocator *a, onv_error *err);
 
+/* What earlier work left, before all else: a free segment, as options.torch.pool_bytes says. It goes by the id 0, which comes
+ * later. */
+onv_status onv_allocator_leave_pool(onv_allocator *a, onv_error *err);
+
 /* The block that an id owns; NULL if it is not allocated or of 0 bytes. Valid until the next
  * event. */
 const onv_block *onv_allocator_block(const onv_allocator *a, uint32_t id);

@@ -63,14 +63,13 @@ static onv_status serve_all(onv_allocator *a, const onv_timeline *t, onv_placeme
     return ONV_OK;
 }
 
-/* What earlier work left: a segment that is free. It goes by the id of the first buffer, which comes later. */
-static onv_status leave_pool(onv_allocator *a, const onv_timeline *t, onv_error *err)
+onv_status onv_allocator_leave_pool(onv_allocator *a, onv_error *err)
 {
     uint64_t bytes = a->options.torch.pool_bytes;
-    if (bytes == 0 || t->buffers.count == 0 || a->model->release_cached == NULL) return ONV_OK;
+    if (bytes == 0 || a->model->release_cached == NULL) return ONV_OK;
     ONV_TRY(onv_allocator_alloc(a, 0, bytes, err));
     if (!a->out_of_memory) ONV_TRY(onv_allocator_free(a, 0, err));
-    if (a->record->places.count > 0) a->record->places.at[0] = (onv_place){0};
+    if (a->record != NULL) a->record->places.at[0] = (onv_place){0};
     memset(a->stats.of[ONV_STAT_ALLOCATED_BYTES], 0, sizeof a->stats.of[0]);
     memset(a->stats.of[ONV_STAT_REQUESTED_BYTES], 0, sizeof a->stats.of[0]);
     memset(a->stats.of[ONV_STAT_ALLOCATIONS], 0, sizeof a->stats.of[0]);
@@ -86,7 +85,7 @@ onv_status onv_alloc_run(const onv_timeline *t, const onv_alloc_model *model,
     if (status == ONV_OK) {
         a.record = placement;
         placement->is_pooled = model->is_pooled;
-        status = leave_pool(&a, t, err);
+        if (t->buffers.count > 0) status = onv_allocator_leave_pool(&a, err);
         if (status == ONV_OK) status = serve_all(&a, t, placement, err);
         onv_allocator_figures(&a, &placement->figures);
         onv_allocator_cleanup(&a);

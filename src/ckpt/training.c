@@ -151,6 +151,25 @@ static onv_status find_most(onv_train_program *program, const onv_training_optio
     return status;
 }
 
+static void take_sums(const network *n, const onv_training_options *options,
+                      const onv_train_program *program, onv_training_figures *figures)
+{
+    *figures = (onv_training_figures){.trained_elems = program->trained_elems,
+                                      .saved_activation_bytes = program->saved_bytes,
+                                      .parameter_bytes = program->parameter_bytes,
+                                      .gradient_bytes = program->gradient_bytes,
+                                      .optimizer_bytes = program->optimizer_bytes,
+                                      .offloaded_bytes = program->offloaded_bytes,
+                                      .returned_bytes = program->returned_bytes,
+                                      .pinned_bytes = program->pinned_bytes,
+                                      .forward_macs = program->forward_macs,
+                                      .parts = program->parts};
+    /* Forward and backward run on threads of their own. */
+    if (!onv_u64_mul(onv_eager_handle_bytes(n->eager, &options->train.lower), 2,
+                     &figures->driver_bytes))
+        figures->driver_bytes = UINT64_MAX;
+}
+
 /* `most`: the upper end, where options->train.notes_holds is set; else as the figures. NULL: not asked for. `timeline`,
  * where it is not NULL, is to be cleaned up if this succeeds. */
 static onv_status measure(const network *n, const onv_training_options *options, const char *plan,
@@ -159,20 +178,7 @@ static onv_status measure(const network *n, const onv_training_options *options,
 {
     onv_train_program program;
     ONV_TRY(build(n, &options->train, &program, err));
-    *figures = (onv_training_figures){.trained_elems = program.trained_elems,
-                                      .saved_activation_bytes = program.saved_bytes,
-                                      .parameter_bytes = program.parameter_bytes,
-                                      .gradient_bytes = program.gradient_bytes,
-                                      .optimizer_bytes = program.optimizer_bytes,
-                                      .offloaded_bytes = program.offloaded_bytes,
-                                      .returned_bytes = program.returned_bytes,
-                                      .pinned_bytes = program.pinned_bytes,
-                                      .forward_macs = program.forward_macs,
-                                      .parts = program.parts};
-    /* Forward and backward run on threads of their own. */
-    if (!onv_u64_mul(onv_eager_handle_bytes(n->eager, &options->train.lower), 2,
-                     &figures->driver_bytes))
-        figures->driver_bytes = UINT64_MAX;
+    take_sums(n, options, &program, figures);
     onv_status status = onv_train_program_check(&program, err);
     if (status == ONV_OK) status = find_peaks(&program.timeline, figures, err);
     if (status == ONV_OK) status = serve(&program.timeline, options, plan, figures, err);
@@ -191,6 +197,38 @@ static onv_status measure(const network *n, const onv_training_options *options,
         figures->first_peak_bytes > room_beside_handles(options, figures))
         figures->release = (onv_release){0};
     return status;
+}
+
+static onv_status serve_within(const network *n, const onv_training_options *options,
+                               uint64_t limit_bytes, onv_train_served *served, onv_error *err)
+{
+    onv_alloc_options alloc = options->alloc;
+    alloc.capacity_bytes = limit_bytes;
+    return onv_train_serve(n->model, n->eager, &options->train, &alloc, served, err);
+}
+
+/* Without the program: what is compared of plans. */
+static onv_status measure_sums(const network *n, const onv_training_options *options,
+                               onv_training_figures *figures, onv_error *err)
+{
+    onv_train_served served, limited;
+    ONV_TRY(serve_within(n, options, options->alloc.capacity_bytes, &served, err));
+    ONV_TRY(onv_train_program_check(&served.program, err));
+    take_sums(n, options, &served.program, figures);
+    figures->peak_bytes = served.peak_bytes;
+    figures->requested_peak_bytes = served.requested_bytes;
+    figures->allocated_peak_bytes = served.held.allocated_peak;
+    figures->reserved_peak_bytes = served.held.reserved_peak;
+    for (uint32_t i = 0; i < n->eager->storages.count; i++) {
+        const onv_eager_storage *storage = &n->eager->storages.at[i];
+        if (storage->kind == ONV_STORAGE_BUFFER || storage->kind == ONV_STORAGE_CONSTANT)
+            figures->buffer_bytes += storage->bytes;
+    }
+    uint64_t room = room_beside_handles(options, figures);
+    if (!onv_release_may_suffice(room, &served.held)) return ONV_OK;
+    ONV_TRY(serve_within(n, options, room, &limited, err));
+    figures->release = onv_release_of(&limited.held);
+    return ONV_OK;
 }
 
 /* A plan that changes nothing is training without plans. */
@@ -218,41 +256,57 @@ static onv_training_plan begin_plan(const onv_ckpt_plan *from)
                                .recomputed_macs = from->recomputed_macs};
 }
 
+/* How a plan is measured. */
+static void take_plan(const network *trained, const onv_training_options *options,
+                      const onv_ckpt_plan *plan, network *n, onv_training_options *how)
+{
+    *n = *trained;
+    *how = *options;
+    if (!plan->compiles) n->compiling = NULL;
+    n->budget = plan->memory_budget;
+    how->train.units = n->units;
+    how->train.n_units = n->n_units;
+    onv_ckpt_apply(plan, &how->train);
+}
+
 /* What is empty was measured, unless somebody wants its timeline. */
 static onv_status measure_plan(const network *trained, const onv_training_options *options,
                                const onv_ckpt_plan *from, const onv_training_figures *plain,
-                               onv_training_plan *plan, onv_timeline *timeline, onv_error *err)
+                               onv_training_plan *plan, onv_error *err)
 {
-    onv_training_options how = *options;
-    network n = *trained;
+    onv_training_options how;
+    network n;
+    onv_status status = ONV_OK;
     *plan = begin_plan(from);
-    if (!from->compiles) n.compiling = NULL;
-    n.budget = from->memory_budget;
-    how.train.units = n.units;
-    how.train.n_units = n.n_units;
-    onv_ckpt_apply(from, &how.train);
+    take_plan(trained, options, from, &n, &how);
+    bool is_whole = options->take != NULL || n.compiling != NULL ||
+                    how.train.lower.cuda.benchmark || how.train.parallel == ONV_PARALLEL_FSDP;
     if (is_empty(from) && options->take == NULL)
         plan->figures = *plain;
+    else if (is_whole)
+        status = measure(&n, &how, plan->name, &plan->figures, NULL, NULL, err);
     else
-        ONV_TRY(measure(&n, &how, plan->name, &plan->figures, NULL,
-                        options->keeps_timeline ? timeline : NULL, err));
+        status = measure_sums(&n, &how, &plan->figures, err);
     if (!onv_u64_mul(plan->figures.forward_macs, 3, &plan->pass_macs)) plan->pass_macs = UINT64_MAX;
-    return ONV_OK;
+    return status;
 }
 
-/* The figures and the timeline are those of the plan that the caller prefers so far. */
-static onv_status prefer(const onv_training_options *options, uint32_t plan, onv_training *result,
-                         onv_timeline *timeline, onv_error *err)
+/* All figures of the plan that was chosen, and its timeline in place of that of training without plans. */
+static onv_status measure_chosen(const network *trained, const onv_training_options *options,
+                                 const onv_ckpt_plan *from, onv_training *result, onv_error *err)
 {
-    bool is_preferred = result->n_plans == 1;
-    onv_status status = ONV_OK;
-    if (options->prefer != NULL)
-        status = options->prefer(options->prefer_context, result, plan, &is_preferred, err);
-    if (status == ONV_OK && is_preferred) onv_training_choose(result, plan);
-    bool is_kept = status == ONV_OK && is_preferred && timeline->steps.count > 0;
-    onv_timeline_cleanup(is_kept ? &result->timeline : timeline);
-    if (is_kept) result->timeline = *timeline;
-    return status;
+    onv_training_options how;
+    network n;
+    onv_timeline timeline = {0};
+    if (is_empty(from) || options->is_probe) return ONV_OK;
+    take_plan(trained, options, from, &n, &how);
+    how.take = NULL;
+    ONV_TRY(measure(&n, &how, from->name, &result->plans[result->chosen].figures, NULL,
+                    options->keeps_timeline ? &timeline : NULL, err));
+    onv_training_choose(result, result->chosen);
+    onv_timeline_cleanup(&result->timeline);
+    result->timeline = timeline;
+    return ONV_OK;
 }
 
 /* Each as a training program with the allocator. */
@@ -264,17 +318,17 @@ static onv_status measure_plans(const network *n, const network *plain,
     result->plans = ONV_ARENA_ARRAY(&n->model->arena, onv_training_plan, count);
     if (result->plans == NULL) return onv_fail_memory(err);
     result->n_plans = (uint32_t)count;
-    /* The timeline is that of training without plans still when the empty ones come. */
-    for (uint32_t k = 0; k < 2 * count; k++) {
-        uint32_t i = k % (uint32_t)count;
-        onv_timeline timeline = {0};
-        if (is_empty(&made[i]) != (k < count)) continue;
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_preferred = count == 1;
         if (options->taken_plan != NULL) *options->taken_plan = i;
         ONV_TRY(measure_plan(is_empty(&made[i]) ? plain : n, options, &made[i], &without,
-                             &result->plans[i], &timeline, err));
-        ONV_TRY(prefer(options, i, result, &timeline, err));
+                             &result->plans[i], err));
+        if (options->prefer != NULL)
+            ONV_TRY(options->prefer(options->prefer_context, result, i, &is_preferred, err));
+        if (is_preferred) onv_training_choose(result, i);
     }
-    return ONV_OK;
+    if (result->chosen == ONV_NO_PLAN) return ONV_OK;
+    return measure_chosen(n, options, &made[result->chosen], result, err);
 }
 
 /* One of those that were made, by the figures of all. */

@@ -25,11 +25,14 @@ struct onv_pricing {
     kept_state start;
 };
 
+static onv_status fail_overflow(onv_error *err)
+{
+    return onv_fail(err, ONV_ERR_OVERFLOW, "the bytes that training allocates do not fit 64 bits");
+}
+
 static onv_status verdict(const onv_pricing *p, onv_error *err)
 {
-    if (p->meter.overflows)
-        return onv_fail(err, ONV_ERR_OVERFLOW,
-                        "the bytes that training allocates do not fit 64 bits");
+    if (p->meter.overflows) return fail_overflow(err);
     return p->sim.failed ? onv_fail_memory(err) : ONV_OK;
 }
 
@@ -115,7 +118,6 @@ static onv_status begin(onv_pricing *p, onv_error *err)
     onv_simulation *s = &p->sim;
     ONV_TRY(onv_sim_open(s, s->model, s->eager, &p->options, &p->program, err));
     s->meter = &p->meter;
-    p->program = (onv_train_program){0};
     p->meter.rows.count = 0;
     p->meter.all = 0;
     for (int k = 0; k < 2; k++) p->meter.there[k] = p->meter.going[k] = 0;
@@ -223,4 +225,43 @@ onv_status onv_pricing_find(onv_pricing *p, const onv_train_options *plan, onv_p
     if (!onv_u64_add(made->offloaded_bytes, made->returned_bytes, &price->moved_bytes))
         price->moved_bytes = UINT64_MAX;
     return ONV_OK;
+}
+
+/* --- With the allocator ------------------------------------------------------------------------ */
+
+static onv_status serve(onv_simulation *s, onv_meter *meter, const onv_train_options *options,
+                        onv_train_served *served, onv_error *err)
+{
+    onv_allocator *a = meter->allocator;
+    ONV_TRY(onv_sim_open(s, s->model, s->eager, options, &served->program, err));
+    s->meter = meter;
+    onv_status status = onv_allocator_leave_pool(a, err);
+    if (status == ONV_OK) status = onv_sim_train(s, err);
+    if (status == ONV_OK) onv_sim_end_step(s);
+    if (meter->status != ONV_OK) status = meter->status;
+    if (a->out_of_memory) status = ONV_OK;
+    onv_sim_close(s);
+    if (status != ONV_OK) return status;
+    if (meter->overflows) return fail_overflow(err);
+    served->peak_bytes = meter->most[ONV_METER_TENSORS];
+    served->requested_bytes = meter->most[ONV_METER_ALL];
+    onv_allocator_figures(a, &served->held);
+    return ONV_OK;
+}
+
+onv_status onv_train_serve(onv_model *model, const onv_eager *eager,
+                           const onv_train_options *options, const onv_alloc_options *alloc,
+                           onv_train_served *served, onv_error *err)
+{
+    onv_simulation s = {.model = model, .eager = eager};
+    onv_allocator a;
+    onv_meter meter = {.allocator = &a, .err = err};
+    *served = (onv_train_served){0};
+    ONV_TRY(onv_sim_ask(options, err));
+    ONV_TRY(onv_allocator_init(&a, onv_alloc_model_find("torch"), alloc, err));
+    onv_status status = serve(&s, &meter, options, served, err);
+    onv_allocator_cleanup(&a);
+    onv_vec_cleanup(&meter.rows);
+    onv_vec_cleanup(&meter.ending);
+    return status;
 }

@@ -12,6 +12,7 @@
 #ifndef ONV_EAGER_PRICING_H
 #define ONV_EAGER_PRICING_H
 
+#include "alloc/alloc.h"
 #include "eager/program.h"
 
 typedef struct onv_price {
@@ -34,5 +35,17 @@ void onv_pricing_close(onv_pricing *pricing);
  * pricing is of no use but to be closed. */
 onv_status onv_pricing_find(onv_pricing *pricing, const onv_train_options *plan, onv_price *price,
                             onv_error *err);
+
+/* A training program as PyTorch's allocator serves it, without the program: what onv_train_program_build() and
+ * onv_alloc_run() give, in sums. Not for FSDP, which has streams. */
+typedef struct onv_train_served {
+    onv_train_program program;            /* without a timeline: nothing to clean up */
+    uint64_t peak_bytes, requested_bytes; /* as of onv_price */
+    onv_held_figures held;
+} onv_train_served;
+
+onv_status onv_train_serve(onv_model *model, const onv_eager *eager,
+                           const onv_train_options *options, const onv_alloc_options *alloc,
+                           onv_train_served *served, onv_error *err);
 
 #endif

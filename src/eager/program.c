@@ -457,7 +457,7 @@ onv_status onv_sim_begin(onv_simulation *s, onv_error *err)
     return s->failed ? onv_fail_memory(err) : ONV_OK;
 }
 
-static onv_status run(onv_simulation *s, onv_error *err)
+onv_status onv_sim_train(onv_simulation *s, onv_error *err)
 {
     ONV_TRY(onv_sim_prepare(s, err));
     ONV_TRY(onv_sim_prepare_plan(s, err));
@@ -465,16 +465,22 @@ static onv_status run(onv_simulation *s, onv_error *err)
     ONV_TRY(onv_sim_begin(s, err));
     uint32_t iterations = s->options->iterations > 0 ? s->options->iterations : 3;
     for (s->iteration = 0; s->iteration < iterations; s->iteration++) {
-        if (s->iteration == 1) s->timeline->measured_from = (uint32_t)s->timeline->steps.count;
+        if (s->iteration == 1 && s->timeline != NULL)
+            s->timeline->measured_from = (uint32_t)s->timeline->steps.count;
         onv_sim_iterate(s);
         if (s->failed) return onv_fail_memory(err);
     }
-    for (size_t i = 0; i < s->timeline->buffers.count; i++)
-        if (s->timeline->buffers.at[i].last == UINT32_MAX)
-            s->timeline->buffers.at[i].last = s->n_steps - 1;
-    onv_vec_fit(&s->timeline->steps);
-    onv_vec_fit(&s->timeline->buffers);
     return ONV_OK;
+}
+
+/* What nobody let go. */
+static void end_rows(onv_timeline *t)
+{
+    for (size_t i = 0; i < t->buffers.count; i++)
+        if (t->buffers.at[i].last == UINT32_MAX)
+            t->buffers.at[i].last = (uint32_t)t->steps.count - 1;
+    onv_vec_fit(&t->steps);
+    onv_vec_fit(&t->buffers);
 }
 
 /* About what two iterations take: growing step by step would copy all of it, and more than once. */
@@ -489,6 +495,7 @@ onv_status onv_sim_open(onv_simulation *s, onv_model *model, const onv_eager *ea
                         const onv_train_options *options, onv_train_program *program,
                         onv_error *err)
 {
+    *program = (onv_train_program){0};
     if (options->zero_stage > 0 && options->parallel != ONV_PARALLEL_NONE)
         return onv_fail(err, ONV_ERR_USAGE, "ZeRO's stages and DDP or FSDP exclude each other");
     if (options->zero_stage > 3)
@@ -528,11 +535,11 @@ onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
                                    onv_error *err)
 {
     onv_simulation s;
-    *program = (onv_train_program){0};
     ONV_TRY(onv_sim_ask(options, err));
     ONV_TRY(onv_sim_open(&s, model, eager, options, program, err));
     s.timeline = &program->timeline;
-    onv_status status = reserve(&s) ? run(&s, err) : onv_fail_memory(err);
+    onv_status status = reserve(&s) ? onv_sim_train(&s, err) : onv_fail_memory(err);
+    if (status == ONV_OK) end_rows(&program->timeline);
     onv_sim_close(&s);
     if (status != ONV_OK) onv_train_program_cleanup(program);
     return status;

@@ -1,14 +1,51 @@
 /* Steps and rows. They make a timeline; or, where many plans are compared, sums alone: what stands in a step is
  * what was there before it and what begins with it, and what ends with it goes when the next one begins. */
+#include <stdlib.h>
+
 #include "base/checked.h"
 #include "base/quota.h"
 #include "eager/simulation.h"
 
 enum { TENSORS = ONV_METER_TENSORS, ALL = ONV_METER_ALL };
 
+static void serve(onv_simulation *s, uint32_t row, uint64_t bytes)
+{
+    onv_meter *m = s->meter;
+    if (m == NULL || m->allocator == NULL || s->failed) return;
+    onv_work(4);
+    m->status = onv_allocator_alloc(m->allocator, row, bytes, m->err);
+    s->failed = m->status != ONV_OK || m->allocator->out_of_memory;
+}
+
+static void give_back(onv_simulation *s, uint32_t row)
+{
+    onv_meter *m = s->meter;
+    if (s->failed) return;
+    onv_work(4);
+    m->status = onv_allocator_free(m->allocator, row, m->err);
+    s->failed = m->status != ONV_OK;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void give_ending_back(onv_simulation *s)
+{
+    onv_meter *m = s->meter;
+    size_t n = m->ending.count, sorted = n > 0;
+    while (sorted < n && m->ending.at[sorted - 1] < m->ending.at[sorted]) sorted++;
+    if (sorted < n) qsort(m->ending.at, n, sizeof *m->ending.at, compare_rows);
+    for (size_t i = 0; i < n; i++) give_back(s, m->ending.at[i]);
+    m->ending.count = 0;
+}
+
 void onv_sim_end_step(onv_simulation *s)
 {
     onv_meter *m = s->meter;
+    give_ending_back(s);
     for (int k = 0; k < 2; k++) {
         if (m->counts && m->there[k] > m->most[k]) m->most[k] = m->there[k];
         m->there[k] -= m->going[k];
@@ -73,6 +110,7 @@ uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, 
         s->failed = true;
         return ONV_NO_ROW;
     }
+    serve(s, (uint32_t)s->refs.count - 1, bytes);
     return (uint32_t)s->refs.count - 1;
 }
 
@@ -94,6 +132,7 @@ void onv_sim_release(onv_simulation *s, uint32_t row)
         return;
     }
     onv_metered at = s->meter->rows.at[row];
+    if (s->meter->allocator != NULL && !onv_vec_push(&s->meter->ending, row)) s->failed = true;
     s->meter->going[ALL] += at.bytes;
     if (!at.is_workspace) s->meter->going[TENSORS] += at.bytes;
 }
@@ -111,6 +150,8 @@ static void transient(onv_simulation *s, uint64_t bytes, const char *label)
         onv_work(1);
         if (!onv_u64_add(m->all, bytes, &m->all)) m->overflows = s->failed = true;
         if (m->counts && m->there[ALL] + bytes > m->most[ALL]) m->most[ALL] = m->there[ALL] + bytes;
+        serve(s, (uint32_t)s->refs.count, bytes); /* as the next row, which comes later */
+        if (m->allocator != NULL) give_back(s, (uint32_t)s->refs.count);
         return;
     }
     uint32_t row = onv_sim_alloc(s, bytes, ONV_BUFFER_WORKSPACE, label);

@@ -23,6 +23,7 @@
 #ifndef ONV_EAGER_SIMULATION_H
 #define ONV_EAGER_SIMULATION_H
 
+#include "alloc/alloc.h"
 #include "eager/program.h"
 
 #define ONV_NO_ROW         UINT32_MAX
@@ -79,6 +80,12 @@ typedef struct onv_meter {
     uint64_t all;      /* that was ever allocated */
     bool overflows;    /* that sum */
     bool counts;       /* this step does */
+    /* What serves rows at once, by their numbers; NULL: nothing does. Rows that end with a step go in their order, as
+     * those of a timeline. */
+    onv_allocator *allocator;
+    ONV_VEC(uint32_t) ending;
+    onv_status status; /* the allocator's */
+    onv_error *err;
 } onv_meter;
 
 typedef struct onv_simulation {
@@ -178,6 +185,8 @@ onv_status onv_sim_prepare_plan(onv_simulation *s, onv_error *err);
 /* All that is there before the first iteration; then one. */
 onv_status onv_sim_begin(onv_simulation *s, onv_error *err);
 void onv_sim_iterate(onv_simulation *s);
+/* From the preparations on: the whole program. */
+onv_status onv_sim_train(onv_simulation *s, onv_error *err);
 /* The rows of what is there all the time: the network, then the batch. */
 void onv_sim_place_permanent(onv_simulation *s);
 /* There before and after every iteration. */

@@ -67,6 +67,35 @@ void taped_close(taped *t)
     flow_close(&t->flow);
 }
 
+/* An allocator that serves the simulation does what it does with the program, on a device that has less, too: both run
+ * out, or return as much. */
+static void check_served(taped *t, const onv_train_options *options,
+                         const onv_train_program *program, uint64_t peak_bytes)
+{
+    onv_error err = {0};
+    onv_train_served served;
+    onv_placement p;
+    onv_alloc_options alloc = {.torch = {.pool_bytes = 3 << 20}};
+    if (options->parallel == ONV_PARALLEL_FSDP) return; /* it has streams */
+    for (int i = 0; i < 2; i++) {
+        if (onv_train_serve(&t->flow.model, &t->eager, options, &alloc, &served, &err) != ONV_OK ||
+            onv_alloc_run(&program->timeline, onv_alloc_model_find("torch"), &alloc, &p, &err) !=
+                ONV_OK)
+            fail_msg("%s", err.message);
+        assert_int_equal(served.held.out_of_memory, p.figures.out_of_memory);
+        alloc.capacity_bytes = p.figures.reserved_peak - (1 << 21);
+        onv_held_figures held = p.figures;
+        onv_placement_cleanup(&p);
+        if (served.held.out_of_memory) return;
+        assert_int_equal(served.held.allocated_peak, held.allocated_peak);
+        assert_int_equal(served.held.reserved_peak, held.reserved_peak);
+        assert_int_equal(served.held.requested_peak, held.requested_peak);
+        assert_int_equal(served.held.returned_bytes, held.returned_bytes);
+        assert_int_equal(served.peak_bytes, peak_bytes);
+        assert_int_equal(served.program.saved_bytes, program->saved_bytes);
+    }
+}
+
 /* Sums say what the program does, whatever was priced before. */
 static void check_price(taped *t, const onv_train_options *options,
                         const onv_train_program *program)
@@ -80,6 +109,7 @@ static void check_price(taped *t, const onv_train_options *options,
     assert_int_equal(onv_timeline_peak_without(&program->timeline, ONV_BUFFERS_BESIDE_TENSORS,
                                                &tensors, NULL, &err),
                      ONV_OK);
+    check_served(t, options, program, tensors.bytes);
     assert_int_equal(price.peak_bytes, tensors.bytes);
     assert_int_equal(price.requested_bytes, all.bytes);
     assert_int_equal(price.recomputed_macs, program->recomputed_macs);
