@@ -7,6 +7,7 @@ const ABOUT = {
   torch: "eager PyTorch with its caching allocator",
   ort: "ONNX Runtime's CUDA provider",
   async: "eager execution on the device's own pool (cudaMallocAsync)",
+  cpu: "ONNX Runtime's CPU provider, in the host's memory",
   train: "training in eager PyTorch",
 };
 

@@ -110,7 +110,7 @@ typedef struct onv_options {
     const onv_input_value *input_values;
     size_t n_input_values;
     const char *order;          /* of execution, a name of ONV_NAMES_ORDERS; NULL: "model" */
-    const char *runtimes;       /* names of ONV_NAMES_RUNTIMES, with commas; NULL: all */
+    const char *runtimes;       /* names of ONV_NAMES_RUNTIMES, with commas; NULL: all but cpu */
     onv_precision precision;    /* as if the float tensors were cast */
     uint64_t effort;            /* of searches, in units of work; 0: default */
     bool expandable_segments;   /* a setting of PyTorch's allocator */

@@ -252,6 +252,7 @@ void onv_analysis_destroy(onv_analysis *analysis)
     onv_timeline_cleanup(&analysis->training.timeline);
     onv_infer_info_cleanup(&analysis->infer);
     onv_rewritten_cleanup(&analysis->rewritten);
+    onv_rewritten_cleanup(&analysis->on_cpu);
     onv_eager_views_cleanup(&analysis->views);
     onv_model_cleanup(&analysis->model);
     onv_heap_free(analysis);

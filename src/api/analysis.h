@@ -52,8 +52,10 @@ struct onv_analysis {
     size_t n_runtimes;
     onv_rewritten
         rewritten; /* what ONNX Runtime makes of the model; without nodes: not asked for */
-    onv_live rewritten_live;      /* of it, in its order */
-    bool dumps_rewritten;         /* ONNX Runtime is the only runtime that was asked for */
+    onv_live rewritten_live; /* of it, in its order */
+    onv_rewritten on_cpu;    /* the same for its CPU provider */
+    onv_live on_cpu_live;
+    bool dumps_rewritten;         /* one of these is the only runtime that was asked for */
     uint64_t plan_alignment;      /* 1 or more */
     const uint64_t *plan_offsets; /* arena's, of live's intervals; NULL: not asked for */
     onv_global_savings global_savings;

@@ -34,6 +34,10 @@ const char *onv_ask_keep(const onv_analysis *analysis, const char *text)
 
 onv_view onv_analysis_view(const onv_analysis *analysis)
 {
+    const onv_rewritten *rewritten = analysis->rewritten.model.graphs.count > 0
+                                         ? &analysis->rewritten
+                                     : analysis->on_cpu.model.graphs.count > 0 ? &analysis->on_cpu
+                                                                               : NULL;
     const onv_model *types = analysis->unbound != NULL ? analysis->unbound : &analysis->model;
     return (onv_view){
         .model = &analysis->model,
@@ -46,8 +50,9 @@ onv_view onv_analysis_view(const onv_analysis *analysis)
         .best_order = &analysis->best_order,
         .runtimes = analysis->runtimes,
         .n_runtimes = analysis->n_runtimes,
-        .rewritten = analysis->rewritten.model.graphs.count > 0 ? &analysis->rewritten : NULL,
-        .rewritten_live = &analysis->rewritten_live,
+        .rewritten = rewritten,
+        .rewritten_live =
+            rewritten == &analysis->on_cpu ? &analysis->on_cpu_live : &analysis->rewritten_live,
         .dumps_rewritten = analysis->dumps_rewritten,
         .plan_offsets = analysis->plan_offsets,
         .plan_alignment = analysis->plan_alignment,

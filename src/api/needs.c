@@ -23,6 +23,7 @@ typedef enum need {
     PYTORCH,
     INFERENCE,
     ORT,
+    ORT_SESSION,
     LIBRARIES,
     ARENA,
     SHARING,
@@ -38,6 +39,7 @@ static const char *const texts[] = {
     [PYTORCH] = "PyTorch: add torch to --runtime, or --train OPTIMIZER",
     [INFERENCE] = "inference in PyTorch: add torch to --runtime",
     [ORT] = "ONNX Runtime: add ort to --runtime, as in --runtime ort",
+    [ORT_SESSION] = "ONNX Runtime: add ort or cpu to --runtime, as in --runtime ort",
     [LIBRARIES] = "a runtime with libraries: add torch or ort to --runtime, or --train OPTIMIZER",
     [ARENA] = "the runtime arena: add arena to --runtime",
     [SHARING] = "something to share: add --zero STAGE, --ddp or --fsdp",
@@ -58,6 +60,7 @@ static bool is_met(need what, const onv_options *o)
     case PYTORCH: return trains || lists(o, "torch");
     case INFERENCE: return lists(o, "torch");
     case ORT: return lists(o, "ort");
+    case ORT_SESSION: return lists(o, "ort") || lists(o, "cpu");
     case LIBRARIES: return trains || lists(o, "torch") || lists(o, "ort");
     case ARENA: return lists(o, "arena");
     case SHARING: return o->zero_stage > 0 || o->ddp != NULL || o->fsdp != NULL || o->world == 1;
@@ -80,7 +83,7 @@ static const struct {
     size_t at, bytes;
     need needs[2];
 } rows[] = {
-    {"ort", FIELD(n_ort), {ORT}},
+    {"ort", FIELD(n_ort), {ORT_SESSION}},
     {"ort-advise", FIELD(ort_advise), {ORT}},
     {"ort-partition", FIELD(ort_partition), {ORT}},
     {"shape-trace", FIELD(shape_trace), {ORT}},

@@ -53,24 +53,33 @@ static void warn_of_not_modelled(onv_model *model, const onv_rewritten *rewritte
     }
 }
 
+/* Where no runtime is named, those that are asked for by name alone are left out. */
+static bool is_listed(const onv_options *options, const onv_runtime *runtime)
+{
+    const char *list = options->runtimes;
+    if (list == NULL && options->train != NULL) list = "torch"; /* what training is compared with */
+    return onv_is_listed(list, runtime->name) && (list != NULL || !runtime->is_by_name);
+}
+
 /* The graph that ONNX Runtime makes of the model, where it is asked for. It needs no sizes; without them it is for dumps
  * and for what reports say of it. */
-static onv_status rewrite(onv_analysis *analysis, const onv_options *options, onv_error *err)
+static onv_status rewrite(onv_analysis *analysis, const onv_options *options,
+                          const onv_runtime *runtime, onv_error *err)
 {
-    const onv_runtime *runtime = onv_runtime_find("ort");
     const char *list = options->runtimes;
     onv_order_result order;
-    if (list == NULL && options->train != NULL) return ONV_OK;
-    if (!onv_is_listed(list, runtime->name)) return ONV_OK;
-    analysis->dumps_rewritten = list != NULL && onv_is_name(list, strlen(list), runtime->name);
-    if (analysis->live.unknown > 0 && !analysis->dumps_rewritten && !options->example)
-        return ONV_OK;
-    onv_rewritten *to = &analysis->rewritten;
-    ONV_TRY(onv_rewrite_model(&analysis->model,
+    if (runtime->provider == ONV_PROVIDER_NONE || !is_listed(options, runtime)) return ONV_OK;
+    bool is_alone = list != NULL && onv_is_name(list, strlen(list), runtime->name);
+    analysis->dumps_rewritten |= is_alone;
+    if (analysis->live.unknown > 0 && !is_alone && !options->example) return ONV_OK;
+    bool is_cpu = runtime->provider == ONV_PROVIDER_CPU;
+    onv_rewritten *to = is_cpu ? &analysis->on_cpu : &analysis->rewritten;
+    ONV_TRY(onv_rewrite_model(&analysis->model, (onv_provider)runtime->provider,
                               (onv_rewrite_level)analysis->ort.graph_optimization_level, to, err));
-    warn_of_not_modelled(&analysis->model, to);
+    if (!is_cpu) warn_of_not_modelled(&analysis->model, to);
     ONV_TRY(onv_order_compute(onv_order_find(runtime->order), &to->model, NULL, &order, err));
-    return onv_live_compute(&to->model, order.nodes, &analysis->rewritten_live, err);
+    return onv_live_compute(&to->model, order.nodes,
+                            is_cpu ? &analysis->on_cpu_live : &analysis->rewritten_live, err);
 }
 
 /* What a runtime runs: the model, or what the runtime makes of it. */
@@ -96,7 +105,12 @@ static prepared prepare(onv_analysis *analysis, const onv_runtime *runtime,
                         onv_runtime_options *how)
 {
     if (is_eager(runtime)) return prepare_eager(analysis, ONV_PROGRAM_INFERENCE);
-    if (!runtime->rewrites) return (prepared){&analysis->model, &analysis->live};
+    if (runtime->provider == ONV_PROVIDER_NONE)
+        return (prepared){&analysis->model, &analysis->live};
+    if (runtime->provider == ONV_PROVIDER_CPU) {
+        how->rewritten = &analysis->on_cpu;
+        return (prepared){&analysis->on_cpu.model, &analysis->on_cpu_live};
+    }
     how->rewritten = &analysis->rewritten;
     return (prepared){&analysis->rewritten.model, &analysis->rewritten_live};
 }
@@ -307,14 +321,12 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
     return ONV_OK;
 }
 
-/* Training alone is compared with PyTorch's inference, unless more is asked for. A program of PyTorch is no file of ONNX Runtime. */
+/* A program of PyTorch is no file of ONNX Runtime. */
 static bool is_asked(const onv_analysis *analysis, const onv_options *options,
                      const onv_runtime *runtime)
 {
-    const char *list = options->runtimes;
-    if (list == NULL && options->train != NULL) list = "torch";
-    if (list == NULL && runtime->rewrites && analysis->model.program != NULL) return false;
-    return onv_is_listed(list, runtime->name);
+    bool is_default = options->runtimes == NULL && runtime->provider != ONV_PROVIDER_NONE;
+    return is_listed(options, runtime) && !(is_default && analysis->model.program != NULL);
 }
 
 /* What the views have to say is said of the model. */
@@ -374,7 +386,8 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
         return onv_fail_unsized(analysis, "size training", err);
     if (analysis->live.unknown > 0 && analysis->replays.kind != NULL)
         return onv_fail_unsized(analysis, "replay anything", err);
-    ONV_TRY(rewrite(analysis, options, err));
+    for (size_t i = 0; i < onv_n_runtimes; i++)
+        ONV_TRY(rewrite(analysis, options, onv_runtimes[i], err));
     if (analysis->live.unknown > 0) return ONV_OK; /* a missing size would pass for nothing */
     ONV_TRY(open_views(analysis, options, from, err));
     for (size_t i = 0; i < onv_n_runtimes; i++)
@@ -448,7 +461,8 @@ static onv_status refuse_of_programs(const onv_analysis *analysis, const onv_opt
                        : options->kv_cache != NULL ? "--kv-cache reads"
                                                    : NULL;
     if (analysis->model.program == NULL) return ONV_OK;
-    if (options->runtimes != NULL && onv_is_listed(options->runtimes, "ort"))
+    if (options->runtimes != NULL &&
+        (onv_is_listed(options->runtimes, "ort") || onv_is_listed(options->runtimes, "cpu")))
         what = "ONNX Runtime runs";
     if (what != NULL)
         return onv_fail(err, ONV_ERR_USAGE,
@@ -507,6 +521,7 @@ static onv_status create(const onv_request *from, const onv_options *options, on
         if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&analysis->model.arena, err);
         if (status != ONV_OK) {
             onv_rewritten_cleanup(&analysis->rewritten);
+            onv_rewritten_cleanup(&analysis->on_cpu);
             onv_eager_views_cleanup(&analysis->views);
             onv_analysis_forget_loaded(analysis);
             onv_model_cleanup(&analysis->model);

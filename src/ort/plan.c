@@ -11,7 +11,7 @@
 
 enum sharing { OWN, INPLACE, ALIAS };
 
-/* What output 0 makes of input 0. Measured, ONNX Runtime 1.31, one operator at a time: in a chain of one
+/* What output 0 makes of an input, mostly the first. Measured, ONNX Runtime 1.31, one operator at a time: in a chain of one
  * operator the pattern has one buffer where it shares and two where it does not. CUDA: by its build over a
  * substitute for the driver. Not measured: CastLike and Shrink on CUDA, the fused operators and ScatterND
  * on the CPU. */
@@ -48,6 +48,7 @@ static const struct kernel {
     {"Gelu", INPLACE, OWN, false},
     {"Gelu", INPLACE, OWN, true},
     {"QuickGelu", INPLACE, OWN, true},
+    {"FusedConv", OWN, INPLACE, true},
 };
 
 static enum sharing kernel_sharing(const onv_ort_planner *p, const onv_node *node)
@@ -187,10 +188,12 @@ static bool is_own(const onv_ort_planner *p, uint32_t b)
 static bool share_input(const onv_ort_planner *p, const onv_node *node, const onv_buffer *row,
                         uint32_t *b)
 {
+    enum { SUMMAND = 3 };
+    uint32_t k = strcmp(node->op_type, "FusedConv") == 0 ? SUMMAND : 0;
     enum sharing how = kernel_sharing(p, node);
     *b = NONE;
-    if (how == OWN || node->n_inputs == 0 || !onv_is_value(node->inputs[0])) return false;
-    onv_value_id in = node->inputs[0];
+    if (how == OWN || node->n_inputs <= k || !onv_is_value(node->inputs[k])) return false;
+    onv_value_id in = node->inputs[k];
     *b = p->plan->of_value[in.index];
     if (how == ALIAS) return true;
     return *b != NONE && is_own(p, *b) && p->state[*b].users_left == 1 &&
@@ -371,6 +374,8 @@ static onv_status place_all(onv_ort_planner *p, onv_error *err)
     ONV_TRY(prepare(p, err));
     count_uses(p);
     onv_ort_list_graphs(p);
+    for (uint32_t g = 0; g < plan->n_graphs && p->provider == ONV_ORT_CPU; g++)
+        plan->graphs[g].stream = 0; /* what is freed there may be anybody's at once */
     onv_ort_list_feeds(p);
     if (p->model->arena.failed || p->scratch.failed) return onv_fail_memory(err);
     uint32_t row = 0, region = 0;
@@ -384,6 +389,8 @@ static onv_status place_all(onv_ort_planner *p, onv_error *err)
         onv_ort_scratch scratch = {0};
         if (p->provider == ONV_ORT_CUDA)
             onv_ort_find_scratch(p->model, node, p->is_host, p->session, &scratch);
+        if (p->provider == ONV_ORT_CPU)
+            onv_ort_find_cpu_scratch(p->model, node, plan->settings, &scratch);
         plan->is_uncertain |= scratch.is_uncertain;
         bool is_early = true;
         for (; row < live->timeline.buffers.count && live->timeline.buffers.at[row].first == s;

@@ -70,12 +70,12 @@ static bool is_sized(const onv_type *type)
     return true;
 }
 
-static bool describe_conv(const kernel *k, onv_conv_problem *p)
+bool onv_ort_describe_conv(const onv_model *model, const onv_node *node, onv_conv_problem *p)
 {
-    const onv_node *node = k->node;
     if (node->n_inputs < 2) return false;
-    const onv_type *in = input_type(k, 0), *w = input_type(k, 1);
-    const onv_type *out = &onv_model_value(k->model, node->outputs[0])->type;
+    const onv_type *in = &onv_model_value(model, node->inputs[0])->type;
+    const onv_type *w = &onv_model_value(model, node->inputs[1])->type;
+    const onv_type *out = &onv_model_value(model, node->outputs[0])->type;
     if (!is_sized(in) || !is_sized(w) || !is_sized(out) || in->rank < 3 || in->rank > 5 ||
         w->rank != in->rank || out->rank != in->rank)
         return false;
@@ -100,7 +100,9 @@ static bool describe_conv(const kernel *k, onv_conv_problem *p)
 static void conv_scratch(kernel *k)
 {
     onv_conv_problem problem;
-    if (k->session->cuda.compute_capability == 0 || !describe_conv(k, &problem)) return;
+    if (k->session->cuda.compute_capability == 0 ||
+        !onv_ort_describe_conv(k->model, k->node, &problem))
+        return;
     onv_conv_workspace w = onv_ort_conv_workspace(
         &problem, (onv_ort_conv_search)k->session->settings->cudnn_conv_algo_search,
         &k->session->cuda);

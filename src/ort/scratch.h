@@ -1,4 +1,4 @@
-/* What kernels of the CUDA provider take from the arena for themselves while they run. */
+/* What kernels take from the arena for themselves while they run. */
 #ifndef ONV_ORT_SCRATCH_H
 #define ONV_ORT_SCRATCH_H
 
@@ -22,6 +22,13 @@ typedef struct onv_ort_scratch {
 /* Nothing for what runs on the host. Requires sizes. */
 void onv_ort_find_scratch(const onv_model *model, const onv_node *node, const bool *is_host,
                           const onv_ort_session *session, onv_ort_scratch *scratch);
+
+/* The same of the CPU provider's, for one thread. */
+void onv_ort_find_cpu_scratch(const onv_model *model, const onv_node *node,
+                              const onv_ort_settings *settings, onv_ort_scratch *scratch);
+
+/* What a convolution computes; false where that is not known. */
+bool onv_ort_describe_conv(const onv_model *model, const onv_node *node, onv_conv_problem *p);
 
 enum { ONV_ORT_MOST_KEPT = 2 };
 

@@ -71,9 +71,9 @@ void onv_write_runtime_remarks(const onv_runtime_result *r, const onv_page *page
                                     (unsigned long long)alignment);
     } else if (strcmp(r->runtime->name, "ideal") == 0) {
         text = "ideal: a lower bound, the sum of what is live";
-    } else if (strcmp(r->runtime->name, "ort") == 0) {
-        text = onv_arena_printf(page->arena, "ort: %s after the first run, %s from the third on",
-                                onv_label_bytes(r->first_run_bytes).text,
+    } else if (r->runtime->provider != ONV_PROVIDER_NONE) {
+        text = onv_arena_printf(page->arena, "%s: %s after the first run, %s from the third on",
+                                r->runtime->name, onv_label_bytes(r->first_run_bytes).text,
                                 onv_label_bytes(r->steady_bytes).text);
     }
     onv_page_sentence(page, text);

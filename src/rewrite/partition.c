@@ -71,10 +71,13 @@ static void assign(partition *p, onv_node_id id)
     if (p->is_candidate[id.index]) mark_outputs(p, id, NULL);
 }
 
-void onv_rewrite_assign(onv_edit *e)
+void onv_rewrite_assign(onv_edit *e, onv_provider provider)
 {
     partition p = {.e = e};
     if (e->status != ONV_OK) return;
+    for (uint32_t i = 0; i < e->nodes.count && provider == ONV_PROVIDER_CPU; i++)
+        onv_edit_node_at(e, (onv_node_id){i})->provider = ONV_PROVIDER_CPU;
+    if (provider == ONV_PROVIDER_CPU) return;
     p.is_host = ONV_ARENA_ARRAY(&e->driver.scratch, bool, e->values.count);
     p.is_candidate = ONV_ARENA_ARRAY(&e->driver.scratch, bool, e->nodes.count);
     if (p.is_host == NULL || p.is_candidate == NULL) {

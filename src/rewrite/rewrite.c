@@ -11,8 +11,9 @@ enum { MOST_STEPS = 10 };
 
 typedef struct rewriting {
     onv_edit e;
-    uint32_t *counts; /* by rule */
-    uint32_t *found;  /* by rule that is not modelled: the most in one step before */
+    onv_provider provider; /* of the session */
+    uint32_t *counts;      /* by rule */
+    uint32_t *found;       /* by rule that is not modelled: the most in one step before */
 } rewriting;
 
 /* --- One pass ---------------------------------------------------------------------------------- */
@@ -135,21 +136,22 @@ static onv_status rewrite(rewriting *r, onv_rewrite_level level, onv_rewritten *
     onv_rewrite_packed(&r->e);
     run_step(r, ONV_RULE_BEFORE, true);
     if (level >= ONV_REWRITE_BASIC) run_level(r, 1);
-    onv_rewrite_assign(&r->e);
+    onv_rewrite_assign(&r->e, r->provider);
     if (level >= ONV_REWRITE_EXTENDED) run_level(r, 2);
     if (level >= ONV_REWRITE_LAYOUT) run_level(r, 3);
     run_step(r, ONV_RULE_AFTER, true);
-    to->n_copies = onv_rewrite_add_copies(&r->e);
+    if (r->provider == ONV_PROVIDER_CUDA) to->n_copies = onv_rewrite_add_copies(&r->e);
     ONV_TRY(onv_edit_finish(&r->e, &to->seen));
     for (size_t i = 0; i < to->model.nodes.count; i++)
         to->n_nodes_on_cpu += to->model.nodes.at[i].provider == ONV_PROVIDER_CPU;
     return list_counts(r, to, err);
 }
 
-static onv_status rewrite_copy(const onv_model *model, onv_rewrite_level level,
-                               onv_rewritten *rewritten, bool *is_empty, onv_error *err)
+static onv_status rewrite_copy(const onv_model *model, onv_provider provider,
+                               onv_rewrite_level level, onv_rewritten *rewritten, bool *is_empty,
+                               onv_error *err)
 {
-    rewriting r = {0};
+    rewriting r = {.provider = provider};
     *rewritten = (onv_rewritten){0};
     ONV_TRY(onv_model_copy(model, &rewritten->model, err));
     onv_status status = onv_edit_begin(&r.e, &rewritten->model, err);
@@ -161,15 +163,15 @@ static onv_status rewrite_copy(const onv_model *model, onv_rewrite_level level,
 }
 
 /* Of a graph that is folded as a whole nothing would be left to run: it is taken as it is. */
-onv_status onv_rewrite_model(const onv_model *model, onv_rewrite_level level,
+onv_status onv_rewrite_model(const onv_model *model, onv_provider provider, onv_rewrite_level level,
                              onv_rewritten *rewritten, onv_error *err)
 {
     onv_error local = {0}; /* rules need somewhere to fail into */
     bool is_empty;
     if (err == NULL) err = &local;
-    ONV_TRY(rewrite_copy(model, level, rewritten, &is_empty, err));
+    ONV_TRY(rewrite_copy(model, provider, level, rewritten, &is_empty, err));
     if (!is_empty) return ONV_OK;
-    ONV_TRY(rewrite_copy(model, ONV_REWRITE_DISABLED, rewritten, &is_empty, err));
+    ONV_TRY(rewrite_copy(model, provider, ONV_REWRITE_DISABLED, rewritten, &is_empty, err));
     if (!is_empty) return ONV_OK;
     return onv_fail(err, ONV_ERR_MODEL, "nothing but constants is left of the graph");
 }

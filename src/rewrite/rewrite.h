@@ -41,8 +41,9 @@ typedef struct onv_rewritten {
     uint32_t n_nodes_on_cpu, n_copies;
 } onv_rewritten;
 
-/* On failure there is nothing to clean up. */
-onv_status onv_rewrite_model(const onv_model *model, onv_rewrite_level level,
+/* Of a session of that provider: ONV_PROVIDER_CUDA, which leaves some nodes to the CPU, or ONV_PROVIDER_CPU alone. On
+ * failure there is nothing to clean up. */
+onv_status onv_rewrite_model(const onv_model *model, onv_provider provider, onv_rewrite_level level,
                              onv_rewritten *rewritten, onv_error *err);
 void onv_rewritten_cleanup(onv_rewritten *rewritten);
 

@@ -31,7 +31,7 @@ extern const size_t onv_n_rewrite_rules;
 
 /* Providers for all nodes (partition.c); copies at their border, after which each value has its place
  * (memcpy.c), and how many there are. */
-void onv_rewrite_assign(onv_edit *e);
+void onv_rewrite_assign(onv_edit *e, onv_provider provider);
 uint32_t onv_rewrite_add_copies(onv_edit *e);
 
 /* Weights in fewer bits (packed.c). */

@@ -10,6 +10,10 @@
  */
 #include "ort/ort.h"
 
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/heap.h"
 #include "kernels/cublas.h"
 #include "kernels/cudnn.h"
 #include "ort/orders.h"
@@ -18,15 +22,20 @@
 
 enum { N_RUNS = 3 };
 
-onv_ort_session onv_ort_session_of(const onv_runtime_options *options)
+static onv_ort_session session_of(const onv_runtime_options *options, onv_ort_provider provider)
 {
     onv_ort_session session = {
-        .provider = ONV_ORT_CUDA, .settings = options->ort, .cuda = options->lower.cuda};
+        .provider = provider, .settings = options->ort, .cuda = options->lower.cuda};
     if (session.settings == NULL) session.settings = &onv_ort_settings_default;
     session.cuda.pytorch = 0;
     session.cuda.tf32 = session.settings->use_tf32 != 0;
     if (options->rewritten != NULL) session.seen = options->rewritten->seen;
     return session;
+}
+
+onv_ort_session onv_ort_session_of(const onv_runtime_options *options)
+{
+    return session_of(options, ONV_ORT_CUDA);
 }
 
 static onv_status add_weights(const onv_model *model, bool beside_arena, onv_execution *made,
@@ -109,11 +118,65 @@ const onv_runtime onv_runtime_ort = {
     .summary = "ONNX Runtime's CUDA provider: buffer reuse, memory pattern, BFC arena",
     .holder = "ONNX Runtime's arena",
     .order = "ort",
-    .rewrites = true,
+    .provider = ONV_PROVIDER_CUDA,
     .has_context = true,
     .is_usual = true,
     .consumer = ONV_CONSUMER_ALLOCATOR,
     .mode = "ort",
     .allocator = "bfc",
     .produce = produce_session,
+};
+
+/* --- The CPU provider -------------------------------------------------------------------------- */
+
+/* Weights are in memory of their own, and what kernels make of them when the session is created takes their place. Only
+ * ConvTranspose turns its filter around in the arena, which else serves runs alone. */
+static onv_status add_weights_on_cpu(const onv_model *model, const onv_live *live,
+                                     onv_execution *made, onv_error *err)
+{
+    bool *is_turned = onv_heap_calloc(model->values.count + 1, sizeof *is_turned);
+    onv_status status = is_turned != NULL ? ONV_OK : onv_fail_memory(err);
+    for (uint32_t s = 0; status == ONV_OK && s < live->timeline.steps.count; s++) {
+        const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
+        if (strcmp(node->op_type, "ConvTranspose") != 0 || node->n_inputs < 2) continue;
+        uint32_t filter = node->inputs[1].index;
+        if (is_turned[filter] || !onv_value_is_held(&model->values.at[filter])) continue;
+        is_turned[filter] = true;
+        status = onv_execution_add_weight(made, &model->values.at[filter], err);
+    }
+    for (size_t i = 0; status == ONV_OK && i < model->values.count; i++) {
+        if (is_turned[i] || !onv_value_is_held(&model->values.at[i])) continue;
+        status = onv_execution_add_weight(made, &model->values.at[i], err);
+        if (status == ONV_OK)
+            made->timeline.buffers.at[made->timeline.buffers.count - 1].bypasses_pool = true;
+    }
+    onv_heap_free(is_turned);
+    return status;
+}
+
+static onv_status produce_on_cpu(onv_model *model, const onv_live *live,
+                                 const onv_runtime_options *options, onv_execution *made,
+                                 onv_error *err)
+{
+    onv_ort_session session = session_of(options, ONV_ORT_CPU);
+    onv_ort_plan plan;
+    ONV_TRY(onv_ort_plan_compute(model, live, &session, &plan, err));
+    made->reused_values = plan.reused;
+    ONV_TRY(onv_execution_begin(made, live, N_RUNS, err));
+    ONV_TRY(add_weights_on_cpu(model, live, made, err));
+    ONV_TRY(onv_ort_add_runs(&plan, N_RUNS, &options->alloc, &made->timeline, err));
+    return onv_execution_share_outputs(model, made, err);
+}
+
+const onv_runtime onv_runtime_cpu = {
+    .name = "cpu",
+    .summary = "ONNX Runtime's CPU provider, in the host's memory; only if named",
+    .holder = "ONNX Runtime's arena",
+    .order = "ort",
+    .provider = ONV_PROVIDER_CPU,
+    .is_by_name = true,
+    .consumer = ONV_CONSUMER_ALLOCATOR,
+    .mode = "cpu",
+    .allocator = "bfc",
+    .produce = produce_on_cpu,
 };

@@ -7,11 +7,11 @@
 #include "base/heap.h"
 
 extern const onv_runtime onv_runtime_ideal, onv_runtime_arena, onv_runtime_torch, onv_runtime_ort,
-    onv_runtime_async;
+    onv_runtime_async, onv_runtime_cpu;
 
 const onv_runtime *const onv_runtimes[] = {&onv_runtime_ideal, &onv_runtime_arena,
                                            &onv_runtime_torch, &onv_runtime_ort,
-                                           &onv_runtime_async};
+                                           &onv_runtime_async, &onv_runtime_cpu};
 const size_t onv_n_runtimes = sizeof onv_runtimes / sizeof onv_runtimes[0];
 
 const onv_runtime *onv_runtime_find(const char *name)
@@ -345,7 +345,8 @@ static onv_status run(const onv_runtime *runtime, onv_model *model, const onv_li
     *result = (onv_runtime_result){.runtime = runtime, .model = model, .rewritten = how.rewritten};
     *made = (onv_execution){0};
     result->alignment = how.plan_alignment;
-    if (how.ort != NULL) onv_ort_settings_arena(how.ort, &how.alloc.bfc);
+    if (how.ort != NULL && runtime->provider == ONV_PROVIDER_CUDA)
+        onv_ort_settings_arena(how.ort, &how.alloc.bfc);
     result->ort = how.ort != NULL ? *how.ort : onv_ort_settings_default;
     onv_status status = execute(model, live, &how, is_placed, result, made, err);
     if (status != ONV_OK || !is_placed) onv_execution_cleanup(made);

@@ -96,7 +96,10 @@ struct onv_runtime {
     const char *name;    /* as --runtime takes it */
     const char *summary; /* one line */
     const char *order;   /* the order of execution it insists on, NULL: the user's */
-    bool rewrites;      /* it runs a graph that it made of the model (src/rewrite), in that order */
+    uint8_t
+        provider; /* onv_provider: it runs a graph that it made of the model (src/rewrite), in that order; 0: the
+                           model's own */
+    bool is_by_name;    /* left out where no runtime is named */
     bool has_context;   /* total counts a CUDA context */
     bool is_usual;      /* judged where no runtime is named */
     const char *holder; /* what decides how much is held: "PyTorch's caching allocator" */

@@ -109,7 +109,7 @@ static bool check_level(const onv_model *model, const char *name, const struct l
     onv_error err = {0};
     comparison c = {.model = name, .level = level};
     if (json_object_get(row, "operators") == NULL) return true; /* refused by ONNX Runtime */
-    if (onv_rewrite_model(model, level->level, &r, &err) != ONV_OK)
+    if (onv_rewrite_model(model, ONV_PROVIDER_CUDA, level->level, &r, &err) != ONV_OK)
         fail_msg("%s: %s", name, err.message);
     c.ours = &r.model;
     compare_operators(&c, json_object_get(row, "operators"), false);
