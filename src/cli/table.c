@@ -194,7 +194,7 @@ const onv_cli_row onv_cli_rows[] = {
      "simulate requests to one session: a header with names of dims, then a line of sizes for each",
      AT(analysis.shape_trace)},
     {0, "together", NULL, "add up sessions in one process: the models given, MODEL*N for N of one",
-     AT(together), .like = "ort"},
+     AT(together), .like = "ort-advise"},
     {0, "replay", "[=DEVICE]",
      "make the allocations and compare: cuda (the default) or host; exit status 4 if they differ",
      AT(analysis.replay), .fallback = "cuda", NAMES(REPLAY_DEVICES),
