@@ -43,7 +43,8 @@ int64_t onv_node_int(const onv_node *node, const char *name, int64_t fallback)
 int64_t onv_node_int_at(const onv_node *node, const char *name, uint32_t i, int64_t fallback)
 {
     const onv_attr *attr = onv_node_attr(node, name);
-    bool is_there = attr != NULL && attr->kind == ONV_ATTR_INTS && i < attr->count;
+    bool is_there =
+        attr != NULL && attr->kind == ONV_ATTR_INTS && attr->ints != NULL && i < attr->count;
     return is_there ? attr->ints[i] : fallback;
 }
 

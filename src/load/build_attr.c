@@ -19,16 +19,16 @@ typedef struct attr_site {
 static onv_status take_count(const attr_site *site, const onv_scan_attr *record, onv_attr *attr,
                              bool *cut)
 {
-    uint32_t n = record->lists[attr->kind - ONV_ATTR_FLOATS];
-    const onv_node *node = onv_model_node(site->b->model, site->node);
-    *cut = n > ONV_LEARNT_KEPT && record->is_learnt;
-    if (!*cut) return ONV_OK;
-    attr->count = n;
-    if (strcmp(node->domain, "ai.onnx.ml") == 0) return ONV_OK;
+    const uint64_t most = site->b->limits->attr_elems;
+    attr->count = record->lists[attr->kind - ONV_ATTR_FLOATS];
+    *cut = attr->count > onv_limits_list(site->b->limits);
+    if (attr->count <= most ||
+        strcmp(onv_model_node(site->b->model, site->node)->domain, "ai.onnx.ml") == 0)
+        return ONV_OK;
     return onv_fail(site->b->err, ONV_ERR_LIMIT,
-                    "attribute '%s' has %" PRIu32
-                    " elements; a function of ai.onnx.ml takes at most %d, which no option raises",
-                    attr->name, n, ONV_LEARNT_KEPT);
+                    "attribute '%s' has more than %" PRIu64
+                    " elements, the limit" ONV_RAISE("attr-elems"),
+                    attr->name, most);
 }
 
 /* Follows references to the attributes of the calls around. *attr is NULL where the call leaves an
@@ -85,7 +85,6 @@ static onv_status build_strings(const attr_site *site, const ProtobufCBinaryData
         if (list[i] == NULL) return onv_fail_memory(site->b->err);
     }
     attr->strings = list;
-    attr->count = (uint32_t)n;
     return ONV_OK;
 }
 
@@ -140,58 +139,45 @@ static onv_status build_graphs(const attr_site *site, onv_record_list graphs, on
     return ONV_OK;
 }
 
-static onv_status copy_list(const attr_site *site, const void *list, size_t n, size_t size,
-                            onv_attr *attr, const void **copy)
-{
-    *copy = onv_arena_copy(&site->b->model->arena, list, n * size);
-    attr->count = (uint32_t)n;
-    return *copy != NULL ? ONV_OK : onv_fail_memory(site->b->err);
-}
-
 /* The kinds whose value is a message, a list or a string. */
 static onv_status build_value(const attr_site *site, const onv_scan_attr *record,
                               const Onnx__AttributeProto *pb, onv_attr *attr)
 {
-    bool missing = false, cut = false;
+    onv_arena *arena = &site->b->model->arena;
+    size_t n = 1; /* values, of the kinds that have one */
+    bool cut = false;
     if (attr->kind >= ONV_ATTR_FLOATS && attr->kind <= ONV_ATTR_STRINGS)
         ONV_TRY(take_count(site, record, attr, &cut));
     if (cut) return ONV_OK;
     switch ((onv_attr_kind)attr->kind) {
     case ONV_ATTR_STRING:
-        attr->s =
-            onv_arena_strndup(&site->b->model->arena, pb->has_s ? (const char *)pb->s.data : "",
-                              pb->has_s ? pb->s.len : 0);
-        return attr->s != NULL ? ONV_OK : onv_fail_memory(site->b->err);
-    case ONV_ATTR_FLOATS: {
-        const void *copy;
-        ONV_TRY(copy_list(site, pb->floats, pb->n_floats, sizeof *pb->floats, attr, &copy));
-        attr->floats = copy;
-        return ONV_OK;
-    }
-    case ONV_ATTR_INTS: {
-        const void *copy;
-        ONV_TRY(copy_list(site, pb->ints, pb->n_ints, sizeof *pb->ints, attr, &copy));
-        attr->ints = copy;
-        return ONV_OK;
-    }
+        attr->s = onv_arena_strndup(arena, pb->has_s ? (const char *)pb->s.data : "",
+                                    pb->has_s ? pb->s.len : 0);
+        break;
+    case ONV_ATTR_FLOATS:
+        attr->floats = onv_arena_copy(arena, pb->floats, pb->n_floats * sizeof *pb->floats);
+        break;
+    case ONV_ATTR_INTS:
+        attr->ints = onv_arena_copy(arena, pb->ints, pb->n_ints * sizeof *pb->ints);
+        break;
     case ONV_ATTR_STRINGS: return build_strings(site, pb->strings, pb->n_strings, attr);
     case ONV_ATTR_TENSOR:
-        missing = pb->t == NULL;
-        if (!missing) return build_tensors(site, &pb->t, NULL, 1, attr);
+        n = pb->t != NULL;
+        ONV_TRY(build_tensors(site, &pb->t, NULL, n, attr));
         break;
     case ONV_ATTR_SPARSE_TENSOR:
-        missing = pb->sparse_tensor == NULL;
-        if (!missing) return build_tensors(site, NULL, &pb->sparse_tensor, 1, attr);
+        n = pb->sparse_tensor != NULL;
+        ONV_TRY(build_tensors(site, NULL, &pb->sparse_tensor, n, attr));
         break;
-    case ONV_ATTR_GRAPH:
-        missing = record->graph.count == 0;
-        if (!missing)
-            return build_graph(site, ONV_RECORD(site->b->scan->graphs, record->graph.first), attr,
-                               "", &attr->graph);
+    case ONV_ATTR_GRAPH: {
+        const onv_scan_graph *graph = ONV_RECORD(site->b->scan->graphs, record->graph.first);
+        n = graph != NULL;
+        if (n > 0) ONV_TRY(build_graph(site, graph, attr, "", &attr->graph));
         break;
+    }
     case ONV_ATTR_TYPE_PROTO:
-        missing = pb->tp == NULL;
-        if (!missing) return build_types(site, &pb->tp, 1, attr);
+        n = pb->tp != NULL;
+        ONV_TRY(build_types(site, &pb->tp, n, attr));
         break;
     case ONV_ATTR_TENSORS: return build_tensors(site, pb->tensors, NULL, pb->n_tensors, attr);
     case ONV_ATTR_SPARSE_TENSORS:
@@ -200,10 +186,10 @@ static onv_status build_value(const attr_site *site, const onv_scan_attr *record
     case ONV_ATTR_TYPE_PROTOS: return build_types(site, pb->type_protos, pb->n_type_protos, attr);
     default: break;
     }
-    if (missing)
-        return onv_fail(site->b->err, ONV_ERR_MODEL, "attribute '%s' says type %d but has no value",
-                        attr->name, (int)attr->kind);
-    return ONV_OK;
+    if (arena->failed) return onv_fail_memory(site->b->err);
+    if (n > 0) return ONV_OK;
+    return onv_fail(site->b->err, ONV_ERR_MODEL, "attribute '%s' says type %d but has no value",
+                    attr->name, (int)attr->kind);
 }
 
 static onv_status unpack_attr(const attr_site *site, const onv_scan_attr *record, onv_attr *attr)
@@ -223,9 +209,8 @@ static onv_status unpack_attr(const attr_site *site, const onv_scan_attr *record
 
 /* --- The list of a node ------------------------------------------------------------------------ */
 
-/* Tensors and graphs are made each time, and what the limit on classical models' lists says depends on the
- * node. */
-static bool may_be_shared(const onv_attr *attr)
+/* Tensors and graphs are made each time, and how many elements a list may have depends on the node. */
+static bool may_be_shared(const onv_builder *b, const onv_attr *attr)
 {
     switch ((onv_attr_kind)attr->kind) {
     case ONV_ATTR_FLOAT:
@@ -233,7 +218,7 @@ static bool may_be_shared(const onv_attr *attr)
     case ONV_ATTR_STRING:
     case ONV_ATTR_FLOATS:
     case ONV_ATTR_INTS:
-    case ONV_ATTR_STRINGS: return attr->count < ONV_LEARNT_KEPT;
+    case ONV_ATTR_STRINGS: return attr->count <= b->limits->attr_elems;
     default: return false;
     }
 }
@@ -262,7 +247,7 @@ static onv_status build_list(onv_builder *b, const onv_scope *scope, onv_range a
         if (value == NULL) continue;
         list[n].name = attr->name;
         ONV_TRY(unpack_attr(&site, value, &list[n]));
-        *shared = *shared && may_be_shared(&list[n]);
+        *shared = *shared && may_be_shared(b, &list[n]);
         n++;
     }
     onv_model_node(b->model, id)->n_attrs = n;

@@ -71,6 +71,14 @@ static inline uint64_t onv_limits_expanded(const onv_limits *given, uint64_t fil
     return file_bytes < most - ONV_EXPANDED_NODES ? file_bytes + ONV_EXPANDED_NODES : most;
 }
 
+/* Elements that are kept of a list in an attribute: as many as contents that decide shapes may have, and what
+ * rules read of each dimension. */
+static inline uint32_t onv_limits_list(const onv_limits *resolved)
+{
+    enum { LEAST = 256 };
+    return resolved->known_elems > LEAST ? resolved->known_elems : LEAST;
+}
+
 /* Zeros become defaults, and values that cannot be served are lowered. NULL: all defaults. */
 static inline onv_limits onv_limits_resolve(const onv_limits *given)
 {

@@ -25,7 +25,6 @@ onv_status onv_walk_damaged(onv_walk *w, const onv_item *it, const char *what)
 /* A value of wire type BYTES, from w->at on. */
 static onv_status take_bytes(onv_walk *w, const onv_item *it, uint64_t bytes)
 {
-    uint64_t keep;
     switch ((onv_field_use)it->field->use) {
     case ONV_USE_DROP: break;
     case ONV_USE_NAME:
@@ -34,8 +33,7 @@ static onv_status take_bytes(onv_walk *w, const onv_item *it, uint64_t bytes)
         /* Attributes may carry whole compiled engines as a string. Nothing reads more of one than
          * its head. */
         if (bytes > w->limits->name_bytes) bytes = w->limits->name_bytes;
-        ONV_TRY(onv_walk_count_list(w, it, 1, &keep));
-        if (keep == 0) return ONV_OK;
+        if (onv_walk_count_list(w, it, 1) == 0) return ONV_OK;
         return onv_walk_put_field_from(w, onv_walk_top(w)->out, it->number, w->at, bytes);
     case ONV_USE_VARINTS: ONV_TRY(onv_walk_varints(w, it, bytes)); break;
     case ONV_USE_FLOATS: ONV_TRY(onv_walk_floats(w, it, bytes)); break;
@@ -73,10 +71,11 @@ static onv_status take_number(onv_walk *w, const onv_item *it)
     const onv_field_use use = it->field->use;
     if (use == ONV_USE_DROP) return ONV_OK;
     if (single_of(use) != it->type) return onv_walk_damaged(w, it, "has the wrong wire type");
-    uint64_t keep, bytes = w->at - it->tag;
+    uint64_t bytes = w->at - it->tag;
     if (use >= ONV_USE_RAW) return onv_walk_chunk(w, it, it->tag, bytes, true);
-    ONV_TRY(onv_walk_count_list(w, it, 1, &keep));
-    return keep == 0 ? ONV_OK : onv_walk_put_stretch(w, onv_walk_top(w)->out, it->tag, bytes);
+    return onv_walk_count_list(w, it, 1) == 0
+               ? ONV_OK
+               : onv_walk_put_stretch(w, onv_walk_top(w)->out, it->tag, bytes);
 }
 
 /* Where a field that does not fit its message was cut: a file that simply ends too early is told

@@ -19,8 +19,8 @@
  * one belongs. What protobuf-c unpacks holds no graphs, so it recurses as deep as types do.
  *
  * What classical models have learnt stands in attributes: trees of millions of nodes, text for each of
- * them. No rule reads it, so of the lists of a node of ai.onnx.ml only the first elements are kept. All
- * lists are counted, those of other nodes against their limit, before anything is made of them.
+ * them. No rule reads so long a list, so that it is counted and only its first elements are kept; what is built of it
+ * is its length.
  *
  * Attributes and types recur from node to node and from value to value. A message whose bytes were walked
  * lately is not walked again: its owner gets the number or the span of what was kept then.
@@ -51,9 +51,6 @@ typedef enum onv_payload_field {
     ONV_FIELD_DOUBLE_DATA = 10,
     ONV_FIELD_UINT64_DATA = 11,
 } onv_payload_field;
-
-/* Elements that are kept of a list in an attribute of ai.onnx.ml. */
-enum { ONV_LEARNT_KEPT = 256 };
 
 /* A stretch of payload in the source. `tagged`: elements one by one, each behind its tag (writers
  * that do not pack); otherwise the elements alone. */
@@ -100,10 +97,9 @@ typedef struct onv_range {
 /* Strings are interned; "" where the file has none. Owners share an attribute without payloads and graphs. */
 typedef struct onv_scan_attr {
     const char *name;
-    const char *reference;  /* to an attribute of the function around */
-    onv_span value;         /* AttributeProto without names and graphs */
-    uint32_t lists[3];      /* elements of floats, ints and strings in the file */
-    bool is_learnt;         /* of which only the first ones are in the value */
+    const char *reference; /* to an attribute of the function around */
+    onv_span value;        /* AttributeProto without names and graphs */
+    uint32_t lists[3]; /* elements of floats, ints and strings in the file: the value has fewer */
     onv_record_list graph;  /* of the field g: at most one */
     onv_record_list graphs; /* of the field graphs */
 } onv_scan_attr;

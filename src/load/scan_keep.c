@@ -190,85 +190,18 @@ onv_status onv_walk_note(onv_walk *w, uint64_t bytes)
 
 /* --- Lists of attributes ----------------------------------------------------------------------- */
 
-enum { ATTR_FLOATS = 7, ATTR_STRINGS = 9, NODE_DOMAIN = 7 };
+enum { ATTR_FLOATS = 7, ATTR_STRINGS = 9 };
 
-static onv_status none(bool *found)
-{
-    *found = false;
-    return ONV_OK;
-}
-
-/* Whether the node that lies there is of ai.onnx.ml. Its domain stands behind its attributes. */
-static onv_status reads_learnt(onv_walk *w, uint64_t at, uint64_t end, bool *found)
-{
-    static const char domain[] = "ai.onnx.ml";
-    enum { DOMAIN_BYTES = sizeof domain - 1 };
-    *found = false;
-    while (at < end) {
-        const unsigned char *p, *start, *stop;
-        uint64_t tag, value;
-        ONV_TRY(onv_walk_head(w, at, end, &start, &stop));
-        p = start;
-        if (!onv_varint_read(&p, stop, &tag)) return ONV_OK;
-        bool is_number = (tag & 7) == ONV_WIRE_VARINT, has_length = (tag & 7) == ONV_WIRE_BYTES;
-        value = (tag & 7) == ONV_WIRE_FIXED32 ? 4 : 8;
-        if ((is_number || has_length) && !onv_varint_read(&p, stop, &value)) return none(found);
-        at += (uint64_t)(p - start);
-        if (is_number) continue;
-        if (value > end - at) return none(found);
-        if (tag == (NODE_DOMAIN << 3 | ONV_WIRE_BYTES)) {
-            *found = value == DOMAIN_BYTES;
-            if (*found) ONV_TRY(onv_source_view(w->source, at, value, &p, w->err));
-            *found = *found && memcmp(p, domain, DOMAIN_BYTES) == 0;
-        }
-        at += value;
-    }
-    return ONV_OK;
-}
-
-/* Whether the attribute on top belongs to such a node. */
-static onv_status find_learnt(onv_walk *w, bool *learnt)
-{
-    onv_frame *node = w->depth > 1 ? &w->stack[w->depth - 2] : NULL;
-    if (node == NULL || node->message != ONV_MSG_NODE) return none(learnt);
-    if (node->learnt == ONV_LEARNT_UNKNOWN) {
-        ONV_TRY(reads_learnt(w, node->begin, node->end, learnt));
-        node->learnt = *learnt ? ONV_LEARNT : ONV_NOT_LEARNT;
-    }
-    *learnt = node->learnt == ONV_LEARNT;
-    return ONV_OK;
-}
-
-static const char *attr_name(onv_walk *w)
-{
-    const char *name = w->scan->attrs.at[onv_walk_top(w)->record].name;
-    return name != NULL ? name : "";
-}
-
-onv_status onv_walk_count_list(onv_walk *w, const onv_item *it, uint64_t more, uint64_t *keep)
+uint64_t onv_walk_count_list(onv_walk *w, const onv_item *it, uint64_t more)
 {
     const onv_frame *top = onv_walk_top(w);
-    *keep = more;
     if (top->message != ONV_MSG_ATTRIBUTE || it->number < ATTR_FLOATS || it->number > ATTR_STRINGS)
-        return ONV_OK;
+        return more;
     uint32_t *count = &w->scan->attrs.at[top->record].lists[it->number - ATTR_FLOATS];
-    const uint32_t before = *count;
-    const uint64_t after = before + more; /* each takes a byte of the file at least */
+    const uint64_t before = *count, after = before + more, most = onv_limits_list(w->limits);
     *count = after < UINT32_MAX ? (uint32_t)after : UINT32_MAX;
-    if (after <= ONV_LEARNT_KEPT && after <= w->limits->attr_elems) return ONV_OK;
-    bool learnt;
-    ONV_TRY(find_learnt(w, &learnt));
-    uint64_t most = learnt ? UINT32_MAX : w->limits->attr_elems;
-    if (after > most)
-        return onv_fail(w->err, ONV_ERR_LIMIT,
-                        "attribute '%s' has more than %" PRIu64
-                        " elements, the limit" ONV_RAISE("attr-elems"),
-                        attr_name(w), most);
-    if (!learnt) return ONV_OK;
-    w->scan->attrs.at[top->record].is_learnt = true;
-    uint64_t room = before < ONV_LEARNT_KEPT ? ONV_LEARNT_KEPT - before : 0;
-    if (*keep > room) *keep = room;
-    return ONV_OK;
+    const uint64_t room = before < most ? most - before : 0;
+    return more < room ? more : room;
 }
 
 /* --- Numbers ----------------------------------------------------------------------------------- */
@@ -294,9 +227,9 @@ static onv_status count_varints(onv_walk *w, const onv_item *it, uint64_t bytes,
 
 onv_status onv_walk_varints(onv_walk *w, const onv_item *it, uint64_t bytes)
 {
-    uint64_t count, keep, value;
+    uint64_t count, value;
     ONV_TRY(count_varints(w, it, bytes, &count));
-    ONV_TRY(onv_walk_count_list(w, it, count, &keep));
+    uint64_t keep = onv_walk_count_list(w, it, count);
     if (keep < count) {
         const unsigned char *start, *p;
         uint64_t most = keep * ONV_VARINT_MOST_BYTES;
@@ -310,9 +243,8 @@ onv_status onv_walk_varints(onv_walk *w, const onv_item *it, uint64_t bytes)
 
 onv_status onv_walk_floats(onv_walk *w, const onv_item *it, uint64_t bytes)
 {
-    uint64_t keep;
     if (bytes % 4 != 0) return onv_walk_damaged(w, it, "holds a broken number");
-    ONV_TRY(onv_walk_count_list(w, it, bytes / 4, &keep));
+    uint64_t keep = onv_walk_count_list(w, it, bytes / 4);
     return onv_walk_put_field_from(w, onv_walk_top(w)->out, it->number, w->at, 4 * keep);
 }
 

@@ -11,7 +11,9 @@
 enum { LENGTH_BYTES = 5 };
 
 /* Fields that decide where a message belongs. */
-enum { GRAPH_INPUT = 11, GRAPH_OUTPUT = 12, ATTR_GRAPH = 6, FUNCTION_INPUT = 4, FUNCTION_OUTPUT };
+enum { GRAPH_NODE = 1, GRAPH_INIT = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT, GRAPH_DECLARED };
+enum { FUNCTION_INPUT = 4, FUNCTION_OUTPUT, FUNCTION_NODE = 7, FUNCTION_OPSETS = 9 };
+enum { ATTR_GRAPH = 6 };
 
 /* --- Adding records ---------------------------------------------------------------------------- */
 
@@ -22,17 +24,23 @@ static onv_status too_many(onv_walk *w, const char *what)
                     ONV_RECORDS_MOST, what);
 }
 
-/* Adds an element to a vector of records, and to the end of a list, which lies in another vector. */
-#define ADD(w, records, element, list, what)                                                       \
+/* Adds an element to a vector of records; *record is its index. */
+#define PUSH(w, records, element, record, what)                                                    \
     do {                                                                                           \
         if ((records)->count >= ONV_RECORDS_MOST) return too_many(w, what);                        \
         if (!onv_vec_push(records, element)) return onv_fail_memory((w)->err);                     \
-        onv_record added_ = (onv_record)(records)->count;                                          \
+        *(record) = (uint32_t)((records)->count - 1);                                              \
+    } while (0)
+
+/* The same, and puts it to the end of a list, which lies in another vector. */
+#define ADD(w, records, element, list, record, what)                                               \
+    do {                                                                                           \
+        PUSH(w, records, element, record, what);                                                   \
         if ((list)->count++ == 0)                                                                  \
-            (list)->first = added_;                                                                \
+            (list)->first = *(record) + 1;                                                         \
         else                                                                                       \
-            (records)->at[(list)->last - 1].next = added_;                                         \
-        (list)->last = added_;                                                                     \
+            (records)->at[(list)->last - 1].next = *(record) + 1;                                  \
+        (list)->last = *(record) + 1;                                                              \
     } while (0)
 
 static onv_status count_up(onv_walk *w, uint64_t count, uint64_t limit, const char *what)
@@ -48,122 +56,82 @@ static onv_status count_value(onv_walk *w)
     return count_up(w, ++w->scan->n_values, w->limits->values, "values");
 }
 
-static onv_status add_node(onv_walk *w, const onv_frame *parent)
-{
-    onv_scan *scan = w->scan;
-    const onv_scan_node node = {
-        .name = w->empty, .op_type = w->empty, .domain = w->empty, .overload = w->empty};
-    onv_record_list *list = parent->message == ONV_MSG_GRAPH
-                                ? &scan->graphs.at[parent->record].nodes
-                                : &scan->functions.at[parent->record].nodes;
-    ONV_TRY(count_up(w, scan->nodes.count + 1, w->limits->nodes, "nodes"));
-    ADD(w, &scan->nodes, node, list, "nodes");
-    return ONV_OK;
-}
-
-static onv_status add_function(onv_walk *w)
-{
-    onv_scan *scan = w->scan;
-    const onv_scan_function function = {.name = w->empty, .domain = w->empty, .overload = w->empty};
-    if (scan->functions.count >= ONV_RECORDS_MOST) return too_many(w, "functions");
-    return onv_vec_push(&scan->functions, function) ? ONV_OK : onv_fail_memory(w->err);
-}
-
-static onv_status add_graph(onv_walk *w, const onv_frame *parent, uint32_t number)
-{
-    onv_scan *scan = w->scan;
-    const onv_scan_graph graph = {0};
-    onv_record_list file = {0}, *list = &file;
-    if (parent->message == ONV_MSG_ATTRIBUTE) {
-        onv_scan_attr *attr = &scan->attrs.at[parent->record];
-        list = number == ATTR_GRAPH ? &attr->graph : &attr->graphs;
-    }
-    ADD(w, &scan->graphs, graph, list, "graphs");
-    if (list == &file) scan->main_graph = file.first;
-    return ONV_OK;
-}
-
 onv_status onv_walk_list_attr(onv_walk *w, onv_record attr)
 {
     return onv_vec_push(&w->attrs, attr) ? ONV_OK : onv_fail_memory(w->err);
 }
 
-static onv_status add_attr(onv_walk *w)
+/* The list of the record around that a message of this field belongs to. */
+static onv_record_list *list_of(onv_scan *scan, const onv_frame *parent, uint32_t number)
 {
-    onv_scan *scan = w->scan;
-    const onv_scan_attr attr = {.name = w->empty, .reference = w->empty};
-    if (scan->attrs.count >= ONV_RECORDS_MOST) return too_many(w, "attributes");
-    if (!onv_vec_push(&scan->attrs, attr)) return onv_fail_memory(w->err);
-    return onv_walk_list_attr(w, (onv_record)scan->attrs.count);
-}
-
-static onv_status add_value(onv_walk *w, const onv_frame *parent, uint32_t number)
-{
-    onv_scan *scan = w->scan;
-    const onv_scan_value value = {.name = w->empty, .role = ONV_ROLE_NOT_NOTED};
-    onv_record_list *list;
-    if (parent->message == ONV_MSG_FUNCTION) {
-        list = &scan->functions.at[parent->record].declared;
-    } else {
-        onv_scan_graph *graph = &scan->graphs.at[parent->record];
-        list = number == GRAPH_INPUT    ? &graph->inputs
-               : number == GRAPH_OUTPUT ? &graph->outputs
-                                        : &graph->declared;
-        if (number == GRAPH_INPUT) ONV_TRY(count_value(w));
+    if (parent->message == ONV_MSG_ATTRIBUTE) {
+        onv_scan_attr *attr = &scan->attrs.at[parent->record];
+        return number == ATTR_GRAPH ? &attr->graph : &attr->graphs;
     }
-    ADD(w, &scan->values, value, list, "declared values");
-    return ONV_OK;
-}
-
-static onv_status add_part(onv_walk *w, const onv_frame *parent, onv_message message)
-{
-    onv_scan *scan = w->scan;
-    const onv_scan_part part = {{0}, 0};
-    onv_record_list *list;
     if (parent->message == ONV_MSG_FUNCTION) {
-        list = &scan->functions.at[parent->record].opsets;
-    } else {
-        onv_scan_graph *graph = &scan->graphs.at[parent->record];
-        list = message == ONV_MSG_TENSOR ? &graph->initializers : &graph->sparse_initializers;
-        ONV_TRY(count_value(w));
+        onv_scan_function *function = &scan->functions.at[parent->record];
+        return number == FUNCTION_NODE     ? &function->nodes
+               : number == FUNCTION_OPSETS ? &function->opsets
+                                           : &function->declared;
     }
-    ADD(w, &scan->parts, part, list, "initializers");
-    return ONV_OK;
+    onv_scan_graph *graph = &scan->graphs.at[parent->record];
+    switch (number) {
+    case GRAPH_NODE: return &graph->nodes;
+    case GRAPH_INIT: return &graph->initializers;
+    case GRAPH_INPUT: return &graph->inputs;
+    case GRAPH_OUTPUT: return &graph->outputs;
+    case GRAPH_DECLARED: return &graph->declared;
+    default: return &graph->sparse_initializers;
+    }
 }
 
 /* The record of a message that stands in another record; *record is its index among those of its kind. */
 static onv_status add_record(onv_walk *w, const onv_frame *parent, const onv_item *it,
                              uint32_t *record)
 {
-    const onv_scan *scan = w->scan;
+    onv_scan *scan = w->scan;
+    const char *empty = w->empty;
+    const uint32_t number = it->number;
     switch ((onv_message)it->field->message) {
-    case ONV_MSG_GRAPH:
-        ONV_TRY(add_graph(w, parent, it->number));
-        *record = (uint32_t)(scan->graphs.count - 1);
-        break;
-    case ONV_MSG_NODE:
-        ONV_TRY(add_node(w, parent));
-        *record = (uint32_t)(scan->nodes.count - 1);
-        break;
-    case ONV_MSG_ATTRIBUTE:
-        ONV_TRY(add_attr(w));
-        *record = (uint32_t)(scan->attrs.count - 1);
-        break;
-    case ONV_MSG_VALUE_INFO:
-        ONV_TRY(add_value(w, parent, it->number));
-        *record = (uint32_t)(scan->values.count - 1);
-        break;
-    case ONV_MSG_FUNCTION:
-        ONV_TRY(add_function(w));
-        *record = (uint32_t)(scan->functions.count - 1);
-        break;
-    case ONV_MSG_TYPE: *record = parent->record; break; /* of a value */
-    default:
-        ONV_TRY(add_part(w, parent, (onv_message)it->field->message));
-        *record = (uint32_t)(scan->parts.count - 1);
-        break;
+    case ONV_MSG_GRAPH: {
+        onv_record_list file = {0};
+        const bool is_main = parent->message == ONV_MSG_MODEL;
+        onv_record_list *list = is_main ? &file : list_of(scan, parent, number);
+        ADD(w, &scan->graphs, (onv_scan_graph){0}, list, record, "graphs");
+        if (is_main) scan->main_graph = file.first;
+        return ONV_OK;
     }
-    return ONV_OK;
+    case ONV_MSG_NODE: {
+        const onv_scan_node node = {
+            .name = empty, .op_type = empty, .domain = empty, .overload = empty};
+        ONV_TRY(count_up(w, scan->nodes.count + 1, w->limits->nodes, "nodes"));
+        ADD(w, &scan->nodes, node, list_of(scan, parent, number), record, "nodes");
+        return ONV_OK;
+    }
+    case ONV_MSG_ATTRIBUTE: {
+        const onv_scan_attr attr = {.name = empty, .reference = empty};
+        PUSH(w, &scan->attrs, attr, record, "attributes");
+        return onv_walk_list_attr(w, *record + 1);
+    }
+    case ONV_MSG_VALUE_INFO: {
+        const onv_scan_value value = {.name = empty, .role = ONV_ROLE_NOT_NOTED};
+        bool is_input = parent->message == ONV_MSG_GRAPH && number == GRAPH_INPUT;
+        if (is_input) ONV_TRY(count_value(w));
+        ADD(w, &scan->values, value, list_of(scan, parent, number), record, "declared values");
+        return ONV_OK;
+    }
+    case ONV_MSG_FUNCTION: {
+        const onv_scan_function function = {.name = empty, .domain = empty, .overload = empty};
+        PUSH(w, &scan->functions, function, record, "functions");
+        return ONV_OK;
+    }
+    case ONV_MSG_TYPE: *record = parent->record; return ONV_OK; /* of a value */
+    default:
+        if (parent->message == ONV_MSG_GRAPH) ONV_TRY(count_value(w));
+        ADD(w, &scan->parts, (onv_scan_part){0}, list_of(scan, parent, number), record,
+            "initializers");
+        return ONV_OK;
+    }
 }
 
 /* --- Filling records --------------------------------------------------------------------------- */
@@ -289,7 +257,8 @@ onv_status onv_walk_add_note(onv_walk *w, onv_note note, uint64_t offset, const 
         other->bytes = element.bytes;
         return ONV_OK;
     }
-    ADD(w, &scan->notes, element, list, "notes");
+    uint32_t record;
+    ADD(w, &scan->notes, element, list, &record, "notes");
     return ONV_OK;
 }
 

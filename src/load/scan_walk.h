@@ -20,7 +20,6 @@ typedef struct onv_frame {
     size_t graph;    /* of an attribute: the next of them */
     size_t n_inputs, n_outputs, n_attrs; /* of a node or function: what was gathered before it */
     size_t n_chunks;                     /* of an attribute: found before it */
-    enum { ONV_LEARNT_UNKNOWN, ONV_LEARNT, ONV_NOT_LEARNT } learnt; /* of a node: by its domain */
 } onv_frame;
 
 /* A graph of an attribute is walked when the attribute's other fields are done. */
@@ -107,9 +106,9 @@ onv_status onv_walk_string(onv_walk *w, const onv_item *it, uint64_t bytes);
 onv_status onv_walk_note(onv_walk *w, uint64_t bytes);
 onv_status onv_walk_varints(onv_walk *w, const onv_item *it, uint64_t bytes);
 onv_status onv_walk_floats(onv_walk *w, const onv_item *it, uint64_t bytes);
-/* Counts `more` elements of a list of an attribute, before anything is made of them; *keep says how many
- * of them go into the skeleton. Other messages have their numbers counted elsewhere. */
-onv_status onv_walk_count_list(onv_walk *w, const onv_item *it, uint64_t more, uint64_t *keep);
+/* Counts `more` elements of a list of an attribute, before anything is made of them; gives how many of them go
+ * into the skeleton. Other messages have their numbers counted elsewhere. */
+uint64_t onv_walk_count_list(onv_walk *w, const onv_item *it, uint64_t more);
 onv_status onv_walk_chunk(onv_walk *w, const onv_item *it, uint64_t offset, uint64_t bytes,
                           bool tagged);
 

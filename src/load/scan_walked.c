@@ -45,15 +45,11 @@ onv_status onv_walk_recall(onv_walk *w, onv_message message, uint64_t bytes, boo
     return ONV_OK;
 }
 
-/* Each owner of an attribute with graphs has graphs of its own, and payloads are found where they lie. How
- * many elements a list may have depends on the node. */
+/* Each owner of an attribute with graphs has graphs of its own, and payloads are found where they lie. */
 static bool is_own(const onv_walk *w, const onv_frame *top)
 {
     const onv_scan_attr *attr = &w->scan->attrs.at[top->record];
-    const uint64_t most = w->limits->attr_elems;
-    return top->n_chunks < w->scan->chunks.count || attr->graph.count > 0 ||
-           attr->graphs.count > 0 || attr->lists[0] > most || attr->lists[1] > most ||
-           attr->lists[2] > most;
+    return top->n_chunks < w->scan->chunks.count || attr->graph.count > 0 || attr->graphs.count > 0;
 }
 
 onv_status onv_walk_remember(onv_walk *w)
