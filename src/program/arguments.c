@@ -1,11 +1,187 @@
 /* The arguments of a call, of all kinds that the schema has. */
+#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/fail.h"
 #include "base/quota.h"
+#include "load/limits.h"
 #include "program/reader.h"
+
+/* Each reads one value, or one element of a list, into the union of an argument. `at` is the kind's name. */
+typedef onv_status reads_value(onv_program_reader *r, const char *at, const onv_doc *value,
+                               onv_argument *a);
+
+/* --- Tensors ----------------------------------------------------------------------------------- */
+
+static onv_status read_tensor(onv_program_reader *r, const char *at, const onv_doc *value,
+                              onv_argument *a)
+{
+    const onv_doc *name;
+    (void)at;
+    ONV_TRY(onv_program_member(r, value, "name", ONV_DOC_STRING, &name));
+    return onv_program_find_value(r, name, &a->value);
+}
+
+/* {"as_tensor": {"name": ...}}, or {"as_none": true}. */
+static onv_status read_optional(onv_program_reader *r, const char *at, const onv_doc *value,
+                                onv_argument *a)
+{
+    const char *kind;
+    const onv_doc *inner;
+    ONV_TRY(onv_program_variant(r, "an optional tensor", value, &kind, &inner));
+    a->value = ONV_NO_PROGRAM_VALUE;
+    return strcmp(kind, "as_tensor") == 0 ? read_tensor(r, at, inner, a) : ONV_OK;
+}
+
+/* --- Numbers ----------------------------------------------------------------------------------- */
+
+static onv_status read_int(onv_program_reader *r, const char *at, const onv_doc *value,
+                           onv_argument *a)
+{
+    if (!onv_doc_is(value, ONV_DOC_INTEGER))
+        return onv_program_unexpected(r, at, "an integer", value);
+    a->number = onv_dim_const(value->integer);
+    return ONV_OK;
+}
+
+static onv_status read_size(onv_program_reader *r, const char *at, const onv_doc *value,
+                            onv_argument *a)
+{
+    return onv_program_size(r, at, value, &a->number);
+}
+
+/* PyTorch writes what JSON lacks as a string: "-Infinity". NaN is any other. */
+static onv_status read_float(onv_program_reader *r, const char *at, const onv_doc *value,
+                             onv_argument *a)
+{
+    a->real = NAN;
+    if (onv_doc_is(value, ONV_DOC_INTEGER)) a->real = (double)value->integer;
+    if (onv_doc_is(value, ONV_DOC_REAL)) a->real = value->real;
+    if (onv_doc_is(value, ONV_DOC_INTEGER) || onv_doc_is(value, ONV_DOC_REAL)) return ONV_OK;
+    if (!onv_doc_is(value, ONV_DOC_STRING)) return onv_program_unexpected(r, at, "a number", value);
+    const char *text = value->text;
+    bool is_negative = text[0] == '-';
+    if (strncmp(text + is_negative, "Inf", 3) == 0 || strncmp(text + is_negative, "inf", 3) == 0)
+        a->real = is_negative ? -INFINITY : INFINITY;
+    return ONV_OK;
+}
+
+/* A float that a size decides is not followed. */
+static onv_status read_sym_float(onv_program_reader *r, const char *at, const onv_doc *value,
+                                 onv_argument *a)
+{
+    const char *kind;
+    const onv_doc *inner;
+    ONV_TRY(onv_program_variant(r, at, value, &kind, &inner));
+    a->real = NAN;
+    return strcmp(kind, "as_float") == 0 ? read_float(r, at, inner, a) : ONV_OK;
+}
+
+static onv_status read_bool(onv_program_reader *r, const char *at, const onv_doc *value,
+                            onv_argument *a)
+{
+    if (!onv_doc_is(value, ONV_DOC_BOOL)) return onv_program_unexpected(r, at, "a boolean", value);
+    a->flag = value->flag;
+    return ONV_OK;
+}
+
+/* --- Words ------------------------------------------------------------------------------------- */
+
+static onv_status read_string(onv_program_reader *r, const char *at, const onv_doc *value,
+                              onv_argument *a)
+{
+    return onv_program_name(r, at, value, &a->text);
+}
+
+static onv_status read_dtype(onv_program_reader *r, const char *at, const onv_doc *value,
+                             onv_argument *a)
+{
+    if (!onv_doc_is(value, ONV_DOC_INTEGER))
+        return onv_program_unexpected(r, at, "a number", value);
+    a->dtype = (uint8_t)onv_program_dtype(value->integer);
+    return ONV_OK;
+}
+
+static onv_status read_format(onv_program_reader *r, const char *at, const onv_doc *value,
+                              onv_argument *a)
+{
+    static const char *const names[] = {"unknown", "contiguous", "channels_last",
+                                        "channels_last_3d", "preserve"};
+    enum { N = sizeof names / sizeof names[0] };
+    if (!onv_doc_is(value, ONV_DOC_INTEGER))
+        return onv_program_unexpected(r, at, "a number", value);
+    a->text = names[value->integer >= 0 && value->integer < N ? value->integer : 0];
+    return ONV_OK;
+}
+
+static onv_status read_device(onv_program_reader *r, const char *at, const onv_doc *value,
+                              onv_argument *a)
+{
+    const onv_doc *type;
+    ONV_TRY(onv_program_member(r, value, "type", ONV_DOC_STRING, &type));
+    return onv_program_name(r, at, type, &a->text);
+}
+
+static onv_status read_graph(onv_program_reader *r, const char *at, const onv_doc *value,
+                             onv_argument *a)
+{
+    onv_program_pending graph = {.call = (uint32_t)r->program->calls.count,
+                                 .depth = r->pending.at[r->graph].depth + 1};
+    const onv_doc *name;
+    ONV_TRY(onv_program_member(r, value, "name", ONV_DOC_STRING, &name));
+    ONV_TRY(onv_program_member(r, value, "graph", ONV_DOC_OBJECT, &graph.graph));
+    ONV_TRY(onv_program_name(r, at, name, &graph.name));
+    if (graph.depth > r->limits->nesting)
+        return onv_fail(r->err, ONV_ERR_LIMIT, "graphs are nested more than %u levels deep",
+                        r->limits->nesting);
+    a->graph = (uint32_t)r->pending.count;
+    return onv_vec_push(&r->pending, graph) ? ONV_OK : onv_fail_memory(r->err);
+}
+
+/* --- Kinds ------------------------------------------------------------------------------------- */
+
+typedef struct kind {
+    const char *name;
+    uint8_t kind;      /* onv_argument_kind */
+    uint8_t element;   /* bytes of one, of a list; 0: it is none */
+    reads_value *read; /* NULL: no rule looks at it */
+} kind;
+
+static const kind kinds[] = {
+    {"as_tensor", ONV_ARGUMENT_TENSOR, 0, read_tensor},
+    {"as_int", ONV_ARGUMENT_INT, 0, read_int},
+    {"as_ints", ONV_ARGUMENT_INTS, sizeof(onv_dim), read_size},
+    {"as_none", ONV_ARGUMENT_NONE, 0, NULL},
+    {"as_float", ONV_ARGUMENT_FLOAT, 0, read_float},
+    {"as_bool", ONV_ARGUMENT_BOOL, 0, read_bool},
+    {"as_sym_int", ONV_ARGUMENT_INT, 0, read_size},
+    {"as_sym_ints", ONV_ARGUMENT_INTS, sizeof(onv_dim), read_size},
+    {"as_tensors", ONV_ARGUMENT_TENSORS, sizeof(uint32_t), read_tensor},
+    {"as_optional_tensor", ONV_ARGUMENT_TENSOR, 0, read_optional},
+    {"as_optional_tensors", ONV_ARGUMENT_TENSORS, sizeof(uint32_t), read_optional},
+    {"as_nested_tensors", ONV_ARGUMENT_TENSORS, sizeof(uint32_t), read_tensor},
+    {"as_floats", ONV_ARGUMENT_FLOATS, sizeof(double), read_float},
+    {"as_sym_float", ONV_ARGUMENT_FLOAT, 0, read_sym_float},
+    {"as_sym_floats", ONV_ARGUMENT_FLOATS, sizeof(double), read_sym_float},
+    {"as_bools", ONV_ARGUMENT_BOOLS, sizeof(bool), read_bool},
+    {"as_string", ONV_ARGUMENT_STRING, 0, read_string},
+    {"as_strings", ONV_ARGUMENT_STRINGS, sizeof(char *), read_string},
+    {"as_operator", ONV_ARGUMENT_STRING, 0, read_string},
+    {"as_scalar_type", ONV_ARGUMENT_DTYPE, 0, read_dtype},
+    {"as_memory_format", ONV_ARGUMENT_FORMAT, 0, read_format},
+    {"as_device", ONV_ARGUMENT_DEVICE, 0, read_device},
+    {"as_graph", ONV_ARGUMENT_GRAPH, 0, read_graph},
+    {"as_layout", ONV_ARGUMENT_OTHER, 0, NULL},
+    {"as_sym_bool", ONV_ARGUMENT_OTHER, 0, NULL},
+    {"as_sym_bools", ONV_ARGUMENT_OTHER, 0, NULL},
+    {"as_complex", ONV_ARGUMENT_OTHER, 0, NULL},
+    {"as_custom_obj", ONV_ARGUMENT_OTHER, 0, NULL},
+    {"as_string_to_argument", ONV_ARGUMENT_OTHER, 0, NULL},
+    {"as_int_lists", ONV_ARGUMENT_OTHER, 0, NULL},
+    {"as_float_lists", ONV_ARGUMENT_OTHER, 0, NULL},
+};
 
 static onv_status list_of(const onv_program_reader *r, const onv_doc *value, size_t *n)
 {
@@ -14,355 +190,70 @@ static onv_status list_of(const onv_program_reader *r, const onv_doc *value, siz
         return onv_program_unexpected(r, "an argument", "a list", value);
     *n = onv_doc_count(value);
     if (*n > r->limits->attr_elems)
-        return onv_fail(r->err, ONV_ERR_LIMIT,
-                        "an argument has %zu elements; the limit is %llu (--limit attr-elems=N)",
-                        *n, (unsigned long long)r->limits->attr_elems);
+        return onv_fail(
+            r->err, ONV_ERR_LIMIT,
+            "an argument has %zu elements, the limit is %" PRIu64 ONV_RAISE("attr-elems"), *n,
+            r->limits->attr_elems);
     ONV_WORK(1 + *n);
     return ONV_OK;
 }
 
-/* --- Tensors ----------------------------------------------------------------------------------- */
-
-static onv_status tensor_name(const onv_program_reader *r, const onv_doc *tensor,
-                              const onv_doc **name)
-{
-    return onv_program_member(r, tensor, "name", ONV_DOC_STRING, name);
-}
-
-static onv_status read_tensor(onv_program_reader *r, const onv_doc *value, onv_argument *a)
-{
-    const onv_doc *name;
-    ONV_TRY(tensor_name(r, value, &name));
-    a->kind = ONV_ARGUMENT_TENSOR;
-    return onv_program_find_value(r, name, &a->value);
-}
-
-/* {"as_tensor": {"name": ...}}, or {"as_none": true}. */
-static onv_status read_optional(const onv_program_reader *r, const onv_doc *value, uint32_t *id)
-{
-    const char *kind;
-    const onv_doc *inner, *name;
-    ONV_TRY(onv_program_variant(r, "an optional tensor", value, &kind, &inner));
-    *id = ONV_NO_PROGRAM_VALUE;
-    if (strcmp(kind, "as_tensor") != 0) return ONV_OK;
-    ONV_TRY(tensor_name(r, inner, &name));
-    return onv_program_find_value(r, name, id);
-}
-
-static onv_status read_optional_tensor(onv_program_reader *r, const onv_doc *value, onv_argument *a)
-{
-    ONV_TRY(read_optional(r, value, &a->value));
-    a->kind = a->value == ONV_NO_PROGRAM_VALUE ? ONV_ARGUMENT_NONE : ONV_ARGUMENT_TENSOR;
-    return ONV_OK;
-}
-
 /* Lists of lists are one list. */
-static onv_status push_tensors(onv_program_reader *r, const onv_doc *list, bool is_optional,
-                               bool is_nested)
+static onv_status count_all(const onv_program_reader *r, const onv_doc *value, bool is_nested,
+                            size_t *count)
 {
-    size_t n;
-    ONV_TRY(list_of(r, list, &n));
-    for (size_t i = 0; i < n; i++) {
-        const onv_doc *item = &list->items[i], *name;
-        uint32_t id;
-        if (is_nested) {
-            ONV_TRY(push_tensors(r, item, false, false));
-            continue;
-        }
-        if (is_optional) {
-            ONV_TRY(read_optional(r, item, &id));
-        } else {
-            ONV_TRY(tensor_name(r, item, &name));
-            ONV_TRY(onv_program_find_value(r, name, &id));
-        }
-        if (!onv_vec_push(&r->ids, id)) return onv_fail_memory(r->err);
+    size_t n, inner;
+    ONV_TRY(list_of(r, value, &n));
+    *count = is_nested ? 0 : n;
+    for (size_t i = 0; is_nested && i < n; i++) {
+        ONV_TRY(list_of(r, &value->items[i], &inner));
+        *count += inner;
     }
     return ONV_OK;
 }
 
-static onv_status take_tensors(onv_program_reader *r, const onv_doc *value, bool is_optional,
-                               bool is_nested, onv_argument *a)
+static onv_status read_list(onv_program_reader *r, const kind *k, const onv_doc *value,
+                            onv_argument *a)
 {
-    size_t first = r->ids.count;
-    ONV_TRY(push_tensors(r, value, is_optional, is_nested));
-    a->kind = ONV_ARGUMENT_TENSORS;
-    a->count = (uint32_t)(r->ids.count - first);
-    a->values = ONV_PROGRAM_TAKE(r, &r->ids, first);
-    return a->values != NULL ? ONV_OK : onv_fail_memory(r->err);
-}
-
-static onv_status read_tensors(onv_program_reader *r, const onv_doc *value, onv_argument *a)
-{
-    return take_tensors(r, value, false, false, a);
-}
-
-static onv_status read_optional_tensors(onv_program_reader *r, const onv_doc *value,
-                                        onv_argument *a)
-{
-    return take_tensors(r, value, true, false, a);
-}
-
-static onv_status read_nested_tensors(onv_program_reader *r, const onv_doc *value, onv_argument *a)
-{
-    return take_tensors(r, value, false, true, a);
-}
-
-/* --- Numbers ----------------------------------------------------------------------------------- */
-
-static onv_status read_none(onv_program_reader *r, const onv_doc *value, onv_argument *a)
-{
-    (void)r;
-    (void)value;
-    a->kind = ONV_ARGUMENT_NONE;
-    return ONV_OK;
-}
-
-static onv_status read_int(onv_program_reader *r, const onv_doc *value, onv_argument *a)
-{
-    if (!onv_doc_is(value, ONV_DOC_INTEGER))
-        return onv_program_unexpected(r, "as_int", "an integer", value);
-    a->kind = ONV_ARGUMENT_INT;
-    a->number = onv_dim_const(value->integer);
-    return ONV_OK;
-}
-
-static onv_status read_sym_int(onv_program_reader *r, const onv_doc *value, onv_argument *a)
-{
-    a->kind = ONV_ARGUMENT_INT;
-    return onv_program_size(r, "as_sym_int", value, &a->number);
-}
-
-static onv_status read_ints(onv_program_reader *r, const onv_doc *value, onv_argument *a)
-{
+    const bool is_nested = strcmp(k->name, "as_nested_tensors") == 0;
     size_t n;
-    ONV_TRY(list_of(r, value, &n));
-    onv_dim *numbers = ONV_ARENA_ARRAY(&r->model->arena, onv_dim, n);
-    if (numbers == NULL) return onv_fail_memory(r->err);
-    for (size_t i = 0; i < n; i++)
-        ONV_TRY(onv_program_size(r, "a list of integers", &value->items[i], &numbers[i]));
-    a->kind = ONV_ARGUMENT_INTS;
+    ONV_TRY(count_all(r, value, is_nested, &n));
+    char *to = onv_arena_alloc(&r->model->arena, n * k->element);
+    if (to == NULL) return onv_fail_memory(r->err);
+    a->values = (const uint32_t *)(const void *)to; /* or what else the union has */
     a->count = (uint32_t)n;
-    a->numbers = numbers;
-    return ONV_OK;
-}
-
-/* PyTorch writes what JSON lacks as a string: "-Infinity". NaN is any other. */
-static onv_status number_of(const onv_program_reader *r, const onv_doc *value, double *real)
-{
-    *real = NAN;
-    if (onv_doc_is(value, ONV_DOC_INTEGER)) *real = (double)value->integer;
-    if (onv_doc_is(value, ONV_DOC_REAL)) *real = value->real;
-    if (onv_doc_is(value, ONV_DOC_INTEGER) || onv_doc_is(value, ONV_DOC_REAL)) return ONV_OK;
-    if (!onv_doc_is(value, ONV_DOC_STRING))
-        return onv_program_unexpected(r, "as_float", "a number", value);
-    const char *text = value->text;
-    bool is_negative = text[0] == '-';
-    if (strncmp(text + is_negative, "Inf", 3) == 0 || strncmp(text + is_negative, "inf", 3) == 0)
-        *real = is_negative ? -INFINITY : INFINITY;
-    return ONV_OK;
-}
-
-static onv_status read_float(onv_program_reader *r, const onv_doc *value, onv_argument *a)
-{
-    a->kind = ONV_ARGUMENT_FLOAT;
-    return number_of(r, value, &a->real);
-}
-
-/* A float that a size decides is not followed. */
-static onv_status sym_float(const onv_program_reader *r, const onv_doc *value, double *real)
-{
-    const char *kind;
-    const onv_doc *inner;
-    ONV_TRY(onv_program_variant(r, "as_sym_float", value, &kind, &inner));
-    *real = NAN;
-    return strcmp(kind, "as_float") == 0 ? number_of(r, inner, real) : ONV_OK;
-}
-
-static onv_status read_sym_float(onv_program_reader *r, const onv_doc *value, onv_argument *a)
-{
-    a->kind = ONV_ARGUMENT_FLOAT;
-    return sym_float(r, value, &a->real);
-}
-
-static onv_status take_floats(onv_program_reader *r, const onv_doc *value, onv_argument *a,
-                              onv_status (*read)(const onv_program_reader *r, const onv_doc *value,
-                                                 double *real))
-{
-    size_t n;
-    ONV_TRY(list_of(r, value, &n));
-    double *reals = ONV_ARENA_ARRAY(&r->model->arena, double, n);
-    if (reals == NULL) return onv_fail_memory(r->err);
-    for (size_t i = 0; i < n; i++) ONV_TRY(read(r, &value->items[i], &reals[i]));
-    a->kind = ONV_ARGUMENT_FLOATS;
-    a->count = (uint32_t)n;
-    a->reals = reals;
-    return ONV_OK;
-}
-
-static onv_status read_floats(onv_program_reader *r, const onv_doc *value, onv_argument *a)
-{
-    return take_floats(r, value, a, number_of);
-}
-
-static onv_status read_sym_floats(onv_program_reader *r, const onv_doc *value, onv_argument *a)
-{
-    return take_floats(r, value, a, sym_float);
-}
-
-static onv_status read_bool(onv_program_reader *r, const onv_doc *value, onv_argument *a)
-{
-    if (!onv_doc_is(value, ONV_DOC_BOOL))
-        return onv_program_unexpected(r, "as_bool", "a boolean", value);
-    a->kind = ONV_ARGUMENT_BOOL;
-    a->flag = value->flag;
-    return ONV_OK;
-}
-
-static onv_status read_bools(onv_program_reader *r, const onv_doc *value, onv_argument *a)
-{
-    size_t n;
-    ONV_TRY(list_of(r, value, &n));
-    bool *flags = ONV_ARENA_ARRAY(&r->model->arena, bool, n);
-    if (flags == NULL) return onv_fail_memory(r->err);
-    for (size_t i = 0; i < n; i++) {
-        const onv_doc *item = &value->items[i];
-        if (!onv_doc_is(item, ONV_DOC_BOOL))
-            return onv_program_unexpected(r, "as_bools", "a boolean", item);
-        flags[i] = item->flag;
+    for (uint32_t i = 0; i < value->count; i++) {
+        const onv_doc *items = is_nested ? value->items[i].items : &value->items[i];
+        uint32_t n_items = is_nested ? value->items[i].count : 1;
+        for (uint32_t j = 0; j < n_items; j++, to += k->element) {
+            onv_argument element;
+            ONV_TRY(k->read(r, k->name, &items[j], &element));
+            memcpy(to, (const char *)&element + offsetof(onv_argument, value), k->element);
+        }
     }
-    a->kind = ONV_ARGUMENT_BOOLS;
-    a->count = (uint32_t)n;
-    a->flags = flags;
     return ONV_OK;
 }
-
-/* --- Words ------------------------------------------------------------------------------------- */
-
-static onv_status read_string(onv_program_reader *r, const onv_doc *value, onv_argument *a)
-{
-    a->kind = ONV_ARGUMENT_STRING;
-    return onv_program_name(r, "as_string", value, &a->text);
-}
-
-static onv_status read_strings(onv_program_reader *r, const onv_doc *value, onv_argument *a)
-{
-    size_t n;
-    ONV_TRY(list_of(r, value, &n));
-    const char **texts = ONV_ARENA_ARRAY(&r->model->arena, const char *, n);
-    if (texts == NULL) return onv_fail_memory(r->err);
-    for (size_t i = 0; i < n; i++)
-        ONV_TRY(onv_program_name(r, "as_strings", &value->items[i], &texts[i]));
-    a->kind = ONV_ARGUMENT_STRINGS;
-    a->count = (uint32_t)n;
-    a->texts = texts;
-    return ONV_OK;
-}
-
-static onv_status read_dtype(onv_program_reader *r, const onv_doc *value, onv_argument *a)
-{
-    if (!onv_doc_is(value, ONV_DOC_INTEGER))
-        return onv_program_unexpected(r, "as_scalar_type", "a number", value);
-    a->kind = ONV_ARGUMENT_DTYPE;
-    a->dtype = (uint8_t)onv_program_dtype(value->integer);
-    return ONV_OK;
-}
-
-static onv_status read_format(onv_program_reader *r, const onv_doc *value, onv_argument *a)
-{
-    static const char *const names[] = {"unknown", "contiguous", "channels_last",
-                                        "channels_last_3d", "preserve"};
-    enum { N = sizeof names / sizeof names[0] };
-    if (!onv_doc_is(value, ONV_DOC_INTEGER))
-        return onv_program_unexpected(r, "as_memory_format", "a number", value);
-    int64_t at = value->integer;
-    a->kind = ONV_ARGUMENT_FORMAT;
-    a->text = names[at >= 0 && at < N ? at : 0];
-    return ONV_OK;
-}
-
-static onv_status read_device(onv_program_reader *r, const onv_doc *value, onv_argument *a)
-{
-    const onv_doc *type;
-    ONV_TRY(onv_program_member(r, value, "type", ONV_DOC_STRING, &type));
-    a->kind = ONV_ARGUMENT_DEVICE;
-    return onv_program_name(r, "as_device", type, &a->text);
-}
-
-static onv_status read_graph(onv_program_reader *r, const onv_doc *value, onv_argument *a)
-{
-    onv_program_pending graph = {.call = (uint32_t)r->program->calls.count,
-                                 .depth = r->pending.at[r->graph].depth + 1};
-    const onv_doc *name;
-    ONV_TRY(onv_program_member(r, value, "name", ONV_DOC_STRING, &name));
-    ONV_TRY(onv_program_member(r, value, "graph", ONV_DOC_OBJECT, &graph.graph));
-    ONV_TRY(onv_program_name(r, "as_graph", name, &graph.name));
-    if (graph.depth > r->limits->nesting)
-        return onv_fail(r->err, ONV_ERR_LIMIT, "graphs are nested more than %u levels deep",
-                        r->limits->nesting);
-    a->kind = ONV_ARGUMENT_GRAPH;
-    a->graph = (uint32_t)r->pending.count;
-    if (!onv_vec_push(&r->pending, graph)) return onv_fail_memory(r->err);
-    return ONV_OK;
-}
-
-static onv_status read_other(onv_program_reader *r, const onv_doc *value, onv_argument *a)
-{
-    (void)r;
-    (void)value;
-    a->kind = ONV_ARGUMENT_OTHER;
-    return ONV_OK;
-}
-
-static const struct {
-    const char *name;
-    onv_status (*read)(onv_program_reader *r, const onv_doc *value, onv_argument *a);
-} kinds[] = {
-    {"as_tensor", read_tensor},
-    {"as_int", read_int},
-    {"as_ints", read_ints},
-    {"as_none", read_none},
-    {"as_float", read_float},
-    {"as_bool", read_bool},
-    {"as_sym_int", read_sym_int},
-    {"as_sym_ints", read_ints},
-    {"as_tensors", read_tensors},
-    {"as_optional_tensor", read_optional_tensor},
-    {"as_optional_tensors", read_optional_tensors},
-    {"as_nested_tensors", read_nested_tensors},
-    {"as_floats", read_floats},
-    {"as_sym_float", read_sym_float},
-    {"as_sym_floats", read_sym_floats},
-    {"as_bools", read_bools},
-    {"as_string", read_string},
-    {"as_strings", read_strings},
-    {"as_operator", read_string},
-    {"as_scalar_type", read_dtype},
-    {"as_memory_format", read_format},
-    {"as_device", read_device},
-    {"as_graph", read_graph},
-    {"as_layout", read_other},
-    {"as_sym_bool", read_other},
-    {"as_sym_bools", read_other},
-    {"as_complex", read_other},
-    {"as_custom_obj", read_other},
-    {"as_string_to_argument", read_other},
-    {"as_int_lists", read_other},
-    {"as_float_lists", read_other},
-};
 
 static onv_status read_argument(onv_program_reader *r, const onv_doc *input, onv_argument *a)
 {
     const onv_doc *name, *arg, *value;
-    const char *kind;
+    const char *word;
     *a = (onv_argument){0};
     ONV_TRY(onv_program_member(r, input, "name", ONV_DOC_STRING, &name));
     ONV_TRY(onv_program_member(r, input, "arg", ONV_DOC_OBJECT, &arg));
     ONV_TRY(onv_program_name(r, "an argument", name, &a->name));
-    ONV_TRY(onv_program_variant(r, "an argument", arg, &kind, &value));
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (strcmp(kind, kinds[i].name) == 0) return kinds[i].read(r, value, a);
+    ONV_TRY(onv_program_variant(r, "an argument", arg, &word, &value));
+    for (const kind *k = kinds; k < kinds + sizeof kinds / sizeof kinds[0]; k++) {
+        if (strcmp(word, k->name) != 0) continue;
+        a->kind = k->kind;
+        if (k->element > 0) return read_list(r, k, value, a);
+        if (k->read != NULL) ONV_TRY(k->read(r, k->name, value, a));
+        bool is_none = k->read == read_optional && a->value == ONV_NO_PROGRAM_VALUE;
+        if (is_none) a->kind = ONV_ARGUMENT_NONE;
+        return ONV_OK;
+    }
     return onv_fail(r->err, ONV_ERR_FORMAT, "argument '%.100s' is of the unknown kind '%.100s'",
-                    a->name, kind);
+                    a->name, word);
 }
 
 onv_status onv_program_arguments(onv_program_reader *r, const onv_doc *inputs, onv_program_call *to)
