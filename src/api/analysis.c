@@ -70,13 +70,10 @@ static onv_status replay(const onv_request *from, const onv_options *options,
 static onv_status name_gpu(const onv_options *options, onv_arena *arena, const char **name,
                            onv_error *err)
 {
-    const onv_budget *first = options->n_budgets > 0 ? &options->budgets[0] : NULL;
     unsigned capability = options->compute_capability;
     *name = NULL;
     if (capability == 0) return ONV_OK;
-    if (first != NULL && first->compute_capability > 0 && first->name != NULL)
-        *name = onv_arena_printf(arena, "%s", first->name);
-    else if (options->gpu != NULL)
+    if (options->gpu != NULL)
         *name = onv_arena_printf(arena, "%s", options->gpu);
     else
         *name =
@@ -187,8 +184,7 @@ static onv_status create_and_fit(onv_request from, const onv_options *given, onv
     ONV_TRY(check_options(&options, err));
     if (options.n_budgets > 0) {
         options.budget = options.budgets[0].bytes;
-        if (options.budgets[0].compute_capability > 0)
-            options.compute_capability = options.budgets[0].compute_capability;
+        onv_take_gpu(&options, &options.budgets[0]);
     }
     options.max_batch |= options.max_dim != NULL;
     /* While only the largest batch is asked for, the model itself is looked at with one sample. */

@@ -108,6 +108,9 @@ onv_status onv_analysis_load(const onv_request *from, const onv_options *options
 /* What further analyses of the model are made of is not needed any more. */
 void onv_analysis_forget_loaded(onv_analysis *analysis);
 
+/* The libraries and the speed of a budget that is a GPU. */
+void onv_take_gpu(onv_options *options, const onv_budget *budget);
+
 /* Judges the analysis by its budget, and the model by further ones (judge.c). Nothing without. */
 onv_status onv_analysis_judge(const onv_request *from, const onv_options *options,
                               onv_analysis *analysis, onv_error *err);

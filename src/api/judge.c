@@ -3,6 +3,13 @@
 #include "base/fail.h"
 #include "speed/gpu.h"
 
+void onv_take_gpu(onv_options *options, const onv_budget *budget)
+{
+    if (budget->compute_capability == 0) return;
+    options->compute_capability = budget->compute_capability;
+    options->gpu = budget->name;
+}
+
 static onv_status judge(const onv_request *from, const onv_options *options, onv_analysis *analysis,
                         onv_error *err)
 {
@@ -28,7 +35,7 @@ static onv_status judge_other(const onv_request *from, onv_options options,
 {
     onv_analysis *other;
     options.budget = budget->bytes;
-    options.compute_capability = budget->compute_capability;
+    onv_take_gpu(&options, budget);
     options.replay = NULL;
     options.timelines = false;
     options.snapshot = NULL;
@@ -85,7 +92,6 @@ onv_status onv_analysis_judge(const onv_request *from, const onv_options *option
             if (devices[i].name == NULL) return onv_fail_memory(err);
         }
         if (budget.compute_capability > 0) devices[i].gpu = devices[i].name;
-        if (budget.compute_capability == 0) budget.compute_capability = options->compute_capability;
         if (i == 0)
             take(&devices[i], analysis);
         else

@@ -210,6 +210,7 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     onv_training_options training = {0};
     ONV_TRY(onv_training_read_options(options, &training, err));
     how.lower = training.train.lower;
+    how.speed = training.speed;
     how.lower.weights = analysis->quantized.format;
     analysis->cuda = how.lower.cuda;
     /* Of inference; training says its own. */

@@ -229,6 +229,7 @@ static onv_status try_gpus(search *s, onv_error *err)
         tried++;
         options.budget = gpus[i]->usable_bytes;
         options.compute_capability = capability;
+        options.gpu = gpus[i]->name;
         ONV_TRY(try_options(s, &options, &t, err));
         if (t.fits)
             return add(s, onv_arena_printf(s->arena, "--budget '%s'", gpus[i]->name),

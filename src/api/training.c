@@ -162,6 +162,8 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
     how->alloc.torch.expandable_segments = options->expandable_segments;
     how->alloc.torch.pool_bytes = options->pool;
     how->checkpoint = options->checkpoint;
+    how->speed = (onv_speed){.gpu = options->gpu != NULL ? onv_gpu_find(options->gpu) : NULL,
+                             .tf32 = !options->no_tf32};
     how->compiles = options->compile;
     how->compile_budget = options->compile_budget;
     return ONV_OK;

@@ -92,14 +92,33 @@ typedef struct network {
     double budget;
     const onv_tape_segment *units; /* FSDP's, by operations of `eager`; NULL: none */
     uint32_t n_units;
+    onv_op_runs *runs; /* of what was built last, by operation; NULL: nobody asks for seconds */
 } network;
+
+/* Room for `runs`, which goes with the tape. */
+static onv_status count_runs(network *n, onv_eager *eager, const onv_training_options *options,
+                             onv_error *err)
+{
+    if (options->speed.gpu == NULL) return ONV_OK;
+    n->runs = ONV_ARENA_ARRAY(&eager->arena, onv_op_runs, eager->ops.count + 1);
+    return n->runs != NULL ? ONV_OK : onv_fail_memory(err);
+}
+
+static onv_train_options counting(const network *n, const onv_train_options *options)
+{
+    onv_train_options how = *options;
+    how.runs = n->runs;
+    if (n->runs != NULL) memset(n->runs, 0, n->eager->ops.count * sizeof *n->runs);
+    return how;
+}
 
 static onv_status build(const network *n, const onv_train_options *options,
                         onv_train_program *program, onv_error *err)
 {
     const onv_compiled *compiled;
+    const onv_train_options how = counting(n, options);
     if (n->compiling == NULL)
-        return onv_train_program_build(n->model, n->eager, options, program, err);
+        return onv_train_program_build(n->model, n->eager, &how, program, err);
     return onv_compiling_build(n->compiling, n->budget, options, program, &compiled, err);
 }
 
@@ -151,10 +170,20 @@ static onv_status find_most(onv_train_program *program, const onv_training_optio
     return status;
 }
 
+static onv_time time_of(const network *n, const onv_training_options *options,
+                        const onv_train_program *program)
+{
+    if (n->runs == NULL) return (onv_time){0};
+    if (n->compiling != NULL)
+        return (onv_time){.refused = "kernels that torch.compile makes are not estimated"};
+    return onv_speed_of_step(&options->speed, n->eager, &options->train, program, n->runs);
+}
+
 static void take_sums(const network *n, const onv_training_options *options,
                       const onv_train_program *program, onv_training_figures *figures)
 {
-    *figures = (onv_training_figures){.trained_elems = program->trained_elems,
+    *figures = (onv_training_figures){.time = time_of(n, options, program),
+                                      .trained_elems = program->trained_elems,
                                       .saved_activation_bytes = program->saved_bytes,
                                       .parameter_bytes = program->parameter_bytes,
                                       .gradient_bytes = program->gradient_bytes,
@@ -204,7 +233,8 @@ static onv_status serve_within(const network *n, const onv_training_options *opt
 {
     onv_alloc_options alloc = options->alloc;
     alloc.capacity_bytes = limit_bytes;
-    return onv_train_serve(n->model, n->eager, &options->train, &alloc, served, err);
+    const onv_train_options how = counting(n, &options->train);
+    return onv_train_serve(n->model, n->eager, &how, &alloc, served, err);
 }
 
 /* Without the program: what is compared of plans. */
@@ -564,6 +594,7 @@ static onv_status checkpoint(const network *plain, const onv_live *live, const b
     ONV_TRY(onv_eager_lower(n.model, live, is_host, &lower, &eager, err));
     n.eager = &eager;
     onv_status status = onv_eager_check(&eager, err);
+    if (status == ONV_OK) status = count_runs(&n, &eager, options, err);
     if (status == ONV_OK) status = shard(&n, &how, err);
     if (status == ONV_OK) status = compute_plans(&n, plain, &how, result, err);
     if (status == ONV_OK && options->lists_units)
@@ -627,6 +658,7 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     result->opaque = eager.opaque;
     onv_status status = onv_eager_check(&eager, err);
     network n = {.model = model, .eager = &eager};
+    if (status == ONV_OK) status = count_runs(&n, &eager, &how, err);
     if (status == ONV_OK) status = shard(&n, &how, err);
     result->n_units = n.n_units;
     warn_of_units(model, &how, n.n_units);

@@ -14,6 +14,7 @@
 #include "ckpt/unit_list.h"
 #include "eager/program.h"
 #include "graph/liveness.h"
+#include "speed/speed.h"
 
 /* What was measured of one program. */
 typedef struct onv_training_figures {
@@ -43,6 +44,7 @@ typedef struct onv_training_figures {
     uint64_t offloaded_bytes, returned_bytes, pinned_bytes; /* as eager/program.h */
     uint64_t forward_macs;                                  /* of one forward pass */
     onv_train_parts parts;
+    onv_time time; /* of a step, on onv_training_options.speed */
 } onv_training_figures;
 
 /* A checkpointing plan and what comes of it. Its overhead is recomputed_macs in relation to
@@ -122,6 +124,7 @@ typedef struct onv_known_plans {
 typedef struct onv_training_options {
     onv_train_options train;
     onv_alloc_options alloc;
+    onv_speed speed;     /* of whose seconds are estimated */
     uint64_t room_bytes; /* of a device, for the allocator and handles of libraries; 0: no limit */
     const char *checkpoint;    /* plans, see ckpt/ckpt.h; NULL: none */
     const onv_plan_text *plan; /* behind these a plan that was read; NULL: none */

@@ -38,6 +38,7 @@ static void send(onv_simulation *s, uint32_t tensor, onv_pending_grad grad)
 {
     onv_pending_grad *at = &s->grad[tensor];
     const onv_eager_tensor *t = &s->eager->tensors.at[tensor];
+    if (at->row != ONV_NO_ROW) onv_sim_count_sum(s, t->bytes);
     if (at->row == ONV_NO_ROW) {
         *at = grad;
     } else if (s->refs.at[at->row] == 1 && at->dense && !at->of_view &&
@@ -149,6 +150,7 @@ static void run_backward(onv_simulation *s, uint32_t index)
     bool runs = has_grad(s, op);
     if (runs) {
         s->backward_at = index;
+        onv_sim_count_backward(s, index);
         onv_shard_before_backward(s, index);
         onv_ckpt_region_restore(s, index);
         count_lost(s, index);

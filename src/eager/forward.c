@@ -172,7 +172,7 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
     onv_phase phase = index < s->eager->first_loss_op ? ONV_PHASE_FORWARD : ONV_PHASE_LOSS;
     onv_sim_step(s, again ? ONV_PHASE_BACKWARD : phase, op->node, op->name);
     quantize_input(s, op);
-    onv_sim_work(s, op->macs, again);
+    onv_sim_work(s, index, again);
     onv_sim_gather(s, op);
     if (again) onv_sim_cast_again(s, op);
     onv_sim_dequantize(s, op, false);

@@ -21,11 +21,6 @@ static void add(uint64_t *sum, uint64_t more)
     if (!onv_u64_add(*sum, more, sum)) *sum = UINT64_MAX;
 }
 
-static bool is_counted(const onv_simulation *s)
-{
-    return s->iteration == s->counted && s->pass == 0;
-}
-
 static uint64_t block_of(uint64_t bytes)
 {
     uint64_t block = 1;
@@ -35,7 +30,7 @@ static uint64_t block_of(uint64_t bytes)
 
 static void copy_out(const onv_simulation *s, uint64_t bytes)
 {
-    if (!is_counted(s) || bytes == 0) return;
+    if (!onv_sim_is_counted(s) || bytes == 0) return;
     add(&s->program->offloaded_bytes, bytes);
     add(&s->program->pinned_bytes, block_of(bytes));
 }
@@ -132,7 +127,7 @@ void onv_offload_saved(onv_simulation *s, uint32_t index)
 
 static uint32_t come_back(onv_simulation *s, uint64_t bytes, const char *label)
 {
-    if (is_counted(s)) add(&s->program->returned_bytes, bytes);
+    if (onv_sim_is_counted(s)) add(&s->program->returned_bytes, bytes);
     return onv_sim_alloc(s, bytes, ONV_BUFFER_ACTIVATION, label);
 }
 

@@ -48,6 +48,12 @@ typedef struct onv_parameter_order {
     uint32_t count;
 } onv_parameter_order;
 
+/* What ran of an operation in one forward and backward, beside its forward. */
+typedef struct onv_op_runs {
+    uint32_t again; /* forward, in second runs */
+    bool goes_back;
+} onv_op_runs;
+
 typedef struct onv_train_options {
     onv_lower_options lower;
     const onv_optimizer *optimizer; /* required */
@@ -79,6 +85,7 @@ typedef struct onv_train_options {
     uint32_t offload_until; /* what operations before it keep goes to the host: offload.c */
     const onv_parameter_order *order; /* of this tape, where it is known; NULL: it is found */
     bool *is_kept_used; /* NULL, or set by index of kept_ops: some second run takes the result */
+    onv_op_runs *runs;  /* NULL, or set by operation */
     bool notes_holds;   /* lower.locals is not set: what it would hold beside is noted */
     bool (*cancelled)(void *context); /* asked by each build: true ends it, ONV_ERR_CANCELLED */
     void *cancel_context;
@@ -121,6 +128,9 @@ typedef struct onv_train_program {
                                                  copies back */
     uint64_t pinned_bytes; /* what PyTorch's allocator of pinned memory has for it */
     uint64_t forward_macs, recomputed_macs; /* of one forward and backward: sums of steps' */
+    uint64_t
+        summed_bytes; /* likewise: gradients that are added to others, and to those of the passes before */
+    uint32_t n_sums;
     uint32_t lost; /* things that a backward needed and did not find: must be 0 */
 } onv_train_program;
 

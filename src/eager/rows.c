@@ -71,15 +71,29 @@ static void add(uint64_t *sum, uint64_t more)
     if (!onv_u64_add(*sum, more, sum)) *sum = UINT64_MAX;
 }
 
-void onv_sim_work(onv_simulation *s, uint64_t macs, bool recompute)
+void onv_sim_count_backward(onv_simulation *s, uint32_t index)
 {
+    if (onv_sim_is_counted(s) && s->options->runs != NULL) s->options->runs[index].goes_back = true;
+}
+
+void onv_sim_count_sum(onv_simulation *s, uint64_t bytes)
+{
+    if (!onv_sim_is_counted(s)) return;
+    add(&s->program->summed_bytes, bytes);
+    s->program->n_sums++;
+}
+
+void onv_sim_work(onv_simulation *s, uint32_t index, bool recompute)
+{
+    uint64_t macs = s->eager->ops.at[index].macs;
     if (s->failed) return;
     if (s->meter == NULL) {
         onv_step *step = &s->timeline->steps.at[s->timeline->steps.count - 1];
         step->macs = macs;
         step->is_recompute = recompute;
     }
-    if (s->iteration != s->counted || s->pass > 0) return;
+    if (!onv_sim_is_counted(s)) return;
+    if (recompute && s->options->runs != NULL) s->options->runs[index].again++;
     add(recompute ? &s->program->recomputed_macs : &s->program->forward_macs, macs);
 }
 

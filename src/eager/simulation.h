@@ -152,8 +152,17 @@ typedef struct onv_simulation {
 void onv_sim_step(onv_simulation *s, onv_phase phase, onv_node_id node, const char *label);
 /* Of a meter: the last one, where no other follows. */
 void onv_sim_end_step(onv_simulation *s);
-/* The work of the last step. */
-void onv_sim_work(onv_simulation *s, uint64_t macs, bool recompute);
+/* Whether this is the pass that the program tells of. */
+static inline bool onv_sim_is_counted(const onv_simulation *s)
+{
+    return !s->failed && s->iteration == s->counted && s->pass == 0;
+}
+
+/* The last step runs operation `index` forward. */
+void onv_sim_work(onv_simulation *s, uint32_t index, bool recompute);
+/* It runs its backward; two gradients of so many bytes are added. */
+void onv_sim_count_backward(onv_simulation *s, uint32_t index);
+void onv_sim_count_sum(onv_simulation *s, uint64_t bytes);
 uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, const char *label);
 void onv_sim_hold(onv_simulation *s, uint32_t row);
 void onv_sim_release(onv_simulation *s, uint32_t row);

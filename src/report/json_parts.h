@@ -28,6 +28,9 @@ void onv_json_write_training(
 /* The object that recompute.apply() takes, as the member `key`; NULL: alone. */
 void onv_json_put_plan(onv_json *json, const char *key, const onv_training_plan *plan);
 
+/* "time": an estimate, or why there is none; nothing where nobody asked. That of a plan has its overhead. */
+void onv_json_put_time(onv_json *json, const onv_time *time, bool is_plan);
+
 /* Parts of a plan. `are_places`: segments from place to place, not from node to node. */
 void onv_json_put_segments(onv_json *json, const onv_training_plan *plan, bool are_places);
 void onv_json_put_kept(onv_json *json, const char *key, const onv_training_plan *plan);

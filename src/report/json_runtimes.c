@@ -82,6 +82,7 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
     }
     onv_json_put_u64(json, "total_bytes", r->held_bytes);
     onv_json_put_u64(json, "weight_bytes", r->weight_bytes);
+    onv_json_put_time(json, &r->time, false);
     if (r->runtime->has_context) {
         write_range(json, "context_bytes", r->context_bytes);
         write_range(json, "total_range_bytes", r->total_bytes);

@@ -2,6 +2,38 @@
 #include "program/view.h"
 #include "report/json_parts.h"
 
+static void put_ends(onv_json *json, const char *key, const uint64_t ends[2],
+                     const uint64_t wholes[2])
+{
+    /* The larger share may be of either end. */
+    bool turns = (double)ends[0] * (double)wholes[1] > (double)ends[1] * (double)wholes[0];
+    onv_json_put_open(json, key, '{', ONV_JSON_INLINE);
+    onv_json_put_ratio(json, "low", ends[turns], wholes[turns]);
+    onv_json_put_ratio(json, "high", ends[!turns], wholes[!turns]);
+    onv_json_close(json);
+}
+
+void onv_json_put_time(onv_json *json, const onv_time *time, bool is_plan)
+{
+    const uint64_t giga[2] = {1000000000, 1000000000}, seconds[2] = {time->all.low, time->all.high};
+    if (time->refused == NULL && time->all.high == 0) return;
+    onv_json_put_open(json, "time", '{', ONV_JSON_INLINE);
+    if (time->refused != NULL) {
+        onv_json_put_string(json, "refused", time->refused);
+        onv_json_close(json);
+        return;
+    }
+    put_ends(json, "seconds", seconds, giga);
+    onv_json_put_u64(json, "macs", time->macs);
+    onv_json_put_u64(json, "bytes", time->bytes);
+    onv_json_put_u64(json, "kernels", time->kernels);
+    if (is_plan)
+        put_ends(
+            json, "overhead", (const uint64_t[2]){time->more.low, time->more.high},
+            (const uint64_t[2]){time->all.low - time->more.low, time->all.high - time->more.high});
+    onv_json_close(json);
+}
+
 static void write_plan(onv_json *json, const onv_training *t, uint32_t index, uint32_t knee)
 {
     const onv_training_plan *plan = &t->plans[index];
@@ -14,6 +46,7 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index, ui
     onv_json_put_u64(json, "reserved_peak_bytes", plan->figures.reserved_peak_bytes);
     onv_json_put_u64(json, "recompute_macs", plan->recomputed_macs);
     onv_json_put_ratio(json, "overhead", plan->recomputed_macs, plan->pass_macs);
+    onv_json_put_time(json, &plan->figures.time, true);
     if (plan->saves_on_cpu || plan->offload_until > 0) {
         onv_json_put_u64(json, "offloaded_bytes", plan->figures.offloaded_bytes);
         onv_json_put_u64(json, "returned_bytes", plan->figures.returned_bytes);
@@ -168,6 +201,7 @@ void onv_json_write_training(const onv_json_part *job)
         onv_json_put_u64(json, "released_bytes", t->figures.release.returned_bytes);
         onv_json_put_u64(json, "unbounded_reserved_bytes", t->figures.reserved_peak_bytes);
     }
+    onv_json_put_time(json, &t->figures.time, false);
     write_training_parts(json, t);
     if (t->n_plans > 0) {
         onv_json_put_u64(json, "forward_macs", t->figures.forward_macs);

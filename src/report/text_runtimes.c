@@ -56,10 +56,24 @@ static void write_ends(const onv_page *page, const onv_runtime_result *r)
                                        onv_label_bytes(ends.high).text, open, tells));
 }
 
+static void write_time(const onv_page *page, const onv_runtime_result *r)
+{
+    onv_label label = onv_label_time(r->time.all.low, r->time.all.high, onv_page_dash(page));
+    if (onv_time_is_known(&r->time))
+        onv_page_sentence(page, onv_arena_printf(page->arena,
+                                                 "%s: a forward pass takes %s, estimated by peaks "
+                                                 "of the GPU",
+                                                 r->runtime->name, label.text));
+    if (r->time.refused != NULL)
+        onv_page_sentence(page, onv_arena_printf(page->arena, "%s: no time: %s", r->runtime->name,
+                                                 r->time.refused));
+}
+
 void onv_write_runtime_remarks(const onv_runtime_result *r, const onv_page *page,
                                uint64_t alignment)
 {
     write_ends(page, r);
+    write_time(page, r);
     const char *text = NULL;
     if (strcmp(r->runtime->name, "arena") == 0) {
         onv_label bound = onv_label_bytes(r->lower_bound_bytes);

@@ -59,20 +59,51 @@ static const char *workspace_note(const onv_view *view, const onv_page *page)
                             where);
 }
 
+/* Or why there is none. */
+static void add_time(onv_table *table, const onv_page *page, const onv_time *time)
+{
+    if (time->refused != NULL)
+        onv_table_row(table, "time", "", onv_arena_printf(page->arena, "none: %s", time->refused));
+    if (!onv_time_is_known(time)) return;
+    onv_label label = onv_label_time(time->all.low, time->all.high, onv_page_dash(page));
+    onv_table_row(table, "time", onv_arena_printf(page->arena, "%s", label.text),
+                  "a step, estimated by peaks of the GPU");
+}
+
 /* --- Checkpointing plans ----------------------------------------------------------------------- */
 
-static const onv_column plan_columns[] = {
-    {"plan", .right = false},     {"id", .right = false},      {"peak", .right = true},
-    {"reserved", .right = true},  {"saved", .right = true},    {"recomputed", .right = true},
-    {"overhead", .right = true},  {"segments", .right = true}, {"", .style = ONV_STYLE_PEAK},
-    {"max batch", .right = true},
-};
-static const onv_column moving_columns[] = {
-    {"plan", .right = false},       {"id", .right = false},        {"peak", .right = true},
-    {"reserved", .right = true},    {"saved", .right = true},      {"recomputed", .right = true},
-    {"overhead", .right = true},    {"segments", .right = true},   {"moved", .right = true},
-    {"on the host", .right = true}, {"", .style = ONV_STYLE_PEAK}, {"max batch", .right = true},
-};
+enum { PLAN_COLUMNS = 13 };
+
+/* What the table shows beside what all have. */
+typedef struct shown {
+    bool time, moved, batches;
+} shown;
+
+static void start_plans(onv_table *table, shown has, onv_column shown_columns[PLAN_COLUMNS])
+{
+    const struct {
+        onv_column column;
+        bool is_shown;
+    } all[] = {
+        {{"plan", .right = false}, true},
+        {{"id", .right = false}, true},
+        {{"peak", .right = true}, true},
+        {{"reserved", .right = true}, true},
+        {{"saved", .right = true}, true},
+        {{"recomputed", .right = true}, true},
+        {{"overhead", .right = true}, true},
+        {{"time", .right = true}, has.time},
+        {{"segments", .right = true}, true},
+        {{"moved", .right = true}, has.moved},
+        {{"on the host", .right = true}, has.moved},
+        {{"", .style = ONV_STYLE_PEAK}, true},
+        {{"max batch", .right = true}, has.batches},
+    };
+    uint32_t n = 0;
+    for (size_t i = 0; i < PLAN_COLUMNS; i++)
+        if (all[i].is_shown) shown_columns[n++] = all[i].column;
+    onv_table_init(table, shown_columns, n);
+}
 
 static const char *verdict(const onv_training *t, uint32_t plan)
 {
@@ -110,8 +141,24 @@ static void add_moved(onv_table *table, const onv_page *page, const onv_training
     onv_table_add(table, onv_page_bytes(page, plan->figures.pinned_bytes));
 }
 
+static unsigned long long percent(uint64_t part, uint64_t whole)
+{
+    return whole == 0 ? 0 : (unsigned long long)(100.0 * (double)part / (double)whole + 0.5);
+}
+
+/* What it adds to the time of a step: a share of either end. */
+static const char *time_text(const onv_page *page, const onv_time *time)
+{
+    if (!onv_time_is_known(time)) return "?";
+    unsigned long long low = percent(time->more.low, time->all.low - time->more.low);
+    unsigned long long high = percent(time->more.high, time->all.high - time->more.high);
+    if (low == high) return onv_arena_printf(page->arena, "+%llu%%", low);
+    return onv_arena_printf(page->arena, "+%llu%s%llu%%", low < high ? low : high,
+                            onv_page_dash(page), low < high ? high : low);
+}
+
 static void add_plan(onv_table *table, const onv_page *page, const onv_view *view, uint32_t index,
-                     bool any_moves)
+                     shown has)
 {
     const onv_training *t = view->training;
     const onv_training_plan *plan = &t->plans[index];
@@ -123,12 +170,13 @@ static void add_plan(onv_table *table, const onv_page *page, const onv_view *vie
         onv_page_bytes(page, plan->figures.saved_activation_bytes),
         onv_arena_printf(page->arena, "%s", onv_label_scaled(plan->recomputed_macs).text),
         overhead_text(page, plan),
-        onv_arena_printf(page->arena, "%lu", (unsigned long)plan->n_segments),
     };
     for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) onv_table_add(table, cells[i]);
-    if (any_moves) add_moved(table, page, plan);
+    if (has.time) onv_table_add(table, time_text(page, &plan->figures.time));
+    onv_table_add(table, onv_arena_printf(page->arena, "%lu", (unsigned long)plan->n_segments));
+    if (has.moved) add_moved(table, page, plan);
     onv_table_add(table, verdict(t, index));
-    if (view->fit != NULL && view->fit->has_max_batch)
+    if (has.batches)
         onv_table_add(table, onv_batches_text(page, plan->max_batch, plan->max_batch_by_release));
 }
 
@@ -175,19 +223,24 @@ static void write_knee(const onv_training *t, const onv_page *page)
 static void write_plans(const onv_view *view, const onv_page *page, bool verbose)
 {
     const onv_training *t = view->training;
-    bool batches = view->fit != NULL && view->fit->has_max_batch, any_moves = false;
+    shown has = {.batches = view->fit != NULL && view->fit->has_max_batch};
     uint32_t hidden = 0;
     if (t->n_plans == 0) return;
     onv_page_line(page);
     onv_page_text(page, ONV_STYLE_TITLE, "Checkpointing");
-    onv_write_text(page->out, " (overhead: of forward + backward, which counts as two forwards)\n");
+    for (uint32_t i = 0; i < t->n_plans; i++) {
+        has.moved |= moves(&t->plans[i]);
+        has.time |= onv_time_is_known(&t->plans[i].figures.time);
+    }
+    onv_write_format(page->out,
+                     " (overhead: of forward + backward, which counts as two forwards%s)\n",
+                     has.time ? "; time: of a step, an estimate" : "");
     onv_table table;
-    for (uint32_t i = 0; i < t->n_plans; i++) any_moves |= moves(&t->plans[i]);
-    onv_table_init(&table, any_moves ? moving_columns : plan_columns,
-                   (any_moves ? 11 : 9) + (batches ? 1 : 0));
+    onv_column plan_columns[PLAN_COLUMNS];
+    start_plans(&table, has, plan_columns);
     for (uint32_t i = 0; i < t->n_plans; i++) {
         if (is_shown(t, i, verbose))
-            add_plan(&table, page, view, i, any_moves);
+            add_plan(&table, page, view, i, has);
         else
             hidden++;
     }
@@ -196,7 +249,7 @@ static void write_plans(const onv_view *view, const onv_page *page, bool verbose
         onv_write_format(page->out, "  %u more between these: --verbose, --json\n",
                          (unsigned)hidden);
     write_knee(t, page);
-    if (batches) write_largest(view, page);
+    if (has.batches) write_largest(view, page);
 }
 
 /* --- torch.compile ----------------------------------------------------------------------------- */
@@ -272,6 +325,7 @@ void onv_write_training(const onv_view *view, const onv_page *page, bool verbose
         add(&table, page, "first", t->figures.first_peak_bytes,
             "iteration: it tries the kernels of cuDNN");
     add(&table, page, "reserved", t->figures.reserved_peak_bytes, "by PyTorch's caching allocator");
+    add_time(&table, page, &t->figures.time);
     onv_table_finish(&table, page);
     if (t->figures.release.suffices)
         onv_write_format(page->out,

@@ -28,6 +28,15 @@ static onv_label point(uint64_t digits, unsigned decimals, const char *suffix)
     return label;
 }
 
+static onv_label fixed(uint64_t count, uint64_t unit, unsigned decimals)
+{
+    onv_label label;
+    uint64_t digits = divide(count, unit, decimals);
+    if (decimals > 0) return point(digits, decimals, "");
+    snprintf(label.text, sizeof label.text, "%llu", (unsigned long long)digits);
+    return label;
+}
+
 static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
 
 onv_label onv_label_bytes(uint64_t bytes)
@@ -88,6 +97,19 @@ onv_label onv_label_range(uint64_t low, uint64_t high, const char *dash)
 onv_label onv_label_part(uint64_t low, uint64_t high, uint64_t whole, const char *dash)
 {
     return range(low, high, power_of(whole), dash, "");
+}
+
+onv_label onv_label_time(uint64_t low, uint64_t high, const char *dash)
+{
+    static const char *const names[] = {"us", "ms", "s"};
+    unsigned power = 0, decimals = 0;
+    uint64_t unit = 1000;
+    for (; power < 2 && high / 1000 >= unit; power++) unit *= 1000;
+    if (high / unit < 100) decimals = high / unit < 10 ? 2 : 1;
+    onv_label label, from = fixed(low, unit, decimals), to = fixed(high, unit, decimals);
+    snprintf(label.text, sizeof label.text, "%.9s%.4s%.9s %s", from.text, dash, to.text,
+             names[power]);
+    return label;
 }
 
 onv_label onv_label_count(uint64_t count)

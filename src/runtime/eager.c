@@ -20,6 +20,8 @@ static onv_status produce_eager(onv_model *model, const onv_live *live,
     onv_status status = onv_eager_check(&eager, err);
     if (status == ONV_OK) status = onv_inference_build(model, &eager, &lower, &made->timeline, err);
     made->driver_bytes = onv_eager_handle_bytes(&eager, &lower);
+    if (status == ONV_OK && options->speed.gpu != NULL)
+        made->time = onv_speed_of_pass(&options->speed, &eager, &lower);
     onv_eager_cleanup(&eager);
     if (status == ONV_OK) status = onv_execution_share_outputs(model, made, err);
     return status;

@@ -231,6 +231,7 @@ static onv_status take_figures(const onv_execution *made, const onv_runtime_opti
     onv_peak peak = {0};
     result->reused_values = made->reused_values;
     result->driver_bytes = made->driver_bytes;
+    result->time = made->time;
     result->driver_least_bytes =
         made->driver_least_bytes > 0 ? made->driver_least_bytes : made->driver_bytes;
     result->weight_bytes = sum_weights(&made->timeline);

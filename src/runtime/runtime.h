@@ -59,12 +59,14 @@ typedef struct onv_runtime_result {
     uint64_t oom_bytes;     /* what found no memory */
     uint64_t reused_values; /* that took over a buffer instead of a new one */
     const onv_rewritten *rewritten; /* the graph that ran; NULL: the file's */
+    onv_time time;                  /* torch: of a forward pass, on onv_runtime_options.speed */
 } onv_runtime_result;
 
 typedef struct onv_runtime_options {
     onv_alloc_options alloc;          /* settings of the allocators */
     uint64_t room_bytes;              /* onv_runtime_room(); 0: no limit */
     onv_lower_options lower;          /* how eager PyTorch runs the model */
+    onv_speed speed;                  /* of whose seconds are estimated */
     const onv_ort_settings *ort;      /* NULL: onv_ort_settings_default */
     uint64_t plan_effort;             /* of the offset planner; 0: its default */
     uint64_t plan_alignment;          /* likewise */
@@ -81,6 +83,7 @@ typedef struct onv_execution {
     uint64_t reused_values;      /* ort */
     uint64_t driver_bytes;       /* torch, async, ort */
     uint64_t driver_least_bytes; /* ort; 0: as many */
+    onv_time time;               /* torch */
     uint64_t least_bytes; /* ort: what is reserved where initializers come in the best order */
 } onv_execution;
 
