@@ -134,6 +134,12 @@ function batchText(plan) {
   return more === undefined ? most : most + " (" + countText(more) + " if cached memory is returned)";
 }
 
+/* What a plan adds to a step, an estimate: "+3% to +9%". */
+function timeText(time) {
+  if (time?.overhead === undefined) return "?";
+  return "+" + (100 * time.overhead.low).toFixed(0) + "% to +" + (100 * time.overhead.high).toFixed(0) + "%";
+}
+
 class Front {
   constructor(state) {
     this.state = state;
@@ -203,14 +209,15 @@ class Front {
 
   table(plans) {
     const searched = plans.some((p) => p.max_batch > 0 || p.max_batch_by_release > 0);
-    const columns = ["plan", "id", "peak", "reserved", "again", "segments"].concat(searched ? ["max batch"] : []);
+    const timed = plans.some((p) => p.time?.overhead !== undefined);
+    const columns = ["plan", "id", "peak", "reserved", "again"].concat(timed ? ["time"] : [], ["segments"], searched ? ["max batch"] : []);
     const rows = plans.map((p, k) => {
       const isChosen = this.state.execution?.runtime === "train" && this.state.execution.plan === k;
       const name = this.execution(k) !== undefined
         ? make("button.link", { type: "button", "data-plan": k, click: () => this.choose(k) }, planName(p)) : planName(p);
       return make("tr" + (isChosen ? ".chosen" : ""), {}, make("td", {}, name), make("td", {}, p.id), make("td.right", {}, bytesText(p.peak_bytes)),
         make("td.right", {}, bytesText(p.reserved_peak_bytes)), make("td.right", {}, (100 * p.overhead).toFixed(1) + "%"),
-        make("td.right", {}, countText(p.segments.length)), searched ? make("td.right", {}, batchText(p)) : null);
+        timed ? make("td.right", {}, timeText(p.time)) : null, make("td.right", {}, countText(p.segments.length)), searched ? make("td.right", {}, batchText(p)) : null);
     });
     return make("table.small", {}, make("thead", {}, make("tr", {}, columns.map((t, k) =>
       make("th" + (k > 1 ? ".right" : ""), { scope: "col" }, t)))), make("tbody", {}, rows));
