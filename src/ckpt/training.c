@@ -6,9 +6,9 @@
 #include "base/fail.h"
 #include "ckpt/plan_names.h"
 #include "ckpt/shard_units.h"
+#include "ckpt/warnings.h"
 #include "graph/storage.h"
 #include "lower/lower.h"
-#include "program/view.h"
 
 /* A sum of the program's, which was checked, where `kind` is one of few. */
 static uint64_t sum_of_kind(const onv_timeline *t, onv_buffer_kind kind)
@@ -381,26 +381,6 @@ static onv_status select_plan(const network *n, const network *plain,
     return ONV_OK;
 }
 
-/* Plans that recompute.py refuses on a network with shards. */
-static void warn_of_shards(onv_model *model, const onv_training *t)
-{
-    uint32_t n = 0, first = 0;
-    for (uint32_t i = 0; i < t->n_plans; i++) {
-        const onv_training_plan *plan = &t->plans[i];
-        bool is_refused = plan->form == ONV_PLAN_OPERATIONS;
-        for (uint32_t k = 0; k < plan->n_segments && plan->form == ONV_PLAN_MODULES; k++)
-            is_refused |= plan->names[k].n_modules > 1;
-        if (is_refused && n++ == 0) first = i;
-    }
-    if (n > 0)
-        onv_model_diag(
-            model, ONV_WARNING, "fsdp-plans", NULL,
-            "FSDP frees the parameters that segments between modules, and rows of several "
-            "modules, would run again from: %u of %u plans (%s and others) are refused "
-            "when they are applied; --checkpoint blocks has one module a segment",
-            (unsigned)n, (unsigned)t->n_plans, t->plans[first].id);
-}
-
 static onv_status compute_plans(const network *n, const network *plain,
                                 const onv_training_options *options, onv_training *result,
                                 onv_error *err)
@@ -424,7 +404,7 @@ static onv_status compute_plans(const network *n, const network *plain,
     onv_ckpt_plans_cleanup(&made);
     if (status == ONV_OK) status = onv_plans_name(model, eager, result, err);
     if (status == ONV_OK && options->train.parallel == ONV_PARALLEL_FSDP)
-        warn_of_shards(model, result);
+        onv_training_warn_of_shards(model, result);
     return status;
 }
 
@@ -440,27 +420,6 @@ void onv_training_choose(onv_training *result, uint32_t plan)
 {
     result->figures = result->plans[plan].figures;
     result->chosen = plan;
-}
-
-/* What less than this part of the peak decides is no news. */
-enum { PARTS_OF_NEWS = 50 };
-
-static bool is_news(uint64_t low, uint64_t high)
-{
-    return high > low && high - low >= low / PARTS_OF_NEWS;
-}
-
-static void warn_of_locals(const network *n, const onv_training *result)
-{
-    uint64_t peak = result->figures.peak_bytes, locals = result->most.peak_bytes;
-    if (!is_news(peak, locals)) return;
-    onv_model_diag(
-        n->model, ONV_WARNING, "python-locals", NULL,
-        "variables of the network's Python code may hold tensors until its functions "
-        "return: the peak is from %llu to %llu bytes, which the file does not say; "
-        "--locals counts the upper end. What a function other than forward computes and "
-        "nothing reads, as the second result of f(x)[0], is not in the file: it comes on top",
-        (unsigned long long)peak, (unsigned long long)locals);
 }
 
 static void widen(onv_training *result, const onv_training_figures *end)
@@ -503,13 +462,13 @@ static onv_status find_ends(const network *n, const onv_live *live, const bool *
         other.train.lower.n_inplace = 1;
         ONV_TRY(measure_other(n, live, is_host, &other, &figures, result, err));
     }
-    if (eager->untold_relus == 0 || eager->untold_bytes < peak / PARTS_OF_NEWS) return ONV_OK;
+    if (eager->untold_relus == 0 || eager->untold_bytes < peak / ONV_PARTS_OF_NEWS) return ONV_OK;
     other = *how;
     other.train.lower.relu_makes_new = true;
     ONV_TRY(measure_other(n, live, is_host, &other, &figures, result, err));
     bool is_less = figures.peak_bytes < peak;
     if (how->train.lower.reports &&
-        is_news(is_less ? figures.peak_bytes : peak, is_less ? peak : figures.peak_bytes))
+        onv_is_news(is_less ? figures.peak_bytes : peak, is_less ? peak : figures.peak_bytes))
         onv_model_diag(
             n->model, ONV_WARNING, "relu-inplace", NULL,
             "%u ReLUs are taken to overwrite their input, which the file does not say; where "
@@ -517,47 +476,6 @@ static onv_status find_ends(const network *n, const onv_live *live, const bool *
             "bytes instead of %llu: --inplace=none",
             eager->untold_relus, (unsigned long long)figures.peak_bytes, (unsigned long long)peak);
     return ONV_OK;
-}
-
-/* What the export hides from training. */
-static void warn(onv_model *model, const onv_training_options *options, const onv_training *result)
-{
-    if (result->folded_norms > 0)
-        onv_model_diag(model, ONV_WARNING, "folded-batch-norm", NULL,
-                       "batch norms seem folded into %u convolutions; export with "
-                       "training=TrainingMode.TRAINING to see what training keeps for them",
-                       result->folded_norms);
-    if (model->listed.n_parameters == 0 && strcmp(onv_program_evidence(model), "graph") == 0)
-        onv_model_diag(
-            model, ONV_WARNING, "no-notes", NULL,
-            "the file notes none of PyTorch's calls, as files of the older exporter do not: what "
-            "runs again (torch.utils.checkpoint), functions with a backward of their own, which "
-            "operations were one call, and layers whose results nothing reads are not seen; "
-            "torch.onnx.export(..., dynamo=True, dump_exported_program=True) writes the program "
-            "that has them; --missing-parameters N counts the parameters of such layers, where N "
-            "is the "
-            "sum of p.numel() for p in model.parameters()");
-    if (result->restored_norms > 0)
-        onv_model_diag(model, ONV_NOTE, "restored-batch-norm", NULL,
-                       "the export folded batch norms into %u nodes; they are counted as its notes "
-                       "say",
-                       result->restored_norms);
-    if (result->reserve_bytes > 0)
-        onv_model_diag(
-            model, ONV_NOTE, "recurrent-reserve", NULL,
-            "cuDNN keeps %llu bytes for %u recurrent layers in addition to their tensors",
-            (unsigned long long)result->reserve_bytes, result->recurrent);
-    if (result->opaque > 0)
-        onv_model_diag(model, ONV_WARNING, "training-opaque", NULL,
-                       "of %u nodes (control flow or unknown) only outputs are counted",
-                       result->opaque);
-    if (options->train.weights != NULL && result->figures.parts.quantized_bytes == 0)
-        onv_model_diag(model, ONV_WARNING, "nothing-quantized", NULL,
-                       "no weight is quantized: that is for linear layers that are not trained "
-                       "(--freeze, --train-only), the last one excepted");
-    if (result->figures.trained_elems == 0)
-        onv_model_diag(model, ONV_WARNING, "training-nothing", NULL,
-                       "no parameter is trained: there are no gradients");
 }
 
 /* With FSDP, the units that the options ask for. */
@@ -569,14 +487,6 @@ static onv_status shard(network *n, onv_training_options *how, onv_error *err)
     how->train.units = n->units;
     how->train.n_units = n->n_units;
     return ONV_OK;
-}
-
-static void warn_of_units(onv_model *model, const onv_training_options *how, uint32_t n_units)
-{
-    if (how->train.parallel == ONV_PARALLEL_FSDP && n_units == 0)
-        onv_model_diag(model, ONV_WARNING, "fsdp-units", NULL,
-                       "no repeated modules were found: all parameters are gathered at once; "
-                       "--fsdp=PATTERN names the modules that fully_shard() is called with");
 }
 
 /* Plans, of the network as it is lowered for checkpoints: fewer operations overwrite their input there. */
@@ -630,7 +540,7 @@ static onv_status measure_plain(const network *n, const onv_live *live, const bo
     ONV_TRY(measure(n, &how, NULL, &result->figures, &result->most, timeline, err));
     result->least = result->figures;
     if (how.is_probe) return ONV_OK;
-    if (how.train.lower.reports) warn_of_locals(n, result);
+    if (how.train.lower.reports) onv_training_warn_of_locals(n->model, result);
     return how.train.units == NULL ? find_ends(n, live, is_host, &how, result, err) : ONV_OK;
 }
 
@@ -661,7 +571,7 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     if (status == ONV_OK) status = count_runs(&n, &eager, &how, err);
     if (status == ONV_OK) status = shard(&n, &how, err);
     result->n_units = n.n_units;
-    warn_of_units(model, &how, n.n_units);
+    onv_training_warn_of_units(model, &how, n.n_units);
     if (status == ONV_OK) status = measure_plain(&n, live, is_host, &how, result, err);
     if (how.take == NULL) onv_eager_cleanup(&eager); /* plans have a tape of their own */
     if (status == ONV_OK && how.compiles)
@@ -671,7 +581,7 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     onv_compiling_close(n.compiling);
     onv_eager_cleanup(&eager);
     if (status == ONV_OK)
-        warn(model, options, result);
+        onv_training_warn(model, options, result);
     else
         onv_timeline_cleanup(&result->timeline);
     return status;
