@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cli/sweep.h"
 #include "cli/tools.h"
 #include "cli/values.h"
 
@@ -25,6 +26,9 @@ const onv_cli_command onv_cli_commands[] = {
      SIZES "train loss amp freeze train-only accumulate ema offload ddp fsdp zero world budget "
            "checkpoint compile quiet",
      MODELS, .brings = {{"train", "adamw"}}},
+    {"sweep", "MODEL -b LIST | -d NAME=LIST", "the answer at many sizes: 1,2,4..64 or 128..4096:x2",
+     SIZES "runtime budget gpu train amp checkpoint precision json csv svg", MODELS,
+     .run = onv_cli_sweep, .has_table = true},
     {"fit", "MODEL... --budget GPU,...", "the largest batch that fits each GPU",
      "dim budget margin max-dim runtime kv-cache weight-format train checkpoint amp quiet json",
      MODELS, .brings = {{"max-batch", NULL}}},
@@ -43,10 +47,10 @@ const onv_cli_command onv_cli_commands[] = {
      "the prediction next to what a device held", SIZES "snapshot measured train gpu format json",
      MODELS, .check = onv_cli_check_compare},
     {"verify", "MODEL", "run the model on the GPU of this machine, and compare",
-     SIZES "runtime train amp gpu", MODELS, .run = onv_cli_become_python, .is_python = true},
+     SIZES "runtime train amp gpu", MODELS, .run = onv_cli_become_python, .has_table = true},
     {"hf", "ID_OR_FOLDER", "a network of transformers, by its id or its config.json",
      "batch train weight-format amp budget checkpoint", "", .run = onv_cli_become_python,
-     .is_python = true},
+     .has_table = true},
     {"attach", "MODEL PROGRAM -o OUT", "put PyTorch's program into its model", "-o --help", MODELS,
      .run = onv_cli_attach},
     {"offsets", "INTERVALS.csv", "an offset for every buffer",

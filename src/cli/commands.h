@@ -18,7 +18,7 @@ typedef struct onv_cli_command {
         onv_cli *cli); /* of an analysis: what it needs; NULL: nothing of its own */
     /* Its own program, with its arguments from its name on; NULL: it is an analysis. */
     int (*run)(int argc, char **argv);
-    bool is_python; /* it has the options of analyses, but reads them itself */
+    bool has_table; /* a program of its own that takes options of the table */
     bool is_other;  /* another name of the one before it */
 } onv_cli_command;
 

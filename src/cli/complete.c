@@ -76,7 +76,7 @@ static void offer_values(const char *word, size_t kept, const onv_cli_row *row)
 
 static void offer_options(const char *word, const onv_cli_command *command)
 {
-    bool has_own = command->run != NULL && !command->is_python;
+    bool has_own = command->run != NULL && !command->has_table;
     if (has_own) offer_words(word, 0, command->options);
     for (size_t i = 0; i < onv_cli_n_rows && !has_own; i++) {
         char text[64];

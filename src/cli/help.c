@@ -154,8 +154,7 @@ static void print_topics(void)
 static void print_overview(void)
 {
     puts("Usage: onnxvram [COMMAND] [OPTION...] MODEL.onnx...     (-: standard input)\n"
-         "Says how much GPU memory an exported ONNX model needs, and why:\n"
-         "  onnxvram model.onnx --batch 8\n"
+         "Says how much GPU memory an exported ONNX model needs, and why.\n"
          "\n"
          "Commands, each with --help:");
     print_commands();
@@ -212,7 +211,7 @@ static bool print_topic(const char *topic)
     const onv_cli_row *row = onv_cli_row_named(name);
     if (strcmp(topic, "all") == 0) return print_all(), true;
     if (strcmp(topic, "status") == 0) return print_status(), true;
-    if (command != NULL && command->run != NULL && !command->is_python && name == topic) {
+    if (command != NULL && command->run != NULL && !command->has_table && name == topic) {
         char name_of_it[32], asks[] = "--help", *words[] = {name_of_it, asks, NULL};
         snprintf(name_of_it, sizeof name_of_it, "%s", command->name);
         return command->run(2, words) == EXIT_DONE;

@@ -1,12 +1,10 @@
 /* The program: options in, analyses, reports out. It uses the public header only. */
 #include <errno.h>
-#include <langinfo.h>
 #include <locale.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/baseline.h"
@@ -22,21 +20,6 @@
 #include "cli/progress.h"
 #include "cli/stream.h"
 #include "cli/verdict.h"
-
-/* What the terminal can show. */
-static void fit_terminal(onv_cli *cli)
-{
-    bool terminal = isatty(STDOUT_FILENO);
-    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-    bool colorless =
-        (no_color != NULL && no_color[0] != '\0') || (term != NULL && strcmp(term, "dumb") == 0);
-    cli->report.color =
-        cli->color == ONV_COLOR_ALWAYS || (cli->color == ONV_COLOR_AUTO && terminal && !colorless);
-    cli->report.unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-    struct winsize size;
-    if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        cli->report.width = size.ws_col < 120 ? size.ws_col : 120;
-}
 
 static void worsen(int *status, int by)
 {
@@ -276,7 +259,7 @@ static int analyse_models(const onv_cli_command *command, int argc, char **argv)
     int status = EXIT_USAGE;
     switch (onv_cli_parse(&cli, command, argc, argv)) {
     case ONV_CLI_RUN:
-        fit_terminal(&cli);
+        onv_cli_fit_terminal(&cli);
         return_memory(cli.analysis.checkpoint != NULL);
         if (cli.analysis.replay != NULL) {
             onv_cli_catch_stop();

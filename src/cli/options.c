@@ -1,8 +1,10 @@
 #include "cli/options.h"
 
 #include <getopt.h>
+#include <langinfo.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
@@ -218,6 +220,20 @@ static onv_cli_verdict parse(onv_cli *cli, int argc, char **argv)
         if (onv_cli_add_model(cli, argv[i]) != ONV_CLI_RUN) return ONV_CLI_USAGE;
     if (bring(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
     return onv_cli_check(cli);
+}
+
+void onv_cli_fit_terminal(onv_cli *cli)
+{
+    bool terminal = isatty(STDOUT_FILENO);
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    bool colorless =
+        (no_color != NULL && no_color[0] != '\0') || (term != NULL && strcmp(term, "dumb") == 0);
+    cli->report.color =
+        cli->color == ONV_COLOR_ALWAYS || (cli->color == ONV_COLOR_AUTO && terminal && !colorless);
+    cli->report.unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    struct winsize size;
+    if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        cli->report.width = size.ws_col < 120 ? size.ws_col : 120;
 }
 
 onv_cli_verdict onv_cli_parse(onv_cli *cli, const onv_cli_command *command, int argc, char **argv)

@@ -66,6 +66,9 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, const struct onv_cli_command *comman
                               char **argv);
 void onv_cli_cleanup(onv_cli *cli);
 
+/* How wide reports are, and with which characters and colours: what the terminal can show. */
+void onv_cli_fit_terminal(onv_cli *cli);
+
 /* Refuses options that exclude or need each other, with a message; completes what follows from others: the
  * report where no other output is asked for, what --untrusted and diff bring with them. */
 onv_cli_verdict onv_cli_check(onv_cli *cli);

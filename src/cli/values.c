@@ -389,12 +389,12 @@ onv_cli_verdict onv_cli_set_arena_align(onv_cli *cli, const char *text)
 onv_cli_verdict onv_cli_set_plan_out(onv_cli *cli, const char *file)
 {
     size_t length = strlen(file);
-    bool is_python = length > 3 && strcmp(file + length - 3, ".py") == 0;
+    bool has_table = length > 3 && strcmp(file + length - 3, ".py") == 0;
     bool is_json = length > 5 && strcmp(file + length - 5, ".json") == 0;
-    if (!is_python && !is_json && strcmp(file, "-") != 0 && !onv_cli_is_special(file))
+    if (!has_table && !is_json && strcmp(file, "-") != 0 && !onv_cli_is_special(file))
         return onv_cli_reject("--plan-out: expected a file named .py or .json, found '%s'", file);
     return onv_cli_add_output(
-        cli, is_python ? ONV_FORMAT_CHECKPOINTS_PYTHON : ONV_FORMAT_CHECKPOINTS, file);
+        cli, has_table ? ONV_FORMAT_CHECKPOINTS_PYTHON : ONV_FORMAT_CHECKPOINTS, file);
 }
 
 onv_cli_verdict onv_cli_be_quiet(onv_cli *cli, const char *text)

@@ -1,0 +1,49 @@
+/* `onnxvram sweep`: the answer at each of many sizes. */
+#ifndef ONV_CLI_SWEEP_H
+#define ONV_CLI_SWEEP_H
+
+#include "cli/options.h"
+#include "cli/output.h"
+
+enum { ONV_SWEEP_MAX_AXES = 4, ONV_SWEEP_MAX_RUNTIMES = 8 };
+
+/* A dim, or the batch (NULL), and its sizes. */
+typedef struct onv_sweep_axis {
+    const char *dim;
+    int64_t *sizes;
+    size_t n_sizes;
+} onv_sweep_axis;
+
+/* The answer at one size of each axis. */
+typedef struct onv_sweep_point {
+    int64_t sizes[ONV_SWEEP_MAX_AXES];
+    bool is_answered; /* else the model does not take these sizes */
+    size_t n_runtimes;
+    onv_answer_runtime_info runtimes[ONV_SWEEP_MAX_RUNTIMES]; /* without texts */
+    bool fits[ONV_CLI_MAX_BUDGETS];                           /* by device */
+} onv_sweep_point;
+
+typedef struct onv_sweep {
+    const char *model;
+    onv_sweep_axis axes[ONV_SWEEP_MAX_AXES];
+    size_t n_axes;
+    onv_sweep_point *points; /* the last axis runs fastest */
+    size_t n_points;
+    /* Names are of the first answer. */
+    char runtimes[ONV_SWEEP_MAX_RUNTIMES][32];
+    size_t n_runtimes;
+    char devices[ONV_CLI_MAX_BUDGETS][64];
+    uint64_t usable[ONV_CLI_MAX_BUDGETS];
+    size_t n_devices;
+    char gpu[64];
+} onv_sweep;
+
+int onv_cli_sweep(int argc, char **argv);
+
+/* Reports; false: it could not be written. */
+bool onv_sweep_write_text(const onv_sweep *sweep, bool unicode, onv_cli_sink *sink);
+bool onv_sweep_write_csv(const onv_sweep *sweep, onv_cli_sink *sink);
+bool onv_sweep_write_json(const onv_sweep *sweep, onv_cli_sink *sink);
+bool onv_sweep_write_svg(const onv_sweep *sweep, onv_cli_sink *sink);
+
+#endif

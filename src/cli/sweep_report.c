@@ -1,0 +1,352 @@
+/* A sweep as a table, CSV, JSON and a picture. Figures are those of the answers. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/sweep.h"
+
+static bool put(onv_cli_sink *sink, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static bool put(onv_cli_sink *sink, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return n >= 0 &&
+           onv_cli_write(sink, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+}
+
+static const char *axis_name(const onv_sweep_axis *axis)
+{
+    return axis->dim != NULL ? axis->dim : "batch";
+}
+
+/* The name as it may be shown. */
+static const char *shown(const char *name, char room[static 96])
+{
+    onv_printable(name, room, 96);
+    return room;
+}
+
+/* --- Text -------------------------------------------------------------------------------------- */
+
+static void write_range(char *text, size_t room, uint64_t low, uint64_t high, bool unicode)
+{
+    const char *dash = unicode ? "\u2013" : "-";
+    bool is_large = high >= (uint64_t)1 << 30;
+    double unit = is_large ? 1 << 30 : 1 << 20;
+    int digits = is_large ? 2 : 0;
+    if (low == high)
+        snprintf(text, room, "%.*f %s", digits, (double)high / unit, is_large ? "GiB" : "MiB");
+    else
+        snprintf(text, room, "%.*f%s%.*f %s", digits, (double)low / unit, dash, digits,
+                 (double)high / unit, is_large ? "GiB" : "MiB");
+}
+
+/* A dash of three bytes takes one column. */
+static int padding(const char *text, int width)
+{
+    int columns = 0;
+    for (; *text != '\0'; text++) columns += ((unsigned char)*text & 0xC0) != 0x80;
+    return columns < width ? width - columns : 0;
+}
+
+/* Where each device ends, along the last axis. */
+static bool write_ends(const onv_sweep *sweep, onv_cli_sink *sink)
+{
+    const onv_sweep_axis *last = &sweep->axes[sweep->n_axes - 1];
+    char room[96];
+    bool good = true;
+    for (size_t d = 0; d < sweep->n_devices; d++)
+        for (size_t k = 0; k < sweep->n_points && good; k += last->n_sizes) {
+            int64_t most = 0;
+            for (size_t i = 0; i < last->n_sizes; i++)
+                if (sweep->points[k + i].fits[d] && last->sizes[i] > most) most = last->sizes[i];
+            good = put(sink, "  %s: ", shown(sweep->devices[d], room));
+            for (size_t i = 0; i + 1 < sweep->n_axes && good; i++)
+                good = put(sink, "%s = %" PRId64 ", ", shown(axis_name(&sweep->axes[i]), room),
+                           sweep->points[k].sizes[i]);
+            if (good && most == 0)
+                good = put(sink, "no %s of these fits\n", shown(axis_name(last), room));
+            else if (good)
+                good = put(sink, "%s = %" PRId64 " is the largest of these that fits\n",
+                           shown(axis_name(last), room), most);
+        }
+    return good;
+}
+
+bool onv_sweep_write_text(const onv_sweep *sweep, bool unicode, onv_cli_sink *sink)
+{
+    enum { CELL = 18 };
+    char room[96], model[512];
+    onv_printable(sweep->model, model, sizeof model);
+    bool good = put(sink, "%s%s%s\n\n ", model, sweep->gpu[0] != '\0' ? ", on " : "", sweep->gpu);
+    for (size_t i = 0; i < sweep->n_axes && good; i++)
+        good = put(sink, " %9s", shown(axis_name(&sweep->axes[i]), room));
+    for (size_t i = 0; i < sweep->n_runtimes && good; i++)
+        good = put(sink, " %*s", CELL, sweep->runtimes[i]);
+    for (size_t i = 0; i < sweep->n_devices && good; i++)
+        good = put(sink, "  %s", shown(sweep->devices[i], room));
+    good = good && put(sink, "\n");
+    for (size_t k = 0; k < sweep->n_points && good; k++) {
+        const onv_sweep_point *p = &sweep->points[k];
+        good = put(sink, " ");
+        for (size_t i = 0; i < sweep->n_axes && good; i++) {
+            int width = padding(shown(axis_name(&sweep->axes[i]), room), 0) + 9;
+            int name = (int)strlen(room);
+            good = put(sink, " %*" PRId64, name > width ? name : width, p->sizes[i]);
+        }
+        if (!p->is_answered) good = good && put(sink, " %*s", CELL, "not sized");
+        for (size_t i = 0; i < p->n_runtimes && good; i++) {
+            char cell[64];
+            write_range(cell, sizeof cell, p->runtimes[i].low_bytes, p->runtimes[i].high_bytes,
+                        unicode);
+            good = put(sink, " %*s%s", padding(cell, CELL), "", cell);
+        }
+        for (size_t i = 0; i < sweep->n_devices && p->is_answered && good; i++) {
+            bool is_last = i + 1 == sweep->n_devices;
+            good = put(sink, "  %-*s", is_last ? 0 : (int)strlen(shown(sweep->devices[i], room)),
+                       p->fits[i] ? "fits" : "no");
+        }
+        good = good && put(sink, "\n");
+    }
+    return good && (sweep->n_devices == 0 || (put(sink, "\n") && write_ends(sweep, sink)));
+}
+
+/* --- CSV --------------------------------------------------------------------------------------- */
+
+/* A name with a comma or a quote is quoted. */
+static bool put_field(onv_cli_sink *sink, const char *name)
+{
+    if (strpbrk(name, ",\"\n\r") == NULL) return put(sink, "%s", name);
+    bool good = put(sink, "\"");
+    for (; *name != '\0' && good; name++) good = put(sink, *name == '"' ? "\"\"" : "%c", *name);
+    return good && put(sink, "\"");
+}
+
+bool onv_sweep_write_csv(const onv_sweep *sweep, onv_cli_sink *sink)
+{
+    bool good = true;
+    for (size_t i = 0; i < sweep->n_axes && good; i++)
+        good = put_field(sink, axis_name(&sweep->axes[i])) && put(sink, ",");
+    good = good && put(sink, "runtime,low_bytes,high_bytes");
+    for (size_t i = 0; i < sweep->n_devices && good; i++)
+        good = put(sink, ",") && put_field(sink, sweep->devices[i]);
+    good = good && put(sink, "\n");
+    for (size_t k = 0; k < sweep->n_points; k++) {
+        const onv_sweep_point *p = &sweep->points[k];
+        for (size_t r = 0; r < p->n_runtimes && good; r++) {
+            for (size_t i = 0; i < sweep->n_axes && good; i++)
+                good = put(sink, "%" PRId64 ",", p->sizes[i]);
+            good = good && put(sink, "%s,%" PRIu64 ",%" PRIu64, sweep->runtimes[r],
+                               p->runtimes[r].low_bytes, p->runtimes[r].high_bytes);
+            for (size_t i = 0; i < sweep->n_devices && good; i++)
+                good = put(sink, ",%s", p->fits[i] ? "true" : "false");
+            good = good && put(sink, "\n");
+        }
+    }
+    return good;
+}
+
+/* --- JSON -------------------------------------------------------------------------------------- */
+
+static json_t *json_of_point(const onv_sweep *sweep, const onv_sweep_point *p)
+{
+    json_t *bindings = json_object(), *runtimes = json_object(), *fits = json_object();
+    uint64_t low = 0, high = 0;
+    size_t largest = 0;
+    for (size_t i = 0; i < sweep->n_axes; i++)
+        json_object_set_new(bindings, axis_name(&sweep->axes[i]), json_integer(p->sizes[i]));
+    for (size_t i = 0; i < p->n_runtimes; i++) {
+        const onv_answer_runtime_info *r = &p->runtimes[i];
+        if (r->high_bytes > high) {
+            largest = i;
+            low = r->low_bytes;
+            high = r->high_bytes;
+        }
+        json_object_set_new(runtimes, sweep->runtimes[i],
+                            json_pack("{s:I,s:I}", "low_bytes", (json_int_t)r->low_bytes,
+                                      "high_bytes", (json_int_t)r->high_bytes));
+    }
+    for (size_t i = 0; i < sweep->n_devices; i++)
+        json_object_set_new(fits, sweep->devices[i], json_boolean(p->fits[i]));
+    if (!p->is_answered) {
+        json_decref(runtimes);
+        json_decref(fits);
+        return json_pack("{s:o,s:n}", "bindings", bindings, "answer");
+    }
+    return json_pack("{s:o,s:{s:s,s:I,s:I,s:o,s:o}}", "bindings", bindings, "answer", "runtime",
+                     sweep->runtimes[largest], "low_bytes", (json_int_t)low, "high_bytes",
+                     (json_int_t)high, "runtimes", runtimes, "fits", fits);
+}
+
+bool onv_sweep_write_json(const onv_sweep *sweep, onv_cli_sink *sink)
+{
+    char generator[64], model[4096];
+    snprintf(generator, sizeof generator, "onnxvram %s", onv_version());
+    onv_printable(sweep->model, model, sizeof model); /* a path need not be UTF-8 */
+    json_t *points = json_array();
+    for (size_t k = 0; k < sweep->n_points; k++)
+        json_array_append_new(points, json_of_point(sweep, &sweep->points[k]));
+    json_t *all = json_pack("{s:i,s:s,s:{s:s,s:s,s:o}}", "schema_version", 1, "generator",
+                            generator, "sweep", "path", model, "gpu", sweep->gpu, "points", points);
+    char *text = all != NULL ? json_dumps(all, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : NULL;
+    bool good = text != NULL && onv_cli_write(sink, text, strlen(text)) && put(sink, "\n");
+    free(text);
+    json_decref(all);
+    return good;
+}
+
+/* --- SVG --------------------------------------------------------------------------------------- */
+
+enum { LEFT = 80, TOP = 40, WIDTH = 720, HEIGHT = 320, BELOW = 60 };
+
+static const char *const colors[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9"};
+
+/* What XML would read is left out of names: these are labels. */
+static const char *label(const char *name, char room[static 96])
+{
+    onv_printable(name, room, 96);
+    for (char *at = room; *at != '\0'; at++)
+        if (strchr("<>&\"'", *at) != NULL) *at = '_';
+    return room;
+}
+
+static uint64_t largest_of(const onv_sweep *sweep)
+{
+    uint64_t most = 1;
+    for (size_t k = 0; k < sweep->n_points; k++)
+        for (size_t r = 0; r < sweep->points[k].n_runtimes; r++)
+            if (sweep->points[k].runtimes[r].high_bytes > most)
+                most = sweep->points[k].runtimes[r].high_bytes;
+    return most;
+}
+
+static double height_of(uint64_t bytes, uint64_t most)
+{
+    return TOP + HEIGHT - (double)bytes / (double)most * HEIGHT;
+}
+
+/* Columns are even: sizes mostly double. */
+static double column_of(const onv_sweep *sweep, size_t i)
+{
+    size_t n = sweep->axes[0].n_sizes;
+    return LEFT + (n > 1 ? (double)i / (double)(n - 1) * WIDTH : WIDTH / 2.0);
+}
+
+static bool draw_curve(const onv_sweep *sweep, size_t r, uint64_t most, onv_cli_sink *sink)
+{
+    const char *color = colors[r % (sizeof colors / sizeof colors[0])];
+    bool good = put(sink, "<polygon fill='%s' fill-opacity='0.2' points='", color);
+    for (size_t k = 0; k < sweep->n_points && good; k++)
+        if (sweep->points[k].is_answered)
+            good = put(sink, "%.1f,%.1f ", column_of(sweep, k),
+                       height_of(sweep->points[k].runtimes[r].high_bytes, most));
+    for (size_t k = sweep->n_points; k-- > 0 && good;)
+        if (sweep->points[k].is_answered)
+            good = put(sink, "%.1f,%.1f ", column_of(sweep, k),
+                       height_of(sweep->points[k].runtimes[r].low_bytes, most));
+    good = good &&
+           put(sink, "'/>\n<polyline fill='none' stroke='%s' stroke-width='2' points='", color);
+    for (size_t k = 0; k < sweep->n_points && good; k++)
+        if (sweep->points[k].is_answered)
+            good = put(sink, "%.1f,%.1f ", column_of(sweep, k),
+                       height_of(sweep->points[k].runtimes[r].high_bytes, most));
+    return good && put(sink, "'/>\n<text x='%d' y='%d' fill='%s'>%s</text>\n", LEFT + 90 * (int)r,
+                       TOP - 16, color, sweep->runtimes[r]);
+}
+
+static bool draw_curves(const onv_sweep *sweep, onv_cli_sink *sink)
+{
+    char room[96];
+    uint64_t most = largest_of(sweep);
+    for (size_t d = 0; d < sweep->n_devices; d++) /* a budget that is far above would flatten all */
+        if (sweep->usable[d] > most && sweep->usable[d] < 2 * most) most = sweep->usable[d];
+    bool good = true;
+    for (int i = 0; i <= 4 && good; i++) {
+        uint64_t bytes = most / 4 * (uint64_t)i;
+        good = put(sink,
+                   "<path d='M%d %.1fh%d' stroke='#dddddd'/><text x='%d' y='%.1f' "
+                   "text-anchor='end'>%.2f GiB</text>\n",
+                   LEFT, height_of(bytes, most), WIDTH, LEFT - 6, height_of(bytes, most) + 4,
+                   (double)bytes / (1 << 30));
+    }
+    for (size_t r = 0; r < sweep->n_runtimes && good; r++) good = draw_curve(sweep, r, most, sink);
+    for (size_t d = 0; d < sweep->n_devices && good; d++)
+        if (sweep->usable[d] <= most)
+            good = put(sink,
+                       "<path d='M%d %.1fh%d' stroke='#cc0000' stroke-dasharray='6 4'/><text "
+                       "x='%d' y='%.1f' text-anchor='end' fill='#cc0000'>%s</text>\n",
+                       LEFT, height_of(sweep->usable[d], most), WIDTH, LEFT + WIDTH,
+                       height_of(sweep->usable[d], most) - 4, label(sweep->devices[d], room));
+    size_t n = sweep->axes[0].n_sizes, every = n / 16 + 1;
+    for (size_t i = 0; i < n && good; i += every)
+        good = put(sink, "<text x='%.1f' y='%d' text-anchor='middle'>%" PRId64 "</text>\n",
+                   column_of(sweep, i), TOP + HEIGHT + 18, sweep->axes[0].sizes[i]);
+    return good &&
+           put(sink, "<text x='%d' y='%d' text-anchor='middle'>%s</text>\n", LEFT + WIDTH / 2,
+               TOP + HEIGHT + 42, label(axis_name(&sweep->axes[0]), room));
+}
+
+/* The largest upper end at two sizes; what does not fit the first budget has a red frame. */
+static bool draw_cell(const onv_sweep *sweep, size_t k, uint64_t most, onv_cli_sink *sink)
+{
+    const onv_sweep_point *p = &sweep->points[k];
+    size_t rows = sweep->axes[0].n_sizes, columns = sweep->axes[1].n_sizes;
+    double width = (double)WIDTH / (double)columns, height = (double)HEIGHT / (double)rows;
+    double x = LEFT + (double)(k % columns) * width, y = TOP + (double)(k / columns) * height;
+    uint64_t high = 0;
+    for (size_t r = 0; r < p->n_runtimes; r++)
+        if (p->runtimes[r].high_bytes > high) high = p->runtimes[r].high_bytes;
+    bool fits = sweep->n_devices == 0 || p->fits[0];
+    bool good = put(sink,
+                    "<rect x='%.1f' y='%.1f' width='%.1f' height='%.1f' fill='#0072b2' "
+                    "fill-opacity='%.2f' stroke='%s'/>\n",
+                    x + 1, y + 1, width - 2, height - 2, (double)high / (double)most,
+                    fits ? "#ffffff" : "#cc0000");
+    if (!good || width < 60 || height < 14) return good;
+    if (!p->is_answered)
+        return put(sink, "<text x='%.1f' y='%.1f' text-anchor='middle'>not sized</text>\n",
+                   x + width / 2, y + height / 2 + 4);
+    return put(sink, "<text x='%.1f' y='%.1f' text-anchor='middle'>%.2f</text>\n", x + width / 2,
+               y + height / 2 + 4, (double)high / (1 << 30));
+}
+
+static bool draw_map(const onv_sweep *sweep, onv_cli_sink *sink)
+{
+    char room[96];
+    uint64_t most = largest_of(sweep);
+    const onv_sweep_axis *down = &sweep->axes[0], *across = &sweep->axes[1];
+    bool good = true;
+    for (size_t k = 0; k < sweep->n_points && good; k++) good = draw_cell(sweep, k, most, sink);
+    for (size_t i = 0; i < down->n_sizes && good; i++)
+        good = put(sink, "<text x='%d' y='%.1f' text-anchor='end'>%" PRId64 "</text>\n", LEFT - 6,
+                   TOP + ((double)i + 0.5) * HEIGHT / (double)down->n_sizes + 4, down->sizes[i]);
+    for (size_t i = 0; i < across->n_sizes && good; i++)
+        good = put(sink, "<text x='%.1f' y='%d' text-anchor='middle'>%" PRId64 "</text>\n",
+                   LEFT + ((double)i + 0.5) * WIDTH / (double)across->n_sizes, TOP + HEIGHT + 18,
+                   across->sizes[i]);
+    good = good && put(sink, "<text x='%d' y='%d'>%s, GiB at most</text>\n", 4, TOP - 16,
+                       label(axis_name(down), room));
+    return good && put(sink, "<text x='%d' y='%d' text-anchor='middle'>%s</text>\n",
+                       LEFT + WIDTH / 2, TOP + HEIGHT + 42, label(axis_name(across), room));
+}
+
+bool onv_sweep_write_svg(const onv_sweep *sweep, onv_cli_sink *sink)
+{
+    bool good = put(sink,
+                    "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 %d %d' "
+                    "font-family='sans-serif' font-size='12'>\n<rect width='100%%' height='100%%' "
+                    "fill='#ffffff'/>\n",
+                    LEFT + WIDTH + 30, TOP + HEIGHT + BELOW);
+    if (sweep->n_axes == 1)
+        good = good && draw_curves(sweep, sink);
+    else
+        good = good && draw_map(sweep, sink);
+    return good && put(sink, "</svg>\n");
+}
