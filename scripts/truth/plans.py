@@ -3,9 +3,9 @@ and statistics are the same.
 
 The program is asked for plans of a network's recording; of a front (of many rows of one name) some are run, both ends and evenly between. Columns:
 
-    network,plan,id,form,segments,kept,predicted,measured,tensors,reserved,gradient,statistics
+    network,plan,id,form,segments,kept,predicted,measured,tensors,allocated,reserved,gradient,statistics
 
-tensors and reserved are differences of what is predicted from what the CUDA build takes with momentum (measure.py), gradient and
+tensors, allocated and reserved are differences of what is predicted from what the CUDA build takes with momentum (measure.py), gradient and
 statistics the largest difference from training without a plan, in float64 (float32 where the network's code
 allows no other) and in parts of the largest.
 """
@@ -82,6 +82,6 @@ def row(network, plan, peaks, apart):
     if wrong:
         return [*start, "failed", wrong[0]]
     measured = found["result"] or {}
-    keys = (("tensors", "peak_bytes"), ("reserved", "reserved_peak_bytes"))
+    keys = (("tensors", "peak_bytes"), ("allocated", "allocated_peak_bytes"), ("reserved", "reserved_peak_bytes"))
     parts = [f"{100 * (plan[key] / measured[name] - 1):+.2f} %" if measured else "-" for name, key in keys]
     return [*start, measured.get("tensors", "-"), *parts, *(f"{part:.1e}" for part in same["result"])]
