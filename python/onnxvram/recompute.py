@@ -33,6 +33,8 @@ from torch.utils._pytree import tree_iter, tree_map_only
 
 Ref = collections.namedtuple("Ref", "number")  # of a tensor, among the arguments of a noted operation
 
+KINDS = {**dict.fromkeys(("mm", "addmm", "bmm", "baddbmm", "linear"), "product"), "safe_softmax": "softmax", "rsub": "sub", "celu": "elu",
+         "stack": "cat"}  # as exports write it
 RESULT_SAVERS = {"relu", "sigmoid", "tanh", "softmax", "log_softmax", "exp", "sqrt", "rsqrt", "reciprocal", "elu"}
 
 
@@ -50,12 +52,8 @@ def key_of(tensor):
 
 def kind_of(func):
     name = func.overloadpacket.__name__.strip("_")
-    if name in ("mm", "addmm", "bmm", "baddbmm", "linear"):
-        return "product"
-    if name == "safe_softmax":
-        return "softmax"
-    if name == "stack":  # as exports write it
-        return "cat"
+    if name in KINDS:
+        return KINDS[name]
     for kind in ("batch_norm", "layer_norm", "group_norm", "max_pool", "avg_pool", "convolution", "upsample"):
         if kind in name and "backward" not in name:
             return kind

@@ -22,7 +22,7 @@ if HAS_TORCH:
             self.norm, self.a, self.b, self.drop = nn.BatchNorm1d(8), nn.Linear(8, 16), nn.Linear(16, 8), nn.Dropout(0.1)
 
         def forward(self, x, *, scale=None):
-            return x + self.drop(self.b(torch.relu(self.a(self.norm(x))))) * scale
+            return 1 - (x + self.drop(self.b(nn.functional.celu(self.a(self.norm(x))))) * scale)
 
     class Network(nn.Module):
         def __init__(self):
@@ -36,8 +36,8 @@ if HAS_TORCH:
 
 SINGLE = {"form": "modules", "modules": ["layers.0", "layers.1", "layers.2", "layers.3"]}
 NESTED = {"form": "modules", "modules": ["layers.0 layers.1", "layers.1", "layers.2"]}
-OPERATIONS = {"form": "operations", "segments": [["enter layers.0 1", "enter layers.1 1"], ["enter layers.1 1", "op layers.3 add 1"]],
-              "keep": ["op layers.1.a product 1"]}
+OPERATIONS = {"form": "operations", "segments": [["enter layers.0 1", "enter layers.1 1"], ["enter layers.1 1", "op layers.3 sub 1"]],
+              "keep": ["op layers.1.a product 1", "op layers.2 elu 1"]}
 PLANS = {"single": SINGLE, "nested": NESTED, "operations": OPERATIONS}
 
 
