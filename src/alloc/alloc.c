@@ -32,17 +32,27 @@ onv_status onv_allocator_init(onv_allocator *a, const onv_alloc_model *model,
 {
     *a = (onv_allocator){.model = model};
     if (options != NULL) a->options = *options;
-    onv_space_init(&a->space);
     if (a->options.capacity_bytes > ONV_ALLOC_MAX_BYTES)
         return onv_fail(err, ONV_ERR_USAGE,
                         "a capacity of %" PRIu64 " bytes is more than any device",
                         a->options.capacity_bytes);
-    a->state = onv_heap_calloc(1, model->state_bytes);
+    a->state = onv_heap_alloc(model->state_bytes);
     if (a->state == NULL) return onv_fail_memory(err);
     if (model->preset != NULL) model->preset(&a->options);
-    onv_status status = model->init != NULL ? model->init(a, err) : ONV_OK;
+    onv_status status = onv_allocator_restart(a, err);
     if (status != ONV_OK) onv_allocator_cleanup(a);
     return status;
+}
+
+onv_status onv_allocator_restart(onv_allocator *a, onv_error *err)
+{
+    a->stats = (onv_alloc_stats){0};
+    a->owned.count = 0;
+    a->n_events = 0;
+    a->stream = 0;
+    a->out_of_memory = false;
+    onv_space_empty(&a->space);
+    return a->model->init != NULL ? a->model->init(a, err) : ONV_OK;
 }
 
 void onv_allocator_cleanup(onv_allocator *a)
@@ -228,6 +238,20 @@ onv_status onv_allocator_alloc(onv_allocator *a, uint32_t id, uint64_t bytes, on
 onv_status onv_allocator_reserve(onv_allocator *a, uint32_t id, uint64_t bytes, onv_error *err)
 {
     return allocate(a, id, bytes, true, err);
+}
+
+onv_status onv_allocator_keep(onv_allocator *a, uint64_t bytes, onv_error *err)
+{
+    uint32_t block = ONV_NO_BLOCK;
+    size_t event = a->n_events++;
+    if (a->out_of_memory || bytes == 0) return ONV_OK;
+    ONV_TRY(a->model->keep(a, bytes, &block, err));
+    if (block == ONV_NO_BLOCK) {
+        a->out_of_memory = true;
+        a->oom_event = event;
+        a->oom_bytes = bytes;
+    }
+    return ONV_OK;
 }
 
 onv_status onv_allocator_free(onv_allocator *a, uint32_t id, onv_error *err)

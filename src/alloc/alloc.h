@@ -112,7 +112,7 @@ typedef struct onv_alloc_model {
     const char *name;
     const char *alias;     /* another name for it, or NULL */
     const char *summary;   /* one line, for help */
-    size_t state_bytes;    /* of the model's own state; zeroed before init */
+    size_t state_bytes;    /* of the model's own state, which init sets */
     bool counts_requested; /* "allocated" sums what was asked for, not the sizes of blocks */
     bool counts_inactive;  /* keeps ONV_STAT_INACTIVE_* */
     bool is_pooled; /* stands for a pool of the device's own, which is asked for each buffer */
@@ -126,6 +126,8 @@ typedef struct onv_alloc_model {
     onv_status (*alloc)(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err);
     /* The same for memory that bypasses the model's pools; NULL: there is no such way. */
     onv_status (*reserve)(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err);
+    /* onv_allocator_keep; bfc. NULL: there is no such way. */
+    onv_status (*keep)(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err);
     /* Takes back a block, which is in state FREE already. */
     void (*free)(onv_allocator *a, uint32_t block);
     /* Streams from this one on end, with what they were doing; NULL: that changes nothing. */
@@ -167,6 +169,9 @@ onv_status onv_allocator_init(onv_allocator *a, const onv_alloc_model *model,
                               const onv_alloc_options *options, onv_error *err);
 void onv_allocator_cleanup(onv_allocator *a);
 
+/* As it was behind init: nothing is allocated. */
+onv_status onv_allocator_restart(onv_allocator *a, onv_error *err);
+
 /* One event: an id must not be allocated twice, nor freed while it is not (ONV_ERR_USAGE). A table
  * by id is kept, so ids should be dense. After a failure only cleanup is of use. */
 onv_status onv_allocator_alloc(onv_allocator *a, uint32_t id, uint64_t bytes, onv_error *err);
@@ -175,6 +180,10 @@ onv_status onv_allocator_free(onv_allocator *a, uint32_t id, onv_error *err);
 /* Memory beside the model's pools, as ONNX Runtime takes it for initializers; like alloc for models
  * that have no such way. */
 onv_status onv_allocator_reserve(onv_allocator *a, uint32_t id, uint64_t bytes, onv_error *err);
+
+/* Like alloc, of memory that stays to the end: it has no id, and what lies next to each other is one block. Of the
+ * statistics only those of the device's memory count it. */
+onv_status onv_allocator_keep(onv_allocator *a, uint64_t bytes, onv_error *err);
 
 /* Behind a run of a session (from 1 on), or of a subgraph in it. */
 onv_status onv_allocator_end_streams(onv_allocator *a, uint8_t from);

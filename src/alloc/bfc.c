@@ -53,7 +53,10 @@ static onv_status bfc_init(onv_allocator *a, onv_error *err)
         return onv_fail(err, ONV_ERR_USAGE, "bfc: a chunk size is more than any device");
     uint64_t initial = o->initial_chunk_bytes;
     s->region_bytes = round_up(initial < o->limit_bytes ? initial : o->limit_bytes);
-    for (int i = 0; i < ONV_N_STREAMS; i++) onv_block_set_init(&s->free[i], false);
+    for (int i = 0; i < ONV_N_STREAMS; i++) {
+        onv_block_set_init(&s->free[i], false);
+        s->ended[i] = 0;
+    }
     return ONV_OK;
 }
 
@@ -121,19 +124,29 @@ static uint32_t find_free(const onv_allocator *a, uint64_t rounded)
     return is_before(&a->space, own, of_none) ? own : of_none;
 }
 
-static onv_status bfc_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
+/* A free chunk of at least that many bytes, which is in no set any more; *splits: it is cut. */
+static onv_status take_free(onv_allocator *a, uint64_t rounded, uint32_t *block, bool *splits,
+                            onv_error *err)
 {
-    const bfc_state *s = a->state;
-    uint64_t rounded = round_up(bytes);
     *block = find_free(a, rounded);
     if (*block != ONV_NO_BLOCK)
         onv_block_set_remove(set_of(a, *block), &a->space, *block);
     else
         ONV_TRY(extend(a, rounded, block, err));
     if (*block == ONV_NO_BLOCK) return ONV_OK;
-
     uint64_t found = onv_space_block(&a->space, *block)->bytes;
-    if (found / 2 >= rounded || found - rounded >= a->options.bfc.max_dead_bytes) {
+    *splits = found / 2 >= rounded || found - rounded >= a->options.bfc.max_dead_bytes;
+    return ONV_OK;
+}
+
+static onv_status bfc_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
+{
+    const bfc_state *s = a->state;
+    uint64_t rounded = round_up(bytes);
+    bool splits = false;
+    ONV_TRY(take_free(a, rounded, block, &splits, err));
+    if (*block == ONV_NO_BLOCK) return ONV_OK;
+    if (splits) {
         uint32_t rest;
         ONV_TRY(onv_space_split(&a->space, *block, rounded, &rest, err));
         onv_block_set_insert(set_of(a, rest), &a->space, rest);
@@ -141,6 +154,25 @@ static onv_status bfc_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, o
     if (a->stream == 0) return ONV_OK;
     onv_space_block(&a->space, *block)->stream = a->stream;
     onv_space_block(&a->space, *block)->age = s->ended[a->stream];
+    return ONV_OK;
+}
+
+/* What is kept is never joined with a free chunk: it may grow into the one behind it. */
+static onv_status bfc_keep(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
+{
+    uint64_t rounded = round_up(bytes);
+    bool splits = false;
+    ONV_TRY(take_free(a, rounded, block, &splits, err));
+    if (*block == ONV_NO_BLOCK) return ONV_OK;
+    uint32_t rest = *block, prev = onv_space_block(&a->space, rest)->prev;
+    bool grows =
+        splits && prev != ONV_NO_BLOCK && onv_space_block(&a->space, prev)->state == ONV_BLOCK_KEPT;
+    if (grows)
+        onv_space_move_border(&a->space, rest, rounded);
+    else if (splits)
+        ONV_TRY(onv_space_split(&a->space, *block, rounded, &rest, err));
+    if (!grows) onv_space_block(&a->space, *block)->state = ONV_BLOCK_KEPT;
+    if (splits) onv_block_set_insert(set_of(a, rest), &a->space, rest);
     return ONV_OK;
 }
 
@@ -220,6 +252,7 @@ const onv_alloc_model onv_alloc_bfc = {
     .init = bfc_init,
     .alloc = bfc_alloc,
     .reserve = bfc_reserve,
+    .keep = bfc_keep,
     .free = bfc_free,
     .end_streams = bfc_end_streams,
     .release_cached = bfc_release,
@@ -233,6 +266,7 @@ const onv_alloc_model onv_alloc_bfc_same = {
     .init = bfc_init,
     .alloc = bfc_alloc,
     .reserve = bfc_reserve,
+    .keep = bfc_keep,
     .free = bfc_free,
     .end_streams = bfc_end_streams,
     .release_cached = bfc_release,

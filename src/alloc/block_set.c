@@ -26,8 +26,15 @@ static unsigned class_of(uint64_t bytes)
 
 void onv_block_set_init(onv_block_set *set, bool by_address)
 {
-    *set = (onv_block_set){.by_address = by_address, .random = 0x9e3779b9u};
-    memset(set->roots, 0xff, sizeof set->roots);
+    set->by_address = by_address;
+    set->random = 0x9e3779b9u;
+    set->count = 0;
+    memset(set->filled, 0, sizeof set->filled);
+}
+
+static uint32_t root_of(const onv_block_set *set, unsigned class)
+{
+    return (set->filled[class / 64] >> class % 64 & 1) != 0 ? set->roots[class] : ONV_NO_BLOCK;
 }
 
 /* Xorshift; never 0. */
@@ -45,6 +52,7 @@ void onv_block_set_insert(onv_block_set *set, onv_space *space, uint32_t block)
     onv_block *blocks = space->blocks.at;
     key k = key_of(set, &blocks[block]);
     unsigned class = class_of(k.bytes);
+    set->roots[class] = root_of(set, class);
     blocks[block].priority = next_random(&set->random);
     uint32_t *link = &set->roots[class];
     while (*link != ONV_NO_BLOCK && blocks[*link].priority >= blocks[block].priority) {
@@ -116,7 +124,7 @@ uint32_t onv_block_set_lower_bound(const onv_block_set *set, const onv_space *sp
     key k = {set->by_address ? 0 : bytes, address};
     unsigned class = class_of(k.bytes);
     uint32_t found = ONV_NO_BLOCK;
-    for (uint32_t at = set->roots[class]; at != ONV_NO_BLOCK;) {
+    for (uint32_t at = root_of(set, class); at != ONV_NO_BLOCK;) {
         if (before(key_of(set, &blocks[at]), k)) {
             at = blocks[at].right;
         } else {
@@ -139,7 +147,7 @@ uint32_t onv_block_set_before(const onv_block_set *set, const onv_space *space, 
     key k = {set->by_address ? 0 : bytes, address};
     uint32_t found = ONV_NO_BLOCK;
     for (int class = (int)class_of(k.bytes); class >= 0; class --) {
-        for (uint32_t at = set->roots[class]; at != ONV_NO_BLOCK;) {
+        for (uint32_t at = root_of(set, (unsigned)class); at != ONV_NO_BLOCK;) {
             if (before(key_of(set, &blocks[at]), k)) {
                 found = at;
                 at = blocks[at].right;

@@ -14,7 +14,7 @@
 enum { ONV_BLOCK_SET_CLASSES = 64 * 8 };
 
 typedef struct onv_block_set {
-    uint32_t roots[ONV_BLOCK_SET_CLASSES];
+    uint32_t roots[ONV_BLOCK_SET_CLASSES];       /* of classes that are not empty */
     uint64_t filled[ONV_BLOCK_SET_CLASSES / 64]; /* bit k: class k is not empty */
     uint32_t random;
     uint32_t count;

@@ -3,13 +3,13 @@
 #include "base/checked.h"
 #include "base/fail.h"
 
-void onv_space_init(onv_space *space)
+void onv_space_empty(onv_space *space)
 {
-    *space = (onv_space){.spare_block = ONV_NO_BLOCK,
-                         .spare_segment = ONV_NO_BLOCK,
-                         .first_segment = ONV_NO_BLOCK,
-                         .last_segment = ONV_NO_BLOCK,
-                         .next_address = ONV_SPACE_BASE};
+    space->blocks.count = space->segments.count = 0;
+    space->spare_block = space->spare_segment = ONV_NO_BLOCK;
+    space->first_segment = space->last_segment = ONV_NO_BLOCK;
+    space->n_segments = 0;
+    space->next_address = ONV_SPACE_BASE;
 }
 
 void onv_space_cleanup(onv_space *space)

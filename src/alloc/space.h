@@ -27,6 +27,7 @@
 typedef enum onv_block_state {
     ONV_BLOCK_FREE,
     ONV_BLOCK_USED,
+    ONV_BLOCK_KEPT,     /* used to the end, by no id */
     ONV_BLOCK_UNMAPPED, /* address space without memory behind it */
 } onv_block_state;
 
@@ -62,7 +63,8 @@ typedef struct onv_space {
     uint64_t next_address;
 } onv_space;
 
-void onv_space_init(onv_space *space);
+/* As it is at first; keeps what it has of the heap. */
+void onv_space_empty(onv_space *space);
 void onv_space_cleanup(onv_space *space);
 
 static inline onv_block *onv_space_block(const onv_space *space, uint32_t block)
@@ -102,6 +104,15 @@ void onv_space_remove_loose(onv_space *space, uint32_t block);
  * part, in the same state. */
 onv_status onv_space_split(onv_space *space, uint32_t block, uint64_t bytes, uint32_t *rest,
                            onv_error *err);
+
+/* Moves the border between a block and the one before it up by `bytes`, less than the block has. */
+static inline void onv_space_move_border(const onv_space *space, uint32_t block, uint64_t bytes)
+{
+    onv_block *b = onv_space_block(space, block);
+    onv_space_block(space, b->prev)->bytes += bytes;
+    b->address += bytes;
+    b->bytes -= bytes;
+}
 
 /* Joins a block with the one that follows it; `low` stays. */
 void onv_space_merge(onv_space *space, uint32_t low);

@@ -13,6 +13,8 @@
  */
 #include "alloc/torch.h"
 
+#include <string.h>
+
 #include "base/fail.h"
 
 /* The settings that count whole MB in PyTorch. Below their limits, which it has too (measured), a
@@ -62,6 +64,7 @@ static onv_status torch_init(onv_allocator *a, onv_error *err)
         return onv_fail(err, ONV_ERR_USAGE, "torch: memory_fraction must be in [0, 1]");
     if (o->memory_fraction > 0 && a->options.capacity_bytes == 0)
         return onv_fail(err, ONV_ERR_USAGE, "torch: memory_fraction needs a capacity");
+    memset(t->searches, 0, sizeof t->searches);
     t->allowed_bytes = UINT64_MAX;
     if (o->memory_fraction > 0)
         t->allowed_bytes = (uint64_t)(o->memory_fraction * (double)a->options.capacity_bytes);

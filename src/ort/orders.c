@@ -12,7 +12,7 @@
 enum { REQUESTS = 1 << 16, LEAST_ORDERS = 40, MOST_ORDERS = 100, MOST_REQUESTS = 1 << 21 };
 
 typedef struct trial {
-    const onv_alloc_options *options;
+    onv_ort_service service;
     uint64_t
         *bytes; /* of the weights, together: orders at random ask for them all over the place */
     uint32_t *order, *best;
@@ -22,24 +22,17 @@ typedef struct trial {
     onv_ort_spread spread;
 } trial;
 
-static onv_status serve(const trial *w, onv_ort_service *s, onv_error *err)
-{
-    for (uint32_t i = 0; i < w->n_weights; i++)
-        ONV_TRY(onv_allocator_alloc(&s->arena, w->order[i], w->bytes[w->order[i]], err));
-    return onv_ort_service_run(s, &w->rest, err);
-}
-
 static onv_status try_order(trial *w, onv_error *err)
 {
-    onv_ort_service s;
-    ONV_TRY(onv_ort_service_init(&s, w->options, err));
-    onv_status status = serve(w, &s, err);
+    onv_allocator *arena = &w->service.arena;
+    ONV_TRY(onv_allocator_restart(arena, err));
+    for (uint32_t i = 0; i < w->n_weights; i++)
+        ONV_TRY(onv_allocator_keep(arena, w->bytes[w->order[i]], err));
+    ONV_TRY(onv_ort_service_run(&w->service, &w->rest, err));
     /* What finds no memory counts as the most: a limit that one order does not keep is not kept. */
-    uint64_t bytes = s.arena.out_of_memory
+    uint64_t bytes = arena->out_of_memory
                          ? UINT64_MAX
-                         : s.arena.stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].peak;
-    onv_ort_service_cleanup(&s);
-    if (status != ONV_OK) return status;
+                         : arena->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].peak;
     if (w->spread.n_orders++ == 0 || bytes > w->spread.high) {
         w->spread.high = bytes;
         memcpy(w->best, w->order, w->n_weights * sizeof *w->best);
@@ -120,12 +113,13 @@ onv_status onv_ort_spread_weights(onv_timeline *t, uint32_t n_weights,
                                   const onv_alloc_options *options, onv_ort_spread *spread,
                                   onv_error *err)
 {
-    trial w = {.options = options, .n_weights = n_weights, .spread.low = UINT64_MAX};
+    trial w = {.n_weights = n_weights, .spread.low = UINT64_MAX};
     w.bytes = onv_heap_alloc((n_weights + (size_t)1) * sizeof *w.bytes);
     w.order = onv_heap_alloc((n_weights + (size_t)1) * sizeof *w.order);
     w.best = onv_heap_alloc((n_weights + (size_t)1) * sizeof *w.best);
     bool has_room = w.bytes != NULL && w.order != NULL && w.best != NULL;
-    onv_status status = has_room ? ONV_OK : onv_fail_memory(err);
+    onv_status status =
+        has_room ? onv_ort_service_init(&w.service, options, err) : onv_fail_memory(err);
     for (uint32_t i = 0; has_room && i < n_weights; i++) w.bytes[i] = t->buffers.at[i].bytes;
     uint32_t n_runs = t->steps.at[t->steps.count - 1].iteration + 1;
     for (uint32_t run = 0; run < n_runs && status == ONV_OK; run++)
@@ -137,5 +131,6 @@ onv_status onv_ort_spread_weights(onv_timeline *t, uint32_t n_weights,
     onv_heap_free(w.order);
     onv_heap_free(w.best);
     onv_vec_cleanup(&w.rest);
+    onv_ort_service_cleanup(&w.service);
     return status;
 }

@@ -250,6 +250,46 @@ static void the_end_of_a_run_joins_chunks(void **state)
     end(&a);
 }
 
+static uint32_t next_random(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+/* What is kept takes the memory that it would take by an id, and leaves others where they were. */
+static void keeps(void **state)
+{
+    (void)state;
+    enum { KEPT = 300, OTHERS = 200, SEEDS = 20 };
+    for (uint32_t seed = 0; seed < SEEDS; seed++) {
+        onv_allocator by_id, kept;
+        regions noted[2];
+        uint32_t random = seed;
+        onv_error err;
+        start(&by_id, "bfc", (onv_alloc_options){0}, &noted[0]);
+        start(&kept, "bfc", (onv_alloc_options){0}, &noted[1]);
+        for (uint32_t i = 0; i < KEPT; i++) {
+            uint64_t bytes = (uint64_t)next_random(&random) << next_random(&random) % 4;
+            take(&by_id, OTHERS + i, bytes);
+            assert_int_equal(onv_allocator_keep(&kept, bytes, &err), ONV_OK);
+        }
+        assert_true(kept.space.blocks.count < by_id.space.blocks.count / 4);
+        for (uint32_t i = 0; i < OTHERS; i++) {
+            uint64_t bytes = 1 + (uint64_t)next_random(&random);
+            take(&by_id, i, bytes);
+            take(&kept, i, bytes);
+            assert_int_equal(onv_allocator_block(&by_id, i)->address,
+                             onv_allocator_block(&kept, i)->address);
+            uint32_t other = next_random(&random) % (i + 1);
+            if (onv_allocator_block(&by_id, other) == NULL) continue;
+            assert_int_equal(onv_allocator_free(&by_id, other, &err), ONV_OK);
+            assert_int_equal(onv_allocator_free(&kept, other, &err), ONV_OK);
+        }
+        end(&by_id);
+        end(&kept);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +304,7 @@ int main(void)
         cmocka_unit_test(reserve),
         cmocka_unit_test(streams_keep_chunks_apart),
         cmocka_unit_test(the_end_of_a_run_joins_chunks),
+        cmocka_unit_test(keeps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
