@@ -149,7 +149,7 @@ static bool is_computed(const finder *f, const onv_eager_op *op, const onv_node 
     bool reads_parameter = eager->storages.at[eager->tensors.at[op->in[0].tensor].storage].kind ==
                            ONV_STORAGE_PARAMETER;
     bool is_own = op->aten == ONV_ATEN_embedding
-                      ? strcmp(node->op_type, "Gather") == 0 || onv_node_is_aten(node, "embedding")
+                      ? node->code == ONV_OP_Gather || onv_node_is_aten(node, "embedding")
                       : op->aten != ONV_ATEN_mm;
     return reads_parameter && !is_own;
 }

@@ -265,7 +265,7 @@ static uint32_t view_with_dense_gradient(const onv_emitter *e, const readers *r,
     if (copies) next = sole_reader(e, r, next->out[0]);
     if (next != NULL && next->aten == ONV_ATEN_bmm) return tensor;
     bool is_einsum = onv_is_node(product->node) &&
-                     strcmp(onv_model_node(e->model, product->node)->op_type, "Einsum") == 0;
+                     onv_model_node(e->model, product->node)->code == ONV_OP_Einsum;
     return is_einsum ? own : ONV_NO_TENSOR;
 }
 

@@ -22,9 +22,9 @@ static bool find_guard(const onv_finder *s, const onv_node *softmax, guard *g)
     onv_value_id p = softmax->outputs[0];
     *g = (guard){0};
     const onv_node *is_nan = onv_find_node(s, s->f->user[p.index]);
-    if (s->f->n_uses[p.index] != 2 || is_nan == NULL || !onv_find_is_op(is_nan, "IsNaN"))
+    if (s->f->n_uses[p.index] != 2 || is_nan == NULL || !onv_find_is_op(is_nan, ONV_OP_IsNaN))
         return false;
-    const onv_node *where = onv_find_reader(s, is_nan->outputs[0], "Where");
+    const onv_node *where = onv_find_reader(s, is_nan->outputs[0], ONV_OP_Where);
     if (where == NULL || where->n_inputs != 3 || !onv_find_same(where->inputs[2], p)) return false;
     if (!is_single(s, where->inputs[1])) return false;
     *g = (guard){is_nan, where};
@@ -34,7 +34,8 @@ static bool find_guard(const onv_finder *s, const onv_node *softmax, guard *g)
 /* The product of a tensor and a single number, which may be computed from shapes, or the quotient. */
 static const onv_node *scaling(const onv_finder *s, onv_value_id value, onv_value_id *scaled)
 {
-    const onv_node *mul = onv_find_sole(s, value, "Mul"), *div = onv_find_sole(s, value, "Div");
+    const onv_node *mul = onv_find_sole(s, value, ONV_OP_Mul),
+                   *div = onv_find_sole(s, value, ONV_OP_Div);
     const onv_node *node = mul != NULL ? mul : div;
     if (node == NULL || node->n_inputs != 2) return NULL;
     bool by_second = is_single(s, node->inputs[1]);
@@ -64,7 +65,7 @@ typedef struct attention {
 static bool find_scores(const onv_finder *s, onv_value_id value, attention *a)
 {
     a->scale = scaling(s, value, &value);
-    a->scores = onv_find_sole(s, value, "MatMul");
+    a->scores = onv_find_sole(s, value, ONV_OP_MatMul);
     return a->scores != NULL;
 }
 
@@ -72,9 +73,10 @@ static bool find_scores(const onv_finder *s, onv_value_id value, attention *a)
  * reshapes, for its own operator. */
 static void find_turned_key(const onv_finder *s, attention *a)
 {
-    const onv_node *back = onv_find_sole(s, a->key, "Reshape");
-    const onv_node *turn = back != NULL ? onv_find_sole(s, back->inputs[0], "Transpose") : NULL;
-    const onv_node *flat = turn != NULL ? onv_find_sole(s, turn->inputs[0], "Reshape") : NULL;
+    const onv_node *back = onv_find_sole(s, a->key, ONV_OP_Reshape);
+    const onv_node *turn =
+        back != NULL ? onv_find_sole(s, back->inputs[0], ONV_OP_Transpose) : NULL;
+    const onv_node *flat = turn != NULL ? onv_find_sole(s, turn->inputs[0], ONV_OP_Reshape) : NULL;
     if (flat == NULL || !onv_is_value(flat->inputs[0])) return;
     bool noted = flat->aten_op != NULL && flat->aten_op[0] != '\0';
     if (noted && !is_in_call(flat)) return;
@@ -97,9 +99,9 @@ static bool find_attention(const onv_finder *s, const onv_node *softmax, attenti
 {
     *a = (attention){.softmax = softmax, .mask = ONV_NO_VALUE};
     onv_value_id sum = softmax->inputs[0];
-    a->cast = onv_find_sole(s, sum, "Cast");
+    a->cast = onv_find_sole(s, sum, ONV_OP_Cast);
     if (a->cast != NULL) sum = a->cast->inputs[0];
-    a->add = onv_find_sole(s, sum, "Add");
+    a->add = onv_find_sole(s, sum, ONV_OP_Add);
     bool found = a->add == NULL && find_scores(s, sum, a);
     for (uint32_t k = 0; a->add != NULL && k < 2 && a->add->n_inputs == 2 && !found; k++) {
         found = find_scores(s, a->add->inputs[k], a);
@@ -113,11 +115,11 @@ static bool find_attention(const onv_finder *s, const onv_node *softmax, attenti
     find_turned_key(s, a);
     onv_value_id probabilities = softmax->outputs[0];
     if (find_guard(s, softmax, &a->guard)) probabilities = a->guard.where->outputs[0];
-    a->cast_back = onv_find_reader(s, probabilities, "Cast");
+    a->cast_back = onv_find_reader(s, probabilities, ONV_OP_Cast);
     if (a->cast_back != NULL) probabilities = a->cast_back->outputs[0];
-    a->dropout = onv_find_reader(s, probabilities, "Dropout");
+    a->dropout = onv_find_reader(s, probabilities, ONV_OP_Dropout);
     if (a->dropout != NULL) probabilities = a->dropout->outputs[0];
-    a->last = onv_find_reader(s, probabilities, "MatMul");
+    a->last = onv_find_reader(s, probabilities, ONV_OP_MatMul);
     return a->last != NULL && onv_find_same(a->last->inputs[0], probabilities);
 }
 
@@ -135,7 +137,7 @@ static bool is_made_of_shapes(const onv_finder *s, onv_value_id id, uint32_t *bu
     const onv_node *node = onv_find_node(s, value->producer);
     if (node == NULL || node->op == NULL) return false;
     if ((node->op->flags & (ONV_OP_RANDOM | ONV_OP_SUBGRAPH)) != 0) return false;
-    if (onv_find_is_op(node, "Shape") || onv_find_is_op(node, "Size")) return true;
+    if (onv_find_is_op(node, ONV_OP_Shape) || onv_find_is_op(node, ONV_OP_Size)) return true;
     for (uint32_t k = 0; k < node->n_inputs; k++)
         if (!is_made_of_shapes(s, node->inputs[k], budget)) return false;
     return true;
@@ -152,8 +154,9 @@ static bool is_of_packed(const onv_finder *s, onv_value_id id, uint32_t *budget)
     if (value->type.dtype == ONV_BOOL && value->type.rank == 4 && onv_is_call_of(value->name, "eq"))
         return true;
     const onv_node *node = onv_is_node(value->producer) ? onv_find_node(s, value->producer) : NULL;
-    bool goes_on = node != NULL && (onv_find_is_op(node, "And") || onv_find_is_op(node, "Where") ||
-                                    onv_find_is_op(node, "Expand"));
+    bool goes_on =
+        node != NULL && (onv_find_is_op(node, ONV_OP_And) || onv_find_is_op(node, ONV_OP_Where) ||
+                         onv_find_is_op(node, ONV_OP_Expand));
     for (uint32_t k = 0; goes_on && k < node->n_inputs; k++)
         if (is_of_packed(s, node->inputs[k], budget)) return true;
     return false;
@@ -181,8 +184,9 @@ static bool has_kernel(const onv_finder *s, const attention *a, bool is_of_call)
 static bool find_repeated(const onv_finder *s, onv_value_id wide, const onv_node **nodes,
                           onv_value_id *x)
 {
-    const onv_node *expand = onv_find_sole(s, wide, "Expand");
-    const onv_node *more = expand != NULL ? onv_find_sole(s, expand->inputs[0], "Unsqueeze") : NULL;
+    const onv_node *expand = onv_find_sole(s, wide, ONV_OP_Expand);
+    const onv_node *more =
+        expand != NULL ? onv_find_sole(s, expand->inputs[0], ONV_OP_Unsqueeze) : NULL;
     if (more == NULL || !onv_is_value(more->inputs[0])) return false;
     const onv_type *from = &onv_model_value(s->model, more->inputs[0])->type;
     const onv_type *to = &onv_model_value(s->model, wide)->type;
@@ -201,10 +205,11 @@ static void find_groups(const onv_finder *s, attention *a, onv_value_id *value)
 {
     static const char library[] = "'transformers.models.";
     const char *around = a->last->call_classes;
-    const onv_node *back = onv_find_sole(s, a->key, "Reshape");
-    const onv_node *turn = back != NULL ? onv_find_sole(s, back->inputs[0], "Transpose") : NULL;
-    const onv_node *flat = turn != NULL ? onv_find_sole(s, turn->inputs[0], "Reshape") : NULL;
-    const onv_node *joined = onv_find_sole(s, *value, "Reshape");
+    const onv_node *back = onv_find_sole(s, a->key, ONV_OP_Reshape);
+    const onv_node *turn =
+        back != NULL ? onv_find_sole(s, back->inputs[0], ONV_OP_Transpose) : NULL;
+    const onv_node *flat = turn != NULL ? onv_find_sole(s, turn->inputs[0], ONV_OP_Reshape) : NULL;
+    const onv_node *joined = onv_find_sole(s, *value, ONV_OP_Reshape);
     const onv_node *repeated[4];
     onv_value_id keys, values;
     if (around == NULL || strstr(around, library) == NULL || !is_in_call(a->last)) return;

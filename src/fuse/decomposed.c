@@ -131,7 +131,7 @@ static bool takes(void *self, onv_node_id id)
 {
     const matching *m = self;
     const onv_node *node = onv_find_node(m->s, id);
-    return onv_find_is_op(node, node->op_type) && m->s->f->of_node[id.index] == 0 &&
+    return onv_find_is_op(node, (onv_op_name)node->code) && m->s->f->of_node[id.index] == 0 &&
            node->graph.index == m->last->graph.index &&
            (m->is_formula || belongs(node, m->last, m->of_loss));
 }
@@ -176,16 +176,18 @@ static bool may_end(const char *text, const onv_node *last)
 /* "mean" and "sum" of all, as losses end with them. */
 static const onv_node *reduction_of(matching *m, const onv_node *last)
 {
-    static const char *const ends[][2] = {{"ReduceMean", "aten.mean.default"},
-                                          {"ReduceSum", "aten.sum.default"}};
+    static const struct {
+        onv_op_name op;
+        const char *call;
+    } ends[] = {{ONV_OP_ReduceMean, "aten.mean.default"}, {ONV_OP_ReduceSum, "aten.sum.default"}};
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        const onv_node *end = onv_find_reader(m->s, last->outputs[0], ends[i][0]);
-        if (end == NULL || !belongs(end, last, true) || strcmp(end->aten_op, ends[i][1]) != 0)
+        const onv_node *end = onv_find_reader(m->s, last->outputs[0], ends[i].op);
+        if (end == NULL || !belongs(end, last, true) || strcmp(end->aten_op, ends[i].call) != 0)
             continue;
         if (!onv_find_take(m->s, &m->g, end)) continue;
-        const onv_node *number = onv_find_reader(m->s, end->outputs[0], "Squeeze");
+        const onv_node *number = onv_find_reader(m->s, end->outputs[0], ONV_OP_Squeeze);
         bool is_own = number != NULL && belongs(number, last, true) &&
-                      strcmp(number->aten_op, ends[i][1]) == 0;
+                      strcmp(number->aten_op, ends[i].call) == 0;
         return is_own && onv_find_take(m->s, &m->g, number) ? number : end;
     }
     return last;
@@ -204,12 +206,13 @@ static void find_index_add(onv_finder *s, const onv_node *scatter)
 {
     onv_group g = {0};
     const onv_attr *reduction = onv_node_attr(scatter, "reduction");
-    if (!onv_find_is_op(scatter, "ScatterND") || !onv_node_is_aten(scatter, "index_put") ||
+    if (!onv_find_is_op(scatter, ONV_OP_ScatterND) || !onv_node_is_aten(scatter, "index_put") ||
         scatter->n_inputs < 3 || reduction == NULL)
         return;
-    const onv_node *move = onv_find_sole(s, scatter->inputs[2], "Transpose");
+    const onv_node *move = onv_find_sole(s, scatter->inputs[2], ONV_OP_Transpose);
     bool is_own = move != NULL && move->source_op == scatter->source_op;
-    const onv_node *mul = onv_find_sole(s, is_own ? move->inputs[0] : scatter->inputs[2], "Mul");
+    const onv_node *mul =
+        onv_find_sole(s, is_own ? move->inputs[0] : scatter->inputs[2], ONV_OP_Mul);
     if (mul == NULL || mul->n_inputs != 2 || !belongs(mul, scatter, false) ||
         !onv_find_is_number(s, mul->inputs[1]) || !onv_find_take(s, &g, mul))
         return;

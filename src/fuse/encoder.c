@@ -70,7 +70,7 @@ typedef struct parts {
 static bool is_held(const onv_finder *s, const onv_value *value)
 {
     const onv_node *from = onv_is_node(value->producer) ? onv_find_node(s, value->producer) : NULL;
-    if (from != NULL && onv_find_is_op(from, "Identity") && onv_is_value(from->inputs[0]))
+    if (from != NULL && onv_find_is_op(from, ONV_OP_Identity) && onv_is_value(from->inputs[0]))
         value = onv_model_value(s->model, from->inputs[0]);
     return onv_value_is_weight(value);
 }
@@ -91,15 +91,16 @@ static void add_product(const onv_finder *s, parts *p, const onv_node *node)
     const onv_attr *turned = onv_node_attr(node, "transB");
     product->is_turned = turned != NULL && turned->kind == ONV_ATTR_INT && turned->i != 0;
     if (node->n_inputs > 2) product->bias = node->inputs[2];
-    const onv_node *add = onv_find_reader(s, node->outputs[0], "Add");
+    const onv_node *add = onv_find_reader(s, node->outputs[0], ONV_OP_Add);
     onv_value_id bias = onv_find_other(add, node->outputs[0]);
     if (node->n_inputs == 2 && is_weight(s, bias, 1)) product->bias = bias;
 }
 
 static void add_node(const onv_finder *s, parts *p, const onv_node *node)
 {
-    if (onv_find_is_op(node, "MatMul") || onv_find_is_op(node, "Gemm")) add_product(s, p, node);
-    if (onv_find_is_op(node, "LayerNormalization") && node->n_inputs > 1) {
+    if (onv_find_is_op(node, ONV_OP_MatMul) || onv_find_is_op(node, ONV_OP_Gemm))
+        add_product(s, p, node);
+    if (onv_find_is_op(node, ONV_OP_LayerNormalization) && node->n_inputs > 1) {
         if (p->n_norms == 0) p->layer.norm_first = p->n_products == 0;
         if (p->n_norms < 2) {
             p->layer.norm_weight[p->n_norms] = node->inputs[1];
@@ -107,11 +108,11 @@ static void add_node(const onv_finder *s, parts *p, const onv_node *node)
         }
         p->n_norms++;
     }
-    if (onv_find_is_op(node, "Softmax")) p->softmax = node;
-    p->has_relu |= onv_find_is_op(node, "Relu");
-    p->has_gelu |= onv_find_is_op(node, "Gelu") || onv_find_is_op(node, "Erf");
+    if (onv_find_is_op(node, ONV_OP_Softmax)) p->softmax = node;
+    p->has_relu |= onv_find_is_op(node, ONV_OP_Relu);
+    p->has_gelu |= onv_find_is_op(node, ONV_OP_Gelu) || onv_find_is_op(node, ONV_OP_Erf);
     const onv_attr *perm = onv_node_attr(node, "perm");
-    if (p->n_products == 0 && onv_find_is_op(node, "Transpose") && perm != NULL &&
+    if (p->n_products == 0 && onv_find_is_op(node, ONV_OP_Transpose) && perm != NULL &&
         perm->kind == ONV_ATTR_INTS && perm->count == 3)
         p->has_batch_first |= perm->ints[0] == 1 && perm->ints[1] == 0 && perm->ints[2] == 2;
 }
@@ -213,9 +214,9 @@ static bool is_told(const onv_finder *s, const place *at, const parts *p)
 static bool begins(const onv_finder *s, const place *at, const onv_node *first)
 {
     const onv_node *node = first;
-    if (strcmp(first->op_type, "Constant") == 0) return false;
+    if (first->code == ONV_OP_Constant) return false;
     while (node > s->model->nodes.at)
-        if (strcmp((--node)->op_type, "Constant") != 0)
+        if ((--node)->code != ONV_OP_Constant)
             return node->graph.index != first->graph.index || !is_at(at, node);
     return true;
 }
@@ -229,7 +230,7 @@ void onv_find_encoder_layer(onv_finder *s, const onv_node *first)
     /* Its nodes stand together. */
     for (size_t i = (size_t)(first - s->model->nodes.at); i < s->model->nodes.count; i++) {
         const onv_node *node = &s->model->nodes.at[i];
-        if (strcmp(node->op_type, "Constant") == 0) continue;
+        if (node->code == ONV_OP_Constant) continue;
         if (!is_at(&at, node)) break;
         if (node->graph.index != 0 || !onv_find_take(s, &p.g, node)) return;
         add_node(s, &p, node);

@@ -5,14 +5,6 @@
 #include "aten/aten.h"
 #include "fuse/fuse.h"
 
-/* Which rules begin at nodes of an operator, as bits in their order. */
-typedef struct onv_rules_of {
-    const char *op_type; /* interned */
-    uint64_t rules;
-} onv_rules_of;
-
-enum { ONV_KNOWN_FORMS = 32 }; /* a power of 2 */
-
 typedef struct onv_finder {
     onv_model *model;
     onv_fusions *f;
@@ -21,8 +13,8 @@ typedef struct onv_finder {
     uint32_t unrolled_end; /* behind the last call of nn.RNN that was looked at */
     const char *note;      /* the last name of a call that was looked up, and its row */
     onv_aten_id noted;
-    onv_rules_of known[ONV_KNOWN_FORMS]; /* by the address of the operator's name */
-    bool failed;                         /* memory */
+    uint64_t rules[ONV_N_OP_NAMES]; /* that begin at nodes of an operator, as bits in their order */
+    bool failed;                    /* memory */
 } onv_finder;
 
 enum { ONV_MAX_GROUP = 256 };
@@ -42,15 +34,15 @@ static inline bool onv_find_same(onv_value_id a, onv_value_id b)
 
 /* A node of that operator, with a result that has a name: what is not read by anything is no part of a
  * pattern, and has no uses to look at. */
-bool onv_find_is_op(const onv_node *node, const char *op_type);
+bool onv_find_is_op(const onv_node *node, onv_op_name op);
 onv_node_id onv_find_id(const onv_finder *s, const onv_node *node);
 const onv_node *onv_find_node(const onv_finder *s, onv_node_id id);
 /* The node of that operator that made the value, or NULL. */
-const onv_node *onv_find_producer(const onv_finder *s, onv_value_id value, const char *op_type);
+const onv_node *onv_find_producer(const onv_finder *s, onv_value_id value, onv_op_name op);
 /* The same where nothing else reads the value: the producer may become part of a group. */
-const onv_node *onv_find_sole(const onv_finder *s, onv_value_id value, const char *op_type);
+const onv_node *onv_find_sole(const onv_finder *s, onv_value_id value, onv_op_name op);
 /* The only reader of a value, if it is of that operator. */
-const onv_node *onv_find_reader(const onv_finder *s, onv_value_id value, const char *op_type);
+const onv_node *onv_find_reader(const onv_finder *s, onv_value_id value, onv_op_name op);
 /* Of a node with two inputs, the one that is not `value`. */
 onv_value_id onv_find_other(const onv_node *node, onv_value_id value);
 bool onv_find_is_number(const onv_finder *s, onv_value_id value);

@@ -25,9 +25,9 @@ bool onv_find_number(onv_finder *s, onv_value_id id, double *number)
 void onv_find_affine_grid(onv_finder *s, const onv_node *sum)
 {
     onv_group g = {0};
-    const onv_node *product = onv_find_sole(s, sum->inputs[0], "Mul");
+    const onv_node *product = onv_find_sole(s, sum->inputs[0], ONV_OP_Mul);
     if (product == NULL || product->n_inputs != 2 || !onv_is_value(product->inputs[0])) return;
-    const onv_node *matrices = onv_find_sole(s, product->inputs[1], "Unsqueeze");
+    const onv_node *matrices = onv_find_sole(s, product->inputs[1], ONV_OP_Unsqueeze);
     const onv_value *places = onv_model_value(s->model, product->inputs[0]);
     const onv_type *type = &places->type, *out = &onv_model_value(s->model, sum->outputs[0])->type;
     if (matrices == NULL || !onv_value_is_weight(places) || type->rank != 3 || out->rank != 3 ||
@@ -49,11 +49,11 @@ static bool find_window(onv_finder *s, onv_value_id value, onv_group *g, onv_val
                         int64_t *dim, int64_t *begin)
 {
     double start, axis;
-    const onv_node *unsqueeze = onv_find_sole(s, value, "Unsqueeze");
+    const onv_node *unsqueeze = onv_find_sole(s, value, ONV_OP_Unsqueeze);
     if (unsqueeze == NULL) return false;
-    const onv_node *turned = onv_find_sole(s, unsqueeze->inputs[0], "Transpose");
+    const onv_node *turned = onv_find_sole(s, unsqueeze->inputs[0], ONV_OP_Transpose);
     const onv_node *slice =
-        onv_find_sole(s, (turned != NULL ? turned : unsqueeze)->inputs[0], "Slice");
+        onv_find_sole(s, (turned != NULL ? turned : unsqueeze)->inputs[0], ONV_OP_Slice);
     if (slice == NULL || slice->n_inputs != 4 || !onv_find_number(s, slice->inputs[1], &start) ||
         !onv_find_number(s, slice->inputs[3], &axis) || start < 0)
         return false;

@@ -8,10 +8,10 @@
 
 /* --- Looking around ---------------------------------------------------------------------------- */
 
-bool onv_find_is_op(const onv_node *node, const char *op_type)
+bool onv_find_is_op(const onv_node *node, onv_op_name op)
 {
-    return node != NULL && node->domain[0] == '\0' && strcmp(node->op_type, op_type) == 0 &&
-           node->n_outputs > 0 && onv_is_value(node->outputs[0]);
+    return node != NULL && node->domain[0] == '\0' && node->code == op && node->n_outputs > 0 &&
+           onv_is_value(node->outputs[0]);
 }
 
 const onv_node *onv_find_node(const onv_finder *s, onv_node_id id)
@@ -24,24 +24,24 @@ onv_node_id onv_find_id(const onv_finder *s, const onv_node *node)
     return (onv_node_id){(uint32_t)(node - s->model->nodes.at)};
 }
 
-const onv_node *onv_find_producer(const onv_finder *s, onv_value_id value, const char *op_type)
+const onv_node *onv_find_producer(const onv_finder *s, onv_value_id value, onv_op_name op)
 {
     if (!onv_is_value(value)) return NULL;
     const onv_node *node = onv_find_node(s, onv_model_value(s->model, value)->producer);
-    return onv_find_is_op(node, op_type) ? node : NULL;
+    return onv_find_is_op(node, op) ? node : NULL;
 }
 
-const onv_node *onv_find_sole(const onv_finder *s, onv_value_id value, const char *op_type)
+const onv_node *onv_find_sole(const onv_finder *s, onv_value_id value, onv_op_name op)
 {
-    const onv_node *node = onv_find_producer(s, value, op_type);
+    const onv_node *node = onv_find_producer(s, value, op);
     return node != NULL && s->f->n_uses[value.index] == 1 ? node : NULL;
 }
 
-const onv_node *onv_find_reader(const onv_finder *s, onv_value_id value, const char *op_type)
+const onv_node *onv_find_reader(const onv_finder *s, onv_value_id value, onv_op_name op)
 {
     if (!onv_is_value(value) || s->f->n_uses[value.index] != 1) return NULL;
     const onv_node *node = onv_find_node(s, s->f->user[value.index]);
-    return onv_find_is_op(node, op_type) ? node : NULL;
+    return onv_find_is_op(node, op) ? node : NULL;
 }
 
 bool onv_find_is_number(const onv_finder *s, onv_value_id value)
@@ -55,10 +55,10 @@ bool onv_find_is_number(const onv_finder *s, onv_value_id value)
 /* Any float vector of the file, plain, or with dims of 1 put behind it. */
 static onv_value_id vector(const onv_finder *s, onv_value_id value)
 {
-    const onv_node *unsqueeze = onv_find_producer(s, value, "Unsqueeze");
+    const onv_node *unsqueeze = onv_find_producer(s, value, ONV_OP_Unsqueeze);
     if (unsqueeze != NULL) value = unsqueeze->inputs[0];
     /* The older exporter keeps one copy of equal vectors, as those of networks that were never trained. */
-    const onv_node *twin = onv_find_producer(s, value, "Identity");
+    const onv_node *twin = onv_find_producer(s, value, ONV_OP_Identity);
     onv_value_id kept = twin != NULL ? twin->inputs[0] : value;
     if (!onv_is_value(kept)) return ONV_NO_VALUE;
     const onv_value *v = onv_model_value(s->model, kept);
@@ -113,7 +113,7 @@ onv_fusion onv_find_unary(onv_finder *s, onv_fusion_kind kind, onv_value_id x, c
 static void match_linear(onv_finder *s, const onv_node *matmul)
 {
     onv_group g = {0};
-    const onv_node *add = onv_find_reader(s, matmul->outputs[0], "Add");
+    const onv_node *add = onv_find_reader(s, matmul->outputs[0], ONV_OP_Add);
     if (add == NULL) return;
     onv_value_id bias = onv_find_other(add, matmul->outputs[0]);
     if (!onv_find_same(vector(s, bias), bias)) return;
@@ -137,13 +137,13 @@ static bool is_of_last_call(const onv_finder *s, const onv_fusion *fusion, const
 /* Adds `* w` and `+ b` with vectors of the file to a normalisation whose result is `out`. */
 void onv_find_affine(onv_finder *s, onv_group *g, onv_fusion *fusion)
 {
-    const onv_node *mul = onv_find_reader(s, fusion->out, "Mul");
+    const onv_node *mul = onv_find_reader(s, fusion->out, ONV_OP_Mul);
     onv_value_id w = mul != NULL ? vector(s, onv_find_other(mul, fusion->out)) : ONV_NO_VALUE;
     if (!onv_is_value(w) || !is_of_last_call(s, fusion, mul) || !onv_find_take(s, g, mul)) return;
     fusion->weight = w;
     fusion->out = mul->outputs[0];
     fusion->last = onv_find_id(s, mul);
-    const onv_node *add = onv_find_reader(s, fusion->out, "Add");
+    const onv_node *add = onv_find_reader(s, fusion->out, ONV_OP_Add);
     onv_value_id b = add != NULL ? vector(s, onv_find_other(add, fusion->out)) : ONV_NO_VALUE;
     if (!onv_is_value(b) || !is_of_last_call(s, fusion, add) || !onv_find_take(s, g, add)) return;
     fusion->bias = b;
@@ -155,8 +155,8 @@ void onv_find_affine(onv_finder *s, onv_group *g, onv_fusion *fusion)
 static void match_group_norm(onv_finder *s, const onv_node *norm)
 {
     onv_group g = {0};
-    const onv_node *split = onv_find_producer(s, norm->inputs[0], "Reshape");
-    const onv_node *join = onv_find_reader(s, norm->outputs[0], "Reshape");
+    const onv_node *split = onv_find_producer(s, norm->inputs[0], ONV_OP_Reshape);
+    const onv_node *join = onv_find_reader(s, norm->outputs[0], ONV_OP_Reshape);
     if (split == NULL || s->f->n_uses[norm->inputs[0].index] != 1) return;
     const onv_value *x = onv_model_value(s->model, split->inputs[0]);
     const onv_value *grouped = onv_model_value(s->model, norm->inputs[0]);
@@ -182,16 +182,16 @@ static void match_roll(onv_finder *s, const onv_node *concat)
 {
     onv_group g = {0};
     if (concat->n_inputs != 2) return;
-    const onv_node *a = onv_find_producer(s, concat->inputs[0], "Slice");
-    const onv_node *b = onv_find_producer(s, concat->inputs[1], "Slice");
+    const onv_node *a = onv_find_producer(s, concat->inputs[0], ONV_OP_Slice);
+    const onv_node *b = onv_find_producer(s, concat->inputs[1], ONV_OP_Slice);
     if (a == NULL || b == NULL || a == b || !onv_find_same(a->inputs[0], b->inputs[0])) return;
     const onv_value *x = onv_model_value(s->model, a->inputs[0]);
     const onv_value *y = onv_model_value(s->model, concat->outputs[0]);
     if (x->type.rank < 1 || x->type.rank != y->type.rank) return;
     for (int i = 0; i < x->type.rank; i++)
         if (!onv_dim_same(x->type.dims[i], y->type.dims[i])) return;
-    if (onv_find_reader(s, a->outputs[0], "Concat") == NULL ||
-        onv_find_reader(s, b->outputs[0], "Concat") == NULL)
+    if (onv_find_reader(s, a->outputs[0], ONV_OP_Concat) == NULL ||
+        onv_find_reader(s, b->outputs[0], ONV_OP_Concat) == NULL)
         return;
     if (onv_find_take(s, &g, a) && onv_find_take(s, &g, b) && onv_find_take(s, &g, concat))
         onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_ROLL, a->inputs[0], concat));
@@ -202,12 +202,12 @@ static void match_roll(onv_finder *s, const onv_node *concat)
 static void match_packed(onv_finder *s, const onv_node *squeeze)
 {
     onv_group g = {0};
-    const onv_node *transpose = onv_find_producer(s, squeeze->inputs[0], "Transpose");
+    const onv_node *transpose = onv_find_producer(s, squeeze->inputs[0], ONV_OP_Transpose);
     const onv_node *unsqueeze =
-        transpose != NULL ? onv_find_producer(s, transpose->inputs[0], "Unsqueeze") : NULL;
+        transpose != NULL ? onv_find_producer(s, transpose->inputs[0], ONV_OP_Unsqueeze) : NULL;
     const onv_node *user = onv_find_node(s, s->f->user[squeeze->outputs[0].index]);
     const onv_value *out = onv_model_value(s->model, squeeze->outputs[0]);
-    if (unsqueeze == NULL || !onv_find_is_op(user, "Gather") || out->type.rank < 1) return;
+    if (unsqueeze == NULL || !onv_find_is_op(user, ONV_OP_Gather) || out->type.rank < 1) return;
     bool packed = onv_dim_is(out->type.dims[0], 3) || onv_dim_is(out->type.dims[0], 2);
     if (!packed || s->f->n_uses[squeeze->outputs[0].index] < 2) return;
     if (onv_find_take(s, &g, squeeze))
@@ -220,8 +220,9 @@ static void match_packed(onv_finder *s, const onv_node *squeeze)
  * one tensor: exporters cut and join parameters for that, once for all calls of a module. */
 static bool take_arrangement(onv_finder *s, onv_group *g, onv_value_id value)
 {
-    static const char *const arranging[] = {"Slice",   "Concat",    "Unsqueeze", "Squeeze",
-                                            "Reshape", "Transpose", "Identity"};
+    static const uint16_t arranging[] = {ONV_OP_Slice,   ONV_OP_Concat,  ONV_OP_Unsqueeze,
+                                         ONV_OP_Squeeze, ONV_OP_Reshape, ONV_OP_Transpose,
+                                         ONV_OP_Identity};
     if (!onv_is_value(value) || onv_value_is_weight(onv_model_value(s->model, value))) return true;
     const onv_node *node = NULL;
     for (size_t i = 0; i < sizeof arranging / sizeof arranging[0] && node == NULL; i++)
@@ -256,7 +257,7 @@ static void match_recurrent(onv_finder *s, const onv_node *layer)
 static void match_padded_pool(onv_finder *s, const onv_node *pad)
 {
     onv_group g = {0};
-    const onv_node *pool = onv_find_reader(s, pad->outputs[0], "AveragePool");
+    const onv_node *pool = onv_find_reader(s, pad->outputs[0], ONV_OP_AveragePool);
     const onv_attr *mode = onv_node_attr(pad, "mode");
     bool constant =
         mode == NULL || (mode->kind == ONV_ATTR_STRING && strcmp(mode->s, "constant") == 0);
@@ -273,57 +274,51 @@ static void match_padded_pool(onv_finder *s, const onv_node *pad)
 
 /* From which node on each is looked for, in this order: earlier ones go first. scripts/gate reads the names. */
 static const struct {
-    const char *name, *op_type; /* NULL: from any */
+    const char *name;
+    uint16_t op; /* ONV_OP_OTHER: from any */
     void (*find)(onv_finder *s, const onv_node *node);
 } rules[] = {
-    {"fuse.encoder_layer", NULL, onv_find_encoder_layer},
-    {"fuse.cell", "Tanh", onv_find_cell},
-    {"fuse.unrolled", NULL, onv_find_unrolled},
-    {"fuse.noted", NULL, onv_find_noted},
-    {"fuse.rms_norm", "Pow", onv_find_rms_norm},
-    {"fuse.glu", "Split", onv_find_glu},
-    {"fuse.variance", "Mul", onv_find_variance},
-    {"fuse.batch_norm", "BatchNormalization", onv_find_batch_norm},
-    {"fuse.formula", NULL, onv_find_formula},
-    {"fuse.linear", "MatMul", match_linear},
-    {"fuse.group_norm", "InstanceNormalization", match_group_norm},
-    {"fuse.roll", "Concat", match_roll},
-    {"fuse.unfold", "Concat", onv_find_unfold},
-    {"fuse.write", NULL, onv_find_write},
-    {"fuse.adaptive_pool", "Div", onv_find_adaptive_pool},
-    {"fuse.adaptive_pool", "ReduceMean", onv_find_adaptive_pool},
-    {"fuse.affine_grid", "ReduceSum", onv_find_affine_grid},
-    {"fuse.packed", "Squeeze", match_packed},
-    {"fuse.attention", "Softmax", onv_find_attention},
-    {"fuse.padded_pool", "Pad", match_padded_pool},
-    {"fuse.recurrent", "LSTM", match_recurrent},
-    {"fuse.recurrent", "GRU", match_recurrent},
-    {"fuse.recurrent", "RNN", match_recurrent},
+    {"fuse.encoder_layer", ONV_OP_OTHER, onv_find_encoder_layer},
+    {"fuse.cell", ONV_OP_Tanh, onv_find_cell},
+    {"fuse.unrolled", ONV_OP_OTHER, onv_find_unrolled},
+    {"fuse.noted", ONV_OP_OTHER, onv_find_noted},
+    {"fuse.rms_norm", ONV_OP_Pow, onv_find_rms_norm},
+    {"fuse.glu", ONV_OP_Split, onv_find_glu},
+    {"fuse.variance", ONV_OP_Mul, onv_find_variance},
+    {"fuse.batch_norm", ONV_OP_BatchNormalization, onv_find_batch_norm},
+    {"fuse.formula", ONV_OP_OTHER, onv_find_formula},
+    {"fuse.linear", ONV_OP_MatMul, match_linear},
+    {"fuse.group_norm", ONV_OP_InstanceNormalization, match_group_norm},
+    {"fuse.roll", ONV_OP_Concat, match_roll},
+    {"fuse.unfold", ONV_OP_Concat, onv_find_unfold},
+    {"fuse.write", ONV_OP_OTHER, onv_find_write},
+    {"fuse.adaptive_pool", ONV_OP_Div, onv_find_adaptive_pool},
+    {"fuse.adaptive_pool", ONV_OP_ReduceMean, onv_find_adaptive_pool},
+    {"fuse.affine_grid", ONV_OP_ReduceSum, onv_find_affine_grid},
+    {"fuse.packed", ONV_OP_Squeeze, match_packed},
+    {"fuse.attention", ONV_OP_Softmax, onv_find_attention},
+    {"fuse.padded_pool", ONV_OP_Pad, match_padded_pool},
+    {"fuse.recurrent", ONV_OP_LSTM, match_recurrent},
+    {"fuse.recurrent", ONV_OP_GRU, match_recurrent},
+    {"fuse.recurrent", ONV_OP_RNN, match_recurrent},
 };
 
 enum { N_RULES = sizeof rules / sizeof rules[0] };
 _Static_assert(N_RULES <= 64, "a rule is a bit");
 
-static uint64_t rules_of(onv_finder *s, const char *op_type)
+static void list_rules(onv_finder *s)
 {
-    uintptr_t address = (uintptr_t)op_type;
-    onv_rules_of *known = &s->known[(address >> 4 ^ address >> 9) & (ONV_KNOWN_FORMS - 1)];
-    if (known->op_type == op_type) return known->rules;
-    *known = (onv_rules_of){.op_type = op_type};
-    for (uint32_t i = 0; i < N_RULES; i++) {
-        bool begins = rules[i].op_type == NULL || strcmp(rules[i].op_type, op_type) == 0;
-        if (begins && onv_rule_is_on(rules[i].name)) known->rules |= UINT64_C(1) << i;
-    }
-    return known->rules;
+    for (uint32_t i = 0; i < N_RULES; i++)
+        if (onv_rule_is_on(rules[i].name)) s->rules[rules[i].op] |= UINT64_C(1) << i;
 }
 
 static void match(onv_finder *s, const onv_node *node)
 {
     if (node->n_inputs == 0 || !onv_is_value(node->inputs[0])) return;
-    bool is_onnx = onv_find_is_op(node, node->op_type); /* and has a result */
-    uint64_t all = rules_of(s, node->op_type);
+    uint64_t all = s->rules[ONV_OP_OTHER];
+    if (onv_find_is_op(node, (onv_op_name)node->code)) all |= s->rules[node->code];
     for (uint32_t i = 0; all >> i != 0 && i < N_RULES; i++) {
-        if ((all >> i & 1) == 0 || (rules[i].op_type != NULL && !is_onnx)) continue;
+        if ((all >> i & 1) == 0) continue;
         if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
         rules[i].find(s, node);
     }
@@ -368,6 +363,7 @@ onv_status onv_fusions_find(onv_model *model, const onv_timeline *order, onv_fus
     ONV_TRY(count_uses(model, fusions, err));
     onv_finder s = {.model = model, .f = fusions, .fusing = fusing, .kernels = kernels};
     bool fuses = fusing != ONV_FUSE_NOTHING;
+    list_rules(&s);
     bool decomposes = fuses && onv_rule_is_on("fuse.decomposed");
     for (uint32_t i = 0; decomposes && i < order->steps.count && !s.failed; i++)
         onv_find_decomposed(&s, onv_model_node(model, order->steps.at[i].node));

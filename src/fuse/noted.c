@@ -239,7 +239,7 @@ static bool find_call(onv_finder *s, const onv_node *node, call *made, onv_group
     if (!is_of_function(node) && !call_of(s, node, made)) return false;
     /* The views before it may be those of another call, too. */
     bool joins = made->id == ONV_ATEN_complex;
-    if (joins && !onv_find_is_op(node, "Concat")) return false;
+    if (joins && !onv_find_is_op(node, ONV_OP_Concat)) return false;
     bool gathers =
         joins ? onv_find_take(s, g, node) : gather(s, node, (made->is & IS_ONE_NODE) != 0, g);
     if (!gathers || !find_operands(s, g, is_of_tensors(made->id), in)) return false;
@@ -248,25 +248,24 @@ static bool find_call(onv_finder *s, const onv_node *node, call *made, onv_group
     return *last != NULL;
 }
 
-static uint32_t count_nodes(const onv_finder *s, const onv_group *g, const char *op_type)
+static uint32_t count_nodes(const onv_finder *s, const onv_group *g, onv_op_name op)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < g->count; i++)
-        n += strcmp(onv_find_node(s, g->nodes[i])->op_type, op_type) == 0;
+    for (uint32_t i = 0; i < g->count; i++) n += onv_find_node(s, g->nodes[i])->code == op;
     return n;
 }
 
 /* A result of pairs is joined of both parts; the absolute value of pairs is a norm. */
 static bool is_complex(const onv_node *last)
 {
-    return onv_find_is_op(last, "Concat") || onv_find_is_op(last, "ReduceL2");
+    return onv_find_is_op(last, ONV_OP_Concat) || onv_find_is_op(last, ONV_OP_ReduceL2);
 }
 
 /* x + alpha * y, whose x comes to be the first operand. */
 static bool is_scaled_sum(const onv_finder *s, const onv_node *last, onv_value_id in[MAX_OPERANDS])
 {
-    bool is_sum = onv_find_is_op(last, "Add") || onv_find_is_op(last, "Sub");
-    const onv_node *mul = is_sum ? onv_find_sole(s, last->inputs[1], "Mul") : NULL;
+    bool is_sum = onv_find_is_op(last, ONV_OP_Add) || onv_find_is_op(last, ONV_OP_Sub);
+    const onv_node *mul = is_sum ? onv_find_sole(s, last->inputs[1], ONV_OP_Mul) : NULL;
     if (mul == NULL || !onv_find_same(last->inputs[0], in[1])) return false;
     in[1] = in[0];
     in[0] = last->inputs[0];
@@ -289,8 +288,9 @@ void onv_find_noted(onv_finder *s, const onv_node *node)
     bool scales = made.id == ONV_ATEN_add_alpha || made.id == ONV_ATEN_sub_alpha;
     if (scales && !is_scaled_sum(s, last, in)) return;
     bool is_norm = made.id == ONV_ATEN_linalg_vector_norm;
-    bool is_bound = is_norm && count_nodes(s, &g, "ReduceMax") == 1;
-    if (is_norm && !is_bound && count_nodes(s, &g, "Pow") != 2) return; /* of 1 or 2: one node */
+    bool is_bound = is_norm && count_nodes(s, &g, ONV_OP_ReduceMax) == 1;
+    if (is_norm && !is_bound && count_nodes(s, &g, ONV_OP_Pow) != 2)
+        return; /* of 1 or 2: one node */
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, in[0], last);
     fusion.key = in[1];
     fusion.value = in[2];
@@ -300,7 +300,7 @@ void onv_find_noted(onv_finder *s, const onv_node *node)
         fusion.key = in[0];
     }
     if (made.id == ONV_ATEN_diagonal) fusion.kind = ONV_FUSION_DIAGONAL;
-    if (made.id == ONV_ATEN_roll) fusion.groups = count_nodes(s, &g, "Concat");
+    if (made.id == ONV_ATEN_roll) fusion.groups = count_nodes(s, &g, ONV_OP_Concat);
     fusion.name = onv_aten_ops[is_bound ? ONV_ATEN_vector_norm_inf : made.id].name;
     s->f->n_functions += is_function;
     if (is_function) s->f->function = onv_noted(node)->function;
@@ -340,13 +340,13 @@ void onv_find_rms_norm(onv_finder *s, const onv_node *pow)
     onv_group g = {0};
     if (!s->kernels.rms_norm) return;
     onv_value_id x = pow->inputs[0];
-    const onv_node *mean = onv_find_reader(s, pow->outputs[0], "ReduceMean");
-    const onv_node *eps = mean != NULL ? onv_find_reader(s, mean->outputs[0], "Add") : NULL;
-    const onv_node *root = eps != NULL ? onv_find_reader(s, eps->outputs[0], "Sqrt") : NULL;
+    const onv_node *mean = onv_find_reader(s, pow->outputs[0], ONV_OP_ReduceMean);
+    const onv_node *eps = mean != NULL ? onv_find_reader(s, mean->outputs[0], ONV_OP_Add) : NULL;
+    const onv_node *root = eps != NULL ? onv_find_reader(s, eps->outputs[0], ONV_OP_Sqrt) : NULL;
     const onv_node *inverse =
-        root != NULL ? onv_find_reader(s, root->outputs[0], "Reciprocal") : NULL;
+        root != NULL ? onv_find_reader(s, root->outputs[0], ONV_OP_Reciprocal) : NULL;
     const onv_node *scaled =
-        inverse != NULL ? onv_find_reader(s, inverse->outputs[0], "Mul") : NULL;
+        inverse != NULL ? onv_find_reader(s, inverse->outputs[0], ONV_OP_Mul) : NULL;
     if (scaled == NULL || !is_one_norm(eps)) return;
     if (onv_find_other(scaled, inverse->outputs[0]).index != x.index) return;
     const onv_node *const parts[] = {pow, mean, eps, root, inverse, scaled};
@@ -354,7 +354,7 @@ void onv_find_rms_norm(onv_finder *s, const onv_node *pow)
         if (!onv_find_take(s, &g, parts[i])) return;
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_RMS_NORM, x, scaled);
     fusion.groups = first_axis(s, mean);
-    const onv_node *mul = onv_find_reader(s, scaled->outputs[0], "Mul");
+    const onv_node *mul = onv_find_reader(s, scaled->outputs[0], ONV_OP_Mul);
     onv_value_id weight = onv_find_other(mul, scaled->outputs[0]);
     bool own = mul != NULL && onv_is_value(weight) && mul->scope == scaled->scope &&
                onv_value_is_weight(onv_model_value(s->model, weight));
@@ -370,13 +370,14 @@ void onv_find_batch_norm(onv_finder *s, const onv_node *norm)
 {
     onv_group g = {0};
     if (norm->n_inputs < 5) return;
-    const onv_node *mean = onv_find_producer(s, norm->inputs[3], "ReduceMean");
-    const onv_node *variance = onv_find_producer(s, norm->inputs[4], "ReduceMean");
+    const onv_node *mean = onv_find_producer(s, norm->inputs[3], ONV_OP_ReduceMean);
+    const onv_node *variance = onv_find_producer(s, norm->inputs[4], ONV_OP_ReduceMean);
     const onv_node *square =
-        variance != NULL ? onv_find_producer(s, variance->inputs[0], "Mul") : NULL;
-    const onv_node *sub = square != NULL ? onv_find_producer(s, square->inputs[0], "Sub") : NULL;
+        variance != NULL ? onv_find_producer(s, variance->inputs[0], ONV_OP_Mul) : NULL;
+    const onv_node *sub =
+        square != NULL ? onv_find_producer(s, square->inputs[0], ONV_OP_Sub) : NULL;
     const onv_node *centre =
-        sub != NULL ? onv_find_producer(s, sub->inputs[1], "ReduceMean") : NULL;
+        sub != NULL ? onv_find_producer(s, sub->inputs[1], ONV_OP_ReduceMean) : NULL;
     if (mean == NULL || centre == NULL || mean->inputs[0].index != sub->inputs[0].index ||
         centre->inputs[0].index != sub->inputs[0].index)
         return;
@@ -385,7 +386,7 @@ void onv_find_batch_norm(onv_finder *s, const onv_node *norm)
         if (!onv_find_take(s, &g, parts[i])) return;
     /* The older exporter moves the channels before it sums. */
     onv_value_id summed = sub->inputs[0];
-    static const char *const moves[] = {"Transpose", "Reshape"};
+    static const uint16_t moves[] = {ONV_OP_Transpose, ONV_OP_Reshape};
     for (size_t i = 0; i < 2 && summed.index != norm->inputs[0].index; i++) {
         const onv_node *move = onv_find_producer(s, summed, moves[i]);
         if (move == NULL || !onv_find_take(s, &g, move)) return;
@@ -401,8 +402,9 @@ void onv_find_glu(onv_finder *s, const onv_node *split)
 {
     onv_group g = {0};
     if (split->n_outputs != 2 || !onv_is_value(split->outputs[1])) return;
-    const onv_node *gate = onv_find_reader(s, split->outputs[1], "Sigmoid");
-    const onv_node *product = gate != NULL ? onv_find_reader(s, gate->outputs[0], "Mul") : NULL;
+    const onv_node *gate = onv_find_reader(s, split->outputs[1], ONV_OP_Sigmoid);
+    const onv_node *product =
+        gate != NULL ? onv_find_reader(s, gate->outputs[0], ONV_OP_Mul) : NULL;
     if (product == NULL || s->f->n_uses[split->outputs[0].index] != 1) return;
     if (onv_find_other(product, gate->outputs[0]).index != split->outputs[0].index) return;
     if (!onv_find_take(s, &g, split) || !onv_find_take(s, &g, gate) ||
@@ -416,7 +418,7 @@ void onv_find_glu(onv_finder *s, const onv_node *split)
 bool onv_scatter_reduces(const onv_node *node)
 {
     const onv_attr *reduction = onv_node_attr(node, "reduction");
-    return strcmp(node->op_type, "ScatterElements") == 0 && reduction != NULL &&
+    return node->code == ONV_OP_ScatterElements && reduction != NULL &&
            reduction->kind == ONV_ATTR_STRING && strcmp(reduction->s, "none") != 0 &&
            strcmp(reduction->s, "add") != 0;
 }

@@ -36,9 +36,8 @@ static onv_value_id take_moves(onv_finder *s, onv_group *g, const onv_node *scat
     *reader = scatter;
     const onv_node *from = producer_of(s, value);
     for (uint32_t k = 0; k < MAX_VIEWS && from != NULL && is_same_write(scatter, from); k++) {
-        bool moves = strcmp(from->op_type, "Transpose") == 0 ||
-                     strcmp(from->op_type, "Unsqueeze") == 0 ||
-                     strcmp(from->op_type, "Expand") == 0;
+        bool moves = from->code == ONV_OP_Transpose || from->code == ONV_OP_Unsqueeze ||
+                     from->code == ONV_OP_Expand;
         if (!moves || s->f->n_uses[value.index] != 1 || !onv_find_take(s, g, from)) break;
         *reader = from;
         value = from->inputs[0];
@@ -50,14 +49,13 @@ static onv_value_id take_moves(onv_finder *s, onv_group *g, const onv_node *scat
 /* The call whose scatter that is. */
 static bool take_write(onv_finder *s, onv_group *g, const onv_node *scatter, write *w)
 {
-    if (strncmp(scatter->op_type, "Scatter", 7) != 0 || scatter->n_inputs < 3 ||
-        !onv_find_take(s, g, scatter))
+    if (!onv_node_scatters(scatter) || scatter->n_inputs < 3 || !onv_find_take(s, g, scatter))
         return false;
     const onv_node *of_part;
     w->base = take_moves(s, g, scatter, scatter->inputs[0], &w->reader);
     w->part = take_moves(s, g, scatter, scatter->inputs[2], &of_part);
     w->last = scatter;
-    const onv_node *back = onv_find_reader(s, scatter->outputs[0], "Transpose");
+    const onv_node *back = onv_find_reader(s, scatter->outputs[0], ONV_OP_Transpose);
     if (back != NULL && is_same_write(scatter, back) && onv_find_take(s, g, back)) w->last = back;
     w->result = w->last->outputs[0];
     return true;
@@ -65,7 +63,8 @@ static bool take_write(onv_finder *s, onv_group *g, const onv_node *scatter, wri
 
 static bool is_view_of(const onv_finder *s, onv_value_id view, onv_value_id base)
 {
-    static const char *const views[] = {"Gather", "Slice", "Unsqueeze", "Squeeze", "Reshape"};
+    static const uint16_t views[] = {ONV_OP_Gather, ONV_OP_Slice, ONV_OP_Unsqueeze, ONV_OP_Squeeze,
+                                     ONV_OP_Reshape};
     for (uint32_t k = 0; k < MAX_VIEWS; k++) {
         const onv_node *from = NULL;
         for (size_t i = 0; i < sizeof views / sizeof views[0] && from == NULL; i++)
@@ -83,7 +82,7 @@ static const onv_node *next_scatter(const onv_finder *s, onv_value_id part)
     for (uint32_t k = 0; k < MAX_VIEWS && s->f->n_uses[part.index] == 1; k++) {
         const onv_node *reader = onv_find_node(s, s->f->user[part.index]);
         if (!is_write(reader)) return NULL;
-        if (strncmp(reader->op_type, "Scatter", 7) == 0)
+        if (onv_node_scatters(reader))
             return reader->n_inputs > 2 && onv_find_same(reader->inputs[2], part) ? reader : NULL;
         part = reader->outputs[0];
         if (!onv_is_value(part)) return NULL;

@@ -39,7 +39,7 @@ static bool is_part(const onv_node *node, const onv_node *last)
 static bool is_mean_of_windows(const onv_finder *s, const parts *p, const onv_node *last)
 {
     enum { RANK_OF_WINDOWS = 5 };
-    if (strcmp(last->op_type, "ReduceMean") != 0 || p->look_up->n_inputs < 2 ||
+    if (last->code != ONV_OP_ReduceMean || p->look_up->n_inputs < 2 ||
         !onv_is_value(p->look_up->inputs[1]))
         return false;
     return onv_model_value(s->model, p->look_up->inputs[1])->type.rank == RANK_OF_WINDOWS;
@@ -62,12 +62,12 @@ static bool add(onv_finder *s, parts *p, const onv_node *node)
 /* What a part reads that is no constant, back to the look-up, of which there is one. */
 static bool follow(onv_finder *s, parts *p, const onv_node *node, const onv_node *last)
 {
-    if (strcmp(node->op_type, "GatherND") == 0) {
+    if (node->code == ONV_OP_GatherND) {
         bool is_first = p->look_up == NULL;
         p->look_up = node;
         return is_first;
     }
-    p->has_sum |= strcmp(node->op_type, "Add") == 0;
+    p->has_sum |= node->code == ONV_OP_Add;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         if (!onv_is_value(node->inputs[k])) continue;
         const onv_value *value = onv_model_value(s->model, node->inputs[k]);
@@ -105,7 +105,7 @@ static bool gather(onv_finder *s, parts *p, const onv_node *last)
 /* The places of an image are indexed with its channels moved last, once for all poolings of it. */
 static onv_value_id pooled(const onv_finder *s, const onv_node *look_up)
 {
-    const onv_node *moved = onv_find_producer(s, look_up->inputs[0], "Transpose");
+    const onv_node *moved = onv_find_producer(s, look_up->inputs[0], ONV_OP_Transpose);
     return moved != NULL ? moved->inputs[0] : look_up->inputs[0];
 }
 

@@ -35,7 +35,7 @@ static bool has_weight(const onv_finder *s, const onv_node *node, int16_t rank)
 /* [steps, batch, inputs] times a weight; the state of a step is [1, batch, hidden] or a matrix. */
 static bool is_projection(const onv_finder *s, const onv_node *node)
 {
-    if (!onv_find_is_op(node, "MatMul") || !onv_is_value(node->inputs[0])) return false;
+    if (!onv_find_is_op(node, ONV_OP_MatMul) || !onv_is_value(node->inputs[0])) return false;
     const onv_type *x = &onv_model_value(s->model, node->inputs[0])->type;
     return x->rank == 3 && onv_dim_is_const(x->dims[0]) && x->dims[0].raw > 1 &&
            has_weight(s, node, 2);
@@ -44,8 +44,8 @@ static bool is_projection(const onv_finder *s, const onv_node *node)
 /* Weights and biases of the layers, in the order in which they are read. */
 static void add_weights(const onv_finder *s, unrolled *u, const onv_node *node)
 {
-    bool is_sum = onv_find_is_op(node, "Add");
-    bool is_weight = onv_find_is_op(node, "MatMul") || onv_find_is_op(node, "Transpose");
+    bool is_sum = onv_find_is_op(node, ONV_OP_Add);
+    bool is_weight = onv_find_is_op(node, ONV_OP_MatMul) || onv_find_is_op(node, ONV_OP_Transpose);
     for (uint32_t k = 0; k < node->n_inputs && (is_sum || is_weight); k++) {
         onv_value_id id = node->inputs[k];
         bool is_known = false;
@@ -53,7 +53,7 @@ static void add_weights(const onv_finder *s, unrolled *u, const onv_node *node)
         const onv_value *value = onv_model_value(s->model, id);
         if (!onv_value_is_weight(value) || value->type.rank != (is_sum ? 1 : 2)) continue;
         /* The state that the first step reads is a matrix, too. */
-        if (onv_find_is_op(node, "MatMul") && k == 0) continue;
+        if (onv_find_is_op(node, ONV_OP_MatMul) && k == 0) continue;
         for (uint32_t i = 0; i < u->r.n_weights; i++) is_known |= u->r.weights[i].index == id.index;
         if (is_known) continue;
         u->fits &= u->r.n_weights < ONV_MAX_RECURRENT_WEIGHTS;
@@ -65,18 +65,18 @@ static void add_weights(const onv_finder *s, unrolled *u, const onv_node *node)
 static bool joins_steps(const onv_finder *s, const onv_node *node)
 {
     bool is_any = false;
-    if (!onv_find_is_op(node, "Concat") ||
+    if (!onv_find_is_op(node, ONV_OP_Concat) ||
         onv_model_value(s->model, node->outputs[0])->type.rank != 3)
         return false;
     for (uint32_t k = 0; k < node->n_inputs; k++)
-        is_any |= onv_find_producer(s, node->inputs[k], "Unsqueeze") == NULL;
+        is_any |= onv_find_producer(s, node->inputs[k], ONV_OP_Unsqueeze) == NULL;
     return is_any;
 }
 
 static void add_node(const onv_finder *s, unrolled *u, size_t i)
 {
     const onv_node *node = &s->model->nodes.at[i];
-    bool is_step = onv_find_is_op(node, "Tanh") || onv_find_is_op(node, "Relu");
+    bool is_step = onv_find_is_op(node, ONV_OP_Tanh) || onv_find_is_op(node, ONV_OP_Relu);
     if (is_projection(s, node)) {
         u->r.directions += onv_find_same(node->inputs[0], u->r.x);
         u->r.projections++;

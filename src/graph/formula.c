@@ -337,9 +337,9 @@ static onv_status take_numbers(builder *b, onv_error *err)
 /* Factors that detectors compute from sizes are rounded as float32, step by step. */
 static const char *reason(const onv_model *model, const onv_value *value)
 {
-    const char *op =
-        onv_is_node(value->producer) ? onv_model_node(model, value->producer)->op_type : "";
-    if (strcmp(op, "Resize") != 0 && strcmp(op, "Upsample") != 0) return "";
+    if (!onv_is_node(value->producer) ||
+        !ONV_IS_ANY(onv_model_node(model, value->producer), ONV_OP_Resize, ONV_OP_Upsample))
+        return "";
     return ": a Resize multiplies its input by floats that are themselves computed from sizes, and "
            "their rounding is not a formula";
 }

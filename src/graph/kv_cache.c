@@ -9,27 +9,28 @@
 
 /* Attention operators: where the past comes in, and where the present goes out. */
 static const struct operator_pair {
-    const char *op, *domain;
+    uint16_t op; /* onv_op_name */
+    const char *domain;
     uint8_t past, present;
     bool in_place; /* ONNX Runtime takes one buffer for both (past_present_share_buffer) */
 } operators[] = {
-    {"GroupQueryAttention", "com.microsoft", 3, 1, true},
-    {"GroupQueryAttention", "com.microsoft", 4, 2, true},
-    {"PagedAttention", "com.microsoft", 3, 1, true},
-    {"PagedAttention", "com.microsoft", 4, 2, true},
-    {"Attention", "com.microsoft", 4, 1, true},
-    {"MultiHeadAttention", "com.microsoft", 6, 1, false},
-    {"MultiHeadAttention", "com.microsoft", 7, 2, false},
-    {"DecoderMaskedMultiHeadAttention", "com.microsoft", 5, 1, true},
-    {"DecoderMaskedMultiHeadAttention", "com.microsoft", 6, 2, true},
-    {"DecoderMaskedSelfAttention", "com.microsoft", 4, 1, true},
-    {"SparseAttention", "com.microsoft", 3, 1, true},
-    {"SparseAttention", "com.microsoft", 4, 2, true},
-    {"Attention", "", 4, 1, false},
-    {"Attention", "", 5, 2, false},
-    {"ScatterND", "", 0, 0, true},
-    {"ScatterElements", "", 0, 0, true},
-    {"TensorScatter", "", 0, 0, true},
+    {ONV_OP_GroupQueryAttention, "com.microsoft", 3, 1, true},
+    {ONV_OP_GroupQueryAttention, "com.microsoft", 4, 2, true},
+    {ONV_OP_PagedAttention, "com.microsoft", 3, 1, true},
+    {ONV_OP_PagedAttention, "com.microsoft", 4, 2, true},
+    {ONV_OP_Attention, "com.microsoft", 4, 1, true},
+    {ONV_OP_MultiHeadAttention, "com.microsoft", 6, 1, false},
+    {ONV_OP_MultiHeadAttention, "com.microsoft", 7, 2, false},
+    {ONV_OP_DecoderMaskedMultiHeadAttention, "com.microsoft", 5, 1, true},
+    {ONV_OP_DecoderMaskedMultiHeadAttention, "com.microsoft", 6, 2, true},
+    {ONV_OP_DecoderMaskedSelfAttention, "com.microsoft", 4, 1, true},
+    {ONV_OP_SparseAttention, "com.microsoft", 3, 1, true},
+    {ONV_OP_SparseAttention, "com.microsoft", 4, 2, true},
+    {ONV_OP_Attention, "", 4, 1, false},
+    {ONV_OP_Attention, "", 5, 2, false},
+    {ONV_OP_ScatterND, "", 0, 0, true},
+    {ONV_OP_ScatterElements, "", 0, 0, true},
+    {ONV_OP_TensorScatter, "", 0, 0, true},
 };
 
 enum { MOST_HOPS = 16 };
@@ -99,7 +100,7 @@ static onv_value_id origin(const finder *f, onv_value_id id)
         if (!onv_is_node(value->producer)) return id;
         const onv_node *node = onv_model_node(f->model, value->producer);
         if (node->domain[0] != '\0' || node->n_inputs == 0 ||
-            (strcmp(node->op_type, "Identity") != 0 && strcmp(node->op_type, "Cast") != 0))
+            (node->code != ONV_OP_Identity && node->code != ONV_OP_Cast))
             return id;
         id = node->inputs[0];
     }
@@ -110,7 +111,7 @@ static void join_by_operator(finder *f, onv_value_id output, const onv_node *nod
 {
     for (size_t i = 0; i < sizeof operators / sizeof operators[0]; i++) {
         const struct operator_pair *o = &operators[i];
-        if (o->present != k || o->past >= node->n_inputs || strcmp(o->op, node->op_type) != 0 ||
+        if (o->present != k || o->past >= node->n_inputs || o->op != node->code ||
             strcmp(o->domain, node->domain) != 0)
             continue;
         onv_value_id past =
@@ -143,7 +144,7 @@ static void join_by_nodes(finder *f)
         const onv_value *value = onv_model_value(f->model, origin(f, output));
         if (!onv_is_node(value->producer)) continue;
         const onv_node *node = onv_model_node(f->model, value->producer);
-        if (strcmp(node->op_type, "Concat") == 0 && node->domain[0] == '\0')
+        if (node->code == ONV_OP_Concat && node->domain[0] == '\0')
             join_by_concat(f, output, node);
         else
             join_by_operator(f, output, node, value->output_index);

@@ -213,7 +213,7 @@ static void share(builder *b)
                 pass_initial(b, node, &form, k);
             }
         }
-        if (strcmp(node->op_type, "If") != 0 || node->domain[0] != '\0') continue;
+        if (node->code != ONV_OP_If || node->domain[0] != '\0') continue;
         static const char *const branches[] = {"then_branch", "else_branch"};
         for (int i = 0; i < 2; i++) {
             onv_graph_id branch = onv_graph_body(b->model, node, branches[i]);

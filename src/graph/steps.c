@@ -46,7 +46,7 @@ onv_graph_id onv_graph_body(const onv_model *model, const onv_node *node, const 
 
 bool onv_loop_form_of(const onv_model *model, const onv_node *node, onv_loop_form *form)
 {
-    bool loop = strcmp(node->op_type, "Loop") == 0, scan = strcmp(node->op_type, "Scan") == 0;
+    bool loop = node->code == ONV_OP_Loop, scan = node->code == ONV_OP_Scan;
     if ((!loop && !scan) || node->domain[0] != '\0') return false;
     *form = (onv_loop_form){.body = onv_graph_body(model, node, "body")};
     if (form->body.index == ONV_NO_GRAPH.index) return false;
@@ -84,7 +84,7 @@ static uint32_t add_region(lister *l, onv_region_kind kind, uint32_t parent, onv
 /* An If, where more than one branch may be taken, has ALTERNATIVES around them. */
 static bool is_branch(const onv_node *node)
 {
-    return strcmp(node->op_type, "If") == 0 && node->domain[0] == '\0';
+    return node->code == ONV_OP_If && node->domain[0] == '\0';
 }
 
 static void list_subgraph(lister *l, onv_node_id owner, onv_graph_id id, uint32_t parent)

@@ -14,7 +14,7 @@ static onv_status mark_statistics(onv_model *model, const onv_live *live, bool *
     if (is_statistic == NULL) return onv_fail_memory(err);
     for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
         const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
-        if (strcmp(node->op_type, "BatchNormalization") != 0) continue;
+        if (node->code != ONV_OP_BatchNormalization) continue;
         for (uint32_t k = 3; k < 5 && k < node->n_inputs; k++)
             if (onv_is_value(node->inputs[k])) is_statistic[node->inputs[k].index] = true;
     }

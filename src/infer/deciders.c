@@ -80,27 +80,27 @@ static void note_input(walk *w, const onv_value *value)
         w->inputs[w->n_inputs++] = value;
 }
 
-static bool is_op(const onv_node *node, const char *op_type)
+static bool is_op(const onv_node *node, onv_op_name op)
 {
-    return node->domain[0] == '\0' && strcmp(node->op_type, op_type) == 0;
+    return node->domain[0] == '\0' && node->code == op;
 }
 
 /* An input of a body comes from its owner, and from the iteration before. */
 static void visit_body_input(walk *w, onv_value_id id, const onv_graph *graph)
 {
     const onv_node *owner = onv_model_node(w->driver->model, graph->owner);
-    uint32_t k = 0, back = is_op(owner, "Loop") ? 1 : 0;
+    uint32_t k = 0, back = is_op(owner, ONV_OP_Loop) ? 1 : 0;
     while (k < graph->n_inputs && graph->inputs[k].index != id.index) k++;
     if (k >= graph->n_inputs || (back == 1 && k == 0)) return;
     if (k < owner->n_inputs) visit(w, owner->inputs[k]);
-    if ((back == 1 || is_op(owner, "Scan")) && k >= back && k - back < graph->n_outputs)
+    if ((back == 1 || is_op(owner, ONV_OP_Scan)) && k >= back && k - back < graph->n_outputs)
         visit(w, graph->outputs[k - back]);
 }
 
 static void visit_node(walk *w, const onv_node *node, uint32_t output)
 {
     const onv_model *model = w->driver->model;
-    if ((is_op(node, "Shape") || is_op(node, "Size")) && node->n_inputs > 0 &&
+    if ((is_op(node, ONV_OP_Shape) || is_op(node, ONV_OP_Size)) && node->n_inputs > 0 &&
         onv_is_value(node->inputs[0])) {
         const onv_type *type = &onv_model_value(model, node->inputs[0])->type;
         for (int i = 0; onv_type_has_rank(type) && i < type->rank; i++)
@@ -111,7 +111,7 @@ static void visit_node(walk *w, const onv_node *node, uint32_t output)
     for (uint32_t a = 0; a < node->n_attrs; a++) {
         if (node->attrs[a].kind != ONV_ATTR_GRAPH) continue;
         const onv_graph *body = onv_model_graph(model, node->attrs[a].graph);
-        uint32_t k = output + (is_op(node, "Loop") ? 1 : 0);
+        uint32_t k = output + (is_op(node, ONV_OP_Loop) ? 1 : 0);
         if (!body->never_runs && k < body->n_outputs) visit(w, body->outputs[k]);
     }
 }
@@ -168,7 +168,7 @@ static bool compared_with(const onv_driver *driver, onv_value_id condition, int6
     onv_node_id producer = onv_model_value(model, condition)->producer;
     if (!onv_is_node(producer)) return false;
     const onv_node *node = onv_model_node(model, producer);
-    if (!is_op(node, "Equal")) return false;
+    if (!is_op(node, ONV_OP_Equal)) return false;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         if (!onv_is_value(node->inputs[k])) continue;
         const onv_known *known = onv_model_value(model, node->inputs[k])->known;
@@ -296,10 +296,10 @@ void onv_note_deciders(onv_driver *driver)
         const onv_graph *graph = &model->graphs.at[g];
         if (graph->never_runs || !onv_is_node(graph->owner)) continue;
         const onv_node *owner = onv_model_node(model, graph->owner);
-        if (is_op(owner, "If") && owner->n_inputs > 0 &&
+        if (is_op(owner, ONV_OP_If) && owner->n_inputs > 0 &&
             strcmp(graph->owner_attr, "then_branch") == 0)
             note_branch(driver, owner, groups, &n_groups);
-        else if (is_op(owner, "Loop"))
+        else if (is_op(owner, ONV_OP_Loop))
             note_trips(driver, owner);
         onv_arena_reset(&driver->scratch);
     }

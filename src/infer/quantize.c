@@ -29,8 +29,8 @@ static bool is_matrix_of_layer(const quantizing *q, const onv_node *node, uint32
                                uint64_t *rows)
 {
     const onv_type *type = &onv_model_value(q->model, node->inputs[k])->type;
-    bool gemm = strcmp(node->op_type, "Gemm") == 0;
-    if (node->domain[0] != '\0' || k != 1 || (!gemm && strcmp(node->op_type, "MatMul") != 0) ||
+    bool gemm = node->code == ONV_OP_Gemm;
+    if (node->domain[0] != '\0' || k != 1 || (!gemm && node->code != ONV_OP_MatMul) ||
         type->kind != ONV_TYPE_TENSOR || type->rank != 2 || !onv_type_is_static(type))
         return false;
     if (gemm &&
@@ -43,7 +43,7 @@ static bool is_matrix_of_layer(const quantizing *q, const onv_node *node, uint32
 static bool is_transpose(const onv_node *node)
 {
     const onv_attr *perm = onv_node_attr(node, "perm");
-    if (strcmp(node->op_type, "Transpose") != 0 || node->domain[0] != '\0') return false;
+    if (node->code != ONV_OP_Transpose || node->domain[0] != '\0') return false;
     return perm == NULL || (perm->kind == ONV_ATTR_INTS && perm->count == 2 && perm->ints[0] == 1);
 }
 

@@ -222,7 +222,7 @@ static onv_status attempt(onv_driver *driver)
 /* How far a batch was filled up is a matter of the network's code, not of a shape upstream. */
 static bool is_pad(const onv_driver *driver)
 {
-    return strcmp(onv_model_node(driver->model, driver->failed_node)->op_type, "Pad") == 0;
+    return onv_model_node(driver->model, driver->failed_node)->code == ONV_OP_Pad;
 }
 
 /* Attempts until one succeeds or nothing is left to change; then the cause is that of the first. */

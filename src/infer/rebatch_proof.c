@@ -68,8 +68,8 @@ static bool keeps_sizes(const char *op_type)
 /* A Gather along an axis with the batch, by constant indices that are as many as it had entries. */
 static bool gathers_samples(const onv_driver *driver, const onv_node *node)
 {
-    if (strcmp(node->op_type, "Gather") != 0 || node->n_inputs < 2 ||
-        !onv_is_value(node->inputs[0]) || !onv_is_value(node->inputs[1]))
+    if (node->code != ONV_OP_Gather || node->n_inputs < 2 || !onv_is_value(node->inputs[0]) ||
+        !onv_is_value(node->inputs[1]))
         return false;
     onv_dims *dims = &driver->model->dims;
     const onv_type *data = &onv_model_value(driver->model, node->inputs[0])->type;
@@ -89,8 +89,8 @@ static bool gathers_samples(const onv_driver *driver, const onv_node *node)
 /* A ScatterElements that writes to as many samples as the old batch had. */
 static bool scatters_samples(onv_driver *driver, const onv_node *node)
 {
-    if (driver->rebatch.old < 2 || strcmp(node->op_type, "ScatterElements") != 0 ||
-        node->n_inputs < 2 || !onv_is_value(node->inputs[0]) || !onv_is_value(node->inputs[1]))
+    if (driver->rebatch.old < 2 || node->code != ONV_OP_ScatterElements || node->n_inputs < 2 ||
+        !onv_is_value(node->inputs[0]) || !onv_is_value(node->inputs[1]))
         return false;
     const onv_type *data = &onv_model_value(driver->model, node->inputs[0])->type;
     const onv_type *indices = &onv_model_value(driver->model, node->inputs[1])->type;
@@ -115,7 +115,7 @@ static const char *doubt_size(const onv_driver *driver, const onv_node *node, on
 {
     if (!onv_dim_contains(&driver->model->dims, d, driver->rebatch.symbol)) return NULL;
     if (!is_even(driver, d)) return "a size of its result stops growing with the batch";
-    bool appends = strcmp(node->op_type, "Concat") == 0 || strcmp(node->op_type, "Pad") == 0;
+    bool appends = node->code == ONV_OP_Concat || node->code == ONV_OP_Pad;
     if (appends && appends_old_batch(driver, d))
         return "it appends as many samples as the old batch had";
     return NULL;
@@ -156,8 +156,7 @@ static const char *doubt_square(const onv_driver *driver, const onv_node *node)
 /* Whether it splits an axis with the batch. */
 static bool splits_batch(const onv_driver *driver, const onv_node *node)
 {
-    if (strcmp(node->op_type, "Split") != 0 || node->n_inputs == 0 ||
-        !onv_is_value(node->inputs[0]))
+    if (node->code != ONV_OP_Split || node->n_inputs == 0 || !onv_is_value(node->inputs[0]))
         return false;
     const onv_type *data = &onv_model_value(driver->model, node->inputs[0])->type;
     const onv_attr *attr = onv_node_attr(node, "axis");

@@ -9,11 +9,6 @@
 /* How far upstream of a mismatch is looked, in nodes. */
 enum { MAX_SEARCH = 4096 };
 
-static bool is_op(const onv_node *node, const char *op_type)
-{
-    return strcmp(node->op_type, op_type) == 0;
-}
-
 /* Whether the result is itself part of a shape: integers that inference follows. */
 static bool gives_shape(const onv_driver *driver, const onv_node *node)
 {
@@ -27,12 +22,12 @@ static bool gives_shape(const onv_driver *driver, const onv_node *node)
 static int shape_input(const onv_driver *driver, const onv_node *node)
 {
     bool is_shape = gives_shape(driver, node);
-    if (is_op(node, "Concat")) return is_shape ? 0 : -1;
-    if (is_op(node, "Where")) return is_shape ? 2 : -1; /* Expand's -1 stand for 1 */
-    if (is_op(node, "Resize")) return 3;                /* sizes */
+    if (node->code == ONV_OP_Concat) return is_shape ? 0 : -1;
+    if (node->code == ONV_OP_Where) return is_shape ? 2 : -1; /* Expand's -1 stand for 1 */
+    if (node->code == ONV_OP_Resize) return 3;                /* sizes */
     if (is_shape) return -1;
-    if (is_op(node, "Expand") || is_op(node, "Tile")) return 1;
-    return is_op(node, "ConstantOfShape") ? 0 : -1;
+    if (node->code == ONV_OP_Expand || node->code == ONV_OP_Tile) return 1;
+    return node->code == ONV_OP_ConstantOfShape ? 0 : -1;
 }
 
 /* The entry that is the old batch; of a batch of one only the first is told from others. */
@@ -87,7 +82,7 @@ static onv_status change_constant(onv_driver *driver, uint32_t index, bool *chan
     uint32_t entry = entry_of_batch(driver, known);
     if (entry >= known->count) return ONV_OK;
     *changed = true;
-    if (is_op(node, "Where")) ONV_TRY(change_comparison(driver, node, known, entry));
+    if (node->code == ONV_OP_Where) ONV_TRY(change_comparison(driver, node, known, entry));
     return change_input(driver, index, (uint32_t)k, known, entry);
 }
 

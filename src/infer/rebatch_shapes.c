@@ -242,9 +242,9 @@ onv_status onv_rebatch_inputs(onv_driver *driver, onv_node_id node, onv_op_ctx *
         return ONV_OK;
     }
     if (!rebatch->active || c->n_in < 2) return ONV_OK;
-    const char *op = c->node->op_type;
-    if (strcmp(op, "Reshape") == 0) return rebatch_reshape(driver, node, c);
-    if (strcmp(op, "Expand") == 0) return rebatch_beside(driver, node, c, 1);
-    if (strcmp(op, "Resize") == 0) return rebatch_beside(driver, node, c, 3);
+    uint16_t op = c->node->code;
+    if (op == ONV_OP_Reshape) return rebatch_reshape(driver, node, c);
+    if (op == ONV_OP_Expand) return rebatch_beside(driver, node, c, 1);
+    if (op == ONV_OP_Resize) return rebatch_beside(driver, node, c, 3);
     return ONV_OK;
 }

@@ -230,13 +230,11 @@ onv_status onv_driver_name_others(onv_driver *driver, bool is_inferred)
         if (plain != node->op_type ||
             (!contradicts && row != NULL && check_arity(row, node, NULL) == ONV_OK))
             continue;
-        char *name = onv_arena_printf(&driver->scratch, "%s::%s", domain_of(node), plain);
-        node->op_type = name != NULL ? onv_intern(&model->strings, name) : NULL;
+        const char *name = onv_arena_printf(&driver->scratch, "%s::%s", domain_of(node), plain);
+        name = name != NULL ? onv_intern(&model->strings, name) : NULL;
         onv_arena_reset(&driver->scratch);
-        if (node->op_type == NULL) {
-            node->op_type = plain;
-            return onv_fail_memory(driver->err);
-        }
+        if (name == NULL) return onv_fail_memory(driver->err);
+        onv_node_set_op(node, name);
     }
     return ONV_OK;
 }

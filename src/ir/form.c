@@ -26,9 +26,10 @@ bool onv_form_join(onv_form_match *m, onv_node_id node)
 /* The operator `op`, which ends at "(" or at the end of the text. */
 static bool is_op(const matching *g, onv_node_id node, const char *op)
 {
-    size_t length = strcspn(op, "(");
     if (!onv_is_node(node)) return false;
     const char *own = g->place->model->nodes.at[node.index].op_type;
+    if (own[0] != op[0]) return false;
+    size_t length = strcspn(op, "(");
     return strncmp(own, op, length) == 0 && own[length] == '\0' &&
            g->place->takes(g->place->self, node);
 }

@@ -29,8 +29,10 @@ void onv_model_cleanup(onv_model *model)
 
 const onv_attr *onv_node_attr(const onv_node *node, const char *name)
 {
-    for (uint32_t i = 0; i < node->n_attrs; i++)
-        if (strcmp(node->attrs[i].name, name) == 0) return &node->attrs[i];
+    for (uint32_t i = 0; i < node->n_attrs; i++) {
+        const char *own = node->attrs[i].name;
+        if (own[0] == name[0] && strcmp(own, name) == 0) return &node->attrs[i];
+    }
     return NULL;
 }
 

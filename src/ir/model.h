@@ -24,6 +24,7 @@
 #include "base/strings.h"
 #include "base/vec.h"
 #include "ir/ids.h"
+#include "ir/op_names.h"
 #include "ir/type.h"
 
 /* Where a tensor's elements lie. `bytes` counts what is there, which a hostile file may set apart
@@ -112,9 +113,9 @@ typedef enum onv_provider {
 } onv_provider;
 
 typedef struct onv_node {
-    const char *name; /* unique or "" as in the file; nodes of functions carry their path */
-    const char *op_type;
-    const char *domain; /* "" for ai.onnx */
+    const char *name;    /* unique or "" as in the file; nodes of functions carry their path */
+    const char *op_type; /* set together with `code`: onv_node_set_op */
+    const char *domain;  /* "" for ai.onnx */
     /* Where it came from, as metadata or a program says; "" or NULL: nothing says it. */
     const char *scope;        /* the module around it, "layer1.0.conv1" */
     const char *source_op;    /* PyTorch's call, "conv2d_1"; one for all nodes it became */
@@ -128,6 +129,7 @@ typedef struct onv_node {
     const struct onv_notes *notes; /* what else the exporter notes: notes.h; NULL: nothing */
     onv_graph_id graph;            /* the graph it stands in */
     uint32_t place;   /* in the file's main graph: of the node that it is, or is a part of */
+    uint16_t code;    /* onv_op_name of op_type, whatever the domain */
     uint8_t provider; /* onv_provider; set by rewriting */
     bool
         contradicts; /* its operator's definition: nothing is known of its outputs but what the file declares */
@@ -141,6 +143,25 @@ typedef struct onv_node {
     onv_dim macs;            /* multiply-accumulates; set by inference */
     onv_dim element_ops;     /* element operations that are no MACs */
 } onv_node;
+
+void onv_node_set_op(onv_node *node, const char *op_type);
+
+static inline bool onv_code_is_any(uint16_t code, const uint16_t *codes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (codes[i] == code) return true;
+    return false;
+}
+
+/* Whether its operator has one of these names. */
+#define ONV_IS_ANY(node, ...)                                                                      \
+    onv_code_is_any((node)->code, (const uint16_t[]){__VA_ARGS__},                                 \
+                    sizeof((const uint16_t[]){__VA_ARGS__}) / sizeof(uint16_t))
+
+static inline bool onv_node_scatters(const onv_node *node)
+{
+    return ONV_IS_ANY(node, ONV_OP_Scatter, ONV_OP_ScatterElements, ONV_OP_ScatterND);
+}
 
 typedef enum onv_value_kind {
     ONV_VALUE_ACTIVATION = 0, /* the output of a node */

@@ -38,8 +38,7 @@ bool onv_node_tells_truth(const onv_node *node)
 
 bool onv_node_is_recurrent(const onv_node *node)
 {
-    return strcmp(node->op_type, "LSTM") == 0 || strcmp(node->op_type, "GRU") == 0 ||
-           strcmp(node->op_type, "RNN") == 0;
+    return ONV_IS_ANY(node, ONV_OP_LSTM, ONV_OP_GRU, ONV_OP_RNN);
 }
 
 bool onv_is_call_of(const char *name, const char *operation)

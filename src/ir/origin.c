@@ -43,7 +43,7 @@ static bool is_near(const onv_origin *origin, const char *module)
  * the norm stands behind. */
 static bool is_before_norm(const onv_node *node, const onv_origin *origin)
 {
-    if (strcmp(node->op_type, "Conv") != 0 || node->source_op == NULL) return false;
+    if (node->code != ONV_OP_Conv || node->source_op == NULL) return false;
     const char *last = strrchr(node->scope, '.');
     size_t parent = last != NULL ? (size_t)(last - node->scope) : 0;
     return strstr(node->source_op, "batch_norm") != NULL &&

@@ -138,7 +138,6 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const onv_scan_n
 {
     onv_node node = {
         .graph = scope->graph,
-        .op_type = record->op_type,
         .domain = record->domain,
         .macs = ONV_DIM_UNKNOWN,
         .element_ops = ONV_DIM_UNKNOWN,
@@ -147,6 +146,7 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const onv_scan_n
     const char *path;
     if (record->op_type[0] == '\0')
         return onv_fail(b->err, ONV_ERR_MODEL, "node %zu has no operator", index);
+    onv_node_set_op(&node, record->op_type);
     ONV_TRY(onv_build_work(b, 1 + onv_build_cost(items, scope->calls > 0)));
     ONV_TRY(node_path(b, scope, record, index, &path));
 
@@ -162,7 +162,7 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const onv_scan_n
     onv_node_id id;
     ONV_TRY(add_node(b, scope, &node, &id));
     ONV_TRY(onv_build_attrs(b, scope, record, path, id));
-    bool constant = node.domain[0] == '\0' && strcmp(node.op_type, "Constant") == 0;
+    bool constant = node.domain[0] == '\0' && node.code == ONV_OP_Constant;
     return constant ? set_constant(b, id) : ONV_OK;
 }
 

@@ -16,7 +16,7 @@ bool onv_is_computed_conv(const onv_lowering *l, onv_value_id id)
 static onv_conv_call call_of(const onv_node *node)
 {
     onv_conv_call call = {.groups = onv_node_int(node, "group", 1),
-                          .is_transposed = strcmp(node->op_type, "ConvTranspose") == 0};
+                          .is_transposed = node->code == ONV_OP_ConvTranspose};
     for (uint32_t i = 0; i < 3; i++) {
         call.stride[i] = onv_node_int_at(node, "strides", i, 1);
         call.dilation[i] = onv_node_int_at(node, "dilations", i, 1);

@@ -231,7 +231,7 @@ static void lower_if(onv_lowering *l, const onv_node *node)
 /* A body that does not run hands the state on as it came. */
 static void skip_loop(onv_lowering *l, const onv_node *node)
 {
-    bool scan = strcmp(node->op_type, "Scan") == 0;
+    bool scan = node->code == ONV_OP_Scan;
     uint32_t first = scan ? node->version < 9 : 2;
     for (uint32_t k = 0; k < node->n_outputs && first + k < node->n_inputs; k++) {
         uint32_t x = onv_node_in(l, node, first + k);
@@ -405,10 +405,9 @@ void onv_lower_flow(onv_lowering *l, const onv_node *node)
 {
     onv_loop_form form;
     bool known = node->domain[0] == '\0';
-    if (known && strcmp(node->op_type, "If") == 0) {
+    if (known && node->code == ONV_OP_If) {
         lower_if(l, node);
-    } else if (known &&
-               (strcmp(node->op_type, "Loop") == 0 || strcmp(node->op_type, "Scan") == 0)) {
+    } else if (known && (node->code == ONV_OP_Loop || node->code == ONV_OP_Scan)) {
         if (!onv_loop_form_of(l->emit.model, node, &form))
             skip_loop(l, node);
         else if (l->emit.options->inference)

@@ -128,8 +128,8 @@ static uint64_t multiplied_bytes(const onv_lowering *l, uint32_t value)
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             onv_value_id other = node->inputs[k];
             if (!onv_is_value(other) || other.index == value || !l->values[other.index].is_known ||
-                l->values[other.index].tensor == ONV_NO_TENSOR ||
-                strcmp(node->op_type, "Add") == 0 || strcmp(node->op_type, "Sub") == 0)
+                l->values[other.index].tensor == ONV_NO_TENSOR || node->code == ONV_OP_Add ||
+                node->code == ONV_OP_Sub)
                 continue;
             uint32_t storage = onv_tensor_at(&l->emit, l->values[other.index].tensor).storage;
             if (!l->emit.saved.at[storage] &&

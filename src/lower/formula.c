@@ -12,7 +12,7 @@ static bool is_multiplied(const onv_lowering *l, onv_value_id value)
     onv_node_id user = l->fusions.user[value.index];
     if (!onv_is_node(user) || l->fusions.n_uses[value.index] != 1) return false;
     const onv_node *node = onv_model_node(l->emit.model, user);
-    if (strcmp(node->op_type, "Mul") != 0 || !onv_node_is_aten(node, "mul")) return false;
+    if (node->code != ONV_OP_Mul || !onv_node_is_aten(node, "mul")) return false;
     onv_value_id other = node->inputs[node->inputs[0].index == value.index];
     const onv_value *number = onv_is_value(other) ? onv_model_value(l->emit.model, other) : NULL;
     return number != NULL && number->tensor != NULL && number->tensor->elems == 1;

@@ -22,8 +22,8 @@ bool onv_node_fills(const onv_node *node)
     static const char *const calls[] = {"zeros",     "ones",      "full",       "zeros_like",
                                         "ones_like", "full_like", "new_zeros",  "new_ones",
                                         "new_full",  "empty",     "empty_like", "new_empty"};
-    if (strcmp(node->op_type, "ConstantOfShape") == 0) return true;
-    return strcmp(node->op_type, "Expand") == 0 &&
+    if (node->code == ONV_OP_ConstantOfShape) return true;
+    return node->code == ONV_OP_Expand &&
            onv_node_is_any_aten(node, calls, sizeof calls / sizeof calls[0]);
 }
 
@@ -35,19 +35,19 @@ static bool touches_device(onv_lowering *l, const onv_node *node)
     if (!any || (node->op != NULL && (node->op->flags & ONV_OP_HOST) != 0)) return false;
     for (uint32_t k = 0; k < node->n_inputs; k++)
         if (onv_node_in(l, node, k) != ONV_NO_TENSOR) return true;
-    return random || strcmp(node->op_type, "Range") == 0 || onv_node_fills(node);
+    return random || node->code == ONV_OP_Range || onv_node_fills(node);
 }
 
 /* Of data on the host, or of none, there is no view: the result is a tensor of its own. Concat joins what there is. */
 static bool makes_all(onv_lowering *l, const onv_node *node)
 {
-    return onv_node_in(l, node, 0) == ONV_NO_TENSOR && strcmp(node->op_type, "Concat") != 0;
+    return onv_node_in(l, node, 0) == ONV_NO_TENSOR && node->code != ONV_OP_Concat;
 }
 
 /* A number that is scattered, which the exporter repeats for each place. */
 static bool repeats_number(const onv_lowering *l, const onv_node *node)
 {
-    if (strcmp(node->op_type, "ConstantOfShape") != 0 || node->source_op == NULL ||
+    if (node->code != ONV_OP_ConstantOfShape || node->source_op == NULL ||
         node->source_op[0] == '\0' || !onv_is_value(node->outputs[0]) ||
         l->emit.options->as_exported)
         return false;
@@ -56,7 +56,7 @@ static bool repeats_number(const onv_lowering *l, const onv_node *node)
     const onv_node *reader = onv_is_node(user) ? onv_model_node(l->emit.model, user) : NULL;
     return reader != NULL && l->fusions.n_uses[out.index] == 1 &&
            reader->source_op == node->source_op && reader->scope == node->scope &&
-           strcmp(reader->op_type, "ScatterElements") == 0 && reader->n_inputs > 2 &&
+           reader->code == ONV_OP_ScatterElements && reader->n_inputs > 2 &&
            reader->inputs[2].index == out.index;
 }
 
@@ -67,13 +67,13 @@ static void lower_node(onv_lowering *l, const onv_node *node)
         onv_lower_flow(l, node);
         return;
     }
-    if (strcmp(node->op_type, "Constant") == 0 || !touches_device(l, node)) return;
+    if (node->code == ONV_OP_Constant || !touches_device(l, node)) return;
     onv_lower_fn rule = NULL;
     if (node->domain[0] == '\0') {
-        rule = onv_lower_view(node->op_type);
+        rule = onv_lower_view((onv_op_name)node->code);
         if (rule != NULL && makes_all(l, node)) rule = onv_lower_by_traits;
-        if (rule == NULL) rule = onv_lower_math(node->op_type);
-        if (rule == NULL) rule = onv_lower_nn(node->op_type);
+        if (rule == NULL) rule = onv_lower_math((onv_op_name)node->code);
+        if (rule == NULL) rule = onv_lower_nn((onv_op_name)node->code);
         if (rule == NULL && onv_lower_pointwise(l, node)) return;
     }
     if (node->op == NULL) l->emit.eager->opaque++;
@@ -370,7 +370,7 @@ static bool is_view_of_python(const onv_lowering *l, onv_node_id id)
     const onv_node *view = onv_model_node(l->emit.model, id);
     const onv_node *node = onv_model_node(l->emit.model, l->emit.node);
     bool is_own = view->source_op == node->source_op && view->scope == node->scope;
-    return !is_own && strcmp(view->op_type, "MatMul") != 0 && !onv_node_is_aten(view, "linear");
+    return !is_own && view->code != ONV_OP_MatMul && !onv_node_is_aten(view, "linear");
 }
 
 /* Is the tensor a view of another one, by what made it lately? */

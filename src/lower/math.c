@@ -67,11 +67,6 @@ static void set_unary(onv_lowering *l, const onv_node *node, onv_aten_id op)
     onv_node_set(l, node, 0, onv_recover_unary(l, op, x, node->outputs[0]));
 }
 
-static bool is_op(const onv_node *node, const char *op_type)
-{
-    return strcmp(node->op_type, op_type) == 0;
-}
-
 /* Over all dims, unless it tells which. */
 static bool has_axes(const onv_node *node)
 {
@@ -82,16 +77,16 @@ static bool has_axes(const onv_node *node)
 static void lower_reduce(onv_lowering *l, const onv_node *node)
 {
     set_unary(l, node,
-              is_op(node, "ReduceSum")         ? ONV_ATEN_sum
-              : is_op(node, "ReduceLogSumExp") ? ONV_ATEN_logsumexp
-              : !is_op(node, "ReduceProd")     ? ONV_ATEN_mean
-              : has_axes(node)                 ? ONV_ATEN_prod__dim_int
-                                               : ONV_ATEN_prod);
+              node->code == ONV_OP_ReduceSum         ? ONV_ATEN_sum
+              : node->code == ONV_OP_ReduceLogSumExp ? ONV_ATEN_logsumexp
+              : node->code != ONV_OP_ReduceProd      ? ONV_ATEN_mean
+              : has_axes(node)                       ? ONV_ATEN_prod__dim_int
+                                                     : ONV_ATEN_prod);
 }
 
 static void lower_norm(onv_lowering *l, const onv_node *node)
 {
-    onv_recover_real(l, "ord", is_op(node, "ReduceL1") ? 1 : 2);
+    onv_recover_real(l, "ord", node->code == ONV_OP_ReduceL1 ? 1 : 2);
     onv_recover_tensor(l, "self", onv_node_in(l, node, 0));
     onv_node_set(l, node, 0, onv_recover_call(l, ONV_ATEN_linalg_vector_norm, node->outputs[0]));
 }
@@ -99,7 +94,7 @@ static void lower_norm(onv_lowering *l, const onv_node *node)
 /* A sum with an operation before it or behind it. */
 static void lower_sum_and(onv_lowering *l, const onv_node *node)
 {
-    bool is_square = is_op(node, "ReduceSumSquare");
+    bool is_square = node->code == ONV_OP_ReduceSumSquare;
     uint32_t x = onv_node_in(l, node, 0);
     if (is_square) x = onv_recover_unary(l, ONV_ATEN_pow__Tensor_Scalar, x, node->inputs[0]);
     x = onv_recover_unary(l, ONV_ATEN_sum, x, node->outputs[0]);
@@ -110,11 +105,11 @@ static void lower_sum_and(onv_lowering *l, const onv_node *node)
 static void lower_single(onv_lowering *l, const onv_node *node)
 {
     set_unary(l, node,
-              is_op(node, "CumSum")    ? ONV_ATEN_cumsum
-              : is_op(node, "CumProd") ? ONV_ATEN_cumprod
-              : is_op(node, "ArgMax")  ? ONV_ATEN_argmax
-              : is_op(node, "ArgMin")  ? ONV_ATEN_argmin
-                                       : ONV_ATEN_linalg_det);
+              node->code == ONV_OP_CumSum    ? ONV_ATEN_cumsum
+              : node->code == ONV_OP_CumProd ? ONV_ATEN_cumprod
+              : node->code == ONV_OP_ArgMax  ? ONV_ATEN_argmax
+              : node->code == ONV_OP_ArgMin  ? ONV_ATEN_argmin
+                                             : ONV_ATEN_linalg_det);
 }
 
 /* softmax(x, dtype=torch.float32) casts inside of its kernel; the export has what the network casts that to. In attention it looks
@@ -126,9 +121,10 @@ static void lower_softmax(onv_lowering *l, const onv_node *node)
     bool was_asked = onv_noted(node)->asks_for_float32 && l->emit.options->amp == ONV_UNDEFINED &&
                      (given == ONV_FLOAT16 || given == ONV_BFLOAT16);
     l->recovery.dtype = was_asked ? (uint8_t)ONV_FLOAT : given;
-    uint32_t out = onv_recover_unary(
-        l, is_op(node, "Softmax") ? ONV_ATEN_softmax : ONV_ATEN_log_softmax, x, node->outputs[0]);
-    bool is_safe = is_op(node, "Softmax") && out != ONV_NO_TENSOR &&
+    uint32_t out =
+        onv_recover_unary(l, node->code == ONV_OP_Softmax ? ONV_ATEN_softmax : ONV_ATEN_log_softmax,
+                          x, node->outputs[0]);
+    bool is_safe = node->code == ONV_OP_Softmax && out != ONV_NO_TENSOR &&
                    !l->emit.options->as_exported &&
                    onv_node_attention(l, node) != ONV_ATTENTION_NONE;
     if (is_safe)
@@ -162,7 +158,7 @@ static bool is_pool(const onv_lowering *l, const onv_node *node)
 /* amax keeps input and result; max(x, dim) the indices, which no one else may read; any() and all() nothing. */
 static void lower_maximum(onv_lowering *l, const onv_node *node)
 {
-    bool is_max = is_op(node, "ReduceMax");
+    bool is_max = node->code == ONV_OP_ReduceMax;
     onv_aten_id by_dim = is_max ? ONV_ATEN_max__dim : ONV_ATEN_min__dim;
     onv_aten_id name = is_max ? ONV_ATEN_amax : ONV_ATEN_amin;
     bool told = node->aten_op != NULL && node->aten_op[0] != '\0';
@@ -193,38 +189,33 @@ static void lower_cross_entropy(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, onv_recover_call(l, ONV_ATEN_cross_entropy_loss, node->outputs[0]));
 }
 
-onv_lower_fn onv_lower_math(const char *op_type)
+onv_lower_fn onv_lower_math(onv_op_name op)
 {
-    static const struct {
-        const char *name;
-        onv_lower_fn rule;
-    } rules[] = {
-        {"Reciprocal", onv_lower_reciprocal},
-        {"ReduceMax", lower_maximum},
-        {"ReduceMin", lower_maximum},
-        {"MatMul", onv_lower_matmul},
-        {"Gemm", onv_lower_gemm},
-        {"Det", lower_single},
-        {"Einsum", onv_lower_einsum},
-        {"SoftmaxCrossEntropyLoss", lower_cross_entropy},
-        {"ReduceMean", lower_reduce},
-        {"ReduceSum", lower_reduce},
-        {"ReduceProd", lower_reduce},
-        {"ReduceLogSumExp", lower_reduce},
-        {"GlobalAveragePool", lower_reduce},
-        {"ReduceL1", lower_norm},
-        {"ReduceL2", lower_norm},
-        {"ReduceSumSquare", lower_sum_and},
-        {"ReduceLogSum", lower_sum_and},
-        {"CumSum", lower_single},
-        {"CumProd", lower_single},
-        {"Softmax", lower_softmax},
-        {"LogSoftmax", lower_softmax},
-        {"ArgMax", lower_single},
-        {"ArgMin", lower_single},
-        {"TopK", lower_top},
+    static const onv_lower_fn rules[ONV_N_OP_NAMES] = {
+        [ONV_OP_Reciprocal] = onv_lower_reciprocal,
+        [ONV_OP_ReduceMax] = lower_maximum,
+        [ONV_OP_ReduceMin] = lower_maximum,
+        [ONV_OP_MatMul] = onv_lower_matmul,
+        [ONV_OP_Gemm] = onv_lower_gemm,
+        [ONV_OP_Det] = lower_single,
+        [ONV_OP_Einsum] = onv_lower_einsum,
+        [ONV_OP_SoftmaxCrossEntropyLoss] = lower_cross_entropy,
+        [ONV_OP_ReduceMean] = lower_reduce,
+        [ONV_OP_ReduceSum] = lower_reduce,
+        [ONV_OP_ReduceProd] = lower_reduce,
+        [ONV_OP_ReduceLogSumExp] = lower_reduce,
+        [ONV_OP_GlobalAveragePool] = lower_reduce,
+        [ONV_OP_ReduceL1] = lower_norm,
+        [ONV_OP_ReduceL2] = lower_norm,
+        [ONV_OP_ReduceSumSquare] = lower_sum_and,
+        [ONV_OP_ReduceLogSum] = lower_sum_and,
+        [ONV_OP_CumSum] = lower_single,
+        [ONV_OP_CumProd] = lower_single,
+        [ONV_OP_Softmax] = lower_softmax,
+        [ONV_OP_LogSoftmax] = lower_softmax,
+        [ONV_OP_ArgMax] = lower_single,
+        [ONV_OP_ArgMin] = lower_single,
+        [ONV_OP_TopK] = lower_top,
     };
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if (strcmp(rules[i].name, op_type) == 0) return rules[i].rule;
-    return NULL;
+    return rules[op];
 }

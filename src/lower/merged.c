@@ -88,10 +88,9 @@ static void count_call(const onv_lowering *l, search *s, const onv_node *node)
 /* Views have no memory, and a loop mostly computes them once. */
 static bool is_view(const onv_lowering *l, onv_node_id id)
 {
-    static const char *const views[] = {"Reshape", "Unsqueeze", "Squeeze", "Transpose", "Expand"};
-    for (size_t i = 0; onv_is_node(id) && i < sizeof views / sizeof views[0]; i++)
-        if (strcmp(views[i], onv_model_node(l->emit.model, id)->op_type) == 0) return true;
-    return false;
+    return onv_is_node(id) &&
+           ONV_IS_ANY(onv_model_node(l->emit.model, id), ONV_OP_Reshape, ONV_OP_Unsqueeze,
+                      ONV_OP_Squeeze, ONV_OP_Transpose, ONV_OP_Expand);
 }
 
 /* An argument of the node's call that is no input of the node. */

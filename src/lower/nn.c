@@ -31,7 +31,7 @@ static void lower_batch_norm(onv_lowering *l, const onv_node *node)
 
 static bool has_folded_norm(const onv_lowering *l, const onv_node *node)
 {
-    return strcmp(node->op_type, "Conv") == 0 && node->n_inputs > 2 &&
+    return node->code == ONV_OP_Conv && node->n_inputs > 2 &&
            onv_is_computed_conv(l, node->inputs[1]) && onv_is_computed_conv(l, node->inputs[2]);
 }
 
@@ -184,30 +184,25 @@ static void lower_fold(onv_lowering *l, const onv_node *node)
                  onv_recover_unary(l, ONV_ATEN_col2im, onv_node_in(l, node, 0), node->outputs[0]));
 }
 
-onv_lower_fn onv_lower_nn(const char *op_type)
+onv_lower_fn onv_lower_nn(onv_op_name op)
 {
-    static const struct {
-        const char *name;
-        onv_lower_fn rule;
-    } rules[] = {
-        {"Conv", onv_lower_conv},
-        {"ConvTranspose", onv_lower_conv},
-        {"BatchNormalization", lower_batch_norm},
-        {"InstanceNormalization", lower_instance_norm},
-        {"LayerNormalization", lower_layer_norm},
-        {"GroupNormalization", lower_group_norm},
-        {"RMSNormalization", lower_rms_norm},
-        {"MaxPool", lower_max_pool},
-        {"Dropout", lower_dropout},
-        {"Col2Im", lower_fold},
-        {"Pad", onv_lower_pad},
-        {"LSTM", onv_lower_recurrent},
-        {"GRU", onv_lower_recurrent},
-        {"RNN", onv_lower_recurrent},
+    static const onv_lower_fn rules[ONV_N_OP_NAMES] = {
+        [ONV_OP_Conv] = onv_lower_conv,
+        [ONV_OP_ConvTranspose] = onv_lower_conv,
+        [ONV_OP_BatchNormalization] = lower_batch_norm,
+        [ONV_OP_InstanceNormalization] = lower_instance_norm,
+        [ONV_OP_LayerNormalization] = lower_layer_norm,
+        [ONV_OP_GroupNormalization] = lower_group_norm,
+        [ONV_OP_RMSNormalization] = lower_rms_norm,
+        [ONV_OP_MaxPool] = lower_max_pool,
+        [ONV_OP_Dropout] = lower_dropout,
+        [ONV_OP_Col2Im] = lower_fold,
+        [ONV_OP_Pad] = onv_lower_pad,
+        [ONV_OP_LSTM] = onv_lower_recurrent,
+        [ONV_OP_GRU] = onv_lower_recurrent,
+        [ONV_OP_RNN] = onv_lower_recurrent,
     };
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if (strcmp(rules[i].name, op_type) == 0) return rules[i].rule;
-    return NULL;
+    return rules[op];
 }
 
 /* --- What was fused ---------------------------------------------------------------------------- */

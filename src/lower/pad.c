@@ -16,8 +16,8 @@ onv_status onv_pads_prepare(onv_lowering *l)
     if (l->pads == NULL) return onv_fail_memory(l->emit.err);
     for (uint32_t i = 0; i < model->nodes.count; i++) {
         const onv_node *node = &model->nodes.at[i];
-        bool pads = strcmp(node->op_type, "Pad") == 0 && node->graph.index == 0 &&
-                    node->n_inputs > 0 && node->n_outputs > 0 && onv_is_value(node->inputs[0]) &&
+        bool pads = node->code == ONV_OP_Pad && node->graph.index == 0 && node->n_inputs > 0 &&
+                    node->n_outputs > 0 && onv_is_value(node->inputs[0]) &&
                     onv_is_value(node->outputs[0]);
         if (pads) l->pads[node->inputs[0].index].node = i + 1;
     }
@@ -90,7 +90,7 @@ uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
     onv_shape shape = {.rank = t.rank};
     bool uneven = false;
     if (x == ONV_NO_TENSOR || pads == NULL || pads->kind != ONV_ATTR_INTS || t.rank < 3) return x;
-    if (pads->count != 2 * (t.rank - 2) || strcmp(node->op_type, "Conv") != 0) return x;
+    if (pads->count != 2 * (t.rank - 2) || node->code != ONV_OP_Conv) return x;
     for (uint32_t i = 0; i < t.rank; i++) shape.dims[i] = t.dims[i];
     if (!find_padded(node, pads, &shape, &uneven)) return x;
     if ((!uneven && !onv_noted(node)->has_pad) || l->emit.options->as_exported) return x;

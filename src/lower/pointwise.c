@@ -9,99 +9,82 @@ enum { MOST_OPERANDS = 3 };
 
 /* Inputs are arguments in their order. */
 typedef struct pointwise {
-    const char *op_type;
     uint16_t aten,
         in_place; /* onv_aten_id; the latter of what overwrites, where that has a row of its own */
 } pointwise;
 
-/* Sorted. */
-static const pointwise table[] = {
-    {"Abs", ONV_ATEN_abs, ONV_ATEN_NONE},
-    {"Acos", ONV_ATEN_acos, ONV_ATEN_NONE},
-    {"Acosh", ONV_ATEN_acosh, ONV_ATEN_NONE},
-    {"Add", ONV_ATEN_add, ONV_ATEN_NONE},
-    {"And", ONV_ATEN_logical_and, ONV_ATEN_NONE},
-    {"Asin", ONV_ATEN_asin, ONV_ATEN_NONE},
-    {"Asinh", ONV_ATEN_asinh, ONV_ATEN_NONE},
-    {"Atan", ONV_ATEN_atan, ONV_ATEN_NONE},
-    {"Atanh", ONV_ATEN_atanh, ONV_ATEN_NONE},
-    {"BitShift", ONV_ATEN_bitwise_left_shift, ONV_ATEN_NONE},
-    {"BitwiseAnd", ONV_ATEN_bitwise_and, ONV_ATEN_NONE},
-    {"BitwiseNot", ONV_ATEN_bitwise_not, ONV_ATEN_NONE},
-    {"BitwiseOr", ONV_ATEN_bitwise_or, ONV_ATEN_NONE},
-    {"BitwiseXor", ONV_ATEN_bitwise_xor, ONV_ATEN_NONE},
-    {"Ceil", ONV_ATEN_ceil, ONV_ATEN_NONE},
-    {"Celu", ONV_ATEN_celu, ONV_ATEN_celu_},
-    {"Clip", ONV_ATEN_clamp, ONV_ATEN_NONE},
-    {"Cos", ONV_ATEN_cos, ONV_ATEN_NONE},
-    {"Cosh", ONV_ATEN_cosh, ONV_ATEN_NONE},
-    {"Div", ONV_ATEN_div, ONV_ATEN_NONE},
-    {"Elu", ONV_ATEN_elu, ONV_ATEN_elu_},
-    {"Equal", ONV_ATEN_eq, ONV_ATEN_NONE},
-    {"Erf", ONV_ATEN_erf, ONV_ATEN_NONE},
-    {"Exp", ONV_ATEN_exp, ONV_ATEN_NONE},
-    {"Floor", ONV_ATEN_floor, ONV_ATEN_NONE},
-    {"Gelu", ONV_ATEN_gelu, ONV_ATEN_NONE},
-    {"Greater", ONV_ATEN_gt, ONV_ATEN_NONE},
-    {"GreaterOrEqual", ONV_ATEN_ge, ONV_ATEN_NONE},
-    {"HardSigmoid", ONV_ATEN_hardsigmoid, ONV_ATEN_NONE},
-    {"HardSwish", ONV_ATEN_hardswish, ONV_ATEN_NONE},
-    {"IsInf", ONV_ATEN_isinf, ONV_ATEN_NONE},
-    {"IsNaN", ONV_ATEN_isnan, ONV_ATEN_NONE},
-    {"LeakyRelu", ONV_ATEN_leaky_relu, ONV_ATEN_leaky_relu_},
-    {"Less", ONV_ATEN_lt, ONV_ATEN_NONE},
-    {"LessOrEqual", ONV_ATEN_le, ONV_ATEN_NONE},
-    {"Log", ONV_ATEN_log, ONV_ATEN_NONE},
-    {"Max", ONV_ATEN_maximum, ONV_ATEN_NONE},
-    {"Mean", ONV_ATEN_add, ONV_ATEN_NONE},
-    {"Min", ONV_ATEN_minimum, ONV_ATEN_NONE},
-    {"Mish", ONV_ATEN_mish, ONV_ATEN_NONE},
-    {"Mod", ONV_ATEN_remainder, ONV_ATEN_NONE},
-    {"Mul", ONV_ATEN_mul, ONV_ATEN_NONE},
-    {"Neg", ONV_ATEN_neg, ONV_ATEN_NONE},
-    {"Not", ONV_ATEN_logical_not, ONV_ATEN_NONE},
-    {"Or", ONV_ATEN_logical_or, ONV_ATEN_NONE},
-    {"PRelu", ONV_ATEN_prelu, ONV_ATEN_NONE},
-    {"Pow", ONV_ATEN_pow__Tensor_Tensor, ONV_ATEN_pow___Tensor},
-    {"Reciprocal", ONV_ATEN_reciprocal, ONV_ATEN_NONE},
-    {"Relu", ONV_ATEN_relu, ONV_ATEN_NONE},
-    {"Round", ONV_ATEN_round, ONV_ATEN_NONE},
-    {"Selu", ONV_ATEN_selu, ONV_ATEN_selu_},
-    {"Shrink", ONV_ATEN_softshrink, ONV_ATEN_NONE},
-    {"Sigmoid", ONV_ATEN_sigmoid, ONV_ATEN_NONE},
-    {"Sign", ONV_ATEN_sign, ONV_ATEN_NONE},
-    {"Sin", ONV_ATEN_sin, ONV_ATEN_NONE},
-    {"Sinh", ONV_ATEN_sinh, ONV_ATEN_NONE},
-    {"Softplus", ONV_ATEN_softplus, ONV_ATEN_NONE},
-    {"Softsign", ONV_ATEN_div, ONV_ATEN_NONE},
-    {"Sqrt", ONV_ATEN_sqrt, ONV_ATEN_NONE},
-    {"Sub", ONV_ATEN_sub, ONV_ATEN_NONE},
-    {"Sum", ONV_ATEN_add, ONV_ATEN_NONE},
-    {"SwiGLU", ONV_ATEN_mul, ONV_ATEN_NONE},
-    {"Swish", ONV_ATEN_silu, ONV_ATEN_NONE},
-    {"Tan", ONV_ATEN_tan, ONV_ATEN_NONE},
-    {"Tanh", ONV_ATEN_tanh, ONV_ATEN_NONE},
-    {"ThresholdedRelu", ONV_ATEN_threshold, ONV_ATEN_NONE},
-    {"Where", ONV_ATEN_where__self, ONV_ATEN_masked_fill},
-    {"Xor", ONV_ATEN_logical_xor, ONV_ATEN_NONE},
+static const pointwise table[ONV_N_OP_NAMES] = {
+    [ONV_OP_Abs] = {ONV_ATEN_abs},
+    [ONV_OP_Acos] = {ONV_ATEN_acos},
+    [ONV_OP_Acosh] = {ONV_ATEN_acosh},
+    [ONV_OP_Add] = {ONV_ATEN_add},
+    [ONV_OP_And] = {ONV_ATEN_logical_and},
+    [ONV_OP_Asin] = {ONV_ATEN_asin},
+    [ONV_OP_Asinh] = {ONV_ATEN_asinh},
+    [ONV_OP_Atan] = {ONV_ATEN_atan},
+    [ONV_OP_Atanh] = {ONV_ATEN_atanh},
+    [ONV_OP_BitShift] = {ONV_ATEN_bitwise_left_shift},
+    [ONV_OP_BitwiseAnd] = {ONV_ATEN_bitwise_and},
+    [ONV_OP_BitwiseNot] = {ONV_ATEN_bitwise_not},
+    [ONV_OP_BitwiseOr] = {ONV_ATEN_bitwise_or},
+    [ONV_OP_BitwiseXor] = {ONV_ATEN_bitwise_xor},
+    [ONV_OP_Ceil] = {ONV_ATEN_ceil},
+    [ONV_OP_Celu] = {ONV_ATEN_celu, ONV_ATEN_celu_},
+    [ONV_OP_Clip] = {ONV_ATEN_clamp},
+    [ONV_OP_Cos] = {ONV_ATEN_cos},
+    [ONV_OP_Cosh] = {ONV_ATEN_cosh},
+    [ONV_OP_Div] = {ONV_ATEN_div},
+    [ONV_OP_Elu] = {ONV_ATEN_elu, ONV_ATEN_elu_},
+    [ONV_OP_Equal] = {ONV_ATEN_eq},
+    [ONV_OP_Erf] = {ONV_ATEN_erf},
+    [ONV_OP_Exp] = {ONV_ATEN_exp},
+    [ONV_OP_Floor] = {ONV_ATEN_floor},
+    [ONV_OP_Gelu] = {ONV_ATEN_gelu},
+    [ONV_OP_Greater] = {ONV_ATEN_gt},
+    [ONV_OP_GreaterOrEqual] = {ONV_ATEN_ge},
+    [ONV_OP_HardSigmoid] = {ONV_ATEN_hardsigmoid},
+    [ONV_OP_HardSwish] = {ONV_ATEN_hardswish},
+    [ONV_OP_IsInf] = {ONV_ATEN_isinf},
+    [ONV_OP_IsNaN] = {ONV_ATEN_isnan},
+    [ONV_OP_LeakyRelu] = {ONV_ATEN_leaky_relu, ONV_ATEN_leaky_relu_},
+    [ONV_OP_Less] = {ONV_ATEN_lt},
+    [ONV_OP_LessOrEqual] = {ONV_ATEN_le},
+    [ONV_OP_Log] = {ONV_ATEN_log},
+    [ONV_OP_Max] = {ONV_ATEN_maximum},
+    [ONV_OP_Mean] = {ONV_ATEN_add},
+    [ONV_OP_Min] = {ONV_ATEN_minimum},
+    [ONV_OP_Mish] = {ONV_ATEN_mish},
+    [ONV_OP_Mod] = {ONV_ATEN_remainder},
+    [ONV_OP_Mul] = {ONV_ATEN_mul},
+    [ONV_OP_Neg] = {ONV_ATEN_neg},
+    [ONV_OP_Not] = {ONV_ATEN_logical_not},
+    [ONV_OP_Or] = {ONV_ATEN_logical_or},
+    [ONV_OP_PRelu] = {ONV_ATEN_prelu},
+    [ONV_OP_Pow] = {ONV_ATEN_pow__Tensor_Tensor, ONV_ATEN_pow___Tensor},
+    [ONV_OP_Reciprocal] = {ONV_ATEN_reciprocal},
+    [ONV_OP_Relu] = {ONV_ATEN_relu},
+    [ONV_OP_Round] = {ONV_ATEN_round},
+    [ONV_OP_Selu] = {ONV_ATEN_selu, ONV_ATEN_selu_},
+    [ONV_OP_Shrink] = {ONV_ATEN_softshrink},
+    [ONV_OP_Sigmoid] = {ONV_ATEN_sigmoid},
+    [ONV_OP_Sign] = {ONV_ATEN_sign},
+    [ONV_OP_Sin] = {ONV_ATEN_sin},
+    [ONV_OP_Sinh] = {ONV_ATEN_sinh},
+    [ONV_OP_Softplus] = {ONV_ATEN_softplus},
+    [ONV_OP_Softsign] = {ONV_ATEN_div},
+    [ONV_OP_Sqrt] = {ONV_ATEN_sqrt},
+    [ONV_OP_Sub] = {ONV_ATEN_sub},
+    [ONV_OP_Sum] = {ONV_ATEN_add},
+    [ONV_OP_SwiGLU] = {ONV_ATEN_mul},
+    [ONV_OP_Swish] = {ONV_ATEN_silu},
+    [ONV_OP_Tan] = {ONV_ATEN_tan},
+    [ONV_OP_Tanh] = {ONV_ATEN_tanh},
+    [ONV_OP_ThresholdedRelu] = {ONV_ATEN_threshold},
+    [ONV_OP_Where] = {ONV_ATEN_where__self, ONV_ATEN_masked_fill},
+    [ONV_OP_Xor] = {ONV_ATEN_logical_xor},
 };
 
-static int compare(const void *op_type, const void *row)
-{
-    return strcmp(op_type, ((const pointwise *)row)->op_type);
-}
-
-static const pointwise *find(const onv_node *node)
-{
-    return bsearch(node->op_type, table, sizeof table / sizeof table[0], sizeof table[0], compare);
-}
-
 /* --- What is overwritten ------------------------------------------------------------------------- */
-
-static bool is_op(const onv_node *node, const char *op_type)
-{
-    return strcmp(node->op_type, op_type) == 0;
-}
 
 static bool is_number(onv_lowering *l, const onv_node *node, uint32_t k, double wanted)
 {
@@ -111,29 +94,20 @@ static bool is_number(onv_lowering *l, const onv_node *node, uint32_t k, double 
 
 static bool is_relu6(onv_lowering *l, const onv_node *node)
 {
-    return is_op(node, "Clip") && is_number(l, node, 1, 0) && is_number(l, node, 2, 6);
-}
-
-static bool is_among(const onv_node *node, const char *const *names, size_t n_names)
-{
-    for (size_t i = 0; i < n_names; i++)
-        if (is_op(node, names[i])) return true;
-    return false;
+    return node->code == ONV_OP_Clip && is_number(l, node, 1, 0) && is_number(l, node, 2, 6);
 }
 
 /* Functions of modules that have `inplace`, but for those that keep their result when they use it. */
 static bool is_activation(const onv_node *node)
 {
-    static const char *const names[] = {"Clip", "HardSwish", "HardSigmoid", "Mish",
-                                        "ThresholdedRelu"};
-    return is_among(node, names, sizeof names / sizeof names[0]);
+    return ONV_IS_ANY(node, ONV_OP_Clip, ONV_OP_HardSwish, ONV_OP_HardSigmoid, ONV_OP_Mish,
+                      ONV_OP_ThresholdedRelu);
 }
 
 /* Those that keep their result where they overwrite, their input otherwise. */
 static bool is_leaky(const onv_node *node)
 {
-    static const char *const names[] = {"LeakyRelu", "Elu", "Celu", "Selu"};
-    return is_among(node, names, sizeof names / sizeof names[0]);
+    return ONV_IS_ANY(node, ONV_OP_LeakyRelu, ONV_OP_Elu, ONV_OP_Celu, ONV_OP_Selu);
 }
 
 /* Of its size and dtype. */
@@ -151,9 +125,9 @@ static bool has_result_of(onv_lowering *l, const onv_node *node, uint32_t k)
 /* Autograd copies what is overwritten where backward reads it. */
 static bool is_copied(onv_lowering *l, const onv_node *node)
 {
-    if (is_op(node, "Mul") || is_op(node, "Div"))
+    if (node->code == ONV_OP_Mul || node->code == ONV_OP_Div)
         return onv_tensor_needs_grad(&l->emit, onv_node_in(l, node, 1));
-    return !is_op(node, "Add") && !is_op(node, "Sub");
+    return node->code != ONV_OP_Add && node->code != ONV_OP_Sub;
 }
 
 /* In an export without notes: whether each sum that a ReLU alone reads adds to the result of a batch norm, as where
@@ -166,15 +140,15 @@ static bool has_residual_updates(onv_lowering *l)
     uint32_t found = 0, others = 0;
     for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
         const onv_node *relu = &l->emit.model->nodes.at[i];
-        if (relu->graph.index != 0 || !is_op(relu, "Relu")) continue;
+        if (relu->graph.index != 0 || relu->code != ONV_OP_Relu) continue;
         onv_node_id at = onv_is_value(relu->inputs[0])
                              ? onv_model_value(l->emit.model, relu->inputs[0])->producer
                              : ONV_NO_NODE;
         const onv_node *sum = onv_is_node(at) ? onv_model_node(l->emit.model, at) : relu;
-        if (!is_op(sum, "Add") || !onv_is_value(sum->inputs[0])) continue;
+        if (sum->code != ONV_OP_Add || !onv_is_value(sum->inputs[0])) continue;
         onv_node_id from = onv_model_value(l->emit.model, sum->inputs[0])->producer;
         bool fresh = onv_is_node(from) &&
-                     is_op(onv_model_node(l->emit.model, from), "BatchNormalization") &&
+                     onv_model_node(l->emit.model, from)->code == ONV_OP_BatchNormalization &&
                      l->fusions.n_uses[sum->inputs[0].index] == 1 &&
                      l->fusions.n_uses[sum->outputs[0].index] == 1;
         *(fresh ? &found : &others) += 1;
@@ -186,11 +160,12 @@ static bool has_residual_updates(onv_lowering *l)
 
 static bool is_residual_update(onv_lowering *l, const onv_node *node)
 {
-    if (!is_op(node, "Add") || !onv_is_value(node->inputs[0])) return false;
+    if (node->code != ONV_OP_Add || !onv_is_value(node->inputs[0])) return false;
     onv_node_id from = onv_model_value(l->emit.model, node->inputs[0])->producer;
     onv_eager_tensor a = onv_tensor_at(&l->emit, onv_node_in(l, node, 0));
     onv_eager_tensor b = onv_tensor_at(&l->emit, onv_node_in(l, node, 1));
-    return onv_is_node(from) && is_op(onv_model_node(l->emit.model, from), "BatchNormalization") &&
+    return onv_is_node(from) &&
+           onv_model_node(l->emit.model, from)->code == ONV_OP_BatchNormalization &&
            l->fusions.n_uses[node->outputs[0].index] == 1 && a.rank == b.rank &&
            a.elems == b.elems && has_residual_updates(l);
 }
@@ -237,7 +212,7 @@ static bool leaky_overwrites(onv_lowering *l, const onv_node *node)
 static bool overwrites(onv_lowering *l, const onv_node *node, uint32_t k)
 {
     const onv_lower_options *o = l->emit.options;
-    if (is_op(node, "Relu")) return relu_overwrites(l, node);
+    if (node->code == ONV_OP_Relu) return relu_overwrites(l, node);
     if (is_leaky(node)) return leaky_overwrites(l, node);
     if (is_activation(node) && onv_overwrites(l, node, node->inputs[0], 1)) return true;
     bool is_told = onv_noted(node)->in_place == ONV_IN_PLACE_YES && !o->graph_module;
@@ -257,7 +232,7 @@ static bool is_one_more(onv_lowering *l, onv_value_id value)
         onv_is_value(value) ? onv_model_value(l->emit.model, value)->producer : ONV_NO_NODE;
     if (!onv_is_node(from)) return false;
     const onv_node *node = onv_model_node(l->emit.model, from);
-    return is_op(node, "Add") && is_number(l, node, 0, 1);
+    return node->code == ONV_OP_Add && is_number(l, node, 0, 1);
 }
 
 static void bound(onv_lowering *l, const onv_node *node, uint32_t k, const char *name)
@@ -272,30 +247,30 @@ static onv_aten_id call_of(onv_lowering *l, const onv_node *node, const pointwis
 {
     bool has[2];
     for (uint32_t k = 0; k < 2; k++) has[k] = onv_node_in(l, node, k) != ONV_NO_TENSOR;
-    if (is_op(node, "Pow"))
+    if (node->code == ONV_OP_Pow)
         return !has[0]   ? ONV_ATEN_pow__Scalar
                : !has[1] ? ONV_ATEN_pow__Tensor_Scalar
                          : ONV_ATEN_pow__Tensor_Tensor;
-    if (is_op(node, "Clip")) {
+    if (node->code == ONV_OP_Clip) {
         bool is_hardtanh = node->source_op != NULL && strstr(node->source_op, "hardtanh") != NULL;
         if (is_relu6(l, node) || is_hardtanh) return ONV_ATEN_hardtanh;
         return has[1] ? ONV_ATEN_clamp__Tensor : ONV_ATEN_clamp;
     }
-    bool bounds = is_op(node, "Max") || is_op(node, "Min");
-    if (is_op(node, "Mod"))
+    bool bounds = node->code == ONV_OP_Max || node->code == ONV_OP_Min;
+    if (node->code == ONV_OP_Mod)
         return onv_node_int(node, "fmod", 0) == 0
                    ? (has[1] ? ONV_ATEN_remainder : ONV_ATEN_remainder__Scalar)
                    : (has[1] ? ONV_ATEN_fmod : ONV_ATEN_fmod__Scalar);
     if (bounds && onv_node_is_aten(node, "clamp"))
         return has[0] && has[1] ? ONV_ATEN_clamp_min__Tensor : ONV_ATEN_clamp_min;
-    if (is_op(node, "Log") && is_one_more(l, node->inputs[0])) return ONV_ATEN_log1p;
+    if (node->code == ONV_OP_Log && is_one_more(l, node->inputs[0])) return ONV_ATEN_log1p;
     return (onv_aten_id)row->aten;
 }
 
 /* The operand as the call has it: in attention as autocast casts it; what drops whole paths in the type of x. */
 static uint32_t operand(onv_lowering *l, const onv_node *node, uint32_t k)
 {
-    bool may_attend = is_op(node, "Mul") || is_op(node, "Div");
+    bool may_attend = node->code == ONV_OP_Mul || node->code == ONV_OP_Div;
     uint32_t x = may_attend ? onv_amp_attention(l, node, k) : onv_node_in(l, node, k);
     onv_eager_tensor t = onv_tensor_at(&l->emit, x),
                      first = onv_tensor_at(&l->emit, onv_node_in(l, node, 0));
@@ -312,7 +287,7 @@ static void lower_many(onv_lowering *l, const onv_node *node, onv_aten_id name)
     uint32_t all = onv_node_in(l, node, 0);
     for (uint32_t k = 1; k < node->n_inputs; k++)
         all = onv_recover_binary(l, name, all, onv_node_in(l, node, k), node->outputs[0]);
-    if (is_op(node, "Mean"))
+    if (node->code == ONV_OP_Mean)
         all = onv_recover_binary(l, ONV_ATEN_div, all, ONV_NO_TENSOR, node->outputs[0]);
     onv_node_set(l, node, 0, all);
 }
@@ -321,18 +296,18 @@ static void lower_many(onv_lowering *l, const onv_node *node, onv_aten_id name)
 static bool lower_apart(onv_lowering *l, const onv_node *node, const pointwise *row)
 {
     uint32_t x = onv_node_in(l, node, 0);
-    bool is_many =
-        is_op(node, "Sum") || is_op(node, "Mean") || is_op(node, "Max") || is_op(node, "Min");
-    if (is_many && (node->n_inputs != 2 || is_op(node, "Mean"))) {
+    bool is_many = node->code == ONV_OP_Sum || node->code == ONV_OP_Mean ||
+                   node->code == ONV_OP_Max || node->code == ONV_OP_Min;
+    if (is_many && (node->n_inputs != 2 || node->code == ONV_OP_Mean)) {
         lower_many(l, node, (onv_aten_id)row->aten);
-    } else if (is_op(node, "Div") && x == ONV_NO_TENSOR) {
+    } else if (node->code == ONV_OP_Div && x == ONV_NO_TENSOR) {
         onv_lower_quotient_of_number(l, node);
-    } else if (is_op(node, "Softsign")) { /* x / (1 + |x|) */
+    } else if (node->code == ONV_OP_Softsign) { /* x / (1 + |x|) */
         uint32_t more = onv_recover_unary(l, ONV_ATEN_abs, x, node->outputs[0]);
         more = onv_recover_binary(l, ONV_ATEN_add__Tensor, more, ONV_NO_TENSOR, node->outputs[0]);
         onv_node_set(l, node, 0,
                      onv_recover_binary(l, (onv_aten_id)row->aten, x, more, node->outputs[0]));
-    } else if (is_op(node, "SwiGLU")) {
+    } else if (node->code == ONV_OP_SwiGLU) {
         uint32_t gate = onv_recover_unary(l, ONV_ATEN_silu, x, node->outputs[0]);
         onv_node_set(l, node, 0,
                      onv_recover_binary(l, (onv_aten_id)row->aten, gate, onv_node_in(l, node, 1),
@@ -345,13 +320,13 @@ static bool lower_apart(onv_lowering *l, const onv_node *node, const pointwise *
 
 bool onv_lower_pointwise(onv_lowering *l, const onv_node *node)
 {
-    const pointwise *row = find(node);
+    const pointwise *row = &table[node->code];
     uint32_t in[MOST_OPERANDS];
-    if (row == NULL) return false;
+    if (row->aten == ONV_ATEN_NONE) return false;
     if (lower_apart(l, node, row)) return true;
-    bool is_choice = is_op(node, "Where");
+    bool is_choice = node->code == ONV_OP_Where;
     for (uint32_t k = 0; k < MOST_OPERANDS; k++) in[k] = operand(l, node, k);
-    if (is_op(node, "Mul") || is_op(node, "Div")) onv_widen_attended(l, node);
+    if (node->code == ONV_OP_Mul || node->code == ONV_OP_Div) onv_widen_attended(l, node);
     bool writes = overwrites(l, node, is_choice ? 2 : 0);
     onv_aten_id call = call_of(l, node, row);
     if (writes && row->in_place != ONV_ATEN_NONE) call = (onv_aten_id)row->in_place;
@@ -362,9 +337,9 @@ bool onv_lower_pointwise(onv_lowering *l, const onv_node *node)
         in[1] = condition;
     }
     for (uint32_t k = 0; k < node->n_inputs && k < MOST_OPERANDS; k++)
-        if (k > 0 || in[0] != ONV_NO_TENSOR || !is_op(node, "Pow"))
+        if (k > 0 || in[0] != ONV_NO_TENSOR || node->code != ONV_OP_Pow)
             onv_recover_tensor(l, "", in[k]);
-    if (is_op(node, "Clip")) {
+    if (node->code == ONV_OP_Clip) {
         bound(l, node, 1, "min");
         bound(l, node, 2, "max");
     }

@@ -49,7 +49,7 @@ static void repeat_masks(onv_lowering *l, const onv_node *node)
         onv_node_id from =
             onv_is_value(id) ? onv_model_value(l->emit.model, id)->producer : ONV_NO_NODE;
         const onv_node *maker = onv_is_node(from) ? onv_model_node(l->emit.model, from) : node;
-        if (onv_node_is_aten(maker, call) && strcmp(maker->op_type, "Where") == 0 &&
+        if (onv_node_is_aten(maker, call) && maker->code == ONV_OP_Where &&
             maker->source_op != node->source_op)
             repeat_fill(l, id);
     }
@@ -61,7 +61,7 @@ void onv_repeat_base(onv_lowering *l, const onv_node *node)
     if (!onv_rule_is_on("lower.repeat_base")) return;
     if (!l->emit.options->inference && !l->emit.options->as_exported) repeat_masks(l, node);
     enum { SCATTERED_INTO = 0, INITIAL_STATE = 5 };
-    bool scatters = strncmp(node->op_type, "Scatter", 7) == 0;
+    bool scatters = onv_node_scatters(node);
     uint32_t base = scatters ? SCATTERED_INTO : INITIAL_STATE;
     if (!scatters && !onv_node_is_recurrent(node)) return;
     if (node->n_inputs <= base || node->graph.index != 0) return;

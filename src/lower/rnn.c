@@ -123,9 +123,9 @@ static void emit_node(onv_lowering *l, const onv_node *node, onv_rnn_cell cell,
 
 static onv_rnn_cell cell_of(const onv_node *node)
 {
-    return strcmp(node->op_type, "LSTM") == 0  ? ONV_RNN_LSTM
-           : strcmp(node->op_type, "GRU") == 0 ? ONV_RNN_GRU
-                                               : ONV_RNN_PLAIN;
+    return node->code == ONV_OP_LSTM  ? ONV_RNN_LSTM
+           : node->code == ONV_OP_GRU ? ONV_RNN_GRU
+                                      : ONV_RNN_PLAIN;
 }
 
 void onv_lower_recurrent(onv_lowering *l, const onv_node *node)
@@ -266,7 +266,7 @@ void onv_cells_report(onv_lowering *l)
     uint64_t bytes = 0, calls[2] = {0};
     for (size_t i = 0; i < l->emit.model->nodes.count && !l->emit.options->on_cpu; i++) {
         const onv_node *node = &l->emit.model->nodes.at[i];
-        if (node->module_class == NULL || strcmp(node->op_type, "Tanh") != 0) continue;
+        if (node->module_class == NULL || node->code != ONV_OP_Tanh) continue;
         if (l->fusions.of_node[i] != 0) continue;
         for (size_t k = 0; k < 2; k++) {
             if (strcmp(node->module_class, cells[k].class) != 0) continue;

@@ -12,9 +12,9 @@
 /* --- By operator: NULL: the rule by traits ------------------------------------------------------ */
 
 typedef void (*onv_lower_fn)(onv_lowering *l, const onv_node *node);
-onv_lower_fn onv_lower_view(const char *op_type);
-onv_lower_fn onv_lower_math(const char *op_type);
-onv_lower_fn onv_lower_nn(const char *op_type);
+onv_lower_fn onv_lower_view(onv_op_name op);
+onv_lower_fn onv_lower_math(onv_op_name op);
+onv_lower_fn onv_lower_nn(onv_op_name op);
 /* Functions of each element; false: the operator is none. */
 bool onv_lower_pointwise(onv_lowering *l, const onv_node *node);
 void onv_lower_by_traits(onv_lowering *l, const onv_node *node);

@@ -82,7 +82,7 @@ static bool find_untransposed(const onv_lowering *l, const onv_node *node, const
     const onv_node *reader = onv_is_node(user) ? onv_model_node(l->emit.model, user) : NULL;
     const onv_attr *perm = reader != NULL ? onv_node_attr(reader, "perm") : NULL;
     bool own = perm != NULL && perm->kind == ONV_ATTR_INTS && perm->count == shape->rank &&
-               l->fusions.n_uses[value] == 1 && strcmp(reader->op_type, "Transpose") == 0 &&
+               l->fusions.n_uses[value] == 1 && reader->code == ONV_OP_Transpose &&
                reader->source_op == node->source_op;
     int64_t step = 1;
     for (uint32_t i = shape->rank; own && i-- > 0;) {
@@ -110,7 +110,7 @@ static uint32_t cloned_base(onv_lowering *l, const onv_node *node, uint32_t base
     onv_node_id from = onv_model_value(l->emit.model, node->inputs[0])->producer;
     const onv_node *move = onv_is_node(from) ? onv_model_node(l->emit.model, from) : NULL;
     if (move != NULL && move->source_op == node->source_op && move->scope == node->scope &&
-        strcmp(move->op_type, "Transpose") == 0)
+        move->code == ONV_OP_Transpose)
         reader = move;
     onv_value_id id = reader->inputs[0];
     if ((onv_noted(reader)->clones & ONV_BIT(0)) == 0 || !onv_is_value(id) ||
@@ -158,7 +158,7 @@ static uint64_t alpha_bytes(const onv_lowering *l, const onv_node *node)
 {
     onv_node_id from = onv_model_value(l->emit.model, node->inputs[2])->producer;
     const onv_node *mul = onv_is_node(from) ? onv_model_node(l->emit.model, from) : NULL;
-    if (mul != NULL && strcmp(mul->op_type, "Transpose") == 0 && onv_is_value(mul->inputs[0])) {
+    if (mul != NULL && mul->code == ONV_OP_Transpose && onv_is_value(mul->inputs[0])) {
         from = onv_model_value(l->emit.model, mul->inputs[0])->producer;
         mul = onv_is_node(from) ? onv_model_node(l->emit.model, from) : NULL;
     }
@@ -202,8 +202,8 @@ void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
 static bool is_turned(onv_lowering *l, const onv_fusion *f, onv_shape *shape)
 {
     const onv_node *last = onv_model_node(l->emit.model, f->last);
-    return strcmp(last->op_type, "Transpose") == 0 && onv_is_node(f->first) &&
-           strncmp(onv_model_node(l->emit.model, f->first)->op_type, "Scatter", 7) == 0 &&
+    return last->code == ONV_OP_Transpose && onv_is_node(f->first) &&
+           onv_node_scatters(onv_model_node(l->emit.model, f->first)) &&
            onv_value_shape(l, f->out, shape);
 }
 

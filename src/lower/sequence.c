@@ -6,16 +6,16 @@
 #include "base/quota.h"
 #include "lower/lowering.h"
 
-static bool is_op(const onv_node *node, const char *op_type)
+static bool is_op(const onv_node *node, onv_op_name op)
 {
-    return node != NULL && node->domain[0] == '\0' && strcmp(node->op_type, op_type) == 0;
+    return node != NULL && node->domain[0] == '\0' && node->code == op;
 }
 
 /* torch.atleast_2d and its like of a list, which hstack and vstack call: views, dims of 1 more or none. */
 static bool maps_views(const onv_node *node)
 {
     static const char *const calls[] = {"atleast_1d", "atleast_2d", "atleast_3d"};
-    if (!is_op(node, "SequenceMap") || node->n_inputs != 1) return false;
+    if (!is_op(node, ONV_OP_SequenceMap) || node->n_inputs != 1) return false;
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
         if (onv_node_is_aten(node, calls[i])) return true;
     return false;
@@ -24,13 +24,14 @@ static bool maps_views(const onv_node *node)
 /* Without a place: behind the last item. */
 static bool appends(const onv_node *node)
 {
-    return is_op(node, "SequenceInsert") && (node->n_inputs < 3 || !onv_is_value(node->inputs[2]));
+    return is_op(node, ONV_OP_SequenceInsert) &&
+           (node->n_inputs < 3 || !onv_is_value(node->inputs[2]));
 }
 
 static bool makes_list(const onv_node *node)
 {
-    return is_op(node, "SequenceConstruct") || is_op(node, "SequenceEmpty") || appends(node) ||
-           maps_views(node);
+    return is_op(node, ONV_OP_SequenceConstruct) || is_op(node, ONV_OP_SequenceEmpty) ||
+           appends(node) || maps_views(node);
 }
 
 static const onv_node *maker_of(const onv_lowering *l, onv_value_id list)
@@ -71,7 +72,7 @@ static uint32_t item_of(onv_lowering *l, onv_value_id list, int64_t place)
     while (onv_is_value(list) && place >= 0 && l->emit.status == ONV_OK) {
         const onv_node *maker = maker_of(l, list);
         if (!onv_work(1)) l->emit.status = ONV_ERR_CANCELLED;
-        if (is_op(maker, "SequenceConstruct"))
+        if (is_op(maker, ONV_OP_SequenceConstruct))
             return place < maker->n_inputs ? onv_node_in(l, maker, (uint32_t)place) : ONV_NO_TENSOR;
         if (maker == NULL || !makes_list(maker) || maker->n_inputs == 0) return ONV_NO_TENSOR;
         if (appends(maker) && length_of(l, list) == place + 1) return onv_node_in(l, maker, 1);
@@ -134,8 +135,8 @@ bool onv_lower_sequence(onv_lowering *l, const onv_node *node)
         note_list(l, node);
         return true;
     }
-    bool joins = is_op(node, "ConcatFromSequence");
-    if (!joins && !is_op(node, "SequenceAt")) return false;
+    bool joins = is_op(node, ONV_OP_ConcatFromSequence);
+    if (!joins && !is_op(node, ONV_OP_SequenceAt)) return false;
     const onv_node *maker = node->n_inputs > 0 ? maker_of(l, node->inputs[0]) : NULL;
     if (maker == NULL || !makes_list(maker)) return false;
     (joins ? lower_joined : lower_at)(l, node);

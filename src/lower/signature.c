@@ -150,7 +150,7 @@ static size_t find_left(const onv_lowering *l, const onv_weight_read *read, onv_
     size_t best = SIZE_MAX, first, end;
     bool wants_bias = strcmp(read->slot, "bias") == 0;
     bool is_factor = role == ONV_WEIGHT_IS_UNSURE &&
-                     strcmp(l->emit.model->nodes.at[read->node].op_type, "Mul") == 0; /* no table */
+                     l->emit.model->nodes.at[read->node].code == ONV_OP_Mul; /* no table */
     find_inside(l, read->scope, &first, &end);
     for (size_t i = first; i < end; i++) {
         const char *name = last_part(l->signature.names[i]);
@@ -192,7 +192,7 @@ static void wait_for_biases_of_terms(const onv_lowering *l)
         const onv_node *node = &l->emit.model->nodes.at[i];
         if (node->n_inputs != 2 || !onv_is_value(node->inputs[1])) continue;
         const onv_value *weight = onv_model_value(l->emit.model, node->inputs[1]);
-        bool is_turned = strcmp(node->op_type, "MatMul") == 0;
+        bool is_turned = node->code == ONV_OP_MatMul;
         bool is_computed = !onv_value_is_weight(weight);
         if (!is_computed || weight->type.rank < 2 ||
             !onv_dim_is_const(weight->type.dims[is_turned]))

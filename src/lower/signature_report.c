@@ -134,8 +134,7 @@ static void report_factors(onv_lowering *l)
     bool *seen = ONV_ARENA_ARRAY(&l->emit.model->arena, bool, l->emit.eager->storages.count);
     for (size_t i = 0; seen != NULL && i < l->emit.model->nodes.count; i++) {
         const onv_node *node = &l->emit.model->nodes.at[i];
-        if (node->graph.index != 0 || strcmp(node->op_type, "Mul") != 0 || node->n_inputs != 2)
-            continue;
+        if (node->graph.index != 0 || node->code != ONV_OP_Mul || node->n_inputs != 2) continue;
         for (uint32_t k = 0; k < 2; k++) {
             onv_value_id factor = node->inputs[k], other = node->inputs[1 - k];
             if (!onv_is_value(factor) || !onv_is_value(other)) continue;

@@ -5,46 +5,34 @@
 #include "lower/lowering.h"
 #include "ops/op.h"
 
-typedef struct onnx_row {
-    const char *op_type;
-    uint16_t aten; /* onv_aten_id */
-} onnx_row;
-
-static int compare(const void *op_type, const void *row)
-{
-    return strcmp(op_type, ((const onnx_row *)row)->op_type);
-}
-
 /* ONV_ATEN_NONE: it is none, or several may be. */
 static onv_aten_id aten_of(const onv_node *node)
 {
-    static const onnx_row rows[] = {
-        {"AveragePool", ONV_ATEN_avg_pool2d},
-        {"Bernoulli", ONV_ATEN_bernoulli},
-        {"Cast", ONV_ATEN_to},
-        {"ConstantOfShape", ONV_ATEN_full},
-        {"DepthToSpace", ONV_ATEN_pixel_shuffle},
-        {"Gather", ONV_ATEN_index_select},
-        {"GatherElements", ONV_ATEN_gather},
-        {"GatherND", ONV_ATEN_index},
-        {"Pad", ONV_ATEN_pad},
-        {"QuantizeLinear", ONV_ATEN_fake_quantize_per_tensor_affine},
-        {"RandomNormal", ONV_ATEN_normal_},
-        {"RandomNormalLike", ONV_ATEN_normal_},
-        {"RandomUniform", ONV_ATEN_uniform_},
-        {"RandomUniformLike", ONV_ATEN_uniform_},
-        {"Range", ONV_ATEN_arange},
-        {"Resize", ONV_ATEN_upsample_bilinear2d},
-        {"ScatterElements", ONV_ATEN_scatter},
-        {"ScatterND", ONV_ATEN_index_put},
-        {"Slice", ONV_ATEN_flip},
-        {"SpaceToDepth", ONV_ATEN_pixel_unshuffle},
-        {"Tile", ONV_ATEN_repeat},
-        {"Trilu", ONV_ATEN_tril},
+    static const uint16_t rows[ONV_N_OP_NAMES] = {
+        [ONV_OP_AveragePool] = ONV_ATEN_avg_pool2d,
+        [ONV_OP_Bernoulli] = ONV_ATEN_bernoulli,
+        [ONV_OP_Cast] = ONV_ATEN_to,
+        [ONV_OP_ConstantOfShape] = ONV_ATEN_full,
+        [ONV_OP_DepthToSpace] = ONV_ATEN_pixel_shuffle,
+        [ONV_OP_Gather] = ONV_ATEN_index_select,
+        [ONV_OP_GatherElements] = ONV_ATEN_gather,
+        [ONV_OP_GatherND] = ONV_ATEN_index,
+        [ONV_OP_Pad] = ONV_ATEN_pad,
+        [ONV_OP_QuantizeLinear] = ONV_ATEN_fake_quantize_per_tensor_affine,
+        [ONV_OP_RandomNormal] = ONV_ATEN_normal_,
+        [ONV_OP_RandomNormalLike] = ONV_ATEN_normal_,
+        [ONV_OP_RandomUniform] = ONV_ATEN_uniform_,
+        [ONV_OP_RandomUniformLike] = ONV_ATEN_uniform_,
+        [ONV_OP_Range] = ONV_ATEN_arange,
+        [ONV_OP_Resize] = ONV_ATEN_upsample_bilinear2d,
+        [ONV_OP_ScatterElements] = ONV_ATEN_scatter,
+        [ONV_OP_ScatterND] = ONV_ATEN_index_put,
+        [ONV_OP_Slice] = ONV_ATEN_flip,
+        [ONV_OP_SpaceToDepth] = ONV_ATEN_pixel_unshuffle,
+        [ONV_OP_Tile] = ONV_ATEN_repeat,
+        [ONV_OP_Trilu] = ONV_ATEN_tril,
     };
-    const onnx_row *row =
-        bsearch(node->op_type, rows, sizeof rows / sizeof rows[0], sizeof rows[0], compare);
-    return row != NULL ? (onv_aten_id)row->aten : ONV_ATEN_NONE;
+    return (onv_aten_id)rows[node->code];
 }
 
 /* `x.scatter_(0, index, 0)`: the result takes the place of the first operand. */
@@ -99,7 +87,7 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
 {
     /* torch.bernoulli has a gradient, of zeros. */
     bool is_random = node->op != NULL && (node->op->flags & ONV_OP_RANDOM) != 0 &&
-                     strcmp(node->op_type, "Bernoulli") != 0;
+                     node->code != ONV_OP_Bernoulli;
     uint32_t first = onv_node_in(l, node, 0);
     uint8_t dtype = onv_promoted(l, node);
     onv_aten_id aten = aten_of(node);

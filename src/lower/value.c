@@ -66,8 +66,8 @@ static bool is_place(const onv_lowering *l, onv_value_id id)
     const onv_node *node = onv_model_node(l->emit.model, user);
     uint32_t fusion = l->fusions.of_node[user.index];
     bool writes = fusion != 0 && l->fusions.at.at[fusion - 1].kind == ONV_FUSION_WRITE &&
-                  strncmp(node->op_type, "Scatter", 7) == 0;
-    bool resizes = strcmp(node->op_type, "Resize") == 0 && node->inputs[0].index != id.index;
+                  onv_node_scatters(node);
+    bool resizes = node->code == ONV_OP_Resize && node->inputs[0].index != id.index;
     return (writes && node->n_inputs > 1 && node->inputs[1].index == id.index) || resizes ||
            onv_node_is_aten(node, "as_strided");
 }
@@ -198,17 +198,17 @@ static uint32_t complemented(onv_lowering *l, onv_value_id id)
 {
     onv_node_id user = l->fusions.user[id.index];
     const onv_node *product = onv_is_node(user) ? onv_model_node(l->emit.model, user) : NULL;
-    if (product == NULL || strcmp(product->op_type, "Mul") != 0 || product->n_inputs != 2 ||
+    if (product == NULL || product->code != ONV_OP_Mul || product->n_inputs != 2 ||
         !onv_is_call_of(onv_model_value(l->emit.model, id)->name, "sub"))
         return ONV_NO_TENSOR;
     onv_node_id reader = l->fusions.user[product->outputs[0].index];
     const onv_node *sum = onv_is_node(reader) ? onv_model_node(l->emit.model, reader) : NULL;
-    if (sum == NULL || strcmp(sum->op_type, "Add") != 0 || sum->n_inputs != 2) return ONV_NO_TENSOR;
+    if (sum == NULL || sum->code != ONV_OP_Add || sum->n_inputs != 2) return ONV_NO_TENSOR;
     onv_value_id other = sum->inputs[sum->inputs[0].index == product->outputs[0].index];
     onv_node_id from =
         onv_is_value(other) ? onv_model_value(l->emit.model, other)->producer : ONV_NO_NODE;
     const onv_node *before = onv_is_node(from) ? onv_model_node(l->emit.model, from) : NULL;
-    if (before == NULL || before == product || strcmp(before->op_type, "Mul") != 0 ||
+    if (before == NULL || before == product || before->code != ONV_OP_Mul ||
         before->n_inputs != 2 || before->scope != product->scope)
         return ONV_NO_TENSOR;
     for (uint32_t k = 0; k < 2; k++) {
@@ -337,7 +337,7 @@ static bool reads_clone(const onv_node *node, uint32_t k)
 /* A convolution into which a norm was folded has the note of the norm, which does not tell what the convolution read. */
 static bool is_untold(const onv_node *node)
 {
-    return strcmp(node->op_type, "BatchNormalization") != 0 && node->source_op != NULL &&
+    return node->code != ONV_OP_BatchNormalization && node->source_op != NULL &&
            strstr(node->source_op, "batch_norm") != NULL;
 }
 
@@ -424,17 +424,15 @@ void onv_clone_results(onv_lowering *l)
 
 bool onv_is_drawn(const onv_lowering *l, onv_value_id id)
 {
-    static const char *const steps[] = {"Div", "Mul", "Cast", "Less", "RandomUniformLike"};
     bool is_drawn = false;
     for (uint32_t depth = 0; depth < 8 && onv_is_value(id); depth++) {
         const onv_value *value = onv_model_value(l->emit.model, id);
         if (!onv_is_node(value->producer)) return false;
         const onv_node *node = onv_model_node(l->emit.model, value->producer);
-        if (strcmp(node->op_type, "ConstantOfShape") == 0)
+        if (node->code == ONV_OP_ConstantOfShape)
             return is_drawn && onv_node_is_aten(node, "new_empty");
-        bool goes_on = false;
-        for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
-            goes_on |= strcmp(node->op_type, steps[i]) == 0;
+        bool goes_on = ONV_IS_ANY(node, ONV_OP_Div, ONV_OP_Mul, ONV_OP_Cast, ONV_OP_Less,
+                                  ONV_OP_RandomUniformLike);
         if (!goes_on || node->n_inputs == 0) return false;
         is_drawn |= onv_node_is_aten(node, "bernoulli");
         id = node->inputs[0];

@@ -39,7 +39,6 @@ static void lower_identity(onv_lowering *l, const onv_node *node)
 static bool is_promotion(const onv_lowering *l, const onv_node *node, uint32_t x)
 {
     static const char prefix[] = "prims.convert_element_type";
-    static const char *const kernels[] = {"Add", "Sub", "Mul", "Div", "Where"};
     onv_node_id user = l->fusions.user[node->outputs[0].index];
     bool is_own = node->aten_op != NULL && strncmp(node->aten_op, prefix, sizeof prefix - 1) == 0 &&
                   onv_is_node(user) && l->fusions.n_uses[node->outputs[0].index] == 1 &&
@@ -47,10 +46,8 @@ static bool is_promotion(const onv_lowering *l, const onv_node *node, uint32_t x
     uint8_t to = onv_model_value(l->emit.model, node->outputs[0])->type.dtype;
     if (!is_own || onv_tensor_is_float(&l->emit, x) || !onv_dtype_is_float((onv_dtype)to))
         return false;
-    const char *op = onv_model_node(l->emit.model, user)->op_type;
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
-        if (strcmp(kernels[i], op) == 0) return true;
-    return false;
+    return ONV_IS_ANY(onv_model_node(l->emit.model, user), ONV_OP_Add, ONV_OP_Sub, ONV_OP_Mul,
+                      ONV_OP_Div, ONV_OP_Where);
 }
 
 /* Before any() and all(), whose kernels read what they are given: by torch.export, which asks for truth, or by the exporter, which
@@ -136,7 +133,7 @@ static bool lower_unbind(onv_lowering *l, const onv_node *node)
     if (parts == NULL) l->emit.status = onv_fail_memory(l->emit.err);
     if (x == ONV_NO_TENSOR || parts == NULL) return false;
     for (end = at, at = node; at < end; at++)
-        if (strcmp(at->op_type, "Slice") == 0 && at->inputs[0].index == node->inputs[0].index)
+        if (at->code == ONV_OP_Slice && at->inputs[0].index == node->inputs[0].index)
             parts[n++] = at->outputs[0];
     onv_recover_tensor(l, "self", x);
     onv_recover_parts(l, ONV_ATEN_unbind, parts, n);
@@ -186,8 +183,7 @@ static void lower_sequence_at(onv_lowering *l, const onv_node *node)
     if (x == ONV_NO_TENSOR || !onv_value_shape(l, node->outputs[0], &shape)) return;
     /* Without keepdims the parts have no axis that they were split along. */
     onv_node_id from = onv_model_value(l->emit.model, node->inputs[0])->producer;
-    if (!onv_is_node(from) ||
-        strcmp(onv_model_node(l->emit.model, from)->op_type, "SplitToSequence") != 0) {
+    if (!onv_is_node(from) || onv_model_node(l->emit.model, from)->code != ONV_OP_SplitToSequence) {
         onv_lower_by_traits(l, node); /* a sequence of something else */
         return;
     }
@@ -273,7 +269,7 @@ static int64_t dims_before_index(const onv_lowering *l, const onv_node *node, ui
     onv_node_id producer = onv_model_value(l->emit.model, node->inputs[0])->producer;
     const onv_node *turn = onv_is_node(producer) ? onv_model_node(l->emit.model, producer) : NULL;
     bool is_turned = turn != NULL && turn->source_op != NULL && node->source_op != NULL &&
-                     strcmp(turn->op_type, "Transpose") == 0 &&
+                     turn->code == ONV_OP_Transpose &&
                      strcmp(turn->source_op, node->source_op) == 0;
     const onv_attr *perm = is_turned ? onv_node_attr(turn, "perm") : NULL;
     if (!is_turned) return 0;
@@ -364,31 +360,26 @@ static void lower_concat(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, onv_recover_call(l, ONV_ATEN_cat, node->outputs[0]));
 }
 
-onv_lower_fn onv_lower_view(const char *op_type)
+onv_lower_fn onv_lower_view(onv_op_name op)
 {
-    static const struct {
-        const char *name;
-        onv_lower_fn rule;
-    } rules[] = {
-        {"Reshape", lower_reshape},
-        {"Flatten", lower_reshape},
-        {"Squeeze", lower_reshape},
-        {"Unsqueeze", lower_reshape},
-        {"Identity", lower_identity},
-        {"Cast", lower_cast},
-        {"Transpose", lower_transpose},
-        {"Expand", lower_expand},
-        {"Slice", lower_slice},
-        {"Split", lower_split},
-        {"Gather", lower_gather},
-        {"GatherND", lower_gather_nd},
-        {"Concat", lower_concat},
-        {"ScatterND", onv_lower_scatter_nd},
-        {"ScatterElements", onv_lower_scatter_elements},
-        {"SplitToSequence", lower_split_to_sequence},
-        {"SequenceAt", lower_sequence_at},
+    static const onv_lower_fn rules[ONV_N_OP_NAMES] = {
+        [ONV_OP_Reshape] = lower_reshape,
+        [ONV_OP_Flatten] = lower_reshape,
+        [ONV_OP_Squeeze] = lower_reshape,
+        [ONV_OP_Unsqueeze] = lower_reshape,
+        [ONV_OP_Identity] = lower_identity,
+        [ONV_OP_Cast] = lower_cast,
+        [ONV_OP_Transpose] = lower_transpose,
+        [ONV_OP_Expand] = lower_expand,
+        [ONV_OP_Slice] = lower_slice,
+        [ONV_OP_Split] = lower_split,
+        [ONV_OP_Gather] = lower_gather,
+        [ONV_OP_GatherND] = lower_gather_nd,
+        [ONV_OP_Concat] = lower_concat,
+        [ONV_OP_ScatterND] = onv_lower_scatter_nd,
+        [ONV_OP_ScatterElements] = onv_lower_scatter_elements,
+        [ONV_OP_SplitToSequence] = lower_split_to_sequence,
+        [ONV_OP_SequenceAt] = lower_sequence_at,
     };
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if (strcmp(rules[i].name, op_type) == 0) return rules[i].rule;
-    return NULL;
+    return rules[op];
 }

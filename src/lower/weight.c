@@ -145,8 +145,7 @@ bool onv_weight_is_unit(const onv_lowering *l, onv_value_id id)
     if (at == NULL || onv_model_value(l->emit.model, id)->role != ONV_ROLE_NOT_NOTED) return false;
     for (; at < end_of_reads(l) && at->value == id.index; at++) {
         const onv_node *node = &l->emit.model->nodes.at[at->node];
-        if (!onv_noted(node)->lacks_scale || at->k != 1 ||
-            strcmp(node->op_type, "LayerNormalization") != 0)
+        if (!onv_noted(node)->lacks_scale || at->k != 1 || node->code != ONV_OP_LayerNormalization)
             return false;
     }
     return true;
@@ -181,8 +180,7 @@ static bool is_spread(onv_lowering *l, const onv_weight_read *first, const onv_w
     const onv_node *node = &l->emit.model->nodes.at[first->node];
     bool is_bias = named != NULL && strstr(named->parameter, "bias") != NULL;
     /* A class token; or positions, where no listed parameter is left for it. */
-    bool may_be_token =
-        strcmp(node->op_type, "Concat") == 0 && (named != NULL || l->signature.count == 0);
+    bool may_be_token = node->code == ONV_OP_Concat && (named != NULL || l->signature.count == 0);
     if (may_be_token || is_bias) {
         *v = (onv_weight_verdict){ONV_WEIGHT_EXPANDED, named != NULL, first};
         return true;
@@ -276,7 +274,7 @@ static bool is_derived(const onv_lowering *l, const onv_value *value, const onv_
     bool is_layer = onv_node_is_any_aten(node, layers, sizeof layers / sizeof layers[0]);
     /* A gain times a number. */
     if (read->k == 1 && onv_noted(node)->weight_call != NULL &&
-        strcmp(node->op_type, "BatchNormalization") == 0)
+        node->code == ONV_OP_BatchNormalization)
         return strchr(name, '.') == NULL;
     if (onv_has_made_up_name(name) && read->k == 1 && onv_noted(node)->weight_call != NULL)
         name = onv_noted(node)->weight_call;
@@ -440,7 +438,7 @@ static void mark_statistics(const onv_lowering *l)
         for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
             const onv_node *node = &l->emit.model->nodes.at[i];
             if (k < node->n_inputs && onv_is_value(node->inputs[k]) &&
-                strcmp(node->op_type, "BatchNormalization") == 0)
+                node->code == ONV_OP_BatchNormalization)
                 l->weights.values[node->inputs[k].index].is_statistic = k >= 3;
         }
 }

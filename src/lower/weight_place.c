@@ -59,11 +59,10 @@ onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
 {
     if (!onv_node_is_noted(node)) return ONV_PLACE_UNKNOWN;
     /* A condition has no gradient. */
-    if (strcmp(node->op_type, "Cast") == 0 && onv_node_int(node, "to", 0) == ONV_BOOL)
-        return ONV_PLACE_MADE;
+    if (node->code == ONV_OP_Cast && onv_node_int(node, "to", 0) == ONV_BOOL) return ONV_PLACE_MADE;
     if (onv_node_is_recurrent(node)) return k >= 1 && k <= 3 ? ONV_PLACE_WEIGHT : ONV_PLACE_MADE;
     if (onv_node_is_aten(node, "group_norm") || onv_node_is_aten(node, "native_group_norm")) {
-        bool scales = strcmp(node->op_type, "InstanceNormalization") == 0;
+        bool scales = node->code == ONV_OP_InstanceNormalization;
         return scales ? ONV_PLACE_MADE : ONV_PLACE_WEIGHT;
     }
     if (onv_node_is_aten(node, "embedding") || onv_node_is_aten(node, "embedding_bag"))
@@ -73,10 +72,10 @@ onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
     if (onv_node_is_aten(node, "_native_batch_norm_legit") &&
         strstr(node->aten_op, "no_stats") != NULL)
         return k == 1 ? ONV_PLACE_WEIGHT : ONV_PLACE_MADE;
-    if (onv_node_is_aten(node, "bilinear") && strcmp(node->op_type, "Reshape") == 0)
+    if (onv_node_is_aten(node, "bilinear") && node->code == ONV_OP_Reshape)
         return k == 0 ? ONV_PLACE_WEIGHT : ONV_PLACE_MADE; /* it multiplies by a matrix */
     if (onv_node_is_any_aten(node, layers, sizeof layers / sizeof layers[0]))
-        return k > 0 || strcmp(node->op_type, "Add") == 0 || strcmp(node->op_type, "Mul") == 0
+        return k > 0 || node->code == ONV_OP_Add || node->code == ONV_OP_Mul
                    ? ONV_PLACE_WEIGHT
                    : ONV_PLACE_MADE; /* the layer's input */
     if (onv_node_is_any_aten(node, others, sizeof others / sizeof others[0])) return ONV_PLACE_MADE;
@@ -86,11 +85,8 @@ onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
 /* The attribute of the node's own module that a sum or a product takes, as its note tells where it is the only one. */
 static const char *noted_attribute(const onv_node *node, uint32_t k)
 {
-    static const char *const pointwise[] = {"Add", "Sub", "Mul", "Div"};
     size_t scope = node->scope != NULL ? strlen(node->scope) : 0;
-    bool is_any = false;
-    for (size_t i = 0; i < sizeof pointwise / sizeof pointwise[0]; i++)
-        is_any |= strcmp(node->op_type, pointwise[i]) == 0;
+    bool is_any = ONV_IS_ANY(node, ONV_OP_Add, ONV_OP_Sub, ONV_OP_Mul, ONV_OP_Div);
     if (!is_any || scope == 0 || onv_noted(node)->n_parameters != 1 ||
         onv_weight_place_of(node, k) != ONV_PLACE_UNKNOWN)
         return NULL;
@@ -105,10 +101,10 @@ const char *onv_weight_slot_name(const onv_node *node, uint32_t k)
     static const char *const recurrent[] = {"input", "weight_ih", "weight_hh", "bias"};
     static const char *const norm[] = {"input", "weight", "bias", "running_mean", "running_var"};
     if (onv_node_is_recurrent(node) && k < 4) return recurrent[k];
-    if (strcmp(node->op_type, "BatchNormalization") == 0 && k < 5) return norm[k];
+    if (node->code == ONV_OP_BatchNormalization && k < 5) return norm[k];
     const char *attribute = noted_attribute(node, k);
     if (attribute != NULL) return attribute;
-    if (strcmp(node->op_type, "Add") == 0 || strcmp(node->op_type, "Sub") == 0) return "bias";
+    if (node->code == ONV_OP_Add || node->code == ONV_OP_Sub) return "bias";
     return k == 2 ? "bias" : "weight";
 }
 

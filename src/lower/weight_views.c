@@ -22,7 +22,7 @@ static bool has_plain_indices(const onv_lowering *l, uint64_t elems)
 {
     for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
         const onv_node *node = &l->emit.model->nodes.at[i];
-        if (strcmp(node->op_type, "ScatterElements") != 0 || node->n_inputs < 2) continue;
+        if (node->code != ONV_OP_ScatterElements || node->n_inputs < 2) continue;
         if (!onv_is_value(node->inputs[1])) continue;
         const onv_value *index = onv_model_value(l->emit.model, node->inputs[1]);
         if (onv_value_is_weight(index) && index->tensor != NULL && index->tensor->elems == elems)
@@ -39,8 +39,7 @@ static uint64_t indexed_bytes(const onv_lowering *l, onv_value_id id)
     if (!onv_is_node(user) || tensor->elems == 0) return 0;
     const onv_node *node = onv_model_node(l->emit.model, user);
     int64_t rank = tensor->type.rank, axis = onv_node_int(node, "axis", 0);
-    bool indexes = strcmp(node->op_type, "ScatterElements") == 0 ||
-                   strcmp(node->op_type, "GatherElements") == 0;
+    bool indexes = node->code == ONV_OP_ScatterElements || node->code == ONV_OP_GatherElements;
     if (axis < 0) axis += rank;
     if (!indexes || axis < 0 || axis >= rank) return 0;
     uint64_t elems = (uint64_t)tensor->type.dims[axis].raw;

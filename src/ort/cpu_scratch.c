@@ -109,7 +109,7 @@ static void recurrent_scratch(kernel *k)
     if (node->n_inputs < 3) return;
     const onv_type *x = input_type(k, 0), *r = input_type(k, 2);
     if (x->rank != 3 || r->rank != 3 || elements(x) == 0 || elements(r) == 0) return;
-    uint64_t gates = strcmp(node->op_type, "LSTM") == 0 ? 4 : 3;
+    uint64_t gates = node->code == ONV_OP_LSTM ? 4 : 3;
     uint64_t steps = (uint64_t)x->dims[0].raw, batch = (uint64_t)x->dims[1].raw;
     uint64_t directions = (uint64_t)r->dims[0].raw, hidden = (uint64_t)r->dims[2].raw;
     uint64_t products, made;

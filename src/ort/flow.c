@@ -19,12 +19,12 @@
 
 static bool is_if(const onv_node *node)
 {
-    return strcmp(node->op_type, "If") == 0 && node->domain[0] == '\0';
+    return node->code == ONV_OP_If && node->domain[0] == '\0';
 }
 
 static bool is_loop(const onv_node *node)
 {
-    return strcmp(node->op_type, "Loop") == 0 && node->domain[0] == '\0';
+    return node->code == ONV_OP_Loop && node->domain[0] == '\0';
 }
 
 static const onv_buffer *row_of(const onv_ort_planner *p, onv_value_id id)
@@ -73,7 +73,7 @@ static onv_value_id passed(const onv_ort_planner *p, onv_graph_id id, onv_value_
     const onv_value *value = onv_model_value(p->model, result);
     if (!onv_is_node(value->producer) || value->graph.index != id.index) return result;
     const onv_node *node = onv_model_node(p->model, value->producer);
-    if (strcmp(node->op_type, "Identity") != 0 || node->domain[0] != '\0' || node->n_inputs == 0 ||
+    if (node->code != ONV_OP_Identity || node->domain[0] != '\0' || node->n_inputs == 0 ||
         !onv_is_value(node->inputs[0]))
         return ONV_NO_VALUE;
     const onv_value *in = onv_model_value(p->model, node->inputs[0]);

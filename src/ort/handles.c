@@ -17,7 +17,7 @@ static bool find_on_device(const onv_model *model, const onv_live *live, bool *i
         const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
         if (node->provider != ONV_PROVIDER_CUDA) continue;
         is_on_device[node->graph.index] = true;
-        has_conv |= strcmp(node->op_type, "Conv") == 0 || strcmp(node->op_type, "FusedConv") == 0;
+        has_conv |= node->code == ONV_OP_Conv || node->code == ONV_OP_FusedConv;
     }
     return has_conv;
 }

@@ -88,7 +88,7 @@ onv_status onv_ort_node_stats_compute(onv_model *model, const onv_live *live,
         if (!onv_is_node(model->values.at[i].producer)) c.is_new[i] = false;
     for (uint32_t s = 0; s < n_steps; s++) {
         const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
-        if (node->graph.index == 0 && strcmp(node->op_type, "Constant") != 0)
+        if (node->graph.index == 0 && node->code != ONV_OP_Constant)
             stats->rows[stats->count++] = count_node(&c, live, node);
     }
     return ONV_OK;

@@ -16,39 +16,39 @@ enum sharing { OWN, INPLACE, ALIAS };
  * substitute for the driver. Not measured: CastLike and Shrink on CUDA, the fused operators and ScatterND
  * on the CPU. */
 static const struct kernel {
-    const char *op;
+    uint16_t op; /* onv_op_name */
     uint8_t cuda, cpu;
     bool is_fused; /* of com.microsoft */
 } kernels[] = {
-    {"Identity", ALIAS, ALIAS, false},
-    {"Reshape", ALIAS, ALIAS, false},
-    {"Flatten", ALIAS, ALIAS, false},
-    {"Squeeze", ALIAS, ALIAS, false},
-    {"Unsqueeze", ALIAS, ALIAS, false},
-    {"Relu", INPLACE, INPLACE, false},
-    {"LeakyRelu", INPLACE, INPLACE, false},
-    {"Elu", INPLACE, INPLACE, false},
-    {"Selu", INPLACE, INPLACE, false},
-    {"Sigmoid", INPLACE, INPLACE, false},
-    {"HardSigmoid", INPLACE, INPLACE, false},
-    {"Tanh", INPLACE, INPLACE, false},
-    {"Softplus", INPLACE, INPLACE, false},
-    {"Softsign", INPLACE, INPLACE, false},
-    {"ThresholdedRelu", INPLACE, INPLACE, false},
-    {"Celu", OWN, INPLACE, false},
-    {"Shrink", OWN, INPLACE, false},
-    {"Softmax", OWN, INPLACE, false},
-    {"LogSoftmax", OWN, INPLACE, false},
-    {"Clip", OWN, INPLACE, false},
-    {"Cast", OWN, INPLACE, false},
-    {"CastLike", OWN, INPLACE, false},
-    {"ScatterElements", OWN, INPLACE, false},
-    {"Trilu", INPLACE, INPLACE, false},
-    {"ScatterND", INPLACE, OWN, false},
-    {"Gelu", INPLACE, OWN, false},
-    {"Gelu", INPLACE, OWN, true},
-    {"QuickGelu", INPLACE, OWN, true},
-    {"FusedConv", OWN, INPLACE, true},
+    {ONV_OP_Identity, ALIAS, ALIAS, false},
+    {ONV_OP_Reshape, ALIAS, ALIAS, false},
+    {ONV_OP_Flatten, ALIAS, ALIAS, false},
+    {ONV_OP_Squeeze, ALIAS, ALIAS, false},
+    {ONV_OP_Unsqueeze, ALIAS, ALIAS, false},
+    {ONV_OP_Relu, INPLACE, INPLACE, false},
+    {ONV_OP_LeakyRelu, INPLACE, INPLACE, false},
+    {ONV_OP_Elu, INPLACE, INPLACE, false},
+    {ONV_OP_Selu, INPLACE, INPLACE, false},
+    {ONV_OP_Sigmoid, INPLACE, INPLACE, false},
+    {ONV_OP_HardSigmoid, INPLACE, INPLACE, false},
+    {ONV_OP_Tanh, INPLACE, INPLACE, false},
+    {ONV_OP_Softplus, INPLACE, INPLACE, false},
+    {ONV_OP_Softsign, INPLACE, INPLACE, false},
+    {ONV_OP_ThresholdedRelu, INPLACE, INPLACE, false},
+    {ONV_OP_Celu, OWN, INPLACE, false},
+    {ONV_OP_Shrink, OWN, INPLACE, false},
+    {ONV_OP_Softmax, OWN, INPLACE, false},
+    {ONV_OP_LogSoftmax, OWN, INPLACE, false},
+    {ONV_OP_Clip, OWN, INPLACE, false},
+    {ONV_OP_Cast, OWN, INPLACE, false},
+    {ONV_OP_CastLike, OWN, INPLACE, false},
+    {ONV_OP_ScatterElements, OWN, INPLACE, false},
+    {ONV_OP_Trilu, INPLACE, INPLACE, false},
+    {ONV_OP_ScatterND, INPLACE, OWN, false},
+    {ONV_OP_Gelu, INPLACE, OWN, false},
+    {ONV_OP_Gelu, INPLACE, OWN, true},
+    {ONV_OP_QuickGelu, INPLACE, OWN, true},
+    {ONV_OP_FusedConv, OWN, INPLACE, true},
 };
 
 static enum sharing kernel_sharing(const onv_ort_planner *p, const onv_node *node)
@@ -57,7 +57,7 @@ static enum sharing kernel_sharing(const onv_ort_planner *p, const onv_node *nod
     if (node->domain[0] != '\0' && !is_fused) return OWN;
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
         const struct kernel *k = &kernels[i];
-        if (k->is_fused != is_fused || strcmp(node->op_type, k->op) != 0) continue;
+        if (k->is_fused != is_fused || node->code != k->op) continue;
         return p->provider == ONV_ORT_CUDA ? k->cuda : k->cpu;
     }
     return OWN;
@@ -189,7 +189,7 @@ static bool share_input(const onv_ort_planner *p, const onv_node *node, const on
                         uint32_t *b)
 {
     enum { SUMMAND = 3 };
-    uint32_t k = strcmp(node->op_type, "FusedConv") == 0 ? SUMMAND : 0;
+    uint32_t k = node->code == ONV_OP_FusedConv ? SUMMAND : 0;
     enum sharing how = kernel_sharing(p, node);
     *b = NONE;
     if (how == OWN || node->n_inputs <= k || !onv_is_value(node->inputs[k])) return false;

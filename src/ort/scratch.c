@@ -85,7 +85,7 @@ bool onv_ort_describe_conv(const onv_model *model, const onv_node *node, onv_con
                             .in_channels = in->dims[1].raw,
                             .out_channels = out->dims[1].raw,
                             .groups = onv_node_int(node, "group", 1),
-                            .transposed = strcmp(node->op_type, "ConvTranspose") == 0};
+                            .transposed = node->code == ONV_OP_ConvTranspose};
     for (uint32_t i = 0; i < p->spatial_rank; i++) {
         p->in[i] = in->dims[2 + i].raw;
         p->out[i] = out->dims[2 + i].raw;
@@ -124,9 +124,9 @@ static bool describe_rnn(const kernel *k, onv_rnn_problem *p)
     if (node->n_inputs < 3) return false;
     const onv_type *x = input_type(k, RNN_X), *r = input_type(k, RNN_R);
     if (!is_sized(x) || !is_sized(r) || x->rank != 3 || r->rank != 3) return false;
-    *p = (onv_rnn_problem){.cell = strcmp(node->op_type, "LSTM") == 0  ? ONV_RNN_LSTM
-                                   : strcmp(node->op_type, "GRU") == 0 ? ONV_RNN_GRU
-                                                                       : ONV_RNN_PLAIN,
+    *p = (onv_rnn_problem){.cell = node->code == ONV_OP_LSTM  ? ONV_RNN_LSTM
+                                   : node->code == ONV_OP_GRU ? ONV_RNN_GRU
+                                                              : ONV_RNN_PLAIN,
                            .dtype = (onv_dtype)x->dtype,
                            .steps = x->dims[0].raw,
                            .batch = x->dims[1].raw,
@@ -171,8 +171,8 @@ uint32_t onv_ort_find_kept(const onv_model *model, const onv_node *node,
                            const onv_ort_session *session, uint64_t rows[ONV_ORT_MOST_KEPT])
 {
     enum { FIRST = 1, LAST = 3 };
-    bool is_recurrent = strcmp(node->op_type, "LSTM") == 0 || strcmp(node->op_type, "GRU") == 0 ||
-                        strcmp(node->op_type, "RNN") == 0;
+    bool is_recurrent =
+        node->code == ONV_OP_LSTM || node->code == ONV_OP_GRU || node->code == ONV_OP_RNN;
     uint64_t packed = 0;
     if (!is_recurrent || node->domain[0] != '\0' || session->cuda.compute_capability == 0) return 0;
     for (uint32_t i = FIRST; i <= LAST && i < node->n_inputs; i++) {
@@ -210,7 +210,7 @@ static void packed_scratch(kernel *k)
             padded;
     uint64_t rows, elems, bytes;
     onv_dtype dtype = (onv_dtype)input_type(k, 0)->dtype;
-    bool is_bnb = strcmp(node->op_type, "MatMulBnb4") == 0;
+    bool is_bnb = node->code == ONV_OP_MatMulBnb4;
     if (width < 1 || n < 1 || block < 1 || !count_rows(input_type(k, 0), &rows) ||
         !onv_i64_add(width, block - 1, &padded))
         return;
@@ -229,18 +229,19 @@ static void packed_scratch(kernel *k)
 /* --- All --------------------------------------------------------------------------------------- */
 
 static const struct kernel_row {
-    const char *op, *domain;
+    uint16_t op; /* onv_op_name */
+    const char *domain;
     void (*find)(kernel *k);
 } kernels[] = {
-    {"Concat", "", concat_scratch},
-    {"Conv", "", conv_scratch},
-    {"ConvTranspose", "", conv_scratch},
-    {"FusedConv", "com.microsoft", conv_scratch},
-    {"LSTM", "", rnn_scratch},
-    {"GRU", "", rnn_scratch},
-    {"RNN", "", rnn_scratch},
-    {"MatMulNBits", "com.microsoft", packed_scratch},
-    {"MatMulBnb4", "com.microsoft", packed_scratch},
+    {ONV_OP_Concat, "", concat_scratch},
+    {ONV_OP_Conv, "", conv_scratch},
+    {ONV_OP_ConvTranspose, "", conv_scratch},
+    {ONV_OP_FusedConv, "com.microsoft", conv_scratch},
+    {ONV_OP_LSTM, "", rnn_scratch},
+    {ONV_OP_GRU, "", rnn_scratch},
+    {ONV_OP_RNN, "", rnn_scratch},
+    {ONV_OP_MatMulNBits, "com.microsoft", packed_scratch},
+    {ONV_OP_MatMulBnb4, "com.microsoft", packed_scratch},
 };
 
 void onv_ort_find_scratch(const onv_model *model, const onv_node *node, const bool *is_host,
@@ -250,7 +251,6 @@ void onv_ort_find_scratch(const onv_model *model, const onv_node *node, const bo
     if (node->n_outputs == 0 || !onv_is_value(node->outputs[0]) || is_host[node->outputs[0].index])
         return;
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
-        if (strcmp(kernels[i].op, node->op_type) == 0 &&
-            strcmp(kernels[i].domain, node->domain) == 0)
+        if (kernels[i].op == node->code && strcmp(kernels[i].domain, node->domain) == 0)
             kernels[i].find(&k);
 }

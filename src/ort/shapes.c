@@ -17,35 +17,29 @@ typedef struct shapes {
 } shapes;
 
 /* Inputs whose contents decide the shape of the output. */
-static const struct shaped {
-    const char *op;
-    uint32_t by;
-} shaped[] = {
-    {"Reshape", ONV_BIT(1)},
-    {"Expand", ONV_BIT(1)},
-    {"ConstantOfShape", ONV_BIT(0)},
-    {"Range", ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(2)},
-    {"Slice", ONV_BIT(1) | ONV_BIT(2) | ONV_BIT(3) | ONV_BIT(4)},
-    {"Tile", ONV_BIT(1)},
-    {"Resize", ONV_BIT(1) | ONV_BIT(2) | ONV_BIT(3)},
-    {"Upsample", ONV_BIT(1)},
-    {"Pad", ONV_BIT(1) | ONV_BIT(3)},
-    {"Squeeze", ONV_BIT(1)},
-    {"Unsqueeze", ONV_BIT(1)},
-    {"Split", ONV_BIT(1)},
-    {"OneHot", ONV_BIT(1)},
-    {"TopK", ONV_BIT(1)},
-    {"CenterCropPad", ONV_BIT(1)},
-    {"MaxUnpool", ONV_BIT(2)},
-    {"AffineGrid", ONV_BIT(1)},
-};
-
 static uint32_t shaping_inputs(const onv_node *node)
 {
+    static const uint8_t shaped[ONV_N_OP_NAMES] = {
+        [ONV_OP_Reshape] = ONV_BIT(1),
+        [ONV_OP_Expand] = ONV_BIT(1),
+        [ONV_OP_ConstantOfShape] = ONV_BIT(0),
+        [ONV_OP_Range] = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(2),
+        [ONV_OP_Slice] = ONV_BIT(1) | ONV_BIT(2) | ONV_BIT(3) | ONV_BIT(4),
+        [ONV_OP_Tile] = ONV_BIT(1),
+        [ONV_OP_Resize] = ONV_BIT(1) | ONV_BIT(2) | ONV_BIT(3),
+        [ONV_OP_Upsample] = ONV_BIT(1),
+        [ONV_OP_Pad] = ONV_BIT(1) | ONV_BIT(3),
+        [ONV_OP_Squeeze] = ONV_BIT(1),
+        [ONV_OP_Unsqueeze] = ONV_BIT(1),
+        [ONV_OP_Split] = ONV_BIT(1),
+        [ONV_OP_OneHot] = ONV_BIT(1),
+        [ONV_OP_TopK] = ONV_BIT(1),
+        [ONV_OP_CenterCropPad] = ONV_BIT(1),
+        [ONV_OP_MaxUnpool] = ONV_BIT(2),
+        [ONV_OP_AffineGrid] = ONV_BIT(1),
+    };
     if (strncmp(node->op_type, "Reduce", 6) == 0) return ONV_BIT(1); /* axes, since 13 or 18 */
-    for (size_t i = 0; i < sizeof shaped / sizeof shaped[0]; i++)
-        if (strcmp(node->op_type, shaped[i].op) == 0) return shaped[i].by;
-    return 0;
+    return shaped[node->code];
 }
 
 /* A broadcast takes a dim that is not 1 from the operand that knows it. */
@@ -61,7 +55,7 @@ static bool is_pinned(const onv_model *model, const onv_node *node, const onv_ty
 /* A Reshape to constant dims of which none is copied or left to be worked out. */
 static bool is_reshape_to_numbers(const onv_model *model, const onv_node *node)
 {
-    if (strcmp(node->op_type, "Reshape") != 0 || node->n_inputs < 2) return false;
+    if (node->code != ONV_OP_Reshape || node->n_inputs < 2) return false;
     const onv_known *known = onv_model_value(model, node->inputs[1])->known;
     if (known == NULL) return false;
     for (uint32_t i = 0; i < known->count; i++)
@@ -82,14 +76,11 @@ static bool is_declared(const onv_value *value)
 /* Which numbers are followed: what Shape says of a known shape, and what these make of it. */
 static bool knows_contents(const onv_model *model, const onv_node *node, const shapes *s)
 {
-    static const char *const followed[] = {"Gather", "Squeeze", "Unsqueeze", "Add",
-                                           "Sub",    "Mul",     "Div"};
     if (node->n_inputs == 0 || !onv_is_value(node->inputs[0])) return false;
-    if (strcmp(node->op_type, "Shape") == 0 || strcmp(node->op_type, "Size") == 0)
+    if (node->code == ONV_OP_Shape || node->code == ONV_OP_Size)
         return s->is_known[node->inputs[0].index];
-    bool listed = false;
-    for (size_t i = 0; i < sizeof followed / sizeof followed[0]; i++)
-        listed |= strcmp(node->op_type, followed[i]) == 0;
+    bool listed = ONV_IS_ANY(node, ONV_OP_Gather, ONV_OP_Squeeze, ONV_OP_Unsqueeze, ONV_OP_Add,
+                             ONV_OP_Sub, ONV_OP_Mul, ONV_OP_Div);
     for (uint32_t k = 0; k < node->n_inputs && listed; k++)
         listed = onv_is_value(node->inputs[k]) &&
                  (s->has_contents[node->inputs[k].index] ||
@@ -101,7 +92,7 @@ static bool knows_output(const onv_model *model, const onv_node *node, const sha
 {
     const uint32_t barred = ONV_OP_SUBGRAPH | ONV_OP_DATA_DEPENDENT;
     if (node->op == NULL || (node->op->flags & barred) != 0) return false;
-    if (strcmp(node->op_type, "Shape") == 0 || strcmp(node->op_type, "Size") == 0) return true;
+    if (node->code == ONV_OP_Shape || node->code == ONV_OP_Size) return true;
     const onv_type *out = &onv_model_value(model, node->outputs[0])->type;
     if (out->kind == ONV_TYPE_TENSOR && out->rank == 0) return true; /* ranks are followed */
     uint32_t shaping = shaping_inputs(node);

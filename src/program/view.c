@@ -157,7 +157,7 @@ static onv_status set_operator(viewer *v, const char *op_name, onv_node *node)
     const char *name = dot != NULL ? dot + 1 : op_name;
     size_t length = strcspn(name, ".");
     char *domain = onv_arena_printf(&v->model->arena, "pytorch.%.*s", (int)space, op_name);
-    node->op_type = onv_intern_n(strings, name, length);
+    onv_node_set_op(node, onv_intern_n(strings, name, length));
     node->domain = domain != NULL ? onv_intern(strings, domain) : NULL;
     node->aten_op = op_name;
     return node->op_type != NULL && node->domain != NULL ? ONV_OK : onv_fail_memory(v->err);

@@ -131,8 +131,8 @@ static bool holds_types(const onv_splice *s, onv_graph_id id)
     const onv_graph *graph = onv_model_graph(s->types, id);
     const onv_node *owner = onv_model_node(s->types, graph->owner);
     if (graph->never_runs || graph->is_unrolled) return false;
-    if (strcmp(owner->op_type, "Loop") == 0) return is_steady(s->types, owner, graph);
-    return strcmp(owner->op_type, "If") == 0 || strcmp(owner->op_type, "Scan") == 0;
+    if (owner->code == ONV_OP_Loop) return is_steady(s->types, owner, graph);
+    return owner->code == ONV_OP_If || owner->code == ONV_OP_Scan;
 }
 
 /* The graph that an attribute of a node of the file holds; false: none whose values get types. */

@@ -68,7 +68,7 @@ bool onv_rule_duplicate_casts(onv_edit *e, onv_node_id node)
     if (group_of(from) == OTHER || group_of(dtype_of(e, out)) == OTHER) return false;
     for (const onv_use *u = onv_edit_first_use(e, out); u != NULL; u = onv_edit_next_use(e, u)) {
         bool is_cast =
-            onv_edit_is(e, u->node, "Cast", 0) &&
+            onv_edit_is(e, u->node, ONV_OP_Cast, 0) &&
             onv_edit_node_at(e, u->node)->graph.index == onv_edit_node_at(e, node)->graph.index;
         only_casts &= is_cast;
         if (is_cast && !may_follow(e, node, u->node)) return false;
@@ -78,7 +78,7 @@ bool onv_rule_duplicate_casts(onv_edit *e, onv_node_id node)
         onv_use use = e->uses.at[at];
         at = use.next;
         onv_value_id second = onv_edit_out(e, use.node, 0);
-        if (!onv_edit_is(e, use.node, "Cast", 0) || dtype_of(e, second) != from ||
+        if (!onv_edit_is(e, use.node, ONV_OP_Cast, 0) || dtype_of(e, second) != from ||
             onv_edit_is_result(e, second))
             continue;
         onv_edit_replace(e, second, in);

@@ -378,7 +378,7 @@ onv_node_id onv_edit_add(onv_edit *e, const onv_new_node *n)
     if (e->status != ONV_OK) return ONV_NO_NODE;
     onv_arena *arena = &e->model->arena;
     onv_node node = *onv_edit_node_at(e, n->at); /* what modules it belongs to */
-    node.op_type = onv_edit_intern(e, n->op_type);
+    onv_node_set_op(&node, onv_edit_intern(e, n->op_type));
     node.domain = onv_edit_intern(e, n->domain != NULL ? n->domain : "");
     node.name = n->name != NULL ? onv_edit_intern(e, n->name) : node.name;
     node.version = domain_version(e, n);

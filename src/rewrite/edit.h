@@ -93,8 +93,8 @@ onv_node_id onv_edit_next(const onv_edit *e, onv_node_id node);
 uint32_t onv_edit_n_nodes(const onv_edit *e, onv_graph_id graph);
 
 /* Whether it is there and that operator: of ai.onnx, at most of that opset (0: any), or of another domain. */
-bool onv_edit_is(const onv_edit *e, onv_node_id node, const char *op_type, int32_t most_version);
-bool onv_edit_is_of(const onv_edit *e, onv_node_id node, const char *domain, const char *op_type);
+bool onv_edit_is(const onv_edit *e, onv_node_id node, onv_op_name op, int32_t most_version);
+bool onv_edit_is_of(const onv_edit *e, onv_node_id node, const char *domain, onv_op_name op);
 
 /* Input or output k of a node; ONV_NO_VALUE where there is none. */
 onv_value_id onv_edit_in(const onv_edit *e, onv_node_id node, uint32_t k);

@@ -22,17 +22,17 @@ uint32_t onv_edit_n_nodes(const onv_edit *e, onv_graph_id graph)
     return n;
 }
 
-bool onv_edit_is(const onv_edit *e, onv_node_id node, const char *op_type, int32_t most_version)
+bool onv_edit_is(const onv_edit *e, onv_node_id node, onv_op_name op, int32_t most_version)
 {
-    if (!onv_edit_is_of(e, node, "", op_type)) return false;
+    if (!onv_edit_is_of(e, node, "", op)) return false;
     return most_version == 0 || onv_edit_node_at(e, node)->version <= most_version;
 }
 
-bool onv_edit_is_of(const onv_edit *e, onv_node_id node, const char *domain, const char *op_type)
+bool onv_edit_is_of(const onv_edit *e, onv_node_id node, const char *domain, onv_op_name op)
 {
     if (!onv_edit_is_there(e, node)) return false;
     const onv_node *at = onv_edit_node_at(e, node);
-    return strcmp(at->op_type, op_type) == 0 && strcmp(at->domain, domain) == 0;
+    return at->code == op && strcmp(at->domain, domain) == 0;
 }
 
 onv_value_id onv_edit_in(const onv_edit *e, onv_node_id node, uint32_t k)

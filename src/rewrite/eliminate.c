@@ -118,16 +118,16 @@ bool onv_rule_eliminate_before_shape(onv_edit *e, onv_node_id node)
     onv_value_id out = onv_edit_out(e, node, 0);
     if (!onv_is_node(onv_edit_in_node(e, node, 0)) || onv_edit_n_uses(e, out) == 0) return false;
     for (const onv_use *u = onv_edit_first_use(e, out); u != NULL; u = onv_edit_next_use(e, u))
-        if (strcmp(onv_edit_node_at(e, u->node)->op_type, "Shape") != 0) return false;
+        if (onv_edit_node_at(e, u->node)->code != ONV_OP_Shape) return false;
     return onv_edit_remove_single(e, node);
 }
 
 /* x + 0, 0 + x, x - 0, x * 1, 1 * x, x / 1 */
 bool onv_rule_eliminate_noop(onv_edit *e, onv_node_id node)
 {
-    const char *op = onv_edit_node_at(e, node)->op_type;
-    bool is_sum = strcmp(op, "Add") == 0 || strcmp(op, "Sub") == 0;
-    bool is_ordered = strcmp(op, "Sub") == 0 || strcmp(op, "Div") == 0;
+    uint16_t op = onv_edit_node_at(e, node)->code;
+    bool is_sum = op == ONV_OP_Add || op == ONV_OP_Sub;
+    bool is_ordered = op == ONV_OP_Sub || op == ONV_OP_Div;
     double number;
     if (onv_edit_node_at(e, node)->n_inputs != 2) return false;
     bool constant0 = onv_edit_is_constant(e, onv_edit_in(e, node, 0));

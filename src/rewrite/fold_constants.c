@@ -9,8 +9,8 @@
 static bool is_known_shape(const onv_edit *e, onv_node_id node)
 {
     const onv_type *seen = onv_edit_seen(e, onv_edit_in(e, node, 0));
-    return onv_edit_is(e, node, "Shape", 0) && seen->kind == ONV_TYPE_TENSOR && seen->rank >= 0 &&
-           onv_type_is_static(seen);
+    return onv_edit_is(e, node, ONV_OP_Shape, 0) && seen->kind == ONV_TYPE_TENSOR &&
+           seen->rank >= 0 && onv_type_is_static(seen);
 }
 
 static bool has_constant_inputs(const onv_edit *e, onv_node_id id)
@@ -38,11 +38,6 @@ static bool has_sized_outputs(const onv_edit *e, onv_node_id id)
 /* The CPU computes with float16 and bfloat16 hardly anywhere: it moves them. */
 static bool has_cpu_kernel(const onv_edit *e, onv_node_id id)
 {
-    static const char *const moving[] = {"Cast",      "Compress",  "Concat",  "ConstantOfShape",
-                                         "Expand",    "Flatten",   "Gather",  "GatherElements",
-                                         "GatherND",  "Identity",  "Reshape", "ScatterElements",
-                                         "ScatterND", "Slice",     "Split",   "Squeeze",
-                                         "Transpose", "Unsqueeze", "Tile",    "Clip"};
     const onv_node *node = onv_edit_node_at(e, id);
     bool is_half = false;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
@@ -50,9 +45,12 @@ static bool has_cpu_kernel(const onv_edit *e, onv_node_id id)
         uint8_t dtype = onv_edit_value_at(e, node->inputs[k])->type.dtype;
         is_half |= dtype == ONV_FLOAT16 || dtype == ONV_BFLOAT16;
     }
-    for (size_t i = 0; i < sizeof moving / sizeof moving[0]; i++)
-        if (strcmp(node->op_type, moving[i]) == 0) return true;
-    return !is_half;
+    return !is_half ||
+           ONV_IS_ANY(node, ONV_OP_Cast, ONV_OP_Compress, ONV_OP_Concat, ONV_OP_ConstantOfShape,
+                      ONV_OP_Expand, ONV_OP_Flatten, ONV_OP_Gather, ONV_OP_GatherElements,
+                      ONV_OP_GatherND, ONV_OP_Identity, ONV_OP_Reshape, ONV_OP_ScatterElements,
+                      ONV_OP_ScatterND, ONV_OP_Slice, ONV_OP_Split, ONV_OP_Squeeze,
+                      ONV_OP_Transpose, ONV_OP_Unsqueeze, ONV_OP_Tile, ONV_OP_Clip);
 }
 
 bool onv_edit_can_fold(const onv_edit *e, onv_node_id id)
@@ -64,7 +62,7 @@ bool onv_edit_can_fold(const onv_edit *e, onv_node_id id)
     if (is_known_shape(e, id)) return true;
     /* The CPU folds; before nodes are assigned to it, ONNX's operators alone. */
     return node->domain[0] == '\0' && has_constant_inputs(e, id) && has_cpu_kernel(e, id) &&
-           strcmp(node->op_type, "DequantizeLinear") != 0;
+           node->code != ONV_OP_DequantizeLinear;
 }
 
 bool onv_rule_constant_folding(onv_edit *e, onv_node_id id)

@@ -22,10 +22,10 @@ bool onv_fuse_is_float(const onv_edit *e, onv_value_id value)
            type->dtype == ONV_BFLOAT16;
 }
 
-bool onv_fuse_is_float_op(const onv_edit *e, onv_node_id node, const char *op_type,
-                          onv_node_id with, uint32_t n)
+bool onv_fuse_is_float_op(const onv_edit *e, onv_node_id node, onv_op_name op, onv_node_id with,
+                          uint32_t n)
 {
-    if (!onv_fuse_is(e, node, op_type) || !onv_fuse_same_provider(e, node, with)) return false;
+    if (!onv_fuse_is(e, node, op) || !onv_fuse_same_provider(e, node, with)) return false;
     uint32_t n_inputs = onv_edit_node_at(e, node)->n_inputs;
     for (uint32_t k = 0; k < n_inputs && (n == 0 || k < n); k++)
         if (!onv_fuse_is_float(e, onv_edit_in(e, node, k))) return false;
@@ -53,11 +53,11 @@ onv_node_id onv_fuse_reader(const onv_edit *e, onv_node_id node)
     return found;
 }
 
-onv_node_id onv_fuse_parent(const onv_edit *e, onv_node_id node, const char *op_type)
+onv_node_id onv_fuse_parent(const onv_edit *e, onv_node_id node, onv_op_name op)
 {
     for (uint32_t k = 0; k < onv_edit_node_at(e, node)->n_inputs; k++) {
         onv_node_id parent = onv_edit_in_node(e, node, k);
-        if (onv_is_node(parent) && onv_fuse_is(e, parent, op_type)) return parent;
+        if (onv_is_node(parent) && onv_fuse_is(e, parent, op)) return parent;
     }
     return ONV_NO_NODE;
 }
@@ -144,10 +144,10 @@ typedef struct form_of {
 static bool takes(void *self, onv_node_id node)
 {
     const form_of *f = self;
-    const char *op = onv_edit_node_at(f->e, node)->op_type;
+    onv_op_name op = (onv_op_name)onv_edit_node_at(f->e, node)->code;
     if (f->is_any)
         return onv_fuse_is(f->e, node, op) && onv_fuse_same_provider(f->e, node, f->first);
-    return onv_fuse_is_float_op(f->e, node, op, f->first, strcmp(op, "ReduceMean") == 0);
+    return onv_fuse_is_float_op(f->e, node, op, f->first, op == ONV_OP_ReduceMean);
 }
 
 static bool names(void *self, onv_value_id value, char letter)
@@ -204,7 +204,7 @@ void onv_fuse_form_cast(onv_edit *e, onv_form_match *m, char name)
     form_of f = {e, m->nodes[0], false};
     const onv_form_place place = place_of(&f);
     onv_node_id cast = onv_edit_producer(e, *value);
-    if (onv_is_node(cast) && onv_fuse_is(e, cast, "Cast") &&
+    if (onv_is_node(cast) && onv_fuse_is(e, cast, ONV_OP_Cast) &&
         onv_fuse_same_provider(e, cast, f.first) &&
         onv_fuse_has_uses(e, cast, onv_form_reads(&place, m, *value)) && onv_form_join(m, cast))
         *value = onv_edit_in(e, cast, 0);

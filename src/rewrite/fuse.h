@@ -15,16 +15,16 @@
 /* --- Helpers ----------------------------------------------------------------------------------- */
 
 /* Of ai.onnx, any version. */
-static inline bool onv_fuse_is(const onv_edit *e, onv_node_id node, const char *op_type)
+static inline bool onv_fuse_is(const onv_edit *e, onv_node_id node, onv_op_name op)
 {
-    return onv_edit_is(e, node, op_type, 0);
+    return onv_edit_is(e, node, op, 0);
 }
 
 bool onv_fuse_same_provider(const onv_edit *e, onv_node_id a, onv_node_id b);
 
 /* That operator, of the same provider as `with`, with floats as its first n inputs (0: all). */
-bool onv_fuse_is_float_op(const onv_edit *e, onv_node_id node, const char *op_type,
-                          onv_node_id with, uint32_t n);
+bool onv_fuse_is_float_op(const onv_edit *e, onv_node_id node, onv_op_name op, onv_node_id with,
+                          uint32_t n);
 
 /* A node of which one output is used, that makes no result of its graph, and of whose inputs one comes from
  * a node (or which has a single one): what follows can read that instead. */
@@ -41,7 +41,7 @@ bool onv_fuse_has_uses(const onv_edit *e, onv_node_id node, uint32_t n);
 onv_node_id onv_fuse_reader(const onv_edit *e, onv_node_id node);
 
 /* The node of that operator that makes an input; ONV_NO_NODE. */
-onv_node_id onv_fuse_parent(const onv_edit *e, onv_node_id node, const char *op_type);
+onv_node_id onv_fuse_parent(const onv_edit *e, onv_node_id node, onv_op_name op);
 
 /* A constant of one element, of rank 0 or 1, that is that number, but for rounding. */
 bool onv_fuse_is_number(onv_edit *e, onv_value_id value, double number);

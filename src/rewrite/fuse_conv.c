@@ -25,11 +25,11 @@ static bool is_floating(uint8_t dtype)
 }
 
 /* The node after a convolution of constant weights that nobody else reads. */
-static onv_node_id after_conv(const onv_edit *e, onv_node_id conv, const char *op_type)
+static onv_node_id after_conv(const onv_edit *e, onv_node_id conv, onv_op_name op)
 {
     const onv_node *at = onv_edit_node_at(e, conv);
     onv_node_id next = onv_edit_only_user(e, onv_edit_out(e, conv, 0));
-    if (!onv_is_node(next) || !onv_edit_is(e, next, op_type, 0) || onv_edit_makes_result(e, next))
+    if (!onv_is_node(next) || !onv_edit_is(e, next, op, 0) || onv_edit_makes_result(e, next))
         return ONV_NO_NODE;
     if (at->n_inputs < 2 || !onv_edit_is_constant(e, at->inputs[1])) return ONV_NO_NODE;
     bool has_bias = at->n_inputs > 2 && onv_is_value(at->inputs[2]);
@@ -61,7 +61,7 @@ static bool is_per_channel(const onv_type *w, const onv_type *other, bool may_ha
 
 bool onv_rule_conv_add(onv_edit *e, onv_node_id conv)
 {
-    onv_node_id add = after_conv(e, conv, "Add");
+    onv_node_id add = after_conv(e, conv, ONV_OP_Add);
     if (!onv_is_node(add)) return false;
     onv_value_id w = onv_edit_in(e, conv, 1), b = onv_edit_in(e, conv, 2);
     onv_value_id other = onv_edit_in(e, add, 1);
@@ -78,7 +78,7 @@ bool onv_rule_conv_add(onv_edit *e, onv_node_id conv)
 
 bool onv_rule_conv_mul(onv_edit *e, onv_node_id conv)
 {
-    onv_node_id mul = after_conv(e, conv, "Mul");
+    onv_node_id mul = after_conv(e, conv, ONV_OP_Mul);
     if (!onv_is_node(mul)) return false;
     onv_value_id w = onv_edit_in(e, conv, 1), b = onv_edit_in(e, conv, 2);
     onv_value_id other = onv_edit_in(e, mul, 1);
@@ -114,7 +114,7 @@ static bool is_vector_norm(const onv_edit *e, onv_node_id norm, onv_dim n, bool 
 
 bool onv_rule_conv_bn(onv_edit *e, onv_node_id conv)
 {
-    onv_node_id norm = after_conv(e, conv, "BatchNormalization");
+    onv_node_id norm = after_conv(e, conv, ONV_OP_BatchNormalization);
     if (!onv_is_node(norm)) return false;
     onv_value_id w = onv_edit_in(e, conv, 1), b = onv_edit_in(e, conv, 2);
     const onv_type *type = type_of(e, w);
@@ -133,8 +133,9 @@ static onv_node_id norm_after(const onv_edit *e, onv_node_id node)
     for (int i = 0; i < MOST_BETWEEN; i++) {
         node = onv_edit_only_user(e, onv_edit_out(e, node, 0));
         if (!onv_is_node(node)) return ONV_NO_NODE;
-        if (onv_edit_is(e, node, "BatchNormalization", 0)) return node;
-        if (!onv_edit_is(e, node, "Reshape", 20) && !onv_edit_is(e, node, "Transpose", 20))
+        if (onv_edit_is(e, node, ONV_OP_BatchNormalization, 0)) return node;
+        if (!onv_edit_is(e, node, ONV_OP_Reshape, 20) &&
+            !onv_edit_is(e, node, ONV_OP_Transpose, 20))
             return ONV_NO_NODE;
     }
     return ONV_NO_NODE;

@@ -9,7 +9,8 @@ enum { BLOCK = 16, ALIGNED = 4, MOST_STEPS = 64 };
 
 static bool is_conv(const onv_edit *e, onv_node_id node)
 {
-    return onv_fuse_is(e, node, "Conv") || onv_edit_is_of(e, node, ONV_MS_DOMAIN, "FusedConv");
+    return onv_fuse_is(e, node, ONV_OP_Conv) ||
+           onv_edit_is_of(e, node, ONV_MS_DOMAIN, ONV_OP_FusedConv);
 }
 
 /* The convolution with these inputs makes what `last` did. */
@@ -42,17 +43,16 @@ static bool is_blocked_conv(const onv_edit *e, onv_node_id node)
 /* Whether an image lies in blocks: pools and what works element by element leave it there. */
 static bool is_blocked(const onv_edit *e, onv_value_id value)
 {
-    static const char *const through[] = {"Relu", "Clip",    "Sigmoid",     "HardSigmoid",
-                                          "Tanh", "MaxPool", "AveragePool", "Add",
-                                          "Sum",  "Mul",     "LeakyRelu"};
     for (int step = 0; step < MOST_STEPS; step++) {
         onv_node_id node = onv_edit_producer(e, value);
         if (!onv_is_node(node)) return false;
         if (is_blocked_conv(e, node)) return true;
-        bool passes = false;
-        for (size_t i = 0; i < sizeof through / sizeof through[0] && !passes; i++)
-            passes = onv_fuse_is(e, node, through[i]);
-        if (!passes) return false;
+        const onv_node *at = onv_edit_node_at(e, node);
+        if (at->domain[0] != '\0' ||
+            !ONV_IS_ANY(at, ONV_OP_Relu, ONV_OP_Clip, ONV_OP_Sigmoid, ONV_OP_HardSigmoid,
+                        ONV_OP_Tanh, ONV_OP_MaxPool, ONV_OP_AveragePool, ONV_OP_Add, ONV_OP_Sum,
+                        ONV_OP_Mul, ONV_OP_LeakyRelu))
+            return false;
         value = onv_edit_in(e, node, 0);
     }
     return false;
@@ -74,7 +74,7 @@ bool onv_fuse_blocked_sum(onv_edit *e, onv_node_id sum)
         return false;
     for (uint32_t k = 0; k < 2; k++) {
         onv_node_id conv = onv_edit_producer(e, ends[k]);
-        if (!is_blocked_conv(e, conv) || !onv_fuse_is(e, conv, "Conv") ||
+        if (!is_blocked_conv(e, conv) || !onv_fuse_is(e, conv, ONV_OP_Conv) ||
             onv_edit_only_user(e, ends[k]).index != sum.index)
             continue;
         const onv_value_id inputs[4] = {onv_edit_in(e, conv, 0), onv_edit_in(e, conv, 1),
@@ -95,7 +95,7 @@ bool onv_fuse_conv_activation(onv_edit *e, onv_node_id activation)
         onv_edit_value_at(e, in)->type.dtype != ONV_FLOAT)
         return false;
     const onv_node *at = onv_edit_node_at(e, conv);
-    if (!onv_fuse_is(e, conv, "Conv") && at->n_inputs < 4) return false; /* it has one */
+    if (!onv_fuse_is(e, conv, ONV_OP_Conv) && at->n_inputs < 4) return false; /* it has one */
     for (uint32_t k = 1; k < onv_edit_node_at(e, activation)->n_inputs; k++)
         if (onv_is_value(onv_edit_in(e, activation, k)) &&
             !onv_edit_is_constant(e, onv_edit_in(e, activation, k)))

@@ -35,7 +35,7 @@ static bool read_number(onv_edit *e, onv_value_id value, int64_t *number, int *r
 static bool read_axis(onv_edit *e, onv_node_id node, int rank, int64_t *axis)
 {
     int unused;
-    if (onv_fuse_is(e, node, "Gather"))
+    if (onv_fuse_is(e, node, ONV_OP_Gather))
         *axis = onv_edit_int(e, node, "axis", 0);
     else if (!read_number(e, onv_edit_in(e, node, 3), axis, &unused))
         return false;
@@ -56,7 +56,7 @@ static bool read_part(onv_edit *e, onv_node_id node, int rank, int64_t axis, int
     *p = (part){.node = node, .size = 1};
     if (!read_axis(e, node, rank, &own) || own != axis) return false;
     if (!read_number(e, onv_edit_in(e, node, 1), &p->start, &index_rank)) return false;
-    if (onv_fuse_is(e, node, "Gather")) {
+    if (onv_fuse_is(e, node, ONV_OP_Gather)) {
         if (p->start < 0) p->start += size;
         p->is_squeezed = index_rank == 0;
         return p->start >= 0 && p->start < size;
@@ -93,8 +93,9 @@ static uint32_t list_parts(const onv_edit *e, onv_value_id value, onv_graph_id g
     uint32_t n = 0;
     for (const onv_use *use = onv_edit_first_use(e, value); use != NULL;
          use = onv_edit_next_use(e, use)) {
-        bool fits = use->input == 0 && onv_edit_node_at(e, use->node)->graph.index == graph.index &&
-                    (onv_fuse_is(e, use->node, "Gather") || onv_fuse_is(e, use->node, "Slice"));
+        bool fits =
+            use->input == 0 && onv_edit_node_at(e, use->node)->graph.index == graph.index &&
+            (onv_fuse_is(e, use->node, ONV_OP_Gather) || onv_fuse_is(e, use->node, ONV_OP_Slice));
         if (!fits) continue;
         if (n == MAX_PARTS) return 0;
         uint32_t at = n++;
@@ -160,7 +161,7 @@ static bool list_weights(const onv_edit *e, onv_graph_id graph, weight_list *wei
 {
     for (onv_node_id node = onv_edit_first(e, graph); onv_is_node(node);
          node = onv_edit_next(e, node)) {
-        if (!onv_fuse_is(e, node, "Gather") && !onv_fuse_is(e, node, "Slice")) continue;
+        if (!onv_fuse_is(e, node, ONV_OP_Gather) && !onv_fuse_is(e, node, ONV_OP_Slice)) continue;
         onv_value_id data = onv_edit_in(e, node, 0);
         if (!onv_is_value(data)) continue;
         const onv_value *v = onv_edit_value_at(e, data);
@@ -199,7 +200,7 @@ uint32_t onv_fuse_gather_slice_to_split(onv_edit *e, onv_graph_id graph)
     for (onv_node_id node = onv_edit_first(e, graph); onv_is_node(node) && e->status == ONV_OK;
          node = onv_edit_next(e, node)) {
         if (!onv_edit_is_there(e, node) || onv_edit_node_at(e, node)->n_outputs != 1 ||
-            onv_fuse_is(e, node, "Shape") || onv_edit_n_output_uses(e, node) < 2)
+            onv_fuse_is(e, node, ONV_OP_Shape) || onv_edit_n_output_uses(e, node) < 2)
             continue;
         n += share_out(e, onv_edit_out(e, node, 0), graph);
     }
@@ -210,11 +211,11 @@ uint32_t onv_fuse_gather_slice_to_split(onv_edit *e, onv_graph_id graph)
 
 bool onv_fuse_gather_to_slice(onv_edit *e, onv_node_id range)
 {
-    if (!onv_fuse_is(e, range, "Range") || onv_edit_n_output_uses(e, range) != 1 ||
+    if (!onv_fuse_is(e, range, ONV_OP_Range) || onv_edit_n_output_uses(e, range) != 1 ||
         onv_edit_makes_result(e, range))
         return false;
     onv_node_id gather = onv_fuse_reader(e, range);
-    if (!onv_fuse_is(e, gather, "Gather") ||
+    if (!onv_fuse_is(e, gather, ONV_OP_Gather) ||
         !onv_fuse_same_value(onv_edit_in(e, gather, 1), onv_edit_out(e, range, 0)))
         return false;
     onv_graph_id graph = onv_edit_node_at(e, gather)->graph;

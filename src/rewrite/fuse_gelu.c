@@ -18,7 +18,7 @@ static bool fuse_gelu(onv_edit *e, onv_node_id div, const char *domain)
     onv_form_match m;
     bool found = onv_fuse_form(e, div, "*Mul(*Mul(x{0.5})" ERF ")", &m);
     if (!found && onv_fuse_form(e, div, "*Mul(m=*Mul(x" ERF "){0.5})", &m))
-        found = !onv_is_node(onv_fuse_parent(e, onv_fuse_form_node(e, &m, 'm'), "Mul"));
+        found = !onv_is_node(onv_fuse_parent(e, onv_fuse_form_node(e, &m, 'm'), ONV_OP_Mul));
     return found && by_unary(e, &m, "Gelu", domain);
 }
 
@@ -37,15 +37,16 @@ bool onv_fuse_gelu_level2(onv_edit *e, onv_node_id div)
 
 bool onv_fuse_bias_gelu(onv_edit *e, onv_node_id add)
 {
-    if (!onv_fuse_is(e, add, "Add") || !onv_fuse_has_uses(e, add, 1)) return false;
+    if (!onv_fuse_is(e, add, ONV_OP_Add) || !onv_fuse_has_uses(e, add, 1)) return false;
     onv_value_id in[2] = {onv_edit_in(e, add, 0), onv_edit_in(e, add, 1)};
     int rank[2] = {onv_fuse_rank(e, in[0]), onv_fuse_rank(e, in[1])};
     if (rank[0] < 1 || rank[1] < 1 || (rank[0] != 1 && rank[1] != 1) ||
         !onv_dim_same(onv_fuse_dim(e, in[0], -1), onv_fuse_dim(e, in[1], -1)))
         return false;
     onv_node_id gelu = onv_fuse_reader(e, add);
-    bool is_fast = onv_edit_is_of(e, gelu, ONV_MS_DOMAIN, "FastGelu");
-    bool is_gelu = onv_fuse_is(e, gelu, "Gelu") || onv_edit_is_of(e, gelu, ONV_MS_DOMAIN, "Gelu");
+    bool is_fast = onv_edit_is_of(e, gelu, ONV_MS_DOMAIN, ONV_OP_FastGelu);
+    bool is_gelu =
+        onv_fuse_is(e, gelu, ONV_OP_Gelu) || onv_edit_is_of(e, gelu, ONV_MS_DOMAIN, ONV_OP_Gelu);
     if ((!is_fast && !is_gelu) || !onv_fuse_same_provider(e, gelu, add) ||
         (is_fast && onv_is_value(onv_edit_in(e, gelu, 1))))
         return false;
@@ -72,7 +73,7 @@ bool onv_fuse_fast_gelu(onv_edit *e, onv_node_id first)
     bool found = onv_fuse_form(e, first, by_products, &m);
     if (!found && onv_fuse_form(e, first, by_power, &m)) {
         onv_node_id maker = onv_fuse_form_node(e, &m, 'x');
-        found = !onv_is_node(maker) || !onv_fuse_is(e, maker, "Cast");
+        found = !onv_is_node(maker) || !onv_fuse_is(e, maker, ONV_OP_Cast);
     }
     found = found || onv_fuse_form(e, first, by_power_cast, &m);
     return found && by_unary(e, &m, "FastGelu", ONV_MS_DOMAIN);
@@ -85,8 +86,8 @@ bool onv_fuse_quick_gelu(onv_edit *e, onv_node_id first)
 {
     onv_form_match m;
     bool is_scaled = onv_fuse_form(e, first, "*Mul(xSigmoid(*Mul(x.)))", &m);
-    if (!is_scaled &&
-        (!onv_fuse_is(e, first, "Sigmoid") || !onv_fuse_form(e, first, "*Mul(xSigmoid(x))", &m)))
+    if (!is_scaled && (!onv_fuse_is(e, first, ONV_OP_Sigmoid) ||
+                       !onv_fuse_form(e, first, "*Mul(xSigmoid(x))", &m)))
         return false;
     return onv_fuse_form_by(
         e, &m,

@@ -12,7 +12,7 @@ typedef struct matmul {
 
 static bool is_fused(const onv_edit *e, onv_node_id node)
 {
-    return onv_edit_is_of(e, node, ONV_MS_DOMAIN, "FusedMatMul");
+    return onv_edit_is_of(e, node, ONV_MS_DOMAIN, ONV_OP_FusedMatMul);
 }
 
 static matmul read_matmul(const onv_edit *e, onv_node_id node)
@@ -58,7 +58,8 @@ static bool is_taken_perm(const int64_t *perm, int64_t rank, bool *trans, bool *
 
 static bool is_taken_transpose(const onv_edit *e, onv_node_id node, bool *trans, bool *batch)
 {
-    if (!onv_is_node(node) || !onv_fuse_is(e, node, "Transpose") || onv_edit_makes_result(e, node))
+    if (!onv_is_node(node) || !onv_fuse_is(e, node, ONV_OP_Transpose) ||
+        onv_edit_makes_result(e, node))
         return false;
     const onv_attr *attr = onv_node_attr(onv_edit_node_at(e, node), "perm");
     if (attr != NULL && attr->kind == ONV_ATTR_INTS)
@@ -89,7 +90,8 @@ static onv_node_id transpose_before(onv_edit *e, onv_node_id node, uint32_t k, b
 {
     onv_node_id before = onv_edit_in_node(e, node, k);
     if (is_taken_transpose(e, before, trans, batch)) return before;
-    if (!onv_is_node(before) || !onv_fuse_is(e, before, "Cast") || onv_edit_makes_result(e, before))
+    if (!onv_is_node(before) || !onv_fuse_is(e, before, ONV_OP_Cast) ||
+        onv_edit_makes_result(e, before))
         return ONV_NO_NODE;
     onv_node_id transpose = onv_edit_in_node(e, before, 0);
     if (!is_taken_transpose(e, transpose, trans, batch)) return ONV_NO_NODE;
@@ -98,7 +100,7 @@ static onv_node_id transpose_before(onv_edit *e, onv_node_id node, uint32_t k, b
 
 bool onv_fuse_matmul_transpose(onv_edit *e, onv_node_id node)
 {
-    if (!onv_fuse_is(e, node, "MatMul") && !is_fused(e, node)) return false;
+    if (!onv_fuse_is(e, node, ONV_OP_MatMul) && !is_fused(e, node)) return false;
     onv_value_id inputs[2] = {onv_edit_in(e, node, 0), onv_edit_in(e, node, 1)};
     if (!onv_fuse_is_float(e, inputs[0]) || !onv_fuse_is_float(e, inputs[1])) return false;
     int ranks[2] = {onv_fuse_rank(e, inputs[0]), onv_fuse_rank(e, inputs[1])};
@@ -136,13 +138,13 @@ static bool is_scale(onv_edit *e, onv_value_id scale, onv_value_id other, double
 /* Division by a number or multiplication with one: the factor, and the input that is scaled. */
 static bool read_scale(onv_edit *e, onv_node_id node, double *factor, onv_value_id *scaled)
 {
-    if (onv_fuse_is(e, node, "Div")) {
+    if (onv_fuse_is(e, node, ONV_OP_Div)) {
         *scaled = onv_edit_in(e, node, 0);
         if (!is_scale(e, onv_edit_in(e, node, 1), *scaled, factor)) return false;
         *factor = 1 / *factor;
         return true;
     }
-    for (uint32_t k = 0; onv_fuse_is(e, node, "Mul") && k < 2; k++) {
+    for (uint32_t k = 0; onv_fuse_is(e, node, ONV_OP_Mul) && k < 2; k++) {
         *scaled = onv_edit_in(e, node, 1 - k);
         if (is_scale(e, onv_edit_in(e, node, k), *scaled, factor)) return true;
     }
@@ -151,7 +153,7 @@ static bool read_scale(onv_edit *e, onv_node_id node, double *factor, onv_value_
 
 static bool is_scalable(const onv_edit *e, onv_node_id node)
 {
-    if (!onv_fuse_is(e, node, "MatMul") && !is_fused(e, node)) return false;
+    if (!onv_fuse_is(e, node, ONV_OP_MatMul) && !is_fused(e, node)) return false;
     bool is_cpu = onv_edit_node_at(e, node)->provider == ONV_PROVIDER_CPU;
     for (uint32_t k = 0; k < 2; k++) {
         onv_value_id in = onv_edit_in(e, node, k);

@@ -134,7 +134,7 @@ static bool is_half_or_float(const onv_edit *e, onv_node_id node)
 /* A sum that nothing else reads. */
 static bool is_sum(const onv_edit *e, onv_node_id add, onv_node_id norm)
 {
-    return onv_fuse_is(e, add, "Add") && onv_fuse_same_provider(e, add, norm) &&
+    return onv_fuse_is(e, add, ONV_OP_Add) && onv_fuse_same_provider(e, add, norm) &&
            onv_fuse_has_uses(e, add, 1);
 }
 
@@ -182,7 +182,8 @@ static bool by_skip_norm(onv_edit *e, onv_node_id norm, const onv_value_id *inpu
 
 bool onv_fuse_skip_layer_norm(onv_edit *e, onv_node_id norm)
 {
-    if (!onv_fuse_is(e, norm, "LayerNormalization") || !is_half_or_float(e, norm)) return false;
+    if (!onv_fuse_is(e, norm, ONV_OP_LayerNormalization) || !is_half_or_float(e, norm))
+        return false;
     onv_node_id skip = onv_edit_in_node(e, norm, 0);
     if (!onv_is_node(skip) || !is_skip(e, skip, norm)) return false;
     onv_value_id inputs[5] = {onv_edit_in(e, skip, 0), onv_edit_in(e, skip, 1),
@@ -209,10 +210,10 @@ static bool match_product_and_bias(const onv_edit *e, onv_node_id add, onv_node_
     if (!is_sum(e, add, norm)) return false;
     for (uint32_t k = 0; k < 2; k++) {
         onv_node_id product = onv_edit_in_node(e, add, k);
-        if (onv_is_node(product) && onv_fuse_is(e, product, "Cast"))
+        if (onv_is_node(product) && onv_fuse_is(e, product, ONV_OP_Cast))
             product = onv_edit_in_node(e, product, 0);
         onv_value_id other = onv_edit_in(e, add, 1 - k);
-        if (!onv_is_node(product) || !onv_fuse_is(e, product, "MatMul") ||
+        if (!onv_is_node(product) || !onv_fuse_is(e, product, ONV_OP_MatMul) ||
             !onv_edit_is_constant(e, other) || onv_fuse_rank(e, other) != 1)
             continue;
         *bias = 1 - k;
@@ -223,7 +224,7 @@ static bool match_product_and_bias(const onv_edit *e, onv_node_id add, onv_node_
 
 bool onv_fuse_bias_skip_layer_norm(onv_edit *e, onv_node_id norm)
 {
-    if (!onv_edit_is_of(e, norm, ONV_MS_DOMAIN, "SkipLayerNormalization") ||
+    if (!onv_edit_is_of(e, norm, ONV_MS_DOMAIN, ONV_OP_SkipLayerNormalization) ||
         onv_edit_node_at(e, norm)->n_inputs != 4)
         return false;
     for (uint32_t k = 0; k < 2; k++) {

@@ -33,11 +33,11 @@ static bool has_axis_0(onv_edit *e, onv_node_id node)
 static bool is_dim(onv_edit *e, onv_value_id root, onv_node_id unsqueeze, uint32_t axis)
 {
     double index;
-    if (!onv_is_node(unsqueeze) || !onv_edit_is(e, unsqueeze, "Unsqueeze", 0)) return false;
+    if (!onv_is_node(unsqueeze) || !onv_edit_is(e, unsqueeze, ONV_OP_Unsqueeze, 0)) return false;
     onv_node_id gather = onv_edit_in_node(e, unsqueeze, 0);
-    if (!onv_is_node(gather) || !onv_edit_is(e, gather, "Gather", 0)) return false;
+    if (!onv_is_node(gather) || !onv_edit_is(e, gather, ONV_OP_Gather, 0)) return false;
     onv_node_id shape = onv_edit_in_node(e, gather, 0);
-    if (!onv_is_node(shape) || !onv_edit_is(e, shape, "Shape", 0)) return false;
+    if (!onv_is_node(shape) || !onv_edit_is(e, shape, ONV_OP_Shape, 0)) return false;
     if (!has_axis_0(e, unsqueeze)) return false;
     if (!onv_edit_scalar(e, onv_edit_in(e, gather, 1), &index) || index != axis) return false;
     onv_value_id of = onv_edit_in(e, shape, 0);
@@ -81,8 +81,8 @@ static bool find_target(onv_edit *e, onv_value_id root, onv_node_id concat, targ
 /* A Reshape for which 0 is a size stays. */
 static bool only_reshapes(const onv_edit *e, onv_node_id node)
 {
-    if (onv_edit_is(e, node, "Reshape", 0)) return onv_edit_int(e, node, "allowzero", 0) == 0;
-    return onv_edit_is(e, node, "Squeeze", 0) || onv_edit_is(e, node, "Unsqueeze", 0);
+    if (onv_edit_is(e, node, ONV_OP_Reshape, 0)) return onv_edit_int(e, node, "allowzero", 0) == 0;
+    return onv_edit_is(e, node, ONV_OP_Squeeze, 0) || onv_edit_is(e, node, ONV_OP_Unsqueeze, 0);
 }
 
 /* The last one of those that each read alone what the one before makes, to a shape that is known. */
@@ -125,7 +125,7 @@ static bool make_constant(onv_edit *e, onv_node_id node)
     target t = {.count = 0};
     onv_node_id concat = onv_edit_in_node(e, node, 1);
     if (!onv_is_node(concat)) return false;
-    if (!onv_edit_is(e, concat, "Concat", 0) ||
+    if (!onv_edit_is(e, concat, ONV_OP_Concat, 0) ||
         !onv_is_node(onv_edit_only_user(e, onv_edit_out(e, concat, 0))))
         return false;
     if (!find_target(e, onv_edit_in(e, node, 0), concat, &t)) return false;
@@ -140,6 +140,6 @@ static bool make_constant(onv_edit *e, onv_node_id node)
 
 bool onv_rule_reshape(onv_edit *e, onv_node_id node)
 {
-    bool is_constant = onv_edit_is(e, node, "Reshape", 18) && make_constant(e, node);
+    bool is_constant = onv_edit_is(e, node, ONV_OP_Reshape, 18) && make_constant(e, node);
     return join_reshapes(e, node) || is_constant;
 }

@@ -4,11 +4,11 @@
 #include "rewrite/fuse.h"
 
 /* The node after one that is read once, where it is that operator. */
-static onv_node_id next_of(const onv_edit *e, onv_node_id node, const char *op_type)
+static onv_node_id next_of(const onv_edit *e, onv_node_id node, onv_op_name op)
 {
     if (onv_edit_n_output_uses(e, node) != 1 || onv_edit_makes_result(e, node)) return ONV_NO_NODE;
     onv_node_id next = onv_edit_only_user(e, onv_edit_out(e, node, 0));
-    bool is_it = onv_is_node(next) && onv_edit_is(e, next, op_type, 0) &&
+    bool is_it = onv_is_node(next) && onv_edit_is(e, next, op, 0) &&
                  onv_edit_node_at(e, next)->provider == onv_edit_node_at(e, node)->provider;
     return is_it ? next : ONV_NO_NODE;
 }
@@ -27,7 +27,7 @@ bool onv_rule_div_mul(onv_edit *e, onv_node_id node)
 bool onv_rule_relu_clip(onv_edit *e, onv_node_id node)
 {
     double least = -1;
-    onv_node_id clip = next_of(e, node, "Clip");
+    onv_node_id clip = next_of(e, node, ONV_OP_Clip);
     if (!onv_is_node(clip) || !onv_edit_can_remove(e, node)) return false;
     onv_value_id min = onv_edit_in(e, clip, 1);
     bool is_input = onv_edit_node_at(e, clip)->version >= 11;
@@ -59,7 +59,7 @@ bool onv_fuse_is_gemm_bias(const onv_type *bias, onv_dim m, onv_dim n)
 bool onv_rule_gemm_sum(onv_edit *e, onv_node_id node)
 {
     const onv_node *gemm = onv_edit_node_at(e, node);
-    onv_node_id sum = next_of(e, node, "Sum");
+    onv_node_id sum = next_of(e, node, ONV_OP_Sum);
     if (!onv_is_node(sum) || gemm->n_inputs != 2 || gemm->version < 11) return false;
     if (onv_edit_node_at(e, sum)->n_inputs != 2) return false;
     const onv_type *out = onv_edit_seen(e, onv_edit_out(e, node, 0));
@@ -75,7 +75,7 @@ bool onv_rule_gemm_sum(onv_edit *e, onv_node_id node)
 
 static bool is_matrix_transpose(const onv_edit *e, onv_node_id node)
 {
-    if (!onv_is_node(node) || !onv_edit_is(e, node, "Transpose", 0)) return false;
+    if (!onv_is_node(node) || !onv_edit_is(e, node, ONV_OP_Transpose, 0)) return false;
     const onv_type *in = onv_edit_seen(e, onv_edit_in(e, node, 0));
     const onv_attr *perm = onv_node_attr(onv_edit_node_at(e, node), "perm");
     if (onv_type_has_rank(in) && in->rank != 2) return false;
@@ -91,7 +91,7 @@ static bool is_for_gemms(const onv_edit *e, onv_node_id node)
     onv_value_id out = onv_edit_out(e, node, 0);
     if (onv_edit_n_uses(e, out) > ONV_MOST_READERS) return false;
     for (const onv_use *u = onv_edit_first_use(e, out); u != NULL; u = onv_edit_next_use(e, u))
-        if (!onv_edit_is(e, u->node, "Gemm", 0)) return false;
+        if (!onv_edit_is(e, u->node, ONV_OP_Gemm, 0)) return false;
     return true;
 }
 
@@ -101,7 +101,7 @@ bool onv_rule_gemm_transpose(onv_edit *e, onv_node_id node)
     if (at.n_inputs < 2 || onv_edit_n_output_uses(e, node) > 1) return false;
     onv_node_id a = onv_edit_in_node(e, node, 0), b = onv_edit_in_node(e, node, 1);
     onv_node_id last =
-        at.n_inputs == 2 && at.version >= 11 ? next_of(e, node, "Transpose") : ONV_NO_NODE;
+        at.n_inputs == 2 && at.version >= 11 ? next_of(e, node, ONV_OP_Transpose) : ONV_NO_NODE;
     bool has_a = is_for_gemms(e, a), has_b = is_for_gemms(e, b);
     if (!onv_is_node(last) || !is_matrix_transpose(e, last)) last = node;
     if (!has_a && !has_b && last.index == node.index) return false;
@@ -137,12 +137,12 @@ bool onv_rule_gemm_transpose(onv_edit *e, onv_node_id node)
 bool onv_rule_not_where(onv_edit *e, onv_node_id node)
 {
     onv_node_id not = onv_edit_in_node(e, node, 0);
-    if (!onv_is_node(not ) || !onv_edit_is(e, not, "Not", 0) || !onv_edit_can_remove(e, not ))
+    if (!onv_is_node(not ) || !onv_edit_is(e, not, ONV_OP_Not, 0) || !onv_edit_can_remove(e, not ))
         return false;
     onv_value_id out = onv_edit_out(e, not, 0);
     if (onv_edit_n_uses(e, out) > ONV_MOST_READERS) return false;
     for (const onv_use *u = onv_edit_first_use(e, out); u != NULL; u = onv_edit_next_use(e, u))
-        if (!onv_edit_is(e, u->node, "Where", 0) || u->input != 0 ||
+        if (!onv_edit_is(e, u->node, ONV_OP_Where, 0) || u->input != 0 ||
             onv_edit_node_at(e, u->node)->graph.index != onv_edit_node_at(e, not )->graph.index)
             return false;
     for (const onv_use *u; (u = onv_edit_first_use(e, out)) != NULL && e->status == ONV_OK;) {
@@ -156,7 +156,7 @@ bool onv_rule_not_where(onv_edit *e, onv_node_id node)
 
 static bool takes_pads(const onv_edit *e, onv_node_id node)
 {
-    static const char *const ops[] = {"Conv", "AveragePool", "MaxPool"};
+    static const uint16_t ops[] = {ONV_OP_Conv, ONV_OP_AveragePool, ONV_OP_MaxPool};
     const onv_node *at = onv_edit_node_at(e, node);
     const onv_attr *mode = onv_node_attr(at, "auto_pad"), *pads = onv_node_attr(at, "pads");
     bool is_listed = false;
@@ -220,7 +220,7 @@ bool onv_rule_pad(onv_edit *e, onv_node_id node)
     uint32_t count;
     onv_node_id next = onv_edit_only_user(e, onv_edit_out(e, node, 0)), cast = ONV_NO_NODE;
     if (!onv_is_node(next)) return false;
-    if (onv_edit_is(e, next, "Cast", 0)) {
+    if (onv_edit_is(e, next, ONV_OP_Cast, 0)) {
         cast = next;
         next = onv_edit_only_user(e, onv_edit_out(e, cast, 0));
         if (!onv_is_node(next)) return false;

@@ -51,7 +51,7 @@ static bool is_outer_broadcast(const onv_edit *e, softmax *s)
 
 bool onv_fuse_bias_softmax(onv_edit *e, onv_node_id add)
 {
-    if (!onv_fuse_is_float_op(e, add, "Add", add, 0) || !onv_fuse_has_uses(e, add, 1) ||
+    if (!onv_fuse_is_float_op(e, add, ONV_OP_Add, add, 0) || !onv_fuse_has_uses(e, add, 1) ||
         onv_edit_node_at(e, add)->provider != ONV_PROVIDER_CUDA)
         return false;
     softmax s = {.in = {onv_edit_in(e, add, 0), onv_edit_in(e, add, 1)}};
@@ -61,7 +61,8 @@ bool onv_fuse_bias_softmax(onv_edit *e, onv_node_id add)
             return false;
     }
     onv_node_id node = onv_fuse_reader(e, add);
-    if (!onv_fuse_is(e, node, "Softmax") || !onv_fuse_same_provider(e, node, add)) return false;
+    if (!onv_fuse_is(e, node, ONV_OP_Softmax) || !onv_fuse_same_provider(e, node, add))
+        return false;
     bool is_13 = onv_edit_node_at(e, node)->version >= 13;
     int rank = s.rank[0] > s.rank[1] ? s.rank[0] : s.rank[1];
     int64_t axis = onv_edit_int(e, node, "axis", is_13 ? -1 : 1);

@@ -7,7 +7,7 @@
 #include "rewrite/edit.h"
 
 typedef struct onv_kernel {
-    const char *op;
+    uint16_t op;       /* onv_op_name */
     int32_t since;     /* of the domain's opset; until the next row of that operator */
     uint32_t types;    /* bit d: input 0 may be of dtype d; 0: no kernel */
     uint32_t host_in;  /* bit k: input k lies in the host's memory */

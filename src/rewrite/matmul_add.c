@@ -11,36 +11,36 @@ static bool is_attention(const onv_edit *e, onv_node_id matmul)
     onv_node_id norm = onv_edit_in_node(e, matmul, 0);
     uint32_t adds = 0, products = 0, shapes = 0, n = 0;
     onv_node_id add = ONV_NO_NODE;
-    if (!onv_is_node(norm) || !onv_edit_is(e, norm, "LayerNormalization", 0)) return false;
+    if (!onv_is_node(norm) || !onv_edit_is(e, norm, ONV_OP_LayerNormalization, 0)) return false;
     onv_value_id out = onv_edit_out(e, norm, 0);
     if (onv_edit_n_uses(e, out) > ONV_MOST_READERS) return false;
     for (const onv_use *u = onv_edit_first_use(e, out); u != NULL;
          u = onv_edit_next_use(e, u), n++) {
-        const char *op = onv_edit_node_at(e, u->node)->op_type;
-        if (strcmp(op, "Add") == 0) {
+        uint16_t op = onv_edit_node_at(e, u->node)->code;
+        if (op == ONV_OP_Add) {
             add = u->node;
             adds++;
         }
-        products += strcmp(op, "MatMul") == 0;
-        shapes += strcmp(op, "Shape") == 0;
+        products += op == ONV_OP_MatMul;
+        shapes += op == ONV_OP_Shape;
     }
     if (adds != 1 || products != 3 || n < 4 || shapes != n - 4) return false;
     onv_node_id other = onv_edit_in_node(e, add, onv_edit_in(e, add, 0).index == out.index ? 1 : 0);
-    return onv_is_node(other) && onv_edit_is(e, other, "Add", 0);
+    return onv_is_node(other) && onv_edit_is(e, other, ONV_OP_Add, 0);
 }
 
 /* The projection behind such an attention: the sum that goes into the sum with the normalised value. */
 static bool is_after_attention(const onv_edit *e, onv_node_id add)
 {
     onv_node_id next = onv_edit_only_user(e, onv_edit_out(e, add, 0));
-    if (!onv_is_node(next) || !onv_edit_is(e, next, "Add", 0)) return false;
+    if (!onv_is_node(next) || !onv_edit_is(e, next, ONV_OP_Add, 0)) return false;
     uint32_t other = onv_edit_in(e, next, 0).index == onv_edit_out(e, add, 0).index ? 1 : 0;
     onv_node_id norm = onv_edit_in_node(e, next, other);
-    if (!onv_is_node(norm) || !onv_edit_is(e, norm, "LayerNormalization", 0)) return false;
+    if (!onv_is_node(norm) || !onv_edit_is(e, norm, ONV_OP_LayerNormalization, 0)) return false;
     onv_value_id out = onv_edit_out(e, norm, 0);
     if (onv_edit_n_uses(e, out) > ONV_MOST_READERS) return false;
     for (const onv_use *u = onv_edit_first_use(e, out); u != NULL; u = onv_edit_next_use(e, u))
-        if (onv_edit_is(e, u->node, "MatMul", 0)) return is_attention(e, u->node);
+        if (onv_edit_is(e, u->node, ONV_OP_MatMul, 0)) return is_attention(e, u->node);
     return false;
 }
 
@@ -70,8 +70,8 @@ static bool is_bias(const onv_edit *e, const product *p)
 static bool find_product(const onv_edit *e, onv_node_id id, bool keeps_attention, product *p)
 {
     *p = (product){.matmul = id, .add = onv_edit_only_user(e, onv_edit_out(e, id, 0))};
-    if (!onv_edit_is(e, id, "MatMul", 0) || !onv_is_node(p->add) ||
-        !onv_edit_is(e, p->add, "Add", 0))
+    if (!onv_edit_is(e, id, ONV_OP_MatMul, 0) || !onv_is_node(p->add) ||
+        !onv_edit_is(e, p->add, ONV_OP_Add, 0))
         return false;
     if (onv_edit_node_at(e, id)->provider != onv_edit_node_at(e, p->add)->provider) return false;
     p->a = onv_edit_in(e, id, 0);

@@ -9,7 +9,7 @@
 static onv_node_id dequantize_of(const onv_edit *e, onv_node_id node, uint32_t k)
 {
     onv_node_id dequantize = onv_edit_in_node(e, node, k);
-    return onv_fuse_is(e, dequantize, "DequantizeLinear") ? dequantize : ONV_NO_NODE;
+    return onv_fuse_is(e, dequantize, ONV_OP_DequantizeLinear) ? dequantize : ONV_NO_NODE;
 }
 
 static bool is_dequantized(const onv_edit *e, onv_node_id node, uint32_t k)
@@ -19,7 +19,7 @@ static bool is_dequantized(const onv_edit *e, onv_node_id node, uint32_t k)
 
 static bool is_quantized(const onv_edit *e, onv_node_id node)
 {
-    return onv_fuse_is(e, onv_edit_only_user(e, onv_edit_out(e, node, 0)), "QuantizeLinear");
+    return onv_fuse_is(e, onv_edit_only_user(e, onv_edit_out(e, node, 0)), ONV_OP_QuantizeLinear);
 }
 
 /* QuantizeLinear, DequantizeLinear, QuantizeLinear, DequantizeLinear: the pair in the middle. */
@@ -28,8 +28,8 @@ bool onv_would_remove_double_qdq(onv_edit *e, onv_node_id quantize)
     onv_node_id before = dequantize_of(e, quantize, 0);
     if (!onv_is_node(before) || !onv_fuse_has_uses(e, before, 1)) return false;
     onv_node_id after = onv_edit_only_user(e, onv_edit_out(e, quantize, 0));
-    return onv_fuse_is(e, after, "DequantizeLinear") &&
-           onv_fuse_is(e, onv_edit_in_node(e, before, 0), "QuantizeLinear");
+    return onv_fuse_is(e, after, ONV_OP_DequantizeLinear) &&
+           onv_fuse_is(e, onv_edit_in_node(e, before, 0), ONV_OP_QuantizeLinear);
 }
 
 /* What moves elements alone has a quantized neighbour on one side and none on the other. */
@@ -70,10 +70,10 @@ bool onv_would_fuse_group_query(onv_edit *e, onv_node_id attention)
 {
     for (uint32_t k = 0; k < 2; k++) {
         onv_node_id rotary = onv_edit_in_node(e, attention, k);
-        if (!onv_edit_is_of(e, rotary, ONV_MS_DOMAIN, "RotaryEmbedding")) return false;
+        if (!onv_edit_is_of(e, rotary, ONV_MS_DOMAIN, ONV_OP_RotaryEmbedding)) return false;
         onv_node_id product = onv_edit_in_node(e, rotary, 0);
-        if (!onv_fuse_is(e, product, "MatMul") &&
-            !onv_edit_is_of(e, product, ONV_MS_DOMAIN, "MatMulNBits"))
+        if (!onv_fuse_is(e, product, ONV_OP_MatMul) &&
+            !onv_edit_is_of(e, product, ONV_MS_DOMAIN, ONV_OP_MatMulNBits))
             return false;
     }
     return true;
@@ -83,7 +83,7 @@ bool onv_would_fuse_group_query(onv_edit *e, onv_node_id attention)
 bool onv_would_fuse_bias_dropout(onv_edit *e, onv_node_id dropout)
 {
     onv_node_id add = onv_edit_in_node(e, dropout, 0);
-    if (!onv_fuse_is(e, add, "Add") || !onv_fuse_has_uses(e, add, 1)) return false;
+    if (!onv_fuse_is(e, add, ONV_OP_Add) || !onv_fuse_has_uses(e, add, 1)) return false;
     for (uint32_t k = 0; k < 2; k++)
         if (onv_edit_seen(e, onv_edit_in(e, add, k))->rank == 1) return true;
     return false;
@@ -97,9 +97,9 @@ bool onv_would_fuse_space_to_depth(onv_edit *e, onv_node_id concat)
     onv_value_id source = ONV_NO_VALUE;
     for (uint32_t k = 0; k < 4; k++) {
         onv_node_id slice = onv_edit_in_node(e, concat, k);
-        if (!onv_fuse_is(e, slice, "Slice")) return false;
+        if (!onv_fuse_is(e, slice, ONV_OP_Slice)) return false;
         onv_node_id outer = onv_edit_in_node(e, slice, 0);
-        if (onv_fuse_is(e, outer, "Slice")) slice = outer;
+        if (onv_fuse_is(e, outer, ONV_OP_Slice)) slice = outer;
         onv_value_id in = onv_edit_in(e, slice, 0);
         const onv_scalar *steps;
         uint32_t n_steps;

@@ -1,5 +1,6 @@
 #include "rewrite/rewrite.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -14,25 +15,29 @@ typedef struct rewriting {
     onv_provider provider; /* of the session */
     uint32_t *counts;      /* by rule */
     uint32_t *found;       /* by rule that is not modelled: the most in one step before */
+    uint64_t starts[ONV_N_OP_NAMES];
 } rewriting;
 
 /* --- One pass ---------------------------------------------------------------------------------- */
 
-/* Whether `op_type` is a word of the list. */
-static bool starts_at(const char *ops, const char *op_type)
+/* At which operators rules start, as bits in their order. */
+static void list_starts(rewriting *r)
 {
-    if (ops == NULL) return true;
-    size_t length = strlen(op_type);
-    for (const char *at = ops; (at = strstr(at, op_type)) != NULL; at += length)
-        if ((at == ops || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0')) return true;
-    return false;
+    char word[64];
+    for (size_t i = 0; i < onv_n_rewrite_rules; i++) {
+        const char *at = onv_rewrite_rules[i].ops;
+        for (size_t op = 0; at == NULL && op < ONV_N_OP_NAMES; op++)
+            r->starts[op] |= UINT64_C(1) << i;
+        for (int length; at != NULL && sscanf(at, "%63s%n", word, &length) == 1; at += length)
+            r->starts[onv_op_name_of(word)] |= UINT64_C(1) << i;
+    }
 }
 
 static bool try_rule(rewriting *r, size_t rule, onv_node_id id)
 {
     const onv_rewrite_rule *row = &onv_rewrite_rules[rule];
-    if (row->apply == NULL || !starts_at(row->ops, onv_edit_node_at(&r->e, id)->op_type))
-        return false;
+    bool starts = (r->starts[onv_edit_node_at(&r->e, id)->code] >> rule & 1) != 0;
+    if (row->apply == NULL || !starts) return false;
     bool applied = row->apply(&r->e, id);
     r->counts[rule] += applied;
     return applied;
@@ -133,6 +138,7 @@ static onv_status rewrite(rewriting *r, onv_rewrite_level level, onv_rewritten *
     r->counts = ONV_ARENA_ARRAY(&to->model.arena, uint32_t, onv_n_rewrite_rules);
     r->found = ONV_ARENA_ARRAY(&to->model.arena, uint32_t, onv_n_rewrite_rules);
     if (r->counts == NULL || r->found == NULL) return onv_fail_memory(err);
+    list_starts(r);
     onv_rewrite_packed(&r->e);
     run_step(r, ONV_RULE_BEFORE, true);
     if (level >= ONV_REWRITE_BASIC) run_level(r, 1);

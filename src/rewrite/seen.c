@@ -8,12 +8,9 @@
 
 static bool follows_contents(const onv_node *node)
 {
-    static const char *const followed[] = {"Shape", "Size", "Gather", "Squeeze", "Unsqueeze",
-                                           "Add",   "Sub",  "Mul",    "Div"};
-    if (node->domain[0] != '\0') return false;
-    for (size_t i = 0; i < sizeof followed / sizeof followed[0]; i++)
-        if (strcmp(node->op_type, followed[i]) == 0) return true;
-    return false;
+    return node->domain[0] == '\0' &&
+           ONV_IS_ANY(node, ONV_OP_Shape, ONV_OP_Size, ONV_OP_Gather, ONV_OP_Squeeze,
+                      ONV_OP_Unsqueeze, ONV_OP_Add, ONV_OP_Sub, ONV_OP_Mul, ONV_OP_Div);
 }
 
 static void load_known(onv_op_ctx *c, uint32_t k)
@@ -42,11 +39,9 @@ static bool is_tensor(const onv_type *type)
 /* Windows slide over numbers alone: what is as long as before by arithmetic is not known to be. */
 static bool slides_windows(const onv_node *node)
 {
-    static const char *const ops[] = {"Conv",    "ConvTranspose", "ConvInteger", "QLinearConv",
-                                      "MaxPool", "AveragePool",   "LpPool",      "FusedConv"};
-    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-        if (strcmp(node->op_type, ops[i]) == 0) return true;
-    return false;
+    return ONV_IS_ANY(node, ONV_OP_Conv, ONV_OP_ConvTranspose, ONV_OP_ConvInteger,
+                      ONV_OP_QLinearConv, ONV_OP_MaxPool, ONV_OP_AveragePool, ONV_OP_LpPool,
+                      ONV_OP_FusedConv);
 }
 
 /* Inputs, and elements of them, that a dim is looked for in. */
@@ -123,7 +118,7 @@ static void see_owner(onv_edit *e, const onv_node *node)
  * though they are given. -1: none. */
 static int unsure_axis(const onv_edit *e, const onv_node *node)
 {
-    if (strcmp(node->op_type, "Split") != 0 || node->domain[0] != '\0' || node->n_inputs == 0 ||
+    if (node->code != ONV_OP_Split || node->domain[0] != '\0' || node->n_inputs == 0 ||
         !onv_is_value(node->inputs[0]))
         return -1;
     const onv_type *in = &e->values.at[node->inputs[0].index].seen;
@@ -136,10 +131,8 @@ static int unsure_axis(const onv_edit *e, const onv_node *node)
 /* Whether ONNX infers the rank from other things than the ranks of the inputs. */
 static bool has_own_rank(const onv_node *node)
 {
-    static const char *const ops[] = {"Reshape", "Expand", "ConstantOfShape", "Shape", "Size"};
-    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-        if (strcmp(node->op_type, ops[i]) == 0) return node->domain[0] == '\0';
-    return false;
+    return node->domain[0] == '\0' && ONV_IS_ANY(node, ONV_OP_Reshape, ONV_OP_Expand,
+                                                 ONV_OP_ConstantOfShape, ONV_OP_Shape, ONV_OP_Size);
 }
 
 /* Where an input has no rank, the outputs have none. Before opset 14 a Reshape to a shape that is computed
@@ -147,7 +140,7 @@ static bool has_own_rank(const onv_node *node)
 static bool is_unranked(const onv_edit *e, const onv_node *node)
 {
     if (has_own_rank(node))
-        return strcmp(node->op_type, "Reshape") == 0 && node->version < 14 && node->n_inputs > 1 &&
+        return node->code == ONV_OP_Reshape && node->version < 14 && node->n_inputs > 1 &&
                !onv_edit_is_constant(e, node->inputs[1]);
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         if (!onv_is_value(node->inputs[k])) continue;
@@ -160,8 +153,7 @@ static bool is_unranked(const onv_edit *e, const onv_node *node)
 /* What a Reshape leaves to be worked out is a number or nothing. */
 static bool is_left(const onv_op_ctx *c, int axis, onv_dim dim)
 {
-    if (onv_dim_is_const(dim) || c->n_in < 2 || strcmp(c->node->op_type, "Reshape") != 0)
-        return false;
+    if (onv_dim_is_const(dim) || c->n_in < 2 || c->node->code != ONV_OP_Reshape) return false;
     const onv_known *shape = c->in[1].known;
     return shape != NULL && (uint32_t)axis < shape->count && onv_dim_is(shape->elems[axis].i, -1);
 }
@@ -192,8 +184,8 @@ static void store_outputs(onv_edit *e, onv_op_ctx *c, const onv_node *node, bool
 /* Old versions of these leave even the rank open where the shape is not constant. */
 static bool is_open(const onv_op_ctx *c)
 {
-    bool is_old = (strcmp(c->node->op_type, "Reshape") == 0 && c->version < 14) ||
-                  (strcmp(c->node->op_type, "Expand") == 0 && c->version < 13);
+    bool is_old = (c->node->code == ONV_OP_Reshape && c->version < 14) ||
+                  (c->node->code == ONV_OP_Expand && c->version < 13);
     if (!is_old || c->node->domain[0] != '\0' || c->n_in < 2) return false;
     const onv_known *shape = c->in[1].known;
     for (uint32_t i = 0; shape != NULL && i < shape->count; i++)

@@ -138,7 +138,7 @@ static onv_status add_weights_on_cpu(const onv_model *model, const onv_live *liv
     onv_status status = is_turned != NULL ? ONV_OK : onv_fail_memory(err);
     for (uint32_t s = 0; status == ONV_OK && s < live->timeline.steps.count; s++) {
         const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
-        if (strcmp(node->op_type, "ConvTranspose") != 0 || node->n_inputs < 2) continue;
+        if (node->code != ONV_OP_ConvTranspose || node->n_inputs < 2) continue;
         uint32_t filter = node->inputs[1].index;
         if (is_turned[filter] || !onv_value_is_held(&model->values.at[filter])) continue;
         is_turned[filter] = true;

@@ -81,7 +81,7 @@ static bool find_row(runner *r)
     const char *colon = strrchr(r->test->op, ':');
     const char *name = colon != NULL ? colon + 1 : r->test->op;
     size_t domain_length = colon != NULL ? (size_t)(colon - r->test->op) : 0;
-    r->node.op_type = name;
+    onv_node_set_op(&r->node, name);
     r->node.domain = onv_arena_strndup(&r->model.arena, r->test->op, domain_length);
     if (!onv_op_index_init(&r->index, &r->model.arena)) return wrong(r, "no memory for the index");
     r->c.op = onv_op_find(&r->index, r->node.domain, name, r->test->version);

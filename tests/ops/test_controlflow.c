@@ -53,7 +53,6 @@ static void run_loop(fixture *f, const char *inputs, uint32_t n_stacked, body_fn
     f->body = body;
     f->attr = (onv_attr){.name = "body", .kind = ONV_ATTR_GRAPH, .graph = {0}};
     f->node = (onv_node){.name = "node",
-                         .op_type = "Loop",
                          .domain = "",
                          .n_inputs = n,
                          .n_outputs = n - 2 + n_stacked,
@@ -61,6 +60,7 @@ static void run_loop(fixture *f, const char *inputs, uint32_t n_stacked, body_fn
                          .inputs = f->inputs,
                          .outputs = f->outputs,
                          .attrs = &f->attr};
+    onv_node_set_op(&f->node, "Loop");
     for (uint32_t i = 0; i < n; i++) {
         f->in[i] = values[i].value;
         f->present[i] = values[i].present;

@@ -1,5 +1,6 @@
 /* Rewrites, one small graph each: what stands there before, which operators afterwards, and the name
  * under which it is counted. */
+#include "rewrite/rules.h"
 #include "rewrite/small_graphs.h"
 #include "support/test.h"
 
@@ -253,9 +254,23 @@ static void what_is_not_modelled_is_named(void **state)
     check_rewrites(not_modelled, sizeof not_modelled / sizeof not_modelled[0]);
 }
 
+/* Rules start at numbers of names. */
+static void every_operator_of_a_rule_has_a_number(void **state)
+{
+    for (size_t i = 0; i < onv_n_rewrite_rules; i++) {
+        char words[200], *rest = NULL;
+        if (onv_rewrite_rules[i].ops == NULL) continue;
+        assert_in_range(snprintf(words, sizeof words, "%s", onv_rewrite_rules[i].ops), 1, 199);
+        for (char *word = strtok_r(words, " ", &rest); word != NULL;
+             word = strtok_r(NULL, " ", &rest))
+            assert_int_not_equal(onv_op_name_of(word), ONV_OP_OTHER);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rules_rewrite_what_they_say),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_operator_of_a_rule_has_a_number),
+                                       cmocka_unit_test(rules_rewrite_what_they_say),
                                        cmocka_unit_test(what_is_not_modelled_is_named)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
