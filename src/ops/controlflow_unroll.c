@@ -13,6 +13,7 @@
 
 enum {
     MAX_ITERATIONS = 64,
+    MAX_SURE = 4096, /* where contents say of each that it runs: a counter of tf2onnx */
     MAX_DEPTH = 4, /* of such loops in such loops */
 };
 
@@ -172,7 +173,8 @@ static onv_status run_all(onv_op_ctx *c, unrolled *u, bool *done)
     const uint64_t overflows = c->dims->overflows;
     bool goes_on = true;
     u->exact = u->fixed || !onv_op_has_in(c, 1) || onv_dim_is(onv_op_in_scalar(c, 1), 1);
-    while (goes_on && u->iterations < MAX_ITERATIONS && c->unroll->nodes_left > 0) {
+    while (goes_on && u->iterations < (u->exact ? MAX_SURE : MAX_ITERATIONS) &&
+           c->unroll->nodes_left > 0) {
         if (!u->exact && !onv_dim_is_known(u->most)) return ONV_OK;
         onv_status status = iterate(c, u, &goes_on);
         bool may_not_run = status == ONV_ERR_MODEL || status == ONV_ERR_OVERFLOW;

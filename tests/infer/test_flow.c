@@ -216,6 +216,34 @@ static void one_iteration_is_exact(void **state)
     }
 }
 
+/* What tf2onnx makes of `while time < length`: no limit, and a counter that the condition compares. */
+static void a_counter_ends_the_loop(void **state)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4]");
+    model_int(m, "zero", 0);
+    model_int(m, "one", 1);
+    model_int(m, "length", 90);
+    model_node(m, "Less", "", "zero length", "starts", "");
+    model_begin(m, "body");
+    model_input(m, "i", "i64[]");
+    model_input(m, "ci", "bool[]");
+    model_input(m, "time", "i64[]");
+    model_input(m, "s", "f32[4]");
+    model_node(m, "Add", "", "time one", "next", "");
+    model_node(m, "Less", "", "next length", "co", "");
+    model_node(m, "Neg", "", "s", "so", "");
+    model_node(m, "Identity", "", "so", "slice", "");
+    model_output(m, "co", "bool[]");
+    model_output(m, "next", "i64[]");
+    model_output(m, "so", "f32[4]");
+    model_output(m, "slice", "f32[4]");
+    model_end(m);
+    model_node(m, "Loop", "", "- starts zero x", "time state y", "");
+    model_output(m, "y", "f32");
+    check(m, &(expected){.shape = "[90, 4]"});
+}
+
 static void sizes_of_the_data_are_bound_by_name(void **state)
 {
     static const expected rows[] = {
@@ -248,6 +276,7 @@ int main(void)
         cmocka_unit_test(few_iterations_are_run_one_by_one),
         cmocka_unit_test(iterations_are_bound_by_the_name_that_is_told),
         cmocka_unit_test(one_iteration_is_exact),
+        cmocka_unit_test(a_counter_ends_the_loop),
         cmocka_unit_test(sizes_of_the_data_are_bound_by_name),
         cmocka_unit_test(a_declared_name_is_never_ignored),
     };
