@@ -14,7 +14,7 @@
 enum {
     MAX_ITERATIONS = 64,
     MAX_SURE = 4096, /* where contents say of each that it runs: a counter of tf2onnx */
-    MAX_DEPTH = 4, /* of such loops in such loops */
+    MAX_DEPTH = 4,   /* of such loops in such loops */
 };
 
 typedef struct unrolled {
