@@ -3,7 +3,7 @@
 #define ONV_INFER_DRIVER_H
 
 #include "infer/infer.h"
-#include "infer/op_shapes.h"
+#include "ops/op_shapes.h"
 #include "load/ptr_map.h"
 #include "ops/op.h"
 

@@ -48,12 +48,20 @@ static onv_status infer_qlinear_concat(onv_op_ctx *c)
     return ONV_OK;
 }
 
-/* GemmFloat8 says the dtype of its result. */
-static onv_status infer_gemm_float8(onv_op_ctx *c)
+/* GemmFloat8 and DequantizeBFP say the dtype of their result. */
+static onv_status infer_typed(onv_op_ctx *c)
 {
     ONV_TRY(onv_alias_infer(c));
     if (onv_op_has_out(c, 0))
         c->out[0].type.dtype = (uint8_t)onv_op_attr_dtype(c, "dtype", ONV_FLOAT);
+    return ONV_OK;
+}
+
+/* A part of the model that was compiled for a device. */
+static onv_status infer_engine(onv_op_ctx *c)
+{
+    onv_op_warn(c, "compiled-node", "%s is compiled: what it takes is not in the file",
+                c->op->name);
     return ONV_OK;
 }
 
@@ -133,8 +141,42 @@ static const onv_op rows[] = {
     SIMPLE_NORM,
     ONV_OP("Range", 1, 2, 3, 1, 1, infer_range, AS(&onv_ops_generator, "Range", 11, SAME_IN)),
     ONV_OP("QLinearConcat", 1, 3, ONV_OP_MAX_ARITY, 1, 1, infer_qlinear_concat),
-    ONV_OP("GemmFloat8", 1, 2, 6, 1, 1, infer_gemm_float8, .macs = onv_alias_macs,
+    ONV_OP("GemmFloat8", 1, 2, 6, 1, 1, infer_typed, .macs = onv_alias_macs,
            AS(MATMUL, "Gemm", 13, IN(1, 2, 3))),
+    ONV_OP("DequantizeBFP", 1, 3, 3, 1, 1, infer_typed,
+           AS(&onv_ops_generator, "ConstantOfShape", 9, IN(2))),
+    ONV_OP("EPContext", 1, 0, ONV_OP_MAX_ARITY, 1, ONV_OP_MAX_ARITY, infer_engine),
+    ONV_OP("Snpe", 1, 0, ONV_OP_MAX_ARITY, 1, ONV_OP_MAX_ARITY, infer_engine),
+};
+
+/* What ONNX Runtime makes of operators with prefer_nhwc: the data has its channels last, filters do not. */
+#define NHWC(op, of, version, least, most, ...)                                                    \
+    ONV_OP(op, 1, least, most, 1, 3, onv_alias_infer, .macs = onv_alias_macs,                      \
+           AS(of, op, version, SAME_IN, __VA_ARGS__))
+#define LAST .channels = ONV_CHANNELS_LAST
+
+static const onv_op nhwc_rows[] = {
+    NHWC("Conv", CONV, 22, 2, 3, LAST),
+    NHWC("ConvTranspose", CONV, 22, 2, 3, LAST),
+    NHWC("QLinearConv", CONV, 10, 8, 9, LAST),
+    ONV_OP("QLinearConvTranspose", 1, 8, 9, 1, 1, onv_alias_infer, .macs = onv_alias_macs,
+           AS(CONV, "ConvTranspose", 22, IN(1, 4), .dtype_of = 8, LAST)),
+    NHWC("AveragePool", POOL, 22, 1, 1, LAST),
+    NHWC("MaxPool", POOL, 22, 1, 1, LAST),
+    NHWC("LpPool", POOL, 22, 1, 1, LAST),
+    NHWC("GlobalAveragePool", POOL, 22, 1, 1, LAST),
+    NHWC("GlobalMaxPool", POOL, 22, 1, 1, LAST),
+    NHWC("GlobalLpPool", POOL, 22, 1, 1, LAST),
+    NHWC("MaxUnpool", POOL, 22, 2, 3, LAST),
+    SHAPE("QLinearAveragePool", 4, 5, AS(POOL, "AveragePool", 22, IN(1), LAST)),
+    NHWC("BatchNormalization", NORM, 15, 5, 5, LAST),
+    NHWC("InstanceNormalization", NORM, 6, 3, 3, LAST),
+    NHWC("LRN", NORM, 13, 1, 1, LAST),
+    NHWC("DepthToSpace", &onv_ops_tensor_layout, 13, 1, 1, LAST),
+    NHWC("SpaceToDepth", &onv_ops_tensor_layout, 13, 1, 1, LAST),
+    NHWC("GridSample", &onv_ops_image, 16, 2, 2, LAST),
+    /* Sizes and scales have the order of the data. */
+    NHWC("Resize", &onv_ops_image_resize, 13, 1, 4, .channels = ONV_CHANNELS_FIRST),
 };
 
 /* ONNX Runtime has had these in ONNX's domain since version 1; its transformer optimizer writes them
@@ -147,4 +189,6 @@ static const onv_op onnx_rows[] = {
 };
 
 const onv_op_family onv_ops_contrib_alias = {"com.microsoft", rows, sizeof rows / sizeof rows[0]};
+const onv_op_family onv_ops_contrib_nhwc = {"com.ms.internal.nhwc", nhwc_rows,
+                                            sizeof nhwc_rows / sizeof nhwc_rows[0]};
 const onv_op_family onv_ops_contrib_onnx = {"", onnx_rows, sizeof onnx_rows / sizeof onnx_rows[0]};

@@ -139,62 +139,6 @@ static onv_dim macs_projected(onv_op_ctx *c)
     return onv_dim_add(c->dims, macs, macs_of_scores(c, &p.a));
 }
 
-/* PackedAttention: input [tokens, width], token_offset [batch, length]. */
-static onv_status infer_packed_attention(onv_op_ctx *c)
-{
-    projected p;
-    ONV_TRY(onv_tensor_need_rank(c, 0, 2, 2));
-    ONV_TRY(read_widths(c, c->op->with, &p));
-    onv_contrib_last(c, 0, onv_op_in_dtype(c, 0), p.v_width);
-    return ONV_OK;
-}
-
-/* How long the sequences are is in the data: as much as if none was padded. */
-static onv_dim macs_packed_attention(onv_op_ctx *c)
-{
-    projected p;
-    if (read_widths(c, c->op->with, &p) != ONV_OK) return ONV_DIM_UNKNOWN;
-    onv_dim width = onv_dim_add(c->dims, p.q_width, p.v_width), length = onv_op_in_dim(c, 3, 1);
-    onv_dim scores = times(c, times(c, onv_op_in_dim(c, 3, 0), times(c, length, length)), width);
-    width = onv_dim_add(c->dims, width, p.q_width);
-    return onv_dim_add(c->dims, times(c, onv_op_in_elems(c, 0), width), scores);
-}
-
-/* LongformerAttention: each token looks at `window` tokens to either side, and a few look at (and
- * are seen by) all, with projections of their own; those are too few to count. */
-static onv_dim macs_longformer(onv_op_ctx *c)
-{
-    int64_t window = onv_op_attr_int(c, "window", 0);
-    if (window < 1 || window > INT32_MAX) return ONV_DIM_UNKNOWN;
-    onv_dim elems = onv_op_in_elems(c, 0), width = onv_op_in_dim(c, 0, -1);
-    onv_dim projections = times(c, width, onv_dim_const(INT64_C(2) * 3));
-    onv_dim seen = onv_dim_const(2 * (2 * window + 1));
-    return times(c, elems, onv_dim_add(c->dims, projections, seen));
-}
-
-/* DecoderAttention: query and key are [length, batch, width]. Flags decide whether the cache grows
- * (self-attention) or is the encoder's. */
-static onv_status infer_decoder_attention(onv_op_ctx *c)
-{
-    enum { QUERY, KEY, KEY_CACHE = 6, STATIC_KV = 8, USE_PAST = 9 };
-    onv_dim heads, size, length = ONV_DIM_UNKNOWN;
-    onv_dim fixed = onv_op_in_scalar(c, STATIC_KV), past = onv_op_in_scalar(c, USE_PAST);
-    onv_infer_same(c);
-    ONV_TRY(onv_tensor_need_rank(c, QUERY, 3, 3));
-    ONV_TRY(read_heads(c, "num_heads", &heads));
-    ONV_TRY(split_width(c, onv_op_in_dim(c, QUERY, 2), heads, &size));
-    onv_dim cached = onv_op_in_dim(c, KEY_CACHE, 2);
-    if (onv_dim_is(fixed, 1) && onv_dim_is_const(past))
-        length = onv_dim_is(past, 1) ? cached : onv_op_in_dim(c, KEY, 0);
-    else if (onv_dim_is(fixed, 0) && onv_dim_is_const(past))
-        length = onv_dim_add(c->dims, onv_op_in_dim(c, QUERY, 0),
-                             onv_dim_is(past, 1) ? cached : onv_dim_const(0));
-    onv_dim dims[4] = {onv_op_in_dim(c, QUERY, 1), heads, length, size};
-    onv_op_set_out(c, 1, onv_op_in_dtype(c, QUERY), dims, 4);
-    onv_op_set_out(c, 2, onv_op_in_dtype(c, QUERY), dims, 4);
-    return ONV_OK;
-}
-
 /* --- Without: MultiHeadAttention and its kin --------------------------------------------------- */
 
 enum { QUERY, KEY, VALUE };
@@ -471,6 +415,21 @@ static onv_status infer_linear(onv_op_ctx *c)
         input                                                                                      \
     }
 
+/* Of queries and keys, and of values. */
+#define Q_WIDTH "attr.qkv_hidden_sizes.0 or exact(w.1 / 3)"
+#define V_WIDTH "attr.qkv_hidden_sizes.2 or exact(w.1 / 3)"
+/* Each token looks at `window` tokens to either side, and a few look at (and are seen by) all, with projections of their
+ * own; those are too few to count. */
+#define LONGFORMER "(x): like x; x.elems * (6 * x.-1 + 4 * attr.window + 2)"
+/* Flags decide whether the cache grows (self-attention) or is the encoder's. */
+#define DECODER_CACHE                                                                              \
+    "[b, attr.num_heads, if(fixed[0], if(grows[0], cache.2, key.0), if(grows[0], s + cache.2, "    \
+    "s)), exact(n / attr.num_heads)]"
+
+/* Without a state or bounds all tokens are one sequence, or queries have a batch of their own. */
+#define DELTA_BATCH "state.0 or ((bounds.0 or if(q.rank - 3, q.0 + 1, 2)) - 1)"
+#define INDICES     "(attr.index_topk or ((attr.token_budget or 0) + attr.compress_ratio - 1))"
+
 static const onv_op rows[] = {
     ATTENTION("Attention", 2, 7, 2, infer_projected, macs_projected, ONV_BIT(0) | ONV_BIT(1),
               PROJECTED(.weights = 1, .past = 4)),
@@ -480,10 +439,16 @@ static const onv_op rows[] = {
               PROJECTED(.weights = 1, .past = 8, .dtype = 3)),
     ATTENTION("QOrderedAttention", 17, 20, 1, infer_projected, macs_projected, 0,
               PROJECTED(.weights = 5, .v_weights = 7, .past = 18)),
-    ATTENTION("PackedAttention", 5, 6, 1, infer_packed_attention, macs_packed_attention, 0,
-              PROJECTED(.weights = 1)),
-    ATTENTION("LongformerAttention", 7, 7, 1, onv_infer_same, macs_longformer, ONV_BIT(0)),
-    ATTENTION("QOrderedLongformerAttention", 14, 14, 1, onv_infer_same, macs_longformer, 0),
+    /* How long the sequences are is in the data: as much as if none was padded. */
+    ONV_SAYS("PackedAttention", 1, 5, 6, 1, 1,
+             "(x[_, k], w[k, _], bias, offsets[b, s]): [x.0, " V_WIDTH "]; "
+             "x.elems * (2 * (" Q_WIDTH ") + (" V_WIDTH ")) + b * s * s * ((" Q_WIDTH
+             ") + (" V_WIDTH "))",
+             .traits = {.save_out = ONV_BIT(0)}),
+    ONV_SAYS("LongformerAttention", 1, 7, 7, 1, 1, LONGFORMER,
+             .traits = {.save_in = ONV_BIT(0), .save_out = ONV_BIT(0)}),
+    ONV_SAYS("QOrderedLongformerAttention", 1, 14, 14, 1, 1, LONGFORMER,
+             .traits = {.save_out = ONV_BIT(0)}),
     ATTENTION("MultiHeadAttention", 1, 10, 4, infer_multi_head, macs_multi_head, QKV,
               CACHES(6, 7, 8)),
     ATTENTION("DecoderMaskedMultiHeadAttention", 1, 11, 4, infer_multi_head, macs_multi_head, 0,
@@ -496,7 +461,30 @@ static const onv_op rows[] = {
               TOTAL(10)),
     ATTENTION("PagedAttention", 8, 17, 3, infer_paged, macs_paged, 0),
     ATTENTION("SparsePagedAttention", 11, 22, 3, infer_paged, macs_paged, 0),
-    ONV_OP("DecoderAttention", 1, 12, 12, 1, 3, infer_decoder_attention),
+    ONV_SAYS("DecoderAttention", 1, 12, 12, 1, 3,
+             "(q[s, b, n], key, c, d, e, f, cache, g, fixed, grows): like q, " DECODER_CACHE
+             ", " DECODER_CACHE),
+    /* Packed: queries [tokens, heads, size] and as much of keys and values, or all in one axis; then the state says heads
+     * and sizes [batch, heads of values, size of values, size of keys]. */
+    ONV_SAYS("GatedDeltaNet", 1, 1, 11, 1, 3,
+             "(q, k, v, bounds, decay, beta, state): "
+             "[q.0, v.1:-2, v.-2 or state.1, v.-1 or state.2], "
+             "[" DELTA_BATCH ", v.-2 or state.1, v.-1 or state.2, k.-1 or state.3] like state, "
+             "[" DELTA_BATCH ", (attr.state_update_capacity or 0) * (v.-2 + k.-2 * k.-1 + v.-2 * "
+             "v.-1)] like state",
+             .traits = {.save_in = QKV | ONV_BIT(4) | ONV_BIT(5)}),
+    /* How many entries are added is up to what is buffered. */
+    ONV_SAYS(
+        "SparseAttentionIndexer", 1, 8, 14, 2, 3,
+        "(q[b, s, _], k, g, h, cos, sin, mask, past[_, p, n], gate, bias, weights, at, "
+        "valid, buffer): [b, s, " INDICES "] i32, "
+        "[b, if(valid.elems or 0, p, if(attr.index_topk or 0, upto(p + (s + (buffer.2 or 0)) / "
+        "attr.compress_ratio, entries), p + s)), n], "
+        "[2, b, upto(2 * attr.compress_ratio - 1, buffered), buffer.3]"),
+    ONV_SAYS("PackedSparseAttentionIndexer", 1, 16, 18, 6, 7,
+             "(q[t, _], k, g, h, cos, sin, bounds, past, gate, bias, weights, at, keys[b, _, n], "
+             "kept, gates, lengths): [t, " INDICES "] i32, [t] i32, like keys, like kept, like "
+             "gates, like lengths, [b, attr.state_update_capacity or 0, n]"),
     ONV_OP("LinearAttention", 1, 3, 6, 2, 2, infer_linear,
            .traits = {.save_in = QKV | ONV_BIT(4) | ONV_BIT(5)}),
 };

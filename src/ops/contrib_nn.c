@@ -12,19 +12,6 @@ static onv_status need_vector(onv_op_ctx *c, uint32_t k, const char *what, onv_d
 
 /* --- Normalisations ---------------------------------------------------------------------------- */
 
-/* SkipLayerNormalization, SkipSimplifiedLayerNormalization: input, skip, gamma. The sum of input and
- * skip is the fourth output, and lives on as the residual. */
-static onv_status infer_skip_layer_norm(onv_op_ctx *c)
-{
-    onv_infer_same(c);
-    onv_contrib_last(c, 1, ONV_FLOAT, onv_dim_const(1)); /* mean */
-    onv_contrib_last(c, 2, ONV_FLOAT, onv_dim_const(1)); /* inverse of the deviation */
-    onv_contrib_like(c, 3, 0);
-    for (uint32_t k = 2; k < c->n_in; k++)
-        ONV_TRY(need_vector(c, k, "the widths of input and vectors", onv_op_in_dim(c, 0, -1)));
-    return onv_tensor_need_rank(c, 0, 2, 3);
-}
-
 /* GroupNorm, SkipGroupNorm: channels last by default. */
 static onv_status infer_group_norm(onv_op_ctx *c)
 {
@@ -42,43 +29,11 @@ static onv_status infer_group_norm(onv_op_ctx *c)
     return need_vector(c, 2, "channels and beta", channels);
 }
 
-/* EmbedLayerNormalization: token ids [batch, length], then the tables; what differs in the quantised
- * one is where scales stand. `with`: the input of the results' dtype. */
-static onv_status infer_embed(onv_op_ctx *c)
-{
-    onv_dtype dtype = onv_op_in_dtype(c, *(const uint32_t *)c->op->with);
-    enum { IDS, SEGMENTS, WORDS };
-    onv_dim dims[3] = {onv_op_in_dim(c, IDS, 0), onv_op_in_dim(c, IDS, 1),
-                       onv_op_in_dim(c, WORDS, 1)};
-    ONV_TRY(onv_tensor_need_rank(c, IDS, 2, 2));
-    ONV_TRY(onv_tensor_need_rank(c, WORDS, 2, 2));
-    onv_op_set_out(c, 0, dtype, dims, 3);
-    onv_op_set_out(c, 1, ONV_INT32, dims, 1); /* mask_index */
-    onv_op_set_out(c, 2, dtype, dims, 3);     /* embedding_sum */
-    return ONV_OK;
-}
-
 /* --- Dropout ----------------------------------------------------------------------------------- */
 
 static bool drops(onv_op_ctx *c, uint32_t training)
 {
     return onv_op_has_in(c, training) && !onv_dim_is(onv_op_in_scalar(c, training), 0);
-}
-
-static onv_status infer_bias_dropout(onv_op_ctx *c)
-{
-    onv_infer_same(c);
-    onv_op_set_out_like(c, 1, 0, ONV_BOOL);
-    return ONV_OK;
-}
-
-/* One bit per element, in words of 32. */
-static onv_status infer_bitmask_dropout(onv_op_ctx *c)
-{
-    onv_infer_same(c);
-    onv_dim words = onv_dim_ceildiv(c->dims, onv_op_in_elems(c, 0), onv_dim_const(32));
-    onv_op_set_out(c, 1, ONV_UINT32, &words, 1);
-    return ONV_OK;
 }
 
 static onv_op_traits dropout_traits(onv_op_ctx *c)
@@ -156,19 +111,6 @@ static onv_status infer_causal_conv(onv_op_ctx *c)
     return ONV_OK;
 }
 
-/* The same for packed tokens [tokens, channels]. */
-static onv_status infer_varlen_conv(onv_op_ctx *c)
-{
-    enum { STATE = 4 };
-    onv_dim updates[3] = {onv_op_in_dim(c, STATE, 0),
-                          onv_dim_const(onv_op_attr_int(c, "state_update_capacity", 0)),
-                          onv_op_in_dim(c, STATE, 1)};
-    onv_infer_same(c);
-    onv_contrib_like(c, 1, STATE);
-    onv_op_set_out(c, 2, onv_op_in_dtype(c, 0), updates, 3);
-    return ONV_OK;
-}
-
 /* Every output element reads the kernel of its channel. */
 static onv_dim macs_depthwise(onv_op_ctx *c)
 {
@@ -180,31 +122,46 @@ static onv_dim macs_depthwise(onv_op_ctx *c)
 
 #define NORM(op, least, most, outs, rule, ...)                                                     \
     ONV_OP(op, 1, least, most, 1, outs, rule, .traits = {__VA_ARGS__})
-#define DROPOUT(op, least, most, rule)                                                             \
-    ONV_OP(op, 1, least, most, 1, 2, rule, .traits_fn = dropout_traits, .flags = ONV_OP_RANDOM)
+/* The sum of input and skip is the fourth output, and lives on as the residual. */
+#define SKIPPED(op, most, saved)                                                                   \
+    ONV_SAYS(op, 1, 3, most, 1, 4,                                                                 \
+             "(x[_, ..., n], skip, gamma[n], beta[n], bias[n]): like x, [x.:-1, 1] f32, "          \
+             "[x.:-1, 1] f32, like x",                                                             \
+             .traits = {.save_in = ONV_BIT(2), .save_out = saved})
+#define DROPOUT(op, least, most, line)                                                             \
+    ONV_SAYS(op, 1, least, most, 1, 2, line, .traits_fn = dropout_traits, .flags = ONV_OP_RANDOM)
+/* One bit per element, in words of 32. */
+#define BITMASK "(x): like x, [ceil(x.elems / 32)] u32"
 #define CONV(op, least, most, fewest, outs, rule, count)                                           \
     ONV_OP(op, 1, least, most, fewest, outs, rule, .macs = count,                                  \
            .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)})
 
 static const onv_op rows[] = {
-    NORM("SkipLayerNormalization", 3, 5, 4, infer_skip_layer_norm, .save_in = ONV_BIT(2),
-         .save_out = ONV_BIT(1) | ONV_BIT(2) | ONV_BIT(3)),
-    NORM("SkipSimplifiedLayerNormalization", 3, 4, 4, infer_skip_layer_norm, .save_in = ONV_BIT(2),
-         .save_out = ONV_BIT(2) | ONV_BIT(3)),
+    SKIPPED("SkipLayerNormalization", 5, ONV_BIT(1) | ONV_BIT(2) | ONV_BIT(3)),
+    SKIPPED("SkipSimplifiedLayerNormalization", 4, ONV_BIT(2) | ONV_BIT(3)),
     NORM("QOrderedLayerNormalization", 5, 5, 1, onv_infer_same, 0),
     NORM("BranchwiseRMSNorm", 1, 2, 1, onv_infer_same, .save_in = ONV_BIT(0) | ONV_BIT(1)),
     NORM("GatedRMSNorm", 3, 3, 1, onv_infer_same, .save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(2)),
     NORM("GroupNorm", 3, 3, 1, infer_group_norm, .save_in = ONV_BIT(0) | ONV_BIT(1)),
     NORM("SkipGroupNorm", 4, 5, 2, infer_group_norm, .save_in = ONV_BIT(1), .save_out = ONV_BIT(1)),
-    ONV_OP("EmbedLayerNormalization", 1, 7, 9, 1, 3, infer_embed, .with = &(const uint32_t){2},
-           .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(5), .save_out = ONV_BIT(2)}),
-    ONV_OP("QEmbedLayerNormalization", 1, 18, 18, 1, 2, infer_embed, .with = &(const uint32_t){8}),
-    DROPOUT("BiasDropout", 2, 5, infer_bias_dropout),
-    DROPOUT("BitmaskDropout", 1, 3, infer_bitmask_dropout),
-    DROPOUT("BitmaskBiasDropout", 2, 5, infer_bitmask_dropout),
+    /* Token ids, then the tables; mask_index and embedding_sum. */
+    ONV_SAYS("EmbedLayerNormalization", 1, 7, 9, 1, 3,
+             "(ids[b, s], segments, words[_, n]): [b, s, n] like words, [b] i32, [b, s, n] like "
+             "words",
+             .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(5), .save_out = ONV_BIT(2)}),
+    ONV_SAYS("QEmbedLayerNormalization", 1, 18, 18, 1, 2,
+             "(ids[b, s], segments, words[_, n], c, d, e, f, g, scale): [b, s, n] like scale, [b] "
+             "i32"),
+    DROPOUT("BiasDropout", 2, 5, "(x): like x, like x bool"),
+    DROPOUT("BitmaskDropout", 1, 3, BITMASK),
+    DROPOUT("BitmaskBiasDropout", 2, 5, BITMASK),
     CONV("ConvTransposeWithDynamicPads", 2, 4, 1, 1, infer_conv_transpose, macs_conv_transpose),
     CONV("CausalConvWithState", 2, 4, 2, 2, infer_causal_conv, macs_depthwise),
-    CONV("VarlenCausalConvWithState", 5, 6, 2, 3, infer_varlen_conv, macs_depthwise),
+    /* The same for packed tokens [tokens, channels]. */
+    ONV_SAYS("VarlenCausalConvWithState", 1, 5, 6, 2, 3,
+             "(x, w, b, c, state): like x, like state, [state.0, attr.state_update_capacity or 0, "
+             "state.1]",
+             .macs = macs_depthwise, .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)}),
 };
 
 const onv_op_family onv_ops_contrib_nn = {"com.microsoft", rows, sizeof rows / sizeof rows[0]};

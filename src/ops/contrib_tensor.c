@@ -43,56 +43,6 @@ static onv_status infer_unfold(onv_op_ctx *c)
     return ONV_OK;
 }
 
-/* Rfft: one side of the spectrum of the last axis, real and imaginary parts in a new last axis. */
-static onv_status infer_rfft(onv_op_ctx *c)
-{
-    int rank = onv_op_in_rank(c, 0);
-    onv_dim dims[ONV_MAX_RANK + 1], two = onv_dim_const(2);
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), NULL, -1);
-    if (rank < 0) return ONV_OK;
-    ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK - 1));
-    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
-    if (onv_op_attr_int(c, "onesided", 1) != 0) {
-        onv_dim last = onv_op_in_dim(c, 0, -1);
-        dims[rank - 1] =
-            onv_dim_add(c->dims, onv_dim_floordiv(c->dims, last, two), onv_dim_const(1));
-    }
-    dims[rank] = two;
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank + 1);
-    return ONV_OK;
-}
-
-/* Irfft: the way back, always to an even length. */
-static onv_status infer_irfft(onv_op_ctx *c)
-{
-    int rank = onv_op_in_rank(c, 0);
-    onv_dim dims[ONV_MAX_RANK], size;
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), NULL, -1);
-    if (rank < 0) return ONV_OK;
-    ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
-    ONV_TRY(onv_tensor_unify(c, "the parts of a complex number and 2", onv_op_in_dim(c, 0, -1),
-                             onv_dim_const(2), &size));
-    for (int i = 0; i < rank - 1; i++) dims[i] = onv_op_in_dim(c, 0, i);
-    if (onv_op_attr_int(c, "onesided", 1) != 0) {
-        size = onv_dim_sub(c->dims, dims[rank - 2], onv_dim_const(1));
-        dims[rank - 2] = onv_dim_mul(c->dims, size, onv_dim_const(2));
-    }
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank - 1);
-    return ONV_OK;
-}
-
-/* CropAndResize: X [batch, channels, height, width], rois [n, 4], crop_size as input 3. */
-static onv_status infer_crop_and_resize(onv_op_ctx *c)
-{
-    onv_dim dims[4] = {onv_op_in_dim(c, 1, 0), onv_op_in_dim(c, 0, 1)};
-    ONV_TRY(onv_tensor_need_rank(c, 0, 4, 4));
-    ONV_TRY(onv_tensor_need_rank(c, 1, 2, 2));
-    ONV_TRY(onv_tensor_size_at(c, 3, 0, &dims[2]));
-    ONV_TRY(onv_tensor_size_at(c, 3, 1, &dims[3]));
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, 4);
-    return ONV_OK;
-}
-
 /* Unique: of a vector; values and counts are as many as there are different ones. */
 static onv_status infer_unique(onv_op_ctx *c)
 {
@@ -128,13 +78,6 @@ static onv_status look_up(onv_op_ctx *c, uint32_t table, uint32_t indices, int64
     return ONV_OK;
 }
 
-/* TorchEmbedding: weights [n, width], indices of any shape. */
-static onv_status infer_embedding(onv_op_ctx *c)
-{
-    ONV_TRY(onv_tensor_need_rank(c, 0, 2, 2));
-    return look_up(c, 0, 1, 0, -1, 1, onv_op_in_dtype(c, 0));
-}
-
 /* GatherBlockQuantized: data, indices, scales. Bytes hold 8 / bits elements of the last axis each;
  * types of 4 bits are not packed further. */
 static onv_status infer_gather_quantized(onv_op_ctx *c)
@@ -146,44 +89,6 @@ static onv_status infer_gather_quantized(onv_op_ctx *c)
         return onv_op_fail(c, "attribute bits is %lld", (long long)bits);
     return look_up(c, 0, 1, onv_op_attr_int(c, "gather_axis", 0), packed ? rank - 1 : -1, 8 / bits,
                    onv_op_in_dtype(c, 2));
-}
-
-/* --- Reductions to paths and hashes ------------------------------------------------------------ */
-
-/* DynamicTimeWarping: a path through a matrix of costs, one step in either direction or both at a
- * time. */
-static onv_status infer_time_warping(onv_op_ctx *c)
-{
-    ONV_TRY(onv_tensor_need_rank(c, 0, 2, 3));
-    onv_dim most = onv_dim_add(c->dims, onv_op_in_dim(c, 0, -1), onv_op_in_dim(c, 0, -2));
-    most = onv_dim_sub(c->dims, most, onv_dim_const(1));
-    onv_dim dims[2] = {onv_dim_const(2), onv_dim_fresh(c->dims, "path", most)};
-    onv_op_set_out(c, 0, ONV_INT32, dims, 2);
-    return ONV_OK;
-}
-
-/* NGramHashMapping: a hash per token, head and length of n-gram. */
-static onv_status infer_ngram_hash(onv_op_ctx *c)
-{
-    int64_t longest, heads, hashes;
-    ONV_TRY(onv_contrib_attr(c, "max_ngram_size", &longest));
-    ONV_TRY(onv_contrib_attr(c, "n_head_per_ngram", &heads));
-    if (__builtin_mul_overflow(longest - 1, heads, &hashes))
-        return onv_op_fail(c, "%lld heads of n-grams are too many", (long long)heads);
-    onv_dim dims[3] = {onv_op_in_dim(c, 0, 0), onv_op_in_dim(c, 0, 1), onv_dim_const(hashes)};
-    onv_dim past[2] = {dims[0], onv_dim_const(longest - 1)};
-    ONV_TRY(onv_tensor_need_rank(c, 0, 2, 2));
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, 3);
-    onv_op_set_out(c, 1, onv_op_in_dtype(c, 0), past, 2);
-    return ONV_OK;
-}
-
-/* --- Orders of cuBLASLt ------------------------------------------------------------------------ */
-
-static onv_status infer_dequantize_order(onv_op_ctx *c)
-{
-    onv_op_set_out_like(c, 0, 0, onv_op_attr_dtype(c, "to", ONV_FLOAT));
-    return ONV_OK;
 }
 
 /* --- Hyper connections: streams [..., branches, width] ----------------------------------------- */
@@ -209,21 +114,41 @@ static onv_status infer_pre_mix(onv_op_ctx *c)
 #define ROW(op, least, most, fewest, outs, rule, ...)                                              \
     ONV_OP(op, 1, least, most, fewest, outs, rule, __VA_ARGS__)
 
+#define SAYS(op, least, most, outs, ...) ONV_SAYS(op, 1, least, most, 1, outs, __VA_ARGS__)
+
 static const onv_op rows[] = {
     ROW("ExpandDims", 2, 2, 1, 1, infer_expand_dims, .traits = {.view_of = 1}),
     ROW("UnfoldTensor", 1, 1, 1, 1, infer_unfold),
-    ROW("Rfft", 1, 1, 1, 1, infer_rfft),
-    ROW("Irfft", 1, 1, 1, 1, infer_irfft),
-    ROW("CropAndResize", 4, 4, 1, 1, infer_crop_and_resize),
+    /* One side of the spectrum of the last axis, real and imaginary parts in a new last axis; and the way back, always to
+     * an even length. */
+    SAYS("Rfft", 1, 1, 1, "(x[..., n]): [x.:-1, if(attr.onesided or 1, n / 2 + 1, n), 2]"),
+    SAYS("Irfft", 1, 1, 1, "(x[..., n, 2]): [x.:-2, if(attr.onesided or 1, (n - 1) * 2, n)]"),
+    SAYS("CropAndResize", 4, 4, 1,
+         "(x[_, c, _, _], rois[n, _], indices, size): [n, c, size[0], size[1]]"),
     ROW("Unique", 1, 1, 3, 3, infer_unique, .flags = ONV_OP_DATA_DEPENDENT),
-    ROW("TorchEmbedding", 2, 4, 1, 1, infer_embedding, .traits = {.save_in = ONV_BIT(1)}),
+    SAYS("TorchEmbedding", 2, 4, 1, "(w[_, n], ids): [ids.:, n]",
+         .traits = {.save_in = ONV_BIT(1)}),
     ROW("GatherBlockQuantized", 3, 4, 1, 1, infer_gather_quantized),
-    ROW("DynamicTimeWarping", 1, 1, 1, 1, infer_time_warping, .flags = ONV_OP_DATA_DEPENDENT),
+    /* A path through a matrix of costs, one step in either direction or both at a time. */
+    SAYS("DynamicTimeWarping", 1, 1, 1, "(x[_, _, ...]): [2, upto(x.-1 + x.-2 - 1, path)] i32",
+         .flags = ONV_OP_DATA_DEPENDENT),
     ROW("NGramRepeatBlock", 2, 2, 1, 1, onv_infer_like, .like = "1"),
-    ROW("NGramHashMapping", 3, 7, 1, 2, infer_ngram_hash),
+    /* A hash per token, head and length of n-gram. */
+    SAYS("NGramHashMapping", 3, 7, 2,
+         "(ids[b, s]): [b, s, (attr.max_ngram_size - 1) * attr.n_head_per_ngram], "
+         "[b, attr.max_ngram_size - 1]"),
+    SAYS("VarlenNGramHashMapping", 4, 10, 4,
+         "(ids[t], b, c, bounds[n]): [t, (attr.max_ngram_size - 1) * attr.n_head_per_ngram], "
+         "[n - 1, attr.max_ngram_size - 1], [n - 1, attr.max_ngram_size - 1] like bounds, "
+         "[n - 1, attr.state_update_capacity or 0, attr.max_ngram_size - 1]"),
+    /* What packed numbers take is up to the type; their shape and strides are results, too. */
+    SAYS("QuantizeBFP", 1, 1, 3, "(x): ?, [x.rank] i64, [x.rank] i64"),
+    SAYS("BifurcationDetector", 3, 4, 2,
+         "(source[_], current[n], at, predicted[_]): [upto(n + (predicted.0 or 0), tokens)], []",
+         .flags = ONV_OP_DATA_DEPENDENT),
     ROW("Inverse", 1, 1, 1, 1, onv_infer_same, .traits = {.save_out = ONV_BIT(0)}),
-    ROW("QuantizeWithOrder", 2, 2, 1, 1, onv_infer_like, .like = "0", .dtype = ONV_INT8),
-    ROW("DequantizeWithOrder", 2, 2, 1, 1, infer_dequantize_order),
+    SAYS("QuantizeWithOrder", 2, 2, 1, "(x): like x i8"),
+    SAYS("DequantizeWithOrder", 2, 2, 1, "(x): like x attr.to or f32"),
     ROW("HyperConnectionPreMix", 2, 2, 1, 1, infer_pre_mix),
     ROW("HyperConnectionPostMix", 3, 4, 1, 1, onv_infer_same),
     ROW("LinearAttentionGate", 3, 4, 1, 2, onv_infer_like, .like = "03"),

@@ -86,19 +86,6 @@ static onv_status infer_tokenizer(onv_op_ctx *c)
     return ONV_OK;
 }
 
-/* WordConvEmbedding: words [n, characters], filters [width, 1, window, width of a character]. */
-static onv_status infer_word_embedding(onv_op_ctx *c)
-{
-    onv_dim width, dims[2] = {onv_op_in_dim(c, 0, 0)};
-    int64_t given = onv_op_attr_int(c, "embedding_size", 0);
-    ONV_TRY(onv_tensor_need_rank(c, 0, 2, 2));
-    width = given > 0 ? onv_dim_const(given) : ONV_DIM_UNKNOWN;
-    ONV_TRY(
-        onv_tensor_unify(c, "embedding_size and filters", width, onv_op_in_dim(c, 1, 0), &dims[1]));
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 1), dims, 2);
-    return ONV_OK;
-}
-
 /* --- Rows -------------------------------------------------------------------------------------- */
 
 #define SEARCH(op, least, most, outs, rule, extra)                                                 \
@@ -111,7 +98,9 @@ static const onv_op rows[] = {
     SEARCH("Sampling", 2, 9, 2, infer_greedy, ONV_OP_RANDOM),
     ONV_OP("Tokenizer", 1, 1, 1, 1, 1, infer_tokenizer,
            .flags = ONV_OP_DATA_DEPENDENT | ONV_OP_HOST),
-    ONV_OP("WordConvEmbedding", 1, 4, 4, 1, 1, infer_word_embedding),
+    /* Words [n, characters], filters [width, 1, window, width of a character]. */
+    ONV_SAYS("WordConvEmbedding", 1, 4, 4, 1, 1,
+             "(words[n, _], filters): [n, filters.0] like filters"),
 };
 
 const onv_op_family onv_ops_contrib_text = {"com.microsoft", rows, sizeof rows / sizeof rows[0]};

@@ -39,14 +39,6 @@ static onv_status infer_batch_norm(onv_op_ctx *c)
     return ONV_OK;
 }
 
-static onv_status infer_instance_norm(onv_op_ctx *c)
-{
-    onv_infer_same(c);
-    ONV_TRY(onv_tensor_need_rank(c, 0, 3, ONV_MAX_RANK));
-    ONV_TRY(need_vector(c, 1, "channels and scale", onv_op_in_dim(c, 0, 1)));
-    return need_vector(c, 2, "channels and bias", onv_op_in_dim(c, 0, 1));
-}
-
 /* The scale and bias of input k broadcast to the normalised axes without widening them. */
 static onv_status check_affine(onv_op_ctx *c, uint32_t k)
 {
@@ -133,7 +125,8 @@ static onv_status infer_lrn(onv_op_ctx *c)
 static const onv_op rows[] = {
     ONV_OP("BatchNormalization", 1, 5, 5, 1, 5, infer_batch_norm, SAVES_BATCH_NORM),
     ONV_OP("BatchNormalization", 14, 5, 5, 1, 3, infer_batch_norm, SAVES_BATCH_NORM),
-    ONV_OP("InstanceNormalization", 1, 3, 3, 1, 1, infer_instance_norm, SAVES_X_SCALE),
+    ONV_SAYS("InstanceNormalization", 1, 3, 3, 1, 1, "(x[_, c, _, ...], scale[c], bias[c]): like x",
+             SAVES_X_SCALE),
     ONV_OP("LayerNormalization", 17, 2, 3, 1, 3, infer_layer_norm,
            .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(2),
                       .save_out = ONV_BIT(1) | ONV_BIT(2)}),

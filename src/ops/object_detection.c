@@ -29,33 +29,14 @@ static onv_status infer_non_max_suppression(onv_op_ctx *c)
     return ONV_OK;
 }
 
-/* RoiAlign: X [batch, channels, height, width], rois [n, 4], batch_indices [n]. */
-static onv_status infer_roi_align(onv_op_ctx *c)
-{
-    int64_t height = onv_op_attr_int(c, "output_height", 1);
-    int64_t width = onv_op_attr_int(c, "output_width", 1);
-    onv_dim rois;
-    ONV_TRY(onv_tensor_need_rank(c, 0, 4, 4));
-    ONV_TRY(onv_tensor_need_rank(c, 1, 2, 2));
-    ONV_TRY(onv_tensor_need_rank(c, 2, 1, 1));
-    ONV_TRY(onv_tensor_unify(c, "the number of rois and batch_indices", onv_op_in_dim(c, 1, 0),
-                             onv_op_in_dim(c, 2, 0), &rois));
-    if (onv_dim_always_ne(c->dims, onv_op_in_dim(c, 1, 1), onv_dim_const(4)))
-        return onv_op_fail(c, "rois are %s, not [num_rois, 4]",
-                           onv_op_shape_text(c, onv_op_in(c, 1)));
-    if (height < 1 || width < 1)
-        return onv_op_fail(c, "the output is %lld x %lld", (long long)height, (long long)width);
-    onv_dim dims[4] = {rois, onv_op_in_dim(c, 0, 1), onv_dim_const(height), onv_dim_const(width)};
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, 4);
-    return ONV_OK;
-}
-
 static const onv_op rows[] = {
     ONV_OP("NonMaxSuppression", 10, 2, 5, 1, 1, infer_non_max_suppression,
            .flags = ONV_OP_DATA_DEPENDENT),
     /* The gradient needs the regions, not the features. */
-    ONV_OP("RoiAlign", 10, 3, 3, 1, 1, infer_roi_align,
-           .traits = {.save_in = ONV_BIT(1) | ONV_BIT(2)}),
+    ONV_SAYS("RoiAlign", 10, 3, 3, 1, 1,
+             "(x[_, c, _, _], rois[n, 4], indices[n]): [n, c, attr.output_height or 1, "
+             "attr.output_width or 1]",
+             .traits = {.save_in = ONV_BIT(1) | ONV_BIT(2)}),
 };
 
 const onv_op_family onv_ops_object_detection = {"", rows, sizeof rows / sizeof rows[0]};

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ops/op_shapes.h"
+
 #define FAMILY(name) extern const onv_op_family onv_ops_##name;
 #include "ops/families.def"
 #undef FAMILY
@@ -34,6 +36,7 @@ bool onv_op_index_init(onv_op_index *index, onv_arena *arena)
     index->slots = ONV_ARENA_ARRAY(arena, const onv_op *, n_slots);
     index->domains = ONV_ARENA_ARRAY(arena, const char *, n_slots);
     index->n_slots = n_slots;
+    index->arena = arena;
     if (index->slots == NULL || index->domains == NULL) return false;
     for (size_t f = 0; f < onv_n_op_families; f++) {
         const onv_op_family *family = onv_op_families[f];
@@ -50,14 +53,20 @@ bool onv_op_index_init(onv_op_index *index, onv_arena *arena)
 const onv_op *onv_op_find(const onv_op_index *index, const char *domain, const char *name,
                           int32_t version)
 {
-    const onv_op *best = NULL;
+    const onv_op **best = NULL;
+    onv_error err = {0};
     uint64_t slot = hash_key(domain, name) & (index->n_slots - 1);
     for (; index->slots[slot] != NULL; slot = (slot + 1) & (index->n_slots - 1)) {
         const onv_op *row = index->slots[slot];
-        if (row->since > version || (best != NULL && best->since >= row->since)) continue;
-        if (strcmp(row->name, name) == 0 && strcmp(index->domains[slot], domain) == 0) best = row;
+        if (row->since > version || (best != NULL && (*best)->since >= row->since)) continue;
+        if (strcmp(row->name, name) == 0 && strcmp(index->domains[slot], domain) == 0)
+            best = &index->slots[slot];
     }
-    return best;
+    if (best == NULL) return NULL;
+    /* The arena remembers that it is short of memory. */
+    if ((*best)->says != NULL && onv_op_shapes_compile(*best, index->arena, best, &err) != ONV_OK)
+        return NULL;
+    return *best;
 }
 
 /* --- Inputs ------------------------------------------------------------------------------------ */

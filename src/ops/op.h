@@ -56,6 +56,7 @@ struct onv_op {
     onv_op_rule infer;    /* required */
     const char *like;     /* of onv_infer_like: by output, the digit of the input that it is like */
     onv_dtype dtype;      /* then: of output 0, where it is another one */
+    const char *says;     /* of onv_op_shapes_infer: a line of op_shapes.h, from the inputs on */
     const void *with;     /* what its rules read of the row: of onv_alias_infer an onv_alias */
     onv_op_rule fold;     /* contents of small outputs; NULL: never known */
     onv_op_count macs;    /* NULL: no multiply-accumulates */
@@ -73,6 +74,12 @@ struct onv_op {
         .infer = __VA_ARGS__                                                                       \
     }
 
+/* A row whose line says all shapes. */
+#define ONV_SAYS(op, opset, min_in, max_in, min_out, max_out, ...)                                 \
+    ONV_OP(op, opset, min_in, max_in, min_out, max_out, onv_op_shapes_infer, .says = __VA_ARGS__)
+
+onv_status onv_op_shapes_infer(onv_op_ctx *c);
+
 typedef struct onv_op_family {
     const char *domain;
     const onv_op *rows;
@@ -85,6 +92,7 @@ typedef struct onv_op_index {
     const onv_op **slots; /* heads, by hash of name and domain */
     const char **domains;
     uint32_t n_slots;
+    onv_arena *arena; /* a row that says its shapes in a line is read when it is first found */
 } onv_op_index;
 
 bool onv_op_index_init(onv_op_index *index, onv_arena *arena);

@@ -94,35 +94,18 @@ static onv_status infer_stft(onv_op_ctx *c)
     return ONV_OK;
 }
 
-/* --- Windows and matrices ---------------------------------------------------------------------- */
-
-static onv_status infer_window_function(onv_op_ctx *c)
-{
-    onv_dim size;
-    ONV_TRY(read_length(c, 0, 1, &size));
-    onv_op_set_out(c, 0, onv_op_attr_dtype(c, "output_datatype", ONV_FLOAT), &size, 1);
-    return ONV_OK;
-}
-
-static onv_status infer_mel_weight_matrix(onv_op_ctx *c)
-{
-    onv_dim bins, length;
-    ONV_TRY(read_length(c, 0, 1, &bins));
-    ONV_TRY(read_length(c, 1, 1, &length));
-    onv_dim dims[2] = {half_spectrum(c, length), bins};
-    onv_op_set_out(c, 0, onv_op_attr_dtype(c, "output_datatype", ONV_FLOAT), dims, 2);
-    return ONV_OK;
-}
+#define WINDOW "(size): [size[0]] attr.output_datatype or f32"
 
 static const onv_op rows[] = {
     ONV_OP("DFT", 17, 1, 2, 1, 1, infer_dft),
     ONV_OP("DFT", 20, 1, 3, 1, 1, infer_dft),
     /* The signal is multiplied by the window, which autograd keeps. */
     ONV_OP("STFT", 17, 2, 4, 1, 1, infer_stft, .traits = {.save_in = ONV_BIT(2)}),
-    ONV_OP("HannWindow", 17, 1, 1, 1, 1, infer_window_function),
-    ONV_OP("HammingWindow", 17, 1, 1, 1, 1, infer_window_function),
-    ONV_OP("BlackmanWindow", 17, 1, 1, 1, 1, infer_window_function),
-    ONV_OP("MelWeightMatrix", 17, 5, 5, 1, 1, infer_mel_weight_matrix),
+    ONV_SAYS("HannWindow", 17, 1, 1, 1, 1, WINDOW),
+    ONV_SAYS("HammingWindow", 17, 1, 1, 1, 1, WINDOW),
+    ONV_SAYS("BlackmanWindow", 17, 1, 1, 1, 1, WINDOW),
+    ONV_SAYS("MelWeightMatrix", 17, 5, 5, 1, 1,
+             "(bins, length): [length[0] / 2 + 1, bins[0]] attr.output_datatype or f32"),
 };
 
 const onv_op_family onv_ops_signal = {"", rows, sizeof rows / sizeof rows[0]};

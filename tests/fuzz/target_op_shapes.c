@@ -4,7 +4,7 @@
 
 #include "fuzz/hold.h"
 #include "fuzz/message.h"
-#include "infer/op_shapes.h"
+#include "ops/op_shapes.h"
 #include "onnxvram/onnxvram.h"
 
 enum { MOST_NODES = 8 };

@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "base/heap.h"
-#include "infer/op_shapes.h"
+#include "ops/op_shapes.h"
 #include "support/onnx_writer.h"
 #include "support/test.h"
 
@@ -106,7 +106,7 @@ static void expect_shape(const char *line, const char *attrs, const char *shape)
     model *m = model_new(17);
     model_input(m, "x", "f32[n,4,6,8]");
     model_ints(m, "v", 2, two);
-    model_node(m, "Op", "op", "x v", "y", attrs);
+    model_node(m, "Op", "op", "x v -", "y", attrs);
     model_output(m, "y", "f32");
     onv_analysis *a = analyse_with(m, line);
     if (strcmp(model_shape(a, "y"), shape) != 0)
@@ -132,6 +132,30 @@ static void expressions_mean_what_they_say(void **state)
     expect_shape("  Op ( x )\t:[ x.0 ,1]i64 # and so on", "", "[n, 1]");
     expect_shape("# nothing\n\n\r\nOp(x): [3]\r\n", "", "[3]");
     expect_shape("Op(x): ?", "", "[...]");
+    expect_shape("Op(x[a, b, ..., c], v[k]): [c, b, a, k]", "", "[8, 4, n, 2]");
+    expect_shape("Op(x[_, 4, attr.k, 8], v[...]): [x.elems / x.0]", "k=6", "[192]");
+    expect_shape("Op(x, v, w): [w.0 or x.0, x.1 or 5, attr.a or attr.b or 3]", "b=9", "[n, 4, 9]");
+    expect_shape("Op(x): [if(attr.k, 1, 2), if(attr.k - 1, 1, 2), if(x.0, 3, 3)]", "k=1",
+                 "[1, 2, 3]");
+    expect_shape("Op(x): [exact(x.2 / 3), upto(x.1, most)]", "", "[2, most#0.1]");
+}
+
+static void element_types_and_work_are_said(void **state)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[3,4]");
+    model_input(m, "w", "f16[5,4]");
+    model_node(m, "Op", "op", "x w", "y z", "to=10");
+    model_output(m, "y", "f32");
+    model_output(m, "z", "f32");
+    onv_analysis *a = analyse_with(
+        m, "Op(x[..., k], w[n, k]): [x.:-1, n] attr.to or i8, like x attr.none or i8; x.elems * n");
+    expect(a, "y", "float16", "[3, 5]");
+    expect(a, "z", "int8", "[3, 4]");
+    onv_summary summary;
+    onv_analysis_summary(a, &summary);
+    assert_int_equal(summary.macs, 60);
+    onv_analysis_destroy(a);
 }
 
 static void rows_are_chosen(void **state)
@@ -179,11 +203,11 @@ static void bad_lines_are_named(void **state)
     expect_parse_error("Op(x): 3", "file:1:8: an output is expected");
     expect_parse_error("Op(x): [x.]", "file:1:11: a number is expected");
     expect_parse_error("Op(x): [x.0 + ]", "the name of an input");
-    expect_parse_error("Op(x): [ceil(x.0)]", "ceil() rounds a quotient");
+    expect_parse_error("Op(x): [ceil(x.0)]", "ceil() takes a quotient");
     expect_parse_error("Op(x): [1 + x.1:]", "',' is expected");
     expect_parse_error("Op(x): [99999999999999999999]", "too large");
     expect_parse_error("Op(x, x): []", "two inputs");
-    expect_parse_error("Op(attr): []", "no input can be called");
+    expect_parse_error("Op(attr): []", "can be called");
     expect_parse_error("Op@0(x): []", "not a version");
     expect_parse_error("Op(x): []\nOp(y): []", "file:2:1: 'Op' is already declared in line 1");
 }
@@ -266,7 +290,7 @@ static void models_that_contradict_are_errors(void **state)
     expect_model_error("Op(x): [attr.k]", "k='a'", ":1: attribute 'k' is not an integer");
     expect_model_error("Op(x): [attr.k.2 or 1]", "k=[1,2]", "is not a list of integers that long");
     expect_model_error("Op(x): [x.1 / (4 - x.1)]", "", ":1: a division by 0");
-    expect_model_error("Op(x): [x.1 - 5]", "", "dimension -1");
+    expect_model_error("Op(x): [x.1 - 5]", "", "a dim would be -1");
     expect_model_error("Op(x, y): [1]", "", "takes 2 to");
 }
 
@@ -295,6 +319,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_documented_example_works),
         cmocka_unit_test(expressions_mean_what_they_say),
+        cmocka_unit_test(element_types_and_work_are_said),
         cmocka_unit_test(rows_are_chosen),
         cmocka_unit_test(bad_lines_are_named),
         cmocka_unit_test(limits_hold),

@@ -25,7 +25,7 @@ const onv_case onv_cases_contrib_nn[] = {
 
     {MS "SkipLayerNormalization", 1, "f16[b,s,8] f16[b,s,8] f16[8] f16[8] f16[8]", "",
      "f16[b,s,8] - - f16[b,s,8]", NULL, "save_in=2 save_out=1,2,3"},
-    {MS "SkipLayerNormalization", 1, "f16[b,s,8] f16[b,s,8] f16[9]", "", "!widths"},
+    {MS "SkipLayerNormalization", 1, "f16[b,s,8] f16[b,s,8] f16[9]", "", "!is 9, not n = 8"},
     {MS "SkipSimplifiedLayerNormalization", 1, "f16[b,s,8] f16[b,s,8] f16[8]", "",
      "f16[b,s,8] - - f16[b,s,8]"},
     {MS "SkipSimplifiedLayerNormalization", 1, "f16[...] f16[b,s,8] f16[8]", "", "f16[...]"},

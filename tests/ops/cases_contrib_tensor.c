@@ -23,7 +23,7 @@ const onv_case onv_cases_contrib_tensor[] = {
     {MS "UnfoldTensor", 1, "f32[b,3]", "dim=1", "!size is missing"},
     {MS "Rfft", 1, "f32[b,8]", "signal_ndim=1", "f32[b,5,2]"},
     {MS "Irfft", 1, "f32[b,5,2]", "signal_ndim=1", "f32[b,8]"},
-    {MS "Irfft", 1, "f32[b,5,3]", "signal_ndim=1", "!complex"},
+    {MS "Irfft", 1, "f32[b,5,3]", "signal_ndim=1", "!is 3, not 2"},
     {MS "CropAndResize", 1, "f32[b,3,h,w] f32[r,4] i32[r] i32[2]", "", "f32[r,3,?,?]"},
     {MS "Unique", 1, "f32[n]", "", "f32[unique#1]<=f32[n] i64[n] i64[unique#1]<=i64[n]"},
     {MS "Unique", 1, "f32[2,3]", "", "!rank 1"},

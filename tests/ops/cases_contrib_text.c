@@ -22,7 +22,5 @@ const onv_case onv_cases_contrib_text[] = {
     {MS "Tokenizer", 1, "str[b]", "mark=1", "str[b,tokens#1]"},
     {MS "Tokenizer", 1, "str[b,n]", "mark=1", "str[b,n,tokens#2]"},
     {MS "Tokenizer", 1, "str[b,n,2]", "mark=1", "!rank"},
-    {MS "WordConvEmbedding", 1, "i32[n,9] f32[7,1,3,4] f32[7] f32[30,4]", "embedding_size=8",
-     "!embedding_size"},
     {0},
 };

@@ -29,8 +29,8 @@ const onv_case onv_cases_nn_norm[] = {
     {"InstanceNormalization", 1, "f32[n,3,h,w] f32[3] f32[3]", "", "f32[n,3,h,w]", NULL,
      "save_in=0,1"},
     {"InstanceNormalization", 22, "f32[1,3,8] f32[3] f32[?]", "", "f32[1,3,8]"},
-    {"InstanceNormalization", 6, "f32[1,3,8] f32[4] f32[3]", "", "!channels and scale"},
-    {"InstanceNormalization", 6, "f32[1,3,8] f32[3] f32[4]", "", "!channels and bias"},
+    {"InstanceNormalization", 6, "f32[1,3,8] f32[4] f32[3]", "", "!is 4, not c = 3"},
+    {"InstanceNormalization", 6, "f32[1,3,8] f32[3] f32[4]", "", "!is 4, not c = 3"},
     {"InstanceNormalization", 6, "f32[1,3] f32[3] f32[3]", "", "!rank"},
 
     {"LayerNormalization", 17, "f32[2,seq,768] f32[768] f32[768]", "", "f32[2,seq,768]", NULL,

@@ -7,8 +7,8 @@
  *
  * Everything lives in the model's arena; a table without file is all zero.
  */
-#ifndef ONV_INFER_OP_SHAPES_H
-#define ONV_INFER_OP_SHAPES_H
+#ifndef ONV_OPS_OP_SHAPES_H
+#define ONV_OPS_OP_SHAPES_H
 
 #include "ops/op.h"
 
@@ -26,23 +26,28 @@ typedef enum onv_shape_op {
     ONV_SHAPE_NUMBER, /* a */
     ONV_SHAPE_DIM,    /* of input a, axis b */
     ONV_SHAPE_RANK,   /* of input a */
+    ONV_SHAPE_ELEMS,  /* of input a */
     ONV_SHAPE_VALUE,  /* of input a, element b */
-    ONV_SHAPE_ATTR,   /* name, element b of a list (-1: no list), a the default if has_default */
+    ONV_SHAPE_ATTR,   /* name, element b of a list (-1: no list) */
+    ONV_SHAPE_NAMED,  /* dim a of those that have names */
     ONV_SHAPE_NEG,
-    ONV_SHAPE_UP_TO, /* a size that the data decides, at most the operand */
+    ONV_SHAPE_UP_TO, /* a size that the data decides, at most the operand; `name` or the operator's */
     ONV_SHAPE_ADD,   /* from here on two operands */
     ONV_SHAPE_SUB,
     ONV_SHAPE_MUL,
     ONV_SHAPE_DIV,
-    ONV_SHAPE_CEIL, /* quotient rounded up */
+    ONV_SHAPE_CEIL,  /* quotient rounded up */
+    ONV_SHAPE_EXACT, /* quotient without a rest */
     ONV_SHAPE_MOD,
     ONV_SHAPE_MIN,
     ONV_SHAPE_MAX,
+    ONV_SHAPE_OR, /* the first one where input a, or for -1 attribute `name`, is present */
+    ONV_SHAPE_IF, /* of three: the second where the first is not 0, else the third */
 } onv_shape_op;
 
 typedef struct onv_shape_code {
-    uint8_t op; /* onv_shape_op */
-    bool has_default;
+    uint8_t op;    /* onv_shape_op */
+    bool may_lack; /* its input or attribute, without an error */
     int64_t a, b;
     const char *name;
 } onv_shape_code;
@@ -55,24 +60,37 @@ typedef struct onv_shape_item {
     int64_t first, end; /* negative: from the back; end INT64_MAX: through the last */
 } onv_shape_item;
 
+/* What the dims of an input are: numbers, attributes, or names that stand for equal sizes. */
+typedef struct onv_shape_in {
+    bool listed;  /* false: it may have any shape */
+    int32_t rest; /* the axis before which any number of others may stand; -1: none do */
+    const onv_shape_code *axis; /* NUMBER, ATTR or NAMED (a -1: any size) */
+    uint32_t n_axes;
+} onv_shape_in;
+
 typedef struct onv_shape_out {
     bool known; /* false: the line says nothing of this output */
     bool listed;
     int32_t like;               /* the input whose shape it has, where it is not listed */
     const onv_shape_item *item; /* listed */
     uint32_t n_items;
-    uint8_t dtype;      /* ONV_UNDEFINED: that of input dtype_like */
-    int32_t dtype_like; /* -1: there is no input to take one from */
+    const char *dtype_attr; /* NULL, or the attribute that says another one than `dtype` */
+    uint8_t dtype;          /* ONV_UNDEFINED: that of input dtype_like */
+    int32_t dtype_like;     /* -1: there is no input to take one from */
 } onv_shape_out;
 
 typedef struct onv_custom_op {
     onv_op row; /* first, so that the rule finds the rest */
     const char *domain;
-    bool overrides; /* the built-in row of that name */
-    const char *file;
+    bool overrides;   /* the built-in row of that name */
+    const char *file; /* NULL: a row of onnxvram's own */
     uint32_t line;
     const char *const *inputs; /* their names */
+    const onv_shape_in *ins;
     uint32_t n_inputs;
+    const char *const *names; /* of dims */
+    uint32_t n_names;
+    onv_shape_item macs;
     const onv_shape_out *outs;
     uint32_t n_outs;
     const struct onv_custom_op *next; /* in the file */
@@ -95,7 +113,12 @@ onv_status onv_op_shapes_parse(onv_op_shapes *table, onv_arena *arena, const cha
 const onv_op *onv_op_shapes_find(const onv_op_shapes *table, const char *domain, const char *name,
                                  int32_t version, bool overrides);
 
-/* The rule of all these rows. */
-onv_status onv_op_shapes_infer(onv_op_ctx *c);
+/* A row of onnxvram's own that says its shapes as such a line does, from the inputs on (`says`): as one that
+ * onv_op_shapes_infer can follow, in the arena. */
+onv_status onv_op_shapes_compile(const onv_op *row, onv_arena *arena, const onv_op **compiled,
+                                 onv_error *err);
+
+/* Multiply-accumulates of the rows that say them; onv_op_shapes_infer (op.h) is the rule of all these rows. */
+onv_dim onv_op_shapes_macs(onv_op_ctx *c);
 
 #endif
