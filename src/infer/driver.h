@@ -3,9 +3,9 @@
 #define ONV_INFER_DRIVER_H
 
 #include "infer/infer.h"
-#include "ops/op_shapes.h"
 #include "load/ptr_map.h"
 #include "ops/op.h"
+#include "ops/op_shapes.h"
 
 /* A constant that decides a shape for one node, replaced because it carries the old batch. */
 typedef struct onv_rewrite {

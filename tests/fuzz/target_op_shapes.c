@@ -4,8 +4,8 @@
 
 #include "fuzz/hold.h"
 #include "fuzz/message.h"
-#include "ops/op_shapes.h"
 #include "onnxvram/onnxvram.h"
+#include "ops/op_shapes.h"
 
 enum { MOST_NODES = 8 };
 
