@@ -288,7 +288,7 @@ static const hostile cases[] = {
      "K=-8 N=4 bits=4 block_size=16",
      {"f32[1,8]", "w u8[4,1,8]", "w f32[4]"},
      MODEL,
-     "attribute K is missing or not"},
+     "is 8, not K = -8"},
 };
 
 static void add_ints(model *m, const char *name, const char *list)
