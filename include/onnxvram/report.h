@@ -63,6 +63,18 @@ typedef enum onv_format {
     ONV_FORMAT_MEASURED_MARKDOWN /* Markdown */
 } onv_format;
 
+/* A file that could not be analysed, and why. Texts are the caller's. */
+typedef struct onv_failed_file {
+    const char *file;
+    onv_error why;
+} onv_failed_file;
+
+/* They may come until the end of a report is written. */
+typedef struct onv_failed_files {
+    const onv_failed_file *at;
+    size_t count;
+} onv_failed_files;
+
 typedef struct onv_report_options {
     size_t struct_size;
     bool color;
@@ -72,6 +84,7 @@ typedef struct onv_report_options {
     unsigned layer_depth;              /* scopes of ONV_FORMAT_LAYERS; 0: all */
     int verbosity;                     /* -1 quiet, 0, 1 verbose */
     const onv_together_info *together; /* said of all models; NULL: nothing */
+    const onv_failed_files *failed;    /* "errors" of ONV_FORMAT_JSON; NULL: none */
 } onv_report_options;
 
 ONV_API void onv_report_options_init(onv_report_options *options, size_t size);

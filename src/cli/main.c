@@ -66,6 +66,16 @@ static void add_parts(onv_cli *cli, onv_cli_stream *streams, const onv_cli_proce
     o->n_analysed++;
 }
 
+/* What a process says of its model; it may be anything. */
+static void keep_failure(onv_cli *cli, const onv_cli_record *r, size_t model)
+{
+    onv_error why = r->failed;
+    if (why.code <= ONV_OK || why.code > ONV_ERR_CANCELLED) return;
+    why.message[sizeof why.message - 1] = why.node[sizeof why.node - 1] = '\0';
+    why.op_type[sizeof why.op_type - 1] = '\0';
+    cli->failed[cli->failures.count++] = (onv_failed_file){cli->models[model], why};
+}
+
 /* What became of a model; false: no further one is to be looked at. */
 static bool take(onv_cli *cli, onv_cli_stream *streams, const onv_cli_process *process,
                  size_t model, outcome *o)
@@ -81,7 +91,8 @@ static bool take(onv_cli *cli, onv_cli_stream *streams, const onv_cli_process *p
         onv_cli_stream_fail(
             &streams[k]); /* one of them would overwrite what this model is read from */
     onv_cli_process_repeat(process);
-    worsen(&o->worst, is_good ? r->worst : onv_cli_complain(cli->models[model], &why));
+    worsen(&o->worst, is_good ? r->worst : onv_cli_fail_model(cli, model, &why));
+    if (is_good && r->n_analysed == 0) keep_failure(cli, r, model);
     if (is_good) o->verdict = onv_cli_worse(o->verdict, r->verdict);
     return !is_good || !r->ends;
 }
@@ -119,6 +130,10 @@ static void stream_all(onv_cli *cli, const onv_cli_baseline *baseline, outcome *
     }
     onv_cli_progress_end();
     onv_cli_jobs_destroy(jobs);
+    /* Of models that all failed JSON alone has something to say. */
+    for (size_t k = 0; o->n_analysed == 0 && o->worst != EXIT_USAGE && k < cli->n_outputs; k++)
+        if (cli->outputs[k].format == ONV_FORMAT_JSON && cli->failures.count > 0)
+            worsen(&o->worst, onv_cli_stream_open(&streams[k], cli, &cli->outputs[k]));
     int lacks = o->n_analysed > 0 ? check_dims(cli) : EXIT_DONE;
     for (size_t k = 0; k < cli->n_outputs; k++)
         worsen(&o->worst, onv_cli_stream_close(&streams[k], lacks == EXIT_DONE));

@@ -243,6 +243,7 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, const onv_cli_command *command, int 
     cli->limits = onv_limits_default();
     cli->analysis.limits = &cli->limits;
     cli->report = onv_report_options_default();
+    cli->report.failed = &cli->failures;
     /* No list is longer than the command line. */
     size_t most = (size_t)argc + 1;
     cli->models = calloc(most, sizeof *cli->models);
@@ -255,10 +256,13 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, const onv_cli_command *command, int 
     cli->train_only = calloc(most, sizeof *cli->train_only);
     cli->inplace = calloc(most, sizeof *cli->inplace);
     cli->ort = calloc(most, sizeof *cli->ort);
+    cli->failed = calloc(most, sizeof *cli->failed);
+    cli->failures.at = cli->failed;
     onv_cli_verdict verdict;
     if (cli->models == NULL || cli->instances == NULL || cli->dims == NULL ||
         cli->dims_found == NULL || cli->shapes == NULL || cli->input_values == NULL ||
-        cli->freeze == NULL || cli->train_only == NULL || cli->inplace == NULL || cli->ort == NULL)
+        cli->freeze == NULL || cli->train_only == NULL || cli->inplace == NULL ||
+        cli->ort == NULL || cli->failed == NULL)
         verdict = onv_cli_reject("out of memory");
     else
         verdict = parse(cli, argc, argv);
@@ -304,4 +308,5 @@ void onv_cli_cleanup(onv_cli *cli)
     free(cli->train_only);
     free(cli->inplace);
     free(cli->ort);
+    free(cli->failed);
 }

@@ -28,6 +28,8 @@ typedef struct onv_cli {
     onv_options analysis; /* its arrays are owned by this struct, */
     onv_limits limits;    /* and its limits are these */
     onv_report_options report;
+    onv_failed_file *failed; /* by place in `failures`, which the report has */
+    onv_failed_files failures;
     onv_cli_color color;
     onv_cli_output outputs[ONV_CLI_MAX_OUTPUTS];
     size_t n_outputs;

@@ -19,6 +19,7 @@ typedef struct onv_cli_record {
         model; /* the one that is being analysed, by its place in the command line; n_models: none */
     uint64_t n_analysed;
     int32_t worst, verdict; /* exit statuses: of failures; of what was analysed */
+    onv_error failed;       /* why the last model that failed did */
     uint8_t dims_found[];   /* by dim of the command line */
 } onv_cli_record;
 

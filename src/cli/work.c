@@ -29,10 +29,16 @@ static onv_status analyse(const onv_cli *cli, size_t model, const onv_options *o
                                         error);
 }
 
+int onv_cli_fail_model(onv_cli *cli, size_t model, const onv_error *why)
+{
+    cli->failed[cli->failures.count++] = (onv_failed_file){cli->models[model], *why};
+    return onv_cli_complain(cli->models[model], why);
+}
+
 /* NULL with a message. */
 static onv_analysis *look_at(const onv_cli_task *task, size_t model, onv_cli_record *record)
 {
-    const onv_cli *cli = task->cli;
+    onv_cli *cli = task->cli;
     onv_options options = cli->analysis;
     onv_cli_figures figures = {0};
     onv_analysis *analysis = NULL;
@@ -51,7 +57,8 @@ static onv_analysis *look_at(const onv_cli_task *task, size_t model, onv_cli_rec
     free(figures.bindings);
     if (analysis != NULL) return analysis;
     record->ends = error.code == ONV_ERR_CANCELLED;
-    worsen(&record->worst, onv_cli_complain(cli->models[model], &error));
+    record->failed = error;
+    worsen(&record->worst, onv_cli_fail_model(cli, model, &error));
     return NULL;
 }
 
@@ -123,13 +130,17 @@ static void report(const onv_cli_task *task, const onv_analysis *const *analyses
 {
     const onv_cli *cli = task->cli;
     size_t count = (size_t)record->n_analysed;
-    if (count > 0 && !may_write(cli, analyses, count)) {
+    if (!may_write(cli, analyses, count)) {
         record->ends = true;
         worsen(&record->worst, EXIT_USAGE);
         return;
     }
-    for (size_t k = 0; k < cli->n_outputs && count > 0; k++) {
+    for (size_t k = 0; k < cli->n_outputs; k++) {
         onv_error error = {0};
+        /* Of models that all failed JSON alone has something to say. */
+        if (count == 0 && (cli->outputs[k].format != ONV_FORMAT_JSON || task->sinks == NULL ||
+                           record->worst == EXIT_USAGE))
+            continue;
         if (task->sinks != NULL && task->sinks[k].stream == NULL) continue;
         onv_status status = task->sinks != NULL ? write_whole(task, k, analyses, count, &error)
                                                 : write_part(task, k, analyses[0], record, &error);
@@ -209,7 +220,7 @@ void onv_cli_work(void *context, onv_cli_record *record)
         record->model = i;
         if (!onv_cli_is_isolated(cli)) onv_cli_progress_begin(cli->models[i], i, cli->n_models);
         if (task->lost != NULL && task->lost[i].code != ONV_OK) {
-            worsen(&record->worst, onv_cli_complain(cli->models[i], &task->lost[i]));
+            worsen(&record->worst, onv_cli_fail_model(cli, i, &task->lost[i]));
             continue;
         }
         onv_analysis *analysis = look_at(task, i, record);

@@ -23,6 +23,9 @@ void onv_cli_work(void *context, onv_cli_record *record);
 /* The same, where no model has all dims that were bound: says of the first one which it has. */
 void onv_cli_work_on_dims(void *task, onv_cli_record *record);
 
+/* Says what went wrong with a model, and keeps it for reports. Returns the exit status. */
+int onv_cli_fail_model(onv_cli *cli, size_t model, const onv_error *why);
+
 /* Whether each dim of the command line was found in a model. */
 bool onv_cli_has_all_dims(const onv_cli *cli);
 

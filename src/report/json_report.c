@@ -413,9 +413,32 @@ static void write_object(onv_json *json, const onv_view *view, onv_arena *scratc
     onv_json_close(json);
 }
 
+/* By onv_status. */
+static const char *const codes[] = {"",      "memory",   "io",    "format", "model",
+                                    "limit", "overflow", "usage", "device", "cancelled"};
+enum { N_CODES = sizeof codes / sizeof codes[0] };
+
+static void write_errors(const onv_failed_files *failed, onv_json *json)
+{
+    if (failed->count == 0) return;
+    onv_json_put_open(json, "errors", '[', ONV_JSON_LINES);
+    for (size_t i = 0; i < failed->count; i++) {
+        const onv_failed_file *f = &failed->at[i];
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_string(json, "file", f->file);
+        onv_json_put_string(json, "code", (size_t)f->why.code < N_CODES ? codes[f->why.code] : "");
+        if (f->why.node[0] != '\0') onv_json_put_string(json, "node", f->why.node);
+        if (f->why.op_type[0] != '\0') onv_json_put_string(json, "op_type", f->why.op_type);
+        onv_json_put_string(json, "message", f->why.message);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+}
+
 static onv_status close_document(const onv_report_job *job, onv_json *json)
 {
     onv_json_close(json);
+    if (job->options->failed != NULL) write_errors(job->options->failed, json);
     if (job->options->together != NULL) onv_json_write_together(job->options->together, json);
     onv_json_close(json);
     return json->out_of_memory ? onv_fail_memory(job->err) : ONV_OK;

@@ -97,6 +97,44 @@ static void answers_do_not_depend_on_jobs(void **state)
     }
 }
 
+/* JSON names what could not be analysed, with or without others; a wrong option is no failure of a file. */
+static void failures_are_in_json(void **state)
+{
+    static const struct {
+        const char *arguments;
+        int status;
+        const char *parts[3];
+    } cases[] = {
+        {"-b 1 --json=r.json absent.onnx " SAMPLE("resnet18"),
+         1,
+         {"\"errors\"", "absent.onnx", "\"code\": \"io\""}},
+        {"-b 1 --json=r.json absent.onnx", 1, {"\"models\": []", "absent.onnx", "No such file"}},
+        {"-b 1 --json=r.json absent.onnx empty.onnx",
+         1,
+         {"\"models\": []", "empty.onnx", "is empty"}},
+        {"-b 1 --json=r.json --together absent.onnx " SAMPLE("resnet18"),
+         1,
+         {"\"errors\"", "absent.onnx", "\"answer\""}},
+        {"-b 1 --json=r.json --untrusted empty.onnx",
+         1,
+         {"\"models\": []", "empty.onnx", "\"code\""}},
+        {"-d nothing=3 --json=r.json " SAMPLE("resnet18"), 2, {""}},
+    };
+    fclose(fopen("empty.onnx", "wb"));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char arguments[1024];
+        unlink("r.json");
+        snprintf(arguments, sizeof arguments, "-q %s >out 2>errors", cases[i].arguments);
+        if (run(arguments) != cases[i].status) fail_msg("'%s': %s", arguments, read_all("errors"));
+        char *text = read_all("r.json");
+        if (cases[i].status == 2) assert_string_equal(text, "");
+        for (size_t k = 0; k < 3 && cases[i].parts[k] != NULL; k++)
+            if (strstr(text, cases[i].parts[k]) == NULL)
+                fail_msg("'%s' lacks %s:\n%.600s", arguments, cases[i].parts[k], text);
+        free(text);
+    }
+}
+
 /* The reader of the output has gone: silence, and no model after that. */
 static void a_closed_pipe_ends_all(void **state)
 {
@@ -139,6 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_do_not_depend_on_jobs),
+        cmocka_unit_test(failures_are_in_json),
         cmocka_unit_test(a_closed_pipe_ends_all),
         cmocka_unit_test(a_signal_leaves_no_file),
     };
