@@ -82,8 +82,6 @@ bool onv_find_same_call(const onv_finder *s, const onv_group *g);
 void onv_find_rms_norm(onv_finder *s, const onv_node *pow);
 /* a sigmoid(b) of the halves of one tensor, from the Split on. */
 void onv_find_glu(onv_finder *s, const onv_node *split);
-/* A batch norm whose statistics the graph computes from the batch. */
-void onv_find_batch_norm(onv_finder *s, const onv_node *norm);
 
 /* --- statistics.c ------------------------------------------------------------------------- */
 

@@ -253,23 +253,6 @@ static void match_recurrent(onv_finder *s, const onv_node *layer)
         onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_RECURRENT, layer->inputs[0], layer));
 }
 
-/* The padding of a pooling, which PyTorch's exporter wrote apart before version 2. */
-static void match_padded_pool(onv_finder *s, const onv_node *pad)
-{
-    onv_group g = {0};
-    const onv_node *pool = onv_find_reader(s, pad->outputs[0], ONV_OP_AveragePool);
-    const onv_attr *mode = onv_node_attr(pad, "mode");
-    bool constant =
-        mode == NULL || (mode->kind == ONV_ATTR_STRING && strcmp(mode->s, "constant") == 0);
-    const char *producer = s->model->producer;
-    if (pool == NULL || !constant || producer == NULL || strstr(producer, "pytorch 1.") == NULL)
-        return;
-    if (!onv_find_take(s, &g, pad) || !onv_find_take(s, &g, pool)) return;
-    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, pad->inputs[0], pool);
-    fusion.name = "avg_pool2d";
-    onv_find_publish(s, &g, fusion);
-}
-
 /* --- All of them ------------------------------------------------------------------------------- */
 
 /* From which node on each is looked for, in this order: earlier ones go first. scripts/gate reads the names. */
@@ -285,7 +268,6 @@ static const struct {
     {"fuse.rms_norm", ONV_OP_Pow, onv_find_rms_norm},
     {"fuse.glu", ONV_OP_Split, onv_find_glu},
     {"fuse.variance", ONV_OP_Mul, onv_find_variance},
-    {"fuse.batch_norm", ONV_OP_BatchNormalization, onv_find_batch_norm},
     {"fuse.formula", ONV_OP_OTHER, onv_find_formula},
     {"fuse.linear", ONV_OP_MatMul, match_linear},
     {"fuse.group_norm", ONV_OP_InstanceNormalization, match_group_norm},
@@ -297,7 +279,6 @@ static const struct {
     {"fuse.affine_grid", ONV_OP_ReduceSum, onv_find_affine_grid},
     {"fuse.packed", ONV_OP_Squeeze, match_packed},
     {"fuse.attention", ONV_OP_Softmax, onv_find_attention},
-    {"fuse.padded_pool", ONV_OP_Pad, match_padded_pool},
     {"fuse.recurrent", ONV_OP_LSTM, match_recurrent},
     {"fuse.recurrent", ONV_OP_GRU, match_recurrent},
     {"fuse.recurrent", ONV_OP_RNN, match_recurrent},

@@ -21,7 +21,6 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_RECURRENT,  /* the last node with what arranges its weights */
     ONV_FUSION_ATTENTION,  /* x: query; key, value, mask */
     ONV_FUSION_RMS_NORM,   /* x, weight; groups: the first axis that it runs along */
-    ONV_FUSION_BATCH_NORM, /* x, weight: with the statistics of the batch, kept by no one */
     ONV_FUSION_POINTWISE, /* x, key, value where there are as many; name; groups: of a roll, its dims; of a GELU, how many tensors more the formula would keep */
     ONV_FUSION_COSINE,    /* x, key */
     ONV_FUSION_CDIST,     /* x, key: rows of each */

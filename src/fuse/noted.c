@@ -366,38 +366,6 @@ void onv_find_rms_norm(onv_finder *s, const onv_node *pow)
     onv_find_publish(s, &g, fusion);
 }
 
-void onv_find_batch_norm(onv_finder *s, const onv_node *norm)
-{
-    onv_group g = {0};
-    if (norm->n_inputs < 5) return;
-    const onv_node *mean = onv_find_producer(s, norm->inputs[3], ONV_OP_ReduceMean);
-    const onv_node *variance = onv_find_producer(s, norm->inputs[4], ONV_OP_ReduceMean);
-    const onv_node *square =
-        variance != NULL ? onv_find_producer(s, variance->inputs[0], ONV_OP_Mul) : NULL;
-    const onv_node *sub =
-        square != NULL ? onv_find_producer(s, square->inputs[0], ONV_OP_Sub) : NULL;
-    const onv_node *centre =
-        sub != NULL ? onv_find_producer(s, sub->inputs[1], ONV_OP_ReduceMean) : NULL;
-    if (mean == NULL || centre == NULL || mean->inputs[0].index != sub->inputs[0].index ||
-        centre->inputs[0].index != sub->inputs[0].index)
-        return;
-    const onv_node *const parts[] = {mean, centre, sub, square, variance, norm};
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        if (!onv_find_take(s, &g, parts[i])) return;
-    /* The older exporter moves the channels before it sums. */
-    onv_value_id summed = sub->inputs[0];
-    static const uint16_t moves[] = {ONV_OP_Transpose, ONV_OP_Reshape};
-    for (size_t i = 0; i < 2 && summed.index != norm->inputs[0].index; i++) {
-        const onv_node *move = onv_find_producer(s, summed, moves[i]);
-        if (move == NULL || !onv_find_take(s, &g, move)) return;
-        summed = move->inputs[0];
-    }
-    if (summed.index != norm->inputs[0].index) return;
-    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_BATCH_NORM, norm->inputs[0], norm);
-    fusion.weight = norm->inputs[1];
-    onv_find_publish(s, &g, fusion);
-}
-
 void onv_find_glu(onv_finder *s, const onv_node *split)
 {
     onv_group g = {0};

@@ -324,11 +324,6 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
         set_layer_norm(l, x, onv_value_tensor(l, f->weight), ONV_NO_TENSOR, f->groups, false,
                        f->out);
         break;
-    case ONV_FUSION_BATCH_NORM:
-        onv_value_set(l, f->out,
-                      recover_layer(l, ONV_ATEN_batch_norm, x, onv_value_tensor(l, f->weight),
-                                    ONV_NO_TENSOR, f->out));
-        break;
     case ONV_FUSION_POINTWISE: lower_call(l, f, in_place); break;
     case ONV_FUSION_COSINE: onv_lower_cosine(l, f); break;
     case ONV_FUSION_CDIST: onv_lower_cdist(l, f); break;
