@@ -167,6 +167,11 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
     for (size_t i = 0; i < cli->analysis.n_budgets && cli->analysis.compute_capability > 0; i++)
         cli->budgets[i].compute_capability = 0;
     if (onv_cli_check_needs(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
+    if (cli->analysis.runtimes != NULL && onv_is_called(cli->analysis.runtimes, "cpu") &&
+        cli->analysis.n_budgets > 0 && cli->budgets[0].name != NULL)
+        return onv_cli_reject("--runtime cpu takes the host's memory, and '%s' is a GPU: give a "
+                              "size, as in --budget 64GiB",
+                              cli->budgets[0].name);
     if (cli->analysis.kv_cache != NULL && cli->analysis.train != NULL)
         return onv_cli_reject("--kv-cache is of inference: leave --train or --kv-cache out");
     if (cli->analysis.weights != NULL && cli->analysis.train == NULL && cli->analysis.onnx_out)

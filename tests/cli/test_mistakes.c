@@ -44,6 +44,7 @@ static const mistake mistakes[] = {
     {"help trian", 2, "'trian'", "a command, a topic or an option", "did you mean 'train'?"},
     {"help train fit", 2, "'fit'", "takes one topic", NULL},
     {"gpus T4", 2, "'T4'", "takes nothing", "leave it out"},
+    {B1 "--runtime cpu --budget T4", 2, "'T4'", "the host's memory", "--budget 64GiB"},
     {"gate " B1, 2, NULL, "nothing to judge by", "--baseline FILE"},
     {"fit " MODEL, 2, NULL, "fit needs a budget", "--budget L4"},
     {"pln i.csv", 2, "'pln'", "neither a file nor a command", "did you mean 'onnxvram plan'?"},
