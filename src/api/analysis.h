@@ -125,6 +125,10 @@ onv_status onv_analysis_judge_usual(const onv_request *from, const onv_options *
 onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *options,
                                    onv_analysis *analysis, onv_error *err);
 
+/* Fills analysis->fit.best by the options' objective, once the largest batches are known (objective.c). */
+onv_status onv_analysis_find_best(const onv_request *from, const onv_options *options,
+                                  onv_analysis *analysis, onv_error *err);
+
 /* The largest batch, or size of the dim at that place of the options (SIZE_MAX: the batch), with which all that is judged
  * fits; 0: none does. */
 onv_status onv_analysis_search_size(const onv_request *from, const onv_options *options, size_t dim,

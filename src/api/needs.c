@@ -31,7 +31,8 @@ typedef enum need {
     COMPILATION,
     BUDGET,
     BUDGET_OR_REPLAY,
-    BASELINE
+    BASELINE,
+    BATCHES
 } need;
 
 static const char *const texts[] = {
@@ -48,6 +49,7 @@ static const char *const texts[] = {
     [BUDGET] = "a budget: add --budget SIZE or GPU, as in --budget L4",
     [BUDGET_OR_REPLAY] =
         "a budget or a replay: add --budget SIZE or GPU, as in --budget L4, or --replay",
+    [BATCHES] = "the largest batch: add --max-batch, as in onnxvram fit MODEL.onnx --budget L4",
     [BASELINE] = "figures to compare with: add --baseline FILE, which --json=FILE wrote before",
 };
 
@@ -69,6 +71,7 @@ static bool is_met(need what, const onv_options *o)
     case BUDGET: return has_budget;
     case BUDGET_OR_REPLAY: return has_budget || o->replay != NULL;
     case BASELINE: return o->baseline != NULL;
+    case BATCHES: return o->max_batch && o->max_dim == NULL;
     }
     return true;
 }
@@ -125,6 +128,7 @@ static const struct {
     {"margin", FIELD(margin_percent), {BUDGET}},
     {"max-dim", FIELD(max_dim), {BUDGET}},
     {"max-batch", FIELD(max_batch), {BUDGET_OR_REPLAY}},
+    {"objective", FIELD(objective), {BATCHES}},
     {"max-growth", FIELD(has_max_growth), {BASELINE}},
     {"align", FIELD(align), {ARENA}},
     {"snapshot", FIELD(snapshot), {PYTORCH}},

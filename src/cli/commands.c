@@ -29,8 +29,9 @@ const onv_cli_command onv_cli_commands[] = {
     {"sweep", "MODEL -b LIST | -d NAME=LIST", "the answer at many sizes: 1,2,4..64 or 128..4096:x2",
      SIZES "runtime budget gpu train amp checkpoint precision json csv svg", MODELS,
      .run = onv_cli_sweep, .has_table = true},
-    {"fit", "MODEL... --budget GPU,...", "the largest batch that fits each GPU",
-     "dim budget margin max-dim runtime kv-cache weight-format train checkpoint amp quiet json",
+    {"fit", "MODEL... --budget GPU,...", "the largest batch that fits each GPU, or the fastest",
+     "dim budget margin objective max-dim runtime kv-cache weight-format train checkpoint amp "
+     "quiet json",
      MODELS, .brings = {{"max-batch", NULL}}},
     {"plans", "MODEL", "checkpointing plans of training, and what they cost",
      SIZES "train checkpoint budget max-batch plan plan-out compile amp quiet verbose json", MODELS,

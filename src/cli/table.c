@@ -17,6 +17,7 @@
 
 /* As the enums are ordered. */
 static const char *const colors[] = {"auto", "always", "never", NULL};
+static const char *const objectives[] = {"batch", "throughput", NULL};
 static const char *const precisions[] = {"fp32", "fp16", "bf16", NULL};
 
 const onv_cli_row onv_cli_rows[] = {
@@ -53,6 +54,9 @@ const onv_cli_row onv_cli_rows[] = {
      .read = onv_cli_set_budget, .list = ONV_LIST_GPUS, TOPIC("budget", "Budget")},
     {0, "margin", "PERCENT", "keep this part of the budget free (0)", .read = onv_cli_set_margin},
     {0, "max-batch", NULL, "find the largest batch that fits the budget", AT(analysis.max_batch)},
+    {0, "objective", "WHAT",
+     "with --max-batch, the best batch: batch (the largest), or throughput (samples per second)",
+     AT(analysis.objective), .choices = objectives, .least = ONV_OBJECTIVE_BATCH},
     {0, "max-dim", "NAME", "find the largest size of a symbolic dimension that fits the budget",
      .read = onv_cli_set_max_dim},
     {0, "gpu", "NAME", "the GPU whose libraries take workspaces (that of --budget, or H100)",

@@ -1,6 +1,7 @@
 /* The JSON report: one function per part, all of it streamed. */
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "report/format.h"
 #include "report/json.h"
@@ -289,6 +290,35 @@ void onv_json_write_fit_of(onv_json *json, const onv_fit *fit, const onv_fit_of 
                          (uint64_t)of->max_batch_by_release);
 }
 
+/* Samples of `nanoseconds`, in a second. */
+static void put_rate(onv_json *json, const char *key, uint64_t samples, uint64_t nanoseconds)
+{
+    const uint64_t giga = 1000000000;
+    uint64_t scaled;
+    if (!onv_u64_mul(samples, giga, &scaled)) scaled = UINT64_MAX;
+    onv_json_put_ratio(json, key, scaled, nanoseconds);
+}
+
+static void write_best(onv_json *json, const onv_fit_best *best)
+{
+    if (best->objective == ONV_OBJECTIVE_NONE) return;
+    onv_json_put_open(json, "best", '{', ONV_JSON_INLINE);
+    onv_json_put_string(json, "objective",
+                        best->objective == ONV_OBJECTIVE_BATCH ? "batch" : "throughput");
+    onv_json_put_u64(json, "batch", (uint64_t)best->batch);
+    if (best->plan[0] != '\0') onv_json_put_string(json, "plan", best->plan);
+    if (best->id[0] != '\0') onv_json_put_string(json, "id", best->id);
+    if (best->batch > 0) onv_json_put_u64(json, "high_bytes", best->total_bytes);
+    onv_json_put_time(json, &best->time, false);
+    if (onv_time_is_known(&best->time)) {
+        onv_json_put_open(json, "samples_per_second", '{', ONV_JSON_INLINE);
+        put_rate(json, "low", best->samples, best->time.all.high);
+        put_rate(json, "high", best->samples, best->time.all.low);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+}
+
 static void write_device(const onv_json_part *job, const char *name, const onv_fit *fit)
 {
     onv_json *json = job->json;
@@ -299,6 +329,7 @@ static void write_device(const onv_json_part *job, const char *name, const onv_f
     onv_json_put_u64(json, "usable_bytes", fit->usable_bytes);
     if (fit->max_dim != NULL) onv_json_put_string(json, "max_dim", fit->max_dim);
     onv_json_write_fit_of(json, fit, &fit->all);
+    write_best(json, &fit->best);
     onv_json_put_open(json, "runtimes", '{', ONV_JSON_LINES);
     for (size_t i = 0; i < job->view->n_runtimes; i++) {
         if (!job->view->runtimes[i].is_judged) continue;

@@ -99,6 +99,40 @@ static const char *batches_text(const onv_answer *answer, const onv_answer_devic
     return text;
 }
 
+/* Hundredths of samples a second. */
+static uint64_t rate(uint64_t samples, uint64_t nanoseconds)
+{
+    const double hundredths = 1e11;
+    return nanoseconds == 0 ? 0 : (uint64_t)((double)samples * hundredths / (double)nanoseconds);
+}
+
+/* "Most samples per second: batch 96 with optimal (--checkpoint 3f2a9c01), up to 15.20 GiB: 412-1,130 samples/s, an
+ * estimate." */
+static void write_best(const onv_fit_best *best, const onv_page *page)
+{
+    const char *what =
+        best->objective == ONV_OBJECTIVE_BATCH ? "Largest batch" : "Most samples per second";
+    if (best->objective == ONV_OBJECTIVE_NONE || best->batch == 0) return;
+    const char *plan =
+        best->plan[0] == '\0' ? ""
+        : best->id[0] == '\0'
+            ? onv_arena_printf(page->arena, " with %s", best->plan)
+            : onv_arena_printf(page->arena, " with %s (--checkpoint %s)", best->plan, best->id);
+    const char *text = onv_arena_printf(page->arena, "%s: batch %s%s, up to %s", what,
+                                        onv_label_count((uint64_t)best->batch).text, plan,
+                                        onv_label_bytes(best->total_bytes).text);
+    uint64_t low = rate(best->samples, best->time.all.high),
+             high = rate(best->samples, best->time.all.low);
+    if (onv_time_is_known(&best->time))
+        text = onv_arena_printf(page->arena, "%s: %s samples/s, an estimate.", text,
+                                onv_label_rate(low, high, onv_page_dash(page)).text);
+    else
+        text = onv_arena_printf(page->arena, "%s.%s%s", text,
+                                best->time.refused != NULL ? " No time: " : "",
+                                best->time.refused != NULL ? best->time.refused : "");
+    onv_page_sentence(page, text);
+}
+
 static void write_one(const onv_answer *answer, const onv_answer_device *device,
                       const onv_page *page)
 {
@@ -108,6 +142,7 @@ static void write_one(const onv_answer *answer, const onv_answer_device *device,
     if (batches == NULL || name == NULL) return;
     onv_page_sentence(page, onv_arena_printf(page->arena, "Largest %s on %s: %s.", searched(device),
                                              name, batches));
+    write_best(&device->fit->best, page);
 }
 
 /* --- Several ----------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 #include "report/units.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -123,6 +124,16 @@ onv_label onv_label_count(uint64_t count)
         *to++ = digits[i];
     }
     *to = '\0';
+    return label;
+}
+
+onv_label onv_label_rate(uint64_t low, uint64_t high, const char *dash)
+{
+    const uint64_t hundred = 100;
+    bool is_small = high < 100 * hundred;
+    onv_label label, from = is_small ? fixed(low, hundred, 2) : onv_label_count(low / hundred);
+    onv_label to = is_small ? fixed(high, hundred, 2) : onv_label_count(high / hundred);
+    snprintf(label.text, sizeof label.text, "%.13s%.4s%.13s", from.text, dash, to.text);
     return label;
 }
 

@@ -23,6 +23,9 @@ onv_label onv_label_part(uint64_t low, uint64_t high, uint64_t whole, const char
 /* "31.2-88.0 ms", in nanoseconds: an estimate, in the unit of `high`. */
 onv_label onv_label_time(uint64_t low, uint64_t high, const char *dash);
 
+/* "412-1,130", "0.35-0.90": what comes to `low` and to `high` hundredths. */
+onv_label onv_label_rate(uint64_t low, uint64_t high, const char *dash);
+
 onv_label onv_label_count(uint64_t count);  /* "25,507,944" */
 onv_label onv_label_scaled(uint64_t count); /* "812", "4.09 G": powers of 1000 */
 

@@ -23,12 +23,24 @@ typedef struct onv_fit_of {
 /* In place of a largest batch: the search was cut before it found one that fits. */
 #define ONV_BATCH_NOT_FOUND (-1)
 
+/* The best batch that fits, and what comes of it. */
+typedef struct onv_fit_best {
+    uint8_t objective;    /* onv_objective; ONV_OBJECTIVE_NONE: nobody asked */
+    int64_t batch;        /* 0: none fits */
+    uint64_t samples;     /* of a step: the batch, times the passes before a step */
+    char plan[64];        /* its name; "": there is none */
+    char id[16];          /* its id, or "" */
+    uint64_t total_bytes; /* upper end */
+    onv_time time;        /* all 0 where no GPU is named */
+} onv_fit_best;
+
 typedef struct onv_fit {
     uint64_t budget_bytes; /* 0: none was given, the rest means nothing */
     unsigned margin_percent;
     uint64_t usable_bytes; /* the budget less the margin */
     bool has_max_batch;
-    const char *max_dim;             /* the dim that was searched; NULL: the batch */
+    const char *max_dim; /* the dim that was searched; NULL: the batch */
+    onv_fit_best best;
     onv_fit_of all;                  /* every runtime that is judged */
     onv_fit_of of[ONV_MAX_RUNTIMES]; /* in the order of the results */
 } onv_fit;
