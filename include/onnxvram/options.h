@@ -89,12 +89,6 @@ typedef struct onv_input_value {
     const char *file; /* used when not NULL */
 } onv_input_value;
 
-typedef enum onv_objective {
-    ONV_OBJECTIVE_NONE,
-    ONV_OBJECTIVE_BATCH,      /* the largest one */
-    ONV_OBJECTIVE_THROUGHPUT, /* the most samples per second, on a GPU that is named */
-} onv_objective;
-
 typedef enum onv_precision {
     ONV_PRECISION_AS_EXPORTED = 0,
     ONV_PRECISION_FP32,
@@ -222,8 +216,9 @@ typedef struct onv_options {
     uint64_t
         measured; /* bytes that the device was seen to hold, next to which the answer is laid; 0: none */
     bool strict; /* a node that contradicts its operator's definition ends the analysis */
-    /* With `max_batch`: which batch is the best one, with what plan, and how long a step takes there (an estimate). */
-    onv_objective objective;
+    /* With `max_batch`: the best batch, with its plan and how long a step takes there, an estimate. "batch": the largest one;
+     * "throughput": the most samples per second, on a GPU that is named. NULL: not asked. */
+    const char *objective;
 } onv_options;
 
 /* All options at their defaults; `size` is sizeof(onv_options) of the caller's header. */

@@ -44,6 +44,7 @@ def analyze(model: Any, *,
             margin_percent: Optional[int] = None,
             max_batch: Optional[bool] = None,
             max_dim: Optional[str] = None,
+            objective: Optional[str] = None,
             baseline: Any = None,
             max_growth: Optional[float] = None,
             # PyTorch.

@@ -12,7 +12,7 @@ Path = Union[str, "os.PathLike[str]"]
 
 # Keywords that are fields of onv_options, by how their values are given.
 TEXTS = ("order", "runtimes", "train", "loss", "ddp", "fsdp", "offload", "weights", "attention", "checkpoint", "zero_grad",
-         "optimizer_impl", "pytorch", "max_dim", "kv_cache", "replay")
+         "optimizer_impl", "pytorch", "max_dim", "objective", "kv_cache", "replay")
 PATHS = ("op_shapes_file", "shape_trace", "program", "snapshot", "plan")
 COUNTS = ("batch", "effort", "margin_percent", "accumulate", "zero_stage", "world", "compute_capability",
           "parameters")

@@ -171,15 +171,8 @@ static onv_status check_options(const onv_options *options, onv_error *err)
         return onv_fail(err, ONV_ERR_USAGE, "a margin of %u%% leaves nothing",
                         options->margin_percent);
     ONV_TRY(onv_check_runtimes(options->runtimes, err));
-    ONV_TRY(onv_check_needs(options, err));
-    bool has_gpu = options->gpu != NULL ||
-                   (options->n_budgets > 0 && options->budgets[0].compute_capability > 0);
-    if (options->objective == ONV_OBJECTIVE_THROUGHPUT && !has_gpu)
-        return onv_fail(
-            err, ONV_ERR_USAGE,
-            "samples per second are those of a GPU: name one, as in --budget L4, or with "
-            "--gpu beside a size");
-    return ONV_OK;
+    ONV_TRY(onv_objective_check(options, err));
+    return onv_check_needs(options, err);
 }
 
 static onv_status create_and_fit(onv_request from, const onv_options *given, onv_analysis **result,

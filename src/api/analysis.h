@@ -125,6 +125,9 @@ onv_status onv_analysis_judge_usual(const onv_request *from, const onv_options *
 onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *options,
                                    onv_analysis *analysis, onv_error *err);
 
+/* Whether the options' objective is one that can be reached. */
+onv_status onv_objective_check(const onv_options *options, onv_error *err);
+
 /* Fills analysis->fit.best by the options' objective, once the largest batches are known (objective.c). */
 onv_status onv_analysis_find_best(const onv_request *from, const onv_options *options,
                                   onv_analysis *analysis, onv_error *err);

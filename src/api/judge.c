@@ -18,7 +18,7 @@ static onv_status judge(const onv_request *from, const onv_options *options, onv
     onv_fit_judge(&analysis->fit, analysis->runtimes, analysis->n_runtimes);
     if (analysis->n_runtimes == 0) return onv_fail_unsized(analysis, "check the budget", err);
     if (options->max_batch) ONV_TRY(onv_analysis_find_batch(from, options, analysis, err));
-    if (options->objective != ONV_OBJECTIVE_NONE && options->max_dim == NULL)
+    if (options->objective != NULL && options->max_dim == NULL)
         return onv_analysis_find_best(from, options, analysis, err);
     if (options->max_batch || options->kv_cache == NULL) return ONV_OK;
     return onv_analysis_find_context(from, options, analysis, err);

@@ -19,6 +19,26 @@ typedef struct comparison {
     double rate;
 } comparison;
 
+static bool is_throughput(const onv_options *options)
+{
+    return strcmp(options->objective, "throughput") == 0;
+}
+
+onv_status onv_objective_check(const onv_options *options, onv_error *err)
+{
+    const onv_budget *first = options->n_budgets > 0 ? &options->budgets[0] : NULL;
+    bool has_gpu = options->gpu != NULL || (first != NULL && first->compute_capability > 0);
+    if (options->objective == NULL) return ONV_OK;
+    if (!is_throughput(options) && strcmp(options->objective, "batch") != 0)
+        return onv_fail(err, ONV_ERR_USAGE, "the objective is batch or throughput, not '%s'",
+                        options->objective);
+    if (!is_throughput(options) || has_gpu) return ONV_OK;
+    return onv_fail(
+        err, ONV_ERR_USAGE,
+        "samples per second are those of a GPU: name one, as in --budget L4, or with --gpu "
+        "beside a size");
+}
+
 static const onv_time *time_of(const onv_analysis *analysis)
 {
     if (analysis->training.optimizer != NULL) return &analysis->training.figures.time;
@@ -41,7 +61,7 @@ static void take(comparison *c, int64_t batch, const onv_analysis *analysis)
     const onv_training *t = &analysis->training;
     const onv_time *time = time_of(analysis);
     onv_fit fit = {.budget_bytes = options->budget, .margin_percent = options->margin_percent};
-    onv_fit_best found = {.objective = (uint8_t)options->objective, .batch = batch};
+    onv_fit_best found = {.objective = c->best.objective, .batch = batch};
     uint64_t passes = options->accumulate > 1 ? (uint64_t)options->accumulate : 1;
     onv_fit_judge(&fit, analysis->runtimes, analysis->n_runtimes);
     if (!fit.all.fits) return;
@@ -95,7 +115,7 @@ static onv_status compare(comparison *c, const onv_analysis *analysis, onv_arena
     const onv_training *t = &analysis->training;
     int64_t largest = analysis->fit.all.max_batch;
     if (largest > 0 && largest < ONV_MAX_BATCH) ONV_TRY(look_at(c, largest, NULL, 0, arena, err));
-    if (c->options.objective != ONV_OBJECTIVE_THROUGHPUT) return ONV_OK;
+    if (!is_throughput(&c->options)) return ONV_OK;
     for (uint32_t i = 0; i < t->n_plans; i++) {
         int64_t batch = t->plans[i].max_batch;
         if (batch <= 0 || batch >= ONV_MAX_BATCH) continue;
@@ -114,7 +134,7 @@ onv_status onv_analysis_find_best(const onv_request *from, const onv_options *op
     c.options.replay = NULL;
     c.options.timelines = c.options.savings = c.options.remedies = false;
     c.options.snapshot = NULL;
-    c.best.objective = (uint8_t)options->objective;
+    c.best.objective = is_throughput(options) ? "throughput" : "batch";
     onv_arena_init(&arena, SIZE_MAX);
     onv_tell(options, "comparing batches");
     onv_status status = compare(&c, analysis, &arena, err);

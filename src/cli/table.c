@@ -17,7 +17,6 @@
 
 /* As the enums are ordered. */
 static const char *const colors[] = {"auto", "always", "never", NULL};
-static const char *const objectives[] = {"batch", "throughput", NULL};
 static const char *const precisions[] = {"fp32", "fp16", "bf16", NULL};
 
 const onv_cli_row onv_cli_rows[] = {
@@ -56,7 +55,7 @@ const onv_cli_row onv_cli_rows[] = {
     {0, "max-batch", NULL, "find the largest batch that fits the budget", AT(analysis.max_batch)},
     {0, "objective", "WHAT",
      "with --max-batch, the best batch: batch (the largest), or throughput (samples per second)",
-     AT(analysis.objective), .choices = objectives, .least = ONV_OBJECTIVE_BATCH},
+     AT(analysis.objective), .words = "batch throughput"},
     {0, "max-dim", "NAME", "find the largest size of a symbolic dimension that fits the budget",
      .read = onv_cli_set_max_dim},
     {0, "gpu", "NAME", "the GPU whose libraries take workspaces (that of --budget, or H100)",

@@ -301,10 +301,9 @@ static void put_rate(onv_json *json, const char *key, uint64_t samples, uint64_t
 
 static void write_best(onv_json *json, const onv_fit_best *best)
 {
-    if (best->objective == ONV_OBJECTIVE_NONE) return;
+    if (best->objective == NULL) return;
     onv_json_put_open(json, "best", '{', ONV_JSON_INLINE);
-    onv_json_put_string(json, "objective",
-                        best->objective == ONV_OBJECTIVE_BATCH ? "batch" : "throughput");
+    onv_json_put_string(json, "objective", best->objective);
     onv_json_put_u64(json, "batch", (uint64_t)best->batch);
     if (best->plan[0] != '\0') onv_json_put_string(json, "plan", best->plan);
     if (best->id[0] != '\0') onv_json_put_string(json, "id", best->id);

@@ -1,4 +1,6 @@
 /* Whether it fits, as the answer says: sentences for one budget, a table for several; in some words of a line with -q. */
+#include <string.h>
+
 #include "report/text.h"
 
 static const char *batch_text(const onv_page *page, int64_t batch)
@@ -110,9 +112,9 @@ static uint64_t rate(uint64_t samples, uint64_t nanoseconds)
  * estimate." */
 static void write_best(const onv_fit_best *best, const onv_page *page)
 {
+    if (best->objective == NULL || best->batch == 0) return;
     const char *what =
-        best->objective == ONV_OBJECTIVE_BATCH ? "Largest batch" : "Most samples per second";
-    if (best->objective == ONV_OBJECTIVE_NONE || best->batch == 0) return;
+        strcmp(best->objective, "batch") == 0 ? "Largest batch" : "Most samples per second";
     const char *plan =
         best->plan[0] == '\0' ? ""
         : best->id[0] == '\0'

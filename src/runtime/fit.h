@@ -25,13 +25,13 @@ typedef struct onv_fit_of {
 
 /* The best batch that fits, and what comes of it. */
 typedef struct onv_fit_best {
-    uint8_t objective;    /* onv_objective; ONV_OBJECTIVE_NONE: nobody asked */
-    int64_t batch;        /* 0: none fits */
-    uint64_t samples;     /* of a step: the batch, times the passes before a step */
-    char plan[64];        /* its name; "": there is none */
-    char id[16];          /* its id, or "" */
-    uint64_t total_bytes; /* upper end */
-    onv_time time;        /* all 0 where no GPU is named */
+    const char *objective; /* static: "batch", "throughput"; NULL: nobody asked */
+    int64_t batch;         /* 0: none fits */
+    uint64_t samples;      /* of a step: the batch, times the passes before a step */
+    char plan[64];         /* its name; "": there is none */
+    char id[16];           /* its id, or "" */
+    uint64_t total_bytes;  /* upper end */
+    onv_time time;         /* all 0 where no GPU is named */
 } onv_fit_best;
 
 typedef struct onv_fit {

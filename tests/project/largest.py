@@ -60,8 +60,35 @@ def check(sample, gpu, kind):
     return found
 
 
+def rate(batch, time):
+    return batch / (time["seconds"]["low"] * time["seconds"]["high"]) ** 0.5
+
+
+def time_at(sample, gpu, kind, batch, plan):
+    only = ["--checkpoint", plan] if plan is not None else []
+    model = analyse(sample, gpu, kind, "--batch", str(batch), *only)
+    return model["training"]["time"] if "training" in model else model["runtimes"]["torch"]["time"]
+
+
+def check_best(sample, gpu, kind):
+    """The best batch has the time of a run at it, and no plan at its own largest batch is faster."""
+    found = analyse(sample, gpu, kind, "--max-batch", "--objective", "batch")["fit"]
+    if found["best"]["batch"] != found["max_batch"]:
+        failures.append(f"{sample}, {kind}, {gpu}: the largest batch is {found['max_batch']}, not {found['best']}")
+    model = analyse(sample, gpu, kind, "--max-batch", "--objective", "throughput")
+    best = model["fit"]["best"]
+    if time_at(sample, gpu, kind, best["batch"], best.get("id"))["seconds"] != best["time"]["seconds"]:
+        failures.append(f"{sample}, {kind}, {gpu}: a run says another time than {best}")
+    for plan in model.get("training", {}).get("plans", []):
+        time = time_at(sample, gpu, kind, plan["max_batch"], plan["id"])
+        if rate(plan["max_batch"], time) > 1.000001 * rate(best["batch"], best["time"]):
+            failures.append(f"{sample}, {kind}, {gpu}: {plan['name']} at {plan['max_batch']} is faster than {best}")
+
+
 def main():
     rows = QUICK
+    for row in (("resnet18-train", "T4", "plans"), ("resnet18-train", "A10G", "training"), ("mobilenet_v2", "A10G", "inference")):
+        check_best(*row)
     if sys.argv[4:] == ["all"]:
         names = sorted(name[:-5] for name in os.listdir(samples) if name.endswith(".onnx") and name[:-5] not in NO_BATCH)
         rows = [row for row in itertools.product(names, ALL_GPUS, RUNS) if row[2] == "inference" or row[0] not in NOT_TRAINED]
