@@ -36,7 +36,7 @@ onv_status onv_objective_check(const onv_options *options, onv_error *err)
     return onv_fail(
         err, ONV_ERR_USAGE,
         "samples per second are those of a GPU: name one, as in --budget L4, or with --gpu "
-        "beside a size");
+        "and a size");
 }
 
 static const onv_time *time_of(const onv_analysis *analysis)
