@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# The table of jobs in docs/guide.md: each command is run, and answers.
+set -euo pipefail
+build=$(cd "${ONV_BUILD_DIR:?}" && pwd)
+source=${ONV_SOURCE_DIR:?} scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+ln -s "$source/samples" samples
+export PATH="$build:$PATH" LC_ALL=C.UTF-8
+
+count=0 failed=0
+while IFS= read -r command; do
+    count=$((count + 1)) status=0
+    text=$(eval "$command" 2>&1 </dev/null) || status=$?
+    # 3 and 4 are verdicts.
+    if [[ $status != 0 && $status != 3 && $status != 4 ]] || [ -z "$text" ]; then
+        [[ -s page.html && $status == 0 ]] && continue # the page is its answer
+        echo "$command: status $status: $text" | head -5
+        failed=1
+    fi
+done < <(sed -n 's/^| .* | `\(onnxvram .*\)` |$/\1/p' "$source/docs/guide.md")
+[ "$count" -ge 30 ] || { echo "docs/guide.md has $count jobs, expected 30 or more"; exit 1; }
+exit "$failed"
