@@ -9,6 +9,7 @@ ln -s "$source/samples" samples
 export PATH="$build:$PATH" LC_ALL=C.UTF-8
 
 count=0 failed=0
+# shellcheck disable=SC2016 # the quotes are of Markdown
 while IFS= read -r command; do
     count=$((count + 1)) status=0
     text=$(eval "$command" 2>&1 </dev/null) || status=$?

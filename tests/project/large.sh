@@ -29,8 +29,8 @@ expect "peak of residual blocks" "$(peak "$scratch/residual.onnx")" $((3 * 65536
 
 # 1 Conv and 1 Relu with all the weights in one tensor, and 500 of each.
 for nodes in 2 1000; do
-    "$synth" chain "$nodes" "$scratch/large.onnx" --weight-format 2200000000
-    "$synth" chain "$nodes" "$scratch/small.onnx" --weight-format 2200000000 --external
+    "$synth" chain "$nodes" "$scratch/large.onnx" --weights 2200000000
+    "$synth" chain "$nodes" "$scratch/small.onnx" --weights 2200000000 --external
     [ "$(stat -c %s "$scratch/large.onnx")" -gt 2147483648 ]
     large=$(peak "$scratch/large.onnx")
     expect "peak with weights inside" "${large:?}" "$(peak "$scratch/small.onnx")"
