@@ -196,7 +196,7 @@ void onv_builder_cleanup(onv_builder *b)
 {
     for (size_t i = 0; i < b->n_functions; i++) onv_ptr_map_cleanup(&b->functions[i].versions);
     onv_heap_free(b->functions);
-    onv_heap_free(b->function_slots);
+    onv_ptr_map_cleanup(&b->function_at);
     onv_ptr_map_cleanup(&b->versions);
     onv_ptr_map_cleanup(&b->elsewhere);
     onv_ptr_map_cleanup(&b->reported);

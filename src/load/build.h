@@ -87,8 +87,7 @@ typedef struct onv_builder {
     const onv_scan *scan;
     onv_function *functions;
     size_t n_functions;
-    uint32_t *function_slots; /* hash table: index + 1, 0 where empty */
-    size_t n_function_slots;
+    onv_ptr_map function_at;   /* their indices, by a text of their names */
     onv_ptr_map versions;      /* the model's opset imports, by domain */
     onv_ptr_map elsewhere;     /* those of all functions */
     onv_ptr_map reported;      /* domains that nobody imports, already diagnosed */
@@ -207,8 +206,7 @@ onv_status onv_build_identity(onv_builder *b, const onv_scope *scope, const char
 onv_status onv_build_functions(onv_builder *b);
 
 /* The function that the node calls, or NULL. */
-const onv_function *onv_build_find_function(const onv_builder *b, const char *domain,
-                                            const char *name, const char *overload);
+onv_function *onv_build_find_function(const onv_builder *b, const onv_scan_node *node);
 
 /* Puts the function's body in place of the call. */
 onv_status onv_build_call(onv_builder *b, const onv_scope *caller, const onv_scan_node *record,

@@ -1,5 +1,5 @@
 #include <inttypes.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "base/fail.h"
 #include "base/heap.h"
@@ -8,43 +8,41 @@
 
 /* --- The table --------------------------------------------------------------------------------- */
 
-static uint64_t hash_key(const char *domain, const char *name, const char *overload)
+/* The text that stands for the names of a function, which are interned: their numbers. */
+enum { KEY_BYTES = 36 };
+
+static const char *key_of(char text[KEY_BYTES], const char *domain, const char *name,
+                          const char *overload)
 {
-    const uintptr_t names[] = {(uintptr_t)domain, (uintptr_t)name, (uintptr_t)overload};
-    return onv_hash_bytes(names, sizeof names, 0);
+    snprintf(text, KEY_BYTES, "%" PRIx32 ".%" PRIx32 ".%" PRIx32, onv_string_number(domain),
+             onv_string_number(name), onv_string_number(overload));
+    return text;
 }
 
-static uint32_t *find_slot(const onv_builder *b, const char *domain, const char *name,
-                           const char *overload)
+onv_function *onv_build_find_function(const onv_builder *b, const onv_scan_node *node)
 {
-    size_t mask = b->n_function_slots - 1;
-    size_t slot = hash_key(domain, name, overload) & mask;
-    for (; b->function_slots[slot] != 0; slot = (slot + 1) & mask) {
-        const onv_function *function = &b->functions[b->function_slots[slot] - 1];
-        const onv_scan_function *record = function->record;
-        if (record->domain == domain && record->name == name && record->overload == overload) break;
-    }
-    return &b->function_slots[slot];
-}
-
-const onv_function *onv_build_find_function(const onv_builder *b, const char *domain,
-                                            const char *name, const char *overload)
-{
+    char text[KEY_BYTES];
+    uint32_t index;
     if (b->n_functions == 0) return NULL;
-    uint32_t index = *find_slot(b, domain, name, overload);
-    return index != 0 ? &b->functions[index - 1] : NULL;
+    const char *key =
+        onv_interned(&b->model->strings, key_of(text, node->domain, node->op_type, node->overload));
+    return key != NULL && onv_ptr_map_get(&b->function_at, key, &index) ? &b->functions[index]
+                                                                        : NULL;
 }
 
 static onv_status add_function(onv_builder *b, const onv_scan_function *record)
 {
-    onv_function *function = &b->functions[b->n_functions];
+    char text[KEY_BYTES];
+    const char *key;
+    const uint32_t index = (uint32_t)b->n_functions++;
+    onv_function *function = &b->functions[index];
     *function = (onv_function){.record = record};
-    b->n_functions++;
-    uint32_t *slot = find_slot(b, record->domain, record->name, record->overload);
-    if (*slot != 0)
+    ONV_TRY(
+        onv_build_intern(b, key_of(text, record->domain, record->name, record->overload), &key));
+    if (onv_ptr_map_get(&b->function_at, key, NULL))
         return onv_fail(b->err, ONV_ERR_MODEL, "function '%s' of domain '%s' is defined twice",
                         record->name, record->domain);
-    *slot = (uint32_t)b->n_functions;
+    if (!onv_ptr_map_set(&b->function_at, key, index)) return onv_fail_memory(b->err);
     ONV_EACH_RECORD(part, b->scan->parts, record->opsets)
     {
         const ProtobufCMessage *pb;
@@ -104,9 +102,8 @@ static onv_status cost_of_function(onv_builder *b, onv_function *function, uint3
 
 static onv_status cost_of_call(onv_builder *b, const onv_scan_node *node, uint32_t depth, cost *sum)
 {
-    uint32_t index = *find_slot(b, node->domain, node->op_type, node->overload);
-    if (index == 0) return ONV_OK;
-    onv_function *function = &b->functions[index - 1];
+    onv_function *function = onv_build_find_function(b, node);
+    if (function == NULL) return ONV_OK;
     if (depth < b->limits->function_depth) ONV_TRY(cost_of_function(b, function, depth + 1));
     if (depth + (function->visit == VISITED ? function->depth : 1) > b->limits->function_depth)
         return onv_fail(b->err, ONV_ERR_LIMIT,
@@ -149,11 +146,8 @@ onv_status onv_build_functions(onv_builder *b)
     const onv_scan *scan = b->scan;
     const size_t n = scan->functions.count;
     if (n == 0) return ONV_OK;
-    b->n_function_slots = 8;
-    while (b->n_function_slots < n * 2) b->n_function_slots *= 2;
-    b->function_slots = onv_heap_calloc(b->n_function_slots, sizeof *b->function_slots);
     b->functions = onv_heap_calloc(n, sizeof *b->functions);
-    if (b->function_slots == NULL || b->functions == NULL) return onv_fail_memory(b->err);
+    if (b->functions == NULL) return onv_fail_memory(b->err);
     for (size_t i = 0; i < n; i++) ONV_TRY(add_function(b, &scan->functions.at[i]));
     cost sum = {0};
     ONV_TRY(cost_of_nodes(b, ONV_RECORD(scan->graphs, scan->main_graph)->nodes, 0, &sum));

@@ -150,8 +150,7 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const onv_scan_n
     ONV_TRY(onv_build_work(b, 1 + onv_build_cost(items, scope->calls > 0)));
     ONV_TRY(node_path(b, scope, record, index, &path));
 
-    const onv_function *function =
-        onv_build_find_function(b, node.domain, node.op_type, record->overload);
+    const onv_function *function = onv_build_find_function(b, record);
     if (function != NULL) return onv_build_call(b, scope, record, function, path);
 
     bool named = record->name[0] != '\0' || scope->prefix[0] != '\0';

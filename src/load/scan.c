@@ -117,34 +117,23 @@ static onv_status walk_field(onv_walk *w)
     ONV_TRY(onv_walk_head(w, w->at, end, &start, &stop));
     p = start;
     ONV_TRY(read_tag(w, &p, stop, &it));
-    uint64_t value = 0;
-    switch (it.type) {
-    case ONV_WIRE_VARINT:
-        if (!onv_varint_read(&p, stop, &value))
-            return onv_walk_damaged(w, &it, "holds a broken number");
-        w->at += (uint64_t)(p - start);
-        return take_number(w, &it);
-    case ONV_WIRE_FIXED32:
-    case ONV_WIRE_FIXED64:
-        value = it.type == ONV_WIRE_FIXED32 ? 4 : 8;
-        w->at += (uint64_t)(p - start);
-        if (value > end - w->at) return overrun(w, &it, value);
+    if (it.type == ONV_WIRE_GROUP_START || it.type == ONV_WIRE_GROUP_END)
+        return onv_walk_damaged(w, &it, "is a group, which ONNX does not have");
+    const bool has_bytes = it.type == ONV_WIRE_BYTES, is_varint = it.type == ONV_WIRE_VARINT;
+    uint64_t value = it.type == ONV_WIRE_FIXED32 ? 4 : 8;
+    if ((has_bytes || is_varint) && !onv_varint_read(&p, stop, &value))
+        return onv_walk_damaged(w, &it,
+                                has_bytes ? "has a broken length" : "holds a broken number");
+    w->at += (uint64_t)(p - start);
+    if (is_varint) return take_number(w, &it);
+    if (value > end - w->at) return overrun(w, &it, value);
+    if (!has_bytes) {
         w->at += value;
         return take_number(w, &it);
-    case ONV_WIRE_BYTES: {
-        if (!onv_varint_read(&p, stop, &value))
-            return onv_walk_damaged(w, &it, "has a broken length");
-        w->at += (uint64_t)(p - start);
-        if (value > end - w->at) return overrun(w, &it, value);
-        uint32_t depth = w->depth;
-        ONV_TRY(take_bytes(w, &it, value));
-        if (w->depth == depth) w->at += value; /* else the walk goes on inside it */
-        return ONV_OK;
     }
-    case ONV_WIRE_GROUP_START:
-    case ONV_WIRE_GROUP_END:
-        return onv_walk_damaged(w, &it, "is a group, which ONNX does not have");
-    }
+    uint32_t depth = w->depth;
+    ONV_TRY(take_bytes(w, &it, value));
+    if (w->depth == depth) w->at += value; /* else the walk goes on inside it */
     return ONV_OK;
 }
 

@@ -47,33 +47,36 @@ typedef struct onv_wire_field {
     onv_wire_type type;
 } onv_wire_field;
 
+/* Reads what is before the value of a field; *bytes is how many that has, 0 of a varint, which is read too. *at then is
+ * behind it. False for what is no field, and where it ends before. */
+static inline bool onv_wire_head(const unsigned char **at, const unsigned char *end,
+                                 uint32_t *number, onv_wire_type *type, uint64_t *bytes)
+{
+    uint64_t tag;
+    if (!onv_varint_read(at, end, &tag) || tag >> 3 == 0 || tag >> 3 > ONV_FIELD_NUMBER_MOST)
+        return false;
+    *number = (uint32_t)(tag >> 3);
+    *type = (onv_wire_type)(tag & 7);
+    *bytes = *type == ONV_WIRE_FIXED64 ? 8 : 4;
+    if (*type == ONV_WIRE_FIXED64 || *type == ONV_WIRE_FIXED32) return true;
+    if ((*type != ONV_WIRE_VARINT && *type != ONV_WIRE_BYTES) || !onv_varint_read(at, end, bytes))
+        return false;
+    if (*type == ONV_WIRE_VARINT) *bytes = 0;
+    return true;
+}
+
 /* The field at *at, which then stands behind it. False at the end, and for what is no field. */
 static inline bool onv_wire_next(const unsigned char **at, const unsigned char *end,
                                  onv_wire_field *field)
 {
     const unsigned char *p = *at;
-    uint64_t tag, bytes;
-    field->start = p;
-    if (!onv_varint_read(&p, end, &tag) || tag >> 3 == 0 || tag >> 3 > ONV_FIELD_NUMBER_MOST)
+    uint64_t bytes;
+    if (!onv_wire_head(&p, end, &field->number, &field->type, &bytes) || bytes > (size_t)(end - p))
         return false;
-    field->number = (uint32_t)(tag >> 3);
-    field->type = (onv_wire_type)(tag & 7);
+    field->start = *at;
+    field->end = p + bytes;
     field->value = p;
-    switch (field->type) {
-    case ONV_WIRE_VARINT:
-        if (!onv_varint_read(&p, end, &bytes)) return false;
-        bytes = 0;
-        break;
-    case ONV_WIRE_FIXED64: bytes = 8; break;
-    case ONV_WIRE_FIXED32: bytes = 4; break;
-    case ONV_WIRE_BYTES:
-        if (!onv_varint_read(&p, end, &bytes)) return false;
-        field->value = p;
-        break;
-    default: return false;
-    }
-    if (bytes > (uint64_t)(end - p)) return false;
-    *at = field->end = p + bytes;
+    *at = field->end;
     return true;
 }
 

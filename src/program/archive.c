@@ -273,13 +273,13 @@ static onv_status read_zip(onv_source *source, uint64_t most, onv_program_text *
 
 /* --- gzip, and text as it is --------------------------------------------------------------------- */
 
-static voidpf deflate_alloc(voidpf opaque, uInt items, uInt size)
+void *onv_program_zalloc(void *opaque, unsigned items, unsigned size)
 {
     (void)opaque;
     return onv_heap_calloc(items, size);
 }
 
-static void deflate_free(voidpf opaque, voidpf memory)
+void onv_program_zfree(void *opaque, void *memory)
 {
     (void)opaque;
     onv_heap_free(memory);
@@ -324,7 +324,7 @@ static onv_status inflate_all(z_stream *z, onv_source *source, uint64_t most,
 static onv_status read_gzip(onv_source *source, uint64_t most, onv_program_text *text,
                             onv_error *err)
 {
-    z_stream z = {.zalloc = deflate_alloc, .zfree = deflate_free};
+    z_stream z = {.zalloc = onv_program_zalloc, .zfree = onv_program_zfree};
     if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK) return onv_fail_memory(err);
     onv_status status = inflate_all(&z, source, most, text, err);
     inflateEnd(&z);

@@ -26,4 +26,8 @@ onv_status onv_program_text_read(onv_source *source, uint64_t most_bytes, onv_pr
                                  onv_error *err);
 void onv_program_text_cleanup(onv_program_text *text);
 
+/* Memory that zlib takes. */
+void *onv_program_zalloc(void *opaque, unsigned items, unsigned size);
+void onv_program_zfree(void *opaque, void *memory);
+
 #endif

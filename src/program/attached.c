@@ -94,21 +94,16 @@ static onv_status read_field(onv_source *source, uint64_t offset, field_at *fiel
 {
     const unsigned char *data, *at;
     const size_t most = (size_t)2 * ONV_VARINT_MOST_BYTES;
-    uint64_t left = source->bytes - offset, tag = 0, bytes = 0;
+    uint64_t left = source->bytes - offset, bytes;
     size_t n = left < most ? (size_t)left : most;
     ONV_TRY(onv_source_view(source, offset, n, &data, err));
     at = data;
-    bool reads = onv_varint_read(&at, data + n, &tag) && tag >> 3 <= ONV_FIELD_NUMBER_MOST;
-    field->number = (uint32_t)(tag >> 3);
-    field->type = (onv_wire_type)(tag & 7);
-    if (reads && (field->type == ONV_WIRE_VARINT || field->type == ONV_WIRE_BYTES))
-        reads = onv_varint_read(&at, data + n, &bytes);
-    if (field->type == ONV_WIRE_VARINT) bytes = 0;
-    if (field->type == ONV_WIRE_FIXED64) bytes = 8;
-    if (field->type == ONV_WIRE_FIXED32) bytes = 4;
+    bool reads = onv_wire_head(&at, data + n, &field->number, &field->type, &bytes);
     field->value = offset + (uint64_t)(at - data);
-    field->end = field->value + bytes;
-    if (reads && bytes <= source->bytes - field->value) return ONV_OK;
+    if (reads && bytes <= source->bytes - field->value) {
+        field->end = field->value + bytes;
+        return ONV_OK;
+    }
     return onv_fail(err, ONV_ERR_IO, "the file changed while it was read");
 }
 
@@ -135,18 +130,6 @@ onv_status onv_program_attached(const onv_model *model, uint64_t most_bytes,
 
 /* --- Packing ------------------------------------------------------------------------------------- */
 
-static voidpf deflate_alloc(voidpf opaque, uInt items, uInt size)
-{
-    (void)opaque;
-    return onv_heap_calloc(items, size);
-}
-
-static void deflate_free(voidpf opaque, voidpf memory)
-{
-    (void)opaque;
-    onv_heap_free(memory);
-}
-
 static onv_status compress_text(z_stream *z, const onv_program_text *text, unsigned char *to,
                                 size_t room, onv_error *err)
 {
@@ -162,7 +145,7 @@ static onv_status compress_text(z_stream *z, const onv_program_text *text, unsig
 onv_status onv_program_pack(const onv_program_text *text, onv_program_text *packed, onv_error *err)
 {
     enum { MEMORY = 8 };
-    z_stream z = {.zalloc = deflate_alloc, .zfree = deflate_free};
+    z_stream z = {.zalloc = onv_program_zalloc, .zfree = onv_program_zfree};
     *packed = (onv_program_text){0};
     if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, 16 + MAX_WBITS, MEMORY,
                      Z_DEFAULT_STRATEGY) != Z_OK)

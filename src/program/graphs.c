@@ -37,16 +37,21 @@ static onv_status read_inputs(onv_program_reader *r, const onv_doc *inputs)
     return ONV_OK;
 }
 
-static onv_status add_output(onv_program_reader *r, const onv_doc *argument)
+static onv_status add_named_output(onv_program_reader *r, const onv_doc *name)
 {
-    const onv_doc *name;
     uint32_t id;
     ONV_WORK(1);
-    ONV_TRY(tensor_of(r, argument, &name));
     if (name == NULL) return ONV_OK;
     ONV_TRY(onv_program_find_value(r, name, &id));
     r->program->values.at[id].is_output = true;
     return onv_vec_push(&r->ids, id) ? ONV_OK : onv_fail_memory(r->err);
+}
+
+static onv_status add_output(onv_program_reader *r, const onv_doc *argument)
+{
+    const onv_doc *name;
+    ONV_TRY(tensor_of(r, argument, &name));
+    return add_named_output(r, name);
 }
 
 /* --- Calls --------------------------------------------------------------------------------------- */
@@ -251,21 +256,14 @@ static onv_status read_output_specs(onv_program_reader *r, const onv_doc *specs)
     bool is_functional = false;
     for (size_t i = 0; i < onv_doc_count(specs); i++) {
         const char *kind;
-        const onv_doc *of, *arg;
+        const onv_doc *of, *arg, *name;
         ONV_TRY(onv_program_variant(r, "output_specs", &specs->items[i], &kind, &of));
         is_functional |= strstr(kind, "mutation") != NULL;
-        if (strcmp(kind, "user_output") == 0) {
-            ONV_TRY(onv_program_member(r, of, "arg", ONV_DOC_OBJECT, &arg));
-            ONV_TRY(add_output(r, arg));
-        } else if (strcmp(kind, "loss_output") == 0) {
-            const onv_doc *name;
-            uint32_t id;
-            ONV_TRY(onv_program_member(r, of, "arg", ONV_DOC_OBJECT, &arg));
-            ONV_TRY(onv_program_member(r, arg, "name", ONV_DOC_STRING, &name));
-            ONV_TRY(onv_program_find_value(r, name, &id));
-            r->program->values.at[id].is_output = true;
-            if (!onv_vec_push(&r->ids, id)) return onv_fail_memory(r->err);
-        }
+        bool is_loss = strcmp(kind, "loss_output") == 0;
+        if (!is_loss && strcmp(kind, "user_output") != 0) continue;
+        ONV_TRY(onv_program_member(r, of, "arg", ONV_DOC_OBJECT, &arg));
+        if (is_loss) ONV_TRY(onv_program_member(r, arg, "name", ONV_DOC_STRING, &name));
+        ONV_TRY(is_loss ? add_named_output(r, name) : add_output(r, arg));
     }
     if (is_functional)
         onv_model_diag(
