@@ -66,46 +66,38 @@ onv_status onv_build_version(onv_builder *b, const onv_scope *scope, const char 
     uint32_t found = 1;
     if (!onv_ptr_map_get(scope->versions, domain, &found) &&
         !onv_ptr_map_get(&b->versions, domain, &found) &&
-        !onv_ptr_map_get(&b->elsewhere, domain, &found) &&
-        !onv_ptr_map_get(&b->reported, domain, NULL)) {
+        !onv_ptr_map_get(&b->elsewhere, domain, &found)) {
         onv_model_diag(b->model, ONV_WARNING, "domain-not-imported", NULL,
                        "nothing imports the operators of domain '%s'; version 1 is assumed",
                        domain[0] != '\0' ? domain : "ai.onnx");
-        if (!onv_ptr_map_set(&b->reported, domain, 1)) return onv_fail_memory(b->err);
+        if (!onv_ptr_map_set(&b->elsewhere, domain, 1)) return onv_fail_memory(b->err);
     }
     *version = (int32_t)found;
     return ONV_OK;
 }
 
-static onv_status model_opsets(onv_builder *b, const Onnx__ModelProto *pb)
+/* Each domain is listed once. */
+static onv_status model_opset(onv_builder *b, const Onnx__OperatorSetIdProto *pb)
 {
-    for (size_t i = 0; i < pb->n_opset_import; i++)
-        ONV_TRY(onv_build_import(b, pb->opset_import[i], &b->versions));
-    onv_ptr_map listed = {0};
-    onv_status status = ONV_OK;
-    for (size_t i = 0; i < pb->n_opset_import && status == ONV_OK; i++) {
-        onv_opset opset = {0};
-        uint32_t version = 0;
-        status = build_domain(b, pb->opset_import[i]->domain, &opset.domain);
-        if (status != ONV_OK || onv_ptr_map_get(&listed, opset.domain, NULL)) continue;
-        onv_ptr_map_get(&b->versions, opset.domain, &version);
-        opset.version = (int32_t)version;
-        if (!onv_ptr_map_set(&listed, opset.domain, 1) || !onv_vec_push(&b->model->opsets, opset))
-            status = onv_fail_memory(b->err);
-    }
-    onv_ptr_map_cleanup(&listed);
-    return status;
+    onv_opset opset = {0};
+    ONV_TRY(build_domain(b, pb->domain, &opset.domain));
+    bool is_listed = onv_ptr_map_get(&b->versions, opset.domain, NULL);
+    ONV_TRY(onv_build_import(b, pb, &b->versions));
+    return is_listed || onv_vec_push(&b->model->opsets, opset) ? ONV_OK : onv_fail_memory(b->err);
 }
 
-/* Before IR 3 there was one opset, and no field for it. */
-static onv_status first_opset(onv_builder *b, const Onnx__ModelProto *pb)
+static onv_status model_opsets(onv_builder *b, const Onnx__ModelProto *pb)
 {
-    if (pb->n_opset_import > 0 || b->model->ir_version < 1 || b->model->ir_version > 2)
-        return ONV_OK;
-    onv_opset opset = {.version = 1};
-    ONV_TRY(onv_build_intern(b, "", &opset.domain));
-    if (!onv_ptr_map_set(&b->versions, opset.domain, 1) || !onv_vec_push(&b->model->opsets, opset))
-        return onv_fail_memory(b->err);
+    /* Before IR 3 there was one opset, and no field for it. */
+    const Onnx__OperatorSetIdProto first = {.version = 1};
+    bool is_old = b->model->ir_version == 1 || b->model->ir_version == 2;
+    if (is_old && pb->n_opset_import == 0) ONV_TRY(model_opset(b, &first));
+    for (size_t i = 0; i < pb->n_opset_import; i++) ONV_TRY(model_opset(b, pb->opset_import[i]));
+    for (size_t i = 0; i < b->model->opsets.count; i++) {
+        uint32_t version = 0;
+        onv_ptr_map_get(&b->versions, b->model->opsets.at[i].domain, &version);
+        b->model->opsets.at[i].version = (int32_t)version;
+    }
     return ONV_OK;
 }
 
@@ -126,8 +118,7 @@ static onv_status model_facts(onv_builder *b, const Onnx__ModelProto *pb)
         onv_model_diag(model, ONV_WARNING, "newer-ir", NULL,
                        "IR version %" PRId64 " is newer than %d, the newest one known here",
                        pb->ir_version, NEWEST_IR);
-    ONV_TRY(model_opsets(b, pb));
-    return first_opset(b, pb);
+    return model_opsets(b, pb);
 }
 
 /* --- protobuf-c, over messages that the scan has checked, with an arena in the place of malloc ---- */
@@ -199,7 +190,6 @@ void onv_builder_cleanup(onv_builder *b)
     onv_ptr_map_cleanup(&b->function_at);
     onv_ptr_map_cleanup(&b->versions);
     onv_ptr_map_cleanup(&b->elsewhere);
-    onv_ptr_map_cleanup(&b->reported);
     onv_ptr_map_cleanup(&b->signature);
     onv_vec_cleanup(&b->text);
     onv_vec_cleanup(&b->tensors);

@@ -87,10 +87,10 @@ typedef struct onv_builder {
     const onv_scan *scan;
     onv_function *functions;
     size_t n_functions;
-    onv_ptr_map function_at;   /* their indices, by a text of their names */
-    onv_ptr_map versions;      /* the model's opset imports, by domain */
-    onv_ptr_map elsewhere;     /* those of all functions */
-    onv_ptr_map reported;      /* domains that nobody imports, already diagnosed */
+    onv_ptr_map function_at; /* their indices, by a text of their names */
+    onv_ptr_map versions;    /* the model's opset imports, by domain */
+    onv_ptr_map
+        elsewhere; /* those of all functions; 1 of domains that nobody imports, which is said once */
     onv_ptr_map signature;     /* what calls name a parameter: its place in the model's list */
     ONV_VEC(char) text;        /* scratch for names under construction */
     ONV_VEC(onv_text) tensors; /* that the call of the node names that is being built */
