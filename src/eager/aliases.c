@@ -72,9 +72,7 @@ static bool is_no_tensor(onv_words name)
     static const char *const others[] = {"self", "torch", "F",   "nn",  "functional",
                                          "if",   "else",  "not", "is",  "None",
                                          "and",  "or",    "in",  "for", "return"};
-    bool is_number =
-        name.length == 0 || (name.at[0] >= '0' && name.at[0] <= '9') ||
-        onv_words_same(name, (onv_words){ONV_STATEMENT_CALL, strlen(ONV_STATEMENT_CALL)});
+    bool is_number = name.length == 0 || (name.at[0] >= '0' && name.at[0] <= '9');
     for (size_t i = 0; i < sizeof others / sizeof others[0] && !is_number; i++)
         if (onv_words_same(name, (onv_words){others[i], strlen(others[i])})) return true;
     return is_number;

@@ -21,23 +21,6 @@ static bool is_one_of(char c, const char *bytes)
     return c != '\0' && strchr(bytes, c) != NULL;
 }
 
-/* What `if x is None: y = f(z)` does in its own line; the line, where it goes on in others. */
-static onv_text without_condition(onv_text code)
-{
-    static const char *const begins_with[] = {"if ", "elif ", "else:", "for ", "while ", "with "};
-    bool has_block = false;
-    int depth = 0;
-    for (size_t i = 0; i < sizeof begins_with / sizeof begins_with[0]; i++)
-        has_block |= onv_text_begins(code, begins_with[i]);
-    for (size_t i = 0; has_block && i < code.length; i++) {
-        depth += opens(code.at[i]) - closes(code.at[i]);
-        if (code.at[i] != ':' || depth != 0) continue;
-        onv_text rest = onv_text_trim(onv_text_skip(code, i + 1));
-        return rest.length > 0 && rest.at[0] != '#' ? rest : code;
-    }
-    return code;
-}
-
 /* A statement of one line. */
 typedef struct statement {
     onv_text code;
@@ -106,18 +89,6 @@ static uint32_t count(onv_text code, char c)
     return n;
 }
 
-/* Operators of tensors: those between brackets are of places in a list. */
-static uint32_t count_outside(onv_text code, char sign)
-{
-    uint32_t n = 0, depth = 0;
-    for (size_t i = 0; i < code.length; i++) {
-        depth += code.at[i] == '[';
-        depth -= code.at[i] == ']' && depth > 0;
-        n += code.at[i] == sign && depth == 0;
-    }
-    return n;
-}
-
 static bool calls(onv_text code, onv_text callee)
 {
     return onv_text_count_calls(code, callee, "") > 0;
@@ -135,13 +106,6 @@ static bool puts_in_place(const statement *s, onv_text operation)
     if (!onv_text_is(operation, "index_put")) return false;
     if (onv_text_has(s->code, "index_add_(") || onv_text_has(s->code, "index_copy_(")) return true;
     return s->binds && s->sign == '\0' && onv_text_ends(onv_text_trim(s->targets), "]");
-}
-
-/* `getattr(self, f"layer{i}")(x)`, `self._modules["layer_%d" % i](x)`: by a name that ends with a number. */
-static bool is_looked_up(onv_text code, onv_text callee)
-{
-    return callee.length > 0 && onv_is_digit(callee.at[callee.length - 1]) &&
-           (onv_text_has(code, "getattr(") || onv_text_has(code, "_modules["));
 }
 
 /* The name and those that it is a member of, at the end of the text: `self.layers`. */
@@ -181,7 +145,7 @@ static char kind_of(onv_text code, onv_text callee)
 {
     bool is_member = callee.length > 0 && onv_text_is_number(callee) && !calls_methods(code);
     if (is_member) return makes_several(code) ? ONV_STATEMENT_SHOWS : ONV_STATEMENT_LOOPS;
-    if (is_looked_up(code, callee) || onv_text_is(code, of_sequential)) return ONV_STATEMENT_LOOPS;
+    if (onv_text_is(code, of_sequential)) return ONV_STATEMENT_LOOPS;
     if (onv_text_has(code, ".propagate(") || onv_text_has(code, ".edge_updater("))
         return ONV_STATEMENT_HIDES;
     uint32_t n_calls = count(code, '(');
@@ -305,22 +269,11 @@ static void put_targets(writer *w, const statement *s)
     }
 }
 
-/* `f(x)`, `self.layer(x)` and `torch.sum(x)`, but no method of a name, `y.view(x)`. `before`: what is before the last name. */
-static bool is_call(onv_text before)
-{
-    static const char *const roots[] = {"self.", "torch.", "F.", "nn."};
-    if (!onv_text_ends(before, ".")) return true;
-    for (size_t i = 0; i < sizeof roots / sizeof roots[0]; i++)
-        if (onv_text_begins(last_path(before), roots[i])) return true;
-    return false;
-}
-
 /* `y` and `mask` of `x = f(y, mask=mask)`: neither what is called, nor members, nor names of arguments. */
 static void put_reads(writer *w, onv_text value)
 {
     onv_text rest = value, token;
     int depth = 0;
-    bool calls = false;
     put_char(w, ONV_STATEMENT_READS);
     while (onv_next_token(&rest, &token)) {
         char c = token.at[0];
@@ -329,7 +282,6 @@ static void put_reads(writer *w, onv_text value)
         onv_text before = {value.at, (size_t)(token.at - value.at)}, behind = onv_text_trim(rest);
         bool is_named = onv_text_first(behind) == '=' && !onv_text_begins(behind, "==");
         bool is_called = onv_text_first(behind) == '(';
-        calls |= is_called && is_call(before);
         if (is_named || is_called || onv_text_ends(before, ".")) continue;
         put(w, token);
         put_char(w, ',');
@@ -338,7 +290,6 @@ static void put_reads(writer *w, onv_text value)
         put(w, token);
         put(w, onv_text_of((char[]){ONV_STATEMENT_INDEXED, ',', '\0'}));
     }
-    if (calls) put(w, onv_text_of(ONV_STATEMENT_CALL ","));
     if (depth > 0) put_char(w, ONV_STATEMENT_GOES_ON);
 }
 
@@ -350,7 +301,7 @@ static bool next_line(onv_text *trace, onv_text *number, statement *s)
     for (onv_trace_frame f; onv_next_frame(trace, &f);) {
         if (!onv_text_is(f.function, "forward")) continue;
         *number = f.line;
-        *s = read_statement(without_condition(f.code));
+        *s = read_statement(f.code);
         return true;
     }
     return false;
@@ -415,7 +366,7 @@ static bool keeps_cached(const statement *s, onv_text callee)
  * the same kind nothing tells which one it is. */
 static onv_in_place in_place(const statement *s, onv_text callee)
 {
-    bool updates = is_of_sign(callee, s->sign) && count_outside(s->code, s->sign) == 1;
+    bool updates = is_of_sign(callee, s->sign) && count(s->code, s->sign) == 1;
     bool asks = calls(s->code, callee) && onv_text_has(s->code, "inplace=True");
     if (updates || asks || calls_in_place(s->code, callee) || puts_in_place(s, callee))
         return ONV_IN_PLACE_YES;

@@ -29,9 +29,6 @@ enum {
  * `.reshape(...)` after it "?". What the last of them gives has a name that is not told, as a rule y again. */
 #define ONV_STATEMENT_UNTOLD '?'
 
-/* Among the names that a line reads: it calls a function, or the module or one in it, whose results have no name there. */
-#define ONV_STATEMENT_CALL "()"
-
 /* In place of the colon: a line that binds plain names, and hides the call or goes through a list, so that any of its results may be
  * what a name has; one that does not tell how long its results have names (it has several statements, sets a part of something, or is
  * a part of a longer one); and one whose results something outside of the call may keep. */

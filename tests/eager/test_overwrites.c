@@ -17,7 +17,7 @@ static void statements_overwrite(void **state)
         {"Mul", "aten.mul.Tensor", "a *= b", "b", false, true},
         {"Mul", "aten.mul.Tensor", "a *= b", "b", true, false},
         {"Sub", "aten.sub.Tensor", "a -= b", "b", true, false},
-        {"Add", "aten.add.Tensor", "a += b[i + 1]", "b", true, false},
+        {"Add", "aten.add.Tensor", "a += b[i + 1]", "b", false, false},
         {"Add", "aten.add.Tensor", "a += b", "a", false, false},
         {"Add", "aten.add.Tensor", "a = a + b", "b", false, false},
         {"Mul", "aten.mul.Tensor", "c += a * b", "b", false, false},
