@@ -13,17 +13,16 @@ onv_attention_part onv_node_attention(const onv_lowering *l, const onv_node *nod
     return (onv_attention_part)l->fusions.attention[node - l->emit.model->nodes.at];
 }
 
-static bool is_low(const onv_lowering *l, uint32_t x)
+static bool is_low(const onv_emitter *e, uint32_t x)
 {
-    return onv_tensor_is_float(&l->emit, x) &&
-           onv_dtype_bits((onv_dtype)onv_tensor_at(&l->emit, x).dtype) == 16;
+    return onv_tensor_is_float(e, x) && onv_dtype_bits((onv_dtype)onv_tensor_at(e, x).dtype) == 16;
 }
 
 /* From 2.5 on unless allow_fp16_bf16_reduction_math_sdp is set. */
-static bool widens(const onv_lowering *l, uint32_t x)
+static bool widens(const onv_emitter *e, uint32_t x)
 {
-    if (l->emit.options->amp != ONV_UNDEFINED) return true;
-    return is_low(l, x) && !onv_before_pytorch(l->emit.options, ONV_PYTORCH_RELEASE(2, 5));
+    if (e->options->amp != ONV_UNDEFINED) return true;
+    return is_low(e, x) && !onv_before_pytorch(e->options, ONV_PYTORCH_RELEASE(2, 5));
 }
 
 uint32_t onv_amp_attention(onv_lowering *l, const onv_node *node, uint32_t k)
@@ -34,7 +33,7 @@ uint32_t onv_amp_attention(onv_lowering *l, const onv_node *node, uint32_t k)
     bool is_own = onv_is_node(from) && l->fusions.attention[from.index] == ONV_ATTENTION_INSIDE;
     uint32_t done = l->values[node->inputs[k].index].widened;
     if (done > 0 && k == 1 && onv_node_attention(l, node) == ONV_ATTENTION_LAST) return done - 1;
-    if (is_own || !onv_tensor_is_float(&l->emit, x) || !widens(l, x)) return x;
+    if (is_own || !onv_tensor_is_float(&l->emit, x) || !widens(&l->emit, x)) return x;
     return onv_emit_cast(&l->emit, onv_amp_low(&l->emit, x), ONV_FLOAT);
 }
 
@@ -43,30 +42,29 @@ void onv_widen_attended(onv_lowering *l, const onv_node *node)
     onv_value_id value = l->fusions.attended[node - l->emit.model->nodes.at];
     if (!onv_is_value(value) || l->emit.options->as_exported) return;
     uint32_t x = onv_value_tensor(l, value);
-    if (x == ONV_NO_TENSOR || !onv_tensor_is_float(&l->emit, x) || !widens(l, x)) return;
+    if (x == ONV_NO_TENSOR || !onv_tensor_is_float(&l->emit, x) || !widens(&l->emit, x)) return;
     uint32_t wide = onv_emit_cast(&l->emit, onv_amp_low(&l->emit, x), ONV_FLOAT);
     if (l->emit.status == ONV_OK && wide != x) l->values[value.index].widened = wide + 1;
 }
 
 /* The result is in low precision again, and so are its probabilities: they are a result too, which
  * nobody takes. */
-uint32_t onv_emit_attention_result(onv_lowering *l, uint8_t dtype, uint32_t probabilities,
+uint32_t onv_emit_attention_result(onv_emitter *e, uint8_t dtype, uint32_t probabilities,
                                    uint32_t out)
 {
-    if (l->emit.options->amp != ONV_UNDEFINED) dtype = (uint8_t)l->emit.options->amp;
-    if (out == ONV_NO_TENSOR || onv_tensor_at(&l->emit, out).dtype == dtype) return out;
-    uint64_t bytes = onv_tensor_at(&l->emit, probabilities).bytes / 2;
-    uint32_t low = onv_emit_cast(&l->emit, out, dtype);
-    if (l->emit.status == ONV_OK)
-        l->emit.eager->ops.at[l->emit.eager->ops.count - 1].forward_temp_bytes = bytes;
+    if (e->options->amp != ONV_UNDEFINED) dtype = (uint8_t)e->options->amp;
+    if (out == ONV_NO_TENSOR || onv_tensor_at(e, out).dtype == dtype) return out;
+    uint64_t bytes = onv_tensor_at(e, probabilities).bytes / 2;
+    uint32_t low = onv_emit_cast(e, out, dtype);
+    if (e->status == ONV_OK) e->eager->ops.at[e->eager->ops.count - 1].forward_temp_bytes = bytes;
     return low;
 }
 
 /* --- A kernel of its own ----------------------------------------------------------------------- */
 
-double onv_dropout_of_attention(const onv_lowering *l, const onv_node *node)
+double onv_dropout_of_attention(const onv_emitter *e, const onv_node *node)
 {
-    double told = l->emit.options->attention_dropout;
+    double told = e->options->attention_dropout;
     return told >= 0                        ? told
            : onv_noted(node)->tells_dropout ? (double)onv_noted(node)->dropout
                                             : told;
@@ -81,7 +79,7 @@ static void note_mask(onv_lowering *l, const onv_fusion *f)
         mask->role != ONV_ROLE_NOT_NOTED || around == NULL ||
         strstr(around, "'transformers.models.") == NULL)
         return;
-    onv_say(l, ONV_SAID_made_masks, mask->name, mask->tensor->bytes, NULL);
+    onv_say(l->said, ONV_SAID_made_masks, mask->name, mask->tensor->bytes, NULL);
 }
 
 /* The key as the call had it: where its transpose was the call's own, the fusion has what that gave. */

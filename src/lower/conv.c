@@ -6,11 +6,11 @@
 
 /* The older exporter names what it computed itself: weight and bias where it folded a batch norm into a
  * convolution, which had no bias before, as usual. Constant folding alone computes a weight. */
-bool onv_is_computed_conv(const onv_lowering *l, onv_value_id id)
+bool onv_is_computed_conv(const onv_emitter *e, onv_value_id id)
 {
     static const char prefix[] = "onnx::Conv_";
     return onv_is_value(id) &&
-           strncmp(onv_model_value(l->emit.model, id)->name, prefix, strlen(prefix)) == 0;
+           strncmp(onv_model_value(e->model, id)->name, prefix, strlen(prefix)) == 0;
 }
 
 static onv_conv_call call_of(const onv_node *node)
@@ -30,7 +30,7 @@ void onv_lower_conv(onv_lowering *l, const onv_node *node)
     uint32_t x = onv_amp_low(&l->emit, onv_emit_padded(l, node, onv_node_in(l, node, 0)));
     uint32_t w = onv_amp_low(&l->emit, onv_node_in(l, node, 1));
     uint32_t bias = onv_node_in(l, node, 2), norm_bias;
-    bool unfolds = onv_node_unfolds(l, node, &bias, &norm_bias);
+    bool unfolds = onv_node_unfolds(&l->emit, node, &bias, &norm_bias);
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     uint32_t out = x == ONV_NO_TENSOR ? onv_node_new(l, node, 0, t.dtype)
                                       : onv_node_new_image(l, node, &t, t.dtype);
@@ -39,6 +39,7 @@ void onv_lower_conv(onv_lowering *l, const onv_node *node)
     bias = onv_amp_low(&l->emit, bias);
     onv_conv_call call = call_of(node);
     onv_emit_conv(&l->emit, &call, x, w, bias, out);
-    onv_node_set(l, node, 0, unfolds ? onv_emit_unfolded_norm(l, node, out, norm_bias) : out);
-    l->emit.eager->folded_norms += onv_is_computed_conv(l, node->inputs[1]);
+    onv_node_set(l, node, 0,
+                 unfolds ? onv_emit_unfolded_norm(&l->emit, node, out, norm_bias) : out);
+    l->emit.eager->folded_norms += onv_is_computed_conv(&l->emit, node->inputs[1]);
 }

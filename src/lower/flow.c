@@ -70,12 +70,12 @@ static void lower_body(onv_lowering *l, onv_graph_id id)
 
 /* --- What goes in and out ---------------------------------------------------------------------- */
 
-static bool is_made_in(const onv_lowering *l, const inside *in, uint32_t tensor)
+static bool is_made_in(const onv_emitter *e, const inside *in, uint32_t tensor)
 {
     if (tensor == ONV_NO_TENSOR) return false;
-    uint32_t storage = onv_tensor_at(&l->emit, tensor).storage;
+    uint32_t storage = onv_tensor_at(e, tensor).storage;
     return storage >= in->first_storage &&
-           l->emit.eager->storages.at[storage].kind == ONV_STORAGE_ACTIVATION;
+           e->eager->storages.at[storage].kind == ONV_STORAGE_ACTIVATION;
 }
 
 /* True the first time since the current mark was begun. */
@@ -107,11 +107,10 @@ static void read_outside(onv_lowering *l, const inside *in)
 }
 
 /* A storage of the region stays to its end. */
-static void keep_to_end(const onv_lowering *l, uint32_t tensor)
+static void keep_to_end(const onv_emitter *e, uint32_t tensor)
 {
-    onv_eager_storage *storage =
-        &l->emit.eager->storages.at[onv_tensor_at(&l->emit, tensor).storage];
-    storage->stays_until = (uint32_t)l->emit.eager->ops.count;
+    onv_eager_storage *storage = &e->eager->storages.at[onv_tensor_at(e, tensor).storage];
+    storage->stays_until = (uint32_t)e->eager->ops.count;
 }
 
 /* A new tensor for an output of the node: at least as large as what becomes it. */
@@ -126,11 +125,11 @@ static uint32_t new_output(onv_lowering *l, onv_value_id id, uint64_t least_byte
 
 /* --- If ---------------------------------------------------------------------------------------- */
 
-static void refuse(onv_lowering *l, const char *what, const char *remedy)
+static void refuse(onv_emitter *e, const char *what, const char *remedy)
 {
-    if (l->emit.status == ONV_OK)
-        l->emit.status = onv_fail(l->emit.err, ONV_ERR_USAGE,
-                                  "training through %s is not sized: %s", what, remedy);
+    if (e->status == ONV_OK)
+        e->status =
+            onv_fail(e->err, ONV_ERR_USAGE, "training through %s is not sized: %s", what, remedy);
 }
 
 static void lower_alternative(onv_lowering *l, const onv_node *node, onv_graph_id id,
@@ -141,7 +140,7 @@ static void lower_alternative(onv_lowering *l, const onv_node *node, onv_graph_i
     lower_body(l, id);
     for (uint32_t k = 0; k < node->n_outputs && l->emit.status == ONV_OK; k++) {
         given[k] = k < graph->n_outputs ? onv_value_tensor(l, graph->outputs[k]) : ONV_NO_TENSOR;
-        if (is_made_in(l, &in, given[k])) keep_to_end(l, given[k]);
+        if (is_made_in(&l->emit, &in, given[k])) keep_to_end(&l->emit, given[k]);
     }
     leave(l, &in);
 }
@@ -154,7 +153,7 @@ static uint32_t join(onv_lowering *l, const inside *in, onv_value_id id, const u
     for (int b = 0; b < 2; b++) {
         if (given[b] == ONV_NO_TENSOR) continue;
         of[b] = onv_tensor_at(&l->emit, given[b]).storage;
-        if (!is_made_in(l, in, given[b])) continue;
+        if (!is_made_in(&l->emit, in, given[b])) continue;
         made++;
         if (l->emit.eager->storages.at[of[b]].bytes > bytes)
             bytes = l->emit.eager->storages.at[of[b]].bytes;
@@ -166,7 +165,7 @@ static uint32_t join(onv_lowering *l, const inside *in, onv_value_id id, const u
     if (out == ONV_NO_TENSOR) return out;
     onv_emit_out(&l->emit, out);
     for (int b = 0; b < 2; b++) {
-        if (!is_made_in(l, in, given[b])) {
+        if (!is_made_in(&l->emit, in, given[b])) {
             onv_emit_in(&l->emit, given[b], ONV_GRAD_NONE);
             continue;
         }
@@ -214,7 +213,7 @@ static void lower_if(onv_lowering *l, const onv_node *node)
         on_host &= !onv_is_value(node->outputs[k]) || l->is_host[node->outputs[k].index];
     if (on_host) return;
     if (n == 2 && !l->emit.options->inference)
-        refuse(l, "an If where both branches may run",
+        refuse(&l->emit, "an If where both branches may run",
                "set the input that decides it, or export the model with the branch that training "
                "takes");
     if (n == 2 && l->emit.options->inference) lower_alternatives(l, node, branches);
@@ -306,7 +305,7 @@ static void begin_loop(onv_lowering *l, const onv_node *node, const onv_loop_for
 static uint32_t state_out(onv_lowering *l, const inside *in, onv_value_id id, uint32_t given)
 {
     if (given == ONV_NO_TENSOR) return given;
-    if (!is_made_in(l, in, given)) return given;
+    if (!is_made_in(&l->emit, in, given)) return given;
     onv_eager_tensor t = onv_tensor_at(&l->emit, given);
     onv_eager_storage *storage = &l->emit.eager->storages.at[t.storage];
     if (storage->becomes != UINT32_MAX) /* handed on twice */
@@ -317,11 +316,11 @@ static uint32_t state_out(onv_lowering *l, const inside *in, onv_value_id id, ui
     return onv_emit_out(&l->emit, out);
 }
 
-static void set_trips(const onv_lowering *l, const inside *in, const onv_graph *body)
+static void set_trips(const onv_emitter *e, const inside *in, const onv_graph *body)
 {
-    if (l->emit.status != ONV_OK) return;
-    onv_region *region = &l->emit.eager->regions.at[in->region];
-    onv_dim trips = onv_dim_substitute_bounds(&l->emit.model->dims, body->trips);
+    if (e->status != ONV_OK) return;
+    onv_region *region = &e->eager->regions.at[in->region];
+    onv_dim trips = onv_dim_substitute_bounds(&e->model->dims, body->trips);
     region->trips_bound = !onv_dim_is_const(body->trips);
     region->trips = onv_dim_is_const(trips) && trips.raw > 0 ? (uint64_t)trips.raw : 0;
 }
@@ -331,14 +330,14 @@ static void lower_loop(onv_lowering *l, const onv_node *node, const onv_loop_for
     const onv_graph *body = onv_model_graph(l->emit.model, form->body);
     uint32_t outer_storage = l->region.first_storage;
     inside in = enter(l, ONV_REGION_LOOP, body->owner_attr);
-    set_trips(l, &in, body);
+    set_trips(&l->emit, &in, body);
     l->region.first_storage = outer_storage; /* the states come from outside */
     begin_loop(l, node, form);
     l->region.first_storage = in.first_storage;
     lower_body(l, form->body);
     for (uint32_t k = form->body_out; k < body->n_outputs && l->emit.status == ONV_OK; k++) {
         uint32_t given = onv_value_tensor(l, body->outputs[k]);
-        if (is_made_in(l, &in, given)) keep_to_end(l, given);
+        if (is_made_in(&l->emit, &in, given)) keep_to_end(&l->emit, given);
     }
     leave(l, &in);
     onv_emit_begin(&l->emit, node->op_type);
@@ -367,7 +366,7 @@ static void lower_unknown_body(onv_lowering *l, const onv_node *node, onv_graph_
     const onv_graph *graph = onv_model_graph(l->emit.model, id);
     if (graph->never_runs) return;
     inside in = enter(l, ONV_REGION_LOOP, graph->owner_attr);
-    set_trips(l, &in, graph);
+    set_trips(&l->emit, &in, graph);
     onv_emit_begin(&l->emit, node->op_type);
     for (uint32_t k = 0; k < graph->n_inputs && l->emit.status == ONV_OK; k++)
         if (!l->is_host[graph->inputs[k].index])
@@ -413,10 +412,10 @@ void onv_lower_flow(onv_lowering *l, const onv_node *node)
         else if (l->emit.options->inference)
             lower_loop(l, node, &form);
         else
-            refuse(l, "a loop", "export the model with the loop unrolled");
+            refuse(&l->emit, "a loop", "export the model with the loop unrolled");
     } else if (l->emit.options->inference) {
         lower_unknown(l, node);
     } else {
-        refuse(l, "an operator that has graphs of its own", "export the model without it");
+        refuse(&l->emit, "an operator that has graphs of its own", "export the model without it");
     }
 }

@@ -12,7 +12,7 @@ void onv_folded_report(onv_lowering *l)
     for (size_t i = 0; i < l->emit.eager->storages.count; i++) {
         const onv_eager_storage *storage = &l->emit.eager->storages.at[i];
         if (storage->is_assumed)
-            onv_say(l, ONV_SAID_assumed_sizes, storage->label, storage->bytes, NULL);
+            onv_say(l->said, ONV_SAID_assumed_sizes, storage->label, storage->bytes, NULL);
     }
 }
 
@@ -158,7 +158,7 @@ void onv_folded_report_constants(onv_lowering *l, bool lacks)
         if (value->tensor == NULL || value->role != ONV_ROLE_NOT_NOTED) continue;
         note of = read_note(l, value);
         if (!is_open(l, i, &of, lacks)) continue;
-        onv_say(l, ONV_SAID_folded_layers, value->name, value->tensor->bytes, NULL);
+        onv_say(l->said, ONV_SAID_folded_layers, value->name, value->tensor->bytes, NULL);
         if (!onv_u64_add(said->more, most_results(value, &of), &said->more))
             said->more = UINT64_MAX;
         if (!onv_u64_add(said->rest, multiplied_bytes(l, i), &said->rest)) said->rest = UINT64_MAX;

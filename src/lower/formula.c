@@ -41,7 +41,7 @@ void onv_lower_reciprocal(onv_lowering *l, const onv_node *node)
     if (onv_noted(node)->in_place != ONV_IN_PLACE_UNTOLD || !onv_tensor_needs_grad(&l->emit, out))
         return;
     /* Its line is not told. */
-    onv_say(l, ONV_SAID_quotients, NULL, onv_tensor_at(&l->emit, out).bytes, NULL);
+    onv_say(l->said, ONV_SAID_quotients, NULL, onv_tensor_at(&l->emit, out).bytes, NULL);
 }
 
 void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node)
@@ -59,7 +59,7 @@ void onv_lower_cosine(onv_lowering *l, const onv_fusion *f)
     const onv_node *reduction =
         onv_model_node(l->emit.model, onv_model_value(l->emit.model, sum)->producer);
     uint32_t x = onv_value_tensor(l, f->x), y = onv_value_tensor(l, f->key);
-    onv_recover_int(l, "dim", onv_node_operand(l, reduction, 1, 0, -1));
+    onv_recover_int(l, "dim", onv_node_operand(&l->emit, reduction, 1, 0, -1));
     onv_recover_tensor(l, "x1", x);
     onv_recover_tensor(l, "x2", y);
     onv_value_set(l, f->out, onv_recover_call(l, ONV_ATEN_cosine_similarity, f->out));

@@ -133,9 +133,9 @@ static void lower_lost_dropout(onv_lowering *l, const onv_node *node)
     if (l->emit.options->inference || !l->fusions.lost_dropout[l->emit.node.index]) return;
     onv_eager_tensor t = onv_tensor_at(&l->emit, onv_value_tensor(l, node->outputs[0]));
     if (!onv_noted(node)->tells_dropout && l->emit.options->attention_dropout < 0)
-        onv_say(l, ONV_SAID_lost_dropout, NULL, t.bytes + t.elems,
+        onv_say(l->said, ONV_SAID_lost_dropout, NULL, t.bytes + t.elems,
                 NULL); /* what drops, and its mask */
-    if (onv_dropout_of_attention(l, node) <= 0) return;
+    if (onv_dropout_of_attention(&l->emit, node) <= 0) return;
     onv_value_set(l, node->outputs[0],
                   onv_emit_dropout(&l->emit, onv_value_tensor(l, node->outputs[0])));
 }
@@ -182,13 +182,13 @@ void onv_lower_once(onv_lowering *l, onv_node_id id)
 }
 
 /* What rules of products, and attention, ask of their node. */
-void onv_lower_at(onv_lowering *l, onv_node_id id)
+void onv_lower_at(onv_emitter *e, onv_node_id id)
 {
-    const onv_node *node = onv_is_node(id) ? onv_model_node(l->emit.model, id) : NULL;
-    l->emit.node = id;
-    l->emit.is_linear = node != NULL && onv_node_is_aten(node, "linear");
-    l->emit.drops_bias = node != NULL && onv_noted(node)->has_bias;
-    l->emit.dropout = node != NULL ? onv_dropout_of_attention(l, node) : 0;
+    const onv_node *node = onv_is_node(id) ? onv_model_node(e->model, id) : NULL;
+    e->node = id;
+    e->is_linear = node != NULL && onv_node_is_aten(node, "linear");
+    e->drops_bias = node != NULL && onv_noted(node)->has_bias;
+    e->dropout = node != NULL ? onv_dropout_of_attention(e, node) : 0;
 }
 
 /* The nodes of a fusion stand before its last one: their work waits for it. */
@@ -196,7 +196,7 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
 {
     const onv_node *node = onv_model_node(l->emit.model, id);
     uint32_t fusion = l->fusions.of_node[id.index];
-    onv_lower_at(l, id);
+    onv_lower_at(&l->emit, id);
     onv_repeat_base(l, node);
     /* What the forward pass makes is made before the operation that reads it. */
     for (uint32_t k = 0; k < node->n_inputs && !is_kernel(l, fusion); k++)
@@ -225,7 +225,7 @@ void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count)
         const onv_node *node = onv_model_node(l->emit.model, nodes[i]);
         if (l->emit.status != ONV_OK) onv_error_at(l->emit.err, node->name, node->op_type);
     }
-    onv_lower_at(l, outer);
+    onv_lower_at(&l->emit, outer);
 }
 
 static void lower_loss(onv_lowering *l)
@@ -365,30 +365,29 @@ static void clean_up(onv_lowering *l)
 
 /* Not what the exporter moves for its own node, and not a linear layer's result of more than two dims, which is none for
  * autograd. */
-static bool is_view_of_python(const onv_lowering *l, onv_node_id id)
+static bool is_view_of_python(const onv_emitter *e, onv_node_id id)
 {
-    const onv_node *view = onv_model_node(l->emit.model, id);
-    const onv_node *node = onv_model_node(l->emit.model, l->emit.node);
+    const onv_node *view = onv_model_node(e->model, id);
+    const onv_node *node = onv_model_node(e->model, e->node);
     bool is_own = view->source_op == node->source_op && view->scope == node->scope;
     return !is_own && view->code != ONV_OP_MatMul && !onv_node_is_aten(view, "linear");
 }
 
 /* Is the tensor a view of another one, by what made it lately? */
-static bool is_view(const onv_lowering *l, uint32_t tensor)
+static bool is_view(const onv_emitter *e, uint32_t tensor)
 {
     enum { LOOK_BACK = 16 };
-    size_t n = l->emit.eager->ops.count;
+    size_t n = e->eager->ops.count;
     for (size_t back = 1; back <= LOOK_BACK && back <= n; back++) {
-        const onv_eager_op *op = &l->emit.eager->ops.at[n - back];
+        const onv_eager_op *op = &e->eager->ops.at[n - back];
         if (op->n_out == 0 || op->out[0] != tensor) continue;
         if (op->in_place && op->n_in > 0) {
             tensor = op->in[0].tensor; /* which it still is after it was overwritten */
             continue;
         }
-        bool is_call = onv_is_node(op->node) && is_view_of_python(l, op->node);
+        bool is_call = onv_is_node(op->node) && is_view_of_python(e, op->node);
         return is_call && op->n_in > 0 && !op->in_place && op->has_backward &&
-               onv_tensor_at(&l->emit, op->in[0].tensor).storage ==
-                   onv_tensor_at(&l->emit, tensor).storage;
+               onv_tensor_at(e, op->in[0].tensor).storage == onv_tensor_at(e, tensor).storage;
     }
     return false;
 }
@@ -408,7 +407,7 @@ static bool is_written_view(onv_emitter *e, uint32_t tensor)
     if (is_normed(e, tensor)) return true;
     bool is_told = onv_is_node(e->node) &&
                    onv_noted(onv_model_node(e->model, e->node))->in_place == ONV_IN_PLACE_YES;
-    return is_told && strcmp(e->op.name, "add_") != 0 && is_view((const onv_lowering *)e, tensor);
+    return is_told && strcmp(e->op.name, "add_") != 0 && is_view(e, tensor);
 }
 
 static void clone_results(onv_emitter *e)

@@ -115,7 +115,7 @@ struct onv_lowering {
 /* --- lower.c ------------------------------------------------------------------------------------ */
 
 /* What is emitted from now on is of that node; ONV_NO_NODE: of none. */
-void onv_lower_at(onv_lowering *l, onv_node_id id);
+void onv_lower_at(onv_emitter *e, onv_node_id id);
 /* Nodes in their order, those of a subgraph too. */
 void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count);
 /* The node, or all of the fusion that it is of, whatever its place. */
@@ -133,11 +133,10 @@ uint32_t onv_value_tensor(onv_lowering *l, onv_value_id id);
 /* What is there from the start: parameters of all owners, buffers and constants. */
 void onv_lower_weight(onv_lowering *l, onv_value_id id);
 /* A vector that the network trains although the graph has it no more: "bn1" and "weight". */
-uint32_t onv_lost_parameter(onv_lowering *l, uint8_t dtype, int64_t size, const char *module,
+uint32_t onv_lost_parameter(onv_emitter *e, uint8_t dtype, int64_t size, const char *module,
                             const char *name);
 /* Another that the file lacks. */
-uint32_t onv_parameter_new(onv_lowering *l, uint8_t dtype, const onv_shape *shape,
-                           const char *name);
+uint32_t onv_parameter_new(onv_emitter *e, uint8_t dtype, const onv_shape *shape, const char *name);
 uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k);
 void onv_node_set(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t tensor);
 void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor);
@@ -156,16 +155,16 @@ uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t d
 uint32_t onv_node_new_image(onv_lowering *l, const onv_node *node, const onv_eager_tensor *like,
                             uint8_t dtype);
 /* As the graph declares it; of what is no tensor, that of bytes. */
-uint8_t onv_value_dtype(const onv_lowering *l, onv_value_id id);
+uint8_t onv_value_dtype(const onv_emitter *e, onv_value_id id);
 /* x.new_empty(...).bernoulli_(p), which drops whole paths: the export has it in float32, a run in the type of x. */
-bool onv_is_drawn(const onv_lowering *l, onv_value_id id);
+bool onv_is_drawn(const onv_emitter *e, onv_value_id id);
 /* The dtype that float operands of a pointwise operation are promoted to. */
 uint8_t onv_promoted(onv_lowering *l, const onv_node *node);
-bool onv_node_scalar(onv_lowering *l, const onv_node *node, uint32_t k, double *number);
+bool onv_node_scalar(onv_emitter *e, const onv_node *node, uint32_t k, double *number);
 /* Element i of a constant integer operand; `fallback` where it is not known. */
-int64_t onv_node_operand(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t i,
+int64_t onv_node_operand(onv_emitter *e, const onv_node *node, uint32_t k, uint32_t i,
                          int64_t fallback);
-uint32_t onv_node_operands(onv_lowering *l, const onv_node *node, uint32_t k); /* how many */
+uint32_t onv_node_operands(onv_emitter *e, const onv_node *node, uint32_t k); /* how many */
 
 /* --- repeat.c ----------------------------------------------------------------------------------- */
 
@@ -179,7 +178,8 @@ void onv_repeat_base(onv_lowering *l, const onv_node *node);
 /* --- Of all operations, when they are there ------------------------------------------------------ */
 
 /* One more that a row of said.def speaks of; the first one's node and name (either may be NULL) may stand in its text. */
-void onv_say(onv_lowering *l, onv_said row, const char *name, uint64_t bytes, const onv_node *node);
+void onv_say(onv_saying *said, onv_said row, const char *name, uint64_t bytes,
+             const onv_node *node);
 void onv_lowering_report(onv_lowering *l); /* diagnostics of what was hidden, and how it was read */
 /* Calls that the exporter merged with equal ones, and the most that they keep (merged.c). */
 void onv_merged_calls(onv_lowering *l);

@@ -142,17 +142,17 @@ static void lower_top(onv_lowering *l, const onv_node *node)
 
 /* A pooling to one place along one dim, which the exporter writes as amax over that and a dim of 1: it keeps its input and
  * an index for each result. */
-static bool is_pool(const onv_lowering *l, const onv_node *node)
+static bool is_pool(const onv_emitter *e, const onv_node *node)
 {
-    onv_node_id from = onv_model_value(l->emit.model, node->inputs[0])->producer;
-    const onv_type *in = &onv_model_value(l->emit.model, node->inputs[0])->type;
+    onv_node_id from = onv_model_value(e->model, node->inputs[0])->producer;
+    const onv_type *in = &onv_model_value(e->model, node->inputs[0])->type;
     const onv_type *axes = node->n_inputs > 1 && onv_is_value(node->inputs[1])
-                               ? &onv_model_value(l->emit.model, node->inputs[1])->type
+                               ? &onv_model_value(e->model, node->inputs[1])->type
                                : NULL;
     return onv_node_is_aten(node, "amax") && onv_is_node(from) && in->rank == 4 &&
            onv_dim_is(in->dims[2], 1) && axes != NULL && axes->rank == 1 &&
            onv_dim_is(axes->dims[0], 2) &&
-           onv_node_is_aten(onv_model_node(l->emit.model, from), "unsqueeze");
+           onv_node_is_aten(onv_model_node(e->model, from), "unsqueeze");
 }
 
 /* amax keeps input and result; max(x, dim) the indices, which no one else may read; any() and all() nothing. */
@@ -166,7 +166,7 @@ static void lower_maximum(onv_lowering *l, const onv_node *node)
         name = ONV_ATEN_any;
     else if (told && strcmp(node->aten_op, is_max ? "aten.max.dim" : "aten.min.dim") == 0)
         name = by_dim;
-    else if (is_pool(l, node))
+    else if (is_pool(&l->emit, node))
         name = ONV_ATEN_adaptive_max_pool1d;
     else if (onv_node_is_aten(node, is_max ? "max" : "min"))
         name = is_max ? ONV_ATEN_max : ONV_ATEN_min;
@@ -177,7 +177,7 @@ static void lower_maximum(onv_lowering *l, const onv_node *node)
     onv_eager_tensor y = onv_tensor_at(&l->emit, out);
     uint64_t kept = onv_tensor_at(&l->emit, onv_node_in(l, node, 0)).bytes + y.bytes;
     if (kept / sizeof(int64_t) <= y.elems) return;
-    onv_say(l, ONV_SAID_maxima, NULL, kept - y.elems * sizeof(int64_t), NULL);
+    onv_say(l->said, ONV_SAID_maxima, NULL, kept - y.elems * sizeof(int64_t), NULL);
 }
 
 /* F.cross_entropy, called by the network. */

@@ -86,10 +86,10 @@ static void count_call(const onv_lowering *l, search *s, const onv_node *node)
 }
 
 /* Views have no memory, and a loop mostly computes them once. */
-static bool is_view(const onv_lowering *l, onv_node_id id)
+static bool is_view(const onv_emitter *e, onv_node_id id)
 {
     return onv_is_node(id) &&
-           ONV_IS_ANY(onv_model_node(l->emit.model, id), ONV_OP_Reshape, ONV_OP_Unsqueeze,
+           ONV_IS_ANY(onv_model_node(e->model, id), ONV_OP_Reshape, ONV_OP_Unsqueeze,
                       ONV_OP_Squeeze, ONV_OP_Transpose, ONV_OP_Expand);
 }
 
@@ -107,10 +107,10 @@ static void count_named(onv_lowering *l, search *s, const onv_node *node)
         const onv_value *value = onv_model_value(l->emit.model, node->inputs[k]);
         call_name read = split(value->name);
         if (!is_like(&wanted, &read) || wanted.number <= read.number ||
-            is_view(l, value->producer) || !is_new(s, name))
+            is_view(&l->emit, value->producer) || !is_new(s, name))
             continue;
         uint32_t tensor = l->values[node->inputs[k].index].tensor;
-        onv_say(l, ONV_SAID_merged, NULL, onv_tensor_at(&l->emit, tensor).bytes, NULL);
+        onv_say(l->said, ONV_SAID_merged, NULL, onv_tensor_at(&l->emit, tensor).bytes, NULL);
     }
 }
 

@@ -8,12 +8,12 @@
 #include "ir/origin.h"
 #include "lower/lowering.h"
 
-const char *onv_parameter_name(onv_lowering *l, const char *module, const char *name)
+const char *onv_parameter_name(onv_emitter *e, const char *module, const char *name)
 {
     size_t length = strlen(module) + 1 + strlen(name) + 1;
-    char *path = onv_arena_alloc(&l->emit.model->arena, length);
+    char *path = onv_arena_alloc(&e->model->arena, length);
     if (path == NULL) {
-        if (l->emit.status == ONV_OK) l->emit.status = onv_fail_memory(l->emit.err);
+        if (e->status == ONV_OK) e->status = onv_fail_memory(e->err);
         return name;
     }
     snprintf(path, length, "%s%s%s", module, module[0] != '\0' ? "." : "", name);
@@ -49,7 +49,7 @@ bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all)
     char path[1024] = "";
     if (o->n_inplace == 0) {
         bool is_built = all && is_built_in_place(node);
-        if (is_built && !o->inference) onv_say(l, ONV_SAID_built_in_place, NULL, 0, NULL);
+        if (is_built && !o->inference) onv_say(l->said, ONV_SAID_built_in_place, NULL, 0, NULL);
         return is_built;
     }
     if (origin.path != NULL && origin.length < sizeof path) {

@@ -29,29 +29,29 @@ static void lower_batch_norm(onv_lowering *l, const onv_node *node)
     onv_storage_new(&l->emit, sizeof(int64_t), ONV_STORAGE_BUFFER, node->name);
 }
 
-static bool has_folded_norm(const onv_lowering *l, const onv_node *node)
+static bool has_folded_norm(const onv_emitter *e, const onv_node *node)
 {
     return node->code == ONV_OP_Conv && node->n_inputs > 2 &&
-           onv_is_computed_conv(l, node->inputs[1]) && onv_is_computed_conv(l, node->inputs[2]);
+           onv_is_computed_conv(e, node->inputs[1]) && onv_is_computed_conv(e, node->inputs[2]);
 }
 
 /* Where an operation had no bias, the bias of what was folded is called after its weight, and stands
  * for the norm's. */
-bool onv_node_unfolds(const onv_lowering *l, const onv_node *node, uint32_t *bias,
+bool onv_node_unfolds(const onv_emitter *e, const onv_node *node, uint32_t *bias,
                       uint32_t *norm_bias)
 {
     static const char suffix[] = "_bias";
     *norm_bias = ONV_NO_TENSOR;
-    if (l->emit.options->as_exported || l->emit.options->folded_norms) return false;
-    if (l->emit.options->inference && has_folded_norm(l, node)) {
+    if (e->options->as_exported || e->options->folded_norms) return false;
+    if (e->options->inference && has_folded_norm(e, node)) {
         *norm_bias = *bias;
         *bias = ONV_NO_TENSOR;
         return true;
     }
     if (node->source_op == NULL || strstr(node->source_op, "batch_norm") == NULL) return false;
     if (node->n_inputs < 3 || !onv_is_value(node->inputs[2])) return true;
-    const char *weight_name = onv_model_value(l->emit.model, node->inputs[1])->name;
-    const char *bias_name = onv_model_value(l->emit.model, node->inputs[2])->name;
+    const char *weight_name = onv_model_value(e->model, node->inputs[1])->name;
+    const char *bias_name = onv_model_value(e->model, node->inputs[2])->name;
     size_t length = strlen(weight_name);
     if (strncmp(bias_name, weight_name, length) == 0 && strcmp(bias_name + length, suffix) == 0) {
         *norm_bias = *bias;
@@ -60,25 +60,25 @@ bool onv_node_unfolds(const onv_lowering *l, const onv_node *node, uint32_t *bia
     return true;
 }
 
-uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t bias)
+uint32_t onv_emit_unfolded_norm(onv_emitter *e, const onv_node *node, uint32_t x, uint32_t bias)
 {
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
+    onv_eager_tensor t = onv_tensor_at(e, x);
     if (x == ONV_NO_TENSOR || t.rank < 2) return x;
     /* The older exporter leaves the name of the convolution alone. */
     const char *module = node->scope != NULL && node->scope[0] != '\0' ? node->scope : node->name;
-    uint32_t w = onv_lost_parameter(l, ONV_FLOAT, t.dims[1], module, "weight");
-    if (bias == ONV_NO_TENSOR) bias = onv_lost_parameter(l, ONV_FLOAT, t.dims[1], module, "bias");
+    uint32_t w = onv_lost_parameter(e, ONV_FLOAT, t.dims[1], module, "weight");
+    if (bias == ONV_NO_TENSOR) bias = onv_lost_parameter(e, ONV_FLOAT, t.dims[1], module, "bias");
     uint64_t channels = (uint64_t)t.dims[1];
-    uint32_t out = onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, t.strides);
+    uint32_t out = onv_tensor_new(e, t.dtype, t.rank, t.dims, t.strides);
     for (uint32_t i = 0; i < 2; i++) /* running mean and variance */
-        onv_storage_new(&l->emit, channels * sizeof(float), ONV_STORAGE_BUFFER, module);
-    onv_storage_new(&l->emit, sizeof(int64_t), ONV_STORAGE_BUFFER, module);
-    if (l->emit.eager->restored_norms++ == 0) l->emit.eager->first_restored = node;
-    if (!onv_u64_add(l->emit.eager->restored_bytes, t.bytes, &l->emit.eager->restored_bytes))
-        l->emit.eager->restored_bytes = UINT64_MAX;
-    l->emit.part = module;
-    onv_emit_norm(&l->emit, "batch_norm", x, w, bias, channels, true, out);
-    l->emit.part = NULL;
+        onv_storage_new(e, channels * sizeof(float), ONV_STORAGE_BUFFER, module);
+    onv_storage_new(e, sizeof(int64_t), ONV_STORAGE_BUFFER, module);
+    if (e->eager->restored_norms++ == 0) e->eager->first_restored = node;
+    if (!onv_u64_add(e->eager->restored_bytes, t.bytes, &e->eager->restored_bytes))
+        e->eager->restored_bytes = UINT64_MAX;
+    e->part = module;
+    onv_emit_norm(e, "batch_norm", x, w, bias, channels, true, out);
+    e->part = NULL;
     return out;
 }
 
@@ -248,7 +248,7 @@ static void count_formula(onv_lowering *l, const onv_fusion *f, uint32_t x, uint
     if (x == ONV_NO_TENSOR || !onv_tensor_needs_grad(&l->emit, x) || onv_node_is_noted(node))
         return;
     if (!onv_u64_mul(onv_tensor_at(&l->emit, x).bytes, more, &bytes)) bytes = UINT64_MAX;
-    onv_say(l, row, NULL, bytes, NULL);
+    onv_say(l->said, row, NULL, bytes, NULL);
 }
 
 /* What notes, or a form, tell to be one call of up to three tensors. */

@@ -7,9 +7,9 @@
 #include "lower/lowering.h"
 #include "lower/weight_place.h"
 
-static const onv_node *node_of(const onv_lowering *l, const onv_eager_op *op)
+static const onv_node *node_of(const onv_emitter *e, const onv_eager_op *op)
 {
-    const onv_node *node = onv_is_node(op->node) ? onv_model_node(l->emit.model, op->node) : NULL;
+    const onv_node *node = onv_is_node(op->node) ? onv_model_node(e->model, op->node) : NULL;
     return node != NULL && onv_node_is_noted(node) && node->source_op != NULL ? node : NULL;
 }
 
@@ -35,21 +35,18 @@ static bool is_same_call(const onv_node *a, const onv_node *b)
            a->aten_op == b->aten_op && a->source_op[0] != '\0';
 }
 
-static bool is_checkpointed(const onv_lowering *l, const onv_eager_op *op)
+static bool is_checkpointed(const onv_emitter *e, const onv_eager_op *op)
 {
-    return onv_is_node(op->node) &&
-           onv_noted(onv_model_node(l->emit.model, op->node))->is_checkpointed;
+    return onv_is_node(op->node) && onv_noted(onv_model_node(e->model, op->node))->is_checkpointed;
 }
 
 /* By storage: 1 + the operation that made it. */
-static uint32_t *find_makers(const onv_lowering *l)
+static uint32_t *find_makers(const onv_emitter *e)
 {
-    uint32_t *made_by =
-        ONV_ARENA_ARRAY(&l->emit.model->arena, uint32_t, l->emit.eager->storages.count);
-    for (uint32_t i = 0; made_by != NULL && i < l->emit.eager->ops.count; i++)
-        for (uint32_t k = 0; k < l->emit.eager->ops.at[i].n_out; k++) {
-            uint32_t *maker =
-                &made_by[onv_tensor_at(&l->emit, l->emit.eager->ops.at[i].out[k]).storage];
+    uint32_t *made_by = ONV_ARENA_ARRAY(&e->model->arena, uint32_t, e->eager->storages.count);
+    for (uint32_t i = 0; made_by != NULL && i < e->eager->ops.count; i++)
+        for (uint32_t k = 0; k < e->eager->ops.at[i].n_out; k++) {
+            uint32_t *maker = &made_by[onv_tensor_at(e, e->eager->ops.at[i].out[k]).storage];
             if (*maker == 0) *maker = i + 1;
         }
     return made_by;
@@ -57,7 +54,7 @@ static uint32_t *find_makers(const onv_lowering *l)
 
 void onv_parts_report(onv_lowering *l)
 {
-    uint32_t *made_by = find_makers(l);
+    uint32_t *made_by = find_makers(&l->emit);
     if (made_by == NULL) {
         l->emit.status = onv_fail_memory(l->emit.err);
         return;
@@ -65,15 +62,16 @@ void onv_parts_report(onv_lowering *l)
     /* What one part makes and another one keeps, each once. */
     for (uint32_t i = 0; i < l->emit.eager->ops.count; i++) {
         const onv_eager_op *op = &l->emit.eager->ops.at[i];
-        const onv_node *node = node_of(l, op);
+        const onv_node *node = node_of(&l->emit, op);
         if (node == NULL || op->life == ONV_LIFE_FORWARD || runs_in_parts(node)) continue;
         for (uint32_t k = 0; k < op->n_saved; k++) {
             uint32_t storage = op->saved[k], maker = made_by[storage];
-            const onv_node *from = maker > 0 ? node_of(l, &l->emit.eager->ops.at[maker - 1]) : NULL;
+            const onv_node *from =
+                maker > 0 ? node_of(&l->emit, &l->emit.eager->ops.at[maker - 1]) : NULL;
             if (from == NULL || !is_same_call(node, from)) continue;
             made_by[storage] = 0;
-            onv_say(l, ONV_SAID_parts, node->aten_op, l->emit.eager->storages.at[storage].bytes,
-                    node);
+            onv_say(l->said, ONV_SAID_parts, node->aten_op,
+                    l->emit.eager->storages.at[storage].bytes, node);
         }
     }
 }
@@ -82,7 +80,7 @@ void onv_parts_report(onv_lowering *l)
 void onv_checkpointed_report(onv_lowering *l)
 {
     enum { INSIDE = 1, OUTSIDE = 2 };
-    uint32_t *made_by = find_makers(l), n = 0;
+    uint32_t *made_by = find_makers(&l->emit), n = 0;
     onv_tally found = {0};
     uint8_t *kept = ONV_ARENA_ARRAY(&l->emit.model->arena, uint8_t, l->emit.eager->storages.count);
     if (made_by == NULL || kept == NULL) {
@@ -91,13 +89,13 @@ void onv_checkpointed_report(onv_lowering *l)
     }
     for (uint32_t i = 0; i < l->emit.eager->ops.count; i++) {
         const onv_eager_op *op = &l->emit.eager->ops.at[i];
-        bool is_inside = is_checkpointed(l, op);
+        bool is_inside = is_checkpointed(&l->emit, op);
         n += is_inside && op->n_saved > 0;
         for (uint32_t k = 0; k < op->n_saved; k++) {
             uint32_t storage = op->saved[k], maker = made_by[storage];
             uint8_t kind = l->emit.eager->storages.at[storage].kind;
             bool is_made = kind == ONV_STORAGE_ACTIVATION && maker > 0 &&
-                           is_checkpointed(l, &l->emit.eager->ops.at[maker - 1]);
+                           is_checkpointed(&l->emit, &l->emit.eager->ops.at[maker - 1]);
             bool is_own = is_made || kind == ONV_STORAGE_EXTRA;
             kept[storage] |= is_inside && is_own ? INSIDE : OUTSIDE;
         }

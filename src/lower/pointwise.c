@@ -86,15 +86,15 @@ static const pointwise table[ONV_N_OP_NAMES] = {
 
 /* --- What is overwritten ------------------------------------------------------------------------- */
 
-static bool is_number(onv_lowering *l, const onv_node *node, uint32_t k, double wanted)
+static bool is_number(onv_emitter *e, const onv_node *node, uint32_t k, double wanted)
 {
     double number;
-    return onv_node_scalar(l, node, k, &number) && number == wanted;
+    return onv_node_scalar(e, node, k, &number) && number == wanted;
 }
 
-static bool is_relu6(onv_lowering *l, const onv_node *node)
+static bool is_relu6(onv_emitter *e, const onv_node *node)
 {
-    return node->code == ONV_OP_Clip && is_number(l, node, 1, 0) && is_number(l, node, 2, 6);
+    return node->code == ONV_OP_Clip && is_number(e, node, 1, 0) && is_number(e, node, 2, 6);
 }
 
 /* Functions of modules that have `inplace`, but for those that keep their result when they use it. */
@@ -119,7 +119,8 @@ static bool has_result_of(onv_lowering *l, const onv_node *node, uint32_t k)
     bool same = onv_value_shape(l, node->outputs[0], &shape) && shape.rank == t.rank;
     for (uint32_t i = 0; same && i < t.rank; i++) same = shape.dims[i] == t.dims[i];
     return same &&
-           t.dtype == (dtype != ONV_UNDEFINED ? dtype : onv_value_dtype(l, node->outputs[0]));
+           t.dtype ==
+               (dtype != ONV_UNDEFINED ? dtype : onv_value_dtype(&l->emit, node->outputs[0]));
 }
 
 /* Autograd copies what is overwritten where backward reads it. */
@@ -202,7 +203,7 @@ static bool leaky_overwrites(onv_lowering *l, const onv_node *node)
     if (!onv_tensor_needs_grad(&l->emit, x)) return false;
     l->emit.eager->open_activations++;
     if (l->emit.options->n_inplace == 0)
-        onv_say(l, ONV_SAID_activations, NULL, onv_tensor_at(&l->emit, x).bytes, NULL);
+        onv_say(l->said, ONV_SAID_activations, NULL, onv_tensor_at(&l->emit, x).bytes, NULL);
     return false;
 }
 
@@ -216,7 +217,7 @@ static bool overwrites(onv_lowering *l, const onv_node *node, uint32_t k)
     if (is_leaky(node)) return leaky_overwrites(l, node);
     if (is_activation(node) && onv_overwrites(l, node, node->inputs[0], 1)) return true;
     bool is_told = onv_noted(node)->in_place == ONV_IN_PLACE_YES && !o->graph_module;
-    bool is_module = !o->inference && is_relu6(l, node) &&
+    bool is_module = !o->inference && is_relu6(&l->emit, node) &&
                      onv_tensor_needs_grad(&l->emit, onv_node_in(l, node, 0));
     if (!is_told && !is_module && !(is_residual_update(l, node) && !o->graph_module)) return false;
     bool may = o->inference || !o->checkpoints || !is_copied(l, node);
@@ -226,13 +227,13 @@ static bool overwrites(onv_lowering *l, const onv_node *node, uint32_t k)
 /* --- Calls ------------------------------------------------------------------------------------- */
 
 /* 1 + x, as exporters write log1p: in code the number usually comes second. */
-static bool is_one_more(onv_lowering *l, onv_value_id value)
+static bool is_one_more(onv_emitter *e, onv_value_id value)
 {
     onv_node_id from =
-        onv_is_value(value) ? onv_model_value(l->emit.model, value)->producer : ONV_NO_NODE;
+        onv_is_value(value) ? onv_model_value(e->model, value)->producer : ONV_NO_NODE;
     if (!onv_is_node(from)) return false;
-    const onv_node *node = onv_model_node(l->emit.model, from);
-    return node->code == ONV_OP_Add && is_number(l, node, 0, 1);
+    const onv_node *node = onv_model_node(e->model, from);
+    return node->code == ONV_OP_Add && is_number(e, node, 0, 1);
 }
 
 static void bound(onv_lowering *l, const onv_node *node, uint32_t k, const char *name)
@@ -253,7 +254,7 @@ static onv_aten_id call_of(onv_lowering *l, const onv_node *node, const pointwis
                          : ONV_ATEN_pow__Tensor_Tensor;
     if (node->code == ONV_OP_Clip) {
         bool is_hardtanh = node->source_op != NULL && strstr(node->source_op, "hardtanh") != NULL;
-        if (is_relu6(l, node) || is_hardtanh) return ONV_ATEN_hardtanh;
+        if (is_relu6(&l->emit, node) || is_hardtanh) return ONV_ATEN_hardtanh;
         return has[1] ? ONV_ATEN_clamp__Tensor : ONV_ATEN_clamp;
     }
     bool bounds = node->code == ONV_OP_Max || node->code == ONV_OP_Min;
@@ -263,7 +264,7 @@ static onv_aten_id call_of(onv_lowering *l, const onv_node *node, const pointwis
                    : (has[1] ? ONV_ATEN_fmod : ONV_ATEN_fmod__Scalar);
     if (bounds && onv_node_is_aten(node, "clamp"))
         return has[0] && has[1] ? ONV_ATEN_clamp_min__Tensor : ONV_ATEN_clamp_min;
-    if (node->code == ONV_OP_Log && is_one_more(l, node->inputs[0])) return ONV_ATEN_log1p;
+    if (node->code == ONV_OP_Log && is_one_more(&l->emit, node->inputs[0])) return ONV_ATEN_log1p;
     return (onv_aten_id)row->aten;
 }
 
@@ -277,7 +278,7 @@ static uint32_t operand(onv_lowering *l, const onv_node *node, uint32_t k)
     bool may_lower = l->emit.options->amp != ONV_UNDEFINED && k == 1 && node->n_inputs == 2 &&
                      onv_dtype_is_float((onv_dtype)t.dtype) &&
                      onv_dtype_is_float((onv_dtype)first.dtype);
-    if (x == ONV_NO_TENSOR || !may_lower || !onv_is_drawn(l, node->inputs[1])) return x;
+    if (x == ONV_NO_TENSOR || !may_lower || !onv_is_drawn(&l->emit, node->inputs[1])) return x;
     return onv_tensor_on(&l->emit, t.storage, first.dtype, t.rank, t.dims, t.strides);
 }
 

@@ -5,9 +5,9 @@
 #include "lower/lowering.h"
 
 /* torch.bmm makes no views, so that gradients of its operands are tensors of their own. */
-static bool is_plain_bmm(const onv_lowering *l, const onv_node *node, const uint32_t in[2])
+static bool is_plain_bmm(const onv_emitter *e, const onv_node *node, const uint32_t in[2])
 {
-    onv_eager_tensor a = onv_tensor_at(&l->emit, in[0]), b = onv_tensor_at(&l->emit, in[1]);
+    onv_eager_tensor a = onv_tensor_at(e, in[0]), b = onv_tensor_at(e, in[1]);
     return onv_node_is_aten(node, "bmm") && a.rank == 3 && b.rank == 3 && a.dims[0] == b.dims[0];
 }
 
@@ -22,7 +22,7 @@ static uint32_t attention_product(onv_lowering *l, const onv_node *node)
         onv_emit_release(
             &l->emit, onv_value_tensor(l, l->fusions.scaled_query[node - l->emit.model->nodes.at]));
     uint8_t dtype = onv_tensor_at(&l->emit, onv_node_in(l, node, 1)).dtype;
-    return onv_emit_attention_result(l, dtype, in[0], out);
+    return onv_emit_attention_result(&l->emit, dtype, in[0], out);
 }
 
 void onv_lower_matmul(onv_lowering *l, const onv_node *node)
@@ -34,7 +34,7 @@ void onv_lower_matmul(onv_lowering *l, const onv_node *node)
         const uint32_t in[2] = {onv_node_in(l, node, 0), onv_node_in(l, node, 1)};
         onv_eager_tensor w = onv_tensor_at(&l->emit, in[1]);
         uint32_t bias = w.rank == 2 ? onv_dropped_bias(l, node, w.dims[1]) : ONV_NO_TENSOR;
-        onv_aten_id call = is_plain_bmm(l, node, in) ? ONV_ATEN_bmm : ONV_ATEN_matmul;
+        onv_aten_id call = is_plain_bmm(&l->emit, node, in) ? ONV_ATEN_bmm : ONV_ATEN_matmul;
         out = bias != ONV_NO_TENSOR ? onv_emit_linear(&l->emit, in[0], in[1], bias)
                                     : onv_recover_binary(l, call, in[0], in[1], node->outputs[0]);
     }
@@ -53,7 +53,7 @@ void onv_lower_gemm(onv_lowering *l, const onv_node *node)
     uint32_t a = onv_amp_low(&l->emit, onv_node_in(l, node, 0));
     uint32_t b = onv_amp_low(&l->emit, onv_node_in(l, node, 1));
     uint32_t c = onv_node_in(l, node, 2), norm_bias;
-    bool unfolds = onv_node_unfolds(l, node, &c, &norm_bias);
+    bool unfolds = onv_node_unfolds(&l->emit, node, &c, &norm_bias);
     onv_eager_tensor w = onv_tensor_at(&l->emit, b);
     if (c == ONV_NO_TENSOR && w.rank == 2)
         c = onv_dropped_bias(l, node, w.dims[onv_node_int(node, "transB", 0) == 0]);
@@ -64,7 +64,8 @@ void onv_lower_gemm(onv_lowering *l, const onv_node *node)
                      .scales_product = is_factor(node, "alpha"),
                      .scales_bias = is_factor(node, "beta")};
     uint32_t out = onv_emit_mm(&l->emit, "addmm", a, b, sum);
-    onv_node_set(l, node, 0, unfolds ? onv_emit_unfolded_norm(l, node, out, norm_bias) : out);
+    onv_node_set(l, node, 0,
+                 unfolds ? onv_emit_unfolded_norm(&l->emit, node, out, norm_bias) : out);
 }
 
 void onv_lower_einsum(onv_lowering *l, const onv_node *node)

@@ -6,9 +6,9 @@
 #include "base/fail.h"
 #include "lower/lowering.h"
 
-static void fail_memory(onv_lowering *l)
+static void fail_memory(onv_emitter *e)
 {
-    if (l->emit.status == ONV_OK) l->emit.status = onv_fail_memory(l->emit.err);
+    if (e->status == ONV_OK) e->status = onv_fail_memory(e->err);
 }
 
 void onv_recover_cleanup(onv_lowering *l)
@@ -28,13 +28,13 @@ static uint32_t add_value(onv_lowering *l, onv_program_value value, uint32_t ten
     uint32_t index = (uint32_t)r->values.count;
     onv_tape_value state = {.tensor = tensor, .object = index, .base = ONV_NO_PROGRAM_VALUE};
     if (onv_vec_push(&r->values, state) && onv_vec_push(&r->program.values, value)) return index;
-    fail_memory(l);
+    fail_memory(&l->emit);
     return ONV_NO_PROGRAM_VALUE;
 }
 
 static void add_argument(onv_lowering *l, onv_argument argument)
 {
-    if (!onv_vec_push(&l->recovery.arguments, argument)) fail_memory(l);
+    if (!onv_vec_push(&l->recovery.arguments, argument)) fail_memory(&l->emit);
 }
 
 void onv_recover_list(onv_lowering *l, const char *name)
@@ -55,14 +55,14 @@ void onv_recover_tensor(onv_lowering *l, const char *name, uint32_t tensor)
     if (l->recovery.list_at == 0)
         add_argument(l, a);
     else if (tensor != ONV_NO_TENSOR && !onv_vec_push(&l->recovery.list, a.value))
-        fail_memory(l);
+        fail_memory(&l->emit);
 }
 
 /* In the model's arena, as they are known to be sizes that were counted. */
-static onv_dim *dims_of(onv_lowering *l, const int64_t *numbers, uint32_t count)
+static onv_dim *dims_of(onv_emitter *e, const int64_t *numbers, uint32_t count)
 {
-    onv_dim *dims = ONV_ARENA_ARRAY(&l->emit.model->arena, onv_dim, count);
-    if (dims == NULL) fail_memory(l);
+    onv_dim *dims = ONV_ARENA_ARRAY(&e->model->arena, onv_dim, count);
+    if (dims == NULL) fail_memory(e);
     for (uint32_t i = 0; dims != NULL && i < count; i++) dims[i] = onv_dim_const(numbers[i]);
     return dims;
 }
@@ -75,7 +75,7 @@ void onv_recover_int(onv_lowering *l, const char *name, int64_t number)
 
 void onv_recover_ints(onv_lowering *l, const char *name, const int64_t *numbers, uint32_t count)
 {
-    onv_dim *dims = dims_of(l, numbers, count);
+    onv_dim *dims = dims_of(&l->emit, numbers, count);
     if (dims == NULL) return;
     add_argument(l, (onv_argument){
                         .name = name, .kind = ONV_ARGUMENT_INTS, .count = count, .numbers = dims});
@@ -96,12 +96,12 @@ static onv_dim *strides_of(onv_lowering *l, const onv_shape *shape)
 {
     int64_t strides[ONV_MAX_RANK];
     onv_eager_tensor t = onv_tensor_at(&l->emit, l->recovery.like);
-    if (l->recovery.strides != NULL) return dims_of(l, l->recovery.strides, shape->rank);
+    if (l->recovery.strides != NULL) return dims_of(&l->emit, l->recovery.strides, shape->rank);
     if (l->recovery.like == ONV_NO_TENSOR || t.rank != shape->rank) return NULL;
     t.dims = shape->dims;
     t.elems = 1; /* strides of an empty tensor would say nothing */
     onv_strides_like(&t, strides);
-    return dims_of(l, strides, shape->rank);
+    return dims_of(&l->emit, strides, shape->rank);
 }
 
 static void add_result(onv_lowering *l, onv_value_id out, uint8_t dtype)
@@ -110,14 +110,14 @@ static void add_result(onv_lowering *l, onv_value_id out, uint8_t dtype)
     uint32_t result = ONV_NO_PROGRAM_VALUE;
     if (onv_is_value(out) && onv_value_shape(l, out, &shape)) {
         onv_program_value value = {.name = "",
-                                   .dtype =
-                                       dtype != ONV_UNDEFINED ? dtype : onv_value_dtype(l, out),
+                                   .dtype = dtype != ONV_UNDEFINED ? dtype
+                                                                   : onv_value_dtype(&l->emit, out),
                                    .rank = shape.rank,
-                                   .dims = dims_of(l, shape.dims, shape.rank),
+                                   .dims = dims_of(&l->emit, shape.dims, shape.rank),
                                    .strides = strides_of(l, &shape)};
         result = add_value(l, value, ONV_NO_TENSOR);
     }
-    if (!onv_vec_push(&l->recovery.results, result)) fail_memory(l);
+    if (!onv_vec_push(&l->recovery.results, result)) fail_memory(&l->emit);
 }
 
 static void forget(onv_recovery *r)

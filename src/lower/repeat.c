@@ -28,9 +28,9 @@ static void repeat_fill(onv_lowering *l, onv_value_id id)
         return;
     }
     size_t first_op = l->emit.eager->ops.count;
-    onv_lower_at(l, producer);
+    onv_lower_at(&l->emit, producer);
     onv_lower_once(l, producer);
-    onv_lower_at(l, reader);
+    onv_lower_at(&l->emit, reader);
     for (size_t i = first_op; i < l->emit.eager->ops.count; i++)
         l->emit.eager->ops.at[i].node = reader;
 }

@@ -21,10 +21,10 @@ static const struct {
 #include "lower/said.def"
 };
 
-void onv_say(onv_lowering *l, onv_said row, const char *name, uint64_t bytes, const onv_node *node)
+void onv_say(onv_saying *said, onv_said row, const char *name, uint64_t bytes, const onv_node *node)
 {
-    if (l->said[row].of.count == 0) l->said[row].node = node;
-    onv_tally_add(&l->said[row].of, name, bytes);
+    if (said[row].of.count == 0) said[row].node = node;
+    onv_tally_add(&said[row].of, name, bytes);
 }
 
 /* What `{n}`, `{bytes}` or the like at `at` is replaced by. */
@@ -72,10 +72,10 @@ static void print_all(onv_lowering *l)
 
 /* --- What passes did not say ------------------------------------------------------------------- */
 
-static void say_once(onv_lowering *l, onv_said row, uint32_t n, const char *first, uint64_t bytes,
+static void say_once(onv_saying *said, onv_said row, uint32_t n, const char *first, uint64_t bytes,
                      const onv_node *node)
 {
-    l->said[row] = (onv_saying){.of = {n, bytes, first}, .node = node};
+    said[row] = (onv_saying){.of = {n, bytes, first}, .node = node};
 }
 
 /* Modules that have fused kernels of their own for inference. */
@@ -96,10 +96,10 @@ static void say_of_inference(onv_lowering *l)
     const onv_eager *e = l->emit.eager;
     const onv_node *fast = find_fast_path(l->emit.model);
     uint32_t layers = l->fusions.n_fast_layers;
-    say_once(l, ONV_SAID_fast_layers, layers, NULL, 0, fast);
+    say_once(l->said, ONV_SAID_fast_layers, layers, NULL, 0, fast);
     if (layers == 0 && fast != NULL && onv_emit_takes_fast_path(&l->emit))
-        say_once(l, ONV_SAID_fast_path, 1, NULL, 0, fast);
-    say_once(l, ONV_SAID_restored_norms, e->restored_norms, NULL, e->restored_bytes,
+        say_once(l->said, ONV_SAID_fast_path, 1, NULL, 0, fast);
+    say_once(l->said, ONV_SAID_restored_norms, e->restored_norms, NULL, e->restored_bytes,
              e->first_restored);
 }
 
@@ -114,7 +114,8 @@ static void say_of_caches(onv_lowering *l)
         if (node->graph.index == 0) scope = node->scope;
         uint32_t tensor = is_call ? l->values[node->inputs[0].index].tensor : ONV_NO_TENSOR;
         if (tensor != ONV_NO_TENSOR)
-            onv_say(l, ONV_SAID_cached_calls, scope, onv_tensor_at(&l->emit, tensor).bytes, node);
+            onv_say(l->said, ONV_SAID_cached_calls, scope, onv_tensor_at(&l->emit, tensor).bytes,
+                    node);
     }
 }
 
@@ -125,13 +126,14 @@ static void say_of_nodes(onv_lowering *l)
     for (uint32_t i = 0; i < l->emit.model->nodes.count; i++) {
         const onv_node *node = &l->emit.model->nodes.at[i];
         if (onv_noted(node)->inner_graph != NULL && onv_noted(node)->n_parameters > 0)
-            onv_say(l, ONV_SAID_inner_graph, NULL, 0, node);
+            onv_say(l->said, ONV_SAID_inner_graph, NULL, 0, node);
         for (uint32_t k = 0; k < node->n_inputs && k < 32 && node->graph.index == 0; k++) {
             bool is_told =
                 (onv_noted(node)->neutral & ONV_BIT(k)) != 0 && onv_is_value(node->inputs[k]);
             uint32_t tensor = is_told ? l->values[node->inputs[k].index].tensor : ONV_NO_TENSOR;
             if (tensor != ONV_NO_TENSOR)
-                onv_say(l, ONV_SAID_removed, NULL, onv_tensor_at(&l->emit, tensor).bytes, NULL);
+                onv_say(l->said, ONV_SAID_removed, NULL, onv_tensor_at(&l->emit, tensor).bytes,
+                        NULL);
         }
     }
 }
@@ -144,17 +146,17 @@ static void say_of_training(onv_lowering *l)
     onv_parts_report(l);
     onv_checkpointed_report(l);
     onv_merged_calls(l);
-    say_once(l, ONV_SAID_functions, f->n_functions, f->function, 0, NULL);
-    say_once(l, ONV_SAID_functions_apart, f->n_functions_apart, f->function, 0, NULL);
-    say_once(l, ONV_SAID_by_form, f->n_by_form, f->by_form, 0, NULL);
+    say_once(l->said, ONV_SAID_functions, f->n_functions, f->function, 0, NULL);
+    say_once(l->said, ONV_SAID_functions_apart, f->n_functions_apart, f->function, 0, NULL);
+    say_once(l->said, ONV_SAID_by_form, f->n_by_form, f->by_form, 0, NULL);
     l->said[ONV_SAID_unreached].of = l->emit.unreached;
 }
 
 void onv_lowering_report(onv_lowering *l)
 {
-    say_once(l, ONV_SAID_cudnn_benchmark, l->emit.benchmark_high > 0, NULL, l->emit.benchmark_high,
-             NULL);
-    say_once(l, ONV_SAID_grouped_queries, l->fusions.n_grouped, NULL, 0, NULL);
+    say_once(l->said, ONV_SAID_cudnn_benchmark, l->emit.benchmark_high > 0, NULL,
+             l->emit.benchmark_high, NULL);
+    say_once(l->said, ONV_SAID_grouped_queries, l->fusions.n_grouped, NULL, 0, NULL);
     say_of_caches(l);
     onv_signature_report(l);
     if (l->emit.options->inference) {

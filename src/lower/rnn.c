@@ -141,13 +141,12 @@ void onv_lower_recurrent(onv_lowering *l, const onv_node *node)
 /* --- nn.RNN, step by step ------------------------------------------------------------------------ */
 
 /* Zeros that the module makes for all layers. */
-static uint32_t emit_state(onv_lowering *l, const onv_recurrence *call, const onv_rnn_problem *p)
+static uint32_t emit_state(onv_emitter *e, const onv_recurrence *call, const onv_rnn_problem *p)
 {
     const int64_t dims[] = {(int64_t)call->projections, p->batch, p->hidden};
-    onv_emit_begin(&l->emit, "zeros");
-    uint32_t state =
-        onv_emit_out(&l->emit, onv_tensor_new(&l->emit, (uint8_t)p->dtype, 3, dims, NULL));
-    onv_emit_end(&l->emit);
+    onv_emit_begin(e, "zeros");
+    uint32_t state = onv_emit_out(e, onv_tensor_new(e, (uint8_t)p->dtype, 3, dims, NULL));
+    onv_emit_end(e);
     return state;
 }
 
@@ -169,12 +168,12 @@ static void emit_last_states(onv_lowering *l, const onv_recurrence *call, onv_no
 }
 
 /* [steps, batch, directions x hidden] of what a layer gives. */
-static uint32_t emit_sequence(onv_lowering *l, uint32_t out)
+static uint32_t emit_sequence(onv_emitter *e, uint32_t out)
 {
-    const onv_eager_tensor t = onv_tensor_at(&l->emit, out);
+    const onv_eager_tensor t = onv_tensor_at(e, out);
     if (out == ONV_NO_TENSOR) return out;
     const int64_t dims[] = {t.dims[0], t.dims[1], t.dims[2] * t.dims[3]};
-    return onv_emit_reshape(&l->emit, out, 3, dims);
+    return onv_emit_reshape(e, out, 3, dims);
 }
 
 /* Those of one layer: as many as the others have. */
@@ -191,9 +190,9 @@ static void take_weights(onv_lowering *l, const onv_recurrence *call, uint32_t n
 }
 
 /* The exporter writes no dropout between the layers. */
-static void note_dropout(onv_lowering *l, uint64_t values, bool bidirectional)
+static void note_dropout(onv_saying *said, uint64_t values, bool bidirectional)
 {
-    onv_tally *more = &l->said[ONV_SAID_deep_calls].of;
+    onv_tally *more = &said[ONV_SAID_deep_calls].of;
     uint64_t mask = onv_cudnn_rnn_dropout_bytes(values, bidirectional);
     if (!onv_u64_add(more->bytes, mask, &more->bytes)) more->bytes = UINT64_MAX;
 }
@@ -216,18 +215,18 @@ void onv_lower_unrolled(onv_lowering *l, const onv_recurrence *call, onv_value_i
                                   .input = x.dims[2],
                                   .hidden = call->has_sequence ? width / call->directions : width,
                                   .bidirectional = call->directions == 2};
-    r.h = emit_state(l, call, &r.problem);
+    r.h = emit_state(&l->emit, call, &r.problem);
     for (uint32_t i = 0; i < n_layers && l->emit.status == ONV_OK; i++) {
         take_weights(l, call, i, n_layers, &weights);
         r.weights = weights.at;
         r.n_weights = weights.count;
         r.begins = i == 0;
-        if (i > 0) note_dropout(l, onv_tensor_at(&l->emit, r.x).elems, call->directions == 2);
+        if (i > 0) note_dropout(l->said, onv_tensor_at(&l->emit, r.x).elems, call->directions == 2);
         r.out = onv_emit_rnn_output(&l->emit, &r.problem);
         uint64_t reserve = onv_emit_rnn_begin(&l->emit, &r);
         if (i + 1 == n_layers) emit_last_states(l, call, last);
         onv_emit_rnn_end(&l->emit, reserve);
-        r.x = emit_sequence(l, r.out);
+        r.x = emit_sequence(&l->emit, r.out);
         r.h = ONV_NO_TENSOR; /* of all layers, which the first one keeps */
     }
     l->recurrent.origin = (onv_origin){0};

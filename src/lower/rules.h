@@ -39,7 +39,7 @@ void onv_lower_einsum(onv_lowering *l, const onv_node *node);
 /* --- conv.c, pad.c --------------------------------------------------------------------------- */
 
 void onv_lower_conv(onv_lowering *l, const onv_node *node);
-bool onv_is_computed_conv(const onv_lowering *l, onv_value_id id);
+bool onv_is_computed_conv(const onv_emitter *e, onv_value_id id);
 /* Takes the graph. Gives which values a Pad of the main graph reads. */
 onv_status onv_pads_prepare(onv_lowering *l);
 /* What a convolution is given: x, or its copy with a padding that the convolution itself cannot do. */
@@ -52,9 +52,9 @@ void onv_lower_pad(onv_lowering *l, const onv_node *node);
 
 /* A batch norm that the exporter put into a convolution or a product, as its notes say. True where it
  * did: the bias may become the norm's. */
-bool onv_node_unfolds(const onv_lowering *l, const onv_node *node, uint32_t *bias,
+bool onv_node_unfolds(const onv_emitter *e, const onv_node *node, uint32_t *bias,
                       uint32_t *norm_bias);
-uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t bias);
+uint32_t onv_emit_unfolded_norm(onv_emitter *e, const onv_node *node, uint32_t x, uint32_t bias);
 void onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f);
 
 /* --- math.c --------------------------------------------------------------------------------- */

@@ -130,10 +130,9 @@ static uint32_t cloned_base(onv_lowering *l, const onv_node *node, uint32_t base
 }
 
 /* The batch is not written into, but a clone of it, which exports leave out. */
-static bool writes_clone(const onv_lowering *l, uint32_t base)
+static bool writes_clone(const onv_emitter *e, uint32_t base)
 {
-    return l->emit.eager->storages.at[onv_tensor_at(&l->emit, base).storage].kind ==
-           ONV_STORAGE_INPUT;
+    return e->eager->storages.at[onv_tensor_at(e, base).storage].kind == ONV_STORAGE_INPUT;
 }
 
 /* `is_new`: of what is written into. */
@@ -179,7 +178,7 @@ void onv_lower_scatter_nd(onv_lowering *l, const onv_node *node)
         onv_lower_by_traits(l, node);
         return;
     }
-    if (in_place && writes_clone(l, base)) base = onv_emit_clone(&l->emit, base);
+    if (in_place && writes_clone(&l->emit, base)) base = onv_emit_clone(&l->emit, base);
     bool is_new = base != given;
     if (is_new && base != ONV_NO_TENSOR)
         l->emit.eager->storages.at[onv_tensor_at(&l->emit, base).storage].is_given =

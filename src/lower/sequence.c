@@ -34,16 +34,15 @@ static bool makes_list(const onv_node *node)
            appends(node) || maps_views(node);
 }
 
-static const onv_node *maker_of(const onv_lowering *l, onv_value_id list)
+static const onv_node *maker_of(const onv_emitter *e, onv_value_id list)
 {
-    onv_node_id from =
-        onv_is_value(list) ? onv_model_value(l->emit.model, list)->producer : ONV_NO_NODE;
-    return onv_is_node(from) ? onv_model_node(l->emit.model, from) : NULL;
+    onv_node_id from = onv_is_value(list) ? onv_model_value(e->model, list)->producer : ONV_NO_NODE;
+    return onv_is_node(from) ? onv_model_node(e->model, from) : NULL;
 }
 
-static int64_t length_of(const onv_lowering *l, onv_value_id list)
+static int64_t length_of(const onv_emitter *e, onv_value_id list)
 {
-    const onv_type *type = &onv_model_value(l->emit.model, list)->type;
+    const onv_type *type = &onv_model_value(e->model, list)->type;
     bool known = type->kind == ONV_TYPE_SEQUENCE && onv_dim_is_const(type->length);
     return known ? type->length.raw : -1;
 }
@@ -68,39 +67,39 @@ static void note_list(onv_lowering *l, const onv_node *node)
 /* The tensor that was put there; ONV_NO_TENSOR where that is not known. */
 static uint32_t item_of(onv_lowering *l, onv_value_id list, int64_t place)
 {
-    if (place < 0) place += length_of(l, list);
+    if (place < 0) place += length_of(&l->emit, list);
     while (onv_is_value(list) && place >= 0 && l->emit.status == ONV_OK) {
-        const onv_node *maker = maker_of(l, list);
+        const onv_node *maker = maker_of(&l->emit, list);
         if (!onv_work(1)) l->emit.status = ONV_ERR_CANCELLED;
         if (is_op(maker, ONV_OP_SequenceConstruct))
             return place < maker->n_inputs ? onv_node_in(l, maker, (uint32_t)place) : ONV_NO_TENSOR;
         if (maker == NULL || !makes_list(maker) || maker->n_inputs == 0) return ONV_NO_TENSOR;
-        if (appends(maker) && length_of(l, list) == place + 1) return onv_node_in(l, maker, 1);
+        if (appends(maker) && length_of(&l->emit, list) == place + 1)
+            return onv_node_in(l, maker, 1);
         onv_value_id further = {l->lists != NULL ? l->lists[list.index].jump : 0};
-        bool is_there =
-            l->lists != NULL && l->lists[list.index].depth > 0 && length_of(l, further) > place;
+        bool is_there = l->lists != NULL && l->lists[list.index].depth > 0 &&
+                        length_of(&l->emit, further) > place;
         list = is_there ? further : maker->inputs[0];
     }
     return ONV_NO_TENSOR;
 }
 
-static void fail_on(onv_lowering *l, onv_value_id list)
+static void fail_on(onv_emitter *e, onv_value_id list)
 {
-    if (l->emit.status == ONV_OK)
-        l->emit.status =
-            onv_fail(l->emit.err, ONV_ERR_USAGE, "'%s' is not a tensor; cannot size training",
-                     onv_model_value(l->emit.model, list)->name);
+    if (e->status == ONV_OK)
+        e->status = onv_fail(e->err, ONV_ERR_USAGE, "'%s' is not a tensor; cannot size training",
+                             onv_model_value(e->model, list)->name);
 }
 
 static void lower_at(onv_lowering *l, const onv_node *node)
 {
     double place;
     onv_shape shape;
-    uint32_t item = onv_node_scalar(l, node, 1, &place)
+    uint32_t item = onv_node_scalar(&l->emit, node, 1, &place)
                         ? item_of(l, node->inputs[0], (int64_t)place)
                         : ONV_NO_TENSOR;
     if (item == ONV_NO_TENSOR) {
-        fail_on(l, node->inputs[0]);
+        fail_on(&l->emit, node->inputs[0]);
     } else if (onv_value_shape(l, node->outputs[0], &shape)) {
         onv_eager_tensor t = onv_tensor_at(&l->emit, item);
         bool is_same = t.rank == shape.rank;
@@ -112,15 +111,15 @@ static void lower_at(onv_lowering *l, const onv_node *node)
 
 static void lower_joined(onv_lowering *l, const onv_node *node)
 {
-    int64_t n = length_of(l, node->inputs[0]);
+    int64_t n = length_of(&l->emit, node->inputs[0]);
     if (n < 1) {
-        fail_on(l, node->inputs[0]);
+        fail_on(&l->emit, node->inputs[0]);
         return;
     }
     onv_recover_list(l, "tensors");
     for (int64_t i = 0; i < n && l->emit.status == ONV_OK; i++) {
         uint32_t item = item_of(l, node->inputs[0], i);
-        if (item == ONV_NO_TENSOR) fail_on(l, node->inputs[0]);
+        if (item == ONV_NO_TENSOR) fail_on(&l->emit, node->inputs[0]);
         onv_recover_tensor(l, "", item);
     }
     bool stacks = onv_node_int(node, "new_axis", 0) != 0;
@@ -137,7 +136,7 @@ bool onv_lower_sequence(onv_lowering *l, const onv_node *node)
     }
     bool joins = is_op(node, ONV_OP_ConcatFromSequence);
     if (!joins && !is_op(node, ONV_OP_SequenceAt)) return false;
-    const onv_node *maker = node->n_inputs > 0 ? maker_of(l, node->inputs[0]) : NULL;
+    const onv_node *maker = node->n_inputs > 0 ? maker_of(&l->emit, node->inputs[0]) : NULL;
     if (maker == NULL || !makes_list(maker)) return false;
     (joins ? lower_joined : lower_at)(l, node);
     return true;

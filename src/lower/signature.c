@@ -208,16 +208,16 @@ static void wait_for_biases_of_terms(const onv_lowering *l)
 }
 
 /* The argument of the call that the read stands for: one that is called as the module calls it, or the only one. */
-static const char *find_argument(const onv_lowering *l, const onv_weight_read *read)
+static const char *find_argument(const onv_emitter *e, const onv_weight_read *read)
 {
-    const onv_node *node = &l->emit.model->nodes.at[read->node];
+    const onv_node *node = &e->model->nodes.at[read->node];
     const char *found = NULL;
     for (uint32_t i = 0; i < onv_noted(node)->n_parameters; i++) {
         const char *name = onv_noted(node)->parameters[i];
         bool is_taken = false;
         for (uint32_t k = 0; k < node->n_inputs && !is_taken; k++)
             is_taken = k != read->k && onv_is_value(node->inputs[k]) &&
-                       onv_model_value(l->emit.model, node->inputs[k])->name == name;
+                       onv_model_value(e->model, node->inputs[k])->name == name;
         if (is_taken) continue;
         if (strcmp(last_part(name), read->slot) == 0) return name;
         if (onv_noted(node)->n_parameters == 1) found = name;
@@ -242,7 +242,7 @@ static void name_exactly(const onv_lowering *l)
         const onv_value *value = &l->emit.model->values.at[read->value];
         size_t at = find_attribute(l, read->scope, read->slot);
         if (value->role == ONV_ROLE_PARAMETER && read->k == 1) read->parameter = value->name;
-        const char *argument = at == SIZE_MAX ? find_argument(l, read) : NULL;
+        const char *argument = at == SIZE_MAX ? find_argument(&l->emit, read) : NULL;
         if (argument != NULL) at = onv_listed_find(l, argument);
         if (at == SIZE_MAX || is_another(l, at, value)) continue;
         l->signature.explained[at] = true;
@@ -385,7 +385,7 @@ uint32_t onv_dropped_bias(onv_lowering *l, const onv_node *node, int64_t size)
         return again;
     l->signature.explained[at] = true;
     uint8_t dtype = onv_model_value(l->emit.model, node->inputs[1])->type.dtype;
-    uint32_t bias = onv_lost_parameter(l, dtype, size, module, "bias");
+    uint32_t bias = onv_lost_parameter(&l->emit, dtype, size, module, "bias");
     if (bias != ONV_NO_TENSOR && !onv_ptr_map_set(&l->weights.layers, l->signature.names[at], bias))
         l->emit.status = onv_fail_memory(l->emit.err);
     return bias;

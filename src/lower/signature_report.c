@@ -70,7 +70,7 @@ void onv_parameters_complete(onv_lowering *l)
         onv_storage_new(&l->emit, bytes, ONV_STORAGE_PARAMETER, "parameters that the file lacks");
     if (storage == UINT32_MAX) return;
     l->emit.eager->storages.at[storage].elems = wanted - elems;
-    onv_say(l, ONV_SAID_lacking, NULL, bytes, NULL);
+    onv_say(l->said, ONV_SAID_lacking, NULL, bytes, NULL);
 }
 
 /* As many bytes as all buffers of the network have. */
@@ -86,9 +86,9 @@ void onv_buffers_complete(onv_lowering *l)
 }
 
 /* Modules that read tables and masks that the exporter computed. */
-static bool list_readers(const onv_lowering *l, onv_ptr_map *readers)
+static bool list_readers(const onv_emitter *e, onv_ptr_map *readers)
 {
-    const onv_model *model = l->emit.model;
+    const onv_model *model = e->model;
     for (size_t i = 0; i < model->nodes.count; i++) {
         const onv_node *node = &model->nodes.at[i];
         bool reads = false;
@@ -112,14 +112,14 @@ static void report_buffers(onv_lowering *l)
 {
     onv_ptr_map readers = {0};
     onv_saying *said = &l->said[ONV_SAID_buffers];
-    if (l->signature.n_lacking > 0 && !list_readers(l, &readers))
+    if (l->signature.n_lacking > 0 && !list_readers(&l->emit, &readers))
         l->emit.status = onv_fail_memory(l->emit.err);
     for (size_t i = 0; i < l->signature.n_lacking && l->emit.status == ONV_OK; i++) {
         const char *name = l->signature.lacking[i], *dot = strrchr(name, '.');
         const char *module =
             onv_intern_n(&l->emit.model->strings, name, dot != NULL ? (size_t)(dot - name) : 0);
         if (module == NULL) l->emit.status = onv_fail_memory(l->emit.err);
-        onv_say(l, ONV_SAID_buffers, name, 0, NULL);
+        onv_say(l->said, ONV_SAID_buffers, name, 0, NULL);
         bool is_read = module != NULL && onv_ptr_map_get(&readers, module, NULL);
         if (is_read && !said->warns) said->of.first = name;
         said->warns |= is_read;
@@ -148,8 +148,8 @@ static void report_factors(onv_lowering *l)
             if (l->emit.saved.at[storage] || seen[storage] || !onv_tensor_needs_grad(&l->emit, x))
                 continue;
             seen[storage] = true;
-            onv_say(l, ONV_SAID_factors, value->name, l->emit.eager->storages.at[storage].bytes,
-                    NULL);
+            onv_say(l->said, ONV_SAID_factors, value->name,
+                    l->emit.eager->storages.at[storage].bytes, NULL);
         }
     }
 }

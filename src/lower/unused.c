@@ -110,20 +110,20 @@ static bool make_key(const char *name, uint32_t way, char key[MAX_KEY])
     return true;
 }
 
-static onv_status list_known(const onv_lowering *l, likes *known)
+static onv_status list_known(const onv_emitter *e, likes *known)
 {
-    onv_arena *arena = &l->emit.model->arena;
-    size_t n = l->emit.eager->storages.count;
+    onv_arena *arena = &e->model->arena;
+    size_t n = e->eager->storages.count;
     known->at = ONV_ARENA_ARRAY(arena, known_name, n * N_WAYS);
-    if (known->at == NULL) return onv_fail_memory(l->emit.err);
+    if (known->at == NULL) return onv_fail_memory(e->err);
     for (uint32_t i = 0; i < n; i++) {
-        const onv_eager_storage *storage = &l->emit.eager->storages.at[i];
+        const onv_eager_storage *storage = &e->eager->storages.at[i];
         char key[MAX_KEY];
         if (storage->kind != ONV_STORAGE_PARAMETER || storage->label == NULL) continue;
         for (uint32_t way = 0; way < N_WAYS; way++) {
             if (!make_key(storage->label, way, key)) continue;
             const char *copy = onv_arena_copy(arena, key, strlen(key) + 1);
-            if (copy == NULL) return onv_fail_memory(l->emit.err);
+            if (copy == NULL) return onv_fail_memory(e->err);
             known->at[known->count++] = (known_name){copy, i};
         }
     }
@@ -145,7 +145,7 @@ static size_t first_like(const likes *known, const char *key)
 }
 
 /* Sizes alone count: a weight may stand in the file the other way round. */
-static const onv_eager_storage *find_like(const onv_lowering *l, const likes *known,
+static const onv_eager_storage *find_like(const onv_emitter *e, const likes *known,
                                           const char *name)
 {
     enum { MAX_LIKE = 1000 };
@@ -157,7 +157,7 @@ static const onv_eager_storage *find_like(const onv_lowering *l, const likes *kn
         uint32_t n = 0;
         for (size_t i = first_like(known, key); i < known->count && agree && n < MAX_LIKE; i++) {
             if (strcmp(known->at[i].key, key) != 0) break;
-            const onv_eager_storage *other = &l->emit.eager->storages.at[known->at[i].storage];
+            const onv_eager_storage *other = &e->eager->storages.at[known->at[i].storage];
             agree = found == NULL || found->bytes == other->bytes;
             found = other;
             n++;
@@ -169,12 +169,12 @@ static const onv_eager_storage *find_like(const onv_lowering *l, const likes *kn
     return NULL;
 }
 
-static bool hold(onv_lowering *l, const char *name, const onv_eager_storage *like)
+static bool hold(onv_emitter *e, const char *name, const onv_eager_storage *like)
 {
     onv_eager_storage copy = *like;
-    uint32_t storage = onv_storage_new(&l->emit, copy.bytes, ONV_STORAGE_PARAMETER, name);
+    uint32_t storage = onv_storage_new(e, copy.bytes, ONV_STORAGE_PARAMETER, name);
     if (storage == UINT32_MAX) return false;
-    onv_eager_storage *held = &l->emit.eager->storages.at[storage];
+    onv_eager_storage *held = &e->eager->storages.at[storage];
     held->elems = copy.elems;
     held->dims = copy.dims;
     held->rank = copy.rank;
@@ -198,16 +198,16 @@ static void hold_statistics(onv_lowering *l, const char *weight, const onv_eager
 static void hold_like_names(onv_lowering *l)
 {
     likes known = {0};
-    l->emit.status = list_known(l, &known);
+    l->emit.status = list_known(&l->emit, &known);
     for (size_t i = 0; i < l->signature.count && l->emit.status == ONV_OK; i++) {
         if (l->signature.explained[i]) continue;
         const char *name = l->signature.names[i];
-        const onv_eager_storage *like = find_like(l, &known, name);
-        if (like == NULL || !hold(l, name, like)) continue;
+        const onv_eager_storage *like = find_like(&l->emit, &known, name);
+        if (like == NULL || !hold(&l->emit, name, like)) continue;
         const onv_eager_storage held =
             l->emit.eager->storages.at[l->emit.eager->storages.count - 1];
         l->signature.explained[i] = true;
-        onv_say(l, ONV_SAID_unused, name, held.bytes, NULL);
+        onv_say(l->said, ONV_SAID_unused, name, held.bytes, NULL);
         hold_statistics(l, name, &held);
     }
 }
@@ -226,7 +226,7 @@ static void say_unread(onv_lowering *l)
         snprintf(weight, sizeof weight, "%.*s.weight", (int)(length - n), name);
         size_t at = onv_listed_find(l, weight);
         if (at != SIZE_MAX && !l->signature.explained[at])
-            onv_say(l, ONV_SAID_unread_norms, name, 0, NULL);
+            onv_say(l->said, ONV_SAID_unread_norms, name, 0, NULL);
     }
 }
 

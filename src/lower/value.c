@@ -90,47 +90,47 @@ static bool is_host_weight(onv_lowering *l, onv_value_id id)
             (!l->weights.has_notes || onv_weight_use_of(l, id) != ONV_WEIGHT_TRAINED));
 }
 
-static void make_parameter(onv_lowering *l, uint32_t tensor, const char *name, const char *file)
+static void make_parameter(onv_emitter *e, uint32_t tensor, const char *name, const char *file)
 {
-    if (l->emit.status != ONV_OK) return;
-    onv_eager_tensor *t = &l->emit.eager->tensors.at[tensor];
-    onv_eager_storage *storage = &l->emit.eager->storages.at[t->storage];
+    if (e->status != ONV_OK) return;
+    onv_eager_tensor *t = &e->eager->tensors.at[tensor];
+    onv_eager_storage *storage = &e->eager->storages.at[t->storage];
     storage->kind = ONV_STORAGE_PARAMETER;
     storage->label = name;
     storage->elems = t->elems;
     storage->dims = t->dims;
     storage->rank = t->rank;
-    storage->trained = !l->emit.options->inference && !onv_is_frozen(&l->emit, name, file);
+    storage->trained = !e->options->inference && !onv_is_frozen(e, name, file);
     t->needs_grad = t->is_leaf = storage->trained;
 }
 
-uint32_t onv_parameter_new(onv_lowering *l, uint8_t dtype, const onv_shape *shape, const char *name)
+uint32_t onv_parameter_new(onv_emitter *e, uint8_t dtype, const onv_shape *shape, const char *name)
 {
-    uint32_t tensor = onv_tensor_new(&l->emit, dtype, shape->rank, shape->dims, NULL);
+    uint32_t tensor = onv_tensor_new(e, dtype, shape->rank, shape->dims, NULL);
     if (tensor == ONV_NO_TENSOR) return ONV_NO_TENSOR;
-    make_parameter(l, tensor, name, NULL);
+    make_parameter(e, tensor, name, NULL);
     return tensor;
 }
 
-uint32_t onv_lost_parameter(onv_lowering *l, uint8_t dtype, int64_t size, const char *module,
+uint32_t onv_lost_parameter(onv_emitter *e, uint8_t dtype, int64_t size, const char *module,
                             const char *name)
 {
     const onv_shape shape = {1, {size}};
-    return onv_parameter_new(l, dtype, &shape, onv_parameter_name(l, module, name));
+    return onv_parameter_new(e, dtype, &shape, onv_parameter_name(e, module, name));
 }
 
 /* The operation that gives what the export computed from a parameter, or made. */
-static uint32_t emit_source(onv_lowering *l, const char *name, uint32_t parameter, uint32_t out,
+static uint32_t emit_source(onv_emitter *e, const char *name, uint32_t parameter, uint32_t out,
                             uint64_t indices)
 {
-    onv_emit_begin(&l->emit, name);
-    onv_emit_in(&l->emit, parameter, ONV_GRAD_NEW);
+    onv_emit_begin(e, name);
+    onv_emit_in(e, parameter, ONV_GRAD_NEW);
     if (indices > 0)
-        onv_emit_extra(&l->emit, indices, sizeof(int64_t), "indices");
+        onv_emit_extra(e, indices, sizeof(int64_t), "indices");
     else
-        onv_emit_save(&l->emit, parameter);
-    onv_emit_out(&l->emit, out);
-    onv_emit_end(&l->emit);
+        onv_emit_save(e, parameter);
+    onv_emit_out(e, out);
+    onv_emit_end(e);
     return out;
 }
 
@@ -155,41 +155,40 @@ static onv_weight_use use_for(onv_lowering *l, onv_value_id id, const onv_weight
 }
 
 /* Rows that all samples are given. */
-static uint32_t look_up_for_all(onv_lowering *l, const onv_tensor *file, const onv_shape *whole,
+static uint32_t look_up_for_all(onv_emitter *e, const onv_tensor *file, const onv_shape *whole,
                                 uint32_t table)
 {
     onv_shape one = *whole;
     one.dims[0] = 1;
-    uint32_t rows = onv_tensor_new(&l->emit, (onv_dtype)file->type.dtype, one.rank, one.dims, NULL);
+    uint32_t rows = onv_tensor_new(e, (onv_dtype)file->type.dtype, one.rank, one.dims, NULL);
     uint64_t row = (uint64_t)(whole->dims[0] * whole->dims[whole->rank - 1]);
-    rows = emit_source(l, "embedding", table, rows, file->elems / row);
-    return onv_emit_expand(&l->emit, rows, whole->rank, whole->dims);
+    rows = emit_source(e, "embedding", table, rows, file->elems / row);
+    return onv_emit_expand(e, rows, whole->rank, whole->dims);
 }
 
 /* What the forward pass makes of the parameter `tensor`: what the file has. */
-static uint32_t compute_weight(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,
+static uint32_t compute_weight(onv_emitter *e, onv_weight_use use, const onv_weight_read *read,
                                const onv_tensor *file, const onv_shape *whole, uint32_t tensor)
 {
-    const onv_eager_tensor from = onv_tensor_at(&l->emit, tensor);
+    const onv_eager_tensor from = onv_tensor_at(e, tensor);
     if (use == ONV_WEIGHT_EXPANDED) {
-        uint32_t spread = onv_emit_expand(&l->emit, tensor, whole->rank, whole->dims);
-        const onv_value *value = &l->emit.model->values.at[read->value];
+        uint32_t spread = onv_emit_expand(e, tensor, whole->rank, whole->dims);
+        const onv_value *value = &e->model->values.at[read->value];
         bool is_view = onv_is_call_of(value->name, "expand");
-        return is_view ? spread : onv_emit_clone(&l->emit, spread);
+        return is_view ? spread : onv_emit_clone(e, spread);
     }
-    if (use == ONV_WEIGHT_LOOKED_UP_FOR_ALL) return look_up_for_all(l, file, whole, tensor);
-    uint32_t out =
-        onv_tensor_new(&l->emit, (onv_dtype)file->type.dtype, whole->rank, whole->dims, NULL);
+    if (use == ONV_WEIGHT_LOOKED_UP_FOR_ALL) return look_up_for_all(e, file, whole, tensor);
+    uint32_t out = onv_tensor_new(e, (onv_dtype)file->type.dtype, whole->rank, whole->dims, NULL);
     uint64_t row = whole->rank > 0 ? (uint64_t)whole->dims[whole->rank - 1] : 1;
     switch (use) {
     case ONV_WEIGHT_BIASES:
         if (strstr(read->parameter, "table") != NULL) {
-            onv_weight_hold_places(l, read, file->elems / (uint64_t)from.dims[1]);
-            return emit_source(l, "index", tensor, out, 0);
+            onv_weight_hold_places(e, read, file->elems / (uint64_t)from.dims[1]);
+            return emit_source(e, "index", tensor, out, 0);
         }
-        return emit_source(l, "embedding", tensor, out, file->elems / (uint64_t)from.dims[1]);
-    case ONV_WEIGHT_LOOKED_UP: return emit_source(l, "embedding", tensor, out, file->elems / row);
-    default: return emit_source(l, "parametrize", tensor, out, 0);
+        return emit_source(e, "embedding", tensor, out, file->elems / (uint64_t)from.dims[1]);
+    case ONV_WEIGHT_LOOKED_UP: return emit_source(e, "embedding", tensor, out, file->elems / row);
+    default: return emit_source(e, "parametrize", tensor, out, 0);
     }
 }
 
@@ -230,7 +229,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     onv_shape shape, whole;
     if (is_host_weight(l, id) || !onv_value_shape(l, id, &whole)) return ONV_NO_TENSOR;
     onv_weight_use use = use_for(l, id, read);
-    const char *layer = use == ONV_WEIGHT_TRAINED ? onv_weight_layer(l, id, read) : NULL;
+    const char *layer = use == ONV_WEIGHT_TRAINED ? onv_weight_layer(&l->emit, id, read) : NULL;
     uint32_t again;
     if (layer != NULL && onv_ptr_map_get(&l->weights.layers, layer, &again) &&
         has_shape(&l->emit.eager->tensors.at[again], &whole))
@@ -251,9 +250,9 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
         return tensor;
     if (use == ONV_WEIGHT_MADE) {
         storage->kind = ONV_STORAGE_ACTIVATION;
-        return emit_source(l, "full", complemented(l, id), tensor, 0);
+        return emit_source(&l->emit, "full", complemented(l, id), tensor, 0);
     }
-    make_parameter(l, tensor, onv_weight_name(l, id, read),
+    make_parameter(&l->emit, tensor, onv_weight_name(l, id, read),
                    onv_weight_is_shared(l, id) ? NULL : value->name);
     bool is_weight = read != NULL && onv_weight_place_of(&l->emit.model->nodes.at[read->node],
                                                          read->k) == ONV_PLACE_WEIGHT;
@@ -264,7 +263,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
         l->emit.status == ONV_OK)
         l->emit.status = onv_fail_memory(l->emit.err);
     if (use == ONV_WEIGHT_TRAINED) return tensor;
-    return compute_weight(l, use, read, value->tensor, &whole, tensor);
+    return compute_weight(&l->emit, use, read, value->tensor, &whole, tensor);
 }
 
 void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor)
@@ -422,13 +421,13 @@ void onv_clone_results(onv_lowering *l)
     }
 }
 
-bool onv_is_drawn(const onv_lowering *l, onv_value_id id)
+bool onv_is_drawn(const onv_emitter *e, onv_value_id id)
 {
     bool is_drawn = false;
     for (uint32_t depth = 0; depth < 8 && onv_is_value(id); depth++) {
-        const onv_value *value = onv_model_value(l->emit.model, id);
+        const onv_value *value = onv_model_value(e->model, id);
         if (!onv_is_node(value->producer)) return false;
-        const onv_node *node = onv_model_node(l->emit.model, value->producer);
+        const onv_node *node = onv_model_node(e->model, value->producer);
         if (node->code == ONV_OP_ConstantOfShape)
             return is_drawn && onv_node_is_aten(node, "new_empty");
         bool goes_on = ONV_IS_ANY(node, ONV_OP_Div, ONV_OP_Mul, ONV_OP_Cast, ONV_OP_Less,
@@ -449,22 +448,22 @@ uint8_t onv_promoted(onv_lowering *l, const onv_node *node)
         onv_eager_tensor t = onv_tensor_at(&l->emit, onv_node_in(l, node, k));
         uint32_t bits = onv_dtype_bits((onv_dtype)t.dtype);
         if (!onv_dtype_is_float((onv_dtype)t.dtype) || bits < most) continue;
-        if (lowers && k == 1 && most > 0 && onv_is_drawn(l, node->inputs[1])) continue;
+        if (lowers && k == 1 && most > 0 && onv_is_drawn(&l->emit, node->inputs[1])) continue;
         best = bits == most && best != t.dtype && best != ONV_UNDEFINED ? ONV_FLOAT : t.dtype;
         most = bits;
     }
     return best;
 }
 
-uint8_t onv_value_dtype(const onv_lowering *l, onv_value_id id)
+uint8_t onv_value_dtype(const onv_emitter *e, onv_value_id id)
 {
-    const onv_value *value = onv_model_value(l->emit.model, id);
+    const onv_value *value = onv_model_value(e->model, id);
     return is_tensor(value) ? (uint8_t)value->type.dtype : (uint8_t)ONV_UINT8;
 }
 
-static uint8_t result_dtype(const onv_lowering *l, onv_value_id id, uint8_t dtype)
+static uint8_t result_dtype(const onv_emitter *e, onv_value_id id, uint8_t dtype)
 {
-    uint8_t declared = onv_value_dtype(l, id);
+    uint8_t declared = onv_value_dtype(e, id);
     bool given = dtype != ONV_UNDEFINED && onv_dtype_is_float((onv_dtype)declared);
     return given ? dtype : declared;
 }
@@ -473,7 +472,8 @@ uint32_t onv_value_new(onv_lowering *l, onv_value_id id, uint8_t dtype)
 {
     onv_shape shape;
     if (!onv_value_shape(l, id, &shape)) return ONV_NO_TENSOR;
-    return onv_tensor_new(&l->emit, result_dtype(l, id, dtype), shape.rank, shape.dims, NULL);
+    return onv_tensor_new(&l->emit, result_dtype(&l->emit, id, dtype), shape.rank, shape.dims,
+                          NULL);
 }
 
 uint32_t onv_node_new(onv_lowering *l, const onv_node *node, uint32_t k, uint8_t dtype)
@@ -500,7 +500,7 @@ uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t d
 {
     onv_shape shape;
     if (!onv_value_shape(l, node->outputs[0], &shape)) return ONV_NO_TENSOR;
-    dtype = result_dtype(l, node->outputs[0], dtype);
+    dtype = result_dtype(&l->emit, node->outputs[0], dtype);
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         uint32_t in = onv_node_in(l, node, k);
         onv_eager_tensor x = onv_tensor_at(&l->emit, in);
@@ -518,24 +518,23 @@ uint32_t onv_node_new_image(onv_lowering *l, const onv_node *node, const onv_eag
                             uint8_t dtype)
 {
     if (!onv_tensor_is_channels_last(like)) return onv_node_new(l, node, 0, dtype);
-    return onv_node_new_like(l, node, result_dtype(l, node->outputs[0], dtype), like);
+    return onv_node_new_like(l, node, result_dtype(&l->emit, node->outputs[0], dtype), like);
 }
 
 /* The contents of a small constant operand, or NULL. */
-static const onv_known *operand(onv_lowering *l, const onv_node *node, uint32_t k)
+static const onv_known *known_operand(onv_emitter *e, const onv_node *node, uint32_t k)
 {
-    if (k >= node->n_inputs || !onv_is_value(node->inputs[k]) || l->emit.status != ONV_OK)
-        return NULL;
-    const onv_value *value = onv_model_value(l->emit.model, node->inputs[k]);
+    if (k >= node->n_inputs || !onv_is_value(node->inputs[k]) || e->status != ONV_OK) return NULL;
+    const onv_value *value = onv_model_value(e->model, node->inputs[k]);
     const onv_known *known = value->known;
     if (known == NULL && value->tensor != NULL && value->tensor->elems <= ONV_MAX_RANK)
-        l->emit.status = onv_load_known(l->emit.model, value->tensor, &known, l->emit.err);
+        e->status = onv_load_known(e->model, value->tensor, &known, e->err);
     return known;
 }
 
-bool onv_node_scalar(onv_lowering *l, const onv_node *node, uint32_t k, double *number)
+bool onv_node_scalar(onv_emitter *e, const onv_node *node, uint32_t k, double *number)
 {
-    const onv_known *known = operand(l, node, k);
+    const onv_known *known = known_operand(e, node, k);
     if (known == NULL || known->count != 1) return false;
     onv_scalar s = known->elems[0];
     if (!onv_dim_is_const(s.i)) return false;
@@ -544,16 +543,16 @@ bool onv_node_scalar(onv_lowering *l, const onv_node *node, uint32_t k, double *
     return *number == *number;
 }
 
-uint32_t onv_node_operands(onv_lowering *l, const onv_node *node, uint32_t k)
+uint32_t onv_node_operands(onv_emitter *e, const onv_node *node, uint32_t k)
 {
-    const onv_known *known = operand(l, node, k);
+    const onv_known *known = known_operand(e, node, k);
     return known != NULL ? known->count : 0;
 }
 
-int64_t onv_node_operand(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t i,
+int64_t onv_node_operand(onv_emitter *e, const onv_node *node, uint32_t k, uint32_t i,
                          int64_t fallback)
 {
-    const onv_known *known = operand(l, node, k);
+    const onv_known *known = known_operand(e, node, k);
     bool good = known != NULL && i < known->count && onv_dim_is_const(known->elems[i].i);
     return good ? known->elems[i].i.raw : fallback;
 }

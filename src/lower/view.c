@@ -105,16 +105,16 @@ static void lower_expand(onv_lowering *l, const onv_node *node)
 }
 
 /* Steps along the axes; false where one is negative or not known. */
-static bool slice_steps(onv_lowering *l, const onv_node *node, uint32_t rank, int64_t *steps)
+static bool slice_steps(onv_emitter *e, const onv_node *node, uint32_t rank, int64_t *steps)
 {
     for (uint32_t i = 0; i < rank; i++) steps[i] = 1;
     if (node->n_inputs < 5 || !onv_is_value(node->inputs[4])) return true;
-    uint32_t n = onv_node_operands(l, node, 4);
+    uint32_t n = onv_node_operands(e, node, 4);
     for (uint32_t i = 0; i < n; i++) {
-        int64_t axis = onv_node_operand(l, node, 3, i, i);
+        int64_t axis = onv_node_operand(e, node, 3, i, i);
         if (axis < 0) axis += rank;
         if (axis < 0 || axis >= (int64_t)rank) return false;
-        steps[axis] = onv_node_operand(l, node, 4, i, 0);
+        steps[axis] = onv_node_operand(e, node, 4, i, 0);
         if (steps[axis] < 1) return false;
     }
     return n > 0;
@@ -148,7 +148,7 @@ static void lower_slice(onv_lowering *l, const onv_node *node)
     onv_shape shape;
     int64_t strides[ONV_MAX_RANK];
     if (!onv_value_shape(l, node->outputs[0], &shape)) return;
-    if (!slice_steps(l, node, t.rank, strides)) { /* flip copies */
+    if (!slice_steps(&l->emit, node, t.rank, strides)) { /* flip copies */
         onv_lower_by_traits(l, node);
         return;
     }
@@ -263,11 +263,11 @@ static void lower_gather(onv_lowering *l, const onv_node *node)
 
 /* How many dims stand before the n that x[:, :, i, j] indexes with tensors. The exporter moves what is indexed to the front, by a
  * transpose of the same call; PyTorch does where they do not stand side by side. -1: nothing tells. */
-static int64_t dims_before_index(const onv_lowering *l, const onv_node *node, uint32_t rank,
+static int64_t dims_before_index(const onv_emitter *e, const onv_node *node, uint32_t rank,
                                  uint32_t n)
 {
-    onv_node_id producer = onv_model_value(l->emit.model, node->inputs[0])->producer;
-    const onv_node *turn = onv_is_node(producer) ? onv_model_node(l->emit.model, producer) : NULL;
+    onv_node_id producer = onv_model_value(e->model, node->inputs[0])->producer;
+    const onv_node *turn = onv_is_node(producer) ? onv_model_node(e->model, producer) : NULL;
     bool is_turned = turn != NULL && turn->source_op != NULL && node->source_op != NULL &&
                      turn->code == ONV_OP_Transpose &&
                      strcmp(turn->source_op, node->source_op) == 0;
@@ -308,7 +308,7 @@ static void order_indexed(onv_lowering *l, const onv_node *node, uint32_t out, u
     if (!onv_node_is_aten(node, "index") || x.rank < n || y.rank < x.rank - n || y.elems == 0)
         return;
     uint32_t order[ONV_MAX_RANK], places = y.rank - (x.rank - n);
-    int64_t of_x[ONV_MAX_RANK], before = dims_before_index(l, node, x.rank, n);
+    int64_t of_x[ONV_MAX_RANK], before = dims_before_index(&l->emit, node, x.rank, n);
     if (before < 0 || before > (int64_t)(x.rank - n)) return;
     int64_t *strides = ONV_ARENA_ARRAY(&l->emit.model->arena, int64_t, y.rank);
     if (strides == NULL) {

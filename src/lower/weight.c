@@ -102,12 +102,12 @@ static bool is_made_in_forward(const char *name)
 }
 
 /* table[tokens]: rows of a matrix, by indices that are no constant. */
-static bool is_indexed(const onv_lowering *l, const onv_value *value, const onv_weight_read *read)
+static bool is_indexed(const onv_emitter *e, const onv_value *value, const onv_weight_read *read)
 {
-    const onv_node *node = &l->emit.model->nodes.at[read->node];
+    const onv_node *node = &e->model->nodes.at[read->node];
     if (read->k != 0 || node->n_inputs < 2 || value->type.rank < 2) return false;
     return onv_node_is_aten(node, "index") &&
-           !onv_value_is_weight(onv_model_value(l->emit.model, node->inputs[1]));
+           !onv_value_is_weight(onv_model_value(e->model, node->inputs[1]));
 }
 
 onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read *read)
@@ -185,8 +185,8 @@ static bool is_spread(onv_lowering *l, const onv_weight_read *first, const onv_w
         *v = (onv_weight_verdict){ONV_WEIGHT_EXPANDED, named != NULL, first};
         return true;
     }
-    if (named == NULL || (onv_weight_repeated_dims(l, value->tensor) == 0 &&
-                          !onv_weight_may_be_uniform(l, value->tensor, ONV_MOST_HEAD)))
+    if (named == NULL || (onv_weight_repeated_dims(&l->emit, value->tensor) == 0 &&
+                          !onv_weight_may_be_uniform(&l->emit, value->tensor, ONV_MOST_HEAD)))
         return false;
     *v = (onv_weight_verdict){ONV_WEIGHT_EXPANDED, true, named};
     return true;
@@ -249,8 +249,9 @@ onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
     if (is_spread(l, first, named, &v)) return v;
     if (named != NULL) return (onv_weight_verdict){ONV_WEIGHT_TRAINED, true, named};
     if (onv_has_made_up_name(value->name))
-        return (onv_weight_verdict){
-            is_indexed(l, value, first) ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_MADE, false, first};
+        return (onv_weight_verdict){is_indexed(&l->emit, value, first) ? ONV_WEIGHT_TRAINED
+                                                                       : ONV_WEIGHT_MADE,
+                                    false, first};
     if (!l->signature.lacks_buffers ||
         !onv_is_call_of_any(value->name, parts, sizeof parts / sizeof parts[0]))
         v.use = ONV_WEIGHT_MADE; /* a part of a buffer is one, any other result is computed anew */
@@ -259,7 +260,7 @@ onv_weight_verdict onv_weight_judge(onv_lowering *l, uint32_t index)
 
 /* A result of operations on a parameter: in a layer that would read the parameter itself any but a view, elsewhere what
  * calculates. */
-static bool is_derived(const onv_lowering *l, const onv_value *value, const onv_weight_read *read)
+static bool is_derived(const onv_emitter *e, const onv_value *value, const onv_weight_read *read)
 {
     if (!onv_rule_is_on("lower.derived")) return false;
     static const char *const layers[] = {"linear", "conv1d", "conv2d", "conv3d", "convolution"};
@@ -269,7 +270,7 @@ static bool is_derived(const onv_lowering *l, const onv_value *value, const onv_
         "add",   "sub",     "mul",     "div",      "neg",    "pow", "exp",  "log",    "sqrt",
         "rsqrt", "sigmoid", "softmax", "softplus", "matmul", "mm",  "tanh", "einsum", "bmm",
     };
-    const onv_node *node = &l->emit.model->nodes.at[read->node];
+    const onv_node *node = &e->model->nodes.at[read->node];
     const char *name = value->name;
     bool is_layer = onv_node_is_any_aten(node, layers, sizeof layers / sizeof layers[0]);
     /* A gain times a number. */
@@ -318,7 +319,7 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     if (of_distances && value->role == ONV_ROLE_NOT_NOTED &&
         onv_weight_place_of(&l->emit.model->nodes.at[v.read->node], v.read->k) != ONV_PLACE_WEIGHT)
         return ONV_WEIGHT_BIASES;
-    return is_derived(l, value, v.read) ? ONV_WEIGHT_DERIVED : ONV_WEIGHT_TRAINED;
+    return is_derived(&l->emit, value, v.read) ? ONV_WEIGHT_DERIVED : ONV_WEIGHT_TRAINED;
 }
 
 /* --- Owners ------------------------------------------------------------------------------------ */
@@ -345,7 +346,7 @@ static bool find_sharing(onv_lowering *l, onv_value_id id)
         if (at->parameter != NULL) told = at->parameter;
         all_tell &= is_argument(&l->emit.model->nodes.at[at->node], at->parameter);
     }
-    if (all_tell || !onv_weight_may_be_uniform(l, value->tensor, 0)) return false;
+    if (all_tell || !onv_weight_may_be_uniform(&l->emit, value->tensor, 0)) return false;
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == id.index; at++) {
         if (!onv_node_is_noted(&l->emit.model->nodes.at[at->node])) return false;
         several |= !onv_weight_same_owner(first, at);
@@ -371,7 +372,7 @@ const char *onv_weight_name(onv_lowering *l, onv_value_id id, const onv_weight_r
     if (read != NULL && read->parameter != NULL) return read->parameter;
     if (read == NULL || read->scope[0] == '\0' || strchr(value->name, '.') != NULL)
         if (read == NULL || !onv_weight_is_shared(l, id)) return value->name;
-    return onv_parameter_name(l, read->scope, read->slot);
+    return onv_parameter_name(&l->emit, read->scope, read->slot);
 }
 
 /* The first of the sorted reads that is not before this one. */
@@ -411,21 +412,21 @@ onv_weight_read *onv_weight_next_owner(const onv_lowering *l, const onv_weight_r
 
 /* A layer that runs several times has its weight folded each time, and so has one that modules share: one parameter.
  * Modules that may have several of one kind are left alone. The name where this can be, else NULL. */
-const char *onv_weight_layer(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
+const char *onv_weight_layer(onv_emitter *e, onv_value_id id, const onv_weight_read *read)
 {
     if (!onv_rule_is_on("lower.weight_layer")) return NULL;
     static const char linear[] = "torch.nn.modules.linear.Linear",
                       conv[] = "torch.nn.modules.conv.Conv";
-    const char *name = onv_model_value(l->emit.model, id)->name;
+    const char *name = onv_model_value(e->model, id)->name;
     if (read == NULL || !onv_has_made_up_name(name)) return NULL;
     if (read->scope[0] == '\0') return NULL;
-    const char *class = l->emit.model->nodes.at[read->node].module_class;
+    const char *class = e->model->nodes.at[read->node].module_class;
     bool single =
         class != NULL && (strcmp(class, linear) == 0 || strncmp(class, conv, sizeof conv - 1) == 0);
     if (!single || read->parameter != NULL) return single ? read->parameter : NULL;
-    name = onv_parameter_name(l, read->scope, read->slot);
-    name = onv_intern_n(&l->emit.model->strings, name, strlen(name));
-    if (name == NULL && l->emit.status == ONV_OK) l->emit.status = onv_fail_memory(l->emit.err);
+    name = onv_parameter_name(e, read->scope, read->slot);
+    name = onv_intern_n(&e->model->strings, name, strlen(name));
+    if (name == NULL && e->status == ONV_OK) e->status = onv_fail_memory(e->err);
     return name;
 }
 

@@ -69,7 +69,7 @@ bool onv_weight_is_parameters_number(const onv_lowering *l, onv_value_id id);
 /* Of what an ONV_WEIGHT_VIEW is a view of; at least, where its contents are in another file. */
 uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id);
 /* Dims along which the tensor repeats, by its first bytes: bits; 0: none, or its elements are all alike, or not at hand. */
-uint32_t onv_weight_repeated_dims(onv_lowering *l, const onv_tensor *tensor);
+uint32_t onv_weight_repeated_dims(onv_emitter *e, const onv_tensor *tensor);
 /* One copy in the file of what is several parameters. */
 bool onv_weight_is_shared(onv_lowering *l, onv_value_id id);
 /* The owner that operand k of the node stands for, k UINT32_MAX: any of its module; NULL where no node
@@ -77,9 +77,9 @@ bool onv_weight_is_shared(onv_lowering *l, onv_value_id id);
 onv_weight_read *onv_weight_owner(onv_lowering *l, onv_value_id id, const onv_node *node,
                                   uint32_t k);
 onv_weight_read *onv_weight_next_owner(const onv_lowering *l, const onv_weight_read *read);
-const char *onv_weight_layer(onv_lowering *l, onv_value_id id, const onv_weight_read *read);
+const char *onv_weight_layer(onv_emitter *e, onv_value_id id, const onv_weight_read *read);
 const char *onv_weight_name(onv_lowering *l, onv_value_id id, const onv_weight_read *read);
-const char *onv_parameter_name(onv_lowering *l, const char *module, const char *name);
+const char *onv_parameter_name(onv_emitter *e, const char *module, const char *name);
 void onv_check_patterns(onv_lowering *l);
 /* Does --inplace name the module of the node? `all`: by its form without a pattern too. */
 bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all);
@@ -105,10 +105,10 @@ void onv_weights_report(onv_lowering *l); /* diagnostics of what stays unsure */
 
 enum { ONV_MOST_HEAD = 64 << 10 };
 /* The first `bytes` bytes of a constant, until the next one's; *buffer is to be freed. NULL where they are not at hand. */
-const unsigned char *onv_weight_head(onv_lowering *l, const onv_tensor *tensor, size_t bytes,
+const unsigned char *onv_weight_head(onv_emitter *e, const onv_tensor *tensor, size_t bytes,
                                      unsigned char **buffer);
 /* Are all elements the same? True where they cannot be read, or are more bytes in another file than that. */
-bool onv_weight_may_be_uniform(onv_lowering *l, const onv_tensor *tensor, size_t most_elsewhere);
+bool onv_weight_may_be_uniform(onv_emitter *e, const onv_tensor *tensor, size_t most_elsewhere);
 
 /* --- weight_shape.c ----------------------------------------------------------------------------- */
 
@@ -119,7 +119,7 @@ bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read
 bool onv_weight_is_for_all(const onv_value *value, const onv_weight_read *named);
 /* By these indices, a buffer of the module, the biases of all pairs in a window were looked up. Where a class has
  * a token, some libraries make them anew. */
-void onv_weight_hold_places(onv_lowering *l, const onv_weight_read *read, uint64_t pairs);
+void onv_weight_hold_places(onv_emitter *e, const onv_weight_read *read, uint64_t pairs);
 
 /* --- folded_report.c ---------------------------------------------------------------------------- */
 

@@ -7,20 +7,20 @@
 /* How many constants of unsure role are reported one by one. */
 enum { MAX_REPORTS = 12 };
 
-static void report(const onv_lowering *l, const onv_value *value, const onv_weight_verdict *v)
+static void report(const onv_emitter *e, const onv_value *value, const onv_weight_verdict *v)
 {
-    const onv_node *node = v->read != NULL ? &l->emit.model->nodes.at[v->read->node] : NULL;
+    const onv_node *node = v->read != NULL ? &e->model->nodes.at[v->read->node] : NULL;
     bool trained = v->use == ONV_WEIGHT_TRAINED || v->use == ONV_WEIGHT_EXPANDED;
     const char *class = node != NULL && node->module_class != NULL ? node->module_class : "";
     const char *note =
         onv_is_call_of(value->name, "embedding") || onv_weight_is_for_all(value, v->read)
-            ? l->emit.options->parameters > 0
+            ? e->options->parameters > 0
                   ? ""
                   : "; rows of a table that are never looked up are not in the file, nor counted: "
                     "--missing-parameters N counts them, where N is the sum of p.numel() for p in "
                     "model.parameters()"
             : "";
-    onv_model_diag(l->emit.model, trained ? ONV_WARNING : ONV_NOTE,
+    onv_model_diag(e->model, trained ? ONV_WARNING : ONV_NOTE,
                    trained ? "assumed-parameter" : "assumed-constant",
                    node != NULL ? node->name : NULL,
                    "'%s', %llu bytes, was computed by the export; module '%s'%s%s%s reads it: "
@@ -45,7 +45,7 @@ static void report_constants(onv_lowering *l)
         if (!onv_dtype_is_float((onv_dtype)value->tensor->type.dtype)) continue;
         if (value->kind == ONV_VALUE_INITIALIZER) trained += value->tensor->elems;
         if (value->kind != ONV_VALUE_CONSTANT) continue;
-        onv_say(l, ONV_SAID_constants, NULL, value->tensor->bytes, NULL);
+        onv_say(l->said, ONV_SAID_constants, NULL, value->tensor->bytes, NULL);
         elems += value->tensor->elems; /* liveness has checked the sum of all weights */
     }
     if (elems <= trained / WORTH_A_NOTE) l->said[ONV_SAID_constants].of.count = 0;
@@ -64,7 +64,7 @@ void onv_weights_report(onv_lowering *l)
         onv_weight_verdict v = onv_weight_judge(l, i);
         if (v.is_sure) continue;
         if (n++ < MAX_REPORTS) {
-            report(l, value, &v);
+            report(&l->emit, value, &v);
         } else {
             left++;
             left_bytes += value->tensor->bytes;

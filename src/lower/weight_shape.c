@@ -31,7 +31,7 @@ static void make_table_shape(const char *name, const onv_shape *whole, onv_shape
 }
 
 /* Of one dim it is that of the parameter. */
-static void note_expanded(onv_lowering *l, const char *name, const onv_shape *shape,
+static void note_expanded(onv_saying *said, const char *name, const onv_shape *shape,
                           const onv_tensor *tensor)
 {
     uint64_t bytes = onv_dtype_bits((onv_dtype)tensor->type.dtype) / 8;
@@ -40,7 +40,7 @@ static void note_expanded(onv_lowering *l, const char *name, const onv_shape *sh
         sides += shape->dims[i] != 1;
         if (!onv_u64_mul(bytes, (uint64_t)shape->dims[i], &bytes)) bytes = UINT64_MAX;
     }
-    if (sides > 1) onv_say(l, ONV_SAID_expanded, name, bytes, NULL);
+    if (sides > 1) onv_say(said, ONV_SAID_expanded, name, bytes, NULL);
 }
 
 bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,
@@ -52,13 +52,13 @@ bool onv_weight_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read
     case ONV_WEIGHT_EXPANDED: {
         const onv_tensor *tensor =
             read != NULL ? l->emit.model->values.at[read->value].tensor : NULL;
-        uint32_t repeated = tensor != NULL ? onv_weight_repeated_dims(l, tensor) : 0;
+        uint32_t repeated = tensor != NULL ? onv_weight_repeated_dims(&l->emit, tensor) : 0;
         uint32_t n = strstr(name, "bias") != NULL ? shape->rank - 1 : 1;
         for (uint32_t i = 0; i < shape->rank; i++)
             if ((repeated >> i & 1) != 0) shape->dims[i] = 1;
         /* Equal numbers, or none at hand: the samples are the first dim. */
         for (uint32_t i = 0; i < n && i < shape->rank && repeated == 0; i++) shape->dims[i] = 1;
-        if (repeated == 0 && tensor != NULL) note_expanded(l, name, shape, tensor);
+        if (repeated == 0 && tensor != NULL) note_expanded(l->said, name, shape, tensor);
         return true;
     }
     case ONV_WEIGHT_LOOKED_UP_FOR_ALL:
@@ -80,11 +80,11 @@ bool onv_weight_is_for_all(const onv_value *value, const onv_weight_read *named)
            strcmp(strrchr(embedding, '.'), ".weight") == 0;
 }
 
-void onv_weight_hold_places(onv_lowering *l, const onv_weight_read *read, uint64_t pairs)
+void onv_weight_hold_places(onv_emitter *e, const onv_weight_read *read, uint64_t pairs)
 {
     if (!onv_rule_is_on("lower.hold_places")) return;
     int64_t keys = pairs < INT64_MAX ? square_root((int64_t)pairs) : 0;
     uint64_t bytes;
     if (square_root(keys) == 0 || !onv_u64_mul(pairs, sizeof(int64_t), &bytes)) return;
-    onv_storage_new(&l->emit, bytes, ONV_STORAGE_BUFFER, read->parameter);
+    onv_storage_new(e, bytes, ONV_STORAGE_BUFFER, read->parameter);
 }

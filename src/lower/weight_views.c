@@ -18,13 +18,13 @@ static bool repeats(const unsigned char *data, uint64_t outer, uint64_t count, s
 enum { MAX_VIEW_BYTES = 64 << 20, MAX_VIEWS = 64 };
 
 /* Does a scatter take `elems` indices that the file has as they are? They are what others repeat. */
-static bool has_plain_indices(const onv_lowering *l, uint64_t elems)
+static bool has_plain_indices(const onv_emitter *e, uint64_t elems)
 {
-    for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
-        const onv_node *node = &l->emit.model->nodes.at[i];
+    for (size_t i = 0; i < e->model->nodes.count; i++) {
+        const onv_node *node = &e->model->nodes.at[i];
         if (node->code != ONV_OP_ScatterElements || node->n_inputs < 2) continue;
         if (!onv_is_value(node->inputs[1])) continue;
-        const onv_value *index = onv_model_value(l->emit.model, node->inputs[1]);
+        const onv_value *index = onv_model_value(e->model, node->inputs[1]);
         if (onv_value_is_weight(index) && index->tensor != NULL && index->tensor->elems == elems)
             return true;
     }
@@ -44,13 +44,13 @@ static uint64_t indexed_bytes(const onv_lowering *l, onv_value_id id)
     if (!indexes || axis < 0 || axis >= rank) return 0;
     uint64_t elems = (uint64_t)tensor->type.dims[axis].raw;
     if (rank == 1) return tensor->bytes; /* it is the plain one */
-    return has_plain_indices(l, elems) ? 0 : tensor->bytes / tensor->elems * elems;
+    return has_plain_indices(&l->emit, elems) ? 0 : tensor->bytes / tensor->elems * elems;
 }
 
-static bool is_alike(const onv_lowering *l, onv_value_id a, onv_value_id b)
+static bool is_alike(const onv_emitter *e, onv_value_id a, onv_value_id b)
 {
-    const onv_type *type = &onv_model_value(l->emit.model, a)->tensor->type;
-    const onv_type *other = &onv_model_value(l->emit.model, b)->tensor->type;
+    const onv_type *type = &onv_model_value(e->model, a)->tensor->type;
+    const onv_type *other = &onv_model_value(e->model, b)->tensor->type;
     bool same = type->dtype == other->dtype && type->rank == other->rank;
     for (int d = 0; same && d < type->rank; d++) same = onv_dim_same(type->dims[d], other->dims[d]);
     return same;
@@ -60,7 +60,7 @@ static bool is_alike(const onv_lowering *l, onv_value_id a, onv_value_id b)
 static bool is_viewed_before(const onv_lowering *l, onv_value_id id)
 {
     for (size_t i = 0; i < l->weights.views.count; i++)
-        if (is_alike(l, id, l->weights.views.at[i])) return true;
+        if (is_alike(&l->emit, id, l->weights.views.at[i])) return true;
     return false;
 }
 
