@@ -23,8 +23,8 @@ typedef enum onv_names {
 /* NULL beyond the last one. `summary` may be NULL. */
 ONV_API const char *onv_name_at(onv_names list, size_t index, const char **summary);
 
-/* The checkpointing plans; one that takes a count is written NAME=K. */
-ONV_API const char *onv_checkpoint_name(size_t index, const char **summary, bool *takes_count);
+/* The checkpointing plans; one with an argument ("K") is written NAME=ARGUMENT; NULL: it has none. */
+ONV_API const char *onv_checkpoint_name(size_t index, const char **summary, const char **argument);
 
 typedef struct onv_gpu_info {
     const char *name;

@@ -44,6 +44,6 @@ def plans_of(rows: Sequence[Mapping[str, Any]]) -> List[Plan]:
     for row in rows:
         values = {name: row[name] for name in names if name in row}
         values.update(data=row["apply"], segments=tuple((first, last) for first, last in row["segments"]),
-                      kept=tuple(row.get("kept", ())))
+                      kept=tuple(row["apply"].get("keep", ())))
         plans.append(Plan(**values))
     return plans

@@ -6,6 +6,8 @@
 `plan` is a dictionary, as such a module, the member "apply" of a plan in JSON, or Plan.apply() of the package has it:
 
     {"form": "modules", "modules": ["layers.0", "layers.2 layers.3"]}     rows of modules, each under torch.utils.checkpoint
+    {"form": "modules", "modules": [...], "save": "product+attention"}      create_selective_checkpoint_contexts, which saves these results
+    {"form": "modules", "modules": [...], "checkpoint": "reentrant"}        checkpoint(use_reentrant=True)
     {"form": "sequential", "count": 4}                                    torch.utils.checkpoint.checkpoint_sequential
     {"form": "save_on_cpu"}                                               torch.autograd.graph.save_on_cpu
     {"form": "compile", "memory_budget": 0.5}                             torch.compile
@@ -54,7 +56,7 @@ def kind_of(func):
     name = func.overloadpacket.__name__.strip("_")
     if name in KINDS:
         return KINDS[name]
-    for kind in ("batch_norm", "layer_norm", "group_norm", "max_pool", "avg_pool", "convolution", "upsample"):
+    for kind in ("batch_norm", "layer_norm", "group_norm", "max_pool", "avg_pool", "convolution", "upsample", "attention"):
         if kind in name and "backward" not in name:
             return kind
     return name
@@ -516,6 +518,12 @@ def statistics_stay(modules):
                 count.copy_(before)
 
 
+@contextlib.contextmanager
+def together(first, second):
+    with first, second:
+        yield
+
+
 def refuse_hooks(names, modules):
     """Hooks of the first module are around the whole row; those of others, as of FSDP, would come when these have run."""
     for name, module in zip(names[1:], modules[1:]):
@@ -528,8 +536,9 @@ class Row:
     """Modules of which each takes what the one before gives: the first one runs all of them under torch.utils.checkpoint,
     the others hand on what they get."""
 
-    def __init__(self, names, modules):
-        self.names, self.modules = names, modules
+    def __init__(self, names, modules, plan):
+        self.names, self.modules, self.is_reentrant = names, modules, plan.get("checkpoint") == "reentrant"
+        self.save = set(plan["save"].split("+")) if "save" in plan else None
         self.own = [vars(module).get("forward") for module in modules]
         self.first = [list(inspect.signature(type(module).forward).parameters)[1:2] for module in modules]
         modules[0].forward = self.run
@@ -540,10 +549,37 @@ class Row:
         refuse_hooks(self.names, self.modules)
         if not torch.is_grad_enabled():
             return self.forward(*args, **kwargs)
-        inside = [m for module in self.modules for m in module.modules()]
-        if any(moves_statistics(m) for m in inside) and not torch.compiler.is_compiling():
-            kwargs["context_fn"] = lambda: (contextlib.nullcontext(), statistics_stay(inside))
+        if self.is_reentrant:
+            return self.run_reentrant(args, kwargs)
+        if self.save is not None or (any(moves_statistics(m) for m in self.inside()) and not torch.compiler.is_compiling()):
+            kwargs["context_fn"] = self.contexts
         return torch.utils.checkpoint.checkpoint(self.forward, *args, use_reentrant=False, **kwargs)
+
+    def inside(self):
+        return [m for module in self.modules for m in module.modules()]
+
+    def contexts(self):
+        first = cached = contextlib.nullcontext()
+        if self.save is not None:
+            policies = torch.utils.checkpoint.CheckpointPolicy
+            first, cached = torch.utils.checkpoint.create_selective_checkpoint_contexts(
+                lambda context, func, *args, **kwargs: policies.MUST_SAVE if kind_of(func) in self.save else policies.PREFER_RECOMPUTE)
+        if torch.compiler.is_compiling():  # which moves statistics once by itself
+            return first, cached
+        return first, together(statistics_stay(self.inside()), cached)
+
+    def run_reentrant(self, args, kwargs):
+        """It takes no keywords, and is no part of autograd's graph where nothing that comes in is."""
+        n, names = len(args), tuple(kwargs)  # the node holds the function as long as the graph is there
+
+        def forward(*given):
+            with statistics_stay(self.inside()) if torch.is_grad_enabled() else contextlib.nullcontext():
+                return self.forward(*given[:n], **dict(zip(names, given[n:])))
+        given = (*args, *kwargs.values())
+        if not any(isinstance(x, torch.Tensor) and x.requires_grad for x in given):
+            raise RuntimeError(f"no input of module {self.names[0]} has a gradient, so that a reentrant checkpoint would give its "
+                               f"parameters none: take a plan without, as --checkpoint blocks makes them")
+        return torch.utils.checkpoint.checkpoint(forward, *given, use_reentrant=True)
 
     def forward(self, *args, **kwargs):
         out = called(self.modules[0], self.own[0])(*args, **kwargs)
@@ -601,7 +637,7 @@ def apply_modules(network, plan):
     for names in rows:
         refuse_hooks(names, [modules[name] for name in names])
     for names in reversed(rows):  # outer rows run inner ones as these are by then
-        Row(names, [modules[name] for name in names])
+        Row(names, [modules[name] for name in names], plan)
 
 
 def apply_compile(network, plan):

@@ -74,7 +74,7 @@ def differences(network, plan):
 
 
 def row(network, plan, peaks, apart):
-    start = [network.name, plan["name"], plan["id"], plan["apply"]["form"], len(plan["segments"]), len(plan.get("kept", ())), plan["peak_bytes"]]
+    start = [network.name, plan["name"], plan["id"], plan["apply"]["form"], len(plan["segments"]), len(plan["apply"].get("keep", ())), plan["peak_bytes"]]
     apply = lambda model: recompute.apply(model, plan["apply"])  # noqa: E731
     found = apart(300, lambda: measure.training(network, network.batch, "momentum", apply)) if peaks else {"result": None}
     same = apart(300, lambda: differences(network, plan))

@@ -41,11 +41,11 @@ const char *onv_name_at(onv_names list, size_t i, const char **summary)
     return name;
 }
 
-const char *onv_checkpoint_name(size_t index, const char **summary, bool *takes_count)
+const char *onv_checkpoint_name(size_t index, const char **summary, const char **argument)
 {
     if (index >= onv_n_ckpt_plan_kinds) return NULL;
     if (summary != NULL) *summary = onv_ckpt_plan_kinds[index]->summary;
-    if (takes_count != NULL) *takes_count = onv_ckpt_plan_kinds[index]->takes_count;
+    if (argument != NULL) *argument = onv_ckpt_plan_kinds[index]->argument;
     return onv_ckpt_plan_kinds[index]->name;
 }
 

@@ -85,6 +85,17 @@ static onv_status read_form(reader *r, const onv_doc *apply, onv_plan_text *plan
     return ONV_OK;
 }
 
+/* Which checkpoint modules are under: without `use_reentrant`, unless something else is said. */
+static onv_status read_checkpoint(reader *r, const onv_doc *apply, onv_plan_text *plan)
+{
+    const onv_doc *save = onv_doc_get(apply, "save"), *how = onv_doc_get(apply, "checkpoint");
+    if (save != NULL) ONV_TRY(copy_text(r, "apply.save", save, &plan->save));
+    if (how == NULL) return ONV_OK;
+    plan->is_reentrant = onv_doc_is(how, ONV_DOC_STRING) && strcmp(how->text, "reentrant") == 0;
+    if (plan->is_reentrant && save == NULL) return ONV_OK;
+    return refuse(r, "apply.checkpoint", "\"reentrant\", without apply.save", how);
+}
+
 static onv_status read_apply(reader *r, const onv_doc *apply, onv_plan_text *plan)
 {
     const onv_doc *count = onv_doc_get(apply, "count"),
@@ -106,8 +117,9 @@ static onv_status read_apply(reader *r, const onv_doc *apply, onv_plan_text *pla
                    ? ONV_OK
                    : refuse(r, "apply.memory_budget", "a number from 0 to 1", budget);
     case ONV_PLAN_MODULES:
-        return read_texts(r, "apply.modules", onv_doc_get(apply, "modules"), &plan->modules,
-                          &plan->n_modules);
+        ONV_TRY(read_texts(r, "apply.modules", onv_doc_get(apply, "modules"), &plan->modules,
+                           &plan->n_modules));
+        return read_checkpoint(r, apply, plan);
     case ONV_PLAN_OPERATIONS:
         ONV_TRY(read_pairs(r, onv_doc_get(apply, "segments"), plan));
         ONV_TRY(

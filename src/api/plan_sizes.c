@@ -32,6 +32,7 @@ typedef struct fact {
 
 typedef struct subject {
     onv_ckpt_plan plan;
+    const char *id;
     uint64_t pass_macs;
     fact facts[MOST_FACTS];
     uint32_t n_facts;
@@ -224,7 +225,8 @@ static onv_status add_subject(search *all, int64_t size, const onv_training_plan
     ONV_TRY(fact_of(all, size, &plan->figures, &f, err));
     if (size > 0) add_fact(&s, f);
     if (size > 0) add_fact(&s, floor_of(&f, &plan->figures));
-    if (!onv_know_plan(plan, &all->arena, &s.plan)) return onv_fail_memory(err);
+    s.id = onv_arena_printf(&all->arena, "%s", plan->id);
+    if (!onv_know_plan(plan, &all->arena, &s.plan) || s.id == NULL) return onv_fail_memory(err);
     return onv_vec_push(&all->at, s) ? ONV_OK : onv_fail_memory(err);
 }
 
@@ -319,13 +321,12 @@ static int64_t most_found(const search *all, int goal, size_t *which)
     return most;
 }
 
-static onv_status describe(search *all, int64_t size, const onv_ckpt_plan *plan, uint64_t pass_macs,
-                           onv_error *err)
+static onv_status describe(search *all, onv_largest_size largest, onv_error *err)
 {
-    const char *name = onv_arena_printf(all->sizing->arena, "%s", plan->name);
-    all->training->largest =
-        (onv_largest_size){size, name, plan->recomputed_macs, pass_macs, plan->n_segments};
-    return name != NULL ? ONV_OK : onv_fail_memory(err);
+    largest.name = onv_arena_printf(all->sizing->arena, "%s", largest.name);
+    largest.id = onv_arena_printf(all->sizing->arena, "%s", largest.id);
+    all->training->largest = largest;
+    return largest.name != NULL && largest.id != NULL ? ONV_OK : onv_fail_memory(err);
 }
 
 static bool is_searched(const search *all, const onv_training_plan *plan)
@@ -333,7 +334,8 @@ static bool is_searched(const search *all, const onv_training_plan *plan)
     for (size_t i = 0; i < all->at.count; i++) {
         const onv_ckpt_plan *at = &all->at.at[i].plan;
         if (at->n_segments == plan->n_segments && at->n_kept_ops == plan->n_kept_ops &&
-            at->prunes == plan->prunes && at->sequential == plan->sequential &&
+            at->prunes == plan->prunes && at->is_reentrant == plan->is_reentrant &&
+            (at->save == NULL) == (plan->save == NULL) && at->sequential == plan->sequential &&
             at->saves_on_cpu == plan->saves_on_cpu && at->offload_until == plan->offload_until &&
             at->compiles == plan->compiles && at->memory_budget == plan->memory_budget &&
             memcmp(at->segments, plan->segments, plan->n_segments * sizeof *at->segments) == 0 &&
@@ -365,10 +367,10 @@ static onv_status look_there(search *all, int goal, int64_t size, const onv_trai
     }
     const onv_training_plan *chosen = t->chosen != ONV_NO_PLAN ? &t->plans[t->chosen] : NULL;
     if (goal != FITS || !t->plan_fits || chosen == NULL) return ONV_OK;
-    const onv_ckpt_plan plan = {.name = chosen->name,
-                                .recomputed_macs = chosen->recomputed_macs,
-                                .n_segments = chosen->n_segments};
-    return describe(all, size, &plan, chosen->pass_macs, err);
+    return describe(all,
+                    (onv_largest_size){size, chosen->name, chosen->id, chosen->recomputed_macs,
+                                       chosen->pass_macs, chosen->n_segments},
+                    err);
 }
 
 /* As a run that is asked for that size; NULL where it is beyond all bounds. */
@@ -454,8 +456,13 @@ static onv_status describe_largest(search *all, onv_error *err)
     size_t which = 0;
     int64_t size = most_found(all, FITS, &which);
     onv_largest_size *to = &all->training->largest;
-    if (size > 0 && size == all->confirmed && to->size != size)
-        ONV_TRY(describe(all, size, &all->at.at[which].plan, all->at.at[which].pass_macs, err));
+    if (size > 0 && size == all->confirmed && to->size != size) {
+        const subject *s = &all->at.at[which];
+        ONV_TRY(describe(all,
+                         (onv_largest_size){size, s->plan.name, s->id, s->plan.recomputed_macs,
+                                            s->pass_macs, s->plan.n_segments},
+                         err));
+    }
     to->size = size_of(all, to->size);
     return ONV_OK;
 }

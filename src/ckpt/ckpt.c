@@ -9,8 +9,9 @@
 #include "ckpt/plan_names.h"
 
 const onv_ckpt_plan_kind *const onv_ckpt_plan_kinds[] = {
-    &onv_ckpt_none,   &onv_ckpt_sqrt,    &onv_ckpt_every,   &onv_ckpt_segments,
-    &onv_ckpt_blocks, &onv_ckpt_optimal, &onv_ckpt_offload, &onv_ckpt_joint,
+    &onv_ckpt_none,      &onv_ckpt_sqrt,    &onv_ckpt_every,   &onv_ckpt_segments,
+    &onv_ckpt_blocks,    &onv_ckpt_optimal, &onv_ckpt_modules, &onv_ckpt_save,
+    &onv_ckpt_reentrant, &onv_ckpt_offload, &onv_ckpt_joint,
 };
 const size_t onv_n_ckpt_plan_kinds = sizeof onv_ckpt_plan_kinds / sizeof onv_ckpt_plan_kinds[0];
 
@@ -18,7 +19,9 @@ const size_t onv_n_ckpt_plan_kinds = sizeof onv_ckpt_plan_kinds / sizeof onv_ckp
 
 typedef struct request {
     const onv_ckpt_plan_kind *kind;
-    uint32_t count; /* 0: the square root of the units */
+    uint32_t count;   /* 0: the square root of the units */
+    const char *text; /* what follows "="; NULL: nothing does */
+    size_t length;    /* of the text */
 } request;
 
 typedef struct requests {
@@ -50,13 +53,18 @@ static onv_status parse_item(const char *item, const char *end, requests *list, 
     for (size_t i = 0; i < onv_n_ckpt_plan_kinds; i++) {
         const onv_ckpt_plan_kind *kind = onv_ckpt_plan_kinds[i];
         if (strlen(kind->name) != length || strncmp(kind->name, item, length) != 0) continue;
-        uint32_t count = equals != NULL ? parse_count(equals + 1, end) : 0;
-        if (kind->takes_count != (count > 0) || (equals != NULL && count == 0))
+        const char *text = equals != NULL ? equals + 1 : end;
+        request r = {kind, parse_count(text, end), equals != NULL ? text : NULL,
+                     (size_t)(end - text)};
+        bool counts = kind->argument != NULL && strcmp(kind->argument, "K") == 0;
+        bool fits = counts ? r.count > 0 : (kind->argument != NULL) == (r.length > 0);
+        if (!fits || (kind->argument == NULL && equals != NULL))
             return onv_fail(err, ONV_ERR_USAGE,
-                            kind->takes_count ? "the plan '%.*s' takes a count of at least 1: %s=4"
-                                              : "the plan '%.*s' is just '%s'",
-                            shown, item, kind->name);
-        return onv_vec_push(&list->at, ((request){kind, count})) ? ONV_OK : onv_fail_memory(err);
+                            counts ? "the plan '%.*s' takes a count of at least 1: %s=4"
+                            : kind->argument != NULL ? "the plan '%.*s' is incomplete: %s=%s"
+                                                     : "the plan '%.*s' is just '%s'",
+                            shown, item, kind->name, kind->argument);
+        return onv_vec_push(&list->at, r) ? ONV_OK : onv_fail_memory(err);
     }
     return onv_fail_choice(err, "--checkpoint", item, length, plan_name, NULL);
 }
@@ -65,7 +73,7 @@ static onv_status parse_all(requests *list, onv_error *err)
 {
     for (size_t i = 0; i < onv_n_ckpt_plan_kinds; i++) {
         const onv_ckpt_plan_kind *kind = onv_ckpt_plan_kinds[i];
-        if (kind->in_all && !onv_vec_push(&list->at, ((request){kind, 0})))
+        if (kind->in_all && !onv_vec_push(&list->at, ((request){.kind = kind})))
             return onv_fail_memory(err);
     }
     return ONV_OK;
@@ -103,8 +111,12 @@ static onv_status make_items(const onv_ckpt_problem *problem, const requests *li
         const request *r = &list->at.at[i];
         size_t first = plans->at.count;
         uint32_t count = r->count > 0 ? r->count : onv_ckpt_units_root(problem->units);
+        onv_ckpt_problem one = *problem;
         if (r->kind->is_front != fronts) continue;
-        ONV_TRY(r->kind->make(problem, count, plans, err));
+        if (r->text != NULL)
+            one.argument = onv_arena_strndup(&one.model->arena, r->text, r->length);
+        if (r->text != NULL && one.argument == NULL) return onv_fail_memory(err);
+        ONV_TRY(r->kind->make(&one, count, plans, err));
         for (size_t k = first; k < plans->at.count; k++) plans->at.at[k].item = (uint32_t)i;
     }
     return ONV_OK;
@@ -145,7 +157,7 @@ static onv_status make_fronts(const onv_ckpt_problem *others, onv_compiling *com
 static onv_status settle(const onv_ckpt_problem *problem, onv_ckpt_plan *plan, onv_error *err)
 {
     onv_namer *namer = &problem->places->namer;
-    if (plan->sequential > 0) return ONV_OK;
+    if (plan->sequential > 0 || plan->is_reentrant || plan->save != NULL) return ONV_OK;
     onv_tape_segment *whole =
         ONV_ARENA_ARRAY(&problem->model->arena, onv_tape_segment, plan->n_segments);
     if (whole == NULL) return onv_fail_memory(err);
@@ -166,6 +178,12 @@ static onv_status settle(const onv_ckpt_problem *problem, onv_ckpt_plan *plan, o
     return ONV_OK;
 }
 
+static onv_status take_plan(const onv_ckpt_problem *problem, onv_ckpt_plan *plan,
+                            onv_ckpt_plans *plans, onv_error *err)
+{
+    return onv_ckpt_plans_take(problem, plan, plans, err);
+}
+
 /* A plan that was read, behind those of the list. */
 static onv_status add_given(const onv_ckpt_problem *problem, onv_compiling *compiling,
                             const onv_plan_text *text, uint32_t item, onv_ckpt_plans *plans,
@@ -183,7 +201,9 @@ static onv_status add_given(const onv_ckpt_problem *problem, onv_compiling *comp
                             "nn.Sequential");
     } else {
         ONV_TRY(onv_plan_resolve(problem->places, text, &plan, err));
-        ONV_TRY(onv_ckpt_plans_take(problem, &plan, plans, err));
+        ONV_TRY((text->save != NULL   ? onv_ckpt_take_saving
+                 : text->is_reentrant ? onv_ckpt_take_reentrant
+                                      : take_plan)(problem, &plan, plans, err));
     }
     plans->at.at[first].item = item;
     return ONV_OK;
@@ -264,6 +284,8 @@ void onv_ckpt_apply(const onv_ckpt_plan *plan, onv_train_options *options)
     options->segments = plan->segments;
     options->n_segments = plan->n_segments;
     options->prunes = plan->prunes;
+    options->selects = plan->save != NULL;
+    options->is_reentrant = plan->is_reentrant;
     options->kept_ops = plan->kept_ops;
     options->n_kept_ops = plan->n_kept_ops;
     options->loop_from = plan->loop_from;

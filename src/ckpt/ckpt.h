@@ -22,7 +22,9 @@ typedef struct onv_ckpt_plan {
     uint32_t item;    /* of the list that asked for it */
     const onv_tape_segment *segments;
     uint32_t n_segments;
-    bool prunes;              /* as eager/program.h */
+    bool prunes, is_reentrant; /* as eager/program.h */
+    const char
+        *save; /* kinds of kept_ops with "+" between, where that is the plan (asked.c); else NULL */
     const uint32_t *kept_ops; /* likewise */
     uint32_t n_kept_ops;
     uint32_t sequential;      /* the count for checkpoint_sequential, which applies it; else 0 */
@@ -52,25 +54,27 @@ typedef struct onv_ckpt_problem {
     const onv_ckpt_plans *others;     /* NULL, or plans that the list asks for besides */
     const onv_ckpt_plans *compiled;   /* likewise, of torch.compile: for fronts */
     bool prunes;                      /* all plans, where the export tells of the code */
+    const char *argument;             /* of the item, as it was given; NULL: it has none */
 } onv_ckpt_problem;
 
 typedef struct onv_ckpt_plan_kind {
-    const char *name;    /* as --checkpoint takes it, without "=K" */
-    const char *summary; /* one line */
-    bool takes_count;    /* name=K, K from 1 */
-    bool in_all;         /* "all" has it */
-    bool is_front;       /* made last: no other plan of the list is to be better than its plans */
+    const char *name;     /* as --checkpoint takes it, without what follows "=" */
+    const char *summary;  /* one line */
+    const char *argument; /* what follows: "K", a count from 1, or another text; NULL: nothing */
+    bool in_all;          /* "all" has it */
+    bool is_front;        /* made last: no other plan of the list is to be better than its plans */
     /* Appends one plan (optimal: a front of them, dearest last) through onv_ckpt_plans_add. */
     onv_status (*make)(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt_plans *plans,
                        onv_error *err);
 } onv_ckpt_plan_kind;
 
 extern const onv_ckpt_plan_kind onv_ckpt_none, onv_ckpt_sqrt, onv_ckpt_every, onv_ckpt_segments,
-    onv_ckpt_blocks, onv_ckpt_optimal, onv_ckpt_offload, onv_ckpt_joint;
+    onv_ckpt_blocks, onv_ckpt_optimal, onv_ckpt_offload, onv_ckpt_joint, onv_ckpt_modules,
+    onv_ckpt_save, onv_ckpt_reentrant;
 extern const onv_ckpt_plan_kind *const onv_ckpt_plan_kinds[];
 extern const size_t onv_n_ckpt_plan_kinds;
 
-/* A list of plans: names with commas, those that take a count as NAME=K (K from 1). "all" stands for
+/* A list of plans: names with commas, those that take something as NAME=K (K from 1) or NAME=TEXT. "all" stands for
  * none, sqrt, segments with the square root of the units as K, blocks, and optimal. What follows a "@" is the caller's. */
 enum { ONV_CKPT_MAX_ITEMS = 32 };
 onv_status onv_ckpt_check_list(const char *list, onv_error *err);
@@ -108,6 +112,12 @@ onv_status onv_ckpt_plans_take(const onv_ckpt_problem *problem, const onv_ckpt_p
 onv_status onv_ckpt_plans_add(const onv_ckpt_problem *problem, const char *name,
                               const onv_tape_segment *segments, uint32_t n_segments,
                               onv_ckpt_plans *plans, onv_error *err);
+/* The same of a plan with `save`, whose kept results are found here, and of one for use_reentrant=True. ONV_ERR_USAGE where that
+ * cannot be. */
+onv_status onv_ckpt_take_saving(const onv_ckpt_problem *problem, onv_ckpt_plan *plan,
+                                onv_ckpt_plans *plans, onv_error *err);
+onv_status onv_ckpt_take_reentrant(const onv_ckpt_problem *problem, onv_ckpt_plan *plan,
+                                   onv_ckpt_plans *plans, onv_error *err);
 void onv_ckpt_plans_cleanup(onv_ckpt_plans *plans);
 
 #endif

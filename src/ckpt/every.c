@@ -98,11 +98,11 @@ static onv_status make_segments(const onv_ckpt_problem *problem, uint32_t count,
 
 const onv_ckpt_plan_kind onv_ckpt_every = {.name = "every",
                                            .summary = "K units each, the last ones kept",
-                                           .takes_count = true,
+                                           .argument = "K",
                                            .make = make_every};
 const onv_ckpt_plan_kind onv_ckpt_segments = {
     .name = "segments",
     .summary = "K segments, as PyTorch's checkpoint_sequential cuts them",
-    .takes_count = true,
+    .argument = "K",
     .in_all = true,
     .make = make_segments};

@@ -47,8 +47,12 @@ static const char *id_of(const onv_training_plan *plan, onv_arena *arena)
         hash(&sum, are_modules ? names->modules : names->begin);
         hash(&sum, are_modules ? "" : names->end);
     }
-    for (uint32_t i = 0; i < plan->n_kept_ops; i++) hash(&sum, plan->kept[i]);
+    if (plan->n_kept_ops > 0) hash(&sum, "keep");
+    for (uint32_t i = 0; i < plan->n_kept_ops && plan->save == NULL; i++) hash(&sum, plan->kept[i]);
+    if (plan->save != NULL) hash(&sum, plan->save);
+    if (plan->until != NULL) hash(&sum, "offload");
     if (plan->until != NULL) hash(&sum, plan->until);
+    if (plan->is_reentrant) hash(&sum, "reentrant");
     return onv_arena_printf(arena, "%08x", (unsigned)(sum ^ (sum >> 32)));
 }
 
@@ -273,6 +277,7 @@ onv_status onv_plan_resolve(onv_places *places, const onv_plan_text *text, onv_c
 {
     reader r = {.places = places, .text = text};
     *plan = (onv_ckpt_plan){.name = text->name,
+                            .save = text->save,
                             .saves_on_cpu = text->form == ONV_PLAN_SAVE_ON_CPU,
                             .compiles = text->form == ONV_PLAN_COMPILE,
                             .memory_budget = text->memory_budget};

@@ -1,7 +1,7 @@
 /* Plans as text: what of a plan does not depend on the file that it was made from, so that PyTorch, a file
  * and another version of the network can tell its places.
  *
- *   modules        rows of whole modules, each under one torch.utils.checkpoint
+ *   modules        rows of whole modules, each under one torch.utils.checkpoint, be it selective or reentrant
  *   sequential     torch.utils.checkpoint.checkpoint_sequential with a count
  *   save_on_cpu    torch.autograd.graph.save_on_cpu around the network
  *   compile        torch.compile with a memory budget
@@ -33,6 +33,8 @@ typedef struct onv_plan_text {
     const char *const (*segments)[2]; /* where they begin and end */
     const char *const *kept;          /* operations whose results stay */
     size_t n_modules, n_segments, n_kept;
+    const char *save;  /* kinds of operations whose results stay, with "+" between; NULL: none */
+    bool is_reentrant; /* use_reentrant=True */
     const char *until; /* up to there what is kept waits on the host; NULL: nothing does */
     uint32_t count;    /* of checkpoint_sequential */
     double memory_budget;

@@ -1,6 +1,8 @@
 #include "ckpt/scopes.h"
 
 #include <ctype.h>
+#include <fnmatch.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -70,10 +72,8 @@ static const char *path_of_op(const onv_model *model, const onv_eager *eager,
 
 bool onv_path_is_plain(const char *path, size_t length)
 {
-    static const char allowed[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
     for (size_t i = 0; i < length; i++)
-        if (path[i] == '\0' || strchr(allowed, path[i]) == NULL) return false;
+        if (path[i] == '\0' || strchr(ONV_PATH_CHARACTERS, path[i]) == NULL) return false;
     return length > 0;
 }
 
@@ -168,6 +168,28 @@ const onv_module_span *onv_scopes_module(const onv_scopes *scopes, const char *p
 {
     const onv_module_span *at = find_slot(scopes, path, length);
     return at->path != NULL ? at : NULL;
+}
+
+onv_status onv_scopes_match(const onv_scopes *scopes, uint32_t n_ops, const char *what,
+                            const char *pattern, onv_tape_segment *to, uint32_t *n, onv_error *err)
+{
+    enum { MAX_PATH = 512 };
+    uint32_t before = *n;
+    for (uint32_t i = 0; i < scopes->n_slots; i++) {
+        const onv_module_span *span = &scopes->spans[i];
+        char path[MAX_PATH];
+        if (span->path == NULL || span->length == 0 || span->length >= MAX_PATH) continue;
+        snprintf(path, sizeof path, "%.*s", (int)span->length, span->path);
+        if (fnmatch(pattern, path, 0) != 0 || span->last_op >= n_ops) continue;
+        if (span->is_called_again)
+            return onv_fail(err, ONV_ERR_USAGE,
+                            "%s'%.200s' matches the module '%.200s', which is called several "
+                            "times: name others",
+                            what, pattern, path);
+        to[(*n)++] = (onv_tape_segment){span->first_op, span->last_op};
+    }
+    if (*n > before) return ONV_OK;
+    return onv_fail(err, ONV_ERR_USAGE, "%s'%.200s' matches no module", what, pattern);
 }
 
 onv_status onv_scopes_find(const onv_model *model, const onv_eager *eager, onv_arena *arena,

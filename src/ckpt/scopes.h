@@ -42,9 +42,15 @@ typedef struct onv_scopes {
 /* Paths live in `arena`. Clean up in either case. */
 onv_status onv_scopes_find(const onv_model *model, const onv_eager *eager, onv_arena *arena,
                            onv_scopes *scopes, onv_error *err);
+/* Adds the modules, by their operations before `n_ops`, whose paths a pattern (fnmatch) names to the `n` at `to`, which has room
+ * for n_slots more. ONV_ERR_USAGE where there are none, or one is called several times; `what` begins the message. */
+onv_status onv_scopes_match(const onv_scopes *scopes, uint32_t n_ops, const char *what,
+                            const char *pattern, onv_tape_segment *to, uint32_t *n, onv_error *err);
 /* The module that the first `length` characters of a path name; NULL if there is none. */
 const onv_module_span *onv_scopes_module(const onv_scopes *scopes, const char *path,
                                          uint32_t length);
+/* What plain paths consist of. */
+#define ONV_PATH_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 /* Names of modules end up in code: only letters, digits, underscores, dashes and dots are plain, whatever the
  * locale calls a letter. An empty path is not. */
 bool onv_path_is_plain(const char *path, size_t length);

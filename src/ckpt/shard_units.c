@@ -1,6 +1,5 @@
 #include "ckpt/shard_units.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,27 +148,6 @@ static int by_first(const void *a, const void *b)
     return (x->first_op > y->first_op) - (x->first_op < y->first_op);
 }
 
-static onv_status add_matches(const onv_scopes *scopes, const onv_eager *eager, const char *pattern,
-                              onv_tape_segment *units, uint32_t *n_units, onv_error *err)
-{
-    uint32_t before = *n_units;
-    for (uint32_t i = 0; i < scopes->n_slots; i++) {
-        const onv_module_span *span = &scopes->spans[i];
-        char path[MAX_PATH];
-        if (span->path == NULL || span->length == 0 || span->length >= MAX_PATH) continue;
-        snprintf(path, sizeof path, "%.*s", (int)span->length, span->path);
-        if (fnmatch(pattern, path, 0) != 0 || span->last_op >= eager->first_loss_op) continue;
-        if (span->is_called_again)
-            return onv_fail(err, ONV_ERR_USAGE,
-                            "--fsdp '%.200s' matches the module '%.200s', which is called several "
-                            "times: name others",
-                            pattern, path);
-        units[(*n_units)++] = (onv_tape_segment){span->first_op, span->last_op};
-    }
-    if (*n_units > before) return ONV_OK;
-    return onv_fail(err, ONV_ERR_USAGE, "--fsdp '%.200s' matches no module", pattern);
-}
-
 static onv_status match_all(const onv_scopes *scopes, const onv_eager *eager, const char *patterns,
                             onv_tape_segment *units, uint32_t *n_units, onv_error *err)
 {
@@ -180,7 +158,8 @@ static onv_status match_all(const onv_scopes *scopes, const onv_eager *eager, co
             return onv_fail(err, ONV_ERR_USAGE,
                             "--fsdp takes patterns of modules with commas, not '%.200s'", patterns);
         snprintf(pattern, sizeof pattern, "%.*s", (int)length, at);
-        ONV_TRY(add_matches(scopes, eager, pattern, units, n_units, err));
+        ONV_TRY(onv_scopes_match(scopes, eager->first_loss_op, "--fsdp ", pattern, units, n_units,
+                                 err));
         at += length + (at[length] == ',');
     }
     qsort(units, *n_units, sizeof *units, by_first);

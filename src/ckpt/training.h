@@ -57,9 +57,10 @@ typedef struct onv_training_plan {
     const onv_tape_segment *segments;
     const onv_segment_names *names; /* of the segments */
     uint32_t n_segments;
-    bool prunes;              /* second runs of what backward needs: eager/program.h */
-    const uint32_t *kept_ops; /* inside segments, whose results stay */
-    const char *const *kept;  /* what names them (borders.h) */
+    bool prunes, is_reentrant; /* as eager/program.h */
+    const char *save;          /* as ckpt.h */
+    const uint32_t *kept_ops;  /* inside segments, whose results stay */
+    const char *const *kept;   /* what names them (borders.h) */
     uint32_t n_kept_ops;
     uint32_t sequential;    /* the count for checkpoint_sequential, where that is what it is */
     uint32_t loop_from;     /* as eager/program.h */
@@ -80,7 +81,7 @@ typedef struct onv_training_plan {
 /* Of a search: the largest size at which any plan fits, and the plan that is chosen there. 0: none, or not asked for. */
 typedef struct onv_largest_size {
     int64_t size;
-    const char *name;
+    const char *name, *id;
     uint64_t recomputed_macs, pass_macs;
     uint32_t n_segments;
 } onv_largest_size;

@@ -42,7 +42,7 @@ static void offer_words(const char *word, size_t kept, const char *words)
 static void offer_list(const char *word, size_t kept, const onv_cli_row *row)
 {
     const char *name, *about = "";
-    bool counts;
+    const char *argument;
     switch (row->list) {
     case ONV_LIST_NONE: break;
     case ONV_LIST_GPUS: offer_gpus(word, kept); break;
@@ -52,8 +52,8 @@ static void offer_list(const char *word, size_t kept, const onv_cli_row *row)
         break;
     case ONV_LIST_PLANS:
         offer(word, kept, "all", "those that use the device alone");
-        for (size_t i = 0; (name = onv_checkpoint_name(i, &about, &counts)) != NULL; i++)
-            (counts ? offer_assigned : offer)(word, kept, name, about);
+        for (size_t i = 0; (name = onv_checkpoint_name(i, &about, &argument)) != NULL; i++)
+            (argument != NULL ? offer_assigned : offer)(word, kept, name, about);
         break;
     default:
         for (size_t i = 0;

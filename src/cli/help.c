@@ -58,11 +58,11 @@ static void print_limits(void)
 
 static void print_plans(void)
 {
-    const char *name, *summary;
-    bool counts;
-    for (size_t i = 0; (name = onv_checkpoint_name(i, &summary, &counts)) != NULL; i++) {
+    const char *name, *summary, *argument;
+    for (size_t i = 0; (name = onv_checkpoint_name(i, &summary, &argument)) != NULL; i++) {
         char shown[32];
-        snprintf(shown, sizeof shown, "%s%s", name, counts ? "=K" : "");
+        snprintf(shown, sizeof shown, "%s%s%s", name, argument != NULL ? "=" : "",
+                 argument != NULL ? argument : "");
         print_pair(shown, summary, 14);
     }
     print_pair("all", "those that use the device alone", 14);

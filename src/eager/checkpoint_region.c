@@ -82,6 +82,16 @@ static void find_stop(onv_simulation *s, onv_ckpt_region *region, uint32_t self)
     }
 }
 
+/* With use_reentrant=True all runs again; the segment is one node of autograd, as long as one inside has a backward. */
+static void stop_never(onv_simulation *s, onv_ckpt_region *region)
+{
+    if (region->stop == ONV_NO_OP) return;
+    region->stop = region->last_op;
+    region->runs_stop = true;
+    for (uint32_t i = region->last_op + 1; i-- > region->first_op;)
+        if (s->eager->ops.at[i].has_backward) region->first_save = i;
+}
+
 /* Storages made before the segment and read in it. `seen` is by storage: 1 + the last region that
  * listed it. */
 static onv_status find_inputs(onv_simulation *s, onv_ckpt_region *region, uint32_t self,
@@ -128,8 +138,10 @@ onv_status onv_ckpt_regions_make(onv_simulation *s, onv_error *err)
             made_by[onv_sim_storage(s, s->eager->ops.at[i].out[k])] = i;
     for (uint32_t i = 0; i < s->n_regions; i++) {
         find_stop(s, &s->regions[i], i);
+        if (s->options->is_reentrant) stop_never(s, &s->regions[i]);
         if (!s->options->prunes) ONV_TRY(find_inputs(s, &s->regions[i], i, made_by, seen, err));
     }
+    if (s->options->selects) return onv_ckpt_regions_select(s, err);
     return s->options->prunes ? onv_ckpt_regions_prune(s, made_by, err) : ONV_OK;
 }
 
@@ -199,6 +211,24 @@ void onv_ckpt_region_forget(onv_simulation *s, const onv_ckpt_region *region, ui
     }
 }
 
+/* What the node of a segment has in hand while the backward inside runs: what it gave, anew, and the gradients of that. */
+static void hold_results(onv_simulation *s, onv_ckpt_region *region)
+{
+    for (uint32_t i = region->first_op; i <= region->last_op; i++) {
+        const onv_eager_op *op = &s->eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_out; k++) {
+            uint32_t storage = onv_sim_storage(s, op->out[k]);
+            if (s->last_use[storage] <= region->last_op) continue;
+            const uint32_t rows[] = {s->row_of[storage], s->grad[op->out[k]].row};
+            for (int r = 0; r < 2; r++) {
+                if (rows[r] == ONV_NO_ROW) continue;
+                if (!onv_vec_push(&s->in_hand, rows[r])) s->failed = true;
+                onv_sim_hold(s, rows[r]);
+            }
+        }
+    }
+}
+
 static void run_again(onv_simulation *s, uint32_t self)
 {
     onv_ckpt_region *region = &s->regions[self];
@@ -207,7 +237,7 @@ static void run_again(onv_simulation *s, uint32_t self)
     onv_offload_return_region(s, region);
     if (region->runs != NULL) {
         onv_run_pruned(s, self);
-        let_inputs_go(s, region);
+        if (s->options->prunes || region->parent != ONV_NO_CKPT_REGION) let_inputs_go(s, region);
         return;
     }
     if (region->stop == ONV_NO_OP) return;
@@ -224,6 +254,7 @@ static void run_again(onv_simulation *s, uint32_t self)
             onv_sim_save(s, i);
         }
     }
+    if (s->options->is_reentrant) hold_results(s, region);
     onv_ckpt_region_forget(s, region, region->stop);
     /* The inputs of an inner region were kept by the outer one, and are asked for once. */
     if (region->parent != ONV_NO_CKPT_REGION) let_inputs_go(s, region);
@@ -233,7 +264,7 @@ static void run_again(onv_simulation *s, uint32_t self)
 void onv_ckpt_region_restore(onv_simulation *s, uint32_t index)
 {
     uint32_t inner = s->region_of[index];
-    if (s->eager->ops.at[index].n_saved == 0) return;
+    if (s->eager->ops.at[index].n_saved == 0 && !s->options->is_reentrant) return;
     while (inner != ONV_NO_CKPT_REGION && !s->regions[inner].again) {
         uint32_t outer = inner;
         while (s->regions[outer].parent != ONV_NO_CKPT_REGION &&
@@ -248,6 +279,8 @@ void onv_ckpt_region_leave(onv_simulation *s, uint32_t index)
     for (uint32_t f = s->region_of[index]; f != ONV_NO_CKPT_REGION; f = s->regions[f].parent) {
         if (s->regions[f].first_save != index) continue;
         let_inputs_go(s, &s->regions[f]);
+        for (size_t k = 0; k < s->in_hand.count; k++) onv_sim_release(s, s->in_hand.at[k]);
+        s->in_hand.count = 0;
         onv_drop_results(s, &s->regions[f], ONV_NO_CKPT_REGION);
     }
 }

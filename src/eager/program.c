@@ -522,6 +522,7 @@ void onv_sim_close(onv_simulation *s)
     onv_arena_cleanup(&s->plan_arena);
     onv_vec_cleanup(&s->refs);
     onv_vec_cleanup(&s->lingering);
+    onv_vec_cleanup(&s->in_hand);
 }
 
 onv_status onv_sim_ask(const onv_train_options *options, onv_error *err)

@@ -75,8 +75,11 @@ typedef struct onv_train_options {
     const onv_weight_format *weights; /* of frozen ones that are quantized; NULL: none is */
     const onv_tape_segment *segments; /* by first_op, outer before inner; disjoint or nested */
     uint32_t n_segments;
-    bool prunes;              /* of a segment runs again what its backward needs: see prune.c */
-    const uint32_t *kept_ops; /* with `prunes`: inside segments, whose results stay; ascending */
+    bool prunes;       /* of a segment runs again what its backward needs: see prune.c */
+    bool selects;      /* else all runs again but kept_ops: create_selective_checkpoint_contexts */
+    bool is_reentrant; /* torch.utils.checkpoint(use_reentrant=True); no segments inside others */
+    const uint32_t
+        *kept_ops; /* with `prunes` or `selects`: inside segments, whose results stay; ascending */
     uint32_t n_kept_ops;
     uint32_t
         loop_from; /* checkpoint_sequential: where its last part begins, whose input its loop holds

@@ -137,19 +137,45 @@ static onv_status mark_kept(onv_simulation *s, onv_error *err)
     return ONV_OK;
 }
 
+static onv_status prepare_kept(onv_simulation *s, onv_error *err)
+{
+    size_t n_storages = s->eager->storages.count;
+    s->is_kept = ONV_ARENA_ARRAY(&s->plan_arena, bool, s->eager->ops.count);
+    s->kept_row = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n_storages);
+    if (s->plan_arena.failed) return onv_fail_memory(err);
+    for (size_t i = 0; i < n_storages; i++) s->kept_row[i] = ONV_NO_ROW;
+    return mark_kept(s, err);
+}
+
+onv_status onv_ckpt_regions_select(onv_simulation *s, onv_error *err)
+{
+    ONV_TRY(prepare_kept(s, err));
+    for (uint32_t r = 0; r < s->n_regions; r++) {
+        onv_ckpt_region *region = &s->regions[r];
+        uint32_t n = region->last_op - region->first_op + 1;
+        region->runs = ONV_ARENA_ARRAY(&s->plan_arena, bool, n);
+        if (region->runs == NULL) return onv_fail_memory(err);
+        for (uint32_t i = 0; i < n && region->stop != ONV_NO_OP; i++) {
+            uint32_t op = region->first_op + i;
+            bool is_before = op < region->stop || (op == region->stop && region->runs_stop);
+            region->runs[i] = is_before && !s->is_kept[op];
+        }
+    }
+    for (uint32_t k = 0; k < s->options->n_kept_ops && s->options->is_kept_used != NULL; k++)
+        s->options->is_kept_used[k] = s->is_kept[s->options->kept_ops[k]];
+    return ONV_OK;
+}
+
 onv_status onv_ckpt_regions_prune(onv_simulation *s, const uint32_t *made_by, onv_error *err)
 {
     size_t n_ops = s->eager->ops.count, n_storages = s->eager->storages.count;
     pruner p = {.s = s, .made_by = made_by};
     p.needed = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n_storages);
     p.is_used = ONV_ARENA_ARRAY(&s->plan_arena, bool, n_ops);
-    s->is_kept = ONV_ARENA_ARRAY(&s->plan_arena, bool, n_ops);
-    s->kept_row = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, n_storages);
     uint32_t *last_child = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, s->n_regions);
     uint32_t *before = ONV_ARENA_ARRAY(&s->plan_arena, uint32_t, s->n_regions);
     if (s->plan_arena.failed) return onv_fail_memory(err);
-    ONV_TRY(mark_kept(s, err));
-    for (size_t i = 0; i < n_storages; i++) s->kept_row[i] = ONV_NO_ROW;
+    ONV_TRY(prepare_kept(s, err));
     for (uint32_t i = 0; i < s->n_regions; i++) {
         uint32_t parent = s->regions[i].parent;
         last_child[i] = before[i] = ONV_NO_CKPT_REGION;
@@ -191,24 +217,30 @@ static void drop(onv_simulation *s, uint32_t storage)
     s->kept_row[storage] = ONV_NO_ROW;
 }
 
+static void drop_of(onv_simulation *s, const onv_eager_op *op)
+{
+    for (uint32_t k = 0; k < op->n_out; k++) drop(s, onv_sim_storage(s, op->out[k]));
+    for (uint32_t k = 0; k < op->n_saved; k++) drop(s, op->saved[k]);
+}
+
 void onv_drop_results(onv_simulation *s, const onv_ckpt_region *region, uint32_t self)
 {
     if (s->is_kept == NULL) return;
     for (uint32_t i = region->first_op; i <= region->last_op; i++) {
-        const onv_eager_op *op = &s->eager->ops.at[i];
-        if (!s->is_kept[i] || (self != ONV_NO_CKPT_REGION && s->region_of[i] != self)) continue;
-        for (uint32_t k = 0; k < op->n_out; k++) drop(s, onv_sim_storage(s, op->out[k]));
-        for (uint32_t k = 0; k < op->n_saved; k++) drop(s, op->saved[k]);
+        bool is_own = self == ONV_NO_CKPT_REGION || s->region_of[i] == self;
+        if (s->is_kept[i] && is_own) drop_of(s, &s->eager->ops.at[i]);
     }
 }
 
 /* --- Running again ----------------------------------------------------------------------------- */
 
-static void touch(onv_simulation *s, uint32_t storage, uint32_t op)
+static void touch(onv_simulation *s, uint32_t storage, uint32_t op, const onv_ckpt_region *region)
 {
     if (onv_sim_is_permanent(s, storage)) return;
     s->row_of[storage] = ONV_NO_ROW;
-    s->again_use[storage] = op;
+    /* Of the module's own code, what is returned, or meant for what is not reached, stays to the end. */
+    bool stays = s->options->selects && s->last_use[storage] > region->stop;
+    s->again_use[storage] = stays ? ONV_NO_OP : op;
 }
 
 static void prepare(onv_simulation *s, const onv_ckpt_region *region, uint32_t self)
@@ -219,12 +251,13 @@ static void prepare(onv_simulation *s, const onv_ckpt_region *region, uint32_t s
         bool own = s->region_of[i] == self, runs = region->runs[i - region->first_op];
         for (; next < s->n_regions && s->regions[next].first_op <= i; next++)
             for (uint32_t k = 0; k < s->regions[next].n_inputs; k++)
-                if (s->regions[next].parent == self) touch(s, s->regions[next].inputs[k], i);
+                if (s->regions[next].parent == self)
+                    touch(s, s->regions[next].inputs[k], i, region);
         for (uint32_t k = 0; k < op->n_in && runs; k++)
-            touch(s, onv_sim_storage(s, op->in[k].tensor), i);
+            touch(s, onv_sim_storage(s, op->in[k].tensor), i, region);
         for (uint32_t k = 0; k < op->n_out && (runs || s->is_kept[i]); k++)
-            touch(s, onv_sim_storage(s, op->out[k]), i);
-        for (uint32_t k = 0; k < op->n_saved && own; k++) touch(s, op->saved[k], i);
+            touch(s, onv_sim_storage(s, op->out[k]), i, region);
+        for (uint32_t k = 0; k < op->n_saved && own; k++) touch(s, op->saved[k], i, region);
     }
     for (uint32_t k = 0; k < region->n_inputs; k++) {
         s->row_of[region->inputs[k]] = region->input_rows[k];
@@ -249,6 +282,7 @@ static void pass_by(onv_simulation *s, uint32_t i, bool own)
     for (uint32_t k = 0; k < op->n_saved && s->is_kept[i] && own; k++)
         if (s->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA)
             name_kept(s, op->saved[k]);
+    if (s->is_kept[i] && s->options->selects) drop_of(s, op); /* who asks for it has it then */
     if (own) {
         onv_sim_cast_again(s, op);
         onv_sim_save(s, i);

@@ -143,6 +143,7 @@ typedef struct onv_simulation {
     uint32_t offload_end;     /* of the operations whose backward has what it needs on the host */
     bool *is_offloaded;       /* by tensor: the host has it in this pass; NULL: the host has none */
     uint32_t *written;        /* by storage: the tensor that was last written there */
+    ONV_VEC(uint32_t) in_hand; /* rows that the reentrant segment at work holds beside its inputs */
     ONV_VEC(uint32_t) lingering; /* rows that go with the loss of the last pass */
     uint32_t n_lingering;        /* of them of the passes before this one */
 } onv_simulation;
@@ -260,6 +261,8 @@ void onv_ckpt_region_leave(onv_simulation *s, uint32_t index);
 /* What each region needs from outside, and what of it runs again. `made_by`: by storage, the first
  * operation that makes it. Linear in what segments cover. */
 onv_status onv_ckpt_regions_prune(onv_simulation *s, const uint32_t *made_by, onv_error *err);
+/* With options->selects: all runs again up to the region's stop, but what is kept. */
+onv_status onv_ckpt_regions_select(onv_simulation *s, onv_error *err);
 /* Holds the results of operation `index`, which just ran in forward, if they are to stay. */
 void onv_keep_results(onv_simulation *s, uint32_t index);
 /* Lets those of the region's own operations go; ONV_NO_CKPT_REGION: of inner regions too. */

@@ -33,7 +33,6 @@ void onv_json_put_time(onv_json *json, const onv_time *time, bool is_plan);
 
 /* Parts of a plan. `are_places`: segments from place to place, not from node to node. */
 void onv_json_put_segments(onv_json *json, const onv_training_plan *plan, bool are_places);
-void onv_json_put_kept(onv_json *json, const char *key, const onv_training_plan *plan);
 void onv_json_put_memory_budget(onv_json *json, double budget);
 
 /* "free_dims", "formula" and "example"; nothing where no dim is free. */

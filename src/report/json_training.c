@@ -59,7 +59,6 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index, ui
     if (plan->max_batch_by_release > plan->max_batch)
         onv_json_put_u64(json, "max_batch_by_release", (uint64_t)plan->max_batch_by_release);
     if (plan->n_by_hand > 0) onv_json_put_u64(json, "by_hand", plan->n_by_hand);
-    if (plan->n_kept_ops > 0) onv_json_put_kept(json, "kept", plan);
     onv_json_put_segments(json, plan, false);
     if (!json->is_embedded) onv_json_put_plan(json, "apply", plan);
     onv_json_close(json);
@@ -71,6 +70,7 @@ static void write_largest(onv_json *json, const onv_largest_size *at)
     onv_json_put_open(json, "largest", '{', ONV_JSON_LINES);
     onv_json_put_u64(json, "size", (uint64_t)at->size);
     onv_json_put_string(json, "plan", at->name);
+    onv_json_put_string(json, "id", at->id);
     onv_json_put_u64(json, "recompute_macs", at->recomputed_macs);
     onv_json_put_ratio(json, "overhead", at->recomputed_macs, at->pass_macs);
     onv_json_put_u64(json, "segments", at->n_segments);

@@ -20,9 +20,9 @@ void onv_json_put_segments(onv_json *json, const onv_training_plan *plan, bool a
     onv_json_close(json);
 }
 
-void onv_json_put_kept(onv_json *json, const char *key, const onv_training_plan *plan)
+static void put_kept(onv_json *json, const onv_training_plan *plan)
 {
-    onv_json_put_open(json, key, '[', ONV_JSON_LINES);
+    onv_json_put_open(json, "keep", '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < plan->n_kept_ops; i++) onv_json_string(json, plan->kept[i]);
     onv_json_close(json);
 }
@@ -46,10 +46,12 @@ void onv_json_put_plan(onv_json *json, const char *key, const onv_training_plan 
         for (uint32_t i = 0; i < plan->n_segments; i++)
             onv_json_string(json, plan->names[i].modules);
         onv_json_close(json);
+        if (plan->save != NULL) onv_json_put_string(json, "save", plan->save);
+        if (plan->is_reentrant) onv_json_put_string(json, "checkpoint", "reentrant");
     }
     if (plan->form == ONV_PLAN_OPERATIONS) {
         onv_json_put_segments(json, plan, true);
-        onv_json_put_kept(json, "keep", plan);
+        put_kept(json, plan);
         if (plan->until != NULL) onv_json_put_string(json, "offload", plan->until);
     }
     onv_json_close(json);
@@ -126,12 +128,22 @@ static void write_heading(const onv_report_job *job, const onv_training_plan *pl
         out, "%.1f %% of forward and backward run again.\n",
         plan->pass_macs > 0 ? 100.0 * (double)plan->recomputed_macs / (double)plan->pass_macs : 0);
     onv_write_text(out, "# Call apply(network) once, before the first step.\n");
-    if (list == NULL) return;
-    onv_write_text(out, "# Each member of ");
+    if (plan->form != ONV_PLAN_MODULES) return;
+    onv_write_text(out, "# Each row of PLAN is under one torch.utils.checkpoint");
+    if (plan->save != NULL)
+        onv_write_format(out,
+                         "; create_selective_checkpoint_contexts saves what the\n# operations of "
+                         "these kinds give: %s",
+                         plan->save);
+    onv_write_text(out, ".\n");
+    if (list == NULL || plan->save != NULL) return;
+    onv_write_text(out, "# They are members of ");
     onv_write_bytes(out, list, length);
-    onv_write_text(out, " runs again: if these are all, gradient_checkpointing_enable(\n"
-                        "# {\"use_reentrant\": False}) of transformers or "
-                        "set_grad_checkpointing() of timm do the same.\n");
+    onv_write_format(out,
+                     ": if these are all, gradient_checkpointing_enable(\n"
+                     "# {\"use_reentrant\": %s}) of transformers%s does the same.\n",
+                     plan->is_reentrant ? "True" : "False",
+                     plan->is_reentrant ? "" : " or set_grad_checkpointing() of timm");
 }
 
 onv_status onv_format_checkpoints_python_write(const onv_report_job *job)

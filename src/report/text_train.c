@@ -201,8 +201,8 @@ static void write_largest(const onv_view *view, const onv_page *page)
     const char *what = view->fit->max_dim != NULL ? "size" : "batch";
     if (at->size == 0) return;
     onv_write_format(
-        page->out, "  At the largest %s, %s, the plan is %s: overhead %s, %lu segments\n", what,
-        onv_label_count((uint64_t)at->size).text, at->name,
+        page->out, "  At the largest %s, %s, the plan is %s@%s: overhead %s, %lu segments\n", what,
+        onv_label_count((uint64_t)at->size).text, at->name, at->id,
         onv_label_share(at->recomputed_macs, at->pass_macs).text, (unsigned long)at->n_segments);
 }
 

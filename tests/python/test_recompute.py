@@ -38,7 +38,8 @@ SINGLE = {"form": "modules", "modules": ["layers.0", "layers.1", "layers.2", "la
 NESTED = {"form": "modules", "modules": ["layers.0 layers.1", "layers.1", "layers.2"]}
 OPERATIONS = {"form": "operations", "segments": [["enter layers.0 1", "enter layers.1 1"], ["enter layers.1 1", "op layers.3 sub 1"]],
               "keep": ["op layers.1.a product 1", "op layers.2 elu 1"]}
-PLANS = {"single": SINGLE, "nested": NESTED, "operations": OPERATIONS}
+SELECTIVE, REENTRANT = {**SINGLE, "save": "product+elu"}, {"form": "modules", "modules": ["layers.1", "layers.2", "layers.3"], "checkpoint": "reentrant"}
+PLANS = {"single": SINGLE, "nested": NESTED, "operations": OPERATIONS, "selective": SELECTIVE, "reentrant": REENTRANT}
 
 
 def network(plan=None, dtype="float64"):
@@ -80,7 +81,7 @@ def rank_of_two(rank, folder):
         found = left(DistributedDataParallel(network(plan)), x)
         assert all(torch.equal(a, b) for a, b in zip(plain, found)), f"DDP, {name}"
         for model in (lambda plan=plan: shard(network(plan)), lambda plan=plan: recompute.apply(shard(network()), plan)):
-            if plan is SINGLE:
+            if plan in (SINGLE, SELECTIVE, REENTRANT):
                 found = left(model(), x)
                 assert all(torch.allclose(a, b, rtol=1e-12, atol=1e-15) for a, b in zip(plain, found)), f"FSDP, {name}"
             else:
