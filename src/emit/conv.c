@@ -63,14 +63,13 @@ static void emit_conv_workspaces(onv_emitter *e, const onv_conv_call *call, uint
     onv_cuda_library_settings first = *cuda;
     first.first = true;
     onv_eager_workspace of[3] = {0};
-    for (uint32_t pass = 0; pass < 3; pass++) {
+    uint32_t n_passes = e->options->inference ? ONV_CONV_FORWARD + 1 : 3;
+    for (uint32_t pass = 0; pass < n_passes; pass++) {
         of[pass].library = "cuDNN";
-        bool runs = pass == ONV_CONV_FORWARD || !e->options->inference;
         onv_conv_workspace chosen =
             onv_cudnn_conv_workspace_range(&p, (onv_conv_pass)pass, ONV_CUDNN_HEURISTICS_A, cuda);
         of[pass].bytes = chosen.bytes;
-        if (cuda->benchmark && runs && chosen.high > e->benchmark_high)
-            e->benchmark_high = chosen.high;
+        if (cuda->benchmark && chosen.high > e->benchmark_high) e->benchmark_high = chosen.high;
         if (cuda->benchmark)
             of[pass].first_bytes = onv_cudnn_conv_workspace(&p, (onv_conv_pass)pass, &first);
     }

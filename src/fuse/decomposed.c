@@ -1,6 +1,7 @@
 /* Operations by the form in which PyTorch, or an exporter, writes them. torch.export takes some apart before the exporter sees them
  * (torch/_decomp, torch/_refs): their nodes are notes of as many calls. The older exporter writes others as formulas, without a note. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "fuse/find.h"
@@ -247,6 +248,15 @@ static bool is_written(const formula *f, const onv_node *last)
     if (f->more > 0 && !is_noted && last->version >= 20) return false;
     if (f->call == NULL || f->call[0] == '\0') return f->call == NULL || !is_noted;
     return onv_node_is_aten(last, f->call);
+}
+
+void onv_list_formulas(uint64_t *rules, uint64_t rule)
+{
+    char op[64];
+    for (size_t i = 0; i < sizeof formulas / sizeof formulas[0]; i++)
+        if (sscanf(formulas[i].text, "%*[*]%63[A-Za-z]", op) == 1 ||
+            sscanf(formulas[i].text, "%63[A-Za-z]", op) == 1)
+            rules[onv_op_name_of(op)] |= rule;
 }
 
 void onv_find_formula(onv_finder *s, const onv_node *last)

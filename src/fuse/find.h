@@ -103,6 +103,8 @@ void onv_find_write(onv_finder *s, const onv_node *scatter);
 void onv_find_decomposed(onv_finder *s, const onv_node *last);
 /* What exporters write as a formula, from its last node back. */
 void onv_find_formula(onv_finder *s, const onv_node *last);
+/* Adds that rule to those of the operators that formulas end with. */
+void onv_list_formulas(uint64_t *rules, uint64_t rule);
 
 /* --- formula.c ---------------------------------------------------------------------------- */
 

@@ -258,7 +258,7 @@ static void match_recurrent(onv_finder *s, const onv_node *layer)
 /* From which node on each is looked for, in this order: earlier ones go first. scripts/gate reads the names. */
 static const struct {
     const char *name;
-    uint16_t op; /* ONV_OP_OTHER: from any */
+    uint16_t op; /* ONV_OP_OTHER: from any; ONV_N_OP_NAMES: it lists them itself */
     void (*find)(onv_finder *s, const onv_node *node);
 } rules[] = {
     {"fuse.encoder_layer", ONV_OP_OTHER, onv_find_encoder_layer},
@@ -268,7 +268,7 @@ static const struct {
     {"fuse.rms_norm", ONV_OP_Pow, onv_find_rms_norm},
     {"fuse.glu", ONV_OP_Split, onv_find_glu},
     {"fuse.variance", ONV_OP_Mul, onv_find_variance},
-    {"fuse.formula", ONV_OP_OTHER, onv_find_formula},
+    {"fuse.formula", ONV_N_OP_NAMES, onv_find_formula},
     {"fuse.linear", ONV_OP_MatMul, match_linear},
     {"fuse.group_norm", ONV_OP_InstanceNormalization, match_group_norm},
     {"fuse.roll", ONV_OP_Concat, match_roll},
@@ -289,8 +289,13 @@ _Static_assert(N_RULES <= 64, "a rule is a bit");
 
 static void list_rules(onv_finder *s)
 {
-    for (uint32_t i = 0; i < N_RULES; i++)
-        if (onv_rule_is_on(rules[i].name)) s->rules[rules[i].op] |= UINT64_C(1) << i;
+    for (uint32_t i = 0; i < N_RULES; i++) {
+        if (!onv_rule_is_on(rules[i].name)) continue;
+        if (rules[i].op == ONV_N_OP_NAMES)
+            onv_list_formulas(s->rules, UINT64_C(1) << i);
+        else
+            s->rules[rules[i].op] |= UINT64_C(1) << i;
+    }
 }
 
 static void match(onv_finder *s, const onv_node *node)

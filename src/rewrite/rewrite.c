@@ -12,15 +12,17 @@ enum { MOST_STEPS = 10 };
 
 typedef struct rewriting {
     onv_edit e;
-    onv_provider provider; /* of the session */
-    uint32_t *counts;      /* by rule */
-    uint32_t *found;       /* by rule that is not modelled: the most in one step before */
-    uint64_t starts[ONV_N_OP_NAMES];
+    onv_provider provider;           /* of the session */
+    uint32_t *counts;                /* by rule */
+    uint32_t *found;                 /* by rule that is not modelled: the most in one step before */
+    uint64_t starts[ONV_N_OP_NAMES]; /* by operator: the rules, as bits in their order */
+    uint64_t all;                    /* those of every node that there was */
+    size_t n_nodes;                  /* of which that is */
 } rewriting;
 
 /* --- One pass ---------------------------------------------------------------------------------- */
 
-/* At which operators rules start, as bits in their order. */
+/* At which operators rules start. */
 static void list_starts(rewriting *r)
 {
     char word[64];
@@ -33,28 +35,34 @@ static void list_starts(rewriting *r)
     }
 }
 
-static bool try_rule(rewriting *r, size_t rule, onv_node_id id)
+static uint64_t starts_of(const rewriting *r, onv_node_id id)
 {
-    const onv_rewrite_rule *row = &onv_rewrite_rules[rule];
-    bool starts = (r->starts[onv_edit_node_at(&r->e, id)->code] >> rule & 1) != 0;
-    if (row->apply == NULL || !starts) return false;
-    bool applied = row->apply(&r->e, id);
-    r->counts[rule] += applied;
-    return applied;
+    return r->starts[onv_edit_node_at(&r->e, id)->code];
+}
+
+/* Whether the rule starts at any node. */
+static bool may_start(rewriting *r, size_t rule)
+{
+    for (; r->n_nodes < r->e.nodes.count; r->n_nodes++)
+        r->all |= starts_of(r, (onv_node_id){(uint32_t)r->n_nodes});
+    return (r->all >> rule & 1) != 0;
 }
 
 /* All rules of a level, one node after the other. */
 static void run_rules(rewriting *r, onv_graph_id graph, uint8_t level, uint32_t n_nodes)
 {
     onv_edit *e = &r->e;
+    uint64_t of_level = 0;
+    for (size_t i = 0; i < onv_n_rewrite_rules; i++)
+        if (onv_rewrite_rules[i].kind == ONV_RULE && onv_rewrite_rules[i].level == level)
+            of_level |= UINT64_C(1) << i;
     for (onv_node_id id = onv_edit_first(e, graph); onv_is_node(id) && e->status == ONV_OK;
          id = onv_edit_next(e, id)) {
         if (!onv_work(4)) e->status = ONV_ERR_CANCELLED;
-        for (size_t i = 0; i < onv_n_rewrite_rules && id.index < n_nodes; i++) {
-            const onv_rewrite_rule *row = &onv_rewrite_rules[i];
-            if (row->kind != ONV_RULE || row->level != level) continue;
-            try_rule(r, i, id);
-            if (!onv_edit_is_there(e, id)) break;
+        uint64_t rest = id.index < n_nodes ? starts_of(r, id) & of_level : 0;
+        for (; rest != 0 && onv_edit_is_there(e, id); rest &= rest - 1) {
+            size_t rule = (size_t)__builtin_ctzll(rest);
+            r->counts[rule] += onv_rewrite_rules[rule].apply(e, id);
         }
     }
 }
@@ -68,9 +76,11 @@ static void run_transformer(rewriting *r, size_t rule, onv_graph_id graph, uint3
         r->counts[rule] += row->run(e, graph);
         return;
     }
+    if (!may_start(r, rule)) return;
     for (onv_node_id id = onv_edit_first(e, graph); onv_is_node(id) && e->status == ONV_OK;
          id = onv_edit_next(e, id))
-        if (id.index < n_nodes) try_rule(r, rule, id);
+        if (id.index < n_nodes && (starts_of(r, id) >> rule & 1) != 0)
+            r->counts[rule] += row->apply(e, id);
 }
 
 static bool is_alive(const onv_edit *e, uint32_t graph)
