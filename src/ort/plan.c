@@ -223,7 +223,7 @@ void onv_ort_place_output(onv_ort_planner *p, const onv_node *node, const onv_bu
         return;
     }
     if (value->is_output) {
-        new_buffer(p, row);
+        if (!p->plan->settings->io_binding) new_buffer(p, row);
         return;
     }
     uint32_t b;
@@ -239,7 +239,8 @@ void onv_ort_place_output(onv_ort_planner *p, const onv_node *node, const onv_bu
 
 static void place_input(onv_ort_planner *p, const onv_buffer *row)
 {
-    if (p->provider != ONV_ORT_CUDA && row->kind == ONV_BUFFER_INPUT) return;
+    bool is_callers = p->provider != ONV_ORT_CUDA || p->plan->settings->io_binding;
+    if (is_callers && row->kind == ONV_BUFFER_INPUT) return;
     if (onv_model_value(p->model, row->value)->graph.index != 0) return; /* flow.c */
     if (p->model->has_providers && p->is_host[row->value.index]) return;
     new_buffer(p, row);

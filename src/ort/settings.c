@@ -76,6 +76,7 @@ static const setting settings[] = {
     {FIELD(use_tf32), SWITCH},
     {FIELD(enable_mem_pattern), SWITCH},
     {FIELD(enable_mem_reuse), SWITCH},
+    {FIELD(io_binding), SWITCH},
     {.key = "session.use_device_allocator_for_initializers",
      .offset = offsetof(onv_ort_settings, use_device_allocator_for_initializers),
      SWITCH},
