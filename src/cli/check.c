@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/deploy.h"
 #include "cli/input.h"
 #include "cli/values.h"
 
@@ -156,6 +157,7 @@ static onv_cli_verdict check_drawings(onv_cli *cli)
 
 onv_cli_verdict onv_cli_check(onv_cli *cli)
 {
+    if (cli->genai != NULL || cli->triton != NULL) return onv_cli_check_deployment(cli);
     if (cli->n_models == 0)
         return onv_cli_reject("no model is given: give an ONNX file, as in onnxvram model.onnx");
     if (check_command(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;

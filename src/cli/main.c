@@ -10,6 +10,7 @@
 #include "cli/baseline.h"
 #include "cli/commands.h"
 #include "cli/confine.h"
+#include "cli/deploy.h"
 #include "cli/files.h"
 #include "cli/guard.h"
 #include "cli/input.h"
@@ -280,7 +281,9 @@ static int analyse_models(const onv_cli_command *command, int argc, char **argv)
             onv_cli_catch_stop();
             cli.analysis.cancelled = onv_cli_is_stopped;
         }
-        status = run(&cli);
+        status = cli.genai != NULL    ? onv_cli_run_genai(&cli)
+                 : cli.triton != NULL ? onv_cli_run_triton(&cli)
+                                      : run(&cli);
         break;
     case ONV_CLI_DONE: status = onv_cli_answered(); break;
     case ONV_CLI_USAGE: break;

@@ -43,7 +43,8 @@ typedef struct onv_cli {
     bool is_diff;         /* of the two models */
     bool is_compare;      /* with what was measured, and nothing else is printed */
     const struct onv_cli_command *command;
-    bool together; /* all of them in one process */
+    const char *genai, *triton; /* a folder in place of models (deploy.h) */
+    bool together;              /* all of them in one process */
     onv_together_info sessions;
     bool untrusted; /* the models are */
     onv_budget budgets[ONV_CLI_MAX_BUDGETS];

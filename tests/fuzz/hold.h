@@ -30,6 +30,8 @@ void fuzz_run_notes(const uint8_t *data, size_t size);
 void fuzz_run_statements(const uint8_t *data, size_t size);
 void fuzz_run_terms(const uint8_t *data, size_t size);
 void fuzz_run_baseline(const uint8_t *data, size_t size);
+void fuzz_run_genai(const uint8_t *data, size_t size);
+void fuzz_run_triton(const uint8_t *data, size_t size);
 void fuzz_run_tensor(const uint8_t *data, size_t size);
 void fuzz_run_requests(const uint8_t *data, size_t size);
 void fuzz_run_snapshot(const uint8_t *data, size_t size);

@@ -4,6 +4,8 @@
 
 #include "api/requests_csv.h"
 #include "cli/baseline.h"
+#include "cli/genai.h"
+#include "cli/triton.h"
 #include "fuzz/hold.h"
 #include "fuzz/message.h"
 #include "ir/model.h"
@@ -39,6 +41,34 @@ void fuzz_run_baseline(const uint8_t *data, size_t size)
     }
     onv_cli_close_baseline(baseline);
     close(fd);
+}
+
+void fuzz_run_genai(const uint8_t *data, size_t size)
+{
+    onv_genai g;
+    onv_error error = {0};
+    if (onv_genai_parse((const char *)data, size, "folder", &g, &error)) {
+        hold(g.n_models > 0 && g.n_models <= ONV_GENAI_MODELS && g.max_length > 0);
+        for (size_t i = 0; i < g.n_models; i++) {
+            hold(strncmp(g.models[i].path, "folder/", 7) == 0);
+            hold(strchr(g.models[i].path + 7, '/') == NULL);
+        }
+    } else {
+        check_failure(error.code, &error);
+    }
+    onv_genai_cleanup(&g);
+}
+
+void fuzz_run_triton(const uint8_t *data, size_t size)
+{
+    onv_triton t;
+    onv_error error = {0};
+    if (!onv_triton_parse((const char *)data, size, &t, &error)) {
+        check_failure(error.code, &error);
+        return;
+    }
+    hold(t.instances + t.on_cpu > 0 && t.max_batch >= 0 && strchr(t.file, '/') == NULL);
+    hold(t.n_versions <= ONV_TRITON_VERSIONS && t.n_ort <= ONV_TRITON_ORT);
 }
 
 void fuzz_run_tensor(const uint8_t *data, size_t size)

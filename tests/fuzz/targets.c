@@ -404,6 +404,8 @@ const fuzz_target fuzz_targets[] = {
     {"statements", fuzz_run_statements, fuzz_mutate_bytes},
     {"terms", fuzz_run_terms, fuzz_mutate_bytes},
     {"baseline", fuzz_run_baseline, fuzz_mutate_bytes},
+    {"genai", fuzz_run_genai, fuzz_mutate_bytes},
+    {"triton", fuzz_run_triton, fuzz_mutate_bytes},
     {"tensor", fuzz_run_tensor, fuzz_mutate_bytes},
     {"requests", fuzz_run_requests, fuzz_mutate_bytes},
     {"snapshot", fuzz_run_snapshot, fuzz_mutate_bytes},

@@ -1,0 +1,232 @@
+/* What a Triton Inference Server takes on one GPU for a repository of models: a session of ONNX Runtime for each instance
+ * of each version, all in one process. */
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/deploy.h"
+#include "cli/guard.h"
+#include "cli/message.h"
+#include "cli/read_text.h"
+#include "cli/triton.h"
+
+enum { MOST_MODELS = 256, MOST_ORT = 64 };
+
+typedef struct served {
+    char path[ONV_TRITON_PATH];
+    const char *name; /* "model/version", in path */
+    onv_triton config;
+    onv_analysis *analysis;
+} served;
+
+typedef struct repository {
+    const onv_cli *cli;
+    served *models;
+    size_t n_models;
+    size_t n_others; /* models of other backends, and instances on the CPU */
+    uint64_t on_cpu;
+    bool uses_tensorrt;
+} repository;
+
+static bool fail(onv_error *error, const char *message)
+{
+    *error = (onv_error){.code = ONV_ERR_FORMAT};
+    snprintf(error->message, sizeof error->message, "%s", message);
+    return false;
+}
+
+/* --- Folders ----------------------------------------------------------------------------------- */
+
+static int visible(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+/* Versions are folders whose names are numbers above 0. */
+static int64_t version_of(const char *name)
+{
+    char *end;
+    long long version = strtoll(name, &end, 10);
+    return *end == '\0' && name[0] >= '1' && name[0] <= '9' && version < INT32_MAX ? version : -1;
+}
+
+/* Whether the version at `index` of all, with `newer` behind it, is loaded. */
+static bool is_loaded(const onv_triton *config, int64_t version, int newer)
+{
+    bool is_listed = false;
+    for (size_t i = 0; i < config->n_versions; i++) is_listed |= config->versions[i] == version;
+    return config->newest < 0 || (config->newest == 0 ? is_listed : newer < config->newest);
+}
+
+static bool add_version(repository *r, const char *folder, const char *name, int64_t version,
+                        const onv_triton *config, onv_error *error)
+{
+    if (r->n_models == MOST_MODELS) return fail(error, "it has more than 256 models");
+    served *to = &r->models[r->n_models++];
+    size_t at = strlen(folder) + 1;
+    int length = snprintf(to->path, sizeof to->path, "%s/%s/%" PRId64 "/%s", folder, name, version,
+                          config->file);
+    to->name = to->path + at;
+    to->config = *config;
+    return (length > 0 && (size_t)length < sizeof to->path) || fail(error, "a name is too long");
+}
+
+/* From the newest one on. */
+static bool add_versions(repository *r, const char *folder, const char *name,
+                         const onv_triton *config, onv_error *error)
+{
+    char path[ONV_TRITON_PATH];
+    struct dirent **entries = NULL;
+    int64_t last = INT64_MAX;
+    bool good = true;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    int n = scandir(path, &entries, visible, NULL);
+    for (int newer = 0; good; newer++) {
+        int64_t version = -1;
+        for (int i = 0; i < n; i++) {
+            int64_t other = version_of(entries[i]->d_name);
+            if (other > version && other < last) version = other;
+        }
+        if (version < 0) break;
+        last = version;
+        if (is_loaded(config, version, newer))
+            good = add_version(r, folder, name, version, config, error);
+    }
+    for (int i = 0; i < n; i++) free(entries[i]);
+    free(entries);
+    return good;
+}
+
+static bool add_model(repository *r, const char *folder, const char *name, onv_error *error)
+{
+    char path[ONV_TRITON_PATH];
+    onv_triton config;
+    onv_error missing;
+    size_t bytes = 0;
+    snprintf(path, sizeof path, "%s/%s/config.pbtxt", folder, name);
+    char *text = onv_cli_read_text(path, &bytes, &missing); /* without one all has its defaults */
+    bool good =
+        onv_triton_parse(text != NULL ? text : "", text != NULL ? bytes : 0, &config, error);
+    free(text);
+    if (!good) {
+        char what[256];
+        snprintf(what, sizeof what, "%.100s/config.pbtxt: %.140s", name, error->message);
+        return fail(error, what);
+    }
+    r->uses_tensorrt |= config.uses_tensorrt;
+    if (!config.is_onnx || config.instances == 0) {
+        r->n_others++;
+        return true;
+    }
+    return add_versions(r, folder, name, &config, error);
+}
+
+static bool read_repository(repository *r, const char *folder, onv_error *error)
+{
+    struct dirent **entries = NULL;
+    bool good = true;
+    r->models = calloc(MOST_MODELS, sizeof *r->models);
+    if (r->models == NULL) return fail(error, "out of memory");
+    int n = scandir(folder, &entries, visible, alphasort);
+    if (n < 0)
+        return fail(error, "it cannot be read: --triton takes a folder with one for each model");
+    for (int i = 0; i < n && good; i++) good = add_model(r, folder, entries[i]->d_name, error);
+    for (int i = 0; i < n; i++) free(entries[i]);
+    free(entries);
+    if (good && r->n_models == 0)
+        return fail(error, "it has no MODEL/VERSION/model.onnx of ONNX Runtime on a GPU");
+    return good;
+}
+
+/* --- Sessions ---------------------------------------------------------------------------------- */
+
+static bool analyse(const repository *r, served *m, onv_error *error)
+{
+    const char *ort[MOST_ORT];
+    onv_options options = r->cli->analysis;
+    onv_answer_runtime_info session;
+    size_t n = 0;
+    for (size_t i = 0; i < m->config.n_ort; i++) ort[n++] = m->config.ort[i];
+    for (size_t i = 0; i < options.n_ort && n < MOST_ORT; i++) ort[n++] = options.ort[i];
+    options.runtimes = "ort";
+    options.ort = ort;
+    options.n_ort = n;
+    options.n_budgets = 0;
+    if (options.batch == 0) options.batch = m->config.max_batch;
+    onv_cli_guard(m->path);
+    if (onv_analysis_new(m->path, &options, &m->analysis, error) != ONV_OK) return false;
+    if (onv_analysis_answer_runtime(m->analysis, 0, &session)) return true;
+    return fail(error,
+                "it has dimensions without a size: its own report names them; bind each with "
+                "--dim");
+}
+
+static void print_model(const served *m)
+{
+    onv_answer_runtime_info s;
+    onv_analysis_answer_runtime(m->analysis, 0, &s);
+    printf("  %-40s %" PRId64 " instance%s, batch %" PRId64 "\n", m->name, m->config.instances,
+           m->config.instances > 1 ? "s" : "", m->config.max_batch);
+    onv_cli_print_range("  weights", s.weight_bytes, s.weight_bytes);
+    onv_cli_print_range("  arena of each", s.reserved_low, s.reserved_high);
+    if (s.out_of_memory) printf("    gpu_mem_limit is not enough\n");
+}
+
+/* Whether it fits one of the budgets, or none is given. */
+static bool print_fits(const onv_cli *cli, uint64_t bytes)
+{
+    char text[ONV_CLI_SIZE_TEXT];
+    bool fits = cli->analysis.n_budgets == 0;
+    if (!fits) printf("\n");
+    for (size_t i = 0; i < cli->analysis.n_budgets; i++) {
+        bool is_enough = bytes <= onv_cli_usable(cli, i);
+        printf("%s: %s\n", onv_cli_budget_name(cli, i, text), is_enough ? "fits" : "does not fit");
+        fits |= is_enough;
+    }
+    return fits;
+}
+
+static bool answer(repository *r, const char *folder, bool *fits, const char **path,
+                   onv_error *error)
+{
+    onv_analysis *analyses[MOST_MODELS];
+    unsigned instances[MOST_MODELS];
+    onv_together_info sum;
+    for (size_t i = 0; i < r->n_models; i++) {
+        *path = r->models[i].path;
+        if (!analyse(r, &r->models[i], error)) return false;
+        analyses[i] = r->models[i].analysis;
+        instances[i] = (unsigned)r->models[i].config.instances;
+    }
+    *path = folder;
+    if (onv_together(analyses, instances, r->n_models, &sum, error) != ONV_OK) return false;
+    printf("%s\n\nOne process on one GPU\n", folder);
+    for (size_t i = 0; i < r->n_models; i++) print_model(&r->models[i]);
+    printf("\n  %" PRIu64 " sessions\n", sum.sessions);
+    onv_cli_print_range("arenas", sum.arenas_low, sum.arenas_high);
+    onv_cli_print_range("libraries", sum.driver_bytes, sum.driver_bytes);
+    onv_cli_print_range("CUDA context", sum.context_low, sum.context_high);
+    onv_cli_print_range("together", sum.total_low, sum.total_high);
+    if (r->n_others > 0)
+        printf("\nNot counted: %zu models of other backends, or on the CPU alone\n", r->n_others);
+    if (r->uses_tensorrt)
+        printf("\nA model asks for TensorRT: its engines and workspace are not counted\n");
+    *fits = print_fits(r->cli, sum.total_high);
+    return true;
+}
+
+int onv_cli_run_triton(const onv_cli *cli)
+{
+    repository r = {.cli = cli};
+    onv_error error = {0};
+    const char *path = cli->triton;
+    bool fits = true;
+    bool good =
+        read_repository(&r, cli->triton, &error) && answer(&r, cli->triton, &fits, &path, &error);
+    int status = good ? fits ? EXIT_DONE : EXIT_NO_FIT : onv_cli_complain(path, &error);
+    for (size_t i = 0; i < r.n_models; i++) onv_analysis_destroy(r.models[i].analysis);
+    free(r.models);
+    int written = onv_cli_answered();
+    return written != EXIT_DONE ? written : status;
+}

@@ -1,0 +1,166 @@
+/* genai_config.json, as onnxruntime-genai reads it (src/config.h): what is missing has its defaults. */
+#include "cli/genai.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/read_text.h"
+
+static const int64_t most_size = INT64_C(1) << 40;
+
+static bool fail(onv_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static bool fail(onv_error *error, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    *error = (onv_error){.code = ONV_ERR_FORMAT};
+    vsnprintf(error->message, sizeof error->message, format, list);
+    va_end(list);
+    return false;
+}
+
+/* --- Values ------------------------------------------------------------------------------------ */
+
+/* A number of an object; the fallback where there is none. False where it is no size. */
+static bool read_size(const json_t *object, const char *key, int64_t fallback, int64_t *size,
+                      onv_error *error)
+{
+    const json_t *value = json_object_get(object, key);
+    *size = fallback;
+    if (value == NULL || json_is_null(value)) return true;
+    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+        json_integer_value(value) > most_size)
+        return fail(error, "\"%s\" is to be a number from 0 to 2^40", key);
+    *size = json_integer_value(value);
+    return true;
+}
+
+static bool read_name(const json_t *object, const char *key, const char *fallback,
+                      char name[ONV_GENAI_NAME], onv_error *error)
+{
+    const json_t *value = json_object_get(object, key);
+    const char *text = value == NULL ? fallback : json_string_value(value);
+    if (text == NULL || strlen(text) >= ONV_GENAI_NAME)
+        return fail(error, "\"%s\" is to be a name of less than %d bytes", key, ONV_GENAI_NAME);
+    memcpy(name, text, strlen(text) + 1);
+    return true;
+}
+
+/* "past_key_values.%d.key": what is before the number, and behind it. */
+static bool read_cache(const json_t *inputs, const char *key, const char *fallback,
+                       char parts[2][ONV_GENAI_NAME], onv_error *error)
+{
+    char name[ONV_GENAI_NAME];
+    if (!read_name(inputs, key, fallback, name, error)) return false;
+    char *number = strstr(name, "%d");
+    if (number == NULL)
+        return fail(error, "\"%s\" is to have %%d where the number of the layer is, as in %s", key,
+                    fallback);
+    *number = '\0';
+    memcpy(parts[0], name, strlen(name) + 1);
+    memcpy(parts[1], number + 2, strlen(number + 2) + 1);
+    return true;
+}
+
+/* --- Models ------------------------------------------------------------------------------------ */
+
+/* A file of the folder itself: a name that leads elsewhere is refused. */
+static bool add_model(onv_genai *g, const json_t *model, const char *role, const char *folder,
+                      onv_error *error)
+{
+    const json_t *part = json_object_get(model, role), *file = json_object_get(part, "filename");
+    if (file == NULL) return true;
+    const char *name = json_string_value(file);
+    if (name == NULL || name[0] == '\0' || strchr(name, '/') != NULL || name[0] == '.')
+        return fail(error, "\"filename\" of \"%s\" is to be the name of a file in the folder",
+                    role);
+    onv_genai_model *to = &g->models[g->n_models++];
+    int length = snprintf(to->path, sizeof to->path, "%s/%s", folder, name);
+    to->role = role;
+    return length > 0 && (size_t)length < sizeof to->path
+               ? true
+               : fail(error, "the name of the %s is too long", role);
+}
+
+/* No provider is the CPU's; of others CUDA alone is known. */
+static bool read_provider(onv_genai *g, const json_t *decoder, onv_error *error)
+{
+    const json_t *list =
+        json_object_get(json_object_get(decoder, "session_options"), "provider_options");
+    const json_t *first = json_array_get(list, 0);
+    g->is_cpu = first == NULL;
+    if (first == NULL || json_object_get(first, "cuda") != NULL) return true;
+    const char *name = json_object_iter_key(json_object_iter((json_t *)(uintptr_t)first));
+    return fail(error, "its provider is '%.60s': the CUDA and the CPU provider are known",
+                name != NULL ? name : "");
+}
+
+static bool read_decoder(onv_genai *g, const json_t *decoder, onv_error *error)
+{
+    const json_t *inputs = json_object_get(decoder, "inputs");
+    return read_size(decoder, "head_size", 0, &g->head_size, error) &&
+           read_size(decoder, "num_key_value_heads", 0, &g->kv_heads, error) &&
+           read_name(inputs, "input_ids", "input_ids", g->ids, error) &&
+           read_name(inputs, "embeddings", "inputs_embeds", g->embeddings, error) &&
+           read_name(inputs, "attention_mask", "attention_mask", g->mask, error) &&
+           read_cache(inputs, "past_key_names", "past_key_values.%d.key", g->caches[0], error) &&
+           read_cache(inputs, "past_value_names", "past_key_values.%d.value", g->caches[1],
+                      error) &&
+           read_provider(g, decoder, error);
+}
+
+static bool read_all(onv_genai *g, const char *folder, onv_error *error)
+{
+    static const char *const others[] = {"encoder", "embedding", "vision", "speech"};
+    const json_t *model = json_object_get(g->json, "model");
+    const json_t *search = json_object_get(g->json, "search");
+    const json_t *decoder = json_object_get(model, "decoder");
+    if (decoder == NULL) return fail(error, "it has no \"model\" with a \"decoder\"");
+    if (!add_model(g, model, "decoder", folder, error)) return false;
+    if (g->n_models == 0) return fail(error, "its decoder has no \"filename\"");
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (!add_model(g, model, others[i], folder, error)) return false;
+    g->shares = json_is_true(json_object_get(search, "past_present_share_buffer"));
+    if (!read_size(model, "vocab_size", 0, &g->vocabulary, error) ||
+        !read_size(model, "context_length", 0, &g->context, error) ||
+        !read_size(search, "max_length", g->context, &g->max_length, error) ||
+        !read_size(search, "batch_size", 1, &g->batch, error) ||
+        !read_size(search, "num_beams", 1, &g->beams, error) ||
+        !read_size(search, "chunk_size", 0, &g->chunk, error) || !read_decoder(g, decoder, error))
+        return false;
+    g->shares &= g->beams <= 1;
+    if (g->max_length < 1 || g->batch < 1 || g->beams < 1)
+        return fail(error,
+                    "\"max_length\" (or \"context_length\"), \"batch_size\" and \"num_beams\" "
+                    "are to be 1 or more");
+    return true;
+}
+
+bool onv_genai_parse(const char *text, size_t bytes, const char *folder, onv_genai *g,
+                     onv_error *error)
+{
+    json_error_t why;
+    *g = (onv_genai){.json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why)};
+    if (g->json == NULL) return fail(error, "is not JSON: line %d: %.100s", why.line, why.text);
+    return read_all(g, folder, error);
+}
+
+bool onv_genai_read(const char *folder, onv_genai *g, onv_error *error)
+{
+    char path[ONV_GENAI_PATH];
+    size_t bytes;
+    *g = (onv_genai){.json = NULL};
+    int length = snprintf(path, sizeof path, "%s/genai_config.json", folder);
+    if (length < 0 || (size_t)length >= sizeof path) return fail(error, "its name is too long");
+    char *text = onv_cli_read_text(path, &bytes, error);
+    bool good = text != NULL && onv_genai_parse(text, bytes, folder, g, error);
+    free(text);
+    return good;
+}
+
+void onv_genai_cleanup(onv_genai *g)
+{
+    json_decref(g->json);
+}

@@ -1,0 +1,36 @@
+/* A folder of onnxruntime-genai, read: genai_config.json. */
+#ifndef ONV_CLI_GENAI_H
+#define ONV_CLI_GENAI_H
+
+#include <jansson.h>
+
+#include "onnxvram/onnxvram.h"
+
+enum { ONV_GENAI_MODELS = 5, ONV_GENAI_NAME = 256, ONV_GENAI_PATH = 4096 };
+
+typedef struct onv_genai_model {
+    const char *role; /* "decoder", "encoder", "embedding", "vision", "speech" */
+    char path[ONV_GENAI_PATH];
+} onv_genai_model;
+
+typedef struct onv_genai {
+    json_t *json;
+    onv_genai_model models[ONV_GENAI_MODELS]; /* the decoder is the first one */
+    size_t n_models;
+    int64_t vocabulary, context, max_length, batch, beams, chunk, head_size, kv_heads;
+    bool shares; /* past and present are one buffer */
+    bool is_cpu; /* no provider but the CPU's */
+    /* Names of the decoder's inputs; of the caches without their number, what is before and behind it. */
+    char ids[ONV_GENAI_NAME], embeddings[ONV_GENAI_NAME], mask[ONV_GENAI_NAME];
+    char caches[2][2][ONV_GENAI_NAME];
+} onv_genai;
+
+/* The caller cleans up, after a failure, too; then `error` says what was expected. */
+bool onv_genai_read(const char *folder, onv_genai *g, onv_error *error);
+
+/* The same of a text, with the folder that names are in. */
+bool onv_genai_parse(const char *text, size_t bytes, const char *folder, onv_genai *g,
+                     onv_error *error);
+void onv_genai_cleanup(onv_genai *g);
+
+#endif

@@ -1,0 +1,10 @@
+/* A small file as a whole. */
+#ifndef ONV_CLI_READ_TEXT_H
+#define ONV_CLI_READ_TEXT_H
+
+#include "onnxvram/onnxvram.h"
+
+/* The caller frees it. NULL: `error` says what is wrong: there is none, it is no file, it has more than 4 MiB. */
+char *onv_cli_read_text(const char *path, size_t *bytes, onv_error *error);
+
+#endif

@@ -1,0 +1,135 @@
+/* Folders of onnxruntime-genai: what the answer counts, and configurations that are none. */
+#include <sys/stat.h>
+
+#include "cli/program.h"
+#include "support/test.h"
+
+static char text[PROGRAM_TEXT];
+
+#define EXPECT(arguments, status, ...)                                                             \
+    program_expect_parts(arguments, status, (const char *const[]){__VA_ARGS__, NULL}, text)
+
+/* A decoder of one layer, as the builder names things. */
+static void write_decoder(const char *path)
+{
+    model *m = model_new(18);
+    model_input(m, "input_ids", "i64[batch_size,sequence_length]");
+    model_input(m, "attention_mask", "i64[batch_size,total_sequence_length]");
+    model_input(m, "past_key_values.0.key", "f16[batch_size,2,past_sequence_length,kv_cache_dim]");
+    model_input(m, "past_key_values.0.value",
+                "f16[batch_size,2,past_sequence_length,kv_cache_dim]");
+    model_weight(m, "embedding", "f16[1000,64]");
+    model_weight(m, "head", "f16[64,1000]");
+    model_node(m, "Gather", "g", "embedding input_ids", "hidden", "");
+    model_node(m, "MatMul", "m", "hidden head", "logits", "");
+    model_node(m, "Neg", "k", "past_key_values.0.key", "present.0.key", "");
+    model_node(m, "Neg", "v", "past_key_values.0.value", "present.0.value", "");
+    model_output(m, "logits", "f16[batch_size,sequence_length,1000]");
+    model_output(m, "present.0.key", "f16");
+    model_output(m, "present.0.value", "f16");
+    program_write_model(path, m);
+}
+
+#define DECODER "{\"filename\": \"model.onnx\", \"head_size\": 64, \"num_key_value_heads\": 2"
+#define CUDA    ", \"session_options\": {\"provider_options\": [{\"cuda\": {}}]}"
+#define MODEL   "\"vocab_size\": 1000, \"context_length\": 4096"
+
+static void write_config(const char *config)
+{
+    program_write("llm/genai_config.json", config, strlen(config));
+}
+
+static void enter(void)
+{
+    mkdir("llm", 0777);
+    write_decoder("llm/model.onnx");
+}
+
+/* Two caches of 1 MiB are regions of 1 and 2 MiB, which leaves room for ids and mask; logits of 8,192,000 bytes are one of 8 MiB,
+ * with the scores of the last token. */
+static void caches_are_one_buffer_or_two(void **state)
+{
+    enter();
+    write_config("{\"model\": {" MODEL ", \"decoder\": " DECODER CUDA "}}, \"search\": "
+                 "{\"past_present_share_buffer\": true}}");
+    EXPECT("--genai llm", 0, "batch 1, prompts of 4096, context of 4096",
+           "  weights                    0.2 MiB", "  cache, one buffer          2.0 MiB",
+           "  cache, inputs, logits      11.0 MiB", "  libraries                  128.3 MiB",
+           "Together, by batch and context");
+    EXPECT("--genai llm -q -d prompt=16 -d context=2048 -b 2", 0,
+           "batch 2, prompts of 16, context of 2048", "  cache, one buffer          2.0 MiB",
+           "  cache, inputs, logits      3.0 MiB");
+    assert_null(strstr(text, "Together, by"));
+    write_config("{\"model\": {" MODEL ", \"decoder\": " DECODER CUDA "}}}");
+    EXPECT("--genai llm -q", 0, "  cache, past and present    4.0 MiB");
+}
+
+static void the_longest_context_is_what_fits(void **state)
+{
+    char longest[64];
+    enter();
+    write_config("{\"model\": {" MODEL ", \"decoder\": " DECODER CUDA "}}, \"search\": "
+                 "{\"past_present_share_buffer\": true}}");
+    EXPECT("--genai llm -q --budget 740MiB,L4", 0, "740.0 MiB: does not fit", "L4: fits");
+    const char *at = strstr(text, "at batch 1: ");
+    assert_non_null(at);
+    long context = strtol(at + strlen("at batch 1: "), NULL, 10);
+    assert_true(context > 64 && context < 4096);
+    snprintf(longest, sizeof longest, "--genai llm -q --budget 740MiB -d context=%ld", context);
+    EXPECT(longest, 0, "740.0 MiB: fits");
+    snprintf(longest, sizeof longest, "--genai llm -q --budget 740MiB -d context=%ld", context + 1);
+    EXPECT(longest, 3, "740.0 MiB: does not fit");
+}
+
+/* Without a provider it is the CPU's: no handles, no context. */
+static void the_cpu_has_no_context(void **state)
+{
+    enter();
+    write_config("{\"model\": {" MODEL ", \"decoder\": " DECODER "}}}");
+    EXPECT("--genai llm -q -d context=128", 0, ", on the CPU");
+    assert_null(strstr(text, "context  "));
+    assert_null(strstr(text, "libraries"));
+}
+
+static void broken_folders_are_named(void **state)
+{
+    static const struct {
+        const char *config, *says;
+    } rows[] = {
+        {"", "is not JSON: line"},
+        {"[]", "it has no \"model\" with a \"decoder\""},
+        {"{\"model\": {\"decoder\": {}}}", "its decoder has no \"filename\""},
+        {"{\"model\": {\"decoder\": {\"filename\": \"../model.onnx\"}}}",
+         "is to be the name of a file in the folder"},
+        {"{\"model\": {\"decoder\": {\"filename\": 3}}}", "the name of a file in the folder"},
+        {"{\"model\": {" MODEL ", \"decoder\": {\"filename\": \"none.onnx\"}}}", "none.onnx"},
+        {"{\"model\": {\"context_length\": -1, \"decoder\": " DECODER "}}}",
+         "\"context_length\" is to be a number from 0 to 2^40"},
+        {"{\"model\": {\"decoder\": " DECODER "}}}", "are to be 1 or more"},
+        {"{\"model\": {" MODEL ", \"decoder\": " DECODER
+         ", \"inputs\": {\"past_key_names\": \"past\"}}}}",
+         "is to have %d where the number of the layer is"},
+        {"{\"model\": {" MODEL ", \"decoder\": " DECODER
+         ", \"session_options\": {\"provider_options\": [{\"qnn\": {}}]}}}}",
+         "its provider is 'qnn'"},
+    };
+    enter();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        write_config(rows[i].config);
+        EXPECT("--genai llm", 1, rows[i].says);
+    }
+    EXPECT("--genai nowhere", 1, "nowhere/genai_config.json: there is no such file");
+    EXPECT("--genai llm llm/model.onnx", 2, "--genai names a folder");
+    EXPECT("--genai llm --json", 2, "--genai prints one answer");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(caches_are_one_buffer_or_two),
+        cmocka_unit_test(the_longest_context_is_what_fits),
+        cmocka_unit_test(the_cpu_has_no_context),
+        cmocka_unit_test(broken_folders_are_named),
+    };
+    return cmocka_run_group_tests(tests, folder_enter, folder_leave);
+}
