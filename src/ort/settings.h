@@ -32,7 +32,8 @@ typedef struct onv_ort_settings {
     uint32_t use_device_allocator_for_initializers; /* beside the arena, not from it */
     uint32_t disable_prepacking;
     uint32_t use_deterministic_compute;
-    uint32_t io_binding; /* inputs and outputs of the main graph are the application's, beside the arena */
+    uint32_t
+        io_binding; /* inputs and outputs of the main graph are the application's, beside the arena */
     uint32_t enable_gelu_approximation;
     uint64_t gpu_mem_limit; /* of the arena; 0: none */
 } onv_ort_settings;
