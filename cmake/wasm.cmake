@@ -20,7 +20,7 @@ set(ONV_DEP_INCLUDES ${ONV_SOURCES} ${ONV_SOURCES}/protobuf-c ${ONV_SOURCES}/jan
 file(GLOB jansson ${ONV_SOURCES}/jansson/src/*.c)
 file(GLOB yajl ${ONV_SOURCES}/yajl/src/*.c)
 list(FILTER yajl EXCLUDE REGEX "yajl_version") # its header is made by yajl's own build
-set(zlib adler32 crc32 inffast inflate inftrees zutil)
+set(zlib adler32 crc32 deflate inffast inflate inftrees trees zutil)
 list(TRANSFORM zlib REPLACE "(.+)" "${ONV_SOURCES}/zlib/\\1.c")
 add_library(onv_libraries STATIC ${ONV_SOURCES}/protobuf-c/protobuf-c/protobuf-c.c ${jansson} ${yajl}
   ${ONV_SOURCES}/minizip/unzip.c ${ONV_SOURCES}/minizip/ioapi.c ${zlib})

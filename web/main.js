@@ -156,4 +156,18 @@ class Page {
   }
 }
 
-const page = new Page(JSON.parse(document.getElementById("report").textContent));
+// Of large models the report is deflated, in base64.
+async function unpack(text) {
+  document.getElementById("app").textContent = "Reading the report ...";
+  const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const plain = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const report = await new Response(plain).json();
+  document.getElementById("app").textContent = "";
+  page = new Page(report);
+}
+
+let page;
+
+const data = document.getElementById("report").textContent;
+if (data.startsWith("{")) page = new Page(JSON.parse(data));
+else unpack(data);

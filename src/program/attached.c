@@ -4,6 +4,7 @@
 
 #include <zlib.h>
 
+#include "base/base64.h"
 #include "base/fail.h"
 #include "base/heap.h"
 #include "base/quota.h"
@@ -12,27 +13,17 @@
 
 enum { PAIR_KEY = 1, PAIR_VALUE = 2 };
 
-static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
 /* --- base64 -------------------------------------------------------------------------------------- */
 
 static onv_status to_base64(const unsigned char *from, size_t bytes, onv_program_text *to,
                             onv_error *err)
 {
     if (bytes > SIZE_MAX / 2) return onv_fail_memory(err);
-    char *at = to->at = onv_heap_alloc((bytes + 2) / 3 * 4 + 1);
-    if (at == NULL) return onv_fail_memory(err);
-    for (size_t i = 0; i < bytes; i += 3) {
-        uint32_t word = (uint32_t)from[i] << 16;
-        if (i + 1 < bytes) word |= (uint32_t)from[i + 1] << 8;
-        if (i + 2 < bytes) word |= from[i + 2];
-        *at++ = digits[word >> 18];
-        *at++ = digits[word >> 12 & 63];
-        *at++ = (char)(i + 1 < bytes ? digits[word >> 6 & 63] : '=');
-        *at++ = (char)(i + 2 < bytes ? digits[word & 63] : '=');
-    }
-    *at = '\0';
-    to->bytes = (size_t)(at - to->at);
+    to->bytes = (bytes + 2) / 3 * 4;
+    to->at = onv_heap_alloc(to->bytes + 1);
+    if (to->at == NULL) return onv_fail_memory(err);
+    onv_base64_encode(from, bytes, to->at);
+    to->at[to->bytes] = '\0';
     return ONV_OK;
 }
 
@@ -42,7 +33,7 @@ static onv_status of_base64(const unsigned char *from, size_t bytes, onv_program
     uint8_t values[256];
     uint32_t word = 0, bits = 0;
     memset(values, 64, sizeof values);
-    for (uint8_t i = 0; i < 64; i++) values[(unsigned char)digits[i]] = i;
+    for (uint8_t i = 0; i < 64; i++) values[(unsigned char)onv_base64_digits[i]] = i;
     to->at = onv_heap_alloc(bytes / 4 * 3 + 3);
     if (to->at == NULL) return onv_fail_memory(err);
     while (bytes > 0 && from[bytes - 1] == '=') bytes--;

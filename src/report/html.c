@@ -3,9 +3,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "report/clean.h"
 #include "report/embedded.h"
 #include "report/json_parts.h"
+#include "report/packed.h"
 #include "report/units.h"
 #include "report/viewers.h"
 
@@ -116,12 +118,34 @@ static onv_status put_still(const onv_report_job *job)
     return ONV_OK;
 }
 
-static onv_status put_data(const onv_report_job *job)
+static onv_status put_report(const onv_report_job *job, onv_writer *to)
 {
     onv_json json;
-    onv_json_init(&json, job->out);
+    onv_json_init(&json, to);
     json.is_embedded = true;
     return onv_json_write_document(job, &json);
+}
+
+/* A page of many nodes would have tens of megabytes: it has them deflated, and a browser inflates them. */
+static bool is_large(const onv_report_job *job)
+{
+    enum { MANY = 5000 };
+    size_t nodes = 0;
+    for (size_t i = 0; i < job->count; i++) nodes += job->views[i].model->nodes.count;
+    return nodes > MANY;
+}
+
+static onv_status put_data(const onv_report_job *job)
+{
+    if (!is_large(job)) return put_report(job, job->out);
+    onv_packer *packer = ONV_ARENA_ARRAY(job->arena, onv_packer, 1);
+    onv_writer *plain = ONV_ARENA_ARRAY(job->arena, onv_writer, 1);
+    if (packer == NULL || plain == NULL || !onv_packer_begin(packer, job->out))
+        return onv_fail_memory(job->err);
+    onv_writer_init(plain, onv_packer_write, packer);
+    onv_status status = put_report(job, plain);
+    if (status == ONV_OK) status = onv_writer_finish(plain, job->err);
+    return onv_packer_end(packer) || status != ONV_OK ? status : onv_fail_memory(job->err);
 }
 
 /* --- The template ------------------------------------------------------------------------------ */
