@@ -17,6 +17,10 @@ typedef struct onv_together_info {
     uint64_t driver_bytes;
     uint64_t context_low, context_high;
     uint64_t total_low, total_high; /* with an arena each */
+    /* Of the session that needs most, with the context: all of it, where each ends before the next one is made. */
+    uint64_t largest_low, largest_high;
+    bool
+        is_sequential; /* the caller sets it, for reports: they are made and ended one after the other */
 } onv_together_info;
 
 /* Each analysis `instances[i]` times. ONV_ERR_USAGE where one has no figure for the runtime ort. */

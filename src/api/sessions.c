@@ -248,6 +248,8 @@ static onv_status add_session(const onv_runtime_result *r, unsigned times, onv_t
                 onv_u64_add(info->arenas_high, high, &info->arenas_high) &&
                 onv_u64_add(info->driver_bytes, driver, &info->driver_bytes);
     if (!fits) return onv_fail(err, ONV_ERR_OVERFLOW, "the sum does not fit 64 bits");
+    if (r->total_bytes.low > info->largest_low) info->largest_low = r->total_bytes.low;
+    if (r->total_bytes.high > info->largest_high) info->largest_high = r->total_bytes.high;
     info->sessions += times;
     info->context_low = r->context_bytes.low;
     info->context_high = r->context_bytes.high;

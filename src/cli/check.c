@@ -182,6 +182,8 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
     if (cli->untrusted && cli->analysis.replay != NULL)
         return onv_cli_reject(
             "--replay allocates what a model asks for: leave it or --untrusted out");
+    if (cli->sequential && !cli->together)
+        return onv_cli_reject("--sequential needs several sessions: add --together");
     if (cli->together && cli->analysis.replay != NULL)
         return onv_cli_reject("--replay runs one model: leave it or --together out");
     if (cli->analysis.onnx_out && cli->n_models > 1)

@@ -44,7 +44,8 @@ typedef struct onv_cli {
     bool is_compare;      /* with what was measured, and nothing else is printed */
     const struct onv_cli_command *command;
     const char *genai, *triton; /* a folder in place of models (deploy.h) */
-    bool together;              /* all of them in one process */
+    bool together;              /* all of them in one process, */
+    bool sequential;            /* each ends before the next one begins */
     onv_together_info sessions;
     bool untrusted; /* the models are */
     onv_budget budgets[ONV_CLI_MAX_BUDGETS];

@@ -202,6 +202,8 @@ const onv_cli_row onv_cli_rows[] = {
      AT(triton)},
     {0, "together", NULL, "add up sessions in one process: the models given, MODEL*N for N of one",
      AT(together), .like = "ort-advise"},
+    {0, "sequential", NULL, "with --together: each session ends before the next one is made",
+     AT(sequential), .like = "ort-advise"},
     {0, "replay", "[=DEVICE]",
      "make the allocations and compare: cuda (the default) or host; exit status 4 if they differ",
      AT(analysis.replay), .fallback = "cuda", NAMES(REPLAY_DEVICES),

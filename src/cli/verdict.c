@@ -47,9 +47,11 @@ static int judge_together(const onv_cli *cli, const onv_analysis *analysis)
 {
     onv_answer_device_info device;
     size_t n = 0;
+    const onv_together_info *sum = &cli->sessions;
+    uint64_t needed = sum->is_sequential ? sum->largest_high : sum->total_high;
     if (cli->report.together == NULL) return EXIT_DONE;
     for (; onv_analysis_answer_device(analysis, n, &device); n++)
-        if (cli->sessions.total_high <= device.fit.usable) return EXIT_DONE;
+        if (needed <= device.fit.usable) return EXIT_DONE;
     return n > 0 ? EXIT_NO_FIT : EXIT_DONE;
 }
 

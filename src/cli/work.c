@@ -164,6 +164,7 @@ static bool find_together(onv_cli *cli, onv_analysis *const *analyses)
         onv_together(analyses, cli->instances, cli->n_models, &cli->sessions, &error);
     if (status != ONV_OK) onv_cli_complain("--together", &error);
     cli->report.together = status == ONV_OK ? &cli->sessions : NULL;
+    cli->sessions.is_sequential = cli->sequential;
     return status == ONV_OK;
 }
 

@@ -94,5 +94,8 @@ void onv_json_write_together(const onv_together_info *info, onv_json *json)
     onv_json_put_u64(json, "context_high_bytes", info->context_high);
     onv_json_put_u64(json, "total_low_bytes", info->total_low);
     onv_json_put_u64(json, "total_high_bytes", info->total_high);
+    onv_json_put_u64(json, "largest_low_bytes", info->largest_low);
+    onv_json_put_u64(json, "largest_high_bytes", info->largest_high);
+    onv_json_put_bool(json, "sequential", info->is_sequential);
     onv_json_close(json);
 }

@@ -212,11 +212,14 @@ static void write_together_fits(const onv_report_job *job, const onv_page *page)
     const onv_view *view = &job->views[0];
     for (size_t i = 0; i < view->n_devices; i++) {
         const onv_device_fit *device = &view->devices[i];
-        bool fits = job->options->together->total_high <= device->fit.usable_bytes;
+        const onv_together_info *info = job->options->together;
+        uint64_t needed = info->is_sequential ? info->largest_high : info->total_high;
+        bool fits = needed <= device->fit.usable_bytes;
         onv_page_item(page);
-        onv_write_format(page->out, "Together they %s %s.\n", fits ? "fit" : "do not fit",
-                         device->name != NULL ? device->name
-                                              : onv_label_bytes(device->fit.budget_bytes).text);
+        onv_write_format(
+            page->out, "%s they %s %s.\n", info->is_sequential ? "One after the other" : "Together",
+            fits ? "fit" : "do not fit",
+            device->name != NULL ? device->name : onv_label_bytes(device->fit.budget_bytes).text);
     }
 }
 
@@ -231,7 +234,9 @@ void onv_write_together(const onv_report_job *job, const onv_page *page)
     add_sum(&table, page, "arenas", info->arenas_low, info->arenas_high, "one for each session");
     add_sum(&table, page, "handles", info->driver_bytes, info->driver_bytes, "of each session");
     add_sum(&table, page, "context", info->context_low, info->context_high, "once");
-    add_sum(&table, page, "total", info->total_low, info->total_high, "");
+    add_sum(&table, page, "total", info->total_low, info->total_high, "all of them at once");
+    add_sum(&table, page, "in turn", info->largest_low, info->largest_high,
+            "each ends before the next one is made: the largest");
     onv_table_finish(&table, page);
     if (info->shared_arena < UINT64_MAX)
         onv_write_format(

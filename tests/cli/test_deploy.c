@@ -63,6 +63,12 @@ static void instances_fit_together_or_not(void **state)
            "Together they do not fit 1.00 GiB.", "Together they fit L4.");
     EXPECT("-q '" SAMPLES "resnet18.onnx*3' -b 8 --runtime ort --together --budget 1GiB", 3,
            "Together they do not fit 1.00 GiB.");
+    /* In turn it is the largest one, whatever the order. */
+    EXPECT("-q " SAMPLES "lstm.onnx '" SAMPLES "resnet18.onnx*3' -b 8 -d sequence=8 --runtime ort "
+           "--together --sequential --budget 1GiB",
+           0, "One after the other they fit 1.00 GiB.", "  in turn ");
+    EXPECT(SAMPLES "resnet18.onnx -b 8 --runtime ort --sequential", 2,
+           "--sequential needs several sessions");
 }
 
 static void the_largest_size_of_a_dim(void **state)
