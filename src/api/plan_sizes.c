@@ -3,7 +3,8 @@
  * A plan's segments are the same at every size. Its largest size is found by halving, on sizes that do not depend on the
  * budget: 1, 2, 4, ... until one does not fit, then in the middle. So a larger budget never has a smaller answer, even
  * where totals fall in places. Totals grow nearly in proportion: a size that a line through the two nearest
- * analysed ones places clearly on one side needs no analysis; both sizes that an answer stands between have one.
+ * analysed ones places clearly on one side needs no analysis; both sizes that an answer stands between have one. These are
+ * neighbours up to 2 * FINE, and beyond it a FINEth part apart at most: more digits would cost most of the analyses.
  * An analysis at a size is of all plans that ask for it.
  *
  * Training as a whole chooses among plans that are made at the size at hand. So at the largest size of all plans there is a
@@ -20,7 +21,7 @@
 
 enum { FITS, BY_RELEASE, N_GOALS };
 /* A search for plans costs more than all else: a second one follows where the first gained that part. */
-enum { MOST_FACTS = 64, ROUNDS = 2, GAIN_PARTS = 32, MOST_NEW = 8 };
+enum { FINE = 1024, MOST_FACTS = 64, ROUNDS = 2, GAIN_PARTS = 32, MOST_NEW = 8 };
 
 /* Of one size. */
 typedef struct fact {
@@ -41,11 +42,19 @@ typedef struct subject {
     int64_t found[N_GOALS];
 } subject;
 
+/* What a run that is asked for a size finds. */
+typedef struct found_run {
+    int64_t size;
+    bool exists;           /* it is within all bounds */
+    onv_training training; /* plans, figures, and which one is chosen */
+} found_run;
+
 typedef struct search {
     const onv_sizing *sizing;
     onv_training *training;
     onv_arena arena;
     ONV_VEC(subject) at;
+    ONV_VEC(found_run) runs;
     int64_t to_better[N_GOALS]; /* 0: each is searched for; else what does not reach it is left */
     int64_t confirmed;          /* the largest size at which a run of its own was seen to fit */
 } search;
@@ -75,9 +84,10 @@ static double times_apart(int64_t a, int64_t b)
 }
 
 /* By which part of the usable bytes a line has to miss them, the nearest analysed size being so many times as large or
- * small; 1: no line is clear. */
-static double clear_part(double times)
+ * small; 1: no line is clear. Of large sizes totals are smooth. */
+static double clear_part(double times, int64_t size)
 {
+    if (times <= 1.01 && size >= FINE) return 1.0 / 512;
     static const double parts[][2] = {
         {1.05, 1.0 / 64}, {1.5, 1.0 / 16}, {4, 1.0 / 8}, {16, 1.0 / 4}, {64, 1.0 / 2}};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
@@ -146,10 +156,18 @@ static bool decide(const search *all, const subject *s, int goal, int64_t size, 
     if (!draw_line(s, goal, size, &bytes, &times)) return false;
     if (goal == BY_RELEASE && bytes < usable)
         return times > 0 && is_known_by_release(s, bytes, reaches);
-    double part = times > 0 && s->errors < 2 ? clear_part(times) : 1;
+    double part = times > 0 && s->errors < 2 ? clear_part(times, size) : 1;
     if (s->errors == 1 && part < 1.0 / 4) part = 1.0 / 4;
     *reaches = bytes < usable;
     return part < 1 && fabs(bytes - usable) > part * usable;
+}
+
+/* How far sizes are apart that are told from each other: a power of two, so that halving meets it. */
+static int64_t grain_of(int64_t size)
+{
+    int64_t grain = 1;
+    while (size / grain >= 2 * (int64_t)FINE) grain *= 2;
+    return grain;
 }
 
 /* Sets what is found, or what is wanted for it. */
@@ -163,7 +181,7 @@ static void look(const search *all, subject *s, int goal)
         if (!reaches) *wanted = s->found[goal] = 0;
         if (!reaches) return;
     }
-    while ((high == 0 && low < ONV_MAX_BATCH) || high - low > 1) {
+    while ((high == 0 && low < ONV_MAX_BATCH) || high - low > grain_of(low)) {
         int64_t size = high > 0 ? low + (high - low) / 2 : low > 0 ? 2 * low : 1;
         if (size > ONV_MAX_BATCH) size = ONV_MAX_BATCH;
         *wanted = size;
@@ -373,15 +391,36 @@ static onv_status look_there(search *all, int goal, int64_t size, const onv_trai
                     err);
 }
 
-/* As a run that is asked for that size; NULL where it is beyond all bounds. */
-static onv_status analyse_run(search *all, int goal, int64_t size, onv_analysis **made,
+static bool copy_plans(search *all, const onv_training *from, onv_training *to)
+{
+    *to = *from;
+    to->plans = onv_arena_copy(&all->arena, from->plans, from->n_plans * sizeof *to->plans);
+    for (uint32_t i = 0; to->plans != NULL && i < from->n_plans; i++) {
+        onv_ckpt_plan copy;
+        if (!onv_know_plan(&from->plans[i], &all->arena, &copy)) return false;
+        to->plans[i].name = copy.name;
+        to->plans[i].segments = copy.segments;
+        to->plans[i].kept_ops = copy.kept_ops;
+    }
+    return to->plans != NULL;
+}
+
+/* A run of its own for each size, once. `*found` stays until the next one. */
+static onv_status look_at_run(search *all, int goal, int64_t size, const found_run **found,
                               onv_error *err)
 {
-    ONV_TRY(all->sizing->analyse(all->sizing->context, size, NULL, made, err));
-    if (*made == NULL) return ONV_OK;
-    onv_status status = look_there(all, goal, size, &(*made)->training, err);
-    if (status != ONV_OK) onv_analysis_destroy(*made);
-    return status;
+    size_t i = 0;
+    onv_analysis *made;
+    while (i < all->runs.count && all->runs.at[i].size != size) i++;
+    if (i == all->runs.count) {
+        ONV_TRY(all->sizing->analyse(all->sizing->context, size, NULL, &made, err));
+        found_run run = {.size = size, .exists = made != NULL};
+        bool fits = made == NULL || copy_plans(all, &made->training, &run.training);
+        onv_analysis_destroy(made);
+        if (!fits || !onv_vec_push(&all->runs, run)) return onv_fail_memory(err);
+    }
+    *found = &all->runs.at[i];
+    return (*found)->exists ? look_there(all, goal, size, &(*found)->training, err) : ONV_OK;
 }
 
 static onv_status find_whole(search *all, int goal, onv_error *err)
@@ -390,14 +429,13 @@ static onv_status find_whole(search *all, int goal, onv_error *err)
     int64_t size = most_found(all, goal, &which), before = 0;
     for (int round = 0;
          round < ROUNDS && size - before > before / GAIN_PARTS && size < ONV_MAX_BATCH; round++) {
-        onv_analysis *made = NULL;
+        const found_run *found;
         size_t first = all->at.count;
-        ONV_TRY(analyse_run(all, goal, size, &made, err));
-        if (made == NULL) break;
-        onv_analysis_destroy(made);
+        ONV_TRY(look_at_run(all, goal, size, &found, err));
+        if (!found->exists) break;
         for (int k = 0; k < N_GOALS; k++) {
             int64_t most = most_found(all, k, &which);
-            all->to_better[k] = most < ONV_MAX_BATCH ? most + 1 : most;
+            all->to_better[k] = most < ONV_MAX_BATCH ? most + grain_of(most) : most;
         }
         ONV_TRY(find(all, first, err));
         before = size;
@@ -413,12 +451,13 @@ static int64_t next_to_confirm(const search *all, int64_t low, int64_t high, con
     int64_t next = low + (high - low) / 2;
     uint64_t least = UINT64_MAX;
     fact f;
-    for (uint32_t i = 0; t != NULL && i < t->n_plans; i++)
+    for (uint32_t i = 0; i < t->n_plans; i++)
         if (fact_of(all, high, &t->plans[i].figures, &f, err) == ONV_OK && f.of[FITS] < least)
             least = f.of[FITS];
     if (least < UINT64_MAX && least > all->sizing->usable_bytes)
         next = (int64_t)((double)high * (double)all->sizing->usable_bytes / (double)least);
-    return next > low ? next < high ? next : high - 1 : low + 1;
+    next -= next % grain_of(next);
+    return next > low ? next < high ? next : high - grain_of(low) : low + grain_of(low);
 }
 
 /* A plan that was made at another size is none that a run at this size finds: the answer fits in a run of its own, and one
@@ -426,20 +465,22 @@ static int64_t next_to_confirm(const search *all, int64_t low, int64_t high, con
 static onv_status confirm(search *all, onv_error *err)
 {
     size_t which = 0;
-    int64_t low = 0, high = ONV_MAX_BATCH + 1, size = most_found(all, FITS, &which), step = 1;
+    int64_t low = 0, high = ONV_MAX_BATCH + 1, size = most_found(all, FITS, &which);
+    int64_t step = grain_of(size);
     while (size > low && size < high) {
-        onv_analysis *made = NULL;
-        ONV_TRY(analyse_run(all, FITS, size, &made, err));
-        bool fits = made != NULL && made->training.plan_fits;
+        const found_run *found;
+        ONV_TRY(look_at_run(all, FITS, size, &found, err));
+        bool fits = found->exists && found->training.plan_fits;
         *(fits ? &low : &high) = size;
         if (!fits)
-            size = next_to_confirm(all, low, high, made != NULL ? &made->training : NULL, err);
+            size = next_to_confirm(all, low, high, &found->training, err);
+        else if (high - low <= grain_of(low))
+            size = low;
         else if (high - low <= step)
             size = low + (high - low) / 2;
         else
             size = low + step;
         if (fits) step *= 2;
-        onv_analysis_destroy(made);
         all->confirmed = low;
     }
     return ONV_OK;
@@ -507,6 +548,7 @@ onv_status onv_plan_sizes_find(const onv_sizing *sizing, onv_training *training,
     onv_status status = run(&all, is_cut, err);
     if (status == ONV_OK) status = give(&all, training->n_plans, *is_cut, of, err);
     onv_vec_cleanup(&all.at);
+    onv_vec_cleanup(&all.runs);
     onv_arena_cleanup(&all.arena);
     return status;
 }

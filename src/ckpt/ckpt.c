@@ -109,7 +109,7 @@ static onv_status make_items(const onv_ckpt_problem *problem, const requests *li
 {
     for (size_t i = 0; i < list->at.count; i++) {
         const request *r = &list->at.at[i];
-        size_t first = plans->at.count;
+        size_t first = plans->at.count, first_spare = plans->spare.count;
         uint32_t count = r->count > 0 ? r->count : onv_ckpt_units_root(problem->units);
         onv_ckpt_problem one = *problem;
         if (r->kind->is_front != fronts) continue;
@@ -118,6 +118,8 @@ static onv_status make_items(const onv_ckpt_problem *problem, const requests *li
         if (r->text != NULL && one.argument == NULL) return onv_fail_memory(err);
         ONV_TRY(r->kind->make(&one, count, plans, err));
         for (size_t k = first; k < plans->at.count; k++) plans->at.at[k].item = (uint32_t)i;
+        for (size_t k = first_spare; k < plans->spare.count; k++)
+            plans->spare.at[k].item = (uint32_t)i;
     }
     return ONV_OK;
 }
@@ -131,7 +133,9 @@ static bool sort_items(const requests *list, onv_ckpt_plans *plans)
         for (size_t k = 0; k < plans->at.count && fits; k++)
             if (plans->at.at[k].item == i) fits = onv_vec_push(&sorted.at, plans->at.at[k]);
     onv_vec_cleanup(&plans->at);
-    *plans = sorted;
+    plans->at.at = sorted.at.at;
+    plans->at.count = sorted.at.count;
+    plans->at.capacity = sorted.at.capacity;
     return fits;
 }
 
@@ -238,6 +242,9 @@ onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, onv_compiling
     if (status == ONV_OK && !sort_items(&parsed, plans)) status = onv_fail_memory(err);
     for (size_t i = 0; i < plans->at.count && status == ONV_OK; i++)
         status = settle(&problem, &plans->at.at[i], err);
+    if (!wanted.spares) plans->spare.count = 0;
+    for (size_t i = 0; i < plans->spare.count && status == ONV_OK; i++)
+        status = settle(&problem, &plans->spare.at[i], err);
     if (status == ONV_OK && wanted.text != NULL)
         status = add_given(&problem, compiling, wanted.text, (uint32_t)parsed.at.count, plans, err);
     onv_pricing_close(problem.pricing);
@@ -336,4 +343,5 @@ onv_status onv_ckpt_plans_add(const onv_ckpt_problem *problem, const char *name,
 void onv_ckpt_plans_cleanup(onv_ckpt_plans *plans)
 {
     onv_vec_cleanup(&plans->at);
+    onv_vec_cleanup(&plans->spare);
 }

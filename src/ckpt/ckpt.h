@@ -41,6 +41,8 @@ typedef struct onv_ckpt_plan {
 
 typedef struct onv_ckpt_plans {
     ONV_VEC(onv_ckpt_plan) at;
+    ONV_VEC(onv_ckpt_plan)
+    spare; /* of fronts, which are left out of the list as they stand between others */
 } onv_ckpt_plans;
 
 /* What every strategy gets. Results live in the model's arena. */
@@ -88,6 +90,7 @@ uint64_t onv_ckpt_price(uint64_t recomputed_macs, uint64_t moved_bytes);
 typedef struct onv_ckpt_wanted {
     const char *list;
     const struct onv_plan_text *text;
+    bool spares; /* what fronts leave out of the list, too */
 } onv_ckpt_wanted;
 
 /* Makes the plans of a list, in its order, items counted from 0. Requires no units: they are found

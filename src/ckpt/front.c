@@ -5,7 +5,8 @@
 #include "base/fail.h"
 #include "base/heap.h"
 
-enum { MOST_GIVEN = 64, PARTS = 1000, MIN_PARTS = 8, FAR_PARTS = 32 };
+enum { MOST_GIVEN = 64, LEAST_GIVEN = 8, GIVEN_STEPS = 32000 };
+enum { PARTS = 1000, MIN_PARTS = 8, FAR_PARTS = 32 };
 
 /* Of equal ones the one that takes less with workspaces. torch.compile betters no eager plan: not every network compiles,
  * and its peaks are predicted less exactly. */
@@ -66,23 +67,31 @@ static bool is_given(const onv_ckpt_plans *plans, size_t i, const onv_ckpt_plans
     return !is_bettered(&plan, plans, stays, i);
 }
 
-onv_status onv_front_give(const onv_ckpt_plans *front, const char *name,
-                          const onv_ckpt_plans *others, onv_ckpt_plans *plans, onv_error *err)
+static size_t most_given(const onv_eager *eager)
+{
+    size_t n = GIVEN_STEPS / (eager->ops.count + 1);
+    return n > MOST_GIVEN ? MOST_GIVEN : n > LEAST_GIVEN ? n : LEAST_GIVEN;
+}
+
+onv_status onv_front_give(const onv_ckpt_problem *problem, const onv_ckpt_plans *front,
+                          const char *name, onv_ckpt_plans *plans, onv_error *err)
 {
     onv_status status = ONV_OK;
+    size_t most = most_given(problem->eager);
     size_t n_given = front->at.count;
     bool *stays = onv_heap_calloc(front->at.count + 1, sizeof *stays);
     if (stays == NULL) return onv_fail_memory(err);
     memset(stays, true, n_given);
-    for (uint32_t parts = PARTS; n_given > MOST_GIVEN && parts > MIN_PARTS; parts -= parts / 4) {
+    for (uint32_t parts = PARTS; n_given > most && parts > MIN_PARTS; parts -= parts / 4) {
         n_given = 0;
         for (size_t i = 0; i < front->at.count; i++)
-            n_given += stays[i] = is_given(front, i, others, parts, stays);
+            n_given += stays[i] = is_given(front, i, problem->others, parts, stays);
     }
     for (size_t i = 0; i < front->at.count && status == ONV_OK; i++) {
         onv_ckpt_plan plan = front->at.at[i];
         plan.name = name;
-        if (stays[i] && !onv_vec_push(&plans->at, plan)) status = onv_fail_memory(err);
+        bool fits = stays[i] ? onv_vec_push(&plans->at, plan) : onv_vec_push(&plans->spare, plan);
+        if (!fits) status = onv_fail_memory(err);
     }
     onv_heap_free(stays);
     return status;

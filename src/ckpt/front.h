@@ -10,9 +10,9 @@
 onv_status onv_front_offer(onv_ckpt_plans *plans, const onv_ckpt_plan *plan, onv_error *err);
 
 /* Appends the plans of the front, under that name. Each is run through the allocator as a whole, so of more than
- * 64 those are left out that a cheaper one comes near to, in peak: the part of it that is near is the least that
- * suffices, from a thousandth on. The smallest plan stays, the last one before much more runs again, and what betters a plan of `others` (NULL: none). */
-onv_status onv_front_give(const onv_ckpt_plans *front, const char *name,
-                          const onv_ckpt_plans *others, onv_ckpt_plans *plans, onv_error *err);
+ * 64, of tapes of more than 500 operations of fewer, those are left out (to `spare`) that a cheaper one comes near to, in peak: the part of it that is near is the least that
+ * suffices, from a thousandth on. The smallest plan stays, the last one before much more runs again, and what betters another plan of the list. */
+onv_status onv_front_give(const onv_ckpt_problem *problem, const onv_ckpt_plans *front,
+                          const char *name, onv_ckpt_plans *plans, onv_error *err);
 
 #endif

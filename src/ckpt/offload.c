@@ -145,7 +145,9 @@ static onv_status make_joint(const onv_ckpt_problem *problem, uint32_t count, on
     onv_status status = onv_ckpt_optimal.make(problem, count, &bases, err);
     if (status == ONV_OK) status = prepare(&s, &arena, err);
     if (status == ONV_OK) status = try_bases(&s, &bases, err);
-    if (status == ONV_OK) status = onv_front_give(&s.front, "joint", &bases, plans, err);
+    onv_ckpt_problem given = *problem;
+    given.others = &bases;
+    if (status == ONV_OK) status = onv_front_give(&given, &s.front, "joint", plans, err);
     onv_ckpt_plans_cleanup(&bases);
     onv_ckpt_plans_cleanup(&s.front);
     onv_arena_cleanup(&arena);

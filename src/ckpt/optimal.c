@@ -26,6 +26,7 @@
 #include "ckpt/uneven.h"
 
 enum { MAX_UNITS = 160, MAX_COUNTS = 128, MAX_STEPS = 500000, MIN_BUILDS = 8 };
+enum { MANY_BUILDS = 1000, COUNT_PARTS = 8 };
 
 /* With kept results: so many steps from none to all, each with less of a search. */
 enum { PARTS = 8, MANY = 4, MANY_STEP = 4, PART_TRIES = 32, PART_WORK = 100000, PART_FRONT = 16 };
@@ -71,7 +72,9 @@ static onv_status try_named(front *f, onv_error *err)
     ONV_TRY(try_kind(f, &onv_ckpt_sqrt, 0, err));
     ONV_TRY(try_kind(f, &onv_ckpt_blocks, 0, err));
     ONV_TRY(try_uneven(f, err));
-    for (uint32_t k = 1; k <= n; k++) {
+    /* Of large tapes fewer: each is larger by a part than the one before. */
+    uint32_t parts = f->max_builds < MANY_BUILDS ? COUNT_PARTS : MAX_COUNTS + 1;
+    for (uint32_t k = 1; k <= n; k += 1 + k / parts) {
         ONV_TRY(try_kind(f, &onv_ckpt_every, k, err));
         ONV_TRY(try_kind(f, &onv_ckpt_segments, k, err));
     }
@@ -218,6 +221,7 @@ static onv_status try_chain(front *f, const candidates *c, const onv_tape_chain_
     bool is_known = !options->by_nodes && status == ONV_OK && tape.n_fine == f->n_fine;
     bool is_empty = status == ONV_OK && (tape.chain.n_units == 0 || is_known);
     if (status == ONV_OK && options->n_kept_ops > 0) bound_search(&tape.chain);
+    if (status == ONV_OK && tape.n_fine > MANY * MAX_UNITS) tape.chain.inner_front = PART_FRONT;
     if (status == ONV_OK && !is_empty)
         status = onv_chain_solve(&tape.chain, &arena, &solution, err);
     if (status == ONV_OK && !is_empty) {
@@ -288,7 +292,7 @@ static onv_status make(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt
     onv_status status = try_named(&f, err);
     if (status == ONV_OK) status = try_chains(&f, &arena, err);
     if (status == ONV_OK) status = try_compiled(&f, err);
-    if (status == ONV_OK) status = onv_front_give(&f.plans, "optimal", problem->others, plans, err);
+    if (status == ONV_OK) status = onv_front_give(problem, &f.plans, "optimal", plans, err);
     onv_ckpt_plans_cleanup(&f.plans);
     onv_arena_cleanup(&arena);
     return status;

@@ -49,16 +49,30 @@ static const char *path_of_weight(onv_arena *arena, const char *label)
                                       : NULL;
 }
 
+/* NULL: the node does not tell. */
+static const char *path_of_node(const onv_model *model, onv_node_id node, onv_arena *arena)
+{
+    onv_origin origin = onv_node_origin(model, onv_model_node(model, node));
+    if (origin.path == NULL) return NULL;
+    return origin.separator == '/' ? path_of_slashes(arena, origin.path, origin.length)
+                                   : onv_arena_strndup(arena, origin.path, origin.length);
+}
+
+/* The path of a node, which is asked for once: it may have thousands of operations, and inputs. */
+typedef struct node_path {
+    onv_node_id node;
+    const char *path;
+} node_path;
+
 /* Where the node does not tell, weights do that come to the operation through other nodes. */
 static const char *path_of_op(const onv_model *model, const onv_eager *eager,
-                              const onv_eager_op *op, onv_arena *arena)
+                              const onv_eager_op *op, node_path *last, onv_arena *arena)
 {
     if (!onv_is_node(op->node)) return NULL;
     if (op->part != NULL) return onv_arena_strndup(arena, op->part, strlen(op->part));
-    onv_origin origin = onv_node_origin(model, onv_model_node(model, op->node));
-    if (origin.path != NULL && origin.separator == '/')
-        return path_of_slashes(arena, origin.path, origin.length);
-    if (origin.path != NULL) return onv_arena_strndup(arena, origin.path, origin.length);
+    if (op->node.index != last->node.index)
+        *last = (node_path){op->node, path_of_node(model, op->node, arena)};
+    if (last->path != NULL) return last->path;
     for (uint32_t k = 0; k < op->n_in; k++) {
         const onv_eager_storage *storage =
             &eager->storages.at[eager->tensors.at[op->in[k].tensor].storage];
@@ -196,10 +210,11 @@ onv_status onv_scopes_find(const onv_model *model, const onv_eager *eager, onv_a
                            onv_scopes *scopes, onv_error *err)
 {
     uint32_t open[ONV_SCOPE_MAX_DEPTH], n_open = 0;
+    node_path last = {ONV_NO_NODE, NULL};
     *scopes = (onv_scopes){.path_of = ONV_ARENA_ARRAY(arena, const char *, eager->first_loss_op)};
     if (scopes->path_of == NULL) return onv_fail_memory(err);
     for (uint32_t i = 0; i < eager->first_loss_op; i++) {
-        scopes->path_of[i] = path_of_op(model, eager, &eager->ops.at[i], arena);
+        scopes->path_of[i] = path_of_op(model, eager, &eager->ops.at[i], &last, arena);
         if (arena->failed) return onv_fail_memory(err);
         if (scopes->path_of[i] != NULL && !enter(scopes, open, &n_open, i))
             return onv_fail_memory(err);

@@ -1,265 +1,16 @@
 #include "ckpt/training.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "ckpt/figures.h"
 #include "ckpt/plan_names.h"
 #include "ckpt/shard_units.h"
 #include "ckpt/warnings.h"
 #include "graph/storage.h"
 #include "lower/lower.h"
-
-/* A sum of the program's, which was checked, where `kind` is one of few. */
-static uint64_t sum_of_kind(const onv_timeline *t, onv_buffer_kind kind)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < t->buffers.count; i++)
-        if (t->buffers.at[i].kind == kind) bytes += t->buffers.at[i].bytes;
-    return bytes;
-}
-
-/* The largest workspace of the step at the peak that stands in it: without it the step has less. */
-static void find_workspace(const onv_timeline *t, const onv_peak *peak,
-                           onv_training_figures *figures)
-{
-    const onv_step *step = &t->steps.at[peak->step];
-    uint64_t begun = 0;
-    figures->requested_peak_bytes = peak->bytes;
-    figures->requested_peak_node = step->node;
-    figures->requested_peak_label = step->label;
-    for (size_t i = 0; i < t->buffers.count; i++)
-        if (onv_buffer_is_live(&t->buffers.at[i], peak->step) &&
-            t->buffers.at[i].first < peak->step)
-            begun += t->buffers.at[i].bytes;
-    for (size_t i = 0; i < t->buffers.count; i++) {
-        const onv_buffer *b = &t->buffers.at[i];
-        if (!onv_buffer_is_live(b, peak->step)) continue;
-        bool stands = b->is_transient ? begun + b->bytes == peak->bytes : true;
-        if (b->first == peak->step && !b->is_transient) begun += b->bytes;
-        if (b->kind != ONV_BUFFER_WORKSPACE || !stands) continue;
-        figures->workspace_bytes += b->bytes;
-        figures->workspace_library = b->label;
-    }
-}
-
-static onv_status find_peaks(const onv_timeline *t, onv_training_figures *figures, onv_error *err)
-{
-    onv_peak peak;
-    ONV_TRY(onv_timeline_peak(t, &peak, NULL, err));
-    find_workspace(t, &peak, figures);
-    ONV_TRY(onv_timeline_peak_without(t, ONV_BUFFERS_BESIDE_TENSORS, &peak, NULL, err));
-    const onv_step *step = &t->steps.at[peak.step];
-    figures->buffer_bytes = sum_of_kind(t, ONV_BUFFER_STATISTIC);
-    figures->input_bytes = sum_of_kind(t, ONV_BUFFER_INPUT);
-    figures->peak_bytes = peak.bytes;
-    for (int phase = 0; phase < ONV_N_PHASES; phase++)
-        figures->phase_peak_bytes[phase] = peak.of_phase[phase];
-    figures->peak_phase = (onv_phase)step->phase;
-    figures->peak_node = step->node;
-    figures->peak_label = step->label;
-    return ONV_OK;
-}
-
-/* 0: no limit, or there is no room at all. */
-static uint64_t room_beside_handles(const onv_training_options *options,
-                                    const onv_training_figures *figures)
-{
-    uint64_t room = options->room_bytes, handles = figures->driver_bytes;
-    return room > handles ? room - handles : 0;
-}
-
-static onv_status serve(const onv_timeline *t, const onv_training_options *options,
-                        const char *plan, onv_training_figures *figures, onv_error *err)
-{
-    onv_placement placement;
-    ONV_TRY(onv_alloc_run(t, onv_alloc_model_find("torch"), &options->alloc, &placement, err));
-    figures->allocated_peak_bytes = placement.figures.allocated_peak;
-    figures->reserved_peak_bytes = placement.figures.reserved_peak;
-    onv_status status = onv_release_find(t, &options->alloc, room_beside_handles(options, figures),
-                                         &placement.figures, &figures->release, err);
-    if (status == ONV_OK && options->take != NULL)
-        status = options->take(options->take_context, t, &placement, plan, err);
-    onv_placement_cleanup(&placement);
-    return status;
-}
-
-/* What is trained: eager, or compiled with a memory budget. */
-typedef struct network {
-    onv_model *model;
-    const onv_eager *eager;
-    onv_compiling *compiling; /* NULL: eager */
-    double budget;
-    const onv_tape_segment *units; /* FSDP's, by operations of `eager`; NULL: none */
-    uint32_t n_units;
-    onv_op_runs *runs; /* of what was built last, by operation; NULL: nobody asks for seconds */
-} network;
-
-/* Room for `runs`, which goes with the tape. */
-static onv_status count_runs(network *n, onv_eager *eager, const onv_training_options *options,
-                             onv_error *err)
-{
-    if (options->speed.gpu == NULL) return ONV_OK;
-    n->runs = ONV_ARENA_ARRAY(&eager->arena, onv_op_runs, eager->ops.count + 1);
-    return n->runs != NULL ? ONV_OK : onv_fail_memory(err);
-}
-
-static onv_train_options counting(const network *n, const onv_train_options *options)
-{
-    onv_train_options how = *options;
-    how.runs = n->runs;
-    if (n->runs != NULL) memset(n->runs, 0, n->eager->ops.count * sizeof *n->runs);
-    return how;
-}
-
-static onv_status build(const network *n, const onv_train_options *options,
-                        onv_train_program *program, onv_error *err)
-{
-    const onv_compiled *compiled;
-    const onv_train_options how = counting(n, options);
-    if (n->compiling == NULL)
-        return onv_train_program_build(n->model, n->eager, &how, program, err);
-    return onv_compiling_build(n->compiling, n->budget, options, program, &compiled, err);
-}
-
-/* The first iteration of cudnn.benchmark, after which PyTorch empties its cache. */
-static onv_status measure_first(const network *n, const onv_train_options *options, uint64_t *bytes,
-                                onv_error *err)
-{
-    onv_train_options first = *options;
-    onv_train_program program;
-    onv_peak peak;
-    first.iterations = 1;
-    first.tries_kernels = true;
-    first.notes_holds = false;
-    ONV_TRY(build(n, &first, &program, err));
-    onv_status status = onv_timeline_peak(&program.timeline, &peak, NULL, err);
-    if (status == ONV_OK) *bytes = peak.bytes;
-    onv_train_program_cleanup(&program);
-    return status;
-}
-
-/* Buffers live as long as calls of modules can hold them, or again as they did. */
-static void exchange_ends(onv_train_program *program)
-{
-    for (size_t i = 0; i < program->holds.count; i++) {
-        onv_noted_hold *hold = &program->holds.at[i];
-        onv_buffer *buffer = &program->timeline.buffers.at[hold->buffer];
-        uint32_t last = buffer->last;
-        buffer->last = hold->until;
-        hold->until = last;
-    }
-}
-
-/* Where calls of modules hold what they can. */
-static onv_status find_most(onv_train_program *program, const onv_training_options *options,
-                            onv_training_figures *most, onv_error *err)
-{
-    onv_training_options how = *options;
-    how.take = NULL;
-    for (size_t i = 0; i < program->holds.count; i++) {
-        onv_noted_hold *hold = &program->holds.at[i];
-        uint32_t last = program->timeline.buffers.at[hold->buffer].last;
-        if (hold->until < last) hold->until = last;
-    }
-    exchange_ends(program);
-    most->workspace_bytes = 0;
-    onv_status status = find_peaks(&program->timeline, most, err);
-    if (status == ONV_OK) status = serve(&program->timeline, &how, NULL, most, err);
-    exchange_ends(program);
-    return status;
-}
-
-static onv_time time_of(const network *n, const onv_training_options *options,
-                        const onv_train_program *program)
-{
-    if (n->runs == NULL) return (onv_time){0};
-    if (n->compiling != NULL)
-        return (onv_time){.refused = "kernels that torch.compile makes are not estimated"};
-    return onv_speed_of_step(&options->speed, n->eager, &options->train, program, n->runs);
-}
-
-static void take_sums(const network *n, const onv_training_options *options,
-                      const onv_train_program *program, onv_training_figures *figures)
-{
-    *figures = (onv_training_figures){.time = time_of(n, options, program),
-                                      .trained_elems = program->trained_elems,
-                                      .saved_activation_bytes = program->saved_bytes,
-                                      .parameter_bytes = program->parameter_bytes,
-                                      .gradient_bytes = program->gradient_bytes,
-                                      .optimizer_bytes = program->optimizer_bytes,
-                                      .offloaded_bytes = program->offloaded_bytes,
-                                      .returned_bytes = program->returned_bytes,
-                                      .pinned_bytes = program->pinned_bytes,
-                                      .forward_macs = program->forward_macs,
-                                      .parts = program->parts};
-    /* Forward and backward run on threads of their own. */
-    if (!onv_u64_mul(onv_eager_handle_bytes(n->eager, &options->train.lower), 2,
-                     &figures->driver_bytes))
-        figures->driver_bytes = UINT64_MAX;
-}
-
-/* `most`: the upper end, where options->train.notes_holds is set; else as the figures. NULL: not asked for. `timeline`,
- * where it is not NULL, is to be cleaned up if this succeeds. */
-static onv_status measure(const network *n, const onv_training_options *options, const char *plan,
-                          onv_training_figures *figures, onv_training_figures *most,
-                          onv_timeline *timeline, onv_error *err)
-{
-    onv_train_program program;
-    ONV_TRY(build(n, &options->train, &program, err));
-    take_sums(n, options, &program, figures);
-    onv_status status = onv_train_program_check(&program, err);
-    if (status == ONV_OK) status = find_peaks(&program.timeline, figures, err);
-    if (status == ONV_OK) status = serve(&program.timeline, options, plan, figures, err);
-    if (most != NULL) *most = *figures;
-    if (status == ONV_OK && program.holds.count > 0)
-        status = find_most(&program, options, most, err);
-    if (status == ONV_OK && timeline != NULL) {
-        *timeline = program.timeline;
-        program.timeline = (onv_timeline){0};
-    }
-    onv_train_program_cleanup(&program);
-    if (status == ONV_OK && options->train.lower.cuda.benchmark)
-        status = measure_first(n, &options->train, &figures->first_peak_bytes, err);
-    /* Nothing is cached yet that could be returned. */
-    if (figures->release.suffices &&
-        figures->first_peak_bytes > room_beside_handles(options, figures))
-        figures->release = (onv_release){0};
-    return status;
-}
-
-static onv_status serve_within(const network *n, const onv_training_options *options,
-                               uint64_t limit_bytes, onv_train_served *served, onv_error *err)
-{
-    onv_alloc_options alloc = options->alloc;
-    alloc.capacity_bytes = limit_bytes;
-    const onv_train_options how = counting(n, &options->train);
-    return onv_train_serve(n->model, n->eager, &how, &alloc, served, err);
-}
-
-/* Without the program: what is compared of plans. */
-static onv_status measure_sums(const network *n, const onv_training_options *options,
-                               onv_training_figures *figures, onv_error *err)
-{
-    onv_train_served served, limited;
-    ONV_TRY(serve_within(n, options, options->alloc.capacity_bytes, &served, err));
-    ONV_TRY(onv_train_program_check(&served.program, err));
-    take_sums(n, options, &served.program, figures);
-    figures->peak_bytes = served.peak_bytes;
-    figures->requested_peak_bytes = served.requested_bytes;
-    figures->allocated_peak_bytes = served.held.allocated_peak;
-    figures->reserved_peak_bytes = served.held.reserved_peak;
-    for (uint32_t i = 0; i < n->eager->storages.count; i++) {
-        const onv_eager_storage *storage = &n->eager->storages.at[i];
-        if (storage->kind == ONV_STORAGE_BUFFER || storage->kind == ONV_STORAGE_CONSTANT)
-            figures->buffer_bytes += storage->bytes;
-    }
-    uint64_t room = room_beside_handles(options, figures);
-    if (!onv_release_may_suffice(room, &served.held)) return ONV_OK;
-    ONV_TRY(serve_within(n, options, room, &limited, err));
-    figures->release = onv_release_of(&limited.held);
-    return ONV_OK;
-}
 
 /* A plan that changes nothing is training without plans. */
 static bool is_empty(const onv_ckpt_plan *plan)
@@ -289,8 +40,8 @@ static onv_training_plan begin_plan(const onv_ckpt_plan *from)
 }
 
 /* How a plan is measured. */
-static void take_plan(const network *trained, const onv_training_options *options,
-                      const onv_ckpt_plan *plan, network *n, onv_training_options *how)
+static void take_plan(const onv_network *trained, const onv_training_options *options,
+                      const onv_ckpt_plan *plan, onv_network *n, onv_training_options *how)
 {
     *n = *trained;
     *how = *options;
@@ -301,108 +52,228 @@ static void take_plan(const network *trained, const onv_training_options *option
     onv_ckpt_apply(plan, &how->train);
 }
 
+static bool needs_program(const onv_network *n, const onv_training_options *options)
+{
+    return options->take != NULL || n->compiling != NULL || options->train.lower.cuda.benchmark ||
+           options->train.parallel == ONV_PARALLEL_FSDP;
+}
+
 /* What is empty was measured, unless somebody wants its timeline. */
-static onv_status measure_plan(const network *trained, const onv_training_options *options,
+static onv_status measure_plan(const onv_network *trained, const onv_training_options *options,
                                const onv_ckpt_plan *from, const onv_training_figures *plain,
                                onv_training_plan *plan, onv_error *err)
 {
     onv_training_options how;
-    network n;
+    onv_network n;
     onv_status status = ONV_OK;
     *plan = begin_plan(from);
     take_plan(trained, options, from, &n, &how);
-    bool is_whole = options->take != NULL || n.compiling != NULL ||
-                    how.train.lower.cuda.benchmark || how.train.parallel == ONV_PARALLEL_FSDP;
     if (is_empty(from) && options->take == NULL)
         plan->figures = *plain;
-    else if (is_whole)
-        status = measure(&n, &how, plan->name, &plan->figures, NULL, NULL, err);
+    else if (needs_program(&n, &how))
+        status = onv_figures_measure(&n, &how, plan->name, &plan->figures, NULL, NULL, err);
     else
-        status = measure_sums(&n, &how, &plan->figures, err);
+        status = onv_figures_sum(&n, &how, &plan->figures, err);
     if (!onv_u64_mul(plan->figures.forward_macs, 3, &plan->pass_macs)) plan->pass_macs = UINT64_MAX;
     return status;
 }
 
 /* All figures of the plan that was chosen, and its timeline in place of that of training without plans. */
-static onv_status measure_chosen(const network *trained, const onv_training_options *options,
+static onv_status measure_chosen(const onv_network *trained, const onv_training_options *options,
                                  const onv_ckpt_plan *from, onv_training *result, onv_error *err)
 {
     onv_training_options how;
-    network n;
+    onv_network n;
     onv_timeline timeline = {0};
     if (is_empty(from) || options->is_probe) return ONV_OK;
     take_plan(trained, options, from, &n, &how);
     how.take = NULL;
-    ONV_TRY(measure(&n, &how, from->name, &result->plans[result->chosen].figures, NULL,
-                    options->keeps_timeline ? &timeline : NULL, err));
+    ONV_TRY(onv_figures_measure(&n, &how, from->name, &result->plans[result->chosen].figures, NULL,
+                                options->keeps_timeline ? &timeline : NULL, err));
     onv_training_choose(result, result->chosen);
     onv_timeline_cleanup(&result->timeline);
     result->timeline = timeline;
     return ONV_OK;
 }
 
-/* Each as a training program with the allocator. */
-static onv_status measure_plans(const network *n, const network *plain,
-                                const onv_training_options *options, const onv_ckpt_plan *made,
-                                size_t count, onv_training *result, onv_error *err)
+/* The plans that are measured: rows of the result, and what each is of. */
+typedef struct measured {
+    const onv_network *n, *plain;
+    const onv_training_options *options;
+    onv_training_figures without;
+    onv_training *result;
+    const onv_ckpt_plan **from;
+} measured;
+
+enum { MOST_REFINED = 32 };
+
+static onv_status begin_plans(measured *m, size_t count, onv_error *err)
 {
-    const onv_training_figures without = result->figures;
-    result->plans = ONV_ARENA_ARRAY(&n->model->arena, onv_training_plan, count);
-    if (result->plans == NULL) return onv_fail_memory(err);
-    result->n_plans = (uint32_t)count;
-    for (uint32_t i = 0; i < count; i++) {
-        bool is_preferred = count == 1;
-        if (options->taken_plan != NULL) *options->taken_plan = i;
-        ONV_TRY(measure_plan(is_empty(&made[i]) ? plain : n, options, &made[i], &without,
-                             &result->plans[i], err));
-        if (options->prefer != NULL)
-            ONV_TRY(options->prefer(options->prefer_context, result, i, &is_preferred, err));
-        if (is_preferred) onv_training_choose(result, i);
-    }
-    if (result->chosen == ONV_NO_PLAN) return ONV_OK;
-    return measure_chosen(n, options, &made[result->chosen], result, err);
+    onv_arena *arena = &m->n->model->arena;
+    m->without = m->result->figures;
+    m->from = ONV_ARENA_ARRAY(arena, const onv_ckpt_plan *, count + MOST_REFINED);
+    m->result->plans = ONV_ARENA_ARRAY(arena, onv_training_plan, count + MOST_REFINED);
+    return arena->failed ? onv_fail_memory(err) : ONV_OK;
 }
 
-/* One of those that were made, by the figures of all. */
-static onv_status select_plan(const network *n, const network *plain,
-                              const onv_training_options *options, const onv_ckpt_plans *made,
-                              const onv_training *without, const onv_ckpt_plan **at, onv_error *err)
+/* As the next row. `*is_preferred`: to all rows before. */
+static onv_status add_plan(measured *m, const onv_ckpt_plan *from, bool *is_preferred,
+                           onv_error *err)
 {
-    onv_training_options how = *options;
-    onv_training all = *without;
-    uint32_t index;
-    how.take = NULL;
-    how.prefer = NULL;
-    how.keeps_timeline = false;
-    how.taken_plan = NULL;
-    all.timeline = (onv_timeline){0};
-    ONV_TRY(measure_plans(n, plain, &how, made->at.at, made->at.count, &all, err));
-    ONV_TRY(onv_plans_name(n->model, n->eager, &all, err));
-    ONV_TRY(options->select(options->select_context, &all, &index, err));
-    *at = &made->at.at[index];
+    const onv_training_options *options = m->options;
+    onv_training *result = m->result;
+    uint32_t row = result->n_plans++, selected = row;
+    m->from[row] = from;
+    if (options->taken_plan != NULL) *options->taken_plan = row;
+    ONV_TRY(measure_plan(is_empty(from) ? m->plain : m->n, options, from, &m->without,
+                         &result->plans[row], err));
+    if (options->prefer != NULL)
+        return options->prefer(options->prefer_context, result, row, is_preferred, err);
+    if (options->select == NULL || result->chosen == ONV_NO_PLAN) return ONV_OK;
+    ONV_TRY(onv_plans_name(m->n->model, m->n->eager, result, err));
+    ONV_TRY(options->select(options->select_context, result, &selected, err));
+    *is_preferred = selected == row;
     return ONV_OK;
 }
 
-static onv_status compute_plans(const network *n, const network *plain,
+static onv_status add_plans(measured *m, const onv_ckpt_plan *at, size_t count, onv_error *err)
+{
+    ONV_TRY(begin_plans(m, count, err));
+    for (size_t i = 0; i < count; i++) {
+        bool is_preferred = count == 1;
+        ONV_TRY(add_plan(m, &at[i], &is_preferred, err));
+        if (is_preferred) m->result->chosen = (uint32_t)i;
+    }
+    return ONV_OK;
+}
+
+static uint64_t price_of(const onv_ckpt_plan *plan)
+{
+    return onv_ckpt_price(plan->recomputed_macs, plan->moved_bytes);
+}
+
+static int compare_prices(const void *a, const void *b)
+{
+    uint64_t x = price_of(*(const onv_ckpt_plan *const *)a),
+             y = price_of(*(const onv_ckpt_plan *const *)b);
+    return (x > y) - (x < y);
+}
+
+/* Between the row that is chosen and the next one that costs less (or more), which is none to choose: those that were left out
+ * of the list. `at`: room for them, by price. */
+static size_t list_between(const measured *m, const onv_ckpt_plans *made, bool less,
+                           const onv_ckpt_plan **at)
+{
+    uint64_t price = price_of(m->from[m->result->chosen]), end = less ? 0 : UINT64_MAX;
+    size_t n = 0;
+    for (uint32_t i = 0; i < m->result->n_plans; i++) {
+        uint64_t other = price_of(m->from[i]);
+        if (less ? other < price && other > end : other > price && other < end) end = other;
+    }
+    for (size_t i = 0; i < made->spare.count; i++) {
+        uint64_t other = price_of(&made->spare.at[i]);
+        bool is_between = less ? other < price && other > end : other > price && other < end;
+        if (is_between) at[n++] = &made->spare.at[i];
+    }
+    if (n > 1) qsort(at, n, sizeof *at, compare_prices);
+    return n;
+}
+
+/* What is chosen of a list stands between two plans of it; those that were left out there are searched by halving. */
+static onv_status refine(measured *m, const onv_ckpt_plans *made, bool less, onv_error *err)
+{
+    const onv_ckpt_plan **at =
+        ONV_ARENA_ARRAY(&m->n->model->arena, const onv_ckpt_plan *, made->spare.count + 1);
+    if (at == NULL) return onv_fail_memory(err);
+    size_t low = 0, high = list_between(m, made, less, at);
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        bool is_preferred = false;
+        ONV_TRY(add_plan(m, at[middle], &is_preferred, err));
+        if (is_preferred) m->result->chosen = m->result->n_plans - 1;
+        *(is_preferred == less ? &high : &low) = is_preferred == less ? middle : middle + 1;
+    }
+    return ONV_OK;
+}
+
+/* Rows behind the first `count` go to the others of their item, by peak. */
+static void sort_rows(measured *m, size_t count)
+{
+    onv_training *result = m->result;
+    for (uint32_t i = (uint32_t)count; i < result->n_plans; i++) {
+        onv_training_plan row = result->plans[i];
+        const onv_ckpt_plan *from = m->from[i], *chosen = m->from[result->chosen];
+        uint32_t at = i;
+        for (; at > 0; at--) {
+            const onv_training_plan *before = &result->plans[at - 1];
+            if (before->item < row.item ||
+                (before->item == row.item && before->figures.peak_bytes >= row.figures.peak_bytes))
+                break;
+            result->plans[at] = *before;
+            m->from[at] = m->from[at - 1];
+        }
+        result->plans[at] = row;
+        m->from[at] = from;
+        for (uint32_t k = 0; k <= i; k++)
+            if (m->from[k] == chosen) result->chosen = k;
+    }
+}
+
+/* Each with the allocator. */
+static onv_status measure_plans(measured *m, const onv_ckpt_plans *made, onv_error *err)
+{
+    onv_training *result = m->result;
+    ONV_TRY(add_plans(m, made->at.at, made->at.count, err));
+    if (result->chosen == ONV_NO_PLAN) return ONV_OK;
+    if (result->plan_fits && m->options->take == NULL) ONV_TRY(refine(m, made, true, err));
+    sort_rows(m, made->at.count);
+    onv_training_choose(result, result->chosen);
+    return measure_chosen(m->n, m->options, m->from[result->chosen], result, err);
+}
+
+/* One of those that were made, by the figures of all. */
+static onv_status select_plan(const measured *measured_as, const onv_ckpt_plans *made,
+                              const onv_ckpt_plan **at, onv_error *err)
+{
+    measured m = *measured_as;
+    onv_training_options how = *m.options;
+    onv_training all = *m.result;
+    how.take = NULL;
+    how.prefer = NULL;
+    how.taken_plan = NULL;
+    m.options = &how;
+    m.result = &all;
+    ONV_TRY(add_plans(&m, made->at.at, made->at.count, err));
+    ONV_TRY(onv_plans_name(m.n->model, m.n->eager, &all, err));
+    ONV_TRY(how.select(how.select_context, &all, &all.chosen, err));
+    ONV_TRY(refine(&m, made, true, err));
+    ONV_TRY(refine(&m, made, false, err));
+    *at = m.from[all.chosen];
+    return ONV_OK;
+}
+
+static onv_status compute_plans(const onv_network *n, const onv_network *plain,
                                 const onv_training_options *options, onv_training *result,
                                 onv_error *err)
 {
     onv_model *model = n->model;
     const onv_eager *eager = n->eager;
     const onv_known_plans *known = options->known;
+    measured m = {.n = n, .plain = plain, .options = options, .result = result};
     onv_ckpt_plans made;
+    const onv_ckpt_plan *selected = NULL;
     result->n_plan_ops = (uint32_t)eager->ops.count;
     if (known != NULL && known->n_ops != result->n_plan_ops) return ONV_OK;
-    if (known != NULL)
-        return measure_plans(n, plain, options, known->at, known->count, result, err);
-    onv_ckpt_wanted wanted = {options->checkpoint, options->plan};
+    if (known != NULL) return add_plans(&m, known->at, known->count, err);
+    bool is_chosen = options->select != NULL || options->room_bytes > 0;
+    onv_ckpt_wanted wanted = {options->checkpoint, options->plan, is_chosen};
     ONV_TRY(onv_ckpt_make(model, eager, n->compiling, &options->train, wanted, &made, err));
-    const onv_ckpt_plan *at = made.at.at;
-    size_t count = made.at.count;
+    onv_ckpt_plans one = {0};
     onv_status status = ONV_OK;
-    if (options->select != NULL) status = select_plan(n, plain, options, &made, result, &at, err);
-    if (options->select != NULL) count = 1;
-    if (status == ONV_OK) status = measure_plans(n, plain, options, at, count, result, err);
+    if (options->select != NULL) status = select_plan(&m, &made, &selected, err);
+    if (selected != NULL && !onv_vec_push(&one.at, *selected)) status = onv_fail_memory(err);
+    if (status == ONV_OK) status = measure_plans(&m, selected != NULL ? &one : &made, err);
+    onv_ckpt_plans_cleanup(&one);
     onv_ckpt_plans_cleanup(&made);
     if (status == ONV_OK) status = onv_plans_name(model, eager, result, err);
     if (status == ONV_OK && options->train.parallel == ONV_PARALLEL_FSDP)
@@ -431,7 +302,7 @@ static void widen(onv_training *result, const onv_training_figures *end)
 }
 
 /* With the other answer to what the file leaves open. */
-static onv_status measure_other(const network *n, const onv_live *live, const bool *is_host,
+static onv_status measure_other(const onv_network *n, const onv_live *live, const bool *is_host,
                                 const onv_training_options *how, onv_training_figures *figures,
                                 onv_training *result, onv_error *err)
 {
@@ -441,8 +312,8 @@ static onv_status measure_other(const network *n, const onv_live *live, const bo
     other.train.lower.reports = false;
     other.take = NULL;
     ONV_TRY(onv_eager_lower(n->model, live, is_host, &other.train.lower, &eager, err));
-    network again = {.model = n->model, .eager = &eager};
-    onv_status status = measure(&again, &other, NULL, figures, &most, NULL, err);
+    onv_network again = {.model = n->model, .eager = &eager};
+    onv_status status = onv_figures_measure(&again, &other, NULL, figures, &most, NULL, err);
     onv_eager_cleanup(&eager);
     if (status != ONV_OK) return status;
     widen(result, figures);
@@ -451,7 +322,7 @@ static onv_status measure_other(const network *n, const onv_live *live, const bo
 }
 
 /* Activations overwrite their input or not, which exports do not tell: nn.ReLU is taken to, others not. */
-static onv_status find_ends(const network *n, const onv_live *live, const bool *is_host,
+static onv_status find_ends(const onv_network *n, const onv_live *live, const bool *is_host,
                             const onv_training_options *how, onv_training *result, onv_error *err)
 {
     static const char *const all[] = {"*"};
@@ -481,7 +352,7 @@ static onv_status find_ends(const network *n, const onv_live *live, const bool *
 }
 
 /* With FSDP, the units that the options ask for. */
-static onv_status shard(network *n, onv_training_options *how, onv_error *err)
+static onv_status shard(onv_network *n, onv_training_options *how, onv_error *err)
 {
     if (how->train.parallel != ONV_PARALLEL_FSDP) return ONV_OK;
     const char *patterns = how->units != NULL ? how->units : "";
@@ -492,12 +363,12 @@ static onv_status shard(network *n, onv_training_options *how, onv_error *err)
 }
 
 /* Plans, of the network as it is lowered for checkpoints: fewer operations overwrite their input there. */
-static onv_status checkpoint(const network *plain, const onv_live *live, const bool *is_host,
+static onv_status checkpoint(const onv_network *plain, const onv_live *live, const bool *is_host,
                              const onv_training_options *options, onv_training *result,
                              onv_error *err)
 {
     onv_eager eager;
-    network n = *plain;
+    onv_network n = *plain;
     onv_training_options how = *options;
     onv_lower_options lower = options->train.lower;
     if (options->checkpoint == NULL && options->plan == NULL) return ONV_OK;
@@ -506,7 +377,7 @@ static onv_status checkpoint(const network *plain, const onv_live *live, const b
     ONV_TRY(onv_eager_lower(n.model, live, is_host, &lower, &eager, err));
     n.eager = &eager;
     onv_status status = onv_eager_check(&eager, err);
-    if (status == ONV_OK) status = count_runs(&n, &eager, options, err);
+    if (status == ONV_OK) status = onv_figures_count_runs(&n, &eager, options, err);
     if (status == ONV_OK) status = shard(&n, &how, err);
     if (status == ONV_OK) status = compute_plans(&n, plain, &how, result, err);
     if (status == ONV_OK && options->lists_units)
@@ -516,7 +387,7 @@ static onv_status checkpoint(const network *plain, const onv_live *live, const b
 }
 
 /* At the budget that was asked for. */
-static onv_status compile(const network *n, const onv_training_options *options,
+static onv_status compile(const onv_network *n, const onv_training_options *options,
                           onv_training *result, onv_error *err)
 {
     onv_train_program program;
@@ -527,23 +398,55 @@ static onv_status compile(const network *n, const onv_training_options *options,
     return ONV_OK;
 }
 
-/* Training without plans, and its ends. Where plans are known nobody asks for it, unless one of them is just that. */
-static onv_status measure_plain(const network *n, const onv_live *live, const bool *is_host,
+/* Training without plans, and its ends. */
+static onv_status measure_plain(const onv_network *n, const onv_live *live, const bool *is_host,
                                 const onv_training_options *options, onv_training *result,
                                 onv_error *err)
 {
     onv_training_options how = *options;
     onv_timeline *timeline = how.keeps_timeline ? &result->timeline : NULL;
-    bool is_asked = how.known == NULL;
-    for (uint32_t i = 0; !is_asked && i < how.known->count; i++)
-        is_asked = is_empty(&how.known->at[i]);
-    if (!is_asked) return ONV_OK;
+    if (how.is_probe && !needs_program(n, &how))
+        return onv_figures_sum(n, &how, &result->figures, err);
     how.train.notes_holds = !how.train.lower.locals && !how.is_probe;
-    ONV_TRY(measure(n, &how, NULL, &result->figures, &result->most, timeline, err));
+    ONV_TRY(onv_figures_measure(n, &how, NULL, &result->figures, &result->most, timeline, err));
     result->least = result->figures;
     if (how.is_probe) return ONV_OK;
     if (how.train.lower.reports) onv_training_warn_of_locals(n->model, result);
     return how.train.units == NULL ? find_ends(n, live, is_host, &how, result, err) : ONV_OK;
+}
+
+/* Where plans are known nobody asks for training without plans, unless one of them is just that. */
+static bool asks_for_plain(const onv_training_options *options)
+{
+    bool is_asked = options->known == NULL;
+    for (uint32_t i = 0; !is_asked && i < options->known->count; i++)
+        is_asked = is_empty(&options->known->at[i]);
+    return is_asked;
+}
+
+/* `eager` is to be cleaned up. */
+static onv_status compute_plain(onv_network *n, onv_eager *eager, const onv_live *live,
+                                const bool *is_host, onv_training_options *how,
+                                onv_training *result, onv_error *err)
+{
+    onv_model *model = n->model;
+    ONV_TRY(onv_eager_lower(model, live, is_host, &how->train.lower, eager, err));
+    n->eager = eager;
+    result->loss = eager->loss_name;
+    result->folded_norms = eager->folded_norms;
+    result->restored_norms = eager->restored_norms;
+    result->is_unlisted = model->program == NULL && model->listed.n_parameters == 0 &&
+                          how->train.lower.parameters == 0;
+    result->slow_attentions = eager->slow_attentions;
+    result->recurrent = eager->recurrent;
+    result->reserve_bytes = eager->reserve_bytes;
+    result->opaque = eager->opaque;
+    ONV_TRY(onv_eager_check(eager, err));
+    ONV_TRY(onv_figures_count_runs(n, eager, how, err));
+    ONV_TRY(shard(n, how, err));
+    result->n_units = n->n_units;
+    onv_training_warn_of_units(model, how, n->n_units);
+    return measure_plain(n, live, is_host, how, result, err);
 }
 
 onv_status onv_training_compute(onv_model *model, const onv_live *live,
@@ -551,30 +454,16 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
                                 onv_error *err)
 {
     bool *is_host;
-    onv_eager eager;
+    onv_eager eager = {0};
     onv_training_options how = *options;
+    onv_network n = {.model = model};
     *result = (onv_training){
         .model = model, .optimizer = options->train.optimizer, .chosen = ONV_NO_PLAN};
     if (options->train.optimizer == NULL)
         return onv_fail(err, ONV_ERR_USAGE, "training needs an optimizer");
     ONV_TRY(onv_mark_host_values(model, live, &is_host, err));
-    ONV_TRY(onv_eager_lower(model, live, is_host, &how.train.lower, &eager, err));
-    result->loss = eager.loss_name;
-    result->folded_norms = eager.folded_norms;
-    result->restored_norms = eager.restored_norms;
-    result->is_unlisted = model->program == NULL && model->listed.n_parameters == 0 &&
-                          how.train.lower.parameters == 0;
-    result->slow_attentions = eager.slow_attentions;
-    result->recurrent = eager.recurrent;
-    result->reserve_bytes = eager.reserve_bytes;
-    result->opaque = eager.opaque;
-    onv_status status = onv_eager_check(&eager, err);
-    network n = {.model = model, .eager = &eager};
-    if (status == ONV_OK) status = count_runs(&n, &eager, &how, err);
-    if (status == ONV_OK) status = shard(&n, &how, err);
-    result->n_units = n.n_units;
-    onv_training_warn_of_units(model, &how, n.n_units);
-    if (status == ONV_OK) status = measure_plain(&n, live, is_host, &how, result, err);
+    onv_status status = ONV_OK;
+    if (asks_for_plain(&how)) status = compute_plain(&n, &eager, live, is_host, &how, result, err);
     if (how.take == NULL) onv_eager_cleanup(&eager); /* plans have a tape of their own */
     if (status == ONV_OK && how.compiles)
         status = onv_compiling_open(model, live, is_host, &how.train, &n.compiling, err);

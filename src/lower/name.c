@@ -45,13 +45,13 @@ bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all)
 {
     const onv_lower_options *o = l->emit.options;
     bool any = false;
-    onv_origin origin = onv_node_origin(l->emit.model, node);
     char path[1024] = "";
     if (o->n_inplace == 0) {
         bool is_built = all && is_built_in_place(node);
         if (is_built && !o->inference) onv_say(l->said, ONV_SAID_built_in_place, NULL, 0, NULL);
         return is_built;
     }
+    onv_origin origin = onv_node_origin(l->emit.model, node);
     if (origin.path != NULL && origin.length < sizeof path) {
         size_t n = 0; /* "/layer1/conv1" is "layer1.conv1" */
         for (size_t i = 0; i < origin.length; i++)

@@ -466,12 +466,14 @@ static void long_fronts_are_thinned(void **state)
     (void)state;
     enum { N = 1000, PRICED = 417 };
     onv_ckpt_plans front = {0}, others = {0}, given = {0};
+    onv_eager eager = {0};
+    onv_ckpt_problem problem = {.eager = &eager, .others = &others};
     onv_error err = {0};
     for (uint64_t i = 0; i < N; i++)
         assert_true(onv_vec_push(
             &front.at, ((onv_ckpt_plan){.peak_bytes = 1000000 - 900 * i, .recomputed_macs = i})));
     assert_true(onv_vec_push(&others.at, front.at.at[PRICED]));
-    assert_int_equal(onv_front_give(&front, "optimal", &others, &given, &err), ONV_OK);
+    assert_int_equal(onv_front_give(&problem, &front, "optimal", &given, &err), ONV_OK);
     assert_in_range(given.at.count, 45, 64);
     assert_int_equal(given.at.at[0].peak_bytes, front.at.at[0].peak_bytes);
     assert_int_equal(given.at.at[given.at.count - 1].recomputed_macs, N - 1);
@@ -482,10 +484,17 @@ static void long_fronts_are_thinned(void **state)
         assert_in_range(given.at.at[k].peak_bytes, 1, front.at.at[i].peak_bytes / 100 * 106);
     }
     assert_true(has_priced);
+    assert_int_equal(given.at.count + given.spare.count, N);
     given.at.count = 0;
+    eager.ops.count = 1000; /* a large tape: half as many */
+    assert_int_equal(onv_front_give(&problem, &front, "optimal", &given, &err), ONV_OK);
+    assert_in_range(given.at.count, 16, 32);
+    eager.ops.count = 0;
+    given.at.count = 0;
+    problem.others = NULL;
     for (uint64_t i = 0; i < 60; i++) front.at.at[i].peak_bytes = 1000000 - i;
     front.at.count = 60;
-    assert_int_equal(onv_front_give(&front, "optimal", NULL, &given, &err), ONV_OK);
+    assert_int_equal(onv_front_give(&problem, &front, "optimal", &given, &err), ONV_OK);
     assert_int_equal(given.at.count, 60);
     onv_ckpt_plans_cleanup(&front);
     onv_ckpt_plans_cleanup(&others);

@@ -190,7 +190,7 @@ static void lists_are_checked(void **state)
     onv_ckpt_plans plans;
     err = (onv_error){0};
     assert_int_equal(onv_ckpt_make(&t.flow.model, &t.eager, NULL, &t.options,
-                                   (onv_ckpt_wanted){"segments=4", NULL}, &plans, &err),
+                                   (onv_ckpt_wanted){.list = "segments=4"}, &plans, &err),
                      ONV_ERR_USAGE);
     assert_non_null(strstr(err.message, "3 units"));
     taped_close(&t);

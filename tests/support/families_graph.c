@@ -239,7 +239,7 @@ const family graph_families[] = {
     {"reshapes", reshapes, true, 0, NULL},
     {"slices", slices, true, 0, NULL},
     {"concatenations", concatenations, true, 0, NULL},
-    {"sums", sums, false, 0, NULL},
+    {"sums", sums, true, 0, NULL},
     {"dropouts", dropouts, true, 0, NULL},
     {"norms", norms, true, 0, NULL},
     {"constants", constants, true, 0, NULL},

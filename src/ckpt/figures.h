@@ -1,0 +1,33 @@
+/* The figures of one training program. */
+#ifndef ONV_CKPT_FIGURES_H
+#define ONV_CKPT_FIGURES_H
+
+#include "ckpt/training.h"
+
+/* What is trained: eager, or compiled with a memory budget. */
+typedef struct onv_network {
+    onv_model *model;
+    const onv_eager *eager;
+    onv_compiling *compiling; /* NULL: eager */
+    double budget;
+    const onv_tape_segment *units; /* FSDP's, by operations of `eager`; NULL: none */
+    uint32_t n_units;
+    onv_op_runs *runs; /* of what was built last, by operation; NULL: nobody asks for seconds */
+} onv_network;
+
+/* Room for `runs`, which goes with the tape, where the options ask for seconds. */
+onv_status onv_figures_count_runs(onv_network *n, onv_eager *eager,
+                                  const onv_training_options *options, onv_error *err);
+
+/* `most`: the upper end, where options->train.notes_holds is set; else as the figures. NULL: not asked for. `timeline`,
+ * where it is not NULL, is to be cleaned up if this succeeds. `plan`: its name, for options->take. */
+onv_status onv_figures_measure(const onv_network *n, const onv_training_options *options,
+                               const char *plan, onv_training_figures *figures,
+                               onv_training_figures *most, onv_timeline *timeline, onv_error *err);
+
+/* What is compared of plans, without the program: not what stands where at the peak. Of eager networks, not for FSDP (pricing.h)
+ * nor kernels that are tried. */
+onv_status onv_figures_sum(const onv_network *n, const onv_training_options *options,
+                           onv_training_figures *figures, onv_error *err);
+
+#endif
