@@ -103,6 +103,7 @@ typedef struct measured {
     onv_training_figures without;
     onv_training *result;
     const onv_ckpt_plan **from;
+    uint32_t count; /* so far; the result has those that will be */
 } measured;
 
 enum { MOST_REFINED = 32 };
@@ -122,7 +123,8 @@ static onv_status add_plan(measured *m, const onv_ckpt_plan *from, bool *is_pref
 {
     const onv_training_options *options = m->options;
     onv_training *result = m->result;
-    uint32_t row = result->n_plans++, selected = row;
+    uint32_t row = m->count++, selected = row;
+    if (m->count > result->n_plans) result->n_plans = m->count;
     m->from[row] = from;
     if (options->taken_plan != NULL) *options->taken_plan = row;
     ONV_TRY(measure_plan(is_empty(from) ? m->plain : m->n, options, from, &m->without,
@@ -139,6 +141,7 @@ static onv_status add_plan(measured *m, const onv_ckpt_plan *from, bool *is_pref
 static onv_status add_plans(measured *m, const onv_ckpt_plan *at, size_t count, onv_error *err)
 {
     ONV_TRY(begin_plans(m, count, err));
+    m->result->n_plans = (uint32_t)count;
     for (size_t i = 0; i < count; i++) {
         bool is_preferred = count == 1;
         ONV_TRY(add_plan(m, &at[i], &is_preferred, err));
@@ -190,7 +193,7 @@ static onv_status refine(measured *m, const onv_ckpt_plans *made, bool less, onv
         size_t middle = low + (high - low) / 2;
         bool is_preferred = false;
         ONV_TRY(add_plan(m, at[middle], &is_preferred, err));
-        if (is_preferred) m->result->chosen = m->result->n_plans - 1;
+        if (is_preferred) m->result->chosen = m->count - 1;
         *(is_preferred == less ? &high : &low) = is_preferred == less ? middle : middle + 1;
     }
     return ONV_OK;
