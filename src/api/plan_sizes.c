@@ -397,8 +397,11 @@ static bool copy_plans(search *all, const onv_training *from, onv_training *to)
     to->plans = onv_arena_copy(&all->arena, from->plans, from->n_plans * sizeof *to->plans);
     for (uint32_t i = 0; to->plans != NULL && i < from->n_plans; i++) {
         onv_ckpt_plan copy;
-        if (!onv_know_plan(&from->plans[i], &all->arena, &copy)) return false;
+        const char *id = onv_arena_printf(&all->arena, "%s", from->plans[i].id);
+        if (!onv_know_plan(&from->plans[i], &all->arena, &copy) || id == NULL) return false;
         to->plans[i].name = copy.name;
+        to->plans[i].id = id;
+        to->plans[i].save = copy.save;
         to->plans[i].segments = copy.segments;
         to->plans[i].kept_ops = copy.kept_ops;
     }
