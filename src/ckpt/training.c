@@ -28,8 +28,6 @@ static onv_training_plan begin_plan(const onv_ckpt_plan *from)
                                .prunes = from->prunes,
                                .is_reentrant = from->is_reentrant,
                                .save = from->save,
-                               .is_reentrant = from->is_reentrant,
-                               .save = from->save,
                                .kept_ops = from->kept_ops,
                                .n_kept_ops = from->n_kept_ops,
                                .sequential = from->sequential,
