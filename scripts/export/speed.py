@@ -59,8 +59,8 @@ class First(torch.nn.Module):
         super().__init__()
         self.network = network
 
-    def forward(self, *args):
-        result = self.network(*args)
+    def forward(self, x):
+        result = self.network(x)
         return result if isinstance(result, torch.Tensor) else result[0]
 
 
@@ -103,11 +103,11 @@ def bytes_of(run):
     return traffic.bytes
 
 
-def export(network, args, folder, name):
+def export(network, x, folder, name, is_open):
+    """Its program; `is_open`: of any batch."""
     path = os.path.join(folder, name.replace(" ", "_") + ".pt2")
     if not os.path.exists(path):
-        batch = torch.export.Dim("batch", min=1, max=4096)
-        torch.export.save(torch.export.export(network, args, dynamic_shapes=([{0: batch}],) if len(args) == 1 else None), path)
+        torch.export.save(torch.export.export(network, (x,), dynamic_shapes=({0: torch.export.Dim("batch")},) if is_open else None), path)
     return path
 
 
@@ -120,30 +120,30 @@ def analyse(program, path, *options):
 
 
 def networks():
-    image = (torch.randn(2, 3, 224, 224),)
+    image = torch.randn(2, 3, 224, 224)
     for name in IMAGES["torchvision"]:
         yield name, getattr(torchvision.models, name)(), image
     for name in IMAGES["timm"]:
         yield name, timm.create_model(name), image
     for name, (kind, config) in TEXTS.items():
-        yield name, kind(config), (torch.randint(0, 500, (2, 64)),)
-    yield "lstm", Lstm(), (torch.randn(2, 32, 64),)
+        yield name, kind(config), torch.randint(0, 500, (2, 64))
+    yield "lstm", Lstm(), torch.randn(2, 32, 64)
 
 
 def counters(program, folder):
     print("network,forward MACs,predicted,step MACs,predicted,step bytes,predicted,forward bytes,predicted")
-    for name, network, args in networks():
+    for name, network, x in networks():
         network = First(network).train()
-        path = export(network, args, folder, name)
-        forward, step = macs_of(lambda: network(*args)), macs_of(lambda: network(*args).sum().backward())
+        path = export(network, x, folder, name, False)
+        forward, step = macs_of(lambda: network(x)), macs_of(lambda: network(x).sum().backward())
         network.zero_grad()
-        step_bytes = bytes_of(lambda: network(*args).sum().backward())
+        step_bytes = bytes_of(lambda: network(x).sum().backward())
         time, model = analyse(program, path, "-b", "2", "--gpu", "A100 40GB", "--train", "sgd", "--loss", "none")
         # SGD reads parameters and gradients, and writes parameters.
         without = time["bytes"] - 3 * model["training"]["gradient_bytes"]
         network.eval()
         with torch.no_grad():
-            pass_bytes = bytes_of(lambda: network(*args))
+            pass_bytes = bytes_of(lambda: network(x))
         one, _ = analyse(program, path, "-b", "2", "--gpu", "A100 40GB", "--runtime", "torch")
         print(name, forward, one["macs"], step, time["macs"], step_bytes, without, pass_bytes, one["bytes"], sep=",", flush=True)
 
@@ -153,11 +153,11 @@ def published(program, folder):
     for name, what, batch, gpu, kind, rate in PUBLISHED:
         if name.startswith("bert"):
             config = transformers.BertConfig(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096)
-            network, args = transformers.BertModel(config), (torch.randint(0, 1000, (2, int(name.split()[1]))),)
+            network, x = transformers.BertModel(config), torch.randint(0, 1000, (2, int(name.split()[1])))
         else:
             network = timm.create_model(name) if name == "resnext101_32x4d" else getattr(torchvision.models, name)()
-            args = (torch.randn(2, 3, 224, 224),)
-        path = export(First(network).train(), args, folder, name)
+            x = torch.randn(2, 3, 224, 224)
+        path = export(First(network).train(), x, folder, name, True)
         options = ["-b", str(batch), "--gpu", gpu] + (["--amp", "fp16"] if kind == "fp16" else [])
         options += ["--train", "lamb" if name.startswith("bert") else "momentum"] if what == "train" else ["--runtime", "torch"]
         time, _ = analyse(program, path, *options)

@@ -108,31 +108,32 @@ static uint64_t rate(uint64_t samples, uint64_t nanoseconds)
     return nanoseconds == 0 ? 0 : (uint64_t)((double)samples * hundredths / (double)nanoseconds);
 }
 
-/* "Most samples per second: batch 96 with optimal (--checkpoint 3f2a9c01), up to 15.20 GiB: 412-1,130 samples/s, an
- * estimate." */
-static void write_best(const onv_fit_best *best, const onv_page *page)
+/* ": 412-1,130 samples/s, an estimate", or why there is none. */
+static const char *rate_text(const onv_fit_best *best, const onv_page *page)
 {
-    if (best->objective == NULL || best->batch == 0) return;
-    const char *what =
-        strcmp(best->objective, "batch") == 0 ? "Largest batch" : "Most samples per second";
-    const char *plan =
-        best->plan[0] == '\0' ? ""
-        : best->id[0] == '\0'
-            ? onv_arena_printf(page->arena, " with %s", best->plan)
-            : onv_arena_printf(page->arena, " with %s (--checkpoint %s)", best->plan, best->id);
-    const char *text = onv_arena_printf(page->arena, "%s: batch %s%s, up to %s", what,
-                                        onv_label_count((uint64_t)best->batch).text, plan,
-                                        onv_label_bytes(best->total_bytes).text);
-    uint64_t low = rate(best->samples, best->time.all.high),
-             high = rate(best->samples, best->time.all.low);
-    if (onv_time_is_known(&best->time))
-        text = onv_arena_printf(page->arena, "%s: %s samples/s, an estimate.", text,
-                                onv_label_rate(low, high, onv_page_dash(page)).text);
-    else
-        text = onv_arena_printf(page->arena, "%s.%s%s", text,
-                                best->time.refused != NULL ? " No time: " : "",
-                                best->time.refused != NULL ? best->time.refused : "");
-    onv_page_sentence(page, text);
+    const onv_time *time = &best->time;
+    if (time->refused != NULL) return onv_arena_printf(page->arena, "; no time: %s", time->refused);
+    if (!onv_time_is_known(time)) return "";
+    onv_label rates = onv_label_rate(rate(best->samples, time->all.high),
+                                     rate(best->samples, time->all.low), onv_page_dash(page));
+    return onv_arena_printf(page->arena, ": %s samples/s, an estimate", rates.text);
+}
+
+/* "Most samples per second: batch 96 with optimal (3f2a9c01), up to 15.20 GiB: 412-1,130 samples/s, an estimate." With
+ * several budgets the device comes first. */
+static void write_best(const char *device, const onv_fit_best *best, const onv_page *page)
+{
+    const char *rates = rate_text(best, page);
+    if (best->objective == NULL || best->batch == 0 || device == NULL || rates == NULL) return;
+    bool is_largest = strcmp(best->objective, "batch") == 0, is_led = device[0] != '\0';
+    onv_page_sentence(
+        page,
+        onv_arena_printf(
+            page->arena, "%s%s%s: batch %s%s%s%s%s%s, up to %s%s.", device, is_led ? ": " : "",
+            is_largest ? "Largest batch" : "Most samples per second",
+            onv_label_count((uint64_t)best->batch).text, best->plan[0] != '\0' ? " with " : "",
+            best->plan, best->id[0] != '\0' ? " (--checkpoint " : "", best->id,
+            best->id[0] != '\0' ? ")" : "", onv_label_bytes(best->total_bytes).text, rates));
 }
 
 static void write_one(const onv_answer *answer, const onv_answer_device *device,
@@ -144,7 +145,7 @@ static void write_one(const onv_answer *answer, const onv_answer_device *device,
     if (batches == NULL || name == NULL) return;
     onv_page_sentence(page, onv_arena_printf(page->arena, "Largest %s on %s: %s.", searched(device),
                                              name, batches));
-    write_best(&device->fit->best, page);
+    write_best("", &device->fit->best, page);
 }
 
 /* --- Several ----------------------------------------------------------------------------------- */
@@ -195,6 +196,8 @@ static void write_several(const onv_answer *answer, const onv_page *page)
             onv_table_add(&table, cell(page, answer, device, r));
     }
     onv_table_finish(&table, page);
+    for (uint32_t i = 0; i < answer->n_devices; i++)
+        write_best(device_text(&answer->devices[i], page), &answer->devices[i].fit->best, page);
     if (gains)
         onv_page_sentence(page, "The second figure: if PyTorch returns cached memory, and slower.");
 }

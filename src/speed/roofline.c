@@ -1,6 +1,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/quota.h"
 #include "speed/speed.h"
 
 /* --- What a card reaches ----------------------------------------------------------------------- */
@@ -235,6 +236,7 @@ static void run_backward(const taped *t, double n, work *to)
 
 static const char *why_not_on(const onv_speed *speed, const onv_eager *eager)
 {
+    onv_work(eager->ops.count);
     if (speed->gpu->speed.source == NULL) return "the table of GPUs has no published speed of it";
     if (eager->opaque > 0) return "the model has unknown operators";
     for (size_t i = 0; i < eager->ops.count; i++)
