@@ -123,7 +123,7 @@ with tempfile.TemporaryDirectory() as folder:
     check(llama, *context, "--kv-cache", "shared", "--budget", "T4")
     check(llama, "--kv-cache", "shared")
     # Budgets and baselines.
-    check(r18, "-b", 2, "--budget", "T4,1MB,8GiB", "--max-batch", "--margin", 10)
+    check(r18, "-b", 2, "--budget", "T4,1MB,8GiB", "--max-batch", "--objective", "throughput", "--margin", 10)
     check(r18, "--budget", "1MB", "-b", 1)
     check("samples/unet.onnx", "-b", 1, "-d", "width=1024", "--runtime", "torch", "--budget", "T4", "--max-dim", "height")
     check(r18, "-b", 3, "--baseline", before, "--max-growth", 1)
