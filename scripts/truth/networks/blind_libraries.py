@@ -18,6 +18,13 @@ def mvit():
     return MViT((32, 32), 8, blocks, True, True, True, True, stochastic_depth_prob=0.1, num_classes=10)
 
 
+def diffuser(name, **options):
+    def make():
+        import diffusers
+        return picked(getattr(diffusers, name)(**options), 0, {"return_dict": False})
+    return make
+
+
 def retinanet():
     """Backbone, pyramid and heads; anchors, matching and suppression are left out."""
     from torch import nn
@@ -109,4 +116,25 @@ NETWORKS = [
     Network("ibert", transformer("IBertForMaskedLM", "IBertConfig"), numbers(24)),
     Network("git", transformer("GitForCausalLM", "GitConfig", fixed=LM, vision_config={
         "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "image_size": 64}), numbers(24)),
+] + [Network(name, timm(name, num_classes=10, **options), image(size), "cross-entropy", 2, 3) for name, size, options in (  # the third list
+    ("cait_xxs24_224", 64, {"img_size": 64, "depth": 3, "drop_path_rate": 0.1}),
+    ("dpn68", 64, {}),
+    ("inception_next_atto", 64, {"drop_path_rate": 0.1}),
+    ("rdnet_tiny", 64, {}),
+    ("resnest14d", 64, {}),
+    ("skresnet18", 64, {}),
+    ("visformer_tiny", 224, {}),
+    ("vit_relpos_small_patch16_224", 64, {"img_size": 64, "depth": 2}),
+)] + [
+    Network("gemma2", transformer("Gemma2ForCausalLM", "Gemma2Config", fixed=LM, sliding_window=16), numbers(24)),
+    Network("phi", transformer("PhiForCausalLM", "PhiConfig", without=("head_dim",), fixed=LM), numbers(24)),
+    Network("ast", transformer("ASTForAudioClassification", "ASTConfig", num_mel_bins=32, max_length=64), values(64, 32)),
+    Network("yolos", transformer("YolosForObjectDetection", "YolosConfig", image_size=[64, 64], num_detection_tokens=8, use_mid_position_embeddings=False),
+            image()),
+    Network("swin_v2", vision("swin_v2_t", num_classes=10), image(64), "cross-entropy", 2, 3),
+    Network("diffusion_unet", diffuser("UNet2DModel", sample_size=32, block_out_channels=(32, 64), down_block_types=("DownBlock2D", "AttnDownBlock2D"),
+                                       up_block_types=("AttnUpBlock2D", "UpBlock2D"), layers_per_block=1, norm_num_groups=8),
+            together(image(32), numbers()), "mse"),
+    Network("autoencoder_kl", diffuser("AutoencoderKL", block_out_channels=(16, 32), down_block_types=("DownEncoderBlock2D",) * 2,
+                                       up_block_types=("UpDecoderBlock2D",) * 2, norm_num_groups=8), image(64), "mse"),
 ]
