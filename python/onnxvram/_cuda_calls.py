@@ -14,6 +14,8 @@ from torch.nn import functional as F
 
 aten = torch.ops.aten
 HALVES = (torch.float16, torch.bfloat16)
+# From 2.14 on kernels take heads of keys and values for groups of queries, and tensors without a batch.
+TAKES_GROUPS = tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 14)
 
 
 def number(size: Any) -> int:
@@ -27,15 +29,10 @@ def needs_log_sum(*tensors: Any) -> bool:
 
 def same_heads(query: Any, key: Any, value: Any, grouped: bool) -> bool:
     sizes = [[number(t.shape[i]) for t in (query, key, value)] for i in (0, 1)]
-    return len(set(sizes[0])) == 1 and (grouped or len(set(sizes[1])) == 1)
+    return len(set(sizes[0])) == 1 and (grouped or TAKES_GROUPS or len(set(sizes[1])) == 1)
 
 
-def one_head(query: Any, key: Any, value: Any) -> bool:
-    """Multi-query attention: the efficient kernel takes keys and values of one head for all of the query's (check_batch_size_and_num_heads_dense)."""
-    return bool(number(key.shape[1]) == number(value.shape[1]) == 1) and len({number(t.shape[0]) for t in (query, key, value)}) == 1
-
-
-def attention_kernel(query: Any, key: Any, value: Any, mask: Any, causal: bool, grouped: bool) -> str:
+def attention_kernel(query: Any, key: Any, value: Any, mask: Any, grouped: bool) -> str:
     """"flash", "efficient" or "math"."""
     tensors = (query, key, value)
     if any(t.dim() != 4 or number(t.stride(-1)) != 1 and number(t.shape[-1]) != 1 for t in tensors):
@@ -47,8 +44,8 @@ def attention_kernel(query: Any, key: Any, value: Any, mask: Any, causal: bool, 
             and same_heads(query, key, value, grouped)):
         return "flash"
     alignment = 8 if query.dtype in HALVES else 4
-    if (query.dtype in (*HALVES, torch.float32) and not grouped and widths[0] == widths[1]
-            and not any(w % alignment for w in widths) and (same_heads(query, key, value, False) or one_head(query, key, value))):
+    if (query.dtype in (*HALVES, torch.float32) and (TAKES_GROUPS or not grouped) and widths[0] == widths[1]
+            and not any(w % alignment for w in widths) and same_heads(query, key, value, False)):
         return "efficient"
     return "math"
 
@@ -62,7 +59,10 @@ def aligned_mask(mask: Any, query: Any, key: Any) -> Any:
 
 def attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False, *,
               scale: Optional[float] = None, enable_gqa: bool = False) -> Any:
-    kernel = attention_kernel(query, key, value, attn_mask, is_causal, enable_gqa)
+    if TAKES_GROUPS and all(t.dim() == 3 for t in (query, key, value)):
+        mask = None if attn_mask is None else attn_mask[(None,) * (4 - attn_mask.dim())]
+        return attention(*(t.unsqueeze(0) for t in (query, key, value)), mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa).squeeze(0)
+    kernel = attention_kernel(query, key, value, attn_mask, enable_gqa)
     if attn_mask is not None and attn_mask.dtype == torch.bool:
         outside = torch.scalar_tensor(float("-inf"), dtype=query.dtype, device=attn_mask.device)
         attn_mask = torch.where(attn_mask, 0.0, outside)

@@ -48,12 +48,12 @@ typedef enum kernel { FLASH, CUDNN, EFFICIENT } kernel;
 enum { HEAD_STEP = 8 };
 
 /* Devices before Hopper, longer heads and dropout are not for cuDNN, nor are single rows; backward has
- * heads of up to 128 values and of 256. Releases before 2.15 were not looked at, and count without it. */
+ * heads of up to 128 values and of 256. Releases before 2.14 choose otherwise, and count without it. */
 static bool takes_cudnn(const onv_emitter *e, rows r, bool learns_mask)
 {
     const onv_lower_options *options = e->options;
     if (options->attention != ONV_ATTENTION_AUTO || options->cuda.compute_capability < 90 ||
-        onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 15)))
+        onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 14)))
         return false;
     if (r.head % HEAD_STEP != 0) return false;
     if (options->inference) return r.head <= 256 && r.count > 1;
@@ -78,11 +78,11 @@ bool onv_attention_is_efficient(const onv_emitter *e, uint32_t query, uint32_t m
 }
 
 /* Sums of backward in float32: of the gradient of the query, and one for each row. The memory-efficient
- * kernel has tiles of that gradient; before them come, but in 16 bits, products of the result and its
- * gradient, their sums, and these in another order. */
+ * kernel has that gradient in tiles, with a lock for each; 8.6 and 8.9 have smaller tiles in 32 bits. Before
+ * them come, but in 16 bits, products of the result and its gradient, their sums, and these in another order. */
 static uint64_t backward_bytes(const onv_emitter *e, kernel k, rows r, uint64_t n_keys, bool low)
 {
-    enum { TILE_LOCK = 16, CUDNN_BYTES = 256 };
+    enum { TILE = 64, TILE_LOCK = 16, CUDNN_BYTES = 256 };
     uint64_t sums = float_bytes(r, 1, 1), bytes;
     if (k == FLASH) return float_bytes(r, 128, round_up(r.head, 32) + 1);
     if (k == CUDNN) {
@@ -90,19 +90,33 @@ static uint64_t backward_bytes(const onv_emitter *e, kernel k, rows r, uint64_t 
         return fits ? bytes : UINT64_MAX;
     }
     uint32_t device = e->options->cuda.compute_capability;
-    uint64_t block = r.head <= 64 || (!low && r.head <= 128) ? 64 : 128;
-    uint64_t width = round_up(r.head, r.head <= 64 || r.head > 128 ? 64 : 128);
-    uint64_t tiles = round_up(r.count, block) / block * (r.head <= 128 ? 1 : width / 64), locks;
+    bool is_small = device == 86 || device == 89;
+    uint64_t block = r.head <= TILE || (!low && is_small) ? TILE : 2 * TILE;
+    uint64_t width = round_up(r.head, r.head <= TILE || r.head > 128 ? TILE : 128);
+    uint64_t tiles = round_up(r.count, block) / block, locks;
+    if (!low || r.head > 128) tiles *= width / TILE;
     bool fits = onv_u64_mul(r.groups, tiles, &locks) && onv_u64_mul(locks, TILE_LOCK, &locks) &&
                 onv_u64_add(float_bytes(r, block, width), sums, &bytes) &&
                 onv_u64_add(bytes, locks, &bytes);
     /* Heads that no block holds whole: tiles of the gradients of keys and values, too. */
     rows keys = {.groups = r.groups, .count = n_keys};
-    if (fits && low && r.head > (device == 86 || device == 89 ? 96 : 128))
+    if (fits && low && r.head > (is_small ? 96 : 128))
         fits = onv_u64_add(bytes, float_bytes(keys, 128, 2 * round_up(r.head, 128)), &bytes);
     uint64_t products = low ? 0 : float_bytes(r, 1, r.head + 2);
     if (!fits) return UINT64_MAX;
     return bytes > products ? bytes : products;
+}
+
+/* Backward gives each of the query's heads a gradient of keys and values, and adds up those of a group. */
+static uint64_t spread_bytes(const onv_emitter *e, uint32_t x, const onv_eager_tensor *query)
+{
+    enum { HEADS = 3 }; /* from the last */
+    onv_eager_tensor t = onv_tensor_at(e, x);
+    uint64_t bytes;
+    if (t.rank < HEADS || t.rank != query->rank) return 0;
+    uint64_t heads = (uint64_t)t.dims[t.rank - HEADS], all = (uint64_t)query->dims[t.rank - HEADS];
+    if (heads == all || heads == 0) return 0;
+    return onv_u64_mul(t.bytes / heads, all, &bytes) ? bytes : UINT64_MAX;
 }
 
 /* FlashAttention and cuDNN lay their result out like the query, the third kernel with the heads before the values. */
@@ -165,7 +179,11 @@ static uint32_t emit_kernel(onv_emitter *e, kernel chosen, uint32_t query, uint3
     onv_emit_extra(e, is_there, sizeof(uint64_t), "offset");
     onv_eager_tensor v = onv_tensor_at(e, value);
     uint64_t n_keys = v.rank >= 2 ? (uint64_t)v.dims[v.rank - 2] : 0;
-    onv_emit_temps(e, 0, backward_bytes(e, chosen, r, n_keys, low));
+    uint64_t temps = backward_bytes(e, chosen, r, n_keys, low);
+    if (!onv_u64_add(temps, spread_bytes(e, key, &q), &temps) ||
+        !onv_u64_add(temps, spread_bytes(e, value, &q), &temps))
+        temps = UINT64_MAX;
+    onv_emit_temps(e, 0, temps);
     e->op.macs = count_macs(e, query, key, value);
     onv_emit_end(e);
     return out;

@@ -87,18 +87,18 @@ uint32_t onv_emit_dropout(onv_emitter *e, uint32_t x)
     return out;
 }
 
-uint32_t onv_emit_softmax(onv_emitter *e, uint32_t x)
+/* The kernel writes a contiguous result, of a contiguous copy of its input. */
+uint32_t onv_emit_softmax(onv_emitter *e, onv_aten_id op, uint32_t x, uint8_t dtype)
 {
     onv_eager_tensor t = onv_tensor_at(e, x);
     if (x == ONV_NO_TENSOR) return x;
-    uint8_t dtype = e->options->amp != ONV_UNDEFINED ? (uint8_t)ONV_FLOAT : t.dtype;
-    int64_t strides[ONV_MAX_RANK];
-    onv_strides_like(&t, strides);
-    uint32_t out = onv_tensor_new(e, dtype, t.rank, t.dims, strides);
-    onv_emit_begin(e, "softmax");
+    if (e->options->amp != ONV_UNDEFINED) dtype = ONV_FLOAT;
+    uint32_t out = onv_tensor_new(e, dtype, t.rank, t.dims, NULL);
+    onv_emit_begin_op(e, op);
     onv_emit_in(e, x, ONV_GRAD_NEW);
     onv_emit_save(e, out);
     onv_emit_out(e, out);
+    onv_emit_temps(e, onv_tensor_is_contiguous(&t) ? 0 : t.bytes, 0);
     onv_emit_end(e);
     return out;
 }

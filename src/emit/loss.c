@@ -92,6 +92,7 @@ static uint32_t emit_cross_entropy(onv_emitter *e, uint32_t logits)
     onv_emit_in(e, logits, ONV_GRAD_NEW);
     onv_emit_save(e, log_probs);
     onv_emit_out(e, log_probs);
+    onv_emit_temps(e, onv_tensor_is_contiguous(&t) ? 0 : t.bytes, 0);
     onv_emit_end(e);
     log_probs = onv_amp_fp32(e, log_probs); /* autocast sees the second half only */
     int64_t dims[ONV_MAX_RANK];

@@ -18,17 +18,41 @@ static bool has_rows(const onv_tape *t, uint32_t x)
 /* Bytes of a head's row that the memory-efficient kernel takes. */
 enum { ROW_STEP = 16 };
 
-static bool takes_kernel(const onv_tape *t, const uint32_t in[4])
+/* 2.14 and later: heads of keys and values for groups of queries, and tensors without a batch. */
+static bool takes_groups(const onv_tape *t)
+{
+    return !onv_before_pytorch(t->emit.options, ONV_PYTORCH_RELEASE(2, 14));
+}
+
+static bool takes_kernel(const onv_tape *t, const uint32_t in[4], bool is_grouped)
 {
     const onv_lower_options *options = t->emit.options;
     bool has_calls = !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 0));
-    onv_eager_tensor q = onv_tensor_at(&t->emit, in[0]);
-    if (options->attention == ONV_ATTENTION_MATH || !has_calls || q.rank != 4) return false;
+    onv_eager_tensor q = onv_tensor_at(&t->emit, in[0]), k = onv_tensor_at(&t->emit, in[1]);
+    if (options->attention == ONV_ATTENTION_MATH || !has_calls || k.rank != q.rank) return false;
+    if (q.rank != 4 && (q.rank != 3 || !takes_groups(t))) return false;
     bool low = onv_dtype_bits((onv_dtype)q.dtype) == 16;
-    uint64_t row = (uint64_t)q.dims[3] * onv_dtype_bits((onv_dtype)q.dtype) / 8;
+    uint64_t row = (uint64_t)q.dims[q.rank - 1] * onv_dtype_bits((onv_dtype)q.dtype) / 8;
     bool is_flash = low && in[3] == ONV_NO_TENSOR && options->attention != ONV_ATTENTION_EFFICIENT;
     if (!is_flash && row % ROW_STEP != 0) return false;
+    bool is_alike = q.dims[q.rank - 3] == k.dims[q.rank - 3];
+    if (!is_alike && !takes_groups(t) && !(is_grouped && is_flash)) return false;
     return has_rows(t, in[0]) && has_rows(t, in[1]) && has_rows(t, in[2]);
+}
+
+/* A view without a first dim of 1, or with one. */
+static uint32_t with_rank(onv_tape *t, uint32_t x, uint32_t rank)
+{
+    onv_eager_tensor s = onv_tensor_at(&t->emit, x);
+    int64_t dims[ONV_MAX_RANK] = {1}, strides[ONV_MAX_RANK] = {1};
+    if (x == ONV_NO_TENSOR || s.rank == rank) return x;
+    bool adds = s.rank < rank;
+    for (uint32_t i = 0; i + !adds < s.rank; i++) {
+        dims[i + adds] = s.dims[i + !adds];
+        strides[i + adds] = s.strides[i + !adds];
+    }
+    return onv_emit_view(&t->emit, adds ? "unsqueeze" : "squeeze", x, rank, dims, strides,
+                         ONV_GRAD_ALIAS);
 }
 
 /* A mask of truth becomes one of numbers before the kernel. */
@@ -127,7 +151,8 @@ static uint32_t emit_math(onv_tape *t, const uint32_t given[4], bool is_causal, 
     uint32_t query = emit_scaled(t, in[0]);
     uint32_t key = emit_scaled(t, onv_emit_swapped(&t->emit, in[1]));
     uint32_t scores = emit_add_mask(t, onv_emit_matmul(&t->emit, query, key), in[3]);
-    uint32_t probabilities = onv_emit_softmax(&t->emit, scores);
+    uint32_t probabilities =
+        onv_emit_softmax(&t->emit, ONV_ATEN_softmax, scores, onv_tensor_at(&t->emit, scores).dtype);
     if (t->emit.status == ONV_OK && scores != ONV_NO_TENSOR)
         t->emit.eager->ops.at[t->emit.eager->ops.count - 1].forward_temp_bytes =
             onv_safe_softmax_bytes(&t->emit, scores);
@@ -137,18 +162,36 @@ static uint32_t emit_math(onv_tape *t, const uint32_t given[4], bool is_causal, 
     return widens ? onv_emit_cast(&t->emit, out, dtype) : out;
 }
 
-/* Heads of keys and values are repeated for groups of queries, but in kernels that take them as they are. */
+/* Heads of keys and values are repeated for groups of queries. */
 static uint32_t repeated(onv_tape *t, uint32_t x, uint32_t query)
 {
     onv_eager_tensor s = onv_tensor_at(&t->emit, x), q = onv_tensor_at(&t->emit, query);
-    if (s.rank != 4 || q.rank != 4 || s.dims[1] == 0 || s.dims[1] == q.dims[1]) return x;
-    int64_t dims[] = {s.dims[0], q.dims[1], s.dims[2], s.dims[3]};
-    uint32_t out = onv_tensor_new(&t->emit, s.dtype, 4, dims, NULL);
+    int64_t dims[ONV_MAX_RANK];
+    if (s.rank != q.rank || s.rank < 3 || s.dims[s.rank - 3] == q.dims[s.rank - 3]) return x;
+    for (uint32_t i = 0; i < s.rank; i++) dims[i] = s.dims[i];
+    dims[s.rank - 3] = q.dims[s.rank - 3];
+    uint32_t out = onv_tensor_new(&t->emit, s.dtype, s.rank, dims, NULL);
     onv_emit_begin(&t->emit, "repeat");
     onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
     onv_emit_out(&t->emit, out);
     onv_emit_end(&t->emit);
     return out;
+}
+
+static uint32_t emit_kernel(onv_tape *t, uint32_t in[4], onv_shape shape)
+{
+    enum { RANK = 4 };
+    for (uint32_t k = 0; k < 3; k++) in[k] = with_rank(t, in[k], RANK);
+    in[3] = converted_mask(t, in[3], onv_tensor_at(&t->emit, in[0]).dtype);
+    if (onv_attention_is_efficient(&t->emit, in[0], in[3])) in[3] = aligned_mask(t, in[3]);
+    in[3] = expanded_mask(t, in);
+    uint32_t rank = (uint32_t)shape.rank;
+    if (rank == RANK - 1) {
+        for (uint32_t i = rank; i > 0; i--) shape.dims[i] = shape.dims[i - 1];
+        shape.dims[0] = 1;
+        shape.rank = RANK;
+    }
+    return with_rank(t, onv_emit_attention(&t->emit, in[0], in[1], in[2], in[3], &shape), rank);
 }
 
 void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
@@ -164,24 +207,16 @@ void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_o
         return;
     onv_exported_mask mask = onv_tape_exported_mask(t, c, "attn_mask");
     bool is_causal = onv_call_flag(c, "is_causal", false) || mask == ONV_MASK_CAUSAL;
+    bool is_grouped = onv_call_flag(c, "enable_gqa", false);
     double told = t->emit.options->attention_dropout, p = onv_call_real(c, "dropout_p", 0);
     t->emit.dropout = t->emit.options->inference ? 0 : told >= 0 ? told : p;
     uint32_t out;
-    bool is_kernel = op->rule == ONV_RULE_ATTENTION_KERNEL || takes_kernel(t, in);
-    if (op->rule ==
-        ONV_RULE_ATTENTION_KERNEL) { /* what the public function does before was recorded */
+    if (op->rule == ONV_RULE_ATTENTION_KERNEL) { /* what is done before was recorded */
         out = onv_emit_attention(&t->emit, in[0], in[1], in[2], in[3], &shape);
-    } else if (is_kernel) {
-        bool low = onv_dtype_bits((onv_dtype)onv_tensor_at(&t->emit, in[0]).dtype) == 16;
-        in[3] = converted_mask(t, in[3], onv_tensor_at(&t->emit, in[0]).dtype);
-        if (onv_attention_is_efficient(&t->emit, in[0], in[3])) in[3] = aligned_mask(t, in[3]);
-        in[3] = expanded_mask(t, in);
-        if (onv_call_flag(c, "enable_gqa", false) && (!low || in[3] != ONV_NO_TENSOR))
-            for (uint32_t k = 1; k < 3; k++) in[k] = repeated(t, in[k], in[0]);
-        out = onv_emit_attention(&t->emit, in[0], in[1], in[2], in[3], &shape);
+    } else if (takes_kernel(t, in, is_grouped)) {
+        out = emit_kernel(t, in, shape);
     } else {
-        if (onv_call_flag(c, "enable_gqa", false))
-            for (uint32_t k = 1; k < 3; k++) in[k] = repeated(t, in[k], in[0]);
+        for (uint32_t k = 1; k < 3 && is_grouped; k++) in[k] = repeated(t, in[k], in[0]);
         out = emit_math(t, in, is_causal, t->emit.dropout);
     }
     onv_tape_set(t, result, out);

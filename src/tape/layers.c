@@ -280,17 +280,7 @@ void onv_tape_softmax(onv_tape *t, const onv_program_call *c, const onv_aten_op 
     uint32_t in[3], result = onv_call_result(c, 0);
     (void)in_place;
     gather(t, c, op, in);
-    onv_eager_tensor x = onv_tensor_at(&t->emit, in[0]);
     if (in[0] == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
-    int64_t strides[ONV_MAX_RANK];
-    onv_strides_like(&x, strides);
-    uint8_t dtype = t->emit.options->amp != ONV_UNDEFINED ? (uint8_t)ONV_FLOAT
-                                                          : t->program->values.at[result].dtype;
-    uint32_t out = onv_tensor_new(&t->emit, dtype, x.rank, x.dims, strides);
-    onv_emit_begin_op(&t->emit, onv_aten_as(op));
-    onv_emit_in(&t->emit, in[0], ONV_GRAD_NEW);
-    onv_emit_save(&t->emit, out);
-    onv_emit_out(&t->emit, out);
-    onv_emit_end(&t->emit);
-    onv_tape_set(t, result, out);
+    uint8_t dtype = t->program->values.at[result].dtype;
+    onv_tape_set(t, result, onv_emit_softmax(&t->emit, onv_aten_as(op), in[0], dtype));
 }

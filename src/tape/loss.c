@@ -1,5 +1,6 @@
 /* Losses that the network itself computes. */
 #include "base/checked.h"
+#include "emit/layers.h"
 #include "tape/state.h"
 
 static uint32_t emit_step(onv_tape *t, const char *name, uint32_t x, onv_grad grad, uint32_t rank,
@@ -68,13 +69,9 @@ void onv_tape_cross_entropy(onv_tape *t, const onv_program_call *c, const onv_at
     onv_tape_operands(t, c, op);
     uint32_t logits = onv_amp_fp32(&t->emit, onv_tape_operand_of(t, 0));
     uint32_t targets = onv_tape_operand_of(t, 1);
-    onv_eager_tensor x = onv_tensor_at(&t->emit, logits);
     if (logits == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
-    uint32_t log_probs = onv_tensor_new(&t->emit, x.dtype, x.rank, x.dims, NULL);
-    onv_emit_begin(&t->emit, "log_softmax");
-    onv_emit_in(&t->emit, logits, ONV_GRAD_NEW);
-    onv_emit_save(&t->emit, onv_emit_out(&t->emit, log_probs));
-    onv_emit_end(&t->emit);
+    uint8_t dtype = onv_tensor_at(&t->emit, logits).dtype;
+    uint32_t log_probs = onv_emit_softmax(&t->emit, ONV_ATEN_log_softmax, logits, dtype);
     emit_nll(t, log_probs, targets, onv_tape_operand_of(t, 2), result);
     if (onv_call_real(c, "label_smoothing", 0) > 0) add_smooth_part(t, log_probs, result);
 }

@@ -386,7 +386,8 @@ static void the_dispatcher_chooses_by_device_mask_and_type(void **state)
         {90, 2015, 0.1, true, OPERANDS + PADDED + 32 * SUMS},
         {80, 2015, 0, false, OPERANDS + ROWS * SUMS + 24},
         {86, 2015, 0, true, OPERANDS + PADDED + 32 * SUMS + 16},
-        {90, 2014, 0, false, OPERANDS + ROWS * SUMS + 24},
+        {90, 2014, 0, false, OPERANDS + ROWS * SUMS + 16},
+        {90, 2013, 0, false, OPERANDS + ROWS * SUMS + 24},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         onv_lower_options options = {.loss = ONV_LOSS_NONE, .attention = ONV_ATTENTION_AUTO};

@@ -301,8 +301,17 @@ class Recordings(unittest.TestCase):
         self.assertIn("aten._scaled_dot_product_flash_attention.default", calls(halves))
         odd = record(nn.MultiheadAttention(9, 3, batch_first=True), *[torch.rand(2, 6, 9)] * 3, modes=["training"])["training"]
         self.assertNotIn("attention", " ".join(calls(odd)))
-        shared = record(OneHead(), torch.rand(2, 6, 32), modes=["training"])["training"]
-        self.assertIn("aten._scaled_dot_product_efficient_attention.default", calls(shared))
+
+    @unittest.skipIf(tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 14), "kernels of PyTorch 2.14 on")
+    def test_attention_of_more_shapes(self):
+        """One head of keys and values for all of the query's; no batch, with a mask of rows."""
+        class Unbatched(nn.Module):
+            def forward(self, x):
+                return nn.functional.scaled_dot_product_attention(x, x, x, torch.ones(x.shape[1], x.shape[1], device=x.device))
+
+        for network, x in ((OneHead(), torch.rand(2, 6, 32)), (Unbatched(), torch.rand(4, 6, 32))):
+            found = record(network, x.requires_grad_(), modes=["training"])["training"]
+            self.assertIn("aten._scaled_dot_product_efficient_attention.default", calls(found))
 
     def test_saved_program(self):
         program = torch.export.export(nn.Sequential(nn.Linear(8, 4), nn.ReLU(inplace=True)), (torch.rand(2, 8),))

@@ -27,14 +27,19 @@ static onv_analysis *analyse(const char *file, const char *loss)
     return analyse_at(file, BATCH, "momentum", loss);
 }
 
-static void keeps(const char *file, const char *loss, uint64_t bytes)
+static void keeps_at(const char *file, int64_t batch, const char *loss, uint64_t bytes)
 {
     enum { PER_MILLE = 1000 };
-    onv_analysis *analysis = analyse(file, loss);
+    onv_analysis *analysis = analyse_at(file, batch, "momentum", loss);
     onv_training_figures info = analysis->training.figures;
     uint64_t low = bytes - 2 * bytes / PER_MILLE, high = bytes + 2 * bytes / PER_MILLE;
     assert_in_range(info.saved_activation_bytes, low, high);
     onv_analysis_destroy(analysis);
+}
+
+static void keeps(const char *file, const char *loss, uint64_t bytes)
+{
+    keeps_at(file, BATCH, loss, bytes);
 }
 
 /* The most that training with momentum has in tensors at once. */
@@ -65,6 +70,20 @@ static bool warns(const char *file, const char *code)
 static bool warns_of_inference(const char *file, const char *code)
 {
     return has_warning(analyse_at(file, BATCH, NULL, NULL), code);
+}
+
+/* The kernel of softmax reads a contiguous copy and writes a contiguous result, whatever the strides of its input. */
+static void softmax_gives_rows(void **state)
+{
+    keeps_at("tape/programs/coat_lite.archive", 2, "cross-entropy", 14477300);
+    takes("tape/programs/box_heads.archive", "none", 3024616);
+}
+
+/* From 2.14 on kernels of attention take tensors without a batch, here with a bias that is trained, and one head for all of the query's. */
+static void kernels_take_more_shapes(void **state)
+{
+    keeps_at("tape/programs/samvit_base_patch16_224.archive", 2, "cross-entropy", 26996100);
+    takes("tape/programs/falcon.recording", "cross-entropy", 2055048);
 }
 
 /* The gradient of a sum repeats its elements: an embedding's backward copies it. */
@@ -315,6 +334,8 @@ int main(void)
         cmocka_unit_test(vectors_have_gradients),
         cmocka_unit_test(recordings_know_what_is_kept),
         cmocka_unit_test(composites_keep_what_their_parts_do),
+        cmocka_unit_test(softmax_gives_rows),
+        cmocka_unit_test(kernels_take_more_shapes),
         cmocka_unit_test(repeated_gradients_are_copied),
         cmocka_unit_test(whole_slices_are_left_out),
         cmocka_unit_test(checkpoints_run_again),
