@@ -11,7 +11,7 @@ msg *built_graph(const char *inputs, const char *outputs, const char *const *nod
     built_graph(inputs, outputs, (const char *const[]){__VA_ARGS__},                               \
                 sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
-/* The model as text (m_describe). These two free the file. */
+/* The model as text (m_describe); its error, and the node that it names, unless that is NULL. These two free the file. */
 void built_expect(msg *file, const char *text);
 void built_refuse(msg *file, onv_status status, const char *text, const char *node);
 

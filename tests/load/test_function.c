@@ -1,5 +1,5 @@
 /* Local functions: expansion at the call, attributes that pass through, and bombs. */
-#include "load/bytes.h"
+#include "load/built.h"
 #include "load/load.h"
 #include "onnxvram/onnxvram.h"
 #include "support/capture.h"
@@ -41,21 +41,9 @@ static msg *model_of(const char *inputs, const char *outputs, msg *node, msg *f)
     return file;
 }
 
-static void expect(msg *file, const char *text)
-{
-    char *got = m_describe(file);
-    assert_string_equal(got, text);
-    free(got);
-    m_free(file);
-}
-
 static void refuse(msg *file, onv_status status, const char *text)
 {
-    onv_model model;
-    onv_error err;
-    assert_int_equal(m_load(file, &model, &err), status);
-    if (strstr(err.message, text) == NULL) fail_msg("\"%s\" is not in \"%s\"", text, err.message);
-    m_free(file);
+    built_refuse(file, status, text, NULL);
 }
 
 /* --- Expansion --------------------------------------------------------------------------------- */
@@ -65,14 +53,14 @@ static void a_body_takes_the_place_of_the_call(void **state)
     msg *f = function("F", "a b", "out");
     body(f, m_node("Mul", "m", "a b", "ab"));
     body(f, m_node("Add", "", "ab a", "out"));
-    expect(model_of("x", "y", call("F", "call", "x x", "y"), f),
-           "(x)->(y): Mul call/m(x,x)->call/ab; Add call/Add_1(call/ab,x)->y\n");
+    built_expect(model_of("x", "y", call("F", "call", "x x", "y"), f),
+                 "(x)->(y): Mul call/m(x,x)->call/ab; Add call/Add_1(call/ab,x)->y\n");
 }
 
 static void a_call_without_a_name(void **state)
 {
     msg *f = body(function("F", "a", "out"), m_node("Relu", "r", "a", "out"));
-    expect(model_of("x", "y", call("F", "", "x", "y"), f), "(x)->(y): Relu F_0/r(x)->y\n");
+    built_expect(model_of("x", "y", call("F", "", "x", "y"), f), "(x)->(y): Relu F_0/r(x)->y\n");
 }
 
 static void functions_call_functions(void **state)
@@ -83,7 +71,8 @@ static void functions_call_functions(void **state)
     body(f, call("G", "second", "mid", "out"));
     msg *file = model_of("x", "y", call("F", "call", "x", "y"), f);
     m_put(file, M_FUNCTION, g);
-    expect(file, "(x)->(y): Relu call/first/r(x)->call/mid; Relu call/second/r(call/mid)->y\n");
+    built_expect(file,
+                 "(x)->(y): Relu call/first/r(x)->call/mid; Relu call/second/r(call/mid)->y\n");
 }
 
 static void inputs_and_outputs_left_out(void **state)
@@ -91,29 +80,28 @@ static void inputs_and_outputs_left_out(void **state)
     msg *f = function("F", "a b c", "one two");
     body(f, m_node("Clip", "n", "a b c", "one"));
     body(f, m_node("Relu", "m", "one", "two"));
-    expect(model_of("x", "y", call("F", "k", "x - x", "- y"), f),
-           "(x)->(y): Clip k/n(x,-,x)->k/one; Relu k/m(k/one)->y\n");
+    built_expect(model_of("x", "y", call("F", "k", "x - x", "- y"), f),
+                 "(x)->(y): Clip k/n(x,-,x)->k/one; Relu k/m(k/one)->y\n");
     f = body(function("F", "a b", "one two"), m_node("Clip", "n", "a b", "one two"));
-    expect(model_of("x", "y", call("F", "k", "x", "y"), f), "(x)->(y): Clip k/n(x,-)->y,k/two\n");
+    built_expect(model_of("x", "y", call("F", "k", "x", "y"), f),
+                 "(x)->(y): Clip k/n(x,-)->y,k/two\n");
 }
 
 static void outputs_that_are_handed_through(void **state)
 {
-    expect(model_of("x", "y", call("F", "k", "x", "y"), function("F", "a", "a")),
-           "(x)->(y): Identity k/Identity_a(x)->y\n");
+    built_expect(model_of("x", "y", call("F", "k", "x", "y"), function("F", "a", "a")),
+                 "(x)->(y): Identity k/Identity_a(x)->y\n");
     /* The same output twice: one of them is a copy. */
     msg *f = body(function("F", "a", "out out"), m_node("Relu", "r", "a", "out"));
-    expect(model_of("x", "y z", call("F", "k", "x", "y z"), f),
-           "(x)->(y,z): Relu k/r(x)->y; Identity k/Identity_out(y)->z\n");
+    built_expect(model_of("x", "y z", call("F", "k", "x", "y z"), f),
+                 "(x)->(y,z): Relu k/r(x)->y; Identity k/Identity_out(y)->z\n");
     /* An initializer of the caller. */
-    msg *file = model_of("x", "y", call("F", "k", "w", "y"), function("F", "a", "a"));
     msg *graph = m_graph("x", "y");
     m_put(graph, G_NODE, call("F", "k", "w", "y"));
     m_put(graph, G_INIT, m_external("w", 2, "w.bin"));
-    m_free(file);
-    file = m_model(graph);
+    msg *file = m_model(graph);
     m_put(file, M_FUNCTION, function("F", "a", "a"));
-    expect(file, "(x)->(y): Identity k/Identity_a(w)->y\n");
+    built_expect(file, "(x)->(y): Identity k/Identity_a(w)->y\n");
 }
 
 static void subgraphs_in_functions(void **state)
@@ -123,10 +111,10 @@ static void subgraphs_in_functions(void **state)
     msg *f = function("F", "c a", "out");
     body(f, m_node("Relu", "r", "a", "local"));
     body(f, with_attr(m_node("If", "if", "c", "out"), m_attr_graph("then_branch", then)));
-    expect(model_of("c x", "y", call("F", "k", "c x", "y"), f),
-           "(c,x)->(y): Relu k/r(x)->k/local; If k/if(c)->y\n"
-           "k/if/then_branch()->(k/if/then_branch/t): "
-           "Add k/if/then_branch/Add_0(x,k/local)->k/if/then_branch/t\n");
+    built_expect(model_of("c x", "y", call("F", "k", "c x", "y"), f),
+                 "(c,x)->(y): Relu k/r(x)->k/local; If k/if(c)->y\n"
+                 "k/if/then_branch()->(k/if/then_branch/t): "
+                 "Add k/if/then_branch/Add_0(x,k/local)->k/if/then_branch/t\n");
 }
 
 static void calls_in_subgraphs(void **state)
@@ -134,10 +122,11 @@ static void calls_in_subgraphs(void **state)
     msg *then = m_graph("", "t");
     m_put(then, G_NODE, call("F", "k", "x", "t"));
     msg *f = body(function("F", "a", "out"), m_node("Relu", "r", "a", "out"));
-    expect(model_of("c x", "y",
-                    with_attr(m_node("If", "if", "c", "y"), m_attr_graph("then_branch", then)), f),
-           "(c,x)->(y): If if(c)->y\n"
-           "if/then_branch()->(if/then_branch/t): Relu if/then_branch/k/r(x)->if/then_branch/t\n");
+    built_expect(
+        model_of("c x", "y",
+                 with_attr(m_node("If", "if", "c", "y"), m_attr_graph("then_branch", then)), f),
+        "(c,x)->(y): If if(c)->y\n"
+        "if/then_branch()->(if/then_branch/t): Relu if/then_branch/k/r(x)->if/then_branch/t\n");
 }
 
 static void a_body_sees_only_its_inputs(void **state)
@@ -156,7 +145,7 @@ static void overloads(void **state)
     m_text(node, N_OVERLOAD, "other");
     msg *file = model_of("x", "y", node, one);
     m_put(file, M_FUNCTION, two);
-    expect(file, "(x)->(y): Sigmoid k/s(x)->y\n");
+    built_expect(file, "(x)->(y): Sigmoid k/s(x)->y\n");
 }
 
 static void versions_are_the_functions_own(void **state)
@@ -172,14 +161,11 @@ static void versions_are_the_functions_own(void **state)
     m_text(far, N_DOMAIN, "far");
     body(f, far);
     msg *file = model_of("x", "y", call("F", "k", "x", "y"), f);
-    onv_model model;
-    onv_error err;
-    assert_int_equal(m_load(file, &model, &err), ONV_OK);
-    assert_int_equal(model.nodes.at[0].version, 13);
-    assert_int_equal(model.nodes.at[1].version, 4);
-    assert_int_equal(model.diags.count, 0);
-    onv_model_cleanup(&model);
-    m_free(file);
+    onv_model *model = built_load(file);
+    assert_int_equal(model->nodes.at[0].version, 13);
+    assert_int_equal(model->nodes.at[1].version, 4);
+    assert_int_equal(model->diags.count, 0);
+    built_done(model, file);
 }
 
 static void declared_types_of_the_inside(void **state)
@@ -190,29 +176,22 @@ static void declared_types_of_the_inside(void **state)
     m_put(f, F_INFO, m_info("mid:f32[batch,3]"));
     m_put(f, F_INFO, m_info("a:f32[batch,3]"));
     msg *file = model_of("x:f32[n,3]", "y", call("F", "k", "x", "y"), f);
-    onv_model model;
-    onv_error err;
-    assert_int_equal(m_load(file, &model, &err), ONV_OK);
-    const onv_value *mid = onv_model_value(&model, model.nodes.at[0].outputs[0]);
-    const onv_value *x = onv_model_value(&model, model.graphs.at[0].inputs[0]);
+    onv_model *model = built_load(file);
     /* "batch" means something else in every call, so it is not kept. */
-    assert_string_equal(onv_type_shape_text(&model.dims, &model.arena, mid->declared), "[?, 3]");
-    assert_null(x->declared);
-    onv_model_cleanup(&model);
-    m_free(file);
+    assert_string_equal(built_shape(model, built_value(model, "k/mid")->declared), "[?, 3]");
+    assert_null(built_value(model, "x")->declared);
+    built_done(model, file);
 }
 
 /* --- Attributes -------------------------------------------------------------------------------- */
 
-static void attr_of_node(const msg *file, uint32_t node, const char *name, int64_t want, bool there)
+static void expect_axis(msg *file, uint32_t node, int64_t axis, bool is_there)
 {
-    onv_model model;
-    onv_error err;
-    if (m_load(file, &model, &err) != ONV_OK) fail_msg("%s", err.message);
-    const onv_attr *attr = onv_node_attr(&model.nodes.at[node], name);
-    assert_int_equal(attr != NULL, there);
-    if (there) assert_int_equal(attr->i, want);
-    onv_model_cleanup(&model);
+    onv_model *model = built_load(file);
+    const onv_attr *attr = onv_node_attr(&model->nodes.at[node], "axis");
+    assert_int_equal(attr != NULL, is_there);
+    if (is_there) assert_int_equal(attr->i, axis);
+    built_done(model, file);
 }
 
 static msg *softmax_function(void)
@@ -226,12 +205,10 @@ static void attributes_of_the_call(void **state)
 {
     msg *file = model_of("x", "y", with_attr(call("F", "k", "x", "y"), m_attr_int("dim", 3)),
                          softmax_function());
-    attr_of_node(file, 0, "axis", 3, true);
-    m_free(file);
+    expect_axis(file, 0, 3, true);
     /* Left out, without a default: the node has none either. */
     file = model_of("x", "y", call("F", "k", "x", "y"), softmax_function());
-    attr_of_node(file, 0, "axis", 0, false);
-    m_free(file);
+    expect_axis(file, 0, 0, false);
 }
 
 static void defaults(void **state)
@@ -239,13 +216,11 @@ static void defaults(void **state)
     msg *f = softmax_function();
     m_put(f, F_DEFAULT, m_attr_int("dim", -1));
     msg *file = model_of("x", "y", call("F", "k", "x", "y"), f);
-    attr_of_node(file, 0, "axis", -1, true);
-    m_free(file);
+    expect_axis(file, 0, -1, true);
     f = softmax_function();
     m_put(f, F_DEFAULT, m_attr_int("dim", -1));
     file = model_of("x", "y", with_attr(call("F", "k", "x", "y"), m_attr_int("dim", 2)), f);
-    attr_of_node(file, 0, "axis", 2, true);
-    m_free(file);
+    expect_axis(file, 0, 2, true);
     f = softmax_function();
     m_put(f, F_DEFAULT, m_attr_ref("dim", ONV_ATTR_INT, "dim"));
     refuse(model_of("x", "y", call("F", "k", "x", "y"), f), ONV_ERR_MODEL,
@@ -260,8 +235,7 @@ static void attributes_through_two_calls(void **state)
     msg *file = model_of("x", "y", with_attr(call("Outer", "k", "x", "y"), m_attr_int("top", 7)),
                          softmax_function());
     m_put(file, M_FUNCTION, outer);
-    attr_of_node(file, 0, "axis", 7, true);
-    m_free(file);
+    expect_axis(file, 0, 7, true);
 }
 
 static void attributes_inside_subgraphs_of_functions(void **state)
@@ -273,8 +247,7 @@ static void attributes_inside_subgraphs_of_functions(void **state)
                   with_attr(m_node("If", "if", "c", "out"), m_attr_graph("then_branch", then)));
     msg *file =
         model_of("c x", "y", with_attr(call("F", "k", "c x", "y"), m_attr_int("dim", 4)), f);
-    attr_of_node(file, 1, "axis", 4, true);
-    m_free(file);
+    expect_axis(file, 1, 4, true);
 }
 
 /* A graph that is passed to a function sees the caller's names, not the function's. */
@@ -286,7 +259,7 @@ static void graphs_as_attributes(void **state)
     body(f, m_node("Not", "x", "c", "x")); /* the name that the graph must not see */
     body(f, with_attr(m_node("If", "if", "x", "out"),
                       m_attr_ref("then_branch", ONV_ATTR_GRAPH, "branch")));
-    expect(
+    built_expect(
         model_of("c x", "y", with_attr(call("F", "k", "c", "y"), m_attr_graph("branch", then)), f),
         "(c,x)->(y): Not k/x(c)->k/x; If k/if(k/x)->y\n"
         "k/if/then_branch()->(k/if/then_branch/t): Relu k/if/then_branch/r(x)->"
@@ -337,7 +310,7 @@ static void recursion(void **state)
     /* Recursion that nothing calls does no harm. */
     file = model_of("x", "y", m_node("Relu", "r", "x", "y"),
                     body(function("F", "a", "out"), call("F", "", "a", "out")));
-    expect(file, "(x)->(y): Relu r(x)->y\n");
+    built_expect(file, "(x)->(y): Relu r(x)->y\n");
 }
 
 /* F0 calls F1 `width` times, and so on `depth` levels down. */
@@ -369,11 +342,7 @@ static void chains(void **state)
     refuse(chain(65, 1, true), ONV_ERR_LIMIT, "more than 64 deep");
     refuse(chain(20000, 1, true), ONV_ERR_LIMIT, "more than 64 deep");
     msg *file = chain(64, 1, true);
-    onv_model model;
-    onv_error err;
-    assert_int_equal(m_load(file, &model, &err), ONV_OK);
-    onv_model_cleanup(&model);
-    m_free(file);
+    built_done(built_load(file), file);
 }
 
 /* Few nodes, but long lists that every call goes through. */
