@@ -8,6 +8,7 @@ const ABOUT = {
   ort: "ONNX Runtime's CUDA provider",
   async: "eager execution on the device's own pool (cudaMallocAsync)",
   cpu: "ONNX Runtime's CPU provider, in the host's memory",
+  tensorrt: "an estimate of TensorRT, by NVIDIA's documents",
   train: "training in eager PyTorch",
 };
 

@@ -109,8 +109,9 @@ typedef struct onv_options {
     size_t n_shapes;
     const onv_input_value *input_values;
     size_t n_input_values;
-    const char *order;          /* of execution, a name of ONV_NAMES_ORDERS; NULL: "model" */
-    const char *runtimes;       /* names of ONV_NAMES_RUNTIMES, with commas; NULL: all but cpu */
+    const char *order; /* of execution, a name of ONV_NAMES_ORDERS; NULL: "model" */
+    const char
+        *runtimes; /* names of ONV_NAMES_RUNTIMES, with commas; NULL: all but cpu and tensorrt */
     onv_precision precision;    /* as if the float tensors were cast */
     uint64_t effort;            /* of searches, in units of work; 0: default */
     bool expandable_segments;   /* a setting of PyTorch's allocator */
@@ -219,6 +220,9 @@ typedef struct onv_options {
     /* With `max_batch`: the best batch, with its plan and how long a step takes there, an estimate. "batch": the largest one;
      * "throughput": the most samples per second, on a GPU that is named. NULL: not asked. */
     const char *objective;
+    /* Of the runtime tensorrt: contexts of one engine, 0: 1; bytes that each may take for tactics, 0: not counted. */
+    unsigned contexts;
+    uint64_t workspace;
 } onv_options;
 
 /* All options at their defaults; `size` is sizeof(onv_options) of the caller's header. */

@@ -26,6 +26,7 @@ typedef enum need {
     ORT_SESSION,
     LIBRARIES,
     ARENA,
+    TENSORRT,
     SHARING,
     WORLD,
     COMPILATION,
@@ -42,6 +43,7 @@ static const char *const texts[] = {
     [ORT] = "ONNX Runtime: add ort to --runtime, as in --runtime ort",
     [ORT_SESSION] = "ONNX Runtime: add ort to --runtime, as in --runtime ort, or cpu",
     [LIBRARIES] = "a runtime with libraries: add torch or ort to --runtime, or --train OPTIMIZER",
+    [TENSORRT] = "the runtime tensorrt: add --runtime tensorrt",
     [ARENA] = "the runtime arena: add arena to --runtime",
     [SHARING] = "something to share: add --zero STAGE, --ddp or --fsdp",
     [WORLD] = "2 devices or more: add --world N, as in --world 2",
@@ -64,6 +66,7 @@ static bool is_met(need what, const onv_options *o)
     case ORT: return lists(o, "ort");
     case ORT_SESSION: return lists(o, "ort") || lists(o, "cpu");
     case LIBRARIES: return trains || lists(o, "torch") || lists(o, "ort");
+    case TENSORRT: return o->runtimes != NULL && lists(o, "tensorrt");
     case ARENA: return lists(o, "arena");
     case SHARING: return o->zero_stage > 0 || o->ddp != NULL || o->fsdp != NULL || o->world == 1;
     case WORLD: return o->world > 1;
@@ -130,6 +133,8 @@ static const struct {
     {"max-batch", FIELD(max_batch), {BUDGET_OR_REPLAY}},
     {"objective", FIELD(objective), {BATCHES}},
     {"max-growth", FIELD(has_max_growth), {BASELINE}},
+    {"contexts", FIELD(contexts), {TENSORRT}},
+    {"workspace", FIELD(workspace), {TENSORRT}},
     {"align", FIELD(align), {ARENA}},
     {"snapshot", FIELD(snapshot), {PYTORCH}},
 };

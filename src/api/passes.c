@@ -74,6 +74,7 @@ static onv_status rewrite(onv_analysis *analysis, const onv_options *options,
     if (analysis->live.unknown > 0 && !is_alone && !options->example) return ONV_OK;
     bool is_cpu = runtime->provider == ONV_PROVIDER_CPU;
     onv_rewritten *to = is_cpu ? &analysis->on_cpu : &analysis->rewritten;
+    if (to->model.graphs.count > 0) return ONV_OK; /* of another runtime */
     ONV_TRY(onv_rewrite_model(&analysis->model, (onv_provider)runtime->provider,
                               (onv_rewrite_level)analysis->ort.graph_optimization_level, to, err));
     if (!is_cpu) warn_of_not_modelled(&analysis->model, to);
@@ -202,6 +203,8 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     onv_runtime_options how = {.ort = &analysis->ort,
                                .plan_effort = options->effort,
                                .plan_alignment = options->align,
+                               .contexts = options->contexts,
+                               .workspace_bytes = options->workspace,
                                .cancelled = onv_watch_over,
                                .cancel_context = w};
     how.room_bytes = onv_runtime_room(onv_fit_usable(options->budget, options->margin_percent));
@@ -229,8 +232,11 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     onv_execution made;
     ONV_TRY(onv_runtime_execute(runtime, p.model, live, &how, result, &made, err));
     result->is_judged = is_judged;
-    if (is_plan) analysis->plan_offsets = onv_runtime_offsets(&made, live, &analysis->model.arena);
-    onv_status status = is_plan && analysis->plan_offsets == NULL
+    bool has_offsets =
+        is_plan && runtime->provider == ONV_PROVIDER_NONE; /* of the model's own values */
+    if (has_offsets)
+        analysis->plan_offsets = onv_runtime_offsets(&made, live, &analysis->model.arena);
+    onv_status status = has_offsets && analysis->plan_offsets == NULL
                             ? onv_fail_memory(err)
                             : find_ends(analysis, p, how, result, err);
     if (status == ONV_OK) return hand_over(analysis, p, &how, options, &made, err);
@@ -463,7 +469,8 @@ static onv_status refuse_of_programs(const onv_analysis *analysis, const onv_opt
                                                    : NULL;
     if (analysis->model.program == NULL) return ONV_OK;
     if (options->runtimes != NULL &&
-        (onv_is_listed(options->runtimes, "ort") || onv_is_listed(options->runtimes, "cpu")))
+        (onv_is_listed(options->runtimes, "ort") || onv_is_listed(options->runtimes, "cpu") ||
+         onv_is_listed(options->runtimes, "tensorrt")))
         what = "ONNX Runtime runs";
     if (what != NULL)
         return onv_fail(err, ONV_ERR_USAGE,

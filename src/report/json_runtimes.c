@@ -56,6 +56,11 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
         onv_json_put_u64(json, "lower_bound_bytes", r->lower_bound_bytes);
         if (r->alignment > 1) onv_json_put_u64(json, "alignment_bytes", r->alignment);
         onv_json_put_bool(json, "optimal", r->optimal);
+    } else if (r->runtime->consumer == ONV_CONSUMER_PLANNER) {
+        onv_json_put_u64(json, "activation_peak_bytes", r->activation_bytes);
+        onv_json_put_u64(json, "low_bytes", r->low_bytes);
+        onv_json_put_u64(json, "high_bytes", r->held_bytes);
+        onv_json_put_bool(json, "estimate", true);
     } else if (r->runtime->provider != ONV_PROVIDER_NONE) {
         onv_json_put_u64(json, "first_run_bytes", r->first_run_bytes);
         onv_json_put_u64(json, "steady_bytes", r->steady_bytes);

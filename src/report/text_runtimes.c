@@ -85,13 +85,18 @@ void onv_write_runtime_remarks(const onv_runtime_result *r, const onv_page *page
                                     (unsigned long long)alignment);
     } else if (strcmp(r->runtime->name, "ideal") == 0) {
         text = "ideal: a lower bound, the sum of what is live";
+    } else if (strcmp(r->runtime->name, "tensorrt") == 0) {
+        text =
+            "tensorrt: an estimate by NVIDIA's documents, never measured: only a build tells which "
+            "tactics, and so how much of the workspace, are needed";
     } else if (r->runtime->provider != ONV_PROVIDER_NONE) {
         text = onv_arena_printf(page->arena, "%s: %s after the first run, %s from the third on",
                                 r->runtime->name, onv_label_bytes(r->first_run_bytes).text,
                                 onv_label_bytes(r->steady_bytes).text);
     }
     onv_page_sentence(page, text);
-    if (r->allocated_ends.high == 0 && differs(r->low_bytes, r->held_bytes))
+    bool is_arena = r->runtime->consumer == ONV_CONSUMER_ALLOCATOR;
+    if (is_arena && r->allocated_ends.high == 0 && differs(r->low_bytes, r->held_bytes))
         onv_page_sentence(
             page, onv_arena_printf(page->arena,
                                    "%s: as little as %s by workspaces and order of initializers",

@@ -7,11 +7,11 @@
 #include "base/heap.h"
 
 extern const onv_runtime onv_runtime_ideal, onv_runtime_arena, onv_runtime_torch, onv_runtime_ort,
-    onv_runtime_async, onv_runtime_cpu;
+    onv_runtime_async, onv_runtime_cpu, onv_runtime_tensorrt;
 
-const onv_runtime *const onv_runtimes[] = {&onv_runtime_ideal, &onv_runtime_arena,
-                                           &onv_runtime_torch, &onv_runtime_ort,
-                                           &onv_runtime_async, &onv_runtime_cpu};
+const onv_runtime *const onv_runtimes[] = {
+    &onv_runtime_ideal, &onv_runtime_arena, &onv_runtime_torch,   &onv_runtime_ort,
+    &onv_runtime_async, &onv_runtime_cpu,   &onv_runtime_tensorrt};
 const size_t onv_n_runtimes = sizeof onv_runtimes / sizeof onv_runtimes[0];
 
 const onv_runtime *onv_runtime_find(const char *name)
@@ -263,6 +263,7 @@ static onv_status take_figures(const onv_execution *made, const onv_runtime_opti
                                  options->room_bytes - made->driver_bytes, figures,
                                  &result->release, err));
     result->low_bytes = made->least_bytes > 0 ? made->least_bytes : result->held_bytes;
+    result->low_bytes -= made->spare_bytes;
     result->high_bytes = result->held_bytes;
     result->activation_bytes = result->held_bytes - result->weight_bytes;
     return ONV_OK;

@@ -63,14 +63,16 @@ typedef struct onv_runtime_result {
 } onv_runtime_result;
 
 typedef struct onv_runtime_options {
-    onv_alloc_options alloc;          /* settings of the allocators */
-    uint64_t room_bytes;              /* onv_runtime_room(); 0: no limit */
-    onv_lower_options lower;          /* how eager PyTorch runs the model */
-    onv_speed speed;                  /* of whose seconds are estimated */
-    const onv_ort_settings *ort;      /* NULL: onv_ort_settings_default */
-    uint64_t plan_effort;             /* of the offset planner; 0: its default */
-    uint64_t plan_alignment;          /* likewise */
-    const onv_rewritten *rewritten;   /* whose model the runtime is given; NULL: the file's */
+    onv_alloc_options alloc;        /* settings of the allocators */
+    uint64_t room_bytes;            /* onv_runtime_room(); 0: no limit */
+    onv_lower_options lower;        /* how eager PyTorch runs the model */
+    onv_speed speed;                /* of whose seconds are estimated */
+    const onv_ort_settings *ort;    /* NULL: onv_ort_settings_default */
+    uint64_t plan_effort;           /* of the offset planner; 0: its default */
+    uint64_t plan_alignment;        /* likewise */
+    uint64_t contexts;              /* tensorrt: of one engine; 0: 1 */
+    uint64_t workspace_bytes;       /* tensorrt: the most that each of them may take for tactics */
+    const onv_rewritten *rewritten; /* whose model the runtime is given; NULL: the file's */
     bool (*cancelled)(void *context); /* ends the search for a plan, with a failure; may be NULL */
     void *cancel_context;
 } onv_runtime_options;
@@ -84,6 +86,7 @@ typedef struct onv_execution {
     uint64_t driver_bytes;       /* torch, async, ort */
     uint64_t driver_least_bytes; /* ort; 0: as many */
     onv_time time;               /* torch */
+    uint64_t spare_bytes;        /* tensorrt: what the lower end does without */
     uint64_t least_bytes; /* ort: what is reserved where initializers come in the best order */
 } onv_execution;
 

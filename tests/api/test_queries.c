@@ -186,7 +186,7 @@ static void names_and_statuses_end(void **state)
     for (int list = 0; list <= ONV_NAMES_REPLAY_DEVICES; list++) {
         for (n = 0; onv_name_at((onv_names)list, n, &summary) != NULL; n++)
             assert_true(summary[0] != '\0' || list == ONV_NAMES_PYTORCH);
-        assert_true(list == ONV_NAMES_RUNTIMES ? n == 6 : n > 1);
+        assert_true(list == ONV_NAMES_RUNTIMES ? n == 7 : n > 1);
     }
     for (int a = ONV_OK; a <= ONV_ERR_CANCELLED; a++)
         for (int b = ONV_OK; b < a; b++)

@@ -55,6 +55,24 @@ static void arena_reaches_the_peak_where_it_is_optimal(void **state)
     assert_int_equal(r.total_bytes.high, 8 * MIB);
 }
 
+/* Weights once; of each context x and y all the time, h and its workspace. */
+static void an_engine_has_weights_once_and_contexts_each(void **state)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,8]");
+    model_weight(m, "w", "f32[8,16]");
+    model_node(m, "MatMul", "mm", "x w", "h", "");
+    model_node(m, "Relu", "r", "h", "y", "");
+    model_output(m, "y", "f32");
+    onv_runtime_options options = {.contexts = 3, .workspace_bytes = 1000};
+    onv_runtime_result r = run(m, "tensorrt", &options);
+    assert_int_equal(r.weight_bytes, 512);
+    assert_int_equal(r.low_bytes, 512 + 3 * (64 + 128 + 128));
+    assert_int_equal(r.high_bytes, r.low_bytes + 3000);
+    assert_int_equal(r.driver_bytes, 0);
+    assert_true(r.context_bytes.low > 0);
+}
+
 static void torch_holds_inputs_to_the_end(void **state)
 {
     onv_runtime_options options = {.lower.no_inplace = true};
@@ -354,6 +372,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ideal_is_weights_and_peak),
         cmocka_unit_test(arena_reaches_the_peak_where_it_is_optimal),
+        cmocka_unit_test(an_engine_has_weights_once_and_contexts_each),
         cmocka_unit_test(torch_holds_inputs_to_the_end),
         cmocka_unit_test(torch_rounds_weights_in_small_segments),
         cmocka_unit_test(torch_takes_settings_of_its_allocator),
