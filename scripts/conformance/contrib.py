@@ -48,7 +48,8 @@ def read_attributes(text):
         if value[0] == "[":
             yield key, [int(part) for part in value[1:-1].split(",") if part]
         else:
-            yield key, float(value) if re.fullmatch(r"-?\d+\.\d+", value) else int(value) if re.fullmatch(r"-?\d+", value) else value
+            number = float if re.fullmatch(r"-?\d+\.\d+", value) else int if re.fullmatch(r"-?\d+", value) else None
+            yield key, number(value) if number else value.strip("'")
 
 
 def make_input(text):

@@ -173,5 +173,22 @@ const onv_case onv_cases_contrib_attention[] = {
      "f16[tokens#2,512]<=f16[b*s,512] i32[b,s] i32[b+1] i32[1]"},
     {MS "RestorePadding", 1, "f16[t,512] i32[b,s]", "", "f16[b,s,512]"},
     {MS "RestorePadding", 1, "f16[b,t,512] i32[b,s]", "", "!rank 2"},
+    {MS "GatedDeltaNet", 1,
+     "f16[t,4,32] f16[t,4,32] f16[t,8,16] i32[b+1] f32[t,8] f32[t,8] f32[b,8,16,32]", "",
+     "f16[t,8,16] f32[b,8,16,32]"},
+    {MS "GatedDeltaNet", 1, "f16[t,384] - - - f32[t,8] f32[t,8] f32[1,8,16,32]", "",
+     "f16[t,8,16] f32[1,8,16,32]"},
+    {MS "GatedDeltaNet", 1,
+     "f16[b,s,4,32] f16[b,s,4,32] f16[b,s,8,16] - f32[b,s,8] f32[b,s,8] f32[b,8,16,32]", "",
+     "f16[b,s,8,16] f32[b,8,16,32]"},
+    {MS "SparseAttentionIndexer", 1,
+     "f16[b,s,64] f16[b,s,32] f16[32] f16[32] f16[128,16] f16[128,16] - f16[b,p,32]",
+     "policy_mode='qsa' token_budget=64 compress_ratio=16", "i32[b,s,79] f16[b,s+p,32]"},
+    {MS "PackedSparseAttentionIndexer", 1,
+     "f16[t,64] f16[t,32] f16[32] f16[32] f16[128,16] f16[128,16] i32[b+1] i32[b] - - - - "
+     "f16[b,9,32] f16[b,31,32] - "
+     "i32[b,2]",
+     "policy_mode='qsa' token_budget=64 compress_ratio=16 state_capacity=9",
+     "i32[t,79] i32[t] f16[b,9,32] f16[b,31,32] - i32[b,2]"},
     {0},
 };

@@ -49,5 +49,10 @@ const onv_case onv_cases_contrib_tensor[] = {
      "f16[b,t,8] f16[b,t,8]"},
     {MS "EngramGate", 1, "f16[b,s,4,64] f16[b,s,4,64] f16[b,s,64] f16[4,64] f16[4,64]", "",
      "f16[b,s,4,64] -"},
+    {MS "VarlenNGramHashMapping", 1, "i64[t] i64[3] i64[16] i32[b+1]",
+     "max_ngram_size=3 n_head_per_ngram=8 pad_id=0", "i64[t,16] i64[b,2]"},
+    {MS "BifurcationDetector", 1, "i64[n] i64[m] i64[1]={0} i64[k]", "",
+     "i64[tokens#3]<=i64[m+k] i64[]"},
+    {MS "DequantizeBFP", 1, "u8[100] i64[2]={3,5} i64[2]", "bfp_type=1", "f32[3,5]"},
     {0},
 };

@@ -1,6 +1,7 @@
 #include "ops/case.h"
 
 #define NCHWC(op) "com.microsoft.nchwc:" op
+#define NHWC(op)  "com.ms.internal.nhwc:" op
 
 const onv_case onv_cases_nchwc[] = {
     {NCHWC("ReorderInput"), 1, "f32[n,32,h,w]", "", "f32[n,32,h,w]"},
@@ -22,5 +23,13 @@ const onv_case onv_cases_nchwc[] = {
     {NCHWC("Upsample"), 1, "f32[n,32,8,h]", "scales=[1,1,2,3]", "f32[n,32,16,h*3]"},
     {NCHWC("Upsample"), 1, "f32[n,32,8,8]", "scales=[2,2]", "!2 scales"},
     {NCHWC("Upsample"), 1, "f32[n,32]", "scales=[1,0]", "!scale of 0"},
+    {NHWC("Conv"), 1, "f32[b,10,12,3] f32[16,3,3,3] f32[16]", "", "f32[b,8,10,16]"},
+    {NHWC("MaxPool"), 1, "f16[b,10,12,3]", "kernel_shape=[2,2] strides=[2,2]", "f16[b,5,6,3]"},
+    {NHWC("QLinearConvTranspose"), 1, "u8[b,5,5,4] f32[] u8[] u8[4,3,2,2] f32[] u8[] f32[] u8[]",
+     "", "u8[b,6,6,3]"},
+    {NHWC("BatchNormalization"), 1, "f32[b,5,6,3] f32[3] f32[3] f32[3] f32[3]", "", "f32[b,5,6,3]"},
+    {NHWC("DepthToSpace"), 1, "f32[b,5,6,12]", "blocksize=2", "f32[b,10,12,3]"},
+    {NHWC("GridSample"), 1, "f32[b,5,6,3] f32[b,8,9,2]", "", "f32[b,8,9,3]"},
+    {NHWC("Resize"), 1, "f32[b,5,6,3] - f32[4]={1,2,2,1}", "mode='nearest'", "f32[b,10,12,3]"},
     {0},
 };
