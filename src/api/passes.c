@@ -17,6 +17,7 @@
 #include "load/load.h"
 #include "program/load.h"
 #include "program/view.h"
+#include "runtime/loads.h"
 
 onv_status onv_fail_unsized(const onv_analysis *analysis, const char *what, onv_error *err)
 {
@@ -69,15 +70,17 @@ static onv_status rewrite(onv_analysis *analysis, const onv_options *options,
     const char *list = options->runtimes;
     onv_order_result order;
     if (runtime->provider == ONV_PROVIDER_NONE || !is_listed(options, runtime)) return ONV_OK;
+    bool is_cpu = runtime->provider == ONV_PROVIDER_CPU;
+    if (!is_cpu) ONV_TRY(onv_check_file(&analysis->model, err));
     bool is_alone = list != NULL && onv_is_name(list, strlen(list), runtime->name);
     analysis->dumps_rewritten |= is_alone;
     if (analysis->live.unknown > 0 && !is_alone && !options->example) return ONV_OK;
-    bool is_cpu = runtime->provider == ONV_PROVIDER_CPU;
     onv_rewritten *to = is_cpu ? &analysis->on_cpu : &analysis->rewritten;
     if (to->model.graphs.count > 0) return ONV_OK; /* of another runtime */
     ONV_TRY(onv_rewrite_model(&analysis->model, (onv_provider)runtime->provider,
                               (onv_rewrite_level)analysis->ort.graph_optimization_level, to, err));
     if (!is_cpu) warn_of_not_modelled(&analysis->model, to);
+    if (!is_cpu) ONV_TRY(onv_check_kernels(&analysis->model, to, err));
     ONV_TRY(onv_order_compute(onv_order_find(runtime->order), &to->model, NULL, &order, err));
     return onv_live_compute(&to->model, order.nodes,
                             is_cpu ? &analysis->on_cpu_live : &analysis->rewritten_live, err);

@@ -128,9 +128,10 @@ typedef struct onv_node {
     const char *statements;        /* that called it: load/statements.h */
     const struct onv_notes *notes; /* what else the exporter notes: notes.h; NULL: nothing */
     onv_graph_id graph;            /* the graph it stands in */
-    uint32_t place;   /* in the file's main graph: of the node that it is, or is a part of */
-    uint16_t code;    /* onv_op_name of op_type, whatever the domain */
-    uint8_t provider; /* onv_provider; set by rewriting */
+    uint32_t place;    /* in the file's main graph: of the node that it is, or is a part of */
+    uint16_t code;     /* onv_op_name of op_type, whatever the domain */
+    uint8_t provider;  /* onv_provider; set by rewriting */
+    bool lacks_kernel; /* likewise: the CPU runs it, as CUDA cannot */
     bool
         contradicts; /* its operator's definition: nothing is known of its outputs but what the file declares */
     int32_t version; /* of the domain's opset that applies here */

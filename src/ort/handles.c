@@ -76,7 +76,7 @@ onv_status onv_ort_count_handles(const onv_model *model, const onv_live *live,
     if (good) {
         bool has_conv = find_on_device(model, live, is_on_device);
         *handles = of_session(model, &live->timeline, session, is_on_device, need);
-        handles->has_conv = has_conv;
+        handles->has_conv = has_conv && session->settings->fuse_conv_bias == 0;
     }
     onv_heap_free(is_on_device);
     onv_heap_free(need);

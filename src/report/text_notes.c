@@ -1,20 +1,26 @@
 /* The end of the text report: what is not exact, and the diagnostics. */
+#include <string.h>
+
 #include "report/text.h"
+#include "runtime/loads.h"
 
 enum { MAX_DIAGS = 8 };
 
 /* --- Notes ------------------------------------------------------------------------------------- */
 
+static void write_heading(const onv_page *page, const char *text)
+{
+    onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_WARN, text);
+    onv_page_line(page);
+    if (onv_page_is_markdown(page)) onv_page_line(page);
+}
+
 /* One note under the heading, which the first one writes. */
 static void write_note(const onv_page *page, bool *has_heading, const char *code, const char *text)
 {
     if (text == NULL) return;
-    if (!*has_heading) {
-        onv_page_line(page);
-        onv_page_text(page, ONV_STYLE_WARN, "Notes");
-        onv_page_line(page);
-        if (onv_page_is_markdown(page)) onv_page_line(page);
-    }
+    if (!*has_heading) write_heading(page, "Notes");
     *has_heading = true;
     onv_page_item(page);
     size_t at = 2;
@@ -25,6 +31,25 @@ static void write_note(const onv_page *page, bool *has_heading, const char *code
     onv_page_wrapped(page, text, at, 4);
 }
 
+static bool is_of_loading(const onv_diag *diag)
+{
+    return strncmp(diag->code, ONV_LOADS, strlen(ONV_LOADS)) == 0;
+}
+
+/* Nothing where ONNX Runtime loads the model and CUDA runs all of it. */
+static void write_loading(const onv_view *view, const onv_page *page)
+{
+    bool has_heading = false;
+    for (size_t i = 0; i < view->model->diags.count; i++) {
+        const onv_diag *diag = &view->model->diags.at[i];
+        if (!is_of_loading(diag)) continue;
+        if (!has_heading) write_heading(page, "Will ONNX Runtime load it?");
+        has_heading = true;
+        onv_page_item(page);
+        onv_page_wrapped(page, diag->message, 2, 4);
+    }
+}
+
 static void write_diags(const onv_view *view, const onv_page *page, bool verbose, bool *has_heading)
 {
     const onv_model *model = view->model;
@@ -32,7 +57,7 @@ static void write_diags(const onv_view *view, const onv_page *page, bool verbose
     size_t shown = 0;
     for (size_t i = 0; i < model->diags.count; i++) {
         const onv_diag *diag = &model->diags.at[i];
-        if (!verbose && diag->severity == ONV_NOTE) continue;
+        if (is_of_loading(diag) || (!verbose && diag->severity == ONV_NOTE)) continue;
         if (!verbose && shown == MAX_DIAGS) {
             left_out++;
             continue;
@@ -54,6 +79,7 @@ void onv_write_notes(const onv_view *view, const onv_page *page, bool verbose)
     const onv_live *live = view->live;
     const onv_infer_info *infer = view->infer;
     bool has_heading = false;
+    write_loading(view, page);
     if (infer->unknown_values > 0 && infer->unknown_cause != NULL)
         write_note(page, &has_heading, NULL,
                    onv_arena_printf(page->arena,

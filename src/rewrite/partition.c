@@ -68,6 +68,7 @@ static void assign(partition *p, onv_node_id id)
         return;
     }
     node->provider = ONV_PROVIDER_CPU;
+    node->lacks_kernel = kernel == NULL;
     if (p->is_candidate[id.index]) mark_outputs(p, id, NULL);
 }
 

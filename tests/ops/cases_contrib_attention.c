@@ -158,7 +158,7 @@ const onv_case onv_cases_contrib_attention[] = {
      "f16[b,s,512]"},
     {MS "GemmaRotaryEmbedding", 1,
      "f32[b,s,64] f16[b,8,s,64] f16[b,8,s,64] f16[b,1,s,64] f16[b,1,s,64]", "",
-     "f16[b,8,s,64] f16[b,1,s,64]"},
+     "f16[b,8,s,64] f16[b,8,s,64]"},
     {MS "RelativePositionBias", 1, "f16[32,8] i64[1]={s} i64[1]={t}", "max_distance=128",
      "f16[1,8,s,t]"},
     {MS "RelativePositionBias", 1, "f16[32,8] i64[1] i64[1]={-4}", "max_distance=128",

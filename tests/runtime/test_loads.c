@@ -1,0 +1,130 @@
+/* Files that ONNX Runtime refuses, and nodes that it leaves to the CPU. */
+#include <unistd.h>
+
+#include "support/onnx_writer.h"
+#include "support/test.h"
+
+/* The message of that code; NULL: there is none. */
+static const char *message_of(const onv_analysis *a, const char *code)
+{
+    static char message[1024];
+    onv_diagnostic diag;
+    for (size_t i = 0; onv_analysis_diagnostic(a, i, &diag); i++) {
+        if (strcmp(diag.code, code) != 0) continue;
+        snprintf(message, sizeof message, "%s", diag.message);
+        return message;
+    }
+    return NULL;
+}
+
+static void expect(const onv_analysis *a, const char *code, const char *part)
+{
+    const char *message = message_of(a, code);
+    if (part == NULL && message != NULL) fail_msg("%s: %s", code, message);
+    if (part != NULL && (message == NULL || strstr(message, part) == NULL))
+        fail_msg("%s does not say '%s' but '%s'", code, part, message != NULL ? message : "");
+}
+
+/* y = Det(x) + w, in that opset. */
+static model *determinant(int64_t opset)
+{
+    model *m = model_new(opset);
+    model_input(m, "x", "f32[8,3,3]");
+    model_weight(m, "w", "f32[500,8]");
+    model_node(m, "Relu", "", "x", "r", "");
+    model_node(m, "Det", "det", "r", "d", "");
+    model_node(m, "Add", "", "d w", "y", "");
+    model_output(m, "y", "f32[500,8]");
+    return m;
+}
+
+static void versions_have_limits(void **state)
+{
+    for (int64_t opset = 26; opset <= 27; opset++) {
+        model *m = determinant(opset);
+        onv_analysis *a = model_analyse(m, NULL);
+        expect(a, "loads-opset", opset == 26 ? NULL : "ai.onnx up to 26, this one is 27");
+        expect(a, "loads-ir", NULL);
+        expect(a, "loads-protobuf", NULL);
+        onv_analysis_destroy(a);
+        model_free(m);
+    }
+}
+
+static void nodes_without_a_kernel_are_named(void **state)
+{
+    model *m = determinant(17);
+    onv_analysis *a = model_analyse(m, NULL);
+    expect(a, "loads-on-cpu",
+           "1 nodes, which the CPU runs: Det (1); copies in each run: 2, of 320 bytes");
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
+static void kernels_count_in_32_bits(void **state)
+{
+    for (int more = 0; more < 2; more++) {
+        model *m = model_new(17);
+        model_input(m, "x", more ? "f16[2,32768,32768]" : "f16[1,32768,32768]");
+        model_weight(m, "w", "f16[32768]");
+        model_node(m, "LayerNormalization", "norm", "x w", "y", "");
+        model_output(m, "y", "f16");
+        onv_analysis *a = model_analyse(m, NULL);
+        expect(a, "loads-32-bit", more ? "fails at LayerNormalization" : NULL);
+        onv_analysis_destroy(a);
+        model_free(m);
+    }
+}
+
+static void write_to(const char *folder, const char *name, const void *data, size_t bytes)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, bytes, file), bytes);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void external_data_is_looked_for(void **state)
+{
+    static const struct {
+        size_t bytes; /* 0: it is not written */
+        const char *part;
+    } rows[] = {{0, "'weights.bin' is not there"},
+                {15999, "ends at byte 16000"},
+                {16000, NULL},
+                {16500, NULL}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char folder[] = "/tmp/onnxvram-loads-XXXXXX", path[128];
+        static const char zeros[16500] = {0};
+        size_t size;
+        onv_analysis *a;
+        onv_error error;
+        model *m = determinant(17);
+        const unsigned char *bytes = model_bytes(m, &size);
+        assert_non_null(mkdtemp(folder));
+        write_to(folder, "model.onnx", bytes, size);
+        if (rows[i].bytes > 0) write_to(folder, "weights.bin", zeros, rows[i].bytes);
+        snprintf(path, sizeof path, "%s/model.onnx", folder);
+        assert_int_equal(onv_analysis_new(path, NULL, &a, &error), ONV_OK);
+        expect(a, "loads-external", rows[i].part);
+        onv_analysis_destroy(a);
+        model_free(m);
+        unlink(path);
+        snprintf(path, sizeof path, "%s/weights.bin", folder);
+        unlink(path);
+        rmdir(folder);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(versions_have_limits),
+        cmocka_unit_test(nodes_without_a_kernel_are_named),
+        cmocka_unit_test(kernels_count_in_32_bits),
+        cmocka_unit_test(external_data_is_looked_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
