@@ -10,7 +10,7 @@ trap 'rm -rf "$scratch"' EXIT
 fail() { echo "$*"; exit 1; }
 
 for model in samples/resnet18.onnx samples/functions.onnx; do
-    "$program" -b 2 "$model" >"$scratch/plain"
+    "$program" --no-external-data -b 2 "$model" >"$scratch/plain"
     "$program" --untrusted -b 2 --json="$scratch/json" --csv="$scratch/csv" "$model" \
         >"$scratch/confined" 2>"$scratch/errors" || fail "$model: $(cat "$scratch/errors")"
     # Contents of external data are the only difference.
