@@ -144,22 +144,6 @@ static bool is_swapped_norm(const onv_emitter *e, const readers *r, const onv_ea
     return view != NULL && (next == NULL || next->aten != ONV_ATEN_permute);
 }
 
-static bool copies(const onv_emitter *e, const readers *r, const onv_eager_op *op)
-{
-    if (!op->has_backward || op->n_in == 0 || op->n_out == 0) return false;
-    if (op->aten == ONV_ATEN_batch_norm || op->aten == ONV_ATEN_group_norm ||
-        op->aten == ONV_ATEN_layer_norm)
-        return is_swapped_norm(e, r, op);
-    if (is_read_permuted(e, r, op)) return true;
-    if (op->aten == ONV_ATEN_conv && onv_tensor_at(e, op->out[0]).rank > 3)
-        return is_read_swapped(e, r, op);
-    const onv_eager_op *next = reader_of_swapped(e, r, op->out[0]);
-    if (next == NULL) return false;
-    if (kernel_of(e, op) == COPIES) return next->aten == ONV_ATEN_reshape;
-    return op->aten == ONV_ATEN_view && onv_tensor_at(e, op->in[0].tensor).rank == 2 &&
-           kernel_of(e, next) != OTHER;
-}
-
 /* The strides of a gradient in front of a permutation, whose result has it in these: dims are told by their own strides. */
 static bool strides_before(const onv_eager_tensor *x, const onv_eager_tensor *y,
                            const int64_t *strides, int64_t *before)
@@ -175,6 +159,44 @@ static bool strides_before(const onv_eager_tensor *x, const onv_eager_tensor *y,
         if (k < y->rank) taken |= ONV_BIT(k);
     }
     return true;
+}
+
+/* The memory-efficient attention takes a gradient in which rows of all heads follow each other, [batch, rows, heads, values] in
+ * memory; nn.MultiheadAttention reads the result with the rows first. */
+static bool is_read_by_steps(const onv_emitter *e, const readers *r, const onv_eager_op *op)
+{
+    int64_t dense[ONV_MAX_RANK], before[ONV_MAX_RANK], dims[4], strides[4], step = 1;
+    static const uint32_t order[] = {0, 2, 1, 3};
+    onv_eager_tensor x = onv_tensor_at(e, op->out[0]);
+    if (op->aten != ONV_ATEN_efficient_attention || x.rank != 4) return false;
+    const onv_eager_op *view = sole_reader(e, r, op->out[0]);
+    if (view == NULL || view->aten != ONV_ATEN_permute) return false;
+    onv_eager_tensor y = onv_tensor_at(e, view->out[0]);
+    for (uint32_t i = y.rank; i-- > 0; step *= y.dims[i]) dense[i] = step;
+    if (!strides_before(&x, &y, dense, before)) return false;
+    for (uint32_t i = 0; i < 4; i++) {
+        dims[i] = x.dims[order[i]];
+        strides[i] = before[order[i]];
+    }
+    x.dims = dims;
+    x.strides = strides;
+    return !onv_tensor_is_contiguous(&x);
+}
+
+static bool copies(const onv_emitter *e, const readers *r, const onv_eager_op *op)
+{
+    if (!op->has_backward || op->n_in == 0 || op->n_out == 0) return false;
+    if (op->aten == ONV_ATEN_batch_norm || op->aten == ONV_ATEN_group_norm ||
+        op->aten == ONV_ATEN_layer_norm)
+        return is_swapped_norm(e, r, op);
+    if (is_read_permuted(e, r, op) || is_read_by_steps(e, r, op)) return true;
+    if (op->aten == ONV_ATEN_conv && onv_tensor_at(e, op->out[0]).rank > 3)
+        return is_read_swapped(e, r, op);
+    const onv_eager_op *next = reader_of_swapped(e, r, op->out[0]);
+    if (next == NULL) return false;
+    if (kernel_of(e, op) == COPIES) return next->aten == ONV_ATEN_reshape;
+    return op->aten == ONV_ATEN_view && onv_tensor_at(e, op->in[0].tensor).rank == 2 &&
+           kernel_of(e, next) != OTHER;
 }
 
 /* Kernels whose backward begins with `grad.contiguous()`. */

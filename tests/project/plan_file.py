@@ -12,7 +12,8 @@ program, samples = sys.argv.pop(1), pathlib.Path(sys.argv.pop(1))
 BORDER = re.compile(r"(enter|leave) [\w.-]+ [1-9]\d*|op [\w.-]+ [a-z_]+ [1-9]\d*")
 FIGURES = ("id", "peak_bytes", "reserved_peak_bytes", "recompute_macs", "saved_activation_bytes", "apply")
 RESNET = ("resnet18-train", "--batch", "4")
-MEASURED = (("gpt2", "modules=*h.*/2", 2929864), ("gpt2", "save=product+attention", 2489032), ("gpt2", "reentrant", 2441160))
+MEASURED = (("gpt2", "modules=*h.*/2", 2929864), ("gpt2", "save=product+attention", 2489032), ("gpt2", "reentrant", 2441160),
+            ("vit", "blocks", 1841328), ("vit", "reentrant", 1876144))
 MLP = {"form": "operations", "segments": [["enter . 1", "leave . 1"]], "keep": []}
 
 

@@ -139,7 +139,7 @@ with tempfile.TemporaryDirectory() as folder:
     # PyTorch.
     check("tests/tape/programs/cbam.archive.json.gz", "-b", 2)
     check(r18, "-b", 2, "--runtime", "torch", "--locals", "--inplace", "--channels-last", "--gpu", "T4", "--cached", "2GiB")
-    check(trained, "-b", 2, "--train", "adam", "--checkpoint", "all", "--runtime", "torch,ideal")
+    check(trained, "-b", 2, "--train", "adam", "--checkpoint", "all,save=convolution,reentrant", "--runtime", "torch,ideal")
     check(trained, "-b", 2, "--train", "sgd", "--checkpoint", "optimal", "--budget", "8GiB", "--max-batch")
     check(trained, "-b", 2, "--train", "adam", "--checkpoint", "offload,joint", "--budget", "1GiB")
     check("samples/mobilenet_v2-train.onnx", "-b", 2, "--train", "adam", "--checkpoint", "joint,offload")
