@@ -196,12 +196,7 @@ static uint32_t padded(onv_emitter *e, uint32_t x)
     if (x == ONV_NO_TENSOR || t.rank == 0) return x;
     for (uint32_t i = 0; i < t.rank; i++) dims[i] = t.dims[i];
     dims[t.rank - 1] = (int64_t)round_up((uint64_t)t.dims[t.rank - 1], HEAD_STEP);
-    uint32_t out = onv_tensor_new(e, t.dtype, t.rank, dims, NULL);
-    onv_emit_begin(e, "pad");
-    onv_emit_in(e, x, ONV_GRAD_NEW);
-    onv_emit_out(e, out);
-    onv_emit_end(e);
-    return out;
+    return onv_emit_of(e, "pad", x, ONV_GRAD_NEW, t.rank, dims, NULL);
 }
 
 /* FlashAttention has rows padded, and the result cut to a view. */

@@ -135,12 +135,7 @@ static uint32_t emit_sum(onv_emitter *e, uint32_t x, const bool *over)
         any |= over[i] && t.dims[i] != 1;
     }
     if (!any) return x;
-    uint32_t out = onv_tensor_new(e, t.dtype, t.rank, dims, NULL);
-    onv_emit_begin(e, "sum");
-    onv_emit_in(e, x, ONV_GRAD_PART);
-    onv_emit_out(e, out);
-    onv_emit_end(e);
-    return out;
+    return onv_emit_of(e, "sum", x, ONV_GRAD_PART, t.rank, dims, NULL);
 }
 
 static uint32_t emit_mul(onv_emitter *e, uint32_t a, uint32_t b)

@@ -423,17 +423,30 @@ void onv_emit_end(onv_emitter *e)
 
 /* --- Views and copies -------------------------------------------------------------------------- */
 
+static uint32_t emit_one(onv_emitter *e, const char *name, uint32_t x, onv_grad grad, uint32_t out)
+{
+    onv_emit_begin(e, name);
+    onv_emit_in(e, x, grad);
+    onv_emit_out(e, out);
+    onv_emit_end(e);
+    return out;
+}
+
+uint32_t onv_emit_of(onv_emitter *e, const char *name, uint32_t x, onv_grad grad, uint32_t rank,
+                     const int64_t *dims, const int64_t *strides)
+{
+    if (x == ONV_NO_TENSOR) return x;
+    uint8_t dtype = onv_tensor_at(e, x).dtype;
+    return emit_one(e, name, x, grad, onv_tensor_new(e, dtype, rank, dims, strides));
+}
+
 uint32_t onv_emit_view(onv_emitter *e, const char *name, uint32_t x, uint32_t rank,
                        const int64_t *dims, const int64_t *strides, onv_grad grad)
 {
     if (x == ONV_NO_TENSOR) return x;
     onv_eager_tensor t = onv_tensor_at(e, x);
     uint32_t view = onv_tensor_on(e, t.storage, t.dtype, rank, dims, strides);
-    onv_emit_begin(e, name);
-    onv_emit_in(e, x, grad);
-    onv_emit_out(e, view);
-    onv_emit_end(e);
-    return view;
+    return emit_one(e, name, x, grad, view);
 }
 
 void onv_emit_release(onv_emitter *e, uint32_t x)
@@ -467,18 +480,6 @@ bool onv_view_strides(const onv_eager_tensor *t, uint32_t rank, const int64_t *d
     return at < 0;
 }
 
-static uint32_t emit_copy(onv_emitter *e, const char *name, uint32_t x, uint32_t rank,
-                          const int64_t *dims)
-{
-    onv_eager_tensor t = onv_tensor_at(e, x);
-    uint32_t copy = onv_tensor_new(e, t.dtype, rank, dims, NULL);
-    onv_emit_begin(e, name);
-    onv_emit_in(e, x, ONV_GRAD_ALIAS);
-    onv_emit_out(e, copy);
-    onv_emit_end(e);
-    return copy;
-}
-
 uint32_t onv_emit_reshape(onv_emitter *e, uint32_t x, uint32_t rank, const int64_t *dims)
 {
     if (x == ONV_NO_TENSOR || e->status != ONV_OK) return ONV_NO_TENSOR;
@@ -487,7 +488,7 @@ uint32_t onv_emit_reshape(onv_emitter *e, uint32_t x, uint32_t rank, const int64
     if (t.elems == 0 || onv_view_strides(&t, rank, dims, strides))
         return onv_emit_view(e, "view", x, rank, dims, t.elems == 0 ? NULL : strides,
                              ONV_GRAD_ALIAS);
-    return emit_copy(e, "reshape", x, rank, dims);
+    return onv_emit_of(e, "reshape", x, ONV_GRAD_ALIAS, rank, dims, NULL);
 }
 
 uint32_t onv_emit_contiguous(onv_emitter *e, uint32_t x)
@@ -500,7 +501,7 @@ uint32_t onv_emit_clone(onv_emitter *e, uint32_t x)
 {
     if (x == ONV_NO_TENSOR || e->status != ONV_OK) return x;
     onv_eager_tensor t = onv_tensor_at(e, x);
-    return emit_copy(e, "contiguous", x, t.rank, t.dims);
+    return onv_emit_of(e, "contiguous", x, ONV_GRAD_ALIAS, t.rank, t.dims, NULL);
 }
 
 uint32_t onv_emit_expand(onv_emitter *e, uint32_t x, uint32_t rank, const int64_t *dims)
@@ -525,11 +526,8 @@ uint32_t onv_emit_cast(onv_emitter *e, uint32_t x, uint8_t dtype)
     onv_eager_tensor t = onv_tensor_at(e, x);
     if (t.dtype == dtype) return x;
     uint32_t out = onv_tensor_new(e, dtype, t.rank, t.dims, t.strides);
-    onv_emit_begin(e, "to");
-    onv_emit_in(e, x, onv_dtype_is_float((onv_dtype)dtype) ? ONV_GRAD_NEW : ONV_GRAD_NONE);
-    onv_emit_out(e, out);
-    onv_emit_end(e);
-    return out;
+    return emit_one(e, "to", x, onv_dtype_is_float((onv_dtype)dtype) ? ONV_GRAD_NEW : ONV_GRAD_NONE,
+                    out);
 }
 
 /* --- Autocast ---------------------------------------------------------------------------------- */

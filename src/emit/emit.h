@@ -139,6 +139,9 @@ void onv_emit_sum_workspace(onv_emitter *e, uint32_t in, uint32_t out);
 void onv_emit_pixel_sum(onv_emitter *e, uint32_t in, uint32_t out);
 void onv_emit_end(onv_emitter *e);
 
+/* An operation of one tensor, whose result is a new one in its dtype; without `strides` it is dense. */
+uint32_t onv_emit_of(onv_emitter *e, const char *name, uint32_t x, onv_grad grad, uint32_t rank,
+                     const int64_t *dims, const int64_t *strides);
 /* Views and copies; each emits what PyTorch would run and returns the result. */
 uint32_t onv_emit_view(onv_emitter *e, const char *name, uint32_t x, uint32_t rank,
                        const int64_t *dims, const int64_t *strides, onv_grad grad);

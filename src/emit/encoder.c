@@ -43,14 +43,6 @@ static uint32_t head_view(onv_emitter *e, uint32_t qkv, int64_t heads)
     return onv_emit_view(e, "chunk", qkv, 4, dims, strides, ONV_GRAD_PART);
 }
 
-/* Until then a name of the kernel's code has it. */
-static void release(onv_emitter *e, uint32_t x)
-{
-    onv_emit_begin(e, "release");
-    onv_emit_in(e, x, ONV_GRAD_NONE);
-    onv_emit_end(e);
-}
-
 /* [batch x heads, rows, values] of the nth part of three. */
 static uint32_t part_of(onv_emitter *e, uint32_t all, const onv_eager_tensor *q)
 {
@@ -83,10 +75,8 @@ static uint32_t attend_masked(onv_emitter *e, uint32_t x, const onv_encoder_call
     onv_eager_tensor t = onv_tensor_at(e, raw);
     if (raw == ONV_NO_TENSOR || t.rank != 3) return ONV_NO_TENSOR;
     onv_eager_tensor q = onv_tensor_at(e, head_view(e, raw, layer->heads));
-    onv_emit_begin(e, "transform_bias_rescale_qkv");
-    onv_emit_in(e, raw, ONV_GRAD_NONE);
-    uint32_t qkv = onv_emit_out(e, onv_tensor_new(e, t.dtype, 3, t.dims, NULL));
-    onv_emit_end(e);
+    uint32_t qkv =
+        onv_emit_of(e, "transform_bias_rescale_qkv", raw, ONV_GRAD_NONE, 3, t.dims, NULL);
     uint32_t query = part_of(e, qkv, &q);
     if (query == ONV_NO_TENSOR) return ONV_NO_TENSOR;
     uint32_t scores = onv_emit_matmul(e, query, onv_emit_swapped(e, query));
@@ -99,10 +89,7 @@ static uint32_t attend_masked(onv_emitter *e, uint32_t x, const onv_encoder_call
     onv_emit_end(e);
     onv_emit_release(e, weights);
     const int64_t flat[] = {t.dims[0], t.dims[1], t.dims[2] / 3};
-    onv_emit_begin(e, "transform_0213");
-    onv_emit_in(e, qkv, ONV_GRAD_NONE);
-    uint32_t y = onv_emit_out(e, onv_tensor_new(e, t.dtype, 3, flat, NULL));
-    onv_emit_end(e);
+    uint32_t y = onv_emit_of(e, "transform_0213", qkv, ONV_GRAD_NONE, 3, flat, NULL);
     uint32_t out = product(e, y, &layer->products[1]);
     onv_emit_release(e, qkv);
     return out;
@@ -128,7 +115,7 @@ static uint32_t attend(onv_emitter *e, uint32_t x, const onv_encoder_call *layer
     y = onv_emit_view(e, "transpose", y, 4, dims, strides, ONV_GRAD_ALIAS);
     const int64_t flat[] = {t.dims[0], t.dims[1], t.dims[2] / 3};
     uint32_t out = product(e, onv_emit_reshape(e, y, 3, flat), &layer->products[1]);
-    release(e, qkv); /* the function has a name for the projection until it returns */
+    onv_emit_release(e, qkv); /* the function has a name for the projection until it returns */
     return out;
 }
 
@@ -138,7 +125,7 @@ uint32_t onv_emit_encoder(onv_emitter *e, uint32_t src, const onv_encoder_call *
     if (layer->is_attention) return attend(e, src, layer);
     uint32_t in = layer->norm_first ? norm(e, src, layer, 0) : src;
     uint32_t x = attend(e, in, layer);
-    release(e, in);
+    onv_emit_release(e, in);
     x = onv_emit_add_to(e, x, src, ONV_GRAD_ALIAS);
     if (!layer->norm_first) x = norm(e, x, layer, 0);
     /* The product computes the activation, too. */
@@ -146,7 +133,7 @@ uint32_t onv_emit_encoder(onv_emitter *e, uint32_t src, const onv_encoder_call *
     uint32_t y = product(e, in, &layer->products[2]);
     if (e->status != ONV_OK || y == ONV_NO_TENSOR) return ONV_NO_TENSOR;
     y = product(e, y, &layer->products[3]);
-    release(e, in);
+    onv_emit_release(e, in);
     y = onv_emit_add_to(e, y, x, ONV_GRAD_ALIAS);
     return layer->norm_first ? y : norm(e, y, layer, 1);
 }

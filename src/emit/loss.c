@@ -212,12 +212,7 @@ static uint32_t emit_sum(onv_emitter *e, uint32_t sum, uint32_t loss);
 static uint32_t emit_view(onv_emitter *e, uint32_t matrix)
 {
     onv_eager_tensor t = onv_tensor_at(e, matrix);
-    uint32_t out = onv_tensor_on(e, t.storage, t.dtype, t.rank, t.dims, t.strides);
-    onv_emit_begin(e, "t");
-    onv_emit_in(e, matrix, ONV_GRAD_ALIAS);
-    onv_emit_out(e, out);
-    onv_emit_end(e);
-    return out;
+    return onv_emit_view(e, "t", matrix, t.rank, t.dims, t.strides, ONV_GRAD_ALIAS);
 }
 
 /* As torchtune's CEWithChunkedOutputLoss: rows are split before the linear layer, and the logits of each part

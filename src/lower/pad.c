@@ -101,11 +101,8 @@ uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
     onv_eager_tensor padded = t;
     padded.dims = shape.dims;
     if (last) onv_strides_like(&padded, strides);
-    uint32_t out = onv_tensor_new(&l->emit, t.dtype, t.rank, shape.dims, last ? strides : NULL);
-    onv_emit_begin(&l->emit, "pad");
-    onv_emit_in(&l->emit, x, ONV_GRAD_NEW);
-    onv_emit_out(&l->emit, out);
-    onv_emit_end(&l->emit);
+    uint32_t out =
+        onv_emit_of(&l->emit, "pad", x, ONV_GRAD_NEW, t.rank, shape.dims, last ? strides : NULL);
     l->pads[node->inputs[0].index] =
         (onv_pad_state){l->pads[node->inputs[0].index].node, out + 1, onv_noted(node)->padded};
     return out;

@@ -121,12 +121,7 @@ static uint32_t cloned_base(onv_lowering *l, const onv_node *node, uint32_t base
         return base; /* it was made */
     int64_t strides[ONV_MAX_RANK];
     onv_strides_like(&t, strides);
-    uint32_t copy = onv_tensor_new(&l->emit, t.dtype, t.rank, t.dims, strides);
-    onv_emit_begin(&l->emit, "clone");
-    onv_emit_in(&l->emit, base, ONV_GRAD_ALIAS);
-    onv_emit_out(&l->emit, copy);
-    onv_emit_end(&l->emit);
-    return copy;
+    return onv_emit_of(&l->emit, "clone", base, ONV_GRAD_ALIAS, t.rank, t.dims, strides);
 }
 
 /* The batch is not written into, but a clone of it, which exports leave out. */

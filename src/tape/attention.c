@@ -78,11 +78,7 @@ static uint32_t aligned_mask(onv_tape *t, uint32_t mask)
     if (mask == ONV_NO_TENSOR || m.rank == 0 || m.dims[m.rank - 1] % STEP == 0) return mask;
     for (uint32_t i = 0; i < m.rank; i++) dims[i] = m.dims[i];
     dims[m.rank - 1] += STEP - m.dims[m.rank - 1] % STEP;
-    uint32_t wide = onv_tensor_new(&t->emit, m.dtype, m.rank, dims, NULL);
-    onv_emit_begin(&t->emit, "pad");
-    onv_emit_in(&t->emit, mask, ONV_GRAD_NEW);
-    onv_emit_out(&t->emit, wide);
-    onv_emit_end(&t->emit);
+    uint32_t wide = onv_emit_of(&t->emit, "pad", mask, ONV_GRAD_NEW, m.rank, dims, NULL);
     onv_eager_tensor w = onv_tensor_at(&t->emit, wide);
     if (wide == ONV_NO_TENSOR) return wide;
     return onv_emit_view(&t->emit, "slice", wide, m.rank, m.dims, w.strides, ONV_GRAD_NEW);
@@ -103,12 +99,7 @@ static uint32_t emit_scaled(onv_tape *t, uint32_t x)
     onv_eager_tensor s = onv_tensor_at(&t->emit, x);
     int64_t strides[ONV_MAX_RANK];
     onv_strides_like(&s, strides);
-    uint32_t out = onv_tensor_new(&t->emit, s.dtype, s.rank, s.dims, strides);
-    onv_emit_begin(&t->emit, "mul");
-    onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
-    onv_emit_out(&t->emit, out);
-    onv_emit_end(&t->emit);
-    return out;
+    return onv_emit_of(&t->emit, "mul", x, ONV_GRAD_NEW, s.rank, s.dims, strides);
 }
 
 static uint32_t emit_add_mask(onv_tape *t, uint32_t scores, uint32_t mask)
@@ -170,12 +161,7 @@ static uint32_t repeated(onv_tape *t, uint32_t x, uint32_t query)
     if (s.rank != q.rank || s.rank < 3 || s.dims[s.rank - 3] == q.dims[s.rank - 3]) return x;
     for (uint32_t i = 0; i < s.rank; i++) dims[i] = s.dims[i];
     dims[s.rank - 3] = q.dims[s.rank - 3];
-    uint32_t out = onv_tensor_new(&t->emit, s.dtype, s.rank, dims, NULL);
-    onv_emit_begin(&t->emit, "repeat");
-    onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
-    onv_emit_out(&t->emit, out);
-    onv_emit_end(&t->emit);
-    return out;
+    return onv_emit_of(&t->emit, "repeat", x, ONV_GRAD_NEW, s.rank, dims, NULL);
 }
 
 static uint32_t emit_kernel(onv_tape *t, uint32_t in[4], onv_shape shape)

@@ -38,12 +38,7 @@ static uint32_t padded(onv_tape *t, const onv_program_call *c, uint32_t x, uint3
         is_uneven |= is_odd;
     }
     if (!is_uneven) return x;
-    uint32_t out = onv_tensor_new(&t->emit, in.dtype, in.rank, dims, NULL);
-    onv_emit_begin(&t->emit, "pad");
-    onv_emit_in(&t->emit, x, ONV_GRAD_NEW);
-    onv_emit_out(&t->emit, out);
-    onv_emit_end(&t->emit);
-    return out;
+    return onv_emit_of(&t->emit, "pad", x, ONV_GRAD_NEW, in.rank, dims, NULL);
 }
 
 void onv_tape_conv(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
@@ -108,15 +103,9 @@ void onv_tape_batch_norm(onv_tape *t, const onv_program_call *c, const onv_aten_
 /* Of channels of each sample: weight and bias are repeated for them. */
 static uint32_t repeated(onv_tape *t, uint32_t w, uint64_t groups)
 {
-    onv_eager_tensor s = onv_tensor_at(&t->emit, w);
     const int64_t dims[] = {groups <= INT64_MAX ? (int64_t)groups : INT64_MAX};
     if (w == ONV_NO_TENSOR) return w;
-    uint32_t out = onv_tensor_new(&t->emit, s.dtype, 1, dims, NULL);
-    onv_emit_begin(&t->emit, "repeat");
-    onv_emit_in(&t->emit, w, ONV_GRAD_NEW);
-    onv_emit_out(&t->emit, out);
-    onv_emit_end(&t->emit);
-    return out;
+    return onv_emit_of(&t->emit, "repeat", w, ONV_GRAD_NEW, 1, dims, NULL);
 }
 
 void onv_tape_instance_norm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,

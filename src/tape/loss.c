@@ -3,17 +3,6 @@
 #include "emit/layers.h"
 #include "tape/state.h"
 
-static uint32_t emit_step(onv_tape *t, const char *name, uint32_t x, onv_grad grad, uint32_t rank,
-                          const int64_t *dims)
-{
-    onv_emit_begin(&t->emit, name);
-    onv_emit_in(&t->emit, x, grad);
-    uint32_t out = onv_tensor_new(&t->emit, onv_tensor_at(&t->emit, x).dtype, rank, dims, NULL);
-    onv_emit_out(&t->emit, out);
-    onv_emit_end(&t->emit);
-    return out;
-}
-
 static void emit_nll(onv_tape *t, uint32_t log_probs, uint32_t targets, uint32_t weights,
                      uint32_t result)
 {
@@ -40,8 +29,8 @@ static void add_smooth_part(onv_tape *t, uint32_t log_probs, uint32_t result)
     for (uint32_t i = 0; i < n; i++) rows[i] = p.dims[i == 0 ? 0 : i + 1];
     uint32_t loss = onv_tape_tensor(t, result);
     onv_eager_tensor l = onv_tensor_at(&t->emit, loss);
-    uint32_t part = emit_step(t, "sum", log_probs, ONV_GRAD_PART, n, rows);
-    part = emit_step(t, "neg", part, ONV_GRAD_NEW, n, rows);
+    uint32_t part = onv_emit_of(&t->emit, "sum", log_probs, ONV_GRAD_PART, n, rows, NULL);
+    part = onv_emit_of(&t->emit, "neg", part, ONV_GRAD_NEW, n, rows, NULL);
     onv_eager_tensor s = onv_tensor_at(&t->emit, part);
     onv_emit_begin(&t->emit, "masked_fill_");
     t->emit.op.in_place = true;
@@ -50,9 +39,9 @@ static void add_smooth_part(onv_tape *t, uint32_t log_probs, uint32_t result)
     part =
         onv_emit_out(&t->emit, onv_tensor_on(&t->emit, s.storage, s.dtype, s.rank, s.dims, NULL));
     onv_emit_end(&t->emit);
-    if (l.rank < n) part = emit_step(t, "mean", part, ONV_GRAD_NEW, l.rank, l.dims);
-    part = emit_step(t, "mul", part, ONV_GRAD_NEW, l.rank, l.dims);
-    loss = emit_step(t, "mul", loss, ONV_GRAD_NEW, l.rank, l.dims);
+    if (l.rank < n) part = onv_emit_of(&t->emit, "mean", part, ONV_GRAD_NEW, l.rank, l.dims, NULL);
+    part = onv_emit_of(&t->emit, "mul", part, ONV_GRAD_NEW, l.rank, l.dims, NULL);
+    loss = onv_emit_of(&t->emit, "mul", loss, ONV_GRAD_NEW, l.rank, l.dims, NULL);
     onv_emit_begin(&t->emit, "add");
     onv_emit_in(&t->emit, loss, ONV_GRAD_ALIAS);
     onv_emit_in(&t->emit, part, ONV_GRAD_ALIAS);
