@@ -205,8 +205,9 @@ typedef struct onv_options {
     uint64_t parameters;
     /* Bytes of all registered buffers of the network, as PyTorch counts them: those that the file lacks, too. 0: not told. */
     uint64_t buffers;
-    bool remedies;   /* where no budget fits: find ways to make it fit, each analysed (answer.h) */
-    const char *gpu; /* the name of the GPU of `compute_capability`, for reports; NULL: not told */
+    bool remedies; /* where no budget fits: find ways to make it fit, each analysed (answer.h) */
+    const char *
+        gpu; /* the name of the GPU of `compute_capability`, whose speed estimates times; NULL: not told */
     /* PyTorch's program of the model: a file of torch.export.save(), its JSON, or a recording. Eager PyTorch and training are computed
      * of it. "none": of no program; NULL: of one inside the model, or next to it under its stem. */
     const char *program;
