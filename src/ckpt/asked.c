@@ -98,16 +98,10 @@ static onv_status find_blocks(const onv_ckpt_problem *problem, const char *name,
     return status;
 }
 
-static const char *kind_of(const onv_eager_op *op)
-{
-    uint16_t kind = onv_aten_ops[op->aten].counted_as;
-    return kind != ONV_ATEN_NONE ? onv_aten_ops[kind].name : "";
-}
-
 /* One of a list with "+" between. */
 static bool lists(const char *list, const char *kind)
 {
-    for (const char *at = list; *kind != '\0';) {
+    for (const char *at = list; kind != NULL;) {
         size_t length = strcspn(at, "+");
         if (strlen(kind) == length && memcmp(at, kind, length) == 0) return true;
         if (at[length] == '\0') return false;
@@ -147,7 +141,7 @@ onv_status onv_ckpt_take_saving(const onv_ckpt_problem *problem, onv_ckpt_plan *
     uint32_t end = 0;
     for (uint32_t s = 0; s < plan->n_segments; s++)
         for (uint32_t i = plan->segments[s].first_op; i <= plan->segments[s].last_op; i++)
-            if (i >= end && lists(plan->save, kind_of(&eager->ops.at[i]))) {
+            if (i >= end && lists(plan->save, onv_kind_of(&eager->ops.at[i]))) {
                 kept[plan->n_kept_ops++] = i;
                 end = i + 1;
             }

@@ -10,7 +10,6 @@
  * least two things. Where names tell of less than a quarter of the bytes, structure decides: units
  * where activations meet and that occur twice or more; else the stretches of one resolution.
  */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,22 +116,9 @@ static onv_tape_segment snap(const search *s, const onv_scope_run *run)
     return at;
 }
 
-static uint64_t pattern_hash(const onv_scope_run *run)
-{
-    uint64_t hash = run->depth;
-    for (uint32_t i = 0; i < run->length; i++) {
-        bool digit = isdigit((unsigned char)run->path[i]) != 0;
-        if (digit && i > 0 && isdigit((unsigned char)run->path[i - 1])) continue;
-        char c = run->path[i];
-        if (digit) c = '#';
-        hash = onv_hash_bytes(&c, 1, hash);
-    }
-    return hash;
-}
-
 static uint32_t pattern_of(search *s, const onv_scope_run *run)
 {
-    uint64_t hash = pattern_hash(run);
+    uint64_t hash = onv_scope_pattern(run);
     for (uint32_t i = 0; i < s->n_patterns; i++)
         if (s->patterns[i].hash == hash) return i;
     if (s->n_patterns == MAX_PATTERNS) return NO_PATTERN;

@@ -11,16 +11,6 @@ enum { MAX_DEPTH = 64, MAX_PATH = 1000 };
 
 static const char enter[] = "enter", leave[] = "leave", whole[] = ".";
 
-/* --- Kinds of operations ----------------------------------------------------------------------- */
-
-/* What its kind is called in a program that counts them. Others run as different operations from case to case (dropout,
- * views, copies), or are not counted alike. */
-static const char *kind_of(const onv_eager_op *op)
-{
-    uint16_t kind = onv_aten_ops[op->aten].counted_as;
-    return kind != ONV_ATEN_NONE ? onv_aten_ops[kind].name : NULL;
-}
-
 /* --- Calls around an operation ----------------------------------------------------------------- */
 
 /* The modules whose calls are around an operation, outer first, without the model itself. */
@@ -144,7 +134,7 @@ static uint32_t owner_of(const onv_eager *eager, uint32_t index)
  * result, and was in a module of its own (lower/value.c). */
 static bool is_computed(const finder *f, const onv_eager_op *op, const onv_node *node)
 {
-    if (op->n_in != 1 || kind_of(op) == NULL) return false;
+    if (op->n_in != 1 || onv_kind_of(op) == NULL) return false;
     const onv_eager *eager = f->eager;
     bool reads_parameter = eager->storages.at[eager->tensors.at[op->in[0].tensor].storage].kind ==
                            ONV_STORAGE_PARAMETER;
@@ -246,7 +236,7 @@ static void find_all(finder *f, onv_borders *borders)
             gap |= op->has_backward;
             continue;
         }
-        const char *path = a->n > 0 ? a->paths[a->n - 1] : whole, *kind = kind_of(op);
+        const char *path = a->n > 0 ? a->paths[a->n - 1] : whole, *kind = onv_kind_of(op);
         if (kind != NULL && op->has_backward)
             borders->of_op[i] = (onv_border){kind, path, ++*counter(f, path, kind)};
         onv_border crossed = cross(f, &calls[now], a);

@@ -34,6 +34,14 @@ onv_status onv_borders_find(const onv_model *model, const onv_eager *eager,
                             const onv_scopes *scopes, onv_arena *arena, onv_borders *borders,
                             onv_error *err);
 
+/* What its kind is called in a program that counts them. NULL: others run as different operations from case to case
+ * (dropout, views, copies), or are not counted alike. */
+static inline const char *onv_kind_of(const onv_eager_op *op)
+{
+    uint16_t kind = onv_aten_ops[op->aten].counted_as;
+    return kind != ONV_ATEN_NONE ? onv_aten_ops[kind].name : NULL;
+}
+
 static inline bool onv_border_is_known(const onv_border *border)
 {
     return border->kind != NULL;

@@ -184,6 +184,19 @@ const onv_module_span *onv_scopes_module(const onv_scopes *scopes, const char *p
     return at->path != NULL ? at : NULL;
 }
 
+uint64_t onv_scope_pattern(const onv_scope_run *run)
+{
+    uint64_t hash = run->depth;
+    for (uint32_t i = 0; i < run->length; i++) {
+        char c = run->path[i];
+        bool digit = isdigit((unsigned char)c) != 0;
+        if (digit && i > 0 && isdigit((unsigned char)run->path[i - 1])) continue;
+        if (digit) c = '#';
+        hash = onv_hash_bytes(&c, 1, hash);
+    }
+    return hash;
+}
+
 onv_status onv_scopes_match(const onv_scopes *scopes, uint32_t n_ops, const char *what,
                             const char *pattern, onv_tape_segment *to, uint32_t *n, onv_error *err)
 {

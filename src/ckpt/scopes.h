@@ -42,6 +42,8 @@ typedef struct onv_scopes {
 /* Paths live in `arena`. Clean up in either case. */
 onv_status onv_scopes_find(const onv_model *model, const onv_eager *eager, onv_arena *arena,
                            onv_scopes *scopes, onv_error *err);
+/* Equal for scopes whose depths are equal and whose paths differ in numbers alone. */
+uint64_t onv_scope_pattern(const onv_scope_run *run);
 /* Adds the modules, by their operations before `n_ops`, whose paths a pattern (fnmatch) names to the `n` at `to`, which has room
  * for n_slots more. ONV_ERR_USAGE where there are none, or one is called several times; `what` begins the message. */
 onv_status onv_scopes_match(const onv_scopes *scopes, uint32_t n_ops, const char *what,

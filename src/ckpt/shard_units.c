@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "base/strings.h"
 #include "ckpt/scopes.h"
 
 enum { MAX_PATH = 512 };
@@ -65,22 +64,9 @@ static onv_status sum_up(search *s, onv_arena *arena, onv_error *err)
     return ONV_OK;
 }
 
-static uint64_t hash_of(const onv_scope_run *run)
-{
-    uint64_t hash = run->depth;
-    for (uint32_t i = 0; i < run->length; i++) {
-        char c = run->path[i];
-        bool digit = c >= '0' && c <= '9';
-        if (digit && i > 0 && run->path[i - 1] >= '0' && run->path[i - 1] <= '9') continue;
-        if (digit) c = '#';
-        hash = onv_hash_bytes(&c, 1, hash);
-    }
-    return hash;
-}
-
 static family *family_of(search *s, const onv_scope_run *run)
 {
-    uint64_t hash = hash_of(run);
+    uint64_t hash = onv_scope_pattern(run);
     for (uint32_t i = 0; i < s->n_families; i++)
         if (s->families[i].hash == hash) return &s->families[i];
     if (s->n_families == MAX_PATTERNS) return NULL;
@@ -134,7 +120,7 @@ static onv_status find_blocks(const onv_scopes *scopes, const onv_eager *eager, 
     const family *best = best_family(s);
     for (uint32_t i = 0; i < scopes->runs.count && best != NULL; i++) {
         const onv_scope_run *run = &scopes->runs.at[i];
-        if (hash_of(run) == best->hash)
+        if (onv_scope_pattern(run) == best->hash)
             units[(*n_units)++] = (onv_tape_segment){run->first_op, run->last_op};
     }
     return ONV_OK;
