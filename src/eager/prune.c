@@ -220,7 +220,8 @@ static void drop(onv_simulation *s, uint32_t storage)
 static void drop_of(onv_simulation *s, const onv_eager_op *op)
 {
     for (uint32_t k = 0; k < op->n_out; k++) drop(s, onv_sim_storage(s, op->out[k]));
-    for (uint32_t k = 0; k < op->n_saved; k++) drop(s, op->saved[k]);
+    for (uint32_t k = 0; k < op->n_saved; k++) /* operands may be results of an inner region */
+        if (s->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA) drop(s, op->saved[k]);
 }
 
 void onv_drop_results(onv_simulation *s, const onv_ckpt_region *region, uint32_t self)

@@ -71,6 +71,12 @@ class PlanFiles(unittest.TestCase):
                 plan, = training(samples.parent / f"tests/truth/programs/{network}.recording.json.gz", "-b4", "--checkpoint", checkpoint)["plans"]
                 self.assertLess(abs(plan["peak_bytes"] / measured - 1), 0.001)
 
+    def test_what_an_inner_segment_keeps_stays_for_it(self):
+        """A product of an outer one keeps its operand, which is the result that the inner one keeps."""
+        bert = samples.parent / "tests/truth/programs/bert.recording.json.gz"
+        plans = training(bert, "-b4", "--checkpoint", "optimal")["plans"]
+        self.assertTrue(any(" attention " in kept for plan in plans for kept in plan["apply"]["keep"]))
+
     def test_a_plan_is_priced_at_another_batch(self):
         file = self.folder / "plan.json"
         small = training(*RESNET, "--checkpoint", "optimal@1%", "--plan-out", file)["plans"][0]
