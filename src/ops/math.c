@@ -114,24 +114,6 @@ static onv_status infer_topk(onv_op_ctx *c)
     return ONV_OK;
 }
 
-/* --- Det -------------------------------------------------------------------------------------- */
-
-static onv_status infer_det(onv_op_ctx *c)
-{
-    int rank = onv_op_in_rank(c, 0);
-    onv_dim dims[ONV_MAX_RANK], side;
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), NULL, -1);
-    if (rank < 0) return ONV_OK;
-    if (rank < 2)
-        return onv_op_fail(c, "a determinant needs a matrix, not shape %s",
-                           onv_op_shape_text(c, onv_op_in(c, 0)));
-    ONV_TRY(onv_math_unify(c, "sides of the matrix", onv_op_in_dim(c, 0, -1),
-                           onv_op_in_dim(c, 0, -2), &side));
-    for (int i = 0; i < rank - 2; i++) dims[i] = onv_op_in_dim(c, 0, i);
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank - 2);
-    return ONV_OK;
-}
-
 /* --- Losses ----------------------------------------------------------------------------------- */
 
 /* Scores are [N, C, d...], labels [N, d...]: the dims of the labels, as both tell them. */
@@ -186,7 +168,7 @@ static const onv_op rows[] = {
     CUMULATIVE("CumProd", 26, fold_cumprod),
     TOPK(1, 1),
     TOPK(10, 2, .flags = ONV_OP_DATA_DEPENDENT),
-    ONV_OP("Det", 11, 1, 1, 1, 1, infer_det, .traits = {.save_in = ONV_BIT(0)}),
+    ONV_SAYS("Det", 11, 1, 1, 1, 1, "(x[..., n, n]): [x.:-2]", .traits = {.save_in = ONV_BIT(0)}),
     ONV_OP("NegativeLogLikelihoodLoss", 12, 2, 3, 1, 1, infer_loss,
            .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(2)}),
     ONV_OP("SoftmaxCrossEntropyLoss", 12, 2, 3, 1, 2, infer_loss),

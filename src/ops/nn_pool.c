@@ -72,22 +72,6 @@ static onv_status infer_max_unpool(onv_op_ctx *c)
     return ONV_OK;
 }
 
-static onv_status infer_max_roi_pool(onv_op_ctx *c)
-{
-    int64_t pooled[2];
-    ONV_TRY(onv_tensor_need_rank(c, 0, 4, 4));
-    ONV_TRY(onv_tensor_need_rank(c, 1, 2, 2));
-    ONV_TRY(onv_window_list(c, "pooled_shape", 2, 1, 0, pooled));
-    if (pooled[0] == 0) return onv_op_fail(c, "attribute pooled_shape is missing");
-    if (onv_dim_always_ne(c->dims, onv_op_in_dim(c, 1, 1), onv_dim_const(5)))
-        return onv_op_fail(c, "rois are %s, not [num_rois, 5]",
-                           onv_op_shape_text(c, onv_op_in(c, 1)));
-    onv_dim dims[4] = {onv_op_in_dim(c, 1, 0), onv_op_in_dim(c, 0, 1), onv_dim_const(pooled[0]),
-                       onv_dim_const(pooled[1])};
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, 4);
-    return ONV_OK;
-}
-
 #define SAVES_X .traits = {.save_in = ONV_BIT(0)}
 
 static const onv_op rows[] = {
@@ -102,7 +86,9 @@ static const onv_op rows[] = {
     ONV_OP("GlobalLpPool", 1, 1, 1, 1, 1, infer_global_pool,
            .traits = {.save_in = ONV_BIT(0), .save_out = ONV_BIT(0)}),
     ONV_OP("MaxUnpool", 9, 2, 3, 1, 1, infer_max_unpool, .traits = {.save_in = ONV_BIT(1)}),
-    ONV_OP("MaxRoiPool", 1, 2, 2, 1, 1, infer_max_roi_pool, .traits = {.save_in = ONV_BIT(1)}),
+    ONV_SAYS("MaxRoiPool", 1, 2, 2, 1, 1,
+             "(x[_, c, _, _], rois[n, 5]): [n, c, attr.pooled_shape.0, attr.pooled_shape.1]",
+             .traits = {.save_in = ONV_BIT(1)}),
 };
 
 const onv_op_family onv_ops_nn_pool = {"", rows, sizeof rows / sizeof rows[0]};

@@ -119,6 +119,8 @@ static onv_status divide(const said *s, onv_shape_op op, onv_dim a, onv_dim b, o
            : op == ONV_SHAPE_CEIL ? onv_dim_ceildiv(pool, a, b)
            : op == ONV_SHAPE_MOD  ? onv_dim_mod(pool, a, b)
                                   : onv_dim_exact_div(pool, a, b);
+    /* What has no rest is the same rounded down. */
+    if (op == ONV_SHAPE_EXACT && !onv_dim_is_known(*out)) *out = onv_dim_floordiv(pool, a, b);
     return ONV_OK;
 }
 

@@ -162,40 +162,6 @@ static onv_status fold_tile(onv_op_ctx *c)
     return ONV_OK;
 }
 
-/* --- SpaceToDepth and DepthToSpace ------------------------------------------------------------- */
-
-static onv_status divide(onv_op_ctx *c, const char *what, onv_dim dim, int64_t by, onv_dim *out)
-{
-    if (onv_dim_is_const(dim) && dim.raw % by != 0)
-        return onv_op_fail(c, "%s %lld is not a multiple of %lld", what, (long long)dim.raw,
-                           (long long)by);
-    *out = onv_dim_floordiv(c->dims, dim, onv_dim_const(by));
-    return ONV_OK;
-}
-
-static onv_status infer_blocks(onv_op_ctx *c)
-{
-    int64_t block = onv_op_attr_int(c, "blocksize", 0), square;
-    bool to_depth = c->op->name[0] == 'S';
-    onv_dim dims[4] = {ONV_DIM_UNKNOWN, ONV_DIM_UNKNOWN, ONV_DIM_UNKNOWN, ONV_DIM_UNKNOWN};
-    ONV_TRY(onv_tensor_need_rank(c, 0, 4, 4));
-    if (block < 1 || block > INT32_MAX)
-        return onv_op_fail(c, "blocksize %lld is absent or makes no sense", (long long)block);
-    square = block * block;
-    dims[0] = onv_op_in_dim(c, 0, 0);
-    if (to_depth) {
-        dims[1] = onv_dim_mul(c->dims, onv_op_in_dim(c, 0, 1), onv_dim_const(square));
-        ONV_TRY(divide(c, "height", onv_op_in_dim(c, 0, 2), block, &dims[2]));
-        ONV_TRY(divide(c, "width", onv_op_in_dim(c, 0, 3), block, &dims[3]));
-    } else {
-        ONV_TRY(divide(c, "depth", onv_op_in_dim(c, 0, 1), square, &dims[1]));
-        dims[2] = onv_dim_mul(c->dims, onv_op_in_dim(c, 0, 2), onv_dim_const(block));
-        dims[3] = onv_dim_mul(c->dims, onv_op_in_dim(c, 0, 3), onv_dim_const(block));
-    }
-    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, 4);
-    return ONV_OK;
-}
-
 /* --- Rows -------------------------------------------------------------------------------------- */
 
 #define ONE .out = {1, 1}
@@ -205,8 +171,12 @@ static const onv_op rows[] = {
     ONV_OP("Expand", 8, 2, 2, 1, 1, infer_expand, .fold = fold_expand),
     ONV_OP("Tile", 1, 3, 3, 1, 1, infer_tile_1, .fold = fold_tile),
     ONV_OP("Tile", 6, 2, 2, 1, 1, infer_tile, .fold = fold_tile),
-    ONV_OP("SpaceToDepth", 1, 1, 1, 1, 1, infer_blocks),
-    ONV_OP("DepthToSpace", 1, 1, 1, 1, 1, infer_blocks),
+    ONV_SAYS("SpaceToDepth", 1, 1, 1, 1, 1,
+             "(x[n, c, h, w]): [n, c * attr.blocksize * attr.blocksize, exact(h / attr.blocksize), "
+             "exact(w / attr.blocksize)]"),
+    ONV_SAYS("DepthToSpace", 1, 1, 1, 1, 1,
+             "(x[n, c, h, w]): [n, exact(c / (attr.blocksize * attr.blocksize)), h * "
+             "attr.blocksize, w * attr.blocksize]"),
 };
 
 const onv_op_family onv_ops_tensor_layout = {"", rows, sizeof rows / sizeof rows[0]};

@@ -44,8 +44,8 @@ const onv_case onv_cases_math[] = {
 
     {"Det", 11, "f32[3,3]", "", "f32[]"},
     {"Det", 11, "f32[batch,n,n]", "", "f32[batch]"},
-    {"Det", 22, "f32[2,3,4]", "", "!sides"},
-    {"Det", 22, "f32[3]", "", "!needs a matrix"},
+    {"Det", 22, "f32[2,3,4]", "", "!is 4, not n = 3"},
+    {"Det", 22, "f32[3]", "", "!rank that is not allowed"},
     {"Det", 22, "f64[...]", "", "f64[...]"},
 
     /* Losses. */

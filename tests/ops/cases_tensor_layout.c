@@ -112,14 +112,14 @@ const onv_case onv_cases_tensor_layout[] = {
 
     {"SpaceToDepth", 1, "f32[n,3,4,6]", "blocksize=2", "f32[n,12,2,3]"},
     {"SpaceToDepth", 13, "f32[n,3,h,w]", "blocksize=2", "f32[n,12,floor(h/2),floor(w/2)]"},
-    {"SpaceToDepth", 13, "f32[n,3,5,6]", "blocksize=2", "!height 5"},
+    {"SpaceToDepth", 13, "f32[n,3,5,6]", "blocksize=2", "!5 does not split into 2"},
     {"SpaceToDepth", 13, "f32[n,3,4]", "blocksize=2", "!rank"},
     {"SpaceToDepth", 13, "f32[n,3,4,4]", "", "!blocksize"},
     {"SpaceToDepth", 13, "f32[...]", "blocksize=2", "f32[?,?,?,?]"},
     {"SpaceToDepth", 28, "f32[1,1,4,6]", "blocksize=2 mode='CRD'", "f32[1,4,2,3]"},
     {"DepthToSpace", 1, "f32[n,12,2,3]", "blocksize=2", "f32[n,3,4,6]"},
     {"DepthToSpace", 11, "f32[n,c,h,3]", "blocksize=2 mode='CRD'", "f32[n,floor(c/4),h*2,6]"},
-    {"DepthToSpace", 13, "f32[n,6,2,3]", "blocksize=2", "!depth 6"},
-    {"DepthToSpace", 13, "f32[n,6,2,3]", "blocksize=-1", "!blocksize"},
+    {"DepthToSpace", 13, "f32[n,6,2,3]", "blocksize=2", "!6 does not split into 4"},
+    {"DepthToSpace", 13, "f32[n,6,2,3]", "blocksize=-1", "!not a size"},
     {0},
 };
