@@ -326,53 +326,6 @@ static onv_dim macs_group_query(onv_op_ctx *c)
     return macs_of_scores(c, &a);
 }
 
-/* Caches that stay as they are, updated in place: input `first` and the next become outputs 1 and 2. */
-static onv_status infer_cached(onv_op_ctx *c, uint32_t first, onv_dim v_size)
-{
-    attention a;
-    ONV_TRY(read_grouped(c, &a));
-    if (onv_dim_is_known(v_size)) a.v_size = v_size;
-    onv_contrib_last(c, 0, onv_op_in_dtype(c, QUERY), times(c, a.heads, a.v_size));
-    onv_contrib_like(c, 1, first);
-    onv_contrib_like(c, 2, first + 1);
-    return ONV_OK;
-}
-
-static onv_status infer_sparse(onv_op_ctx *c)
-{
-    return infer_cached(c, 3, ONV_DIM_UNKNOWN);
-}
-
-/* Which blocks take part is in the data: as much as if all did. */
-static onv_dim macs_sparse(onv_op_ctx *c)
-{
-    attention a;
-    if (read_grouped(c, &a) != ONV_OK) return ONV_DIM_UNKNOWN;
-    a.kv_length = onv_op_in_dim(c, 3, 2);
-    return macs_of_scores(c, &a);
-}
-
-/* PagedAttention: tokens in one axis, caches in blocks. A latent cache holds keys and values as one,
- * of which the values take v_head_size. */
-static onv_status infer_paged(onv_op_ctx *c)
-{
-    int64_t v_size = onv_op_attr_int(c, "v_head_size", 0);
-    ONV_TRY(onv_tensor_need_rank(c, QUERY, 2, 2));
-    ONV_TRY(infer_cached(c, 3, v_size > 0 ? onv_dim_const(v_size) : ONV_DIM_UNKNOWN));
-    return ONV_OK;
-}
-
-/* As much as if all blocks of the table were full. */
-static onv_dim macs_paged(onv_op_ctx *c)
-{
-    enum { KEY_CACHE = 3, BLOCK_TABLE = 7 };
-    attention a;
-    if (read_grouped(c, &a) != ONV_OK) return ONV_DIM_UNKNOWN;
-    a.q_length = onv_dim_const(1);
-    a.kv_length = times(c, onv_op_in_dim(c, BLOCK_TABLE, 1), onv_op_in_dim(c, KEY_CACHE, 1));
-    return macs_of_scores(c, &a);
-}
-
 /* LinearAttention: a state of [head size, value size] per head instead of a cache; several of them
  * where state_window says so. */
 static onv_status infer_linear(onv_op_ctx *c)
@@ -426,6 +379,15 @@ static onv_status infer_linear(onv_op_ctx *c)
     "[b, attr.num_heads, if(fixed[0], if(grows[0], cache.2, key.0), if(grows[0], s + cache.2, "    \
     "s)), exact(n / attr.num_heads)]"
 
+/* Queries may have keys and values behind them in the same axis. */
+#define HEAD_SIZE                                                                                  \
+    "exact(q.-1 / if(key.rank or 0, attr.num_heads, attr.num_heads + 2 * attr.kv_num_heads))"
+/* Tokens in one axis, caches in blocks, as much as if all of the table were full. A latent cache holds keys and values as
+ * one, of which the values take v_head_size. */
+#define PAGED                                                                                      \
+    "(q[_, _], key, v, past, values, a, b, table): [q.0, attr.num_heads * (attr.v_head_size "      \
+    "or " HEAD_SIZE                                                                                \
+    ")], like past, like values; q.0 * attr.num_heads * table.1 * past.1 * 2 * " HEAD_SIZE
 /* Without a state or bounds all tokens are one sequence, or queries have a batch of their own. */
 #define DELTA_BATCH "state.0 or ((bounds.0 or if(q.rank - 3, q.0 + 1, 2)) - 1)"
 #define INDICES     "(attr.index_topk or ((attr.token_budget or 0) + attr.compress_ratio - 1))"
@@ -456,11 +418,15 @@ static const onv_op rows[] = {
     ATTENTION("PackedMultiHeadAttention", 6, 7, 1, infer_packed_multi_head, macs_packed_multi_head,
               QKV),
     ATTENTION("GroupQueryAttention", 7, 16, 4, infer_group_query, macs_group_query, QKV, TOTAL(6)),
-    ATTENTION("SparseAttention", 9, 11, 3, infer_sparse, macs_sparse, 0),
+    /* Caches stay as they are, updated in place. Which blocks take part is in the data: as much as if all did. */
+    ONV_SAYS("SparseAttention", 1, 9, 11, 1, 3,
+             "(q, key, v, past, values): [q.:-1, attr.num_heads * " HEAD_SIZE
+             "], like past, like values; q.0 * q.1 * attr.num_heads * past.2 * 2 * " HEAD_SIZE,
+             .traits = {.save_out = ONV_BIT(0)}),
     ATTENTION("DynamicSparseAttention", 11, 17, 3, infer_group_query, macs_group_query, 0,
               TOTAL(10)),
-    ATTENTION("PagedAttention", 8, 17, 3, infer_paged, macs_paged, 0),
-    ATTENTION("SparsePagedAttention", 11, 22, 3, infer_paged, macs_paged, 0),
+    ONV_SAYS("PagedAttention", 1, 8, 17, 1, 3, PAGED, .traits = {.save_out = ONV_BIT(0)}),
+    ONV_SAYS("SparsePagedAttention", 1, 11, 22, 1, 3, PAGED, .traits = {.save_out = ONV_BIT(0)}),
     ONV_SAYS("DecoderAttention", 1, 12, 12, 1, 3,
              "(q[s, b, n], key, c, d, e, f, cache, g, fixed, grows): like q, " DECODER_CACHE
              ", " DECODER_CACHE),
