@@ -385,8 +385,8 @@ static onv_status infer_linear(onv_op_ctx *c)
 /* Tokens in one axis, caches in blocks, as much as if all of the table were full. A latent cache holds keys and values as
  * one, of which the values take v_head_size. */
 #define PAGED                                                                                      \
-    "(q[_, _], key, v, past, values, a, b, table): [q.0, attr.num_heads * (attr.v_head_size "      \
-    "or " HEAD_SIZE                                                                                \
+    "(q[_, _], key, v, past, values, a, b, table): [q.0, attr.num_heads * "                        \
+    "if(max(attr.v_head_size or 0, 0), attr.v_head_size or 0, " HEAD_SIZE                          \
     ")], like past, like values; q.0 * attr.num_heads * table.1 * past.1 * 2 * " HEAD_SIZE
 /* Without a state or bounds all tokens are one sequence, or queries have a batch of their own. */
 #define DELTA_BATCH "state.0 or ((bounds.0 or if(q.rank - 3, q.0 + 1, 2)) - 1)"
