@@ -18,7 +18,8 @@ static bool multiply(onv_timeline *t, uint64_t contexts, uint32_t last)
         if (b->kind == ONV_BUFFER_WEIGHT) continue;
         fits &= onv_u64_mul(b->bytes, contexts, &b->bytes);
         if (b->kind != ONV_BUFFER_INPUT && b->kind != ONV_BUFFER_OUTPUT) continue;
-        b->first = 0;
+        /* What a branch makes becomes an output when it is done: that begins there. */
+        if (b->kind == ONV_BUFFER_INPUT || t->regions.count == 0) b->first = 0;
         b->last = last;
     }
     return fits;

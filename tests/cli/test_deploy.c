@@ -71,6 +71,19 @@ static void instances_fit_together_or_not(void **state)
            "--sequential needs several sessions");
 }
 
+static void branches_and_loops_run_everywhere(void **state)
+{
+    static const char *const models[] = {"if-nested", "if-in-scan", "loop-state-and-stack",
+                                         "scan-two"};
+    char arguments[256];
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        snprintf(arguments, sizeof arguments,
+                 "-q --runtime cpu,tensorrt %s/tests/conformance/%s.onnx", ONV_SOURCE_DIR,
+                 models[i]);
+        EXPECT(arguments, 0, "cpu ", "tensorrt ");
+    }
+}
+
 static void the_largest_size_of_a_dim(void **state)
 {
     EXPECT("-b 2 --runtime ideal --budget 64MiB --max-dim sequence " SAMPLES "lstm.onnx", 0,
@@ -179,6 +192,7 @@ int main(void)
         cmocka_unit_test(requests_are_in_every_report),
         cmocka_unit_test(instances_stand_before_or_behind_their_option),
         cmocka_unit_test(instances_fit_together_or_not),
+        cmocka_unit_test(branches_and_loops_run_everywhere),
         cmocka_unit_test(the_largest_size_of_a_dim),
         cmocka_unit_test(what_grew_since_a_baseline),
         cmocka_unit_test(what_changed_between_two_models),

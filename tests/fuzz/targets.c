@@ -159,6 +159,7 @@ static void draw_training(onv_options *options, uint64_t draw)
     options->freeze = frozen;
     options->n_freeze = take(&draw, 4) == 0 ? 2 : 0;
     if (take(&draw, 2) == 0) options->runtimes = "torch,async,arena";
+    if (take(&draw, 8) == 0) options->runtimes = "torch,cpu,tensorrt";
 }
 
 static onv_options draw_options(const uint8_t *data, size_t size)
