@@ -321,8 +321,11 @@ class Recompute(TorchDispatchMode):
     def pass_border(self, text, given=()):
         self.count[text] += 1
         text = f"{text} {self.count[text]}"
+        ends = bool(self.ends) and self.ends[-1] == text
         while self.ends and self.ends[-1] == text:
             self.end(given)
+        if ends and not self.moves:
+            self.fresh = []
         if text == self.offload:
             self.moves = False
             for saved in self.shown(given):
@@ -354,8 +357,6 @@ class Recompute(TorchDispatchMode):
                 saved.tensor = self.move(saved.number, tensor)
             else:
                 saved.settle(parent, saved.number)
-        if not self.moves:
-            self.fresh = []
         segment.close(self.move if parent is None else lambda number, x: x)
         self.ends.pop()
         self.open = parent

@@ -7,6 +7,7 @@ import io
 import os
 import tempfile
 import unittest
+import unittest.mock
 import warnings
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
@@ -101,6 +102,13 @@ class Plans(unittest.TestCase):
         for name, plan in PLANS.items():
             self.expect_same(name, network(plan))
             self.expect_same(name, network(plan, "float32"), context=lambda: torch.autocast("cpu", torch.bfloat16), dtype="float32")
+
+    def test_what_the_operation_behind_two_borders_saves_is_its_own(self):
+        plan, runs = {"form": "operations", "keep": [], "segments": [[f"enter {name} 1", "op layers.1.a product 1"] for name in (".", "layers.0")]}, []
+        model = network(plan)
+        with unittest.mock.patch.object(recompute.Segment, "run", lambda segment: runs.append(segment)):
+            torch.autograd.grad(model(batch()).square().mean(), model.layers[1].a.weight)
+        self.assertEqual(runs, [])
 
     def test_copies_and_files(self):
         for name, plan in PLANS.items():
