@@ -86,9 +86,12 @@ void onv_write_runtime_remarks(const onv_runtime_result *r, const onv_page *page
     } else if (strcmp(r->runtime->name, "ideal") == 0) {
         text = "ideal: a lower bound, the sum of what is live";
     } else if (strcmp(r->runtime->name, "tensorrt") == 0) {
-        text =
-            "tensorrt: an estimate by NVIDIA's documents, never measured: only a build tells which "
-            "tactics, and so how much of the workspace, are needed";
+        text = r->low_bytes < r->high_bytes
+                   ? "tensorrt: an estimate by NVIDIA's documents, never measured: only a build "
+                     "says which tactics, and so how much of the workspace, are needed"
+                   : "tensorrt: an estimate by NVIDIA's documents, never measured, and without "
+                     "workspace: by default tactics may take what the device has; --workspace "
+                     "SIZE counts a limit";
     } else if (r->runtime->provider != ONV_PROVIDER_NONE) {
         text = onv_arena_printf(page->arena, "%s: %s after the first run, %s from the third on",
                                 r->runtime->name, onv_label_bytes(r->first_run_bytes).text,

@@ -169,6 +169,7 @@ with tempfile.TemporaryDirectory() as folder:
     unknown.write_bytes(onnx_bytes.model([onnx_bytes.value(11, "x", ["batch", 4]), *nodes, onnx_bytes.value(12, "y0", ["n"])]))
     check(unknown)
     check(r18, "-b", 2, "--runtime", "cpu")
+    check(r18, "-b", 2, "--runtime", "tensorrt", "--workspace", "1GiB")
     check(r18, "-b", 2, "--gpu", "K80", "--train", "adamw")  # without published speeds
     check("absent.onnx", r18, "README.md", "-b", 1, statuses=(1,))
     check("absent.onnx", statuses=(1,))
