@@ -68,6 +68,9 @@ def analyze(model: Any, *,
             ort_advise: Optional[bool] = None,
             ort_partition: Optional[bool] = None,
             shape_trace: Optional[Path] = None,
+            # TensorRT, an estimate.
+            contexts: Optional[int] = None,
+            workspace: Optional[Size] = None,
             # Training in PyTorch.
             train: Optional[str] = None,
             loss: Optional[str] = None,

@@ -61,7 +61,9 @@ def attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p
               scale: Optional[float] = None, enable_gqa: bool = False) -> Any:
     if TAKES_GROUPS and all(t.dim() == 3 for t in (query, key, value)):
         mask = None if attn_mask is None else attn_mask[(None,) * (4 - attn_mask.dim())]
-        return attention(*(t.unsqueeze(0) for t in (query, key, value)), mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa).squeeze(0)
+        batched: Any = attention(query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0), mask, dropout_p, is_causal, scale=scale,
+                                 enable_gqa=enable_gqa)
+        return batched.squeeze(0)
     kernel = attention_kernel(query, key, value, attn_mask, enable_gqa)
     if attn_mask is not None and attn_mask.dtype == torch.bool:
         outside = torch.scalar_tensor(float("-inf"), dtype=query.dtype, device=attn_mask.device)

@@ -15,8 +15,8 @@ TEXTS = ("order", "runtimes", "train", "loss", "ddp", "fsdp", "offload", "weight
          "optimizer_impl", "pytorch", "max_dim", "objective", "kv_cache", "replay")
 PATHS = ("op_shapes_file", "shape_trace", "program", "snapshot", "plan")
 COUNTS = ("batch", "effort", "margin_percent", "accumulate", "zero_stage", "world", "compute_capability",
-          "parameters")
-SIZES = ("pool", "align", "buffers", "measured")
+          "parameters", "contexts")
+SIZES = ("pool", "align", "buffers", "measured", "workspace")
 FLAGS = ("expandable_segments", "max_batch", "master_weights", "ema", "as_exported", "no_external_data", "locals", "ort_advise",
          "ort_partition", "channels_last", "no_tf32", "cudnn_benchmark", "folded_norms", "graph_module", "no_fast_path",
          "example", "onnx_out", "savings", "remedies", "timelines", "strict")

@@ -233,6 +233,7 @@ onv_status onv_figures_sum(const onv_network *n, const onv_training_options *opt
         const onv_eager_storage *storage = &n->eager->storages.at[i];
         if (storage->kind == ONV_STORAGE_BUFFER || storage->kind == ONV_STORAGE_CONSTANT)
             figures->buffer_bytes += storage->bytes;
+        if (storage->kind == ONV_STORAGE_INPUT) figures->input_bytes += storage->bytes;
     }
     uint64_t room = room_beside_handles(options, figures);
     if (!onv_release_may_suffice(room, &served.held)) return ONV_OK;

@@ -114,7 +114,8 @@ static onv_status begin_plans(measured *m, size_t count, onv_error *err)
     m->without = m->result->figures;
     m->from = ONV_ARENA_ARRAY(arena, const onv_ckpt_plan *, count + MOST_REFINED);
     m->result->plans = ONV_ARENA_ARRAY(arena, onv_training_plan, count + MOST_REFINED);
-    return arena->failed ? onv_fail_memory(err) : ONV_OK;
+    /* The arena is the model's: it may have failed for somebody else before. */
+    return m->from != NULL && m->result->plans != NULL ? ONV_OK : onv_fail_memory(err);
 }
 
 /* As the next row. `*is_preferred`: to all rows before. */

@@ -196,6 +196,8 @@ static void a_crash_costs_one_report(void **state)
         static const char *const names[] = {"resnet18.onnx", "vit_b_16.onnx", "vgg16.onnx"};
         const char *lost = "";
         size_t n_models = 0;
+        char *errors = strstr(report, "\"errors\": ["); /* of JSON, behind the models */
+        if (errors != NULL) *errors = '\0';
         for (size_t k = 0; k < 3; k++)
             if (strstr(report, names[k]) != NULL)
                 n_models++;

@@ -302,7 +302,7 @@ class Recordings(unittest.TestCase):
         odd = record(nn.MultiheadAttention(9, 3, batch_first=True), *[torch.rand(2, 6, 9)] * 3, modes=["training"])["training"]
         self.assertNotIn("attention", " ".join(calls(odd)))
 
-    @unittest.skipIf(tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 14), "kernels of PyTorch 2.14 on")
+    @unittest.skipIf(not HAS_TORCH or tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 14), "kernels of PyTorch 2.14 on")
     def test_attention_of_more_shapes(self):
         """One head of keys and values for all of the query's; no batch, with a mask of rows."""
         class Unbatched(nn.Module):
