@@ -1,4 +1,5 @@
 /* Whether it fits, as the answer says: sentences for one budget, a table for several; in some words of a line with -q. */
+#include <ctype.h>
 #include <string.h>
 
 #include "report/text.h"
@@ -119,21 +120,29 @@ static const char *rate_text(const onv_fit_best *best, const onv_page *page)
     return onv_arena_printf(page->arena, ": %s samples/s, an estimate", rates.text);
 }
 
-/* "Most samples per second: batch 96 with optimal (3f2a9c01), up to 15.20 GiB: 412-1,130 samples/s, an estimate." With
- * several budgets the device comes first. */
-static void write_best(const char *device, const onv_fit_best *best, const onv_page *page)
+/* "most samples per second: batch 96 with optimal (--checkpoint 3f2a9c01), up to 15.20 GiB: 412-1,130 samples/s, an
+ * estimate"; NULL: it was not asked for, or out of memory. */
+static const char *best_text(const onv_fit_best *best, const onv_page *page)
 {
     const char *rates = rate_text(best, page);
-    if (best->objective == NULL || best->batch == 0 || device == NULL || rates == NULL) return;
-    bool is_largest = strcmp(best->objective, "batch") == 0, is_led = device[0] != '\0';
-    onv_page_sentence(
-        page,
-        onv_arena_printf(
-            page->arena, "%s%s%s: batch %s%s%s%s%s%s, up to %s%s.", device, is_led ? ": " : "",
-            is_largest ? "Largest batch" : "Most samples per second",
-            onv_label_count((uint64_t)best->batch).text, best->plan[0] != '\0' ? " with " : "",
-            best->plan, best->id[0] != '\0' ? " (--checkpoint " : "", best->id,
-            best->id[0] != '\0' ? ")" : "", onv_label_bytes(best->total_bytes).text, rates));
+    if (best->objective == NULL || best->batch == 0 || rates == NULL) return NULL;
+    return onv_arena_printf(
+        page->arena, "%s: batch %s%s%s%s%s%s, up to %s%s",
+        strcmp(best->objective, "batch") == 0 ? "largest batch" : "most samples per second",
+        onv_label_count((uint64_t)best->batch).text, best->plan[0] != '\0' ? " with " : "",
+        best->plan, best->id[0] != '\0' ? " (--checkpoint " : "", best->id,
+        best->id[0] != '\0' ? ")" : "", onv_label_bytes(best->total_bytes).text, rates);
+}
+
+/* As a sentence; with several budgets behind the device. */
+static void write_best(const char *device, const onv_fit_best *best, const onv_page *page)
+{
+    const char *text = best_text(best, page);
+    if (device == NULL || text == NULL) return;
+    bool is_led = device[0] != '\0';
+    char first = is_led ? text[0] : (char)toupper((unsigned char)text[0]);
+    onv_page_sentence(page, onv_arena_printf(page->arena, "%s%s%c%s.", device, is_led ? ": " : "",
+                                             first, text + 1));
 }
 
 static void write_one(const onv_answer *answer, const onv_answer_device *device,
@@ -252,5 +261,7 @@ void onv_write_fit_line(const onv_answer *answer, const onv_page *page)
         onv_write_text(page->out, "; largest ");
         onv_write_clean(page->out, searched(device), page->mode);
         onv_write_format(page->out, " on %s: %s", name, batches);
+        const char *best = best_text(&device->fit->best, page);
+        if (best != NULL) onv_write_format(page->out, "; %s", best);
     }
 }
