@@ -138,14 +138,14 @@ static bool is_large(const onv_report_job *job)
 static onv_status put_data(const onv_report_job *job)
 {
     if (!is_large(job)) return put_report(job, job->out);
-    onv_packer *packer = ONV_ARENA_ARRAY(job->arena, onv_packer, 1);
-    onv_writer *plain = ONV_ARENA_ARRAY(job->arena, onv_writer, 1);
-    if (packer == NULL || plain == NULL || !onv_packer_begin(packer, job->out))
-        return onv_fail_memory(job->err);
-    onv_writer_init(plain, onv_packer_write, packer);
-    onv_status status = put_report(job, plain);
-    if (status == ONV_OK) status = onv_writer_finish(plain, job->err);
-    return onv_packer_end(packer) || status != ONV_OK ? status : onv_fail_memory(job->err);
+    /* Not of the arena, which the report empties between models. */
+    onv_packer packer;
+    onv_writer plain;
+    if (!onv_packer_begin(&packer, job->out)) return onv_fail_memory(job->err);
+    onv_writer_init(&plain, onv_packer_write, &packer);
+    onv_status status = put_report(job, &plain);
+    if (status == ONV_OK) status = onv_writer_finish(&plain, job->err);
+    return onv_packer_end(&packer) || status != ONV_OK ? status : onv_fail_memory(job->err);
 }
 
 /* --- The template ------------------------------------------------------------------------------ */
