@@ -92,7 +92,9 @@ static bool read_provider(onv_genai *g, const json_t *decoder, onv_error *error)
     const json_t *first = json_array_get(list, 0);
     g->is_cpu = first == NULL;
     if (first == NULL || json_object_get(first, "cuda") != NULL) return true;
-    const char *name = json_object_iter_key(json_object_iter((json_t *)(uintptr_t)first));
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): jansson reads it alone, and takes it without const */
+    json_t *provider = (json_t *)(uintptr_t)first;
+    const char *name = json_object_iter_key(json_object_iter(provider));
     return fail(error, "its provider is '%.60s': the CUDA and the CPU provider are known",
                 name != NULL ? name : "");
 }

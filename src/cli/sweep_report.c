@@ -299,7 +299,8 @@ static bool draw_cell(const onv_sweep *sweep, size_t k, uint64_t most, onv_cli_s
     const onv_sweep_point *p = &sweep->points[k];
     size_t rows = sweep->axes[0].n_sizes, columns = sweep->axes[1].n_sizes;
     double width = (double)WIDTH / (double)columns, height = (double)HEIGHT / (double)rows;
-    double x = LEFT + (double)(k % columns) * width, y = TOP + (double)(k / columns) * height;
+    size_t row = k / columns, column = k % columns;
+    double x = LEFT + (double)column * width, y = TOP + (double)row * height;
     uint64_t high = 0;
     for (size_t r = 0; r < p->n_runtimes; r++)
         if (p->runtimes[r].high_bytes > high) high = p->runtimes[r].high_bytes;

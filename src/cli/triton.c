@@ -60,7 +60,8 @@ static bool take_word(reader *r, char word[WORD])
 {
     size_t n = 0;
     skip(r);
-    char quote = r->at < r->end && (*r->at == '"' || *r->at == '\'') ? *r->at++ : '\0';
+    char quote = '\0';
+    if (r->at < r->end && (*r->at == '"' || *r->at == '\'')) quote = *r->at++;
     for (; r->at < r->end; r->at++) {
         unsigned char c = (unsigned char)*r->at;
         if (quote != '\0' ? c == (unsigned char)quote : !isalnum(c) && strchr("_.+-", c) == NULL)

@@ -140,7 +140,7 @@ static void write_best(const char *device, const onv_fit_best *best, const onv_p
     const char *text = best_text(best, page);
     if (device == NULL || text == NULL) return;
     bool is_led = device[0] != '\0';
-    char first = is_led ? text[0] : (char)toupper((unsigned char)text[0]);
+    int first = is_led ? text[0] : toupper((unsigned char)text[0]);
     onv_page_sentence(page, onv_arena_printf(page->arena, "%s%s%c%s.", device, is_led ? ": " : "",
                                              first, text + 1));
 }
