@@ -35,7 +35,7 @@ typedef struct onv_ort_settings {
     uint32_t
         io_binding; /* inputs and outputs of the main graph are the application's, beside the arena */
     uint32_t enable_gelu_approximation;
-    uint32_t unused; /* 0: settings are compared as bytes, so that there is no padding */
+    uint32_t unused;        /* 0: settings are compared as bytes, so that there is no padding */
     uint64_t gpu_mem_limit; /* of the arena; 0: none */
 } onv_ort_settings;
 
