@@ -195,6 +195,8 @@ static void rules_take_what_pytorch_took(void **state)
         "aten._cdist_forward.default | x1 x2 | 64x64x64 | 0 | 69206016",
 #define ATTENTION "aten._scaled_dot_product_efficient_attention.default | "
         ATTENTION "query@4x4x24x16 key@4x4x24x16 value@4x4x24x16 | 4x4x24x16 | 0 | 263936",
+        ATTENTION "query@4x4x24x96 key@4x4x24x96 value@4x4x24x96 | 4x4x24x96 | 0 | 1050624",
+        ATTENTION "query@4x4x24x128 key@4x4x24x128 value@4x4x24x128 | 4x4x24x128 | 0 | 1050624",
         ATTENTION "query@4x4x128x64 key@4x4x24x64 value@4x4x24x64 | 4x4x128x64 | 0 | 540672",
         ATTENTION "query@4x4x100x128 key@4x4x100x128 value@4x4x100x128 | 4x4x100x128 | 0 | 1055488",
         ATTENTION
