@@ -48,6 +48,16 @@ ONV_API size_t onv_printable(const char *text, char *out, size_t size);
  * of 1024). False where the text is none. */
 ONV_API bool onv_size_parse(const char *text, uint64_t *bytes);
 
+/* Writes bytes as reports do, at most `size` bytes with their end: "97.3 MiB", "2.30 GiB", or both ends of a range in one
+ * unit, "3.78-9.29 GiB", with a dash of Unicode if `unicode`. */
+ONV_API void onv_size_text(uint64_t low, uint64_t high, bool unicode, char *text, size_t size);
+
+/* Of a budget what may be used: its bytes less a margin in percent, of at most 100. */
+static inline uint64_t onv_budget_usable(uint64_t bytes, unsigned margin_percent)
+{
+    return bytes / 100 * (100 - margin_percent) + bytes % 100 * (100 - margin_percent) / 100;
+}
+
 /* The name of a list (NULL after the last one) that a mistyped word was likely meant to be; NULL where none is
  * near. */
 ONV_API const char *onv_nearest_name(const char *word, const char *const *names);

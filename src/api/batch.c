@@ -199,7 +199,7 @@ static onv_status find_plan_batches(probes *p, const onv_options *options, onv_a
                                .first = p->searched != NULL ? 1 : options->batch,
                                .unit = p->unit,
                                .usable_bytes =
-                                   onv_fit_usable(options->budget, options->margin_percent)};
+                                   onv_budget_usable(options->budget, options->margin_percent)};
     bool is_cut = false;
     p->options.checkpoint = options->checkpoint;
     ONV_TRY(onv_plan_sizes_find(&sizing, &analysis->training, of, &is_cut, err));

@@ -210,7 +210,7 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
                                .workspace_bytes = options->workspace,
                                .cancelled = onv_watch_over,
                                .cancel_context = w};
-    how.room_bytes = onv_runtime_room(onv_fit_usable(options->budget, options->margin_percent));
+    how.room_bytes = onv_runtime_room(onv_budget_usable(options->budget, options->margin_percent));
     how.alloc.torch.expandable_segments = options->expandable_segments;
     how.alloc.torch.pool_bytes = options->pool;
     onv_training_options training = {0};
@@ -301,7 +301,7 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
          {.alloc = how.alloc, .plan_effort = options->effort, .plan_alignment = options->align}},
         keeps(options),
         ONV_NO_PLAN};
-    uint64_t usable_bytes = onv_fit_usable(options->budget, options->margin_percent);
+    uint64_t usable_bytes = onv_budget_usable(options->budget, options->margin_percent);
     how.room_bytes = onv_runtime_room(usable_bytes);
     how.lists_units = options->timelines;
     onv_plan_pick pick = {0};

@@ -220,7 +220,7 @@ static onv_status try_gpus(search *s, onv_error *err)
         onv_options options = s->options;
         trial t;
         unsigned capability = 10 * gpus[i]->cc_major + gpus[i]->cc_minor;
-        uint64_t usable = onv_fit_usable(gpus[i]->usable_bytes, options.margin_percent);
+        uint64_t usable = onv_budget_usable(gpus[i]->usable_bytes, options.margin_percent);
         if (usable < s->largest->total.low || usable < s->largest->live.high) continue;
         if (last != NULL && last->usable_bytes == gpus[i]->usable_bytes &&
             last->cc_major == gpus[i]->cc_major && last->cc_minor == gpus[i]->cc_minor)

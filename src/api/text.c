@@ -1,9 +1,11 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "onnxvram/common.h"
 #include "report/clean.h"
+#include "report/units.h"
 
 size_t onv_printable(const char *text, char *out, size_t size)
 {
@@ -17,6 +19,12 @@ size_t onv_printable(const char *text, char *out, size_t size)
     }
     out[length] = '\0';
     return length;
+}
+
+void onv_size_text(uint64_t low, uint64_t high, bool unicode, char *text, size_t size)
+{
+    onv_label label = onv_label_range(low, high, unicode ? "\xe2\x80\x93" : "-");
+    if (size > 0) snprintf(text, size, "%s", label.text);
 }
 
 bool onv_size_parse(const char *text, uint64_t *bytes)

@@ -4,34 +4,48 @@
 
 #include "cli/values.h"
 
-const char *onv_cli_mib(uint64_t bytes, char text[ONV_CLI_SIZE_TEXT])
+void onv_cli_print_range(const onv_cli *cli, const char *what, uint64_t low, uint64_t high)
 {
-    double size = (double)bytes / (1 << 20);
-    if (size < 10240)
-        snprintf(text, ONV_CLI_SIZE_TEXT, "%.1f MiB", size);
-    else
-        snprintf(text, ONV_CLI_SIZE_TEXT, "%.2f GiB", size / 1024);
+    char text[ONV_CLI_SIZE_TEXT];
+    onv_size_text(low, high, cli->report.unicode, text, sizeof text);
+    printf("  %-26s %s\n", what, text);
+}
+
+void onv_cli_print_name(const char *name)
+{
+    char text[2048];
+    onv_printable(name, text, sizeof text);
+    fputs(text, stdout);
+}
+
+void onv_cli_use_budget(const onv_cli *cli, onv_options *options)
+{
+    if (options->compute_capability == 0 && options->n_budgets > 0) {
+        options->compute_capability = cli->budgets[0].compute_capability;
+        options->gpu = cli->budgets[0].name;
+    }
+    options->n_budgets = 0;
+}
+
+const char *onv_cli_gpu_text(const onv_analysis *analysis, char text[ONV_CLI_SIZE_TEXT])
+{
+    onv_answer_info answer;
+    onv_analysis_answer(analysis, &answer);
+    text[0] = '\0';
+    if (answer.gpu != NULL)
+        snprintf(text, ONV_CLI_SIZE_TEXT, ", %s%s", answer.gpu,
+                 answer.gpu_assumed ? " (assumed)" : "");
     return text;
 }
 
-void onv_cli_print_range(const char *what, uint64_t low, uint64_t high)
-{
-    char a[ONV_CLI_SIZE_TEXT], b[ONV_CLI_SIZE_TEXT];
-    if (low == high)
-        printf("  %-26s %s\n", what, onv_cli_mib(low, a));
-    else
-        printf("  %-26s %s to %s\n", what, onv_cli_mib(low, a), onv_cli_mib(high, b));
-}
-
-uint64_t onv_cli_usable(const onv_cli *cli, size_t budget)
-{
-    return cli->budgets[budget].bytes / 100 * (100 - cli->analysis.margin_percent);
-}
-
-const char *onv_cli_budget_name(const onv_cli *cli, size_t budget, char text[ONV_CLI_SIZE_TEXT])
+bool onv_cli_print_budget(const onv_cli *cli, size_t budget, uint64_t bytes)
 {
     const onv_budget *b = &cli->budgets[budget];
-    return b->name != NULL ? b->name : onv_cli_mib(b->bytes, text);
+    char size[ONV_CLI_SIZE_TEXT];
+    bool fits = bytes <= onv_budget_usable(b->bytes, cli->analysis.margin_percent);
+    onv_size_text(b->bytes, b->bytes, false, size, sizeof size);
+    printf("%s: %s", b->name != NULL ? b->name : size, fits ? "fits" : "does not fit");
+    return fits;
 }
 
 onv_cli_verdict onv_cli_check_deployment(onv_cli *cli)

@@ -14,13 +14,20 @@ int onv_cli_run_triton(const onv_cli *cli);
 
 /* --- What both print --------------------------------------------------------------------------- */
 
-enum { ONV_CLI_SIZE_TEXT = 32 };
+enum { ONV_CLI_SIZE_TEXT = 64 };
 
-const char *onv_cli_mib(uint64_t bytes, char text[ONV_CLI_SIZE_TEXT]);
-void onv_cli_print_range(const char *what, uint64_t low, uint64_t high);
+void onv_cli_print_range(const onv_cli *cli, const char *what, uint64_t low, uint64_t high);
 
-/* Of a budget: its bytes less the margin, and how it is called. */
-uint64_t onv_cli_usable(const onv_cli *cli, size_t budget);
-const char *onv_cli_budget_name(const onv_cli *cli, size_t budget, char text[ONV_CLI_SIZE_TEXT]);
+/* Names may be anybody's: what would act on a terminal is an escape. */
+void onv_cli_print_name(const char *name);
+
+/* An analysis of a part, which no budget judges: the libraries are those of the first budget's GPU. */
+void onv_cli_use_budget(const onv_cli *cli, onv_options *options);
+
+/* ", H100 (assumed)": whose libraries count; "" without. */
+const char *onv_cli_gpu_text(const onv_analysis *analysis, char text[ONV_CLI_SIZE_TEXT]);
+
+/* Whether so many bytes fit, in words without an end of the line; returns it. */
+bool onv_cli_print_budget(const onv_cli *cli, size_t budget, uint64_t bytes);
 
 #endif

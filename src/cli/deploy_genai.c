@@ -17,7 +17,7 @@
 
 enum { MOST_DIMS = 64, MOST_EVENTS = 8192, MOST_RANK = 8, COLUMNS = 5, ROWS = 5 };
 
-/* Sizes of a request: prompts of that length, with room for so many tokens. */
+/* Sizes of a request; prompt and context in tokens. */
 typedef struct request {
     int64_t batch, prompt, context;
 } request;
@@ -27,6 +27,7 @@ typedef struct need {
     uint64_t prefill_low, prefill_high, decode_low, decode_high; /* arenas of sessions */
     uint64_t libraries, context_low, context_high;
     uint64_t low, high; /* all of it */
+    char gpu[ONV_CLI_SIZE_TEXT];
 } need;
 
 typedef struct folder {
@@ -149,7 +150,7 @@ static onv_analysis *analyse(folder *f, const char *path, const char *runtime, o
     options.runtimes = runtime;
     options.ort = ort;
     options.n_ort = strcmp(runtime, "ideal") == 0 ? 0 : n;
-    options.n_budgets = 0;
+    onv_cli_use_budget(f->cli, &options);
     options.batch = 0;
     options.dims = f->dims;
     options.n_dims = f->n_dims;
@@ -182,8 +183,10 @@ static onv_analysis *run_session(folder *f, const onv_genai_model *model,
 
 static void add_event(folder *f, uint64_t bytes)
 {
-    if (bytes > 0 && bytes < ONV_SIZE_UNKNOWN && f->n_events < MOST_EVENTS)
-        f->events[f->n_events++] = (onv_event){.bytes = bytes, .frees = ONV_NO_INDEX};
+    if (bytes == 0) return;
+    if (f->n_events < MOST_EVENTS)
+        f->events[f->n_events] = (onv_event){.bytes = bytes, .frees = ONV_NO_INDEX};
+    f->n_events++;
 }
 
 static void add_tensors(folder *f, const onv_analysis *a, onv_tensor_kind kind, bool of_cache,
@@ -217,6 +220,12 @@ static bool find_kept(folder *f, const onv_analysis *prefill, const onv_analysis
     add_event(f, (uint64_t)scores * 2);
     add_event(f, (uint64_t)scores * 4);
     n->kept = n->cache + others;
+    if (f->n_events > MOST_EVENTS) {
+        *error = (onv_error){.code = ONV_ERR_LIMIT};
+        snprintf(error->message, sizeof error->message,
+                 "the decoder has more than %d inputs and outputs", MOST_EVENTS);
+        return false;
+    }
     if (f->g.is_cpu) return true; /* no arena */
     if (onv_simulate_events(f->events, f->n_events, "bfc", NULL, &info, error) != ONV_OK)
         return false;
@@ -275,6 +284,7 @@ static bool find_need(folder *f, request r, need *n, onv_error *error)
     onv_analysis *decode = prefill != NULL ? run_session(f, decoder, &later, error) : NULL;
     forget_dims(f);
     bool good = decode != NULL && find_kept(f, prefill, decode, n, error);
+    if (good) onv_cli_gpu_text(decode, n->gpu);
     onv_analysis_destroy(prefill);
     onv_analysis_destroy(decode);
     if (!good) return false;
@@ -310,17 +320,19 @@ static bool find_longest(folder *f, int64_t batch, uint64_t bytes, int64_t *long
 
 static void print_need(const folder *f, const char *name, request r, const need *n)
 {
-    printf("%s\n\nbatch %" PRId64 ", prompts of %" PRId64 ", context of %" PRId64 "%s\n", name,
-           r.batch, r.prompt, r.context, f->g.is_cpu ? ", on the CPU" : "");
-    onv_cli_print_range("weights", n->weights, n->weights);
-    onv_cli_print_range(f->g.shares ? "cache, one buffer" : "cache, past and present", n->cache,
-                        n->cache);
-    onv_cli_print_range("cache, inputs, logits", n->kept, n->kept);
-    onv_cli_print_range("sessions, prefill", n->prefill_low, n->prefill_high);
-    onv_cli_print_range("sessions, decode", n->decode_low, n->decode_high);
-    if (n->libraries > 0) onv_cli_print_range("libraries", n->libraries, n->libraries);
-    if (n->context_high > 0) onv_cli_print_range("CUDA context", n->context_low, n->context_high);
-    onv_cli_print_range("together", n->low, n->high);
+    onv_cli_print_name(name);
+    printf("\n\nbatch %" PRId64 ", prompts of %" PRId64 ", context of %" PRId64 "%s\n", r.batch,
+           r.prompt, r.context, f->g.is_cpu ? ", on the CPU" : n->gpu);
+    onv_cli_print_range(f->cli, "weights", n->weights, n->weights);
+    onv_cli_print_range(f->cli, f->g.shares ? "cache, one buffer" : "cache, past and present",
+                        n->cache, n->cache);
+    onv_cli_print_range(f->cli, "cache, inputs, logits", n->kept, n->kept);
+    onv_cli_print_range(f->cli, "sessions, prefill", n->prefill_low, n->prefill_high);
+    onv_cli_print_range(f->cli, "sessions, decode", n->decode_low, n->decode_high);
+    if (n->libraries > 0) onv_cli_print_range(f->cli, "libraries", n->libraries, n->libraries);
+    if (n->context_high > 0)
+        onv_cli_print_range(f->cli, "CUDA context", n->context_low, n->context_high);
+    onv_cli_print_range(f->cli, "together", n->low, n->high);
 }
 
 /* The upper ends, for contexts of an eighth of the longest one to all of it. */
@@ -338,7 +350,8 @@ static bool print_table(folder *f, request r, onv_error *error)
             if (row == 0) printf(" %12" PRId64, context);
             if (row == 0) continue;
             if (!find_need(f, (request){batch, context, context}, &n, error)) return false;
-            printf(" %12s", onv_cli_mib(n.high, text));
+            onv_size_text(n.high, n.high, false, text, sizeof text);
+            printf(" %12s", text);
         }
         printf("\n");
     }
@@ -347,18 +360,16 @@ static bool print_table(folder *f, request r, onv_error *error)
 
 static bool print_budgets(folder *f, request r, const need *n, bool *fits, onv_error *error)
 {
-    char text[ONV_CLI_SIZE_TEXT];
     size_t n_budgets = f->cli->analysis.n_budgets;
     *fits = n_budgets == 0;
     if (!*fits) printf("\n");
     for (size_t i = 0; i < n_budgets; i++) {
         int64_t longest;
-        uint64_t bytes = onv_cli_usable(f->cli, i);
+        uint64_t bytes =
+            onv_budget_usable(f->cli->budgets[i].bytes, f->cli->analysis.margin_percent);
         if (!find_longest(f, r.batch, bytes, &longest, error)) return false;
-        *fits |= n->high <= bytes;
-        printf("%s: %s; longest context at batch %" PRId64 ": %" PRId64 "\n",
-               onv_cli_budget_name(f->cli, i, text), n->high <= bytes ? "fits" : "does not fit",
-               r.batch, longest);
+        *fits |= onv_cli_print_budget(f->cli, i, n->high);
+        printf("; longest context at batch %" PRId64 ": %" PRId64 "\n", r.batch, longest);
     }
     return true;
 }

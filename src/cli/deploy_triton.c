@@ -72,29 +72,35 @@ static bool add_version(repository *r, const char *folder, const char *name, int
     return (length > 0 && (size_t)length < sizeof to->path) || fail(error, "a name is too long");
 }
 
+static int newest_first(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return (*x < *y) - (*x > *y);
+}
+
 /* From the newest one on. */
 static bool add_versions(repository *r, const char *folder, const char *name,
                          const onv_triton *config, onv_error *error)
 {
     char path[ONV_TRITON_PATH];
     struct dirent **entries = NULL;
-    int64_t last = INT64_MAX;
+    int n_versions = 0;
     bool good = true;
     snprintf(path, sizeof path, "%s/%s", folder, name);
     int n = scandir(path, &entries, visible, NULL);
-    for (int newer = 0; good; newer++) {
-        int64_t version = -1;
-        for (int i = 0; i < n; i++) {
-            int64_t other = version_of(entries[i]->d_name);
-            if (other > version && other < last) version = other;
-        }
-        if (version < 0) break;
-        last = version;
-        if (is_loaded(config, version, newer))
-            good = add_version(r, folder, name, version, config, error);
+    int64_t *versions = calloc(n > 0 ? (size_t)n : 1, sizeof *versions);
+    if (versions == NULL) good = fail(error, "out of memory");
+    for (int i = 0; i < n; i++) {
+        int64_t version = version_of(entries[i]->d_name);
+        if (good && version > 0) versions[n_versions++] = version;
+        free(entries[i]);
     }
-    for (int i = 0; i < n; i++) free(entries[i]);
     free(entries);
+    if (good) qsort(versions, (size_t)n_versions, sizeof *versions, newest_first);
+    for (int newer = 0; newer < n_versions && good; newer++)
+        if (is_loaded(config, versions[newer], newer))
+            good = add_version(r, folder, name, versions[newer], config, error);
+    free(versions);
     return good;
 }
 
@@ -152,7 +158,7 @@ static bool analyse(const repository *r, served *m, onv_error *error)
     options.runtimes = "ort";
     options.ort = ort;
     options.n_ort = n;
-    options.n_budgets = 0;
+    onv_cli_use_budget(r->cli, &options);
     if (options.batch == 0) options.batch = m->config.max_batch;
     onv_cli_guard(m->path);
     if (onv_analysis_new(m->path, &options, &m->analysis, error) != ONV_OK) return false;
@@ -162,27 +168,27 @@ static bool analyse(const repository *r, served *m, onv_error *error)
                 "--dim");
 }
 
-static void print_model(const served *m)
+static void print_model(const onv_cli *cli, const served *m)
 {
     onv_answer_runtime_info s;
     onv_analysis_answer_runtime(m->analysis, 0, &s);
-    printf("  %-40s %" PRId64 " instance%s, batch %" PRId64 "\n", m->name, m->config.instances,
+    printf("  ");
+    onv_cli_print_name(m->name);
+    printf(": %" PRId64 " instance%s, batch %" PRId64 "\n", m->config.instances,
            m->config.instances > 1 ? "s" : "", m->config.max_batch);
-    onv_cli_print_range("  weights", s.weight_bytes, s.weight_bytes);
-    onv_cli_print_range("  arena of each", s.reserved_low, s.reserved_high);
+    onv_cli_print_range(cli, "  weights", s.weight_bytes, s.weight_bytes);
+    onv_cli_print_range(cli, "  arena of each", s.reserved_low, s.reserved_high);
     if (s.out_of_memory) printf("    gpu_mem_limit is not enough\n");
 }
 
 /* Whether it fits one of the budgets, or none is given. */
 static bool print_fits(const onv_cli *cli, uint64_t bytes)
 {
-    char text[ONV_CLI_SIZE_TEXT];
     bool fits = cli->analysis.n_budgets == 0;
     if (!fits) printf("\n");
     for (size_t i = 0; i < cli->analysis.n_budgets; i++) {
-        bool is_enough = bytes <= onv_cli_usable(cli, i);
-        printf("%s: %s\n", onv_cli_budget_name(cli, i, text), is_enough ? "fits" : "does not fit");
-        fits |= is_enough;
+        fits |= onv_cli_print_budget(cli, i, bytes);
+        printf("\n");
     }
     return fits;
 }
@@ -193,6 +199,7 @@ static bool answer(repository *r, const char *folder, bool *fits, const char **p
     onv_analysis *analyses[MOST_MODELS];
     unsigned instances[MOST_MODELS];
     onv_together_info sum;
+    char gpu[ONV_CLI_SIZE_TEXT];
     for (size_t i = 0; i < r->n_models; i++) {
         *path = r->models[i].path;
         if (!analyse(r, &r->models[i], error)) return false;
@@ -201,13 +208,14 @@ static bool answer(repository *r, const char *folder, bool *fits, const char **p
     }
     *path = folder;
     if (onv_together(analyses, instances, r->n_models, &sum, error) != ONV_OK) return false;
-    printf("%s\n\nOne process on one GPU\n", folder);
-    for (size_t i = 0; i < r->n_models; i++) print_model(&r->models[i]);
-    printf("\n  %" PRIu64 " sessions\n", sum.sessions);
-    onv_cli_print_range("arenas", sum.arenas_low, sum.arenas_high);
-    onv_cli_print_range("libraries", sum.driver_bytes, sum.driver_bytes);
-    onv_cli_print_range("CUDA context", sum.context_low, sum.context_high);
-    onv_cli_print_range("together", sum.total_low, sum.total_high);
+    onv_cli_print_name(folder);
+    printf("\n\nOne process on one GPU%s\n", onv_cli_gpu_text(analyses[0], gpu));
+    for (size_t i = 0; i < r->n_models; i++) print_model(r->cli, &r->models[i]);
+    printf("\n  %" PRIu64 " session%s\n", sum.sessions, sum.sessions > 1 ? "s" : "");
+    onv_cli_print_range(r->cli, "arenas", sum.arenas_low, sum.arenas_high);
+    onv_cli_print_range(r->cli, "libraries", sum.driver_bytes, sum.driver_bytes);
+    onv_cli_print_range(r->cli, "CUDA context", sum.context_low, sum.context_high);
+    onv_cli_print_range(r->cli, "together", sum.total_low, sum.total_high);
     if (r->n_others > 0)
         printf("\nNot counted: %zu models of other backends, or on the CPU alone\n", r->n_others);
     if (r->uses_tensorrt)

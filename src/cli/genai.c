@@ -23,7 +23,7 @@ static bool fail(onv_error *error, const char *format, ...)
 
 /* --- Values ------------------------------------------------------------------------------------ */
 
-/* A number of an object; the fallback where there is none. False where it is no size. */
+/* A number of an object, or the fallback without one. False with a message where it is not a size. */
 static bool read_size(const json_t *object, const char *key, int64_t fallback, int64_t *size,
                       onv_error *error)
 {

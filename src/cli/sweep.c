@@ -148,8 +148,8 @@ static void keep(onv_sweep *sweep, onv_sweep_point *point, const onv_analysis *a
         if (device.name != NULL)
             snprintf(sweep->devices[i], sizeof sweep->devices[i], "%s", device.name);
         else
-            snprintf(sweep->devices[i], sizeof sweep->devices[i], "%.2f GiB",
-                     (double)device.fit.budget / (1 << 30));
+            onv_size_text(device.fit.budget, device.fit.budget, false, sweep->devices[i],
+                          sizeof sweep->devices[i]);
     }
     if (!is_first) return;
     sweep->n_runtimes = n;
@@ -276,7 +276,6 @@ int onv_cli_sweep(int argc, char **argv)
     int status = EXIT_USAGE;
     bool asks = argc > 1 && (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0);
     if (words == NULL) return onv_cli_usage("out of memory");
-    /* The words are changed, and so are a copy of each. */
     if (asks || take_axes(&sweep, argc, argv, words) == ONV_CLI_RUN) {
         int n = 0;
         while (!asks && words[n] != NULL) n++;

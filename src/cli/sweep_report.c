@@ -35,19 +35,6 @@ static const char *shown(const char *name, char room[static 96])
 
 /* --- Text -------------------------------------------------------------------------------------- */
 
-static void write_range(char *text, size_t room, uint64_t low, uint64_t high, bool unicode)
-{
-    const char *dash = unicode ? "\u2013" : "-";
-    bool is_large = high >= (uint64_t)1 << 30;
-    double unit = is_large ? 1 << 30 : 1 << 20;
-    int digits = is_large ? 2 : 0;
-    if (low == high)
-        snprintf(text, room, "%.*f %s", digits, (double)high / unit, is_large ? "GiB" : "MiB");
-    else
-        snprintf(text, room, "%.*f%s%.*f %s", digits, (double)low / unit, dash, digits,
-                 (double)high / unit, is_large ? "GiB" : "MiB");
-}
-
 /* A dash of three bytes takes one column. */
 static int padding(const char *text, int width)
 {
@@ -104,8 +91,8 @@ bool onv_sweep_write_text(const onv_sweep *sweep, bool unicode, onv_cli_sink *si
         if (!p->is_answered) good = good && put(sink, " %*s", CELL, "not sized");
         for (size_t i = 0; i < p->n_runtimes && good; i++) {
             char cell[64];
-            write_range(cell, sizeof cell, p->runtimes[i].low_bytes, p->runtimes[i].high_bytes,
-                        unicode);
+            onv_size_text(p->runtimes[i].low_bytes, p->runtimes[i].high_bytes, unicode, cell,
+                          sizeof cell);
             good = put(sink, " %*s%s", padding(cell, CELL), "", cell);
         }
         for (size_t i = 0; i < sweep->n_devices && p->is_answered && good; i++) {

@@ -9,7 +9,7 @@ static void judge_runtime(const onv_runtime_result *result, uint64_t usable_byte
 void onv_fit_judge(onv_fit *fit, const onv_runtime_result *results, size_t count)
 {
     bool by_release = count > 0;
-    fit->usable_bytes = onv_fit_usable(fit->budget_bytes, fit->margin_percent);
+    fit->usable_bytes = onv_budget_usable(fit->budget_bytes, fit->margin_percent);
     fit->all.fits = count > 0; /* some runtime is judged */
     for (size_t i = 0; i < count && i < ONV_MAX_RUNTIMES; i++) {
         judge_runtime(&results[i], fit->usable_bytes, &fit->of[i]);
@@ -18,10 +18,4 @@ void onv_fit_judge(onv_fit *fit, const onv_runtime_result *results, size_t count
         by_release &= fit->of[i].fits || fit->of[i].fits_by_release;
     }
     fit->all.fits_by_release = by_release && !fit->all.fits;
-}
-
-uint64_t onv_fit_usable(uint64_t budget_bytes, unsigned margin_percent)
-{
-    /* Whole percents of 2^64 bytes fit 128 bits. */
-    return (uint64_t)((unsigned __int128)budget_bytes * (100 - margin_percent) / 100);
 }

@@ -53,8 +53,6 @@ typedef struct onv_device_fit {
     onv_fit fit;
 } onv_device_fit;
 
-uint64_t onv_fit_usable(uint64_t budget_bytes, unsigned margin_percent);
-
 /* Sets all but the batches. The results are those of runs with onv_runtime_room() of the usable bytes. */
 void onv_fit_judge(onv_fit *fit, const onv_runtime_result *results, size_t count);
 

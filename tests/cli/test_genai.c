@@ -53,7 +53,7 @@ static void caches_are_one_buffer_or_two(void **state)
     write_config("{\"model\": {" MODEL ", \"decoder\": " DECODER CUDA "}}, \"search\": "
                  "{\"past_present_share_buffer\": true}}");
     EXPECT("--genai llm", 0, "batch 1, prompts of 4096, context of 4096",
-           "  weights                    0.2 MiB", "  cache, one buffer          2.0 MiB",
+           "  weights                    250.0 KiB", "  cache, one buffer          2.0 MiB",
            "  cache, inputs, logits      11.0 MiB", "  libraries                  128.3 MiB",
            "Together, by batch and context");
     EXPECT("--genai llm -q -d prompt=16 -d context=2048 -b 2", 0,

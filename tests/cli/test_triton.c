@@ -53,7 +53,7 @@ static void versions_and_instances(void **state)
     configure("a", "max_batch_size: 8 version_policy: { specific: { versions: [1] } }");
     EXPECT("--triton one", 0, "a/1/model.onnx", "  2 sessions\n");
     configure("b", "platform: \"tensorflow_savedmodel\"");
-    EXPECT("--triton one --budget 1MiB,L4", 0, "  1 sessions\n", "1 models of other backends",
+    EXPECT("--triton one --budget 1MiB,L4", 0, "  1 session\n", "1 models of other backends",
            "does not fit", "L4: fits");
     EXPECT("--triton one --budget 1MiB", 3, "1.0 MiB: does not fit");
 }
@@ -75,6 +75,16 @@ static void settings_are_those_of_the_model(void **state)
     configure("c", "optimization { execution_accelerators { gpu_execution_accelerator [ { name: "
                    "\"tensorrt\" } ] } } max_batch_size: 1");
     EXPECT("--triton two", 0, "A model asks for TensorRT");
+}
+
+/* A folder's name is the model's, and the model may be anybody's. */
+static void names_do_not_act_on_a_terminal(void **state)
+{
+    repository = "named";
+    write_model("a\033[31mred", 1);
+    EXPECT("--triton named -d n=4", 0, "red/1/model.onnx", "H100 (assumed)");
+    assert_null(strchr(text, '\033'));
+    EXPECT("--triton named -d n=4 --budget T4", 0, "One process on one GPU, T4\n");
 }
 
 static void broken_repositories_are_named(void **state)
@@ -112,6 +122,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(versions_and_instances),
         cmocka_unit_test(settings_are_those_of_the_model),
+        cmocka_unit_test(names_do_not_act_on_a_terminal),
         cmocka_unit_test(broken_repositories_are_named),
     };
     return cmocka_run_group_tests(tests, folder_enter, folder_leave);
