@@ -6,8 +6,7 @@
 #include "cli/tools.h"
 #include "cli/values.h"
 
-#define SIZES  "batch dim shape "
-#define MODELS ".onnx .pt2"
+#define SIZES "batch dim shape "
 
 static int list_gpus(int argc, char **argv)
 {
@@ -21,50 +20,49 @@ const onv_cli_command onv_cli_commands[] = {
     {"report", "MODEL...", "memory that a model needs, and why (also without a command)",
      SIZES "runtime budget gpu precision amp kv-cache program quiet verbose layers formula json "
            "html",
-     MODELS, .check = NULL},
+     .check = NULL},
     {"train", "MODEL...", "memory of training; with AdamW, if --train names no optimizer",
      SIZES "train loss amp freeze train-only accumulate ema offload ddp fsdp zero world budget "
            "checkpoint compile quiet",
-     MODELS, .brings = {{"train", "adamw"}}},
+     .brings = {{"train", "adamw"}}},
     {"sweep", "MODEL -b LIST | -d NAME=LIST", "the answer at many sizes: 1,2,4..64 or 128..4096:x2",
-     SIZES "runtime budget gpu train amp checkpoint precision json csv svg", MODELS,
-     .run = onv_cli_sweep, .has_table = true},
+     SIZES "runtime budget gpu train amp checkpoint precision json csv svg", .run = onv_cli_sweep,
+     .has_table = true},
     {"fit", "MODEL... --budget GPU,...", "the largest batch that fits each GPU, or the fastest",
      "dim budget margin objective max-dim runtime kv-cache weight-format train checkpoint amp "
      "quiet json",
-     MODELS, .brings = {{"max-batch", NULL}}},
+     .brings = {{"max-batch", NULL}}},
     {"plans", "MODEL", "checkpointing plans of training, and what they cost",
-     SIZES "train checkpoint budget max-batch plan plan-out compile amp quiet verbose json", MODELS,
+     SIZES "train checkpoint budget max-batch plan plan-out compile amp quiet verbose json",
      .brings = {{"train", "adamw"}, {"checkpoint", "all"}}},
     {"serve", "MODEL[*N]...", "sessions of ONNX Runtime: requests, several in one process",
-     SIZES "shape-trace ort ort-advise ort-partition budget gpu quiet json", MODELS,
+     SIZES "shape-trace ort ort-advise ort-partition budget gpu quiet json",
      .brings = {{"runtime", "ort"}}, .check = onv_cli_check_serve},
     {"diff", "OLD NEW", "what changed between two models, by module and tensor",
-     SIZES "max-growth format json quiet", MODELS, .check = onv_cli_check_diff},
+     SIZES "max-growth format json quiet", .check = onv_cli_check_diff},
     {"gate", "MODEL... --baseline FILE", "exit status 3 if memory grew, or does not fit",
-     SIZES "baseline max-growth budget strict format runtime train quiet", MODELS,
+     SIZES "baseline max-growth budget strict format runtime train quiet",
      .check = onv_cli_check_gate},
     {"compare", "MODEL --snapshot FILE | --measured SIZE",
      "the prediction next to what a device held", SIZES "snapshot measured train gpu format json",
-     MODELS, .check = onv_cli_check_compare},
+     .check = onv_cli_check_compare},
     {"verify", "MODEL", "run the model on the GPU of this machine, and compare",
-     SIZES "runtime train amp gpu", MODELS, .run = onv_cli_become_python, .has_table = true},
+     SIZES "runtime train amp gpu", .run = onv_cli_become_python, .has_table = true},
     {"hf", "ID_OR_FOLDER", "a network of transformers, by its id or its config.json",
-     "batch train weight-format amp budget checkpoint", "", .run = onv_cli_become_python,
+     "batch train weight-format amp budget checkpoint", .run = onv_cli_become_python,
      .has_table = true},
-    {"attach", "MODEL PROGRAM -o OUT", "put PyTorch's program into its model", "-o --help", MODELS,
+    {"attach", "MODEL PROGRAM -o OUT", "put PyTorch's program into its model", "-o --help",
      .run = onv_cli_attach},
     {"offsets", "INTERVALS.csv", "an offset for every buffer",
-     "--capacity --effort --align -o --help", ".csv", .run = onv_cli_plan},
+     "--capacity --effort --align -o --help", .run = onv_cli_plan},
     {"plan", "INTERVALS.csv", "another name of offsets", "--capacity --effort --align -o --help",
-     ".csv", .run = onv_cli_plan, .is_other = true},
+     .run = onv_cli_plan, .is_other = true},
     {"simulate", "TRACE.csv --runtime NAME", "run a trace of allocations through an allocator",
-     "-r --runtime --capacity --summary --header --expandable-segments --help", ".csv",
+     "-r --runtime --capacity --summary --header --expandable-segments --help",
      .run = onv_cli_simulate},
-    {"gpus", "", "the GPUs that --budget and --gpu know", "--help", "", .run = list_gpus},
-    {"help", "[TOPIC]", "more about a command, a topic or an option", "", "",
-     .run = onv_cli_run_help},
-    {"complete", "WORD...", "completions, for shells", "", "", .run = onv_cli_run_complete,
+    {"gpus", "", "the GPUs that --budget and --gpu know", "--help", .run = list_gpus},
+    {"help", "[TOPIC]", "more about a command, a topic or an option", "", .run = onv_cli_run_help},
+    {"complete", "WORD...", "completions, for shells", "", .run = onv_cli_run_complete,
      .is_other = true},
 };
 

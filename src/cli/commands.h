@@ -11,7 +11,6 @@ typedef struct onv_cli_command {
     const char *summary;
     /* Names of options that its help lists, with spaces: of the table, where it analyses; else all that it has. */
     const char *options;
-    const char *files; /* how their names end, for completions */
     /* Of an analysis: options that it has unless they are given, and their values; NULL behind the last one. */
     const char *brings[3][2];
     onv_cli_verdict (*check)(

@@ -12,26 +12,6 @@ static void offer(const char *word, size_t kept, const char *name, const char *a
     printf("%.*s%s\t%s\n", (int)kept, word, name, about);
 }
 
-/* A GPU is one word with dashes. */
-static void offer_gpus(const char *word, size_t kept)
-{
-    onv_gpu_info gpu;
-    for (size_t i = 0; onv_gpu_at(i, &gpu); i++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s", gpu.name);
-        for (char *at = name; (at = strchr(at, ' ')) != NULL;) *at = '-';
-        offer(word, kept, name, "");
-    }
-}
-
-/* Names that a value goes on behind. */
-static void offer_assigned(const char *word, size_t kept, const char *name, const char *about)
-{
-    char text[96];
-    snprintf(text, sizeof text, "%s=", name);
-    offer(word, kept, text, about);
-}
-
 static void offer_words(const char *word, size_t kept, const char *words)
 {
     char one[64];
@@ -39,39 +19,14 @@ static void offer_words(const char *word, size_t kept, const char *words)
         offer(word, kept, one, "");
 }
 
-static void offer_list(const char *word, size_t kept, const onv_cli_row *row)
-{
-    const char *name, *about = "";
-    const char *argument;
-    switch (row->list) {
-    case ONV_LIST_NONE: break;
-    case ONV_LIST_GPUS: offer_gpus(word, kept); break;
-    case ONV_LIST_LIMITS:
-        for (size_t i = 0; (name = onv_limit_name(i, &about, NULL)) != NULL; i++)
-            offer_assigned(word, kept, name, about);
-        break;
-    case ONV_LIST_PLANS:
-        offer(word, kept, "all", "those that use the device alone");
-        for (size_t i = 0; (name = onv_checkpoint_name(i, &about, &argument)) != NULL; i++)
-            (argument != NULL ? offer_assigned : offer)(word, kept, name, about);
-        break;
-    default:
-        for (size_t i = 0;
-             (name = onv_name_at((onv_names)(row->list - ONV_LIST_NAMES), i, &about)) != NULL; i++)
-            (row->list == ONV_LIST_NAMES + ONV_NAMES_ORT_SETTINGS ? offer_assigned
-                                                                  : offer)(word, kept, name, about);
-    }
-}
-
 /* The value of an option, from `kept` on; of a list the part behind the last comma. */
 static void offer_values(const char *word, size_t kept, const onv_cli_row *row)
 {
     const char *comma = strrchr(word + kept, ',');
     if (comma != NULL) kept = (size_t)(comma + 1 - word);
-    for (size_t i = 0; row->choices != NULL && row->choices[i] != NULL; i++)
-        offer(word, kept, row->choices[i], "");
-    if (row->words != NULL) offer_words(word, kept, row->words);
-    offer_list(word, kept, row);
+    onv_cli_item item;
+    for (size_t i = 0; onv_cli_item_at(row, i, &item); i++)
+        offer(word, kept, item.name, item.about);
 }
 
 static void offer_options(const char *word, const onv_cli_command *command)

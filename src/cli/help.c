@@ -33,65 +33,30 @@ static void print_pair(const char *name, const char *about, size_t column)
     print_wrapped(about, column, column);
 }
 
-/* --- Lists of names ---------------------------------------------------------------------------- */
-
-static void print_gpus(void)
-{
-    onv_gpu_info gpu;
-    for (size_t i = 0; onv_gpu_at(i, &gpu); i++) {
-        char about[64];
-        snprintf(about, sizeof about, "%llu MiB", (unsigned long long)(gpu.usable_bytes >> 20));
-        print_pair(gpu.name, about, LEFT);
-    }
-}
-
-static void print_limits(void)
-{
-    const char *name, *summary;
-    uint64_t fallback;
-    for (size_t i = 0; (name = onv_limit_name(i, &summary, &fallback)) != NULL; i++) {
-        char about[256];
-        snprintf(about, sizeof about, "%s (%llu)", summary, (unsigned long long)fallback);
-        print_pair(name, about, 18);
-    }
-}
-
-static void print_plans(void)
-{
-    const char *name, *summary, *argument;
-    for (size_t i = 0; (name = onv_checkpoint_name(i, &summary, &argument)) != NULL; i++) {
-        char shown[32];
-        snprintf(shown, sizeof shown, "%s%s%s", name, argument != NULL ? "=" : "",
-                 argument != NULL ? argument : "");
-        print_pair(shown, summary, 14);
-    }
-    print_pair("all", "those that use the device alone", 14);
-}
-
-static void print_names(onv_names list)
-{
-    const char *name, *summary;
-    char releases[512] = "";
-    size_t used = 0;
-    for (size_t i = 0; list == ONV_NAMES_PYTORCH && (name = onv_name_at(list, i, NULL)) != NULL;
-         i++)
-        if (used < sizeof releases)
-            used += (size_t)snprintf(releases + used, sizeof releases - used, " %s", name);
-    if (used > 0) print_wrapped(releases, 0, 1);
-    for (size_t i = 0; used == 0 && (name = onv_name_at(list, i, &summary)) != NULL; i++)
-        print_pair(name, summary, list == ONV_NAMES_ORT_SETTINGS ? LEFT + 12 : 14);
-}
-
-/* What the value of an option is chosen from. */
+/* What the value of an option is chosen from: names alone in lines, or a line each with what it is about. */
 static void print_list(const onv_cli_row *row)
 {
-    if (row->list == ONV_LIST_NONE) return;
+    enum { MOST_LEFT = LEFT + 12 };
+    onv_cli_item item;
+    char names[1024] = "";
+    size_t longest = 0, used = 0;
+    bool says = false;
+    for (size_t i = 0; onv_cli_item_at(row, i, &item); i++) {
+        size_t length = strlen(item.name) + (item.argument != NULL ? strlen(item.argument) : 0);
+        if (length > longest) longest = length;
+        says |= item.about[0] != '\0';
+        if (used < sizeof names)
+            used += (size_t)snprintf(names + used, sizeof names - used, " %s", item.name);
+    }
+    if (longest == 0) return;
     printf("\n--%s:\n", row->name);
-    switch (row->list) {
-    case ONV_LIST_GPUS: print_gpus(); break;
-    case ONV_LIST_LIMITS: print_limits(); break;
-    case ONV_LIST_PLANS: print_plans(); break;
-    default: print_names((onv_names)(row->list - ONV_LIST_NAMES)); break;
+    if (!says) printf("  ");
+    if (!says) print_wrapped(names + 1, 2, 2);
+    for (size_t i = 0; says && onv_cli_item_at(row, i, &item); i++) {
+        char shown[128];
+        snprintf(shown, sizeof shown, "%s%s", item.name,
+                 item.argument != NULL ? item.argument : "");
+        print_pair(shown, item.about, longest + 4 < MOST_LEFT ? longest + 4 : MOST_LEFT);
     }
 }
 
@@ -127,7 +92,8 @@ static void print_group(size_t first)
     printf("%s:\n", onv_cli_rows[first].heading);
     for (size_t i = first; i < end; i++) print_row(&onv_cli_rows[i]);
     for (size_t i = first; i < end; i++)
-        if (onv_cli_rows[i].list != ONV_LIST_GPUS) print_list(&onv_cli_rows[i]);
+        if (onv_cli_rows[i].list != ONV_LIST_GPUS && onv_cli_rows[i].list != ONV_LIST_NONE)
+            print_list(&onv_cli_rows[i]);
 }
 
 /* --- Commands ---------------------------------------------------------------------------------- */

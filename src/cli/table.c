@@ -1,6 +1,7 @@
 #include "cli/table.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/values.h"
@@ -293,4 +294,72 @@ const onv_cli_row *onv_cli_row_named(const char *name)
     for (size_t i = 0; i < onv_cli_n_rows; i++)
         if (strcmp(onv_cli_rows[i].name, name) == 0) return &onv_cli_rows[i];
     return NULL;
+}
+
+/* --- What values are chosen from --------------------------------------------------------------- */
+
+/* Word `index` of a list with spaces. */
+static bool word_at(const char *words, size_t index, char word[static 64])
+{
+    int used;
+    for (size_t i = 0; words != NULL && sscanf(words, "%63s%n", word, &used) == 1; words += used)
+        if (i++ == index) return true;
+    return false;
+}
+
+static bool gpu_at(size_t index, onv_cli_item *item)
+{
+    onv_gpu_info gpu;
+    if (!onv_gpu_at(index, &gpu)) return false;
+    snprintf(item->name, sizeof item->name, "%s", gpu.name);
+    for (char *at = item->name; (at = strchr(at, ' ')) != NULL;) *at = '-';
+    snprintf(item->about, sizeof item->about, "%llu MiB",
+             (unsigned long long)(gpu.usable_bytes >> 20));
+    return true;
+}
+
+static bool limit_at(size_t index, onv_cli_item *item)
+{
+    uint64_t fallback;
+    const char *summary, *name = onv_limit_name(index, &summary, &fallback);
+    if (name == NULL) return false;
+    snprintf(item->name, sizeof item->name, "%s=", name);
+    snprintf(item->about, sizeof item->about, "%s (%llu)", summary, (unsigned long long)fallback);
+    return true;
+}
+
+static bool plan_at(size_t index, onv_cli_item *item)
+{
+    const char *summary = "all that use the device alone";
+    const char *name =
+        index == 0 ? "all" : onv_checkpoint_name(index - 1, &summary, &item->argument);
+    if (name == NULL) return false;
+    snprintf(item->name, sizeof item->name, "%s%s", name, item->argument != NULL ? "=" : "");
+    snprintf(item->about, sizeof item->about, "%s", summary);
+    return true;
+}
+
+bool onv_cli_item_at(const onv_cli_row *row, size_t index, onv_cli_item *item)
+{
+    const char *summary;
+    *item = (onv_cli_item){.argument = NULL};
+    switch (row->list) {
+    case ONV_LIST_GPUS: return gpu_at(index, item);
+    case ONV_LIST_LIMITS: return limit_at(index, item);
+    case ONV_LIST_PLANS: return plan_at(index, item);
+    case ONV_LIST_NONE:
+        if (row->choices == NULL) return word_at(row->words, index, item->name);
+        for (size_t i = 0; i <= index; i++)
+            if (row->choices[i] == NULL) return false;
+        snprintf(item->name, sizeof item->name, "%s", row->choices[index]);
+        return true;
+    default: break;
+    }
+    onv_names list = (onv_names)(row->list - ONV_LIST_NAMES);
+    const char *name = onv_name_at(list, index, &summary);
+    if (name == NULL) return false;
+    snprintf(item->name, sizeof item->name, "%s%s", name,
+             list == ONV_NAMES_ORT_SETTINGS ? "=" : "");
+    snprintf(item->about, sizeof item->about, "%s", summary);
+    return true;
 }

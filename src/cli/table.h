@@ -52,6 +52,16 @@ extern const size_t onv_cli_n_rows;
 bool onv_cli_takes_value(const onv_cli_row *row); /* one that may not be left out */
 bool onv_cli_may_take_value(const onv_cli_row *row);
 
+/* Something that the value of an option is chosen from. */
+typedef struct onv_cli_item {
+    char name[64];        /* as it is typed: a GPU is one word; "every=" where a value follows */
+    const char *argument; /* what follows then: "K"; NULL: it is anything, or nothing */
+    char about[256];      /* "" where there is nothing to say */
+} onv_cli_item;
+
+/* False behind the last one. */
+bool onv_cli_item_at(const onv_cli_row *row, size_t index, onv_cli_item *item);
+
 /* Another name of an option: other programs', or one that it had before. */
 typedef struct onv_cli_spelling {
     const char *other, *name;
