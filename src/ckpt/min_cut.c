@@ -68,8 +68,8 @@ static void measure_distances(onv_cut_graph *g)
     }
 }
 
-onv_status onv_cut_graph_make(const onv_joint *joint, onv_arena *arena, onv_cut_graph *g,
-                              onv_error *err)
+static onv_status make_graph(const onv_joint *joint, onv_arena *arena, onv_cut_graph *g,
+                             onv_error *err)
 {
     if (joint->nodes.count > UINT32_MAX / 4 || joint->ins.count > UINT32_MAX / 2)
         return onv_fail(err, ONV_ERR_LIMIT, "too many operations to divide");
@@ -103,7 +103,7 @@ static bool is_fusible(const onv_joint_node *node)
            node->kind == ONV_JOINT_PART;
 }
 
-bool onv_cut_is_recomputable(const onv_joint_node *node)
+static bool is_recomputable(const onv_joint_node *node)
 {
     return is_fusible(node);
 }
@@ -169,8 +169,7 @@ static bool may_not_run(const onv_cut_graph *g, const onv_cut_rules *rules, uint
     const onv_joint_node *node = node_at(g, i);
     if (node->kind == ONV_JOINT_PRIMAL) return true;
     if (node->kind == ONV_JOINT_PART) return false;
-    if (rules->not_listed ? !onv_cut_is_recomputable(node) : node->kind == ONV_JOINT_COMPUTE)
-        return true;
+    if (rules->not_listed ? !is_recomputable(node) : node->kind == ONV_JOINT_COMPUTE) return true;
     if (rules->materialized_backward && is_written_in_backward(g, i, i + 1)) return true;
     return rules->reductions && reduces(g, node);
 }
@@ -482,7 +481,7 @@ onv_status onv_partition_make(const onv_joint *joint, double budget, onv_arena *
     static const onv_cut_rules rules = {true, true, true, true, true, NULL};
     onv_cut_graph g;
     *partition = (onv_partition){0};
-    ONV_TRY(onv_cut_graph_make(joint, arena, &g, err));
+    ONV_TRY(make_graph(joint, arena, &g, err));
     bool *banned = ONV_ARENA_ARRAY(arena, bool, g.n);
     partition->is_saved = ONV_ARENA_ARRAY(arena, bool, g.n);
     partition->is_again = ONV_ARENA_ARRAY(arena, bool, g.n);

@@ -58,14 +58,11 @@ typedef struct onv_cut_graph {
     uint32_t *heap;     /* places */
 } onv_cut_graph;
 
-onv_status onv_cut_graph_make(const onv_joint *joint, onv_arena *arena, onv_cut_graph *graph,
-                              onv_error *err);
 /* Sets `saved` and `banned` by node: what is kept, and what may not run again. */
 onv_status onv_cut_solve(const onv_cut_graph *graph, const onv_cut_rules *rules, bool *saved,
                          bool *banned, onv_error *err);
 /* What is saved at a budget below 1. */
 onv_status onv_cut_budget(const onv_cut_graph *graph, const onv_cut_rules *rules, double budget,
                           bool *saved, onv_error *err);
-bool onv_cut_is_recomputable(const onv_joint_node *node);
 
 #endif

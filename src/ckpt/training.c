@@ -78,6 +78,13 @@ static onv_status measure_plan(const onv_network *trained, const onv_training_op
     return status;
 }
 
+/* Makes a plan the one that the figures are of. */
+static void choose_plan(onv_training *result, uint32_t plan)
+{
+    result->figures = result->plans[plan].figures;
+    result->chosen = plan;
+}
+
 /* All figures of the plan that was chosen, and its timeline in place of that of training without plans. */
 static onv_status measure_chosen(const onv_network *trained, const onv_training_options *options,
                                  const onv_ckpt_plan *from, onv_training *result, onv_error *err)
@@ -90,7 +97,7 @@ static onv_status measure_chosen(const onv_network *trained, const onv_training_
     how.take = NULL;
     ONV_TRY(onv_figures_measure(&n, &how, from->name, &result->plans[result->chosen].figures, NULL,
                                 options->keeps_timeline ? &timeline : NULL, err));
-    onv_training_choose(result, result->chosen);
+    choose_plan(result, result->chosen);
     onv_timeline_cleanup(&result->timeline);
     result->timeline = timeline;
     return ONV_OK;
@@ -231,7 +238,7 @@ static onv_status measure_plans(measured *m, const onv_ckpt_plans *made, onv_err
     if (result->chosen == ONV_NO_PLAN) return ONV_OK;
     if (result->plan_fits && m->options->take == NULL) ONV_TRY(refine(m, made, true, err));
     sort_rows(m, made->at.count);
-    onv_training_choose(result, result->chosen);
+    choose_plan(result, result->chosen);
     return measure_chosen(m->n, m->options, m->from[result->chosen], result, err);
 }
 
@@ -291,12 +298,6 @@ uint64_t onv_training_plan_price(const onv_training_plan *plan)
     if (!onv_u64_add(plan->figures.offloaded_bytes, plan->figures.returned_bytes, &moved))
         moved = UINT64_MAX;
     return onv_ckpt_price(plan->recomputed_macs, moved);
-}
-
-void onv_training_choose(onv_training *result, uint32_t plan)
-{
-    result->figures = result->plans[plan].figures;
-    result->chosen = plan;
 }
 
 static void widen(onv_training *result, const onv_training_figures *end)

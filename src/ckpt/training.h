@@ -170,7 +170,4 @@ uint64_t onv_training_plan_price(const onv_training_plan *plan);
  * not several. */
 uint32_t onv_training_knee(const onv_training *t);
 
-/* Makes a plan the one that the figures are of. */
-void onv_training_choose(onv_training *result, uint32_t plan);
-
 #endif

@@ -23,7 +23,8 @@ onv_cli_record *onv_cli_record_new(const onv_cli *cli)
     return made != MAP_FAILED ? made : NULL;
 }
 
-void onv_cli_record_free(onv_cli_record *record, const onv_cli *cli)
+/* zeroed; NULL: out of memory */
+static void free_record(onv_cli_record *record, const onv_cli *cli)
 {
     if (record != NULL) munmap(record, record_bytes(cli));
 }
@@ -236,6 +237,6 @@ void onv_cli_process_end(onv_cli_process *process, const onv_cli *cli)
 #endif
     if (process->out >= 0) close(process->out);
     if (process->said >= 0) close(process->said);
-    onv_cli_record_free(process->record, cli);
+    free_record(process->record, cli);
     *process = (onv_cli_process){.out = -1, .said = -1};
 }

@@ -24,8 +24,6 @@ typedef struct onv_cli_record {
 } onv_cli_record;
 
 onv_cli_record *onv_cli_record_new(const onv_cli *cli); /* zeroed; NULL: out of memory */
-void onv_cli_record_free(onv_cli_record *record, const onv_cli *cli);
-
 typedef struct onv_cli_process {
     onv_cli_record *record;
     int out, said;    /* its standard output and error; -1: none */

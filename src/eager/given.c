@@ -21,7 +21,8 @@ onv_status onv_naming_count_leaving(onv_naming *n, onv_arena *arena, onv_error *
     return ONV_OK;
 }
 
-bool onv_naming_shows(const onv_naming *n, const onv_statement *s, uint32_t op)
+/* The line shows the operation, or calls one of PyTorch's layers that does nothing else. */
+static bool shows_op(const onv_naming *n, const onv_statement *s, uint32_t op)
 {
     uint32_t index = n->of_op[op], level = 0;
     if (index == ONV_NO_STATEMENT) return false;
@@ -40,8 +41,7 @@ bool onv_naming_gives_another(const onv_naming *n, const onv_statement *s, uint3
 {
     const onv_eager_op *last = &n->eager->ops.at[s->last_op];
     const onv_eager_tensor *all = n->eager->tensors.at;
-    if (n->model->program == NULL || last->n_out == 0 || !onv_naming_shows(n, s, s->last_op))
-        return false;
+    if (n->model->program == NULL || last->n_out == 0 || !shows_op(n, s, s->last_op)) return false;
     for (uint32_t k = 0; k < last->n_out; k++)
         if (all[last->out[k]].storage == all[tensor].storage) return false;
     return true;
@@ -55,7 +55,7 @@ static bool is_read_as_tensor(const onv_naming *n, const onv_statement *s, onv_w
     bool joins =
         n->eager->ops.at[op].aten == ONV_ATEN_cat || n->eager->ops.at[op].aten == ONV_ATEN_stack;
     return reader != NULL && !joins && onv_words_list(reader->reads, name) &&
-           onv_naming_name_until(n, s, name) >= reader->last_op && onv_naming_shows(n, reader, op);
+           onv_naming_name_until(n, s, name) >= reader->last_op && shows_op(n, reader, op);
 }
 
 bool onv_naming_gives_tensors(const onv_naming *n, const onv_statement *s)

@@ -129,8 +129,6 @@ onv_status onv_naming_count_leaving(onv_naming *n, onv_arena *arena, onv_error *
 bool onv_naming_gives_tensors(const onv_naming *n, const onv_statement *s);
 /* The value of an ONV_STATEMENT_ONE is known, and it is not that tensor. */
 bool onv_naming_gives_another(const onv_naming *n, const onv_statement *s, uint32_t tensor);
-/* The line shows the operation, or calls one of PyTorch's layers that does nothing else. */
-bool onv_naming_shows(const onv_naming *n, const onv_statement *s, uint32_t op);
 /* The last operation before a later statement binds the name, or the call returns. */
 uint32_t onv_naming_name_until(const onv_naming *n, const onv_statement *s, onv_words name);
 bool onv_naming_is_read_later(const onv_naming *n, const onv_statement *s, onv_words name);

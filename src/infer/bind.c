@@ -20,7 +20,7 @@ static onv_value *input_at(const onv_driver *driver, uint32_t i)
     return onv_model_value(driver->model, main_graph(driver)->inputs[i]);
 }
 
-onv_dim onv_bind_dim(onv_driver *driver, onv_dim d)
+static onv_dim bind_symbols(onv_driver *driver, onv_dim d)
 {
     if (!onv_dim_is_expr(d)) return d;
     /* Declared types may name symbols that came after the inputs; those stay free. */
@@ -38,7 +38,7 @@ onv_status onv_bind_type(onv_driver *driver, onv_type *type)
     if (!changes) return ONV_OK;
     onv_dim *dims = ONV_ARENA_ARRAY(&driver->model->arena, onv_dim, (size_t)type->rank);
     if (dims == NULL) return onv_fail_memory(driver->err);
-    for (int i = 0; i < type->rank; i++) dims[i] = onv_bind_dim(driver, type->dims[i]);
+    for (int i = 0; i < type->rank; i++) dims[i] = bind_symbols(driver, type->dims[i]);
     type->dims = dims;
     return ONV_OK;
 }

@@ -124,8 +124,7 @@ void onv_note_deciders(onv_driver *driver);
  * unknown where it is a plain name. New symbols are made for parts that stand nowhere alone. */
 onv_dim onv_dim_from_name(onv_dims *dims, const char *name);
 
-/* A dim or a type with the bound symbols replaced. */
-onv_dim onv_bind_dim(onv_driver *driver, onv_dim d);
+/* A type with the bound symbols replaced. */
 onv_status onv_bind_type(onv_driver *driver, onv_type *type);
 
 /* Whether binding `i` of the options may name a dim that the model lacks; its flag is then dims_found[i]. */

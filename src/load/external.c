@@ -68,7 +68,8 @@ static bool is_digest(const char *name)
     return name[length] == '\0' && (length == 40 || length == 64);
 }
 
-bool onv_external_is_weights(const char *location)
+/* Whether the file's name is one that weights have. */
+static bool is_name_of_weights(const char *location)
 {
     bool in_folder_of_weights = false;
     for (;;) {
@@ -182,7 +183,7 @@ static int walk_link(const onv_model *model, const char *folder, const char *pat
     for (int i = 0; i < 2; i++) {
         /* The root of the file system is "/" or "", and no model's folder. */
         const char *name = has[i] && bases[i][0] != '\0' ? name_in(real, bases[i]) : NULL;
-        if (name == NULL || !(onv_external_is_weights(name) || is_digest(name))) continue;
+        if (name == NULL || !(is_name_of_weights(name) || is_digest(name))) continue;
         int base = open(bases[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
         int place = base >= 0 ? walk(base, name) : -1;
         if (base >= 0) close(base);
@@ -250,7 +251,7 @@ onv_status onv_external_read(const onv_model *model, const onv_tensor *tensor, v
     *unread = "";
     if (model->no_external_data) return leave_out(unread, "external data is not to be read");
     if (model->path[0] == '\0') return ONV_OK; /* from memory: there is no folder */
-    if (!onv_external_is_weights(location))
+    if (!is_name_of_weights(location))
         return leave_out(unread,
                          "it is not called as weights are (*.data, *.bin, *.weight, *_data ...)");
     if (!folder_of(model->path, folder)) return ONV_OK;

@@ -9,9 +9,6 @@
 
 #include "ir/model.h"
 
-/* Whether the file's name is one that weights have. */
-bool onv_external_is_weights(const char *location);
-
 /* Reads the first `bytes` bytes of the tensor's external data. *unread is NULL where they were read;
  * else the status is OK where the file is absent ("") or is not to be read by its name, its place or
  * model->no_external_data (the reason). ONV_ERR_MODEL: the file lies outside the folder or is too

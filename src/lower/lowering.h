@@ -135,8 +135,6 @@ void onv_lower_weight(onv_lowering *l, onv_value_id id);
 /* A vector that the network trains although the graph has it no more: "bn1" and "weight". */
 uint32_t onv_lost_parameter(onv_emitter *e, uint8_t dtype, int64_t size, const char *module,
                             const char *name);
-/* Another that the file lacks. */
-uint32_t onv_parameter_new(onv_emitter *e, uint8_t dtype, const onv_shape *shape, const char *name);
 uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k);
 void onv_node_set(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t tensor);
 void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor);
@@ -146,9 +144,6 @@ void onv_clone_results(onv_lowering *l);
 uint32_t onv_node_new(onv_lowering *l, const onv_node *node, uint32_t k, uint8_t dtype);
 /* The same for any value; dtype as it comes. */
 uint32_t onv_value_new(onv_lowering *l, onv_value_id id, uint8_t dtype);
-/* The same for output 0, in the memory order of a tensor of its rank. */
-uint32_t onv_node_new_like(onv_lowering *l, const onv_node *node, uint8_t dtype,
-                           const onv_eager_tensor *in);
 /* The same for output 0 of a pointwise operation, in the memory order of its operands. */
 uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t dtype);
 /* The same for output 0 of an operation of images, whose channels come last where those of `like` do. */

@@ -46,7 +46,8 @@ static void explain(const onv_lowering *l, size_t i)
     if (i != SIZE_MAX) l->signature.explained[i] = true;
 }
 
-size_t onv_listed_lower_bound(const onv_lowering *l, const char *text)
+/* The first of them that is not before `text`. */
+static size_t lower_bound(const onv_lowering *l, const char *text)
 {
     size_t low = 0, high = l->signature.count;
     while (low < high) {
@@ -78,7 +79,7 @@ enum { MAX_ATTRIBUTES = 4096 };
 static void find_inside(const onv_lowering *l, const char *module, size_t *first, size_t *end)
 {
     size_t length = strlen(module);
-    *first = onv_listed_lower_bound(l, module);
+    *first = lower_bound(l, module);
     *end = *first;
     while (*end < l->signature.count && *end - *first < MAX_ATTRIBUTES &&
            strncmp(l->signature.names[*end], module, length) == 0)

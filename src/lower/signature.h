@@ -25,8 +25,6 @@ bool onv_is_listed_buffer(const onv_lowering *l, const char *name, bool *registe
 onv_status onv_signature_prepare(onv_lowering *l);
 /* The place of the name among those that are listed; SIZE_MAX: it is not. */
 size_t onv_listed_find(const onv_lowering *l, const char *name);
-/* The first of them that is not before `text`. */
-size_t onv_listed_lower_bound(const onv_lowering *l, const char *text);
 /* The bias of zeros that the exporter dropped beside the weight that the node reads, or none. */
 uint32_t onv_dropped_bias(onv_lowering *l, const onv_node *node, int64_t size);
 /* Adds those that the file lacks, where it is told how many elements all have. */

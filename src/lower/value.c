@@ -104,7 +104,8 @@ static void make_parameter(onv_emitter *e, uint32_t tensor, const char *name, co
     t->needs_grad = t->is_leaf = storage->trained;
 }
 
-uint32_t onv_parameter_new(onv_emitter *e, uint8_t dtype, const onv_shape *shape, const char *name)
+static uint32_t new_parameter(onv_emitter *e, uint8_t dtype, const onv_shape *shape,
+                              const char *name)
 {
     uint32_t tensor = onv_tensor_new(e, dtype, shape->rank, shape->dims, NULL);
     if (tensor == ONV_NO_TENSOR) return ONV_NO_TENSOR;
@@ -116,7 +117,7 @@ uint32_t onv_lost_parameter(onv_emitter *e, uint8_t dtype, int64_t size, const c
                             const char *name)
 {
     const onv_shape shape = {1, {size}};
-    return onv_parameter_new(e, dtype, &shape, onv_parameter_name(e, module, name));
+    return new_parameter(e, dtype, &shape, onv_parameter_name(e, module, name));
 }
 
 /* The operation that gives what the export computed from a parameter, or made. */
@@ -481,8 +482,9 @@ uint32_t onv_node_new(onv_lowering *l, const onv_node *node, uint32_t k, uint8_t
     return k < node->n_outputs ? onv_value_new(l, node->outputs[k], dtype) : ONV_NO_TENSOR;
 }
 
-uint32_t onv_node_new_like(onv_lowering *l, const onv_node *node, uint8_t dtype,
-                           const onv_eager_tensor *in)
+/* A new tensor with the shape of output 0, in the memory order of a tensor of its rank. */
+static uint32_t new_like(onv_lowering *l, const onv_node *node, uint8_t dtype,
+                         const onv_eager_tensor *in)
 {
     onv_shape shape;
     int64_t strides[ONV_MAX_RANK];
@@ -518,7 +520,7 @@ uint32_t onv_node_new_image(onv_lowering *l, const onv_node *node, const onv_eag
                             uint8_t dtype)
 {
     if (!onv_tensor_is_channels_last(like)) return onv_node_new(l, node, 0, dtype);
-    return onv_node_new_like(l, node, result_dtype(&l->emit, node->outputs[0], dtype), like);
+    return new_like(l, node, result_dtype(&l->emit, node->outputs[0], dtype), like);
 }
 
 /* The contents of a small constant operand, or NULL. */

@@ -13,8 +13,7 @@
  * and a sequence, two element types. */
 onv_status onv_type_merge(onv_op_ctx *c, const onv_type *a, const onv_type *b, onv_type *out);
 
-/* The same for dims, and for contents (NULL: nothing is known). */
-onv_dim onv_dim_merge(onv_op_ctx *c, onv_dim a, onv_dim b);
+/* The same for contents (NULL: nothing is known). */
 const onv_known *onv_known_merge(onv_op_ctx *c, const onv_known *a, const onv_known *b);
 
 /* The type that the elements of a sequence share; all unknown where nothing is known of them. */

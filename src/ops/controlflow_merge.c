@@ -49,7 +49,7 @@ bool onv_type_same(const onv_type *a, const onv_type *b)
 
 /* --- Merging ----------------------------------------------------------------------------------- */
 
-onv_dim onv_dim_merge(onv_op_ctx *c, onv_dim a, onv_dim b)
+static onv_dim merge_dims(onv_op_ctx *c, onv_dim a, onv_dim b)
 {
     uint32_t place = c->n_merged++;
     if (onv_dim_same(a, b)) return a;
@@ -106,7 +106,7 @@ static onv_status merge_sequence(onv_op_ctx *c, const onv_type *a, const onv_typ
     onv_type *elem = ONV_ARENA_ARRAY(c->arena, onv_type, 1);
     ONV_TRY(onv_sequence_elem(c, a, &elem_a));
     ONV_TRY(onv_sequence_elem(c, b, &elem_b));
-    *out = onv_type_sequence(elem, onv_dim_merge(c, a->length, b->length));
+    *out = onv_type_sequence(elem, merge_dims(c, a->length, b->length));
     if (elem == NULL) return ONV_OK;
     /* An empty sequence says nothing of the elements. */
     if (onv_dim_is(a->length, 0))
@@ -139,7 +139,7 @@ static onv_status merge_tensor(onv_op_ctx *c, const onv_type *a, const onv_type 
                            onv_dtype_name((onv_dtype)b->dtype));
     onv_dtype dtype = (onv_dtype)(a->dtype != ONV_UNDEFINED ? a->dtype : b->dtype);
     int rank = a->rank == b->rank ? a->rank : -1;
-    for (int i = 0; i < rank; i++) dims[i] = onv_dim_merge(c, a->dims[i], b->dims[i]);
+    for (int i = 0; i < rank; i++) dims[i] = merge_dims(c, a->dims[i], b->dims[i]);
     *out = onv_type_tensor(c, dtype, dims, rank);
     out->kind = a->kind;
     return ONV_OK;

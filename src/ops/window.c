@@ -71,7 +71,8 @@ onv_status onv_window_weights(onv_op_ctx *c, uint32_t input, onv_window *w)
     return ONV_OK;
 }
 
-onv_dim onv_window_extent(onv_op_ctx *c, const onv_window *w, int axis)
+/* Elements of the input that the window spans. */
+static onv_dim extent_of(onv_op_ctx *c, const onv_window *w, int axis)
 {
     onv_dim one = onv_dim_const(1);
     onv_dim gaps = onv_dim_sub(c->dims, w->kernel[axis], one);
@@ -93,7 +94,7 @@ onv_status onv_window_places(onv_op_ctx *c, const onv_window *w, int axis, onv_d
         *places = onv_dim_ceildiv(c->dims, in, stride);
         return ONV_OK;
     }
-    onv_dim extent = onv_window_extent(c, w, axis);
+    onv_dim extent = extent_of(c, w, axis);
     onv_dim begun = onv_dim_add(c->dims, in, onv_dim_const(w->pad_begin[axis]));
     onv_dim padded = onv_dim_add(c->dims, begun, onv_dim_const(w->pad_end[axis]));
     if (!w->ceil_mode) {
@@ -119,7 +120,7 @@ onv_status onv_window_inverse(onv_op_ctx *c, const onv_window *w, int axis, onv_
 {
     onv_dims *d = c->dims;
     onv_dim stride = onv_dim_const(w->stride[axis]);
-    onv_dim last = onv_dim_add(d, onv_window_extent(c, w, axis), onv_dim_const(output_padding));
+    onv_dim last = onv_dim_add(d, extent_of(c, w, axis), onv_dim_const(output_padding));
     onv_dim moves = onv_dim_sub(d, in, onv_dim_const(1));
     onv_dim pads = onv_dim_const(w->pad_begin[axis] + w->pad_end[axis]);
     /* SAME cuts what reaches beyond stride * in; it never adds. */

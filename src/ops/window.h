@@ -40,9 +40,6 @@ onv_status onv_window_read(onv_op_ctx *c, int axes, onv_window *w);
 /* The kernel that the last dims of a weight tensor give; fails where kernel_shape contradicts. */
 onv_status onv_window_weights(onv_op_ctx *c, uint32_t input, onv_window *w);
 
-/* Elements of the input that the window spans. */
-onv_dim onv_window_extent(onv_op_ctx *c, const onv_window *w, int axis);
-
 /* Product of the kernel. */
 onv_dim onv_window_kernel_elems(onv_op_ctx *c, const onv_window *w);
 

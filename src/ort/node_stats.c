@@ -19,7 +19,8 @@ static void hash_value(const onv_model *model, onv_value_id id, uint32_t hash[4]
     onv_murmur3_x86_128(name, strlen(name), hash[0], hash);
 }
 
-uint64_t onv_ort_node_hash(const onv_model *model, const onv_node *node)
+/* The hash in the name of a node. */
+static uint64_t hash_of(const onv_model *model, const onv_node *node)
 {
     uint32_t hash[4] = {0};
     for (uint32_t k = 0; k < node->n_inputs; k++) hash_value(model, node->inputs[k], hash);
@@ -53,7 +54,7 @@ static uint64_t bytes_of(const onv_model *model, const onv_live *live, onv_value
 static onv_ort_node_stat count_node(counter *c, const onv_live *live, const onv_node *node)
 {
     onv_ort_node_stat row = {.name = node->name[0] != '\0' ? node->name : node->op_type,
-                             .hash = onv_ort_node_hash(c->model, node)};
+                             .hash = hash_of(c->model, node)};
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         onv_value_id id = node->inputs[k];
         if (!onv_is_value(id) || c->is_counted[id.index]) continue;

@@ -25,7 +25,4 @@ onv_status onv_ort_node_stats_compute(onv_model *model, const onv_live *live,
                                       const onv_ort_session *session, onv_ort_node_stats *stats,
                                       onv_error *err);
 
-/* The hash in the name of a node. */
-uint64_t onv_ort_node_hash(const onv_model *model, const onv_node *node);
-
 #endif

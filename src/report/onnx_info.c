@@ -25,7 +25,7 @@ enum { LONGEST_DIM = 256 };
 
 /* --- Output --------------------------------------------------------------------------------------- */
 
-void onv_splice_put(onv_splice *s, const void *data, size_t n)
+static void put(onv_splice *s, const void *data, size_t n)
 {
     if (s->is_counting)
         s->bytes += n;
@@ -35,7 +35,7 @@ void onv_splice_put(onv_splice *s, const void *data, size_t n)
 
 void onv_splice_span(onv_splice *s, onv_span r)
 {
-    onv_splice_put(s, r.at, (size_t)(r.end - r.at));
+    put(s, r.at, (size_t)(r.end - r.at));
 }
 
 void onv_splice_tag(onv_splice *s, uint32_t field, uint64_t length)
@@ -43,7 +43,7 @@ void onv_splice_tag(onv_splice *s, uint32_t field, uint64_t length)
     unsigned char bytes[2 * ONV_VARINT_MOST_BYTES];
     size_t n = onv_varint_write((uint64_t)field << 3 | ONV_WIRE_BYTES, bytes);
     n += onv_varint_write(length, bytes + n);
-    onv_splice_put(s, bytes, n);
+    put(s, bytes, n);
 }
 
 /* --- Values by name ------------------------------------------------------------------------------- */
@@ -281,7 +281,7 @@ static void add_info(onv_splice *s, onv_span info, uint32_t value, bool may_type
 void onv_splice_made(onv_splice *s, uint32_t field, onv_made *t)
 {
     onv_splice_tag(s, field, t->bytes.count);
-    onv_splice_put(s, t->bytes.at, t->bytes.count);
+    put(s, t->bytes.at, t->bytes.count);
     if (t->failed) s->scratch.failed = true;
     onv_vec_cleanup(&t->bytes);
     onv_arena_reset(&s->scratch);

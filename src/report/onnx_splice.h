@@ -32,8 +32,7 @@ typedef struct onv_splice {
     bool *at_peak;  /* by buffer */
 } onv_splice;
 
-/* Counts bytes, or writes them; a tag with the length of what follows; a message that was made, which is emptied. */
-void onv_splice_put(onv_splice *s, const void *data, size_t n);
+/* Counts bytes of the file, or writes them; a tag with the length of what follows; a message that was made, which is emptied. */
 void onv_splice_span(onv_splice *s, onv_span r);
 void onv_splice_tag(onv_splice *s, uint32_t field, uint64_t length);
 void onv_splice_made(onv_splice *s, uint32_t field, onv_made *t);

@@ -76,7 +76,8 @@ onv_dim onv_fuse_dim(const onv_edit *e, onv_value_id value, int axis)
     return axis >= 0 && axis < type->rank ? type->dims[axis] : ONV_DIM_UNKNOWN;
 }
 
-bool onv_fuse_is_number(onv_edit *e, onv_value_id value, double number)
+/* A constant of one element, of rank 0 or 1, that is that number, but for rounding. */
+static bool fuse_is_number(onv_edit *e, onv_value_id value, double number)
 {
     double is;
     if (!onv_is_value(value) || !onv_edit_is_constant(e, value)) return false;
@@ -159,7 +160,7 @@ static bool names(void *self, onv_value_id value, char letter)
 static bool is_number(void *self, onv_value_id value, char sign, double *number)
 {
     onv_edit *e = ((form_of *)self)->e;
-    if (sign == '{') return onv_fuse_is_number(e, value, *number);
+    if (sign == '{') return fuse_is_number(e, value, *number);
     return onv_fuse_is_float(e, value) && onv_fuse_rank(e, value) <= 1 &&
            onv_edit_scalar(e, value, number);
 }

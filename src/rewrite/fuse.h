@@ -43,9 +43,6 @@ onv_node_id onv_fuse_reader(const onv_edit *e, onv_node_id node);
 /* The node of that operator that makes an input; ONV_NO_NODE. */
 onv_node_id onv_fuse_parent(const onv_edit *e, onv_node_id node, onv_op_name op);
 
-/* A constant of one element, of rank 0 or 1, that is that number, but for rounding. */
-bool onv_fuse_is_number(onv_edit *e, onv_value_id value, double number);
-
 /* Of two inputs the one that is not `value`; ONV_NO_VALUE where neither is. */
 onv_value_id onv_fuse_other_input(const onv_edit *e, onv_node_id node, onv_value_id value);
 

@@ -78,8 +78,9 @@ void onv_push_set_numbers(onv_edit *e, onv_node_id node, uint32_t k, onv_dtype d
     onv_edit_set_inputs(e, node, inputs, k + 1);
 }
 
-onv_value_id onv_push_add_transpose(onv_edit *e, onv_value_id in, const onv_perm *perm,
-                                    onv_node_id at)
+/* A Transpose of a value, before `at`. */
+static onv_value_id add_transpose(onv_edit *e, onv_value_id in, const onv_perm *perm,
+                                  onv_node_id at)
 {
     onv_value_id out =
         ONV_MAKE(e, at, "Transpose", ONV_INPUTS(in),
@@ -128,7 +129,7 @@ static void change_constant(onv_edit *e, onv_node_id node, uint32_t k, const int
     onv_edit_set_input(e, node, k, fresh);
     if (onv_edit_n_uses(e, old) == 0) return;
     onv_node_id at = onv_edit_first(e, onv_edit_node_at(e, node)->graph);
-    onv_value_id back = inverse != NULL ? onv_push_add_transpose(e, fresh, inverse, at)
+    onv_value_id back = inverse != NULL ? add_transpose(e, fresh, inverse, at)
                                         : onv_fuse_squeeze(e, at, "Squeeze", fresh, squeezed->at,
                                                            squeezed->count, ONV_NO_VALUE);
     if (e->status == ONV_OK) onv_edit_replace(e, old, back);
@@ -189,14 +190,14 @@ void onv_push_input(onv_edit *e, onv_node_id node, uint32_t k, const onv_perm *p
         onv_value_id source = onv_edit_in(e, before, 0);
         if (!onv_perm_same(&own, &inverse)) {
             onv_perm both = onv_perm_compose(&own, perm);
-            source = onv_push_add_transpose(e, source, &both, node);
+            source = add_transpose(e, source, &both, node);
         }
         onv_edit_set_input(e, node, k, source);
         onv_push_remove_unread(e, before);
         return;
     }
     if (share_transpose(e, node, k, perm)) return;
-    onv_edit_set_input(e, node, k, onv_push_add_transpose(e, in, perm, node));
+    onv_edit_set_input(e, node, k, add_transpose(e, in, perm, node));
 }
 
 /* --- Ranks ------------------------------------------------------------------------------------- */

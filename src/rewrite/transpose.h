@@ -72,10 +72,6 @@ bool onv_push_raise_ranks(onv_push *p);
 /* The node has changed: it is typed again, and each of its outputs is transposed by `perm`. */
 void onv_push_outputs(onv_edit *e, onv_node_id node, const onv_perm *perm);
 
-/* A Transpose of a value, before `at`. */
-onv_value_id onv_push_add_transpose(onv_edit *e, onv_value_id in, const onv_perm *perm,
-                                    onv_node_id at);
-
 /* An input of integers, one for each axis, in another order: a new constant, or a Gather. */
 void onv_push_permute_numbers(onv_edit *e, onv_node_id node, uint32_t k, const int64_t *order,
                               uint32_t count);
