@@ -4,7 +4,6 @@
  *   save=KINDS            blocks under create_selective_checkpoint_contexts, whose policy saves these operations
  *   reentrant             blocks under checkpoint(use_reentrant=True)
  */
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
