@@ -70,8 +70,10 @@ static void check_end(onv_model *model, const onv_tensor *last)
     onv_status status = onv_external_read(model, &tail, &byte, 1, &unread, &error);
     if (status == ONV_OK && (unread == NULL || unread[0] != '\0')) return;
     if (status == ONV_OK) /* perhaps it is elsewhere: a model is sized without its weights */
-        onv_model_diag(model, ONV_NOTE, ONV_LOADS "external", NULL,
-                       REFUSES "its external data '%s' is not there", last->payload.location);
+        onv_model_diag(
+            model, ONV_NOTE, ONV_LOADS "external", NULL,
+            REFUSES "its external data '%s' is not there; weights are not needed to size a model",
+            last->payload.location);
     else
         onv_model_diag(model, ONV_WARNING, ONV_LOADS "external", NULL,
                        REFUSES "tensor '%s' ends at byte %" PRIu64
