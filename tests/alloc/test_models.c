@@ -192,7 +192,7 @@ static void segments_by_event(void **state)
     static const int64_t steps[] = {100, 2 * (int64_t)MIB, -2, 22 * (int64_t)MIB,
                                     0,   30 * (int64_t)MIB};
     test_trace made = make_trace(steps, sizeof steps / sizeof steps[0]);
-    char *text = trace_text(&made);
+    OWNED_TEXT text = trace_text(&made);
     onv_alloc_options options = {.capacity_bytes = 24 * MIB};
     onv_timeline t;
     onv_placement p;
@@ -213,16 +213,14 @@ static void segments_by_event(void **state)
     assert_int_equal(p.places.at[2].segment, 2);
     onv_placement_cleanup(&p);
     onv_timeline_cleanup(&t);
-    free(text);
 }
 
 static void csv_row(void **state)
 {
     onv_held_figures r = RUN("torch", NULL, 100, 3000000, -1);
-    capture l = {0};
+    OWNED_CAPTURE l = {0};
     assert_true(onv_alloc_write_csv("torch", &r, capture_write, &l));
     assert_string_equal(l.text, "torch,3000832,23068672,3000320,23068672,2\n");
-    capture_free(&l);
     assert_string_equal(onv_alloc_csv_header, "runtime,allocated_peak,reserved_peak,allocated_end,"
                                               "reserved_end,segments");
 }

@@ -3,6 +3,7 @@
 #include "alloc/naive.h"
 #include "alloc/traces.h"
 #include "base/heap.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -231,7 +232,7 @@ static void deterministic(void **state)
 static void placements_add_up(void **state)
 {
     test_trace trace = random_trace((trace_shape){700, 5000, 26, 49, 0, 0});
-    char *text = trace_text(&trace);
+    OWNED_TEXT text = trace_text(&trace);
     onv_timeline t;
     onv_error err = {0};
     assert_int_equal(onv_trace_csv_read(text, strlen(text), &t, &err), ONV_OK);
@@ -251,7 +252,6 @@ static void placements_add_up(void **state)
         onv_placement_cleanup(&p);
     }
     onv_timeline_cleanup(&t);
-    free(text);
     random_trace_free(&trace);
 }
 

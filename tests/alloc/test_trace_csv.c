@@ -200,7 +200,7 @@ static void a_timeline_has_the_same_events(void **state)
     enum { MOST = 20000 };
     static uint32_t buffer_of[MOST];
     test_trace trace = random_trace((trace_shape){1, MOST, 30, 48, 0, 0});
-    char *csv = trace_text(&trace);
+    OWNED_TEXT csv = trace_text(&trace);
     onv_timeline t;
     onv_timeline_events events = {0};
     onv_error err = {0};
@@ -220,7 +220,6 @@ static void a_timeline_has_the_same_events(void **state)
     for (size_t i = trace.count; i < events.count; i++) assert_true(events.at[i].is_free);
     onv_vec_cleanup(&events);
     onv_timeline_cleanup(&t);
-    free(csv);
     random_trace_free(&trace);
 }
 
@@ -245,7 +244,7 @@ static void simulate_file(void **state)
     const onv_alloc_model *ideal = onv_alloc_model_find("ideal");
     onv_held_figures figures;
     onv_error err = {0};
-    capture t = {0};
+    OWNED_CAPTURE t = {0};
     assert_int_equal(onv_alloc_simulate_file(path, torch, NULL, &figures, NULL, NULL, &err),
                      ONV_OK);
     assert_int_equal(figures.allocated_end, 3000320 + 1024);
@@ -256,7 +255,6 @@ static void simulate_file(void **state)
     assert_non_null(strstr(t.text, "ideal: "));
     assert_int_equal(onv_alloc_simulate_file(path, torch, NULL, &figures, refuse, NULL, &err),
                      ONV_ERR_IO);
-    capture_free(&t);
 
     err = (onv_error){0};
     write_file(path, "alloc,w,3\nfree,x\n");
@@ -285,7 +283,7 @@ static void summary(void **state)
     assert_int_equal(onv_allocator_alloc(&a, 0, 3000000, &err), ONV_OK);
     assert_int_equal(onv_allocator_alloc(&a, 1, 100, &err), ONV_OK);
     assert_int_equal(onv_allocator_free(&a, 1, &err), ONV_OK);
-    capture t = {0};
+    OWNED_CAPTURE t = {0};
     assert_true(onv_allocator_summary(&a, capture_write, &t));
     static const char want[] =
         "torch: PyTorch's CUDA caching allocator\n"
@@ -299,7 +297,6 @@ static void summary(void **state)
     assert_non_null(strstr(t.text, "\nsegments                            2"));
     assert_non_null(strstr(t.text, "calls to the device: 2 allocations, 0 frees, 0 retries\n"));
     assert_false(onv_allocator_summary(&a, refuse, NULL));
-    capture_free(&t);
     onv_allocator_cleanup(&a);
 }
 

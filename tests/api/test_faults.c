@@ -5,6 +5,7 @@
 
 #include "api/analysis.h"
 #include "base/heap.h"
+#include "support/capture.h"
 #include "support/folder.h"
 #include "support/nested.h"
 #include "support/onnx_writer.h"
@@ -220,17 +221,11 @@ static void what_would_be(void **state)
     can_fail();
     static const onv_dim_binding dim = {"p", 7};
     call c = {.name = "what if", .make = analyse, .options = onv_options_default()};
-    model *m = model_new(17);
-    model_input(m, "past_key_values.0.key", "f32[B,2,p,8]");
-    model_input(m, "x", "f32[B,2,1,8]");
-    model_weight(m, "w", "f32[8,8]");
-    model_node(m, "Exp", "e", "x", "a", "");
-    model_node(m, "MatMul", "project", "a w", "k", "");
-    model_node(m, "Concat", "grow", "past_key_values.0.key k", "present.0.key", "axis=2");
-    model_node(m, "ReduceMax", "reduce", "present.0.key", "s", "axes=[2] keepdims=1");
-    model_node(m, "Add", "join", "s a", "y", "");
-    model_output(m, "y", "f32");
-    model_output(m, "present.0.key", "f32");
+    OWNED_MODEL m = model_read(17, "in past_key_values.0.key f32[B,2,p,8]", "in x f32[B,2,1,8]",
+                               "weight w f32[8,8]", "a = Exp(x) e", "k = MatMul(a w) project",
+                               "present.0.key = Concat(past_key_values.0.key k) grow axis=2",
+                               "s = ReduceMax(present.0.key) reduce axes=[2] keepdims=1",
+                               "y = Add(s a) join", "out y f32", "out present.0.key f32");
     c.data = model_bytes(m, &c.bytes);
     c.options.batch = 4;
     c.options.dims = &dim;
@@ -244,7 +239,6 @@ static void what_would_be(void **state)
     c.options.budget = 0;
     c.options.runtimes = "ort";
     fail_each(&c);
-    model_free(m);
 }
 
 /* A model in memory, an operator that is declared, and contents of an input from a file. */
@@ -258,12 +252,8 @@ static void other_inputs(void **state)
     FILE *file = fopen("n.pb", "wb");
     assert_non_null(file);
     assert_true(fwrite(tensor, sizeof tensor, 1, file) == 1 && fclose(file) == 0);
-    model *m = model_new(17);
-    model_import(m, "my.domain", 1);
-    model_input(m, "x", "f32[batch,3]");
-    model_input(m, "n", "i64[2]");
-    model_node(m, "my.domain::Twice", "t", "x n", "y", "");
-    model_output(m, "y", "f32");
+    OWNED_MODEL m = model_read(17, "import my.domain 1", "in x f32[batch,3]", "in n i64[2]",
+                               "y = my.domain::Twice(x n) t", "out y f32");
     call c = {.name = "other inputs", .make = analyse, .options = onv_options_default()};
     c.data = model_bytes(m, &c.bytes);
     c.options.batch = 4;
@@ -278,7 +268,6 @@ static void other_inputs(void **state)
     assert_string_equal(model_shape(analysis, "y"), "[8, 5]");
     onv_analysis_destroy(analysis);
     fail_each(&c);
-    model_free(m);
 }
 
 static void trainings(void **state)
@@ -408,20 +397,18 @@ static void never_another_answer(const call *c)
 {
     enum { BEYOND = 40 };
     onv_status status;
-    char *right = told(c, &status);
+    OWNED_TEXT right = told(c, &status);
     assert_non_null(right);
     for (long n = 0, good = 0; good < BEYOND; n += 1 + n / 300) {
         onv_heap_fail_after(n);
-        char *now = told(c, &status);
+        OWNED_TEXT now = told(c, &status);
         onv_heap_fail_after(-1);
         if (now != NULL && strcmp(now, right) != 0)
             fail_msg("%s: allocation %ld: '%s' instead of '%s'", c->name, n, now, right);
         if (now == NULL && status != ONV_ERR_MEMORY)
             fail_msg("%s: allocation %ld: %s", c->name, n, onv_status_name(status));
         good += now != NULL;
-        free(now);
     }
-    free(right);
 }
 
 #else
@@ -434,18 +421,12 @@ static void never_another_answer(const call *c)
 static model *views(void)
 {
     static const int64_t split[] = {2, 3, 4, 4}, joined[] = {2, 3, 16};
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,3,16]");
+    model *m = model_read(17, "in x f32[2,3,16]");
     model_ints(m, "split", 4, split);
     model_ints(m, "joined", 3, joined);
-    model_node(m, "Reshape", "0", "x split", "a", "");
-    model_node(m, "Transpose", "1", "a", "b", "perm=[0,2,1,3]");
-    model_node(m, "Transpose", "2", "b", "c", "perm=[0,2,1,3]");
-    model_node(m, "Reshape", "3", "c joined", "d", "");
-    model_node(m, "Relu", "4", "d", "e", "");
-    model_node(m, "Reshape", "5", "b joined", "f", "");
-    model_node(m, "Add", "6", "e f", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "a = Reshape(x split) 0", "b = Transpose(a) 1 perm=[0,2,1,3]",
+              "c = Transpose(b) 2 perm=[0,2,1,3]", "d = Reshape(c joined) 3", "e = Relu(d) 4",
+              "f = Reshape(b joined) 5", "y = Add(e f) 6", "out y f32");
     return m;
 }
 
@@ -453,13 +434,12 @@ static void lookups_without_memory(void **state)
 {
     can_fail();
     for (size_t i = 0; i == 0 || nested_cases[i - 1].name != NULL; i++) {
-        model *m = i == 0 ? views() : nested_cases[i - 1].build();
+        OWNED_MODEL m = i == 0 ? views() : nested_cases[i - 1].build();
         call c = {.name = i == 0 ? "views" : nested_cases[i - 1].name};
         c.options = onv_options_default();
         c.options.runtimes = "ideal,torch";
         c.data = model_bytes(m, &c.bytes);
         never_another_answer(&c);
-        model_free(m);
     }
 }
 
@@ -503,14 +483,13 @@ static void refuse_each(call c)
 
 static void writers_that_refuse(void **state)
 {
-    onv_analysis *analysis = analysed();
+    OWNED_ANALYSIS analysis = analysed();
     for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_MODEL_EXPLORER; format++)
         if (format <= ONV_FORMAT_CHECKPOINTS || format >= ONV_FORMAT_HTML)
             refuse_each((call){.name = "report",
                                .make = report,
                                .analysis = analysis,
                                .format = (onv_format)format});
-    onv_analysis_destroy(analysis);
     for (int i = 0; i < 2; i++) refuse_each(tables()[i]);
 }
 

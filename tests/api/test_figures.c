@@ -1,4 +1,5 @@
 /* Published figures of well-known networks, held on models built here. */
+#include "support/capture.h"
 #include "support/onnx_writer.h"
 #include "support/test.h"
 
@@ -107,7 +108,7 @@ static void basic_block(model *m, const char *name, char *at, size_t size, int c
 
 static void resnet18_has_its_published_parameters(void **state)
 {
-    model *m = model_new(17);
+    OWNED_MODEL m = model_new(17);
     char at[64] = "x", name[32];
     model_input(m, "x", "f32[1,3,224,224]");
     snprintf(at, sizeof at, "%s", conv(m, "conv1", at, 3, 64, 7, 2, false));
@@ -129,7 +130,7 @@ static void resnet18_has_its_published_parameters(void **state)
     snprintf(at, sizeof at, "%s", simple(m, "Flatten", "flatten", at, ""));
     linear(m, "fc", at, 512, 1000, "logits");
     model_output(m, "logits", "f32");
-    onv_analysis *a = model_analyse(m, NULL);
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
     onv_summary summary = summarise(a);
     assert_int_equal(summary.trainable, 11689512);
     assert_int_equal(summary.parameters, 11689512 + 9600); /* and the running statistics */
@@ -137,8 +138,6 @@ static void resnet18_has_its_published_parameters(void **state)
     assert_string_equal(model_shape(a, "logits"), "[1, 1000]");
     /* As many multiply-accumulates as papers state: 1.8 G. */
     assert_int_equal(summary.macs, 1814073344);
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 /* VGG-16 as Keras counts it: one map per layer, the input and the flattened maps included, the
@@ -210,7 +209,7 @@ static void vgg16_at_1024_has_its_published_figures(void **state)
 
 static void the_chain_holds_its_intermediates(void **state)
 {
-    model *m = model_new(17);
+    OWNED_MODEL m = model_new(17);
     char at[64] = "x";
     model_input(m, "x", "f32[1,3,682,700]");
     snprintf(at, sizeof at, "%s", conv(m, "conv1", at, 3, 64, 3, 1, true));
@@ -221,7 +220,7 @@ static void the_chain_holds_its_intermediates(void **state)
              simple(m, "MaxPool", "pool", at, "kernel_shape=[2,2] strides=[2,2]"));
     snprintf(at, sizeof at, "%s", conv(m, "conv3", at, 64, 128, 3, 1, true));
     model_output(m, at, "f32");
-    onv_analysis *a = model_analyse(m, NULL);
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
     assert_int_equal(summarise(a).parameters, 112576);
     onv_tensor_info info;
     uint64_t bytes = 0; /* the ReLUs work in place */
@@ -229,8 +228,6 @@ static void the_chain_holds_its_intermediates(void **state)
         if (info.live && strncmp(info.name, "relu", 4) != 0 && strcmp(info.name, "x") != 0)
             bytes += info.bytes;
     assert_int_equal(bytes, 336089600);
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 static void resnet50_at_256_begins_with_784_mib(void **state)

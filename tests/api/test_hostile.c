@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <time.h>
 
+#include "support/capture.h"
 #include "support/onnx_writer.h"
 #include "support/test.h"
 
@@ -382,7 +383,7 @@ static void every_line_is_answered(void **state)
         onv_analysis *analysis;
         onv_error error = {0};
         clock_t start = clock();
-        model *m = make(h, "y");
+        OWNED_MODEL m = make(h, "y");
         onv_status status = model_try(m, &strict, &analysis, &error);
         const char *wrong = judge(h, status, &error, analysis);
         if (wrong == NULL) wrong = judge_lenient(h, m);
@@ -394,7 +395,6 @@ static void every_line_is_answered(void **state)
                         status == ONV_OK ? model_shape(analysis, "y") : error.message);
         }
         onv_analysis_destroy(analysis);
-        model_free(m);
     }
     assert_int_equal(failures, 0);
 }
@@ -407,14 +407,13 @@ static void outputs_are_not_left_out(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         onv_analysis *analysis;
         onv_error error = {0};
-        model *m = make(&cases[i], "");
+        OWNED_MODEL m = make(&cases[i], "");
         onv_status status = model_try(m, &strict, &analysis, &error);
         if ((status == ONV_OK) !=
             (strcmp(cases[i].op_type, "LSTM") == 0 && cases[i].status == ONV_OK))
             fail_msg("%s without outputs: %s", cases[i].op_type, error.message);
         onv_analysis_destroy(analysis);
         if (status == ONV_ERR_MODEL) assert_string_equal(error.node, "culprit");
-        model_free(m);
     }
 }
 
@@ -422,14 +421,8 @@ static void outputs_are_not_left_out(void **state)
 static void long_bodies_take_linear_time(void **state)
 {
     enum { NODES = 50000 };
-    model *m = model_new(17);
-    model_input(m, "x", "f32[8,4]");
-    model_int(m, "trips", 5);
-    model_begin(m, "body");
-    model_input(m, "i", "i64[]");
-    model_input(m, "ci", "bool[]");
-    model_input(m, "v0", "f32");
-    model_node(m, "Identity", "", "ci", "co", "");
+    OWNED_MODEL m = model_read(17, "in x f32[8,4]", "int trips 5", "begin body", "in i i64[]",
+                               "in ci bool[]", "in v0 f32", "co = Identity(ci)");
     char in[16] = "v0", out[16];
     for (int i = 1; i <= NODES; i++) {
         snprintf(out, sizeof out, "v%d", i);
@@ -438,14 +431,10 @@ static void long_bodies_take_linear_time(void **state)
     }
     model_output(m, "co", "bool[]");
     model_output(m, in, "f32");
-    model_end(m);
-    model_node(m, "Loop", "long", "trips - x", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "end", "y = Loop(trips - x) long", "out y f32");
     clock_t start = clock();
-    onv_analysis *a = model_analyse(m, NULL);
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
     assert_true(clock() - start < 8 * CLOCKS_PER_SEC);
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 /* Chains of sequences that are each longer by one tensor, alike or not, at the end or in front: 1,500 of them in 50 KB took
@@ -457,12 +446,10 @@ static void sequences_that_grow_share_their_items(void **state)
         enum { INSERTS = 1500 };
         onv_options options = onv_options_default();
         options.limits = &limits;
-        model *m = model_new(17);
+        OWNED_MODEL m = model_new(17);
         char in[16] = "s0", out[16], inputs[48];
-        model_input(m, "x0", "f32[3,4]");
-        model_input(m, "x1", "f32[5,4]");
-        model_int(m, "front", 0);
-        model_node(m, "SequenceConstruct", "", "x0", "s0", "");
+        model_add(m, "in x0 f32[3,4]", "in x1 f32[5,4]", "int front 0",
+                  "s0 = SequenceConstruct(x0)");
         for (int i = 1; i <= INSERTS; i++) {
             snprintf(out, sizeof out, "s%d", i);
             snprintf(inputs, sizeof inputs, "%s x%d%s", in, kind % 2 != 0 ? i % 2 : 0,
@@ -472,10 +459,8 @@ static void sequences_that_grow_share_their_items(void **state)
         }
         model_node(m, "ConcatFromSequence", "", in, "y", "axis=0");
         model_output(m, "y", "f32");
-        onv_analysis *a = model_analyse(m, &options);
+        OWNED_ANALYSIS a = model_analyse(m, &options);
         if (kind % 2 == 0) assert_string_equal(model_shape(a, "y"), "[4503, 4]");
-        onv_analysis_destroy(a);
-        model_free(m);
     }
 }
 
@@ -491,31 +476,23 @@ static void names_of_other_domains(void **state)
         onv_options options = onv_options_default();
         const size_t n = sizeof names / sizeof names[0];
         char name[40];
-        model *m = model_new(17);
-        model_input(m, "x", "f32[2,4,8,8]");
+        OWNED_MODEL m = model_read(17, "in x f32[2,4,8,8]");
         for (const char *w = "sbmv"; *w != '\0'; w++) model_weight(m, (char[]){*w, '\0'}, "f32[4]");
-        model_weight(m, "w", "f32[4,4,1,1]");
-        model_node(m, "Conv", "", "x w", "c", "");
-        model_node(m, "BatchNormalization", "", "c s b m v", "n1", "");
-        model_node(m, "Add", "", "n1 x", "a", "");
-        model_node(m, "Relu", "", "a", "r", "");
-        model_node(m, "BatchNormalization", "", "c s b m v", "n2", "");
+        model_add(m, "weight w f32[4,4,1,1]", "c = Conv(x w)", "n1 = BatchNormalization(c s b m v)",
+                  "a = Add(n1 x)", "r = Relu(a)", "n2 = BatchNormalization(c s b m v)");
         model_value_info(m, "h", "f32[2,4,8,8]");
         model_import(m, "other", 1);
         snprintf(name, sizeof name, "other::%s", names[i % n]);
         model_node(m, name, "", lists[i / n].inputs, lists[i / n].outputs, "");
         if (strchr(lists[i / n].outputs, 'h') != NULL) {
-            model_node(m, "Relu", "", "h", "g", "");
-            model_output(m, "g", "f32");
+            model_add(m, "g = Relu(h)", "out g f32");
         }
         model_output(m, "r", "f32");
         for (unsigned k = 0; k < 2; k++) {
             options.train = k > 0 ? "adamw" : NULL;
             options.checkpoint = k > 0 ? "all" : NULL;
-            onv_analysis *a = model_analyse(m, &options);
-            onv_analysis_destroy(a);
+            OWNED_ANALYSIS a = model_analyse(m, &options);
         }
-        model_free(m);
     }
 }
 

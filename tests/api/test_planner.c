@@ -4,6 +4,7 @@
 
 #include "api/analysis.h"
 #include "onnxvram/onnxvram.h"
+#include "support/capture.h"
 #include "support/folder.h"
 #include "support/test.h"
 
@@ -89,9 +90,8 @@ static void a_plan_is_that_of_the_program(void **state)
         }
         assert_true(info.height >= height && info.height < height + 256 && info.fits);
         assert_int_equal(info.optimal, info.height == info.lower_bound);
-        char *text = run(rows[seed - 1].arguments);
+        OWNED_TEXT text = run(rows[seed - 1].arguments);
         expect_offsets(text, offsets);
-        free(text);
     }
 }
 
@@ -146,9 +146,8 @@ static void expect_row(const char *name, const onv_simulated_info *info, const c
              "%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", name,
              info->allocated_peak, info->reserved_peak, info->allocated_end, info->reserved_end,
              info->segments);
-    char *text = run(arguments);
+    OWNED_TEXT text = run(arguments);
     assert_string_equal(text, expected);
-    free(text);
 }
 
 static void a_simulation_is_that_of_the_program(void **state)

@@ -39,7 +39,7 @@ static void what_was_not_asked_for_is_not_there(void **state)
     onv_options options = onv_options_default();
     options.batch = 4;
     options.runtimes = "ideal";
-    onv_analysis *a = analyse(&options);
+    OWNED_ANALYSIS a = analyse(&options);
     onv_tensor_info tensor;
     onv_diagnostic diagnostic;
     onv_figure figure;
@@ -61,7 +61,6 @@ static void what_was_not_asked_for_is_not_there(void **state)
     }
     assert_int_equal(figure.bytes, a->live.weight_bytes + a->live.peak_bytes);
     assert_false(onv_analysis_figure(a, 4, &figure));
-    onv_analysis_destroy(a);
     onv_analysis_destroy(NULL);
 }
 
@@ -73,7 +72,7 @@ static void answers_add_up(void **state)
     options.batch = 4;
     options.budgets = budgets;
     options.n_budgets = 2;
-    onv_analysis *a = analyse(&options);
+    OWNED_ANALYSIS a = analyse(&options);
     onv_answer_info answer;
     onv_answer_runtime_info r;
     onv_answer_device_info d;
@@ -94,7 +93,6 @@ static void answers_add_up(void **state)
     }
     assert_true(answer.has_verdict && answer.fits && answer.fits_some);
     assert_false(onv_analysis_answer_device(a, 2, &d));
-    onv_analysis_destroy(a);
 }
 
 /* A program that was compiled when options ended before `train` leaves what lies behind unset. */
@@ -104,9 +102,8 @@ static void shorter_options_are_those_of_older_headers(void **state)
     options.batch = 4;
     options.train = "no such optimizer";
     options.struct_size = offsetof(onv_options, train);
-    onv_analysis *a = analyse(&options);
+    OWNED_ANALYSIS a = analyse(&options);
     assert_null(a->training.optimizer);
-    onv_analysis_destroy(a);
 }
 
 static void training_and_its_plans_agree(void **state)
@@ -117,7 +114,7 @@ static void training_and_its_plans_agree(void **state)
     options.loss = "none";
     options.checkpoint = "all";
     options.budget = UINT64_C(8) << 30;
-    onv_analysis *a = analyse(&options);
+    OWNED_ANALYSIS a = analyse(&options);
     const onv_training *training = &a->training;
     const onv_training_figures *f = &training->figures, *least = NULL;
     const uint64_t weights = LAYERS * WIDTH * WIDTH * sizeof(float);
@@ -145,7 +142,6 @@ static void training_and_its_plans_agree(void **state)
     }
     assert_true(a->fit.all.fits);
     assert_int_equal(a->fit.usable_bytes, options.budget);
-    onv_analysis_destroy(a);
 }
 
 /* A price for what is moved: a budget that nothing needs is not met by moving. Tensors of a plan with bytes on
@@ -158,7 +154,7 @@ static void what_is_moved_has_its_price(void **state)
     options.loss = "none";
     options.checkpoint = "offload,none";
     options.budget = UINT64_C(8) << 30;
-    onv_analysis *a = analyse(&options);
+    OWNED_ANALYSIS a = analyse(&options);
     const onv_training_plan *plans = a->training.plans;
     const onv_training_figures *offload = &plans[0].figures, *none = &plans[1].figures;
     const uint64_t weight = WIDTH * WIDTH * sizeof(float), rows = 512 * WIDTH * sizeof(float);
@@ -171,7 +167,6 @@ static void what_is_moved_has_its_price(void **state)
     assert_int_equal(plans[0].recomputed_macs + plans[0].n_segments, 0);
     assert_true(offload->saved_activation_bytes < none->saved_activation_bytes);
     assert_int_equal(a->training.chosen, 1);
-    onv_analysis_destroy(a);
 }
 
 static void names_and_statuses_end(void **state)
@@ -209,7 +204,7 @@ static void compiled_training_is_there(void **state)
         options.loss = "mse";
         options.compile = true;
         options.compile_budget = budgets[i];
-        onv_analysis *a = analyse(&options);
+        OWNED_ANALYSIS a = analyse(&options);
         const onv_compiled *compiled = a->training.compiled;
         assert_true(compiled->budget == budgets[i] && compiled->n_saved > 0);
         assert_int_equal(compiled->pass_macs, UINT64_C(3) * LAYERS * 512 * WIDTH * WIDTH);
@@ -220,7 +215,6 @@ static void compiled_training_is_there(void **state)
         assert_in_range(compiled->peak_bytes, measured - measured / 50, measured + measured / 50);
         saved = compiled->saved_activation_bytes;
         macs = compiled->recomputed_macs;
-        onv_analysis_destroy(a);
     }
     onv_options beyond = onv_options_default();
     onv_error error;
@@ -229,10 +223,9 @@ static void compiled_training_is_there(void **state)
     beyond.train = "sgd";
     beyond.compile = true;
     beyond.compile_budget = 1.5;
-    model *m = make_network();
+    OWNED_MODEL m = make_network();
     assert_int_equal(model_try(m, &beyond, &none, &error), ONV_ERR_USAGE);
     assert_non_null(strstr(error.message, "from 0 to 1, not 1.5"));
-    model_free(m);
 }
 
 /* A model of so many free dims is no network that anyone exported: it gets no example, and a note says so. */
@@ -240,25 +233,22 @@ static void examples_are_made_for_so_many_dims(void **state)
 {
     for (unsigned n = 1000; n <= 1001; n++) {
         onv_options options = onv_options_default();
-        model *m = model_new(17);
+        OWNED_MODEL m = model_new(17);
         char name[16], type[24];
         for (unsigned i = 0; i < n; i++) {
             snprintf(name, sizeof name, "x%u", i);
             snprintf(type, sizeof type, "f32[d%u]", i);
             model_input(m, name, type);
         }
-        model_node(m, "Relu", "", "x0", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "y = Relu(x0)", "out y f32");
         options.example = true;
-        onv_analysis *a = model_analyse(m, &options);
-        model_free(m);
+        OWNED_ANALYSIS a = model_analyse(m, &options);
         onv_diagnostic d;
         bool told = false;
         for (size_t i = 0; onv_analysis_diagnostic(a, i, &d); i++)
             told |= strcmp(d.code, "no-example") == 0 && strstr(d.message, "1001 dims") != NULL;
         assert_int_equal(a->example != NULL, n == 1000);
         assert_int_equal(told, n > 1000);
-        onv_analysis_destroy(a);
     }
 }
 

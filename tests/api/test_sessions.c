@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "onnxvram/onnxvram.h"
+#include "support/capture.h"
 #include "support/folder.h"
 #include "support/onnx_writer.h"
 #include "support/test.h"
@@ -26,8 +27,7 @@ static onv_status run(const char *dim, bool flags[], onv_error *error)
     for (int i = 1; i < DIMS; i++) snprintf(type + strlen(type), 16, ",d%d", i);
     strcat(type, "]");
     model_input(m, "x", type);
-    model_node(m, "Relu", "relu", "x", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Relu(x) relu", "out y f32");
     size_t size;
     const void *data = model_bytes(m, &size);
     onv_options options = onv_options_default();
@@ -95,7 +95,7 @@ static void branches_and_loops_are_as_measured(void **state)
     for (size_t i = 0; i < sizeof measured_flows / sizeof measured_flows[0]; i++) {
         char path[512];
         onv_options options = onv_options_default();
-        onv_analysis *analysis = NULL;
+        OWNED_ANALYSIS analysis = NULL;
         onv_error error = {0};
         onv_answer_runtime_info r;
         snprintf(path, sizeof path, ONV_SOURCE_DIR "/tests/conformance/%s.onnx",
@@ -113,7 +113,6 @@ static void branches_and_loops_are_as_measured(void **state)
                           (unsigned long long)(least_handles / handle),
                           (unsigned long long)(r.library_bytes / handle));
         wrong += !good;
-        onv_analysis_destroy(analysis);
     }
     assert_int_equal(wrong, 0);
 }
@@ -168,7 +167,7 @@ static void the_cpu_provider_is_as_measured(void **state)
         char path[512], text[64];
         onv_dim_binding dims[4];
         onv_options options = onv_options_default();
-        onv_analysis *analysis = NULL;
+        OWNED_ANALYSIS analysis = NULL;
         onv_error error = {0};
         onv_answer_runtime_info r;
         snprintf(path, sizeof path, ONV_SOURCE_DIR "/samples/%s.onnx", measured_on_cpu[i].name);
@@ -183,7 +182,6 @@ static void the_cpu_provider_is_as_measured(void **state)
         if (arena != (uint64_t)measured_on_cpu[i].arena << 20)
             print_message("%s: %llu\n", measured_on_cpu[i].name, (unsigned long long)arena);
         wrong += arena != (uint64_t)measured_on_cpu[i].arena << 20;
-        onv_analysis_destroy(analysis);
     }
     assert_int_equal(wrong, 0);
 }

@@ -58,9 +58,8 @@ static void *work(void *context)
 {
     job *j = context;
     for (int i = 0; i < ROUNDS; i++) {
-        capture t = report(j->question);
+        OWNED_CAPTURE t = report(j->question);
         j->differs |= t.length != j->alone->length || memcmp(t.text, j->alone->text, t.length) != 0;
-        capture_free(&t);
     }
     return NULL;
 }

@@ -2,6 +2,7 @@
 #include "api/analysis.h"
 #include "api/watch.h"
 #include "load/limits.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 #define SAMPLE ONV_SOURCE_DIR "/samples/mobilenet_v3_small.onnx"
@@ -139,7 +140,7 @@ static void larger_budgets_have_larger_batches(void **state)
     int64_t before[MOST] = {0};
     for (uint64_t mib = 1024; mib <= 1792; mib += 256) {
         heard h = {0};
-        onv_analysis *analysis = analyse_training("sqrt,optimal", 0, mib << 20, &h);
+        OWNED_ANALYSIS analysis = analyse_training("sqrt,optimal", 0, mib << 20, &h);
         int64_t largest = analysis->fit.all.max_batch;
         for (size_t i = 0; i < MOST && i < analysis->training.n_plans; i++) {
             const onv_training_plan *plan = &analysis->training.plans[i];
@@ -149,7 +150,6 @@ static void larger_budgets_have_larger_batches(void **state)
             before[i] = plan->max_batch;
         }
         assert_int_equal(largest, analysis->training.largest.size);
-        onv_analysis_destroy(analysis);
     }
     assert_true(before[0] > 50);
 }
@@ -194,7 +194,7 @@ static void a_search_ends_at_its_limit(void **state)
     for (uint64_t millions = 1; millions <= 256; millions *= 16) {
         onv_options options = onv_options_default();
         onv_error error = {0};
-        onv_analysis *analysis = NULL;
+        OWNED_ANALYSIS analysis = NULL;
         onv_watch watch;
         options.train = "sgd";
         options.checkpoint = "none,optimal";
@@ -218,7 +218,6 @@ static void a_search_ends_at_its_limit(void **state)
         before_that = largest;
         for (uint32_t i = 0; i < analysis->training.n_plans; i++) /* a batch of 1 fits */
             assert_int_not_equal(analysis->training.plans[i].max_batch, 0);
-        onv_analysis_destroy(analysis);
         onv_watch_leave(&watch, before);
     }
     assert_true(before_that > 100);

@@ -37,20 +37,15 @@ static void write_weights(model *m, write_weight write)
 
 static void write_nodes(model *m)
 {
-    model_node(m, "Conv", "conv", "x c1.weight c1.bias", "a", "pads=[1,1,1,1]");
-    model_node(m, "BatchNormalization", "norm",
-               "a bn.weight bn.bias bn.running_mean bn.running_var", "b", "");
-    model_node(m, "Relu", "relu", "b", "c", "");
-    model_node(m, "Mul", "mul", "c scale", "d", "");
-    model_node(m, "Flatten", "flatten", "d", "e", "");
-    model_node(m, "Gemm", "fc", "e fc.weight fc.bias", "y", "transB=1");
-    model_output(m, "y", "f32[N,10]");
+    model_add(m, "a = Conv(x c1.weight c1.bias) conv pads=[1,1,1,1]",
+              "b = BatchNormalization(a bn.weight bn.bias bn.running_mean bn.running_var) norm",
+              "c = Relu(b) relu", "d = Mul(c scale) mul", "e = Flatten(d) flatten",
+              "y = Gemm(e fc.weight fc.bias) fc transB=1", "out y f32[N,10]");
 }
 
 static model *plain(write_weight write)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[N,3,16,16]");
+    model *m = model_read(17, "in x f32[N,3,16,16]");
     write_weights(m, write);
     write_nodes(m);
     return m;
@@ -59,20 +54,15 @@ static model *plain(write_weight write)
 /* The network is a branch that is taken; the other one has weights that nobody holds. */
 static model *branch(write_weight write)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[N,3,16,16]");
+    model *m = model_read(17, "in x f32[N,3,16,16]");
     model_bool(m, "condition", true);
     model_begin(m, "then_branch");
     write_weights(m, write);
     write_nodes(m);
-    model_end(m);
-    model_begin(m, "else_branch");
+    model_add(m, "end", "begin else_branch");
     write(m, "other", "f32[1000,1000]");
-    model_node(m, "ReduceSum", "sum", "other", "z", "");
-    model_output(m, "z", "f32");
-    model_end(m);
-    model_node(m, "If", "if", "condition", "result", "");
-    model_output(m, "result", "f32[N,10]");
+    model_add(m, "z = ReduceSum(other) sum", "out z f32", "end", "result = If(condition) if",
+              "out result f32[N,10]");
     return m;
 }
 
@@ -134,8 +124,8 @@ static void constants_have_the_figures_of_initializers(void **state)
     model *(*const builds[])(write_weight) = {plain, branch};
     for (size_t i = 0; i < N_SETTINGS; i++) {
         for (size_t b = 0; b < 2; b++) {
-            model *of_initializers = builds[b](model_weight);
-            model *of_constants = builds[b](model_constant);
+            OWNED_MODEL of_initializers = builds[b](model_weight);
+            OWNED_MODEL of_constants = builds[b](model_constant);
             onv_analysis *one = analyse(of_initializers, i), *other = analyse(of_constants, i);
             compare(one, other, figures);
             assert_int_equal(one->live.input_bytes, other->live.input_bytes);
@@ -152,8 +142,6 @@ static void constants_have_the_figures_of_initializers(void **state)
                         one->training.figures.gradient_bytes > 0);
             onv_analysis_destroy(one);
             onv_analysis_destroy(other);
-            model_free(of_initializers);
-            model_free(of_constants);
         }
     }
 }
@@ -194,33 +182,22 @@ static uint64_t trained_bytes(model *m)
  * numbers in initializers do not make a network of Constant nodes one of PyTorch. */
 static void files_that_have_both(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[N,64]");
-    model_weight(m, "w", "f32[64,64]");
-    model_constant(m, "mask", "f32[64]");
-    model_node(m, "MatMul", "fc", "x w", "a", "");
-    model_node(m, "Mul", "mul", "a mask", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[N,64]", "weight w f32[64,64]", "constant mask f32[64]",
+                          "a = MatMul(x w) fc", "y = Mul(a mask) mul", "out y f32");
     assert_int_equal(trained_bytes(m), 64 * 64 * 4);
     m = model_new(17);
-    model_input(m, "x", "f32[N,64]");
-    model_constant(m, "w", "f32[64,64]");
-    model_weight(m, "factors", "f32[64]");
-    model_node(m, "Mul", "mul", "x factors", "a", "");
-    model_node(m, "MatMul", "fc", "a w", "b", "");
-    model_output(m, "b", "f32");
+    model_add(m, "in x f32[N,64]", "constant w f32[64,64]", "weight factors f32[64]",
+              "a = Mul(x factors) mul", "b = MatMul(a w) fc", "out b f32");
     assert_int_equal(trained_bytes(m), (64 * 64 + 64) * 4);
 }
 
 /* Trees stand in attributes: every sum has them, and a replay holds them. */
 static void attributes_are_held(void **state)
 {
-    model *m = model_new(17);
-    model_import(m, "ai.onnx.ml", 3);
-    model_input(m, "x", "f32[N,6]");
-    model_node(m, "ai.onnx.ml::TreeEnsembleRegressor", "trees", "x", "y",
-               "n_targets=1 nodes_treeids=[0,0,0] nodes_nodeids=[0,1,2] target_ids=[0,0]");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "import ai.onnx.ml 3", "in x f32[N,6]",
+                          "y = ai.onnx.ml::TreeEnsembleRegressor(x) trees n_targets=1 "
+                          "nodes_treeids=[0,0,0] nodes_nodeids=[0,1,2] target_ids=[0,0]",
+                          "out y f32");
     for (size_t i = 0; i < N_SETTINGS; i++) {
         if (settings[i].train != NULL) continue;
         onv_summary sums = {0};
@@ -247,33 +224,22 @@ static void each_is_counted_once(void **state)
     onv_summary sums = {0};
     write_weight writes[] = {model_weight, model_constant};
     for (size_t w = 0; w < 2; w++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[N]");
+        OWNED_MODEL m = model_read(17, "in x f32[N]");
         writes[w](m, "w", "f32[1024]");
-        model_node(m, "Relu", "relu", "x", "y", "");
-        model_output(m, "y", "f32");
-        model_output(m, "w", "f32");
-        onv_analysis *analysis = analyse(m, 0);
+        model_add(m, "y = Relu(x) relu", "out y f32", "out w f32");
+        OWNED_ANALYSIS analysis = analyse(m, 0);
         onv_analysis_summary(analysis, &sums);
         assert_int_equal(sums.parameter_bytes, 4096);
         assert_int_equal(sums.output_bytes, 16);
         assert_int_equal(sums.peak_bytes, 2 * 16);
-        onv_analysis_destroy(analysis);
-        model_free(m);
     }
-    model *m = model_new(17);
-    model_input(m, "x", "f32[N]");
-    model_node(m, "Identity", "copy", "x", "y", "");
-    model_node(m, "Relu", "relu", "y", "z", "");
-    model_output(m, "z", "f32");
-    model_output(m, "x", "f32");
-    onv_analysis *analysis = analyse(m, 0);
+    OWNED_MODEL m = model_read(17, "in x f32[N]", "y = Identity(x) copy", "z = Relu(y) relu",
+                               "out z f32", "out x f32");
+    OWNED_ANALYSIS analysis = analyse(m, 0);
     onv_analysis_summary(analysis, &sums);
     assert_int_equal(sums.input_bytes, 16);
     assert_int_equal(sums.output_bytes, 2 * 16); /* z, and x as it came */
     assert_int_equal(sums.peak_bytes, 3 * 16);
-    onv_analysis_destroy(analysis);
-    model_free(m);
 }
 
 int main(void)

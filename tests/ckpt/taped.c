@@ -143,8 +143,7 @@ onv_ckpt_plans taped_plans(taped *t, const char *list)
 
 model *taped_four_products(void)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[16,256]");
+    model *m = model_read(17, "in x f32[16,256]");
     for (int i = 1; i <= 4; i++) {
         char weight[16], name[16], inputs[48], output[16];
         snprintf(weight, sizeof weight, "w%d", i);

@@ -2,6 +2,7 @@
  * each plan takes; and the largest batch of each plan. */
 #include "api/analysis.h"
 #include "support/alike.h"
+#include "support/capture.h"
 #include "support/flow.h"
 #include "support/test.h"
 
@@ -99,7 +100,7 @@ static size_t best_of(const offers *plans, uint64_t budget)
 
 static void expect_choice(const question *q, const offers *plans, uint64_t budget)
 {
-    onv_analysis *analysis = ask(q, budget, false);
+    OWNED_ANALYSIS analysis = ask(q, budget, false);
     size_t expected = best_of(plans, budget);
     const onv_training *t = &analysis->training;
     size_t train = analysis->n_runtimes - 1;
@@ -115,7 +116,6 @@ static void expect_choice(const question *q, const offers *plans, uint64_t budge
     assert_int_equal(t->figures.saved_activation_bytes, plans->at[expected].saved);
     assert_int_equal(training_of(analysis)->total_bytes.high, plans->at[expected].total);
     assert_int_equal(analysis->fit.all.fits, plans->at[expected].total <= budget);
-    onv_analysis_destroy(analysis);
 }
 
 static void the_cheapest_that_fits_is_chosen(void **state)
@@ -129,9 +129,8 @@ static void the_cheapest_that_fits_is_chosen(void **state)
     };
     for (size_t k = 0; k < sizeof questions / sizeof questions[0]; k++) {
         static offers plans;
-        onv_analysis *analysis = ask(&questions[k], 0, false);
+        OWNED_ANALYSIS analysis = ask(&questions[k], 0, false);
         list_plans(analysis, &plans);
-        onv_analysis_destroy(analysis);
         size_t step = OF_ALIKE * (plans.count / 6 + 1); /* of long fronts some */
         for (size_t i = 0; i < plans.count; i += step)
             for (uint64_t more = 0; more < 3; more++)
@@ -145,17 +144,15 @@ static void the_cheapest_that_fits_is_chosen(void **state)
 static void the_empty_plan_is_training_without_plans(void **state)
 {
     question q = {"mobilenet_v2.onnx", NULL, "adamw", 64, ONV_PRECISION_AS_EXPORTED};
-    onv_analysis *without = ask(&q, 0, false);
+    OWNED_ANALYSIS without = ask(&q, 0, false);
     q.checkpoint = "blocks,none";
-    onv_analysis *with = ask(&q, 0, false);
+    OWNED_ANALYSIS with = ask(&q, 0, false);
     const onv_training_figures *info = &without->training.figures;
     const onv_training_plan *plan = &with->training.plans[1];
     assert_string_equal(plan->name, "none");
     assert_int_equal(plan->figures.peak_bytes, info->peak_bytes);
     assert_int_equal(plan->figures.allocated_peak_bytes, info->allocated_peak_bytes);
     assert_int_equal(plan->figures.reserved_peak_bytes, info->reserved_peak_bytes);
-    onv_analysis_destroy(with);
-    onv_analysis_destroy(without);
 }
 
 /* --- The largest batch ------------------------------------------------------------------------- */

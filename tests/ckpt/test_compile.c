@@ -5,6 +5,7 @@
 #include "ckpt/joint.h"
 #include "ckpt/training.h"
 #include "graph/storage.h"
+#include "support/capture.h"
 #include "support/flow.h"
 #include "support/test.h"
 
@@ -79,14 +80,13 @@ static void networks_keep_what_the_partition_kept(void **state)
         {"vit-small-train", {0}},
     };
     char path[1024];
-    json_t *all = truth();
+    OWNED_JSON all = truth();
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const json_t *row = json_object_get(all, rows[i].sample);
         if (row == NULL) fail_msg("%s was not measured", rows[i].sample);
         snprintf(path, sizeof path, ONV_SOURCE_DIR "/samples/%s.onnx", rows[i].sample);
         compare(rows[i].sample, path, "batch=4", row, rows[i].most);
     }
-    json_decref(all);
 }
 
 /* Percent; the others agree to the byte. Of resizing the indices are not counted; where scores are divided
@@ -133,21 +133,13 @@ static void operations_keep_what_the_partition_kept(void **state)
 static uint64_t kept_of_norms(int64_t rows)
 {
     flow f;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,16,32]");
-    model_weight(m, "first", "f32[32,64]");
-    model_weight(m, "second", "f32[64,64]");
-    model_weight(m, "third", "f32[64,16]");
-    model_weight(m, "scale", "f32[64]");
-    model_weight(m, "shift", "f32[64]");
+    model *m =
+        model_read(17, "in x f32[4,16,32]", "weight first f32[32,64]", "weight second f32[64,64]",
+                   "weight third f32[64,16]", "weight scale f32[64]", "weight shift f32[64]");
     model_ints(m, "pads", 6, (const int64_t[]){0, rows, 0, 0, 0, 0});
-    model_node(m, "MatMul", "", "x first", "a", "");
-    model_node(m, "LayerNormalization", "", "a scale shift", "b", "axis=-1");
-    model_node(m, "MatMul", "", "b second", "c", "");
-    model_node(m, "LayerNormalization", "", "c scale shift", "d", "axis=-1");
-    model_node(m, "Pad", "", "d pads", "e", "");
-    model_node(m, "MatMul", "", "e third", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "a = MatMul(x first)", "b = LayerNormalization(a scale shift) axis=-1",
+              "c = MatMul(b second)", "d = LayerNormalization(c scale shift) axis=-1",
+              "e = Pad(d pads)", "y = MatMul(e third)", "out y f32");
     flow_open_model(&f, m, NULL);
     uint64_t kept = compile_flow(&f, "norms", 0.8).saved_activation_bytes;
     model_free(m);

@@ -132,24 +132,19 @@ static void what_stands_between_modules(void **state)
 /* x -> a -> b -> c, beside which c reads `beside`. */
 static void expect_row(const char *reads, const char *modules)
 {
-    model *m = model_new(17);
+    OWNED_MODEL m = model_new(17);
     char inputs[32];
-    model_input(m, "x", "f32[16,64]");
-    model_weight(m, "a.weight", "f32[64,64]");
-    model_weight(m, "b.weight", "f32[64,64]");
-    model_node(m, "MatMul", "/a/MatMul", "x a.weight", "t", "");
-    model_node(m, "MatMul", "/b/MatMul", "t b.weight", "u", "");
+    model_add(m, "in x f32[16,64]", "weight a.weight f32[64,64]", "weight b.weight f32[64,64]",
+              "t = MatMul(x a.weight) /a/MatMul", "u = MatMul(t b.weight) /b/MatMul");
     snprintf(inputs, sizeof inputs, "u %s", reads);
     model_node(m, "Mul", "/c/Mul", inputs, "v", "");
-    model_node(m, "Tanh", "/d/Tanh", "v", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Tanh(v) /d/Tanh", "out y f32");
     named n;
     taped_open_model(&n.t, m);
     named_init(&n);
     expect(&n, "/a/MatMul", "/c/Mul", modules);
     expect(&n, "/b/MatMul", "/b/MatMul", "b");
     named_close(&n);
-    model_free(m);
 }
 
 static void what_goes_around_modules(void **state)
@@ -162,19 +157,12 @@ static void what_goes_around_modules(void **state)
 /* x -> conv1 with bn1 folded in -> relu -> conv2 -> relu again, as torch.export notes it. */
 static void notes_tell_modules(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,8,4,4]");
-    model_weight(m, "conv1.weight", "f32[8,8,1,1]");
-    model_weight(m, "conv2.weight", "f32[8,8,1,1]");
-    model_source(m, "bn1", "_native_batch_norm_legit_functional");
-    model_node(m, "Conv", "node_1", "x conv1.weight", "a", "");
-    model_source(m, "act", "sigmoid");
-    model_node(m, "Sigmoid", "node_2", "a", "b", "");
-    model_source(m, "conv2", "conv2d");
-    model_node(m, "Conv", "node_3", "b conv2.weight", "c", "");
-    model_source(m, "act", "sigmoid_1");
-    model_node(m, "Sigmoid", "node_4", "c", "y", "");
-    model_output(m, "y", "f32");
+    OWNED_MODEL m = model_read(
+        17, "in x f32[2,8,4,4]", "weight conv1.weight f32[8,8,1,1]",
+        "weight conv2.weight f32[8,8,1,1]", "source bn1 _native_batch_norm_legit_functional",
+        "a = Conv(x conv1.weight) node_1", "source act sigmoid", "b = Sigmoid(a) node_2",
+        "source conv2 conv2d", "c = Conv(b conv2.weight) node_3", "source act sigmoid_1",
+        "y = Sigmoid(c) node_4", "out y f32");
     named n;
     taped_open_model(&n.t, m);
     named_init(&n);
@@ -185,24 +173,16 @@ static void notes_tell_modules(void **state)
     expect(&n, "node_2", "node_4", NULL);
     expect(&n, "node_3", "node_4", NULL);
     named_close(&n);
-    model_free(m);
 }
 
 /* Nothing tells of a view: what ends before it and what begins there name the same place. */
 static void places_at_views_are_one(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "a.weight", "f32[8,8]");
-    model_weight(m, "b.weight", "f32[4,8]");
-    model_ints(m, "shape", 2, (const int64_t[]){8, 4});
-    model_source(m, "block", "linear");
-    model_node(m, "MatMul", "node_1", "x a.weight", "a", "");
-    model_source(m, "block", "view");
-    model_node(m, "Reshape", "node_2", "a shape", "b", "");
-    model_source(m, "block", "linear_1");
-    model_node(m, "MatMul", "node_3", "b b.weight", "y", "");
-    model_output(m, "y", "f32");
+    model *m =
+        model_read(17, "in x f32[4,8]", "weight a.weight f32[8,8]", "weight b.weight f32[4,8]",
+                   "ints shape 8 4", "source block linear", "a = MatMul(x a.weight) node_1",
+                   "source block view", "b = Reshape(a shape) node_2", "source block linear_1",
+                   "y = MatMul(b b.weight) node_3", "out y f32");
     named n;
     taped_open_model(&n.t, m);
     named_init(&n);
@@ -216,14 +196,9 @@ static void places_at_views_are_one(void **state)
 static void computed_parameters_have_no_place(void **state)
 {
     for (int is_computed = 0; is_computed < 2; is_computed++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "first.weight", "f32[8,8]");
-        model_source(m, "first", "linear");
-        model_node(m, "MatMul", "node_1", "x first.weight", "a", "");
-        model_source(m, "act", "sigmoid");
-        model_node(m, "Sigmoid", "node_2", "a", "y", "");
-        model_output(m, "y", "f32");
+        OWNED_MODEL m = model_read(17, "in x f32[4,8]", "weight first.weight f32[8,8]",
+                                   "source first linear", "a = MatMul(x first.weight) node_1",
+                                   "source act sigmoid", "y = Sigmoid(a) node_2", "out y f32");
         named n;
         taped_open_model(&n.t, m);
         onv_eager_op *product = &n.t.eager.ops.at[0];
@@ -236,7 +211,6 @@ static void computed_parameters_have_no_place(void **state)
         assert_int_equal(onv_border_is_known(&n.borders.of_op[0]), !is_computed);
         assert_int_equal(onv_border_is_known(&n.borders.before[1]), !is_computed);
         named_close(&n);
-        model_free(m);
     }
 }
 
@@ -245,43 +219,32 @@ static void functions_have_no_places_inside(void **state)
 {
     for (int is_function = 0; is_function < 2; is_function++) {
         static const char *const names[] = {"a", "b", "c", "y"};
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
+        OWNED_MODEL m = model_read(17, "in x f32[4,8]", "weight w f32[8,8]", "role w PARAMETER");
         for (int i = 0; i < 3; i++) {
             char inputs[16];
             snprintf(inputs, sizeof inputs, "%s w", i == 0 ? "x" : names[i - 1]);
-            model_source(m, "net", "matmul");
-            model_class(m, "Net", "aten.matmul.default");
+            model_add(m, "source net matmul", "class Net aten.matmul.default");
             model_trace(m, is_function && i == 1 ? "return Gate.apply(x)" : "return x @ w");
             model_node(m, "MatMul", names[i], inputs, names[i], "");
         }
-        model_source(m, "net", "relu");
-        model_node(m, "Relu", "relu", "c", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "source net relu", "y = Relu(c) relu", "out y f32");
         named n;
         taped_open_model(&n.t, m);
         named_init(&n);
         assert_int_equal(onv_border_is_known(&n.borders.of_op[1]), !is_function);
         assert_int_equal(n.borders.of_op[2].count, is_function ? 2 : 3);
         named_close(&n);
-        model_free(m);
     }
 }
 
 /* Padding that the export put into a convolution, which has the norm's note: no call of the norm goes before it. */
 static void padding_is_of_the_convolution(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,8,4,4]");
-    model_weight(m, "first.weight", "f32[8,8,1,1]");
-    model_weight(m, "conv.weight", "f32[8,8,3,3]");
-    model_source(m, "first", "conv2d");
-    model_node(m, "Conv", "node_1", "x first.weight", "a", "");
-    model_source(m, "bn", "_native_batch_norm_legit_functional");
-    model_node(m, "Conv", "node_2", "a conv.weight", "y", "pads=[0,0,2,2]");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[2,8,4,4]", "weight first.weight f32[8,8,1,1]",
+                          "weight conv.weight f32[8,8,3,3]", "source first conv2d",
+                          "a = Conv(x first.weight) node_1",
+                          "source bn _native_batch_norm_legit_functional",
+                          "y = Conv(a conv.weight) node_2 pads=[0,0,2,2]", "out y f32");
     named n;
     taped_open_model(&n.t, m);
     named_init(&n);
@@ -303,19 +266,12 @@ static void padding_is_of_the_convolution(void **state)
 /* A convolution in a Sequential that a norm stands behind, which the export folded into it, and whose note it has. */
 static void folded_convolutions_are_in_their_sequential(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,8,4,4]");
-    model_weight(m, "stem.0.weight", "f32[8,8,1,1]");
-    model_weight(m, "stem.2.weight", "f32[8,8,1,1]");
-    model_source(m, "stem.0", "conv2d");
-    model_node(m, "Conv", "node_0", "x stem.0.weight", "a", "");
-    model_source(m, "stem.1", "relu");
-    model_node(m, "Relu", "node_1", "a", "b", "");
-    model_source(m, "bn", "_native_batch_norm_legit_functional");
-    model_node(m, "Conv", "node_2", "b stem.2.weight", "c", "");
-    model_source(m, "act", "relu_1");
-    model_node(m, "Relu", "node_3", "c", "y", "");
-    model_output(m, "y", "f32");
+    OWNED_MODEL m = model_read(
+        17, "in x f32[2,8,4,4]", "weight stem.0.weight f32[8,8,1,1]",
+        "weight stem.2.weight f32[8,8,1,1]", "source stem.0 conv2d",
+        "a = Conv(x stem.0.weight) node_0", "source stem.1 relu", "b = Relu(a) node_1",
+        "source bn _native_batch_norm_legit_functional", "c = Conv(b stem.2.weight) node_2",
+        "source act relu_1", "y = Relu(c) node_3", "out y f32");
     named n;
     taped_open_model(&n.t, m);
     named_init(&n);
@@ -325,25 +281,20 @@ static void folded_convolutions_are_in_their_sequential(void **state)
     assert_string_equal(n.borders.before[convolution].kind, "enter");
     assert_string_equal(n.borders.before[convolution].path, "stem.2");
     named_close(&n);
-    model_free(m);
 }
 
 /* Notes name any modules: the one of the convolution may be in none of them. */
 static void folded_convolutions_may_be_in_no_noted_module(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,8,4,4]");
-    model_weight(m, "stem.2.weight", "f32[8,8,1,1]");
+    OWNED_MODEL m = model_read(17, "in x f32[2,8,4,4]", "weight stem.2.weight f32[8,8,1,1]");
     model_source(m, "somewhere.in.a.module.of.a.long.name', 'bn",
                  "_native_batch_norm_legit_functional");
-    model_node(m, "Conv", "node_0", "x stem.2.weight", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Conv(x stem.2.weight) node_0", "out y f32");
     named n;
     taped_open_model(&n.t, m);
     named_init(&n);
     assert_string_equal(n.borders.of_op[op_of(&n, "node_0", false)].path, "stem.2");
     named_close(&n);
-    model_free(m);
 }
 
 /* A checkpoint can begin and end between nodes, not between a cast and the product it is for. */

@@ -28,7 +28,7 @@ static void expect(taped *t, const row *r)
 static void bytes_by_hand(void **state)
 {
     taped t;
-    model *m = taped_four_products();
+    OWNED_MODEL m = taped_four_products();
     taped_open_model(&t, m);
     assert_int_equal(t.eager.first_loss_op, 4);
     uint64_t loss = 0;
@@ -53,7 +53,6 @@ static void bytes_by_hand(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) expect(&t, &rows[i]);
     taped_close(&t);
-    model_free(m);
 }
 
 /* What save_on_cpu brings back stands beside the gradients that an operation makes. Without it the peak is that
@@ -62,7 +61,7 @@ static void bytes_by_hand(void **state)
 static void what_comes_back_stands_in_backward(void **state)
 {
     taped t;
-    model *m = taped_four_products();
+    OWNED_MODEL m = taped_four_products();
     onv_peak with, without;
     taped_open_model(&t, m);
     for (int k = 0; k < 2; k++) {
@@ -80,7 +79,6 @@ static void what_comes_back_stands_in_backward(void **state)
     assert_int_equal(with.of_phase[ONV_PHASE_BACKWARD],
                      without.of_phase[ONV_PHASE_BACKWARD] + 2 * ROWS);
     taped_close(&t);
-    model_free(m);
 }
 
 static bool is_as_good(const onv_ckpt_plan *a, const onv_ckpt_plan *b)

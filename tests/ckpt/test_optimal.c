@@ -139,8 +139,7 @@ static model *small_network(uint64_t *seed, uint32_t n)
     static const char *const names[] = {"x", "a", "b", "c", "d", "e", "f", "g"};
     static const char *const weights[] = {"f32[8,8,3,3]", "f32[8,8,5,5]", "f32[8,8,1,1]"};
     static const char *const pads[] = {"pads=[1,1,1,1]", "pads=[2,2,2,2]", ""};
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,8,16,16]");
+    model *m = model_read(17, "in x f32[4,8,16,16]");
     for (uint32_t i = 0; i < n; i++) {
         char in[32], weight[16];
         uint32_t kind = below(seed, 6), size = below(seed, 3);
@@ -195,7 +194,7 @@ static void plans_of_small_networks(void **state)
     for (int round = 0; round < 80 / OF_ALIKE; round++) {
         subject s;
         plan_list plans;
-        model *m = small_network(&seed, 3 + below(&seed, 4));
+        OWNED_MODEL m = small_network(&seed, 3 + below(&seed, 4));
         taped_open_model(&s.t, m);
         plan(&s, round % 2 ? "sgd" : "adamw");
         check_front(&s);
@@ -204,7 +203,6 @@ static void plans_of_small_networks(void **state)
         for (size_t p = 0; p < plans.count; p++) try_plan(&s, &plans.at[p], &sum);
         onv_vec_cleanup(&plans);
         close(&s);
-        model_free(m);
     }
     print_message("%u of %u plans are smaller than optimal ones, by up to %.1f %%\n", sum.n_better,
                   sum.n_plans, sum.n_better > 0 ? 100 - 100 / sum.most : 0.0);
@@ -368,8 +366,7 @@ static void plans_learn_from_each_other(void **state)
 
 static model *deep_network(int n)
 {
-    model *m = model_new(17);
-    model_input(m, "v0", "f32[256,64]");
+    model *m = model_read(17, "in v0 f32[256,64]");
     for (int i = 1; i <= n; i++) {
         char weight[16], in[48], product[16], out[16];
         snprintf(weight, sizeof weight, "w%d", i);
@@ -396,7 +393,7 @@ static void deep_networks_are_searched_in_part(void **state)
 {
     static const char *const list = "optimal,every=301,segments=171,sqrt";
     subject s;
-    model *m = deep_network(1000);
+    OWNED_MODEL m = deep_network(1000);
     taped_open_model(&s.t, m);
     s.optimal = taped_plans(&s.t, list);
     assert_true(has_note(&s, "optimal-joined"));
@@ -415,14 +412,12 @@ static void deep_networks_are_searched_in_part(void **state)
         assert_true(least_peak(&s, named[i].recomputed_macs) <= named[i].peak_bytes);
     assert_true(least_peak(&s, UINT64_MAX) < named[2].peak_bytes);
     close(&s);
-    model_free(m);
 }
 
 /* Convolutions, and activations that overwrite their results. */
 static model *chain_of_convolutions(int n)
 {
-    model *m = model_new(17);
-    model_input(m, "v0", "f32[8,16,32,32]");
+    model *m = model_read(17, "in v0 f32[8,16,32,32]");
     for (int i = 1; i <= n; i++) {
         char weight[16], in[48], product[16], out[16], conv[32], relu[32];
         snprintf(weight, sizeof weight, "w%d", i);
@@ -444,7 +439,7 @@ static model *chain_of_convolutions(int n)
 static void segments_grow_shorter(void **state)
 {
     subject s;
-    model *m = chain_of_convolutions(300);
+    OWNED_MODEL m = chain_of_convolutions(300);
     taped_open_model(&s.t, m);
     s.t.options.optimizer = onv_optimizer_find("adamw");
     taped_price(&s.t);
@@ -456,7 +451,6 @@ static void segments_grow_shorter(void **state)
     assert_true(once < root.peak_bytes / 100 * 89);
     assert_true(twice < root.peak_bytes / 100 * 69);
     close(&s);
-    model_free(m);
 }
 
 /* Of a thousand plans few are given: both ends, the one that another plan asks for, and of the others so many that at any
@@ -504,12 +498,11 @@ static void long_fronts_are_thinned(void **state)
 static void small_searches_are_whole(void **state)
 {
     subject s;
-    model *m = deep_network(6);
+    OWNED_MODEL m = deep_network(6);
     taped_open_model(&s.t, m);
     plan(&s, "sgd");
     assert_false(has_note(&s, "optimal-joined") || has_note(&s, "optimal-thinned"));
     close(&s);
-    model_free(m);
 }
 
 int main(void)

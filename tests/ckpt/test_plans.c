@@ -15,8 +15,7 @@
 /* A chain of `n` products, [16, 64] each, without names that could tell modules. */
 static model *chain(int n)
 {
-    model *m = model_new(17);
-    model_input(m, "v0", "f32[16,64]");
+    model *m = model_read(17, "in v0 f32[16,64]");
     for (int i = 1; i <= n; i++) {
         char weight[16], name[16], inputs[48], output[16];
         snprintf(weight, sizeof weight, "w%d", i);
@@ -57,7 +56,7 @@ static void segments_are_cut_as_pytorch_does(void **state)
 {
     (void)state;
     taped t;
-    model *m = chain(11);
+    OWNED_MODEL m = chain(11);
     taped_open_model(&t, m);
     assert_int_equal(t.units.count, 11);
     expect_plan(&t, "none", "none", "");
@@ -71,27 +70,21 @@ static void segments_are_cut_as_pytorch_does(void **state)
     expect_plan(&t, "every=100", "every=100", "");
     expect_plan(&t, "sqrt", "sqrt", "0-3 4-7"); /* by bytes, where the first one keeps just x */
     taped_close(&t);
-    model_free(m);
 }
 
 /* nn.Sequential(Linear, Softplus, Linear, Flatten, Linear): five modules, of which the fourth does no
  * work and so is no unit. */
 static model *sequential(void)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[16,64]");
+    model *m = model_read(17, "in x f32[16,64]");
     for (int i = 0; i < 3; i++) {
         char weight[16];
         snprintf(weight, sizeof weight, "w%d", i);
         model_weight(m, weight, "f32[64,64]");
     }
-    model_ints(m, "shape", 2, (const int64_t[]){16, 64});
-    model_node(m, "MatMul", "/0/MatMul", "x w0", "a", "");
-    model_node(m, "Softplus", "/1/Softplus", "a", "b", "");
-    model_node(m, "MatMul", "/2/MatMul", "b w1", "c", "");
-    model_node(m, "Reshape", "/3/Reshape", "c shape", "d", "");
-    model_node(m, "MatMul", "/4/MatMul", "d w2", "e", "");
-    model_output(m, "e", "f32");
+    model_add(m, "ints shape 16 64", "a = MatMul(x w0) /0/MatMul", "b = Softplus(a) /1/Softplus",
+              "c = MatMul(b w1) /2/MatMul", "d = Reshape(c shape) /3/Reshape",
+              "e = MatMul(d w2) /4/MatMul", "out e f32");
     return m;
 }
 
@@ -100,7 +93,7 @@ static void segments_of_a_sequential_are_its_modules(void **state)
 {
     (void)state;
     taped t;
-    model *m = sequential();
+    OWNED_MODEL m = sequential();
     taped_open_model(&t, m);
     assert_int_equal(t.units.count, 4);
     expect_plan(&t, "segments=2", "segments=2", "0-1"); /* two of five, then three kept */
@@ -121,7 +114,6 @@ static void segments_of_a_sequential_are_its_modules(void **state)
     onv_train_program_cleanup(&saved);
     onv_ckpt_plans_cleanup(&plans);
     taped_close(&t);
-    model_free(m);
 }
 
 /* A sum keeps no operand: what comes into the last part stays for the loop alone. */
@@ -129,14 +121,10 @@ static void the_loop_holds_the_last_input(void **state)
 {
     (void)state;
     taped t;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[16,64]");
+    OWNED_MODEL m = model_read(17, "in x f32[16,64]");
     for (int i = 0; i < 3; i++) model_weight(m, (char[]){'w', (char)('0' + i), '\0'}, "f32[64,64]");
-    model_node(m, "MatMul", "/0/MatMul", "x w0", "a", "");
-    model_node(m, "Add", "/1/Add", "a x", "b", "");
-    model_node(m, "MatMul", "/2/MatMul", "b w1", "c", "");
-    model_node(m, "MatMul", "/3/MatMul", "c w2", "d", "");
-    model_output(m, "d", "f32");
+    model_add(m, "a = MatMul(x w0) /0/MatMul", "b = Add(a x) /1/Add", "c = MatMul(b w1) /2/MatMul",
+              "d = MatMul(c w2) /3/MatMul", "out d f32");
     taped_open_model(&t, m);
     onv_train_program without = taped_program(&t, NULL, 0);
     t.options.loop_from = 1;
@@ -149,7 +137,6 @@ static void the_loop_holds_the_last_input(void **state)
     onv_train_program_cleanup(&with);
     onv_train_program_cleanup(&without);
     taped_close(&t);
-    model_free(m);
 }
 
 static void lists_are_checked(void **state)
@@ -185,7 +172,7 @@ static void lists_are_checked(void **state)
     assert_int_equal(onv_ckpt_check_list(many, &err), ONV_ERR_LIMIT);
 
     taped t;
-    model *m = chain(3);
+    OWNED_MODEL m = chain(3);
     taped_open_model(&t, m);
     onv_ckpt_plans plans;
     err = (onv_error){0};
@@ -194,7 +181,6 @@ static void lists_are_checked(void **state)
                      ONV_ERR_USAGE);
     assert_non_null(strstr(err.message, "3 units"));
     taped_close(&t);
-    model_free(m);
 }
 
 /* What overwrites its input cannot begin a segment, a residual branch has no cut inside, and a
@@ -202,15 +188,13 @@ static void lists_are_checked(void **state)
 static void units_end_where_one_tensor_crosses(void **state)
 {
     (void)state;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,8,16,16]");
+    OWNED_MODEL m = model_read(17, "in x f32[2,8,16,16]");
     for (int i = 1; i <= 4; i++) {
         char weight[16];
         snprintf(weight, sizeof weight, "w%d", i);
         model_weight(m, weight, "f32[8,8,3,3]");
     }
-    model_ints(m, "shape", 2, (const int64_t[]){2, 2048});
-    model_weight(m, "fc", "f32[2048,10]");
+    model_add(m, "ints shape 2 2048", "weight fc f32[2048,10]");
     model_node(m, "Conv", "c1", "x w1", "a", "pads=[1,1,1,1]"); /* op 0 */
     model_node(m, "Relu", "r1", "a", "b", "");                  /* op 1, in place */
     model_node(m, "Conv", "c2", "b w2", "c", "pads=[1,1,1,1]"); /* op 2 */
@@ -239,7 +223,6 @@ static void units_end_where_one_tensor_crosses(void **state)
     assert_int_equal(t.units.at[3].saved_bytes, image); /* the flattened image */
     assert_true(t.units.is_cut[7]);
     taped_close(&t);
-    model_free(m);
 }
 
 /* The modules of the blocks, with commas. */
@@ -306,8 +289,7 @@ static void blocks_are_repeated_modules(void **state)
 static void blocks_with_dashes(void **state)
 {
     (void)state;
-    model *m = model_new(17);
-    model_input(m, "v0", "f32[16,64]");
+    OWNED_MODEL m = model_read(17, "in v0 f32[16,64]");
     for (int i = 0; i < 3; i++) {
         char weight[32], product[32], inputs[64], output[16], name[64];
         snprintf(weight, sizeof weight, "w%d", i);
@@ -336,16 +318,13 @@ static void blocks_with_dashes(void **state)
     assert_string_equal(names.begin, "enter trunk.block2.block2-1 1");
     onv_ckpt_plans_cleanup(&plans);
     taped_close(&t);
-    model_free(m);
 }
 
 /* What comes before the first block makes nothing with a gradient: that block counts, too. */
 static void blocks_begin_before_gradients_do(void **state)
 {
     (void)state;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[16,64]");
-    model_node(m, "Sigmoid", "/scale/Sigmoid", "x", "v0", "");
+    OWNED_MODEL m = model_read(17, "in x f32[16,64]", "v0 = Sigmoid(x) /scale/Sigmoid");
     for (int i = 0; i < 3; i++) {
         char name[3][48], in[128], out[16];
         snprintf(in, sizeof in, "w%d", i);
@@ -365,15 +344,13 @@ static void blocks_begin_before_gradients_do(void **state)
     taped_open_model(&t, m);
     expect_plan(&t, "blocks", "blocks", "1-3 4-6 7-9");
     taped_close(&t);
-    model_free(m);
 }
 
 /* Without names, what repeats itself: residual sums. */
 static void blocks_without_names(void **state)
 {
     (void)state;
-    model *m = model_new(17);
-    model_input(m, "v0", "f32[16,64]");
+    OWNED_MODEL m = model_read(17, "in v0 f32[16,64]");
     for (int i = 0; i < 3; i++) {
         char weight[16], product[16], inputs[48], output[16], name[16];
         snprintf(weight, sizeof weight, "w%d", i);
@@ -393,7 +370,6 @@ static void blocks_without_names(void **state)
     /* v0 needs no gradient, so the first sum has but one operand that does. */
     expect_plan(&t, "blocks", "blocks", "2-3 4-5");
     taped_close(&t);
-    model_free(m);
 }
 
 /* Every plan of the list saves less than none, and its program says the same as the plan. */

@@ -36,7 +36,7 @@ static void expect_backward(taped *t, const onv_tape_segment *segments, uint32_t
 static void second_runs_stop_early(void **state)
 {
     taped t;
-    model *m = taped_four_products();
+    OWNED_MODEL m = taped_four_products();
     taped_open_model(&t, m);
     assert_int_equal(t.eager.first_loss_op, 4);
     expect_backward(&t, NULL, 0, "b4 b3 b2 b1");
@@ -46,7 +46,6 @@ static void second_runs_stop_early(void **state)
     expect_backward(&t, (onv_tape_segment[]){{0, 3}, {1, 2}}, 2, "R1 R2 R3 b4 R2 b3 b2 b1");
     expect_backward(&t, (onv_tape_segment[]){{0, 3}, {0, 1}, {2, 3}}, 3, "R1 R2 R3 b4 b3 R1 b2 b1");
     taped_close(&t);
-    model_free(m);
 }
 
 static void expect_pruned(taped *t, const onv_tape_segment *segments, uint32_t count,
@@ -64,7 +63,7 @@ static void expect_pruned(taped *t, const onv_tape_segment *segments, uint32_t c
 static void pruned_runs_take_what_is_kept(void **state)
 {
     taped t;
-    model *m = taped_four_products();
+    OWNED_MODEL m = taped_four_products();
     taped_open_model(&t, m);
     const onv_tape_segment whole = {0, 3};
     expect_pruned(&t, &whole, 1, NULL, 0, "R1 R2 R3 b4 b3 b2 b1");
@@ -75,7 +74,6 @@ static void pruned_runs_take_what_is_kept(void **state)
     expect_pruned(&t, (onv_tape_segment[]){{0, 3}, {1, 2}}, 2, (uint32_t[]){2}, 1,
                   "R1 b4 R2 b3 b2 b1");
     taped_close(&t);
-    model_free(m);
 }
 
 /* always: x, targets (16384 each), four weights; with momentum four states. In the second iteration
@@ -83,7 +81,7 @@ static void pruned_runs_take_what_is_kept(void **state)
 static void held_bytes_by_hand(void **state)
 {
     taped t;
-    model *m = taped_four_products();
+    OWNED_MODEL m = taped_four_products();
     taped_open_model(&t, m);
     t.options.lower.loss = ONV_LOSS_CROSS_ENTROPY;
     onv_train_program plain = taped_program(&t, NULL, 0);
@@ -97,7 +95,6 @@ static void held_bytes_by_hand(void **state)
     onv_train_program_cleanup(&plain);
     onv_train_program_cleanup(&program);
     taped_close(&t);
-    model_free(m);
 }
 
 static void bad_segments_are_refused(void **state)
@@ -110,7 +107,7 @@ static void bad_segments_are_refused(void **state)
         {{{0, 2}, {1, 3}}, 2}, {{{1, 2}, {0, 3}}, 2},
     };
     taped t;
-    model *m = taped_four_products();
+    OWNED_MODEL m = taped_four_products();
     taped_open_model(&t, m);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         onv_error err = {0};
@@ -123,7 +120,6 @@ static void bad_segments_are_refused(void **state)
         assert_non_null(strstr(err.message, "checkpoint segment"));
     }
     taped_close(&t);
-    model_free(m);
 }
 
 /* --- Properties -------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #include <jansson.h>
 
 #include "cli/program.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 #define SAMPLES ONV_SOURCE_DIR "/samples/"
@@ -123,13 +124,12 @@ static size_t expect_remedies(const char *arguments)
         bool promised = json_is_true(json_object_get(r, "fits"));
         snprintf(with, sizeof with, "%s %s", arguments,
                  json_string_value(json_object_get(r, "option")));
-        json_t *then = answer_of(with, promised ? 0 : 3);
+        OWNED_JSON then = answer_of(with, promised ? 0 : 3);
         assert_int_equal(json_is_true(json_object_get(then, "fits")), promised);
         if (high_of(then, runtime) != json_integer_value(json_object_get(r, "high_bytes")))
             fail_msg("%s: %lld bytes", with, (long long)high_of(then, runtime));
         assert_true(fits || !promised); /* those that fit come first */
         fits = promised;
-        json_decref(then);
     }
     json_decref(answer);
     return n;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/program.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 #define SAMPLE(name) ONV_SOURCE_DIR "/samples/" name ".onnx "
@@ -148,12 +149,11 @@ static void expect_whole(const char *pattern)
     if (glob(pattern, 0, NULL, &found) != 0) return;
     for (size_t i = 0; i < found.gl_pathc; i++) {
         const char *name = found.gl_pathv[i];
-        char *text = read_all(name);
+        OWNED_TEXT text = read_all(name);
         bool is_text = strstr(name, ".onnx") == NULL;
         if (is_text && (text[0] == '\0' || text[strlen(text) - 1] != '\n' ||
                         (strstr(name, ".html") != NULL && strstr(text, "</html>") == NULL)))
             fail_msg("%s is not whole", name);
-        free(text);
         unlink(name);
     }
     globfree(&found);
@@ -227,12 +227,9 @@ static void ten_of_a_thousand(void **state)
     enum { HOSTILE = 10, BETWEEN = 99 };
     static char arguments[65536];
     FILE *list = fmemopen(arguments, sizeof arguments, "w");
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,4]");
-    model_node(m, "Relu", "relu", "x", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[4,4]", "y = Relu(x) relu", "out y f32");
     program_write_model("good.onnx", m);
-    char *good = read_all("good.onnx");
+    OWNED_TEXT good = read_all("good.onnx");
     fputs("-q --json=all.json", list);
     for (int h = 0; h < HOSTILE; h++) {
         char name[32];
@@ -246,7 +243,6 @@ static void ten_of_a_thousand(void **state)
     }
     fputs(" >out 2>errors", list);
     fclose(list);
-    free(good);
     static char command[70000];
     snprintf(command, sizeof command, ONV_BUILD_DIR "/onnxvram %s", arguments);
     int status = system(command);
@@ -366,9 +362,8 @@ static void a_disk_that_is_full_or_fixed(void **state)
             int status = run_with_disks(script);
             unsetenv("ASAN_OPTIONS");
             if (status == 77) skip();
-            char *said = read_all("errors");
+            OWNED_TEXT said = read_all("errors");
             if (status != 0) fail_msg("'%s' says: %s", script, said);
-            free(said);
         }
 }
 
@@ -407,10 +402,7 @@ static void no_input_is_overwritten(void **state)
     static const char *const files[] = {"m.onnx", "rules",     "base",        "trace",
                                         "value",  "intervals", "weights.bin", "found.pt2"};
     enum { N_FILES = sizeof files / sizeof files[0] };
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,4]");
-    model_node(m, "Relu", "relu", "x", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[4,4]", "y = Relu(x) relu", "out y f32");
     program_write_model("m.onnx", m);
     assert_int_equal(system("cp m.onnx new.onnx; ln -s m.onnx soft.onnx; ln m.onnx hard.onnx; "
                             "echo >rules; echo {} >base; ln -s base link; echo b >trace; "
@@ -442,9 +434,8 @@ static void no_input_is_overwritten(void **state)
             program_expect_parts(arguments, 2, (const char *const[]){"would overwrite", NULL},
                                  text);
         for (size_t f = 0; f < N_FILES; f++) {
-            char *after = read_all(files[f]);
+            OWNED_TEXT after = read_all(files[f]);
             if (strcmp(after, before[f]) != 0) fail_msg("'%s' changed %s", arguments, files[f]);
-            free(after);
         }
     }
     for (size_t f = 0; f < N_FILES; f++) free(before[f]);

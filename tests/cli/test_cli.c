@@ -12,8 +12,7 @@ static void write_model(const char *name, const char *batch)
     char type[64];
     snprintf(type, sizeof type, "f32[%s,1024]", batch);
     model_input(m, "x", type);
-    model_node(m, "Relu", "r", "x", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Relu(x) r", "out y f32");
     program_write_model(name, m);
 }
 
@@ -26,12 +25,9 @@ static void unusable_files_are_status_1(void **state)
     fclose(file);
     program_write("cut.onnx", bytes, size / 2);
     program_expect("cut.onnx", 1, "cut.onnx");
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1]");
-    model_output(m, "x", "f32[1]");
+    OWNED_MODEL m = model_read(17, "in x f32[1]", "out x f32[1]");
     const unsigned char *no_nodes = model_bytes(m, &size);
     program_write("no_nodes.onnx", no_nodes, size);
-    model_free(m);
     program_expect("no_nodes.onnx", 1, "no nodes");
     program_expect("simulate absent.csv --runtime torch", 1, "absent.csv");
 }
@@ -141,14 +137,13 @@ static void limits_can_be_raised(void **state)
 static void hostile_names_do_not_reach_the_terminal(void **state)
 {
     char text[PROGRAM_TEXT];
-    model *m = model_new(17);
+    OWNED_MODEL m = model_new(17);
     size_t size;
     model_input(m, "x", "f32[4]");
     model_node(m, "Mystery\x1b[2J", "n\x1b]0;t\a", "x", "y\x1b[31m", "");
     model_output(m, "y\x1b[31m", "f32");
     const unsigned char *bytes = model_bytes(m, &size);
     program_write("h.onnx", bytes, size);
-    model_free(m);
     assert_int_equal(program_run("h.onnx", text), 0);
     assert_null(strchr(text, '\x1b'));
     assert_non_null(strstr(text, "\\x1b"));

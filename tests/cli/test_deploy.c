@@ -141,16 +141,12 @@ static void markdown_is_for_pull_requests(void **state)
            "| peak | 49.0 MiB |", "|---|--:|", "- It fits T4, 15.00 GiB: ");
     EXPECT("diff -b 8 --format markdown " SAMPLES "resnet18.onnx " SAMPLES "resnet50.onnx", 0,
            "| nodes | 65 | 122 | +88% |");
-    model *m = model_new(17);
-    model_input(m, "x", "f32[64]");
-    model_node(m, "Relu", "<script>alert(1)</script>", "x", "a|b", "");
+    model *m = model_read(17, "in x f32[64]", "a|b = Relu(x) <script>alert(1)</script>");
     model_node(m, "Relu", "n", "a|b", "[y](http://z)", "");
     model_output(m, "[y](http://z)", "f32");
     program_write_model("hostile.onnx", m);
     m = model_new(17);
-    model_input(m, "x", "f32[64]");
-    model_node(m, "Neg", "n", "x", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "in x f32[64]", "y = Neg(x) n", "out y f32");
     program_write_model("plain.onnx", m);
     EXPECT("diff --format markdown plain.onnx hostile.onnx", 0, "a&#124;b", "&#60;script&#62;");
     assert_null(strstr(text, "<script"));
@@ -169,18 +165,13 @@ static void free_dims_get_an_answer(void **state)
            "def peak_bytes(batch, sequence):", "return 14600380 + peak_bytes(batch, sequence)");
     EXPECT("--formula " SAMPLES "lstm.onnx", 0, "# from sequence = 3 on");
     EXPECT("-q " SAMPLES "bert.onnx", 0, "bert.onnx: ");
-    model *m = model_new(17);
-    model_input(m, "x", "f32[it's,4]");
-    model_node(m, "Relu", "n", "x", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[it's,4]", "y = Relu(x) n", "out y f32");
     program_write_model("quoted name.onnx", m);
     EXPECT("'quoted name.onnx'", 0, "onnxvram 'quoted name.onnx' --batch 1");
     EXPECT("--formula=c 'quoted name.onnx'", 0, "int64_t it_s");
     /* Names that are one identifier, a word of the language, and a function of the file. */
     m = model_new(17);
-    model_input(m, "x", "f32[a b,a.b,def,peak_bytes]");
-    model_node(m, "Relu", "n", "x", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "in x f32[a b,a.b,def,peak_bytes]", "y = Relu(x) n", "out y f32");
     program_write_model("names.onnx", m);
     EXPECT("--formula=python names.onnx", 0, "def peak_bytes(a_b, a_b_1, def_2, peak_bytes_3):");
 }

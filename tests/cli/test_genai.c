@@ -12,21 +12,17 @@ static char text[PROGRAM_TEXT];
 /* A decoder of one layer, as the builder names things. */
 static void write_decoder(const char *path)
 {
-    model *m = model_new(18);
-    model_input(m, "input_ids", "i64[batch_size,sequence_length]");
-    model_input(m, "attention_mask", "i64[batch_size,total_sequence_length]");
-    model_input(m, "past_key_values.0.key", "f16[batch_size,2,past_sequence_length,kv_cache_dim]");
-    model_input(m, "past_key_values.0.value",
-                "f16[batch_size,2,past_sequence_length,kv_cache_dim]");
-    model_weight(m, "embedding", "f16[1000,64]");
-    model_weight(m, "head", "f16[64,1000]");
-    model_node(m, "Gather", "g", "embedding input_ids", "hidden", "");
-    model_node(m, "MatMul", "m", "hidden head", "logits", "");
-    model_node(m, "Neg", "k", "past_key_values.0.key", "present.0.key", "");
-    model_node(m, "Neg", "v", "past_key_values.0.value", "present.0.value", "");
-    model_output(m, "logits", "f16[batch_size,sequence_length,1000]");
-    model_output(m, "present.0.key", "f16");
-    model_output(m, "present.0.value", "f16");
+    model *m =
+        model_read(18, "in input_ids i64[batch_size,sequence_length]",
+                   "in attention_mask i64[batch_size,total_sequence_length]",
+                   "in past_key_values.0.key f16[batch_size,2,past_sequence_length,kv_cache_dim]",
+                   "in past_key_values.0.value f16[batch_size,2,past_sequence_length,kv_cache_dim]",
+                   "weight embedding f16[1000,64]", "weight head f16[64,1000]",
+                   "hidden = Gather(embedding input_ids) g", "logits = MatMul(hidden head) m",
+                   "present.0.key = Neg(past_key_values.0.key) k",
+                   "present.0.value = Neg(past_key_values.0.value) v",
+                   "out logits f16[batch_size,sequence_length,1000]", "out present.0.key f16",
+                   "out present.0.value f16");
     program_write_model(path, m);
 }
 

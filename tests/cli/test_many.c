@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/capture.h"
 #include "support/folder.h"
 #include "support/test.h"
 
@@ -126,12 +127,11 @@ static void failures_are_in_json(void **state)
         unlink("r.json");
         snprintf(arguments, sizeof arguments, "-q %s >out 2>errors", cases[i].arguments);
         if (run(arguments) != cases[i].status) fail_msg("'%s': %s", arguments, read_all("errors"));
-        char *text = read_all("r.json");
+        OWNED_TEXT text = read_all("r.json");
         if (cases[i].status == 2) assert_string_equal(text, "");
         for (size_t k = 0; k < 3 && cases[i].parts[k] != NULL; k++)
             if (strstr(text, cases[i].parts[k]) == NULL)
                 fail_msg("'%s' lacks %s:\n%.600s", arguments, cases[i].parts[k], text);
-        free(text);
     }
 }
 
@@ -141,9 +141,8 @@ static void a_closed_pipe_ends_all(void **state)
     assert_int_equal(run("--jobs 3 -q " SAMPLE("resnet18") SAMPLE("vgg16") SAMPLE("vit_b_16") MODELS
                          "2>errors | true"),
                      0);
-    char *said = read_all("errors");
+    OWNED_TEXT said = read_all("errors");
     assert_string_equal(said, "");
-    free(said);
 }
 
 /* What is written model by model has no name until all is. */

@@ -107,12 +107,9 @@ static void write_noted(const char *name)
         {"Softmax", "s", "p", "at", "sdpa", "Net", "aten.scaled_dot_product_attention.default"},
         {"MatMul", "p h", "y", "at", "sdpa", "Net", "aten.scaled_dot_product_attention.default"},
     };
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "body.0.weight", "f32[8,8]");
-    model_weight(m, "body.2.weight", "f32[8,8]");
-    model_role(m, "body.0.weight", "PARAMETER");
-    model_role(m, "body.2.weight", "PARAMETER");
+    model *m = model_read(17, "in x f32[4,8]", "weight body.0.weight f32[8,8]",
+                          "weight body.2.weight f32[8,8]", "role body.0.weight PARAMETER",
+                          "role body.2.weight PARAMETER");
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         model_source(m, steps[i].module, steps[i].call);
         model_class(m, steps[i].class, steps[i].aten);
@@ -128,20 +125,15 @@ static void relus_make_new_tensors_where_that_is_told(void **state)
 {
     static const char *const weights[][2] = {
         {"w", "f32[8,8,1,1]"}, {"scale", "f32[8]"}, {"shift", "f32[8]"}};
-    model *m = model_new(18);
-    model_input(m, "image", "f32[4,8,32,32]");
+    model *m = model_read(18, "in image f32[4,8,32,32]");
     for (size_t i = 0; i < 3; i++) {
         model_weight(m, weights[i][0], weights[i][1]);
         model_role(m, weights[i][0], "PARAMETER");
     }
-    model_node(m, "Conv", "conv", "image w", "h", "");
-    model_node(m, "InstanceNormalization", "norm", "h scale shift", "n", "");
-    model_source(m, "act", "relu");
-    model_class(m, "torch.nn.modules.activation.ReLU", "aten.relu.default");
+    model_add(m, "h = Conv(image w) conv", "n = InstanceNormalization(h scale shift) norm",
+              "source act relu", "class torch.nn.modules.activation.ReLU aten.relu.default");
     model_statement(m, 10, "return F.relu(input, inplace=self.inplace)");
-    model_node(m, "Relu", "relu", "n", "r", "");
-    model_node(m, "ReduceSum", "sum", "r", "y", "keepdims=0");
-    model_output(m, "y", "f32");
+    model_add(m, "r = Relu(n) relu", "y = ReduceSum(r) sum keepdims=0", "out y f32");
     program_write_model("relu.onnx", m);
 #define OF "--train sgd --loss none relu.onnx "
     json_int_t over = figure(OF, "training.peak_bytes");
@@ -195,14 +187,10 @@ static void options_of_what_exports_hide(void **state)
 /* A norm that the older exporter folded, in a module. */
 static void write_folded(const char *name, bool has_product)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,8,16,16]");
-    model_weight(m, "onnx::Conv_10", "f32[8,8,1,1]");
-    model_weight(m, "onnx::Conv_11", "f32[8]");
-    model_node(m, "Neg", "/Neg", "x", "a", "");
-    model_node(m, "Conv", "/block/conv/Conv", "a onnx::Conv_10 onnx::Conv_11", "b", "");
-    model_node(m, "Neg", "/block/Neg", "b", "c", "");
-    model_node(m, "Neg", "/block/Neg_1", "c", "d", "");
+    model *m = model_read(17, "in x f32[2,8,16,16]", "weight onnx::Conv_10 f32[8,8,1,1]",
+                          "weight onnx::Conv_11 f32[8]", "a = Neg(x) /Neg",
+                          "b = Conv(a onnx::Conv_10 onnx::Conv_11) /block/conv/Conv",
+                          "c = Neg(b) /block/Neg", "d = Neg(c) /block/Neg_1");
     if (has_product) model_weight(m, "w", "f32[16,16]");
     if (has_product) model_node(m, "MatMul", "/MatMul", "d w", "y", "");
     if (!has_product) model_node(m, "Neg", "/Neg_1", "d", "y", "");
@@ -244,11 +232,8 @@ static void options_of_inference_change_what_they_name(void **state)
 /* target decides the shape of y: x [6, 4] reshaped. */
 static void write_reshape(const char *name)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[6,4]");
-    model_input(m, "target", "i64[2]");
-    model_node(m, "Reshape", "r", "x target", "y", "");
-    model_output(m, "y", "f32");
+    model *m =
+        model_read(17, "in x f32[6,4]", "in target i64[2]", "y = Reshape(x target) r", "out y f32");
     program_write_model(name, m);
 }
 
@@ -280,10 +265,7 @@ static void operators_are_declared(void **state)
 {
     model *m = model_new(17);
     static const char rules[] = "test::Twice(x): [x.0 * 2, x.1]\n";
-    model_import(m, "test", 1);
-    model_input(m, "x", "f32[3,5]");
-    model_node(m, "test::Twice", "t", "x", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "import test 1", "in x f32[3,5]", "y = test::Twice(x) t", "out y f32");
     program_write_model("t.onnx", m);
     program_write("rules.txt", rules, strlen(rules));
     program_expect("t.onnx", 0, "Twice");
@@ -295,11 +277,8 @@ static void operators_are_declared(void **state)
 /* Weights in files of their own are found from the model's folder. */
 static void the_model_stays_beside_its_weights(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,4]");
-    model_weight(m, "w", "f32[4,4]");
-    model_node(m, "MatMul", "mm", "x w", "y", "");
-    model_output(m, "y", "f32");
+    model *m =
+        model_read(17, "in x f32[4,4]", "weight w f32[4,4]", "y = MatMul(x w) mm", "out y f32");
     program_write_model("beside.onnx", m);
     program_expect("-q beside.onnx --onnx-out /tmp/beside.onnx >/dev/null", 2,
                    "as in --onnx-out new-beside.onnx");

@@ -3,6 +3,7 @@
 #include <jansson.h>
 
 #include "cli/program.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 #define MODEL ONV_SOURCE_DIR "/samples/resnet18.onnx"
@@ -25,7 +26,7 @@ static void figures_are_those_of_reports(void **state)
     static const int batches[] = {1, 3, 4, 8, 16, 20};
     program_expect("sweep " MODEL " -b 1,3,4..20:x2 --budget T4,400MiB --json=sweep.json", 0,
                    "batch");
-    json_t *sweep = load("sweep.json");
+    OWNED_JSON sweep = load("sweep.json");
     assert_int_equal(json_array_size(points_of(sweep)), 6);
     for (size_t i = 0; i < 6; i++) {
         char command[256];
@@ -37,7 +38,7 @@ static void figures_are_those_of_reports(void **state)
         snprintf(command, sizeof command, "-b %d --json=one.json " MODEL " --budget T4",
                  batches[i]);
         program_expect(command, 0, "T4");
-        json_t *one = load("one.json");
+        OWNED_JSON one = load("one.json");
         json_t *of = json_object_get(json_array_get(json_object_get(one, "models"), 0), "answer");
         for (size_t k = 0; k < 2; k++) {
             const char *key = k == 0 ? "low_bytes" : "high_bytes";
@@ -45,9 +46,7 @@ static void figures_are_those_of_reports(void **state)
                              json_integer_value(json_object_get(of, key)));
         }
         assert_true(json_is_true(json_object_get(json_object_get(answer, "fits"), "T4")));
-        json_decref(one);
     }
-    json_decref(sweep);
 }
 
 static void sizes_are_lists(void **state)
@@ -87,10 +86,8 @@ static void mistakes(void **state)
 static void pictures_are_safe(void **state)
 {
     static char text[PROGRAM_TEXT];
-    model *m = model_new(17);
-    model_input(m, "x", "f32[<script>alert(1)</script>,4]");
-    model_node(m, "Relu", "relu", "x", "y", "");
-    model_output(m, "y", "f32");
+    model *m =
+        model_read(17, "in x f32[<script>alert(1)</script>,4]", "y = Relu(x) relu", "out y f32");
     program_write_model("named.onnx", m);
     program_expect("sweep named.onnx -d '<script>alert(1)</script>=1,2,4' --svg curve.svg", 0, "4");
     assert_int_equal(program_run("--version; cat curve.svg", text), 0);

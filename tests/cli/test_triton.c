@@ -13,11 +13,8 @@ static const char *repository; /* each test has its own */
 static void write_model(const char *name, int version)
 {
     char path[64];
-    model *m = model_new(18);
-    model_input(m, "x", "f32[n,256]");
-    model_weight(m, "w", "f32[256,256]");
-    model_node(m, "MatMul", "m", "x w", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(18, "in x f32[n,256]", "weight w f32[256,256]", "y = MatMul(x w) m",
+                          "out y f32");
     snprintf(path, sizeof path, "%s/%s", repository, name);
     mkdir(repository, 0777);
     mkdir(path, 0777);

@@ -34,16 +34,10 @@ static void set(const char *name, uint64_t value)
 static void make_small(const char *runtime, onv_replay *made, flow *f)
 {
     onv_error err = {0};
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1,64,32,32]");
-    model_weight(m, "w", "f32[64,64,3,3]");
-    model_node(m, "Conv", "conv1", "x w", "a", "pads=[1,1,1,1]");
-    model_node(m, "Relu", "relu1", "a", "b", "");
-    model_node(m, "Conv", "conv2", "b w", "c", "pads=[1,1,1,1]");
-    model_node(m, "Add", "add", "b c", "y", "");
-    model_output(m, "y", "f32");
+    OWNED_MODEL m = model_read(
+        17, "in x f32[1,64,32,32]", "weight w f32[64,64,3,3]", "a = Conv(x w) conv1 pads=[1,1,1,1]",
+        "b = Relu(a) relu1", "c = Conv(b w) conv2 pads=[1,1,1,1]", "y = Add(b c) add", "out y f32");
     flow_open_model(f, m, onv_runtime_find(runtime)->order);
-    model_free(m);
     if (make_replay(f, runtime, made, &err) != ONV_OK) fail_msg("%s", err.message);
 }
 

@@ -7,18 +7,11 @@ static onv_device device;
 /* A chain with a branch: sizes are such that offsets and segments differ. */
 static void open_model(flow *f)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,64,32,32]");
-    model_weight(m, "w", "f32[64,64,3,3]");
-    model_node(m, "Conv", "conv1", "x w", "a", "pads=[1,1,1,1]");
-    model_node(m, "Sigmoid", "gate1", "a", "b", "");
-    model_node(m, "Conv", "conv2", "b w", "c", "pads=[1,1,1,1]");
-    model_node(m, "Tanh", "gate", "c", "d", "");
-    model_node(m, "Mul", "mul", "c d", "e", "");
-    model_node(m, "MaxPool", "pool", "e", "y", "kernel_shape=[2,2] strides=[2,2]");
-    model_output(m, "y", "f32");
+    OWNED_MODEL m = model_read(
+        17, "in x f32[4,64,32,32]", "weight w f32[64,64,3,3]", "a = Conv(x w) conv1 pads=[1,1,1,1]",
+        "b = Sigmoid(a) gate1", "c = Conv(b w) conv2 pads=[1,1,1,1]", "d = Tanh(c) gate",
+        "e = Mul(c d) mul", "y = MaxPool(e) pool kernel_shape=[2,2] strides=[2,2]", "out y f32");
     flow_open_model(f, m, NULL);
-    model_free(m);
 }
 
 static void make(flow *f, const char *runtime, onv_replay *replay)

@@ -5,9 +5,7 @@
 
 model *network_model(const network *n)
 {
-    model *m = model_new(18);
-    model_input(m, "x", "f32[4,8]");
-    model_input(m, "image", "f32[1,8,6,6]");
+    model *m = model_read(18, "in x f32[4,8]", "in image f32[1,8,6,6]");
     char text[512], *at = text;
     strcpy(text, n->weights); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): short ones */
     for (char *name = strtok_r(text, " ", &at); name != NULL; name = strtok_r(NULL, " ", &at))

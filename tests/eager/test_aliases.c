@@ -20,8 +20,7 @@ static void other_names_hold(void **state)
                                       {"Neg", "c", "d", cases[i].after},
                                       {"Neg", "d", "y", "return f(h)"}};
         pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
+        model *m = model_read(17, "in x f32[4,6]");
         for (unsigned k = 0; k < 5; k++) {
             model_source(m, "net", "f");
             model_class(m, "Net", k == 2 ? "aten.add.Tensor" : "aten.f.default");
@@ -56,9 +55,7 @@ static void weights_of_attention_are_given(void **state)
             {"Softmax", "x", "w"}, {"MatMul", "w x", "o"}, {"Neg", "o", "h"}, {"Neg", "h", "y"}};
         const char *const inner[] = {"p = softmax(x)", "o = torch.matmul(p, x)"};
         pass p;
-        model *m = model_new(17);
-        model_input(m, "z", "f32[6,6]");
-        model_node(m, "Neg", "begin", "z", "x", "");
+        model *m = model_read(17, "in z f32[6,6]", "x = Neg(z) begin");
         for (unsigned k = 0; k < 4; k++) {
             char lines[256];
             static const char outer[] = "return self.net(x)\n  File \"n.py\", line ";
@@ -87,23 +84,13 @@ static void weights_of_attention_are_given(void **state)
 static void factors_of_1_run_before_the_module_that_is_given_them(void **state)
 {
     for (int has_factor = 0; has_factor < 2; has_factor++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
-        model_source(m, "embed", "mm");
-        model_class(m, "zoo.Embed", "aten.mm.default");
-        model_call(m, "aten.mm.default", "%x, %p_w");
-        model_node(m, "MatMul", "mm", "x w", "mm", "");
-        model_source(m, "layer.norm", "tanh");
-        model_class(m, "zoo.Norm", "aten.tanh.default");
+        model *m = model_read(18, "in x f32[4,8]", "weight w f32[8,8]", "role w PARAMETER",
+                              "source embed mm", "class zoo.Embed aten.mm.default",
+                              "call aten.mm.default %x, %p_w", "mm = MatMul(x w) mm",
+                              "source layer.norm tanh", "class zoo.Norm aten.tanh.default");
         model_call(m, "aten.tanh.default", has_factor ? "%mul" : "%mm");
-        model_node(m, "Tanh", "tanh", "mm", "t", "");
-        model_source(m, "layer.act", "exp");
-        model_class(m, "zoo.Act", "aten.exp.default");
-        model_call(m, "aten.exp.default", "%tanh");
-        model_node(m, "Exp", "exp", "t", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "t = Tanh(mm) tanh", "source layer.act exp", "class zoo.Act aten.exp.default",
+                  "call aten.exp.default %tanh", "y = Exp(t) exp", "out y f32");
         pass p;
         pass_run(&p, m, NULL);
         assert_int_equal(pass_find(&p, "mm")->last, 1);

@@ -30,15 +30,9 @@ static void add(model *m, const step *s)
 static model *build(const step *steps)
 {
     static const int64_t rows[] = {0, 0, 0, 0, 0, 0, 0, 0}, places[] = {0, 1, 1, 2, 2, 3};
-    model *m = model_new(18);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "w", "f32[8,8]");
-    model_role(m, "w", "PARAMETER");
-    model_weight(m, "weights", "f32[6]");
-    model_weight(m, "sizes", "f32[6,1]");
-    model_weight(m, "mask", "bool[6,8]");
-    model_weight(m, "equal", "i64[2,2,1,1,1]");
-    model_ints(m, "inner", 2, (const int64_t[]){1, 3});
+    model *m = model_read(18, "in x f32[4,8]", "weight w f32[8,8]", "role w PARAMETER",
+                          "weight weights f32[6]", "weight sizes f32[6,1]", "weight mask bool[6,8]",
+                          "weight equal i64[2,2,1,1,1]", "ints inner 1 3");
     model_float(m, "zero", 0);
     model_float(m, "two", 2);
     model_ints(m, "whole", 2, (const int64_t[]){4, 8});
@@ -52,12 +46,9 @@ static model *build(const step *steps)
     }
     model_ints(m, "flat", 8, rows);
     model_ints(m, "flat6", 6, places);
-    model_ints(m, "row_shape", 2, (const int64_t[]){1, 8});
-    model_ints(m, "column", 2, (const int64_t[]){6, 1});
-    model_node(m, "Reshape", "r0", "flat row_shape", "row", "");
-    model_node(m, "Reshape", "r1", "flat6 column", "places", "");
-    model_node(m, "MatMul", "product", "x w", "h", "");
-    model_node(m, "ReduceSum", "sum", "h i0", "part", "keepdims=0");
+    model_add(m, "ints row_shape 1 8", "ints column 6 1", "row = Reshape(flat row_shape) r0",
+              "places = Reshape(flat6 column) r1", "h = MatMul(x w) product",
+              "part = ReduceSum(h i0) sum keepdims=0");
     for (size_t i = 0; i < MAX_STEPS && steps[i].op != NULL; i++) add(m, &steps[i]);
     model_output(m, "y", "f32");
     return m;
@@ -175,7 +166,7 @@ static void calls_are_whole_again(void **state)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         trainer t;
-        model *m = build(rows[i].steps);
+        OWNED_MODEL m = build(rows[i].steps);
         trainer_open_model(&t, m);
         onv_error err = {0};
         onv_eager eager;
@@ -193,7 +184,6 @@ static void calls_are_whole_again(void **state)
             fail_msg("%s: %s keeps %llu bytes", rows[i].what, names, (unsigned long long)kept);
         onv_eager_cleanup(&eager);
         trainer_close(&t);
-        model_free(m);
     }
 }
 
@@ -227,17 +217,13 @@ static void kernels_copy_gradients_that_are_not_dense(void **state)
         {{STEP("Relu", "x", "y", ""), JOINED}, "relu", 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(18);
+        OWNED_MODEL m = model_new(18);
         trainer t;
         onv_error err = {0};
         onv_eager eager;
         onv_lower_options options = {.loss = ONV_LOSS_NONE};
-        model_input(m, "s", "f32[2,4,8]");
-        model_input(m, "i", "f32[2,4,6,6]");
-        model_weight(m, "w", "f32[8,4]");
-        model_weight(m, "k", "f32[4,4,3,3]");
-        model_weight(m, "b", "f32[4,1,1]");
-        model_node(m, "Add", "x", "i b", "x", "");
+        model_add(m, "in s f32[2,4,8]", "in i f32[2,4,6,6]", "weight w f32[8,4]",
+                  "weight k f32[4,4,3,3]", "weight b f32[4,1,1]", "x = Add(i b) x");
         const char *last = NULL;
         for (int k = 0; k < 4 && cases[i].steps[k].op != NULL; k++) {
             const step *n = &cases[i].steps[k];
@@ -255,7 +241,6 @@ static void kernels_copy_gradients_that_are_not_dense(void **state)
         if (temps != cases[i].temps) fail_msg("case %zu: %llu bytes", i, (unsigned long long)temps);
         onv_eager_cleanup(&eager);
         trainer_close(&t);
-        model_free(m);
     }
 }
 
@@ -265,15 +250,13 @@ static void calls_in_parts_are_told(void **state)
     static const char *const calls[][2] = {{"erfcx", "aten.special_erfcx.default"},
                                            {"einsum", "aten.einsum.default"}};
     for (int i = 0; i < 2; i++) {
-        model *m = model_new(18);
+        OWNED_MODEL m = model_new(18);
         trainer t;
         onv_error err = {0};
         onv_eager eager;
         onv_lower_options options = {.loss = ONV_LOSS_NONE, .reports = true};
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
-        model_node(m, "MatMul", "product", "x w", "h", "");
+        model_add(m, "in x f32[4,8]", "weight w f32[8,8]", "role w PARAMETER",
+                  "h = MatMul(x w) product");
         for (int k = 0; k < 3; k++) {
             static const char *const nodes[][3] = {
                 {"Exp", "h", "a"}, {"Neg", "h", "b"}, {"Mul", "a b", "y"}};
@@ -293,7 +276,6 @@ static void calls_in_parts_are_told(void **state)
         if (told != NULL) assert_non_null(strstr(told, "2 tensors, 256 bytes"));
         onv_eager_cleanup(&eager);
         trainer_close(&t);
-        model_free(m);
     }
 }
 

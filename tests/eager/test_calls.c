@@ -9,15 +9,11 @@ static model *build_call(const char *arguments)
         {"Mul", "h two", "q", ""},        {"Transpose", "h", "t", "perm=[1,0]"},
         {"Mul", "t two", "k", ""},        {"MatMul", "q k", "s", ""},
         {"Softmax", "s", "p", "axis=-1"}, {"MatMul", "p h", "y", ""}};
-    model *m = model_new(18);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "w", "f32[8,8]");
-    model_role(m, "w", "PARAMETER");
+    model *m = model_read(18, "in x f32[4,8]", "weight w f32[8,8]", "role w PARAMETER");
     model_float(m, "two", 2);
     model_node(m, "MatMul", "product", "x w", "h", "");
     for (size_t k = 0; k < sizeof nodes / sizeof nodes[0]; k++) {
-        model_source(m, "at", "sdpa");
-        model_class(m, "Attention", "aten.scaled_dot_product_attention.default");
+        model_add(m, "source at sdpa", "class Attention aten.scaled_dot_product_attention.default");
         model_call(m, "aten.scaled_dot_product_attention.default", arguments);
         model_node(m, nodes[k][0], nodes[k][2], nodes[k][1], nodes[k][2], nodes[k][3]);
     }
@@ -48,14 +44,13 @@ static void dropout_inside_attention_is_told(void **state)
         if (kept - without != (cases[i].drops ? 4 * 4 * (1 + sizeof(float)) : 0))
             fail_msg("%s: %d more", cases[i].arguments, (int)(kept - without));
         trainer t;
-        model *m = build_call(cases[i].arguments);
+        OWNED_MODEL m = build_call(cases[i].arguments);
         trainer_open_model(&t, m);
         onv_train_options how = {.optimizer = onv_optimizer_find("sgd"), .lower = options};
         trainer_run(&t, &how);
         for (size_t k = 0; k < t.model.diags.count; k++)
             assert_string_not_equal(t.model.diags.at[k].code, "attention-dropout");
         trainer_close(&t);
-        model_free(m);
     }
 }
 

@@ -22,15 +22,11 @@ static void add(model *m, const char *class, const char *op, const char *name, c
 static model *open_cell(int64_t gates)
 {
     char shape[32];
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "w", "f32[8,8]");
-    model_role(m, "w", "PARAMETER");
+    model *m = model_read(17, "in x f32[4,8]", "weight w f32[8,8]", "role w PARAMETER");
     snprintf(shape, sizeof shape, "f32[8,%d]", (int)(gates * WIDTH));
     model_weight(m, "cell.weight_ih", shape);
     model_weight(m, "cell.weight_hh", shape);
-    model_node(m, "MatMul", "product", "x w", "h", "");
-    model_node(m, "Neg", "negation", "h", "c", "");
+    model_add(m, "h = MatMul(x w) product", "c = Neg(h) negation");
     return m;
 }
 
@@ -77,8 +73,7 @@ static model *lstm(const char *class)
     add(m, class, "Add", "add_1", "f k", "next");
     add(m, class, "Tanh", "tanh_1", "next", "t");
     add(m, class, "Mul", "mul_2", "b3 t", "hidden");
-    model_node(m, "Concat", "joined", "hidden next", "y", "axis=1");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Concat(hidden next) joined axis=1", "out y f32");
     return m;
 }
 
@@ -99,13 +94,12 @@ static void programs_of_cells_are_whole(void **state)
 {
     for (int is_lstm = 0; is_lstm < 2; is_lstm++) {
         trainer t;
-        model *m = is_lstm ? lstm(LSTM) : gru(GRU, false);
+        OWNED_MODEL m = is_lstm ? lstm(LSTM) : gru(GRU, false);
         trainer_open_model(&t, m);
         onv_train_options how = {.optimizer = onv_optimizer_find("sgd")};
         how.lower.loss = ONV_LOSS_MSE;
         assert_true(trainer_run(&t, &how).figures.peak_bytes > 0);
         trainer_close(&t);
-        model_free(m);
     }
 }
 
@@ -132,7 +126,7 @@ static void other_parts_are_reported(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int on_cpu = 0; on_cpu < 2; on_cpu++) {
             trainer t;
-            model *m = open_cell(3);
+            OWNED_MODEL m = open_cell(3);
             add(m, cases[i].class, "Tanh", "tanh", "c", "y");
             model_output(m, "y", "f32");
             trainer_open_model(&t, m);
@@ -148,7 +142,6 @@ static void other_parts_are_reported(void **state)
             if ((found != NULL) != wanted) fail_msg("%s: %d", cases[i].class, on_cpu);
             if (found != NULL) assert_non_null(strstr(found, cases[i].bytes));
             trainer_close(&t);
-            model_free(m);
         }
 }
 

@@ -27,10 +27,8 @@ static found train(model *m, onv_lower_options how)
 /* `h = x W`, which is trained. */
 static model *begin(const char *listed)
 {
-    model *m = model_new(18);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "fc.weight", "f32[8,8]");
-    model_role(m, "fc.weight", "PARAMETER");
+    model *m =
+        model_read(18, "in x f32[4,8]", "weight fc.weight f32[8,8]", "role fc.weight PARAMETER");
     char all[256];
     snprintf(all, sizeof all, "fc.weight %s", listed);
     model_parameters(m, all);
@@ -73,11 +71,8 @@ static void a_batch_of_one_matrix_is_a_matrix(void **state)
     enum { H = 4 * 8 * 4, V = 2 * 8 * 8 * 4 };
     uint64_t saved[2];
     for (int has_gradient = 0; has_gradient < 2; has_gradient++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[1,4,8]");
-        model_weight(m, "v", "f32[2,8,8]");
-        model_role(m, "v", "PARAMETER");
-        model_weight(m, "b", "f32[8]");
+        model *m = model_read(18, "in x f32[1,4,8]", "weight v f32[2,8,8]", "role v PARAMETER",
+                              "weight b f32[8]");
         model_role(m, "b", has_gradient ? "PARAMETER" : "BUFFER");
         model_parameters(m, has_gradient ? "v b" : "v ~b");
         add_call(m, "Add", "x b", "h", "add");

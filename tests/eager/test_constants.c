@@ -45,12 +45,9 @@ static void constants_have_the_names_that_calls_give(void **state)
         {steps, {"%linear, %p_a_scale", "%mul, %p_b_scale"}, 2 * N * 4},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "val_1", "f32[8,8]");
+        OWNED_MODEL m = model_read(18, "in x f32[4,8]", "weight val_1 f32[8,8]");
         model_weight_data(m, "unsqueeze", "f32[4,8]", cases[i].data, N * sizeof(float));
-        model_parameters(m, "fc.weight a.scale b.scale");
-        model_source(m, "fc", "linear");
+        model_add(m, "parameters fc.weight a.scale b.scale", "source fc linear");
         model_class(m, LINEAR, "aten.linear.default");
         model_node(m, "MatMul", "product", "x val_1", "h", "");
         for (int k = 0; k < 2; k++) {
@@ -67,7 +64,6 @@ static void constants_have_the_names_that_calls_give(void **state)
                                  .lower = {.loss = ONV_LOSS_NONE}};
         assert_int_equal(trainer_run(&t, &how).figures.gradient_bytes, W + cases[i].trained);
         trainer_close(&t);
-        model_free(m);
     }
 }
 
@@ -117,12 +113,9 @@ static void computed_matrices_are_kept(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char inputs[32];
         snprintf(inputs, sizeof inputs, "h %s", cases[i].constant);
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "val_1", "f32[8,8]");
+        model *m = model_read(18, "in x f32[4,8]", "weight val_1 f32[8,8]");
         model_weight(m, cases[i].constant, "f32[8,8]");
-        model_parameters(m, "fc.weight net.w");
-        model_source(m, "fc", "linear");
+        model_add(m, "parameters fc.weight net.w", "source fc linear");
         model_class(m, LINEAR, "aten.linear.default");
         model_node(m, "MatMul", "h", "x val_1", "h", "");
         const char *name = cases[i].call != NULL ? "linear" : "matmul";
@@ -162,10 +155,7 @@ static void spread_parameters_have_their_own_size(void **state)
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         char inputs[32];
         snprintf(inputs, sizeof inputs, "h %s", cases[k].constant);
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,3,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
+        OWNED_MODEL m = model_read(18, "in x f32[4,3,8]", "weight w f32[8,8]", "role w PARAMETER");
         model_weight_data(m, cases[k].constant, "f32[4,3,8]", rows, sizeof rows);
         model_parameters(m, "w net.scale");
         add_call(m, "MatMul", "x w", "h", "mm");
@@ -180,7 +170,6 @@ static void spread_parameters_have_their_own_size(void **state)
         /* x, h, and a copy of the parameter */
         assert_int_equal(figures.saved_activation_bytes, 2 * 4 * 3 * 8 * 4 + cases[k].kept);
         trainer_close(&t);
-        model_free(m);
     }
 }
 
@@ -243,29 +232,23 @@ static void norms_without_weights_have_none(void **state)
     for (int i = 0; i < 2; i++) {
         onv_training_figures figures;
         trainer t;
-        model *m = model_new(18);
+        OWNED_MODEL m = model_new(18);
         onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
                                      .lower = {.loss = ONV_LOSS_NONE, .reports = true}};
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "fc.weight", "f32[8,8]");
-        model_role(m, "fc.weight", "PARAMETER");
-        model_weight(m, "val_1", "f32[8]");
+        model_add(m, "in x f32[4,8]", "weight fc.weight f32[8,8]", "role fc.weight PARAMETER",
+                  "weight val_1 f32[8]");
         model_parameters(m, i == 0 ? "fc.weight" : "fc.weight norm.weight");
-        model_source(m, "fc", "linear");
-        model_class(m, "torch.nn.modules.linear.Linear", "aten.linear.default");
-        model_node(m, "MatMul", "fc", "x fc.weight", "h", "");
-        model_source(m, "norm", "layer_norm");
-        model_class(m, "torch.nn.modules.normalization.LayerNorm", "aten.layer_norm.default");
+        model_add(m, "source fc linear", "class torch.nn.modules.linear.Linear aten.linear.default",
+                  "h = MatMul(x fc.weight) fc", "source norm layer_norm",
+                  "class torch.nn.modules.normalization.LayerNorm aten.layer_norm.default");
         model_call(m, "aten.layer_norm.default",
                    i == 0 ? "%linear, [8], None, None, 1e-05, False"
                           : "%linear, [8], %p_norm_weight, None, 1e-05, False");
-        model_node(m, "LayerNormalization", "norm", "h val_1", "y", "axis=-1");
-        model_output(m, "y", "f32");
+        model_add(m, "y = LayerNormalization(h val_1) norm axis=-1", "out y f32");
         trainer_open_model(&t, m);
         figures = trainer_run(&t, &options).figures;
         parameters[i] = figures.parameter_bytes;
         trainer_close(&t);
-        model_free(m);
     }
     assert_int_equal(parameters[0], 8 * 8 * 4);
     assert_int_equal(parameters[1], 8 * 8 * 4 + 8 * 4);
@@ -294,7 +277,7 @@ static void buffers_without_a_tensor_are_told(void **state)
                      weights,
                      {FC, {"Mul", inputs, "y", "", "net", "mul", "zoo.Net", "aten.mul.Tensor"}}};
         trainer t;
-        model *m = network_model(&n);
+        OWNED_MODEL m = network_model(&n);
         trainer_open_model(&t, m);
         onv_train_options options = {
             .optimizer = onv_optimizer_find("sgd"),
@@ -308,7 +291,6 @@ static void buffers_without_a_tensor_are_told(void **state)
         if (told != NULL) assert_int_equal(told->severity, cases[i].severity);
         if (told != NULL) assert_non_null(strstr(told->message, cases[i].told));
         trainer_close(&t);
-        model_free(m);
     }
 }
 
@@ -337,18 +319,15 @@ static void constants_of_layers_are_told(void **state)
         {"matmul_2", "a.0.w a.1.w", "1 constants, 'matmul_2' first, 128 bytes", 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(18);
+        OWNED_MODEL m = model_new(18);
         trainer t;
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "a.0.w", "f32[8,8]");
-        model_role(m, "a.0.w", "PARAMETER");
+        model_add(m, "in x f32[4,8]", "weight a.0.w f32[8,8]", "role a.0.w PARAMETER");
         model_weight(m, cases[i].constant, "f32[4,8]");
         model_parameters(m, cases[i].listed);
         add_call(m, "MatMul", "x a.0.w", "h", "mm");
         char inputs[32];
         snprintf(inputs, sizeof inputs, "h %s", cases[i].constant);
-        model_source(m, "a.1", "mul");
-        model_class(m, "Net", "aten.mul.Tensor");
+        model_add(m, "source a.1 mul", "class Net aten.mul.Tensor");
         model_node(m, "Mul", "y", inputs, "y", "");
         model_output(m, "y", "f32");
         trainer_open_model(&t, m);
@@ -363,7 +342,6 @@ static void constants_of_layers_are_told(void **state)
         if (told != NULL) assert_non_null(strstr(told, cases[i].told));
         if (cases[i].parameters > 0) assert_int_equal(parameters, cases[i].parameters);
         trainer_close(&t);
-        model_free(m);
     }
 }
 

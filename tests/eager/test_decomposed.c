@@ -290,45 +290,23 @@ static void add_node(model *m, char *node, const char *line)
 static model *build(const row *r)
 {
     const int64_t last = -1, zero = 0, four = 8, axis = 1;
-    model *m = model_new(18);
-    model_input(m, "x", "f32[4,8,8]");
-    model_weight(m, "wa", "f32[8,8]");
-    model_weight(m, "wb", "f32[8,8]");
-    model_weight(m, "square", "f32[8,8]");
+    model *m = model_read(18, "in x f32[4,8,8]", "weight wa f32[8,8]", "weight wb f32[8,8]",
+                          "weight square f32[8,8]");
     model_ints(m, "last", 1, &last);
     model_ints(m, "zero", 1, &zero);
     model_ints(m, "four", 1, &four);
     model_ints(m, "axis", 1, &axis);
-    model_ints(m, "two_ints", 1, (const int64_t[]){2});
-    model_ints(m, "shape", 3, (const int64_t[]){4, 8, 8});
-    model_ints(m, "tall", 2, (const int64_t[]){32, 8});
-    model_ints(m, "wide", 2, (const int64_t[]){8, 32});
-    model_node(m, "Constant", "n0", "", "n0", "value_int=0");
-    model_node(m, "Constant", "n1", "", "n1", "value_int=1");
-    model_weight(m, "labels", "i64[32]");
-    model_weight(m, "places_of_classes", "i64[8]");
+    model_add(m, "ints two_ints 2", "ints shape 4 8 8", "ints tall 32 8", "ints wide 8 32",
+              "n0 = Constant() n0 value_int=0", "n1 = Constant() n1 value_int=1",
+              "weight labels i64[32]", "weight places_of_classes i64[8]");
     model_ints(m, "zero_int", 1, &zero);
-    model_ints(m, "three_ints", 1, (const int64_t[]){3});
-    model_ints(m, "column", 2, (const int64_t[]){8, 1});
-    model_ints(m, "line", 2, (const int64_t[]){1, 8});
-    model_ints(m, "offset_shape", 3, (const int64_t[]){4, 8, 1});
-    model_ints(m, "turned_shape", 2, (const int64_t[]){8, 32});
-    model_ints(m, "rows_shape", 3, (const int64_t[]){32, 4, 8});
-    model_weight(m, "turned", "f32[8,4,8]");
-    model_weight(m, "wu", "f32[8]");
-    model_weight(m, "wv", "f32[8]");
-    model_role(m, "wu", "PARAMETER");
-    model_role(m, "wv", "PARAMETER");
-    model_weight(m, "zeros", "f32[4,8,8]");
-    model_weight(m, "places", "i64[3,1]");
-    model_weight(m, "offsets", "i64[4,8,1]");
-    model_weight(m, "elements", "i64[4,8,8]");
-    model_weight(m, "wc", "f32[32,32]");
-    model_role(m, "wc", "PARAMETER");
-    model_role(m, "wa", "PARAMETER");
-    model_role(m, "wb", "PARAMETER");
-    model_node(m, "Constant", "one", "", "one", "value_float=1.0");
-    model_node(m, "Constant", "two", "", "two", "value_float=2.0");
+    model_add(m, "ints three_ints 3", "ints column 8 1", "ints line 1 8", "ints offset_shape 4 8 1",
+              "ints turned_shape 8 32", "ints rows_shape 32 4 8", "weight turned f32[8,4,8]",
+              "weight wu f32[8]", "weight wv f32[8]", "role wu PARAMETER", "role wv PARAMETER",
+              "weight zeros f32[4,8,8]", "weight places i64[3,1]", "weight offsets i64[4,8,1]",
+              "weight elements i64[4,8,8]", "weight wc f32[32,32]", "role wc PARAMETER",
+              "role wa PARAMETER", "role wb PARAMETER", "one = Constant() one value_float=1.0",
+              "two = Constant() two value_float=2.0");
     for (int k = 0; k < 2; k++) {
         model_source(m, k == 0 ? "fa" : "fb", k == 0 ? "linear" : "linear_1");
         model_class(m, LINEAR, "aten.linear.default");

@@ -74,24 +74,13 @@ static const row rows[] = {
 static model *build(const row *r)
 {
     const int64_t last = -1;
-    model *m = model_new(20);
-    model_input(m, "x", "f32[3,512,8]");
-    model_input(m, "mask", "bool[3,512,4]");
-    model_weight(m, "wa", "f32[8,4]");
-    model_weight(m, "wb", "f32[8,4]");
-    model_weight(m, "wr", "f32[8,1]");
-    model_weight(m, "slope", "f32[4]");
+    model *m = model_read(20, "in x f32[3,512,8]", "in mask bool[3,512,4]", "weight wa f32[8,4]",
+                          "weight wb f32[8,4]", "weight wr f32[8,1]", "weight slope f32[4]");
     model_ints(m, "last", 1, &last);
-    model_int(m, "one", 1);
-    model_int(m, "three", 3);
-    model_node(m, "Constant", "low", "", "low", "value_float=-0.5");
-    model_node(m, "Constant", "high", "", "high", "value_float=1.5");
-    model_node(m, "Constant", "zero", "", "zero", "value_float=0.0");
-    model_node(m, "Constant", "six", "", "six", "value_float=6.0");
-    model_node(m, "Constant", "two", "", "two", "value_float=2.0");
-    model_node(m, "MatMul", "pa", "x wa", "a", "");
-    model_node(m, "MatMul", "pb", "x wb", "b", "");
-    model_node(m, "MatMul", "pr", "x wr", "r", "");
+    model_add(m, "int one 1", "int three 3", "low = Constant() low value_float=-0.5",
+              "high = Constant() high value_float=1.5", "zero = Constant() zero value_float=0.0",
+              "six = Constant() six value_float=6.0", "two = Constant() two value_float=2.0",
+              "a = MatMul(x wa) pa", "b = MatMul(x wb) pb", "r = MatMul(x wr) pr");
     model_node(m, r->op, "op", r->inputs, "y", r->attributes);
     model_output(m, "y", "f32");
     return m;
@@ -124,14 +113,13 @@ static void backward_makes_what_formulas_make(void **state)
 {
     bool all = true;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        model *m = build(&rows[i]);
+        OWNED_MODEL m = build(&rows[i]);
         trainer t;
         trainer_open_model(&t, m);
         all &= agrees(&t, &rows[i], ONV_UNDEFINED, rows[i].saved, rows[i].temps);
         if (rows[i].low_saved + rows[i].low_temps > 0)
             all &= agrees(&t, &rows[i], ONV_FLOAT16, rows[i].low_saved, rows[i].low_temps);
         trainer_close(&t);
-        model_free(m);
     }
     assert_true(all);
 }
@@ -144,12 +132,8 @@ static void determinants_keep_their_factors(void **state)
     onv_error err = {0};
     onv_eager eager;
     onv_lower_options options = {.loss = ONV_LOSS_NONE};
-    model *m = model_new(20);
-    model_input(m, "x", "f32[2,8,4]");
-    model_weight(m, "w", "f32[4,8]");
-    model_node(m, "MatMul", "product", "x w", "a", "");
-    model_node(m, "Det", "det", "a", "y", "");
-    model_output(m, "y", "f32");
+    OWNED_MODEL m = model_read(20, "in x f32[2,8,4]", "weight w f32[4,8]",
+                               "a = MatMul(x w) product", "y = Det(a) det", "out y f32");
     trainer_open_model(&t, m);
     assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err), ONV_OK);
     const onv_eager_op *op = &eager.ops.at[eager.ops.count - 1];
@@ -157,7 +141,6 @@ static void determinants_keep_their_factors(void **state)
     onv_eager_cleanup(&eager);
     assert_int_equal(trainer_saved(&t, &options), 2 * 8 * 4 * 4 + 2 * MATRIX + PIVOTS + NUMBERS);
     trainer_close(&t);
-    model_free(m);
 }
 
 /* An exponent that is a tensor keeps the base, itself and the result, of whatever size it is, trained or not. */
@@ -166,26 +149,18 @@ static void exponents_keep_all(void **state)
     for (int is_trained = 0; is_trained < 2; is_trained++) {
         trainer t;
         const float three = 3;
-        model *m = model_new(20);
-        model_input(m, "x", "f32[8,4]");
-        model_weight(m, "w", "f32[4,8]");
-        model_role(m, "w", "PARAMETER");
+        OWNED_MODEL m = model_read(20, "in x f32[8,4]", "weight w f32[4,8]", "role w PARAMETER");
         model_weight_data(m, "net.p", "f32[1]", &three, sizeof three);
         model_role(m, "net.p", is_trained ? "PARAMETER" : "BUFFER");
         model_parameters(m, is_trained ? "w net.p" : "w ~net.p");
-        model_source(m, "net", "linear");
-        model_class(m, "Net", "aten.linear.default");
-        model_node(m, "MatMul", "product", "x w", "a", "");
-        model_source(m, "net", "pow_1");
-        model_class(m, "Net", "aten.pow.Tensor_Tensor");
-        model_node(m, "Pow", "pow", "a net.p", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "source net linear", "class Net aten.linear.default",
+                  "a = MatMul(x w) product", "source net pow_1", "class Net aten.pow.Tensor_Tensor",
+                  "y = Pow(a net.p) pow", "out y f32");
         trainer_open_model(&t, m);
         onv_lower_options options = {.loss = ONV_LOSS_NONE};
         uint64_t saved = trainer_saved(&t, &options);
         assert_int_equal(saved, 8 * 4 * 4 + 2 * 8 * 8 * 4);
         trainer_close(&t);
-        model_free(m);
     }
 }
 
@@ -193,32 +168,23 @@ static void exponents_keep_all(void **state)
 
 static void add_overwritten_norm(model *m)
 {
-    model_input(m, "x", "f32[2,3,16,16]");
-    model_weight(m, "w", "f32[8,3,1,1]");
-    model_weight(m, "scale", "f32[8]");
-    model_weight(m, "shift", "f32[8]");
-    model_node(m, "Conv", "conv", "x w", "a", "");
-    model_node(m, "InstanceNormalization", "norm", "a scale shift", "b", "");
-    model_node(m, "LeakyRelu", "leaky", "b", "y", "alpha=0.1");
+    model_add(m, "in x f32[2,3,16,16]", "weight w f32[8,3,1,1]", "weight scale f32[8]",
+              "weight shift f32[8]", "a = Conv(x w) conv",
+              "b = InstanceNormalization(a scale shift) norm", "y = LeakyRelu(b) leaky alpha=0.1");
 }
 
 static void add_overwritten_product(model *m)
 {
-    model_input(m, "x", "f32[2,3,16,16]");
-    model_weight(m, "w", "f32[8,3,1,1]");
-    model_node(m, "Conv", "conv", "x w", "a", "");
-    model_node(m, "LeakyRelu", "leaky", "a", "y", "alpha=0.1");
+    model_add(m, "in x f32[2,3,16,16]", "weight w f32[8,3,1,1]", "a = Conv(x w) conv",
+              "y = LeakyRelu(a) leaky alpha=0.1");
 }
 
 static void add_experts(model *m)
 {
-    model_input(m, "x", "f32[2,6,8]");
-    model_weight(m, "w1", "f32[3,8,16]");
-    model_weight(m, "w2", "f32[3,16,8]");
-    model_weight(m, "wg", "f32[8,3]");
-    model_node(m, "MatMul", "gate", "x wg", "g", "");
-    model_node(m, "Einsum", "up", "x w1", "h", "equation='btd,edf->btef'");
-    model_node(m, "Einsum", "down", "h w2 g", "y", "equation='btef,efd,bte->btd'");
+    model_add(m, "in x f32[2,6,8]", "weight w1 f32[3,8,16]", "weight w2 f32[3,16,8]",
+              "weight wg f32[8,3]", "g = MatMul(x wg) gate",
+              "h = Einsum(x w1) up equation='btd,edf->btef'",
+              "y = Einsum(h w2 g) down equation='btef,efd,bte->btd'");
 }
 
 /* Experts that see all tokens, mixed by a second einsum: its product reads theirs with the experts last, in which order
@@ -226,38 +192,26 @@ static void add_experts(model *m)
 static void add_mixed_experts(model *m)
 {
     static const int64_t split[] = {3, 2, 6, 8};
-    model_input(m, "x", "f32[3,12,8]");
-    model_input(m, "tokens", "f32[2,6,8]");
-    model_weight(m, "w", "f32[3,8,8]");
-    model_weight(m, "wg", "f32[8,3]");
+    model_add(m, "in x f32[3,12,8]", "in tokens f32[2,6,8]", "weight w f32[3,8,8]",
+              "weight wg f32[8,3]");
     model_ints(m, "split", 4, split);
-    model_node(m, "MatMul", "gate", "tokens wg", "g", "");
-    model_node(m, "Einsum", "experts", "x w", "a", "equation='end,edh->enh'");
-    model_node(m, "Reshape", "view", "a split", "b", "");
-    model_node(m, "Einsum", "mix", "b g", "y", "equation='ebnd,bne->bnd'");
+    model_add(m, "g = MatMul(tokens wg) gate", "a = Einsum(x w) experts equation='end,edh->enh'",
+              "b = Reshape(a split) view", "y = Einsum(b g) mix equation='ebnd,bne->bnd'");
 }
 
 static void add_index(model *m)
 {
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "w", "f32[8,8]");
-    model_input(m, "indices", "i64[4,1]");
-    model_node(m, "MatMul", "mm", "x w", "a", "");
-    model_node(m, "GatherND", "index", "a indices", "y", "");
+    model_add(m, "in x f32[4,8]", "weight w f32[8,8]", "in indices i64[4,1]", "a = MatMul(x w) mm",
+              "y = GatherND(a indices) index");
 }
 
 /* Between linear layers, channels and time swapped: the gradient is copied twice. */
 static void add_over_time(model *m, const char *op, const char *inputs, const char *attributes)
 {
-    model_input(m, "x", "f32[3,512,8]");
-    model_weight(m, "w1", "f32[8,4]");
-    model_weight(m, "w3", "f32[4,2]");
-    model_weight(m, "k", "f32[6,4,3]");
-    model_weight(m, "w6", "f32[6,2]");
-    model_ints(m, "ends", 6, (const int64_t[]){0, 0, 3, 0, 0, 3});
-    model_ints(m, "sizes", 3, (const int64_t[]){3, 4, 1024});
-    model_node(m, "MatMul", "first", "x w1", "a", "");
-    model_node(m, "Transpose", "swap", "a", "b", "perm=[0,2,1]");
+    model_add(m, "in x f32[3,512,8]", "weight w1 f32[8,4]", "weight w3 f32[4,2]",
+              "weight k f32[6,4,3]", "weight w6 f32[6,2]", "ints ends 0 0 3 0 0 3",
+              "ints sizes 3 4 1024", "a = MatMul(x w1) first",
+              "b = Transpose(a) swap perm=[0,2,1]");
     model_node(m, op, "op", inputs, "c", attributes);
     model_node(m, "Transpose", "back", "c", "d", "perm=[0,2,1]");
     model_node(m, "MatMul", "last", strcmp(op, "Conv") == 0 ? "d w6" : "d w3", "y", "");
@@ -291,55 +245,31 @@ static void add_conv_over_time(model *m)
 /* As the older exporter writes torch.cdist and Tensor.unfold. */
 static void add_distances(model *m)
 {
-    model_input(m, "x", "f32[3,512,8]");
-    model_input(m, "z", "f32[3,8,8]");
-    model_weight(m, "w", "f32[8,4]");
-    model_weight(m, "v", "f32[8,4]");
-    model_ints(m, "last", 1, (const int64_t[]){-1});
-    model_ints(m, "i1", 1, (const int64_t[]){1});
-    model_ints(m, "i2", 1, (const int64_t[]){2});
-    model_node(m, "Constant", "c0", "", "two", "value_float=2.0");
-    model_node(m, "Constant", "c1", "", "root", "value_float=0.49999975");
-    model_node(m, "MatMul", "left", "x w", "a", "");
-    model_node(m, "MatMul", "right", "z v", "b", "");
-    model_node(m, "Unsqueeze", "0", "a i2", "c", "");
-    model_node(m, "Unsqueeze", "1", "b i1", "d", "");
-    model_node(m, "Sub", "2", "c d", "e", "");
-    model_node(m, "Pow", "3", "e two", "f", "");
-    model_node(m, "ReduceSum", "4", "f last", "g", "keepdims=0");
-    model_node(m, "Pow", "5", "g root", "y", "");
+    model_add(m, "in x f32[3,512,8]", "in z f32[3,8,8]", "weight w f32[8,4]", "weight v f32[8,4]",
+              "ints last -1", "ints i1 1", "ints i2 2", "two = Constant() c0 value_float=2.0",
+              "root = Constant() c1 value_float=0.49999975", "a = MatMul(x w) left",
+              "b = MatMul(z v) right", "c = Unsqueeze(a i2) 0", "d = Unsqueeze(b i1) 1",
+              "e = Sub(c d) 2", "f = Pow(e two) 3", "g = ReduceSum(f last) 4 keepdims=0",
+              "y = Pow(g root) 5");
 }
 
 static void add_windows(model *m)
 {
-    model_input(m, "x", "f32[2,12,8]");
-    model_weight(m, "w", "f32[8,8]");
-    model_ints(m, "i0", 1, (const int64_t[]){0});
-    model_ints(m, "i1", 1, (const int64_t[]){1});
-    model_ints(m, "i4", 1, (const int64_t[]){4});
-    model_ints(m, "i8", 1, (const int64_t[]){8});
-    model_ints(m, "i12", 1, (const int64_t[]){12});
-    model_node(m, "MatMul", "product", "x w", "h", "");
-    model_node(m, "Slice", "0", "h i0 i8 i1", "a", "");
-    model_node(m, "Slice", "1", "h i4 i12 i1", "b", "");
-    model_node(m, "Transpose", "2", "a", "c", "perm=[0,2,1]");
-    model_node(m, "Transpose", "3", "b", "d", "perm=[0,2,1]");
-    model_node(m, "Unsqueeze", "4", "c i1", "e", "");
-    model_node(m, "Unsqueeze", "5", "d i1", "f", "");
-    model_node(m, "Concat", "6", "e f", "y", "axis=1");
+    model_add(m, "in x f32[2,12,8]", "weight w f32[8,8]", "ints i0 0", "ints i1 1", "ints i4 4",
+              "ints i8 8", "ints i12 12", "h = MatMul(x w) product", "a = Slice(h i0 i8 i1) 0",
+              "b = Slice(h i4 i12 i1) 1", "c = Transpose(a) 2 perm=[0,2,1]",
+              "d = Transpose(b) 3 perm=[0,2,1]", "e = Unsqueeze(c i1) 4", "f = Unsqueeze(d i1) 5",
+              "y = Concat(e f) 6 axis=1");
 }
 
 /* Patches of an image, whose places are swapped with the channels. */
 static void add_patches(model *m)
 {
     static const int64_t parts[] = {2, 8, 4};
-    model_input(m, "x", "f32[2,3,8,8]");
-    model_weight(m, "w", "f32[8,3,4,4]");
+    model_add(m, "in x f32[2,3,8,8]", "weight w f32[8,3,4,4]");
     model_ints(m, "parts", 3, parts);
-    model_node(m, "Conv", "0", "x w", "a", "strides=[4,4]");
-    model_node(m, "Reshape", "1", "a parts", "b", "");
-    model_node(m, "Transpose", "2", "b", "c", "perm=[0,2,1]");
-    model_node(m, "Neg", "3", "c", "y", "");
+    model_add(m, "a = Conv(x w) 0 strides=[4,4]", "b = Reshape(a parts) 1",
+              "c = Transpose(b) 2 perm=[0,2,1]", "y = Neg(c) 3");
 }
 
 /* As the CUDA build of PyTorch 2.15 asked for it over a substitute for the driver. */
@@ -369,7 +299,7 @@ static void kernels_copy_gradients(void **state)
         onv_error err = {0};
         onv_eager eager;
         onv_lower_options options = {.loss = ONV_LOSS_NONE, .inplace = all, .n_inplace = 1};
-        model *m = model_new(20);
+        OWNED_MODEL m = model_new(20);
         cases[i].add(m);
         model_output(m, "y", "f32");
         trainer t;
@@ -383,7 +313,6 @@ static void kernels_copy_gradients(void **state)
                      (unsigned long long)cases[i].temps);
         onv_eager_cleanup(&eager);
         trainer_close(&t);
-        model_free(m);
     }
 }
 

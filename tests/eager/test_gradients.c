@@ -7,14 +7,9 @@
  * into it once the second has let go of it. No third tensor is made. */
 static void gradients_of_readers_add_in_place(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[16,256]");
-    model_weight(m, "w1", "f32[256,256]");
-    model_weight(m, "w2", "f32[256,256]");
-    model_node(m, "MatMul", "first", "x w1", "a", "");
-    model_node(m, "MatMul", "second", "a w2", "b", "");
-    model_node(m, "Add", "residual", "a b", "y", "");
-    model_output(m, "y", "f32");
+    OWNED_MODEL m = model_read(17, "in x f32[16,256]", "weight w1 f32[256,256]",
+                               "weight w2 f32[256,256]", "a = MatMul(x w1) first",
+                               "b = MatMul(a w2) second", "y = Add(a b) residual", "out y f32");
     trainer t;
     trainer_open_model(&t, m);
     onv_error err = {0};
@@ -41,7 +36,6 @@ static void gradients_of_readers_add_in_place(void **state)
     onv_train_program_cleanup(&program);
     onv_eager_cleanup(&eager);
     trainer_close(&t);
-    model_free(m);
 }
 
 /* A linear layer that runs twice takes its weight as a view, and so its gradients come: the first two make a third
@@ -49,10 +43,8 @@ static void gradients_of_readers_add_in_place(void **state)
 static void gradients_of_a_shared_layer_make_a_sum(void **state)
 {
     for (int is_linear = 0; is_linear < 2; is_linear++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[16,256]");
-        model_weight(m, "w", "f32[256,256]");
-        model_role(m, "w", "PARAMETER");
+        OWNED_MODEL m =
+            model_read(17, "in x f32[16,256]", "weight w f32[256,256]", "role w PARAMETER");
         for (int k = 0; k < 2; k++) {
             model_source(m, "layer", k == 0 ? "linear" : "linear_1");
             model_class(m, "Layer", is_linear ? "aten.linear.default" : "aten.mm.default");
@@ -70,7 +62,6 @@ static void gradients_of_a_shared_layer_make_a_sum(void **state)
         assert_int_equal(peak / W, is_linear ? 4 : 3);
         assert_in_range(peak % W, 3 * ROW, 8 * ROW);
         trainer_close(&t);
-        model_free(m);
     }
 }
 
@@ -79,11 +70,8 @@ static void norms_copy_swapped_gradients(void **state)
 {
     uint64_t peak[2];
     for (int is_swapped = 0; is_swapped < 2; is_swapped++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,64,64]");
-        model_weight(m, "w", "f32[64,64]");
-        model_node(m, "MatMul", "first", "x w", "h", "");
-        model_node(m, "Transpose", "swap", "h", "a", "perm=[0,2,1]");
+        OWNED_MODEL m = model_read(17, "in x f32[4,64,64]", "weight w f32[64,64]",
+                                   "h = MatMul(x w) first", "a = Transpose(h) swap perm=[0,2,1]");
         static const char *const vectors[] = {"scale", "bias", "mean", "var"};
         for (int k = 0; k < 4; k++) model_weight(m, vectors[k], "f32[64]");
         model_node(m, "BatchNormalization", "norm", "a scale bias mean var", "b",
@@ -97,7 +85,6 @@ static void norms_copy_swapped_gradients(void **state)
         options.lower.loss = ONV_LOSS_MSE;
         peak[is_swapped] = trainer_run(&t, &options).figures.phase_peak_bytes[ONV_PHASE_BACKWARD];
         trainer_close(&t);
-        model_free(m);
     }
     assert_int_equal(peak[1] - peak[0], 4 * 64 * 64 * 4);
 }
@@ -107,13 +94,10 @@ static void layer_norms_copy_swapped_gradients(void **state)
 {
     uint64_t peak[2];
     for (int is_swapped = 0; is_swapped < 2; is_swapped++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,64,64]");
-        model_weight(m, "w", "f32[64,64]");
-        model_weight(m, "scale", "f32[64]");
-        model_weight(m, "bias", "f32[64]");
-        model_node(m, "MatMul", "first", "x w", "h", "");
-        model_node(m, "LayerNormalization", "norm", "h scale bias", "a", "");
+        OWNED_MODEL m =
+            model_read(17, "in x f32[4,64,64]", "weight w f32[64,64]", "weight scale f32[64]",
+                       "weight bias f32[64]", "h = MatMul(x w) first",
+                       "a = LayerNormalization(h scale bias) norm");
         model_node(m, "Transpose", "swap", "a", is_swapped ? "y" : "b", "perm=[0,2,1]");
         if (!is_swapped) model_node(m, "Transpose", "again", "b", "y", "perm=[0,2,1]");
         model_output(m, "y", "f32");
@@ -123,7 +107,6 @@ static void layer_norms_copy_swapped_gradients(void **state)
         options.lower.loss = ONV_LOSS_MSE;
         peak[is_swapped] = trainer_run(&t, &options).figures.phase_peak_bytes[ONV_PHASE_BACKWARD];
         trainer_close(&t);
-        model_free(m);
     }
     assert_int_equal(peak[1] - peak[0], 4 * 64 * 64 * 4);
 }
@@ -146,11 +129,8 @@ static void gradients_of_bmm_are_tensors(void **state)
     enum { MATRICES = 8 * 64 * 64 * 4 };
     uint64_t peak[2];
     for (int is_bmm = 0; is_bmm < 2; is_bmm++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[8,1,64]");
-        model_weight(m, "w", "f32[8,64,64]");
-        model_role(m, "w", "PARAMETER");
-        model_node(m, "Exp", "exp", "w", "e", "");
+        model *m = model_read(17, "in x f32[8,1,64]", "weight w f32[8,64,64]", "role w PARAMETER",
+                              "e = Exp(w) exp");
         for (int k = 0; k < 2; k++) {
             model_source(m, "layer", k == 0 ? "bmm" : "bmm_1");
             model_class(m, "Layer", is_bmm ? "aten.bmm.default" : "aten.matmul.default");
@@ -170,15 +150,11 @@ static void gradients_of_permuted_sums_are_copied(void **state)
     static const int64_t shape[] = {64, 32, 16}, axis[] = {1};
     uint64_t peaks[2];
     for (int i = 0; i < 2; i++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[64,4]");
-        model_weight(m, "w", "f32[4,512]");
-        model_role(m, "w", "PARAMETER");
+        model *m = model_read(17, "in x f32[64,4]", "weight w f32[4,512]", "role w PARAMETER");
         model_ints(m, "shape", 3, shape);
         model_ints(m, "axis", 1, axis);
-        model_node(m, "MatMul", "product", "x w", "h", "");
-        model_node(m, "Reshape", "view", "h shape", "v", "");
-        model_node(m, "Transpose", "move", "v", "t", "perm=[2,0,1]");
+        model_add(m, "h = MatMul(x w) product", "v = Reshape(h shape) view",
+                  "t = Transpose(v) move perm=[2,0,1]");
         if (i == 0)
             model_node(m, "ReduceMean", "mean", "t", "y", "axes=[1] keepdims=0");
         else
@@ -194,12 +170,8 @@ static void gradients_of_permuted_sums_are_copied(void **state)
 static void matrices_before_a_batch_are_not_expanded(void **state)
 {
     enum { MATRIX = 64 * 64 * 4, SAMPLES = 32 };
-    model *m = model_new(17);
-    model_input(m, "x", "f32[32,64,1]");
-    model_weight(m, "w", "f32[64,64]");
-    model_role(m, "w", "PARAMETER");
-    model_node(m, "MatMul", "product", "w x", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[32,64,1]", "weight w f32[64,64]", "role w PARAMETER",
+                          "y = MatMul(w x) product", "out y f32");
     assert_true(backward_peak(m) < SAMPLES * MATRIX);
 }
 

@@ -41,23 +41,16 @@ static onv_training_figures train(model *m, const onv_lower_options *lower, cons
 
 static model *begin(void)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "w", "f32[8,8]");
-    model_role(m, "w", "PARAMETER");
-    model_node(m, "MatMul", "product", "x w", "h", "");
+    model *m = model_read(17, "in x f32[4,8]", "weight w f32[8,8]", "role w PARAMETER",
+                          "h = MatMul(x w) product");
     return m;
 }
 
 /* Which of cuDNN's kernels runs is not known: the range is said. */
 static void a_benchmark_of_kernels_has_a_range(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,8,6,6]");
-    model_weight(m, "w", "f32[8,8,3,3]");
-    model_role(m, "w", "PARAMETER");
-    model_node(m, "Conv", "conv", "x w", "y", "pads=[1,1,1,1]");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[2,8,6,6]", "weight w f32[8,8,3,3]", "role w PARAMETER",
+                          "y = Conv(x w) conv pads=[1,1,1,1]", "out y f32");
     onv_lower_options lower = {.loss = ONV_LOSS_MSE, .cuda = onv_cuda_library_defaults()};
     lower.cuda.benchmark = true;
     train(m, &lower, "cudnn-benchmark", "from 0 to ");
@@ -85,14 +78,11 @@ static void readings_that_matter_are_warnings(void **state)
 {
     static const char *const inputs[] = {"f32[8,8]", "f32[8,800]"};
     for (size_t i = 0; i < 2; i++) {
-        model *m = model_new(17);
+        OWNED_MODEL m = model_new(17);
         model_input(m, "x", inputs[i]);
         model_weight(m, "w", i == 0 ? "f32[8,8]" : "f32[800,8]");
-        model_role(m, "w", "PARAMETER");
-        model_node(m, "MatMul", "product", "x w", "h", "");
-        model_node(m, "Sigmoid", "/act/Sigmoid", "h", "a", "");
-        model_node(m, "Mul", "/act/Mul", "h a", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "role w PARAMETER", "h = MatMul(x w) product", "a = Sigmoid(h) /act/Sigmoid",
+                  "y = Mul(h a) /act/Mul", "out y f32");
         trainer t;
         trainer_open_model(&t, m);
         onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
@@ -102,7 +92,6 @@ static void readings_that_matter_are_warnings(void **state)
             if (strcmp(t.model.diags.at[k].code, "silu") == 0)
                 assert_int_equal(t.model.diags.at[k].severity, i == 0 ? ONV_WARNING : ONV_NOTE);
         trainer_close(&t);
-        model_free(m);
     }
 }
 
@@ -112,8 +101,7 @@ static model *gated(const char *line, bool has_parameter)
     static const char *const ops[][3] = {
         {"Tanh", "h", "a"}, {"Mul", "h a", "b"}, {"Add", "b p", "y"}};
     model *m = begin();
-    model_weight(m, "p", "f32[8]");
-    model_role(m, "p", "PARAMETER");
+    model_add(m, "weight p f32[8]", "role p PARAMETER");
     for (size_t i = 0; i < 3; i++) {
         model_source(m, "act", ops[i][0]);
         if (i < 2 || has_parameter) model_trace(m, line);
@@ -153,8 +141,7 @@ static model *sums(void)
     static const char *const names[] = {"h",  "s1", "s2", "s3", "s4", "s5",
                                         "s6", "s7", "s8", "s9", "y"};
     model *m = begin();
-    model_weight(m, "half", "f32[4,8]");
-    model_role(m, "half", "BUFFER");
+    model_add(m, "weight half f32[4,8]", "role half BUFFER");
     for (size_t i = 0; i + 1 < sizeof names / sizeof names[0]; i++) {
         char inputs[16] = "";
         strcat(strcpy(inputs, names[i]), " half");
@@ -186,9 +173,7 @@ static void activations_say_what_they_may_save(void **state)
     static const char *const all[] = {"*"};
     for (int told = 0; told < 2; told++) {
         model *m = begin();
-        model_node(m, "LeakyRelu", "act", "h", "a", "");
-        model_node(m, "MatMul", "last", "a w", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "a = LeakyRelu(h) act", "y = MatMul(a w) last", "out y f32");
         onv_lower_options lower = {
             .loss = ONV_LOSS_NONE, .inplace = all, .n_inplace = (size_t)told};
         train(m, &lower, told ? NULL : "activation-inplace", "128 bytes");
@@ -204,20 +189,14 @@ static void groups_of_one_channel_are_a_group_norm(void **state)
                                            {"Add", "s beta", "y", ""}};
     model *m = model_new(17);
     const int64_t shape[] = {4, 8, 6};
-    model_input(m, "x", "f32[4,8,6]");
-    model_weight(m, "k", "f32[8,8,1]");
-    model_weight(m, "one", "f32[8]");
-    model_weight(m, "zero", "f32[8]");
-    model_weight(m, "gamma", "f32[8,1]");
-    model_weight(m, "beta", "f32[8,1]");
+    model_add(m, "in x f32[4,8,6]", "weight k f32[8,8,1]", "weight one f32[8]",
+              "weight zero f32[8]", "weight gamma f32[8,1]", "weight beta f32[8,1]");
     model_ints(m, "shape", 3, shape);
-    model_role(m, "k", "PARAMETER");
-    model_role(m, "gamma", "PARAMETER");
-    model_role(m, "beta", "PARAMETER");
-    model_node(m, "Conv", "conv", "x k", "c", "");
+    model_add(m, "role k PARAMETER", "role gamma PARAMETER", "role beta PARAMETER",
+              "c = Conv(x k) conv");
     for (size_t i = 0; i < 4; i++) {
-        model_source(m, "norm", "group_norm");
-        model_class(m, "torch.nn.modules.normalization.GroupNorm", "aten.group_norm.default");
+        model_add(m, "source norm group_norm",
+                  "class torch.nn.modules.normalization.GroupNorm aten.group_norm.default");
         model_node(m, steps[i][0], steps[i][2], steps[i][1], steps[i][2], steps[i][3]);
     }
     model_output(m, "y", "f32");
@@ -233,17 +212,14 @@ static void expanded_indices_count_once(void **state)
     uint64_t held[2];
     for (int n = 1; n <= 2; n++) {
         model *m = begin();
-        model_weight(m, "m", "f32[16,8]");
-        model_weight(m, "zeros", "f32[4,8]");
-        model_role(m, "zeros", "BUFFER");
+        model_add(m, "weight m f32[16,8]", "weight zeros f32[4,8]", "role zeros BUFFER");
         const char *at = "h";
         for (int i = 0; i < n; i++) {
             const char *out = i + 1 == n ? "y" : "z";
             char inputs[64];
             snprintf(inputs, sizeof inputs, "%s %s m", at, i == 0 ? "expand" : "expand_1");
             model_weight(m, i == 0 ? "expand" : "expand_1", "i64[16,8]");
-            model_source(m, "net", "scatter_add");
-            model_class(m, "Net", "aten.scatter_add.default");
+            model_add(m, "source net scatter_add", "class Net aten.scatter_add.default");
             model_node(m, "ScatterElements", out, inputs, out, "axis=0 reduction='add'");
             at = out;
         }
@@ -270,8 +246,7 @@ static void caches_are_told(void **state)
         model_source(m, "net', 'net.conv", "neg");
         model_class(m, "zoo.Net', 'zoo.Conv", "aten.neg.default");
         model_statement(m, 5, cases[i].line);
-        model_node(m, "Neg", "neg", "h", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "y = Neg(h) neg", "out y f32");
         const onv_lower_options lower = {.loss = ONV_LOSS_NONE};
         train(m, &lower, cases[i].is_cache ? "cached-calls" : NULL, "up to 128 bytes");
     }
@@ -282,11 +257,9 @@ static void removed_calls_are_told(void **state)
 {
     for (int is_removed = 0; is_removed < 2; is_removed++) {
         model *m = begin();
-        model_call(m, "aten.relu.default", "%mm");
-        model_node(m, "Relu", "relu", "h", "relu", "");
+        model_add(m, "call aten.relu.default %mm", "relu = Relu(h) relu");
         model_call(m, "aten.exp.default", is_removed ? "%mul" : "%relu");
-        model_node(m, "Exp", "exp", "relu", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "y = Exp(relu) exp", "out y f32");
         const onv_lower_options lower = {.loss = ONV_LOSS_NONE};
         train(m, &lower, is_removed ? "removed-calls" : NULL, "128 bytes more");
     }
@@ -306,11 +279,8 @@ static void masks_of_the_exporter_are_told(void **state)
             model_input(m, "mask", "f32[2,1,6,6]");
         else
             model_weight(m, "mask", "f32[2,1,6,6]");
-        model_weight(m, "w", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
-        model_constant(m, "root", "f32[]");
-        model_node(m, "MatMul", "", "x w", "q", "");
-        model_node(m, "Transpose", "", "q", "k", "perm=[0,1,3,2]");
+        model_add(m, "weight w f32[8,8]", "role w PARAMETER", "constant root f32[]",
+                  "q = MatMul(x w)", "k = Transpose(q) perm=[0,1,3,2]");
         for (size_t n = 0; n < sizeof ops / sizeof ops[0]; n++) {
             model_source(m, "at", "sdpa");
             model_class(m,
@@ -327,10 +297,8 @@ static void masks_of_the_exporter_are_told(void **state)
 static void activations_have_two_ends(void **state)
 {
     trainer t;
-    model *m = begin();
-    model_node(m, "LeakyRelu", "/act/LeakyRelu", "h", "a", "");
-    model_node(m, "MatMul", "/second/MatMul", "a w", "y", "");
-    model_output(m, "y", "f32");
+    OWNED_MODEL m = begin();
+    model_add(m, "a = LeakyRelu(h) /act/LeakyRelu", "y = MatMul(a w) /second/MatMul", "out y f32");
     trainer_open_model(&t, m);
     onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
                                  .lower = {.loss = ONV_LOSS_NONE}};
@@ -338,7 +306,6 @@ static void activations_have_two_ends(void **state)
     assert_int_equal(result.least.peak_bytes, result.figures.peak_bytes - H);
     assert_int_equal(result.most.peak_bytes, result.figures.peak_bytes);
     trainer_close(&t);
-    model_free(m);
 }
 
 int main(void)

@@ -29,10 +29,7 @@ static model *with_node(const onv_op *op, const char *domain, const char *cycle,
         used += (size_t)snprintf(outputs + used, sizeof outputs - used, "y%d ", i);
     model *m = model_new(21);
     if (domain[0] != '\0') model_import(m, domain, op->since);
-    model_input(m, "x", "f32[2,3]");
-    model_input(m, "i", "i64[3]");
-    model_node(m, "Shape", "shape", "x", "s", "");
-    model_int(m, "h", 1);
+    model_add(m, "in x f32[2,3]", "in i i64[3]", "s = Shape(x) shape", "int h 1");
     snprintf(type, sizeof type, "%s%s%s", domain, domain[0] != '\0' ? "::" : "", op->name);
     model_node(m, type, "node", inputs, outputs, "");
     for (int i = 0; i < n_out; i++) {

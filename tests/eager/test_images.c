@@ -14,11 +14,8 @@ static void weights_that_are_buffers_are_not_trained(void **state)
         bool trains;
     } cases[] = {{"%x, %p_dct_weights", true}, {"%x, %b_dct_weights", false}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "val_1", "f32[8,8]");
-        model_weight(m, "val_2", "f32[8,8]");
-        model_parameters(m, "dct.weights head.weight");
+        OWNED_MODEL m = model_read(18, "in x f32[4,8]", "weight val_1 f32[8,8]",
+                                   "weight val_2 f32[8,8]", "parameters dct.weights head.weight");
         for (int k = 0; k < 2; k++) {
             model_source(m, k == 0 ? "dct" : "head", k == 0 ? "linear" : "linear_1");
             model_class(m, k == 0 ? "zoo.Cosines" : LINEAR, "aten.linear.default");
@@ -38,7 +35,6 @@ static void weights_that_are_buffers_are_not_trained(void **state)
         assert_int_equal(f.parameter_bytes, cases[i].trains ? 2 * W : W);
         assert_int_equal(f.saved_activation_bytes, cases[i].trains ? 2 * H : H);
         trainer_close(&t);
-        model_free(m);
     }
 }
 
@@ -66,10 +62,8 @@ static void convolutions_answer_in_the_order_of_their_image(void **state)
         if (is_last) model_node(m, "Transpose", "first", "x", "image", cases[i].before);
         model_node(m, "Conv", "conv", is_last ? "image w" : "x w", "a", cases[i].convolution);
         model_node(m, cases[i].between, "between", "a", "b", "");
-        model_node(m, "Transpose", "last", "b", "c", "perm=[0,2,3,1]");
-        model_node(m, "Reshape", "flatten", "c flat", "d", "");
-        model_node(m, "Sin", "sine", "d", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "c = Transpose(b) last perm=[0,2,3,1]", "d = Reshape(c flat) flatten",
+                  "y = Sin(d) sine", "out y f32");
         onv_lower_options how = {.loss = ONV_LOSS_NONE, .cuda = onv_cuda_library_defaults()};
         bool is_padded = i == 3;
         uint64_t read = is_padded ? 8 * 7 * 7 * 4 : ALL;
@@ -83,21 +77,17 @@ static void tables_are_as_small_as_their_windows(void **state)
     enum { KEYS = 9, PAIRS = 81, ROWS = 25, HEADS = 2 };
     static const int64_t pairs[] = {KEYS, KEYS, HEADS};
     for (int folds_view = 0; folds_view < 2; folds_view++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[2,9,9]");
-        model_parameters(m, "net.relative_position_bias_table");
+        OWNED_MODEL m =
+            model_read(18, "in x f32[2,9,9]", "parameters net.relative_position_bias_table");
         model_weight(m, folds_view ? "permute" : "index", folds_view ? "f32[2,9,9]" : "f32[81,2]");
         model_ints(m, "pairs", 3, pairs);
         if (!folds_view) {
-            model_source(m, "net", "view");
-            model_class(m, "zoo.Attention", "aten.view.default");
-            model_node(m, "Reshape", "view", "index pairs", "a", "");
-            model_source(m, "net", "permute");
-            model_class(m, "zoo.Attention", "aten.permute.default");
-            model_node(m, "Transpose", "permuted", "a", "b", "perm=[2,0,1]");
+            model_add(m, "source net view", "class zoo.Attention aten.view.default",
+                      "a = Reshape(index pairs) view", "source net permute",
+                      "class zoo.Attention aten.permute.default",
+                      "b = Transpose(a) permuted perm=[2,0,1]");
         }
-        model_source(m, "net", "add");
-        model_class(m, "zoo.Attention", "aten.add.Tensor");
+        model_add(m, "source net add", "class zoo.Attention aten.add.Tensor");
         model_node(m, "Add", "add", folds_view ? "x permute" : "x b", "y", "");
         model_output(m, "y", "f32");
         trainer t;
@@ -109,7 +99,6 @@ static void tables_are_as_small_as_their_windows(void **state)
         assert_int_equal(f.gradient_bytes, ROWS * HEADS * 4);
         assert_int_equal(f.buffer_bytes, PAIRS * 8); /* of indices */
         trainer_close(&t);
-        model_free(m);
     }
 }
 
@@ -118,19 +107,14 @@ static void parts_that_are_copied_lead_back(void **state)
 {
     for (int is_cloned = 0; is_cloned < 2; is_cloned++) {
         enum { FIRST = 8 * 8 * 4, SECOND = 4 * 4 * 4, X = 4 * 8 * 4, PART = 4 * 4 * 4 };
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
-        model_weight(m, "second.weight", "f32[4,4]");
-        model_node(m, "MatMul", "product", "x w", "h", "");
-        model_node(m, "Split", "split", "h", "part rest", "axis=1 num_outputs=2");
-        model_source(m, "second", "linear");
+        model *m =
+            model_read(18, "in x f32[4,8]", "weight w f32[8,8]", "role w PARAMETER",
+                       "weight second.weight f32[4,4]", "h = MatMul(x w) product",
+                       "part rest = Split(h) split axis=1 num_outputs=2", "source second linear");
         model_class(m, LINEAR, "aten.linear.default");
         model_call(m, "aten.linear.default",
                    is_cloned ? "%clone, %p_second_weight" : "%part, %p_second_weight");
-        model_node(m, "MatMul", "linear", "part second.weight", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "y = MatMul(part second.weight) linear", "out y f32");
         trainer t;
         trainer_open_model(&t, m);
         onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
@@ -155,14 +139,10 @@ static void formulas_in_python_keep_their_parts(void **state)
                  {"Add", "c one", "d", "add", "aten.add.Tensor"},
                  {"Mul", "a d", "y", "mul_1", "aten.mul.Tensor"}};
     for (int is_python = 0; is_python < 2; is_python++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
-        model_node(m, "Constant", "c0", "", "half", "value_float=0.5");
-        model_node(m, "Constant", "c1", "", "root", "value_float=1.4142135");
-        model_node(m, "Constant", "c2", "", "one", "value_float=1.0");
-        model_node(m, "MatMul", "product", "x w", "h", "");
+        model *m = model_read(18, "in x f32[4,8]", "weight w f32[8,8]", "role w PARAMETER",
+                              "half = Constant() c0 value_float=0.5",
+                              "root = Constant() c1 value_float=1.4142135",
+                              "one = Constant() c2 value_float=1.0", "h = MatMul(x w) product");
         for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++) {
             model_source(m, "act", is_python ? nodes[i].call : "gelu");
             model_class(m, "zoo.Activation", is_python ? nodes[i].aten : "aten.gelu.default");
@@ -236,15 +216,12 @@ static void poolings_to_any_size_are_one_operation(void **state)
         static const int64_t inner[] = {-3, -1};
         model *m = model_new(18);
         model_input(m, "x", is_last ? "f32[1,5,5,8]" : "f32[1,8,5,5]");
-        model_weight(m, "w", "f32[8,8,1,1]");
-        model_role(m, "w", "PARAMETER");
+        model_add(m, "weight w f32[8,8,1,1]", "role w PARAMETER");
         model_weight_data(m, "places", "i64[3,2,3,2,2]", places, sizeof places);
         model_weight_data(m, "channels", "i64[1,8,1,1]", channels, sizeof channels);
         model_weight(m, "mask", "bool[3,2,1,1]");
         model_float(m, "zero", 0);
-        model_int(m, "first", 0);
-        model_int(m, "second", 1);
-        model_weight(m, "sizes", "f32[3,3]");
+        model_add(m, "int first 0", "int second 1", "weight sizes f32[3,3]");
         model_ints(m, "flat", 2, flat);
         model_ints(m, "eight", 1, eight);
         model_ints(m, "size", 4, size);
@@ -253,11 +230,8 @@ static void poolings_to_any_size_are_one_operation(void **state)
         if (is_last) model_node(m, "Transpose", "move", "x", "image", "perm=[0,3,1,2]");
         model_node(m, "Conv", "conv", is_last ? "image w" : "x w", "h", "");
         add_parts(m, cases[i].parts, cases[i].n);
-        model_node(m, "Sigmoid", "sigmoid", "p", "s", "");
-        model_node(m, "Transpose", "last", "s", "q", "perm=[0,2,3,1]");
-        model_node(m, "Reshape", "flatten", "q flat", "r", "");
-        model_node(m, "Sin", "sine", "r", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "s = Sigmoid(p) sigmoid", "q = Transpose(s) last perm=[0,2,3,1]",
+                  "r = Reshape(q flat) flatten", "y = Sin(r) sine", "out y f32");
         uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
         assert_int_equal(kept, IN + cases[i].kept);
     }
@@ -278,25 +252,18 @@ static void assignments_to_a_part_overwrite(void **state)
     for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
         static const int64_t begin[] = {0}, end[] = {4}, axis[] = {1};
         size_t at = i / 2;
-        model *m = model_new(18);
-        model_input(m, "x", "f32[64,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
-        model_weight(m, "v", "f32[8,8]");
-        model_role(m, "v", "PARAMETER");
-        model_weight(m, "val_3", "i64[64,4]");
+        model *m = model_read(18, "in x f32[64,8]", "weight w f32[8,8]", "role w PARAMETER",
+                              "weight v f32[8,8]", "role v PARAMETER", "weight val_3 i64[64,4]");
         model_ints(m, "begin", 1, begin);
         model_ints(m, "end", 1, end);
         model_ints(m, "axis", 1, axis);
         model_node(m, "MatMul", "product", "x w", cases[at].keeps_base ? "g" : "h", "");
         if (cases[at].keeps_base) model_node(m, "Sigmoid", "sigmoid", "g", "h", "");
-        model_node(m, "Slice", "slice", "h begin end axis", "a", "");
-        model_node(m, "Neg", "minus", "a", "b", "");
-        model_source(m, "net", "slice_scatter");
+        model_add(m, "a = Slice(h begin end axis) slice", "b = Neg(a) minus",
+                  "source net slice_scatter");
         model_class(m, "zoo.Net", cases[at].aten);
-        model_node(m, "ScatterElements", "assign", "h val_3 b", "c", "axis=1");
-        model_node(m, "MatMul", "second", "c v", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "c = ScatterElements(h val_3 b) assign axis=1", "y = MatMul(c v) second",
+                  "out y f32");
         if (i % 2 == 0) {
             uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
             assert_int_equal(kept, cases[at].kept);
@@ -316,22 +283,14 @@ static void grids_keep_nothing(void **state)
     for (int is_grid = 0; is_grid < 2; is_grid++) {
         static const int64_t ones[] = {1}, rows[] = {-2};
         enum { H = 4 * 3 * 2 * 4, PLACES = 9 * 3 * 4 };
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,3,2]");
-        model_weight(m, "w", "f32[2,2]");
-        model_role(m, "w", "PARAMETER");
+        model *m = model_read(18, "in x f32[4,3,2]", "weight w f32[2,2]", "role w PARAMETER");
         model_weight(m, "val_7", is_grid ? "f32[9,3,1]" : "f32[9,3,2]");
         model_ints(m, "one", 1, ones);
         model_ints(m, "rows", 1, rows);
-        model_node(m, "MatMul", "product", "x w", "h", "");
-        model_node(m, "Unsqueeze", "unsqueeze", "h one", "a", "");
-        model_source(m, "net", "mul");
-        model_class(m, "zoo.Net", "aten.mul.Tensor");
-        model_node(m, "Mul", "mul", "val_7 a", "b", "");
-        model_source(m, "net", "sum_1");
-        model_class(m, "zoo.Net", "aten.sum.dim_IntList");
-        model_node(m, "ReduceSum", "sum", "b rows", "y", "keepdims=0");
-        model_output(m, "y", "f32");
+        model_add(m, "h = MatMul(x w) product", "a = Unsqueeze(h one) unsqueeze", "source net mul",
+                  "class zoo.Net aten.mul.Tensor", "b = Mul(val_7 a) mul", "source net sum_1",
+                  "class zoo.Net aten.sum.dim_IntList", "y = ReduceSum(b rows) sum keepdims=0",
+                  "out y f32");
         uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
         assert_int_equal(kept, H + (is_grid ? 0 : 2 * PLACES));
     }
@@ -348,15 +307,11 @@ static void blends_keep_both_parts(void **state)
                  {"sub", "net.w", 1}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         enum { H = 4 * 8 * 4, A = 4 * 4 };
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "net.w", "f32[8,8]");
-        model_role(m, "net.w", "PARAMETER");
+        model *m = model_read(18, "in x f32[4,8]", "weight net.w f32[8,8]", "role net.w PARAMETER");
         model_parameters(m, cases[i].listed);
         model_weight(m, "unsqueeze", "f32[4,1]");
         model_weight(m, cases[i].name, "f32[4,1]");
-        model_node(m, "MatMul", "product", "x net.w", "h", "");
-        model_node(m, "Neg", "minus", "h", "g", "");
+        model_add(m, "h = MatMul(x net.w) product", "g = Neg(h) minus");
         const part parts[] = {
             {"Mul", "unsqueeze h", "a", "", "net.mixer", "mul", "zoo.Mixer", "aten.mul.Tensor"},
             {"Mul", i == 1 ? "val_8 g" : "sub g", "b", "", "net.mixer", "mul_1", "zoo.Mixer",

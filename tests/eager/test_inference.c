@@ -17,12 +17,10 @@ static uint64_t peak_of(model *m, const onv_lower_options *options)
 
 static model *chain(const char *first, const char *second)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1024]");
+    model *m = model_read(17, "in x f32[1024]");
     model_node(m, first, "0", "x", "a", "");
     model_node(m, second, "1", "a", "b", "");
-    model_node(m, "Exp", "2", "b", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Exp(b) 2", "out y f32");
     return m;
 }
 
@@ -48,15 +46,12 @@ static void relu_overwrites_what_nobody_else_has(void **state)
 static void eval_drops_and_keeps_nothing(void **state)
 {
     pass p;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,8,4,4]");
+    model *m = model_read(17, "in x f32[2,8,4,4]");
     static const char *const vectors[] = {"w", "b", "mean", "var"};
     for (size_t i = 0; i < 4; i++) model_weight(m, vectors[i], "f32[8]");
     model_node(m, "BatchNormalization", "0", "x w b mean var", "n", "");
     model_bool(m, "training", true);
-    model_node(m, "Dropout", "1", "n - training", "d mask", "");
-    model_node(m, "Exp", "2", "d", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "d mask = Dropout(n - training) 1", "y = Exp(d) 2", "out y f32");
     pass_run(&p, m, NULL);
     assert_null(pass_find(&p, "d"));
     assert_null(pass_find(&p, "mask"));
@@ -73,21 +68,10 @@ static void branches_and_bodies_by_hand(void **state)
 {
     const onv_lower_options apart = {.no_inplace = true};
     pass p;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1024]");
-    model_input(m, "c", "bool[]");
-    model_begin(m, "else_branch");
-    model_node(m, "Exp", "e1", "x", "e1", "");
-    model_node(m, "Exp", "e2", "e1", "e", "");
-    model_output(m, "e", "f32");
-    model_end(m);
-    model_begin(m, "then_branch");
-    model_node(m, "Exp", "t", "x", "t", "");
-    model_output(m, "t", "f32");
-    model_end(m);
-    model_node(m, "If", "if", "c", "y", "");
-    model_node(m, "Exp", "after", "y", "z", "");
-    model_output(m, "z", "f32");
+    model *m =
+        model_read(17, "in x f32[1024]", "in c bool[]", "begin else_branch", "e1 = Exp(x) e1",
+                   "e = Exp(e1) e2", "out e f32", "end", "begin then_branch", "t = Exp(x) t",
+                   "out t f32", "end", "y = If(c) if", "z = Exp(y) after", "out z f32");
     pass_run(&p, m, &apart);
     assert_int_equal(p.peak.bytes, 1 + 3 * 4096); /* x and two more, never both branches */
     assert_int_equal(p.t.regions.count, 3);
@@ -105,26 +89,14 @@ static void loops_need_one_iteration_and_what_they_stack(void **state)
 {
     for (int reads_again = 0; reads_again < 2; reads_again++) {
         pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[1024]");
-        model_int(m, "trips", 10);
+        model *m = model_read(17, "in x f32[1024]", "int trips 10");
         model_bool(m, "go", true);
-        model_node(m, "Exp", "0", "x", "s0", "");
-        model_begin(m, "body");
-        model_input(m, "i", "i64[]");
-        model_input(m, "go_in", "bool[]");
-        model_input(m, "s_in", "f32[1024]");
-        model_node(m, "Identity", "go_on", "go_in", "go_out", "");
-        model_node(m, "Exp", "1", "s_in", "s_out", "");
-        model_node(m, "Exp", "2", "s_out", "slice", "");
-        model_output(m, "go_out", "bool[]");
-        model_output(m, "s_out", "f32[1024]");
-        model_output(m, "slice", "f32[1024]");
-        model_end(m);
-        model_node(m, "Loop", "loop", "trips go s0", "s stacked", "");
+        model_add(m, "s0 = Exp(x) 0", "begin body", "in i i64[]", "in go_in bool[]",
+                  "in s_in f32[1024]", "go_out = Identity(go_in) go_on", "s_out = Exp(s_in) 1",
+                  "slice = Exp(s_out) 2", "out go_out bool[]", "out s_out f32[1024]",
+                  "out slice f32[1024]", "end", "s stacked = Loop(trips go s0) loop");
         model_node(m, "Add", "3", reads_again ? "s s0" : "s s", "y", "");
-        model_output(m, "y", "f32");
-        model_output(m, "stacked", "f32");
+        model_add(m, "out y f32", "out stacked f32");
         pass_run(&p, m, NULL);
         assert_int_equal(p.t.regions.count, 1);
         assert_int_equal(p.t.regions.at[0].trips, 10);
@@ -140,20 +112,11 @@ static void loops_need_one_iteration_and_what_they_stack(void **state)
 static void scans_read_views(void **state)
 {
     pass p;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[10,1024]");
-    model_input(m, "s0", "f32[1024]");
-    model_begin(m, "body");
-    model_input(m, "s_in", "f32[1024]");
-    model_input(m, "row", "f32[1024]");
-    model_node(m, "Add", "1", "s_in row", "s_out", "");
-    model_node(m, "Exp", "2", "s_out", "slice", "");
-    model_output(m, "s_out", "f32[1024]");
-    model_output(m, "slice", "f32[1024]");
-    model_end(m);
-    model_node(m, "Scan", "scan", "s0 x", "s y", "num_scan_inputs=1");
-    model_output(m, "s", "f32");
-    model_output(m, "y", "f32");
+    model *m =
+        model_read(17, "in x f32[10,1024]", "in s0 f32[1024]", "begin body", "in s_in f32[1024]",
+                   "in row f32[1024]", "s_out = Add(s_in row) 1", "slice = Exp(s_out) 2",
+                   "out s_out f32[1024]", "out slice f32[1024]", "end",
+                   "s y = Scan(s0 x) scan num_scan_inputs=1", "out s f32", "out y f32");
     pass_run(&p, m, NULL);
     assert_null(pass_find(&p, "row"));
     /* x, y, s0 (the caller's), the state of the iteration before, its sum; then sum and slice. */
@@ -183,9 +146,8 @@ static void random_nests_are_sound(void **state)
         pass_drop(&p);
     }
     for (const nested_case *c = nested_cases; c->name != NULL; c++) {
-        model *m = c->build();
+        OWNED_MODEL m = c->build();
         onv_analysis_destroy(model_analyse(m, NULL)); /* of its runtimes two are these */
-        model_free(m);
     }
 }
 
@@ -200,34 +162,19 @@ static void training_refuses_by_name(void **state)
         onv_eager eager;
         bool *is_host;
         flow f;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[8,8]");
-        model_weight(m, "w", "f32[8,8]");
+        OWNED_MODEL m = model_read(17, "in x f32[8,8]", "weight w f32[8,8]");
         if (i == 2)
             model_bool(m, "c", true);
         else
             model_input(m, "c", "bool[]");
         model_int(m, "trips", 3);
         if (i == 1) {
-            model_begin(m, "body");
-            model_input(m, "i", "i64[]");
-            model_input(m, "go", "bool[]");
-            model_input(m, "s", "f32[8,8]");
-            model_node(m, "Identity", "i0", "go", "go1", "");
-            model_node(m, "MatMul", "mm", "s w", "s1", "");
-            model_output(m, "go1", "bool[]");
-            model_output(m, "s1", "f32[8,8]");
-            model_end(m);
-            model_node(m, "Loop", "loop", "trips c x", "y", "");
+            model_add(m, "begin body", "in i i64[]", "in go bool[]", "in s f32[8,8]",
+                      "go1 = Identity(go) i0", "s1 = MatMul(s w) mm", "out go1 bool[]",
+                      "out s1 f32[8,8]", "end", "y = Loop(trips c x) loop");
         } else {
-            model_begin(m, "else_branch");
-            model_node(m, "Exp", "e", "x", "e", "");
-            model_output(m, "e", "f32[8,8]");
-            model_end(m);
-            model_begin(m, "then_branch");
-            model_node(m, "MatMul", "mm", "x w", "t", "");
-            model_output(m, "t", "f32[8,8]");
-            model_end(m);
+            model_add(m, "begin else_branch", "e = Exp(x) e", "out e f32[8,8]", "end",
+                      "begin then_branch", "t = MatMul(x w) mm", "out t f32[8,8]", "end");
             model_node(m, "If", cases[i].name, "c", "y", "");
         }
         model_output(m, "y", "f32[8,8]");
@@ -245,7 +192,6 @@ static void training_refuses_by_name(void **state)
             assert_string_equal(err.node, cases[i].name);
         }
         flow_close(&f);
-        model_free(m);
     }
 }
 
@@ -317,10 +263,7 @@ static void keys_are_turned_in_three_axes(void **state)
         model_input(m, "x", query);
         model_input(m, "y", "f32[2,2,6,8]");
         model_input(m, "z", i == 2 ? "f32[2,2,8,8]" : "f32[2,2,6,8]");
-        model_node(m, "Neg", "", "x", "q", "");
-        model_node(m, "Neg", "", "y", "k", "");
-        model_node(m, "Neg", "", "z", "v", "");
-        model_ints(m, "three", 3, (const int64_t[]){4, 6, 8});
+        model_add(m, "q = Neg(x)", "k = Neg(y)", "v = Neg(z)", "ints three 4 6 8");
         model_ints(m, "four", 4, cases[i].back);
         for (size_t n = 0; n < sizeof ops / sizeof ops[0]; n++) {
             model_source(m, "at", "sdpa");
@@ -357,19 +300,13 @@ static void groups_of_queries_are_the_kernels(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         pass p;
         onv_lower_options how = {.attention = ONV_ATTENTION_AUTO, .reports = true};
-        model *m = model_new(17);
-        model_input(m, "q", "f32[2,4,6,8]");
-        model_input(m, "k", "f32[2,2,6,8]");
-        model_input(m, "v", "f32[2,2,6,8]");
+        model *m = model_read(17, "in q f32[2,4,6,8]", "in k f32[2,2,6,8]", "in v f32[2,2,6,8]");
         if (cases[i].is_input)
             model_input(m, "mask", "f32[6,6]");
         else
             model_constant(m, "mask", "f32[1]");
-        model_ints(m, "axis", 1, (const int64_t[]){2});
-        model_ints(m, "wide", 5, (const int64_t[]){2, 2, 2, 6, 8});
-        model_ints(m, "rows", 4, (const int64_t[]){2, 4, 6, 8});
-        model_ints(m, "three", 3, (const int64_t[]){8, 6, 8});
-        model_ints(m, "four", 4, (const int64_t[]){2, 4, 8, 6});
+        model_add(m, "ints axis 2", "ints wide 2 2 2 6 8", "ints rows 2 4 6 8", "ints three 8 6 8",
+                  "ints four 2 4 8 6");
         for (size_t n = 0; n < sizeof ops / sizeof ops[0]; n++) {
             model_source(m, "at", n < 5 ? ops[n][2] : "sdpa");
             model_class(m, cases[i].class, n < 5 ? "aten.view.default" : call);
@@ -392,17 +329,13 @@ static void equal_parameters_may_be_one(void **state)
     uint64_t peaks[4];
     for (int i = 0; i < 4; i++) {
         bool shares = i / 2 == 1;
-        model *m = model_new(17);
-        model_input(m, "x", "i64[3]");
-        model_weight(m, "table", "f32[100,8]");
-        model_weight(m, "onnx::MatMul_7", "f32[8,8]");
+        model *m = model_read(17, "in x i64[3]", "weight table f32[100,8]",
+                              "weight onnx::MatMul_7 f32[8,8]");
         model_weight(m, "onnx::MatMul_9", shares ? "f32[8,100]" : "f32[8,101]");
-        model_node(m, "Identity", "Identity_1", "onnx::MatMul_7", "onnx::MatMul_8", "");
-        model_node(m, "Gather", "/e/Gather", "table x", "e", "");
-        model_node(m, "MatMul", "/a/MatMul", "e onnx::MatMul_7", "a", "");
-        model_node(m, "MatMul", "/b/MatMul", "a onnx::MatMul_8", "b", "");
-        model_node(m, "MatMul", "/c/MatMul", "b onnx::MatMul_9", "c", "");
-        model_output(m, "c", "f32");
+        model_add(m, "onnx::MatMul_8 = Identity(onnx::MatMul_7) Identity_1",
+                  "e = Gather(table x) /e/Gather", "a = MatMul(e onnx::MatMul_7) /a/MatMul",
+                  "b = MatMul(a onnx::MatMul_8) /b/MatMul",
+                  "c = MatMul(b onnx::MatMul_9) /c/MatMul", "out c f32");
         peaks[i] = peak_of(m, &(onv_lower_options){.least = i % 2 == 1});
     }
     assert_int_equal(peaks[0] - peaks[1], SQUARE);
@@ -434,8 +367,7 @@ static void folded_norms_run_again(void **state)
         snprintf(inputs, sizeof inputs, "a %s %s", cases[i].weight, cases[i].bias);
         model_node(m, "Neg", "/Neg", "x", "a", "");
         model_node(m, "Conv", "/block/conv/Conv", inputs, "b", "");
-        model_node(m, "Neg", "/Neg_1", "b", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "y = Neg(b) /Neg_1", "out y f32");
         pass_run(&p, m, &how);
         /* x, weights (and the norm's other vectors), and what is around the largest step. */
         uint64_t of = 4 * 2 * 8 * 16 * 16, weights = 4 * 8 * 8 + 4 * 8;

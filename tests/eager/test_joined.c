@@ -15,18 +15,12 @@ static void a_padding_that_two_read_is_one(void **state)
                  {"%pad, %p_w", "%pad_1, %p_v", 2 * PADDED},
                  {"%x, %p_w", "%x, %p_v", 2 * PADDED}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[2,4,10]");
-        model_weight(m, "w", "f32[4,4,3]");
-        model_weight(m, "v", "f32[4,4,3]");
-        model_rules(m, "FuseConvPad");
+        model *m = model_read(17, "in x f32[2,4,10]", "weight w f32[4,4,3]", "weight v f32[4,4,3]",
+                              "rules FuseConvPad");
         model_call(m, "aten.conv1d.default", cases[i].first);
-        model_node(m, "Conv", "first", "x w", "a", "pads=[2,0]");
-        model_rules(m, "FuseConvPad");
+        model_add(m, "a = Conv(x w) first pads=[2,0]", "rules FuseConvPad");
         model_call(m, "aten.conv1d.default", cases[i].second);
-        model_node(m, "Conv", "second", "x v", "b", "pads=[2,0]");
-        model_node(m, "Add", "sum", "a b", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "b = Conv(x v) second pads=[2,0]", "y = Add(a b) sum", "out y f32");
         assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
                          cases[i].bytes);
     }
@@ -38,19 +32,12 @@ static void another_padding_is_a_copy(void **state)
     enum { PADDED = 2 * 4 * 12 * 4 };
     static const int64_t pads[] = {0, 0, 2, 0, 0, 0};
     for (int is_other = 0; is_other < 2; is_other++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[2,4,10]");
-        model_weight(m, "u", "f32[4,4,1]");
-        model_weight(m, "w", "f32[4,4,3]");
+        model *m = model_read(17, "in x f32[2,4,10]", "weight u f32[4,4,1]", "weight w f32[4,4,3]");
         model_ints(m, "pads", 6, pads);
-        model_node(m, "Conv", "before", "x u", "h", "");
-        model_node(m, "Pad", "pad", "h pads", "pad", "");
-        model_node(m, "AveragePool", "pool", "pad", "a", "kernel_shape=[3]");
-        model_rules(m, "FuseConvPad");
+        model_add(m, "h = Conv(x u) before", "pad = Pad(h pads) pad",
+                  "a = AveragePool(pad) pool kernel_shape=[3]", "rules FuseConvPad");
         model_call(m, "aten.conv1d.default", is_other ? "%pad_1, %p_w" : "%pad, %p_w");
-        model_node(m, "Conv", "conv", "h w", "b", "pads=[2,0]");
-        model_node(m, "Add", "sum", "a b", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "b = Conv(h w) conv pads=[2,0]", "y = Add(a b) sum", "out y f32");
         assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
                          2 * 4 * 10 * 4 + (is_other ? 2 : 1) * PADDED);
     }
@@ -72,10 +59,7 @@ static void what_a_convolution_pads_itself_is_in_no_copy(void **state)
         {"pads=[3,2]", "aten._native_batch_norm_legit_functional.default", "%conv1d_1, %p_v", 15},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[2,4,10]");
-        model_weight(m, "w", "f32[4,4,6]");
-        model_rules(m, "FuseConvPad");
+        model *m = model_read(17, "in x f32[2,4,10]", "weight w f32[4,4,6]", "rules FuseConvPad");
         model_call(m, cases[i].aten, cases[i].arguments);
         model_node(m, "Conv", "conv", "x w", "y", cases[i].attributes);
         model_output(m, "y", "f32");
@@ -112,15 +96,11 @@ static void scatters_to_extremes_keep_their_operands(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char attributes[64];
         snprintf(attributes, sizeof attributes, "axis=0 reduction='%s'", cases[i].reduction);
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_input(m, "at", "i64[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
+        model *m = model_read(18, "in x f32[4,8]", "in at i64[4,8]", "weight w f32[8,8]",
+                              "role w PARAMETER");
         model_ints(m, "shape", 2, shape);
         model_ints(m, "all", 2, all);
-        model_node(m, "MatMul", "h", "x w", "h", "");
-        model_node(m, "ConstantOfShape", "zeros", "shape", "zeros", "");
+        model_add(m, "h = MatMul(x w) h", "zeros = ConstantOfShape(shape) zeros");
         if (cases[i].resets) {
             note(m, &cases[i]);
             model_node(m, "ConstantOfShape", "worst", "all", "worst", "");
@@ -146,20 +126,15 @@ static void recurrent_layers_have_zeros_of_their_own(void **state)
     enum { X = 5 * 2 * 4 * 4, STATE = 2 * 4 * 4, OUT = 5 * STATE, RESERVE = 5 * OUT + 256 };
     static const int64_t dims[] = {1, 2, 4};
     for (unsigned layers = 1; layers <= 2; layers++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[5,2,4]");
-        model_weight(m, "W", "f32[1,16,4]");
-        model_weight(m, "R", "f32[1,16,4]");
+        model *m =
+            model_read(17, "in x f32[5,2,4]", "weight W f32[1,16,4]", "weight R f32[1,16,4]");
         model_ints(m, "dims", 3, dims);
-        model_node(m, "ConstantOfShape", "zeros", "dims", "zeros", "");
-        model_ints(m, "axis", 1, (const int64_t[]){1});
-        model_source(m, "first", "lstm");
+        model_add(m, "zeros = ConstantOfShape(dims) zeros", "ints axis 1", "source first lstm");
         model_node(m, "LSTM", "first", "x W R - - zeros zeros", layers > 1 ? "all" : "y",
                    "hidden_size=4");
         if (layers > 1) {
-            model_node(m, "Squeeze", "squeeze", "all axis", "h", "");
-            model_source(m, "second", "lstm");
-            model_node(m, "LSTM", "second", "h W R - - zeros zeros", "y", "hidden_size=4");
+            model_add(m, "h = Squeeze(all axis) squeeze", "source second lstm",
+                      "y = LSTM(h W R - - zeros zeros) second hidden_size=4");
         }
         model_output(m, "y", "f32");
         assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
@@ -179,9 +154,7 @@ static void contracted_labels_are_in_the_order_of_letters(void **state)
                  {"equation='bck,cko->bo'", "f32[4,8,5]", 2 * X},
                  {"equation='bkc,cko->bo'", "f32[8,4,5]", 2 * X}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[2,4,8]");
-        model_weight(m, "w", "f32[8,8]");
+        model *m = model_read(17, "in x f32[2,4,8]", "weight w f32[8,8]");
         model_weight(m, "v", cases[i].v);
         model_node(m, "MatMul", "product", "x w", "a", "");
         model_node(m, "Einsum", "sum", "a v", "y", cases[i].equation);
@@ -221,20 +194,15 @@ static void what_is_indexed_has_the_order_of_its_tensor(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         model *m = model_new(18);
         model_weight(m, "x", cases[i].x);
-        model_weight(m, "v", "f32[2,3,4,1,8]");
-        model_role(m, "x", "PARAMETER");
-        model_role(m, "v", "PARAMETER");
-        model_input(m, "places", "i64[4,5,2]");
+        model_add(m, "weight v f32[2,3,4,1,8]", "role x PARAMETER", "role v PARAMETER",
+                  "in places i64[4,5,2]");
         if (cases[i].first != NULL) model_node(m, "Transpose", "first", "x", "u", cases[i].first);
         model_source(m, "", "index");
         model_class(m, "Net", "aten.index.Tensor");
         model_node(m, "Transpose", "turn", cases[i].first != NULL ? "u" : "x", "t", cases[i].perm);
         model_source(m, "", "index");
-        model_class(m, "Net", "aten.index.Tensor");
-        model_node(m, "GatherND", "gather", "t places", "g", "");
-        model_node(m, "Transpose", "back", "g", "h", "perm=[2,3,0,4,1]");
-        model_node(m, "MatMul", "product", "v h", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "class Net aten.index.Tensor", "g = GatherND(t places) gather",
+                  "h = Transpose(g) back perm=[2,3,0,4,1]", "y = MatMul(v h) product", "out y f32");
         uint32_t n = count_operations(m, "reshape");
         if (n != cases[i].copies) fail_msg("case %zu: %u", i, n);
     }
@@ -250,15 +218,10 @@ static void what_was_detached_has_no_gradient(void **state)
             bytes; /* the input, h for the sine and the product, s; without the gradient of s only s */
     } cases[] = {{"%h", 3 * X}, {"%detach", 2 * X}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
-        model_node(m, "MatMul", "product", "x w", "h", "");
+        model *m = model_read(18, "in x f32[4,8]", "weight w f32[8,8]", "role w PARAMETER",
+                              "h = MatMul(x w) product");
         model_call(m, "aten.sin.default", cases[i].arguments);
-        model_node(m, "Sin", "sin", "h", "s", "");
-        model_node(m, "Mul", "mul", "h s", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "s = Sin(h) sin", "y = Mul(h s) mul", "out y f32");
         assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
                          cases[i].bytes);
     }
@@ -272,12 +235,8 @@ static void joined_convolutions_read_the_copy(void **state)
                                         "aten.conv2d.default"};
     uint64_t kept[2];
     for (int i = 0; i < 2; i++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[2,6,4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
-        model_node(m, "MatMul", "product", "x w", "h", "");
-        model_node(m, "Transpose", "swap", "h", "t", "perm=[0,3,1,2]");
+        model *m = model_read(18, "in x f32[2,6,4,8]", "weight w f32[8,8]", "role w PARAMETER",
+                              "h = MatMul(x w) product", "t = Transpose(h) swap perm=[0,3,1,2]");
         static const char *const weights[] = {"a.weight", "b.weight"};
         for (int k = 0; k < 2; k++) {
             char inputs[32];
@@ -296,8 +255,7 @@ static void joined_convolutions_read_the_copy(void **state)
                                    : "%t, %p_b_weight");
             model_node(m, "Conv", k == 0 ? "c" : "d", inputs, k == 0 ? "p" : "q", "");
         }
-        model_node(m, "Add", "sum", "p q", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "y = Add(p q) sum", "out y f32");
         kept[i] = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
     }
     enum { T = 2 * 6 * 4 * 8 * 4, NORM = 2 * 4 * 6 * 4 * 4 + 2 * 4 * 4 };
@@ -313,24 +271,17 @@ static void a_factor_of_one_tells_of_addcmul(void **state)
     uint64_t peak[2];
     for (int i = 0; i < 2; i++) {
         static const float values[] = {1, 2};
-        model *m = model_new(17);
-        model_input(m, "x", "f32[256,64]");
-        model_weight(m, "w", "f32[64,64]");
-        model_weight(m, "scale", "f32[64]");
-        model_weight(m, "bias", "f32[64]");
+        OWNED_MODEL m = model_read(17, "in x f32[256,64]", "weight w f32[64,64]",
+                                   "weight scale f32[64]", "weight bias f32[64]");
         model_float(m, "value", values[i]);
-        model_node(m, "MatMul", "first", "x w", "h", "");
-        model_node(m, "Mul", "product", "scale h", "p", "");
-        model_node(m, "Mul", "scaled", "p value", "s", "");
-        model_node(m, "Add", "sum", "bias s", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "h = MatMul(x w) first", "p = Mul(scale h) product", "s = Mul(p value) scaled",
+                  "y = Add(bias s) sum", "out y f32");
         trainer t;
         trainer_open_model(&t, m);
         onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
         options.lower.loss = ONV_LOSS_MSE;
         peak[i] = trainer_run(&t, &options).figures.phase_peak_bytes[ONV_PHASE_FORWARD];
         trainer_close(&t);
-        model_free(m);
     }
     assert_int_equal(peak[1] - peak[0], X); /* the product, while it is multiplied by 2 */
 }

@@ -32,7 +32,7 @@ static void expect_layers_keep(const char *op, int gates, uint64_t reserve, bool
                                          : "hidden_size=4 direction='bidirectional'";
     const char *permutation = batch_first ? "perm=[0,1,2,3]" : "perm=[0,2,1,3]";
     const int64_t joined[] = {0, 0, -1};
-    model *m = model_new(17);
+    OWNED_MODEL m = model_new(17);
     model_input(m, "x", batch_first ? "f32[3,6,8]" : "f32[6,3,8]");
     model_ints(m, "joined", 3, joined);
     add_layer(m, op, gates, "x", "first", attributes);
@@ -49,7 +49,6 @@ static void expect_layers_keep(const char *op, int gates, uint64_t reserve, bool
     uint64_t frozen = trainer_saved(
         &t, &(onv_lower_options){.loss = ONV_LOSS_NONE, .freeze = all, .n_freeze = 1});
     trainer_close(&t);
-    model_free(m);
     /* x, the two outputs (that of the first is the input of the second), and the reserves. */
     uint64_t expected = (3 + 2 * reserve) * STEPS_OF_LAYER + 2 * 256;
     uint64_t weights = 2 * (2 * (uint64_t)gates * 4 * (8 + 4 + 2)) * 4;
@@ -83,9 +82,8 @@ static uint64_t keep_of_cells(int64_t hidden, const char *call, uint64_t *temps)
     snprintf(attributes, sizeof attributes, "hidden_size=%d", (int)hidden);
     model_input(m, "x", "f32[4,2,8]");
     model_input(m, "h", h);
-    model_parameters(m, "w r");
-    model_source(m, "lstm", "lstm");
-    model_class(m, "torch.nn.modules.rnn.LSTM", "aten.lstm.input");
+    model_add(m, "parameters w r", "source lstm lstm",
+              "class torch.nn.modules.rnn.LSTM aten.lstm.input");
     if (call != NULL) model_call(m, "aten.lstm.input", call);
     model_input(m, "c", "f32[1,2,8]");
     model_weight(m, "w", w);
@@ -128,15 +126,13 @@ static uint64_t kept_with_dropout(const char *dropout, bool on_cpu)
 {
     static const char *const layers[] = {"/rnn/LSTM", "/rnn/LSTM_1"};
     const int64_t joined[] = {0, 0, -1};
-    model *m = model_new(17);
-    model_input(m, "x", "f32[6,3,8]");
+    model *m = model_read(17, "in x f32[6,3,8]");
     model_ints(m, "joined", 3, joined);
-    model_weight(m, "W", "f32[2,16,8]");
-    model_weight(m, "R", "f32[2,16,4]");
+    model_add(m, "weight W f32[2,16,8]", "weight R f32[2,16,4]");
     model_bool(m, "training", true);
     model_node(m, "LSTM", layers[0], "x W R", "first", "hidden_size=4 direction='bidirectional'");
-    model_node(m, "Transpose", "/rnn/Transpose", "first", "a", "perm=[0,2,1,3]");
-    model_node(m, "Reshape", "/rnn/Reshape", "a joined", "b", "");
+    model_add(m, "a = Transpose(first) /rnn/Transpose perm=[0,2,1,3]",
+              "b = Reshape(a joined) /rnn/Reshape");
     if (dropout != NULL) model_node(m, "Dropout", dropout, "b - training", "h", "");
     model_node(m, "LSTM", layers[1], dropout != NULL ? "h W R" : "b W R", "y",
                "hidden_size=4 direction='bidirectional'");
@@ -173,11 +169,8 @@ static void add_arrangement(model *m, const char *parameter, const char *weight)
 /* Exporters bring the gates into ONNX's order: PyTorch keeps the parameters as they are. */
 static void arranged_weights_are_parameters(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[6,3,8]");
-    model_weight(m, "weight_ih", "f32[16,8]");
-    model_weight(m, "weight_hh", "f32[16,4]");
-    model_weight(m, "B", "f32[1,32]");
+    OWNED_MODEL m = model_read(17, "in x f32[6,3,8]", "weight weight_ih f32[16,8]",
+                               "weight weight_hh f32[16,4]", "weight B f32[1,32]");
     for (int i = 0; i < 5; i++) {
         char name[16];
         snprintf(name, sizeof name, "i%d", i);
@@ -185,15 +178,13 @@ static void arranged_weights_are_parameters(void **state)
     }
     add_arrangement(m, "weight_ih", "W");
     add_arrangement(m, "weight_hh", "R");
-    model_node(m, "LSTM", "lstm", "x W R B", "y", "hidden_size=4");
-    model_output(m, "y", "f32");
+    model_add(m, "y = LSTM(x W R B) lstm hidden_size=4", "out y f32");
     trainer t;
     trainer_open_model(&t, m);
     uint64_t fused = trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE});
     uint64_t plain =
         trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE, .as_exported = true});
     trainer_close(&t);
-    model_free(m);
     uint64_t x = 6 * 3 * 8 * 4, y = 6 * 3 * 4 * 4, weights = 16 * (8 + 4) * 4;
     assert_int_equal(fused, x + (1 + 5) * y + 256);
     assert_int_equal(plain, fused + weights);
@@ -205,12 +196,8 @@ static void calls_of_a_module_share_arranged_weights(void **state)
 {
     enum { Y = 6 * 3 * 4 * 4, CALLS = 4 };
     for (unsigned has_reader = 0; has_reader < 2; has_reader++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[6,3,4]");
-        model_weight(m, "weight_ih", "f32[16,4]");
-        model_weight(m, "weight_hh", "f32[16,4]");
-        model_weight(m, "B", "f32[1,32]");
-        model_ints(m, "axis", 1, (const int64_t[]){1});
+        model *m = model_read(17, "in x f32[6,3,4]", "weight weight_ih f32[16,4]",
+                              "weight weight_hh f32[16,4]", "weight B f32[1,32]", "ints axis 1");
         for (int i = 0; i < 5; i++) {
             char name[16];
             snprintf(name, sizeof name, "i%d", i);
@@ -231,8 +218,7 @@ static void calls_of_a_module_share_arranged_weights(void **state)
         }
         model_output(m, "h4", "f32");
         if (has_reader) {
-            model_node(m, "Relu", "relu", "W", "z", "");
-            model_output(m, "z", "f32");
+            model_add(m, "z = Relu(W) relu", "out z f32");
         }
         uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
         if (!has_reader)
@@ -274,18 +260,15 @@ static uint64_t kept_in(const char *type, const char *const *scores, int64_t hea
         model_node(m, "Transpose", result, name[2], result,
                    i == 1 ? "perm=[0,2,3,1]" : "perm=[0,2,1,3]");
     }
-    model_node(m, "Constant", "number", "", "n", "value_float=0.5");
-    model_node(m, "ConstantOfShape", "ones", "square", "ones", "");
-    model_node(m, "Trilu", "causal", "ones", "c", "");
+    model_add(m, "n = Constant() number value_float=0.5", "ones = ConstantOfShape(square) ones",
+              "c = Trilu(ones) causal");
     for (size_t i = 0; scores[i] != NULL; i++) {
         char op[16], inputs[16], output[8];
         assert_int_equal(sscanf(scores[i], "%15[^(](%15[^)])%7s", op, inputs, output), 3);
         model_node(m, op, output, inputs, output, "");
     }
-    model_node(m, "Softmax", "softmax", "s", "p", "axis=-1");
-    model_node(m, "MatMul", "values", "p v", "o", "");
-    model_node(m, "Transpose", "rows", "o", "r", "perm=[0,2,1,3]");
-    model_node(m, "Reshape", "join", "r joined", "y", "");
+    model_add(m, "p = Softmax(s) softmax axis=-1", "o = MatMul(p v) values",
+              "r = Transpose(o) rows perm=[0,2,1,3]", "y = Reshape(r joined) join");
     model_output(m, "y", type);
     uint64_t kept = trainer_kept(m, options);
     return kept;
@@ -428,19 +411,14 @@ static void heads_whose_values_lie_apart_have_no_kernel(void **state)
             {"MatMul", "safe v", "guarded"}};
         pass p;
         onv_lower_options how = {.attention = ONV_ATTENTION_AUTO};
-        model *m = model_new(17);
-        model_input(m, "x", "f32[2,2,8,8]");
-        model_input(m, "key", "f32[2,2,6,8]");
-        model_input(m, "v", "f32[2,2,6,8]");
-        model_constant(m, "root", "f32[]");
-        model_constant(m, "zero", "f32[]");
+        model *m = model_read(17, "in x f32[2,2,8,8]", "in key f32[2,2,6,8]", "in v f32[2,2,6,8]",
+                              "constant root f32[]", "constant zero f32[]");
         model_node(m, "Transpose", "", "x", "q",
                    cases[i].is_turned ? "perm=[0,1,3,2]" : "perm=[1,0,2,3]");
         for (size_t n = 0; n < sizeof ops / sizeof ops[0]; n++) {
             if (n >= 5 && (n == 7) == is_guarded) continue;
             if (n >= 5 && n != 7 && !is_guarded) continue;
-            model_source(m, "at", "sdpa");
-            model_class(m, "Net", "aten.scaled_dot_product_attention.default");
+            model_add(m, "source at sdpa", "class Net aten.scaled_dot_product_attention.default");
             model_node(m, ops[n][0], "", ops[n][1], ops[n][2], n == 0 ? "perm=[0,1,3,2]" : "");
         }
         model_output(m, is_guarded ? "guarded" : "o", "f32");

@@ -14,12 +14,10 @@ static void an_argument_is_the_input_in_its_place(void **state)
                  {"%mul_1, %exp", "mul exp", "mul_1"},
                  {"%exp, %mul_1", "exp mul", "mul_1"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
+        OWNED_MODEL m = model_read(18, "in x f32[4,8]");
         add_call(m, "Neg", "x", "mul", "mul");
         add_call(m, "Exp", "mul", "exp", "exp");
-        model_source(m, "net", "mul_2");
-        model_class(m, "zoo.Net", "aten.mul.Tensor");
+        model_add(m, "source net mul_2", "class zoo.Net aten.mul.Tensor");
         model_call(m, "aten.mul.Tensor", cases[i].arguments);
         model_node(m, "Mul", "y", cases[i].inputs, "y", "");
         model_output(m, "y", "f32");
@@ -29,7 +27,6 @@ static void an_argument_is_the_input_in_its_place(void **state)
         assert_int_equal(merged != NULL, cases[i].merged != NULL);
         if (merged != NULL) assert_string_equal(merged, cases[i].merged);
         trainer_close(&t);
-        model_free(m);
     }
 }
 
@@ -42,11 +39,9 @@ static void merged_calls_are_told(void **state)
                  {"sub_3", "%sub", "2 calls"}, {"sub_1", "%sub_4", "3 calls"},
                  {"add", "%sub_1", "1 calls"}, {"exp_1", "%sub", NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(18);
+        OWNED_MODEL m = model_new(18);
         trainer t;
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[4,8]");
-        model_role(m, "w", "PARAMETER");
+        model_add(m, "in x f32[4,8]", "weight w f32[4,8]", "role w PARAMETER");
         add_call(m, "Sub", "x w", "sub", "sub");
         model_call(m, "aten.cos.default", cases[i].argument);
         add_call(m, "Cos", "sub", "cos", "cos");
@@ -64,7 +59,6 @@ static void merged_calls_are_told(void **state)
             fail_msg("case %zu: %s", i, message);
         if (i == 2) assert_non_null(strstr(message, " 256 bytes more"));
         trainer_close(&t);
-        model_free(m);
     }
 }
 
@@ -74,11 +68,8 @@ static void calls_of_attention_convert_their_masks(void **state)
     static const char *const calls[] = {"scaled_dot_product_attention",
                                         "scaled_dot_product_attention_1"};
     for (int is_other = 0; is_other < 2; is_other++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_input(m, "truth", "bool[4,8]");
-        model_weight(m, "w", "f32[4,8]");
-        model_role(m, "w", "PARAMETER");
+        model *m = model_read(18, "in x f32[4,8]", "in truth bool[4,8]", "weight w f32[4,8]",
+                              "role w PARAMETER");
         model_float(m, "zero", 0);
         model_float(m, "low", -1e30F);
         add_call(m, "Mul", "x w", "h", "mul");
@@ -103,16 +94,11 @@ static void scattered_rows_have_zeros_of_their_own(void **state)
 {
     static const int64_t shape[] = {4, 8};
     pass p;
-    model *m = model_new(18);
-    model_input(m, "x", "f32[6,8]");
-    model_input(m, "at", "i64[6,8]");
+    model *m = model_read(18, "in x f32[6,8]", "in at i64[6,8]");
     model_ints(m, "shape", 2, shape);
-    model_node(m, "ConstantOfShape", "0", "shape", "zeros", "");
-    model_node(m, "ScatterElements", "1", "zeros at x", "a", "reduction='add'");
-    model_node(m, "Neg", "2", "x", "b", "");
-    model_node(m, "ScatterElements", "3", "zeros at b", "c", "reduction='add'");
-    model_node(m, "Add", "4", "a c", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "zeros = ConstantOfShape(shape) 0",
+              "a = ScatterElements(zeros at x) 1 reduction='add'", "b = Neg(x) 2",
+              "c = ScatterElements(zeros at b) 3 reduction='add'", "y = Add(a c) 4", "out y f32");
     pass_run(&p, m, NULL);
     unsigned n = 0;
     for (size_t i = 0; i < p.t.buffers.count; i++) {
@@ -129,20 +115,15 @@ static void one_padding_is_read_by_two(void **state)
     for (int is_read = 0; is_read < 2; is_read++) {
         model *m = model_new(18);
         static const int64_t pads[] = {0, 0, 0, 0, 0, 0, 1, 1};
-        model_input(m, "x", "f32[1,8,6,6]");
-        model_weight(m, "w", "f32[8,8,1,1]");
-        model_weight(m, "v", "f32[8,8,2,2]");
+        model_add(m, "in x f32[1,8,6,6]", "weight w f32[8,8,1,1]", "weight v f32[8,8,2,2]");
         model_ints(m, "pads", 8, pads);
         model_node(m, "Conv", "first", "x w", "h", "");
         if (is_read) {
-            model_node(m, "Pad", "pad", "h pads", "p", "");
-            model_node(m, "MaxPool", "pool", "p", "q", "kernel_shape=[2,2]");
+            model_add(m, "p = Pad(h pads) pad", "q = MaxPool(p) pool kernel_shape=[2,2]");
         } else {
             model_node(m, "MaxPool", "pool", "h", "q", "kernel_shape=[2,2] pads=[0,0,1,1]");
         }
-        model_node(m, "Conv", "second", "h v", "r", "pads=[0,0,1,1]");
-        model_node(m, "Add", "sum", "q r", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "r = Conv(h v) second pads=[0,0,1,1]", "y = Add(q r) sum", "out y f32");
         uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
         enum { X = 8 * 36 * 4, PADDED = 8 * 49 * 4, INDICES = 8 * 36 * 8 };
         assert_int_equal(kept, X + PADDED + INDICES + (is_read ? 0 : X));
@@ -169,21 +150,16 @@ static void a_norm_of_code_keeps_its_parts(void **state)
     enum { H = 4 * 8 * 4, ROW = 4 * 4 };
     for (int is_code = 0; is_code < 2; is_code++) {
 #define PART(op, in, out, name) add_call(m, op, in, out, is_code ? name : "layer_norm")
-        model *m = model_new(13);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
+        model *m = model_read(13, "in x f32[4,8]", "weight w f32[8,8]", "role w PARAMETER");
         model_float(m, "two", 2);
         model_float(m, "eps", 1e-5F);
         add_call(m, "MatMul", "x w", "h", "mm");
         model_source(m, "net", is_code ? "mean" : "layer_norm");
-        model_class(m, "zoo.Net", "aten.op.default");
-        model_node(m, "ReduceMean", "mean", "h", "mean", "axes=[-1]");
+        model_add(m, "class zoo.Net aten.op.default", "mean = ReduceMean(h) mean axes=[-1]");
         PART("Sub", "h mean", "c", "sub");
         PART("Pow", "c two", "p", "pow_1");
         model_source(m, "net", is_code ? "mean_1" : "layer_norm");
-        model_class(m, "zoo.Net", "aten.op.default");
-        model_node(m, "ReduceMean", "var", "p", "var", "axes=[-1]");
+        model_add(m, "class zoo.Net aten.op.default", "var = ReduceMean(p) var axes=[-1]");
         PART("Add", "var eps", "e", "add");
         PART("Sqrt", "e", "r", "sqrt");
         PART("Div", "c r", "y", "div");

@@ -83,8 +83,7 @@ static void statements_tell_what_names_hold(void **state)
         for (size_t k = 0; k < 5; k++) {
             line += k == 0 || strcmp(cases[i].lines[k], cases[i].lines[k - 1]) != 0 ||
                     strncmp(cases[i].lines[k], "x = ", 4) == 0;
-            model_source(m, "net", "neg");
-            model_class(m, "Net", "aten.neg.default");
+            model_add(m, "source net neg", "class Net aten.neg.default");
             model_statement(m, 10 + line, cases[i].lines[k]);
             model_node(m, "Neg", "", values[k], values[k + 1], "");
         }
@@ -199,8 +198,7 @@ static void lines_that_run_again_tell(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static const char *const values[] = {"x", "a", "b", "c", "y"};
         pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
+        model *m = model_read(17, "in x f32[4,6]");
         for (uint32_t k = 0; k < 4; k++) {
             const char *module = cases[i].modules[k];
             char lines[256];
@@ -236,8 +234,7 @@ static void shared_layers_are_called_again(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static const char *const values[] = {"x", "a", "b", "c", "d", "e", "y"};
         pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
+        model *m = model_read(17, "in x f32[4,6]");
         for (uint32_t k = 0; k < 6; k++) {
             bool is_inside = k % 2 == 0;
             char modules[96], lines[256];
@@ -270,8 +267,7 @@ static void lists_of_results_may_hold_others(void **state)
             static const char *const values[] = {"x", "a", "b", "c", "d"};
             bool loops = locals < 2;
             pass p;
-            model *m = model_new(17);
-            model_input(m, "x", "f32[4,6]");
+            model *m = model_read(17, "in x f32[4,6]");
             for (unsigned k = 0; k < 4; k++) {
                 char modules[64], lines[256], call[32] = "stage";
                 if (!loops) snprintf(call, sizeof call, "self.stage%u", k);
@@ -286,9 +282,8 @@ static void lists_of_results_may_hold_others(void **state)
                 model_trace(m, lines);
                 model_node(m, "Neg", "", values[k], values[k + 1], "");
             }
-            model_source(m, "net", "add");
-            model_class(m, "Net", "aten.add.Tensor");
-            model_trace(m, "return sum(found[1:])");
+            model_add(m, "source net add", "class Net aten.add.Tensor",
+                      "trace return sum(found[1:])");
             model_node(m, "Sum", "", n_read == 3 ? "b c d" : "c d", "y", "");
             model_output(m, "y", "f32");
             bool is_upper = locals % 2 == 1;
@@ -308,8 +303,7 @@ static void base_classes_are_no_calls(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static const char *const values[] = {"x", "a", "b", "c", "y"};
         pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
+        model *m = model_read(17, "in x f32[4,6]");
         for (uint32_t k = 0; k < 4; k++) {
             char lines[256];
             static const char outer[] = "return self.net(x)\n  File \"n.py\", line ";
@@ -349,17 +343,13 @@ static void what_leads_nowhere_goes_with_its_last_tensor(void **state)
                                                {"Concat", "e e e e e e e e", "k", "axis=0"},
                                                {"ReduceSum", "k zero", "y", ""}};
         const int64_t zero[] = {0};
-        model *m = model_new(17);
-        model_input(m, "x", "f32[1024,64]");
-        model_weight(m, "w1", "f32[64,64]");
-        model_weight(m, "w2", "f32[64,64]");
-        model_role(m, "w1", "PARAMETER");
-        model_role(m, "w2", "PARAMETER");
+        OWNED_MODEL m =
+            model_read(17, "in x f32[1024,64]", "weight w1 f32[64,64]", "weight w2 f32[64,64]",
+                       "role w1 PARAMETER", "role w2 PARAMETER");
         model_ints(m, "zero", 1, zero);
         for (unsigned k = 0; k < 8; k++) {
             bool is_tanh = k == 2;
-            model_source(m, "net", "call");
-            model_class(m, "Net", "aten.call.default");
+            model_add(m, "source net call", "class Net aten.call.default");
             model_statement(m, 20 + k, is_tanh && is_named ? "z = call(x)" : "return call(x)");
             model_node(m, nodes[k][0], nodes[k][2], nodes[k][1], nodes[k][2], nodes[k][3]);
         }
@@ -370,7 +360,6 @@ static void what_leads_nowhere_goes_with_its_last_tensor(void **state)
                                      .lower = {.loss = ONV_LOSS_MSE, .attention_dropout = -1}};
         uint64_t peak = trainer_run(&t, &options).figures.peak_bytes;
         trainer_close(&t);
-        model_free(m);
         /* Parameters and the momentum of w2; x, r, e and what joins it; y, the one before it, the targets. */
         uint64_t there = 3 * W + (3 + 8) * T + 3 * Y;
         assert_int_equal(peak, there + (is_named ? 2 * T : 0));
@@ -385,11 +374,9 @@ static void names_of_inner_graphs_hold_nothing(void **state)
                                  *const lines[] = {"neg = f(x)", "neg_1 = f(neg);  neg = None",
                                                    "neg_2 = f(neg_1)", "neg_3 = f(neg_2)"};
         pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
+        model *m = model_read(17, "in x f32[4,6]");
         for (unsigned k = 0; k < 4; k++) {
-            model_source(m, "net", "f");
-            model_class(m, "Net", "aten.neg.default");
+            model_add(m, "source net f", "class Net aten.neg.default");
             if (is_inner)
                 model_inner_trace(m, 7, 4 + k, lines[k]);
             else

@@ -24,13 +24,9 @@ static void add(model *m, const step *s)
 /* h [4, 8] is a product of the input; two, w8 [8] and a mask [4, 8] are there; the result is y. */
 static model *build(const step *steps)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "w", "f32[8,8]");
-    model_weight(m, "w8", "f32[8]");
-    model_role(m, "w", "PARAMETER");
-    model_role(m, "w8", "PARAMETER");
-    model_node(m, "Constant", "c", "", "two", "value_float=2.0");
+    model *m =
+        model_read(17, "in x f32[4,8]", "weight w f32[8,8]", "weight w8 f32[8]", "role w PARAMETER",
+                   "role w8 PARAMETER", "two = Constant() c value_float=2.0");
     add(m, &(step){"MatMul", "x w", "h", "", "in", "linear", LINEAR, "aten.linear.default"});
     for (size_t i = 0; i < MAX_STEPS && steps[i].op != NULL; i++) add(m, &steps[i]);
     model_output(m, "y", "f32");
@@ -107,12 +103,8 @@ static onv_status train(model *m, const onv_lower_options *lower, onv_training *
 /* fc and other are linear; the file has one bias of zeros for both, and weights under made-up names. */
 static model *linears(const char *constant, const step *reads)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "val_1", "f32[8,8]");
-    model_weight(m, "val_2", "f32[8,8]");
-    model_weight(m, "fc.bias", "f32[8]");
-    model_role(m, "fc.bias", "PARAMETER");
+    model *m = model_read(17, "in x f32[4,8]", "weight val_1 f32[8,8]", "weight val_2 f32[8,8]",
+                          "weight fc.bias f32[8]", "role fc.bias PARAMETER");
     if (constant != NULL) model_weight(m, constant, "f32[4,8]");
     add(m, &(step){"MatMul", "x val_1", "a", "", "fc", "linear", LINEAR, "aten.linear.default"});
     add(m, &(step){"Add", "a fc.bias", "b", "", "fc", "linear", LINEAR, "aten.linear.default"});
@@ -143,9 +135,8 @@ static void weights_belong_to_their_modules(void **state)
                                    .n_train_only = cases[i].only != NULL};
         onv_training result;
         onv_error err = {0};
-        model *m = linears(NULL, NULL);
+        OWNED_MODEL m = linears(NULL, NULL);
         assert_int_equal(train(m, &lower, &result, &err), ONV_OK);
-        model_free(m);
         assert_int_equal(result.figures.parameter_bytes, 2 * layer);
         assert_int_equal(result.figures.gradient_bytes, cases[i].gradients);
     }
@@ -161,10 +152,8 @@ static void a_layer_that_runs_twice_has_one_weight(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         onv_training result;
         onv_error err = {0};
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "val_1", "f32[8,8]");
-        model_weight(m, "val_2", "f32[8,8]");
+        model *m =
+            model_read(17, "in x f32[4,8]", "weight val_1 f32[8,8]", "weight val_2 f32[8,8]");
         add(m, &(step){"MatMul", "x val_1", "a", "", "fc", "linear", cases[i].class,
                        "aten.linear.default"});
         add(m, &(step){"MatMul", "a val_2", "y", "", cases[i].module, "linear_1", cases[i].class,
@@ -185,10 +174,9 @@ static void a_pattern_that_matches_nothing_is_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         onv_training result;
         onv_error err = {0};
-        model *m = linears(NULL, NULL);
+        OWNED_MODEL m = linears(NULL, NULL);
         assert_int_equal(train(m, &cases[i], &result, &err), ONV_ERR_USAGE);
         assert_non_null(strstr(err.message, "'decoder'"));
-        model_free(m);
     }
 }
 
@@ -215,9 +203,8 @@ static void what_the_export_made_is_not_trained(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         onv_training result;
         onv_error err = {0};
-        model *m = linears(cases[i].name, &cases[i].reads);
+        OWNED_MODEL m = linears(cases[i].name, &cases[i].reads);
         assert_int_equal(train(m, &(onv_lower_options){0}, &result, &err), ONV_OK);
-        model_free(m);
         assert_int_equal(result.figures.parameter_bytes,
                          2 * (8 * 8 + 8) * 4 + (cases[i].trained ? H : 0));
         assert_int_equal(result.figures.buffer_bytes, 0);
@@ -294,9 +281,7 @@ static void uneven_padding_makes_a_copy(void **state)
                  {"pads=[1,1]", "RemoveOptionalBiasFromConv", 2 * 4 * 10 * 4},
                  {"pads=[1,1]", "RemoveOptionalBiasFromConv, FuseConvPad", 2 * 4 * 12 * 4}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[2,4,10]");
-        model_weight(m, "w", "f32[4,4,3]");
+        model *m = model_read(17, "in x f32[2,4,10]", "weight w f32[4,4,3]");
         model_rules(m, cases[i].rules);
         model_node(m, "Conv", "conv", "x w", "y", cases[i].attributes);
         model_output(m, "y", "f32");
@@ -324,26 +309,15 @@ static void clones_are_copies(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bool norms = cases[i].op[0] == 'B';
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_weight(m, "s", "f32[8]");
-        model_weight(m, "b", "f32[8]");
-        model_weight(m, "mean", "f32[8]");
-        model_weight(m, "var", "f32[8]");
-        model_role(m, "w", "PARAMETER");
-        model_role(m, "s", "PARAMETER");
-        model_role(m, "b", "PARAMETER");
-        model_node(m, "MatMul", "product", "x w", "h", "");
-        model_node(m, "Mul", "square", "h h", "a", "");
-        model_node(m, "Transpose", "swap", "h", "t", "perm=[0,2,1]");
-        model_source(m, "net", "call");
+        model *m = model_read(17, "in x f32[4,6,8]", "weight w f32[8,8]", "weight s f32[8]",
+                              "weight b f32[8]", "weight mean f32[8]", "weight var f32[8]",
+                              "role w PARAMETER", "role s PARAMETER", "role b PARAMETER",
+                              "h = MatMul(x w) product", "a = Mul(h h) square",
+                              "t = Transpose(h) swap perm=[0,2,1]", "source net call");
         model_class(m, "Net", cases[i].call);
         model_call(m, cases[i].call, cases[i].arguments);
         model_node(m, cases[i].op, "call", norms ? "t s b mean var" : "t t", "c", "");
-        model_node(m, "Transpose", "back", "c", "d", "perm=[0,2,1]");
-        model_node(m, "Add", "sum", "a d", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "d = Transpose(c) back perm=[0,2,1]", "y = Add(a d) sum", "out y f32");
         uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
         if (kept != 2 * T + cases[i].kept) fail_msg("case %zu: %llu", i, (unsigned long long)kept);
     }
@@ -352,13 +326,9 @@ static void clones_are_copies(void **state)
 /* b is permuted: bmm gets a copy of it, and keeps that; a is only seen in another way. */
 static void einsum_copies_what_it_permutes(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,4,8]");
-    model_weight(m, "w", "f32[8,8]");
-    model_weight(m, "b", "f32[6,4,8]");
-    model_node(m, "MatMul", "product", "x w", "a", "");
-    model_node(m, "Einsum", "sum", "a b", "y", "equation='bij,kij->bik'");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[2,4,8]", "weight w f32[8,8]", "weight b f32[6,4,8]",
+                          "a = MatMul(x w) product", "y = Einsum(a b) sum equation='bij,kij->bik'",
+                          "out y f32");
     /* x; a as [i, b, j] and b as [i, j, k], neither of which is a view of three dims' memory. */
     uint64_t x = 2 * 4 * 8 * 4, b = 6 * 4 * 8 * 4;
     uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
@@ -370,10 +340,8 @@ static uint64_t einsum_kept(const char *equation, uint8_t amp)
     char attribute[64];
     model *m = model_new(17);
     snprintf(attribute, sizeof attribute, "equation='%s'", equation);
-    model_input(m, "x", "f32[2,4,8]");
-    model_weight(m, "w", "f32[8,8]");
-    model_weight(m, "v", "f32[6,8]");
-    model_node(m, "MatMul", "product", "x w", "a", "");
+    model_add(m, "in x f32[2,4,8]", "weight w f32[8,8]", "weight v f32[6,8]",
+              "a = MatMul(x w) product");
     model_node(m, "Einsum", "sum", "a v", "y", attribute);
     model_output(m, "y", "f32");
     return trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE, .amp = (onv_dtype)amp});
@@ -399,30 +367,21 @@ static void indexed_tables_are_trained(void **state)
     for (int from_input = 0; from_input < 2; from_input++) {
         static const int64_t fixed[] = {1, 2, 3};
         trainer t;
-        model *m = model_new(18);
+        OWNED_MODEL m = model_new(18);
         if (from_input)
             model_input(m, "tokens", "i64[3]");
         else
             model_ints(m, "tokens", 3, fixed);
-        model_input(m, "x", "f32[3,8]");
-        model_weight(m, "val_2", "f32[100,8]");
-        model_weight(m, "net.scale", "f32[8]");
-        model_role(m, "net.scale", "PARAMETER");
-        model_class(m, "Net", "aten.index.Tensor");
-        model_source(m, "net", "index");
-        model_node(m, "Gather", "look-up", "val_2 tokens", "a", "");
-        model_class(m, "Net", "aten.mul.Tensor");
-        model_source(m, "net", "mul");
-        model_node(m, "Mul", "scale", "a net.scale", "b", "");
-        model_node(m, "Add", "sum", "b x", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "in x f32[3,8]", "weight val_2 f32[100,8]", "weight net.scale f32[8]",
+                  "role net.scale PARAMETER", "class Net aten.index.Tensor", "source net index",
+                  "a = Gather(val_2 tokens) look-up", "class Net aten.mul.Tensor", "source net mul",
+                  "b = Mul(a net.scale) scale", "y = Add(b x) sum", "out y f32");
         trainer_open_model(&t, m);
         onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
         options.lower.loss = ONV_LOSS_NONE;
         onv_training r = trainer_run(&t, &options);
         assert_int_equal(r.figures.trained_elems, 8 + (from_input ? 800 : 0));
         trainer_close(&t);
-        model_free(m);
     }
 }
 
@@ -436,12 +395,10 @@ static void masks_that_were_computed_are_no_buffers(void **state)
         {"le", 0}, {"bitwise_and_1", 0}, {"unsqueeze_3", 512}, {"net.mask", 512}, {"val_3", 512}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char inputs[64];
-        model *m = model_new(17);
+        OWNED_MODEL m = model_new(17);
         trainer t;
         snprintf(inputs, sizeof inputs, "%s h two", cases[i].name);
-        model_input(m, "x", "f32[16,32]");
-        model_weight(m, "w", "f32[32,32]");
-        model_role(m, "w", "PARAMETER");
+        model_add(m, "in x f32[16,32]", "weight w f32[32,32]", "role w PARAMETER");
         model_weight(m, cases[i].name, "bool[16,32]");
         model_node(m, "Constant", "c", "", "two", "value_float=2.0");
         add(m, &(step){"MatMul", "x w", "h", "", "in", "linear", LINEAR, "aten.linear.default"});
@@ -454,7 +411,6 @@ static void masks_that_were_computed_are_no_buffers(void **state)
         assert_int_equal(r.figures.parameter_bytes, 4096);
         if (r.figures.buffer_bytes != cases[i].buffers) fail_msg("%s", cases[i].name);
         trainer_close(&t);
-        model_free(m);
     }
 }
 

@@ -45,15 +45,11 @@ static seen train(model *m, onv_dtype amp)
 static void children_stand_as_they_were_registered(void **state)
 {
     for (int is_listed = 0; is_listed < 2; is_listed++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[8,16]");
-        model_weight(m, "block.layer.weight", "f32[16,16]");
-        model_weight(m, "block.shortcut.weight", "f32[16,16]");
+        model *m = model_read(17, "in x f32[8,16]", "weight block.layer.weight f32[16,16]",
+                              "weight block.shortcut.weight f32[16,16]");
         if (is_listed) model_parameters(m, "block.shortcut.weight block.layer.weight");
-        model_node(m, "MatMul", "a", "x block.layer.weight", "a", "");
-        model_node(m, "MatMul", "b", "x block.shortcut.weight", "b", "");
-        model_node(m, "Add", "y", "a b", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "a = MatMul(x block.layer.weight) a", "b = MatMul(x block.shortcut.weight) b",
+                  "y = Add(a b) y", "out y f32");
         assert_string_equal(train(m, ONV_UNDEFINED).weights,
                             is_listed ? "block.shortcut.weight block.layer.weight "
                                       : "block.layer.weight block.shortcut.weight ");
@@ -66,24 +62,15 @@ static void dropped_paths_are_drawn_in_the_lowered_type(void **state)
     static const char *const made[] = {"aten.new_empty.default", "aten.empty.memory_format"};
     for (size_t i = 0; i < 2; i++) {
         static const int64_t dims[] = {8, 1};
-        model *m = model_new(17);
-        model_input(m, "x", "f32[8,16]");
-        model_weight(m, "weight", "f32[16,16]");
+        model *m = model_read(17, "in x f32[8,16]", "weight weight f32[16,16]");
         model_ints(m, "dims", 2, dims);
-        model_weight(m, "keep", "f32[]");
-        model_node(m, "MatMul", "product", "x weight", "product", "");
+        model_add(m, "weight keep f32[]", "product = MatMul(x weight) product");
         model_class(m, "network", made[i]);
-        model_node(m, "ConstantOfShape", "empty", "dims", "empty", "");
-        model_class(m, "network", "aten.bernoulli.p");
-        model_node(m, "RandomUniformLike", "random", "empty", "random", "");
-        model_class(m, "network", "aten.bernoulli.p");
-        model_node(m, "Less", "less", "random keep", "less", "");
-        model_class(m, "network", "aten.bernoulli.p");
-        model_node(m, "Cast", "drawn", "less", "drawn", "to=1");
-        model_node(m, "Div", "scaled", "drawn keep", "scaled", "");
-        model_node(m, "Mul", "mixed", "product scaled", "mixed", "");
-        model_node(m, "MatMul", "y", "mixed weight", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "empty = ConstantOfShape(dims) empty", "class network aten.bernoulli.p",
+                  "random = RandomUniformLike(empty) random", "class network aten.bernoulli.p",
+                  "less = Less(random keep) less", "class network aten.bernoulli.p",
+                  "drawn = Cast(less) drawn to=1", "scaled = Div(drawn keep) scaled",
+                  "mixed = Mul(product scaled) mixed", "y = MatMul(mixed weight) y", "out y f32");
         assert_int_equal(train(m, ONV_FLOAT16).mixed_bytes, i == 0 ? 256 : 512);
     }
 }

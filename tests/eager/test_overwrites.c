@@ -25,17 +25,13 @@ static void statements_overwrite(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
-        model_node(m, "Neg", "0", "x", "a", "");
-        model_node(m, "Exp", "1", "x", "b", "");
-        model_source(m, "net", "one");
+        model *m =
+            model_read(17, "in x f32[4,6]", "a = Neg(x) 0", "b = Exp(x) 1", "source net one");
         model_class(m, "Net", cases[i].aten);
         model_statement(m, 10, cases[i].line);
         model_node(m, cases[i].op, "2", "a b", "c", "");
         model_node(m, "Neg", "3", cases[i].reader, "d", "");
-        model_node(m, "Add", "4", "c d", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "y = Add(c d) 4", "out y f32");
         onv_lower_options how = {.graph_module = cases[i].graph_module};
         pass_run(&p, m, &how);
         if ((pass_find(&p, "c") == NULL) != cases[i].overwrites) fail_msg("%s", cases[i].line);
@@ -60,15 +56,10 @@ static void lines_tell_what_is_overwritten(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         pass p;
         unsigned n = 0;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
-        model_node(m, "Neg", "", "x", "a", "");
-        model_source(m, "net", "relu");
+        model *m = model_read(17, "in x f32[4,6]", "a = Neg(x)", "source net relu");
         model_class(m, cases[i].class, "aten.relu.default");
         model_statement(m, 10, cases[i].line);
-        model_node(m, "Relu", "", "a", "b", "");
-        model_node(m, "Neg", "", "b", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "b = Relu(a)", "y = Neg(b)", "out y f32");
         pass_run(&p, m, NULL);
         for (size_t k = 0; k < p.t.buffers.count; k++)
             n += p.t.buffers.at[k].kind == ONV_BUFFER_ACTIVATION &&
@@ -91,17 +82,13 @@ static void zeros_that_rows_are_added_to_become_the_sum(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         pass p;
         unsigned n = 0;
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,6]");
-        model_input(m, "at", "i64[4,6]");
+        model *m = model_read(18, "in x f32[4,6]", "in at i64[4,6]");
         model_ints(m, "shape", 2, shape);
-        model_node(m, "ConstantOfShape", "", "shape", "zeros", "");
-        model_source(m, "net", "scatter_add");
+        model_add(m, "zeros = ConstantOfShape(shape)", "source net scatter_add");
         model_class(m, cases[i].class, "aten.scatter_add.default");
         model_statement(m, 10, cases[i].line);
-        model_node(m, "ScatterElements", "", "zeros at x", "a", "reduction='add'");
-        model_node(m, "ReduceSum", "", "a", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "a = ScatterElements(zeros at x) reduction='add'", "y = ReduceSum(a)",
+                  "out y f32");
         pass_run(&p, m, NULL);
         for (size_t k = 0; k < p.t.buffers.count; k++)
             n += p.t.buffers.at[k].kind == ONV_BUFFER_ACTIVATION &&
@@ -130,21 +117,12 @@ static void places_are_written_into(void **state)
         model *models[2];
         for (int k = 0; k < 2; k++) {
             model *m = models[k] = model_new(18);
-            model_input(m, "x", "f32[4,8]");
-            model_input(m, "i", "i64[2,1]");
-            model_weight(m, "w", "f32[8,6]");
-            model_weight(m, "u", "f32[8,6]");
-            model_role(m, "w", "PARAMETER");
-            model_role(m, "u", "PARAMETER");
-            model_input(m, "z", "f32[2,8]");
-            model_node(m, "MatMul", "0", "x w", "a", "");
-            model_node(m, "MatMul", "1", "z u", "v", "");
-            model_source(m, "net", "index_put");
-            model_class(m, "zoo.Net", "aten.index_put.default");
+            model_add(m, "in x f32[4,8]", "in i i64[2,1]", "weight w f32[8,6]", "weight u f32[8,6]",
+                      "role w PARAMETER", "role u PARAMETER", "in z f32[2,8]", "a = MatMul(x w) 0",
+                      "v = MatMul(z u) 1", "source net index_put",
+                      "class zoo.Net aten.index_put.default");
             model_statement(m, 10, cases[i].line);
-            model_node(m, "ScatterND", "2", "a i v", "b", "");
-            model_node(m, "ReduceSum", "3", "b", "y", "");
-            model_output(m, "y", "f32");
+            model_add(m, "b = ScatterND(a i v) 2", "y = ReduceSum(b) 3", "out y f32");
         }
         pass_run(&p, models[0], NULL);
         for (size_t k = 0; k < p.t.buffers.count; k++)
@@ -166,19 +144,11 @@ static void lines_tell_which_activations_overwrite(void **state)
         unsigned kept;
     } cases[] = {{"y = F.leaky_relu(x)", 3}, {"y = F.leaky_relu_(x)", 2}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
-        model_weight(m, "w", "f32[6,6]");
-        model_weight(m, "v", "f32[6,6]");
-        model_role(m, "w", "PARAMETER");
-        model_role(m, "v", "PARAMETER");
-        model_node(m, "MatMul", "", "x w", "a", "");
-        model_source(m, "net", "leaky_relu");
-        model_class(m, "zoo.Net", "aten.leaky_relu.default");
+        model *m = model_read(17, "in x f32[4,6]", "weight w f32[6,6]", "weight v f32[6,6]",
+                              "role w PARAMETER", "role v PARAMETER", "a = MatMul(x w)",
+                              "source net leaky_relu", "class zoo.Net aten.leaky_relu.default");
         model_statement(m, 10, cases[i].line);
-        model_node(m, "LeakyRelu", "", "a", "b", "");
-        model_node(m, "MatMul", "", "b v", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "b = LeakyRelu(a)", "y = MatMul(b v)", "out y f32");
         assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
                          cases[i].kept * X);
     }
@@ -203,17 +173,11 @@ static void libraries_build_activations_in_place(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
-        model_node(m, "Exp", "0", "x", "a", "");
-        model_source(m, "net.act", "one");
+        model *m = model_read(17, "in x f32[4,6]", "a = Exp(x) 0", "source net.act one");
         model_class(m, cases[i].classes, "aten.leaky_relu.default");
-        model_node(m, "LeakyRelu", "1", "a", "b", "");
-        model_source(m, "other", "two");
+        model_add(m, "b = LeakyRelu(a) 1", "source other two");
         model_class(m, LEAKY, "aten.leaky_relu.default");
-        model_node(m, "LeakyRelu", "2", "b", "c", "");
-        model_node(m, "Exp", "3", "c", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "c = LeakyRelu(b) 2", "y = Exp(c) 3", "out y f32");
         onv_lower_options how = {.inplace = &pattern, .n_inplace = cases[i].names};
         pass_run(&p, m, &how);
         if ((pass_find(&p, "b") == NULL) != cases[i].overwrites) fail_msg("%s", cases[i].classes);
@@ -230,15 +194,10 @@ static void methods_overwrite_in_inference(void **state)
     } cases[] = {{"a.exp_()", true}, {"y = a.exp()", false}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
-        model_node(m, "Neg", "0", "x", "a", "");
-        model_source(m, "net", "exp");
-        model_class(m, "Net", "aten.exp.default");
+        model *m = model_read(17, "in x f32[4,6]", "a = Neg(x) 0", "source net exp",
+                              "class Net aten.exp.default");
         model_statement(m, 10, cases[i].line);
-        model_node(m, "Exp", "1", "a", "b", "");
-        model_node(m, "Neg", "2", "b", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "b = Exp(a) 1", "y = Neg(b) 2", "out y f32");
         pass_run(&p, m, NULL);
         assert_int_equal(pass_find(&p, "b") == NULL, cases[i].overwrites);
         pass_drop(&p);
@@ -267,15 +226,9 @@ static void methods_overwrite(void **state)
         onv_error err = {0};
         onv_eager eager;
         onv_lower_options options = {.loss = ONV_LOSS_NONE};
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
-        model_input(m, "m", "bool[4,8]");
-        model_weight(m, "w", "f32[6,8]");
-        model_role(m, "w", "PARAMETER");
-        model_node(m, "Constant", "c", "", "one", "value_float=1.0");
-        model_node(m, "MatMul", "0", "x w", "a", "");
-        model_node(m, "MatMul", "b", "x w", "b", "");
-        model_source(m, "net", "one");
+        OWNED_MODEL m = model_read(17, "in x f32[4,6]", "in m bool[4,8]", "weight w f32[6,8]",
+                                   "role w PARAMETER", "one = Constant() c value_float=1.0",
+                                   "a = MatMul(x w) 0", "b = MatMul(x w) b", "source net one");
         model_class(m, "Net", cases[i].aten);
         model_statement(m, 10, cases[i].line);
         model_node(m, cases[i].op, "1", cases[i].inputs, "y", "");
@@ -291,7 +244,6 @@ static void methods_overwrite(void **state)
             fail_msg("%s", cases[i].line);
         onv_eager_cleanup(&eager);
         trainer_close(&t);
-        model_free(m);
     }
 }
 
@@ -308,15 +260,10 @@ static void overwritten_views_are_copied(void **state)
         onv_error err = {0};
         onv_eager eager;
         onv_lower_options options = {.loss = ONV_LOSS_NONE};
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
-        model_weight(m, "w", "f32[6,8]");
-        model_role(m, "w", "PARAMETER");
-        model_ints(m, "shape", 2, (const int64_t[]){8, 4});
-        model_node(m, "MatMul", "0", "x w", "a", "");
+        OWNED_MODEL m = model_read(17, "in x f32[4,6]", "weight w f32[6,8]", "role w PARAMETER",
+                                   "ints shape 8 4", "a = MatMul(x w) 0");
         if (cases[i].input[0] == 'v') model_node(m, "Reshape", "1", "a shape", "v", "");
-        model_source(m, "net", "relu");
-        model_class(m, "Net", "aten.relu.default");
+        model_add(m, "source net relu", "class Net aten.relu.default");
         model_statement(m, 10, cases[i].line);
         model_node(m, "Relu", "2", cases[i].input, "y", "");
         model_output(m, "y", "f32");
@@ -326,7 +273,6 @@ static void overwritten_views_are_copied(void **state)
         assert_int_equal(eager.ops.at[eager.ops.count - 1].backward_temp_bytes, cases[i].temps);
         onv_eager_cleanup(&eager);
         trainer_close(&t);
-        model_free(m);
     }
 }
 

@@ -12,9 +12,7 @@ static void numbers_are_trained(void **state)
     static const float small[] = {1e-3F};
     static const char *const roles[] = {"PARAMETER", "BUFFER"};
     for (int i = 0; i < 2; i++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "val_1", "f32[8,8]");
+        OWNED_MODEL m = model_read(18, "in x f32[4,8]", "weight val_1 f32[8,8]");
         model_weight_data(m, "a.g", "f32", small, sizeof small);
         model_role(m, "a.g", roles[i]);
         model_parameters(m, i == 0 ? "fc.weight a.g b.g" : "fc.weight ~a.g ~b.g");
@@ -37,7 +35,6 @@ static void numbers_are_trained(void **state)
         assert_int_equal(f.gradient_bytes, W + (i == 0 ? 2 * 4 : 0));
         assert_int_equal(f.saved_activation_bytes, (i == 0 ? 3 : 1) * 4 * 8 * 4);
         trainer_close(&t);
-        model_free(m);
     }
 }
 

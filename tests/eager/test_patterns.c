@@ -26,12 +26,8 @@ static void add_node(model *m, const char *text, uint32_t index)
 static model *build(const pattern *p)
 {
     static const int64_t groups[] = {4, 2, -1}, whole[] = {4, 8}, heads[] = {4, 2, 4};
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "w", "f32[8,8]");
-    model_weight(m, "v", "f32[8]");
-    model_weight(m, "u", "f32[8]");
-    model_weight(m, "s", "f32[2]");
+    model *m = model_read(17, "in x f32[4,8]", "weight w f32[8,8]", "weight v f32[8]",
+                          "weight u f32[8]", "weight s f32[2]");
     model_ints(m, "groups", 3, groups);
     model_ints(m, "whole", 2, whole);
     model_ints(m, "heads", 3, heads);
@@ -42,12 +38,10 @@ static model *build(const pattern *p)
     }
     model_ints(m, "minus", 1, &(int64_t){-1});
     model_ints(m, "far", 1, &(int64_t){INT64_MAX});
-    model_node(m, "Constant", "c0", "", "number", "value_float=0.7978845");
-    model_node(m, "Constant", "c1", "", "one", "value_float=1.0");
-    model_node(m, "Constant", "c2", "", "half", "value_float=0.5");
-    model_node(m, "Constant", "c3", "", "two", "value_float=2.0");
-    model_node(m, "Constant", "c4", "", "root", "value_float=0.49999975");
-    model_node(m, "MatMul", "product", "x w", "h", "");
+    model_add(m, "number = Constant() c0 value_float=0.7978845",
+              "one = Constant() c1 value_float=1.0", "half = Constant() c2 value_float=0.5",
+              "two = Constant() c3 value_float=2.0", "root = Constant() c4 value_float=0.49999975",
+              "h = MatMul(x w) product");
     for (uint32_t i = 0; i < MAX_NODES && p->nodes[i] != NULL; i++) add_node(m, p->nodes[i], i);
     model_output(m, "y", "f32");
     return m;
@@ -240,19 +234,12 @@ static void views_and_their_copies(void **state)
 static void formulas_of_gelu_depend_on_the_opset(void **state)
 {
     for (int opset = 17; opset <= 20; opset += 3) {
-        model *m = model_new(opset);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_node(m, "Constant", "c0", "", "root", "value_float=1.4142135");
-        model_node(m, "Constant", "c1", "", "one", "value_float=1.0");
-        model_node(m, "Constant", "c2", "", "half", "value_float=0.5");
-        model_node(m, "MatMul", "product", "x w", "h", "");
-        model_node(m, "Div", "scaled", "h root", "s", "");
-        model_node(m, "Erf", "erf", "s", "e", "");
-        model_node(m, "Add", "plus", "e one", "p", "");
-        model_node(m, "Mul", "times", "h p", "t", "");
-        model_node(m, "Mul", "halved", "t half", "y", "");
-        model_output(m, "y", "f32");
+        model *m = model_read(opset, "in x f32[4,8]", "weight w f32[8,8]",
+                              "root = Constant() c0 value_float=1.4142135",
+                              "one = Constant() c1 value_float=1.0",
+                              "half = Constant() c2 value_float=0.5", "h = MatMul(x w) product",
+                              "s = Div(h root) scaled", "e = Erf(s) erf", "p = Add(e one) plus",
+                              "t = Mul(h p) times", "y = Mul(t half) halved", "out y f32");
         assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
                          opset < 20 ? H + H : H + 3 * H);
     }

@@ -58,18 +58,12 @@ static void compact_optimizers_count_blocks_and_factors(void **state)
 /* Three convolutions on 682 x 700: intermediates and their gradients, ReLUs in place. */
 static void a_chain_holds_its_intermediates_twice(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1,3,682,700]");
-    model_weight(m, "w1", "f32[64,3,3,3]");
-    model_weight(m, "w2", "f32[64,64,3,3]");
-    model_weight(m, "w3", "f32[128,64,3,3]");
-    model_node(m, "Conv", "conv1", "x w1", "a", "pads=[1,1,1,1]");
-    model_node(m, "Relu", "relu1", "a", "b", "");
-    model_node(m, "Conv", "conv2", "b w2", "c", "pads=[1,1,1,1]");
-    model_node(m, "Relu", "relu2", "c", "d", "");
-    model_node(m, "MaxPool", "pool", "d", "e", "kernel_shape=[2,2] strides=[2,2]");
-    model_node(m, "Conv", "conv3", "e w3", "y", "pads=[1,1,1,1]");
-    model_output(m, "y", "f32");
+    OWNED_MODEL m = model_read(17, "in x f32[1,3,682,700]", "weight w1 f32[64,3,3,3]",
+                               "weight w2 f32[64,64,3,3]", "weight w3 f32[128,64,3,3]",
+                               "a = Conv(x w1) conv1 pads=[1,1,1,1]", "b = Relu(a) relu1",
+                               "c = Conv(b w2) conv2 pads=[1,1,1,1]", "d = Relu(c) relu2",
+                               "e = MaxPool(d) pool kernel_shape=[2,2] strides=[2,2]",
+                               "y = Conv(e w3) conv3 pads=[1,1,1,1]", "out y f32");
     trainer t;
     trainer_open_model(&t, m);
     onv_error err = {0};
@@ -82,7 +76,6 @@ static void a_chain_holds_its_intermediates_twice(void **state)
             intermediates += eager.storages.at[i].bytes;
     onv_eager_cleanup(&eager);
     trainer_close(&t);
-    model_free(m);
     assert_int_equal(2 * intermediates, 672179200);
 }
 
@@ -97,13 +90,9 @@ static void a_chain_holds_its_intermediates_twice(void **state)
  *   later           the backward of the first product: both .grad, g and x, no a any more */
 static void a_small_net_by_hand(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[16,256]");
-    model_weight(m, "w1", "f32[256,256]");
-    model_weight(m, "w2", "f32[256,256]");
-    model_node(m, "MatMul", "first", "x w1", "a", "");
-    model_node(m, "MatMul", "second", "a w2", "y", "");
-    model_output(m, "y", "f32");
+    model *m =
+        model_read(17, "in x f32[16,256]", "weight w1 f32[256,256]", "weight w2 f32[256,256]",
+                   "a = MatMul(x w1) first", "y = MatMul(a w2) second", "out y f32");
     trainer t;
     trainer_open_model(&t, m);
     onv_train_options options = with("sgd");
@@ -136,17 +125,11 @@ static void what_leads_to_no_loss_goes_with_the_forward_pass(void **state)
 {
     enum { W = 64 * 64 * 4, T = 1024 * 64 * 4 };
     for (int is_output = 0; is_output < 2; is_output++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[1024,64]");
-        model_weight(m, "w1", "f32[64,64]");
-        model_weight(m, "w2", "f32[64,64]");
-        model_node(m, "MatMul", "before", "x w1", "a", "");
-        model_node(m, "Sigmoid", "sigmoid", "a", "b", "");
-        model_node(m, "Tanh", "tanh", "b", "c", "");
+        model *m =
+            model_read(17, "in x f32[1024,64]", "weight w1 f32[64,64]", "weight w2 f32[64,64]",
+                       "a = MatMul(x w1) before", "b = Sigmoid(a) sigmoid", "c = Tanh(b) tanh");
         model_node(m, "Cast", "to integers", "c", "d", "to=7");
-        model_node(m, "Cast", "back", "d", "e", "to=1");
-        model_node(m, "MatMul", "after", "e w2", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "e = Cast(d) back to=1", "y = MatMul(e w2) after", "out y f32");
         if (is_output) model_output(m, "c", "f32");
         trainer t;
         trainer_open_model(&t, m);
@@ -182,17 +165,11 @@ static void outputs_have_a_loss_each(void **state)
                  {ONV_LOSS_NONE, wrong, NULL, 0, false},
                  {ONV_LOSS_NONE, "none", "none", 0, false}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[16,64]");
-        model_weight(m, "w", "f32[64,64]");
-        model_weight(m, "w1", "f32[64,10]");
-        model_weight(m, "w2", "f32[64,10]");
-        model_node(m, "MatMul", "body", "x w", "hidden", "");
-        model_node(m, "MatMul", "first", "hidden w1", "classes", "");
-        model_node(m, "MatMul", "second", "hidden w2", "box", "");
-        model_output(m, "hidden", "f32");
-        model_output(m, "classes", "f32");
-        model_output(m, "box", "f32");
+        OWNED_MODEL m =
+            model_read(17, "in x f32[16,64]", "weight w f32[64,64]", "weight w1 f32[64,10]",
+                       "weight w2 f32[64,10]", "hidden = MatMul(x w) body",
+                       "classes = MatMul(hidden w1) first", "box = MatMul(hidden w2) second",
+                       "out hidden f32", "out classes f32", "out box f32");
         trainer t;
         trainer_open_model(&t, m);
         onv_lower_options options = {
@@ -213,7 +190,6 @@ static void outputs_have_a_loss_each(void **state)
             onv_eager_cleanup(&eager);
         }
         trainer_close(&t);
-        model_free(m);
     }
 }
 
@@ -244,14 +220,11 @@ static void every_output_is_told(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const int64_t one[] = {0, 1};
-        model *m = model_new(17);
-        model_input(m, "x", "f32[16,64]");
-        model_weight(m, "w", "f32[64,64]");
-        model_weight(m, "w1", "f32[64,10]");
+        OWNED_MODEL m =
+            model_read(17, "in x f32[16,64]", "weight w f32[64,64]", "weight w1 f32[64,10]");
         model_ints(m, "table", 2, one);
         model_ints(m, "one", 2, one);
-        model_node(m, "MatMul", "body", "x w", "h", "");
-        model_node(m, "MatMul", "head", "h w1", "y", "");
+        model_add(m, "h = MatMul(x w) body", "y = MatMul(h w1) head");
         if (cases[i].extra[0] != NULL)
             model_node(m, cases[i].extra[0], "extra", cases[i].extra[1], cases[i].extra[2],
                        i == 4 ? "keepdims=0" : "");
@@ -270,7 +243,6 @@ static void every_output_is_told(void **state)
             fail_msg("case %zu: %s", i, diag != NULL ? diag->message : "nothing");
         onv_eager_cleanup(&eager);
         trainer_close(&t);
-        model_free(m);
     }
 }
 
@@ -284,18 +256,13 @@ static void an_output_that_no_gradient_reaches_has_a_loss(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char operands[32];
         snprintf(operands, sizeof operands, "%s w", cases[i].second);
-        model *m = model_new(17);
-        model_input(m, "x", "f32[16,64]");
-        model_weight(m, "w1", "f32[64,10]");
-        model_weight(m, "table", "f32[10,10]");
-        model_weight(m, "w", "f32[10,10]");
-        model_node(m, "MatMul", "head", "x w1", "y", "");
-        model_node(m, "ArgMax", "draw", "y", "ids", "axis=1 keepdims=0");
-        model_node(m, "Gather", "look_up", "table ids", "drawn", "");
-        model_node(m, "Add", "mix", "drawn y", "mixed", "");
+        OWNED_MODEL m =
+            model_read(17, "in x f32[16,64]", "weight w1 f32[64,10]", "weight table f32[10,10]",
+                       "weight w f32[10,10]", "y = MatMul(x w1) head",
+                       "ids = ArgMax(y) draw axis=1 keepdims=0",
+                       "drawn = Gather(table ids) look_up", "mixed = Add(drawn y) mix");
         model_node(m, "MatMul", "second", operands, "z", "");
-        model_output(m, "y", "f32");
-        model_output(m, "z", "f32");
+        model_add(m, "out y f32", "out z f32");
         trainer t;
         trainer_open_model(&t, m);
         onv_lower_options options = {.reports = true};
@@ -309,7 +276,6 @@ static void an_output_that_no_gradient_reaches_has_a_loss(void **state)
         assert_true(is_told);
         onv_eager_cleanup(&eager);
         trainer_close(&t);
-        model_free(m);
     }
 }
 

@@ -31,10 +31,7 @@ static void releases_are_found_by_name(void **state)
 static uint64_t kept_by(const char *op, const char *attributes, uint32_t version)
 {
     onv_lower_options how = {.loss = ONV_LOSS_NONE, .pytorch_version = version, .no_inplace = true};
-    model *m = model_new(17);
-    model_input(m, "x", "f32[64,32]");
-    model_weight(m, "v", "f32[32,32]");
-    model_node(m, "MatMul", "1", "x v", "a", "");
+    model *m = model_read(17, "in x f32[64,32]", "weight v f32[32,32]", "a = MatMul(x v) 1");
     model_node(m, op, "2", "a", "y", attributes);
     model_output(m, "y", "f32");
     return trainer_kept(m, &how);
@@ -80,12 +77,8 @@ static size_t sums_of_gradients(uint32_t version)
     onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
     options.lower.loss = ONV_LOSS_NONE;
     options.lower.pytorch_version = version;
-    model_input(m, "x", "f32[64,64]");
-    model_weight(m, "v", "f32[64,64]");
-    model_node(m, "MatMul", "1", "x v", "a", "");
-    model_node(m, "Neg", "2", "a", "b", "");
-    model_node(m, "Add", "3", "a b", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "in x f32[64,64]", "weight v f32[64,64]", "a = MatMul(x v) 1", "b = Neg(a) 2",
+              "y = Add(a b) 3", "out y f32");
     trainer_open_model(&t, m);
     assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options.lower, &eager, &err),
                      ONV_OK);

@@ -25,27 +25,21 @@ static void add_line(model *m, const char *op, const char *inputs, const char *o
 /* stack([a, b]) becomes a node for each, which reads one of the arguments: the others were not merged with it. */
 static void parts_of_a_call_read_some_arguments(void **state)
 {
-    model *m = model_new(18);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "w", "f32[8,8]");
+    model *m = model_read(18, "in x f32[4,8]", "weight w f32[8,8]");
     static const int64_t axis[] = {0};
     model_ints(m, "val_0", 1, axis);
-    model_role(m, "w", "PARAMETER");
-    model_parameters(m, "w");
+    model_add(m, "role w PARAMETER", "parameters w");
     add_line(m, "MatMul", "x w", "mm", 10, "a = mm(x, w)", "%x, %p_w");
     add_line(m, "Exp", "mm", "exp", 11, "a = exp(a)", "%mm");
     add_line(m, "Exp", "exp", "exp_1", 12, "b = exp(a)", "%exp");
     for (int k = 0; k < 2; k++) {
-        model_source(m, "net", "stack");
-        model_class(m, "zoo.Net", "aten.stack.default");
-        model_call(m, "aten.stack.default", "[%exp, %exp_1]");
+        model_add(m, "source net stack", "class zoo.Net aten.stack.default",
+                  "call aten.stack.default [%exp, %exp_1]");
         model_node(m, "Unsqueeze", k == 0 ? "u0" : "u1", k == 0 ? "exp val_0" : "exp_1 val_0",
                    k == 0 ? "u0" : "u1", "");
     }
-    model_source(m, "net", "stack");
-    model_class(m, "zoo.Net", "aten.stack.default");
-    model_node(m, "Concat", "y", "u0 u1", "y", "axis=0");
-    model_output(m, "y", "f32");
+    model_add(m, "source net stack", "class zoo.Net aten.stack.default",
+              "y = Concat(u0 u1) y axis=0", "out y f32");
     assert_int_equal(kept(m), 3 * TENSOR); /* x, exp, exp_1 */
 }
 
@@ -61,9 +55,7 @@ static void numbers_of_a_parameter_have_a_gradient(void **state)
         {"w net.mix", "val_1", "val_2", 3}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char inputs[2][32];
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
+        model *m = model_read(18, "in x f32[4,8]", "weight w f32[8,8]");
         model_float(m, cases[i].first, 0.5F);
         model_float(m, cases[i].second, 0.25F);
         model_role(m, "w", "PARAMETER");
@@ -103,8 +95,7 @@ static void lists_may_hold_what_is_joined(void **state)
                                 {"Neg", "g", "y", "return f(x)"}};
         static const unsigned lines[] = {10, 12, 14, 10, 12, 14, 15, 16};
         pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
+        model *m = model_read(17, "in x f32[4,6]");
         for (uint32_t k = 0; k < 8; k++) {
             bool joins = ops[k][0][0] == 'C';
             model_source(m, "net", joins ? "cat" : "neg");

@@ -110,12 +110,8 @@ enum { ROW = 32 }; /* bytes of a row of x and y */
  * (128 bytes) is kept by the product; `extra` is what is kept beside it. */
 static void expect_kept(const char *op, const char *inputs, const char *attributes, uint64_t extra)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,8]");
-    model_input(m, "mask", "bool[4,8]");
-    model_weight(m, "w", "f32[8,8]");
-    model_weight(m, "p", "f32[4,8]");
-    model_node(m, "MatMul", "product", "x w", "h", "");
+    model *m = model_read(17, "in x f32[4,8]", "in mask bool[4,8]", "weight w f32[8,8]",
+                          "weight p f32[4,8]", "h = MatMul(x w) product");
     model_node(m, op, "tested", inputs, "y", attributes);
     model_output(m, "y", "f32");
     uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
@@ -148,18 +144,11 @@ static void operators_keep_what_their_backward_reads(void **state)
 
 static void statistics_masks_and_indices_are_kept(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,3,8,8]");
-    model_weight(m, "w", "f32[4,3,1,1]");
-    model_weight(m, "scale", "f32[4]");
-    model_weight(m, "shift", "f32[4]");
-    model_weight(m, "mean", "f32[4]");
-    model_weight(m, "var", "f32[4]");
-    model_node(m, "Conv", "conv", "x w", "a", "");
-    model_node(m, "BatchNormalization", "norm", "a scale shift mean var", "b - -",
-               "training_mode=1");
-    model_node(m, "MaxPool", "pool", "b", "c", "kernel_shape=[2,2] strides=[2,2]");
-    model_output(m, "c", "f32");
+    model *m = model_read(17, "in x f32[2,3,8,8]", "weight w f32[4,3,1,1]", "weight scale f32[4]",
+                          "weight shift f32[4]", "weight mean f32[4]", "weight var f32[4]",
+                          "a = Conv(x w) conv",
+                          "b - - = BatchNormalization(a scale shift mean var) norm training_mode=1",
+                          "c = MaxPool(b) pool kernel_shape=[2,2] strides=[2,2]", "out c f32");
     uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
     uint64_t x = 2 * 3 * 64 * 4, a = 2 * 4 * 64 * 4, b = a, statistics = 2 * 4 * 4;
     assert_int_equal(kept, x + a + b + statistics + 2 * 4 * 16 * 8);
@@ -175,11 +164,8 @@ static void norms_keep_statistics(void **state)
                  {"LayerNormalization", "x row row", "axis=-1", 2 * 2 * 8 * 3},
                  {"RMSNormalization", "x plane", "axis=2", 2 * 8}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(23);
-        model_input(m, "x", "f32[2,8,3,5]");
-        model_weight(m, "channel", "f32[8]");
-        model_weight(m, "row", "f32[5]");
-        model_weight(m, "plane", "f32[3,5]");
+        model *m = model_read(23, "in x f32[2,8,3,5]", "weight channel f32[8]", "weight row f32[5]",
+                              "weight plane f32[3,5]");
         model_node(m, cases[i].op, "norm", cases[i].inputs, "y", cases[i].attributes);
         model_output(m, "y", "f32");
         uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
@@ -191,26 +177,17 @@ static void norms_keep_statistics(void **state)
 /* gelu(h) as exported: five nodes that stand for one operation, which keeps h alone. */
 static void patterns_are_one_operation(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "w", "f32[8,8]");
-    model_node(m, "Constant", "c0", "", "root2", "value_float=1.4142135");
-    model_node(m, "Constant", "c1", "", "one", "value_float=1.0");
-    model_node(m, "Constant", "c2", "", "half", "value_float=0.5");
-    model_node(m, "MatMul", "product", "x w", "h", "");
-    model_node(m, "Div", "div", "h root2", "a", "");
-    model_node(m, "Erf", "erf", "a", "b", "");
-    model_node(m, "Add", "add", "b one", "c", "");
-    model_node(m, "Mul", "mul", "h c", "d", "");
-    model_node(m, "Mul", "half", "d half", "y", "");
-    model_output(m, "y", "f32");
+    OWNED_MODEL m = model_read(
+        17, "in x f32[4,8]", "weight w f32[8,8]", "root2 = Constant() c0 value_float=1.4142135",
+        "one = Constant() c1 value_float=1.0", "half = Constant() c2 value_float=0.5",
+        "h = MatMul(x w) product", "a = Div(h root2) div", "b = Erf(a) erf", "c = Add(b one) add",
+        "d = Mul(h c) mul", "y = Mul(d half) half", "out y f32");
     trainer t;
     trainer_open_model(&t, m);
     uint64_t fused = trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE});
     uint64_t plain =
         trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE, .as_exported = true});
     trainer_close(&t);
-    model_free(m);
     assert_int_equal(fused, 2 * 4 * ROW); /* x and h */
     assert_int_equal(plain, 4 * 4 * ROW); /* x, h, a for Erf, c for the product */
 }
@@ -220,15 +197,11 @@ static void permuted_operands_are_copied(void **state)
 {
     model *m = model_new(17);
     const int64_t heads[] = {2, 6, 4, 8};
-    model_input(m, "x", "f32[2,6,32]");
-    model_weight(m, "w", "f32[32,32]");
+    model_add(m, "in x f32[2,6,32]", "weight w f32[32,32]");
     model_ints(m, "heads", 4, heads);
-    model_node(m, "MatMul", "q", "x w", "a", "");
-    model_node(m, "Reshape", "split", "a heads", "b", "");
-    model_node(m, "Transpose", "permute", "b", "c", "perm=[0,2,1,3]");
-    model_node(m, "Transpose", "keys", "b", "d", "perm=[0,2,3,1]");
-    model_node(m, "MatMul", "scores", "c d", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "a = MatMul(x w) q", "b = Reshape(a heads) split",
+              "c = Transpose(b) permute perm=[0,2,1,3]", "d = Transpose(b) keys perm=[0,2,3,1]",
+              "y = MatMul(c d) scores", "out y f32");
     uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
     uint64_t bytes = 2 * 6 * 32 * 4;
     assert_int_equal(kept, 3 * bytes); /* x and two copies; the projection itself is gone */
@@ -238,48 +211,37 @@ static void permuted_operands_are_copied(void **state)
 static void parts_of_sequences_are_views(void **state)
 {
     for (int keep = 0; keep < 2; keep++) {
-        model *m = model_new(17);
+        OWNED_MODEL m = model_new(17);
         const int64_t halves[] = {4, 4};
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
+        model_add(m, "in x f32[4,8]", "weight w f32[8,8]");
         model_ints(m, "halves", 2, halves);
-        model_int(m, "first", 0);
-        model_int(m, "last", -1);
-        model_node(m, "MatMul", "product", "x w", "h", "");
+        model_add(m, "int first 0", "int last -1", "h = MatMul(x w) product");
         if (keep)
             model_node(m, "SplitToSequence", "split", "h halves", "s", "axis=1");
         else
             model_node(m, "SplitToSequence", "unbind", "h", "s", "axis=-1 keepdims=0");
-        model_node(m, "SequenceAt", "a", "s first", "a", "");
-        model_node(m, "SequenceAt", "b", "s last", "b", "");
-        model_node(m, "Mul", "times", "a b", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "a = SequenceAt(s first) a", "b = SequenceAt(s last) b", "y = Mul(a b) times",
+                  "out y f32");
         trainer t;
         trainer_open_model(&t, m);
         assert_int_equal(trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
                          2 * 4 * ROW); /* x and h */
         trainer_close(&t);
-        model_free(m);
     }
 }
 
 /* A step past the end is never taken: it may be any number. */
 static void steps_may_be_huge(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "w", "f32[8,8]");
+    OWNED_MODEL m = model_read(17, "in x f32[4,8]", "weight w f32[8,8]");
     model_ints(m, "zero", 1, &(int64_t){0});
     model_ints(m, "far", 1, &(int64_t){INT64_MAX});
-    model_node(m, "MatMul", "product", "x w", "h", "");
-    model_node(m, "Slice", "slice", "h zero far zero far", "a", "");
-    model_node(m, "Exp", "exp", "a", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "h = MatMul(x w) product", "a = Slice(h zero far zero far) slice",
+              "y = Exp(a) exp", "out y f32");
     trainer t;
     trainer_open_model(&t, m);
     assert_int_equal(trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE}), 5 * ROW);
     trainer_close(&t);
-    model_free(m);
 }
 
 /* A ReLU overwrites what nobody else reads, by whatever view. */
@@ -287,16 +249,10 @@ static void what_a_view_shows_is_read_by_others(void **state)
 {
     model *m = model_new(17);
     const int64_t flat[] = {32};
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "w", "f32[8,8]");
-    model_weight(m, "v", "f32[8,8]");
+    model_add(m, "in x f32[4,8]", "weight w f32[8,8]", "weight v f32[8,8]");
     model_ints(m, "flat", 1, flat);
-    model_node(m, "MatMul", "first", "x w", "h", "");
-    model_node(m, "Reshape", "view", "h flat", "g", "");
-    model_node(m, "Relu", "relu", "g", "r", "");
-    model_node(m, "MatMul", "second", "h v", "y", "");
-    model_output(m, "r", "f32");
-    model_output(m, "y", "f32");
+    model_add(m, "h = MatMul(x w) first", "g = Reshape(h flat) view", "r = Relu(g) relu",
+              "y = MatMul(h v) second", "out r f32", "out y f32");
     uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
     assert_int_equal(kept, 3 * 4 * ROW); /* x, h, and the result of the ReLU */
 }
@@ -304,15 +260,9 @@ static void what_a_view_shows_is_read_by_others(void **state)
 /* A ReLU of a part, as chunk() gives, has a result of its own: what it is a part of goes. */
 static void parts_of_a_tensor_are_not_overwritten(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "w", "f32[8,8]");
-    model_node(m, "MatMul", "first", "x w", "h", "");
-    model_node(m, "Split", "chunk", "h", "a b", "axis=1");
-    model_node(m, "Relu", "relu", "a", "r", "");
-    model_node(m, "Relu", "other", "b", "s", "");
-    model_node(m, "Sub", "sum", "r s", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[4,8]", "weight w f32[8,8]", "h = MatMul(x w) first",
+                          "a b = Split(h) chunk axis=1", "r = Relu(a) relu", "s = Relu(b) other",
+                          "y = Sub(r s) sum", "out y f32");
     uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
     assert_int_equal(kept, 2 * 4 * ROW); /* x, and both halves */
 }
@@ -321,39 +271,24 @@ static void parts_of_a_tensor_are_not_overwritten(void **state)
 static void group_norms_keep_what_they_are_given(void **state)
 {
     static const int64_t apart[] = {2, 4, 4}, groups[] = {4, 1, 8}, whole[] = {4, 2, 4};
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "w", "f32[8,8]");
-    model_weight(m, "one", "f32[1]");
-    model_weight(m, "zero", "f32[1]");
-    model_weight(m, "scale", "f32[2,1]");
-    model_weight(m, "shift", "f32[2,1]");
+    model *m = model_read(17, "in x f32[4,8]", "weight w f32[8,8]", "weight one f32[1]",
+                          "weight zero f32[1]", "weight scale f32[2,1]", "weight shift f32[2,1]");
     model_ints(m, "apart", 3, apart);
     model_ints(m, "groups", 3, groups);
     model_ints(m, "whole", 3, whole);
-    model_node(m, "MatMul", "first", "x w", "h", "");
-    model_node(m, "Exp", "exp", "h", "e", "");
-    model_node(m, "Reshape", "view", "e apart", "v", "");
-    model_node(m, "Transpose", "turn", "v", "t", "perm=[1,0,2]");
-    model_node(m, "Reshape", "split", "t groups", "a", "");
-    model_node(m, "InstanceNormalization", "norm", "a one zero", "b", "");
-    model_node(m, "Reshape", "join", "b whole", "c", "");
-    model_node(m, "Mul", "mul", "c scale", "d", "");
-    model_node(m, "Add", "add", "d shift", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "h = MatMul(x w) first", "e = Exp(h) exp", "v = Reshape(e apart) view",
+              "t = Transpose(v) turn perm=[1,0,2]", "a = Reshape(t groups) split",
+              "b = InstanceNormalization(a one zero) norm", "c = Reshape(b whole) join",
+              "d = Mul(c scale) mul", "y = Add(d shift) add", "out y f32");
     uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
     assert_int_equal(kept, 2 * 4 * ROW + 2 * 4 * 4); /* x, e; mean and 1/std */
 }
 
 static void frozen_parameters_keep_less(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "a.weight", "f32[8,8]");
-    model_weight(m, "b.weight", "f32[8,8]");
-    model_node(m, "MatMul", "a", "x a.weight", "h", "");
-    model_node(m, "MatMul", "b", "h b.weight", "y", "");
-    model_output(m, "y", "f32");
+    model *m =
+        model_read(17, "in x f32[4,8]", "weight a.weight f32[8,8]", "weight b.weight f32[8,8]",
+                   "h = MatMul(x a.weight) a", "y = MatMul(h b.weight) b", "out y f32");
     trainer t;
     trainer_open_model(&t, m);
     const char *const first[] = {"a.*"};
@@ -384,9 +319,7 @@ static void folded_norms_are_restored(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static const uint64_t x = 2 * 3 * 4 * 4 * 4, y = 2 * 8 * 4 * 4 * 4, w = 8 * 3 * 4;
         bool is_product = strcmp(cases[i].op, "Gemm") == 0;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[2,3,4,4]");
-        model_input(m, "f", "f32[32,3]");
+        OWNED_MODEL m = model_read(17, "in x f32[2,3,4,4]", "in f f32[32,3]");
         model_source(m, "bn1", cases[i].source);
         model_node(m, cases[i].op, "folded", cases[i].inputs, "y", "");
         if (strstr(cases[i].inputs, " w") != NULL) model_weight(m, "w", "f32[8,3,1,1]");
@@ -408,7 +341,6 @@ static void folded_norms_are_restored(void **state)
         how.lower.as_exported = true;
         assert_int_equal(trainer_saved(&t, &how.lower), x);
         trainer_close(&t);
-        model_free(m);
     }
 }
 
@@ -426,9 +358,7 @@ static void notes_tell_parameters(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char inputs[32];
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
+        OWNED_MODEL m = model_read(17, "in x f32[4,8]", "weight w f32[8,8]");
         model_weight(m, cases[i].name, "f32[8]");
         model_role(m, "w", "PARAMETER");
         if (cases[i].role != NULL) model_role(m, cases[i].name, cases[i].role);
@@ -442,7 +372,6 @@ static void notes_tell_parameters(void **state)
                                  .lower.loss = ONV_LOSS_NONE};
         onv_training result = trainer_run(&t, &how);
         trainer_close(&t);
-        model_free(m);
         assert_int_equal(result.figures.parameter_bytes, (8 * 8 + (cases[i].trained ? 8 : 0)) * 4);
         assert_int_equal(result.figures.buffer_bytes, cases[i].trained ? 0 : 8 * 4);
         assert_int_equal(result.figures.saved_activation_bytes,
@@ -456,9 +385,7 @@ static void made_up_numbers_are_not_trained(void **state)
     static const char *const names[] = {"scale", "val_84", "val_8x", "val_"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char inputs[16];
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
+        model *m = model_read(17, "in x f32[4,8]", "weight w f32[8,8]");
         model_weight(m, names[i], "f32[1]");
         snprintf(inputs, sizeof inputs, "h %s", names[i]);
         model_node(m, "MatMul", "product", "x w", "h", "");
@@ -471,10 +398,7 @@ static void made_up_numbers_are_not_trained(void **state)
 
 static void free_dims_are_refused(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[batch,8]");
-    model_node(m, "Relu", "relu", "x", "y", "");
-    model_output(m, "y", "f32");
+    OWNED_MODEL m = model_read(17, "in x f32[batch,8]", "y = Relu(x) relu", "out y f32");
     trainer t;
     trainer_open_model(&t, m);
     onv_error err = {0};
@@ -484,7 +408,6 @@ static void free_dims_are_refused(void **state)
         ONV_ERR_USAGE);
     assert_non_null(strstr(err.message, "'x'"));
     trainer_close(&t);
-    model_free(m);
 }
 
 /* A product with a vector keeps what it multiplies only where the vector is trained. */
@@ -499,10 +422,7 @@ static void products_with_vectors_are_products(void **state)
                  {"BUFFER", "v h", "f32[6]", X},
                  {"PARAMETER", "v h", "f32[6]", 2 * X}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,6,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
+        model *m = model_read(18, "in x f32[4,6,8]", "weight w f32[8,8]", "role w PARAMETER");
         model_weight(m, "v", cases[i].vector);
         model_role(m, "v", cases[i].role);
         model_node(m, "MatMul", "product", "x w", "h", "");

@@ -9,17 +9,16 @@ enum { ROW = 16384, W = 262144 }; /* x [16, 256], matrices [256, 256] */
 static void open_blocks(trainer *t, const char *type)
 {
     char text[64];
-    model *m = model_new(17);
+    OWNED_MODEL m = model_new(17);
     snprintf(text, sizeof text, "%s[16,256]", type);
     model_input(m, "x", text);
     snprintf(text, sizeof text, "%s[256,256]", type);
     model_weight(m, "blocks.0.weight", text);
     model_weight(m, "blocks.1.weight", text);
-    model_node(m, "MatMul", "/blocks.0/MatMul", "x blocks.0.weight", "a", "");
-    model_node(m, "MatMul", "/blocks.1/MatMul", "a blocks.1.weight", "y", "");
+    model_add(m, "a = MatMul(x blocks.0.weight) /blocks.0/MatMul",
+              "y = MatMul(a blocks.1.weight) /blocks.1/MatMul");
     model_output(m, "y", type);
     trainer_open_model(t, m);
-    model_free(m);
 }
 
 static onv_train_options with(const char *optimizer)
@@ -86,17 +85,15 @@ static void frozen_layers_are_quantized(void **state)
 /* A frozen layer, and a head behind it. */
 static void open_frozen(trainer *t, bool biased, bool is_large)
 {
-    model *m = model_new(17);
+    OWNED_MODEL m = model_new(17);
     model_input(m, "x", is_large ? "f32[4096,768]" : "f32[16,256]");
     model_weight(m, "blocks.0.weight", is_large ? "f32[768,3072]" : "f32[256,256]");
     model_weight(m, "blocks.0.bias", is_large ? "f32[3072]" : "f32[256]");
     model_weight(m, "blocks.1.weight", is_large ? "f32[3072,64]" : "f32[256,256]");
     model_node(m, "Gemm", "/blocks.0/Gemm",
                biased ? "x blocks.0.weight blocks.0.bias" : "x blocks.0.weight", "a", "");
-    model_node(m, "MatMul", "/blocks.1/MatMul", "a blocks.1.weight", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = MatMul(a blocks.1.weight) /blocks.1/MatMul", "out y f32");
     trainer_open_model(t, m);
-    model_free(m);
 }
 
 /* A bias is an operand behind the matrix. */
@@ -276,8 +273,7 @@ static onv_status list_buckets(void *context, const onv_timeline *timeline,
 /* Five matrices of 1 MiB: one bucket, then the first to come alone, and the others. */
 static void buckets_are_made_anew(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "v0", "f32[16,512]");
+    OWNED_MODEL m = model_read(17, "in v0 f32[16,512]");
     for (int i = 0; i < 5; i++) {
         char in[32], w[16], out[16], name[16];
         snprintf(w, sizeof w, "w%d", i);
@@ -290,7 +286,6 @@ static void buckets_are_made_anew(void **state)
     model_output(m, "v5", "f32");
     trainer t;
     trainer_open_model(&t, m);
-    model_free(m);
     buckets found = {.n = 0};
     onv_error err = {0};
     onv_training result;

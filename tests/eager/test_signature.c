@@ -123,7 +123,7 @@ static void an_export_without_notes_says_so(void **state)
                      {FC, {.op = "Relu", .inputs = "h", .output = "y", .attributes = ""}}};
         if (cases[i].is_told) n.calls[0] = plain;
         trainer t;
-        model *m = network_model(&n);
+        OWNED_MODEL m = network_model(&n);
         trainer_open_model(&t, m);
         onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
                                  .lower.loss = ONV_LOSS_NONE,
@@ -134,7 +134,6 @@ static void an_export_without_notes_says_so(void **state)
             is_told |= strcmp(t.model.diags.at[k].code, "no-notes") == 0;
         assert_int_equal(is_told, cases[i].is_told);
         trainer_close(&t);
-        model_free(m);
     }
 }
 
@@ -226,12 +225,10 @@ static void norms_that_share_all_have_their_own(void **state)
     static const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1}, zeros[8];
     for (int n_norms = 1; n_norms <= 2; n_norms++) {
         trainer t;
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8,6]");
+        OWNED_MODEL m = model_read(18, "in x f32[4,8,6]");
         model_weight_data(m, "a.weight", "f32[8]", ones, sizeof ones);
         model_weight_data(m, "a.bias", "f32[8]", zeros, sizeof zeros);
-        model_role(m, "a.weight", "PARAMETER");
-        model_role(m, "a.bias", "PARAMETER");
+        model_add(m, "role a.weight PARAMETER", "role a.bias PARAMETER");
         model_parameters(m, n_norms == 1 ? "a.weight a.bias" : "a.weight a.bias b.weight b.bias");
         for (int i = 0; i < n_norms; i++) {
             bool is_last = i == n_norms - 1;
@@ -252,7 +249,6 @@ static void norms_that_share_all_have_their_own(void **state)
         assert_int_equal(f.gradient_bytes, n_norms * 2 * N);
         assert_int_equal(f.buffer_bytes, n_norms * (2 * N + 8));
         trainer_close(&t);
-        model_free(m);
     }
 }
 
@@ -278,19 +274,13 @@ static void calls_name_the_bias_of_computed_weights(void **state)
 {
     static const char *const arguments[] = {"%image, %mul", "%image, %mul, %p_conv_bias"};
     for (size_t i = 0; i < 2; i++) {
-        model *m = model_new(18);
-        model_input(m, "image", "f32[1,8,6,6]");
-        model_weight(m, "conv.v", "f32[16,8,3,3]");
-        model_weight(m, "conv.g", "f32[16,1,1,1]");
-        model_role(m, "conv.v", "PARAMETER");
-        model_role(m, "conv.g", "PARAMETER");
-        model_parameters(m, "conv.v conv.g conv.bias");
+        OWNED_MODEL m = model_read(18, "in image f32[1,8,6,6]", "weight conv.v f32[16,8,3,3]",
+                                   "weight conv.g f32[16,1,1,1]", "role conv.v PARAMETER",
+                                   "role conv.g PARAMETER", "parameters conv.v conv.g conv.bias");
         add_call(m, "Mul", "conv.v conv.g", "mul", "mul");
-        model_source(m, "conv", "conv2d");
-        model_class(m, "zoo.Conv", "aten.conv2d.default");
+        model_add(m, "source conv conv2d", "class zoo.Conv aten.conv2d.default");
         model_call(m, "aten.conv2d.default", arguments[i]);
-        model_node(m, "Conv", "y", "image mul", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "y = Conv(image mul) y", "out y f32");
         trainer t;
         trainer_open_model(&t, m);
         onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
@@ -298,7 +288,6 @@ static void calls_name_the_bias_of_computed_weights(void **state)
         uint64_t elems = 16 * 8 * 9 + 16 + 16 * i;
         assert_int_equal(trainer_run(&t, &how).figures.gradient_bytes, elems * 4);
         trainer_close(&t);
-        model_free(m);
     }
 }
 
@@ -326,12 +315,8 @@ static void views_before_a_group_norm_are_joined_with_its_own(void **state)
 {
 #define GROUP_NORM "torch.nn.modules.normalization.GroupNorm", "aten.group_norm.default"
     static const int64_t groups[] = {4, 2, 4}, whole[] = {4, 2, 2, 2};
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "w", "f32[8,8]");
-    model_weight(m, "one", "f32[2]");
-    model_weight(m, "scale", "f32[2,1,1]");
-    model_role(m, "w", "PARAMETER");
+    model *m = model_read(17, "in x f32[4,8]", "weight w f32[8,8]", "weight one f32[2]",
+                          "weight scale f32[2,1,1]", "role w PARAMETER");
     model_ints(m, "groups", 3, groups);
     model_ints(m, "whole", 4, whole);
     model_node(m, "MatMul", "product", "x w", "h", "");
@@ -378,9 +363,7 @@ static void factors_of_standardized_weights_are_made_of_gains(void **state)
 {
     enum { STATISTICS = 2 * 2 * 8 * 4, PRODUCTS = 2 * 8 * 4 };
     for (int is_made = 0; is_made < 2; is_made++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[1,8,64]");
-        model_parameters(m, "a.weight a.gain b.weight b.gain");
+        model *m = model_read(18, "in x f32[1,8,64]", "parameters a.weight a.gain b.weight b.gain");
         static const char *const modules[] = {"a", "b"};
         char weight[] = "a.weight", view[] = "a_view", out[] = "a_out", inputs[64], scaled[64] = "";
         for (int i = 0; i < 2; i++) {
@@ -388,10 +371,8 @@ static void factors_of_standardized_weights_are_made_of_gains(void **state)
             model_weight(m, weight, "f32[1,8,64]");
             model_role(m, weight, "PARAMETER");
         }
-        model_weight(m, "val_1", "f32[8]");
-        model_weight(m, "val_2", "f32[8]");
-        model_weight(m, "val_3", "f32[8]");
-        model_weight(m, "val_4", "f32[8]");
+        model_add(m, "weight val_1 f32[8]", "weight val_2 f32[8]", "weight val_3 f32[8]",
+                  "weight val_4 f32[8]");
         for (int i = 0; i < 2; i++) {
             weight[0] = view[0] = out[0] = modules[i][0];
             model_source(m, modules[i], "_native_batch_norm_legit");

@@ -29,9 +29,7 @@ static void expect_strides(const strides_case *c)
     model_node(m, "Neg", "0", "x", "a", "");
     snprintf(inputs, sizeof inputs, "a%s", c->extra);
     model_node(m, c->op, "1", inputs, "b", c->attributes);
-    model_node(m, "Reshape", "2", "b shape", "c", "");
-    model_node(m, "Neg", "3", "c", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "c = Reshape(b shape) 2", "y = Neg(c) 3", "out y f32");
     pass_run(&p, m, NULL);
     if ((pass_find(&p, "b") == NULL) != c->b_shares) fail_msg("%s of %s: b", c->op, c->input);
     if ((pass_find(&p, "c") == NULL) != c->c_shares) fail_msg("%s of %s: c", c->op, c->input);
@@ -72,16 +70,10 @@ static void chunks_are_views(void **state)
 {
     static const int64_t flat[] = {12};
     pass p;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,6]");
+    model *m = model_read(17, "in x f32[4,6]");
     model_ints(m, "flat", 1, flat);
-    model_node(m, "Neg", "0", "x", "a", "");
-    model_node(m, "Split", "1", "a", "b c", "axis=0");
-    model_node(m, "Split", "2", "a", "d e", "axis=1");
-    model_node(m, "Reshape", "3", "c flat", "c1", "");
-    model_node(m, "Reshape", "4", "e flat", "e1", "");
-    model_node(m, "Sum", "5", "c1 e1", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "a = Neg(x) 0", "b c = Split(a) 1 axis=0", "d e = Split(a) 2 axis=1",
+              "c1 = Reshape(c flat) 3", "e1 = Reshape(e flat) 4", "y = Sum(c1 e1) 5", "out y f32");
     pass_run(&p, m, NULL);
     static const char *const shared[] = {"b", "c", "d", "e", "c1"};
     for (size_t i = 0; i < 5; i++) assert_null(pass_find(&p, shared[i]));
@@ -100,8 +92,7 @@ static uint64_t copied(const char *q, const char *q_perm, const char *k, const c
     model_input(m, "k", k);
     model_node(m, "Transpose", "0", "q", "qt", q_perm);
     model_node(m, "Transpose", "1", "k", "kt", k_perm);
-    model_node(m, "MatMul", "2", "qt kt", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = MatMul(qt kt) 2", "out y f32");
     pass_run(&p, m, NULL);
     for (size_t i = 0; i < p.t.buffers.count; i++)
         if (!onv_is_value(p.t.buffers.at[i].value)) bytes += p.t.buffers.at[i].bytes;

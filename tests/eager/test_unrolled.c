@@ -58,11 +58,8 @@ static void add_layer(model *m, int layer, const char *x, const char *y)
 /* A linear layer before it, so that the input has a gradient; `reads_state`: the last state alone is read. */
 static model *network(int layers, bool reads_state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,4,8]");
-    model_weight(m, "w", "f32[8,8]");
-    model_weight(m, "zeros", "f32[1,4,8]");
-    model_role(m, "w", "PARAMETER");
+    model *m = model_read(17, "in x f32[2,4,8]", "weight w f32[8,8]", "weight zeros f32[1,4,8]",
+                          "role w PARAMETER");
     static const char *const places[] = {"from0", "to0", "from1", "to1", "axis"};
     static const int64_t values[] = {0, 1, 1, 2, 0};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
@@ -106,7 +103,7 @@ static void asks_for_dropout_between_layers(void **state)
 {
     for (int layers = 1; layers <= 2; layers++) {
         trainer t;
-        model *m = network(layers, false);
+        OWNED_MODEL m = network(layers, false);
         trainer_open_model(&t, m);
         onv_train_options how = {.optimizer = onv_optimizer_find("sgd")};
         how.lower.loss = ONV_LOSS_MSE;
@@ -117,17 +114,13 @@ static void asks_for_dropout_between_layers(void **state)
             asks |= strcmp(t.model.diags.at[i].code, "recurrent-dropout") == 0;
         assert_int_equal(asks, layers == 2);
         trainer_close(&t);
-        model_free(m);
     }
 }
 
 /* A tanh of a number ends no layer. */
 static void numbers_are_no_states(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,4,8]");
-    model_weight(m, "ih0", "f32[8,8]");
-    model_role(m, "ih0", "PARAMETER");
+    model *m = model_read(17, "in x f32[2,4,8]", "weight ih0 f32[8,8]", "role ih0 PARAMETER");
     add(m, "MatMul", "p", "x ih0", "p", "");
     add(m, "ReduceSum", "sum", "p", "s", "keepdims=0");
     add(m, "Tanh", "tanh", "s", "y", "");

@@ -27,9 +27,7 @@ static void a_module_may_have_two_scales(void **state)
     static const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     static const char *const arguments[] = {"%x, %p_net_gamma_a", "%mul, %p_net_gamma_b"};
     for (int n = 1; n <= 2; n++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_parameters(m, "net.gamma_a net.gamma_b");
+        model *m = model_read(18, "in x f32[4,8]", "parameters net.gamma_a net.gamma_b");
         model_weight_data(m, "net.gamma_a", "f32[8]", ones, sizeof ones);
         model_role(m, "net.gamma_a", "PARAMETER");
         for (int k = 0; k < n; k++) {
@@ -47,14 +45,11 @@ static void a_module_may_have_two_scales(void **state)
 /* Modules of a part of a sequence have the names that they have in all of it. */
 static void parts_of_sequences_have_its_names(void **state)
 {
-    model *m = model_new(18);
-    model_input(m, "x", "f32[4,8]");
-    model_parameters(m, "features.fc.weight features.fc.bias");
-    model_weight(m, "val_1", "f32[8,8]");
+    model *m = model_read(18, "in x f32[4,8]", "parameters features.fc.weight features.fc.bias",
+                          "weight val_1 f32[8,8]");
     model_source(m, "features.slice(4, 10, None).fc", "linear");
     model_class(m, LINEAR, "aten.linear.default");
-    model_node(m, "MatMul", "product", "x val_1", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = MatMul(x val_1) product", "out y f32");
     assert_int_equal(train(m).gradient_bytes, CONV_BYTES + C);
 }
 

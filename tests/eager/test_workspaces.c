@@ -19,13 +19,9 @@ static onv_train_options with(uint32_t pytorch)
 /* x [16, 256] times two squares. */
 static model *products(void)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[16,256]");
-    model_weight(m, "w1", "f32[256,256]");
-    model_weight(m, "w2", "f32[256,256]");
-    model_node(m, "MatMul", "first", "x w1", "a", "");
-    model_node(m, "MatMul", "second", "a w2", "y", "");
-    model_output(m, "y", "f32");
+    model *m =
+        model_read(17, "in x f32[16,256]", "weight w1 f32[256,256]", "weight w2 f32[256,256]",
+                   "a = MatMul(x w1) first", "y = MatMul(a w2) second", "out y f32");
     return m;
 }
 
@@ -118,14 +114,9 @@ static void older_releases_keep_one_for_each_thread(void **state)
 /* The gradient of the bias is summed when both products are done. */
 static void a_bias_comes_last(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[16,256]");
-    model_weight(m, "w0", "f32[256,256]");
-    model_weight(m, "w", "f32[256,128]");
-    model_weight(m, "b", "f32[128]");
-    model_node(m, "MatMul", "first", "x w0", "a", "");
-    model_node(m, "Gemm", "gemm", "a w b", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[16,256]", "weight w0 f32[256,256]", "weight w f32[256,128]",
+                          "weight b f32[128]", "a = MatMul(x w0) first", "y = Gemm(a w b) gemm",
+                          "out y f32");
     onv_train_options options = with(2015);
     built b;
     onv_buffer of[8];
@@ -143,16 +134,9 @@ static void a_bias_comes_last(void **state)
  * blocks stand in another one. */
 static void a_sum_over_many_rows_has_two_buffers(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[25088,96]");
-    model_weight(m, "w", "f32[96,384]");
-    model_weight(m, "b", "f32[384]");
-    model_weight(m, "c", "f32[1,384]");
-    model_weight(m, "d", "f32[384]");
-    model_node(m, "Gemm", "gemm", "x w b", "a", "");
-    model_node(m, "Add", "add", "a c", "e", "");
-    model_node(m, "Mul", "mul", "e d", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[25088,96]", "weight w f32[96,384]", "weight b f32[384]",
+                          "weight c f32[1,384]", "weight d f32[384]", "a = Gemm(x w b) gemm",
+                          "e = Add(a c) add", "y = Mul(e d) mul", "out y f32");
     onv_train_options options = with(2015);
     built b;
     onv_buffer of[8];
@@ -170,12 +154,9 @@ static void a_sum_over_many_rows_has_two_buffers(void **state)
 /* All layers of a module in one call: at the last one, beside the reserve that forward makes. */
 static void a_recurrent_module_has_one_workspace(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[64,8,128]");
-    model_weight(m, "w", "f32[1,1024,128]");
-    model_weight(m, "r", "f32[1,1024,256]");
-    model_node(m, "LSTM", "lstm", "x w r", "y", "hidden_size=256");
-    model_output(m, "y", "f32");
+    model *m =
+        model_read(17, "in x f32[64,8,128]", "weight w f32[1,1024,128]", "weight r f32[1,1024,256]",
+                   "y = LSTM(x w r) lstm hidden_size=256", "out y f32");
     onv_train_options options = with(2015);
     built b;
     onv_buffer of[8];
@@ -193,17 +174,12 @@ static void a_recurrent_module_has_one_workspace(void **state)
 /* One call makes the gradients of all layers' weights, as one tensor. */
 static void a_recurrent_module_makes_all_gradients_at_once(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[64,8,256]");
+    model *m = model_read(17, "in x f32[64,8,256]");
     static const char *const weights[] = {"w", "r", "v", "s"};
     for (size_t i = 0; i < 4; i++) model_weight(m, weights[i], "f32[1,1024,256]");
-    model_ints(m, "axis", 1, (const int64_t[]){1});
-    model_source(m, "rnn", "lstm");
-    model_node(m, "LSTM", "first", "x w r", "all", "hidden_size=256");
-    model_node(m, "Squeeze", "squeeze", "all axis", "h", "");
-    model_source(m, "rnn", "lstm");
-    model_node(m, "LSTM", "second", "h v s", "y", "hidden_size=256");
-    model_output(m, "y", "f32");
+    model_add(m, "ints axis 1", "source rnn lstm", "all = LSTM(x w r) first hidden_size=256",
+              "h = Squeeze(all axis) squeeze", "source rnn lstm",
+              "y = LSTM(h v s) second hidden_size=256", "out y f32");
     onv_train_options options = with(2015);
     built b;
     build(&b, m, &options);
@@ -223,17 +199,12 @@ static void calls_of_a_recurrent_module_have_a_workspace_each(void **state)
 {
     uint64_t least[2] = {UINT64_MAX, UINT64_MAX}, most[2] = {0};
     for (unsigned of_one_call = 0; of_one_call < 2; of_one_call++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[64,8,256]");
-        model_weight(m, "w", "f32[1,1024,256]");
-        model_weight(m, "r", "f32[1,1024,256]");
-        model_ints(m, "axis", 1, (const int64_t[]){1});
-        model_source(m, "rnn", "lstm");
-        model_node(m, "LSTM", "first", "x w r", "all", "hidden_size=256");
-        model_node(m, "Squeeze", "squeeze", "all axis", "h", "");
+        model *m =
+            model_read(17, "in x f32[64,8,256]", "weight w f32[1,1024,256]",
+                       "weight r f32[1,1024,256]", "ints axis 1", "source rnn lstm",
+                       "all = LSTM(x w r) first hidden_size=256", "h = Squeeze(all axis) squeeze");
         model_source(m, "rnn", of_one_call ? "lstm" : "lstm_1");
-        model_node(m, "LSTM", "second", "h w r", "y", "hidden_size=256");
-        model_output(m, "y", "f32");
+        model_add(m, "y = LSTM(h w r) second hidden_size=256", "out y f32");
         onv_train_options options = with(2015);
         built b;
         build(&b, m, &options);
@@ -256,20 +227,10 @@ static void calls_of_a_recurrent_module_have_a_workspace_each(void **state)
 /* A branch that is the first to multiply: the handle's workspace stays when it ends. */
 static void a_branch_may_be_the_first_to_multiply(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "c", "bool[]");
-    model_input(m, "x", "f32[4,4]");
-    model_weight(m, "w", "f32[4,4]");
-    model_begin(m, "then_branch");
-    model_node(m, "MatMul", "mm", "x w", "t", "");
-    model_output(m, "t", "f32");
-    model_end(m);
-    model_begin(m, "else_branch");
-    model_node(m, "Relu", "relu", "x", "o", "");
-    model_output(m, "o", "f32");
-    model_end(m);
-    model_node(m, "If", "if", "c", "y", "");
-    model_output(m, "y", "f32");
+    model *m =
+        model_read(17, "in c bool[]", "in x f32[4,4]", "weight w f32[4,4]", "begin then_branch",
+                   "t = MatMul(x w) mm", "out t f32", "end", "begin else_branch",
+                   "o = Relu(x) relu", "out o f32", "end", "y = If(c) if", "out y f32");
     trainer t;
     onv_error err = {0};
     onv_eager eager;
@@ -333,20 +294,13 @@ static void images_of_tokens_stay_so(void **state)
 {
     for (int is_last = 0; is_last < 2; is_last++) {
         pass p;
-        model *m = model_new(17);
-        model_ints(m, "image", 4, (const int64_t[]){2, 8, 4, 4});
-        model_ints(m, "line", 3, (const int64_t[]){2, 8, 16});
-        model_ints(m, "rows", 2, (const int64_t[]){32, 8});
+        model *m = model_read(17, "ints image 2 8 4 4", "ints line 2 8 16", "ints rows 32 8");
         model_input(m, "x", is_last ? "f32[2,16,8]" : "f32[2,8,16]");
         if (is_last) model_node(m, "Transpose", "turn", "x", "t", "perm=[0,2,1]");
         model_node(m, "Reshape", "open", is_last ? "t image" : "x image", "i", "");
-        model_weight(m, "w", "f32[8,8,1,1]");
-        model_node(m, "Conv", "conv", "i w", "c", "");
-        model_node(m, "Reshape", "close", "c line", "l", "");
-        model_node(m, "Transpose", "turn_back", "l", "b", "perm=[0,2,1]");
-        model_node(m, "Reshape", "flatten", "b rows", "r", "");
-        model_node(m, "Relu", "relu", "r", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "weight w f32[8,8,1,1]", "c = Conv(i w) conv", "l = Reshape(c line) close",
+                  "b = Transpose(l) turn_back perm=[0,2,1]", "r = Reshape(b rows) flatten",
+                  "y = Relu(r) relu", "out y f32");
         pass_run(&p, m, NULL);
         assert_int_equal(pass_find(&p, "r") == NULL, is_last);
         pass_drop(&p);
@@ -360,14 +314,10 @@ static void filters_are_laid_out_anew_with_channels_last(void **state)
         onv_lower_options options = {.inference = true, .cuda = onv_cuda_library_defaults()};
         options.cuda.channels_last = turns;
         pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[2,8,16,16]");
-        model_weight(m, "w1", "f32[16,8,3,3]");
-        model_weight(m, "b1", "f32[16]");
-        model_weight(m, "w2", "f32[4,16,1,1]");
-        model_node(m, "Conv", "first", "x w1 b1", "a", "pads=[1,1,1,1]");
-        model_node(m, "Conv", "second", "a w2", "y", "");
-        model_output(m, "y", "f32");
+        model *m =
+            model_read(17, "in x f32[2,8,16,16]", "weight w1 f32[16,8,3,3]", "weight b1 f32[16]",
+                       "weight w2 f32[4,16,1,1]", "a = Conv(x w1 b1) first pads=[1,1,1,1]",
+                       "y = Conv(a w2) second", "out y f32");
         pass_run(&p, m, &options);
         uint32_t steps = 0, old = 0;
         while (steps < p.t.steps.count && p.t.steps.at[steps].label != NULL &&
@@ -389,12 +339,9 @@ static void filters_are_laid_out_anew_with_channels_last(void **state)
 static void pixels_are_added_up_in_a_buffer_with_channels_last(void **state)
 {
     for (int turns = 0; turns < 2; turns++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[8,32,112,112]");
-        model_weight(m, "w", "f32[8,32,1,1]");
-        model_node(m, "Mul", "gate", "x w", "a", "");
-        model_node(m, "ReduceMean", "mean", "a", "y", "axes=[2,3]");
-        model_output(m, "y", "f32");
+        model *m =
+            model_read(17, "in x f32[8,32,112,112]", "weight w f32[8,32,1,1]", "a = Mul(x w) gate",
+                       "y = ReduceMean(a) mean axes=[2,3]", "out y f32");
         onv_train_options options = with(2015);
         options.lower.cuda.channels_last = turns;
         built b;

@@ -9,17 +9,10 @@ enum { A = 4 * 6 * 4, X = 4 * 8 * 4, PART = 4 * 2 * 4, MASK = 4 * 6 };
 
 static model *begin(void)
 {
-    model *m = model_new(18);
-    model_input(m, "x", "f32[4,8]");
-    model_weight(m, "w", "f32[8,6]");
-    model_weight(m, "v", "f32[8,6]");
-    model_weight(m, "u", "f32[8,2]");
-    model_role(m, "w", "PARAMETER");
-    model_role(m, "v", "PARAMETER");
-    model_role(m, "u", "PARAMETER");
-    model_node(m, "MatMul", "first", "x w", "a", "");
-    model_node(m, "MatMul", "second", "x v", "b", "");
-    model_node(m, "MatMul", "third", "x u", "p", "");
+    model *m =
+        model_read(18, "in x f32[4,8]", "weight w f32[8,6]", "weight v f32[8,6]",
+                   "weight u f32[8,2]", "role w PARAMETER", "role v PARAMETER", "role u PARAMETER",
+                   "a = MatMul(x w) first", "b = MatMul(x v) second", "p = MatMul(x u) third");
     return m;
 }
 
@@ -71,8 +64,7 @@ static void add_assigned_part_of_clone(model *m)
 /* Of zeros that the exporter computed, with their dims moved. */
 static void add_part_of_zeros(model *m)
 {
-    model_weight(m, "zeros_like", "f32[6,4]");
-    model_input(m, "val_5", "i64[2,1]");
+    model_add(m, "weight zeros_like f32[6,4]", "in val_5 i64[2,1]");
     const note n = {"slice_scatter", "slice_scatter.default", "%zeros_like, %copy, 1, 0, 2",
                     "y[:, :2] = p"};
     noted(m, &n, "Transpose", "t1", "p", "val_1", "perm=[1,0]");
@@ -108,8 +100,7 @@ static void add_index_add(model *m)
 
 static void add_scatter(model *m, const char *line)
 {
-    model_weight(m, "zeros_like", "f32[4,6]");
-    model_input(m, "i", "i64[4,6]");
+    model_add(m, "weight zeros_like f32[4,6]", "in i i64[4,6]");
     const note n = {"scatter", "scatter.src", "%zeros_like, 1, %b_i, %a", line};
     noted(m, &n, "ScatterElements", "s", "zeros_like i a", "c", "axis=1");
 }
@@ -201,8 +192,7 @@ static void add_loss(model *m)
 static void add_scattered_number(model *m)
 {
     const note n = {"scatter", "scatter.value", "%a, 1, %b_i, 0.5", "y = a.scatter(1, i, 0.5)"};
-    model_ints(m, "shape", 2, (const int64_t[]){4, 6});
-    model_input(m, "i", "i64[4,6]");
+    model_add(m, "ints shape 4 6", "in i i64[4,6]");
     noted(m, &n, "ConstantOfShape", "fill", "shape", "f", "");
     noted(m, &n, "ScatterElements", "s", "a i f", "c", "axis=1");
 }
@@ -243,8 +233,7 @@ static bool agrees(const expected *e)
     onv_lower_options options = {.loss = ONV_LOSS_NONE};
     model *m = begin();
     e->add(m);
-    model_node(m, "Neg", "last", "c", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Neg(c) last", "out y f32");
     trainer t;
     trainer_open_model(&t, m);
     if (onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err) != ONV_OK)

@@ -1,5 +1,6 @@
 /* If, Loop and Scan: what is live when, on models small enough to count by hand and on random ones. */
 #include "order/order_dag.h"
+#include "support/capture.h"
 #include "support/flow.h"
 #include "support/nested.h"
 #include "support/test.h"
@@ -94,14 +95,12 @@ static void known_models_are_as_counted(void **state)
 static void a_state_that_grows_is_held_at_its_largest(void **state)
 {
     onv_summary s = {0};
-    model *m = nested_case_model("loop-grows");
-    onv_analysis *a = model_analyse(m, NULL);
+    OWNED_MODEL m = nested_case_model("loop-grows");
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
     onv_analysis_summary(a, &s);
     assert_true(s.sized);
     assert_true(s.peak_bytes >= 16 + 64 + 128);
     assert_true(s.bounded || s.peak_bytes < 16 + 64 + 128 + 32);
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 /* Declared for batch 1, run with 8: the branch for 1 does not count. */
@@ -109,16 +108,14 @@ static void a_declaration_for_another_batch_gives_way(void **state)
 {
     onv_options options = onv_options_default();
     onv_summary s = {0};
-    model *m = nested_case_model("squeezed");
+    OWNED_MODEL m = nested_case_model("squeezed");
     options.batch = 8;
-    onv_analysis *a = model_analyse(m, &options);
+    OWNED_ANALYSIS a = model_analyse(m, &options);
     onv_analysis_summary(a, &s);
     assert_true(s.sized);
     assert_false(s.bounded);
     assert_string_equal(model_shape(a, "y"), "[8, 8]");
     assert_int_equal(s.peak_bytes, 513);
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 /* --- By properties ----------------------------------------------------------------------------- */
@@ -195,12 +192,11 @@ static void random_nested_graphs_keep_the_rules(void **state)
 {
     for (uint64_t seed = 1; seed <= 300; seed++) {
         flow f;
-        model *m = nested_random(seed);
+        OWNED_MODEL m = nested_random(seed);
         flow_open_model(&f, m, NULL);
         hold_timeline(&f.live, seed);
         hold_orders(&f, seed);
         flow_close(&f);
-        model_free(m);
     }
 }
 
@@ -226,11 +222,10 @@ static void runtimes_hold_nested_graphs(void **state)
 {
     for (uint64_t seed = 1; seed <= 40; seed++) {
         flow f;
-        model *m = nested_random(seed);
+        OWNED_MODEL m = nested_random(seed);
         flow_open_model(&f, m, NULL);
         hold_runtimes(&f, seed);
         flow_close(&f);
-        model_free(m);
     }
 }
 
@@ -240,13 +235,12 @@ static void outer_values_are_made_before_the_if(void **state)
     static const char *const orders[] = {"ort", "greedy", "optimal"};
     for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
         flow f;
-        model *m = nested_case_model("outer");
+        OWNED_MODEL m = nested_case_model("outer");
         flow_open_model(&f, m, orders[i]);
         assert_int_equal(f.live.timeline.steps.count, 2);
         assert_string_equal(onv_model_node(&f.model, f.live.timeline.steps.at[0].node)->name,
                             "relu");
         flow_close(&f);
-        model_free(m);
     }
 }
 

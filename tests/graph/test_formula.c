@@ -133,14 +133,10 @@ static void every_sample_at_random_sizes(void **unused)
 static void the_pieces_say_from_where_on(void **unused)
 {
     (void)unused;
-    model *m = model_new(17);
+    OWNED_MODEL m = model_new(17);
     flow f;
-    model_input(m, "x", "f32[b,n,100]");
-    model_node(m, "Transpose", "0", "x", "t", "perm=[0,2,1]");
-    model_node(m, "MatMul", "1", "x t", "scores", "");
-    model_node(m, "Relu", "2", "scores", "r", "");
-    model_node(m, "ReduceSum", "3", "r", "y", "keepdims=0");
-    model_output(m, "y", "f32");
+    model_add(m, "in x f32[b,n,100]", "t = Transpose(x) 0 perm=[0,2,1]", "scores = MatMul(x t) 1",
+              "r = Relu(scores) 2", "y = ReduceSum(r) 3 keepdims=0", "out y f32");
     flow_open_model(&f, m, NULL);
     onv_formula formula = formula_of(&f);
     /* 800 b n + 4 b n n where the product is made, 8 b n n where it is activated. */
@@ -153,7 +149,6 @@ static void the_pieces_say_from_where_on(void **unused)
     assert_int_equal(formula.pieces[1].from, 201);
     assert_string_equal(onv_dim_symbol_name(&f.model.dims, formula.pieces[1].decided_by), "n");
     flow_close(&f);
-    model_free(m);
 }
 
 static void what_has_no_size_has_no_formula(void **unused)

@@ -1,4 +1,5 @@
 /* The largest buffer beside the limits of WebGPU and TensorRT: both sides of each. */
+#include "support/capture.h"
 #include "support/onnx_writer.h"
 #include "support/test.h"
 
@@ -27,20 +28,16 @@ static void limits_are_told(void **state)
         {"f32[batch,4]", "f32[1]", false, false, ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(17);
+        OWNED_MODEL m = model_new(17);
         model_input(m, "x", cases[i].value);
         model_weight(m, "w", cases[i].weight);
-        model_node(m, "Relu", "r", "x", "y", "");
-        model_node(m, "Identity", "i", "w", "v", "");
-        model_output(m, "y", "f32");
+        model_add(m, "y = Relu(x) r", "v = Identity(w) i", "out y f32");
         onv_options options = onv_options_default();
         options.runtimes = "ideal";
-        onv_analysis *a = model_analyse(m, &options);
+        OWNED_ANALYSIS a = model_analyse(m, &options);
         if (is_noted(a, "largest-binding", cases[i].name) != cases[i].binding ||
             is_noted(a, "largest-volume", cases[i].name) != cases[i].volume)
             fail_msg("case %zu", i);
-        onv_analysis_destroy(a);
-        model_free(m);
     }
 }
 

@@ -53,18 +53,12 @@ static void views_share_from_first_to_last(void **state)
     static const int64_t shape[] = {2, 1, 8}, axis = 1;
     static const char *const names[] = {"b", "c", "d", "e", "g"};
     shared s;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[16]");
+    model *m = model_read(17, "in x f32[16]");
     model_ints(m, "shape", 3, shape);
     model_ints(m, "axis", 1, &axis);
-    model_node(m, "Neg", "0", "x", "a", "");
-    model_node(m, "Reshape", "1", "a shape", "b", "");
-    model_node(m, "Squeeze", "2", "b axis", "c", "");
-    model_node(m, "Unsqueeze", "3", "c axis", "d", "");
-    model_node(m, "Flatten", "4", "d", "e", "");
-    model_node(m, "Identity", "5", "e", "g", "");
-    model_node(m, "Neg", "6", "g", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "a = Neg(x) 0", "b = Reshape(a shape) 1", "c = Squeeze(b axis) 2",
+              "d = Unsqueeze(c axis) 3", "e = Flatten(d) 4", "g = Identity(e) 5", "y = Neg(g) 6",
+              "out y f32");
     share(&s, m, &views);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         assert_true(are_shared(&s, "a", names[i]));
@@ -86,15 +80,12 @@ static void a_view_of_an_output_is_an_output(void **state)
 {
     static const int64_t shape[] = {4, 4};
     shared s;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[16]");
+    model *m = model_read(17, "in x f32[16]");
     model_ints(m, "shape", 2, shape);
-    model_node(m, "Neg", "0", "x", "a", "");
-    model_node(m, "Reshape", "1", "a shape", "y", "");
+    model_add(m, "a = Neg(x) 0", "y = Reshape(a shape) 1");
     model_node(m, "Abs", "2", "a", "b", ""); /* not in place: a is what the caller gets */
     model_node(m, "Neg", "3", "b", "z", "");
-    model_output(m, "y", "f32");
-    model_output(m, "z", "f32");
+    model_add(m, "out y f32", "out z f32");
     share(&s, m, &inplace);
     assert_true(are_shared(&s, "a", "y"));
     assert_int_equal(s.s.timeline.buffers.at[storage_of(&s, "y")].kind, ONV_BUFFER_OUTPUT);
@@ -108,9 +99,7 @@ static void a_view_of_an_output_is_an_output(void **state)
 static void in_place_only_where_the_input_dies(void **state)
 {
     shared s;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[8]");
-    model_input(m, "one", "f32[1]");
+    model *m = model_read(17, "in x f32[8]", "in one f32[1]");
     model_node(m, "Relu", "0", "x", "a", "");  /* the caller's */
     model_node(m, "Relu", "1", "a", "b", "");  /* a is read again */
     model_node(m, "Add", "2", "a b", "c", ""); /* both die: the first is taken */
@@ -139,18 +128,13 @@ static void a_view_that_is_read_later_keeps_it(void **state)
 {
     static const int64_t shape[] = {4, 2};
     shared s;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[8]");
+    model *m = model_read(17, "in x f32[8]");
     model_ints(m, "shape", 2, shape);
-    model_node(m, "Neg", "0", "x", "a", "");
-    model_node(m, "Reshape", "1", "a shape", "v", "");
+    model_add(m, "a = Neg(x) 0", "v = Reshape(a shape) 1");
     model_node(m, "Relu", "2", "a", "b", ""); /* a's last use, not that of its memory */
     model_node(m, "Neg", "3", "v", "c", "");
-    model_node(m, "Concat", "4", "b b", "d", "axis=0");
-    model_node(m, "Flatten", "5", "c", "e", "axis=0");
-    model_node(m, "Concat", "6", "d d", "y", "axis=0");
-    model_output(m, "y", "f32");
-    model_output(m, "e", "f32");
+    model_add(m, "d = Concat(b b) 4 axis=0", "e = Flatten(c) 5 axis=0", "y = Concat(d d) 6 axis=0",
+              "out y f32", "out e f32");
     share(&s, m, &inplace);
     /* Rows are placed in order: v joins a before b asks for it. */
     assert_false(are_shared(&s, "a", "b"));
@@ -163,20 +147,15 @@ static void shape_arithmetic_stays_on_the_host(void **state)
 {
     static const int64_t zero = 0, minus = -1;
     shared s;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,6]");
-    model_input(m, "ids", "i64[2]");
+    model *m = model_read(17, "in x f32[4,6]", "in ids i64[2]");
     model_ints(m, "zero", 1, &zero);
     model_ints(m, "minus", 1, &minus);
-    model_node(m, "Shape", "0", "x", "dims", "");
-    model_node(m, "Gather", "1", "dims zero", "rows", "");
-    model_node(m, "Concat", "2", "rows minus", "shape", "axis=0");
-    model_node(m, "Reshape", "3", "x shape", "y", "");
+    model_add(m, "dims = Shape(x) 0", "rows = Gather(dims zero) 1",
+              "shape = Concat(rows minus) 2 axis=0", "y = Reshape(x shape) 3");
     model_node(m, "Add", "4", "ids ids", "sum", ""); /* small integers, but data */
     model_node(m, "Shape", "5", "y", "given", "");   /* a result */
     model_output(m, "y", "f32");
-    model_output(m, "sum", "i64");
-    model_output(m, "given", "i64");
+    model_add(m, "out sum i64", "out given i64");
     share(&s, m, &apart);
     bool *is_host;
     assert_int_equal(onv_mark_host_values(&s.f.model, &s.f.live, &is_host, NULL), ONV_OK);

@@ -1,4 +1,5 @@
 /* Bindings: what --batch, --dim, --shape and --input-value do to a model. */
+#include "support/capture.h"
 #include "support/onnx_writer.h"
 #include "support/test.h"
 
@@ -16,21 +17,16 @@ static void expect_failure(model *m, const onv_options *options, onv_status stat
 
 static void expect_shape(model *m, const onv_options *options, const char *name, const char *shape)
 {
-    onv_analysis *a = model_analyse(m, options);
+    OWNED_ANALYSIS a = model_analyse(m, options);
     assert_string_equal(model_shape(a, name), shape);
-    onv_analysis_destroy(a);
     model_free(m);
 }
 
 /* x[batch, 8, 16] -> transpose -> y, with a second input of its own length. */
 static model *symbolic(void)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[batch,8,seq]");
-    model_input(m, "mask", "f32[seq]");
-    model_node(m, "Add", "add", "x mask", "sum", "");
-    model_node(m, "Transpose", "t", "sum", "y", "perm=[0,2,1]");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[batch,8,seq]", "in mask f32[seq]", "sum = Add(x mask) add",
+                          "y = Transpose(sum) t perm=[0,2,1]", "out y f32");
     return m;
 }
 
@@ -58,13 +54,9 @@ static void dims_bind_by_name(void **state)
 /* As PyTorch's dynamo exporter names the length of a mask. */
 static model *derived(void)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[batch,seq]");
-    model_input(m, "cache", "f32[batch,past]");
-    model_input(m, "mask", "f32[batch,past + seq]");
-    model_node(m, "Concat", "cat", "cache x", "both", "axis=1");
-    model_node(m, "Add", "add", "both mask", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[batch,seq]", "in cache f32[batch,past]",
+                          "in mask f32[batch,past + seq]", "both = Concat(cache x) cat axis=1",
+                          "y = Add(both mask) add", "out y f32");
     return m;
 }
 
@@ -104,13 +96,8 @@ static void shapes_bind_the_symbols_they_meet(void **state)
 /* Exporters of Paddle call every free axis "?": the name says nothing, and each axis is its own. */
 static model *nameless(void)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[-1,3,??,??]");
-    model_input(m, "z", "f32[None,4]");
-    model_node(m, "Relu", "r", "x", "y", "");
-    model_node(m, "Relu", "q", "z", "w", "");
-    model_output(m, "y", "f32");
-    model_output(m, "w", "f32");
+    model *m = model_read(17, "in x f32[-1,3,??,??]", "in z f32[None,4]", "y = Relu(x) r",
+                          "w = Relu(z) q", "out y f32", "out w f32");
     return m;
 }
 
@@ -155,10 +142,7 @@ static void a_shape_of_the_fixed_batch_goes_with_another_batch(void **state)
 {
     static const char *const expected[] = {"[4, 8]", "[4, 8]", NULL};
     for (int64_t rows = 1; rows < 4; rows++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[1,8]");
-        model_node(m, "Relu", "r", "x", "y", "");
-        model_output(m, "y", "f32");
+        model *m = model_read(17, "in x f32[1,8]", "y = Relu(x) r", "out y f32");
         onv_options options = onv_options_default();
         options.batch = 4;
         int64_t dims[] = {rows == 2 ? 4 : rows, 8};
@@ -207,11 +191,8 @@ static void a_shape_of_the_wrong_rank_is_refused(void **state)
 
 static void input_values_decide_shapes(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,12]");
-    model_input(m, "target", "i64[n]");
-    model_node(m, "Reshape", "r", "x target", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[2,12]", "in target i64[n]", "y = Reshape(x target) r",
+                          "out y f32");
     double numbers[] = {4, -1, 3};
     onv_input_value values[] = {{.name = "target", .numbers = numbers, .count = 3}};
     onv_options options = onv_options_default();
@@ -222,11 +203,8 @@ static void input_values_decide_shapes(void **state)
 
 static void a_sequence_of_bounded_parts_is_bounded(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[6,2]");
-    model_input(m, "sizes", "i64[3]");
-    model_node(m, "SplitToSequence", "s", "x sizes", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[6,2]", "in sizes i64[3]", "y = SplitToSequence(x sizes) s",
+                          "out y f32");
     onv_analysis *a = model_analyse(m, NULL);
     onv_tensor_info info = {0};
     for (size_t i = 0; i < onv_analysis_tensor_count(a); i++) {

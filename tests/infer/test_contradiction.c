@@ -5,20 +5,14 @@
 /* One node reads what the bad one makes, another does not. */
 static model *with_readers(model *m)
 {
-    model_node(m, "Relu", "behind", "p", "y", "");
-    model_node(m, "Neg", "apart", "x", "z", "");
-    model_output(m, "y", "f32");
-    model_output(m, "z", "f32");
+    model_add(m, "y = Relu(p) behind", "z = Neg(x) apart", "out y f32", "out z f32");
     return m;
 }
 
 /* MatMul does not fit its weight; its output is declared, or not. What does not read it is as ever. */
 static model *with_bad_product(const char *declared)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[n,8]");
-    model_weight(m, "w", "f32[7,4]");
-    model_node(m, "MatMul", "bad", "x w", "p", "");
+    model *m = model_read(17, "in x f32[n,8]", "weight w f32[7,4]", "p = MatMul(x w) bad");
     if (declared != NULL) model_value_info(m, "p", declared);
     return with_readers(m);
 }
@@ -27,30 +21,18 @@ static model *with_bad_product(const char *declared)
 static model *with_bad_body(const char *unused)
 {
     (void)unused;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[n,8]");
-    model_int(m, "m", 3);
+    model *m = model_read(17, "in x f32[n,8]", "int m 3");
     model_bool(m, "go_on", true);
-    model_begin(m, "body");
-    model_input(m, "i", "i64[]");
-    model_input(m, "ci", "bool[]");
-    model_input(m, "s", "f32");
-    model_weight(m, "w", "f32[7,8]");
-    model_node(m, "Identity", "", "ci", "co", "");
-    model_node(m, "MatMul", "inner", "s w", "so", "");
-    model_output(m, "co", "bool[]");
-    model_output(m, "so", "f32");
-    model_end(m);
-    model_node(m, "Loop", "bad", "m go_on x", "p", "");
+    model_add(m, "begin body", "in i i64[]", "in ci bool[]", "in s f32", "weight w f32[7,8]",
+              "co = Identity(ci)", "so = MatMul(s w) inner", "out co bool[]", "out so f32", "end",
+              "p = Loop(m go_on x) bad");
     return with_readers(m);
 }
 
 static model *with_bad_arity(const char *unused)
 {
     (void)unused;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[n,8]");
-    model_node(m, "Relu", "bad", "x x", "p", "");
+    model *m = model_read(17, "in x f32[n,8]", "p = Relu(x x) bad");
     return with_readers(m);
 }
 
@@ -96,7 +78,7 @@ static void the_rest_is_answered(void **state)
             options.dims = &dim;
             options.n_dims = 1;
         }
-        model *m = rows[i].make(rows[i].declared);
+        OWNED_MODEL m = rows[i].make(rows[i].declared);
         onv_analysis *a = model_analyse(m, &options);
         assert_string_equal(model_shape(a, "y"), rows[i].y);
         assert_string_equal(model_shape(a, "z"), rows[i].z);
@@ -105,7 +87,6 @@ static void the_rest_is_answered(void **state)
         options.strict = true;
         onv_error error = {0};
         assert_int_equal(model_try(m, &options, &a, &error), ONV_ERR_MODEL);
-        model_free(m);
     }
 }
 
@@ -117,14 +98,10 @@ static void asked_sizes_are_refused(void **state)
     onv_analysis *a;
     options.dims = &(onv_dim_binding){"n", 7};
     options.n_dims = 1;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,n]");
-    model_weight(m, "w", "f32[8,4]");
-    model_node(m, "MatMul", "", "x w", "y", "");
-    model_output(m, "y", "f32");
+    OWNED_MODEL m =
+        model_read(17, "in x f32[2,n]", "weight w f32[8,4]", "y = MatMul(x w)", "out y f32");
     assert_int_equal(model_try(m, &options, &a, &error), ONV_ERR_MODEL);
     assert_non_null(strstr(error.message, "inner dims of [2, 7] and [8, 4]"));
-    model_free(m);
 }
 
 int main(void)

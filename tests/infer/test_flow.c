@@ -1,5 +1,6 @@
 /* Branches and loops in inference: what never runs, what cannot run, what decides, and sizes that are
  * bound by the names that inference gives them. */
+#include "support/capture.h"
 #include "support/onnx_writer.h"
 #include "support/test.h"
 
@@ -18,34 +19,21 @@ static void product(model *m, const char *branch, const char *weight, const char
 /* An If over two products, decided by the input sr. */
 static model *rates(void)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1,len]");
-    model_input(m, "sr", "i64[]");
-    model_int(m, "k", 16000);
-    model_node(m, "Equal", "eq", "sr k", "c", "");
+    model *m =
+        model_read(17, "in x f32[1,len]", "in sr i64[]", "int k 16000", "c = Equal(sr k) eq");
     product(m, "then_branch", "w8", "f32[8,4]");
     product(m, "else_branch", "w16", "f32[16,4]");
-    model_node(m, "If", "choose", "c", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = If(c) choose", "out y f32");
     return m;
 }
 
 /* A loop whose state doubles; `limit` iterations at most, "-" for none. */
 static model *doubling(const char *inputs, int64_t limit)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4]");
-    model_input(m, "c", "bool[]");
+    model *m = model_read(17, "in x f32[4]", "in c bool[]");
     model_int(m, "m", limit);
-    model_begin(m, "body");
-    model_input(m, "i", "i64[]");
-    model_input(m, "ci", "bool[]");
-    model_input(m, "s", "f32");
-    model_node(m, "Identity", "", "ci", "co", "");
-    model_node(m, "Concat", "", "s s", "so", "axis=0");
-    model_output(m, "co", "bool[]");
-    model_output(m, "so", "f32");
-    model_end(m);
+    model_add(m, "begin body", "in i i64[]", "in ci bool[]", "in s f32", "co = Identity(ci)",
+              "so = Concat(s s) axis=0", "out co bool[]", "out so f32", "end");
     model_node(m, "Loop", "grow", inputs, "y", "");
     model_output(m, "y", "f32[n]");
     return m;
@@ -53,14 +41,9 @@ static model *doubling(const char *inputs, int64_t limit)
 
 static model *data_length(void)
 {
-    model *m = model_new(17);
-    model_input(m, "d", "i64[1,20]");
-    model_int(m, "zero", 0);
-    model_int(m, "one", 1);
-    model_node(m, "ReduceSum", "sum", "d", "n", "keepdims=0");
-    model_node(m, "Range", "range", "zero n one", "r", "");
-    model_node(m, "Cast", "cast", "r", "y", "to=1");
-    model_output(m, "y", "f32[audio_length]");
+    model *m = model_read(17, "in d i64[1,20]", "int zero 0", "int one 1",
+                          "n = ReduceSum(d) sum keepdims=0", "r = Range(zero n one) range",
+                          "y = Cast(r) cast to=1", "out y f32[audio_length]");
     return m;
 }
 
@@ -103,7 +86,7 @@ static void check(model *m, const expected *e)
         options.input_values = &value;
         options.n_input_values = 1;
     }
-    onv_analysis *a = NULL;
+    OWNED_ANALYSIS a = NULL;
     onv_error error = {0};
     onv_status status = model_try(m, &options, &a, &error);
     if (e->shape == NULL) {
@@ -115,7 +98,6 @@ static void check(model *m, const expected *e)
         assert_string_equal(model_shape(a, "y"), e->shape);
         expect_diag(a, e);
     }
-    onv_analysis_destroy(a);
     model_free(m);
 }
 
@@ -155,21 +137,12 @@ static void few_iterations_are_run_one_by_one(void **state)
 /* TorchScript's "for i in range(n)": nothing but an input says how often. */
 static model *counted(void)
 {
-    model *m = model_new(17);
-    model_input(m, "n", "i64");
-    model_input(m, "x", "f32[4]");
+    model *m = model_read(17, "in n i64", "in x f32[4]");
     model_bool(m, "go_on", true);
-    model_begin(m, "body");
-    model_input(m, "i", "i64");
-    model_input(m, "c", "bool");
-    model_input(m, "s", "f32[4]");
+    model_add(m, "begin body", "in i i64", "in c bool", "in s f32[4]");
     model_bool(m, "again", true);
-    model_node(m, "Relu", "", "s", "t", "");
-    model_output(m, "again", "bool");
-    model_output(m, "t", "f32[4]");
-    model_end(m);
-    model_node(m, "Loop", "loop", "n go_on x", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "t = Relu(s)", "out again bool", "out t f32[4]", "end", "y = Loop(n go_on x) loop",
+              "out y f32");
     return m;
 }
 
@@ -189,62 +162,30 @@ static void iterations_are_bound_by_the_name_that_is_told(void **state)
 static void one_iteration_is_exact(void **state)
 {
     for (int ends = 0; ends < 2; ends++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4]");
-        model_int(m, "zero", 0);
+        OWNED_MODEL m = model_read(17, "in x f32[4]", "int zero 0");
         model_int(m, "m", ends ? 5 : 1);
-        model_node(m, "Equal", "", "m m", "always", "");
-        model_begin(m, "body");
-        model_input(m, "i", "i64[]");
-        model_input(m, "ci", "bool[]");
-        model_input(m, "s", "f32");
+        model_add(m, "always = Equal(m m)", "begin body", "in i i64[]", "in ci bool[]", "in s f32");
         model_node(m, ends ? "Less" : "Identity", "", ends ? "i zero" : "ci", "co", "");
-        model_node(m, "Neg", "", "s", "slice", "");
-        model_node(m, "Concat", "", "x x", "so", "axis=0");
-        model_output(m, "co", "bool[]");
-        model_output(m, "so", "f32");
-        model_output(m, "slice", "f32");
-        model_end(m);
-        model_node(m, "Loop", "once", "m always x", "y stacked", "");
-        model_output(m, "y", "f32");
-        model_output(m, "stacked", "f32");
-        onv_analysis *a = model_analyse(m, NULL);
+        model_add(m, "slice = Neg(s)", "so = Concat(x x) axis=0", "out co bool[]", "out so f32",
+                  "out slice f32", "end", "y stacked = Loop(m always x) once", "out y f32",
+                  "out stacked f32");
+        OWNED_ANALYSIS a = model_analyse(m, NULL);
         assert_string_equal(model_shape(a, "y"), "[8]");
         assert_string_equal(model_shape(a, "stacked"), "[1, 4]");
-        onv_analysis_destroy(a);
-        model_free(m);
     }
 }
 
 /* What tf2onnx makes of `while time < length`: no limit, and a counter that the condition compares. */
 static void a_counter_ends_the_loop(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4]");
-    model_int(m, "zero", 0);
-    model_int(m, "one", 1);
-    model_int(m, "length", 90);
-    model_node(m, "Less", "", "zero length", "starts", "");
-    model_begin(m, "body");
-    model_input(m, "i", "i64[]");
-    model_input(m, "ci", "bool[]");
-    model_input(m, "time", "i64[]");
-    model_input(m, "s", "f32[4]");
-    model_node(m, "Add", "", "time one", "next", "");
-    model_node(m, "Less", "", "next length", "co", "");
-    model_node(m, "Neg", "", "s", "so", "");
-    model_node(m, "Identity", "", "so", "slice", "");
-    model_output(m, "co", "bool[]");
-    model_output(m, "next", "i64[]");
-    model_output(m, "so", "f32[4]");
-    model_output(m, "slice", "f32[4]");
-    model_end(m);
-    model_node(m, "Loop", "", "- starts zero x", "time state y", "");
-    model_output(m, "y", "f32");
-    onv_analysis *a = model_analyse(m, NULL);
+    OWNED_MODEL m = model_read(
+        17, "in x f32[4]", "int zero 0", "int one 1", "int length 90", "starts = Less(zero length)",
+        "begin body", "in i i64[]", "in ci bool[]", "in time i64[]", "in s f32[4]",
+        "next = Add(time one)", "co = Less(next length)", "so = Neg(s)", "slice = Identity(so)",
+        "out co bool[]", "out next i64[]", "out so f32[4]", "out slice f32[4]", "end",
+        "time state y = Loop(- starts zero x)", "out y f32");
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
     assert_string_equal(model_shape(a, "y"), "[90, 4]");
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 static void sizes_of_the_data_are_bound_by_name(void **state)
@@ -263,10 +204,7 @@ static void sizes_of_the_data_are_bound_by_name(void **state)
 static void a_declared_name_is_never_ignored(void **state)
 {
     for (int64_t size = 3; size <= 4; size++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4]");
-        model_node(m, "Relu", "", "x", "y", "");
-        model_output(m, "y", "f32[n]");
+        model *m = model_read(17, "in x f32[4]", "y = Relu(x)", "out y f32[n]");
         check(m, size == 4 ? &(expected){.dim = "n=4", .shape = "[4]"}
                            : &(expected){.dim = "n=3", .message = "axis 0 of 'y', which is 4"});
     }

@@ -3,6 +3,7 @@
 
 #include "base/heap.h"
 #include "ops/op_shapes.h"
+#include "support/capture.h"
 #include "support/onnx_writer.h"
 #include "support/test.h"
 
@@ -66,25 +67,17 @@ static void expect(const onv_analysis *a, const char *name, const char *dtype, c
 
 static void the_documented_example_works(void **state)
 {
-    model *m = model_new(17);
-    model_import(m, "com.acme", 1);
-    model_input(m, "x", "f32[batch,4,9]");
-    model_input(m, "w", "i64[3]");
-    model_input(m, "image", "f16[batch,3,224,100]");
-    model_input(m, "weight", "f32[5,9]");
-    model_input(m, "boxes", "f32[batch,1000,4]");
-    model_int(m, "most", 100);
-    model_node(m, "com.acme::Fancy", "fancy", "x w", "y z", "");
-    model_node(m, "com.acme::Patches", "patches", "image", "p", "size=16");
-    model_node(m, "com.acme::Linear", "linear", "x weight", "l", "");
-    model_node(m, "com.acme::Detect", "detect", "boxes boxes most", "d n", "");
-    model_node(m, "com.acme::Shift", "shift", "x w", "s", "");
+    model *m = model_read(
+        17, "import com.acme 1", "in x f32[batch,4,9]", "in w i64[3]",
+        "in image f16[batch,3,224,100]", "in weight f32[5,9]", "in boxes f32[batch,1000,4]",
+        "int most 100", "y z = com.acme::Fancy(x w) fancy",
+        "p = com.acme::Patches(image) patches size=16", "l = com.acme::Linear(x weight) linear",
+        "d n = com.acme::Detect(boxes boxes most) detect", "s = com.acme::Shift(x w) shift");
     for (const char *const *out = (const char *const[]){"y", "z", "p", "l", "d", "n", "s", NULL};
          *out != NULL; out++)
         model_output(m, *out, "f32");
-    char *example = documented_example();
-    onv_analysis *a = analyse_with(m, example);
-    free(example);
+    OWNED_TEXT example = documented_example();
+    OWNED_ANALYSIS a = analyse_with(m, example);
     expect(a, "y", "float16", "[batch, 8, 6]");
     expect(a, "z", "int64", "[3]");
     expect(a, "p", "float16", "[batch, 14, 7, 768]");
@@ -94,7 +87,6 @@ static void the_documented_example_works(void **state)
         fail_msg("d is %s", model_shape(a, "d"));
     /* Version 1 of the domain is before the line's. */
     expect(a, "s", "float32", "[...]");
-    onv_analysis_destroy(a);
 }
 
 /* --- Meaning ----------------------------------------------------------------------------------- */
@@ -103,15 +95,13 @@ static void the_documented_example_works(void **state)
 static void expect_shape(const char *line, const char *attrs, const char *shape)
 {
     static const int64_t two[] = {7, 3};
-    model *m = model_new(17);
-    model_input(m, "x", "f32[n,4,6,8]");
+    model *m = model_read(17, "in x f32[n,4,6,8]");
     model_ints(m, "v", 2, two);
     model_node(m, "Op", "op", "x v -", "y", attrs);
     model_output(m, "y", "f32");
-    onv_analysis *a = analyse_with(m, line);
+    OWNED_ANALYSIS a = analyse_with(m, line);
     if (strcmp(model_shape(a, "y"), shape) != 0)
         fail_msg("%s: %s instead of %s", line, model_shape(a, "y"), shape);
-    onv_analysis_destroy(a);
 }
 
 static void expressions_mean_what_they_say(void **state)
@@ -142,36 +132,26 @@ static void expressions_mean_what_they_say(void **state)
 
 static void element_types_and_work_are_said(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[3,4]");
-    model_input(m, "w", "f16[5,4]");
-    model_node(m, "Op", "op", "x w", "y z", "to=10");
-    model_output(m, "y", "f32");
-    model_output(m, "z", "f32");
-    onv_analysis *a = analyse_with(
+    model *m = model_read(17, "in x f32[3,4]", "in w f16[5,4]", "y z = Op(x w) op to=10",
+                          "out y f32", "out z f32");
+    OWNED_ANALYSIS a = analyse_with(
         m, "Op(x[..., k], w[n, k]): [x.:-1, n] attr.to or i8, like x attr.none or i8; x.elems * n");
     expect(a, "y", "float16", "[3, 5]");
     expect(a, "z", "int8", "[3, 4]");
     onv_summary summary;
     onv_analysis_summary(a, &summary);
     assert_int_equal(summary.macs, 60);
-    onv_analysis_destroy(a);
 }
 
 static void rows_are_chosen(void **state)
 {
     expect_shape("Op(x): [1]\nOp@9(x): [2]\nOp@17(x): [3]\nOp@18(x): [4]", "", "[3]");
     /* A built-in operator stays as it is, unless the line insists. */
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2]");
-    model_node(m, "Relu", "r", "x", "y", "");
-    model_node(m, "Abs", "a", "x", "z", "");
-    model_output(m, "y", "f32");
-    model_output(m, "z", "f32");
-    onv_analysis *a = analyse_with(m, "Relu(x): [3]\n!Abs(x): [4] u8");
+    model *m =
+        model_read(17, "in x f32[2]", "y = Relu(x) r", "z = Abs(x) a", "out y f32", "out z f32");
+    OWNED_ANALYSIS a = analyse_with(m, "Relu(x): [3]\n!Abs(x): [4] u8");
     expect(a, "y", "float32", "[2]");
     expect(a, "z", "uint8", "[4]");
-    onv_analysis_destroy(a);
 }
 
 /* --- Errors ------------------------------------------------------------------------------------ */
@@ -227,7 +207,7 @@ static void limits_hold(void **state)
     strcpy(text, "Op(x): ?");
     for (int i = 0; i < ONV_CUSTOM_OP_MAX_LIST; i++) strcat(text, ",?");
     expect_parse_error(text, "more than 64 outputs");
-    char *large = calloc(1, ONV_CUSTOM_OP_MAX_BYTES + 2);
+    OWNED_TEXT large = calloc(1, ONV_CUSTOM_OP_MAX_BYTES + 2);
     assert_non_null(large);
     memset(large, '\n', ONV_CUSTOM_OP_MAX_BYTES + 1);
     onv_arena arena;
@@ -238,7 +218,6 @@ static void limits_hold(void **state)
     unlink(path);
     assert_int_equal(onv_op_shapes_load(&table, &arena, "/nowhere/at/all", NULL), ONV_ERR_IO);
     onv_arena_cleanup(&arena);
-    free(large);
 }
 
 /* Every prefix and every text with a byte changed is read, or refused with a place. */
@@ -270,8 +249,7 @@ static void expect_model_error(const char *line, const char *attrs, const char *
     onv_options options = onv_options_default();
     onv_analysis *a;
     onv_error error;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[n,4]");
+    OWNED_MODEL m = model_read(17, "in x f32[n,4]");
     model_node(m, "Op", "op", "x", "y", attrs);
     model_output(m, "y", "f32");
     options.strict = true;
@@ -280,7 +258,6 @@ static void expect_model_error(const char *line, const char *attrs, const char *
     unlink(options.op_shapes_file);
     if (strstr(error.message, message) == NULL)
         fail_msg("%s: '%s' does not say '%s'", line, error.message, message);
-    model_free(m);
 }
 
 static void models_that_contradict_are_errors(void **state)

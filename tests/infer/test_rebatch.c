@@ -1,12 +1,12 @@
 /* A batch that the export fixed, changed: what carries it is found, or the model is refused. */
+#include "support/capture.h"
 #include "support/onnx_writer.h"
 #include "support/test.h"
 
 static void expect_shape(model *m, const onv_options *options, const char *name, const char *shape)
 {
-    onv_analysis *a = model_analyse(m, options);
+    OWNED_ANALYSIS a = model_analyse(m, options);
     assert_string_equal(model_shape(a, name), shape);
-    onv_analysis_destroy(a);
     model_free(m);
 }
 
@@ -21,14 +21,11 @@ static onv_options batch_of(int64_t batch)
 
 static void a_reshape_target_carries_the_old_batch(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1,2048,1,1]");
+    model *m = model_read(17, "in x f32[1,2048,1,1]");
     model_ints(m, "target", 2, (int64_t[]){1, 2048});
     model_ints(m, "open", 2, (int64_t[]){1, -1});
-    model_node(m, "Reshape", "view", "x target", "a", "");
-    model_node(m, "Reshape", "flat", "x open", "b", "");
-    model_node(m, "Add", "add", "a b", "y", "");
-    model_output(m, "y", "f32[1,2048]");
+    model_add(m, "a = Reshape(x target) view", "b = Reshape(x open) flat", "y = Add(a b) add",
+              "out y f32[1,2048]");
     onv_options options = batch_of(8);
     expect_shape(m, &options, "y", "[8, 2048]");
 }
@@ -36,38 +33,30 @@ static void a_reshape_target_carries_the_old_batch(void **state)
 static void windows_and_heads_carry_a_multiple(void **state)
 {
     /* [4 windows of batch 1] as in Swin, then heads: 4*3 for batch 1. */
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,4,9,6]");
+    model *m = model_read(17, "in x f32[2,4,9,6]");
     model_ints(m, "windows", 3, (int64_t[]){8, 9, 6});
     model_ints(m, "heads", 3, (int64_t[]){9, 24, 2});
-    model_node(m, "Reshape", "window", "x windows", "w", "");
-    model_node(m, "Transpose", "t", "w", "t", "perm=[1,0,2]");
-    model_node(m, "Reshape", "head", "t heads", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "w = Reshape(x windows) window", "t = Transpose(w) t perm=[1,0,2]",
+              "y = Reshape(t heads) head", "out y f32");
     onv_options options = batch_of(6);
     expect_shape(m, &options, "y", "[9, 72, 2]");
 }
 
 static void an_expand_upstream_is_found_from_the_mismatch(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1,196,768]");
-    model_weight(m, "class_token", "f32[1,1,768]");
+    model *m = model_read(17, "in x f32[1,196,768]", "weight class_token f32[1,1,768]");
     model_ints(m, "shape", 3, (int64_t[]){1, 1, 768});
-    model_node(m, "Expand", "expand", "class_token shape", "token", "");
-    model_node(m, "Concat", "cat", "token x", "y", "axis=1");
-    model_output(m, "y", "f32");
+    model_add(m, "token = Expand(class_token shape) expand", "y = Concat(token x) cat axis=1",
+              "out y f32");
     onv_options options = batch_of(16);
     expect_shape(m, &options, "y", "[16, 197, 768]");
 }
 
 static void sizes_of_a_resize_follow_the_batch(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,3,8,8]");
+    model *m = model_read(17, "in x f32[4,3,8,8]");
     model_ints(m, "sizes", 4, (int64_t[]){4, 3, 16, 16});
-    model_node(m, "Resize", "up", "x - - sizes", "y", "mode='nearest'");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Resize(x - - sizes) up mode='nearest'", "out y f32");
     onv_options options = batch_of(64);
     expect_shape(m, &options, "y", "[64, 3, 16, 16]");
 }
@@ -75,19 +64,17 @@ static void sizes_of_a_resize_follow_the_batch(void **state)
 /* What cuts the batch off is no failure of inference; nothing upstream can be changed. */
 static void a_batch_that_stops_growing_is_refused(void **state)
 {
-    model *m = model_new(17);
+    OWNED_MODEL m = model_new(17);
     onv_error err = {0};
     onv_analysis *analysis;
     model_input(m, "x", "f32[4,8]");
     model_ints(m, "zero", 1, (int64_t[]){0});
     model_ints(m, "four", 1, (int64_t[]){4});
-    model_node(m, "Slice", "part", "x zero four zero", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Slice(x zero four zero) part", "out y f32");
     onv_options options = batch_of(64);
     assert_int_equal(model_try(m, &options, &analysis, &err), ONV_ERR_USAGE);
     assert_string_equal(err.node, "part");
     assert_non_null(strstr(err.message, "dynamic_axes={\"x\": {0: \"batch\"}}"));
-    model_free(m);
 }
 
 static void expect_refusal(model *m, const char *node, const char *why)
@@ -104,133 +91,95 @@ static void expect_refusal(model *m, const char *node, const char *why)
 
 static void channels_that_hold_the_batch_are_resized_whole(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,8,16,16]");
+    OWNED_MODEL m = model_read(17, "in x f32[4,8,16,16]");
     model_ints(m, "folded", 4, (int64_t[]){1, 32, 16, 16});
     model_ints(m, "sizes", 4, (int64_t[]){1, 32, 32, 32});
     model_ints(m, "unfolded", 4, (int64_t[]){4, 8, 32, 32});
-    model_node(m, "Reshape", "fold", "x folded", "a", "");
-    model_node(m, "Resize", "up", "a - - sizes", "b", "mode='nearest'");
-    model_node(m, "Reshape", "unfold", "b unfolded", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "a = Reshape(x folded) fold", "b = Resize(a - - sizes) up mode='nearest'",
+              "y = Reshape(b unfolded) unfold", "out y f32");
     onv_options options = batch_of(8);
-    onv_analysis *analysis = model_analyse(m, &options);
+    OWNED_ANALYSIS analysis = model_analyse(m, &options);
     assert_string_equal(model_shape(analysis, "b"), "[1, 64, 32, 32]");
     assert_string_equal(model_shape(analysis, "y"), "[8, 8, 32, 32]");
-    onv_analysis_destroy(analysis);
-    model_free(m);
 }
 
 /* Sizes that are neither those of the data nor carry the batch. */
 static void sizes_that_drop_the_batch_are_refused(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,8,16]");
+    model *m = model_read(17, "in x f32[4,8,16]");
     model_ints(m, "sizes", 3, (int64_t[]){12, 8, 16});
-    model_node(m, "Resize", "up", "x - - sizes", "y", "mode='nearest'");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Resize(x - - sizes) up mode='nearest'", "out y f32");
     expect_refusal(m, "up", "grows with the batch");
 }
 
 static void indices_of_every_sample_are_refused(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,16]");
+    model *m = model_read(17, "in x f32[4,16]");
     model_ints(m, "samples", 4, (int64_t[]){3, 2, 1, 0});
-    model_node(m, "Gather", "flip", "x samples", "a", "");
-    model_node(m, "ReduceSum", "sum", "a", "y", "keepdims=0");
-    model_output(m, "y", "f32");
+    model_add(m, "a = Gather(x samples) flip", "y = ReduceSum(a) sum keepdims=0", "out y f32");
     expect_refusal(m, "flip", "picks the samples");
 }
 
 static void samples_of_the_old_batch_are_not_appended(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,16]");
-    model_weight(m, "none", "f32[4,16]");
-    model_node(m, "Concat", "twice", "x none", "y", "axis=0");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[4,16]", "weight none f32[4,16]",
+                          "y = Concat(x none) twice axis=0", "out y f32");
     expect_refusal(m, "twice", "appends");
     m = model_new(17);
     model_input(m, "x", "f32[4,16]");
     model_ints(m, "pads", 4, (int64_t[]){0, 0, 4, 0});
-    model_node(m, "Pad", "fill", "x pads", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Pad(x pads) fill", "out y f32");
     expect_refusal(m, "fill", "appends");
 }
 
 /* What no input decides: its shape carries the batch, wherever it stands in it. */
 static void results_beside_the_inputs_have_the_batch(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,16]");
+    model *m = model_read(17, "in x f32[4,16]");
     model_ints(m, "shape", 3, (int64_t[]){1, 4, 16});
-    model_node(m, "ConstantOfShape", "zeros", "shape", "a", "");
-    model_node(m, "Tanh", "tanh", "a", "h", "");
-    model_node(m, "Relu", "relu", "x", "y", "");
-    model_output(m, "h", "f32");
-    model_output(m, "y", "f32");
+    model_add(m, "a = ConstantOfShape(shape) zeros", "h = Tanh(a) tanh", "y = Relu(x) relu",
+              "out h f32", "out y f32");
     onv_options options = batch_of(8);
     expect_shape(m, &options, "h", "[1, 8, 16]");
 
     m = model_new(17);
-    model_input(m, "x", "f32[4,16]");
-    model_weight(m, "w", "f32[4,16]");
-    model_node(m, "Tanh", "tanh", "w", "h", "");
-    model_node(m, "Relu", "relu", "x", "y", "");
-    model_output(m, "h", "f32");
-    model_output(m, "y", "f32");
+    model_add(m, "in x f32[4,16]", "weight w f32[4,16]", "h = Tanh(w) tanh", "y = Relu(x) relu",
+              "out h f32", "out y f32");
     expect_refusal(m, "tanh", "keeps the old batch");
 
     m = model_new(17);
-    model_input(m, "x", "f32[4,16]");
-    model_weight(m, "mask", "f32[4,1,6]");
-    model_node(m, "Relu", "relu", "x", "y", "");
-    model_output(m, "mask", "f32");
-    model_output(m, "y", "f32");
+    model_add(m, "in x f32[4,16]", "weight mask f32[4,1,6]", "y = Relu(x) relu", "out mask f32",
+              "out y f32");
     expect_refusal(m, "", "a constant of that batch");
 }
 
 /* As many heads as samples, and heads come first: only the result says which is which. */
 static void heads_are_told_from_samples(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,6,4,5]");
+    OWNED_MODEL m = model_read(17, "in x f32[4,6,4,5]");
     model_ints(m, "merged", 3, (int64_t[]){16, 6, 5});
     model_ints(m, "split", 4, (int64_t[]){4, 4, 6, 5});
     model_ints(m, "rows", 3, (int64_t[]){4, 6, 20});
-    model_node(m, "Transpose", "heads", "x", "a", "perm=[2,0,1,3]");
-    model_node(m, "Reshape", "merge", "a merged", "b", "");
-    model_node(m, "Reshape", "part", "b split", "c", "");
-    model_node(m, "Transpose", "samples", "c", "d", "perm=[1,2,0,3]");
-    model_node(m, "Reshape", "join", "d rows", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "a = Transpose(x) heads perm=[2,0,1,3]", "b = Reshape(a merged) merge",
+              "c = Reshape(b split) part", "d = Transpose(c) samples perm=[1,2,0,3]",
+              "y = Reshape(d rows) join", "out y f32");
     onv_options options = batch_of(8);
-    onv_analysis *analysis = model_analyse(m, &options);
+    OWNED_ANALYSIS analysis = model_analyse(m, &options);
     assert_string_equal(model_shape(analysis, "c"), "[4, 8, 6, 5]");
     assert_string_equal(model_shape(analysis, "y"), "[8, 6, 20]");
-    onv_analysis_destroy(analysis);
-    model_free(m);
 }
 
 static void one_constant_may_mean_different_things(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,6]");
-    model_weight(m, "w", "f32[12]");
+    OWNED_MODEL m = model_read(17, "in x f32[2,6]", "weight w f32[12]");
     model_ints(m, "target", 2, (int64_t[]){2, 6});
-    model_node(m, "Reshape", "of_input", "x target", "a", "");
-    model_node(m, "Reshape", "of_weight", "w target", "b", "");
-    model_node(m, "ReduceSum", "sum", "a", "c", "keepdims=1");
-    model_node(m, "ReduceSum", "sum_b", "b", "d", "keepdims=1");
-    model_output(m, "d", "f32");
-    model_output(m, "c", "f32");
+    model_add(m, "a = Reshape(x target) of_input", "b = Reshape(w target) of_weight",
+              "c = ReduceSum(a) sum keepdims=1", "d = ReduceSum(b) sum_b keepdims=1", "out d f32",
+              "out c f32");
     onv_options options = batch_of(4);
-    onv_analysis *analysis = model_analyse(m, &options);
+    OWNED_ANALYSIS analysis = model_analyse(m, &options);
     assert_string_equal(model_shape(analysis, "a"), "[4, 6]");
     assert_string_equal(model_shape(analysis, "b"), "[2, 6]");
-    onv_analysis_destroy(analysis);
-    model_free(m);
 }
 
 static void what_cannot_be_carried_names_node_and_constant(void **state)
@@ -239,15 +188,11 @@ static void what_cannot_be_carried_names_node_and_constant(void **state)
         "input_names=[\"x\"], dynamic_axes={\"x\": {0: \"batch\"}}, or leave --batch out",
         "dynamo=True, dynamic_shapes={\"x\": {0: torch.export.Dim.DYNAMIC}}, or leave --batch out"};
     for (int is_newer = 0; is_newer < 2; is_newer++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,10]");
-        model_weight(m, "table", "f32[4,3]");
+        OWNED_MODEL m = model_read(17, "in x f32[4,10]", "weight table f32[4,3]");
         if (is_newer) {
-            model_source(m, "net", "cat");
-            model_class(m, "Net", "aten.cat.default");
+            model_add(m, "source net cat", "class Net aten.cat.default");
         }
-        model_node(m, "Concat", "cat", "x table", "y", "axis=1");
-        model_output(m, "y", "f32");
+        model_add(m, "y = Concat(x table) cat axis=1", "out y f32");
         onv_options options = batch_of(8);
         onv_analysis *a;
         onv_error error;
@@ -256,7 +201,6 @@ static void what_cannot_be_carried_names_node_and_constant(void **state)
         assert_non_null(strstr(error.message, "fixed the batch to 4"));
         assert_non_null(strstr(error.message, "'table'"));
         assert_non_null(strstr(error.message, remedies[is_newer]));
-        model_free(m);
     }
 }
 
@@ -284,41 +228,29 @@ static void the_fixed_sample_becomes_the_free_one(void **state)
 /* Heads first, one sample: the batch joins the heads, as sizes would grow with its square otherwise. */
 static void a_batch_of_one_joins_the_heads(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1,6,16]");
+    OWNED_MODEL m = model_read(17, "in x f32[1,6,16]");
     model_ints(m, "parts", 4, (int64_t[]){1, 6, 2, 8});
     model_ints(m, "merged", 3, (int64_t[]){2, 6, 8});
     model_ints(m, "split", 4, (int64_t[]){2, 1, 6, 8});
     model_ints(m, "rows", 3, (int64_t[]){1, 6, 16});
-    model_node(m, "Reshape", "part", "x parts", "a", "");
-    model_node(m, "Transpose", "heads", "a", "b", "perm=[2,0,1,3]");
-    model_node(m, "Reshape", "merge", "b merged", "c", "");
-    model_node(m, "Transpose", "t", "c", "d", "perm=[0,2,1]");
-    model_node(m, "MatMul", "near", "c d", "e", "");
-    model_node(m, "MatMul", "mix", "e c", "f", "");
-    model_node(m, "Reshape", "divide", "f split", "g", "");
-    model_node(m, "Transpose", "samples", "g", "h", "perm=[1,2,0,3]");
-    model_node(m, "Reshape", "join", "h rows", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "a = Reshape(x parts) part", "b = Transpose(a) heads perm=[2,0,1,3]",
+              "c = Reshape(b merged) merge", "d = Transpose(c) t perm=[0,2,1]",
+              "e = MatMul(c d) near", "f = MatMul(e c) mix", "g = Reshape(f split) divide",
+              "h = Transpose(g) samples perm=[1,2,0,3]", "y = Reshape(h rows) join", "out y f32");
     onv_options options = batch_of(8);
-    onv_analysis *analysis = model_analyse(m, &options);
+    OWNED_ANALYSIS analysis = model_analyse(m, &options);
     assert_string_equal(model_shape(analysis, "e"), "[16, 6, 6]");
     assert_string_equal(model_shape(analysis, "g"), "[2, 8, 6, 8]");
     assert_string_equal(model_shape(analysis, "y"), "[8, 6, 16]");
-    onv_analysis_destroy(analysis);
-    model_free(m);
 }
 
 /* A later dim of 1 is not the batch where the first dim stays as it is. */
 static void a_merged_batch_stays_where_the_target_begins_alike(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1,4,1,96]");
+    model *m = model_read(17, "in x f32[1,4,1,96]");
     model_ints(m, "merged", 3, (int64_t[]){4, 1, 96});
     model_ints(m, "heads", 4, (int64_t[]){4, 1, 8, 12});
-    model_node(m, "Reshape", "merge", "x merged", "a", "");
-    model_node(m, "Reshape", "part", "a heads", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "a = Reshape(x merged) merge", "y = Reshape(a heads) part", "out y f32");
     onv_options options = batch_of(8);
     expect_shape(m, &options, "y", "[32, 1, 8, 12]");
 }
@@ -326,11 +258,8 @@ static void a_merged_batch_stays_where_the_target_begins_alike(void **state)
 /* What grows with the square of the batch is taken where nothing else is possible. */
 static void similarities_of_samples_grow_with_the_square(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,16]");
-    model_node(m, "Transpose", "t", "x", "a", "perm=[1,0]");
-    model_node(m, "MatMul", "near", "x a", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[4,16]", "a = Transpose(x) t perm=[1,0]",
+                          "y = MatMul(x a) near", "out y f32");
     onv_options options = batch_of(8);
     expect_shape(m, &options, "y", "[8, 8]");
 }
@@ -348,11 +277,9 @@ static void sizes_of_an_expand_are_computed(void **state)
         model_ints(m, "sizes", 3, (int64_t[]){old, 1, 16});
         model_ints(m, "ones", 3, (int64_t[]){1, 1, 1});
         model_ints(m, "minus", 3, (int64_t[]){-1, -1, -1});
-        model_node(m, "Equal", "is_open", "sizes minus", "open", "");
-        model_node(m, "Where", "choose", "open ones sizes", "shape", "");
-        model_node(m, "Expand", "expand", "token shape", "tokens", "");
-        model_node(m, "Concat", "cat", "tokens x", "y", "axis=1");
-        model_output(m, "y", "f32");
+        model_add(m, "open = Equal(sizes minus) is_open", "shape = Where(open ones sizes) choose",
+                  "tokens = Expand(token shape) expand", "y = Concat(tokens x) cat axis=1",
+                  "out y f32");
         onv_options options = batch_of(8);
         expect_shape(m, &options, "y", "[8, 7, 16]");
     }
@@ -361,52 +288,37 @@ static void sizes_of_an_expand_are_computed(void **state)
 /* An input that begins with the new batch by chance is not the batch, however often it is tried. */
 static void a_size_that_equals_the_new_batch_is_not_the_batch(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,16]");
-    model_input(m, "words", "f32[8,16]");
-    model_weight(m, "token", "f32[1,16]");
+    model *m = model_read(17, "in x f32[4,16]", "in words f32[8,16]", "weight token f32[1,16]");
     model_ints(m, "sizes", 2, (int64_t[]){4, 16});
     model_ints(m, "zero", 1, (int64_t[]){0});
     model_ints(m, "eight", 1, (int64_t[]){8});
-    model_node(m, "Expand", "expand", "token sizes", "tokens", "");
-    model_node(m, "Concat", "cat", "tokens x", "y", "axis=1");
-    model_node(m, "Slice", "part", "words zero eight zero", "z", "");
-    model_output(m, "y", "f32");
-    model_output(m, "z", "f32");
+    model_add(m, "tokens = Expand(token sizes) expand", "y = Concat(tokens x) cat axis=1",
+              "z = Slice(words zero eight zero) part", "out y f32", "out z f32");
     onv_options options = batch_of(8);
     expect_shape(m, &options, "y", "[8, 32]");
 }
 
 static void samples_of_the_old_batch_are_not_written(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,6]");
-    model_weight(m, "indices", "i64[4,1]");
-    model_weight(m, "updates", "f32[4,1]");
-    model_node(m, "ScatterElements", "set", "x indices updates", "y", "axis=1");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[4,6]", "weight indices i64[4,1]", "weight updates f32[4,1]",
+                          "y = ScatterElements(x indices updates) set axis=1", "out y f32");
     expect_refusal(m, "set", "writes to the samples");
 }
 
 /* as_strided: every element of the flattened data by its number. */
 static void entries_of_one_sample_are_not_picked(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1,48]");
+    model *m = model_read(17, "in x f32[1,48]");
     model_ints(m, "flat", 1, (int64_t[]){-1});
-    model_weight(m, "places", "i64[1,48,1,1]");
-    model_node(m, "Reshape", "flatten", "x flat", "a", "");
-    model_node(m, "Gather", "as_strided", "a places", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "weight places i64[1,48,1,1]", "a = Reshape(x flat) flatten",
+              "y = Gather(a places) as_strided", "out y f32");
     expect_refusal(m, "as_strided", "picks the samples");
 }
 
 static void a_result_of_one_sample_is_refused(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1,16]");
-    model_node(m, "ReduceMax", "most", "x", "y", "axes=[0] keepdims=1");
-    model_output(m, "y", "f32");
+    model *m =
+        model_read(17, "in x f32[1,16]", "y = ReduceMax(x) most axes=[0] keepdims=1", "out y f32");
     expect_refusal(m, "most", "keeps the old batch");
 }
 
@@ -414,18 +326,13 @@ static void a_result_of_one_sample_is_refused(void **state)
 static void later_stages_read_the_new_constants(void **state)
 {
     for (int is_computed = 0; is_computed < 2; is_computed++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,96]");
-        model_weight(m, "w", "f32[24,24]");
-        model_weight(m, "b", "f32[24]");
+        model *m = model_read(17, "in x f32[4,96]", "weight w f32[24,24]", "weight b f32[24]");
         model_ints(m, "four", 1, (int64_t[]){4});
         model_ints(m, "rest", 2, (int64_t[]){4, 24});
         model_ints(m, "rows", 3, (int64_t[]){4, 4, 24});
         if (is_computed) model_node(m, "Concat", "shape", "four rest", "shape", "axis=0");
         model_node(m, "Reshape", "view", is_computed ? "x shape" : "x rows", "a", "");
-        model_node(m, "MatMul", "product", "a w", "c", "");
-        model_node(m, "Add", "sum", "c b", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "c = MatMul(a w) product", "y = Add(c b) sum", "out y f32");
         onv_options options = batch_of(8);
         options.runtimes = "ort";
         expect_shape(m, &options, "y", "[8, 4, 24]");
@@ -437,33 +344,28 @@ static void later_stages_read_the_new_constants(void **state)
 static void constants_of_equal_samples_are_resized(void **state)
 {
     for (int64_t old = 1; old <= 4; old += 3) {
-        model *m = model_new(17);
+        OWNED_MODEL m = model_new(17);
         model_input(m, "x", old == 1 ? "f32[1,6,16]" : "f32[4,6,16]");
         model_weight_data(m, "onnx::token", old == 1 ? "f32[1,1,16]" : "f32[4,1,16]", NULL,
                           (size_t)old * 64);
-        model_node(m, "Concat", "cat", "onnx::token x", "y", "axis=1");
-        model_output(m, "y", "f32");
+        model_add(m, "y = Concat(onnx::token x) cat axis=1", "out y f32");
         onv_options options = batch_of(8);
-        onv_analysis *analysis = model_analyse(m, &options);
+        OWNED_ANALYSIS analysis = model_analyse(m, &options);
         onv_summary summary = {0};
         onv_analysis_summary(analysis, &summary);
         assert_string_equal(model_shape(analysis, "onnx::token"), "[8, 1, 16]");
         assert_string_equal(model_shape(analysis, "y"), "[8, 7, 16]");
         assert_int_equal(summary.parameter_bytes, 8 * 64);
-        onv_analysis_destroy(analysis);
-        model_free(m);
     }
 }
 
 /* As long as the batch is large: only what follows says which axis has the samples. */
 static void another_axis_may_have_the_samples(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,4,16]");
+    model *m = model_read(17, "in x f32[4,4,16]");
     model_weight_data(m, "onnx::mask", "f32[4,4,16]", NULL, 4 * 4 * 64);
-    model_node(m, "Transpose", "t", "x", "a", "perm=[1,0,2]");
-    model_node(m, "Concat", "cat", "a onnx::mask", "y", "axis=2");
-    model_output(m, "y", "f32");
+    model_add(m, "a = Transpose(x) t perm=[1,0,2]", "y = Concat(a onnx::mask) cat axis=2",
+              "out y f32");
     onv_options options = batch_of(8);
     expect_shape(m, &options, "y", "[4, 8, 32]");
 }
@@ -472,36 +374,29 @@ static void other_constants_keep_their_size(void **state)
 {
     static const int64_t places[8] = {0, 1, 0, 1, 0, 1, 0, 2};
     model *m = model_new(17); /* samples that differ */
-    model_input(m, "x", "f32[4,2,16]");
-    model_weight(m, "table", "f32[10,16]");
+    model_add(m, "in x f32[4,2,16]", "weight table f32[10,16]");
     model_weight_data(m, "onnx::places", "i64[4,2]", places, sizeof places);
-    model_node(m, "Gather", "look", "table onnx::places", "a", "");
-    model_node(m, "Add", "add", "x a", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "a = Gather(table onnx::places) look", "y = Add(x a) add", "out y f32");
     expect_refusal(m, "add", "broadcast");
 
     m = model_new(17); /* a parameter */
     model_input(m, "x", "f32[4,16]");
     model_weight_data(m, "net.table", "f32[4,16]", NULL, 4 * 64);
-    model_node(m, "Add", "add", "x net.table", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Add(x net.table) add", "out y f32");
     expect_refusal(m, "add", "broadcast");
 
     m = model_new(17); /* the bounds of a cut */
     model_input(m, "x", "f32[1,16]");
     model_ints(m, "onnx::zero", 1, (int64_t[]){0});
     model_ints(m, "onnx::end", 1, (int64_t[]){1});
-    model_node(m, "Slice", "part", "x onnx::zero onnx::end onnx::zero", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Slice(x onnx::zero onnx::end onnx::zero) part", "out y f32");
     expect_refusal(m, "part", "stops growing");
 }
 
 static void one_sample_is_not_split(void **state)
 {
-    model *m = model_new(20);
-    model_input(m, "x", "f32[1,16]");
-    model_node(m, "Split", "chunk", "x", "y", "axis=0 num_outputs=1");
-    model_output(m, "y", "f32");
+    model *m =
+        model_read(20, "in x f32[1,16]", "y = Split(x) chunk axis=0 num_outputs=1", "out y f32");
     expect_refusal(m, "chunk", "one sample is one part");
 }
 

@@ -1,4 +1,5 @@
 /* A batch that the export fixed, changed: what is said where figures may be off. */
+#include "support/capture.h"
 #include "support/onnx_writer.h"
 #include "support/test.h"
 
@@ -13,44 +14,35 @@ static onv_options batch_of(int64_t batch)
 static void expect_note(model *m, const char *part)
 {
     onv_options options = batch_of(8);
-    onv_analysis *analysis = model_analyse(m, &options);
+    OWNED_ANALYSIS analysis = model_analyse(m, &options);
     onv_diagnostic diag, found = {0};
     for (size_t i = 0; onv_analysis_diagnostic(analysis, i, &diag); i++)
         if (strcmp(diag.code, "batch") == 0 && found.message == NULL) found = diag;
     if (part == NULL && found.message != NULL) fail_msg("'%s'", found.message);
     if (part != NULL && (found.message == NULL || strstr(found.message, part) == NULL))
         fail_msg("'%s' does not say '%s'", found.message, part);
-    onv_analysis_destroy(analysis);
     model_free(m);
 }
 
 static void inputs_without_the_batch_are_noted(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,16]");
-    model_input(m, "pairs", "f32[16,8]");
-    model_node(m, "MatMul", "near", "x pairs", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[4,16]", "in pairs f32[16,8]", "y = MatMul(x pairs) near",
+                          "out y f32");
     expect_note(m, "--shape pairs=");
 
     m = model_new(17);
-    model_input(m, "x", "f32[4,16]");
-    model_input(m, "w", "f32[16,9]");
-    model_node(m, "MatMul", "near", "x w", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "in x f32[4,16]", "in w f32[16,9]", "y = MatMul(x w) near", "out y f32");
     expect_note(m, "--shape w=");
 }
 
 static void a_cut_at_the_old_batch_is_noted(void **state)
 {
     for (int64_t end = 4; end <= 5; end++) {
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,16]");
+        model *m = model_read(17, "in x f32[4,16]");
         model_ints(m, "zero", 1, (int64_t[]){0});
         model_ints(m, "end", 1, (int64_t[]){end});
         model_ints(m, "axis", 1, (int64_t[]){1});
-        model_node(m, "Slice", "part", "x zero end axis", "y", "");
-        model_output(m, "y", "f32");
+        model_add(m, "y = Slice(x zero end axis) part", "out y f32");
         expect_note(m, end == 4 ? "equals the batch of the export" : NULL);
     }
 }

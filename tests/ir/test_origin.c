@@ -23,17 +23,12 @@ static const char *origin_of(const onv_model *m, const char *op_type)
 
 static void names_and_weights(void **state)
 {
-    model *m = model_new(17);
+    OWNED_MODEL m = model_new(17);
     flow f;
-    model_input(m, "x", "f32[4,4]");
-    model_weight(m, "layer.0.fc.weight", "f32[4,4]");
-    model_weight(m, "plain", "f32[4,4]");
-    model_node(m, "MatMul", "/layer/layer.1/MatMul", "x layer.0.fc.weight", "a", "");
-    model_node(m, "Add", "", "a layer.0.fc.weight", "b", "");
-    model_node(m, "Mul", "block.2.Mul", "b plain", "c", "");
-    model_node(m, "Relu", "relu", "c", "d", "");
-    model_node(m, "Neg", "/Neg", "d", "e", "");
-    model_output(m, "e", "f32");
+    model_add(m, "in x f32[4,4]", "weight layer.0.fc.weight f32[4,4]", "weight plain f32[4,4]",
+              "a = MatMul(x layer.0.fc.weight) /layer/layer.1/MatMul",
+              "b = Add(a layer.0.fc.weight)", "c = Mul(b plain) block.2.Mul", "d = Relu(c) relu",
+              "e = Neg(d) /Neg", "out e f32");
     flow_open_model(&f, m, NULL);
     assert_string_equal(origin_of(&f.model, "MatMul"), "/layer/layer.1");
     assert_string_equal(origin_of(&f.model, "Add"), "layer.0.fc");
@@ -41,7 +36,6 @@ static void names_and_weights(void **state)
     assert_string_equal(origin_of(&f.model, "Relu"), "-");
     assert_string_equal(origin_of(&f.model, "Neg"), ""); /* the model itself */
     flow_close(&f);
-    model_free(m);
 }
 
 static void metadata_and_weights(void **state)
@@ -62,7 +56,7 @@ static void metadata_and_weights(void **state)
         {NULL, "fc.weight", "fc"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        model *m = model_new(17);
+        OWNED_MODEL m = model_new(17);
         flow f;
         char inputs[64] = "x ";
         model_input(m, "x", "f32[4,4]");
@@ -73,7 +67,6 @@ static void metadata_and_weights(void **state)
         f.model.nodes.at[0].scope = cases[i].scope;
         assert_string_equal(origin_of(&f.model, "MatMul"), cases[i].expected);
         flow_close(&f);
-        model_free(m);
     }
 }
 

@@ -1,6 +1,7 @@
 #include "load/built.h"
 
 #include "load/load.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 msg *built_graph(const char *inputs, const char *outputs, const char *const *nodes, size_t n)
@@ -21,9 +22,8 @@ msg *built_graph(const char *inputs, const char *outputs, const char *const *nod
 
 void built_expect(msg *file, const char *text)
 {
-    char *got = m_describe(file);
+    OWNED_TEXT got = m_describe(file);
     assert_string_equal(got, text);
-    free(got);
     m_free(file);
 }
 

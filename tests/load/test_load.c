@@ -9,6 +9,7 @@
 #include "ir/check.h"
 #include "load/bytes.h"
 #include "load/load.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 /* --- Samples ----------------------------------------------------------------------------------- */
@@ -41,7 +42,7 @@ static void compare(const char *file)
 {
     onv_model model;
     onv_error err = {0};
-    char *path = model_of_truth(file);
+    OWNED_TEXT path = model_of_truth(file);
     if (onv_load(path, NULL, &model, &err) != ONV_OK) fail_msg("%s: %s", path, err.message);
     if (onv_graph_check(&model, &err) != ONV_OK) fail_msg("%s: %s", path, err.message);
     uint64_t elems = 0;
@@ -60,7 +61,6 @@ static void compare(const char *file)
     for (size_t i = 0; i < model.diags.count; i++)
         assert_int_equal(model.diags.at[i].severity, ONV_NOTE);
     onv_model_cleanup(&model);
-    free(path);
 }
 
 static void samples_hold_what_was_counted(void **state)

@@ -5,6 +5,7 @@
 #include "ir/notes.h"
 #include "load/built.h"
 #include "load/text.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 #define NOTE      "pkg.torch.onnx."
@@ -40,8 +41,8 @@ static msg *call_node(const char *argument)
 static void the_last_signature_is_used_alone(void **state)
 {
     const int64_t dims[] = {8, 8};
-    char *parameters = entries("p_w", "PARAMETER", 5000);
-    char *buffers = entries("b_", "BUFFER", 5000);
+    OWNED_TEXT parameters = entries("p_w", "PARAMETER", 5000);
+    OWNED_TEXT buffers = entries("b_", "BUFFER", 5000);
     msg *graph = m_graph("x:f32[1,8]", "y"), *info = m_info("w:f32[8,8]");
     m_put(graph, G_INIT, m_tensor("w", ONV_FLOAT, 2, dims));
     m_put(info, V_METADATA, m_pair("pkg.onnxscript.optimizer.folded_from", "['q', 'r']"));
@@ -70,8 +71,6 @@ static void the_last_signature_is_used_alone(void **state)
     assert_string_equal(listed->updated[0], "fc.zz");
     assert_int_equal(onv_noted(&model->nodes.at[0])->n_parameters, 0);
     built_done(model, file);
-    free(parameters);
-    free(buffers);
 }
 
 static void the_last_note_of_a_node_is_used(void **state)
@@ -120,7 +119,7 @@ static void slices_are_left_out_of_paths(void **state)
 static void parts_end_where_the_text_ends(void **state)
 {
     const char bytes[] = {'a', ',', ',', 'b', ','}; /* nothing behind it may be read */
-    char *exact = malloc(sizeof bytes);
+    OWNED_TEXT exact = malloc(sizeof bytes);
     assert_non_null(exact);
     memcpy(exact, bytes, sizeof bytes);
     onv_text rest = {exact, sizeof bytes}, part;
@@ -136,7 +135,6 @@ static void parts_end_where_the_text_ends(void **state)
     assert_int_equal(onv_text_behind(rest, "b").length, 1);
     assert_int_equal(onv_text_last_word((onv_text){exact, 4}).length, 1);
     assert_false(onv_next_quoted(&rest, &part));
-    free(exact);
 }
 
 static void frames_of_a_trace(void **state)
@@ -178,7 +176,7 @@ static void notes_of_one_pattern_are_read_in_no_time(void **state)
         {NOTE "name_scopes", "['", ".slice()"},
         {NOTE "fx_node", "](args = (", "%clone"},
     };
-    char *text = malloc(LENGTH + 100);
+    OWNED_TEXT text = malloc(LENGTH + 100);
     assert_non_null(text);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         msg *graph = m_graph("x", "y0");
@@ -204,7 +202,6 @@ static void notes_of_one_pattern_are_read_in_no_time(void **state)
         if (seconds > 3) fail_msg("'%s' took %.1f s", cases[i].pattern, seconds);
         built_done(model, file);
     }
-    free(text);
 }
 
 int main(void)

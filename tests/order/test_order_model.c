@@ -109,16 +109,9 @@ static void samples_have_proven_orders(void **state)
 static void ort_runs_depth_first_from_the_last_leaf(void **state)
 {
     static const char *const expected[] = {"5", "1", "3", "0", "2", "4", "6"};
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4]");
-    model_node(m, "Neg", "0", "x", "a", "");
-    model_node(m, "Exp", "1", "x", "b", "");
-    model_node(m, "Sin", "2", "a", "c", "");
-    model_node(m, "Cos", "3", "b", "d", "");
-    model_node(m, "Add", "4", "c d", "e", "");
-    model_node(m, "Abs", "5", "x", "f", "");
-    model_node(m, "Mul", "6", "e f", "y", "");
-    model_output(m, "y", "f32");
+    model *m =
+        model_read(17, "in x f32[4]", "a = Neg(x) 0", "b = Exp(x) 1", "c = Sin(a) 2",
+                   "d = Cos(b) 3", "e = Add(c d) 4", "f = Abs(x) 5", "y = Mul(e f) 6", "out y f32");
     size_t size;
     const unsigned char *bytes = model_bytes(m, &size);
     onv_model loaded;

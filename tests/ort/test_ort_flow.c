@@ -4,6 +4,7 @@
 #include <jansson.h>
 
 #include "ort/ort.h"
+#include "support/capture.h"
 #include "support/flow.h"
 #include "support/nested.h"
 #include "support/test.h"
@@ -89,7 +90,7 @@ static void peaks_are_those_that_were_measured(void **state)
         onv_ort_plan plan;
         snprintf(path, sizeof path, ONV_SOURCE_DIR "/tests/conformance/%s.fixed.truth.json",
                  m->name);
-        json_t *truth = json_load_file(path, 0, NULL);
+        OWNED_JSON truth = json_load_file(path, 0, NULL);
         assert_non_null(truth);
         snprintf(path, sizeof path, ONV_SOURCE_DIR "/tests/conformance/%s.onnx", m->name);
         flow_open(&f, path, "", "ort");
@@ -106,7 +107,6 @@ static void peaks_are_those_that_were_measured(void **state)
                           (unsigned long long)plain, (unsigned long long)pattern,
                           (unsigned long long)plain_truth, (unsigned long long)pattern_truth);
         }
-        json_decref(truth);
         flow_close(&f);
     }
     assert_int_equal(wrong, 0);
@@ -132,7 +132,7 @@ static void known_cases_are_as_measured(void **state)
         onv_error err = {0};
         flow f;
         onv_ort_plan plan;
-        model *m = nested_case_model(cases[i].name);
+        OWNED_MODEL m = nested_case_model(cases[i].name);
         flow_open_model(&f, m, "ort");
         assert_int_equal(onv_ort_plan_compute(&f.model, &f.live,
                                               &(onv_ort_session){.provider = ONV_ORT_CPU}, &plan,
@@ -143,7 +143,6 @@ static void known_cases_are_as_measured(void **state)
             fail_msg("%s: %llu, ONNX Runtime: %llu", cases[i].name, (unsigned long long)peak,
                      (unsigned long long)cases[i].bytes);
         flow_close(&f);
-        model_free(m);
     }
 }
 
@@ -154,7 +153,7 @@ static void random_nested_graphs_keep_the_rules(void **state)
         onv_error err = {0};
         flow f;
         onv_ort_plan plan;
-        model *m = nested_random(seed);
+        OWNED_MODEL m = nested_random(seed);
         flow_open_model(&f, m, "ort");
         for (int provider = ONV_ORT_CUDA; provider <= ONV_ORT_CPU; provider++) {
             assert_int_equal(
@@ -170,7 +169,6 @@ static void random_nested_graphs_keep_the_rules(void **state)
                          (unsigned long long)first, (unsigned long long)third);
         }
         flow_close(&f);
-        model_free(m);
     }
 }
 
@@ -178,7 +176,7 @@ static void random_nested_graphs_keep_the_rules(void **state)
 static void random_nested_graphs_are_placed(void **state)
 {
     for (uint64_t seed = 1; seed <= 60; seed++) {
-        model *m = nested_random(seed);
+        OWNED_MODEL m = nested_random(seed);
         for (size_t i = 0; i < onv_n_runtimes; i++) {
             onv_error err = {0};
             onv_runtime_result result;
@@ -195,7 +193,6 @@ static void random_nested_graphs_are_placed(void **state)
             onv_execution_cleanup(&made);
             flow_close(&f);
         }
-        model_free(m);
     }
 }
 

@@ -48,10 +48,7 @@ static void expect_apart(const planned *p, const char *a, const char *b)
 static void outputs_have_buffers_of_their_own(void **state)
 {
     planned p;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[8]");
-    model_node(m, "Abs", "0", "x", "a", "");
-    model_node(m, "Neg", "1", "a", "b", "");
+    model *m = model_read(17, "in x f32[8]", "a = Abs(x) 0", "b = Neg(a) 1");
     model_node(m, "Relu", "2", "b", "y", ""); /* neither in place nor in the freed a */
     model_output(m, "y", "f32");
     plan(&p, m, ONV_ORT_CUDA);
@@ -66,13 +63,8 @@ static void outputs_have_buffers_of_their_own(void **state)
 static void outputs_are_not_taken_over(void **state)
 {
     planned p;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[8]");
-    model_node(m, "Abs", "0", "x", "y", "");
-    model_node(m, "Relu", "1", "y", "a", "");
-    model_node(m, "Abs", "2", "a", "z", "");
-    model_output(m, "y", "f32");
-    model_output(m, "z", "f32");
+    model *m = model_read(17, "in x f32[8]", "y = Abs(x) 0", "a = Relu(y) 1", "z = Abs(a) 2",
+                          "out y f32", "out z f32");
     plan(&p, m, ONV_ORT_CUDA);
     expect_apart(&p, "a", "y");
     drop(&p);
@@ -81,19 +73,13 @@ static void outputs_are_not_taken_over(void **state)
 static model *aliases(void)
 {
     static const int64_t shape[] = {4, 2};
-    model *m = model_new(17);
-    model_input(m, "x", "f32[8]");
-    model_weight(m, "w", "f32[8]");
+    model *m = model_read(17, "in x f32[8]", "weight w f32[8]");
     model_ints(m, "shape", 2, shape);
-    model_node(m, "Identity", "0", "x", "same", "");
-    model_node(m, "Identity", "1", "w", "weight", "");
-    model_node(m, "Add", "2", "same weight", "a", "");
-    model_node(m, "Reshape", "3", "a shape", "b", "");
-    model_node(m, "Neg", "4", "b", "c", "");
+    model_add(m, "same = Identity(x) 0", "weight = Identity(w) 1", "a = Add(same weight) 2",
+              "b = Reshape(a shape) 3", "c = Neg(b) 4");
     model_node(m, "Neg", "5", "a", "d", ""); /* read again: an alias shares all the same */
     model_node(m, "Reshape", "6", "d shape", "e", "");
-    model_node(m, "Add", "7", "c e", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Add(c e) 7", "out y f32");
     return m;
 }
 
@@ -118,14 +104,12 @@ static void an_alias_shares_always(void **state)
 
 static model *in_place(const char *op)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[8]");
+    model *m = model_read(17, "in x f32[8]");
     model_node(m, op, "0", "x", "a", "");
     model_node(m, op, "1", "a", "b", ""); /* a is read once more */
     model_node(m, "Add", "2", "a b", "c", "");
     model_node(m, op, "3", "c", "d", "");
-    model_node(m, "Add", "4", "d d", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Add(d d) 4", "out y f32");
     return m;
 }
 
@@ -156,13 +140,10 @@ static void providers_differ_in_their_kernels(void **state)
 static void in_place_wants_the_same_element_size(void **state)
 {
     planned p;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[8]");
-    model_node(m, "Abs", "0", "x", "a", "");
+    model *m = model_read(17, "in x f32[8]", "a = Abs(x) 0");
     model_node(m, "Cast", "1", "a", "b", "to=6"); /* int32 */
     model_node(m, "Cast", "2", "b", "c", "to=10");
-    model_node(m, "Cast", "3", "c", "y", "to=1");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Cast(c) 3 to=1", "out y f32");
     plan(&p, m, ONV_ORT_CPU);
     expect_shared(&p, "a", "b");
     expect_apart(&p, "c", "b");
@@ -172,9 +153,7 @@ static void in_place_wants_the_same_element_size(void **state)
 static void equal_bytes_are_not_an_equal_shape(void **state)
 {
     planned p;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[32,128]");
-    model_node(m, "Abs", "0", "x", "a", "");
+    model *m = model_read(17, "in x f32[32,128]", "a = Abs(x) 0");
     model_node(m, "Transpose", "1", "a", "b", ""); /* a is free from here on */
     model_node(m, "Abs", "2", "b", "c", "");       /* and not taken for [128, 32] */
     model_node(m, "Neg", "3", "c", "d", "");       /* but b is */
@@ -193,8 +172,7 @@ static void a_buffer_keeps_the_shape_it_was_made_for(void **state)
 {
     static const int64_t shape[] = {8};
     planned p;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,2]");
+    model *m = model_read(17, "in x f32[4,2]");
     model_ints(m, "shape", 1, shape);
     model_node(m, "Abs", "0", "x", "a", "");
     model_node(m, "Reshape", "1", "a shape", "b", ""); /* in a's buffer, as [8] */
@@ -211,13 +189,8 @@ static void a_buffer_keeps_the_shape_it_was_made_for(void **state)
 static void scalars_are_never_used_again(void **state)
 {
     planned p;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[8]");
-    model_node(m, "ReduceSum", "0", "x", "a", "keepdims=0");
-    model_node(m, "Abs", "1", "a", "b", "");
-    model_node(m, "Abs", "2", "b", "c", "");
-    model_node(m, "Abs", "3", "c", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[8]", "a = ReduceSum(x) 0 keepdims=0", "b = Abs(a) 1",
+                          "c = Abs(b) 2", "y = Abs(c) 3", "out y f32");
     plan(&p, m, ONV_ORT_CUDA);
     assert_int_equal(p.plan.reused, 0);
     drop(&p);
@@ -226,15 +199,10 @@ static void scalars_are_never_used_again(void **state)
 static void the_last_one_freed_comes_first(void **state)
 {
     planned p;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[8]");
-    model_node(m, "Abs", "0", "x", "a", "");
-    model_node(m, "Neg", "1", "x", "b", "");
+    model *m = model_read(17, "in x f32[8]", "a = Abs(x) 0", "b = Neg(x) 1");
     model_node(m, "Add", "2", "a b", "s", ""); /* frees a, then b */
     model_node(m, "Abs", "3", "s", "t", "");
-    model_node(m, "Neg", "4", "s", "u", "");
-    model_node(m, "Add", "5", "t u", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "u = Neg(s) 4", "y = Add(t u) 5", "out y f32");
     plan(&p, m, ONV_ORT_CUDA);
     expect_shared(&p, "t", "b");
     expect_shared(&p, "u", "a");
@@ -244,12 +212,8 @@ static void the_last_one_freed_comes_first(void **state)
 static void what_nobody_reads_can_be_used_again(void **state)
 {
     planned p;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[8]");
-    model_node(m, "Split", "0", "x", "a unread", "");
-    model_node(m, "Split", "1", "x", "b odd", "");
-    model_node(m, "Add", "2", "a b", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[8]", "a unread = Split(x) 0", "b odd = Split(x) 1",
+                          "y = Add(a b) 2", "out y f32");
     plan(&p, m, ONV_ORT_CUDA);
     expect_shared(&p, "b", "unread");
     const onv_buffer *odd = &p.plan.buffers[buffer_of(&p, "odd")];
@@ -261,21 +225,14 @@ static void what_nobody_reads_can_be_used_again(void **state)
 static model *reshaped(bool computed)
 {
     static const int64_t shape[] = {8, 2}, zero = 0, two = 2;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[8,2]");
+    model *m = model_read(17, "in x f32[8,2]");
     model_ints(m, "zero", 1, &zero);
     model_ints(m, "two", 1, &two);
     model_ints(m, "constant", 2, shape);
-    model_node(m, "Shape", "s", "x", "dims", "");
-    model_node(m, "Gather", "g", "dims zero", "rows", "");
-    model_node(m, "Concat", "c", "rows two", "put_together", "axis=0");
-    model_node(m, "Abs", "0", "x", "a", "");
+    model_add(m, "dims = Shape(x) s", "rows = Gather(dims zero) g",
+              "put_together = Concat(rows two) c axis=0", "a = Abs(x) 0");
     model_node(m, "Reshape", "1", computed ? "a put_together" : "a constant", "b", "");
-    model_node(m, "Abs", "2", "b", "c", "");
-    model_node(m, "Abs", "3", "c", "d", "");
-    model_node(m, "Abs", "4", "d", "e", "");
-    model_node(m, "Abs", "5", "e", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "c = Abs(b) 2", "d = Abs(c) 3", "e = Abs(d) 4", "y = Abs(e) 5", "out y f32");
     return m;
 }
 
@@ -310,13 +267,8 @@ static void shape_arithmetic_is_on_the_host_with_cuda(void **state)
 /* Temporaries of 38,400 and 89,600 bytes that are live together; input 38,400, output 89,600. */
 static model *two_temporaries(void)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[9600]");
-    model_weight(m, "w", "f32[12800]");
-    model_node(m, "Abs", "0", "x", "a", "");
-    model_node(m, "Concat", "1", "a w", "b", "axis=0");
-    model_node(m, "Neg", "2", "b", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[9600]", "weight w f32[12800]", "a = Abs(x) 0",
+                          "b = Concat(a w) 1 axis=0", "y = Neg(b) 2", "out y f32");
     return m;
 }
 
@@ -347,7 +299,7 @@ static void the_pattern_is_one_block(void **state)
 static void weights_lie_in_the_arena_unless_told_otherwise(void **state)
 {
     flow f;
-    model *m = two_temporaries();
+    OWNED_MODEL m = two_temporaries();
     flow_open_model(&f, m, "ort");
     /* Everything fits the first region of 1 MiB. */
     onv_runtime_result in_arena = flow_run(&f, "ort", NULL);
@@ -366,13 +318,12 @@ static void weights_lie_in_the_arena_unless_told_otherwise(void **state)
     /* The most that is in use: in the later runs input, pattern and output at once. */
     assert_int_equal(r.allocated_peak_bytes, 51200 + 38400 + 128000 + 89600);
     flow_close(&f);
-    model_free(m);
 }
 
 static void same_as_requested_takes_no_more(void **state)
 {
     flow f;
-    model *m = two_temporaries();
+    OWNED_MODEL m = two_temporaries();
     flow_open_model(&f, m, "ort");
     onv_ort_settings same = onv_ort_settings_default;
     same.arena_extend_strategy = ONV_BFC_SAME_AS_REQUESTED;
@@ -382,7 +333,6 @@ static void same_as_requested_takes_no_more(void **state)
     assert_int_equal(r.first_run_bytes, 51200 + 2 * 38400 + 2 * 89600);
     assert_int_equal(r.steady_bytes, r.first_run_bytes + 128000);
     flow_close(&f);
-    model_free(m);
 }
 
 int main(void)

@@ -283,8 +283,7 @@ static void recurrent_layers_take_what_was_measured(void **state)
         snprintf(b, sizeof b, "f32[%lld,%lld]", d, 2 * g);
         snprintf(attributes, sizeof attributes, "hidden_size=256 direction=%s",
                  d == 2 ? "'bidirectional'" : "'forward'");
-        model *m = model_new(17);
-        model_input(m, "x", "f32[64,8,128]");
+        OWNED_MODEL m = model_read(17, "in x f32[64,8,128]");
         model_weight(m, "w", w);
         model_weight(m, "r", r);
         model_weight(m, "b", b);
@@ -307,7 +306,6 @@ static void recurrent_layers_take_what_was_measured(void **state)
         assert_int_equal(kept[1], cases[i].packed);
         free(is_host);
         flow_close(&f);
-        model_free(m);
     }
 }
 
@@ -348,7 +346,7 @@ static void inputs_are_copied_in_the_order_of_pythons_table(void **state)
         {"z", "w", "state", "sr", "h", "y", "x", "c"},
     };
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
-        model *m = model_new(17);
+        OWNED_MODEL m = model_new(17);
         uint32_t n = 0;
         char made[16];
         for (; sets[i][n] != NULL; n++) model_input(m, sets[i][n], "f32[4]");
@@ -367,7 +365,6 @@ static void inputs_are_copied_in_the_order_of_pythons_table(void **state)
         for (uint32_t k = 0; k < n; k++)
             assert_string_equal(onv_model_value(&f.model, plan.feeds[k])->name, sets[i][k]);
         flow_close(&f);
-        model_free(m);
     }
 }
 

@@ -2,6 +2,7 @@
 #include "base/quota.h"
 #include "program/archive.h"
 #include "program/packed.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 static const char entry[] = "net/models/model.json",
@@ -55,7 +56,7 @@ static void damaged_files_are_refused(void **state)
     packed files[] = {packed_zip(text, entry, true), packed_zip(text, entry, false),
                       packed_gzip(text)};
     for (size_t i = 0; i < 3; i++) {
-        char *copy = malloc(files[i].bytes);
+        OWNED_TEXT copy = malloc(files[i].bytes);
         assert_non_null(copy);
         for (size_t cut = 1; cut < files[i].bytes; cut += 7) {
             onv_error err = {0};
@@ -73,7 +74,6 @@ static void damaged_files_are_refused(void **state)
             assert_true((status != ONV_OK) == (err.message[0] != '\0'));
         }
         assert_true(wrong > files[i].bytes / 2);
-        free(copy);
         packed_free(&files[i]);
     }
     packed_free(&text);

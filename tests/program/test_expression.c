@@ -1,5 +1,6 @@
 /* Sizes as sympy writes them, in both of its forms. */
 #include "program/expression.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 typedef struct pool {
@@ -184,12 +185,10 @@ static void depth_is_limited(void **state)
     static const char *const parts[][2] = {
         {"(", ")"}, {"Add(1, ", ")"}, {"2**", ""}, {"1 + (", ")"}};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        char *fits = nested(50, parts[i][0], "1", parts[i][1]);
-        char *deep = nested(100000, parts[i][0], "1", parts[i][1]);
+        OWNED_TEXT fits = nested(50, parts[i][0], "1", parts[i][1]);
+        OWNED_TEXT deep = nested(100000, parts[i][0], "1", parts[i][1]);
         assert_int_equal(read(fits), ONV_OK);
         assert_int_equal(read(deep), ONV_ERR_LIMIT);
-        free(fits);
-        free(deep);
     }
 }
 

@@ -22,16 +22,13 @@ static void write_file(const char *name, const void *data, size_t bytes)
 /* The model of document(): x of those dims, through a ReLU, and a parameter of those dims. */
 static void write_model(const char *name, const char *x, const char *w)
 {
-    model *m = model_new(17);
+    OWNED_MODEL m = model_new(17);
     size_t bytes;
     model_input(m, "x", x);
     model_weight(m, "w", w);
-    model_node(m, "Relu", "relu", "x", "a", "");
-    model_node(m, "Add", "add", "a w", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "a = Relu(x) relu", "y = Add(a w) add", "out y f32");
     const void *data = model_bytes(m, &bytes);
     write_file(name, data, bytes);
-    model_free(m);
 }
 
 static void write_program(const char *name)
@@ -239,7 +236,7 @@ static void every_allocation_may_fail(void **state)
         long n = 0;
         do {
             onv_error err = {0};
-            onv_analysis *analysis = NULL;
+            OWNED_ANALYSIS analysis = NULL;
             capture written = {0};
             onv_heap_fail_after(n++);
             status = attaches ? onv_attach_program("model.onnx", "other.json", NULL, capture_write,
@@ -247,7 +244,6 @@ static void every_allocation_may_fail(void **state)
                               : analyse("model.onnx", &options, &analysis, &err);
             onv_heap_fail_after(-1);
             assert_true(status == ONV_OK || status == ONV_ERR_MEMORY);
-            onv_analysis_destroy(analysis);
             free(written.text);
         } while (status != ONV_OK && n < 20000);
         assert_int_equal(status, ONV_OK);

@@ -4,6 +4,7 @@
 #include "base/heap.h"
 #include "program/load.h"
 #include "program/packed.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 /* Members of tensor_values for results of [s, 4]. */
@@ -301,7 +302,7 @@ static void limits_are_met(void **state)
         if (at - nodes > ROOM - 300) break;
     }
     packed p = {NULL, 0};
-    char *text = malloc(strlen(nodes) + 300);
+    OWNED_TEXT text = malloc(strlen(nodes) + 300);
     sprintf(
         text,
         ", {\"target\": \"torch.ops.m.f.default\", \"inputs\": [{\"name\": \"a\", \"arg\": %s}], "
@@ -311,11 +312,9 @@ static void limits_are_met(void **state)
     refuses(p, ONV_ERR_LIMIT, "nested");
     memset(name, 'n', LONG);
     snprintf(name + LONG, 100, "%s", "");
-    char *argument = malloc(LONG + 300);
+    OWNED_TEXT argument = malloc(LONG + 300);
     sprintf(argument, ", {\"target\": \"%s\", \"inputs\": [], \"outputs\": []}", name);
     refuses(document(argument, ""), ONV_ERR_LIMIT, "--limit name-bytes");
-    free(argument);
-    free(text);
     free(nodes);
     free(name);
 }

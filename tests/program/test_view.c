@@ -45,7 +45,7 @@ static void nodes_are_calls(void **state)
     packed p = packed_file("tests/program/flow.json.gz");
     onv_options options = lifetimes_alone();
     options.batch = 6;
-    onv_analysis *analysis = analysed(p, &options);
+    OWNED_ANALYSIS analysis = analysed(p, &options);
     const onv_model *model = &analysis->model;
     const onv_program *program = model->program;
     assert_int_equal(model->nodes.count, program->calls.count);
@@ -70,7 +70,6 @@ static void nodes_are_calls(void **state)
     assert_string_equal(model->nodes.at[branch->owner.index].op_type, "cond");
     assert_string_equal(model->nodes.at[branch->owner.index].domain, "pytorch.higher_order");
     assert_string_equal(model->values.at[branch->outputs[0].index].name, "cond/true_graph_0/add");
-    onv_analysis_destroy(analysis);
     packed_free(&p);
 }
 
@@ -164,13 +163,12 @@ static void casts_reach_the_program(void **state)
         onv_options options = lifetimes_alone();
         options.batch = batch;
         options.precision = ONV_PRECISION_BF16;
-        onv_analysis *analysis = analysed(p, &options);
+        OWNED_ANALYSIS analysis = analysed(p, &options);
         const onv_program *program = analysis->model.program;
         for (size_t i = 0; i < program->values.count; i++) {
             assert_int_not_equal(program->values.at[i].dtype, ONV_FLOAT);
             assert_int_equal(program->values.at[i].dtype, analysis->model.values.at[i].type.dtype);
         }
-        onv_analysis_destroy(analysis);
     }
     packed_free(&p);
 }
@@ -185,9 +183,8 @@ static void ranges_are_noted(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         onv_options options = lifetimes_alone();
         options.batch = rows[i].batch;
-        onv_analysis *analysis = analysed(p, &options);
+        OWNED_ANALYSIS analysis = analysed(p, &options);
         assert_int_equal(diag(analysis, "program-range") != NULL, rows[i].is_noted);
-        onv_analysis_destroy(analysis);
     }
     packed_free(&p);
 }
@@ -240,7 +237,7 @@ static void dumps_are_as_reviewed(void **state)
         onv_options options = lifetimes_alone();
         snprintf(name, sizeof name, "tests/program/%s.json.gz", names[i]);
         packed p = packed_file(name);
-        onv_analysis *analysis = analysed(p, &options);
+        OWNED_ANALYSIS analysis = analysed(p, &options);
         const onv_analysis *one[] = {analysis};
         assert_int_equal(
             onv_report(one, 1, ONV_FORMAT_DUMP_PROGRAM, NULL, capture_write, &written, &err),
@@ -259,7 +256,6 @@ static void dumps_are_as_reviewed(void **state)
         assert_string_equal(written.text, golden.at);
         packed_free(&golden);
         free(written.text);
-        onv_analysis_destroy(analysis);
         packed_free(&p);
     }
 }

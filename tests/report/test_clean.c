@@ -6,13 +6,12 @@
 
 static void expect_clean(const char *text, onv_clean_mode mode, const char *expected)
 {
-    capture caught = {0};
+    OWNED_CAPTURE caught = {0};
     onv_writer writer;
     onv_writer_init(&writer, capture_write, &caught);
     onv_write_clean(&writer, text, mode);
     assert_int_equal(onv_writer_finish(&writer, NULL), ONV_OK);
     assert_string_equal(caught.text, expected);
-    capture_free(&caught);
 }
 
 static void plain_text_stays(void **state)
@@ -78,13 +77,12 @@ static void all_bytes_are_safe(void **state)
 static void expect_fitted(const char *text, size_t columns, onv_clean_mode mode,
                           const char *expected, size_t used)
 {
-    capture caught = {0};
+    OWNED_CAPTURE caught = {0};
     onv_writer writer;
     onv_writer_init(&writer, capture_write, &caught);
     assert_int_equal(onv_write_fitted(&writer, text, columns, mode), used);
     assert_int_equal(onv_writer_finish(&writer, NULL), ONV_OK);
     assert_string_equal(caught.text != NULL ? caught.text : "", expected);
-    capture_free(&caught);
 }
 
 static void wide_text_loses_its_middle(void **state)
@@ -106,13 +104,12 @@ static void wide_text_loses_its_middle(void **state)
 
 static void expect_field(const char *text, const char *expected)
 {
-    capture caught = {0};
+    OWNED_CAPTURE caught = {0};
     onv_writer writer;
     onv_writer_init(&writer, capture_write, &caught);
     onv_csv_field(&writer, text);
     assert_int_equal(onv_writer_finish(&writer, NULL), ONV_OK);
     assert_string_equal(caught.text, expected);
-    capture_free(&caught);
 }
 
 static void csv_fields_are_quoted(void **state)
@@ -142,7 +139,7 @@ static void csv_fields_are_quoted(void **state)
 
 static void a_refusal_is_sticky(void **state)
 {
-    capture caught = {.limit = 10000};
+    OWNED_CAPTURE caught = {.limit = 10000};
     onv_writer writer;
     onv_error error = {0};
     onv_writer_init(&writer, capture_write, &caught);
@@ -151,7 +148,6 @@ static void a_refusal_is_sticky(void **state)
     assert_int_equal(onv_writer_finish(&writer, &error), ONV_ERR_IO);
     assert_int_equal(error.code, ONV_ERR_IO);
     assert_true(caught.length <= 10000);
-    capture_free(&caught);
 }
 
 int main(void)

@@ -11,10 +11,7 @@ static model *diamond(const char *type)
 {
     model *m = model_new(17);
     model_input(m, "x", type);
-    model_weight(m, "w,1", "f32[4,64]");
-    model_node(m, "Relu", "0", "x", "a", "");
-    model_node(m, "Neg", "1", "a", "b", "");
-    model_node(m, "Sum", "2", "a b x w,1", "y", "");
+    model_add(m, "weight w,1 f32[4,64]", "a = Relu(x) 0", "b = Neg(a) 1", "y = Sum(a b x w,1) 2");
     model_node(m, "Neg", "3", "y", "=z", "");
     model_output(m, "=z", "f32");
     return m;
@@ -22,25 +19,22 @@ static model *diamond(const char *type)
 
 static void intervals_are_half_open(void **state)
 {
-    model *m = diamond("f32[4,64]");
-    onv_analysis *a = model_analyse(m, NULL);
-    char *text = report_text(a, ONV_FORMAT_DUMP_INTERVALS, NULL);
+    OWNED_MODEL m = diamond("f32[4,64]");
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
+    OWNED_TEXT text = report_text(a, ONV_FORMAT_DUMP_INTERVALS, NULL);
     assert_string_equal(text, "id,lower,upper,size\n"
                               "0,0,3,1024\n"
                               "1,0,3,1024\n"
                               "2,1,3,1024\n"
                               "3,2,4,1024\n"
                               "4,3,4,1024\n");
-    free(text);
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 static void the_trace_stands_in_step_order(void **state)
 {
-    model *m = diamond("f32[4,64]");
-    onv_analysis *a = model_analyse(m, NULL);
-    char *text = report_text(a, ONV_FORMAT_DUMP_TRACE, NULL);
+    OWNED_MODEL m = diamond("f32[4,64]");
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
+    OWNED_TEXT text = report_text(a, ONV_FORMAT_DUMP_TRACE, NULL);
     assert_string_equal(text, "alloc,0,1024,0,x\n"
                               "alloc,1,1024,0,a\n"
                               "alloc,2,1024,1,b\n"
@@ -51,9 +45,6 @@ static void the_trace_stands_in_step_order(void **state)
                               "alloc,4,1024,3,'=z\n"
                               "free,3\n"
                               "free,4\n");
-    free(text);
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 /* Replays a trace: the most that is held; fails on an alloc or free that cannot be. */
@@ -91,8 +82,7 @@ static void the_trace_reaches_the_peak(void **state)
 {
     uint32_t seed = 7;
     for (int round = 0; round < 20; round++) {
-        model *m = model_new(17);
-        model_input(m, "v0", "f32[4,64]");
+        OWNED_MODEL m = model_read(17, "in v0 f32[4,64]");
         for (unsigned i = 1; i <= 40; i++) {
             char in[32], out[16];
             seed = seed * 1664525 + 1013904223;
@@ -104,22 +94,19 @@ static void the_trace_reaches_the_peak(void **state)
                        doubles ? "axis=0" : "");
         }
         model_output(m, "v40", "f32");
-        onv_analysis *a = model_analyse(m, NULL);
+        OWNED_ANALYSIS a = model_analyse(m, NULL);
         onv_summary summary = {0};
         onv_analysis_summary(a, &summary);
-        char *text = report_text(a, ONV_FORMAT_DUMP_TRACE, NULL);
+        OWNED_TEXT text = report_text(a, ONV_FORMAT_DUMP_TRACE, NULL);
         assert_int_equal(replay(text, onv_analysis_tensor_count(a)), summary.peak_bytes);
-        free(text);
-        onv_analysis_destroy(a);
-        model_free(m);
     }
 }
 
 static void missing_sizes_are_refused(void **state)
 {
     static const onv_format formats[] = {ONV_FORMAT_DUMP_INTERVALS, ONV_FORMAT_DUMP_TRACE};
-    model *m = diamond("f32[batch,64]");
-    onv_analysis *a = model_analyse(m, NULL);
+    OWNED_MODEL m = diamond("f32[batch,64]");
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
     for (int i = 0; i < 2; i++) {
         capture caught = {0};
         onv_error error = {0};
@@ -129,53 +116,40 @@ static void missing_sizes_are_refused(void **state)
         expect_contains(error.message, "batch");
         assert_null(caught.text);
     }
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 static void the_graph_is_typed(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[batch,64]");
-    model_node(m, "Softmax", "s", "x", "a", "axis=1");
-    model_node(m, "Clip", "c", "a - -", "y", "");
-    model_output(m, "y", "f32");
-    onv_analysis *a = model_analyse(m, NULL);
-    char *text = report_text(a, ONV_FORMAT_DUMP_GRAPH, NULL);
+    OWNED_MODEL m = model_read(17, "in x f32[batch,64]", "a = Softmax(x) s axis=1",
+                               "y = Clip(a - -) c", "out y f32");
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
+    OWNED_TEXT text = report_text(a, ONV_FORMAT_DUMP_GRAPH, NULL);
     assert_string_equal(text, "graph (x: float32[batch, 64]) -> (y)\n"
                               "    0  a: float32[batch, 64] = Softmax(x) {axis = 1}\n"
                               "    1  y: float32[batch, 64] = Clip(a, _, _)\n");
-    free(text);
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 static void tensors_are_rows(void **state)
 {
-    model *m = diamond("f32[4,64]");
-    onv_analysis *a = model_analyse(m, NULL);
-    char *text = report_text(a, ONV_FORMAT_CSV, NULL);
+    OWNED_MODEL m = diamond("f32[4,64]");
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
+    OWNED_TEXT text = report_text(a, ONV_FORMAT_CSV, NULL);
     expect_contains(text,
                     "model,name,kind,dtype,shape,bytes,bound,first_step,last_step,alias_of\n");
     expect_contains(text, "\ntest.onnx,\"w,1\",initializer,float32,4x64,1024,0,,,\n");
     expect_contains(text, "\ntest.onnx,x,input,float32,4x64,1024,0,0,2,\n");
     expect_contains(text, "\ntest.onnx,'=z,output,float32,4x64,1024,0,3,3,\n");
-    free(text);
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 static void an_unknown_format_is_refused(void **state)
 {
-    model *m = diamond("f32[4,64]");
-    onv_analysis *a = model_analyse(m, NULL);
+    OWNED_MODEL m = diamond("f32[4,64]");
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
     onv_error error = {0};
     capture caught = {0};
     assert_int_equal(onv_report((const onv_analysis *const *)&a, 1, (onv_format)99, NULL,
                                 capture_write, &caught, &error),
                      ONV_ERR_USAGE);
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 /* --- Plans ------------------------------------------------------------------------------------- */
@@ -223,46 +197,39 @@ static void the_plan_is_the_one_that_was_reported(void **state)
 static void plans_of_branches_and_bodies(void **state)
 {
     for (size_t i = 0; nested_cases[i].name != NULL; i++) {
-        model *m = nested_cases[i].build();
-        onv_analysis *a = model_analyse(m, NULL);
+        OWNED_MODEL m = nested_cases[i].build();
+        OWNED_ANALYSIS a = model_analyse(m, NULL);
         onv_summary sums = {0};
         onv_analysis_summary(a, &sums);
         if (sums.sized) dumped_height(a);
-        onv_analysis_destroy(a);
-        model_free(m);
     }
 }
 
 static void without_an_arena_there_is_no_plan(void **state)
 {
-    model *m = diamond("f32[4,64]");
+    OWNED_MODEL m = diamond("f32[4,64]");
     onv_options options = onv_options_default();
     options.runtimes = "ideal";
-    onv_analysis *a = model_analyse(m, &options);
+    OWNED_ANALYSIS a = model_analyse(m, &options);
     const onv_analysis *const all[] = {a};
-    capture caught = {0};
+    OWNED_CAPTURE caught = {0};
     onv_error error;
     assert_int_equal(onv_report(all, 1, ONV_FORMAT_DUMP_PLAN, NULL, capture_write, &caught, &error),
                      ONV_ERR_USAGE);
     assert_non_null(strstr(error.message, "add arena to --runtime"));
-    capture_free(&caught);
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 /* Names are text of the model's: in the header they end no comment and make no macro of another value's. */
 static void the_header_has_a_name_for_each(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "a-b", "f32[3]");
-    model_node(m, "Relu", "0", "a-b", "a_b", "");
+    OWNED_MODEL m = model_read(17, "in a-b f32[3]", "a_b = Relu(a-b) 0");
     model_node(m, "Relu", "1", "a_b", "a*/\n#error\\", "");
     model_node(m, "Relu", "2", "a*/\n#error\\", "a_b_1", "");
     model_output(m, "a_b_1", "f32");
     onv_options options = onv_options_default();
     options.align = 16;
-    onv_analysis *a = model_analyse(m, &options);
-    char *text = report_text(a, ONV_FORMAT_DUMP_HEADER, NULL);
+    OWNED_ANALYSIS a = model_analyse(m, &options);
+    OWNED_TEXT text = report_text(a, ONV_FORMAT_DUMP_HEADER, NULL);
     expect_contains(text, "#define ONV_ARENA_ALIGNMENT UINT64_C(16)\n");
     expect_contains(text, "#define ONV_ARENA_BYTES UINT64_C(32)\n");
     expect_contains(text, "#define ONV_BYTES_a_b UINT64_C(12)\n");
@@ -271,37 +238,31 @@ static void the_header_has_a_name_for_each(void **state)
     expect_contains(text, "#define ONV_BYTES_a____error_ UINT64_C(12)\n");
     expect_contains(text, ": a./.#error. */\n");
     assert_int_equal(count_parts(text, "\nONV_ARENA_CHECK("), 4);
-    free(text);
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 /* Sizes and the bound are those of what is rounded up. */
 static void the_plan_is_aligned(void **state)
 {
     for (uint64_t align = 1; align <= 4096; align *= 64) {
-        model *m = diamond("f32[4,64]");
+        OWNED_MODEL m = diamond("f32[4,64]");
         onv_options options = onv_options_default();
         options.align = align;
         options.runtimes = "arena";
-        onv_analysis *a = model_analyse(m, &options);
+        OWNED_ANALYSIS a = model_analyse(m, &options);
         const onv_runtime_result *arena = &a->runtimes[0];
         assert_int_equal(arena->weight_bytes, 1024);
         /* The weight below and four values at once. */
         uint64_t each = align > 1024 ? align : 1024;
         assert_int_equal(arena->held_bytes, 5 * each);
-        char *text = report_text(a, ONV_FORMAT_DUMP_PLAN, NULL);
+        OWNED_TEXT text = report_text(a, ONV_FORMAT_DUMP_PLAN, NULL);
         for (const char *at = text; (at = strchr(at, '\n')) != NULL && at[1] != '\0';) {
             const char *end = strchr(++at, '\n'), *offset = end;
             while (offset[-1] != ',') offset--;
             assert_int_equal(strtoull(offset, NULL, 10) % align, 0);
         }
-        free(text);
-        onv_analysis_destroy(a);
-        model_free(m);
     }
     onv_options wrong = onv_options_default();
-    model *m = diamond("f32[4,64]");
+    OWNED_MODEL m = diamond("f32[4,64]");
     size_t size;
     const unsigned char *bytes = model_bytes(m, &size);
     onv_analysis *a;
@@ -313,7 +274,6 @@ static void the_plan_is_aligned(void **state)
     wrong.runtimes = "ideal";
     assert_int_equal(onv_analysis_new_from_memory(bytes, size, NULL, &wrong, &a, &error),
                      ONV_ERR_USAGE);
-    model_free(m);
 }
 
 int main(void)

@@ -9,12 +9,9 @@
 
 static void every_allocation_may_fail(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[batch,64]");
-    model_weight(m, "net.0.weight", "f32[64,64]");
-    model_node(m, "MatMul", "/net/net.0/MatMul", "x net.0.weight", "a", "");
-    model_node(m, "Relu", "/net/net.1/Relu", "a", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[batch,64]", "weight net.0.weight f32[64,64]",
+                          "a = MatMul(x net.0.weight) /net/net.0/MatMul",
+                          "y = Relu(a) /net/net.1/Relu", "out y f32");
     onv_options options = onv_options_default();
     for (int bound = 0; bound < 2; bound++) {
         options.batch = bound * 4;
@@ -31,13 +28,12 @@ static void every_allocation_may_fail(void **state)
             do {
                 const onv_analysis *both[] = {a, a};
                 size_t count = is_dump ? 1 : 2;
-                capture caught = {0};
+                OWNED_CAPTURE caught = {0};
                 onv_error error = {0};
                 onv_heap_fail_after(n++);
                 status = onv_report(both, count, (onv_format)format, NULL, capture_write, &caught,
                                     &error);
                 onv_heap_fail_after(-1);
-                capture_free(&caught);
                 assert_true(status == ONV_OK || status == ONV_ERR_MEMORY);
                 assert_int_equal(error.code, status);
             } while (status != ONV_OK && n < 1000);
@@ -52,40 +48,33 @@ static void every_allocation_may_fail(void **state)
 /* The same model by model. */
 static void every_allocation_of_a_stream_may_fail(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,64]");
-    model_node(m, "Relu", "relu", "x", "y", "");
-    model_output(m, "y", "f32");
-    onv_analysis *a = model_analyse(m, NULL);
+    OWNED_MODEL m = model_read(17, "in x f32[2,64]", "y = Relu(x) relu", "out y f32");
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
     for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_JSON; format++) {
         long n = 0;
         onv_status status;
         do {
-            capture caught = {0};
+            OWNED_CAPTURE caught = {0};
             onv_error error = {0};
             onv_report_stream *stream;
             onv_heap_fail_after(n++);
             status = onv_report_begin((onv_format)format, 2, NULL, capture_write, &caught, &stream,
                                       &error);
             for (int i = 0; i < 2 && status == ONV_OK; i++) {
-                capture part = {0};
+                OWNED_CAPTURE part = {0};
                 status =
                     onv_report_part(a, (onv_format)format, 2, NULL, capture_write, &part, &error);
                 if (status == ONV_OK)
                     status = onv_report_add_part(stream, part.text, part.length, &error);
-                capture_free(&part);
             }
             onv_status end = onv_report_end(stream, &error);
             if (status == ONV_OK) status = end;
             onv_heap_fail_after(-1);
-            capture_free(&caught);
             assert_true(status == ONV_OK || status == ONV_ERR_MEMORY);
         } while (status != ONV_OK && n < 1000);
         assert_int_equal(status, ONV_OK);
         assert_true(n > 1);
     }
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 #else

@@ -130,7 +130,7 @@ static void reports_are_as_reviewed(void **state)
     for (size_t i = 0; i < sizeof goldens / sizeof goldens[0]; i++) {
         char path[1024];
         snprintf(path, sizeof path, "%s/tests/report/golden/%s", ONV_SOURCE_DIR, goldens[i].file);
-        char *text = golden_report(&goldens[i]);
+        OWNED_TEXT text = golden_report(&goldens[i]);
         text_file expected;
         if (update != NULL && strcmp(update, "1") == 0) {
             FILE *out = fopen(path, "wb");
@@ -147,7 +147,6 @@ static void reports_are_as_reviewed(void **state)
             }
             free(expected.text);
         }
-        free(text);
     }
     assert_int_equal(wrong, 0);
 }
@@ -161,13 +160,12 @@ static void check_formats(const onv_analysis *analysis)
     onv_report_options options = onv_report_options_default();
     options.unicode = true;
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
-        char *text = report_text(analysis, formats[i], &options);
+        OWNED_TEXT text = report_text(analysis, formats[i], &options);
         expect_safe(text, i < 2 ? 80 : 0);
-        free(text);
     }
-    char *text = report_text(analysis, ONV_FORMAT_JSON, &options);
+    OWNED_TEXT text = report_text(analysis, ONV_FORMAT_JSON, &options);
     json_error_t error;
-    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    OWNED_JSON root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     if (root == NULL) fail_msg("line %d: %s", error.line, error.text);
     json_t *model = json_array_get(json_object_get(root, "models"), 0);
     onv_summary summary = {0};
@@ -178,8 +176,6 @@ static void check_formats(const onv_analysis *analysis)
     assert_int_equal(json_array_size(json_object_get(model, "nodes")), summary.nodes);
     assert_int_equal(json_array_size(json_object_get(model, "tensors")),
                      onv_analysis_tensor_count(analysis));
-    json_decref(root);
-    free(text);
 }
 
 static void every_sample_reports(void **state)
@@ -191,9 +187,8 @@ static void every_sample_reports(void **state)
         const char *dot = strrchr(entry->d_name, '.');
         if (dot == NULL || strcmp(dot, ".onnx") != 0) continue;
         text_file file;
-        onv_analysis *analysis = analyse(entry->d_name, &file, NULL);
+        OWNED_ANALYSIS analysis = analyse(entry->d_name, &file, NULL);
         check_formats(analysis);
-        onv_analysis_destroy(analysis);
         free(file.text);
         count++;
     }

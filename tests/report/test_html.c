@@ -75,14 +75,11 @@ static void the_block_is_the_report(void **state)
 
 static void names_stay_text(void **state)
 {
-    model *plain = model_new(17);
-    model_input(plain, "x", "f32[2,8]");
-    model_node(plain, "Relu", "r", "x", "y", "");
-    model_output(plain, "y", "f32");
+    OWNED_MODEL plain = model_read(17, "in x f32[2,8]", "y = Relu(x) r", "out y f32");
     onv_options options = onv_options_default();
     options.timelines = true;
-    onv_analysis *a = model_analyse(plain, &options);
-    char *harmless = report_text(a, ONV_FORMAT_HTML, NULL);
+    OWNED_ANALYSIS a = model_analyse(plain, &options);
+    OWNED_TEXT harmless = report_text(a, ONV_FORMAT_HTML, NULL);
     char *page = report_of(2, ONV_FORMAT_HTML), *picture = report_of(2, ONV_FORMAT_SVG);
     static const char *const parts[] = {"<script",   "</script",     "<!--", "<svg",
                                         "alert(1)<", "\xe2\x80\xae", "\x01"};
@@ -91,27 +88,22 @@ static void names_stay_text(void **state)
     expect_lacks(picture, "<script");
     expect_lacks(picture, "\xe2\x80\xae");
     expect_contains(picture, "<svg xmlns=\"http://www.w3.org/2000/svg\"");
-    free(harmless);
     free(page);
     free(picture);
-    onv_analysis_destroy(a);
-    model_free(plain);
 }
 
 /* Where nothing was kept, or nothing has a size, there is a page all the same. */
 static void nothing_to_draw(void **state)
 {
-    model *m = named();
+    OWNED_MODEL m = named();
     onv_options options = onv_options_default();
-    onv_analysis *a = model_analyse(m, &options);
+    OWNED_ANALYSIS a = model_analyse(m, &options);
     char *page = report_text(a, ONV_FORMAT_HTML, NULL),
          *picture = report_text(a, ONV_FORMAT_SVG, NULL);
     expect_lacks(page, "\"timelines\":");
     expect_contains(picture, "Nothing to draw");
     free(page);
     free(picture);
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 int main(void)

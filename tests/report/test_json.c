@@ -51,10 +51,8 @@ static model *small(const char *type)
 {
     model *m = model_new(17);
     model_input(m, "x", type);
-    model_weight(m, "w", "f32[8,3,3,3]");
-    model_node(m, "Conv", "/stem/Conv", "x w", "a", "");
-    model_node(m, "Relu", "/stem/Relu", "a", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "weight w f32[8,3,3,3]", "a = Conv(x w) /stem/Conv", "y = Relu(a) /stem/Relu",
+              "out y f32");
     return m;
 }
 
@@ -95,9 +93,8 @@ static void every_part_of_the_contract(void **state)
     json_t *a = named(json_object_get(m, "tensors"), "a");
     expect_text(a, "kind", "activation");
     expect_text(a, "dtype", "float32");
-    char *shape = json_dumps(json_object_get(a, "shape"), JSON_COMPACT);
+    OWNED_TEXT shape = json_dumps(json_object_get(a, "shape"), JSON_COMPACT);
     assert_string_equal(shape, "[2,8,8,8]");
-    free(shape);
     assert_int_equal(json_number(a, "bytes"), 4096);
     assert_int_equal(json_number(a, "first_step"), 0);
     assert_int_equal(json_number(a, "last_step"), 1);
@@ -152,17 +149,13 @@ static void free_dims_are_expressions(void **state)
 
 static void bounds_are_marked(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[10,20]");
-    model_node(m, "NonZero", "find", "x", "where", "");
-    model_output(m, "where", "i64");
+    model *m = model_read(17, "in x f32[10,20]", "where = NonZero(x) find", "out where i64");
     json_t *root, *object = report_of(m, NULL, &root);
     json_t *where = named(json_object_get(object, "tensors"), "where");
     assert_true(json_is_true(json_object_get(where, "bound")));
     assert_int_equal(json_number(where, "bytes"), 2 * 200 * 8);
-    char *shape = json_dumps(json_object_get(where, "shape"), JSON_COMPACT);
+    OWNED_TEXT shape = json_dumps(json_object_get(where, "shape"), JSON_COMPACT);
     assert_string_equal(shape, "[2,200]");
-    free(shape);
     json_decref(root);
 }
 
@@ -174,9 +167,9 @@ static void a_whole_shape_is_a_binding(void **state)
     options.shapes = &shape;
     options.n_shapes = 1;
     json_t *root, *m = report_of(small("f32[?,3,10,10]"), &options, &root);
-    char *text = json_dumps(json_object_get(json_object_get(m, "bindings"), "x"), JSON_COMPACT);
+    OWNED_TEXT text =
+        json_dumps(json_object_get(json_object_get(m, "bindings"), "x"), JSON_COMPACT);
     assert_string_equal(text, "[5,3,10,10]");
-    free(text);
     json_decref(root);
 }
 
@@ -190,9 +183,8 @@ static void a_dim_may_be_named_like_an_input(void **state)
     options.shapes = &shape;
     options.n_shapes = 1;
     json_t *root, *m = report_of(small("f32[x,3,10,10]"), &options, &root);
-    char *text = json_dumps(json_object_get(m, "bindings"), JSON_COMPACT);
+    OWNED_TEXT text = json_dumps(json_object_get(m, "bindings"), JSON_COMPACT);
     assert_string_equal(text, "{\"x\":5}");
-    free(text);
     json_decref(root);
 }
 
@@ -201,8 +193,7 @@ static void hostile_names_survive(void **state)
     model *m = model_new(17);
     model_input(m, "\"\\\x1b\x7f\n\xe2\x80\xae", "f32[4]");
     model_node(m, "Relu", "\xf0\x9f\x92\xa5", "\"\\\x1b\x7f\n\xe2\x80\xae", "y", "");
-    model_output(m, "y", "f32");
-    model_input(m, "z", "f32[q\"\\\n]");
+    model_add(m, "out y f32", "in z f32[q\"\\\n]");
     const onv_dim_binding dim = {"q\"\\\n", 3};
     onv_options options = onv_options_default();
     options.dims = &dim;
@@ -217,7 +208,7 @@ static void hostile_names_survive(void **state)
 /* Bytes that are no UTF-8 become \xNN, and numbers keep all their digits. */
 static void the_writer_is_always_valid(void **state)
 {
-    capture caught = {0};
+    OWNED_CAPTURE caught = {0};
     onv_writer out;
     onv_json json;
     onv_writer_init(&out, capture_write, &caught);
@@ -239,62 +230,41 @@ static void the_writer_is_always_valid(void **state)
                         "  \"bytes\": \"a\\\\xff\\\\xc0\\\\xaf\\\\xed\\\\xa0\\\\x80z\",\n"
                         "  \"null\": null,\n"
                         "  \"\\\\xfe\": [-9223372036854775808, false]\n}\n");
-    capture_free(&caught);
 }
 
 static void models_stand_in_one_list(void **state)
 {
-    model *m = small("f32[1,3,10,10]");
-    onv_analysis *a = model_analyse(m, NULL);
+    OWNED_MODEL m = small("f32[1,3,10,10]");
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
     const onv_analysis *both[] = {a, a};
-    capture caught = {0};
+    OWNED_CAPTURE caught = {0};
     assert_int_equal(onv_report(both, 2, ONV_FORMAT_JSON, NULL, capture_write, &caught, NULL),
                      ONV_OK);
-    json_t *root = parse(caught.text);
+    OWNED_JSON root = parse(caught.text);
     assert_int_equal(json_array_size(json_object_get(root, "models")), 2);
-    json_decref(root);
-    capture_free(&caught);
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 /* Another reader than jansson takes it too. Skipped where there is no Python. */
 static void python_reads_it(void **state)
 {
     if (system("command -v python3 >/dev/null 2>&1") != 0) skip();
-    model *m = small("f32[batch,3,10,10]");
-    onv_analysis *a = model_analyse(m, NULL);
-    char *text = report_text(a, ONV_FORMAT_JSON, NULL);
+    OWNED_MODEL m = small("f32[batch,3,10,10]");
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
+    OWNED_TEXT text = report_text(a, ONV_FORMAT_JSON, NULL);
     FILE *python = popen("python3 -m json.tool >/dev/null", "w");
     assert_non_null(python);
     assert_int_equal(fwrite(text, 1, strlen(text), python), strlen(text));
     assert_int_equal(pclose(python), 0);
-    free(text);
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 /* What only a branch that never runs reads: values are there, weights are not. */
 static void values_that_nothing_reads_are_listed(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4]");
-    model_input(m, "other", "f32[5]");
-    model_weight(m, "w", "f32[4]");
-    model_int(m, "one", 1);
-    model_node(m, "Equal", "", "one one", "always", "");
-    model_node(m, "Relu", "", "x", "mid", "");
-    model_begin(m, "then_branch");
-    model_node(m, "Neg", "", "x", "t", "");
-    model_output(m, "t", "f32");
-    model_end(m);
-    model_begin(m, "else_branch");
-    model_node(m, "Add", "", "mid w", "sum", "");
-    model_node(m, "Concat", "", "sum other", "e", "axis=0");
-    model_output(m, "e", "f32");
-    model_end(m);
-    model_node(m, "If", "choose", "always", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[4]", "in other f32[5]", "weight w f32[4]", "int one 1",
+                          "always = Equal(one one)", "mid = Relu(x)", "begin then_branch",
+                          "t = Neg(x)", "out t f32", "end", "begin else_branch", "sum = Add(mid w)",
+                          "e = Concat(sum other) axis=0", "out e f32", "end",
+                          "y = If(always) choose", "out y f32");
     json_t *root, *tensors = json_object_get(report_of(m, NULL, &root), "tensors");
     assert_int_equal(json_number(named(tensors, "mid"), "bytes"), 16);
     assert_int_equal(json_number(named(tensors, "other"), "bytes"), 20);
@@ -316,14 +286,9 @@ static void units_of_plans_are_listed(void **state)
         int64_t macs, forward, own;
     } units[] = {
         {"conv", 7776, 1152, 0}, {"relu", 0, 0, 0}, {"conv", 4608, 0, 0}, {"mse_loss", 0, 256, 0}};
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1,3,8,8]");
-    model_weight(m, "w", "f32[8,3,3,3]");
-    model_weight(m, "v", "f32[4,8,3,3]");
-    model_node(m, "Conv", "/stem/Conv", "x w", "a", "");
-    model_node(m, "Relu", "/stem/Relu", "a", "b", "");
-    model_node(m, "Conv", "/head/Conv", "b v", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[1,3,8,8]", "weight w f32[8,3,3,3]", "weight v f32[4,8,3,3]",
+                          "a = Conv(x w) /stem/Conv", "b = Relu(a) /stem/Relu",
+                          "y = Conv(b v) /head/Conv", "out y f32");
     onv_options options = onv_options_default();
     options.train = "sgd";
     options.loss = "mse";

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "onnxvram/onnxvram.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 #define MANUAL "man/onnxvram.1"
@@ -92,12 +93,11 @@ static void the_manual_is_complete(void **state)
 
 static void limits_are_named(void **state)
 {
-    char *text = read_source(MANUAL);
+    OWNED_TEXT text = read_source(MANUAL);
     unescape(text);
     for (size_t k = 0; onv_limit_name(k, NULL, NULL) != NULL; k++)
         if (strstr(text, onv_limit_name(k, NULL, NULL)) == NULL)
             fail_msg("%s lacks the limit %s", MANUAL, onv_limit_name(k, NULL, NULL));
-    free(text);
 }
 
 /* A screen each. */
@@ -132,10 +132,9 @@ static void expect_completion(const char *words, const char *expected)
              "COMP_LINE=\"%s\"; COMP_POINT=${#COMP_LINE}; _onnxvram; echo ${COMPREPLY[*]}'",
              ONV_BUILD_DIR, ONV_SOURCE_DIR, words);
     FILE *shell = popen(command, "r");
-    char *text = slurp(shell);
+    OWNED_TEXT text = slurp(shell);
     assert_int_equal(pclose(shell), 0);
     if (strncmp(text, expected, strlen(expected)) != 0) fail_msg("'%s' becomes '%s'", words, text);
-    free(text);
 }
 
 static void bash_completes(void **state)

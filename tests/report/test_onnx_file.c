@@ -14,14 +14,9 @@ static model *branches(const char *type)
     model *m = model_new(17);
     model_input(m, "x", type);
     model_ints(m, "shape", 2, shape);
-    model_weight(m, "w", "f32[4,64]");
-    model_node(m, "MatMul", "wide", "x w", "a", "");
-    model_node(m, "Relu", "narrow", "x", "b", "");
-    model_node(m, "ReduceSum", "sum", "a", "c", "");
-    model_node(m, "ReduceSum", "sum2", "b", "d", "");
-    model_node(m, "Add", "add", "c d", "e", "");
-    model_node(m, "Reshape", "flat", "e shape", "y", "");
-    model_output(m, "y", "f32[1,1]");
+    model_add(m, "weight w f32[4,64]", "a = MatMul(x w) wide", "b = Relu(x) narrow",
+              "c = ReduceSum(a) sum", "d = ReduceSum(b) sum2", "e = Add(c d) add",
+              "y = Reshape(e shape) flat", "out y f32[1,1]");
     return m;
 }
 
@@ -125,7 +120,7 @@ static void expect_same_fields(bytes a, bytes b, uint32_t number)
 static void what_was_there_stays(void **state)
 {
     for (unsigned char ir = 8; ir <= 10; ir += 2) {
-        model *m = branches("f32[batch,4]");
+        OWNED_MODEL m = branches("f32[batch,4]");
         bytes file = file_of(m, ir);
         onv_options options = onv_options_default();
         options.batch = 8;
@@ -144,14 +139,13 @@ static void what_was_there_stays(void **state)
         assert_true(memmem(infos[0].start, length_of(&infos[0]), "batch", 5) != NULL);
         free(out.at);
         free(file.at);
-        model_free(m);
     }
 }
 
 static void once_more_adds_nothing(void **state)
 {
     for (unsigned char ir = 8; ir <= 10; ir += 2) {
-        model *m = branches("f32[batch,4]");
+        OWNED_MODEL m = branches("f32[batch,4]");
         bytes file = file_of(m, ir);
         onv_options options = onv_options_default();
         bytes first = write_model(file, &options), second = write_model(first, &options);
@@ -167,13 +161,12 @@ static void once_more_adds_nothing(void **state)
         free(second.at);
         free(first.at);
         free(file.at);
-        model_free(m);
     }
 }
 
 static void nodes_come_in_the_order(void **state)
 {
-    model *m = branches("f32[8,4]");
+    OWNED_MODEL m = branches("f32[8,4]");
     bytes file = file_of(m, 10);
     onv_options options = onv_options_default();
     options.order = "optimal";
@@ -204,12 +197,11 @@ static void nodes_come_in_the_order(void **state)
     onv_analysis_destroy(b);
     free(out.at);
     free(file.at);
-    model_free(m);
 }
 
 static void the_limit_is_on_what_is_added(void **state)
 {
-    model *m = branches("f32[8,4]");
+    OWNED_MODEL m = branches("f32[8,4]");
     int64_t many[512] = {0};
     model_ints(m, "unused", 512, many);
     bytes file = file_of(m, 8);
@@ -221,62 +213,55 @@ static void the_limit_is_on_what_is_added(void **state)
     bytes out = write_model(file, &options);
     free(out.at);
     limits.output_bytes = 20;
-    capture caught = {0};
+    OWNED_CAPTURE caught = {0};
     onv_error error;
     assert_int_equal(try_write(file, &options, &caught, &error), ONV_ERR_LIMIT);
-    capture_free(&caught);
     free(file.at);
-    model_free(m);
 }
 
 static void it_has_to_be_asked_for(void **state)
 {
-    model *m = branches("f32[8,4]");
-    onv_analysis *a = model_analyse(m, NULL);
+    OWNED_MODEL m = branches("f32[8,4]");
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
     const onv_analysis *const both[] = {a, a};
-    capture caught = {0};
+    OWNED_CAPTURE caught = {0};
     onv_error error;
     assert_int_equal(onv_report(both, 1, ONV_FORMAT_ONNX, NULL, capture_write, &caught, &error),
                      ONV_ERR_USAGE);
     assert_int_equal(onv_report(both, 2, ONV_FORMAT_ONNX, NULL, capture_write, &caught, &error),
                      ONV_ERR_USAGE);
-    onv_analysis_destroy(a);
     onv_options options = onv_options_default();
     options.precision = ONV_PRECISION_FP16;
     bytes file = file_of(m, 8);
     assert_int_equal(try_write(file, &options, &caught, &error), ONV_ERR_USAGE);
-    capture_free(&caught);
     free(file.at);
-    model_free(m);
 }
 
 /* Cut at every byte, and with every byte changed: an error or a file, and nothing that is read behind an end. */
 static void damaged_files(void **state)
 {
-    model *m = branches("f32[8,4]");
+    OWNED_MODEL m = branches("f32[8,4]");
     bytes file = file_of(m, 10);
     onv_options options = onv_options_default();
     options.runtimes = "ideal";
     for (size_t i = 0; i < 2 * file.count; i++) {
         bytes part = {malloc(file.count), i < file.count ? i : file.count};
-        capture caught = {0};
+        OWNED_CAPTURE caught = {0};
         onv_error error;
         assert_non_null(part.at);
         memcpy(part.at, file.at, part.count);
         if (i >= file.count) part.at[i - file.count] ^= (unsigned char)(1 + i % 255);
         (void)try_write(part, &options, &caught, &error);
-        capture_free(&caught);
         free(part.at);
     }
     free(file.at);
-    model_free(m);
 }
 
 #ifdef ONV_FAULT_INJECTION
 
 static void every_allocation_may_fail(void **state)
 {
-    model *m = branches("f32[batch,4]");
+    OWNED_MODEL m = branches("f32[batch,4]");
     bytes file = file_of(m, 10);
     onv_options options = onv_options_default();
     options.batch = 2;
@@ -285,17 +270,15 @@ static void every_allocation_may_fail(void **state)
     onv_status status;
     long n = 0;
     do {
-        capture caught = {0};
+        OWNED_CAPTURE caught = {0};
         onv_error error = {0};
         onv_heap_fail_after(n++);
         status = try_write(file, &options, &caught, &error);
         onv_heap_fail_after(-1);
-        capture_free(&caught);
         assert_true(status == ONV_OK || status == ONV_ERR_MEMORY);
     } while (status != ONV_OK && n < 5000);
     assert_int_equal(status, ONV_OK);
     free(file.at);
-    model_free(m);
 }
 
 #else

@@ -8,10 +8,8 @@ static model *diamond(const char *type)
 {
     model *m = model_new(17);
     model_input(m, "x", type);
-    model_node(m, "Relu", "/stem/Relu", "x", "a", "");
-    model_node(m, "Neg", "/body/Neg", "a", "b", "");
-    model_node(m, "Sum", "/body/Sum", "a b x", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "a = Relu(x) /stem/Relu", "b = Neg(a) /body/Neg", "y = Sum(a b x) /body/Sum",
+              "out y f32");
     return m;
 }
 
@@ -34,7 +32,7 @@ static char *text_of(model *m, const onv_options *bindings, const onv_report_opt
 static void sizes_and_peak(void **state)
 {
     onv_report_options options = unicode();
-    char *text = text_of(diamond("f32[4,64]"), NULL, &options);
+    OWNED_TEXT text = text_of(diamond("f32[4,64]"), NULL, &options);
     expect_safe(text, 80);
     expect_contains(text, "nodes       3\n");
     expect_contains(text, "opset       17\n");
@@ -48,16 +46,14 @@ static void sizes_and_peak(void **state)
     expect_contains(text, "  1.0 KiB    0-2  float32  4x64   x\n");
     expect_lacks(text, "Notes");
     expect_lacks(text, "Free dimensions");
-    free(text);
 }
 
 static void ascii_without_unicode(void **state)
 {
-    char *text = text_of(diamond("f32[4,64]"), NULL, NULL);
+    OWNED_TEXT text = text_of(diamond("f32[4,64]"), NULL, NULL);
     for (const char *c = text; *c != '\0'; c++) assert_true(*c == '\n' || (*c >= ' ' && *c < 127));
     expect_contains(text, "  1.0 KiB  25%  ########  float32");
     expect_contains(text, "  =*#\n    ^ step 2\n");
-    free(text);
 }
 
 static void color_only_where_asked(void **state)
@@ -78,83 +74,62 @@ static void color_only_where_asked(void **state)
 static void free_dims_give_expressions(void **state)
 {
     onv_report_options options = unicode();
-    char *text = text_of(diamond("f32[batch,64]"), NULL, &options);
+    OWNED_TEXT text = text_of(diamond("f32[batch,64]"), NULL, &options);
     expect_safe(text, 80);
     expect_contains(text, "  peak         1.0 KiB × batch  the most");
     expect_contains(text, "Peak 1.0 KiB × batch at step 2 of 3");
     expect_contains(text, "  256 B × batch    0-2  float32  batch×64  x\n");
     expect_contains(text, "  batch  --batch N  axis 0 of x\n");
-    free(text);
 }
 
 static void the_fixed_part_is_told(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[batch,64]");
-    model_input(m, "mask", "f32[3,64]");
-    model_node(m, "Relu", "", "x", "y", "");
-    model_node(m, "Relu", "", "mask", "z", "");
-    model_output(m, "y", "f32");
-    model_output(m, "z", "f32");
+    model *m = model_read(17, "in x f32[batch,64]", "in mask f32[3,64]", "y = Relu(x)",
+                          "z = Relu(mask)", "out y f32", "out z f32");
     onv_report_options options = unicode();
-    char *text = text_of(m, NULL, &options);
+    OWNED_TEXT text = text_of(m, NULL, &options);
     expect_contains(text, "  inputs       256 B × batch + 768 B\n");
     expect_contains(text, "Peak 512 B × batch + 768 B at step 0 of 2, Relu y\n");
     expect_contains(text, "  and 768 B that are fixed\n");
-    free(text);
 }
 
 /* Different forms have no sum; the options that bind the dims are named. */
 static void several_forms_ask_for_bindings(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "ids", "f32[batch,seq]");
-    model_input(m, "scores", "f32[batch,seq,seq]");
-    model_node(m, "Relu", "", "ids", "y", "");
-    model_node(m, "Relu", "", "scores", "z", "");
-    model_output(m, "y", "f32");
-    model_output(m, "z", "f32");
+    model *m = model_read(17, "in ids f32[batch,seq]", "in scores f32[batch,seq,seq]",
+                          "y = Relu(ids)", "z = Relu(scores)", "out y f32", "out z f32");
     onv_report_options options = unicode();
-    char *text = text_of(m, NULL, &options);
+    OWNED_TEXT text = text_of(m, NULL, &options);
     expect_safe(text, 80);
     expect_contains(text, "  batch  --batch N    axis 0 of ids\n");
     expect_contains(text, "  seq    --dim seq=N  axis 1 of ids\n");
     expect_contains(text, "  4 B × …    0-1  float32  batch×seq×seq  scores\n");
     expect_lacks(text, "Live memory");
-    free(text);
 }
 
 static void unknown_operators_are_lower_limits(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,64]");
-    model_node(m, "NoSuchOperator", "/odd", "x", "y", "");
-    model_output(m, "y", "f32");
-    char *text = text_of(m, NULL, NULL);
+    model *m = model_read(17, "in x f32[4,64]", "y = NoSuchOperator(x) /odd", "out y f32");
+    OWNED_TEXT text = text_of(m, NULL, NULL);
     expect_contains(text, "  outputs               ?\n");
     expect_contains(text, "  peak         >= 1.0 KiB");
     expect_contains(text, "NoSuchOperator");
     expect_contains(text, "  unknown-op: node '/odd': ");
-    free(text);
 }
 
 /* Where the data decides, upper bounds are counted, and the report says so at every such figure. */
 static void bounds_are_marked(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[8,16]");
-    model_node(m, "Relu", "", "x", "y", "");
-    model_node(m, "NonZero", "find", "y", "where", "");
-    model_output(m, "where", "i64");
+    model *m =
+        model_read(17, "in x f32[8,16]", "y = Relu(x)", "where = NonZero(y) find", "out where i64");
     onv_report_options options = unicode();
-    char *text = text_of(m, NULL, &options);
+    OWNED_TEXT text = text_of(m, NULL, &options);
     expect_contains(text, "  outputs      ≤ 2.0 KiB\n");
     expect_contains(text, "  inputs           512 B\n");
     expect_contains(text, "Peak ≤ 2.5 KiB at step 1 of 2, NonZero find\n");
     expect_contains(text, "  ≤ 2.0 KiB  80%  ████████  int64    2x128  where\n");
     expect_contains(text, "      512 B    0-0  float32  8x16   x\n");
     expect_contains(text, "  sizes that depend on the data: 1; ");
-    free(text);
 }
 
 /* Two directions of 8 KiB over all steps: 5 values each. */
@@ -163,12 +138,9 @@ static void reserves_are_told(void **state)
     onv_report_options options = unicode();
     onv_options training = onv_options_default();
     training.train = "sgd";
-    model *m = model_new(17);
-    model_input(m, "x", "f32[16,8,16]");
-    model_weight(m, "W", "f32[2,64,16]");
-    model_weight(m, "R", "f32[2,64,16]");
-    model_node(m, "LSTM", "lstm", "x W R", "y", "hidden_size=16 direction='bidirectional'");
-    model_output(m, "y", "f32");
+    model *m =
+        model_read(17, "in x f32[16,8,16]", "weight W f32[2,64,16]", "weight R f32[2,64,16]",
+                   "y = LSTM(x W R) lstm hidden_size=16 direction='bidirectional'", "out y f32");
     char *text = text_of(m, &training, &options);
     expect_safe(text, 80);
     expect_contains(text, "  cuDNN keeps 80.3 KiB for recurrent layers.");
@@ -180,7 +152,7 @@ static void reserves_are_told(void **state)
 
 static void tiny_rows_fold(void **state)
 {
-    model *m = model_new(17);
+    OWNED_MODEL m = model_new(17);
     char name[16], names[1024] = "";
     model_input(m, "large", "f32[1024,1024]");
     for (int i = 0; i < 40; i++) {
@@ -193,7 +165,7 @@ static void tiny_rows_fold(void **state)
     model_output(m, "z", "f32");
     onv_report_options options = unicode();
     options.top = 2;
-    onv_analysis *a = model_analyse(m, NULL);
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
     char *text = report_text(a, ONV_FORMAT_TEXT, &options);
     /* Two large rows, one more to have three, 39 left out. */
     expect_contains(text, "  and 39 more, 9.8 KiB\n");
@@ -211,8 +183,6 @@ static void tiny_rows_fold(void **state)
     assert_int_equal(count_parts(text, "\n"), 1);
     expect_contains(text, "test.onnx: torch ");
     free(text);
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 static void models_side_by_side(void **state)
@@ -220,7 +190,7 @@ static void models_side_by_side(void **state)
     model *m = diamond("f32[4,64]"), *n = diamond("f32[batch,64]");
     const onv_analysis *both[] = {model_analyse(m, NULL), model_analyse(n, NULL)};
     onv_report_options options = unicode();
-    capture caught = {0};
+    OWNED_CAPTURE caught = {0};
     assert_int_equal(onv_report(both, 2, ONV_FORMAT_TEXT, &options, capture_write, &caught, NULL),
                      ONV_OK);
     expect_safe(caught.text, 80);
@@ -229,7 +199,6 @@ static void models_side_by_side(void **state)
     assert_non_null(table);
     assert_int_equal(count_parts(table, "\n"), 4);
     expect_contains(table, "  1.0 KiB × batch\n");
-    capture_free(&caught);
     for (int i = 0; i < 2; i++) onv_analysis_destroy((onv_analysis *)(uintptr_t)both[i]);
     model_free(m);
     model_free(n);
@@ -294,12 +263,12 @@ static void lines_keep_to_the_page(void **state)
     memset(node, 'm', sizeof node - 1);
     for (size_t i = 7; i < sizeof node - 1; i += 11) node[i] = '/';
     name[sizeof name - 1] = node[sizeof node - 1] = '\0';
-    model *m = model_new(17);
+    OWNED_MODEL m = model_new(17);
     model_input(m, name, "f32[some_long_symbol,another_long_symbol,64,3,3,3,3]");
     model_node(m, "Relu", node, name, "y", "");
     model_node(m, "NoSuchOperatorAnywhereInAnyDomain", node, "y", "z", "");
     model_output(m, "y", "f32");
-    onv_analysis *a = model_analyse(m, NULL);
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
     static const unsigned widths[] = {72, 80, 132};
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
         onv_report_options options = unicode();
@@ -314,8 +283,6 @@ static void lines_keep_to_the_page(void **state)
         expect_safe(text, widths[i]);
         free(text);
     }
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 /* As another process does. */
@@ -346,9 +313,8 @@ static void streams_are_the_reports(void **state)
         options.example = true;
         for (int i = 0; i < 2; i++) {
             both[i] = model_analyse(m[i], &options);
-            onv_analysis *again = model_analyse(m[i], &options);
+            OWNED_ANALYSIS again = model_analyse(m[i], &options);
             add_as_part(stream, again, (onv_format)format);
-            onv_analysis_destroy(again);
         }
         if (begun == ONV_OK) {
             assert_int_equal(onv_report((const onv_analysis *const *)both, 2, (onv_format)format,
@@ -367,8 +333,8 @@ static void streams_are_the_reports(void **state)
 /* A part that is cut anywhere, or has any byte changed, is refused or gives some text; nothing else happens. */
 static void parts_are_not_trusted(void **state)
 {
-    model *m = diamond("f32[4,64]");
-    onv_analysis *a = model_analyse(m, NULL);
+    OWNED_MODEL m = diamond("f32[4,64]");
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
     capture part = {0}, whole;
     onv_error error;
     assert_int_equal(onv_report_part(a, ONV_FORMAT_TEXT, 2, NULL, capture_write, &part, NULL),
@@ -379,7 +345,7 @@ static void parts_are_not_trusted(void **state)
     for (size_t i = 0; i < 2 * part.length; i++) {
         bool cuts = i < part.length;
         size_t bytes = cuts ? i : part.length;
-        char *copy = malloc(bytes > 0 ? bytes : 1);
+        OWNED_TEXT copy = malloc(bytes > 0 ? bytes : 1);
         onv_report_stream *stream;
         assert_non_null(copy);
         memcpy(copy, part.text, bytes);
@@ -394,19 +360,16 @@ static void parts_are_not_trusted(void **state)
         assert_int_equal(onv_report_end(stream, NULL), status);
         n_refused += status != ONV_OK;
         capture_free(&whole);
-        free(copy);
     }
     assert_true(n_refused > part.length / 2);
     capture_free(&part);
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 /* Whoever takes the text refuses some of it: the rest is not offered. */
 static void streams_end_where_they_fail(void **state)
 {
-    model *m = diamond("f32[4,64]");
-    onv_analysis *a = model_analyse(m, NULL);
+    OWNED_MODEL m = diamond("f32[4,64]");
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
     capture part = {0}, caught = {.limit = 100};
     onv_report_stream *stream;
     onv_error error;
@@ -424,8 +387,6 @@ static void streams_end_where_they_fail(void **state)
     assert_int_equal(onv_report_end(NULL, NULL), ONV_OK);
     capture_free(&caught);
     capture_free(&part);
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 int main(void)

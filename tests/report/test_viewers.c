@@ -164,7 +164,7 @@ static void numbers_and_texts(void **state)
                                        1 << 30,    INT64_MAX,  1ULL << 39, (1ULL << 40) - 1,
                                        1ULL << 47, 1ULL << 55, 1ULL << 62};
     enum { N = sizeof numbers / sizeof numbers[0] };
-    capture caught = {0};
+    OWNED_CAPTURE caught = {0};
     onv_writer out;
     onv_writer_init(&out, capture_write, &caught);
     onv_pickle_begin(&out);
@@ -181,7 +181,7 @@ static void numbers_and_texts(void **state)
     onv_pickle_end(&out);
     assert_int_equal(onv_writer_finish(&out, NULL), ONV_OK);
     /* A long whose top bit is set would be negative. */
-    json_t *list = unpickle(caught.text, caught.length);
+    OWNED_JSON list = unpickle(caught.text, caught.length);
     for (size_t i = 0; i < N; i++)
         assert_int_equal(json_integer_value(json_array_get(list, i)), numbers[i]);
     for (size_t i = N; i < N + 2; i++)
@@ -191,8 +191,6 @@ static void numbers_and_texts(void **state)
     for (size_t i = 0; i + sizeof top_bit <= caught.length; i++)
         found |= memcmp(caught.text + i, top_bit, sizeof top_bit) == 0;
     assert_true(found);
-    json_decref(list);
-    capture_free(&caught);
 }
 
 /* Adds up what happens; the most that was there. */
@@ -224,8 +222,8 @@ static void the_snapshot_adds_up(void **state)
 {
     onv_error err;
     /* Five values of 1 MiB each, of which two are there at once; segments of 2 and 20 MiB. */
-    capture caught = report_of(256, "torch", ONV_FORMAT_MEMORY_VIZ, ONV_OK, &err);
-    json_t *root = unpickle(caught.text, caught.length);
+    OWNED_CAPTURE caught = report_of(256, "torch", ONV_FORMAT_MEMORY_VIZ, ONV_OK, &err);
+    OWNED_JSON root = unpickle(caught.text, caught.length);
     const json_t *trace = json_array_get(json_object_get(root, "device_traces"), 0);
     uint64_t blocks = live_through(trace, "alloc", "free_completed");
     uint64_t reserved = live_through(trace, "segment_alloc", "segment_free");
@@ -251,8 +249,6 @@ static void the_snapshot_adds_up(void **state)
         }
     }
     assert_true(caught.length < 16384);
-    json_decref(root);
-    capture_free(&caught);
 }
 
 /* --- The trace --------------------------------------------------------------------------------- */
@@ -357,8 +353,8 @@ static void the_trace_has_the_peak(void **state)
 static void nodes_by_name(void **state)
 {
     onv_error err;
-    capture caught = report_of(256, "ideal", ONV_FORMAT_MODEL_EXPLORER, ONV_OK, &err);
-    json_t *root = json_loadb(caught.text, caught.length, JSON_REJECT_DUPLICATES, NULL);
+    OWNED_CAPTURE caught = report_of(256, "ideal", ONV_FORMAT_MODEL_EXPLORER, ONV_OK, &err);
+    OWNED_JSON root = json_loadb(caught.text, caught.length, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(root);
     json_t *results = json_object_get(root, "results");
     assert_int_equal(json_object_size(results), N_HOSTILE + 1);
@@ -369,8 +365,6 @@ static void nodes_by_name(void **state)
     assert_non_null(json_object_get(results, hostile[0]));
     assert_non_null(json_object_get(results, "d")); /* a node without a name goes by its result */
     assert_int_equal(json_array_size(json_object_get(root, "gradient")), 3);
-    json_decref(root);
-    capture_free(&caught);
 }
 
 /* --- What cannot be shown ---------------------------------------------------------------------- */
@@ -379,9 +373,8 @@ static void refusals(void **state)
 {
     for (onv_format f = ONV_FORMAT_MEMORY_VIZ; f <= ONV_FORMAT_MODEL_EXPLORER; f++) {
         onv_error err;
-        capture caught = report_of(0, NULL, f, ONV_ERR_MODEL, &err);
+        OWNED_CAPTURE caught = report_of(0, NULL, f, ONV_ERR_MODEL, &err);
         expect_contains(err.message, "needs every size: 'x' has none while 'batch' is free");
-        capture_free(&caught);
     }
 }
 

@@ -7,11 +7,10 @@
 
 static void refuses(model *m, const onv_options *options, const char *part)
 {
-    onv_analysis *a = NULL;
+    OWNED_ANALYSIS a = NULL;
     onv_error error = {0};
     assert_int_equal(model_try(m, options, &a, &error), ONV_ERR_USAGE);
     if (strstr(error.message, part) == NULL) fail_msg("'%s' has no '%s'", error.message, part);
-    onv_analysis_destroy(a);
     model_free(m);
 }
 
@@ -29,23 +28,13 @@ static const onv_runtime_result *runtime_of(const onv_analysis *a, const char *n
  * too; a convolution has no part in it. */
 static model *layers(void)
 {
-    model *m = model_new(17);
-    model_input(m, "ids", "i64[B,6]");
-    model_weight(m, "table", "f32[50,128]");
-    model_weight(m, "w1", "f32[128,256]");
-    model_weight(m, "w2", "f32[192,256]");
-    model_weight(m, "b2", "f32[192]");
-    model_weight(m, "w3", "f32[128,192]");
-    model_ints(m, "flat", 2, (const int64_t[]){-1, 256});
-    model_node(m, "Gather", "look", "table ids", "e", "");
-    model_node(m, "MatMul", "first", "e w1", "h1", "");
-    model_node(m, "Reshape", "flatten", "h1 flat", "h2", "");
-    model_node(m, "Gemm", "second", "h2 w2 b2", "h3", "transB=1");
-    model_node(m, "Transpose", "turn", "w3", "w3t", "perm=[1,0]");
-    model_node(m, "MatMul", "third", "h3 w3t", "h4", "");
-    model_node(m, "Transpose", "turn_table", "table", "tt", "perm=[1,0]");
-    model_node(m, "MatMul", "head", "h4 tt", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(
+        17, "in ids i64[B,6]", "weight table f32[50,128]", "weight w1 f32[128,256]",
+        "weight w2 f32[192,256]", "weight b2 f32[192]", "weight w3 f32[128,192]",
+        "ints flat -1 256", "e = Gather(table ids) look", "h1 = MatMul(e w1) first",
+        "h2 = Reshape(h1 flat) flatten", "h3 = Gemm(h2 w2 b2) second transB=1",
+        "w3t = Transpose(w3) turn perm=[1,0]", "h4 = MatMul(h3 w3t) third",
+        "tt = Transpose(table) turn_table perm=[1,0]", "y = MatMul(h4 tt) head", "out y f32");
     return m;
 }
 
@@ -73,8 +62,8 @@ static void weights_of_products_have_fewer_bits(void **state)
         onv_options options = onv_options_default();
         options.batch = 2;
         options.weights = formats[i];
-        model *m = layers();
-        onv_analysis *a = model_analyse(m, &options);
+        OWNED_MODEL m = layers();
+        OWNED_ANALYSIS a = model_analyse(m, &options);
         json_t *root = report_json(a), *q = json_object_get(root, "quantization");
         uint64_t bytes = expected(formats[i]);
         assert_int_equal(json_number(q, "matrices"), 3);
@@ -84,12 +73,9 @@ static void weights_of_products_have_fewer_bits(void **state)
         assert_int_equal(json_number(q, "left_table_bytes"), 4 * 50 * 128);
         assert_int_equal(json_number(json_object_get(root, "parameters"), "bytes"), bytes + left);
         assert_int_equal(runtime_of(a, "ideal")->weight_bytes, bytes + left);
-        char *text = report_text(a, ONV_FORMAT_MARKDOWN, NULL);
+        OWNED_TEXT text = report_text(a, ONV_FORMAT_MARKDOWN, NULL);
         expect_contains(text, "3 matrices of products");
-        free(text);
         json_decref(root);
-        onv_analysis_destroy(a);
-        model_free(m);
     }
 }
 
@@ -99,8 +85,8 @@ static void a_transposed_weight_is_read_as_it_is(void **state)
     onv_options options = onv_options_default();
     options.batch = 2;
     options.weights = "int4";
-    model *m = layers();
-    onv_analysis *a = model_analyse(m, &options);
+    OWNED_MODEL m = layers();
+    OWNED_ANALYSIS a = model_analyse(m, &options);
     onv_tensor_info info;
     bool found = false;
     for (size_t i = 0; i < onv_analysis_tensor_count(a); i++) {
@@ -111,27 +97,18 @@ static void a_transposed_weight_is_read_as_it_is(void **state)
         }
     }
     assert_true(found);
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 /* ONNX Runtime counts what its own quantizer would have written. */
 static model *quantized_by_hand(bool nf4)
 {
-    model *m = model_new(17);
-    model_import(m, "com.microsoft", 1);
-    model_input(m, "x", "f32[B,40,128]");
+    model *m = model_read(17, "import com.microsoft 1", "in x f32[B,40,128]");
     if (nf4) {
-        model_weight(m, "q", "u8[16384]");
-        model_weight(m, "s", "f32[512]");
-        model_node(m, "com.microsoft::MatMulBnb4", "p", "x q s", "y",
-                   "K=128 N=256 block_size=64 quant_type=1");
+        model_add(m, "weight q u8[16384]", "weight s f32[512]",
+                  "y = com.microsoft::MatMulBnb4(x q s) p K=128 N=256 block_size=64 quant_type=1");
     } else {
-        model_weight(m, "q", "u8[256,1,64]");
-        model_weight(m, "s", "f32[256,1]");
-        model_weight(m, "z", "u8[256,1]");
-        model_node(m, "com.microsoft::MatMulNBits", "p", "x q s z", "y",
-                   "K=128 N=256 block_size=128 bits=4");
+        model_add(m, "weight q u8[256,1,64]", "weight s f32[256,1]", "weight z u8[256,1]",
+                  "y = com.microsoft::MatMulNBits(x q s z) p K=128 N=256 block_size=128 bits=4");
     }
     model_output(m, "y", "f32");
     return m;
@@ -139,12 +116,8 @@ static model *quantized_by_hand(bool nf4)
 
 static model *one_product(void)
 {
-    model *m = model_new(17);
-    model_import(m, "com.microsoft", 1);
-    model_input(m, "x", "f32[B,40,128]");
-    model_weight(m, "w", "f32[128,256]");
-    model_node(m, "MatMul", "p", "x w", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "import com.microsoft 1", "in x f32[B,40,128]",
+                          "weight w f32[128,256]", "y = MatMul(x w) p", "out y f32");
     return m;
 }
 
@@ -155,15 +128,13 @@ static void onnx_runtime_counts_its_own_operators(void **state)
         options.batch = 3;
         options.runtimes = "ort";
         model *by_hand = quantized_by_hand(nf4 == 1), *m = one_product();
-        onv_analysis *a = model_analyse(by_hand, &options);
+        OWNED_ANALYSIS a = model_analyse(by_hand, &options);
         options.weights = nf4 == 1 ? "nf4" : "int4";
-        onv_analysis *b = model_analyse(m, &options);
+        OWNED_ANALYSIS b = model_analyse(m, &options);
         const onv_runtime_result *x = runtime_of(a, "ort"), *y = runtime_of(b, "ort");
         assert_int_equal(x->weight_bytes, y->weight_bytes);
         assert_int_equal(x->held_bytes, y->held_bytes);
         assert_int_equal(x->weight_bytes, nf4 == 1 ? 16384 + 2048 : 16384 + 1024 + 256);
-        onv_analysis_destroy(a);
-        onv_analysis_destroy(b);
         model_free(by_hand);
         model_free(m);
     }
@@ -174,11 +145,8 @@ static void what_cannot_be_quantized_is_refused(void **state)
     onv_options options = onv_options_default();
     options.batch = 1;
     options.weights = "int4";
-    model *m = model_new(17);
-    model_input(m, "x", "f32[B,3,8,8]");
-    model_weight(m, "w", "f32[4,3,3,3]");
-    model_node(m, "Conv", "conv", "x w", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[B,3,8,8]", "weight w f32[4,3,3,3]", "y = Conv(x w) conv",
+                          "out y f32");
     refuses(m, &options, "no weight can be quantized to int4");
     options.weights = "int2";
     refuses(layers(), &options, "'int2'");
@@ -192,8 +160,7 @@ static void what_cannot_be_quantized_is_refused(void **state)
 /* One layer with heads of 4 x 8; names as asked for, `dims` of the past and the present. */
 static model *decoder(const char *past, const char *present, const char *past_type)
 {
-    model *m = model_new(17);
-    model_input(m, "k", "f32[B,4,s,8]");
+    model *m = model_read(17, "in k f32[B,4,s,8]");
     model_input(m, past, past_type);
     char inputs[80];
     snprintf(inputs, sizeof inputs, "%s k", past);
@@ -266,26 +233,17 @@ static void the_longest_context(void **state)
 
 static void attention_in_place_and_a_cache_that_does_not_grow(void **state)
 {
-    model *m = model_new(17);
-    model_import(m, "com.microsoft", 1);
-    model_input(m, "q", "f16[B,s,64]");
-    model_input(m, "k", "f16[B,s,32]");
-    model_input(m, "v", "f16[B,s,32]");
-    model_input(m, "past_key_values.0.key", "f16[B,2,p,16]");
-    model_input(m, "past_key_values.0.value", "f16[B,2,p,16]");
-    model_input(m, "past_key_values.0.encoder.key", "f16[B,2,30,16]");
-    model_input(m, "lengths", "i32[B]");
-    model_input(m, "total", "i32[]");
-    model_node(m, "com.microsoft::GroupQueryAttention", "gqa",
-               "q k v past_key_values.0.key past_key_values.0.value lengths total",
-               "y present.0.key present.0.value", "num_heads=4 kv_num_heads=2");
-    model_node(m, "Exp", "other", "past_key_values.0.encoder.key", "z", "");
-    model_output(m, "y", "f16");
-    model_output(m, "z", "f16");
-    model_output(m, "present.0.key", "f16[B,2,p,16]");
-    model_output(m, "present.0.value", "f16[B,2,p,16]");
+    model *m = model_read(
+        17, "import com.microsoft 1", "in q f16[B,s,64]", "in k f16[B,s,32]", "in v f16[B,s,32]",
+        "in past_key_values.0.key f16[B,2,p,16]", "in past_key_values.0.value f16[B,2,p,16]",
+        "in past_key_values.0.encoder.key f16[B,2,30,16]", "in lengths i32[B]", "in total i32[]",
+        "y present.0.key present.0.value = com.microsoft::GroupQueryAttention(q k v "
+        "past_key_values.0.key past_key_values.0.value lengths total) gqa num_heads=4 "
+        "kv_num_heads=2",
+        "z = Exp(past_key_values.0.encoder.key) other", "out y f16", "out z f16",
+        "out present.0.key f16[B,2,p,16]", "out present.0.value f16[B,2,p,16]");
     onv_summary s;
-    json_t *c = cache_of(m, "shared", 0, &s);
+    OWNED_JSON c = cache_of(m, "shared", 0, &s);
     json_t *pairs = json_object_get(c, "pairs");
     assert_int_equal(json_array_size(pairs), 3);
     assert_int_equal(json_number(c, "layers"), 1);
@@ -294,7 +252,6 @@ static void attention_in_place_and_a_cache_that_does_not_grow(void **state)
     assert_int_equal(json_number(c, "token_bytes"), 2 * 2 * 2 * 16 * 2);
     assert_int_equal(json_number(c, "fixed_bytes"), 2 * 2 * 30 * 16 * 2);
     assert_true(json_is_true(json_object_get(json_array_get(pairs, 0), "in_place")));
-    json_decref(c);
 }
 
 /* Orders of initializers are tried with the buffers that are shared, so that the range holds the figure. */
@@ -360,18 +317,12 @@ static json_t *saving(json_t *list, const char *kind, const char *tensor, bool e
  * for each sample. */
 static model *waiting(const char *first, const char *last)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[B,100]");
-    model_input(m, "z", "f32[B,1]");
-    model_node(m, "Sub", "narrow", "x z", "n", "");
-    model_node(m, "ReduceMax", "small", "n", "s", "axes=[1]");
+    model *m = model_read(17, "in x f32[B,100]", "in z f32[B,1]", "n = Sub(x z) narrow",
+                          "s = ReduceMax(n) small axes=[1]");
     model_node(m, first, "make", "z wide", "a", "");
     model_node(m, "Sin", "before", last, "b", "");
-    model_node(m, "Concat", "peak", "b b b", "c", "axis=1");
-    model_node(m, "ReduceMax", "after", "c", "d", "axes=[1]");
-    model_node(m, "Add", "join", "a d", "y", "");
-    model_output(m, "y", "f32");
-    model_ints(m, "wide", 2, (const int64_t[]){1, 100});
+    model_add(m, "c = Concat(b b b) peak axis=1", "d = ReduceMax(c) after axes=[1]",
+              "y = Add(a d) join", "out y f32", "ints wide 1 100");
     return m;
 }
 
@@ -380,7 +331,7 @@ static model *waiting(const char *first, const char *last)
 static void changes_of_one_node(void **state)
 {
     enum { PART = 400 };
-    json_t *list = savings_of(waiting("Expand", "n"), 1);
+    OWNED_JSON list = savings_of(waiting("Expand", "n"), 1);
     static const struct {
         const char *kind, *tensor;
         json_int_t saved;
@@ -398,60 +349,42 @@ static void changes_of_one_node(void **state)
         }
         assert_int_equal(json_number(row, "saved_bytes"), rows[i].saved);
     }
-    json_decref(list);
 }
 
 /* The reader of a wide value waits behind the peak, though it could run. */
 static void a_reader_may_run_earlier(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[B,100]");
-    model_node(m, "Exp", "make", "x", "a", "");
-    model_node(m, "Concat", "peak", "x x x", "c", "axis=1");
-    model_node(m, "ReduceMax", "after", "c", "d", "axes=[1]");
-    model_node(m, "ReduceMax", "late", "a", "e", "axes=[1]");
-    model_node(m, "Add", "join", "e d", "y", "");
-    model_output(m, "y", "f32");
-    json_t *list = savings_of(m, 1);
+    model *m = model_read(17, "in x f32[B,100]", "a = Exp(x) make", "c = Concat(x x x) peak axis=1",
+                          "d = ReduceMax(c) after axes=[1]", "e = ReduceMax(a) late axes=[1]",
+                          "y = Add(e d) join", "out y f32");
+    OWNED_JSON list = savings_of(m, 1);
     json_t *row = saving(list, "earlier", "a", false);
     assert_non_null(row);
     assert_string_equal(json_string_value(json_object_get(row, "node")), "late");
     assert_int_equal(json_number(row, "peak_bytes"), 1600 + 4); /* x and c, and the 4 bytes of e */
-    json_decref(list);
 }
 
 /* One of two layers alike in place helps nothing, both do. */
 static void what_helps_only_everywhere(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[B,100]");
-    model_node(m, "Concat", "wide1", "x x", "a", "axis=1");
-    model_node(m, "Sigmoid", "act1", "a", "b", "");
-    model_node(m, "ReduceMax", "narrow1", "b", "c", "axes=[1]");
-    model_node(m, "Concat", "wide2", "x x", "d", "axis=1");
-    model_node(m, "Sigmoid", "act2", "d", "e", "");
-    model_node(m, "ReduceMax", "narrow2", "e", "f", "axes=[1]");
-    model_node(m, "Add", "join", "f x", "g", "");
-    model_node(m, "Add", "join2", "g c", "y", "");
-    model_output(m, "y", "f32");
-    json_t *list = savings_of(m, 1);
+    model *m =
+        model_read(17, "in x f32[B,100]", "a = Concat(x x) wide1 axis=1", "b = Sigmoid(a) act1",
+                   "c = ReduceMax(b) narrow1 axes=[1]", "d = Concat(x x) wide2 axis=1",
+                   "e = Sigmoid(d) act2", "f = ReduceMax(e) narrow2 axes=[1]", "g = Add(f x) join",
+                   "y = Add(g c) join2", "out y f32");
+    OWNED_JSON list = savings_of(m, 1);
     assert_null(saving(list, "in-place", "b", false)); /* the second layer is as large */
     json_t *row = saving(list, "in-place", NULL, true);
     assert_non_null(row);
     /* At narrow2: x, c, d and e in one, f; c and f are 4 bytes. */
     assert_int_equal(json_number(row, "peak_bytes"), 400 + 4 + 800 + 4);
-    json_decref(list);
 }
 
 static void the_batch_in_parts(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[B,100]");
-    model_node(m, "Concat", "wide", "x x", "a", "axis=1");
-    model_node(m, "Sigmoid", "act", "a", "b", "");
-    model_node(m, "ReduceMax", "narrow", "b", "y", "axes=[1]");
-    model_output(m, "y", "f32");
-    json_t *list = savings_of(m, 8);
+    model *m = model_read(17, "in x f32[B,100]", "a = Concat(x x) wide axis=1",
+                          "b = Sigmoid(a) act", "y = ReduceMax(b) narrow axes=[1]", "out y f32");
+    OWNED_JSON list = savings_of(m, 8);
     json_t *row = json_array_get(list, 0);
     assert_string_equal(json_string_value(json_object_get(row, "kind")), "split-batch");
     assert_int_equal(json_number(row, "parts"), 8);
@@ -460,7 +393,6 @@ static void the_batch_in_parts(void **state)
     assert_int_equal(json_number(row, "peak_bytes"), 1600 + 7 * 400);
     assert_int_equal(json_number(row, "more_nodes"), 7 * 3);
     assert_int_equal(json_number(row, "more_macs"), 0);
-    json_decref(list);
 }
 
 int main(void)

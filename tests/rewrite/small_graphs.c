@@ -124,7 +124,7 @@ void check_rewrites(const rewrite_case *cases, size_t n_cases)
 {
     int failed = 0;
     for (size_t i = 0; i < n_cases; i++) {
-        model *m = read_graph(&cases[i]);
+        OWNED_MODEL m = read_graph(&cases[i]);
         onv_model before;
         onv_rewritten r;
         onv_error err = {0};
@@ -143,7 +143,6 @@ void check_rewrites(const rewrite_case *cases, size_t n_cases)
         assert_int_equal(before.nodes.count, n_nodes);
         onv_rewritten_cleanup(&r);
         onv_model_cleanup(&before);
-        model_free(m);
     }
     assert_int_equal(failed, 0);
 }

@@ -35,9 +35,7 @@ static model *growing(const char *input)
 {
     model *m = model_new(17);
     model_input(m, "x", input);
-    model_weight(m, "w", "f32[1024]");
-    model_node(m, "Add", "0", "x w", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "weight w f32[1024]", "y = Add(x w) 0", "out y f32");
     return m;
 }
 
@@ -73,7 +71,7 @@ static void the_largest_batch_by_hand(void **state)
 static void it_fits_at_n_and_not_at_one_more(void **state)
 {
     static const char *const runtimes[] = {"ideal", "arena", "torch", "ort", "async"};
-    model *m = growing("f32[batch,1024]");
+    OWNED_MODEL m = growing("f32[batch,1024]");
     for (size_t i = 0; i < sizeof runtimes / sizeof runtimes[0]; i++) {
         /* A budget above every context, whose upper end is 600 MiB. */
         uint64_t budget = UINT64_C(1) << 30;
@@ -82,23 +80,21 @@ static void it_fits_at_n_and_not_at_one_more(void **state)
         assert_true(fit_of(m, runtimes[i], budget, 0, n).fits);
         assert_false(fit_of(m, runtimes[i], budget, 0, n + 1).fits);
     }
-    model_free(m);
 }
 
 static void all_runtimes_have_to_fit(void **state)
 {
-    model *m = growing("f32[batch,1024]");
+    OWNED_MODEL m = growing("f32[batch,1024]");
     onv_fit_of ideal = fit_of(m, "ideal", UINT64_C(1) << 30, 0, 0);
     onv_fit_of torch = fit_of(m, "torch", UINT64_C(1) << 30, 0, 0);
     onv_fit_of both = fit_of(m, "ideal,torch", UINT64_C(1) << 30, 0, 0);
     assert_true(torch.max_batch < ideal.max_batch);
     assert_int_equal(both.max_batch, torch.max_batch);
-    model_free(m);
 }
 
 static void what_cannot_be_judged_is_an_error(void **state)
 {
-    model *m = growing("f32[batch,rest]");
+    OWNED_MODEL m = growing("f32[batch,rest]");
     onv_options options = onv_options_default();
     onv_analysis *a;
     onv_error err;
@@ -110,7 +106,6 @@ static void what_cannot_be_judged_is_an_error(void **state)
     options.budget = 0;
     options.max_batch = true;
     assert_int_equal(model_try(m, &options, &a, &err), ONV_ERR_USAGE); /* no budget */
-    model_free(m);
 }
 
 int main(void)

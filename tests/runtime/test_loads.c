@@ -1,6 +1,7 @@
 /* Files that ONNX Runtime refuses, and nodes that it leaves to the CPU. */
 #include <unistd.h>
 
+#include "support/capture.h"
 #include "support/onnx_writer.h"
 #include "support/test.h"
 
@@ -28,51 +29,38 @@ static void expect(const onv_analysis *a, const char *code, const char *part)
 /* y = Det(x) + w, in that opset. */
 static model *determinant(int64_t opset)
 {
-    model *m = model_new(opset);
-    model_input(m, "x", "f32[8,3,3]");
-    model_weight(m, "w", "f32[500,8]");
-    model_node(m, "Relu", "", "x", "r", "");
-    model_node(m, "Det", "det", "r", "d", "");
-    model_node(m, "Add", "", "d w", "y", "");
-    model_output(m, "y", "f32[500,8]");
+    model *m = model_read(opset, "in x f32[8,3,3]", "weight w f32[500,8]", "r = Relu(x)",
+                          "d = Det(r) det", "y = Add(d w)", "out y f32[500,8]");
     return m;
 }
 
 static void versions_have_limits(void **state)
 {
     for (int64_t opset = 26; opset <= 27; opset++) {
-        model *m = determinant(opset);
-        onv_analysis *a = model_analyse(m, NULL);
+        OWNED_MODEL m = determinant(opset);
+        OWNED_ANALYSIS a = model_analyse(m, NULL);
         expect(a, "loads-opset", opset == 26 ? NULL : "ai.onnx up to 26, this one is 27");
         expect(a, "loads-ir", NULL);
         expect(a, "loads-protobuf", NULL);
-        onv_analysis_destroy(a);
-        model_free(m);
     }
 }
 
 static void nodes_without_a_kernel_are_named(void **state)
 {
-    model *m = determinant(17);
-    onv_analysis *a = model_analyse(m, NULL);
+    OWNED_MODEL m = determinant(17);
+    OWNED_ANALYSIS a = model_analyse(m, NULL);
     expect(a, "loads-on-cpu",
            "1 nodes, which the CPU runs: Det (1); copies in each run: 2, of 320 bytes");
-    onv_analysis_destroy(a);
-    model_free(m);
 }
 
 static void kernels_count_in_32_bits(void **state)
 {
     for (int more = 0; more < 2; more++) {
-        model *m = model_new(17);
+        OWNED_MODEL m = model_new(17);
         model_input(m, "x", more ? "f16[2,32768,32768]" : "f16[1,32768,32768]");
-        model_weight(m, "w", "f16[32768]");
-        model_node(m, "LayerNormalization", "norm", "x w", "y", "");
-        model_output(m, "y", "f16");
-        onv_analysis *a = model_analyse(m, NULL);
+        model_add(m, "weight w f16[32768]", "y = LayerNormalization(x w) norm", "out y f16");
+        OWNED_ANALYSIS a = model_analyse(m, NULL);
         expect(a, "loads-32-bit", more ? "fails at LayerNormalization" : NULL);
-        onv_analysis_destroy(a);
-        model_free(m);
     }
 }
 
@@ -101,7 +89,7 @@ static void external_data_is_looked_for(void **state)
         size_t size;
         onv_analysis *a;
         onv_error error;
-        model *m = determinant(17);
+        OWNED_MODEL m = determinant(17);
         const unsigned char *bytes = model_bytes(m, &size);
         assert_non_null(mkdtemp(folder));
         write_to(folder, "model.onnx", bytes, size);
@@ -110,7 +98,6 @@ static void external_data_is_looked_for(void **state)
         assert_int_equal(onv_analysis_new(path, NULL, &a, &error), ONV_OK);
         expect(a, "loads-external", rows[i].part);
         onv_analysis_destroy(a);
-        model_free(m);
         unlink(path);
         snprintf(path, sizeof path, "%s/weights.bin", folder);
         unlink(path);

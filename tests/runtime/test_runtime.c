@@ -9,12 +9,8 @@
 /* x -> a -> b -> y, 4 MiB each. */
 static model *chain(void)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1024,1024]");
-    model_node(m, "Relu", "0", "x", "a", "");
-    model_node(m, "Relu", "1", "a", "b", "");
-    model_node(m, "Relu", "2", "b", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[1024,1024]", "a = Relu(x) 0", "b = Relu(a) 1",
+                          "y = Relu(b) 2", "out y f32");
     return m;
 }
 
@@ -32,12 +28,8 @@ static onv_runtime_result run(model *m, const char *runtime, const onv_runtime_o
 
 static void ideal_is_weights_and_peak(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,8]");
-    model_weight(m, "w", "f32[8,16]");
-    model_node(m, "MatMul", "mm", "x w", "h", "");
-    model_node(m, "Relu", "r", "h", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[2,8]", "weight w f32[8,16]", "h = MatMul(x w) mm",
+                          "y = Relu(h) r", "out y f32");
     onv_runtime_result r = run(m, "ideal", NULL);
     assert_int_equal(r.weight_bytes, 512);
     assert_int_equal(r.activation_bytes, 128 + 128); /* h and y, more than x and h */
@@ -58,12 +50,8 @@ static void arena_reaches_the_peak_where_it_is_optimal(void **state)
 /* Weights once; of each context x and y all the time, h and its workspace. */
 static void an_engine_has_weights_once_and_contexts_each(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,8]");
-    model_weight(m, "w", "f32[8,16]");
-    model_node(m, "MatMul", "mm", "x w", "h", "");
-    model_node(m, "Relu", "r", "h", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[2,8]", "weight w f32[8,16]", "h = MatMul(x w) mm",
+                          "y = Relu(h) r", "out y f32");
     onv_runtime_options options = {.contexts = 3, .workspace_bytes = 1000};
     onv_runtime_result r = run(m, "tensorrt", &options);
     assert_int_equal(r.weight_bytes, 512);
@@ -88,13 +76,8 @@ static void torch_holds_inputs_to_the_end(void **state)
 
 static void torch_rounds_weights_in_small_segments(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,8]");
-    model_weight(m, "w", "f32[8,200]");
-    model_weight(m, "b", "f32[200]");
-    model_node(m, "MatMul", "mm", "x w", "h", "");
-    model_node(m, "Add", "add", "h b", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[2,8]", "weight w f32[8,200]", "weight b f32[200]",
+                          "h = MatMul(x w) mm", "y = Add(h b) add", "out y f32");
     onv_runtime_result r = run(m, "torch", NULL);
     assert_int_equal(r.weight_bytes, 6400 + 800);
     /* w 6,656, b 1,024, x 512, the result of the linear layer 2,048, in one small segment. */
@@ -129,9 +112,7 @@ static void async_grows_by_steps(void **state)
 
 static void unused_inputs_are_held_and_views_are_free(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1024,1024]");
-    model_input(m, "shape", "i64[2]");
+    model *m = model_read(17, "in x f32[1024,1024]", "in shape i64[2]");
     model_node(m, "Transpose", "0", "x", "y", ""); /* a view: nothing new */
     model_output(m, "y", "f32");
     onv_runtime_result r = run(m, "torch", NULL);
@@ -190,24 +171,17 @@ static void resnet18_weights_are_those_of_pytorch(void **state)
 /* How many parts a text has no one knows; on the device it takes nothing. */
 static void text_is_not_on_the_device(void **state)
 {
-    model *m = model_new(20);
-    model_input(m, "t", "str[4]");
-    model_input(m, "x", "f32[1024]");
-    model_node(m, "StringSplit", "0", "t", "parts n", "");
-    model_node(m, "Relu", "1", "x", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(20, "in t str[4]", "in x f32[1024]", "parts n = StringSplit(t) 0",
+                          "y = Relu(x) 1", "out y f32");
     assert_int_equal(run(m, "torch", NULL).allocated_peak_bytes, 2 * 4096);
 }
 
 static void shape_operands_are_not_on_the_device(void **state)
 {
     static const int64_t shape[] = {64, 16};
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1024]");
+    model *m = model_read(17, "in x f32[1024]");
     model_ints(m, "shape", 2, shape);
-    model_node(m, "Reshape", "0", "x shape", "a", "");
-    model_node(m, "Relu", "1", "a", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "a = Reshape(x shape) 0", "y = Relu(a) 1", "out y f32");
     onv_runtime_result r = run(m, "torch", NULL);
     assert_int_equal(r.weight_bytes, 0);
     assert_int_equal(r.allocated_peak_bytes, 2 * 4096);
@@ -217,10 +191,7 @@ static void shape_operands_are_not_on_the_device(void **state)
 
 static model *with_nodes(bool conv, bool product)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1,4,8,8]");
-    model_weight(m, "w", "f32[4,4,1,1]");
-    model_weight(m, "v", "f32[8,8]");
+    model *m = model_read(17, "in x f32[1,4,8,8]", "weight w f32[4,4,1,1]", "weight v f32[8,8]");
     model_node(m, conv ? "Conv" : "Add", "0", conv ? "x w" : "x x", "a", "");
     model_node(m, product ? "MatMul" : "Add", "1", product ? "a v" : "a a", "y", "");
     model_output(m, "y", "f32");
@@ -275,13 +246,9 @@ static onv_runtime_result with_precision(model *m, onv_precision precision)
 
 static void precision_casts_weights_and_activations_apart(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "ids", "i64[8]");
-    model_weight(m, "table", "f32[100,16]");
-    model_weight(m, "half", "f16[16]");
-    model_node(m, "Gather", "0", "table ids", "a", "");
-    model_node(m, "Relu", "1", "a", "y", "");
-    model_output(m, "y", "f32");
+    OWNED_MODEL m =
+        model_read(17, "in ids i64[8]", "weight table f32[100,16]", "weight half f16[16]",
+                   "a = Gather(table ids) 0", "y = Relu(a) 1", "out y f32");
     /* float32: the table and the float16 weight as they are; ids 64 and a 512, then a and y. */
     onv_runtime_result r = with_precision(m, ONV_PRECISION_AS_EXPORTED);
     assert_int_equal(r.weight_bytes, 6400 + 32);
@@ -295,19 +262,13 @@ static void precision_casts_weights_and_activations_apart(void **state)
         assert_int_equal(r.weight_bytes, 3200 + 32);
         assert_int_equal(r.activation_bytes, 512);
     }
-    model_free(m);
 }
 
 /* An export in 16 bits: what it computes in float32 is the network's own. */
 static void what_networks_cast_themselves_stays(void **state)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "bf16[8,16]");
-    model_weight(m, "w", "bf16[16,16]");
-    model_node(m, "MatMul", "0", "x w", "a", "");
-    model_node(m, "Cast", "1", "a", "b", "to=1");
-    model_node(m, "Relu", "2", "b", "y", "");
-    model_output(m, "y", "f32");
+    OWNED_MODEL m = model_read(17, "in x bf16[8,16]", "weight w bf16[16,16]", "a = MatMul(x w) 0",
+                               "b = Cast(a) 1 to=1", "y = Relu(b) 2", "out y f32");
     static const struct {
         onv_precision precision;
         uint64_t weights, activations;
@@ -320,7 +281,6 @@ static void what_networks_cast_themselves_stays(void **state)
         assert_int_equal(r.weight_bytes, cases[i].weights);
         assert_int_equal(r.activation_bytes, cases[i].activations);
     }
-    model_free(m);
 }
 
 /* --- Possible savings of the whole graph ------------------------------------------------------------------------------------ */
@@ -332,14 +292,12 @@ static onv_global_savings savings_of(const char *first, const char *second)
     flow f;
     onv_error err = {0};
     onv_global_savings savings;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1]");
+    model *m = model_read(17, "in x f32[1]");
     model_ints(m, "wide", 2, wide);
     model_node(m, "Expand", "0", "x wide", "a", "");
     model_node(m, first, "1", strcmp(first, "Reshape") == 0 ? "a wide" : "a", "b", "");
     model_node(m, second, "2", strcmp(second, "Reshape") == 0 ? "b wide" : "b", "c", "");
-    model_node(m, "ReduceSum", "3", "c", "y", "keepdims=0");
-    model_output(m, "y", "f32");
+    model_add(m, "y = ReduceSum(c) 3 keepdims=0", "out y f32");
     flow_open_model(&f, m, NULL);
     assert_int_equal(
         onv_global_savings_compute(&f.model, &f.live, f.live.peak_bytes - 5, &savings, &err),

@@ -75,7 +75,7 @@ static void own_snapshots_are_read(void **state)
     assert_int_equal(onv_analysis_new(ONV_SOURCE_DIR "/samples/resnet18-train.onnx", &options,
                                       &analysis, &error),
                      ONV_OK);
-    capture t = {0};
+    OWNED_CAPTURE t = {0};
     const onv_analysis *one = analysis;
     assert_int_equal(onv_report(&one, 1, ONV_FORMAT_MEMORY_VIZ, NULL, capture_write, &t, &error),
                      ONV_OK);
@@ -87,7 +87,6 @@ static void own_snapshots_are_read(void **state)
     assert_int_equal(s.allocated_peak, training->allocated_peak_bytes);
     assert_int_equal(s.reserved_peak, training->reserved_peak_bytes);
     onv_snapshot_cleanup(&s);
-    capture_free(&t);
     onv_analysis_destroy(analysis);
 }
 
@@ -166,26 +165,24 @@ static char *load(const char *path, size_t *bytes)
 static void damage_is_found(void **state)
 {
     size_t bytes;
-    char *data = load(CORPUS "late.pickle", &bytes);
+    OWNED_TEXT data = load(CORPUS "late.pickle", &bytes);
     for (size_t cut = 0; cut < bytes; cut++) {
         onv_snapshot s;
         onv_error error;
-        char *part = malloc(cut + 1);
+        OWNED_TEXT part = malloc(cut + 1);
         assert_non_null(part);
         memcpy(part, data, cut);
         assert_int_equal(parse(&s, part, cut, &error), ONV_ERR_FORMAT);
         assert_true(error.message[0] != '\0');
         onv_snapshot_cleanup(&s);
-        free(part);
     }
-    free(data);
 }
 
 /* Work and memory are counted: each ends the reading. */
 static void limits_hold(void **state)
 {
     size_t bytes;
-    char *data = load(CORPUS "late.pickle", &bytes);
+    OWNED_TEXT data = load(CORPUS "late.pickle", &bytes);
     onv_snapshot s;
     onv_error error;
     onv_quota quota = {.limit = SIZE_MAX, .most_work = 1000};
@@ -202,7 +199,6 @@ static void limits_hold(void **state)
     onv_quota_enter(before);
     assert_int_equal(onv_snapshot_read(&s, CORPUS "late.pickle", 5000, &error), ONV_ERR_LIMIT);
     onv_snapshot_cleanup(&s);
-    free(data);
 }
 
 /* --- Objects in many places -------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* The table of GPUs: rows that contradict nothing, names as people type them, and the page of the
  * documentation that shows the same rows. */
 #include "speed/gpu.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 #define GIB (UINT64_C(1) << 30)
@@ -145,12 +146,11 @@ static void refuses(void **state)
         const onv_gpu *gpu = onv_gpu_find(names[i]);
         if (gpu) fail_msg("'%s' finds %s", names[i], gpu->name);
     }
-    char *endless = calloc(1, 100001);
+    OWNED_TEXT endless = calloc(1, 100001);
     assert_non_null(endless);
     memset(endless, 'a', 100000);
     assert_null(onv_gpu_find(endless));
     assert_int_equal(onv_gpu_candidates(endless, NULL, 0), 0);
-    free(endless);
 }
 
 static void candidates(void **state)

@@ -26,11 +26,8 @@ static model *four_products(const char *type)
 
 static model *convolution(void)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[16,256,32,32]");
-    model_weight(m, "w", "f32[256,256,3,3]");
-    model_node(m, "Conv", "conv", "x w", "y", "");
-    model_output(m, "y", "f32");
+    model *m = model_read(17, "in x f32[16,256,32,32]", "weight w f32[256,256,3,3]",
+                          "y = Conv(x w) conv", "out y f32");
     return m;
 }
 
@@ -128,7 +125,7 @@ static void a_step_has_backward(void **state)
 static void plans_run_again(void **state)
 {
     flow f;
-    model *m = four_products("f32");
+    OWNED_MODEL m = four_products("f32");
     onv_training t = steps_of(
         &f, m,
         (onv_training_options){.speed = on("A100 40GB"), .checkpoint = "none,segments=2,offload"});
@@ -146,7 +143,6 @@ static void plans_run_again(void **state)
     assert_true(moved->time.more.low < ns(seconds, 1));
     assert_int_equal(moved->time.more.high, ns(seconds, 0.6875));
     flow_close(&f);
-    model_free(m);
 }
 
 static void refuses(const char *why, onv_time time)

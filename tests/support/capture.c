@@ -16,6 +16,21 @@ bool capture_write(void *context, const char *text, size_t bytes)
     return true;
 }
 
+void end_text(char **text)
+{
+    free(*text);
+}
+
+void end_json(json_t **json)
+{
+    json_decref(*json);
+}
+
+void end_analysis(onv_analysis **analysis)
+{
+    onv_analysis_destroy(*analysis);
+}
+
 bool capture_size(void *count, const char *text, size_t bytes)
 {
     (void)text;

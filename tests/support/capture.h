@@ -8,6 +8,18 @@
 
 #include "onnxvram/onnxvram.h"
 
+/* Variables of these types are released at the end of their block:
+ *
+ *     OWNED_TEXT text = report_text(a, ONV_FORMAT_TEXT, NULL);
+ */
+void end_text(char **text);
+void end_json(json_t **json);
+void end_analysis(onv_analysis **analysis);
+#define OWNED_TEXT     __attribute__((cleanup(end_text))) char *
+#define OWNED_JSON     __attribute__((cleanup(end_json))) json_t *
+#define OWNED_ANALYSIS __attribute__((cleanup(end_analysis))) onv_analysis *
+#define OWNED_CAPTURE  __attribute__((cleanup(capture_free))) capture
+
 /* A growing text; `limit` (0: none) is where it starts to refuse. */
 typedef struct capture {
     char *text; /* NUL-terminated once something was written */

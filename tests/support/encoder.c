@@ -10,8 +10,8 @@ static void encoder_node(model *m, bool is_named, const char *member, const char
     if (is_named) {
         snprintf(name, sizeof name, "/layers.0/%s%s_%s", member, op, out);
     } else {
-        model_source(m, "layers.0", "call");
-        model_class(m, "torch.nn.modules.transformer.TransformerEncoderLayer", "aten.call.default");
+        model_add(m, "source layers.0 call",
+                  "class torch.nn.modules.transformer.TransformerEncoderLayer aten.call.default");
     }
     model_node(m, op, name, in, out, attributes);
 }
@@ -20,13 +20,10 @@ static model *layer(const char *perm, const char *bias)
 {
     static const int64_t heads[] = {2, 2, 4, 8}, rows[] = {2, 4, 16}, from[] = {0}, to[] = {16},
                          axis[] = {2};
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,4,16]");
-    model_weight(m, "layers.0.qkv.weight", "f32[16,48]");
-    model_weight(m, "layers.0.out.weight", "f32[16,16]");
-    model_weight(m, "layers.0.linear1.weight", "f32[16,32]");
-    model_weight(m, "layers.0.linear2.weight", "f32[32,16]");
-    model_weight(m, "layers.0.norm.weight", "f32[16]");
+    model *m = model_read(
+        17, "in x f32[2,4,16]", "weight layers.0.qkv.weight f32[16,48]",
+        "weight layers.0.out.weight f32[16,16]", "weight layers.0.linear1.weight f32[16,32]",
+        "weight layers.0.linear2.weight f32[32,16]", "weight layers.0.norm.weight f32[16]");
     model_ints(m, "heads", 4, heads);
     model_ints(m, "rows", 3, rows);
     model_ints(m, "from", 1, from);
@@ -67,8 +64,8 @@ model *encoder_layer(const char *perm)
 static void attention_node(model *m, const char *op, const char *in, const char *out,
                            const char *attributes)
 {
-    model_source(m, "attention", "call");
-    model_class(m, "torch.nn.modules.activation.MultiheadAttention", "aten.call.default");
+    model_add(m, "source attention call",
+              "class torch.nn.modules.activation.MultiheadAttention aten.call.default");
     model_node(m, op, "", in, out, attributes);
 }
 
@@ -76,10 +73,8 @@ model *attention_module(bool has_weights)
 {
     static const int64_t heads[] = {2, 2, 4, 8}, weights[] = {4, 4, 8}, rows[] = {2, 4, 16},
                          from[] = {0}, to[] = {16}, axis[] = {2};
-    model *m = model_new(17);
-    model_input(m, "x", "f32[2,4,16]");
-    model_weight(m, "qkv.weight", "f32[16,48]");
-    model_weight(m, "out.weight", "f32[16,16]");
+    model *m = model_read(17, "in x f32[2,4,16]", "weight qkv.weight f32[16,48]",
+                          "weight out.weight f32[16,16]");
     model_ints(m, "heads", 4, heads);
     model_ints(m, "weights", 3, weights);
     model_ints(m, "rows", 3, rows);

@@ -1,4 +1,5 @@
 #include "support/families.h"
+#include "support/capture.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -79,8 +80,7 @@ static void residual_blocks(model *m, unsigned n)
 /* All of one half live until the other half reads them, the last made first. */
 static void ladder(model *m, unsigned n)
 {
-    model_input(m, "x", "f32[N,16]");
-    model_node(m, "Relu", "", "x", "d0", "");
+    model_add(m, "in x f32[N,16]", "d0 = Relu(x)");
     for (unsigned i = 1; i < n; i++) model_node(m, "Relu", "", name("d", i - 1), name("d", i), "");
     model_node(m, "Relu", "", name("d", n - 1), "u0", "");
     for (unsigned i = 1; i < n; i++)
@@ -133,8 +133,7 @@ static void sizes(model *m, unsigned n)
 
 static void unknown_operators(model *m, unsigned n)
 {
-    model_import(m, "z", 1);
-    model_input(m, "x", "f32[N,16]");
+    model_add(m, "import z 1", "in x f32[N,16]");
     for (unsigned i = 0; i < n; i++) {
         char op[NAME + 4];
         snprintf(op, sizeof op, "z::F%u", i);
@@ -162,8 +161,7 @@ static void free_dims(model *m, unsigned n)
         snprintf(type, sizeof type, "f32[dim%u,4]", i);
         model_input(m, name("x", i), type);
     }
-    model_node(m, "Relu", "", "x0", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Relu(x0)", "out y f32");
 }
 
 /* Sums of ever more symbols. */
@@ -183,9 +181,7 @@ static void sums_of_dims(model *m, unsigned n)
 
 static void shape_arithmetic(model *m, unsigned n)
 {
-    model_input(m, "x", "f32[N,M]");
-    model_int(m, "one", 1);
-    model_node(m, "Shape", "", "x", "s0", "");
+    model_add(m, "in x f32[N,M]", "int one 1", "s0 = Shape(x)");
     for (unsigned i = 0; i < n; i++)
         model_node(m, i % 2 ? "Mul" : "Add", "", both(name("s", i), i % 2 ? "one" : "s0"),
                    name("s", i + 1), "");
@@ -202,16 +198,14 @@ static void known_vectors(model *m, unsigned n)
     model_input(m, "x", "f32[N,16]");
     for (unsigned i = 0; i < n; i++)
         model_node(m, "Add", "", both(name("v", i), "v0"), name("v", i + 1), "");
-    model_node(m, "Relu", "", "x", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Relu(x)", "out y f32");
 }
 
 static void initializers(model *m, unsigned n)
 {
     model_input(m, "x", "f32[N,16]");
     for (unsigned i = 0; i < n; i++) model_int(m, name("w", i), i);
-    model_node(m, "Relu", "", "x", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Relu(x)", "out y f32");
 }
 
 static void inputs_of_a_node(model *m, unsigned n)
@@ -219,11 +213,10 @@ static void inputs_of_a_node(model *m, unsigned n)
     enum { MOST = 30000 };
     for (unsigned begin = 0; begin < n; begin += MOST) {
         unsigned count = n - begin < MOST ? n - begin : MOST;
-        char *inputs = list("x", count);
+        OWNED_TEXT inputs = list("x", count);
         if (begin == 0)
             for (unsigned i = 0; i < count; i++) model_input(m, name("x", i), "f32[4,4]");
         model_node(m, "Concat", "", inputs, name("y", begin), "axis=0");
-        free(inputs);
     }
     model_output(m, "y0", "f32");
 }
@@ -243,8 +236,7 @@ static void attributes(model *m, unsigned n)
     char *text = malloc((size_t)n * NAME), *at = text;
     assert(text != NULL);
     for (unsigned i = 0; i < n; i++) at += sprintf(at, "a%u=1 ", i);
-    model_input(m, "x", "f32[N,16]");
-    model_import(m, "z", 1);
+    model_add(m, "in x f32[N,16]", "import z 1");
     model_node(m, "z::F", "", "x", "y", text);
     model_output(m, "y", "f32");
     free(text);
@@ -254,14 +246,12 @@ static void declared_types(model *m, unsigned n)
 {
     model_input(m, "x", "f32[N,16]");
     for (unsigned i = 0; i < n; i++) model_value_info(m, name("v", i), "f32[N,3]");
-    model_node(m, "Relu", "", "x", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Relu(x)", "out y f32");
 }
 
 static void branches(model *m, unsigned n)
 {
-    model_input(m, "c", "bool");
-    model_input(m, "t0", "f32[N,16]");
+    model_add(m, "in c bool", "in t0 f32[N,16]");
     for (unsigned i = 0; i < n; i++) {
         for (int k = 0; k < 2; k++) {
             model_begin(m, k == 0 ? "then_branch" : "else_branch");
@@ -277,8 +267,7 @@ static void branches(model *m, unsigned n)
 /* What is moved and merged in one graph costs nothing in the others. */
 static void transposes_in_branches(model *m, unsigned n)
 {
-    model_input(m, "c", "bool");
-    model_input(m, "x", "f32[N,16]");
+    model_add(m, "in c bool", "in x f32[N,16]");
     for (unsigned i = 0; i < n; i++) {
         for (int k = 0; k < 2; k++) {
             model_begin(m, k == 0 ? "then_branch" : "else_branch");
@@ -294,8 +283,7 @@ static void transposes_in_branches(model *m, unsigned n)
 
 static void loops(model *m, unsigned n)
 {
-    model_input(m, "t0", "f32[N,16]");
-    model_int(m, "trips", 1000);
+    model_add(m, "in t0 f32[N,16]", "int trips 1000");
     for (unsigned i = 0; i < n; i++) {
         model_begin(m, "body");
         model_input(m, name("i", i), "i64");
@@ -313,8 +301,7 @@ static void loops(model *m, unsigned n)
 
 static void sequences(model *m, unsigned n)
 {
-    model_input(m, "x", "f32[N,16]");
-    model_node(m, "SequenceConstruct", "", "x", "s0", "");
+    model_add(m, "in x f32[N,16]", "s0 = SequenceConstruct(x)");
     for (unsigned i = 0; i < n; i++)
         model_node(m, "SequenceInsert", "", both(name("s", i), "x"), name("s", i + 1), "");
     model_node(m, "ConcatFromSequence", "", name("s", n), "y", "axis=0");
@@ -339,8 +326,7 @@ static void long_names(model *m, unsigned n)
 /* Modules in modules, no two alike. */
 static void modules(model *m, unsigned n)
 {
-    model_input(m, "t0", "f32[N,16]");
-    model_weight(m, "w", "f32[16,16]");
+    model_add(m, "in t0 f32[N,16]", "weight w f32[16,16]");
     for (unsigned i = 0; i < n; i++) {
         char path[100];
         snprintf(path, sizeof path, "/a.%u/b.%u/c%u/MatMul", i % 7, i / 3, i);

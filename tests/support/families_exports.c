@@ -38,9 +38,7 @@ static void attention_layers(model *m, unsigned n)
     model_input(m, "x", "f32[batch,16,32]");
     model_ints(m, "heads", 2, heads);
     model_ints(m, "whole", 1, whole);
-    model_int(m, "zero", 0);
-    model_int(m, "one", 1);
-    model_ints(m, "axes", 1, (const int64_t[]){0});
+    model_add(m, "int zero 0", "int one 1", "ints axes 0");
     model_float(m, "root", 2.8f);
     model_weight(m, "scale", "f32[32]");
     for (unsigned i = 0; i < n / NODES; i++) {
@@ -141,18 +139,11 @@ static void quantized_layers(model *m, unsigned n)
 
 static void scans(model *m, unsigned n)
 {
-    model_input(m, "x", "f32[5,4]");
-    model_input(m, "s0", "f32[4]");
+    model_add(m, "in x f32[5,4]", "in s0 f32[4]");
     for (unsigned i = 0; i < n / 3; i++) {
         char outputs[PATH];
-        model_begin(m, "body");
-        model_input(m, "state", "f32[4]");
-        model_input(m, "item", "f32[4]");
-        model_node(m, "Add", "", "state item", "next", "");
-        model_node(m, "Relu", "", "next", "each", "");
-        model_output(m, "next", "f32");
-        model_output(m, "each", "f32");
-        model_end(m);
+        model_add(m, "begin body", "in state f32[4]", "in item f32[4]", "next = Add(state item)",
+                  "each = Relu(next)", "out next f32", "out each f32", "end");
         snprintf(outputs, sizeof outputs, "s%u y%u", i + 1, i);
         model_node(m, "Scan", "", family_both(family_name("s", i), "x"), outputs,
                    "num_scan_inputs=1");
@@ -178,8 +169,7 @@ static void nest(model *m, unsigned depth, unsigned number)
 static void nested_branches(model *m, unsigned n)
 {
     enum { DEPTH = 10 };
-    model_input(m, "t0", "f32[N,16]");
-    model_input(m, "c", "bool[]");
+    model_add(m, "in t0 f32[N,16]", "in c bool[]");
     for (unsigned i = 0; i < n / (2 * DEPTH + 3); i++) {
         for (unsigned k = 0; k < 2; k++) {
             model_begin(m, k == 0 ? "then_branch" : "else_branch");
@@ -199,8 +189,7 @@ static void metadata(model *m, unsigned n)
     model_input(m, "x", "f32[N,16]");
     for (unsigned i = 0; i < n; i++)
         model_graph_note(m, family_name("key", i), family_name("value", i));
-    model_node(m, "Relu", "", "x", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Relu(x)", "out y f32");
 }
 
 const family export_families[] = {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/capture.h"
 #include "support/families.h"
 
 #define name family_name
@@ -58,11 +59,10 @@ static void concatenations(model *m, unsigned n)
 
 static void sums(model *m, unsigned n)
 {
-    char *inputs = family_list("t", n);
+    OWNED_TEXT inputs = family_list("t", n);
     for (unsigned i = 0; i < n; i++) model_input(m, name("t", i), "f32[4,4]");
     model_node(m, "Sum", "", inputs, "y", "");
     model_output(m, "y", "f32");
-    free(inputs);
 }
 
 static void dropouts(model *m, unsigned n)
@@ -99,10 +99,8 @@ static void optionals(model *m, unsigned n)
 /* Sequences: of two types in turn, with each item in front, and many that go on from one. */
 static void sequence_chain(model *m, unsigned n, bool in_front, bool forks)
 {
-    model_input(m, "x0", "f32[3,4]");
-    model_input(m, "x1", "f32[5,4]");
-    model_int(m, "front", 0);
-    model_node(m, "SequenceConstruct", "", "x0 x1", "s0", "");
+    model_add(m, "in x0 f32[3,4]", "in x1 f32[5,4]", "int front 0",
+              "s0 = SequenceConstruct(x0 x1)");
     for (unsigned i = 0; i < n; i++) {
         char inputs[100];
         snprintf(inputs, sizeof inputs, "s%u x%u%s", forks && i >= 700 ? i % 700 : i, i % 3 % 2,
@@ -130,14 +128,13 @@ static void sequences_forked(model *m, unsigned n)
 
 static void sequences_erased(model *m, unsigned n)
 {
-    char *items = family_list("x", n);
+    OWNED_TEXT items = family_list("x", n);
     for (unsigned i = 0; i < n; i++) model_input(m, name("x", i), i % 2 ? "f32[3,4]" : "f32[5,4]");
     model_node(m, "SequenceConstruct", "", items, "s0", "");
     for (unsigned i = 0; i + 1 < n; i++)
         model_node(m, "SequenceErase", "", name("s", i), name("s", i + 1), "");
     model_node(m, "SequenceLength", "", name("s", n - 1), "y", "");
     model_output(m, "y", "i64");
-    free(items);
 }
 
 /* What a file declares of one value again and again, and of values that it lacks. */
@@ -145,14 +142,12 @@ static void declared_again(model *m, unsigned n)
 {
     model_input(m, "x", "f32[N,16]");
     for (unsigned i = 0; i < n; i++) model_value_info(m, "y", "f32[N,16]");
-    model_node(m, "Relu", "", "x", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Relu(x)", "out y f32");
 }
 
 static void dims_of_one_name(model *m, unsigned n)
 {
-    model_input(m, "x", "f32[N,16]");
-    model_node(m, "Relu", "", "x", "y", "");
+    model_add(m, "in x f32[N,16]", "y = Relu(x)");
     for (unsigned i = 0; i < n; i++) {
         char type[64];
         snprintf(type, sizeof type, "f32[N,M,%u]", i);
@@ -163,8 +158,7 @@ static void dims_of_one_name(model *m, unsigned n)
 
 static void strings(model *m, unsigned n)
 {
-    model_input(m, "x", "f32[N,16]");
-    model_import(m, "z", 1);
+    model_add(m, "in x f32[N,16]", "import z 1");
     for (unsigned i = 0; i < n / 4; i++) {
         char attribute[100];
         snprintf(attribute, sizeof attribute, "a='%0*u'", 60, i);
@@ -180,8 +174,7 @@ static void long_lists(model *m, unsigned n)
     at += sprintf(at, "a=[1");
     for (unsigned i = 0; i < n; i++) at += sprintf(at, ",%u", i);
     sprintf(at, "]");
-    model_input(m, "x", "f32[N,16]");
-    model_import(m, "z", 1);
+    model_add(m, "in x f32[N,16]", "import z 1");
     model_node(m, "z::F", "", "x", "y", text);
     model_output(m, "y", "f32");
     free(text);
@@ -195,16 +188,14 @@ static void equations(model *m, unsigned n)
 
 static void lookups(model *m, unsigned n)
 {
-    model_weight(m, "table", "f32[100,16]");
-    model_input(m, "x", "i64[4]");
+    model_add(m, "weight table f32[100,16]", "in x i64[4]");
     for (unsigned i = 0; i < n; i++) model_node(m, "Gather", "", "table x", name("t", i), "axis=0");
     model_output(m, "t0", "f32");
 }
 
 static void expansions(model *m, unsigned n)
 {
-    model_input(m, "x", "f32[N,1]");
-    model_node(m, "Shape", "", "x", "s", "");
+    model_add(m, "in x f32[N,1]", "s = Shape(x)");
     for (unsigned i = 0; i < n; i++) model_node(m, "Expand", "", "x s", name("t", i), "");
     model_output(m, "t0", "f32");
 }

@@ -31,8 +31,7 @@ static void repeat(model *m, unsigned n, const char *key, const char *begin, con
     while (left > 0) {
         size_t used = (size_t)sprintf(text, "%s", begin), most = left < LONGEST ? left : LONGEST;
         for (; used < most; used += length) memcpy(text + used, pattern, length + 1);
-        model_source(m, "a.b", "relu");
-        model_class(m, "A", "aten.relu.default");
+        model_add(m, "source a.b relu", "class A aten.relu.default");
         model_note(m, key, text);
         model_node(m, "Relu", "", name("t", i), name("t", i + 1), "");
         left -= most;
@@ -118,17 +117,14 @@ static void lists_again(model *m, unsigned n)
         snprintf(text, sizeof text, "p_w%u: PARAMETER target='w%u'\n", i, i);
         model_graph_note(m, SIGNATURE, text);
     }
-    model_input(m, "x", "f32[4,16]");
-    model_node(m, "Relu", "", "x", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "in x f32[4,16]", "y = Relu(x)", "out y f32");
 }
 
 static void notes_again(model *m, unsigned n)
 {
     model_input(m, "x", "f32[4,16]");
     for (unsigned i = 0; i < n; i++) model_note(m, SCOPES, "['', 'a', 'relu']");
-    model_node(m, "Relu", "", "x", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = Relu(x)", "out y f32");
 }
 
 /* Constants that were computed of buffers, each of another one. */
@@ -160,8 +156,7 @@ static void folded_names(model *m, unsigned n)
         model_node(m, "Add", "", both("x", name("cat_", k)), name("y", k), "");
     }
     free(text);
-    model_input(m, "x", "f32[4,16]");
-    model_output(m, "y0", "f32");
+    model_add(m, "in x f32[4,16]", "out y0 f32");
 }
 
 /* Modules that call each other in lines of Python, and bind what they get. */

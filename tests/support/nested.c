@@ -25,12 +25,10 @@ static void filled_branch(model *m, const char *attribute, const char *out)
 
 static model *open_if(void)
 {
-    model *m = model_new(17);
-    model_input(m, "c", "bool[]");
+    model *m = model_read(17, "in c bool[]");
     filled_branch(m, "else_branch", "e");
     filled_branch(m, "then_branch", "t");
-    model_node(m, "If", "if", "c", "y", "");
-    model_output(m, "y", "f32[1024,1024]");
+    model_add(m, "y = If(c) if", "out y f32[1024,1024]");
     return m;
 }
 
@@ -51,58 +49,40 @@ static void tiled_branch(model *m, const char *attribute, const char *out, int64
 
 static model *constant_if(void)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1024]");
+    model *m = model_read(17, "in x f32[1024]");
     model_bool(m, "c", true);
     tiled_branch(m, "else_branch", "e", 100000);
     tiled_branch(m, "then_branch", "t", 1);
-    model_node(m, "If", "if", "c", "y", "");
-    model_output(m, "y", "f32[]");
+    model_add(m, "y = If(c) if", "out y f32[]");
     return m;
 }
 
 static model *branches_and_more(void)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1024,1024]");
-    model_input(m, "c", "bool[]");
+    model *m = model_read(17, "in x f32[1024,1024]", "in c bool[]");
     branch(m, "else_branch", "Neg", "x", "e", "f32");
     branch(m, "then_branch", "Relu", "x", "t", "f32");
-    model_node(m, "If", "if", "c", "y", "");
-    model_node(m, "Relu", "relu", "y", "z", "");
-    model_output(m, "z", "f32[1024,1024]");
+    model_add(m, "y = If(c) if", "z = Relu(y) relu", "out z f32[1024,1024]");
     return m;
 }
 
 static model *impossible_branch(void)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1,len]");
-    model_input(m, "sr", "i64[]");
-    model_int(m, "k", 16000);
-    model_weight(m, "W8", "f32[8,4]");
-    model_weight(m, "W16", "f32[16,4]");
-    model_node(m, "Equal", "equal", "sr k", "c", "");
+    model *m = model_read(17, "in x f32[1,len]", "in sr i64[]", "int k 16000", "weight W8 f32[8,4]",
+                          "weight W16 f32[16,4]", "c = Equal(sr k) equal");
     branch(m, "else_branch", "MatMul", "x W16", "e", "f32");
     branch(m, "then_branch", "MatMul", "x W8", "t", "f32");
-    model_node(m, "If", "if", "c", "y", "");
-    model_output(m, "y", "f32");
+    model_add(m, "y = If(c) if", "out y f32");
     return m;
 }
 
 static model *decided_if(void)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[n,8]");
-    model_int(m, "i0", 0);
-    model_int(m, "one", 1);
-    model_node(m, "Shape", "shape", "x", "s", "");
-    model_node(m, "Gather", "gather", "s i0", "b", "");
-    model_node(m, "Equal", "equal", "b one", "c", "");
+    model *m = model_read(17, "in x f32[n,8]", "int i0 0", "int one 1", "s = Shape(x) shape",
+                          "b = Gather(s i0) gather", "c = Equal(b one) equal");
     branch(m, "else_branch", "Neg", "x", "e", "f32");
     branch(m, "then_branch", "Relu", "x", "t", "f32");
-    model_node(m, "If", "if", "c", "y", "");
-    model_output(m, "y", "f32[n,8]");
+    model_add(m, "y = If(c) if", "out y f32[n,8]");
     return m;
 }
 
@@ -110,123 +90,76 @@ static model *decided_if(void)
  * shape of batch 1. */
 static model *squeezed(void)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[batch,8]");
-    model_node(m, "Relu", "relu", "x", "r", "");
-    model_node(m, "Constant", "c0", "", "zero", "value_ints=[0]");
-    model_node(m, "Shape", "shape", "r", "s", "");
-    model_node(m, "Gather", "gather", "s zero", "b", "axis=0");
-    model_node(m, "Constant", "c1", "", "one", "value_ints=[1]");
-    model_node(m, "Equal", "equal", "b one", "c", "");
-    model_begin(m, "then_branch");
-    model_node(m, "Constant", "c2", "", "axis", "value_ints=[0]");
-    model_node(m, "Squeeze", "squeeze", "r axis", "t", "");
-    model_output(m, "t", "f32[8]");
-    model_end(m);
+    model *m = model_read(17, "in x f32[batch,8]", "r = Relu(x) relu",
+                          "zero = Constant() c0 value_ints=[0]", "s = Shape(r) shape",
+                          "b = Gather(s zero) gather axis=0", "one = Constant() c1 value_ints=[1]",
+                          "c = Equal(b one) equal", "begin then_branch",
+                          "axis = Constant() c2 value_ints=[0]", "t = Squeeze(r axis) squeeze",
+                          "out t f32[8]", "end");
     branch(m, "else_branch", "Identity", "r", "e", "f32[batch,8]");
-    model_node(m, "If", "if", "c", "y", "");
-    model_output(m, "y", "f32[8]");
+    model_add(m, "y = If(c) if", "out y f32[8]");
     return m;
 }
 
 static model *scan(void)
 {
     static const int64_t shape[] = {16, 1024, 1024};
-    model *m = model_new(17);
-    model_input(m, "s0", "f32[]");
-    model_input(m, "X", "f32[16,1024,1024]");
-    model_begin(m, "body");
-    model_input(m, "st", "f32[]");
-    model_input(m, "x", "f32[1024,1024]");
+    model *m = model_read(17, "in s0 f32[]", "in X f32[16,1024,1024]", "begin body", "in st f32[]",
+                          "in x f32[1024,1024]");
     model_ints(m, "shp", 3, shape);
-    model_node(m, "Expand", "expand", "x shp", "big", "");
-    model_node(m, "ReduceSum", "sum", "big", "r", "keepdims=0");
-    model_node(m, "Add", "add", "st r", "st2", "");
-    model_node(m, "Identity", "same", "x", "xo", "");
-    model_output(m, "st2", "f32[]");
-    model_output(m, "xo", "f32[1024,1024]");
-    model_end(m);
-    model_node(m, "Scan", "scan", "s0 X", "s Y", "num_scan_inputs=1");
-    model_output(m, "s", "f32[]");
-    model_output(m, "Y", "f32[16,1024,1024]");
+    model_add(m, "big = Expand(x shp) expand", "r = ReduceSum(big) sum keepdims=0",
+              "st2 = Add(st r) add", "xo = Identity(x) same", "out st2 f32[]",
+              "out xo f32[1024,1024]", "end", "s Y = Scan(s0 X) scan num_scan_inputs=1",
+              "out s f32[]", "out Y f32[16,1024,1024]");
     return m;
 }
 
 /* The beginning of a body that goes on as long as it was told to. */
 static void body_begin(model *m, const char *state, const char *type)
 {
-    model_begin(m, "body");
-    model_input(m, "i", "i64[]");
-    model_input(m, "cc", "bool[]");
+    model_add(m, "begin body", "in i i64[]", "in cc bool[]");
     if (state != NULL) model_input(m, state, type);
 }
 
 static model *loop_stacks(void)
 {
-    model *m = model_new(17);
-    model_input(m, "X", "f32[1024,1024]");
-    model_int(m, "M", 64);
+    model *m = model_read(17, "in X f32[1024,1024]", "int M 64");
     body_begin(m, NULL, NULL);
-    model_node(m, "Mul", "mul", "X X", "o", "");
-    model_node(m, "Identity", "same", "cc", "c2", "");
-    model_output(m, "c2", "bool[]");
-    model_output(m, "o", "f32[1024,1024]");
-    model_end(m);
-    model_node(m, "Loop", "loop", "M -", "Y", "");
-    model_node(m, "ReduceSum", "sum", "Y", "s", "keepdims=0");
-    model_output(m, "s", "f32[]");
+    model_add(m, "o = Mul(X X) mul", "c2 = Identity(cc) same", "out c2 bool[]",
+              "out o f32[1024,1024]", "end", "Y = Loop(M -) loop",
+              "s = ReduceSum(Y) sum keepdims=0", "out s f32[]");
     return m;
 }
 
 static model *loop_multiplies(void)
 {
-    model *m = model_new(17);
-    model_input(m, "X", "f32[64,64]");
-    model_int(m, "M", 100);
-    model_weight(m, "W", "f32[64,64]");
+    model *m = model_read(17, "in X f32[64,64]", "int M 100", "weight W f32[64,64]");
     body_begin(m, "st", "f32[64,64]");
-    model_node(m, "MatMul", "mm", "st W", "st2", "");
-    model_node(m, "Identity", "same", "cc", "c2", "");
-    model_output(m, "c2", "bool[]");
-    model_output(m, "st2", "f32[64,64]");
-    model_end(m);
-    model_node(m, "Loop", "loop", "M - X", "Y", "");
-    model_output(m, "Y", "f32[64,64]");
+    model_add(m, "st2 = MatMul(st W) mm", "c2 = Identity(cc) same", "out c2 bool[]",
+              "out st2 f32[64,64]", "end", "Y = Loop(M - X) loop", "out Y f32[64,64]");
     return m;
 }
 
 static model *no_trips(void)
 {
     static const int64_t times = 10000;
-    model *m = model_new(17);
-    model_input(m, "X", "f32[1024]");
-    model_int(m, "M", 0);
+    model *m = model_read(17, "in X f32[1024]", "int M 0");
     body_begin(m, "st", "f32[1024]");
     model_ints(m, "r", 1, &times);
-    model_node(m, "Tile", "tile", "st r", "big", "");
-    model_node(m, "ReduceMax", "max", "big", "q", "keepdims=0");
-    model_node(m, "Add", "add", "st q", "st2", "");
-    model_node(m, "Identity", "same", "cc", "c2", "");
-    model_output(m, "c2", "bool[]");
-    model_output(m, "st2", "f32[1024]");
-    model_end(m);
-    model_node(m, "Loop", "loop", "M - X", "Y", "");
-    model_output(m, "Y", "f32[1024]");
+    model_add(m, "big = Tile(st r) tile", "q = ReduceMax(big) max keepdims=0",
+              "st2 = Add(st q) add", "c2 = Identity(cc) same", "out c2 bool[]", "out st2 f32[1024]",
+              "end", "Y = Loop(M - X) loop", "out Y f32[1024]");
     return m;
 }
 
 static model *loop_of_trips(int64_t trips, bool made)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1024,1024]");
+    model *m = model_read(17, "in x f32[1024,1024]");
     model_int(m, "M", trips);
     if (made) model_node(m, "Neg", "neg", "x", "given", "");
     body_begin(m, "s_in", "f32[1024,1024]");
-    model_node(m, "Identity", "same", "cc", "c2", "");
-    model_node(m, "Relu", "relu", "s_in", "s_out", "");
-    model_output(m, "c2", "bool[]");
-    model_output(m, "s_out", "f32[1024,1024]");
-    model_end(m);
+    model_add(m, "c2 = Identity(cc) same", "s_out = Relu(s_in) relu", "out c2 bool[]",
+              "out s_out f32[1024,1024]", "end");
     model_node(m, "Loop", "loop", made ? "M - given" : "M - x", "y", "");
     model_output(m, "y", "f32[1024,1024]");
     return m;
@@ -249,101 +182,68 @@ static model *loop_once_made(void)
 
 static model *loop_grows(void)
 {
-    model *m = model_new(17);
-    model_input(m, "X", "f32[4]");
-    model_input(m, "c", "bool[]");
-    model_int(m, "M", 3);
+    model *m = model_read(17, "in X f32[4]", "in c bool[]", "int M 3");
     body_begin(m, "st", "f32");
-    model_node(m, "Concat", "concat", "st st", "st2", "axis=0");
-    model_node(m, "Identity", "same", "cc", "c2", "");
-    model_output(m, "c2", "bool[]");
-    model_output(m, "st2", "f32");
-    model_end(m);
-    model_node(m, "Loop", "loop", "M c X", "Y", "");
-    model_output(m, "Y", "f32[n]");
+    model_add(m, "st2 = Concat(st st) concat axis=0", "c2 = Identity(cc) same", "out c2 bool[]",
+              "out st2 f32", "end", "Y = Loop(M c X) loop", "out Y f32[n]");
     return m;
 }
 
 static model *outer(void)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[256]");
-    model_input(m, "c", "bool[]");
-    model_node(m, "Relu", "relu", "x", "a", "");
+    model *m = model_read(17, "in x f32[256]", "in c bool[]", "a = Relu(x) relu");
     for (int i = 0; i < 2; i++) {
         model_begin(m, i == 0 ? "else_branch" : "then_branch");
-        model_output(m, "a", "f32[256]");
-        model_end(m);
+        model_add(m, "out a f32[256]", "end");
     }
-    model_node(m, "If", "if", "c", "y", "");
-    model_output(m, "y", "f32[256]");
+    model_add(m, "y = If(c) if", "out y f32[256]");
     return m;
 }
 
 static model *weight_out(void)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4]");
-    model_weight(m, "w", "f32[1024]");
-    model_node(m, "Relu", "relu", "x", "y", "");
-    model_output(m, "y", "f32[4]");
-    model_output(m, "w", "f32[1024]");
+    model *m = model_read(17, "in x f32[4]", "weight w f32[1024]", "y = Relu(x) relu",
+                          "out y f32[4]", "out w f32[1024]");
     return m;
 }
 
 static model *input_out(void)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1024,1024]");
-    model_node(m, "Identity", "same", "x", "y", "");
-    model_output(m, "y", "f32[1024,1024]");
-    model_output(m, "x", "f32[1024,1024]");
+    model *m = model_read(17, "in x f32[1024,1024]", "y = Identity(x) same", "out y f32[1024,1024]",
+                          "out x f32[1024,1024]");
     return m;
 }
 
 static model *sequence(void)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[64,1024,256]");
-    model_node(m, "SplitToSequence", "split", "x", "s", "axis=0 keepdims=0");
-    model_node(m, "ConcatFromSequence", "concat", "s", "y", "axis=0 new_axis=1");
-    model_output(m, "y", "f32[64,1024,256]");
+    model *m =
+        model_read(17, "in x f32[64,1024,256]", "s = SplitToSequence(x) split axis=0 keepdims=0",
+                   "y = ConcatFromSequence(s) concat axis=0 new_axis=1", "out y f32[64,1024,256]");
     return m;
 }
 
 static model *slice(void)
 {
     static const int64_t begin = 0, end = 1;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[1024,1024]");
+    model *m = model_read(17, "in x f32[1024,1024]");
     model_ints(m, "s", 1, &begin);
     model_ints(m, "e", 1, &end);
-    model_node(m, "Relu", "relu", "x", "a", "");
-    model_node(m, "Slice", "slice", "a s e", "b", "");
-    model_node(m, "Neg", "neg", "b", "c", "");
-    model_node(m, "Add", "add", "b c", "y", "");
-    model_output(m, "y", "f32[1,1024]");
+    model_add(m, "a = Relu(x) relu", "b = Slice(a s e) slice", "c = Neg(b) neg", "y = Add(b c) add",
+              "out y f32[1,1024]");
     return m;
 }
 
 static model *split(void)
 {
-    model *m = model_new(11);
-    model_input(m, "x", "f32[1024,1024]");
-    model_node(m, "Split", "split", "x", "a b", "axis=0");
-    model_node(m, "Neg", "neg", "a", "c", "");
-    model_node(m, "Add", "add", "b c", "y", "");
-    model_output(m, "y", "f32[512,1024]");
+    model *m = model_read(11, "in x f32[1024,1024]", "a b = Split(x) split axis=0",
+                          "c = Neg(a) neg", "y = Add(b c) add", "out y f32[512,1024]");
     return m;
 }
 
 static model *zero(void)
 {
-    model *m = model_new(17);
-    model_input(m, "x", "f32[0,4]");
-    model_weight(m, "w", "f32[4,5]");
-    model_node(m, "MatMul", "mm", "x w", "y", "");
-    model_output(m, "y", "f32[0,5]");
+    model *m = model_read(17, "in x f32[0,4]", "weight w f32[4,5]", "y = MatMul(x w) mm",
+                          "out y f32[0,5]");
     return m;
 }
 
@@ -565,8 +465,7 @@ static void some_nodes(maker *k, unsigned depth)
 model *nested_random(uint64_t seed)
 {
     maker k = {.m = model_new(17), .state = seed, .n_nodes_left = 40};
-    model_input(k.m, "c", "bool[]");
-    model_input(k.m, "rows", "f32[5,7]");
+    model_add(k.m, "in c bool[]", "in rows f32[5,7]");
     for (int i = 0; i < 2; i++) {
         seen in = make_name(&k, 10 + below(&k, 100));
         model_input(k.m, in.name, type_of(in));

@@ -11,7 +11,7 @@ enum { MAX_DEPTH = 64 };
 /* A graph that is being written, and the subgraphs of its next node. */
 typedef struct open_graph {
     buffer graph, subgraphs;
-    const char *attribute; /* of its owner; NULL: the main graph */
+    char attribute[64]; /* of its owner */
 } open_graph;
 
 struct model {
@@ -24,7 +24,7 @@ struct model {
     char trace[512];  /* likewise */
     char classes[256];
     char call[256];
-    const char *rules;
+    char rules[256];
     buffer notes; /* others of the next node */
 };
 
@@ -321,7 +321,7 @@ void model_graph_note(model *m, const char *key, const char *value)
 
 void model_rules(model *m, const char *rules)
 {
-    m->rules = rules;
+    snprintf(m->rules, sizeof m->rules, "%s", rules);
 }
 
 void model_parameters(model *m, const char *names)
@@ -370,10 +370,9 @@ void model_node(model *m, const char *op_type, const char *name, const char *inp
     if (m->classes[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.class_hierarchy", m->classes);
     if (m->trace[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.stack_trace", m->trace);
     if (m->call[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.fx_node", m->call);
-    if (m->rules != NULL) put_note(&node, 9, "pkg.onnxscript.rewriter.rule_name", m->rules);
+    if (m->rules[0] != '\0') put_note(&node, 9, "pkg.onnxscript.rewriter.rule_name", m->rules);
     if (m->notes.size > 0) put(&node, m->notes.at, m->notes.size);
-    m->source[0] = m->classes[0] = m->trace[0] = m->call[0] = '\0';
-    m->rules = NULL;
+    m->source[0] = m->classes[0] = m->trace[0] = m->call[0] = m->rules[0] = '\0';
     m->notes.size = 0;
     put_message(current(m), 1, &node);
 }
@@ -381,7 +380,8 @@ void model_node(model *m, const char *op_type, const char *name, const char *inp
 void model_begin(model *m, const char *attribute)
 {
     assert_true(m->depth + 1 < MAX_DEPTH);
-    m->at[++m->depth].attribute = attribute;
+    char *name = m->at[++m->depth].attribute;
+    snprintf(name, sizeof m->at->attribute, "%s", attribute);
 }
 
 void model_end(model *m)
@@ -464,6 +464,11 @@ void model_free(model *m)
     free(m->imports.at);
     free(m->notes.at);
     free(m);
+}
+
+void end_model(model **m)
+{
+    model_free(*m);
 }
 
 void model_import(model *m, const char *domain, int64_t version)

@@ -31,8 +31,26 @@
 
 typedef struct model model;
 
+/* Models as lines of text, each of which is one of the calls below:
+ *
+ *     OWNED_MODEL m = model_read(17, "in x f32[batch,3,224,224]", "weight w f32[64,3,7,7]",
+ *                                "y = Conv(x w) conv1 strides=[2,2] pads=[3,3,3,3]", "out y f32");
+ *
+ * Before a name or a text: in, out, weight, constant, import, int, ints, begin, source, class, call, trace, role, folded,
+ * rules, parameters; "end" alone. */
+#define model_read(opset, ...) model_of_lines((opset), MODEL_LINES(__VA_ARGS__))
+#define model_add(m, ...)      model_add_lines((m), MODEL_LINES(__VA_ARGS__))
+#define MODEL_LINES(...)                                                                           \
+    (const char *const[]){__VA_ARGS__}, sizeof(const char *[]){__VA_ARGS__} / sizeof(const char *)
+model *model_of_lines(int64_t opset, const char *const *lines, size_t n);
+void model_add_lines(model *m, const char *const *lines, size_t n);
+
 model *model_new(int64_t opset);
 void model_free(model *m);
+
+/* The variable's model is released at the end of its block. */
+void end_model(model **m);
+#define OWNED_MODEL __attribute__((cleanup(end_model))) model *
 
 void model_input(model *m, const char *name, const char *type);
 void model_output(model *m, const char *name, const char *type);

@@ -2,6 +2,7 @@
  * what is said where a program does not tell. */
 #include "api/analysis.h"
 #include "onnxvram/onnxvram.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 enum { BATCH = 4 };
@@ -30,11 +31,10 @@ static onv_analysis *analyse(const char *file, const char *loss)
 static void keeps_at(const char *file, int64_t batch, const char *loss, uint64_t bytes)
 {
     enum { PER_MILLE = 1000 };
-    onv_analysis *analysis = analyse_at(file, batch, "momentum", loss);
+    OWNED_ANALYSIS analysis = analyse_at(file, batch, "momentum", loss);
     onv_training_figures info = analysis->training.figures;
     uint64_t low = bytes - 2 * bytes / PER_MILLE, high = bytes + 2 * bytes / PER_MILLE;
     assert_in_range(info.saved_activation_bytes, low, high);
-    onv_analysis_destroy(analysis);
 }
 
 static void keeps(const char *file, const char *loss, uint64_t bytes)
@@ -46,10 +46,9 @@ static void keeps(const char *file, const char *loss, uint64_t bytes)
 static void takes(const char *file, const char *loss, uint64_t bytes)
 {
     enum { PER_MILLE = 1000 };
-    onv_analysis *analysis = analyse(file, loss);
+    OWNED_ANALYSIS analysis = analyse(file, loss);
     onv_training_figures info = analysis->training.figures;
     assert_in_range(info.peak_bytes, bytes - 5 * bytes / PER_MILLE, bytes + 5 * bytes / PER_MILLE);
-    onv_analysis_destroy(analysis);
 }
 
 static bool has_warning(onv_analysis *analysis, const char *code)

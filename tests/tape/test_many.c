@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include "onnxvram/onnxvram.h"
+#include "support/capture.h"
 #include "support/test.h"
 
 enum { ROOM = 24 << 20, SECONDS = 15 };
@@ -58,7 +59,7 @@ static void end_call(parts *p, const char *result)
 static void analyse(parts *p, const char *output)
 {
     bool is_recorded = p->lifetimes[0] != '\0';
-    char *text = malloc(3 * (size_t)ROOM);
+    OWNED_TEXT text = malloc(3 * (size_t)ROOM);
     assert_non_null(text);
     int bytes = sprintf(
         text,
@@ -85,7 +86,6 @@ static void analyse(parts *p, const char *output)
         ONV_OK)
         fail_msg("%s: %s", err.node, err.message);
     onv_analysis_destroy(analysis);
-    free(text);
     free(p->inputs);
     free(p->specs);
     free(p->nodes);
@@ -100,7 +100,7 @@ static void analyse(parts *p, const char *output)
 static void members_that_are_null(void **state)
 {
     parts p = begin();
-    char *text = start();
+    OWNED_TEXT text = start();
     onv_analysis *analysis;
     onv_error err = {0};
     add(p.sizes, "\"\": null, ", 200000);
@@ -115,7 +115,6 @@ static void members_that_are_null(void **state)
     assert_int_equal(onv_analysis_new_from_memory(text, strlen(text), NULL, NULL, &analysis, &err),
                      ONV_ERR_FORMAT);
     assert_non_null(strstr(err.message, "an object with one member"));
-    free(text);
     p.nodes[0] = p.sizes[0] = '\0';
     begin_call(&p, "aten.relu.default", "");
     end_call(&p, "y");

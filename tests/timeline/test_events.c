@@ -95,14 +95,9 @@ static void the_running_sum_is_what_is_live(void **state)
 static void a_model_s_events_have_its_live_bytes(void **state)
 {
     flow f;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[10]");
-    model_input(m, "late", "f32[20]");
-    model_node(m, "Relu", "0", "x", "a", "");
-    model_node(m, "Concat", "1", "a late", "b", "axis=0");
-    model_node(m, "Neg", "2", "a", "unused", "");
-    model_node(m, "Neg", "3", "b", "y", "");
-    model_output(m, "y", "f32");
+    model *m =
+        model_read(17, "in x f32[10]", "in late f32[20]", "a = Relu(x) 0",
+                   "b = Concat(a late) 1 axis=0", "unused = Neg(a) 2", "y = Neg(b) 3", "out y f32");
     flow_open_model(&f, m, NULL);
     uint64_t most[4];
     assert_int_equal(f.live.timeline.steps.count, 4);
