@@ -98,7 +98,7 @@ static bool may_write(const onv_cli *cli, const onv_analysis *const *analyses, s
         const onv_cli_output *output = &cli->outputs[k];
         for (size_t i = 0; i < count; i++)
             if (!onv_cli_spares_weights(analyses[i], output->file)) return false;
-        if (output->format == ONV_FORMAT_ONNX &&
+        if (output->format == ONV_FORMAT_ONNX && count > 0 &&
             !onv_cli_is_beside_weights(analyses[0], cli->models[0], output->file))
             return false;
     }

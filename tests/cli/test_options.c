@@ -284,6 +284,7 @@ static void the_model_stays_beside_its_weights(void **state)
                    "as in --onnx-out new-beside.onnx");
     program_expect("-q beside.onnx --onnx-out new.onnx && ls", 0, "new.onnx");
     program_expect("-q new.onnx --onnx-out newer.onnx --csv", 0, "y,output,float32,4x4");
+    program_expect("-q missing.onnx --onnx-out new.onnx", 1, "missing.onnx");
     program_expect("-q beside.onnx --onnx-out - | grep -ac onnxvram.peak_bytes", 0, "1");
     program_expect("-q beside.onnx --limit output=100 --onnx-out small.onnx >/dev/null", 1,
                    "--limit output=N");
