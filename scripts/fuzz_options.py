@@ -20,10 +20,10 @@ SHAPED = {  # values whose form help gives in capitals
     "PATTERN": ["*", "*weight*", "/m.0*", "layer?", "fc"],
     "PERCENT": ["0", "1", "10", "99"],
 }
-OUTPUTS = {"plan-out", "svg", "memory-viz", "perfetto", "model-explorer", "onnx-out", "ort-partition"}
+OUTPUTS = {"svg", "memory-viz", "perfetto", "model-explorer", "onnx-out", "ort-partition"}
 INPUTS = {"op-shapes": "rules.shapes", "baseline": "base.json", "shape-trace": "requests.csv", "snapshot": "late.pickle"}
-# They end the program, read a device or choose what the run is about.
-LEFT_OUT = {"help", "version", "list-gpus", "jobs", "untrusted"}
+# They end the program, read a device or choose what the run is about; genai and triton take a folder and no model.
+LEFT_OUT = {"help", "version", "list-gpus", "jobs", "untrusted", "genai", "triton"}
 
 Choice = collections.namedtuple("Choice", "option words needs")  # needs: choices that it was accepted with
 
@@ -88,6 +88,8 @@ class Grammar:
         bare = value.strip("[]=")
         if name in INPUTS:
             return [INPUTS[name]]
+        if name == "plan-out":
+            return ["{out}.json", "{out}.py"]
         if name in OUTPUTS or "FILE" in bare:
             return ["{out}"]
         found = [None] if value.startswith("[") else []
@@ -130,7 +132,7 @@ class Grammar:
                 # Two may ask for each other: the one that is being learned takes a number.
                 is_number = self.options[asked[0]][0] == "N" or not self.choices[asked[0]]
                 best = [Choice(asked[0], [f"--{asked[0]}", "2"], ())] if is_number else \
-                    sorted(self.choices[asked[0]], key=lambda c: len(c.needs))
+                    sorted(self.choices[asked[0]], key=lambda c: (" ".join(c.words) not in message, len(c.needs)))
                 needs.append(best[0])
             if last is not None:
                 doubtful.append(last)
