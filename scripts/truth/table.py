@@ -159,7 +159,7 @@ def write(folder, exe, words, known=None):
 
 
 def print_table(sets, kinds, counts, columns):
-    print("| evidence |" + "".join(" | ".join([f" {s}: training", *columns[1:]]) + " |" for s in sets))
+    print("| evidence |" + "".join(" | ".join([f" {s.replace('_', ' ')}: training", *columns[1:]]) + " |" for s in sets))
     print("|---|" + "--:|" * len(columns) * len(sets))
     for evidence in kinds:
         print(f"| {evidence} | " + " | ".join(" / ".join(map(str, counts[s, evidence, c])) for s in sets for c in columns) + " |")

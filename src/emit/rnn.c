@@ -26,16 +26,25 @@ static uint64_t product_of(uint64_t a, uint64_t b)
     return onv_u64_mul(a, b, &product) ? product : UINT64_MAX;
 }
 
-/* Of a cell that is projected: 6 values for each of its own, and the result; between layers one more, and not the result, which
- * stands in the graph. */
+static uint64_t layers_of(const onv_rnn_layer *r)
+{
+    return r->problem.layers > 1 ? r->problem.layers : 1;
+}
+
+/* Of a cell that is projected: 6 values for each of its own, and the result; between layers one more, and not the result. What goes
+ * from a layer to the next is in the reserve where one operation has both, and else stands in the graph. */
 static uint64_t reserve_of(onv_emitter *e, const onv_rnn_layer *r)
 {
-    uint64_t out = onv_tensor_at(e, r->out).bytes;
-    if (r->width == 0 || r->problem.hidden <= 0)
-        return product_of(out, kinds[r->problem.cell].reserve);
-    uint64_t cells = product_of(out / (uint64_t)r->problem.hidden, (uint64_t)r->width);
-    uint64_t all = sum_of(product_of(cells, kinds[r->problem.cell].reserve + 1), out);
-    return r->begins || cells < out ? all : sum_of(all, cells - out);
+    uint64_t out = onv_tensor_at(e, r->out).bytes, cells = out, layers = layers_of(r);
+    uint64_t each = product_of(out, kinds[r->problem.cell].reserve);
+    if (r->width > 0 && r->problem.hidden > 0) {
+        cells = product_of(out / (uint64_t)r->problem.hidden, (uint64_t)r->width);
+        each = sum_of(product_of(cells, kinds[r->problem.cell].reserve + 1), out);
+    }
+    uint64_t between = cells > out ? cells - out : 0;
+    if (r->begins)
+        return sum_of(product_of(each, layers), product_of(sum_of(between, out), layers - 1));
+    return sum_of(each, between);
 }
 
 /* What backward makes for the states of a layer beside their gradients, where nothing asks for those: zeros for what comes in,
@@ -46,7 +55,8 @@ static uint64_t layer_temps(onv_emitter *e, const onv_rnn_layer *r)
     const onv_rnn_problem *p = &r->problem;
     onv_eager_tensor t = onv_tensor_at(e, r->out);
     bool has_cell = p->cell == ONV_RNN_LSTM;
-    uint64_t state = p->steps > 0 ? t.bytes / (uint64_t)p->steps : 0, cell = state;
+    uint64_t state = p->steps > 0 ? product_of(t.bytes / (uint64_t)p->steps, layers_of(r)) : 0;
+    uint64_t cell = state;
     if (r->width > 0 && p->hidden > 0)
         cell = product_of(state / (uint64_t)p->hidden, (uint64_t)r->width);
     uint64_t all = product_of(state, 2 - onv_tensor_needs_grad(e, r->h));
@@ -81,13 +91,13 @@ uint32_t onv_emit_rnn_result(onv_emitter *e, uint32_t out, bool batch_first)
 static void describe_module(onv_emitter *e, const onv_rnn_layer *r)
 {
     e->recurrent.has_dropout =
-        !r->begins && (e->recurrent.has_dropout || e->recurrent.mask_bytes > 0);
+        (!r->begins && e->recurrent.has_dropout) || e->recurrent.mask_bytes > 0;
     if (r->begins) {
         e->recurrent.op = SIZE_MAX;
         e->recurrent.module = r->problem;
         e->recurrent.module.layers = 0;
     }
-    e->recurrent.module.layers++;
+    e->recurrent.module.layers += (uint32_t)layers_of(r);
     if (e->recurrent.op >= e->eager->ops.count) return;
     onv_eager_op *before = &e->eager->ops.at[e->recurrent.op];
     before->backward_temp_bytes -= e->recurrent.temps; /* which are this one's now */
@@ -130,8 +140,11 @@ static uint64_t count_macs(const onv_rnn_layer *r)
     const onv_rnn_problem *p = &r->problem;
     int64_t each;
     uint64_t macs = p->bidirectional ? 2 : 1;
-    if (__builtin_mul_overflow(gates[p->cell], p->input, &each) ||
-        __builtin_add_overflow(each, (gates[p->cell] + (r->width > 0)) * p->hidden, &each))
+    int64_t layers = (int64_t)layers_of(r), inner = p->hidden * (int64_t)macs, inputs;
+    if (__builtin_mul_overflow(inner, layers - 1, &inputs) ||
+        __builtin_add_overflow(inputs, p->input, &inputs) ||
+        __builtin_mul_overflow(gates[p->cell], inputs, &each) ||
+        __builtin_add_overflow(each, (gates[p->cell] + (r->width > 0)) * p->hidden * layers, &each))
         return 0;
     const int64_t factors[] = {p->steps, p->batch, r->width > 0 ? r->width : p->hidden, each};
     for (size_t i = 0; i < sizeof factors / sizeof factors[0]; i++)
@@ -142,6 +155,10 @@ static uint64_t count_macs(const onv_rnn_layer *r)
 uint64_t onv_emit_rnn_begin(onv_emitter *e, const onv_rnn_layer *r)
 {
     onv_emit_begin(e, kinds[r->problem.cell].name);
+    if (r->drops)
+        e->recurrent.mask_bytes =
+            product_of(layers_of(r) - 1, onv_cudnn_rnn_dropout_bytes(onv_tensor_at(e, r->out).elems,
+                                                                     r->problem.bidirectional));
     onv_emit_in(e, r->x, ONV_GRAD_NEW);
     onv_emit_in(e, r->h, ONV_GRAD_NEW);
     onv_emit_in(e, r->c, ONV_GRAD_NEW);
@@ -163,8 +180,8 @@ uint64_t onv_emit_rnn_begin(onv_emitter *e, const onv_rnn_layer *r)
     onv_emit_save(e, r->out);
     bool joins = e->recurrent.op < e->eager->ops.count; /* the module's other layers */
     emit_workspaces(e, r);
-    uint64_t reserve =
-        sum_of(reserve_of(e, r), r->begins ? RESERVE_OF_MODULE : e->recurrent.mask_bytes);
+    uint64_t reserve = sum_of(reserve_of(e, r),
+                              sum_of(r->begins ? RESERVE_OF_MODULE : 0, e->recurrent.mask_bytes));
     e->recurrent.mask_bytes = 0;
     onv_emit_extra(e, reserve, 1, "cuDNN's reserve");
     const onv_eager_tensor t = onv_tensor_at(e, r->x);

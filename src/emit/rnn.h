@@ -1,4 +1,5 @@
-/* Recurrent layers, as PyTorch runs them with cuDNN: one operation for a layer in all its directions.
+/* Recurrent layers, as PyTorch runs them with cuDNN: one operation for all layers of a module, or, of graphs, for a layer in all its
+ * directions, which the next layer of the module joins.
  *
  *     layer.out = onv_emit_rnn_output(e, &layer.problem);
  *     reserve = onv_emit_rnn_begin(e, &layer);
@@ -10,14 +11,15 @@
 
 #include "emit/emit.h"
 
-/* A layer while it is emitted. */
+/* A layer while it is emitted, or `problem.layers` of them in one operation: without `begins` it follows another one. */
 typedef struct onv_rnn_layer {
     const uint32_t *weights;
     size_t n_weights;
     uint32_t x, h, c, lengths, out;
-    onv_rnn_problem problem; /* of this layer */
+    onv_rnn_problem problem; /* `input` of the first layer; layers 0: one */
     int64_t width; /* of its cell, which an LSTM may project to a smaller state; 0: it does not */
     bool begins;   /* a module */
+    bool drops;    /* between layers of this operation */
     bool lacks_bias;
 } onv_rnn_layer;
 

@@ -1,22 +1,18 @@
 /* Recurrent layers with cuDNN, and cells. */
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/fail.h"
 #include "emit/product.h"
 #include "emit/rnn.h"
 #include "tape/state.h"
 
-enum {
-    MAX_WEIGHTS = 16,
-    MOST_OF_DIRECTION = 5,
-    LEAST_WITH_BIASES = 4
-}; /* of a layer, and of each direction */
+enum { MOST_OF_DIRECTION = 5, LEAST_WITH_BIASES = 4 }; /* weights of a layer's direction */
 
 /* A call of aten.lstm.input, gru.input, rnn_tanh.input: all layers of a module. */
 typedef struct module {
     onv_rnn_problem problem;
     const onv_argument *params;
-    uint32_t n_layers, h, c;
+    uint32_t h, c;
     int64_t width;
     double dropout;
     bool batch_first, has_biases;
@@ -43,8 +39,8 @@ static bool describe(onv_tape *t, const onv_program_call *c, uint32_t x, module 
 {
     onv_eager_tensor in = onv_tensor_at(&t->emit, x);
     const onv_argument *hx = onv_call_argument(c, "hx");
+    int64_t n_layers = onv_call_int(t, c, "num_layers", 1);
     *m = (module){.params = onv_call_argument(c, "params"),
-                  .n_layers = (uint32_t)onv_call_int(t, c, "num_layers", 1),
                   .dropout = t->emit.options->inference ? 0 : onv_call_real(c, "dropout", 0),
                   .batch_first = onv_call_flag(c, "batch_first", false),
                   .has_biases = onv_call_flag(c, "has_biases", true)};
@@ -57,7 +53,7 @@ static bool describe(onv_tape *t, const onv_program_call *c, uint32_t x, module 
         onv_amp_low(&t->emit, onv_tape_tensor(t, cx != ONV_NO_PROGRAM_VALUE ? cx : nth_of(hx, 1)));
     onv_eager_tensor h = onv_tensor_at(&t->emit, m->h), cell = onv_tensor_at(&t->emit, m->c);
     if (m->params == NULL || m->params->kind != ONV_ARGUMENT_TENSORS || in.rank != 3 ||
-        h.rank != 3 || m->n_layers == 0 || m->params->count / m->n_layers > MAX_WEIGHTS)
+        h.rank != 3 || n_layers < 1 || n_layers > m->params->count)
         return false;
     if (m->c != ONV_NO_TENSOR && cell.rank == 3 && cell.dims[2] != h.dims[2])
         m->width = cell.dims[2];
@@ -67,6 +63,7 @@ static bool describe(onv_tape *t, const onv_program_call *c, uint32_t x, module 
                                    .batch = in.dims[!m->batch_first],
                                    .input = in.dims[2],
                                    .hidden = h.dims[2],
+                                   .layers = (uint32_t)n_layers,
                                    .bidirectional = onv_call_flag(c, "bidirectional", false)};
     return true;
 }
@@ -89,29 +86,6 @@ static uint32_t sequence_of(onv_tape *t, uint32_t out)
     return onv_emit_reshape(&t->emit, out, 3, dims);
 }
 
-/* The last layer gives the states of all. */
-static void emit_layer(onv_tape *t, const onv_program_call *c, const module *m, uint32_t nth,
-                       onv_rnn_layer *layer)
-{
-    uint32_t weights[MAX_WEIGHTS], each = m->params->count / m->n_layers;
-    for (uint32_t i = 0; i < each; i++)
-        weights[i] = onv_amp_low(&t->emit, onv_tape_tensor(t, m->params->values[nth * each + i]));
-    layer->weights = weights;
-    layer->n_weights = each;
-    layer->begins = nth == 0;
-    if (nth > 0 && m->dropout > 0)
-        t->emit.recurrent.mask_bytes = onv_cudnn_rnn_dropout_bytes(
-            onv_tensor_at(&t->emit, layer->x).elems, layer->problem.bidirectional);
-    layer->out = onv_emit_rnn_output(&t->emit, &layer->problem);
-    uint64_t reserve = onv_emit_rnn_begin(&t->emit, layer);
-    uint32_t n_states = m->problem.cell == ONV_RNN_LSTM ? 2 : 1;
-    for (uint32_t k = 1; k < c->n_results && k <= n_states && nth + 1 == m->n_layers; k++)
-        onv_tape_give(
-            t, c, k,
-            onv_emit_out(&t->emit, onv_tape_new(t, c->results[k], (uint8_t)m->problem.dtype)));
-    onv_emit_rnn_end(&t->emit, reserve);
-}
-
 void onv_tape_recurrent(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
                         bool in_place)
 {
@@ -121,22 +95,34 @@ void onv_tape_recurrent(onv_tape *t, const onv_program_call *c, const onv_aten_o
         onv_tape_by_row(t, c, op, in_place);
         return;
     }
-    onv_rnn_layer layer = {.x = m.batch_first ? turned(t, x) : x,
-                           .h = m.h,
-                           .c = m.c,
-                           .lengths = ONV_NO_TENSOR,
-                           .problem = m.problem,
-                           .width = m.width,
-                           .lacks_bias = !m.has_biases};
-    for (uint32_t i = 0; i < m.n_layers && t->emit.status == ONV_OK; i++) {
-        emit_layer(t, c, &m, i, &layer);
-        layer.x = sequence_of(t, layer.out);
-        layer.h = layer.c = ONV_NO_TENSOR; /* of all layers, which the first one keeps */
-        layer.problem.input = onv_tensor_at(&t->emit, layer.x).rank == 3
-                                  ? onv_tensor_at(&t->emit, layer.x).dims[2]
-                                  : 0;
+    uint32_t *weights = ONV_ARENA_ARRAY(&t->emit.model->arena, uint32_t, m.params->count);
+    if (weights == NULL) {
+        t->emit.status = onv_fail_memory(t->emit.err);
+        return;
     }
-    onv_tape_give(t, c, 0, m.batch_first ? turned(t, layer.x) : layer.x);
+    for (uint32_t i = 0; i < m.params->count; i++)
+        weights[i] = onv_amp_low(&t->emit, onv_tape_tensor(t, m.params->values[i]));
+    const onv_rnn_layer layers = {.x = m.batch_first ? turned(t, x) : x,
+                                  .h = m.h,
+                                  .c = m.c,
+                                  .lengths = ONV_NO_TENSOR,
+                                  .out = onv_emit_rnn_output(&t->emit, &m.problem),
+                                  .weights = weights,
+                                  .n_weights = m.params->count,
+                                  .problem = m.problem,
+                                  .width = m.width,
+                                  .begins = true,
+                                  .drops = m.dropout > 0,
+                                  .lacks_bias = !m.has_biases};
+    uint64_t reserve = onv_emit_rnn_begin(&t->emit, &layers);
+    uint32_t n_states = m.problem.cell == ONV_RNN_LSTM ? 2 : 1;
+    for (uint32_t k = 1; k < c->n_results && k <= n_states; k++)
+        onv_tape_give(
+            t, c, k,
+            onv_emit_out(&t->emit, onv_tape_new(t, c->results[k], (uint8_t)m.problem.dtype)));
+    onv_emit_rnn_end(&t->emit, reserve);
+    uint32_t all = sequence_of(t, layers.out);
+    onv_tape_give(t, c, 0, m.batch_first ? turned(t, all) : all);
 }
 
 static uint32_t gates_of(onv_tape *t, uint32_t x, uint32_t weight)
