@@ -51,6 +51,8 @@ const onv_cli_command onv_cli_commands[] = {
     {"hf", "ID_OR_FOLDER", "a network of transformers, by its id or its config.json",
      "batch train weight-format amp budget checkpoint", .run = onv_cli_become_python,
      .has_table = true},
+    {"mcp", "[OPTION...]", "a server of the Model Context Protocol, for agents",
+     "untrusted limit gpu ort", .run = onv_cli_become_python, .has_table = true},
     {"attach", "MODEL PROGRAM -o OUT", "put PyTorch's program into its model", "-o --help",
      .run = onv_cli_attach},
     {"offsets", "INTERVALS.csv", "an offset for every buffer",

@@ -167,7 +167,7 @@ static void mistakes_are_told(void **state)
     program_expect("comparx " NETWORK, 2, "did you mean 'onnxvram compare'?");
 }
 
-/* These are Python's (tests/python/test_verify.py, test_hf.py); the program starts them, or says what is missing. */
+/* These are Python's (tests/python/test_verify.py, test_hf.py, test_mcp.py); the program starts them, or says what is missing. */
 static void commands_of_python_are_started(void **state)
 {
     char text[PROGRAM_TEXT];
@@ -182,6 +182,8 @@ static void commands_of_python_are_started(void **state)
     assert_int_equal(program_run("hf folder --lora 8", text), 4);
     assert_string_equal(text,
                         "-m onnxvram.hf --program " ONV_BUILD_DIR "/onnxvram folder --lora 8\n");
+    assert_int_equal(program_run("mcp --untrusted", text), 4);
+    assert_string_equal(text, "-m onnxvram.mcp --program " ONV_BUILD_DIR "/onnxvram --untrusted\n");
     assert_int_equal(setenv("LACKS", "3", 1), 0);
     program_expect("verify model.onnx", 1, "'./python' has none: in the folder of the source, ");
     assert_int_equal(setenv("ONNXVRAM_PYTHON", "./absent", 1), 0);

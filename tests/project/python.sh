@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The tests of the Python package (tests/python) over the shared library of this build, in a virtual environment
-# with cffi alone, and the types and the oldest Python by static checks. ONV_TEST_PYTHON is another interpreter
-# that has cffi, with NumPy, pandas, onnx, tqdm or PyTorch for the tests that use these.
+# with cffi and the SDK of the Model Context Protocol, and the types and the oldest Python by static checks.
+# ONV_TEST_PYTHON is another interpreter that has cffi, with NumPy, pandas, onnx, tqdm or PyTorch for the tests that use these.
 # ONV_TEST_CUDA_PYTHON is one with PyTorch's CUDA build and onnxruntime-gpu, and a driver in its library path: the runs of verify are real then.
 set -euo pipefail
 source=${ONV_SOURCE_DIR:?} build=${ONV_BUILD_DIR:?}
@@ -12,11 +12,11 @@ skip() {
     exit 77
 }
 # A folder that is whole has the mark, which names what is in it.
-mark=$environment/with-mypy-vermin
+mark=$environment/with-mypy-vermin-mcp
 if [ ! -e "$mark" ]; then
     rm -rf "$environment"
     python3 -m venv "$environment" 2>/dev/null || skip "there is no python3 with venv"
-    "$environment/bin/pip" install --quiet --retries 1 --timeout 20 cffi mypy types-cffi vermin ||
+    "$environment/bin/pip" install --quiet --retries 1 --timeout 20 cffi mypy types-cffi vermin mcp ||
         skip "pip cannot get cffi and the checkers"
     touch "$mark"
 fi
