@@ -103,16 +103,22 @@ static const char *base_name(const char *path)
     return slash != NULL ? slash + 1 : path != NULL ? path : "";
 }
 
-/* The model of that file name, or the only one. */
-static json_t *find_model(const json_t *report, const char *path)
+/* The model of that path, the only one of that file name, or the only one. `alike`: how many have the file name. */
+static json_t *find_model(const json_t *report, const char *path, size_t *alike)
 {
     const json_t *models = json_object_get(report, "models");
     size_t n = json_array_size(models);
+    json_t *found = NULL;
+    *alike = 0;
     for (size_t i = 0; i < n; i++) {
         json_t *model = json_array_get(models, i);
         const char *name = json_string_value(json_object_get(model, "path"));
-        if (strcmp(base_name(name), base_name(path)) == 0) return model;
+        if (name != NULL && strcmp(name, path) == 0) return model;
+        if (strcmp(base_name(name), base_name(path)) != 0) continue;
+        found = model;
+        ++*alike;
     }
+    if (*alike > 0) return *alike == 1 ? found : NULL;
     return n == 1 ? json_array_get(models, 0) : NULL;
 }
 
@@ -160,12 +166,20 @@ bool onv_cli_baseline_of(const onv_cli_baseline *b, const char *path, bool train
         figures->baseline.n_figures = 1;
         return true;
     }
-    json_t *model = find_model(b->report, path);
+    size_t alike;
+    json_t *model = find_model(b->report, path, &alike);
     if (model != NULL && add_bindings(figures, json_object_get(model, "bindings"))) {
         add_figures(figures, model);
         return true;
     }
-    snprintf(error->message, sizeof error->message,
-             "the baseline has no model '%.200s'; write one with --json=FILE", base_name(path));
+    if (alike > 1)
+        snprintf(
+            error->message, sizeof error->message,
+            "expected one model '%.200s' in the baseline, found %zu: write it with --json=FILE "
+            "of the same paths",
+            base_name(path), alike);
+    else
+        snprintf(error->message, sizeof error->message,
+                 "the baseline has no model '%.200s'; write one with --json=FILE", base_name(path));
     return false;
 }

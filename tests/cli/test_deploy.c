@@ -116,6 +116,26 @@ static void what_grew_since_a_baseline(void **state)
     EXPECT("-b 8 --baseline fifo.json " SAMPLES "resnet18.onnx", 1, "not a report of --json");
 }
 
+/* Exporters call all files alike: that of the same path counts, and no other one. */
+static void models_of_one_name_are_told_apart(void **state)
+{
+    static const char *const files[] = {"a/model.onnx", "b/model.onnx", "c/model.onnx"};
+    for (int i = 0; i < 3; i++) {
+        char folder[] = {files[i][0], '\0'}, shape[16];
+        assert_int_equal(mkdir(folder, 0700), 0);
+        model *m = model_new(17);
+        snprintf(shape, sizeof shape, "f32[%d]", 64 << i);
+        model_input(m, "x", shape);
+        model_node(m, "Neg", "n", "x", "y", "");
+        model_output(m, "y", "f32");
+        program_write_model(files[i], m);
+    }
+    EXPECT("-q --json=both.json a/model.onnx b/model.onnx", 0, "b/model.onnx: ");
+    EXPECT("-q --baseline both.json --max-growth 0% b/model.onnx", 0, "no growth since both.json");
+    EXPECT("-q --baseline both.json c/model.onnx", 1,
+           "expected one model 'model.onnx' in the baseline", "found 2");
+}
+
 static void what_changed_between_two_models(void **state)
 {
     EXPECT("diff -b 8 " SAMPLES "resnet18.onnx " SAMPLES "resnet50.onnx", 0, "Changes from",
@@ -139,6 +159,12 @@ static void markdown_is_for_pull_requests(void **state)
 {
     EXPECT("-b 8 --format markdown --budget T4 " SAMPLES "resnet18.onnx", 0, "### ",
            "| peak | 49.0 MiB |", "|---|--:|", "- It fits T4, 15.00 GiB: ");
+    EXPECT("-q -b 9 --format markdown --baseline before.json --max-growth 5% --train sgd " SAMPLES
+           "resnet18-train.onnx",
+           3, "| peak |", "too much", "Warnings: no-notes");
+    size_t n_lines = 0;
+    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++) n_lines++;
+    assert_in_range(n_lines, 10, 25);
     EXPECT("diff -b 8 --format markdown " SAMPLES "resnet18.onnx " SAMPLES "resnet50.onnx", 0,
            "| nodes | 65 | 122 | +88% |");
     model *m = model_read(17, "in x f32[64]", "a|b = Relu(x) <script>alert(1)</script>");
@@ -186,6 +212,7 @@ int main(void)
         cmocka_unit_test(branches_and_loops_run_everywhere),
         cmocka_unit_test(the_largest_size_of_a_dim),
         cmocka_unit_test(what_grew_since_a_baseline),
+        cmocka_unit_test(models_of_one_name_are_told_apart),
         cmocka_unit_test(what_changed_between_two_models),
         cmocka_unit_test(markdown_is_for_pull_requests),
         cmocka_unit_test(free_dims_get_an_answer),
