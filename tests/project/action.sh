@@ -3,7 +3,8 @@
 # is JSON, one annotation says the verdict, and the exit status is onnxvram's. Text of inputs is no code, and no second
 # annotation.
 set -euo pipefail
-cd "${ONV_SOURCE_DIR:?}"
+ONV_SOURCE_DIR=$(realpath "${ONV_SOURCE_DIR:?}") ONV_BUILD_DIR=$(realpath "${ONV_BUILD_DIR:?}")
+cd "$ONV_SOURCE_DIR"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -11,9 +12,9 @@ trap 'rm -rf "$scratch"' EXIT
 size() {
     local wanted=$1 status=0
     : >"$scratch/summary" && : >"$scratch/output"
-    env ONNXVRAM="${ONV_BUILD_DIR:?}/onnxvram" GITHUB_ACTION_PATH="$PWD" RUNNER_TEMP="$scratch" \
+    env ONNXVRAM="$ONV_BUILD_DIR/onnxvram" GITHUB_ACTION_PATH="$PWD" RUNNER_TEMP="$scratch" \
         GITHUB_STEP_SUMMARY="$scratch/summary" GITHUB_OUTPUT="$scratch/output" "${@:2}" \
-        packaging/github/size >"$scratch/log" 2>"$scratch/errors" || status=$?
+        "$ONV_SOURCE_DIR/packaging/github/size" >"$scratch/log" 2>"$scratch/errors" || status=$?
     [ "$status" -eq "$wanted" ] || { echo "$*: ended with $status"; cat "$scratch/log" "$scratch/errors"; exit 1; }
     [ "$(grep -c '^::' "$scratch/log")" -eq 1 ] || { echo "$*: not one annotation"; cat "$scratch/log"; exit 1; }
 }
@@ -62,6 +63,50 @@ grep -q '^::error .*none\*.onnx' "$scratch/log"
 size 1 MODELS="it's.onnx"
 grep -q '^::error .*models: a quote is not closed' "$scratch/log"
 
+# What grew since a commit: models of one name are told apart, a new one has no growth, and the comment is short.
+if command -v git >/dev/null; then
+    repository=$scratch/repository
+    commit_all() { git -C "$repository" add -A && git -C "$repository" -c user.name=n -c user.email=e@invalid commit -q -m "$1"; }
+    git init -q -b main "$repository"
+    mkdir "$repository/a" "$repository/b"
+    cp samples/resnet18.onnx "$repository/a/model.onnx"
+    cp samples/unet.onnx "$repository/b/model.onnx"
+    commit_all before
+    git -C "$repository" checkout -q -b change
+    cd "$repository"
+    size 0 MODELS="*/model.onnx" OPTIONS="--batch 1 -d height=64 -d width=64" COMPARE_WITH=main MAX_GROWTH=0%
+    cp "$ONV_SOURCE_DIR/samples/resnet50.onnx" a/model.onnx
+    cp "$ONV_SOURCE_DIR/samples/unet.onnx" a/added.onnx
+    commit_all after
+    size 3 MODELS="a/*.onnx b/model.onnx" OPTIONS="--batch 1 -d height=64 -d width=64" COMPARE_WITH=main MAX_GROWTH=5%
+    grep -q '^::error .*a/model.onnx: grew' "$scratch/log"
+    grep -q "comment=$scratch/onnxvram.md" "$scratch/output"
+    [ "$(head -n 1 "$scratch/onnxvram.md")" = '<!-- onnxvram -->' ]
+    grep -q '| weights .*too much' "$scratch/onnxvram.md"
+    grep -q 'more lines are in the summary' "$scratch/onnxvram.md"
+    [ "$(wc -l <"$scratch/onnxvram.md")" -eq 25 ]
+    grep -q 'a/added.onnx' "$scratch/summary"
+    [ ! -e "$scratch/before" ] && [ "$(git worktree list | wc -l)" -eq 1 ]
+    size 1 MODELS=a/model.onnx COMPARE_WITH=absent
+    grep -q '^::error .*expected a branch or a commit' "$scratch/log"
+    size 1 MODELS=a/model.onnx COMPARE_WITH=--upload-pack=x
+    size 1 MODELS=a/model.onnx COMPARE_WITH=main BASELINE=x.json
+    cd "$ONV_SOURCE_DIR"
+fi
+
+# The comment of an earlier run is changed, else there is a new one. A program in place of GitHub's says what it is asked.
+mkdir "$scratch/bin"
+# shellcheck disable=SC2016 # it is not to be expanded
+printf '#!/bin/sh\ncase " $* " in *" --jq "*) cat "$EARLIER" ;; *) echo "$@" ;; esac\n' >"$scratch/bin/gh"
+chmod +x "$scratch/bin/gh"
+comment() {
+    env PATH="$scratch/bin:$PATH" EARLIER="$scratch/ids" GITHUB_REPOSITORY=OWNER/REPO PULL_REQUEST=7 COMMENT=c.md packaging/github/comment
+}
+: >"$scratch/ids"
+[ "$(comment)" = "api --silent --method POST repos/OWNER/REPO/issues/7/comments --field body=@c.md" ]
+printf '%s\n' 12 34 >"$scratch/ids"
+[ "$(comment)" = "api --silent --method PATCH repos/OWNER/REPO/issues/comments/12 --field body=@c.md" ]
+
 # The program: of the release whose tag the action is used at, with its checksum; else one that is built.
 version=$(sed -nE 's/^project\(onnxvram VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)
 file=onnxvram-$version-linux-$(uname -m)
@@ -99,6 +144,12 @@ if command -v git >/dev/null; then
     mv "$scratch/bare"/* "$scratch/server/OWNER/onnxvram/"
     get 0 "$commit" "^released --version"
     get 0 "${commit//[0-9]/a}" "^built --version"
+    # The hook, in a clone as pre-commit makes it: the release's program is got once.
+    git clone -q "file://$scratch/server/OWNER/onnxvram" "$scratch/clone"
+    cp -r CMakeLists.txt packaging "$action/scripts" "$scratch/clone"
+    hook() { env -u GITHUB_SERVER_URL "$scratch/clone/packaging/github/hook" "$@" 2>"$scratch/log"; }
+    [ "$(hook -q --)" = 'released -q' ] && grep -q '^released --version' "$scratch/log"
+    [ "$(hook -q --)" = 'released -q' ] && [ ! -s "$scratch/log" ]
 fi
 echo tampered >>"$release/$file"
 get 1 "v$version" "^::error .*checksum"
