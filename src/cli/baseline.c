@@ -113,7 +113,7 @@ static json_t *find_model(const json_t *report, const char *path, size_t *alike)
     for (size_t i = 0; i < n; i++) {
         json_t *model = json_array_get(models, i);
         const char *name = json_string_value(json_object_get(model, "path"));
-        if (name != NULL && strcmp(name, path) == 0) return model;
+        if (name != NULL && path != NULL && strcmp(name, path) == 0) return model;
         if (strcmp(base_name(name), base_name(path)) != 0) continue;
         found = model;
         ++*alike;

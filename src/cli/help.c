@@ -121,7 +121,6 @@ static void print_overview(void)
 {
     puts("Usage: onnxvram [COMMAND] [OPTION...] MODEL.onnx...     (-: standard input)\n"
          "Says how much GPU memory an exported ONNX model needs, and why.\n"
-         "\n"
          "Commands, each with --help:");
     print_commands();
     puts("\nonnxvram help all, or help and a command, an option (--batch) or a topic:");
