@@ -182,6 +182,7 @@ static onv_status create_and_fit(onv_request from, const onv_options *given, onv
     *result = NULL;
     onv_limits limits;
     onv_options options = complete_options(given, &limits);
+    const onv_options asked = options;
     ONV_TRY(check_options(&options, err));
     if (options.n_budgets > 0) {
         options.budget = options.budgets[0].bytes;
@@ -203,6 +204,7 @@ static onv_status create_and_fit(onv_request from, const onv_options *given, onv
         status = create(&from, &options, result, err);
     }
     onv_heap_free(dims);
+    if (status == ONV_OK) status = onv_in_force_note(&asked, *result, err);
     status = onv_watch_verdict(&watch, status, err);
     if (status != ONV_OK) {
         onv_analysis_destroy(*result);

@@ -75,6 +75,7 @@ struct onv_analysis {
     onv_replays replays;
     onv_executions executions; /* that were kept; none: not asked for */
     onv_measured measured;     /* without figures: not asked for */
+    const char *in_force;      /* "options" of the JSON report (in_force.c); NULL: of an example */
     onv_analysis *example;     /* with usual sizes for the free dims; NULL: none */
     onv_asked *asked;          /* what answers are made in (ask.h) */
     bool eager_reported; /* what the export hides from eager PyTorch is among the diagnostics */
@@ -165,6 +166,9 @@ int64_t onv_bound_batch(const onv_options *options, const char **name);
 /* Statistics by node, advice and the trace of shapes, where they were asked for. */
 onv_status onv_session_extras(const onv_request *from, const onv_options *options,
                               onv_analysis *analysis, onv_error *err);
+
+/* Fills analysis->in_force. `options` are complete, and as the caller gave them. Requires the answer. */
+onv_status onv_in_force_note(const onv_options *options, onv_analysis *analysis, onv_error *err);
 
 /* Infers the model; where that fails, analysis->contradicts says which nodes do not fit without any size, either. */
 onv_status onv_analysis_infer(const onv_request *from, const onv_options *options,

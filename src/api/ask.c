@@ -73,5 +73,6 @@ onv_view onv_analysis_view(const onv_analysis *analysis)
         .replays = &analysis->replays,
         .executions = &analysis->executions,
         .measured = &analysis->measured,
+        .in_force = analysis->in_force,
     };
 }

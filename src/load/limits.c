@@ -57,6 +57,19 @@ void onv_limits_init(onv_limits *limits, size_t size)
     limits->struct_size = size;
 }
 
+uint64_t onv_limits_get(const onv_limits *limits, size_t index)
+{
+    uint64_t wide;
+    uint32_t narrow;
+    const char *field = (const char *)limits + rows[index].offset;
+    if (rows[index].is_wide) {
+        memcpy(&wide, field, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, field, sizeof narrow);
+    return narrow;
+}
+
 bool onv_limits_set(onv_limits *limits, const char *name, uint64_t value)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -24,6 +24,9 @@ enum {
 #define ONV_DEFAULT_ARENA_BYTES ((uint64_t)480 << 20)
 #define ONV_DEFAULT_FILE_BYTES  ((uint64_t)1 << 40)
 
+/* The limit at that place of onv_limit_name(); 0: it is not given. */
+uint64_t onv_limits_get(const onv_limits *limits, size_t index);
+
 /* What repeats an analysis, such as a search for the largest batch: some seconds. */
 #define ONV_DEFAULT_SEARCH_WORK ((uint64_t)1 << 30)
 

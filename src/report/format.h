@@ -109,6 +109,7 @@ onv_status onv_format_formula_write(const onv_report_job *job);
 onv_status onv_format_formula_python_write(const onv_report_job *job);
 onv_status onv_format_formula_c_write(const onv_report_job *job);
 onv_status onv_format_markdown_add(const onv_report_job *job);
+onv_status onv_format_markdown_end(const onv_report_job *job);
 onv_status onv_format_diff_write(const onv_report_job *job);
 onv_status onv_format_diff_json_write(const onv_report_job *job);
 onv_status onv_format_measured_write(const onv_report_job *job);

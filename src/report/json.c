@@ -200,6 +200,12 @@ void onv_json_own_key(onv_json *json, const char *key, size_t length)
     end_key(json);
 }
 
+void onv_json_value(onv_json *json, const char *text)
+{
+    begin_item(json);
+    onv_write_text(json->out, text);
+}
+
 void onv_json_string(onv_json *json, const char *text)
 {
     begin_item(json);

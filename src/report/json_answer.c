@@ -16,7 +16,7 @@ static void put_gpu(onv_json *json, const char *gpu, bool is_assumed)
     onv_json_put_bool(json, "gpu_assumed", is_assumed);
 }
 
-static void put_total(onv_json *json, onv_range total)
+void onv_json_put_total(onv_json *json, onv_range total)
 {
     onv_json_put_u64(json, "low_bytes", total.low);
     onv_json_put_u64(json, "high_bytes", total.high);
@@ -26,7 +26,7 @@ static void write_row(onv_json *json, const onv_answer_row *row)
 {
     onv_json_open(json, '{', ONV_JSON_INLINE);
     onv_json_put_string(json, "runtime", row->runtime);
-    put_total(json, row->total);
+    onv_json_put_total(json, row->total);
     onv_json_put_u64(json, "weight_bytes", row->weight_bytes);
     put_range(json, "live_bytes", row->live);
     put_range(json, "reserved_bytes", row->reserved);
@@ -45,14 +45,14 @@ static void write_device(onv_json *json, const onv_answer *answer, const onv_ans
     onv_json_put_u64(json, "budget_bytes", device->fit->budget_bytes);
     onv_json_put_u64(json, "usable_bytes", device->fit->usable_bytes);
     onv_json_put_string(json, "runtime", answer->rows[device->largest].runtime);
-    put_total(json, device->totals[device->largest]);
+    onv_json_put_total(json, device->totals[device->largest]);
     onv_json_write_fit_of(json, device->fit, &device->fit->all);
     onv_json_put_open(json, "runtimes", '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < answer->n_rows; i++) {
         const onv_fit_of *of = onv_answer_fit_of(answer, device, i);
         onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_string(json, "runtime", answer->rows[i].runtime);
-        put_total(json, device->totals[i]);
+        onv_json_put_total(json, device->totals[i]);
         onv_json_write_fit_of(json, device->fit, of);
         onv_json_close(json);
     }
@@ -80,7 +80,7 @@ static void write_remedies(onv_json *json, const onv_answer *answer)
         onv_json_put_string(json, "option", r->option);
         onv_json_put_string(json, "what", r->what);
         onv_json_put_string(json, "runtime", r->runtime);
-        put_total(json, r->total);
+        onv_json_put_total(json, r->total);
         onv_json_put_bool(json, "fits", r->fits);
         onv_json_close(json);
     }

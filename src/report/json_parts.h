@@ -14,7 +14,8 @@ typedef struct onv_json_part {
     onv_arena *scratch;
 } onv_json_part;
 
-void onv_json_write_answer(const onv_json_part *job); /* "answer" */
+void onv_json_write_answer(const onv_json_part *job);     /* "answer" */
+void onv_json_put_total(onv_json *json, onv_range total); /* "low_bytes" and "high_bytes" */
 /* "fits", and the largest size where it was searched, with the second figures where they differ. */
 void onv_json_write_fit_of(onv_json *json, const onv_fit *fit, const onv_fit_of *of);
 void onv_json_write_bindings(const onv_json_part *job); /* "bindings" */
@@ -48,7 +49,7 @@ onv_status onv_json_write_document(const onv_report_job *job, onv_json *json);
 void onv_json_write_measured(const onv_json_part *job); /* "measured" */
 void onv_json_write_replays(const onv_json_part *job);  /* "replay" */
 void onv_json_write_sessions(const onv_json_part *job); /* settings of ONNX Runtime, and requests */
-void onv_json_write_together(const onv_together_info *info, onv_json *json);
+void onv_json_write_together(const onv_report_job *job, onv_json *json);
 
 /* What would be otherwise (json_what_if.c). */
 void onv_json_write_quantized(const onv_json_part *job);

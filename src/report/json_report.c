@@ -99,6 +99,10 @@ static void write_model(const onv_json_part *job)
     }
     onv_json_close(json);
     onv_json_write_bindings(job);
+    if (job->view->in_force != NULL) {
+        onv_json_key(json, "options");
+        onv_json_value(json, job->view->in_force);
+    }
     onv_json_put_open(json, "parameters", '{', ONV_JSON_INLINE);
     onv_json_put_u64(json, "count", live->weight_elems);
     onv_json_put_u64(json, "bytes", live->weight_bytes);
@@ -318,22 +322,25 @@ static void write_best(onv_json *json, const onv_fit_best *best)
     onv_json_close(json);
 }
 
-static void write_device(const onv_json_part *job, const char *name, const onv_fit *fit)
+static void write_device(const onv_json_part *job, const onv_answer_device *device)
 {
+    const onv_answer *answer = job->view->answer;
+    const onv_fit *fit = device->fit;
     onv_json *json = job->json;
     onv_json_open(json, '{', ONV_JSON_LINES);
-    if (name != NULL) onv_json_put_string(json, "device", name);
+    if (device->name != NULL) onv_json_put_string(json, "device", device->name);
     onv_json_put_u64(json, "budget_bytes", fit->budget_bytes);
     onv_json_put_u64(json, "margin_percent", fit->margin_percent);
     onv_json_put_u64(json, "usable_bytes", fit->usable_bytes);
     if (fit->max_dim != NULL) onv_json_put_string(json, "max_dim", fit->max_dim);
+    onv_json_put_total(json, device->totals[device->largest]);
     onv_json_write_fit_of(json, fit, &fit->all);
     write_best(json, &fit->best);
     onv_json_put_open(json, "runtimes", '{', ONV_JSON_LINES);
-    for (size_t i = 0; i < job->view->n_runtimes; i++) {
-        if (!job->view->runtimes[i].is_judged) continue;
-        onv_json_put_open(json, job->view->runtimes[i].runtime->name, '{', ONV_JSON_INLINE);
-        onv_json_write_fit_of(json, fit, &fit->of[i]);
+    for (uint32_t i = 0; i < answer->n_rows; i++) {
+        onv_json_put_open(json, answer->rows[i].runtime, '{', ONV_JSON_INLINE);
+        onv_json_put_total(json, device->totals[i]);
+        onv_json_write_fit_of(json, fit, onv_answer_fit_of(answer, device, i));
         onv_json_close(json);
     }
     onv_json_close(json);
@@ -343,14 +350,13 @@ static void write_device(const onv_json_part *job, const char *name, const onv_f
 /* "fit" is the first device, "fits" lists all. */
 static void write_fit(const onv_json_part *job)
 {
-    const onv_view *view = job->view;
-    if (view->fit == NULL || view->fit->budget_bytes == 0 || view->n_runtimes == 0) return;
+    const onv_answer *answer = job->view->answer;
+    if (answer->n_devices == 0) return;
     onv_json_key(job->json, "fit");
-    write_device(job, view->n_devices > 0 ? view->devices[0].name : NULL, view->fit);
-    if (view->n_devices < 2) return;
+    write_device(job, &answer->devices[0]);
+    if (answer->n_devices < 2) return;
     onv_json_put_open(job->json, "fits", '[', ONV_JSON_LINES);
-    for (size_t i = 0; i < view->n_devices; i++)
-        write_device(job, view->devices[i].name, &view->devices[i].fit);
+    for (uint32_t i = 0; i < answer->n_devices; i++) write_device(job, &answer->devices[i]);
     onv_json_close(job->json);
 }
 
@@ -469,7 +475,7 @@ static onv_status close_document(const onv_report_job *job, onv_json *json)
 {
     onv_json_close(json);
     if (job->options->failed != NULL) write_errors(job->options->failed, json);
-    if (job->options->together != NULL) onv_json_write_together(job->options->together, json);
+    if (job->options->together != NULL) onv_json_write_together(job, json);
     onv_json_close(json);
     return json->out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
 }

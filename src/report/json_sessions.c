@@ -1,4 +1,5 @@
 #include "report/json_parts.h"
+#include "report/text.h"
 
 static void write_settings(onv_json *json, const onv_ort_settings *settings)
 {
@@ -81,8 +82,10 @@ void onv_json_write_sessions(const onv_json_part *job)
         write_requests(view->requests, json);
 }
 
-void onv_json_write_together(const onv_together_info *info, onv_json *json)
+void onv_json_write_together(const onv_report_job *job, onv_json *json)
 {
+    const onv_together_info *info = job->options->together;
+    const onv_view *view = &job->views[0];
     onv_json_put_open(json, "together", '{', ONV_JSON_LINES);
     onv_json_put_u64(json, "sessions", info->sessions);
     onv_json_put_u64(json, "arenas_low_bytes", info->arenas_low);
@@ -97,5 +100,14 @@ void onv_json_write_together(const onv_together_info *info, onv_json *json)
     onv_json_put_u64(json, "largest_low_bytes", info->largest_low);
     onv_json_put_u64(json, "largest_high_bytes", info->largest_high);
     onv_json_put_bool(json, "sequential", info->is_sequential);
+    onv_json_put_open(json, "fits", '[', ONV_JSON_INLINE);
+    for (size_t i = 0; i < view->n_devices; i++) {
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_string(json, "device", view->devices[i].name);
+        onv_json_put_u64(json, "budget_bytes", view->devices[i].fit.budget_bytes);
+        onv_json_put_bool(json, "fits", onv_fits_together(info, &view->devices[i]));
+        onv_json_close(json);
+    }
+    onv_json_close(json);
     onv_json_close(json);
 }

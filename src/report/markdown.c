@@ -48,3 +48,10 @@ onv_status onv_format_markdown_add(const onv_report_job *job)
     (job->options->verbosity < 0 ? write_comment : write_view)(&job->views[0], &page);
     return ONV_OK;
 }
+
+onv_status onv_format_markdown_end(const onv_report_job *job)
+{
+    const onv_page page = onv_report_page(job);
+    if (job->options->together != NULL) onv_write_together(job, &page);
+    return ONV_OK;
+}

@@ -22,7 +22,7 @@ static const onv_report_format formats[] = {
     [ONV_FORMAT_FORMULA] = {.write = onv_format_formula_write},
     [ONV_FORMAT_FORMULA_PYTHON] = {.write = onv_format_formula_python_write},
     [ONV_FORMAT_FORMULA_C] = {.write = onv_format_formula_c_write},
-    [ONV_FORMAT_MARKDOWN] = {.add = onv_format_markdown_add},
+    [ONV_FORMAT_MARKDOWN] = {.add = onv_format_markdown_add, .end = onv_format_markdown_end},
     [ONV_FORMAT_DIFF] = {.write = onv_format_diff_write},
     [ONV_FORMAT_DIFF_MARKDOWN] = {.write = onv_format_diff_write},
     [ONV_FORMAT_DIFF_JSON] = {.write = onv_format_diff_json_write},

@@ -64,6 +64,7 @@ typedef struct onv_view {
     const onv_replays *replays;       /* NULL, or without a device: not asked for */
     const onv_executions *executions; /* that were kept to be drawn; NULL, or none: not asked for */
     const onv_measured *measured;     /* NULL, or without figures: not asked for */
+    const char *in_force;             /* options, a value of JSON; NULL: of an example */
 } onv_view;
 
 /* All of them. `options` is complete. */

@@ -78,6 +78,12 @@ void onv_write_advice(const onv_view *view, const onv_page *page, bool verbose);
 void onv_write_requests(const onv_view *view, const onv_page *page, bool verbose);
 void onv_write_together(const onv_report_job *job, const onv_page *page);
 
+static inline bool onv_fits_together(const onv_together_info *info, const onv_device_fit *device)
+{
+    return (info->is_sequential ? info->largest_high : info->total_high) <=
+           device->fit.usable_bytes;
+}
+
 /* What is not exact, and the diagnostics. */
 void onv_write_notes(const onv_view *view, const onv_page *page, bool verbose);
 

@@ -213,12 +213,10 @@ static void write_together_fits(const onv_report_job *job, const onv_page *page)
     for (size_t i = 0; i < view->n_devices; i++) {
         const onv_device_fit *device = &view->devices[i];
         const onv_together_info *info = job->options->together;
-        uint64_t needed = info->is_sequential ? info->largest_high : info->total_high;
-        bool fits = needed <= device->fit.usable_bytes;
         onv_page_item(page);
         onv_write_format(
             page->out, "%s they %s %s.\n", info->is_sequential ? "One after the other" : "Together",
-            fits ? "fit" : "do not fit",
+            onv_fits_together(info, device) ? "fit" : "do not fit",
             device->name != NULL ? device->name : onv_label_bytes(device->fit.budget_bytes).text);
     }
 }
@@ -238,11 +236,12 @@ void onv_write_together(const onv_report_job *job, const onv_page *page)
     add_sum(&table, page, "in turn", info->largest_low, info->largest_high,
             "each ends before the next one is made: the largest");
     onv_table_finish(&table, page);
+    onv_page_item(page);
     if (info->shared_arena < UINT64_MAX)
-        onv_write_format(
-            page->out, "  one arena for all (session.use_env_allocators), one run at a time: %s\n",
-            onv_label_bytes(info->shared_arena).text);
+        onv_write_format(page->out,
+                         "one arena for all (session.use_env_allocators), one run at a time: %s\n",
+                         onv_label_bytes(info->shared_arena).text);
     else
-        onv_write_text(page->out, "  one arena for all: gpu_mem_limit is not enough\n");
+        onv_write_text(page->out, "one arena for all: gpu_mem_limit is not enough\n");
     write_together_fits(job, page);
 }

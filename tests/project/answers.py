@@ -1,5 +1,5 @@
 """No surface contradicts another: text, -q, Markdown, JSON, the page's data, Python and the exit status say the same of a model, on
-each GPU, in inference and in training. Expected lines are made here, of the JSON's bytes.
+each GPU, in inference and in training, and so do sweeps, searches for the largest batch and sessions that are served together. Expected lines are made here, of the JSON's bytes.
 
 usage: answers.py SOURCE PROGRAM all|some     with the Python package on PYTHONPATH
 """
@@ -14,6 +14,7 @@ import onnxvram
 
 source, program, which = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 GPUS = ["T4", "RTX 4090", "A100 40GB", "H100", "H200"]
+TASK_GPUS = ["T4", "H100"]
 SOME = {"resnet18.onnx": 8, "resnet18-train.onnx": 64, "gpt2.onnx": 4, "control-flow.onnx": 2}
 UNITS = ["B", "KiB", "MiB", "GiB", "TiB"]
 contradictions, compared = [], 0
@@ -147,6 +148,79 @@ def compare(path, sizes, train, scratch):
         expect(f"{name}: Python: -q", found.report("text", verbosity=-1).splitlines()[0].split(": ", 1)[1] == quiet.splitlines()[0].split(": ", 1)[1])
 
 
+def compare_sweep(name, model, sizes, options):
+    """Each point is the answer at its size, in JSON, text and CSV."""
+    dim, first = sizes[1].split("=")
+    sweep = ["sweep", model, "--dim", f"{dim}={first},{int(first) * 2}", *sizes[2:], *options, "--budget", ",".join(TASK_GPUS)]
+    made = json.loads(run([*sweep, "--json"])[0])["sweep"]
+    rows, table = words(run(sweep)[0]), run([*sweep, "--csv"])[0].splitlines()
+    for point in filter(lambda point: point["answer"], made["points"]):
+        size = point["bindings"][dim]
+        bound = ["--dim", f"{dim}={size}", *sizes[2:]]
+        answer = json.loads(run([model, *bound, *options, "--budget", ",".join(TASK_GPUS), "--json"])[0])["models"][0]["answer"]
+        fits = {d["device"]: d["fits"] for d in answer["devices"]}
+        expect(f"{name}: sweep at {size}", point["answer"] == {
+            "runtime": answer["runtime"], "low_bytes": answer["low_bytes"], "high_bytes": answer["high_bytes"], "fits": fits,
+            "runtimes": {r["runtime"]: {"low_bytes": r["low_bytes"], "high_bytes": r["high_bytes"]} for r in answer["runtimes"]}})
+        cells = [f"{size:,}", *map(span, answer["runtimes"]), *("fits" if fit else "no" for fit in fits.values())]
+        expect(f"{name}: sweep at {size}: text", "|".join(cells) in rows)
+        for r in answer["runtimes"]:
+            line = [str(size), r["runtime"], str(r["low_bytes"]), str(r["high_bytes"]), *(str(fit).lower() for fit in fits.values())]
+            expect(f"{name}: sweep at {size}: CSV: {r['runtime']}", ",".join(line) in table)
+    expect(f"{name}: sweep: the GPU", made["gpu"] == TASK_GPUS[0])
+    expect(f"{name}: sweep: something is answered", any(point["answer"] for point in made["points"]))
+
+
+def compare_fit(name, model, sizes, options, scratch):
+    """The largest batch is one in JSON, text, -q and Python; it fits, and the next one does not."""
+    data, others = scratch / "fit.json", sizes[2:]
+    fit = ["fit", model, *others, *options, "--budget", ",".join(TASK_GPUS)]
+    text, status = run([*fit, f"--json={data}"])
+    report = json.loads(data.read_text())["models"][0]
+    devices = report["answer"]["devices"]
+    quiet, quiet_status = run([*fit, "-q"])
+    expect(f"{name}: fit: status", status == quiet_status)
+    expect(f"{name}: fit: fit and fits", [[f["fits"], f["max_batch"], f["low_bytes"], f["high_bytes"]] for f in report["fits"]]
+           == [[d["fits"], d["max_batch"], d["low_bytes"], d["high_bytes"]] for d in devices])
+    for d in devices:
+        batches = [f"{r['max_batch']:,}" + (f"; {r['max_batch_by_release']:,}" if "max_batch_by_release" in r else "") for r in d["runtimes"]]
+        said = f"; largest batch on {d['device']}: " + ", ".join(
+            f"{r['runtime']} {r['max_batch']:,}" for r in d["runtimes"])
+        plain = re.sub(r" \([^)]*cached memory[^)]*\)", "", quiet)
+        expect(f"{name}: fit: -q: {d['device']}: {quiet}", said in plain)
+        expect(f"{name}: fit: text: {d['device']}",
+               "|".join([d["device"], size(d["budget_bytes"]), "yes" if d["fits"] else "no", *batches]) in words(text))
+        for batch, fits in ((d["max_batch"], True), (d["max_batch"] + 1, False)):
+            if batch > 0:
+                made, _ = run([model, "-b", batch, *others, *options, "--budget", d["device"], "--json"])
+                expect(f"{name}: fit: {batch} on {d['device']}", json.loads(made)["models"][0]["answer"]["fits"] == fits)
+    dims = {k: int(v) for k, v in (x.split("=") for x in others[1::2])}
+    train = options[1] if options else None
+    with onnxvram.analyze(str(source / model), dims=dims, train=train, budget=TASK_GPUS, max_batch=True) as found:
+        expect(f"{name}: fit: Python", [(int(b), b.runtime, b.gpu) for b in found.max_batches]
+               == [(r["max_batch"], r["runtime"], d["device"]) for d in devices for r in d["runtimes"]])
+
+
+def compare_serve(name, model, sizes, scratch):
+    """Two sessions in one process: the sum, and whether it fits, in text, -q, Markdown, JSON, Python and the status."""
+    data = scratch / "serve.json"
+    serve = ["serve", f"{model}*2", *sizes, "--budget", "T4,1GiB"]
+    text, status = run([*serve, f"--json={data}"])
+    sums = json.loads(data.read_text())["together"]
+    total = {"low_bytes": sums["total_low_bytes"], "high_bytes": sums["total_high_bytes"]}
+    expect(f"{name}: serve: status", status == (0 if any(f["fits"] for f in sums["fits"]) else 3))
+    verdicts = [f"Together they {'fit' if f['fits'] else 'do not fit'} {f['device'] or size(f['budget_bytes'])}." for f in sums["fits"]]
+    expect(f"{name}: serve: the upper end decides", [f["fits"] for f in sums["fits"]]
+           == [total["high_bytes"] <= f["budget_bytes"] for f in sums["fits"]])
+    for surface, said in (("text", text), ("-q", run([*serve, "-q"])[0])):
+        expect(f"{name}: serve: {surface}", f"total|{span(total)}|all of them at once" in words(said) and all(v in said for v in verdicts))
+    markdown, _ = run([*serve, "--format", "markdown"])
+    expect(f"{name}: serve: Markdown", f"| total | {span(total)} | all of them at once |" in markdown and all("- " + v in markdown for v in verdicts))
+    dims = {k: int(v) for k, v in (x.split("=") for x in sizes[1::2])}
+    with onnxvram.analyze(str(source / model), dims=dims, runtime="ort", budget="T4,1GiB") as found:
+        expect(f"{name}: serve: Python", onnxvram.together([found], [2]) == sums)
+
+
 def cases():
     """Of each sample one set of sizes, from what was measured of it; training where the program sizes it."""
     for path in sorted((source / "samples").glob("*.onnx")):
@@ -170,8 +244,18 @@ def cases():
 with tempfile.TemporaryDirectory() as folder:
     n = 0
     for case in cases():
-        compare(*case, pathlib.Path(folder))
         n += 1
+        compare(*case, pathlib.Path(folder))
+        path, sizes, train = case
+        if which == "some" and not path.name.startswith("resnet18"):
+            continue
+        task = f"samples/{path.name}", sizes, ["--train", train] if train else []
+        if sizes:
+            compare_sweep(path.name, *task)
+        if "batch" in "".join(sizes[1:2]):
+            compare_fit(path.name, *task, pathlib.Path(folder))
+        if train is None:
+            compare_serve(path.name, *task[:2], pathlib.Path(folder))
 for found in contradictions:
     print(found)
 print(f"{n} cases on {len(GPUS)} GPUs, {compared} comparisons, {len(contradictions)} contradictions")

@@ -32,6 +32,9 @@ def strict(part):
 
 
 validator = jsonschema.Draft202012Validator(strict(schema))
+# Readers of earlier releases: a report is as the schema says that they were written by. Sweeps had none.
+earlier = {path.name: jsonschema.Draft202012Validator(json.loads(path.read_text()))
+           for path in sorted((source / "tests/frozen").glob("report-*.schema.json"))}
 failures, seen = [], set()
 
 
@@ -83,6 +86,63 @@ def validate(report, text):
     for error in list(validator.iter_errors(shorten(report)))[:3]:
         place = "/".join(map(str, error.absolute_path))
         failures.append(f"{text}: {place}: {error.message[:300]}")
+    for name, other in earlier.items() if "sweep" not in report else ():
+        failures.extend(f"{text}: {name}: {error.message[:300]}" for error in list(other.iter_errors(shorten(report)))[:3])
+
+
+# What the first readers were promised: each key with what is behind it. A tuple is a choice.
+NUMBER, TEXT, PLACE = int, str, (int, type(None))
+BY_RUNTIME = {"ideal": ("activation_peak_bytes",), "arena": ("activation_peak_bytes", "lower_bound_bytes"),
+              "torch": ("allocated_peak_bytes", "reserved_peak_bytes"), "ort": ("first_run_bytes", "steady_bytes"),
+              "async": ("used_peak_bytes", "reserved_peak_bytes")}
+OLDEST = {
+    "path": TEXT, "ir_version": NUMBER, "producer": TEXT, "opset_import": {"": NUMBER}, "bindings": {"batch": NUMBER},
+    "parameters": {"count": NUMBER, "bytes": NUMBER}, "macs": NUMBER,
+    "tensors": [{"name": TEXT, "kind": TEXT, "dtype": TEXT, "shape": list, "bytes": NUMBER, "first_step": PLACE, "last_step": PLACE,
+                 "alias_of": (str, type(None))}],
+    "nodes": [{"step": NUMBER, "name": TEXT, "op_type": TEXT, "domain": TEXT, "inputs": list, "outputs": list, "macs": NUMBER,
+               "live_bytes": NUMBER}],
+    "peak": {"bytes": NUMBER, "step": NUMBER, "node": TEXT, "tensors": [TEXT]},
+    "runtimes": {name: {key: NUMBER for key in (*keys, "total_bytes")} for name, keys in BY_RUNTIME.items()},
+    "fit": {"budget_bytes": NUMBER, "fits": bool, "max_batch": NUMBER},
+    "training": {"optimizer": TEXT, "parameter_bytes": NUMBER, "gradient_bytes": NUMBER, "optimizer_bytes": NUMBER,
+                 "saved_activation_bytes": NUMBER, "peak_bytes": NUMBER,
+                 "plans": [{"name": TEXT, "peak_bytes": NUMBER, "saved_activation_bytes": NUMBER, "recompute_macs": NUMBER,
+                            "overhead": float}]},
+    "replay": {"device": TEXT, "predicted_bytes": NUMBER, "measured_bytes": NUMBER, "agrees": bool},
+    "diagnostics": [{"severity": TEXT, "code": TEXT, "node": TEXT, "message": TEXT}]}
+
+
+def read(part, wanted, place):
+    """As such a reader does: it takes what it knows, and skips all else."""
+    if isinstance(wanted, dict):
+        for key, value in wanted.items():
+            if not isinstance(part, dict) or key not in part:
+                failures.append(f"a reader of the first version misses {place}.{key}")
+            else:
+                read(part[key], value, f"{place}.{key}")
+    elif isinstance(wanted, list):
+        if not part:
+            failures.append(f"a reader of the first version finds nothing in {place}")
+        for value in part:
+            read(value, wanted[0], place + "[]")
+    elif not isinstance(part, wanted):
+        failures.append(f"a reader of the first version finds {part!r} at {place}")
+
+
+def check_oldest(one, other):
+    """All parts of the first version, in two reports; and sums that it could rely on."""
+    found = {**one, **{key: other[key] for key in ("training", "replay")}}
+    read(found, OLDEST, "model")
+    sums = {"peak": (found["peak"]["bytes"], max(node["live_bytes"] for node in found["nodes"])),
+            "ideal": (found["runtimes"]["ideal"]["total_bytes"], found["parameters"]["bytes"] + found["peak"]["bytes"]),
+            "fit": (found["fit"]["fits"], found["answer"]["fits"])}
+    # What a runtime holds is a part of what is on the device, which the answer says.
+    for row in found["answer"]["runtimes"]:
+        of = found["runtimes"][row["runtime"]]
+        sums[row["runtime"]] = of["total_range_bytes"], [row["low_bytes"], row["high_bytes"]]
+        sums[row["runtime"] + " holds"] = True, of["total_bytes"] + of["driver_bytes"] < row["high_bytes"]
+    failures.extend(f"a reader of the first version finds other sums: {name}: {a} and {b}" for name, (a, b) in sums.items() if a != b)
 
 
 def check(*arguments, statuses=(0, 3)):
@@ -135,7 +195,8 @@ with tempfile.TemporaryDirectory() as folder:
     # ONNX Runtime.
     check(r18, "-b", 2, "--ort-advise", "--ort", "gpu_mem_limit=67108864")
     check(r18, "--shape-trace", requests)
-    check(r18, trained, "-b", 2, "--together")
+    check(r18, trained, "-b", 2, "--together", "--budget", "T4,1GiB")
+    check("sweep", r18, "-b", "1,2", "--budget", "T4")
     # PyTorch.
     check("tests/tape/programs/cbam.archive.json.gz", "-b", 2)
     check(r18, "-b", 2, "--runtime", "torch", "--locals", "--inplace", "--channels-last", "--gpu", "T4", "--cached", "2GiB")
@@ -173,6 +234,12 @@ with tempfile.TemporaryDirectory() as folder:
     check(r18, "-b", 2, "--gpu", "K80", "--train", "adamw")  # without published speeds
     check("absent.onnx", r18, "README.md", "-b", 1, statuses=(1,))
     check("absent.onnx", statuses=(1,))
+    both = pathlib.Path(folder) / "one.json", pathlib.Path(folder) / "other.json"
+    for file, words in zip(both, ((r18, "--budget", "T4", "--max-batch"),
+                                  (trained, "--train", "sgd", "--checkpoint", "sqrt", "--replay=host"))):
+        subprocess.run([program, *words, "-b", "2", "-q", f"--json={file}"], cwd=source, check=False, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+    check_oldest(*(json.loads(file.read_text())["models"][0] for file in both))
 # Those that tests hold.
 for path in sorted((source / "tests/report/golden").glob("*.json")):
     validate(json.loads(path.read_text()), path.name)

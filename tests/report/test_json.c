@@ -173,6 +173,39 @@ static void a_whole_shape_is_a_binding(void **state)
     json_decref(root);
 }
 
+/* What was asked is in one object, what is in force otherwise in another, and no name is in both. */
+static void options_are_echoed(void **state)
+{
+    const onv_dim_binding dims[] = {{"n", 3}, {"n", 3}};
+    onv_limits limits = onv_limits_default();
+    limits.seconds = 9;
+    onv_options options = onv_options_default();
+    options.dims = dims;
+    options.n_dims = 2;
+    options.train = "sgd";
+    options.accumulate = 4;
+    options.budget = 1 << 30;
+    options.limits = &limits;
+    json_t *root, *m = report_of(small("f32[n,3,10,10]"), &options, &root), *value;
+    json_t *given = json_object_get(json_object_get(m, "options"), "given");
+    json_t *defaults = json_object_get(json_object_get(m, "options"), "defaults");
+    char *text = json_dumps(given, JSON_COMPACT);
+    assert_string_equal(text, "{\"dims\":{\"n\":3},\"budget\":[1073741824],\"train\":\"sgd\","
+                              "\"accumulate\":4,\"limits\":{\"seconds\":9}}");
+    free(text);
+    assert_string_equal(json_string_value(json_object_get(defaults, "gpu")), "H100");
+    assert_string_equal(json_string_value(json_object_get(defaults, "zero_grad")),
+                        "before-forward");
+    assert_true(json_is_null(json_object_get(defaults, "batch")));
+    assert_int_equal(json_number(json_object_get(defaults, "limits"), "nodes"), 4 << 20);
+    const char *name;
+    json_object_foreach(given, name, value)
+        assert_true(strcmp(name, "limits") == 0 || json_object_get(defaults, name) == NULL);
+    /* Options without effect have no place. */
+    assert_null(json_object_get(defaults, "workspace_bytes"));
+    json_decref(root);
+}
+
 /* Keys must differ: of an input and a dim of the same name the dim is listed, the input's shape stands
  * at the tensor. */
 static void a_dim_may_be_named_like_an_input(void **state)
@@ -325,6 +358,7 @@ int main(void)
         cmocka_unit_test(free_dims_are_expressions),
         cmocka_unit_test(bounds_are_marked),
         cmocka_unit_test(a_whole_shape_is_a_binding),
+        cmocka_unit_test(options_are_echoed),
         cmocka_unit_test(a_dim_may_be_named_like_an_input),
         cmocka_unit_test(hostile_names_survive),
         cmocka_unit_test(the_writer_is_always_valid),
