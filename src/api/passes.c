@@ -324,6 +324,8 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
     onv_training *t = &analysis->training;
     prepared p = prepare_eager(analysis, ONV_PROGRAM_TRAINING);
     ONV_TRY(onv_training_compute(p.model, p.live, &how, t, err));
+    t->world = how.train.world;
+    t->zero_stage = how.train.zero_stage;
     onv_runtime_result *r = &analysis->runtimes[analysis->n_runtimes++];
     ONV_TRY(onv_runtime_of_training(&t->figures, r, err));
     ONV_TRY(onv_runtime_add_training_ends(t, r, err));

@@ -97,6 +97,7 @@ typedef struct onv_training {
     uint64_t reserve_bytes;   /* of all of them: an estimate */
     bool is_unlisted; /* nothing tells of parameters that no operation reads: not in the figures */
     uint32_t opaque;  /* nodes of which only the results are counted */
+    unsigned world, zero_stage; /* devices, of which figures are of one; 0: one alone, no ZeRO */
     uint32_t n_units; /* that FSDP gathers one by one, beside the root */
     uint32_t n_plan_ops; /* of the tape that the plans are of */
     onv_training_figures figures;

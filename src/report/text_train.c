@@ -309,6 +309,8 @@ void onv_write_training(const onv_view *view, const onv_page *page, bool verbose
     if (t->chosen != ONV_NO_PLAN)
         onv_write_format(page->out, ", checkpoints: %s",
                          onv_plan_label(page, &t->plans[t->chosen]));
+    if (t->world > 1) onv_write_format(page->out, ", one of %u devices", t->world);
+    if (t->zero_stage > 0) onv_write_format(page->out, ", ZeRO %u", t->zero_stage);
     onv_page_line(page);
     onv_table table;
     onv_table_init(&table, columns, 3);
