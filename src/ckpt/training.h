@@ -98,8 +98,8 @@ typedef struct onv_training {
     bool is_unlisted; /* nothing tells of parameters that no operation reads: not in the figures */
     uint32_t opaque;  /* nodes of which only the results are counted */
     unsigned world, zero_stage; /* devices, of which figures are of one; 0: one alone, no ZeRO */
-    uint32_t n_units; /* that FSDP gathers one by one, beside the root */
-    uint32_t n_plan_ops; /* of the tape that the plans are of */
+    uint32_t n_units;           /* that FSDP gathers one by one, beside the root */
+    uint32_t n_plan_ops;        /* of the tape that the plans are of */
     onv_training_figures figures;
     /* Without a plan: where activations overwrite their input, and where names of Python hold what they can and activations do not. */
     onv_training_figures least, most;

@@ -66,7 +66,7 @@ void onv_json_null(onv_json *json);
 void onv_json_bool(onv_json *json, bool value);
 void onv_json_u64(onv_json *json, uint64_t value);
 void onv_json_i64(onv_json *json, int64_t value);
-void onv_json_value(onv_json *json, const char *text); /* one that was written as JSON before */
+void onv_json_value(onv_json *json, const char *text);  /* one that was written as JSON before */
 void onv_json_string(onv_json *json, const char *text); /* any text; NULL: null */
 
 /* Members: a key and its value. */
