@@ -7,7 +7,7 @@
     python scripts/export/compiled.py operators DIR [NAME...]          both, of networks around one operation
     python scripts/export/compiled.py peaks DIR [NAME...]              NAME.peak.json: of training, batch 16, by Inductor;
                                                                        with --budget B: NAME.peak-B.json
-    python scripts/export/compiled.py table DIR --exe onnxvram         the table of docs/checkpointing.md
+    python scripts/export/compiled.py table DIR --exe onnxvram         the tables of docs/accuracy/plans.md
 
 torch.compile traces the network in training mode with Inductor's decompositions, Inductor's passes over the joint graph
 run, and AOTAutograd's min-cut partitioner divides it, as for Inductor; no kernels are compiled. Counted are the distinct

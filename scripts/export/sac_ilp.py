@@ -74,7 +74,7 @@ def llama():
     return Logits()
 
 
-# As in docs/checkpointing.md: (make, batch, size of an input).
+# As in docs/accuracy/plans.md: (make, batch, size of an input).
 NETWORKS = {
     "vgg16": (vgg16, 16, (3, 224, 224)),
     "resnet18": (vision("resnet18"), 32, (3, 224, 224)),
