@@ -92,6 +92,7 @@ typedef struct onv_request {
     const bool *contradicts;      /* by node: its operator's definition; NULL: not known */
     bool lifetimes_alone;         /* of the graph's own terms, and nothing else */
     bool figures_alone;           /* for a verdict or a search: nothing that only reports show */
+    bool judged_alone;            /* of runtimes that are not judged there are no figures */
     bool training_alone;          /* and no other runtime */
     const onv_known_plans *known; /* then: as onv_training_options */
     onv_watch *watch;

@@ -1,22 +1,15 @@
-/* The search for the largest batch, or for the largest size of another dim. What a batch needs is not
- * computed from another: every one that is tried is analysed. */
+/* The search for the largest batch, or for the largest size of another dim, as size_facts.h says: at the size that is
+ * found and at the next one the model is analysed. */
 #include "api/analysis.h"
 #include "api/plan_sizes.h"
+#include "api/size_facts.h"
 #include "base/fail.h"
 #include "base/heap.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PROBES = 512, APART = -1, ALL_RUNTIMES = ONV_MAX_RUNTIMES };
-
-/* What was found out at a size. Sizes beyond all bounds fit nothing, and have no figures. */
-typedef struct probe {
-    int64_t size; /* in units */
-    bool has_figures;
-    onv_fit fit;
-    uint64_t totals[ONV_MAX_RUNTIMES], allocated[ONV_MAX_RUNTIMES];
-} probe;
+enum { APART = -1, ALL_RUNTIMES = ONV_MAX_RUNTIMES };
 
 typedef struct probes {
     const onv_request *from;
@@ -30,37 +23,29 @@ typedef struct probes {
     const onv_options *told; /* who is told of each trial; its stages are not */
     onv_options options;
     bool is_cut; /* the limit on searches was reached: from then on what is known counts */
-    size_t count;
-    probe at[MAX_PROBES];
+    onv_size_facts of[ONV_MAX_RUNTIMES + 1]; /* the last one of all that are judged */
 } probes;
 
-/* One figure of a search: of a runtime or all of them, where cached memory may be returned or not. */
-typedef struct goal {
-    size_t runtime;
-    bool by_release;
-} goal;
-
-static onv_fit_of fit_at(const probe *at, size_t runtime)
+/* What an analysis says of each runtime, and of all: of these the one that takes the most. NULL: beyond all bounds. */
+static onv_status take(probes *p, int64_t size, const onv_analysis *analysis, onv_error *err)
 {
-    return runtime == ALL_RUNTIMES ? at->fit.all : at->fit.of[runtime];
-}
-
-static bool reaches(goal g, const probe *at)
-{
-    onv_fit_of of = fit_at(at, g.runtime);
-    return at->has_figures && (of.fits || (g.by_release && of.fits_by_release));
-}
-
-static void take(probe *to, const onv_options *options, const onv_analysis *analysis)
-{
-    to->has_figures = true;
-    to->fit.budget_bytes = options->budget;
-    to->fit.margin_percent = options->margin_percent;
-    onv_fit_judge(&to->fit, analysis->runtimes, analysis->n_runtimes);
-    for (size_t i = 0; i < analysis->n_runtimes; i++) {
-        to->totals[i] = analysis->runtimes[i].total_bytes.high;
-        to->allocated[i] = analysis->runtimes[i].allocated_peak_bytes;
+    const onv_size_fact beyond = {.size = size, .is_known = true, .of = {UINT64_MAX, UINT64_MAX}};
+    onv_size_fact all = {.size = size, .is_known = true, .reaches = {true, true}};
+    bool fits = true;
+    for (size_t i = 0; i < ONV_MAX_RUNTIMES && analysis == NULL && fits; i++)
+        fits = onv_size_add(&p->of[i], beyond);
+    for (size_t i = 0; analysis != NULL && i < analysis->n_runtimes && fits; i++) {
+        const onv_runtime_result *r = &analysis->runtimes[i];
+        const onv_size_fact f = onv_size_fact_of(r, size, p->of[i].usable_bytes);
+        if (!r->is_judged) continue;
+        fits = onv_size_add(&p->of[i], f);
+        for (int goal = 0; goal < ONV_SIZE_GOALS; goal++) {
+            all.reaches[goal] &= f.reaches[goal];
+            if (f.of[goal] > all.of[goal]) all.of[goal] = f.of[goal];
+        }
     }
+    fits = fits && onv_size_add(&p->of[ALL_RUNTIMES], analysis != NULL ? all : beyond);
+    return fits ? ONV_OK : onv_fail_memory(err);
 }
 
 static void bind(probes *p, int64_t size)
@@ -75,13 +60,6 @@ static void bind(probes *p, int64_t size)
              (long long)size * p->unit);
 }
 
-static probe *find_probe(probes *p, int64_t size)
-{
-    for (size_t i = 0; i < p->count; i++)
-        if (p->at[i].size == size) return &p->at[i];
-    return NULL;
-}
-
 /* The analysis at a size, as a run that is asked for that size makes it, or of known plans alone. NULL: the size is
  * beyond all bounds. */
 static onv_status analyse(void *context, int64_t size, const onv_known_plans *known,
@@ -92,7 +70,7 @@ static onv_status analyse(void *context, int64_t size, const onv_known_plans *kn
     onv_request from = *p->from;
     *made = NULL;
     ONV_TRY(onv_watch_check(p->from->watch, err));
-    from.figures_alone = true;
+    from.figures_alone = from.judged_alone = true;
     from.training_alone = p->options.checkpoint != NULL;
     from.known = known;
     bind(p, size);
@@ -113,67 +91,40 @@ static onv_status analyse(void *context, int64_t size, const onv_known_plans *kn
     return status;
 }
 
-static onv_status look_at(probes *p, int64_t size, const probe **result, onv_error *err)
+static onv_status look_at(probes *p, int64_t size, onv_error *err)
 {
-    probe *to = find_probe(p, size);
     onv_analysis *analysis;
-    *result = to;
-    if (to != NULL) return ONV_OK;
-    if (p->count == MAX_PROBES)
-        return onv_fail(err, ONV_ERR_LIMIT, "the largest size was not found in %d trials",
-                        MAX_PROBES);
-    *result = to = &p->at[p->count++];
-    *to = (probe){.size = size};
     ONV_TRY(analyse(p, size, NULL, &analysis, err));
-    if (analysis == NULL) return ONV_OK;
-    take(to, &p->options, analysis);
+    onv_status status = take(p, size, analysis, err);
     onv_analysis_destroy(analysis);
+    return status;
+}
+
+static onv_status find_largest(probes *p, size_t runtime, int goal, int64_t *size, onv_error *err)
+{
+    onv_size_facts *of = &p->of[runtime];
+    for (;;) {
+        onv_size_look(of, goal, 0, true);
+        if (of->wanted[goal] == 0) break;
+        ONV_TRY(look_at(p, of->wanted[goal], err));
+    }
+    *size = of->found[goal] < ONV_MAX_BATCH ? of->found[goal] * p->unit : ONV_MAX_BATCH;
     return ONV_OK;
 }
 
-/* Ever larger sizes until one does not fit, then the middle. None of them depends on the budget, so that a larger one
- * never has a smaller answer, even where totals fall in places. */
-static onv_status find_largest(probes *p, goal g, int64_t *size, onv_error *err)
-{
-    int64_t low = 0, high = 0;
-    while ((high == 0 && low < ONV_MAX_BATCH) || high - low > 1) {
-        const probe *at;
-        int64_t next = high > 0 ? low + (high - low) / 2 : low > 0 ? 2 * low : 1;
-        ONV_TRY(look_at(p, next, &at, err));
-        *(reaches(g, at) ? &low : &high) = next;
-    }
-    *size = low;
-    return ONV_OK;
-}
-
-static void raise_to(int64_t *most, int64_t size)
-{
-    if (size > *most) *most = size;
-}
-
-/* What is sure where the search was cut: the largest size that was found to fit. */
-static void settle(const probes *p, size_t runtime, onv_fit_of *of)
-{
-    for (size_t i = 0; i < p->count; i++) {
-        const probe *at = &p->at[i];
-        if (reaches((goal){runtime, false}, at)) raise_to(&of->max_batch, at->size * p->unit);
-        if (reaches((goal){runtime, true}, at))
-            raise_to(&of->max_batch_by_release, at->size * p->unit);
-    }
-}
-
-/* Both figures of a runtime, or of all. */
+/* Both figures of a runtime, or of all; those that are sure where the search was cut. */
 static onv_status find_both(probes *p, size_t runtime, onv_fit_of *of, onv_error *err)
 {
-    int64_t size = 0;
-    onv_status status = p->is_cut ? ONV_OK : find_largest(p, (goal){runtime, false}, &size, err);
-    of->max_batch = size < ONV_MAX_BATCH ? size * p->unit : size;
-    if (status == ONV_OK && !p->is_cut && size < ONV_MAX_BATCH)
-        status = find_largest(p, (goal){runtime, true}, &size, err);
-    of->max_batch_by_release = size < ONV_MAX_BATCH ? size * p->unit : size;
-    p->is_cut |= status != ONV_OK && onv_watch_forgive_search(p->from->watch);
-    if (!p->is_cut) return status;
-    settle(p, runtime, of);
+    int64_t *sizes[ONV_SIZE_GOALS] = {&of->max_batch, &of->max_batch_by_release};
+    for (int goal = 0; goal < ONV_SIZE_GOALS && !p->is_cut; goal++) {
+        onv_status status = find_largest(p, runtime, goal, sizes[goal], err);
+        p->is_cut = status != ONV_OK && onv_watch_forgive_search(p->from->watch);
+        if (status != ONV_OK && !p->is_cut) return status;
+    }
+    for (int goal = 0; goal < ONV_SIZE_GOALS && p->is_cut; goal++) {
+        onv_size_settle(&p->of[runtime], goal);
+        *sizes[goal] = p->of[runtime].found[goal] * p->unit;
+    }
     return ONV_OK;
 }
 
@@ -222,6 +173,8 @@ static probes *begin(const onv_request *from, const onv_options *options, bool c
     p->options.checkpoint = NULL;
     p->options.savings = false;
     p->unit = 1;
+    for (size_t i = 0; i <= ALL_RUNTIMES; i++)
+        p->of[i].usable_bytes = onv_budget_usable(options->budget, options->margin_percent);
     if (!copies_dims) return p;
     p->dims = onv_heap_copy(options->dims, options->n_dims * sizeof *p->dims);
     p->options.dims = p->dims;
@@ -232,19 +185,20 @@ static probes *begin(const onv_request *from, const onv_options *options, bool c
 
 static void end(probes *p)
 {
+    for (size_t i = 0; i <= ALL_RUNTIMES; i++) onv_vec_cleanup(&p->of[i].at);
     onv_heap_free(p->dims);
     onv_heap_free(p);
 }
 
 static int by_size(const void *a, const void *b)
 {
-    const probe *x = a, *y = b;
+    const onv_size_fact *x = a, *y = b;
     return (x->size > y->size) - (x->size < y->size);
 }
 
-static const char *cause_of_fall(const probe *smaller, const probe *larger, size_t runtime)
+static const char *cause_of_fall(const onv_size_fact *smaller, const onv_size_fact *larger)
 {
-    if (larger->allocated[runtime] < smaller->allocated[runtime])
+    if (larger->allocated < smaller->allocated)
         return "libraries choose algorithms with smaller workspaces there";
     return "the allocator's segments have less unused space there";
 }
@@ -252,19 +206,18 @@ static const char *cause_of_fall(const probe *smaller, const probe *larger, size
 /* A total that is smaller at a larger size, of those that were analysed: the one that falls most. */
 static void note_falls(probes *p, onv_analysis *analysis, size_t runtime)
 {
-    const probe *from = NULL, *to = NULL;
+    const onv_size_fact *from = NULL, *to = NULL, *at = p->of[runtime].at.at;
+    size_t n = p->of[runtime].at.count;
     uint64_t most = 0;
     int64_t fits = 0;
-    qsort(p->at, p->count, sizeof p->at[0], by_size);
-    for (size_t i = 0; i < p->count; i++) {
-        const probe *at = &p->at[i];
-        if (!at->has_figures) continue;
-        if (at->fit.of[runtime].fits) fits = at->size * p->unit;
+    if (n > 0) qsort(p->of[runtime].at.at, n, sizeof *at, by_size);
+    for (size_t i = 0; i < n && at[i].of[ONV_FITS] < UINT64_MAX; i++) {
+        if (at[i].reaches[ONV_FITS]) fits = at[i].size * p->unit;
         for (size_t k = 0; k < i; k++) {
-            if (p->at[k].totals[runtime] <= at->totals[runtime] + most) continue;
-            from = &p->at[k];
-            to = at;
-            most = from->totals[runtime] - to->totals[runtime];
+            if (at[k].of[ONV_FITS] <= at[i].of[ONV_FITS] + most) continue;
+            from = &at[k];
+            to = &at[i];
+            most = from->of[ONV_FITS] - to->of[ONV_FITS];
         }
     }
     if (from == NULL) return;
@@ -276,9 +229,9 @@ static void note_falls(probes *p, onv_analysis *analysis, size_t runtime)
     onv_model_diag(&analysis->model, ONV_NOTE, "total-falls", NULL,
                    "%s: the total falls from %llu bytes at %s %lld to %llu at %lld: %s%s",
                    analysis->runtimes[runtime].runtime->name,
-                   (unsigned long long)from->totals[runtime], what, (long long)from->size * p->unit,
-                   (unsigned long long)to->totals[runtime], (long long)to->size * p->unit,
-                   cause_of_fall(from, to, runtime), also != NULL ? also : "");
+                   (unsigned long long)from->of[ONV_FITS], what, (long long)from->size * p->unit,
+                   (unsigned long long)to->of[ONV_FITS], (long long)to->size * p->unit,
+                   cause_of_fall(from, to), also != NULL ? also : "");
 }
 
 /* Of each runtime that is judged, and of all of them: one alone may take more at some smaller size. */
@@ -337,7 +290,9 @@ onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *o
         p->unit = p->searched->size;
         analysis->fit.max_dim = p->searched->name;
     }
-    onv_status status = find_of_runtimes(p, options, analysis, err);
+    int64_t known = p->searched != NULL ? 1 : options->batch; /* the size of the analysis at hand */
+    onv_status status = known > 0 ? take(p, known, analysis, err) : ONV_OK;
+    if (status == ONV_OK) status = find_of_runtimes(p, options, analysis, err);
     if (status == ONV_OK) note_cut(p, analysis);
     if (status == ONV_OK) note_refusal(p, analysis, analysis->fit.all.max_batch);
     end(p);
@@ -351,7 +306,7 @@ onv_status onv_analysis_search_size(const onv_request *from, const onv_options *
     if (p == NULL) return onv_fail_memory(err);
     if (dim != SIZE_MAX) p->searched = &p->dims[dim];
     *largest = 0;
-    onv_status status = find_largest(p, (goal){ALL_RUNTIMES, false}, largest, err);
+    onv_status status = find_largest(p, ALL_RUNTIMES, ONV_FITS, largest, err);
     end(p);
     return status;
 }

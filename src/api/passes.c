@@ -199,9 +199,15 @@ static onv_status hand_over(onv_analysis *analysis, prepared p, const onv_runtim
 }
 
 static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *runtime,
-                                  const onv_options *options, onv_watch *w, onv_error *err)
+                                  const onv_options *options, const onv_request *from,
+                                  onv_error *err)
 {
     bool is_named = options->runtimes != NULL;
+    bool is_judged = is_named || (options->train == NULL && runtime->is_usual);
+    if (from->judged_alone && !is_judged) {
+        analysis->runtimes[analysis->n_runtimes++] = (onv_runtime_result){.runtime = runtime};
+        return ONV_OK;
+    }
     onv_tell(options, "the runtime %s", runtime->name);
     onv_runtime_options how = {.ort = &analysis->ort,
                                .plan_effort = options->effort,
@@ -209,7 +215,7 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
                                .contexts = options->contexts,
                                .workspace_bytes = options->workspace,
                                .cancelled = onv_watch_over,
-                               .cancel_context = w};
+                               .cancel_context = from->watch};
     how.room_bytes = onv_runtime_room(onv_budget_usable(options->budget, options->margin_percent));
     how.alloc.torch.expandable_segments = options->expandable_segments;
     how.alloc.torch.pool_bytes = options->pool;
@@ -226,7 +232,6 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     const onv_live *live = p.live;
     onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];
     bool is_plan = runtime->consumer == ONV_CONSUMER_PLANNER;
-    bool is_judged = is_named || (options->train == NULL && runtime->is_usual);
     if (!is_plan && analysis->replays.kind == NULL && !keeps(options)) {
         ONV_TRY(onv_runtime_compute(runtime, p.model, live, &how, result, err));
         result->is_judged = is_judged;
@@ -404,7 +409,7 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
     ONV_TRY(open_views(analysis, options, from, err));
     for (size_t i = 0; i < onv_n_runtimes; i++)
         if (is_asked(analysis, options, onv_runtimes[i]))
-            ONV_TRY(compute_runtime(analysis, onv_runtimes[i], options, w, err));
+            ONV_TRY(compute_runtime(analysis, onv_runtimes[i], options, from, err));
     if (options->train != NULL) ONV_TRY(compute_training(analysis, options, from, err));
     take_diags(analysis);
     if (from->figures_alone) return ONV_OK;

@@ -255,17 +255,17 @@ static int run(onv_cli *cli)
 }
 
 /* What is freed goes back to the system, so that the process holds little more than what --limit memory counts: the C
- * library raises its threshold for that by itself otherwise. Where plans are searched some is spare: thousands of
- * programs of one size are built one after the other, and the system would clear their pages for each. */
-static void return_memory(bool builds_plans)
+ * library raises its threshold for that by itself otherwise. In searches some is spare: thousands of programs, or many
+ * analyses, of one size follow each other, and the system would clear their pages for each. */
+static void return_memory(bool searches)
 {
 #ifdef __GLIBC__
-    const int least_mapped = builds_plans ? 32 << 20 : 256 << 10;
-    const int most_spare = builds_plans ? 64 << 20 : 1 << 20;
+    const int least_mapped = searches ? 32 << 20 : 256 << 10;
+    const int most_spare = searches ? 64 << 20 : 1 << 20;
     mallopt(M_MMAP_THRESHOLD, least_mapped);
     mallopt(M_TRIM_THRESHOLD, most_spare);
 #else
-    (void)builds_plans;
+    (void)searches;
 #endif
 }
 
@@ -276,7 +276,8 @@ static int analyse_models(const onv_cli_command *command, int argc, char **argv)
     switch (onv_cli_parse(&cli, command, argc, argv)) {
     case ONV_CLI_RUN:
         onv_cli_fit_terminal(&cli);
-        return_memory(cli.analysis.checkpoint != NULL);
+        return_memory(cli.analysis.checkpoint != NULL || cli.analysis.max_batch ||
+                      cli.analysis.max_dim != NULL);
         if (cli.analysis.replay != NULL) {
             onv_cli_catch_stop();
             cli.analysis.cancelled = onv_cli_is_stopped;

@@ -1,0 +1,164 @@
+#include "api/size_facts.h"
+
+#include <math.h>
+
+#include "runtime/fit.h"
+
+enum { FINE = 1024 };
+
+onv_size_fact onv_size_fact_of(const onv_runtime_result *r, int64_t size, uint64_t usable_bytes)
+{
+    uint64_t total = r->total_bytes.high;
+    onv_size_fact f = {
+        .size = size, .is_known = true, .allocated = r->allocated_peak_bytes, .of = {total, total}};
+    f.reaches[ONV_FITS] = total <= usable_bytes && !r->out_of_memory;
+    f.reaches[ONV_BY_RELEASE] = f.reaches[ONV_FITS] || r->release.suffices;
+    if (r->reserved_peak_bytes >= r->allocated_peak_bytes && total >= r->reserved_peak_bytes)
+        f.of[ONV_BY_RELEASE] -= r->reserved_peak_bytes - r->allocated_peak_bytes;
+    return f;
+}
+
+static const onv_size_fact *find_fact(const onv_size_facts *s, int64_t size)
+{
+    for (size_t i = 0; i < s->at.count; i++)
+        if (s->at.at[i].size == size && s->at.at[i].is_known) return &s->at.at[i];
+    return NULL;
+}
+
+bool onv_size_add(onv_size_facts *s, onv_size_fact f)
+{
+    double bytes, times;
+    if (find_fact(s, f.size) != NULL) return true;
+    if (f.is_known && onv_size_line(s, ONV_FITS, f.size, &bytes, &times) && times > 0 &&
+        (bytes < (double)s->usable_bytes) != f.reaches[ONV_FITS])
+        s->errors++;
+    return onv_vec_push(&s->at, f);
+}
+
+static int64_t gap_of(const onv_size_fact *f, int64_t size)
+{
+    return f->size > size ? f->size - size : size - f->size;
+}
+
+static double times_apart(int64_t a, int64_t b)
+{
+    return a > b ? (double)a / (double)b : (double)b / (double)a;
+}
+
+/* By which part of the usable bytes a line has to miss them, the nearest analysed size being so many times as large or
+ * small; 1: no line is clear. Of large sizes totals are smooth. */
+static double clear_part(double times, int64_t size)
+{
+    if (times <= 1.01 && size >= FINE) return 1.0 / 512;
+    static const double parts[][2] = {
+        {1.05, 1.0 / 64}, {1.5, 1.0 / 16}, {4, 1.0 / 8}, {16, 1.0 / 4}, {64, 1.0 / 2}};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (times <= parts[i][0]) return parts[i][1];
+    return 1;
+}
+
+bool onv_size_line(const onv_size_facts *s, int goal, int64_t size, double *bytes, double *times)
+{
+    const onv_size_fact *near = NULL, *next = NULL;
+    for (size_t i = 0; i < s->at.count; i++) {
+        const onv_size_fact *f = &s->at.at[i];
+        if (f->of[goal] == UINT64_MAX) continue;
+        if (near == NULL || gap_of(f, size) < gap_of(near, size)) {
+            next = near;
+            near = f;
+        } else if (next == NULL || gap_of(f, size) < gap_of(next, size)) {
+            next = f;
+        }
+    }
+    if (next == NULL) return false;
+    double from = (double)near->of[goal], step = (double)next->of[goal] - from;
+    *bytes = from + step * (double)(size - near->size) / (double)(next->size - near->size);
+    const onv_size_fact *analysed = near->is_known ? near : next;
+    *times = analysed->is_known ? times_apart(analysed->size, size) : 0;
+    return true;
+}
+
+/* What is far from all that is in doubt is clear without a line. */
+static bool is_far(const onv_size_facts *s, int goal, int64_t size, bool *reaches)
+{
+    enum { FAR = 4 };
+    for (size_t i = 0; i < s->at.count; i++) {
+        const onv_size_fact *f = &s->at.at[i];
+        *reaches = f->reaches[goal];
+        if (f->is_known && (*reaches ? f->size / FAR >= size : f->size <= size / FAR)) return true;
+    }
+    return false;
+}
+
+/* What returned memory achieves follows from what is allocated, too, but not at once from how much that may be: the
+ * analysed sizes tell. */
+static bool is_known_by_release(const onv_size_facts *s, double bytes, bool *reaches)
+{
+    for (size_t i = 0; i < s->at.count; i++) {
+        const onv_size_fact *f = &s->at.at[i];
+        double at = (double)f->of[ONV_BY_RELEASE];
+        *reaches = f->reaches[ONV_BY_RELEASE];
+        if (f->is_known && (*reaches ? bytes <= at : bytes >= at)) return true;
+    }
+    return false;
+}
+
+/* False: it has to be analysed. An exact answer keeps away from where totals fall: they do by some hundredths, where
+ * segments of the allocator have less unused space, or libraries other algorithms. */
+static bool decide(const onv_size_facts *s, int goal, int64_t size, bool is_exact, bool *reaches)
+{
+    const onv_size_fact *known = find_fact(s, size);
+    double usable = (double)s->usable_bytes, bytes, times;
+    if (known != NULL) {
+        *reaches = known->reaches[goal];
+        return true;
+    }
+    if (is_far(s, goal, size, reaches)) return true;
+    if (!onv_size_line(s, goal, size, &bytes, &times)) return false;
+    if (goal == ONV_BY_RELEASE && bytes < usable)
+        return times > 0 && is_known_by_release(s, bytes, reaches);
+    double part = times > 0 && s->errors < 2 ? clear_part(times, size) : 1;
+    if (is_exact && part < 1.0 / 16) part = 1.0 / 16;
+    if (s->errors == 1 && part < 1.0 / 4) part = 1.0 / 4;
+    *reaches = bytes < usable;
+    return part < 1 && fabs(bytes - usable) > part * usable;
+}
+
+int64_t onv_size_grain(int64_t size)
+{
+    int64_t grain = 1;
+    while (size / grain >= 2 * (int64_t)FINE) grain *= 2;
+    return grain;
+}
+
+void onv_size_look(onv_size_facts *s, int goal, int64_t to_better, bool is_exact)
+{
+    int64_t low = 0, high = 0, *wanted = &s->wanted[goal];
+    bool reaches = false;
+    if (to_better > 0) {
+        *wanted = to_better;
+        if (!decide(s, goal, to_better, is_exact, &reaches)) return;
+        if (!reaches) *wanted = s->found[goal] = 0;
+        if (!reaches) return;
+    }
+    while ((high == 0 && low < ONV_MAX_BATCH) ||
+           high - low > (is_exact ? 1 : onv_size_grain(low))) {
+        int64_t size = high > 0 ? low + (high - low) / 2 : low > 0 ? 2 * low : 1;
+        if (size > ONV_MAX_BATCH) size = ONV_MAX_BATCH;
+        *wanted = size;
+        if (!decide(s, goal, size, is_exact, &reaches)) return;
+        *(reaches ? &low : &high) = size;
+    }
+    s->found[goal] = low;
+    *wanted = low > 0 && find_fact(s, low) == NULL     ? low
+              : high > 0 && find_fact(s, high) == NULL ? high
+                                                       : 0;
+}
+
+void onv_size_settle(onv_size_facts *s, int goal)
+{
+    s->found[goal] = s->wanted[goal] = 0;
+    for (size_t i = 0; i < s->at.count; i++)
+        if (s->at.at[i].is_known && s->at.at[i].reaches[goal] && s->at.at[i].size > s->found[goal])
+            s->found[goal] = s->at.at[i].size;
+}
