@@ -86,6 +86,10 @@ def attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p
 
 def recurrent(mode: int, data: Any, state: Any, cell: Any, params: List[Any], has_biases: bool, layers: int, dropout: float,
               train: bool, bidirectional: bool, batch_first: bool) -> Tuple[Any, ...]:
+    if torch.is_autocast_enabled("cuda"):
+        with torch.autocast("cuda", enabled=False):
+            data, state, cell, *params = (t if t is None else t.to(torch.get_autocast_dtype("cuda")) for t in (data, state, cell, *params))
+            return recurrent(mode, data, state, cell, params, has_biases, layers, dropout, train, bidirectional, batch_first)
     hidden, projected = state.shape[2], 0
     if cell is not None and cell.shape[2] != hidden:
         hidden, projected = cell.shape[2], hidden
@@ -173,8 +177,12 @@ def resize(name: str) -> Any:
 
 @contextlib.contextmanager
 def composites() -> Iterator[None]:
+    """Autocast is as on a GPU that has bfloat16, too: without one PyTorch turns it off where a network asks for it."""
     library = torch.library.Library("aten", "IMPL")
+    common, has_bfloat16 = torch.cuda.amp.common, torch.cuda.is_bf16_supported
+    lacks_cuda = common.amp_definitely_not_available
     try:
+        common.amp_definitely_not_available, torch.cuda.is_bf16_supported = lambda: False, lambda *_, **__: True
         for name, parts in {"scaled_dot_product_attention": attention, "lstm.input": lstm, "gru.input": one_state(3),
                             "rnn_tanh.input": one_state(1), "rnn_relu.input": one_state(0), "batch_norm": batch_norm,
                             "grid_sampler": grid_sampler, "one_hot": one_hot,
@@ -182,4 +190,5 @@ def composites() -> Iterator[None]:
             library.impl(name, parts, "AutogradCUDA")
         yield
     finally:
+        common.amp_definitely_not_available, torch.cuda.is_bf16_supported = lacks_cuda, has_bfloat16
         library._destroy()

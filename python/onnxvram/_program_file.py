@@ -15,7 +15,8 @@ Path = Union[str, "os.PathLike[str]"]
 DTYPES = {name: number for number, name in enumerate(
     ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32", "complex64", "complex128", "bool",
      "bfloat16"), 1)}
-DTYPES.update({"uint16": 28, "float8_e4m3fn": 29, "float8_e5m2": 30, "float8_e4m3fnuz": 31, "float8_e5m2fnuz": 32})
+# The schema has no unsigned types of 32 and 64 bits: those of that size.
+DTYPES.update({"uint32": 4, "uint64": 5, "uint16": 28, "float8_e4m3fn": 29, "float8_e5m2": 30, "float8_e4m3fnuz": 31, "float8_e5m2fnuz": 32})
 LAYOUTS = {torch.sparse_coo: 1, torch.sparse_csr: 2, torch.sparse_csc: 3, torch.sparse_bsr: 4, torch.sparse_bsc: 5,
            torch.strided: 7}
 FORMATS = {torch.contiguous_format: 1, torch.channels_last: 2, torch.channels_last_3d: 3, torch.preserve_format: 4}

@@ -201,8 +201,8 @@ static uint32_t emit_permuted(onv_emitter *e, uint32_t x, const uint32_t *order,
     }
     x = onv_emit_view(e, "permute", x, t.rank, dims, strides, ONV_GRAD_ALIAS);
     x = onv_emit_reshape(e, x, 3, shape);
-    bool low = e->options->amp != ONV_UNDEFINED && onv_tensor_is_float(e, x);
-    return low ? onv_emit_cast(e, x, (uint8_t)e->options->amp) : x;
+    bool low = e->amp != ONV_UNDEFINED && onv_tensor_is_float(e, x);
+    return low ? onv_emit_cast(e, x, (uint8_t)e->amp) : x;
 }
 
 static uint32_t emit_pair(onv_emitter *e, uint32_t a, uint32_t b, const bool *summed)

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/quota.h"
 #include "eager/pytorch.h"
 #include "kernels/reduction.h"
 
@@ -534,7 +535,7 @@ uint32_t onv_emit_cast(onv_emitter *e, uint32_t x, uint8_t dtype)
 
 uint32_t onv_amp_low(onv_emitter *e, uint32_t x)
 {
-    if (e->options->amp == ONV_UNDEFINED || !onv_tensor_is_float(e, x)) return x;
+    if (e->amp == ONV_UNDEFINED || !onv_tensor_is_float(e, x)) return x;
     onv_eager_tensor t = onv_tensor_at(e, x);
     /* What a branch casts is not there for others. */
     bool of_parameter = e->eager->storages.at[t.storage].kind == ONV_STORAGE_PARAMETER &&
@@ -546,16 +547,29 @@ uint32_t onv_amp_low(onv_emitter *e, uint32_t x)
         for (uint32_t i = 0; same && i < t.rank; i++) same = c.dims[i] == t.dims[i];
         return same ? cached : onv_emit_reshape(e, cached, t.rank, t.dims);
     }
-    uint32_t low = onv_emit_cast(e, x, (uint8_t)e->options->amp);
+    uint32_t low = onv_emit_cast(e, x, (uint8_t)e->amp);
     if (!of_parameter || e->status != ONV_OK) return low;
     e->low_precision.at[t.storage] = low;
     e->eager->storages.at[onv_tensor_at(e, low).storage].is_cached = true;
     return low;
 }
 
+void onv_amp_end(onv_emitter *e)
+{
+    uint32_t n_ops = (uint32_t)e->eager->ops.count;
+    for (size_t i = 0; i < e->low_precision.count && onv_work(1); i++) {
+        if (e->low_precision.at[i] == ONV_NO_TENSOR) continue;
+        onv_eager_storage *s =
+            &e->eager->storages.at[onv_tensor_at(e, e->low_precision.at[i]).storage];
+        s->is_cached = false;
+        if (n_ops > 0 && s->held_until < n_ops - 1) s->held_until = n_ops - 1;
+        e->low_precision.at[i] = ONV_NO_TENSOR;
+    }
+}
+
 uint32_t onv_amp_fp32(onv_emitter *e, uint32_t x)
 {
-    if (e->options->amp == ONV_UNDEFINED || !onv_tensor_is_float(e, x)) return x;
+    if (e->amp == ONV_UNDEFINED || !onv_tensor_is_float(e, x)) return x;
     return onv_emit_cast(e, x, ONV_FLOAT);
 }
 

@@ -94,6 +94,7 @@ struct onv_emitter {
     onv_tally unreached;     /* trained parameters that no gradient reaches */
     bool *freeze_used;       /* by pattern: those of `freeze`, then those of `train_only` */
     uint64_t benchmark_high; /* the most that cudnn.benchmark may choose for one convolution */
+    onv_dtype amp;           /* what autocast casts to; ONV_UNDEFINED: it is off */
     ONV_VEC(uint32_t) low_precision; /* by storage of a parameter: its cast under autocast */
 };
 
@@ -156,6 +157,8 @@ void onv_emit_release(onv_emitter *e, uint32_t x);
 uint32_t onv_emit_expand(onv_emitter *e, uint32_t x, uint32_t rank, const int64_t *dims);
 uint32_t onv_emit_cast(onv_emitter *e, uint32_t x, uint8_t dtype);
 
+/* Autocast is over: what it had cached of parameters lives as long as what reads it, and is cast again. */
+void onv_amp_end(onv_emitter *e);
 /* What autocast gives an operation: x in low precision (parameters once), or in float32. */
 uint32_t onv_amp_low(onv_emitter *e, uint32_t x);
 uint32_t onv_amp_fp32(onv_emitter *e, uint32_t x);

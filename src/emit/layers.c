@@ -92,7 +92,7 @@ uint32_t onv_emit_softmax(onv_emitter *e, onv_aten_id op, uint32_t x, uint8_t dt
 {
     onv_eager_tensor t = onv_tensor_at(e, x);
     if (x == ONV_NO_TENSOR) return x;
-    if (e->options->amp != ONV_UNDEFINED) dtype = ONV_FLOAT;
+    if (e->amp != ONV_UNDEFINED) dtype = ONV_FLOAT;
     uint32_t out = onv_tensor_new(e, dtype, t.rank, t.dims, NULL);
     onv_emit_begin_op(e, op);
     onv_emit_in(e, x, ONV_GRAD_NEW);

@@ -425,6 +425,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
                                .eager = eager,
                                .err = err,
                                .node = ONV_NO_NODE,
+                               .amp = options->amp,
                                .region = ONV_NO_REGION,
                                .is_written_view = is_written_view,
                                .ended = clone_results},

@@ -69,7 +69,7 @@ static uint8_t promoted(const onv_tape *t)
 static void cast_operands(onv_tape *t, uint8_t cast)
 {
     uint8_t widest = cast == ONV_CAST_WIDEST ? promoted(t) : ONV_UNDEFINED;
-    for (size_t i = 0; i < t->operands.count && t->emit.options->amp != ONV_UNDEFINED; i++) {
+    for (size_t i = 0; i < t->operands.count && t->emit.amp != ONV_UNDEFINED; i++) {
         uint32_t *x = &t->operands.at[i].tensor;
         if (cast == ONV_CAST_LOW) *x = onv_amp_low(&t->emit, *x);
         if (cast == ONV_CAST_FLOAT32 || (cast == ONV_CAST_WIDEST && widest == ONV_FLOAT))
@@ -234,7 +234,7 @@ static uint32_t first_result(onv_tape *t, const onv_program_call *call, const on
                              bool in_place, uint32_t base)
 {
     uint32_t value = onv_call_result(call, 0);
-    bool widens = op->cast == ONV_CAST_RESULT && t->emit.options->amp != ONV_UNDEFINED;
+    bool widens = op->cast == ONV_CAST_RESULT && t->emit.amp != ONV_UNDEFINED;
     if (in_place && t->operands.count > 0) {
         onv_eager_tensor s =
             onv_tensor_at(&t->emit, base != ONV_NO_TENSOR ? base : t->operands.at[0].tensor);

@@ -39,10 +39,28 @@ static void take_results(onv_tape *t, const onv_program_call *c, const onv_progr
             t->values[c->results[k]].object = t->values[graph->outputs[k]].object;
 }
 
-/* The graph in the place of the call, with gradients or without. */
+/* A region of torch.autocast(device, dtype, enabled). Without a GPU PyTorch turns those of "cuda" off when they are entered, so that off
+ * says nothing of them. */
+static void enter_autocast(onv_tape *t, const onv_program_call *c)
+{
+    enum { DEVICE, DTYPE, ENABLED, N };
+    if (strstr(c->op_name, "autocast") == NULL || c->n_arguments < N ||
+        c->arguments[DEVICE].kind != ONV_ARGUMENT_STRING ||
+        c->arguments[DTYPE].kind != ONV_ARGUMENT_DTYPE ||
+        c->arguments[ENABLED].kind != ONV_ARGUMENT_BOOL)
+        return;
+    bool is_on = c->arguments[ENABLED].flag;
+    t->emit.amp = is_on ? (onv_dtype)c->arguments[DTYPE].dtype : ONV_UNDEFINED;
+    if (!is_on && strcmp(c->arguments[DEVICE].text, "cuda") == 0 && t->autocast_off.count++ == 0)
+        t->autocast_off.first = c->name;
+}
+
+/* The graph in the place of the call, with gradients or without, and under autocast or not. */
 static void run_inside(onv_tape *t, const onv_program_call *c, const onv_program_graph *graph)
 {
     bool before = t->emit.has_no_grad;
+    onv_dtype amp = t->emit.amp;
+    enter_autocast(t, c);
     if (strstr(c->op_name, "set_grad_enabled") != NULL && c->n_arguments > 0 &&
         c->arguments[0].kind == ONV_ARGUMENT_BOOL)
         t->emit.has_no_grad = !c->arguments[0].flag;
@@ -50,6 +68,8 @@ static void run_inside(onv_tape *t, const onv_program_call *c, const onv_program
     onv_tape_calls(t, graph);
     take_results(t, c, graph);
     t->emit.has_no_grad = before;
+    if (amp == ONV_UNDEFINED && t->emit.amp != amp) onv_amp_end(&t->emit);
+    t->emit.amp = amp;
 }
 
 /* --- Branches ---------------------------------------------------------------------------------- */

@@ -15,7 +15,7 @@ void onv_tape_sum(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
     uint32_t x = onv_tape_operand_of(t, 0);
     onv_eager_tensor from = onv_tensor_at(&t->emit, x);
     if (x == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
-    bool widens = sums && t->emit.options->amp != ONV_UNDEFINED;
+    bool widens = sums && t->emit.amp != ONV_UNDEFINED;
     uint8_t dtype = onv_tape_dtype(t, result, widens ? (uint8_t)ONV_FLOAT : from.dtype);
     uint32_t out = onv_tape_new(t, result, dtype);
     bool hands_on = sums && onv_tensor_at(&t->emit, out).dtype == from.dtype;

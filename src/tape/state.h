@@ -61,9 +61,10 @@ typedef struct onv_tape {
     bool knows_grads;     /* a recording of training that tells which results have gradients */
     uint32_t *segment_of; /* by call: 1 + the network's own checkpoint around it; 0: none is */
     uint32_t n_segments;
-    onv_tally unknown;   /* calls without a row: bytes of results */
-    onv_tally functions; /* of a recording: calls of an autograd.Function */
-    onv_tally shared;    /* of an archive: parameters that may be others under a second name */
+    onv_tally unknown;      /* calls without a row: bytes of results */
+    onv_tally functions;    /* of a recording: calls of an autograd.Function */
+    onv_tally autocast_off; /* of an archive: regions of torch.autocast("cuda") that are off */
+    onv_tally shared;       /* of an archive: parameters that may be others under a second name */
 } onv_tape;
 
 /* --- value.c: values and their tensors ----------------------------------------------------------- */

@@ -334,6 +334,14 @@ static void report(const onv_tape *t)
                        "names, and %llu bytes count too much; archives of PyTorch 2.9 and later "
                        "say what is shared, as do files of onnxvram.save_program and recordings",
                        t->shared.count, t->shared.first, (unsigned long long)t->shared.bytes);
+    if (t->autocast_off.count > 0)
+        onv_model_diag(
+            view, ONV_WARNING, "autocast-off", NULL,
+            "%u regions of torch.autocast(\"cuda\") are off in the archive, the first is "
+            "'%.100s': without a GPU PyTorch turns off those that forward asks for, and "
+            "they count as they are; if forward turns them on, record the network, or "
+            "export it where torch.cuda.is_available()",
+            t->autocast_off.count, t->autocast_off.first);
     if (t->emit.unreached.count > 0)
         onv_model_diag(view, ONV_NOTE, "unreached-parameters", NULL,
                        "no gradient reaches %u trained parameters, as '%.100s' (%llu bytes): they "
@@ -370,6 +378,7 @@ onv_status onv_tape_lower(const onv_program *program, onv_model *view,
                            .eager = eager,
                            .err = err,
                            .node = ONV_NO_NODE,
+                           .amp = options->amp,
                            .region = ONV_NO_REGION},
                   .program = program,
                   .knows_grads = onv_tape_knows_grads(program)};

@@ -151,9 +151,8 @@ void onv_tape_set_base_written(onv_tape *t, uint32_t value, uint32_t of, uint32_
 uint8_t onv_tape_dtype(onv_tape *t, uint32_t value, uint8_t promoted)
 {
     uint8_t dtype = t->program->values.at[value].dtype;
-    bool follows = (t->is_recovered || t->emit.options->amp != ONV_UNDEFINED) &&
-                   promoted != ONV_UNDEFINED && onv_dtype_is_float((onv_dtype)dtype) &&
-                   onv_dtype_is_float((onv_dtype)promoted);
+    bool follows = (t->is_recovered || t->emit.amp != ONV_UNDEFINED) && promoted != ONV_UNDEFINED &&
+                   onv_dtype_is_float((onv_dtype)dtype) && onv_dtype_is_float((onv_dtype)promoted);
     return follows ? promoted : dtype;
 }
 

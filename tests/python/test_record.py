@@ -122,6 +122,17 @@ if HAS_TORCH:
         def forward(self, x):
             return x * x.sum().item()
 
+    class Autocast(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn, self.attention, self.out = nn.LSTM(8, 32, 2, batch_first=True), Attention(), nn.Linear(32, 4)
+
+        def forward(self, x):
+            with torch.autocast("cuda", dtype=torch.bfloat16):
+                x = self.attention(self.rnn(x)[0])
+                with torch.autocast("cuda", enabled=False):
+                    return self.out(x.float())
+
     class Fixes(nn.Module):
         def forward(self, x):
             return x.reshape(int(x.shape[0]) * 2, -1)
@@ -301,6 +312,19 @@ class Recordings(unittest.TestCase):
         self.assertIn("aten._scaled_dot_product_flash_attention.default", calls(halves))
         odd = record(nn.MultiheadAttention(9, 3, batch_first=True), *[torch.rand(2, 6, 9)] * 3, modes=["training"])["training"]
         self.assertNotIn("attention", " ".join(calls(odd)))
+
+    def test_regions_of_autocast(self):
+        """As on a GPU, though there is none; every tensor has a type that the file can say."""
+        found = record(Autocast(), torch.rand(2, 6, 8), modes=["training"])["training"]
+        graph = found["graph_module"]["graph"]
+        results = {n["target"]: graph["tensor_values"][n["outputs"][0]["as_tensor"]["name"]]["dtype"] for n in graph["nodes"]
+                   if "as_tensor" in n["outputs"][0]}
+        bfloat16, float32 = 13, 7
+        self.assertEqual(results["torch.ops.aten._scaled_dot_product_flash_attention.default"], bfloat16)
+        self.assertEqual(results["torch.ops.aten._cudnn_rnn.default"], bfloat16)
+        self.assertEqual(graph["tensor_values"][graph["outputs"][0]["as_tensor"]["name"]]["dtype"], float32)
+        self.assertNotIn(0, [v["dtype"] for v in graph["tensor_values"].values()])
+        self.assertFalse(torch.is_autocast_enabled("cuda"))
 
     @unittest.skipIf(not HAS_TORCH or tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 14), "kernels of PyTorch 2.14 on")
     def test_attention_of_more_shapes(self):

@@ -289,3 +289,23 @@ class Losses(nn.Module):
             + F.triplet_margin_loss(a, b, y, swap=True)
             + torch.clamp_min(a, b).exp().mean()
         )
+
+
+@net("autocast", img("", 32))
+class Autocast(nn.Module):
+    """Regions of autocast in forward, one inside another."""
+
+    def __init__(s, d=64):
+        super().__init__()
+        s.p, s.q, s.o, s.g, s.h = nn.Conv2d(3, d, 4, 4), nn.Linear(d, 3 * d), nn.Linear(d, d), nn.GroupNorm(4, d), nn.Linear(d, 10)
+        s.l = nn.Parameter(torch.ones(d))
+
+    def forward(s, x):
+        with torch.autocast(x.device.type, dtype=torch.bfloat16):
+            h = s.g(s.p(x)).flatten(2).transpose(1, 2)
+            q, k, v = s.q(h).view(h.shape[0], -1, 3, 4, 16).permute(2, 0, 3, 1, 4)
+            h = h + s.l * s.o(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+            with torch.autocast(x.device.type, enabled=False):
+                w = (h.float() @ h.float().transpose(1, 2)).softmax(-1)
+            h = F.silu(s.o(w @ h)).mean(1)
+        return s.h(h.float())
