@@ -47,7 +47,7 @@ struct onv_analysis {
         *unbound; /* with nothing bound, where something is and ONV_FORMAT_ONNX is to be written */
     bool writes_onnx;
     onv_largest largest;
-    onv_formula formula; /* of its peak */
+    onv_formula *formula; /* of its peak; NULL: nobody asked yet (onv_ask_formula) */
     onv_runtime_result runtimes[ONV_MAX_RUNTIMES];
     size_t n_runtimes;
     onv_rewritten

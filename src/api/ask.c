@@ -2,11 +2,14 @@
 
 #include <string.h>
 
+#include "base/fail.h"
+
 bool onv_asked_init(onv_analysis *analysis)
 {
     onv_asked *asked = onv_heap_calloc(1, sizeof *asked);
     analysis->asked = asked;
     if (asked == NULL) return false;
+    asked->of = analysis;
     onv_arena_init(&asked->arena, SIZE_MAX);
     onv_arena_init(&asked->scratch, SIZE_MAX);
     onv_strings_init(&asked->text, &asked->arena);
@@ -32,6 +35,17 @@ const char *onv_ask_keep(const onv_analysis *analysis, const char *text)
     return kept;
 }
 
+onv_status onv_ask_formula(const onv_analysis *analysis, onv_error *err)
+{
+    onv_analysis *of = analysis->asked->of;
+    if (of->formula != NULL) return ONV_OK;
+    onv_formula *formula = ONV_ARENA_ARRAY(&of->model.arena, onv_formula, 1);
+    if (formula == NULL) return onv_fail_memory(err);
+    ONV_TRY(onv_formula_compute(&of->model, &of->live, formula, err));
+    of->formula = formula;
+    return ONV_OK;
+}
+
 onv_view onv_analysis_view(const onv_analysis *analysis)
 {
     const onv_rewritten *rewritten = analysis->rewritten.model.graphs.count > 0
@@ -45,7 +59,7 @@ onv_view onv_analysis_view(const onv_analysis *analysis)
         .infer = &analysis->infer,
         .live = &analysis->live,
         .largest = &analysis->largest,
-        .formula = &analysis->formula,
+        .formula = analysis->formula,
         .order = &analysis->order,
         .best_order = &analysis->best_order,
         .runtimes = analysis->runtimes,

@@ -10,6 +10,7 @@
 
 /* Text that was answered: once each, as long as the analysis. */
 struct onv_asked {
+    onv_analysis *of;
     onv_arena arena;
     onv_strings text;
     onv_arena scratch;
@@ -21,6 +22,9 @@ void onv_asked_cleanup(onv_analysis *analysis);
 
 /* The analysis as reports see it. */
 onv_view onv_analysis_view(const onv_analysis *analysis);
+
+/* Computes the formula of the peak where no report or example needed it so far. */
+onv_status onv_ask_formula(const onv_analysis *analysis, onv_error *err);
 
 /* Keeps text that was made in the scratch arena, which is empty then; NULL stays NULL, and comes of a lack of
  * memory. */

@@ -1,8 +1,7 @@
 /* Example sizes for a model whose dims are free, so that its report is not empty. */
-#include "api/analysis.h"
-
 #include <string.h>
 
+#include "api/ask.h"
 #include "base/fail.h"
 #include "base/heap.h"
 #include "infer/total_dims.h"
@@ -104,7 +103,7 @@ static void rank_pieces(onv_analysis *analysis)
 {
     onv_dims *dims = &analysis->model.dims;
     const onv_infer_info *infer = &analysis->example->infer;
-    onv_formula *f = &analysis->formula;
+    onv_formula *f = analysis->formula;
     onv_dim *values = ONV_ARENA_ARRAY(&analysis->model.arena, onv_dim, dims->n_symbols);
     if (values == NULL) return; /* an order is no figure */
     for (uint32_t i = 0; i < dims->n_symbols; i++) {
@@ -139,6 +138,7 @@ onv_status onv_analysis_add_example(const onv_request *from, const onv_options *
                        "%zu dims are free; an example is made for up to %d", n, MOST_DIMS);
         return ONV_OK;
     }
+    ONV_TRY(onv_ask_formula(analysis, err)); /* while there is room for it */
     onv_dim_binding *dims = onv_heap_calloc(n, sizeof *dims);
     if (dims == NULL) return onv_fail_memory(err);
     for (size_t i = 0; i < n; i++)

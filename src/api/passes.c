@@ -398,7 +398,6 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
     if (from->training_alone) return compute_training_alone(analysis, options, from, err);
     analysis->largest = onv_largest_find(&analysis->model, &analysis->live);
     onv_largest_note(&analysis->model, &analysis->largest);
-    ONV_TRY(onv_formula_compute(&analysis->model, &analysis->live, &analysis->formula, err));
     if (analysis->live.unknown > 0 && options->train != NULL)
         return onv_fail_unsized(analysis, "size training", err);
     if (analysis->live.unknown > 0 && analysis->replays.kind != NULL)

@@ -10,6 +10,16 @@ void onv_report_options_init(onv_report_options *options, size_t size)
     onv_start(options, size);
 }
 
+/* The line of a quiet report has no formula. */
+static onv_status open_view(const onv_analysis *analysis, onv_format format,
+                            const onv_report_options *options, onv_view *view, onv_error *error)
+{
+    if (format != ONV_FORMAT_TEXT || options->verbosity >= 0)
+        ONV_TRY(onv_ask_formula(analysis, error));
+    *view = onv_analysis_view(analysis);
+    return ONV_OK;
+}
+
 static onv_status report(const onv_analysis *const *analyses, size_t count, onv_format format,
                          const onv_report_options *options, onv_write_fn write, void *context,
                          onv_error *error)
@@ -17,13 +27,15 @@ static onv_status report(const onv_analysis *const *analyses, size_t count, onv_
     /* The examples stand behind the models. */
     onv_view *views = onv_heap_calloc(count, 2 * sizeof *views);
     if (views == NULL) return onv_fail_memory(error);
-    for (size_t i = 0; i < count; i++) {
-        views[i] = onv_analysis_view(analyses[i]);
+    onv_status status = ONV_OK;
+    for (size_t i = 0; i < count && status == ONV_OK; i++) {
+        status = open_view(analyses[i], format, options, &views[i], error);
         if (analyses[i]->example == NULL) continue;
         views[count + i] = onv_analysis_view(analyses[i]->example);
         views[i].example = &views[count + i];
     }
-    onv_status status = onv_report_write(views, count, format, options, write, context, error);
+    if (status == ONV_OK)
+        status = onv_report_write(views, count, format, options, write, context, error);
     onv_heap_free(views);
     return status;
 }
@@ -104,13 +116,14 @@ onv_status onv_report_part(const onv_analysis *analysis, onv_format format, size
     onv_watch watch = most_left(&analysis, 1);
     onv_quota *before = onv_watch_resume(&watch);
     onv_locale locale = onv_locale_enter();
-    onv_view example, view = onv_analysis_view(analysis);
+    onv_view example, view;
+    onv_status status = open_view(analysis, format, &complete, &view, error);
     if (analysis->example != NULL) {
         example = onv_analysis_view(analysis->example);
         view.example = &example;
     }
-    onv_status status =
-        onv_report_write_part(&view, format, expected, &complete, write, context, error);
+    if (status == ONV_OK)
+        status = onv_report_write_part(&view, format, expected, &complete, write, context, error);
     onv_locale_leave(locale);
     status = onv_watch_verdict(&watch, status, error);
     onv_watch_leave(&watch, before);
