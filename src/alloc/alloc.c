@@ -240,20 +240,6 @@ onv_status onv_allocator_reserve(onv_allocator *a, uint32_t id, uint64_t bytes, 
     return allocate(a, id, bytes, true, err);
 }
 
-onv_status onv_allocator_keep(onv_allocator *a, uint64_t bytes, onv_error *err)
-{
-    uint32_t block = ONV_NO_BLOCK;
-    size_t event = a->n_events++;
-    if (a->out_of_memory || bytes == 0) return ONV_OK;
-    ONV_TRY(a->model->keep(a, bytes, &block, err));
-    if (block == ONV_NO_BLOCK) {
-        a->out_of_memory = true;
-        a->oom_event = event;
-        a->oom_bytes = bytes;
-    }
-    return ONV_OK;
-}
-
 onv_status onv_allocator_free(onv_allocator *a, uint32_t id, onv_error *err)
 {
     size_t event = a->n_events++;

@@ -126,8 +126,6 @@ typedef struct onv_alloc_model {
     onv_status (*alloc)(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err);
     /* The same for memory that bypasses the model's pools; NULL: there is no such way. */
     onv_status (*reserve)(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err);
-    /* onv_allocator_keep; bfc. NULL: there is no such way. */
-    onv_status (*keep)(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err);
     /* Takes back a block, which is in state FREE already. */
     void (*free)(onv_allocator *a, uint32_t block);
     /* Streams from this one on end, with what they were doing; NULL: that changes nothing. */
@@ -180,10 +178,6 @@ onv_status onv_allocator_free(onv_allocator *a, uint32_t id, onv_error *err);
 /* Memory beside the model's pools, as ONNX Runtime takes it for initializers; like alloc for models
  * that have no such way. */
 onv_status onv_allocator_reserve(onv_allocator *a, uint32_t id, uint64_t bytes, onv_error *err);
-
-/* Like alloc, of memory that stays to the end: it has no id, and what lies next to each other is one block. Of the
- * statistics only those of the device's memory count it. */
-onv_status onv_allocator_keep(onv_allocator *a, uint64_t bytes, onv_error *err);
 
 /* Behind a run of a session (from 1 on), or of a subgraph in it. */
 onv_status onv_allocator_end_streams(onv_allocator *a, uint8_t from);

@@ -16,6 +16,10 @@
  * arena of ONNX Runtime 1.31's CPU provider placed each of 47,000 random requests in the same region
  * at the same offset, and logs these defaults.
  */
+#include "alloc/bfc.h"
+
+#include <string.h>
+
 #include "alloc/alloc_model.h"
 #include "base/fail.h"
 #include "base/quota.h"
@@ -124,29 +128,22 @@ static uint32_t find_free(const onv_allocator *a, uint64_t rounded)
     return is_before(&a->space, own, of_none) ? own : of_none;
 }
 
-/* A free chunk of at least that many bytes, which is in no set any more; *splits: it is cut. */
-static onv_status take_free(onv_allocator *a, uint64_t rounded, uint32_t *block, bool *splits,
-                            onv_error *err)
+static bool is_split(const onv_allocator *a, uint64_t found, uint64_t rounded)
 {
-    *block = find_free(a, rounded);
-    if (*block != ONV_NO_BLOCK)
-        onv_block_set_remove(set_of(a, *block), &a->space, *block);
-    else
-        ONV_TRY(extend(a, rounded, block, err));
-    if (*block == ONV_NO_BLOCK) return ONV_OK;
-    uint64_t found = onv_space_block(&a->space, *block)->bytes;
-    *splits = found / 2 >= rounded || found - rounded >= a->options.bfc.max_dead_bytes;
-    return ONV_OK;
+    return found / 2 >= rounded || found - rounded >= a->options.bfc.max_dead_bytes;
 }
 
 static onv_status bfc_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
 {
     const bfc_state *s = a->state;
     uint64_t rounded = round_up(bytes);
-    bool splits = false;
-    ONV_TRY(take_free(a, rounded, block, &splits, err));
+    *block = find_free(a, rounded);
+    if (*block != ONV_NO_BLOCK)
+        onv_block_set_remove(set_of(a, *block), &a->space, *block);
+    else
+        ONV_TRY(extend(a, rounded, block, err));
     if (*block == ONV_NO_BLOCK) return ONV_OK;
-    if (splits) {
+    if (is_split(a, onv_space_block(&a->space, *block)->bytes, rounded)) {
         uint32_t rest;
         ONV_TRY(onv_space_split(&a->space, *block, rounded, &rest, err));
         onv_block_set_insert(set_of(a, rest), &a->space, rest);
@@ -154,25 +151,6 @@ static onv_status bfc_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, o
     if (a->stream == 0) return ONV_OK;
     onv_space_block(&a->space, *block)->stream = a->stream;
     onv_space_block(&a->space, *block)->age = s->ended[a->stream];
-    return ONV_OK;
-}
-
-/* What is kept is never joined with a free chunk: it may grow into the one behind it. */
-static onv_status bfc_keep(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
-{
-    uint64_t rounded = round_up(bytes);
-    bool splits = false;
-    ONV_TRY(take_free(a, rounded, block, &splits, err));
-    if (*block == ONV_NO_BLOCK) return ONV_OK;
-    uint32_t rest = *block, prev = onv_space_block(&a->space, rest)->prev;
-    bool grows =
-        splits && prev != ONV_NO_BLOCK && onv_space_block(&a->space, prev)->state == ONV_BLOCK_KEPT;
-    if (grows)
-        onv_space_move_border(&a->space, rest, rounded);
-    else if (splits)
-        ONV_TRY(onv_space_split(&a->space, *block, rounded, &rest, err));
-    if (!grows) onv_space_block(&a->space, *block)->state = ONV_BLOCK_KEPT;
-    if (splits) onv_block_set_insert(set_of(a, rest), &a->space, rest);
     return ONV_OK;
 }
 
@@ -239,6 +217,113 @@ static onv_status bfc_release(onv_allocator *a, onv_error *err)
     return ONV_OK;
 }
 
+/* --- Orders of what stays ---------------------------------------------------------------------- */
+
+/* Free chunks while what stays is taken, in order of size, then address. What stays is never given back, so that a chunk
+ * has no free neighbours: blocks in the space are what is left of regions. */
+typedef ONV_VEC(uint32_t) hole_list;
+
+/* The first that is not before (bytes, address). */
+static size_t find_hole(const onv_space *space, const hole_list *holes, uint64_t bytes)
+{
+    size_t low = 0, high = holes->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (onv_space_block(space, holes->at[middle])->bytes < bytes)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Takes the low end of the chunk at that place, or all of it. */
+static onv_status cut_hole(onv_allocator *a, hole_list *holes, size_t at, uint64_t rounded)
+{
+    uint32_t hole = holes->at[at];
+    onv_block *block = onv_space_block(&a->space, hole);
+    bool splits = is_split(a, block->bytes, rounded);
+    block->address += rounded;
+    block->bytes = splits ? block->bytes - rounded : 0;
+    if (!splits) {
+        memmove(&holes->at[at], &holes->at[at + 1], (--holes->count - at) * sizeof *holes->at);
+        return ONV_OK;
+    }
+    size_t to = at;
+    while (to > 0 && is_before(&a->space, hole, holes->at[to - 1])) to--;
+    memmove(&holes->at[to + 1], &holes->at[to], (at - to) * sizeof *holes->at);
+    holes->at[to] = hole;
+    ONV_WORK((at - to) / 16);
+    return ONV_OK;
+}
+
+static onv_status keep(onv_allocator *a, hole_list *holes, uint64_t bytes, bool *is_kept,
+                       onv_error *err)
+{
+    uint64_t rounded = round_up(bytes);
+    if (bytes == 0) return ONV_OK;
+    size_t at = find_hole(&a->space, holes, rounded);
+    if (at == holes->count) { /* none is as large, so the new one is the last */
+        uint32_t block = ONV_NO_BLOCK;
+        ONV_TRY(extend(a, rounded, &block, err));
+        *is_kept = block != ONV_NO_BLOCK;
+        if (!*is_kept) return ONV_OK;
+        if (!onv_vec_push(holes, block)) return onv_fail_memory(err);
+    }
+    return cut_hole(a, holes, at, rounded);
+}
+
+onv_status onv_bfc_load(onv_allocator *a, const uint64_t *bytes, const uint32_t *order,
+                        uint32_t count, onv_bfc_image *image, onv_error *err)
+{
+    const bfc_state *s = a->state;
+    hole_list holes = {0};
+    bool is_kept = true;
+    onv_status status = onv_allocator_restart(a, err);
+    for (uint32_t i = 0; i < count && is_kept && status == ONV_OK; i++)
+        status = keep(a, &holes, bytes[order[i]], &is_kept, err);
+    image->reserved_bytes = is_kept ? reserved_bytes(a) : UINT64_MAX;
+    image->region_bytes = s->region_bytes;
+    for (uint32_t i = a->space.first_segment; i != ONV_NO_BLOCK && status == ONV_OK;
+         i = a->space.segments.at[i].next) {
+        uint64_t left = onv_space_block(&a->space, a->space.segments.at[i].first)->bytes;
+        if (left > 0 && !onv_vec_push(&image->holes, left)) status = onv_fail_memory(err);
+    }
+    onv_vec_cleanup(&holes);
+    return status;
+}
+
+onv_status onv_bfc_resume(onv_allocator *a, const onv_bfc_image *image, onv_error *err)
+{
+    bfc_state *s = a->state;
+    onv_stat *reserved = &a->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL];
+    ONV_TRY(onv_allocator_restart(a, err));
+    for (size_t i = 0; i < image->holes.count; i++) {
+        uint32_t block;
+        ONV_TRY(onv_space_add_segment(&a->space, image->holes.at[i], ONV_BLOCK_FREE, &block, err));
+        onv_block_set_insert(&s->free[0], &a->space, block);
+    }
+    s->region_bytes = image->region_bytes;
+    reserved->current = reserved->peak = image->reserved_bytes;
+    return ONV_OK;
+}
+
+onv_status onv_bfc_take(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
+{
+    *block = ONV_NO_BLOCK;
+    ONV_TRY(bfc_alloc(a, bytes, block, err));
+    if (*block != ONV_NO_BLOCK) onv_space_block(&a->space, *block)->state = ONV_BLOCK_USED;
+    return ONV_OK;
+}
+
+void onv_bfc_give(onv_allocator *a, uint32_t block)
+{
+    onv_space_block(&a->space, block)->state = ONV_BLOCK_FREE;
+    bfc_free(a, block);
+}
+
+/* --- Rows -------------------------------------------------------------------------------------- */
+
 static void preset_same(onv_alloc_options *options)
 {
     options->bfc.extend = ONV_BFC_SAME_AS_REQUESTED;
@@ -252,7 +337,6 @@ const onv_alloc_model onv_alloc_bfc = {
     .init = bfc_init,
     .alloc = bfc_alloc,
     .reserve = bfc_reserve,
-    .keep = bfc_keep,
     .free = bfc_free,
     .end_streams = bfc_end_streams,
     .release_cached = bfc_release,
@@ -266,7 +350,6 @@ const onv_alloc_model onv_alloc_bfc_same = {
     .init = bfc_init,
     .alloc = bfc_alloc,
     .reserve = bfc_reserve,
-    .keep = bfc_keep,
     .free = bfc_free,
     .end_streams = bfc_end_streams,
     .release_cached = bfc_release,

@@ -27,7 +27,6 @@
 typedef enum onv_block_state {
     ONV_BLOCK_FREE,
     ONV_BLOCK_USED,
-    ONV_BLOCK_KEPT,     /* used to the end, by no id */
     ONV_BLOCK_UNMAPPED, /* address space without memory behind it */
 } onv_block_state;
 
@@ -104,15 +103,6 @@ void onv_space_remove_loose(onv_space *space, uint32_t block);
  * part, in the same state. */
 onv_status onv_space_split(onv_space *space, uint32_t block, uint64_t bytes, uint32_t *rest,
                            onv_error *err);
-
-/* Moves the border between a block and the one before it up by `bytes`, less than the block has. */
-static inline void onv_space_move_border(const onv_space *space, uint32_t block, uint64_t bytes)
-{
-    onv_block *b = onv_space_block(space, block);
-    onv_space_block(space, b->prev)->bytes += bytes;
-    b->address += bytes;
-    b->bytes -= bytes;
-}
 
 /* Joins a block with the one that follows it; `low` stays. */
 void onv_space_merge(onv_space *space, uint32_t low);

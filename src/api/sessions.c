@@ -77,8 +77,7 @@ static onv_status take_runs(tracing *t, uint32_t shape, onv_execution *made, onv
 {
     uint32_t n_weights = count_weights(&made->timeline);
     onv_ort_shape *to = &t->shapes[shape];
-    ONV_TRY(onv_ort_list_requests(&made->timeline, n_weights, 0, &to->first, err));
-    ONV_TRY(onv_ort_list_requests(&made->timeline, n_weights, 1, &to->later, err));
+    ONV_TRY(onv_ort_list_requests(&made->timeline, n_weights, to->runs, 2, err));
     if (shape > 0) return ONV_OK;
     t->n_weights = n_weights;
     t->weights = made->timeline;
@@ -212,8 +211,8 @@ static onv_status trace_shapes(const onv_request *from, const onv_options *optio
     ONV_TRY(find_shapes(&t, err));
     onv_status status = run_all(&t, err);
     for (uint32_t i = 0; i < t.n_shapes; i++) {
-        onv_vec_cleanup(&t.shapes[i].first);
-        onv_vec_cleanup(&t.shapes[i].later);
+        onv_vec_cleanup(&t.shapes[i].runs[0]);
+        onv_vec_cleanup(&t.shapes[i].runs[1]);
     }
     onv_timeline_cleanup(&t.weights);
     return status;
@@ -226,7 +225,7 @@ enum { MOST_SESSIONS = 1024, ROUNDS = 3 };
 /* A session in an arena that others use, too. */
 typedef struct lodger {
     onv_execution made;
-    onv_ort_shape runs;
+    onv_ort_requests runs[2]; /* the first, and every later one */
     uint32_t n_weights;
 } lodger;
 
@@ -265,8 +264,7 @@ static onv_status share_arena(lodger *l, const unsigned *instances, size_t count
     for (int round = 0; round < ROUNDS; round++)
         for (size_t i = 0; i < count; i++)
             for (unsigned k = 0; k < instances[i]; k++)
-                ONV_TRY(onv_ort_service_run(arena, round == 0 ? &l[i].runs.first : &l[i].runs.later,
-                                            err));
+                ONV_TRY(onv_ort_service_run(arena, &l[i].runs[round > 0], err));
     return ONV_OK;
 }
 
@@ -279,9 +277,7 @@ static onv_status find_shared(onv_analysis *const *analyses, const unsigned *ins
     for (size_t i = 0; i < count; i++) {
         ONV_TRY(execute(analyses[i], &analyses[i]->ort, &result, &l[i].made, err));
         l[i].n_weights = count_weights(&l[i].made.timeline);
-        for (uint32_t run = 0; run < 2; run++)
-            ONV_TRY(onv_ort_list_requests(&l[i].made.timeline, l[i].n_weights, run,
-                                          run == 0 ? &l[i].runs.first : &l[i].runs.later, err));
+        ONV_TRY(onv_ort_list_requests(&l[i].made.timeline, l[i].n_weights, l[i].runs, 2, err));
     }
     onv_ort_service arena;
     ONV_TRY(onv_ort_service_init(&arena, &alloc, err));
@@ -311,8 +307,8 @@ static onv_status add_up(onv_analysis *const *analyses, const unsigned *instance
     onv_status status = find_shared(analyses, instances, count, l, &info->shared_arena, err);
     for (size_t i = 0; i < count; i++) {
         onv_execution_cleanup(&l[i].made);
-        onv_vec_cleanup(&l[i].runs.first);
-        onv_vec_cleanup(&l[i].runs.later);
+        onv_vec_cleanup(&l[i].runs[0]);
+        onv_vec_cleanup(&l[i].runs[1]);
     }
     onv_heap_free(l);
     bool fits = onv_u64_add(info->arenas_low, info->driver_bytes, &info->total_low) &&

@@ -1,7 +1,9 @@
 #include "ort/orders.h"
 
+#include <inttypes.h>
 #include <string.h>
 
+#include "alloc/bfc.h"
 #include "base/fail.h"
 #include "base/heap.h"
 #include "base/sort.h"
@@ -9,64 +11,46 @@
 
 /* Orders tried: as many as these requests allow, and no more or less than that. Of sessions of 50,000 requests and more
  * fewer, down to those that are not drawn at random. */
-enum { REQUESTS = 1 << 16, LEAST_ORDERS = 40, MOST_ORDERS = 100, MOST_REQUESTS = 1 << 21 };
+enum {
+    REQUESTS = 1 << 16,
+    LEAST_ORDERS = 40,
+    MOST_ORDERS = 100,
+    MOST_REQUESTS = 1 << 21,
+    N_FIXED = 4
+};
 
-typedef struct trial {
-    onv_ort_service service;
-    uint64_t
-        *bytes; /* of the weights, together: orders at random ask for them all over the place */
-    uint32_t *order, *best;
-    uint32_t n_weights;
-    onv_ort_requests rest; /* what is asked for after them */
-    uint64_t random;
-    onv_ort_spread spread;
-} trial;
-
-static onv_status try_order(trial *w, onv_error *err)
-{
-    onv_allocator *arena = &w->service.arena;
-    ONV_TRY(onv_allocator_restart(arena, err));
-    for (uint32_t i = 0; i < w->n_weights; i++)
-        ONV_TRY(onv_allocator_keep(arena, w->bytes[w->order[i]], err));
-    ONV_TRY(onv_ort_service_run(&w->service, &w->rest, err));
-    /* What finds no memory counts as the most: a limit that one order does not keep is not kept. */
-    uint64_t bytes = arena->out_of_memory
-                         ? UINT64_MAX
-                         : arena->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].peak;
-    if (w->spread.n_orders++ == 0 || bytes > w->spread.high) {
-        w->spread.high = bytes;
-        memcpy(w->best, w->order, w->n_weights * sizeof *w->best);
-    }
-    if (bytes < w->spread.low) w->spread.low = bytes;
-    return ONV_OK;
-}
+struct onv_ort_loaded {
+    onv_bfc_image image;
+    uint32_t first; /* the first order that leaves the same */
+    uint64_t bytes; /* that the session reaches from there */
+};
 
 /* --- Orders ------------------------------------------------------------------------------------ */
 
-static uint64_t next_random(trial *w)
+static uint64_t next_random(onv_ort_orders *o)
 {
-    w->random += UINT64_C(0x9e3779b97f4a7c15);
-    uint64_t z = w->random;
+    o->random += UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t z = o->random;
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return z ^ (z >> 31);
 }
 
-static void shuffle(trial *w)
+static void shuffle(onv_ort_orders *o)
 {
-    for (uint32_t i = w->n_weights; i > 1; i--) {
-        uint32_t k = (uint32_t)(next_random(w) % i), other = w->order[k];
-        w->order[k] = w->order[i - 1];
-        w->order[i - 1] = other;
+    for (uint32_t i = o->n_weights; i > 1; i--) {
+        uint32_t k = (uint32_t)(next_random(o) % i), other = o->order[k];
+        o->order[k] = o->order[i - 1];
+        o->order[i - 1] = other;
     }
 }
 
-static void reverse(trial *w)
+static void reverse(onv_ort_orders *o)
 {
-    for (uint32_t i = 0; i < w->n_weights / 2; i++) {
-        uint32_t other = w->order[i];
-        w->order[i] = w->order[w->n_weights - 1 - i];
-        w->order[w->n_weights - 1 - i] = other;
+    for (uint32_t i = 0; i < o->n_weights / 2; i++) {
+        uint32_t other = o->order[i];
+        o->order[i] = o->order[o->n_weights - 1 - i];
+        o->order[o->n_weights - 1 - i] = other;
     }
 }
 
@@ -78,59 +62,250 @@ static int compare_sizes(const void *a, const void *b, void *context)
     return x < y ? -1 : x > y;
 }
 
-static onv_status try_all(trial *w, onv_error *err)
+/* As in the file, backwards, by size, backwards, then at random. */
+static void draw(onv_ort_orders *o)
 {
-    for (uint32_t i = 0; i < w->n_weights; i++) w->order[i] = i;
-    ONV_TRY(try_order(w, err));
-    if (w->n_weights == 0) return ONV_OK;
-    reverse(w);
-    ONV_TRY(try_order(w, err));
-    onv_sort_ids(w->order, w->n_weights, compare_sizes, w->bytes);
-    ONV_TRY(try_order(w, err));
-    reverse(w);
-    ONV_TRY(try_order(w, err));
-    size_t each = w->n_weights + w->rest.count + 1, n = REQUESTS / each;
-    n = n < LEAST_ORDERS ? LEAST_ORDERS : n > MOST_ORDERS ? MOST_ORDERS : n;
-    if (n > MOST_REQUESTS / each) n = MOST_REQUESTS / each;
-    while (w->spread.n_orders < n) {
-        shuffle(w);
-        ONV_TRY(try_order(w, err));
+    uint32_t place = o->n_drawn++;
+    if (place == 0)
+        for (uint32_t i = 0; i < o->n_weights; i++) o->order[i] = i;
+    else if (place == 1 || place == 3)
+        reverse(o);
+    else if (place == 2)
+        onv_sort_ids(o->order, o->n_weights, compare_sizes, o->bytes);
+    else
+        shuffle(o);
+}
+
+/* --- What they leave --------------------------------------------------------------------------- */
+
+static bool is_same(const onv_bfc_image *a, const onv_bfc_image *b)
+{
+    return a->reserved_bytes == b->reserved_bytes && a->region_bytes == b->region_bytes &&
+           a->holes.count == b->holes.count &&
+           (a->holes.count == 0 ||
+            memcmp(a->holes.at, b->holes.at, a->holes.count * sizeof *a->holes.at) == 0);
+}
+
+static onv_status load_next(onv_ort_orders *o, onv_error *err)
+{
+    uint32_t place = (uint32_t)o->loaded.count;
+    if (!onv_vec_push(&o->loaded, (onv_ort_loaded){0})) return onv_fail_memory(err);
+    onv_ort_loaded *loaded = &o->loaded.at[place];
+    draw(o);
+    ONV_TRY(onv_bfc_load(&o->arena, o->bytes, o->order, o->n_weights, &loaded->image, err));
+    while (!is_same(&o->loaded.at[loaded->first].image, &loaded->image)) loaded->first++;
+    return ONV_OK;
+}
+
+static onv_status check_size(uint64_t bytes, onv_error *err)
+{
+    if (bytes <= ONV_ALLOC_MAX_BYTES) return ONV_OK;
+    return onv_fail(err, ONV_ERR_LIMIT, "%" PRIu64 " bytes are more than any device", bytes);
+}
+
+onv_status onv_ort_orders_init(onv_ort_orders *o, const onv_timeline *t, uint32_t n_weights,
+                               const onv_alloc_options *options, onv_error *err)
+{
+    *o = (onv_ort_orders){.n_weights = n_weights};
+    ONV_TRY(onv_allocator_init(&o->arena, onv_alloc_model_find("bfc"), options, err));
+    o->bytes = onv_heap_alloc((n_weights + (size_t)1) * sizeof *o->bytes);
+    o->order = onv_heap_alloc((n_weights + (size_t)1) * sizeof *o->order);
+    if (o->bytes == NULL || o->order == NULL) return onv_fail_memory(err);
+    for (uint32_t i = 0; i < n_weights; i++) {
+        o->bytes[i] = t->buffers.at[i].bytes;
+        ONV_TRY(check_size(o->bytes[i], err));
     }
     return ONV_OK;
 }
 
-static onv_status put_in_order(onv_timeline *t, const trial *w, onv_error *err)
+void onv_ort_orders_cleanup(onv_ort_orders *o)
 {
-    onv_buffer *weights = onv_heap_alloc(w->n_weights * sizeof *weights);
-    if (weights == NULL) return onv_fail_memory(err);
-    for (uint32_t i = 0; i < w->n_weights; i++) weights[i] = t->buffers.at[w->best[i]];
-    memcpy(t->buffers.at, weights, w->n_weights * sizeof *weights);
-    onv_heap_free(weights);
+    for (size_t i = 0; i < o->loaded.count; i++) onv_vec_cleanup(&o->loaded.at[i].image.holes);
+    onv_vec_cleanup(&o->loaded);
+    onv_heap_free(o->bytes);
+    onv_heap_free(o->order);
+    onv_allocator_cleanup(&o->arena);
+}
+
+/* --- Sessions ---------------------------------------------------------------------------------- */
+
+/* Requests of a session, each free with the place of what it frees. */
+typedef struct session {
+    onv_ort_requests all;
+    size_t ends[ONV_ORT_RUNS]; /* by run */
+    size_t n_requests;         /* with those that change nothing */
+    uint32_t n_runs;
+    bool repeats;     /* the last run asks for what the one before asked for and gave back */
+    uint32_t *blocks; /* by place */
+} session;
+
+/* Appends a run; `places` is by buffer. */
+static onv_status add_run(session *s, const onv_ort_requests *run, uint32_t *places, onv_error *err)
+{
+    for (size_t i = 0; i < run->count; i++) {
+        onv_ort_request r = run->at[i];
+        if (r.buffer != ONV_NO_BUFFER) {
+            if (r.bytes == 0) continue;
+            ONV_TRY(check_size(r.bytes, err));
+            if (!r.is_free) places[r.buffer] = (uint32_t)s->all.count;
+            r.buffer = places[r.buffer];
+        }
+        s->all.at[s->all.count++] = r;
+    }
+    s->ends[s->n_runs++] = s->all.count;
     return ONV_OK;
 }
 
-onv_status onv_ort_spread_weights(onv_timeline *t, uint32_t n_weights,
-                                  const onv_alloc_options *options, onv_ort_spread *spread,
-                                  onv_error *err)
+/* Behind all its requests: what is free is joined, and has no stream. */
+static bool ends_streams(const session *s, uint32_t run)
 {
-    trial w = {.n_weights = n_weights, .spread.low = UINT64_MAX};
-    w.bytes = onv_heap_alloc((n_weights + (size_t)1) * sizeof *w.bytes);
-    w.order = onv_heap_alloc((n_weights + (size_t)1) * sizeof *w.order);
-    w.best = onv_heap_alloc((n_weights + (size_t)1) * sizeof *w.best);
-    bool has_room = w.bytes != NULL && w.order != NULL && w.best != NULL;
-    onv_status status =
-        has_room ? onv_ort_service_init(&w.service, options, err) : onv_fail_memory(err);
-    for (uint32_t i = 0; has_room && i < n_weights; i++) w.bytes[i] = t->buffers.at[i].bytes;
+    const onv_ort_request *last = &s->all.at[s->ends[run] - 1];
+    return last->buffer == ONV_NO_BUFFER && last->stream <= 1;
+}
+
+static bool is_alike(const onv_ort_request *a, const onv_ort_request *b, size_t apart)
+{
+    bool is_end = a->buffer == ONV_NO_BUFFER || b->buffer == ONV_NO_BUFFER;
+    return a->bytes == b->bytes && a->stream == b->stream && a->is_free == b->is_free &&
+           a->bypasses == b->bypasses &&
+           (is_end ? a->buffer == b->buffer : a->buffer + apart == b->buffer);
+}
+
+/* Where the run before added no region, it left the arena as it found it: it gave back all that it took, and no more. The
+ * last run then adds none either. What frees and ends at its end do is of no interest, and goes. */
+static void end_runs(session *s)
+{
+    size_t first = s->n_runs > 1 ? s->ends[s->n_runs - 2] : 0, n_held = 0;
+    while (s->all.count > first && (s->all.at[s->all.count - 1].is_free ||
+                                    s->all.at[s->all.count - 1].buffer == ONV_NO_BUFFER))
+        s->all.count--;
+    s->ends[s->n_runs - 1] = s->all.count;
+    if (s->n_runs < 3) return;
+    size_t before = s->ends[s->n_runs - 3], apart = first - before;
+    s->repeats = s->all.count - first <= apart && before > 0 && apart > 0 &&
+                 ends_streams(s, s->n_runs - 3) && ends_streams(s, s->n_runs - 2);
+    for (size_t i = before; i < first && s->repeats; i++) {
+        const onv_ort_request *r = &s->all.at[i];
+        if (r->buffer != ONV_NO_BUFFER) n_held += r->is_free ? SIZE_MAX : 1;
+        s->repeats = r->buffer >= before &&
+                     (i + apart >= s->all.count || is_alike(r, &s->all.at[i + apart], apart));
+    }
+    s->repeats &= n_held == 0;
+}
+
+static onv_status open_session(session *s, const onv_ort_orders *o, const onv_timeline *t,
+                               onv_error *err)
+{
+    onv_ort_requests runs[ONV_ORT_RUNS] = {0};
     uint32_t n_runs = t->steps.at[t->steps.count - 1].iteration + 1;
-    for (uint32_t run = 0; run < n_runs && status == ONV_OK; run++)
-        status = onv_ort_list_requests(t, n_weights, run, &w.rest, err);
-    if (status == ONV_OK) status = try_all(&w, err);
-    if (status == ONV_OK) status = put_in_order(t, &w, err);
-    *spread = w.spread;
-    onv_heap_free(w.bytes);
-    onv_heap_free(w.order);
-    onv_heap_free(w.best);
-    onv_vec_cleanup(&w.rest);
-    onv_ort_service_cleanup(&w.service);
+    onv_status status = onv_ort_list_requests(t, o->n_weights, runs, n_runs, err);
+    uint32_t *places = onv_heap_alloc((t->buffers.count + 1) * sizeof *places);
+    size_t n = 0;
+    for (uint32_t i = 0; i < n_runs; i++) n += runs[i].count;
+    s->n_requests = n;
+    s->blocks = onv_heap_alloc((n + 1) * sizeof *s->blocks);
+    if (status == ONV_OK &&
+        (places == NULL || s->blocks == NULL || !onv_vec_reserve(&s->all, n + 1)))
+        status = onv_fail_memory(err);
+    for (uint32_t i = 0; i < n_runs; i++) {
+        if (status == ONV_OK) status = add_run(s, &runs[i], places, err);
+        onv_vec_cleanup(&runs[i]);
+    }
+    if (status == ONV_OK) end_runs(s);
+    onv_heap_free(places);
     return status;
+}
+
+/* Requests from `first` up to `end`; *bytes becomes UINT64_MAX where one finds no memory. */
+static onv_status serve(onv_allocator *arena, session *s, size_t first, size_t end, uint64_t *bytes,
+                        onv_error *err)
+{
+    for (size_t i = first; i < end; i++) {
+        const onv_ort_request *r = &s->all.at[i];
+        if (r->buffer == ONV_NO_BUFFER) {
+            ONV_TRY(onv_allocator_end_streams(arena, r->stream));
+            continue;
+        }
+        uint32_t *block = &s->blocks[r->buffer];
+        if (r->is_free) {
+            onv_bfc_give(arena, *block);
+            continue;
+        }
+        arena->stream = r->stream;
+        *block = ONV_NO_BLOCK;
+        ONV_TRY(r->bypasses ? arena->model->reserve(arena, r->bytes, block, err)
+                            : onv_bfc_take(arena, r->bytes, block, err));
+        if (*block != ONV_NO_BLOCK) continue;
+        *bytes = UINT64_MAX; /* the most: a limit that one order does not keep is not kept */
+        return ONV_OK;
+    }
+    *bytes = arena->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].peak;
+    return ONV_OK;
+}
+
+static onv_status try_order(onv_ort_orders *o, session *s, onv_ort_loaded *loaded, onv_error *err)
+{
+    const onv_bfc_image *image = &loaded->image;
+    loaded->bytes = image->reserved_bytes;
+    if (loaded->bytes == UINT64_MAX) return ONV_OK;
+    ONV_TRY(onv_bfc_resume(&o->arena, image, err));
+    for (uint32_t run = 0; run < s->n_runs && loaded->bytes < UINT64_MAX; run++) {
+        const uint64_t before = o->arena.stats.device_allocs;
+        ONV_TRY(
+            serve(&o->arena, s, run > 0 ? s->ends[run - 1] : 0, s->ends[run], &loaded->bytes, err));
+        if (s->repeats && run == s->n_runs - 2 && o->arena.stats.device_allocs == before) break;
+    }
+    return ONV_OK;
+}
+
+static uint32_t count_orders(size_t n_weights, size_t n_requests)
+{
+    size_t each = n_weights + n_requests + 1, n = REQUESTS / each;
+    n = n < LEAST_ORDERS ? LEAST_ORDERS : n > MOST_ORDERS ? MOST_ORDERS : n;
+    if (n > MOST_REQUESTS / each) n = MOST_REQUESTS / each;
+    return n_weights == 0 ? 1 : n < N_FIXED ? N_FIXED : (uint32_t)n;
+}
+
+static onv_status try_all(onv_ort_orders *o, session *s, onv_ort_spread *spread, onv_error *err)
+{
+    *spread =
+        (onv_ort_spread){.low = UINT64_MAX, .n_orders = count_orders(o->n_weights, s->n_requests)};
+    for (uint32_t i = 0; i < spread->n_orders; i++) {
+        while (o->loaded.count <= i) ONV_TRY(load_next(o, err));
+        onv_ort_loaded *loaded = &o->loaded.at[i];
+        if (loaded->first < i)
+            loaded->bytes = o->loaded.at[loaded->first].bytes;
+        else
+            ONV_TRY(try_order(o, s, loaded, err));
+        if (i == 0 || loaded->bytes > spread->high) {
+            spread->high = loaded->bytes;
+            spread->highest = i;
+        }
+        if (loaded->bytes < spread->low) spread->low = loaded->bytes;
+    }
+    return ONV_OK;
+}
+
+onv_status onv_ort_orders_try(onv_ort_orders *o, const onv_timeline *t, onv_ort_spread *spread,
+                              onv_error *err)
+{
+    session s = {0};
+    onv_status status = open_session(&s, o, t, err);
+    if (status == ONV_OK) status = try_all(o, &s, spread, err);
+    onv_vec_cleanup(&s.all);
+    onv_heap_free(s.blocks);
+    return status;
+}
+
+onv_status onv_ort_orders_apply(onv_ort_orders *o, uint32_t order, onv_timeline *t, onv_error *err)
+{
+    onv_buffer *weights = onv_heap_alloc((o->n_weights + (size_t)1) * sizeof *weights);
+    if (weights == NULL) return onv_fail_memory(err);
+    o->n_drawn = 0;
+    o->random = 0;
+    while (o->n_drawn <= order) draw(o);
+    for (uint32_t i = 0; i < o->n_weights; i++) weights[i] = t->buffers.at[o->order[i]];
+    if (o->n_weights > 0) memcpy(t->buffers.at, weights, o->n_weights * sizeof *weights);
+    onv_heap_free(weights);
+    return ONV_OK;
 }

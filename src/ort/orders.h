@@ -3,21 +3,44 @@
  * ONNX Runtime walks a hash table whose order differs from process to process, and takes each
  * initializer from the arena. How far the arena grows depends on that order, so its size is a range.
  * It is found by trying orders: those of the file and by size, both ways, which tend to the ends, and
- * random ones from a fixed seed. The range is what they reach, not a proof. */
+ * random ones from a fixed seed. The range is what they reach, not a proof. What an order leaves of the arena is found
+ * once, for all sessions with these initializers. */
 #ifndef ONV_ORT_ORDERS_H
 #define ONV_ORT_ORDERS_H
 
 #include "alloc/alloc.h"
 
+enum { ONV_ORT_RUNS = 3 }; /* that a session has at most */
+
 typedef struct onv_ort_spread {
     uint64_t low, high; /* bytes of the arena at the end */
     uint32_t n_orders;  /* tried */
+    uint32_t highest;   /* the first order that needs most */
 } onv_ort_spread;
 
-/* The first `n_weights` buffers of the timeline live through all of it. They are put into the order
- * that needs most. The timeline has no alternatives. */
-onv_status onv_ort_spread_weights(onv_timeline *t, uint32_t n_weights,
-                                  const onv_alloc_options *options, onv_ort_spread *spread,
-                                  onv_error *err);
+typedef struct onv_ort_loaded onv_ort_loaded;
+
+typedef struct onv_ort_orders {
+    onv_allocator arena;
+    uint64_t *
+        bytes; /* of the initializers, together: orders at random ask for them all over the place */
+    uint32_t *order; /* the last one drawn */
+    uint32_t n_weights, n_drawn;
+    uint64_t random;
+    ONV_VEC(onv_ort_loaded) loaded; /* by order */
+} onv_ort_orders;
+
+/* Of the first `n_weights` buffers of the timeline, which live through all of it. Cleaned up by the caller, also after a
+ * failure. */
+onv_status onv_ort_orders_init(onv_ort_orders *o, const onv_timeline *t, uint32_t n_weights,
+                               const onv_alloc_options *options, onv_error *err);
+void onv_ort_orders_cleanup(onv_ort_orders *o);
+
+/* What a session with these initializers reaches. The timeline has no alternatives. */
+onv_status onv_ort_orders_try(onv_ort_orders *o, const onv_timeline *t, onv_ort_spread *spread,
+                              onv_error *err);
+
+/* Puts the initializers of the timeline into that order; the last call but cleanup. */
+onv_status onv_ort_orders_apply(onv_ort_orders *o, uint32_t order, onv_timeline *t, onv_error *err);
 
 #endif

@@ -2,41 +2,50 @@
 
 #include "base/fail.h"
 
-/* Streams that end behind steps from `from` up to `to`. */
-static void add_ends(const onv_timeline *t, uint32_t from, uint32_t to, uint32_t iteration,
-                     onv_ort_requests *requests)
+typedef struct lister {
+    const onv_timeline *t;
+    onv_ort_requests *runs;
+    uint32_t n_runs, step;
+    bool failed;
+} lister;
+
+static void add(lister *l, uint32_t step, onv_ort_request request)
 {
-    for (uint32_t s = from; s < to; s++)
-        if (t->steps.at[s].iteration == iteration && t->steps.at[s].ends != 0)
-            requests->at[requests->count++] =
-                (onv_ort_request){.buffer = ONV_NO_BUFFER, .stream = t->steps.at[s].ends};
+    uint32_t run = l->t->steps.at[step].iteration;
+    if (run < l->n_runs) l->failed |= !onv_vec_push(&l->runs[run], request);
 }
 
-onv_status onv_ort_list_requests(const onv_timeline *t, uint32_t n_weights, uint32_t iteration,
-                                 onv_ort_requests *to, onv_error *err)
+/* Streams that end behind steps before this one. */
+static void add_ends(lister *l, uint32_t before)
+{
+    for (; l->step < before; l->step++) {
+        uint8_t stream = l->t->steps.at[l->step].ends;
+        if (stream != 0)
+            add(l, l->step, (onv_ort_request){.buffer = ONV_NO_BUFFER, .stream = stream});
+    }
+}
+
+onv_status onv_ort_list_requests(const onv_timeline *t, uint32_t n_weights, onv_ort_requests *runs,
+                                 uint32_t n_runs, onv_error *err)
 {
     onv_timeline_events events = {0};
-    uint32_t step = 0;
-    onv_status status = onv_timeline_list_events(t, &events, err);
-    if (status == ONV_OK && !onv_vec_reserve(to, events.count + t->steps.count))
-        status = onv_fail_memory(err);
-    for (size_t i = 0; i < events.count && status == ONV_OK; i++) {
+    lister l = {.t = t, .runs = runs, .n_runs = n_runs};
+    ONV_TRY(onv_timeline_list_events(t, &events, err));
+    for (size_t i = 0; i < events.count; i++) {
         const onv_timeline_event *e = &events.at[i];
         const onv_buffer *b = &t->buffers.at[e->buffer];
-        add_ends(t, step, e->step, iteration, to);
-        step = e->step;
-        if (e->buffer < n_weights || b->within != ONV_NO_BUFFER ||
-            t->steps.at[e->step].iteration != iteration)
-            continue;
-        to->at[to->count++] = (onv_ort_request){.bytes = b->bytes,
-                                                .buffer = e->buffer,
-                                                .stream = b->stream,
-                                                .is_free = e->is_free,
-                                                .bypasses = b->bypasses_pool};
+        add_ends(&l, e->step);
+        if (e->buffer < n_weights || b->within != ONV_NO_BUFFER) continue;
+        add(&l, e->step,
+            (onv_ort_request){.bytes = b->bytes,
+                              .buffer = e->buffer,
+                              .stream = b->stream,
+                              .is_free = e->is_free,
+                              .bypasses = b->bypasses_pool});
     }
-    if (status == ONV_OK) add_ends(t, step, (uint32_t)t->steps.count, iteration, to);
+    add_ends(&l, (uint32_t)t->steps.count);
     onv_vec_cleanup(&events);
-    return status;
+    return l.failed ? onv_fail_memory(err) : ONV_OK;
 }
 
 onv_status onv_ort_service_init(onv_ort_service *s, const onv_alloc_options *options,

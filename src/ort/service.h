@@ -17,9 +17,10 @@ typedef struct onv_ort_request {
 
 typedef ONV_VEC(onv_ort_request) onv_ort_requests;
 
-/* What run `iteration` of the timeline asks for, without its first `n_weights` buffers. Appends. */
-onv_status onv_ort_list_requests(const onv_timeline *t, uint32_t n_weights, uint32_t iteration,
-                                 onv_ort_requests *to, onv_error *err);
+/* What the first `n_runs` runs of the timeline ask for, each in a list of its own, without the first `n_weights`
+ * buffers. Appends. */
+onv_status onv_ort_list_requests(const onv_timeline *t, uint32_t n_weights, onv_ort_requests *runs,
+                                 uint32_t n_runs, onv_error *err);
 
 typedef struct onv_ort_service {
     onv_allocator arena;

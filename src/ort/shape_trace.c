@@ -64,7 +64,7 @@ static onv_status serve(trial *w, onv_ort_service *s, onv_ort_shape_figures *fig
     for (uint32_t i = 0; i < trace->n_requests && !s->arena.out_of_memory; i++) {
         uint32_t shape = w->sequence[i];
         const onv_ort_shape *at = &trace->shapes[shape];
-        const onv_ort_requests *run = w->is_seen[shape] ? &at->later : &at->first;
+        const onv_ort_requests *run = &at->runs[w->is_seen[shape]];
         uint64_t before = current(s, ONV_STAT_REQUESTED_BYTES);
         ONV_TRY(onv_ort_service_run(s, run, err));
         w->is_seen[shape] = true;
@@ -117,7 +117,7 @@ static int compare_peaks(const void *a, const void *b, void *context)
 {
     const onv_ort_shape *shapes = context;
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    uint64_t of_x = peak_of(&shapes[x].first, 0), of_y = peak_of(&shapes[y].first, 0);
+    uint64_t of_x = peak_of(&shapes[x].runs[0], 0), of_y = peak_of(&shapes[y].runs[0], 0);
     if (of_x != of_y) return of_x < of_y ? -1 : 1;
     return x < y ? -1 : x > y;
 }
@@ -151,7 +151,7 @@ static uint32_t count_orders(const onv_ort_shape_trace *trace)
 {
     uint64_t work = trace->n_weights + (uint64_t)1;
     for (uint32_t i = 0; i < trace->n_requests; i++)
-        work += trace->shapes[trace->sequence[i]].first.count;
+        work += trace->shapes[trace->sequence[i]].runs[0].count;
     uint64_t n = WORK / ONV_ORT_MOST_POLICIES / work;
     return n < LEAST_ORDERS ? LEAST_ORDERS : n > MOST_ORDERS ? MOST_ORDERS : (uint32_t)n;
 }

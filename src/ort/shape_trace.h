@@ -6,7 +6,7 @@
 
 /* One set of shapes: what its first run asks for, and every later one. */
 typedef struct onv_ort_shape {
-    onv_ort_requests first, later;
+    onv_ort_requests runs[2];
 } onv_ort_shape;
 
 enum { ONV_ORT_MOST_POLICIES = 4 };

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "alloc/alloc.h"
+#include "alloc/bfc.h"
 #include "alloc/traces.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -256,37 +256,43 @@ static uint32_t next_random(uint32_t *state)
     return *state >> 8;
 }
 
-/* What is kept takes the memory that it would take by an id, and leaves others where they were. */
-static void keeps(void **state)
+/* An image has the holes that blocks by id leave, and serves others from the same ones. */
+static void images(void **state)
 {
     (void)state;
     enum { KEPT = 300, OTHERS = 200, SEEDS = 20 };
     for (uint32_t seed = 0; seed < SEEDS; seed++) {
-        onv_allocator by_id, kept;
+        onv_allocator by_id, loaded;
         regions noted[2];
-        uint32_t random = seed;
+        uint64_t sizes[KEPT];
+        uint32_t order[KEPT], blocks[OTHERS], random = seed;
+        onv_bfc_image image = {0};
         onv_error err;
         start(&by_id, "bfc", (onv_alloc_options){0}, &noted[0]);
-        start(&kept, "bfc", (onv_alloc_options){0}, &noted[1]);
+        start(&loaded, "bfc", (onv_alloc_options){0}, &noted[1]);
         for (uint32_t i = 0; i < KEPT; i++) {
-            uint64_t bytes = (uint64_t)next_random(&random) << next_random(&random) % 4;
-            take(&by_id, OTHERS + i, bytes);
-            assert_int_equal(onv_allocator_keep(&kept, bytes, &err), ONV_OK);
+            order[i] = KEPT - 1 - i;
+            sizes[KEPT - 1 - i] = (uint64_t)next_random(&random) << next_random(&random) % 4;
+            take(&by_id, OTHERS + i, sizes[KEPT - 1 - i]);
         }
-        assert_true(kept.space.blocks.count < by_id.space.blocks.count / 4);
+        assert_int_equal(onv_bfc_load(&loaded, sizes, order, KEPT, &image, &err), ONV_OK);
+        assert_int_equal(onv_bfc_resume(&loaded, &image, &err), ONV_OK);
         for (uint32_t i = 0; i < OTHERS; i++) {
             uint64_t bytes = 1 + (uint64_t)next_random(&random);
             take(&by_id, i, bytes);
-            take(&kept, i, bytes);
-            assert_int_equal(onv_allocator_block(&by_id, i)->address,
-                             onv_allocator_block(&kept, i)->address);
+            assert_int_equal(onv_bfc_take(&loaded, bytes, &blocks[i], &err), ONV_OK);
+            assert_int_equal(onv_space_block(&loaded.space, blocks[i])->bytes,
+                             onv_allocator_block(&by_id, i)->bytes);
+            assert_int_equal(by_id.stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].peak,
+                             loaded.stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].peak);
             uint32_t other = next_random(&random) % (i + 1);
             if (onv_allocator_block(&by_id, other) == NULL) continue;
             assert_int_equal(onv_allocator_free(&by_id, other, &err), ONV_OK);
-            assert_int_equal(onv_allocator_free(&kept, other, &err), ONV_OK);
+            onv_bfc_give(&loaded, blocks[other]);
         }
+        onv_vec_cleanup(&image.holes);
+        onv_allocator_cleanup(&loaded);
         end(&by_id);
-        end(&kept);
     }
 }
 
@@ -304,7 +310,7 @@ int main(void)
         cmocka_unit_test(reserve),
         cmocka_unit_test(streams_keep_chunks_apart),
         cmocka_unit_test(the_end_of_a_run_joins_chunks),
-        cmocka_unit_test(keeps),
+        cmocka_unit_test(images),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

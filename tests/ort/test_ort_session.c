@@ -119,14 +119,25 @@ static uint64_t reserved_in_order(const onv_timeline *t)
     return bytes;
 }
 
+/* What is reached over all orders; the timeline is then in the one that needs most. */
+static onv_ort_spread spread_of(onv_timeline *t, const onv_alloc_options *options)
+{
+    onv_ort_orders orders = {0};
+    onv_ort_spread spread;
+    onv_error err = {0};
+    assert_int_equal(onv_ort_orders_init(&orders, t, 12, options, &err), ONV_OK);
+    assert_int_equal(onv_ort_orders_try(&orders, t, &spread, &err), ONV_OK);
+    assert_int_equal(onv_ort_orders_apply(&orders, spread.highest, t, &err), ONV_OK);
+    onv_ort_orders_cleanup(&orders);
+    return spread;
+}
+
 static void the_range_has_what_orders_reach(void **state)
 {
     onv_timeline t = weights_of_two_sizes();
-    onv_ort_spread spread;
-    onv_error err = {0};
     onv_alloc_options options = {0};
     uint64_t given = reserved_in_order(&t);
-    assert_int_equal(onv_ort_spread_weights(&t, 12, &options, &spread, &err), ONV_OK);
+    onv_ort_spread spread = spread_of(&t, &options);
     assert_true(spread.low < spread.high);
     assert_in_range(given, spread.low, spread.high);
     assert_int_equal(reserved_in_order(&t), spread.high); /* it is in that order now */
@@ -136,10 +147,8 @@ static void the_range_has_what_orders_reach(void **state)
 static void one_order_is_no_range(void **state)
 {
     onv_timeline t = weights_of_two_sizes();
-    onv_ort_spread spread;
-    onv_error err = {0};
     onv_alloc_options options = {.bfc.extend = ONV_BFC_SAME_AS_REQUESTED};
-    assert_int_equal(onv_ort_spread_weights(&t, 12, &options, &spread, &err), ONV_OK);
+    onv_ort_spread spread = spread_of(&t, &options);
     assert_int_equal(spread.low, 5 * MIB + 11 * 512 * KIB);
     assert_int_equal(spread.high, spread.low);
     onv_timeline_cleanup(&t);
@@ -191,8 +200,8 @@ static void add_requests(onv_ort_shape *shape, uint64_t bytes)
 {
     const onv_ort_request both[] = {{.bytes = bytes}, {.bytes = bytes, .is_free = true}};
     for (int i = 0; i < 2; i++) {
-        assert_true(onv_vec_push(&shape->first, both[i]));
-        assert_true(onv_vec_push(&shape->later, both[i]));
+        assert_true(onv_vec_push(&shape->runs[0], both[i]));
+        assert_true(onv_vec_push(&shape->runs[1], both[i]));
     }
 }
 
@@ -224,8 +233,8 @@ static void the_order_of_requests_decides(void **state)
     assert_int_equal(up.best[0], 16 * MIB);
     assert_int_equal(down.worst[0], 21 * MIB);
     for (int i = 0; i < 3; i++) {
-        onv_vec_cleanup(&shapes[i].first);
-        onv_vec_cleanup(&shapes[i].later);
+        onv_vec_cleanup(&shapes[i].runs[0]);
+        onv_vec_cleanup(&shapes[i].runs[1]);
     }
 }
 

@@ -1,0 +1,28 @@
+/* ONNX Runtime's arena for who tries many orders of what stays in it: blocks without ids, no statistics but of what the
+ * device gave, no record. */
+#ifndef ONV_ALLOC_BFC_H
+#define ONV_ALLOC_BFC_H
+
+#include "alloc/alloc.h"
+
+/* An arena in which nothing lies but what stays. */
+typedef struct onv_bfc_image {
+    uint64_t reserved_bytes; /* UINT64_MAX: the device had not enough */
+    uint64_t region_bytes;   /* how much it would ask for next */
+    ONV_VEC(uint64_t)
+    holes; /* bytes of the free chunks, by address: each is alone between what stays */
+} onv_bfc_image;
+
+/* What blocks of these sizes (0: none) leave that are taken in that order and stay. `image` is of zeros and the caller's,
+ * also after a failure. Cost: the logarithm of the holes for each, and the holes that are smaller than what is cut off. */
+onv_status onv_bfc_load(onv_allocator *a, const uint64_t *bytes, const uint32_t *order,
+                        uint32_t count, onv_bfc_image *image, onv_error *err);
+
+/* Starts again with that image. */
+onv_status onv_bfc_resume(onv_allocator *a, const onv_bfc_image *image, onv_error *err);
+
+/* A block of `bytes` (1 to ONV_ALLOC_MAX_BYTES) on a->stream; *block is ONV_NO_BLOCK where the device has not enough. */
+onv_status onv_bfc_take(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err);
+void onv_bfc_give(onv_allocator *a, uint32_t block);
+
+#endif
