@@ -266,14 +266,29 @@ uint64_t onv_ckpt_price(uint64_t recomputed_macs, uint64_t moved_bytes)
     return price;
 }
 
+static uint64_t least_peak(const void *context, uint64_t recomputed_macs)
+{
+    const onv_ckpt_plans *rivals = context;
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < rivals->at.count; i++) {
+        const onv_ckpt_plan *at = &rivals->at.at[i];
+        if (at->recomputed_macs <= recomputed_macs && at->moved_bytes == 0 && !at->compiles &&
+            at->peak_bytes < least)
+            least = at->peak_bytes;
+    }
+    return least;
+}
+
 static onv_status measure(const onv_ckpt_problem *problem, onv_ckpt_plan *plan, bool *is_kept_used,
                           onv_error *err)
 {
     onv_train_options options = *problem->options;
     onv_price price;
+    const onv_price_rival rival = {least_peak, problem->rivals};
     onv_ckpt_apply(plan, &options);
     options.is_kept_used = is_kept_used;
-    ONV_TRY(onv_pricing_find(problem->pricing, &options, &price, err));
+    ONV_TRY(onv_pricing_find(problem->pricing, &options, problem->rivals != NULL ? &rival : NULL,
+                             &price, err));
     plan->peak_bytes = price.peak_bytes;
     plan->requested_bytes = price.requested_bytes;
     plan->recomputed_macs = price.recomputed_macs;

@@ -55,8 +55,10 @@ typedef struct onv_ckpt_problem {
     onv_pricing *pricing;             /* with these options */
     const onv_ckpt_plans *others;     /* NULL, or plans that the list asks for besides */
     const onv_ckpt_plans *compiled;   /* likewise, of torch.compile: for fronts */
-    bool prunes;                      /* all plans, where the export tells of the code */
-    const char *argument;             /* of the item, as it was given; NULL: it has none */
+    const onv_ckpt_plans
+        *rivals; /* plans that one of these betters are not measured to the end; NULL: all are */
+    bool prunes; /* all plans, where the export tells of the code */
+    const char *argument; /* of the item, as it was given; NULL: it has none */
 } onv_ckpt_problem;
 
 typedef struct onv_ckpt_plan_kind {

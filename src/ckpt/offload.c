@@ -138,14 +138,15 @@ static onv_status prepare(search *s, onv_arena *arena, onv_error *err)
 static onv_status make_joint(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt_plans *plans,
                              onv_error *err)
 {
-    search s = {.problem = problem};
+    onv_ckpt_problem given = *problem;
+    search s = {.problem = &given};
     onv_ckpt_plans bases = {0};
     onv_arena arena;
     onv_arena_init(&arena, SIZE_MAX);
     onv_status status = onv_ckpt_optimal.make(problem, count, &bases, err);
+    given.rivals = &s.front;
     if (status == ONV_OK) status = prepare(&s, &arena, err);
     if (status == ONV_OK) status = try_bases(&s, &bases, err);
-    onv_ckpt_problem given = *problem;
     given.others = &bases;
     if (status == ONV_OK) status = onv_front_give(&given, &s.front, "joint", plans, err);
     onv_ckpt_plans_cleanup(&bases);

@@ -42,24 +42,29 @@ typedef struct front {
 
 /* --- Candidates -------------------------------------------------------------------------------- */
 
+/* What was made, if it was. */
+static onv_status offer_all(front *f, onv_status status, onv_ckpt_plans *plans, onv_error *err)
+{
+    for (size_t i = 0; i < plans->at.count && status == ONV_OK; i++)
+        status = onv_front_offer(&f->plans, &plans->at.at[i], err);
+    onv_ckpt_plans_cleanup(plans);
+    return status;
+}
+
 static onv_status try_kind(front *f, const onv_ckpt_plan_kind *kind, uint32_t count, onv_error *err)
 {
     onv_ckpt_plans plans = {0};
     onv_status status = kind->make(f->problem, count, &plans, err);
-    for (size_t i = 0; i < plans.at.count && status == ONV_OK; i++)
-        status = onv_front_offer(&f->plans, &plans.at.at[i], err);
-    onv_ckpt_plans_cleanup(&plans);
-    return status;
+    return offer_all(f, status, &plans, err);
 }
 
 static onv_status try_uneven(front *f, onv_error *err)
 {
     onv_ckpt_plans plans = {0};
-    onv_status status = onv_uneven_make(f->problem, &plans, err);
-    for (size_t i = 0; i < plans.at.count && status == ONV_OK; i++)
-        status = onv_front_offer(&f->plans, &plans.at.at[i], err);
-    onv_ckpt_plans_cleanup(&plans);
-    return status;
+    onv_ckpt_problem problem = *f->problem;
+    problem.rivals = NULL; /* a level ends by what its plans take */
+    onv_status status = onv_uneven_make(&problem, &plans, err);
+    return offer_all(f, status, &plans, err);
 }
 
 /* Counts from 1 on: as segments=K the coarse plans, as every=K the fine ones. */
@@ -286,7 +291,9 @@ static onv_status make(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt
                        onv_error *err)
 {
     (void)count;
-    front f = {.problem = problem, .max_builds = max_builds(problem->eager)};
+    onv_ckpt_problem rivalled = *problem;
+    front f = {.problem = &rivalled, .max_builds = max_builds(problem->eager)};
+    rivalled.rivals = &f.plans;
     onv_arena arena;
     onv_arena_init(&arena, SIZE_MAX);
     onv_status status = try_named(&f, err);

@@ -33,7 +33,7 @@ static onv_status fail_overflow(onv_error *err)
 static onv_status verdict(const onv_pricing *p, onv_error *err)
 {
     if (p->meter.overflows) return fail_overflow(err);
-    return p->sim.failed ? onv_fail_memory(err) : ONV_OK;
+    return p->sim.failed && !p->meter.is_stopped ? onv_fail_memory(err) : ONV_OK;
 }
 
 /* --- Where plans begin ------------------------------------------------------------------------- */
@@ -183,18 +183,43 @@ static void iterate(onv_pricing *p)
     onv_sim_end_step(s);
 }
 
-static onv_status run_from_start(onv_pricing *p, onv_error *err)
+/* What all regions run again that hold something for a backward that comes. */
+static uint64_t macs_again(const onv_simulation *s)
+{
+    uint64_t sum = 0;
+    for (uint32_t r = 0; r < s->n_regions; r++) {
+        const onv_ckpt_region *region = &s->regions[r];
+        uint64_t macs = 0;
+        bool is_asked = false, fits = true;
+        for (uint32_t i = region->first_op; i <= region->last_op; i++) {
+            const onv_eager_op *op = &s->eager->ops.at[i];
+            bool is_before = i < region->stop || (i == region->stop && region->runs_stop);
+            if (region->runs != NULL ? region->runs[i - region->first_op]
+                                     : region->stop != ONV_NO_OP && is_before)
+                fits &= onv_u64_add(macs, op->macs, &macs);
+            is_asked |= op->n_saved > 0 && op->has_backward && op->life == ONV_LIFE_BACKWARD;
+        }
+        if (is_asked && (!fits || !onv_u64_add(sum, macs, &sum))) return 0;
+    }
+    return sum;
+}
+
+static onv_status run_from_start(onv_pricing *p, const onv_price_rival *rival, onv_error *err)
 {
     onv_simulation *s = &p->sim;
     return_to_start(p);
+    s->failed = s->in_backward = p->meter.is_stopped = false;
     onv_arena_reset(&s->plan_arena);
     s->is_kept = NULL;
     s->kept_row = NULL;
     s->iteration = s->counted = 1;
     ONV_TRY(onv_sim_prepare_plan(s, err));
+    uint64_t macs = rival != NULL ? macs_again(s) : 0;
+    p->meter.limit = rival != NULL ? rival->peak(rival->context, macs) : 0;
     iterate(p);
     s->iteration++;
     if (!s->failed && !is_steady(p, &p->start)) iterate(p);
+    if (p->meter.is_stopped) p->program.recomputed_macs = macs;
     return ONV_OK;
 }
 
@@ -209,15 +234,15 @@ static onv_status run_alone(onv_pricing *p, onv_error *err)
     return ONV_OK;
 }
 
-onv_status onv_pricing_find(onv_pricing *p, const onv_train_options *plan, onv_price *price,
-                            onv_error *err)
+onv_status onv_pricing_find(onv_pricing *p, const onv_train_options *plan,
+                            const onv_price_rival *rival, onv_price *price, onv_error *err)
 {
     const onv_train_program *made = &p->program;
     ONV_TRY(onv_sim_ask(plan, err));
     p->options = *plan;
     p->program.recomputed_macs = p->program.forward_macs = 0;
     p->program.offloaded_bytes = p->program.returned_bytes = p->program.pinned_bytes = 0;
-    ONV_TRY(p->is_shared ? run_from_start(p, err) : run_alone(p, err));
+    ONV_TRY(p->is_shared ? run_from_start(p, rival, err) : run_alone(p, err));
     ONV_TRY(verdict(p, err));
     *price = (onv_price){.peak_bytes = p->meter.most[ONV_METER_TENSORS],
                          .requested_bytes = p->meter.most[ONV_METER_ALL],

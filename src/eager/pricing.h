@@ -31,10 +31,17 @@ onv_status onv_pricing_open(onv_model *model, const onv_eager *eager,
                             onv_error *err);
 void onv_pricing_close(onv_pricing *pricing);
 
-/* Of a plan: those options with its segments, kept results, and what goes to the host. After a failure the
- * pricing is of no use but to be closed. */
-onv_status onv_pricing_find(onv_pricing *pricing, const onv_train_options *plan, onv_price *price,
-                            onv_error *err);
+/* What a price is to beat: the least peak that is known of plans that run at most so many operations again and move nothing. */
+typedef struct onv_price_rival {
+    uint64_t (*peak)(const void *context, uint64_t recomputed_macs);
+    const void *context;
+} onv_price_rival;
+
+/* Of a plan: those options with its segments, kept results, and what goes to the host. A plan whose peak passes the rival's
+ * (NULL: there is none) is not looked at any further: its price is then less than it takes, and still worse. After a
+ * failure the pricing is of no use but to be closed. */
+onv_status onv_pricing_find(onv_pricing *pricing, const onv_train_options *plan,
+                            const onv_price_rival *rival, onv_price *price, onv_error *err);
 
 /* A training program as PyTorch's allocator serves it, without the program: what onv_train_program_build() and
  * onv_alloc_run() give, in sums. Not for FSDP, which has streams. */

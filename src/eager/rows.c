@@ -51,6 +51,8 @@ void onv_sim_end_step(onv_simulation *s)
         m->there[k] -= m->going[k];
         m->going[k] = 0;
     }
+    m->is_stopped = m->limit > 0 && m->most[TENSORS] > m->limit;
+    if (m->is_stopped) s->failed = true;
     m->counts = s->iteration > 0;
 }
 

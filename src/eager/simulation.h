@@ -77,9 +77,11 @@ typedef struct onv_meter {
     uint64_t there[2]; /* in this step */
     uint64_t going[2]; /* of it, what ends with the step */
     uint64_t most[2];  /* of the steps that count */
-    uint64_t all;      /* that was ever allocated */
-    bool overflows;    /* that sum */
-    bool counts;       /* this step does */
+    uint64_t limit;    /* of the tensors' most: beyond it the simulation is stopped; 0: none */
+    bool is_stopped;
+    uint64_t all;   /* that was ever allocated */
+    bool overflows; /* that sum */
+    bool counts;    /* this step does */
     /* What serves rows at once, by their numbers; NULL: nothing does. Rows that end with a step go in their order, as
      * those of a timeline. */
     onv_allocator *allocator;

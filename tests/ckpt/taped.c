@@ -96,6 +96,36 @@ static void check_served(taped *t, const onv_train_options *options,
     }
 }
 
+/* Of the plan itself: `recomputed` is the bound of what runs again that the pricing asks with. */
+typedef struct as_good {
+    uint64_t peak, *recomputed;
+} as_good;
+
+static uint64_t peak_of(const void *context, uint64_t recomputed_macs)
+{
+    const as_good *other = context;
+    *other->recomputed = recomputed_macs;
+    return other->peak;
+}
+
+/* A rival that is as good changes nothing; one that is better stops the pricing, which is of use after that. */
+static void check_rivals(taped *t, const onv_train_options *options, const onv_price *price)
+{
+    onv_error err = {0};
+    onv_price again;
+    uint64_t recomputed = 0;
+    for (uint64_t less = 0; less < 3 && less < price->peak_bytes; less++) {
+        const as_good other = {price->peak_bytes - less % 2, &recomputed};
+        const onv_price_rival rival = {peak_of, &other};
+        if (onv_pricing_find(t->problem.pricing, options, &rival, &again, &err) != ONV_OK)
+            fail_msg("%s", err.message);
+        assert_true(recomputed <= price->recomputed_macs);
+        assert_true(again.peak_bytes > other.peak || less % 2 == 0);
+        assert_true(again.peak_bytes <= price->peak_bytes);
+        if (less % 2 == 0) assert_memory_equal(&again, price, sizeof again);
+    }
+}
+
 /* Sums say what the program does, whatever was priced before. */
 static void check_price(taped *t, const onv_train_options *options,
                         const onv_train_program *program)
@@ -103,13 +133,14 @@ static void check_price(taped *t, const onv_train_options *options,
     onv_error err = {0};
     onv_price price;
     onv_peak all, tensors;
-    if (onv_pricing_find(t->problem.pricing, options, &price, &err) != ONV_OK)
+    if (onv_pricing_find(t->problem.pricing, options, NULL, &price, &err) != ONV_OK)
         fail_msg("%s", err.message);
     assert_int_equal(onv_timeline_peak(&program->timeline, &all, NULL, &err), ONV_OK);
     assert_int_equal(onv_timeline_peak_without(&program->timeline, ONV_BUFFERS_BESIDE_TENSORS,
                                                &tensors, NULL, &err),
                      ONV_OK);
     check_served(t, options, program, tensors.bytes);
+    check_rivals(t, options, &price);
     assert_int_equal(price.peak_bytes, tensors.bytes);
     assert_int_equal(price.requested_bytes, all.bytes);
     assert_int_equal(price.recomputed_macs, program->recomputed_macs);
