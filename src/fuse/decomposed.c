@@ -7,101 +7,32 @@
 #include "fuse/find.h"
 #include "ir/form.h"
 
-/* Forms as in ir/form.h: letters are tensors, `w` one of integers, `#` a number of the file, `.` one that the graph may compute. `x`, `y` (or `w`)
- * and `v` are the operands of the operation. */
-typedef struct form {
-    const char *name; /* PyTorch's */
-    uint8_t kind;
-    const char *text;
-} form;
-
-/* Of exporters: its nodes have no notes, or all of them that of one call. */
-typedef struct formula {
-    const char *name;
-    uint8_t kind;
-    uint8_t more;     /* of a GELU: how many tensors of its size the formula would keep more */
-    const char *call; /* the operator that the last node is noted as; "": not noted; NULL: any */
-    const char *text;
-} formula;
-
-#define LOG1P "Log(Add(Neg(x)#))"
-
-static const form forms[] = {
-    {"threshold", ONV_FUSION_POINTWISE, "Where(LessOrEqual(x#)#x)"},
-    {"hardshrink", ONV_FUSION_POINTWISE, "Where(LessOrEqual(Abs(x)#)#x)"},
-    {"softshrink", ONV_FUSION_POINTWISE, "Where(Greater(Abs(x)#)Sub(xMul(Sign(x)#))Mul(x#))"},
-    {"nan_to_num", ONV_FUSION_POINTWISE,
-     "Where(And(Greater(x#)IsInf(x))#Where(And(Less(x#)IsInf(x))#Where(IsNaN(x)#x)))"},
-    {"nansum", ONV_FUSION_POINTWISE, "ReduceSum(Where(IsNaN(x)#x))"},
-    {"huber_loss", ONV_FUSION_POINTWISE, "Where(Less(z=Abs(Sub(xy))#)Mul(Mul(z#)z)Sub(z#))"},
-    {"huber_loss", ONV_FUSION_POINTWISE, "Where(Less(z=Abs(Sub(xy))#)Mul(Mul(z#)z)Mul(Sub(z#)#))"},
-    {"smooth_l1_loss", ONV_FUSION_POINTWISE, "Where(Less(z=Abs(Sub(xy))#)Mul(Pow(z#)#)Sub(z#))"},
-    {"smooth_l1_loss", ONV_FUSION_POINTWISE,
-     "Where(Less(z=Abs(Sub(xy))#)Div(Mul(Pow(z#)#)#)Sub(z#))"},
-    {"binary_cross_entropy", ONV_FUSION_POINTWISE,
-     "Sub(Mul(Sub(y#)Max(" LOG1P "#))Mul(yMax(Log(x)#)))"},
-    {"binary_cross_entropy_with_logits", ONV_FUSION_POINTWISE, "Sub(Mul(Sub(#y)x)Log(Sigmoid(x)))"},
-    {"bce_with_logits_weighted", ONV_FUSION_POINTWISE,
-     "Sub(Mul(Sub(#y)x)Mul(Add(Mul(?y)#)Log(Sigmoid(x))))"},
-    {"multi_margin_loss", ONV_FUSION_POINTWISE,
-     "ReduceMean(Where(Not(Equal(?Unsqueeze(w?)))Clip(Add(Sub(#"
-     "GatherElements(xUnsqueeze(w?)))x)#)#)?)"},
-    {"cdist", ONV_FUSION_CDIST,
-     "Sqrt(Clip(MatMul(Concat(Mul(x#)ReduceSum(Pow(x#))?)Transpose(Concat(y?ReduceSum(Pow(y#)))))#)"
-     ")"},
-    /* Indices of a pooling, which the exporter counts from the start of each image again. */
-    {"indices", ONV_FUSION_SAME, "Sub(wSlice(MaxPool(x)))"},
-};
-
-/* (t + 1) * x * 0.5 in any order of the factors. */
-#define HALF_PRODUCTS(more, t)                                                                     \
-    {"gelu", ONV_FUSION_POINTWISE, more, NULL, "*Mul(*Add(" t "#)*Mul(x#))"},                      \
-        {"gelu", ONV_FUSION_POINTWISE, more, NULL, "*Mul(*Mul(*Add(" t "#)x)#)"},                  \
-    {                                                                                              \
-        "gelu", ONV_FUSION_POINTWISE, more, NULL, "*Mul(*Mul(*Add(" t "#)#)x)"                     \
-    }
-#define SUM_OF_PRODUCT(a, b) "ReduceSum(Mul(" a b "))"
-
-static const formula formulas[] = {
-    HALF_PRODUCTS(2, "Erf(Div(x#))"),
-    HALF_PRODUCTS(2, "Erf(*Mul(x#))"),
-    /* approximate="tanh"; with Pow it is a formula in Python, which eager PyTorch runs as written. */
-    HALF_PRODUCTS(3, "Tanh(*Mul(*Add(*Mul(*Mul(Mul(xx)x)#)x)#))"),
-    {"silu", ONV_FUSION_POINTWISE, 0, NULL, "*Mul(Sigmoid(x)x)"},
-    {"mish", ONV_FUSION_POINTWISE, 0, NULL, "*Mul(Tanh(Softplus(x))x)"},
-    {"hardswish", ONV_FUSION_POINTWISE, 0, NULL, "*Mul(HardSigmoid(x)x)"},
-    {"rsqrt", ONV_FUSION_POINTWISE, 0, NULL, "Reciprocal(Sqrt(x))"},
-    {"rsqrt", ONV_FUSION_POINTWISE, 0, NULL, "Div(#Sqrt(x))"},
-    /* Rows without a finite number give zeros. */
-    {"_safe_softmax", ONV_FUSION_POINTWISE, 0, NULL, "Where(IsNaN(z=Softmax(x))?z)"},
-    {"layer_norm", ONV_FUSION_LAYER_NORM, 0, NULL,
-     "Div(z=Sub(xReduceMean(x))Sqrt(Add(ReduceMean(Pow(z)))))"},
-    /* Both branches, of which a number chooses one. */
-    {"lerp.Scalar", ONV_FUSION_POINTWISE, 0, NULL, "Where(.Add(x*Mul(z=Sub(yx).))Sub(y*Mul(z.)))"},
-    {"atan2", ONV_FUSION_POINTWISE, 0, NULL,
-     "Where(Less(y)Where(Greater(x)*Add(z=Atan(Div(xy))#)Sub(z))z)"},
-    /* Multiplied by the value that addcmul takes. */
-    {"addcmul", ONV_FUSION_POINTWISE, 0, "", "Add(xMul(Mul(yv){1}))"},
-    {"addcmul", ONV_FUSION_POINTWISE, 0, "addcmul", "Add(xMul(Mul(#y)v))"},
-    {"addcmul", ONV_FUSION_POINTWISE, 0, "addcmul", "Add(xMul(yv))"},
-    {"addcdiv", ONV_FUSION_POINTWISE, 0, "addcdiv", "Add(xMul(Div(yv)#))"},
-    {"addcdiv", ONV_FUSION_POINTWISE, 0, "addcdiv", "Add(xDiv(Mul(#y)v))"},
-    {"addcdiv", ONV_FUSION_POINTWISE, 0, "addcdiv", "Add(xDiv(yv))"},
-    {"cosine_similarity", ONV_FUSION_COSINE, 0, NULL,
-     "Div(" SUM_OF_PRODUCT("x", "y") "Max(Sqrt(Mul(" SUM_OF_PRODUCT("x", "x")
-         SUM_OF_PRODUCT("y", "y") "))))"},
-    /* The exporter's 1 / (p + 1e-6), which nobody else writes. */
-    {"cdist", ONV_FUSION_CDIST, 0, NULL,
-     "Pow(ReduceSum(Pow(Sub(Unsqueeze(x)Unsqueeze(y)){2})){0.49999975})"},
-};
-
 typedef struct matching {
     onv_finder *s;
     const onv_node *last;
     onv_form_match form;
     onv_group g;
-    bool of_loss, is_formula;
+    bool of_loss, is_noted; /* as several calls */
 } matching;
+
+/* When a form is looked for. */
+enum {
+    DECOMPOSED, /* before others, of nodes that are noted as several calls of one line */
+    KERNEL,     /* before others, whatever its nodes are noted as */
+    FORMULA,    /* of nodes that are not noted, or as one call */
+};
+
+/* Forms as in ir/form.h: letters are tensors, `w` one of integers, `c` one of the file, `#` a number of the file, `.` one that
+ * the graph may compute. `x`, `y` (or `w`) and `v` are the operands of the operation, `s` a second result. */
+typedef struct form {
+    const char *name; /* PyTorch's */
+    const char *text;
+    uint8_t kind, found;
+    uint8_t more; /* of a GELU: how many tensors of its size the formula would keep more */
+    /* The operator that the last node is noted as, or its module's class; "": not noted; NULL: any. */
+    const char *call;
+    bool (*fits)(matching *m, onv_fusion *fusion); /* what no text says; NULL: nothing */
+} form;
 
 /* The same lines called both, even if they name what one of them is, but not the other. */
 static bool has_same_lines(const char *a, const char *b)
@@ -134,13 +65,14 @@ static bool takes(void *self, onv_node_id id)
     const onv_node *node = onv_find_node(m->s, id);
     return onv_find_is_op(node, (onv_op_name)node->code) && m->s->f->of_node[id.index] == 0 &&
            node->graph.index == m->last->graph.index &&
-           (m->is_formula || belongs(node, m->last, m->of_loss));
+           (!m->is_noted || belongs(node, m->last, m->of_loss));
 }
 
 static bool names(void *self, onv_value_id value, char letter)
 {
-    const onv_type *type = &onv_model_value(((matching *)self)->s->model, value)->type;
-    return onv_dtype_is_float((onv_dtype)type->dtype) == (letter != 'w');
+    const onv_value *v = onv_model_value(((matching *)self)->s->model, value);
+    return onv_dtype_is_float((onv_dtype)v->type.dtype) == (letter != 'w') &&
+           (letter != 'c' || onv_value_is_weight(v));
 }
 
 static bool is_number(void *self, onv_value_id value, char sign, double *number)
@@ -155,7 +87,11 @@ static bool is_number(void *self, onv_value_id value, char sign, double *number)
 static uint32_t n_reads(void *self, onv_node_id node)
 {
     const onv_finder *s = ((matching *)self)->s;
-    return s->f->n_uses[onv_find_node(s, node)->outputs[0].index];
+    const onv_node *at = onv_find_node(s, node);
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < at->n_outputs; k++)
+        n += onv_is_value(at->outputs[k]) ? s->f->n_uses[at->outputs[k].index] : 0;
+    return n;
 }
 
 /* All of the form, from the last node back. */
@@ -220,60 +156,254 @@ static void find_index_add(onv_finder *s, const onv_node *scatter)
     onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_SAME, mul->inputs[0], mul));
 }
 
-void onv_find_decomposed(onv_finder *s, const onv_node *last)
+/* --- What no text says ------------------------------------------------------------------------- */
+
+static const onv_type *type_of(const matching *m, char name)
 {
-    if (last->aten_op == NULL || last->aten_op[0] == '\0' || last->n_outputs == 0) return;
-    find_index_add(s, last);
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0] && !s->failed; i++) {
-        if (!may_end(forms[i].text, last)) continue;
-        matching m = {.s = s, .last = last, .of_loss = is_loss(forms[i].name)};
-        if (!matches(&m, forms[i].text)) continue;
-        if (m.of_loss) last = reduction_of(&m, last);
-        bool is_same = forms[i].kind == ONV_FUSION_SAME;
-        onv_fusion fusion = onv_find_unary(s, (onv_fusion_kind)forms[i].kind,
-                                           onv_form_value(&m.form, is_same ? 'w' : 'x'), last);
-        fusion.key = onv_form_value(
-            &m.form, onv_is_value(onv_form_value(&m.form, 'w')) && !is_same ? 'w' : 'y');
-        fusion.name = forms[i].name;
-        onv_find_publish(s, &m.g, fusion);
-        if (s->f->n_by_form++ == 0) s->f->by_form = fusion.name;
-        return;
-    }
+    return &onv_model_value(m->s->model, onv_form_value(&m->form, name))->type;
 }
 
+static bool fits_layer_norm(matching *m, onv_fusion *fusion)
+{
+    onv_find_affine(m->s, &m->g, fusion);
+    return true;
+}
+
+/* Its root. */
+static bool fits_variance(matching *m, onv_fusion *fusion)
+{
+    const onv_node *root = onv_find_reader(m->s, fusion->out, ONV_OP_Sqrt);
+    if (root == NULL || onv_find_reader(m->s, root->outputs[0], ONV_OP_Reciprocal) != NULL)
+        return true;
+    fusion->name = "std";
+    fusion->last = onv_find_id(m->s, root);
+    fusion->out = root->outputs[0];
+    return onv_find_take(m->s, &m->g, root);
+}
+
+/* Places are [n, 3, 1] or [n, 4, 1]. */
+static bool fits_grid(matching *m, onv_fusion *fusion)
+{
+    const onv_type *places = type_of(m, 'c');
+    const onv_type *out = &onv_model_value(m->s->model, fusion->out)->type;
+    if (places->rank != 3 || out->rank != 3 || !onv_dim_is(places->dims[2], 1)) return false;
+    bool is_plane = onv_dim_is(places->dims[1], 3) && onv_dim_is(out->dims[2], 2);
+    return is_plane || (onv_dim_is(places->dims[1], 4) && onv_dim_is(out->dims[2], 3));
+}
+
+/* What is computed of a constant state is constant. */
+static bool fits_cell(matching *m, onv_fusion *fusion)
+{
+    onv_value_id x = fusion->x, y = fusion->key;
+    bool is_first = onv_value_is_weight(onv_model_value(m->s->model, x));
+    if (onv_is_value(y) && is_first) {
+        fusion->x = y;
+        y = x;
+    }
+    bool is_computed = onv_is_value(y) && !onv_value_is_weight(onv_model_value(m->s->model, y));
+    fusion->key = is_computed ? y : ONV_NO_VALUE;
+    return m->s->kernels.cells;
+}
+
+static int64_t first_axis(const onv_finder *s, const onv_node *mean)
+{
+    const onv_type *in = &onv_model_value(s->model, mean->inputs[0])->type;
+    const onv_attr *axes = onv_node_attr(mean, "axes");
+    uint32_t n = axes != NULL && axes->kind == ONV_ATTR_INTS ? axes->count : 0;
+    if (n == 0 && mean->n_inputs > 1 && onv_is_value(mean->inputs[1])) {
+        const onv_type *given = &onv_model_value(s->model, mean->inputs[1])->type;
+        if (given->rank == 1 && onv_dim_is_const(given->dims[0])) n = (uint32_t)given->dims[0].raw;
+    }
+    return in->rank - (int64_t)(n > 0 ? n : 1);
+}
+
+static const onv_node *maker_of(const matching *m, char name)
+{
+    return onv_find_node(m->s,
+                         onv_model_value(m->s->model, onv_form_value(&m->form, name))->producer);
+}
+
+/* PyTorch writes rms_norm apart with the sum of a tensor and a number; a network by hand with that of tensors. */
+static bool fits_rms_norm(matching *m, onv_fusion *fusion)
+{
+    static const char class[] = "torch.nn.modules.normalization.RMSNorm";
+    const onv_node *sum = maker_of(m, 'e');
+    bool is_module = sum->module_class != NULL && strcmp(sum->module_class, class) == 0;
+    bool is_named = sum->aten_op != NULL && strcmp(sum->aten_op, "aten.add.Scalar") == 0;
+    if (!m->s->kernels.rms_norm || (!is_module && !is_named)) return false;
+    fusion->groups = first_axis(m->s, maker_of(m, 'm'));
+    const onv_node *mul = onv_find_reader(m->s, fusion->out, ONV_OP_Mul);
+    onv_value_id weight = onv_find_other(mul, fusion->out);
+    if (!onv_is_value(weight) || mul->scope != m->last->scope ||
+        !onv_value_is_weight(onv_model_value(m->s->model, weight)) ||
+        !onv_find_take(m->s, &m->g, mul))
+        return true;
+    fusion->weight = weight;
+    fusion->out = mul->outputs[0];
+    fusion->last = onv_find_id(m->s, mul);
+    return true;
+}
+
+/* --- The table --------------------------------------------------------------------------------- */
+
+#define LOG1P "Log(Add(Neg(x)#))"
+#define ROW(name_, kind_, found_, text_, ...)                                                      \
+    {                                                                                              \
+        .name = (name_), .kind = ONV_FUSION_##kind_, .found = (found_), .text = (text_),           \
+        __VA_ARGS__                                                                                \
+    }
+/* (t + 1) * x * 0.5 in any order of the factors. */
+#define GELU(more_, text_) ROW("gelu", POINTWISE, FORMULA, text_, .more = (more_))
+#define HALF_PRODUCTS(more, t)                                                                     \
+    GELU(more, "*Mul(*Add(" t "#)*Mul(x#))"), GELU(more, "*Mul(*Mul(*Add(" t "#)x)#)"),            \
+        GELU(more, "*Mul(*Mul(*Add(" t "#)#)x)")
+#define SUM_OF_PRODUCT(a, b) "ReduceSum(Mul(" a b "))"
+/* Gates of a cell: parts of what is computed of the input, and of the state. */
+#define LSTM_GATE(k)           "/" k "Split(*Add(xy))"
+#define SIGMOID_OF(k)          "Sigmoid(" LSTM_GATE(k) ")"
+#define GRU_GATES(of_state, k) "Sigmoid(*Add(/" k "Split(x)" of_state "))"
+#define GRU(reset, update, own)                                                                    \
+    "*Add(*Mul(" GRU_GATES(update, "1") "Sub(vt=Tanh(*Add(/2Split(x)*Mul(" GRU_GATES(reset, "0")   \
+        own ")))))t)"
+
+static const form forms[] = {
+    ROW("threshold", POINTWISE, DECOMPOSED, "Where(LessOrEqual(x#)#x)"),
+    ROW("hardshrink", POINTWISE, DECOMPOSED, "Where(LessOrEqual(Abs(x)#)#x)"),
+    ROW("softshrink", POINTWISE, DECOMPOSED, "Where(Greater(Abs(x)#)Sub(xMul(Sign(x)#))Mul(x#))"),
+    ROW("nan_to_num", POINTWISE, DECOMPOSED,
+        "Where(And(Greater(x#)IsInf(x))#Where(And(Less(x#)IsInf(x))#Where(IsNaN(x)#x)))"),
+    ROW("nansum", POINTWISE, DECOMPOSED, "ReduceSum(Where(IsNaN(x)#x))"),
+    ROW("huber_loss", POINTWISE, DECOMPOSED, "Where(Less(z=Abs(Sub(xy))#)Mul(Mul(z#)z)Sub(z#))"),
+    ROW("huber_loss", POINTWISE, DECOMPOSED,
+        "Where(Less(z=Abs(Sub(xy))#)Mul(Mul(z#)z)Mul(Sub(z#)#))"),
+    ROW("smooth_l1_loss", POINTWISE, DECOMPOSED,
+        "Where(Less(z=Abs(Sub(xy))#)Mul(Pow(z#)#)Sub(z#))"),
+    ROW("smooth_l1_loss", POINTWISE, DECOMPOSED,
+        "Where(Less(z=Abs(Sub(xy))#)Div(Mul(Pow(z#)#)#)Sub(z#))"),
+    ROW("binary_cross_entropy", POINTWISE, DECOMPOSED,
+        "Sub(Mul(Sub(y#)Max(" LOG1P "#))Mul(yMax(Log(x)#)))"),
+    ROW("binary_cross_entropy_with_logits", POINTWISE, DECOMPOSED,
+        "Sub(Mul(Sub(#y)x)Log(Sigmoid(x)))"),
+    ROW("bce_with_logits_weighted", POINTWISE, DECOMPOSED,
+        "Sub(Mul(Sub(#y)x)Mul(Add(Mul(?y)#)Log(Sigmoid(x))))"),
+    ROW("multi_margin_loss", POINTWISE, DECOMPOSED,
+        "ReduceMean(Where(Not(Equal(?Unsqueeze(w?)))Clip(Add(Sub(#"
+        "GatherElements(xUnsqueeze(w?)))x)#)#)?)"),
+    ROW("cdist", CDIST, DECOMPOSED,
+        "Sqrt(Clip(MatMul(Concat(Mul(x#)ReduceSum(Pow(x#))?)Transpose(Concat(y?ReduceSum(Pow(y#))))"
+        ")#)"
+        ")"),
+    /* Indices of a pooling, which the exporter counts from the start of each image again. */
+    ROW("indices", SAME, DECOMPOSED, "Sub(wSlice(MaxPool(x)))"),
+
+    ROW("rms_norm", RMS_NORM, KERNEL, "*Mul(xReciprocal(Sqrt(e=Add(m=ReduceMean(Pow(x?))?))))",
+        .fits = fits_rms_norm),
+    /* The newer exporter writes parts of cells, behind the products that give the gates. On CUDA they are one kernel. */
+    ROW("gru_cell", CELL, KERNEL, GRU("/0Split(y)", "/1Split(y)", "/2Split(y)"),
+        .call = "torch.nn.modules.rnn.GRUCell", .fits = fits_cell),
+    /* Of a state that is constant. */
+    ROW("gru_cell", CELL, KERNEL, GRU("?", "?", "c"), .call = "torch.nn.modules.rnn.GRUCell",
+        .fits = fits_cell),
+    ROW("lstm_cell", CELL, KERNEL,
+        "*Mul(" SIGMOID_OF("3") "Tanh(s=!*Add(*Mul(" SIGMOID_OF("1") "v)*Mul(" SIGMOID_OF(
+            "0") "Tanh(" LSTM_GATE("2") ")))))",
+        .call = "torch.nn.modules.rnn.LSTMCell", .fits = fits_cell),
+
+    HALF_PRODUCTS(2, "Erf(Div(x#))"),
+    HALF_PRODUCTS(2, "Erf(*Mul(x#))"),
+    /* approximate="tanh"; with Pow it is a formula in Python, which eager PyTorch runs as written. */
+    HALF_PRODUCTS(3, "Tanh(*Mul(*Add(*Mul(*Mul(Mul(xx)x)#)x)#))"),
+    ROW("silu", POINTWISE, FORMULA, "*Mul(Sigmoid(x)x)"),
+    ROW("mish", POINTWISE, FORMULA, "*Mul(Tanh(Softplus(x))x)"),
+    ROW("hardswish", POINTWISE, FORMULA, "*Mul(HardSigmoid(x)x)"),
+    ROW("glu", POINTWISE, FORMULA, "*Mul(/0Split(x)Sigmoid(/1Split(x)))"),
+    ROW("rsqrt", POINTWISE, FORMULA, "Reciprocal(Sqrt(x))"),
+    ROW("rsqrt", POINTWISE, FORMULA, "Div(#Sqrt(x))"),
+    /* Rows without a finite number give zeros. */
+    ROW("_safe_softmax", POINTWISE, FORMULA, "Where(IsNaN(z=Softmax(x))?z)"),
+    ROW("layer_norm", LAYER_NORM, FORMULA,
+        "Div(z=Sub(xReduceMean(x))Sqrt(Add(ReduceMean(Pow(z)))))", .fits = fits_layer_norm),
+    /* Times n / (n - 1). */
+    ROW("var", POINTWISE, FORMULA, "Div(Mul(ReduceMean(Mul(z=Sub(xReduceMean(x))z)).).)",
+        .fits = fits_variance),
+    /* Both branches, of which a number chooses one. */
+    ROW("lerp.Scalar", POINTWISE, FORMULA, "Where(.Add(x*Mul(z=Sub(yx).))Sub(y*Mul(z.)))"),
+    ROW("atan2", POINTWISE, FORMULA,
+        "Where(Less(y)Where(Greater(x)*Add(z=Atan(Div(xy))#)Sub(z))z)"),
+    /* Multiplied by the value that addcmul takes. */
+    ROW("addcmul", POINTWISE, FORMULA, "Add(xMul(Mul(yv){1}))", .call = ""),
+    ROW("addcmul", POINTWISE, FORMULA, "Add(xMul(Mul(#y)v))", .call = "addcmul"),
+    ROW("addcmul", POINTWISE, FORMULA, "Add(xMul(yv))", .call = "addcmul"),
+    ROW("addcdiv", POINTWISE, FORMULA, "Add(xMul(Div(yv)#))", .call = "addcdiv"),
+    ROW("addcdiv", POINTWISE, FORMULA, "Add(xDiv(Mul(#y)v))", .call = "addcdiv"),
+    ROW("addcdiv", POINTWISE, FORMULA, "Add(xDiv(yv))", .call = "addcdiv"),
+    ROW("cosine_similarity", COSINE, FORMULA,
+        "Div(" SUM_OF_PRODUCT("x", "y") "Max(Sqrt(Mul(" SUM_OF_PRODUCT("x", "x")
+            SUM_OF_PRODUCT("y", "y") "))))"),
+    /* The exporter's 1 / (p + 1e-6), which nobody else writes. */
+    ROW("cdist", CDIST, FORMULA,
+        "Pow(ReduceSum(Pow(Sub(Unsqueeze(x)Unsqueeze(y)){2})){0.49999975})"),
+    /* The places of a grid times transposed matrices, summed: a function that makes the places anew when its gradient is wanted. */
+    ROW("affine_grid_generator", POINTWISE, KERNEL, "ReduceSum(Mul(cUnsqueeze(x)))",
+        .fits = fits_grid),
+};
+
+/* --- All of them ------------------------------------------------------------------------------- */
+
 /* From opset 20 on the older exporter writes F.gelu as Gelu: what is a formula there is one in Python. */
-static bool is_written(const formula *f, const onv_node *last)
+static bool is_written(const form *f, const onv_node *last)
 {
     bool is_noted = last->aten_op != NULL && last->aten_op[0] != '\0';
+    if (f->found == DECOMPOSED && !is_noted) return false;
     if (f->more > 0 && !is_noted && last->version >= 20) return false;
-    if (f->call == NULL || f->call[0] == '\0') return f->call == NULL || !is_noted;
-    return onv_node_is_aten(last, f->call);
+    if (f->call == NULL) return true;
+    if (strncmp(f->call, "torch.", 6) == 0)
+        return last->module_class != NULL && strcmp(last->module_class, f->call) == 0;
+    return f->call[0] == '\0' ? !is_noted : onv_node_is_aten(last, f->call);
 }
 
 void onv_list_formulas(uint64_t *rules, uint64_t rule)
 {
     char op[64];
-    for (size_t i = 0; i < sizeof formulas / sizeof formulas[0]; i++)
-        if (sscanf(formulas[i].text, "%*[*]%63[A-Za-z]", op) == 1 ||
-            sscanf(formulas[i].text, "%63[A-Za-z]", op) == 1)
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+        if (forms[i].found == FORMULA && (sscanf(forms[i].text, "%*[*]%63[A-Za-z]", op) == 1 ||
+                                          sscanf(forms[i].text, "%63[A-Za-z]", op) == 1))
             rules[onv_op_name_of(op)] |= rule;
+}
+
+static bool find_form(onv_finder *s, const onv_node *last, const form *f)
+{
+    if (!may_end(f->text, last) || !is_written(f, last)) return false;
+    matching m = {
+        .s = s, .last = last, .of_loss = is_loss(f->name), .is_noted = f->found == DECOMPOSED};
+    if (!matches(&m, f->text)) return false;
+    if (m.of_loss) last = reduction_of(&m, last);
+    bool of_integers = onv_is_value(onv_form_value(&m.form, 'w')),
+         is_same = f->kind == ONV_FUSION_SAME;
+    onv_fusion fusion = onv_find_unary(s, (onv_fusion_kind)f->kind,
+                                       onv_form_value(&m.form, is_same ? 'w' : 'x'), last);
+    fusion.key = onv_form_value(&m.form, of_integers && !is_same ? 'w' : 'y');
+    fusion.value = onv_form_value(&m.form, 'v');
+    fusion.state = onv_form_value(&m.form, 's');
+    fusion.name = f->name;
+    fusion.groups = f->more;
+    if (f->fits != NULL && !f->fits(&m, &fusion)) return false;
+    if (f->found == FORMULA && !onv_find_same_call(s, &m.g)) return false;
+    if (f->found == DECOMPOSED && s->f->n_by_form++ == 0) s->f->by_form = fusion.name;
+    onv_find_publish(s, &m.g, fusion);
+    return true;
+}
+
+void onv_find_decomposed(onv_finder *s, const onv_node *last)
+{
+    if (last->n_outputs == 0 || last->n_inputs == 0 || !onv_is_value(last->inputs[0])) return;
+    find_index_add(s, last);
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0] && !s->failed; i++)
+        if (forms[i].found != FORMULA && find_form(s, last, &forms[i])) return;
 }
 
 void onv_find_formula(onv_finder *s, const onv_node *last)
 {
-    for (size_t i = 0; i < sizeof formulas / sizeof formulas[0] && !s->failed; i++) {
-        const formula *f = &formulas[i];
-        if (!may_end(f->text, last) || !is_written(f, last)) continue;
-        matching m = {.s = s, .last = last, .is_formula = true};
-        if (!matches(&m, f->text) || !onv_find_same_call(s, &m.g)) continue;
-        onv_fusion fusion =
-            onv_find_unary(s, (onv_fusion_kind)f->kind, onv_form_value(&m.form, 'x'), last);
-        fusion.key = onv_form_value(&m.form, 'y');
-        fusion.value = onv_form_value(&m.form, 'v');
-        fusion.name = f->name;
-        fusion.groups = f->more;
-        if (f->kind == ONV_FUSION_LAYER_NORM) onv_find_affine(s, &m.g, &fusion);
-        onv_find_publish(s, &m.g, fusion);
-        return;
-    }
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0] && !s->failed; i++)
+        if (forms[i].found == FORMULA && find_form(s, last, &forms[i])) return;
 }

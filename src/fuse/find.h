@@ -59,10 +59,6 @@ void onv_find_publish(onv_finder *s, const onv_group *g, onv_fusion fusion);
 /* From the Softmax on. */
 void onv_find_attention(onv_finder *s, const onv_node *softmax);
 
-/* --- cell.c ---------------------------------------------------------------------------------- */
-
-void onv_find_cell(onv_finder *s, const onv_node *node);
-
 /* --- unrolled.c ------------------------------------------------------------------------------ */
 
 /* From the first product of a call of nn.RNN on. */
@@ -78,15 +74,7 @@ void onv_find_encoder_layer(onv_finder *s, const onv_node *first);
 /* Nodes that PyTorch's exporter notes as one operation, or as several. */
 void onv_find_noted(onv_finder *s, const onv_node *node);
 bool onv_find_same_call(const onv_finder *s, const onv_group *g);
-/* rsqrt(mean(x x) + eps) x w, from the Pow on. */
-void onv_find_rms_norm(onv_finder *s, const onv_node *pow);
-/* a sigmoid(b) of the halves of one tensor, from the Split on. */
-void onv_find_glu(onv_finder *s, const onv_node *split);
 
-/* --- statistics.c ------------------------------------------------------------------------- */
-
-/* Tensor.var and std, as the older exporter writes them; from the square on. */
-void onv_find_variance(onv_finder *s, const onv_node *square);
 /* --- pool.c ------------------------------------------------------------------------------- */
 
 /* From the quotient or the mean on that gives the result. */
@@ -111,8 +99,6 @@ void onv_list_formulas(uint64_t *rules, uint64_t rule);
 /* The only element of a constant. */
 bool onv_find_number(onv_finder *s, onv_value_id value, double *number);
 
-/* F.affine_grid, from its sum on. */
-void onv_find_affine_grid(onv_finder *s, const onv_node *sum);
 /* Tensor.unfold: windows of one tensor, one Slice each. */
 void onv_find_unfold(onv_finder *s, const onv_node *concat);
 

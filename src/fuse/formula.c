@@ -1,4 +1,4 @@
-/* Functions that the older exporter writes down as a formula of sizes: grids, and windows of a tensor. */
+/* Tensor.unfold, of which the older exporter writes each window. */
 #include "fuse/find.h"
 #include "load/load.h"
 
@@ -16,32 +16,6 @@ bool onv_find_number(onv_finder *s, onv_value_id id, double *number)
     bool is_float = onv_dtype_is_float((onv_dtype)known->dtype);
     *number = (double)known->elems[0].i.raw * (is_float ? known->elems[0].f : 1.0);
     return *number == *number;
-}
-
-/* --- Grids ------------------------------------------------------------------------------------- */
-
-/* The places of a grid, [n, 3, 1] or [n, 4, 1], times transposed matrices, summed: a function that makes the places anew when
- * its gradient is wanted. */
-void onv_find_affine_grid(onv_finder *s, const onv_node *sum)
-{
-    onv_group g = {0};
-    const onv_node *product = onv_find_sole(s, sum->inputs[0], ONV_OP_Mul);
-    if (product == NULL || product->n_inputs != 2 || !onv_is_value(product->inputs[0])) return;
-    const onv_node *matrices = onv_find_sole(s, product->inputs[1], ONV_OP_Unsqueeze);
-    const onv_value *places = onv_model_value(s->model, product->inputs[0]);
-    const onv_type *type = &places->type, *out = &onv_model_value(s->model, sum->outputs[0])->type;
-    if (matrices == NULL || !onv_value_is_weight(places) || type->rank != 3 || out->rank != 3 ||
-        !onv_dim_is(type->dims[2], 1))
-        return;
-    bool is_plane = onv_dim_is(type->dims[1], 3) && onv_dim_is(out->dims[2], 2);
-    bool is_space = onv_dim_is(type->dims[1], 4) && onv_dim_is(out->dims[2], 3);
-    const onv_node *const nodes[] = {matrices, product, sum};
-    if (!is_plane && !is_space) return;
-    for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++)
-        if (!onv_find_take(s, &g, nodes[i])) return;
-    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, matrices->inputs[0], sum);
-    fusion.name = "affine_grid_generator";
-    onv_find_publish(s, &g, fusion);
 }
 
 /* One window of x, [.., 1, .., size]: where it begins. */

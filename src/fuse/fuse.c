@@ -262,12 +262,8 @@ static const struct {
     void (*find)(onv_finder *s, const onv_node *node);
 } rules[] = {
     {"fuse.encoder_layer", ONV_OP_OTHER, onv_find_encoder_layer},
-    {"fuse.cell", ONV_OP_Tanh, onv_find_cell},
     {"fuse.unrolled", ONV_OP_OTHER, onv_find_unrolled},
     {"fuse.noted", ONV_OP_OTHER, onv_find_noted},
-    {"fuse.rms_norm", ONV_OP_Pow, onv_find_rms_norm},
-    {"fuse.glu", ONV_OP_Split, onv_find_glu},
-    {"fuse.variance", ONV_OP_Mul, onv_find_variance},
     {"fuse.formula", ONV_N_OP_NAMES, onv_find_formula},
     {"fuse.linear", ONV_OP_MatMul, match_linear},
     {"fuse.group_norm", ONV_OP_InstanceNormalization, match_group_norm},
@@ -276,7 +272,6 @@ static const struct {
     {"fuse.write", ONV_OP_OTHER, onv_find_write},
     {"fuse.adaptive_pool", ONV_OP_Div, onv_find_adaptive_pool},
     {"fuse.adaptive_pool", ONV_OP_ReduceMean, onv_find_adaptive_pool},
-    {"fuse.affine_grid", ONV_OP_ReduceSum, onv_find_affine_grid},
     {"fuse.packed", ONV_OP_Squeeze, match_packed},
     {"fuse.attention", ONV_OP_Softmax, onv_find_attention},
     {"fuse.recurrent", ONV_OP_LSTM, match_recurrent},

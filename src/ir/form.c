@@ -118,6 +118,12 @@ static bool match(matching *g, onv_value_id value)
         return onv_form_join(g->m, cast) &&
                match_node(g, producer(g, g->place->model->nodes.at[cast.index].inputs[0]));
     }
+    case '/': { /* output k */
+        uint32_t k = (uint32_t)(g->at[1] - '0');
+        g->at += 2;
+        return onv_is_value(value) && g->place->model->values.at[value.index].output_index == k &&
+               match_node(g, producer(g, value));
+    }
     default: return match_node(g, producer(g, value));
     }
 }
@@ -136,11 +142,11 @@ static bool is_closed(const onv_form_place *place, const onv_form_match *m)
 {
     for (uint32_t i = 1; i < m->n_nodes; i++) {
         const onv_node *node = &place->model->nodes.at[m->nodes[i].index];
-        uint32_t reads = place->n_reads(place->self, m->nodes[i]);
+        uint32_t reads = place->n_reads(place->self, m->nodes[i]), inside = 0;
         bool is_shared = (m->shared >> i & 1) != 0;
-        if (reads == UINT32_MAX ||
-            (!is_shared && reads != onv_form_reads(place, m, node->outputs[0])))
-            return false;
+        for (uint32_t k = 0; k < node->n_outputs; k++)
+            inside += onv_form_reads(place, m, node->outputs[k]);
+        if (reads == UINT32_MAX || (!is_shared && reads != inside)) return false;
     }
     return true;
 }

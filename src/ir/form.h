@@ -2,8 +2,8 @@
  *
  * A form is written from its last node back: `Add(Erf(x)?)`. A lower-case letter names a value, and is the same value wherever it stands
  * again; `s=` names what follows; `?` is anything, `#` a number, `.` one that is kept, `{0.5}` that number. `*` before an operator: its two
- * operands in either order. `~`: a Cast may lie between. `!`: others may read it, too; else only the form does. Nodes may have more
- * operands than are written.
+ * operands in either order. `/1`: what it makes as its second output. `~`: a Cast may lie between. `!`: others may read it, too; else
+ * only the form does. Nodes may have more operands than are written.
  */
 #ifndef ONV_IR_FORM_H
 #define ONV_IR_FORM_H
@@ -30,7 +30,7 @@ typedef struct onv_form_place {
     bool (*number)(void *self, onv_value_id value, char sign,
                    double *number); /* of `#`, `.`, `{`: what it is, or is to be */
     uint32_t (*n_reads)(
-        void *self, onv_node_id node); /* of what it makes; UINT32_MAX: the graph gives it, too */
+        void *self, onv_node_id node); /* of all it makes; UINT32_MAX: the graph gives it, too */
 } onv_form_place;
 
 /* Whether `last` is the last node of that form, and nothing outside reads what is inside. */
