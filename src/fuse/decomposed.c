@@ -259,12 +259,13 @@ static bool fits_rms_norm(matching *m, onv_fusion *fusion)
         GELU(more, "*Mul(*Mul(*Add(" t "#)#)x)")
 #define SUM_OF_PRODUCT(a, b) "ReduceSum(Mul(" a b "))"
 /* Gates of a cell: parts of what is computed of the input, and of the state. */
-#define LSTM_GATE(k)           "/" k "Split(*Add(xy))"
-#define SIGMOID_OF(k)          "Sigmoid(" LSTM_GATE(k) ")"
-#define GRU_GATES(of_state, k) "Sigmoid(*Add(/" k "Split(x)" of_state "))"
-#define GRU(reset, update, own)                                                                    \
-    "*Add(*Mul(" GRU_GATES(update, "1") "Sub(vt=Tanh(*Add(/2Split(x)*Mul(" GRU_GATES(reset, "0")   \
-        own ")))))t)"
+#define LSTM_GATE(k)          "/" k "Split(*Add(xy))"
+#define SIGMOID_OF(k)         "Sigmoid(" LSTM_GATE(k) ")"
+#define GRU_GATE(k, of_state) "Sigmoid(*Add(/" k "Split(x)" of_state "))"
+/* First what tells input and state apart. */
+#define GRU(own, reset, update)                                                                    \
+    "*Add(t=Tanh(*Add(/2Split(x)*Mul(" own GRU_GATE("0", reset) ")))*Mul(Sub(vt)" GRU_GATE(        \
+        "1", update) "))"
 
 static const form forms[] = {
     ROW("threshold", POINTWISE, DECOMPOSED, "Where(LessOrEqual(x#)#x)"),
@@ -299,10 +300,10 @@ static const form forms[] = {
     ROW("rms_norm", RMS_NORM, KERNEL, "*Mul(xReciprocal(Sqrt(e=Add(m=ReduceMean(Pow(x?))?))))",
         .fits = fits_rms_norm),
     /* The newer exporter writes parts of cells, behind the products that give the gates. On CUDA they are one kernel. */
-    ROW("gru_cell", CELL, KERNEL, GRU("/0Split(y)", "/1Split(y)", "/2Split(y)"),
+    ROW("gru_cell", CELL, KERNEL, GRU("/2Split(y)", "/0Split(y)", "/1Split(y)"),
         .call = "torch.nn.modules.rnn.GRUCell", .fits = fits_cell),
     /* Of a state that is constant. */
-    ROW("gru_cell", CELL, KERNEL, GRU("?", "?", "c"), .call = "torch.nn.modules.rnn.GRUCell",
+    ROW("gru_cell", CELL, KERNEL, GRU("c", "?", "?"), .call = "torch.nn.modules.rnn.GRUCell",
         .fits = fits_cell),
     ROW("lstm_cell", CELL, KERNEL,
         "*Mul(" SIGMOID_OF("3") "Tanh(s=!*Add(*Mul(" SIGMOID_OF("1") "v)*Mul(" SIGMOID_OF(

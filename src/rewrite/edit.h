@@ -58,6 +58,7 @@ typedef struct onv_edit {
     ONV_VEC(onv_use) uses;
     uint64_t n_edits; /* so far */
     uint32_t n_walks; /* of transpose.c */
+    uint8_t level;    /* of the rules that run now: rules.def */
     bool is_seen;     /* nothing changed since the whole graph was looked at (seen.h) */
     onv_status status;
     onv_error *err;

@@ -57,7 +57,7 @@ onv_node_id onv_fuse_parent(const onv_edit *e, onv_node_id node, onv_op_name op)
 {
     for (uint32_t k = 0; k < onv_edit_node_at(e, node)->n_inputs; k++) {
         onv_node_id parent = onv_edit_in_node(e, node, k);
-        if (onv_is_node(parent) && onv_fuse_is(e, parent, op)) return parent;
+        if (onv_fuse_is(e, parent, op)) return parent;
     }
     return ONV_NO_NODE;
 }
@@ -205,8 +205,7 @@ void onv_fuse_form_cast(onv_edit *e, onv_form_match *m, char name)
     form_of f = {e, m->nodes[0], false};
     const onv_form_place place = place_of(&f);
     onv_node_id cast = onv_edit_producer(e, *value);
-    if (onv_is_node(cast) && onv_fuse_is(e, cast, ONV_OP_Cast) &&
-        onv_fuse_same_provider(e, cast, f.first) &&
+    if (onv_fuse_is(e, cast, ONV_OP_Cast) && onv_fuse_same_provider(e, cast, f.first) &&
         onv_fuse_has_uses(e, cast, onv_form_reads(&place, m, *value)) && onv_form_join(m, cast))
         *value = onv_edit_in(e, cast, 0);
 }

@@ -12,25 +12,16 @@ static bool by_unary(onv_edit *e, const onv_form_match *m, const char *op_type, 
 
 #define ERF "*Add(Erf(Div(x{1.4142135623730951})){1})"
 
-/* Behind another product only the first form is looked for. */
-static bool fuse_gelu(onv_edit *e, onv_node_id div, const char *domain)
+/* ai.onnx has the operator since 20: then it is made at level 1. Behind another product only the first form is looked for. */
+bool onv_fuse_gelu(onv_edit *e, onv_node_id div)
 {
     onv_form_match m;
+    bool is_onnx = onv_edit_node_at(e, div)->version >= 20;
+    if (is_onnx != (e->level == 1)) return false;
     bool found = onv_fuse_form(e, div, "*Mul(*Mul(x{0.5})" ERF ")", &m);
     if (!found && onv_fuse_form(e, div, "*Mul(m=*Mul(x" ERF "){0.5})", &m))
         found = !onv_is_node(onv_fuse_parent(e, onv_fuse_form_node(e, &m, 'm'), ONV_OP_Mul));
-    return found && by_unary(e, &m, "Gelu", domain);
-}
-
-/* ai.onnx has the operator since 20: then it is made at level 1. */
-bool onv_fuse_gelu_level1(onv_edit *e, onv_node_id div)
-{
-    return onv_edit_node_at(e, div)->version >= 20 && fuse_gelu(e, div, NULL);
-}
-
-bool onv_fuse_gelu_level2(onv_edit *e, onv_node_id div)
-{
-    return onv_edit_node_at(e, div)->version < 20 && fuse_gelu(e, div, ONV_MS_DOMAIN);
+    return found && by_unary(e, &m, "Gelu", is_onnx ? NULL : ONV_MS_DOMAIN);
 }
 
 /* --- BiasGeluFusion ---------------------------------------------------------------------------- */
@@ -73,7 +64,7 @@ bool onv_fuse_fast_gelu(onv_edit *e, onv_node_id first)
     bool found = onv_fuse_form(e, first, by_products, &m);
     if (!found && onv_fuse_form(e, first, by_power, &m)) {
         onv_node_id maker = onv_fuse_form_node(e, &m, 'x');
-        found = !onv_is_node(maker) || !onv_fuse_is(e, maker, ONV_OP_Cast);
+        found = !onv_fuse_is(e, maker, ONV_OP_Cast);
     }
     found = found || onv_fuse_form(e, first, by_power_cast, &m);
     return found && by_unary(e, &m, "FastGelu", ONV_MS_DOMAIN);

@@ -58,9 +58,7 @@ static bool is_taken_perm(const int64_t *perm, int64_t rank, bool *trans, bool *
 
 static bool is_taken_transpose(const onv_edit *e, onv_node_id node, bool *trans, bool *batch)
 {
-    if (!onv_is_node(node) || !onv_fuse_is(e, node, ONV_OP_Transpose) ||
-        onv_edit_makes_result(e, node))
-        return false;
+    if (!onv_fuse_is(e, node, ONV_OP_Transpose) || onv_edit_makes_result(e, node)) return false;
     const onv_attr *attr = onv_node_attr(onv_edit_node_at(e, node), "perm");
     if (attr != NULL && attr->kind == ONV_ATTR_INTS)
         return is_taken_perm(attr->ints, attr->count, trans, batch);
@@ -90,8 +88,7 @@ static onv_node_id transpose_before(onv_edit *e, onv_node_id node, uint32_t k, b
 {
     onv_node_id before = onv_edit_in_node(e, node, k);
     if (is_taken_transpose(e, before, trans, batch)) return before;
-    if (!onv_is_node(before) || !onv_fuse_is(e, before, ONV_OP_Cast) ||
-        onv_edit_makes_result(e, before))
+    if (!onv_fuse_is(e, before, ONV_OP_Cast) || onv_edit_makes_result(e, before))
         return ONV_NO_NODE;
     onv_node_id transpose = onv_edit_in_node(e, before, 0);
     if (!is_taken_transpose(e, transpose, trans, batch)) return ONV_NO_NODE;

@@ -76,11 +76,13 @@ static bool replace_norm(onv_edit *e, const onv_form_match *m, const char *op_ty
                          onv_fuse_int(e, "axis", axis))));
 }
 
-static bool fuse_layer_norm(onv_edit *e, onv_node_id mean)
+/* ai.onnx has the operator since 17: then it is made at level 1. */
+bool onv_fuse_layer_norm(onv_edit *e, onv_node_id mean)
 {
     onv_form_match m;
     int64_t axis;
     bool found = false;
+    if ((onv_edit_node_at(e, mean)->version >= 17) != (e->level == 1)) return false;
     for (size_t i = 0; i < sizeof norms / sizeof norms[0] && !found; i++)
         found = onv_fuse_form(e, mean, norms[i], &m);
     if (!found || !reduces_last_axis(e, onv_fuse_form_node(e, &m, 'm'), &axis)) return false;
@@ -90,17 +92,6 @@ static bool fuse_layer_norm(onv_edit *e, onv_node_id mean)
                               vector_input(e, m.nodes[0])};
     return onv_dim_same(onv_fuse_dim(e, inputs[1], 0), onv_fuse_dim(e, inputs[2], 0)) &&
            replace_norm(e, &m, "LayerNormalization", 17, inputs, 3);
-}
-
-/* ai.onnx has the operator since 17: then it is made at level 1. */
-bool onv_fuse_layer_norm_level1(onv_edit *e, onv_node_id mean)
-{
-    return onv_edit_node_at(e, mean)->version >= 17 && fuse_layer_norm(e, mean);
-}
-
-bool onv_fuse_layer_norm_level2(onv_edit *e, onv_node_id mean)
-{
-    return onv_edit_node_at(e, mean)->version < 17 && fuse_layer_norm(e, mean);
 }
 
 /* --- SimplifiedLayerNormFusion ----------------------------------------------------------------- */
@@ -210,11 +201,10 @@ static bool match_product_and_bias(const onv_edit *e, onv_node_id add, onv_node_
     if (!is_sum(e, add, norm)) return false;
     for (uint32_t k = 0; k < 2; k++) {
         onv_node_id product = onv_edit_in_node(e, add, k);
-        if (onv_is_node(product) && onv_fuse_is(e, product, ONV_OP_Cast))
-            product = onv_edit_in_node(e, product, 0);
+        if (onv_fuse_is(e, product, ONV_OP_Cast)) product = onv_edit_in_node(e, product, 0);
         onv_value_id other = onv_edit_in(e, add, 1 - k);
-        if (!onv_is_node(product) || !onv_fuse_is(e, product, ONV_OP_MatMul) ||
-            !onv_edit_is_constant(e, other) || onv_fuse_rank(e, other) != 1)
+        if (!onv_fuse_is(e, product, ONV_OP_MatMul) || !onv_edit_is_constant(e, other) ||
+            onv_fuse_rank(e, other) != 1)
             continue;
         *bias = 1 - k;
         return true;

@@ -33,11 +33,11 @@ static bool has_axis_0(onv_edit *e, onv_node_id node)
 static bool is_dim(onv_edit *e, onv_value_id root, onv_node_id unsqueeze, uint32_t axis)
 {
     double index;
-    if (!onv_is_node(unsqueeze) || !onv_edit_is(e, unsqueeze, ONV_OP_Unsqueeze, 0)) return false;
+    if (!onv_edit_is(e, unsqueeze, ONV_OP_Unsqueeze, 0)) return false;
     onv_node_id gather = onv_edit_in_node(e, unsqueeze, 0);
-    if (!onv_is_node(gather) || !onv_edit_is(e, gather, ONV_OP_Gather, 0)) return false;
+    if (!onv_edit_is(e, gather, ONV_OP_Gather, 0)) return false;
     onv_node_id shape = onv_edit_in_node(e, gather, 0);
-    if (!onv_is_node(shape) || !onv_edit_is(e, shape, ONV_OP_Shape, 0)) return false;
+    if (!onv_edit_is(e, shape, ONV_OP_Shape, 0)) return false;
     if (!has_axis_0(e, unsqueeze)) return false;
     if (!onv_edit_scalar(e, onv_edit_in(e, gather, 1), &index) || index != axis) return false;
     onv_value_id of = onv_edit_in(e, shape, 0);

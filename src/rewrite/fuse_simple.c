@@ -8,7 +8,7 @@ static onv_node_id next_of(const onv_edit *e, onv_node_id node, onv_op_name op)
 {
     if (onv_edit_n_output_uses(e, node) != 1 || onv_edit_makes_result(e, node)) return ONV_NO_NODE;
     onv_node_id next = onv_edit_only_user(e, onv_edit_out(e, node, 0));
-    bool is_it = onv_is_node(next) && onv_edit_is(e, next, op, 0) &&
+    bool is_it = onv_edit_is(e, next, op, 0) &&
                  onv_edit_node_at(e, next)->provider == onv_edit_node_at(e, node)->provider;
     return is_it ? next : ONV_NO_NODE;
 }
@@ -75,7 +75,7 @@ bool onv_rule_gemm_sum(onv_edit *e, onv_node_id node)
 
 static bool is_matrix_transpose(const onv_edit *e, onv_node_id node)
 {
-    if (!onv_is_node(node) || !onv_edit_is(e, node, ONV_OP_Transpose, 0)) return false;
+    if (!onv_edit_is(e, node, ONV_OP_Transpose, 0)) return false;
     const onv_type *in = onv_edit_seen(e, onv_edit_in(e, node, 0));
     const onv_attr *perm = onv_node_attr(onv_edit_node_at(e, node), "perm");
     if (onv_type_has_rank(in) && in->rank != 2) return false;

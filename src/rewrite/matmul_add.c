@@ -11,7 +11,7 @@ static bool is_attention(const onv_edit *e, onv_node_id matmul)
     onv_node_id norm = onv_edit_in_node(e, matmul, 0);
     uint32_t adds = 0, products = 0, shapes = 0, n = 0;
     onv_node_id add = ONV_NO_NODE;
-    if (!onv_is_node(norm) || !onv_edit_is(e, norm, ONV_OP_LayerNormalization, 0)) return false;
+    if (!onv_edit_is(e, norm, ONV_OP_LayerNormalization, 0)) return false;
     onv_value_id out = onv_edit_out(e, norm, 0);
     if (onv_edit_n_uses(e, out) > ONV_MOST_READERS) return false;
     for (const onv_use *u = onv_edit_first_use(e, out); u != NULL;
@@ -26,17 +26,17 @@ static bool is_attention(const onv_edit *e, onv_node_id matmul)
     }
     if (adds != 1 || products != 3 || n < 4 || shapes != n - 4) return false;
     onv_node_id other = onv_edit_in_node(e, add, onv_edit_in(e, add, 0).index == out.index ? 1 : 0);
-    return onv_is_node(other) && onv_edit_is(e, other, ONV_OP_Add, 0);
+    return onv_edit_is(e, other, ONV_OP_Add, 0);
 }
 
 /* The projection behind such an attention: the sum that goes into the sum with the normalised value. */
 static bool is_after_attention(const onv_edit *e, onv_node_id add)
 {
     onv_node_id next = onv_edit_only_user(e, onv_edit_out(e, add, 0));
-    if (!onv_is_node(next) || !onv_edit_is(e, next, ONV_OP_Add, 0)) return false;
+    if (!onv_edit_is(e, next, ONV_OP_Add, 0)) return false;
     uint32_t other = onv_edit_in(e, next, 0).index == onv_edit_out(e, add, 0).index ? 1 : 0;
     onv_node_id norm = onv_edit_in_node(e, next, other);
-    if (!onv_is_node(norm) || !onv_edit_is(e, norm, ONV_OP_LayerNormalization, 0)) return false;
+    if (!onv_edit_is(e, norm, ONV_OP_LayerNormalization, 0)) return false;
     onv_value_id out = onv_edit_out(e, norm, 0);
     if (onv_edit_n_uses(e, out) > ONV_MOST_READERS) return false;
     for (const onv_use *u = onv_edit_first_use(e, out); u != NULL; u = onv_edit_next_use(e, u))
@@ -67,7 +67,8 @@ static bool is_bias(const onv_edit *e, const product *p)
     return onv_fuse_is_gemm_bias(bias, a->dims[0], b->dims[1]);
 }
 
-static bool find_product(const onv_edit *e, onv_node_id id, bool keeps_attention, product *p)
+/* Before providers are known, attention is left as it is. */
+static bool find_product(const onv_edit *e, onv_node_id id, product *p)
 {
     *p = (product){.matmul = id, .add = onv_edit_only_user(e, onv_edit_out(e, id, 0))};
     if (!onv_edit_is(e, id, ONV_OP_MatMul, 0) || !onv_is_node(p->add) ||
@@ -82,7 +83,7 @@ static bool find_product(const onv_edit *e, onv_node_id id, bool keeps_attention
     if (a->dtype != onv_edit_seen(e, p->bias)->dtype || !is_gemm_type(a->dtype)) return false;
     p->has_reshapes = a->rank != 2;
     if (p->has_reshapes) {
-        if (keeps_attention && (is_attention(e, id) || is_after_attention(e, p->add))) return false;
+        if (e->level == 1 && (is_attention(e, id) || is_after_attention(e, p->add))) return false;
         if (!onv_type_is_static(a) || !onv_type_is_static(b)) return false;
     }
     return is_bias(e, p);
@@ -124,21 +125,11 @@ static void replace(onv_edit *e, const product *p)
     onv_edit_remove(e, p->matmul);
 }
 
-static bool apply(onv_edit *e, onv_node_id node, bool keeps_attention)
+bool onv_rule_matmul_add(onv_edit *e, onv_node_id node)
 {
     product p;
-    if (!find_product(e, node, keeps_attention, &p)) return false;
+    if (!find_product(e, node, &p)) return false;
     if (p.has_reshapes && !set_sizes(e, &p)) return false;
     replace(e, &p);
     return true;
-}
-
-bool onv_rule_matmul_add(onv_edit *e, onv_node_id node)
-{
-    return apply(e, node, false);
-}
-
-bool onv_rule_matmul_add_keeping_attention(onv_edit *e, onv_node_id node)
-{
-    return apply(e, node, true);
 }

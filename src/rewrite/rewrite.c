@@ -92,6 +92,7 @@ static void run_step(rewriting *r, uint8_t level, bool is_first)
 {
     onv_edit *e = &r->e;
     uint32_t n_nodes = (uint32_t)e->nodes.count;
+    e->level = level;
     for (uint32_t g = 0; g < e->graphs.count; g++)
         if (is_alive(e, g)) run_rules(r, (onv_graph_id){g}, level, n_nodes);
     for (size_t i = 0; i < onv_n_rewrite_rules; i++) {

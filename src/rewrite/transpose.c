@@ -185,8 +185,8 @@ void onv_push_input(onv_edit *e, onv_node_id node, uint32_t k, const onv_perm *p
     }
     onv_node_id before = onv_edit_producer(e, in);
     onv_perm own, inverse = onv_perm_inverse(perm);
-    if (onv_is_node(before) && onv_fuse_is(e, before, ONV_OP_Transpose) &&
-        onv_perm_of(e, before, &own) && own.rank == perm->rank) {
+    if (onv_fuse_is(e, before, ONV_OP_Transpose) && onv_perm_of(e, before, &own) &&
+        own.rank == perm->rank) {
         onv_value_id source = onv_edit_in(e, before, 0);
         if (!onv_perm_same(&own, &inverse)) {
             onv_perm both = onv_perm_compose(&own, perm);
@@ -230,8 +230,7 @@ static void unsqueeze_input(onv_edit *e, onv_node_id node, uint32_t k, uint32_t 
         return;
     }
     onv_node_id before = onv_edit_producer(e, in);
-    if (onv_is_node(before) && onv_fuse_is(e, before, ONV_OP_Squeeze) &&
-        squeezes_first(e, before, n)) {
+    if (onv_fuse_is(e, before, ONV_OP_Squeeze) && squeezes_first(e, before, n)) {
         onv_edit_set_input(e, node, k, onv_edit_in(e, before, 0));
         onv_push_remove_unread(e, before);
         return;
@@ -240,9 +239,7 @@ static void unsqueeze_input(onv_edit *e, onv_node_id node, uint32_t k, uint32_t 
     if (e->status != ONV_OK) return;
     onv_edit_set_input(e, node, k, out);
     onv_perm perm;
-    if (!onv_is_node(before) || !onv_fuse_is(e, before, ONV_OP_Transpose) ||
-        !onv_perm_of(e, before, &perm))
-        return;
+    if (!onv_fuse_is(e, before, ONV_OP_Transpose) || !onv_perm_of(e, before, &perm)) return;
     onv_node_id unsqueeze = onv_edit_producer(e, out);
     onv_perm inverse = onv_perm_inverse(&perm), wider = onv_perm_unsqueezed(&perm, &axes);
     onv_push_input(e, unsqueeze, 0, &inverse);
@@ -312,8 +309,7 @@ static int cost_of_input(const onv_edit *e, onv_value_id in, const onv_perm *per
     onv_perm own;
     if (onv_edit_is_constant(e, in)) return 0;
     onv_node_id before = onv_edit_producer(e, in);
-    if (onv_is_node(before) && onv_fuse_is(e, before, ONV_OP_Transpose) &&
-        onv_perm_of(e, before, &own))
+    if (onv_fuse_is(e, before, ONV_OP_Transpose) && onv_perm_of(e, before, &own))
         return onv_perm_same(&own, perm) && can_likely_go(e, before) ? -count_dims(e, in) : 0;
     return count_dims(e, in);
 }
@@ -419,8 +415,10 @@ static void mark_leads(walk *w, const onv_node_id *nodes, uint32_t n)
     }
 }
 
-static uint32_t move_transposes(onv_edit *e, onv_graph_id graph, onv_provider provider)
+/* Before nodes have providers; again where the CPU runs them. */
+uint32_t onv_move_transposes(onv_edit *e, onv_graph_id graph)
 {
+    onv_provider provider = e->level == 1 ? ONV_PROVIDER_NONE : ONV_PROVIDER_CPU;
     uint32_t n = 0, done = 0;
     walk w = {.e = e, .number = ++e->n_walks};
     bool is_there = false;
@@ -447,14 +445,4 @@ static uint32_t move_transposes(onv_edit *e, onv_graph_id graph, onv_provider pr
         done += is_pushed;
     }
     return done;
-}
-
-uint32_t onv_move_transposes(onv_edit *e, onv_graph_id graph)
-{
-    return move_transposes(e, graph, ONV_PROVIDER_NONE);
-}
-
-uint32_t onv_move_transposes_on_cpu(onv_edit *e, onv_graph_id graph)
-{
-    return move_transposes(e, graph, ONV_PROVIDER_CPU);
 }

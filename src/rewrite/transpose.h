@@ -92,7 +92,6 @@ onv_perm onv_perm_squeezed(const onv_perm *perm, const onv_axes *axes);
 
 /* Where the value of a node is only read by nodes of its own graph. */
 uint32_t onv_move_transposes(onv_edit *e, onv_graph_id graph);
-uint32_t onv_move_transposes_on_cpu(onv_edit *e, onv_graph_id graph);
 
 bool onv_push_is_inner(const onv_edit *e, onv_value_id value);
 
