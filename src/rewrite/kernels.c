@@ -1,7 +1,8 @@
 #include "rewrite/kernels.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "rewrite/rules.h"
 
 /* --- Types ------------------------------------------------------------------------------------- */
 
@@ -250,86 +251,35 @@ static const onv_kernel onnx_kernels[] = {
 
 static const onv_kernel contrib_kernels[] = {
     {ONV_OP_Attention, 1, ANY, IN6, 0},
-    {ONV_OP_BiasAdd, 1, ANY, 0, 0},
     {ONV_OP_BiasDropout, 1, ANY, IN3 | IN4, 0},
-    {ONV_OP_BiasGelu, 1, ANY, 0, 0},
-    {ONV_OP_BiasSoftmax, 1, ANY, 0, 0},
-    {ONV_OP_BiasSplitGelu, 1, ANY, 0, 0},
     {ONV_OP_BitmaskBiasDropout, 1, ANY, IN3 | IN4, 0},
     {ONV_OP_BitmaskDropout, 1, ANY, IN1 | IN2, 0},
-    {ONV_OP_BranchwiseRMSNorm, 1, ANY, 0, 0},
-    {ONV_OP_CausalConvWithState, 1, ANY, 0, 0},
-    {ONV_OP_ComplexMul, 1, ANY, 0, 0},
-    {ONV_OP_ComplexMulConj, 1, ANY, 0, 0},
-    {ONV_OP_ConvTransposeWithDynamicPads, 1, ANY, 0, 0},
     {ONV_OP_DecoderAttention, 1, ANY, IN8 | IN9 | IN10 | IN11, 0},
-    {ONV_OP_DecoderMaskedMultiHeadAttention, 1, ANY, 0, 0},
-    {ONV_OP_DecoderMaskedSelfAttention, 1, ANY, 0, 0},
-    {ONV_OP_DequantizeLinear, 1, ANY, 0, 0},
-    {ONV_OP_DynamicSparseAttention, 1, ANY, 0, 0},
-    {ONV_OP_DynamicTimeWarping, 1, ANY, 0, 0},
-    {ONV_OP_EmbedLayerNormalization, 1, ANY, 0, 0},
-    {ONV_OP_EngramGate, 1, ANY, 0, 0},
-    {ONV_OP_FastGelu, 1, ANY, 0, 0},
-    {ONV_OP_FusedConv, 1, ANY, 0, 0},
-    {ONV_OP_FusedMatMul, 1, ANY, 0, 0},
-    {ONV_OP_GatedAdd, 1, ANY, 0, 0},
     {ONV_OP_GatedDeltaNet, 1, ANY, IN10, 0},
-    {ONV_OP_GatedRMSNorm, 1, ANY, 0, 0},
-    {ONV_OP_GatedRelativePositionBias, 1, ANY, 0, 0},
-    {ONV_OP_GatherBlockQuantized, 1, ANY, 0, 0},
-    {ONV_OP_Gelu, 1, ANY, 0, 0},
-    {ONV_OP_GemmFloat8, 1, ANY, 0, 0},
-    {ONV_OP_GemmaRotaryEmbedding, 1, ANY, 0, 0},
-    {ONV_OP_GreedySearch, 1, ANY, 0, 0},
-    {ONV_OP_GridSample, 1, ANY, 0, 0},
-    {ONV_OP_GroupNorm, 1, ANY, 0, 0},
     {ONV_OP_GroupQueryAttention, 1, ANY, IN6, 0},
-    {ONV_OP_HyperConnectionPostMix, 1, ANY, 0, 0},
-    {ONV_OP_HyperConnectionPreMix, 1, ANY, 0, 0},
-    {ONV_OP_Inverse, 1, ANY, 0, 0},
-    {ONV_OP_Irfft, 1, ANY, 0, 0},
-    {ONV_OP_LinearAttention, 1, ANY, 0, 0},
-    {ONV_OP_LinearAttentionGate, 1, ANY, 0, 0},
-    {ONV_OP_LongformerAttention, 1, ANY, 0, 0},
-    {ONV_OP_MatMulBlockQuantizedFp4Weight, 1, ANY, 0, 0},
-    {ONV_OP_MatMulBnb4, 1, ANY, 0, 0},
-    {ONV_OP_MatMulNBits, 1, ANY, 0, 0},
-    {ONV_OP_MoE, 1, ANY, 0, 0},
     {ONV_OP_MultiHeadAttention, 1, ANY, IN8, 0},
-    {ONV_OP_NGramHashMapping, 1, ANY, 0, 0},
-    {ONV_OP_NGramRepeatBlock, 1, ANY, 0, 0},
-    {ONV_OP_NhwcConv, 1, ANY, 0, 0},
-    {ONV_OP_PackedAttention, 1, ANY, 0, 0},
-    {ONV_OP_PackedMultiHeadAttention, 1, ANY, 0, 0},
-    {ONV_OP_PackedSparseAttentionIndexer, 1, ANY, 0, 0},
-    {ONV_OP_PagedAttention, 1, ANY, 0, 0},
     {ONV_OP_QAttention, 1, T(INT8), 0, 0},
-    {ONV_OP_QMoE, 1, ANY, 0, 0},
-    {ONV_OP_QOrderedGelu, 1, ANY, 0, 0},
-    {ONV_OP_QOrderedLayerNormalization, 1, ANY, 0, 0},
-    {ONV_OP_QOrderedMatMul, 1, ANY, 0, 0},
-    {ONV_OP_QuantizeLinear, 1, ANY, 0, 0},
-    {ONV_OP_QuantizeWithOrder, 1, ANY, 0, 0},
-    {ONV_OP_QuickGelu, 1, ANY, 0, 0},
     {ONV_OP_RelativePositionBias, 1, ANY, IN1 | IN2, 0},
-    {ONV_OP_RemovePadding, 1, ANY, 0, 0},
-    {ONV_OP_RestorePadding, 1, ANY, 0, 0},
-    {ONV_OP_Rfft, 1, ANY, 0, 0},
-    {ONV_OP_RotaryEmbedding, 1, ANY, 0, 0},
-    {ONV_OP_ScaledSiLU, 1, ANY, 0, 0},
-    {ONV_OP_SkipGroupNorm, 1, ANY, 0, 0},
-    {ONV_OP_SkipLayerNormalization, 1, ANY, 0, 0},
-    {ONV_OP_SkipSimplifiedLayerNormalization, 1, ANY, 0, 0},
-    {ONV_OP_SparseAttention, 1, ANY, 0, 0},
     {ONV_OP_SparseAttentionIndexer, 1, ANY, IN12, 0},
-    {ONV_OP_SparsePagedAttention, 1, ANY, 0, 0},
-    {ONV_OP_TransposeMatMul, 1, ANY, 0, 0},
     {ONV_OP_Trilu, 1, ANY, IN1, 0},
-    {ONV_OP_UnfoldTensor, 1, ANY, 0, 0},
-    {ONV_OP_VarlenCausalConvWithState, 1, ANY, 0, 0},
-    {ONV_OP_VarlenNGramHashMapping, 1, ANY, 0, 0},
 };
+
+/* Those of com.microsoft that take what they are given, all of it in the memory of the GPU. */
+static const char plain_kernels[] =
+    "BiasAdd BiasGelu BiasSoftmax BiasSplitGelu BranchwiseRMSNorm CausalConvWithState "
+    "ComplexMul ComplexMulConj ConvTransposeWithDynamicPads DecoderMaskedMultiHeadAttention "
+    "DecoderMaskedSelfAttention DequantizeLinear DynamicSparseAttention DynamicTimeWarping "
+    "EmbedLayerNormalization EngramGate FastGelu FusedConv FusedMatMul GatedAdd GatedRMSNorm "
+    "GatedRelativePositionBias GatherBlockQuantized Gelu GemmFloat8 GemmaRotaryEmbedding "
+    "GreedySearch GridSample GroupNorm HyperConnectionPostMix HyperConnectionPreMix Inverse "
+    "Irfft LinearAttention LinearAttentionGate LongformerAttention "
+    "MatMulBlockQuantizedFp4Weight MatMulBnb4 MatMulNBits MoE NGramHashMapping "
+    "NGramRepeatBlock NhwcConv PackedAttention PackedMultiHeadAttention "
+    "PackedSparseAttentionIndexer PagedAttention QMoE QOrderedGelu QOrderedLayerNormalization "
+    "QOrderedMatMul QuantizeLinear QuantizeWithOrder QuickGelu RemovePadding RestorePadding "
+    "Rfft RotaryEmbedding ScaledSiLU SkipGroupNorm SkipLayerNormalization "
+    "SkipSimplifiedLayerNormalization SparseAttention SparsePagedAttention TransposeMatMul "
+    "UnfoldTensor VarlenCausalConvWithState VarlenNGramHashMapping";
 
 /* --- Finding ----------------------------------------------------------------------------------- */
 
@@ -348,6 +298,13 @@ static const onv_kernel *find_row(const onv_kernel *rows, size_t count, const on
     }
     bool found = low > 0 && rows[low - 1].op == node->code;
     return found ? &rows[low - 1] : NULL;
+}
+
+static const onv_kernel *find_contrib(const onv_node *node)
+{
+    static const onv_kernel plain = {.since = 1, .types = (uint32_t)ANY};
+    if (onv_rewrite_names(plain_kernels, node->op_type)) return &plain;
+    return find_row(contrib_kernels, sizeof contrib_kernels / sizeof contrib_kernels[0], node);
 }
 
 /* What the type of the first operand does not tell. */
@@ -374,7 +331,7 @@ const onv_kernel *onv_kernel_find(const onv_edit *e, onv_node_id id)
     if (node->domain[0] == '\0')
         row = find_row(onnx_kernels, sizeof onnx_kernels / sizeof onnx_kernels[0], node);
     else if (strcmp(node->domain, "com.microsoft") == 0)
-        row = find_row(contrib_kernels, sizeof contrib_kernels / sizeof contrib_kernels[0], node);
+        row = find_contrib(node);
     if (row == NULL || row->types == (uint32_t)ANY) return row;
     onv_value_id in = node->n_inputs > 0 ? node->inputs[0] : ONV_NO_VALUE;
     uint8_t dtype = onv_is_value(in) ? onv_edit_value_at(e, in)->type.dtype : ONV_UNDEFINED;

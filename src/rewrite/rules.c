@@ -1,5 +1,7 @@
 #include "rewrite/rules.h"
 
+#include <string.h>
+
 #define ROW(level_, name_, kind_, not_, ops_, apply_, run_)                                        \
     {.name = (name_),                                                                              \
      .level = (level_),                                                                            \
@@ -20,3 +22,11 @@ const onv_rewrite_rule onv_rewrite_rules[] = {
 };
 
 const size_t onv_n_rewrite_rules = sizeof onv_rewrite_rules / sizeof onv_rewrite_rules[0];
+
+bool onv_rewrite_names(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)) != NULL; at += length)
+        if ((at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0')) return true;
+    return false;
+}

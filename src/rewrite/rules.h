@@ -29,6 +29,9 @@ typedef struct onv_rewrite_rule {
 extern const onv_rewrite_rule onv_rewrite_rules[];
 extern const size_t onv_n_rewrite_rules;
 
+/* Is the word one of the list, which has a space between two? */
+bool onv_rewrite_names(const char *list, const char *word);
+
 /* Providers for all nodes (partition.c); copies at their border, after which each value has its place
  * (memcpy.c), and how many there are. */
 void onv_rewrite_assign(onv_edit *e, onv_provider provider);

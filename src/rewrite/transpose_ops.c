@@ -441,19 +441,11 @@ static const onv_pusher pushers[] = {
     ROW("MaxPool Resize", ONV_PUSH_FIRST, true, move_nothing),
 };
 
-static bool has_word(const char *list, const char *word)
-{
-    size_t length = strlen(word);
-    for (const char *at = list; (at = strstr(at, word)) != NULL; at += length)
-        if ((at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0')) return true;
-    return false;
-}
-
 const onv_pusher *onv_pusher_find(const onv_edit *e, onv_node_id node)
 {
     const onv_node *at = onv_edit_node_at(e, node);
     if (at->domain[0] != '\0') return NULL;
     for (size_t i = 0; i < sizeof pushers / sizeof pushers[0]; i++)
-        if (has_word(pushers[i].ops, at->op_type)) return &pushers[i];
+        if (onv_rewrite_names(pushers[i].ops, at->op_type)) return &pushers[i];
     return NULL;
 }
