@@ -8,9 +8,15 @@
 #include "eager/pytorch.h"
 #include "kernels/reduction.h"
 
-static void fail_memory(onv_emitter *e)
+void onv_emit_fail_memory(onv_emitter *e)
 {
     if (e->status == ONV_OK) e->status = onv_fail_memory(e->err);
+}
+
+void *onv_emit_checked(onv_emitter *e, void *array)
+{
+    if (array == NULL) onv_emit_fail_memory(e);
+    return array;
 }
 
 static void fail_overflow(onv_emitter *e)
@@ -36,6 +42,14 @@ void onv_emitter_cleanup(onv_emitter *e)
 }
 
 /* --- Tensors ----------------------------------------------------------------------------------- */
+
+bool onv_tensor_has_shape(const onv_emitter *e, uint32_t tensor, const onv_shape *shape)
+{
+    onv_eager_tensor t = onv_tensor_at(e, tensor);
+    bool same = tensor != ONV_NO_TENSOR && t.rank == shape->rank;
+    for (uint32_t i = 0; same && i < t.rank; i++) same = t.dims[i] == shape->dims[i];
+    return same;
+}
 
 onv_eager_tensor onv_tensor_at(const onv_emitter *e, uint32_t tensor)
 {
@@ -64,7 +78,7 @@ uint32_t onv_storage_new(onv_emitter *e, uint64_t bytes, onv_storage_kind kind, 
                                  .value = ONV_NO_VALUE};
     if (!onv_vec_push(&e->eager->storages, storage) || !onv_vec_push(&e->saved, false) ||
         !onv_vec_push(&e->low_precision, ONV_NO_TENSOR)) {
-        fail_memory(e);
+        onv_emit_fail_memory(e);
         return UINT32_MAX;
     }
     return (uint32_t)e->eager->storages.count - 1;
@@ -148,11 +162,11 @@ uint32_t onv_tensor_on(onv_emitter *e, uint32_t storage, uint8_t dtype, uint32_t
     onv_eager_tensor t = {.storage = storage, .dtype = dtype, .rank = rank};
     if (!count_elems(e, dtype, rank, dims, &t.elems, &t.bytes)) return ONV_NO_TENSOR;
     if (!lay_out(e, &t, dims, strides)) {
-        fail_memory(e);
+        onv_emit_fail_memory(e);
         return ONV_NO_TENSOR;
     }
     if (!onv_vec_push(&e->eager->tensors, t)) {
-        fail_memory(e);
+        onv_emit_fail_memory(e);
         return ONV_NO_TENSOR;
     }
     return (uint32_t)e->eager->tensors.count - 1;
@@ -246,26 +260,26 @@ void onv_emit_in(onv_emitter *e, uint32_t tensor, onv_grad grad)
     bool wants =
         e->eager->tensors.at[tensor].needs_grad && grad != ONV_GRAD_NONE && !e->has_no_grad;
     onv_eager_arg arg = {.tensor = tensor, .grad = (uint8_t)(wants ? grad : ONV_GRAD_NONE)};
-    if (!onv_vec_push(&e->in, arg)) fail_memory(e);
+    if (!onv_vec_push(&e->in, arg)) onv_emit_fail_memory(e);
     if (wants) e->op.has_backward = true;
 }
 
 void onv_emit_save(onv_emitter *e, uint32_t tensor)
 {
     if (tensor == ONV_NO_TENSOR) return;
-    if (!onv_vec_push(&e->keep, e->eager->tensors.at[tensor].storage)) fail_memory(e);
+    if (!onv_vec_push(&e->keep, e->eager->tensors.at[tensor].storage)) onv_emit_fail_memory(e);
 }
 
 void onv_emit_extra(onv_emitter *e, uint64_t count, uint64_t bytes_each, const char *label)
 {
     onv_extra extra = {.label = label};
     if (!onv_u64_mul(count, bytes_each, &extra.bytes)) fail_overflow(e);
-    if (!onv_vec_push(&e->extra, extra)) fail_memory(e);
+    if (!onv_vec_push(&e->extra, extra)) onv_emit_fail_memory(e);
 }
 
 uint32_t onv_emit_out(onv_emitter *e, uint32_t tensor)
 {
-    if (tensor != ONV_NO_TENSOR && !onv_vec_push(&e->out, tensor)) fail_memory(e);
+    if (tensor != ONV_NO_TENSOR && !onv_vec_push(&e->out, tensor)) onv_emit_fail_memory(e);
     return tensor;
 }
 
@@ -403,7 +417,7 @@ void onv_emit_end(onv_emitter *e)
     for (size_t i = 0; e->op.has_backward && i < e->extra.count; i++) {
         uint32_t storage =
             onv_storage_new(e, e->extra.at[i].bytes, ONV_STORAGE_EXTRA, e->extra.at[i].label);
-        if (!onv_vec_push(&e->keep, storage)) fail_memory(e);
+        if (!onv_vec_push(&e->keep, storage)) onv_emit_fail_memory(e);
     }
     if (e->status != ONV_OK) return;
     if (!onv_u64_add(e->op.backward_temp_bytes, onv_derivative_temps(e),
@@ -411,7 +425,7 @@ void onv_emit_end(onv_emitter *e)
         !onv_u64_add(e->op.forward_temp_bytes, onv_forward_temps(e), &e->op.forward_temp_bytes))
         fail_overflow(e);
     if (!copy_lists(e) || !onv_vec_push(&e->eager->ops, e->op)) {
-        fail_memory(e);
+        onv_emit_fail_memory(e);
         return;
     }
     for (uint32_t i = 0; i < e->op.n_saved; i++) e->saved.at[e->op.saved[i]] = true;

@@ -102,7 +102,15 @@ void onv_emitter_cleanup(onv_emitter *e);
 
 /* --- emit.c ------------------------------------------------------------------------------------ */
 
+void onv_emit_fail_memory(onv_emitter *e);
+/* Zeros in the model's arena; without memory NULL, and the status is set. */
+void *onv_emit_checked(onv_emitter *e, void *array);
+#define ONV_EMIT_ARRAY(e, type, count)                                                             \
+    ((type *)onv_emit_checked(e, ONV_ARENA_ARRAY(&(e)->model->arena, type, count)))
+
 onv_eager_tensor onv_tensor_at(const onv_emitter *e, uint32_t tensor);
+/* False for ONV_NO_TENSOR. */
+bool onv_tensor_has_shape(const onv_emitter *e, uint32_t tensor, const onv_shape *shape);
 uint32_t onv_storage_new(onv_emitter *e, uint64_t bytes, onv_storage_kind kind, const char *label);
 /* A tensor on a storage of its own. Strides NULL: contiguous. */
 uint32_t onv_tensor_new(onv_emitter *e, uint8_t dtype, uint32_t rank, const int64_t *dims,

@@ -450,11 +450,8 @@ static void emit_all(onv_emitter *e, const target *targets, uint32_t n)
 void onv_emit_loss(onv_emitter *e, const onv_loss_output *outputs, uint32_t n_outputs)
 {
     bool has_own = false;
-    target *targets = ONV_ARENA_ARRAY(&e->model->arena, target, n_outputs);
-    if (targets == NULL) {
-        e->status = onv_fail_memory(e->err);
-        return;
-    }
+    target *targets = ONV_EMIT_ARRAY(e, target, n_outputs);
+    if (targets == NULL) return;
     uint32_t n = list_targets(e, outputs, n_outputs, targets);
     e->eager->first_loss_op = (uint32_t)e->eager->ops.count;
     e->eager->loss_name = "none";

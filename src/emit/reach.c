@@ -34,11 +34,8 @@ static void look_back(onv_eager *eager, uint8_t *life)
 void onv_reach_find(onv_emitter *e)
 {
     onv_eager *eager = e->eager;
-    uint8_t *life = ONV_ARENA_ARRAY(&e->model->arena, uint8_t, eager->tensors.count);
-    if (life == NULL) {
-        e->status = onv_fail_memory(e->err);
-        return;
-    }
+    uint8_t *life = ONV_EMIT_ARRAY(e, uint8_t, eager->tensors.count);
+    if (life == NULL) return;
     for (size_t i = 0; i < eager->outputs.count && eager->loss == ONV_NO_TENSOR; i++)
         life[eager->outputs.at[i]] = ONV_LIFE_BACKWARD;
     look_back(eager, life);

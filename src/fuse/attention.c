@@ -134,7 +134,7 @@ static bool is_made_of_shapes(const onv_finder *s, onv_value_id id, uint32_t *bu
     if (onv_value_is_weight(value))
         return value->tensor != NULL &&
                (value->tensor->elems == 1 || !onv_dtype_is_float((onv_dtype)value->type.dtype));
-    const onv_node *node = onv_find_node(s, value->producer);
+    const onv_node *node = onv_model_maker(s->model, id);
     if (node == NULL || node->op == NULL) return false;
     if ((node->op->flags & (ONV_OP_RANDOM | ONV_OP_SUBGRAPH)) != 0) return false;
     if (onv_find_is_op(node, ONV_OP_Shape) || onv_find_is_op(node, ONV_OP_Size)) return true;
@@ -153,7 +153,7 @@ static bool is_of_packed(const onv_finder *s, onv_value_id id, uint32_t *budget)
     const onv_value *value = onv_model_value(s->model, id);
     if (value->type.dtype == ONV_BOOL && value->type.rank == 4 && onv_is_call_of(value->name, "eq"))
         return true;
-    const onv_node *node = onv_is_node(value->producer) ? onv_find_node(s, value->producer) : NULL;
+    const onv_node *node = onv_model_maker(s->model, id);
     bool goes_on =
         node != NULL && (onv_find_is_op(node, ONV_OP_And) || onv_find_is_op(node, ONV_OP_Where) ||
                          onv_find_is_op(node, ONV_OP_Expand));

@@ -219,8 +219,7 @@ static int64_t first_axis(const onv_finder *s, const onv_node *mean)
 
 static const onv_node *maker_of(const matching *m, char name)
 {
-    return onv_find_node(m->s,
-                         onv_model_value(m->s->model, onv_form_value(&m->form, name))->producer);
+    return onv_model_maker(m->s->model, onv_form_value(&m->form, name));
 }
 
 /* PyTorch writes rms_norm apart with the sum of a tensor and a number; a network by hand with that of tensors. */

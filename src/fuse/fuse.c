@@ -26,8 +26,7 @@ onv_node_id onv_find_id(const onv_finder *s, const onv_node *node)
 
 const onv_node *onv_find_producer(const onv_finder *s, onv_value_id value, onv_op_name op)
 {
-    if (!onv_is_value(value)) return NULL;
-    const onv_node *node = onv_find_node(s, onv_model_value(s->model, value)->producer);
+    const onv_node *node = onv_model_maker(s->model, value);
     return onv_find_is_op(node, op) ? node : NULL;
 }
 

@@ -17,12 +17,6 @@ static bool is_same_write(const onv_node *a, const onv_node *b)
     return is_write(b) && a->source_op == b->source_op && a->scope == b->scope;
 }
 
-static const onv_node *producer_of(const onv_finder *s, onv_value_id value)
-{
-    if (!onv_is_value(value)) return NULL;
-    return onv_find_node(s, onv_model_value(s->model, value)->producer);
-}
-
 /* One call: what it is given, and its last node. */
 typedef struct write {
     onv_value_id base, part, result;
@@ -34,14 +28,14 @@ static onv_value_id take_moves(onv_finder *s, onv_group *g, const onv_node *scat
                                onv_value_id value, const onv_node **reader)
 {
     *reader = scatter;
-    const onv_node *from = producer_of(s, value);
+    const onv_node *from = onv_model_maker(s->model, value);
     for (uint32_t k = 0; k < MAX_VIEWS && from != NULL && is_same_write(scatter, from); k++) {
         bool moves = from->code == ONV_OP_Transpose || from->code == ONV_OP_Unsqueeze ||
                      from->code == ONV_OP_Expand;
         if (!moves || s->f->n_uses[value.index] != 1 || !onv_find_take(s, g, from)) break;
         *reader = from;
         value = from->inputs[0];
-        from = producer_of(s, value);
+        from = onv_model_maker(s->model, value);
     }
     return value;
 }

@@ -303,6 +303,13 @@ static inline onv_node *onv_model_node(const onv_model *model, onv_node_id id)
     return &model->nodes.at[id.index];
 }
 
+/* The node that makes the value; NULL: none does. */
+static inline const onv_node *onv_model_maker(const onv_model *model, onv_value_id id)
+{
+    onv_node_id maker = onv_is_value(id) ? onv_model_value(model, id)->producer : ONV_NO_NODE;
+    return onv_is_node(maker) ? onv_model_node(model, maker) : NULL;
+}
+
 static inline onv_graph *onv_model_graph(const onv_model *model, onv_graph_id id)
 {
     return &model->graphs.at[id.index];

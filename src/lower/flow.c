@@ -178,11 +178,8 @@ static uint32_t join(onv_lowering *l, const inside *in, onv_value_id id, const u
 static void lower_alternatives(onv_lowering *l, const onv_node *node,
                                const onv_graph_id branches[2])
 {
-    uint32_t *given = ONV_ARENA_ARRAY(&l->emit.model->arena, uint32_t, 2 * (size_t)node->n_outputs);
-    if (given == NULL) {
-        l->emit.status = onv_fail_memory(l->emit.err);
-        return;
-    }
+    uint32_t *given = ONV_EMIT_ARRAY(&l->emit, uint32_t, 2 * (size_t)node->n_outputs);
+    if (given == NULL) return;
     inside in = enter(l, ONV_REGION_ALTERNATIVES, NULL);
     for (int b = 0; b < 2; b++)
         lower_alternative(l, node, branches[b], given + (size_t)b * node->n_outputs);
@@ -237,10 +234,7 @@ static void skip_loop(onv_lowering *l, const onv_node *node)
         if (!onv_is_value(node->outputs[k]) || x == ONV_NO_TENSOR) continue;
         onv_shape shape;
         if (!onv_value_shape(l, node->outputs[k], &shape)) return;
-        onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-        bool same = t.rank == shape.rank;
-        for (uint32_t i = 0; same && i < t.rank; i++) same = t.dims[i] == shape.dims[i];
-        if (same) onv_node_set(l, node, k, x);
+        if (onv_tensor_has_shape(&l->emit, x, &shape)) onv_node_set(l, node, k, x);
     }
 }
 
@@ -252,9 +246,7 @@ static uint32_t state_in(onv_lowering *l, const onv_node *node, uint32_t k, onv_
     onv_shape shape;
     if (l->is_host[id.index] || !onv_value_shape(l, id, &shape)) return ONV_NO_TENSOR;
     if (x != ONV_NO_TENSOR) {
-        onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-        bool same = t.rank == shape.rank;
-        for (uint32_t i = 0; same && i < t.rank; i++) same = t.dims[i] == shape.dims[i];
+        bool same = onv_tensor_has_shape(&l->emit, x, &shape);
         if (same && (once || onv_may_overwrite(l, node, k))) return x;
     } else if (onv_is_value(node->inputs[k]) && shape.rank == 0) {
         return x; /* a number of the host */

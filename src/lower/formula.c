@@ -56,8 +56,7 @@ void onv_lower_quotient_of_number(onv_lowering *l, const onv_node *node)
 void onv_lower_cosine(onv_lowering *l, const onv_fusion *f)
 {
     onv_value_id sum = onv_model_node(l->emit.model, f->last)->inputs[0];
-    const onv_node *reduction =
-        onv_model_node(l->emit.model, onv_model_value(l->emit.model, sum)->producer);
+    const onv_node *reduction = onv_model_maker(l->emit.model, sum);
     uint32_t x = onv_value_tensor(l, f->x), y = onv_value_tensor(l, f->key);
     onv_recover_int(l, "dim", onv_node_operand(&l->emit, reduction, 1, 0, -1));
     onv_recover_tensor(l, "x1", x);
@@ -108,9 +107,8 @@ void onv_lower_diagonal(onv_lowering *l, const onv_fusion *f)
     for (uint32_t i = 0; i < t.rank; i++) from[i] = i;
     const onv_node *node = onv_model_node(l->emit.model, f->last);
     for (uint32_t n = 0; n < MOST_NODES && node->inputs[0].index != f->x.index; n++) {
-        onv_node_id producer = onv_model_value(l->emit.model, node->inputs[0])->producer;
-        if (!onv_is_node(producer)) return;
-        node = onv_model_node(l->emit.model, producer);
+        node = onv_model_maker(l->emit.model, node->inputs[0]);
+        if (node == NULL) return;
         const onv_attr *perm = onv_node_attr(node, "perm");
         for (uint32_t i = 0; i < t.rank && perm != NULL && perm->count == t.rank; i++)
             from[i] = perm->ints[i]; /* inference has checked it */

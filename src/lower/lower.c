@@ -231,12 +231,8 @@ void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count)
 static void lower_loss(onv_lowering *l)
 {
     const onv_graph *graph = &l->emit.model->graphs.at[0];
-    onv_loss_output *outputs =
-        ONV_ARENA_ARRAY(&l->emit.model->arena, onv_loss_output, graph->n_outputs);
-    if (outputs == NULL) {
-        l->emit.status = onv_fail_memory(l->emit.err);
-        return;
-    }
+    onv_loss_output *outputs = ONV_EMIT_ARRAY(&l->emit, onv_loss_output, graph->n_outputs);
+    if (outputs == NULL) return;
     for (uint32_t i = 0; i < graph->n_outputs && l->emit.status == ONV_OK; i++)
         outputs[i] =
             (onv_loss_output){.name = onv_model_value(l->emit.model, graph->outputs[i])->name,

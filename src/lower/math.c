@@ -14,9 +14,8 @@ static bool has_one_reader(onv_lowering *l, onv_value_id value, uint32_t storage
     bool *known = &l->values[value.index].has_one_reader;
     while (l->fusions.n_uses[value.index] == 1) {
         if (l->values[value.index].has_one_reader) return *known = true;
-        onv_node_id producer = onv_model_value(l->emit.model, value)->producer;
-        if (producer.index == ONV_NO_NODE.index) return *known = true;
-        const onv_node *node = onv_model_node(l->emit.model, producer);
+        const onv_node *node = onv_model_maker(l->emit.model, value);
+        if (node == NULL) return *known = true;
         uint32_t k = 0;
         while (k < node->n_inputs &&
                (!onv_is_value(node->inputs[k]) ||
@@ -144,15 +143,14 @@ static void lower_top(onv_lowering *l, const onv_node *node)
  * an index for each result. */
 static bool is_pool(const onv_emitter *e, const onv_node *node)
 {
-    onv_node_id from = onv_model_value(e->model, node->inputs[0])->producer;
+    const onv_node *from = onv_model_maker(e->model, node->inputs[0]);
     const onv_type *in = &onv_model_value(e->model, node->inputs[0])->type;
     const onv_type *axes = node->n_inputs > 1 && onv_is_value(node->inputs[1])
                                ? &onv_model_value(e->model, node->inputs[1])->type
                                : NULL;
-    return onv_node_is_aten(node, "amax") && onv_is_node(from) && in->rank == 4 &&
+    return onv_node_is_aten(node, "amax") && from != NULL && in->rank == 4 &&
            onv_dim_is(in->dims[2], 1) && axes != NULL && axes->rank == 1 &&
-           onv_dim_is(axes->dims[0], 2) &&
-           onv_node_is_aten(onv_model_node(e->model, from), "unsqueeze");
+           onv_dim_is(axes->dims[0], 2) && onv_node_is_aten(from, "unsqueeze");
 }
 
 /* amax keeps input and result; max(x, dim) the indices, which no one else may read; any() and all() nothing. */

@@ -133,5 +133,5 @@ void onv_merged_calls(onv_lowering *l)
             merged->bytes = UINT64_MAX;
     }
     onv_ptr_map_cleanup(&s.seen);
-    if (s.failed && l->emit.status == ONV_OK) l->emit.status = onv_fail_memory(l->emit.err);
+    if (s.failed) onv_emit_fail_memory(&l->emit);
 }

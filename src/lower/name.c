@@ -13,7 +13,7 @@ const char *onv_parameter_name(onv_emitter *e, const char *module, const char *n
     size_t length = strlen(module) + 1 + strlen(name) + 1;
     char *path = onv_arena_alloc(&e->model->arena, length);
     if (path == NULL) {
-        if (e->status == ONV_OK) e->status = onv_fail_memory(e->err);
+        onv_emit_fail_memory(e);
         return name;
     }
     snprintf(path, length, "%s%s%s", module, module[0] != '\0' ? "." : "", name);

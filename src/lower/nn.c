@@ -228,13 +228,11 @@ static bool updates_first(onv_lowering *l, const onv_fusion *f, onv_aten_id call
     onv_node_id user = l->fusions.user[f->x.index];
     const onv_node *reader = onv_is_node(user) ? onv_model_node(l->emit.model, user) : NULL;
     bool may = call == ONV_ATEN_elu || call == ONV_ATEN_add_alpha || call == ONV_ATEN_sub_alpha;
-    onv_eager_tensor t = onv_tensor_at(&l->emit, onv_value_tensor(l, f->x));
     onv_shape shape;
     may = may && reader != NULL && onv_noted(reader)->in_place == ONV_IN_PLACE_YES &&
           reader->inputs[0].index == f->x.index && !l->emit.options->no_inplace &&
           !l->emit.options->graph_module && onv_value_shape(l, f->out, &shape) &&
-          shape.rank == t.rank;
-    for (uint32_t i = 0; may && i < t.rank; i++) may = shape.dims[i] == t.dims[i];
+          onv_tensor_has_shape(&l->emit, onv_value_tensor(l, f->x), &shape);
     return may && onv_may_overwrite(l, reader, 0);
 }
 

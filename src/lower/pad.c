@@ -24,21 +24,13 @@ onv_status onv_pads_prepare(onv_lowering *l)
     return ONV_OK;
 }
 
-static bool has_dims(const onv_emitter *e, uint32_t tensor, const onv_shape *shape)
-{
-    onv_eager_tensor t = onv_tensor_at(e, tensor);
-    bool same = tensor != ONV_NO_TENSOR && t.rank == shape->rank;
-    for (uint32_t i = 0; same && i < t.rank; i++) same = t.dims[i] == shape->dims[i];
-    return same;
-}
-
 /* The same tensor padded to the same size, which the convolution reads too: the result of a Pad, or what another
  * convolution with the same argument was given. */
 static uint32_t padded_before(const onv_lowering *l, const onv_node *node, const onv_shape *shape)
 {
     uint32_t value = node->inputs[0].index, pad = l->pads[value].node;
     if (onv_noted(node)->padded != NULL && onv_noted(node)->padded == l->pads[value].name &&
-        has_dims(&l->emit, l->pads[value].padded - 1, shape))
+        onv_tensor_has_shape(&l->emit, l->pads[value].padded - 1, shape))
         return l->pads[value].padded - 1;
     if (pad == 0) return ONV_NO_TENSOR;
     onv_value_id result = l->emit.model->nodes.at[pad - 1].outputs[0];
@@ -49,7 +41,7 @@ static uint32_t padded_before(const onv_lowering *l, const onv_node *node, const
         return ONV_NO_TENSOR;
     uint32_t tensor =
         l->values[result.index].is_known ? l->values[result.index].tensor : ONV_NO_TENSOR;
-    return has_dims(&l->emit, tensor, shape) ? tensor : ONV_NO_TENSOR;
+    return onv_tensor_has_shape(&l->emit, tensor, shape) ? tensor : ONV_NO_TENSOR;
 }
 
 /* What the convolution pads itself, at both ends of spatial dim `i`: with padding="same" all but the difference of both

@@ -113,13 +113,12 @@ static bool is_leaky(const onv_node *node)
 /* Of its size and dtype. */
 static bool has_result_of(onv_lowering *l, const onv_node *node, uint32_t k)
 {
-    onv_eager_tensor t = onv_tensor_at(&l->emit, onv_node_in(l, node, k));
+    uint32_t x = onv_node_in(l, node, k);
     uint8_t dtype = onv_promoted(l, node);
     onv_shape shape;
-    bool same = onv_value_shape(l, node->outputs[0], &shape) && shape.rank == t.rank;
-    for (uint32_t i = 0; same && i < t.rank; i++) same = shape.dims[i] == t.dims[i];
-    return same &&
-           t.dtype ==
+    return onv_value_shape(l, node->outputs[0], &shape) &&
+           onv_tensor_has_shape(&l->emit, x, &shape) &&
+           onv_tensor_at(&l->emit, x).dtype ==
                (dtype != ONV_UNDEFINED ? dtype : onv_value_dtype(&l->emit, node->outputs[0]));
 }
 
@@ -161,12 +160,11 @@ static bool has_residual_updates(onv_lowering *l)
 
 static bool is_residual_update(onv_lowering *l, const onv_node *node)
 {
-    if (node->code != ONV_OP_Add || !onv_is_value(node->inputs[0])) return false;
-    onv_node_id from = onv_model_value(l->emit.model, node->inputs[0])->producer;
+    if (node->code != ONV_OP_Add) return false;
+    const onv_node *from = onv_model_maker(l->emit.model, node->inputs[0]);
     onv_eager_tensor a = onv_tensor_at(&l->emit, onv_node_in(l, node, 0));
     onv_eager_tensor b = onv_tensor_at(&l->emit, onv_node_in(l, node, 1));
-    return onv_is_node(from) &&
-           onv_model_node(l->emit.model, from)->code == ONV_OP_BatchNormalization &&
+    return from != NULL && from->code == ONV_OP_BatchNormalization &&
            l->fusions.n_uses[node->outputs[0].index] == 1 && a.rank == b.rank &&
            a.elems == b.elems && has_residual_updates(l);
 }
@@ -229,11 +227,8 @@ static bool overwrites(onv_lowering *l, const onv_node *node, uint32_t k)
 /* 1 + x, as exporters write log1p: in code the number usually comes second. */
 static bool is_one_more(onv_emitter *e, onv_value_id value)
 {
-    onv_node_id from =
-        onv_is_value(value) ? onv_model_value(e->model, value)->producer : ONV_NO_NODE;
-    if (!onv_is_node(from)) return false;
-    const onv_node *node = onv_model_node(e->model, from);
-    return node->code == ONV_OP_Add && is_number(e, node, 0, 1);
+    const onv_node *node = onv_model_maker(e->model, value);
+    return node != NULL && node->code == ONV_OP_Add && is_number(e, node, 0, 1);
 }
 
 static void bound(onv_lowering *l, const onv_node *node, uint32_t k, const char *name)

@@ -6,11 +6,6 @@
 #include "base/fail.h"
 #include "lower/lowering.h"
 
-static void fail_memory(onv_emitter *e)
-{
-    if (e->status == ONV_OK) e->status = onv_fail_memory(e->err);
-}
-
 void onv_recover_cleanup(onv_lowering *l)
 {
     onv_vec_cleanup(&l->recovery.program.values);
@@ -28,13 +23,13 @@ static uint32_t add_value(onv_lowering *l, onv_program_value value, uint32_t ten
     uint32_t index = (uint32_t)r->values.count;
     onv_tape_value state = {.tensor = tensor, .object = index, .base = ONV_NO_PROGRAM_VALUE};
     if (onv_vec_push(&r->values, state) && onv_vec_push(&r->program.values, value)) return index;
-    fail_memory(&l->emit);
+    onv_emit_fail_memory(&l->emit);
     return ONV_NO_PROGRAM_VALUE;
 }
 
 static void add_argument(onv_lowering *l, onv_argument argument)
 {
-    if (!onv_vec_push(&l->recovery.arguments, argument)) fail_memory(&l->emit);
+    if (!onv_vec_push(&l->recovery.arguments, argument)) onv_emit_fail_memory(&l->emit);
 }
 
 void onv_recover_list(onv_lowering *l, const char *name)
@@ -55,14 +50,14 @@ void onv_recover_tensor(onv_lowering *l, const char *name, uint32_t tensor)
     if (l->recovery.list_at == 0)
         add_argument(l, a);
     else if (tensor != ONV_NO_TENSOR && !onv_vec_push(&l->recovery.list, a.value))
-        fail_memory(&l->emit);
+        onv_emit_fail_memory(&l->emit);
 }
 
 /* In the model's arena, as they are known to be sizes that were counted. */
 static onv_dim *dims_of(onv_emitter *e, const int64_t *numbers, uint32_t count)
 {
     onv_dim *dims = ONV_ARENA_ARRAY(&e->model->arena, onv_dim, count);
-    if (dims == NULL) fail_memory(e);
+    if (dims == NULL) onv_emit_fail_memory(e);
     for (uint32_t i = 0; dims != NULL && i < count; i++) dims[i] = onv_dim_const(numbers[i]);
     return dims;
 }
@@ -117,7 +112,7 @@ static void add_result(onv_lowering *l, onv_value_id out, uint8_t dtype)
                                    .strides = strides_of(l, &shape)};
         result = add_value(l, value, ONV_NO_TENSOR);
     }
-    if (!onv_vec_push(&l->recovery.results, result)) fail_memory(&l->emit);
+    if (!onv_vec_push(&l->recovery.results, result)) onv_emit_fail_memory(&l->emit);
 }
 
 static void forget(onv_recovery *r)

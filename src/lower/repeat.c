@@ -15,8 +15,8 @@ bool onv_value_is_fill(onv_lowering *l, onv_value_id id)
     if (!onv_is_value(id) || !l->values[id.index].is_known) return false;
     const onv_value *value = onv_model_value(l->emit.model, id);
     if (onv_value_is_weight(value)) return onv_weight_use_of(l, id) == ONV_WEIGHT_MADE;
-    return onv_is_node(value->producer) &&
-           onv_node_fills(onv_model_node(l->emit.model, value->producer));
+    const onv_node *maker = onv_model_maker(l->emit.model, id);
+    return maker != NULL && onv_node_fills(maker);
 }
 
 /* A weight of the file is made again where it is read. */
@@ -46,10 +46,8 @@ static void repeat_masks(onv_lowering *l, const onv_node *node)
     static const char call[] = "scaled_dot_product_attention";
     for (uint32_t k = 0; k < node->n_inputs && onv_node_is_aten(node, call); k++) {
         onv_value_id id = node->inputs[k];
-        onv_node_id from =
-            onv_is_value(id) ? onv_model_value(l->emit.model, id)->producer : ONV_NO_NODE;
-        const onv_node *maker = onv_is_node(from) ? onv_model_node(l->emit.model, from) : node;
-        if (onv_node_is_aten(maker, call) && maker->code == ONV_OP_Where &&
+        const onv_node *maker = onv_model_maker(l->emit.model, id);
+        if (maker != NULL && onv_node_is_aten(maker, call) && maker->code == ONV_OP_Where &&
             maker->source_op != node->source_op)
             repeat_fill(l, id);
     }

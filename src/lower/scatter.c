@@ -107,8 +107,7 @@ static uint32_t cloned_base(onv_lowering *l, const onv_node *node, uint32_t base
 {
     const onv_node *reader = node;
     if (base == ONV_NO_TENSOR || !onv_is_value(node->inputs[0])) return base;
-    onv_node_id from = onv_model_value(l->emit.model, node->inputs[0])->producer;
-    const onv_node *move = onv_is_node(from) ? onv_model_node(l->emit.model, from) : NULL;
+    const onv_node *move = onv_model_maker(l->emit.model, node->inputs[0]);
     if (move != NULL && move->source_op == node->source_op && move->scope == node->scope &&
         move->code == ONV_OP_Transpose)
         reader = move;
@@ -150,13 +149,10 @@ static uint32_t new_result(onv_lowering *l, const onv_node *node, uint32_t base,
 /* index_add(alpha=2): its gradient of what is added is multiplied once more. */
 static uint64_t alpha_bytes(const onv_lowering *l, const onv_node *node)
 {
-    onv_node_id from = onv_model_value(l->emit.model, node->inputs[2])->producer;
-    const onv_node *mul = onv_is_node(from) ? onv_model_node(l->emit.model, from) : NULL;
-    if (mul != NULL && mul->code == ONV_OP_Transpose && onv_is_value(mul->inputs[0])) {
-        from = onv_model_value(l->emit.model, mul->inputs[0])->producer;
-        mul = onv_is_node(from) ? onv_model_node(l->emit.model, from) : NULL;
-    }
-    uint32_t fusion = mul != NULL ? l->fusions.of_node[from.index] : 0;
+    const onv_node *mul = onv_model_maker(l->emit.model, node->inputs[2]);
+    if (mul != NULL && mul->code == ONV_OP_Transpose)
+        mul = onv_model_maker(l->emit.model, mul->inputs[0]);
+    uint32_t fusion = mul != NULL ? l->fusions.of_node[mul - l->emit.model->nodes.at] : 0;
     bool is_alpha = fusion != 0 && l->fusions.at.at[fusion - 1].kind == ONV_FUSION_SAME;
     return is_alpha ? onv_tensor_at(&l->emit, l->values[node->inputs[2].index].tensor).bytes : 0;
 }

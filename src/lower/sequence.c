@@ -34,12 +34,6 @@ static bool makes_list(const onv_node *node)
            appends(node) || maps_views(node);
 }
 
-static const onv_node *maker_of(const onv_emitter *e, onv_value_id list)
-{
-    onv_node_id from = onv_is_value(list) ? onv_model_value(e->model, list)->producer : ONV_NO_NODE;
-    return onv_is_node(from) ? onv_model_node(e->model, from) : NULL;
-}
-
 static int64_t length_of(const onv_emitter *e, onv_value_id list)
 {
     const onv_type *type = &onv_model_value(e->model, list)->type;
@@ -69,7 +63,7 @@ static uint32_t item_of(onv_lowering *l, onv_value_id list, int64_t place)
 {
     if (place < 0) place += length_of(&l->emit, list);
     while (onv_is_value(list) && place >= 0 && l->emit.status == ONV_OK) {
-        const onv_node *maker = maker_of(&l->emit, list);
+        const onv_node *maker = onv_model_maker(l->emit.model, list);
         if (!onv_work(1)) l->emit.status = ONV_ERR_CANCELLED;
         if (is_op(maker, ONV_OP_SequenceConstruct))
             return place < maker->n_inputs ? onv_node_in(l, maker, (uint32_t)place) : ONV_NO_TENSOR;
@@ -101,11 +95,10 @@ static void lower_at(onv_lowering *l, const onv_node *node)
     if (item == ONV_NO_TENSOR) {
         fail_on(&l->emit, node->inputs[0]);
     } else if (onv_value_shape(l, node->outputs[0], &shape)) {
-        onv_eager_tensor t = onv_tensor_at(&l->emit, item);
-        bool is_same = t.rank == shape.rank;
-        for (uint32_t i = 0; is_same && i < t.rank; i++) is_same = t.dims[i] == shape.dims[i];
         onv_node_set(l, node, 0,
-                     is_same ? item : onv_emit_reshape(&l->emit, item, shape.rank, shape.dims));
+                     onv_tensor_has_shape(&l->emit, item, &shape)
+                         ? item
+                         : onv_emit_reshape(&l->emit, item, shape.rank, shape.dims));
     }
 }
 
@@ -136,7 +129,8 @@ bool onv_lower_sequence(onv_lowering *l, const onv_node *node)
     }
     bool joins = is_op(node, ONV_OP_ConcatFromSequence);
     if (!joins && !is_op(node, ONV_OP_SequenceAt)) return false;
-    const onv_node *maker = node->n_inputs > 0 ? maker_of(&l->emit, node->inputs[0]) : NULL;
+    const onv_node *maker =
+        node->n_inputs > 0 ? onv_model_maker(l->emit.model, node->inputs[0]) : NULL;
     if (maker == NULL || !makes_list(maker)) return false;
     (joins ? lower_joined : lower_at)(l, node);
     return true;

@@ -43,12 +43,11 @@ static bool overwrites_first(onv_lowering *l, const onv_node *node, uint8_t dtyp
         o->checkpoints || (node->traits.inplace & ONV_BIT(0)) == 0 ||
         !onv_may_overwrite(l, node, 0))
         return false;
-    onv_eager_tensor t = onv_tensor_at(&l->emit, onv_node_in(l, node, 0));
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     onv_shape shape;
-    bool same =
-        onv_value_shape(l, node->outputs[0], &shape) && shape.rank == t.rank && t.dtype == dtype;
-    for (uint32_t i = 0; same && i < t.rank; i++) same = shape.dims[i] == t.dims[i];
-    return same;
+    return onv_value_shape(l, node->outputs[0], &shape) && t.dtype == dtype &&
+           onv_tensor_has_shape(&l->emit, x, &shape);
 }
 
 static uint32_t result(onv_lowering *l, const onv_node *node, uint8_t dtype)

@@ -135,13 +135,6 @@ static uint32_t emit_source(onv_emitter *e, const char *name, uint32_t parameter
     return out;
 }
 
-static bool has_shape(const onv_eager_tensor *t, const onv_shape *shape)
-{
-    bool same = t->rank == shape->rank;
-    for (uint32_t i = 0; same && i < t->rank; i++) same = t->dims[i] == shape->dims[i];
-    return same;
-}
-
 /* Of equal vectors that the exporter keeps once, those of statistics are not trained. */
 static onv_weight_use use_for(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
 {
@@ -205,9 +198,7 @@ static uint32_t complemented(onv_lowering *l, onv_value_id id)
     const onv_node *sum = onv_is_node(reader) ? onv_model_node(l->emit.model, reader) : NULL;
     if (sum == NULL || sum->code != ONV_OP_Add || sum->n_inputs != 2) return ONV_NO_TENSOR;
     onv_value_id other = sum->inputs[sum->inputs[0].index == product->outputs[0].index];
-    onv_node_id from =
-        onv_is_value(other) ? onv_model_value(l->emit.model, other)->producer : ONV_NO_NODE;
-    const onv_node *before = onv_is_node(from) ? onv_model_node(l->emit.model, from) : NULL;
+    const onv_node *before = onv_model_maker(l->emit.model, other);
     if (before == NULL || before == product || before->code != ONV_OP_Mul ||
         before->n_inputs != 2 || before->scope != product->scope)
         return ONV_NO_TENSOR;
@@ -233,7 +224,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     const char *layer = use == ONV_WEIGHT_TRAINED ? onv_weight_layer(&l->emit, id, read) : NULL;
     uint32_t again;
     if (layer != NULL && onv_ptr_map_get(&l->weights.layers, layer, &again) &&
-        has_shape(&l->emit.eager->tensors.at[again], &whole))
+        onv_tensor_has_shape(&l->emit, again, &whole))
         return again;
     if (!onv_weight_shape(l, use, read, &whole, &shape)) return ONV_NO_TENSOR;
     uint32_t tensor =
@@ -260,9 +251,8 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     if (use == ONV_WEIGHT_DERIVED && !is_weight && onv_folded_is_of_several(l, value) &&
         l->emit.status == ONV_OK) /* a layer's weight is scaled */
         l->emit.eager->storages.at[onv_tensor_at(&l->emit, tensor).storage].is_assumed = true;
-    if (layer != NULL && !onv_ptr_map_set(&l->weights.layers, layer, tensor) &&
-        l->emit.status == ONV_OK)
-        l->emit.status = onv_fail_memory(l->emit.err);
+    if (layer != NULL && !onv_ptr_map_set(&l->weights.layers, layer, tensor))
+        onv_emit_fail_memory(&l->emit);
     if (use == ONV_WEIGHT_TRAINED) return tensor;
     return compute_weight(&l->emit, use, read, value->tensor, &whole, tensor);
 }
@@ -426,9 +416,8 @@ bool onv_is_drawn(const onv_emitter *e, onv_value_id id)
 {
     bool is_drawn = false;
     for (uint32_t depth = 0; depth < 8 && onv_is_value(id); depth++) {
-        const onv_value *value = onv_model_value(e->model, id);
-        if (!onv_is_node(value->producer)) return false;
-        const onv_node *node = onv_model_node(e->model, value->producer);
+        const onv_node *node = onv_model_maker(e->model, id);
+        if (node == NULL) return false;
         if (node->code == ONV_OP_ConstantOfShape)
             return is_drawn && onv_node_is_aten(node, "new_empty");
         bool goes_on = ONV_IS_ANY(node, ONV_OP_Div, ONV_OP_Mul, ONV_OP_Cast, ONV_OP_Less,
@@ -506,9 +495,7 @@ uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t d
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         uint32_t in = onv_node_in(l, node, k);
         onv_eager_tensor x = onv_tensor_at(&l->emit, in);
-        bool full = in != ONV_NO_TENSOR && x.rank == shape.rank;
-        for (uint32_t i = 0; full && i < x.rank; i++) full = x.dims[i] == shape.dims[i];
-        if (!full) continue;
+        if (!onv_tensor_has_shape(&l->emit, in, &shape)) continue;
         int64_t strides[ONV_MAX_RANK];
         onv_strides_like(&x, strides);
         return onv_tensor_new(&l->emit, dtype, shape.rank, shape.dims, strides);

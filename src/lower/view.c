@@ -182,13 +182,12 @@ static void lower_sequence_at(onv_lowering *l, const onv_node *node)
     onv_shape shape;
     if (x == ONV_NO_TENSOR || !onv_value_shape(l, node->outputs[0], &shape)) return;
     /* Without keepdims the parts have no axis that they were split along. */
-    onv_node_id from = onv_model_value(l->emit.model, node->inputs[0])->producer;
-    if (!onv_is_node(from) || onv_model_node(l->emit.model, from)->code != ONV_OP_SplitToSequence) {
+    const onv_node *from = onv_model_maker(l->emit.model, node->inputs[0]);
+    if (from == NULL || from->code != ONV_OP_SplitToSequence) {
         onv_lower_by_traits(l, node); /* a sequence of something else */
         return;
     }
-    int64_t axis =
-        onv_is_node(from) ? onv_node_int(onv_model_node(l->emit.model, from), "axis", 0) : 0;
+    int64_t axis = onv_node_int(from, "axis", 0);
     if (axis < 0) axis += t.rank;
     int64_t strides[ONV_MAX_RANK];
     uint32_t n = 0;
@@ -266,8 +265,7 @@ static void lower_gather(onv_lowering *l, const onv_node *node)
 static int64_t dims_before_index(const onv_emitter *e, const onv_node *node, uint32_t rank,
                                  uint32_t n)
 {
-    onv_node_id producer = onv_model_value(e->model, node->inputs[0])->producer;
-    const onv_node *turn = onv_is_node(producer) ? onv_model_node(e->model, producer) : NULL;
+    const onv_node *turn = onv_model_maker(e->model, node->inputs[0]);
     bool is_turned = turn != NULL && turn->source_op != NULL && node->source_op != NULL &&
                      turn->code == ONV_OP_Transpose &&
                      strcmp(turn->source_op, node->source_op) == 0;
@@ -310,11 +308,8 @@ static void order_indexed(onv_lowering *l, const onv_node *node, uint32_t out, u
     uint32_t order[ONV_MAX_RANK], places = y.rank - (x.rank - n);
     int64_t of_x[ONV_MAX_RANK], before = dims_before_index(&l->emit, node, x.rank, n);
     if (before < 0 || before > (int64_t)(x.rank - n)) return;
-    int64_t *strides = ONV_ARENA_ARRAY(&l->emit.model->arena, int64_t, y.rank);
-    if (strides == NULL) {
-        l->emit.status = onv_fail_memory(l->emit.err);
-        return;
-    }
+    int64_t *strides = ONV_EMIT_ARRAY(&l->emit, int64_t, y.rank);
+    if (strides == NULL) return;
     for (uint32_t i = 0; i < y.rank; i++) {
         uint32_t dim = i < before ? places + i : i < before + places ? i - (uint32_t)before : i;
         order[y.rank - 1 - i] = dim;

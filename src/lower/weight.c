@@ -426,7 +426,7 @@ const char *onv_weight_layer(onv_emitter *e, onv_value_id id, const onv_weight_r
     if (!single || read->parameter != NULL) return single ? read->parameter : NULL;
     name = onv_parameter_name(e, read->scope, read->slot);
     name = onv_intern_n(&e->model->strings, name, strlen(name));
-    if (name == NULL && e->status == ONV_OK) e->status = onv_fail_memory(e->err);
+    if (name == NULL) onv_emit_fail_memory(e);
     return name;
 }
 

@@ -69,8 +69,7 @@ uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id)
     const onv_tensor *tensor = onv_model_value(l->emit.model, id)->tensor;
     const onv_payload *data = &tensor->payload;
     if (l->weights.views.count >= MAX_VIEWS || is_viewed_before(l, id)) return 0;
-    if (!onv_vec_push(&l->weights.views, id) && l->emit.status == ONV_OK)
-        l->emit.status = onv_fail_memory(l->emit.err);
+    if (!onv_vec_push(&l->weights.views, id)) onv_emit_fail_memory(&l->emit);
     uint64_t left = tensor->bytes, outer = 1;
     const unsigned char *bytes = NULL;
     if (data->bytes == tensor->bytes && tensor->bytes <= MAX_VIEW_BYTES && l->emit.status == ONV_OK)

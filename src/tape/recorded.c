@@ -82,11 +82,8 @@ static void hold(onv_tape *t, uint32_t value)
 static void find_attributes(onv_tape *t)
 {
     size_t n = t->program->values.count;
-    bool *others = ONV_ARENA_ARRAY(&t->emit.model->arena, bool, n);
-    if (others == NULL) {
-        t->emit.status = onv_fail_memory(t->emit.err);
-        return;
-    }
+    bool *others = ONV_EMIT_ARRAY(&t->emit, bool, n);
+    if (others == NULL) return;
     for (size_t i = 0; i < n; i++) {
         const onv_program_value *v = &t->program->values.at[i];
         if (v->storage < n && (v->kind != ONV_PROGRAM_RESULT || v->is_output))
@@ -105,11 +102,8 @@ static void find_attributes(onv_tape *t)
 static void compare_storages(onv_tape *t, onv_tally *differ)
 {
     size_t n = t->program->values.count;
-    uint32_t *of = ONV_ARENA_ARRAY(&t->emit.model->arena, uint32_t, n);
-    if (of == NULL) {
-        t->emit.status = onv_fail_memory(t->emit.err);
-        return;
-    }
+    uint32_t *of = ONV_EMIT_ARRAY(&t->emit, uint32_t, n);
+    if (of == NULL) return;
     for (uint32_t i = 0; i < n; i++) {
         const onv_program_value *v = &t->program->values.at[i];
         uint32_t tensor = t->values[t->values[i].object].tensor;

@@ -305,11 +305,8 @@ static void emit_losses(onv_tape *t)
 {
     const onv_program_graph *graph = &t->program->graphs.at[0];
     onv_loss_output *outputs =
-        ONV_ARENA_ARRAY(&t->emit.model->arena, onv_loss_output, graph->n_outputs);
-    if (outputs == NULL) {
-        t->emit.status = onv_fail_memory(t->emit.err);
-        return;
-    }
+        ONV_EMIT_ARRAY(&t->emit, onv_loss_output, graph->n_outputs);
+    if (outputs == NULL) return;
     t->emit.node = ONV_NO_NODE;
     for (uint32_t i = 0; i < graph->n_outputs; i++)
         outputs[i] = (onv_loss_output){.name = t->program->values.at[graph->outputs[i]].name,
