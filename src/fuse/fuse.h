@@ -25,7 +25,6 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_COSINE,    /* x, key */
     ONV_FUSION_CDIST,     /* x, key: rows of each */
     ONV_FUSION_UNFOLD,    /* x; groups: the dim; step */
-    ONV_FUSION_DIAGONAL,  /* x */
     ONV_FUSION_ADAPTIVE_POOL, /* x */
     ONV_FUSION_ENCODER_LAYER, /* x; layer */
     ONV_FUSION_WRITE,         /* x, key: what is copied into a part of it */

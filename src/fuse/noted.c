@@ -43,18 +43,14 @@ enum call_kind {
 static bool find_row(onv_aten_id id, call *made)
 {
     switch (id) {
-    case ONV_ATEN_add__Tensor: *made = (call){ONV_ATEN_add_alpha, 0}; return true;
-    case ONV_ATEN_sub__Tensor: *made = (call){ONV_ATEN_sub_alpha, 0}; return true;
     case ONV_ATEN_mul: *made = (call){ONV_ATEN_complex_mul, OF_COMPLEX}; return true;
     case ONV_ATEN_abs: *made = (call){ONV_ATEN_complex_abs, IS_ONE_NODE | OF_COMPLEX}; return true;
     case ONV_ATEN_complex: *made = (call){id, IS_ONE_NODE | OF_COMPLEX}; return true;
     case ONV_ATEN_polar: *made = (call){id, OF_COMPLEX}; return true;
     case ONV_ATEN_fmod:
     case ONV_ATEN_exp2: *made = (call){id, IS_ONE_NODE}; return true;
-    case ONV_ATEN_diagonal_copy: *made = (call){ONV_ATEN_diagonal, 0}; return true; /* trace() */
     case ONV_ATEN_atan2:
     case ONV_ATEN_clamp__Tensor:
-    case ONV_ATEN_diagonal:
     case ONV_ATEN_div__Tensor_mode:
     case ONV_ATEN_elu:
     case ONV_ATEN_expm1:
@@ -109,8 +105,7 @@ static bool call_of(onv_finder *s, const onv_node *node, call *made)
 /* Parameters may be among several operands. */
 static bool is_of_tensors(onv_aten_id id)
 {
-    return id == ONV_ATEN_add_alpha || id == ONV_ATEN_sub_alpha || id == ONV_ATEN_complex_mul ||
-           strchr(onv_aten_ops[id].in, ' ') != NULL;
+    return id == ONV_ATEN_complex_mul || strchr(onv_aten_ops[id].in, ' ') != NULL;
 }
 
 /* A torch.autograd.Function of the network's own. */
@@ -261,17 +256,6 @@ static bool is_complex(const onv_node *last)
     return onv_find_is_op(last, ONV_OP_Concat) || onv_find_is_op(last, ONV_OP_ReduceL2);
 }
 
-/* x + alpha * y, whose x comes to be the first operand. */
-static bool is_scaled_sum(const onv_finder *s, const onv_node *last, onv_value_id in[MAX_OPERANDS])
-{
-    bool is_sum = onv_find_is_op(last, ONV_OP_Add) || onv_find_is_op(last, ONV_OP_Sub);
-    const onv_node *mul = is_sum ? onv_find_sole(s, last->inputs[1], ONV_OP_Mul) : NULL;
-    if (mul == NULL || !onv_find_same(last->inputs[0], in[1])) return false;
-    in[1] = in[0];
-    in[0] = last->inputs[0];
-    return true;
-}
-
 void onv_find_noted(onv_finder *s, const onv_node *node)
 {
     onv_group g = {0};
@@ -285,8 +269,6 @@ void onv_find_noted(onv_finder *s, const onv_node *node)
         return;
     }
     if ((made.is & OF_COMPLEX) != 0 && !is_complex(last)) return;
-    bool scales = made.id == ONV_ATEN_add_alpha || made.id == ONV_ATEN_sub_alpha;
-    if (scales && !is_scaled_sum(s, last, in)) return;
     bool is_norm = made.id == ONV_ATEN_linalg_vector_norm;
     bool is_bound = is_norm && count_nodes(s, &g, ONV_OP_ReduceMax) == 1;
     if (is_norm && !is_bound && count_nodes(s, &g, ONV_OP_Pow) != 2)
@@ -299,7 +281,6 @@ void onv_find_noted(onv_finder *s, const onv_node *node)
         fusion.x = onv_is_value(in[1]) ? in[1] : in[0];
         fusion.key = in[0];
     }
-    if (made.id == ONV_ATEN_diagonal) fusion.kind = ONV_FUSION_DIAGONAL;
     if (made.id == ONV_ATEN_roll) fusion.groups = count_nodes(s, &g, ONV_OP_Concat);
     fusion.name = onv_aten_ops[is_bound ? ONV_ATEN_vector_norm_inf : made.id].name;
     s->f->n_functions += is_function;

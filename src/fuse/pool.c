@@ -35,16 +35,6 @@ static bool is_part(const onv_node *node, const onv_node *last)
            (is_of_module(last) ? is_of_module(node) : is_mean || is_of_function(node));
 }
 
-/* Where all windows are equally large, the mean of their places, [rows, places, columns, places, 2]. */
-static bool is_mean_of_windows(const onv_finder *s, const parts *p, const onv_node *last)
-{
-    enum { RANK_OF_WINDOWS = 5 };
-    if (last->code != ONV_OP_ReduceMean || p->look_up->n_inputs < 2 ||
-        !onv_is_value(p->look_up->inputs[1]))
-        return false;
-    return onv_model_value(s->model, p->look_up->inputs[1])->type.rank == RANK_OF_WINDOWS;
-}
-
 static bool add(onv_finder *s, parts *p, const onv_node *node)
 {
     onv_node_id id = onv_find_id(s, node);
@@ -97,8 +87,7 @@ static bool gather(onv_finder *s, parts *p, const onv_node *last)
     if (!add(s, p, last)) return false;
     for (size_t i = 0; i < p->at.count; i++)
         if (!follow(s, p, onv_find_node(s, p->at.at[i]), last)) return false;
-    return p->look_up != NULL && p->look_up->n_inputs > 1 &&
-           (p->has_sum || is_of_module(last) || is_mean_of_windows(s, p, last)) &&
+    return p->look_up != NULL && p->look_up->n_inputs > 1 && (p->has_sum || is_of_module(last)) &&
            is_closed(s, p, last);
 }
 

@@ -93,33 +93,6 @@ void onv_lower_unfold(onv_lowering *l, const onv_fusion *f)
     onv_value_set(l, f->out, onv_recover_call(l, ONV_ATEN_unfold, f->out));
 }
 
-/* Tensor.diagonal is a view, which the exporter writes as a sum over a product with ones; it moves both dims to the end
- * before, where they are others. */
-void onv_lower_diagonal(onv_lowering *l, const onv_fusion *f)
-{
-    enum { MOST_NODES = 8 };
-    uint32_t x = onv_value_tensor(l, f->x);
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    onv_shape shape;
-    int64_t strides[ONV_MAX_RANK], from[ONV_MAX_RANK];
-    if (x == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape) || shape.rank + 1 != t.rank)
-        return;
-    for (uint32_t i = 0; i < t.rank; i++) from[i] = i;
-    const onv_node *node = onv_model_node(l->emit.model, f->last);
-    for (uint32_t n = 0; n < MOST_NODES && node->inputs[0].index != f->x.index; n++) {
-        node = onv_model_maker(l->emit.model, node->inputs[0]);
-        if (node == NULL) return;
-        const onv_attr *perm = onv_node_attr(node, "perm");
-        for (uint32_t i = 0; i < t.rank && perm != NULL && perm->count == t.rank; i++)
-            from[i] = perm->ints[i]; /* inference has checked it */
-    }
-    for (uint32_t i = 0; i < shape.rank; i++) strides[i] = t.strides[from[i]];
-    strides[shape.rank - 1] += t.strides[from[t.rank - 1]];
-    onv_value_set(
-        l, f->out,
-        onv_emit_view(&l->emit, "diagonal", x, shape.rank, shape.dims, strides, ONV_GRAD_NEW));
-}
-
 /* --- Adaptive pooling -------------------------------------------------------------------------- */
 
 void onv_lower_adaptive_pool(onv_lowering *l, const onv_fusion *f)

@@ -44,25 +44,9 @@ static bool makes_all(onv_lowering *l, const onv_node *node)
     return onv_node_in(l, node, 0) == ONV_NO_TENSOR && node->code != ONV_OP_Concat;
 }
 
-/* A number that is scattered, which the exporter repeats for each place. */
-static bool repeats_number(const onv_lowering *l, const onv_node *node)
-{
-    if (node->code != ONV_OP_ConstantOfShape || node->source_op == NULL ||
-        node->source_op[0] == '\0' || !onv_is_value(node->outputs[0]) ||
-        l->emit.options->as_exported)
-        return false;
-    onv_value_id out = node->outputs[0];
-    onv_node_id user = l->fusions.user[out.index];
-    const onv_node *reader = onv_is_node(user) ? onv_model_node(l->emit.model, user) : NULL;
-    return reader != NULL && l->fusions.n_uses[out.index] == 1 &&
-           reader->source_op == node->source_op && reader->scope == node->scope &&
-           reader->code == ONV_OP_ScatterElements && reader->n_inputs > 2 &&
-           reader->inputs[2].index == out.index;
-}
-
 static void lower_node(onv_lowering *l, const onv_node *node)
 {
-    if (repeats_number(l, node) || onv_lower_sequence(l, node)) return;
+    if (onv_lower_sequence(l, node)) return;
     if (onv_node_has_graphs(node)) {
         onv_lower_flow(l, node);
         return;
@@ -155,7 +139,7 @@ static void make_missing(onv_lowering *l, const onv_node *node)
         bool is_result = value->is_output && value->graph.index == 0;
         onv_shape shape;
         bool is_list = value->type.kind == ONV_TYPE_SEQUENCE && !l->emit.options->inference;
-        if (repeats_number(l, node) || (is_list && !is_result)) continue;
+        if (is_list && !is_result) continue;
         if (!is_result && l->fusions.n_uses[id.index] == 0) continue;
         if (!onv_value_shape(l, id, &shape)) return;
         uint64_t elems = 1; /* the product fits where the tensor does, which is looked at below */
@@ -258,11 +242,6 @@ static void make_values(onv_lowering *l)
     if (l->values == NULL) l->emit.status = onv_fail_memory(l->emit.err);
 }
 
-static void prepare_pads(onv_lowering *l)
-{
-    l->emit.status = onv_pads_prepare(l);
-}
-
 static void prepare_weights(onv_lowering *l)
 {
     l->emit.status = onv_weights_prepare(l);
@@ -321,7 +300,6 @@ static const struct {
 } passes[] = {
     {make_values, ALWAYS},     /* which the others fill */
     {onv_clones_mark, ALWAYS}, /* of notes alone */
-    {prepare_pads, ALWAYS},    /* of the graph alone */
     {prepare_weights, ALWAYS}, /* names and owners: of the graph and its notes, not of fusions */
     {find_fusions, ALWAYS},    /* which nodes are one call: before anything is emitted */
     {lower_inputs, ALWAYS},    /* inputs and parameters are there before the first call */
@@ -346,7 +324,6 @@ static bool applies(const onv_lower_options *options, uint8_t when)
 static void clean_up(onv_lowering *l)
 {
     onv_heap_free(l->values);
-    onv_heap_free(l->pads);
     onv_heap_free(l->weights.values);
     onv_fusions_cleanup(&l->fusions);
     onv_ptr_map_cleanup(&l->weights.layers);

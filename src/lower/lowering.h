@@ -32,21 +32,16 @@ typedef struct onv_list_place {
 
 /* Of each value: what stands for it, and for readers of clones of it. "1 +": 0 is none. */
 typedef struct onv_value_state {
-    uint32_t tensor;     /* that stands for it now; ONV_NO_TENSOR: none yet, or on the host */
-    bool is_known;       /* `tensor` is set */
-    bool has_one_reader; /* so has what it is a view of */
-    uint8_t cloned_for;  /* onv_cloned_for */
-    uint32_t widened;    /* 1 + its cast to float32 for attention */
-    uint32_t detached;   /* 1 + the tensor that readers of it detached have */
-    uint32_t clone;      /* 1 + the tensor that readers of a clone have */
+    uint32_t tensor;       /* that stands for it now; ONV_NO_TENSOR: none yet, or on the host */
+    bool is_known;         /* `tensor` is set */
+    bool has_one_reader;   /* so has what it is a view of */
+    uint8_t cloned_for;    /* onv_cloned_for */
+    uint32_t widened;      /* 1 + its cast to float32 for attention */
+    uint32_t detached;     /* 1 + the tensor that readers of it detached have */
+    uint32_t clone;        /* 1 + the tensor that readers of a clone have */
+    uint32_t padded;       /* 1 + the tensor that a convolution padded last */
+    const char *padded_as; /* the name of that, as its note tells; NULL: not told */
 } onv_value_state;
-
-/* Of each value, what pad.c knows of it. "1 +": 0 is none. */
-typedef struct onv_pad_state {
-    uint32_t node;    /* 1 + the node that pads it */
-    uint32_t padded;  /* 1 + the tensor that a convolution padded last */
-    const char *name; /* of that, as its note tells; NULL: not told */
-} onv_pad_state;
 
 /* What diagnostics say: said.def. */
 typedef enum onv_said {
@@ -95,7 +90,6 @@ struct onv_lowering {
 
     onv_fusions fusions;
     onv_value_state *values;  /* by value */
-    onv_pad_state *pads;      /* by value */
     onv_list_place *lists;    /* by value; NULL: no list was made yet */
     uint8_t residual_updates; /* onv_updates */
 

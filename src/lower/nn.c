@@ -222,20 +222,6 @@ static uint32_t operand(onv_lowering *l, const onv_fusion *f, onv_value_id id, u
     return onv_value_tensor(l, id);
 }
 
-/* `x.add_(y, alpha=2)`, F.selu_(x), which keeps its result instead of its input. */
-static bool updates_first(onv_lowering *l, const onv_fusion *f, onv_aten_id call)
-{
-    onv_node_id user = l->fusions.user[f->x.index];
-    const onv_node *reader = onv_is_node(user) ? onv_model_node(l->emit.model, user) : NULL;
-    bool may = call == ONV_ATEN_elu || call == ONV_ATEN_add_alpha || call == ONV_ATEN_sub_alpha;
-    onv_shape shape;
-    may = may && reader != NULL && onv_noted(reader)->in_place == ONV_IN_PLACE_YES &&
-          reader->inputs[0].index == f->x.index && !l->emit.options->no_inplace &&
-          !l->emit.options->graph_module && onv_value_shape(l, f->out, &shape) &&
-          onv_tensor_has_shape(&l->emit, onv_value_tensor(l, f->x), &shape);
-    return may && onv_may_overwrite(l, reader, 0);
-}
-
 /* Without notes of its call nothing says that it is one function, even in a module of its own: as a formula it would keep
  * so many tensors more. */
 static void count_formula(onv_lowering *l, const onv_fusion *f, uint32_t x, uint64_t more,
@@ -263,7 +249,6 @@ static void lower_call(onv_lowering *l, const onv_fusion *f, bool in_place)
     if (in[0] == ONV_NO_TENSOR) return;
     if (call == ONV_ATEN_gelu) count_formula(l, f, in[0], (uint64_t)f->groups, ONV_SAID_gelus);
     if (call == ONV_ATEN_silu) count_formula(l, f, in[0], 1, ONV_SAID_gates);
-    bool updates = updates_first(l, f, call);
     for (uint32_t k = 0; k < 3; k++) onv_recover_tensor(l, "", in[k]);
     if (call == ONV_ATEN_bce_with_logits_weighted) {
         call = ONV_ATEN_binary_cross_entropy_with_logits;
@@ -275,8 +260,7 @@ static void lower_call(onv_lowering *l, const onv_fusion *f, bool in_place)
         onv_recover_real(l, "ord", 3);
     if (call == ONV_ATEN_roll)
         onv_recover_ints(l, "dims", t.dims, f->groups < t.rank ? (uint32_t)f->groups : t.rank);
-    if (call == ONV_ATEN_elu && updates) call = ONV_ATEN_elu_;
-    l->recovery.in_place = in_place || updates;
+    l->recovery.in_place = in_place;
     onv_value_set(l, f->out, onv_recover_call(l, call, f->out));
 }
 
@@ -325,7 +309,6 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     case ONV_FUSION_POINTWISE: lower_call(l, f, in_place); break;
     case ONV_FUSION_COSINE: onv_lower_cosine(l, f); break;
     case ONV_FUSION_CDIST: onv_lower_cdist(l, f); break;
-    case ONV_FUSION_DIAGONAL: onv_lower_diagonal(l, f); break;
     case ONV_FUSION_UNFOLD: onv_lower_unfold(l, f); break;
     case ONV_FUSION_ADAPTIVE_POOL: onv_lower_adaptive_pool(l, f); break;
     case ONV_FUSION_WRITE: onv_lower_write(l, f); break;

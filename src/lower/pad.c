@@ -1,6 +1,6 @@
 /* Copies that PyTorch makes before a convolution because it pads in a way that the convolution cannot.
  *
- * Takes the graph and notes. Gives the copy, once for all convolutions that read it. Its state is its own. */
+ * Takes notes. Gives the copy, once for all convolutions with the same argument. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,41 +8,6 @@
 #include "base/fail.h"
 #include "base/heap.h"
 #include "lower/lowering.h"
-
-onv_status onv_pads_prepare(onv_lowering *l)
-{
-    const onv_model *model = l->emit.model;
-    l->pads = onv_heap_calloc(model->values.count + 1, sizeof *l->pads);
-    if (l->pads == NULL) return onv_fail_memory(l->emit.err);
-    for (uint32_t i = 0; i < model->nodes.count; i++) {
-        const onv_node *node = &model->nodes.at[i];
-        bool pads = node->code == ONV_OP_Pad && node->graph.index == 0 && node->n_inputs > 0 &&
-                    node->n_outputs > 0 && onv_is_value(node->inputs[0]) &&
-                    onv_is_value(node->outputs[0]);
-        if (pads) l->pads[node->inputs[0].index].node = i + 1;
-    }
-    return ONV_OK;
-}
-
-/* The same tensor padded to the same size, which the convolution reads too: the result of a Pad, or what another
- * convolution with the same argument was given. */
-static uint32_t padded_before(const onv_lowering *l, const onv_node *node, const onv_shape *shape)
-{
-    uint32_t value = node->inputs[0].index, pad = l->pads[value].node;
-    if (onv_noted(node)->padded != NULL && onv_noted(node)->padded == l->pads[value].name &&
-        onv_tensor_has_shape(&l->emit, l->pads[value].padded - 1, shape))
-        return l->pads[value].padded - 1;
-    if (pad == 0) return ONV_NO_TENSOR;
-    onv_value_id result = l->emit.model->nodes.at[pad - 1].outputs[0];
-    /* Of another call it is a copy of that: one that pads by nothing copies, too. */
-    const char *name = onv_model_value(l->emit.model, result)->name;
-    if (onv_noted(node)->padded != NULL && strncmp(name, "pad", 3) == 0 &&
-        strcmp(name, onv_noted(node)->padded) != 0)
-        return ONV_NO_TENSOR;
-    uint32_t tensor =
-        l->values[result.index].is_known ? l->values[result.index].tensor : ONV_NO_TENSOR;
-    return onv_tensor_has_shape(&l->emit, tensor, shape) ? tensor : ONV_NO_TENSOR;
-}
 
 /* What the convolution pads itself, at both ends of spatial dim `i`: with padding="same" all but the difference of both
  * ends (_convolution_same). */
@@ -86,18 +51,20 @@ uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
     for (uint32_t i = 0; i < t.rank; i++) shape.dims[i] = t.dims[i];
     if (!find_padded(node, pads, &shape, &uneven)) return x;
     if ((!uneven && !onv_noted(node)->has_pad) || l->emit.options->as_exported) return x;
-    uint32_t again = padded_before(l, node, &shape);
-    if (again != ONV_NO_TENSOR) return again;
+    onv_value_state *before = &l->values[node->inputs[0].index];
+    const char *name = onv_noted(node)->padded;
+    if (name != NULL && name == before->padded_as &&
+        onv_tensor_has_shape(&l->emit, before->padded - 1, &shape))
+        return before->padded - 1;
     int64_t strides[ONV_MAX_RANK];
     bool last = onv_tensor_is_channels_last(&t);
     onv_eager_tensor padded = t;
     padded.dims = shape.dims;
     if (last) onv_strides_like(&padded, strides);
-    uint32_t out =
-        onv_emit_of(&l->emit, "pad", x, ONV_GRAD_NEW, t.rank, shape.dims, last ? strides : NULL);
-    l->pads[node->inputs[0].index] =
-        (onv_pad_state){l->pads[node->inputs[0].index].node, out + 1, onv_noted(node)->padded};
-    return out;
+    before->padded = 1 + onv_emit_of(&l->emit, "pad", x, ONV_GRAD_NEW, t.rank, shape.dims,
+                                     last ? strides : NULL);
+    before->padded_as = name;
+    return before->padded - 1;
 }
 
 /* F.pad(mode="circular") writes parts of its input into an empty tensor. Backward undoes one write after the other; the last

@@ -32,31 +32,10 @@ bool onv_node_is_geometric(const onv_node *node)
            strncmp(node->module_class, library, sizeof library - 1) == 0;
 }
 
-/* zeros.scatter_add_(...), zeros.scatter_(...): what is added to has no other reader, and becomes the result. PyTorch
- * Geometric's scatter() does so, which is no forward. */
-static bool scatters_in_place(onv_lowering *l, const onv_node *node)
-{
-    bool adds = adds_up(node) || (!onv_scatter_reduces(node) && onv_node_is_aten(node, "scatter"));
-    bool may = onv_noted(node)->in_place == ONV_IN_PLACE_YES ||
-               (onv_noted(node)->in_place == ONV_IN_PLACE_UNTOLD && onv_node_is_geometric(node));
-    if (!adds || !may || node->n_inputs < 3 || l->emit.options->no_inplace) return false;
-    return onv_value_is_fill(l, node->inputs[0]);
-}
-
-static void scatter_in_place(onv_lowering *l, const onv_node *node)
-{
-    for (uint32_t k = 0; k < 3; k++) onv_recover_tensor(l, "", onv_node_in(l, node, k));
-    l->recovery.in_place = true;
-    onv_aten_id call = adds_up(node) ? ONV_ATEN_scatter_add : ONV_ATEN_scatter;
-    onv_node_set(l, node, 0, onv_recover_call(l, call, node->outputs[0]));
-}
-
 void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node)
 {
-    if (scatters_in_place(l, node))
-        scatter_in_place(l, node);
-    else if ((onv_scatter_reduces(node) || onv_node_is_aten(node, "scatter_reduce")) &&
-             node->n_inputs >= 3)
+    if ((onv_scatter_reduces(node) || onv_node_is_aten(node, "scatter_reduce")) &&
+        node->n_inputs >= 3)
         lower_reduction(l, node);
     else
         onv_lower_by_traits(l, node);

@@ -186,28 +186,6 @@ static void wait_for_bias(const onv_lowering *l, const onv_weight_read *read)
     if (at != SIZE_MAX && !l->signature.explained[at]) l->signature.waits[at] = true;
 }
 
-/* The same of a layer whose weight is computed, by the arguments of its call. */
-static void wait_for_biases_of_terms(const onv_lowering *l)
-{
-    for (size_t i = 0; i < l->emit.model->nodes.count; i++) {
-        const onv_node *node = &l->emit.model->nodes.at[i];
-        if (node->n_inputs != 2 || !onv_is_value(node->inputs[1])) continue;
-        const onv_value *weight = onv_model_value(l->emit.model, node->inputs[1]);
-        bool is_turned = node->code == ONV_OP_MatMul;
-        bool is_computed = !onv_value_is_weight(weight);
-        if (!is_computed || weight->type.rank < 2 ||
-            !onv_dim_is_const(weight->type.dims[is_turned]))
-            continue;
-        for (uint32_t k = 0; k < onv_noted(node)->n_parameters; k++) {
-            size_t at = onv_listed_find(l, onv_noted(node)->parameters[k]);
-            if (at == SIZE_MAX || l->signature.explained[at] ||
-                strcmp(last_part(onv_noted(node)->parameters[k]), "bias") != 0)
-                continue;
-            l->signature.waits[at] = true;
-        }
-    }
-}
-
 /* The argument of the call that the read stands for: one that is called as the module calls it, or the only one. */
 static const char *find_argument(const onv_emitter *e, const onv_weight_read *read)
 {
@@ -349,7 +327,6 @@ onv_status onv_signature_prepare(onv_lowering *l)
     name_the_rest(l, ONV_WEIGHT_IS_UNSURE, LIKELY_NAME);
     name_the_rest(l, ONV_WEIGHT_IS_UNSURE, ANY_NAME);
     name_the_rest(l, ONV_WEIGHT_IS_NUMBER, ANY_NAME);
-    wait_for_biases_of_terms(l);
     return l->emit.status;
 }
 

@@ -35,30 +35,6 @@ static onv_aten_id aten_of(const onv_node *node)
     return (onv_aten_id)rows[node->code];
 }
 
-/* `x.scatter_(0, index, 0)`: the result takes the place of the first operand. */
-static bool overwrites_first(onv_lowering *l, const onv_node *node, uint8_t dtype)
-{
-    const onv_lower_options *o = l->emit.options;
-    if (onv_noted(node)->in_place != ONV_IN_PLACE_YES || o->no_inplace || o->graph_module ||
-        o->checkpoints || (node->traits.inplace & ONV_BIT(0)) == 0 ||
-        !onv_may_overwrite(l, node, 0))
-        return false;
-    uint32_t x = onv_node_in(l, node, 0);
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    onv_shape shape;
-    return onv_value_shape(l, node->outputs[0], &shape) && t.dtype == dtype &&
-           onv_tensor_has_shape(&l->emit, x, &shape);
-}
-
-static uint32_t result(onv_lowering *l, const onv_node *node, uint8_t dtype)
-{
-    onv_eager_tensor t = onv_tensor_at(&l->emit, onv_node_in(l, node, 0));
-    if (overwrites_first(l, node, dtype))
-        return onv_tensor_on(&l->emit, t.storage, t.dtype, t.rank, t.dims, t.strides);
-    if (node->traits.inplace != 0) return onv_node_new_pointwise(l, node, dtype);
-    return onv_node_new(l, node, 0, dtype);
-}
-
 /* Rows that say all of it: places of GatherND are one tensor, those of an index several. */
 static bool is_call(const onv_node *node, onv_aten_id aten)
 {
@@ -66,7 +42,7 @@ static bool is_call(const onv_node *node, onv_aten_id aten)
            onv_aten_ops[aten].form != ONV_ATEN_SHARED;
 }
 
-static void recover(onv_lowering *l, const onv_node *node, onv_aten_id aten, uint8_t dtype)
+static void recover(onv_lowering *l, const onv_node *node, onv_aten_id aten)
 {
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
@@ -78,7 +54,6 @@ static void recover(onv_lowering *l, const onv_node *node, onv_aten_id aten, uin
         onv_recover_tensor(l, "", onv_node_in(l, node, k));
     if (repeats) onv_recover_text(l, "mode", mode->s);
     if (is_image && onv_tensor_is_channels_last(&t)) l->recovery.like = x;
-    l->recovery.in_place = overwrites_first(l, node, dtype);
     onv_node_set(l, node, 0, onv_recover_call(l, aten, node->outputs[0]));
 }
 
@@ -91,10 +66,11 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
     uint8_t dtype = onv_promoted(l, node);
     onv_aten_id aten = aten_of(node);
     if (is_call(node, aten) && first != ONV_NO_TENSOR && !is_random) {
-        recover(l, node, aten, dtype);
+        recover(l, node, aten);
         return;
     }
-    uint32_t out = result(l, node, dtype);
+    uint32_t out = node->traits.inplace != 0 ? onv_node_new_pointwise(l, node, dtype)
+                                             : onv_node_new(l, node, 0, dtype);
     for (uint32_t k = 0; k < node->n_inputs; k++) onv_node_in(l, node, k); /* which may make it */
     if (aten != ONV_ATEN_NONE)
         onv_emit_begin_op(&l->emit, aten);
@@ -102,9 +78,6 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
         onv_emit_begin(&l->emit, node->op_type);
     onv_dim macs = onv_dim_substitute_bounds(&l->emit.model->dims, node->macs);
     if (onv_dim_is_const(macs) && macs.raw > 0) l->emit.op.macs = (uint64_t)macs.raw;
-    l->emit.op.in_place =
-        first != ONV_NO_TENSOR && out != ONV_NO_TENSOR &&
-        onv_tensor_at(&l->emit, first).storage == onv_tensor_at(&l->emit, out).storage;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         uint32_t x = onv_node_in(l, node, k);
         bool has_grad = onv_tensor_is_float(&l->emit, x) && !is_random;

@@ -181,20 +181,6 @@ static bool hold(onv_emitter *e, const char *name, const onv_eager_storage *like
     return true;
 }
 
-/* A batch norm that never runs has its running statistics all the same, and the number of passes. */
-static void hold_statistics(onv_lowering *l, const char *weight, const onv_eager_storage *held)
-{
-    char text[MAX_KEY];
-    const char *attribute = last_parts(weight, 1);
-    int length = snprintf(text, sizeof text, "%.*srunning_mean", (int)(attribute - weight), weight);
-    uint64_t bytes;
-    if (held->rank != 1 || strcmp(attribute, "weight") != 0 || length >= (int)sizeof text) return;
-    if (!onv_u64_mul((uint64_t)held->dims[0], sizeof(float), &bytes)) return;
-    if (!onv_is_listed_buffer(l, text, NULL)) return;
-    for (uint32_t k = 0; k < 2; k++) onv_storage_new(&l->emit, bytes, ONV_STORAGE_BUFFER, weight);
-    onv_storage_new(&l->emit, sizeof(int64_t), ONV_STORAGE_BUFFER, weight);
-}
-
 static void hold_like_names(onv_lowering *l)
 {
     likes known = {0};
@@ -208,7 +194,6 @@ static void hold_like_names(onv_lowering *l)
             l->emit.eager->storages.at[l->emit.eager->storages.count - 1];
         l->signature.explained[i] = true;
         onv_say(l->said, ONV_SAID_unused, name, held.bytes, NULL);
-        hold_statistics(l, name, &held);
     }
 }
 

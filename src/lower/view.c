@@ -50,24 +50,10 @@ static bool is_promotion(const onv_lowering *l, const onv_node *node, uint32_t x
                       ONV_OP_Div, ONV_OP_Where);
 }
 
-/* Before any() and all(), whose kernels read what they are given: by torch.export, which asks for truth, or by the exporter, which
- * has no maximum of that. */
-static bool is_for_truth(const onv_lowering *l, const onv_node *node)
-{
-    static const char prefix[] = "prims.convert_element_type";
-    onv_node_id id = l->fusions.user[node->outputs[0].index];
-    const onv_node *user = onv_is_node(id) ? onv_model_node(l->emit.model, id) : NULL;
-    if (user == NULL || l->fusions.n_uses[node->outputs[0].index] != 1 ||
-        !onv_node_tells_truth(user) || node->scope != user->scope || node->aten_op == NULL)
-        return false;
-    return node->source_op == user->source_op ||
-           strncmp(node->aten_op, prefix, sizeof prefix - 1) == 0;
-}
-
 static void lower_cast(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
-    if (x != ONV_NO_TENSOR && (is_promotion(l, node, x) || is_for_truth(l, node))) {
+    if (x != ONV_NO_TENSOR && is_promotion(l, node, x)) {
         onv_node_set(l, node, 0, x);
         return;
     }

@@ -30,9 +30,9 @@ static void add(model *m, const step *s)
 static model *build(const step *steps)
 {
     static const int64_t rows[] = {0, 0, 0, 0, 0, 0, 0, 0}, places[] = {0, 1, 1, 2, 2, 3};
-    model *m = model_read(18, "in x f32[4,8]", "weight w f32[8,8]", "role w PARAMETER",
-                          "weight weights f32[6]", "weight sizes f32[6,1]", "weight mask bool[6,8]",
-                          "weight equal i64[2,2,1,1,1]", "ints inner 1 3");
+    model *m =
+        model_read(18, "in x f32[4,8]", "weight w f32[8,8]", "role w PARAMETER",
+                   "weight weights f32[6]", "weight sizes f32[6,1]", "weight mask bool[6,8]");
     model_float(m, "zero", 0);
     model_float(m, "two", 2);
     model_ints(m, "whole", 2, (const int64_t[]){4, 8});
@@ -91,11 +91,6 @@ static const row rows[] = {
       {"Gather", "b n1", "q", "axis=1", PLACE("_1")},
       {"Add", "p q", "r", "", "add", "aten.add.Tensor"},
       {"Div", "r weights", "y", "", "div", "aten.div.Tensor"}},
-     "avg_pool",
-     H},
-    {"the same with equal windows, without a module: its input",
-     {{"GatherND", "h equal", "a", "", WINDOWS},
-      {"ReduceMean", "a inner", "y", "keepdims=0", "mean", "aten.mean.dim"}},
      "avg_pool",
      H},
     {"x.var(-1), of later releases: its input",

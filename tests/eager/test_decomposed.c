@@ -135,12 +135,6 @@ static const row rows[] = {
      "p Div a b @addcdiv;"
      "y Add a p @addcdiv",
      NULL},
-    {"diagonal", 0, 0,
-     "eye EyeLike square @diagonal;"
-     "p Mul a eye @diagonal;"
-     "s ReduceSum p last keepdims=0 @diagonal;"
-     "y Slice s zero four axis @diagonal",
-     NULL},
     {"adaptive_max_pool", 2 * F, F + F / 2 + F,
      "t Transpose a perm=[0,2,1] @transpose.int;"
      "u Unsqueeze t two_ints @unsqueeze;"
@@ -169,14 +163,6 @@ static const row rows[] = {
      "q Slice b zero four axis two_ints @slice_2.Tensor;"
      "y MatMul p q @bmm",
      NULL},
-    {"add_alpha", 0, 0,
-     "p Mul b two @add.Tensor;"
-     "y Add a p @add.Tensor",
-     NULL},
-    {"sub_alpha", 0, F,
-     "p Mul b two @sub.Tensor;"
-     "y Sub a p @sub.Tensor",
-     NULL},
     {"div.Tensor_mode", 2 * F, 0,
      "p Div a b @div.Tensor_mode;"
      "y Floor p @div.Tensor_mode",
@@ -201,11 +187,6 @@ static const row rows[] = {
      "y ReduceMax p last keepdims=0 @norm=aten.linalg_vector_norm.default",
      NULL},
     /* torch.trace */
-    {"diagonal", 0, 0,
-     "eye EyeLike square @diagonal_copy;"
-     "p Mul a eye @diagonal_copy;"
-     "y ReduceSum p last keepdims=0 @diagonal_copy",
-     NULL},
     /* Complex numbers are pairs. */
     {"complex", 2 * F, 0,
      "p Unsqueeze a last @complex;"

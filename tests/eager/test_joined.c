@@ -26,23 +26,6 @@ static void a_padding_that_two_read_is_one(void **state)
     }
 }
 
-/* A pooling reads what was padded; a convolution, into which the exporter joined the padding, reads that or a copy of it. */
-static void another_padding_is_a_copy(void **state)
-{
-    enum { PADDED = 2 * 4 * 12 * 4 };
-    static const int64_t pads[] = {0, 0, 2, 0, 0, 0};
-    for (int is_other = 0; is_other < 2; is_other++) {
-        model *m = model_read(17, "in x f32[2,4,10]", "weight u f32[4,4,1]", "weight w f32[4,4,3]");
-        model_ints(m, "pads", 6, pads);
-        model_add(m, "h = Conv(x u) before", "pad = Pad(h pads) pad",
-                  "a = AveragePool(pad) pool kernel_shape=[3]", "rules FuseConvPad");
-        model_call(m, "aten.conv1d.default", is_other ? "%pad_1, %p_w" : "%pad, %p_w");
-        model_add(m, "b = Conv(h w) conv pads=[2,0]", "y = Add(a b) sum", "out y f32");
-        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
-                         2 * 4 * 10 * 4 + (is_other ? 2 : 1) * PADDED);
-    }
-}
-
 /* What a convolution pads itself is in no copy. */
 static void what_a_convolution_pads_itself_is_in_no_copy(void **state)
 {
@@ -290,7 +273,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_padding_that_two_read_is_one),
-        cmocka_unit_test(another_padding_is_a_copy),
         cmocka_unit_test(what_a_convolution_pads_itself_is_in_no_copy),
         cmocka_unit_test(scatters_to_extremes_keep_their_operands),
         cmocka_unit_test(recurrent_layers_have_zeros_of_their_own),

@@ -109,27 +109,6 @@ static void scattered_rows_have_zeros_of_their_own(void **state)
     pass_drop(&p);
 }
 
-/* A convolution whose padding the exporter joined, beside a pooling that reads the padded tensor. */
-static void one_padding_is_read_by_two(void **state)
-{
-    for (int is_read = 0; is_read < 2; is_read++) {
-        model *m = model_new(18);
-        static const int64_t pads[] = {0, 0, 0, 0, 0, 0, 1, 1};
-        model_add(m, "in x f32[1,8,6,6]", "weight w f32[8,8,1,1]", "weight v f32[8,8,2,2]");
-        model_ints(m, "pads", 8, pads);
-        model_node(m, "Conv", "first", "x w", "h", "");
-        if (is_read) {
-            model_add(m, "p = Pad(h pads) pad", "q = MaxPool(p) pool kernel_shape=[2,2]");
-        } else {
-            model_node(m, "MaxPool", "pool", "h", "q", "kernel_shape=[2,2] pads=[0,0,1,1]");
-        }
-        model_add(m, "r = Conv(h v) second pads=[0,0,1,1]", "y = Add(q r) sum", "out y f32");
-        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
-        enum { X = 8 * 36 * 4, PADDED = 8 * 49 * 4, INDICES = 8 * 36 * 8 };
-        assert_int_equal(kept, X + PADDED + INDICES + (is_read ? 0 : X));
-    }
-}
-
 /* The saved bytes of what add_call() wrote. */
 static uint64_t saved_of(model *m)
 {
@@ -175,7 +154,6 @@ int main(void)
         cmocka_unit_test(merged_calls_are_told),
         cmocka_unit_test(calls_of_attention_convert_their_masks),
         cmocka_unit_test(scattered_rows_have_zeros_of_their_own),
-        cmocka_unit_test(one_padding_is_read_by_two),
         cmocka_unit_test(a_norm_of_code_keeps_its_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

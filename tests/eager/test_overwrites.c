@@ -69,35 +69,6 @@ static void lines_tell_what_is_overwritten(void **state)
     }
 }
 
-static void zeros_that_rows_are_added_to_become_the_sum(void **state)
-{
-    static const struct {
-        const char *line, *class;
-        unsigned buffers;
-    } cases[] = {{"y = zeros.scatter_add_(0, at, x)", "zoo.Net", 1},
-                 {"y = zeros.scatter_add(0, at, x)", "zoo.Net", 2},
-                 {"return self.reduce(x, at)", "torch_geometric.nn.aggr.basic.SumAggregation", 1},
-                 {"return self.reduce(x, at)", "zoo.Sum", 2}};
-    static const int64_t shape[] = {3, 6};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        pass p;
-        unsigned n = 0;
-        model *m = model_read(18, "in x f32[4,6]", "in at i64[4,6]");
-        model_ints(m, "shape", 2, shape);
-        model_add(m, "zeros = ConstantOfShape(shape)", "source net scatter_add");
-        model_class(m, cases[i].class, "aten.scatter_add.default");
-        model_statement(m, 10, cases[i].line);
-        model_add(m, "a = ScatterElements(zeros at x) reduction='add'", "y = ReduceSum(a)",
-                  "out y f32");
-        pass_run(&p, m, NULL);
-        for (size_t k = 0; k < p.t.buffers.count; k++)
-            n += p.t.buffers.at[k].kind == ONV_BUFFER_ACTIVATION &&
-                 p.t.buffers.at[k].bytes == 3 * 6 * 4;
-        if (n != cases[i].buffers) fail_msg("%s (%s): %u", cases[i].line, cases[i].class, n);
-        pass_drop(&p);
-    }
-}
-
 /* `y[:, i] = v` and the like write into y, which exporters have as a ScatterND; index_copy keeps what it copies, too. */
 static void places_are_written_into(void **state)
 {
@@ -287,7 +258,6 @@ int main(void)
         cmocka_unit_test(statements_overwrite),
         cmocka_unit_test(lines_tell_what_is_overwritten),
         cmocka_unit_test(places_are_written_into),
-        cmocka_unit_test(zeros_that_rows_are_added_to_become_the_sum),
     };
     return cmocka_run_group_tests_name("eager.overwrites", tests, NULL, NULL);
 }

@@ -105,11 +105,6 @@ static void add_scatter(model *m, const char *line)
     noted(m, &n, "ScatterElements", "s", "zeros_like i a", "c", "axis=1");
 }
 
-static void add_scatter_in_place(model *m)
-{
-    add_scatter(m, "y.scatter_(1, i, a)");
-}
-
 static void add_scatter_anew(model *m)
 {
     add_scatter(m, "y = zeros.scatter(1, i, a)");
@@ -188,15 +183,6 @@ static void add_loss(model *m)
     noted(m, &n, "ReduceMean", "mean", "e", "c", "keepdims=0");
 }
 
-/* A number, which the exporter repeats. */
-static void add_scattered_number(model *m)
-{
-    const note n = {"scatter", "scatter.value", "%a, 1, %b_i, 0.5", "y = a.scatter(1, i, 0.5)"};
-    model_add(m, "ints shape 4 6", "in i i64[4,6]");
-    noted(m, &n, "ConstantOfShape", "fill", "shape", "f", "");
-    noted(m, &n, "ScatterElements", "s", "a i f", "c", "axis=1");
-}
-
 /* What the pass keeps beside x; temporaries; how many tensors are like a. */
 typedef struct expected {
     const char *what;
@@ -213,7 +199,6 @@ static const expected cases[] = {
     {"index_put", add_put, 2 * 8, 0, 0, 2},
     {"index_put into a clone", add_put_into_clone, 2 * 8, 0, 0, 3},
     {"index_add", add_index_add, 2 * 8 + PART, 0, 0, 3},
-    {"scatter_", add_scatter_in_place, 4 * 6 * 8, 0, 0, 3},
     {"scatter", add_scatter_anew, 4 * 6 * 8, 0, 0, 4},
     {"roll", add_roll_of_one, 0, 0, 0, 3},
     {"roll of two dims", add_roll_of_two, 0, A, A, 3},
@@ -222,7 +207,6 @@ static const expected cases[] = {
     {"addcdiv", add_quotient, A, 0, 4 * A, 3},
     {"-=", add_difference_in_place, 0, 0, 0, 2},
     {"max", add_maximum, A + 4, 0, 2 * MASK + 8 + A, 2},
-    {"scatter of a number", add_scattered_number, 4 * 6 * 8, 0, 0, 3},
     {"mse_loss", add_loss, 2 * A, A, 0, 3},
 };
 
