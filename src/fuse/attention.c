@@ -69,18 +69,26 @@ static bool find_scores(const onv_finder *s, onv_value_id value, attention *a)
     return a->scores != NULL;
 }
 
-/* The exporter writes the transpose of a key with more than three axes as one of three, between
- * reshapes, for its own operator. */
+/* Reshape, Transpose and Reshape, as the exporter writes the transpose of a key with more than three axes for its own
+ * operator: what the first one reads. */
+static onv_value_id find_turn(const onv_finder *s, onv_value_id key, const onv_node *nodes[3])
+{
+    static const uint16_t ops[] = {ONV_OP_Reshape, ONV_OP_Transpose, ONV_OP_Reshape};
+    for (uint32_t i = 3; i-- > 0; key = nodes[i]->inputs[0]) {
+        nodes[i] = onv_find_sole(s, key, ops[i]);
+        if (nodes[i] == NULL) return ONV_NO_VALUE;
+    }
+    return key;
+}
+
 static void find_turned_key(const onv_finder *s, attention *a)
 {
-    const onv_node *back = onv_find_sole(s, a->key, ONV_OP_Reshape);
-    const onv_node *turn =
-        back != NULL ? onv_find_sole(s, back->inputs[0], ONV_OP_Transpose) : NULL;
-    const onv_node *flat = turn != NULL ? onv_find_sole(s, turn->inputs[0], ONV_OP_Reshape) : NULL;
-    if (flat == NULL || !onv_is_value(flat->inputs[0])) return;
-    bool noted = flat->aten_op != NULL && flat->aten_op[0] != '\0';
-    if (noted && !is_in_call(flat)) return;
-    const onv_type *from = &onv_model_value(s->model, flat->inputs[0])->type;
+    const onv_node *nodes[3];
+    onv_value_id key = find_turn(s, a->key, nodes);
+    if (!onv_is_value(key)) return;
+    bool noted = nodes[0]->aten_op != NULL && nodes[0]->aten_op[0] != '\0';
+    if (noted && !is_in_call(nodes[0])) return;
+    const onv_type *from = &onv_model_value(s->model, key)->type;
     const onv_type *to = &onv_model_value(s->model, a->key)->type;
     if (from->rank != to->rank || from->rank < 3) return;
     uint32_t n = from->rank;
@@ -89,10 +97,8 @@ static void find_turned_key(const onv_finder *s, attention *a)
     if (!onv_dim_same(from->dims[n - 1], to->dims[n - 2]) ||
         !onv_dim_same(from->dims[n - 2], to->dims[n - 1]))
         return;
-    a->turned[0] = flat;
-    a->turned[1] = turn;
-    a->turned[2] = back;
-    a->key = flat->inputs[0];
+    memcpy(a->turned, nodes, sizeof nodes);
+    a->key = key;
 }
 
 static bool find_attention(const onv_finder *s, const onv_node *softmax, attention *a)
@@ -205,21 +211,16 @@ static void find_groups(const onv_finder *s, attention *a, onv_value_id *value)
 {
     static const char library[] = "'transformers.models.";
     const char *around = a->last->call_classes;
-    const onv_node *back = onv_find_sole(s, a->key, ONV_OP_Reshape);
-    const onv_node *turn =
-        back != NULL ? onv_find_sole(s, back->inputs[0], ONV_OP_Transpose) : NULL;
-    const onv_node *flat = turn != NULL ? onv_find_sole(s, turn->inputs[0], ONV_OP_Reshape) : NULL;
     const onv_node *joined = onv_find_sole(s, *value, ONV_OP_Reshape);
-    const onv_node *repeated[4];
+    const onv_node *repeated[4], *turned[3];
     onv_value_id keys, values;
     if (around == NULL || strstr(around, library) == NULL || !is_in_call(a->last)) return;
-    if (flat == NULL || joined == NULL || !is_in_call(flat) ||
-        !find_repeated(s, flat->inputs[0], repeated, &keys) ||
+    onv_value_id flat = find_turn(s, a->key, turned);
+    if (!onv_is_value(flat) || joined == NULL || !is_in_call(turned[0]) ||
+        !find_repeated(s, flat, repeated, &keys) ||
         !find_repeated(s, joined->inputs[0], repeated + 2, &values))
         return;
-    a->turned[0] = flat;
-    a->turned[1] = turn;
-    a->turned[2] = back;
+    memcpy(a->turned, turned, sizeof turned);
     memcpy(a->repeated, repeated, sizeof repeated);
     a->repeated[4] = joined;
     a->key = keys;

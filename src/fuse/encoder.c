@@ -117,13 +117,6 @@ static void add_node(const onv_finder *s, parts *p, const onv_node *node)
         p->has_batch_first |= perm->ints[0] == 1 && perm->ints[1] == 0 && perm->ints[2] == 2;
 }
 
-static bool is_inside(const parts *p, onv_node_id id)
-{
-    for (uint32_t i = 0; i < p->g.count; i++)
-        if (p->g.nodes[i].index == id.index) return true;
-    return false;
-}
-
 /* What comes in from outside, and what goes out. */
 static void count_borders(const onv_finder *s, parts *p)
 {
@@ -132,21 +125,15 @@ static void count_borders(const onv_finder *s, parts *p)
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             if (!onv_is_value(node->inputs[k])) continue;
             const onv_value *value = onv_model_value(s->model, node->inputs[k]);
-            bool is_made = onv_is_node(value->producer) && is_inside(p, value->producer);
+            bool is_made =
+                onv_is_node(value->producer) && onv_find_is_inside(&p->g, value->producer);
             if (is_made || is_held(s, value)) continue;
             if (p->n_sources > 0 && p->src.index == node->inputs[k].index) continue;
             p->src = node->inputs[k];
             p->n_sources++;
         }
         for (uint32_t k = 0; k < node->n_outputs; k++) {
-            uint32_t reads = 0;
-            if (!onv_is_value(node->outputs[k])) continue;
-            for (uint32_t n = 0; n < p->g.count; n++) {
-                const onv_node *reader = onv_find_node(s, p->g.nodes[n]);
-                for (uint32_t r = 0; r < reader->n_inputs; r++)
-                    reads += reader->inputs[r].index == node->outputs[k].index;
-            }
-            if (s->f->n_uses[node->outputs[k].index] == reads) continue;
+            if (!onv_find_is_read_outside(s, &p->g, node->outputs[k])) continue;
             p->last = node;
             p->n_results += 1 + (k > 0);
         }

@@ -47,6 +47,9 @@ const onv_node *onv_find_reader(const onv_finder *s, onv_value_id value, onv_op_
 onv_value_id onv_find_other(const onv_node *node, onv_value_id value);
 bool onv_find_is_number(const onv_finder *s, onv_value_id value);
 bool onv_find_take(onv_finder *s, onv_group *g, const onv_node *node);
+bool onv_find_is_inside(const onv_group *g, onv_node_id id);
+/* Does a node outside of the group read the value, or the graph give it? */
+bool onv_find_is_read_outside(const onv_finder *s, const onv_group *g, onv_value_id value);
 onv_fusion onv_find_unary(onv_finder *s, onv_fusion_kind kind, onv_value_id x,
                           const onv_node *last);
 /* Adds `* w` and `+ b` with vectors of the file to a normalisation whose result is `out`. */

@@ -83,6 +83,23 @@ bool onv_find_take(onv_finder *s, onv_group *g, const onv_node *node)
     return true;
 }
 
+bool onv_find_is_inside(const onv_group *g, onv_node_id id)
+{
+    for (uint32_t i = 0; i < g->count; i++)
+        if (g->nodes[i].index == id.index) return true;
+    return false;
+}
+
+bool onv_find_is_read_outside(const onv_finder *s, const onv_group *g, onv_value_id value)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->count; i++) {
+        const onv_node *node = onv_find_node(s, g->nodes[i]);
+        for (uint32_t k = 0; k < node->n_inputs; k++) n += onv_find_same(node->inputs[k], value);
+    }
+    return onv_is_value(value) && s->f->n_uses[value.index] != n;
+}
+
 void onv_find_publish(onv_finder *s, const onv_group *g, onv_fusion fusion)
 {
     if (!onv_vec_push(&s->f->at, fusion)) {

@@ -142,31 +142,10 @@ static bool gather(onv_finder *s, const onv_node *node, bool may_be_one, onv_gro
             const onv_node *other = onv_find_node(s, near[i]);
             if (other == NULL || !belongs(node, other)) continue;
             if (!is_noted(other) && !is_of_function(other)) continue;
-            bool known = false;
-            for (uint32_t k = 0; k < g->count; k++) known |= g->nodes[k].index == near[i].index;
-            if (!known && !onv_find_take(s, g, other)) return false;
+            if (!onv_find_is_inside(g, near[i]) && !onv_find_take(s, g, other)) return false;
         }
     }
     return g->count > 1 || may_be_one;
-}
-
-static bool is_inside(const onv_group *g, onv_node_id id)
-{
-    for (uint32_t i = 0; i < g->count; i++)
-        if (g->nodes[i].index == id.index) return true;
-    return false;
-}
-
-/* How often nodes of the group read the value. */
-static uint32_t reads_inside(const onv_finder *s, const onv_group *g, onv_value_id value)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < g->count; i++) {
-        const onv_node *node = onv_find_node(s, g->nodes[i]);
-        for (uint32_t k = 0; k < node->n_inputs; k++)
-            n += node->inputs[k].index == value.index && onv_is_value(value);
-    }
-    return n;
 }
 
 enum { MAX_OPERANDS = 3 };
@@ -183,7 +162,7 @@ static bool find_operands(const onv_finder *s, const onv_group *g, bool of_tenso
             onv_value_id id = node->inputs[k];
             if (!onv_is_value(id)) continue;
             const onv_value *value = onv_model_value(s->model, id);
-            bool inside = onv_is_node(value->producer) && is_inside(g, value->producer);
+            bool inside = onv_is_node(value->producer) && onv_find_is_inside(g, value->producer);
             bool weighs = onv_value_is_weight(value) && (!of_tensors || value->type.rank == 0);
             if (inside || weighs || !onv_dtype_is_float((onv_dtype)value->type.dtype)) continue;
             bool known = false;
@@ -203,9 +182,7 @@ static const onv_node *find_result(const onv_finder *s, const onv_group *g)
     for (uint32_t i = 0; i < g->count; i++) {
         const onv_node *node = onv_find_node(s, g->nodes[i]);
         for (uint32_t k = 0; k < node->n_outputs; k++) {
-            if (!onv_is_value(node->outputs[k])) continue;
-            if (s->f->n_uses[node->outputs[k].index] == reads_inside(s, g, node->outputs[k]))
-                continue;
+            if (!onv_find_is_read_outside(s, g, node->outputs[k])) continue;
             if (last != NULL || k > 0) return NULL;
             last = node;
         }
