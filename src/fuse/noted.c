@@ -30,25 +30,16 @@ bool onv_find_same_call(const onv_finder *s, const onv_group *g)
 }
 
 typedef struct call {
-    onv_aten_id id; /* of what it is on the tape */
-    uint8_t is;     /* of call_kind */
+    onv_aten_id id;  /* of what it is on the tape */
+    bool may_be_one; /* node alone */
 } call;
-
-enum call_kind {
-    IS_ONE_NODE = 1, /* a node alone may be it */
-    OF_COMPLEX = 2,  /* numbers, which exporters write as a last dim of 2 */
-};
 
 /* Operators that exporters write as several nodes, or as one that says less. */
 static bool find_row(onv_aten_id id, call *made)
 {
     switch (id) {
-    case ONV_ATEN_mul: *made = (call){ONV_ATEN_complex_mul, OF_COMPLEX}; return true;
-    case ONV_ATEN_abs: *made = (call){ONV_ATEN_complex_abs, IS_ONE_NODE | OF_COMPLEX}; return true;
-    case ONV_ATEN_complex: *made = (call){id, IS_ONE_NODE | OF_COMPLEX}; return true;
-    case ONV_ATEN_polar: *made = (call){id, OF_COMPLEX}; return true;
     case ONV_ATEN_fmod:
-    case ONV_ATEN_exp2: *made = (call){id, IS_ONE_NODE}; return true;
+    case ONV_ATEN_exp2: *made = (call){id, true}; return true;
     case ONV_ATEN_atan2:
     case ONV_ATEN_clamp__Tensor:
     case ONV_ATEN_div__Tensor_mode:
@@ -83,7 +74,7 @@ static bool find_row(onv_aten_id id, call *made)
     case ONV_ATEN_softplus:
     case ONV_ATEN_std:
     case ONV_ATEN_var:
-    case ONV_ATEN_xlogy__Tensor: *made = (call){onv_aten_as(&onv_aten_ops[id]), 0}; return true;
+    case ONV_ATEN_xlogy__Tensor: *made = (call){onv_aten_as(&onv_aten_ops[id]), false}; return true;
     default: return false;
     }
 }
@@ -102,12 +93,6 @@ static bool call_of(onv_finder *s, const onv_node *node, call *made)
     return find_row(s->noted, made);
 }
 
-/* Parameters may be among several operands. */
-static bool is_of_tensors(onv_aten_id id)
-{
-    return id == ONV_ATEN_complex_mul || strchr(onv_aten_ops[id].in, ' ') != NULL;
-}
-
 /* A torch.autograd.Function of the network's own. */
 static bool is_of_function(const onv_node *node)
 {
@@ -116,7 +101,7 @@ static bool is_of_function(const onv_node *node)
 
 /* What its forward keeps is not in the file: nearly always its inputs, and backward computes the rest
  * again. */
-static const call function = {ONV_ATEN_autograd_function, 0};
+static const call function = {ONV_ATEN_autograd_function, false};
 
 static bool belongs(const onv_node *a, const onv_node *b)
 {
@@ -209,12 +194,9 @@ static bool find_call(onv_finder *s, const onv_node *node, call *made, onv_group
 {
     *made = function;
     if (!is_of_function(node) && !call_of(s, node, made)) return false;
-    /* The views before it may be those of another call, too. */
-    bool joins = made->id == ONV_ATEN_complex;
-    if (joins && !onv_find_is_op(node, ONV_OP_Concat)) return false;
-    bool gathers =
-        joins ? onv_find_take(s, g, node) : gather(s, node, (made->is & IS_ONE_NODE) != 0, g);
-    if (!gathers || !find_operands(s, g, is_of_tensors(made->id), in)) return false;
+    /* Parameters may be among several operands. */
+    bool of_tensors = strchr(onv_aten_ops[made->id].in, ' ') != NULL;
+    if (!gather(s, node, made->may_be_one, g) || !find_operands(s, g, of_tensors, in)) return false;
     if (made->id == ONV_ATEN_autograd_function && reads_parameters(s, g)) return false;
     *last = find_result(s, g);
     return *last != NULL;
@@ -225,12 +207,6 @@ static uint32_t count_nodes(const onv_finder *s, const onv_group *g, onv_op_name
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->count; i++) n += onv_find_node(s, g->nodes[i])->code == op;
     return n;
-}
-
-/* A result of pairs is joined of both parts; the absolute value of pairs is a norm. */
-static bool is_complex(const onv_node *last)
-{
-    return onv_find_is_op(last, ONV_OP_Concat) || onv_find_is_op(last, ONV_OP_ReduceL2);
 }
 
 void onv_find_noted(onv_finder *s, const onv_node *node)
@@ -245,7 +221,6 @@ void onv_find_noted(onv_finder *s, const onv_node *node)
         if (is_function) s->f->function = onv_noted(node)->function;
         return;
     }
-    if ((made.is & OF_COMPLEX) != 0 && !is_complex(last)) return;
     bool is_norm = made.id == ONV_ATEN_linalg_vector_norm;
     bool is_bound = is_norm && count_nodes(s, &g, ONV_OP_ReduceMax) == 1;
     if (is_norm && !is_bound && count_nodes(s, &g, ONV_OP_Pow) != 2)

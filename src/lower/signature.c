@@ -330,23 +330,17 @@ onv_status onv_signature_prepare(onv_lowering *l)
     return l->emit.status;
 }
 
-/* The bias of which the node's weight tells, or its call: a weight that is computed, as weight norm does, has no name. */
+/* The bias of which the node's weight tells. */
 static size_t find_dropped(onv_lowering *l, const onv_node *node, char *module, size_t size)
 {
     const onv_weight_read *read =
         node->n_inputs > 1 ? onv_weight_owner(l, node->inputs[1], node, 1) : NULL;
     const char *name = read != NULL ? read->parameter : NULL;
-    for (uint32_t i = 0; i < onv_noted(node)->n_parameters && read == NULL; i++)
-        if (strcmp(last_part(onv_noted(node)->parameters[i]), "bias") == 0)
-            name = onv_noted(node)->parameters[i];
     const char *dot = name != NULL ? strrchr(name, '.') : NULL;
-    if (dot == NULL || (read != NULL && strcmp(dot + 1, "weight") != 0) ||
-        (size_t)(dot - name) >= size)
+    if (dot == NULL || strcmp(dot + 1, "weight") != 0 || (size_t)(dot - name) >= size)
         return SIZE_MAX;
     snprintf(module, size, "%.*s", (int)(dot - name), name);
     size_t at = find_attribute(l, module, "bias");
-    if (read == NULL && at != SIZE_MAX && !l->signature.explained[at])
-        l->signature.waits[at] = true;
     return at != SIZE_MAX && l->signature.waits[at] ? at : SIZE_MAX;
 }
 

@@ -186,26 +186,6 @@ static const row rows[] = {
      "p Abs a @norm=aten.linalg_vector_norm.default;"
      "y ReduceMax p last keepdims=0 @norm=aten.linalg_vector_norm.default",
      NULL},
-    /* torch.trace */
-    /* Complex numbers are pairs. */
-    {"complex", 2 * F, 0,
-     "p Unsqueeze a last @complex;"
-     "q Unsqueeze b last @complex;"
-     "y Concat p q axis=-1 @complex",
-     NULL},
-    {"polar", 2 * F, 3 * 2 * F,
-     "c Cos b @polar;"
-     "p Mul a c @polar;"
-     "s Sin b @polar;"
-     "q Mul a s @polar;"
-     "y Concat p q axis=-1 @polar",
-     NULL},
-    {"complex_mul", 2 * F, 3 * F,
-     "p Mul a b @mul.Tensor;"
-     "q Sub p a @mul.Tensor;"
-     "y Concat p q axis=-1 @mul.Tensor",
-     NULL},
-    {"complex_abs", F, F, "y ReduceL2 a last keepdims=0 @abs_1", NULL},
     /* Lists of tensors, as hstack has them. */
     {"cat", 0, 0,
      "s SequenceConstruct a b @atleast_1d.Sequence;"

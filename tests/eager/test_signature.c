@@ -269,28 +269,6 @@ static void inference_tells_of_missing_parameters(void **state)
     }
 }
 
-/* A weight that is computed, as weight norm does, has no name: the call names the bias of zeros that was dropped. */
-static void calls_name_the_bias_of_computed_weights(void **state)
-{
-    static const char *const arguments[] = {"%image, %mul", "%image, %mul, %p_conv_bias"};
-    for (size_t i = 0; i < 2; i++) {
-        OWNED_MODEL m = model_read(18, "in image f32[1,8,6,6]", "weight conv.v f32[16,8,3,3]",
-                                   "weight conv.g f32[16,1,1,1]", "role conv.v PARAMETER",
-                                   "role conv.g PARAMETER", "parameters conv.v conv.g conv.bias");
-        add_call(m, "Mul", "conv.v conv.g", "mul", "mul");
-        model_add(m, "source conv conv2d", "class zoo.Conv aten.conv2d.default");
-        model_call(m, "aten.conv2d.default", arguments[i]);
-        model_add(m, "y = Conv(image mul) y", "out y f32");
-        trainer t;
-        trainer_open_model(&t, m);
-        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
-                                 .lower = {.loss = ONV_LOSS_NONE}};
-        uint64_t elems = 16 * 8 * 9 + 16 + 16 * i;
-        assert_int_equal(trainer_run(&t, &how).figures.gradient_bytes, elems * 4);
-        trainer_close(&t);
-    }
-}
-
 /* Heads have the bias of their decoder as their own, too. */
 static void the_bias_of_a_head_is_its_decoders(void **state)
 {
@@ -404,7 +382,6 @@ int main(void)
         cmocka_unit_test(norms_that_share_all_have_their_own),
         cmocka_unit_test(inference_tells_of_missing_parameters),
         cmocka_unit_test(factors_of_standardized_weights_are_made_of_gains),
-        cmocka_unit_test(calls_name_the_bias_of_computed_weights),
         cmocka_unit_test(the_bias_of_a_head_is_its_decoders),
         cmocka_unit_test(views_before_a_group_norm_are_joined_with_its_own),
         cmocka_unit_test(norms_have_vectors_of_their_own),
