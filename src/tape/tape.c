@@ -304,8 +304,7 @@ static onv_status prepare(onv_tape *t)
 static void emit_losses(onv_tape *t)
 {
     const onv_program_graph *graph = &t->program->graphs.at[0];
-    onv_loss_output *outputs =
-        ONV_EMIT_ARRAY(&t->emit, onv_loss_output, graph->n_outputs);
+    onv_loss_output *outputs = ONV_EMIT_ARRAY(&t->emit, onv_loss_output, graph->n_outputs);
     if (outputs == NULL) return;
     t->emit.node = ONV_NO_NODE;
     for (uint32_t i = 0; i < graph->n_outputs; i++)
