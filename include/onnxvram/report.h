@@ -89,6 +89,8 @@ typedef struct onv_report_options {
     int verbosity;                     /* -1 quiet, 0, 1 verbose */
     const onv_together_info *together; /* said of all models; NULL: nothing */
     const onv_failed_files *failed;    /* "errors" of ONV_FORMAT_JSON; NULL: none */
+    const char *const *command;        /* the program's words, which a page changes to ask on */
+    size_t n_command;                  /* 0: not shown */
 } onv_report_options;
 
 ONV_API void onv_report_options_init(onv_report_options *options, size_t size);

@@ -246,6 +246,7 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, const onv_cli_command *command, int 
     cli->report.failed = &cli->failures;
     /* No list is longer than the command line. */
     size_t most = (size_t)argc + 1;
+    cli->words = calloc(most, sizeof *cli->words);
     cli->models = calloc(most, sizeof *cli->models);
     cli->instances = calloc(most, sizeof *cli->instances);
     cli->dims = calloc(most, sizeof *cli->dims);
@@ -259,13 +260,18 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, const onv_cli_command *command, int 
     cli->failed = calloc(most, sizeof *cli->failed);
     cli->failures.at = cli->failed;
     onv_cli_verdict verdict;
-    if (cli->models == NULL || cli->instances == NULL || cli->dims == NULL ||
+    if (cli->words == NULL || cli->models == NULL || cli->instances == NULL || cli->dims == NULL ||
         cli->dims_found == NULL || cli->shapes == NULL || cli->input_values == NULL ||
         cli->freeze == NULL || cli->train_only == NULL || cli->inplace == NULL ||
-        cli->ort == NULL || cli->failed == NULL)
+        cli->ort == NULL || cli->failed == NULL) {
         verdict = onv_cli_reject("out of memory");
-    else
+    } else {
+        memcpy(cli->words, argv, (size_t)argc * sizeof *cli->words);
+        cli->words[0] = command->name;
+        cli->report.command = cli->words;
+        cli->report.n_command = (size_t)argc;
         verdict = parse(cli, argc, argv);
+    }
     cli->analysis.budgets = cli->budgets;
     cli->analysis.dims = cli->dims;
     if (cli->n_models > 1) cli->analysis.dims_found = cli->dims_found;
@@ -296,6 +302,7 @@ void onv_cli_cleanup(onv_cli *cli)
         drop(cli->input_values[i].numbers);
     }
     for (size_t i = 0; i < cli->n_models; i++) drop(cli->models[i]);
+    free(cli->words);
     free(cli->models);
     free(cli->page);
     free(cli->instances);

@@ -126,6 +126,7 @@ typedef struct onv_node {
     const char *calls;
     const char *call_classes;      /* of those */
     const char *statements;        /* that called it: load/statements.h */
+    const char *line;              /* of Python: "net/model.py:213"; NULL: not told */
     const struct onv_notes *notes; /* what else the exporter notes: notes.h; NULL: nothing */
     onv_graph_id graph;            /* the graph it stands in */
     uint32_t place;    /* in the file's main graph: of the node that it is, or is a part of */

@@ -131,6 +131,7 @@ static onv_status read_trace(onv_builder *b, const onv_scan_node *record, onv_te
                              onv_node *node, onv_notes *notes)
 {
     onv_trace_frame f, last = {.rest = trace};
+    ONV_TRY(onv_statements_find_line(b->model, trace, &node->line, b->err));
     for (onv_text rest = trace; onv_next_frame(&rest, &f); last = f)
         /* A graph inside of the network's, as torch.no_grad() makes one, that the exporter joined with it. */
         if (notes->inner_graph == NULL && onv_text_begins(f.path, inner_path))

@@ -424,3 +424,24 @@ onv_status onv_statements_read(onv_model *model, onv_text trace, const char *fol
     if (fits && cached.length > 0) ONV_TRY(keep(model, cached, &notes->cache_call, err));
     return keep(model, (onv_text){w.bytes, fits ? w.length : 0}, &node->statements, err);
 }
+
+onv_status onv_statements_find_line(onv_model *model, onv_text trace, const char **line,
+                                    onv_error *err)
+{
+    writer w = {.length = 0};
+    onv_text path = {0}, number = {0};
+    *line = NULL;
+    for (onv_trace_frame f; onv_next_frame(&trace, &f);) {
+        if (path.length > 0 && onv_text_has(f.path, "-packages/torch/")) continue;
+        path = f.path;
+        number = f.line;
+    }
+    if (path.length == 0) return ONV_OK;
+    /* The folder and the file. */
+    const char *slash = memrchr(path.at, '/', path.length);
+    if (slash != NULL) slash = memrchr(path.at, '/', (size_t)(slash - path.at));
+    put(&w, slash != NULL ? onv_text_skip(path, (size_t)(slash + 1 - path.at)) : path);
+    put_char(&w, ':');
+    put(&w, number);
+    return w.full ? ONV_OK : keep(model, (onv_text){w.bytes, w.length}, line, err);
+}

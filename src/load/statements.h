@@ -53,4 +53,8 @@ enum {
 onv_status onv_statements_read(onv_model *model, onv_text trace, const char *folded, onv_node *node,
                                onv_notes *notes, onv_error *err);
 
+/* The innermost line of the trace outside of PyTorch's own files, as "net/model.py:213". NULL: the trace has none. */
+onv_status onv_statements_find_line(onv_model *model, onv_text trace, const char **line,
+                                    onv_error *err);
+
 #endif

@@ -141,9 +141,11 @@ static onv_status set_statements(viewer *v, const onv_program_call *call, onv_no
 {
     enum { WORK_BYTES = 16 };
     node->statements = "";
-    if (call->trace == NULL || node->calls[0] == '\0') return ONV_OK;
+    if (call->trace == NULL) return ONV_OK;
     onv_text trace = onv_text_of(call->trace);
     ONV_WORK(1 + trace.length / WORK_BYTES);
+    ONV_TRY(onv_statements_find_line(v->model, trace, &node->line, v->err));
+    if (node->calls[0] == '\0') return ONV_OK;
     onv_notes unused = {0}; /* the program has facts for them */
     return onv_statements_read(v->model, trace, NULL, node, &unused, v->err);
 }

@@ -168,6 +168,7 @@ static void write_nodes(const onv_json_part *job)
         onv_json_put_string(json, "name", node->name != NULL ? node->name : "");
         onv_json_put_string(json, "op_type", node->op_type);
         onv_json_put_string(json, "domain", node->domain);
+        if (node->line != NULL) onv_json_put_string(json, "line", node->line);
         write_names(job, "inputs", node->inputs, node->n_inputs);
         write_names(job, "outputs", node->outputs, node->n_outputs);
         onv_json_key(json, "macs");
@@ -441,6 +442,15 @@ static void open_document(onv_json *json)
     onv_json_put_open(json, "models", '[', ONV_JSON_LINES);
 }
 
+/* The page shows how to ask on. */
+static void write_command(const onv_report_options *options, onv_json *json)
+{
+    if (options->n_command == 0 || !json->is_embedded) return;
+    onv_json_put_open(json, "command", '[', ONV_JSON_INLINE);
+    for (size_t i = 0; i < options->n_command; i++) onv_json_string(json, options->command[i]);
+    onv_json_close(json);
+}
+
 static void write_object(onv_json *json, const onv_view *view, onv_arena *scratch)
 {
     const onv_json_part part = {json, view, scratch};
@@ -475,6 +485,7 @@ static onv_status close_document(const onv_report_job *job, onv_json *json)
 {
     onv_json_close(json);
     if (job->options->failed != NULL) write_errors(job->options->failed, json);
+    write_command(job->options, json);
     if (job->options->together != NULL) onv_json_write_together(job, json);
     onv_json_close(json);
     return json->out_of_memory ? onv_fail_memory(job->err) : ONV_OK;

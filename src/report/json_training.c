@@ -60,7 +60,7 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index, ui
         onv_json_put_u64(json, "max_batch_by_release", (uint64_t)plan->max_batch_by_release);
     if (plan->n_by_hand > 0) onv_json_put_u64(json, "by_hand", plan->n_by_hand);
     onv_json_put_segments(json, plan, false);
-    if (!json->is_embedded) onv_json_put_plan(json, "apply", plan);
+    onv_json_put_plan(json, "apply", plan);
     onv_json_close(json);
 }
 

@@ -114,6 +114,35 @@ static void slices_are_left_out_of_paths(void **state)
     }
 }
 
+/* The innermost line that is not PyTorch's own, with its folder. */
+static void lines_of_python(void **state)
+{
+#define FRAME(path, line) "File \"" path "\", line " line ", in forward\n    y = f(x)\n"
+    static const struct {
+        const char *trace, *line;
+    } cases[] = {
+        {FRAME("/home/me/net/model.py", "12") FRAME("/home/me/net/block.py", "7"),
+         "net/block.py:7"},
+        {FRAME("model.py", "12") FRAME("/usr/lib/site-packages/torch/nn/modules/conv.py", "548"),
+         "model.py:12"},
+        {FRAME("/usr/lib/site-packages/torch/nn/modules/conv.py", "548"), "modules/conv.py:548"},
+        {"no frame of any file", NULL},
+    };
+#undef FRAME
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        msg *graph = m_graph("x", "y"), *node = m_node("Relu", "r", "x", "y");
+        m_put(node, N_METADATA, m_pair(NOTE "name_scopes", "['', 'a', 'relu']"));
+        m_put(node, N_METADATA, m_pair(NOTE "stack_trace", cases[i].trace));
+        m_put(graph, G_NODE, node);
+        msg *file = m_model(graph);
+        onv_model *model = built_load(file);
+        const char *line = model->nodes.at[0].line;
+        assert_int_equal(line == NULL, cases[i].line == NULL);
+        if (line != NULL) assert_string_equal(line, cases[i].line);
+        built_done(model, file);
+    }
+}
+
 /* --- Text -------------------------------------------------------------------------------------- */
 
 static void parts_end_where_the_text_ends(void **state)
@@ -210,6 +239,7 @@ int main(void)
         cmocka_unit_test(the_last_signature_is_used_alone),
         cmocka_unit_test(the_last_note_of_a_node_is_used),
         cmocka_unit_test(slices_are_left_out_of_paths),
+        cmocka_unit_test(lines_of_python),
         cmocka_unit_test(parts_end_where_the_text_ends),
         cmocka_unit_test(frames_of_a_trace),
         cmocka_unit_test(notes_of_one_pattern_are_read_in_no_time),
