@@ -40,14 +40,10 @@ function largestText(device) {
   return parts.length === 0 ? "" : parts.join(", ");
 }
 
-/* A word of a command, as a shell takes it. */
-function shellWord(text) {
-  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'";
-}
-
 class Answer {
-  constructor(state) {
+  constructor(state, report) {
     this.state = state;
+    this.report = report;
     this.element = make("div.answer");
     state.when(["model", "budget"], () => this.refresh());
   }
@@ -63,7 +59,7 @@ class Answer {
         shown ? this.waterfall(shown) : null);
       return;
     }
-    replace(this.element, this.waterfall(answer), this.devices(answer), this.remedies(answer), this.warnings(answer));
+    replace(this.element, this.waterfall(answer), this.devices(answer), this.largest(answer), this.remedies(answer), this.warnings(answer));
   }
 
   waterfall(answer) {
@@ -74,7 +70,7 @@ class Answer {
       make("td.right", {}, partText(r.context_bytes[0], r.context_bytes[1], r.high_bytes)),
       make("td.right", {}, make("b.total", { "data-figure": "answer" }, rangeText(r.low_bytes, r.high_bytes))),
       make("td.note", {}, "set by " + clean(r.set_by, 160)));
-    return make("div.scrolls", {}, make("table.small", {}, make("caption", {}, "Needed" + gpuText(answer)),
+    return make("div.scrolls", { id: "needed", tabindex: -1 }, make("table.small", {}, make("caption", {}, "Needed" + gpuText(answer)),
       make("thead", {}, make("tr", {}, ["", "live", "\u2192 reserved", "+ libraries", "+ context", "= total", "why"].map((t, k) =>
         make("th" + (k > 0 && k < 6 ? ".right" : ""), { scope: "col" }, t)))), make("tbody", {}, answer.runtimes.map(row))));
   }
@@ -82,8 +78,8 @@ class Answer {
   /* A line for each device: what the runtime that decides needs there. */
   devices(answer) {
     const devices = answer.devices ?? answer.usual_devices ?? [];
-    if (devices.length === 0) return make("p.note", {}, "No GPU is judged: give one with --budget.");
-    return make("div.gpus", {}, devices.map((device) => {
+    if (devices.length === 0) return make("p.note", { id: "gpus", tabindex: -1 }, "No GPU is judged: give one with --budget.");
+    return make("div.gpus", { id: "gpus", tabindex: -1 }, devices.map((device) => {
       const name = clean(device.device ?? bytesText(device.budget_bytes), 32);
       const whole = Math.max(device.usable_bytes, device.high_bytes);
       const track = make("div.track");
@@ -95,19 +91,28 @@ class Answer {
       const isLine = this.state.budget === device.usable_bytes;
       const line = make("button.device", { type: "button", "aria-pressed": String(isLine), title: "a line in the chart below",
         click: () => this.state.set({ budget: isLine ? null : device.usable_bytes }) }, name, make("small", {}, bytesText(device.usable_bytes)));
-      const most = largestText(device);
       return make("div.gpu." + (device.fits ? "fits" : device.fits_by_release ? "may" : "over"), { "data-device": name }, line, track,
         make("span.says", {}, make("i.sign", { "aria-hidden": "true" }, device.fits ? "\u2713" : "\u2717"),
           make("span", { "data-figure": "verdict" }, fitText(device)), ", " + clean(device.runtime, 20) + " ",
-          make("span", { "data-figure": "need" }, rangeText(device.low_bytes, device.high_bytes)),
-          most !== "" ? make("small", {}, "largest: " + most) : null));
+          make("span", { "data-figure": "need" }, rangeText(device.low_bytes, device.high_bytes))));
     }));
+  }
+
+  /* The largest batch or dim of each device; where none was searched for, the command that does. */
+  largest(answer) {
+    const found = (answer.devices ?? []).map((d) => [clean(d.device ?? bytesText(d.budget_bytes), 32), largestText(d)]).filter(([, text]) => text !== "");
+    const budget = answer.devices === undefined ? ["--budget", answer.gpu ?? "T4"] : [];
+    return make("p.note", { id: "largest", tabindex: -1 }, found.length > 0
+      ? "Largest that fits: " + found.map(([name, text]) => name + ": " + text).join("; ")
+      : ["The largest batch that fits: ", make("code", {}, commandText(this.report, "--max-batch", ...budget))]);
   }
 
   remedies(answer) {
     const remedies = answer.remedies ?? [];
-    if (remedies.length === 0) return null;
-    return make("div.remedies", {}, make("h3", {}, "To make it fit, add one of these to the command"), make("ul", {}, remedies.map((r) =>
+    if (remedies.length === 0)
+      return make("p.note", { id: "remedies", tabindex: -1 }, answer.fits === false ? "No single option that is known makes it fit."
+        : "Nothing has to change" + (answer.fits === null ? ": no budget was given." : ": it fits."));
+    return make("div.remedies", { id: "remedies", tabindex: -1 }, make("h3", {}, "To make it fit, add one of these to the command"), make("ul", {}, remedies.map((r) =>
       make("li", {}, make("code", {}, clean(r.option, 200)), ": " + clean(r.runtime, 20) + " " + rangeText(r.low_bytes, r.high_bytes) + ", " +
         (r.fits ? "fits" : "not enough") + " (" + clean(r.what, 120) + ")"))));
   }

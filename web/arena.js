@@ -10,7 +10,7 @@ class Arena {
     this.caption = make("div.aside");
     this.element = make("div.timeline", {}, make("div.stage", {}, this.scene.canvas, this.tip), this.caption);
     state.when(["execution"], () => this.lay());
-    state.when(["low", "high", "buffer", "step", "pinned", "weights", "mode"], () => this.scene.later());
+    state.when(["low", "high", "buffer", "step", "pinned", "weights", "mode", "budget"], () => this.scene.later());
     const canvas = this.scene.canvas;
     canvas.addEventListener("pointermove", (event) => this.hover(event));
     canvas.addEventListener("pointerleave", () => {
@@ -76,19 +76,23 @@ class Arena {
       rows.push(isShown ? sum : -1);
       if (isShown) sum += e.segmentBytes[s];
     }
-    return { rows, total: Math.max(1, sum) };
+    const budget = this.state.budget === null ? null : this.state.budget - (this.total - sum);
+    return { rows, budget, total: withBudget(Math.max(1, sum), budget) };
   }
 
   draw(context, width, height) {
     const e = this.state.execution;
     if (e === null || this.base === undefined) return;
-    const { low, high } = this.state, right = width - PLOT.right, top = 8, bottom = height - 10;
-    const { rows, total } = this.rows();
+    const { low, high } = this.state, right = width - PLOT.right, top = 20, bottom = height - 10;
+    const { rows, budget, total } = this.rows();
     this.shown = { rows, total };
     const x = (step) => PLOT.left + ((right - PLOT.left) * (Math.min(high, Math.max(low, step)) - low)) / (high - low);
     const y = (bytes) => bottom - ((bottom - top) * bytes) / total;
-    const key = [e.model.index, e.index, low, high, this.state.weights, this.state.mode].join();
-    this.scene.cached(context, key, (pen) => this.drawAll(pen, { x, y, rows, right, top, bottom, total }));
+    const key = [e.model.index, e.index, low, high, this.state.weights, this.state.mode, this.state.budget].join();
+    this.scene.cached(context, key, (pen) => {
+      this.drawAll(pen, { x, y, rows, right, top, bottom, total });
+      if (budget !== null) drawBudget(pen, PLOT.left, right, top, y(budget), this.state.budget);
+    });
     this.drawChosen(context, x, y, rows);
     this.drawCursors(context, x, top, bottom);
   }
@@ -159,7 +163,7 @@ class Arena {
     const part = (px - PLOT.left) / (this.scene.width - PLOT.left - PLOT.right);
     if (part < 0 || part > 1) return;
     const step = Math.min(high - 1, Math.floor(low + part * (high - low)));
-    const bytes = ((this.scene.height - 10 - py) / (this.scene.height - 18)) * this.shown.total;
+    const bytes = ((this.scene.height - 10 - py) / (this.scene.height - 30)) * this.shown.total;
     let found = -1;
     for (const i of this.order) {
       const at = this.shown.rows[e.segment[i]];

@@ -78,20 +78,30 @@ class Execution {
       const isWhole = this.first[i] === 0 && this.last[i] === this.count - 1;
       if (this.layer[i] === 4 && isWhole) this.layer[i] = 0; /* the block of all weights */
     }
-    this.findModules();
     return this;
   }
 
+  weightsAt(step) {
+    this.weights ??= this.stack("kind").find((row) => row.color === "weights") ?? null;
+    return this.weights === null ? 0 : this.weights.bytes[step];
+  }
+
+  /* The line of Python of what runs. */
+  lineAt(step) {
+    return this.node[step] >= 0 ? this.model.json.nodes[this.node[step]].line : undefined;
+  }
+
   /* The module of the step that makes a buffer; a weight's is that of its first reader. */
-  findModules() {
+  get module() {
+    if (this.modules !== undefined) return this.modules;
     const ofNode = this.model.moduleOfNode;
-    this.module = new Int32Array(this.n);
-    const stepModule = (s) => (this.node[s] >= 0 ? ofNode[this.node[s]] : 0);
+    this.modules = new Int32Array(this.n);
     for (let i = 0; i < this.n; i++) {
-      const name = this.name[i];
+      const name = this.name[i], step = this.node[this.first[i]];
       const node = name >= 0 ? this.model.nodeOfName(name) : -1;
-      this.module[i] = node >= 0 ? ofNode[node] : this.layer[i] === 0 ? 0 : stepModule(this.first[i]);
+      this.modules[i] = node >= 0 ? ofNode[node] : this.layer[i] === 0 || step < 0 ? 0 : ofNode[step];
     }
+    return this.modules;
   }
 
   bufferName(i) {
@@ -274,29 +284,23 @@ class Model {
     this.moduleOfNode = this.timelines.modules
       ? decodeColumn({ count: nodes, of: this.timelines.modules.of_node }, "of", 0, []) : new Float64Array(nodes);
     this.executions = this.timelines.executions.map((e, i) => new Execution(this, e, i));
-    this.linkNodes();
     this.linkModules();
   }
 
+  /* By name the node that makes it, or else the first one that reads it; or that is called so. */
   linkNodes() {
-    const { tensors, nodes } = this.json;
-    this.rowOfTensor = new Map();
-    tensors.forEach((t, i) => { if (!this.rowOfTensor.has(t.name)) this.rowOfTensor.set(t.name, i); });
-    this.producer = new Int32Array(tensors.length).fill(-1);
-    this.readers = tensors.map(() => []);
-    const nodeOfText = new Map();
+    const { tensors, nodes } = this.json, rowOf = new Map(), nodeOf = new Map();
+    const found = new Int32Array(tensors.length + this.timelines.labels.length).fill(-1);
+    tensors.forEach((t, i) => { if (!rowOf.has(t.name)) rowOf.set(t.name, i); });
     nodes.forEach((node, s) => {
-      if (node.name !== "" && !nodeOfText.has(node.name)) nodeOfText.set(node.name, s);
-      for (const name of node.outputs) {
-        const row = this.rowOfTensor.get(name);
-        if (row !== undefined) this.producer[row] = s;
-      }
-      for (const name of node.inputs) {
-        const row = this.rowOfTensor.get(name);
-        if (row !== undefined) this.readers[row].push(s);
-      }
+      if (node.name !== "" && !nodeOf.has(node.name)) nodeOf.set(node.name, s);
+      for (const name of node.outputs) if (rowOf.has(name)) found[rowOf.get(name)] = s;
     });
-    this.nodeOfLabel = this.timelines.labels.map((text) => nodeOfText.get(text) ?? -1);
+    nodes.forEach((node, s) => {
+      for (const name of node.inputs) if (found[rowOf.get(name)] < 0) found[rowOf.get(name)] = s;
+    });
+    this.timelines.labels.forEach((text, i) => { found[tensors.length + i] = nodeOf.get(text) ?? -1; });
+    return found;
   }
 
   /* A few modules by which a stack can be told apart: as deep as gives at most a dozen. */
@@ -328,11 +332,9 @@ class Model {
     return name < n ? this.json.tensors[name].name : this.timelines.labels[name - n];
   }
 
-  /* The node that a name is about: what makes the tensor, or first reads it; or the node itself. */
   nodeOfName(name) {
-    const n = this.json.tensors.length;
-    if (name >= n) return this.nodeOfLabel[name - n];
-    return this.producer[name] >= 0 ? this.producer[name] : this.readers[name][0] ?? -1;
+    this.nodeOf ??= this.linkNodes(); /* of many nodes it takes a while, and only modules ask */
+    return this.nodeOf[name];
   }
 
   nodeText(node) {

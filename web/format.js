@@ -100,7 +100,7 @@ function fill(element, classes, attributes, children) {
     if (typeof value === "function") element.addEventListener(key, value);
     else element.setAttribute(key, value === true ? "" : String(value));
   }
-  for (const child of children.flat()) if (child !== null && child !== undefined) element.append(child);
+  for (const child of children.flat(Infinity)) if (child !== null && child !== undefined) element.append(child);
   return element;
 }
 
@@ -113,6 +113,38 @@ function nameSpan(text, most = 80) {
   const span = make("bdi.name", { dir: "ltr" }, clean(text, most));
   if (text !== null && text !== undefined && text.length > most) span.title = clean(text, 600);
   return span;
+}
+
+/* The line of Python that it was exported from; the file may not say it. */
+function lineText(line) {
+  return line === undefined ? null : make("code.at", { title: "the line of Python" }, clean(line, 80));
+}
+
+/* A word of a command, as a shell takes it. */
+function shellWord(text) {
+  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'";
+}
+
+/* The command that made the report as a page, with more words, for the text of it; a page that no command made has the model's path alone. */
+function commandText(report, ...more) {
+  const [name, ...all] = report.command ?? ["report", ...report.models.map((m) => m.path)];
+  const words = all.filter((word) => !/^(-q|--quiet|--html(=.*)?)$/.test(word));
+  return clean(["onnxvram", ...(name === "report" ? [] : [name]), ...words, ...more].map(shellWord).join(" "), 2000);
+}
+
+/* Copies by a field that is selected: the clipboard's own interface is closed to pages in a frame. */
+function copyButton(what, text) {
+  const button = make("button", { type: "button", "aria-label": "copy " + what, click: () => {
+    const field = make("textarea.aloud", { readonly: true });
+    field.value = text;
+    button.after(field);
+    field.select();
+    const done = document.execCommand("copy");
+    field.remove();
+    button.focus();
+    button.textContent = done ? "copied" : "not allowed here";
+  } }, "copy " + what);
+  return button;
 }
 
 /* A checkpointing plan's, with the budget where it is torch.compile. */

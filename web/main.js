@@ -9,9 +9,14 @@ function showExecution(state, execution) {
 }
 
 function section(id, title, note, ...children) {
-  return make("section", { id, "aria-labelledby": id + "-title" },
+  return make("section", { id, tabindex: -1, "aria-labelledby": id + "-title" },
     make("header", {}, make("h2", { id: id + "-title" }, title), note ? make("p.note", {}, note) : null), children);
 }
+
+/* What people ask, and where the answer is. */
+const QUESTIONS = [["Which number counts?", "needed"], ["Why that much?", "needed"], ["Does it fit?", "gpus"], ["What makes it fit?", "remedies"],
+                   ["Which batch?", "largest"], ["Which tensor makes the peak?", "peak"], ["Which line of Python?", "peak"], ["Which plan?", "plans"],
+                   ["How do two models compare?", "compare"], ["What changed?", "changes"]];
 
 /* Weights that are more than half of all would leave nothing to see of the rest. */
 function wantsWeights(execution) {
@@ -53,28 +58,38 @@ class Page {
     this.title = title;
     this.tabs = this.models.length > 1 ? choice("model", this.names.map((n, i) => [i, n]), 0, (i) => this.show(this.models[i])) : null;
     const theme = make("button.theme", { type: "button", title: "dark or light", "aria-label": "dark or light", click: () => this.turn() }, "\u25d0");
-    this.front = new Front(state);
+    this.front = new Front(state, this.report);
     this.trainingSection = section("training", "Training", null, new Training(state).element);
     this.stale = make("p.note.stale", { role: "status" });
     state.when(["stale", "model"], () => replace(this.stale, state.stale ? "Drawn for the sizes of the example: the charts do not follow the sliders." : null));
-    this.frontSection = section("plans", "Checkpointing plans", "Choose one to see its timeline above.", this.front.element);
+    this.noPlans = make("p.note");
     const app = document.getElementById("app");
     replace(app, make("a.skip", { href: "#timeline" }, "to the timeline"),
       make("header.top", {}, make("span.brand", {}, "onnxvram"), this.tabs, make("span.grow"), theme),
-      make("main", {}, make("div.intro", {}, title, this.figures),
-        section("fit", "Does it fit?", null, new Answer(state).element, new LowerBound(state).element),
+      make("main", {}, make("div.intro", {}, title, this.figures,
+        make("nav.questions", { "aria-label": "questions" }, QUESTIONS.map(([text, id]) => make("a", { href: "#" + id }, text)))),
+        section("fit", "Does it fit?", null, new Answer(state, this.report).element, new LowerBound(state).element),
         this.trainingSection,
         section("timeline", "Live memory", null, this.stale, this.tools, this.timeline.element),
         section("memory", "Where it lies", null, this.arena.element),
-        this.frontSection,
+        section("plans", "Checkpointing plans", null, this.noPlans, this.front.element),
         section("peak", "The peak", null, new PeakSet(state).element),
         section("modules", "Modules", null, new Modules(state).element),
         section("runtimes", "Runtimes side by side", null, new Runtimes(state).element),
-        this.models.length === 2 ? section("compare", "What changed", null, new Compare(this.models, this.names).element) : null,
+        section("compare", "Models side by side", null, this.comparison()),
         section("tensors", "Tensors", null, this.table.element),
         section("notes", "Notes", null, new Notes(state).element)),
       make("footer", {}, this.report.generator + ". Sizes are binary: 1 MiB is 1,048,576 bytes. Keys: / searches; in the timeline the arrows move, " +
         "Enter pins, + and \u2212 zoom, p goes to the peak, Esc shows all."), this.live);
+  }
+
+  /* Of one model the command that compares it with another. */
+  comparison() {
+    if (this.models.length === 1)
+      return make("p.note", { id: "changes", tabindex: -1 }, "Two models, and what changed between them: ",
+        make("code", {}, commandText({ command: ["diff", "OLD.onnx", this.models[0].path, "--html"] })));
+    const charts = new SideBySide(this.state, this.names, (model) => this.show(model)).element;
+    return this.models.length === 2 ? [charts, new Compare(this.models, this.names).element] : charts;
   }
 
   show(model) {
@@ -86,7 +101,9 @@ class Page {
                      weights: wantsWeights(execution), reserved: wantsReserved(execution), budget: fit?.usable_bytes ?? null, stale: false });
     document.body.classList.toggle("empty", execution === null);
     this.trainingSection.hidden = model.json.training === undefined;
-    this.frontSection.hidden = (model.json.training?.plans ?? []).length === 0;
+    const hasPlans = (model.json.training?.plans ?? []).length > 0, ask = model.json.training !== undefined ? ["--checkpoint", "all"] : ["--train", "adamw", "--checkpoint", "all"];
+    replace(this.noPlans, hasPlans ? "Choose one to see its timeline above." : ["What training could do without, by running parts of it again: ",
+      make("code", {}, commandText(this.report, ...ask))]);
   }
 
   headline() {
@@ -132,7 +149,7 @@ class Page {
   }
 
   turn() {
-    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+    setTheme(!isDark());
     const all = ["model", "execution", "mode"];
     for (const key of all) this.state.changed.add(key);
     this.state.set({ buffer: -1 });
@@ -150,24 +167,39 @@ class Page {
       this.table.search.focus();
       this.table.search.scrollIntoView({ block: "center" });
     });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-      if (!document.documentElement.dataset.theme) this.turn();
+    /* On paper everything is open and light. */
+    let theme;
+    addEventListener("beforeprint", () => {
+      theme = isDark();
+      for (const details of document.querySelectorAll("details")) details.open = true;
+      if (theme) this.turn();
     });
+    addEventListener("afterprint", () => { if (theme) this.turn(); });
+    darkness.addEventListener("change", () => { if (isDark() !== darkness.matches) this.turn(); });
   }
 }
 
 // Of large models the report is deflated, in base64.
 async function unpack(text) {
-  document.getElementById("app").textContent = "Reading the report ...";
+  const app = document.getElementById("app");
+  replace(app, make("p.loading", { role: "status" }, "Reading a report of " + bytesText(text.length) + ", packed \u2026"));
   const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const plain = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   const report = await new Response(plain).json();
-  document.getElementById("app").textContent = "";
+  replace(app, make("p.loading", { role: "status" }, "Drawing " + countText(report.models[0].nodes.length) + " nodes \u2026"));
+  await new Promise((done) => { setTimeout(done); }); /* lets it be seen */
   page = new Page(report);
+}
+
+const darkness = matchMedia("(prefers-color-scheme: dark)");
+
+function setTheme(isNight) {
+  document.documentElement.dataset.theme = isNight ? "dark" : "light";
 }
 
 let page;
 
+setTheme(darkness.matches);
 const data = document.getElementById("report").textContent;
 if (data.startsWith("{")) page = new Page(JSON.parse(data));
 else unpack(data);

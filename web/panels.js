@@ -97,12 +97,19 @@ class PeakSet {
     else if (e.transient[i]) parts.push("while ", nameSpan(e.nodeName(e.first[i]) || e.operation(e.first[i]), 36), " runs");
     else {
       const made = e.stepText(e.first[i]), read = e.stepText(e.last[i]);
-      parts.push(e.first[i] === 0 && e.kindName(i) === "input" ? "given" : ["made by ", nameSpan(made.node || made.operation, 36)],
-        " (step " + e.first[i] + "), ", e.last[i] === e.count - 1 ? "kept to the end" : ["last read by ", nameSpan(read.node || read.operation, 36),
-          " (step " + e.last[i] + ")"]);
+      parts.push(e.first[i] === 0 && e.kindName(i) === "input" ? "given" : ["made by ", this.link(e.first[i], made)],
+        ", ", e.last[i] === e.count - 1 ? "kept to the end" : ["last read by ", this.link(e.last[i], read)]);
     }
-    const saves = this.savings(i);
-    return make("div.story", {}, parts.flat(), saves !== null ? make("div.saves", {}, saves) : null);
+    const saves = this.savings(i), line = lineText(e.lineAt(e.first[i]));
+    return make("div.story", {}, parts.flat(2), line === null || e.layer[i] === 0 ? null : ["; ", line], saves !== null ? make("div.saves", {}, saves) : null);
+  }
+
+  /* A node's name, which leads to its step in the charts. */
+  link(step, text) {
+    return [make("button.link", { type: "button", click: () => {
+      this.state.set({ step, pinned: step, low: 0, high: this.state.execution.count });
+      document.getElementById("timeline").scrollIntoView();
+    } }, nameSpan(text.node || text.operation, 36)), " (step " + step + ")"];
   }
 
   savings(i) {
@@ -141,10 +148,11 @@ function timeText(time) {
 }
 
 class Front {
-  constructor(state) {
+  constructor(state, report) {
     this.state = state;
+    this.report = report;
     this.element = make("div.front");
-    state.when(["model", "execution"], () => this.refresh());
+    state.when(["model", "execution", "budget"], () => this.refresh());
   }
 
   refresh() {
@@ -153,24 +161,43 @@ class Front {
       replace(this.element);
       return;
     }
-    const width = 640, height = 300, left = 78, right = 24, top = 16, bottom = 40;
-    const peaks = plans.map((p) => p.peak_bytes), over = Math.max(0.02, ...plans.map((p) => p.overhead)) * 1.08;
+    const width = 640, height = 300, left = 78, right = 24, top = 22, bottom = 40;
+    const peaks = plans.map((p) => p.peak_bytes), over = 100 * Math.max(0.02, ...plans.map((p) => p.overhead)) * 1.08;
     /* No axis from 0: the plans are to be told apart. */
-    const peak = Math.max(...peaks) * 1.04, least = Math.min(...peaks) * 0.9;
-    const x = (v) => left + 10 + ((width - left - right - 10) * v) / over;
+    const least = Math.min(...peaks) * 0.9, budget = this.state.budget, peak = withBudget(Math.max(...peaks), budget);
+    const x = (v) => left + 10 + ((width - left - right - 10) * 100 * v) / over;
     const y = (v) => height - bottom - ((height - top - bottom) * (v - least)) / (peak - least);
     const drawing = makeSvg("svg.plot", { viewBox: "0 0 " + width + " " + height, role: "group", "aria-label": "peak over recomputation, by plan" });
-    for (const tick of byteTicks(peak - least).map((t) => t + least))
+    for (const tick of byteTicks(least, peak))
       drawing.append(makeSvg("line.grid", { x1: left, x2: width - right, y1: y(tick), y2: y(tick) }),
         makeSvg("text.tick.end", { x: left - 8, y: y(tick) + 4 }, bytesText(tick)));
-    for (let k = 0; k <= 4; k++)
-      drawing.append(makeSvg("text.tick.middle", { x: x((over * k) / 4), y: height - bottom + 18 }, ((100 * over * k) / 4).toFixed(0) + "%"));
+    for (const tick of ticks(0, over)) drawing.append(makeSvg("text.tick.middle", { x: x(tick / 100), y: height - bottom + 18 }, tick + "%"));
     drawing.append(makeSvg("text.tick.middle", { x: (left + width) / 2, y: height - 4 }, "multiply-accumulates that run again"));
+    if (budget !== null) {
+      const isBeyond = budget > peak, at = isBeyond ? top - 6 : y(budget);
+      if (budget >= least) drawing.append(makeSvg("line.budget" + (isBeyond ? ".beyond" : ""), { x1: left, x2: width - right, y1: at, y2: at }),
+        makeSvg("text.tick.end", { x: width - right, y: at - 4 }, "budget " + bytesText(budget) + (isBeyond ? ", beyond this chart" : "")));
+    }
     this.drawFrontLine(drawing, plans, x, y);
     plans.forEach((p, k) => drawing.append(this.dot(p, k, x(p.overhead), y(p.peak_bytes))));
+    this.label(drawing, plans, x, y, width - right);
     const focused = this.element.contains(document.activeElement) ? document.activeElement : null;
-    replace(this.element, drawing, this.table(plans));
+    replace(this.element, drawing, make("div.scrolls", {}, this.table(plans)));
     if (focused !== null) this.element.querySelector(focused.localName + '[data-plan="' + focused.dataset.plan + '"]')?.focus();
+  }
+
+  /* Beside its dot each plan's name and id, as long as there is room. */
+  label(drawing, plans, x, y, right) {
+    const taken = plans.map((p) => ({ at: y(p.peak_bytes) + 4, from: x(p.overhead) - 8, wide: 16 }));
+    for (const p of plans) {
+      const text = planName(p) + " " + p.id, wide = 6 * text.length, isLeft = x(p.overhead) + 12 + wide > right;
+      const from = isLeft ? x(p.overhead) - 12 - wide : x(p.overhead) + 12;
+      const at = [4, -10, 18, -24, 32].map((by) => y(p.peak_bytes) + by)
+        .find((v) => !taken.some((t) => Math.abs(t.at - v) < 12 && t.from < from + wide && from < t.from + t.wide));
+      if (at === undefined) continue;
+      taken.push({ at, from, wide });
+      drawing.append(makeSvg("text.tick" + (isLeft ? ".end" : ""), { x: isLeft ? from + wide : from, y: at }, text));
+    }
   }
 
   drawFrontLine(drawing, plans, x, y) {
@@ -195,7 +222,7 @@ class Front {
 
   dot(p, k, cx, cy) {
     const isChosen = this.state.execution?.runtime === "train" && this.state.execution.plan === k;
-    const text = planName(p) + ": peak " + bytesText(p.peak_bytes) + ", " + (100 * p.overhead).toFixed(1) + "% again";
+    const text = planName(p) + " " + p.id + ": peak " + bytesText(p.peak_bytes) + ", " + (100 * p.overhead).toFixed(1) + "% again";
     const dot = makeSvg("circle.plan" + (isChosen ? ".chosen" : ""), { cx, cy, r: isChosen ? 8 : 6, tabindex: 0, role: "button",
       "aria-label": text, "aria-pressed": String(isChosen), "data-plan": k, click: () => this.choose(k),
       keydown: (event) => {
@@ -207,19 +234,37 @@ class Front {
     return dot;
   }
 
+  /* As --plan-out writes it, for --plan. */
+  planText(p) {
+    const { id, name, peak_bytes, reserved_peak_bytes, recompute_macs, overhead, offloaded_bytes, apply } = p;
+    return JSON.stringify({ plan_version: 1, generator: this.report.generator, model: this.state.model.path, id, name, peak_bytes, reserved_peak_bytes,
+                            recompute_macs, overhead, offloaded_bytes: offloaded_bytes ?? 0, apply }, null, 2);
+  }
+
+  /* The same list of plans, of which that one is taken. */
+  commandText(p) {
+    const words = (this.report.command ?? ["report", this.state.model.path]).slice();
+    const at = words.findIndex((w) => /^--checkpoint(=|$)/.test(w)), of = (list) => list.split("@")[0] + "@" + p.id;
+    if (at < 0) return commandText({ command: words }, "--checkpoint", of("all"));
+    if (words[at].includes("=")) words[at] = of(words[at]);
+    else words[at + 1] = of(words[at + 1]);
+    return commandText({ command: words });
+  }
+
   table(plans) {
     const searched = plans.some((p) => p.max_batch > 0 || p.max_batch_by_release > 0);
     const timed = plans.some((p) => p.time?.overhead !== undefined);
-    const columns = ["plan", "id", "peak", "reserved", "again"].concat(timed ? ["time"] : [], ["segments"], searched ? ["max batch"] : []);
+    const columns = ["plan", "id", "peak", "reserved", "again"].concat(timed ? ["time"] : [], ["segments"], searched ? ["max batch"] : [], [""]);
     const rows = plans.map((p, k) => {
       const isChosen = this.state.execution?.runtime === "train" && this.state.execution.plan === k;
       const name = this.execution(k) !== undefined
         ? make("button.link", { type: "button", "data-plan": k, click: () => this.choose(k) }, planName(p)) : planName(p);
       return make("tr" + (isChosen ? ".chosen" : ""), {}, make("td", {}, name), make("td", {}, p.id), make("td.right", {}, bytesText(p.peak_bytes)),
         make("td.right", {}, bytesText(p.reserved_peak_bytes)), make("td.right", {}, (100 * p.overhead).toFixed(1) + "%"),
-        timed ? make("td.right", {}, timeText(p.time)) : null, make("td.right", {}, countText(p.segments.length)), searched ? make("td.right", {}, batchText(p)) : null);
+        timed ? make("td.right", {}, timeText(p.time)) : null, make("td.right", {}, countText(p.segments.length)), searched ? make("td.batch", {}, batchText(p)) : null,
+        make("td.copies", {}, copyButton("plan", this.planText(p)), copyButton("command", this.commandText(p))));
     });
     return make("table.small", {}, make("thead", {}, make("tr", {}, columns.map((t, k) =>
-      make("th" + (k > 1 ? ".right" : ""), { scope: "col" }, t)))), make("tbody", {}, rows));
+      make("th" + (k > 1 && t !== "max batch" ? ".right" : ""), { scope: "col" }, t)))), make("tbody", {}, rows));
   }
 }

@@ -1,5 +1,5 @@
 "use strict";
-/* Runtimes side by side, each caveat beside its number; two models compared. */
+/* Runtimes side by side, each caveat beside its number; models compared. */
 
 const ABOUT = {
   ideal: "a lower bound, the sum of what is live: nothing shared, nothing rounded",
@@ -46,10 +46,12 @@ class Runtimes {
       return;
     }
     const most = Math.max(...entries.map(([, r]) => r.total_bytes));
-    replace(this.element, make("div.scrolls", {}, make("table.wide", {}, make("thead", {}, make("tr", {},
-      ["runtime", "needs", "holds", "", "weights", "allocated", "reserved", "handles", "what to know"].map((t, k) =>
-        make("th" + (k > 3 && k < 8 || k === 1 || k === 2 ? ".right" : ""), { scope: "col" }, t)))),
-      make("tbody", {}, entries.map(([name, r]) => this.row(name, r, most))))), this.runs());
+    replace(this.element, make("div.scrolls", {}, make("table", {}, make("thead", {}, make("tr", {},
+      [["runtime", ""], ["needs", ".right"], ["holds", ".right"], ["", ".wide"], ["weights", ".right.wide"], ["allocated", ".right.wide"],
+       ["reserved", ".right"], ["handles", ".right.wide"]].map(([t, kind]) => make("th" + kind, { scope: "col" }, t)))),
+      make("tbody", {}, entries.map(([name, r]) => this.row(name, r, most))))),
+      make("details", {}, make("summary", {}, "what these figures are, and what they leave open"), make("ul.caveats", {}, entries.map(([name, r]) =>
+        make("li", {}, make("b", {}, name), ": " + [ABOUT[name] ?? "", ...caveats(model, name, r)].join("; "))))), this.runs());
   }
 
   row(name, r, most) {
@@ -66,12 +68,11 @@ class Runtimes {
     const isShown = e !== undefined && this.state.execution === e;
     const judged = (model.sized.answer ?? model.json.answer).runtimes.find((x) => x.runtime === name);
     return make("tr" + (isShown ? ".chosen" : ""), { "data-runtime": name },
-      make("th", { scope: "row" }, title, make("small", {}, ABOUT[name] ?? "")),
+      make("th", { scope: "row", title: ABOUT[name] }, title),
       make("td.right", {}, judged !== undefined ? rangeText(judged.low_bytes, judged.high_bytes) : "not judged"),
-      make("td.right", { "data-figure": "total_bytes" }, bytesText(r.total_bytes)), make("td.meter", {}, bar),
-      make("td.right", {}, bytesText(r.weight_bytes)), make("td.right", {}, bytesText(allocated)),
-      make("td.right", {}, bytesText(reserved)), make("td.right", {}, r.driver_bytes ? bytesText(r.driver_bytes) : "\u2013"),
-      make("td", {}, make("ul.caveats", {}, caveats(model, name, r).map((t) => make("li", {}, t)))));
+      make("td.right", { "data-figure": "total_bytes" }, bytesText(r.total_bytes)), make("td.meter.wide", {}, bar),
+      make("td.right.wide", {}, bytesText(r.weight_bytes)), make("td.right.wide", {}, bytesText(allocated)),
+      make("td.right", {}, bytesText(reserved)), make("td.right.wide", {}, r.driver_bytes ? bytesText(r.driver_bytes) : "\u2013"));
   }
 
   /* What each run of a session took. */
@@ -106,11 +107,44 @@ class Notes {
   }
 }
 
-/* --- Two models ------------------------------------------------------------------------------------ */
+/* --- Several models -------------------------------------------------------------------------------- */
+
+/* What the runtime that is shown holds of each model, on axes of its own. */
+class SideBySide {
+  constructor(state, names, show) {
+    this.state = state;
+    const charts = state.models.map((model, k) => {
+      const scene = new Scene("live memory of " + names[k], 170, (c, w, h) => this.draw(this.execution(model), c, w, h), { tabindex: null });
+      state.when(["execution", "budget"], () => scene.later());
+      return make("div", {}, make("button.link", { type: "button", click: () => show(model) }, names[k]), scene.canvas);
+    });
+    this.element = make("div.columns", {}, charts);
+  }
+
+  execution(model) {
+    const shown = this.state.execution;
+    return (shown === null ? undefined : model.executions.find((e) => e.runtime === shown.runtime && e.plan === null)?.decode());
+  }
+
+  draw(e, context, width, height) {
+    if (e === undefined) return;
+    const plot = { left: PLOT.left, right: width - PLOT.right, top: 18, bottom: height - 22 }, budget = this.state.budget;
+    plot.most = withBudget(e.json.peak_bytes, budget);
+    drawByteAxis(context, plot.left, plot.right, plot.top, plot.bottom, plot.most);
+    context.fillStyle = slotColor("activations");
+    drawArea(context, e, () => 0, plot);
+    if (budget !== null)
+      drawBudget(context, plot.left, plot.right, plot.top, plot.bottom - ((plot.bottom - plot.top) * budget) / plot.most, budget);
+    context.fillStyle = themeColor("muted");
+    context.textAlign = "left";
+    context.textBaseline = "top";
+    context.fillText(e.title + ": " + bytesText(e.json.peak_bytes) + " at step " + countText(e.peakStep) + " of " + countText(e.count), plot.left, height - 16);
+  }
+}
 
 class Compare {
   constructor(models, names) {
-    this.element = make("div.compare");
+    this.element = make("div.compare", { id: "changes", tabindex: -1 });
     const [before, after] = models;
     replace(this.element, this.figures(before, after, names), this.tensors(before, after));
   }
@@ -118,7 +152,7 @@ class Compare {
   change(a, b, text = bytesText) {
     if (a === null || a === undefined || b === null || b === undefined) return make("td.right", {}, "\u2013");
     const sign = b > a ? "more" : b < a ? "less" : "same";
-    const shown = b === a ? "the same" : (b > a ? "+" : "\u2212") + text(Math.abs(b - a)) + (a > 0 ? " (" + percentText(Math.abs(b - a), a) + ")" : "");
+    const shown = b === a ? "the same" : (b > a ? "+" : "\u2212") + text(Math.abs(b - a)) + (a > 0 ? " (" + (b > a ? "+" : "\u2212") + percentText(Math.abs(b - a), a) + ")" : "");
     return make("td.right." + sign, {}, shown);
   }
 

@@ -12,8 +12,7 @@ const PALETTE = {
 };
 
 function isDark() {
-  const theme = document.documentElement.dataset.theme;
-  return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  return document.documentElement.dataset.theme === "dark";
 }
 
 function themeColor(name) {
@@ -134,17 +133,20 @@ class Scene {
   }
 }
 
-/* Marks of an axis of bytes: four or so, round in binary units. */
-function byteTicks(top) {
-  if (!(top > 0)) return [0];
-  const power = Math.min(6, Math.floor(Math.log2(top) / 10));
-  const unit = 2 ** (10 * power);
-  const rough = top / unit / 4;
+/* Marks of an axis: four or so, round in `unit`. */
+function ticks(low, top, unit = 1) {
+  const rough = (top - low) / unit / 4;
+  if (!(rough > 0)) return [low];
   const scale = 10 ** Math.floor(Math.log10(rough));
-  const nice = [1, 2, 2.5, 5, 10].find((f) => f * scale >= rough) * scale;
-  const ticks = [];
-  for (let v = 0; v * unit <= top * 1.0001; v += nice) ticks.push(v * unit);
-  return ticks;
+  const step = [1, 2, 2.5, 5, 10].find((f) => f * scale >= rough) * scale * unit;
+  const marks = [];
+  for (let v = Math.ceil(low / step) * step; v <= top * 1.0001; v += step) marks.push(v);
+  return marks;
+}
+
+/* Round in the binary unit of the upper end. */
+function byteTicks(low, top) {
+  return ticks(low, top, 2 ** (10 * Math.max(0, Math.min(6, Math.floor(Math.log2(top) / 10)))));
 }
 
 function drawByteAxis(context, left, right, top, bottom, most) {
@@ -153,7 +155,7 @@ function drawByteAxis(context, left, right, top, bottom, most) {
   context.textAlign = "right";
   context.textBaseline = "middle";
   context.lineWidth = 1;
-  for (const bytes of byteTicks(most)) {
+  for (const bytes of byteTicks(0, most)) {
     const y = Math.round(bottom - ((bottom - top) * bytes) / most) + 0.5;
     context.beginPath();
     context.moveTo(left, y);
@@ -161,6 +163,42 @@ function drawByteAxis(context, left, right, top, bottom, most) {
     context.stroke();
     context.fillText(bytesText(bytes), left - 8, y);
   }
+}
+
+/* How high an axis is that ends with the curves: a budget counts unless it would flatten them. */
+function withBudget(most, budget) {
+  return 1.04 * (budget !== null && budget > most && budget <= 2 * most ? budget : most);
+}
+
+/* A line at the budget; dotted along the upper edge where it is beyond it. */
+function drawBudget(context, left, right, top, at, budget) {
+  const isBeyond = at < top, y = Math.max(at, top);
+  context.strokeStyle = context.fillStyle = themeColor("bad");
+  context.lineWidth = 1.5;
+  context.setLineDash(isBeyond ? [2, 5] : []);
+  context.beginPath();
+  context.moveTo(left, y);
+  context.lineTo(right, y);
+  context.stroke();
+  context.setLineDash([]);
+  context.textAlign = "right";
+  context.textBaseline = "bottom";
+  context.fillText("budget " + bytesText(budget) + (isBeyond ? ", beyond this chart" : ""), right - 4, y - 2);
+}
+
+/* Live bytes of all steps as one area. */
+function drawArea(context, e, base, { left, right, top, bottom, most }) {
+  const steps = sampleSteps(e.live, 0, e.count, Math.max(1, Math.floor(right - left)));
+  const x = (c) => left + ((right - left) * c) / steps.length;
+  context.beginPath();
+  context.moveTo(left, bottom);
+  steps.forEach((s, c) => {
+    const at = bottom - ((bottom - top) * (e.live[s] - base(s))) / most;
+    context.lineTo(x(c), at);
+    context.lineTo(x(c + 1), at);
+  });
+  context.lineTo(right, bottom);
+  context.fill();
 }
 
 /* By pixel column the step with the most live bytes: what a picture of many steps must not lose. */

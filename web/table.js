@@ -7,12 +7,13 @@ class TensorTable {
   constructor(state) {
     this.state = state;
     this.sort = { key: "bytes", down: true };
+    /* `order`: what sorts a row; `text`: what shows it. Both take the tensor and its row. */
     this.columns = [
-      { key: "name", title: "tensor", text: (t) => nameSpan(t.name, 70), order: (t) => t.name },
+      { key: "name", title: "tensor", text: (t, i) => make("button.link", { type: "button", click: () => this.choose(i) }, nameSpan(t.name, 70)), order: (t) => t.name },
       { key: "kind", title: "kind", text: (t) => t.kind, order: (t) => t.kind },
       { key: "dtype", title: "type", text: (t) => clean(t.dtype, 24), order: (t) => t.dtype },
       { key: "shape", title: "shape", text: (t) => make("bdi", {}, shapeText(t.shape)), order: (t) => shapeText(t.shape) },
-      { key: "bytes", title: "bytes", right: true, text: (t) => (t.bound ? "\u2264 " : "") + bytesText(t.size), order: (t) => t.size ?? -1 },
+      { key: "bytes", title: "bytes", right: true, text: (t, i) => (t.bound ? "\u2264 " : "") + bytesText(this.size(i)), order: (t, i) => this.size(i) ?? -1 },
       { key: "first", title: "first", right: true, text: (t) => t.first_step ?? "", order: (t) => t.first_step ?? -1 },
       { key: "last", title: "last", right: true, text: (t) => t.last_step ?? "", order: (t) => t.last_step ?? -1 },
     ];
@@ -50,9 +51,18 @@ class TensorTable {
         for (let i = 0; i < e.n; i++) sizes.set(e.name[i], e.bytes[i]);
       }
     }
-    this.rows = model.json.tensors.map((t, i) => ({ ...t, index: i, size: t.bytes ?? sizes.get(i) ?? null,
-      key: (t.name.length > 2000 ? t.name.slice(0, 1000) + t.name.slice(-1000) : t.name).toLowerCase() + " " + t.kind + " " + t.dtype }));
+    this.tensors = model.json.tensors;
+    this.sizes = sizes;
+    this.keys = null;
     this.filter();
+  }
+
+  size(i) {
+    return this.tensors[i].bytes ?? this.sizes.get(i) ?? null;
+  }
+
+  searched(t) {
+    return (t.name.length > 2000 ? t.name.slice(0, 1000) + t.name.slice(-1000) : t.name).toLowerCase() + " " + t.kind + " " + t.dtype;
   }
 
   sortBy(key) {
@@ -64,16 +74,17 @@ class TensorTable {
 
   filter() {
     const words = this.search.value.toLowerCase().split(/\s+/).filter((w) => w !== "");
-    this.found = this.rows.filter((t) => words.every((w) => t.key.includes(w)));
-    const order = this.columns.find((c) => c.key === this.sort.key).order, sign = this.sort.down ? -1 : 1;
-    const keys = new Map(this.found.map((t) => [t, order(t)]));
-    this.found.sort((a, b) => {
-      const x = keys.get(a), y = keys.get(b);
-      return x < y ? -sign : x > y ? sign : a.index - b.index;
-    });
+    let found = Uint32Array.from(this.tensors, (_, i) => i);
+    if (words.length > 0) {
+      this.keys ??= this.tensors.map((t) => this.searched(t));
+      found = found.filter((i) => words.every((w) => this.keys[i].includes(w)));
+    }
+    const { order } = this.columns.find((c) => c.key === this.sort.key), sign = this.sort.down ? -1 : 1;
+    const values = this.tensors.map(order);
+    this.found = found.sort((a, b) => (values[a] < values[b] ? -sign : values[a] > values[b] ? sign : a - b));
     let sum = 0;
-    for (const t of this.found) sum += t.size ?? 0;
-    this.count.textContent = this.found.length.toLocaleString("en-US") + " of " + this.rows.length.toLocaleString("en-US") +
+    for (const i of found) sum += this.size(i) ?? 0;
+    this.count.textContent = this.found.length.toLocaleString("en-US") + " of " + this.tensors.length.toLocaleString("en-US") +
       " tensors, " + bytesText(sum);
     this.view.setAttribute("aria-rowcount", String(this.found.length));
     this.view.scrollTop = 0;
@@ -88,21 +99,22 @@ class TensorTable {
     const end = Math.min(this.found.length, from + Math.ceil(this.view.clientHeight / ROW_HEIGHT) + 8);
     const rows = [];
     for (let k = from; k < end; k++) {
-      const t = this.found[k];
-      const row = make("div.row", { role: "row", "data-tensor": t.index, click: () => this.choose(t) },
-        this.columns.map((c) => make("div." + (c.right ? "right" : "left"), { role: "cell" }, c.text(t))));
+      const i = this.found[k];
+      const row = make("div.row", { role: "row", "data-tensor": i },
+        this.columns.map((c) => make("div." + (c.right ? "right" : "left"), { role: "cell" }, c.text(this.tensors[i], i))));
       row.style.transform = "translateY(" + k * ROW_HEIGHT + "px)";
       rows.push(row);
     }
     replace(this.body, rows);
   }
 
-  /* The step that makes it, and its buffer in the charts. */
-  choose(t) {
+  /* The step that makes it, with its node and line, and its buffer in the charts. */
+  choose(tensor) {
     const e = this.state.execution;
     if (e === null) return;
-    const i = e.name.indexOf(t.index);
+    const i = e.name.indexOf(tensor);
     if (i < 0) return;
-    this.state.set({ buffer: i, step: e.first[i] });
+    this.state.set({ buffer: i, step: e.first[i], pinned: e.first[i] });
+    document.getElementById("timeline").scrollIntoView();
   }
 }

@@ -47,9 +47,7 @@ class Timeline {
   }
 
   base(step) {
-    if (this.state.weights) return 0;
-    const weights = this.execution.stack(this.state.mode).find((row) => row.color === "weights");
-    return weights === undefined ? 0 : weights.bytes[step];
+    return this.state.weights ? 0 : this.execution.weightsAt(step);
   }
 
   /* --- Drawing --------------------------------------------------------------------------------- */
@@ -81,11 +79,8 @@ class Timeline {
       most = Math.max(most, e.live[steps[c]] - this.base(steps[c]));
       if (this.state.reserved) most = Math.max(most, reserved[c] - this.base(steps[c]));
     }
-    const other = this.other;
-    if (other !== null) most = Math.max(most, other.json.peak_bytes - (this.state.weights ? 0 : (other.stack("kind").find((r) => r.color === "weights")?.bytes[other.peakStep] ?? 0)));
     const budget = this.state.budget !== null ? this.state.budget - this.base(0) : null;
-    if (budget !== null && budget > 0) most = Math.max(most, budget);
-    most *= 1.04;
+    most = withBudget(most, budget);
     this.most = most;
     const y = (bytes) => bottom - ((bottom - PLOT.top) * bytes) / most;
     const { mode, low, high, weights } = this.state;
@@ -95,8 +90,7 @@ class Timeline {
       drawByteAxis(pen, PLOT.left, right, PLOT.top, bottom, most);
       this.drawBands(pen, bands, steps, width, y);
       if (this.state.reserved) this.drawReserved(pen, reserved, steps, width, y);
-      if (budget !== null) this.drawBudget(pen, budget, right, y);
-      this.drawOther(pen, width, y);
+      if (budget !== null) drawBudget(pen, PLOT.left, right, PLOT.top, y(budget), this.state.budget);
       this.drawPeak(pen, width, y);
       this.drawStepAxis(pen, width, bottom);
     });
@@ -194,44 +188,6 @@ class Timeline {
     context.setLineDash([]);
   }
 
-  /* Of two models the other one's live bytes, over its own steps. */
-  get other() {
-    const other = this.state.models.length === 2 ? this.state.models[1 - this.state.model.index] : null;
-    return other?.executions.find((x) => x.runtime === this.execution.runtime && x.plan === null)?.decode() ?? null;
-  }
-
-  drawOther(context, width, y) {
-    const other = this.other, e = this.execution;
-    if (other === null) return;
-    const low = Math.floor((this.state.low / e.count) * other.count), high = Math.max(low + 1, Math.round((this.state.high / e.count) * other.count));
-    const weights = other.stack("kind").find((row) => row.color === "weights");
-    const steps = sampleSteps(other.live, low, high, Math.max(1, Math.floor(width - PLOT.left - PLOT.right)));
-    context.beginPath();
-    steps.forEach((s, c) => {
-      const at = y(other.live[s] - (this.state.weights || weights === undefined ? 0 : weights.bytes[s]));
-      context.lineTo(this.edges(steps, width, c), at);
-      context.lineTo(this.edges(steps, width, c + 1), at);
-    });
-    context.strokeStyle = slotColor(1);
-    context.lineWidth = 1.6;
-    context.stroke();
-  }
-
-  drawBudget(context, budget, right, y) {
-    const at = y(budget);
-    if (at < 8) return;
-    context.strokeStyle = themeColor("bad");
-    context.lineWidth = 1.5;
-    context.beginPath();
-    context.moveTo(PLOT.left, at);
-    context.lineTo(right, at);
-    context.stroke();
-    context.fillStyle = themeColor("bad");
-    context.textAlign = "left";
-    context.textBaseline = "bottom";
-    context.fillText("budget " + bytesText(this.state.budget), PLOT.left + 4, at - 2);
-  }
-
   drawPhases(context, width, bottom) {
     const e = this.execution, { low, high } = this.state;
     if (e.phase[e.count - 1] === 0 && e.iteration[e.count - 1] === 0) return;
@@ -282,12 +238,10 @@ class Timeline {
 
   drawStepAxis(context, width, bottom) {
     const { low, high } = this.state;
-    const rough = (high - low) / 8, scale = 10 ** Math.floor(Math.log10(Math.max(1, rough)));
-    const nice = Math.max(1, [1, 2, 5, 10].find((f) => f * scale >= rough) * scale);
     context.fillStyle = themeColor("muted");
     context.textAlign = "center";
     context.textBaseline = "top";
-    for (let s = Math.ceil(low / nice) * nice; s < high; s += nice)
+    for (const s of ticks(low, high - 1).filter(Number.isInteger))
       context.fillText(s.toLocaleString("en-US"), this.x(s + 0.5, width), bottom + 7);
     context.textAlign = "right";
     context.fillText("step", PLOT.left - 8, bottom + 7);
@@ -317,20 +271,10 @@ class Timeline {
     const e = this.execution;
     if (e === null) return;
     const inner = width - PLOT.left - PLOT.right;
-    const steps = sampleSteps(e.live, 0, e.count, Math.max(1, Math.floor(inner)));
     let most = 1;
-    for (const s of steps) most = Math.max(most, e.live[s] - this.base(s));
-    const bottom = height - 3;
+    for (let s = 0; s < e.count; s++) most = Math.max(most, e.live[s] - this.base(s));
     context.fillStyle = slotColor("rest");
-    context.beginPath();
-    context.moveTo(PLOT.left, bottom);
-    steps.forEach((s, c) => {
-      const at = bottom - ((height - 8) * (e.live[s] - this.base(s))) / most;
-      context.lineTo(PLOT.left + (inner * c) / steps.length, at);
-      context.lineTo(PLOT.left + (inner * (c + 1)) / steps.length, at);
-    });
-    context.lineTo(PLOT.left + inner, bottom);
-    context.fill();
+    drawArea(context, e, (s) => this.base(s), { left: PLOT.left, right: PLOT.left + inner, top: 5, bottom: height - 3, most });
     const x0 = PLOT.left + (inner * this.state.low) / e.count, x1 = PLOT.left + (inner * this.state.high) / e.count;
     context.fillStyle = themeColor("veil");
     context.fillRect(PLOT.left, 0, x0 - PLOT.left, height);
@@ -354,7 +298,6 @@ class Timeline {
         mouseleave: () => { if (row.buffer !== undefined) this.state.set({ buffer: -1 }); } }, swatch, nameSpan(row.name, 34));
       return item;
     }));
-    if (this.other !== null) this.legend.append(make("span.key", {}, make("i.curve"), nameSpan(fileName(this.other.model.path), 34)));
     if (this.state.reserved) this.legend.append(make("span.key", {}, make("i.dash"), "reserved"));
   }
 
@@ -377,7 +320,7 @@ class Timeline {
     replace(this.details,
       make("h3", {}, (this.state.pinned !== null ? "Pinned: step " : "Step ") + step.toLocaleString("en-US"),
         text.phase !== "" ? make("span.phase", {}, text.phase) : null),
-      make("p.op", {}, make("b", {}, text.operation), " ", nameSpan(text.node, 60)),
+      make("p.op", {}, make("b", {}, text.operation), " ", nameSpan(text.node, 60), lineText(e.lineAt(step))),
       make("dl.figures", {},
         make("div", {}, make("dt", {}, "live"), make("dd", { "data-figure": "live" }, bytesText(e.live[step]))),
         make("div", {}, make("dt", {}, "allocated"), make("dd", {}, bytesText(e.allocated[step]))),

@@ -33,7 +33,7 @@ typedef struct onv_cli {
     onv_cli_color color;
     onv_cli_output outputs[ONV_CLI_MAX_OUTPUTS];
     size_t n_outputs;
-    char *page; /* the name of the page where none is given */
+    char *page;         /* the name of the page where none is given */
     const char **words; /* of the command line, its command first */
     const char **models;
     unsigned *instances; /* by model */

@@ -23,4 +23,6 @@ fi
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-PYTHONDONTWRITEBYTECODE=1 "$python" tests/web/page.py "$build/onnxvram" samples "$scratch" "$chromium"
+export PYTHONDONTWRITEBYTECODE=1
+"$python" tests/web/page.py "$build/onnxvram" samples "$scratch" "$chromium"
+"$python" tests/web/questions.py "$build/onnxvram" samples "$scratch" "$chromium"

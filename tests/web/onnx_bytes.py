@@ -19,9 +19,10 @@ def text(field, value):
     return varint(field << 3 | 2) + varint(len(data)) + data
 
 
-def node(op_type, inputs, outputs, name=""):
+def node(op_type, inputs, outputs, name="", notes=()):
     parts = [text(1, i) for i in inputs] + [text(2, o) for o in outputs]
-    return text(1, b"".join(parts) + text(3, name) + text(4, op_type))
+    noted = [text(9, text(1, key) + text(2, notes[key])) for key in notes]
+    return text(1, b"".join(parts) + text(3, name) + text(4, op_type) + b"".join(noted))
 
 
 def value(field, name, dims):

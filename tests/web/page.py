@@ -164,6 +164,7 @@ def charts(t, page):
     until(page, "page.state.high - page.state.low < page.state.execution.count")
     page.keyboard.press("Escape")
     until(page, "page.state.pinned === null && page.state.high === page.state.execution.count")
+    mini.scroll_into_view_if_needed()
     box = mini.bounding_box()
     page.mouse.move(box["x"] + 200, box["y"] + 20)
     page.mouse.down()
@@ -243,8 +244,8 @@ def plans(page, model):
     """Each plan's dot shows its timeline, whose peak is the plan's; its row says how large a batch may be."""
     dots = page.locator("#plans circle.plan")
     assert dots.count() == len(model["training"]["plans"])
-    assert page.text_content("#plans th:last-child") == "max batch"
-    for plan, text in zip(model["training"]["plans"], page.locator("#plans tbody td:last-child").all_text_contents(), strict=True):
+    assert page.text_content("#plans th:nth-last-child(2)") == "max batch"
+    for plan, text in zip(model["training"]["plans"], page.locator("#plans td.batch").all_text_contents(), strict=True):
         more = f" ({plan['max_batch_by_release']:,} if cached memory is returned)" if "max_batch_by_release" in plan else ""
         assert text == (f"{plan['max_batch']:,}" if "max_batch" in plan else "none found") + more, text
     dots.nth(1).click()
@@ -356,6 +357,8 @@ def large(t):
     began = time.monotonic()
     page = t.open(html)
     loaded = time.monotonic() - began
+    assert page.evaluate("document.querySelectorAll('*').length") < 3000, "an element for each of many buffers"
+    assert page.evaluate("page.state.model.nodeOf === undefined"), "drawing looked at all names"
     paint = page.evaluate("performance.getEntriesByType('paint').at(-1)?.startTime ?? 0")
     page.evaluate("""() => {
         window.frames = [];
