@@ -124,6 +124,7 @@ uint32_t onv_block_set_lower_bound(const onv_block_set *set, const onv_space *sp
     key k = {set->by_address ? 0 : bytes, address};
     unsigned class = class_of(k.bytes);
     uint32_t found = ONV_NO_BLOCK;
+    if (set->count == 0) return ONV_NO_BLOCK;
     for (uint32_t at = root_of(set, class); at != ONV_NO_BLOCK;) {
         if (before(key_of(set, &blocks[at]), k)) {
             at = blocks[at].right;
