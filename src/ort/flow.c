@@ -52,10 +52,8 @@ void onv_ort_list_graphs(onv_ort_planner *p)
         onv_graph_id id = onv_graph_body(model, owner, r->label);
         if (id.index == ONV_NO_GRAPH.index) continue;
         const onv_ort_graph *around = &p->plan->graphs[owner->graph.index];
-        bool repeats = r->kind == ONV_REGION_LOOP && r->trips != 1;
         uint8_t stream = around->stream < UINT8_MAX ? around->stream + 1 : around->stream;
-        p->plan->graphs[id.index] =
-            (onv_ort_graph){r->first, r->end, repeats || around->repeats, stream};
+        p->plan->graphs[id.index] = (onv_ort_graph){r->first, r->end, stream};
     }
     for (size_t g = 0; g < model->graphs.count; g++) {
         const onv_graph *graph = &model->graphs.at[g];

@@ -132,8 +132,7 @@ static void add_block(session *s, uint32_t g, uint32_t first, onv_timeline *t)
 /* Whether the temporaries of graph `g` lie in one block in this run. */
 static bool has_block(const session *s, uint32_t g, uint32_t run)
 {
-    return g != NONE && s->has_pattern && s->bytes[g] > 0 &&
-           (run > 0 || s->plan->graphs[g].repeats);
+    return g != NONE && s->has_pattern && s->bytes[g] > 0 && run > 0;
 }
 
 /* Outputs of the main graph and the copies of the inputs die with the run. */
