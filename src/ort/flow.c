@@ -53,7 +53,13 @@ void onv_ort_list_graphs(onv_ort_planner *p)
         if (id.index == ONV_NO_GRAPH.index) continue;
         const onv_ort_graph *around = &p->plan->graphs[owner->graph.index];
         uint8_t stream = around->stream < UINT8_MAX ? around->stream + 1 : around->stream;
-        p->plan->graphs[id.index] = (onv_ort_graph){r->first, r->end, stream};
+        bool is_body = r->kind == ONV_REGION_LOOP;
+        p->plan->graphs[id.index] =
+            (onv_ort_graph){.first = r->first,
+                            .end = r->end,
+                            .repeats = (is_body && r->trips != 1) || around->repeats,
+                            .is_scan = is_body && !is_loop(owner),
+                            .stream = stream};
     }
     for (size_t g = 0; g < model->graphs.count; g++) {
         const onv_graph *graph = &model->graphs.at[g];
@@ -151,6 +157,17 @@ static bool is_transposed(const onv_node *scan, const char *axes, uint32_t i)
     return attr != NULL && attr->kind == ONV_ATTR_INTS && i < attr->count && attr->ints[i] != 0;
 }
 
+/* When a Scan allocates what its iterations write the k-th output into: before the first of them where the shape is known,
+ * else when one makes its slice. */
+static uint32_t first_slice(const onv_ort_planner *p, const onv_loop_form *form,
+                            const onv_region *r, uint32_t k)
+{
+    const onv_graph *body = onv_model_graph(p->model, form->body);
+    const onv_buffer *made = k < body->n_outputs ? row_of(p, body->outputs[k]) : NULL;
+    bool is_late = made != NULL && !onv_ort_is_known(p, made->value) && made->first >= r->first;
+    return is_late ? made->first : r->first;
+}
+
 /* Outputs of the owner, in the graph that it stands in. */
 static void place_owner(onv_ort_planner *p, const onv_node *owner, const onv_region *r)
 {
@@ -163,13 +180,8 @@ static void place_owner(onv_ort_planner *p, const onv_node *owner, const onv_reg
         onv_buffer row = *at;
         row.first = step;
         if (is_body && !is_loop(owner) &&
-            (k < form.n_states || !is_transposed(owner, "scan_output_axes", k - form.n_states))) {
-            const onv_graph *body = onv_model_graph(p->model, form.body);
-            const onv_buffer *made = k < body->n_outputs ? row_of(p, body->outputs[k]) : NULL;
-            row.first = r->first;
-            if (made != NULL && !onv_ort_is_known(p, made->value) && made->first >= r->first)
-                row.first = made->first;
-        }
+            (k < form.n_states || !is_transposed(owner, "scan_output_axes", k - form.n_states)))
+            row.first = first_slice(p, &form, r, k);
         onv_ort_place_output(p, owner, &row);
     }
 }
@@ -268,7 +280,7 @@ static void enter_scan(onv_ort_planner *p, const onv_node *owner, const onv_loop
     for (uint32_t k = form->n_states; k < owner->n_outputs; k++) {
         const onv_buffer *whole = row_of(p, owner->outputs[k]);
         if (whole != NULL && is_transposed(owner, "scan_output_axes", k - form->n_states))
-            keep(p, whole, whole->bytes, owner->graph, r->first, step);
+            keep(p, whole, whole->bytes, owner->graph, first_slice(p, form, r, k), step);
     }
 }
 

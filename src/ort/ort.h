@@ -50,6 +50,9 @@ typedef struct onv_ort_session {
 /* A graph in the steps: from `first` up to but not including `end`; empty where it never runs. */
 typedef struct onv_ort_graph {
     uint32_t first, end;
+    bool repeats; /* it runs more than once in a run of the session */
+    bool
+        is_scan; /* a body of Scan: what it frees is its stream's until the run of the session ends */
     uint8_t
         stream; /* that its kernels run on: 1 in the main graph, one more for each graph around it */
 } onv_ort_graph;
@@ -102,8 +105,8 @@ onv_timeline onv_ort_plan_timeline(const onv_ort_plan *plan);
  * already, those of one run after those of the other. Of branches the one with the larger peak runs (takes_least: the smaller),
  * in all runs the same. From the second run on the temporaries of a graph lie in one container, packed
  * as the first run traced them, for as long as the graph runs; that of the main graph comes after the
- * inputs. A body runs as in the first iteration of the first run, which has no pattern, and as in later iterations from the
- * second run on. Inputs and fetched outputs are given back when their run is over. */
+ * inputs. The first iteration of a body has no pattern; in the first run that of later iterations is asked for behind it and given
+ * back at once. Inputs and fetched outputs are given back when their run is over. */
 onv_status onv_ort_add_runs(const onv_ort_plan *plan, uint32_t n_runs,
                             const onv_alloc_options *options, onv_timeline *t, onv_error *err);
 

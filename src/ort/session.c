@@ -47,7 +47,8 @@ static void end_streams(const session *s, uint32_t first, onv_timeline *t)
 {
     for (uint32_t g = 0; g < s->plan->n_graphs; g++) {
         const onv_ort_graph *graph = &s->plan->graphs[g];
-        if (graph->first == graph->end || graph->stream >= ONV_N_STREAMS) continue;
+        if (graph->first == graph->end || graph->stream >= ONV_N_STREAMS || graph->is_scan)
+            continue;
         onv_step *step = &t->steps.at[first + graph->end - 1];
         if (step->ends == 0 || graph->stream < step->ends) step->ends = graph->stream;
     }
@@ -152,6 +153,19 @@ static void add_buffer(session *s, uint32_t i, uint32_t run, uint32_t n_steps, o
     t->buffers.at[t->buffers.count++] = b;
 }
 
+/* In the first run: the pattern of later iterations is asked for where the first one is over. */
+static void add_later_iterations(session *s, onv_timeline *t)
+{
+    for (uint32_t g = 1; g < s->plan->n_graphs; g++) {
+        const onv_ort_graph *graph = &s->plan->graphs[g];
+        if (!graph->repeats || !has_block(s, g, 1)) continue;
+        add_block(s, g, 0, t);
+        onv_buffer *block = &t->buffers.at[t->buffers.count - 1];
+        block->first = block->last = graph->end;
+        block->is_transient = true;
+    }
+}
+
 /* Inputs, the block of the main graph, what else there is. */
 static void add_run(session *s, uint32_t run, uint32_t n_steps, onv_timeline *t)
 {
@@ -164,6 +178,7 @@ static void add_run(session *s, uint32_t run, uint32_t n_steps, onv_timeline *t)
         add_buffer(s, i, run, n_steps, t);
     }
     if (has_block(s, 0, run)) add_block(s, 0, run * n_steps, t);
+    if (run == 0) add_later_iterations(s, t);
     for (uint32_t i = 0; i < s->path.buffers.count; i++)
         if (s->path.buffers.at[i].kind != ONV_BUFFER_INPUT) add_buffer(s, i, run, n_steps, t);
 }
@@ -205,7 +220,7 @@ static onv_status add_runs(session *s, uint32_t n_runs, const onv_alloc_options 
     if (s->of_plan == NULL) return onv_fail_memory(err);
     ONV_TRY(onv_timeline_path(&one, &s->path, s->of_plan, err));
     ONV_TRY(reserve(s, err));
-    size_t each = s->path.buffers.count + s->plan->n_graphs;
+    size_t each = s->path.buffers.count + 2 * (size_t)s->plan->n_graphs;
     if (!onv_vec_reserve(&t->buffers, each * n_runs) ||
         !onv_vec_reserve(&t->regions, s->path.regions.count * n_runs))
         return onv_fail_memory(err);
