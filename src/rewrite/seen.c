@@ -150,12 +150,34 @@ static bool is_unranked(const onv_edit *e, const onv_node *node)
     return false;
 }
 
-/* What a Reshape leaves to be worked out is a number or nothing. */
+/* What a Reshape leaves to be worked out is a number or nothing; what its shape does not tell is nothing. */
 static bool is_left(const onv_op_ctx *c, int axis, onv_dim dim)
 {
     if (onv_dim_is_const(dim) || c->n_in < 2 || c->node->code != ONV_OP_Reshape) return false;
     const onv_known *shape = c->in[1].known;
-    return shape != NULL && (uint32_t)axis < shape->count && onv_dim_is(shape->elems[axis].i, -1);
+    if (shape == NULL || (uint32_t)axis >= shape->count) return false;
+    onv_dim asked = shape->elems[axis].i;
+    return onv_dim_is(asked, -1) || !onv_dim_is_known(asked);
+}
+
+/* Contents that are followed are numbers: ONNX Runtime does not hand on the names of sizes. */
+static const onv_known *numbers_of(onv_edit *e, const onv_known *known)
+{
+    bool are_all = true;
+    for (uint32_t i = 0; known != NULL && i < known->count; i++)
+        are_all = are_all && onv_dim_is_const(known->elems[i].i);
+    if (are_all) return known;
+    onv_known *numbers = onv_arena_copy(&e->model->arena, known, sizeof *known);
+    onv_scalar *elems =
+        onv_arena_copy(&e->model->arena, known->elems, known->count * sizeof *elems);
+    if (numbers == NULL || elems == NULL) {
+        onv_edit_fail(e, ONV_ERR_MEMORY);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < known->count; i++)
+        if (!onv_dim_is_const(elems[i].i)) elems[i].i = ONV_DIM_UNKNOWN;
+    numbers->elems = elems;
+    return numbers;
 }
 
 static void store_outputs(onv_edit *e, onv_op_ctx *c, const onv_node *node, bool is_inferred)
@@ -177,7 +199,7 @@ static void store_outputs(onv_edit *e, onv_op_ctx *c, const onv_node *node, bool
         }
         store(e, node->outputs[k], dims, has_rank ? type->rank : -1);
         e->values.at[node->outputs[k].index].seen_known =
-            is_inferred && follows_contents(node) ? c->out[k].known : NULL;
+            is_inferred && follows_contents(node) ? numbers_of(e, c->out[k].known) : NULL;
     }
 }
 

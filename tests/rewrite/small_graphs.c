@@ -146,3 +146,22 @@ void check_rewrites(const rewrite_case *cases, size_t n_cases)
     }
     assert_int_equal(failed, 0);
 }
+
+void check_seen(const char *graph, const char *shape)
+{
+    model *m = read_graph(&(rewrite_case){.opset = 17, .graph = graph});
+    onv_model before;
+    onv_rewritten r;
+    onv_error err = {0};
+    const char *text = "y is not there";
+    infer_model(m, &before);
+    assert_int_equal(onv_rewrite_model(&before, ONV_PROVIDER_CUDA, ONV_REWRITE_ALL, &r, &err),
+                     ONV_OK);
+    for (uint32_t i = 0; i < r.model.values.count; i++)
+        if (strcmp(r.model.values.at[i].name, "y") == 0)
+            text = onv_type_shape_text(&r.model.dims, &r.model.arena, &r.seen[i]);
+    if (strcmp(text, shape) != 0) fail_msg("%s: expected %s, found %s", graph, shape, text);
+    onv_rewritten_cleanup(&r);
+    onv_model_cleanup(&before);
+    model_free(m);
+}
