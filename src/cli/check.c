@@ -155,9 +155,29 @@ static onv_cli_verdict check_drawings(onv_cli *cli)
     return ONV_CLI_RUN;
 }
 
+/* What follows from the options, once they do not exclude each other. */
+static onv_cli_verdict finish(onv_cli *cli)
+{
+    size_t on_stdout = 0;
+    if (cli->untrusted) distrust(cli);
+    for (size_t i = 0; i < cli->n_outputs; i++) on_stdout += strcmp(cli->outputs[i].file, "-") == 0;
+    if (on_stdout > 1)
+        return onv_cli_reject("only one output can go to standard output, not %zu: give the others "
+                              "a file, as in --json=FILE",
+                              on_stdout);
+    /* The report for people, unless something else takes its place. */
+    onv_cli_verdict verdict =
+        on_stdout == 0 ? onv_cli_add_output(cli, cli->format, NULL) : ONV_CLI_RUN;
+    cli->analysis.example = shows_examples(cli);
+    cli->analysis.savings = cli->analysis.example && !cli->is_diff && !cli->is_compare;
+    cli->analysis.remedies = cli->analysis.savings;
+    return verdict;
+}
+
 onv_cli_verdict onv_cli_check(onv_cli *cli)
 {
-    if (cli->genai != NULL || cli->triton != NULL) return onv_cli_check_deployment(cli);
+    if (cli->genai != NULL || cli->triton != NULL)
+        return onv_cli_check_deployment(cli) == ONV_CLI_RUN ? finish(cli) : ONV_CLI_USAGE;
     if (cli->n_models == 0)
         return onv_cli_reject("no model is given: give an ONNX file, as in onnxvram model.onnx");
     if (check_command(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
@@ -190,10 +210,7 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
         return onv_cli_reject("--onnx-out writes one model: give one, not %zu", cli->n_models);
     if (cli->analysis.onnx_out && cli->analysis.precision != ONV_PRECISION_AS_EXPORTED)
         return onv_cli_reject("--onnx-out keeps the types of the file: leave --precision out");
-    if (cli->untrusted) distrust(cli);
-    size_t on_stdout = 0;
     for (size_t i = 0; i < cli->n_outputs; i++) {
-        on_stdout += strcmp(cli->outputs[i].file, "-") == 0;
         if (is_formula(cli->outputs[i].format) && cli->n_models > 1)
             return onv_cli_reject("--formula is of one model: give one, not %zu", cli->n_models);
         bool is_plan = cli->outputs[i].format == ONV_FORMAT_CHECKPOINTS ||
@@ -203,15 +220,5 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
         if (cli->outputs[i].format == ONV_FORMAT_DUMP_REPLAY && cli->analysis.replay == NULL)
             return onv_cli_reject("--dump=replay needs a replay: add --replay or --replay=host");
     }
-    if (on_stdout > 1)
-        return onv_cli_reject("only one output can go to standard output, not %zu: give the others "
-                              "a file, as in --json=FILE",
-                              on_stdout);
-    /* The report for people, unless something else takes its place. */
-    onv_cli_verdict verdict =
-        on_stdout == 0 ? onv_cli_add_output(cli, cli->format, NULL) : ONV_CLI_RUN;
-    cli->analysis.example = shows_examples(cli);
-    cli->analysis.savings = cli->analysis.example && !cli->is_diff && !cli->is_compare;
-    cli->analysis.remedies = cli->analysis.savings;
-    return verdict;
+    return finish(cli);
 }

@@ -115,7 +115,10 @@ typedef struct rules {
 
 static bool allow_input(void *context, const char *file)
 {
-    return allow(((const rules *)context)->set, file, LANDLOCK_ACCESS_FS_READ_FILE);
+    struct stat info;
+    bool is_folder = stat(file, &info) == 0 && S_ISDIR(info.st_mode);
+    return allow(((const rules *)context)->set, file,
+                 LANDLOCK_ACCESS_FS_READ_FILE | (is_folder ? LANDLOCK_ACCESS_FS_READ_DIR : 0));
 }
 
 /* The models `first` to `first` + `count` - 1, and what the options name. */
@@ -174,6 +177,7 @@ static const int calls[] = {
     SYS_ioctl,
     SYS_faccessat,
     SYS_readlinkat,
+    SYS_getdents64,
     SYS_getcwd,
     SYS_dup,
     SYS_fchmod,

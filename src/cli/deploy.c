@@ -1,21 +1,91 @@
 #include "cli/deploy.h"
 
-#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "cli/message.h"
 #include "cli/values.h"
+#include "cli/work.h"
 
-void onv_cli_print_range(const onv_cli *cli, const char *what, uint64_t low, uint64_t high)
+/* --- What both put ----------------------------------------------------------------------------- */
+
+void onv_cli_put(onv_cli_deployment *d, json_t *object, const char *key, json_t *value)
 {
-    char text[ONV_CLI_SIZE_TEXT];
-    onv_size_text(low, high, cli->report.unicode, text, sizeof text);
-    printf("  %-26s %s\n", what, text);
+    d->has_failed |= json_object_set_new(object, key, value) != 0;
 }
 
-void onv_cli_print_name(const char *name)
+void onv_cli_put_number(onv_cli_deployment *d, json_t *object, const char *key, uint64_t number)
+{
+    onv_cli_put(d, object, key, json_integer(number < INT64_MAX ? (json_int_t)number : INT64_MAX));
+}
+
+json_t *onv_cli_put_row(onv_cli_deployment *d, const char *list)
+{
+    json_t *row = json_object();
+    if (json_object_get(d->json, list) == NULL) onv_cli_put(d, d->json, list, json_array());
+    d->has_failed |= json_array_append_new(json_object_get(d->json, list), row) != 0;
+    return d->has_failed ? d->json : row;
+}
+
+void onv_cli_put_name(onv_cli_deployment *d, json_t *object, const char *key, const char *name)
 {
     char text[2048];
     onv_printable(name, text, sizeof text);
-    fputs(text, stdout);
+    fputs(text, d->text);
+    onv_cli_put(d, object, key, json_string(text));
+}
+
+static void print_range(const onv_cli_deployment *d, const char *what, uint64_t low, uint64_t high)
+{
+    char text[ONV_CLI_SIZE_TEXT];
+    onv_size_text(low, high, d->cli->report.unicode, text, sizeof text);
+    fprintf(d->text, "  %-26s %s\n", what, text);
+}
+
+void onv_cli_put_size(onv_cli_deployment *d, json_t *object, const char *what, const char *key,
+                      uint64_t bytes)
+{
+    print_range(d, what, bytes, bytes);
+    onv_cli_put_number(d, object, key, bytes);
+}
+
+void onv_cli_put_range(onv_cli_deployment *d, json_t *object, const char *what, const char *key,
+                       uint64_t low, uint64_t high)
+{
+    print_range(d, what, low, high);
+    onv_cli_put(d, object, key, json_pack("[I, I]", (json_int_t)low, (json_int_t)high));
+}
+
+void onv_cli_put_total(onv_cli_deployment *d, uint64_t low, uint64_t high)
+{
+    print_range(d, "together", low, high);
+    onv_cli_put_number(d, d->json, "low_bytes", low);
+    onv_cli_put_number(d, d->json, "high_bytes", high);
+}
+
+void onv_cli_put_gpu(onv_cli_deployment *d, const char *gpu, bool is_assumed)
+{
+    bool has_one = gpu != NULL && gpu[0] != '\0';
+    onv_cli_put(d, d->json, "gpu", has_one ? json_string(gpu) : json_null());
+    onv_cli_put(d, d->json, "gpu_assumed", json_boolean(is_assumed));
+    if (has_one) fprintf(d->text, ", %s%s", gpu, is_assumed ? " (assumed)" : "");
+}
+
+json_t *onv_cli_put_budget(onv_cli_deployment *d, size_t budget, uint64_t bytes)
+{
+    const onv_budget *b = &d->cli->budgets[budget];
+    uint64_t usable = onv_budget_usable(b->bytes, d->cli->analysis.margin_percent);
+    char size[ONV_CLI_SIZE_TEXT];
+    json_t *row = onv_cli_put_row(d, "devices");
+    onv_size_text(b->bytes, b->bytes, false, size, sizeof size);
+    fprintf(d->text, "%s: %s", b->name != NULL ? b->name : size,
+            bytes <= usable ? "fits" : "does not fit");
+    onv_cli_put(d, row, "device", b->name != NULL ? json_string(b->name) : json_null());
+    onv_cli_put_number(d, row, "budget_bytes", b->bytes);
+    onv_cli_put_number(d, row, "usable_bytes", usable);
+    onv_cli_put(d, row, "fits", json_boolean(bytes <= usable));
+    d->fits |= bytes <= usable;
+    return row;
 }
 
 void onv_cli_use_budget(const onv_cli *cli, onv_options *options)
@@ -27,25 +97,67 @@ void onv_cli_use_budget(const onv_cli *cli, onv_options *options)
     options->n_budgets = 0;
 }
 
-const char *onv_cli_gpu_text(const onv_analysis *analysis, char text[ONV_CLI_SIZE_TEXT])
+/* --- The work ---------------------------------------------------------------------------------- */
+
+static json_t *wrap(const onv_cli_deployment *d)
 {
-    onv_answer_info answer;
-    onv_analysis_answer(analysis, &answer);
-    text[0] = '\0';
-    if (answer.gpu != NULL)
-        snprintf(text, ONV_CLI_SIZE_TEXT, ", %s%s", answer.gpu,
-                 answer.gpu_assumed ? " (assumed)" : "");
-    return text;
+    return json_pack("{s: i, s: s+, s: O}", "schema_version", 1, "generator", "onnxvram ",
+                     onv_version(), "deployment", d->json);
 }
 
-bool onv_cli_print_budget(const onv_cli *cli, size_t budget, uint64_t bytes)
+static bool write_json(const onv_cli_deployment *d, FILE *stream)
 {
-    const onv_budget *b = &cli->budgets[budget];
-    char size[ONV_CLI_SIZE_TEXT];
-    bool fits = bytes <= onv_budget_usable(b->bytes, cli->analysis.margin_percent);
-    onv_size_text(b->bytes, b->bytes, false, size, sizeof size);
-    printf("%s: %s", b->name != NULL ? b->name : size, fits ? "fits" : "does not fit");
-    return fits;
+    json_t *all = wrap(d);
+    bool good = all != NULL && json_dumpf(all, stream, JSON_INDENT(2)) == 0;
+    json_decref(all);
+    return good && fputc('\n', stream) != EOF;
+}
+
+static void write_outputs(const onv_cli_task *task, const onv_cli_deployment *d, const char *text,
+                          onv_cli_record *record)
+{
+    for (size_t k = 0; k < task->cli->n_outputs; k++) {
+        FILE *stream = task->sinks[k].stream;
+        if (stream == NULL) continue;
+        record->kept[k] = task->cli->outputs[k].format == ONV_FORMAT_JSON
+                              ? write_json(d, stream)
+                              : fputs(text, stream) >= 0;
+        record->kept[k] &= onv_cli_flush(&task->sinks[k]);
+        if (!record->kept[k]) record->worst = EXIT_UNUSABLE;
+    }
+}
+
+void onv_cli_deploy(void *context, onv_cli_record *record)
+{
+    const onv_cli_task *task = context;
+    const onv_cli *cli = task->cli;
+    char *text = NULL;
+    size_t bytes;
+    onv_error error = {.code = ONV_ERR_MEMORY, .message = "out of memory"};
+    onv_cli_deployment d = {.cli = cli,
+                            .text = open_memstream(&text, &bytes),
+                            .json = json_object(),
+                            .fits = cli->analysis.n_budgets == 0};
+    bool good = d.text != NULL && d.json != NULL;
+    snprintf(d.path, sizeof d.path, "%s", cli->models[0]);
+    if (good)
+        good = cli->genai != NULL ? onv_cli_answer_genai(&d, &error)
+                                  : onv_cli_answer_triton(&d, &error);
+    if (good) {
+        onv_cli_put(&d, d.json, "fits",
+                    cli->analysis.n_budgets > 0 ? json_boolean(d.fits) : json_null());
+        error = (onv_error){.code = ONV_ERR_MEMORY, .message = "out of memory"};
+    }
+    good = d.text != NULL && fclose(d.text) == 0 && good && !d.has_failed;
+    if (good) {
+        record->n_analysed = 1;
+        record->verdict = d.fits ? EXIT_DONE : EXIT_NO_FIT;
+        write_outputs(task, &d, text, record);
+    } else {
+        record->worst = onv_cli_complain(d.path, &error);
+    }
+    json_decref(d.json);
+    free(text);
 }
 
 onv_cli_verdict onv_cli_check_deployment(onv_cli *cli)
@@ -56,9 +168,16 @@ onv_cli_verdict onv_cli_check_deployment(onv_cli *cli)
     if (cli->n_models > 0)
         return onv_cli_reject("--%s names a folder, and '%s' is a model: leave one of them out",
                               option, cli->models[0]);
-    if (cli->n_outputs > 0 || cli->untrusted || cli->together || cli->analysis.train != NULL)
-        return onv_cli_reject("--%s prints one answer: leave other outputs, --untrusted, "
+    bool are_known = true;
+    for (size_t i = 0; i < cli->n_outputs; i++)
+        are_known = are_known && cli->outputs[i].format == ONV_FORMAT_JSON;
+    if (!are_known || cli->together || cli->analysis.train != NULL)
+        return onv_cli_reject("--%s prints one answer, as text or --json: leave other outputs, "
                               "--together and --train out",
                               option);
+    cli->models[0] = strdup(cli->genai != NULL ? cli->genai : cli->triton);
+    if (cli->models[0] == NULL) return onv_cli_reject("out of memory");
+    cli->instances[0] = 1;
+    cli->n_models = 1;
     return ONV_CLI_RUN;
 }

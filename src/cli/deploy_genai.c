@@ -26,12 +26,14 @@ typedef struct need {
     uint64_t weights, cache, kept; /* kept: of caches, inputs and logits as their arena has them */
     uint64_t prefill_low, prefill_high, decode_low, decode_high; /* arenas of sessions */
     uint64_t libraries, context_low, context_high;
-    uint64_t low, high; /* all of it */
-    char gpu[ONV_CLI_SIZE_TEXT];
+    uint64_t low, high;          /* all of it */
+    char gpu[ONV_CLI_SIZE_TEXT]; /* whose libraries count; "": none do */
+    bool gpu_assumed;
 } need;
 
 typedef struct folder {
     const onv_cli *cli;
+    onv_cli_deployment *to;
     onv_genai g;
     onv_dim_binding dims[MOST_DIMS]; /* of one analysis; names are the analysis' own */
     size_t n_dims;
@@ -109,12 +111,31 @@ static void take_request(const onv_cli *cli, request *r)
     }
 }
 
+/* A size of a cache that the configuration tells: the model and --dim tell no other one. */
+static bool bind_cache(folder *f, const char *input, const char *word, const char *key,
+                       int64_t size, onv_error *error)
+{
+    int64_t found = strtoll(word, NULL, 10);
+    if (size < 1) return true; /* it is not configured: the dim stays without a size */
+    bind(f, word, size);
+    for (size_t i = 0; i < f->n_dims; i++)
+        if (strcmp(f->dims[i].name, word) == 0) found = f->dims[i].size;
+    if (found == size) return true;
+    *error = (onv_error){.code = ONV_ERR_USAGE};
+    snprintf(error->message, sizeof error->message,
+             "its input '%.80s' has %" PRId64
+             " for '%.40s', and \"%s\" of genai_config.json is %" PRId64 ": make them equal",
+             input, found, word, key, size);
+    return false;
+}
+
 /* The dims of the decoder's inputs: batch, tokens that are read, all tokens, tokens of the cache. */
-static void bind_inputs(folder *f, const onv_analysis *of, int64_t batch, int64_t read,
-                        int64_t total, int64_t past)
+static bool bind_inputs(folder *f, const onv_analysis *of, int64_t batch, int64_t read,
+                        int64_t total, int64_t past, onv_error *error)
 {
     const onv_genai *g = &f->g;
     onv_tensor_info info;
+    bool agree = true;
     for (size_t i = 0; i < f->cli->analysis.n_dims; i++)
         if (!is_request(f->cli->analysis.dims[i].name))
             bind(f, f->cli->analysis.dims[i].name, f->cli->analysis.dims[i].size);
@@ -128,13 +149,16 @@ static void bind_inputs(folder *f, const onv_analysis *of, int64_t batch, int64_
             bind(f, words[1].text, is_read ? read : total);
         } else if (n == 4 && is_cache(g, info.name)) {
             bind(f, words[0].text, batch);
-            bind(f, words[1].text, g->kv_heads);
             bind(f, words[2].text, past);
-            bind(f, words[3].text, g->head_size);
+            agree = agree &&
+                    bind_cache(f, info.name, words[1].text, "num_key_value_heads", g->kv_heads,
+                               error) &&
+                    bind_cache(f, info.name, words[3].text, "head_size", g->head_size, error);
         } else if (n > 0) {
             bind(f, words[0].text, batch);
         }
     }
+    return agree;
 }
 
 /* --- Analyses ---------------------------------------------------------------------------------- */
@@ -149,8 +173,13 @@ static onv_analysis *analyse(folder *f, const char *path, const char *runtime, o
         ort[n++] = options.ort[i];
     options.runtimes = runtime;
     options.ort = ort;
-    options.n_ort = strcmp(runtime, "ideal") == 0 ? 0 : n;
+    options.n_ort = n;
     onv_cli_use_budget(f->cli, &options);
+    if (strcmp(runtime, "ideal") == 0) { /* it has no libraries and no settings */
+        options.n_ort = 0;
+        options.compute_capability = 0;
+        options.gpu = NULL;
+    }
     options.batch = 0;
     options.dims = f->dims;
     options.n_dims = f->n_dims;
@@ -255,9 +284,9 @@ static bool add_others(folder *f, request r, need *n, uint64_t handles, onv_erro
         const onv_genai_model *model = &f->g.models[i];
         onv_analysis *unbound = analyse(f, model->path, "ideal", error);
         if (unbound == NULL) return false;
-        bind_inputs(f, unbound, r.batch, r.prompt, r.prompt, 0);
+        bool agree = bind_inputs(f, unbound, r.batch, r.prompt, r.prompt, 0, error);
         onv_analysis_destroy(unbound);
-        onv_analysis *a = run_session(f, model, &s, error);
+        onv_analysis *a = agree ? run_session(f, model, &s, error) : NULL;
         forget_dims(f);
         if (a == NULL) return false;
         onv_analysis_destroy(a);
@@ -269,6 +298,15 @@ static bool add_others(folder *f, request r, need *n, uint64_t handles, onv_erro
     return true;
 }
 
+/* The analysis ends before the answer is written. */
+static void take_gpu(const onv_analysis *of, need *n)
+{
+    onv_answer_info answer;
+    onv_analysis_answer(of, &answer);
+    snprintf(n->gpu, sizeof n->gpu, "%s", answer.gpu != NULL ? answer.gpu : "");
+    n->gpu_assumed = answer.gpu_assumed;
+}
+
 static bool find_need(folder *f, request r, need *n, onv_error *error)
 {
     onv_answer_runtime_info first, later;
@@ -277,14 +315,17 @@ static bool find_need(folder *f, request r, need *n, onv_error *error)
     int64_t batch = r.batch * f->g.beams;
     *n = (need){0};
     f->g.batch = r.batch;
-    bind_inputs(f, f->unbound, batch, read, r.prompt, f->g.shares ? r.context : r.prompt - read);
-    onv_analysis *prefill = run_session(f, decoder, &first, error);
+    onv_analysis *prefill = NULL, *decode = NULL;
+    if (bind_inputs(f, f->unbound, batch, read, r.prompt, f->g.shares ? r.context : r.prompt - read,
+                    error))
+        prefill = run_session(f, decoder, &first, error);
     forget_dims(f);
-    bind_inputs(f, f->unbound, batch, 1, r.context, f->g.shares ? r.context : r.context - 1);
-    onv_analysis *decode = prefill != NULL ? run_session(f, decoder, &later, error) : NULL;
+    if (prefill != NULL && bind_inputs(f, f->unbound, batch, 1, r.context,
+                                       f->g.shares ? r.context : r.context - 1, error))
+        decode = run_session(f, decoder, &later, error);
     forget_dims(f);
     bool good = decode != NULL && find_kept(f, prefill, decode, n, error);
-    if (good) onv_cli_gpu_text(decode, n->gpu);
+    if (good) take_gpu(decode, n);
     onv_analysis_destroy(prefill);
     onv_analysis_destroy(decode);
     if (!good) return false;
@@ -318,63 +359,80 @@ static bool find_longest(folder *f, int64_t batch, uint64_t bytes, int64_t *long
 
 /* --- Output ------------------------------------------------------------------------------------ */
 
-static void print_need(const folder *f, const char *name, request r, const need *n)
+static void put_need(const folder *f, request r, const need *n)
 {
-    onv_cli_print_name(name);
-    printf("\n\nbatch %" PRId64 ", prompts of %" PRId64 ", context of %" PRId64 "%s\n", r.batch,
-           r.prompt, r.context, f->g.is_cpu ? ", on the CPU" : n->gpu);
-    onv_cli_print_range(f->cli, "weights", n->weights, n->weights);
-    onv_cli_print_range(f->cli, f->g.shares ? "cache, one buffer" : "cache, past and present",
-                        n->cache, n->cache);
-    onv_cli_print_range(f->cli, "cache, inputs, logits", n->kept, n->kept);
-    onv_cli_print_range(f->cli, "sessions, prefill", n->prefill_low, n->prefill_high);
-    onv_cli_print_range(f->cli, "sessions, decode", n->decode_low, n->decode_high);
-    if (n->libraries > 0) onv_cli_print_range(f->cli, "libraries", n->libraries, n->libraries);
+    onv_cli_deployment *d = f->to;
+    onv_cli_put(d, d->json, "kind", json_string("onnxruntime-genai"));
+    onv_cli_put_name(d, d->json, "path", f->cli->genai);
+    fprintf(d->text, "\n\nbatch %" PRId64 ", prompts of %" PRId64 ", context of %" PRId64 "%s",
+            r.batch, r.prompt, r.context, f->g.is_cpu ? ", on the CPU" : "");
+    onv_cli_put_number(d, d->json, "batch", (uint64_t)r.batch);
+    onv_cli_put_number(d, d->json, "prompt", (uint64_t)r.prompt);
+    onv_cli_put_number(d, d->json, "context", (uint64_t)r.context);
+    onv_cli_put(d, d->json, "shares_cache", json_boolean(f->g.shares));
+    onv_cli_put_gpu(d, n->gpu, n->gpu_assumed);
+    fputs("\n", d->text);
+    onv_cli_put_size(d, d->json, "weights", "weight_bytes", n->weights);
+    onv_cli_put_size(d, d->json, f->g.shares ? "cache, one buffer" : "cache, past and present",
+                     "cache_bytes", n->cache);
+    onv_cli_put_size(d, d->json, "cache, inputs, logits", "kept_bytes", n->kept);
+    onv_cli_put_range(d, d->json, "sessions, prefill", "prefill_bytes", n->prefill_low,
+                      n->prefill_high);
+    onv_cli_put_range(d, d->json, "sessions, decode", "decode_bytes", n->decode_low,
+                      n->decode_high);
+    if (n->libraries > 0) onv_cli_put_size(d, d->json, "libraries", "library_bytes", n->libraries);
     if (n->context_high > 0)
-        onv_cli_print_range(f->cli, "CUDA context", n->context_low, n->context_high);
-    onv_cli_print_range(f->cli, "together", n->low, n->high);
+        onv_cli_put_range(d, d->json, "CUDA context", "context_bytes", n->context_low,
+                          n->context_high);
+    onv_cli_put_total(d, n->low, n->high);
 }
 
 /* The upper ends, for contexts of an eighth of the longest one to all of it. */
-static bool print_table(folder *f, request r, onv_error *error)
+static bool put_table(folder *f, request r, onv_error *error)
 {
     char text[ONV_CLI_SIZE_TEXT];
-    printf("\nTogether, by batch and context (prompts as long)\n");
+    onv_cli_deployment *d = f->to;
+    fputs("\nTogether, by batch and context (prompts as long)\n", d->text);
     for (int row = 0; row <= ROWS; row++) {
         int64_t batch = row > 0 ? r.batch << (row - 1) : 0;
-        printf(row > 0 ? "  %5" PRId64 : "       ", batch);
+        fprintf(d->text, row > 0 ? "  %5" PRId64 : "       ", batch);
         for (int column = COLUMNS - 1; column >= 0; column--) {
             int64_t context = r.context >> column;
             need n;
             if (context < 1) continue;
-            if (row == 0) printf(" %12" PRId64, context);
+            if (row == 0) fprintf(d->text, " %12" PRId64, context);
             if (row == 0) continue;
             if (!find_need(f, (request){batch, context, context}, &n, error)) return false;
             onv_size_text(n.high, n.high, false, text, sizeof text);
-            printf(" %12s", text);
+            fprintf(d->text, " %12s", text);
+            json_t *cell = onv_cli_put_row(d, "sizes");
+            onv_cli_put_number(d, cell, "batch", (uint64_t)batch);
+            onv_cli_put_number(d, cell, "context", (uint64_t)context);
+            onv_cli_put_number(d, cell, "low_bytes", n.low);
+            onv_cli_put_number(d, cell, "high_bytes", n.high);
         }
-        printf("\n");
+        fputs("\n", d->text);
     }
     return true;
 }
 
-static bool print_budgets(folder *f, request r, const need *n, bool *fits, onv_error *error)
+static bool put_budgets(folder *f, request r, const need *n, onv_error *error)
 {
-    size_t n_budgets = f->cli->analysis.n_budgets;
-    *fits = n_budgets == 0;
-    if (!*fits) printf("\n");
-    for (size_t i = 0; i < n_budgets; i++) {
+    onv_cli_deployment *d = f->to;
+    if (f->cli->analysis.n_budgets > 0) fputs("\n", d->text);
+    for (size_t i = 0; i < f->cli->analysis.n_budgets; i++) {
         int64_t longest;
         uint64_t bytes =
             onv_budget_usable(f->cli->budgets[i].bytes, f->cli->analysis.margin_percent);
         if (!find_longest(f, r.batch, bytes, &longest, error)) return false;
-        *fits |= onv_cli_print_budget(f->cli, i, n->high);
-        printf("; longest context at batch %" PRId64 ": %" PRId64 "\n", r.batch, longest);
+        json_t *row = onv_cli_put_budget(d, i, n->high);
+        fprintf(d->text, "; longest context at batch %" PRId64 ": %" PRId64 "\n", r.batch, longest);
+        onv_cli_put_number(d, row, "longest_context", (uint64_t)longest);
     }
     return true;
 }
 
-static bool answer(folder *f, const char *name, bool *fits, onv_error *error)
+static bool answer(folder *f, onv_error *error)
 {
     request r = {.batch = f->cli->analysis.batch > 0 ? f->cli->analysis.batch : f->g.batch,
                  .context = f->g.max_length};
@@ -382,30 +440,24 @@ static bool answer(folder *f, const char *name, bool *fits, onv_error *error)
     take_request(f->cli, &r);
     f->unbound = analyse(f, f->g.models[0].path, "ideal", error);
     if (f->unbound == NULL || !find_need(f, r, &n, error)) return false;
-    print_need(f, name, r, &n);
-    if (f->cli->report.verbosity < 0) return print_budgets(f, r, &n, fits, error);
-    return print_table(f, r, error) && print_budgets(f, r, &n, fits, error);
+    put_need(f, r, &n);
+    return (f->cli->report.verbosity < 0 || put_table(f, r, error)) && put_budgets(f, r, &n, error);
 }
 
-int onv_cli_run_genai(const onv_cli *cli)
+bool onv_cli_answer_genai(onv_cli_deployment *d, onv_error *error)
 {
     folder *f = calloc(1, sizeof *f);
-    onv_error error = {.code = ONV_ERR_MEMORY, .message = "out of memory"};
-    char config[ONV_GENAI_PATH];
-    bool fits = true;
-    snprintf(config, sizeof config, "%s/genai_config.json", cli->genai);
-    const char *path = config;
-    bool good = f != NULL;
-    if (good) f->cli = cli;
-    if (good) good = onv_genai_read(cli->genai, &f->g, &error);
+    if (f == NULL) return false;
+    f->cli = d->cli;
+    f->to = d;
+    snprintf(d->path, sizeof d->path, "%s/genai_config.json", d->cli->genai);
+    bool good = onv_genai_read(d->cli->genai, &f->g, error);
     if (good) {
-        path = f->g.models[0].path;
-        good = answer(f, cli->genai, &fits, &error);
+        snprintf(d->path, sizeof d->path, "%s", f->g.models[0].path);
+        good = answer(f, error);
     }
-    int status = good ? fits ? EXIT_DONE : EXIT_NO_FIT : onv_cli_complain(path, &error);
-    if (f != NULL) onv_analysis_destroy(f->unbound);
-    if (f != NULL) onv_genai_cleanup(&f->g);
+    onv_analysis_destroy(f->unbound);
+    onv_genai_cleanup(&f->g);
     free(f);
-    int written = onv_cli_answered();
-    return written != EXIT_DONE ? written : status;
+    return good;
 }

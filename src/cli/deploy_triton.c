@@ -22,7 +22,7 @@ typedef struct served {
 
 typedef struct repository {
     const onv_cli *cli;
-    served *models;
+    served *models; /* by name, then from the newest version on */
     size_t n_models;
     size_t n_others; /* models of other backends, and instances on the CPU */
     uint64_t on_cpu;
@@ -168,73 +168,77 @@ static bool analyse(const repository *r, served *m, onv_error *error)
                 "--dim");
 }
 
-static void print_model(const onv_cli *cli, const served *m)
+static void put_model(onv_cli_deployment *d, const served *m)
 {
     onv_answer_runtime_info s;
+    json_t *row = onv_cli_put_row(d, "models");
     onv_analysis_answer_runtime(m->analysis, 0, &s);
-    printf("  ");
-    onv_cli_print_name(m->name);
-    printf(": %" PRId64 " instance%s, batch %" PRId64 "\n", m->config.instances,
-           m->config.instances > 1 ? "s" : "", m->config.max_batch);
-    onv_cli_print_range(cli, "  weights", s.weight_bytes, s.weight_bytes);
-    onv_cli_print_range(cli, "  arena of each", s.reserved_low, s.reserved_high);
-    if (s.out_of_memory) printf("    gpu_mem_limit is not enough\n");
+    fputs("  ", d->text);
+    onv_cli_put_name(d, row, "name", m->name);
+    fprintf(d->text, ": %" PRId64 " instance%s, batch %" PRId64 "\n", m->config.instances,
+            m->config.instances > 1 ? "s" : "", m->config.max_batch);
+    onv_cli_put_number(d, row, "instances", (uint64_t)m->config.instances);
+    onv_cli_put_number(d, row, "batch", (uint64_t)m->config.max_batch);
+    onv_cli_put_size(d, row, "  weights", "weight_bytes", s.weight_bytes);
+    onv_cli_put_range(d, row, "  arena of each", "reserved_bytes", s.reserved_low, s.reserved_high);
+    onv_cli_put(d, row, "out_of_memory", json_boolean(s.out_of_memory));
+    if (s.out_of_memory) fputs("    gpu_mem_limit is not enough\n", d->text);
 }
 
-/* Whether it fits one of the budgets, or none is given. */
-static bool print_fits(const onv_cli *cli, uint64_t bytes)
+/* Of one process, and what is not in it. */
+static void put_sum(onv_cli_deployment *d, const repository *r, const onv_together_info *sum)
 {
-    bool fits = cli->analysis.n_budgets == 0;
-    if (!fits) printf("\n");
-    for (size_t i = 0; i < cli->analysis.n_budgets; i++) {
-        fits |= onv_cli_print_budget(cli, i, bytes);
-        printf("\n");
-    }
-    return fits;
+    fprintf(d->text, "\n  %" PRIu64 " session%s\n", sum->sessions, sum->sessions > 1 ? "s" : "");
+    onv_cli_put_number(d, d->json, "sessions", sum->sessions);
+    onv_cli_put_range(d, d->json, "arenas", "reserved_bytes", sum->arenas_low, sum->arenas_high);
+    onv_cli_put_size(d, d->json, "libraries", "library_bytes", sum->driver_bytes);
+    onv_cli_put_range(d, d->json, "CUDA context", "context_bytes", sum->context_low,
+                      sum->context_high);
+    onv_cli_put_total(d, sum->total_low, sum->total_high);
+    onv_cli_put_number(d, d->json, "not_counted", r->n_others);
+    onv_cli_put(d, d->json, "uses_tensorrt", json_boolean(r->uses_tensorrt));
+    if (r->n_others > 0)
+        fprintf(d->text, "\nNot counted: %zu models of other backends, or on the CPU alone\n",
+                r->n_others);
+    if (r->uses_tensorrt)
+        fputs("\nA model asks for TensorRT: its engines and workspace are not counted\n", d->text);
 }
 
-static bool answer(repository *r, const char *folder, bool *fits, const char **path,
-                   onv_error *error)
+static bool answer(repository *r, onv_cli_deployment *d, onv_error *error)
 {
     onv_analysis *analyses[MOST_MODELS];
     unsigned instances[MOST_MODELS];
     onv_together_info sum;
-    char gpu[ONV_CLI_SIZE_TEXT];
+    onv_answer_info first;
     for (size_t i = 0; i < r->n_models; i++) {
-        *path = r->models[i].path;
+        snprintf(d->path, sizeof d->path, "%s", r->models[i].path);
         if (!analyse(r, &r->models[i], error)) return false;
         analyses[i] = r->models[i].analysis;
         instances[i] = (unsigned)r->models[i].config.instances;
     }
-    *path = folder;
+    snprintf(d->path, sizeof d->path, "%s", r->cli->triton);
     if (onv_together(analyses, instances, r->n_models, &sum, error) != ONV_OK) return false;
-    onv_cli_print_name(folder);
-    printf("\n\nOne process on one GPU%s\n", onv_cli_gpu_text(analyses[0], gpu));
-    for (size_t i = 0; i < r->n_models; i++) print_model(r->cli, &r->models[i]);
-    printf("\n  %" PRIu64 " session%s\n", sum.sessions, sum.sessions > 1 ? "s" : "");
-    onv_cli_print_range(r->cli, "arenas", sum.arenas_low, sum.arenas_high);
-    onv_cli_print_range(r->cli, "libraries", sum.driver_bytes, sum.driver_bytes);
-    onv_cli_print_range(r->cli, "CUDA context", sum.context_low, sum.context_high);
-    onv_cli_print_range(r->cli, "together", sum.total_low, sum.total_high);
-    if (r->n_others > 0)
-        printf("\nNot counted: %zu models of other backends, or on the CPU alone\n", r->n_others);
-    if (r->uses_tensorrt)
-        printf("\nA model asks for TensorRT: its engines and workspace are not counted\n");
-    *fits = print_fits(r->cli, sum.total_high);
+    onv_cli_put(d, d->json, "kind", json_string("triton"));
+    onv_cli_put_name(d, d->json, "path", r->cli->triton);
+    fputs("\n\nOne process on one GPU", d->text);
+    onv_analysis_answer(analyses[0], &first);
+    onv_cli_put_gpu(d, first.gpu, first.gpu_assumed);
+    fputs("\n", d->text);
+    for (size_t i = 0; i < r->n_models; i++) put_model(d, &r->models[i]);
+    put_sum(d, r, &sum);
+    if (r->cli->analysis.n_budgets > 0) fputs("\n", d->text);
+    for (size_t i = 0; i < r->cli->analysis.n_budgets; i++) {
+        onv_cli_put_budget(d, i, sum.total_high);
+        fputs("\n", d->text);
+    }
     return true;
 }
 
-int onv_cli_run_triton(const onv_cli *cli)
+bool onv_cli_answer_triton(onv_cli_deployment *d, onv_error *error)
 {
-    repository r = {.cli = cli};
-    onv_error error = {0};
-    const char *path = cli->triton;
-    bool fits = true;
-    bool good =
-        read_repository(&r, cli->triton, &error) && answer(&r, cli->triton, &fits, &path, &error);
-    int status = good ? fits ? EXIT_DONE : EXIT_NO_FIT : onv_cli_complain(path, &error);
+    repository r = {.cli = d->cli};
+    bool good = read_repository(&r, d->cli->triton, error) && answer(&r, d, error);
     for (size_t i = 0; i < r.n_models; i++) onv_analysis_destroy(r.models[i].analysis);
     free(r.models);
-    int written = onv_cli_answered();
-    return written != EXIT_DONE ? written : status;
+    return good;
 }

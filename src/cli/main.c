@@ -143,6 +143,11 @@ static void stream_all(onv_cli *cli, const onv_cli_baseline *baseline, outcome *
 
 /* --- All at once ------------------------------------------------------------------------------- */
 
+static onv_cli_work_fn *work_of(const onv_cli *cli)
+{
+    return cli->genai != NULL || cli->triton != NULL ? onv_cli_deploy : onv_cli_work;
+}
+
 /* One process does all the work. A model at which it crashes is left out in the next one. Its record stays. */
 static bool work_apart(const onv_cli_task *task, onv_cli_process *process)
 {
@@ -150,7 +155,7 @@ static bool work_apart(const onv_cli_task *task, onv_cli_process *process)
     /* NOLINTNEXTLINE(performance-no-int-to-ptr): the way to shed a const */
     onv_error *lost = (onv_error *)(uintptr_t)task->lost, why;
     for (;;) {
-        if (!onv_cli_process_start(process, cli, task->first, task->count, true, onv_cli_work,
+        if (!onv_cli_process_start(process, cli, task->first, task->count, true, work_of(cli),
                                    /* NOLINTNEXTLINE(performance-no-int-to-ptr): likewise */
                                    (void *)(uintptr_t)task)) {
             fprintf(stderr, "onnxvram: no process for the models could be started: %s\n",
@@ -209,7 +214,7 @@ static void work_at_once(onv_cli *cli, const onv_cli_baseline *baseline, outcome
     if (good && onv_cli_is_isolated(cli))
         good = work_apart(&task, &process);
     else if (good && (good = (process.record = onv_cli_record_new(cli)) != NULL))
-        onv_cli_work(&task, process.record);
+        work_of(cli)(&task, process.record);
     onv_cli_progress_end();
     if (good) {
         const onv_cli_record *r = process.record;
@@ -282,9 +287,7 @@ static int analyse_models(const onv_cli_command *command, int argc, char **argv)
             onv_cli_catch_stop();
             cli.analysis.cancelled = onv_cli_is_stopped;
         }
-        status = cli.genai != NULL    ? onv_cli_run_genai(&cli)
-                 : cli.triton != NULL ? onv_cli_run_triton(&cli)
-                                      : run(&cli);
+        status = run(&cli);
         break;
     case ONV_CLI_DONE: status = onv_cli_answered(); break;
     case ONV_CLI_USAGE: break;

@@ -77,6 +77,41 @@ static void the_longest_context_is_what_fits(void **state)
     EXPECT(longest, 3, "740.0 MiB: does not fit");
 }
 
+/* The configuration tells how large heads are, and nothing else may. */
+static void sizes_of_heads_agree(void **state)
+{
+    enter();
+    write_config("{\"model\": {" MODEL ", \"decoder\": " DECODER CUDA "}}}");
+    EXPECT("--genai llm -q -d kv_cache_dim=64", 0, "  cache, past and present    4.0 MiB");
+    EXPECT("--genai llm -q -d kv_cache_dim=32", 2,
+           "'past_key_values.0.key' has 32 for 'kv_cache_dim', and \"head_size\"",
+           "is 64: make them equal");
+    write_config("{\"model\": {" MODEL
+                 ", \"decoder\": {\"filename\": \"model.onnx\", \"head_size\": 64, "
+                 "\"num_key_value_heads\": 4" CUDA "}}}");
+    EXPECT("--genai llm", 2,
+           "has 2 for '2', and \"num_key_value_heads\" of genai_config.json is 4");
+    write_config("{\"model\": {" MODEL ", \"decoder\": {\"filename\": \"model.onnx\"" CUDA "}}}");
+    EXPECT("--genai llm", 2, "has dimensions without a size");
+}
+
+/* The figures of the text by the keys of reports; in a process of its own, too. */
+static void the_answer_is_json_as_well(void **state)
+{
+    enter();
+    write_config("{\"model\": {" MODEL ", \"decoder\": " DECODER CUDA "}}, \"search\": "
+                 "{\"past_present_share_buffer\": true}}");
+    EXPECT("--genai llm --json --budget 740MiB,L4", 0, "\"kind\": \"onnxruntime-genai\"",
+           "\"weight_bytes\": 256000", "\"cache_bytes\": 2097152", "\"kept_bytes\": 11534336",
+           "\"shares_cache\": true", "\"budget_bytes\": 775946240", "\"fits\": false",
+           "\"device\": \"L4\"", "\"longest_context\": 4096");
+    EXPECT("--genai llm -q --budget L4", 0, ", L4\n", "L4: fits");
+    EXPECT("--genai llm -q --untrusted --json=answer.json", 0,
+           "  weights                    250.0 KiB");
+    EXPECT("--genai llm -q --untrusted --json", 0, "\"weight_bytes\": 256000");
+    assert_null(strstr(text, "weights   "));
+}
+
 /* Without a provider it is the CPU's: no handles, no context. */
 static void the_cpu_has_no_context(void **state)
 {
@@ -116,7 +151,7 @@ static void broken_folders_are_named(void **state)
     }
     EXPECT("--genai nowhere", 1, "nowhere/genai_config.json: there is no such file");
     EXPECT("--genai llm llm/model.onnx", 2, "--genai names a folder");
-    EXPECT("--genai llm --json", 2, "--genai prints one answer");
+    EXPECT("--genai llm --csv", 2, "--genai prints one answer, as text or --json");
 }
 
 int main(void)
@@ -124,6 +159,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(caches_are_one_buffer_or_two),
         cmocka_unit_test(the_longest_context_is_what_fits),
+        cmocka_unit_test(sizes_of_heads_agree),
+        cmocka_unit_test(the_answer_is_json_as_well),
         cmocka_unit_test(the_cpu_has_no_context),
         cmocka_unit_test(broken_folders_are_named),
     };

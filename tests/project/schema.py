@@ -232,6 +232,18 @@ with tempfile.TemporaryDirectory() as folder:
     check(r18, "-b", 2, "--runtime", "cpu")
     check(r18, "-b", 2, "--runtime", "tensorrt", "--workspace", "1GiB")
     check(r18, "-b", 2, "--gpu", "K80", "--train", "adamw")  # without published speeds
+    # Deployments.
+    served = pathlib.Path(folder) / "served"
+    (served / "net/1").mkdir(parents=True)
+    (served / "net/1/model.onnx").write_bytes((source / r18).read_bytes())
+    (served / "net/config.pbtxt").write_text("max_batch_size: 2")
+    check("--triton", served, "--budget", "T4,1MB")
+    (served / "genai_config.json").write_text(json.dumps({"model": {
+        "context_length": 64, "vocab_size": 100, "decoder": {
+            "filename": "llama.onnx", "session_options": {"provider_options": [{"cuda": {}}]}}}}))
+    (served / "llama.onnx").write_bytes((source / llama).read_bytes())
+    sizes = [x for dim in ("batch=1", "sequence=16", "past=16", "total=32") for x in ("--dim", dim)]
+    check("--genai", served, *sizes, "--budget", "T4")
     check("absent.onnx", r18, "README.md", "-b", 1, statuses=(1,))
     check("absent.onnx", statuses=(1,))
     both = pathlib.Path(folder) / "one.json", pathlib.Path(folder) / "other.json"
