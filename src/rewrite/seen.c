@@ -150,40 +150,35 @@ static bool is_unranked(const onv_edit *e, const onv_node *node)
     return false;
 }
 
-/* What a Reshape leaves to be worked out is a number or nothing; what its shape does not tell is nothing. */
+/* What a Reshape leaves to be worked out is a number or nothing. */
 static bool is_left(const onv_op_ctx *c, int axis, onv_dim dim)
 {
     if (onv_dim_is_const(dim) || c->n_in < 2 || c->node->code != ONV_OP_Reshape) return false;
     const onv_known *shape = c->in[1].known;
-    if (shape == NULL || (uint32_t)axis >= shape->count) return false;
-    onv_dim asked = shape->elems[axis].i;
-    return onv_dim_is(asked, -1) || !onv_dim_is_known(asked);
+    return shape != NULL && (uint32_t)axis < shape->count && onv_dim_is(shape->elems[axis].i, -1);
 }
 
-/* Contents that are followed are numbers: ONNX Runtime does not hand on the names of sizes. */
-static const onv_known *numbers_of(onv_edit *e, const onv_known *known)
+/* Where the bounds of a Slice are not known, ONNX infers no size, those of other axes neither. */
+static bool has_open_bounds(const onv_op_ctx *c)
 {
-    bool are_all = true;
+    bool is_open = false;
+    for (uint32_t k = 1; k < c->n_in && c->node->code == ONV_OP_Slice; k++)
+        is_open |= c->in_present[k] && c->in[k].known == NULL;
+    return is_open;
+}
+
+/* Contents are followed where all of them are numbers: one size with a name hides the others. */
+static const onv_known *numbers_of(const onv_known *known)
+{
     for (uint32_t i = 0; known != NULL && i < known->count; i++)
-        are_all = are_all && onv_dim_is_const(known->elems[i].i);
-    if (are_all) return known;
-    onv_known *numbers = onv_arena_copy(&e->model->arena, known, sizeof *known);
-    onv_scalar *elems =
-        onv_arena_copy(&e->model->arena, known->elems, known->count * sizeof *elems);
-    if (numbers == NULL || elems == NULL) {
-        onv_edit_fail(e, ONV_ERR_MEMORY);
-        return NULL;
-    }
-    for (uint32_t i = 0; i < known->count; i++)
-        if (!onv_dim_is_const(elems[i].i)) elems[i].i = ONV_DIM_UNKNOWN;
-    numbers->elems = elems;
-    return numbers;
+        if (!onv_dim_is_const(known->elems[i].i)) return NULL;
+    return known;
 }
 
 static void store_outputs(onv_edit *e, onv_op_ctx *c, const onv_node *node, bool is_inferred)
 {
     int unsure = unsure_axis(e, node);
-    bool is_ranked = is_inferred && !is_unranked(e, node);
+    bool is_ranked = is_inferred && !is_unranked(e, node), is_open = has_open_bounds(c);
     for (uint32_t k = 0; k < node->n_outputs; k++) {
         if (!onv_is_value(node->outputs[k])) continue;
         const onv_type *type = &c->out[k].type;
@@ -192,14 +187,14 @@ static void store_outputs(onv_edit *e, onv_op_ctx *c, const onv_node *node, bool
         if (has_rank) {
             dims = ONV_ARENA_ARRAY(&e->driver.scratch, onv_dim, (size_t)type->rank);
             for (int i = 0; dims != NULL && i < type->rank; i++)
-                dims[i] = i != unsure && is_carried(e, node, type->dims[i], i) &&
+                dims[i] = !is_open && i != unsure && is_carried(e, node, type->dims[i], i) &&
                                   !is_left(c, i, type->dims[i])
                               ? type->dims[i]
                               : ONV_DIM_UNKNOWN;
         }
         store(e, node->outputs[k], dims, has_rank ? type->rank : -1);
         e->values.at[node->outputs[k].index].seen_known =
-            is_inferred && follows_contents(node) ? numbers_of(e, c->out[k].known) : NULL;
+            is_inferred && follows_contents(node) ? numbers_of(c->out[k].known) : NULL;
     }
 }
 

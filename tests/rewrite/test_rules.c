@@ -254,18 +254,22 @@ static void what_is_not_modelled_is_named(void **state)
     check_rewrites(not_modelled, sizeof not_modelled / sizeof not_modelled[0]);
 }
 
-/* Measured: ONNX Runtime 1.31, CUDA build over a substitute for the driver, six operators after the Reshape: with a name it
- * uses no buffer again (7 requests of the first run), with numbers it does (4). */
-static void names_of_sizes_are_not_followed(void **state)
+/* Measured: ONNX Runtime 1.31, CUDA build over a substitute for the driver, six operators behind each: with numbers the first
+ * run asks for 4 buffers, and for one of each output where a size is not known. */
+static void a_size_with_a_name_hides_the_others(void **state)
 {
     check_seen("in x f32[b,64,8,8]; Shape x -> s; Reshape x,s -> r; Exp r -> y; out y f32",
-               "[?, 64, 8, 8]");
+               "[?, ?, ?, ?]");
     check_seen("in x f32[2,64,8,8]; Shape x -> s; Reshape x,s -> r; Exp r -> y; out y f32",
                "[2, 64, 8, 8]");
     check_seen("in x f32[b,64,8,8]; Shape x -> s; ConstantOfShape s -> r; Add x,r -> y; out y f32",
                "[?, 64, 8, 8]");
-    check_seen("in x f32[b,1,8,8]; in z f32[b,64,8,8]; Shape z -> s; Expand x,s -> y; out y f32",
-               "[?, 64, 8, 8]");
+    check_seen("in x f32[b,8]; in z f32[b,1]; ints one 1; Shape x -> s; Gather s,one -> n; "
+               "Expand z,n -> y; out y f32",
+               "[b, ?]");
+    check_seen("in x f32[b,8]; ints one 1; ints zero 0; Shape x -> s; Gather s,one -> n; "
+               "Slice x,zero,n,one -> y; out y f32",
+               "[?, ?]");
 }
 
 /* Rules start at numbers of names. */
@@ -285,7 +289,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_operator_of_a_rule_has_a_number),
                                        cmocka_unit_test(rules_rewrite_what_they_say),
-                                       cmocka_unit_test(names_of_sizes_are_not_followed),
+                                       cmocka_unit_test(a_size_with_a_name_hides_the_others),
                                        cmocka_unit_test(what_is_not_modelled_is_named)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
