@@ -10,8 +10,8 @@
 /* What --genai and --triton exclude. */
 onv_cli_verdict onv_cli_check_deployment(onv_cli *cli);
 
-/* An onv_cli_work_fn over an onv_cli_task: analyses the folder and writes its answer to each output. */
-void onv_cli_deploy(void *task, onv_cli_record *record);
+/* An onv_cli_work_fn over an onv_cli_task (the context): analyses the folder and writes its answer to each output. */
+void onv_cli_deploy(void *context, onv_cli_record *record);
 
 /* --- The answers ------------------------------------------------------------------------------- */
 
