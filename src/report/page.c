@@ -109,10 +109,15 @@ void onv_page_wrapped(const onv_page *page, const char *text, size_t at, size_t 
     onv_page_line(page);
 }
 
-void onv_page_title(const onv_page *page, const char *title)
+void onv_page_head(const onv_page *page, const char *title)
 {
     onv_page_line(page);
     onv_page_text(page, ONV_STYLE_TITLE, title);
+}
+
+void onv_page_title(const onv_page *page, const char *title)
+{
+    onv_page_head(page, title);
     onv_page_line(page);
 }
 

@@ -76,11 +76,14 @@ void onv_page_item(
  * first one starts at column `at` (what stands before it is written). Ends the last line. */
 void onv_page_wrapped(const onv_page *page, const char *text, size_t at, size_t indent);
 
-/* An empty line and a title on a line of its own. */
+/* An empty line and a title, whose line goes on; or on a line of its own. */
+void onv_page_head(const onv_page *page, const char *title);
 void onv_page_title(const onv_page *page, const char *title);
 
 /* An item of a list, wrapped; NULL, for want of memory: nothing. */
 void onv_page_sentence(const onv_page *page, const char *text);
+#define onv_page_say(page, ...)                                                                    \
+    onv_page_sentence((page), onv_arena_printf((page)->arena, __VA_ARGS__))
 
 /* Labels (units.h) in the arena; empty without memory, which the arena remembers. */
 const char *onv_page_bytes(const onv_page *page, uint64_t bytes);

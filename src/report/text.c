@@ -330,8 +330,7 @@ static void write_largest(const onv_view *view, const onv_page *page, size_t top
     }
     onv_rank(items, n);
     if (n == 0) return;
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, "Largest tensors");
+    onv_page_head(page, "Largest tensors");
     if (view->live->unknown > 0 && view->infer->free_dims.count > 0)
         onv_write_format(page->out, ", in order as if every free dimension were %d", NOMINAL_DIM);
     onv_page_line(page);

@@ -141,8 +141,7 @@ static void write_best(const char *device, const onv_fit_best *best, const onv_p
     if (device == NULL || text == NULL) return;
     bool is_led = device[0] != '\0';
     int first = is_led ? text[0] : toupper((unsigned char)text[0]);
-    onv_page_sentence(page, onv_arena_printf(page->arena, "%s%s%c%s.", device, is_led ? ": " : "",
-                                             first, text + 1));
+    onv_page_say(page, "%s%s%c%s.", device, is_led ? ": " : "", first, text + 1);
 }
 
 static void write_one(const onv_answer *answer, const onv_answer_device *device,
@@ -152,8 +151,7 @@ static void write_one(const onv_answer *answer, const onv_answer_device *device,
     if (!device->fit->has_max_batch) return;
     const char *batches = batches_text(answer, device, page), *name = device_text(device, page);
     if (batches == NULL || name == NULL) return;
-    onv_page_sentence(page, onv_arena_printf(page->arena, "Largest %s on %s: %s.", searched(device),
-                                             name, batches));
+    onv_page_say(page, "Largest %s on %s: %s.", searched(device), name, batches);
     write_best("", &device->fit->best, page);
 }
 
@@ -181,8 +179,7 @@ static void write_several(const onv_answer *answer, const onv_page *page)
                                                 {"fits", .style = ONV_STYLE_PLAIN}};
     for (uint32_t r = 0; r < answer->n_rows; r++)
         columns[3 + r] = (onv_column){answer->rows[r].runtime, .right = true};
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, "Budgets");
+    onv_page_head(page, "Budgets");
     if (first->fit->margin_percent > 0)
         onv_write_format(page->out, ", less a margin of %u%%", first->fit->margin_percent);
     if (first->fit->has_max_batch) {
@@ -216,16 +213,14 @@ static void write_several(const onv_answer *answer, const onv_page *page)
 static void write_remedies(const onv_answer *answer, const onv_page *page)
 {
     if (answer->n_remedies == 0) return;
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, "To make it fit");
+    onv_page_head(page, "To make it fit");
     onv_write_text(page->out, ", add one of these to the command\n");
     if (onv_page_is_markdown(page)) onv_page_line(page);
     for (uint32_t i = 0; i < answer->n_remedies; i++) {
         const onv_remedy *r = &answer->remedies[i];
-        onv_page_sentence(page,
-                          onv_arena_printf(page->arena, "%s: %s %s, %s (%s)", r->option, r->runtime,
-                                           onv_page_range(page, r->total.low, r->total.high),
-                                           r->fits ? "fits" : "not enough", r->what));
+        onv_page_say(page, "%s: %s %s, %s (%s)", r->option, r->runtime,
+                     onv_page_range(page, r->total.low, r->total.high),
+                     r->fits ? "fits" : "not enough", r->what);
     }
 }
 

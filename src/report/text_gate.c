@@ -10,8 +10,7 @@ static const onv_column columns[] = {
 
 static void write_title(const onv_gate *gate, const onv_page *page)
 {
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, "Growth");
+    onv_page_head(page, "Growth");
     const char *most = !gate->has_most ? ""
                                        : onv_arena_printf(page->arena, ", at most %u.%02u%%",
                                                           gate->most_basis_points / 100,

@@ -80,29 +80,25 @@ static void explain_total(const onv_measured *m, const onv_page *page)
     const char *libraries = onv_page_bytes(page, row->library_bytes);
     const char *context = onv_page_range(page, row->context.low, row->context.high);
     if (total->measured < known)
-        onv_page_sentence(
-            page, onv_arena_printf(page->arena,
-                                   "%s are less than the allocator (%s, %s) and the handles of "
-                                   "libraries (%s) take: the device was looked at before the peak, "
-                                   "or it counts the process alone.",
-                                   onv_page_bytes(page, total->measured),
-                                   onv_page_bytes(page, held), of, libraries));
+        onv_page_say(page,
+                     "%s are less than the allocator (%s, %s) and the handles of "
+                     "libraries (%s) take: the device was looked at before the peak, "
+                     "or it counts the process alone.",
+                     onv_page_bytes(page, total->measured), onv_page_bytes(page, held), of,
+                     libraries);
     else
-        onv_page_sentence(
-            page,
-            onv_arena_printf(page->arena,
-                             "Of %s the allocator explains %s (%s: live tensors %s, the rest "
-                             "is workspaces, rounding and cache), handles of libraries %s; "
-                             "%s remain for the context, which takes %s.",
-                             onv_page_bytes(page, total->measured), onv_page_bytes(page, held), of,
-                             onv_page_range(page, row->live.low, row->live.high), libraries,
-                             onv_page_bytes(page, total->measured - known), context));
+        onv_page_say(page,
+                     "Of %s the allocator explains %s (%s: live tensors %s, the rest "
+                     "is workspaces, rounding and cache), handles of libraries %s; "
+                     "%s remain for the context, which takes %s.",
+                     onv_page_bytes(page, total->measured), onv_page_bytes(page, held), of,
+                     onv_page_range(page, row->live.low, row->live.high), libraries,
+                     onv_page_bytes(page, total->measured - known), context);
     if (total->measured > total->predicted.high)
-        onv_page_sentence(
-            page, onv_arena_printf(page->arena,
-                                   "%s are explained by nothing here: other processes, a "
-                                   "second context, what ran in this process before.",
-                                   onv_page_bytes(page, total->measured - total->predicted.high)));
+        onv_page_say(page,
+                     "%s are explained by nothing here: other processes, a "
+                     "second context, what ran in this process before.",
+                     onv_page_bytes(page, total->measured - total->predicted.high));
 }
 
 /* --- The snapshot ------------------------------------------------------------------------------ */
@@ -133,8 +129,7 @@ static void write_modules(const onv_measured *m, const onv_page *page)
     }
     onv_table_finish(&table, page);
     if (n > MOST_ROWS)
-        onv_page_sentence(page, onv_arena_printf(page->arena, "%zu more; %zu modules agree.",
-                                                 n - MOST_ROWS, m->modules.count - n));
+        onv_page_say(page, "%zu more; %zu modules agree.", n - MOST_ROWS, m->modules.count - n);
 }
 
 static const onv_column single_columns[] = {
@@ -149,8 +144,7 @@ static void write_singles(const onv_page *page, const char *title, const onv_mea
     uint64_t sum = 0;
     if (n == 0) return;
     for (size_t i = 0; i < n; i++) sum += rows[i].bytes;
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, title);
+    onv_page_head(page, title);
     const char *text = onv_arena_printf(page->arena, ": %zu of %s", n, onv_label_bytes(sum).text);
     if (text != NULL) onv_write_text(page->out, text);
     onv_page_line(page);
@@ -171,38 +165,34 @@ static void write_parting(const onv_measured *m, const onv_page *page)
         onv_page_sentence(page, "No part of the history begins as the prediction does: blocks are "
                                 "compared by sizes.");
     else
-        onv_page_sentence(page,
-                          onv_arena_printf(page->arena,
-                                           "%u of %u predicted allocations of an iteration are "
-                                           "in the history, in their order.",
-                                           m->n_paired, m->n_predicted));
+        onv_page_say(page,
+                     "%u of %u predicted allocations of an iteration are "
+                     "in the history, in their order.",
+                     m->n_paired, m->n_predicted);
     if (m->makes_state)
         onv_page_sentence(page, "The history has the first step of the optimizer, which makes its "
                                 "state; the prediction is of a later iteration: record one.");
     if (!p->found) return;
     if (p->is_lifetime)
-        onv_page_sentence(page,
-                          onv_arena_printf(page->arena,
-                                           "They part at step %u, %s: its %s are freed before "
-                                           "%s by the prediction, before %s in the measurement.",
-                                           p->step, p->op, onv_page_bytes(page, p->bytes.predicted),
-                                           p->until_predicted, p->until_measured));
+        onv_page_say(page,
+                     "They part at step %u, %s: its %s are freed before "
+                     "%s by the prediction, before %s in the measurement.",
+                     p->step, p->op, onv_page_bytes(page, p->bytes.predicted), p->until_predicted,
+                     p->until_measured);
     else
-        onv_page_sentence(
-            page, onv_arena_printf(
-                      page->arena,
-                      "They part at step %u, %s: predicted %s, measured "
-                      "%s%s%s.",
-                      p->step, p->op,
-                      p->bytes.predicted > 0 ? onv_page_bytes(page, p->bytes.predicted) : "nothing",
-                      p->bytes.measured > 0 ? onv_page_bytes(page, p->bytes.measured) : "nothing",
-                      p->where != NULL ? " at " : "", p->where != NULL ? p->where : ""));
+        onv_page_say(page,
+                     "They part at step %u, %s: predicted %s, measured "
+                     "%s%s%s.",
+                     p->step, p->op,
+                     p->bytes.predicted > 0 ? onv_page_bytes(page, p->bytes.predicted) : "nothing",
+                     p->bytes.measured > 0 ? onv_page_bytes(page, p->bytes.measured) : "nothing",
+                     p->where != NULL ? " at " : "", p->where != NULL ? p->where : "");
 }
 
 static void write_snapshot(const onv_measured *m, const onv_page *page)
 {
-    onv_page_sentence(page, onv_arena_printf(page->arena, "Peak predicted at %s, measured at %s.",
-                                             m->peak_predicted, m->peak_measured));
+    onv_page_say(page, "Peak predicted at %s, measured at %s.", m->peak_predicted,
+                 m->peak_measured);
     write_parting(m, page);
     write_modules(m, page);
     write_singles(page, "Only in the measurement", m->only_measured.at, m->only_measured.count);
@@ -213,8 +203,7 @@ void onv_write_measured(const onv_view *view, const onv_page *page)
 {
     const onv_measured *m = view->measured;
     if (m == NULL || m->n_figures == 0) return;
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, "Measured");
+    onv_page_head(page, "Measured");
     const char *device = m->n_devices > 1 ? onv_arena_printf(page->arena, ", device %u of %u",
                                                              m->device, m->n_devices)
                                           : "";

@@ -82,8 +82,7 @@ static void write_piece(const onv_view *view, const onv_page *page, const onv_pi
 static void write_formula(const onv_view *view, const onv_page *page)
 {
     const onv_formula *f = view->formula;
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, "Peak for any sizes");
+    onv_page_head(page, "Peak for any sizes");
     if (f->n_pieces == 0) {
         onv_write_text(page->out, ": ");
         onv_page_wrapped(page, onv_arena_printf(page->arena, "no formula, as %s", f->why_not), 20,
@@ -151,8 +150,7 @@ static void write_command(const onv_view *view, const onv_page *page)
 {
     const char *path = view->model->path != NULL ? view->model->path : "-", *word;
     size_t at = 10;
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, "To size it, with the sizes that you need");
+    onv_page_head(page, "To size it, with the sizes that you need");
     onv_write_text(page->out, "\n  onnxvram");
     if ((word = onv_shell_word(page->arena, path)) == NULL) return;
     write_word(page, word, &at);

@@ -194,8 +194,7 @@ void onv_write_replays(const onv_view *view, const onv_page *page, bool verbose)
 {
     const onv_replays *replays = view->replays;
     if (replays == NULL || replays->kind == NULL) return;
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, is_self_check(replays) ? "Self-check" : "Replay");
+    onv_page_head(page, is_self_check(replays) ? "Self-check" : "Replay");
     onv_write_text(page->out, " on ");
     onv_page_fitted(page, ONV_STYLE_PLAIN, replays->device.name, page->width);
     onv_write_format(page->out, ", %s free", onv_label_bytes(replays->device.free_bytes).text);

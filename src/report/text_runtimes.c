@@ -47,26 +47,24 @@ static void write_ends(const onv_page *page, const onv_runtime_result *r)
                      : ", which activations overwrite their input, and which equal weights are one";
     const char *tells =
         is_program ? "" : "PyTorch's program (dump_exported_program=True) says more, ";
-    onv_page_sentence(page,
-                      onv_arena_printf(page->arena,
-                                       "%s: tensors take %s to %s: the file does not say how long "
-                                       "Python holds results%s; %sa recording (onnxvram.record) "
-                                       "says all",
-                                       r->runtime->name, onv_label_bytes(ends.low).text,
-                                       onv_label_bytes(ends.high).text, open, tells));
+    onv_page_say(page,
+                 "%s: tensors take %s to %s: the file does not say how long "
+                 "Python holds results%s; %sa recording (onnxvram.record) "
+                 "says all",
+                 r->runtime->name, onv_label_bytes(ends.low).text, onv_label_bytes(ends.high).text,
+                 open, tells);
 }
 
 static void write_time(const onv_page *page, const onv_runtime_result *r)
 {
     onv_label label = onv_label_time(r->time.all.low, r->time.all.high, onv_page_dash(page));
     if (onv_time_is_known(&r->time))
-        onv_page_sentence(page, onv_arena_printf(page->arena,
-                                                 "%s: a forward pass takes %s, estimated by peaks "
-                                                 "of the GPU",
-                                                 r->runtime->name, label.text));
+        onv_page_say(page,
+                     "%s: a forward pass takes %s, estimated by peaks "
+                     "of the GPU",
+                     r->runtime->name, label.text);
     if (r->time.refused != NULL)
-        onv_page_sentence(page, onv_arena_printf(page->arena, "%s: no time: %s", r->runtime->name,
-                                                 r->time.refused));
+        onv_page_say(page, "%s: no time: %s", r->runtime->name, r->time.refused);
 }
 
 void onv_write_runtime_remarks(const onv_runtime_result *r, const onv_page *page,
@@ -100,16 +98,13 @@ void onv_write_runtime_remarks(const onv_runtime_result *r, const onv_page *page
     onv_page_sentence(page, text);
     bool is_arena = r->runtime->consumer == ONV_CONSUMER_ALLOCATOR;
     if (is_arena && r->allocated_ends.high == 0 && differs(r->low_bytes, r->held_bytes))
-        onv_page_sentence(
-            page, onv_arena_printf(page->arena,
-                                   "%s: as little as %s by workspaces and order of initializers",
-                                   r->runtime->name, onv_label_bytes(r->low_bytes).text));
+        onv_page_say(page, "%s: as little as %s by workspaces and order of initializers",
+                     r->runtime->name, onv_label_bytes(r->low_bytes).text);
     if (r->out_of_memory)
-        onv_page_sentence(
-            page, onv_arena_printf(page->arena,
-                                   "ort: gpu_mem_limit is not enough: a request of %s finds "
-                                   "no memory",
-                                   onv_label_bytes(r->oom_bytes).text));
+        onv_page_say(page,
+                     "ort: gpu_mem_limit is not enough: a request of %s finds "
+                     "no memory",
+                     onv_label_bytes(r->oom_bytes).text);
 }
 
 void onv_write_comparison_runtimes(const onv_view *view, const onv_page *page)

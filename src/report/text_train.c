@@ -226,8 +226,7 @@ static void write_plans(const onv_view *view, const onv_page *page, bool verbose
     shown has = {.batches = view->fit != NULL && view->fit->has_max_batch};
     uint32_t hidden = 0;
     if (t->n_plans == 0) return;
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, "Checkpointing");
+    onv_page_head(page, "Checkpointing");
     for (uint32_t i = 0; i < t->n_plans; i++) {
         has.moved |= moves(&t->plans[i]);
         has.time |= onv_time_is_known(&t->plans[i].figures.time);
@@ -258,8 +257,7 @@ static void write_compiled(const onv_training *t, const onv_page *page)
 {
     const onv_compiled *c = t->compiled;
     if (c == NULL) return;
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, "torch.compile");
+    onv_page_head(page, "torch.compile");
     if (c->budget < 1)
         onv_write_format(page->out, " with activation_memory_budget = %g", c->budget);
     onv_page_line(page);
@@ -302,8 +300,7 @@ void onv_write_training(const onv_view *view, const onv_page *page, bool verbose
 {
     const onv_training *t = view->training;
     if (t == NULL || t->optimizer == NULL) return;
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, "Training");
+    onv_page_head(page, "Training");
     onv_write_format(page->out, " with %s in %s, loss: %s", t->optimizer->name,
                      compiles(t) ? "PyTorch under torch.compile" : "eager PyTorch", t->loss);
     if (t->chosen != ONV_NO_PLAN)
