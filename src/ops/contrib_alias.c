@@ -1,6 +1,7 @@
 /* Operators of com.microsoft that are an ONNX operator in other clothes, and those that ONNX Runtime
  * wrote into ONNX's own domain before ONNX had them. */
 #include "ops/contrib.h"
+#include "ops/rules.h"
 
 #define CONV   &onv_ops_nn_conv
 #define POOL   &onv_ops_nn_pool
@@ -86,19 +87,7 @@ static onv_status infer_engine(onv_op_ctx *c)
            AS(NORM, "LayerNormalization", 17, IN(1, 2)))
 
 /* Between the host's memory and the device's. */
-static onv_status infer_copy(onv_op_ctx *c)
-{
-    onv_op_set_out_type(c, 0, onv_op_in(c, 0));
-    return ONV_OK;
-}
-
-static onv_status fold_copy(onv_op_ctx *c)
-{
-    if (onv_op_has_out(c, 0)) c->out[0].known = onv_op_in_known(c, 0);
-    return ONV_OK;
-}
-
-#define COPY(op) ONV_OP(op, 1, 1, 1, 1, 1, infer_copy, .fold = fold_copy)
+#define COPY(op) ONV_OP(op, 1, 1, 1, 1, 1, onv_infer_identity, .fold = onv_fold_identity)
 
 static const onv_op rows[] = {
     FLOAT_PRODUCT("FusedConv", 2, 4, AS(CONV, "Conv", 22, IN(1, 2, 3))),

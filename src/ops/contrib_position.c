@@ -8,8 +8,8 @@
 static const onv_op rows[] = {
     ROTARY("RotaryEmbedding"),
     ROTARY("MRotaryEmbedding"),
-    ONV_OP("GemmaRotaryEmbedding", 1, 5, 5, 2, 2, onv_infer_like, .like = "11",
-           .traits = {.save_in = ONV_BIT(0)}),
+    ONV_SAYS("GemmaRotaryEmbedding", 1, 5, 5, 2, 2, "(x, q): like q, like q",
+             .traits = {.save_in = ONV_BIT(0)}),
     ONV_SAYS("RelativePositionBias", 1, 3, 3, 1, 1,
              "(table[_, heads], queries, keys): [1, heads, queries[0], keys[0]]"),
     /* Where tokens are packed, the offsets say batch and length. */

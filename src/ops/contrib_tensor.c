@@ -132,7 +132,7 @@ static const onv_op rows[] = {
     /* A path through a matrix of costs, one step in either direction or both at a time. */
     SAYS("DynamicTimeWarping", 1, 1, 1, "(x[_, _, ...]): [2, upto(x.-1 + x.-2 - 1, path)] i32",
          .flags = ONV_OP_DATA_DEPENDENT),
-    ROW("NGramRepeatBlock", 2, 2, 1, 1, onv_infer_like, .like = "1"),
+    SAYS("NGramRepeatBlock", 2, 2, 1, "(x, scores): like scores"),
     /* A hash per token, head and length of n-gram. */
     SAYS("NGramHashMapping", 3, 7, 2,
          "(ids[b, s]): [b, s, (attr.max_ngram_size - 1) * attr.n_head_per_ngram], "
@@ -151,8 +151,8 @@ static const onv_op rows[] = {
     SAYS("DequantizeWithOrder", 2, 2, 1, "(x): like x attr.to or f32"),
     ROW("HyperConnectionPreMix", 2, 2, 1, 1, infer_pre_mix),
     ROW("HyperConnectionPostMix", 3, 4, 1, 1, onv_infer_same),
-    ROW("LinearAttentionGate", 3, 4, 1, 2, onv_infer_like, .like = "03"),
-    ROW("EngramGate", 5, 6, 1, 2, onv_infer_like, .like = "00"),
+    SAYS("LinearAttentionGate", 3, 4, 2, "(x, b, c, d): like x, like d"),
+    SAYS("EngramGate", 5, 6, 2, "(x): like x, like x"),
 };
 
 const onv_op_family onv_ops_contrib_tensor = {"com.microsoft", rows, sizeof rows / sizeof rows[0]};

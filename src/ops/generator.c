@@ -21,39 +21,7 @@ static onv_status infer_random(onv_op_ctx *c)
     return ONV_OK;
 }
 
-static onv_status infer_like(onv_op_ctx *c)
-{
-    onv_op_set_out_like(c, 0, 0, onv_op_attr_dtype(c, "dtype", onv_op_in_dtype(c, 0)));
-    return ONV_OK;
-}
-
-static onv_status need_matrix(onv_op_ctx *c)
-{
-    int rank = onv_op_in_rank(c, 0);
-    if (rank < 0 || rank == 2) return ONV_OK;
-    return onv_op_fail(c, "the input must be a matrix, not of shape %s",
-                       onv_op_shape_text(c, onv_op_in(c, 0)));
-}
-
-static onv_status infer_multinomial(onv_op_ctx *c)
-{
-    int64_t samples = onv_op_attr_int(c, "sample_size", 1);
-    ONV_TRY(need_matrix(c));
-    if (samples < 0) return onv_op_fail(c, "sample_size is %lld", (long long)samples);
-    onv_dim dims[2] = {onv_op_in_dim(c, 0, 0), onv_dim_const(samples)};
-    onv_op_set_out(c, 0, onv_op_attr_dtype(c, "dtype", ONV_INT32), dims, 2);
-    return ONV_OK;
-}
-
 /* --- EyeLike ---------------------------------------------------------------------------------- */
-
-static onv_status infer_eye(onv_op_ctx *c)
-{
-    ONV_TRY(need_matrix(c));
-    onv_dim dims[2] = {onv_op_in_dim(c, 0, 0), onv_op_in_dim(c, 0, 1)};
-    onv_op_set_out(c, 0, onv_op_attr_dtype(c, "dtype", onv_op_in_dtype(c, 0)), dims, 2);
-    return ONV_OK;
-}
 
 static onv_status fold_eye(onv_op_ctx *c)
 {
@@ -133,13 +101,6 @@ static onv_status fold_range(onv_op_ctx *c)
 
 /* --- Constants -------------------------------------------------------------------------------- */
 
-/* A Constant node is read when the model is loaded: its output has its type already. */
-static onv_status infer_constant(onv_op_ctx *c)
-{
-    (void)c;
-    return ONV_OK;
-}
-
 static const onv_tensor *value_attr(onv_op_ctx *c)
 {
     const onv_attr *attr = onv_op_attr(c, "value");
@@ -189,20 +150,20 @@ static onv_status fold_constant_of_shape(onv_op_ctx *c)
 
 /* --- Rows ------------------------------------------------------------------------------------- */
 
-#define RANDOM(op, version, inputs, rule)                                                          \
-    ONV_OP(op, version, inputs, inputs, 1, 1, rule, .flags = ONV_OP_RANDOM)
+#define RANDOM(op, version, line) ONV_SAYS(op, version, 1, 1, 1, 1, line, .flags = ONV_OP_RANDOM)
 
 static const onv_op rows[] = {
-    RANDOM("RandomNormal", 1, 0, infer_random),
-    RANDOM("RandomUniform", 1, 0, infer_random),
-    RANDOM("RandomNormalLike", 1, 1, infer_like),
-    RANDOM("RandomUniformLike", 1, 1, infer_like),
-    RANDOM("Multinomial", 7, 1, infer_multinomial),
-    RANDOM("Bernoulli", 15, 1, infer_like),
-    ONV_OP("EyeLike", 9, 1, 1, 1, 1, infer_eye, .fold = fold_eye),
+    ONV_OP("RandomNormal", 1, 0, 0, 1, 1, infer_random, .flags = ONV_OP_RANDOM),
+    ONV_OP("RandomUniform", 1, 0, 0, 1, 1, infer_random, .flags = ONV_OP_RANDOM),
+    RANDOM("RandomNormalLike", 1, "(x): like x attr.dtype or like x"),
+    RANDOM("RandomUniformLike", 1, "(x): like x attr.dtype or like x"),
+    RANDOM("Multinomial", 7, "(x[n, _]): [n, attr.sample_size or 1] attr.dtype or i32"),
+    RANDOM("Bernoulli", 15, "(x): like x attr.dtype or like x"),
+    ONV_SAYS("EyeLike", 9, 1, 1, 1, 1, "(x[m, n]): [m, n] attr.dtype or like x", .fold = fold_eye),
     ONV_OP("Range", 11, 3, 3, 1, 1, infer_range, .fold = fold_range,
            .flags = ONV_OP_DATA_DEPENDENT),
-    ONV_OP("Constant", 1, 0, 0, 1, 1, infer_constant),
+    /* It is read when the model is loaded: its output has its type already. */
+    ONV_SAYS("Constant", 1, 0, 0, 1, 1, "(): ?"),
     ONV_OP("ConstantOfShape", 9, 1, 1, 1, 1, infer_constant_of_shape,
            .fold = fold_constant_of_shape),
 };

@@ -126,9 +126,9 @@ static onv_status label_dims(onv_op_ctx *c, onv_dim *dims, int *rank)
                            onv_op_shape_text(c, onv_op_in(c, 0)));
     *rank = labels >= 0 ? labels : scores >= 0 ? scores - 1 : -1;
     for (int i = 0; i < *rank; i++)
-        ONV_TRY(onv_math_unify(c, "dims of scores and labels",
-                               onv_op_in_dim(c, 0, i == 0 ? 0 : i + 1), onv_op_in_dim(c, 1, i),
-                               &dims[i]));
+        ONV_TRY(onv_tensor_unify(c, "dims of scores and labels",
+                                 onv_op_in_dim(c, 0, i == 0 ? 0 : i + 1), onv_op_in_dim(c, 1, i),
+                                 &dims[i]));
     return ONV_OK;
 }
 
@@ -138,9 +138,9 @@ static onv_status infer_loss(onv_op_ctx *c)
     int rank = -1;
     const char *reduction = onv_op_attr_string(c, "reduction", "mean");
     ONV_TRY(label_dims(c, dims, &rank));
-    ONV_TRY(onv_math_unify(c, "numbers of classes and weights",
-                           onv_op_in_rank(c, 0) > 1 ? onv_op_in_dim(c, 0, 1) : ONV_DIM_UNKNOWN,
-                           onv_op_in_dim(c, 2, 0), &classes));
+    ONV_TRY(onv_tensor_unify(c, "numbers of classes and weights",
+                             onv_op_in_rank(c, 0) > 1 ? onv_op_in_dim(c, 0, 1) : ONV_DIM_UNKNOWN,
+                             onv_op_in_dim(c, 2, 0), &classes));
     bool none = strcmp(reduction, "none") == 0;
     if (!none && strcmp(reduction, "sum") != 0 && strcmp(reduction, "mean") != 0)
         return onv_op_fail(c, "unknown reduction '%s'", reduction);

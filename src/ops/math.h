@@ -4,6 +4,7 @@
 #define ONV_OPS_MATH_H
 
 #include "ops/fold.h"
+#include "ops/tensor.h"
 
 /* Output 0 has the shape that all inputs share, as before broadcasting came; fails where they
  * differ. */
@@ -17,9 +18,6 @@ onv_status onv_infer_legacy_compare(onv_op_ctx *c); /* bool */
 
 /* The row's traits, `inplace` reduced to the inputs that have the shape of the broadcast result. */
 onv_op_traits onv_math_broadcast_traits(onv_op_ctx *c);
-
-/* Two dims that must be equal: the one that says more. Fails on two numbers that differ. */
-onv_status onv_math_unify(onv_op_ctx *c, const char *what, onv_dim a, onv_dim b, onv_dim *out);
 
 /* Matrix products as numpy.matmul: the shape of inputs a and b multiplied, into output 0, and their
  * multiply-accumulates. */

@@ -13,7 +13,7 @@ static onv_status inner_dim(onv_op_ctx *c, uint32_t a, uint32_t b, onv_dim *inne
         return onv_op_fail(c, "inner dims of %s and %s differ",
                            onv_op_shape_text(c, onv_op_in(c, a)),
                            onv_op_shape_text(c, onv_op_in(c, b)));
-    return onv_math_unify(c, "inner dims", x, y, inner);
+    return onv_tensor_unify(c, "inner dims", x, y, inner);
 }
 
 onv_status onv_math_matmul_as(onv_op_ctx *c, uint32_t a, uint32_t b, onv_dtype dtype)
@@ -107,7 +107,7 @@ static onv_status infer_gemm(onv_op_ctx *c)
             return onv_op_fail(c, "input %u must be a matrix, not of shape %s", k,
                                onv_op_shape_text(c, onv_op_in(c, k)));
     }
-    ONV_TRY(onv_math_unify(c, "inner dims", gemm_dim(c, 0, 1), gemm_dim(c, 1, 0), &inner));
+    ONV_TRY(onv_tensor_unify(c, "inner dims", gemm_dim(c, 0, 1), gemm_dim(c, 1, 0), &inner));
     onv_dim dims[2] = {gemm_dim(c, 0, 0), gemm_dim(c, 1, 1)};
     ONV_TRY(check_bias(c, dims));
     onv_op_set_out(c, 0, onv_rule_dtype(c, 0, c->n_in), dims, 2);

@@ -186,10 +186,8 @@ static const onv_op rows[] = {
     UNARY("Tan", 7),
     UNARY("Tanh", 1),
     UNARY("ThresholdedRelu", 10),
-    ONV_OP("IsNaN", 9, 1, 1, 1, 1, onv_infer_like, .like = "0", .dtype = ONV_BOOL,
-           .fold = fold_isnan),
-    ONV_OP("IsInf", 10, 1, 1, 1, 1, onv_infer_like, .like = "0", .dtype = ONV_BOOL,
-           .fold = fold_isinf),
+    ONV_SAYS("IsNaN", 9, 1, 1, 1, 1, "(x): like x bool", .fold = fold_isnan),
+    ONV_SAYS("IsInf", 10, 1, 1, 1, 1, "(x): like x bool", .fold = fold_isinf),
 
     BINARY("Add", 1, onv_infer_legacy, fold_add),
     BINARY("Add", 7, onv_infer_broadcast, fold_add),

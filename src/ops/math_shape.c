@@ -2,15 +2,6 @@
 
 #include "ops/rules.h"
 
-onv_status onv_math_unify(onv_op_ctx *c, const char *what, onv_dim a, onv_dim b, onv_dim *out)
-{
-    if (onv_dim_is_const(a) && onv_dim_is_const(b) && !onv_dim_same(a, b))
-        return onv_op_fail(c, "%s differ: %lld and %lld", what, (long long)a.raw, (long long)b.raw);
-    bool b_says_more = onv_dim_is_const(b) || !onv_dim_is_known(a);
-    *out = b_says_more ? b : a;
-    return ONV_OK;
-}
-
 static onv_status fail_shapes(onv_op_ctx *c, uint32_t k)
 {
     return onv_op_fail(c, "shapes %s and %s must be the same",
@@ -28,7 +19,7 @@ onv_status onv_math_same_as(onv_op_ctx *c, onv_dtype dtype)
         if (rank >= 0 && r != rank) return fail_shapes(c, k);
         for (int axis = 0; axis < r; axis++) {
             onv_dim d = onv_op_in_dim(c, k, axis);
-            ONV_TRY(onv_math_unify(c, "dims", rank < 0 ? d : dims[axis], d, &dims[axis]));
+            ONV_TRY(onv_tensor_unify(c, "dims", rank < 0 ? d : dims[axis], d, &dims[axis]));
         }
         rank = r;
     }
@@ -54,7 +45,7 @@ onv_status onv_math_legacy_as(onv_op_ctx *c, onv_dtype dtype)
         onv_dim b = onv_op_in_dim(c, 1, axis);
         /* The text rules out dims of 1 here, the runtimes of the time did not. */
         if (onv_dim_is(b, 1)) continue;
-        ONV_TRY(onv_math_unify(c, "dims", dims[start + axis], b, &dims[start + axis]));
+        ONV_TRY(onv_tensor_unify(c, "dims", dims[start + axis], b, &dims[start + axis]));
     }
     onv_op_set_out(c, 0, dtype, dims, rank);
     return ONV_OK;

@@ -54,8 +54,6 @@ struct onv_op {
         int16_t min, max;
     } in, out;
     onv_op_rule infer;    /* required */
-    const char *like;     /* of onv_infer_like: by output, the digit of the input that it is like */
-    onv_dtype dtype;      /* then: of output 0, where it is another one */
     const char *says;     /* of onv_op_shapes_infer: a line of op_shapes.h, from the inputs on */
     const void *with;     /* what its rules read of the row: of onv_alias_infer an onv_alias */
     onv_op_rule fold;     /* contents of small outputs; NULL: never known */

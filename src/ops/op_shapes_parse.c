@@ -4,7 +4,8 @@
  *     input   = name ["[" [axis {"," axis}] "]"]
  *     axis    = "_" | "..." | number | "attr" "." name ["." number] | dim
  *     out     = "?" | "like" input [dtype] | "[" [item {"," item}] "]" [dtype]
- *     dtype   = "f16", "int64" ... | "like" input | "attr" "." name "or" "f16" ...
+ *     dtype   = type | "attr" "." name "or" type
+ *     type    = "f16", "int64" ... | "like" input
  *     item    = input "." [integer] ":" [integer] | sum
  */
 #include <stdio.h>
@@ -72,6 +73,7 @@ static onv_status parse_dtype(onv_shape_parser *p, onv_shape_out *out)
         out->dtype_attr = attr.name;
         if (!onv_shape_take_word(p, "or"))
             return onv_shape_refuse(p, "'or' and an element type are expected");
+        if (onv_shape_take_word(p, "like")) return onv_shape_input(p, &out->dtype_like);
     }
     onv_shape_skip_space(p);
     const char *from = p->at, *name = onv_shape_word(p, "");

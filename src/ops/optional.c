@@ -41,12 +41,6 @@ static onv_status fold_get_element(onv_op_ctx *c)
     return ONV_OK;
 }
 
-static onv_status infer_has_element(onv_op_ctx *c)
-{
-    onv_op_set_out(c, 0, ONV_BOOL, NULL, 0);
-    return ONV_OK;
-}
-
 static onv_status fold_has_element(onv_op_ctx *c)
 {
     const onv_type *type = onv_op_in(c, 0);
@@ -68,10 +62,10 @@ static const onv_op rows[] = {
            .traits = {.view_of = 1}),
     ONV_OP("OptionalGetElement", 18, 1, 1, 1, 1, infer_get_element, .fold = fold_get_element,
            .traits = {.view_of = 1}),
-    ONV_OP("OptionalHasElement", 15, 1, 1, 1, 1, infer_has_element, .fold = fold_has_element,
-           .flags = ONV_OP_HOST),
-    ONV_OP("OptionalHasElement", 18, 0, 1, 1, 1, infer_has_element, .fold = fold_has_element,
-           .flags = ONV_OP_HOST),
+    ONV_SAYS("OptionalHasElement", 15, 1, 1, 1, 1, "(x): [] bool", .fold = fold_has_element,
+             .flags = ONV_OP_HOST),
+    ONV_SAYS("OptionalHasElement", 18, 0, 1, 1, 1, "(x): [] bool", .fold = fold_has_element,
+             .flags = ONV_OP_HOST),
 };
 
 const onv_op_family onv_ops_optional = {"", rows, sizeof rows / sizeof rows[0]};

@@ -15,7 +15,7 @@ static onv_status check_blocks(onv_op_ctx *c, int axis, int64_t block)
         onv_dim dim = onv_op_in_dim(c, 0, i), ignored;
         if (i == axis) dim = onv_dim_ceildiv(c->dims, dim, onv_dim_const(block));
         ONV_TRY(
-            onv_math_unify(c, "dims of scale and blocks", dim, onv_op_in_dim(c, 1, i), &ignored));
+            onv_tensor_unify(c, "dims of scale and blocks", dim, onv_op_in_dim(c, 1, i), &ignored));
     }
     return ONV_OK;
 }
@@ -37,8 +37,8 @@ static onv_status check_scale(onv_op_ctx *c)
     int64_t given = rank == 1 ? 0 : onv_op_attr_int(c, "axis", 1);
     ONV_TRY(onv_op_axis(c, given, rank, &axis));
     if (block > 0) return check_blocks(c, axis, block);
-    return onv_math_unify(c, "lengths of the scale and its axis", onv_op_in_dim(c, 0, axis), size,
-                          &ignored);
+    return onv_tensor_unify(c, "lengths of the scale and its axis", onv_op_in_dim(c, 0, axis), size,
+                            &ignored);
 }
 
 static onv_status infer_quantize(onv_op_ctx *c)
@@ -133,18 +133,10 @@ static onv_status fold_dequantize(onv_op_ctx *c)
     return is_foldable(c, false) ? onv_fold_elementwise(c, dequantize) : ONV_OK;
 }
 
-static onv_status infer_dynamic_quantize(onv_op_ctx *c)
-{
-    onv_op_set_out_like(c, 0, 0, ONV_UINT8);
-    onv_op_set_out(c, 1, ONV_FLOAT, NULL, 0);
-    onv_op_set_out(c, 2, ONV_UINT8, NULL, 0);
-    return ONV_OK;
-}
-
 static const onv_op rows[] = {
     ONV_OP("QuantizeLinear", 10, 2, 3, 1, 1, infer_quantize, .fold = fold_quantize),
     ONV_OP("DequantizeLinear", 10, 2, 3, 1, 1, infer_dequantize, .fold = fold_dequantize),
-    ONV_OP("DynamicQuantizeLinear", 11, 1, 1, 3, 3, infer_dynamic_quantize),
+    ONV_SAYS("DynamicQuantizeLinear", 11, 1, 1, 3, 3, "(x): like x u8, [] f32, [] u8"),
 };
 
 const onv_op_family onv_ops_quantization = {"", rows, sizeof rows / sizeof rows[0]};

@@ -69,13 +69,15 @@ onv_status onv_infer_same(onv_op_ctx *c)
     return ONV_OK;
 }
 
-onv_status onv_infer_like(onv_op_ctx *c)
+onv_status onv_infer_identity(onv_op_ctx *c)
 {
-    for (uint32_t k = 0; c->op->like[k] != '\0'; k++) {
-        uint32_t from = (uint32_t)(c->op->like[k] - '0');
-        bool is_other = k == 0 && c->op->dtype != ONV_UNDEFINED;
-        onv_op_set_out_like(c, k, from, is_other ? c->op->dtype : onv_op_in_dtype(c, from));
-    }
+    onv_op_set_out_type(c, 0, onv_op_in(c, 0));
+    return ONV_OK;
+}
+
+onv_status onv_fold_identity(onv_op_ctx *c)
+{
+    if (onv_op_has_out(c, 0)) c->out[0].known = onv_op_in_known(c, 0);
     return ONV_OK;
 }
 

@@ -20,7 +20,8 @@ onv_dtype onv_rule_dtype(const onv_op_ctx *c, uint32_t first, uint32_t count);
 /* Whole rules. */
 onv_status onv_rule_broadcast_as(onv_op_ctx *c, onv_dtype dtype); /* all inputs broadcast */
 onv_status onv_infer_same(onv_op_ctx *c);                         /* output 0 like input 0 */
-onv_status onv_infer_like(onv_op_ctx *c);      /* outputs like the inputs that the row names */
+onv_status onv_infer_identity(onv_op_ctx *c);                     /* the same, of any type */
+onv_status onv_fold_identity(onv_op_ctx *c);
 onv_status onv_infer_broadcast(onv_op_ctx *c); /* the same, with the inputs' dtype */
 onv_status onv_infer_compare(onv_op_ctx *c);   /* all inputs broadcast, bool */
 

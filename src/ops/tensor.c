@@ -66,20 +66,6 @@ static onv_op_traits cast_traits(onv_op_ctx *c)
     return (onv_op_traits){.inplace = same ? ONV_BIT(0) : 0};
 }
 
-/* --- Identity ---------------------------------------------------------------------------------- */
-
-static onv_status infer_identity(onv_op_ctx *c)
-{
-    onv_op_set_out_type(c, 0, onv_op_in(c, 0));
-    return ONV_OK;
-}
-
-static onv_status fold_identity(onv_op_ctx *c)
-{
-    if (onv_op_has_out(c, 0)) c->out[0].known = onv_op_in_known(c, 0);
-    return ONV_OK;
-}
-
 /* --- Shape and Size ---------------------------------------------------------------------------- */
 
 static int64_t clamp(int64_t value, int64_t low, int64_t high)
@@ -116,12 +102,6 @@ static onv_status fold_shape(onv_op_ctx *c)
     shape_range(c, onv_op_in_rank(c, 0), &start, &end);
     for (int axis = start; axis < end; axis++)
         known->elems[axis - start] = onv_scalar_int(onv_op_in_dim(c, 0, axis));
-    return ONV_OK;
-}
-
-static onv_status infer_size(onv_op_ctx *c)
-{
-    onv_op_set_out(c, 0, ONV_INT64, NULL, 0);
     return ONV_OK;
 }
 
@@ -213,11 +193,11 @@ static const onv_op rows[] = {
     ONV_OP("Cast", 1, 1, 1, 1, 1, infer_cast, .fold = fold_cast, .traits_fn = cast_traits),
     ONV_OP("CastLike", 15, 2, 2, 1, 1, infer_cast, .fold = fold_cast, .traits_fn = cast_traits),
     ONV_OP("BitCast", 26, 1, 1, 1, 1, infer_bitcast, .traits = {.view_of = 1}),
-    ONV_OP("Identity", 1, 1, 1, 1, 1, infer_identity, .fold = fold_identity,
+    ONV_OP("Identity", 1, 1, 1, 1, 1, onv_infer_identity, .fold = onv_fold_identity,
            .traits = {.view_of = 1}),
     ONV_OP("Shape", 1, 1, 1, 1, 1, infer_shape, .fold = fold_shape, .flags = ONV_OP_HOST),
     ONV_OP("Shape", 15, 1, 1, 1, 1, infer_shape, .fold = fold_shape, .flags = ONV_OP_HOST),
-    ONV_OP("Size", 1, 1, 1, 1, 1, infer_size, .fold = fold_size, .flags = ONV_OP_HOST),
+    ONV_SAYS("Size", 1, 1, 1, 1, 1, "(x): [] i64", .fold = fold_size, .flags = ONV_OP_HOST),
     ONV_OP("Where", 9, 3, 3, 1, 1, infer_where, .fold = fold_where,
            .traits = {.inplace = ONV_BIT(1) | ONV_BIT(2), .save_in = ONV_BIT(0)}),
     ONV_OP("Trilu", 14, 1, 2, 1, 1, infer_trilu, .fold = fold_trilu,

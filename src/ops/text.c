@@ -71,7 +71,7 @@ static const onv_op rows[] = {
     ONV_OP("StringSplit", 20, 1, 1, 2, 2, infer_string_split, .flags = ONV_OP_DATA_DEPENDENT),
     ONV_OP("StringNormalizer", 10, 1, 1, 1, 1, infer_string_normalizer,
            .flags = ONV_OP_DATA_DEPENDENT),
-    ONV_OP("RegexFullMatch", 20, 1, 1, 1, 1, onv_infer_like, .like = "0", .dtype = ONV_BOOL),
+    ONV_SAYS("RegexFullMatch", 20, 1, 1, 1, 1, "(x): like x bool"),
     ONV_OP("TfIdfVectorizer", 9, 1, 1, 1, 1, infer_tf_idf, .flags = ONV_OP_WEIGHT_ATTRS),
 };
 

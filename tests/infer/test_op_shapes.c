@@ -132,12 +132,13 @@ static void expressions_mean_what_they_say(void **state)
 
 static void element_types_and_work_are_said(void **state)
 {
-    model *m = model_read(17, "in x f32[3,4]", "in w f16[5,4]", "y z = Op(x w) op to=10",
-                          "out y f32", "out z f32");
-    OWNED_ANALYSIS a = analyse_with(
-        m, "Op(x[..., k], w[n, k]): [x.:-1, n] attr.to or i8, like x attr.none or i8; x.elems * n");
+    model *m = model_read(17, "in x f32[3,4]", "in w f16[5,4]", "y z v = Op(x w) op to=10",
+                          "out y f32", "out z f32", "out v f32");
+    OWNED_ANALYSIS a = analyse_with(m, "Op(x[..., k], w[n, k]): [x.:-1, n] attr.to or i8, like x "
+                                       "attr.none or i8, like x attr.none or like w; x.elems * n");
     expect(a, "y", "float16", "[3, 5]");
     expect(a, "z", "int8", "[3, 4]");
+    expect(a, "v", "float16", "[3, 4]");
     onv_summary summary;
     onv_analysis_summary(a, &summary);
     assert_int_equal(summary.macs, 60);

@@ -13,7 +13,7 @@ const onv_case onv_cases_generator[] = {
     {"Multinomial", 7, "f32[batch,10]", "", "i32[batch,1]"},
     {"Multinomial", 22, "f32[2,10]", "sample_size=5 dtype=i64", "i64[2,5]"},
     {"Multinomial", 7, "f32[...]", "", "i32[?,1]"},
-    {"Multinomial", 7, "f32[10]", "", "!must be a matrix"},
+    {"Multinomial", 7, "f32[10]", "", "!must have rank 2"},
     {"Bernoulli", 15, "f32[2]", "", "f32[2]"},
     {"Bernoulli", 15, "f32[2]", "dtype=bool", "bool[2]"},
 
@@ -23,7 +23,7 @@ const onv_case onv_cases_generator[] = {
     {"EyeLike", 9, "f32[n,n]", "", "f32[n,n]"},
     {"EyeLike", 9, "f32[...]", "", "f32[?,?]"},
     {"EyeLike", 9, "f32[0,2]", "", "f32[0,2]"},
-    {"EyeLike", 9, "f32[2]", "", "!must be a matrix"},
+    {"EyeLike", 9, "f32[2]", "", "!must have rank 2"},
 
     {"Range", 11, "i64[]={3} i64[]={9} i64[]={3}", "", "i64[2]={3,6}"},
     {"Range", 11, "i64[]={10} i64[]={4} i64[]={-2}", "", "i64[3]={10,8,6}"},
