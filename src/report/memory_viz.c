@@ -71,7 +71,7 @@ typedef struct snapshot {
     uint8_t *is_put;   /* what the memo holds: words, then frames (see memo_of) */
     uint32_t *groups;  /* by step: the first one of its group */
     struct live *live; /* buffers at the peak, by place */
-    uint32_t n_live;
+    uint32_t n_live, n_shown; /* the first of those that no piece has shown */
     size_t peak_event;
 } snapshot;
 
@@ -298,31 +298,22 @@ static onv_status each_piece(snapshot *s, uint32_t segment, size_t event, piece_
     return status;
 }
 
-static void put_free_block(snapshot *s, uint64_t address, uint64_t bytes)
+/* `buffer` ONV_NO_BUFFER: bytes between two. */
+static void put_block(snapshot *s, uint64_t address, uint64_t bytes, uint32_t buffer)
 {
-    if (bytes == 0) return;
+    bool is_used = buffer != ONV_NO_BUFFER;
+    if (!is_used && bytes == 0) return;
     onv_pickle_dict(s->out);
     put_number(s, W_ADDRESS, address);
     put_number(s, W_SIZE, bytes);
-    put_number(s, W_REQUESTED_SIZE, 0);
+    put_number(s, W_REQUESTED_SIZE, is_used ? s->t->buffers.at[buffer].bytes : 0);
     put_word(s, W_STATE);
-    put_word(s, W_INACTIVE);
+    put_word(s, is_used ? W_ACTIVE : W_INACTIVE);
     put_word(s, W_FRAMES);
-    onv_pickle_list(s->out);
-    onv_pickle_end_dict(s->out);
-    onv_pickle_append(s->out);
-}
-
-static void put_used_block(snapshot *s, uint32_t buffer)
-{
-    onv_pickle_dict(s->out);
-    put_number(s, W_ADDRESS, address_of(s, buffer));
-    put_number(s, W_SIZE, s->p->places.at[buffer].counted);
-    put_number(s, W_REQUESTED_SIZE, s->t->buffers.at[buffer].bytes);
-    put_word(s, W_STATE);
-    put_word(s, W_ACTIVE);
-    put_word(s, W_FRAMES);
-    put_buffer_frames(s, buffer);
+    if (is_used)
+        put_buffer_frames(s, buffer);
+    else
+        onv_pickle_list(s->out);
     onv_pickle_end_dict(s->out);
     onv_pickle_append(s->out);
 }
@@ -331,22 +322,6 @@ static void put_key_number(snapshot *s, const char *key, uint64_t value)
 {
     onv_pickle_text(s->out, key);
     onv_pickle_u64(s->out, value);
-}
-
-/* The live buffers of a piece stand one after the other from `first` on. */
-static uint32_t find_live(const snapshot *s, uint32_t segment, uint64_t from)
-{
-    uint32_t low = 0, high = s->n_live;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        const live *row = &s->live[middle];
-        bool is_before = row->segment < segment || (row->segment == segment && row->offset < from);
-        if (is_before)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
 }
 
 static onv_status put_blocks(snapshot *s, uint32_t segment, uint64_t from, uint64_t to,
@@ -360,24 +335,30 @@ static onv_status put_blocks(snapshot *s, uint32_t segment, uint64_t from, uint6
         if (place->offset < at || place->counted > to - place->offset)
             return onv_fail(s->job->err, ONV_ERR_MODEL, "two buffers of '%s' overlap",
                             s->kept->runtime);
-        put_free_block(s, base + at, place->offset - at);
-        put_used_block(s, s->live[i].buffer);
+        put_block(s, base + at, place->offset - at, ONV_NO_BUFFER);
+        put_block(s, base + place->offset, place->counted, s->live[i].buffer);
         at = place->offset + place->counted;
     }
-    put_free_block(s, base + at, to - at);
+    put_block(s, base + at, to - at, ONV_NO_BUFFER);
     return ONV_OK;
 }
 
 static onv_status put_segment(snapshot *s, uint32_t segment, uint64_t from, uint64_t to)
 {
     uint64_t allocated = 0, requested = 0, bytes = to - from;
-    uint32_t first = find_live(s, segment, from), end = first;
+    /* Pieces come in the order of their buffers. */
+    const live *next = &s->live[s->n_shown];
+    while (s->n_shown < s->n_live &&
+           (next->segment < segment || (next->segment == segment && next->offset < from)))
+        next = &s->live[++s->n_shown];
+    uint32_t first = s->n_shown, end = first;
     for (; end < s->n_live; end++) {
         const live *row = &s->live[end];
         if (row->segment != segment || row->offset >= to) break;
         allocated += s->p->places.at[row->buffer].counted;
         requested += s->t->buffers.at[row->buffer].bytes;
     }
+    s->n_shown = end;
     onv_pickle_dict(s->out);
     put_key_number(s, "device", PEAK_DEVICE);
     put_key_number(s, "address", s->bases[segment] + from);
