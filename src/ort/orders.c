@@ -150,7 +150,7 @@ static onv_status add_run(session *s, const onv_ort_requests *run, uint32_t *pla
             if (!r.is_free) places[r.buffer] = (uint32_t)s->all.count;
             r.buffer = places[r.buffer];
         }
-        s->all.at[s->all.count++] = r;
+        if (!onv_vec_push(&s->all, r)) return onv_fail_memory(err);
     }
     s->ends[s->n_runs++] = s->all.count;
     return ONV_OK;
@@ -204,9 +204,7 @@ static onv_status open_session(session *s, const onv_ort_orders *o, const onv_ti
     for (uint32_t i = 0; i < n_runs; i++) n += runs[i].count;
     s->n_requests = n;
     s->blocks = onv_heap_alloc((n + 1) * sizeof *s->blocks);
-    if (status == ONV_OK &&
-        (places == NULL || s->blocks == NULL || !onv_vec_reserve(&s->all, n + 1)))
-        status = onv_fail_memory(err);
+    if (status == ONV_OK && (places == NULL || s->blocks == NULL)) status = onv_fail_memory(err);
     for (uint32_t i = 0; i < n_runs; i++) {
         if (status == ONV_OK) status = add_run(s, &runs[i], places, err);
         onv_vec_cleanup(&runs[i]);
