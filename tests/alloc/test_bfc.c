@@ -263,13 +263,14 @@ static void images(void **state)
     enum { KEPT = 300, OTHERS = 200, SEEDS = 20 };
     for (uint32_t seed = 0; seed < SEEDS; seed++) {
         onv_allocator by_id, loaded;
-        regions noted[2];
+        regions noted;
         uint64_t sizes[KEPT];
         uint32_t order[KEPT], blocks[OTHERS], random = seed;
         onv_bfc_image image = {0};
         onv_error err;
-        start(&by_id, "bfc", (onv_alloc_options){0}, &noted[0]);
-        start(&loaded, "bfc", (onv_alloc_options){0}, &noted[1]);
+        start(&by_id, "bfc", (onv_alloc_options){0}, &noted);
+        assert_int_equal(onv_allocator_init(&loaded, onv_alloc_model_find("bfc"), NULL, &err),
+                         ONV_OK);
         for (uint32_t i = 0; i < KEPT; i++) {
             order[i] = KEPT - 1 - i;
             sizes[KEPT - 1 - i] = (uint64_t)next_random(&random) << next_random(&random) % 4;
