@@ -3,7 +3,8 @@
  * transformers (masking_utils.py) leaves out a mask that masks nothing, and has scaled_dot_product_attention() mask causally,
  * but not while torch.compiler.is_exporting() (before, while tracing): then it computes the mask of places, by
  * bidirectional_mask_function(), `q_idx >= 0`, or causal_mask_function(), `kv_idx <= q_idx`. Neither padding nor a window is in
- * such a mask: those add `&`. Eager PyTorch runs none of its calls.
+ * such a mask: those add `&`. Eager PyTorch runs none of its calls, but for the few networks that pass
+ * allow_is_causal_skip=False, which no archive shows (Falcon).
  */
 #include <string.h>
 
@@ -142,8 +143,10 @@ void onv_tape_report_masks(const onv_tape *t)
         if (masks.count++ == 0) masks.first = t->program->calls.at[i].name;
     }
     if (masks.count > 0)
-        onv_model_diag(t->emit.model, ONV_NOTE, "exported-masks", NULL,
-                       "transformers computes %u masks, as '%.100s', while it is exported and not "
-                       "else: attention runs without them",
-                       masks.count, masks.first);
+        onv_model_diag(
+            t->emit.model, ONV_WARNING, "exported-masks", NULL,
+            "transformers computes %u masks, as '%.100s', while it is exported, and else "
+            "only for networks that ask for them: attention runs "
+            "without them here; a recording says what the network does",
+            masks.count, masks.first);
 }

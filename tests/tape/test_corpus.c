@@ -269,6 +269,9 @@ static void training_mode_is_said(void **state)
     assert_true(warns_of_inference("tape/programs/rainbow_iqn.archive", "training-calls"));
     assert_false(warns_of_inference("tape/programs/tiny_vit_21m_512.archive", "training-calls"));
     assert_false(warns_of_inference("truth/programs/vae.archive", "training-calls"));
+    /* Masks that eager PyTorch may compute. */
+    assert_true(warns_of_inference("truth/programs/opt.archive", "exported-masks"));
+    assert_false(warns_of_inference("truth/programs/vit.archive", "exported-masks"));
     /* Exported without a GPU, where autocast for one is off; and with autocast for where it was exported. */
     assert_true(warns_of_inference("program/autocast_off", "autocast-off"));
     assert_false(warns_of_inference("tape/programs/autocast", "autocast-off"));
