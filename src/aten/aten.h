@@ -59,7 +59,7 @@ typedef enum onv_aten_rule {
     ONV_RULE_ATTENTION,
     ONV_RULE_ATTENTION_KERNEL,
     ONV_RULE_ENCODER,
-    ONV_RULE_EMBEDDING,
+    ONV_RULE_EMBEDDING_BAG,
     ONV_RULE_MAX_POOL,
     ONV_RULE_ADAPTIVE_MAX_POOL,
     ONV_RULE_ADAPTIVE_AVG_POOL,
@@ -77,15 +77,12 @@ typedef enum onv_aten_rule {
     ONV_RULE_EXPAND,
     ONV_RULE_EXPAND_EACH, /* each of a list: broadcast_tensors, meshgrid */
     ONV_RULE_DETACH,
-    ONV_RULE_REPEAT,
     ONV_RULE_INDEX,
     ONV_RULE_COPY,
-    ONV_RULE_FILL, /* of all elements */
-    ONV_RULE_SUM,  /* sum, mean */
+    ONV_RULE_SUM, /* sum, mean */
     ONV_RULE_COSINE,
     ONV_RULE_RECURRENT,
     ONV_RULE_CELL,
-    ONV_RULE_STACK,
     ONV_RULE_ROLL,
     ONV_RULE_DET,
     ONV_RULE_UNFOLD,

@@ -4,11 +4,33 @@
 #include "base/checked.h"
 #include "tape/state.h"
 
-/* The padding that autograd keeps of an embedding is its places. */
-void onv_tape_embedding(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                        bool in_place)
+/* An archive has the sizes of the kernel of the machine that it was made on; CUDA's gives the bag of each index, the size of each bag, and of
+ * the largest of a bag (mode 2) which index it is. */
+void onv_tape_embedding_bag(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                            bool in_place)
 {
-    onv_tape_by_row(t, c, op, in_place);
+    enum { MAX = 2, N = 4 };
+    (void)in_place;
+    onv_tape_operands(t, c, op);
+    uint32_t indices = onv_tape_operand_of(t, 1);
+    uint32_t out = onv_tape_new(t, onv_call_result(c, 0), ONV_UNDEFINED);
+    onv_eager_tensor places = onv_tensor_at(&t->emit, indices), bags = onv_tensor_at(&t->emit, out);
+    if (indices == ONV_NO_TENSOR || out == ONV_NO_TENSOR || bags.rank != 2) return;
+    bool is_max = onv_call_int(t, c, "mode", 0) == MAX;
+    const int64_t elems[N] = {0, (int64_t)places.elems, bags.dims[0],
+                              is_max ? (int64_t)bags.elems : 0};
+    onv_emit_begin_op(&t->emit, onv_aten_as(op));
+    for (size_t i = 0; i < t->operands.count; i++) {
+        onv_emit_in(&t->emit, t->operands.at[i].tensor, i == 0 ? ONV_GRAD_NEW : ONV_GRAD_NONE);
+        if (i > 0) onv_emit_save(&t->emit, t->operands.at[i].tensor);
+    }
+    onv_tape_give(t, c, 0, onv_emit_out(&t->emit, out));
+    for (uint32_t k = 1; k < N; k++) {
+        uint32_t made = onv_tensor_new(&t->emit, places.dtype, 1, &elems[k], NULL);
+        onv_emit_save(&t->emit, onv_emit_out(&t->emit, made));
+        onv_tape_give(t, c, k, made);
+    }
+    onv_emit_end(&t->emit);
 }
 
 static uint64_t bytes_times(uint64_t n, uint64_t each)
@@ -73,11 +95,6 @@ void onv_tape_copy(onv_tape *t, const onv_program_call *c, const onv_aten_op *op
     onv_tape_by_row(t, c, op, in_place);
 }
 
-void onv_tape_fill(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
-{
-    onv_tape_by_row(t, c, op, in_place);
-}
-
 /* By constants into a new tensor; otherwise by a kernel that reads the input again. */
 void onv_tape_pad(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
 {
@@ -98,11 +115,6 @@ void onv_tape_pad(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
     onv_tape_give(t, c, 0, out);
 }
 
-void onv_tape_repeat(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
-{
-    onv_tape_by_row(t, c, op, in_place);
-}
-
 /* It rolls one dim after the other, and holds what it has so far until the last. Its backward is one, too. */
 void onv_tape_roll(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
 {
@@ -115,10 +127,4 @@ void onv_tape_roll(onv_tape *t, const onv_program_call *c, const onv_aten_op *op
     onv_eager_op *made = &t->emit.eager->ops.at[t->emit.eager->ops.count - 1];
     uint64_t all = bytes_times(onv_tensor_at(&t->emit, made->in[0].tensor).bytes, dims->count - 1);
     made->forward_temp_bytes = made->backward_temp_bytes = all;
-}
-
-/* Views with one more dim, joined. */
-void onv_tape_stack(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
-{
-    onv_tape_by_row(t, c, op, in_place);
 }

@@ -193,15 +193,12 @@ void onv_tape_detach(onv_tape *t, const onv_program_call *c, const onv_aten_op *
 void onv_tape_parts(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
 
 /* index.c */
-void onv_tape_embedding(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
-                        bool in_place);
+void onv_tape_embedding_bag(onv_tape *t, const onv_program_call *c, const onv_aten_op *op,
+                            bool in_place);
 void onv_tape_index(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
 void onv_tape_copy(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_fill(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
 void onv_tape_pad(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_repeat(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
 void onv_tape_roll(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
-void onv_tape_stack(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
 
 /* reduce.c */
 void onv_tape_sum(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place);
