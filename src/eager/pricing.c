@@ -91,6 +91,19 @@ static onv_status keep_start(onv_pricing *p, onv_error *err)
     return arena->failed ? onv_fail_memory(err) : ONV_OK;
 }
 
+/* An iteration that was stopped leaves rows behind, where a whole one lets all go. */
+static void forget_rows(onv_simulation *s)
+{
+    for (size_t i = 0; i < s->eager->ops.count; i++)
+        for (uint32_t k = 0; k < s->eager->ops.at[i].n_saved; k++)
+            s->saved_row[s->first_saved[i] + k] = ONV_NO_ROW;
+    for (size_t i = 0; i < s->eager->storages.count && s->held.until != NULL; i++)
+        s->held.row[i] = ONV_NO_ROW;
+    s->in_hand.count = 0;
+    s->loop_row = ONV_NO_ROW;
+    s->failed = s->in_backward = false;
+}
+
 static void return_to_start(onv_pricing *p)
 {
     const kept_state *at = &p->start;
@@ -208,7 +221,8 @@ static onv_status run_from_start(onv_pricing *p, const onv_price_rival *rival, o
 {
     onv_simulation *s = &p->sim;
     return_to_start(p);
-    s->failed = s->in_backward = p->meter.is_stopped = false;
+    if (p->meter.is_stopped) forget_rows(s);
+    p->meter.is_stopped = false;
     onv_arena_reset(&s->plan_arena);
     s->is_kept = NULL;
     s->kept_row = NULL;

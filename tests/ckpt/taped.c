@@ -108,17 +108,32 @@ static uint64_t peak_of(const void *context, uint64_t recomputed_macs)
     return other->peak;
 }
 
-/* A rival that is as good changes nothing; one that is better stops the pricing, which is of use after that. */
-static void check_rivals(taped *t, const onv_train_options *options, const onv_price *price)
+static onv_price price_of(taped *t, const onv_train_options *options, const onv_price_rival *rival)
 {
     onv_error err = {0};
-    onv_price again;
-    uint64_t recomputed = 0;
+    onv_price price;
+    if (onv_pricing_find(t->problem.pricing, options, rival, &price, &err) != ONV_OK)
+        fail_msg("%s", err.message);
+    return price;
+}
+
+/* A rival that is as good changes nothing; one that is better stops the pricing, which is of use after that: for the same
+ * plan, and for training without one. */
+static void check_rivals(taped *t, const onv_train_options *options, const onv_price *price)
+{
+    onv_train_options none = *options;
+    none.n_segments = none.n_kept_ops = 0;
+    onv_price without = price_of(t, &none, NULL);
+    uint64_t recomputed = 0, unused;
     for (uint64_t less = 0; less < 3 && less < price->peak_bytes; less++) {
         const as_good other = {price->peak_bytes - less % 2, &recomputed};
         const onv_price_rival rival = {peak_of, &other};
-        if (onv_pricing_find(t->problem.pricing, options, &rival, &again, &err) != ONV_OK)
-            fail_msg("%s", err.message);
+        onv_price again = price_of(t, options, &rival), unchanged = price_of(t, &none, NULL);
+        assert_memory_equal(&unchanged, &without, sizeof without);
+        const as_good small = {without.peak_bytes / 2, &unused};
+        price_of(t, &none, &(onv_price_rival){peak_of, &small});
+        unchanged = price_of(t, options, NULL);
+        assert_memory_equal(&unchanged, price, sizeof unchanged);
         assert_true(recomputed <= price->recomputed_macs);
         assert_true(again.peak_bytes > other.peak || less % 2 == 0);
         assert_true(again.peak_bytes <= price->peak_bytes);
@@ -131,10 +146,8 @@ static void check_price(taped *t, const onv_train_options *options,
                         const onv_train_program *program)
 {
     onv_error err = {0};
-    onv_price price;
+    onv_price price = price_of(t, options, NULL);
     onv_peak all, tensors;
-    if (onv_pricing_find(t->problem.pricing, options, NULL, &price, &err) != ONV_OK)
-        fail_msg("%s", err.message);
     assert_int_equal(onv_timeline_peak(&program->timeline, &all, NULL, &err), ONV_OK);
     assert_int_equal(onv_timeline_peak_without(&program->timeline, ONV_BUFFERS_BESIDE_TENSORS,
                                                &tensors, NULL, &err),
