@@ -9,13 +9,6 @@
 #include "base/fail.h"
 #include "infer/rebatch.h"
 
-static bool is_one_of(const char *name, const char *const *names, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(name, names[i]) == 0) return true;
-    return false;
-}
-
 static onv_status add_note(onv_driver *driver, const char *node, const char *message)
 {
     onv_diag note = {ONV_WARNING, "batch", node, message};
@@ -65,9 +58,8 @@ static onv_status note_inputs(onv_driver *driver)
 
 static onv_status note_cut(onv_driver *driver, const onv_node *node)
 {
-    static const char *const cutting[] = {"Slice", "TopK", "OneHot"};
     if (driver->rebatch.old < 2 || node->n_inputs == 0 || node->n_outputs == 0 ||
-        !is_one_of(node->op_type, cutting, sizeof cutting / sizeof cutting[0]) ||
+        !ONV_IS_ANY(node, ONV_OP_Slice, ONV_OP_TopK, ONV_OP_OneHot) ||
         !onv_is_value(node->inputs[0]) || !onv_is_value(node->outputs[0]))
         return ONV_OK;
     const onv_type *in = &onv_model_value(driver->model, node->inputs[0])->type;

@@ -41,28 +41,21 @@ static bool is_even(const onv_driver *driver, onv_dim d)
            at[3] - at[2] == step;
 }
 
-static bool is_one_of(const char *name, const char *const *names, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(name, names[i]) == 0) return true;
-    return false;
-}
-
 /* Operators that take the batch away by what they are for. */
-static bool may_drop_batch(const char *op_type)
+static bool may_drop_batch(const onv_node *node)
 {
-    static const char *const names[] = {"ArgMax", "ArgMin", "MatMul",  "Gemm", "Einsum", "Shape",
-                                        "Size",   "Gather", "NonZero", "Det",  "Conv"};
-    if (strncmp(op_type, "Reduce", strlen("Reduce")) == 0 || strstr(op_type, "Loss") != NULL)
-        return true;
-    return is_one_of(op_type, names, sizeof names / sizeof names[0]);
+    return strncmp(node->op_type, "Reduce", strlen("Reduce")) == 0 ||
+           strstr(node->op_type, "Loss") != NULL ||
+           ONV_IS_ANY(node, ONV_OP_ArgMax, ONV_OP_ArgMin, ONV_OP_MatMul, ONV_OP_Gemm, ONV_OP_Einsum,
+                      ONV_OP_Shape, ONV_OP_Size, ONV_OP_Gather, ONV_OP_NonZero, ONV_OP_Det,
+                      ONV_OP_Conv);
 }
 
 /* Operators whose results have the sizes of their data or of a constant. */
-static bool keeps_sizes(const char *op_type)
+static bool keeps_sizes(const onv_node *node)
 {
-    static const char *const names[] = {"Resize", "Upsample", "Pad", "Expand", "Tile", "Reshape"};
-    return is_one_of(op_type, names, sizeof names / sizeof names[0]);
+    return ONV_IS_ANY(node, ONV_OP_Resize, ONV_OP_Upsample, ONV_OP_Pad, ONV_OP_Expand, ONV_OP_Tile,
+                      ONV_OP_Reshape);
 }
 
 /* A Gather along an axis with the batch, by constant indices that are as many as it had entries. */
@@ -74,13 +67,9 @@ static bool gathers_samples(const onv_driver *driver, const onv_node *node)
     onv_dims *dims = &driver->model->dims;
     const onv_type *data = &onv_model_value(driver->model, node->inputs[0])->type;
     const onv_type *indices = &onv_model_value(driver->model, node->inputs[1])->type;
-    const onv_attr *attr = onv_node_attr(node, "axis");
-    int64_t axis = attr != NULL ? attr->i : 0;
     if (!onv_type_has_rank(data) || !onv_type_has_rank(indices)) return false;
-    if (axis < 0) axis += data->rank;
-    if (axis < 0 || axis >= data->rank ||
-        !onv_dim_contains(dims, data->dims[axis], driver->rebatch.symbol))
-        return false;
+    int64_t axis = onv_node_axis(node, 0, data->rank);
+    if (axis < 0 || !onv_dim_contains(dims, data->dims[axis], driver->rebatch.symbol)) return false;
     onv_dim entries = onv_dim_substitute(dims, data->dims[axis], driver->rebatch.symbol,
                                          onv_dim_const(driver->rebatch.old));
     return !onv_dim_is(entries, 1) && onv_dim_same(onv_type_elems(dims, indices), entries);
@@ -159,11 +148,8 @@ static bool splits_batch(const onv_driver *driver, const onv_node *node)
     if (node->code != ONV_OP_Split || node->n_inputs == 0 || !onv_is_value(node->inputs[0]))
         return false;
     const onv_type *data = &onv_model_value(driver->model, node->inputs[0])->type;
-    const onv_attr *attr = onv_node_attr(node, "axis");
-    int64_t axis = attr != NULL ? attr->i : 0;
-    if (!onv_type_has_rank(data)) return false;
-    if (axis < 0) axis += data->rank;
-    return axis >= 0 && axis < data->rank &&
+    int64_t axis = onv_type_has_rank(data) ? onv_node_axis(node, 0, data->rank) : -1;
+    return axis >= 0 &&
            onv_dim_contains(&driver->model->dims, data->dims[axis], driver->rebatch.symbol);
 }
 
@@ -190,8 +176,8 @@ static const char *doubt_node(onv_driver *driver, const onv_node *node)
     if (scatters_samples(driver, node)) return "it writes to the samples of the old batch";
     if (!reads || gives || host) return NULL;
     if (gathers_samples(driver, node)) return "it picks the samples of the old batch";
-    if (keeps_sizes(node->op_type)) return "a constant gives the size that grows with the batch";
-    return old && !may_drop_batch(node->op_type) ? "its result keeps the old batch" : NULL;
+    if (keeps_sizes(node)) return "a constant gives the size that grows with the batch";
+    return old && !may_drop_batch(node) ? "its result keeps the old batch" : NULL;
 }
 
 /* Whether a Reshape could be read in two ways. */

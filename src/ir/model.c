@@ -42,6 +42,13 @@ int64_t onv_node_int(const onv_node *node, const char *name, int64_t fallback)
     return attr != NULL && attr->kind == ONV_ATTR_INT ? attr->i : fallback;
 }
 
+int64_t onv_node_axis(const onv_node *node, int64_t fallback, int64_t rank)
+{
+    int64_t axis = onv_node_int(node, "axis", fallback);
+    if (axis < 0) axis += rank;
+    return axis >= 0 && axis < rank ? axis : -1;
+}
+
 int64_t onv_node_int_at(const onv_node *node, const char *name, uint32_t i, int64_t fallback)
 {
     const onv_attr *attr = onv_node_attr(node, name);

@@ -340,6 +340,8 @@ static inline bool onv_value_is_held(const onv_value *value)
 const onv_attr *onv_node_attr(const onv_node *node, const char *name);
 /* An attribute that is an integer, or element i of one that is a list of them. */
 int64_t onv_node_int(const onv_node *node, const char *name, int64_t fallback);
+/* The attribute "axis" among so many axes, counted from the first one; -1: it is outside of them. */
+int64_t onv_node_axis(const onv_node *node, int64_t fallback, int64_t rank);
 int64_t onv_node_int_at(const onv_node *node, const char *name, uint32_t i, int64_t fallback);
 
 /* Adds a diagnostic; silently dropped (and counted) beyond ONV_MAX_DIAGS or without memory. */

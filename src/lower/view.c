@@ -226,13 +226,8 @@ static void lower_gather(onv_lowering *l, const onv_node *node)
     uint32_t x = onv_node_in(l, node, 0), indices = onv_node_in(l, node, 1);
     onv_eager_tensor t = onv_tensor_at(&l->emit, x);
     const onv_type *index = &onv_model_value(l->emit.model, node->inputs[1])->type;
-    if (x == ONV_NO_TENSOR || index->rank != 0) {
-        onv_lower_by_traits(l, node);
-        return;
-    }
-    int64_t axis = onv_node_int(node, "axis", 0);
-    if (axis < 0) axis += t.rank;
-    if (indices != ONV_NO_TENSOR || axis < 0 || axis >= (int64_t)t.rank) {
+    int64_t axis = onv_node_axis(node, 0, t.rank);
+    if (x == ONV_NO_TENSOR || index->rank != 0 || indices != ONV_NO_TENSOR || axis < 0) {
         onv_lower_by_traits(l, node);
         return;
     }

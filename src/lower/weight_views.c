@@ -38,10 +38,9 @@ static uint64_t indexed_bytes(const onv_lowering *l, onv_value_id id)
     onv_node_id user = l->fusions.user[id.index];
     if (!onv_is_node(user) || tensor->elems == 0) return 0;
     const onv_node *node = onv_model_node(l->emit.model, user);
-    int64_t rank = tensor->type.rank, axis = onv_node_int(node, "axis", 0);
+    int64_t rank = tensor->type.rank, axis = onv_node_axis(node, 0, rank);
     bool indexes = node->code == ONV_OP_ScatterElements || node->code == ONV_OP_GatherElements;
-    if (axis < 0) axis += rank;
-    if (!indexes || axis < 0 || axis >= rank) return 0;
+    if (!indexes || axis < 0) return 0;
     uint64_t elems = (uint64_t)tensor->type.dims[axis].raw;
     if (rank == 1) return tensor->bytes; /* it is the plain one */
     return has_plain_indices(&l->emit, elems) ? 0 : tensor->bytes / tensor->elems * elems;

@@ -122,10 +122,8 @@ static int unsure_axis(const onv_edit *e, const onv_node *node)
         !onv_is_value(node->inputs[0]))
         return -1;
     const onv_type *in = &e->values.at[node->inputs[0].index].seen;
-    int64_t axis = onv_node_int(node, "axis", 0);
-    if (!onv_type_has_rank(in)) return -1;
-    if (axis < 0) axis += in->rank;
-    return axis >= 0 && axis < in->rank && !onv_dim_is_const(in->dims[axis]) ? (int)axis : -1;
+    int64_t axis = onv_type_has_rank(in) ? onv_node_axis(node, 0, in->rank) : -1;
+    return axis >= 0 && !onv_dim_is_const(in->dims[axis]) ? (int)axis : -1;
 }
 
 /* Whether ONNX infers the rank from other things than the ranks of the inputs. */
