@@ -3,8 +3,8 @@
     import onnxvram
 
     analysis = onnxvram.analyze("resnet50.onnx", batch=256)
+    analysis.answer["high_bytes"]               # on the device, at most: context and libraries included
     analysis.peak                               # bytes that are live at once, without weights
-    analysis.runtimes["torch"]["total_bytes"]
     analysis.tensors                            # rows with name, shape, bytes and steps
 
     onnxvram.estimate(model, (x,), batch=32, train="adamw", budget="RTX 4090")   # a network of PyTorch, without a file

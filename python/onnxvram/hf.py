@@ -5,12 +5,12 @@ the program answers. An id needs a network connection for config.json alone, a f
 """
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from typing import Any, Dict, List, Optional, Sequence
 
+from .__main__ import find_program
 from ._errors import OnnxvramError, RecordingError, UsageError
 from ._record import needed_torch, record
 
@@ -118,11 +118,6 @@ def example(model: Any, batch: int, sequence: int, train: bool) -> Dict[str, Any
 
 def option_of(words: Sequence[str], name: str) -> bool:
     return any(word == name or word.startswith(name + "=") for word in words)
-
-
-def find_program(given: Optional[str]) -> str:
-    from .__main__ import program
-    return given or shutil.which("onnxvram") or program()
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,7 +1,7 @@
 /* "answer", the first member of a model's object: what is judged, on which GPU, and whether it fits. */
 #include "report/json_parts.h"
 
-static void put_range(onv_json *json, const char *key, onv_range range)
+void onv_json_put_range(onv_json *json, const char *key, onv_range range)
 {
     onv_json_any_key(json, key);
     onv_json_open(json, '[', ONV_JSON_INLINE);
@@ -28,10 +28,10 @@ static void write_row(onv_json *json, const onv_answer_row *row)
     onv_json_put_string(json, "runtime", row->runtime);
     onv_json_put_total(json, row->total);
     onv_json_put_u64(json, "weight_bytes", row->weight_bytes);
-    put_range(json, "live_bytes", row->live);
-    put_range(json, "reserved_bytes", row->reserved);
+    onv_json_put_range(json, "live_bytes", row->live);
+    onv_json_put_range(json, "reserved_bytes", row->reserved);
     onv_json_put_u64(json, "library_bytes", row->library_bytes);
-    put_range(json, "context_bytes", row->context);
+    onv_json_put_range(json, "context_bytes", row->context);
     onv_json_put_string(json, "set_by", row->set_by);
     onv_json_put_bool(json, "out_of_memory", row->out_of_memory);
     onv_json_close(json);

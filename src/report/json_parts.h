@@ -14,7 +14,9 @@ typedef struct onv_json_part {
     onv_arena *scratch;
 } onv_json_part;
 
-void onv_json_write_answer(const onv_json_part *job);     /* "answer" */
+void onv_json_write_answer(const onv_json_part *job);                             /* "answer" */
+void onv_json_put_range(onv_json *json, const char *key, onv_range range);        /* a pair */
+void onv_json_put_ort_settings(onv_json *json, const onv_ort_settings *settings); /* "options" */
 void onv_json_put_total(onv_json *json, onv_range total); /* "low_bytes" and "high_bytes" */
 /* "fits", and the largest size where it was searched, with the second figures where they differ. */
 void onv_json_write_fit_of(onv_json *json, const onv_fit *fit, const onv_fit_of *of);

@@ -4,25 +4,6 @@
 #include "program/view.h"
 #include "report/json_parts.h"
 
-static void write_range(onv_json *json, const char *key, onv_range range)
-{
-    onv_json_put_open(json, key, '[', ONV_JSON_INLINE);
-    onv_json_u64(json, range.low);
-    onv_json_u64(json, range.high);
-    onv_json_close(json);
-}
-
-static void write_ort_options(onv_json *json, const onv_ort_settings *settings)
-{
-    char number[24];
-    onv_json_put_open(json, "options", '{', ONV_JSON_INLINE);
-    for (size_t i = 0; onv_ort_setting_name(i, NULL) != NULL; i++) {
-        onv_json_key(json, onv_ort_setting_name(i, NULL));
-        onv_json_string(json, onv_ort_setting_value(settings, i, number, sizeof number));
-    }
-    onv_json_close(json);
-}
-
 /* What became of the graph: how often each rewrite applied, and those that would and are not modelled. */
 static void write_rewrites(onv_json *json, const onv_rewritten *r, bool is_not_modelled)
 {
@@ -68,7 +49,7 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
         onv_json_put_u64(json, "high_bytes", r->held_bytes);
         onv_json_put_u64(json, "driver_bytes", r->driver_bytes);
         onv_json_put_bool(json, "out_of_memory", r->out_of_memory);
-        write_ort_options(json, &r->ort);
+        onv_json_put_ort_settings(json, &r->ort);
         if (r->rewritten != NULL) write_rewritten(json, r->rewritten);
     } else if (strcmp(name, "ideal") != 0) {
         if (strcmp(name, "torch") == 0)
@@ -82,15 +63,15 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
         if (r->allocated_ends.high > 0) {
             onv_json_put_u64(json, "least_peak_bytes", r->allocated_ends.low);
             onv_json_put_u64(json, "locals_peak_bytes", r->allocated_ends.high);
-            write_range(json, "tensor_range_bytes", r->tensor_ends);
+            onv_json_put_range(json, "tensor_range_bytes", r->tensor_ends);
         }
     }
     onv_json_put_u64(json, "total_bytes", r->held_bytes);
     onv_json_put_u64(json, "weight_bytes", r->weight_bytes);
     onv_json_put_time(json, &r->time, false);
     if (r->runtime->has_context) {
-        write_range(json, "context_bytes", r->context_bytes);
-        write_range(json, "total_range_bytes", r->total_bytes);
+        onv_json_put_range(json, "context_bytes", r->context_bytes);
+        onv_json_put_range(json, "total_range_bytes", r->total_bytes);
     }
     onv_json_close(json);
 }

@@ -1,7 +1,7 @@
 #include "report/json_parts.h"
 #include "report/text.h"
 
-static void write_settings(onv_json *json, const onv_ort_settings *settings)
+void onv_json_put_ort_settings(onv_json *json, const onv_ort_settings *settings)
 {
     char number[24];
     onv_json_put_open(json, "options", '{', ONV_JSON_INLINE);
@@ -23,7 +23,7 @@ static void write_advice(const onv_ort_advice *advice, onv_json *json)
         onv_json_put_u64(json, "in_use_bytes", row->peak_bytes);
         onv_json_put_u64(json, "least_limit_bytes", row->least_limit);
         onv_json_put_bool(json, "given", i == advice->given);
-        write_settings(json, &row->settings);
+        onv_json_put_ort_settings(json, &row->settings);
         onv_json_close(json);
     }
     onv_json_close(json);
