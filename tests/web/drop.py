@@ -87,7 +87,9 @@ class Tester:
         report = page.frame_locator("#report")
         report.locator("#tensors .row").first.wait_for()
         problem = page.inner_text("#problem") if page.locator("#problem").is_visible() else ""
-        return problem, json.loads(report.locator("script#report").text_content())
+        data = json.loads(report.locator("script#report").text_content())
+        assert "--html=/report.html" in data.pop("command")
+        return problem, data
 
     def native(self, folder, names, case=None):
         """The same by the program here."""
@@ -193,7 +195,10 @@ def hands(t, page):
     until(lambda: page.inner_text("#status").startswith("Report of control-flow.onnx"), "the dropped model's report")
     for field in page.locator("input, select, button, iframe").all():
         assert field.evaluate("f => f.labels?.length > 0 || f.textContent !== '' || f.title !== ''"), field.evaluate("f => f.outerHTML")
+    page.get_by_role("button", name="Try ResNet-18").press("Enter")
+    until(lambda: page.inner_text("#status").startswith("Report of resnet18.onnx"), "the sample's report")
     page.get_by_label("Batch size").focus()
+    page.keyboard.press("Control+a")
     page.keyboard.type("3")
     page.keyboard.press("Enter")
     until(lambda: "--batch=3" in page.inner_text("#command"), "an analysis with that batch")

@@ -32,6 +32,7 @@ def main():
         "style": style,
         "script": script,
         "worker": worker,
+        "sample": base64.b64encode((HERE.parent.parent / "samples/resnet18.onnx").read_bytes()).decode(),
         "program": base64.b64encode(gzip.compress(program.read_bytes(), 9, mtime=0)).decode(),
     }
     page = re.sub(r"\{\{(\w+)\}\}", lambda mark: marks[mark[1]], (HERE / "index.html").read_text())

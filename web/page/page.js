@@ -36,6 +36,12 @@ class Page {
       event.preventDefault();
       this.start();
     });
+    /* A model that is in the page, with a batch where none is given. */
+    find("sample").addEventListener("click", () => {
+      const bytes = Uint8Array.from(atob(find("resnet18").textContent), (c) => c.charCodeAt(0));
+      find("batch").value ||= "8";
+      this.take([new File([bytes], "resnet18.onnx")]);
+    });
     find("stop").addEventListener("click", () => {
       this.end();
       find("status").textContent = "Stopped.";
