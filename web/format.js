@@ -105,7 +105,7 @@ function fill(element, classes, attributes, children) {
 }
 
 function replace(element, ...children) {
-  element.replaceChildren(...children.flat().filter((c) => c !== null && c !== undefined));
+  element.replaceChildren(...children.flat(Infinity).filter((c) => c !== null && c !== undefined));
 }
 
 /* A name of the model: shortened, its own direction kept to itself. */

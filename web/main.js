@@ -188,7 +188,11 @@ async function unpack(text) {
   const report = await new Response(plain).json();
   replace(app, make("p.loading", { role: "status" }, "Drawing " + countText(report.models[0].nodes.length) + " nodes \u2026"));
   await new Promise((done) => { setTimeout(done); }); /* lets it be seen */
-  page = new Page(report);
+  begin(report);
+}
+
+function begin(report) {
+  page = report.sweep !== undefined ? new SweepPage(report) : new Page(report);
 }
 
 const darkness = matchMedia("(prefers-color-scheme: dark)");
@@ -201,5 +205,5 @@ let page;
 
 setTheme(darkness.matches);
 const data = document.getElementById("report").textContent;
-if (data.startsWith("{")) page = new Page(JSON.parse(data));
+if (data.startsWith("{")) begin(JSON.parse(data));
 else unpack(data);

@@ -106,6 +106,11 @@ ONV_API onv_status onv_report(const onv_analysis *const *analyses, size_t count,
                               const onv_report_options *options, onv_write_fn write, void *context,
                               onv_error *error);
 
+/* The page of ONV_FORMAT_HTML around another document: what onnxvram sweep makes. `json`: an object that web/ knows; `still`: markup that
+ * shows without JavaScript, made safe by the caller. */
+ONV_API onv_status onv_page_write(const char *title, const char *json, const char *still,
+                                  onv_write_fn write, void *context, onv_error *error);
+
 /* A report of models that other processes analyse, one after another. Formats that compare or draw all models together
  * have none; onv_report writes those, as all that say something of `together`. */
 typedef struct onv_report_stream onv_report_stream;

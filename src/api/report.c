@@ -154,3 +154,12 @@ onv_status onv_report_end(onv_report_stream *stream, onv_error *error)
     onv_heap_free(stream);
     return status;
 }
+
+onv_status onv_page_write(const char *title, const char *json, const char *still,
+                          onv_write_fn write, void *context, onv_error *error)
+{
+    onv_writer out;
+    onv_writer_init(&out, write, context);
+    onv_status status = onv_page_around(title, json, still, &out);
+    return status == ONV_OK ? onv_writer_finish(&out, error) : status;
+}

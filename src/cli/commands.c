@@ -26,8 +26,8 @@ const onv_cli_command onv_cli_commands[] = {
            "checkpoint compile quiet",
      .brings = {{"train", "adamw"}}},
     {"sweep", "MODEL -b LIST | -d NAME=LIST", "the answer at many sizes: 1,2,4..64 or 128..4096:x2",
-     SIZES "runtime budget gpu train amp checkpoint precision json csv svg", .run = onv_cli_sweep,
-     .has_table = true},
+     SIZES "runtime budget gpu train amp checkpoint precision json csv svg html",
+     .run = onv_cli_sweep, .has_table = true},
     {"fit", "MODEL... --budget GPU,...", "the largest batch that fits each GPU, or the fastest",
      "dim budget margin objective max-dim runtime kv-cache weight-format train checkpoint amp "
      "quiet json",

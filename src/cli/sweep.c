@@ -226,6 +226,8 @@ static int write_reports(const onv_cli *cli, const onv_sweep *sweep)
             good = onv_sweep_write_csv(sweep, &sink);
         else if (good && output->format == ONV_FORMAT_SVG)
             good = onv_sweep_write_svg(sweep, &sink);
+        else if (good && output->format == ONV_FORMAT_HTML)
+            good = onv_sweep_write_html(sweep, &sink);
         else if (good)
             good = onv_sweep_write_text(sweep, cli->report.unicode, &sink);
         if (sink.stream == NULL || !onv_cli_close(&sink, good)) status = EXIT_UNUSABLE;
@@ -252,9 +254,9 @@ static int run(onv_cli *cli, onv_sweep *sweep)
     for (size_t k = 0; k < cli->n_outputs; k++)
         if (cli->outputs[k].format != ONV_FORMAT_TEXT &&
             cli->outputs[k].format != ONV_FORMAT_JSON && cli->outputs[k].format != ONV_FORMAT_CSV &&
-            cli->outputs[k].format != ONV_FORMAT_SVG)
-            return onv_cli_usage("sweep writes text, --json, --csv or --svg: leave other outputs "
-                                 "out");
+            cli->outputs[k].format != ONV_FORMAT_SVG && cli->outputs[k].format != ONV_FORMAT_HTML)
+            return onv_cli_usage("sweep writes text, --json, --csv, --svg or --html: leave other "
+                                 "outputs out");
         else if (cli->outputs[k].format == ONV_FORMAT_SVG && sweep->n_axes > 2)
             return onv_cli_usage("--svg draws one or two lists of sizes, not %zu", sweep->n_axes);
     if (!onv_cli_spares_inputs(cli)) return EXIT_USAGE;

@@ -45,5 +45,6 @@ bool onv_sweep_write_text(const onv_sweep *sweep, bool unicode, onv_cli_sink *si
 bool onv_sweep_write_csv(const onv_sweep *sweep, onv_cli_sink *sink);
 bool onv_sweep_write_json(const onv_sweep *sweep, onv_cli_sink *sink);
 bool onv_sweep_write_svg(const onv_sweep *sweep, onv_cli_sink *sink);
+bool onv_sweep_write_html(const onv_sweep *sweep, onv_cli_sink *sink);
 
 #endif

@@ -172,20 +172,33 @@ static json_t *json_of_point(const onv_sweep *sweep, const onv_sweep_point *p)
                      (json_int_t)high, "runtimes", runtimes, "fits", fits);
 }
 
-bool onv_sweep_write_json(const onv_sweep *sweep, onv_cli_sink *sink)
+/* To be freed; NULL without memory. */
+static char *json_of(const onv_sweep *sweep, size_t flags)
 {
     char generator[64], model[4096];
     snprintf(generator, sizeof generator, "onnxvram %s", onv_version());
     onv_printable(sweep->model, model, sizeof model); /* a path need not be UTF-8 */
-    json_t *points = json_array();
+    json_t *points = json_array(), *axes = json_array(), *devices = json_array();
     for (size_t k = 0; k < sweep->n_points; k++)
         json_array_append_new(points, json_of_point(sweep, &sweep->points[k]));
-    json_t *all = json_pack("{s:i,s:s,s:{s:s,s:s,s:o}}", "schema_version", 1, "generator",
-                            generator, "sweep", "path", model, "gpu", sweep->gpu, "points", points);
-    char *text = all != NULL ? json_dumps(all, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : NULL;
+    for (size_t i = 0; i < sweep->n_axes; i++)
+        json_array_append_new(axes, json_string(axis_name(&sweep->axes[i])));
+    for (size_t i = 0; i < sweep->n_devices; i++)
+        json_array_append_new(devices, json_pack("{s:s,s:I}", "name", sweep->devices[i],
+                                                 "usable_bytes", (json_int_t)sweep->usable[i]));
+    json_t *all = json_pack("{s:i,s:s,s:{s:s,s:s,s:o,s:o,s:o}}", "schema_version", 1, "generator",
+                            generator, "sweep", "path", model, "gpu", sweep->gpu, "axes", axes,
+                            "devices", devices, "points", points);
+    char *text = all != NULL ? json_dumps(all, flags | JSON_REAL_PRECISION(6)) : NULL;
+    json_decref(all);
+    return text;
+}
+
+bool onv_sweep_write_json(const onv_sweep *sweep, onv_cli_sink *sink)
+{
+    char *text = json_of(sweep, JSON_INDENT(2));
     bool good = text != NULL && onv_cli_write(sink, text, strlen(text)) && put(sink, "\n");
     free(text);
-    json_decref(all);
     return good;
 }
 
@@ -280,7 +293,28 @@ static bool draw_curves(const onv_sweep *sweep, onv_cli_sink *sink)
                TOP + HEIGHT + 42, label(axis_name(&sweep->axes[0]), room));
 }
 
-/* The largest upper end at two sizes; what does not fit the first budget has a red frame. */
+/* Whether a point fits the first budget. */
+static bool fits(const onv_sweep *sweep, size_t k)
+{
+    return sweep->n_devices == 0 || sweep->points[k].fits[0];
+}
+
+/* Where it stops fitting the first budget, a line between cells. */
+static bool draw_end(const onv_sweep *sweep, size_t k, double x, double y, double width,
+                     double height, onv_cli_sink *sink)
+{
+    size_t columns = sweep->axes[1].n_sizes;
+    bool good = true;
+    if (k % columns + 1 < columns && fits(sweep, k) != fits(sweep, k + 1))
+        good = put(sink, "<path d='M%.1f %.1fv%.1f' stroke='#cc0000' stroke-width='3'/>\n",
+                   x + width, y, height);
+    if (k + columns < sweep->n_points && fits(sweep, k) != fits(sweep, k + columns))
+        good = good && put(sink, "<path d='M%.1f %.1fh%.1f' stroke='#cc0000' stroke-width='3'/>\n",
+                           x, y + height, width);
+    return good;
+}
+
+/* The largest upper end at two sizes. */
 static bool draw_cell(const onv_sweep *sweep, size_t k, uint64_t most, onv_cli_sink *sink)
 {
     const onv_sweep_point *p = &sweep->points[k];
@@ -291,12 +325,11 @@ static bool draw_cell(const onv_sweep *sweep, size_t k, uint64_t most, onv_cli_s
     uint64_t high = 0;
     for (size_t r = 0; r < p->n_runtimes; r++)
         if (p->runtimes[r].high_bytes > high) high = p->runtimes[r].high_bytes;
-    bool fits = sweep->n_devices == 0 || p->fits[0];
     bool good = put(sink,
                     "<rect x='%.1f' y='%.1f' width='%.1f' height='%.1f' fill='#0072b2' "
-                    "fill-opacity='%.2f' stroke='%s'/>\n",
-                    x + 1, y + 1, width - 2, height - 2, (double)high / (double)most,
-                    fits ? "#ffffff" : "#cc0000");
+                    "fill-opacity='%.2f'/>\n",
+                    x + 1, y + 1, width - 2, height - 2, (double)high / (double)most) &&
+                draw_end(sweep, k, x, y, width, height, sink);
     if (!good || width < 60 || height < 14) return good;
     if (!p->is_answered)
         return put(sink, "<text x='%.1f' y='%.1f' text-anchor='middle'>not sized</text>\n",
@@ -337,4 +370,22 @@ bool onv_sweep_write_svg(const onv_sweep *sweep, onv_cli_sink *sink)
     else
         good = good && draw_map(sweep, sink);
     return good && put(sink, "</svg>\n");
+}
+
+/* --- A page ------------------------------------------------------------------------------------ */
+
+bool onv_sweep_write_html(const onv_sweep *sweep, onv_cli_sink *sink)
+{
+    char *picture = NULL, *json = json_of(sweep, JSON_COMPACT | JSON_ENSURE_ASCII);
+    size_t bytes = 0;
+    onv_error error;
+    onv_cli_sink to = {.stream = open_memstream(&picture, &bytes), .file = "-"};
+    bool good =
+        json != NULL && to.stream != NULL && (sweep->n_axes > 2 || onv_sweep_write_svg(sweep, &to));
+    if (to.stream != NULL) good = fclose(to.stream) == 0 && good;
+    good =
+        good && onv_page_write(sweep->model, json, picture, onv_cli_write, sink, &error) == ONV_OK;
+    free(picture);
+    free(json);
+    return good;
 }

@@ -117,6 +117,8 @@ onv_status onv_format_onnx_write(const onv_report_job *job);
 onv_status onv_format_dump_header_write(const onv_report_job *job);
 onv_status onv_format_svg_write(const onv_report_job *job);
 onv_status onv_format_html_write(const onv_report_job *job);
+/* onv_page_write, to a writer. */
+onv_status onv_page_around(const char *title, const char *json, const char *still, onv_writer *out);
 onv_status onv_format_memory_viz_write(const onv_report_job *job);
 onv_status onv_format_perfetto_write(const onv_report_job *job);
 onv_status onv_format_model_explorer_write(const onv_report_job *job);

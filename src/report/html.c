@@ -13,34 +13,47 @@
 
 enum { MOST_ROWS = 20, NAME_COLUMNS = 80 };
 
-static void put_policy(const onv_report_job *job)
+/* Around a report, or around another document of the program. */
+typedef struct page {
+    const onv_report_job *job; /* NULL: it is another one, */
+    const char *title, *json, *still;
+    onv_writer *out;
+} page;
+
+static onv_status put_policy(const page *p)
 {
-    onv_write_text(job->out, onv_page_policy);
+    onv_write_text(p->out, onv_page_policy);
+    return ONV_OK;
 }
 
-static void put_title(const onv_report_job *job)
+static onv_status put_title(const page *p)
 {
-    for (size_t i = 0; i < job->count; i++) {
+    const onv_report_job *job = p->job;
+    if (job == NULL) onv_write_fitted(p->out, p->title, NAME_COLUMNS, ONV_CLEAN_MARKDOWN);
+    for (size_t i = 0; job != NULL && i < job->count; i++) {
         const char *path = job->views[i].model->path != NULL ? job->views[i].model->path : "";
         const char *slash = strrchr(path, '/');
         if (i > 0) onv_write_text(job->out, ", ");
         onv_write_fitted(job->out, slash != NULL ? slash + 1 : path, NAME_COLUMNS,
                          ONV_CLEAN_MARKDOWN);
     }
+    return ONV_OK;
 }
 
-static void put_style(const onv_report_job *job)
+static onv_status put_style(const page *p)
 {
-    onv_write_text(job->out, onv_page_css);
+    onv_write_text(p->out, onv_page_css);
+    return ONV_OK;
 }
 
-static void put_scripts(const onv_report_job *job)
+static onv_status put_scripts(const page *p)
 {
     for (size_t i = 0; i < onv_n_page_scripts; i++) {
-        onv_write_text(job->out, "<script>");
-        onv_write_text(job->out, onv_page_scripts[i]);
-        onv_write_text(job->out, "</script>\n");
+        onv_write_text(p->out, "<script>");
+        onv_write_text(p->out, onv_page_scripts[i]);
+        onv_write_text(p->out, "</script>\n");
     }
+    return ONV_OK;
 }
 
 /* --- Without JavaScript ------------------------------------------------------------------------ */
@@ -102,8 +115,13 @@ static void put_peak_set(onv_writer *out, const onv_view *view)
     onv_write_text(out, "</table>\n");
 }
 
-static onv_status put_still(const onv_report_job *job)
+static onv_status put_still(const page *p)
 {
+    const onv_report_job *job = p->job;
+    if (job == NULL) {
+        onv_write_text(p->out, p->still);
+        return ONV_OK;
+    }
     ONV_TRY(onv_format_svg_write(job));
     for (size_t i = 0; i < job->count; i++) {
         const onv_view *view =
@@ -135,8 +153,23 @@ static bool is_large(const onv_report_job *job)
     return nodes > MANY;
 }
 
-static onv_status put_data(const onv_report_job *job)
+/* Brackets are in strings alone, and nothing else of JSON ends a script. */
+static void put_json(onv_writer *out, const char *json)
 {
+    for (const char *at = json; *at != '\0'; at++)
+        if (strchr("<>&", *at) != NULL)
+            onv_write_format(out, "\\u%04x", (unsigned)*at);
+        else
+            onv_write_char(out, *at);
+}
+
+static onv_status put_data(const page *p)
+{
+    const onv_report_job *job = p->job;
+    if (job == NULL) {
+        put_json(p->out, p->json);
+        return ONV_OK;
+    }
     if (!is_large(job)) return put_report(job, job->out);
     /* Not of the arena, which the report empties between models. */
     onv_packer packer;
@@ -150,34 +183,41 @@ static onv_status put_data(const onv_report_job *job)
 
 /* --- The template ------------------------------------------------------------------------------ */
 
-static onv_status put_part(const onv_report_job *job, const char *name, size_t length)
+static onv_status put_part(const page *p, const char *name, size_t length)
 {
     static const struct {
         const char *name;
-        void (*put)(const onv_report_job *job);
-        onv_status (*make)(const onv_report_job *job);
+        onv_status (*put)(const page *p);
     } marks[] = {
-        {"policy", put_policy, NULL},   {"title", put_title, NULL}, {"style", put_style, NULL},
-        {"scripts", put_scripts, NULL}, {"still", NULL, put_still}, {"data", NULL, put_data},
+        {"policy", put_policy},   {"title", put_title}, {"style", put_style},
+        {"scripts", put_scripts}, {"still", put_still}, {"data", put_data},
     };
-    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
-        if (strlen(marks[i].name) != length || memcmp(marks[i].name, name, length) != 0) continue;
-        if (marks[i].make != NULL) return marks[i].make(job);
-        marks[i].put(job);
-    }
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
+        if (strlen(marks[i].name) == length && memcmp(marks[i].name, name, length) == 0)
+            return marks[i].put(p);
     return ONV_OK;
 }
 
-onv_status onv_format_html_write(const onv_report_job *job)
+static onv_status write_page(const page *p)
 {
     const char *at = onv_page_html;
     for (;;) {
         const char *mark = strstr(at, "{{"), *end = mark != NULL ? strstr(mark, "}}") : NULL;
         if (end == NULL) break;
-        onv_write_bytes(job->out, at, (size_t)(mark - at));
-        ONV_TRY(put_part(job, mark + 2, (size_t)(end - mark) - 2));
+        onv_write_bytes(p->out, at, (size_t)(mark - at));
+        ONV_TRY(put_part(p, mark + 2, (size_t)(end - mark) - 2));
         at = end + 2;
     }
-    onv_write_text(job->out, at);
+    onv_write_text(p->out, at);
     return ONV_OK;
+}
+
+onv_status onv_format_html_write(const onv_report_job *job)
+{
+    return write_page(&(page){.job = job, .out = job->out});
+}
+
+onv_status onv_page_around(const char *title, const char *json, const char *still, onv_writer *out)
+{
+    return write_page(&(page){.title = title, .json = json, .still = still, .out = out});
 }

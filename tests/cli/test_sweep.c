@@ -77,7 +77,7 @@ static void mistakes(void **state)
     program_expect("sweep " MODEL " -d batchh=1,2", 2, "'batchh'");
     program_expect("sweep " MODEL " " MODEL " -b 1,2", 2, "one model");
     program_expect("sweep " MODEL " -b 1,2 --untrusted", 2, "--untrusted");
-    program_expect("sweep " MODEL " -b 1,2 --html=a.html", 2, "--svg");
+    program_expect("sweep " MODEL " -b 1,2 --perfetto a.trace", 2, "--svg");
     program_expect("sweep absent.onnx -b 1,2", 1, "absent.onnx");
     program_expect("sweep --help", 0, "Usage: onnxvram sweep");
 }

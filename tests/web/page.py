@@ -288,6 +288,37 @@ def two_models(t, folder):
     t.close(page)
 
 
+def sweep(t, folder):
+    """Curves and the map have the figures of the JSON, and a line where the budget ends."""
+    for axes, budget, options in (["batch"], "2.00 GiB", ["-b", "8..128"]), (["batch", "sequence"], "800.0 MiB", ["-b", "1..64", "-d", "sequence=64..512"]):
+        html, data = t.scratch / f"sweep{len(axes)}.html", t.scratch / f"sweep{len(axes)}.json"
+        model = folder / ("resnet50.onnx" if len(axes) == 1 else "bert.onnx")
+        subprocess.run([t.program, "sweep", model, *options, "--budget", budget.replace(" ", "") + ",T4", f"--html={html}", f"--json={data}"], check=False, capture_output=True)
+        points = json.loads(data.read_text())["sweep"]["points"]
+        page = t.context.new_page()
+        page.on("console", lambda m: t.problems.append(m.text))
+        page.on("pageerror", lambda e: t.problems.append(str(e)))
+        page.goto(html.as_uri())
+        for runtime in "torch", "ort":
+            page.click(f"button[data-value={runtime}]")
+            assert page.locator("[data-point]").all_text_contents() == [span(p["answer"]["runtimes"][runtime]) for p in points]
+        fits = [p["answer"]["fits"][budget] for p in points]
+        assert True in fits and False in fits
+        if len(axes) == 1:
+            ends = sum(a != b for a, b in zip(fits, fits[1:]))
+            assert page.locator("line.budget").count() == ends + 1
+            most = max(p["bindings"]["batch"] for p, good in zip(points, fits) if good)
+            assert f"batch = {most} is the largest" in page.text_content("[data-figure=end]")
+        else:
+            wide = len({p["bindings"]["sequence"] for p in points})
+            beside = sum(fits[k] != fits[k + 1] for k in range(len(fits) - 1) if (k + 1) % wide)
+            assert page.locator("td.ends").count() == beside
+            assert page.locator("td.ends-below").count() == sum(a != b for a, b in zip(fits, fits[wide:]))
+        page.click("button[data-value='1']")
+        assert page.locator("td.ends, td.ends-below").count() == 0
+        t.close(page)
+
+
 def hostile(t):
     model = t.scratch / "hostile.onnx"
     model.write_bytes(onnx_bytes.hostile())
@@ -386,6 +417,7 @@ def main():
         t = Tester(browser, program, scratch)
         samples(t, folder)
         two_models(t, folder)
+        sweep(t, folder)
         hostile(t)
         phone(t, browser, folder)
         still(t, browser)
