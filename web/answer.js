@@ -190,7 +190,22 @@ class LowerBound {
       [make("b.total", { "data-figure": "formula" }, bytesText(weights + peak.bytes)), " = weights " + bytesText(weights) + " + peak " +
         bytesText(peak.bytes) + " at ", nameSpan(step ? step.name || step.op_type : "", 40)]),
       make("p.note", {}, "What runtimes need at these sizes, and whether it fits: ", make("code", { "data-figure": "command" }, this.command())),
-      ...this.contradictions().map((text) => make("p.note.warning", { "data-figure": "contradiction" }, make("b", {}, "warning: "), text)));
+      this.runtimes(formula.runtimes), ...this.contradictions().map((text) => make("p.note.warning", { "data-figure": "contradiction" }, make("b", {}, "warning: "), text)));
+  }
+
+  /* What runtimes hold by their own formulas, where --formula found some, and within what was seen. */
+  runtimes(found) {
+    if (found === undefined) return null;
+    const seen = found.for ?? [], size = (name) => this.sizes[this.dims.findIndex((d) => d.name === name)];
+    const within = seen.every((d) => size(d.name) >= d.from && size(d.name) <= d.until && size(d.name) % d.unit === 0);
+    const where = seen.map((d) => clean(d.name, 30) + " from " + countText(d.from) + " to " + countText(d.until) + (d.unit > 1 ? " in steps of " + d.unit : "")).join(", ");
+    const text = (f) => {
+      const peak = f.why_not !== undefined ? null : formulaPeak({ peak_bytes_largest_of: f.tensor_bytes_largest_of }, this.sizes);
+      return make("li", { "data-runtime-formula": f.runtime + " " + f.end }, clean(f.runtime, 20) + ", " + f.end + " end: ",
+        f.why_not !== undefined ? "no formula: " + clean(f.why_not, 200) : !within ? "not seen at these sizes" : peak === null ? "too large to tell" : make("b", {}, bytesText(peak.bytes)));
+    };
+    return make("div.note", {}, "Tensors of runtimes at their peak, before the allocator, by formulas that equal " + countText(found.analyses) + " analyses, for " + where + ":",
+      found.why_not !== undefined ? " none: " + clean(found.why_not, 200) : make("ul.caveats", {}, found.figures.map(text)));
   }
 
   command() {

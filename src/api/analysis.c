@@ -81,8 +81,7 @@ static onv_status name_gpu(const onv_options *options, onv_arena *arena, const c
     return *name != NULL ? ONV_OK : onv_fail_memory(err);
 }
 
-/* Once all that it is made of is there. */
-static onv_status answer(const onv_options *options, onv_analysis *analysis, onv_error *err)
+onv_status onv_analysis_conclude(const onv_options *options, onv_analysis *analysis, onv_error *err)
 {
     onv_answer_parts parts = {.model = &analysis->model,
                               .results = analysis->runtimes,
@@ -124,12 +123,13 @@ static onv_status complete(const onv_request *from, const onv_options *options,
     ONV_TRY(onv_analysis_judge_usual(from, options, analysis, err));
     ONV_TRY(onv_analysis_compare(options, analysis, err));
     ONV_TRY(onv_analysis_add_example(from, options, analysis, err));
-    if (analysis->example != NULL) ONV_TRY(answer(options, analysis->example, err));
+    if (analysis->example != NULL) ONV_TRY(onv_analysis_conclude(options, analysis->example, err));
+    ONV_TRY(onv_analysis_find_formulas(from, options, analysis, err));
     ONV_TRY(onv_analysis_find_savings(from, options, analysis, err));
     ONV_TRY(onv_session_extras(from, options, analysis, err));
     ONV_TRY(onv_analysis_infer_unbound(options, analysis, err));
     ONV_TRY(replay(from, options, analysis, err));
-    ONV_TRY(answer(options, analysis, err));
+    ONV_TRY(onv_analysis_conclude(options, analysis, err));
     ONV_TRY(measure(options, analysis, err));
     return onv_analysis_find_remedies(from, options, analysis, err);
 }

@@ -12,6 +12,7 @@
 #include "graph/kv_cache.h"
 #include "graph/largest.h"
 #include "graph/liveness.h"
+#include "graph/sampled.h"
 #include "infer/infer.h"
 #include "infer/quantize.h"
 #include "measured/measured.h"
@@ -48,6 +49,7 @@ struct onv_analysis {
     bool writes_onnx;
     onv_largest largest;
     onv_formula *formula; /* of its peak; NULL: nobody asked yet (onv_ask_formula) */
+    onv_sampled sampled;  /* of what runtimes hold; without figures: not asked for */
     onv_runtime_result runtimes[ONV_MAX_RUNTIMES];
     size_t n_runtimes;
     onv_rewritten
@@ -147,6 +149,14 @@ onv_status onv_analysis_find_context(const onv_request *from, const onv_options 
                                      onv_analysis *analysis, onv_error *err);
 
 /* --- On top of the passes, each in a file of its name: example.c, baseline.c, savings.c, sessions.c, unbound.c, remedies.c --- */
+
+/* Formulas of what the runtimes that are named hold, where that was asked for and dims are free. Needs the example. */
+onv_status onv_analysis_find_formulas(const onv_request *from, const onv_options *options,
+                                      onv_analysis *analysis, onv_error *err);
+
+/* The answer, once all that it is made of is there. */
+onv_status onv_analysis_conclude(const onv_options *options, onv_analysis *analysis,
+                                 onv_error *err);
 
 /* Where dims are free and an example is asked for: analyses the model once more with usual sizes (batch
  * 1, sequences of 128, images of 224 x 224), as `analysis->example`. Where none fits, a note says why. */

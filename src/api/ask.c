@@ -60,6 +60,7 @@ onv_view onv_analysis_view(const onv_analysis *analysis)
         .live = &analysis->live,
         .largest = &analysis->largest,
         .formula = analysis->formula,
+        .sampled = &analysis->sampled,
         .order = &analysis->order,
         .best_order = &analysis->best_order,
         .runtimes = analysis->runtimes,

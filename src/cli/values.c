@@ -208,6 +208,7 @@ onv_cli_verdict onv_cli_add_formula(onv_cli *cli, const char *how)
                                          ONV_FORMAT_FORMULA_C};
     size_t place = 0;
     if (how != NULL && !choose("formula", names, how, &place)) return ONV_CLI_USAGE;
+    cli->analysis.formulas = true;
     return onv_cli_add_output(cli, formats[place], NULL);
 }
 

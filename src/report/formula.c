@@ -154,22 +154,29 @@ static void write_function(const maker *m, const char *name, onv_dim value)
     onv_write_text(m->out, m->language->close);
 }
 
-static void write_peak(const maker *m)
+static void write_largest(const maker *m, const char *name, const onv_dim *pieces, uint32_t n)
 {
-    const onv_formula *f = m->view->formula;
     const char *max = m->syntax.max;
-    if (f->n_pieces == 0) return;
-    write_function_head(m, "peak_bytes");
-    uint32_t n = f->n_pieces, open = 0;
+    if (n == 0 || name == NULL) return;
+    write_function_head(m, name);
+    uint32_t open = 0;
     for (uint32_t i = 0; i < n; i++) {
         bool opens = n > 1 && (m->syntax.two_operands ? i + 1 < n : i == 0);
         if (i > 0) onv_write_text(m->out, ",\n        ");
         if (opens) onv_write_text(m->out, max);
         open += opens;
-        write_dim(m, f->pieces[i].bytes);
+        write_dim(m, pieces[i]);
     }
     while (open-- > 0) onv_write_text(m->out, ")");
     onv_write_text(m->out, m->language->close);
+}
+
+static void write_peak(const maker *m)
+{
+    onv_dim pieces[ONV_MAX_PIECES];
+    const onv_formula *f = m->view->formula;
+    for (uint32_t i = 0; i < f->n_pieces; i++) pieces[i] = f->pieces[i].bytes;
+    write_largest(m, "peak_bytes", pieces, f->n_pieces);
 }
 
 static void write_total(const maker *m)
@@ -180,6 +187,28 @@ static void write_total(const maker *m)
     write_parameters(m, "");
     onv_write_text(m->out, ")");
     onv_write_text(m->out, m->language->close);
+}
+
+/* "torch_tensors_low_bytes" */
+static const char *figure_name(onv_arena *arena, const onv_sampled_figure *of)
+{
+    return onv_arena_printf(arena, "%s_tensors_%s_bytes", of->name, of->is_upper ? "high" : "low");
+}
+
+/* What the formulas of runtimes are of, and where that was seen. NULL without memory. */
+static const char *seen_where(const onv_sampled *s, onv_arena *arena)
+{
+    const char *text = onv_arena_printf(
+        arena, "tensors at their peak, before the allocator; the same as %u analyses, for",
+        (unsigned)s->n_points);
+    for (uint32_t i = 0; i < s->n_dims && text != NULL; i++) {
+        const onv_sampled_dim *d = &s->dims[i];
+        text = onv_arena_printf(arena, "%s%s %s from %lld to %lld", text, i > 0 ? "," : "", d->name,
+                                (long long)(d->unit * d->low), (long long)(d->unit * d->high));
+        if (text != NULL && d->unit > 1)
+            text = onv_arena_printf(arena, "%s in steps of %lld", text, (long long)d->unit);
+    }
+    return text;
 }
 
 static void write_comment(const maker *m, const char *text)
@@ -236,6 +265,20 @@ static onv_status write_code(const onv_report_job *job, const formula_language *
     write_function(&m, "output_bytes", f->output_bytes);
     write_function(&m, "activation_bytes", f->activation_bytes);
     write_function(&m, "macs", f->macs);
+    const onv_sampled *s = m.view->sampled;
+    if (s->n_figures > 0) {
+        onv_write_text(m.out, "\n");
+        write_comment(
+            &m, in_comment(m.arena, s->why_not != NULL ? s->why_not : seen_where(s, m.arena)));
+    }
+    for (uint32_t i = 0; i < s->n_figures; i++)
+        if (s->figures[i].why_not == NULL)
+            write_largest(&m, figure_name(m.arena, &s->figures[i]), s->figures[i].pieces,
+                          s->figures[i].n_pieces);
+        else
+            write_comment(&m, onv_arena_printf(m.arena, "no %s: %s",
+                                               figure_name(m.arena, &s->figures[i]),
+                                               in_comment(m.arena, s->figures[i].why_not)));
     return ONV_OK;
 }
 
@@ -306,6 +349,37 @@ static void write_line(const onv_report_job *job, const char *name, onv_dim valu
     onv_write_text(job->out, "\n");
 }
 
+static void write_figure(const onv_report_job *job, const onv_sampled_figure *of)
+{
+    const char *name = figure_name(job->arena, of);
+    onv_write_text(job->out, name != NULL ? name : "");
+    if (of->n_pieces == 0) {
+        onv_write_text(job->out, ": ");
+        onv_write_clean(job->out, of->why_not != NULL ? of->why_not : "no point has a figure",
+                        ONV_CLEAN_ASCII);
+    }
+    for (uint32_t i = 0; i < of->n_pieces; i++) {
+        const char *text = onv_dim_text(&job->views[0].model->dims, job->arena, of->pieces[i]);
+        const char *before = i > 0 ? "," : of->n_pieces > 1 ? " = max(" : " = ";
+        onv_write_format(job->out, "%s%s", before, of->n_pieces > 1 ? "\n    " : "");
+        onv_write_clean(job->out, text != NULL ? text : "", ONV_CLEAN_ASCII);
+    }
+    onv_write_text(job->out, of->n_pieces > 1 ? ")\n" : "\n");
+}
+
+/* What runtimes hold, where that was asked for. */
+static void write_sampled(const onv_report_job *job)
+{
+    const onv_sampled *s = job->views[0].sampled;
+    const char *text = s->why_not != NULL ? s->why_not : seen_where(s, job->arena);
+    if (s->n_figures == 0) return;
+    onv_write_text(job->out, "# ");
+    onv_write_clean(job->out, text != NULL ? text : "", ONV_CLEAN_ASCII);
+    onv_write_text(job->out, "\n");
+    for (uint32_t i = 0; i < s->n_figures && s->why_not == NULL; i++)
+        write_figure(job, &s->figures[i]);
+}
+
 onv_status onv_format_formula_write(const onv_report_job *job)
 {
     if (job->count > 1)
@@ -339,5 +413,6 @@ onv_status onv_format_formula_write(const onv_report_job *job)
     write_line(job, "output_bytes", f->output_bytes);
     write_line(job, "activation_bytes", f->activation_bytes);
     write_line(job, "macs", f->macs);
+    write_sampled(job);
     return ONV_OK;
 }

@@ -99,6 +99,47 @@ static void write_piece(const onv_json_part *job, const onv_piece *piece)
     onv_json_close(json);
 }
 
+/* What runtimes hold, from analyses at points. */
+static void write_sampled(const onv_json_part *job)
+{
+    onv_json *json = job->json;
+    const onv_sampled *s = job->view->sampled;
+    if (s->n_figures == 0) return;
+    onv_json_put_open(json, "runtimes", '{', ONV_JSON_LINES);
+    if (s->why_not != NULL) onv_json_put_string(json, "why_not", s->why_not);
+    onv_json_put_u64(json, "analyses", s->n_points);
+    onv_json_put_open(json, "for", '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < s->n_dims; i++) {
+        const onv_sampled_dim *d = &s->dims[i];
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_string(json, "name", d->name);
+        onv_json_put_u64(json, "from", (uint64_t)(d->low * d->unit));
+        onv_json_put_u64(json, "until", (uint64_t)(d->high * d->unit));
+        onv_json_put_u64(json, "unit", (uint64_t)d->unit);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+    onv_json_put_open(json, "figures", '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < s->n_figures && s->why_not == NULL; i++) {
+        const onv_sampled_figure *of = &s->figures[i];
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_string(json, "runtime", of->name);
+        onv_json_put_string(json, "end", of->is_upper ? "high" : "low");
+        if (of->why_not != NULL) onv_json_put_string(json, "why_not", of->why_not);
+        onv_json_put_open(json, "tensor_bytes_largest_of", '[', ONV_JSON_INLINE);
+        for (uint32_t k = 0; k < of->n_pieces; k++) {
+            onv_json_open(json, '{', ONV_JSON_INLINE);
+            put_dim(job, "bytes", of->pieces[k]);
+            put_postfix(job, of->pieces[k]);
+            onv_json_close(json);
+        }
+        onv_json_close(json);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+    onv_json_close(json);
+}
+
 static void write_formula(const onv_json_part *job)
 {
     onv_json *json = job->json;
@@ -113,6 +154,7 @@ static void write_formula(const onv_json_part *job)
     put_dim(job, "output_bytes", f->output_bytes);
     put_dim(job, "activation_bytes", f->activation_bytes);
     put_dim(job, "macs", f->macs);
+    write_sampled(job);
     onv_json_close(json);
 }
 

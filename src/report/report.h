@@ -14,6 +14,7 @@
 #include "graph/kv_cache.h"
 #include "graph/largest.h"
 #include "graph/liveness.h"
+#include "graph/sampled.h"
 #include "infer/infer.h"
 #include "infer/quantize.h"
 #include "measured/measured.h"
@@ -38,6 +39,7 @@ typedef struct onv_view {
     const onv_live *live;
     const onv_largest *largest;
     const onv_formula *formula;
+    const onv_sampled *sampled;
     const onv_order_result *order;      /* that live is in; may be NULL: the file's */
     const onv_order_result *best_order; /* NULL, or without a name: not looked for */
     const onv_runtime_result *runtimes; /* those asked for; none where a size is unknown */
