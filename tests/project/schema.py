@@ -197,6 +197,10 @@ with tempfile.TemporaryDirectory() as folder:
     check(r18, "--shape-trace", requests)
     check(r18, trained, "-b", 2, "--together", "--budget", "T4,1GiB")
     check("sweep", r18, "-b", "1,2", "--budget", "T4")
+    # Standard output has the formulas themselves.
+    formulas = pathlib.Path(folder) / "formulas.json"
+    subprocess.run([program, "samples/bert.onnx", "--runtime", "torch", "--formula", f"--json={formulas}"], cwd=source, check=True, stdout=subprocess.DEVNULL)
+    validate(json.loads(formulas.read_text()), "--formula --json")
     # PyTorch.
     check("tests/tape/programs/cbam.archive.json.gz", "-b", 2)
     check(r18, "-b", 2, "--runtime", "torch", "--locals", "--inplace", "--channels-last", "--gpu", "T4", "--cached", "2GiB")
