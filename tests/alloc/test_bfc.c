@@ -1,13 +1,7 @@
 /* The model of ONNX Runtime's arena against sequences measured with ONNX Runtime. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "alloc/bfc.h"
 #include "alloc/traces.h"
+#include "support/test.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -49,7 +43,7 @@ static void expect_regions(const regions *got, const uint64_t *want_mib, size_t 
 }
 
 /* Measured: requests of 100 MB grow the arena like this. */
-static void growth(void **state)
+TEST(growth)
 {
     (void)state;
     static const uint64_t want[] = {128, 128, 256, 512, 1024, 1024, 1024};
@@ -62,7 +56,7 @@ static void growth(void **state)
 }
 
 /* Measured: one request beyond the cap still gets the next power of two ... */
-static void huge_request(void **state)
+TEST(huge_request)
 {
     (void)state;
     static const uint64_t want[] = {2048};
@@ -75,7 +69,7 @@ static void huge_request(void **state)
 }
 
 /* ... and the size to ask for next falls back to the cap. */
-static void cap_after_huge_requests(void **state)
+TEST(cap_after_huge_requests)
 {
     (void)state;
     static const uint64_t sizes[] = {3000000000, 100,       1500000000, 600000000,
@@ -91,7 +85,7 @@ static void cap_after_huge_requests(void **state)
 }
 
 /* Measured: the offsets of all allocations of this trace in ONNX Runtime 1.31's CPU arena. */
-static void placement(void **state)
+TEST(placement)
 {
     (void)state;
     trace_shape shape = {20, 20000, 21, 48, 2000000000, 0};
@@ -115,7 +109,7 @@ static void placement(void **state)
     random_trace_free(&trace);
 }
 
-static void same_as_requested(void **state)
+TEST(same_as_requested)
 {
     (void)state;
     onv_allocator a;
@@ -130,7 +124,7 @@ static void same_as_requested(void **state)
 }
 
 /* A chunk is split if it is at least twice the request, or 128 MiB would be wasted. */
-static void splitting(void **state)
+TEST(splitting)
 {
     (void)state;
     static const struct {
@@ -153,7 +147,7 @@ static void splitting(void **state)
     }
 }
 
-static void limit(void **state)
+TEST(limit)
 {
     (void)state;
     static const uint64_t want[] = {64, 36};
@@ -169,7 +163,7 @@ static void limit(void **state)
 }
 
 /* A device that cannot give the power of two is asked for nine tenths of it, and again. */
-static void backpedal(void **state)
+TEST(backpedal)
 {
     (void)state;
     onv_allocator a;
@@ -183,7 +177,7 @@ static void backpedal(void **state)
     end(&a);
 }
 
-static void reserve(void **state)
+TEST(reserve)
 {
     (void)state;
     onv_allocator a;
@@ -206,7 +200,7 @@ static void reserve(void **state)
 
 /* bfc_arena.cc: what a run used does not join memory that none used, until the run ends; and what is asked for on no
  * stream does not get it. */
-static void streams_keep_chunks_apart(void **state)
+TEST(streams_keep_chunks_apart)
 {
     (void)state;
     static const uint64_t want[] = {1024, 1024, 1024};
@@ -230,7 +224,7 @@ static void streams_keep_chunks_apart(void **state)
 }
 
 /* When a run ends, all that is free is joined. */
-static void the_end_of_a_run_joins_chunks(void **state)
+TEST(the_end_of_a_run_joins_chunks)
 {
     (void)state;
     static const uint64_t want[] = {1024};
@@ -257,7 +251,7 @@ static uint32_t next_random(uint32_t *state)
 }
 
 /* An image has the holes that blocks by id leave, and serves others from the same ones. */
-static void images(void **state)
+TEST(images)
 {
     (void)state;
     enum { KEPT = 300, OTHERS = 200, SEEDS = 20 };
@@ -295,23 +289,4 @@ static void images(void **state)
         onv_allocator_cleanup(&loaded);
         end(&by_id);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(growth),
-        cmocka_unit_test(huge_request),
-        cmocka_unit_test(cap_after_huge_requests),
-        cmocka_unit_test(placement),
-        cmocka_unit_test(same_as_requested),
-        cmocka_unit_test(splitting),
-        cmocka_unit_test(limit),
-        cmocka_unit_test(backpedal),
-        cmocka_unit_test(reserve),
-        cmocka_unit_test(streams_keep_chunks_apart),
-        cmocka_unit_test(the_end_of_a_run_joins_chunks),
-        cmocka_unit_test(images),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static onv_held_figures run(const char *model, const onv_alloc_options *options,
 /* --- pattern ----------------------------------------------------------------------------------- */
 
 /* Measured: these sizes make a peak of 128000. */
-static void pattern_peak(void **state)
+TEST(pattern_peak)
 {
     onv_held_figures r = RUN("pattern", NULL, 38400, 89600, -1, 12800);
     assert_int_equal(r.reserved_peak, 128000);
@@ -52,7 +52,7 @@ static uint64_t offset(const onv_allocator *a, uint32_t id)
     return onv_allocator_block(a, id)->address;
 }
 
-static void pattern_gaps(void **state)
+TEST(pattern_gaps)
 {
     onv_allocator a;
     onv_error err = {0};
@@ -79,7 +79,7 @@ static void pattern_gaps(void **state)
 
 /* --- async, raw, ideal ------------------------------------------------------------------------- */
 
-static void async_pool(void **state)
+TEST(async_pool)
 {
     onv_held_figures r = RUN("async", NULL, 1, 513, 40 * (int64_t)MIB, -3, 20 * (int64_t)MIB);
     assert_int_equal(r.allocated_peak, 512 + 1024 + 40 * MIB);
@@ -92,7 +92,7 @@ static void async_pool(void **state)
     assert_int_equal(r.reserved_end, 8192);
 }
 
-static void raw_rounds_to_pages(void **state)
+TEST(raw_rounds_to_pages)
 {
     onv_held_figures r = RUN("raw", NULL, 1, 2 * (int64_t)MIB, 2 * (int64_t)MIB + 1, -1);
     assert_int_equal(r.allocated_peak, 4 * MIB + 2);
@@ -103,7 +103,7 @@ static void raw_rounds_to_pages(void **state)
     assert_int_equal(RUN("raw", &options, 1, 513).reserved_end, 1536);
 }
 
-static void ideal_sums(void **state)
+TEST(ideal_sums)
 {
     onv_held_figures r = RUN("ideal", NULL, 7, 5, -1, 3, 0, -2, -4);
     assert_int_equal(r.allocated_peak, 12);
@@ -114,7 +114,7 @@ static void ideal_sums(void **state)
 
 /* --- All models -------------------------------------------------------------------------------- */
 
-static void names(void **state)
+TEST(names)
 {
     static const char *const want[] = {"ideal",    "torch", "torch-expandable", "bfc", "ort",
                                        "bfc-same", "async", "pattern",          "raw"};
@@ -128,7 +128,7 @@ static void names(void **state)
     }
 }
 
-static void wrong_events(void **state)
+TEST(wrong_events)
 {
     for (size_t i = 0; i < onv_n_alloc_models; i++) {
         onv_allocator a;
@@ -151,7 +151,7 @@ static void wrong_events(void **state)
 }
 
 /* Sizes that add up to more than 64 bits hold are an error, not a small number. */
-static void overflow(void **state)
+TEST(overflow)
 {
     for (size_t i = 0; i < onv_n_alloc_models; i++) {
         for (int keep = 0; keep < 2; keep++) {
@@ -170,7 +170,7 @@ static void overflow(void **state)
     }
 }
 
-static void capacity(void **state)
+TEST(capacity)
 {
     onv_alloc_options options = {.capacity_bytes = 64 * MIB};
     for (size_t i = 0; i < onv_n_alloc_models; i++) {
@@ -187,7 +187,7 @@ static void capacity(void **state)
 
 /* What a placement says of the device: the second segment goes back to make room for the third one,
  * and memory runs out at the last allocation. */
-static void segments_by_event(void **state)
+TEST(segments_by_event)
 {
     static const int64_t steps[] = {100, 2 * (int64_t)MIB, -2, 22 * (int64_t)MIB,
                                     0,   30 * (int64_t)MIB};
@@ -215,7 +215,7 @@ static void segments_by_event(void **state)
     onv_timeline_cleanup(&t);
 }
 
-static void csv_row(void **state)
+TEST(csv_row)
 {
     onv_held_figures r = RUN("torch", NULL, 100, 3000000, -1);
     OWNED_CAPTURE l = {0};
@@ -223,17 +223,4 @@ static void csv_row(void **state)
     assert_string_equal(l.text, "torch,3000832,23068672,3000320,23068672,2\n");
     assert_string_equal(onv_alloc_csv_header, "runtime,allocated_peak,reserved_peak,allocated_end,"
                                               "reserved_end,segments");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pattern_peak), cmocka_unit_test(pattern_gaps),
-        cmocka_unit_test(async_pool),   cmocka_unit_test(raw_rounds_to_pages),
-        cmocka_unit_test(ideal_sums),   cmocka_unit_test(names),
-        cmocka_unit_test(wrong_events), cmocka_unit_test(overflow),
-        cmocka_unit_test(capacity),     cmocka_unit_test(segments_by_event),
-        cmocka_unit_test(csv_row),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,7 +71,7 @@ static bool run_both(onv_allocator *a, naive *n, naive_alloc alloc, trace_shape 
     return out;
 }
 
-static void torch_like_naive(void **state)
+TEST(torch_like_naive)
 {
     static const uint64_t capacities[] = {UINT64_MAX, 400 * MIB, 900 * MIB};
     static const uint64_t splits[] = {UINT64_MAX, 20 * MIB, 32 * MIB};
@@ -96,7 +96,7 @@ static void torch_like_naive(void **state)
     assert_true(full >= 3);
 }
 
-static void bfc_like_naive(void **state)
+TEST(bfc_like_naive)
 {
     for (uint32_t seed = 0; seed < 12; seed++) {
         onv_allocator a;
@@ -111,7 +111,7 @@ static void bfc_like_naive(void **state)
     }
 }
 
-static void pattern_like_naive(void **state)
+TEST(pattern_like_naive)
 {
     for (uint32_t seed = 0; seed < 12; seed++) {
         onv_allocator a;
@@ -141,7 +141,7 @@ static void pattern_like_naive(void **state)
 
 /* Requests are inside of blocks, blocks inside of segments that do not overlap (onv_allocator_check
  * holds the tiling), and nothing is smaller than what is live. */
-static void invariants(void **state)
+TEST(invariants)
 {
     for (size_t m = 0; m < onv_n_alloc_models; m++) {
         onv_allocator a;
@@ -173,7 +173,7 @@ static void invariants(void **state)
 }
 
 /* When everything is freed, every segment is one free block again. */
-static void all_freed(void **state)
+TEST(all_freed)
 {
     for (size_t m = 0; m < onv_n_alloc_models; m++) {
         onv_allocator a;
@@ -211,7 +211,7 @@ static void all_freed(void **state)
     }
 }
 
-static void deterministic(void **state)
+TEST(deterministic)
 {
     test_trace trace = random_trace((trace_shape){600, 5000, 26, 48, 0, 0});
     onv_alloc_options options = {.capacity_bytes = 1500 * MIB};
@@ -229,7 +229,7 @@ static void deterministic(void **state)
 }
 
 /* A placement is one of its timeline, and its figures are those of the events one by one. */
-static void placements_add_up(void **state)
+TEST(placements_add_up)
 {
     test_trace trace = random_trace((trace_shape){700, 5000, 26, 49, 0, 0});
     OWNED_TEXT text = trace_text(&trace);
@@ -257,7 +257,7 @@ static void placements_add_up(void **state)
 
 #ifdef ONV_FAULT_INJECTION
 /* Whichever allocation fails, the status says so and nothing leaks (the sanitizer looks). */
-static void memory_failures(void **state)
+TEST(memory_failures)
 {
     test_trace trace = random_trace((trace_shape){800, 600, 25, 48, 0, 0});
     onv_alloc_options options = {.capacity_bytes = 300 * MIB};
@@ -277,17 +277,3 @@ static void memory_failures(void **state)
     random_trace_free(&trace);
 }
 #endif
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(torch_like_naive),   cmocka_unit_test(bfc_like_naive),
-        cmocka_unit_test(pattern_like_naive), cmocka_unit_test(invariants),
-        cmocka_unit_test(all_freed),          cmocka_unit_test(deterministic),
-        cmocka_unit_test(placements_add_up),
-#ifdef ONV_FAULT_INJECTION
-        cmocka_unit_test(memory_failures),
-#endif
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}

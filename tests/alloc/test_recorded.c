@@ -217,7 +217,7 @@ static size_t play(FILE *file, const char *name)
     return p.allocations;
 }
 
-static void one_of_our_own(void **state)
+TEST(one_of_our_own)
 {
     const char *name = ONV_SOURCE_DIR "/tests/alloc/recorded.csv";
     FILE *file = fopen(name, "r");
@@ -227,7 +227,7 @@ static void one_of_our_own(void **state)
 }
 
 /* From GPUs: 14 files, 42,395 allocations. */
-static void those_of_others(void **state)
+TEST(those_of_others)
 {
     char pattern[1024];
     const char *data = getenv("ONV_TEST_DATA");
@@ -246,13 +246,4 @@ static void those_of_others(void **state)
     assert_int_equal(found.gl_pathc, 14);
     assert_int_equal(allocations, 42395);
     globfree(&found);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_of_our_own),
-        cmocka_unit_test(those_of_others),
-    };
-    return cmocka_run_group_tests_name("alloc.recorded", tests, NULL, NULL);
 }

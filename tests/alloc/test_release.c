@@ -44,7 +44,7 @@ static void expect_none(const onv_timeline *t, const onv_alloc_options *options,
     assert_int_equal(r.returned_bytes, 0);
 }
 
-static void cached_segments_go_back(void **state)
+TEST(cached_segments_go_back)
 {
     const onv_alloc_options options = {0};
     onv_timeline t = one_after_the_other();
@@ -62,7 +62,7 @@ static void cached_segments_go_back(void **state)
 }
 
 /* Pages in place of segments: those of 60 MiB go back before 40 small buffers need some of their own. */
-static void pages_go_back(void **state)
+TEST(pages_go_back)
 {
     const onv_alloc_options options = {.torch.expandable_segments = true};
     onv_timeline t = {0};
@@ -77,13 +77,4 @@ static void pages_go_back(void **state)
     assert_true(r.reserved_bytes <= 80 * MIB);
     assert_int_equal(r.returned_bytes, 60 * MIB);
     onv_timeline_cleanup(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cached_segments_go_back),
-        cmocka_unit_test(pages_go_back),
-    };
-    return cmocka_run_group_tests_name("alloc.release", tests, NULL, NULL);
 }

@@ -86,7 +86,7 @@ static void resnet18(net *t)
 }
 
 /* Published: memory_allocated() of ResNet-18 is 44.6904296875 MiB. */
-static void resnet18_parameters(void **state)
+TEST(resnet18_parameters)
 {
     onv_allocator a;
     start(&a, NULL);
@@ -114,7 +114,7 @@ static void on_stream(onv_allocator *a, uint8_t stream, uint32_t id, uint64_t by
 }
 
 /* What is freed is found on its own stream alone; all streams give back what is cached. */
-static void streams_have_segments_of_their_own(void **state)
+TEST(streams_have_segments_of_their_own)
 {
     onv_allocator a;
     start(&a, &(onv_alloc_options){.capacity_bytes = 60 * MIB});
@@ -137,7 +137,7 @@ static void streams_have_segments_of_their_own(void **state)
 
 /* --- Published snapshots ----------------------------------------------------------------------- */
 
-static void cublas_workspace(void **state)
+TEST(cublas_workspace)
 {
     onv_allocator a;
     start(&a, NULL);
@@ -148,7 +148,7 @@ static void cublas_workspace(void **state)
 }
 
 /* A small segment seen in a snapshot: 40448, 512, 4096, 512 free, 512, and the rest free. */
-static void small_segment(void **state)
+TEST(small_segment)
 {
     static const uint64_t sizes[] = {40000, 500, 4096, 512, 512};
     static const uint64_t want[] = {40448, 512, 4096, 512, 512, 2051072};
@@ -173,7 +173,7 @@ static void small_segment(void **state)
 
 /* --- Rules ------------------------------------------------------------------------------------- */
 
-static void sizes_and_segments(void **state)
+TEST(sizes_and_segments)
 {
     static const struct {
         uint64_t asked, block, segment;
@@ -202,7 +202,7 @@ static void sizes_and_segments(void **state)
     }
 }
 
-static void zero_bytes(void **state)
+TEST(zero_bytes)
 {
     onv_allocator a;
     start(&a, NULL);
@@ -215,7 +215,7 @@ static void zero_bytes(void **state)
     end(&a);
 }
 
-static void best_fit_takes_low_addresses(void **state)
+TEST(best_fit_takes_low_addresses)
 {
     onv_allocator a;
     start(&a, NULL);
@@ -233,7 +233,7 @@ static void best_fit_takes_low_addresses(void **state)
 }
 
 /* A small request never uses a large segment, nor the reverse. */
-static void pools_stay_apart(void **state)
+TEST(pools_stay_apart)
 {
     onv_allocator a;
     start(&a, NULL);
@@ -247,7 +247,7 @@ static void pools_stay_apart(void **state)
     end(&a);
 }
 
-static void roundup_power2_divisions(void **state)
+TEST(roundup_power2_divisions)
 {
     onv_alloc_options options = {0};
     options.torch.roundup_power2_divisions[0] = 4;
@@ -265,7 +265,7 @@ static void roundup_power2_divisions(void **state)
 }
 
 /* An oversize block is never split, so a request may not take one that is 20 MiB larger. */
-static void oversize_blocks(void **state)
+TEST(oversize_blocks)
 {
     onv_alloc_options options = {.torch.max_split_bytes = 20 * MIB};
     onv_allocator a;
@@ -282,7 +282,7 @@ static void oversize_blocks(void **state)
     end(&a);
 }
 
-static void bad_options(void **state)
+TEST(bad_options)
 {
     onv_alloc_options cases[8] = {{0}};
     cases[0].torch.roundup_power2_divisions[3] = 3;
@@ -304,7 +304,7 @@ static void bad_options(void **state)
 
 /* --- Full devices ------------------------------------------------------------------------------ */
 
-static void retry_releases_cached_segments(void **state)
+TEST(retry_releases_cached_segments)
 {
     onv_alloc_options options = {.capacity_bytes = 100 * MIB};
     onv_allocator a;
@@ -332,7 +332,7 @@ static void retry_releases_cached_segments(void **state)
     end(&a);
 }
 
-static void empty_cache(void **state)
+TEST(empty_cache)
 {
     onv_allocator a;
     start(&a, NULL);
@@ -351,7 +351,7 @@ static void empty_cache(void **state)
 
 /* --- Expandable segments ----------------------------------------------------------------------- */
 
-static void expandable_grows_in_pages(void **state)
+TEST(expandable_grows_in_pages)
 {
     onv_alloc_options options = {.torch.expandable_segments = true};
     onv_allocator a;
@@ -380,7 +380,7 @@ static void expandable_grows_in_pages(void **state)
 }
 
 /* An inner hole is preferred to the block that could grow, even if it is larger. */
-static void expandable_prefers_inner_blocks(void **state)
+TEST(expandable_prefers_inner_blocks)
 {
     onv_alloc_options options = {.torch.expandable_segments = true};
     onv_allocator a;
@@ -436,7 +436,7 @@ static const measured rows[] = {
 };
 /* clang-format on */
 
-static void same_as_pytorch(void **state)
+TEST(same_as_pytorch)
 {
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
         const measured *m = &rows[r];
@@ -467,27 +467,4 @@ static void same_as_pytorch(void **state)
         end(&a);
         random_trace_free(&trace);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resnet18_parameters),
-        cmocka_unit_test(streams_have_segments_of_their_own),
-        cmocka_unit_test(cublas_workspace),
-        cmocka_unit_test(small_segment),
-        cmocka_unit_test(sizes_and_segments),
-        cmocka_unit_test(zero_bytes),
-        cmocka_unit_test(best_fit_takes_low_addresses),
-        cmocka_unit_test(pools_stay_apart),
-        cmocka_unit_test(roundup_power2_divisions),
-        cmocka_unit_test(oversize_blocks),
-        cmocka_unit_test(bad_options),
-        cmocka_unit_test(retry_releases_cached_segments),
-        cmocka_unit_test(empty_cache),
-        cmocka_unit_test(expandable_grows_in_pages),
-        cmocka_unit_test(expandable_prefers_inner_blocks),
-        cmocka_unit_test(same_as_pytorch),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

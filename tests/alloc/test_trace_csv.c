@@ -38,7 +38,7 @@ static void drop_lines(lines *l)
     onv_vec_cleanup(&l->at);
 }
 
-static void plain(void **state)
+TEST(plain)
 {
     lines l;
     read_text("alloc,x,100\nalloc,y,0,7,conv1\nfree,x\r\nalloc,x,18,9,,3\nfree,y\nfree,x", &l);
@@ -64,7 +64,7 @@ static void plain(void **state)
     drop_lines(&l);
 }
 
-static void quotes(void **state)
+TEST(quotes)
 {
     lines l;
     read_text("alloc,\"a\",1,0,\"x,\"\"y\"\"\n z\"\n\"free\",a\nalloc,\"q\"\"q\",2,,\"\"\"\"\n"
@@ -80,7 +80,7 @@ static void quotes(void **state)
     drop_lines(&l);
 }
 
-static void nothing_is_an_empty_trace(void **state)
+TEST(nothing_is_an_empty_trace)
 {
     static const char *const texts[] = {NULL, ""};
     for (size_t i = 0; i < 2; i++) {
@@ -95,7 +95,7 @@ static void nothing_is_an_empty_trace(void **state)
     }
 }
 
-static void refused(void **state)
+TEST(refused)
 {
     static const struct {
         const char *text;
@@ -158,7 +158,7 @@ static void refused(void **state)
 }
 
 /* Every prefix and every changed byte of a good text gives a trace or an error, never more. */
-static void damaged(void **state)
+TEST(damaged)
 {
     static const char good[] = "alloc,\"a\"\"b\",12,3,\"x\r\ny\"\r\nalloc,c,5\nfree,c\n";
     static const char bytes[] = "\0\"\n\r,a9-\xff";
@@ -195,7 +195,7 @@ static bool refuse(void *context, const char *characters, size_t bytes)
 }
 
 /* The events of the timeline are those of the trace, whatever is freed in whatever order. */
-static void a_timeline_has_the_same_events(void **state)
+TEST(a_timeline_has_the_same_events)
 {
     enum { MOST = 20000 };
     static uint32_t buffer_of[MOST];
@@ -233,7 +233,7 @@ static void write_file(const char *path, const char *content)
     fclose(file);
 }
 
-static void simulate_file(void **state)
+TEST(simulate_file)
 {
     char path[] = "onv-trace-XXXXXX";
     int fd = mkstemp(path);
@@ -275,7 +275,7 @@ static void simulate_file(void **state)
                      ONV_ERR_IO);
 }
 
-static void summary(void **state)
+TEST(summary)
 {
     onv_allocator a;
     onv_error err = {0};
@@ -301,7 +301,7 @@ static void summary(void **state)
 }
 
 #ifdef ONV_FAULT_INJECTION
-static void memory_failures(void **state)
+TEST(memory_failures)
 {
     test_trace trace = random_trace((trace_shape){2, 3000, 20, 30, 0, 0});
     char *csv = trace_text(&trace);
@@ -322,21 +322,3 @@ static void memory_failures(void **state)
     random_trace_free(&trace);
 }
 #endif
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain),
-        cmocka_unit_test(quotes),
-        cmocka_unit_test(nothing_is_an_empty_trace),
-        cmocka_unit_test(refused),
-        cmocka_unit_test(damaged),
-        cmocka_unit_test(a_timeline_has_the_same_events),
-        cmocka_unit_test(simulate_file),
-        cmocka_unit_test(summary),
-#ifdef ONV_FAULT_INJECTION
-        cmocka_unit_test(memory_failures),
-#endif
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}

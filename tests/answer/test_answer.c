@@ -27,7 +27,7 @@ static onv_device_fit device(const char *name, uint64_t bytes, const onv_runtime
     return made;
 }
 
-static void the_larger_upper_end_decides(void **state)
+TEST(the_larger_upper_end_decides)
 {
     onv_model model;
     onv_answer answer;
@@ -56,7 +56,7 @@ static void the_larger_upper_end_decides(void **state)
 }
 
 /* Figures of theory have no libraries, so no GPU counts. */
-static void theory_has_no_gpu(void **state)
+TEST(theory_has_no_gpu)
 {
     onv_model model;
     onv_answer answer;
@@ -75,7 +75,7 @@ static void theory_has_no_gpu(void **state)
 }
 
 /* Devices that are only shown make no verdict. */
-static void usual_devices_are_no_verdict(void **state)
+TEST(usual_devices_are_no_verdict)
 {
     onv_model model;
     onv_answer answer;
@@ -96,7 +96,7 @@ static void usual_devices_are_no_verdict(void **state)
 }
 
 /* Each code once, notes not; without results there is nothing else. */
-static void warnings_count_once(void **state)
+TEST(warnings_count_once)
 {
     onv_model model;
     onv_answer answer;
@@ -112,15 +112,4 @@ static void warnings_count_once(void **state)
     assert_string_equal(answer.warnings[0], "one");
     assert_string_equal(answer.warnings[1], "two");
     onv_model_cleanup(&model);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_larger_upper_end_decides),
-        cmocka_unit_test(theory_has_no_gpu),
-        cmocka_unit_test(usual_devices_are_no_verdict),
-        cmocka_unit_test(warnings_count_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 
 #define MODEL ONV_SOURCE_DIR "/samples/resnet18-train.onnx"
 
-static void everything_counts_and_goes(void **state)
+TEST(everything_counts_and_goes)
 {
     onv_quota budget = {.limit = 1 << 20};
     onv_quota *before = onv_quota_enter(&budget);
@@ -46,7 +46,7 @@ static onv_options training(unsigned accumulate, const char *checkpoint)
 }
 
 /* At every limit: the error that names it, or everything, reports too. */
-static void the_limit_binds_every_pass(void **state)
+TEST(the_limit_binds_every_pass)
 {
     size_t refused = 0, done = 0, ignored = 0;
     for (uint64_t limit = 1 << 18; done < 2; limit += limit / 4) {
@@ -97,7 +97,7 @@ static onv_status do_everything(const onv_options *options, uint64_t *work, onv_
 }
 
 /* Work follows from the input; at every limit of it there is the error that names it, or everything. */
-static void a_limit_of_work_binds_every_pass(void **state)
+TEST(a_limit_of_work_binds_every_pass)
 {
     onv_options options = training(3, "all");
     onv_limits limits = onv_limits_default();
@@ -134,7 +134,7 @@ static bool loses_patience(void *context)
 }
 
 /* The caller, and the clock beside it, are asked in all passes. */
-static void every_pass_can_be_cancelled(void **state)
+TEST(every_pass_can_be_cancelled)
 {
     onv_options options = training(3, "all");
     onv_error error;
@@ -170,7 +170,7 @@ static onv_training_figures figures(unsigned accumulate)
 }
 
 /* However many passes there are before a step, they take what two take. */
-static void passes_that_repeat_take_no_memory(void **state)
+TEST(passes_that_repeat_take_no_memory)
 {
     onv_training_figures one = figures(1), two = figures(2);
     static const unsigned many[] = {23, 24, 25, 30000, INT32_MAX, UINT32_MAX};
@@ -185,7 +185,7 @@ static void passes_that_repeat_take_no_memory(void **state)
 }
 
 /* What goes beyond the question is left out where it alone takes too much memory, and that is said. */
-static void an_answer_needs_no_room_for_more(void **state)
+TEST(an_answer_needs_no_room_for_more)
 {
     static const struct {
         const char *model, *code;
@@ -224,17 +224,4 @@ static void an_answer_needs_no_room_for_more(void **state)
         assert_int_equal(status, ONV_ERR_LIMIT);
         assert_true(was_left_out);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything_counts_and_goes),
-        cmocka_unit_test(the_limit_binds_every_pass),
-        cmocka_unit_test(a_limit_of_work_binds_every_pass),
-        cmocka_unit_test(every_pass_can_be_cancelled),
-        cmocka_unit_test(passes_that_repeat_take_no_memory),
-        cmocka_unit_test(an_answer_needs_no_room_for_more),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -180,7 +180,7 @@ static const char *write_file(const char *name, const char *text)
 }
 
 /* What inference and its options reach. */
-static void analyses(void **state)
+TEST(analyses)
 {
     call calls[] = {
         {.name = "symbols", .path = SAMPLE("control-flow")},
@@ -216,7 +216,7 @@ static void analyses(void **state)
 }
 
 /* Quantized weights, a cache that is shared with its longest context, changes that save memory. */
-static void what_would_be(void **state)
+TEST(what_would_be)
 {
     can_fail();
     static const onv_dim_binding dim = {"p", 7};
@@ -242,7 +242,7 @@ static void what_would_be(void **state)
 }
 
 /* A model in memory, an operator that is declared, and contents of an input from a file. */
-static void other_inputs(void **state)
+TEST(other_inputs)
 {
     can_fail();
     static const char shapes[] = "my.domain::Twice(x, n): [x.0 * 2, n[0]]\n";
@@ -270,7 +270,7 @@ static void other_inputs(void **state)
     fail_each(&c);
 }
 
-static void trainings(void **state)
+TEST(trainings)
 {
     static const char *const frozen[] = {"*bias"};
     call calls[] = {
@@ -299,7 +299,7 @@ static void trainings(void **state)
     }
 }
 
-static void replays(void **state)
+TEST(replays)
 {
     call c = {.name = "replay", .make = analyse, .path = SAMPLE("functions")};
     c.options = onv_options_default();
@@ -325,7 +325,7 @@ static onv_analysis *analysed(void)
     return analysis;
 }
 
-static void reports(void **state)
+TEST(reports)
 {
     can_fail();
     onv_analysis *analysis = analysed();
@@ -341,7 +341,7 @@ static void reports(void **state)
     onv_analysis_destroy(analysis);
 }
 
-static void reports_of_measurements(void **state)
+TEST(reports_of_measurements)
 {
     can_fail();
     static const onv_format formats[] = {ONV_FORMAT_MEASURED, ONV_FORMAT_MEASURED_MARKDOWN,
@@ -430,7 +430,7 @@ static model *views(void)
     return m;
 }
 
-static void lookups_without_memory(void **state)
+TEST(lookups_without_memory)
 {
     can_fail();
     for (size_t i = 0; i == 0 || nested_cases[i - 1].name != NULL; i++) {
@@ -457,7 +457,7 @@ static const call *tables(void)
     return calls;
 }
 
-static void plans_and_simulations(void **state)
+TEST(plans_and_simulations)
 {
     for (int i = 0; i < 2; i++) fail_each(&tables()[i]);
 }
@@ -481,7 +481,7 @@ static void refuse_each(call c)
     assert_true(refused > 5);
 }
 
-static void writers_that_refuse(void **state)
+TEST(writers_that_refuse)
 {
     OWNED_ANALYSIS analysis = analysed();
     for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_MODEL_EXPLORER; format++)
@@ -493,7 +493,7 @@ static void writers_that_refuse(void **state)
     for (int i = 0; i < 2; i++) refuse_each(tables()[i]);
 }
 
-static void answers(void **state)
+TEST(answers)
 {
     can_fail();
     static const char *const samples[] = {SAMPLE("control-flow"), SAMPLE("scan")};
@@ -508,28 +508,11 @@ static void answers(void **state)
     }
 }
 
-static void what_is_in_memory(void **state)
+TEST(what_is_in_memory)
 {
     can_fail();
     const call c = {.name = "planner", .make = plan_memory};
     fail_each(&c);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers),
-        cmocka_unit_test(what_is_in_memory),
-        cmocka_unit_test(lookups_without_memory),
-        cmocka_unit_test(analyses),
-        cmocka_unit_test(what_would_be),
-        cmocka_unit_test(other_inputs),
-        cmocka_unit_test(trainings),
-        cmocka_unit_test(replays),
-        cmocka_unit_test(reports),
-        cmocka_unit_test(reports_of_measurements),
-        cmocka_unit_test(plans_and_simulations),
-        cmocka_unit_test(writers_that_refuse),
-    };
-    return cmocka_run_group_tests_name("faults", tests, folder_enter, folder_leave);
-}
+TEST_GROUP(folder_enter, folder_leave)

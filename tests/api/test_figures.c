@@ -106,7 +106,7 @@ static void basic_block(model *m, const char *name, char *at, size_t size, int c
     snprintf(at, size, "%s", simple(m, "Relu", part, at, ""));
 }
 
-static void resnet18_has_its_published_parameters(void **state)
+TEST(resnet18_has_its_published_parameters)
 {
     OWNED_MODEL m = model_new(17);
     char at[64] = "x", name[32];
@@ -186,7 +186,7 @@ static model *vgg16(bool top)
     return m;
 }
 
-static void vgg16_at_1024_has_its_published_figures(void **state)
+TEST(vgg16_at_1024_has_its_published_figures)
 {
     model *m = vgg16(true);
     onv_analysis *a = model_analyse(m, NULL);
@@ -207,7 +207,7 @@ static void vgg16_at_1024_has_its_published_figures(void **state)
     model_free(m);
 }
 
-static void the_chain_holds_its_intermediates(void **state)
+TEST(the_chain_holds_its_intermediates)
 {
     OWNED_MODEL m = model_new(17);
     char at[64] = "x";
@@ -230,7 +230,7 @@ static void the_chain_holds_its_intermediates(void **state)
     assert_int_equal(bytes, 336089600);
 }
 
-static void resnet50_at_256_begins_with_784_mib(void **state)
+TEST(resnet50_at_256_begins_with_784_mib)
 {
     onv_options options = onv_options_default();
     onv_analysis *a;
@@ -244,15 +244,4 @@ static void resnet50_at_256_begins_with_784_mib(void **state)
         if (strcmp(info.name, "/conv1/Conv_output_0") == 0) first = info.bytes;
     assert_int_equal(first, 822083584);
     onv_analysis_destroy(a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resnet18_has_its_published_parameters),
-        cmocka_unit_test(vgg16_at_1024_has_its_published_figures),
-        cmocka_unit_test(the_chain_holds_its_intermediates),
-        cmocka_unit_test(resnet50_at_256_begins_with_784_mib),
-    };
-    return cmocka_run_group_tests_name("api.figures", tests, NULL, NULL);
 }

@@ -377,7 +377,7 @@ static const char *judge_lenient(const hostile *h, model *m)
     return wrong;
 }
 
-static void every_line_is_answered(void **state)
+TEST(every_line_is_answered)
 {
     size_t failures = 0;
     onv_options strict = onv_options_default();
@@ -404,7 +404,7 @@ static void every_line_is_answered(void **state)
 }
 
 /* Rules rely on the outputs that an operator always has; an LSTM has none of those. */
-static void outputs_are_not_left_out(void **state)
+TEST(outputs_are_not_left_out)
 {
     onv_options strict = onv_options_default();
     strict.strict = true;
@@ -422,7 +422,7 @@ static void outputs_are_not_left_out(void **state)
 }
 
 /* Every Relu asks whether it may overwrite its input, and what freed memory fits its output. */
-static void long_bodies_take_linear_time(void **state)
+TEST(long_bodies_take_linear_time)
 {
     enum { NODES = 50000 };
     OWNED_MODEL m = model_read(17, "in x f32[8,4]", "int trips 5", "begin body", "in i i64[]",
@@ -443,7 +443,7 @@ static void long_bodies_take_linear_time(void **state)
 
 /* Chains of sequences that are each longer by one tensor, alike or not, at the end or in front: 1,500 of them in 50 KB took
  * 90 MB and more. */
-static void sequences_that_grow_share_their_items(void **state)
+TEST(sequences_that_grow_share_their_items)
 {
     const onv_limits limits = {.struct_size = sizeof limits, .arena_bytes = 24 << 20};
     for (unsigned kind = 0; kind < 4; kind++) {
@@ -469,7 +469,7 @@ static void sequences_that_grow_share_their_items(void **state)
 }
 
 /* Operators of other domains that have the names of ONNX's, and neither their operands nor their results. */
-static void names_of_other_domains(void **state)
+TEST(names_of_other_domains)
 {
     static const struct {
         const char *inputs, *outputs;
@@ -498,16 +498,4 @@ static void names_of_other_domains(void **state)
             OWNED_ANALYSIS a = model_analyse(m, &options);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_line_is_answered),
-        cmocka_unit_test(names_of_other_domains),
-        cmocka_unit_test(outputs_are_not_left_out),
-        cmocka_unit_test(long_bodies_take_linear_time),
-        cmocka_unit_test(sequences_that_grow_share_their_items),
-    };
-    return cmocka_run_group_tests_name("hostile", tests, NULL, NULL);
 }

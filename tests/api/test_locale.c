@@ -35,7 +35,7 @@ static capture report_all(void)
     return all;
 }
 
-static void reports_are_the_same_in_german(void **state)
+TEST(reports_are_the_same_in_german)
 {
     char number[16];
     capture plain = report_all();
@@ -63,8 +63,4 @@ static void reports_are_the_same_in_german(void **state)
     free(german.text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(reports_are_the_same_in_german)};
-    return cmocka_run_group_tests_name("locale", tests, folder_enter, folder_leave);
-}
+TEST_GROUP(folder_enter, folder_leave)

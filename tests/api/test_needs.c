@@ -46,7 +46,7 @@ static const struct {
 
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
-static void each_is_refused(void **state)
+TEST(each_is_refused)
 {
     for (size_t i = 0; i < N_ROWS; i++) {
         char expected[100];
@@ -66,7 +66,7 @@ static void each_is_refused(void **state)
     }
 }
 
-static void what_is_there_is_taken(void **state)
+TEST(what_is_there_is_taken)
 {
     onv_options options = onv_options_default();
     options.batch = 1;
@@ -91,7 +91,7 @@ static void what_is_there_is_taken(void **state)
 }
 
 /* A dim that is searched needs no flag beside it. */
-static void a_dim_to_search_is_enough(void **state)
+TEST(a_dim_to_search_is_enough)
 {
     onv_options options = onv_options_default();
     onv_analysis *analysis;
@@ -105,14 +105,4 @@ static void a_dim_to_search_is_enough(void **state)
     assert_true(fit->has_max_batch && fit->all.max_batch > 1);
     assert_string_equal(fit->max_dim, "batch");
     onv_analysis_destroy(analysis);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_is_refused),
-        cmocka_unit_test(what_is_there_is_taken),
-        cmocka_unit_test(a_dim_to_search_is_enough),
-    };
-    return cmocka_run_group_tests_name("needs", tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static uint32_t widest_gap(const onv_training *t)
     return widest;
 }
 
-static void what_is_left_out_is_chosen(void **state)
+TEST(what_is_left_out_is_chosen)
 {
     onv_options options = onv_options_default();
     options.train = "sgd";
@@ -72,12 +72,4 @@ static void what_is_left_out_is_chosen(void **state)
                     chosen->training.plans[i + 1].figures.peak_bytes);
     onv_analysis_destroy(chosen);
     onv_analysis_destroy(whole);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_left_out_is_chosen),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,7 @@ static void expect_offsets(const char *text, const uint64_t *offsets)
     }
 }
 
-static void a_plan_is_that_of_the_program(void **state)
+TEST(a_plan_is_that_of_the_program)
 {
     static const struct {
         uint64_t alignment, effort;
@@ -95,7 +95,7 @@ static void a_plan_is_that_of_the_program(void **state)
     }
 }
 
-static void a_capacity_is_met_or_not(void **state)
+TEST(a_capacity_is_met_or_not)
 {
     const onv_interval intervals[] = {{0, 2, 64}, {1, 3, 32}, {2, 4, 64}};
     uint64_t offsets[3] = {9, 9, 9};
@@ -150,7 +150,7 @@ static void expect_row(const char *name, const onv_simulated_info *info, const c
     assert_string_equal(text, expected);
 }
 
-static void a_simulation_is_that_of_the_program(void **state)
+TEST(a_simulation_is_that_of_the_program)
 {
     onv_event events[N_EVENTS];
     onv_simulated_info info;
@@ -208,7 +208,7 @@ static void copy_graph(const onv_analysis *a, onv_size_graph *g, onv_graph_value
 
 enum { MOST_VALUES = 4000, MOST_READS = 8000, MOST_NODES = 2000 };
 
-static void an_order_is_that_of_an_analysis(void **state)
+TEST(an_order_is_that_of_an_analysis)
 {
     static const char *const samples[] = {"resnet18", "densenet201", "unet-train", "swin_t-dynamo"};
     static const char *const orders[] = {"greedy", "optimal"};
@@ -249,7 +249,7 @@ static void an_order_is_that_of_an_analysis(void **state)
 }
 
 /* Two chains that end large: one after the other needs less than side by side. Numbers run against the order. */
-static void an_order_is_found_from_any_numbers(void **state)
+TEST(an_order_is_found_from_any_numbers)
 {
     const onv_graph_value values[] = {
         {100, 3, false}, {1, 2, false}, {100, 1, false}, {1, 0, true}};
@@ -285,7 +285,7 @@ static void expect_error(onv_status found, onv_status expected, const onv_error 
         fail_msg("'%s' does not say '%s'", error->message, part);
 }
 
-static void wrong_intervals_are_named(void **state)
+TEST(wrong_intervals_are_named)
 {
     const onv_interval one = {3, 5, 8};
     static const struct {
@@ -321,7 +321,7 @@ static void wrong_intervals_are_named(void **state)
                  &error, "order has no effect");
 }
 
-static void wrong_events_are_named(void **state)
+TEST(wrong_events_are_named)
 {
     const onv_event one = {.bytes = 512, .frees = ONV_NO_INDEX}, end = {.frees = 0};
     static const struct {
@@ -355,7 +355,7 @@ static void wrong_events_are_named(void **state)
                  &error, "expandable_segments has no effect");
 }
 
-static void wrong_graphs_are_named(void **state)
+TEST(wrong_graphs_are_named)
 {
     onv_graph_value values[] = {{8, 0, false}, {8, 1, true}};
     onv_graph_read reads[] = {{1, 0}, {0, 1}};
@@ -411,7 +411,7 @@ static bool at_once(void *context)
     return true;
 }
 
-static void a_callback_ends_them(void **state)
+TEST(a_callback_ends_them)
 {
     static onv_event events[1 << 16];
     onv_interval intervals[N_INTERVALS];
@@ -437,7 +437,7 @@ static void a_callback_ends_them(void **state)
 }
 
 /* A program that was compiled when options ended before `alignment`. */
-static void shorter_options_are_those_of_older_headers(void **state)
+TEST(shorter_options_are_those_of_older_headers)
 {
     const onv_interval one = {0, 1, 8};
     uint64_t offset;
@@ -452,19 +452,4 @@ static void shorter_options_are_those_of_older_headers(void **state)
     assert_int_equal(info.nodes, 77);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plan_is_that_of_the_program),
-        cmocka_unit_test(a_capacity_is_met_or_not),
-        cmocka_unit_test(a_simulation_is_that_of_the_program),
-        cmocka_unit_test(an_order_is_that_of_an_analysis),
-        cmocka_unit_test(an_order_is_found_from_any_numbers),
-        cmocka_unit_test(wrong_intervals_are_named),
-        cmocka_unit_test(wrong_events_are_named),
-        cmocka_unit_test(wrong_graphs_are_named),
-        cmocka_unit_test(a_callback_ends_them),
-        cmocka_unit_test(shorter_options_are_those_of_older_headers),
-    };
-    return cmocka_run_group_tests_name("planner", tests, folder_enter, folder_leave);
-}
+TEST_GROUP(folder_enter, folder_leave)

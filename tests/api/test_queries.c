@@ -34,7 +34,7 @@ static onv_analysis *analyse(const onv_options *options)
     return analysis;
 }
 
-static void what_was_not_asked_for_is_not_there(void **state)
+TEST(what_was_not_asked_for_is_not_there)
 {
     onv_options options = onv_options_default();
     options.batch = 4;
@@ -65,7 +65,7 @@ static void what_was_not_asked_for_is_not_there(void **state)
 }
 
 /* The parts of each total add up to it, and the answer and its devices have the total of the largest runtime. */
-static void answers_add_up(void **state)
+TEST(answers_add_up)
 {
     const onv_budget budgets[] = {{"T4", UINT64_C(15) << 30, 75}, {NULL, 1000000, 0}};
     onv_options options = onv_options_default();
@@ -96,7 +96,7 @@ static void answers_add_up(void **state)
 }
 
 /* A program that was compiled when options ended before `train` leaves what lies behind unset. */
-static void shorter_options_are_those_of_older_headers(void **state)
+TEST(shorter_options_are_those_of_older_headers)
 {
     onv_options options = onv_options_default();
     options.batch = 4;
@@ -106,7 +106,7 @@ static void shorter_options_are_those_of_older_headers(void **state)
     assert_null(a->training.optimizer);
 }
 
-static void training_and_its_plans_agree(void **state)
+TEST(training_and_its_plans_agree)
 {
     onv_options options = onv_options_default();
     options.batch = 512;
@@ -146,7 +146,7 @@ static void training_and_its_plans_agree(void **state)
 
 /* A price for what is moved: a budget that nothing needs is not met by moving. Tensors of a plan with bytes on
  * the host are not on the device. */
-static void what_is_moved_has_its_price(void **state)
+TEST(what_is_moved_has_its_price)
 {
     onv_options options = onv_options_default();
     options.batch = 512;
@@ -169,7 +169,7 @@ static void what_is_moved_has_its_price(void **state)
     assert_int_equal(a->training.chosen, 1);
 }
 
-static void names_and_statuses_end(void **state)
+TEST(names_and_statuses_end)
 {
     const char *summary, *argument;
     size_t n = 0, n_counted = 0;
@@ -192,7 +192,7 @@ static void names_and_statuses_end(void **state)
 /* Of a chain of products each keeps its input, compiled or not; with less of a budget some are computed again.
  * When backward begins they are there all the same, one after the other, so the peak is what it was: 15,466,500
  * bytes at 1, 0.5 and 0 of the same network under Inductor (momentum, a squared error). */
-static void compiled_training_is_there(void **state)
+TEST(compiled_training_is_there)
 {
     static const double budgets[] = {1, 0.5, 0};
     const uint64_t measured = 15466500;
@@ -229,7 +229,7 @@ static void compiled_training_is_there(void **state)
 }
 
 /* A model of so many free dims is no network that anyone exported: it gets no example, and a note says so. */
-static void examples_are_made_for_so_many_dims(void **state)
+TEST(examples_are_made_for_so_many_dims)
 {
     for (unsigned n = 1000; n <= 1001; n++) {
         onv_options options = onv_options_default();
@@ -253,7 +253,7 @@ static void examples_are_made_for_so_many_dims(void **state)
 }
 
 /* A table of no models is empty; a picture or a plan of none is refused. */
-static void reports_of_no_model(void **state)
+TEST(reports_of_no_model)
 {
     unsigned empty = 0, refused = 0;
     for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_DUMP_PROGRAM; format++) {
@@ -266,20 +266,4 @@ static void reports_of_no_model(void **state)
     }
     assert_int_equal(empty + refused, ONV_FORMAT_DUMP_PROGRAM + 1);
     assert_true(empty >= 3 && refused >= 10);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_not_asked_for_is_not_there),
-        cmocka_unit_test(examples_are_made_for_so_many_dims),
-        cmocka_unit_test(answers_add_up),
-        cmocka_unit_test(reports_of_no_model),
-        cmocka_unit_test(shorter_options_are_those_of_older_headers),
-        cmocka_unit_test(training_and_its_plans_agree),
-        cmocka_unit_test(compiled_training_is_there),
-        cmocka_unit_test(what_is_moved_has_its_price),
-        cmocka_unit_test(names_and_statuses_end),
-    };
-    return cmocka_run_group_tests_name("api.queries", tests, NULL, NULL);
 }

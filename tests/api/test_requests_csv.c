@@ -2,7 +2,7 @@
 #include "api/requests_csv.h"
 #include "support/test.h"
 
-static void traces_are_read_or_refused(void **state)
+TEST(traces_are_read_or_refused)
 {
     static const struct {
         const char *text, *names;
@@ -41,10 +41,4 @@ static void traces_are_read_or_refused(void **state)
         }
         onv_arena_cleanup(&arena);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(traces_are_read_or_refused)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

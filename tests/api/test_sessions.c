@@ -46,7 +46,7 @@ static onv_status run(const char *dim, bool flags[], onv_error *error)
 }
 
 /* The options of a request have more dims than those of the caller, whose flags are as many as before. */
-static void flags_are_the_callers(void **state)
+TEST(flags_are_the_callers)
 {
     char header[16 * DIMS] = "d1";
     bool flags[64] = {false};
@@ -58,7 +58,7 @@ static void flags_are_the_callers(void **state)
     for (size_t i = 1; i < sizeof flags / sizeof flags[0]; i++) assert_false(flags[i]);
 }
 
-static void a_column_is_a_dim_of_the_model(void **state)
+TEST(a_column_is_a_dim_of_the_model)
 {
     bool flags[64] = {false};
     onv_error error = {0};
@@ -86,7 +86,7 @@ static const struct {
     {"loop-in-loop", {31, 31}, {4, 4}}, {"../../samples/scan", {1, 1}, {3, 3}},
 };
 
-static void branches_and_loops_are_as_measured(void **state)
+TEST(branches_and_loops_are_as_measured)
 {
     (void)state;
     const uint64_t mib = 1 << 20,
@@ -162,7 +162,7 @@ static size_t split_dims(char *text, onv_dim_binding *dims)
     return n;
 }
 
-static void the_cpu_provider_is_as_measured(void **state)
+TEST(the_cpu_provider_is_as_measured)
 {
     (void)state;
     int wrong = 0;
@@ -189,13 +189,4 @@ static void the_cpu_provider_is_as_measured(void **state)
     assert_int_equal(wrong, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(flags_are_the_callers),
-        cmocka_unit_test(a_column_is_a_dim_of_the_model),
-        cmocka_unit_test(branches_and_loops_are_as_measured),
-        cmocka_unit_test(the_cpu_provider_is_as_measured),
-    };
-    return cmocka_run_group_tests(tests, folder_enter, folder_leave);
-}
+TEST_GROUP(folder_enter, folder_leave)

@@ -64,7 +64,7 @@ static void *work(void *context)
     return NULL;
 }
 
-static void analyses_do_not_disturb_each_other(void **state)
+TEST(analyses_do_not_disturb_each_other)
 {
     capture alone[THREADS];
     job jobs[THREADS];
@@ -82,10 +82,4 @@ static void analyses_do_not_disturb_each_other(void **state)
             fail_msg("%s: another report beside other threads", jobs[i].question->path);
         capture_free(&alone[i]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(analyses_do_not_disturb_each_other)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

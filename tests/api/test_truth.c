@@ -3,26 +3,17 @@
 #include "support/test.h"
 #include "support/truth.h"
 
-static void samples_agree_with_their_truth(void **state)
+TEST(samples_agree_with_their_truth)
 {
     truth_check_folder(ONV_SOURCE_DIR "/tests/truth", ONV_SOURCE_DIR "/samples");
 }
 
 /* More models, where the environment says that they are there. */
-static void further_models_agree_with_their_truth(void **state)
+TEST(further_models_agree_with_their_truth)
 {
     char folder[1024];
     const char *data = getenv("ONV_TEST_DATA");
     if (data == NULL) skip();
     snprintf(folder, sizeof folder, "%s/models", data);
     truth_check_folder(folder, folder);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(samples_agree_with_their_truth),
-        cmocka_unit_test(further_models_agree_with_their_truth),
-    };
-    return cmocka_run_group_tests_name("api.truth", tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ static onv_status run(asked *a, const char *replay, onv_error *error)
     return status;
 }
 
-static void a_replay_asks_the_same_callback(void **state)
+TEST(a_replay_asks_the_same_callback)
 {
     onv_error error = {0};
     asked without = {.most = SIZE_MAX}, with = {.most = SIZE_MAX};
@@ -51,7 +51,7 @@ static void hear(void *context, const char *stage)
     if (strstr(stage, "replay") != NULL) *(bool *)context = true;
 }
 
-static void a_replay_is_told(void **state)
+TEST(a_replay_is_told)
 {
     onv_error error = {0};
     onv_options options = onv_options_default();
@@ -118,7 +118,7 @@ static bool does_fit(const char *plan, int64_t batch, uint64_t budget)
 }
 
 /* Sizes that are far from a plan's answer are not analysed; the answer and the next one are. */
-static void a_search_for_a_plan_analyses_few_sizes(void **state)
+TEST(a_search_for_a_plan_analyses_few_sizes)
 {
     for (uint64_t gib = 1; gib <= 64; gib *= 4) {
         size_t of_one, of_both, most = 11;
@@ -134,7 +134,7 @@ static void a_search_for_a_plan_analyses_few_sizes(void **state)
 }
 
 /* Of no plan is the largest batch smaller where there is more memory, and the one of all is no less than any. */
-static void larger_budgets_have_larger_batches(void **state)
+TEST(larger_budgets_have_larger_batches)
 {
     enum { MOST = 256 };
     int64_t before[MOST] = {0};
@@ -155,7 +155,7 @@ static void larger_budgets_have_larger_batches(void **state)
 }
 
 /* What repeats an analysis has a limit of its own, which the caller's takes the place of. */
-static void searches_share_a_limit(void **state)
+TEST(searches_share_a_limit)
 {
     onv_limits limits = onv_limits_default();
     for (int given = 0; given < 2; given++) {
@@ -188,7 +188,7 @@ static bool is_said(const onv_analysis *analysis, const char *code)
 }
 
 /* A search that passes its limit ends with what it found until then, and says so. */
-static void a_search_ends_at_its_limit(void **state)
+TEST(a_search_ends_at_its_limit)
 {
     int64_t before_that = 0;
     for (uint64_t millions = 1; millions <= 256; millions *= 16) {
@@ -221,17 +221,4 @@ static void a_search_ends_at_its_limit(void **state)
         onv_watch_leave(&watch, before);
     }
     assert_true(before_that > 100);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_replay_asks_the_same_callback),
-        cmocka_unit_test(a_replay_is_told),
-        cmocka_unit_test(a_search_for_a_plan_analyses_few_sizes),
-        cmocka_unit_test(larger_budgets_have_larger_batches),
-        cmocka_unit_test(searches_share_a_limit),
-        cmocka_unit_test(a_search_ends_at_its_limit),
-    };
-    return cmocka_run_group_tests_name("watch", tests, NULL, NULL);
 }

@@ -117,7 +117,7 @@ static void compare_training(const onv_training *one, const onv_training *other)
     }
 }
 
-static void constants_have_the_figures_of_initializers(void **state)
+TEST(constants_have_the_figures_of_initializers)
 {
     static const char *const figures[] = {"parameters", "macs",     "runtimes",
                                           "fit",        "training", NULL};
@@ -147,7 +147,7 @@ static void constants_have_the_figures_of_initializers(void **state)
 }
 
 /* The branch has the weights of the network and the condition, and the training of the network. */
-static void a_branch_has_the_weights_of_its_network(void **state)
+TEST(a_branch_has_the_weights_of_its_network)
 {
     write_weight writes[] = {model_weight, model_constant};
     for (size_t w = 0; w < 2; w++) {
@@ -180,7 +180,7 @@ static uint64_t trained_bytes(model *m)
 
 /* PyTorch writes parameters as initializers: its Constant nodes are masks and numbers. Few
  * numbers in initializers do not make a network of Constant nodes one of PyTorch. */
-static void files_that_have_both(void **state)
+TEST(files_that_have_both)
 {
     model *m = model_read(17, "in x f32[N,64]", "weight w f32[64,64]", "constant mask f32[64]",
                           "a = MatMul(x w) fc", "y = Mul(a mask) mul", "out y f32");
@@ -192,7 +192,7 @@ static void files_that_have_both(void **state)
 }
 
 /* Trees stand in attributes: every sum has them, and a replay holds them. */
-static void attributes_are_held(void **state)
+TEST(attributes_are_held)
 {
     model *m = model_read(17, "import ai.onnx.ml 3", "in x f32[N,6]",
                           "y = ai.onnx.ml::TreeEnsembleRegressor(x) trees n_targets=1 "
@@ -219,7 +219,7 @@ static void attributes_are_held(void **state)
 
 /* A weight or an input that is also an output is counted once: weights are counted apart from outputs,
  * and an input is live once, through the end. */
-static void each_is_counted_once(void **state)
+TEST(each_is_counted_once)
 {
     onv_summary sums = {0};
     write_weight writes[] = {model_weight, model_constant};
@@ -240,16 +240,4 @@ static void each_is_counted_once(void **state)
     assert_int_equal(sums.input_bytes, 16);
     assert_int_equal(sums.output_bytes, 2 * 16); /* z, and x as it came */
     assert_int_equal(sums.peak_bytes, 3 * 16);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(constants_have_the_figures_of_initializers),
-        cmocka_unit_test(a_branch_has_the_weights_of_its_network),
-        cmocka_unit_test(files_that_have_both),
-        cmocka_unit_test(attributes_are_held),
-        cmocka_unit_test(each_is_counted_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

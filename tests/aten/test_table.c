@@ -97,7 +97,7 @@ static bool check_aliases(char *fields[N_FIELDS], const onv_aten_op *op, bool in
     return good;
 }
 
-static void holds_against_pytorch(void **state)
+TEST(holds_against_pytorch)
 {
     char path[1000], line[MAX_LINE], last[MAX_LINE] = "";
     uint32_t operators = 0, wrong = 0, missing = 0;
@@ -129,7 +129,7 @@ static void holds_against_pytorch(void **state)
 }
 
 /* "= fp32 aten.exp.default" */
-static void casts_as_autocast(void **state)
+TEST(casts_as_autocast)
 {
     static const struct {
         const char *name;
@@ -161,7 +161,7 @@ static void casts_as_autocast(void **state)
 }
 
 /* A row that is not sorted into its family is not found. */
-static void finds_every_row(void **state)
+TEST(finds_every_row)
 {
     for (int i = 1; i < ONV_ATEN_N_IDS; i++) {
         const onv_aten_op *op = &onv_aten_ops[i];
@@ -177,7 +177,7 @@ static void finds_every_row(void **state)
     assert_int_equal(onv_aten_named(""), ONV_ATEN_NONE);
 }
 
-static void finds_overloads(void **state)
+TEST(finds_overloads)
 {
     bool in_place;
     assert_string_equal(onv_aten_find("aten.mul.Tensor", &in_place)->name, "mul");
@@ -197,7 +197,7 @@ static void finds_overloads(void **state)
 
 /* A value that one formula of one argument reads is kept if that argument wants its gradient; others in any case. */
 /* Operators that no saved tensors tell of have the names of native_functions.yaml, by which their arguments are found. */
-static void names_arguments_as_pytorch(void **state)
+TEST(names_arguments_as_pytorch)
 {
     static const char *const rows[][2] = {
         {"aten.cudnn_convolution.default", "self weight"},
@@ -217,7 +217,7 @@ static void names_arguments_as_pytorch(void **state)
     }
 }
 
-static void guards_what_one_formula_reads(void **state)
+TEST(guards_what_one_formula_reads)
 {
     const onv_aten_op mul = {.name = "mul", .grads = "b:a a:b"};
     const onv_aten_op pow = {.name = "pow", .grads = "b:abo a:ab"};
@@ -239,7 +239,7 @@ static void guards_what_one_formula_reads(void **state)
 }
 
 /* docs/extending.md shows a row; it is one, and nothing else says anything of that operator. */
-static void documented_row_is_one(void **state)
+TEST(documented_row_is_one)
 {
     static const char family[] = ONV_SOURCE_DIR "/src/aten/pointwise.def";
     char line[MAX_LINE], row[MAX_LINE], shown[MAX_LINE] = "";
@@ -261,18 +261,4 @@ static void documented_row_is_one(void **state)
     assert_int_equal(sinh->form, ONV_ATEN_POINTWISE);
     assert_int_equal(sinh->cast, ONV_CAST_FLOAT32);
     assert_true(onv_aten_is_compiled(sinh));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_every_row),
-        cmocka_unit_test(finds_overloads),
-        cmocka_unit_test(names_arguments_as_pytorch),
-        cmocka_unit_test(guards_what_one_formula_reads),
-        cmocka_unit_test(holds_against_pytorch),
-        cmocka_unit_test(casts_as_autocast),
-        cmocka_unit_test(documented_row_is_one),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

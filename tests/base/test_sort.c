@@ -16,7 +16,7 @@ static int by_key_of_test(const void *a, const void *b)
     return by_key(a, b, (void *)(uintptr_t)keys_of_test);
 }
 
-static void ids_are_sorted(void **state)
+TEST(ids_are_sorted)
 {
     enum { MOST = 300 };
     uint32_t keys[MOST], ids[MOST], expected[MOST], random = 1;
@@ -33,12 +33,4 @@ static void ids_are_sorted(void **state)
             if (n > 0) assert_memory_equal(ids, expected, n * sizeof *ids);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ids_are_sorted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

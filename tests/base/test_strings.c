@@ -44,7 +44,7 @@ static void close_names(names *n)
     onv_arena_cleanup(&n->arena);
 }
 
-static void equal_text_is_one_string(void **state)
+TEST(equal_text_is_one_string)
 {
     static names n;
     open_names(&n);
@@ -66,7 +66,7 @@ static void equal_text_is_one_string(void **state)
     close_names(&n);
 }
 
-static void text_ends_at_a_nul(void **state)
+TEST(text_ends_at_a_nul)
 {
     static names n;
     open_names(&n);
@@ -78,7 +78,7 @@ static void text_ends_at_a_nul(void **state)
     close_names(&n);
 }
 
-static void numbers_count_strings(void **state)
+TEST(numbers_count_strings)
 {
     static names n;
     open_names(&n);
@@ -88,7 +88,7 @@ static void numbers_count_strings(void **state)
     close_names(&n);
 }
 
-static void a_copy_goes_on_by_itself(void **state)
+TEST(a_copy_goes_on_by_itself)
 {
     static names n, copy;
     open_names(&n);
@@ -104,15 +104,4 @@ static void a_copy_goes_on_by_itself(void **state)
     assert_int_equal(n.table.count, count);
     close_names(&copy);
     close_names(&n);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_text_is_one_string),
-        cmocka_unit_test(text_ends_at_a_nul),
-        cmocka_unit_test(numbers_count_strings),
-        cmocka_unit_test(a_copy_goes_on_by_itself),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

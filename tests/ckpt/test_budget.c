@@ -118,7 +118,7 @@ static void expect_choice(const question *q, const offers *plans, uint64_t budge
     assert_int_equal(analysis->fit.all.fits, plans->at[expected].total <= budget);
 }
 
-static void the_cheapest_that_fits_is_chosen(void **state)
+TEST(the_cheapest_that_fits_is_chosen)
 {
     static const question questions[] = {
         {"resnet18-train.onnx", "all", "adamw", 64, ONV_PRECISION_AS_EXPORTED},
@@ -141,7 +141,7 @@ static void the_cheapest_that_fits_is_chosen(void **state)
 }
 
 /* For checkpoints fewer operations overwrite their input, as ReLU6 does: a plan without any is not of those. */
-static void the_empty_plan_is_training_without_plans(void **state)
+TEST(the_empty_plan_is_training_without_plans)
 {
     question q = {"mobilenet_v2.onnx", NULL, "adamw", 64, ONV_PRECISION_AS_EXPORTED};
     OWNED_ANALYSIS without = ask(&q, 0, false);
@@ -175,7 +175,7 @@ static int64_t largest(const question *q, uint64_t budget)
 }
 
 /* It fits, one more does not; and of several plans the best one's counts. */
-static void the_largest_batch_of_each_plan(void **state)
+TEST(the_largest_batch_of_each_plan)
 {
     static const char *const plans[] = {"none", "sqrt", "blocks", "optimal"};
     static const char *const samples[] = {"resnet18-train.onnx", "unet-train.onnx"};
@@ -196,14 +196,4 @@ static void the_largest_batch_of_each_plan(void **state)
         assert_int_equal(largest(&q, budget), most);
         assert_true(most > none);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_cheapest_that_fits_is_chosen),
-        cmocka_unit_test(the_empty_plan_is_training_without_plans),
-        cmocka_unit_test(the_largest_batch_of_each_plan),
-    };
-    return cmocka_run_group_tests_name("ckpt.budget", tests, NULL, NULL);
 }

@@ -78,7 +78,7 @@ static uint32_t some_units(uint64_t *seed, int round)
 }
 
 /* A unit that reads one to three tensors, some of units far before. */
-static void random_chains(void **state)
+TEST(random_chains)
 {
     uint64_t seed = 20190703;
     for (int round = 0; round < 150; round++) {
@@ -120,7 +120,7 @@ static void random_chains(void **state)
     }
 }
 
-static void random_layers(void **state)
+TEST(random_layers)
 {
     uint64_t seed = 141592653;
     for (int round = 0; round < 150; round++) {
@@ -160,7 +160,7 @@ static uint64_t revolve(uint64_t steps, uint64_t slots)
     return runs * steps - spared;
 }
 
-static void equal_steps(void **state)
+TEST(equal_steps)
 {
     enum { N = 30 };
     onv_chain_unit units[N];
@@ -193,7 +193,7 @@ static void equal_steps(void **state)
     onv_arena_cleanup(&arena);
 }
 
-static void limits(void **state)
+TEST(limits)
 {
     static onv_chain_unit units[ONV_CHAIN_MAX_UNITS + 1];
     static uint64_t turn[ONV_CHAIN_MAX_UNITS + 2];
@@ -216,12 +216,4 @@ static void limits(void **state)
     assert_int_equal(solution.front.count, 1);
     assert_int_equal(solution.front.at[0].cost, 7);
     onv_arena_cleanup(&arena);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_chains),
-                                       cmocka_unit_test(random_layers),
-                                       cmocka_unit_test(equal_steps), cmocka_unit_test(limits)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,29 +48,22 @@ static uint64_t largest_batch(void (*net)(layers *), uint64_t parameters)
     return batch(&l, least);
 }
 
-static void vgg19(void **state)
+TEST(vgg19)
 {
     assert_int_equal(largest_batch(net_vgg19, 143667240), 289);
 }
 
-static void mobilenet(void **state)
+TEST(mobilenet)
 {
     assert_int_equal(largest_batch(net_mobilenet, 4253864), 1231);
 }
 
-static void resnet50(void **state)
+TEST(resnet50)
 {
     assert_true(largest_batch(net_resnet50, 25636712) >= 504);
 }
 
-static void unet(void **state)
+TEST(unet)
 {
     assert_true(largest_batch(net_unet, 12327562) >= 57);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(vgg19), cmocka_unit_test(mobilenet),
-                                       cmocka_unit_test(resnet50), cmocka_unit_test(unet)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static void compare(const char *name, const char *path, const char *dims, const 
     }
 }
 
-static void networks_keep_what_the_partition_kept(void **state)
+TEST(networks_keep_what_the_partition_kept)
 {
     static const struct {
         const char *sample;
@@ -109,7 +109,7 @@ static const double *most_of(const char *name)
     return exact;
 }
 
-static void operations_keep_what_the_partition_kept(void **state)
+TEST(operations_keep_what_the_partition_kept)
 {
     json_t *all = truth();
     const char *name;
@@ -147,7 +147,7 @@ static uint64_t kept_of_norms(int64_t rows)
 }
 
 /* The batch, two results of products, two means and deviations for each row; and a wider tensor where one is made. */
-static void padding_by_nothing_is_no_kernel(void **state)
+TEST(padding_by_nothing_is_no_kernel)
 {
     enum { ROWS = 64 };
     uint64_t least = ROWS * (32 + 2 * 64 + 4) * sizeof(float);
@@ -158,7 +158,7 @@ static void padding_by_nothing_is_no_kernel(void **state)
 /* Peaks of an iteration with cross-entropy as Inductor's kernels allocated them, batch 16
  * (scripts/export/compiled.py). The convolutions' weights are copied to channels_last; below a budget of 1
  * what backward computes again takes memory, too; the gradient of VGG's first linear layer is made last. */
-static void peaks_are_those_of_inductor(void **state)
+TEST(peaks_are_those_of_inductor)
 {
     static const struct {
         const char *sample, *optimizer;
@@ -185,7 +185,7 @@ static void peaks_are_those_of_inductor(void **state)
 }
 
 /* Less is kept, and more computed again. */
-static void budgets_are_a_front(void **state)
+TEST(budgets_are_a_front)
 {
     const char *path = flow_sample("resnet18-train.onnx");
     onv_compiled before = compile(path, "batch=4", 1);
@@ -220,7 +220,7 @@ static onv_training plans_for(flow *f, const char *list, bool compiles, double b
 }
 
 /* A user who can compile takes these plans: torch.compile betters no front at any of its budgets. */
-static void compiled_plans_stand_in_fronts(void **state)
+TEST(compiled_plans_stand_in_fronts)
 {
     static const char *const lists[] = {"optimal", "joint"};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
@@ -258,7 +258,7 @@ static void compiled_plans_stand_in_fronts(void **state)
 }
 
 /* Without --compile no plan asks for it; and no other kind of plan is one. */
-static void nothing_compiles_unasked(void **state)
+TEST(nothing_compiles_unasked)
 {
     for (int compiles = 0; compiles < 2; compiles++) {
         flow f;
@@ -269,18 +269,4 @@ static void nothing_compiles_unasked(void **state)
         assert_int_equal(found.compiled != NULL, compiles);
         flow_close(&f);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(networks_keep_what_the_partition_kept),
-        cmocka_unit_test(operations_keep_what_the_partition_kept),
-        cmocka_unit_test(padding_by_nothing_is_no_kernel),
-        cmocka_unit_test(peaks_are_those_of_inductor),
-        cmocka_unit_test(budgets_are_a_front),
-        cmocka_unit_test(compiled_plans_stand_in_fronts),
-        cmocka_unit_test(nothing_compiles_unasked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

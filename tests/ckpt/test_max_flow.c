@@ -81,7 +81,7 @@ static onv_status cut(const graph *g, uint64_t *capacity, uint32_t *side)
     return status;
 }
 
-static void cuts_are_the_least_and_closest_to_the_sink(void **state)
+TEST(cuts_are_the_least_and_closest_to_the_sink)
 {
     uint64_t seed = 1, n_endless = 0, n_cut = 0;
     for (uint32_t i = 0; i < GRAPHS; i++) {
@@ -105,7 +105,7 @@ static void cuts_are_the_least_and_closest_to_the_sink(void **state)
 }
 
 /* A chain of diamonds has 2^n paths. */
-static void work_does_not_follow_the_paths(void **state)
+TEST(work_does_not_follow_the_paths)
 {
     enum { DIAMONDS = 20000 };
     onv_error err = {0};
@@ -130,7 +130,7 @@ static void work_does_not_follow_the_paths(void **state)
     onv_arena_cleanup(&arena);
 }
 
-static void sums_that_do_not_fit_are_refused(void **state)
+TEST(sums_that_do_not_fit_are_refused)
 {
     graph g = {.n_vertices = 3,
                .n_edges = 3,
@@ -138,14 +138,4 @@ static void sums_that_do_not_fit_are_refused(void **state)
     uint64_t capacity;
     uint32_t side;
     assert_int_equal(cut(&g, &capacity, &side), ONV_ERR_OVERFLOW);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cuts_are_the_least_and_closest_to_the_sink),
-        cmocka_unit_test(work_does_not_follow_the_paths),
-        cmocka_unit_test(sums_that_do_not_fit_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

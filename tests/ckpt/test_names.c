@@ -72,7 +72,7 @@ static void expect(named *n, const char *first, const char *last, const char *mo
     assert_int_equal(names.n_modules, spaces + 1);
 }
 
-static void rows_of_modules(void **state)
+TEST(rows_of_modules)
 {
     named n;
     taped_open_sample(&n.t, "resnet18-train.onnx", "batch=2", ONV_UNDEFINED);
@@ -102,7 +102,7 @@ static void expect_borders(named *n, const char *first, const char *last, const 
     assert_string_equal(names.end, end);
 }
 
-static void borders_of_segments(void **state)
+TEST(borders_of_segments)
 {
     named n;
     taped_open_sample(&n.t, "resnet18-train.onnx", "batch=2", ONV_UNDEFINED);
@@ -118,7 +118,7 @@ static void borders_of_segments(void **state)
     named_close(&n);
 }
 
-static void what_stands_between_modules(void **state)
+TEST(what_stands_between_modules)
 {
     named n;
     taped_open_sample(&n.t, "unet-train.onnx", "batch=2 height=64 width=64", ONV_UNDEFINED);
@@ -147,7 +147,7 @@ static void expect_row(const char *reads, const char *modules)
     named_close(&n);
 }
 
-static void what_goes_around_modules(void **state)
+TEST(what_goes_around_modules)
 {
     expect_row("u", "a b c");
     expect_row("t", "|a b c"); /* the result of a goes around b */
@@ -155,7 +155,7 @@ static void what_goes_around_modules(void **state)
 }
 
 /* x -> conv1 with bn1 folded in -> relu -> conv2 -> relu again, as torch.export notes it. */
-static void notes_tell_modules(void **state)
+TEST(notes_tell_modules)
 {
     OWNED_MODEL m = model_read(
         17, "in x f32[2,8,4,4]", "weight conv1.weight f32[8,8,1,1]",
@@ -176,7 +176,7 @@ static void notes_tell_modules(void **state)
 }
 
 /* Nothing tells of a view: what ends before it and what begins there name the same place. */
-static void places_at_views_are_one(void **state)
+TEST(places_at_views_are_one)
 {
     model *m =
         model_read(17, "in x f32[4,8]", "weight a.weight f32[8,8]", "weight b.weight f32[4,8]",
@@ -193,7 +193,7 @@ static void places_at_views_are_one(void **state)
 }
 
 /* What the exporter computed of a parameter alone was made in a module that the node that reads it does not tell. */
-static void computed_parameters_have_no_place(void **state)
+TEST(computed_parameters_have_no_place)
 {
     for (int is_computed = 0; is_computed < 2; is_computed++) {
         OWNED_MODEL m = model_read(17, "in x f32[4,8]", "weight first.weight f32[8,8]",
@@ -215,7 +215,7 @@ static void computed_parameters_have_no_place(void **state)
 }
 
 /* Products inside of a function of the network's own do not count, and are no places. */
-static void functions_have_no_places_inside(void **state)
+TEST(functions_have_no_places_inside)
 {
     for (int is_function = 0; is_function < 2; is_function++) {
         static const char *const names[] = {"a", "b", "c", "y"};
@@ -238,7 +238,7 @@ static void functions_have_no_places_inside(void **state)
 }
 
 /* Padding that the export put into a convolution, which has the norm's note: no call of the norm goes before it. */
-static void padding_is_of_the_convolution(void **state)
+TEST(padding_is_of_the_convolution)
 {
     model *m = model_read(17, "in x f32[2,8,4,4]", "weight first.weight f32[8,8,1,1]",
                           "weight conv.weight f32[8,8,3,3]", "source first conv2d",
@@ -264,7 +264,7 @@ static void padding_is_of_the_convolution(void **state)
 }
 
 /* A convolution in a Sequential that a norm stands behind, which the export folded into it, and whose note it has. */
-static void folded_convolutions_are_in_their_sequential(void **state)
+TEST(folded_convolutions_are_in_their_sequential)
 {
     OWNED_MODEL m = model_read(
         17, "in x f32[2,8,4,4]", "weight stem.0.weight f32[8,8,1,1]",
@@ -284,7 +284,7 @@ static void folded_convolutions_are_in_their_sequential(void **state)
 }
 
 /* Notes name any modules: the one of the convolution may be in none of them. */
-static void folded_convolutions_may_be_in_no_noted_module(void **state)
+TEST(folded_convolutions_may_be_in_no_noted_module)
 {
     OWNED_MODEL m = model_read(17, "in x f32[2,8,4,4]", "weight stem.2.weight f32[8,8,1,1]");
     model_source(m, "somewhere.in.a.module.of.a.long.name', 'bn",
@@ -298,7 +298,7 @@ static void folded_convolutions_may_be_in_no_noted_module(void **state)
 }
 
 /* A checkpoint can begin and end between nodes, not between a cast and the product it is for. */
-static void segments_are_of_whole_nodes(void **state)
+TEST(segments_are_of_whole_nodes)
 {
     static const struct {
         const char *name, *dims;
@@ -329,23 +329,4 @@ static void segments_are_of_whole_nodes(void **state)
         onv_ckpt_plans_cleanup(&plans);
         taped_close(&t);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_of_modules),
-        cmocka_unit_test(borders_of_segments),
-        cmocka_unit_test(what_stands_between_modules),
-        cmocka_unit_test(what_goes_around_modules),
-        cmocka_unit_test(notes_tell_modules),
-        cmocka_unit_test(places_at_views_are_one),
-        cmocka_unit_test(computed_parameters_have_no_place),
-        cmocka_unit_test(functions_have_no_places_inside),
-        cmocka_unit_test(padding_is_of_the_convolution),
-        cmocka_unit_test(folded_convolutions_are_in_their_sequential),
-        cmocka_unit_test(folded_convolutions_may_be_in_no_noted_module),
-        cmocka_unit_test(segments_are_of_whole_nodes),
-    };
-    return cmocka_run_group_tests_name("ckpt.names", tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static void expect(taped *t, const row *r)
 }
 
 /* The loss keeps the difference of y4 and the target. x is the caller's and stays where it is. */
-static void bytes_by_hand(void **state)
+TEST(bytes_by_hand)
 {
     taped t;
     OWNED_MODEL m = taped_four_products();
@@ -58,7 +58,7 @@ static void bytes_by_hand(void **state)
 /* What save_on_cpu brings back stands beside the gradients that an operation makes. Without it the peak is that
  * of the first product: the gradients of four weights and of y1. With it that of the second one: y1 and
  * w2 came back, and there are the gradients of three weights, y1 and y2. */
-static void what_comes_back_stands_in_backward(void **state)
+TEST(what_comes_back_stands_in_backward)
 {
     taped t;
     OWNED_MODEL m = taped_four_products();
@@ -88,7 +88,7 @@ static bool is_as_good(const onv_ckpt_plan *a, const onv_ckpt_plan *b)
 }
 
 /* No plan betters another one, and of optimal's all are there. */
-static void joint_is_a_front(void **state)
+TEST(joint_is_a_front)
 {
     taped t;
     taped_open_sample(&t, "vit-small-train.onnx", "batch=32", ONV_UNDEFINED);
@@ -112,14 +112,4 @@ static void joint_is_a_front(void **state)
     onv_ckpt_plans_cleanup(&joint);
     onv_ckpt_plans_cleanup(&optimal);
     taped_close(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_by_hand),
-        cmocka_unit_test(what_comes_back_stands_in_backward),
-        cmocka_unit_test(joint_is_a_front),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

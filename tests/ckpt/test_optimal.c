@@ -88,7 +88,7 @@ static void no_better(subject *s, const onv_ckpt_plan_kind *kind, uint32_t count
     onv_ckpt_plans_cleanup(&plans);
 }
 
-static void named_plans_are_no_better(void **state)
+TEST(named_plans_are_no_better)
 {
     static const struct {
         const char *sample, *dims;
@@ -187,7 +187,7 @@ static void try_plan(subject *s, const one_plan *ranges, tally *sum)
 /* All segmentations of up to six operations, nested ones too, each measured on its program. The chain
  * is exact in its own model of memory (test_chain.c); in the program, what is an input of several
  * checkpoints counts once. */
-static void plans_of_small_networks(void **state)
+TEST(plans_of_small_networks)
 {
     uint64_t seed = 42;
     tally sum = {.n_plans = 0};
@@ -240,7 +240,7 @@ static void keeps_its_word(subject *s, const onv_tape_chain *tape,
                  said);
 }
 
-static void programs_do_as_the_chain_says(void **state)
+TEST(programs_do_as_the_chain_says)
 {
     static const struct {
         const char *sample, *dims;
@@ -294,7 +294,7 @@ static double part_of_none(const char *sample, const char *dims, double again)
     return part;
 }
 
-static void networks_shrink(void **state)
+TEST(networks_shrink)
 {
     assert_true(part_of_none("unet-train.onnx", "batch=8 height=256 width=256", 0.3) <= 0.45);
     assert_true(part_of_none("mobilenet_v2-train.onnx", "batch=32", 0.3) <= 0.25);
@@ -303,13 +303,13 @@ static void networks_shrink(void **state)
 }
 
 /* A product inside of a module's code that reads a copy of what comes in: a unit begins between the two. */
-static void units_begin_at_places(void **state)
+TEST(units_begin_at_places)
 {
     assert_true(part_of_none("vit-small-train.onnx", "batch=64", 0) <= 0.78);
 }
 
 /* Long connections cross every cut there is: the named plans find next to nothing to cut. */
-static void long_connections(void **state)
+TEST(long_connections)
 {
     subject s;
     taped_open_sample(&s.t, "unet-train.onnx", "batch=8 height=256 width=256", ONV_UNDEFINED);
@@ -324,7 +324,7 @@ static void long_connections(void **state)
 /* --- Small changes ----------------------------------------------------------------------------- */
 
 /* From plans of one segment each come plans of several, and such as keep results. */
-static void plans_learn_from_each_other(void **state)
+TEST(plans_learn_from_each_other)
 {
     subject s;
     onv_error err = {0};
@@ -389,7 +389,7 @@ static bool has_note(const subject *s, const char *code)
 }
 
 /* The search is bounded, and says so. What it misses then is no plan that the list asks for. */
-static void deep_networks_are_searched_in_part(void **state)
+TEST(deep_networks_are_searched_in_part)
 {
     static const char *const list = "optimal,every=301,segments=171,sqrt";
     subject s;
@@ -471,7 +471,7 @@ static double above_the_least(const subject *s, int n, int level)
 
 /* n units in s segments that grow shorter need s (s + 1) / 2 >= n: about 25 in place of 35 tensors for 300; with
  * segments in segments C(s + 2, 3) >= n. */
-static void segments_grow_shorter(void **state)
+TEST(segments_grow_shorter)
 {
     static const struct {
         int n;
@@ -498,7 +498,7 @@ static void segments_grow_shorter(void **state)
 
 /* Of a thousand plans few are given: both ends, the one that another plan asks for, and of the others so many that at any
  * price the peak is hardly larger. Of sixty, all. */
-static void long_fronts_are_thinned(void **state)
+TEST(long_fronts_are_thinned)
 {
     (void)state;
     enum { N = 1000, PRICED = 417 };
@@ -538,7 +538,7 @@ static void long_fronts_are_thinned(void **state)
     onv_ckpt_plans_cleanup(&given);
 }
 
-static void small_searches_are_whole(void **state)
+TEST(small_searches_are_whole)
 {
     subject s;
     OWNED_MODEL m = deep_network(6);
@@ -546,22 +546,4 @@ static void small_searches_are_whole(void **state)
     plan(&s, "sgd");
     assert_false(has_note(&s, "optimal-joined") || has_note(&s, "optimal-thinned"));
     close(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(named_plans_are_no_better),
-        cmocka_unit_test(plans_of_small_networks),
-        cmocka_unit_test(programs_do_as_the_chain_says),
-        cmocka_unit_test(networks_shrink),
-        cmocka_unit_test(units_begin_at_places),
-        cmocka_unit_test(long_connections),
-        cmocka_unit_test(plans_learn_from_each_other),
-        cmocka_unit_test(deep_networks_are_searched_in_part),
-        cmocka_unit_test(segments_grow_shorter),
-        cmocka_unit_test(long_fronts_are_thinned),
-        cmocka_unit_test(small_searches_are_whole),
-    };
-    return cmocka_run_group_tests_name("ckpt.optimal", tests, NULL, NULL);
 }

@@ -1,16 +1,7 @@
 /* Units and the named plans: where they cut, and how lists of them are read. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
 #include "ckpt/names.h"
 #include "ckpt/taped.h"
+#include "support/test.h"
 
 /* A chain of `n` products, [16, 64] each, without names that could tell modules. */
 static model *chain(int n)
@@ -52,7 +43,7 @@ static void expect_plan(taped *t, const char *list, const char *name, const char
 
 /* torch.utils.checkpoint.checkpoint_sequential(functions, segments): segment_size = n // segments;
  * all but the last segment have that size, the last one runs from there to the end, unchecked. */
-static void segments_are_cut_as_pytorch_does(void **state)
+TEST(segments_are_cut_as_pytorch_does)
 {
     (void)state;
     taped t;
@@ -89,7 +80,7 @@ static model *sequential(void)
 }
 
 /* The functions are modules, and the loop holds what comes into the last part until it returns. */
-static void segments_of_a_sequential_are_its_modules(void **state)
+TEST(segments_of_a_sequential_are_its_modules)
 {
     (void)state;
     taped t;
@@ -117,7 +108,7 @@ static void segments_of_a_sequential_are_its_modules(void **state)
 }
 
 /* A sum keeps no operand: what comes into the last part stays for the loop alone. */
-static void the_loop_holds_the_last_input(void **state)
+TEST(the_loop_holds_the_last_input)
 {
     (void)state;
     taped t;
@@ -139,7 +130,7 @@ static void the_loop_holds_the_last_input(void **state)
     taped_close(&t);
 }
 
-static void lists_are_checked(void **state)
+TEST(lists_are_checked)
 {
     (void)state;
     static const struct {
@@ -185,7 +176,7 @@ static void lists_are_checked(void **state)
 
 /* What overwrites its input cannot begin a segment, a residual branch has no cut inside, and a
  * reshape does no work of its own. */
-static void units_end_where_one_tensor_crosses(void **state)
+TEST(units_end_where_one_tensor_crosses)
 {
     (void)state;
     OWNED_MODEL m = model_read(17, "in x f32[2,8,16,16]");
@@ -260,7 +251,7 @@ static void expect_blocks(const char *sample, const char *dims, const char *expe
     assert_string_equal(text, expected);
 }
 
-static void blocks_are_repeated_modules(void **state)
+TEST(blocks_are_repeated_modules)
 {
     (void)state;
     expect_blocks("resnet18-train.onnx", "batch=2",
@@ -286,7 +277,7 @@ static void blocks_are_repeated_modules(void **state)
 }
 
 /* As torchvision's RegNet calls its own: members of a list whose names are no plain numbers. */
-static void blocks_with_dashes(void **state)
+TEST(blocks_with_dashes)
 {
     (void)state;
     OWNED_MODEL m = model_read(17, "in v0 f32[16,64]");
@@ -321,7 +312,7 @@ static void blocks_with_dashes(void **state)
 }
 
 /* What comes before the first block makes nothing with a gradient: that block counts, too. */
-static void blocks_begin_before_gradients_do(void **state)
+TEST(blocks_begin_before_gradients_do)
 {
     (void)state;
     OWNED_MODEL m = model_read(17, "in x f32[16,64]", "v0 = Sigmoid(x) /scale/Sigmoid");
@@ -347,7 +338,7 @@ static void blocks_begin_before_gradients_do(void **state)
 }
 
 /* Without names, what repeats itself: residual sums. */
-static void blocks_without_names(void **state)
+TEST(blocks_without_names)
 {
     (void)state;
     OWNED_MODEL m = model_read(17, "in v0 f32[16,64]");
@@ -373,7 +364,7 @@ static void blocks_without_names(void **state)
 }
 
 /* Every plan of the list saves less than none, and its program says the same as the plan. */
-static void plans_say_what_their_programs_do(void **state)
+TEST(plans_say_what_their_programs_do)
 {
     (void)state;
     taped t;
@@ -399,21 +390,4 @@ static void plans_say_what_their_programs_do(void **state)
     }
     onv_ckpt_plans_cleanup(&plans);
     taped_close(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(segments_are_cut_as_pytorch_does),
-        cmocka_unit_test(segments_of_a_sequential_are_its_modules),
-        cmocka_unit_test(the_loop_holds_the_last_input),
-        cmocka_unit_test(lists_are_checked),
-        cmocka_unit_test(units_end_where_one_tensor_crosses),
-        cmocka_unit_test(blocks_are_repeated_modules),
-        cmocka_unit_test(blocks_with_dashes),
-        cmocka_unit_test(blocks_begin_before_gradients_do),
-        cmocka_unit_test(blocks_without_names),
-        cmocka_unit_test(plans_say_what_their_programs_do),
-    };
-    return cmocka_run_group_tests_name("ckpt.plans", tests, NULL, NULL);
 }

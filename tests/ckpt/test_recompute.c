@@ -33,7 +33,7 @@ static void expect_backward(taped *t, const onv_tape_segment *segments, uint32_t
 
 /* A product keeps its operands, before it computes: the last one of a segment does not run again,
  * nor do inner segments whose input is the last thing that the outer one keeps. */
-static void second_runs_stop_early(void **state)
+TEST(second_runs_stop_early)
 {
     taped t;
     OWNED_MODEL m = taped_four_products();
@@ -60,7 +60,7 @@ static void expect_pruned(taped *t, const onv_tape_segment *segments, uint32_t c
 }
 
 /* As second_runs_stop_early, but for results that are kept: then what comes before them does not run. */
-static void pruned_runs_take_what_is_kept(void **state)
+TEST(pruned_runs_take_what_is_kept)
 {
     taped t;
     OWNED_MODEL m = taped_four_products();
@@ -78,7 +78,7 @@ static void pruned_runs_take_what_is_kept(void **state)
 
 /* always: x, targets (16384 each), four weights; with momentum four states. In the second iteration
  * the output of the one before (y4) and its loss are there too, until they are made again. */
-static void held_bytes_by_hand(void **state)
+TEST(held_bytes_by_hand)
 {
     taped t;
     OWNED_MODEL m = taped_four_products();
@@ -97,7 +97,7 @@ static void held_bytes_by_hand(void **state)
     taped_close(&t);
 }
 
-static void bad_segments_are_refused(void **state)
+TEST(bad_segments_are_refused)
 {
     static const struct {
         onv_tape_segment at[2];
@@ -238,7 +238,7 @@ static void check_random_segments(taped *t, int rounds)
     }
 }
 
-static void recomputation_changes_no_result(void **state)
+TEST(recomputation_changes_no_result)
 {
     static const struct {
         const char *name, *dims;
@@ -260,7 +260,7 @@ static void recomputation_changes_no_result(void **state)
 }
 
 /* Where the first iterations differ, or several passes make one, prices are of programs, too (taped_program). */
-static void prices_of_shared_training(void **state)
+TEST(prices_of_shared_training)
 {
     const onv_tape_segment segments[] = {{2, 20}, {5, 12}, {30, 50}};
     const onv_train_options ways[] = {{.parallel = ONV_PARALLEL_DDP, .world = 2},
@@ -283,17 +283,4 @@ static void prices_of_shared_training(void **state)
         }
         taped_close(&t);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(second_runs_stop_early),
-        cmocka_unit_test(pruned_runs_take_what_is_kept),
-        cmocka_unit_test(held_bytes_by_hand),
-        cmocka_unit_test(bad_segments_are_refused),
-        cmocka_unit_test(recomputation_changes_no_result),
-        cmocka_unit_test(prices_of_shared_training),
-    };
-    return cmocka_run_group_tests_name("ckpt.recompute", tests, NULL, NULL);
 }

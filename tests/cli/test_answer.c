@@ -14,7 +14,7 @@ static char text[PROGRAM_TEXT];
 #define EXPECT(arguments, status, ...)                                                             \
     program_expect_parts(arguments, status, (const char *const[]){__VA_ARGS__, NULL}, text)
 
-static void what_is_judged_by_default(void **state)
+TEST(what_is_judged_by_default)
 {
     EXPECT("-q -b 8 " SAMPLES "resnet18.onnx", 0, "resnet18.onnx: torch ", " MiB, ort ",
            " on H100 (assumed)\n");
@@ -27,7 +27,7 @@ static void what_is_judged_by_default(void **state)
 }
 
 /* By default what theory needs fits no verdict: 93.6 MiB are not enough for PyTorch. */
-static void bounds_are_no_verdict(void **state)
+TEST(bounds_are_no_verdict)
 {
     EXPECT("-q -b 8 --budget 100MiB " SAMPLES "resnet18.onnx", 3,
            "does not fit 100.0 MiB (by ort)");
@@ -38,13 +38,13 @@ static void bounds_are_no_verdict(void **state)
     assert_null(strstr(text, "ideal"));
 }
 
-static void free_dims_are_asked_for(void **state)
+TEST(free_dims_are_asked_for)
 {
     EXPECT("-q " SAMPLES "bert.onnx", 0, "bert.onnx: not sized: bind --batch N --dim sequence=N\n");
     EXPECT(SAMPLES "bert.onnx", 0, "Not sized: bind --batch N --dim sequence=N");
 }
 
-static void warnings_reach_standard_error(void **state)
+TEST(warnings_reach_standard_error)
 {
     EXPECT(FOLDED, 0, "mobilenet_v2.onnx: warning (folded-batch-norm): ");
     EXPECT(FOLDED "2>/dev/null", 0, "mobilenet_v2.onnx: train ");
@@ -52,7 +52,7 @@ static void warnings_reach_standard_error(void **state)
 }
 
 /* What does not fit says more than a warning. */
-static void strictness_is_a_status(void **state)
+TEST(strictness_is_a_status)
 {
     EXPECT(FOLDED "--strict", 5, "warning (folded-batch-norm)");
     EXPECT(FOLDED "--strict --budget 1MiB", 3, "does not fit 1.0 MiB");
@@ -62,7 +62,7 @@ static void strictness_is_a_status(void **state)
     EXPECT(FOLDED "--strict " SAMPLES "absent.onnx", 1, "absent.onnx");
 }
 
-static void sizes_that_contradict_are_told(void **state)
+TEST(sizes_that_contradict_are_told)
 {
     EXPECT("-q -b 1 -d sequence=1 -d past=31 -d total=40 " SAMPLES "llama.onnx", 0,
            "warning (contradicting-dims): 'total' is bound to 40, but 'past' and 'sequence' are 31 "
@@ -74,7 +74,7 @@ static void sizes_that_contradict_are_told(void **state)
 }
 
 /* What training keeps, module by module, is the figure of the report. */
-static void modules_show_training(void **state)
+TEST(modules_show_training)
 {
     EXPECT("-b 64 --train adamw --layers=1 " SAMPLES "resnet18-train.onnx", 0,
            "saved for backward with adamw", "392.0 MiB   29.0%", " 1.32 GiB  100.0%\n");
@@ -135,7 +135,7 @@ static size_t expect_remedies(const char *arguments)
     return n;
 }
 
-static void remedies_keep_their_promise(void **state)
+TEST(remedies_keep_their_promise)
 {
     assert_int_equal(expect_remedies("-b 600 --budget T4 " SAMPLES "resnet50.onnx"), 3);
     assert_int_equal(
@@ -150,17 +150,4 @@ static void remedies_keep_their_promise(void **state)
     assert_null(strstr(text, "To make it fit"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_judged_by_default),
-        cmocka_unit_test(bounds_are_no_verdict),
-        cmocka_unit_test(free_dims_are_asked_for),
-        cmocka_unit_test(warnings_reach_standard_error),
-        cmocka_unit_test(strictness_is_a_status),
-        cmocka_unit_test(sizes_that_contradict_are_told),
-        cmocka_unit_test(modules_show_training),
-        cmocka_unit_test(remedies_keep_their_promise),
-    };
-    return cmocka_run_group_tests(tests, folder_enter, folder_leave);
-}
+TEST_GROUP(folder_enter, folder_leave)

@@ -161,7 +161,7 @@ static void expect_whole(const char *pattern)
 
 /* --- Crashes ----------------------------------------------------------------------------------- */
 
-static void a_crash_costs_one_report(void **state)
+TEST(a_crash_costs_one_report)
 {
     static const struct {
         const char *options;
@@ -222,7 +222,7 @@ static void add_models(FILE *list, int from, int count)
 }
 
 /* Hostile ones among many: each of the others is reported, in the order given. */
-static void ten_of_a_thousand(void **state)
+TEST(ten_of_a_thousand)
 {
     enum { HOSTILE = 10, BETWEEN = 99 };
     static char arguments[65536];
@@ -276,7 +276,7 @@ static void ten_of_a_thousand(void **state)
 /* --- Signals ----------------------------------------------------------------------------------- */
 
 /* Whenever it comes: the program ends by it, its processes too, and no file has its name. */
-static void a_signal_ends_all(void **state)
+TEST(a_signal_ends_all)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGKILL};
     static const char *const commands[] = {
@@ -338,7 +338,7 @@ static int run_with_disks(const char *script)
     return WEXITSTATUS(status);
 }
 
-static void a_disk_that_is_full_or_fixed(void **state)
+TEST(a_disk_that_is_full_or_fixed)
 {
     static const char *const commands[][2] = {
         {"--json=", OPTIONS SAMPLE("resnet18")},
@@ -369,7 +369,7 @@ static void a_disk_that_is_full_or_fixed(void **state)
 
 /* --- Outputs that are inputs ------------------------------------------------------------------- */
 
-static void no_input_is_overwritten(void **state)
+TEST(no_input_is_overwritten)
 {
     static const struct {
         const char *arguments;
@@ -441,12 +441,4 @@ static void no_input_is_overwritten(void **state)
     for (size_t f = 0; f < N_FILES; f++) free(before[f]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_crash_costs_one_report), cmocka_unit_test(ten_of_a_thousand),
-        cmocka_unit_test(a_signal_ends_all),        cmocka_unit_test(a_disk_that_is_full_or_fixed),
-        cmocka_unit_test(no_input_is_overwritten),
-    };
-    return cmocka_run_group_tests(tests, folder_enter, folder_leave);
-}
+TEST_GROUP(folder_enter, folder_leave)

@@ -16,7 +16,7 @@ static void write_model(const char *name, const char *batch)
     program_write_model(name, m);
 }
 
-static void unusable_files_are_status_1(void **state)
+TEST(unusable_files_are_status_1)
 {
     write_model("a.onnx", "4");
     char bytes[4096];
@@ -32,7 +32,7 @@ static void unusable_files_are_status_1(void **state)
     program_expect("simulate absent.csv --runtime torch", 1, "absent.csv");
 }
 
-static void one_bad_model_does_not_hide_the_others(void **state)
+TEST(one_bad_model_does_not_hide_the_others)
 {
     char text[PROGRAM_TEXT];
     write_model("a.onnx", "4");
@@ -41,7 +41,7 @@ static void one_bad_model_does_not_hide_the_others(void **state)
     assert_non_null(strstr(text, "a.onnx: torch "));
 }
 
-static void a_budget_decides_the_status(void **state)
+TEST(a_budget_decides_the_status)
 {
     write_model("a.onnx", "n");
     program_expect("-q -b 4 --runtime ideal --budget 32KiB a.onnx", 0, "a.onnx");
@@ -60,7 +60,7 @@ static void a_budget_decides_the_status(void **state)
     program_expect("--runtime ideal --budget 1048575B --max-batch a.onnx", 0, ": ideal 127.\n");
 }
 
-static void files_appear_whole_or_not_at_all(void **state)
+TEST(files_appear_whole_or_not_at_all)
 {
     struct stat status;
     write_model("a.onnx", "4");
@@ -77,7 +77,7 @@ static void files_appear_whole_or_not_at_all(void **state)
     assert_int_equal(system("ls | grep -q '[.]......$' && exit 1; exit 0"), 0);
 }
 
-static void plan_and_simulate_answer_in_csv(void **state)
+TEST(plan_and_simulate_answer_in_csv)
 {
     static const char intervals[] = "id,lower,upper,size\na,0,2,10\nb,1,3,5\nc,2,4,10\n";
     static const char trace[] = "alloc,a,1000\nalloc,b,3000000,1,name\nfree,a\n";
@@ -95,7 +95,7 @@ static void plan_and_simulate_answer_in_csv(void **state)
 }
 
 /* Each limit, lowered, is met; its message says how it is raised, and raising it helps. */
-static void limits_can_be_raised(void **state)
+TEST(limits_can_be_raised)
 {
     static const struct {
         const char *name, *low, *enough, *file;
@@ -134,7 +134,7 @@ static void limits_can_be_raised(void **state)
     assert_null(onv_limit_name(N_CASES + N_OTHERS, NULL, NULL));
 }
 
-static void hostile_names_do_not_reach_the_terminal(void **state)
+TEST(hostile_names_do_not_reach_the_terminal)
 {
     char text[PROGRAM_TEXT];
     OWNED_MODEL m = model_new(17);
@@ -151,16 +151,4 @@ static void hostile_names_do_not_reach_the_terminal(void **state)
     assert_null(strchr(text, '\x1b'));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unusable_files_are_status_1),
-        cmocka_unit_test(one_bad_model_does_not_hide_the_others),
-        cmocka_unit_test(a_budget_decides_the_status),
-        cmocka_unit_test(files_appear_whole_or_not_at_all),
-        cmocka_unit_test(plan_and_simulate_answer_in_csv),
-        cmocka_unit_test(limits_can_be_raised),
-        cmocka_unit_test(hostile_names_do_not_reach_the_terminal),
-    };
-    return cmocka_run_group_tests_name("cli", tests, folder_enter, folder_leave);
-}
+TEST_GROUP(folder_enter, folder_leave)

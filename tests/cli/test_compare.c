@@ -9,7 +9,7 @@
 #define SNAPSHOT ONV_SOURCE_DIR "/tests/fuzz/corpus/snapshot/"
 #define TRAIN    NETWORK "--train adamw --inplace=none "
 
-static void orders_agree(void **state)
+TEST(orders_agree)
 {
     static const char *const parts[] = {"optimizer      5.0 MiB    5.0 MiB\n",
                                         "workspaces    32.0 MiB   32.0 MiB\n",
@@ -28,7 +28,7 @@ static void orders_agree(void **state)
 }
 
 /* What the program writes as a snapshot is what it predicts: nothing is on one side alone. */
-static void own_snapshots_agree(void **state)
+TEST(own_snapshots_agree)
 {
     static const char *const models[] = {
         TRAIN, TRAIN "--expandable-segments ", NETWORK "--runtime torch ",
@@ -48,7 +48,7 @@ static void own_snapshots_agree(void **state)
 }
 
 /* The first iteration makes the optimizer's state at its end, which the prediction has from the beginning. */
-static void the_first_iteration_is_another_one(void **state)
+TEST(the_first_iteration_is_another_one)
 {
     char text[PROGRAM_TEXT];
     program_expect_parts(
@@ -78,7 +78,7 @@ static void bend(const char *name, const unsigned char *from, const unsigned cha
 }
 
 /* Without the option a ReLU overwrites its input: the convolution's result has no partner then. */
-static void what_exports_hide_is_found(void **state)
+TEST(what_exports_hide_is_found)
 {
     char text[PROGRAM_TEXT];
     program_expect_parts("compare " NETWORK "--train adamw --snapshot " SNAPSHOT "late.pickle", 0,
@@ -89,7 +89,7 @@ static void what_exports_hide_is_found(void **state)
 }
 
 /* The ReLU, and then a gradient, take twice as much as is predicted. */
-static void a_wrong_size_is_found_at_its_step(void **state)
+TEST(a_wrong_size_is_found_at_its_step)
 {
     static const unsigned char two_mib[] = {'J', 0, 0, 0x20, 0}, four_mib[] = {'J', 0, 0, 0x40, 0};
     char text[PROGRAM_TEXT];
@@ -108,7 +108,7 @@ static void a_wrong_size_is_found_at_its_step(void **state)
 }
 
 /* The result of the ReLU is freed two allocations later than is predicted. */
-static void a_wrong_lifetime_is_found_at_its_step(void **state)
+TEST(a_wrong_lifetime_is_found_at_its_step)
 {
     char text[PROGRAM_TEXT];
     program_expect_parts("compare " TRAIN "--snapshot " SNAPSHOT "longer.pickle", 0,
@@ -117,7 +117,7 @@ static void a_wrong_lifetime_is_found_at_its_step(void **state)
                          text);
 }
 
-static void a_total_is_explained(void **state)
+TEST(a_total_is_explained)
 {
     char text[PROGRAM_TEXT];
     program_expect_parts("compare " TRAIN "--measured 500MiB", 0,
@@ -134,7 +134,7 @@ static void a_total_is_explained(void **state)
                          (const char *const[]){"54.0 MiB (measured", NULL}, text);
 }
 
-static void other_forms(void **state)
+TEST(other_forms)
 {
     char text[PROGRAM_TEXT];
     program_expect_parts("compare " TRAIN "--format markdown --snapshot " SNAPSHOT "late.pickle", 0,
@@ -151,7 +151,7 @@ static void other_forms(void **state)
                          text);
 }
 
-static void mistakes_are_told(void **state)
+TEST(mistakes_are_told)
 {
     program_expect("compare " TRAIN, 2, "nothing to compare with: add --snapshot FILE");
     program_expect("compare " TRAIN NETWORK "--measured 1GiB", 2, "compare takes one model, not 2");
@@ -168,7 +168,7 @@ static void mistakes_are_told(void **state)
 }
 
 /* These are Python's (tests/python/test_verify.py, test_hf.py, test_mcp.py); the program starts them, or says what is missing. */
-static void commands_of_python_are_started(void **state)
+TEST(commands_of_python_are_started)
 {
     char text[PROGRAM_TEXT];
     static const char python[] =
@@ -193,19 +193,4 @@ static void commands_of_python_are_started(void **state)
     unsetenv("ONNXVRAM_PYTHON");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(orders_agree),
-        cmocka_unit_test(own_snapshots_agree),
-        cmocka_unit_test(the_first_iteration_is_another_one),
-        cmocka_unit_test(what_exports_hide_is_found),
-        cmocka_unit_test(a_wrong_size_is_found_at_its_step),
-        cmocka_unit_test(a_wrong_lifetime_is_found_at_its_step),
-        cmocka_unit_test(a_total_is_explained),
-        cmocka_unit_test(other_forms),
-        cmocka_unit_test(mistakes_are_told),
-        cmocka_unit_test(commands_of_python_are_started),
-    };
-    return cmocka_run_group_tests(tests, folder_enter, folder_leave);
-}
+TEST_GROUP(folder_enter, folder_leave)

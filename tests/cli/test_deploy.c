@@ -11,7 +11,7 @@ static char text[PROGRAM_TEXT];
 #define EXPECT(arguments, status, ...)                                                             \
     program_expect_parts(arguments, status, (const char *const[]){__VA_ARGS__, NULL}, text)
 
-static void several_devices_are_a_table(void **state)
+TEST(several_devices_are_a_table)
 {
     EXPECT("-b 8 --budget T4,L4,2GiB " SAMPLES "resnet18.onnx", 0, "Budgets",
            "  T4        15.00 GiB  yes", "  L4        22.49 GiB  yes",
@@ -38,7 +38,7 @@ static void several_devices_are_a_table(void **state)
 }
 
 /* Whether a batch is bound beside them or not. */
-static void requests_are_in_every_report(void **state)
+TEST(requests_are_in_every_report)
 {
     static const char *const commands[] = {"", "-b 1", "-q", "-q -b 1", "-d batch=1"};
     char arguments[512];
@@ -50,14 +50,14 @@ static void requests_are_in_every_report(void **state)
     }
 }
 
-static void instances_stand_before_or_behind_their_option(void **state)
+TEST(instances_stand_before_or_behind_their_option)
 {
     EXPECT("'" SAMPLES "resnet18.onnx*2' -b 8 --runtime ort --together", 0, "resnet18.onnx");
     EXPECT("-b 8 --runtime ort --together '" SAMPLES "resnet18.onnx*2'", 0, "resnet18.onnx");
 }
 
 /* All of them have to fit one of the devices. */
-static void instances_fit_together_or_not(void **state)
+TEST(instances_fit_together_or_not)
 {
     EXPECT("-q '" SAMPLES "resnet18.onnx*3' -b 8 --runtime ort --together --budget 1GiB,L4", 0,
            "Together they do not fit 1.00 GiB.", "Together they fit L4.");
@@ -71,7 +71,7 @@ static void instances_fit_together_or_not(void **state)
            "--sequential needs several sessions");
 }
 
-static void branches_and_loops_run_everywhere(void **state)
+TEST(branches_and_loops_run_everywhere)
 {
     static const char *const models[] = {"if-nested", "if-in-scan", "loop-state-and-stack",
                                          "scan-two"};
@@ -84,7 +84,7 @@ static void branches_and_loops_run_everywhere(void **state)
     }
 }
 
-static void the_largest_size_of_a_dim(void **state)
+TEST(the_largest_size_of_a_dim)
 {
     EXPECT("-b 2 --runtime ideal --budget 64MiB --max-dim sequence " SAMPLES "lstm.onnx", 0,
            "Largest sequence on 64.0 MiB: ideal 6,407.");
@@ -96,7 +96,7 @@ static void the_largest_size_of_a_dim(void **state)
            0, "Largest height on 100.0 MiB: ideal ");
 }
 
-static void what_grew_since_a_baseline(void **state)
+TEST(what_grew_since_a_baseline)
 {
     EXPECT("-q -b 8 --json=before.json " SAMPLES "resnet18.onnx", 0, "resnet18.onnx: torch ");
     EXPECT("-b 8 --baseline before.json --max-growth 0% " SAMPLES "resnet18.onnx", 0,
@@ -117,7 +117,7 @@ static void what_grew_since_a_baseline(void **state)
 }
 
 /* Exporters call all files alike: that of the same path counts, and no other one. */
-static void models_of_one_name_are_told_apart(void **state)
+TEST(models_of_one_name_are_told_apart)
 {
     static const char *const files[] = {"a/model.onnx", "b/model.onnx", "c/model.onnx"};
     for (int i = 0; i < 3; i++) {
@@ -136,7 +136,7 @@ static void models_of_one_name_are_told_apart(void **state)
            "expected one model 'model.onnx' in the baseline", "found 2");
 }
 
-static void what_changed_between_two_models(void **state)
+TEST(what_changed_between_two_models)
 {
     EXPECT("diff -b 8 " SAMPLES "resnet18.onnx " SAMPLES "resnet50.onnx", 0, "Changes from",
            "11,680,872  25,530,472", "layer1/layer1.2", "Tensors that changed");
@@ -155,7 +155,7 @@ static void what_changed_between_two_models(void **state)
 }
 
 /* Names act on no page that shows the Markdown. */
-static void markdown_is_for_pull_requests(void **state)
+TEST(markdown_is_for_pull_requests)
 {
     EXPECT("-b 8 --format markdown --budget T4 " SAMPLES "resnet18.onnx", 0, "### ",
            "| peak | 49.0 MiB |", "|---|--:|", "- It fits T4, 15.00 GiB: ");
@@ -178,7 +178,7 @@ static void markdown_is_for_pull_requests(void **state)
     assert_null(strstr(text, "<script"));
 }
 
-static void free_dims_get_an_answer(void **state)
+TEST(free_dims_get_an_answer)
 {
     EXPECT(SAMPLES "bert.onnx", 0, "An example, batch = 1, sequence = 128", "--batch 1",
            "--dim sequence=128", "Needed on H100");
@@ -202,20 +202,4 @@ static void free_dims_get_an_answer(void **state)
     EXPECT("--formula=python names.onnx", 0, "def peak_bytes(a_b, a_b_1, def_2, peak_bytes_3):");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(several_devices_are_a_table),
-        cmocka_unit_test(requests_are_in_every_report),
-        cmocka_unit_test(instances_stand_before_or_behind_their_option),
-        cmocka_unit_test(instances_fit_together_or_not),
-        cmocka_unit_test(branches_and_loops_run_everywhere),
-        cmocka_unit_test(the_largest_size_of_a_dim),
-        cmocka_unit_test(what_grew_since_a_baseline),
-        cmocka_unit_test(models_of_one_name_are_told_apart),
-        cmocka_unit_test(what_changed_between_two_models),
-        cmocka_unit_test(markdown_is_for_pull_requests),
-        cmocka_unit_test(free_dims_get_an_answer),
-    };
-    return cmocka_run_group_tests(tests, folder_enter, folder_leave);
-}
+TEST_GROUP(folder_enter, folder_leave)

@@ -43,7 +43,7 @@ static void enter(void)
 
 /* Two caches of 1 MiB are regions of 1 and 2 MiB, which leaves room for ids and mask; logits of 8,192,000 bytes are one of 8 MiB,
  * with the scores of the last token. */
-static void caches_are_one_buffer_or_two(void **state)
+TEST(caches_are_one_buffer_or_two)
 {
     enter();
     write_config("{\"model\": {" MODEL ", \"decoder\": " DECODER CUDA "}}, \"search\": "
@@ -60,7 +60,7 @@ static void caches_are_one_buffer_or_two(void **state)
     EXPECT("--genai llm -q", 0, "  cache, past and present    4.0 MiB");
 }
 
-static void the_longest_context_is_what_fits(void **state)
+TEST(the_longest_context_is_what_fits)
 {
     char longest[64];
     enter();
@@ -78,7 +78,7 @@ static void the_longest_context_is_what_fits(void **state)
 }
 
 /* The configuration tells how large heads are, and nothing else may. */
-static void sizes_of_heads_agree(void **state)
+TEST(sizes_of_heads_agree)
 {
     enter();
     write_config("{\"model\": {" MODEL ", \"decoder\": " DECODER CUDA "}}}");
@@ -96,7 +96,7 @@ static void sizes_of_heads_agree(void **state)
 }
 
 /* The figures of the text by the keys of reports; in a process of its own, too. */
-static void the_answer_is_json_as_well(void **state)
+TEST(the_answer_is_json_as_well)
 {
     enter();
     write_config("{\"model\": {" MODEL ", \"decoder\": " DECODER CUDA "}}, \"search\": "
@@ -113,7 +113,7 @@ static void the_answer_is_json_as_well(void **state)
 }
 
 /* Without a provider it is the CPU's: no handles, no context. */
-static void the_cpu_has_no_context(void **state)
+TEST(the_cpu_has_no_context)
 {
     enter();
     write_config("{\"model\": {" MODEL ", \"decoder\": " DECODER "}}}");
@@ -122,7 +122,7 @@ static void the_cpu_has_no_context(void **state)
     assert_null(strstr(text, "libraries"));
 }
 
-static void broken_folders_are_named(void **state)
+TEST(broken_folders_are_named)
 {
     static const struct {
         const char *config, *says;
@@ -154,15 +154,4 @@ static void broken_folders_are_named(void **state)
     EXPECT("--genai llm --csv", 2, "--genai prints one answer, as text or --json");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(caches_are_one_buffer_or_two),
-        cmocka_unit_test(the_longest_context_is_what_fits),
-        cmocka_unit_test(sizes_of_heads_agree),
-        cmocka_unit_test(the_answer_is_json_as_well),
-        cmocka_unit_test(the_cpu_has_no_context),
-        cmocka_unit_test(broken_folders_are_named),
-    };
-    return cmocka_run_group_tests(tests, folder_enter, folder_leave);
-}
+TEST_GROUP(folder_enter, folder_leave)

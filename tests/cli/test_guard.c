@@ -58,12 +58,12 @@ static unsigned char read_shrunk(off_t bytes)
     return last;
 }
 
-static void small_files_are_ours(void **state)
+TEST(small_files_are_ours)
 {
     assert_int_equal(read_shrunk(100000), 0);
 }
 
-static void large_files_end_the_program(void **state)
+TEST(large_files_end_the_program)
 {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -91,7 +91,7 @@ static void large_files_end_the_program(void **state)
 }
 
 /* Any other SIGBUS is not hidden. */
-static void other_faults_are_fatal(void **state)
+TEST(other_faults_are_fatal)
 {
     fflush(NULL);
     pid_t child = fork();
@@ -110,7 +110,7 @@ static void other_faults_are_fatal(void **state)
     assert_int_equal(WTERMSIG(status), SIGBUS);
 }
 
-static void no_signal_is_too_early(void **state)
+TEST(no_signal_is_too_early)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGINT, SIGTERM, SIGHUP, SIGKILL};
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
@@ -138,7 +138,7 @@ static void no_signal_is_too_early(void **state)
 }
 
 /* A file system that has no files without a name. */
-static void a_file_has_a_name_from_the_start_or_at_the_end(void **state)
+TEST(a_file_has_a_name_from_the_start_or_at_the_end)
 {
     for (int way = 0; way < 4; way++) {
         char file[64], pattern[80], text[16] = "";
@@ -173,14 +173,4 @@ static void a_file_has_a_name_from_the_start_or_at_the_end(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_files_are_ours),
-        cmocka_unit_test(large_files_end_the_program),
-        cmocka_unit_test(other_faults_are_fatal),
-        cmocka_unit_test(no_signal_is_too_early),
-        cmocka_unit_test(a_file_has_a_name_from_the_start_or_at_the_end),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_GROUP(setup, teardown)

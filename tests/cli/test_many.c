@@ -64,7 +64,7 @@ static int run(const char *arguments)
     return WEXITSTATUS(status);
 }
 
-static void answers_do_not_depend_on_jobs(void **state)
+TEST(answers_do_not_depend_on_jobs)
 {
     static const char *const files[] = {"out",        "errors",    "files.csv",
                                         "files.json", "files.svg", "files.html"};
@@ -99,7 +99,7 @@ static void answers_do_not_depend_on_jobs(void **state)
 }
 
 /* JSON names what could not be analysed, with or without others; a wrong option is no failure of a file. */
-static void failures_are_in_json(void **state)
+TEST(failures_are_in_json)
 {
     static const struct {
         const char *arguments;
@@ -136,7 +136,7 @@ static void failures_are_in_json(void **state)
 }
 
 /* The reader of the output has gone: silence, and no model after that. */
-static void a_closed_pipe_ends_all(void **state)
+TEST(a_closed_pipe_ends_all)
 {
     assert_int_equal(run("--jobs 3 -q " SAMPLE("resnet18") SAMPLE("vgg16") SAMPLE("vit_b_16") MODELS
                          "2>errors | true"),
@@ -146,7 +146,7 @@ static void a_closed_pipe_ends_all(void **state)
 }
 
 /* What is written model by model has no name until all is. */
-static void a_signal_leaves_no_file(void **state)
+TEST(a_signal_leaves_no_file)
 {
     pid_t child = fork();
     assert_true(child >= 0);
@@ -172,13 +172,4 @@ static void a_signal_leaves_no_file(void **state)
     closedir(here);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_do_not_depend_on_jobs),
-        cmocka_unit_test(failures_are_in_json),
-        cmocka_unit_test(a_closed_pipe_ends_all),
-        cmocka_unit_test(a_signal_leaves_no_file),
-    };
-    return cmocka_run_group_tests(tests, folder_enter, folder_leave);
-}
+TEST_GROUP(folder_enter, folder_leave)

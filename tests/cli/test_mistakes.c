@@ -1,17 +1,9 @@
 /* What users mistype: each mistake gets one line that says what was found, as it must be typed, what was expected
  * and what to do. One row is one mistake. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "cli/program.h"
+#include "support/test.h"
 
 #define MODEL    ONV_SOURCE_DIR "/samples/resnet18-train.onnx"
 #define OTHER    ONV_SOURCE_DIR "/samples/resnet18.onnx"
@@ -265,7 +257,7 @@ static bool says(const char *text, const char *part)
     return part == NULL || strstr(text, part) != NULL;
 }
 
-static void each_is_told_in_three_parts(void **state)
+TEST(each_is_told_in_three_parts)
 {
     (void)state;
     char text[PROGRAM_TEXT];
@@ -300,8 +292,4 @@ static int prepare(void **state)
     return status != 0 ? status : mkfifo("pipe.fifo", 0600);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_is_told_in_three_parts)};
-    return cmocka_run_group_tests_name("cli.mistakes", tests, prepare, folder_leave);
-}
+TEST_GROUP(prepare, folder_leave)

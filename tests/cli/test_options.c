@@ -30,7 +30,7 @@ static json_int_t figure(const char *arguments, const char *path)
     return value;
 }
 
-static void precision_halves_floats(void **state)
+TEST(precision_halves_floats)
 {
     const char *const paths[] = {"parameters.bytes", "peak.bytes"};
     for (size_t i = 0; i < 2; i++) {
@@ -44,7 +44,7 @@ static void precision_halves_floats(void **state)
     }
 }
 
-static void options_of_training_change_what_they_name(void **state)
+TEST(options_of_training_change_what_they_name)
 {
 #define OF "-b 8 --train adam " TRAINING " "
     json_int_t gradients = figure(OF, "training.gradient_bytes");
@@ -121,7 +121,7 @@ static void write_noted(const char *name)
 
 /* A ReLU, of which nothing tells whether it overwrites its input, does, and copies the gradient that an instance norm gets; the
  * warning names the option that says otherwise. */
-static void relus_make_new_tensors_where_that_is_told(void **state)
+TEST(relus_make_new_tensors_where_that_is_told)
 {
     static const char *const weights[][2] = {
         {"w", "f32[8,8,1,1]"}, {"scale", "f32[8]"}, {"shift", "f32[8]"}};
@@ -146,7 +146,7 @@ static void relus_make_new_tensors_where_that_is_told(void **state)
 #undef OF
 }
 
-static void options_of_what_exports_hide(void **state)
+TEST(options_of_what_exports_hide)
 {
     enum { H = 4 * 8 * 4, SCORES = 4 * 4 };
     char path[1200];
@@ -198,7 +198,7 @@ static void write_folded(const char *name, bool has_product)
     program_write_model(name, m);
 }
 
-static void options_of_inference_change_what_they_name(void **state)
+TEST(options_of_inference_change_what_they_name)
 {
     enum { OF = 4 * 2 * 8 * 16 * 16, NORM = 3 * 4 * 8 + 8 };
     static const char path[] = "runtimes.torch.tensor_peak_bytes";
@@ -237,7 +237,7 @@ static void write_reshape(const char *name)
     program_write_model(name, m);
 }
 
-static void input_values_decide_shapes(void **state)
+TEST(input_values_decide_shapes)
 {
     /* A TensorProto: dims 2, int64, [3, 8]. */
     static const unsigned char tensor[] = {0x08, 0x02, 0x10, 0x07, 0x3a, 0x02, 0x03, 0x08};
@@ -250,7 +250,7 @@ static void input_values_decide_shapes(void **state)
     program_expect("-i target=1.5,2 r.onnx", 2, "integers");
 }
 
-static void colours_are_there_when_asked_for(void **state)
+TEST(colours_are_there_when_asked_for)
 {
     char text[PROGRAM_TEXT];
     assert_int_equal(program_run("-b 1 --color always " TRAINING, text), 0);
@@ -261,7 +261,7 @@ static void colours_are_there_when_asked_for(void **state)
     assert_null(strchr(text, '\x1b'));
 }
 
-static void operators_are_declared(void **state)
+TEST(operators_are_declared)
 {
     model *m = model_new(17);
     static const char rules[] = "test::Twice(x): [x.0 * 2, x.1]\n";
@@ -275,7 +275,7 @@ static void operators_are_declared(void **state)
 }
 
 /* Weights in files of their own are found from the model's folder. */
-static void the_model_stays_beside_its_weights(void **state)
+TEST(the_model_stays_beside_its_weights)
 {
     model *m =
         model_read(17, "in x f32[4,4]", "weight w f32[4,4]", "y = MatMul(x w) mm", "out y f32");
@@ -291,7 +291,7 @@ static void the_model_stays_beside_its_weights(void **state)
     program_expect("-q small.onnx", 1, "cannot be opened");
 }
 
-static void options_of_plan(void **state)
+TEST(options_of_plan)
 {
     static const char intervals[] = "id,lower,upper,size\na,0,2,10\nb,1,3,5\nc,2,4,10\n";
     program_write("i.csv", intervals, strlen(intervals));
@@ -301,7 +301,7 @@ static void options_of_plan(void **state)
     program_expect("plan --help", 0, "Exit status 3");
 }
 
-static void options_of_simulate(void **state)
+TEST(options_of_simulate)
 {
     /* Two segments of 12 MiB, which stay when they are free but do not join for 24 MiB; an expandable
      * one grows in steps of 20 MiB and holds both. */
@@ -333,7 +333,7 @@ static void expect_same(const char *words, const char *others)
         fail_msg("'%s' prints\n%s'%s' prints\n%s", words, a, others, b);
 }
 
-static void names_of_other_programs(void **state)
+TEST(names_of_other_programs)
 {
 #define OF "-q " TRAINING " "
     expect_same(OF "--batch-size 4 --runtime pytorch", OF "-b 4 --runtime torch");
@@ -345,7 +345,7 @@ static void names_of_other_programs(void **state)
     program_expect(OF "-b 4 --budget 16", 2, "a size with its unit");
 }
 
-static void commands_bring_their_options(void **state)
+TEST(commands_bring_their_options)
 {
     expect_same("report -b 4 " OF, "-b 4 " OF);
     expect_same("train -b 4 " OF, "-b 4 --train adamw " OF);
@@ -362,22 +362,4 @@ static void commands_bring_their_options(void **state)
 #undef OF
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(precision_halves_floats),
-        cmocka_unit_test(options_of_training_change_what_they_name),
-        cmocka_unit_test(relus_make_new_tensors_where_that_is_told),
-        cmocka_unit_test(options_of_what_exports_hide),
-        cmocka_unit_test(options_of_inference_change_what_they_name),
-        cmocka_unit_test(input_values_decide_shapes),
-        cmocka_unit_test(colours_are_there_when_asked_for),
-        cmocka_unit_test(operators_are_declared),
-        cmocka_unit_test(the_model_stays_beside_its_weights),
-        cmocka_unit_test(options_of_plan),
-        cmocka_unit_test(options_of_simulate),
-        cmocka_unit_test(names_of_other_programs),
-        cmocka_unit_test(commands_bring_their_options),
-    };
-    return cmocka_run_group_tests_name("cli.options", tests, folder_enter, folder_leave);
-}
+TEST_GROUP(folder_enter, folder_leave)

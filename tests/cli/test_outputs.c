@@ -97,7 +97,7 @@ static void write_tables(void)
     write_file("t.csv", "alloc,a,1000\nalloc,b,3000000,1,name\nfree,a\n");
 }
 
-static void a_full_disk(void **state)
+TEST(a_full_disk)
 {
     int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
     if (full < 0) skip();
@@ -124,7 +124,7 @@ static void expect_silence(const char *arguments, int output)
         fail_msg("'%s' ends with status %x", arguments, (unsigned)status);
 }
 
-static void a_closed_pipe(void **state)
+TEST(a_closed_pipe)
 {
     int ends[2];
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
@@ -156,7 +156,7 @@ static void expect_text(const char *name, const char *text)
 }
 
 /* Where there is no room for the new file, the old one is left as it was. */
-static void a_file_that_cannot_grow(void **state)
+TEST(a_file_that_cannot_grow)
 {
     static const char *const writers[] = {
         "--json=there " MODEL,
@@ -206,7 +206,7 @@ static bool has_unnamed_files(void)
     return fd >= 0 && close(fd) == 0;
 }
 
-static void an_interrupt_leaves_no_half_file(void **state)
+TEST(an_interrupt_leaves_no_half_file)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGKILL};
     size_t n_signals = has_unnamed_files() ? 4 : 3;
@@ -232,7 +232,7 @@ static void an_interrupt_leaves_no_half_file(void **state)
 }
 
 /* A FIFO with a name may never get a writer: it is not waited for. */
-static void a_fifo_is_refused(void **state)
+TEST(a_fifo_is_refused)
 {
     static const char *const commands[] = {
         "plan in.fifo",
@@ -251,14 +251,4 @@ static void a_fifo_is_refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_full_disk),
-        cmocka_unit_test(a_closed_pipe),
-        cmocka_unit_test(a_file_that_cannot_grow),
-        cmocka_unit_test(an_interrupt_leaves_no_half_file),
-        cmocka_unit_test(a_fifo_is_refused),
-    };
-    return cmocka_run_group_tests_name("outputs", tests, folder_enter, folder_leave);
-}
+TEST_GROUP(folder_enter, folder_leave)

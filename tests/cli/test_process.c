@@ -95,7 +95,7 @@ static void work_for_ever(void *context, onv_cli_record *record)
     for (volatile uint64_t i = 0;; i++) record->n_analysed = i;
 }
 
-static void ends_are_told_apart(void **state)
+TEST(ends_are_told_apart)
 {
     static const struct {
         onv_cli_work_fn *work;
@@ -140,7 +140,7 @@ static void sleep_on(void *context, onv_cli_record *record)
 }
 
 /* One that still runs is ended, and one whose parent has gone ends with it. */
-static void none_outlives_the_program(void **state)
+TEST(none_outlives_the_program)
 {
     onv_cli cli = make_cli();
     onv_cli_process p;
@@ -172,7 +172,7 @@ static void stop(void *context, onv_cli_record *record)
 }
 
 /* One that does nothing uses up no processor time. */
-static void a_confined_one_that_sleeps_is_ended(void **state)
+TEST(a_confined_one_that_sleeps_is_ended)
 {
     onv_cli cli = make_cli();
     onv_cli_process p;
@@ -341,7 +341,7 @@ static void attempt_all(void *context, onv_cli_record *record)
     if (sigaction(SIGALRM, NULL, NULL) != 0) abort(); /* what is needed is there */
 }
 
-static void a_confined_process_can_do_nothing_else(void **state)
+TEST(a_confined_process_can_do_nothing_else)
 {
     onv_cli cli = make_cli();
     onv_cli_process p;
@@ -380,7 +380,7 @@ static void a_confined_process_can_do_nothing_else(void **state)
 }
 
 /* The attempts are ones that succeed elsewhere, so that a failure means something. */
-static void a_free_process_can(void **state)
+TEST(a_free_process_can)
 {
     static const char *const not_everywhere[] = {"traces its parent", "runs a program",
                                                  "raises a limit", "opens a socket"};
@@ -405,14 +405,4 @@ static void a_free_process_can(void **state)
     assert_int_equal(status, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ends_are_told_apart),
-        cmocka_unit_test(none_outlives_the_program),
-        cmocka_unit_test(a_confined_one_that_sleeps_is_ended),
-        cmocka_unit_test(a_confined_process_can_do_nothing_else),
-        cmocka_unit_test(a_free_process_can),
-    };
-    return cmocka_run_group_tests(tests, folder_enter, folder_leave);
-}
+TEST_GROUP(folder_enter, folder_leave)

@@ -21,7 +21,7 @@ static json_t *points_of(const json_t *root)
     return json_object_get(json_object_get(root, "sweep"), "points");
 }
 
-static void figures_are_those_of_reports(void **state)
+TEST(figures_are_those_of_reports)
 {
     static const int batches[] = {1, 3, 4, 8, 16, 20};
     program_expect("sweep " MODEL " -b 1,3,4..20:x2 --budget T4,400MiB --json=sweep.json", 0,
@@ -49,7 +49,7 @@ static void figures_are_those_of_reports(void **state)
     }
 }
 
-static void sizes_are_lists(void **state)
+TEST(sizes_are_lists)
 {
     static char text[PROGRAM_TEXT];
     program_expect("sweep " MODEL " -b 8..32:+8 --csv --runtime ort", 0, "batch,runtime,low_bytes");
@@ -64,7 +64,7 @@ static void sizes_are_lists(void **state)
                    "no batch of these fits");
 }
 
-static void mistakes(void **state)
+TEST(mistakes)
 {
     program_expect("sweep " MODEL " -b 4", 2, "no list of sizes");
     program_expect("sweep " MODEL " -b 4..2", 2, "'4..2'");
@@ -83,7 +83,7 @@ static void mistakes(void **state)
 }
 
 /* A name that would act on a page. */
-static void pictures_are_safe(void **state)
+TEST(pictures_are_safe)
 {
     static char text[PROGRAM_TEXT];
     model *m =
@@ -105,13 +105,4 @@ static void pictures_are_safe(void **state)
     assert_null(strstr(text, ">0.00</text>"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(figures_are_those_of_reports),
-        cmocka_unit_test(sizes_are_lists),
-        cmocka_unit_test(mistakes),
-        cmocka_unit_test(pictures_are_safe),
-    };
-    return cmocka_run_group_tests_name("cli.sweep", tests, folder_enter, folder_leave);
-}
+TEST_GROUP(folder_enter, folder_leave)

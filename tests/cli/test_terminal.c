@@ -59,7 +59,7 @@ static bool run_slowly(const char *arguments, const char *seconds)
     return (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec) < 1;
 }
 
-static void progress_comes_after_a_second_and_goes(void **state)
+TEST(progress_comes_after_a_second_and_goes)
 {
     static const char line[] = "\ronnxvram: standard input, 1 s\x1b[K", erased[] = "\r\x1b[K";
     run_slowly("-b 1 -", "1.4");
@@ -73,7 +73,7 @@ static void progress_comes_after_a_second_and_goes(void **state)
 }
 
 /* A pipe is no terminal. */
-static void pipes_get_no_progress(void **state)
+TEST(pipes_get_no_progress)
 {
     EXPECT("--version && { sleep 1.4; cat " SAMPLES "resnet18.onnx; } | TERM=xterm " ONV_BUILD_DIR
            "/onnxvram -b 1 -",
@@ -81,7 +81,7 @@ static void pipes_get_no_progress(void **state)
     assert_null(strstr(text, " s\x1b"));
 }
 
-static void standard_input_is_a_model(void **state)
+TEST(standard_input_is_a_model)
 {
     EXPECT("-q -b 1 - <" SAMPLES "resnet18.onnx", 0, "-: torch ");
     EXPECT("-q -b 1 --limit file-bytes=1000 - <" SAMPLES "resnet18.onnx", 1,
@@ -98,7 +98,7 @@ static void standard_input_is_a_model(void **state)
            0, "torch,1024", "ideal,1000");
 }
 
-static void models_may_lack_a_dim_that_another_has(void **state)
+TEST(models_may_lack_a_dim_that_another_has)
 {
     EXPECT("-q -b 1 -d sequence=128 " SAMPLES "bert.onnx " SAMPLES "resnet18.onnx", 0,
            "bert.onnx: torch ", "resnet18.onnx: torch ");
@@ -111,7 +111,7 @@ static void models_may_lack_a_dim_that_another_has(void **state)
     EXPECT("-d sequence=9 " SAMPLES "gpt2.onnx " SAMPLES "resnet18.onnx", 0, "total = 137");
 }
 
-static void quiet_reports_say_what_was_asked(void **state)
+TEST(quiet_reports_say_what_was_asked)
 {
 #define OF "-q -b 8 " SAMPLES "resnet18-train.onnx "
     EXPECT(OF, 0, ".onnx: torch ", ", ort ", " on H100 (assumed)\n");
@@ -128,14 +128,4 @@ static void quiet_reports_say_what_was_asked(void **state)
 #undef OF
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(progress_comes_after_a_second_and_goes),
-        cmocka_unit_test(pipes_get_no_progress),
-        cmocka_unit_test(standard_input_is_a_model),
-        cmocka_unit_test(models_may_lack_a_dim_that_another_has),
-        cmocka_unit_test(quiet_reports_say_what_was_asked),
-    };
-    return cmocka_run_group_tests_name("cli.terminal", tests, folder_enter, folder_leave);
-}
+TEST_GROUP(folder_enter, folder_leave)

@@ -66,7 +66,7 @@ static figures simulate(const char *options, const char *how)
     return f;
 }
 
-static void traces_are_of_the_training(void **state)
+TEST(traces_are_of_the_training)
 {
     static const char *const cases[][2] = {
         {"", ""},
@@ -92,7 +92,7 @@ static void traces_are_of_the_training(void **state)
 
 /* A free segment as large as all that is large takes it all; small requests have theirs. Such a one as the
  * first request would take from the device changes nothing. */
-static void pools_are_used_first(void **state)
+TEST(pools_are_used_first)
 {
     figures plain = train(""), large = train("--cached 512MiB"), same = train("--cached 20MiB");
     assert_true(plain.reserved > 0 && plain.reserved < 512 * MIB);
@@ -105,7 +105,7 @@ static void pools_are_used_first(void **state)
 }
 
 /* Between what is allocated and what would be reserved cached segments are given back. */
-static void full_devices_get_segments_back(void **state)
+TEST(full_devices_get_segments_back)
 {
     char budget[64], capacity[64];
     figures plain = train("");
@@ -135,12 +135,4 @@ static void full_devices_get_segments_back(void **state)
     assert_false(f.fits_by_release);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(traces_are_of_the_training),
-        cmocka_unit_test(pools_are_used_first),
-        cmocka_unit_test(full_devices_get_segments_back),
-    };
-    return cmocka_run_group_tests_name("cli.training", tests, folder_enter, folder_leave);
-}
+TEST_GROUP(folder_enter, folder_leave)

@@ -32,7 +32,7 @@ static void configure(const char *name, const char *config)
 }
 
 /* The newest version unless it is said; each instance is a session with an arena and handles of its own. */
-static void versions_and_instances(void **state)
+TEST(versions_and_instances)
 {
     repository = "one";
     write_model("a", 1);
@@ -56,7 +56,7 @@ static void versions_and_instances(void **state)
 }
 
 /* Weights in 1 MiB, then input and output of 39.1 MiB each: regions of 64 MiB, or of that size. */
-static void settings_are_those_of_the_model(void **state)
+TEST(settings_are_those_of_the_model)
 {
     repository = "two";
     write_model("c", 1);
@@ -75,7 +75,7 @@ static void settings_are_those_of_the_model(void **state)
 }
 
 /* A folder's name is the model's, and the model may be anybody's. */
-static void names_do_not_act_on_a_terminal(void **state)
+TEST(names_do_not_act_on_a_terminal)
 {
     repository = "named";
     write_model("a\033[31mred", 1);
@@ -84,7 +84,7 @@ static void names_do_not_act_on_a_terminal(void **state)
     EXPECT("--triton named -d n=4 --budget T4", 0, "One process on one GPU, T4\n");
 }
 
-static void broken_repositories_are_named(void **state)
+TEST(broken_repositories_are_named)
 {
     static const struct {
         const char *config, *says;
@@ -114,13 +114,4 @@ static void broken_repositories_are_named(void **state)
     EXPECT("--triton three x.onnx", 2, "--triton names a folder");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(versions_and_instances),
-        cmocka_unit_test(settings_are_those_of_the_model),
-        cmocka_unit_test(names_do_not_act_on_a_terminal),
-        cmocka_unit_test(broken_repositories_are_named),
-    };
-    return cmocka_run_group_tests(tests, folder_enter, folder_leave);
-}
+TEST_GROUP(folder_enter, folder_leave)

@@ -81,7 +81,7 @@ static void refused(const char *message)
 
 /* --- Who is there ------------------------------------------------------------------------------ */
 
-static void it_never_calls_itself_a_gpu(void **state)
+TEST_WITH(it_never_calls_itself_a_gpu, reset, NULL)
 {
     onv_device_info info;
     onv_replay_result r = replay_well("arena", &info);
@@ -94,7 +94,7 @@ static void it_never_calls_itself_a_gpu(void **state)
     assert_int_equal(info.total_bytes - info.free_bytes, CONTEXT_BYTES);
 }
 
-static void a_driver_that_cannot_be_used_is_one_clear_line(void **state)
+TEST_WITH(a_driver_that_cannot_be_used_is_one_clear_line, reset, NULL)
 {
     setenv("ONNXVRAM_CUDA_DRIVER", "/nonexistent/libcuda.so", 1);
     refused("ONNXVRAM_CUDA_DRIVER");
@@ -105,7 +105,7 @@ static void a_driver_that_cannot_be_used_is_one_clear_line(void **state)
     refused("sees no GPU");
 }
 
-static void without_the_variable_it_is_the_real_driver(void **state)
+TEST_WITH(without_the_variable_it_is_the_real_driver, reset, NULL)
 {
     onv_error err = {0};
     onv_device device;
@@ -120,7 +120,7 @@ static void without_the_variable_it_is_the_real_driver(void **state)
     assert_true(err.message[0] != '\0');
 }
 
-static void without_pools_one_mode_is_missing(void **state)
+TEST_WITH(without_pools_one_mode_is_missing, reset, NULL)
 {
     onv_error err = {0};
     onv_replay_result r;
@@ -132,7 +132,7 @@ static void without_pools_one_mode_is_missing(void **state)
 
 /* --- What is measured -------------------------------------------------------------------------- */
 
-static void every_mode_agrees_to_the_byte(void **state)
+TEST_WITH(every_mode_agrees_to_the_byte, reset, NULL)
 {
     for (size_t i = 0; i < onv_n_runtimes; i++) {
         onv_replay_result r = replay_well(onv_runtimes[i]->name, NULL);
@@ -144,7 +144,7 @@ static void every_mode_agrees_to_the_byte(void **state)
 }
 
 /* Only builds with the CUDA Toolkit have kernels. Those that do not work are found out and left. */
-static void kernels_are_used_where_they_work(void **state)
+TEST_WITH(kernels_are_used_where_they_work, reset, NULL)
 {
     onv_device_info info;
     const char *best = onv_cuda_kernels_bytes > 0 ? "kernels" : "copies";
@@ -161,7 +161,7 @@ static void kernels_are_used_where_they_work(void **state)
     assert_string_equal(info.filled_by, "copies");
 }
 
-static void granules_are_tolerated(void **state)
+TEST_WITH(granules_are_tolerated, reset, NULL)
 {
     set("ONNXVRAM_FAKE_GRANULARITY", 1 << 21);
     onv_replay_result r = replay_well("ideal", NULL);
@@ -173,7 +173,7 @@ static void granules_are_tolerated(void **state)
 }
 
 /* What somebody else takes between two calls of ours is told apart from what we hold. */
-static void others_are_noticed(void **state)
+TEST_WITH(others_are_noticed, reset, NULL)
 {
     set("ONNXVRAM_FAKE_FOREIGN", 12345678);
     onv_replay_result r = replay_well("ideal", NULL);
@@ -184,7 +184,7 @@ static void others_are_noticed(void **state)
     assert_int_equal(r.free_before - r.free_after, 12345678);
 }
 
-static void memory_that_stays_away_is_noticed(void **state)
+TEST_WITH(memory_that_stays_away_is_noticed, reset, NULL)
 {
     set("ONNXVRAM_FAKE_KEEP", 2);
     onv_replay_result r = replay_well("ideal", NULL);
@@ -194,7 +194,7 @@ static void memory_that_stays_away_is_noticed(void **state)
     assert_true(found);
 }
 
-static void a_write_that_is_lost_is_found(void **state)
+TEST_WITH(a_write_that_is_lost_is_found, reset, NULL)
 {
     set("ONNXVRAM_FAKE_LOSE", 2);
     onv_replay_result r = replay_well("ideal", NULL);
@@ -206,7 +206,7 @@ static void a_write_that_is_lost_is_found(void **state)
 
 /* --- No memory --------------------------------------------------------------------------------- */
 
-static void no_memory_is_a_result(void **state)
+TEST_WITH(no_memory_is_a_result, reset, NULL)
 {
     for (size_t i = 0; i < onv_n_runtimes; i++) {
         reset(NULL);
@@ -222,7 +222,7 @@ static void no_memory_is_a_result(void **state)
     }
 }
 
-static void no_memory_where_it_should_suffice_is_a_fault(void **state)
+TEST_WITH(no_memory_where_it_should_suffice_is_a_fault, reset, NULL)
 {
     flow f;
     onv_replay made;
@@ -285,7 +285,7 @@ static void fail_each_call(const char *runtime, uint64_t dispensable, uint64_t e
     assert_true(refused + dispensable > calls);
 }
 
-static void a_failure_at_any_call_leaves_nothing_behind(void **state)
+TEST_WITH(a_failure_at_any_call_leaves_nothing_behind, reset, NULL)
 {
     for (size_t i = 0; i < onv_n_runtimes; i++) {
         set("ONNXVRAM_FAKE_KERNELS", i % 2);
@@ -296,7 +296,7 @@ static void a_failure_at_any_call_leaves_nothing_behind(void **state)
 }
 
 /* An allocation that is refused where all should fit is a fault of its own. */
-static void no_memory_at_an_allocation_is_named(void **state)
+TEST_WITH(no_memory_at_an_allocation_is_named, reset, NULL)
 {
     uint64_t calls = count_calls("ideal"), named = 0;
     set("ONNXVRAM_FAKE_ERROR", 2);
@@ -315,7 +315,7 @@ static void no_memory_at_an_allocation_is_named(void **state)
 #ifdef ONV_FAULT_INJECTION
 #include "base/heap.h"
 
-static void without_host_memory_nothing_stays_behind(void **state)
+TEST_WITH(without_host_memory_nothing_stays_behind, reset, NULL)
 {
     flow f;
     onv_replay made;
@@ -341,7 +341,7 @@ static void without_host_memory_nothing_stays_behind(void **state)
 }
 
 /* The same for the making of replays. */
-static void replays_survive_missing_memory(void **state)
+TEST_WITH(replays_survive_missing_memory, reset, NULL)
 {
     for (size_t i = 0; i < onv_n_runtimes; i++) {
         flow f;
@@ -371,7 +371,7 @@ static bool count_down(void *context)
     return (*left)-- == 0;
 }
 
-static void a_request_to_stop_leaves_nothing_behind(void **state)
+TEST_WITH(a_request_to_stop_leaves_nothing_behind, reset, NULL)
 {
     flow f;
     onv_replay made;
@@ -393,30 +393,4 @@ static void a_request_to_stop_leaves_nothing_behind(void **state)
     }
     onv_replay_cleanup(&made);
     flow_close(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(it_never_calls_itself_a_gpu, reset),
-        cmocka_unit_test_setup(a_driver_that_cannot_be_used_is_one_clear_line, reset),
-        cmocka_unit_test_setup(without_the_variable_it_is_the_real_driver, reset),
-        cmocka_unit_test_setup(without_pools_one_mode_is_missing, reset),
-        cmocka_unit_test_setup(every_mode_agrees_to_the_byte, reset),
-        cmocka_unit_test_setup(kernels_are_used_where_they_work, reset),
-        cmocka_unit_test_setup(granules_are_tolerated, reset),
-        cmocka_unit_test_setup(others_are_noticed, reset),
-        cmocka_unit_test_setup(memory_that_stays_away_is_noticed, reset),
-        cmocka_unit_test_setup(a_write_that_is_lost_is_found, reset),
-        cmocka_unit_test_setup(no_memory_is_a_result, reset),
-        cmocka_unit_test_setup(no_memory_where_it_should_suffice_is_a_fault, reset),
-        cmocka_unit_test_setup(a_failure_at_any_call_leaves_nothing_behind, reset),
-        cmocka_unit_test_setup(no_memory_at_an_allocation_is_named, reset),
-#ifdef ONV_FAULT_INJECTION
-        cmocka_unit_test_setup(without_host_memory_nothing_stays_behind, reset),
-        cmocka_unit_test_setup(replays_survive_missing_memory, reset),
-#endif
-        cmocka_unit_test_setup(a_request_to_stop_leaves_nothing_behind, reset),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,21 +67,12 @@ static void expect_the_first_wrong_byte(launch *how, unsigned blocks, unsigned t
     assert_int_equal(onv_pattern_check(how->at, how->seed, how->first, how->bytes), how->bytes / 2);
 }
 
-static void they_write_the_pattern_and_nothing_else(void **state)
+TEST(they_write_the_pattern_and_nothing_else)
 {
     for_each(expect_the_pattern);
 }
 
-static void they_find_the_first_wrong_byte(void **state)
+TEST(they_find_the_first_wrong_byte)
 {
     for_each(expect_the_first_wrong_byte);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(they_write_the_pattern_and_nothing_else),
-        cmocka_unit_test(they_find_the_first_wrong_byte),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -282,7 +282,7 @@ static bool has_fault(const onv_replay_result *r, const onv_replay *replay, onv_
     return false;
 }
 
-static void every_planted_fault_is_found_and_named(void **state)
+TEST(every_planted_fault_is_found_and_named)
 {
     flow f;
     open_model(&f);
@@ -305,7 +305,7 @@ static void every_planted_fault_is_found_and_named(void **state)
 }
 
 /* A wrong placement is refused before it is replayed, too, unless only contents can tell. */
-static void the_check_finds_what_needs_no_device(void **state)
+TEST(the_check_finds_what_needs_no_device)
 {
     flow f;
     open_model(&f);
@@ -326,7 +326,7 @@ static void the_check_finds_what_needs_no_device(void **state)
 }
 
 /* The overlap tells which buffers, in which steps, and where. */
-static void an_overlap_is_described(void **state)
+TEST(an_overlap_is_described)
 {
     flow f;
     onv_replay replay;
@@ -346,7 +346,7 @@ static void an_overlap_is_described(void **state)
 }
 
 /* The planner was told that "x" dies a step before it does, and gave its place away. */
-static void a_plan_for_shorter_lives_is_found(void **state)
+TEST(a_plan_for_shorter_lives_is_found)
 {
     const onv_buffer buffers[] = {onv_buffer_new(ONV_BUFFER_ACTIVATION, 4096, 0, 1, "x"),
                                   onv_buffer_new(ONV_BUFFER_ACTIVATION, 4096, 1, 2, "y"),
@@ -367,7 +367,7 @@ static void a_plan_for_shorter_lives_is_found(void **state)
 }
 
 /* Of a step with workspaces that come and go, the most is held; they do not add up. */
-static void transient_buffers_take_turns(void **state)
+TEST(transient_buffers_take_turns)
 {
     onv_buffer buffers[] = {onv_buffer_new(ONV_BUFFER_WORKSPACE, 3000, 0, 0, "first"),
                             onv_buffer_new(ONV_BUFFER_ACTIVATION, 4096, 0, 1, "x"),
@@ -383,7 +383,7 @@ static void transient_buffers_take_turns(void **state)
 }
 
 /* Large buffers are written and checked in stretches. */
-static void a_fault_far_inside_is_found(void **state)
+TEST(a_fault_far_inside_is_found)
 {
     enum { LARGE = 300 << 20, FAR = 290000001 };
     const onv_buffer buffers[] = {onv_buffer_new(ONV_BUFFER_ACTIVATION, LARGE, 0, 1, "large"),
@@ -412,15 +412,4 @@ static int teardown(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_planted_fault_is_found_and_named),
-        cmocka_unit_test(the_check_finds_what_needs_no_device),
-        cmocka_unit_test(an_overlap_is_described),
-        cmocka_unit_test(a_plan_for_shorter_lives_is_found),
-        cmocka_unit_test(transient_buffers_take_turns),
-        cmocka_unit_test(a_fault_far_inside_is_found),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_GROUP(setup, teardown)

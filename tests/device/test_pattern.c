@@ -4,7 +4,7 @@
 
 enum { SIZE = 700 };
 
-static void parts_make_the_whole(void **state)
+TEST(parts_make_the_whole)
 {
     unsigned char whole[SIZE], part[SIZE + 16];
     uint64_t seed = onv_pattern_seed(7);
@@ -21,14 +21,14 @@ static void parts_make_the_whole(void **state)
     }
 }
 
-static void its_words_are_as_documented(void **state)
+TEST(its_words_are_as_documented)
 {
     uint64_t words[SIZE / 8], seed = onv_pattern_seed(3);
     onv_pattern_fill(words, seed, 0, sizeof words);
     for (uint64_t i = 0; i < SIZE / 8; i++) assert_true(words[i] == seed + i * ONV_PATTERN_STEP);
 }
 
-static void every_changed_byte_is_found(void **state)
+TEST(every_changed_byte_is_found)
 {
     unsigned char bytes[SIZE];
     uint64_t seed = onv_pattern_seed(1);
@@ -43,7 +43,7 @@ static void every_changed_byte_is_found(void **state)
 }
 
 /* No buffer's pattern passes for another's, wherever the two lie. */
-static void patterns_differ(void **state)
+TEST(patterns_differ)
 {
     unsigned char bytes[256];
     for (uint64_t a = 0; a < 200; a++) {
@@ -53,15 +53,4 @@ static void patterns_differ(void **state)
                 if (a != b)
                     assert_true(onv_pattern_check(bytes, onv_pattern_seed(b), first, 16) < 16);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_make_the_whole),
-        cmocka_unit_test(its_words_are_as_documented),
-        cmocka_unit_test(every_changed_byte_is_found),
-        cmocka_unit_test(patterns_differ),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,30 +42,20 @@ static void try_all(each_what what, const char *kind, uint64_t most_mib, uint64_
     onv_device_close(&device);
 }
 
-static void inference_holds_what_was_predicted(void **state)
+TEST(inference_holds_what_was_predicted)
 {
     try_all(EACH_RUNTIME, "host", ALL_MODES_MIB, MOST_MIB, 12);
 }
 
-static void training_holds_what_was_predicted(void **state)
+TEST(training_holds_what_was_predicted)
 {
     try_all(EACH_TRAINING, "host", 14, MOST_MIB / 2, 8);
 }
 
 /* The driver's way: with copies instead of plain memory, and the driver's own counts. */
-static void a_driver_shows_the_same(void **state)
+TEST(a_driver_shows_the_same)
 {
     setenv("ONNXVRAM_CUDA_DRIVER", ONV_BUILD_DIR "/tests/libonnxvram_fake_cuda.so", 1);
     try_all(EACH_RUNTIME, "cuda", 14, MOST_MIB / 2, 8);
     try_all(EACH_TRAINING, "cuda", 6, 32, 10);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(inference_holds_what_was_predicted),
-        cmocka_unit_test(training_holds_what_was_predicted),
-        cmocka_unit_test(a_driver_shows_the_same),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

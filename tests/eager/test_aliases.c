@@ -3,7 +3,7 @@
 #include "support/test.h"
 
 /* `residual = h` is no operation: that is the name by which a sum reads what `h` was before. It stays when no line reads it again. */
-static void other_names_hold(void **state)
+TEST(other_names_hold)
 {
     static const struct {
         const char *sum, *after;
@@ -36,7 +36,7 @@ static void other_names_hold(void **state)
 }
 
 /* Weights of attention that a module gives beside its result, where the line around the call gets several. */
-static void weights_of_attention_are_given(void **state)
+TEST(weights_of_attention_are_given)
 {
     static const struct {
         const char *call, *after;
@@ -81,7 +81,7 @@ static void weights_of_attention_are_given(void **state)
 }
 
 /* norm(embed(x) * 1): the product runs in no line of the norm, and what it read goes before the layer begins. */
-static void factors_of_1_run_before_the_module_that_is_given_them(void **state)
+TEST(factors_of_1_run_before_the_module_that_is_given_them)
 {
     for (int has_factor = 0; has_factor < 2; has_factor++) {
         model *m = model_read(18, "in x f32[4,8]", "weight w f32[8,8]", "role w PARAMETER",
@@ -96,14 +96,4 @@ static void factors_of_1_run_before_the_module_that_is_given_them(void **state)
         assert_int_equal(pass_find(&p, "mm")->last, 1);
         pass_drop(&p);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(factors_of_1_run_before_the_module_that_is_given_them),
-        cmocka_unit_test(other_names_hold),
-        cmocka_unit_test(weights_of_attention_are_given),
-    };
-    return cmocka_run_group_tests_name("eager.aliases", tests, NULL, NULL);
 }

@@ -157,7 +157,7 @@ static const row rows[] = {
      2 * H},
 };
 
-static void calls_are_whole_again(void **state)
+TEST(calls_are_whole_again)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         trainer t;
@@ -184,7 +184,7 @@ static void calls_are_whole_again(void **state)
 
 /* Kernels copy gradients that are not dense for themselves: what a product reads in another order than the softmax wrote,
  * what is a part of the gradient of what was joined. */
-static void kernels_copy_gradients_that_are_not_dense(void **state)
+TEST(kernels_copy_gradients_that_are_not_dense)
 {
     enum { SOFTMAX = 2 * 4 * 4 * 4, IMAGE = 2 * 4 * 6 * 6 * 4 };
 #define STEP(op, inputs, output, attributes)                                                       \
@@ -240,7 +240,7 @@ static void kernels_copy_gradients_that_are_not_dense(void **state)
 }
 
 /* A call that stays in parts, whose parts keep what the call does not: F.bilinear as it is exported, say. */
-static void calls_in_parts_are_told(void **state)
+TEST(calls_in_parts_are_told)
 {
     static const char *const calls[][2] = {{"erfcx", "aten.special_erfcx.default"},
                                            {"einsum", "aten.einsum.default"}};
@@ -272,14 +272,4 @@ static void calls_in_parts_are_told(void **state)
         onv_eager_cleanup(&eager);
         trainer_close(&t);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_are_whole_again),
-        cmocka_unit_test(kernels_copy_gradients_that_are_not_dense),
-        cmocka_unit_test(calls_in_parts_are_told),
-    };
-    return cmocka_run_group_tests_name("eager.apart", tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static model *build_call(const char *arguments)
 }
 
 /* The note of the call says how many are dropped; the user may say otherwise. */
-static void dropout_inside_attention_is_told(void **state)
+TEST(dropout_inside_attention_is_told)
 {
     static const struct {
         const char *arguments;
@@ -52,12 +52,4 @@ static void dropout_inside_attention_is_told(void **state)
             assert_string_not_equal(t.model.diags.at[k].code, "attention-dropout");
         trainer_close(&t);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dropout_inside_attention_is_told),
-    };
-    return cmocka_run_group_tests_name("eager.calls", tests, NULL, NULL);
 }

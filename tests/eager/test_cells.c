@@ -83,14 +83,14 @@ static uint64_t kept(model *m, bool on_cpu)
 }
 
 /* Both kinds of gates and a workspace, the input, the state, and of an LSTM its next state. */
-static void cells_are_one_kernel(void **state)
+TEST(cells_are_one_kernel)
 {
     assert_int_equal(kept(gru(GRU, false), false), GIVEN + (3 + 3 + 5) * STATE);
     assert_int_equal(kept(lstm(LSTM), false), GIVEN + (4 + 4 + 4 + 1) * STATE);
 }
 
 /* What backward reads is there: the program says so itself. */
-static void programs_of_cells_are_whole(void **state)
+TEST(programs_of_cells_are_whole)
 {
     for (int is_lstm = 0; is_lstm < 2; is_lstm++) {
         trainer t;
@@ -104,12 +104,12 @@ static void programs_of_cells_are_whole(void **state)
 }
 
 /* A first state of zeros: the exporter computes its product, and the kernel has one all the same. */
-static void gates_of_a_constant_state_count(void **state)
+TEST(gates_of_a_constant_state_count)
 {
     assert_int_equal(kept(gru(GRU, true), false), GIVEN + (3 + 3 + 5) * STATE);
 }
 
-static void cells_of_other_classes_and_processors_have_parts(void **state)
+TEST(cells_of_other_classes_and_processors_have_parts)
 {
     uint64_t parts = kept(gru("zoo.Cell", false), false);
     assert_int_equal(kept(gru(GRU, false), true), parts);
@@ -117,7 +117,7 @@ static void cells_of_other_classes_and_processors_have_parts(void **state)
 }
 
 /* Of calls that have other parts a warning says what the kernel keeps beside them. */
-static void other_parts_are_reported(void **state)
+TEST(other_parts_are_reported)
 {
     static const struct {
         const char *class;
@@ -143,16 +143,4 @@ static void other_parts_are_reported(void **state)
             if (found != NULL) assert_non_null(strstr(found, cases[i].bytes));
             trainer_close(&t);
         }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cells_are_one_kernel),
-        cmocka_unit_test(programs_of_cells_are_whole),
-        cmocka_unit_test(gates_of_a_constant_state_count),
-        cmocka_unit_test(cells_of_other_classes_and_processors_have_parts),
-        cmocka_unit_test(other_parts_are_reported),
-    };
-    return cmocka_run_group_tests_name("eager.cells", tests, NULL, NULL);
 }

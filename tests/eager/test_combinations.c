@@ -91,7 +91,7 @@ static void check(trainer *t, const onv_train_options *options)
 }
 
 /* All values of the options meet in pairs, most in larger groups too. */
-static void plans_hold_with_all_options(void **state)
+TEST(plans_hold_with_all_options)
 {
     static const char *const samples[] = {"resnet18-train", "vit-small-train", "unet-train"};
     static const char *const optimizers[] = {"sgd", "adamw", "adafactor"};
@@ -120,7 +120,7 @@ static void plans_hold_with_all_options(void **state)
 
 /* Shared among one device nothing is shared; more passes before a step change nothing from the
  * second on; where nothing is trained, plans have nothing to do. */
-static void options_that_change_nothing(void **state)
+TEST(options_that_change_nothing)
 {
     trainer t;
     trainer_open_sample(&t, "vit-small-train", 2);
@@ -144,7 +144,7 @@ static void options_that_change_nothing(void **state)
 }
 
 /* Each stage of ZeRO shares out one thing more, with checkpoints too: sizes by hand. */
-static void shards_by_hand(void **state)
+TEST(shards_by_hand)
 {
     trainer t;
     trainer_open_sample(&t, "resnet18-train", 2);
@@ -163,14 +163,4 @@ static void shards_by_hand(void **state)
         assert_int_equal(r.figures.saved_activation_bytes, base.figures.saved_activation_bytes);
     }
     trainer_close(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plans_hold_with_all_options),
-        cmocka_unit_test(options_that_change_nothing),
-        cmocka_unit_test(shards_by_hand),
-    };
-    return cmocka_run_group_tests_name("eager.combinations", tests, NULL, NULL);
 }

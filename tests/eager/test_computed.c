@@ -43,7 +43,7 @@ static void add_constant(model *m, const char *name, const char *type, const cha
 }
 
 /* A view of a parameter, or what was computed of a buffer, is no such constant. */
-static void constants_of_several_calls_are_told(void **state)
+TEST(constants_of_several_calls_are_told)
 {
     static const struct {
         const char *from, *listed;
@@ -66,7 +66,7 @@ static void constants_of_several_calls_are_told(void **state)
 
 /* (x W)[1, ...] @ w[2, ...]: a batch of one matrix, which has a gradient, is that matrix, times the other batch turned, by a
  * copy. */
-static void a_batch_of_one_matrix_is_a_matrix(void **state)
+TEST(a_batch_of_one_matrix_is_a_matrix)
 {
     enum { H = 4 * 8 * 4, V = 2 * 8 * 8 * 4 };
     uint64_t saved[2];
@@ -82,13 +82,4 @@ static void a_batch_of_one_matrix_is_a_matrix(void **state)
     }
     assert_int_equal(saved[0], H);
     assert_int_equal(saved[1], H + V); /* the copy of the batch */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(constants_of_several_calls_are_told),
-        cmocka_unit_test(a_batch_of_one_matrix_is_a_matrix),
-    };
-    return cmocka_run_group_tests_name("eager.computed", tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@ enum { W = 8 * 8 * 4 };
 
 /* Positions that were looked up and expanded are a table's rows, once, and a view of them for each sample; so is what was
  * expanded without a look-up. */
-static void rows_for_all_samples_are_those_of_one(void **state)
+TEST(rows_for_all_samples_are_those_of_one)
 {
     static const char *const listed[] = {"fc.weight net.embed_positions.weight",
                                          "fc.weight net.positions.table"};
@@ -27,7 +27,7 @@ static void rows_for_all_samples_are_those_of_one(void **state)
 }
 
 /* Which parameter a constant was computed from, its call may say. */
-static void constants_have_the_names_that_calls_give(void **state)
+TEST(constants_have_the_names_that_calls_give)
 {
     enum { N = 4 * 8 };
     static const float ones[N] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
@@ -69,7 +69,7 @@ static void constants_have_the_names_that_calls_give(void **state)
 
 /* What the export computed and a module reads, which has an attribute that nothing else is, was computed from
  * it; rows of a table of biases between 4 positions, of 32. */
-static void constants_computed_from_parameters_are_trained(void **state)
+TEST(constants_computed_from_parameters_are_trained)
 {
 #define MIXER "net.mixer", "mul", "zoo.Mixer", "aten.mul.Tensor"
     static const struct {
@@ -101,7 +101,7 @@ static void constants_computed_from_parameters_are_trained(void **state)
 }
 
 /* A matrix of weights that the exporter computed of the parameter, `w - w.T`, is kept beside it; a view of it is not. */
-static void computed_matrices_are_kept(void **state)
+TEST(computed_matrices_are_kept)
 {
     static const struct {
         const char *constant, *call;
@@ -132,7 +132,7 @@ static void computed_matrices_are_kept(void **state)
 }
 
 /* Of two constants, a bias is the one that is added. */
-static void a_bias_is_what_is_added(void **state)
+TEST(a_bias_is_what_is_added)
 {
     network n = {
         "fc.weight net.mixer.gate_bias",
@@ -144,7 +144,7 @@ static void a_bias_is_what_is_added(void **state)
 }
 
 /* A parameter that is expanded along other dims than the batch, or repeated: its contents tell. */
-static void spread_parameters_have_their_own_size(void **state)
+TEST(spread_parameters_have_their_own_size)
 {
     static const struct {
         const char *constant;
@@ -174,7 +174,7 @@ static void spread_parameters_have_their_own_size(void **state)
 }
 
 /* A layer whose input is a table: the file has their product, which is no bias, nor is a mask that becomes a condition. */
-static void conditions_are_no_biases(void **state)
+TEST(conditions_are_no_biases)
 {
     network condition = {
         "fc.weight net.mixer.v_bias",
@@ -188,7 +188,7 @@ static void conditions_are_no_biases(void **state)
 
 /* What was expanded is a parameter's before what else the export computed, wherever both stand in the file: a class token,
  * and a table of positions. */
-static void an_expanded_constant_has_its_name_first(void **state)
+TEST(an_expanded_constant_has_its_name_first)
 {
     static const char *const weights[] = {"val_1 f32[8,8] expand f32[4,8] cat f32[4,8]",
                                           "val_1 f32[8,8] cat f32[4,8] expand f32[4,8]"};
@@ -211,7 +211,7 @@ static void an_expanded_constant_has_its_name_first(void **state)
 
 /* Queries that are the same for all samples, which a norm is given first: the network's own, of one sample, and no factor of
  * the norm. */
-static void a_norm_is_given_what_was_expanded(void **state)
+TEST(a_norm_is_given_what_was_expanded)
 {
     network n = {"fc.weight latents norm.weight",
                  "val_1 f32[8,8] norm.weight f32[8] expand f32[4,8]",
@@ -226,7 +226,7 @@ static void a_norm_is_given_what_was_expanded(void **state)
 }
 
 /* The exporter writes a norm without weights with ones, which the network has not. */
-static void norms_without_weights_have_none(void **state)
+TEST(norms_without_weights_have_none)
 {
     uint64_t parameters[2];
     for (int i = 0; i < 2; i++) {
@@ -255,7 +255,7 @@ static void norms_without_weights_have_none(void **state)
 }
 
 /* A mask that was cut from a larger one, a number that nothing large is made of, and a buffer that the file has. */
-static void buffers_without_a_tensor_are_told(void **state)
+TEST(buffers_without_a_tensor_are_told)
 {
     static const struct {
         const char *listed, *constant, *told;
@@ -295,7 +295,7 @@ static void buffers_without_a_tensor_are_told(void **state)
 }
 
 /* Positions that were expanded to all samples, where every listed parameter has a tensor. */
-static void expanded_positions_are_no_parameter(void **state)
+TEST(expanded_positions_are_no_parameter)
 {
     for (int is_listed = 0; is_listed < 2; is_listed++) {
         const network n = {
@@ -309,7 +309,7 @@ static void expanded_positions_are_no_parameter(void **state)
 
 /* `linear_1`, a constant, is what a layer gives that only parameters lead to; a constant of another layer's operation is not
  * the parameter that the file has of every other layer. */
-static void constants_of_layers_are_told(void **state)
+TEST(constants_of_layers_are_told)
 {
     static const struct {
         const char *constant, *listed, *told;
@@ -343,24 +343,4 @@ static void constants_of_layers_are_told(void **state)
         if (cases[i].parameters > 0) assert_int_equal(parameters, cases[i].parameters);
         trainer_close(&t);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_for_all_samples_are_those_of_one),
-        cmocka_unit_test(constants_have_the_names_that_calls_give),
-        cmocka_unit_test(constants_computed_from_parameters_are_trained),
-        cmocka_unit_test(computed_matrices_are_kept),
-        cmocka_unit_test(a_bias_is_what_is_added),
-        cmocka_unit_test(conditions_are_no_biases),
-        cmocka_unit_test(spread_parameters_have_their_own_size),
-        cmocka_unit_test(an_expanded_constant_has_its_name_first),
-        cmocka_unit_test(a_norm_is_given_what_was_expanded),
-        cmocka_unit_test(norms_without_weights_have_none),
-        cmocka_unit_test(buffers_without_a_tensor_are_told),
-        cmocka_unit_test(expanded_positions_are_no_parameter),
-        cmocka_unit_test(constants_of_layers_are_told),
-    };
-    return cmocka_run_group_tests_name("eager.constants", tests, NULL, NULL);
 }

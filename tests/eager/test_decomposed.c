@@ -281,7 +281,7 @@ static model *build(const row *r)
     return m;
 }
 
-static void each_is_one_operation(void **state)
+TEST(each_is_one_operation)
 {
     uint32_t n_wrong = 0;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -314,12 +314,4 @@ static void each_is_one_operation(void **state)
         model_free(m);
     }
     assert_int_equal(n_wrong, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_is_one_operation),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,7 +109,7 @@ static bool agrees(trainer *t, const row *r, onv_dtype amp, uint64_t saved, uint
     return false;
 }
 
-static void backward_makes_what_formulas_make(void **state)
+TEST(backward_makes_what_formulas_make)
 {
     bool all = true;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -125,7 +125,7 @@ static void backward_makes_what_formulas_make(void **state)
 }
 
 /* A determinant keeps its matrix, the factors and the pivots; backward solves with copies. */
-static void determinants_keep_their_factors(void **state)
+TEST(determinants_keep_their_factors)
 {
     enum { MATRIX = 2 * 8 * 8 * 4, PIVOTS = 2 * 8 * 4, NUMBERS = 2 * 4 };
     trainer t;
@@ -144,7 +144,7 @@ static void determinants_keep_their_factors(void **state)
 }
 
 /* An exponent that is a tensor keeps the base, itself and the result, of whatever size it is, trained or not. */
-static void exponents_keep_all(void **state)
+TEST(exponents_keep_all)
 {
     for (int is_trained = 0; is_trained < 2; is_trained++) {
         trainer t;
@@ -273,7 +273,7 @@ static void add_patches(model *m)
 }
 
 /* As the CUDA build of PyTorch 2.15 asked for it over a substitute for the driver. */
-static void kernels_copy_gradients(void **state)
+TEST(kernels_copy_gradients)
 {
     const uint64_t image = 2 * 8 * 16 * 16 * 4, product = 3 * 2 * 6 * 8 * 4;
     enum { DISTANT = 3 * 8 * 4 * 4 };
@@ -314,15 +314,4 @@ static void kernels_copy_gradients(void **state)
         onv_eager_cleanup(&eager);
         trainer_close(&t);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(determinants_keep_their_factors),
-        cmocka_unit_test(exponents_keep_all),
-        cmocka_unit_test(backward_makes_what_formulas_make),
-        cmocka_unit_test(kernels_copy_gradients),
-    };
-    return cmocka_run_group_tests_name("eager.derivatives", tests, NULL, NULL);
 }

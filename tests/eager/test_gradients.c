@@ -5,7 +5,7 @@
 
 /* Gradients of two readers meet: a sum hands the same gradient to both, so the first product adds
  * into it once the second has let go of it. No third tensor is made. */
-static void gradients_of_readers_add_in_place(void **state)
+TEST(gradients_of_readers_add_in_place)
 {
     OWNED_MODEL m = model_read(17, "in x f32[16,256]", "weight w1 f32[256,256]",
                                "weight w2 f32[256,256]", "a = MatMul(x w1) first",
@@ -40,7 +40,7 @@ static void gradients_of_readers_add_in_place(void **state)
 
 /* A linear layer that runs twice takes its weight as a view, and so its gradients come: the first two make a third
  * tensor. Those of a product with the weight itself add in place. */
-static void gradients_of_a_shared_layer_make_a_sum(void **state)
+TEST(gradients_of_a_shared_layer_make_a_sum)
 {
     for (int is_linear = 0; is_linear < 2; is_linear++) {
         OWNED_MODEL m =
@@ -66,7 +66,7 @@ static void gradients_of_a_shared_layer_make_a_sum(void **state)
 }
 
 /* A norm of sequences in a network that has channels last: what comes back is copied for the kernel. */
-static void norms_copy_swapped_gradients(void **state)
+TEST(norms_copy_swapped_gradients)
 {
     uint64_t peak[2];
     for (int is_swapped = 0; is_swapped < 2; is_swapped++) {
@@ -90,7 +90,7 @@ static void norms_copy_swapped_gradients(void **state)
 }
 
 /* So does a layer norm, whose result a layer reads along the sequence. */
-static void layer_norms_copy_swapped_gradients(void **state)
+TEST(layer_norms_copy_swapped_gradients)
 {
     uint64_t peak[2];
     for (int is_swapped = 0; is_swapped < 2; is_swapped++) {
@@ -124,7 +124,7 @@ static uint64_t backward_peak(model *m)
 }
 
 /* matmul() makes views of its operands, whose gradients make a third tensor; bmm() has none, and they add in place. */
-static void gradients_of_bmm_are_tensors(void **state)
+TEST(gradients_of_bmm_are_tensors)
 {
     enum { MATRICES = 8 * 64 * 64 * 4 };
     uint64_t peak[2];
@@ -144,7 +144,7 @@ static void gradients_of_bmm_are_tensors(void **state)
 }
 
 /* A sum over a dim that was moved, behind a view: its gradient, which repeats that of the sum, is permuted back and copied. */
-static void gradients_of_permuted_sums_are_copied(void **state)
+TEST(gradients_of_permuted_sums_are_copied)
 {
     enum { X = 64 * 32 * 16 * 4 };
     static const int64_t shape[] = {64, 32, 16}, axis[] = {1};
@@ -167,24 +167,10 @@ static void gradients_of_permuted_sums_are_copied(void **state)
 }
 
 /* A trained matrix times a batch is one product of the turned batch: no gradient is as large as a matrix for each sample. */
-static void matrices_before_a_batch_are_not_expanded(void **state)
+TEST(matrices_before_a_batch_are_not_expanded)
 {
     enum { MATRIX = 64 * 64 * 4, SAMPLES = 32 };
     model *m = model_read(17, "in x f32[32,64,1]", "weight w f32[64,64]", "role w PARAMETER",
                           "y = MatMul(w x) product", "out y f32");
     assert_true(backward_peak(m) < SAMPLES * MATRIX);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_of_readers_add_in_place),
-        cmocka_unit_test(gradients_of_a_shared_layer_make_a_sum),
-        cmocka_unit_test(norms_copy_swapped_gradients),
-        cmocka_unit_test(layer_norms_copy_swapped_gradients),
-        cmocka_unit_test(gradients_of_bmm_are_tensors),
-        cmocka_unit_test(gradients_of_permuted_sums_are_copied),
-        cmocka_unit_test(matrices_before_a_batch_are_not_expanded),
-    };
-    return cmocka_run_group_tests_name("eager.gradients", tests, NULL, NULL);
 }

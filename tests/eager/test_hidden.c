@@ -47,7 +47,7 @@ static model *begin(void)
 }
 
 /* Which of cuDNN's kernels runs is not known: the range is said. */
-static void a_benchmark_of_kernels_has_a_range(void **state)
+TEST(a_benchmark_of_kernels_has_a_range)
 {
     model *m = model_read(17, "in x f32[2,8,6,6]", "weight w f32[8,8,3,3]", "role w PARAMETER",
                           "y = Conv(x w) conv pads=[1,1,1,1]", "out y f32");
@@ -57,7 +57,7 @@ static void a_benchmark_of_kernels_has_a_range(void **state)
 }
 
 /* Nothing tells that x * sigmoid(x) is one function, not even a module of its own. */
-static void products_with_a_sigmoid_may_be_apart(void **state)
+TEST(products_with_a_sigmoid_may_be_apart)
 {
     static const char *const names[][3] = {
         {"/block/Sigmoid", "/block/Mul", "/block/next/MatMul"},
@@ -74,7 +74,7 @@ static void products_with_a_sigmoid_may_be_apart(void **state)
 }
 
 /* A reading is a warning where it decides over more than 2 % of what is kept. */
-static void readings_that_matter_are_warnings(void **state)
+TEST(readings_that_matter_are_warnings)
 {
     static const char *const inputs[] = {"f32[8,8]", "f32[8,800]"};
     for (size_t i = 0; i < 2; i++) {
@@ -112,7 +112,7 @@ static model *gated(const char *line, bool has_parameter)
 }
 
 /* The network's own code checkpoints: of h and two results only the last one is kept by what is behind. */
-static void checkpoints_of_the_network_are_told(void **state)
+TEST(checkpoints_of_the_network_are_told)
 {
     static const char *const lines[] = {"y = checkpoint.checkpoint(self.act, h)",
                                         "y = self.act(h)  # checkpointed later"};
@@ -121,7 +121,7 @@ static void checkpoints_of_the_network_are_told(void **state)
               i == 0 ? "checkpointed-calls" : NULL, "2 operations run inside");
 }
 
-static void functions_keep_their_inputs(void **state)
+TEST(functions_keep_their_inputs)
 {
     const onv_lower_options lower = {.loss = ONV_LOSS_NONE};
     /* x; h and tanh(h) where autograd differentiates. */
@@ -153,7 +153,7 @@ static model *sums(void)
     return m;
 }
 
-static void variables_may_hold_values(void **state)
+TEST(variables_may_hold_values)
 {
     /* Workspaces belong to neither end. */
     onv_lower_options lower = {.loss = ONV_LOSS_NONE, .cuda = onv_cuda_library_defaults()};
@@ -168,7 +168,7 @@ static void variables_may_hold_values(void **state)
     assert_in_range(high - low, 7 * H, 9 * H);
 }
 
-static void activations_say_what_they_may_save(void **state)
+TEST(activations_say_what_they_may_save)
 {
     static const char *const all[] = {"*"};
     for (int told = 0; told < 2; told++) {
@@ -181,7 +181,7 @@ static void activations_say_what_they_may_save(void **state)
 }
 
 /* GroupNorm(8, 8) of [4, 8, 6]: the exporter drops the second reshape, which does nothing. */
-static void groups_of_one_channel_are_a_group_norm(void **state)
+TEST(groups_of_one_channel_are_a_group_norm)
 {
     static const char *const steps[][4] = {{"Reshape", "c shape", "r", ""},
                                            {"InstanceNormalization", "r one zero", "n", ""},
@@ -206,7 +206,7 @@ static void groups_of_one_channel_are_a_group_norm(void **state)
 }
 
 /* The expanded form of indices has no memory of its own, what it repeats has; layers share it. */
-static void expanded_indices_count_once(void **state)
+TEST(expanded_indices_count_once)
 {
     enum { EDGES = 16 };
     uint64_t held[2];
@@ -232,7 +232,7 @@ static void expanded_indices_count_once(void **state)
 }
 
 /* Lists in which a network keeps what calls read until the next pass. */
-static void caches_are_told(void **state)
+TEST(caches_are_told)
 {
     static const struct {
         const char *line;
@@ -253,7 +253,7 @@ static void caches_are_told(void **state)
 }
 
 /* `x + 0` and `x * 1`, which the exporter removes: the reader's call has their name, and the node another value. */
-static void removed_calls_are_told(void **state)
+TEST(removed_calls_are_told)
 {
     for (int is_removed = 0; is_removed < 2; is_removed++) {
         model *m = begin();
@@ -266,7 +266,7 @@ static void removed_calls_are_told(void **state)
 }
 
 /* transformers leaves a mask that masks nothing out, but not while it is exported: a constant of the file may be one. */
-static void masks_of_the_exporter_are_told(void **state)
+TEST(masks_of_the_exporter_are_told)
 {
     static const char *const ops[][3] = {{"Mul", "q root", "q1"},  {"Mul", "k root", "k1"},
                                          {"MatMul", "q1 k1", "a"}, {"Add", "a mask", "s"},
@@ -294,7 +294,7 @@ static void masks_of_the_exporter_are_told(void **state)
 }
 
 /* Where the export does not tell whether an activation overwrites its input there are two ends; a ReLU is taken to. */
-static void activations_have_two_ends(void **state)
+TEST(activations_have_two_ends)
 {
     trainer t;
     OWNED_MODEL m = begin();
@@ -306,24 +306,4 @@ static void activations_have_two_ends(void **state)
     assert_int_equal(result.least.peak_bytes, result.figures.peak_bytes - H);
     assert_int_equal(result.most.peak_bytes, result.figures.peak_bytes);
     trainer_close(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(activations_have_two_ends),
-        cmocka_unit_test(masks_of_the_exporter_are_told),
-        cmocka_unit_test(checkpoints_of_the_network_are_told),
-        cmocka_unit_test(functions_keep_their_inputs),
-        cmocka_unit_test(variables_may_hold_values),
-        cmocka_unit_test(products_with_a_sigmoid_may_be_apart),
-        cmocka_unit_test(readings_that_matter_are_warnings),
-        cmocka_unit_test(activations_say_what_they_may_save),
-        cmocka_unit_test(groups_of_one_channel_are_a_group_norm),
-        cmocka_unit_test(a_benchmark_of_kernels_has_a_range),
-        cmocka_unit_test(caches_are_told),
-        cmocka_unit_test(removed_calls_are_told),
-        cmocka_unit_test(expanded_indices_count_once),
-    };
-    return cmocka_run_group_tests_name("eager.hidden", tests, NULL, NULL);
 }

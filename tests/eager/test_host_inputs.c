@@ -58,7 +58,7 @@ static bool is_analysed(const onv_op *op, const char *domain, const char *cycle,
     return status == ONV_OK;
 }
 
-static void operators_take_inputs_on_the_host(void **state)
+TEST(operators_take_inputs_on_the_host)
 {
     unsigned n_analysed = 0;
     for (size_t f = 0; f < onv_n_op_families; f++) {
@@ -73,10 +73,4 @@ static void operators_take_inputs_on_the_host(void **state)
         }
     }
     assert_true(n_analysed > 1000); /* of those that inference takes */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(operators_take_inputs_on_the_host)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

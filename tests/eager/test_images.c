@@ -7,7 +7,7 @@
 #define LINEAR "torch.nn.modules.linear.Linear"
 
 /* A layer of fixed weights, as of a cosine transform, whose transpose the exporter computed. */
-static void weights_that_are_buffers_are_not_trained(void **state)
+TEST(weights_that_are_buffers_are_not_trained)
 {
     static const struct {
         const char *arguments;
@@ -40,7 +40,7 @@ static void weights_that_are_buffers_are_not_trained(void **state)
 
 /* An image whose channels come last is convolved so, by kernels of one channel too, and what follows keeps the order:
  * then a flattened result is a view where channels still come last. Images in the usual order give the usual one. */
-static void convolutions_answer_in_the_order_of_their_image(void **state)
+TEST(convolutions_answer_in_the_order_of_their_image)
 {
     enum { PIXELS = 6 * 6, ALL = 8 * PIXELS * 4, KERNEL = 8 * 8 * 9 * 4 };
     static const int64_t flat[] = {1, 8 * PIXELS};
@@ -72,7 +72,7 @@ static void convolutions_answer_in_the_order_of_their_image(void **state)
 }
 
 /* Biases of a window of 3 by 3, of which the exporter folded the look-up, or that and the view. */
-static void tables_are_as_small_as_their_windows(void **state)
+TEST(tables_are_as_small_as_their_windows)
 {
     enum { KEYS = 9, PAIRS = 81, ROWS = 25, HEADS = 2 };
     static const int64_t pairs[] = {KEYS, KEYS, HEADS};
@@ -103,7 +103,7 @@ static void tables_are_as_small_as_their_windows(void **state)
 }
 
 /* What contiguous() copies of a part leads to what the part was of. */
-static void parts_that_are_copied_lead_back(void **state)
+TEST(parts_that_are_copied_lead_back)
 {
     for (int is_cloned = 0; is_cloned < 2; is_cloned++) {
         enum { FIRST = 8 * 8 * 4, SECOND = 4 * 4 * 4, X = 4 * 8 * 4, PART = 4 * 4 * 4 };
@@ -128,7 +128,7 @@ static void parts_that_are_copied_lead_back(void **state)
 }
 
 /* 0.5 x (1 + erf(x / sqrt(2))) in one call, or written in Python. */
-static void formulas_in_python_keep_their_parts(void **state)
+TEST(formulas_in_python_keep_their_parts)
 {
     enum { X = 4 * 8 * 4 };
     static const struct {
@@ -172,7 +172,7 @@ static void add_parts(model *m, const part *parts, size_t n)
 
 /* Windows of unequal sizes, which the exporter looks up and sums one place after the other: one kernel, which keeps what it
  * pools, and whose result has the order of that. So has one place, of which nothing is kept. */
-static void poolings_to_any_size_are_one_operation(void **state)
+TEST(poolings_to_any_size_are_one_operation)
 {
     enum { IN = 8 * 5 * 5 * 4, OUT = 8 * 3 * 3 * 4 };
     static const int64_t places[3 * 2 * 3 * 2 * 2], flat[] = {1, 8 * 3 * 3}, eight[] = {8},
@@ -239,7 +239,7 @@ static void poolings_to_any_size_are_one_operation(void **state)
 
 /* `h[:, 4:] = -h[:, :4]` writes into h, and no tensor of places is there. What is kept before, an export has merged with a
  * copy of it. */
-static void assignments_to_a_part_overwrite(void **state)
+TEST(assignments_to_a_part_overwrite)
 {
     enum { H = 64 * 8 * 4 };
     static const struct {
@@ -278,7 +278,7 @@ static void assignments_to_a_part_overwrite(void **state)
 }
 
 /* F.affine_grid keeps nothing, and its places are no tensor. */
-static void grids_keep_nothing(void **state)
+TEST(grids_keep_nothing)
 {
     for (int is_grid = 0; is_grid < 2; is_grid++) {
         static const int64_t ones[] = {1}, rows[] = {-2};
@@ -297,7 +297,7 @@ static void grids_keep_nothing(void **state)
 }
 
 /* a x + (1 - a) y, of whose a the exporter computed both factors: both x and y are kept for its gradient. */
-static void blends_keep_both_parts(void **state)
+TEST(blends_keep_both_parts)
 {
     static const struct {
         const char *name, *listed;
@@ -324,20 +324,4 @@ static void blends_keep_both_parts(void **state)
         uint64_t factors = cases[i].n_kept == 1 ? 2 * A : A;
         assert_int_equal(kept, cases[i].n_kept * H + factors);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_that_are_buffers_are_not_trained),
-        cmocka_unit_test(convolutions_answer_in_the_order_of_their_image),
-        cmocka_unit_test(tables_are_as_small_as_their_windows),
-        cmocka_unit_test(parts_that_are_copied_lead_back),
-        cmocka_unit_test(formulas_in_python_keep_their_parts),
-        cmocka_unit_test(poolings_to_any_size_are_one_operation),
-        cmocka_unit_test(assignments_to_a_part_overwrite),
-        cmocka_unit_test(grids_keep_nothing),
-        cmocka_unit_test(blends_keep_both_parts),
-    };
-    return cmocka_run_group_tests_name("eager.images", tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static model *chain(const char *first, const char *second)
 }
 
 /* x is the caller's and stays; what a module made may be overwritten. */
-static void relu_overwrites_what_nobody_else_has(void **state)
+TEST(relu_overwrites_what_nobody_else_has)
 {
     const onv_lower_options apart = {.no_inplace = true};
     assert_int_equal(peak_of(chain("Exp", "Relu"), NULL), 3 * 4096);
@@ -43,7 +43,7 @@ static void relu_overwrites_what_nobody_else_has(void **state)
 
 /* Nothing is kept for a backward: no mask, no statistics of a batch; the counter of batches is a
  * buffer of the module. */
-static void eval_drops_and_keeps_nothing(void **state)
+TEST(eval_drops_and_keeps_nothing)
 {
     pass p;
     model *m = model_read(17, "in x f32[2,8,4,4]");
@@ -64,7 +64,7 @@ static void eval_drops_and_keeps_nothing(void **state)
 /* --- Branches and loops ------------------------------------------------------------------------ */
 
 /* By hand, in the terms of ideal liveness with what PyTorch shares. */
-static void branches_and_bodies_by_hand(void **state)
+TEST(branches_and_bodies_by_hand)
 {
     const onv_lower_options apart = {.no_inplace = true};
     pass p;
@@ -85,7 +85,7 @@ static void branches_and_bodies_by_hand(void **state)
 }
 
 /* s is carried, y stacked: each iteration has what s comes in as and what it goes out as. */
-static void loops_need_one_iteration_and_what_they_stack(void **state)
+TEST(loops_need_one_iteration_and_what_they_stack)
 {
     for (int reads_again = 0; reads_again < 2; reads_again++) {
         pass p;
@@ -109,7 +109,7 @@ static void loops_need_one_iteration_and_what_they_stack(void **state)
     }
 }
 
-static void scans_read_views(void **state)
+TEST(scans_read_views)
 {
     pass p;
     model *m =
@@ -126,7 +126,7 @@ static void scans_read_views(void **state)
 
 /* Whatever nests: the timeline is sound (onv_inference_build checks it), one path through it needs no
  * more than all of it, and results are there at the end. */
-static void random_nests_are_sound(void **state)
+TEST(random_nests_are_sound)
 {
     const onv_lower_options how[] = {
         {0}, {.no_inplace = true}, {.as_exported = true}, {.amp = ONV_FLOAT16}};
@@ -152,7 +152,7 @@ static void random_nests_are_sound(void **state)
 }
 
 /* Training takes a branch that is decided, and says where it cannot go on. */
-static void training_refuses_by_name(void **state)
+TEST(training_refuses_by_name)
 {
     static const struct {
         const char *name, *message; /* NULL: it is lowered */
@@ -207,7 +207,7 @@ static bool fast_peak(model *m, const onv_lower_options *options, uint64_t weigh
 }
 
 /* The call holds the packed projection until it has the one behind the attention, and adds in place. */
-static void encoder_layers_take_the_fast_path(void **state)
+TEST(encoder_layers_take_the_fast_path)
 {
     static const struct {
         const char *perm, *bias; /* that of the older exporter's */
@@ -238,7 +238,7 @@ static void encoder_layers_take_the_fast_path(void **state)
 }
 
 /* The exporter transposes a key of four axes as one of three: the call is one kernel all the same. */
-static void keys_are_turned_in_three_axes(void **state)
+TEST(keys_are_turned_in_three_axes)
 {
     static const char call[] = "aten.scaled_dot_product_attention.default";
     static const struct {
@@ -282,7 +282,7 @@ static void keys_are_turned_in_three_axes(void **state)
 }
 
 /* transformers leaves groups of queries to the kernel where nothing masks; the export repeats keys and values. */
-static void groups_of_queries_are_the_kernels(void **state)
+TEST(groups_of_queries_are_the_kernels)
 {
     static const char call[] = "aten.scaled_dot_product_attention.default";
     static const char *const ops[][3] = {
@@ -323,7 +323,7 @@ static void groups_of_queries_are_the_kernels(void **state)
 }
 
 /* The older exporter has equal weights once, and that of a layer which shares a table turned: two parameters, or one. */
-static void equal_parameters_may_be_one(void **state)
+TEST(equal_parameters_may_be_one)
 {
     enum { TABLE = 4 * 100 * 8, SQUARE = 4 * 8 * 8 };
     uint64_t peaks[4];
@@ -344,7 +344,7 @@ static void equal_parameters_may_be_one(void **state)
 
 /* The older exporter folds a batch norm and gives weight and bias names of its own: PyTorch runs the norm,
  * whose result is as large as the convolution's. */
-static void folded_norms_run_again(void **state)
+TEST(folded_norms_run_again)
 {
     static const struct {
         const char *weight, *bias;
@@ -379,23 +379,4 @@ static void folded_norms_run_again(void **state)
         if (cases[i].norms > 0) assert_string_equal(p.f.model.diags.at[0].code, "folded-norms");
         pass_drop(&p);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_are_turned_in_three_axes),
-        cmocka_unit_test(groups_of_queries_are_the_kernels),
-        cmocka_unit_test(encoder_layers_take_the_fast_path),
-        cmocka_unit_test(relu_overwrites_what_nobody_else_has),
-        cmocka_unit_test(eval_drops_and_keeps_nothing),
-        cmocka_unit_test(branches_and_bodies_by_hand),
-        cmocka_unit_test(loops_need_one_iteration_and_what_they_stack),
-        cmocka_unit_test(scans_read_views),
-        cmocka_unit_test(random_nests_are_sound),
-        cmocka_unit_test(training_refuses_by_name),
-        cmocka_unit_test(folded_norms_run_again),
-        cmocka_unit_test(equal_parameters_may_be_one),
-    };
-    return cmocka_run_group_tests_name("eager.inference", tests, NULL, NULL);
 }

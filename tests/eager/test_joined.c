@@ -5,7 +5,7 @@
 
 /* Two convolutions of one padded tensor, into each of which the exporter joined the padding: their first argument
  * tells that it is one. */
-static void a_padding_that_two_read_is_one(void **state)
+TEST(a_padding_that_two_read_is_one)
 {
     enum { PADDED = 2 * 4 * 12 * 4 };
     static const struct {
@@ -27,7 +27,7 @@ static void a_padding_that_two_read_is_one(void **state)
 }
 
 /* What a convolution pads itself is in no copy. */
-static void what_a_convolution_pads_itself_is_in_no_copy(void **state)
+TEST(what_a_convolution_pads_itself_is_in_no_copy)
 {
     static const struct {
         const char *attributes, *aten, *arguments;
@@ -70,7 +70,7 @@ static void note(model *m, const scatter *s)
 
 /* A scatter to the least or the most keeps all that it reads, and its result; include_self=False is another scatter,
  * of the worst values, in the export alone. */
-static void scatters_to_extremes_keep_their_operands(void **state)
+TEST(scatters_to_extremes_keep_their_operands)
 {
     enum { ALL = ROWS * (4 + 8) + 2 * SUMS * 4 }; /* h, the indices, the zeros and the result */
     static const scatter cases[] = {
@@ -104,7 +104,7 @@ static void scatters_to_extremes_keep_their_operands(void **state)
 }
 
 /* nn.LSTM begins with two states of zeros, of which exporters write one for all layers. */
-static void recurrent_layers_have_zeros_of_their_own(void **state)
+TEST(recurrent_layers_have_zeros_of_their_own)
 {
     enum { X = 5 * 2 * 4 * 4, STATE = 2 * 4 * 4, OUT = 5 * STATE, RESERVE = 5 * OUT + 256 };
     static const int64_t dims[] = {1, 2, 4};
@@ -127,7 +127,7 @@ static void recurrent_layers_have_zeros_of_their_own(void **state)
 
 /* PyTorch's einsum takes the labels that the result lacks in the order of letters: reshaped so, both operands of the first
  * equation are copied, none of the second. */
-static void contracted_labels_are_in_the_order_of_letters(void **state)
+TEST(contracted_labels_are_in_the_order_of_letters)
 {
     enum { X = 2 * 4 * 8 * 4, V = 8 * 4 * 5 * 4 };
     static const struct {
@@ -166,7 +166,7 @@ static uint32_t count_operations(model *m, const char *name)
 
 /* x[:, :, i, j] is made in the order of x's dims, though the exporter indexes a transpose of it, so that a product behind
  * it reads a view; and not where the indices stand apart, or the tensor is a transpose itself. */
-static void what_is_indexed_has_the_order_of_its_tensor(void **state)
+TEST(what_is_indexed_has_the_order_of_its_tensor)
 {
     static const struct {
         const char *x, *first, *perm;
@@ -192,7 +192,7 @@ static void what_is_indexed_has_the_order_of_its_tensor(void **state)
 }
 
 /* detach() is left out of exports, but the arguments of a call name it: no gradient, so nothing is kept for one. */
-static void what_was_detached_has_no_gradient(void **state)
+TEST(what_was_detached_has_no_gradient)
 {
     enum { X = 4 * 8 * 4 };
     static const struct {
@@ -212,7 +212,7 @@ static void what_was_detached_has_no_gradient(void **state)
 
 /* Of a convolution that was joined with a norm the note is the norm's: it reads the copy that contiguous() made, as the
  * other reader of the value does, which tells. */
-static void joined_convolutions_read_the_copy(void **state)
+TEST(joined_convolutions_read_the_copy)
 {
     static const char *const notes[] = {"aten._native_batch_norm_legit_functional.default",
                                         "aten.conv2d.default"};
@@ -248,7 +248,7 @@ static void joined_convolutions_read_the_copy(void **state)
 
 /* The older exporter writes addcmul(x, a, b) as x + a * b * 1, without notes. Backward makes the gradient of one factor at a
  * time, where a product would make that of a * b as well. */
-static void a_factor_of_one_tells_of_addcmul(void **state)
+TEST(a_factor_of_one_tells_of_addcmul)
 {
     enum { X = 256 * 64 * 4 };
     uint64_t peak[2];
@@ -267,20 +267,4 @@ static void a_factor_of_one_tells_of_addcmul(void **state)
         trainer_close(&t);
     }
     assert_int_equal(peak[1] - peak[0], X); /* the product, while it is multiplied by 2 */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_padding_that_two_read_is_one),
-        cmocka_unit_test(what_a_convolution_pads_itself_is_in_no_copy),
-        cmocka_unit_test(scatters_to_extremes_keep_their_operands),
-        cmocka_unit_test(recurrent_layers_have_zeros_of_their_own),
-        cmocka_unit_test(what_is_indexed_has_the_order_of_its_tensor),
-        cmocka_unit_test(what_was_detached_has_no_gradient),
-        cmocka_unit_test(joined_convolutions_read_the_copy),
-        cmocka_unit_test(a_factor_of_one_tells_of_addcmul),
-        cmocka_unit_test(contracted_labels_are_in_the_order_of_letters),
-    };
-    return cmocka_run_group_tests_name("eager.joined", tests, NULL, NULL);
 }

@@ -57,7 +57,7 @@ static void expect_layers_keep(const char *op, int gates, uint64_t reserve, bool
                  (unsigned long long)kept, (unsigned long long)low, (unsigned long long)frozen);
 }
 
-static void recurrent_layers_keep_a_reserve(void **state)
+TEST(recurrent_layers_keep_a_reserve)
 {
     for (int batch_first = 0; batch_first < 2; batch_first++) {
         expect_layers_keep("LSTM", 4, 5, batch_first);
@@ -108,7 +108,7 @@ static uint64_t keep_of_cells(int64_t hidden, const char *call, uint64_t *temps)
 
 /* The projection makes the state smaller than the cell; cuDNN keeps both. Gradients of states are made where nothing asks for
  * them, of zeros that are as large. */
-static void cells_may_be_projected(void **state)
+TEST(cells_may_be_projected)
 {
     enum { STEPS = 4, STATE = 2 * 8 * 4 };
     uint64_t temps;
@@ -141,7 +141,7 @@ static uint64_t kept_with_dropout(const char *dropout, bool on_cpu)
 }
 
 /* cuDNN drops inside, a bit for each value and direction; a module of its own keeps bytes and a tensor. */
-static void dropout_between_layers_keeps_bits(void **state)
+TEST(dropout_between_layers_keeps_bits)
 {
     uint64_t values = STEPS_OF_LAYER / 4, without = kept_with_dropout(NULL, false);
     assert_int_equal(without, (3 + 2 * 5) * STEPS_OF_LAYER + 256);
@@ -167,7 +167,7 @@ static void add_arrangement(model *m, const char *parameter, const char *weight)
 }
 
 /* Exporters bring the gates into ONNX's order: PyTorch keeps the parameters as they are. */
-static void arranged_weights_are_parameters(void **state)
+TEST(arranged_weights_are_parameters)
 {
     OWNED_MODEL m = model_read(17, "in x f32[6,3,8]", "weight weight_ih f32[16,8]",
                                "weight weight_hh f32[16,4]", "weight B f32[1,32]");
@@ -192,7 +192,7 @@ static void arranged_weights_are_parameters(void **state)
 
 /* The exporter arranges weights once for all calls of a module, of which each has a reserve and keeps the module's
  * parameters. */
-static void calls_of_a_module_share_arranged_weights(void **state)
+TEST(calls_of_a_module_share_arranged_weights)
 {
     enum { Y = 6 * 3 * 4 * 4, CALLS = 4 };
     for (unsigned has_reader = 0; has_reader < 2; has_reader++) {
@@ -282,7 +282,7 @@ static uint64_t kept_by_attention(const char *const *scores, int64_t head,
 
 /* A call that runs as separate operations computes in float32 from PyTorch 2.5 on: query, key, values and
  * probabilities are kept so; x stays as it is. */
-static void calls_in_16_bits_compute_in_float32(void **state)
+TEST(calls_in_16_bits_compute_in_float32)
 {
     enum { PROBABILITIES = HEADS_OF_SAMPLES * ROWS * ROWS * 4 };
     static const char *const call[] = {"Mul(q n)a", "Mul(k n)b", "MatMul(a b)s", NULL};
@@ -299,7 +299,7 @@ static void calls_in_16_bits_compute_in_float32(void **state)
     }
 }
 
-static void kernels_of_attention_keep_no_scores(void **state)
+TEST(kernels_of_attention_keep_no_scores)
 {
     static const char *const by_torch[] = {"Mul(q n)a", "Mul(k n)b", "MatMul(a b)s", NULL};
     static const char *const by_hand[] = {"MatMul(q k)a", "Div(a n)s", NULL};
@@ -327,7 +327,7 @@ static void kernels_of_attention_keep_no_scores(void **state)
 }
 
 /* Heads of 2 values have no kernel, those of 4 in 32 bits alone; an export as it is has none either. */
-static void attention_without_a_kernel_stays_apart(void **state)
+TEST(attention_without_a_kernel_stays_apart)
 {
     static const char *const plain[] = {"MatMul(q k)a", "Mul(a n)s", NULL};
     onv_lower_options math = {.loss = ONV_LOSS_NONE}, flash = math;
@@ -344,7 +344,7 @@ static void attention_without_a_kernel_stays_apart(void **state)
 
 /* What PyTorch 2.15 takes for calls, told by what stays: FlashAttention has 24 bytes of states, cuDNN's
  * kernel 16, the third one rows that are rounded up to 32. */
-static void the_dispatcher_chooses_by_device_mask_and_type(void **state)
+TEST(the_dispatcher_chooses_by_device_mask_and_type)
 {
     enum {
         OPERANDS = 7 * OPERAND / 2,
@@ -387,7 +387,7 @@ static void the_dispatcher_chooses_by_device_mask_and_type(void **state)
 }
 
 /* Kernels want the values of a head side by side: where the query has them apart, the call runs as separate operations. */
-static void heads_whose_values_lie_apart_have_no_kernel(void **state)
+TEST(heads_whose_values_lie_apart_have_no_kernel)
 {
     static const struct {
         bool is_turned, is_guarded;
@@ -430,21 +430,4 @@ static void heads_whose_values_lie_apart_have_no_kernel(void **state)
         if (strcmp(names, cases[i].operations) != 0) fail_msg("case %zu:%s", i, names);
         pass_drop(&p);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recurrent_layers_keep_a_reserve),
-        cmocka_unit_test(cells_may_be_projected),
-        cmocka_unit_test(dropout_between_layers_keeps_bits),
-        cmocka_unit_test(arranged_weights_are_parameters),
-        cmocka_unit_test(calls_of_a_module_share_arranged_weights),
-        cmocka_unit_test(calls_in_16_bits_compute_in_float32),
-        cmocka_unit_test(kernels_of_attention_keep_no_scores),
-        cmocka_unit_test(attention_without_a_kernel_stays_apart),
-        cmocka_unit_test(heads_whose_values_lie_apart_have_no_kernel),
-        cmocka_unit_test(the_dispatcher_chooses_by_device_mask_and_type),
-    };
-    return cmocka_run_group_tests_name("eager.kernels", tests, NULL, NULL);
 }

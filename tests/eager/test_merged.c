@@ -6,7 +6,7 @@
 #include "support/test.h"
 
 /* An argument stands for the input in its place: a product with 1, which the exporter removed, is none of the one beside it. */
-static void an_argument_is_the_input_in_its_place(void **state)
+TEST(an_argument_is_the_input_in_its_place)
 {
     static const struct {
         const char *arguments, *inputs, *merged;
@@ -31,7 +31,7 @@ static void an_argument_is_the_input_in_its_place(void **state)
 }
 
 /* A number that is missing was a call, of a difference the size of the largest; an argument that no input is called is another. */
-static void merged_calls_are_told(void **state)
+TEST(merged_calls_are_told)
 {
     static const struct {
         const char *last, *argument, *told; /* the last call, what one before it reads */
@@ -63,7 +63,7 @@ static void merged_calls_are_told(void **state)
 }
 
 /* Each call of attention converts a mask of truth, which exporters do once for all layers. */
-static void calls_of_attention_convert_their_masks(void **state)
+TEST(calls_of_attention_convert_their_masks)
 {
     static const char *const calls[] = {"scaled_dot_product_attention",
                                         "scaled_dot_product_attention_1"};
@@ -90,7 +90,7 @@ static void calls_of_attention_convert_their_masks(void **state)
 }
 
 /* Zeros that two calls add rows to are two tensors, of which exporters write one. */
-static void scattered_rows_have_zeros_of_their_own(void **state)
+TEST(scattered_rows_have_zeros_of_their_own)
 {
     static const int64_t shape[] = {4, 8};
     pass p;
@@ -124,7 +124,7 @@ static uint64_t saved_of(model *m)
 }
 
 /* Code that has the formula of a layer norm itself calls each part of it. */
-static void a_norm_of_code_keeps_its_parts(void **state)
+TEST(a_norm_of_code_keeps_its_parts)
 {
     enum { H = 4 * 8 * 4, ROW = 4 * 4 };
     for (int is_code = 0; is_code < 2; is_code++) {
@@ -145,16 +145,4 @@ static void a_norm_of_code_keeps_its_parts(void **state)
         /* x and, of the kernel, its input, mean and 1 / deviation; else what was centred, and the root. */
         assert_int_equal(saved_of(m), is_code ? H + H + ROW : H + H + 2 * ROW);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_argument_is_the_input_in_its_place),
-        cmocka_unit_test(merged_calls_are_told),
-        cmocka_unit_test(calls_of_attention_convert_their_masks),
-        cmocka_unit_test(scattered_rows_have_zeros_of_their_own),
-        cmocka_unit_test(a_norm_of_code_keeps_its_parts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

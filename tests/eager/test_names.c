@@ -4,7 +4,7 @@
 #include "support/test.h"
 
 /* What a module is called with is there until it returns; what it may have a name for, on request. */
-static void calls_hold_their_arguments(void **state)
+TEST(calls_hold_their_arguments)
 {
     static const struct {
         const char *prefix;
@@ -36,7 +36,7 @@ static void calls_hold_their_arguments(void **state)
 /* A module of its own operations and of one inside, with the lines of Python that called them. Where the
  * results of the second and third operation go: at a name that is bound again, at the end of the call, in
  * the one statement that reads them. */
-static void statements_tell_what_names_hold(void **state)
+TEST(statements_tell_what_names_hold)
 {
     static const struct {
         const char *lines[5]; /* of the forward of "net" */
@@ -98,7 +98,7 @@ static void statements_tell_what_names_hold(void **state)
 
 /* Two layers of a list in one line, and what is around them in lines of its own. `h` is another one when the line
  * runs again; an argument in a line of its own belongs to the call that begins before it. */
-static void lines_that_run_again_tell(void **state)
+TEST(lines_that_run_again_tell)
 {
     static const struct {
         const char *modules[4], *lines[4];
@@ -225,7 +225,7 @@ static void lines_that_run_again_tell(void **state)
 
 /* Three calls of one layer, as those that share weights have: `y` of one call is gone when the next begins,
  * whose argument is what the one before gave. */
-static void shared_layers_are_called_again(void **state)
+TEST(shared_layers_are_called_again)
 {
     static const struct {
         const char *module, *line;
@@ -260,7 +260,7 @@ static void shared_layers_are_called_again(void **state)
 }
 
 /* An encoder of four stages gives three results, in a list; whether it has the first one, too, nothing tells. */
-static void lists_of_results_may_hold_others(void **state)
+TEST(lists_of_results_may_hold_others)
 {
     for (int n_read = 2; n_read < 4; n_read++)
         for (int locals = 0; locals < 4; locals++) {
@@ -294,7 +294,7 @@ static void lists_of_results_may_hold_others(void **state)
 }
 
 /* The forward of a base class is a frame without a call of its own: what it gives has the names outside. */
-static void base_classes_are_no_calls(void **state)
+TEST(base_classes_are_no_calls)
 {
     static const struct {
         const char *line;
@@ -330,7 +330,7 @@ static void base_classes_are_no_calls(void **state)
 
 /* Training: w1 is in front of a rounding to integers. After it nothing leads to what its side keeps any more, but where
  * a name still holds the last of it, as the lines of calls tell. */
-static void what_leads_nowhere_goes_with_its_last_tensor(void **state)
+TEST(what_leads_nowhere_goes_with_its_last_tensor)
 {
     enum { W = 64 * 64 * 4, T = 1024 * 64 * 4, Y = 64 * 4 };
     for (int is_named = 0; is_named < 2; is_named++) {
@@ -367,7 +367,7 @@ static void what_leads_nowhere_goes_with_its_last_tensor(void **state)
 }
 
 /* A graph of its own, as torch.no_grad() makes one, has lines that bind a name to each result. PyTorch ran the module's. */
-static void names_of_inner_graphs_hold_nothing(void **state)
+TEST(names_of_inner_graphs_hold_nothing)
 {
     for (int is_inner = 0; is_inner < 2; is_inner++) {
         static const char *const values[] = {"x", "a", "b", "c", "y"},
@@ -389,19 +389,4 @@ static void names_of_inner_graphs_hold_nothing(void **state)
             fail_msg("%d: b %u", is_inner, pass_find(&p, "b")->last);
         pass_drop(&p);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_of_inner_graphs_hold_nothing),
-        cmocka_unit_test(calls_hold_their_arguments),
-        cmocka_unit_test(statements_tell_what_names_hold),
-        cmocka_unit_test(lines_that_run_again_tell),
-        cmocka_unit_test(shared_layers_are_called_again),
-        cmocka_unit_test(lists_of_results_may_hold_others),
-        cmocka_unit_test(base_classes_are_no_calls),
-        cmocka_unit_test(what_leads_nowhere_goes_with_its_last_tensor),
-    };
-    return cmocka_run_group_tests_name("eager.names", tests, NULL, NULL);
 }

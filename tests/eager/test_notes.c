@@ -56,7 +56,7 @@ static void expect_kept(const step *steps, uint64_t bytes)
         "Mul", "f w8", "y", "", RMS("mul_1", "aten.mul.Tensor")                                    \
     }
 
-static void calls_are_one_operation(void **state)
+TEST(calls_are_one_operation)
 {
     const uint64_t rows = 4 * sizeof(float);
     expect_kept((step[MAX_STEPS]){{"Sigmoid", "h", "a", "", SILU}, {"Mul", "h a", "y", "", SILU}},
@@ -117,7 +117,7 @@ static model *linears(const char *constant, const step *reads)
     return m;
 }
 
-static void weights_belong_to_their_modules(void **state)
+TEST(weights_belong_to_their_modules)
 {
     const uint64_t layer = (8 * 8 + 8) * 4;
     static const struct {
@@ -143,7 +143,7 @@ static void weights_belong_to_their_modules(void **state)
 }
 
 /* A layer that runs twice: the exporter folded its weight twice. */
-static void a_layer_that_runs_twice_has_one_weight(void **state)
+TEST(a_layer_that_runs_twice_has_one_weight)
 {
     static const struct {
         const char *module, *class;
@@ -165,7 +165,7 @@ static void a_layer_that_runs_twice_has_one_weight(void **state)
     }
 }
 
-static void a_pattern_that_matches_nothing_is_refused(void **state)
+TEST(a_pattern_that_matches_nothing_is_refused)
 {
     const char *pattern = "decoder";
     const onv_lower_options cases[] = {{.freeze = &pattern, .n_freeze = 1},
@@ -181,7 +181,7 @@ static void a_pattern_that_matches_nothing_is_refused(void **state)
 }
 
 /* Masks and zeros are made in the forward pass: no parameters, and nothing that stays. */
-static void what_the_export_made_is_not_trained(void **state)
+TEST(what_the_export_made_is_not_trained)
 {
     static const struct {
         const char *name;
@@ -213,7 +213,7 @@ static void what_the_export_made_is_not_trained(void **state)
 
 /* --- What no export shows ---------------------------------------------------------------------- */
 
-static void activations_work_in_place_where_told(void **state)
+TEST(activations_work_in_place_where_told)
 {
     const step steps[MAX_STEPS] = {
         {"LeakyRelu", "h", "a", "", "act", "leaky_relu", "LeakyReLU", "aten.leaky_relu.default"},
@@ -230,7 +230,7 @@ static void activations_work_in_place_where_told(void **state)
 
 #define SDPA "at", "sdpa", "Attention", "aten.scaled_dot_product_attention.default"
 
-static void dropout_inside_attention_is_added(void **state)
+TEST(dropout_inside_attention_is_added)
 {
     const step steps[MAX_STEPS] = {
         {"Mul", "h two", "q", "", SDPA},        {"Transpose", "h", "t", "perm=[1,0]", SDPA},
@@ -244,7 +244,7 @@ static void dropout_inside_attention_is_added(void **state)
 }
 
 /* softmax(x, dtype=torch.float32).to(x.dtype), of which the exporter leaves neither cast. */
-static void softmax_keeps_what_it_was_asked_for(void **state)
+TEST(softmax_keeps_what_it_was_asked_for)
 {
     static const struct {
         const char *type, *arguments;
@@ -271,7 +271,7 @@ static void softmax_keeps_what_it_was_asked_for(void **state)
 }
 
 /* Padding that a convolution cannot do was done before it, into a copy, which is kept. */
-static void uneven_padding_makes_a_copy(void **state)
+TEST(uneven_padding_makes_a_copy)
 {
     static const struct {
         const char *attributes, *rules;
@@ -292,7 +292,7 @@ static void uneven_padding_makes_a_copy(void **state)
 
 /* contiguous(), of which nothing but an argument's name is left, copies what is in another order, and what reads the
  * copy keeps it. A batch norm makes one of its own. */
-static void clones_are_copies(void **state)
+TEST(clones_are_copies)
 {
     enum { T = 4 * 6 * 8 * 4 };
     static const struct {
@@ -324,7 +324,7 @@ static void clones_are_copies(void **state)
 }
 
 /* b is permuted: bmm gets a copy of it, and keeps that; a is only seen in another way. */
-static void einsum_copies_what_it_permutes(void **state)
+TEST(einsum_copies_what_it_permutes)
 {
     model *m = model_read(17, "in x f32[2,4,8]", "weight w f32[8,8]", "weight b f32[6,4,8]",
                           "a = MatMul(x w) product", "y = Einsum(a b) sum equation='bij,kij->bik'",
@@ -348,7 +348,7 @@ static uint64_t einsum_kept(const char *equation, uint8_t amp)
 }
 
 /* An ellipsis is the dims that have no label; under autocast its products are of low precision, too. */
-static void ellipses_are_spelled_out(void **state)
+TEST(ellipses_are_spelled_out)
 {
     static const char *const same[] = {"...i,oi->...o", "b...i,oi->b...o", "bt...i,oi->bt...o"};
     enum { X = 2 * 4 * 8 * 4, V = 6 * 8 * 4 };
@@ -362,7 +362,7 @@ static void ellipses_are_spelled_out(void **state)
 
 /* table[tokens]: what the export folded is a parameter, where the indices are an input; a diagnostic says
  * that it is assumed. */
-static void indexed_tables_are_trained(void **state)
+TEST(indexed_tables_are_trained)
 {
     for (int from_input = 0; from_input < 2; from_input++) {
         static const int64_t fixed[] = {1, 2, 3};
@@ -386,7 +386,7 @@ static void indexed_tables_are_trained(void **state)
 }
 
 /* A mask that the export computed is made in each forward pass; a module's is there all the time. */
-static void masks_that_were_computed_are_no_buffers(void **state)
+TEST(masks_that_were_computed_are_no_buffers)
 {
     static const struct {
         const char *name;
@@ -412,25 +412,4 @@ static void masks_that_were_computed_are_no_buffers(void **state)
         if (r.figures.buffer_bytes != cases[i].buffers) fail_msg("%s", cases[i].name);
         trainer_close(&t);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_are_one_operation),
-        cmocka_unit_test(weights_belong_to_their_modules),
-        cmocka_unit_test(a_layer_that_runs_twice_has_one_weight),
-        cmocka_unit_test(a_pattern_that_matches_nothing_is_refused),
-        cmocka_unit_test(what_the_export_made_is_not_trained),
-        cmocka_unit_test(activations_work_in_place_where_told),
-        cmocka_unit_test(dropout_inside_attention_is_added),
-        cmocka_unit_test(softmax_keeps_what_it_was_asked_for),
-        cmocka_unit_test(uneven_padding_makes_a_copy),
-        cmocka_unit_test(clones_are_copies),
-        cmocka_unit_test(einsum_copies_what_it_permutes),
-        cmocka_unit_test(ellipses_are_spelled_out),
-        cmocka_unit_test(indexed_tables_are_trained),
-        cmocka_unit_test(masks_that_were_computed_are_no_buffers),
-    };
-    return cmocka_run_group_tests_name("eager.notes", tests, NULL, NULL);
 }

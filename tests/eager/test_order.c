@@ -42,7 +42,7 @@ static seen train(model *m, onv_dtype amp)
 }
 
 /* A block that makes its shortcut before its layers and runs it behind them. */
-static void children_stand_as_they_were_registered(void **state)
+TEST(children_stand_as_they_were_registered)
 {
     for (int is_listed = 0; is_listed < 2; is_listed++) {
         model *m = model_read(17, "in x f32[8,16]", "weight block.layer.weight f32[16,16]",
@@ -57,7 +57,7 @@ static void children_stand_as_they_were_registered(void **state)
 }
 
 /* x.new_empty(shape).bernoulli_(keep) is in the type of x; torch.empty() is not. */
-static void dropped_paths_are_drawn_in_the_lowered_type(void **state)
+TEST(dropped_paths_are_drawn_in_the_lowered_type)
 {
     static const char *const made[] = {"aten.new_empty.default", "aten.empty.memory_format"};
     for (size_t i = 0; i < 2; i++) {
@@ -73,13 +73,4 @@ static void dropped_paths_are_drawn_in_the_lowered_type(void **state)
                   "mixed = Mul(product scaled) mixed", "y = MatMul(mixed weight) y", "out y f32");
         assert_int_equal(train(m, ONV_FLOAT16).mixed_bytes, i == 0 ? 256 : 512);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(children_stand_as_they_were_registered),
-        cmocka_unit_test(dropped_paths_are_drawn_in_the_lowered_type),
-    };
-    return cmocka_run_group_tests_name("eager.order", tests, NULL, NULL);
 }

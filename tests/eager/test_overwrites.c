@@ -5,7 +5,7 @@
 #include "support/test.h"
 
 /* `a += b` is a itself, where nothing else reads it and it is the sum that the statement makes. */
-static void statements_overwrite(void **state)
+TEST(statements_overwrite)
 {
     static const struct {
         const char *op, *aten, *line, *reader; /* what is read once more */
@@ -41,7 +41,7 @@ static void statements_overwrite(void **state)
 
 /* `relu(x)` makes a new tensor, and so does a message's in PyTorch Geometric; `x.relu_()` overwrites, as sums of rows do
  * that go into new zeros. */
-static void lines_tell_what_is_overwritten(void **state)
+TEST(lines_tell_what_is_overwritten)
 {
     static const struct {
         const char *line, *class;
@@ -70,7 +70,7 @@ static void lines_tell_what_is_overwritten(void **state)
 }
 
 /* `y[:, i] = v` and the like write into y, which exporters have as a ScatterND; index_copy keeps what it copies, too. */
-static void places_are_written_into(void **state)
+TEST(places_are_written_into)
 {
     enum { A = 4 * 6 * 4, INDICES = 2 * 8, V = 2 * 6 * 4 };
     static const struct {
@@ -107,7 +107,7 @@ static void places_are_written_into(void **state)
 }
 
 /* `F.leaky_relu_(x)` keeps its result alone, which the product behind it keeps, too; as a module does where that is asked for. */
-static void lines_tell_which_activations_overwrite(void **state)
+TEST(lines_tell_which_activations_overwrite)
 {
     enum { X = 4 * 6 * 4 };
     static const struct {
@@ -126,7 +126,7 @@ static void lines_tell_which_activations_overwrite(void **state)
 }
 
 /* A leaky ReLU overwrites its input where the layer that has it is built so, unless modules are named. */
-static void libraries_build_activations_in_place(void **state)
+TEST(libraries_build_activations_in_place)
 {
 #define LEAKY "torch.nn.modules.activation.LeakyReLU"
     static const char *const pattern = "other";
@@ -157,7 +157,7 @@ static void libraries_build_activations_in_place(void **state)
 }
 
 /* They overwrite in inference. */
-static void methods_overwrite_in_inference(void **state)
+TEST(methods_overwrite_in_inference)
 {
     static const struct {
         const char *line;
@@ -176,7 +176,7 @@ static void methods_overwrite_in_inference(void **state)
 }
 
 /* Methods that end with an underscore, in training: where backward needs what they overwrite, autograd copies it first. */
-static void methods_overwrite(void **state)
+TEST(methods_overwrite)
 {
     static const struct {
         const char *op, *aten, *line, *inputs;
@@ -219,7 +219,7 @@ static void methods_overwrite(void **state)
 }
 
 /* Autograd takes what overwrites a view for an operation on all that it is a view of: two copies in backward. */
-static void overwritten_views_are_copied(void **state)
+TEST(overwritten_views_are_copied)
 {
     enum { BYTES = 4 * 8 * 4 };
     static const struct {
@@ -245,19 +245,4 @@ static void overwritten_views_are_copied(void **state)
         onv_eager_cleanup(&eager);
         trainer_close(&t);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(overwritten_views_are_copied),
-        cmocka_unit_test(methods_overwrite),
-        cmocka_unit_test(methods_overwrite_in_inference),
-        cmocka_unit_test(libraries_build_activations_in_place),
-        cmocka_unit_test(lines_tell_which_activations_overwrite),
-        cmocka_unit_test(statements_overwrite),
-        cmocka_unit_test(lines_tell_what_is_overwritten),
-        cmocka_unit_test(places_are_written_into),
-    };
-    return cmocka_run_group_tests_name("eager.overwrites", tests, NULL, NULL);
 }

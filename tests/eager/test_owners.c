@@ -7,7 +7,7 @@
 enum { W = 8 * 8 * 4 };
 
 /* `self.g = nn.Parameter(torch.tensor(1e-3))`: what it multiplies is kept for its gradient, of each module for its own. */
-static void numbers_are_trained(void **state)
+TEST(numbers_are_trained)
 {
     static const float small[] = {1e-3F};
     static const char *const roles[] = {"PARAMETER", "BUFFER"};
@@ -36,12 +36,4 @@ static void numbers_are_trained(void **state)
         assert_int_equal(f.saved_activation_bytes, (i == 0 ? 3 : 1) * 4 * 8 * 4);
         trainer_close(&t);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_trained),
-    };
-    return cmocka_run_group_tests_name("eager.owners", tests, NULL, NULL);
 }

@@ -111,7 +111,7 @@ enum {
     SCALES = 4 * 2 * 4 /* the weight, repeated for each sample */
 };
 
-static void exported_forms_are_one_operation(void **state)
+TEST(exported_forms_are_one_operation)
 {
     static const pattern table[] = {
         {{ROOT_2, "Mul(h c)d", "Mul(d half)y"}, "gelu", H},
@@ -157,7 +157,7 @@ static void exported_forms_are_one_operation(void **state)
 
 /* "-" is a result without a name: nothing can read it, and it has no place in a pattern. What leads to
  * none that is read keeps nothing. */
-static void results_without_a_name_match_nothing(void **state)
+TEST(results_without_a_name_match_nothing)
 {
     static const pattern table[] = {
         {{"Softmax(h)-", "Exp(h)y"}, "exp", H},
@@ -175,7 +175,7 @@ static void results_without_a_name_match_nothing(void **state)
 }
 
 /* As exported, every node is an operation, and products keep both of their factors. */
-static void as_exported_nothing_is_put_together(void **state)
+TEST(as_exported_nothing_is_put_together)
 {
     static const pattern table[] = {
         {{"Sigmoid(h)a", "Mul(h a)y"}, "sigmoid mul", 2 * H},
@@ -192,7 +192,7 @@ static void as_exported_nothing_is_put_together(void **state)
 }
 
 /* One node is different, or somebody else reads what would be gone. */
-static void look_alikes_stay_what_they_are(void **state)
+TEST(look_alikes_stay_what_they_are)
 {
     static const pattern table[] = {
         {{ROOT_2, "Mul(h c)d", "Mul(d h)y"}, "div erf add mul mul", 4 * H},
@@ -216,7 +216,7 @@ static void look_alikes_stay_what_they_are(void **state)
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) expect(&table[i], false);
 }
 
-static void views_and_their_copies(void **state)
+TEST(views_and_their_copies)
 {
     static const pattern table[] = {
         {{"Slice(h i1 i7 i1 i2)a", "Exp(a)y"}, "slice exp", H * 3 / 8},
@@ -231,7 +231,7 @@ static void views_and_their_copies(void **state)
 }
 
 /* From opset 20 on F.gelu is a Gelu: a formula is one in Python, too, and keeps what its operations do. */
-static void formulas_of_gelu_depend_on_the_opset(void **state)
+TEST(formulas_of_gelu_depend_on_the_opset)
 {
     for (int opset = 17; opset <= 20; opset += 3) {
         model *m = model_read(opset, "in x f32[4,8]", "weight w f32[8,8]",
@@ -243,17 +243,4 @@ static void formulas_of_gelu_depend_on_the_opset(void **state)
         assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
                          opset < 20 ? H + H : H + 3 * H);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exported_forms_are_one_operation),
-        cmocka_unit_test(results_without_a_name_match_nothing),
-        cmocka_unit_test(as_exported_nothing_is_put_together),
-        cmocka_unit_test(look_alikes_stay_what_they_are),
-        cmocka_unit_test(views_and_their_copies),
-        cmocka_unit_test(formulas_of_gelu_depend_on_the_opset),
-    };
-    return cmocka_run_group_tests_name("eager.patterns", tests, NULL, NULL);
 }

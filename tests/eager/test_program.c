@@ -14,7 +14,7 @@ static onv_train_options with(const char *optimizer)
 
 /* --- Sizes ------------------------------------------------------------------------------------- */
 
-static void optimizers_multiply_the_parameters(void **state)
+TEST(optimizers_multiply_the_parameters)
 {
     static const struct {
         const char *name;
@@ -38,7 +38,7 @@ static void optimizers_multiply_the_parameters(void **state)
     trainer_close(&t);
 }
 
-static void compact_optimizers_count_blocks_and_factors(void **state)
+TEST(compact_optimizers_count_blocks_and_factors)
 {
     const int64_t dims[] = {64, 128};
     uint64_t bytes[ONV_MAX_STATES];
@@ -56,7 +56,7 @@ static void compact_optimizers_count_blocks_and_factors(void **state)
 }
 
 /* Three convolutions on 682 x 700: intermediates and their gradients, ReLUs in place. */
-static void a_chain_holds_its_intermediates_twice(void **state)
+TEST(a_chain_holds_its_intermediates_twice)
 {
     OWNED_MODEL m = model_read(17, "in x f32[1,3,682,700]", "weight w1 f32[64,3,3,3]",
                                "weight w2 f32[64,64,3,3]", "weight w3 f32[128,64,3,3]",
@@ -88,7 +88,7 @@ static void a_chain_holds_its_intermediates_twice(void **state)
  *   the peak        backward of the second product: its gradient g, a, y and the targets, and the
  *                   two gradients that it makes, one of them a .grad
  *   later           the backward of the first product: both .grad, g and x, no a any more */
-static void a_small_net_by_hand(void **state)
+TEST(a_small_net_by_hand)
 {
     model *m =
         model_read(17, "in x f32[16,256]", "weight w1 f32[256,256]", "weight w2 f32[256,256]",
@@ -121,7 +121,7 @@ static void a_small_net_by_hand(void **state)
  * one each, and the losses are added up. */
 /* w1 is in front of a rounding to integers: it gets no gradient and no state, and what its side keeps goes
  * with the forward pass, at whose end the peak is. An output without a loss keeps it. */
-static void what_leads_to_no_loss_goes_with_the_forward_pass(void **state)
+TEST(what_leads_to_no_loss_goes_with_the_forward_pass)
 {
     enum { W = 64 * 64 * 4, T = 1024 * 64 * 4 };
     for (int is_output = 0; is_output < 2; is_output++) {
@@ -147,7 +147,7 @@ static void what_leads_to_no_loss_goes_with_the_forward_pass(void **state)
     }
 }
 
-static void outputs_have_a_loss_each(void **state)
+TEST(outputs_have_a_loss_each)
 {
     const uint64_t x = 16 * 64 * 4, y = 16 * 10 * 4, ids = 16 * 8, weight = 4;
     const uint64_t ce = y + ids + weight, mse = 2 * y; /* log-probabilities; output and targets */
@@ -194,7 +194,7 @@ static void outputs_have_a_loss_each(void **state)
 }
 
 /* Every output is in the report, those of integers and constants too. */
-static void every_output_is_told(void **state)
+TEST(every_output_is_told)
 {
     static const struct {
         const char *extra[3]; /* operator, inputs, output */
@@ -247,7 +247,7 @@ static void every_output_is_told(void **state)
 }
 
 /* Logits of which the network draws what it goes on with have a loss of their own: no gradient comes back through the draw. */
-static void an_output_that_no_gradient_reaches_has_a_loss(void **state)
+TEST(an_output_that_no_gradient_reaches_has_a_loss)
 {
     static const struct {
         const char *second, *text;
@@ -281,7 +281,7 @@ static void an_output_that_no_gradient_reaches_has_a_loss(void **state)
 
 /* What each implementation allocates beside states (as the CUDA build of PyTorch 2.15 asked for it over a
  * substitute for the driver; Lion and LAMB are not of torch.optim), and where gradients go. */
-static void steps_and_zeroing_are_options(void **state)
+TEST(steps_and_zeroing_are_options)
 {
     static const struct {
         const char *name;
@@ -340,7 +340,7 @@ static void steps_and_zeroing_are_options(void **state)
     trainer_close(&t);
 }
 
-static void options_move_memory(void **state)
+TEST(options_move_memory)
 {
     trainer t;
     trainer_open_sample(&t, "resnet18-train", 4);
@@ -398,7 +398,7 @@ static uint32_t first_of(const onv_timeline *timeline, onv_buffer_kind kind, con
 }
 
 /* What the reserved figure depends on: the order in which PyTorch makes tensors. */
-static void tensors_are_made_in_pytorchs_order(void **state)
+TEST(tensors_are_made_in_pytorchs_order)
 {
     for (int vit = 0; vit < 2; vit++) {
         trainer t;
@@ -428,7 +428,7 @@ static void tensors_are_made_in_pytorchs_order(void **state)
 }
 
 /* From the second iteration on all are equal: a longer run has the same peak. */
-static void iterations_are_periodic(void **state)
+TEST(iterations_are_periodic)
 {
     trainer t;
     trainer_open_sample(&t, "vit-small-train", 3);
@@ -447,7 +447,7 @@ static void iterations_are_periodic(void **state)
 
 /* torch.distributed._tools.mem_tracker of PyTorch 2.15 on the CPU, the peak of three iterations,
  * batch 4; by scripts/export/saved_bytes.py. */
-static void peaks_agree_with_the_tracker(void **state)
+TEST(peaks_agree_with_the_tracker)
 {
     static const struct {
         const char *sample, *optimizer;
@@ -472,7 +472,7 @@ static void peaks_agree_with_the_tracker(void **state)
 
 /* --- Failing allocations ----------------------------------------------------------------------- */
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
 #ifdef ONV_FAULT_INJECTION
     trainer t;
@@ -496,25 +496,4 @@ static void every_allocation_may_fail(void **state)
 #else
     skip();
 #endif
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(optimizers_multiply_the_parameters),
-        cmocka_unit_test(compact_optimizers_count_blocks_and_factors),
-        cmocka_unit_test(a_chain_holds_its_intermediates_twice),
-        cmocka_unit_test(a_small_net_by_hand),
-        cmocka_unit_test(what_leads_to_no_loss_goes_with_the_forward_pass),
-        cmocka_unit_test(outputs_have_a_loss_each),
-        cmocka_unit_test(every_output_is_told),
-        cmocka_unit_test(an_output_that_no_gradient_reaches_has_a_loss),
-        cmocka_unit_test(steps_and_zeroing_are_options),
-        cmocka_unit_test(options_move_memory),
-        cmocka_unit_test(tensors_are_made_in_pytorchs_order),
-        cmocka_unit_test(iterations_are_periodic),
-        cmocka_unit_test(peaks_agree_with_the_tracker),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests_name("eager.program", tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include "lower/lower.h"
 #include "support/test.h"
 
-static void releases_are_found_by_name(void **state)
+TEST(releases_are_found_by_name)
 {
     static const struct {
         const char *name;
@@ -37,7 +37,7 @@ static uint64_t kept_by(const char *op, const char *attributes, uint32_t version
     return trainer_kept(m, &how);
 }
 
-static void inputs_are_kept_by_release(void **state)
+TEST(inputs_are_kept_by_release)
 {
     enum { X = 4 * 64 * 32 };
     static const struct {
@@ -93,19 +93,9 @@ static size_t sums_of_gradients(uint32_t version)
     return n;
 }
 
-static void sums_of_gradients_are_in_place_from_2_0(void **state)
+TEST(sums_of_gradients_are_in_place_from_2_0)
 {
     assert_int_equal(sums_of_gradients(1013), 3); /* one in each iteration */
     assert_int_equal(sums_of_gradients(2000), 0);
     assert_int_equal(sums_of_gradients(0), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(releases_are_found_by_name),
-        cmocka_unit_test(inputs_are_kept_by_release),
-        cmocka_unit_test(sums_of_gradients_are_in_place_from_2_0),
-    };
-    return cmocka_run_group_tests_name("eager.pytorch", tests, NULL, NULL);
 }

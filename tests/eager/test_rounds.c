@@ -23,7 +23,7 @@ static void add_line(model *m, const char *op, const char *inputs, const char *o
 }
 
 /* stack([a, b]) becomes a node for each, which reads one of the arguments: the others were not merged with it. */
-static void parts_of_a_call_read_some_arguments(void **state)
+TEST(parts_of_a_call_read_some_arguments)
 {
     model *m = model_read(18, "in x f32[4,8]", "weight w f32[8,8]");
     static const int64_t axis[] = {0};
@@ -44,7 +44,7 @@ static void parts_of_a_call_read_some_arguments(void **state)
 }
 
 /* The layers' mean by weights that a softmax of a parameter gave: the file has numbers. Each keeps what it weighs. */
-static void numbers_of_a_parameter_have_a_gradient(void **state)
+TEST(numbers_of_a_parameter_have_a_gradient)
 {
     static const struct {
         const char *listed, *first, *second;
@@ -77,7 +77,7 @@ static void numbers_of_a_parameter_have_a_gradient(void **state)
 }
 
 /* A list that has a name may have what is joined until the call is over: the upper end. */
-static void lists_may_hold_what_is_joined(void **state)
+TEST(lists_may_hold_what_is_joined)
 {
     static const struct {
         const char *again;
@@ -109,14 +109,4 @@ static void lists_may_hold_what_is_joined(void **state)
             fail_msg("%zu: %u", i, pass_find(&p, "a")->last);
         pass_drop(&p);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_of_a_call_read_some_arguments),
-        cmocka_unit_test(numbers_of_a_parameter_have_a_gradient),
-        cmocka_unit_test(lists_may_hold_what_is_joined),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static uint64_t predicted(const char *path, int64_t batch)
     return bytes;
 }
 
-static void networks_keep_what_autograd_kept(void **state)
+TEST(networks_keep_what_autograd_kept)
 {
     static const char *const names[] = {"resnet18-train", "mobilenet_v2-train", "vit-small-train",
                                         "unet-train", "vit_b_16"};
@@ -63,7 +63,7 @@ static void networks_keep_what_autograd_kept(void **state)
 
 /* Under torch.autocast, as PyTorch 2.15 kept it of fake CUDA tensors, batch 4. In the transformer
  * attention takes low precision, computes in float32 and gives low precision. */
-static void networks_keep_what_autograd_kept_under_autocast(void **state)
+TEST(networks_keep_what_autograd_kept_under_autocast)
 {
     static const struct {
         const char *name;
@@ -88,7 +88,7 @@ static void networks_keep_what_autograd_kept_under_autocast(void **state)
 }
 
 /* Measured with PyTorch 1.13, which kept the inputs of means and counted buffers. */
-static void further_networks_are_close(void **state)
+TEST(further_networks_are_close)
 {
     const char *data = getenv("ONV_TEST_DATA");
     if (data == NULL) skip();
@@ -120,7 +120,7 @@ static void expect_kept(const char *op, const char *inputs, const char *attribut
                  (unsigned long long)extra);
 }
 
-static void operators_keep_what_their_backward_reads(void **state)
+TEST(operators_keep_what_their_backward_reads)
 {
     const uint64_t one = 4 * ROW;
     expect_kept("Neg", "h", "", 0);
@@ -142,7 +142,7 @@ static void operators_keep_what_their_backward_reads(void **state)
     expect_kept("ReduceMax", "h", "axes=[1] keepdims=1", one + 4 * 4);
 }
 
-static void statistics_masks_and_indices_are_kept(void **state)
+TEST(statistics_masks_and_indices_are_kept)
 {
     model *m = model_read(17, "in x f32[2,3,8,8]", "weight w f32[4,3,1,1]", "weight scale f32[4]",
                           "weight shift f32[4]", "weight mean f32[4]", "weight var f32[4]",
@@ -155,7 +155,7 @@ static void statistics_masks_and_indices_are_kept(void **state)
 }
 
 /* x is [2, 8, 3, 5]: four groups in each sample, or rows of 5 values, or planes of 15. */
-static void norms_keep_statistics(void **state)
+TEST(norms_keep_statistics)
 {
     static const struct {
         const char *op, *inputs, *attributes;
@@ -175,7 +175,7 @@ static void norms_keep_statistics(void **state)
 }
 
 /* gelu(h) as exported: five nodes that stand for one operation, which keeps h alone. */
-static void patterns_are_one_operation(void **state)
+TEST(patterns_are_one_operation)
 {
     OWNED_MODEL m = model_read(
         17, "in x f32[4,8]", "weight w f32[8,8]", "root2 = Constant() c0 value_float=1.4142135",
@@ -193,7 +193,7 @@ static void patterns_are_one_operation(void **state)
 }
 
 /* A batched product of permuted operands copies them and keeps the copies. */
-static void permuted_operands_are_copied(void **state)
+TEST(permuted_operands_are_copied)
 {
     model *m = model_new(17);
     const int64_t heads[] = {2, 6, 4, 8};
@@ -208,7 +208,7 @@ static void permuted_operands_are_copied(void **state)
 }
 
 /* The parts are views, of a list in PyTorch too. */
-static void parts_of_sequences_are_views(void **state)
+TEST(parts_of_sequences_are_views)
 {
     for (int keep = 0; keep < 2; keep++) {
         OWNED_MODEL m = model_new(17);
@@ -231,7 +231,7 @@ static void parts_of_sequences_are_views(void **state)
 }
 
 /* A step past the end is never taken: it may be any number. */
-static void steps_may_be_huge(void **state)
+TEST(steps_may_be_huge)
 {
     OWNED_MODEL m = model_read(17, "in x f32[4,8]", "weight w f32[8,8]");
     model_ints(m, "zero", 1, &(int64_t){0});
@@ -245,7 +245,7 @@ static void steps_may_be_huge(void **state)
 }
 
 /* A ReLU overwrites what nobody else reads, by whatever view. */
-static void what_a_view_shows_is_read_by_others(void **state)
+TEST(what_a_view_shows_is_read_by_others)
 {
     model *m = model_new(17);
     const int64_t flat[] = {32};
@@ -258,7 +258,7 @@ static void what_a_view_shows_is_read_by_others(void **state)
 }
 
 /* A ReLU of a part, as chunk() gives, has a result of its own: what it is a part of goes. */
-static void parts_of_a_tensor_are_not_overwritten(void **state)
+TEST(parts_of_a_tensor_are_not_overwritten)
 {
     model *m = model_read(17, "in x f32[4,8]", "weight w f32[8,8]", "h = MatMul(x w) first",
                           "a b = Split(h) chunk axis=1", "r = Relu(a) relu", "s = Relu(b) other",
@@ -268,7 +268,7 @@ static void parts_of_a_tensor_are_not_overwritten(void **state)
 }
 
 /* A group norm copies what is not contiguous for its kernel; autograd keeps what it was given. */
-static void group_norms_keep_what_they_are_given(void **state)
+TEST(group_norms_keep_what_they_are_given)
 {
     static const int64_t apart[] = {2, 4, 4}, groups[] = {4, 1, 8}, whole[] = {4, 2, 4};
     model *m = model_read(17, "in x f32[4,8]", "weight w f32[8,8]", "weight one f32[1]",
@@ -284,7 +284,7 @@ static void group_norms_keep_what_they_are_given(void **state)
     assert_int_equal(kept, 2 * 4 * ROW + 2 * 4 * 4); /* x, e; mean and 1/std */
 }
 
-static void frozen_parameters_keep_less(void **state)
+TEST(frozen_parameters_keep_less)
 {
     model *m =
         model_read(17, "in x f32[4,8]", "weight a.weight f32[8,8]", "weight b.weight f32[8,8]",
@@ -303,7 +303,7 @@ static void frozen_parameters_keep_less(void **state)
 
 /* A batch norm that the export folded into a node stands in the node's notes: training has it again, with
  * what it trains and keeps. "w_bias" is made up for a node that had no bias. */
-static void folded_norms_are_restored(void **state)
+TEST(folded_norms_are_restored)
 {
     static const struct {
         const char *op, *source, *inputs;
@@ -346,7 +346,7 @@ static void folded_norms_are_restored(void **state)
 
 /* An export that notes what its initializers were: without a note they are what the exporter made of them,
  * and their names tell of what. */
-static void notes_tell_parameters(void **state)
+TEST(notes_tell_parameters)
 {
     static const struct {
         const char *name, *role;
@@ -380,7 +380,7 @@ static void notes_tell_parameters(void **state)
 }
 
 /* A number that the exporter found out is no parameter: nobody trains it. */
-static void made_up_numbers_are_not_trained(void **state)
+TEST(made_up_numbers_are_not_trained)
 {
     static const char *const names[] = {"scale", "val_84", "val_8x", "val_"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -396,7 +396,7 @@ static void made_up_numbers_are_not_trained(void **state)
     }
 }
 
-static void free_dims_are_refused(void **state)
+TEST(free_dims_are_refused)
 {
     OWNED_MODEL m = model_read(17, "in x f32[batch,8]", "y = Relu(x) relu", "out y f32");
     trainer t;
@@ -411,7 +411,7 @@ static void free_dims_are_refused(void **state)
 }
 
 /* A product with a vector keeps what it multiplies only where the vector is trained. */
-static void products_with_vectors_are_products(void **state)
+TEST(products_with_vectors_are_products)
 {
     enum { X = 4 * 6 * 8 * 4 };
     static const struct {
@@ -431,30 +431,4 @@ static void products_with_vectors_are_products(void **state)
         uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
         assert_int_equal(kept, cases[i].kept);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(networks_keep_what_autograd_kept),
-        cmocka_unit_test(networks_keep_what_autograd_kept_under_autocast),
-        cmocka_unit_test(further_networks_are_close),
-        cmocka_unit_test(operators_keep_what_their_backward_reads),
-        cmocka_unit_test(statistics_masks_and_indices_are_kept),
-        cmocka_unit_test(norms_keep_statistics),
-        cmocka_unit_test(patterns_are_one_operation),
-        cmocka_unit_test(permuted_operands_are_copied),
-        cmocka_unit_test(products_with_vectors_are_products),
-        cmocka_unit_test(parts_of_sequences_are_views),
-        cmocka_unit_test(steps_may_be_huge),
-        cmocka_unit_test(what_a_view_shows_is_read_by_others),
-        cmocka_unit_test(parts_of_a_tensor_are_not_overwritten),
-        cmocka_unit_test(group_norms_keep_what_they_are_given),
-        cmocka_unit_test(frozen_parameters_keep_less),
-        cmocka_unit_test(folded_norms_are_restored),
-        cmocka_unit_test(notes_tell_parameters),
-        cmocka_unit_test(made_up_numbers_are_not_trained),
-        cmocka_unit_test(free_dims_are_refused),
-    };
-    return cmocka_run_group_tests_name("eager.saved", tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static onv_training run_sharded(trainer *t, const onv_train_options *options, co
 /* --- Formats ----------------------------------------------------------------------------------- */
 
 /* Measured with bitsandbytes 0.50: a Linear4bit and a Linear8bitLt of 1024 to 512. */
-static void formats_have_scales(void **state)
+TEST(formats_have_scales)
 {
     static const struct {
         const char *name;
@@ -60,7 +60,7 @@ static void formats_have_scales(void **state)
 }
 
 /* The first matrix is frozen; the last product is the head, which stays, frozen or not. */
-static void frozen_layers_are_quantized(void **state)
+TEST(frozen_layers_are_quantized)
 {
     static const char *const frozen[] = {"blocks.0"}, *const all[] = {"*"};
     trainer t;
@@ -97,7 +97,7 @@ static void open_frozen(trainer *t, bool biased, bool is_large)
 }
 
 /* A bias is an operand behind the matrix. */
-static void a_bias_does_not_hide_a_quantized_matrix(void **state)
+TEST(a_bias_does_not_hide_a_quantized_matrix)
 {
     static const char *const formats[] = {"nf4", "int8"}, *const frozen[] = {"blocks.0"};
     uint64_t bytes[2];
@@ -119,7 +119,7 @@ static void a_bias_does_not_hide_a_quantized_matrix(void **state)
 
 /* [4096, 768] times [768, 3072] by LLM.int8(), a bias or none: the input in bytes and 4096 scales, the product in int32, and what
  * it is in float16. As bitsandbytes 0.50.2 took it over a substitute for the driver, without a workspace of cuBLAS. */
-static void a_product_of_bytes_takes_no_workspace(void **state)
+TEST(a_product_of_bytes_takes_no_workspace)
 {
     static const char *const frozen[] = {"blocks.0"};
     for (uint32_t biased = 0; biased < 2; biased++) {
@@ -154,7 +154,7 @@ static onv_status find_early(void *context, const onv_timeline *t, const onv_pla
 }
 
 /* Matrices come to the device whole, one after the other; LLM.int8() has them as float16. */
-static void a_quantized_matrix_was_whole_before(void **state)
+TEST(a_quantized_matrix_was_whole_before)
 {
     static const char *const formats[] = {"nf4", "int8"}, *const frozen[] = {"blocks.0"};
     static const uint64_t whole[] = {4 * 65536 + 2 * 4 * 1024, 2 * 65536};
@@ -178,7 +178,7 @@ static void a_quantized_matrix_was_whole_before(void **state)
 
 /* --- Copies ------------------------------------------------------------------------------------ */
 
-static void averages_and_masters_stand_beside(void **state)
+TEST(averages_and_masters_stand_beside)
 {
     trainer t;
     open_blocks(&t, "f32");
@@ -210,7 +210,7 @@ static void averages_and_masters_stand_beside(void **state)
     trainer_close(&t);
 }
 
-static void the_host_takes_what_is_offloaded(void **state)
+TEST(the_host_takes_what_is_offloaded)
 {
     trainer t;
     open_blocks(&t, "f32");
@@ -230,7 +230,7 @@ static void the_host_takes_what_is_offloaded(void **state)
 
 /* --- DDP --------------------------------------------------------------------------------------- */
 
-static void gradients_stand_in_buckets(void **state)
+TEST(gradients_stand_in_buckets)
 {
     trainer t;
     open_blocks(&t, "f32");
@@ -271,7 +271,7 @@ static onv_status list_buckets(void *context, const onv_timeline *timeline,
 }
 
 /* Five matrices of 1 MiB: one bucket, then the first to come alone, and the others. */
-static void buckets_are_made_anew(void **state)
+TEST(buckets_are_made_anew)
 {
     OWNED_MODEL m = model_read(17, "in v0 f32[16,512]");
     for (int i = 0; i < 5; i++) {
@@ -302,7 +302,7 @@ static void buckets_are_made_anew(void **state)
 
 /* --- FSDP -------------------------------------------------------------------------------------- */
 
-static void units_are_gathered_one_by_one(void **state)
+TEST(units_are_gathered_one_by_one)
 {
     trainer t;
     open_blocks(&t, "f32");
@@ -330,7 +330,7 @@ static void units_are_gathered_one_by_one(void **state)
 }
 
 /* Matrices of 16 bits are gathered as such; parts, gradients and what reduces them are float32. */
-static void masters_are_what_is_shared_out(void **state)
+TEST(masters_are_what_is_shared_out)
 {
     trainer t;
     open_blocks(&t, "f16");
@@ -374,7 +374,7 @@ static onv_status count_streams(void *context, const onv_timeline *timeline,
 }
 
 /* Each of two units is gathered twice and reduced once. With parts on the host, each is copied before. */
-static void gathering_has_a_stream(void **state)
+TEST(gathering_has_a_stream)
 {
     trainer t;
     open_blocks(&t, "f32");
@@ -404,7 +404,7 @@ static void gathering_has_a_stream(void **state)
     trainer_close(&t);
 }
 
-static void what_cannot_be_shared_out(void **state)
+TEST(what_cannot_be_shared_out)
 {
     static const struct {
         uint8_t parallel;
@@ -437,7 +437,7 @@ static void what_cannot_be_shared_out(void **state)
 /* --- Losses ------------------------------------------------------------------------------------ */
 
 /* Logits [16, 256] of a matrix [256, 256]: in one chunk, for there are as many classes as values. */
-static void losses_take_the_head_in(void **state)
+TEST(losses_take_the_head_in)
 {
     trainer t;
     open_blocks(&t, "f32");
@@ -466,7 +466,7 @@ static void losses_take_the_head_in(void **state)
 }
 
 /* Its products have a workspace beside the logits, which are most there. */
-static void fused_losses_have_workspaces(void **state)
+TEST(fused_losses_have_workspaces)
 {
     trainer t;
     open_blocks(&t, "f32");
@@ -502,7 +502,7 @@ static onv_status count_sums(void *context, const onv_timeline *timeline,
 
 /* The first two gradients of the matrix are views, as every linear layer gives; the third is added to their
  * sum in place. Of the rows' there are four, in places of their own. */
-static void chunks_add_up_their_gradients(void **state)
+TEST(chunks_add_up_their_gradients)
 {
     trainer t;
     open_blocks(&t, "f32");
@@ -520,7 +520,7 @@ static void chunks_add_up_their_gradients(void **state)
     trainer_close(&t);
 }
 
-static void losses_have_counts(void **state)
+TEST(losses_have_counts)
 {
     const char *list = "chunked-cross-entropy=12,y=chunked-cross-entropy,z=mse";
     onv_loss_item item;
@@ -542,28 +542,4 @@ static void losses_have_counts(void **state)
         assert_true(onv_loss_next(&list, &item));
         assert_int_equal(item.loss, ONV_LOSS_AUTO);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(formats_have_scales),
-        cmocka_unit_test(frozen_layers_are_quantized),
-        cmocka_unit_test(a_bias_does_not_hide_a_quantized_matrix),
-        cmocka_unit_test(a_quantized_matrix_was_whole_before),
-        cmocka_unit_test(a_product_of_bytes_takes_no_workspace),
-        cmocka_unit_test(averages_and_masters_stand_beside),
-        cmocka_unit_test(the_host_takes_what_is_offloaded),
-        cmocka_unit_test(gradients_stand_in_buckets),
-        cmocka_unit_test(buckets_are_made_anew),
-        cmocka_unit_test(units_are_gathered_one_by_one),
-        cmocka_unit_test(masters_are_what_is_shared_out),
-        cmocka_unit_test(gathering_has_a_stream),
-        cmocka_unit_test(what_cannot_be_shared_out),
-        cmocka_unit_test(losses_take_the_head_in),
-        cmocka_unit_test(fused_losses_have_workspaces),
-        cmocka_unit_test(chunks_add_up_their_gradients),
-        cmocka_unit_test(losses_have_counts),
-    };
-    return cmocka_run_group_tests_name("eager.sharing", tests, NULL, NULL);
 }

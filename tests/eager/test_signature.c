@@ -6,7 +6,7 @@
 
 enum { W = 8 * 8 * 4 };
 
-static void parameters_without_a_tensor_are_reported(void **state)
+TEST(parameters_without_a_tensor_are_reported)
 {
     static const struct {
         network network;
@@ -59,7 +59,7 @@ static void parameters_without_a_tensor_are_reported(void **state)
 }
 
 /* A view of a filter that code made, a wavelet, stands where a convolution has its weight: nothing is trained, nor kept. */
-static void filters_of_code_are_no_weights(void **state)
+TEST(filters_of_code_are_no_weights)
 {
     static const char *const names[] = {"unsqueeze_1", "val_7"};
     for (size_t i = 0; i < 2; i++) {
@@ -79,7 +79,7 @@ static void filters_of_code_are_no_weights(void **state)
 }
 
 /* How many elements there are says what the file lacks: in training and inference, without a gradient. */
-static void a_count_of_parameters_completes_them(void **state)
+TEST(a_count_of_parameters_completes_them)
 {
     const network n = {"fc.weight stage4.conv.weight",
                        "val_1 f32[8,8]",
@@ -108,7 +108,7 @@ static void a_count_of_parameters_completes_them(void **state)
 }
 
 /* The older exporter lists and notes nothing: whether there is more, the user alone knows. */
-static void an_export_without_notes_says_so(void **state)
+TEST(an_export_without_notes_says_so)
 {
     static const struct {
         const char *listed;
@@ -138,7 +138,7 @@ static void an_export_without_notes_says_so(void **state)
 }
 
 /* What nothing reads has no tensor; parameters of like names tell its size. */
-static void parameters_that_nothing_reads_are_held(void **state)
+TEST(parameters_that_nothing_reads_are_held)
 {
 #define SECOND                                                                                     \
     {                                                                                              \
@@ -186,7 +186,7 @@ static void parameters_that_nothing_reads_are_held(void **state)
 }
 
 /* "out.q.weight" is of two sizes in the file, that of attention is of one. */
-static void attention_to_others_is_like_that_to_itself(void **state)
+TEST(attention_to_others_is_like_that_to_itself)
 {
     network n = {
         "0.attention.out.q.weight 1.attention.out.q.weight 0.out.q.weight "
@@ -203,7 +203,7 @@ static void attention_to_others_is_like_that_to_itself(void **state)
 }
 
 /* The more of its name others have, the more like it they are: a stage beside the layers has what layers have. */
-static void longer_names_are_more_alike(void **state)
+TEST(longer_names_are_more_alike)
 {
     network n = {
         LIKE "other.q.weight last.0.self.q.weight",
@@ -219,7 +219,7 @@ static void longer_names_are_more_alike(void **state)
 
 /* Norms of a network that was never trained share ones and zeros, with their running statistics too; each has
  * its own, the statistics without gradients. */
-static void norms_that_share_all_have_their_own(void **state)
+TEST(norms_that_share_all_have_their_own)
 {
     enum { N = 8 * 4 };
     static const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1}, zeros[8];
@@ -253,7 +253,7 @@ static void norms_that_share_all_have_their_own(void **state)
 }
 
 /* Inference holds them as well. */
-static void inference_tells_of_missing_parameters(void **state)
+TEST(inference_tells_of_missing_parameters)
 {
     network n = {"fc.weight pooler.weight",
                  "val_1 f32[8,8]",
@@ -270,7 +270,7 @@ static void inference_tells_of_missing_parameters(void **state)
 }
 
 /* Heads have the bias of their decoder as their own, too. */
-static void the_bias_of_a_head_is_its_decoders(void **state)
+TEST(the_bias_of_a_head_is_its_decoders)
 {
     network n = {
         "fc.weight head.bias head.decoder.bias",
@@ -289,7 +289,7 @@ static void add_noted(model *m, const char *op, const char *inputs, const char *
 }
 
 /* Into groups and back, of what a view before had joined: one call, as the notes say. */
-static void views_before_a_group_norm_are_joined_with_its_own(void **state)
+TEST(views_before_a_group_norm_are_joined_with_its_own)
 {
 #define GROUP_NORM "torch.nn.modules.normalization.GroupNorm", "aten.group_norm.default"
     static const int64_t groups[] = {4, 2, 4}, whole[] = {4, 2, 2, 2};
@@ -310,7 +310,7 @@ static void views_before_a_group_norm_are_joined_with_its_own(void **state)
 }
 
 /* Norms that were never trained have equal vectors, which the exporter writes once: statistics, too. */
-static void norms_have_vectors_of_their_own(void **state)
+TEST(norms_have_vectors_of_their_own)
 {
 #define NORM(module)                                                                               \
     module, "norm", "torch.nn.modules.batchnorm.BatchNorm2d", "aten.batch_norm.default"
@@ -337,7 +337,7 @@ static void norms_have_vectors_of_their_own(void **state)
 
 /* A convolution that standardizes its weight calls a batch norm, whose factors it makes of a gain: each has a product of its own,
  * though the exporter has equal ones once. */
-static void factors_of_standardized_weights_are_made_of_gains(void **state)
+TEST(factors_of_standardized_weights_are_made_of_gains)
 {
     enum { STATISTICS = 2 * 2 * 8 * 4, PRODUCTS = 2 * 8 * 4 };
     for (int is_made = 0; is_made < 2; is_made++) {
@@ -367,24 +367,4 @@ static void factors_of_standardized_weights_are_made_of_gains(void **state)
         assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
                          STATISTICS + (is_made ? PRODUCTS : 0));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parameters_without_a_tensor_are_reported),
-        cmocka_unit_test(filters_of_code_are_no_weights),
-        cmocka_unit_test(a_count_of_parameters_completes_them),
-        cmocka_unit_test(an_export_without_notes_says_so),
-        cmocka_unit_test(parameters_that_nothing_reads_are_held),
-        cmocka_unit_test(longer_names_are_more_alike),
-        cmocka_unit_test(attention_to_others_is_like_that_to_itself),
-        cmocka_unit_test(norms_that_share_all_have_their_own),
-        cmocka_unit_test(inference_tells_of_missing_parameters),
-        cmocka_unit_test(factors_of_standardized_weights_are_made_of_gains),
-        cmocka_unit_test(the_bias_of_a_head_is_its_decoders),
-        cmocka_unit_test(views_before_a_group_norm_are_joined_with_its_own),
-        cmocka_unit_test(norms_have_vectors_of_their_own),
-    };
-    return cmocka_run_group_tests_name("eager.signature", tests, NULL, NULL);
 }

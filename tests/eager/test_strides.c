@@ -36,7 +36,7 @@ static void expect_strides(const strides_case *c)
     pass_drop(&p);
 }
 
-static void a_reshape_copies_where_no_strides_give_it(void **state)
+TEST(a_reshape_copies_where_no_strides_give_it)
 {
     static const strides_case cases[] = {
         {"f32[4,6]", "Transpose", "", "", {{0}}, 1, {24}, 1, true, false},
@@ -66,7 +66,7 @@ static void a_reshape_copies_where_no_strides_give_it(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) expect_strides(&cases[i]);
 }
 
-static void chunks_are_views(void **state)
+TEST(chunks_are_views)
 {
     static const int64_t flat[] = {12};
     pass p;
@@ -100,7 +100,7 @@ static uint64_t copied(const char *q, const char *q_perm, const char *k, const c
     return bytes / 4;
 }
 
-static void batched_products_copy_what_is_no_batch(void **state)
+TEST(batched_products_copy_what_is_no_batch)
 {
     static const char *const heads = "perm=[0,2,1,3]", *const keys = "perm=[0,2,3,1]";
     static const char *const same = "perm=[0,1,2,3]", *const last = "perm=[0,1,3,2]";
@@ -118,14 +118,4 @@ static void batched_products_copy_what_is_no_batch(void **state)
     /* Three axes: the batch is one already. A matrix has none. */
     assert_int_equal(copied("f32[5,2,7]", "perm=[1,0,2]", "f32[5,2,7]", "perm=[1,2,0]"), 0);
     assert_int_equal(copied("f32[2,5,7]", "perm=[0,1,2]", "f32[5,7]", "perm=[1,0]"), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_reshape_copies_where_no_strides_give_it),
-        cmocka_unit_test(chunks_are_views),
-        cmocka_unit_test(batched_products_copy_what_is_no_batch),
-    };
-    return cmocka_run_group_tests_name("eager.strides", tests, NULL, NULL);
 }

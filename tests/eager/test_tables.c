@@ -6,7 +6,7 @@
 enum { W = 8 * 8 * 4 };
 
 /* Where a parameter has no tensor, a table that the exporter computed may be made of it: what is multiplied by that. */
-static void tables_may_be_of_missing_parameters(void **state)
+TEST(tables_may_be_of_missing_parameters)
 {
     static const struct {
         const char *listed, *told;
@@ -21,12 +21,4 @@ static void tables_may_be_of_missing_parameters(void **state)
         assert_int_equal(o.factors[0] != '\0', cases[i].told != NULL);
         if (cases[i].told != NULL) assert_non_null(strstr(o.factors, cases[i].told));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_may_be_of_missing_parameters),
-    };
-    return cmocka_run_group_tests_name("eager.tables", tests, NULL, NULL);
 }

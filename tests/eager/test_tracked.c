@@ -22,7 +22,7 @@ static double peak_of(const char *sample, const char *optimizer, const char *pla
 
 /* MemTracker of PyTorch 2.15, three iterations, batch 16 (of 64 x 64 for the U-Net); the plan as
  * its file applied it; bfloat16 under the CPU's autocast. */
-static void peaks_with_checkpoints_agree(void **state)
+TEST(peaks_with_checkpoints_agree)
 {
     static const struct {
         const char *sample, *optimizer, *plan;
@@ -53,12 +53,4 @@ static void peaks_with_checkpoints_agree(void **state)
             fail_msg("%s, %s, %s: %.0f bytes, tracked %.0f", cases[i].sample, cases[i].optimizer,
                      cases[i].plan, ours, cases[i].tracked);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(peaks_with_checkpoints_agree),
-    };
-    return cmocka_run_group_tests_name("eager.tracked", tests, NULL, NULL);
 }

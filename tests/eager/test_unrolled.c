@@ -85,7 +85,7 @@ static uint64_t kept(model *m, bool on_cpu)
 }
 
 /* The input of the layer before; x, the first state, the output and a reserve of as many values. */
-static void call_is_one_kernel(void **state)
+TEST(call_is_one_kernel)
 {
     uint64_t one = SEQUENCE + SEQUENCE + STATE + 2 * SEQUENCE + RESERVE;
     assert_int_equal(kept(network(1, false), false), one);
@@ -94,12 +94,12 @@ static void call_is_one_kernel(void **state)
 }
 
 /* There each step keeps what it gives. */
-static void steps_run_apart_on_cpu(void **state)
+TEST(steps_run_apart_on_cpu)
 {
     assert_true(kept(network(1, false), true) < SEQUENCE + SEQUENCE + STATE + 2 * SEQUENCE);
 }
 
-static void asks_for_dropout_between_layers(void **state)
+TEST(asks_for_dropout_between_layers)
 {
     for (int layers = 1; layers <= 2; layers++) {
         trainer t;
@@ -118,7 +118,7 @@ static void asks_for_dropout_between_layers(void **state)
 }
 
 /* A tanh of a number ends no layer. */
-static void numbers_are_no_states(void **state)
+TEST(numbers_are_no_states)
 {
     model *m = model_read(17, "in x f32[2,4,8]", "weight ih0 f32[8,8]", "role ih0 PARAMETER");
     add(m, "MatMul", "p", "x ih0", "p", "");
@@ -126,15 +126,4 @@ static void numbers_are_no_states(void **state)
     add(m, "Tanh", "tanh", "s", "y", "");
     model_output(m, "y", "f32");
     assert_int_equal(kept(m, false), SEQUENCE + 4);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(call_is_one_kernel),
-        cmocka_unit_test(steps_run_apart_on_cpu),
-        cmocka_unit_test(asks_for_dropout_between_layers),
-        cmocka_unit_test(numbers_are_no_states),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

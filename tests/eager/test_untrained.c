@@ -22,7 +22,7 @@ static onv_training_figures train(model *m)
 }
 
 /* Two parameters of one module that begin alike, by which it multiplies. */
-static void a_module_may_have_two_scales(void **state)
+TEST(a_module_may_have_two_scales)
 {
     static const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     static const char *const arguments[] = {"%x, %p_net_gamma_a", "%mul, %p_net_gamma_b"};
@@ -43,7 +43,7 @@ static void a_module_may_have_two_scales(void **state)
 }
 
 /* Modules of a part of a sequence have the names that they have in all of it. */
-static void parts_of_sequences_have_its_names(void **state)
+TEST(parts_of_sequences_have_its_names)
 {
     model *m = model_read(18, "in x f32[4,8]", "parameters features.fc.weight features.fc.bias",
                           "weight val_1 f32[8,8]");
@@ -51,13 +51,4 @@ static void parts_of_sequences_have_its_names(void **state)
     model_class(m, LINEAR, "aten.linear.default");
     model_add(m, "y = MatMul(x val_1) product", "out y f32");
     assert_int_equal(train(m).gradient_bytes, CONV_BYTES + C);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_module_may_have_two_scales),
-        cmocka_unit_test(parts_of_sequences_have_its_names),
-    };
-    return cmocka_run_group_tests_name("eager.untrained", tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static uint32_t allocated(const onv_timeline *t, onv_phase phase, const char *na
     return n;
 }
 
-static void each_gradient_has_a_workspace_of_its_own(void **state)
+TEST(each_gradient_has_a_workspace_of_its_own)
 {
     model *m = products();
     onv_train_options options = with(2015);
@@ -90,7 +90,7 @@ static void each_gradient_has_a_workspace_of_its_own(void **state)
     clean(&b, m);
 }
 
-static void older_releases_keep_one_for_each_thread(void **state)
+TEST(older_releases_keep_one_for_each_thread)
 {
     model *m = products();
     onv_train_options options = with(2006);
@@ -112,7 +112,7 @@ static void older_releases_keep_one_for_each_thread(void **state)
 }
 
 /* The gradient of the bias is summed when both products are done. */
-static void a_bias_comes_last(void **state)
+TEST(a_bias_comes_last)
 {
     model *m = model_read(17, "in x f32[16,256]", "weight w0 f32[256,256]", "weight w f32[256,128]",
                           "weight b f32[128]", "a = MatMul(x w0) first", "y = Gemm(a w b) gemm",
@@ -132,7 +132,7 @@ static void a_bias_comes_last(void **state)
 
 /* Of so many rows that blocks of threads share a sum: of a bias, of one that is added on its own, and of a factor. Counters of
  * blocks stand in another one. */
-static void a_sum_over_many_rows_has_two_buffers(void **state)
+TEST(a_sum_over_many_rows_has_two_buffers)
 {
     model *m = model_read(17, "in x f32[25088,96]", "weight w f32[96,384]", "weight b f32[384]",
                           "weight c f32[1,384]", "weight d f32[384]", "a = Gemm(x w b) gemm",
@@ -152,7 +152,7 @@ static void a_sum_over_many_rows_has_two_buffers(void **state)
 }
 
 /* All layers of a module in one call: at the last one, beside the reserve that forward makes. */
-static void a_recurrent_module_has_one_workspace(void **state)
+TEST(a_recurrent_module_has_one_workspace)
 {
     model *m =
         model_read(17, "in x f32[64,8,128]", "weight w f32[1,1024,128]", "weight r f32[1,1024,256]",
@@ -172,7 +172,7 @@ static void a_recurrent_module_has_one_workspace(void **state)
 }
 
 /* One call makes the gradients of all layers' weights, as one tensor. */
-static void a_recurrent_module_makes_all_gradients_at_once(void **state)
+TEST(a_recurrent_module_makes_all_gradients_at_once)
 {
     model *m = model_read(17, "in x f32[64,8,256]");
     static const char *const weights[] = {"w", "r", "v", "s"};
@@ -195,7 +195,7 @@ static void a_recurrent_module_makes_all_gradients_at_once(void **state)
 }
 
 /* As many bytes for every call of a module as for one, where the file tells calls from layers. */
-static void calls_of_a_recurrent_module_have_a_workspace_each(void **state)
+TEST(calls_of_a_recurrent_module_have_a_workspace_each)
 {
     uint64_t least[2] = {UINT64_MAX, UINT64_MAX}, most[2] = {0};
     for (unsigned of_one_call = 0; of_one_call < 2; of_one_call++) {
@@ -225,7 +225,7 @@ static void calls_of_a_recurrent_module_have_a_workspace_each(void **state)
 }
 
 /* A branch that is the first to multiply: the handle's workspace stays when it ends. */
-static void a_branch_may_be_the_first_to_multiply(void **state)
+TEST(a_branch_may_be_the_first_to_multiply)
 {
     model *m =
         model_read(17, "in c bool[]", "in x f32[4,4]", "weight w f32[4,4]", "begin then_branch",
@@ -254,7 +254,7 @@ static void a_branch_may_be_the_first_to_multiply(void **state)
 }
 
 /* The exporter drops a bias of zeros; its notes say that the call had one, which cuBLASLt adds. */
-static void a_bias_that_the_exporter_dropped_is_added(void **state)
+TEST(a_bias_that_the_exporter_dropped_is_added)
 {
     static const struct {
         const char *arguments, *shape, *perm; /* of x, and how it is turned before it is read */
@@ -290,7 +290,7 @@ static void a_bias_that_the_exporter_dropped_is_added(void **state)
 
 /* Tokens that are images for a convolution have their channels last, and so has what it gives: rows of tokens again are a
  * view of it, and not of other images. */
-static void images_of_tokens_stay_so(void **state)
+TEST(images_of_tokens_stay_so)
 {
     for (int is_last = 0; is_last < 2; is_last++) {
         pass p;
@@ -308,7 +308,7 @@ static void images_of_tokens_stay_so(void **state)
 }
 
 /* torch/nn/modules/module.py: filters one after the other, the old one gone when the new one is there; then the batch. */
-static void filters_are_laid_out_anew_with_channels_last(void **state)
+TEST(filters_are_laid_out_anew_with_channels_last)
 {
     for (int turns = 0; turns < 2; turns++) {
         onv_lower_options options = {.inference = true, .cuda = onv_cuda_library_defaults()};
@@ -336,7 +336,7 @@ static void filters_are_laid_out_anew_with_channels_last(void **state)
 }
 
 /* Where channels come last, the blocks of threads that add up an image's pixels share a sum. */
-static void pixels_are_added_up_in_a_buffer_with_channels_last(void **state)
+TEST(pixels_are_added_up_in_a_buffer_with_channels_last)
 {
     for (int turns = 0; turns < 2; turns++) {
         model *m =
@@ -360,23 +360,4 @@ static void pixels_are_added_up_in_a_buffer_with_channels_last(void **state)
         assert_int_equal(parts, turns ? 3 : 0); /* the gate's gradient, in three iterations */
         clean(&b, m);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_gradient_has_a_workspace_of_its_own),
-        cmocka_unit_test(older_releases_keep_one_for_each_thread),
-        cmocka_unit_test(a_bias_comes_last),
-        cmocka_unit_test(a_sum_over_many_rows_has_two_buffers),
-        cmocka_unit_test(a_recurrent_module_has_one_workspace),
-        cmocka_unit_test(a_recurrent_module_makes_all_gradients_at_once),
-        cmocka_unit_test(calls_of_a_recurrent_module_have_a_workspace_each),
-        cmocka_unit_test(a_bias_that_the_exporter_dropped_is_added),
-        cmocka_unit_test(a_branch_may_be_the_first_to_multiply),
-        cmocka_unit_test(images_of_tokens_stay_so),
-        cmocka_unit_test(filters_are_laid_out_anew_with_channels_last),
-        cmocka_unit_test(pixels_are_added_up_in_a_buffer_with_channels_last),
-    };
-    return cmocka_run_group_tests_name("eager.workspaces", tests, NULL, NULL);
 }

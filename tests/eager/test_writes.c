@@ -245,17 +245,9 @@ static bool agrees(const expected *e)
     return false;
 }
 
-static void calls_make_what_pytorch_makes(void **state)
+TEST(calls_make_what_pytorch_makes)
 {
     bool all = true;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) all &= agrees(&cases[i]);
     assert_true(all);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_make_what_pytorch_makes),
-    };
-    return cmocka_run_group_tests_name("eager.writes", tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ static bool check_row(const expected *row)
     return good && right;
 }
 
-static void known_models_are_as_counted(void **state)
+TEST(known_models_are_as_counted)
 {
     int failures = 0;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) failures += !check_row(&table[i]);
@@ -92,7 +92,7 @@ static void known_models_are_as_counted(void **state)
 }
 
 /* The state doubles three times. After the last one 64 bytes went in and 128 came out. */
-static void a_state_that_grows_is_held_at_its_largest(void **state)
+TEST(a_state_that_grows_is_held_at_its_largest)
 {
     onv_summary s = {0};
     OWNED_MODEL m = nested_case_model("loop-grows");
@@ -104,7 +104,7 @@ static void a_state_that_grows_is_held_at_its_largest(void **state)
 }
 
 /* Declared for batch 1, run with 8: the branch for 1 does not count. */
-static void a_declaration_for_another_batch_gives_way(void **state)
+TEST(a_declaration_for_another_batch_gives_way)
 {
     onv_options options = onv_options_default();
     onv_summary s = {0};
@@ -188,7 +188,7 @@ static void hold_orders(flow *f, uint64_t seed)
     free(place);
 }
 
-static void random_nested_graphs_keep_the_rules(void **state)
+TEST(random_nested_graphs_keep_the_rules)
 {
     for (uint64_t seed = 1; seed <= 300; seed++) {
         flow f;
@@ -218,7 +218,7 @@ static void hold_runtimes(flow *f, uint64_t seed)
     }
 }
 
-static void runtimes_hold_nested_graphs(void **state)
+TEST(runtimes_hold_nested_graphs)
 {
     for (uint64_t seed = 1; seed <= 40; seed++) {
         flow f;
@@ -230,7 +230,7 @@ static void runtimes_hold_nested_graphs(void **state)
 }
 
 /* What a branch hands out of the graph around it has to be made before the If runs. */
-static void outer_values_are_made_before_the_if(void **state)
+TEST(outer_values_are_made_before_the_if)
 {
     static const char *const orders[] = {"ort", "greedy", "optimal"};
     for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
@@ -242,17 +242,4 @@ static void outer_values_are_made_before_the_if(void **state)
                             "relu");
         flow_close(&f);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_models_are_as_counted),
-        cmocka_unit_test(a_state_that_grows_is_held_at_its_largest),
-        cmocka_unit_test(a_declaration_for_another_batch_gives_way),
-        cmocka_unit_test(random_nested_graphs_keep_the_rules),
-        cmocka_unit_test(runtimes_hold_nested_graphs),
-        cmocka_unit_test(outer_values_are_made_before_the_if),
-    };
-    return cmocka_run_group_tests_name("graph.control_flow", tests, NULL, NULL);
 }

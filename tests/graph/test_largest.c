@@ -12,7 +12,7 @@ static bool is_noted(const onv_analysis *a, const char *code, const char *part)
 }
 
 /* A value and a weight of these types: which of the two limits is passed. */
-static void limits_are_told(void **state)
+TEST(limits_are_told)
 {
     static const struct {
         const char *value, *weight;
@@ -39,10 +39,4 @@ static void limits_are_told(void **state)
             is_noted(a, "largest-volume", cases[i].name) != cases[i].volume)
             fail_msg("case %zu", i);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(limits_are_told)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static void expect_life(const onv_analysis *a, const char *name, uint64_t first,
     assert_int_equal(info.last_step, last);
 }
 
-static void lives_run_from_definition_to_last_use(void **state)
+TEST(lives_run_from_definition_to_last_use)
 {
     OWNED_MODEL m = model_read(17, "in x f32[10]", "in late f32[10]", "a = Relu(x) 0",
                                "b = Neg(a) 1", "unused = Abs(a) 2", "y = Add(b late) 3",
@@ -45,7 +45,7 @@ static void lives_run_from_definition_to_last_use(void **state)
     assert_int_equal(summarise(a).peak_step, 2);
 }
 
-static void the_first_step_of_a_tie_is_the_peak(void **state)
+TEST(the_first_step_of_a_tie_is_the_peak)
 {
     OWNED_MODEL m = model_read(17, "in x f32[4]", "a = Relu(x) 0", "b = Relu(a) 1", "c = Relu(b) 2",
                                "out c f32");
@@ -54,7 +54,7 @@ static void the_first_step_of_a_tie_is_the_peak(void **state)
     assert_int_equal(summarise(a).peak_bytes, 32);
 }
 
-static void weights_are_counted_apart(void **state)
+TEST(weights_are_counted_apart)
 {
     model *m =
         model_read(17, "in x f32[2,8]", "weight w f32[8,16]", "y = MatMul(x w) mm", "out y f32");
@@ -70,7 +70,7 @@ static void weights_are_counted_apart(void **state)
     model_free(m);
 }
 
-static void unknown_sizes_are_counted_not_guessed(void **state)
+TEST(unknown_sizes_are_counted_not_guessed)
 {
     OWNED_MODEL m =
         model_read(17, "in x f32[4]", "y = Mystery(x) odd", "z = Relu(y) next", "out z f32");
@@ -84,7 +84,7 @@ static void unknown_sizes_are_counted_not_guessed(void **state)
     assert_string_equal(diagnostic.code, "unknown-op");
 }
 
-static void declared_types_serve_an_unknown_operator(void **state)
+TEST(declared_types_serve_an_unknown_operator)
 {
     OWNED_MODEL m = model_read(17, "in x f32[batch,4]", "y = Mystery(x) odd", "z = Relu(y) next");
     model_value_info(m, "y", "f32[batch,7]");
@@ -96,7 +96,7 @@ static void declared_types_serve_an_unknown_operator(void **state)
     assert_true(summarise(a).sized);
 }
 
-static void sizes_that_overflow_are_errors_with_a_name(void **state)
+TEST(sizes_that_overflow_are_errors_with_a_name)
 {
     OWNED_MODEL m = model_read(17, "in x f32[1099511627776,1]", "in y f32[1,1099511627776]",
                                "z = Add(x y) add", "out z f32");
@@ -107,7 +107,7 @@ static void sizes_that_overflow_are_errors_with_a_name(void **state)
 }
 
 /* Text and maps stand on the host: they take nothing and leave nothing unknown, whatever their number. */
-static void text_and_maps_take_no_device_memory(void **state)
+TEST(text_and_maps_take_no_device_memory)
 {
     OWNED_MODEL m =
         model_read(17, "import ai.onnx.ml 3", "in x f32[4,3]", "in rows f32",
@@ -124,18 +124,4 @@ static void text_and_maps_take_no_device_memory(void **state)
     }
     assert_int_equal(summarise(a).unknown_tensors, 0);
     assert_int_equal(summarise(a).output_bytes, 48);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lives_run_from_definition_to_last_use),
-        cmocka_unit_test(the_first_step_of_a_tie_is_the_peak),
-        cmocka_unit_test(weights_are_counted_apart),
-        cmocka_unit_test(unknown_sizes_are_counted_not_guessed),
-        cmocka_unit_test(declared_types_serve_an_unknown_operator),
-        cmocka_unit_test(text_and_maps_take_no_device_memory),
-        cmocka_unit_test(sizes_that_overflow_are_errors_with_a_name),
-    };
-    return cmocka_run_group_tests_name("live", tests, NULL, NULL);
 }

@@ -48,7 +48,7 @@ static bool are_shared(const shared *s, const char *a, const char *b)
 
 /* --- Views ------------------------------------------------------------------------------------- */
 
-static void views_share_from_first_to_last(void **state)
+TEST(views_share_from_first_to_last)
 {
     static const int64_t shape[] = {2, 1, 8}, axis = 1;
     static const char *const names[] = {"b", "c", "d", "e", "g"};
@@ -76,7 +76,7 @@ static void views_share_from_first_to_last(void **state)
     drop(&s);
 }
 
-static void a_view_of_an_output_is_an_output(void **state)
+TEST(a_view_of_an_output_is_an_output)
 {
     static const int64_t shape[] = {4, 4};
     shared s;
@@ -96,7 +96,7 @@ static void a_view_of_an_output_is_an_output(void **state)
 
 /* --- In place ---------------------------------------------------------------------------------- */
 
-static void in_place_only_where_the_input_dies(void **state)
+TEST(in_place_only_where_the_input_dies)
 {
     shared s;
     model *m = model_read(17, "in x f32[8]", "in one f32[1]");
@@ -124,7 +124,7 @@ static void in_place_only_where_the_input_dies(void **state)
     drop(&s);
 }
 
-static void a_view_that_is_read_later_keeps_it(void **state)
+TEST(a_view_that_is_read_later_keeps_it)
 {
     static const int64_t shape[] = {4, 2};
     shared s;
@@ -143,7 +143,7 @@ static void a_view_that_is_read_later_keeps_it(void **state)
 
 /* --- The host, inputs, copies ------------------------------------------------------------------ */
 
-static void shape_arithmetic_stays_on_the_host(void **state)
+TEST(shape_arithmetic_stays_on_the_host)
 {
     static const int64_t zero = 0, minus = -1;
     shared s;
@@ -249,7 +249,7 @@ static void check_storages(const shared *s)
     assert_int_equal(s->s.peak.bytes, peak_by_hand(s));
 }
 
-static void sharing_never_costs(void **state)
+TEST(sharing_never_costs)
 {
     uint64_t saved = 0;
     for (uint64_t seed = 1; seed <= 200; seed++) {
@@ -268,17 +268,4 @@ static void sharing_never_costs(void **state)
         drop(&s);
     }
     assert_true(saved > 100); /* the graphs have something to share */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(views_share_from_first_to_last),
-        cmocka_unit_test(a_view_of_an_output_is_an_output),
-        cmocka_unit_test(in_place_only_where_the_input_dies),
-        cmocka_unit_test(a_view_that_is_read_later_keeps_it),
-        cmocka_unit_test(shape_arithmetic_stays_on_the_host),
-        cmocka_unit_test(sharing_never_costs),
-    };
-    return cmocka_run_group_tests_name("graph.storage", tests, NULL, NULL);
 }

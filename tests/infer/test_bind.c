@@ -30,19 +30,19 @@ static model *symbolic(void)
     return m;
 }
 
-static void free_dims_stay_symbols(void **state)
+TEST(free_dims_stay_symbols)
 {
     expect_shape(symbolic(), NULL, "y", "[batch, seq, 8]");
 }
 
-static void batch_binds_the_batch_alone(void **state)
+TEST(batch_binds_the_batch_alone)
 {
     onv_options options = onv_options_default();
     options.batch = 4;
     expect_shape(symbolic(), &options, "y", "[4, seq, 8]");
 }
 
-static void dims_bind_by_name(void **state)
+TEST(dims_bind_by_name)
 {
     onv_dim_binding dims[] = {{"seq", 33}, {"batch", 2}};
     onv_options options = onv_options_default();
@@ -60,7 +60,7 @@ static model *derived(void)
     return m;
 }
 
-static void a_name_that_is_an_expression_is_read_as_one(void **state)
+TEST(a_name_that_is_an_expression_is_read_as_one)
 {
     expect_shape(derived(), NULL, "y", "[batch, seq + past]");
     onv_dim_binding dims[] = {{"seq", 3}, {"past", 4}};
@@ -74,7 +74,7 @@ static void a_name_that_is_an_expression_is_read_as_one(void **state)
     expect_failure(derived(), &options, ONV_ERR_USAGE, "is bound to 9, but is 7");
 }
 
-static void an_unknown_dim_is_named_with_the_choices(void **state)
+TEST(an_unknown_dim_is_named_with_the_choices)
 {
     onv_dim_binding dims[] = {{"sequence", 33}};
     onv_options options = onv_options_default();
@@ -83,7 +83,7 @@ static void an_unknown_dim_is_named_with_the_choices(void **state)
     expect_failure(symbolic(), &options, ONV_ERR_USAGE, "batch, seq");
 }
 
-static void shapes_bind_the_symbols_they_meet(void **state)
+TEST(shapes_bind_the_symbols_they_meet)
 {
     int64_t shape[] = {3, 8, 5};
     onv_shape_binding shapes[] = {{"x", shape, 3}};
@@ -101,7 +101,7 @@ static model *nameless(void)
     return m;
 }
 
-static void names_that_say_nothing_are_free_axes(void **state)
+TEST(names_that_say_nothing_are_free_axes)
 {
     expect_shape(nameless(), NULL, "y", "[x.0, 3, x.2, x.3]");
     onv_options options = onv_options_default();
@@ -120,7 +120,7 @@ static void names_that_say_nothing_are_free_axes(void **state)
 }
 
 /* --shape and --batch together: what --dim gives, or a refusal; never another figure. */
-static void shapes_of_all_inputs_leave_the_batch_its_place(void **state)
+TEST(shapes_of_all_inputs_leave_the_batch_its_place)
 {
     const onv_shape_binding one[] = {{"x", (int64_t[]){1, 8, 9}, 3}, {"mask", (int64_t[]){9}, 1}};
     const onv_shape_binding same[] = {{"x", (int64_t[]){4, 8, 9}, 3}, {"mask", (int64_t[]){9}, 1}};
@@ -138,7 +138,7 @@ static void shapes_of_all_inputs_leave_the_batch_its_place(void **state)
 }
 
 /* Where the export fixed the batch, --shape may change the rest. */
-static void a_shape_of_the_fixed_batch_goes_with_another_batch(void **state)
+TEST(a_shape_of_the_fixed_batch_goes_with_another_batch)
 {
     static const char *const expected[] = {"[4, 8]", "[4, 8]", NULL};
     for (int64_t rows = 1; rows < 4; rows++) {
@@ -155,7 +155,7 @@ static void a_shape_of_the_fixed_batch_goes_with_another_batch(void **state)
     }
 }
 
-static void conflicting_bindings_are_one_clear_line(void **state)
+TEST(conflicting_bindings_are_one_clear_line)
 {
     int64_t shape[] = {3, 8, 5};
     onv_shape_binding shapes[] = {{"x", shape, 3}};
@@ -168,7 +168,7 @@ static void conflicting_bindings_are_one_clear_line(void **state)
     expect_failure(symbolic(), &options, ONV_ERR_USAGE, "'seq' is bound to both 6 and 5");
 }
 
-static void a_bound_batch_leaves_nothing_to_search(void **state)
+TEST(a_bound_batch_leaves_nothing_to_search)
 {
     onv_dim_binding dims[] = {{"batch", 6}};
     onv_options options = onv_options_default();
@@ -179,7 +179,7 @@ static void a_bound_batch_leaves_nothing_to_search(void **state)
     expect_failure(symbolic(), &options, ONV_ERR_USAGE, "'batch' is bound to 6, but --max-batch");
 }
 
-static void a_shape_of_the_wrong_rank_is_refused(void **state)
+TEST(a_shape_of_the_wrong_rank_is_refused)
 {
     int64_t shape[] = {3, 8};
     onv_shape_binding shapes[] = {{"x", shape, 2}};
@@ -189,7 +189,7 @@ static void a_shape_of_the_wrong_rank_is_refused(void **state)
     expect_failure(symbolic(), &options, ONV_ERR_USAGE, "rank 3");
 }
 
-static void input_values_decide_shapes(void **state)
+TEST(input_values_decide_shapes)
 {
     model *m = model_read(17, "in x f32[2,12]", "in target i64[n]", "y = Reshape(x target) r",
                           "out y f32");
@@ -201,7 +201,7 @@ static void input_values_decide_shapes(void **state)
     expect_shape(m, &options, "y", "[4, 2, 3]");
 }
 
-static void a_sequence_of_bounded_parts_is_bounded(void **state)
+TEST(a_sequence_of_bounded_parts_is_bounded)
 {
     model *m = model_read(17, "in x f32[6,2]", "in sizes i64[3]", "y = SplitToSequence(x sizes) s",
                           "out y f32");
@@ -216,25 +216,4 @@ static void a_sequence_of_bounded_parts_is_bounded(void **state)
     assert_true(info.bound);
     onv_analysis_destroy(a);
     model_free(m);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(free_dims_stay_symbols),
-        cmocka_unit_test(batch_binds_the_batch_alone),
-        cmocka_unit_test(dims_bind_by_name),
-        cmocka_unit_test(a_name_that_is_an_expression_is_read_as_one),
-        cmocka_unit_test(an_unknown_dim_is_named_with_the_choices),
-        cmocka_unit_test(shapes_bind_the_symbols_they_meet),
-        cmocka_unit_test(names_that_say_nothing_are_free_axes),
-        cmocka_unit_test(shapes_of_all_inputs_leave_the_batch_its_place),
-        cmocka_unit_test(a_shape_of_the_fixed_batch_goes_with_another_batch),
-        cmocka_unit_test(conflicting_bindings_are_one_clear_line),
-        cmocka_unit_test(a_bound_batch_leaves_nothing_to_search),
-        cmocka_unit_test(a_shape_of_the_wrong_rank_is_refused),
-        cmocka_unit_test(input_values_decide_shapes),
-        cmocka_unit_test(a_sequence_of_bounded_parts_is_bounded),
-    };
-    return cmocka_run_group_tests_name("infer.bind", tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ static void expect_warning(const onv_analysis *a, const char *message)
     assert_int_equal(n, 1);
 }
 
-static void the_rest_is_answered(void **state)
+TEST(the_rest_is_answered)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         onv_options options = onv_options_default();
@@ -91,7 +91,7 @@ static void the_rest_is_answered(void **state)
 }
 
 /* What contradicts the sizes that are asked for is no matter of the model. */
-static void asked_sizes_are_refused(void **state)
+TEST(asked_sizes_are_refused)
 {
     onv_options options = onv_options_default();
     onv_error error = {0};
@@ -102,13 +102,4 @@ static void asked_sizes_are_refused(void **state)
         model_read(17, "in x f32[2,n]", "weight w f32[8,4]", "y = MatMul(x w)", "out y f32");
     assert_int_equal(model_try(m, &options, &a, &error), ONV_ERR_MODEL);
     assert_non_null(strstr(error.message, "inner dims of [2, 7] and [8, 4]"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_rest_is_answered),
-        cmocka_unit_test(asked_sizes_are_refused),
-    };
-    return cmocka_run_group_tests_name("infer.contradiction", tests, NULL, NULL);
 }

@@ -101,7 +101,7 @@ static void check(model *m, const expected *e)
     model_free(m);
 }
 
-static void branches_that_do_not_fit_are_dropped(void **state)
+TEST(branches_that_do_not_fit_are_dropped)
 {
     static const expected rows[] = {
         {"len=8", NULL, "[1, 4]", "else_branch cannot run", "impossible-branch"},
@@ -116,7 +116,7 @@ static void branches_that_do_not_fit_are_dropped(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) check(rates(), &rows[i]);
 }
 
-static void few_iterations_are_run_one_by_one(void **state)
+TEST(few_iterations_are_run_one_by_one)
 {
     static const expected rows[] = {
         {NULL, "c=1", "[32]", NULL, NULL},
@@ -146,7 +146,7 @@ static model *counted(void)
     return m;
 }
 
-static void iterations_are_bound_by_the_name_that_is_told(void **state)
+TEST(iterations_are_bound_by_the_name_that_is_told)
 {
     static const expected rows[] = {
         {NULL, NULL, "[4]", "'trips#0=N'", "open-trips"},
@@ -159,7 +159,7 @@ static void iterations_are_bound_by_the_name_that_is_told(void **state)
 }
 
 /* The body of a loop that runs once sees the initial value, and what it stacks is that, too. */
-static void one_iteration_is_exact(void **state)
+TEST(one_iteration_is_exact)
 {
     for (int ends = 0; ends < 2; ends++) {
         OWNED_MODEL m = model_read(17, "in x f32[4]", "int zero 0");
@@ -176,7 +176,7 @@ static void one_iteration_is_exact(void **state)
 }
 
 /* What tf2onnx makes of `while time < length`: no limit, and a counter that the condition compares. */
-static void a_counter_ends_the_loop(void **state)
+TEST(a_counter_ends_the_loop)
 {
     OWNED_MODEL m = model_read(
         17, "in x f32[4]", "int zero 0", "int one 1", "int length 90", "starts = Less(zero length)",
@@ -188,7 +188,7 @@ static void a_counter_ends_the_loop(void **state)
     assert_string_equal(model_shape(a, "y"), "[90, 4]");
 }
 
-static void sizes_of_the_data_are_bound_by_name(void **state)
+TEST(sizes_of_the_data_are_bound_by_name)
 {
     static const expected rows[] = {
         {NULL, NULL, "[range#1]", NULL, NULL},
@@ -201,25 +201,11 @@ static void sizes_of_the_data_are_bound_by_name(void **state)
 }
 
 /* The name that an output declares for a size that is another. */
-static void a_declared_name_is_never_ignored(void **state)
+TEST(a_declared_name_is_never_ignored)
 {
     for (int64_t size = 3; size <= 4; size++) {
         model *m = model_read(17, "in x f32[4]", "y = Relu(x)", "out y f32[n]");
         check(m, size == 4 ? &(expected){.dim = "n=4", .shape = "[4]"}
                            : &(expected){.dim = "n=3", .message = "axis 0 of 'y', which is 4"});
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(branches_that_do_not_fit_are_dropped),
-        cmocka_unit_test(few_iterations_are_run_one_by_one),
-        cmocka_unit_test(iterations_are_bound_by_the_name_that_is_told),
-        cmocka_unit_test(one_iteration_is_exact),
-        cmocka_unit_test(a_counter_ends_the_loop),
-        cmocka_unit_test(sizes_of_the_data_are_bound_by_name),
-        cmocka_unit_test(a_declared_name_is_never_ignored),
-    };
-    return cmocka_run_group_tests_name("infer.flow", tests, NULL, NULL);
 }

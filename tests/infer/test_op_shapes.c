@@ -65,7 +65,7 @@ static void expect(const onv_analysis *a, const char *name, const char *dtype, c
     assert_string_equal(dtype_of(a, name), dtype);
 }
 
-static void the_documented_example_works(void **state)
+TEST(the_documented_example_works)
 {
     model *m = model_read(
         17, "import com.acme 1", "in x f32[batch,4,9]", "in w i64[3]",
@@ -104,7 +104,7 @@ static void expect_shape(const char *line, const char *attrs, const char *shape)
         fail_msg("%s: %s instead of %s", line, model_shape(a, "y"), shape);
 }
 
-static void expressions_mean_what_they_say(void **state)
+TEST(expressions_mean_what_they_say)
 {
     expect_shape("Op(x): []", "", "[]");
     expect_shape("Op(x): like x", "", "[n, 4, 6, 8]");
@@ -130,7 +130,7 @@ static void expressions_mean_what_they_say(void **state)
     expect_shape("Op(x): [exact(x.2 / 3), upto(x.1, most)]", "", "[2, most#0]");
 }
 
-static void element_types_and_work_are_said(void **state)
+TEST(element_types_and_work_are_said)
 {
     model *m = model_read(17, "in x f32[3,4]", "in w f16[5,4]", "y z v = Op(x w) op to=10",
                           "out y f32", "out z f32", "out v f32");
@@ -144,7 +144,7 @@ static void element_types_and_work_are_said(void **state)
     assert_int_equal(summary.macs, 60);
 }
 
-static void rows_are_chosen(void **state)
+TEST(rows_are_chosen)
 {
     expect_shape("Op(x): [1]\nOp@9(x): [2]\nOp@17(x): [3]\nOp@18(x): [4]", "", "[3]");
     /* A built-in operator stays as it is, unless the line insists. */
@@ -170,7 +170,7 @@ static void expect_parse_error(const char *text, const char *message)
     onv_arena_cleanup(&arena);
 }
 
-static void bad_lines_are_named(void **state)
+TEST(bad_lines_are_named)
 {
     expect_parse_error("Op", "file:1:3: '(' is expected");
     expect_parse_error("\n\n3(x): []", "file:3:1: the name of an operator");
@@ -193,7 +193,7 @@ static void bad_lines_are_named(void **state)
     expect_parse_error("Op(x): []\nOp(y): []", "file:2:1: 'Op' is already declared in line 1");
 }
 
-static void limits_hold(void **state)
+TEST(limits_hold)
 {
     char text[3 * ONV_CUSTOM_OP_MAX_LINE] = "Op(x): [";
     memset(text + 8, '(', ONV_CUSTOM_OP_MAX_NESTING + 1);
@@ -222,7 +222,7 @@ static void limits_hold(void **state)
 }
 
 /* Every prefix and every text with a byte changed is read, or refused with a place. */
-static void damaged_text_is_refused(void **state)
+TEST(damaged_text_is_refused)
 {
     static const char text[] = "!a.b::Op@3(x, y): [x.:-1, min(x.0, y[1]) % -2, attr.a.1 or 3], "
                                "like y f16, [upto(ceil(x.0 / 2))] like x # end\n";
@@ -261,7 +261,7 @@ static void expect_model_error(const char *line, const char *attrs, const char *
         fail_msg("%s: '%s' does not say '%s'", line, error.message, message);
 }
 
-static void models_that_contradict_are_errors(void **state)
+TEST(models_that_contradict_are_errors)
 {
     expect_model_error("Op(x): [x.2]", "", ":1: input x has no axis 2: shape [n, 4]");
     expect_model_error("Op(x): [attr.k]", "", ":1: attribute 'k' is missing");
@@ -273,7 +273,7 @@ static void models_that_contradict_are_errors(void **state)
 }
 
 #ifdef ONV_FAULT_INJECTION
-static void no_memory_is_no_crash(void **state)
+TEST(no_memory_is_no_crash)
 {
     static const char text[] = "a::Op(x, y): [x.0, attr.k or 2] f16, like y\nB(x): [x.:1]\n";
     const char *path = write_file(text, sizeof text - 1);
@@ -291,21 +291,3 @@ static void no_memory_is_no_crash(void **state)
     unlink(path);
 }
 #endif
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_documented_example_works),
-        cmocka_unit_test(expressions_mean_what_they_say),
-        cmocka_unit_test(element_types_and_work_are_said),
-        cmocka_unit_test(rows_are_chosen),
-        cmocka_unit_test(bad_lines_are_named),
-        cmocka_unit_test(limits_hold),
-        cmocka_unit_test(damaged_text_is_refused),
-        cmocka_unit_test(models_that_contradict_are_errors),
-#ifdef ONV_FAULT_INJECTION
-        cmocka_unit_test(no_memory_is_no_crash),
-#endif
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -19,7 +19,7 @@ static onv_options batch_of(int64_t batch)
     return options;
 }
 
-static void a_reshape_target_carries_the_old_batch(void **state)
+TEST(a_reshape_target_carries_the_old_batch)
 {
     model *m = model_read(17, "in x f32[1,2048,1,1]");
     model_ints(m, "target", 2, (int64_t[]){1, 2048});
@@ -30,7 +30,7 @@ static void a_reshape_target_carries_the_old_batch(void **state)
     expect_shape(m, &options, "y", "[8, 2048]");
 }
 
-static void windows_and_heads_carry_a_multiple(void **state)
+TEST(windows_and_heads_carry_a_multiple)
 {
     /* [4 windows of batch 1] as in Swin, then heads: 4*3 for batch 1. */
     model *m = model_read(17, "in x f32[2,4,9,6]");
@@ -42,7 +42,7 @@ static void windows_and_heads_carry_a_multiple(void **state)
     expect_shape(m, &options, "y", "[9, 72, 2]");
 }
 
-static void an_expand_upstream_is_found_from_the_mismatch(void **state)
+TEST(an_expand_upstream_is_found_from_the_mismatch)
 {
     model *m = model_read(17, "in x f32[1,196,768]", "weight class_token f32[1,1,768]");
     model_ints(m, "shape", 3, (int64_t[]){1, 1, 768});
@@ -52,7 +52,7 @@ static void an_expand_upstream_is_found_from_the_mismatch(void **state)
     expect_shape(m, &options, "y", "[16, 197, 768]");
 }
 
-static void sizes_of_a_resize_follow_the_batch(void **state)
+TEST(sizes_of_a_resize_follow_the_batch)
 {
     model *m = model_read(17, "in x f32[4,3,8,8]");
     model_ints(m, "sizes", 4, (int64_t[]){4, 3, 16, 16});
@@ -62,7 +62,7 @@ static void sizes_of_a_resize_follow_the_batch(void **state)
 }
 
 /* What cuts the batch off is no failure of inference; nothing upstream can be changed. */
-static void a_batch_that_stops_growing_is_refused(void **state)
+TEST(a_batch_that_stops_growing_is_refused)
 {
     OWNED_MODEL m = model_new(17);
     onv_error err = {0};
@@ -89,7 +89,7 @@ static void expect_refusal(model *m, const char *node, const char *why)
     model_free(m);
 }
 
-static void channels_that_hold_the_batch_are_resized_whole(void **state)
+TEST(channels_that_hold_the_batch_are_resized_whole)
 {
     OWNED_MODEL m = model_read(17, "in x f32[4,8,16,16]");
     model_ints(m, "folded", 4, (int64_t[]){1, 32, 16, 16});
@@ -104,7 +104,7 @@ static void channels_that_hold_the_batch_are_resized_whole(void **state)
 }
 
 /* Sizes that are neither those of the data nor carry the batch. */
-static void sizes_that_drop_the_batch_are_refused(void **state)
+TEST(sizes_that_drop_the_batch_are_refused)
 {
     model *m = model_read(17, "in x f32[4,8,16]");
     model_ints(m, "sizes", 3, (int64_t[]){12, 8, 16});
@@ -112,7 +112,7 @@ static void sizes_that_drop_the_batch_are_refused(void **state)
     expect_refusal(m, "up", "grows with the batch");
 }
 
-static void indices_of_every_sample_are_refused(void **state)
+TEST(indices_of_every_sample_are_refused)
 {
     model *m = model_read(17, "in x f32[4,16]");
     model_ints(m, "samples", 4, (int64_t[]){3, 2, 1, 0});
@@ -120,7 +120,7 @@ static void indices_of_every_sample_are_refused(void **state)
     expect_refusal(m, "flip", "picks the samples");
 }
 
-static void samples_of_the_old_batch_are_not_appended(void **state)
+TEST(samples_of_the_old_batch_are_not_appended)
 {
     model *m = model_read(17, "in x f32[4,16]", "weight none f32[4,16]",
                           "y = Concat(x none) twice axis=0", "out y f32");
@@ -133,7 +133,7 @@ static void samples_of_the_old_batch_are_not_appended(void **state)
 }
 
 /* What no input decides: its shape carries the batch, wherever it stands in it. */
-static void results_beside_the_inputs_have_the_batch(void **state)
+TEST(results_beside_the_inputs_have_the_batch)
 {
     model *m = model_read(17, "in x f32[4,16]");
     model_ints(m, "shape", 3, (int64_t[]){1, 4, 16});
@@ -154,7 +154,7 @@ static void results_beside_the_inputs_have_the_batch(void **state)
 }
 
 /* As many heads as samples, and heads come first: only the result says which is which. */
-static void heads_are_told_from_samples(void **state)
+TEST(heads_are_told_from_samples)
 {
     OWNED_MODEL m = model_read(17, "in x f32[4,6,4,5]");
     model_ints(m, "merged", 3, (int64_t[]){16, 6, 5});
@@ -169,7 +169,7 @@ static void heads_are_told_from_samples(void **state)
     assert_string_equal(model_shape(analysis, "y"), "[8, 6, 20]");
 }
 
-static void one_constant_may_mean_different_things(void **state)
+TEST(one_constant_may_mean_different_things)
 {
     OWNED_MODEL m = model_read(17, "in x f32[2,6]", "weight w f32[12]");
     model_ints(m, "target", 2, (int64_t[]){2, 6});
@@ -182,7 +182,7 @@ static void one_constant_may_mean_different_things(void **state)
     assert_string_equal(model_shape(analysis, "b"), "[2, 6]");
 }
 
-static void what_cannot_be_carried_names_node_and_constant(void **state)
+TEST(what_cannot_be_carried_names_node_and_constant)
 {
     static const char *const remedies[] = {
         "input_names=[\"x\"], dynamic_axes={\"x\": {0: \"batch\"}}, or leave --batch out",
@@ -204,7 +204,7 @@ static void what_cannot_be_carried_names_node_and_constant(void **state)
     }
 }
 
-static void the_fixed_sample_becomes_the_free_one(void **state)
+TEST(the_fixed_sample_becomes_the_free_one)
 {
     onv_options options = batch_of(8);
     onv_analysis *a, *b;
@@ -226,7 +226,7 @@ static void the_fixed_sample_becomes_the_free_one(void **state)
 /* --- Reshapes that can be read in several ways ------------------------------------------------- */
 
 /* Heads first, one sample: the batch joins the heads, as sizes would grow with its square otherwise. */
-static void a_batch_of_one_joins_the_heads(void **state)
+TEST(a_batch_of_one_joins_the_heads)
 {
     OWNED_MODEL m = model_read(17, "in x f32[1,6,16]");
     model_ints(m, "parts", 4, (int64_t[]){1, 6, 2, 8});
@@ -245,7 +245,7 @@ static void a_batch_of_one_joins_the_heads(void **state)
 }
 
 /* A later dim of 1 is not the batch where the first dim stays as it is. */
-static void a_merged_batch_stays_where_the_target_begins_alike(void **state)
+TEST(a_merged_batch_stays_where_the_target_begins_alike)
 {
     model *m = model_read(17, "in x f32[1,4,1,96]");
     model_ints(m, "merged", 3, (int64_t[]){4, 1, 96});
@@ -256,7 +256,7 @@ static void a_merged_batch_stays_where_the_target_begins_alike(void **state)
 }
 
 /* What grows with the square of the batch is taken where nothing else is possible. */
-static void similarities_of_samples_grow_with_the_square(void **state)
+TEST(similarities_of_samples_grow_with_the_square)
 {
     model *m = model_read(17, "in x f32[4,16]", "a = Transpose(x) t perm=[1,0]",
                           "y = MatMul(x a) near", "out y f32");
@@ -267,7 +267,7 @@ static void similarities_of_samples_grow_with_the_square(void **state)
 /* --- Further constants ------------------------------------------------------------------------- */
 
 /* TorchScript's expand: -1 in the sizes stands for 1. */
-static void sizes_of_an_expand_are_computed(void **state)
+TEST(sizes_of_an_expand_are_computed)
 {
     for (int64_t old = 1; old <= 4; old += 3) {
         (void)state;
@@ -286,7 +286,7 @@ static void sizes_of_an_expand_are_computed(void **state)
 }
 
 /* An input that begins with the new batch by chance is not the batch, however often it is tried. */
-static void a_size_that_equals_the_new_batch_is_not_the_batch(void **state)
+TEST(a_size_that_equals_the_new_batch_is_not_the_batch)
 {
     model *m = model_read(17, "in x f32[4,16]", "in words f32[8,16]", "weight token f32[1,16]");
     model_ints(m, "sizes", 2, (int64_t[]){4, 16});
@@ -298,7 +298,7 @@ static void a_size_that_equals_the_new_batch_is_not_the_batch(void **state)
     expect_shape(m, &options, "y", "[8, 32]");
 }
 
-static void samples_of_the_old_batch_are_not_written(void **state)
+TEST(samples_of_the_old_batch_are_not_written)
 {
     model *m = model_read(17, "in x f32[4,6]", "weight indices i64[4,1]", "weight updates f32[4,1]",
                           "y = ScatterElements(x indices updates) set axis=1", "out y f32");
@@ -306,7 +306,7 @@ static void samples_of_the_old_batch_are_not_written(void **state)
 }
 
 /* as_strided: every element of the flattened data by its number. */
-static void entries_of_one_sample_are_not_picked(void **state)
+TEST(entries_of_one_sample_are_not_picked)
 {
     model *m = model_read(17, "in x f32[1,48]");
     model_ints(m, "flat", 1, (int64_t[]){-1});
@@ -315,7 +315,7 @@ static void entries_of_one_sample_are_not_picked(void **state)
     expect_refusal(m, "as_strided", "picks the samples");
 }
 
-static void a_result_of_one_sample_is_refused(void **state)
+TEST(a_result_of_one_sample_is_refused)
 {
     model *m =
         model_read(17, "in x f32[1,16]", "y = ReduceMax(x) most axes=[0] keepdims=1", "out y f32");
@@ -323,7 +323,7 @@ static void a_result_of_one_sample_is_refused(void **state)
 }
 
 /* ONNX Runtime's rules make reshapes of their own of sizes that they read from the constants. */
-static void later_stages_read_the_new_constants(void **state)
+TEST(later_stages_read_the_new_constants)
 {
     for (int is_computed = 0; is_computed < 2; is_computed++) {
         model *m = model_read(17, "in x f32[4,96]", "weight w f32[24,24]", "weight b f32[24]");
@@ -341,7 +341,7 @@ static void later_stages_read_the_new_constants(void **state)
 
 /* --- Constants with samples -------------------------------------------------------------------- */
 
-static void constants_of_equal_samples_are_resized(void **state)
+TEST(constants_of_equal_samples_are_resized)
 {
     for (int64_t old = 1; old <= 4; old += 3) {
         OWNED_MODEL m = model_new(17);
@@ -360,7 +360,7 @@ static void constants_of_equal_samples_are_resized(void **state)
 }
 
 /* As long as the batch is large: only what follows says which axis has the samples. */
-static void another_axis_may_have_the_samples(void **state)
+TEST(another_axis_may_have_the_samples)
 {
     model *m = model_read(17, "in x f32[4,4,16]");
     model_weight_data(m, "onnx::mask", "f32[4,4,16]", NULL, 4 * 4 * 64);
@@ -370,7 +370,7 @@ static void another_axis_may_have_the_samples(void **state)
     expect_shape(m, &options, "y", "[4, 8, 32]");
 }
 
-static void other_constants_keep_their_size(void **state)
+TEST(other_constants_keep_their_size)
 {
     static const int64_t places[8] = {0, 1, 0, 1, 0, 1, 0, 2};
     model *m = model_new(17); /* samples that differ */
@@ -393,43 +393,9 @@ static void other_constants_keep_their_size(void **state)
     expect_refusal(m, "part", "stops growing");
 }
 
-static void one_sample_is_not_split(void **state)
+TEST(one_sample_is_not_split)
 {
     model *m =
         model_read(20, "in x f32[1,16]", "y = Split(x) chunk axis=0 num_outputs=1", "out y f32");
     expect_refusal(m, "chunk", "one sample is one part");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_reshape_target_carries_the_old_batch),
-        cmocka_unit_test(windows_and_heads_carry_a_multiple),
-        cmocka_unit_test(an_expand_upstream_is_found_from_the_mismatch),
-        cmocka_unit_test(sizes_of_a_resize_follow_the_batch),
-        cmocka_unit_test(a_batch_that_stops_growing_is_refused),
-        cmocka_unit_test(channels_that_hold_the_batch_are_resized_whole),
-        cmocka_unit_test(sizes_that_drop_the_batch_are_refused),
-        cmocka_unit_test(indices_of_every_sample_are_refused),
-        cmocka_unit_test(samples_of_the_old_batch_are_not_appended),
-        cmocka_unit_test(results_beside_the_inputs_have_the_batch),
-        cmocka_unit_test(heads_are_told_from_samples),
-        cmocka_unit_test(one_constant_may_mean_different_things),
-        cmocka_unit_test(what_cannot_be_carried_names_node_and_constant),
-        cmocka_unit_test(the_fixed_sample_becomes_the_free_one),
-        cmocka_unit_test(a_batch_of_one_joins_the_heads),
-        cmocka_unit_test(a_merged_batch_stays_where_the_target_begins_alike),
-        cmocka_unit_test(similarities_of_samples_grow_with_the_square),
-        cmocka_unit_test(sizes_of_an_expand_are_computed),
-        cmocka_unit_test(a_size_that_equals_the_new_batch_is_not_the_batch),
-        cmocka_unit_test(samples_of_the_old_batch_are_not_written),
-        cmocka_unit_test(entries_of_one_sample_are_not_picked),
-        cmocka_unit_test(a_result_of_one_sample_is_refused),
-        cmocka_unit_test(later_stages_read_the_new_constants),
-        cmocka_unit_test(constants_of_equal_samples_are_resized),
-        cmocka_unit_test(another_axis_may_have_the_samples),
-        cmocka_unit_test(other_constants_keep_their_size),
-        cmocka_unit_test(one_sample_is_not_split),
-    };
-    return cmocka_run_group_tests_name("infer.rebatch", tests, NULL, NULL);
 }

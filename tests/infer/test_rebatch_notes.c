@@ -24,7 +24,7 @@ static void expect_note(model *m, const char *part)
     model_free(m);
 }
 
-static void inputs_without_the_batch_are_noted(void **state)
+TEST(inputs_without_the_batch_are_noted)
 {
     model *m = model_read(17, "in x f32[4,16]", "in pairs f32[16,8]", "y = MatMul(x pairs) near",
                           "out y f32");
@@ -35,7 +35,7 @@ static void inputs_without_the_batch_are_noted(void **state)
     expect_note(m, "--shape w=");
 }
 
-static void a_cut_at_the_old_batch_is_noted(void **state)
+TEST(a_cut_at_the_old_batch_is_noted)
 {
     for (int64_t end = 4; end <= 5; end++) {
         model *m = model_read(17, "in x f32[4,16]");
@@ -45,13 +45,4 @@ static void a_cut_at_the_old_batch_is_noted(void **state)
         model_add(m, "y = Slice(x zero end axis) part", "out y f32");
         expect_note(m, end == 4 ? "equals the batch of the export" : NULL);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(inputs_without_the_batch_are_noted),
-        cmocka_unit_test(a_cut_at_the_old_batch_is_noted),
-    };
-    return cmocka_run_group_tests_name("infer.rebatch_notes", tests, NULL, NULL);
 }

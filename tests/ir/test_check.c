@@ -125,7 +125,7 @@ static void refuse(fixture *f, const char *text, const char *node)
     done(f);
 }
 
-static void what_is_in_order_stays(void **state)
+TEST(what_is_in_order_stays)
 {
     fixture *f = MODEL("a:x>p", "b:p>q", "c:xq>r", "d:x>s");
     assert_int_equal(onv_graph_check(&f->model, &f->err), ONV_OK);
@@ -137,7 +137,7 @@ static void what_is_in_order_stays(void **state)
     onv_model_cleanup(&empty);
 }
 
-static void what_is_not_is_sorted(void **state)
+TEST(what_is_not_is_sorted)
 {
     fixture *f = MODEL("a:q>r", "b:p>q", "c:x>p");
     assert_int_equal(onv_graph_check(&f->model, &f->err), ONV_OK);
@@ -148,13 +148,13 @@ static void what_is_not_is_sorted(void **state)
     expect(MODEL("a:pp>r", "b:x-x>pq", "c:q>s"), "bac", NULL);
 }
 
-static void sorting_keeps_the_files_order_where_it_can(void **state)
+TEST(sorting_keeps_the_files_order_where_it_can)
 {
     /* e needs h, which stands last; nothing else has to move. */
     expect(MODEL("a:x>a", "b:x>b", "e:h>e", "c:x>c", "f:e>f", "d:x>d", "h:x>h"), "abcdhef", NULL);
 }
 
-static void subgraphs_use_for_their_owner(void **state)
+TEST(subgraphs_use_for_their_owner)
 {
     /* i reads q inside b's subgraph, so b has to wait for c. */
     expect(MODEL("a:x>p", "b:p>r", "c:x>q", "b/i:q>s"), "acb", "i");
@@ -165,7 +165,7 @@ static void subgraphs_use_for_their_owner(void **state)
     expect(MODEL("b:x>r", "b/i:x>s", "b/j:x>t", "i/k:t>u"), "b", "ji");
 }
 
-static void outputs_of_subgraphs_use_too(void **state)
+TEST(outputs_of_subgraphs_use_too)
 {
     fixture *f = MODEL("b:x>r", "c:x>q", "b/i:x>s");
     onv_graph *inner = &f->model.graphs.at[1];
@@ -174,7 +174,7 @@ static void outputs_of_subgraphs_use_too(void **state)
     expect(f, "cb", "i");
 }
 
-static void cycles(void **state)
+TEST(cycles)
 {
     refuse(MODEL("a:x>p", "b:r>q", "c:q>r", "d:r>s"), "a cycle of 2 nodes: 'c' needs 'b' needs 'c'",
            "c");
@@ -188,20 +188,20 @@ static void cycles(void **state)
            "g");
 }
 
-static void values_defined_twice(void **state)
+TEST(values_defined_twice)
 {
     refuse(MODEL("a:x>p", "b:x>p"), "value 'p' is defined twice: by 'b' and by 'a'", "b");
     refuse(MODEL("a:x>pp"), "value 'p' is defined twice: by 'a' and by 'a'", "a");
     refuse(MODEL("a:x>x"), "value 'x' is defined twice: by 'a' and by the graph", "a");
 }
 
-static void values_out_of_sight(void **state)
+TEST(values_out_of_sight)
 {
     refuse(MODEL("b:x>r", "b/i:x>s", "c:s>q"), "value 's' is used outside its scope", "");
 }
 
 /* Long chains in the worst order, and against a plain definition of the order that is wanted. */
-static void random_graphs(void **state)
+TEST(random_graphs)
 {
     uint32_t random = 1;
     for (int round = 0; round < 300; round++) {
@@ -236,20 +236,4 @@ static void random_graphs(void **state)
         }
         done(f);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_in_order_stays),
-        cmocka_unit_test(what_is_not_is_sorted),
-        cmocka_unit_test(sorting_keeps_the_files_order_where_it_can),
-        cmocka_unit_test(subgraphs_use_for_their_owner),
-        cmocka_unit_test(outputs_of_subgraphs_use_too),
-        cmocka_unit_test(cycles),
-        cmocka_unit_test(values_defined_twice),
-        cmocka_unit_test(values_out_of_sight),
-        cmocka_unit_test(random_graphs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static onv_dim num(int64_t value)
 #define MIN(x, y)     onv_dim_min(&f->pool, x, y)
 #define MAX(x, y)     onv_dim_max(&f->pool, x, y)
 
-static void equal_forms_are_the_same_word(void **state)
+TEST_WITH(equal_forms_are_the_same_word, setup, teardown)
 {
     fixture *f = *state;
     SAME(onv_dim_symbol(&f->pool, "a"), f->a);
@@ -59,7 +59,7 @@ static void equal_forms_are_the_same_word(void **state)
     SAME(MUL(f->a, num(0)), num(0));
 }
 
-static void text_reads_like_an_engineer_writes(void **state)
+TEST_WITH(text_reads_like_an_engineer_writes, setup, teardown)
 {
     fixture *f = *state;
     TEXT(num(224), "224");
@@ -72,7 +72,7 @@ static void text_reads_like_an_engineer_writes(void **state)
     TEXT(ONV_DIM_UNKNOWN, "?");
 }
 
-static void division_is_exact_where_it_can_be(void **state)
+TEST_WITH(division_is_exact_where_it_can_be, setup, teardown)
 {
     fixture *f = *state;
     SAME(EXACT(MUL(f->a, num(768)), num(12)), MUL(f->a, num(64)));
@@ -86,7 +86,7 @@ static void division_is_exact_where_it_can_be(void **state)
 }
 
 /* Nothing sensible, but files may say so: a divisor that is known to be 0. */
-static void divisors_that_can_only_be_0(void **state)
+TEST_WITH(divisors_that_can_only_be_0, setup, teardown)
 {
     fixture *f = *state;
     onv_dim zero = DIV(num(1), ADD(f->b, num(2)));
@@ -96,7 +96,7 @@ static void divisors_that_can_only_be_0(void **state)
         assert_false(onv_dim_is_known(onv_dim_eval(&f->pool, undefined[i], values)));
 }
 
-static void floors_fold_together(void **state)
+TEST_WITH(floors_fold_together, setup, teardown)
 {
     fixture *f = *state;
     /* Two convolutions of stride 2 and "same" padding: a quarter, rounded up. */
@@ -112,7 +112,7 @@ static void floors_fold_together(void **state)
     SAME(MOD(ADD(MUL(f->a, num(8)), num(5)), num(4)), num(1));
 }
 
-static void extrema_use_what_is_certain(void **state)
+TEST_WITH(extrema_use_what_is_certain, setup, teardown)
 {
     fixture *f = *state;
     SAME(MAX(num(0), f->a), f->a);
@@ -127,7 +127,7 @@ static void extrema_use_what_is_certain(void **state)
     assert_true(onv_dim_always_ne(&f->pool, ADD(f->a, num(1)), num(0)));
 }
 
-static void infinities_are_slice_sentinels(void **state)
+TEST_WITH(infinities_are_slice_sentinels, setup, teardown)
 {
     fixture *f = *state;
     assert_true(onv_dim_is_infinite(num(INT64_MAX)));
@@ -137,7 +137,7 @@ static void infinities_are_slice_sentinels(void **state)
     assert_false(onv_dim_is_known(ADD(num(INT64_MAX), num(INT64_MIN))));
 }
 
-static void overflow_is_unknown_and_counted(void **state)
+TEST_WITH(overflow_is_unknown_and_counted, setup, teardown)
 {
     fixture *f = *state;
     onv_dim big = num((int64_t)1 << 40);
@@ -145,7 +145,7 @@ static void overflow_is_unknown_and_counted(void **state)
     assert_int_equal(f->pool.overflows, 1);
 }
 
-static void growth_is_bounded(void **state)
+TEST_WITH(growth_is_bounded, setup, teardown)
 {
     fixture *f = *state;
     onv_dim d = f->a;
@@ -158,7 +158,7 @@ static void growth_is_bounded(void **state)
     assert_false(onv_dim_is_known(d));
 }
 
-static void data_symbols_count_their_bound(void **state)
+TEST_WITH(data_symbols_count_their_bound, setup, teardown)
 {
     fixture *f = *state;
     onv_dim n = onv_dim_fresh(&f->pool, "nonzero", MUL(f->a, num(10)));
@@ -171,7 +171,7 @@ static void data_symbols_count_their_bound(void **state)
 }
 
 /* A body that runs again makes symbols of the same name again. */
-static void equal_names_are_no_chain(void **state)
+TEST_WITH(equal_names_are_no_chain, setup, teardown)
 {
     fixture *f = *state;
     clock_t start = clock();
@@ -258,7 +258,7 @@ static int64_t run_ops(const fixture *f, onv_dim form, const onv_dim *values)
 }
 
 /* Parts of a sum that make up for each other do not make up for each other in its hash. */
-static void sums_alike_are_no_chain(void **state)
+TEST_WITH(sums_alike_are_no_chain, setup, teardown)
 {
     fixture *f = *state;
     uint32_t run = 0, longest = 0;
@@ -271,7 +271,7 @@ static void sums_alike_are_no_chain(void **state)
     assert_in_range(longest, 1, 100); /* by chance about 25: the table is less than half full */
 }
 
-static void evaluation_agrees_with_arithmetic(void **state)
+TEST_WITH(evaluation_agrees_with_arithmetic, setup, teardown)
 {
     fixture *f = *state;
     uint64_t seed = 42;
@@ -302,7 +302,7 @@ static void evaluation_agrees_with_arithmetic(void **state)
     assert_true(checked > 20000);
 }
 
-static void strides_of_one_size_compare(void **state)
+TEST_WITH(strides_of_one_size_compare, setup, teardown)
 {
     fixture *f = *state;
     onv_dim half = DIV(f->a, num(2)), quarter = DIV(f->a, num(4));
@@ -322,7 +322,7 @@ static void strides_of_one_size_compare(void **state)
     TEXT(onv_dim_from_one(&f->pool, MUL(f->a, f->b), from_zero), "b + a*b");
 }
 
-static void a_size_overtakes_from_somewhere_on(void **state)
+TEST_WITH(a_size_overtakes_from_somewhere_on, setup, teardown)
 {
     fixture *f = *state;
     onv_dim symbol, linear = MUL(MUL(f->a, f->b), num(800));
@@ -334,26 +334,4 @@ static void a_size_overtakes_from_somewhere_on(void **state)
     assert_false(onv_dim_overtakes(&f->pool, square, linear, &symbol, &from));
     assert_false(onv_dim_overtakes(&f->pool, linear, MUL(f->c, num(5)), &symbol, &from));
     assert_false(onv_dim_overtakes(&f->pool, f->a, ADD(f->a, f->b), &symbol, &from));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(equal_forms_are_the_same_word, setup, teardown),
-        cmocka_unit_test_setup_teardown(text_reads_like_an_engineer_writes, setup, teardown),
-        cmocka_unit_test_setup_teardown(division_is_exact_where_it_can_be, setup, teardown),
-        cmocka_unit_test_setup_teardown(divisors_that_can_only_be_0, setup, teardown),
-        cmocka_unit_test_setup_teardown(floors_fold_together, setup, teardown),
-        cmocka_unit_test_setup_teardown(extrema_use_what_is_certain, setup, teardown),
-        cmocka_unit_test_setup_teardown(infinities_are_slice_sentinels, setup, teardown),
-        cmocka_unit_test_setup_teardown(overflow_is_unknown_and_counted, setup, teardown),
-        cmocka_unit_test_setup_teardown(growth_is_bounded, setup, teardown),
-        cmocka_unit_test_setup_teardown(data_symbols_count_their_bound, setup, teardown),
-        cmocka_unit_test_setup_teardown(equal_names_are_no_chain, setup, teardown),
-        cmocka_unit_test_setup_teardown(sums_alike_are_no_chain, setup, teardown),
-        cmocka_unit_test_setup_teardown(evaluation_agrees_with_arithmetic, setup, teardown),
-        cmocka_unit_test_setup_teardown(strides_of_one_size_compare, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_size_overtakes_from_somewhere_on, setup, teardown),
-    };
-    return cmocka_run_group_tests_name("ir.dim", tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include "ir/dtype.h"
 #include "support/test.h"
 
-static void bits_are_rounded_up_once(void **state)
+TEST(bits_are_rounded_up_once)
 {
     static const struct {
         onv_dtype dtype;
@@ -31,7 +31,7 @@ static void bits_are_rounded_up_once(void **state)
 }
 
 /* Values of IEEE 754's binary16 and of bfloat16, a float32 with 7 bits behind the point. */
-static void numbers_become_what_the_type_holds(void **state)
+TEST(numbers_become_what_the_type_holds)
 {
     static const struct {
         onv_dtype dtype;
@@ -75,7 +75,7 @@ static void numbers_become_what_the_type_holds(void **state)
     assert_true(signbit(onv_dtype_round(ONV_FLOAT16, -0.0)));
 }
 
-static void numbers_beyond_the_table_are_no_type(void **state)
+TEST(numbers_beyond_the_table_are_no_type)
 {
     for (int64_t n = 1; n < ONV_DTYPE_COUNT; n++) {
         onv_dtype dtype = onv_dtype_from(n);
@@ -92,14 +92,4 @@ static void numbers_beyond_the_table_are_no_type(void **state)
     assert_string_equal(onv_dtype_name(ONV_DTYPE_COUNT), "undefined");
     assert_int_equal(onv_dtype_bits(ONV_DTYPE_COUNT), 0);
     assert_false(onv_dtype_is_float(ONV_DTYPE_COUNT));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bits_are_rounded_up_once),
-        cmocka_unit_test(numbers_become_what_the_type_holds),
-        cmocka_unit_test(numbers_beyond_the_table_are_no_type),
-    };
-    return cmocka_run_group_tests_name("ir.dtype", tests, NULL, NULL);
 }

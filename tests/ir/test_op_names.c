@@ -2,7 +2,7 @@
 #include "ir/model.h"
 #include "support/test.h"
 
-static void every_name_has_its_number(void **state)
+TEST(every_name_has_its_number)
 {
     static const char *const names[] = {
 #define OP(name) #name,
@@ -18,20 +18,11 @@ static void every_name_has_its_number(void **state)
     }
 }
 
-static void others_have_none(void **state)
+TEST(others_have_none)
 {
     onv_node node = {.code = ONV_OP_Add};
     onv_node_set_op(&node, "add");
     assert_int_equal(node.code, ONV_OP_OTHER);
     assert_int_equal(onv_op_name_of("AddX"), ONV_OP_OTHER);
     assert_int_equal(onv_op_name_of(""), ONV_OP_OTHER);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_name_has_its_number),
-        cmocka_unit_test(others_have_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static const char *origin_of(const onv_model *m, const char *op_type)
     return NULL;
 }
 
-static void names_and_weights(void **state)
+TEST(names_and_weights)
 {
     OWNED_MODEL m = model_new(17);
     flow f;
@@ -38,7 +38,7 @@ static void names_and_weights(void **state)
     flow_close(&f);
 }
 
-static void metadata_and_weights(void **state)
+TEST(metadata_and_weights)
 {
     static const struct {
         const char *scope, *weight, *expected;
@@ -68,13 +68,4 @@ static void metadata_and_weights(void **state)
         assert_string_equal(origin_of(&f.model, "MatMul"), cases[i].expected);
         flow_close(&f);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_and_weights),
-        cmocka_unit_test(metadata_and_weights),
-    };
-    return cmocka_run_group_tests_name("ir.origin", tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 #include "ir/path.h"
 #include "support/test.h"
 
-static void a_module_has_what_follows_a_dot(void **state)
+TEST(a_module_has_what_follows_a_dot)
 {
     assert_true(onv_path_is_inside("layer1.0.conv", "layer1"));
     assert_true(onv_path_is_inside("layer1.0.conv", "layer1.0"));
@@ -13,18 +13,9 @@ static void a_module_has_what_follows_a_dot(void **state)
     assert_false(onv_path_is_part("layer1.0", "layer1.1", 8));
 }
 
-static void everything_is_inside_of_the_network(void **state)
+TEST(everything_is_inside_of_the_network)
 {
     assert_true(onv_path_is_inside("layer1", ""));
     assert_false(onv_path_is_inside("", ""));
     assert_false(onv_path_is_inside(NULL, "layer1"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_module_has_what_follows_a_dot),
-        cmocka_unit_test(everything_is_inside_of_the_network),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

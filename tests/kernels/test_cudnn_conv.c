@@ -71,12 +71,12 @@ static void meet(const row *rows, size_t count, size_t near_percent, size_t insi
 }
 
 /* The shares are those of docs/workspaces.md, a little less. */
-static void layers_of_other_networks_are_met(void **state)
+TEST(layers_of_other_networks_are_met)
 {
     meet(others, sizeof others / sizeof others[0], 70, 80);
 }
 
-static void patch_embeddings_are_met(void **state)
+TEST(patch_embeddings_are_met)
 {
     meet(patches, sizeof patches / sizeof patches[0], 84, 90);
 }
@@ -86,7 +86,7 @@ static const onv_conv_problem vgg =
       .kernel = DIMS(3, 3, 0), .stride = DIMS(1, 1, 0), .pad_begin = DIMS(1, 1, 0),
       .pad_end = DIMS(1, 1, 0), .dilation = DIMS(1, 1, 0));
 
-static void depthwise_is_pytorch_s_own(void **state)
+TEST(depthwise_is_pytorch_s_own)
 {
     onv_cuda_library_settings s = onv_cuda_library_defaults();
     onv_conv_problem p = vgg;
@@ -102,7 +102,7 @@ static void depthwise_is_pytorch_s_own(void **state)
     assert_int_equal(onv_cudnn_conv_workspace(&p, ONV_CONV_BACKWARD_WEIGHT, &s), 0);
 }
 
-static void a_transposed_one_is_anothers_gradient(void **state)
+TEST(a_transposed_one_is_anothers_gradient)
 {
     onv_cuda_library_settings s = onv_cuda_library_defaults();
     onv_conv_problem p = vgg, t = vgg;
@@ -115,7 +115,7 @@ static void a_transposed_one_is_anothers_gradient(void **state)
                      onv_cudnn_conv_workspace(&p, ONV_CONV_FORWARD, &s));
 }
 
-static void the_first_call_with_benchmark_tries_an_fft(void **state)
+TEST(the_first_call_with_benchmark_tries_an_fft)
 {
     onv_cuda_library_settings s = onv_cuda_library_defaults();
     onv_conv_problem p = vgg;
@@ -127,7 +127,7 @@ static void the_first_call_with_benchmark_tries_an_fft(void **state)
     assert_true(onv_cudnn_conv_workspace(&p, ONV_CONV_BACKWARD_WEIGHT, &s) < 32 << 20);
 }
 
-static void problems_that_are_none_take_nothing(void **state)
+TEST(problems_that_are_none_take_nothing)
 {
     onv_cuda_library_settings s = onv_cuda_library_defaults();
     onv_conv_problem p = vgg;
@@ -152,7 +152,7 @@ static void problems_that_are_none_take_nothing(void **state)
 
 /* Without TF32 cuDNN 9.26 names an FFT of 36,379 MiB first for this one; PyTorch goes on to the next engine
  * where it cannot have that. */
-static void no_workspace_is_larger_than_the_device(void **state)
+TEST(no_workspace_is_larger_than_the_device)
 {
     onv_cuda_library_settings s = onv_cuda_library_defaults();
     onv_conv_problem p = vgg;
@@ -178,7 +178,7 @@ static void no_workspace_is_larger_than_the_device(void **state)
 
 /* Of 100,000 answers for half precision at 9.0 no weight gradient took both more than twice its copies and more than
  * 963 MiB: a form that would is not the one. */
-static void forms_are_not_stretched(void **state)
+TEST(forms_are_not_stretched)
 {
     onv_cuda_library_settings s = onv_cuda_library_defaults();
     static const int64_t widths[] = {1024, 4096, 10448}, sides[] = {1, 7, 24, 64};
@@ -203,7 +203,7 @@ static void forms_are_not_stretched(void **state)
 
 /* Layers of a U-Net for an image of 13 million pixels, three times the largest that the trees were fitted to. cuDNN copies
  * both tensors of the first at compute capability 8.0, and takes next to nothing for the second. */
-static void images_larger_than_any_asked_are_doubted(void **state)
+TEST(images_larger_than_any_asked_are_doubted)
 {
     static const struct {
         int64_t channels;
@@ -226,7 +226,7 @@ static void images_larger_than_any_asked_are_doubted(void **state)
 }
 
 /* The weight gradient that ten measured rows hung on: copies of both tensors and 54 splits. */
-static void a_stem_is_copied_and_split(void **state)
+TEST(a_stem_is_copied_and_split)
 {
     onv_cuda_library_settings s = onv_cuda_library_defaults();
     onv_conv_problem p =
@@ -239,7 +239,7 @@ static void a_stem_is_copied_and_split(void **state)
 
 /* cuDNN 8.9 answers an FFT of 764,411,904 bytes where it may not use TF32, and so does 8.5, which PyTorch 2.0 brings, on
  * a device that is younger than itself. */
-static void an_old_library_does_not_know_a_new_device(void **state)
+TEST(an_old_library_does_not_know_a_new_device)
 {
     static const struct {
         uint32_t pytorch, capability;
@@ -262,7 +262,7 @@ static void an_old_library_does_not_know_a_new_device(void **state)
     }
 }
 
-static void onnx_runtime_asks_by_its_search(void **state)
+TEST(onnx_runtime_asks_by_its_search)
 {
     onv_cuda_library_settings s = onv_cuda_library_defaults();
     onv_conv_problem p = vgg;
@@ -276,29 +276,9 @@ static void onnx_runtime_asks_by_its_search(void **state)
 }
 
 /* The data of the trees: nothing in it leads out of it. */
-static void the_trees_are_whole(void **state)
+TEST(the_trees_are_whole)
 {
     assert_true(onv_conv_trees_check());
     assert_true(onv_conv_tree_has(0));
     assert_false(onv_conv_tree_has(ONV_CONV_MAX_ROOTS));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_trees_are_whole),
-        cmocka_unit_test(layers_of_other_networks_are_met),
-        cmocka_unit_test(patch_embeddings_are_met),
-        cmocka_unit_test(depthwise_is_pytorch_s_own),
-        cmocka_unit_test(a_transposed_one_is_anothers_gradient),
-        cmocka_unit_test(the_first_call_with_benchmark_tries_an_fft),
-        cmocka_unit_test(problems_that_are_none_take_nothing),
-        cmocka_unit_test(no_workspace_is_larger_than_the_device),
-        cmocka_unit_test(forms_are_not_stretched),
-        cmocka_unit_test(images_larger_than_any_asked_are_doubted),
-        cmocka_unit_test(a_stem_is_copied_and_split),
-        cmocka_unit_test(an_old_library_does_not_know_a_new_device),
-        cmocka_unit_test(onnx_runtime_asks_by_its_search),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ static onv_cuda_library_settings on(uint32_t capability, uint32_t pytorch)
     return settings;
 }
 
-static void products_take_the_workspace_of_their_device(void **state)
+TEST(products_take_the_workspace_of_their_device)
 {
     static const struct {
         uint32_t capability, pytorch;
@@ -31,7 +31,7 @@ static void products_take_the_workspace_of_their_device(void **state)
     }
 }
 
-static void a_bias_is_added_by_cublaslt(void **state)
+TEST(a_bias_is_added_by_cublaslt)
 {
     onv_cuda_library_settings now = on(90, 2015), shared = on(90, 2010), before = on(80, 2006);
     assert_int_equal(onv_cublas_linear(128, 256, true, &now).bytes, 1 << 20);
@@ -51,7 +51,7 @@ static void a_bias_is_added_by_cublaslt(void **state)
 }
 
 /* x.sum(0) of [inputs, outputs], PyTorch 2.15 as on an H100. */
-static void sums_of_columns_share_a_buffer(void **state)
+TEST(sums_of_columns_share_a_buffer)
 {
     static const struct {
         uint64_t inputs, outputs;
@@ -84,7 +84,7 @@ static void sums_of_columns_share_a_buffer(void **state)
     assert_int_equal(onv_column_sum_of(3136, 1152, 144, 4, &h100).counter_bytes, 36);
 }
 
-static void handles_stand_beside_the_allocator(void **state)
+TEST(handles_stand_beside_the_allocator)
 {
     static const struct {
         uint32_t capability;
@@ -99,7 +99,7 @@ static void handles_stand_beside_the_allocator(void **state)
 }
 
 /* Steps, batch, input, hidden, layers. */
-static void recurrent_modules_take_what_was_measured(void **state)
+TEST(recurrent_modules_take_what_was_measured)
 {
     enum { L = ONV_RNN_LSTM, G = ONV_RNN_GRU, R = ONV_RNN_PLAIN };
     static const struct {
@@ -140,7 +140,7 @@ static void recurrent_modules_take_what_was_measured(void **state)
     }
 }
 
-static void sizes_that_do_not_fit_are_told(void **state)
+TEST(sizes_that_do_not_fit_are_told)
 {
     onv_cuda_library_settings settings = onv_cuda_library_defaults();
     onv_rnn_problem p = {ONV_RNN_LSTM, ONV_FLOAT, INT64_MAX, 2, 3, 4, 1, false};
@@ -152,7 +152,7 @@ static void sizes_that_do_not_fit_are_told(void **state)
 }
 
 /* Dropout between recurrent layers: what reserves had more with it, and what the first call took alone. */
-static void recurrent_dropout_takes_bits_and_states(void **state)
+TEST(recurrent_dropout_takes_bits_and_states)
 {
     static const struct {
         uint64_t values;
@@ -171,18 +171,4 @@ static void recurrent_dropout_takes_bits_and_states(void **state)
         onv_cuda_library_settings settings = on(devices[i].capability, 2015);
         assert_int_equal(onv_cudnn_dropout_state(&settings), devices[i].bytes);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_take_the_workspace_of_their_device),
-        cmocka_unit_test(a_bias_is_added_by_cublaslt),
-        cmocka_unit_test(sums_of_columns_share_a_buffer),
-        cmocka_unit_test(handles_stand_beside_the_allocator),
-        cmocka_unit_test(recurrent_modules_take_what_was_measured),
-        cmocka_unit_test(recurrent_dropout_takes_bits_and_states),
-        cmocka_unit_test(sizes_that_do_not_fit_are_told),
-    };
-    return cmocka_run_group_tests_name("kernels.libraries", tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 
 /* --- Names ------------------------------------------------------------------------------------- */
 
-static void nodes_and_values(void **state)
+TEST(nodes_and_values)
 {
     built_expect(m_model(GRAPH("x", "z", "Relu r x y", "Clip - y,-,y z,-")),
                  "(x)->(z): Relu r(x)->y; Clip(y,-,y)->z,-\n");
@@ -17,7 +17,7 @@ static void nodes_and_values(void **state)
     built_expect(m_model(m_graph("x", "x")), "(x)->(x):\n");
 }
 
-static void undefined_names(void **state)
+TEST(undefined_names)
 {
     built_refuse(m_model(GRAPH("x", "y", "Relu r nowhere y")), ONV_ERR_MODEL,
                  "input 0, 'nowhere', is not defined", "r");
@@ -30,7 +30,7 @@ static void undefined_names(void **state)
     built_refuse(m_model(graph), ONV_ERR_MODEL, "node 0 has no operator", "r");
 }
 
-static void double_definitions(void **state)
+TEST(double_definitions)
 {
     built_refuse(m_model(GRAPH("x", "y", "Relu a x y", "Relu b x y")), ONV_ERR_MODEL,
                  "value 'y' is defined twice", "b");
@@ -50,7 +50,7 @@ static void double_definitions(void **state)
     built_refuse(m_model(graph), ONV_ERR_MODEL, "input 0 of graph '' has no name", "");
 }
 
-static void an_initializer_may_be_an_input_too(void **state)
+TEST(an_initializer_may_be_an_input_too)
 {
     msg *graph = GRAPH("x w", "y", "Mul m x,w y");
     m_put(graph, G_INIT, m_external("w", 2, "w.bin"));
@@ -76,7 +76,7 @@ static msg *with_graph(msg *node, const char *attr, msg *graph)
     return node;
 }
 
-static void subgraphs_see_the_names_around_them(void **state)
+TEST(subgraphs_see_the_names_around_them)
 {
     msg *inner = GRAPH("", "t", "Add - x,late t");
     msg *middle = m_graph("", "u");
@@ -93,7 +93,7 @@ static void subgraphs_see_the_names_around_them(void **state)
         "if/then_branch/If_0/then_branch/t\n");
 }
 
-static void names_inside_stay_inside(void **state)
+TEST(names_inside_stay_inside)
 {
     msg *graph = m_graph("c", "t");
     m_put(graph, G_NODE,
@@ -108,7 +108,7 @@ static void names_inside_stay_inside(void **state)
     built_refuse(m_model(graph), ONV_ERR_MODEL, "'t', is not defined", "if/else_branch/r");
 }
 
-static void an_inner_name_hides_an_outer_one(void **state)
+TEST(an_inner_name_hides_an_outer_one)
 {
     msg *graph = m_graph("x c", "z");
     m_put(graph, G_NODE,
@@ -123,7 +123,7 @@ static void an_inner_name_hides_an_outer_one(void **state)
     built_done(model, file);
 }
 
-static void a_subgraph_may_hand_out_an_outer_value(void **state)
+TEST(a_subgraph_may_hand_out_an_outer_value)
 {
     msg *graph = m_graph("x c", "z");
     m_put(graph, G_NODE, with_graph(m_node("If", "if", "c", "z"), "then_branch", m_graph("", "x")));
@@ -136,7 +136,7 @@ static void a_subgraph_may_hand_out_an_outer_value(void **state)
     built_done(model, file);
 }
 
-static void long_paths_become_numbers(void **state)
+TEST(long_paths_become_numbers)
 {
     char name[600] = {0};
     memset(name, 'n', sizeof name - 1);
@@ -159,7 +159,7 @@ static msg *noted(const char *key, const char *value, const char *other_key, con
     return m_model(graph);
 }
 
-static void scopes_come_from_metadata(void **state)
+TEST(scopes_come_from_metadata)
 {
     static const struct {
         const char *key, *value, *scope, *operation;
@@ -186,7 +186,7 @@ static void scopes_come_from_metadata(void **state)
 
 /* By the name that the code calls them by, `GeLUFunction.apply(x)`; or by another one, `swish = Swish.apply`: one more
  * forward() runs than modules are called, and has no `self`. */
-static void functions_come_from_metadata(void **state)
+TEST(functions_come_from_metadata)
 {
 #define OUTER "  File \"net.py\", line 8, in forward\n    y = self.swish(x) + 1\n"
 #define INNER "  File \"net.py\", line 3, in forward\n    return x * x.sigmoid()"
@@ -233,7 +233,7 @@ static void functions_come_from_metadata(void **state)
     }
 }
 
-static void roles_come_from_metadata(void **state)
+TEST(roles_come_from_metadata)
 {
     static const char key[] = "pkg.torch.export.graph_signature.InputSpec.kind";
     static const struct {
@@ -258,7 +258,7 @@ static void roles_come_from_metadata(void **state)
 
 /* --- Types ------------------------------------------------------------------------------------- */
 
-static void types_of_inputs_and_others(void **state)
+TEST(types_of_inputs_and_others)
 {
     msg *graph =
         GRAPH("x:f32[batch,3,?,-1] s:i64[] u:f32 n", "z:f32[batch,?]", "Relu r x y", "Relu q y z");
@@ -279,7 +279,7 @@ static void types_of_inputs_and_others(void **state)
     built_done(model, file);
 }
 
-static void inputs_of_subgraphs_make_no_symbols(void **state)
+TEST(inputs_of_subgraphs_make_no_symbols)
 {
     msg *body = GRAPH("i c h:f32[?,4]", "c2 h2", "Relu - c c2", "Relu - h h2");
     msg *graph = m_graph("x c", "z");
@@ -311,7 +311,7 @@ static msg *tensor_type(int64_t dtype, int64_t dim)
     return type;
 }
 
-static void every_kind_of_type(void **state)
+TEST(every_kind_of_type)
 {
     msg *sequence = m_new(), *optional = m_new(), *map = m_new(), *sparse = m_new();
     msg *graph = m_graph("", "");
@@ -346,7 +346,7 @@ static void every_kind_of_type(void **state)
     built_done(model, file);
 }
 
-static void impossible_shapes(void **state)
+TEST(impossible_shapes)
 {
     built_refuse(m_model(m_graph("x:f32[4611686018427387904]", "x")), ONV_ERR_OVERFLOW,
                  "dim 0 of 'x'", "");
@@ -358,7 +358,7 @@ static void impossible_shapes(void **state)
 
 /* --- Opsets ------------------------------------------------------------------------------------ */
 
-static void opset_versions(void **state)
+TEST(opset_versions)
 {
     msg *graph = m_graph("x", "x");
     static const char *const domains[] = {"", "ai.onnx", "ai.onnx.ml", "nobody", "nobody"};
@@ -387,7 +387,7 @@ static void opset_versions(void **state)
     built_refuse(file, ONV_ERR_MODEL, "opset 1099511627776 of domain 'far'", "");
 }
 
-static void the_first_ir_versions(void **state)
+TEST(the_first_ir_versions)
 {
     msg *file = m_new(), *attr = m_new(), *node = m_node("Elu", "e", "x", "y");
     m_text(attr, A_NAME, "alpha"); /* without a type, as in IR 1 */
@@ -410,7 +410,7 @@ static void the_first_ir_versions(void **state)
     built_done(model, file);
 }
 
-static void ir_versions_out_of_range(void **state)
+TEST(ir_versions_out_of_range)
 {
     msg *file = m_model(m_graph("x", "x"));
     m_int(file, M_IR, 99); /* the last one counts */
@@ -427,7 +427,7 @@ static void ir_versions_out_of_range(void **state)
 
 /* --- Attributes -------------------------------------------------------------------------------- */
 
-static void every_kind_of_attribute(void **state)
+TEST(every_kind_of_attribute)
 {
     const int64_t two = 2;
     msg *node = m_node("Any", "n", "x", "y"), *a[11];
@@ -478,7 +478,7 @@ static msg *model_with_attr(msg *attr)
     return m_model(graph);
 }
 
-static void attributes_without_their_value(void **state)
+TEST(attributes_without_their_value)
 {
     built_refuse(model_with_attr(m_attr("t", ONV_ATTR_TENSOR)), ONV_ERR_MODEL, "'t' says type 4",
                  "n");
@@ -488,32 +488,4 @@ static void attributes_without_their_value(void **state)
                  "n");
     built_refuse(model_with_attr(m_attr_ref("a", ONV_ATTR_INT, "b")), ONV_ERR_MODEL,
                  "refers to 'b' of a function, but stands in none", "n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nodes_and_values),
-        cmocka_unit_test(undefined_names),
-        cmocka_unit_test(double_definitions),
-        cmocka_unit_test(an_initializer_may_be_an_input_too),
-        cmocka_unit_test(subgraphs_see_the_names_around_them),
-        cmocka_unit_test(names_inside_stay_inside),
-        cmocka_unit_test(an_inner_name_hides_an_outer_one),
-        cmocka_unit_test(a_subgraph_may_hand_out_an_outer_value),
-        cmocka_unit_test(long_paths_become_numbers),
-        cmocka_unit_test(scopes_come_from_metadata),
-        cmocka_unit_test(functions_come_from_metadata),
-        cmocka_unit_test(roles_come_from_metadata),
-        cmocka_unit_test(types_of_inputs_and_others),
-        cmocka_unit_test(inputs_of_subgraphs_make_no_symbols),
-        cmocka_unit_test(every_kind_of_type),
-        cmocka_unit_test(impossible_shapes),
-        cmocka_unit_test(opset_versions),
-        cmocka_unit_test(the_first_ir_versions),
-        cmocka_unit_test(ir_versions_out_of_range),
-        cmocka_unit_test(every_kind_of_attribute),
-        cmocka_unit_test(attributes_without_their_value),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@ static msg *constant(const char *out, msg *attr)
     return node;
 }
 
-static void constants(void **state)
+TEST(constants)
 {
     const int64_t three = 3;
     msg *a[7], *graph = m_graph("", "c0");
@@ -74,7 +74,7 @@ static msg *sparse_tensor(const char *name)
     return sparse;
 }
 
-static void sparse_tensors(void **state)
+TEST(sparse_tensors)
 {
     msg *graph = m_graph("", "s"), *attr = m_attr("sparse_value", ONV_ATTR_SPARSE_TENSOR);
     m_put(graph, G_SPARSE, sparse_tensor("s"));
@@ -99,13 +99,4 @@ static void sparse_tensors(void **state)
     graph = m_graph("", "");
     m_put(graph, G_SPARSE, m_new());
     built_refuse(m_model(graph), ONV_ERR_MODEL, "a sparse tensor has no values", "");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(constants),
-        cmocka_unit_test(sparse_tensors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

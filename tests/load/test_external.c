@@ -117,7 +117,7 @@ static double from_model(const char *location, int64_t offset, int64_t length, o
     return read_external("model/model.onnx", external(location, offset, length), want);
 }
 
-static void external_files(void **state)
+TEST(external_files)
 {
     assert_true(from_model("data.bin", -1, -1, ONV_OK) == 1);
     assert_true(from_model("./data.bin", 4, 8, ONV_OK) == 2);
@@ -134,7 +134,7 @@ static void external_files(void **state)
     assert_true(from_model("data.bin", 0, 7, ONV_ERR_MODEL) == -1);
 }
 
-static void external_files_stay_in_the_folder(void **state)
+TEST(external_files_stay_in_the_folder)
 {
     assert_true(from_model("escape.bin", -1, -1, ONV_ERR_MODEL) == -1);
     assert_true(from_model("up/secret.bin", -1, -1, ONV_ERR_MODEL) == -1);
@@ -150,7 +150,7 @@ static void external_files_stay_in_the_folder(void **state)
 }
 
 /* A file that is not called as weights are is not read, and the analysis says so. */
-static void external_files_are_called_as_weights_are(void **state)
+TEST(external_files_are_called_as_weights_are)
 {
     for (size_t i = 0; i < sizeof weights / sizeof weights[0]; i++)
         if (from_model(weights[i], 0, 8, ONV_OK) != 1) fail_msg("%s is not read", weights[i]);
@@ -176,7 +176,7 @@ static void diagnosed(const char *path, bool no_external_data, const char *locat
     one_tensor_done(&o);
 }
 
-static void what_is_not_read_is_said_once(void **state)
+TEST(what_is_not_read_is_said_once)
 {
     char path[300];
     snprintf(path, sizeof path, "%s/model/model.onnx", root);
@@ -188,7 +188,7 @@ static void what_is_not_read_is_said_once(void **state)
 }
 
 /* Files of the system are no weights, whatever they are called. */
-static void external_files_are_no_files_of_the_system(void **state)
+TEST(external_files_are_no_files_of_the_system)
 {
     if (access("/proc/sys/net/core/tstamp_allow_data", R_OK) != 0) skip();
     one_tensor o = one_tensor_model(external("tstamp_allow_data", 0, 8));
@@ -202,7 +202,7 @@ static void external_files_are_no_files_of_the_system(void **state)
 }
 
 /* Caches of downloads hold files under other names, and folders of links to them. */
-static void a_cache_of_links(void **state)
+TEST(a_cache_of_links)
 {
     assert_true(read_external("links/model.onnx", external("data.bin", -1, -1), ONV_OK) == 1);
     assert_true(read_external("links/model.onnx", external("escape.bin", -1, -1), ONV_ERR_MODEL) ==
@@ -211,7 +211,7 @@ static void a_cache_of_links(void **state)
                 -1);
 }
 
-static void a_model_in_the_working_folder(void **state)
+TEST(a_model_in_the_working_folder)
 {
     char before[4096], folder[300];
     assert_non_null(getcwd(before, sizeof before));
@@ -233,7 +233,7 @@ static void a_model_in_the_working_folder(void **state)
     assert_int_equal(chdir(before), 0);
 }
 
-static void external_entries_that_make_no_sense(void **state)
+TEST(external_entries_that_make_no_sense)
 {
     msg *tensor = m_external("t", 2, "data.bin");
     m_put(tensor, T_EXTERNAL, m_pair("offset", "-4"));
@@ -248,7 +248,7 @@ static void external_entries_that_make_no_sense(void **state)
 }
 
 /* What is compared, and decides no shape, is looked at where it may be, and left without a word where not. */
-static void heads_of_external_files(void **state)
+TEST(heads_of_external_files)
 {
     static const struct {
         const char *location;
@@ -296,7 +296,7 @@ static onv_status load_file(const char *name, msg *tensor, double *first, onv_er
     return status;
 }
 
-static void tensor_files(void **state)
+TEST(tensor_files)
 {
     onv_error err;
     double first = 0;
@@ -319,19 +319,4 @@ static void tensor_files(void **state)
     assert_non_null(strstr(err.message, "truncated: TensorProto.raw_data"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(external_files),
-        cmocka_unit_test(external_files_stay_in_the_folder),
-        cmocka_unit_test(external_files_are_called_as_weights_are),
-        cmocka_unit_test(what_is_not_read_is_said_once),
-        cmocka_unit_test(external_files_are_no_files_of_the_system),
-        cmocka_unit_test(a_cache_of_links),
-        cmocka_unit_test(a_model_in_the_working_folder),
-        cmocka_unit_test(external_entries_that_make_no_sense),
-        cmocka_unit_test(heads_of_external_files),
-        cmocka_unit_test(tensor_files),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+TEST_GROUP(make_folder, remove_folder)

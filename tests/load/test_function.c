@@ -48,7 +48,7 @@ static void refuse(msg *file, onv_status status, const char *text)
 
 /* --- Expansion --------------------------------------------------------------------------------- */
 
-static void a_body_takes_the_place_of_the_call(void **state)
+TEST(a_body_takes_the_place_of_the_call)
 {
     msg *f = function("F", "a b", "out");
     body(f, m_node("Mul", "m", "a b", "ab"));
@@ -57,13 +57,13 @@ static void a_body_takes_the_place_of_the_call(void **state)
                  "(x)->(y): Mul call/m(x,x)->call/ab; Add call/Add_1(call/ab,x)->y\n");
 }
 
-static void a_call_without_a_name(void **state)
+TEST(a_call_without_a_name)
 {
     msg *f = body(function("F", "a", "out"), m_node("Relu", "r", "a", "out"));
     built_expect(model_of("x", "y", call("F", "", "x", "y"), f), "(x)->(y): Relu F_0/r(x)->y\n");
 }
 
-static void functions_call_functions(void **state)
+TEST(functions_call_functions)
 {
     msg *g = body(function("G", "p", "q"), m_node("Relu", "r", "p", "q"));
     msg *f = function("F", "a", "out");
@@ -75,7 +75,7 @@ static void functions_call_functions(void **state)
                  "(x)->(y): Relu call/first/r(x)->call/mid; Relu call/second/r(call/mid)->y\n");
 }
 
-static void inputs_and_outputs_left_out(void **state)
+TEST(inputs_and_outputs_left_out)
 {
     msg *f = function("F", "a b c", "one two");
     body(f, m_node("Clip", "n", "a b c", "one"));
@@ -87,7 +87,7 @@ static void inputs_and_outputs_left_out(void **state)
                  "(x)->(y): Clip k/n(x,-)->y,k/two\n");
 }
 
-static void outputs_that_are_handed_through(void **state)
+TEST(outputs_that_are_handed_through)
 {
     built_expect(model_of("x", "y", call("F", "k", "x", "y"), function("F", "a", "a")),
                  "(x)->(y): Identity k/Identity_a(x)->y\n");
@@ -104,7 +104,7 @@ static void outputs_that_are_handed_through(void **state)
     built_expect(file, "(x)->(y): Identity k/Identity_a(w)->y\n");
 }
 
-static void subgraphs_in_functions(void **state)
+TEST(subgraphs_in_functions)
 {
     msg *then = m_graph("", "t");
     m_put(then, G_NODE, m_node("Add", "", "a local", "t"));
@@ -117,7 +117,7 @@ static void subgraphs_in_functions(void **state)
                  "Add k/if/then_branch/Add_0(x,k/local)->k/if/then_branch/t\n");
 }
 
-static void calls_in_subgraphs(void **state)
+TEST(calls_in_subgraphs)
 {
     msg *then = m_graph("", "t");
     m_put(then, G_NODE, call("F", "k", "x", "t"));
@@ -129,14 +129,14 @@ static void calls_in_subgraphs(void **state)
         "if/then_branch()->(if/then_branch/t): Relu if/then_branch/k/r(x)->if/then_branch/t\n");
 }
 
-static void a_body_sees_only_its_inputs(void **state)
+TEST(a_body_sees_only_its_inputs)
 {
     refuse(model_of("x", "y", call("F", "k", "x", "y"),
                     body(function("F", "a", "out"), m_node("Relu", "r", "x", "out"))),
            ONV_ERR_MODEL, "'x', is not defined");
 }
 
-static void overloads(void **state)
+TEST(overloads)
 {
     msg *one = body(function("F", "a", "out"), m_node("Relu", "r", "a", "out"));
     msg *two = body(function("F", "a", "out"), m_node("Sigmoid", "s", "a", "out"));
@@ -148,7 +148,7 @@ static void overloads(void **state)
     built_expect(file, "(x)->(y): Sigmoid k/s(x)->y\n");
 }
 
-static void versions_are_the_functions_own(void **state)
+TEST(versions_are_the_functions_own)
 {
     msg *f = body(m_new(), m_node("Relu", "r", "a", "out"));
     m_text(f, 1, "F");
@@ -168,7 +168,7 @@ static void versions_are_the_functions_own(void **state)
     built_done(model, file);
 }
 
-static void declared_types_of_the_inside(void **state)
+TEST(declared_types_of_the_inside)
 {
     msg *f = function("F", "a", "out");
     body(f, m_node("Relu", "r", "a", "mid"));
@@ -201,7 +201,7 @@ static msg *softmax_function(void)
         f, with_attr(m_node("Softmax", "s", "a", "out"), m_attr_ref("axis", ONV_ATTR_INT, "dim")));
 }
 
-static void attributes_of_the_call(void **state)
+TEST(attributes_of_the_call)
 {
     msg *file = model_of("x", "y", with_attr(call("F", "k", "x", "y"), m_attr_int("dim", 3)),
                          softmax_function());
@@ -211,7 +211,7 @@ static void attributes_of_the_call(void **state)
     expect_axis(file, 0, 0, false);
 }
 
-static void defaults(void **state)
+TEST(defaults)
 {
     msg *f = softmax_function();
     m_put(f, F_DEFAULT, m_attr_int("dim", -1));
@@ -227,7 +227,7 @@ static void defaults(void **state)
            "the default of an attribute refers to another");
 }
 
-static void attributes_through_two_calls(void **state)
+TEST(attributes_through_two_calls)
 {
     msg *outer =
         body(function("Outer", "p", "q"),
@@ -238,7 +238,7 @@ static void attributes_through_two_calls(void **state)
     expect_axis(file, 0, 7, true);
 }
 
-static void attributes_inside_subgraphs_of_functions(void **state)
+TEST(attributes_inside_subgraphs_of_functions)
 {
     msg *then = m_graph("", "t");
     m_put(then, G_NODE,
@@ -251,7 +251,7 @@ static void attributes_inside_subgraphs_of_functions(void **state)
 }
 
 /* A graph that is passed to a function sees the caller's names, not the function's. */
-static void graphs_as_attributes(void **state)
+TEST(graphs_as_attributes)
 {
     msg *then = m_graph("", "t");
     m_put(then, G_NODE, m_node("Relu", "r", "x", "t"));
@@ -268,7 +268,7 @@ static void graphs_as_attributes(void **state)
 
 /* --- Contradictions ---------------------------------------------------------------------------- */
 
-static void wrong_calls(void **state)
+TEST(wrong_calls)
 {
     refuse(model_of("x", "y", call("F", "k", "x x", "y"), softmax_function()), ONV_ERR_MODEL,
            "the call has 2 inputs and 1 outputs, the function 1 and 1");
@@ -294,7 +294,7 @@ static void wrong_calls(void **state)
 
 /* --- Bombs ------------------------------------------------------------------------------------- */
 
-static void recursion(void **state)
+TEST(recursion)
 {
     refuse(model_of("x", "y", call("F", "k", "x", "y"),
                     body(function("F", "a", "out"), call("F", "", "a", "out"))),
@@ -334,7 +334,7 @@ static msg *chain(int depth, int width, bool with_leaf)
     return file;
 }
 
-static void chains(void **state)
+TEST(chains)
 {
     refuse(chain(40, 2, true), ONV_ERR_LIMIT, "nodes once its functions are expanded");
     refuse(chain(64, 10, true), ONV_ERR_LIMIT, "at least");
@@ -346,7 +346,7 @@ static void chains(void **state)
 }
 
 /* Few nodes, but long lists that every call goes through. */
-static void long_lists(void **state)
+TEST(long_lists)
 {
     msg *f = function("F", "a", "a");
     for (int i = 0; i < 10000; i++) body(f, call("G", "", "a", "-"));
@@ -357,7 +357,7 @@ static void long_lists(void **state)
 }
 
 /* Graphs passed as attributes multiply in a way that only expansion sees. */
-static void graphs_that_multiply(void **state)
+TEST(graphs_that_multiply)
 {
     msg *leaf = m_graph("", "c");
     m_put(leaf, G_NODE, m_node("Relu", "", "c", "r"));
@@ -392,7 +392,7 @@ static void graphs_that_multiply(void **state)
 }
 
 /* Without a limit that somebody gave, functions become no more than the file's size is worth. */
-static void functions_grow_with_the_file(void **state)
+TEST(functions_grow_with_the_file)
 {
     for (int depth = 10; depth <= 17; depth += 7) {
         msg *unused = function("unused", "a", "out");
@@ -424,7 +424,7 @@ static void functions_grow_with_the_file(void **state)
 }
 
 /* The default of an attribute is a graph that refers to that attribute: it sees none. */
-static void a_default_that_holds_itself(void **state)
+TEST(a_default_that_holds_itself)
 {
     msg *graph = m_graph("", "t"), *f = function("F", "a", "out");
     m_put(graph, G_NODE,
@@ -437,7 +437,7 @@ static void a_default_that_holds_itself(void **state)
 
 /* p is used before q: the search runs what uses p between the nodes of the function, and the file has one
  * node for both of them. */
-static void an_order_that_parts_a_function(void **state)
+TEST(an_order_that_parts_a_function)
 {
     msg *f = body(function("F", "x", "p q"), m_node("Relu", "", "x", "p"));
     f = body(f, with_attr(m_node("Concat", "", "x x x x", "q"), m_attr_int("axis", 0)));
@@ -475,35 +475,4 @@ static void an_order_that_parts_a_function(void **state)
         onv_analysis_destroy(a);
     }
     m_free(file);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_order_that_parts_a_function),
-        cmocka_unit_test(a_body_takes_the_place_of_the_call),
-        cmocka_unit_test(a_call_without_a_name),
-        cmocka_unit_test(functions_call_functions),
-        cmocka_unit_test(inputs_and_outputs_left_out),
-        cmocka_unit_test(outputs_that_are_handed_through),
-        cmocka_unit_test(subgraphs_in_functions),
-        cmocka_unit_test(calls_in_subgraphs),
-        cmocka_unit_test(a_body_sees_only_its_inputs),
-        cmocka_unit_test(overloads),
-        cmocka_unit_test(versions_are_the_functions_own),
-        cmocka_unit_test(declared_types_of_the_inside),
-        cmocka_unit_test(attributes_of_the_call),
-        cmocka_unit_test(defaults),
-        cmocka_unit_test(attributes_through_two_calls),
-        cmocka_unit_test(attributes_inside_subgraphs_of_functions),
-        cmocka_unit_test(graphs_as_attributes),
-        cmocka_unit_test(wrong_calls),
-        cmocka_unit_test(recursion),
-        cmocka_unit_test(chains),
-        cmocka_unit_test(long_lists),
-        cmocka_unit_test(graphs_that_multiply),
-        cmocka_unit_test(functions_grow_with_the_file),
-        cmocka_unit_test(a_default_that_holds_itself),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ static size_t largest_group(uint64_t *hashes)
     return most;
 }
 
-static void forged_names_do_not_collide(void **state)
+TEST(forged_names_do_not_collide)
 {
     uint64_t plain[COUNT], bytes[COUNT], words[COUNT];
     for (uint64_t i = 0; i < COUNT; i++) {
@@ -49,7 +49,7 @@ static void forged_names_do_not_collide(void **state)
     assert_true(largest_group(bytes) < 8);
 }
 
-static void every_byte_counts(void **state)
+TEST(every_byte_counts)
 {
     char text[40] = {0};
     uint64_t seen[COUNT] = {0};
@@ -66,13 +66,4 @@ static void every_byte_counts(void **state)
     qsort(seen, n, sizeof *seen, compare);
     for (size_t i = 1; i < n; i++) assert_true(seen[i] != seen[i - 1]);
     assert_true(onv_hash_bytes("abc", 3, 7) == onv_hash_bytes("abc", 3, 7));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forged_names_do_not_collide),
-        cmocka_unit_test(every_byte_counts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ static msg *turning_body(int levels)
     return body;
 }
 
-static void loops_in_loops(void **state)
+TEST(loops_in_loops)
 {
     msg *graph = m_graph("trips:i64 start x:f32[2] y:f32[3] z:f32[3,4]", "d");
     msg *loop = m_node("Loop", "outer", "trips start x y z", "d e f");
@@ -59,7 +59,7 @@ static void loops_in_loops(void **state)
 }
 
 /* The size of a sum of two dims is an expression of more than two parts. */
-static void long_expressions(void **state)
+TEST(long_expressions)
 {
     msg *graph = m_graph("a:f32[n] b:f32[m]", "y");
     m_put(graph, G_NODE, concat("a b", "y"));
@@ -84,7 +84,7 @@ static void long_expressions(void **state)
     m_free(file);
 }
 
-static void contents_that_are_followed(void **state)
+TEST(contents_that_are_followed)
 {
     static const double numbers[] = {1, 2, 3, 4};
     onv_input_value value = {.name = "x", .numbers = numbers, .count = 4};
@@ -121,7 +121,7 @@ static bool is_cancelled(void *context)
     return p->polls++ >= p->most;
 }
 
-static void searches_can_be_ended(void **state)
+TEST(searches_can_be_ended)
 {
     msg *graph = m_graph("x:f32[n,4]", "y");
     m_put(graph, G_NODE, m_node("Relu", "n", "x", "y"));
@@ -151,7 +151,7 @@ static void searches_can_be_ended(void **state)
 }
 
 /* Many programs are built to find plans of checkpoints; each asks. */
-static void plans_of_training_can_be_ended(void **state)
+TEST(plans_of_training_can_be_ended)
 {
     const char *path = ONV_SOURCE_DIR "/samples/vgg16.onnx";
     onv_analysis *analysis;
@@ -172,16 +172,4 @@ static void plans_of_training_can_be_ended(void **state)
                "cancelled");
         assert_int_equal(p.polls, most + 1);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loops_in_loops),
-        cmocka_unit_test(long_expressions),
-        cmocka_unit_test(contents_that_are_followed),
-        cmocka_unit_test(searches_can_be_ended),
-        cmocka_unit_test(plans_of_training_can_be_ended),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static void compare(const char *file)
     onv_model_cleanup(&model);
 }
 
-static void samples_hold_what_was_counted(void **state)
+TEST(samples_hold_what_was_counted)
 {
     char folder[4096];
     snprintf(folder, sizeof folder, "%s/tests/truth", ONV_SOURCE_DIR);
@@ -91,7 +91,7 @@ static void refuse(const char *path, onv_status status, const char *text)
     assert_int_equal(onv_load(path, NULL, &model, NULL), status);
 }
 
-static void files_that_cannot_be_used(void **state)
+TEST(files_that_cannot_be_used)
 {
     char path[64];
     refuse("no/such/file.onnx", ONV_ERR_IO, "cannot be opened: No such file or directory");
@@ -110,7 +110,7 @@ static void files_that_cannot_be_used(void **state)
 #ifdef ONV_FAULT_INJECTION
 /* Whatever allocation fails, loading ends in that error and gives everything back (which the
  * sanitizer sees). Later ones are sampled: the arena's chunks make them alike. */
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
     static const char *const samples[] = {"functions", "control-flow", "bert-int8"};
     for (size_t s = 0; s < 3; s++) {
@@ -133,15 +133,3 @@ static void every_allocation_may_fail(void **state)
     }
 }
 #endif
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(samples_hold_what_was_counted),
-        cmocka_unit_test(files_that_cannot_be_used),
-#ifdef ONV_FAULT_INJECTION
-        cmocka_unit_test(every_allocation_may_fail),
-#endif
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}

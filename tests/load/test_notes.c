@@ -38,7 +38,7 @@ static msg *call_node(const char *argument)
     return node;
 }
 
-static void the_last_signature_is_used_alone(void **state)
+TEST(the_last_signature_is_used_alone)
 {
     const int64_t dims[] = {8, 8};
     OWNED_TEXT parameters = entries("p_w", "PARAMETER", 5000);
@@ -73,7 +73,7 @@ static void the_last_signature_is_used_alone(void **state)
     built_done(model, file);
 }
 
-static void the_last_note_of_a_node_is_used(void **state)
+TEST(the_last_note_of_a_node_is_used)
 {
     msg *graph = m_graph("x", "y"), *node = m_node("Relu", "r", "x", "y");
     for (unsigned i = 0; i < 3; i++) {
@@ -92,7 +92,7 @@ static void the_last_note_of_a_node_is_used(void **state)
     built_done(model, file);
 }
 
-static void slices_are_left_out_of_paths(void **state)
+TEST(slices_are_left_out_of_paths)
 {
     static const struct {
         const char *scopes, *scope, *calls;
@@ -115,7 +115,7 @@ static void slices_are_left_out_of_paths(void **state)
 }
 
 /* The innermost line that is not PyTorch's own, with its folder. */
-static void lines_of_python(void **state)
+TEST(lines_of_python)
 {
 #define FRAME(path, line) "File \"" path "\", line " line ", in forward\n    y = f(x)\n"
     static const struct {
@@ -145,7 +145,7 @@ static void lines_of_python(void **state)
 
 /* --- Text -------------------------------------------------------------------------------------- */
 
-static void parts_end_where_the_text_ends(void **state)
+TEST(parts_end_where_the_text_ends)
 {
     const char bytes[] = {'a', ',', ',', 'b', ','}; /* nothing behind it may be read */
     OWNED_TEXT exact = malloc(sizeof bytes);
@@ -166,7 +166,7 @@ static void parts_end_where_the_text_ends(void **state)
     assert_false(onv_next_quoted(&rest, &part));
 }
 
-static void frames_of_a_trace(void **state)
+TEST(frames_of_a_trace)
 {
     onv_text rest = onv_text_of("File \"a.py\", line 12, in forward\n    y = f(x)\n"
                                 "File \"b.py\", in g\n"
@@ -192,7 +192,7 @@ static void frames_of_a_trace(void **state)
 
 /* A node whose note is nothing but these bytes, again and again, is read in time that is linear in its length. 8 MiB of
  * them take 0.1 s; what is quadratic in one note took 15 s. */
-static void notes_of_one_pattern_are_read_in_no_time(void **state)
+TEST(notes_of_one_pattern_are_read_in_no_time)
 {
     enum { LENGTH = 64000, NODES = 128 };
     static const struct {
@@ -231,18 +231,4 @@ static void notes_of_one_pattern_are_read_in_no_time(void **state)
         if (seconds > 3) fail_msg("'%s' took %.1f s", cases[i].pattern, seconds);
         built_done(model, file);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_signature_is_used_alone),
-        cmocka_unit_test(the_last_note_of_a_node_is_used),
-        cmocka_unit_test(slices_are_left_out_of_paths),
-        cmocka_unit_test(lines_of_python),
-        cmocka_unit_test(parts_end_where_the_text_ends),
-        cmocka_unit_test(frames_of_a_trace),
-        cmocka_unit_test(notes_of_one_pattern_are_read_in_no_time),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

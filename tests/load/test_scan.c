@@ -36,7 +36,7 @@ static void expect(msg *file, onv_status status, const char *text)
 
 /* --- Damage ------------------------------------------------------------------------------------ */
 
-static void every_truncation_is_an_error(void **state)
+TEST(every_truncation_is_an_error)
 {
     msg *file = m_rich_model();
     onv_error err;
@@ -49,7 +49,7 @@ static void every_truncation_is_an_error(void **state)
     m_free(file);
 }
 
-static void every_changed_byte_is_survived(void **state)
+TEST(every_changed_byte_is_survived)
 {
     msg *file = m_rich_model();
     onv_error err;
@@ -65,14 +65,14 @@ static void every_changed_byte_is_survived(void **state)
     m_free(file);
 }
 
-static void a_truncated_file_is_called_that(void **state)
+TEST(a_truncated_file_is_called_that)
 {
     msg *file = m_rich_model();
     file->count -= 10;
     expect(file, ONV_ERR_FORMAT, "truncated: ModelProto.graph");
 }
 
-static void empty_messages(void **state)
+TEST(empty_messages)
 {
     expect(m_new(), ONV_ERR_FORMAT, "empty");
     msg *file = m_new();
@@ -89,7 +89,7 @@ static msg *model_of_node_field(const void *field, size_t bytes)
     return m_model(graph);
 }
 
-static void wrong_wire(void **state)
+TEST(wrong_wire)
 {
     /* name as a number; a group; field 0; a varint without end; a length without end; wire type 7 */
     expect(model_of_node_field("\x18\x05", 2), ONV_ERR_FORMAT, "NodeProto.name has the wrong wire");
@@ -104,7 +104,7 @@ static void wrong_wire(void **state)
     expect(model_of_node_field("\x7d___", 4), ONV_ERR_FORMAT, "truncated");
 }
 
-static void a_field_longer_than_its_message(void **state)
+TEST(a_field_longer_than_its_message)
 {
     msg *node = m_new(), *graph = m_graph("", "");
     m_append(node, "\x1a\x0a_", 3); /* a name of 10 bytes in a node of 3 */
@@ -113,14 +113,14 @@ static void a_field_longer_than_its_message(void **state)
     expect(m_model(graph), ONV_ERR_FORMAT, "longer than the message");
 }
 
-static void a_second_graph(void **state)
+TEST(a_second_graph)
 {
     msg *file = m_model(m_graph("x", "x"));
     m_put(file, M_GRAPH, m_graph("x", "x"));
     expect(file, ONV_ERR_FORMAT, "ModelProto.graph occurs twice");
 }
 
-static void packed_numbers_that_do_not_end(void **state)
+TEST(packed_numbers_that_do_not_end)
 {
     msg *attr = m_attr("axes", ONV_ATTR_INTS), *node = m_node("Relu", "", "x", "y");
     m_bytes(attr, A_INTS, "\x01\x82", 2);
@@ -137,7 +137,7 @@ static void packed_numbers_that_do_not_end(void **state)
     expect(m_model(graph), ONV_ERR_FORMAT, "AttributeProto.floats holds a broken number");
 }
 
-static void names_are_text(void **state)
+TEST(names_are_text)
 {
     static const struct {
         const char *name;
@@ -171,7 +171,7 @@ static void names_are_text(void **state)
     expect(m_model(graph), ONV_OK, NULL);
 }
 
-static void what_else_a_file_may_be(void **state)
+TEST(what_else_a_file_may_be)
 {
     static const struct {
         const char *head, *text;
@@ -210,7 +210,7 @@ static msg *nested_graphs(int depth)
     return m_model(graph);
 }
 
-static void three_thousand_nested_graphs(void **state)
+TEST(three_thousand_nested_graphs)
 {
     msg *file = nested_graphs(3000);
     assert_true(file->count < 60000);
@@ -218,7 +218,7 @@ static void three_thousand_nested_graphs(void **state)
 }
 
 /* What the highest limit lets through must not exhaust the stack, here or in protobuf-c. */
-static void the_deepest_nesting(void **state)
+TEST(the_deepest_nesting)
 {
     onv_limits limits = {.nesting = UINT32_MAX};
     onv_error err = {0};
@@ -234,7 +234,7 @@ static void the_deepest_nesting(void **state)
     m_free(file);
 }
 
-static void nested_types(void **state)
+TEST(nested_types)
 {
     for (int depth = 90; depth <= 3000; depth += 2910) {
         msg *type = m_new();
@@ -266,7 +266,7 @@ static void limited(msg *file, onv_limits limits, const char *text)
     }
 }
 
-static void limits_hold(void **state)
+TEST(limits_hold)
 {
     msg *graph = m_graph("x", "y3");
     m_put(graph, G_NODE, m_node("Relu", "a", "x", "y1"));
@@ -312,7 +312,7 @@ static void scan(const msg *file, onv_arena *arena, onv_scan *result)
 
 /* Long lists, as classical models have learnt them, are counted, not kept, however they are written; others than these
  * models' have a limit. */
-static void long_lists_are_only_counted(void **state)
+TEST(long_lists_are_only_counted)
 {
     enum { COUNT = 5000 };
     static char numbers[COUNT * 4];
@@ -355,7 +355,7 @@ static void long_lists_are_only_counted(void **state)
     }
 }
 
-static void the_skeleton_leaves_out_what_is_not_used(void **state)
+TEST(the_skeleton_leaves_out_what_is_not_used)
 {
     static char blob[100000];
     memset(blob, 'd', sizeof blob);
@@ -387,7 +387,7 @@ static void the_skeleton_leaves_out_what_is_not_used(void **state)
 }
 
 /* Equal attributes and types are kept once; one with a payload or with graphs belongs to one node. */
-static void equal_messages_are_walked_once(void **state)
+TEST(equal_messages_are_walked_once)
 {
     const float zero = 0;
     msg *graph = m_graph("x:f32[batch,3] y:f32[batch,3]", "z:f32[batch,4]");
@@ -422,7 +422,7 @@ static void equal_messages_are_walked_once(void **state)
     m_free(file);
 }
 
-static void a_row_of_tagged_elements_is_one_chunk(void **state)
+TEST(a_row_of_tagged_elements_is_one_chunk)
 {
     int64_t dim = 1000;
     msg *tensor = m_tensor("w", ONV_FLOAT, 1, &dim), *graph = m_new();
@@ -441,7 +441,7 @@ static void a_row_of_tagged_elements_is_one_chunk(void **state)
 }
 
 /* raw_data that looks like what the scan itself writes there is data like any other. */
-static void a_mark_cannot_be_forged(void **state)
+TEST(a_mark_cannot_be_forged)
 {
     onv_chunk_mark forged = {.first = 1, .count = UINT64_C(1) << 40};
     msg *graph = m_graph("", "");
@@ -469,7 +469,7 @@ static long faults(void)
 
 /* Five gibibytes of weights in a file with holes: beyond the lengths that protobuf allows, and far
  * more pages than are touched. */
-static void weights_stay_on_disk(void **state)
+TEST(weights_stay_on_disk)
 {
     const uint64_t weight = UINT64_C(5) << 30;
     int64_t dim = (int64_t)weight / 4;
@@ -511,31 +511,4 @@ static void weights_stay_on_disk(void **state)
     assert_non_null(strstr(err.message, "truncated"));
     close(fd);
     m_free(file);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_truncation_is_an_error),
-        cmocka_unit_test(every_changed_byte_is_survived),
-        cmocka_unit_test(a_truncated_file_is_called_that),
-        cmocka_unit_test(empty_messages),
-        cmocka_unit_test(wrong_wire),
-        cmocka_unit_test(a_field_longer_than_its_message),
-        cmocka_unit_test(a_second_graph),
-        cmocka_unit_test(packed_numbers_that_do_not_end),
-        cmocka_unit_test(names_are_text),
-        cmocka_unit_test(what_else_a_file_may_be),
-        cmocka_unit_test(three_thousand_nested_graphs),
-        cmocka_unit_test(the_deepest_nesting),
-        cmocka_unit_test(nested_types),
-        cmocka_unit_test(limits_hold),
-        cmocka_unit_test(long_lists_are_only_counted),
-        cmocka_unit_test(the_skeleton_leaves_out_what_is_not_used),
-        cmocka_unit_test(equal_messages_are_walked_once),
-        cmocka_unit_test(a_row_of_tagged_elements_is_one_chunk),
-        cmocka_unit_test(a_mark_cannot_be_forged),
-        cmocka_unit_test(weights_stay_on_disk),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

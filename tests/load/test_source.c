@@ -83,7 +83,7 @@ static void compare(const char *path)
     onv_arena_cleanup(&arena);
 }
 
-static void samples_are_the_same_by_windows(void **state)
+TEST(samples_are_the_same_by_windows)
 {
     glob_t found;
     assert_int_equal(glob(ONV_SOURCE_DIR "/samples/*.onnx", 0, NULL, &found), 0);
@@ -93,7 +93,7 @@ static void samples_are_the_same_by_windows(void **state)
 }
 
 /* Lists that are counted in pieces, of which numbers lie across the borders, and cut where they are trees. */
-static void long_lists_are_the_same_by_windows(void **state)
+TEST(long_lists_are_the_same_by_windows)
 {
     enum { COUNT = 40000 };
     static unsigned char numbers[3 * COUNT];
@@ -131,7 +131,7 @@ static void same_value(const onv_model *model, size_t i, const onv_known *expect
                     memcmp(&known->elems[k].f, &expected->elems[k].f, sizeof(double)) == 0);
 }
 
-static void contents_are_the_same_by_windows(void **state)
+TEST(contents_are_the_same_by_windows)
 {
     static const char *const samples[] = {"control-flow", "fasterrcnn", "llama", "resnet18-qdq"};
     for (size_t s = 0; s < sizeof samples / sizeof samples[0]; s++) {
@@ -157,7 +157,7 @@ static void contents_are_the_same_by_windows(void **state)
 }
 
 /* Elements behind tags of their own, in two rows. */
-static void tagged_elements_are_the_same_by_windows(void **state)
+TEST(tagged_elements_are_the_same_by_windows)
 {
     int64_t dim = 4;
     msg *tensor = m_tensor("w", ONV_FLOAT, 1, &dim), *graph = m_graph("", "");
@@ -192,7 +192,7 @@ static void same_end(const void *data, size_t bytes)
     assert_string_equal(err.message, expected.message);
 }
 
-static void broken_files_are_broken_the_same_way(void **state)
+TEST(broken_files_are_broken_the_same_way)
 {
     msg *file = m_rich_model();
     for (size_t n = 0; n <= file->count; n++) same_end(file->at, n);
@@ -207,7 +207,7 @@ static void broken_files_are_broken_the_same_way(void **state)
 }
 
 /* A file that is cut behind the reader's back: where it is mapped that is a signal. */
-static void a_file_that_shrinks_is_an_error(void **state)
+TEST(a_file_that_shrinks_is_an_error)
 {
     msg *file = m_rich_model();
     opened copy = memory_file(file->at, file->count);
@@ -234,7 +234,7 @@ static void a_file_that_shrinks_is_an_error(void **state)
 /* --- Memory ------------------------------------------------------------------------------------- */
 
 /* A gigabyte of weights costs windows. */
-static void weights_are_not_read(void **state)
+TEST(weights_are_not_read)
 {
     const uint64_t weight = UINT64_C(1) << 30;
     msg *tensor = m_new(), *graph = m_new(), *file = m_new();
@@ -265,18 +265,4 @@ static void weights_are_not_read(void **state)
     m_free(tensor);
     m_free(graph);
     m_free(file);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(samples_are_the_same_by_windows),
-        cmocka_unit_test(long_lists_are_the_same_by_windows),
-        cmocka_unit_test(contents_are_the_same_by_windows),
-        cmocka_unit_test(tagged_elements_are_the_same_by_windows),
-        cmocka_unit_test(broken_files_are_broken_the_same_way),
-        cmocka_unit_test(a_file_that_shrinks_is_an_error),
-        cmocka_unit_test(weights_are_not_read),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include "load/one_tensor.h"
 #include "support/test.h"
 
-static void raw_data_of_every_type(void **state)
+TEST(raw_data_of_every_type)
 {
     static const struct {
         onv_dtype dtype;
@@ -57,7 +57,7 @@ static void raw_data_of_every_type(void **state)
     }
 }
 
-static void not_a_number(void **state)
+TEST(not_a_number)
 {
     static const struct {
         onv_dtype dtype;
@@ -79,7 +79,7 @@ static void not_a_number(void **state)
 }
 
 /* No shape follows from numbers of 8 bits and fewer that are no integers. */
-static void small_floats_are_not_read(void **state)
+TEST(small_floats_are_not_read)
 {
     static const onv_dtype dtypes[] = {ONV_FLOAT8E4M3FN, ONV_FLOAT8E5M2, ONV_FLOAT8E8M0,
                                        ONV_FLOAT4E2M1, ONV_FLOAT6E2M3};
@@ -94,7 +94,7 @@ static void small_floats_are_not_read(void **state)
     }
 }
 
-static void typed_fields_of_every_type(void **state)
+TEST(typed_fields_of_every_type)
 {
     static const struct {
         onv_dtype dtype;
@@ -137,7 +137,7 @@ static void typed_fields_of_every_type(void **state)
     }
 }
 
-static void elements_in_pieces(void **state)
+TEST(elements_in_pieces)
 {
     /* One by one, each behind a tag; then a packed piece; a field of another type in between. */
     msg *tensor = tensor_of(ONV_INT64, 5);
@@ -162,7 +162,7 @@ static void elements_in_pieces(void **state)
     one_tensor_done(&o);
 }
 
-static void raw_data_goes_first(void **state)
+TEST(raw_data_goes_first)
 {
     msg *tensor = tensor_of(ONV_INT64, 1);
     m_bytes(tensor, T_INT64S, "\x07", 1);
@@ -174,7 +174,7 @@ static void raw_data_goes_first(void **state)
     one_tensor_done(&o);
 }
 
-static void shapes_of_contents(void **state)
+TEST(shapes_of_contents)
 {
     static const int64_t dims[] = {2, 3}, none[] = {4, 0};
     msg *tensor = m_tensor("t", ONV_UINT8, 2, dims);
@@ -196,7 +196,7 @@ static void shapes_of_contents(void **state)
     one_tensor_done(&o);
 }
 
-static void what_is_not_tracked(void **state)
+TEST(what_is_not_tracked)
 {
     static char zeros[(ONV_KNOWN_MAX_ELEMS + 1) * 16];
     static const struct {
@@ -217,7 +217,7 @@ static void what_is_not_tracked(void **state)
     }
 }
 
-static void impossible_tensors(void **state)
+TEST(impossible_tensors)
 {
     static const int64_t negative[] = {2, -3}, huge[] = {INT64_C(1) << 60, 1 << 10},
                          wide[] = {INT64_C(1) << 60, 8}, beyond[] = {INT64_C(1) << 62, 0};
@@ -230,16 +230,4 @@ static void impossible_tensors(void **state)
     tensor_refuse(m_tensor("t", ONV_FLOAT, 33, deep), ONV_ERR_LIMIT, "tensor 't' has rank 33");
     tensor_refuse(m_tensor("t", (onv_dtype)77, 0, NULL), ONV_ERR_MODEL,
                   "tensor 't' has the unknown data type 77");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(raw_data_of_every_type),    cmocka_unit_test(not_a_number),
-        cmocka_unit_test(small_floats_are_not_read), cmocka_unit_test(typed_fields_of_every_type),
-        cmocka_unit_test(elements_in_pieces),        cmocka_unit_test(raw_data_goes_first),
-        cmocka_unit_test(shapes_of_contents),        cmocka_unit_test(what_is_not_tracked),
-        cmocka_unit_test(impossible_tensors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

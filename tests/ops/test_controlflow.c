@@ -199,7 +199,7 @@ static void count(onv_op_ctx *c, const onv_op_value *in, onv_op_value *out)
 
 /* --- Tests ------------------------------------------------------------------------------------- */
 
-static void growth_is_counted(void **state)
+TEST(growth_is_counted)
 {
     fixture f;
     run_loop(&f, "i64[]={4} bool[]={1} f32[2]", 0, grow);
@@ -217,7 +217,7 @@ static void growth_is_counted(void **state)
 }
 
 /* While the body runs, the state is smaller than at the end. */
-static void growth_has_a_bound(void **state)
+TEST(growth_has_a_bound)
 {
     fixture f;
     run_loop(&f, "i64[]={4} bool[] f32[2]", 0, grow);
@@ -228,7 +228,7 @@ static void growth_has_a_bound(void **state)
     onv_model_cleanup(&f.model);
 }
 
-static void shrinking_keeps_the_start_as_bound(void **state)
+TEST(shrinking_keeps_the_start_as_bound)
 {
     fixture f;
     run_loop(&f, "i64[]={4} bool[] f32[n]", 0, shrink);
@@ -237,7 +237,7 @@ static void shrinking_keeps_the_start_as_bound(void **state)
     onv_model_cleanup(&f.model);
 }
 
-static void other_growth_is_unknown(void **state)
+TEST(other_growth_is_unknown)
 {
     fixture f;
     run_loop(&f, "i64[]={4} bool[]={1} f32[2]", 0, twice);
@@ -254,7 +254,7 @@ static void other_growth_is_unknown(void **state)
     onv_model_cleanup(&f.model);
 }
 
-static void a_dim_may_follow_another(void **state)
+TEST(a_dim_may_follow_another)
 {
     fixture f;
     run_loop(&f, "i64[]={4} bool[] f32[2] f32[1]", 0, follow);
@@ -263,7 +263,7 @@ static void a_dim_may_follow_another(void **state)
     onv_model_cleanup(&f.model);
 }
 
-static void equal_states_need_one_run(void **state)
+TEST(equal_states_need_one_run)
 {
     fixture f;
     run_loop(&f, "i64[]={4} bool[]={1} f32[2] f32[2]", 0, swap);
@@ -272,7 +272,7 @@ static void equal_states_need_one_run(void **state)
     onv_model_cleanup(&f.model);
 }
 
-static void sequences_grow(void **state)
+TEST(sequences_grow)
 {
     fixture f;
     run_loop(&f, "i64[]={5} bool[]={1} seq(f32[...])*0", 1, append);
@@ -296,7 +296,7 @@ static void replace_optional(onv_op_ctx *c, const onv_op_value *in, onv_op_value
                              .length = onv_dim_const(3)};
 }
 
-static void an_optional_may_become_what_it_holds(void **state)
+TEST(an_optional_may_become_what_it_holds)
 {
     fixture f;
     run_loop(&f, "i64[] bool[] opt(seq(f32[4])*3)", 0, replace_optional);
@@ -307,26 +307,10 @@ static void an_optional_may_become_what_it_holds(void **state)
     onv_model_cleanup(&f.model);
 }
 
-static void changing_contents_are_forgotten(void **state)
+TEST(changing_contents_are_forgotten)
 {
     fixture f;
     run_loop(&f, "i64[]={5} bool[]={1} i64[2]={7,0}", 0, count);
     expect(&f, 0, "i64[2]={7,?}");
     onv_model_cleanup(&f.model);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(growth_is_counted),
-        cmocka_unit_test(growth_has_a_bound),
-        cmocka_unit_test(shrinking_keeps_the_start_as_bound),
-        cmocka_unit_test(other_growth_is_unknown),
-        cmocka_unit_test(a_dim_may_follow_another),
-        cmocka_unit_test(equal_states_need_one_run),
-        cmocka_unit_test(sequences_grow),
-        cmocka_unit_test(an_optional_may_become_what_it_holds),
-        cmocka_unit_test(changing_contents_are_forgotten),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ static outcome order_all(const onv_dag *dag, const onv_order_options *options)
     return out;
 }
 
-static void optimal_is_what_brute_force_finds(void **state)
+TEST(optimal_is_what_brute_force_finds)
 {
     uint32_t better = 0, searched = 0;
     for (uint64_t seed = 0; seed < 10000; seed += OF_ALIKE) {
@@ -146,7 +146,7 @@ static void optimal_is_what_brute_force_finds(void **state)
     assert_true(searched > 500 / OF_ALIKE);
 }
 
-static void peaks_are_those_of_the_lifetimes(void **state)
+TEST(peaks_are_those_of_the_lifetimes)
 {
     for (uint64_t seed = 0; seed < 500; seed++) {
         onv_dag dag;
@@ -164,7 +164,7 @@ static void peaks_are_those_of_the_lifetimes(void **state)
     }
 }
 
-static void little_effort_gives_valid_bounds(void **state)
+TEST(little_effort_gives_valid_bounds)
 {
     for (uint64_t seed = 0; seed < 300; seed++) {
         onv_dag dag;
@@ -179,7 +179,7 @@ static void little_effort_gives_valid_bounds(void **state)
     }
 }
 
-static void orders_that_break_a_rule_are_refused(void **state)
+TEST(orders_that_break_a_rule_are_refused)
 {
     onv_dag dag;
     uint32_t order[4] = {0, 1, 2, 3};
@@ -192,7 +192,7 @@ static void orders_that_break_a_rule_are_refused(void **state)
     onv_dag_cleanup(&dag);
 }
 
-static void bytes_beyond_63_bits_are_refused(void **state)
+TEST(bytes_beyond_63_bits_are_refused)
 {
     onv_dag dag;
     onv_error err = {0};
@@ -209,7 +209,7 @@ static void bytes_beyond_63_bits_are_refused(void **state)
 
 /* --- Targets ------------------------------------------------------------------------------------ */
 
-static void randomly_wired_cells_are_proven(void **state)
+TEST(randomly_wired_cells_are_proven)
 {
     for (uint32_t n_cells = 1; n_cells <= 2; n_cells++) {
         for (uint64_t seed = 0; seed < 6; seed++) {
@@ -224,7 +224,7 @@ static void randomly_wired_cells_are_proven(void **state)
     }
 }
 
-static void layered_graphs_are_proven(void **state)
+TEST(layered_graphs_are_proven)
 {
     for (uint64_t seed = 0; seed < 10; seed++) {
         onv_dag dag;
@@ -235,7 +235,7 @@ static void layered_graphs_are_proven(void **state)
     }
 }
 
-static void long_chains_need_no_search(void **state)
+TEST(long_chains_need_no_search)
 {
     for (uint32_t skip = 0; skip < 3; skip++) {
         onv_dag dag;
@@ -247,7 +247,7 @@ static void long_chains_need_no_search(void **state)
     }
 }
 
-static void effort_bounds_the_search(void **state)
+TEST(effort_bounds_the_search)
 {
     onv_dag dag;
     assert_true(dag_wide(&dag, 150, 3, 0));
@@ -258,7 +258,7 @@ static void effort_bounds_the_search(void **state)
 }
 
 /* With thousands of nodes ready at a time, one set is a lot of work, and has to be paid for. */
-static void effort_bounds_wide_graphs_too(void **state)
+TEST(effort_bounds_wide_graphs_too)
 {
     onv_dag dag;
     assert_true(dag_layered(&dag, 4000, 5, 2, 3));
@@ -273,7 +273,7 @@ static bool say_stop(void *context)
     return true;
 }
 
-static void a_search_can_be_cancelled(void **state)
+TEST(a_search_can_be_cancelled)
 {
     onv_dag dag;
     int asked = 0;
@@ -290,7 +290,7 @@ static void a_search_can_be_cancelled(void **state)
 
 /* --- Memory ------------------------------------------------------------------------------------- */
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
 #ifdef ONV_FAULT_INJECTION
     onv_status status = ONV_ERR_MEMORY;
@@ -311,23 +311,4 @@ static void every_allocation_may_fail(void **state)
 #else
     skip(); /* this build cannot make allocations fail */
 #endif
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(peaks_are_those_of_the_lifetimes),
-        cmocka_unit_test(optimal_is_what_brute_force_finds),
-        cmocka_unit_test(little_effort_gives_valid_bounds),
-        cmocka_unit_test(orders_that_break_a_rule_are_refused),
-        cmocka_unit_test(bytes_beyond_63_bits_are_refused),
-        cmocka_unit_test(randomly_wired_cells_are_proven),
-        cmocka_unit_test(layered_graphs_are_proven),
-        cmocka_unit_test(long_chains_need_no_search),
-        cmocka_unit_test(effort_bounds_the_search),
-        cmocka_unit_test(effort_bounds_wide_graphs_too),
-        cmocka_unit_test(a_search_can_be_cancelled),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests_name("order", tests, NULL, NULL);
 }

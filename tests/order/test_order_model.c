@@ -78,7 +78,7 @@ static uint64_t check_order(onv_model *m, const onv_dag *dag, const char *name, 
     return peak;
 }
 
-static void samples_have_proven_orders(void **state)
+TEST(samples_have_proven_orders)
 {
     glob_t paths;
     assert_int_equal(glob(ONV_SOURCE_DIR "/samples/*.onnx", 0, NULL, &paths), 0);
@@ -106,7 +106,7 @@ static void samples_have_proven_orders(void **state)
     globfree(&paths);
 }
 
-static void ort_runs_depth_first_from_the_last_leaf(void **state)
+TEST(ort_runs_depth_first_from_the_last_leaf)
 {
     static const char *const expected[] = {"5", "1", "3", "0", "2", "4", "6"};
     model *m =
@@ -129,7 +129,7 @@ static void ort_runs_depth_first_from_the_last_leaf(void **state)
 }
 
 /* As onnxruntime 1.31.1 ran them, by its profile, with optimisation off (bench/order/ort_order.py). */
-static void ort_runs_resnet18_as_measured(void **state)
+TEST(ort_runs_resnet18_as_measured)
 {
     static const uint8_t measured[] = {
         16, 17, 18, 15, 19, 20, 14, 21, 22, 23, 13, 24, 25, 12, 26, 27, 28, 10, 32, 29, 30, 11,
@@ -149,19 +149,8 @@ static void ort_runs_resnet18_as_measured(void **state)
     onv_model_cleanup(&m);
 }
 
-static void there_is_no_other_order(void **state)
+TEST(there_is_no_other_order)
 {
     assert_null(onv_order_find("random"));
     assert_int_equal(onv_n_orders, 4);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ort_runs_depth_first_from_the_last_leaf),
-        cmocka_unit_test(ort_runs_resnet18_as_measured),
-        cmocka_unit_test(samples_have_proven_orders),
-        cmocka_unit_test(there_is_no_other_order),
-    };
-    return cmocka_run_group_tests_name("order_model", tests, NULL, NULL);
 }

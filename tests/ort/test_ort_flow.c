@@ -79,7 +79,7 @@ static uint64_t number(const json_t *truth, const char *key)
     return (uint64_t)json_integer_value(at);
 }
 
-static void peaks_are_those_that_were_measured(void **state)
+TEST(peaks_are_those_that_were_measured)
 {
     int wrong = 0;
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
@@ -113,7 +113,7 @@ static void peaks_are_those_that_were_measured(void **state)
 }
 
 /* The known ones: measured as above, without the pattern. */
-static void known_cases_are_as_measured(void **state)
+TEST(known_cases_are_as_measured)
 {
     static const struct {
         const char *name;
@@ -147,7 +147,7 @@ static void known_cases_are_as_measured(void **state)
 }
 
 /* Plans and runs keep the rules of timelines; packing and the choice of a branch lose nothing. */
-static void random_nested_graphs_keep_the_rules(void **state)
+TEST(random_nested_graphs_keep_the_rules)
 {
     for (uint64_t seed = 1; seed <= 200; seed++) {
         onv_error err = {0};
@@ -173,7 +173,7 @@ static void random_nested_graphs_keep_the_rules(void **state)
 }
 
 /* What a runtime executes is placed, and each allocation of it fits. */
-static void random_nested_graphs_are_placed(void **state)
+TEST(random_nested_graphs_are_placed)
 {
     for (uint64_t seed = 1; seed <= 60; seed++) {
         OWNED_MODEL m = nested_random(seed);
@@ -194,15 +194,4 @@ static void random_nested_graphs_are_placed(void **state)
             flow_close(&f);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(peaks_are_those_that_were_measured),
-        cmocka_unit_test(known_cases_are_as_measured),
-        cmocka_unit_test(random_nested_graphs_keep_the_rules),
-        cmocka_unit_test(random_nested_graphs_are_placed),
-    };
-    return cmocka_run_group_tests_name("ort.ort_flow", tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static void expect_apart(const planned *p, const char *a, const char *b)
     if (buffer_of(p, a) == buffer_of(p, b)) fail_msg("%s and %s share a buffer", a, b);
 }
 
-static void outputs_have_buffers_of_their_own(void **state)
+TEST(outputs_have_buffers_of_their_own)
 {
     planned p;
     model *m = model_read(17, "in x f32[8]", "a = Abs(x) 0", "b = Neg(a) 1");
@@ -60,7 +60,7 @@ static void outputs_have_buffers_of_their_own(void **state)
     drop(&p);
 }
 
-static void outputs_are_not_taken_over(void **state)
+TEST(outputs_are_not_taken_over)
 {
     planned p;
     model *m = model_read(17, "in x f32[8]", "y = Abs(x) 0", "a = Relu(y) 1", "z = Abs(a) 2",
@@ -83,7 +83,7 @@ static model *aliases(void)
     return m;
 }
 
-static void an_alias_shares_always(void **state)
+TEST(an_alias_shares_always)
 {
     planned p;
     plan(&p, aliases(), ONV_ORT_CUDA);
@@ -113,7 +113,7 @@ static model *in_place(const char *op)
     return m;
 }
 
-static void in_place_takes_what_nobody_else_reads(void **state)
+TEST(in_place_takes_what_nobody_else_reads)
 {
     planned p;
     plan(&p, in_place("Relu"), ONV_ORT_CUDA);
@@ -123,7 +123,7 @@ static void in_place_takes_what_nobody_else_reads(void **state)
     drop(&p);
 }
 
-static void providers_differ_in_their_kernels(void **state)
+TEST(providers_differ_in_their_kernels)
 {
     planned p;
     plan(&p, in_place("Celu"), ONV_ORT_CPU);
@@ -137,7 +137,7 @@ static void providers_differ_in_their_kernels(void **state)
     drop(&p);
 }
 
-static void in_place_wants_the_same_element_size(void **state)
+TEST(in_place_wants_the_same_element_size)
 {
     planned p;
     model *m = model_read(17, "in x f32[8]", "a = Abs(x) 0");
@@ -150,7 +150,7 @@ static void in_place_wants_the_same_element_size(void **state)
     drop(&p);
 }
 
-static void equal_bytes_are_not_an_equal_shape(void **state)
+TEST(equal_bytes_are_not_an_equal_shape)
 {
     planned p;
     model *m = model_read(17, "in x f32[32,128]", "a = Abs(x) 0");
@@ -168,7 +168,7 @@ static void equal_bytes_are_not_an_equal_shape(void **state)
     drop(&p);
 }
 
-static void a_buffer_keeps_the_shape_it_was_made_for(void **state)
+TEST(a_buffer_keeps_the_shape_it_was_made_for)
 {
     static const int64_t shape[] = {8};
     planned p;
@@ -186,7 +186,7 @@ static void a_buffer_keeps_the_shape_it_was_made_for(void **state)
     drop(&p);
 }
 
-static void scalars_are_never_used_again(void **state)
+TEST(scalars_are_never_used_again)
 {
     planned p;
     model *m = model_read(17, "in x f32[8]", "a = ReduceSum(x) 0 keepdims=0", "b = Abs(a) 1",
@@ -196,7 +196,7 @@ static void scalars_are_never_used_again(void **state)
     drop(&p);
 }
 
-static void the_last_one_freed_comes_first(void **state)
+TEST(the_last_one_freed_comes_first)
 {
     planned p;
     model *m = model_read(17, "in x f32[8]", "a = Abs(x) 0", "b = Neg(x) 1");
@@ -209,7 +209,7 @@ static void the_last_one_freed_comes_first(void **state)
     drop(&p);
 }
 
-static void what_nobody_reads_can_be_used_again(void **state)
+TEST(what_nobody_reads_can_be_used_again)
 {
     planned p;
     model *m = model_read(17, "in x f32[8]", "a unread = Split(x) 0", "b odd = Split(x) 1",
@@ -236,7 +236,7 @@ static model *reshaped(bool computed)
     return m;
 }
 
-static void unknown_shapes_are_not_used_again(void **state)
+TEST(unknown_shapes_are_not_used_again)
 {
     planned p;
     plan(&p, reshaped(false), ONV_ORT_CUDA);
@@ -250,7 +250,7 @@ static void unknown_shapes_are_not_used_again(void **state)
     drop(&p);
 }
 
-static void shape_arithmetic_is_on_the_host_with_cuda(void **state)
+TEST(shape_arithmetic_is_on_the_host_with_cuda)
 {
     planned p;
     plan(&p, reshaped(true), ONV_ORT_CUDA);
@@ -272,7 +272,7 @@ static model *two_temporaries(void)
     return m;
 }
 
-static void the_pattern_is_one_block(void **state)
+TEST(the_pattern_is_one_block)
 {
     planned p;
     onv_error err = {0};
@@ -296,7 +296,7 @@ static void the_pattern_is_one_block(void **state)
     drop(&p);
 }
 
-static void weights_lie_in_the_arena_unless_told_otherwise(void **state)
+TEST(weights_lie_in_the_arena_unless_told_otherwise)
 {
     flow f;
     OWNED_MODEL m = two_temporaries();
@@ -320,7 +320,7 @@ static void weights_lie_in_the_arena_unless_told_otherwise(void **state)
     flow_close(&f);
 }
 
-static void same_as_requested_takes_no_more(void **state)
+TEST(same_as_requested_takes_no_more)
 {
     flow f;
     OWNED_MODEL m = two_temporaries();
@@ -333,27 +333,4 @@ static void same_as_requested_takes_no_more(void **state)
     assert_int_equal(r.first_run_bytes, 51200 + 2 * 38400 + 2 * 89600);
     assert_int_equal(r.steady_bytes, r.first_run_bytes + 128000);
     flow_close(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(outputs_have_buffers_of_their_own),
-        cmocka_unit_test(outputs_are_not_taken_over),
-        cmocka_unit_test(an_alias_shares_always),
-        cmocka_unit_test(in_place_takes_what_nobody_else_reads),
-        cmocka_unit_test(providers_differ_in_their_kernels),
-        cmocka_unit_test(in_place_wants_the_same_element_size),
-        cmocka_unit_test(equal_bytes_are_not_an_equal_shape),
-        cmocka_unit_test(a_buffer_keeps_the_shape_it_was_made_for),
-        cmocka_unit_test(scalars_are_never_used_again),
-        cmocka_unit_test(the_last_one_freed_comes_first),
-        cmocka_unit_test(what_nobody_reads_can_be_used_again),
-        cmocka_unit_test(unknown_shapes_are_not_used_again),
-        cmocka_unit_test(shape_arithmetic_is_on_the_host_with_cuda),
-        cmocka_unit_test(the_pattern_is_one_block),
-        cmocka_unit_test(weights_lie_in_the_arena_unless_told_otherwise),
-        cmocka_unit_test(same_as_requested_takes_no_more),
-    };
-    return cmocka_run_group_tests_name("ort.ort_plan", tests, NULL, NULL);
 }

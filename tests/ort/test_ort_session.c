@@ -13,7 +13,7 @@
 
 /* --- Settings ---------------------------------------------------------------------------------- */
 
-static void settings_are_read_by_their_names(void **state)
+TEST(settings_are_read_by_their_names)
 {
     static const struct {
         const char *assignment;
@@ -47,7 +47,7 @@ static void settings_are_read_by_their_names(void **state)
     assert_int_equal(s.gpu_mem_limit, UINT64_C(2147483648));
 }
 
-static void what_is_wrong_with_a_setting_is_said(void **state)
+TEST(what_is_wrong_with_a_setting_is_said)
 {
     static const char *const cases[][2] = {
         {"arena=1", "arena_extend_strategy, gpu_mem_limit"},
@@ -76,7 +76,7 @@ static void what_is_wrong_with_a_setting_is_said(void **state)
 }
 
 /* What is shown can be typed. */
-static void every_value_can_be_given_back(void **state)
+TEST(every_value_can_be_given_back)
 {
     char number[24], text[128];
     for (size_t i = 0; onv_ort_setting_name(i, NULL) != NULL; i++) {
@@ -132,7 +132,7 @@ static onv_ort_spread spread_of(onv_timeline *t, const onv_alloc_options *option
     return spread;
 }
 
-static void the_range_has_what_orders_reach(void **state)
+TEST(the_range_has_what_orders_reach)
 {
     onv_timeline t = weights_of_two_sizes();
     onv_alloc_options options = {0};
@@ -144,7 +144,7 @@ static void the_range_has_what_orders_reach(void **state)
     onv_timeline_cleanup(&t);
 }
 
-static void one_order_is_no_range(void **state)
+TEST(one_order_is_no_range)
 {
     onv_timeline t = weights_of_two_sizes();
     onv_alloc_options options = {.bfc.extend = ONV_BFC_SAME_AS_REQUESTED};
@@ -156,7 +156,7 @@ static void one_order_is_no_range(void **state)
 
 /* --- Limits ------------------------------------------------------------------------------------ */
 
-static void a_limit_that_is_not_enough_is_said(void **state)
+TEST(a_limit_that_is_not_enough_is_said)
 {
     flow f;
     flow_open(&f, flow_sample("resnet18.onnx"), "batch=1", "ort");
@@ -170,7 +170,7 @@ static void a_limit_that_is_not_enough_is_said(void **state)
     flow_close(&f);
 }
 
-static void the_advised_limit_is_enough_and_least(void **state)
+TEST(the_advised_limit_is_enough_and_least)
 {
     flow f;
     onv_error err = {0};
@@ -207,7 +207,7 @@ static void add_requests(onv_ort_shape *shape, uint64_t bytes)
 
 /* Three shapes that take 1, 4 and 16 MiB. Growing one by one leaves more behind than the largest
  * first, and what is shrunk leaves the first region. */
-static void the_order_of_requests_decides(void **state)
+TEST(the_order_of_requests_decides)
 {
     static const uint32_t growing[] = {0, 1, 2}, falling[] = {2, 1, 0};
     onv_timeline none = {0};
@@ -241,7 +241,7 @@ static void the_order_of_requests_decides(void **state)
 /* --- Statistics by node ------------------------------------------------------------------------ */
 
 /* Measured: what ONNX Runtime 1.31 wrote for ResNet-18. */
-static void names_of_nodes_carry_their_hash(void **state)
+TEST(names_of_nodes_carry_their_hash)
 {
     static const char *const values[] = {"/relu/Relu_output_0", "/maxpool/MaxPool_output_0"};
     uint32_t hash[4] = {0};
@@ -249,7 +249,7 @@ static void names_of_nodes_carry_their_hash(void **state)
     assert_int_equal(hash[0] | (uint64_t)hash[1] << 32, UINT64_C(9156419278043315228));
 }
 
-static void a_value_is_counted_once(void **state)
+TEST(a_value_is_counted_once)
 {
     flow f;
     onv_error err = {0};
@@ -272,7 +272,7 @@ static void a_value_is_counted_once(void **state)
 /* --- Recurrent layers -------------------------------------------------------------------------- */
 
 /* Measured over a substitute for the CUDA driver, as an H100: workspace, by cell and directions. */
-static void recurrent_layers_take_what_was_measured(void **state)
+TEST(recurrent_layers_take_what_was_measured)
 {
     static const struct {
         const char *op;
@@ -320,7 +320,7 @@ static void recurrent_layers_take_what_was_measured(void **state)
 
 /* Measured over a substitute for the CUDA driver, as an H100, after four runs: the second run takes a region more
  * than the first, as its workspaces do not join what the first one left unused. */
-static void what_runs_leave_apart_was_measured(void **state)
+TEST(what_runs_leave_apart_was_measured)
 {
     static const struct {
         const char *sample, *dims;
@@ -345,7 +345,7 @@ static void what_runs_leave_apart_was_measured(void **state)
 /* --- Inputs ------------------------------------------------------------------------------------ */
 
 /* Measured: the order of the regions that the arena took with kSameAsRequested, inputs of sizes of their own. */
-static void inputs_are_copied_in_the_order_of_pythons_table(void **state)
+TEST(inputs_are_copied_in_the_order_of_pythons_table)
 {
     (void)state;
     static const char *const sets[][9] = {
@@ -375,24 +375,4 @@ static void inputs_are_copied_in_the_order_of_pythons_table(void **state)
             assert_string_equal(onv_model_value(&f.model, plan.feeds[k])->name, sets[i][k]);
         flow_close(&f);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(settings_are_read_by_their_names),
-        cmocka_unit_test(what_is_wrong_with_a_setting_is_said),
-        cmocka_unit_test(every_value_can_be_given_back),
-        cmocka_unit_test(the_range_has_what_orders_reach),
-        cmocka_unit_test(one_order_is_no_range),
-        cmocka_unit_test(a_limit_that_is_not_enough_is_said),
-        cmocka_unit_test(the_advised_limit_is_enough_and_least),
-        cmocka_unit_test(the_order_of_requests_decides),
-        cmocka_unit_test(names_of_nodes_carry_their_hash),
-        cmocka_unit_test(a_value_is_counted_once),
-        cmocka_unit_test(recurrent_layers_take_what_was_measured),
-        cmocka_unit_test(what_runs_leave_apart_was_measured),
-        cmocka_unit_test(inputs_are_copied_in_the_order_of_pythons_table),
-    };
-    return cmocka_run_group_tests_name("ort.ort_session", tests, NULL, NULL);
 }

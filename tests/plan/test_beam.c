@@ -20,7 +20,7 @@ static uint64_t height_with(const instance *made, uint64_t effort, uint64_t *wor
 }
 
 /* The exact search alone ends 5 to 17 % above these. */
-static void perfect_packings_are_found(void **state)
+TEST(perfect_packings_are_found)
 {
     static const struct {
         uint32_t seed, n;
@@ -37,7 +37,7 @@ static void perfect_packings_are_found(void **state)
     }
 }
 
-static void more_effort_is_never_worse(void **state)
+TEST(more_effort_is_never_worse)
 {
     for (int kind = 0; kind < 3; kind++) {
         instance made = {0};
@@ -55,7 +55,7 @@ static void more_effort_is_never_worse(void **state)
 }
 
 /* All orders but that of time would take the square of their number. */
-static void many_that_overlap_take_bounded_work(void **state)
+TEST(many_that_overlap_take_bounded_work)
 {
     instance made = {0};
     uint64_t work;
@@ -65,7 +65,7 @@ static void many_that_overlap_take_bounded_work(void **state)
     onv_vec_cleanup(&made);
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
 #ifdef ONV_FAULT_INJECTION
     instance made = {0};
@@ -87,15 +87,4 @@ static void every_allocation_may_fail(void **state)
 #else
     skip();
 #endif
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(perfect_packings_are_found),
-        cmocka_unit_test(more_effort_is_never_worse),
-        cmocka_unit_test(many_that_overlap_take_bounded_work),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static onv_plan plan_file(const char *name, uint64_t capacity)
     return plan;
 }
 
-static void the_six_fit_their_capacity(void **state)
+TEST(the_six_fit_their_capacity)
 {
     static const char *const names[] = {"A.1048576.csv", "B.1048576.csv", "C.1048576.csv",
                                         "D.1048576.csv", "E.1048576.csv", "F.1048576.csv"};
@@ -40,14 +40,14 @@ static void the_six_fit_their_capacity(void **state)
 }
 
 /* The rest of the set, where it is at hand too. */
-static void the_other_five_fit_their_capacity(void **state)
+TEST(the_other_five_fit_their_capacity)
 {
     static const char *const names[] = {"G.1048576.csv", "H.1048576.csv", "I.1048576.csv",
                                         "J.1048576.csv", "K.1048576.csv"};
     for (int i = 0; i < 5; i++) assert_true(plan_file(names[i], 1048576).fits);
 }
 
-static void the_optimum_is_proved(void **state)
+TEST(the_optimum_is_proved)
 {
     onv_plan plan = plan_file("C.1048576.csv", 0);
     assert_int_equal(plan.height, 1039360);
@@ -59,21 +59,10 @@ static void the_optimum_is_proved(void **state)
     assert_true(plan.height <= 997376);
 }
 
-static void a_real_graph_reaches_its_bound(void **state)
+TEST(a_real_graph_reaches_its_bound)
 {
     onv_plan plan = plan_file("somas_resnet50.csv", 0);
     assert_int_equal(plan.height, 1515472556);
     assert_true(plan.optimal);
     assert_true(plan.work < 120000000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_six_fit_their_capacity),
-        cmocka_unit_test(the_other_five_fit_their_capacity),
-        cmocka_unit_test(the_optimum_is_proved),
-        cmocka_unit_test(a_real_graph_reaches_its_bound),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

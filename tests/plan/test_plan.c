@@ -19,7 +19,7 @@ static onv_plan plan_with(const onv_plan_buffer *buffers, size_t count,
 
 /* --- By hand ----------------------------------------------------------------------------------- */
 
-static void nothing_needs_nothing(void **state)
+TEST(nothing_needs_nothing)
 {
     onv_plan plan = plan_with(NULL, 0, NULL);
     assert_int_equal(plan.height, 0);
@@ -32,7 +32,7 @@ static void nothing_needs_nothing(void **state)
     onv_plan_cleanup(&plan);
 }
 
-static void half_open_lifetimes_share_a_place(void **state)
+TEST(half_open_lifetimes_share_a_place)
 {
     const onv_plan_buffer row[] = {{0, 3, 7}, {3, 6, 5}, {6, 7, 6}};
     onv_plan plan = plan_with(row, 3, NULL);
@@ -41,7 +41,7 @@ static void half_open_lifetimes_share_a_place(void **state)
     onv_plan_cleanup(&plan);
 }
 
-static void a_gap_that_only_a_search_avoids(void **state)
+TEST(a_gap_that_only_a_search_avoids)
 {
     /* Largest first puts the 4 at 0 and the 3 on it; the load of 8 needs the 2 beneath both. */
     const onv_plan_buffer five[] = {{0, 2, 4}, {1, 3, 3}, {2, 4, 4}, {0, 1, 4}, {3, 4, 4}};
@@ -51,7 +51,7 @@ static void a_gap_that_only_a_search_avoids(void **state)
     onv_plan_cleanup(&plan);
 }
 
-static void the_bound_can_be_out_of_reach(void **state)
+TEST(the_bound_can_be_out_of_reach)
 {
     /* Every step is exactly full, and no plan has no gap. Eight buffers are the least of such. */
     static const onv_plan_buffer eight[] = {{1, 7, 1}, {0, 1, 2}, {7, 8, 4}, {4, 8, 2},
@@ -76,7 +76,7 @@ static void the_bound_can_be_out_of_reach(void **state)
     }
 }
 
-static void a_capacity_ends_the_work_early(void **state)
+TEST(a_capacity_ends_the_work_early)
 {
     instance made = {0};
     make_jigsaw(&made, 7, 60, 40, 500);
@@ -97,7 +97,7 @@ static void a_capacity_ends_the_work_early(void **state)
     onv_vec_cleanup(&made);
 }
 
-static void alignment_rounds_sizes_and_offsets(void **state)
+TEST(alignment_rounds_sizes_and_offsets)
 {
     const onv_plan_buffer rows[] = {{0, 2, 1}, {0, 2, 257}, {1, 3, 256}, {0, 3, 0}};
     onv_plan_options options = {.alignment = 256};
@@ -107,7 +107,7 @@ static void alignment_rounds_sizes_and_offsets(void **state)
     onv_plan_cleanup(&plan);
 }
 
-static void wrong_input_is_an_error(void **state)
+TEST(wrong_input_is_an_error)
 {
     onv_plan plan;
     onv_error err = {0};
@@ -133,7 +133,7 @@ static void wrong_input_is_an_error(void **state)
 }
 
 /* A buffer may be as large as sizes go. */
-static void sizes_up_to_63_bits(void **state)
+TEST(sizes_up_to_63_bits)
 {
     const onv_plan_buffer rows[] = {
         {0, UINT64_MAX, (uint64_t)1 << 61}, {7, 9, (uint64_t)1 << 61}, {8, 12, 3}};
@@ -159,7 +159,7 @@ static void make_any(instance *out, uint64_t seed, uint32_t n)
     }
 }
 
-static void small_plans_are_optimal(void **state)
+TEST(small_plans_are_optimal)
 {
     instance made = {0};
     for (uint64_t seed = 0; seed < 600; seed++) {
@@ -175,7 +175,7 @@ static void small_plans_are_optimal(void **state)
     onv_vec_cleanup(&made);
 }
 
-static void every_strategy_makes_valid_plans(void **state)
+TEST(every_strategy_makes_valid_plans)
 {
     instance made = {0};
     for (uint64_t seed = 0; seed < 60; seed++) {
@@ -197,7 +197,7 @@ static void every_strategy_makes_valid_plans(void **state)
     onv_vec_cleanup(&made);
 }
 
-static void the_same_input_gives_the_same_plan(void **state)
+TEST(the_same_input_gives_the_same_plan)
 {
     instance made = {0};
     for (uint64_t seed = 0; seed < 25; seed++) {
@@ -215,7 +215,7 @@ static void the_same_input_gives_the_same_plan(void **state)
     onv_vec_cleanup(&made);
 }
 
-static void more_effort_spends_no_more_than_asked(void **state)
+TEST(more_effort_spends_no_more_than_asked)
 {
     instance made = {0};
     make_jigsaw(&made, 3, 300, 300, 1000);
@@ -228,7 +228,7 @@ static void more_effort_spends_no_more_than_asked(void **state)
     onv_vec_cleanup(&made);
 }
 
-static void jigsaws_are_solved(void **state)
+TEST(jigsaws_are_solved)
 {
     instance made = {0};
     for (uint64_t seed = 0; seed < 20; seed++) {
@@ -247,7 +247,7 @@ static bool refuse(void *context)
     return true;
 }
 
-static void cancelling_keeps_the_best_plan(void **state)
+TEST(cancelling_keeps_the_best_plan)
 {
     instance made = {0};
     make_full(&made, 400, 100, 100);
@@ -260,7 +260,7 @@ static void cancelling_keeps_the_best_plan(void **state)
     onv_vec_cleanup(&made);
 }
 
-static void large_graphs_are_near_the_bound(void **state)
+TEST(large_graphs_are_near_the_bound)
 {
     instance made = {0};
     make_training(&made, 1, 6000, 30, true);
@@ -271,7 +271,7 @@ static void large_graphs_are_near_the_bound(void **state)
 }
 
 /* More conflicts than the exact search takes: placements alone, in orders that weigh size, pressure and width. */
-static void large_graphs_of_long_lives_are_near_the_bound(void **state)
+TEST(large_graphs_of_long_lives_are_near_the_bound)
 {
     for (int convnet = 0; convnet < 2; convnet++) {
         instance made = {0};
@@ -286,7 +286,7 @@ static void large_graphs_of_long_lives_are_near_the_bound(void **state)
 }
 
 /* Beyond the limits of the exact search, and large enough for the stretches of the skyline. */
-static void larger_graphs_are_planned_without_search(void **state)
+TEST(larger_graphs_are_planned_without_search)
 {
     instance made = {0};
     make_training(&made, 2, 34000, 100, true);
@@ -321,7 +321,7 @@ static onv_timeline timeline_of(onv_buffer *buffers, size_t count, size_t n_step
     return t;
 }
 
-static void chains_have_one_place(void **state)
+TEST(chains_have_one_place)
 {
     /* Row 0 becomes row 1, and that row 2; row 3 comes after row 0 alone. */
     onv_buffer rows[] = {interval(8, 0, 1, 1), interval(8, 2, 3, 2),
@@ -341,7 +341,7 @@ static void chains_have_one_place(void **state)
     onv_plan_cleanup(&plan);
 }
 
-static void last_steps_are_included(void **state)
+TEST(last_steps_are_included)
 {
     onv_buffer rows[] = {interval(8, 0, 2, ONV_NO_BUFFER), interval(8, 2, 3, ONV_NO_BUFFER),
                          interval(8, 3, 7, ONV_NO_BUFFER)};
@@ -356,7 +356,7 @@ static void last_steps_are_included(void **state)
 }
 
 /* Below everything, in their order; the plan is of the rest. */
-static void weights_lie_at_the_bottom(void **state)
+TEST(weights_lie_at_the_bottom)
 {
     onv_buffer rows[] = {interval(8, 0, 1, ONV_NO_BUFFER), interval(5, 0, 3, ONV_NO_BUFFER),
                          interval(7, 2, 3, ONV_NO_BUFFER), interval(3, 0, 3, ONV_NO_BUFFER)};
@@ -381,7 +381,7 @@ static void weights_lie_at_the_bottom(void **state)
 /* --- The check --------------------------------------------------------------------------------- */
 
 /* The check must see each of these in a plan that was right. */
-static void the_check_finds_what_is_wrong(void **state)
+TEST(the_check_finds_what_is_wrong)
 {
     const onv_plan_buffer rows[] = {{0, 4, 4}, {2, 6, 4}, {5, 8, 8}, {7, 9, 4}};
     onv_plan_options options = {.alignment = 4};
@@ -411,7 +411,7 @@ static void the_check_finds_what_is_wrong(void **state)
 }
 
 /* The sweep agrees with a comparison of all pairs, on plans of which many are wrong. */
-static void the_check_agrees_with_all_pairs(void **state)
+TEST(the_check_agrees_with_all_pairs)
 {
     instance made = {0};
     uint64_t random = 5;
@@ -442,7 +442,7 @@ static void the_check_agrees_with_all_pairs(void **state)
 
 /* --- No memory --------------------------------------------------------------------------------- */
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
 #ifdef ONV_FAULT_INJECTION
     instance made = {0};
@@ -479,34 +479,4 @@ static void every_allocation_may_fail(void **state)
 #else
     skip();
 #endif
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_needs_nothing),
-        cmocka_unit_test(half_open_lifetimes_share_a_place),
-        cmocka_unit_test(a_gap_that_only_a_search_avoids),
-        cmocka_unit_test(the_bound_can_be_out_of_reach),
-        cmocka_unit_test(a_capacity_ends_the_work_early),
-        cmocka_unit_test(alignment_rounds_sizes_and_offsets),
-        cmocka_unit_test(wrong_input_is_an_error),
-        cmocka_unit_test(sizes_up_to_63_bits),
-        cmocka_unit_test(small_plans_are_optimal),
-        cmocka_unit_test(every_strategy_makes_valid_plans),
-        cmocka_unit_test(the_same_input_gives_the_same_plan),
-        cmocka_unit_test(more_effort_spends_no_more_than_asked),
-        cmocka_unit_test(jigsaws_are_solved),
-        cmocka_unit_test(cancelling_keeps_the_best_plan),
-        cmocka_unit_test(large_graphs_are_near_the_bound),
-        cmocka_unit_test(large_graphs_of_long_lives_are_near_the_bound),
-        cmocka_unit_test(larger_graphs_are_planned_without_search),
-        cmocka_unit_test(chains_have_one_place),
-        cmocka_unit_test(last_steps_are_included),
-        cmocka_unit_test(weights_lie_at_the_bottom),
-        cmocka_unit_test(the_check_finds_what_is_wrong),
-        cmocka_unit_test(the_check_agrees_with_all_pairs),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

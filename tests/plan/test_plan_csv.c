@@ -13,7 +13,7 @@ static void parse(const char *text, onv_plan_table *table)
     if (onv_plan_csv_parse(text, strlen(text), table, &err) != ONV_OK) fail_msg("%s", err.message);
 }
 
-static void rows_are_read_in_order(void **state)
+TEST(rows_are_read_in_order)
 {
     onv_plan_table table;
     parse("id,lower,upper,size\nx,0,3,4\ny/z:0,1,9223372036854775807,0\n,2,3,1", &table);
@@ -27,7 +27,7 @@ static void rows_are_read_in_order(void **state)
     onv_plan_table_cleanup(&table);
 }
 
-static void other_columns_ends_and_quotes(void **state)
+TEST(other_columns_ends_and_quotes)
 {
     onv_plan_table table;
     parse("\xef\xbb\xbfsize,offset,id,upper,lower\r\n8,junk,\"a,\"\"b\"\"\",5,4\r\n\r\n", &table);
@@ -43,7 +43,7 @@ static void other_columns_ends_and_quotes(void **state)
 
 #define HEADER "id,lower,upper,size\n"
 
-static void errors_name_line_and_column(void **state)
+TEST(errors_name_line_and_column)
 {
     static const struct {
         const char *text, *where, *what;
@@ -90,7 +90,7 @@ static void errors_name_line_and_column(void **state)
     assert_non_null(strstr(err.message, "line 2, column 2: unexpected zero byte"));
 }
 
-static void every_prefix_and_flipped_byte_is_survived(void **state)
+TEST(every_prefix_and_flipped_byte_is_survived)
 {
     char text[] = HEADER "\"a\",0,3,4\r\nb,1,5,18446744073709551615\n\"c\"\"\",2,9,6\n";
     size_t length = sizeof text - 1;
@@ -147,7 +147,7 @@ static void remove_file(char *path)
     free(path);
 }
 
-static void a_file_gains_offsets(void **state)
+TEST(a_file_gains_offsets)
 {
     char *path = make_file("id,size,lower,upper\nb,4,0,2\n\"a,1\",8,0,9\nlong,4,2,3\n");
     text out = {.limit = sizeof out.at - 1};
@@ -171,7 +171,7 @@ static void a_file_gains_offsets(void **state)
     remove_file(path);
 }
 
-static void ids_longer_than_the_buffer_are_kept(void **state)
+TEST(ids_longer_than_the_buffer_are_kept)
 {
     enum { LENGTH = 3000 };
     char line[LENGTH + 64] = HEADER;
@@ -185,7 +185,7 @@ static void ids_longer_than_the_buffer_are_kept(void **state)
     remove_file(path);
 }
 
-static void files_and_sinks_that_fail(void **state)
+TEST(files_and_sinks_that_fail)
 {
     onv_error err = {0};
     text out = {.limit = 10};
@@ -203,7 +203,7 @@ static void files_and_sinks_that_fail(void **state)
     remove_file(path);
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
 #ifdef ONV_FAULT_INJECTION
     char *path = make_file(HEADER "a,0,5,2\nb,1,9,2\nc,6,12,3\nd,8,14,3\n");
@@ -224,19 +224,4 @@ static void every_allocation_may_fail(void **state)
 #else
     skip();
 #endif
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_read_in_order),
-        cmocka_unit_test(other_columns_ends_and_quotes),
-        cmocka_unit_test(errors_name_line_and_column),
-        cmocka_unit_test(every_prefix_and_flipped_byte_is_survived),
-        cmocka_unit_test(a_file_gains_offsets),
-        cmocka_unit_test(ids_longer_than_the_buffer_are_kept),
-        cmocka_unit_test(files_and_sinks_that_fail),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static onv_plan plan_of(const instance *in, const onv_plan_options *options)
     return plan;
 }
 
-static void random_plans_are_valid_and_repeatable(void **state)
+TEST(random_plans_are_valid_and_repeatable)
 {
     for (uint64_t seed = 0; seed < 60; seed++) {
         instance in = {0};
@@ -72,7 +72,7 @@ static void place_rest(const instance *in, uint64_t *offsets, bool *placed, size
     }
 }
 
-static void small_plans_equal_brute_force(void **state)
+TEST(small_plans_equal_brute_force)
 {
     for (uint64_t seed = 100; seed < 300; seed++) {
         instance in = {0};
@@ -88,7 +88,7 @@ static void small_plans_equal_brute_force(void **state)
     }
 }
 
-static void full_rectangles_have_no_gap(void **state)
+TEST(full_rectangles_have_no_gap)
 {
     for (uint64_t seed = 1; seed <= 8; seed++) {
         instance in = {0};
@@ -102,7 +102,7 @@ static void full_rectangles_have_no_gap(void **state)
     }
 }
 
-static void perfect_packings_are_found(void **state)
+TEST(perfect_packings_are_found)
 {
     for (uint64_t seed = 1; seed <= 6; seed++) {
         for (uint32_t n = 50; n <= 300; n += 50) {
@@ -131,7 +131,7 @@ static void append_later(instance *in, const instance *other, uint64_t by)
     }
 }
 
-static void more_effort_is_never_worse(void **state)
+TEST(more_effort_is_never_worse)
 {
     int improved = 0;
     for (uint64_t seed = 1; seed <= 16; seed++) {
@@ -158,7 +158,7 @@ static void more_effort_is_never_worse(void **state)
     assert_true(improved > 8); /* else the comparison says nothing */
 }
 
-static void a_capacity_below_the_load_cannot_be_met(void **state)
+TEST(a_capacity_below_the_load_cannot_be_met)
 {
     instance in = {0};
     make_full(&in, 3, 20, 500);
@@ -169,7 +169,7 @@ static void a_capacity_below_the_load_cannot_be_met(void **state)
     onv_vec_cleanup(&in);
 }
 
-static void large_training_graphs_come_close_to_the_bound(void **state)
+TEST(large_training_graphs_come_close_to_the_bound)
 {
     instance in = {0};
     make_training(&in, 7, 20000, 1, false);
@@ -180,7 +180,7 @@ static void large_training_graphs_come_close_to_the_bound(void **state)
     onv_vec_cleanup(&in);
 }
 
-static void what_is_within_a_container_lies_in_it(void **state)
+TEST(what_is_within_a_container_lies_in_it)
 {
     onv_step steps[4] = {0};
     onv_buffer rows[] = {onv_buffer_new(ONV_BUFFER_ACTIVATION, 16, 0, 1, "below"),
@@ -196,19 +196,4 @@ static void what_is_within_a_container_lies_in_it(void **state)
     assert_int_equal(p.places.at[2].offset, p.places.at[1].offset + 40);
     onv_placement_cleanup(&p);
     onv_plan_cleanup(&plan);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_plans_are_valid_and_repeatable),
-        cmocka_unit_test(small_plans_equal_brute_force),
-        cmocka_unit_test(full_rectangles_have_no_gap),
-        cmocka_unit_test(perfect_packings_are_found),
-        cmocka_unit_test(more_effort_is_never_worse),
-        cmocka_unit_test(a_capacity_below_the_load_cannot_be_met),
-        cmocka_unit_test(large_training_graphs_come_close_to_the_bound),
-        cmocka_unit_test(what_is_within_a_container_lies_in_it),
-    };
-    return cmocka_run_group_tests_name("plan.properties", tests, NULL, NULL);
 }

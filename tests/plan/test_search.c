@@ -75,7 +75,7 @@ static void try_styles(const whole *w, uint64_t best, uint64_t capacity, bool ke
     onv_search_destroy(search);
 }
 
-static void all_styles_agree_with_exhaustive_search(void **state)
+TEST(all_styles_agree_with_exhaustive_search)
 {
     instance made = {0};
     for (uint64_t seed = 0; seed < 400; seed++) {
@@ -124,7 +124,7 @@ static void cleanup(splitting *s)
 
 /* Middle-sized instances, where trying everything takes too long: what one style proves infeasible no
  * other may find. */
-static void no_style_finds_what_another_excludes(void **state)
+TEST(no_style_finds_what_another_excludes)
 {
     instance made = {0};
     int proofs = 0;
@@ -156,7 +156,7 @@ static void no_style_finds_what_another_excludes(void **state)
     assert_true(proofs > 5);
 }
 
-static void work_is_limited(void **state)
+TEST(work_is_limited)
 {
     instance made = {0};
     make_jigsaw(&made, 200, 200, 200, 1000);
@@ -184,14 +184,4 @@ static void work_is_limited(void **state)
     onv_search_destroy(search);
     cleanup(&s);
     onv_vec_cleanup(&made);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_styles_agree_with_exhaustive_search),
-        cmocka_unit_test(no_style_finds_what_another_excludes),
-        cmocka_unit_test(work_is_limited),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static void compare(uint64_t seed, uint32_t n, uint32_t expected, uint32_t secti
     onv_skyline_cleanup(&skyline);
 }
 
-static void first_and_best_fit_find_the_same_as_a_plain_search(void **state)
+TEST(first_and_best_fit_find_the_same_as_a_plain_search)
 {
     for (uint64_t seed = 0; seed < 8; seed++) {
         compare(seed, 300, 300, 40, ONV_FIT_FIRST);
@@ -75,20 +75,11 @@ static void first_and_best_fit_find_the_same_as_a_plain_search(void **state)
     }
 }
 
-static void stretches_change_nothing(void **state)
+TEST(stretches_change_nothing)
 {
     for (uint64_t seed = 0; seed < 4; seed++) {
         compare(seed, 300, 50000, 100, ONV_FIT_FIRST);
         compare(seed, 300, 50000, 7, ONV_FIT_BEST);
         compare(seed, 300, 1000000, 64, ONV_FIT_FIRST);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(first_and_best_fit_find_the_same_as_a_plain_search),
-        cmocka_unit_test(stretches_change_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static void cleanup(splitting *s)
     onv_heap_free(s->offsets);
 }
 
-static void nested_lifetimes_are_a_stack(void **state)
+TEST(nested_lifetimes_are_a_stack)
 {
     const onv_plan_buffer rows[] = {{3, 4, 5}, {0, 9, 1}, {1, 8, 2}, {2, 6, 3}, {7, 8, 100}};
     splitting s;
@@ -45,7 +45,7 @@ static void nested_lifetimes_are_a_stack(void **state)
     cleanup(&s);
 }
 
-static void times_apart_are_parts(void **state)
+TEST(times_apart_are_parts)
 {
     /* Two chains of four that hang together, above a buffer that lives throughout. */
     const onv_plan_buffer rows[] = {{0, 100, 12}, {1, 3, 4},    {2, 5, 6},
@@ -77,7 +77,7 @@ static void times_apart_are_parts(void **state)
 }
 
 /* Rows conflict in their part exactly as they do in time; each is in one part or at the bottom. */
-static void sections_keep_the_conflicts(void **state)
+TEST(sections_keep_the_conflicts)
 {
     instance made = {0};
     for (uint64_t seed = 0; seed < 100; seed++) {
@@ -106,14 +106,4 @@ static void sections_keep_the_conflicts(void **state)
         cleanup(&s);
     }
     onv_vec_cleanup(&made);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nested_lifetimes_are_a_stack),
-        cmocka_unit_test(times_apart_are_parts),
-        cmocka_unit_test(sections_keep_the_conflicts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ static void refuses(packed p, onv_status expected, const char *part)
     packed_free(&p);
 }
 
-static void every_form_is_read(void **state)
+TEST(every_form_is_read)
 {
     packed text = document("", "");
     reads(packed_copy(text.at));
@@ -35,7 +35,7 @@ static void every_form_is_read(void **state)
     packed_free(&text);
 }
 
-static void other_files_are_refused(void **state)
+TEST(other_files_are_refused)
 {
     packed text = document("", "");
     refuses(packed_zip(text, "net/models/other.json", true), ONV_ERR_FORMAT, "torch.export.save()");
@@ -50,7 +50,7 @@ static void other_files_are_refused(void **state)
 }
 
 /* Whatever byte is wrong or missing, there is an answer: the checksum of a zip entry sees it, as does that of gzip's data. */
-static void damaged_files_are_refused(void **state)
+TEST(damaged_files_are_refused)
 {
     packed text = document("", "");
     packed files[] = {packed_zip(text, entry, true), packed_zip(text, entry, false),
@@ -80,7 +80,7 @@ static void damaged_files_are_refused(void **state)
 }
 
 /* What says where weights are is read with the program, and refused with it. */
-static void weights_have_places(void **state)
+TEST(weights_have_places)
 {
     static const char good[] = "{\"config\": {\"w\": {\"path_name\": \"weight_0\"}}}";
     packed text = document("", ""), spaced = packed_copy(" {\"schema_version\": {}} \n");
@@ -104,7 +104,7 @@ static void weights_have_places(void **state)
 }
 
 /* Sizes in the directory of a zip file are what its author wants. */
-static void forged_sizes_are_refused(void **state)
+TEST(forged_sizes_are_refused)
 {
     static const uint32_t sizes[] = {UINT32_MAX - 1, 1 << 30, 1 << 20, 1, 0};
     packed text = document("", "");
@@ -125,7 +125,7 @@ static void forged_sizes_are_refused(void **state)
 }
 
 /* A megabyte of spaces is a kilobyte of gzip. */
-static void bombs_meet_the_limit(void **state)
+TEST(bombs_meet_the_limit)
 {
     enum { BYTES = 64 << 20, LIMIT = 8 << 20 };
     packed text = {malloc(BYTES), BYTES};
@@ -151,14 +151,4 @@ static void bombs_meet_the_limit(void **state)
         assert_int_equal(quota.used, 0);
         packed_free(&files[i]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_form_is_read),        cmocka_unit_test(other_files_are_refused),
-        cmocka_unit_test(damaged_files_are_refused), cmocka_unit_test(forged_sizes_are_refused),
-        cmocka_unit_test(bombs_meet_the_limit),      cmocka_unit_test(weights_have_places),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,7 +79,7 @@ static const struct {
     {"True", "?"},
 };
 
-static void sizes_become_dims(void **state)
+TEST(sizes_become_dims)
 {
     size_t wrong = 0;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -102,7 +102,7 @@ static void sizes_become_dims(void **state)
 }
 
 /* Both forms of a size have the same value wherever Python computes it. */
-static void values_are_those_of_python(void **state)
+TEST(values_are_those_of_python)
 {
     static const struct {
         const char *text;
@@ -141,7 +141,7 @@ static onv_status read(const char *text)
     return status;
 }
 
-static void what_is_no_expression_is_refused(void **state)
+TEST(what_is_no_expression_is_refused)
 {
     static const char *const texts[] = {
         "",
@@ -180,7 +180,7 @@ static char *nested(size_t n, const char *open, const char *middle, const char *
     return text;
 }
 
-static void depth_is_limited(void **state)
+TEST(depth_is_limited)
 {
     static const char *const parts[][2] = {
         {"(", ")"}, {"Add(1, ", ")"}, {"2**", ""}, {"1 + (", ")"}};
@@ -190,15 +190,4 @@ static void depth_is_limited(void **state)
         assert_int_equal(read(fits), ONV_OK);
         assert_int_equal(read(deep), ONV_ERR_LIMIT);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_become_dims),
-        cmocka_unit_test(values_are_those_of_python),
-        cmocka_unit_test(what_is_no_expression_is_refused),
-        cmocka_unit_test(depth_is_limited),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,7 +85,7 @@ static void refuse(const char *name, const onv_options *options, const char *par
         fail_msg("expected '%s', found status %d: %s", part, status, err.message);
 }
 
-static void programs_are_found(void **state)
+TEST(programs_are_found)
 {
     static const char *const names[] = {"model.pt2", "model.program.json.gz", "model.program.json"};
     onv_options options = onv_options_default();
@@ -108,7 +108,7 @@ static void programs_are_found(void **state)
     expect("model.onnx", &options, true, "program", "other.json");
 }
 
-static void sizes_are_those_of_the_model(void **state)
+TEST(sizes_are_those_of_the_model)
 {
     onv_options options = onv_options_default();
     options.batch = 6;
@@ -123,7 +123,7 @@ static void sizes_are_those_of_the_model(void **state)
     onv_analysis_destroy(analysis);
 }
 
-static void other_programs_are_refused(void **state)
+TEST(other_programs_are_refused)
 {
     static const struct {
         const char *x, *w, *part;
@@ -160,7 +160,7 @@ static void other_programs_are_refused(void **state)
 
 /* --- Inside ------------------------------------------------------------------------------------- */
 
-static void a_program_travels_inside(void **state)
+TEST(a_program_travels_inside)
 {
     onv_error err;
     capture first = {0}, again = {0}, other = {0};
@@ -198,7 +198,7 @@ static void a_program_travels_inside(void **state)
 }
 
 /* The one inside is of another width, and so is the one next to it. Leaks are looked for where sanitizers are. */
-static void two_programs_are_left(void **state)
+TEST(two_programs_are_left)
 {
     onv_error err;
     capture whole = {0};
@@ -222,7 +222,7 @@ static void two_programs_are_left(void **state)
     free(whole.text);
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
     onv_options options = onv_options_default();
     options.batch = 6;
@@ -250,15 +250,4 @@ static void every_allocation_may_fail(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(programs_are_found),
-        cmocka_unit_test(sizes_are_those_of_the_model),
-        cmocka_unit_test(other_programs_are_refused),
-        cmocka_unit_test(a_program_travels_inside),
-        cmocka_unit_test(two_programs_are_left),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, folder_enter, folder_leave);
-}
+TEST_GROUP(folder_enter, folder_leave)

@@ -38,7 +38,7 @@ static void refuses(packed p, onv_status expected, const char *part)
     packed_free(&p);
 }
 
-static void a_network_has_all_its_parts(void **state)
+TEST(a_network_has_all_its_parts)
 {
     onv_model model = loaded(packed_file("tests/program/net.json.gz"));
     const onv_program *p = model.program;
@@ -74,7 +74,7 @@ static void a_network_has_all_its_parts(void **state)
 }
 
 /* A module that is called twice is two modules, so that each call of it has its own operations. */
-static void calls_of_modules_are_told_apart(void **state)
+TEST(calls_of_modules_are_told_apart)
 {
     onv_model model = loaded(packed_file("tests/program/flow.json.gz"));
     const onv_program *p = model.program;
@@ -92,7 +92,7 @@ static void calls_of_modules_are_told_apart(void **state)
     onv_model_cleanup(&model);
 }
 
-static void every_kind_of_argument_is_read(void **state)
+TEST(every_kind_of_argument_is_read)
 {
     onv_model model = loaded(document(
         ", {\"target\": \"torch.ops.m.f.default\", \"inputs\": ["
@@ -148,7 +148,7 @@ static void every_kind_of_argument_is_read(void **state)
     onv_model_cleanup(&model);
 }
 
-static void calls_without_tensors_are_left_out(void **state)
+TEST(calls_without_tensors_are_left_out)
 {
     static const char nodes[] = ", {\"target\": \"torch.ops.aten.sym_size.int\", \"inputs\": [], "
                                 "\"outputs\": [{\"as_sym_int\": "
@@ -166,7 +166,7 @@ static void calls_without_tensors_are_left_out(void **state)
 }
 
 /* An inner graph has the call that it is an argument of, also where that gives nothing. */
-static void calls_with_graphs_stay(void **state)
+TEST(calls_with_graphs_stay)
 {
     static const char node[] =
         ", {\"target\": \"torch.ops.aten.f.default\", \"outputs\": [], \"inputs\": [{\"name\": "
@@ -211,7 +211,7 @@ static packed with_weights(const char *of_p)
     return p;
 }
 
-static void parameters_of_one_tensor_are_known(void **state)
+TEST(parameters_of_one_tensor_are_known)
 {
     static const char *const data[] = {"weight_0", "weight_1", "weight_3", NULL};
     static const uint32_t same_as[] = {1, ONV_NO_PROGRAM_VALUE, ONV_NO_PROGRAM_VALUE,
@@ -240,7 +240,7 @@ static packed with_argument(const char *argument)
     return document(nodes, ", \"y\": " META);
 }
 
-static void what_is_wrong_is_said(void **state)
+TEST(what_is_wrong_is_said)
 {
     static const struct {
         const char *argument, *part;
@@ -282,7 +282,7 @@ static void what_is_wrong_is_said(void **state)
 }
 
 /* Inner graphs that are nested without end, and names, lists and ranks without measure. */
-static void limits_are_met(void **state)
+TEST(limits_are_met)
 {
     enum { DEPTH = 250, ROOM = 200 * DEPTH, LONG = 100 << 10 };
     char *nodes = malloc(ROOM), *at = nodes, *name = malloc(LONG + 100);
@@ -346,7 +346,7 @@ static packed recording(const char *training, const char *inference, int version
     return p;
 }
 
-static void recordings_have_lifetimes(void **state)
+TEST(recordings_have_lifetimes)
 {
     packed p = recording("\"relu\": {\"storage\": 3, \"freed_after\": \"relu\", \"kept\": true}",
                          "\"relu\": {\"storage\": 5, \"freed_after\": null}", 1);
@@ -380,7 +380,7 @@ static void recordings_have_lifetimes(void **state)
 
 /* --- Memory -------------------------------------------------------------------------------------- */
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
     packed files[] = {packed_file("tests/program/flow.json.gz"), document("", ""),
                       with_weights("weight_0")};
@@ -403,21 +403,4 @@ static void every_allocation_may_fail(void **state)
         assert_true(n > 10);
         packed_free(&files[i]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_network_has_all_its_parts),
-        cmocka_unit_test(calls_of_modules_are_told_apart),
-        cmocka_unit_test(every_kind_of_argument_is_read),
-        cmocka_unit_test(calls_without_tensors_are_left_out),
-        cmocka_unit_test(calls_with_graphs_stay),
-        cmocka_unit_test(parameters_of_one_tensor_are_known),
-        cmocka_unit_test(what_is_wrong_is_said),
-        cmocka_unit_test(limits_are_met),
-        cmocka_unit_test(recordings_have_lifetimes),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

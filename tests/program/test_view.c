@@ -40,7 +40,7 @@ static const char *diag(const onv_analysis *analysis, const char *code)
     return NULL;
 }
 
-static void nodes_are_calls(void **state)
+TEST(nodes_are_calls)
 {
     packed p = packed_file("tests/program/flow.json.gz");
     onv_options options = lifetimes_alone();
@@ -74,7 +74,7 @@ static void nodes_are_calls(void **state)
 }
 
 /* Every size that is computed, at several batches, as PyTorch gives it. */
-static void sizes_are_bound(void **state)
+TEST(sizes_are_bound)
 {
     static const struct {
         int64_t batch;
@@ -112,7 +112,7 @@ static void sizes_are_bound(void **state)
     packed_free(&p);
 }
 
-static void arguments_and_strides_are_bound(void **state)
+TEST(arguments_and_strides_are_bound)
 {
     packed p = packed_file("tests/program/flow.json.gz");
     onv_options options = lifetimes_alone();
@@ -135,7 +135,7 @@ static void arguments_and_strides_are_bound(void **state)
 }
 
 /* What only data decides counts with its bound, and is said to be one; a size can be given. */
-static void bounds_are_counted(void **state)
+TEST(bounds_are_counted)
 {
     packed p = packed_file("tests/program/flow.json.gz");
     for (int given = 0; given < 2; given++) {
@@ -156,7 +156,7 @@ static void bounds_are_counted(void **state)
 }
 
 /* A cast of the model is one of its program, also where no size is bound. */
-static void casts_reach_the_program(void **state)
+TEST(casts_reach_the_program)
 {
     packed p = packed_file("tests/program/flow.json.gz");
     for (int64_t batch = 0; batch < 3; batch++) {
@@ -173,7 +173,7 @@ static void casts_reach_the_program(void **state)
     packed_free(&p);
 }
 
-static void ranges_are_noted(void **state)
+TEST(ranges_are_noted)
 {
     static const struct {
         int64_t batch;
@@ -189,7 +189,7 @@ static void ranges_are_noted(void **state)
     packed_free(&p);
 }
 
-static void what_cannot_be_bound_is_refused(void **state)
+TEST(what_cannot_be_bound_is_refused)
 {
     packed p = document("", "");
     onv_options options = lifetimes_alone();
@@ -209,7 +209,7 @@ static void what_cannot_be_bound_is_refused(void **state)
     packed_free(&p);
 }
 
-static void sizes_below_zero_are_refused(void **state)
+TEST(sizes_below_zero_are_refused)
 {
     packed p =
         document(", {\"target\": \"m.f\", \"inputs\": [], \"outputs\": [{\"as_tensor\": {\"name\": "
@@ -227,7 +227,7 @@ static void sizes_below_zero_are_refused(void **state)
 /* --- Dumps --------------------------------------------------------------------------------------- */
 
 /* ONV_UPDATE_GOLDEN=1 writes the files anew; look at the difference before it is committed. */
-static void dumps_are_as_reviewed(void **state)
+TEST(dumps_are_as_reviewed)
 {
     static const char *const names[] = {"net", "flow"};
     for (size_t i = 0; i < 2; i++) {
@@ -258,20 +258,4 @@ static void dumps_are_as_reviewed(void **state)
         free(written.text);
         packed_free(&p);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nodes_are_calls),
-        cmocka_unit_test(sizes_are_bound),
-        cmocka_unit_test(arguments_and_strides_are_bound),
-        cmocka_unit_test(bounds_are_counted),
-        cmocka_unit_test(casts_reach_the_program),
-        cmocka_unit_test(ranges_are_noted),
-        cmocka_unit_test(what_cannot_be_bound_is_refused),
-        cmocka_unit_test(sizes_below_zero_are_refused),
-        cmocka_unit_test(dumps_are_as_reviewed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ static void expect_clean(const char *text, onv_clean_mode mode, const char *expe
     assert_string_equal(caught.text, expected);
 }
 
-static void plain_text_stays(void **state)
+TEST(plain_text_stays)
 {
     expect_clean("/layer1/conv.0:1", ONV_CLEAN_UNICODE, "/layer1/conv.0:1");
     expect_clean("größe 模型 \\x1b", ONV_CLEAN_UNICODE, "größe 模型 \\x1b");
@@ -22,7 +22,7 @@ static void plain_text_stays(void **state)
     expect_clean("模", ONV_CLEAN_ASCII, "\\u6a21");
 }
 
-static void controls_are_escaped(void **state)
+TEST(controls_are_escaped)
 {
     expect_clean("a\x1b[31mb", ONV_CLEAN_UNICODE, "a\\x1b[31mb");
     expect_clean("\a\b\t\r\n\x7f", ONV_CLEAN_UNICODE, "\\x07\\x08\\x09\\x0d\\x0a\\x7f");
@@ -34,7 +34,7 @@ static void controls_are_escaped(void **state)
                  "a\\u200bb\\ufeff\\u2028\\U000e0041");
 }
 
-static void ill_formed_bytes_are_escaped(void **state)
+TEST(ill_formed_bytes_are_escaped)
 {
     expect_clean("\xff\x80x", ONV_CLEAN_UNICODE, "\\xff\\x80x");
     expect_clean("\xc0\xaf", ONV_CLEAN_UNICODE, "\\xc0\\xaf");          /* overlong */
@@ -44,7 +44,7 @@ static void ill_formed_bytes_are_escaped(void **state)
 }
 
 /* Whatever bytes come in, what goes out is safe, and the width is what was announced. */
-static void all_bytes_are_safe(void **state)
+TEST(all_bytes_are_safe)
 {
     uint32_t seed = 12345;
     for (int round = 0; round < 2000; round++) {
@@ -85,7 +85,7 @@ static void expect_fitted(const char *text, size_t columns, onv_clean_mode mode,
     assert_string_equal(caught.text != NULL ? caught.text : "", expected);
 }
 
-static void wide_text_loses_its_middle(void **state)
+TEST(wide_text_loses_its_middle)
 {
     assert_int_equal(onv_clean_columns("模型", ONV_CLEAN_UNICODE), 4);
     assert_int_equal(onv_clean_columns("e\u0301", ONV_CLEAN_UNICODE), 1);
@@ -112,7 +112,7 @@ static void expect_field(const char *text, const char *expected)
     assert_string_equal(caught.text, expected);
 }
 
-static void csv_fields_are_quoted(void **state)
+TEST(csv_fields_are_quoted)
 {
     expect_field("plain", "plain");
     expect_field("a,b", "\"a,b\"");
@@ -137,7 +137,7 @@ static void csv_fields_are_quoted(void **state)
     expect_field("   ", "   ");
 }
 
-static void a_refusal_is_sticky(void **state)
+TEST(a_refusal_is_sticky)
 {
     OWNED_CAPTURE caught = {.limit = 10000};
     onv_writer writer;
@@ -148,18 +148,4 @@ static void a_refusal_is_sticky(void **state)
     assert_int_equal(onv_writer_finish(&writer, &error), ONV_ERR_IO);
     assert_int_equal(error.code, ONV_ERR_IO);
     assert_true(caught.length <= 10000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_text_stays),
-        cmocka_unit_test(controls_are_escaped),
-        cmocka_unit_test(ill_formed_bytes_are_escaped),
-        cmocka_unit_test(all_bytes_are_safe),
-        cmocka_unit_test(wide_text_loses_its_middle),
-        cmocka_unit_test(csv_fields_are_quoted),
-        cmocka_unit_test(a_refusal_is_sticky),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

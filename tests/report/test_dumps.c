@@ -17,7 +17,7 @@ static model *diamond(const char *type)
     return m;
 }
 
-static void intervals_are_half_open(void **state)
+TEST(intervals_are_half_open)
 {
     OWNED_MODEL m = diamond("f32[4,64]");
     OWNED_ANALYSIS a = model_analyse(m, NULL);
@@ -30,7 +30,7 @@ static void intervals_are_half_open(void **state)
                               "4,3,4,1024\n");
 }
 
-static void the_trace_stands_in_step_order(void **state)
+TEST(the_trace_stands_in_step_order)
 {
     OWNED_MODEL m = diamond("f32[4,64]");
     OWNED_ANALYSIS a = model_analyse(m, NULL);
@@ -78,7 +78,7 @@ static uint64_t replay(const char *text, size_t n_ids)
 }
 
 /* On random graphs the trace reaches the very peak of the summary and ends with nothing held. */
-static void the_trace_reaches_the_peak(void **state)
+TEST(the_trace_reaches_the_peak)
 {
     uint32_t seed = 7;
     for (int round = 0; round < 20; round++) {
@@ -102,7 +102,7 @@ static void the_trace_reaches_the_peak(void **state)
     }
 }
 
-static void missing_sizes_are_refused(void **state)
+TEST(missing_sizes_are_refused)
 {
     static const onv_format formats[] = {ONV_FORMAT_DUMP_INTERVALS, ONV_FORMAT_DUMP_TRACE};
     OWNED_MODEL m = diamond("f32[batch,64]");
@@ -118,7 +118,7 @@ static void missing_sizes_are_refused(void **state)
     }
 }
 
-static void the_graph_is_typed(void **state)
+TEST(the_graph_is_typed)
 {
     OWNED_MODEL m = model_read(17, "in x f32[batch,64]", "a = Softmax(x) s axis=1",
                                "y = Clip(a - -) c", "out y f32");
@@ -129,7 +129,7 @@ static void the_graph_is_typed(void **state)
                               "    1  y: float32[batch, 64] = Clip(a, _, _)\n");
 }
 
-static void tensors_are_rows(void **state)
+TEST(tensors_are_rows)
 {
     OWNED_MODEL m = diamond("f32[4,64]");
     OWNED_ANALYSIS a = model_analyse(m, NULL);
@@ -141,7 +141,7 @@ static void tensors_are_rows(void **state)
     expect_contains(text, "\ntest.onnx,'=z,output,float32,4x64,1024,0,3,3,\n");
 }
 
-static void an_unknown_format_is_refused(void **state)
+TEST(an_unknown_format_is_refused)
 {
     OWNED_MODEL m = diamond("f32[4,64]");
     OWNED_ANALYSIS a = model_analyse(m, NULL);
@@ -186,7 +186,7 @@ static uint64_t height_of(const char *sample, const char *order, uint64_t effort
     return height;
 }
 
-static void the_plan_is_the_one_that_was_reported(void **state)
+TEST(the_plan_is_the_one_that_was_reported)
 {
     const char *convnext = ONV_SOURCE_DIR "/samples/convnext_tiny.onnx";
     const char *densenet = ONV_SOURCE_DIR "/samples/densenet201.onnx";
@@ -194,7 +194,7 @@ static void the_plan_is_the_one_that_was_reported(void **state)
     assert_true(height_of(densenet, NULL, 0) > 0 && height_of(densenet, "greedy", 0) > 0);
 }
 
-static void plans_of_branches_and_bodies(void **state)
+TEST(plans_of_branches_and_bodies)
 {
     for (size_t i = 0; nested_cases[i].name != NULL; i++) {
         OWNED_MODEL m = nested_cases[i].build();
@@ -205,7 +205,7 @@ static void plans_of_branches_and_bodies(void **state)
     }
 }
 
-static void without_an_arena_there_is_no_plan(void **state)
+TEST(without_an_arena_there_is_no_plan)
 {
     OWNED_MODEL m = diamond("f32[4,64]");
     onv_options options = onv_options_default();
@@ -220,7 +220,7 @@ static void without_an_arena_there_is_no_plan(void **state)
 }
 
 /* Names are text of the model's: in the header they end no comment and make no macro of another value's. */
-static void the_header_has_a_name_for_each(void **state)
+TEST(the_header_has_a_name_for_each)
 {
     OWNED_MODEL m = model_read(17, "in a-b f32[3]", "a_b = Relu(a-b) 0");
     model_node(m, "Relu", "1", "a_b", "a*/\n#error\\", "");
@@ -241,7 +241,7 @@ static void the_header_has_a_name_for_each(void **state)
 }
 
 /* Sizes and the bound are those of what is rounded up. */
-static void the_plan_is_aligned(void **state)
+TEST(the_plan_is_aligned)
 {
     for (uint64_t align = 1; align <= 4096; align *= 64) {
         OWNED_MODEL m = diamond("f32[4,64]");
@@ -274,23 +274,4 @@ static void the_plan_is_aligned(void **state)
     wrong.runtimes = "ideal";
     assert_int_equal(onv_analysis_new_from_memory(bytes, size, NULL, &wrong, &a, &error),
                      ONV_ERR_USAGE);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_plan_is_the_one_that_was_reported),
-        cmocka_unit_test(plans_of_branches_and_bodies),
-        cmocka_unit_test(the_header_has_a_name_for_each),
-        cmocka_unit_test(the_plan_is_aligned),
-        cmocka_unit_test(without_an_arena_there_is_no_plan),
-        cmocka_unit_test(intervals_are_half_open),
-        cmocka_unit_test(the_trace_stands_in_step_order),
-        cmocka_unit_test(the_trace_reaches_the_peak),
-        cmocka_unit_test(missing_sizes_are_refused),
-        cmocka_unit_test(the_graph_is_typed),
-        cmocka_unit_test(tensors_are_rows),
-        cmocka_unit_test(an_unknown_format_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

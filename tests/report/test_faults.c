@@ -7,7 +7,7 @@
 
 #ifdef ONV_FAULT_INJECTION
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
     model *m = model_read(17, "in x f32[batch,64]", "weight net.0.weight f32[64,64]",
                           "a = MatMul(x net.0.weight) /net/net.0/MatMul",
@@ -46,7 +46,7 @@ static void every_allocation_may_fail(void **state)
 }
 
 /* The same model by model. */
-static void every_allocation_of_a_stream_may_fail(void **state)
+TEST(every_allocation_of_a_stream_may_fail)
 {
     OWNED_MODEL m = model_read(17, "in x f32[2,64]", "y = Relu(x) relu", "out y f32");
     OWNED_ANALYSIS a = model_analyse(m, NULL);
@@ -79,21 +79,14 @@ static void every_allocation_of_a_stream_may_fail(void **state)
 
 #else
 
-static void every_allocation_of_a_stream_may_fail(void **state)
+TEST(every_allocation_of_a_stream_may_fail)
 {
     skip();
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
     skip(); /* this build cannot make allocations fail */
 }
 
 #endif
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation_may_fail),
-                                       cmocka_unit_test(every_allocation_of_a_stream_may_fail)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}

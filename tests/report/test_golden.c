@@ -123,7 +123,7 @@ static unsigned first_difference(const char *a, const char *b)
     return line;
 }
 
-static void reports_are_as_reviewed(void **state)
+TEST(reports_are_as_reviewed)
 {
     const char *update = getenv("ONV_UPDATE_GOLDEN");
     unsigned wrong = 0;
@@ -178,7 +178,7 @@ static void check_formats(const onv_analysis *analysis)
                      onv_analysis_tensor_count(analysis));
 }
 
-static void every_sample_reports(void **state)
+TEST(every_sample_reports)
 {
     DIR *folder = opendir(ONV_SOURCE_DIR "/samples");
     assert_non_null(folder);
@@ -194,13 +194,4 @@ static void every_sample_reports(void **state)
     }
     closedir(folder);
     assert_true(count >= 10);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reports_are_as_reviewed),
-        cmocka_unit_test(every_sample_reports),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,7 +52,7 @@ static json_t *parse(const char *text, size_t length)
     return root;
 }
 
-static void the_block_is_the_report(void **state)
+TEST(the_block_is_the_report)
 {
     static const char begin[] = "<script type=\"application/json\" id=\"report\">";
     for (int64_t batch = 0; batch < 2; batch++) {
@@ -73,7 +73,7 @@ static void the_block_is_the_report(void **state)
     }
 }
 
-static void names_stay_text(void **state)
+TEST(names_stay_text)
 {
     OWNED_MODEL plain = model_read(17, "in x f32[2,8]", "y = Relu(x) r", "out y f32");
     onv_options options = onv_options_default();
@@ -93,7 +93,7 @@ static void names_stay_text(void **state)
 }
 
 /* Where nothing was kept, or nothing has a size, there is a page all the same. */
-static void nothing_to_draw(void **state)
+TEST(nothing_to_draw)
 {
     OWNED_MODEL m = named();
     onv_options options = onv_options_default();
@@ -104,14 +104,4 @@ static void nothing_to_draw(void **state)
     expect_contains(picture, "Nothing to draw");
     free(page);
     free(picture);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_block_is_the_report),
-        cmocka_unit_test(names_stay_text),
-        cmocka_unit_test(nothing_to_draw),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

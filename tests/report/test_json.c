@@ -78,7 +78,7 @@ static void expect_runtimes(json_t *runtimes)
     assert_true(json_is_boolean(json_object_get(json_object_get(runtimes, "arena"), "optimal")));
 }
 
-static void every_part_of_the_contract(void **state)
+TEST(every_part_of_the_contract)
 {
     onv_options options = onv_options_default();
     options.batch = 2;
@@ -128,7 +128,7 @@ static void every_part_of_the_contract(void **state)
     json_decref(root);
 }
 
-static void free_dims_are_expressions(void **state)
+TEST(free_dims_are_expressions)
 {
     json_t *root, *m = report_of(small("f32[batch,3,n,n]"), NULL, &root);
     json_t *a = named(json_object_get(m, "tensors"), "a");
@@ -147,7 +147,7 @@ static void free_dims_are_expressions(void **state)
     json_decref(root);
 }
 
-static void bounds_are_marked(void **state)
+TEST(bounds_are_marked)
 {
     model *m = model_read(17, "in x f32[10,20]", "where = NonZero(x) find", "out where i64");
     json_t *root, *object = report_of(m, NULL, &root);
@@ -159,7 +159,7 @@ static void bounds_are_marked(void **state)
     json_decref(root);
 }
 
-static void a_whole_shape_is_a_binding(void **state)
+TEST(a_whole_shape_is_a_binding)
 {
     const int64_t dims[] = {5, 3, 10, 10};
     const onv_shape_binding shape = {"x", dims, 4};
@@ -174,7 +174,7 @@ static void a_whole_shape_is_a_binding(void **state)
 }
 
 /* What was asked is in one object, what is in force otherwise in another, and no name is in both. */
-static void options_are_echoed(void **state)
+TEST(options_are_echoed)
 {
     const onv_dim_binding dims[] = {{"n", 3}, {"n", 3}};
     onv_limits limits = onv_limits_default();
@@ -208,7 +208,7 @@ static void options_are_echoed(void **state)
 
 /* Keys must differ: of an input and a dim of the same name the dim is listed, the input's shape stands
  * at the tensor. */
-static void a_dim_may_be_named_like_an_input(void **state)
+TEST(a_dim_may_be_named_like_an_input)
 {
     const int64_t dims[] = {5, 3, 10, 10};
     const onv_shape_binding shape = {"x", dims, 4};
@@ -221,7 +221,7 @@ static void a_dim_may_be_named_like_an_input(void **state)
     json_decref(root);
 }
 
-static void hostile_names_survive(void **state)
+TEST(hostile_names_survive)
 {
     model *m = model_new(17);
     model_input(m, "\"\\\x1b\x7f\n\xe2\x80\xae", "f32[4]");
@@ -239,7 +239,7 @@ static void hostile_names_survive(void **state)
 }
 
 /* Bytes that are no UTF-8 become \xNN, and numbers keep all their digits. */
-static void the_writer_is_always_valid(void **state)
+TEST(the_writer_is_always_valid)
 {
     OWNED_CAPTURE caught = {0};
     onv_writer out;
@@ -265,7 +265,7 @@ static void the_writer_is_always_valid(void **state)
                         "  \"\\\\xfe\": [-9223372036854775808, false]\n}\n");
 }
 
-static void models_stand_in_one_list(void **state)
+TEST(models_stand_in_one_list)
 {
     OWNED_MODEL m = small("f32[1,3,10,10]");
     OWNED_ANALYSIS a = model_analyse(m, NULL);
@@ -278,7 +278,7 @@ static void models_stand_in_one_list(void **state)
 }
 
 /* Another reader than jansson takes it too. Skipped where there is no Python. */
-static void python_reads_it(void **state)
+TEST(python_reads_it)
 {
     if (system("command -v python3 >/dev/null 2>&1") != 0) skip();
     OWNED_MODEL m = small("f32[batch,3,10,10]");
@@ -291,7 +291,7 @@ static void python_reads_it(void **state)
 }
 
 /* What only a branch that never runs reads: values are there, weights are not. */
-static void values_that_nothing_reads_are_listed(void **state)
+TEST(values_that_nothing_reads_are_listed)
 {
     model *m = model_read(17, "in x f32[4]", "in other f32[5]", "weight w f32[4]", "int one 1",
                           "always = Equal(one one)", "mid = Relu(x)", "begin then_branch",
@@ -312,7 +312,7 @@ static void values_that_nothing_reads_are_listed(void **state)
 
 /* What plans are made of: two convolutions, and what the activation between them makes in place, which it and the second one
  * keep. The result is the caller's. */
-static void units_of_plans_are_listed(void **state)
+TEST(units_of_plans_are_listed)
 {
     static const struct {
         const char *operation;
@@ -349,23 +349,4 @@ static void units_of_plans_are_listed(void **state)
     assert_int_equal(json_array_size(saved), 2);
     assert_int_equal(json_integer_value(json_array_get(saved, 1)), 2);
     json_decref(root);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_part_of_the_contract),
-        cmocka_unit_test(free_dims_are_expressions),
-        cmocka_unit_test(bounds_are_marked),
-        cmocka_unit_test(a_whole_shape_is_a_binding),
-        cmocka_unit_test(options_are_echoed),
-        cmocka_unit_test(a_dim_may_be_named_like_an_input),
-        cmocka_unit_test(hostile_names_survive),
-        cmocka_unit_test(the_writer_is_always_valid),
-        cmocka_unit_test(models_stand_in_one_list),
-        cmocka_unit_test(values_that_nothing_reads_are_listed),
-        cmocka_unit_test(python_reads_it),
-        cmocka_unit_test(units_of_plans_are_listed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

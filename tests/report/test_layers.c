@@ -25,7 +25,7 @@ static model *blocks(void)
     return m;
 }
 
-static void scopes_make_a_tree(void **state)
+TEST(scopes_make_a_tree)
 {
     OWNED_TEXT text = layers_of(blocks(), 0);
     const char *expected =
@@ -43,7 +43,7 @@ static void scopes_make_a_tree(void **state)
     assert_string_equal(text, expected);
 }
 
-static void depth_cuts_the_tree(void **state)
+TEST(depth_cuts_the_tree)
 {
     OWNED_TEXT text = layers_of(blocks(), 1);
     expect_contains(text, "  net   ");
@@ -52,7 +52,7 @@ static void depth_cuts_the_tree(void **state)
 }
 
 /* Names without scopes: weights tell, and what has none stands between its neighbours. */
-static void weights_tell_the_module(void **state)
+TEST(weights_tell_the_module)
 {
     model *m = model_read(20, "in x f32[16,32]", "weight enc.0.fc1.weight f32[32,32]",
                           "weight enc.0.fc2.weight f32[32,32]", "weight head.weight f32[32,8]",
@@ -67,7 +67,7 @@ static void weights_tell_the_module(void **state)
 }
 
 /* A list that is never called itself has no scope of its own; both spellings meet in one module. */
-static void dots_and_slashes_meet(void **state)
+TEST(dots_and_slashes_meet)
 {
     model *m = model_read(
         17, "in x f32[16,32]", "weight enc.layer.0.fc.bias f32[32]",
@@ -82,7 +82,7 @@ static void dots_and_slashes_meet(void **state)
     expect_contains(text, "        fc       16x32           32            2.0 KiB");
 }
 
-static void operators_stand_in_for_modules(void **state)
+TEST(operators_stand_in_for_modules)
 {
     model *m = model_read(17, "in x f32[16,32]", "a = Relu(x) Relu_0", "b = Neg(a) Neg_1",
                           "c = Relu(b)", "out c f32");
@@ -92,7 +92,7 @@ static void operators_stand_in_for_modules(void **state)
     expect_lacks(text, "outside");
 }
 
-static void free_dims_count_units(void **state)
+TEST(free_dims_count_units)
 {
     model *m = model_read(17, "in x f32[batch,32]", "y = Relu(x) /a/Relu", "out y f32");
     OWNED_TEXT text = layers_of(m, 0);
@@ -102,7 +102,7 @@ static void free_dims_count_units(void **state)
 }
 
 /* A name of thousands of scopes is cut to a depth, quickly. */
-static void depth_is_bounded(void **state)
+TEST(depth_is_bounded)
 {
     char name[20001];
     for (size_t i = 0; i < sizeof name - 1; i++) name[i] = i % 2 == 0 ? '/' : 's';
@@ -115,23 +115,8 @@ static void depth_is_bounded(void **state)
 }
 
 /* Both branches make 4 MiB, one runs, and what it hands out is the result of the If; Relu makes 4 more. */
-static void what_a_branch_hands_out_counts_once(void **state)
+TEST(what_a_branch_hands_out_counts_once)
 {
     OWNED_TEXT text = layers_of(nested_case_model("branches-and-more"), 0);
     expect_contains(text, "8.0 MiB  100.0%\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scopes_make_a_tree),
-        cmocka_unit_test(depth_cuts_the_tree),
-        cmocka_unit_test(weights_tell_the_module),
-        cmocka_unit_test(operators_stand_in_for_modules),
-        cmocka_unit_test(free_dims_count_units),
-        cmocka_unit_test(dots_and_slashes_meet),
-        cmocka_unit_test(depth_is_bounded),
-        cmocka_unit_test(what_a_branch_hands_out_counts_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

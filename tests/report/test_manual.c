@@ -74,7 +74,7 @@ static char *help_of(const char *arguments)
     return help;
 }
 
-static void the_manual_is_complete(void **state)
+TEST(the_manual_is_complete)
 {
     char name[64];
     if (access(ONV_BUILD_DIR "/onnxvram", X_OK) != 0) skip();
@@ -91,7 +91,7 @@ static void the_manual_is_complete(void **state)
     free(help);
 }
 
-static void limits_are_named(void **state)
+TEST(limits_are_named)
 {
     OWNED_TEXT text = read_source(MANUAL);
     unescape(text);
@@ -101,7 +101,7 @@ static void limits_are_named(void **state)
 }
 
 /* A screen each. */
-static void help_fits_a_screen(void **state)
+TEST(help_fits_a_screen)
 {
     static const struct {
         const char *arguments;
@@ -137,7 +137,7 @@ static void expect_completion(const char *words, const char *expected)
     if (strncmp(text, expected, strlen(expected)) != 0) fail_msg("'%s' becomes '%s'", words, text);
 }
 
-static void bash_completes(void **state)
+TEST(bash_completes)
 {
     if (access(ONV_BUILD_DIR "/onnxvram", X_OK) != 0 || system("bash -c true") != 0) skip();
     expect_completion("onnxvram --gpu A10", "A10 A10G A100-40GB A100-80GB\n");
@@ -159,15 +159,4 @@ static void bash_completes(void **state)
     expect_completion("onnxvram simulate --runtime bfc", "bfc bfc-same\n");
     expect_completion("onnxvram --batch ", "\n");
     expect_completion("onnxvram model", "\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(help_fits_a_screen),
-        cmocka_unit_test(bash_completes),
-        cmocka_unit_test(the_manual_is_complete),
-        cmocka_unit_test(limits_are_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

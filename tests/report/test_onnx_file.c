@@ -117,7 +117,7 @@ static void expect_same_fields(bytes a, bytes b, uint32_t number)
     }
 }
 
-static void what_was_there_stays(void **state)
+TEST(what_was_there_stays)
 {
     for (unsigned char ir = 8; ir <= 10; ir += 2) {
         OWNED_MODEL m = branches("f32[batch,4]");
@@ -142,7 +142,7 @@ static void what_was_there_stays(void **state)
     }
 }
 
-static void once_more_adds_nothing(void **state)
+TEST(once_more_adds_nothing)
 {
     for (unsigned char ir = 8; ir <= 10; ir += 2) {
         OWNED_MODEL m = branches("f32[batch,4]");
@@ -164,7 +164,7 @@ static void once_more_adds_nothing(void **state)
     }
 }
 
-static void nodes_come_in_the_order(void **state)
+TEST(nodes_come_in_the_order)
 {
     OWNED_MODEL m = branches("f32[8,4]");
     bytes file = file_of(m, 10);
@@ -199,7 +199,7 @@ static void nodes_come_in_the_order(void **state)
     free(file.at);
 }
 
-static void the_limit_is_on_what_is_added(void **state)
+TEST(the_limit_is_on_what_is_added)
 {
     OWNED_MODEL m = branches("f32[8,4]");
     int64_t many[512] = {0};
@@ -219,7 +219,7 @@ static void the_limit_is_on_what_is_added(void **state)
     free(file.at);
 }
 
-static void it_has_to_be_asked_for(void **state)
+TEST(it_has_to_be_asked_for)
 {
     OWNED_MODEL m = branches("f32[8,4]");
     OWNED_ANALYSIS a = model_analyse(m, NULL);
@@ -238,7 +238,7 @@ static void it_has_to_be_asked_for(void **state)
 }
 
 /* Cut at every byte, and with every byte changed: an error or a file, and nothing that is read behind an end. */
-static void damaged_files(void **state)
+TEST(damaged_files)
 {
     OWNED_MODEL m = branches("f32[8,4]");
     bytes file = file_of(m, 10);
@@ -259,7 +259,7 @@ static void damaged_files(void **state)
 
 #ifdef ONV_FAULT_INJECTION
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
     OWNED_MODEL m = branches("f32[batch,4]");
     bytes file = file_of(m, 10);
@@ -283,23 +283,9 @@ static void every_allocation_may_fail(void **state)
 
 #else
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
     skip(); /* this build cannot make allocations fail */
 }
 
 #endif
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_there_stays),
-        cmocka_unit_test(once_more_adds_nothing),
-        cmocka_unit_test(nodes_come_in_the_order),
-        cmocka_unit_test(the_limit_is_on_what_is_added),
-        cmocka_unit_test(it_has_to_be_asked_for),
-        cmocka_unit_test(damaged_files),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -29,7 +29,7 @@ static char *text_of(model *m, const onv_options *bindings, const onv_report_opt
     return text;
 }
 
-static void sizes_and_peak(void **state)
+TEST(sizes_and_peak)
 {
     onv_report_options options = unicode();
     OWNED_TEXT text = text_of(diamond("f32[4,64]"), NULL, &options);
@@ -48,7 +48,7 @@ static void sizes_and_peak(void **state)
     expect_lacks(text, "Free dimensions");
 }
 
-static void ascii_without_unicode(void **state)
+TEST(ascii_without_unicode)
 {
     OWNED_TEXT text = text_of(diamond("f32[4,64]"), NULL, NULL);
     for (const char *c = text; *c != '\0'; c++) assert_true(*c == '\n' || (*c >= ' ' && *c < 127));
@@ -56,7 +56,7 @@ static void ascii_without_unicode(void **state)
     expect_contains(text, "  =*#\n    ^ step 2\n");
 }
 
-static void color_only_where_asked(void **state)
+TEST(color_only_where_asked)
 {
     onv_report_options options = unicode();
     options.color = true;
@@ -71,7 +71,7 @@ static void color_only_where_asked(void **state)
     free(text);
 }
 
-static void free_dims_give_expressions(void **state)
+TEST(free_dims_give_expressions)
 {
     onv_report_options options = unicode();
     OWNED_TEXT text = text_of(diamond("f32[batch,64]"), NULL, &options);
@@ -82,7 +82,7 @@ static void free_dims_give_expressions(void **state)
     expect_contains(text, "  batch  --batch N  axis 0 of x\n");
 }
 
-static void the_fixed_part_is_told(void **state)
+TEST(the_fixed_part_is_told)
 {
     model *m = model_read(17, "in x f32[batch,64]", "in mask f32[3,64]", "y = Relu(x)",
                           "z = Relu(mask)", "out y f32", "out z f32");
@@ -94,7 +94,7 @@ static void the_fixed_part_is_told(void **state)
 }
 
 /* Different forms have no sum; the options that bind the dims are named. */
-static void several_forms_ask_for_bindings(void **state)
+TEST(several_forms_ask_for_bindings)
 {
     model *m = model_read(17, "in ids f32[batch,seq]", "in scores f32[batch,seq,seq]",
                           "y = Relu(ids)", "z = Relu(scores)", "out y f32", "out z f32");
@@ -107,7 +107,7 @@ static void several_forms_ask_for_bindings(void **state)
     expect_lacks(text, "Live memory");
 }
 
-static void unknown_operators_are_lower_limits(void **state)
+TEST(unknown_operators_are_lower_limits)
 {
     model *m = model_read(17, "in x f32[4,64]", "y = NoSuchOperator(x) /odd", "out y f32");
     OWNED_TEXT text = text_of(m, NULL, NULL);
@@ -118,7 +118,7 @@ static void unknown_operators_are_lower_limits(void **state)
 }
 
 /* Where the data decides, upper bounds are counted, and the report says so at every such figure. */
-static void bounds_are_marked(void **state)
+TEST(bounds_are_marked)
 {
     model *m =
         model_read(17, "in x f32[8,16]", "y = Relu(x)", "where = NonZero(y) find", "out where i64");
@@ -133,7 +133,7 @@ static void bounds_are_marked(void **state)
 }
 
 /* Two directions of 8 KiB over all steps: 5 values each. */
-static void reserves_are_told(void **state)
+TEST(reserves_are_told)
 {
     onv_report_options options = unicode();
     onv_options training = onv_options_default();
@@ -150,7 +150,7 @@ static void reserves_are_told(void **state)
     free(text);
 }
 
-static void tiny_rows_fold(void **state)
+TEST(tiny_rows_fold)
 {
     OWNED_MODEL m = model_new(17);
     char name[16], names[1024] = "";
@@ -185,7 +185,7 @@ static void tiny_rows_fold(void **state)
     free(text);
 }
 
-static void models_side_by_side(void **state)
+TEST(models_side_by_side)
 {
     model *m = diamond("f32[4,64]"), *n = diamond("f32[batch,64]");
     const onv_analysis *both[] = {model_analyse(m, NULL), model_analyse(n, NULL)};
@@ -205,7 +205,7 @@ static void models_side_by_side(void **state)
 }
 
 /* Names that attack: they reach every text format only as escapes, and no line grows. */
-static void hostile_names_are_escaped(void **state)
+TEST(hostile_names_are_escaped)
 {
     static const onv_format formats[] = {ONV_FORMAT_TEXT, ONV_FORMAT_LAYERS, ONV_FORMAT_DUMP_GRAPH,
                                          ONV_FORMAT_DUMP_TRACE, ONV_FORMAT_CSV};
@@ -256,7 +256,7 @@ static void hostile_names_are_escaped(void **state)
 }
 
 /* Long names, long paths, narrow pages: a line never passes the page. */
-static void lines_keep_to_the_page(void **state)
+TEST(lines_keep_to_the_page)
 {
     char name[400], node[400];
     memset(name, 'n', sizeof name - 1);
@@ -297,7 +297,7 @@ static void add_as_part(onv_report_stream *stream, const onv_analysis *analysis,
 }
 
 /* Analyses that come one after another, and go. */
-static void streams_are_the_reports(void **state)
+TEST(streams_are_the_reports)
 {
     for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_MODEL_EXPLORER; format++) {
         capture at_once = {0}, joined = {0};
@@ -331,7 +331,7 @@ static void streams_are_the_reports(void **state)
 }
 
 /* A part that is cut anywhere, or has any byte changed, is refused or gives some text; nothing else happens. */
-static void parts_are_not_trusted(void **state)
+TEST(parts_are_not_trusted)
 {
     OWNED_MODEL m = diamond("f32[4,64]");
     OWNED_ANALYSIS a = model_analyse(m, NULL);
@@ -366,7 +366,7 @@ static void parts_are_not_trusted(void **state)
 }
 
 /* Whoever takes the text refuses some of it: the rest is not offered. */
-static void streams_end_where_they_fail(void **state)
+TEST(streams_end_where_they_fail)
 {
     OWNED_MODEL m = diamond("f32[4,64]");
     OWNED_ANALYSIS a = model_analyse(m, NULL);
@@ -387,27 +387,4 @@ static void streams_end_where_they_fail(void **state)
     assert_int_equal(onv_report_end(NULL, NULL), ONV_OK);
     capture_free(&caught);
     capture_free(&part);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_and_peak),
-        cmocka_unit_test(ascii_without_unicode),
-        cmocka_unit_test(color_only_where_asked),
-        cmocka_unit_test(free_dims_give_expressions),
-        cmocka_unit_test(the_fixed_part_is_told),
-        cmocka_unit_test(several_forms_ask_for_bindings),
-        cmocka_unit_test(unknown_operators_are_lower_limits),
-        cmocka_unit_test(bounds_are_marked),
-        cmocka_unit_test(reserves_are_told),
-        cmocka_unit_test(tiny_rows_fold),
-        cmocka_unit_test(models_side_by_side),
-        cmocka_unit_test(hostile_names_are_escaped),
-        cmocka_unit_test(lines_keep_to_the_page),
-        cmocka_unit_test(streams_are_the_reports),
-        cmocka_unit_test(parts_are_not_trusted),
-        cmocka_unit_test(streams_end_where_they_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

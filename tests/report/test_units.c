@@ -6,7 +6,7 @@
 #define MIB (KIB * 1024)
 #define GIB (MIB * 1024)
 
-static void bytes(void **state)
+TEST(bytes)
 {
     assert_string_equal(onv_label_bytes(0).text, "0 B");
     assert_string_equal(onv_label_bytes(1023).text, "1023 B");
@@ -24,7 +24,7 @@ static void bytes(void **state)
     assert_string_equal(onv_label_bytes((UINT64_C(1) << 60) - 1).text, "1.00 EiB");
 }
 
-static void ranges(void **state)
+TEST(ranges)
 {
     assert_string_equal(onv_label_range(256 * MIB, 600 * MIB, "-").text, "256-600 MiB");
     assert_string_equal(onv_label_range(0, 32 * MIB, "-").text, "0-32 MiB");
@@ -34,7 +34,7 @@ static void ranges(void **state)
     assert_string_equal(onv_label_range(0, UINT64_MAX, "-").text, "0.00-16.00 EiB");
 }
 
-static void counts(void **state)
+TEST(counts)
 {
     assert_string_equal(onv_label_count(0).text, "0");
     assert_string_equal(onv_label_count(999).text, "999");
@@ -48,7 +48,7 @@ static void counts(void **state)
     assert_string_equal(onv_label_scaled(UINT64_MAX).text, "18.45 E");
 }
 
-static void shares(void **state)
+TEST(shares)
 {
     assert_string_equal(onv_label_share(1, 3).text, "33.3%");
     assert_string_equal(onv_label_share(5, 5).text, "100.0%");
@@ -57,15 +57,4 @@ static void shares(void **state)
     assert_int_equal(onv_scale_share(UINT64_MAX, UINT64_MAX, 8), 8);
     assert_int_equal(onv_scale_share(1, 16, 8), 1);
     assert_int_equal(onv_scale_share(0, 16, 8), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes),
-        cmocka_unit_test(ranges),
-        cmocka_unit_test(counts),
-        cmocka_unit_test(shares),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -157,7 +157,7 @@ static json_t *unpickle(const char *bytes, size_t n)
     return m.stack[0];
 }
 
-static void numbers_and_texts(void **state)
+TEST(numbers_and_texts)
 {
     static const uint64_t numbers[] = {0,          1,          255,        256,
                                        65535,      65536,      0x7fffffff, 0x80000000,
@@ -218,7 +218,7 @@ static void check_name(const json_t *text)
     expect_lacks(s, "\n");
 }
 
-static void the_snapshot_adds_up(void **state)
+TEST(the_snapshot_adds_up)
 {
     onv_error err;
     /* Five values of 1 MiB each, of which two are there at once; segments of 2 and 20 MiB. */
@@ -310,7 +310,7 @@ static void check_text(reader text)
     expect_lacks(copy, "\n");
 }
 
-static void the_trace_has_the_peak(void **state)
+TEST(the_trace_has_the_peak)
 {
     onv_error err;
     capture caught = report_of(256, "ideal", ONV_FORMAT_PERFETTO, ONV_OK, &err);
@@ -350,7 +350,7 @@ static void the_trace_has_the_peak(void **state)
 
 /* --- Node data --------------------------------------------------------------------------------- */
 
-static void nodes_by_name(void **state)
+TEST(nodes_by_name)
 {
     onv_error err;
     OWNED_CAPTURE caught = report_of(256, "ideal", ONV_FORMAT_MODEL_EXPLORER, ONV_OK, &err);
@@ -369,23 +369,11 @@ static void nodes_by_name(void **state)
 
 /* --- What cannot be shown ---------------------------------------------------------------------- */
 
-static void refusals(void **state)
+TEST(refusals)
 {
     for (onv_format f = ONV_FORMAT_MEMORY_VIZ; f <= ONV_FORMAT_MODEL_EXPLORER; f++) {
         onv_error err;
         OWNED_CAPTURE caught = report_of(0, NULL, f, ONV_ERR_MODEL, &err);
         expect_contains(err.message, "needs every size: 'x' has none while 'batch' is free");
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_and_texts),
-        cmocka_unit_test(the_snapshot_adds_up),
-        cmocka_unit_test(the_trace_has_the_peak),
-        cmocka_unit_test(nodes_by_name),
-        cmocka_unit_test(refusals),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

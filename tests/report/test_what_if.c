@@ -54,7 +54,7 @@ static uint64_t expected(const char *format)
     return sum;
 }
 
-static void weights_of_products_have_fewer_bits(void **state)
+TEST(weights_of_products_have_fewer_bits)
 {
     static const char *const formats[] = {"int8", "int4", "nf4"};
     uint64_t left = 4 * (50 * 128 + 192) + 2 * 8; /* the table, the bias, the shape */
@@ -80,7 +80,7 @@ static void weights_of_products_have_fewer_bits(void **state)
 }
 
 /* The turned weight is not made: nothing but the weight itself is there for it. */
-static void a_transposed_weight_is_read_as_it_is(void **state)
+TEST(a_transposed_weight_is_read_as_it_is)
 {
     onv_options options = onv_options_default();
     options.batch = 2;
@@ -121,7 +121,7 @@ static model *one_product(void)
     return m;
 }
 
-static void onnx_runtime_counts_its_own_operators(void **state)
+TEST(onnx_runtime_counts_its_own_operators)
 {
     for (int nf4 = 0; nf4 < 2; nf4++) {
         onv_options options = onv_options_default();
@@ -140,7 +140,7 @@ static void onnx_runtime_counts_its_own_operators(void **state)
     }
 }
 
-static void what_cannot_be_quantized_is_refused(void **state)
+TEST(what_cannot_be_quantized_is_refused)
 {
     onv_options options = onv_options_default();
     options.batch = 1;
@@ -193,7 +193,7 @@ static json_t *cache_of(model *m, const char *mode, uint64_t budget, onv_summary
 /* 2 x 4 x 8 floats a token. */
 enum { TOKEN = 256 };
 
-static void copies_and_one_buffer(void **state)
+TEST(copies_and_one_buffer)
 {
     static const struct {
         const char *past, *present;
@@ -219,7 +219,7 @@ static void copies_and_one_buffer(void **state)
     }
 }
 
-static void the_longest_context(void **state)
+TEST(the_longest_context)
 {
     onv_summary s;
     /* Past p, present and result p + 1 tokens each, and the input of one token where that is more. */
@@ -231,7 +231,7 @@ static void the_longest_context(void **state)
     json_decref(c);
 }
 
-static void attention_in_place_and_a_cache_that_does_not_grow(void **state)
+TEST(attention_in_place_and_a_cache_that_does_not_grow)
 {
     model *m = model_read(
         17, "import com.microsoft 1", "in q f16[B,s,64]", "in k f16[B,s,32]", "in v f16[B,s,32]",
@@ -255,7 +255,7 @@ static void attention_in_place_and_a_cache_that_does_not_grow(void **state)
 }
 
 /* Orders of initializers are tried with the buffers that are shared, so that the range holds the figure. */
-static void one_buffer_is_in_the_range_of_orders(void **state)
+TEST(one_buffer_is_in_the_range_of_orders)
 {
     static const onv_dim_binding dims[] = {{"sequence", 1}, {"past", 1023}, {"total", 1024}};
     onv_options options = onv_options_default();
@@ -273,7 +273,7 @@ static void one_buffer_is_in_the_range_of_orders(void **state)
     onv_analysis_destroy(a);
 }
 
-static void without_a_cache_there_is_nothing_to_say(void **state)
+TEST(without_a_cache_there_is_nothing_to_say)
 {
     onv_options options = onv_options_default();
     options.batch = 2;
@@ -328,7 +328,7 @@ static model *waiting(const char *first, const char *last)
 
 /* Each is analysed: 100 floats are 400 bytes. At the Concat there are a, b and c: 1 + 1 + 3 parts, and the
  * 4 bytes of s and z. */
-static void changes_of_one_node(void **state)
+TEST(changes_of_one_node)
 {
     enum { PART = 400 };
     OWNED_JSON list = savings_of(waiting("Expand", "n"), 1);
@@ -352,7 +352,7 @@ static void changes_of_one_node(void **state)
 }
 
 /* The reader of a wide value waits behind the peak, though it could run. */
-static void a_reader_may_run_earlier(void **state)
+TEST(a_reader_may_run_earlier)
 {
     model *m = model_read(17, "in x f32[B,100]", "a = Exp(x) make", "c = Concat(x x x) peak axis=1",
                           "d = ReduceMax(c) after axes=[1]", "e = ReduceMax(a) late axes=[1]",
@@ -365,7 +365,7 @@ static void a_reader_may_run_earlier(void **state)
 }
 
 /* One of two layers alike in place helps nothing, both do. */
-static void what_helps_only_everywhere(void **state)
+TEST(what_helps_only_everywhere)
 {
     model *m =
         model_read(17, "in x f32[B,100]", "a = Concat(x x) wide1 axis=1", "b = Sigmoid(a) act1",
@@ -380,7 +380,7 @@ static void what_helps_only_everywhere(void **state)
     assert_int_equal(json_number(row, "peak_bytes"), 400 + 4 + 800 + 4);
 }
 
-static void the_batch_in_parts(void **state)
+TEST(the_batch_in_parts)
 {
     model *m = model_read(17, "in x f32[B,100]", "a = Concat(x x) wide axis=1",
                           "b = Sigmoid(a) act", "y = ReduceMax(b) narrow axes=[1]", "out y f32");
@@ -393,24 +393,4 @@ static void the_batch_in_parts(void **state)
     assert_int_equal(json_number(row, "peak_bytes"), 1600 + 7 * 400);
     assert_int_equal(json_number(row, "more_nodes"), 7 * 3);
     assert_int_equal(json_number(row, "more_macs"), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_of_products_have_fewer_bits),
-        cmocka_unit_test(a_transposed_weight_is_read_as_it_is),
-        cmocka_unit_test(onnx_runtime_counts_its_own_operators),
-        cmocka_unit_test(what_cannot_be_quantized_is_refused),
-        cmocka_unit_test(copies_and_one_buffer),
-        cmocka_unit_test(the_longest_context),
-        cmocka_unit_test(attention_in_place_and_a_cache_that_does_not_grow),
-        cmocka_unit_test(one_buffer_is_in_the_range_of_orders),
-        cmocka_unit_test(without_a_cache_there_is_nothing_to_say),
-        cmocka_unit_test(changes_of_one_node),
-        cmocka_unit_test(a_reader_may_run_earlier),
-        cmocka_unit_test(what_helps_only_everywhere),
-        cmocka_unit_test(the_batch_in_parts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -192,13 +192,7 @@ static const rewrite_case cases[] = {
      "Gather Neg Shape Transpose", "TransposeOptimizer"},
 };
 
-static void fusions_do_what_they_say(void **state)
+TEST(fusions_do_what_they_say)
 {
     check_rewrites(cases, sizeof cases / sizeof cases[0]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(fusions_do_what_they_say)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,7 +144,7 @@ static int check_sample(const char *name, json_t *rows)
     return failed;
 }
 
-static void samples_become_what_onnx_runtime_runs(void **state)
+TEST(samples_become_what_onnx_runtime_runs)
 {
     json_error_t error;
     json_t *truth = json_load_file(ONV_SOURCE_DIR "/tests/truth/ort_graphs.json", 0, &error), *rows;
@@ -155,10 +155,4 @@ static void samples_become_what_onnx_runtime_runs(void **state)
         check_sample(name, rows);
     json_decref(truth);
     assert_int_equal(failed, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(samples_become_what_onnx_runtime_runs)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

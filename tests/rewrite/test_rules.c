@@ -244,19 +244,19 @@ static const rewrite_case not_modelled[] = {
      "GroupQueryAttentionFusion"},
 };
 
-static void rules_rewrite_what_they_say(void **state)
+TEST(rules_rewrite_what_they_say)
 {
     check_rewrites(cases, sizeof cases / sizeof cases[0]);
 }
 
-static void what_is_not_modelled_is_named(void **state)
+TEST(what_is_not_modelled_is_named)
 {
     check_rewrites(not_modelled, sizeof not_modelled / sizeof not_modelled[0]);
 }
 
 /* Measured: ONNX Runtime 1.31, CUDA build over a substitute for the driver, six operators behind each: with numbers the first
  * run asks for 4 buffers, and for one of each output where a size is not known. */
-static void a_size_with_a_name_hides_the_others(void **state)
+TEST(a_size_with_a_name_hides_the_others)
 {
     check_seen("in x f32[b,64,8,8]; Shape x -> s; Reshape x,s -> r; Exp r -> y; out y f32",
                "[?, ?, ?, ?]");
@@ -273,7 +273,7 @@ static void a_size_with_a_name_hides_the_others(void **state)
 }
 
 /* Rules start at numbers of names. */
-static void every_operator_of_a_rule_has_a_number(void **state)
+TEST(every_operator_of_a_rule_has_a_number)
 {
     for (size_t i = 0; i < onv_n_rewrite_rules; i++) {
         char words[200], *rest = NULL;
@@ -283,13 +283,4 @@ static void every_operator_of_a_rule_has_a_number(void **state)
              word = strtok_r(NULL, " ", &rest))
             assert_int_not_equal(onv_op_name_of(word), ONV_OP_OTHER);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_operator_of_a_rule_has_a_number),
-                                       cmocka_unit_test(rules_rewrite_what_they_say),
-                                       cmocka_unit_test(a_size_with_a_name_hides_the_others),
-                                       cmocka_unit_test(what_is_not_modelled_is_named)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include "support/onnx_writer.h"
 #include "support/test.h"
 
-static void the_margin_is_kept_free(void **state)
+TEST(the_margin_is_kept_free)
 {
     onv_runtime_result results[2] = {{.total_bytes = {10, 899}, .is_judged = true},
                                      {.total_bytes = {10, 901}, .is_judged = true}};
@@ -54,7 +54,7 @@ static onv_fit_of fit_of(model *m, const char *runtime, uint64_t budget, unsigne
     return info;
 }
 
-static void the_largest_batch_by_hand(void **state)
+TEST(the_largest_batch_by_hand)
 {
     model *m = growing("f32[batch,1024]");
     assert_int_equal(fit_of(m, "ideal", 1000000, 0, 0).max_batch, 121);
@@ -68,7 +68,7 @@ static void the_largest_batch_by_hand(void **state)
     model_free(m);
 }
 
-static void it_fits_at_n_and_not_at_one_more(void **state)
+TEST(it_fits_at_n_and_not_at_one_more)
 {
     static const char *const runtimes[] = {"ideal", "arena", "torch", "ort", "async"};
     OWNED_MODEL m = growing("f32[batch,1024]");
@@ -82,7 +82,7 @@ static void it_fits_at_n_and_not_at_one_more(void **state)
     }
 }
 
-static void all_runtimes_have_to_fit(void **state)
+TEST(all_runtimes_have_to_fit)
 {
     OWNED_MODEL m = growing("f32[batch,1024]");
     onv_fit_of ideal = fit_of(m, "ideal", UINT64_C(1) << 30, 0, 0);
@@ -92,7 +92,7 @@ static void all_runtimes_have_to_fit(void **state)
     assert_int_equal(both.max_batch, torch.max_batch);
 }
 
-static void what_cannot_be_judged_is_an_error(void **state)
+TEST(what_cannot_be_judged_is_an_error)
 {
     OWNED_MODEL m = growing("f32[batch,rest]");
     onv_options options = onv_options_default();
@@ -106,16 +106,4 @@ static void what_cannot_be_judged_is_an_error(void **state)
     options.budget = 0;
     options.max_batch = true;
     assert_int_equal(model_try(m, &options, &a, &err), ONV_ERR_USAGE); /* no budget */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_margin_is_kept_free),
-        cmocka_unit_test(the_largest_batch_by_hand),
-        cmocka_unit_test(it_fits_at_n_and_not_at_one_more),
-        cmocka_unit_test(all_runtimes_have_to_fit),
-        cmocka_unit_test(what_cannot_be_judged_is_an_error),
-    };
-    return cmocka_run_group_tests_name("runtime.fit", tests, NULL, NULL);
 }

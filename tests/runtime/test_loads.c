@@ -34,7 +34,7 @@ static model *determinant(int64_t opset)
     return m;
 }
 
-static void versions_have_limits(void **state)
+TEST(versions_have_limits)
 {
     for (int64_t opset = 26; opset <= 27; opset++) {
         OWNED_MODEL m = determinant(opset);
@@ -45,7 +45,7 @@ static void versions_have_limits(void **state)
     }
 }
 
-static void nodes_without_a_kernel_are_named(void **state)
+TEST(nodes_without_a_kernel_are_named)
 {
     OWNED_MODEL m = determinant(17);
     OWNED_ANALYSIS a = model_analyse(m, NULL);
@@ -53,7 +53,7 @@ static void nodes_without_a_kernel_are_named(void **state)
            "1 nodes, which the CPU runs: Det (1); copies in each run: 2, of 320 bytes");
 }
 
-static void kernels_count_in_32_bits(void **state)
+TEST(kernels_count_in_32_bits)
 {
     for (int more = 0; more < 2; more++) {
         OWNED_MODEL m = model_new(17);
@@ -74,7 +74,7 @@ static void write_to(const char *folder, const char *name, const void *data, siz
     assert_int_equal(fclose(file), 0);
 }
 
-static void external_data_is_looked_for(void **state)
+TEST(external_data_is_looked_for)
 {
     static const struct {
         size_t bytes; /* 0: it is not written */
@@ -103,15 +103,4 @@ static void external_data_is_looked_for(void **state)
         unlink(path);
         rmdir(folder);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(versions_have_limits),
-        cmocka_unit_test(nodes_without_a_kernel_are_named),
-        cmocka_unit_test(kernels_count_in_32_bits),
-        cmocka_unit_test(external_data_is_looked_for),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static onv_runtime_result run(model *m, const char *runtime, const onv_runtime_o
 
 /* --- One by one -------------------------------------------------------------------------------- */
 
-static void ideal_is_weights_and_peak(void **state)
+TEST(ideal_is_weights_and_peak)
 {
     model *m = model_read(17, "in x f32[2,8]", "weight w f32[8,16]", "h = MatMul(x w) mm",
                           "y = Relu(h) r", "out y f32");
@@ -38,7 +38,7 @@ static void ideal_is_weights_and_peak(void **state)
     assert_int_equal(r.total_bytes.high, 768);
 }
 
-static void arena_reaches_the_peak_where_it_is_optimal(void **state)
+TEST(arena_reaches_the_peak_where_it_is_optimal)
 {
     onv_runtime_result r = run(chain(), "arena", NULL);
     assert_true(r.optimal);
@@ -48,7 +48,7 @@ static void arena_reaches_the_peak_where_it_is_optimal(void **state)
 }
 
 /* Weights once; of each context x and y all the time, h and its workspace. */
-static void an_engine_has_weights_once_and_contexts_each(void **state)
+TEST(an_engine_has_weights_once_and_contexts_each)
 {
     model *m = model_read(17, "in x f32[2,8]", "weight w f32[8,16]", "h = MatMul(x w) mm",
                           "y = Relu(h) r", "out y f32");
@@ -61,7 +61,7 @@ static void an_engine_has_weights_once_and_contexts_each(void **state)
     assert_true(r.context_bytes.low > 0);
 }
 
-static void torch_holds_inputs_to_the_end(void **state)
+TEST(torch_holds_inputs_to_the_end)
 {
     onv_runtime_options options = {.lower.no_inplace = true};
     onv_runtime_result r = run(chain(), "torch", &options);
@@ -74,7 +74,7 @@ static void torch_holds_inputs_to_the_end(void **state)
     assert_int_equal(run(chain(), "torch", NULL).allocated_peak_bytes, 8 * MIB);
 }
 
-static void torch_rounds_weights_in_small_segments(void **state)
+TEST(torch_rounds_weights_in_small_segments)
 {
     model *m = model_read(17, "in x f32[2,8]", "weight w f32[8,200]", "weight b f32[200]",
                           "h = MatMul(x w) mm", "y = Add(h b) add", "out y f32");
@@ -86,7 +86,7 @@ static void torch_rounds_weights_in_small_segments(void **state)
     assert_int_equal(r.activation_bytes, 2 * MIB - 7200);
 }
 
-static void torch_takes_settings_of_its_allocator(void **state)
+TEST(torch_takes_settings_of_its_allocator)
 {
     onv_runtime_options options = {.alloc.torch.expandable_segments = true,
                                    .lower.no_inplace = true};
@@ -99,7 +99,7 @@ static void torch_takes_settings_of_its_allocator(void **state)
     assert_int_equal(r.reserved_peak_bytes, 12 * MIB);
 }
 
-static void async_grows_by_steps(void **state)
+TEST(async_grows_by_steps)
 {
     onv_runtime_options options = {.lower.no_inplace = true};
     onv_runtime_result r = run(chain(), "async", &options);
@@ -110,7 +110,7 @@ static void async_grows_by_steps(void **state)
     assert_int_equal(r.reserved_peak_bytes, 12 * MIB);
 }
 
-static void unused_inputs_are_held_and_views_are_free(void **state)
+TEST(unused_inputs_are_held_and_views_are_free)
 {
     model *m = model_read(17, "in x f32[1024,1024]", "in shape i64[2]");
     model_node(m, "Transpose", "0", "x", "y", ""); /* a view: nothing new */
@@ -157,7 +157,7 @@ static uint64_t resnet18_bytes(bool with_counters, uint64_t *reserved)
 /* PyTorch reports 46,861,312 bytes for model.to("cuda"), published. The export has the same weights
  * and running statistics in the same order, but not the 20 counters num_batches_tracked, 8 bytes in
  * blocks of 512. */
-static void resnet18_weights_are_those_of_pytorch(void **state)
+TEST(resnet18_weights_are_those_of_pytorch)
 {
     uint64_t reserved;
     assert_int_equal(resnet18_bytes(true, &reserved), 46861312);
@@ -169,14 +169,14 @@ static void resnet18_weights_are_those_of_pytorch(void **state)
 /* --- What stays on the host -------------------------------------------------------------------- */
 
 /* How many parts a text has no one knows; on the device it takes nothing. */
-static void text_is_not_on_the_device(void **state)
+TEST(text_is_not_on_the_device)
 {
     model *m = model_read(20, "in t str[4]", "in x f32[1024]", "parts n = StringSplit(t) 0",
                           "y = Relu(x) 1", "out y f32");
     assert_int_equal(run(m, "torch", NULL).allocated_peak_bytes, 2 * 4096);
 }
 
-static void shape_operands_are_not_on_the_device(void **state)
+TEST(shape_operands_are_not_on_the_device)
 {
     static const int64_t shape[] = {64, 16};
     model *m = model_read(17, "in x f32[1024]");
@@ -209,7 +209,7 @@ static void expect_handles(bool conv, bool product, uint64_t bytes)
     assert_int_equal(r.total_bytes.high, r.held_bytes + bytes + 600 * MIB);
 }
 
-static void handles_are_of_the_libraries_that_a_model_needs(void **state)
+TEST(handles_are_of_the_libraries_that_a_model_needs)
 {
     expect_handles(false, false, 0);
     expect_handles(true, false, 25348);
@@ -218,7 +218,7 @@ static void handles_are_of_the_libraries_that_a_model_needs(void **state)
 }
 
 /* Of PyTorch they are buffers, and handles stand beside the allocator. */
-static void workspaces_of_torch_are_allocated(void **state)
+TEST(workspaces_of_torch_are_allocated)
 {
     onv_runtime_options options = {.lower.cuda = onv_cuda_library_defaults()};
     onv_runtime_options none = {0};
@@ -244,7 +244,7 @@ static onv_runtime_result with_precision(model *m, onv_precision precision)
     return info;
 }
 
-static void precision_casts_weights_and_activations_apart(void **state)
+TEST(precision_casts_weights_and_activations_apart)
 {
     OWNED_MODEL m =
         model_read(17, "in ids i64[8]", "weight table f32[100,16]", "weight half f16[16]",
@@ -265,7 +265,7 @@ static void precision_casts_weights_and_activations_apart(void **state)
 }
 
 /* An export in 16 bits: what it computes in float32 is the network's own. */
-static void what_networks_cast_themselves_stays(void **state)
+TEST(what_networks_cast_themselves_stays)
 {
     OWNED_MODEL m = model_read(17, "in x bf16[8,16]", "weight w bf16[16,16]", "a = MatMul(x w) 0",
                                "b = Cast(a) 1 to=1", "y = Relu(b) 2", "out y f32");
@@ -308,7 +308,7 @@ static onv_global_savings savings_of(const char *first, const char *second)
     return savings;
 }
 
-static void global_savings_are_computed(void **state)
+TEST(global_savings_are_computed)
 {
     onv_global_savings l = savings_of("Reshape", "Reshape");
     assert_int_equal(l.of[ONV_GLOBAL_SAVING_VIEWS].peak_bytes, 4 * MIB + 4); /* with x, or with y */
@@ -323,27 +323,4 @@ static void global_savings_are_computed(void **state)
     l = savings_of("Reshape", "Relu");
     assert_int_equal(l.of[ONV_GLOBAL_SAVING_VIEWS].saved_bytes, 0);
     assert_int_equal(l.of[ONV_GLOBAL_SAVING_INPLACE].saved_bytes, 4 * MIB - 4);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ideal_is_weights_and_peak),
-        cmocka_unit_test(arena_reaches_the_peak_where_it_is_optimal),
-        cmocka_unit_test(an_engine_has_weights_once_and_contexts_each),
-        cmocka_unit_test(torch_holds_inputs_to_the_end),
-        cmocka_unit_test(torch_rounds_weights_in_small_segments),
-        cmocka_unit_test(torch_takes_settings_of_its_allocator),
-        cmocka_unit_test(async_grows_by_steps),
-        cmocka_unit_test(unused_inputs_are_held_and_views_are_free),
-        cmocka_unit_test(resnet18_weights_are_those_of_pytorch),
-        cmocka_unit_test(text_is_not_on_the_device),
-        cmocka_unit_test(shape_operands_are_not_on_the_device),
-        cmocka_unit_test(handles_are_of_the_libraries_that_a_model_needs),
-        cmocka_unit_test(workspaces_of_torch_are_allocated),
-        cmocka_unit_test(precision_casts_weights_and_activations_apart),
-        cmocka_unit_test(what_networks_cast_themselves_stays),
-        cmocka_unit_test(global_savings_are_computed),
-    };
-    return cmocka_run_group_tests_name("runtime.runtime", tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ static onv_status parse(onv_snapshot *s, const char *data, size_t bytes, onv_err
     return onv_snapshot_parse(s, data, bytes, error);
 }
 
-static void sums_are_those_of_pytorch(void **state)
+TEST(sums_are_those_of_pytorch)
 {
     static const struct {
         const char *file;
@@ -49,7 +49,7 @@ static void sums_are_those_of_pytorch(void **state)
 }
 
 /* The first one allocates the network on the way: its stack says so. */
-static void stacks_are_read(void **state)
+TEST(stacks_are_read)
 {
     onv_snapshot s;
     onv_snapshot_frame frame;
@@ -64,7 +64,7 @@ static void stacks_are_read(void **state)
 }
 
 /* What the program writes for PyTorch's viewer it reads again, with the figures of the report. */
-static void own_snapshots_are_read(void **state)
+TEST(own_snapshots_are_read)
 {
     onv_options options = onv_options_default();
     onv_analysis *analysis;
@@ -90,7 +90,7 @@ static void own_snapshots_are_read(void **state)
     onv_analysis_destroy(analysis);
 }
 
-static void other_files_are_refused(void **state)
+TEST(other_files_are_refused)
 {
     static const struct {
         const char *data;
@@ -162,7 +162,7 @@ static char *load(const char *path, size_t *bytes)
 }
 
 /* A file that was cut anywhere is refused; so is one whose numbers are of no device. */
-static void damage_is_found(void **state)
+TEST(damage_is_found)
 {
     size_t bytes;
     OWNED_TEXT data = load(CORPUS "late.pickle", &bytes);
@@ -179,7 +179,7 @@ static void damage_is_found(void **state)
 }
 
 /* Work and memory are counted: each ends the reading. */
-static void limits_hold(void **state)
+TEST(limits_hold)
 {
     size_t bytes;
     OWNED_TEXT data = load(CORPUS "late.pickle", &bytes);
@@ -238,7 +238,7 @@ static void put_list_of(bytes *b, const char *name, unsigned place, size_t n)
 }
 
 /* 65,537 segments of 65,535 blocks are a file of 262 KB, and in 32 bits they are some 131,000; likewise events of one object with many members. */
-static void objects_in_many_places(void **state)
+TEST(objects_in_many_places)
 {
     for (int is_event = 0; is_event < 2; is_event++) {
         bytes b = {malloc(1 << 20), 0};
@@ -269,15 +269,4 @@ static void objects_in_many_places(void **state)
         onv_snapshot_cleanup(&s);
         free(b.at);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_are_those_of_pytorch), cmocka_unit_test(stacks_are_read),
-        cmocka_unit_test(own_snapshots_are_read),    cmocka_unit_test(other_files_are_refused),
-        cmocka_unit_test(damage_is_found),           cmocka_unit_test(limits_hold),
-        cmocka_unit_test(objects_in_many_places),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #define GIB (UINT64_C(1) << 30)
 #define MIB (UINT64_C(1) << 20)
 
-static void rows_are_sane(void **state)
+TEST(rows_are_sane)
 {
     assert_true(onv_n_gpus > 0);
     for (size_t i = 0; i < onv_n_gpus; i++) {
@@ -30,7 +30,7 @@ static void rows_are_sane(void **state)
 }
 
 /* A speed is whole or unknown: faster units have more, and TF32 and bfloat16 came with 8.0. */
-static void speeds_are_sane(void **state)
+TEST(speeds_are_sane)
 {
     size_t known = 0;
     for (size_t i = 0; i < onv_n_gpus; i++) {
@@ -55,7 +55,7 @@ static void speeds_are_sane(void **state)
 }
 
 /* Names and aliases mean one row each, so none of them may be spelled like another's. */
-static void names_are_unique(void **state)
+TEST(names_are_unique)
 {
     for (size_t i = 0; i < onv_n_gpus; i++) {
         const onv_gpu *gpu = &onv_gpus[i];
@@ -66,7 +66,7 @@ static void names_are_unique(void **state)
 }
 
 /* A model has several rows of different sizes; alone it finds none, with the size its row. */
-static void models_are_ambiguous(void **state)
+TEST(models_are_ambiguous)
 {
     for (size_t i = 0; i < onv_n_gpus; i++) {
         const onv_gpu *gpu = &onv_gpus[i], *found[8];
@@ -93,7 +93,7 @@ static void check_find(const char *typed, const char *name, uint64_t usable_mib)
     if (gpu->usable_bytes != usable_mib * MIB) fail_msg("'%s' has other bytes", typed);
 }
 
-static void finds(void **state)
+TEST(finds)
 {
     check_find("T4", "T4", 15360);
     check_find("tesla t4", "T4", 15360);
@@ -120,7 +120,7 @@ static void finds(void **state)
 
 /* A laptop's GPU has less memory than the card it is named after, a word more is another product,
  * and a wrong capacity is a mistake. */
-static void refuses(void **state)
+TEST(refuses)
 {
     static const char *const names[] = {
         "",
@@ -153,7 +153,7 @@ static void refuses(void **state)
     assert_int_equal(onv_gpu_candidates(endless, NULL, 0), 0);
 }
 
-static void candidates(void **state)
+TEST(candidates)
 {
     const onv_gpu *found[4] = {NULL};
     assert_int_equal(onv_gpu_candidates("nvidia a100", found, 4), 2);
@@ -217,7 +217,7 @@ static size_t make_page(char *page, size_t size)
 }
 
 /* ONV_UPDATE_GPUS=1 writes the rows into the page. */
-static void page_shows_the_table(void **state)
+TEST(page_shows_the_table)
 {
     static const char path[] = ONV_SOURCE_DIR "/docs/gpus.md";
     static char page[1 << 20], made[1 << 20];
@@ -234,19 +234,4 @@ static void page_shows_the_table(void **state)
     assert_non_null(file);
     assert_int_equal(fwrite(made, 1, expected, file), expected);
     assert_int_equal(fclose(file), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_sane),
-        cmocka_unit_test(speeds_are_sane),
-        cmocka_unit_test(names_are_unique),
-        cmocka_unit_test(models_are_ambiguous),
-        cmocka_unit_test(finds),
-        cmocka_unit_test(refuses),
-        cmocka_unit_test(candidates),
-        cmocka_unit_test(page_shows_the_table),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

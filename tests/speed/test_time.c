@@ -79,7 +79,7 @@ static uint64_t ns(double amount, double tera_or_giga)
 }
 
 /* 2.1 MFLOP need longer than 0.3 MB on no card of the table: memory decides the low end. */
-static void a_pass_reads_and_writes_once(void **state)
+TEST(a_pass_reads_and_writes_once)
 {
     onv_time time = pass_of(four_products("f32"), on("A100 40GB"));
     assert_null(time.refused);
@@ -93,7 +93,7 @@ static void a_pass_reads_and_writes_once(void **state)
 }
 
 /* A convolution is bound by products: TF32 of the fastest card, a fifth of those of the slowest. */
-static void products_have_units(void **state)
+TEST(products_have_units)
 {
     const double flops = 2.0 * 16 * 256 * 256 * 9 * 30 * 30;
     onv_speed speed = on("H100");
@@ -108,7 +108,7 @@ static void products_have_units(void **state)
 }
 
 /* Backward has a product for each gradient: the input of the first one has none. */
-static void a_step_has_backward(void **state)
+TEST(a_step_has_backward)
 {
     onv_time time = step_of((onv_training_options){.speed = on("A100 40GB")});
     assert_null(time.refused);
@@ -122,7 +122,7 @@ static void a_step_has_backward(void **state)
     assert_int_equal(four.bytes, 4 * 11 * (X + W + X) + 3 * 4 * 3 * W + 4 * 3 * W);
 }
 
-static void plans_run_again(void **state)
+TEST(plans_run_again)
 {
     flow f;
     OWNED_MODEL m = four_products("f32");
@@ -153,7 +153,7 @@ static void refuses(const char *why, onv_time time)
     assert_false(onv_time_is_known(&time));
 }
 
-static void what_is_not_estimated_is_refused(void **state)
+TEST(what_is_not_estimated_is_refused)
 {
     const char *units = "no peak is published of its products in the type of an operation";
     onv_training_options how = {.speed = on("A100 40GB")};
@@ -173,16 +173,4 @@ static void what_is_not_estimated_is_refused(void **state)
     onv_time time = step_of((onv_training_options){.alloc = {0}});
     assert_null(time.refused);
     assert_false(onv_time_is_known(&time));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pass_reads_and_writes_once),
-        cmocka_unit_test(products_have_units),
-        cmocka_unit_test(a_step_has_backward),
-        cmocka_unit_test(plans_run_again),
-        cmocka_unit_test(what_is_not_estimated_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,33 +72,33 @@ static bool warns_of_inference(const char *file, const char *code)
 }
 
 /* The kernel of softmax reads a contiguous copy and writes a contiguous result, whatever the strides of its input. */
-static void softmax_gives_rows(void **state)
+TEST(softmax_gives_rows)
 {
     keeps_at("tape/programs/coat_lite.archive", 2, "cross-entropy", 14477300);
     takes("tape/programs/box_heads.archive", "none", 3024616);
 }
 
 /* From 2.14 on kernels of attention take tensors without a batch, here with a bias that is trained, and one head for all of the query's. */
-static void kernels_take_more_shapes(void **state)
+TEST(kernels_take_more_shapes)
 {
     keeps_at("tape/programs/samvit_base_patch16_224.archive", 2, "cross-entropy", 26996100);
     takes("tape/programs/falcon.recording", "cross-entropy", 2055048);
 }
 
 /* The gradient of a sum repeats its elements: an embedding's backward copies it. */
-static void repeated_gradients_are_copied(void **state)
+TEST(repeated_gradients_are_copied)
 {
     takes("tape/programs/memory_net.recording", "cross-entropy", 92984);
 }
 
 /* cuDNN makes the gradients of a layer's weights as one tensor: those of two calls are summed into new ones, but for the last. */
-static void recurrent_gradients_are_parts(void **state)
+TEST(recurrent_gradients_are_parts)
 {
     takes("tape/programs/esim.archive", "cross-entropy", 1301420);
 }
 
 /* What lines call inside a checkpoint runs again in backward. */
-static void checkpoints_run_again(void **state)
+TEST(checkpoints_run_again)
 {
     static const char *const evidence[] = {"truth/programs/checkpointed.archive",
                                            "truth/programs/checkpointed.recording"};
@@ -111,47 +111,47 @@ static void checkpoints_run_again(void **state)
 }
 
 /* Indexing leaves out slices of everything, so that gradients of its parts are summed in place. */
-static void whole_slices_are_left_out(void **state)
+TEST(whole_slices_are_left_out)
 {
     takes("tape/programs/mamba.recording", "cross-entropy", 666056);
 }
 
 /* A loss expands both of its arguments, each to a view of its own. */
-static void lists_are_expanded_one_by_one(void **state)
+TEST(lists_are_expanded_one_by_one)
 {
     keeps("truth/programs/dqn.archive", "none", 339360);
     keeps("truth/programs/vqvae.archive", "none", 411648);
 }
 
 /* A recording knows which calls ran under no_grad, and in the forward of an autograd.Function. */
-static void recordings_know_what_has_no_gradient(void **state)
+TEST(recordings_know_what_has_no_gradient)
 {
     keeps("truth/programs/dqn.recording", "none", 339360);
     keeps("truth/programs/separable.recording", "cross-entropy", 20253892);
 }
 
 /* vdot() names its second argument otherwise than dot() does. */
-static void vectors_have_gradients(void **state)
+TEST(vectors_have_gradients)
 {
     keeps("truth/programs/spectral_critic.archive", "none", 299424);
 }
 
 /* What autograd kept is as the recording has it, whatever the rules say. */
-static void recordings_know_what_is_kept(void **state)
+TEST(recordings_know_what_is_kept)
 {
     keeps("truth/programs/message_passing.recording", "cross-entropy", 579348);
     keeps("truth/programs/seq2seq.recording", "cross-entropy", 227412);
 }
 
 /* Losses and distances of other operators keep what those do. */
-static void composites_keep_what_their_parts_do(void **state)
+TEST(composites_keep_what_their_parts_do)
 {
     keeps("tape/programs/losses", "none", 9040);
     keeps("truth/programs/siamese.archive", "none", 1532048);
 }
 
 /* transformers computes masks that mask nothing, or causally, while it is exported alone. */
-static void exported_masks_do_not_run(void **state)
+TEST(exported_masks_do_not_run)
 {
     keeps("truth/programs/bert.archive", "cross-entropy", 680964);
     keeps("truth/programs/opt.archive", "cross-entropy", 690724);
@@ -173,45 +173,45 @@ static onv_runtime_result infer(const char *file)
 }
 
 /* A view in a loop belongs to the line that has called it, which runs again. */
-static void loops_bind_names_again(void **state)
+TEST(loops_bind_names_again)
 {
     assert_int_equal(infer("tape/programs/conv_lstm.archive").tensor_peak_bytes, 596148);
 }
 
 /* `largest, _ = torch.max(x, 1)` has the places, too. */
-static void results_that_nothing_reads_have_names(void **state)
+TEST(results_that_nothing_reads_have_names)
 {
     assert_int_equal(infer("tape/programs/cbam.archive").tensor_peak_bytes, 442368);
 }
 
 /* What the last turn of a loop binds, and nothing reads, is there until forward returns. */
-static void values_that_nothing_reads_have_names(void **state)
+TEST(values_that_nothing_reads_have_names)
 {
     takes("tape/programs/egnn.archive", "mse", 624764);
     assert_int_equal(infer("truth/programs/wavenet.archive").tensor_peak_bytes, 800000);
 }
 
 /* Modules share a tensor, of which the archive says where its data is. */
-static void shared_parameters_count_once(void **state)
+TEST(shared_parameters_count_once)
 {
     assert_int_equal(infer("truth/programs/t5_encoder.archive").tensor_peak_bytes, 547328);
     assert_false(warns("truth/programs/t5_encoder.archive", "shared-parameters"));
 }
 
 /* What instance_norm() gives is a view: an activation that overwrites it is written through its base. */
-static void norms_of_instances_give_views(void **state)
+TEST(norms_of_instances_give_views)
 {
     takes("tape/programs/unet3d.archive", "cross-entropy", 8605260);
 }
 
 /* The fast path of an encoder's layer has what it normalized until attention, or the feed-forward, is over. */
-static void the_fast_path_has_what_it_normalized(void **state)
+TEST(the_fast_path_has_what_it_normalized)
 {
     assert_int_equal(infer("tape/programs/masked_autoencoder.recording").tensor_peak_bytes, 376576);
 }
 
 /* Lists are not decided by lines: PyTorch allocated what is between both ends, and the answer has both. */
-static void lists_have_two_ends(void **state)
+TEST(lists_have_two_ends)
 {
     enum { ALLOCATED = 2136576 };
     onv_runtime_result info = infer("tape/programs/fpn.archive");
@@ -222,7 +222,7 @@ static void lists_have_two_ends(void **state)
 }
 
 /* The lower end has what modules are called with, until they return. */
-static void modules_hold_what_they_are_called_with(void **state)
+TEST(modules_hold_what_they_are_called_with)
 {
     enum { TENSORS = 3090112, PER_MILLE = 1000 };
     onv_range ends = infer("truth/programs/maxvit.archive").tensor_ends;
@@ -231,7 +231,7 @@ static void modules_hold_what_they_are_called_with(void **state)
 }
 
 /* What a function gives that is not shown ends with the names of its line. */
-static void names_end_what_is_not_shown(void **state)
+TEST(names_end_what_is_not_shown)
 {
     enum { TENSORS = 699392, PERCENT = 100 };
     uint64_t most = infer("truth/programs/moe_transformer.archive").tensor_ends.high;
@@ -239,7 +239,7 @@ static void names_end_what_is_not_shown(void **state)
 }
 
 /* Names of several results hold what the module around them gave a name, whether something reads it or not. */
-static void several_results_have_names(void **state)
+TEST(several_results_have_names)
 {
     enum { TENSORS = 2572976 };
     assert_in_range(TENSORS, infer("tape/programs/perceiver.archive").tensor_ends.low,
@@ -247,14 +247,14 @@ static void several_results_have_names(void **state)
 }
 
 /* What is computed of parameters alone may be an attribute of its module in evaluation, as biases of attention in tiny_vit are. */
-static void computed_parameters_may_be_kept(void **state)
+TEST(computed_parameters_may_be_kept)
 {
     enum { AT_2 = 634599864 };
     assert_int_equal(infer_at("tape/programs/tiny_vit_21m_512.archive", 2).tensor_ends.high, AT_2);
 }
 
 /* Zeros into which inputs are copied are computed of inputs, and so is what reads them: no attribute. */
-static void written_views_are_no_attributes(void **state)
+TEST(written_views_are_no_attributes)
 {
     enum { TENSORS = 2131056 };
     onv_range ends = infer("tape/programs/shift_net.archive").tensor_ends;
@@ -264,7 +264,7 @@ static void written_views_are_no_attributes(void **state)
 }
 
 /* Weights with noise, in training mode alone. */
-static void training_mode_is_said(void **state)
+TEST(training_mode_is_said)
 {
     assert_true(warns_of_inference("tape/programs/rainbow_iqn.archive", "training-calls"));
     assert_false(warns_of_inference("tape/programs/tiny_vit_21m_512.archive", "training-calls"));
@@ -278,7 +278,7 @@ static void training_mode_is_said(void **state)
 }
 
 /* The fast path with a mask: a copy of that, and weights of attention beside what they are computed of. */
-static void the_fast_path_copies_its_mask(void **state)
+TEST(the_fast_path_copies_its_mask)
 {
     assert_int_equal(infer("tape/programs/decision_transformer.recording").tensor_peak_bytes,
                      514364);
@@ -289,7 +289,7 @@ static void the_fast_path_copies_its_mask(void **state)
 
 /* What a function gives that is not shown ends with its line, where the line's value is another tensor, or each of its names has
  * a tensor of its own. */
-static void values_of_lines_are_known(void **state)
+TEST(values_of_lines_are_known)
 {
     enum { REALNVP = 188224, AT = 16, DIT = 1477552, PER_MILLE = 1000 };
     (void)state;
@@ -300,7 +300,7 @@ static void values_of_lines_are_known(void **state)
 }
 
 /* An autograd.Function keeps what a recording says, and leads gradients on; what its backward makes on its way is not told. */
-static void functions_keep_what_was_recorded(void **state)
+TEST(functions_keep_what_was_recorded)
 {
     static const char file[] = "tape/programs/fused_blocks.recording";
     (void)state;
@@ -310,7 +310,7 @@ static void functions_keep_what_was_recorded(void **state)
 }
 
 /* cosine_similarity() of one tensor and several keeps as many quotients of each. */
-static void cosines_expand_both(void **state)
+TEST(cosines_expand_both)
 {
     keeps("tape/programs/wav2vec.archive", "none", 2305496);
     takes("tape/programs/wav2vec.archive", "none", 3510284);
@@ -319,7 +319,7 @@ static void cosines_expand_both(void **state)
 }
 
 /* An archive has neither checkpoints nor the backward of an autograd.Function: lines of the network show that it had. */
-static void archives_say_what_they_do_not_tell(void **state)
+TEST(archives_say_what_they_do_not_tell)
 {
     assert_true(warns("tape/programs/checkpointed_loop", "checkpointed-calls"));
     assert_true(warns("truth/programs/separable.archive", "custom-function"));
@@ -329,41 +329,4 @@ static void archives_say_what_they_do_not_tell(void **state)
     assert_false(warns("truth/programs/separable.recording", "custom-function"));
     assert_false(warns("truth/programs/siamese.archive", "custom-function"));
     assert_false(warns("truth/programs/siamese.archive", "checkpointed-calls"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_are_expanded_one_by_one),
-        cmocka_unit_test(recordings_know_what_has_no_gradient),
-        cmocka_unit_test(vectors_have_gradients),
-        cmocka_unit_test(recordings_know_what_is_kept),
-        cmocka_unit_test(composites_keep_what_their_parts_do),
-        cmocka_unit_test(softmax_gives_rows),
-        cmocka_unit_test(kernels_take_more_shapes),
-        cmocka_unit_test(repeated_gradients_are_copied),
-        cmocka_unit_test(whole_slices_are_left_out),
-        cmocka_unit_test(checkpoints_run_again),
-        cmocka_unit_test(recurrent_gradients_are_parts),
-        cmocka_unit_test(loops_bind_names_again),
-        cmocka_unit_test(results_that_nothing_reads_have_names),
-        cmocka_unit_test(values_that_nothing_reads_have_names),
-        cmocka_unit_test(shared_parameters_count_once),
-        cmocka_unit_test(norms_of_instances_give_views),
-        cmocka_unit_test(the_fast_path_has_what_it_normalized),
-        cmocka_unit_test(lists_have_two_ends),
-        cmocka_unit_test(modules_hold_what_they_are_called_with),
-        cmocka_unit_test(names_end_what_is_not_shown),
-        cmocka_unit_test(several_results_have_names),
-        cmocka_unit_test(computed_parameters_may_be_kept),
-        cmocka_unit_test(written_views_are_no_attributes),
-        cmocka_unit_test(training_mode_is_said),
-        cmocka_unit_test(the_fast_path_copies_its_mask),
-        cmocka_unit_test(values_of_lines_are_known),
-        cmocka_unit_test(functions_keep_what_was_recorded),
-        cmocka_unit_test(exported_masks_do_not_run),
-        cmocka_unit_test(cosines_expand_both),
-        cmocka_unit_test(archives_say_what_they_do_not_tell),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static onv_status analyse(const char *train, onv_analysis **analysis, onv_error 
 }
 
 /* Both branches of torch.cond may run: inference counts the larger one, training says what to do. */
-static void branches_are_alternatives(void **state)
+TEST(branches_are_alternatives)
 {
     onv_analysis *analysis;
     onv_error err = {0};
@@ -28,7 +28,7 @@ static void branches_are_alternatives(void **state)
 }
 
 /* Sums and products of strides are places in a storage. */
-static void strides_are_within_a_storage(void **state)
+TEST(strides_are_within_a_storage)
 {
     static const char form[] =
         "{\"schema_version\": {\"major\": 8}, \"graph_module\": {\"graph\": {\"inputs\": "
@@ -64,11 +64,4 @@ static void strides_are_within_a_storage(void **state)
             assert_non_null(strstr(err.message, "'x' has a stride that no storage has"));
         onv_analysis_destroy(analysis);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(branches_are_alternatives),
-                                       cmocka_unit_test(strides_are_within_a_storage)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,7 +89,7 @@ static bool check_inference(const row *r)
     return good;
 }
 
-static void matches_cuda_build(void **state)
+TEST(matches_cuda_build)
 {
     static const char *const suffixes[] = {"", ".recorded"};
     char path[600], line[MAX_LINE];
@@ -114,10 +114,4 @@ static void matches_cuda_build(void **state)
     fclose(file);
     assert_int_equal(wrong, 0);
     assert_true(rows > 20);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(matches_cuda_build)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

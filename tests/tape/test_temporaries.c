@@ -161,7 +161,7 @@ static bool check(char *fields[N_FIELDS], const onv_aten_op *op)
     return good;
 }
 
-static void rows_take_what_pytorch_took(void **state)
+TEST(rows_take_what_pytorch_took)
 {
     char path[1000], line[MAX_LINE], *fields[N_FIELDS] = {NULL};
     uint32_t operators = 0, wrong = 0;
@@ -185,7 +185,7 @@ static void rows_take_what_pytorch_took(void **state)
 }
 
 /* Likewise of operators whose rows have a rule, without workspaces of cuBLAS. */
-static void rules_take_what_pytorch_took(void **state)
+TEST(rules_take_what_pytorch_took)
 {
     static const char *const measured[] = {
         "aten.cdist.default | x1 x2 | 64x64x64 | 2162688 | 5275648",
@@ -221,11 +221,4 @@ static void rules_take_what_pytorch_took(void **state)
         wrong += !check(fields, onv_aten_find(fields[NAME], &in_place));
     }
     assert_int_equal(wrong, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_take_what_pytorch_took),
-                                       cmocka_unit_test(rules_take_what_pytorch_took)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ static void expect_events(const onv_timeline_events *events, const onv_timeline_
 }
 
 /* Transient ones are freed at once, containers last. */
-static void allocations_come_first_within_a_step(void **state)
+TEST(allocations_come_first_within_a_step)
 {
     onv_buffer rows[] = {onv_buffer_new(ONV_BUFFER_POOL, 5, 1, 1, "late"),
                          onv_buffer_new(ONV_BUFFER_ACTIVATION, 7, 0, 1, NULL),
@@ -67,7 +67,7 @@ static void add_up(const onv_timeline_events *events, const onv_buffer *rows, ui
     assert_int_equal(now, 0);
 }
 
-static void the_running_sum_is_what_is_live(void **state)
+TEST(the_running_sum_is_what_is_live)
 {
     uint64_t seed = 7;
     for (int round = 0; round < 100; round++) {
@@ -92,7 +92,7 @@ static void the_running_sum_is_what_is_live(void **state)
     }
 }
 
-static void a_model_s_events_have_its_live_bytes(void **state)
+TEST(a_model_s_events_have_its_live_bytes)
 {
     flow f;
     model *m =
@@ -111,14 +111,4 @@ static void a_model_s_events_have_its_live_bytes(void **state)
     onv_vec_cleanup(&events);
     flow_close(&f);
     model_free(m);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(allocations_come_first_within_a_step),
-        cmocka_unit_test(the_running_sum_is_what_is_live),
-        cmocka_unit_test(a_model_s_events_have_its_live_bytes),
-    };
-    return cmocka_run_group_tests_name("timeline.events", tests, NULL, NULL);
 }

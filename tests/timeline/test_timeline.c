@@ -44,7 +44,7 @@ static onv_timeline an_if(void)
     return t;
 }
 
-static void branches_do_not_add_up(void **state)
+TEST(branches_do_not_add_up)
 {
     onv_timeline t = an_if();
     uint64_t live[6];
@@ -58,7 +58,7 @@ static void branches_do_not_add_up(void **state)
     onv_timeline_cleanup(&t);
 }
 
-static void a_path_takes_the_larger_branch(void **state)
+TEST(a_path_takes_the_larger_branch)
 {
     onv_timeline t = an_if(), path = {0};
     uint32_t of[5];
@@ -76,7 +76,7 @@ static void a_path_takes_the_larger_branch(void **state)
     onv_timeline_cleanup(&path);
 }
 
-static void containers_count_and_their_contents_do_not(void **state)
+TEST(containers_count_and_their_contents_do_not)
 {
     onv_timeline t = {0}, path = {0};
     onv_peak peak;
@@ -107,7 +107,7 @@ static void containers_count_and_their_contents_do_not(void **state)
     onv_timeline_cleanup(&t);
 }
 
-static void transient_buffers_make_room_for_each_other(void **state)
+TEST(transient_buffers_make_room_for_each_other)
 {
     onv_timeline t = {0};
     steps(&t, 1);
@@ -124,7 +124,7 @@ static void transient_buffers_make_room_for_each_other(void **state)
 }
 
 /* Transient ones stand beside what was allocated before them in their step, never beside each other. */
-static void the_peak_counts_one_transient_buffer_at_a_time(void **state)
+TEST(the_peak_counts_one_transient_buffer_at_a_time)
 {
     onv_timeline t = {0};
     onv_peak peak;
@@ -151,7 +151,7 @@ static void the_peak_counts_one_transient_buffer_at_a_time(void **state)
     onv_timeline_cleanup(&t);
 }
 
-static void measured_steps_alone_count(void **state)
+TEST(measured_steps_alone_count)
 {
     onv_timeline t = {.measured_from = 1};
     onv_peak peak;
@@ -171,7 +171,7 @@ static void measured_steps_alone_count(void **state)
 }
 
 /* Each mistake alone must be found in a timeline that was right. */
-static void the_check_finds_what_is_wrong(void **state)
+TEST(the_check_finds_what_is_wrong)
 {
     for (int mistake = 0; mistake < 9; mistake++) {
         onv_timeline t = an_if();
@@ -190,18 +190,4 @@ static void the_check_finds_what_is_wrong(void **state)
         assert_int_equal(onv_timeline_check(&t, NULL), ONV_ERR_MODEL);
         onv_timeline_cleanup(&t);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(branches_do_not_add_up),
-        cmocka_unit_test(a_path_takes_the_larger_branch),
-        cmocka_unit_test(containers_count_and_their_contents_do_not),
-        cmocka_unit_test(transient_buffers_make_room_for_each_other),
-        cmocka_unit_test(the_peak_counts_one_transient_buffer_at_a_time),
-        cmocka_unit_test(measured_steps_alone_count),
-        cmocka_unit_test(the_check_finds_what_is_wrong),
-    };
-    return cmocka_run_group_tests_name("timeline.timeline", tests, NULL, NULL);
 }
