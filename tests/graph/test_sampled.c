@@ -44,7 +44,7 @@ static onv_status value(void *context, const int64_t *sizes, uint64_t *values, b
     return ONV_OK;
 }
 
-static void polynomials_are_found_again(void **state)
+TEST(polynomials_are_found_again)
 {
     static const case_of cases[] = {
         {.value = largest, .text = "batch*sequence*2048 + 500|batch*sequence*sequence*4 + 1000"},
@@ -82,10 +82,4 @@ static void polynomials_are_found_again(void **state)
         onv_strings_cleanup(&strings);
         onv_arena_cleanup(&arena);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(polynomials_are_found_again)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
