@@ -2,8 +2,17 @@
 
 timm: modules without a network in any list, shuffled by random.Random(20261129). transformers: classes for language, shuffled likewise, without mixtures of experts.
 """
-from .blind_libraries import LM, diffuser
 from .common import Network, image, numbers, picked, timm, together, transformer, values, vision
+
+LM = {"use_cache": False}
+
+
+def diffuser(name, **options):
+    def make():
+        import diffusers
+        return picked(getattr(diffusers, name)(**options), 0, {"return_dict": False})
+    return make
+
 
 NETWORKS = [
     Network("rexnet", timm("rexnet_100", num_classes=10, drop_path_rate=0.1), image(), "cross-entropy", 2, 3),
