@@ -4,7 +4,8 @@
 
 #include "runtime/fit.h"
 
-enum { FINE = 1024 };
+/* A search by lines takes some twenty sizes. */
+enum { FINE = 1024, MOST_ASKED = 64, MOST_MISLED = 2 };
 
 onv_size_fact onv_size_fact_of(const onv_runtime_result *r, int64_t size, uint64_t usable_bytes)
 {
@@ -23,16 +24,6 @@ static const onv_size_fact *find_fact(const onv_size_facts *s, int64_t size)
     for (size_t i = 0; i < s->at.count; i++)
         if (s->at.at[i].size == size && s->at.at[i].is_known) return &s->at.at[i];
     return NULL;
-}
-
-bool onv_size_add(onv_size_facts *s, onv_size_fact f)
-{
-    double bytes, times;
-    if (find_fact(s, f.size) != NULL) return true;
-    if (f.is_known && onv_size_line(s, ONV_FITS, f.size, &bytes, &times) && times > 0 &&
-        (bytes < (double)s->usable_bytes) != f.reaches[ONV_FITS])
-        s->errors++;
-    return onv_vec_push(&s->at, f);
 }
 
 static int64_t gap_of(const onv_size_fact *f, int64_t size)
@@ -113,6 +104,7 @@ static bool decide(const onv_size_facts *s, int goal, int64_t size, bool is_exac
         *reaches = known->reaches[goal];
         return true;
     }
+    if (s->asked[goal] > MOST_ASKED || s->misled[goal] >= MOST_MISLED) return false;
     if (is_far(s, goal, size, reaches)) return true;
     if (!onv_size_line(s, goal, size, &bytes, &times)) return false;
     if (goal == ONV_BY_RELEASE && bytes < usable)
@@ -124,6 +116,20 @@ static bool decide(const onv_size_facts *s, int goal, int64_t size, bool is_exac
     return part < 1 && fabs(bytes - usable) > part * usable;
 }
 
+bool onv_size_add(onv_size_facts *s, onv_size_fact f)
+{
+    double bytes, times;
+    bool reaches;
+    if (find_fact(s, f.size) != NULL) return true;
+    if (f.is_known && onv_size_line(s, ONV_FITS, f.size, &bytes, &times) && times > 0 &&
+        (bytes < (double)s->usable_bytes) != f.reaches[ONV_FITS])
+        s->errors++;
+    for (int goal = 0; goal < ONV_SIZE_GOALS && f.is_known; goal++)
+        if (s->wanted[goal] == f.size && decide(s, goal, f.size, true, &reaches))
+            s->misled[goal] += reaches != f.reaches[goal];
+    return onv_vec_push(&s->at, f);
+}
+
 int64_t onv_size_grain(int64_t size)
 {
     int64_t grain = 1;
@@ -131,7 +137,7 @@ int64_t onv_size_grain(int64_t size)
     return grain;
 }
 
-void onv_size_look(onv_size_facts *s, int goal, int64_t to_better, bool is_exact)
+static void look(onv_size_facts *s, int goal, int64_t to_better, bool is_exact)
 {
     int64_t low = 0, high = 0, *wanted = &s->wanted[goal];
     bool reaches = false;
@@ -153,6 +159,13 @@ void onv_size_look(onv_size_facts *s, int goal, int64_t to_better, bool is_exact
     *wanted = low > 0 && find_fact(s, low) == NULL     ? low
               : high > 0 && find_fact(s, high) == NULL ? high
                                                        : 0;
+}
+
+void onv_size_look(onv_size_facts *s, int goal, int64_t to_better, bool is_exact)
+{
+    int64_t before = s->wanted[goal];
+    look(s, goal, to_better, is_exact);
+    s->asked[goal] += s->wanted[goal] != before;
 }
 
 void onv_size_settle(onv_size_facts *s, int goal)

@@ -3,7 +3,8 @@
  * The largest size is found by halving, on sizes that do not depend on the budget: 1, 2, 4, ... until one does not fit,
  * then in the middle. So a larger budget never has a smaller answer, even where totals fall in places. Totals grow nearly
  * in proportion: a size that a line through the two nearest analysed ones places clearly on one side needs no analysis;
- * both sizes that an answer stands between have one. */
+ * both sizes that an answer stands between have one. Where totals follow no line, so that a search goes astray, it goes on
+ * by halving alone, which ends. */
 #ifndef ONV_API_SIZE_FACTS_H
 #define ONV_API_SIZE_FACTS_H
 
@@ -31,6 +32,9 @@ typedef struct onv_size_facts {
     int64_t
         wanted[ONV_SIZE_GOALS]; /* the size that is to be analysed next; 0: `found` is the answer */
     int64_t found[ONV_SIZE_GOALS];
+    uint32_t asked[ONV_SIZE_GOALS]; /* how many sizes were wanted */
+    uint32_t misled
+        [ONV_SIZE_GOALS]; /* how often an analysis contradicted what was decided without one */
 } onv_size_facts;
 
 onv_size_fact onv_size_fact_of(const onv_runtime_result *result, int64_t size,
