@@ -25,7 +25,7 @@ typedef struct asked_at {
 /* Ends of the ranges that the answer has, each runtime's lower one first. */
 static void take(const onv_answer *answer, uint64_t *values)
 {
-    for (uint32_t i = 0; i < answer->n_rows && 2 * i + 1 < ONV_SAMPLED_FIGURES; i++) {
+    for (size_t i = 0; i < answer->n_rows && 2 * i + 1 < ONV_SAMPLED_FIGURES; i++) {
         values[2 * i] = answer->rows[i].live.low;
         values[2 * i + 1] = answer->rows[i].live.high;
     }
@@ -60,11 +60,11 @@ static onv_status analyse(void *context, const int64_t *sizes, uint64_t *values,
 /* A batch from 1 to 128; others as usual, up to four times, in steps that kernels and strides do not round. */
 static onv_sampled_dim range_of(const onv_free_dim *dim, int64_t usual)
 {
-    enum { IMAGE = 224, IMAGE_UNIT = 32, UNIT = 8, MOST_BATCH = 128, TIMES = 4 };
+    enum { IMAGE = 224, IMAGE_UNIT = 32, UNIT = 8, MOST_BATCH = 128, TIMES = 4, LEAST = 8 };
     if (dim->axis == 0) return (onv_sampled_dim){dim->name, 1, 1, MOST_BATCH};
     int64_t unit = usual == IMAGE ? IMAGE_UNIT : UNIT;
     int64_t high = TIMES * usual / unit;
-    return (onv_sampled_dim){dim->name, unit, 1, high > 2 * TIMES ? high : 2 * TIMES};
+    return (onv_sampled_dim){dim->name, unit, 1, high > LEAST ? high : LEAST};
 }
 
 static int64_t size_in(const onv_infer_info *infer, const char *name)
@@ -115,8 +115,9 @@ onv_status onv_analysis_find_formulas(const onv_request *from, const onv_options
     onv_sampled *s = &analysis->sampled;
     const onv_analysis *example = analysis->example;
     if (!options->formulas || options->runtimes == NULL || example == NULL) return ONV_OK;
+    enum { MORE_DIMS = 2 * ONV_SAMPLED_DIMS };
     asked_at a = {.from = from, .told = options, .options = *options, .sampled = s};
-    a.dims = onv_heap_calloc(options->n_dims + 2 * ONV_SAMPLED_DIMS, sizeof *a.dims);
+    a.dims = onv_heap_calloc(options->n_dims + MORE_DIMS, sizeof *a.dims);
     if (a.dims == NULL) return onv_fail_memory(err);
     if (options->n_dims > 0) memcpy(a.dims, options->dims, options->n_dims * sizeof *a.dims);
     a.free = a.dims + options->n_dims;

@@ -73,7 +73,7 @@ static int64_t draw(const onv_sampled_dim *dim, uint64_t random)
         span /= 2;
         octaves++;
     }
-    low <<= octaves > 0 ? random % (octaves + 1) : 0;
+    low *= (int64_t)1 << random % (octaves + 1);
     int64_t high = 2 * low - 1 < dim->high ? 2 * low - 1 : dim->high;
     return low + (int64_t)((random >> 32) % (uint64_t)(high - low + 1));
 }
@@ -117,7 +117,7 @@ static bool value_at(const polynomial *p, const int64_t *at, wide *sum)
 {
     *sum = 0;
     for (uint32_t i = 0; i < N_TERMS; i++) {
-        uint32_t powers[] = {i / (SIDE * SIDE), i / SIDE % SIDE, i % SIDE};
+        uint32_t powers[ONV_SAMPLED_DIMS] = {i / (SIDE * SIDE), i / SIDE % SIDE, i % SIDE};
         wide term = p->term[i];
         for (uint32_t d = 0; d < ONV_SAMPLED_DIMS; d++)
             for (uint32_t k = 0; k < powers[d]; k++)
@@ -137,14 +137,14 @@ static onv_status fit(finder *f, const seen *from, const int64_t *signs, uint32_
     *done = false;
     *result = (polynomial){{0}};
     for (uint32_t i = 0; i < N_TERMS; i++) {
-        uint32_t steps[] = {i / (SIDE * SIDE), i / SIDE % SIDE, i % SIDE}, sum = 0;
+        uint32_t steps[ONV_SAMPLED_DIMS] = {i / (SIDE * SIDE), i / SIDE % SIDE, i % SIDE}, sum = 0;
         int64_t at[ONV_SAMPLED_DIMS] = {0};
         const seen *found;
         for (uint32_t d = 0; d < ONV_SAMPLED_DIMS; d++) sum += d < n ? steps[d] : steps[d] * SIDE;
         if (sum > DEGREE) continue;
-        for (uint32_t d = 0; d < n; d++) {
-            at[d] = from->at[d] + signs[d] * steps[d];
-            if (at[d] < 1) return ONV_OK;
+        for (uint32_t d = 0; d < ONV_SAMPLED_DIMS; d++) {
+            at[d] = d < n ? from->at[d] + signs[d] * steps[d] : 0;
+            if (d < n && at[d] < 1) return ONV_OK;
         }
         ONV_TRY(look(f, at, &found, err));
         if (found == NULL || !found->has) return ONV_OK;
@@ -156,7 +156,7 @@ static onv_status fit(finder *f, const seen *from, const int64_t *signs, uint32_
             for (uint32_t i = N_TERMS; i-- > 0;)
                 if (i / strides[d] % SIDE >= level) difference[i] -= difference[i - strides[d]];
     for (uint32_t i = 0; i < N_TERMS; i++) {
-        uint32_t powers[] = {i / (SIDE * SIDE), i / SIDE % SIDE, i % SIDE};
+        uint32_t powers[ONV_SAMPLED_DIMS] = {i / (SIDE * SIDE), i / SIDE % SIDE, i % SIDE};
         polynomial term = {{0}};
         if (powers[0] + powers[1] + powers[2] > DEGREE || difference[i] == 0) continue;
         term.term[0] =
@@ -202,16 +202,16 @@ static onv_dim express(const finder *f, const polynomial *p)
     const onv_sampled *s = f->sampled;
     onv_dim sum = onv_dim_const(0);
     for (uint32_t i = 0; i < N_TERMS; i++) {
-        uint32_t powers[] = {i / (SIDE * SIDE), i / SIDE % SIDE, i % SIDE};
+        uint32_t powers[ONV_SAMPLED_DIMS] = {i / (SIDE * SIDE), i / SIDE % SIDE, i % SIDE};
         wide divisor = FACTOR;
         if (p->term[i] == 0) continue;
-        for (uint32_t d = 0; d < s->n_dims; d++)
+        for (uint32_t d = 0; d < ONV_SAMPLED_DIMS; d++)
             for (uint32_t k = 0; k < powers[d]; k++) divisor *= s->dims[d].unit;
         wide factor = p->term[i] / divisor;
         if (factor * divisor != p->term[i] || factor > INT64_MAX / 2 || factor < INT64_MIN / 2)
             return ONV_DIM_UNKNOWN;
         onv_dim term = onv_dim_const((int64_t)factor);
-        for (uint32_t d = 0; d < s->n_dims; d++)
+        for (uint32_t d = 0; d < ONV_SAMPLED_DIMS; d++)
             for (uint32_t k = 0; k < powers[d]; k++)
                 term = onv_dim_mul(f->pool, term, onv_dim_symbol_named(f->pool, s->dims[d].name));
         sum = onv_dim_add(f->pool, sum, term);

@@ -1,5 +1,6 @@
 /* The formula of the peak: as text, as a Python function, as a C function. */
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -203,10 +204,10 @@ static const char *seen_where(const onv_sampled *s, onv_arena *arena)
         (unsigned)s->n_points);
     for (uint32_t i = 0; i < s->n_dims && text != NULL; i++) {
         const onv_sampled_dim *d = &s->dims[i];
-        text = onv_arena_printf(arena, "%s%s %s from %lld to %lld", text, i > 0 ? "," : "", d->name,
-                                (long long)(d->unit * d->low), (long long)(d->unit * d->high));
+        text = onv_arena_printf(arena, "%s%s %s from %" PRId64 " to %" PRId64, text,
+                                i > 0 ? "," : "", d->name, d->unit * d->low, d->unit * d->high);
         if (text != NULL && d->unit > 1)
-            text = onv_arena_printf(arena, "%s in steps of %lld", text, (long long)d->unit);
+            text = onv_arena_printf(arena, "%s in steps of %" PRId64, text, d->unit);
     }
     return text;
 }
