@@ -224,7 +224,7 @@ typedef struct onv_options {
     /* Of the runtime tensorrt: contexts of one engine, 0: 1; bytes that each may take for tactics, 0: not counted. */
     unsigned contexts;
     uint64_t workspace;
-    /* Where dims are free: formulas of what each runtime of `runtimes` holds, found from some hundred analyses; needs `example`. */
+    /* Where dims are free: formulas of what each runtime of `runtimes` holds, found from some hundred analyses around an example of usual sizes. */
     bool formulas;
 } onv_options;
 

@@ -24,6 +24,7 @@ def analyze(model: Any, *,
             snapshot: Optional[Path] = None,
             measured: Optional[Size] = None,
             example: Optional[bool] = None,
+            formulas: Optional[bool] = None,
             strict: Optional[bool] = None,
             # The network and how it runs.
             precision: Optional[str] = None,

@@ -132,7 +132,8 @@ onv_status onv_analysis_add_example(const onv_request *from, const onv_options *
 {
     const onv_infer_info *infer = &analysis->infer;
     size_t n = infer->free_dims.count;
-    if (!options->example || analysis->live.unknown == 0 || n == 0) return ONV_OK;
+    if (!(options->example || options->formulas) || analysis->live.unknown == 0 || n == 0)
+        return ONV_OK;
     if (n > MOST_DIMS) {
         onv_model_diag(&analysis->model, ONV_NOTE, "no-example", NULL,
                        "%zu dims are free; an example is made for up to %d", n, MOST_DIMS);

@@ -10,8 +10,8 @@
 /* Whether more analyses of the model may follow for each of which it is copied, not read again. */
 static bool is_asked_again(const onv_options *options)
 {
-    return options->savings || options->example || options->max_batch || options->remedies ||
-           options->timelines || options->n_budgets > 1;
+    return options->savings || options->example || options->formulas || options->max_batch ||
+           options->remedies || options->timelines || options->n_budgets > 1;
 }
 
 /* A model before inference once more, with what loading had to say. */

@@ -171,7 +171,7 @@ static onv_cli_verdict finish(onv_cli *cli)
     cli->analysis.savings = shows_examples(cli) && !cli->is_diff && !cli->is_compare;
     /* Formulas of runtimes are looked for around usual sizes. */
     cli->analysis.formulas = cli->analysis.formulas && cli->analysis.runtimes != NULL;
-    cli->analysis.example = shows_examples(cli) || cli->analysis.formulas;
+    cli->analysis.example = shows_examples(cli);
     cli->analysis.remedies = cli->analysis.savings;
     return verdict;
 }

@@ -236,6 +236,21 @@ void onv_cli_fit_terminal(onv_cli *cli)
         cli->report.width = size.ws_col < 120 ? size.ws_col : 120;
 }
 
+/* For pages, which are the same however many models are analysed at once. */
+static void keep_words(onv_cli *cli, int argc, char *const *argv)
+{
+    size_t n = 0;
+    cli->words[n++] = cli->command->name;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--jobs") == 0)
+            i++;
+        else if (strncmp(argv[i], "--jobs=", strlen("--jobs=")) != 0)
+            cli->words[n++] = argv[i];
+    }
+    cli->report.command = cli->words;
+    cli->report.n_command = n;
+}
+
 onv_cli_verdict onv_cli_parse(onv_cli *cli, const onv_cli_command *command, int argc, char **argv)
 {
     *cli = (onv_cli){.command = command};
@@ -266,10 +281,7 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, const onv_cli_command *command, int 
         cli->ort == NULL || cli->failed == NULL) {
         verdict = onv_cli_reject("out of memory");
     } else {
-        memcpy(cli->words, argv, (size_t)argc * sizeof *cli->words);
-        cli->words[0] = command->name;
-        cli->report.command = cli->words;
-        cli->report.n_command = (size_t)argc;
+        keep_words(cli, argc, argv);
         verdict = parse(cli, argc, argv);
     }
     cli->analysis.budgets = cli->budgets;
