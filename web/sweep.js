@@ -73,7 +73,7 @@ class SweepPage {
     if (budget !== null) {
       const at = Math.max(top, y(budget));
       drawing.append(makeSvg("line.budget" + (budget > end ? ".beyond" : ""), { x1: left, x2: width - right, y1: at, y2: at }),
-        makeSvg("text.tick.end", { x: width - right, y: at - 4 }, clean(this.device.name, 30) + ": " + bytesText(budget) + " usable"));
+        makeSvg("text.tick.end", { x: width - right, y: at - 4 }, clean(this.device.name, 30) + ": " + bytesText(budget) + " usable" + (budget > end ? ", beyond this chart" : "")));
     }
     for (let k = 0; k + 1 < sizes.length; k++)
       if (this.fits(answers[k]) !== this.fits(answers[k + 1])) {
