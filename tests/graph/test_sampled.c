@@ -79,6 +79,7 @@ TEST(polynomials_are_found_again)
             assert_non_null(text);
             assert_non_null(strstr(c.text, text));
         }
+        onv_dims_cleanup(&dims);
         onv_strings_cleanup(&strings);
         onv_arena_cleanup(&arena);
     }
