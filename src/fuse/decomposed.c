@@ -226,11 +226,12 @@ static const onv_node *maker_of(const matching *m, char name)
 static bool fits_rms_norm(matching *m, onv_fusion *fusion)
 {
     static const char class[] = "torch.nn.modules.normalization.RMSNorm";
-    const onv_node *sum = maker_of(m, 'e');
+    const onv_node *sum = maker_of(m, 'e'), *mean = maker_of(m, 'm');
+    if (sum == NULL || mean == NULL) return false;
     bool is_module = sum->module_class != NULL && strcmp(sum->module_class, class) == 0;
     bool is_named = sum->aten_op != NULL && strcmp(sum->aten_op, "aten.add.Scalar") == 0;
     if (!m->s->kernels.rms_norm || (!is_module && !is_named)) return false;
-    fusion->groups = first_axis(m->s, maker_of(m, 'm'));
+    fusion->groups = first_axis(m->s, mean);
     const onv_node *mul = onv_find_reader(m->s, fusion->out, ONV_OP_Mul);
     onv_value_id weight = onv_find_other(mul, fusion->out);
     if (!onv_is_value(weight) || mul->scope != m->last->scope ||
