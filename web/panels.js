@@ -235,7 +235,7 @@ class Front {
   }
 
   /* As --plan-out writes it, for --plan. */
-  planText(p) {
+  planFile(p) {
     const { id, name, peak_bytes, reserved_peak_bytes, recompute_macs, overhead, offloaded_bytes, apply } = p;
     return JSON.stringify({ plan_version: 1, generator: this.report.generator, model: this.state.model.path, id, name, peak_bytes, reserved_peak_bytes,
                             recompute_macs, overhead, offloaded_bytes: offloaded_bytes ?? 0, apply }, null, 2);
@@ -262,7 +262,7 @@ class Front {
       return make("tr" + (isChosen ? ".chosen" : ""), {}, make("td", {}, name), make("td", {}, p.id), make("td.right", {}, bytesText(p.peak_bytes)),
         make("td.right", {}, bytesText(p.reserved_peak_bytes)), make("td.right", {}, (100 * p.overhead).toFixed(1) + "%"),
         timed ? make("td.right", {}, timeText(p.time)) : null, make("td.right", {}, countText(p.segments.length)), searched ? make("td.batch", {}, batchText(p)) : null,
-        make("td.copies", {}, copyButton("plan", this.planText(p)), copyButton("command", this.commandText(p))));
+        make("td.copies", {}, copyButton("plan", this.planFile(p)), copyButton("command", this.commandText(p))));
     });
     return make("table.small", {}, make("thead", {}, make("tr", {}, columns.map((t, k) =>
       make("th" + (k > 1 && t !== "max batch" ? ".right" : ""), { scope: "col" }, t)))), make("tbody", {}, rows));
