@@ -4,7 +4,6 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/quota.h"
 #include "eager/pytorch.h"
 #include "kernels/reduction.h"
 
@@ -39,15 +38,16 @@ void onv_emitter_cleanup(onv_emitter *e)
     onv_vec_cleanup(&e->extra);
     onv_vec_cleanup(&e->saved);
     onv_vec_cleanup(&e->low_precision);
+    onv_vec_cleanup(&e->cast_parameters);
 }
 
 /* --- Tensors ----------------------------------------------------------------------------------- */
 
-bool onv_tensor_has_shape(const onv_emitter *e, uint32_t tensor, const onv_shape *shape)
+bool onv_tensor_has_dims(const onv_emitter *e, uint32_t tensor, uint32_t rank, const int64_t *dims)
 {
     onv_eager_tensor t = onv_tensor_at(e, tensor);
-    bool same = tensor != ONV_NO_TENSOR && t.rank == shape->rank;
-    for (uint32_t i = 0; same && i < t.rank; i++) same = t.dims[i] == shape->dims[i];
+    bool same = tensor != ONV_NO_TENSOR && t.rank == rank;
+    for (uint32_t i = 0; same && i < rank; i++) same = t.dims[i] == dims[i];
     return same;
 }
 
@@ -543,48 +543,6 @@ uint32_t onv_emit_cast(onv_emitter *e, uint32_t x, uint8_t dtype)
     uint32_t out = onv_tensor_new(e, dtype, t.rank, t.dims, t.strides);
     return emit_one(e, "to", x, onv_dtype_is_float((onv_dtype)dtype) ? ONV_GRAD_NEW : ONV_GRAD_NONE,
                     out);
-}
-
-/* --- Autocast ---------------------------------------------------------------------------------- */
-
-uint32_t onv_amp_low(onv_emitter *e, uint32_t x)
-{
-    if (e->amp == ONV_UNDEFINED || !onv_tensor_is_float(e, x)) return x;
-    onv_eager_tensor t = onv_tensor_at(e, x);
-    /* What a branch casts is not there for others. */
-    bool of_parameter = e->eager->storages.at[t.storage].kind == ONV_STORAGE_PARAMETER &&
-                        e->region == ONV_NO_REGION;
-    if (of_parameter && e->low_precision.at[t.storage] != ONV_NO_TENSOR) {
-        uint32_t cached = e->low_precision.at[t.storage];
-        onv_eager_tensor c = onv_tensor_at(e, cached);
-        bool same = c.rank == t.rank;
-        for (uint32_t i = 0; same && i < t.rank; i++) same = c.dims[i] == t.dims[i];
-        return same ? cached : onv_emit_reshape(e, cached, t.rank, t.dims);
-    }
-    uint32_t low = onv_emit_cast(e, x, (uint8_t)e->amp);
-    if (!of_parameter || e->status != ONV_OK) return low;
-    e->low_precision.at[t.storage] = low;
-    e->eager->storages.at[onv_tensor_at(e, low).storage].is_cached = true;
-    return low;
-}
-
-void onv_amp_end(onv_emitter *e)
-{
-    uint32_t n_ops = (uint32_t)e->eager->ops.count;
-    for (size_t i = 0; i < e->low_precision.count && onv_work(1); i++) {
-        if (e->low_precision.at[i] == ONV_NO_TENSOR) continue;
-        onv_eager_storage *s =
-            &e->eager->storages.at[onv_tensor_at(e, e->low_precision.at[i]).storage];
-        s->is_cached = false;
-        if (n_ops > 0 && s->held_until < n_ops - 1) s->held_until = n_ops - 1;
-        e->low_precision.at[i] = ONV_NO_TENSOR;
-    }
-}
-
-uint32_t onv_amp_fp32(onv_emitter *e, uint32_t x)
-{
-    if (e->amp == ONV_UNDEFINED || !onv_tensor_is_float(e, x)) return x;
-    return onv_emit_cast(e, x, ONV_FLOAT);
 }
 
 uint32_t onv_emit_add_to(onv_emitter *e, uint32_t x, uint32_t y, onv_grad grad)

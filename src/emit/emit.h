@@ -95,7 +95,8 @@ struct onv_emitter {
     bool *freeze_used;       /* by pattern: those of `freeze`, then those of `train_only` */
     uint64_t benchmark_high; /* the most that cudnn.benchmark may choose for one convolution */
     onv_dtype amp;           /* what autocast casts to; ONV_UNDEFINED: it is off */
-    ONV_VEC(uint32_t) low_precision; /* by storage of a parameter: its cast under autocast */
+    ONV_VEC(uint32_t) low_precision;   /* by storage of a parameter: its cast under autocast */
+    ONV_VEC(uint32_t) cast_parameters; /* storages that have one */
 };
 
 void onv_emitter_cleanup(onv_emitter *e);
@@ -110,7 +111,7 @@ void *onv_emit_checked(onv_emitter *e, void *array);
 
 onv_eager_tensor onv_tensor_at(const onv_emitter *e, uint32_t tensor);
 /* False for ONV_NO_TENSOR. */
-bool onv_tensor_has_shape(const onv_emitter *e, uint32_t tensor, const onv_shape *shape);
+bool onv_tensor_has_dims(const onv_emitter *e, uint32_t tensor, uint32_t rank, const int64_t *dims);
 uint32_t onv_storage_new(onv_emitter *e, uint64_t bytes, onv_storage_kind kind, const char *label);
 /* A tensor on a storage of its own. Strides NULL: contiguous. */
 uint32_t onv_tensor_new(onv_emitter *e, uint8_t dtype, uint32_t rank, const int64_t *dims,
@@ -164,6 +165,8 @@ uint32_t onv_emit_clone(onv_emitter *e, uint32_t x); /* in any case */
 void onv_emit_release(onv_emitter *e, uint32_t x);
 uint32_t onv_emit_expand(onv_emitter *e, uint32_t x, uint32_t rank, const int64_t *dims);
 uint32_t onv_emit_cast(onv_emitter *e, uint32_t x, uint8_t dtype);
+
+/* --- autocast.c -------------------------------------------------------------------------------- */
 
 /* Autocast is over: what it had cached of parameters lives as long as what reads it, and is cast again. */
 void onv_amp_end(onv_emitter *e);

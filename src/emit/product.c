@@ -42,10 +42,8 @@ static void emit_workspaces(onv_emitter *e, uint32_t a, uint32_t b, uint32_t bia
 /* As large as the result, and not multiplied: its gradient is that of the result. */
 static bool hands_on(onv_emitter *e, const onv_added *c, uint32_t out)
 {
-    onv_eager_tensor x = onv_tensor_at(e, c->bias), y = onv_tensor_at(e, out);
-    bool same = c->bias != ONV_NO_TENSOR && !c->scales_bias && x.rank == y.rank;
-    for (uint32_t i = 0; same && i < x.rank; i++) same = x.dims[i] == y.dims[i];
-    return same;
+    onv_eager_tensor y = onv_tensor_at(e, out);
+    return !c->scales_bias && onv_tensor_has_dims(e, c->bias, y.rank, y.dims);
 }
 
 static void grow(uint64_t *sum, uint64_t bytes)

@@ -234,7 +234,7 @@ static void skip_loop(onv_lowering *l, const onv_node *node)
         if (!onv_is_value(node->outputs[k]) || x == ONV_NO_TENSOR) continue;
         onv_shape shape;
         if (!onv_value_shape(l, node->outputs[k], &shape)) return;
-        if (onv_tensor_has_shape(&l->emit, x, &shape)) onv_node_set(l, node, k, x);
+        if (onv_tensor_has_dims(&l->emit, x, shape.rank, shape.dims)) onv_node_set(l, node, k, x);
     }
 }
 
@@ -246,7 +246,7 @@ static uint32_t state_in(onv_lowering *l, const onv_node *node, uint32_t k, onv_
     onv_shape shape;
     if (l->is_host[id.index] || !onv_value_shape(l, id, &shape)) return ONV_NO_TENSOR;
     if (x != ONV_NO_TENSOR) {
-        bool same = onv_tensor_has_shape(&l->emit, x, &shape);
+        bool same = onv_tensor_has_dims(&l->emit, x, shape.rank, shape.dims);
         if (same && (once || onv_may_overwrite(l, node, k))) return x;
     } else if (onv_is_value(node->inputs[k]) && shape.rank == 0) {
         return x; /* a number of the host */

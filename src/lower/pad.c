@@ -54,7 +54,7 @@ uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
     onv_value_state *before = &l->values[node->inputs[0].index];
     const char *name = onv_noted(node)->padded;
     if (name != NULL && name == before->padded_as &&
-        onv_tensor_has_shape(&l->emit, before->padded - 1, &shape))
+        onv_tensor_has_dims(&l->emit, before->padded - 1, shape.rank, shape.dims))
         return before->padded - 1;
     int64_t strides[ONV_MAX_RANK];
     bool last = onv_tensor_is_channels_last(&t);

@@ -117,7 +117,7 @@ static bool has_result_of(onv_lowering *l, const onv_node *node, uint32_t k)
     uint8_t dtype = onv_promoted(l, node);
     onv_shape shape;
     return onv_value_shape(l, node->outputs[0], &shape) &&
-           onv_tensor_has_shape(&l->emit, x, &shape) &&
+           onv_tensor_has_dims(&l->emit, x, shape.rank, shape.dims) &&
            onv_tensor_at(&l->emit, x).dtype ==
                (dtype != ONV_UNDEFINED ? dtype : onv_value_dtype(&l->emit, node->outputs[0]));
 }

@@ -96,7 +96,7 @@ static void lower_at(onv_lowering *l, const onv_node *node)
         fail_on(&l->emit, node->inputs[0]);
     } else if (onv_value_shape(l, node->outputs[0], &shape)) {
         onv_node_set(l, node, 0,
-                     onv_tensor_has_shape(&l->emit, item, &shape)
+                     onv_tensor_has_dims(&l->emit, item, shape.rank, shape.dims)
                          ? item
                          : onv_emit_reshape(&l->emit, item, shape.rank, shape.dims));
     }

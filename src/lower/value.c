@@ -224,7 +224,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     const char *layer = use == ONV_WEIGHT_TRAINED ? onv_weight_layer(&l->emit, id, read) : NULL;
     uint32_t again;
     if (layer != NULL && onv_ptr_map_get(&l->weights.layers, layer, &again) &&
-        onv_tensor_has_shape(&l->emit, again, &whole))
+        onv_tensor_has_dims(&l->emit, again, whole.rank, whole.dims))
         return again;
     if (!onv_weight_shape(l, use, read, &whole, &shape)) return ONV_NO_TENSOR;
     uint32_t tensor =
@@ -495,7 +495,7 @@ uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t d
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         uint32_t in = onv_node_in(l, node, k);
         onv_eager_tensor x = onv_tensor_at(&l->emit, in);
-        if (!onv_tensor_has_shape(&l->emit, in, &shape)) continue;
+        if (!onv_tensor_has_dims(&l->emit, in, shape.rank, shape.dims)) continue;
         int64_t strides[ONV_MAX_RANK];
         onv_strides_like(&x, strides);
         return onv_tensor_new(&l->emit, dtype, shape.rank, shape.dims, strides);

@@ -68,10 +68,8 @@ void onv_tape_cosine(onv_tape *t, const onv_program_call *c, const onv_aten_op *
     norm = all;
     if (at >= 0 && at < all.rank) norm.dims[at] = 1;
     for (uint32_t k = 0; k < 2; k++) { /* each is expanded before, as expand_outplace() does */
-        const onv_eager_tensor *own = k == 0 ? &x : &y;
-        bool is_whole = own->rank == all.rank;
-        for (uint32_t i = 0; is_whole && i < all.rank; i++) is_whole = own->dims[i] == all.dims[i];
-        if (!is_whole) in[k] = onv_emit_expand(&t->emit, in[k], all.rank, all.dims);
+        if (!onv_tensor_has_dims(&t->emit, in[k], all.rank, all.dims))
+            in[k] = onv_emit_expand(&t->emit, in[k], all.rank, all.dims);
         unit[k] = emit_unit(t, in[k], &norm, &length[k]);
     }
     uint32_t product = onv_tensor_new(&t->emit, x.dtype, all.rank, all.dims, NULL);

@@ -82,19 +82,18 @@ void onv_tape_reshape(onv_tape *t, const onv_program_call *c, const onv_aten_op 
 {
     uint32_t of = onv_call_value(c, "self"), result = onv_call_result(c, 0);
     uint32_t x = onv_tape_tensor(t, of);
-    onv_eager_tensor from = onv_tensor_at(&t->emit, x);
     onv_shape shape;
     (void)in_place;
     if (result == ONV_NO_PROGRAM_VALUE || !onv_tape_shape(t, result, &shape)) return;
-    bool is_same = shape.rank == from.rank;
-    for (uint32_t i = 0; is_same && i < shape.rank; i++) is_same = shape.dims[i] == from.dims[i];
     /* flatten() gives what it is given where nothing changes. */
-    if (is_same && onv_aten_id_of(op) == ONV_ATEN_flatten) {
+    if (onv_aten_id_of(op) == ONV_ATEN_flatten &&
+        onv_tensor_has_dims(&t->emit, x, shape.rank, shape.dims)) {
         onv_tape_same(t, c, of);
         return;
     }
     uint32_t view = onv_emit_reshape(&t->emit, x, shape.rank, shape.dims);
-    bool shares = view != ONV_NO_TENSOR && onv_tensor_at(&t->emit, view).storage == from.storage;
+    bool shares = view != ONV_NO_TENSOR &&
+                  onv_tensor_at(&t->emit, view).storage == onv_tensor_at(&t->emit, x).storage;
     if (shares)
         onv_tape_set_view(t, result, of, view);
     else
