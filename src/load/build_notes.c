@@ -130,12 +130,14 @@ static onv_text find_alias(onv_text trace, const onv_node *node)
 static onv_status read_trace(onv_builder *b, const onv_scan_node *record, onv_text trace,
                              onv_node *node, onv_notes *notes)
 {
-    onv_trace_frame f, last = {.rest = trace};
-    ONV_TRY(onv_statements_find_line(b->model, trace, &node->line, b->err));
-    for (onv_text rest = trace; onv_next_frame(&rest, &f); last = f)
+    onv_trace_frame f, last = {.rest = trace}, own = {.path = {NULL, 0}};
+    for (onv_text rest = trace; onv_next_frame(&rest, &f); last = f) {
+        onv_statements_look_at(&f, &own);
         /* A graph inside of the network's, as torch.no_grad() makes one, that the exporter joined with it. */
         if (notes->inner_graph == NULL && onv_text_begins(f.path, inner_path))
             ONV_TRY(onv_build_text(b, f.path, &notes->inner_graph));
+    }
+    ONV_TRY(onv_statements_name_line(b->model, &own, &node->line, b->err));
     onv_text function = find_function(trace, last.rest.at);
     if (function.length == 0 && node->call_classes[0] != '\0') function = find_alias(trace, node);
     ONV_TRY(onv_build_text(b, function, &notes->function));

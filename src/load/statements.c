@@ -425,23 +425,23 @@ onv_status onv_statements_read(onv_model *model, onv_text trace, const char *fol
     return keep(model, (onv_text){w.bytes, fits ? w.length : 0}, &node->statements, err);
 }
 
-onv_status onv_statements_find_line(onv_model *model, onv_text trace, const char **line,
+void onv_statements_look_at(const onv_trace_frame *frame, onv_trace_frame *own)
+{
+    if (own->path.length == 0 || !onv_text_has(frame->path, "-packages/torch/")) *own = *frame;
+}
+
+onv_status onv_statements_name_line(onv_model *model, const onv_trace_frame *own, const char **line,
                                     onv_error *err)
 {
     writer w = {.length = 0};
-    onv_text path = {0}, number = {0};
+    const onv_text path = own->path;
     *line = NULL;
-    for (onv_trace_frame f; onv_next_frame(&trace, &f);) {
-        if (path.length > 0 && onv_text_has(f.path, "-packages/torch/")) continue;
-        path = f.path;
-        number = f.line;
-    }
     if (path.length == 0) return ONV_OK;
     /* The folder and the file. */
     const char *slash = memrchr(path.at, '/', path.length);
     if (slash != NULL) slash = memrchr(path.at, '/', (size_t)(slash - path.at));
     put(&w, slash != NULL ? onv_text_skip(path, (size_t)(slash + 1 - path.at)) : path);
     put_char(&w, ':');
-    put(&w, number);
+    put(&w, own->line);
     return w.full ? ONV_OK : keep(model, (onv_text){w.bytes, w.length}, line, err);
 }

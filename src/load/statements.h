@@ -53,8 +53,10 @@ enum {
 onv_status onv_statements_read(onv_model *model, onv_text trace, const char *folded, onv_node *node,
                                onv_notes *notes, onv_error *err);
 
-/* The innermost line of the trace outside of PyTorch's own files, as "net/model.py:213". NULL: the trace has none. */
-onv_status onv_statements_find_line(onv_model *model, onv_text trace, const char **line,
+/* Given all frames of a trace from the outermost on, `own`, {0} at first, is the innermost one outside of PyTorch's files. */
+void onv_statements_look_at(const onv_trace_frame *frame, onv_trace_frame *own);
+/* Its line as "net/model.py:213". NULL: the trace has none. */
+onv_status onv_statements_name_line(onv_model *model, const onv_trace_frame *own, const char **line,
                                     onv_error *err);
 
 #endif

@@ -144,7 +144,10 @@ static onv_status set_statements(viewer *v, const onv_program_call *call, onv_no
     if (call->trace == NULL) return ONV_OK;
     onv_text trace = onv_text_of(call->trace);
     ONV_WORK(1 + trace.length / WORK_BYTES);
-    ONV_TRY(onv_statements_find_line(v->model, trace, &node->line, v->err));
+    onv_trace_frame own = {.path = {NULL, 0}};
+    onv_text rest = trace;
+    for (onv_trace_frame f; onv_next_frame(&rest, &f);) onv_statements_look_at(&f, &own);
+    ONV_TRY(onv_statements_name_line(v->model, &own, &node->line, v->err));
     if (node->calls[0] == '\0') return ONV_OK;
     onv_notes unused = {0}; /* the program has facts for them */
     return onv_statements_read(v->model, trace, NULL, node, &unused, v->err);
