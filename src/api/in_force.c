@@ -14,8 +14,8 @@ typedef enum kind { FLAG, NUMBER, TEXT, LIST, PRECISION, SHARE } kind;
 
 typedef struct row {
     const char *key;
-    const char *
-        needs; /* the option without whose needs (needs.c) it has no effect, and no place; NULL: none */
+    /* The option without whose needs (needs.c) it has no effect, and no place; NULL: none. */
+    const char *needs;
     const char *fallback; /* a text */
     uint64_t usual;       /* a number */
     size_t at, bytes, n_at;
@@ -119,16 +119,6 @@ static void put_text(echo *e, const char *key, const char *text, const char *fal
     if (begins(e, key, is_given)) onv_json_string(&e->json, is_given ? text : fallback);
 }
 
-static void put_list(echo *e, const onv_options *options, const row *r)
-{
-    const char *const *texts = *(const char *const *const *)((const char *)options + r->at);
-    const size_t n = *(const size_t *)((const char *)options + r->n_at);
-    if (!begins(e, r->key, n > 0)) return;
-    onv_json_open(&e->json, '[', ONV_JSON_INLINE);
-    for (size_t i = 0; i < n; i++) onv_json_string(&e->json, texts[i]);
-    onv_json_close(&e->json);
-}
-
 static uint64_t number_at(const void *field, const row *r)
 {
     uint64_t wide;
@@ -137,35 +127,50 @@ static uint64_t number_at(const void *field, const row *r)
     return memcpy(&narrow, field, sizeof narrow), narrow;
 }
 
-/* A flag, a number or a share; null where the default is none. */
-static void put_plain(echo *e, const void *field, const row *r, bool is_given)
+static void put_list(onv_json *json, const char *key, const void *field, size_t n)
 {
-    const double share = r->kind == SHARE ? *(const double *)field : 0;
-    const uint64_t number = r->kind == NUMBER ? is_given ? number_at(field, r) : r->usual : 0;
-    if (is_given != e->are_given) return;
-    if (share < 0 || number == NO_NUMBER)
-        onv_json_put_string(&e->json, r->key, NULL);
-    else if (r->kind == SHARE)
-        onv_json_put_ratio(&e->json, r->key, (uint64_t)(share * 1e6 + 0.5), 1000000);
-    else if (r->kind == FLAG)
-        onv_json_put_bool(&e->json, r->key, *(const bool *)field);
-    else
-        onv_json_put_u64(&e->json, r->key, number);
+    const char *const *texts = *(const char *const *const *)field;
+    onv_json_put_open(json, key, '[', ONV_JSON_INLINE);
+    for (size_t i = 0; i < n; i++) onv_json_string(json, texts[i]);
+    onv_json_close(json);
+}
+
+static bool is_given(const echo *e, const void *field, const row *r, size_t n)
+{
+    const char *text = r->kind == TEXT ? *(const char *const *)field : NULL;
+    if (r->kind == LIST) return n > 0;
+    if (r->kind == TEXT) return text != NULL && text[0] != '\0';
+    return memcmp(field, (const char *)e->plain + r->at, r->bytes) != 0;
 }
 
 static void put_row(echo *e, const onv_options *options, const row *r)
 {
     static const char *const precisions[] = {NULL, "fp32", "fp16", "bf16"};
     const char *field = (const char *)options + r->at;
-    if (r->needs != NULL && onv_option_missing(options, r->needs) != NULL) return;
+    const size_t n = r->kind == LIST ? *(const size_t *)((const char *)options + r->n_at) : 0;
+    const bool given = e->are_given;
+    onv_json *json = &e->json;
+    if (is_given(e, field, r, n) != given ||
+        (r->needs != NULL && onv_option_missing(options, r->needs) != NULL))
+        return;
+    const uint64_t number =
+        r->kind == NUMBER || r->kind == PRECISION ? given ? number_at(field, r) : r->usual : 0;
+    const double share = r->kind == SHARE ? *(const double *)field : 0;
     switch (r->kind) {
-    case TEXT: put_text(e, r->key, *(const char *const *)field, r->fallback); break;
-    case PRECISION: put_text(e, r->key, precisions[number_at(field, r)], r->fallback); break;
-    case LIST: put_list(e, options, r); break;
-    case FLAG:
-    case NUMBER:
+    case TEXT:
+        onv_json_put_string(json, r->key, given ? *(const char *const *)field : r->fallback);
+        break;
+    case PRECISION:
+        onv_json_put_string(json, r->key, given ? precisions[number] : r->fallback);
+        break;
+    case LIST: put_list(json, r->key, field, n); break;
+    case FLAG: onv_json_put_bool(json, r->key, given); break;
+    case NUMBER: onv_json_put_known(json, r->key, number != NO_NUMBER, number); break;
     case SHARE:
-        put_plain(e, field, r, memcmp(field, (const char *)e->plain + r->at, r->bytes) != 0);
+        if (share < 0)
+            onv_json_put_string(json, r->key, NULL);
+        else
+            onv_json_put_ratio(json, r->key, (uint64_t)(share * 1e6 + 0.5), 1000000);
     }
 }
 

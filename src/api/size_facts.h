@@ -20,21 +20,20 @@ typedef struct onv_size_fact {
     bool is_known;                /* analysed; else about */
     bool reaches[ONV_SIZE_GOALS]; /* what is asked for */
     uint64_t allocated;           /* of the total, by the allocator, at its peak */
-    uint64_t of
-        [ONV_SIZE_GOALS]; /* the total, and with what is allocated in place of what is reserved; UINT64_MAX: beyond
-                                    all bounds */
+    /* The total, and with what is allocated in place of what is reserved. UINT64_MAX: beyond all bounds. */
+    uint64_t of[ONV_SIZE_GOALS];
 } onv_size_fact;
 
 typedef struct onv_size_facts {
     ONV_VEC(onv_size_fact) at;
     uint64_t usable_bytes;
     uint32_t errors; /* how often a total was on the other side of the line that was drawn to it */
-    int64_t
-        wanted[ONV_SIZE_GOALS]; /* the size that is to be analysed next; 0: `found` is the answer */
+    /* The size that is to be analysed next; 0: `found` is the answer. */
+    int64_t wanted[ONV_SIZE_GOALS];
     int64_t found[ONV_SIZE_GOALS];
     uint32_t asked[ONV_SIZE_GOALS]; /* how many sizes were wanted */
-    uint32_t misled
-        [ONV_SIZE_GOALS]; /* how often an analysis contradicted what was decided without one */
+    /* How often an analysis contradicted what was decided without one. */
+    uint32_t misled[ONV_SIZE_GOALS];
 } onv_size_facts;
 
 onv_size_fact onv_size_fact_of(const onv_runtime_result *result, int64_t size,

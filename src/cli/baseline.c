@@ -103,7 +103,8 @@ static const char *base_name(const char *path)
     return slash != NULL ? slash + 1 : path != NULL ? path : "";
 }
 
-/* The model of that path, the only one of that file name, or the only one. `alike`: how many have the file name. */
+/* The model with that path, else the only one with its file name, else the only one of the report. `alike`: how many have
+ * that file name. */
 static json_t *find_model(const json_t *report, const char *path, size_t *alike)
 {
     const json_t *models = json_object_get(report, "models");

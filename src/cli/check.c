@@ -168,10 +168,10 @@ static onv_cli_verdict finish(onv_cli *cli)
     /* The report for people, unless something else takes its place. */
     onv_cli_verdict verdict =
         on_stdout == 0 ? onv_cli_add_output(cli, cli->format, NULL) : ONV_CLI_RUN;
-    cli->analysis.savings = shows_examples(cli) && !cli->is_diff && !cli->is_compare;
-    /* Formulas of runtimes are looked for around usual sizes. */
+    /* Formulas of runtimes are looked for around usual sizes; those of the graph need none. */
     cli->analysis.formulas = cli->analysis.formulas && cli->analysis.runtimes != NULL;
     cli->analysis.example = shows_examples(cli);
+    cli->analysis.savings = cli->analysis.example && !cli->is_diff && !cli->is_compare;
     cli->analysis.remedies = cli->analysis.savings;
     return verdict;
 }
