@@ -55,9 +55,9 @@ typedef struct onv_ckpt_problem {
     onv_pricing *pricing;             /* with these options */
     const onv_ckpt_plans *others;     /* NULL, or plans that the list asks for besides */
     const onv_ckpt_plans *compiled;   /* likewise, of torch.compile: for fronts */
-    const onv_ckpt_plans
-        *rivals; /* plans that one of these betters are not measured to the end; NULL: all are */
-    bool prunes; /* all plans, where the export tells of the code */
+    /* Plans that one of these betters are not measured to the end; NULL: all are. */
+    const onv_ckpt_plans *rivals;
+    bool prunes;          /* all plans, where the export tells of the code */
     const char *argument; /* of the item, as it was given; NULL: it has none */
 } onv_ckpt_problem;
 

@@ -22,8 +22,7 @@ typedef struct onv_ort_loaded onv_ort_loaded;
 
 typedef struct onv_ort_orders {
     onv_allocator arena;
-    uint64_t *
-        bytes; /* of the initializers, together: orders at random ask for them all over the place */
+    uint64_t *bytes; /* by initializer: close together, as orders at random read them */
     uint32_t *order; /* the last one drawn */
     uint32_t n_weights, n_drawn;
     uint64_t random;

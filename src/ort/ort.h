@@ -51,8 +51,8 @@ typedef struct onv_ort_session {
 typedef struct onv_ort_graph {
     uint32_t first, end;
     bool repeats; /* it runs more than once in a run of the session */
-    bool
-        is_scan; /* a body of Scan: what it frees is its stream's until the run of the session ends */
+    /* A body of Scan: what it frees is its stream's until the run of the session ends. */
+    bool is_scan;
     uint8_t
         stream; /* that its kernels run on: 1 in the main graph, one more for each graph around it */
 } onv_ort_graph;

@@ -65,13 +65,13 @@ typedef struct snapshot {
     const onv_kept_execution *kept;
     const onv_timeline *t;
     const onv_placement *p;
-    uint64_t *bases; /* addresses by segment */
-    uint32_t *back,
-        *next;         /* by event: the last segment that goes back; by segment: the one before */
-    uint8_t *is_put;   /* what the memo holds: words, then frames (see memo_of) */
-    uint32_t *groups;  /* by step: the first one of its group */
-    struct live *live; /* buffers at the peak, by place */
-    uint32_t n_live, n_shown; /* the first of those that no piece has shown */
+    uint64_t *bases;          /* addresses by segment */
+    uint32_t *back;           /* by event: the last segment that goes back */
+    uint32_t *next;           /* by segment: the one before */
+    uint8_t *is_put;          /* what the memo holds: words, then frames (see memo_of) */
+    uint32_t *groups;         /* by step: the first one of its group */
+    struct live *live;        /* buffers at the peak, by place */
+    uint32_t n_live, n_shown; /* the pieces so far have the first n_shown of them */
     size_t peak_event;
 } snapshot;
 

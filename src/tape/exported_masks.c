@@ -146,7 +146,7 @@ void onv_tape_report_masks(const onv_tape *t)
         onv_model_diag(
             t->emit.model, ONV_WARNING, "exported-masks", NULL,
             "transformers computes %u masks, as '%.100s', while it is exported, and else "
-            "only for networks that ask for them: attention runs "
-            "without them here; a recording says what the network does",
+            "only for networks that ask for them: attention runs without them here; a recording "
+            "says what the network does",
             masks.count, masks.first);
 }
