@@ -184,6 +184,7 @@ static uint32_t emit_kernel(onv_emitter *e, kernel chosen, uint32_t query, uint3
         !onv_u64_add(temps, spread_bytes(e, value, &q), &temps))
         temps = UINT64_MAX;
     onv_emit_temps(e, 0, temps);
+    e->op.extras_first = true;
     e->op.macs = count_macs(e, query, key, value);
     onv_emit_end(e);
     return out;

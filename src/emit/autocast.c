@@ -35,6 +35,11 @@ void onv_amp_end(onv_emitter *e)
     e->cast_parameters.count = 0;
 }
 
+void onv_amp_low_all(onv_emitter *e, uint32_t *tensors, size_t count)
+{
+    while (count-- > 0) tensors[count] = onv_amp_low(e, tensors[count]);
+}
+
 uint32_t onv_amp_fp32(onv_emitter *e, uint32_t x)
 {
     if (e->amp == ONV_UNDEFINED || !onv_tensor_is_float(e, x)) return x;

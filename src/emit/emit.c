@@ -209,22 +209,34 @@ bool onv_tensor_is_channels_last(const onv_eager_tensor *t)
     return t->strides[1] != 0;
 }
 
+/* Above 0: dim `a`, which is so far inside of `b`, goes outside of it. 0: strides of 0 do not decide. */
+static int compare_dims(const onv_eager_tensor *t, uint32_t a, uint32_t b)
+{
+    int64_t x = t->strides[a], y = t->strides[b];
+    if (x == 0 || y == 0) return 0;
+    return x != y ? (x > y) - (x < y) : t->dims[a] > t->dims[b];
+}
+
 /* PyTorch's iterator gives a pointwise result the memory order of its operands: the order of the
- * first one that has the full shape. */
+ * first one that has the full shape. So do copies of what is not dense (infer_dense_strides, ExpandUtils.cpp). */
 void onv_strides_like(const onv_eager_tensor *in, int64_t *strides)
 {
-    uint32_t order[ONV_MAX_RANK];
+    uint32_t order[ONV_MAX_RANK] = {0}; /* the innermost first */
     for (uint32_t i = 0; i < in->rank; i++) {
         uint32_t at = i;
-        while (at > 0 && in->strides[order[at - 1]] < in->strides[i]) {
-            order[at] = order[at - 1];
-            at--;
+        order[i] = in->rank - 1 - i;
+        for (uint32_t k = i; k-- > 0;) {
+            int side = compare_dims(in, order[k], order[at]);
+            if (side < 0) break;
+            if (side == 0) continue;
+            uint32_t dim = order[k];
+            order[k] = order[at];
+            order[at] = dim;
+            at = k;
         }
-        order[at] = i;
     }
     int64_t step = 1;
-    for (uint32_t i = in->rank; i-- > 0;) {
-        /* cppcheck-suppress uninitvar ; the loop above has set order[0] to order[rank - 1] */
+    for (uint32_t i = 0; i < in->rank; i++) {
         strides[order[i]] = step;
         step *= in->elems > 0 ? in->dims[order[i]] : 1;
     }
@@ -540,7 +552,9 @@ uint32_t onv_emit_cast(onv_emitter *e, uint32_t x, uint8_t dtype)
     if (x == ONV_NO_TENSOR || e->status != ONV_OK) return x;
     onv_eager_tensor t = onv_tensor_at(e, x);
     if (t.dtype == dtype) return x;
-    uint32_t out = onv_tensor_new(e, dtype, t.rank, t.dims, t.strides);
+    int64_t strides[ONV_MAX_RANK];
+    onv_strides_like(&t, strides);
+    uint32_t out = onv_tensor_new(e, dtype, t.rank, t.dims, strides);
     return emit_one(e, "to", x, onv_dtype_is_float((onv_dtype)dtype) ? ONV_GRAD_NEW : ONV_GRAD_NONE,
                     out);
 }

@@ -172,6 +172,9 @@ uint32_t onv_emit_cast(onv_emitter *e, uint32_t x, uint8_t dtype);
 void onv_amp_end(onv_emitter *e);
 /* What autocast gives an operation: x in low precision (parameters once), or in float32. */
 uint32_t onv_amp_low(onv_emitter *e, uint32_t x);
+/* The arguments of a call, from the last to the first: as PyTorch's wrappers evaluate them (autocast_mode.h, compiled by
+ * GCC for x86-64). */
+void onv_amp_low_all(onv_emitter *e, uint32_t *tensors, size_t count);
 uint32_t onv_amp_fp32(onv_emitter *e, uint32_t x);
 
 /* --- Of all operations, when they are there ------------------------------------------------------ */

@@ -264,9 +264,9 @@ uint32_t onv_emit_matmul(onv_emitter *e, uint32_t a, uint32_t b)
  * adds the bias in place. */
 uint32_t onv_emit_linear(onv_emitter *e, uint32_t x, uint32_t w, uint32_t bias)
 {
-    x = onv_amp_low(e, x);
-    w = onv_amp_low(e, w);
     bias = onv_amp_low(e, bias);
+    w = onv_amp_low(e, w);
+    x = onv_amp_low(e, x);
     onv_eager_tensor t = onv_tensor_at(e, x), matrix = onv_tensor_at(e, w);
     if (t.rank == 1 && matrix.rank == 2) { /* a matrix of one row */
         uint32_t row = onv_emit_reshape(e, x, 2, (const int64_t[]){1, t.dims[0]});

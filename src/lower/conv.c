@@ -27,18 +27,20 @@ static onv_conv_call call_of(const onv_node *node)
 
 void onv_lower_conv(onv_lowering *l, const onv_node *node)
 {
-    uint32_t x = onv_amp_low(&l->emit, onv_emit_padded(l, node, onv_node_in(l, node, 0)));
-    uint32_t w = onv_amp_low(&l->emit, onv_node_in(l, node, 1));
-    uint32_t bias = onv_node_in(l, node, 2), norm_bias;
-    bool unfolds = onv_node_unfolds(&l->emit, node, &bias, &norm_bias);
-    onv_eager_tensor t = onv_tensor_at(&l->emit, x);
-    uint32_t out = x == ONV_NO_TENSOR ? onv_node_new(l, node, 0, t.dtype)
-                                      : onv_node_new_image(l, node, &t, t.dtype);
-    if (bias == ONV_NO_TENSOR && onv_tensor_at(&l->emit, out).rank > 1)
-        bias = onv_dropped_bias(l, node, onv_tensor_at(&l->emit, out).dims[1]);
-    bias = onv_amp_low(&l->emit, bias);
+    enum { X, W, BIAS };
+    uint32_t in[] = {onv_emit_padded(l, node, onv_node_in(l, node, X)), onv_node_in(l, node, W),
+                     onv_node_in(l, node, BIAS)};
+    uint32_t norm_bias;
+    onv_shape shape;
+    bool unfolds = onv_node_unfolds(&l->emit, node, &in[BIAS], &norm_bias);
+    if (in[BIAS] == ONV_NO_TENSOR && onv_value_shape(l, node->outputs[0], &shape) && shape.rank > 1)
+        in[BIAS] = onv_dropped_bias(l, node, shape.dims[1]);
+    onv_amp_low_all(&l->emit, in, sizeof in / sizeof in[0]);
+    onv_eager_tensor t = onv_tensor_at(&l->emit, in[X]);
+    uint32_t out = in[X] == ONV_NO_TENSOR ? onv_node_new(l, node, 0, t.dtype)
+                                          : onv_node_new_image(l, node, &t, t.dtype);
     onv_conv_call call = call_of(node);
-    onv_emit_conv(&l->emit, &call, x, w, bias, out);
+    onv_emit_conv(&l->emit, &call, in[X], in[W], in[BIAS], out);
     onv_node_set(l, node, 0,
                  unfolds ? onv_emit_unfolded_norm(&l->emit, node, out, norm_bias) : out);
     l->emit.eager->folded_norms += onv_is_computed_conv(&l->emit, node->inputs[1]);

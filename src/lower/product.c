@@ -50,20 +50,20 @@ static bool is_factor(const onv_node *node, const char *name)
 
 void onv_lower_gemm(onv_lowering *l, const onv_node *node)
 {
-    uint32_t a = onv_amp_low(&l->emit, onv_node_in(l, node, 0));
-    uint32_t b = onv_amp_low(&l->emit, onv_node_in(l, node, 1));
-    uint32_t c = onv_node_in(l, node, 2), norm_bias;
-    bool unfolds = onv_node_unfolds(&l->emit, node, &c, &norm_bias);
-    onv_eager_tensor w = onv_tensor_at(&l->emit, b);
-    if (c == ONV_NO_TENSOR && w.rank == 2)
-        c = onv_dropped_bias(l, node, w.dims[onv_node_int(node, "transB", 0) == 0]);
-    c = onv_amp_low(&l->emit, c);
-    if (onv_node_int(node, "transA", 0) != 0) a = onv_emit_swapped(&l->emit, a);
-    if (onv_node_int(node, "transB", 0) != 0) b = onv_emit_swapped(&l->emit, b);
-    onv_added sum = {.bias = c,
+    enum { A, B, C };
+    uint32_t in[] = {onv_node_in(l, node, A), onv_node_in(l, node, B), onv_node_in(l, node, C)};
+    uint32_t norm_bias;
+    bool unfolds = onv_node_unfolds(&l->emit, node, &in[C], &norm_bias);
+    onv_eager_tensor w = onv_tensor_at(&l->emit, in[B]);
+    if (in[C] == ONV_NO_TENSOR && w.rank == 2)
+        in[C] = onv_dropped_bias(l, node, w.dims[onv_node_int(node, "transB", 0) == 0]);
+    onv_amp_low_all(&l->emit, in, sizeof in / sizeof in[0]);
+    if (onv_node_int(node, "transA", 0) != 0) in[A] = onv_emit_swapped(&l->emit, in[A]);
+    if (onv_node_int(node, "transB", 0) != 0) in[B] = onv_emit_swapped(&l->emit, in[B]);
+    onv_added sum = {.bias = in[C],
                      .scales_product = is_factor(node, "alpha"),
                      .scales_bias = is_factor(node, "beta")};
-    uint32_t out = onv_emit_mm(&l->emit, "addmm", a, b, sum);
+    uint32_t out = onv_emit_mm(&l->emit, "addmm", in[A], in[B], sum);
     onv_node_set(l, node, 0,
                  unfolds ? onv_emit_unfolded_norm(&l->emit, node, out, norm_bias) : out);
 }

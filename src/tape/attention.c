@@ -187,7 +187,8 @@ void onv_tape_attention(onv_tape *t, const onv_program_call *c, const onv_aten_o
     onv_shape shape;
     (void)in_place;
     onv_tape_operands(t, c, op);
-    for (uint32_t k = 0; k < 4; k++) in[k] = onv_amp_low(&t->emit, onv_tape_operand_of(t, k));
+    for (uint32_t k = 0; k < 4; k++) in[k] = onv_tape_operand_of(t, k);
+    onv_amp_low_all(&t->emit, in, 4);
     if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || in[2] == ONV_NO_TENSOR ||
         !onv_tape_shape(t, result, &shape))
         return;

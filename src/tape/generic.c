@@ -69,11 +69,17 @@ static uint8_t promoted(const onv_tape *t)
 static void cast_operands(onv_tape *t, uint8_t cast)
 {
     uint8_t widest = cast == ONV_CAST_WIDEST ? promoted(t) : ONV_UNDEFINED;
-    for (size_t i = 0; i < t->operands.count && t->emit.amp != ONV_UNDEFINED; i++) {
-        uint32_t *x = &t->operands.at[i].tensor;
-        if (cast == ONV_CAST_LOW) *x = onv_amp_low(&t->emit, *x);
-        if (cast == ONV_CAST_FLOAT32 || (cast == ONV_CAST_WIDEST && widest == ONV_FLOAT))
-            *x = onv_amp_fp32(&t->emit, *x);
+    onv_tape_operand *at = t->operands.at;
+    if (t->emit.amp == ONV_UNDEFINED) return;
+    /* Arguments from the last to the first (onv_amp_low_all); what is in a list, in its order. */
+    for (size_t end = t->operands.count, first; end > 0; end = first) {
+        for (first = end - 1; first > 0 && at[first - 1].letter == at[first].letter;) first--;
+        for (size_t i = first; i < end; i++) {
+            uint32_t *x = &at[i].tensor;
+            if (cast == ONV_CAST_LOW) *x = onv_amp_low(&t->emit, *x);
+            if (cast == ONV_CAST_FLOAT32 || (cast == ONV_CAST_WIDEST && widest == ONV_FLOAT))
+                *x = onv_amp_fp32(&t->emit, *x);
+        }
     }
 }
 

@@ -48,7 +48,8 @@ void onv_tape_conv(onv_tape *t, const onv_program_call *c, const onv_aten_op *op
     int64_t strides[ONV_MAX_RANK];
     (void)in_place;
     onv_tape_operands(t, c, op);
-    for (uint32_t k = 0; k < 3; k++) in[k] = onv_amp_low(&t->emit, onv_tape_operand_of(t, k));
+    for (uint32_t k = 0; k < 3; k++) in[k] = onv_tape_operand_of(t, k);
+    onv_amp_low_all(&t->emit, in, 3);
     if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || !onv_tape_shape(t, result, &shape))
         return;
     onv_conv_call call = conv_call(t, c);

@@ -10,10 +10,12 @@ void onv_tape_linear(onv_tape *t, const onv_program_call *c, const onv_aten_op *
     (void)op, (void)in_place;
     if (x == ONV_NO_TENSOR || w == ONV_NO_TENSOR) return;
     t->emit.is_linear = true;
-    if (onv_tensor_at(&t->emit, w).rank == 2)
-        w = onv_emit_swapped(&t->emit, onv_amp_low(&t->emit, w));
+    bias = onv_amp_low(&t->emit, bias);
+    w = onv_amp_low(&t->emit, w);
+    x = onv_amp_low(&t->emit, x);
+    if (onv_tensor_at(&t->emit, w).rank == 2) w = onv_emit_swapped(&t->emit, w);
     uint32_t out = bias != ONV_NO_TENSOR ? onv_emit_linear(&t->emit, x, w, bias)
-                                         : onv_emit_matmul(&t->emit, onv_amp_low(&t->emit, x), w);
+                                         : onv_emit_matmul(&t->emit, x, w);
     t->emit.is_linear = false;
     onv_tape_give(t, c, 0, out);
 }
@@ -30,8 +32,8 @@ static uint32_t widened(onv_tape *t, uint32_t x, bool is_first)
 void onv_tape_matmul(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, bool in_place)
 {
     onv_tape_operands(t, c, op);
-    uint32_t a = onv_amp_low(&t->emit, onv_tape_operand_of(t, 0));
     uint32_t b = onv_amp_low(&t->emit, onv_tape_operand_of(t, 1));
+    uint32_t a = onv_amp_low(&t->emit, onv_tape_operand_of(t, 0));
     onv_eager_tensor x = onv_tensor_at(&t->emit, a), y = onv_tensor_at(&t->emit, b);
     uint32_t result = onv_call_result(c, 0);
     onv_shape shape;
@@ -58,8 +60,9 @@ void onv_tape_mm(onv_tape *t, const onv_program_call *c, const onv_aten_op *op, 
     (void)in_place;
     onv_tape_operands(t, c, op);
     onv_added none = {.bias = ONV_NO_TENSOR};
-    uint32_t out = onv_emit_mm(&t->emit, op->name, onv_amp_low(&t->emit, onv_tape_operand_of(t, 0)),
-                               onv_amp_low(&t->emit, onv_tape_operand_of(t, 1)), none);
+    uint32_t b = onv_amp_low(&t->emit, onv_tape_operand_of(t, 1));
+    uint32_t a = onv_amp_low(&t->emit, onv_tape_operand_of(t, 0));
+    uint32_t out = onv_emit_mm(&t->emit, op->name, a, b, none);
     onv_tape_give(t, c, 0, out);
 }
 
@@ -73,7 +76,8 @@ void onv_tape_addmm(onv_tape *t, const onv_program_call *c, const onv_aten_op *o
 {
     uint32_t result = onv_call_result(c, 0), in[3];
     onv_tape_operands(t, c, op);
-    for (uint32_t k = 0; k < 3; k++) in[k] = onv_amp_low(&t->emit, onv_tape_operand_of(t, k));
+    for (uint32_t k = 0; k < 3; k++) in[k] = onv_tape_operand_of(t, k);
+    onv_amp_low_all(&t->emit, in, 3);
     if (in[1] == ONV_NO_TENSOR || in[2] == ONV_NO_TENSOR || result == ONV_NO_PROGRAM_VALUE) return;
     onv_added sum = {
         .bias = in[0], .scales_product = scales(c, "alpha"), .scales_bias = scales(c, "beta")};
@@ -93,8 +97,8 @@ void onv_tape_vectors(onv_tape *t, const onv_program_call *c, const onv_aten_op 
     uint32_t result = onv_call_result(c, 0);
     onv_tape_operands(t, c, op);
     bool adds = onv_aten_id_of(op) == ONV_ATEN_addmv;
-    uint32_t a = onv_amp_low(&t->emit, onv_tape_operand_of(t, adds ? 1 : 0));
     uint32_t b = onv_amp_low(&t->emit, onv_tape_operand_of(t, adds ? 2 : 1));
+    uint32_t a = onv_amp_low(&t->emit, onv_tape_operand_of(t, adds ? 1 : 0));
     if (in_place || a == ONV_NO_TENSOR || b == ONV_NO_TENSOR ||
         onv_tensor_at(&t->emit, a).rank < 2) {
         onv_tape_by_row(t, c, op, in_place);
