@@ -251,6 +251,42 @@ static void keep_words(onv_cli *cli, int argc, char *const *argv)
     cli->report.n_command = n;
 }
 
+/* The arrays of onv_cli that grow with the command line, and what an element of them takes. */
+static const struct {
+    size_t at, bytes;
+} lists[] = {
+#define LIST_OF(field)                                                                             \
+    {                                                                                              \
+        offsetof(onv_cli, field), sizeof *((onv_cli *)0)->field                                    \
+    }
+    LIST_OF(words),      LIST_OF(models),  LIST_OF(instances),    LIST_OF(dims),
+    LIST_OF(dims_found), LIST_OF(shapes),  LIST_OF(input_values), LIST_OF(freeze),
+    LIST_OF(train_only), LIST_OF(inplace), LIST_OF(ort),          LIST_OF(failed),
+#undef LIST_OF
+};
+
+/* No list is longer than the command line. */
+static bool make_lists(onv_cli *cli, size_t most)
+{
+    bool good = true;
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        void *list = calloc(most, lists[i].bytes);
+        memcpy((char *)cli + lists[i].at, &list, sizeof list);
+        good = good && list != NULL;
+    }
+    cli->failures.at = cli->failed;
+    return good;
+}
+
+static void free_lists(const onv_cli *cli)
+{
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        void *list;
+        memcpy(&list, (const char *)cli + lists[i].at, sizeof list);
+        free(list);
+    }
+}
+
 onv_cli_verdict onv_cli_parse(onv_cli *cli, const onv_cli_command *command, int argc, char **argv)
 {
     *cli = (onv_cli){.command = command};
@@ -259,26 +295,8 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, const onv_cli_command *command, int 
     cli->analysis.limits = &cli->limits;
     cli->report = onv_report_options_default();
     cli->report.failed = &cli->failures;
-    /* No list is longer than the command line. */
-    size_t most = (size_t)argc + 1;
-    cli->words = calloc(most, sizeof *cli->words);
-    cli->models = calloc(most, sizeof *cli->models);
-    cli->instances = calloc(most, sizeof *cli->instances);
-    cli->dims = calloc(most, sizeof *cli->dims);
-    cli->dims_found = calloc(most, sizeof *cli->dims_found);
-    cli->shapes = calloc(most, sizeof *cli->shapes);
-    cli->input_values = calloc(most, sizeof *cli->input_values);
-    cli->freeze = calloc(most, sizeof *cli->freeze);
-    cli->train_only = calloc(most, sizeof *cli->train_only);
-    cli->inplace = calloc(most, sizeof *cli->inplace);
-    cli->ort = calloc(most, sizeof *cli->ort);
-    cli->failed = calloc(most, sizeof *cli->failed);
-    cli->failures.at = cli->failed;
     onv_cli_verdict verdict;
-    if (cli->words == NULL || cli->models == NULL || cli->instances == NULL || cli->dims == NULL ||
-        cli->dims_found == NULL || cli->shapes == NULL || cli->input_values == NULL ||
-        cli->freeze == NULL || cli->train_only == NULL || cli->inplace == NULL ||
-        cli->ort == NULL || cli->failed == NULL) {
+    if (!make_lists(cli, (size_t)argc + 1)) {
         verdict = onv_cli_reject("out of memory");
     } else {
         keep_words(cli, argc, argv);
@@ -314,18 +332,7 @@ void onv_cli_cleanup(onv_cli *cli)
         drop(cli->input_values[i].numbers);
     }
     for (size_t i = 0; i < cli->n_models; i++) drop(cli->models[i]);
-    free(cli->words);
-    free(cli->models);
     free(cli->page);
-    free(cli->instances);
-    free(cli->dims);
-    free(cli->dims_found);
     onv_cli_drop_input(&cli->input);
-    free(cli->shapes);
-    free(cli->input_values);
-    free(cli->freeze);
-    free(cli->train_only);
-    free(cli->inplace);
-    free(cli->ort);
-    free(cli->failed);
+    free_lists(cli);
 }

@@ -220,16 +220,7 @@ static int write_reports(const onv_cli *cli, const onv_sweep *sweep)
         const onv_cli_output *output = &cli->outputs[k];
         onv_cli_sink sink;
         bool good = onv_cli_open(&sink, output->file);
-        if (good && output->format == ONV_FORMAT_JSON)
-            good = onv_sweep_write_json(sweep, &sink);
-        else if (good && output->format == ONV_FORMAT_CSV)
-            good = onv_sweep_write_csv(sweep, &sink);
-        else if (good && output->format == ONV_FORMAT_SVG)
-            good = onv_sweep_write_svg(sweep, &sink);
-        else if (good && output->format == ONV_FORMAT_HTML)
-            good = onv_sweep_write_html(sweep, &sink);
-        else if (good)
-            good = onv_sweep_write_text(sweep, cli->report.unicode, &sink);
+        good = good && onv_sweep_write(sweep, output->format, cli->report.unicode, &sink);
         if (sink.stream == NULL || !onv_cli_close(&sink, good)) status = EXIT_UNUSABLE;
     }
     return status;

@@ -40,11 +40,7 @@ typedef struct onv_sweep {
 
 int onv_cli_sweep(int argc, char **argv);
 
-/* Reports; false: it could not be written. */
-bool onv_sweep_write_text(const onv_sweep *sweep, bool unicode, onv_cli_sink *sink);
-bool onv_sweep_write_csv(const onv_sweep *sweep, onv_cli_sink *sink);
-bool onv_sweep_write_json(const onv_sweep *sweep, onv_cli_sink *sink);
-bool onv_sweep_write_svg(const onv_sweep *sweep, onv_cli_sink *sink);
-bool onv_sweep_write_html(const onv_sweep *sweep, onv_cli_sink *sink);
+/* Text, CSV, JSON, a picture or a page; false without memory. What could not be written is told when the sink is closed. */
+bool onv_sweep_write(const onv_sweep *sweep, onv_format format, bool unicode, onv_cli_sink *sink);
 
 #endif

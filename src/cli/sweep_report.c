@@ -8,17 +8,17 @@
 
 #include "cli/sweep.h"
 
-static bool put(onv_cli_sink *sink, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* What could not be written stays with the stream, so that its end alone looks. */
+static void put(onv_cli_sink *sink, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-static bool put(onv_cli_sink *sink, const char *format, ...)
+static void put(onv_cli_sink *sink, const char *format, ...)
 {
     char text[1024];
     va_list args;
     va_start(args, format);
     int n = vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return n >= 0 &&
-           onv_cli_write(sink, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+    if (n >= 0) onv_cli_write(sink, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
 }
 
 static const char *axis_name(const onv_sweep_axis *axis)
@@ -44,100 +44,98 @@ static int padding(const char *text, int width)
 }
 
 /* Where each device ends, along the last axis. */
-static bool write_ends(const onv_sweep *sweep, onv_cli_sink *sink)
+static void write_ends(const onv_sweep *sweep, onv_cli_sink *sink)
 {
     const onv_sweep_axis *last = &sweep->axes[sweep->n_axes - 1];
     char room[96];
-    bool good = true;
     for (size_t d = 0; d < sweep->n_devices; d++)
-        for (size_t k = 0; k < sweep->n_points && good; k += last->n_sizes) {
+        for (size_t k = 0; k < sweep->n_points; k += last->n_sizes) {
             int64_t most = 0;
             for (size_t i = 0; i < last->n_sizes; i++)
                 if (sweep->points[k + i].fits[d] && last->sizes[i] > most) most = last->sizes[i];
-            good = put(sink, "  %s: ", shown(sweep->devices[d], room));
-            for (size_t i = 0; i + 1 < sweep->n_axes && good; i++)
-                good = put(sink, "%s = %" PRId64 ", ", shown(axis_name(&sweep->axes[i]), room),
-                           sweep->points[k].sizes[i]);
-            if (good && most == 0)
-                good = put(sink, "no %s of these fits\n", shown(axis_name(last), room));
-            else if (good)
-                good = put(sink, "%s = %" PRId64 " is the largest of these that fits\n",
-                           shown(axis_name(last), room), most);
+            put(sink, "  %s: ", shown(sweep->devices[d], room));
+            for (size_t i = 0; i + 1 < sweep->n_axes; i++)
+                put(sink, "%s = %" PRId64 ", ", shown(axis_name(&sweep->axes[i]), room),
+                    sweep->points[k].sizes[i]);
+            if (most == 0)
+                put(sink, "no %s of these fits\n", shown(axis_name(last), room));
+            else
+                put(sink, "%s = %" PRId64 " is the largest of these that fits\n",
+                    shown(axis_name(last), room), most);
         }
-    return good;
 }
 
-bool onv_sweep_write_text(const onv_sweep *sweep, bool unicode, onv_cli_sink *sink)
+static void write_text(const onv_sweep *sweep, bool unicode, onv_cli_sink *sink)
 {
     enum { CELL = 18 };
     char room[96], model[512];
     onv_printable(sweep->model, model, sizeof model);
-    bool good = put(sink, "%s%s%s\n\n ", model, sweep->gpu[0] != '\0' ? ", on " : "", sweep->gpu);
-    for (size_t i = 0; i < sweep->n_axes && good; i++)
-        good = put(sink, " %9s", shown(axis_name(&sweep->axes[i]), room));
-    for (size_t i = 0; i < sweep->n_runtimes && good; i++)
-        good = put(sink, " %*s", CELL, sweep->runtimes[i]);
-    for (size_t i = 0; i < sweep->n_devices && good; i++)
-        good = put(sink, "  %s", shown(sweep->devices[i], room));
-    good = good && put(sink, "\n");
-    for (size_t k = 0; k < sweep->n_points && good; k++) {
+    put(sink, "%s%s%s\n\n ", model, sweep->gpu[0] != '\0' ? ", on " : "", sweep->gpu);
+    for (size_t i = 0; i < sweep->n_axes; i++)
+        put(sink, " %9s", shown(axis_name(&sweep->axes[i]), room));
+    for (size_t i = 0; i < sweep->n_runtimes; i++) put(sink, " %*s", CELL, sweep->runtimes[i]);
+    for (size_t i = 0; i < sweep->n_devices; i++) put(sink, "  %s", shown(sweep->devices[i], room));
+    put(sink, "\n");
+    for (size_t k = 0; k < sweep->n_points; k++) {
         const onv_sweep_point *p = &sweep->points[k];
-        good = put(sink, " ");
-        for (size_t i = 0; i < sweep->n_axes && good; i++) {
+        put(sink, " ");
+        for (size_t i = 0; i < sweep->n_axes; i++) {
             int width = padding(shown(axis_name(&sweep->axes[i]), room), 0) + 9;
             int name = (int)strlen(room);
-            good = put(sink, " %*" PRId64, name > width ? name : width, p->sizes[i]);
+            put(sink, " %*" PRId64, name > width ? name : width, p->sizes[i]);
         }
-        if (!p->is_answered) good = good && put(sink, " %*s", CELL, "not sized");
-        for (size_t i = 0; i < p->n_runtimes && good; i++) {
+        if (!p->is_answered) put(sink, " %*s", CELL, "not sized");
+        for (size_t i = 0; i < p->n_runtimes; i++) {
             char cell[64];
             onv_size_text(p->runtimes[i].low_bytes, p->runtimes[i].high_bytes, unicode, cell,
                           sizeof cell);
-            good = put(sink, " %*s%s", padding(cell, CELL), "", cell);
+            put(sink, " %*s%s", padding(cell, CELL), "", cell);
         }
-        for (size_t i = 0; i < sweep->n_devices && p->is_answered && good; i++) {
+        for (size_t i = 0; i < sweep->n_devices && p->is_answered; i++) {
             bool is_last = i + 1 == sweep->n_devices;
-            good = put(sink, "  %-*s", is_last ? 0 : (int)strlen(shown(sweep->devices[i], room)),
-                       p->fits[i] ? "fits" : "no");
+            put(sink, "  %-*s", is_last ? 0 : (int)strlen(shown(sweep->devices[i], room)),
+                p->fits[i] ? "fits" : "no");
         }
-        good = good && put(sink, "\n");
+        put(sink, "\n");
     }
-    return good && (sweep->n_devices == 0 || (put(sink, "\n") && write_ends(sweep, sink)));
+    if (sweep->n_devices > 0) put(sink, "\n");
+    write_ends(sweep, sink);
 }
 
 /* --- CSV --------------------------------------------------------------------------------------- */
 
 /* A name with a comma or a quote is quoted. */
-static bool put_field(onv_cli_sink *sink, const char *name)
+static void put_field(onv_cli_sink *sink, const char *name)
 {
-    if (strpbrk(name, ",\"\n\r") == NULL) return put(sink, "%s", name);
-    bool good = put(sink, "\"");
-    for (; *name != '\0' && good; name++) good = put(sink, *name == '"' ? "\"\"" : "%c", *name);
-    return good && put(sink, "\"");
+    const char *quote = strpbrk(name, ",\"\n\r") != NULL ? "\"" : "";
+    put(sink, "%s", quote);
+    for (; *name != '\0'; name++) put(sink, *name == '"' ? "\"\"" : "%c", *name);
+    put(sink, "%s", quote);
 }
 
-bool onv_sweep_write_csv(const onv_sweep *sweep, onv_cli_sink *sink)
+static void write_csv(const onv_sweep *sweep, onv_cli_sink *sink)
 {
-    bool good = true;
-    for (size_t i = 0; i < sweep->n_axes && good; i++)
-        good = put_field(sink, axis_name(&sweep->axes[i])) && put(sink, ",");
-    good = good && put(sink, "runtime,low_bytes,high_bytes");
-    for (size_t i = 0; i < sweep->n_devices && good; i++)
-        good = put(sink, ",") && put_field(sink, sweep->devices[i]);
-    good = good && put(sink, "\n");
+    for (size_t i = 0; i < sweep->n_axes; i++) {
+        put_field(sink, axis_name(&sweep->axes[i]));
+        put(sink, ",");
+    }
+    put(sink, "runtime,low_bytes,high_bytes");
+    for (size_t i = 0; i < sweep->n_devices; i++) {
+        put(sink, ",");
+        put_field(sink, sweep->devices[i]);
+    }
+    put(sink, "\n");
     for (size_t k = 0; k < sweep->n_points; k++) {
         const onv_sweep_point *p = &sweep->points[k];
-        for (size_t r = 0; r < p->n_runtimes && good; r++) {
-            for (size_t i = 0; i < sweep->n_axes && good; i++)
-                good = put(sink, "%" PRId64 ",", p->sizes[i]);
-            good = good && put(sink, "%s,%" PRIu64 ",%" PRIu64, sweep->runtimes[r],
-                               p->runtimes[r].low_bytes, p->runtimes[r].high_bytes);
-            for (size_t i = 0; i < sweep->n_devices && good; i++)
-                good = put(sink, ",%s", p->fits[i] ? "true" : "false");
-            good = good && put(sink, "\n");
+        for (size_t r = 0; r < p->n_runtimes; r++) {
+            for (size_t i = 0; i < sweep->n_axes; i++) put(sink, "%" PRId64 ",", p->sizes[i]);
+            put(sink, "%s,%" PRIu64 ",%" PRIu64, sweep->runtimes[r], p->runtimes[r].low_bytes,
+                p->runtimes[r].high_bytes);
+            for (size_t i = 0; i < sweep->n_devices; i++)
+                put(sink, ",%s", p->fits[i] ? "true" : "false");
+            put(sink, "\n");
         }
     }
-    return good;
 }
 
 /* --- JSON -------------------------------------------------------------------------------------- */
@@ -194,10 +192,11 @@ static char *json_of(const onv_sweep *sweep, size_t flags)
     return text;
 }
 
-bool onv_sweep_write_json(const onv_sweep *sweep, onv_cli_sink *sink)
+static bool write_json(const onv_sweep *sweep, onv_cli_sink *sink)
 {
     char *text = json_of(sweep, JSON_INDENT(2));
-    bool good = text != NULL && onv_cli_write(sink, text, strlen(text)) && put(sink, "\n");
+    bool good = text != NULL && onv_cli_write(sink, text, strlen(text));
+    put(sink, "\n");
     free(text);
     return good;
 }
@@ -239,58 +238,55 @@ static double column_of(const onv_sweep *sweep, size_t i)
     return LEFT + (n > 1 ? (double)i / (double)(n - 1) * WIDTH : WIDTH / 2.0);
 }
 
-static bool draw_curve(const onv_sweep *sweep, size_t r, uint64_t most, onv_cli_sink *sink)
+static void draw_curve(const onv_sweep *sweep, size_t r, uint64_t most, onv_cli_sink *sink)
 {
     const char *color = colors[r % (sizeof colors / sizeof colors[0])];
-    bool good = put(sink, "<polygon fill='%s' fill-opacity='0.2' points='", color);
-    for (size_t k = 0; k < sweep->n_points && good; k++)
+    put(sink, "<polygon fill='%s' fill-opacity='0.2' points='", color);
+    for (size_t k = 0; k < sweep->n_points; k++)
         if (sweep->points[k].is_answered)
-            good = put(sink, "%.1f,%.1f ", column_of(sweep, k),
-                       height_of(sweep->points[k].runtimes[r].high_bytes, most));
-    for (size_t k = sweep->n_points; k-- > 0 && good;)
+            put(sink, "%.1f,%.1f ", column_of(sweep, k),
+                height_of(sweep->points[k].runtimes[r].high_bytes, most));
+    for (size_t k = sweep->n_points; k-- > 0;)
         if (sweep->points[k].is_answered)
-            good = put(sink, "%.1f,%.1f ", column_of(sweep, k),
-                       height_of(sweep->points[k].runtimes[r].low_bytes, most));
-    good = good &&
-           put(sink, "'/>\n<polyline fill='none' stroke='%s' stroke-width='2' points='", color);
-    for (size_t k = 0; k < sweep->n_points && good; k++)
+            put(sink, "%.1f,%.1f ", column_of(sweep, k),
+                height_of(sweep->points[k].runtimes[r].low_bytes, most));
+    put(sink, "'/>\n<polyline fill='none' stroke='%s' stroke-width='2' points='", color);
+    for (size_t k = 0; k < sweep->n_points; k++)
         if (sweep->points[k].is_answered)
-            good = put(sink, "%.1f,%.1f ", column_of(sweep, k),
-                       height_of(sweep->points[k].runtimes[r].high_bytes, most));
-    return good && put(sink, "'/>\n<text x='%d' y='%d' fill='%s'>%s</text>\n", LEFT + 90 * (int)r,
-                       TOP - 16, color, sweep->runtimes[r]);
+            put(sink, "%.1f,%.1f ", column_of(sweep, k),
+                height_of(sweep->points[k].runtimes[r].high_bytes, most));
+    put(sink, "'/>\n<text x='%d' y='%d' fill='%s'>%s</text>\n", LEFT + 90 * (int)r, TOP - 16, color,
+        sweep->runtimes[r]);
 }
 
-static bool draw_curves(const onv_sweep *sweep, onv_cli_sink *sink)
+static void draw_curves(const onv_sweep *sweep, onv_cli_sink *sink)
 {
     char room[96];
     uint64_t most = largest_of(sweep);
     for (size_t d = 0; d < sweep->n_devices; d++) /* a budget that is far above would flatten all */
         if (sweep->usable[d] > most && sweep->usable[d] < 2 * most) most = sweep->usable[d];
-    bool good = true;
-    for (int i = 0; i <= 4 && good; i++) {
+    for (int i = 0; i <= 4; i++) {
         uint64_t bytes = most / 4 * (uint64_t)i;
-        good = put(sink,
-                   "<path d='M%d %.1fh%d' stroke='#dddddd'/><text x='%d' y='%.1f' "
-                   "text-anchor='end'>%.2f GiB</text>\n",
-                   LEFT, height_of(bytes, most), WIDTH, LEFT - 6, height_of(bytes, most) + 4,
-                   (double)bytes / (1 << 30));
+        put(sink,
+            "<path d='M%d %.1fh%d' stroke='#dddddd'/><text x='%d' y='%.1f' "
+            "text-anchor='end'>%.2f GiB</text>\n",
+            LEFT, height_of(bytes, most), WIDTH, LEFT - 6, height_of(bytes, most) + 4,
+            (double)bytes / (1 << 30));
     }
-    for (size_t r = 0; r < sweep->n_runtimes && good; r++) good = draw_curve(sweep, r, most, sink);
-    for (size_t d = 0; d < sweep->n_devices && good; d++)
+    for (size_t r = 0; r < sweep->n_runtimes; r++) draw_curve(sweep, r, most, sink);
+    for (size_t d = 0; d < sweep->n_devices; d++)
         if (sweep->usable[d] <= most)
-            good = put(sink,
-                       "<path d='M%d %.1fh%d' stroke='#cc0000' stroke-dasharray='6 4'/><text "
-                       "x='%d' y='%.1f' text-anchor='end' fill='#cc0000'>%s</text>\n",
-                       LEFT, height_of(sweep->usable[d], most), WIDTH, LEFT + WIDTH,
-                       height_of(sweep->usable[d], most) - 4, label(sweep->devices[d], room));
+            put(sink,
+                "<path d='M%d %.1fh%d' stroke='#cc0000' stroke-dasharray='6 4'/><text "
+                "x='%d' y='%.1f' text-anchor='end' fill='#cc0000'>%s</text>\n",
+                LEFT, height_of(sweep->usable[d], most), WIDTH, LEFT + WIDTH,
+                height_of(sweep->usable[d], most) - 4, label(sweep->devices[d], room));
     size_t n = sweep->axes[0].n_sizes, every = n / 16 + 1;
-    for (size_t i = 0; i < n && good; i += every)
-        good = put(sink, "<text x='%.1f' y='%d' text-anchor='middle'>%" PRId64 "</text>\n",
-                   column_of(sweep, i), TOP + HEIGHT + 18, sweep->axes[0].sizes[i]);
-    return good &&
-           put(sink, "<text x='%d' y='%d' text-anchor='middle'>%s</text>\n", LEFT + WIDTH / 2,
-               TOP + HEIGHT + 42, label(axis_name(&sweep->axes[0]), room));
+    for (size_t i = 0; i < n; i += every)
+        put(sink, "<text x='%.1f' y='%d' text-anchor='middle'>%" PRId64 "</text>\n",
+            column_of(sweep, i), TOP + HEIGHT + 18, sweep->axes[0].sizes[i]);
+    put(sink, "<text x='%d' y='%d' text-anchor='middle'>%s</text>\n", LEFT + WIDTH / 2,
+        TOP + HEIGHT + 42, label(axis_name(&sweep->axes[0]), room));
 }
 
 /* Whether a point fits the first budget. */
@@ -300,22 +296,20 @@ static bool fits(const onv_sweep *sweep, size_t k)
 }
 
 /* Where it stops fitting the first budget, a line between cells. */
-static bool draw_end(const onv_sweep *sweep, size_t k, double x, double y, double width,
+static void draw_end(const onv_sweep *sweep, size_t k, double x, double y, double width,
                      double height, onv_cli_sink *sink)
 {
     size_t columns = sweep->axes[1].n_sizes;
-    bool good = true;
     if (k % columns + 1 < columns && fits(sweep, k) != fits(sweep, k + 1))
-        good = put(sink, "<path d='M%.1f %.1fv%.1f' stroke='#cc0000' stroke-width='3'/>\n",
-                   x + width, y, height);
+        put(sink, "<path d='M%.1f %.1fv%.1f' stroke='#cc0000' stroke-width='3'/>\n", x + width, y,
+            height);
     if (k + columns < sweep->n_points && fits(sweep, k) != fits(sweep, k + columns))
-        good = good && put(sink, "<path d='M%.1f %.1fh%.1f' stroke='#cc0000' stroke-width='3'/>\n",
-                           x, y + height, width);
-    return good;
+        put(sink, "<path d='M%.1f %.1fh%.1f' stroke='#cc0000' stroke-width='3'/>\n", x, y + height,
+            width);
 }
 
 /* The largest upper end at two sizes. */
-static bool draw_cell(const onv_sweep *sweep, size_t k, uint64_t most, onv_cli_sink *sink)
+static void draw_cell(const onv_sweep *sweep, size_t k, uint64_t most, onv_cli_sink *sink)
 {
     const onv_sweep_point *p = &sweep->points[k];
     size_t rows = sweep->axes[0].n_sizes, columns = sweep->axes[1].n_sizes;
@@ -325,12 +319,12 @@ static bool draw_cell(const onv_sweep *sweep, size_t k, uint64_t most, onv_cli_s
     uint64_t high = 0;
     for (size_t r = 0; r < p->n_runtimes; r++)
         if (p->runtimes[r].high_bytes > high) high = p->runtimes[r].high_bytes;
-    bool good = put(sink,
-                    "<rect x='%.1f' y='%.1f' width='%.1f' height='%.1f' fill='#0072b2' "
-                    "fill-opacity='%.2f'/>\n",
-                    x + 1, y + 1, width - 2, height - 2, (double)high / (double)most) &&
-                draw_end(sweep, k, x, y, width, height, sink);
-    if (!good || width < 60 || height < 14) return good;
+    put(sink,
+        "<rect x='%.1f' y='%.1f' width='%.1f' height='%.1f' fill='#0072b2' "
+        "fill-opacity='%.2f'/>\n",
+        x + 1, y + 1, width - 2, height - 2, (double)high / (double)most);
+    draw_end(sweep, k, x, y, width, height, sink);
+    if (width < 60 || height < 14) return;
     if (!p->is_answered)
         return put(sink, "<text x='%.1f' y='%.1f' text-anchor='middle'>not sized</text>\n",
                    x + width / 2, y + height / 2 + 4);
@@ -338,54 +332,63 @@ static bool draw_cell(const onv_sweep *sweep, size_t k, uint64_t most, onv_cli_s
                y + height / 2 + 4, (double)high / (1 << 30));
 }
 
-static bool draw_map(const onv_sweep *sweep, onv_cli_sink *sink)
+static void draw_map(const onv_sweep *sweep, onv_cli_sink *sink)
 {
     char room[96];
     uint64_t most = largest_of(sweep);
     const onv_sweep_axis *down = &sweep->axes[0], *across = &sweep->axes[1];
-    bool good = true;
-    for (size_t k = 0; k < sweep->n_points && good; k++) good = draw_cell(sweep, k, most, sink);
-    for (size_t i = 0; i < down->n_sizes && good; i++)
-        good = put(sink, "<text x='%d' y='%.1f' text-anchor='end'>%" PRId64 "</text>\n", LEFT - 6,
-                   TOP + ((double)i + 0.5) * HEIGHT / (double)down->n_sizes + 4, down->sizes[i]);
-    for (size_t i = 0; i < across->n_sizes && good; i++)
-        good = put(sink, "<text x='%.1f' y='%d' text-anchor='middle'>%" PRId64 "</text>\n",
-                   LEFT + ((double)i + 0.5) * WIDTH / (double)across->n_sizes, TOP + HEIGHT + 18,
-                   across->sizes[i]);
-    good = good && put(sink, "<text x='%d' y='%d'>%s, GiB at most</text>\n", 4, TOP - 16,
-                       label(axis_name(down), room));
-    return good && put(sink, "<text x='%d' y='%d' text-anchor='middle'>%s</text>\n",
-                       LEFT + WIDTH / 2, TOP + HEIGHT + 42, label(axis_name(across), room));
+    for (size_t k = 0; k < sweep->n_points; k++) draw_cell(sweep, k, most, sink);
+    for (size_t i = 0; i < down->n_sizes; i++)
+        put(sink, "<text x='%d' y='%.1f' text-anchor='end'>%" PRId64 "</text>\n", LEFT - 6,
+            TOP + ((double)i + 0.5) * HEIGHT / (double)down->n_sizes + 4, down->sizes[i]);
+    for (size_t i = 0; i < across->n_sizes; i++)
+        put(sink, "<text x='%.1f' y='%d' text-anchor='middle'>%" PRId64 "</text>\n",
+            LEFT + ((double)i + 0.5) * WIDTH / (double)across->n_sizes, TOP + HEIGHT + 18,
+            across->sizes[i]);
+    put(sink, "<text x='%d' y='%d'>%s, GiB at most</text>\n", 4, TOP - 16,
+        label(axis_name(down), room));
+    put(sink, "<text x='%d' y='%d' text-anchor='middle'>%s</text>\n", LEFT + WIDTH / 2,
+        TOP + HEIGHT + 42, label(axis_name(across), room));
 }
 
-bool onv_sweep_write_svg(const onv_sweep *sweep, onv_cli_sink *sink)
+static void write_svg(const onv_sweep *sweep, onv_cli_sink *sink)
 {
-    bool good = put(sink,
-                    "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 %d %d' "
-                    "font-family='sans-serif' font-size='12'>\n<rect width='100%%' height='100%%' "
-                    "fill='#ffffff'/>\n",
-                    LEFT + WIDTH + 30, TOP + HEIGHT + BELOW);
+    put(sink,
+        "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 %d %d' "
+        "font-family='sans-serif' font-size='12'>\n<rect width='100%%' height='100%%' "
+        "fill='#ffffff'/>\n",
+        LEFT + WIDTH + 30, TOP + HEIGHT + BELOW);
     if (sweep->n_axes == 1)
-        good = good && draw_curves(sweep, sink);
+        draw_curves(sweep, sink);
     else
-        good = good && draw_map(sweep, sink);
-    return good && put(sink, "</svg>\n");
+        draw_map(sweep, sink);
+    put(sink, "</svg>\n");
 }
 
 /* --- A page ------------------------------------------------------------------------------------ */
 
-bool onv_sweep_write_html(const onv_sweep *sweep, onv_cli_sink *sink)
+static bool write_html(const onv_sweep *sweep, onv_cli_sink *sink)
 {
     char *picture = NULL, *json = json_of(sweep, JSON_COMPACT | JSON_ENSURE_ASCII);
     size_t bytes = 0;
     onv_error error;
     onv_cli_sink to = {.stream = open_memstream(&picture, &bytes), .file = "-"};
-    bool good =
-        json != NULL && to.stream != NULL && (sweep->n_axes > 2 || onv_sweep_write_svg(sweep, &to));
-    if (to.stream != NULL) good = fclose(to.stream) == 0 && good;
-    good =
-        good && onv_page_write(sweep->model, json, picture, onv_cli_write, sink, &error) == ONV_OK;
+    if (to.stream != NULL && sweep->n_axes <= 2) write_svg(sweep, &to);
+    bool good = to.stream != NULL && fclose(to.stream) == 0 && json != NULL &&
+                onv_page_write(sweep->model, json, picture, onv_cli_write, sink, &error) == ONV_OK;
     free(picture);
     free(json);
     return good;
+}
+
+bool onv_sweep_write(const onv_sweep *sweep, onv_format format, bool unicode, onv_cli_sink *sink)
+{
+    switch (format) {
+    case ONV_FORMAT_JSON: return write_json(sweep, sink);
+    case ONV_FORMAT_HTML: return write_html(sweep, sink);
+    case ONV_FORMAT_CSV: write_csv(sweep, sink); break;
+    case ONV_FORMAT_SVG: write_svg(sweep, sink); break;
+    default: write_text(sweep, unicode, sink);
+    }
+    return true;
 }
